@@ -1,0 +1,66 @@
+# Targets work alone on a fresh machine that has Go, git and make.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+# The build tags of builder-config.yaml.
+TAGS := remove_all_sd,enable_kubernetes_sd,enable_dns_sd
+# No VCS stamp: the version is the manifest's, and a build must not depend on
+# how the source was fetched.
+GO := GOFLAGS=-buildvcs=false go
+TOOLS := .tools
+BIN := bin
+export TAGS
+
+# Go sources of the modules; the targets below are rebuilt when one changes.
+# Go's own cache makes that cheap.
+.PHONY: help
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
+
+.PHONY: run
+run: check build ## run the demo: a simulated fleet and the collector (DCGM_EXPORTER=URL for a real exporter)
+	@$(BIN)/demo $(if $(DCGM_EXPORTER),--exporter '$(DCGM_EXPORTER)') $(DEMO_FLAGS)
+
+.PHONY: test
+test: check ## everything that CI runs
+	@scripts/test
+
+.PHONY: build
+build: check ## binaries into bin/
+	@mkdir -p $(BIN)
+	@echo "building (the first build takes a few minutes)"
+	@cd cmd/otelcol-gpu && CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS) -ldflags '-s -w' -o ../../$(BIN)/otelcol-gpu .
+	@cd testbed && CGO_ENABLED=0 $(GO) build -trimpath -o ../$(BIN)/ ./cmd/gpusim ./cmd/demo
+
+.PHONY: tools
+tools: check
+	@mkdir -p $(TOOLS)
+	@cd internal/tools && $(GO) build -o ../../$(TOOLS)/ tool
+
+.PHONY: generate
+generate: tools ## generated code and documentation
+	PATH="$(CURDIR)/$(TOOLS):$$PATH" $(GO) generate -tags $(TAGS) ./...
+	$(TOOLS)/builder --config builder-config.yaml --skip-compilation
+	$(GO) mod tidy
+	cd testbed && $(GO) mod tidy
+	gofmt -w cmd/otelcol-gpu
+
+.PHONY: lint
+lint: tools ## formatting, vet, staticcheck
+	@scripts/lint
+
+.PHONY: bench
+bench: ## benchmarks, as docs/performance.md reports them
+	$(GO) test -tags $(TAGS) -run '^$$' -bench . -benchmem -timeout 30m ./...
+
+.PHONY: fuzz
+fuzz: ## every fuzz test for FUZZTIME (default 30s)
+	@scripts/fuzz $(or $(FUZZTIME),30s)
+
+.PHONY: clean
+clean:
+	rm -rf $(BIN) $(TOOLS) .test
+
+.PHONY: check
+check:
+	@scripts/check

@@ -1,0 +1,42 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package deviceid builds and reads hw.id, the identity of a device:
+//
+//	GPU-<uuid>                  a physical GPU
+//	GPU-<uuid>/<GPU instance>   a MIG instance
+//	<either>::<n>               a replica of a shared device
+package deviceid
+
+import "strings"
+
+// MIG is the hw.id of a GPU's MIG instance.
+func MIG(gpu, instance string) string { return gpu + "/" + instance }
+
+// Parent is the hw.id of the device that a logical device is part of, and ""
+// for a physical one. A replica of a MIG instance has the instance as parent.
+func Parent(id string) string {
+	if device, _, replica := strings.Cut(id, "::"); replica {
+		return device
+	}
+	gpu, _, mig := strings.Cut(id, "/")
+	if mig {
+		return gpu
+	}
+	return ""
+}
+
+// PCIAddress normalises a PCI address to the Linux form 0000:03:00.0, lower
+// case: NVML and DCGM print a domain of eight digits. What is no PCI address
+// comes back in lower case and otherwise unchanged.
+func PCIAddress(s string) string {
+	s = strings.ToLower(s)
+	domain, rest, found := strings.Cut(s, ":")
+	if !found || strings.Count(rest, ":") != 1 {
+		return s
+	}
+	for len(domain) > 4 && domain[0] == '0' {
+		domain = domain[1:]
+	}
+	return domain + ":" + rest
+}

@@ -1,0 +1,69 @@
+package names
+
+// Attributes of the official semantic conventions.
+const (
+	HwID             = "hw.id"
+	HwType           = "hw.type"
+	HwTypeGPU        = "gpu"
+	HwVendor         = "hw.vendor"
+	HwVendorNVIDIA   = "NVIDIA"
+	HwModel          = "hw.model"
+	HwParent         = "hw.parent"
+	HwDriverVersion  = "hw.driver_version"
+	HwSerialNumber   = "hw.serial_number"
+	HwFirmware       = "hw.firmware_version"
+	HwGPUTask        = "hw.gpu.task"
+	HwSensorLocation = "hw.sensor_location"
+	HostName         = "host.name"
+	ServerAddress    = "server.address"
+	ServerPort       = "server.port"
+	ErrorType        = "error.type"
+	NetworkDirection = "network.io.direction"
+	ServiceName      = "service.name"
+	K8sClusterName   = "k8s.cluster.name"
+	K8sNodeName      = "k8s.node.name"
+	K8sNamespaceName = "k8s.namespace.name"
+	K8sPodName       = "k8s.pod.name"
+	K8sPodUID        = "k8s.pod.uid"
+	K8sPodLabel      = "k8s.pod.label." // prefix: the label's key follows unchanged
+	K8sContainerName = "k8s.container.name"
+	K8sResourceName  = "k8s.resource.name"
+)
+
+// Attributes of our own namespace.
+const (
+	GPUIndex          = "gpu.index"
+	GPUPCIAddress     = "gpu.pci.address"
+	GPUMIGProfile     = "gpu.mig.profile"
+	GPUMIGInstanceID  = "gpu.mig.instance_id"
+	GPUMIGUUID        = "gpu.mig.uuid"
+	GPUPipe           = "gpu.pipe"
+	GPUClockDomain    = "gpu.clock.domain"
+	GPUPowerLimitKind = "gpu.power.limit.kind"
+	GPUThrottleReason = "gpu.throttle.reason"
+	GPUIOLink         = "gpu.io.link"
+	GPUNVLinkError    = "gpu.nvlink.error.type"
+	GPUXIDCode        = "gpu.xid.code"
+	GPUXIDDerived     = "gpu.xid.derived"
+	GPUHealthWatch    = "gpu.health.watch"
+	GPUHealthState    = "gpu.health.state"
+	GPUPodState       = "gpu.pod.state"
+	GPUDeviceState    = "gpu.device.state"
+	GPUValueScope     = "gpu.value.scope"
+	GPUEventID        = "gpu.event.id"
+	GPUEventKey       = "gpu.event.key"
+	GPUEventState     = "gpu.event.state"
+)
+
+// Labels of dcgm-exporter that name the holder of a device, in the one spelling
+// in which the dcgm receiver hands them to gpu_pod: as resource attributes.
+const (
+	ExporterPod       = "pod"
+	ExporterNamespace = "namespace"
+	ExporterContainer = "container"
+	ExporterPodUID    = "pod_uid"
+	ExporterPodLabel  = "pod_label_" // prefix
+	// ExporterHolders lists the holders of a shared device, each a map of the
+	// labels above, in place of them.
+	ExporterHolders = "dcgm.holders"
+)

@@ -1,0 +1,75 @@
+package names
+
+// Metrics of a device.
+var (
+	GPUUtilization       = Metric{"hw.gpu.utilization", "1", Gauge, "Fraction of time the GPU's engine was busy, by task."}
+	GPUMemoryUsage       = Metric{"hw.gpu.memory.usage", "By", UpDownCounter, "GPU memory in use."}
+	GPUMemoryLimit       = Metric{"hw.gpu.memory.limit", "By", UpDownCounter, "Size of the GPU memory."}
+	GPUMemoryUtilization = Metric{"hw.gpu.memory.utilization", "1", Gauge, "Fraction of the GPU memory in use."}
+	GPUMemoryReserved    = Metric{"gpu.memory.reserved", "By", UpDownCounter, "GPU memory reserved by driver and firmware."}
+	GPUMemoryController  = Metric{"gpu.memory_controller.utilization", "1", Gauge, "Fraction of time the memory controller was busy."}
+	HwPower              = Metric{"hw.power", "W", Gauge, "Power drawn by the board."}
+	GPUPowerLimit        = Metric{"gpu.power.limit", "W", Gauge, "Power limit of the board."}
+	HwEnergy             = Metric{"hw.energy", "J", Counter, "Energy consumed by the board since the driver was loaded."}
+	HwTemperature        = Metric{"hw.temperature", "Cel", Gauge, "Temperature by sensor."}
+	GPUClockFrequency    = Metric{"gpu.clock.frequency", "Hz", Gauge, "Clock frequency by domain."}
+	GPUThrottleActive    = Metric{"gpu.throttle.active", "1", UpDownCounter, "1 while a reason holds the clocks down, else 0."}
+	GPUThrottleDuration  = Metric{"gpu.throttle.duration", "s", Counter, "Time for which a reason held the clocks down."}
+	GPUEngineActive      = Metric{"gpu.engine.active", "1", Gauge, "Fraction of time the graphics or compute engine was active."}
+	GPUSMActive          = Metric{"gpu.sm.active", "1", Gauge, "Fraction of time at least one warp was active on an SM, averaged over SMs."}
+	GPUSMOccupancy       = Metric{"gpu.sm.occupancy", "1", Gauge, "Resident warps as a fraction of the maximum."}
+	GPUPipeActive        = Metric{"gpu.pipe.active", "1", Gauge, "Fraction of cycles a pipe was active."}
+	GPUDRAMActive        = Metric{"gpu.dram.active", "1", Gauge, "Fraction of cycles the memory interface was sending or receiving."}
+	GPUPCIeThroughput    = Metric{"gpu.pcie.throughput", "By/s", Gauge, "PCIe traffic, seen from the GPU."}
+	GPUNVLinkThroughput  = Metric{"gpu.nvlink.throughput", "By/s", Gauge, "NVLink traffic, seen from the GPU."}
+	GPUPCIeReplays       = Metric{"gpu.pcie.replays", "{replay}", Counter, "PCIe replays."}
+	GPUIO                = Metric{"hw.gpu.io", "By", Counter, "Bytes received and transmitted by the GPU."}
+	GPUNVLinkErrors      = Metric{"gpu.nvlink.errors", "{error}", Counter, "NVLink errors by type."}
+	HwErrors             = Metric{"hw.errors", "{error}", Counter, "ECC errors since the driver was loaded."}
+	GPUECCLifetime       = Metric{"gpu.ecc.lifetime_errors", "{error}", Counter, "ECC errors over the life of the board."}
+	GPURetiredPages      = Metric{"gpu.memory.retired_pages", "{page}", Counter, "Memory pages retired because of ECC errors."}
+	GPURetiredPending    = Metric{"gpu.memory.retired_pages.pending", "1", UpDownCounter, "1 while pages wait for a reboot to be retired, else 0."}
+	GPURemappedRows      = Metric{"gpu.memory.remapped_rows", "{row}", Counter, "Memory rows remapped because of ECC errors."}
+	GPURowRemapFailure   = Metric{"gpu.memory.row_remap.failure", "1", UpDownCounter, "1 if remapping a row failed, else 0."}
+	GPUXIDLast           = Metric{"gpu.xid.last", "{code}", Gauge, "Code of the last XID; 0 is none seen."}
+	GPUXIDErrors         = Metric{"gpu.xid.errors", "{error}", Counter, "XID errors by code."}
+	GPUHealthStatus      = Metric{"gpu.health.status", "1", UpDownCounter, "1 for the state that a health watch is in, 0 for the others."}
+	GPUVGPULicensed      = Metric{"gpu.vgpu.licensed", "1", UpDownCounter, "1 while the vGPU is licensed, else 0."}
+)
+
+// Metrics about an exporter, from the dcgm receiver.
+var (
+	ExporterUp             = Metric{"gpu.exporter.up", "1", UpDownCounter, "1 if the last scrape of the exporter succeeded, else 0."}
+	ExporterFrozen         = Metric{"gpu.exporter.frozen", "1", UpDownCounter, "1 while the exporter answers with values that have stood still, else 0."}
+	ExporterScrapeDuration = Metric{"gpu.exporter.scrape.duration", "s", Gauge, "Duration of the last scrape."}
+	ExporterScrapeSamples  = Metric{"gpu.exporter.scrape.samples", "{sample}", Gauge, "Samples on the exporter's last page."}
+)
+
+// Metrics about who holds a device, from gpu_allocation.
+var (
+	GPUAllocation = Metric{"gpu.allocation", "1", UpDownCounter, "Share of the device that the container holds; 0 for a free device."}
+)
+
+// Metrics of a service and its pods, from gpu_summary.
+var (
+	ServiceUtilization    = Metric{"gpu.service.utilization", "1", Gauge, "Mean GPU utilization over the service's pods."}
+	ServiceSMActive       = Metric{"gpu.service.sm.active", "1", Gauge, "Mean SM activity over the service's pods."}
+	ServiceDRAMActive     = Metric{"gpu.service.dram.active", "1", Gauge, "Mean memory interface activity over the service's pods."}
+	ServicePipeActive     = Metric{"gpu.service.pipe.active", "1", Gauge, "Mean pipe activity over the service's pods."}
+	ServicePodMemoryUsage = Metric{"gpu.service.pod.memory.usage", "By", Gauge, "Mean GPU memory in use per pod."}
+	ServicePodMemoryLimit = Metric{"gpu.service.pod.memory.limit", "By", Gauge, "Mean GPU memory size per pod."}
+	ServicePodPower       = Metric{"gpu.service.pod.power", "W", Gauge, "Mean power per pod."}
+	ServiceMemoryUsage    = Metric{"gpu.service.memory.usage", "By", UpDownCounter, "GPU memory in use by the service."}
+	ServiceMemoryLimit    = Metric{"gpu.service.memory.limit", "By", UpDownCounter, "GPU memory held by the service."}
+	ServicePower          = Metric{"gpu.service.power", "W", Gauge, "Power drawn by the service's devices."}
+	ServiceUtilizationMin = Metric{"gpu.service.utilization.min", "1", Gauge, "Utilization of the service's least busy pod."}
+	ServiceUtilizationMax = Metric{"gpu.service.utilization.max", "1", Gauge, "Utilization of the service's busiest pod."}
+	ServicePods           = Metric{"gpu.service.pods", "{pod}", UpDownCounter, "Pods of the service by state."}
+	ServicePodsPending    = Metric{"gpu.service.pods.pending", "{pod}", UpDownCounter, "Pods of the service that no node has accepted."}
+	ServiceDevices        = Metric{"gpu.service.devices", "{device}", UpDownCounter, "Devices held by the service by state."}
+	ServiceIdleDevices    = Metric{"gpu.service.idle_devices", "{device}", UpDownCounter, "Devices held by settled pods and idle for long."}
+	ServiceMissingRatio   = Metric{"gpu.service.missing_ratio", "1", Gauge, "Missing pods as a fraction of settled pods."}
+	ServicePartial        = Metric{"gpu.service.partial", "1", UpDownCounter, "1 while too many settled pods are missing, else 0."}
+	ServiceDataAge        = Metric{"gpu.service.data.age", "s", Gauge, "Age of the oldest point in the service's averages."}
+	PodState              = Metric{"gpu.pod.state", "1", UpDownCounter, "1 for the state that the pod is in, 0 once for the state it left."}
+)

@@ -1,0 +1,72 @@
+// Package names is the vocabulary of otelcol-gpu: every metric and attribute
+// name that more than one component writes or reads, with kind and unit.
+//
+// Official OpenTelemetry semantic conventions (hw.*, k8s.*, service.*) are used
+// where they exist; everything else lives in the namespace gpu.*.
+package names
+
+import (
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+// Kind is the OpenTelemetry instrument kind of a metric.
+type Kind uint8
+
+const (
+	// Gauge is a value that is not summed over time.
+	Gauge Kind = iota
+	// UpDownCounter is a cumulative, non-monotonic sum: values of several
+	// series may be added. States that are 0 or 1 use it too, so that
+	// Prometheus names get no _ratio suffix.
+	UpDownCounter
+	// Counter is a cumulative, monotonic sum with a start time.
+	Counter
+)
+
+func (k Kind) String() string {
+	switch k {
+	case UpDownCounter:
+		return "updowncounter"
+	case Counter:
+		return "counter"
+	default:
+		return "gauge"
+	}
+}
+
+// Metric describes one metric: the single source for code, tests and docs.
+type Metric struct {
+	Name        string
+	Unit        string // UCUM
+	Kind        Kind
+	Description string
+}
+
+// Int reports whether values of the metric are whole numbers: bytes, counts of
+// things, and states.
+func (m *Metric) Int() bool {
+	return m.Unit == "By" || m.Unit[0] == '{' || m.Kind == UpDownCounter
+}
+
+// Generic reports whether the metric is one of the conventions' hw.* metrics that
+// all kinds of hardware share: their points carry hw.type.
+func (m *Metric) Generic() bool {
+	return strings.HasPrefix(m.Name, "hw.") && !strings.HasPrefix(m.Name, "hw.gpu.")
+}
+
+// Init writes name, unit, description and kind into dst, and returns the empty
+// slice for its points.
+func (m *Metric) Init(dst pmetric.Metric) pmetric.NumberDataPointSlice {
+	dst.SetName(m.Name)
+	dst.SetUnit(m.Unit)
+	dst.SetDescription(m.Description)
+	if m.Kind == Gauge {
+		return dst.SetEmptyGauge().DataPoints()
+	}
+	sum := dst.SetEmptySum()
+	sum.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	sum.SetIsMonotonic(m.Kind == Counter)
+	return sum.DataPoints()
+}
