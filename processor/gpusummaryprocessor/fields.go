@@ -1,0 +1,78 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpusummaryprocessor
+
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+// field is one quantity of a device that the summary is made of.
+type field uint8
+
+const (
+	utilization field = iota
+	smActive
+	dramActive
+	tensorActive
+	fp16Active
+	fp32Active
+	memoryUsage
+	memoryLimit
+	power
+	numFields
+)
+
+// isRatio tells the fields whose value in a pod is the mean over its devices from
+// those whose value is the sum.
+func (f field) isRatio() bool { return f <= fp32Active }
+
+// Values of hw.gpu.task and gpu.pipe that the summary reads.
+const (
+	taskGeneral = "general"
+	pipeTensor  = "tensor"
+	pipeFP16    = "fp16"
+	pipeFP32    = "fp32"
+)
+
+// input says how the points of one metric become a field.
+type input struct {
+	unit string
+	// only is the field of every point where attr is empty.
+	only field
+	// attr is the point attribute whose value selects the field. Points with
+	// other values, such as the encoder's utilization, are no input.
+	attr string
+	by   map[string]field
+}
+
+var inputs = map[string]*input{
+	names.GPUUtilization.Name: {
+		unit: names.GPUUtilization.Unit, attr: names.HwGPUTask,
+		by: map[string]field{taskGeneral: utilization},
+	},
+	names.GPUPipeActive.Name: {
+		unit: names.GPUPipeActive.Unit, attr: names.GPUPipe,
+		by: map[string]field{pipeTensor: tensorActive, pipeFP16: fp16Active, pipeFP32: fp32Active},
+	},
+	names.GPUSMActive.Name:    {unit: names.GPUSMActive.Unit, only: smActive},
+	names.GPUDRAMActive.Name:  {unit: names.GPUDRAMActive.Unit, only: dramActive},
+	names.GPUMemoryUsage.Name: {unit: names.GPUMemoryUsage.Unit, only: memoryUsage},
+	names.GPUMemoryLimit.Name: {unit: names.GPUMemoryLimit.Unit, only: memoryLimit},
+	names.HwPower.Name:        {unit: names.HwPower.Unit, only: power},
+}
+
+// fieldOf returns the field of a point with these attributes.
+func (in *input) fieldOf(attrs pcommon.Map) (field, bool) {
+	if in.attr == "" {
+		return in.only, true
+	}
+	v, ok := attrs.Get(in.attr)
+	if !ok {
+		return 0, false
+	}
+	f, ok := in.by[v.Str()]
+	return f, ok
+}

@@ -1,0 +1,189 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpusummaryprocessor
+
+import (
+	"time"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+// series is one series of a service: a metric with one value of its attribute.
+// Series of one metric follow each other.
+type series uint8
+
+const (
+	serUtilization series = iota
+	serSMActive
+	serDRAMActive
+	serTensorActive
+	serFP16Active
+	serFP32Active
+	serPodMemoryUsage
+	serPodMemoryLimit
+	serPodPower
+	serMemoryUsage
+	serMemoryLimit
+	serPower
+	serUtilizationMin
+	serUtilizationMax
+	serPodsReporting // the states of pods, in the order of podState
+	serPodsDegraded
+	serPodsMissing
+	serPodsWarming
+	serPodsNotRunning
+	serDevicesReporting
+	serDevicesMissing
+	serIdleDevices
+	serMissingRatio
+	serPartial
+	serDataAge
+	numSeries
+)
+
+// seriesSet is a set of series, one bit each.
+type seriesSet uint32
+
+func (s seriesSet) has(x series) bool { return s&(1<<x) != 0 }
+
+// output is how a series is written.
+type output struct {
+	metric          *names.Metric
+	attr, attrValue string
+}
+
+var podStateNames = [numPodStates]string{
+	reporting:  "reporting",
+	degraded:   "degraded",
+	missing:    "missing",
+	warming:    "warming",
+	notRunning: "not_running",
+}
+
+var outputs = [numSeries]output{
+	serUtilization:      {metric: &names.ServiceUtilization},
+	serSMActive:         {metric: &names.ServiceSMActive},
+	serDRAMActive:       {metric: &names.ServiceDRAMActive},
+	serTensorActive:     {&names.ServicePipeActive, names.GPUPipe, pipeTensor},
+	serFP16Active:       {&names.ServicePipeActive, names.GPUPipe, pipeFP16},
+	serFP32Active:       {&names.ServicePipeActive, names.GPUPipe, pipeFP32},
+	serPodMemoryUsage:   {metric: &names.ServicePodMemoryUsage},
+	serPodMemoryLimit:   {metric: &names.ServicePodMemoryLimit},
+	serPodPower:         {metric: &names.ServicePodPower},
+	serMemoryUsage:      {metric: &names.ServiceMemoryUsage},
+	serMemoryLimit:      {metric: &names.ServiceMemoryLimit},
+	serPower:            {metric: &names.ServicePower},
+	serUtilizationMin:   {metric: &names.ServiceUtilizationMin},
+	serUtilizationMax:   {metric: &names.ServiceUtilizationMax},
+	serPodsReporting:    {&names.ServicePods, names.GPUPodState, podStateNames[reporting]},
+	serPodsDegraded:     {&names.ServicePods, names.GPUPodState, podStateNames[degraded]},
+	serPodsMissing:      {&names.ServicePods, names.GPUPodState, podStateNames[missing]},
+	serPodsWarming:      {&names.ServicePods, names.GPUPodState, podStateNames[warming]},
+	serPodsNotRunning:   {&names.ServicePods, names.GPUPodState, podStateNames[notRunning]},
+	serDevicesReporting: {&names.ServiceDevices, names.GPUDeviceState, "reporting"},
+	serDevicesMissing:   {&names.ServiceDevices, names.GPUDeviceState, "missing"},
+	serIdleDevices:      {metric: &names.ServiceIdleDevices},
+	serMissingRatio:     {metric: &names.ServiceMissingRatio},
+	serPartial:          {metric: &names.ServicePartial},
+	serDataAge:          {metric: &names.ServiceDataAge},
+}
+
+// means and sums name the series that a field is written to.
+var (
+	means = [numFields]series{
+		utilization: serUtilization, smActive: serSMActive, dramActive: serDRAMActive,
+		tensorActive: serTensorActive, fp16Active: serFP16Active, fp32Active: serFP32Active,
+		memoryUsage: serPodMemoryUsage, memoryLimit: serPodMemoryLimit, power: serPodPower,
+	}
+	sums = map[field]series{memoryUsage: serMemoryUsage, memoryLimit: serMemoryLimit, power: serPower}
+)
+
+// serviceFigures is what is to be said about a service: values of the series
+// present, and the end of those that were said before and are no more.
+type serviceFigures struct {
+	key            serviceKey
+	values         [numSeries]float64
+	present, ended seriesSet
+}
+
+func (f *serviceFigures) set(s series, v float64) {
+	f.values[s] = v
+	f.present |= 1 << s
+}
+
+// summary adds up the pods of a service.
+type summary struct {
+	total                                         [numFields]float64
+	votes                                         [numFields]int // pods that have the field
+	lowest, highest                               float64        // utilization
+	oldest                                        int64          // time of the oldest point in total
+	pods                                          [numPodStates]int
+	settled                                       int
+	devicesReporting, devicesMissing, devicesIdle int
+}
+
+func (s *summary) add(v *podValue, st podState, settled bool) {
+	s.pods[st]++
+	s.devicesReporting += v.fresh
+	if !settled {
+		return
+	}
+	s.settled++
+	s.devicesMissing += v.silent
+	s.devicesIdle += v.idle
+	if v.fresh == 0 {
+		return
+	}
+	if u := v.value[utilization]; s.votes[utilization] == 0 {
+		s.lowest, s.highest, s.oldest = u, u, v.oldest
+	} else {
+		s.lowest, s.highest, s.oldest = min(s.lowest, u), max(s.highest, u), min(s.oldest, v.oldest)
+	}
+	for f := range numFields {
+		if v.has[f] {
+			s.total[f] += v.value[f]
+			s.votes[f]++
+		}
+	}
+}
+
+// figures writes the sums as series. Until known, only pods are counted: what is
+// missing and what the averages are cannot be told.
+func (s *summary) figures(known bool, partialThreshold float64, now int64) serviceFigures {
+	var f serviceFigures
+	for st, n := range s.pods {
+		f.set(serPodsReporting+series(st), float64(n))
+	}
+	if !known {
+		return f
+	}
+	f.set(serDevicesReporting, float64(s.devicesReporting))
+	f.set(serDevicesMissing, float64(s.devicesMissing))
+	f.set(serIdleDevices, float64(s.devicesIdle))
+
+	f.set(serPartial, 0)
+	if s.settled > 0 {
+		ratio := float64(s.pods[missing]) / float64(s.settled)
+		f.set(serMissingRatio, ratio)
+		if ratio > partialThreshold {
+			f.set(serPartial, 1)
+		}
+	}
+
+	for fd, n := range s.votes {
+		if n == 0 {
+			continue
+		}
+		f.set(means[fd], s.total[fd]/float64(n))
+		if sum, ok := sums[field(fd)]; ok {
+			f.set(sum, s.total[fd])
+		}
+	}
+	if s.votes[utilization] > 0 {
+		f.set(serUtilizationMin, s.lowest)
+		f.set(serUtilizationMax, s.highest)
+		f.set(serDataAge, time.Duration(now-s.oldest).Seconds())
+	}
+	return f
+}

@@ -1,0 +1,268 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpusummaryprocessor
+
+import (
+	"math"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+const (
+	// futureSkew is how far another machine's clock may be ahead. A point further
+	// ahead counts as arriving now.
+	futureSkew = 30 * time.Second
+
+	// maxRatio leaves room for profiling ratios, whose two counters are not read
+	// at the same instant. What lies above is no ratio but a percentage.
+	maxRatio = 1.01
+
+	// maxAmount is more bytes than a device has (32 TiB) and more watts than it
+	// draws; sums over a fleet of such devices still fit into an integer.
+	maxAmount = 1 << 45
+)
+
+// source is the identity that a resource gives to its points.
+type source struct {
+	pod          podKey
+	uid, service string
+	device       string
+
+	// What the points of this resource led to so far.
+	known *pod
+	held  *held
+}
+
+// sourceOf reads the identity; false if the resource belongs to no pod.
+func sourceOf(attrs pcommon.Map) (source, bool) {
+	var src source
+	for key, v := range attrs.All() {
+		switch key {
+		case names.K8sClusterName:
+			src.pod.cluster = v.Str()
+		case names.K8sNamespaceName:
+			src.pod.namespace = v.Str()
+		case names.K8sPodName:
+			src.pod.name = v.Str()
+		case names.K8sPodUID:
+			src.uid = v.Str()
+		case names.ServiceName:
+			src.service = v.Str()
+		case names.HwID:
+			src.device = v.Str()
+		}
+	}
+	return src, src.pod.name != ""
+}
+
+// observer takes one batch in.
+type observer struct {
+	*state
+	now   int64
+	tally tally
+}
+
+// observe takes the input points of md in and leaves md as it is. Its cost is
+// constant for a point, whatever the size of the state.
+func (s *state) observe(now time.Time, md pmetric.Metrics) tally {
+	o := observer{state: s, now: now.UnixNano()}
+	for _, rm := range md.ResourceMetrics().All() {
+		src, ok := sourceOf(rm.Resource().Attributes())
+		if !ok {
+			continue // a device that no pod holds
+		}
+		for _, sm := range rm.ScopeMetrics().All() {
+			for _, m := range sm.Metrics().All() {
+				if in := inputs[m.Name()]; in != nil {
+					o.metric(&src, in, m)
+				}
+			}
+		}
+	}
+	return o.tally
+}
+
+func (o *observer) metric(src *source, in *input, m pmetric.Metric) {
+	points, ok := numbers(m)
+	if !ok {
+		o.tally.refuse(wrongKind, 1, src, m.Name())
+		return
+	}
+	if m.Unit() != in.unit {
+		o.tally.refuse(wrongUnit, points.Len(), src, m.Name())
+		return
+	}
+	for _, dp := range points.All() {
+		f, ok := in.fieldOf(dp.Attributes())
+		if !ok {
+			continue
+		}
+		if why := o.point(src, f, dp); why == accepted {
+			o.tally.accepted++
+		} else {
+			o.tally.refuse(why, 1, src, m.Name())
+		}
+	}
+}
+
+// numbers returns the points of a gauge or a cumulative sum. A delta is a change
+// and not a value.
+func numbers(m pmetric.Metric) (pmetric.NumberDataPointSlice, bool) {
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		return m.Gauge().DataPoints(), true
+	case pmetric.MetricTypeSum:
+		return m.Sum().DataPoints(), m.Sum().AggregationTemporality() != pmetric.AggregationTemporalityDelta
+	default:
+		return pmetric.NumberDataPointSlice{}, false
+	}
+}
+
+func (o *observer) point(src *source, f field, dp pmetric.NumberDataPoint) reason {
+	id := src.device
+	if v, ok := dp.Attributes().Get(names.HwID); ok && v.Str() != "" {
+		id = v.Str()
+	}
+	switch {
+	case src.pod.namespace == "":
+		return noNamespace
+	case src.service == "":
+		return noService
+	case id == "":
+		return noDevice
+	case dp.Timestamp() == 0:
+		return noTimestamp
+	}
+
+	// Compared unsigned: a time beyond the year 2262 would be negative as int64.
+	t := int64(dp.Timestamp())
+	if uint64(dp.Timestamp()) > uint64(o.now+int64(futureSkew)) {
+		t = o.now
+		o.tally.future++
+	}
+	if o.now-t > int64(o.cfg.ServiceTTL) {
+		return tooOld
+	}
+	v := valueOf(dp)
+	if v < 0 || v > maxAmount || f.isRatio() && v > maxRatio {
+		return outOfRange
+	}
+
+	p, why := o.podFor(src, t, math.IsNaN(v))
+	if why != accepted {
+		return why
+	}
+	if src.held == nil || src.held.pod != p || src.held.device.key.id != id {
+		if src.held = o.heldBy(p, id); src.held == nil {
+			return limitDevices
+		}
+	}
+	return o.take(src.held, f, t, v)
+}
+
+// valueOf returns NaN for a point that ends its series.
+func valueOf(dp pmetric.NumberDataPoint) float64 {
+	switch {
+	case dp.Flags().NoRecordedValue():
+		return math.NaN()
+	case dp.ValueType() == pmetric.NumberDataPointValueTypeInt:
+		return float64(dp.IntValue())
+	case dp.ValueType() == pmetric.NumberDataPointValueTypeDouble:
+		return dp.DoubleValue()
+	default:
+		return math.NaN()
+	}
+}
+
+// podFor returns the pod of src as a point of time t leaves it. A point that ends
+// a series is no sighting: it says what was, under an identity that may be gone.
+func (o *observer) podFor(src *source, t int64, ends bool) (*pod, reason) {
+	p := src.known
+	if p == nil {
+		p = o.pods[src.pod]
+	}
+	svcKey := serviceKey{src.pod.cluster, src.pod.namespace, src.service}
+	if p == nil {
+		if len(o.pods) >= o.cfg.MaxPods {
+			return nil, limitPods
+		}
+		svc := o.serviceFor(svcKey)
+		if svc == nil {
+			return nil, limitServices
+		}
+		p = &pod{key: src.pod}
+		svc.add(p)
+		o.pods[p.key] = p
+	}
+	src.known = p
+
+	renewed := src.uid != "" && p.uid != "" && src.uid != p.uid
+	if renewed && (ends || !newer(t, src.uid, p.uidTime, p.uid)) {
+		return nil, late // of the pod that had this name before
+	}
+	if ends {
+		return p, accepted
+	}
+	if src.service != p.service.key.name && newer(t, src.service, p.svcTime, p.service.key.name) {
+		svc := o.serviceFor(svcKey)
+		if svc == nil {
+			return nil, limitServices
+		}
+		svc.add(p)
+		p.svcTime = t
+	} else if src.service == p.service.key.name {
+		p.svcTime = max(p.svcTime, t)
+	}
+	if renewed {
+		o.renew(p)
+		src.held = nil
+	}
+	if src.uid != "" {
+		p.uid, p.uidTime = src.uid, max(p.uidTime, t)
+	}
+	if p.firstSeen == 0 || t < p.firstSeen {
+		p.firstSeen = t
+	}
+	p.lastSeen = max(p.lastSeen, t)
+	return p, accepted
+}
+
+// newer tells whether a name given at time t replaces the one given at time was;
+// of two given at the same time, the greater stays, whichever came first.
+func newer(t int64, name string, was int64, old string) bool {
+	return t > was || t == was && name > old
+}
+
+// take makes a point part of its series.
+func (o *observer) take(h *held, f field, t int64, v float64) reason {
+	if !math.IsNaN(v) {
+		h.lastSeen = max(h.lastSeen, t)
+		h.device.newest = max(h.device.newest, t)
+		if f == utilization {
+			h.times.add(t)
+			if h.runStart == 0 || t < h.runStart {
+				h.runStart = t
+			}
+			if v >= o.cfg.IdleThreshold {
+				h.lastBusy = max(h.lastBusy, t)
+			}
+		}
+	}
+	s := &h.samples[f]
+	switch {
+	case t > s.time:
+		*s = sample{t, v}
+		return accepted
+	case t < s.time:
+		return late
+	default:
+		// max is NaN if either is: an end stays an end.
+		s.value = max(s.value, v)
+		return duplicate
+	}
+}

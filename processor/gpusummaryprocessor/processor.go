@@ -1,0 +1,158 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpusummaryprocessor
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/processor"
+)
+
+// summaryProcessor passes metrics on and adds the summary to them on a timer.
+type summaryProcessor struct {
+	cfg     *Config
+	next    consumer.Metrics
+	version string
+	owner   owner
+	tel     *telemetry
+
+	// mu guards clock and state. It is held while the state machine runs, and
+	// never while next is called.
+	mu    sync.Mutex
+	clock *clock
+	state *state
+
+	claimed bool
+	cancel  context.CancelFunc
+	done    chan struct{}
+}
+
+var _ processor.Metrics = (*summaryProcessor)(nil)
+
+func newProcessor(set processor.Settings, cfg *Config, next consumer.Metrics) (*summaryProcessor, error) {
+	p := &summaryProcessor{
+		cfg:     cfg,
+		next:    next,
+		version: set.BuildInfo.Version,
+		owner:   owner{cfg, set.ID},
+		clock:   newClock(systemClock()),
+	}
+	now, _ := p.clock.now()
+	p.state = newState(cfg, now)
+
+	var err error
+	p.tel, err = newTelemetry(set.TelemetrySettings, p.tracked)
+	return p, err
+}
+
+// Start begins the evaluations. It fails if another instance of the same component
+// runs in this Collector.
+func (p *summaryProcessor) Start(context.Context, component.Host) error {
+	if err := p.owner.claim(); err != nil {
+		return err
+	}
+	p.claimed = true
+
+	p.mu.Lock()
+	now, _ := p.clock.now()
+	p.state = newState(p.cfg, now)
+	p.mu.Unlock()
+
+	// The context given to Start ends with it.
+	ctx, cancel := context.WithCancel(context.Background())
+	p.cancel, p.done = cancel, make(chan struct{})
+	go p.run(ctx)
+	return nil
+}
+
+// Shutdown ends the evaluations. It ends no series: a restart is no gap.
+func (p *summaryProcessor) Shutdown(context.Context) error {
+	if p.cancel != nil {
+		p.cancel()
+		<-p.done
+	}
+	p.tel.shutdown()
+	if p.claimed {
+		p.claimed = false
+		p.owner.release()
+	}
+	return nil
+}
+
+// Capabilities says that what passes through is not changed.
+func (p *summaryProcessor) Capabilities() consumer.Capabilities {
+	return consumer.Capabilities{MutatesData: false}
+}
+
+// ConsumeMetrics takes the input points of md in and passes md on.
+func (p *summaryProcessor) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error {
+	p.mu.Lock()
+	now, stepped := p.tick()
+	t := p.state.observe(now, md)
+	p.mu.Unlock()
+
+	if stepped != 0 {
+		p.tel.clockStepped(ctx, now, stepped)
+	}
+	p.tel.observed(ctx, now, &t)
+	return p.next.ConsumeMetrics(ctx, md)
+}
+
+// tick returns the time, after the state has followed a step of the wall clock.
+// The caller holds mu, so times that reach the state never go back.
+func (p *summaryProcessor) tick() (now time.Time, step time.Duration) {
+	now, step = p.clock.now()
+	if step != 0 {
+		p.state.shift(step)
+	}
+	return now, step
+}
+
+// run evaluates every interval, whether or not data arrives.
+func (p *summaryProcessor) run(ctx context.Context) {
+	defer close(p.done)
+	ticker := time.NewTicker(p.cfg.Interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			p.evaluate(ctx)
+		}
+	}
+}
+
+// evaluate sends the summary of this moment on, in one call.
+func (p *summaryProcessor) evaluate(ctx context.Context) {
+	began := time.Now()
+	p.mu.Lock()
+	now, stepped := p.tick()
+	e := p.state.evaluate(now)
+	p.mu.Unlock()
+	if stepped != 0 {
+		p.tel.clockStepped(ctx, now, stepped)
+	}
+
+	md := e.metrics(p.version)
+	p.tel.evaluated(ctx, time.Since(began))
+	if md.ResourceMetrics().Len() == 0 {
+		return
+	}
+	if err := p.next.ConsumeMetrics(ctx, md); err != nil && ctx.Err() == nil {
+		p.tel.evaluationFailed(ctx, now, err)
+	}
+}
+
+// tracked returns how many pods and services are in memory.
+func (p *summaryProcessor) tracked() (pods, services int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.state.pods), len(p.state.services)
+}
