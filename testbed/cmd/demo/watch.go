@@ -1,0 +1,206 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"sort"
+	"strings"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+)
+
+// tableEvery is the time between two tables of services.
+const tableEvery = 15 * time.Second
+
+// watch tells what happens until ctx ends or the collector does.
+func (d *demo) watch(ctx context.Context, c *collector) error {
+	log, err := os.Open(c.logPath)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	audit := bufio.NewReader(log)
+	var rest string
+	var seen uint64
+	partial := map[string]bool{}
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	table := time.NewTicker(tableEvery)
+	defer table.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-c.exited:
+			return c.died()
+		case <-table.C:
+			d.table(ctx)
+		case <-tick.C:
+			if d.sink != nil {
+				seen = d.webhooks(seen)
+			}
+			rest = d.audit(audit, rest)
+			d.changes(ctx, partial)
+		}
+	}
+}
+
+// webhooks tells what arrived at the sink after number seen.
+func (d *demo) webhooks(seen uint64) uint64 {
+	for _, r := range d.sink.Received() {
+		if r.Seq <= seen {
+			continue
+		}
+		seen = r.Seq
+		var body struct {
+			Type, Action string
+			Data         struct{ Message, State string }
+		}
+		what := ""
+		if json.Unmarshal([]byte(r.Body), &body) == nil {
+			what = strings.TrimSpace(body.Type + body.Action + " " + body.Data.State + ": " + body.Data.Message)
+		}
+		d.say("webhook at %s: %s", r.Path, what)
+	}
+	return seen
+}
+
+// audit tells the audit lines that the collector's log got since last time. rest
+// is a line that was not complete then.
+func (d *demo) audit(log *bufio.Reader, rest string) string {
+	for {
+		line, err := log.ReadString('\n')
+		rest += line
+		if err != nil {
+			return rest
+		}
+		if i := strings.Index(rest, "audit_type="); i >= 0 {
+			text, _, _ := strings.Cut(strings.TrimSpace(rest[i:]), "\t")
+			d.say("audit line: %s", text)
+		}
+		rest = ""
+	}
+}
+
+// changes tells when a service becomes partial and when it is whole again.
+func (d *demo) changes(ctx context.Context, partial map[string]bool) {
+	families, err := d.scrape(ctx)
+	if err != nil {
+		return // the table says so
+	}
+	for name, v := range byService(families["gpu_service_partial"]) {
+		if now := v == 1; now != partial[name] {
+			partial[name] = now
+			if now {
+				d.say("%s is PARTIAL: more than a quarter of its pods are silent", name)
+			} else {
+				d.say("%s is whole again", name)
+			}
+		}
+	}
+}
+
+// table prints one line a service.
+func (d *demo) table(ctx context.Context) {
+	families, err := d.scrape(ctx)
+	if err != nil {
+		d.say("no metrics yet: %v", err)
+		return
+	}
+	utilization := byService(families["gpu_service_utilization_ratio"])
+	power := byService(families["gpu_service_power_watts"])
+	pods := map[string]map[string]float64{}
+	for _, m := range families["gpu_service_pods"].GetMetric() {
+		name := service(m)
+		if pods[name] == nil {
+			pods[name] = map[string]float64{}
+		}
+		pods[name][label(m, "gpu_pod_state")] += number(m)
+	}
+	if len(pods) == 0 {
+		d.say("no service yet: no device with a pod has reported")
+		return
+	}
+	names := make([]string, 0, len(pods))
+	for name := range pods {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	d.say("%-36s %11s %9s   %s", "service", "utilization", "power", "pods reporting / degraded / missing / warming")
+	for _, name := range names {
+		p := pods[name]
+		d.say("%-36s %11s %9s   %.0f / %.0f / %.0f / %.0f", name, show(utilization, name, "%.1f %%", 100), show(power, name, "%.0f W", 1),
+			p["reporting"], p["degraded"], p["missing"], p["warming"])
+	}
+}
+
+func show(values map[string]float64, name, format string, factor float64) string {
+	v, ok := values[name]
+	if !ok {
+		return "-"
+	}
+	return fmt.Sprintf(format, v*factor)
+}
+
+// scrape reads the collector's Prometheus exporter.
+func (d *demo) scrape(ctx context.Context) (map[string]*dto.MetricFamily, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://localhost:%d/metrics", d.ports.prometheus), nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("the Prometheus exporter answers %s", resp.Status)
+	}
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	return parser.TextToMetricFamilies(io.LimitReader(resp.Body, 64<<20))
+}
+
+func byService(f *dto.MetricFamily) map[string]float64 {
+	values := map[string]float64{}
+	for _, m := range f.GetMetric() {
+		values[service(m)] = number(m)
+	}
+	return values
+}
+
+func service(m *dto.Metric) string {
+	return label(m, "k8s_namespace_name") + "/" + label(m, "service_name")
+}
+
+func label(m *dto.Metric, name string) string {
+	for _, l := range m.GetLabel() {
+		if l.GetName() == name {
+			return l.GetValue()
+		}
+	}
+	return ""
+}
+
+func number(m *dto.Metric) float64 {
+	switch {
+	case m.GetGauge() != nil:
+		return m.GetGauge().GetValue()
+	case m.GetCounter() != nil:
+		return m.GetCounter().GetValue()
+	default:
+		return m.GetUntyped().GetValue()
+	}
+}

@@ -1,0 +1,238 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpusim
+
+import (
+	"fmt"
+	"math"
+)
+
+// board is one physical GPU.
+type board struct {
+	node      *node
+	index     int
+	model     *Model
+	uuid      string
+	pci       string
+	seed      uint64
+	instances []instance // empty when not in MIG mode
+	state     boardState
+}
+
+// boardState is what a board accumulates: everything up to, not including,
+// second step.
+type boardState struct {
+	step      int64
+	temp      float64 // Celsius; follows power with a lag
+	energy    float64 // mJ
+	powerNS   float64
+	thermalNS float64
+	primed    bool
+}
+
+// reading is what one row of a page says: a whole device, or one instance of
+// it together with the values of its board.
+type reading struct {
+	board    *board
+	position int // in the MIG layout; -1 is the whole device
+	mig      *instance
+	pod      *Pod
+	activity
+	// Of the instance, in MiB.
+	total, used, free, reserved int
+	// Of the board.
+	clocks                 int // bit mask of clock event reasons
+	power, temp, memTemp   float64
+	smClock, memClock      int
+	energy                 float64
+	powerNS, thermalNS     float64
+	xid                    int // last code seen; 0 is none
+	dbe, remapped          int
+	pcieTx, pcieRx, nvlink float64  // B/s; nvlink per direction
+	blank                  []*fault // sentinel faults that hold now
+}
+
+// Clock event reasons, as in NVML.
+const (
+	reasonIdle      = 0x1
+	reasonPowerCap  = 0x4
+	reasonHWSlow    = 0x8
+	reasonSWThermal = 0x20
+	reasonHWThermal = 0x40
+)
+
+const (
+	ambient    = 27.0 // Celsius at no power
+	fullRise   = 44.0 // Celsius above it at full power
+	thermalLag = 18.0 // seconds to 63 % of a change
+	hotRise    = 32.0 // Celsius on top while throttled
+)
+
+func newBoard(n *node, index int, m *Model, layout []string, seed uint64) (*board, error) {
+	inst, err := m.layout(layout)
+	if err != nil {
+		return nil, err
+	}
+	s := stream(seed, fmt.Sprintf("%s/%d", n.cfg.Name, index))
+	return &board{
+		node: n, index: index, model: m, seed: s, instances: inst,
+		uuid: "GPU-" + uuidFrom(s),
+		pci:  fmt.Sprintf("00000000:%02X:00.0", 0x53+0x11*index),
+	}, nil
+}
+
+// id is the identity of a row: the UUID, and "/<GPU instance id>" under MIG.
+func (b *board) id(position int) string {
+	if position < 0 {
+		return b.uuid
+	}
+	return fmt.Sprintf("%s/%d", b.uuid, b.instances[position].id)
+}
+
+// positions lists the rows of a board.
+func (b *board) positions() []int {
+	if len(b.instances) == 0 {
+		return []int{-1}
+	}
+	out := make([]int, len(b.instances))
+	for i := range out {
+		out[i] = i
+	}
+	return out
+}
+
+// slot is the activity of one row at second k and the pod that holds it.
+func (b *board) slot(position int, k int64) (activity, *Pod) {
+	pod := b.node.holder(slotRef{b.index, position}, k)
+	if pod == nil {
+		return activity{}, nil
+	}
+	slot := b.seed + uint64(position+2)<<40
+	warm := 1.0
+	if pod.Start > 0 {
+		warm = min(1, max(float64(k-pod.Start.step())/pod.warmup(), 0))
+	}
+	fleet := b.node.fleet.cfg.Seed
+	service := stream(fleet, "service/"+pod.Namespace+"/"+pod.Service())
+	name := stream(fleet, "pod/"+pod.Namespace+"/"+pod.Name)
+	a := activityOf(pod.Load, loadOf(pod.Load, service, name, slot, k), warm, slot, k)
+	return a, pod
+}
+
+// whole is the activity of the board: that of its only row, or that of its
+// instances weighted by their compute slices.
+func (b *board) whole(k int64) activity {
+	if len(b.instances) == 0 {
+		a, _ := b.slot(-1, k)
+		return a
+	}
+	var sum activity
+	for i, in := range b.instances {
+		a, _ := b.slot(i, k)
+		w := float64(in.slices) / 7
+		sum.util += a.util * w
+		sum.sm += a.sm * w
+		sum.tensor += a.tensor * w
+		sum.dram += a.dram * w
+		sum.pcieTx += a.pcieTx * w
+		sum.pcieRx += a.pcieRx * w
+	}
+	return sum
+}
+
+// watts is the board's power at second k: between idle and the board's limit,
+// mostly with utilization, partly with the tensor pipes and the memory.
+func (b *board) watts(a activity, hot bool, k int64) float64 {
+	busy := .5*a.util + .45*a.tensor + .35*a.dram + .02*a.pcieRx
+	p := b.model.IdleWatts + (b.model.TDPWatts-b.model.IdleWatts)*busy
+	p *= 1 + .012*noise(b.seed+7, k)
+	limit := b.model.TDPWatts
+	if hot {
+		limit *= .62
+	}
+	return math.Round(min(p, limit)*1e3) / 1e3
+}
+
+// settle is the temperature that a power leads to.
+func (b *board) settle(watts float64, hot bool) float64 {
+	t := ambient + 3*unit(b.seed+9) + fullRise*watts/b.model.TDPWatts
+	if hot {
+		t += hotRise
+	}
+	return t
+}
+
+// capped reports whether a power is at the board's limit.
+func (b *board) capped(watts float64) bool { return watts >= .985*b.model.TDPWatts }
+
+// advance adds up seconds until step k. It starts again from the beginning
+// when time went back.
+func (b *board) advance(k int64) {
+	s := &b.state
+	if !s.primed || s.step > k {
+		a := b.whole(0)
+		*s = boardState{
+			primed: true,
+			temp:   b.settle(b.watts(a, false, 0), false),
+			// The driver has been loaded for hours or days.
+			energy: math.Round((2e4 + 4e5*unit(b.seed+3)) * b.model.IdleWatts * 1e3),
+		}
+	}
+	for ; s.step < k; s.step++ {
+		a, hot := b.whole(s.step), b.node.throttled(b.index, s.step)
+		w := b.watts(a, hot, s.step)
+		s.energy += math.Round(w * 1e3)
+		s.temp += (b.settle(w, hot) - s.temp) / thermalLag
+		if hot {
+			s.thermalNS += 6e8
+		}
+		if b.capped(w) {
+			s.powerNS += 2e8
+		}
+	}
+}
+
+// read gives the rows of the board at second k.
+func (b *board) read(k int64) []reading {
+	b.advance(k)
+	all, hot := b.whole(k), b.node.throttled(b.index, k)
+	m := b.model
+	base := reading{
+		board: b, temp: math.Round(b.state.temp), power: b.watts(all, hot, k), energy: b.state.energy,
+		powerNS: b.state.powerNS, thermalNS: b.state.thermalNS,
+		smClock: m.SMIdle, memClock: m.MemIdle, clocks: reasonIdle,
+		pcieTx: math.Round(9000 + all.pcieTx*m.PCIeGBps*1e9), pcieRx: math.Round(14000 + all.pcieRx*m.PCIeGBps*1e9),
+		nvlink: math.Round(all.nvlink * m.NVLinkGBps * 1e9),
+	}
+	base.memTemp = math.Round(b.state.temp + 6 + 6*all.dram)
+	if all.util > 0 {
+		boost := 1 - .06*all.tensor
+		base.clocks, base.memClock = 0, m.MemClock
+		if b.capped(base.power) {
+			base.clocks, boost = reasonPowerCap, .91
+		}
+		if hot {
+			boost = .58
+		}
+		base.smClock = int(float64(m.SMClock)*boost) / 15 * 15
+	}
+	if hot {
+		base.clocks = base.clocks&^reasonIdle | reasonSWThermal | reasonHWThermal | reasonHWSlow
+	}
+	var rows []reading
+	for _, pos := range b.positions() {
+		r := base
+		r.position = pos
+		r.activity, r.pod = b.slot(pos, k)
+		r.total, r.reserved = m.MemoryMiB, m.ReservedMiB
+		if pos >= 0 {
+			r.mig = &b.instances[pos]
+			r.total, r.reserved = r.mig.memoryMiB, 0
+		}
+		r.used = int(float64(r.total-r.reserved) * r.memory)
+		r.free = r.total - r.reserved - r.used
+		rows = append(rows, r)
+	}
+	return rows
+}

@@ -1,0 +1,102 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpusim
+
+import (
+	"fmt"
+	"strings"
+)
+
+// exporter says how one line of dcgm-exporter versions prints its page.
+type exporter struct {
+	version       string
+	driver        string // driver version of its time
+	major         int
+	spaceAfterGPU bool   // {gpu="0", UUID="…"}: a blank after the first comma
+	deviceLabel   bool   // device="nvidia0"
+	pciBusID      bool   // pci_bus_id="00000000:53:00.0"
+	modelName     bool   // modelName="…"
+	hostname      string // spelling of the host label; "" is no such label
+	driverLabel   bool   // DCGM_FI_DRIVER_VERSION="…"
+	emptyPod      bool   // a free device carries container="",namespace="",pod=""
+	podLabels     bool   // can print labels of the pod
+	podPrefix     string // prefix of those labels
+	xidZero       bool   // prints 0 before the first XID; later versions print nothing
+	xidText       bool   // err_code and err_msg on the XID series
+	sentinels     bool   // prints unsupported fields as sentinels; later versions drop them
+	gddrTempZero  bool   // prints memory temperature 0 on boards without the sensor
+	nvlinkAlways  bool   // prints NVLINK_BANDWIDTH_TOTAL 0 on boards without NVLink
+	reserved      bool   // knows FB_RESERVED
+	byFieldID     bool   // families in the order of field ids; before, in that of the CSV
+	headerFirst   bool   // all HELP and TYPE lines first, then the samples by device
+	oldTexts      bool   // ratios said to be "in %", violations said to be "in us"
+	throttleName  bool   // CLOCK_THROTTLE_REASONS, later CLOCKS_EVENT_REASONS
+	xidCount      string // TYPE of DCGM_EXP_XID_ERRORS_COUNT; "" is no such family
+	xidTotal      bool   // has DCGM_EXP_XID_ERRORS_TOTAL
+}
+
+var exporters = []exporter{
+	{version: "2.1", driver: "450.80.02", major: 2, spaceAfterGPU: true, emptyPod: true, xidZero: true, sentinels: true, nvlinkAlways: true, headerFirst: true, oldTexts: true, throttleName: true},
+	{version: "2.4", driver: "470.82.01", major: 2, deviceLabel: true, modelName: true, hostname: "Hostname", emptyPod: true, xidZero: true, nvlinkAlways: true, oldTexts: true, throttleName: true},
+	{version: "3.0", driver: "520.56.06", major: 3, deviceLabel: true, modelName: true, hostname: "Hostname", driverLabel: true, emptyPod: true, xidZero: true, nvlinkAlways: true, oldTexts: true, throttleName: true},
+	{version: "3.3", driver: "550.54.14", major: 3, deviceLabel: true, pciBusID: true, modelName: true, hostname: "Hostname", driverLabel: true, xidZero: true, xidText: true, gddrTempZero: true, nvlinkAlways: true, throttleName: true, xidCount: "counter"},
+	{version: "4.5", driver: "580.105.08", major: 4, deviceLabel: true, pciBusID: true, modelName: true, hostname: "Hostname", driverLabel: true, podLabels: true, xidText: true, gddrTempZero: true, reserved: true, byFieldID: true, xidCount: "counter"},
+	{version: "4.6", driver: "580.126.09", major: 4, deviceLabel: true, pciBusID: true, modelName: true, hostname: "hostname", driverLabel: true, podLabels: true, podPrefix: "pod_label_", xidText: true, gddrTempZero: true, reserved: true, byFieldID: true, xidCount: "gauge", xidTotal: true},
+}
+
+func findExporter(version string) (*exporter, error) {
+	known := make([]string, 0, len(exporters))
+	for i := range exporters {
+		if exporters[i].version == version {
+			return &exporters[i], nil
+		}
+		known = append(known, exporters[i].version)
+	}
+	return nil, fmt.Errorf("unknown exporter version %q: use one of %s", version, strings.Join(known, ", "))
+}
+
+// xidText is the text that goes with an XID code in err_msg.
+func xidText(code int) string {
+	switch code {
+	case 0:
+		return "No Error"
+	case 13:
+		return "Graphics Engine Exception"
+	case 31:
+		return "GPU memory page fault"
+	case 43:
+		return "GPU stopped processing"
+	case 45:
+		return "Preemptive cleanup, due to previous errors"
+	case 48:
+		return "Double Bit ECC Error"
+	case 63:
+		return "ECC page retirement or row remapping recording event"
+	case 64:
+		return "ECC page retirement or row remapper recording failure"
+	case 74:
+		return "NVLINK Error"
+	case 79:
+		return "GPU has fallen off the bus"
+	case 94:
+		return "Contained ECC error"
+	case 95:
+		return "Uncontained ECC error"
+	case 119:
+		return "GSP RPC timeout"
+	}
+	return "Unknown Error"
+}
+
+// sanitize turns a Kubernetes label key into a Prometheus label name, as the
+// exporter does: every other character becomes an underscore.
+func sanitize(key string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_':
+			return r
+		}
+		return '_'
+	}, key)
+}

@@ -1,0 +1,237 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpusim
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Kind is a kind of fault.
+type Kind string
+
+// The kinds of faults.
+const (
+	ExporterDown    Kind = "exporter_down"    // nothing listens: connection refused
+	ExporterSlow    Kind = "exporter_slow"    // answers after Delay
+	ExporterFrozen  Kind = "exporter_frozen"  // answers with the page of the fault's start
+	PageCut         Kind = "page_cut"         // the page ends in the middle of a line
+	GPULost         Kind = "gpu_lost"         // the device vanishes from the page
+	XID             Kind = "xid"              // Code is the device's last XID
+	ThermalThrottle Kind = "thermal_throttle" // hot, slow, and the counters say so
+	Sentinel        Kind = "sentinel"         // Fields (default: all) are printed as DCGM's blanks
+	ClockSkew       Kind = "clock_skew"       // Date header, and timestamps if asked for, are off by Skew
+	NewPod          Kind = "new_pod"          // Pod starts and warms up
+	PodGone         Kind = "pod_gone"         // the pod named by Pod is no more
+)
+
+var kinds = []Kind{ExporterDown, ExporterSlow, ExporterFrozen, PageCut, GPULost, XID, ThermalThrottle, Sentinel, ClockSkew, NewPod, PodGone}
+
+// Fault is something that goes wrong, or changes, on one node.
+type Fault struct {
+	Node string `json:"node"`
+	Kind Kind   `json:"kind"`
+	// Device is "<index>", or "<index>:<position>" for a MIG instance; "" is
+	// every device of the node. An XID of a whole device in MIG mode is on no
+	// row of the page, as with the real exporter.
+	Device string   `json:"device,omitempty"`
+	After  Duration `json:"after,omitempty"` // scripted: from the start; else from now
+	For    Duration `json:"for,omitempty"`   // 0: until it is ended
+	Code   int      `json:"code,omitempty"`  // xid
+	Delay  Duration `json:"delay,omitempty"` // exporter_slow; default 20s
+	Skew   Duration `json:"skew,omitempty"`  // clock_skew; default 2m; may be negative
+	// Timestamps puts explicit timestamps on the samples (clock_skew).
+	Timestamps bool `json:"timestamps,omitempty"`
+	// Mode of page_cut: "short" (default) promises more bytes than it sends,
+	// "clean" ends the body as if it were whole.
+	Mode   string   `json:"mode,omitempty"`
+	Fields []string `json:"fields,omitempty"` // sentinel
+	Pod    *Pod     `json:"pod,omitempty"`    // new_pod: the pod; pod_gone: namespace and name
+}
+
+// FaultStatus is a fault with its place in time, as seconds since the start.
+type FaultStatus struct {
+	ID    string `json:"id"`
+	State string `json:"state"` // scheduled, active or ended
+	Fault
+	StartSeconds float64  `json:"start_seconds"`
+	EndSeconds   *float64 `json:"end_seconds,omitempty"`
+}
+
+// maxFaults bounds what a fleet remembers: ended faults stay, because they are
+// part of what the counters add up.
+const maxFaults = 10000
+
+// ErrTooManyFaults is returned when a fleet has seen all the faults it can.
+var ErrTooManyFaults = fmt.Errorf("this fleet has had %d faults, which is its limit: start a new one", maxFaults)
+
+// ErrNoFault is returned for an unknown fault id.
+var ErrNoFault = errors.New("no such fault")
+
+type fault struct {
+	Fault
+	id         string
+	node       *node
+	target     slotRef
+	everywhere bool // no Device given
+	slots      []slotRef
+	start, end time.Duration // since the fleet's start; end < 0 is open
+	frozen     []byte        // exporter_frozen: the page, once it was asked for
+}
+
+// holds reports whether the fault is active at a time since the start.
+func (f *fault) holds(at time.Duration) bool {
+	return at >= f.start && (f.end < 0 || at < f.end)
+}
+
+// holdsStep reports the same for second k: what changes values takes effect
+// with the second it falls into.
+func (f *fault) holdsStep(k int64) bool {
+	return k >= Duration(f.start).step() && (f.end < 0 || k < Duration(f.end).step())
+}
+
+// covers reports whether a row of the page is one that the fault is about.
+func (f *fault) covers(device, position int) bool {
+	return f.everywhere || f.target.device == device && (f.target.position < 0 || f.target.position == position)
+}
+
+// hits is covers for events that belong to one entity only.
+func (f *fault) hits(device, position int) bool {
+	return f.everywhere || f.target == slotRef{device, position}
+}
+
+func (f *fault) status(at time.Duration) FaultStatus {
+	s := FaultStatus{ID: f.id, State: "active", Fault: f.Fault, StartSeconds: f.start.Seconds()}
+	if f.end >= 0 {
+		s.EndSeconds = new(float64)
+		*s.EndSeconds = f.end.Seconds()
+	}
+	switch {
+	case f.end >= 0 && at >= f.end:
+		s.State = "ended"
+	case at < f.start:
+		s.State = "scheduled"
+	}
+	return s
+}
+
+// prepare checks a fault and places it in time.
+func (fl *Fleet) prepare(spec Fault, now time.Duration) (*fault, error) {
+	n := fl.node(spec.Node)
+	if n == nil {
+		return nil, fmt.Errorf("fault: unknown node %q: use one of %s", spec.Node, strings.Join(fl.Nodes(), ", "))
+	}
+	if !slices.Contains(kinds, spec.Kind) {
+		return nil, fmt.Errorf("fault: unknown kind %q: use one of %v", spec.Kind, kinds)
+	}
+	if spec.After < 0 || spec.For < 0 || spec.Delay < 0 {
+		return nil, errors.New("fault: after, for and delay cannot be negative")
+	}
+	f := &fault{Fault: spec, node: n, everywhere: spec.Device == "", start: now + time.Duration(spec.After), end: -1}
+	if spec.For > 0 {
+		f.end = f.start + time.Duration(spec.For)
+	}
+	if !f.everywhere {
+		var err error
+		if f.target, err = parseSlot(spec.Device); err != nil {
+			return nil, fmt.Errorf("fault: %w", err)
+		}
+		if err := n.check(f.target, true); err != nil {
+			return nil, fmt.Errorf("fault: %w", err)
+		}
+	}
+	switch spec.Kind {
+	case ExporterSlow:
+		if f.Delay == 0 {
+			f.Delay = Duration(20 * time.Second)
+		}
+	case ClockSkew:
+		if f.Skew == 0 {
+			f.Skew = Duration(2 * time.Minute)
+		}
+	case PageCut:
+		if f.Mode == "" {
+			f.Mode = "short"
+		}
+		if f.Mode != "short" && f.Mode != "clean" {
+			return nil, fmt.Errorf("fault: page_cut has no mode %q: use short or clean", f.Mode)
+		}
+	case XID:
+		if f.Code <= 0 {
+			return nil, errors.New("fault: xid needs a code above 0, such as 79")
+		}
+	case NewPod, PodGone:
+		if f.Pod == nil || f.Pod.Name == "" || f.Pod.Namespace == "" {
+			return nil, fmt.Errorf("fault: %s needs a pod with namespace and name", f.Kind)
+		}
+		pod := *f.Pod // the caller keeps its own
+		f.Pod = &pod
+		if f.Kind == NewPod {
+			f.Pod.Start = Duration(max(f.start, 1)) // 0 would be a settled pod
+			slots, err := n.podSlots(f.Pod)
+			if err != nil {
+				return nil, fmt.Errorf("fault: %w", err)
+			}
+			f.slots = slots
+		}
+	}
+	return f, nil
+}
+
+// StartFault starts a fault now, or After from now.
+func (fl *Fleet) StartFault(spec Fault) (FaultStatus, error) {
+	fl.mu.Lock()
+	defer fl.mu.Unlock()
+	now := fl.elapsed(fl.clock())
+	return fl.add(spec, now)
+}
+
+func (fl *Fleet) add(spec Fault, now time.Duration) (FaultStatus, error) {
+	if len(fl.faults) >= maxFaults {
+		return FaultStatus{}, ErrTooManyFaults
+	}
+	f, err := fl.prepare(spec, now)
+	if err != nil {
+		return FaultStatus{}, err
+	}
+	f.id = fmt.Sprintf("f%d", len(fl.faults)+1)
+	fl.faults = append(fl.faults, f)
+	f.node.faults = append(f.node.faults, f)
+	f.node.rewind(Duration(f.start).step())
+	return f.status(now), nil
+}
+
+// EndFault ends a fault now. Ending an ended fault changes nothing.
+func (fl *Fleet) EndFault(id string) (FaultStatus, error) {
+	fl.mu.Lock()
+	defer fl.mu.Unlock()
+	now := fl.elapsed(fl.clock())
+	for _, f := range fl.faults {
+		if f.id != id {
+			continue
+		}
+		if f.end < 0 || now < f.end {
+			f.end = max(now, f.start)
+			f.frozen = nil
+			f.node.rewind(Duration(f.end).step())
+		}
+		return f.status(now), nil
+	}
+	return FaultStatus{}, fmt.Errorf("%w: %q", ErrNoFault, id)
+}
+
+// Faults lists every fault, in the order in which they were made.
+func (fl *Fleet) Faults() []FaultStatus {
+	fl.mu.Lock()
+	defer fl.mu.Unlock()
+	now := fl.elapsed(fl.clock())
+	out := make([]FaultStatus, 0, len(fl.faults))
+	for _, f := range fl.faults {
+		out = append(out, f.status(now))
+	}
+	return out
+}

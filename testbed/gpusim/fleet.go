@@ -1,0 +1,287 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpusim
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Fleet is a simulated fleet. Its methods may be called at the same time.
+type Fleet struct {
+	cfg   Config
+	clock func() time.Time
+	start time.Time
+	nodes []*node
+
+	mu     sync.Mutex // guards faults and the boards' states; never held over I/O
+	faults []*fault
+}
+
+type node struct {
+	fleet  *Fleet
+	cfg    Node
+	exp    *exporter
+	boards []*board
+	pods   []heldPod
+	faults []*fault
+}
+
+type heldPod struct {
+	pod   Pod
+	slots []slotRef
+}
+
+// New builds a fleet that starts at clock(). It returns an error that names
+// the key when the configuration makes no sense.
+func New(cfg Config, clock func() time.Time) (*Fleet, error) {
+	if len(cfg.Nodes) == 0 {
+		return nil, errors.New("nodes: at least one is needed")
+	}
+	fl := &Fleet{cfg: cfg, clock: clock, start: clock()}
+	for i, nc := range cfg.Nodes {
+		if nc.Name == "" {
+			return nil, fmt.Errorf("nodes[%d].name: must not be empty", i)
+		}
+		if fl.node(nc.Name) != nil {
+			return nil, fmt.Errorf("nodes[%d].name: %q is there twice", i, nc.Name)
+		}
+		n, err := newNode(fl, nc)
+		if err != nil {
+			return nil, fmt.Errorf("nodes[%d] (%s): %w", i, nc.Name, err)
+		}
+		fl.nodes = append(fl.nodes, n)
+	}
+	for i, spec := range cfg.Faults {
+		if _, err := fl.add(spec, 0); err != nil {
+			return nil, fmt.Errorf("faults[%d]: %w", i, err)
+		}
+	}
+	return fl, nil
+}
+
+func newNode(fl *Fleet, nc Node) (*node, error) {
+	n := &node{fleet: fl, cfg: nc}
+	var err error
+	if n.exp, err = findExporter(nc.Version); err != nil {
+		return nil, fmt.Errorf("version: %w", err)
+	}
+	names := nc.Models
+	if len(names) == 0 {
+		for range min(nc.Devices, 9) {
+			names = append(names, nc.Model)
+		}
+	}
+	if len(names) < 1 || len(names) > 8 {
+		count := nc.Devices
+		if len(nc.Models) > 0 {
+			count = len(nc.Models)
+		}
+		return nil, fmt.Errorf("devices: %d is not between 1 and 8", count)
+	}
+	if f := nc.Fields; f != "" && f != "default" && f != "all" {
+		return nil, fmt.Errorf("fields: %q is neither default nor all", f)
+	}
+	for key := range nc.MIG {
+		if i, err := strconv.Atoi(key); err != nil || i < 0 || i >= len(names) {
+			return nil, fmt.Errorf("mig: %q is not the index of a device", key)
+		}
+	}
+	for i, name := range names {
+		m, err := findModel(name)
+		if err != nil {
+			return nil, fmt.Errorf("model: %w", err)
+		}
+		b, err := newBoard(n, i, m, nc.MIG[strconv.Itoa(i)], fl.cfg.Seed)
+		if err != nil {
+			return nil, fmt.Errorf("mig[%d]: %w", i, err)
+		}
+		n.boards = append(n.boards, b)
+	}
+	taken := map[slotRef]string{}
+	for i := range nc.Pods {
+		p := nc.Pods[i]
+		slots, err := n.podSlots(&p)
+		if err != nil {
+			return nil, fmt.Errorf("pods[%d]: %w", i, err)
+		}
+		for _, s := range slots {
+			if other, ok := taken[s]; ok {
+				return nil, fmt.Errorf("pods[%d]: device %d of pod %s is held by %s already", i, s.device, p.Name, other)
+			}
+			taken[s] = p.Name
+		}
+		n.pods = append(n.pods, heldPod{p, slots})
+	}
+	return n, nil
+}
+
+// podSlots checks a pod and resolves the devices that it holds.
+func (n *node) podSlots(p *Pod) ([]slotRef, error) {
+	if p.Name == "" || p.Namespace == "" {
+		return nil, errors.New("a pod needs namespace and name")
+	}
+	if _, ok := profiles[p.Load]; !ok {
+		return nil, fmt.Errorf("pod %s: load %q is not inference, training or idle", p.Name, p.Load)
+	}
+	if len(p.Devices) == 0 {
+		return nil, fmt.Errorf("pod %s: devices must not be empty", p.Name)
+	}
+	if p.Start < 0 || p.Warmup < 0 {
+		return nil, fmt.Errorf("pod %s: start and warmup cannot be negative", p.Name)
+	}
+	var out []slotRef
+	for _, d := range p.Devices {
+		ref, err := parseSlot(d)
+		if err != nil {
+			return nil, fmt.Errorf("pod %s: %w", p.Name, err)
+		}
+		if err := n.check(ref, false); err != nil {
+			return nil, fmt.Errorf("pod %s: %w", p.Name, err)
+		}
+		out = append(out, ref)
+	}
+	return out, nil
+}
+
+// check reports whether a device or instance exists. A device in MIG mode can
+// have faults but is not held whole.
+func (n *node) check(ref slotRef, whole bool) error {
+	if ref.device >= len(n.boards) {
+		return fmt.Errorf("node %s has no device %d: it has %d", n.cfg.Name, ref.device, len(n.boards))
+	}
+	have := len(n.boards[ref.device].instances)
+	if ref.position >= have {
+		return fmt.Errorf("device %d of node %s has no MIG instance at position %d: it has %d", ref.device, n.cfg.Name, ref.position, have)
+	}
+	if ref.position < 0 && have > 0 && !whole {
+		return fmt.Errorf("device %d of node %s is in MIG mode: name an instance, as %d:0", ref.device, n.cfg.Name, ref.device)
+	}
+	return nil
+}
+
+func (fl *Fleet) node(name string) *node {
+	for _, n := range fl.nodes {
+		if n.cfg.Name == name {
+			return n
+		}
+	}
+	return nil
+}
+
+// Nodes lists the names of the nodes, in the order of the configuration.
+func (fl *Fleet) Nodes() []string {
+	out := make([]string, 0, len(fl.nodes))
+	for _, n := range fl.nodes {
+		out = append(out, n.cfg.Name)
+	}
+	return out
+}
+
+// Start is when the fleet's time began.
+func (fl *Fleet) Start() time.Time { return fl.start }
+
+// elapsed is the fleet's time: never negative.
+func (fl *Fleet) elapsed(t time.Time) time.Duration { return max(t.Sub(fl.start), 0) }
+
+// holder is the pod that holds a device or instance at second k: the one that
+// came last, of those that have come and not gone.
+func (n *node) holder(ref slotRef, k int64) *Pod {
+	var best *Pod
+	consider := func(p *Pod, slots []slotRef) {
+		if k < p.Start.step() || best != nil && best.Start > p.Start || n.gone(p, k) {
+			return
+		}
+		for _, s := range slots {
+			if s == ref {
+				best = p
+			}
+		}
+	}
+	for i := range n.pods {
+		consider(&n.pods[i].pod, n.pods[i].slots)
+	}
+	for _, f := range n.faults {
+		if f.Kind == NewPod && f.holdsStep(k) {
+			consider(f.Pod, f.slots)
+		}
+	}
+	return best
+}
+
+// gone reports whether a fault has taken the pod away at second k.
+func (n *node) gone(p *Pod, k int64) bool {
+	for _, f := range n.faults {
+		if f.Kind == PodGone && f.holdsStep(k) && f.Pod.Name == p.Name && f.Pod.Namespace == p.Namespace {
+			return true
+		}
+	}
+	return false
+}
+
+// throttled reports whether a board is too hot at second k.
+func (n *node) throttled(device int, k int64) bool {
+	for _, f := range n.faults {
+		if f.Kind == ThermalThrottle && f.holdsStep(k) && f.covers(device, f.target.position) {
+			return true
+		}
+	}
+	return false
+}
+
+// rewind lets the boards add up anew from the beginning when something changed
+// at a second that they have added up already.
+func (n *node) rewind(k int64) {
+	for _, b := range n.boards {
+		if b.state.step > k {
+			b.state.primed = false
+		}
+	}
+}
+
+// read gives the rows of a node's page at second k.
+func (n *node) read(k int64) []reading {
+	var rows []reading
+	for _, b := range n.boards {
+		for _, r := range b.read(k) {
+			if n.mark(&r, k) {
+				rows = append(rows, r)
+			}
+		}
+	}
+	return rows
+}
+
+// mark applies the faults that change what a row says; false is a lost row.
+func (n *node) mark(r *reading, k int64) bool {
+	lastXID, lost := time.Duration(-1), false
+	for _, f := range n.faults {
+		switch f.Kind {
+		case GPULost:
+			lost = lost || f.holdsStep(k) && f.covers(r.board.index, r.position)
+		case Sentinel:
+			if f.holdsStep(k) && f.covers(r.board.index, r.position) {
+				r.blank = append(r.blank, f)
+			}
+		case XID:
+			if k < Duration(f.start).step() || !f.hits(r.board.index, r.position) {
+				continue
+			}
+			if f.holdsStep(k) && f.start >= lastXID {
+				r.xid, lastXID = f.Code, f.start
+			}
+			// What the driver counted stays counted.
+			switch f.Code {
+			case 48, 94, 95:
+				r.dbe++
+			case 63:
+				r.remapped++
+			}
+		}
+	}
+	return !lost
+}

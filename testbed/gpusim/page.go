@@ -1,0 +1,331 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpusim
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	xidField    = "DCGM_FI_DEV_XID_ERRORS"
+	nvlinkTotal = "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL"
+
+	// What DCGM stores for a field that a board does not have.
+	intSentinel   = "9223372036854775794"
+	floatSentinel = "140737488355330.000000"
+)
+
+// Page is the page of a node's exporter at a time. Faults of the exporter
+// itself (down, slow, cut off) are not in it: they happen in the server.
+func (fl *Fleet) Page(name string, at time.Time) ([]byte, error) {
+	fl.mu.Lock()
+	defer fl.mu.Unlock()
+	n := fl.node(name)
+	if n == nil {
+		return nil, fmt.Errorf("unknown node %q", name)
+	}
+	t := fl.elapsed(at)
+	for _, f := range n.faults {
+		if f.Kind == ExporterFrozen && f.holds(t) {
+			if f.frozen == nil {
+				f.frozen = n.page(f.start, time.Time{})
+			}
+			return f.frozen, nil
+		}
+	}
+	stamp := time.Time{}
+	for _, f := range n.faults {
+		if f.Kind == ClockSkew && f.Timestamps && f.holds(t) {
+			stamp = at.Add(time.Duration(f.Skew))
+		}
+	}
+	return n.page(t, stamp), nil
+}
+
+// line is one row of the page, its labels written out.
+type line struct {
+	*reading
+	labels, attributes, xidAttributes string
+}
+
+func (n *node) page(t time.Duration, stamp time.Time) []byte {
+	readings := n.read(Duration(t).step())
+	lines := make([]line, 0, len(readings))
+	for i := range readings {
+		r := &readings[i]
+		lines = append(lines, line{r, n.labels(r), n.attributes(r, false), n.attributes(r, true)})
+	}
+	suffix := "\n"
+	if !stamp.IsZero() {
+		suffix = " " + strconv.FormatInt(stamp.UnixMilli(), 10) + "\n"
+	}
+	w := &writer{node: n, suffix: suffix}
+	w.Grow(len(lines) * 40 * 300)
+	shown := n.fields()
+	switch {
+	case n.exp.headerFirst:
+		for _, f := range shown {
+			w.header(f)
+		}
+		for _, l := range lines {
+			for _, f := range shown {
+				w.sample(f, l)
+			}
+		}
+	default:
+		for _, f := range shown {
+			w.family(f, lines)
+		}
+		if n.cfg.Fields == "all" {
+			n.xidFamilies(w, lines, Duration(t).step())
+		}
+	}
+	return w.Bytes()
+}
+
+// fields are those that the node's exporter is configured to print, in its order.
+func (n *node) fields() []*field {
+	var out []*field
+	profiling := n.cfg.Profiling == nil || *n.cfg.Profiling
+	for i := range fields {
+		f := &fields[i]
+		if f.all && n.cfg.Fields != "all" || !profiling && strings.HasPrefix(f.name, "DCGM_FI_PROF_") {
+			continue
+		}
+		if f.name == "DCGM_FI_DEV_FB_RESERVED" && !n.exp.reserved {
+			continue
+		}
+		out = append(out, f)
+	}
+	if n.exp.byFieldID {
+		slices.SortStableFunc(out, func(a, b *field) int { return a.id - b.id })
+	}
+	return out
+}
+
+// writer collects a page.
+type writer struct {
+	bytes.Buffer
+	node   *node
+	suffix string
+}
+
+// family writes a family; one without samples leaves no header either.
+func (w *writer) family(f *field, lines []line) {
+	headed := false
+	for _, l := range lines {
+		if _, ok := w.text(f, l.reading); ok && !headed {
+			w.header(f)
+			headed = true
+		}
+		w.sample(f, l)
+	}
+}
+
+func (w *writer) header(f *field) {
+	name, help := w.name(f), f.help
+	if w.node.exp.oldTexts {
+		help = strings.Replace(help, "(in ns)", "(in us)", 1)
+		if strings.HasPrefix(help, "Ratio of") {
+			help = strings.TrimSuffix(help, ".") + " (in %)."
+		}
+	}
+	fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, f.typ)
+}
+
+func (w *writer) name(f *field) string {
+	if f.id == 112 && w.node.exp.throttleName {
+		return "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS"
+	}
+	return f.name
+}
+
+func (w *writer) sample(f *field, l line) {
+	text, ok := w.text(f, l.reading)
+	if !ok {
+		return
+	}
+	attributes := l.attributes
+	if f.name == xidField {
+		attributes = l.xidAttributes
+	}
+	w.row(w.name(f), l.labels+attributes, text)
+}
+
+func (w *writer) row(name, labels, text string) {
+	w.WriteString(name)
+	w.WriteByte('{')
+	w.WriteString(labels)
+	w.WriteString("} ")
+	w.WriteString(text)
+	w.WriteString(w.suffix)
+}
+
+// text is a sample's value as the exporter prints it: %d or %f.
+func (w *writer) text(f *field, r *reading) (string, bool) {
+	x := w.node.exp
+	for _, s := range r.blank {
+		if len(s.Fields) == 0 || slices.Contains(s.Fields, f.name) {
+			return sentinel(f), true
+		}
+	}
+	if f.name == xidField && r.xid == 0 && !x.xidZero {
+		return "", false
+	}
+	v, ok := f.value(r)
+	if !ok && r.mig == nil {
+		switch {
+		case f.id == 140 && x.gddrTempZero, f.id == 449 && x.nvlinkAlways:
+			v, ok = 0, true
+		case f.id == 140 && x.sentinels:
+			return sentinel(f), true
+		}
+	}
+	if !ok {
+		return "", false
+	}
+	if f.float {
+		return strconv.FormatFloat(v, 'f', 6, 64), true
+	}
+	return strconv.FormatInt(int64(v), 10), true
+}
+
+func sentinel(f *field) string {
+	if f.float {
+		return floatSentinel
+	}
+	return intSentinel
+}
+
+// labels writes what identifies a row, in the exporter's order, and the fields
+// that are printed as labels.
+func (n *node) labels(r *reading) string {
+	x := n.exp
+	var b strings.Builder
+	index := strconv.Itoa(r.board.index)
+	fmt.Fprintf(&b, "gpu=%q,", index)
+	if x.spaceAfterGPU {
+		b.WriteByte(' ')
+	}
+	fmt.Fprintf(&b, "UUID=%q", r.board.uuid)
+	add := func(k, v string) { fmt.Fprintf(&b, ",%s=%q", k, v) }
+	if x.pciBusID {
+		add("pci_bus_id", r.board.pci)
+	}
+	if x.deviceLabel {
+		add("device", "nvidia"+index)
+	}
+	if x.modelName {
+		add("modelName", r.board.model.Name)
+	}
+	if r.mig != nil {
+		add("GPU_I_PROFILE", r.mig.profile)
+		add("GPU_I_ID", strconv.Itoa(r.mig.id))
+	}
+	if x.hostname != "" {
+		add(x.hostname, n.cfg.Name)
+	}
+	if x.driverLabel {
+		add("DCGM_FI_DRIVER_VERSION", x.driver)
+	}
+	if x.podLabels && n.cfg.PodLabels && r.pod != nil {
+		keys := make([]string, 0, len(r.pod.Labels))
+		for k := range r.pod.Labels {
+			keys = append(keys, k)
+		}
+		slices.Sort(keys)
+		for _, k := range keys {
+			add(x.podPrefix+sanitize(k), r.pod.Labels[k])
+		}
+	}
+	return b.String()
+}
+
+// attributes writes the labels that follow, which the exporter sorts by name:
+// container, err_code, err_msg, namespace, pod, pod_uid.
+func (n *node) attributes(r *reading, xid bool) string {
+	var b strings.Builder
+	add := func(k, v string) { fmt.Fprintf(&b, ",%s=%q", k, v) }
+	p := r.pod
+	if p == nil && n.exp.emptyPod {
+		p = &Pod{}
+	}
+	if p != nil {
+		add("container", p.Container)
+	}
+	if xid && n.exp.xidText {
+		add("err_code", strconv.Itoa(r.xid))
+		add("err_msg", xidText(r.xid))
+	}
+	if p != nil {
+		add("namespace", p.Namespace)
+		add("pod", p.Name)
+	}
+	if r.pod != nil && n.exp.podLabels && n.cfg.PodUID {
+		add("pod_uid", n.fleet.podUID(p))
+	}
+	return b.String()
+}
+
+// podUID is the pod's uid: made from the seed and the pod's name.
+func (fl *Fleet) podUID(p *Pod) string {
+	return uuidFrom(stream(fl.cfg.Seed, "uid/"+p.Namespace+"/"+p.Name))
+}
+
+// xidWindow is the exporter's window for counting XIDs.
+const xidWindow = 300 * time.Second
+
+// xidFamilies writes the exporter's own XID families: a count over a sliding
+// window, which falls again, and in later versions a true counter.
+func (n *node) xidFamilies(w *writer, lines []line, k int64) {
+	if n.exp.xidCount != "" {
+		const name = "DCGM_EXP_XID_ERRORS_COUNT"
+		fmt.Fprintf(w, "# HELP %s reported XIDs during last window\n# TYPE %s %s\n", name, name, n.exp.xidCount)
+		window := fmt.Sprintf(",window_size_in_ms=%q", strconv.FormatInt(xidWindow.Milliseconds(), 10))
+		for _, l := range lines {
+			counts := n.xidCounts(l.reading, k, int64(xidWindow/time.Second))
+			if len(counts) == 0 {
+				w.row(name, l.labels+window+l.attributes, "0")
+			}
+			for _, c := range counts {
+				w.row(name, fmt.Sprintf("%s%s,xid=%q%s", l.labels, window, strconv.Itoa(c[0]), l.attributes), strconv.Itoa(c[1]))
+			}
+		}
+	}
+	if n.exp.xidTotal {
+		const name = "DCGM_EXP_XID_ERRORS_TOTAL"
+		headed := false
+		for _, l := range lines {
+			for _, c := range n.xidCounts(l.reading, k, k+1) {
+				if !headed {
+					fmt.Fprintf(w, "# HELP %s reported XIDs since the exporter started\n# TYPE %s counter\n", name, name)
+					headed = true
+				}
+				w.row(name, fmt.Sprintf("%s,xid=%q%s", l.labels, strconv.Itoa(c[0]), l.attributes), strconv.Itoa(c[1]))
+			}
+		}
+	}
+}
+
+// xidCounts counts a row's XIDs by code over the last seconds up to k.
+func (n *node) xidCounts(r *reading, k, seconds int64) [][2]int {
+	byCode := map[int]int{}
+	for _, f := range n.faults {
+		at := Duration(f.start).step()
+		if f.Kind == XID && at <= k && at > k-seconds && f.hits(r.board.index, r.position) {
+			byCode[f.Code]++
+		}
+	}
+	out := make([][2]int, 0, len(byCode))
+	for code, c := range byCode {
+		out = append(out, [2]int{code, c})
+	}
+	slices.SortFunc(out, func(a, b [2]int) int { return a[0] - b[0] })
+	return out
+}

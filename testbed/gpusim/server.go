@@ -1,0 +1,234 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpusim
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// contentType is what dcgm-exporter sends.
+const contentType = "text/plain; version=0.0.4; charset=utf-8"
+
+// reconcileEvery is how often the server looks whether an exporter is to die
+// or to return.
+const reconcileEvery = 50 * time.Millisecond
+
+// Server serves the pages of a fleet, one listener a node.
+type Server struct {
+	fleet *Fleet
+	stop  chan struct{}
+	done  chan struct{}
+	once  sync.Once
+
+	mu    sync.Mutex // guards the listeners
+	ports []*port
+}
+
+type port struct {
+	node string
+	addr string
+	http *http.Server // nil while the exporter is down
+}
+
+// Serve listens for every node on host: on base, base+1 and so on, or on free
+// ports when base is 0. Close ends it.
+func Serve(fl *Fleet, host string, base int) (*Server, error) {
+	s := &Server{fleet: fl, stop: make(chan struct{}), done: make(chan struct{})}
+	for i, name := range fl.Nodes() {
+		number := 0
+		if base != 0 {
+			number = base + i
+		}
+		p := &port{node: name, addr: net.JoinHostPort(host, strconv.Itoa(number))}
+		if err := s.listen(p); err != nil {
+			s.closePorts()
+			return nil, fmt.Errorf("node %s: %w", name, ListenError(p.addr, err))
+		}
+		s.ports = append(s.ports, p)
+	}
+	s.Reconcile()
+	go s.run()
+	return s, nil
+}
+
+// ListenError says in plain words why an address cannot be listened on.
+func ListenError(addr string, err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("cannot listen on %s: the port is taken; stop what holds it or choose another", addr)
+	}
+	return fmt.Errorf("cannot listen on %s: %w", addr, err)
+}
+
+func (s *Server) listen(p *port) error {
+	l, err := net.Listen("tcp", p.addr)
+	if err != nil {
+		return err
+	}
+	p.addr = l.Addr().String()
+	p.http = &http.Server{Handler: s.exporter(p.node), ReadHeaderTimeout: 10 * time.Second}
+	go func(h *http.Server) { _ = h.Serve(l) }(p.http)
+	return nil
+}
+
+// run makes exporters die and return in time.
+func (s *Server) run() {
+	defer close(s.done)
+	tick := time.NewTicker(reconcileEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.stop:
+			return
+		case <-tick.C:
+			s.Reconcile()
+		}
+	}
+}
+
+// Reconcile closes the listeners of the exporters that are down now and opens
+// those of the others. The control port calls it after each change. A port
+// that somebody else took meanwhile is tried again next time.
+func (s *Server) Reconcile() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.ports {
+		down := s.fleet.transport(p.node).down
+		switch {
+		case down && p.http != nil:
+			_ = p.http.Close() // the listener and every open connection
+			p.http = nil
+		case !down && p.http == nil:
+			_ = s.listen(p)
+		}
+	}
+}
+
+// URL is where a node's page is, or "" for an unknown node.
+func (s *Server) URL(node string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.ports {
+		if p.node == node {
+			return "http://" + p.addr + "/metrics"
+		}
+	}
+	return ""
+}
+
+// Close stops listening.
+func (s *Server) Close() {
+	s.once.Do(func() {
+		close(s.stop)
+		<-s.done
+		s.closePorts()
+	})
+}
+
+func (s *Server) closePorts() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.ports {
+		if p.http != nil {
+			_ = p.http.Close()
+		}
+	}
+}
+
+// transport is how a node's exporter answers now.
+type transport struct {
+	down  bool
+	delay time.Duration
+	cut   string // "", short or clean
+	skew  time.Duration
+}
+
+func (fl *Fleet) transport(name string) transport {
+	fl.mu.Lock()
+	defer fl.mu.Unlock()
+	var out transport
+	n := fl.node(name)
+	if n == nil {
+		return out
+	}
+	t := fl.elapsed(fl.clock())
+	for _, f := range n.faults {
+		if !f.holds(t) {
+			continue
+		}
+		switch f.Kind {
+		case ExporterDown:
+			out.down = true
+		case ExporterSlow:
+			out.delay = max(out.delay, time.Duration(f.Delay))
+		case PageCut:
+			out.cut = f.Mode
+		case ClockSkew:
+			out.skew = time.Duration(f.Skew)
+		}
+	}
+	return out
+}
+
+// exporter is the HTTP side of one node's exporter.
+func (s *Server) exporter(node string) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("OK"))
+	})
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+		how := s.fleet.transport(node)
+		if how.down {
+			panic(http.ErrAbortHandler) // the listener is about to go
+		}
+		if how.delay > 0 {
+			wait := time.NewTimer(how.delay)
+			defer wait.Stop()
+			select {
+			case <-wait.C:
+			case <-r.Context().Done():
+				return
+			}
+		}
+		now := s.fleet.clock()
+		page, err := s.fleet.Page(node, now)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		h := w.Header()
+		h.Set("Content-Type", contentType)
+		h.Set("Date", now.Add(how.skew).UTC().Format(http.TimeFormat))
+		switch how.cut {
+		case "short":
+			h.Set("Content-Length", strconv.Itoa(len(page)))
+			_, _ = w.Write(page[:cutAt(page)])
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler) // closes the connection before the promised end
+		case "clean":
+			h.Set("Content-Length", strconv.Itoa(cutAt(page)))
+			h.Set("Connection", "close")
+			_, _ = w.Write(page[:cutAt(page)])
+		default:
+			h.Set("Content-Length", strconv.Itoa(len(page)))
+			_, _ = w.Write(page)
+		}
+	})
+	return mux
+}
+
+// cutAt is a place near the middle of a page, in the middle of a sample's labels.
+func cutAt(page []byte) int {
+	at := len(page) / 2
+	for at > 0 && page[at] != '{' {
+		at--
+	}
+	return min(at+9, len(page))
+}

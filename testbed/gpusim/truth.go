@@ -1,0 +1,231 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpusim
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Truth is what is really going on in the fleet at one time, faults or not.
+type Truth struct {
+	Time           time.Time      `json:"time"`
+	ElapsedSeconds float64        `json:"elapsed_seconds"`
+	Nodes          []NodeTruth    `json:"nodes"`
+	Services       []ServiceTruth `json:"services"`
+	Faults         []FaultStatus  `json:"faults"` // those active now
+}
+
+// NodeTruth is one node.
+type NodeTruth struct {
+	Name     string        `json:"name"`
+	Version  string        `json:"version"`
+	Exporter string        `json:"exporter"` // up, slow, frozen, cut or down
+	URL      string        `json:"url,omitempty"`
+	Devices  []DeviceTruth `json:"devices"`
+}
+
+// DeviceTruth is one device, or one MIG instance with the power, temperature
+// and energy of its board. Ratios are 0 to 1.
+type DeviceTruth struct {
+	ID     string `json:"id"` // the GPU's UUID; under MIG "<UUID>/<GPU instance id>"
+	UUID   string `json:"uuid"`
+	Index  int    `json:"index"`
+	Model  string `json:"model"`
+	MIG    string `json:"mig_profile,omitempty"`
+	OnPage bool   `json:"on_page"` // its utilization can be read from the exporter now
+
+	Utilization      float64 `json:"utilization"`
+	SMActive         float64 `json:"sm_active"`
+	TensorActive     float64 `json:"tensor_active"`
+	DRAMActive       float64 `json:"dram_active"`
+	FP16Active       float64 `json:"fp16_active"`
+	FP32Active       float64 `json:"fp32_active"`
+	MemoryUsedMiB    int     `json:"memory_used_mib"`
+	MemoryTotalMiB   int     `json:"memory_total_mib"`
+	PowerWatts       float64 `json:"power_watts"`
+	TemperatureC     float64 `json:"temperature_celsius"`
+	EnergyMilliJoule float64 `json:"energy_millijoules"`
+	ClockEvents      int     `json:"clock_events"`
+	XID              int     `json:"xid"`
+
+	Namespace string `json:"namespace,omitempty"`
+	Pod       string `json:"pod,omitempty"`
+	Container string `json:"container,omitempty"`
+	Service   string `json:"service,omitempty"`
+}
+
+// PodTruth is one pod: mean of the ratios and sum of memory over its devices.
+// Power is the sum over whole devices; a MIG instance has none of its own.
+type PodTruth struct {
+	Name           string   `json:"name"`
+	Node           string   `json:"node"`
+	Devices        []string `json:"devices"`
+	DevicesOnPage  int      `json:"devices_on_page"`
+	Warming        bool     `json:"warming"`
+	Utilization    float64  `json:"utilization"`
+	TensorActive   float64  `json:"tensor_active"`
+	MemoryUsedMiB  int      `json:"memory_used_mib"`
+	MemoryTotalMiB int      `json:"memory_total_mib"`
+	PowerWatts     float64  `json:"power_watts"`
+
+	onPage float64 // sum of the utilization of the devices on a page
+}
+
+// ServiceTruth is one service: means over its pods, each pod one vote.
+type ServiceTruth struct {
+	Namespace   string     `json:"namespace"`
+	Name        string     `json:"name"`
+	Pods        []PodTruth `json:"pods"`
+	PodsOnPage  int        `json:"pods_on_page"` // pods with every device on a page
+	Utilization float64    `json:"utilization"`
+	// OnPageUtilization is the mean over the pods that have a device on a page,
+	// each over those devices alone: what an observer of the exporters can know.
+	// Absent when there is none.
+	OnPageUtilization *float64 `json:"on_page_utilization,omitempty"`
+	MemoryUsedMiB     int      `json:"memory_used_mib"`
+	PowerWatts        float64  `json:"power_watts"`
+}
+
+// TruthAt tells the truth at a time.
+func (fl *Fleet) TruthAt(at time.Time) Truth {
+	fl.mu.Lock()
+	defer fl.mu.Unlock()
+	t := fl.elapsed(at)
+	k := Duration(t).step()
+	out := Truth{Time: at, ElapsedSeconds: t.Seconds(), Nodes: []NodeTruth{}, Services: []ServiceTruth{}, Faults: []FaultStatus{}}
+	for _, f := range fl.faults {
+		if f.holds(t) {
+			out.Faults = append(out.Faults, f.status(t))
+		}
+	}
+	services := map[[2]string]*ServiceTruth{}
+	for _, n := range fl.nodes {
+		nt := NodeTruth{Name: n.cfg.Name, Version: n.cfg.Version, Exporter: n.exporterState(t), Devices: []DeviceTruth{}}
+		for _, b := range n.boards {
+			for _, r := range b.read(k) {
+				d := n.device(&r, k, nt.Exporter)
+				nt.Devices = append(nt.Devices, d)
+				if r.pod == nil {
+					continue
+				}
+				key := [2]string{d.Namespace, d.Service}
+				if services[key] == nil {
+					services[key] = &ServiceTruth{Namespace: d.Namespace, Name: d.Service}
+				}
+				services[key].add(n.cfg.Name, &r, d, k)
+			}
+		}
+		out.Nodes = append(out.Nodes, nt)
+	}
+	for _, s := range services {
+		s.finish()
+		out.Services = append(out.Services, *s)
+	}
+	slices.SortFunc(out.Services, func(a, b ServiceTruth) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return out
+}
+
+// exporterState is what somebody who scrapes the node meets.
+func (n *node) exporterState(t time.Duration) string {
+	state := "up"
+	for _, f := range n.faults {
+		if !f.holds(t) {
+			continue
+		}
+		switch f.Kind {
+		case ExporterDown:
+			return "down"
+		case PageCut:
+			state = "cut"
+		case ExporterFrozen:
+			state = "frozen"
+		case ExporterSlow:
+			if state == "up" {
+				state = "slow"
+			}
+		}
+	}
+	return state
+}
+
+func (n *node) device(r *reading, k int64, exporter string) DeviceTruth {
+	shown := n.mark(r, k) && (exporter == "up" || exporter == "slow")
+	field := "DCGM_FI_DEV_GPU_UTIL"
+	if r.mig != nil {
+		field = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
+		shown = shown && (n.cfg.Profiling == nil || *n.cfg.Profiling)
+	}
+	for _, s := range r.blank {
+		if len(s.Fields) == 0 || slices.Contains(s.Fields, field) {
+			shown = false
+		}
+	}
+	d := DeviceTruth{
+		ID: r.board.id(r.position), UUID: r.board.uuid, Index: r.board.index, Model: r.board.model.Name, OnPage: shown,
+		Utilization: r.util, SMActive: r.sm, TensorActive: r.tensor, DRAMActive: r.dram, FP16Active: r.fp16, FP32Active: r.fp32,
+		MemoryUsedMiB: r.used, MemoryTotalMiB: r.total, PowerWatts: r.power, TemperatureC: r.temp,
+		EnergyMilliJoule: r.energy, ClockEvents: r.clocks, XID: r.xid,
+	}
+	if r.mig != nil {
+		d.MIG = r.mig.profile
+	}
+	if p := r.pod; p != nil {
+		d.Namespace, d.Pod, d.Container, d.Service = p.Namespace, p.Name, p.Container, p.Service()
+	}
+	return d
+}
+
+// add counts one device of one of the service's pods. The pod's ratios are
+// sums until finish.
+func (s *ServiceTruth) add(node string, r *reading, d DeviceTruth, k int64) {
+	i := slices.IndexFunc(s.Pods, func(p PodTruth) bool { return p.Name == d.Pod })
+	if i < 0 {
+		i = len(s.Pods)
+		warming := r.pod.Start > 0 && float64(k-r.pod.Start.step()) < r.pod.warmup()
+		s.Pods = append(s.Pods, PodTruth{Name: d.Pod, Node: node, Warming: warming})
+	}
+	p := &s.Pods[i]
+	p.Devices = append(p.Devices, d.ID)
+	if d.OnPage {
+		p.DevicesOnPage++
+		p.onPage += d.Utilization
+	}
+	p.Utilization += d.Utilization
+	p.TensorActive += d.TensorActive
+	p.MemoryUsedMiB += d.MemoryUsedMiB
+	p.MemoryTotalMiB += d.MemoryTotalMiB
+	if d.MIG == "" {
+		p.PowerWatts += d.PowerWatts
+	}
+}
+
+// finish turns sums into means.
+func (s *ServiceTruth) finish() {
+	var sum, seen float64
+	seenPods := 0
+	for i := range s.Pods {
+		p := &s.Pods[i]
+		p.Utilization /= float64(len(p.Devices))
+		p.TensorActive /= float64(len(p.Devices))
+		sum += p.Utilization
+		s.MemoryUsedMiB += p.MemoryUsedMiB
+		s.PowerWatts += p.PowerWatts
+		if p.DevicesOnPage > 0 {
+			seen += p.onPage / float64(p.DevicesOnPage)
+			seenPods++
+		}
+		if p.DevicesOnPage == len(p.Devices) {
+			s.PodsOnPage++
+		}
+	}
+	s.Utilization = sum / float64(len(s.Pods))
+	if seenPods > 0 {
+		mean := seen / float64(seenPods)
+		s.OnPageUtilization = &mean
+	}
+}
