@@ -1,0 +1,112 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpueventsconnector
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/connector"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/metadata"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+// gpuEvents is the connector. The lock covers the rules' state and is never held
+// while events are handed on.
+type gpuEvents struct {
+	next      consumer.Logs
+	version   string
+	telemetry *metadata.TelemetryBuilder
+
+	mu      sync.Mutex
+	partial *partialRule
+}
+
+var _ connector.Metrics = (*gpuEvents)(nil)
+
+func newConnector(cfg *Config, set connector.Settings, next consumer.Logs) (*gpuEvents, error) {
+	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
+	if err != nil {
+		return nil, err
+	}
+	return &gpuEvents{
+		next:      next,
+		version:   set.BuildInfo.Version,
+		telemetry: telemetry,
+		partial:   newPartialRule(cfg.MaxSubjects),
+	}, nil
+}
+
+// Start registers what is observed on demand.
+func (c *gpuEvents) Start(context.Context, component.Host) error {
+	return c.telemetry.RegisterGpuEventsRaisedCallback(func(_ context.Context, o metric.Int64Observer) error {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		o.Observe(int64(len(c.partial.raised)))
+		return nil
+	})
+}
+
+// Shutdown forgets everything.
+func (c *gpuEvents) Shutdown(context.Context) error {
+	c.telemetry.Shutdown()
+	return nil
+}
+
+// Capabilities says that metrics are only read.
+func (*gpuEvents) Capabilities() consumer.Capabilities {
+	return consumer.Capabilities{MutatesData: false}
+}
+
+// ConsumeMetrics hands on the events of md, all of them in one call. If they are
+// refused, the conditions are as they were before: the next metrics raise or
+// clear them again.
+func (c *gpuEvents) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error {
+	c.mu.Lock()
+	changes, refused, invalid := c.partial.take(md)
+	c.mu.Unlock()
+
+	if refused > 0 {
+		c.telemetry.GpuEventsRefused.Add(ctx, int64(refused),
+			metric.WithAttributes(attribute.String("event", names.ServicePartial.Name)))
+	}
+	if invalid > 0 {
+		c.telemetry.GpuEventsInputInvalid.Add(ctx, int64(invalid))
+	}
+	if len(changes) == 0 {
+		return nil
+	}
+	events := c.partial.events(changes, md)
+	if err := c.emit(ctx, events); err != nil {
+		c.mu.Lock()
+		c.partial.undo(changes)
+		c.mu.Unlock()
+		return err
+	}
+	for _, e := range events {
+		c.telemetry.GpuEventsEmitted.Add(ctx, 1, metric.WithAttributes(
+			attribute.String("event", e.name), attribute.String("state", e.state)))
+	}
+	return nil
+}
+
+func (c *gpuEvents) emit(ctx context.Context, events []event) error {
+	logs := plog.NewLogs()
+	now := pcommon.NewTimestampFromTime(time.Now())
+	for i := range events {
+		if err := events[i].write(logs, now, metadata.ScopeName, c.version); err != nil {
+			return err
+		}
+	}
+	return c.next.ConsumeLogs(ctx, logs)
+}

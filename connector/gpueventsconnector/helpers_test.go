@@ -1,0 +1,178 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpueventsconnector
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/metadatatest"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+// bench is a started connector with what it hands on and tells about itself.
+type bench struct {
+	t    *testing.T
+	c    *gpuEvents
+	sink *consumertest.LogsSink
+	tel  *componenttest.Telemetry
+}
+
+func start(t *testing.T, change ...func(*Config)) *bench {
+	t.Helper()
+	cfg := createDefaultConfig().(*Config)
+	for _, c := range change {
+		c(cfg)
+	}
+	b := &bench{t: t, sink: new(consumertest.LogsSink), tel: componenttest.NewTelemetry()}
+	c, err := NewFactory().CreateMetricsToLogs(t.Context(), metadatatest.NewSettings(b.tel), cfg, b.sink)
+	require.NoError(t, err)
+	require.NoError(t, c.Start(t.Context(), componenttest.NewNopHost()))
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		require.NoError(t, c.Shutdown(ctx))
+		require.NoError(t, b.tel.Shutdown(ctx))
+	})
+	b.c = c.(*gpuEvents)
+	return b
+}
+
+// feed passes one batch in and returns the events, which left in one call.
+func (b *bench) feed(md pmetric.Metrics) []occurred {
+	b.t.Helper()
+	b.sink.Reset()
+	require.NoError(b.t, b.c.ConsumeMetrics(b.t.Context(), md))
+	if len(b.sink.AllLogs()) == 0 {
+		return nil
+	}
+	require.Len(b.t, b.sink.AllLogs(), 1, "all events of a batch leave in one call")
+	return read(b.sink.AllLogs()[0])
+}
+
+// occurred is one event as its receiver sees it.
+type occurred struct {
+	resource map[string]any
+	record   plog.LogRecord
+	attrs    map[string]any
+	state    string
+	body     string
+}
+
+func read(logs plog.Logs) (all []occurred) {
+	for _, rl := range logs.ResourceLogs().All() {
+		for _, sl := range rl.ScopeLogs().All() {
+			for _, r := range sl.LogRecords().All() {
+				attrs := r.Attributes().AsRaw()
+				all = append(all, occurred{
+					resource: rl.Resource().Attributes().AsRaw(),
+					record:   r,
+					attrs:    attrs,
+					state:    attrs[names.GPUEventState].(string),
+					body:     r.Body().Str(),
+				})
+			}
+		}
+	}
+	return all
+}
+
+func states(events []occurred) (s []string) {
+	for _, e := range events {
+		s = append(s, e.state)
+	}
+	return s
+}
+
+// evaluation is one evaluation of one service, as gpu_summary emits it.
+type evaluation struct {
+	service         service
+	at              int // seconds
+	partial         float64
+	stale           bool // the service was forgotten
+	missing         []string
+	reporting       int64
+	ratio           float64
+	withoutPods     bool // partial alone
+	resourceOnly    bool // identity is on the resource, not on points
+	partialIsDouble bool
+}
+
+func (e evaluation) add(md pmetric.Metrics) {
+	rm := md.ResourceMetrics().AppendEmpty()
+	if e.resourceOnly {
+		e.service.put(rm.Resource().Attributes())
+	}
+	sm := rm.ScopeMetrics().AppendEmpty()
+	point := func(m *names.Metric) pmetric.NumberDataPoint {
+		p := m.Init(sm.Metrics().AppendEmpty()).AppendEmpty()
+		p.SetTimestamp(pcommon.Timestamp(e.at) * 1e9)
+		if !e.resourceOnly {
+			e.service.put(p.Attributes())
+		}
+		return p
+	}
+	p := point(&names.ServicePartial)
+	switch {
+	case e.stale:
+		p.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
+	case e.partialIsDouble:
+		p.SetDoubleValue(e.partial)
+	default:
+		p.SetIntValue(int64(e.partial))
+	}
+	if e.withoutPods || e.stale {
+		return
+	}
+	point(&names.ServiceMissingRatio).SetDoubleValue(e.ratio)
+	for state, n := range map[string]int64{
+		"reporting": e.reporting, "degraded": 1, "missing": int64(len(e.missing)), "warming": 7, "not_running": 9,
+	} {
+		p := point(&names.ServicePods)
+		p.SetIntValue(n)
+		p.Attributes().PutStr(names.GPUPodState, state)
+	}
+	for _, pod := range e.missing {
+		for state, is := range map[string]int64{"missing": 1, "reporting": 0} {
+			p := point(&names.PodState)
+			p.SetIntValue(is)
+			p.Attributes().PutStr(names.GPUPodState, state)
+			p.Attributes().PutStr(names.K8sPodName, pod)
+		}
+	}
+	p = point(&names.PodState) // a pod that left the state
+	p.SetIntValue(0)
+	p.Attributes().PutStr(names.GPUPodState, "missing")
+	p.Attributes().PutStr(names.K8sPodName, "back-again")
+}
+
+func batch(evaluations ...evaluation) pmetric.Metrics {
+	md := pmetric.NewMetrics()
+	for _, e := range evaluations {
+		e.add(md)
+	}
+	return md
+}
+
+var _ consumer.Logs = (*refusing)(nil)
+
+// refusing refuses what it gets while err is set.
+type refusing struct {
+	consumertest.LogsSink
+	err error
+}
+
+func (r *refusing) ConsumeLogs(ctx context.Context, logs plog.Logs) error {
+	if r.err != nil {
+		return r.err
+	}
+	return r.LogsSink.ConsumeLogs(ctx, logs)
+}

@@ -1,0 +1,35 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package serviceidentity says which service a pod belongs to: the one place
+// where a service.name is computed by otelcol-gpu itself.
+//
+// In a cluster k8s_attributes computes service.name, from annotations, labels
+// and owners. Here is the part of its rules that needs nothing but the pod's
+// labels, for where there is no Kubernetes API to ask. Whatever else a pod's
+// service may be read from (owners, group labels) belongs here too, so that
+// every component gives the same answer.
+package serviceidentity
+
+// Labels are the keys of the pod labels that name a service, the most telling
+// first.
+var Labels = [...]string{
+	"app.kubernetes.io/instance",
+	"app.kubernetes.io/name",
+	"app",
+}
+
+// FromLabels is the service.name of the pod named pod: the value of the first of
+// Labels that the pod has, else the pod's own name. A hash at the end of a pod's
+// name is never cut off: whether it is one cannot be known from the name.
+//
+// label returns the value of the pod's label at Labels[i], "" where the pod has
+// none: an empty label is an absent one.
+func FromLabels(pod string, label func(i int) string) string {
+	for i := range Labels {
+		if v := label(i); v != "" {
+			return v
+		}
+	}
+	return pod
+}

@@ -1,0 +1,76 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpupodprocessor
+
+import (
+	"errors"
+	"fmt"
+
+	"go.opentelemetry.io/collector/component"
+)
+
+// ExporterLabels says what the exporter's labels are good for.
+type ExporterLabels string
+
+// ServiceName says where service.name comes from.
+type ServiceName string
+
+const (
+	// ExporterLabelsFallback believes the exporter's labels where nothing
+	// better tells who holds a device.
+	ExporterLabelsFallback ExporterLabels = "fallback"
+	// ExporterLabelsIgnore takes the holder labels off and does not believe
+	// them: devices have no holder unless their resource has one already.
+	ExporterLabelsIgnore ExporterLabels = "ignore"
+
+	// ServiceNameExporterLabels computes service.name from the pod labels that
+	// the exporter prints, else takes the pod's name.
+	ServiceNameExporterLabels ServiceName = "exporter_labels"
+	// ServiceNameNone leaves service.name to somebody else: k8s_attributes.
+	ServiceNameNone ServiceName = "none"
+)
+
+const defaultMaxSeries = 100_000
+
+// Config of the gpu_pod processor.
+type Config struct {
+	// ExporterLabels is fallback (default) or ignore.
+	ExporterLabels ExporterLabels `mapstructure:"exporter_labels"`
+	// ServiceName is exporter_labels (default) or none. It must be none where
+	// k8s_attributes follows, which never overwrites a service.name.
+	ServiceName ServiceName `mapstructure:"service_name"`
+	// MaxSeries is how many series are tracked, so that they can be ended when
+	// their device changes hands. Beyond it they age instead; no data is lost.
+	MaxSeries int `mapstructure:"max_series"`
+}
+
+var _ component.Config = (*Config)(nil)
+
+func createDefaultConfig() component.Config {
+	return &Config{
+		ExporterLabels: ExporterLabelsFallback,
+		ServiceName:    ServiceNameExporterLabels,
+		MaxSeries:      defaultMaxSeries,
+	}
+}
+
+// Validate reports every key that cannot be used, with its remedy.
+func (c *Config) Validate() error {
+	var errs []error
+	switch c.ExporterLabels {
+	case ExporterLabelsFallback, ExporterLabelsIgnore:
+	default:
+		errs = append(errs, fmt.Errorf("exporter_labels: %q is neither fallback nor ignore", c.ExporterLabels))
+	}
+	switch c.ServiceName {
+	case ServiceNameExporterLabels, ServiceNameNone:
+	default:
+		errs = append(errs, fmt.Errorf("service_name: %q is neither exporter_labels nor none", c.ServiceName))
+	}
+	if c.MaxSeries <= 0 {
+		errs = append(errs, fmt.Errorf("max_series: %d: set it to 1 or more; %d serves 160 nodes of 8 GPUs",
+			c.MaxSeries, defaultMaxSeries))
+	}
+	return errors.Join(errs...)
+}

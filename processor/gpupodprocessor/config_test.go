@@ -1,0 +1,45 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpupodprocessor
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/confmap/confmaptest"
+
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/metadata"
+)
+
+func TestConfig(t *testing.T) {
+	conf, err := confmaptest.LoadConf(filepath.Join("testdata", "config.yaml"))
+	require.NoError(t, err)
+	for _, tt := range []struct {
+		name string
+		want *Config
+		err  string
+	}{
+		{name: "", want: &Config{ExporterLabels: "fallback", ServiceName: "exporter_labels", MaxSeries: 100_000}},
+		{name: "all", want: &Config{ExporterLabels: "ignore", ServiceName: "none", MaxSeries: 5}},
+		{name: "labels", err: `exporter_labels: "always" is neither fallback nor ignore`},
+		{name: "service", err: `service_name: "pod" is neither exporter_labels nor none`},
+		{name: "limit", err: "max_series: 0: set it to 1 or more"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			sub, err := conf.Sub(component.NewIDWithName(metadata.Type, tt.name).String())
+			require.NoError(t, err)
+			cfg := createDefaultConfig()
+			require.NoError(t, sub.Unmarshal(cfg))
+			err = cfg.(*Config).Validate()
+			if tt.err != "" {
+				require.ErrorContains(t, err, tt.err)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, tt.want, cfg)
+		})
+	}
+}

@@ -1,0 +1,95 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpupodprocessor
+
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+// identify says who holds the device that attrs describe: who is named in k8s.*
+// already, else whom the exporter's labels l name.
+func identify(attrs pcommon.Map, l *labels, cfg *Config) (holder, source) {
+	if there := resourceHolder(attrs); there.pod != "" {
+		return there, sourceResource
+	}
+	if cfg.ExporterLabels == ExporterLabelsIgnore {
+		return holder{}, sourceNone
+	}
+	if _, shared := attrs.Get(names.ExporterHolders); shared {
+		return holder{}, sourceShared
+	}
+	return l.holder()
+}
+
+// attributeDevice turns the exporter's labels on the resource of one device into
+// the holder's k8s.* attributes. Points are left as they are.
+func attributeDevice(attrs pcommon.Map, cfg *Config) (holder, source) {
+	l := readLabels(attrs)
+	who, from := identify(attrs, &l, cfg)
+	service := ""
+	if from == sourceLabels && cfg.ServiceName == ServiceNameExporterLabels && str(attrs, names.ServiceName) == "" {
+		service = serviceName(who.pod, attrs)
+	}
+	attrs.RemoveIf(func(key string, _ pcommon.Value) bool {
+		return key == names.ExporterHolders || consumed(key)
+	})
+	if from == sourceLabels {
+		who.put(attrs, l.podUID(), service)
+	}
+	return who, from
+}
+
+// placeMarkers gives each marker in the resource of the device id, held by who, a
+// metric of its own (see tracker.end). Where the resource names no holder, a marker goes to
+// the resource under which its series was last passed on, in out.
+func placeMarkers(t *tracker, id string, who holder, rm pmetric.ResourceMetrics, out pmetric.ResourceMetricsSlice) {
+	var former pmetric.ResourceMetrics
+	for _, sm := range rm.ScopeMetrics().All() {
+		var formerScope pmetric.ScopeMetrics
+		for i := range sm.Metrics().Len() {
+			m := sm.Metrics().At(i)
+			movePoints(m, func(attrs pcommon.Map, ts pcommon.Timestamp, marker bool) (pmetric.Metric, fate) {
+				if !marker {
+					return pmetric.Metric{}, stay
+				}
+				key := seriesKey(m.Name(), attrs)
+				last, tracked := t.lastIdentity(id, key, ts)
+				if who != (holder{}) || !tracked || last.holder == who {
+					t.forget(id, who, key)
+					own := sm.Metrics().AppendEmpty()
+					describe(m, own)
+					return own, moved
+				}
+				t.forget(id, last.holder, key)
+				if former == (pmetric.ResourceMetrics{}) {
+					former = out.AppendEmpty()
+					former.SetSchemaUrl(rm.SchemaUrl())
+					last.resource.CopyTo(former.Resource().Attributes())
+				}
+				if formerScope == (pmetric.ScopeMetrics{}) {
+					formerScope = former.ScopeMetrics().AppendEmpty()
+					formerScope.SetSchemaUrl(sm.SchemaUrl())
+					sm.Scope().CopyTo(formerScope.Scope())
+				}
+				own := formerScope.Metrics().AppendEmpty()
+				describe(m, own)
+				return own, moved
+			})
+		}
+	}
+	removeEmpty(rm)
+}
+
+// hasMarkers reports whether any point of rm is a marker.
+func hasMarkers(rm pmetric.ResourceMetrics) (found bool) {
+	for _, sm := range rm.ScopeMetrics().All() {
+		for _, m := range sm.Metrics().All() {
+			eachPoint(m, func(_ pcommon.Map, _ pcommon.Timestamp, marker bool) { found = found || marker })
+		}
+	}
+	return found
+}

@@ -1,0 +1,8 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:generate mdatagen metadata.yaml
+
+// Package gpupodprocessor puts the Kubernetes identity of a device's holder on
+// the device's telemetry, and ends the series of a device that changes hands.
+package gpupodprocessor

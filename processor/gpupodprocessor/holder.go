@@ -1,0 +1,196 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpupodprocessor
+
+import (
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/exporterlabels"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/serviceidentity"
+)
+
+// holder is the identity of the container that holds a device. The pod's UID is
+// no part of it: it may become known later, and a series must not start anew
+// when it does.
+type holder struct{ namespace, pod, container string }
+
+// source is where a holder is known from, or why it is not.
+type source uint8
+
+const (
+	sourceNone       source = iota // nobody says who holds the device
+	sourceIncomplete               // a pod without namespace, or the other way round
+	sourceShared                   // several containers hold it: no one of them does
+	sourceLabels                   // the exporter's labels
+	sourceResource                 // k8s.pod.name was on the resource already
+	sourceCount
+)
+
+var sourceNames = [sourceCount]string{"none", "incomplete", "shared", "exporter_labels", "resource"}
+
+// labels is what an exporter's labels say, in whichever spelling. Empty values
+// are absent ones.
+type labels struct {
+	plain, exported holder
+	uid, vgpu       string
+	exportedUID     string
+	podLabels       bool // there are pod_label_*, so that points with and without them differ
+
+	// For points that somebody else scraped: which device they are about, and
+	// the label "service", with which scrapers name their target.
+	hwID, hwType, uuid, migInstance, service string
+}
+
+func readLabels(attrs pcommon.Map) (l labels) {
+	for key, value := range attrs.All() {
+		if value.Type() != pcommon.ValueTypeStr || value.Str() == "" {
+			continue
+		}
+		own := &l.plain
+		if exporterlabels.Exported(key) {
+			own = &l.exported
+		}
+		switch exporterlabels.Classify(key) {
+		case exporterlabels.UUID:
+			first(&l.uuid, value)
+		case exporterlabels.MIGInstance:
+			first(&l.migInstance, value)
+		case exporterlabels.Pod:
+			first(&own.pod, value)
+		case exporterlabels.Namespace:
+			first(&own.namespace, value)
+		case exporterlabels.Container:
+			first(&own.container, value)
+		case exporterlabels.PodUID:
+			if exporterlabels.Exported(key) {
+				first(&l.exportedUID, value)
+			} else {
+				first(&l.uid, value)
+			}
+		case exporterlabels.PodLabel:
+			l.podLabels = l.podLabels || strings.HasPrefix(key, names.ExporterPodLabel)
+		case exporterlabels.VGPU:
+			first(&l.vgpu, value)
+		case exporterlabels.Other:
+			switch key {
+			case names.HwID:
+				first(&l.hwID, value)
+			case names.HwType:
+				first(&l.hwType, value)
+			case "service":
+				first(&l.service, value)
+			}
+		}
+	}
+	return l
+}
+
+func first(dst *string, v pcommon.Value) {
+	if *dst == "" {
+		*dst = v.Str()
+	}
+}
+
+// renamed reports whether a scraper renamed the exporter's labels.
+func (l *labels) renamed() bool { return l.exported != holder{} }
+
+// holder is who holds the device according to l.
+//
+// A scraper renames a label of the exporter only if its target has that label
+// too, and the exporter prints pod, namespace and container together. So where
+// one of them is renamed, a plain one that is not renamed is the exporter's own
+// word. The container alone is not believed then: a target mostly has it.
+func (l *labels) holder() (holder, source) {
+	h := l.plain
+	if l.renamed() {
+		h = l.exported
+		if h.pod == "" {
+			h.pod = l.plain.pod
+		}
+		if h.namespace == "" {
+			h.namespace = l.plain.namespace
+		}
+	}
+	switch {
+	case h.pod == "" && h.namespace == "":
+		return holder{}, sourceNone
+	case h.pod == "" || h.namespace == "":
+		return holder{}, sourceIncomplete
+	case l.vgpu != "":
+		return holder{}, sourceShared
+	}
+	return h, sourceLabels
+}
+
+func (l *labels) podUID() string {
+	if l.exportedUID != "" {
+		return l.exportedUID
+	}
+	return l.uid
+}
+
+// consumed reports whether the label named key becomes k8s.* attributes of the
+// resource, or is taken off because it no longer says anything: the replica's
+// number, and the exporter's own pod. The batch job and the DRA claim stay, and
+// so do pod labels without their prefix: after a scrape by somebody else they
+// may as well be those of the target.
+func consumed(key string) bool {
+	switch exporterlabels.Classify(key) {
+	case exporterlabels.Pod, exporterlabels.Namespace, exporterlabels.Container,
+		exporterlabels.PodUID, exporterlabels.VGPU:
+		return true
+	case exporterlabels.PodLabel:
+		return strings.HasPrefix(key, names.ExporterPodLabel)
+	}
+	return false
+}
+
+// resourceHolder is the holder that a resource already names in k8s.*.
+func resourceHolder(attrs pcommon.Map) holder {
+	return holder{
+		namespace: str(attrs, names.K8sNamespaceName),
+		pod:       str(attrs, names.K8sPodName),
+		container: str(attrs, names.K8sContainerName),
+	}
+}
+
+func str(attrs pcommon.Map, key string) string {
+	v, ok := attrs.Get(key)
+	if !ok || v.Type() != pcommon.ValueTypeStr {
+		return ""
+	}
+	return v.Str()
+}
+
+// put writes the identity, as far as it is known.
+func (h holder) put(attrs pcommon.Map, uid, service string) {
+	for _, a := range [...]struct{ key, value string }{
+		{names.K8sNamespaceName, h.namespace},
+		{names.K8sPodName, h.pod},
+		{names.K8sContainerName, h.container},
+		{names.K8sPodUID, uid},
+		{names.ServiceName, service},
+	} {
+		if a.value != "" {
+			attrs.PutStr(a.key, a.value)
+		}
+	}
+}
+
+// podLabelKeys are the labels of serviceidentity as an exporter prints them: a
+// Prometheus label has no dots and slashes.
+var podLabelKeys = func() (keys [len(serviceidentity.Labels)]string) {
+	for i, label := range serviceidentity.Labels {
+		keys[i] = names.ExporterPodLabel + strings.NewReplacer(".", "_", "/", "_", "-", "_").Replace(label)
+	}
+	return keys
+}()
+
+// serviceName is the service of the pod, according to the pod labels in attrs.
+func serviceName(pod string, attrs pcommon.Map) string {
+	return serviceidentity.FromLabels(pod, func(i int) string { return str(attrs, podLabelKeys[i]) })
+}

@@ -1,0 +1,194 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpupodprocessor
+
+import (
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+// page is what somebody else scraped from one target: the devices that its
+// points are about, and what each point says of its device's holder. It is
+// filled by read and then says, in the same order, where points go.
+type page struct {
+	target  target
+	devices []pageDevice
+	byID    map[deviceKey]int
+	points  []pagePoint // every point of the page, in order
+	markers bool        // there are some
+}
+
+// deviceKey identifies a device before its hw.id is put together.
+type deviceKey struct{ id, migInstance string }
+
+type pageDevice struct {
+	id     string // hw.id
+	claims []claim
+	group  int // 1 + the index in split.groups of its live points; 0 is none
+
+	// Who holds the device: decided over all live points of the page.
+	holder       holder
+	source       source
+	uid, service string
+}
+
+// claim is one set of labels found on points of a device.
+type claim struct {
+	labels labels
+	attrs  pcommon.Map // of the first such point, for its pod labels
+	live   bool        // on a live point
+
+	holder       holder
+	source       source
+	uid, service string
+}
+
+// pagePoint is the device and the claim of one point; device -1 is none.
+type pagePoint struct {
+	device, claim int
+	marker        bool
+}
+
+// read fills p with rm, and reports whether any point is about a device.
+func (p *page) read(rm pmetric.ResourceMetrics, cfg *Config) bool {
+	p.reset(rm.Resource().Attributes())
+	for _, sm := range rm.ScopeMetrics().All() {
+		for _, m := range sm.Metrics().All() {
+			// gpu.allocation is about a device and says itself who holds it.
+			allocation := m.Name() == names.GPUAllocation.Name
+			eachPoint(m, func(attrs pcommon.Map, _ pcommon.Timestamp, marker bool) {
+				at := pagePoint{device: -1}
+				if !allocation {
+					at = p.add(attrs, marker)
+				}
+				p.points = append(p.points, at)
+			})
+		}
+	}
+	for i := range p.devices {
+		p.devices[i].decide(&p.target, cfg)
+	}
+	return len(p.devices) > 0
+}
+
+func (p *page) reset(resource pcommon.Map) {
+	if p.byID == nil {
+		p.byID = map[deviceKey]int{}
+	}
+	clear(p.byID)
+	clear(p.devices) // lets go of the last page's data
+	p.target.reset(resource)
+	p.devices, p.points, p.markers = p.devices[:0], p.points[:0], false
+}
+
+func (p *page) add(attrs pcommon.Map, marker bool) pagePoint {
+	l := readLabels(attrs)
+	key := deviceKey{id: l.uuid, migInstance: l.migInstance}
+	if l.hwID != "" {
+		key = deviceKey{id: l.hwID}
+	}
+	if key.id == "" || l.hwType != "" && l.hwType != names.HwTypeGPU {
+		return pagePoint{device: -1}
+	}
+	p.target.learn(&l)
+	p.markers = p.markers || marker
+
+	i, ok := p.byID[key]
+	if !ok {
+		i = p.device(key)
+		p.byID[key] = i
+	}
+	return pagePoint{device: i, claim: p.devices[i].claim(l, attrs, !marker), marker: marker}
+}
+
+// device is the index of the device that key means. A page may name it in two
+// ways: by hw.id, and by UUID and MIG instance.
+func (p *page) device(key deviceKey) int {
+	id := key.id
+	if key.migInstance != "" {
+		id = deviceid.MIG(key.id, key.migInstance)
+	}
+	for i := range p.devices {
+		if p.devices[i].id == id {
+			return i
+		}
+	}
+	p.devices = append(p.devices, pageDevice{id: id})
+	return len(p.devices) - 1
+}
+
+func (d *pageDevice) claim(l labels, attrs pcommon.Map, live bool) int {
+	for i := range d.claims {
+		if c := &d.claims[i]; c.labels == l {
+			c.live = c.live || live
+			return i
+		}
+	}
+	d.claims = append(d.claims, claim{labels: l, attrs: attrs, live: live})
+	return len(d.claims) - 1
+}
+
+// decide finds the one holder that the live points of the device name. Points
+// without holder labels (of links, say) do not contradict; two holders share
+// the device, and then its series belong to neither.
+func (d *pageDevice) decide(t *target, cfg *Config) {
+	for i := range d.claims {
+		c := &d.claims[i]
+		c.read(t, cfg)
+		if !c.live {
+			continue
+		}
+		switch {
+		case c.source == sourceLabels && d.source == sourceLabels && c.holder != d.holder:
+			d.holder, d.source = holder{}, sourceShared
+		case c.source == sourceShared:
+			d.holder, d.source = holder{}, sourceShared
+		case c.source > d.source && d.source != sourceShared:
+			d.holder, d.source = c.holder, c.source
+		}
+	}
+	if d.source != sourceLabels {
+		return
+	}
+	for i := range d.claims {
+		c := &d.claims[i]
+		if c.holder != d.holder {
+			continue
+		}
+		if d.uid == "" {
+			d.uid = c.uid
+		}
+		// The pod's name is what is left where no label tells more.
+		if d.service == "" || d.service == d.holder.pod {
+			d.service = c.service
+		}
+	}
+}
+
+func (c *claim) read(t *target, cfg *Config) {
+	if cfg.ExporterLabels == ExporterLabelsIgnore || !c.labels.renamed() && t.is(c.labels.plain) {
+		return
+	}
+	c.holder, c.source = c.labels.holder()
+	if c.source != sourceLabels {
+		return
+	}
+	c.uid = c.labels.podUID()
+	if cfg.ServiceName == ServiceNameExporterLabels {
+		c.service = serviceName(c.holder.pod, c.attrs)
+	}
+}
+
+// keepMarkers leaves the points that are still there once the live points of
+// devices have been moved away.
+func (p *page) keepMarkers() {
+	p.points = slices.DeleteFunc(p.points, func(at pagePoint) bool {
+		return at.device >= 0 && !at.marker
+	})
+}

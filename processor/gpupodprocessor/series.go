@@ -1,0 +1,258 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpupodprocessor
+
+import (
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+const (
+	// maxSilence is how long a silent device or series is remembered. What was
+	// silent for longer has aged out of every backend: it needs no end.
+	maxSilence = 10 * time.Minute
+
+	// sweepInterval is how often silence is looked for.
+	sweepInterval = time.Minute
+)
+
+// tracker remembers, for every device, its last identity and the series seen
+// under it, so that they can be ended when the device changes hands. Nothing in
+// it is safe for concurrent use.
+//
+// Which of two identities is newer is decided by the timestamps of the data.
+// Silence is measured by arrival: one node with a wrong clock must not make its
+// neighbours forgotten.
+type tracker struct {
+	maxSeries int
+	devices   map[string]*device
+	tracked   int              // series of all devices
+	sources   [sourceCount]int // devices by source
+	swept     time.Time
+	added     int // series ever tracked
+}
+
+// device is what is remembered of one hw.id.
+type device struct {
+	holder   holder
+	source   source
+	resource pcommon.Map       // as it was last passed on
+	newest   pcommon.Timestamp // of the data
+	heard    time.Time
+	series   map[uint64]*series
+}
+
+type series struct {
+	family *family
+	attrs  pcommon.Map
+	heard  time.Time
+	number int // in order of appearance
+}
+
+// family is a metric without its points, and the scope that it is in.
+type family struct {
+	scope     pcommon.InstrumentationScope
+	schemaURL string
+	metric    pmetric.Metric
+}
+
+func newTracker(maxSeries int) *tracker {
+	return &tracker{maxSeries: maxSeries, devices: map[string]*device{}}
+}
+
+// observe takes note of the live points in rm, which is the device id held by
+// who. If the device changed hands, the series of its former identity are ended
+// in a new resource of out.
+//
+// Data older than the newest is late: it changes nothing. Nor does another
+// identity with the same timestamp, for nothing changes hands within a scrape.
+func (t *tracker) observe(
+	id string, who holder, from source, rm pmetric.ResourceMetrics, now time.Time, out pmetric.ResourceMetricsSlice,
+) (ended, untracked int) {
+	newest, live := newestPoint(rm)
+	if !live {
+		return 0, 0
+	}
+	if newest == 0 {
+		newest = pcommon.NewTimestampFromTime(now)
+	}
+	d := t.devices[id]
+	if d != nil {
+		if newest < d.newest || newest == d.newest && who != d.holder {
+			return 0, 0
+		}
+		if who != d.holder {
+			ended = t.end(d, newest, out)
+		}
+	}
+	// The device itself is only remembered with a series, so that one limit
+	// bounds both.
+	if d == nil {
+		if t.tracked >= t.maxSeries {
+			return 0, livePoints(rm)
+		}
+		d = &device{resource: pcommon.NewMap(), series: map[uint64]*series{}, source: from}
+		t.devices[id] = d
+		t.sources[from]++
+	}
+	t.sources[d.source]--
+	t.sources[from]++
+	d.holder, d.source, d.newest, d.heard = who, from, newest, now
+	if !d.resource.Equal(rm.Resource().Attributes()) {
+		rm.Resource().Attributes().CopyTo(d.resource)
+	}
+	return ended, t.track(d, rm)
+}
+
+// track remembers the series of rm, as far as the limit allows.
+func (t *tracker) track(d *device, rm pmetric.ResourceMetrics) (untracked int) {
+	for _, sm := range rm.ScopeMetrics().All() {
+		for _, m := range sm.Metrics().All() {
+			var fam *family
+			name := m.Name()
+			eachPoint(m, func(attrs pcommon.Map, _ pcommon.Timestamp, marker bool) {
+				if marker {
+					return
+				}
+				key := seriesKey(name, attrs)
+				if s := d.series[key]; s != nil {
+					s.heard, fam = d.heard, s.family
+					return
+				}
+				if t.tracked >= t.maxSeries {
+					untracked++
+					return
+				}
+				if fam == nil {
+					fam = newFamily(sm, m)
+				}
+				s := &series{family: fam, attrs: pcommon.NewMap(), heard: d.heard, number: t.added}
+				attrs.CopyTo(s.attrs)
+				d.series[key] = s
+				t.tracked++
+				t.added++
+			})
+		}
+	}
+	return untracked
+}
+
+// end writes markers for all series of d into a resource of their own, each in a
+// metric of its own, and forgets them. The stock prometheus exporter stops
+// reading a metric at the first marker in it: what follows there, live point or
+// marker, would be lost.
+func (t *tracker) end(d *device, ts pcommon.Timestamp, out pmetric.ResourceMetricsSlice) int {
+	n := len(d.series)
+	if n == 0 {
+		return 0
+	}
+	ordered := make([]*series, 0, n)
+	for _, s := range d.series {
+		ordered = append(ordered, s)
+	}
+	slices.SortFunc(ordered, func(a, b *series) int { return a.number - b.number })
+
+	rm := out.AppendEmpty()
+	d.resource.CopyTo(rm.Resource().Attributes())
+	var scope pmetric.ScopeMetrics
+	var scopeOf *family
+	for _, s := range ordered {
+		if scopeOf == nil || !scopeOf.sameScope(s.family) {
+			scope, scopeOf = rm.ScopeMetrics().AppendEmpty(), s.family
+			s.family.scope.CopyTo(scope.Scope())
+			scope.SetSchemaUrl(s.family.schemaURL)
+		}
+		m := scope.Metrics().AppendEmpty()
+		s.family.metric.CopyTo(m)
+		appendMarker(m, s.attrs, ts)
+	}
+	clear(d.series)
+	t.tracked -= n
+	return n
+}
+
+// lastIdentity is the device as it was last passed on, if the series was tracked
+// under that identity and a marker of time ts can be meant for it: one that is
+// no newer than the device's data ends something older.
+func (t *tracker) lastIdentity(id string, key uint64, ts pcommon.Timestamp) (*device, bool) {
+	d := t.devices[id]
+	if d == nil || d.series[key] == nil || ts <= d.newest {
+		return nil, false
+	}
+	return d, true
+}
+
+// forget takes note that the series was ended under the identity who.
+func (t *tracker) forget(id string, who holder, key uint64) {
+	if d := t.devices[id]; d != nil && d.holder == who && d.series[key] != nil {
+		delete(d.series, key)
+		t.tracked--
+	}
+}
+
+// sweep forgets what has been silent for long.
+func (t *tracker) sweep(now time.Time) {
+	if now.Sub(t.swept) < sweepInterval {
+		return
+	}
+	t.swept = now
+	for id, d := range t.devices {
+		for key, s := range d.series {
+			if now.Sub(s.heard) > maxSilence {
+				delete(d.series, key)
+				t.tracked--
+			}
+		}
+		if now.Sub(d.heard) > maxSilence {
+			t.sources[d.source]--
+			delete(t.devices, id)
+		}
+	}
+}
+
+func newFamily(sm pmetric.ScopeMetrics, m pmetric.Metric) *family {
+	f := &family{
+		scope:     pcommon.NewInstrumentationScope(),
+		schemaURL: sm.SchemaUrl(),
+		metric:    pmetric.NewMetric(),
+	}
+	sm.Scope().CopyTo(f.scope)
+	describe(m, f.metric)
+	return f
+}
+
+func (f *family) sameScope(other *family) bool {
+	return f.scope.Name() == other.scope.Name() && f.scope.Version() == other.scope.Version() &&
+		f.schemaURL == other.schemaURL && f.scope.Attributes().Equal(other.scope.Attributes())
+}
+
+// newestPoint is the timestamp of the newest live point.
+func newestPoint(rm pmetric.ResourceMetrics) (newest pcommon.Timestamp, live bool) {
+	for _, sm := range rm.ScopeMetrics().All() {
+		for _, m := range sm.Metrics().All() {
+			eachPoint(m, func(_ pcommon.Map, ts pcommon.Timestamp, marker bool) {
+				if !marker {
+					live, newest = true, max(newest, ts)
+				}
+			})
+		}
+	}
+	return newest, live
+}
+
+func livePoints(rm pmetric.ResourceMetrics) (n int) {
+	for _, sm := range rm.ScopeMetrics().All() {
+		for _, m := range sm.Metrics().All() {
+			eachPoint(m, func(_ pcommon.Map, _ pcommon.Timestamp, marker bool) {
+				if !marker {
+					n++
+				}
+			})
+		}
+	}
+	return n
+}
