@@ -8,6 +8,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 )
 
 func main() {
@@ -34,32 +36,30 @@ func main() {
 
 // command runs the demo until ctx ends.
 func command(ctx context.Context, args []string, out, errOut io.Writer) error {
-	times := gpusim.DemoTimes()
+	d := &demo{out: out, times: gpusim.DemoTimes(), ports: collector.UsualPorts(), sim: usualSimulatorPorts()}
 	fs := flag.NewFlagSet("demo", flag.ContinueOnError)
 	fs.SetOutput(errOut)
-	exporter := fs.String("exporter", "", "`URL` of a real dcgm-exporter's metrics, in place of the simulated fleet")
-	free := fs.Bool("free-ports", false, "use free ports in place of the usual ones, and print them")
-	root := fs.String("root", defaultRoot(), "`folder` with bin/ and config/")
-	fs.DurationVar(&times.NewPod, "new-pod-at", times.NewPod, "when a new pod starts")
-	fs.DurationVar(&times.XID, "xid-at", times.XID, "when a GPU reports an XID")
-	fs.DurationVar(&times.Down, "down-at", times.Down, "when an exporter dies")
-	fs.DurationVar(&times.DownFor, "down-for", times.DownFor, "how long it stays away")
+	fs.StringVar(&d.exporter, "exporter", "", "`URL` of a real dcgm-exporter's metrics, in place of the simulated fleet")
+	fs.StringVar(&d.root, "root", defaultRoot(), "`folder` with bin/ and config/")
+	fs.BoolVar(&d.moved, "free-ports", false, "use free ports in place of the usual ones")
+	fs.DurationVar(&d.times.NewPod, "new-pod-at", d.times.NewPod, "when a new pod starts")
+	fs.DurationVar(&d.times.XID, "xid-at", d.times.XID, "when a GPU reports an XID")
+	fs.DurationVar(&d.times.Down, "down-at", d.times.Down, "when an exporter dies")
+	fs.DurationVar(&d.times.DownFor, "down-for", d.times.DownFor, "how long it stays away")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
 	if fs.NArg() > 0 {
 		return fmt.Errorf("takes no arguments, only flags: %q", fs.Args())
 	}
-	d := &demo{root: *root, exporter: *exporter, out: out, ports: usualPorts(), moved: *free}
-	if *free {
-		var err error
-		if d.ports, err = freePorts(); err != nil {
+	if d.moved {
+		if err := d.moveAway(); err != nil {
 			return err
 		}
-	} else if err := d.ports.check(d.exporter == ""); err != nil {
+	} else if err := d.checkPorts(); err != nil {
 		return err
 	}
-	return d.run(ctx, times)
+	return d.run(ctx)
 }
 
 // defaultRoot is the folder above the one that holds this program.
@@ -75,17 +75,19 @@ type demo struct {
 	root     string
 	exporter string // "": simulated
 	out      io.Writer
-	ports    ports
-	moved    bool // ports are others than config/demo.yaml says
+	times    gpusim.Times
+	ports    collector.Ports
+	sim      simulatorPorts
+	moved    bool // ports are others than those of the configuration
 	sink     *gpusim.Sink
 	targets  []string // the simulated exporters
 	start    time.Time
 }
 
-func (d *demo) run(ctx context.Context, times gpusim.Times) error {
+func (d *demo) run(ctx context.Context) error {
 	d.start = time.Now()
 	if d.exporter == "" {
-		stop, err := d.simulate(times)
+		stop, err := d.simulate()
 		if err != nil {
 			return err
 		}
@@ -95,12 +97,13 @@ func (d *demo) run(ctx context.Context, times gpusim.Times) error {
 	if err != nil {
 		return err
 	}
-	err = c.waitReady(ctx)
-	if err == nil {
-		d.introduce(c, times)
+	if err = c.WaitReady(ctx); err == nil {
+		d.introduce(c)
 		err = d.watch(ctx, c)
+	} else if ctx.Err() != nil {
+		err = nil // Ctrl-C while it was starting
 	}
-	stopped := c.stop()
+	stopped := c.Stop()
 	if err != nil {
 		return errors.Join(err, stopped)
 	}
@@ -108,45 +111,55 @@ func (d *demo) run(ctx context.Context, times gpusim.Times) error {
 	return stopped
 }
 
-// simulate serves the fleet of gpusim's demo, its control port and its sink.
-func (d *demo) simulate(times gpusim.Times) (func(), error) {
-	fleet, err := gpusim.New(gpusim.Demo(times), time.Now)
-	if err != nil {
-		return nil, err
+func (d *demo) startCollector() (*collector.Collector, error) {
+	o := collector.Options{
+		Binary:  filepath.Join(d.root, "bin", "otelcol-gpu"),
+		Configs: []string{filepath.Join(d.root, "config", "standalone.yaml")},
+		LogPath: filepath.Join(d.root, "bin", "collector.log"),
+		Ports:   d.ports,
 	}
-	server, err := gpusim.Serve(fleet, loopback, d.ports.exporters)
-	if err != nil {
-		return nil, err
+	if d.exporter == "" {
+		o.Configs = append(o.Configs, filepath.Join(d.root, "config", "demo.yaml"))
+	} else {
+		o.Env = append(o.Env, "DCGM_EXPORTER_ENDPOINT="+d.exporter)
 	}
-	for _, node := range fleet.Nodes() {
-		d.targets = append(d.targets, server.URL(node))
+	if d.moved {
+		o.LogPath = filepath.Join(d.root, "bin", fmt.Sprintf("collector-%d.log", d.ports.Prometheus))
+		overlay, err := json.Marshal(d.overlay())
+		if err != nil {
+			return nil, err
+		}
+		o.Configs = append(o.Configs, "yaml:"+string(overlay)) // JSON is YAML
 	}
-	d.sink = gpusim.NewSink(time.Now)
-	stopSink, err := serve(d.ports.sink, d.sink)
-	if err != nil {
-		server.Close()
-		return nil, err
-	}
-	stopControl, err := serve(d.ports.control, gpusim.Control(fleet, server, d.sink))
-	if err != nil {
-		stopSink()
-		server.Close()
-		return nil, err
-	}
-	return func() { stopControl(); stopSink(); server.Close() }, nil
+	return collector.Start(o)
 }
 
-func (d *demo) introduce(c *collector, times gpusim.Times) {
+// overlay moves the demo's configuration to the ports that are free.
+func (d *demo) overlay() map[string]any {
+	type m = map[string]any
+	overlay := d.ports.Overlay()
+	if d.exporter == "" {
+		overlay["receivers"].(m)["dcgm"] = m{"endpoints": d.targets}
+		sink := fmt.Sprintf("http://%s:%d", collector.Loopback, d.sim.sink)
+		overlay["exporters"].(m)["webhook"] = m{"receivers": m{
+			"sink":   m{"url": sink + "/ops"},
+			"convox": m{"url": sink + "/convox"},
+		}}
+	}
+	return overlay
+}
+
+func (d *demo) introduce(c *collector.Collector) {
 	if d.exporter != "" {
-		d.print("scraping the real exporter that you named; without pods on its labels, devices have no holder")
+		d.print("scraping the exporter that you named; a device without pod labels has no holder")
 	} else {
 		d.print("simulated fleet: 4 nodes, 18 GPUs: %s", strings.Join(d.targets, " "))
-		d.print("  truth and faults: http://localhost:%d/truth, POST /fault; webhooks that arrived: http://localhost:%d/received", d.ports.control, d.ports.sink)
+		d.print("  truth and faults: http://localhost:%d/truth, POST /fault; webhooks that arrived: http://localhost:%d/received", d.sim.control, d.sim.sink)
 		d.print("  script: a pod starts at %s, an XID at %s, one exporter dies at %s and returns at %s",
-			times.NewPod, times.XID, times.Down, times.Down+times.DownFor)
+			d.times.NewPod, d.times.XID, d.times.Down, d.times.Down+d.times.DownFor)
 	}
-	d.print("collector is running, its log is %s", c.logPath)
-	d.print("  look at: http://localhost:%d/metrics (hw_gpu_utilization_ratio by pod, gpu_service_utilization_ratio, gpu_service_partial)", d.ports.prometheus)
+	d.print("collector is running, its log is %s", c.LogPath)
+	d.print("  look at: http://localhost:%d/metrics (hw_gpu_utilization_ratio by pod, gpu_service_utilization_ratio, gpu_service_partial)", d.ports.Prometheus)
 	d.print("  Ctrl-C stops everything")
 }
 

@@ -8,24 +8,22 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"sort"
 	"strings"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 )
 
 // tableEvery is the time between two tables of services.
 const tableEvery = 15 * time.Second
 
 // watch tells what happens until ctx ends or the collector does.
-func (d *demo) watch(ctx context.Context, c *collector) error {
-	log, err := os.Open(c.logPath)
+func (d *demo) watch(ctx context.Context, c *collector.Collector) error {
+	log, err := os.Open(c.LogPath)
 	if err != nil {
 		return err
 	}
@@ -42,16 +40,16 @@ func (d *demo) watch(ctx context.Context, c *collector) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-c.exited:
-			return c.died()
+		case <-c.Exited():
+			return c.Died()
 		case <-table.C:
-			d.table(ctx)
+			d.table(ctx, c)
 		case <-tick.C:
 			if d.sink != nil {
 				seen = d.webhooks(seen)
 			}
 			rest = d.audit(audit, rest)
-			d.changes(ctx, partial)
+			d.changes(ctx, c, partial)
 		}
 	}
 }
@@ -94,8 +92,8 @@ func (d *demo) audit(log *bufio.Reader, rest string) string {
 }
 
 // changes tells when a service becomes partial and when it is whole again.
-func (d *demo) changes(ctx context.Context, partial map[string]bool) {
-	families, err := d.scrape(ctx)
+func (d *demo) changes(ctx context.Context, c *collector.Collector, partial map[string]bool) {
+	families, err := c.Metrics(ctx)
 	if err != nil {
 		return // the table says so
 	}
@@ -112,8 +110,8 @@ func (d *demo) changes(ctx context.Context, partial map[string]bool) {
 }
 
 // table prints one line a service.
-func (d *demo) table(ctx context.Context) {
-	families, err := d.scrape(ctx)
+func (d *demo) table(ctx context.Context, c *collector.Collector) {
+	families, err := c.Metrics(ctx)
 	if err != nil {
 		d.say("no metrics yet: %v", err)
 		return
@@ -126,7 +124,7 @@ func (d *demo) table(ctx context.Context) {
 		if pods[name] == nil {
 			pods[name] = map[string]float64{}
 		}
-		pods[name][label(m, "gpu_pod_state")] += number(m)
+		pods[name][collector.Label(m, "gpu_pod_state")] += collector.Value(m)
 	}
 	if len(pods) == 0 {
 		d.say("no service yet: no device with a pod has reported")
@@ -153,54 +151,14 @@ func show(values map[string]float64, name, format string, factor float64) string
 	return fmt.Sprintf(format, v*factor)
 }
 
-// scrape reads the collector's Prometheus exporter.
-func (d *demo) scrape(ctx context.Context) (map[string]*dto.MetricFamily, error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://localhost:%d/metrics", d.ports.prometheus), nil)
-	if err != nil {
-		return nil, err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("the Prometheus exporter answers %s", resp.Status)
-	}
-	parser := expfmt.NewTextParser(model.LegacyValidation)
-	return parser.TextToMetricFamilies(io.LimitReader(resp.Body, 64<<20))
-}
-
 func byService(f *dto.MetricFamily) map[string]float64 {
 	values := map[string]float64{}
 	for _, m := range f.GetMetric() {
-		values[service(m)] = number(m)
+		values[service(m)] = collector.Value(m)
 	}
 	return values
 }
 
 func service(m *dto.Metric) string {
-	return label(m, "k8s_namespace_name") + "/" + label(m, "service_name")
-}
-
-func label(m *dto.Metric, name string) string {
-	for _, l := range m.GetLabel() {
-		if l.GetName() == name {
-			return l.GetValue()
-		}
-	}
-	return ""
-}
-
-func number(m *dto.Metric) float64 {
-	switch {
-	case m.GetGauge() != nil:
-		return m.GetGauge().GetValue()
-	case m.GetCounter() != nil:
-		return m.GetCounter().GetValue()
-	default:
-		return m.GetUntyped().GetValue()
-	}
+	return collector.Label(m, "k8s_namespace_name") + "/" + collector.Label(m, "service_name")
 }

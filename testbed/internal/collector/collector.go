@@ -1,58 +1,67 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package collector runs the otelcol-gpu binary for the demo and for end-to-end
+// tests: as a process of its own, on ports that can be moved.
+package collector
 
 import (
 	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 )
 
-// collector is the running otelcol-gpu.
-type collector struct {
-	cmd     *exec.Cmd
-	health  string // URL
-	logPath string
-	log     *os.File
-	exited  chan struct{}
-	err     error // why it exited; read after exited is closed
+// stopTimeout is how long a collector may take to finish what is in flight.
+const stopTimeout = 15 * time.Second
+
+// Options say what to run.
+type Options struct {
+	Binary  string
+	Configs []string // files or yaml:… texts, merged in order
+	Env     []string // NAME=value, beside this process's own
+	LogPath string   // stdout and stderr of the process
+	Ports   Ports
 }
 
-func (d *demo) startCollector() (*collector, error) {
-	binary := filepath.Join(d.root, "bin", "otelcol-gpu")
-	if _, err := os.Stat(binary); err != nil {
+// Collector is a running otelcol-gpu. Stop must be called.
+type Collector struct {
+	Ports   Ports
+	LogPath string
+
+	cmd    *exec.Cmd
+	log    *os.File
+	exited chan struct{}
+	err    error // why it exited; read after exited is closed
+}
+
+// Start starts the collector; it does not wait until it is ready.
+func Start(o Options) (*Collector, error) {
+	if _, err := os.Stat(o.Binary); err != nil {
 		return nil, fmt.Errorf("%w: run make build", err)
 	}
-	args := []string{"--config", filepath.Join(d.root, "config", "standalone.yaml")}
-	env := os.Environ()
-	if d.exporter == "" {
-		args = append(args, "--config", filepath.Join(d.root, "config", "demo.yaml"))
-	} else {
-		env = append(env, "DCGM_EXPORTER_ENDPOINT="+d.exporter)
-	}
-	if d.moved {
-		overlay, err := d.ports.overlay(d.targets)
-		if err != nil {
-			return nil, err
-		}
-		args = append(args, "--config", "yaml:"+overlay)
-	}
-	c := &collector{health: fmt.Sprintf("http://localhost:%d/", d.ports.health), logPath: filepath.Join(d.root, "bin", d.logName()), exited: make(chan struct{})}
+	c := &Collector{Ports: o.Ports, LogPath: o.LogPath, exited: make(chan struct{})}
 	var err error
-	if c.log, err = os.Create(c.logPath); err != nil {
+	if c.log, err = os.Create(o.LogPath); err != nil {
 		return nil, err
 	}
-	c.cmd = exec.Command(binary, args...)
-	c.cmd.Env = env
+	var args []string
+	for _, config := range o.Configs {
+		args = append(args, "--config", config)
+	}
+	c.cmd = exec.Command(o.Binary, args...)
+	c.cmd.Env = append(os.Environ(), o.Env...)
 	c.cmd.Stdout, c.cmd.Stderr = c.log, c.log
 	// A process group of its own: Ctrl-C is for us, and we stop it in order.
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -67,49 +76,49 @@ func (d *demo) startCollector() (*collector, error) {
 	return c, nil
 }
 
-// logName keeps logs apart when several demos run from one folder.
-func (d *demo) logName() string {
-	if d.moved {
-		return fmt.Sprintf("collector-%d.log", d.ports.prometheus)
-	}
-	return "collector.log"
-}
+// PID is the process id.
+func (c *Collector) PID() int { return c.cmd.Process.Pid }
 
-// waitReady returns when the collector's health check answers.
-func (c *collector) waitReady(ctx context.Context) error {
+// Exited is closed when the process has ended.
+func (c *Collector) Exited() <-chan struct{} { return c.exited }
+
+// WaitReady returns when the collector's health check answers, and with an error
+// when the process ends or a minute has passed.
+func (c *Collector) WaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	for tick := time.NewTicker(100 * time.Millisecond); ; {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.health, nil)
-		if err != nil {
-			return err
-		}
-		if resp, err := http.DefaultClient.Do(req); err == nil {
-			_ = resp.Body.Close()
-			if resp.StatusCode == http.StatusOK {
-				return nil
-			}
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if c.healthy(ctx) {
+			return nil
 		}
 		select {
 		case <-c.exited:
-			return c.died()
+			return c.Died()
 		case <-ctx.Done():
-			return fmt.Errorf("the collector is not healthy: see %s: %w", c.logPath, ctx.Err())
+			return fmt.Errorf("the collector is not healthy, see %s: %w", c.LogPath, ctx.Err())
 		case <-tick.C:
 		}
 	}
 }
 
-// died says why the collector exited: the end of its log does.
-func (c *collector) died() error {
-	return fmt.Errorf("the collector exited (%w); the end of %s:\n%s", orSuccess(c.err), c.logPath, tail(c.logPath, 12))
+func (c *Collector) healthy(ctx context.Context) bool {
+	resp, err := get(ctx, "http://"+address(c.Ports.Health)+"/")
+	if err != nil {
+		return false
+	}
+	_ = resp.Body.Close()
+	return resp.StatusCode == http.StatusOK
 }
 
-func orSuccess(err error) error {
-	if err == nil {
-		return errors.New("status 0")
+// Died says why the collector exited: the end of its log does.
+func (c *Collector) Died() error {
+	reason := "status 0"
+	if c.err != nil {
+		reason = c.err.Error()
 	}
-	return err
+	return fmt.Errorf("the collector exited (%s); the end of %s:\n%s", reason, c.LogPath, tail(c.LogPath, 12))
 }
 
 func tail(path string, n int) string {
@@ -129,12 +138,13 @@ func tail(path string, n int) string {
 	return strings.Join(lines, "\n")
 }
 
-// stop asks the collector to end, and insists after ten seconds.
-func (c *collector) stop() error {
+// Stop asks the collector to end, and insists after a while. A process that had
+// ended by itself is no error here: Died tells it.
+func (c *Collector) Stop() error {
 	defer c.log.Close()
 	select {
 	case <-c.exited:
-		return nil // died told it
+		return nil
 	default:
 	}
 	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -143,9 +153,65 @@ func (c *collector) stop() error {
 	select {
 	case <-c.exited:
 		return c.err
-	case <-time.After(10 * time.Second):
+	case <-time.After(stopTimeout):
 		_ = c.cmd.Process.Kill()
 		<-c.exited
-		return errors.New("the collector did not stop within 10 s and was killed")
+		return fmt.Errorf("the collector did not stop within %v and was killed", stopTimeout)
 	}
+}
+
+// Metrics reads the collector's Prometheus exporter.
+func (c *Collector) Metrics(ctx context.Context) (map[string]*dto.MetricFamily, error) {
+	return Scrape(ctx, "http://"+address(c.Ports.Prometheus)+"/metrics")
+}
+
+// OwnMetrics reads the collector's metrics about itself.
+func (c *Collector) OwnMetrics(ctx context.Context) (map[string]*dto.MetricFamily, error) {
+	return Scrape(ctx, "http://"+address(c.Ports.Own)+"/metrics")
+}
+
+// Scrape reads a Prometheus text page.
+func Scrape(ctx context.Context, url string) (map[string]*dto.MetricFamily, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	resp, err := get(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, errors.New(url + " answers " + resp.Status)
+	}
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	return parser.TextToMetricFamilies(io.LimitReader(resp.Body, 64<<20))
+}
+
+// Label is the value of a label, "" where there is none.
+func Label(m *dto.Metric, name string) string {
+	for _, l := range m.GetLabel() {
+		if l.GetName() == name {
+			return l.GetValue()
+		}
+	}
+	return ""
+}
+
+// Value is the value of a gauge, counter or untyped sample.
+func Value(m *dto.Metric) float64 {
+	switch {
+	case m.GetGauge() != nil:
+		return m.GetGauge().GetValue()
+	case m.GetCounter() != nil:
+		return m.GetCounter().GetValue()
+	default:
+		return m.GetUntyped().GetValue()
+	}
+}
+
+func get(ctx context.Context, url string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	return http.DefaultClient.Do(req)
 }

@@ -1,69 +1,79 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package collector
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"strconv"
-	"time"
-
-	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 )
 
-const (
-	loopback  = "127.0.0.1"
-	demoNodes = 4
-)
+// Loopback is the only address that anything listens on here.
+const Loopback = "127.0.0.1"
 
-// ports are what the demo listens on.
-type ports struct {
-	exporters  int // the first of demoNodes in a row; 0: free ports
-	sink       int
-	control    int
-	prometheus int
-	health     int
-	otlpGRPC   int
-	otlpHTTP   int
-	own        int // the collector's own metrics
+// Ports are what a collector on config/standalone.yaml listens on.
+type Ports struct {
+	Prometheus int
+	Health     int
+	OTLPGRPC   int
+	OTLPHTTP   int
+	Own        int // the collector's own metrics
 }
 
-// usualPorts are those of config/demo.yaml and of the README.
-func usualPorts() ports {
-	return ports{
-		exporters: 9400, sink: 9480, control: 9481, prometheus: 9464,
-		health: 13133, otlpGRPC: 4317, otlpHTTP: 4318, own: 8888,
-	}
+// UsualPorts are those of config/standalone.yaml.
+func UsualPorts() Ports {
+	return Ports{Prometheus: 9464, Health: 13133, OTLPGRPC: 4317, OTLPHTTP: 4318, Own: 8888}
 }
 
-// check names every port that is taken, before anything starts.
-func (p ports) check(simulated bool) error {
-	type use struct {
-		number int
-		what   string
+// FreePorts are ports that nobody listens on now.
+func FreePorts() (Ports, error) {
+	n, err := Free(5)
+	if err != nil {
+		return Ports{}, err
 	}
-	uses := []use{
-		{p.prometheus, "the collector's Prometheus exporter"},
-		{p.health, "the collector's health check"},
-		{p.otlpGRPC, "the collector's OTLP receiver (gRPC)"},
-		{p.otlpHTTP, "the collector's OTLP receiver (HTTP)"},
-		{p.own, "the collector's own metrics"},
-	}
-	if simulated {
-		for i := range demoNodes {
-			uses = append(uses, use{p.exporters + i, "a simulated exporter"})
+	return Ports{Prometheus: n[0], Health: n[1], OTLPGRPC: n[2], OTLPHTTP: n[3], Own: n[4]}, nil
+}
+
+// Free finds n ports that nobody listens on now.
+func Free(n int) ([]int, error) {
+	var ports []int
+	for range n {
+		l, err := net.Listen("tcp", address(0))
+		if err != nil {
+			return nil, err
 		}
-		uses = append(uses, use{p.sink, "the webhook sink"}, use{p.control, "the simulator's control port"})
+		defer l.Close() // held until all are found, so that none is found twice
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
 	}
+	return ports, nil
+}
+
+// Use is one port and what wants it.
+type Use struct {
+	Port int
+	What string
+}
+
+// Uses lists the ports for Check.
+func (p Ports) Uses() []Use {
+	return []Use{
+		{p.Prometheus, "the collector's Prometheus exporter"},
+		{p.Health, "the collector's health check"},
+		{p.OTLPGRPC, "the collector's OTLP receiver (gRPC)"},
+		{p.OTLPHTTP, "the collector's OTLP receiver (HTTP)"},
+		{p.Own, "the collector's own metrics"},
+	}
+}
+
+// Check names every port that is taken, before anything starts.
+func Check(uses []Use) error {
 	var errs []error
 	for _, u := range uses {
-		l, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(u.number)))
+		l, err := net.Listen("tcp", address(u.Port))
 		if err != nil {
-			errs = append(errs, fmt.Errorf("port %d (%s) cannot be used: %w; see what holds it with: ss -ltnp 'sport = :%d'", u.number, u.what, err, u.number))
+			errs = append(errs, fmt.Errorf("port %d (%s) cannot be used: %w; see what holds it with: ss -ltnp 'sport = :%d'", u.Port, u.What, err, u.Port))
 			continue
 		}
 		_ = l.Close()
@@ -71,61 +81,20 @@ func (p ports) check(simulated bool) error {
 	return errors.Join(errs...)
 }
 
-// freePorts finds ports that nobody listens on. Exporters and the sink choose
-// their own when they start.
-func freePorts() (ports, error) {
-	var p ports
-	var held []net.Listener
-	defer func() {
-		for _, l := range held {
-			_ = l.Close()
-		}
-	}()
-	for _, dst := range []*int{&p.sink, &p.control, &p.prometheus, &p.health, &p.otlpGRPC, &p.otlpHTTP, &p.own} {
-		l, err := net.Listen("tcp", net.JoinHostPort(loopback, "0"))
-		if err != nil {
-			return p, err
-		}
-		held = append(held, l)
-		*dst = l.Addr().(*net.TCPAddr).Port
-	}
-	return p, nil
-}
-
-// overlay is a configuration that moves the demo's to these ports.
-func (p ports) overlay(endpoints []string) (string, error) {
-	address := func(port int) string { return net.JoinHostPort(loopback, strconv.Itoa(port)) }
+// Overlay moves config/standalone.yaml to these ports; it is the last --config.
+func (p Ports) Overlay() map[string]any {
 	type m = map[string]any
-	dcgm := m{}
-	exporters := m{"prometheus": m{"endpoint": address(p.prometheus)}}
-	if len(endpoints) > 0 { // simulated: config/demo.yaml has a webhook
-		dcgm["endpoints"] = endpoints
-		exporters["webhook"] = m{"receivers": m{
-			"sink":   m{"url": "http://" + address(p.sink) + "/ops"},
-			"convox": m{"url": "http://" + address(p.sink) + "/convox"},
-		}}
-	}
-	b, err := json.Marshal(m{
-		"receivers": m{
-			"dcgm": dcgm,
-			"otlp": m{"protocols": m{"grpc": m{"endpoint": address(p.otlpGRPC)}, "http": m{"endpoint": address(p.otlpHTTP)}}},
-		},
-		"exporters":  exporters,
-		"extensions": m{"health_check": m{"endpoint": address(p.health)}},
+	return m{
+		"receivers": m{"otlp": m{"protocols": m{
+			"grpc": m{"endpoint": address(p.OTLPGRPC)},
+			"http": m{"endpoint": address(p.OTLPHTTP)},
+		}}},
+		"exporters":  m{"prometheus": m{"endpoint": address(p.Prometheus)}},
+		"extensions": m{"health_check": m{"endpoint": address(p.Health)}},
 		"service": m{"telemetry": m{"metrics": m{"readers": []any{
-			m{"pull": m{"exporter": m{"prometheus": m{"host": loopback, "port": p.own}}}},
+			m{"pull": m{"exporter": m{"prometheus": m{"host": Loopback, "port": p.Own}}}},
 		}}}},
-	})
-	return string(b), err // JSON is YAML
+	}
 }
 
-func serve(number int, h http.Handler) (func(), error) {
-	addr := net.JoinHostPort(loopback, strconv.Itoa(number))
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		return nil, gpusim.ListenError(addr, err)
-	}
-	s := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
-	go func() { _ = s.Serve(l) }()
-	return func() { _ = s.Close() }, nil
-}
+func address(port int) string { return net.JoinHostPort(Loopback, strconv.Itoa(port)) }

@@ -1,0 +1,93 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
+)
+
+const demoNodes = 4
+
+// simulatorPorts are what the simulator listens on.
+type simulatorPorts struct {
+	exporters int // the first of demoNodes in a row; 0: free ports
+	sink      int
+	control   int
+}
+
+// usualSimulatorPorts are those of config/demo.yaml.
+func usualSimulatorPorts() simulatorPorts {
+	return simulatorPorts{exporters: 9400, sink: 9480, control: 9481}
+}
+
+func (d *demo) moveAway() error {
+	var err error
+	if d.ports, err = collector.FreePorts(); err != nil {
+		return err
+	}
+	free, err := collector.Free(2)
+	if err != nil {
+		return err
+	}
+	d.sim = simulatorPorts{sink: free[0], control: free[1]}
+	return nil
+}
+
+func (d *demo) checkPorts() error {
+	uses := d.ports.Uses()
+	if d.exporter == "" {
+		for i := range demoNodes {
+			uses = append(uses, collector.Use{Port: d.sim.exporters + i, What: "a simulated exporter"})
+		}
+		uses = append(uses,
+			collector.Use{Port: d.sim.sink, What: "the webhook sink"},
+			collector.Use{Port: d.sim.control, What: "the simulator's control port"})
+	}
+	return collector.Check(uses)
+}
+
+// simulate serves the fleet of gpusim's demo, its control port and its sink.
+func (d *demo) simulate() (stop func(), err error) {
+	fleet, err := gpusim.New(gpusim.Demo(d.times), time.Now)
+	if err != nil {
+		return nil, err
+	}
+	server, err := gpusim.Serve(fleet, collector.Loopback, d.sim.exporters)
+	if err != nil {
+		return nil, err
+	}
+	for _, node := range fleet.Nodes() {
+		d.targets = append(d.targets, server.URL(node))
+	}
+	d.sink = gpusim.NewSink(time.Now)
+	stopSink, err := serve(d.sim.sink, d.sink)
+	if err != nil {
+		server.Close()
+		return nil, err
+	}
+	stopControl, err := serve(d.sim.control, gpusim.Control(fleet, server, d.sink))
+	if err != nil {
+		stopSink()
+		server.Close()
+		return nil, err
+	}
+	return func() { stopControl(); stopSink(); server.Close() }, nil
+}
+
+func serve(port int, h http.Handler) (stop func(), err error) {
+	addr := net.JoinHostPort(collector.Loopback, strconv.Itoa(port))
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, gpusim.ListenError(addr, err)
+	}
+	s := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = s.Serve(l) }()
+	return func() { _ = s.Close() }, nil
+}
