@@ -1,0 +1,226 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package webhookexporter // import "github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter"
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/config/configopaque"
+)
+
+const (
+	defaultTimeout   = 30 * time.Second
+	defaultQueueSize = 1000
+	defaultWorkers   = 4
+	maxWorkers       = 64
+	maxQueueSize     = 100_000
+)
+
+// Config is the configuration of the webhook exporter.
+type Config struct {
+	// Receivers are the webhooks by name. The name is what logs, metrics and
+	// audit records call them.
+	Receivers map[string]ReceiverConfig `mapstructure:"receivers"`
+	// AllowCIDRs opens address ranges that are closed by default (private,
+	// loopback, shared), on any port. Link-local and metadata addresses stay
+	// closed whatever is written here.
+	AllowCIDRs []string `mapstructure:"allow_cidrs"`
+	// AllowPorts are the ports that may be dialled at all other addresses.
+	AllowPorts []int `mapstructure:"allow_ports"`
+}
+
+// ReceiverConfig is one webhook.
+type ReceiverConfig struct {
+	// URL is where events are posted. It is a secret: most webhook services
+	// put the credential into the path.
+	URL configopaque.String `mapstructure:"url"`
+	// Format of the request's body: standard (default) or convox.
+	Format string `mapstructure:"format"`
+	// Timeout of one delivery, from name lookup to the end of the response.
+	// 0 is 30s.
+	Timeout time.Duration `mapstructure:"timeout"`
+	// Events are patterns on the event's name, as in gpu.service.*; none is
+	// all events.
+	Events []string `mapstructure:"events"`
+	// MinSeverity withholds what is raised below it: trace, debug, info, warn,
+	// error or fatal. Empty is everything.
+	MinSeverity string `mapstructure:"min_severity"`
+	// Signing holds the keys with which requests to this receiver are signed.
+	Signing SigningConfig `mapstructure:"signing"`
+	// QueueSize is how many deliveries may wait; 0 is 1000.
+	QueueSize int `mapstructure:"queue_size"`
+	// Workers is how many deliveries may be on their way at once; 0 is 4.
+	// Deliveries of one event key keep their order whatever the number.
+	Workers int `mapstructure:"workers"`
+}
+
+// SigningConfig holds signing keys. More than one key of a kind signs with
+// each, so that a receiver can change from one to the next.
+type SigningConfig struct {
+	// Standard are Standard Webhooks keys: whsec_… (HMAC-SHA256) or whsk_…
+	// (ed25519 private key), base64.
+	Standard []configopaque.String `mapstructure:"standard"`
+	// Convox are keys for the Convox-Signature header, lower-case hexadecimal.
+	Convox []configopaque.String `mapstructure:"convox"`
+}
+
+// Validate checks everything that can be known before the first event. Its
+// messages name the key in the configuration and never show a URL or a key.
+func (c *Config) Validate() error {
+	var errs []error
+	g, err := newGuard(c.AllowCIDRs, c.AllowPorts)
+	if err != nil {
+		errs = append(errs, err)
+	}
+	if len(c.Receivers) == 0 {
+		errs = append(errs, errors.New("receivers: none is configured; add at least one, as in receivers: {ops: {url: https://…}}"))
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Receivers)) {
+		t, err := newTarget(name, c.Receivers[name])
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if g != nil {
+			errs = append(errs, checkReachable(t, g))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkReachable refuses a receiver that the guard would block every time.
+func checkReachable(t *target, g *guard) error {
+	if addr, err := netip.ParseAddr(t.host); err == nil {
+		if g.check(netip.AddrPortFrom(addr, t.port)) != nil {
+			return fmt.Errorf("receivers::%s::url: its address and port may not be dialled; private and loopback addresses need an entry in allow_cidrs, other ports than allow_ports one there; link-local and metadata addresses stay closed", t.name)
+		}
+		return nil
+	}
+	if len(g.allowed) == 0 && !slices.Contains(g.ports, t.port) {
+		return fmt.Errorf("receivers::%s::url: port %d is not in allow_ports; add it there, or open the receiver's address range with allow_cidrs", t.name, t.port)
+	}
+	return nil
+}
+
+// target is a receiver's configuration, parsed.
+type target struct {
+	name      string
+	url       *url.URL // without user info
+	user      *url.Userinfo
+	host      string
+	port      uint16
+	format    string
+	encode    encoder
+	timeout   time.Duration
+	filter    filter
+	signer    *signer
+	queueSize int
+	workers   int
+}
+
+var (
+	receiverName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+	hostName     = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_.])?$`)
+)
+
+func newTarget(name string, cfg ReceiverConfig) (*target, error) {
+	if !receiverName.MatchString(name) {
+		return nil, fmt.Errorf("receivers: a name is 1 to 63 letters, digits, dots, dashes or underscores and starts with a letter or digit; %q is not", name)
+	}
+	key := "receivers::" + name
+	t := &target{name: name, timeout: cfg.Timeout, queueSize: cfg.QueueSize, workers: cfg.Workers}
+	errs := []error{t.parseURL(key, string(cfg.URL))}
+
+	t.format = cfg.Format
+	if t.format == "" {
+		t.format = formatStandard
+	}
+	if t.encode = encoders[t.format]; t.encode == nil {
+		errs = append(errs, fmt.Errorf("%s::format: %q is not supported; use %s or %s", key, cfg.Format, formatStandard, formatConvox))
+	}
+
+	switch {
+	case cfg.Timeout < 0:
+		errs = append(errs, fmt.Errorf("%s::timeout: %v is negative; leave it out for %v", key, cfg.Timeout, defaultTimeout))
+	case cfg.Timeout == 0:
+		t.timeout = defaultTimeout
+	}
+	switch {
+	case cfg.QueueSize < 0 || cfg.QueueSize > maxQueueSize:
+		errs = append(errs, fmt.Errorf("%s::queue_size: %d is not within 1 and %d; leave it out for %d", key, cfg.QueueSize, maxQueueSize, defaultQueueSize))
+	case cfg.QueueSize == 0:
+		t.queueSize = defaultQueueSize
+	}
+	switch {
+	case cfg.Workers < 0 || cfg.Workers > maxWorkers:
+		errs = append(errs, fmt.Errorf("%s::workers: %d is not within 1 and %d; leave it out for %d", key, cfg.Workers, maxWorkers, defaultWorkers))
+	case cfg.Workers == 0:
+		t.workers = defaultWorkers
+	}
+
+	var err error
+	if t.filter, err = newFilter(key, cfg.Events, cfg.MinSeverity); err != nil {
+		errs = append(errs, err)
+	}
+	if t.signer, err = newSigner(key, cfg.Signing); err != nil {
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// parseURL reads the receiver's URL. url.Parse quotes what it was given in its
+// errors, so they are replaced.
+func (t *target) parseURL(key, raw string) error {
+	refuse := func(why string) error { return fmt.Errorf("%s::url: %s", key, why) }
+	raw = strings.TrimSpace(raw) // a secret kept in a file often ends in a line feed
+	if raw == "" {
+		return refuse("is empty; set the address to post to")
+	}
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil:
+		return refuse("cannot be parsed; write it as https://host/path")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return refuse("must start with http:// or https://")
+	case u.Hostname() == "":
+		return refuse("names no host")
+	case u.Fragment != "" || strings.Contains(raw, "#"):
+		return refuse("has a fragment (#…), which is never sent; remove it")
+	}
+	t.host = strings.ToLower(u.Hostname())
+	if addr, err := netip.ParseAddr(t.host); err == nil {
+		if addr.Zone() != "" {
+			return refuse("has an address with a zone; link-local addresses stay closed")
+		}
+	} else if !hostName.MatchString(t.host) {
+		return refuse("has a host of other characters than letters, digits, dots and dashes; write international names in their xn-- form")
+	}
+	switch {
+	case u.Port() != "":
+		port, err := strconv.ParseUint(u.Port(), 10, 16)
+		if err != nil || port == 0 {
+			return refuse("has a port that is not within 1 and 65535")
+		}
+		t.port = uint16(port)
+	case u.Scheme == "https":
+		t.port = 443
+	default:
+		t.port = 80
+	}
+	t.user, u.User = u.User, nil
+	t.url = u
+	return nil
+}

@@ -1,0 +1,241 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package webhookexporter
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/config/configopaque"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/confmap/confmaptest"
+	"go.opentelemetry.io/collector/pdata/plog"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+func TestConfigFromYAML(t *testing.T) {
+	conf, err := confmaptest.LoadConf("testdata/config.yaml")
+	require.NoError(t, err)
+	sub, err := conf.Sub("webhook")
+	require.NoError(t, err)
+	cfg := createDefaultConfig().(*Config)
+	require.NoError(t, sub.Unmarshal(cfg))
+	require.NoError(t, cfg.Validate())
+
+	assert.Equal(t, &Config{
+		Receivers: map[string]ReceiverConfig{
+			"ops": {
+				URL: "https://hooks.example.com/services/T000", Timeout: 5 * time.Second,
+				Events: []string{"gpu.service.*", "gpu.xid"}, MinSeverity: "warn", QueueSize: 50, Workers: 2,
+			},
+			"billing": {
+				URL: "http://billing.internal.example:8080/hook", Format: "convox",
+				Signing: SigningConfig{
+					Standard: []configopaque.String{"whsec_C+0sZ3Jb9I5PGrXwVz3oD7xkKqMuYt1RZcNa0pQeSgU="},
+					Convox:   []configopaque.String{"5e884898da28047151d0e56f8dc6292773603d0d6aabbdd62a11ef721d1542d8"},
+				},
+			},
+		},
+		AllowCIDRs: []string{"10.0.0.0/8"},
+		AllowPorts: []int{443},
+	}, cfg)
+
+	target, err := newTarget("billing", cfg.Receivers["billing"])
+	require.NoError(t, err)
+	assert.Equal(t, defaultTimeout, target.timeout)
+	assert.Equal(t, defaultQueueSize, target.queueSize)
+	assert.Equal(t, defaultWorkers, target.workers)
+	assert.EqualValues(t, 8080, target.port)
+}
+
+// What a later version will understand must not be taken and ignored now.
+func TestKeysThatMeanNothingYetAreRefused(t *testing.T) {
+	for _, key := range []string{"receivers_dir", "proxy_url", "retry", "group_wait", "control_endpoint", "audit", "endpoint", "sending_queue"} {
+		t.Run(key, func(t *testing.T) {
+			conf := confmap.NewFromStringMap(map[string]any{key: "x"})
+			assert.ErrorContains(t, conf.Unmarshal(createDefaultConfig()), key)
+		})
+	}
+	conf := confmap.NewFromStringMap(map[string]any{"receivers": map[string]any{"ops": map[string]any{"url": "https://x.example", "headers": "x"}}})
+	assert.ErrorContains(t, conf.Unmarshal(createDefaultConfig()), "headers")
+}
+
+func TestValidate(t *testing.T) {
+	ok := func(change func(*ReceiverConfig)) *Config {
+		r := to("https://hooks.example.com/x")
+		change(&r)
+		c := createDefaultConfig().(*Config)
+		c.Receivers = only(r)
+		return c
+	}
+	withURL := func(url string) *Config {
+		return ok(func(r *ReceiverConfig) { r.URL = configopaque.String(url) })
+	}
+	tests := []struct {
+		name string
+		cfg  *Config
+		want string
+	}{
+		{"no receiver", createDefaultConfig().(*Config), "receivers: none is configured"},
+		{"name with a slash", &Config{Receivers: map[string]ReceiverConfig{"a/b": to("https://x.example/")}, AllowPorts: []int{443}}, `receivers: a name is`},
+		{"empty name", &Config{Receivers: map[string]ReceiverConfig{"": to("https://x.example/")}, AllowPorts: []int{443}}, `receivers: a name is`},
+		{"no url", withURL(""), "receivers::ops::url: is empty"},
+		{"blank url", withURL(" \n"), "receivers::ops::url: is empty"},
+		{"unparsable", withURL("https://hooks.example.com/SECRET%zz"), "receivers::ops::url: cannot be parsed"},
+		{"line feed inside", withURL("https://hooks.example.com/SECRET\nx"), "receivers::ops::url: cannot be parsed"},
+		{"no scheme", withURL("hooks.example.com/SECRET"), "receivers::ops::url: must start with http"},
+		{"other scheme", withURL("ftp://hooks.example.com/SECRET"), "receivers::ops::url: must start with http"},
+		{"no host", withURL("https:///SECRET"), "receivers::ops::url: names no host"},
+		{"only a port", withURL("https://:443/SECRET"), "receivers::ops::url: names no host"},
+		{"fragment", withURL("https://hooks.example.com/SECRET#x"), "receivers::ops::url: has a fragment"},
+		{"empty fragment", withURL("https://hooks.example.com/SECRET#"), "receivers::ops::url: has a fragment"},
+		{"port 0", withURL("https://hooks.example.com:0/SECRET"), "receivers::ops::url: has a port"},
+		{"port too high", withURL("https://hooks.example.com:65536/SECRET"), "receivers::ops::url: has a port"},
+		{"port not allowed", withURL("https://hooks.example.com:8443/SECRET"), "receivers::ops::url: port 8443 is not in allow_ports"},
+		{"space in host", withURL("https://hooks%20status=200/SECRET"), "receivers::ops::url: "},
+		{"bidirectional mark in host", withURL("https://hooks\u202e.example.com/SECRET"), "receivers::ops::url: has a host"},
+		{"zone", withURL("https://[fe80::1%25eth0]/SECRET"), "receivers::ops::url: has an address with a zone"},
+		{"loopback", withURL("http://127.0.0.1/SECRET"), "receivers::ops::url: its address and port may not be dialled"},
+		{"metadata", withURL("http://169.254.169.254/SECRET"), "receivers::ops::url: its address and port may not be dialled"},
+		{"format to come", ok(func(r *ReceiverConfig) { r.Format = "slack" }), `receivers::ops::format: "slack" is not supported; use standard or convox`},
+		{"format in capitals", ok(func(r *ReceiverConfig) { r.Format = "Convox" }), "receivers::ops::format"},
+		{"negative timeout", ok(func(r *ReceiverConfig) { r.Timeout = -1 }), "receivers::ops::timeout"},
+		{"negative queue", ok(func(r *ReceiverConfig) { r.QueueSize = -1 }), "receivers::ops::queue_size"},
+		{"huge queue", ok(func(r *ReceiverConfig) { r.QueueSize = 1 << 30 }), "receivers::ops::queue_size"},
+		{"negative workers", ok(func(r *ReceiverConfig) { r.Workers = -1 }), "receivers::ops::workers"},
+		{"too many workers", ok(func(r *ReceiverConfig) { r.Workers = 65 }), "receivers::ops::workers"},
+		{"bad pattern", ok(func(r *ReceiverConfig) { r.Events = []string{"gpu.*", "gpu.[a"} }), "receivers::ops::events[1]"},
+		{"empty pattern", ok(func(r *ReceiverConfig) { r.Events = []string{""} }), "receivers::ops::events[0]"},
+		{"severity", ok(func(r *ReceiverConfig) { r.MinSeverity = "critical" }), "receivers::ops::min_severity"},
+		{"cidr", &Config{Receivers: only(to("https://x.example/")), AllowPorts: []int{443}, AllowCIDRs: []string{"10.0.0.0/8", "10.0.0.1"}}, "allow_cidrs[1]"},
+		{"cidr with host bits", &Config{Receivers: only(to("https://x.example/")), AllowPorts: []int{443}, AllowCIDRs: []string{"10.0.0.1/8"}}, "allow_cidrs[0]"},
+		{"mapped cidr", &Config{Receivers: only(to("https://x.example/")), AllowPorts: []int{443}, AllowCIDRs: []string{"::ffff:10.0.0.0/104"}}, "allow_cidrs[0]"},
+		{"link-local cidr", &Config{Receivers: only(to("https://x.example/")), AllowPorts: []int{443}, AllowCIDRs: []string{"169.254.169.254/32"}}, "stays closed"},
+		{"port", &Config{Receivers: only(to("https://x.example/")), AllowPorts: []int{443, 70000}}, "allow_ports[1]"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			err := tt.cfg.Validate()
+			require.ErrorContains(t, err, tt.want)
+			assert.NotContains(t, err.Error(), "SECRET")
+		})
+	}
+	for _, url := range []string{
+		"https://hooks.example.com", "HTTPS://Hooks.Example.COM/x", "http://user:pw@example.com/?q=1", "https://xn--bcher-kva.example/", "https://8.8.8.8/",
+		"https://[2606:4700::1111]/x", "https://hooks.example.com./x", "https://my_service/x", " https://hooks.example.com/x\n",
+	} {
+		assert.NoError(t, withURL(url).Validate(), url)
+	}
+	inCluster := withURL("http://receiver.monitoring.svc:9093/x")
+	inCluster.AllowCIDRs = []string{"10.0.0.0/8"}
+	assert.NoError(t, inCluster.Validate(), "any port within allow_cidrs")
+}
+
+func TestAllProblemsAreTold(t *testing.T) {
+	c := &Config{
+		Receivers:  map[string]ReceiverConfig{"a": {Format: "teams", Timeout: -1}, "b": to("nonsense")},
+		AllowPorts: []int{0},
+	}
+	err := c.Validate()
+	for _, want := range []string{"allow_ports[0]", "receivers::a::url", "receivers::a::format", "receivers::a::timeout", "receivers::b::url"} {
+		assert.ErrorContains(t, err, want)
+	}
+}
+
+func TestFilter(t *testing.T) {
+	tests := []struct {
+		patterns []string
+		name     string
+		want     bool
+	}{
+		{nil, "gpu.xid", true},
+		{[]string{"gpu.xid"}, "gpu.xid", true},
+		{[]string{"gpu.xid"}, "gpu.xid.other", false},
+		{[]string{"gpu.service.*"}, "gpu.service.partial", true},
+		{[]string{"gpu.service.*"}, "gpu.service", false},
+		{[]string{"gpu.service.*"}, "gpu.node.lost", false},
+		{[]string{"gpu.*"}, "gpu.service.partial", true},
+		{[]string{"*"}, "anything", true},
+		{[]string{"*.lost"}, "gpu.node.lost", true},
+		{[]string{"gpu.no_data", "gpu.xi?"}, "gpu.xid", true},
+		{[]string{"GPU.XID"}, "gpu.xid", false},
+	}
+	for _, tt := range tests {
+		f, err := newFilter("receivers::ops", tt.patterns, "")
+		require.NoError(t, err)
+		assert.Equal(t, tt.want, f.matches(tt.name), "%v on %q", tt.patterns, tt.name)
+	}
+}
+
+// A clearing is an info event and follows its raising.
+func TestMinSeverity(t *testing.T) {
+	const info, warn, fault = plog.SeverityNumberInfo, plog.SeverityNumberWarn, plog.SeverityNumberError
+	type step struct {
+		severity plog.SeverityNumber
+		state    string
+		key      string
+		sent     bool
+	}
+	tests := []struct {
+		name  string
+		min   string
+		steps []step
+	}{
+		{"no minimum", "", []step{{info, names.EventRaised, "k", true}, {info, names.EventCleared, "k", true}}},
+		{"told, so cleared", "error", []step{{fault, names.EventRaised, "k", true}, {info, names.EventCleared, "k", true}}},
+		{"not told, so not cleared", "error", []step{{warn, names.EventRaised, "k", false}, {info, names.EventCleared, "k", false}}},
+		{"equal is enough", "warn", []step{{warn, names.EventRaised, "k", true}}},
+		{"keys apart", "error", []step{{fault, names.EventRaised, "a", true}, {warn, names.EventRaised, "b", false}, {info, names.EventCleared, "b", false}, {info, names.EventCleared, "a", true}}},
+		{"it grew worse", "error", []step{{warn, names.EventRaised, "k", false}, {fault, names.EventRaised, "k", true}, {info, names.EventCleared, "k", true}}},
+		{"it grew better", "error", []step{{fault, names.EventRaised, "k", true}, {warn, names.EventRaised, "k", false}, {info, names.EventCleared, "k", true}}},
+		{"a second turn", "error", []step{{fault, names.EventRaised, "k", true}, {info, names.EventCleared, "k", true}, {warn, names.EventRaised, "k", false}, {info, names.EventCleared, "k", false}}},
+		{"raised before a restart", "error", []step{{info, names.EventCleared, "k", true}}},
+		{"neither raised nor cleared", "error", []step{{info, "", "k", false}, {fault, "", "k", true}}},
+		{"no key", "error", []step{{info, names.EventCleared, "", false}}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f, err := newFilter("receivers::ops", nil, tt.min)
+			require.NoError(t, err)
+			var c conditions
+			for i, s := range tt.steps {
+				assert.Equal(t, s.sent, !c.withholds(f.minSeverity, s.severity, s.state, s.key), "step %d", i)
+			}
+			assert.LessOrEqual(t, len(c.told), 1, "what is over is forgotten")
+		})
+	}
+}
+
+func TestConditionsAreBounded(t *testing.T) {
+	var c conditions
+	for i := range maxConditions + 10 {
+		c.withholds(plog.SeverityNumberError, plog.SeverityNumberWarn, names.EventRaised, time.Duration(i).String())
+	}
+	assert.Len(t, c.told, maxConditions)
+}
+
+func TestFiltersSelectReceivers(t *testing.T) {
+	server := newHook(t, nil)
+	all, services, serious := to(server.URL+"/all"), to(server.URL+"/services"), to(server.URL+"/serious")
+	services.Events = []string{"gpu.service.*"}
+	serious.MinSeverity = "error"
+	h := startHarness(t, map[string]ReceiverConfig{"all": all, "services": services, "serious": serious})
+	logs := plog.NewLogs()
+	addPartial(logs, "1", names.EventRaised, plog.SeverityNumberWarn)
+	addPartial(logs, "2", names.EventRaised, plog.SeverityNumberError).SetEventName("gpu.xid")
+	h.send(logs)
+	got := map[string][]string{}
+	for range 4 {
+		rec := h.record()
+		got[rec.receiver] = append(got[rec.receiver], rec.eventID)
+	}
+	assert.ElementsMatch(t, []string{"1", "2"}, got["all"])
+	assert.Equal(t, []string{"1"}, got["services"])
+	assert.Equal(t, []string{"2"}, got["serious"])
+	require.NoError(t, h.Shutdown(t.Context()))
+	assert.Empty(t, h.records, "what a filter does not select is no delivery and has no record")
+}

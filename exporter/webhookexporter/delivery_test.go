@@ -1,0 +1,206 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package webhookexporter
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
+
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/metadatatest"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+func TestSlowReceiverDelaysNobody(t *testing.T) {
+	release := make(chan struct{})
+	slow := newHook(t, func(http.ResponseWriter, *http.Request) { <-release })
+	fast := newHook(t, nil)
+	h := startHarness(t, map[string]ReceiverConfig{"a-slow": to(slow.URL), "b-fast": to(fast.URL)})
+	const events = 50
+	for range events {
+		h.send(partial(newID(), names.EventRaised))
+	}
+	for range events {
+		assert.Equal(t, "b-fast", h.record().receiver)
+	}
+	close(release)
+	for range events {
+		rec := h.record()
+		assert.Equal(t, "a-slow", rec.receiver)
+		assert.Equal(t, outcomeSucceeded, rec.outcome)
+	}
+}
+
+func TestQueueFull(t *testing.T) {
+	entered, release := make(chan struct{}, 10), make(chan struct{})
+	server := newHook(t, func(http.ResponseWriter, *http.Request) { entered <- struct{}{}; <-release })
+	cfg := to(server.URL)
+	cfg.QueueSize, cfg.Workers = 2, 1
+	h := startHarness(t, only(cfg))
+	h.send(partial("first", names.EventRaised))
+	<-entered // on its way, so no longer in the queue
+
+	logs := plog.NewLogs()
+	for i := range 5 {
+		addPartial(logs, fmt.Sprintf("next-%d", i), names.EventRaised, plog.SeverityNumberWarn)
+	}
+	h.send(logs)
+	for i := range 3 {
+		rec := h.record()
+		assert.Equal(t, outcomeDropped, rec.outcome)
+		assert.Equal(t, errorQueueFull, rec.errorType)
+		assert.Equal(t, fmt.Sprintf("next-%d", i+2), rec.eventID)
+		assert.Zero(t, rec.attempt)
+	}
+	metadatatest.AssertEqualExporterWebhookQueueLength(t, h.telemetry,
+		[]metricdata.DataPoint[int64]{{Value: 2, Attributes: attribute.NewSet(attribute.String("receiver", "ops"))}},
+		metricdatatest.IgnoreTimestamp())
+
+	close(release)
+	for _, id := range []string{"first", "next-0", "next-1"} {
+		rec := h.record()
+		assert.Equal(t, id, rec.eventID)
+		assert.Equal(t, outcomeSucceeded, rec.outcome)
+	}
+	assertDeliveries(t, h.telemetry, map[[3]string]int64{
+		{"ops", "succeeded", ""}:         3,
+		{"ops", "dropped", "queue_full"}: 3,
+	})
+}
+
+func TestGoneDisablesTheReceiver(t *testing.T) {
+	gone, fine := newHook(t, answerWith(http.StatusGone)), newHook(t, nil)
+	h := startHarness(t, map[string]ReceiverConfig{"gone": to(gone.URL), "fine": to(fine.URL)})
+	byReceiver := func() map[string]*auditRecord {
+		a, b := h.one(), h.record()
+		return map[string]*auditRecord{a.receiver: a, b.receiver: b}
+	}
+	first := byReceiver()
+	assert.Equal(t, outcomeFailed, first["gone"].outcome)
+	assert.Equal(t, errorGone, first["gone"].errorType)
+	assert.Equal(t, http.StatusGone, first["gone"].status)
+
+	second := byReceiver()
+	assert.Equal(t, outcomeDropped, second["gone"].outcome)
+	assert.Equal(t, errorGone, second["gone"].errorType)
+	assert.Zero(t, second["gone"].status)
+	assert.Equal(t, outcomeSucceeded, second["fine"].outcome)
+	assert.Len(t, gone.received(), 1)
+	assert.Len(t, fine.received(), 2)
+	metadatatest.AssertEqualExporterWebhookReceiverDisabled(t, h.telemetry, []metricdata.DataPoint[int64]{
+		{Value: 0, Attributes: attribute.NewSet(attribute.String("receiver", "fine"))},
+		{Value: 1, Attributes: attribute.NewSet(attribute.String("receiver", "gone"))},
+	}, metricdatatest.IgnoreTimestamp())
+}
+
+// What waits in the queue when the answer is 410 is not sent either.
+func TestGoneEmptiesTheQueue(t *testing.T) {
+	entered, release := make(chan struct{}, 1), make(chan struct{})
+	server := newHook(t, func(w http.ResponseWriter, _ *http.Request) {
+		entered <- struct{}{}
+		<-release
+		w.WriteHeader(http.StatusGone)
+	})
+	h := startHarness(t, only(to(server.URL)))
+	for range 3 {
+		h.send(partial(newID(), names.EventRaised)) // of one key, so one after the other
+	}
+	<-entered
+	close(release)
+	assert.Equal(t, outcomeFailed, h.record().outcome)
+	for range 2 {
+		rec := h.record()
+		assert.Equal(t, outcomeDropped, rec.outcome)
+		assert.Equal(t, errorGone, rec.errorType)
+	}
+	assert.Len(t, server.received(), 1)
+}
+
+func TestEventsOfOneKeyKeepTheirOrder(t *testing.T) {
+	server := newHook(t, nil)
+	h := startHarness(t, only(to(server.URL)))
+	const keys, turns = 8, 20
+	for turn := range turns {
+		for key := range keys {
+			logs := plog.NewLogs()
+			addPartial(logs, fmt.Sprintf("%d-%02d", key, turn), names.EventRaised, plog.SeverityNumberWarn).
+				Attributes().PutStr(names.GPUEventKey, fmt.Sprint(key))
+			h.send(logs)
+		}
+	}
+	for range keys * turns {
+		h.record()
+	}
+	last := map[byte]string{}
+	for _, r := range server.received() {
+		id := r.header.Get(headerID)
+		assert.Less(t, last[id[0]], id)
+		last[id[0]] = id
+	}
+	assert.Len(t, last, keys)
+}
+
+func TestRecordsWithoutEventNameAreSkipped(t *testing.T) {
+	server := newHook(t, nil)
+	h := startHarness(t, only(to(server.URL)))
+	logs := plog.NewLogs()
+	for _, name := range []string{"", "\x00\u200b", "gpu.xid"} {
+		addPartial(logs, "id", names.EventRaised, plog.SeverityNumberWarn).SetEventName(name)
+	}
+	h.send(logs)
+	h.send(logs)
+	for range 2 {
+		assert.Equal(t, "gpu.xid", h.record().eventName)
+	}
+	metadatatest.AssertEqualExporterWebhookSkippedRecords(t, h.telemetry,
+		[]metricdata.DataPoint[int64]{{Value: 4, Attributes: attribute.NewSet(attribute.String("reason", "no_event_name"))}},
+		metricdatatest.IgnoreTimestamp())
+	assert.Equal(t, 1, h.logs.FilterMessageSnippet("without an event name").Len(), "said once")
+}
+
+func TestInputIsNotChangedAndNotKept(t *testing.T) {
+	release := make(chan struct{})
+	server := newHook(t, func(http.ResponseWriter, *http.Request) { <-release })
+	cfg := to(server.URL)
+	cfg.Workers = 1
+	h := startHarness(t, only(cfg))
+	assert.False(t, h.Capabilities().MutatesData)
+	for range 2 {
+		logs := partial("same", names.EventRaised)
+		h.send(logs)
+		// The pipeline may do with its data what it likes once ConsumeLogs is back.
+		record := logs.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0)
+		record.Body().SetStr("overwritten")
+		record.Attributes().Clear()
+	}
+	close(release)
+	h.record()
+	h.record()
+	for _, r := range server.received() {
+		assert.Contains(t, string(r.body), "1 of 2 pods")
+		assert.Contains(t, string(r.body), `"ratio":0.5`)
+	}
+}
+
+// assertDeliveries compares the deliveries counted, by receiver, outcome and
+// error.type.
+func assertDeliveries(t *testing.T, tel *componenttest.Telemetry, want map[[3]string]int64) {
+	t.Helper()
+	var points []metricdata.DataPoint[int64]
+	for key, value := range want {
+		attrs := []attribute.KeyValue{attribute.String("receiver", key[0]), attribute.String("outcome", key[1])}
+		if key[2] != "" {
+			attrs = append(attrs, attribute.String("error.type", key[2]))
+		}
+		points = append(points, metricdata.DataPoint[int64]{Value: value, Attributes: attribute.NewSet(attrs...)})
+	}
+	metadatatest.AssertEqualExporterWebhookDeliveries(t, tel, points, metricdatatest.IgnoreTimestamp())
+}

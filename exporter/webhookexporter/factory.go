@@ -1,0 +1,35 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package webhookexporter // import "github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter"
+
+import (
+	"context"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/exporter"
+
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/metadata"
+)
+
+// NewFactory creates the factory of the webhook exporter.
+//
+// The exporter does not use exporterhelper. Its queue and retry work on whole
+// requests: one queue in front of all receivers would let a slow one delay the
+// others, and a retry would send again to receivers that already answered. Its
+// counters would also call an event sent as soon as it is queued.
+func NewFactory() exporter.Factory {
+	return exporter.NewFactory(
+		metadata.Type,
+		createDefaultConfig,
+		exporter.WithLogs(createLogs, metadata.LogsStability),
+	)
+}
+
+func createDefaultConfig() component.Config {
+	return &Config{AllowPorts: []int{80, 443}}
+}
+
+func createLogs(_ context.Context, set exporter.Settings, cfg component.Config) (exporter.Logs, error) {
+	return newExporter(set, cfg.(*Config), environment{})
+}

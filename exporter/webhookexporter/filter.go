@@ -1,0 +1,102 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package webhookexporter // import "github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter"
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"sync"
+
+	"go.opentelemetry.io/collector/pdata/plog"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+// maxConditions bounds what a receiver's conditions remembers. Beyond it a
+// clearing is sent although its raising was not: harmless, where the reverse
+// is not.
+const maxConditions = 10_000
+
+var severities = map[string]plog.SeverityNumber{
+	"":      plog.SeverityNumberUnspecified,
+	"trace": plog.SeverityNumberTrace,
+	"debug": plog.SeverityNumberDebug,
+	"info":  plog.SeverityNumberInfo,
+	"warn":  plog.SeverityNumberWarn,
+	"error": plog.SeverityNumberError,
+	"fatal": plog.SeverityNumberFatal,
+}
+
+// filter says which events a receiver wants.
+type filter struct {
+	patterns    []string
+	minSeverity plog.SeverityNumber
+}
+
+func newFilter(key string, patterns []string, minSeverity string) (filter, error) {
+	var errs []error
+	for i, p := range patterns {
+		if _, err := path.Match(p, ""); err != nil || p == "" {
+			errs = append(errs, fmt.Errorf("%s::events[%d]: %q is not a pattern; write an event's name, with * for any part, as in gpu.service.*", key, i, p))
+		}
+	}
+	severity, ok := severities[minSeverity]
+	if !ok {
+		errs = append(errs, fmt.Errorf("%s::min_severity: %q is not one of trace, debug, info, warn, error, fatal", key, minSeverity))
+	}
+	return filter{patterns: patterns, minSeverity: severity}, errors.Join(errs...)
+}
+
+// matches reports whether the receiver wants events of this name.
+func (f *filter) matches(name string) bool {
+	if len(f.patterns) == 0 {
+		return true
+	}
+	for _, p := range f.patterns {
+		if ok, _ := path.Match(p, name); ok { // checked by newFilter
+			return true
+		}
+	}
+	return false
+}
+
+// conditions remembers, by event key, whether a receiver with min_severity was
+// told of a condition that is still raised. A clearing is an info event, so
+// min_severity alone would withhold every one of them, and a receiver that was
+// told of an error would never learn that it is over: a clearing follows its
+// raising instead. A clearing of which nothing is known (after a restart) is
+// sent.
+//
+// Safe for concurrent use.
+type conditions struct {
+	mu   sync.Mutex
+	told map[string]bool
+}
+
+// withholds reports whether the event is not for a receiver with this
+// min_severity.
+func (c *conditions) withholds(minSeverity, severity plog.SeverityNumber, state, key string) bool {
+	if minSeverity == plog.SeverityNumberUnspecified {
+		return false
+	}
+	low := severity < minSeverity
+	if key == "" || state != names.EventRaised && state != names.EventCleared {
+		return low
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	told, known := c.told[key]
+	if state == names.EventCleared {
+		delete(c.told, key)
+		return known && !told
+	}
+	if known || len(c.told) < maxConditions {
+		if c.told == nil {
+			c.told = map[string]bool{}
+		}
+		c.told[key] = told || !low
+	}
+	return low
+}

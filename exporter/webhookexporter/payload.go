@@ -1,0 +1,166 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package webhookexporter // import "github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter"
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/plog"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+const (
+	formatStandard = "standard"
+	formatConvox   = "convox"
+)
+
+// encoder writes the body of the request that tells of an event.
+type encoder func(*event) ([]byte, error)
+
+var encoders = map[string]encoder{
+	formatStandard: encodeStandard,
+	formatConvox:   encodeConvox,
+}
+
+// standardBody is the payload that Standard Webhooks 1.0.0 recommends.
+type standardBody struct {
+	Type      string       `json:"type"`
+	Timestamp string       `json:"timestamp"`
+	Data      standardData `json:"data"`
+}
+
+type standardData struct {
+	ID         string         `json:"id"`
+	Key        string         `json:"key"`
+	State      string         `json:"state"`
+	Severity   string         `json:"severity"`
+	Message    string         `json:"message"`
+	Attributes map[string]any `json:"attributes"`
+	Resource   map[string]any `json:"resource"`
+	TraceID    string         `json:"trace_id,omitempty"`
+	Truncated  bool           `json:"truncated,omitempty"`
+}
+
+func encodeStandard(e *event) ([]byte, error) {
+	return encodeJSON(standardBody{
+		Type:      strings.Map(typeRune, e.name),
+		Timestamp: e.time.Format(time.RFC3339Nano),
+		Data: standardData{
+			ID:         e.id,
+			Key:        e.key,
+			State:      e.state,
+			Severity:   severityName(e.severity),
+			Message:    e.message,
+			Attributes: e.attributes,
+			Resource:   e.resource,
+			TraceID:    e.traceID,
+			Truncated:  e.truncated,
+		},
+	})
+}
+
+// typeRune keeps what the type of a Standard Webhook may hold: lower-case
+// letters, digits, underscores, and dots between them.
+func typeRune(r rune) rune {
+	switch {
+	case r >= 'A' && r <= 'Z':
+		return r + 'a' - 'A'
+	case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '.':
+		return r
+	default:
+		return '_'
+	}
+}
+
+// convoxBody is the payload of Convox, the fields in its order.
+type convoxBody struct {
+	Action    string            `json:"action"`
+	Data      map[string]string `json:"data"`
+	Status    string            `json:"status"`
+	Timestamp string            `json:"timestamp"`
+}
+
+func encodeConvox(e *event) ([]byte, error) {
+	data := make(map[string]string, len(e.attributes)+len(e.resource)+10)
+	// Later ones win: what the event says of itself over what its resource
+	// says, and the fields that Convox receivers rely on over both.
+	for _, m := range []map[string]any{e.resource, e.attributes} {
+		for key, value := range m {
+			text, err := plainText(value)
+			if err != nil {
+				return nil, err
+			}
+			data[key] = text
+		}
+	}
+	data["actor"] = "system"
+	data["rack"] = "unknown"
+	if cluster, ok := e.resource[names.K8sClusterName].(string); ok && cluster != "" {
+		data["rack"] = cluster
+	}
+	data["id"] = e.id
+	data["key"] = e.key
+	data["state"] = e.state
+	data["severity"] = severityName(e.severity)
+	data["message"] = e.message
+	if e.traceID != "" {
+		data["trace_id"] = e.traceID
+	}
+	if e.truncated {
+		data["truncated"] = "true"
+	}
+	return encodeJSON(convoxBody{
+		Action:    strings.ReplaceAll(strings.Map(typeRune, e.name), ".", ":"),
+		Data:      data,
+		Status:    convoxStatus(e),
+		Timestamp: e.time.Format(time.RFC3339Nano),
+	})
+}
+
+// convoxStatus maps onto the two of Convox's four words that fit: a condition
+// that people should look at is an error, its end and mere notices a success.
+func convoxStatus(e *event) string {
+	if e.state != names.EventCleared && e.severity >= plog.SeverityNumberWarn {
+		return "error"
+	}
+	return "success"
+}
+
+// plainText writes a copied attribute value as text: texts as they are, lists
+// and maps as JSON.
+func plainText(value any) (string, error) {
+	switch v := value.(type) {
+	case nil:
+		return "", nil
+	case string:
+		return v, nil
+	case bool:
+		return strconv.FormatBool(v), nil
+	case int64:
+		return strconv.FormatInt(v, 10), nil
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64), nil
+	default:
+		b, err := encodeJSON(v)
+		return string(b), err
+	}
+}
+
+// encodeJSON does not escape <, > and &: the body is read as JSON, never as
+// HTML, and a receiver that shows texts has to escape them itself in any case.
+func encodeJSON(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, fmt.Errorf("encode payload: %w", err)
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), nil
+}

@@ -1,0 +1,226 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package webhookexporter
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/config/configopaque"
+)
+
+// testKey returns n bytes that look random and are the same every time.
+func testKey(n int, seed byte) []byte {
+	key := make([]byte, n)
+	for i := range key {
+		seed = seed*167 + 13 // visits every byte value before it repeats one
+		key[i] = seed
+	}
+	return key
+}
+
+func whsec(seed byte) configopaque.String {
+	return configopaque.String(prefixHMAC + base64.StdEncoding.EncodeToString(testKey(32, seed)))
+}
+
+func TestStandardSignatureIsAcceptedByTheReferenceLibrary(t *testing.T) {
+	server := newHook(t, nil)
+	seed := testKey(32, 7)
+	cfg := to(server.URL)
+	cfg.Signing.Standard = []configopaque.String{whsec(1), whsec(2), configopaque.String(prefixEd25519 + base64.StdEncoding.EncodeToString(seed))}
+	rec := startHarness(t, only(cfg)).one()
+	require.Equal(t, outcomeSucceeded, rec.outcome)
+	got := server.received()[0]
+
+	for _, key := range []configopaque.String{whsec(1), whsec(2)} {
+		wh, err := standardwebhooks.NewWebhook(string(key))
+		require.NoError(t, err)
+		assert.NoError(t, wh.Verify(got.body, got.header))
+		assert.Error(t, wh.Verify(append(got.body, ' '), got.header))
+	}
+	stranger, err := standardwebhooks.NewWebhook(string(whsec(3)))
+	require.NoError(t, err)
+	assert.Error(t, stranger.Verify(got.body, got.header))
+
+	entries := strings.Split(got.header.Get(headerSignature), " ")
+	require.Len(t, entries, 3)
+	encoded, ok := strings.CutPrefix(entries[2], "v1a,")
+	require.True(t, ok)
+	signature, err := base64.StdEncoding.DecodeString(encoded)
+	require.NoError(t, err)
+	message := got.header.Get(headerID) + "." + got.header.Get(headerTimestamp) + "." + string(got.body)
+	assert.True(t, ed25519.Verify(ed25519.NewKeyFromSeed(seed).Public().(ed25519.PublicKey), []byte(message), signature))
+
+	require.Len(t, rec.signatureKeyIDs, 3)
+	assert.Regexp(t, `^v1:[0-9a-f]{8}$`, rec.signatureKeyIDs[0])
+	assert.NotEqual(t, rec.signatureKeyIDs[0], rec.signatureKeyIDs[1])
+	assert.Regexp(t, `^v1a:[0-9a-f]{8}$`, rec.signatureKeyIDs[2])
+}
+
+func TestEd25519KeyWithItsPublicKey(t *testing.T) {
+	private := ed25519.NewKeyFromSeed(testKey(32, 9))
+	s, err := newSigner("receivers::x", SigningConfig{Standard: []configopaque.String{configopaque.String(prefixEd25519 + base64.StdEncoding.EncodeToString(private))}})
+	require.NoError(t, err)
+	h := http.Header{}
+	s.sign(h, "id", time.Unix(1, 0), []byte("{}"))
+	assert.Equal(t, "v1a,"+base64.StdEncoding.EncodeToString(ed25519.Sign(private, []byte("id.1.{}"))), h.Get(headerSignature))
+}
+
+func TestConvoxSignature(t *testing.T) {
+	keys := []configopaque.String{configopaque.String(hex.EncodeToString(testKey(32, 1))), configopaque.String(hex.EncodeToString(testKey(40, 2)))}
+	s, err := newSigner("receivers::x", SigningConfig{Convox: keys})
+	require.NoError(t, err)
+	h := http.Header{}
+	s.sign(h, "id", time.Unix(1700000000, 0), []byte("{}"))
+	assert.Equal(t, fmt.Sprintf("t=1700000000,v1=%x,v1=%x",
+		hmacSHA256(testKey(32, 1), []byte("1700000000.{}")),
+		hmacSHA256(testKey(40, 2), []byte("1700000000.{}"))), h.Get(headerConvoxSignature))
+	assert.Empty(t, h.Get(headerSignature))
+}
+
+// The payloads and signatures of Convox's own tests, where they are at hand.
+func TestConvoxVectors(t *testing.T) {
+	dir := sampleDir(t, "webhooks")
+	raw, err := os.ReadFile(filepath.Join(dir, "convox-expected-sigs.json"))
+	require.NoError(t, err)
+	var want struct {
+		KeyHex    string `json:"key_hex"`
+		Timestamp int64  `json:"timestamp"`
+		Fixtures  map[string]struct {
+			Signature string `json:"expected_signature"`
+		} `json:"fixtures"`
+	}
+	require.NoError(t, json.Unmarshal(raw, &want))
+	require.NotEmpty(t, want.Fixtures)
+	s, err := newSigner("receivers::x", SigningConfig{Convox: []configopaque.String{configopaque.String(want.KeyHex)}})
+	require.NoError(t, err)
+	for name, fixture := range want.Fixtures {
+		t.Run(name, func(t *testing.T) {
+			body, err := os.ReadFile(filepath.Join(dir, "convox-"+name+".json"))
+			require.NoError(t, err)
+			body = bytes.TrimSpace(body)
+			h := http.Header{}
+			s.sign(h, "id", time.Unix(want.Timestamp, 0), body)
+			assert.Equal(t, fmt.Sprintf("t=%d,v1=%s", want.Timestamp, fixture.Signature), h.Get(headerConvoxSignature))
+
+			// Our payload has the same shape: the sample survives it unchanged.
+			var payload convoxBody
+			dec := json.NewDecoder(bytes.NewReader(body))
+			dec.DisallowUnknownFields()
+			require.NoError(t, dec.Decode(&payload))
+			again, err := encodeJSON(payload)
+			require.NoError(t, err)
+			assert.Equal(t, string(body), string(again))
+		})
+	}
+}
+
+// sampleDir finds real samples beside the repository, and skips the test where
+// there are none.
+func sampleDir(t *testing.T, name string) string {
+	dir, err := os.Getwd()
+	require.NoError(t, err)
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			break
+		}
+		require.NotEqual(t, filepath.Dir(dir), dir, "no go.mod above the test")
+		dir = filepath.Dir(dir)
+	}
+	samples := filepath.Join(dir, "..", "shared", "data", name)
+	if _, err := os.Stat(samples); err != nil {
+		t.Skip("no samples beside the repository")
+	}
+	return samples
+}
+
+func TestBadKeys(t *testing.T) {
+	b64 := base64.StdEncoding.EncodeToString
+	mismatched := append(testKey(32, 1), testKey(32, 2)...)
+	tests := []struct {
+		name     string
+		standard string
+		convox   string
+		want     string
+	}{
+		{"empty", "", "", "signing::standard[0]: must start with whsec_"},
+		{"no prefix", b64(testKey(32, 1)), "", "must start with whsec_"},
+		{"public key", "whpk_" + b64(testKey(32, 1)), "", "must start with whsec_"},
+		{"not base64", "whsec_???", "", "is not base64"},
+		{"base64 with a tail", "whsec_" + b64(testKey(32, 1)) + "!", "", "is not base64"},
+		{"too short", "whsec_" + b64(testKey(23, 1)), "", "holds 23 bytes"},
+		{"too long", "whsec_" + b64(testKey(65, 1)), "", "holds 65 bytes"},
+		{"placeholder", "whsec_" + b64(bytes.Repeat([]byte("changeme"), 4)), "", "not random enough"},
+		{"ed25519 not base64", "whsk_???", "", "is not base64"},
+		{"ed25519 of wrong size", "whsk_" + b64(testKey(33, 1)), "", "holds 33 bytes"},
+		{"ed25519 with another's public key", "whsk_" + b64(mismatched), "", "does not belong"},
+		{"ed25519 of zeros", "whsk_" + b64(make([]byte, 32)), "", "not random enough"},
+		{"convox too short", "", hex.EncodeToString(testKey(31, 1)), "signing::convox[0]: must be at least 64"},
+		{"convox in capitals", "", strings.ToUpper(hex.EncodeToString(testKey(32, 1))), "lower-case"},
+		{"convox with an odd digit", "", hex.EncodeToString(testKey(32, 1)) + "a", "even number"},
+		{"convox not hexadecimal", "", strings.Repeat("xyz0", 16), "hexadecimal"},
+		{"convox placeholder", "", strings.Repeat("deadbeef", 8), "not random enough"},
+		{"convox counter", "", strings.Repeat("0123456789abcdef", 4), "not random enough"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			cfg := SigningConfig{Standard: []configopaque.String{configopaque.String(tt.standard)}}
+			if tt.convox != "" {
+				cfg = SigningConfig{Convox: []configopaque.String{configopaque.String(tt.convox)}}
+			}
+			_, err := newSigner("receivers::ops", cfg)
+			require.ErrorContains(t, err, tt.want)
+			assert.ErrorContains(t, err, "receivers::ops::signing::")
+			for _, secret := range []string{tt.standard, tt.convox} {
+				if len(secret) > 12 {
+					assert.NotContains(t, err.Error(), secret[6:])
+				}
+			}
+			receiver := to("https://hooks.example.test/x")
+			receiver.Signing = cfg
+			c := Config{Receivers: only(receiver), AllowPorts: []int{443}}
+			assert.Error(t, c.Validate(), "a bad key stops the start")
+		})
+	}
+}
+
+func TestTooManyKeys(t *testing.T) {
+	many := make([]configopaque.String, maxKeys+1)
+	for i := range many {
+		many[i] = whsec(byte(i))
+	}
+	_, err := newSigner("receivers::ops", SigningConfig{Standard: many})
+	assert.ErrorContains(t, err, "at most 4 keys")
+}
+
+func TestKeyFromAFileMayEndInALineFeed(t *testing.T) {
+	_, err := newSigner("receivers::ops", SigningConfig{
+		Standard: []configopaque.String{whsec(1) + "\n"},
+		Convox:   []configopaque.String{configopaque.String(hex.EncodeToString(testKey(32, 1)) + "\n")},
+	})
+	assert.NoError(t, err)
+}
+
+func TestWebhookID(t *testing.T) {
+	assert.Equal(t, "0195d4a2-7c1e-7abc-8def-0123456789ab", webhookID("0195d4a2-7c1e-7abc-8def-0123456789ab"))
+	for _, id := range []string{"a.b", "a b", "a\r\nX-Evil: 1", "é"} {
+		got := webhookID(id)
+		assert.Regexp(t, `^evt_[0-9a-f]{32}$`, got)
+		assert.Equal(t, got, webhookID(id), "stable")
+	}
+	assert.NotEqual(t, webhookID("a.b"), webhookID("a.c"))
+}

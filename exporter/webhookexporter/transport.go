@@ -1,0 +1,131 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package webhookexporter // import "github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter"
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"time"
+)
+
+const (
+	maxResponseBody   = 4 << 10
+	maxResponseHeader = 16 << 10
+	idleTimeout       = 90 * time.Second
+)
+
+// environment is what tests put in the place of the machine's own.
+type environment struct {
+	resolver *net.Resolver
+	rootCAs  *x509.CertPool
+}
+
+// newTransport makes the transport of one receiver. There is no proxy, whatever
+// the environment says: through one, the guard would only see the proxy.
+// HTTP/2 stays off: it repeats refused requests on its own, and one attempt
+// means one.
+//
+// The transport lets a dial or a handshake go on when its request is over, for
+// as long as the receiver's timeout. CloseIdleConnections ends those too.
+func newTransport(t *target, g *guard, env environment) *http.Transport {
+	dialer := &net.Dialer{Timeout: t.timeout, Control: g.control, Resolver: env.resolver}
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	return &http.Transport{
+		Proxy:                  nil,
+		DialContext:            dialer.DialContext,
+		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: env.rootCAs},
+		TLSHandshakeTimeout:    t.timeout,
+		Protocols:              protocols,
+		DisableCompression:     true,
+		MaxIdleConnsPerHost:    t.workers,
+		IdleConnTimeout:        idleTimeout,
+		MaxResponseHeaderBytes: maxResponseHeader,
+	}
+}
+
+// result is what one attempt came to.
+type result struct {
+	status    int
+	errorType errorType
+	peer      string
+	durations durations
+}
+
+// post makes one attempt. It calls the transport itself, not an http.Client, so
+// there is nothing that could follow a redirect or keep a cookie.
+func post(lifetime context.Context, transport http.RoundTripper, t *target, header http.Header, body []byte) result {
+	ctx, cancel := context.WithTimeout(lifetime, t.timeout)
+	defer cancel()
+	tr := newTrace()
+	req, err := http.NewRequestWithContext(tr.attach(ctx), http.MethodPost, t.url.String(), bytes.NewReader(body))
+	if err != nil {
+		return tr.result(0, errorConfig)
+	}
+	req.Header = header
+	if t.user != nil {
+		password, _ := t.user.Password()
+		req.SetBasicAuth(t.user.Username(), password)
+	}
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		return tr.result(0, classify(err, tr.tlsFailed(), lifetime, ctx))
+	}
+	// The status decides. A short response is read to its end only so that the
+	// connection can be used again; a long one is cut off.
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxResponseBody))
+	_ = resp.Body.Close()
+	return tr.result(resp.StatusCode, classifyStatus(resp.StatusCode))
+}
+
+// classify says which of the closed list an attempt without a response is. The
+// error itself goes no further: it may quote what must not be shown.
+func classify(err error, tlsFailed bool, lifetime, attempt context.Context) errorType {
+	var dns *net.DNSError
+	var op *net.OpError
+	var timeout net.Error
+	switch {
+	case errors.Is(err, errBlocked):
+		return errorSSRFBlocked
+	case lifetime.Err() != nil:
+		return errorShutdown
+	case attempt.Err() != nil:
+		return errorTimeout
+	case errors.As(err, &dns):
+		return errorDNS
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return errorTimeout
+	case tlsFailed:
+		return errorTLS
+	case errors.As(err, &op) && (op.Op == "remote error" || op.Op == "local error"):
+		return errorTLS // an alert after the handshake, as for a missing client certificate
+	default:
+		return errorConnect
+	}
+}
+
+func classifyStatus(status int) errorType {
+	switch {
+	case status >= 200 && status < 300:
+		return errorNone
+	case status < 200: // a final answer cannot be informational
+		return errorConnect
+	case status < 400:
+		return errorRedirect
+	case status == http.StatusGone:
+		return errorGone
+	case status == http.StatusTooManyRequests:
+		return errorRateLimited
+	case status < 500:
+		return errorHTTP4xx
+	default:
+		return errorHTTP5xx
+	}
+}
