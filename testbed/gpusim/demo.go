@@ -59,7 +59,8 @@ func Demo(t Times) Config {
 			},
 			{
 				Name: "gpu-node-d", Version: "2.4", Model: "T4", Devices: 2,
-				Pods: []Pod{notebook("jupyter-84d7bf6c95-x2l4m", Idle, "0")},
+				// An exporter of this age prints no pod labels: the pod is its own service.
+				Pods: []Pod{{Namespace: "notebooks", Name: "old-notebook-0", Container: "jupyter", Devices: []string{"0"}, Load: Idle}},
 			},
 		},
 		Faults: []Fault{

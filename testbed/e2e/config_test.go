@@ -1,0 +1,165 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"os/exec"
+	"path/filepath"
+	"sort"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
+)
+
+// started says how each shipped configuration is run; TestEveryConfigurationRuns
+// fails for one that is missing here.
+var started = map[string][]string{
+	"standalone.yaml": {"standalone.yaml"},
+	"demo.yaml":       {"standalone.yaml", "demo.yaml"},
+	"webhooks.yaml":   {"standalone.yaml", "webhooks.yaml"},
+}
+
+// Every configuration that ships starts, scrapes, serves service averages, says
+// nothing about deprecation, and stops cleanly.
+func TestEveryConfigurationRuns(t *testing.T) {
+	shipped, err := filepath.Glob(config("*.yaml"))
+	require.NoError(t, err)
+	require.NotEmpty(t, shipped)
+	for _, path := range shipped {
+		name := filepath.Base(path)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			files, known := started[name]
+			require.True(t, known, "say in the map started how %s is run", name)
+			var configs []string
+			for _, f := range files {
+				configs = append(configs, config(f))
+			}
+			_, _, endpoints := fleet(t, gpusim.Demo(gpusim.DemoTimes()))
+			sink := serve(t, gpusim.NewSink(time.Now))
+			c := start(t, m{
+				"receivers":  m{"dcgm": m{"endpoints": endpoints, "collection_interval": "1s"}},
+				"processors": m{"gpu_summary": m{"interval": "1s"}},
+			}, []string{"WEBHOOK_URL=https://hooks.example.com/secret-path", "SINK=" + sink}, configs...)
+
+			families := eventually(t, c, "devices and services", func(f map[string]*dto.MetricFamily) bool {
+				return len(find(f["gpu_exporter_up"])) == 4 && len(find(f["gpu_service_pods"], "service_name", "llama")) == 5
+			})
+			assert.Contains(t, families, "hw_gpu_memory_usage_bytes")
+			assert.NotContains(t, families, "target_info")
+			text := log(t, c)
+			assert.NotContains(t, text, "deprecated")
+			assert.NotContains(t, text, "secret-path")
+			assert.Empty(t, lines(text, "\terror\t"))
+		})
+	}
+}
+
+// command runs the collector's command line to its end.
+func command(t *testing.T, args ...string) (output string, err error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, binary(t, "otelcol-gpu"), args...).CombinedOutput()
+	return string(out), err
+}
+
+func TestVersionAndComponentsTellTheTruth(t *testing.T) {
+	t.Parallel()
+	out, err := command(t, "--version")
+	require.NoError(t, err)
+	assert.Equal(t, "otelcol-gpu version 0.1.0\n", out)
+
+	out, err = command(t, "components")
+	require.NoError(t, err)
+	for _, want := range []string{
+		"dcgm", "otlp", "prometheus", "host_metrics", "kubelet_stats", "file_log",
+		"gpu_pod", "gpu_summary", "memory_limiter", "batch", "filter", "transform", "resource", "attributes", "groupbyattrs", "resource_detection", "k8s_attributes",
+		"webhook", "debug", "otlp_grpc", "otlp_http", "prometheus_remote_write", "file",
+		"gpu_events", "forward", "health_check", "pprof", "zpages", "file_storage", "bearertokenauth",
+	} {
+		assert.Contains(t, out, "- name: "+want+"\n")
+	}
+	for _, scheme := range []string{"env", "file", "http", "https", "yaml"} {
+		assert.Contains(t, out, "- scheme: "+scheme+"\n")
+	}
+	assert.Contains(t, out, "module: github.com/otelcol-gpu/otelcol-gpu v0.1.0\n")
+}
+
+// A configuration that cannot work stops the start with its key and the remedy.
+func TestBadConfigurationStopsTheStart(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		overlay string
+		says    []string
+	}{
+		"no endpoint":        {"receivers: {dcgm: {endpoints: []}}", []string{"receivers::dcgm", "endpoints", "http://localhost:9400/metrics"}},
+		"interval too short": {"receivers: {dcgm: {collection_interval: 100ms}}", []string{"receivers::dcgm", "collection_interval", "1s"}},
+		"unknown key":        {"receivers: {dcgm: {endpoint: x}}", []string{"dcgm", "endpoint"}},
+		"summary source":     {"processors: {gpu_summary: {expected_pods: kubernetes}}", []string{"gpu_summary", "expected_pods", "seen"}},
+		"summary in two pipelines": {
+			"service: {pipelines: {metrics/two: {receivers: [otlp], processors: [gpu_summary], exporters: [prometheus]}}}",
+			[]string{"gpu_summary", "pipeline"},
+		},
+		"webhook without receivers": {"exporters: {webhook: {receivers: {}}}", []string{"webhook", "receivers"}},
+		"webhook to loopback":       {`exporters: {webhook: {receivers: {a: {url: "http://127.0.0.1:9/very-secret"}}}}`, []string{"receivers::a::url", "allow_cidrs"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out, err := command(t, "--config", config("standalone.yaml"), "--config", "yaml:"+tc.overlay)
+			require.Error(t, err, "the collector must not start")
+			for _, text := range tc.says {
+				assert.Contains(t, out, text)
+			}
+			assert.NotContains(t, out, "very-secret")
+		})
+	}
+}
+
+// The labels of Prometheus are an allow-list: what is not on it starts no series.
+func TestPrometheusLabelsAreTheAllowList(t *testing.T) {
+	t.Parallel()
+	_, _, endpoints := fleet(t, gpusim.Demo(gpusim.DemoTimes()))
+	c := start(t, m{
+		"receivers":  m{"dcgm": m{"endpoints": endpoints, "collection_interval": "1s"}},
+		"processors": m{"gpu_summary": m{"interval": "1s", "warmup": "1s", "staleness": "3s"}},
+	}, nil, config("standalone.yaml"))
+	families := eventually(t, c, "averages", func(f map[string]*dto.MetricFamily) bool {
+		return len(find(f["gpu_service_utilization_ratio"], "service_name", "llama")) == 1
+	})
+	allowed := map[string]bool{}
+	for _, name := range []string{
+		"k8s_cluster_name", "k8s_node_name", "k8s_namespace_name", "k8s_pod_name", "k8s_container_name", "service_name",
+		"host_name", "server_address", "server_port", "hw_id", "hw_parent", "hw_type", "hw_model",
+		"gpu_index", "gpu_mig_profile", "gpu_mig_instance_id", // and those of the points:
+		"hw_gpu_task", "hw_sensor_location", "gpu_pipe", "gpu_clock_domain", "gpu_power_limit_kind", "gpu_throttle_reason",
+		"network_io_direction", "gpu_io_link", "gpu_nvlink_error_type", "error_type", "gpu_xid_code", "gpu_xid_derived",
+		"gpu_health_watch", "gpu_health_state", "gpu_pod_state", "gpu_device_state", "xid", "window_size_in_ms",
+	} {
+		allowed[name] = true
+	}
+	seen := map[string]bool{}
+	for _, f := range families {
+		for _, metric := range f.GetMetric() {
+			for _, l := range metric.GetLabel() {
+				seen[l.GetName()] = true
+			}
+		}
+	}
+	var unexpected []string
+	for name := range seen {
+		if !allowed[name] {
+			unexpected = append(unexpected, name)
+		}
+	}
+	sort.Strings(unexpected)
+	assert.Empty(t, unexpected)
+	assert.True(t, seen["k8s_pod_name"] && seen["service_name"] && seen["gpu_mig_profile"])
+}

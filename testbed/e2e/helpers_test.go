@@ -1,0 +1,144 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
+)
+
+const root = "../.."
+
+type m = map[string]any
+
+// binary is the path of a program that `make build` made.
+func binary(t *testing.T, name string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join(root, "bin", name))
+	require.NoError(t, err)
+	require.FileExists(t, path, "run make build")
+	return path
+}
+
+func config(name string) string { return filepath.Join(root, "config", name) }
+
+// start runs a collector on free ports with these configurations and a last one
+// on top, until the test ends. It must then stop without an error.
+func start(t *testing.T, overlay m, env []string, configs ...string) *collector.Collector {
+	t.Helper()
+	ports, err := collector.FreePorts()
+	require.NoError(t, err)
+	moved, err := json.Marshal(ports.Overlay())
+	require.NoError(t, err)
+	top, err := json.Marshal(overlay)
+	require.NoError(t, err)
+	configs = append(configs, "yaml:"+string(moved), "yaml:"+string(top))
+	c, err := collector.Start(collector.Options{
+		Binary: binary(t, "otelcol-gpu"), Configs: configs, Env: env,
+		LogPath: filepath.Join(t.TempDir(), "collector.log"), Ports: ports,
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		assert.NoError(t, c.Stop())
+		if t.Failed() {
+			t.Log(log(t, c))
+		}
+	})
+	require.NoError(t, c.WaitReady(t.Context()))
+	return c
+}
+
+func log(t *testing.T, c *collector.Collector) string {
+	t.Helper()
+	text, err := os.ReadFile(c.LogPath)
+	require.NoError(t, err)
+	return string(text)
+}
+
+// eventually scrapes the collector's Prometheus exporter until ok is content.
+func eventually(t *testing.T, c *collector.Collector, what string, ok func(map[string]*dto.MetricFamily) bool) map[string]*dto.MetricFamily {
+	t.Helper()
+	var families map[string]*dto.MetricFamily
+	require.Eventually(t, func() bool {
+		var err error
+		families, err = c.Metrics(t.Context())
+		return err == nil && ok(families)
+	}, time.Minute, 200*time.Millisecond, what)
+	return families
+}
+
+// find returns the samples of a family that have all of these labels
+// (name, value, name, value …).
+func find(f *dto.MetricFamily, labels ...string) []*dto.Metric {
+	var found []*dto.Metric
+	for _, metric := range f.GetMetric() {
+		matches := true
+		for i := 0; i < len(labels); i += 2 {
+			matches = matches && collector.Label(metric, labels[i]) == labels[i+1]
+		}
+		if matches {
+			found = append(found, metric)
+		}
+	}
+	return found
+}
+
+// serve answers on a free loopback port until the test ends.
+func serve(t *testing.T, h http.Handler) (url string) {
+	t.Helper()
+	l, err := net.Listen("tcp", collector.Loopback+":0")
+	require.NoError(t, err)
+	s := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = s.Serve(l) }()
+	t.Cleanup(func() { _ = s.Close() })
+	return "http://" + l.Addr().String()
+}
+
+// fleet serves a simulated fleet on free ports and returns its exporters' URLs.
+func fleet(t *testing.T, cfg gpusim.Config) (f *gpusim.Fleet, s *gpusim.Server, endpoints []string) {
+	t.Helper()
+	f, err := gpusim.New(cfg, time.Now)
+	require.NoError(t, err)
+	s, err = gpusim.Serve(f, collector.Loopback, 0)
+	require.NoError(t, err)
+	t.Cleanup(s.Close)
+	for _, node := range f.Nodes() {
+		endpoints = append(endpoints, s.URL(node))
+	}
+	return f, s, endpoints
+}
+
+// sample is a real page from beside the checkout; the test skips without it.
+func sample(t *testing.T, name string) string {
+	t.Helper()
+	path := filepath.Join(root, "..", "shared", "data", "dcgm", name)
+	if _, err := os.Stat(path); err != nil {
+		t.Skip("no real samples beside this checkout")
+	}
+	return path
+}
+
+// lines are the log's lines that contain text.
+func lines(log, text string) []string {
+	var found []string
+	for line := range strings.Lines(log) {
+		if strings.Contains(line, text) {
+			found = append(found, line)
+		}
+	}
+	return found
+}
