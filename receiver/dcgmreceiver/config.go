@@ -1,0 +1,141 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dcgmreceiver
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+)
+
+// Names chooses the names under which metrics leave the receiver.
+type Names string
+
+const (
+	// NamesOTel emits OpenTelemetry names.
+	NamesOTel Names = "otel"
+	// NamesDCGM emits the exporter's own families, values and labels.
+	NamesDCGM Names = "dcgm"
+	// NamesBoth emits both, for a migration.
+	NamesBoth Names = "both"
+)
+
+// Unmapped says what becomes of DCGM families that the field table does not know.
+type Unmapped string
+
+const (
+	// UnmappedKeep passes them on as dcgm.<field>.
+	UnmappedKeep Unmapped = "keep"
+	// UnmappedDrop drops and counts them.
+	UnmappedDrop Unmapped = "drop"
+)
+
+const (
+	minInterval = time.Second
+	maxInterval = 5 * time.Minute
+)
+
+// Config of the dcgm receiver. One of Endpoints and Kubernetes is required.
+type Config struct {
+	// Endpoints are the exporters' URLs, http://host:9400/metrics.
+	Endpoints []string `mapstructure:"endpoints"`
+
+	// Kubernetes finds the exporter's pod on this node.
+	Kubernetes *KubernetesConfig `mapstructure:"kubernetes"`
+
+	// CollectionInterval is the time between two scrapes, 1s to 5m.
+	CollectionInterval time.Duration `mapstructure:"collection_interval"`
+
+	// Names is otel, dcgm or both.
+	Names Names `mapstructure:"names"`
+
+	// Unmapped is keep or drop.
+	Unmapped Unmapped `mapstructure:"unmapped"`
+
+	// FrozenAfter is the number of scrapes for which energy and clocks of all
+	// devices must stand still until gpu.exporter.frozen is 1.
+	FrozenAfter int `mapstructure:"frozen_after"`
+
+	// ExporterInterval is how often the exporter itself reads its devices
+	// (dcgm-exporter --collect-interval, 30 s by default). Values that stand still
+	// for less than two of these intervals are not frozen.
+	ExporterInterval time.Duration `mapstructure:"exporter_interval"`
+
+	// NodeName and ClusterName become k8s.node.name and k8s.cluster.name.
+	// Kubernetes discovery knows the node's name by itself.
+	NodeName    string `mapstructure:"node_name"`
+	ClusterName string `mapstructure:"cluster_name"`
+
+	// Scrape takes the keys of prometheusreceiver's scrape_configs for TLS,
+	// authentication and limits.
+	Scrape ScrapeConfig `mapstructure:"scrape"`
+}
+
+// Validate reports every problem with its key and remedy.
+func (c *Config) Validate() error {
+	var errs []error
+	switch {
+	case len(c.Endpoints) == 0 && c.Kubernetes == nil:
+		errs = append(errs, errors.New("endpoints: is empty and kubernetes is not set: name the exporter (http://localhost:9400/metrics) or set kubernetes::node_name"))
+	case len(c.Endpoints) > 0 && c.Kubernetes != nil:
+		errs = append(errs, errors.New("endpoints: is set beside kubernetes: keep one, or use two receivers (dcgm/a, dcgm/b)"))
+	}
+	seen := map[string]bool{}
+	for i, e := range c.Endpoints {
+		if err := validateEndpoint(e); err != nil {
+			errs = append(errs, fmt.Errorf("endpoints::%d: %w", i, err))
+		}
+		if seen[e] {
+			errs = append(errs, fmt.Errorf("endpoints::%d: repeats an earlier endpoint: remove it", i))
+		}
+		seen[e] = true
+	}
+	if c.Kubernetes != nil {
+		errs = append(errs, c.Kubernetes.validate())
+	}
+	if c.CollectionInterval < minInterval || c.CollectionInterval > maxInterval {
+		errs = append(errs, fmt.Errorf("collection_interval: is %v: use %v to %v", c.CollectionInterval, minInterval, maxInterval))
+	}
+	switch c.Names {
+	case NamesOTel, NamesDCGM, NamesBoth:
+	default:
+		errs = append(errs, fmt.Errorf("names: is %q: use otel, dcgm or both", c.Names))
+	}
+	switch c.Unmapped {
+	case UnmappedKeep, UnmappedDrop:
+	default:
+		errs = append(errs, fmt.Errorf("unmapped: is %q: use keep or drop", c.Unmapped))
+	}
+	if c.FrozenAfter < 2 {
+		errs = append(errs, fmt.Errorf("frozen_after: is %d: use 2 or more scrapes", c.FrozenAfter))
+	}
+	if c.ExporterInterval <= 0 {
+		errs = append(errs, fmt.Errorf("exporter_interval: is %v: use the exporter's --collect-interval, such as 30s", c.ExporterInterval))
+	}
+	if errors.Join(errs...) == nil {
+		if _, err := c.promConfig(); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// validateEndpoint never quotes the endpoint: it may hold a password.
+func validateEndpoint(endpoint string) error {
+	u, err := url.Parse(endpoint)
+	switch {
+	case err != nil:
+		return errors.New("is no URL: use http://host:9400/metrics")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return errors.New("has no scheme http or https: use http://host:9400/metrics")
+	case u.Hostname() == "":
+		return errors.New("has no host: use http://host:9400/metrics")
+	case u.User != nil:
+		return errors.New("has a user or password in it: use scrape::basic_auth")
+	case u.Fragment != "":
+		return errors.New("has a fragment (#): remove it")
+	}
+	return nil
+}

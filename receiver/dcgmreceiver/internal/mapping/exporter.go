@@ -1,0 +1,183 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mapping
+
+import (
+	"hash/fnv"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/fields"
+)
+
+// Exporter says where a target is: the identity of what is told about it.
+type Exporter struct {
+	Address string // server.address
+	Port    int64  // server.port
+	Node    string // k8s.node.name, where discovery knows it
+}
+
+// Result is what one scrape gave.
+type Result struct {
+	Metrics pmetric.Metrics
+	Known   bool // prometheusreceiver said whether the scrape succeeded
+	Up      bool
+	Gone    bool // the target was removed; its Target can be forgotten
+	Devices int
+	Refused Refused
+}
+
+// Map turns one scrape, as prometheusreceiver hands it over, into metrics.
+func (t *Target) Map(md pmetric.Metrics, e Exporter) Result {
+	t.read(md)
+	out := pmetric.NewMetrics()
+	node := t.opts.NodeName
+	if e.Node != "" {
+		node = e.Node
+	}
+	// prometheusreceiver hands families over in the order of a map.
+	slices.SortFunc(t.page.order, func(a, b *device) int { return strings.Compare(a.id, b.id) })
+	t.writeExporter(out, e, node, scrapeTime(md))
+	t.writeDevices(out, node)
+	t.forget()
+	r := &t.page.report
+	return Result{
+		Metrics: out, Known: r.known, Up: r.up, Gone: r.gone,
+		Devices: len(t.page.order), Refused: t.page.refused,
+	}
+}
+
+// scrapeTime is the time of the scrape: that of up, which every scrape has.
+func scrapeTime(md pmetric.Metrics) pcommon.Timestamp {
+	for _, rm := range md.ResourceMetrics().All() {
+		for _, sm := range rm.ScopeMetrics().All() {
+			for _, m := range sm.Metrics().All() {
+				if points, ok := numberPoints(m); ok && m.Name() == "up" && points.Len() > 0 {
+					return points.At(0).Timestamp()
+				}
+			}
+		}
+	}
+	return 0
+}
+
+// writeExporter writes what is known about the exporter itself.
+func (t *Target) writeExporter(md pmetric.Metrics, e Exporter, node string, now pcommon.Timestamp) {
+	r := &t.page.report
+	if (!r.known || r.gone) && len(t.page.loose) == 0 {
+		return
+	}
+	rm := md.ResourceMetrics().AppendEmpty()
+	e.put(rm.Resource().Attributes(), node)
+	if t.opts.ClusterName != "" {
+		rm.Resource().Attributes().PutStr(names.K8sClusterName, t.opts.ClusterName)
+	}
+	metrics := t.scope(rm).Metrics()
+	write := func(m *names.Metric, v float64) {
+		p := m.Init(metrics.AppendEmpty()).AppendEmpty()
+		p.SetTimestamp(now)
+		setValue(p, m, v)
+		e.put(p.Attributes(), node)
+	}
+	if r.known && !r.gone {
+		write(&names.ExporterUp, flag(r.up))
+		write(&names.ExporterScrapeDuration, r.duration)
+		write(&names.ExporterScrapeSamples, r.samples)
+		if frozen, known := t.stoodStill(r.up, now.AsTime()); known {
+			write(&names.ExporterFrozen, flag(frozen))
+		}
+	}
+	w := writer{target: t, time: now, metrics: metrics}
+	w.writeRaw(t.page.loose, "")
+}
+
+func (e Exporter) put(attrs pcommon.Map, node string) {
+	attrs.PutStr(names.ServerAddress, e.Address)
+	attrs.PutInt(names.ServerPort, e.Port)
+	if node != "" {
+		attrs.PutStr(names.K8sNodeName, node)
+	}
+}
+
+func flag(on bool) float64 {
+	if on {
+		return 1
+	}
+	return 0
+}
+
+// still tells how long an exporter's values have stood still.
+type still struct {
+	sum   uint64 // of energy and clocks of all devices
+	pages int
+	since time.Time
+}
+
+// stoodStill reports whether the host engine behind the exporter hangs: energy
+// and all clocks of every device have the same value on FrozenAfter pages and
+// for FrozenFor. Energy always rises on a board that measures it; without any
+// energy on the page nothing can be said.
+func (t *Target) stoodStill(up bool, now time.Time) (frozen, known bool) {
+	if !up {
+		t.still = still{}
+		return false, false
+	}
+	h := fnv.New64a()
+	var buf [8]byte
+	for _, d := range t.page.order {
+		if d.parent != nil {
+			continue
+		}
+		h.Write([]byte(d.id))
+		for _, id := range []fields.ID{fields.EnergyJoules, fields.Energy, fields.SMClock, fields.MemClock,
+			fields.VideoClock, fields.SMClockHertz, fields.MemClockHertz, fields.VideoClockHertz} {
+			x := d.values[id]
+			known = known || x.rank != rankNone && (id == fields.Energy || id == fields.EnergyJoules)
+			bits := math.Float64bits(x.v)
+			for i := range buf {
+				buf[i] = byte(bits >> (8 * i))
+			}
+			h.Write(buf[:])
+		}
+	}
+	if sum := h.Sum64(); sum != t.still.sum || t.still.pages == 0 || now.Before(t.still.since) {
+		t.still = still{sum: sum, since: now}
+	}
+	t.still.pages++
+	frozen = t.still.pages >= t.opts.FrozenAfter && now.Sub(t.still.since) >= t.opts.FrozenFor
+	return frozen, known
+}
+
+// forget drops what has not been on a page for long. Now and then is enough.
+func (t *Target) forget() {
+	if t.page.number%64 != 0 {
+		return
+	}
+	old := func(d *device) bool {
+		return t.page.time.AsTime().Sub(d.lastSeen.AsTime()) > forgetAfter
+	}
+	for id, gpu := range t.gpus {
+		for key, instance := range gpu.instances {
+			if old(instance) {
+				delete(gpu.instances, key)
+				t.devices--
+			}
+		}
+		if old(gpu) && len(gpu.instances) == 0 {
+			delete(t.gpus, id)
+			t.devices--
+		}
+	}
+	for key, s := range t.unmapped {
+		if t.page.number-s.page > 128 {
+			delete(t.unmapped, key)
+		}
+	}
+}

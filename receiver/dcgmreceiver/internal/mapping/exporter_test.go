@@ -1,0 +1,145 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mapping
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+func TestExporter(t *testing.T) {
+	opts := otel
+	opts.ClusterName = "prod"
+	md, err := scrape(onGPU("DCGM_FI_DEV_GPU_UTIL", 50)+"\n", t0)
+	require.NoError(t, err)
+	r := NewTarget(opts).Map(md, Exporter{Address: "10.0.0.1", Port: 9400, Node: "node-a"})
+	assert.True(t, r.Known)
+	assert.True(t, r.Up)
+	assert.Equal(t, map[string]any{
+		"server.address": "10.0.0.1", "server.port": int64(9400), "k8s.node.name": "node-a", "k8s.cluster.name": "prod",
+	}, r.Metrics.ResourceMetrics().At(0).Resource().Attributes().AsRaw())
+	each(r.Metrics, func(res pcommon.Map, m pmetric.Metric, p pmetric.NumberDataPoint) {
+		if _, device := res.Get(names.HwID); !device {
+			assert.Equal(t, map[string]any{"server.address": "10.0.0.1", "server.port": int64(9400), "k8s.node.name": "node-a"},
+				p.Attributes().AsRaw(), m.Name())
+			assert.Equal(t, t0, p.Timestamp().AsTime(), m.Name())
+		}
+	})
+}
+
+func TestFailedScrape(t *testing.T) {
+	r := NewTarget(otel).Map(failed(t0), here)
+	assert.True(t, r.Known)
+	assert.False(t, r.Up)
+	assert.Equal(t, []string{
+		"gpu.exporter.scrape.duration{} 0.25",
+		"gpu.exporter.scrape.samples{} 0",
+		"gpu.exporter.up{} 0",
+	}, exporterPoints(r))
+}
+
+// TestGone: a target that was removed ends with a marker for its up.
+func TestGone(t *testing.T) {
+	md := failed(t0)
+	each(md, func(_ pcommon.Map, _ pmetric.Metric, p pmetric.NumberDataPoint) {
+		p.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
+	})
+	r := NewTarget(otel).Map(md, here)
+	assert.True(t, r.Gone)
+	assert.Equal(t, 0, r.Metrics.DataPointCount())
+}
+
+func TestNothing(t *testing.T) {
+	r := NewTarget(otel).Map(pmetric.NewMetrics(), here)
+	assert.False(t, r.Known)
+	assert.Equal(t, 0, r.Metrics.DataPointCount())
+}
+
+// TestFrozen: an exporter whose host engine hangs prints the same values for ever.
+func TestFrozen(t *testing.T) {
+	page := func(energy, clock int) []string {
+		return []string{
+			onGPU("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", energy), onGPU("DCGM_FI_DEV_SM_CLOCK", clock), onGPU("DCGM_FI_DEV_GPU_UTIL", 0),
+		}
+	}
+	frozen := func(r Result) string {
+		for _, line := range exporterPoints(r) {
+			if v, ok := strings.CutPrefix(line, "gpu.exporter.frozen{} "); ok {
+				return v
+			}
+		}
+		return "unknown"
+	}
+	t.Run("after five pages and a minute", func(t *testing.T) {
+		e := newExporter(t, otel)
+		for range 4 {
+			assert.Equal(t, "0", frozen(e.scrape(page(5000, 1980)...)))
+		}
+		assert.Equal(t, "1", frozen(e.scrape(page(5000, 1980)...)), "the fifth, a minute after the first")
+		assert.Equal(t, "1", frozen(e.scrape(page(5000, 1980)...)))
+		assert.Equal(t, "0", frozen(e.scrape(page(5001, 1980)...)), "it is back")
+	})
+	t.Run("pages that come faster than the exporter reads", func(t *testing.T) {
+		e := newExporter(t, otel)
+		for i := range 60 {
+			e.now = e.now.Add(time.Second - interval)
+			assert.Equal(t, "0", frozen(e.scrape(page(5000, 1980)...)), i)
+		}
+		e.now = e.now.Add(time.Second - interval)
+		assert.Equal(t, "1", frozen(e.scrape(page(5000, 1980)...)), "a minute has gone by")
+	})
+	t.Run("an idle GPU draws power", func(t *testing.T) {
+		e := newExporter(t, otel)
+		for i := range 20 {
+			assert.Equal(t, "0", frozen(e.scrape(page(5000+i, 210)...)))
+		}
+	})
+	t.Run("one device that moves is enough", func(t *testing.T) {
+		e := newExporter(t, otel)
+		for i := range 20 {
+			lines := append(page(5000, 210), fmt.Sprintf(`DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{UUID="GPU-1"} %d`, i))
+			assert.Equal(t, "0", frozen(e.scrape(lines...)))
+		}
+	})
+	t.Run("a vGPU has no energy and may stand still", func(t *testing.T) {
+		e := newExporter(t, otel)
+		for range 20 {
+			assert.Equal(t, "unknown", frozen(e.scrape(onGPU("DCGM_FI_DEV_SM_CLOCK", 210))))
+		}
+	})
+	t.Run("MIG", func(t *testing.T) {
+		e := newExporter(t, otel)
+		r := e.scrape()
+		for range 10 {
+			r = e.scrape(onMIG(7, "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", 5000), onMIG(7, "DCGM_FI_DEV_SM_CLOCK", 1980))
+		}
+		assert.Equal(t, "1", frozen(r))
+	})
+	t.Run("a scrape that failed says nothing, and the count starts again", func(t *testing.T) {
+		e := newExporter(t, otel)
+		for range 10 {
+			e.scrape(page(5000, 1980)...)
+		}
+		e.now = e.now.Add(interval)
+		assert.Equal(t, "unknown", frozen(e.target.Map(failed(e.now), here)))
+		assert.Equal(t, "0", frozen(e.scrape(page(5000, 1980)...)))
+	})
+	t.Run("a clock that is set back", func(t *testing.T) {
+		e := newExporter(t, otel)
+		for range 10 {
+			e.scrape(page(5000, 1980)...)
+		}
+		e.now = e.now.Add(-time.Hour)
+		assert.Equal(t, "0", frozen(e.scrape(page(5000, 1980)...)))
+	})
+}

@@ -1,0 +1,243 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mapping
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/textparse"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+// t0 is the time of the first page in every test.
+var t0 = time.Date(2026, 11, 2, 12, 0, 0, 0, time.UTC)
+
+const interval = 15 * time.Second
+
+var otel = Options{OTel: true, ScopeName: "test", FrozenAfter: 5, FrozenFor: time.Minute}
+
+var here = Exporter{Address: "node-a", Port: 9400}
+
+// scrape gives a page the shape in which prometheusreceiver hands it over: a
+// Metric a family, gauge unless TYPE says counter, and the report of the scrape.
+func scrape(text string, at time.Time) (pmetric.Metrics, error) {
+	md := pmetric.NewMetrics()
+	metrics := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics()
+	families := map[string]pmetric.NumberDataPointSlice{}
+	types := map[string]model.MetricType{}
+	help := map[string]string{}
+	samples := 0
+	parser := textparse.NewPromParser([]byte(text), labels.NewSymbolTable(), false)
+	for {
+		entry, err := parser.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return pmetric.NewMetrics(), err
+		}
+		switch entry {
+		case textparse.EntryHelp:
+			name, text := parser.Help()
+			help[string(name)] = string(text)
+		case textparse.EntryType:
+			name, typ := parser.Type()
+			types[string(name)] = typ
+		case textparse.EntrySeries:
+			samples++
+			_, _, v := parser.Series()
+			var ls labels.Labels
+			parser.Labels(&ls)
+			name := ls.Get(model.MetricNameLabel)
+			points, ok := families[name]
+			if !ok {
+				m := metrics.AppendEmpty()
+				m.SetName(name)
+				m.SetDescription(help[name])
+				points = emptyPoints(m, types[name])
+				families[name] = points
+			}
+			p := points.AppendEmpty()
+			p.SetTimestamp(pcommon.NewTimestampFromTime(at))
+			p.SetDoubleValue(v)
+			ls.Range(func(l labels.Label) {
+				if l.Name != model.MetricNameLabel && l.Value != "" {
+					p.Attributes().PutStr(l.Name, l.Value)
+				}
+			})
+		}
+	}
+	addReport(metrics, at, 1, samples)
+	return md, nil
+}
+
+func emptyPoints(m pmetric.Metric, typ model.MetricType) pmetric.NumberDataPointSlice {
+	if typ != model.MetricTypeCounter {
+		return m.SetEmptyGauge().DataPoints()
+	}
+	sum := m.SetEmptySum()
+	sum.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	sum.SetIsMonotonic(true)
+	return sum.DataPoints()
+}
+
+func addReport(metrics pmetric.MetricSlice, at time.Time, up float64, samples int) {
+	for name, v := range map[string]float64{
+		"up": up, "scrape_duration_seconds": 0.25, "scrape_samples_scraped": float64(samples),
+		"scrape_samples_post_metric_relabeling": float64(samples), "scrape_series_added": 0,
+	} {
+		m := metrics.AppendEmpty()
+		m.SetName(name)
+		p := m.SetEmptyGauge().DataPoints().AppendEmpty()
+		p.SetTimestamp(pcommon.NewTimestampFromTime(at))
+		p.SetDoubleValue(v)
+	}
+}
+
+// failed is a scrape that gave nothing.
+func failed(at time.Time) pmetric.Metrics {
+	md := pmetric.NewMetrics()
+	addReport(md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics(), at, 0, 0)
+	return md
+}
+
+// exporter is an exporter that is scraped at an interval, for tests that need
+// several pages.
+type exporter struct {
+	t      testing.TB
+	target *Target
+	now    time.Time
+}
+
+func newExporter(t testing.TB, opts Options) *exporter {
+	return &exporter{t: t, target: NewTarget(opts), now: t0.Add(-interval)}
+}
+
+func (e *exporter) scrape(lines ...string) Result {
+	e.t.Helper()
+	e.now = e.now.Add(interval)
+	md, err := scrape(strings.Join(lines, "\n")+"\n", e.now)
+	require.NoError(e.t, err)
+	return e.target.Map(md, here)
+}
+
+func mapOnce(t testing.TB, opts Options, lines ...string) Result {
+	t.Helper()
+	return newExporter(t, opts).scrape(lines...)
+}
+
+// gpu0 are labels that every page of an exporter has.
+const gpu0 = `gpu="0",UUID="GPU-0",modelName="NVIDIA H100"`
+
+// onGPU is a line of the page about GPU-0, or with its own labels.
+func onGPU(family string, v any, more ...string) string {
+	return fmt.Sprintf("%s{%s} %v", family, strings.Join(append([]string{gpu0}, more...), ","), v)
+}
+
+// onMIG is a line about an instance of GPU-0.
+func onMIG(instance int, family string, v any) string {
+	return onGPU(family, v, fmt.Sprintf(`GPU_I_ID="%d",GPU_I_PROFILE="1g.10gb"`, instance))
+}
+
+// points renders the points of one device as "metric{attributes} value", without
+// hw.id and hw.type, sorted.
+func points(r Result, device string) []string {
+	lines := []string{}
+	each(r.Metrics, func(res pcommon.Map, m pmetric.Metric, p pmetric.NumberDataPoint) {
+		if id, ok := res.Get(names.HwID); ok && id.Str() == device {
+			lines = append(lines, render(m, p))
+		}
+	})
+	slices.Sort(lines)
+	return lines
+}
+
+// exporterPoints renders the points that are about no device.
+func exporterPoints(r Result) []string {
+	lines := []string{}
+	each(r.Metrics, func(res pcommon.Map, m pmetric.Metric, p pmetric.NumberDataPoint) {
+		if _, ok := res.Get(names.HwID); !ok {
+			lines = append(lines, render(m, p))
+		}
+	})
+	slices.Sort(lines)
+	return lines
+}
+
+// only renders the points of one metric of GPU-0.
+func only(r Result, metric string) []string {
+	return slices.DeleteFunc(points(r, "GPU-0"), func(line string) bool {
+		name, _, _ := strings.Cut(line, "{")
+		return name != metric
+	})
+}
+
+func resource(r Result, device string) map[string]any {
+	for _, rm := range r.Metrics.ResourceMetrics().All() {
+		if id, ok := rm.Resource().Attributes().Get(names.HwID); ok && id.Str() == device {
+			return rm.Resource().Attributes().AsRaw()
+		}
+	}
+	return nil
+}
+
+func refused(r Result) map[string]int {
+	got := map[string]int{}
+	for reason, n := range r.Refused {
+		if n > 0 {
+			got[Reason(reason).String()] = n
+		}
+	}
+	return got
+}
+
+func each(md pmetric.Metrics, f func(pcommon.Map, pmetric.Metric, pmetric.NumberDataPoint)) {
+	for _, rm := range md.ResourceMetrics().All() {
+		for _, sm := range rm.ScopeMetrics().All() {
+			for _, m := range sm.Metrics().All() {
+				if points, ok := numberPoints(m); ok {
+					for _, p := range points.All() {
+						f(rm.Resource().Attributes(), m, p)
+					}
+				}
+			}
+		}
+	}
+}
+
+func render(m pmetric.Metric, p pmetric.NumberDataPoint) string {
+	var attrs []string
+	for k, v := range p.Attributes().All() {
+		if k != names.HwID && k != names.HwType && k != names.ServerAddress && k != names.ServerPort {
+			attrs = append(attrs, k+"="+v.AsString())
+		}
+	}
+	slices.Sort(attrs)
+	return fmt.Sprintf("%s{%s} %s", m.Name(), strings.Join(attrs, ","), number(pointValue(p)))
+}
+
+func number(v float64) string { return fmt.Sprintf("%.10g", v) }
+
+func pointValue(p pmetric.NumberDataPoint) float64 {
+	switch p.ValueType() {
+	case pmetric.NumberDataPointValueTypeInt:
+		return float64(p.IntValue())
+	case pmetric.NumberDataPointValueTypeDouble:
+		return p.DoubleValue()
+	default:
+		return math.NaN()
+	}
+}

@@ -1,0 +1,166 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mapping
+
+import (
+	"slices"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/exporterlabels"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/fields"
+)
+
+// unmappedSeries is a series of a family that the table does not know.
+type unmappedSeries struct {
+	counter
+	page uint64
+}
+
+// unmappedName is the name of a family or label-type field that the table does
+// not know: dcgm.<field>, lower case, without DCGM_FI_ or DCGM_.
+func unmappedName(family string) string {
+	name := strings.ToLower(family)
+	name = strings.TrimPrefix(name, "dcgm_")
+	return "dcgm." + strings.TrimPrefix(name, "fi_")
+}
+
+// writeRaw writes the points that keep their family. device is "" for rows that
+// are about none.
+func (w *writer) writeRaw(points []rawPoint, device string) {
+	slices.SortStableFunc(points, func(a, b rawPoint) int {
+		if c := strings.Compare(a.family.Name(), b.family.Name()); c != 0 {
+			return c
+		}
+		switch {
+		case a.dcgm == b.dcgm:
+			return 0
+		case a.dcgm:
+			return -1
+		default:
+			return 1
+		}
+	})
+	for len(points) > 0 {
+		n := 1
+		for n < len(points) && points[n].dcgm == points[0].dcgm && points[n].family.Name() == points[0].family.Name() {
+			n++
+		}
+		if points[0].dcgm {
+			w.writeDCGM(points[:n], device)
+		} else {
+			w.writeUnmapped(points[:n], device)
+		}
+		points = points[n:]
+	}
+}
+
+// writeDCGM writes a family under its own name with its values and labels. A
+// gauge without unit is what Prometheus exporters leave alone, so that existing
+// boards, alerts and autoscalers survive a migration.
+func (w *writer) writeDCGM(points []rawPoint, device string) {
+	m := w.metrics.AppendEmpty()
+	m.SetName(points[0].family.Name())
+	m.SetDescription(points[0].family.Description())
+	out := m.SetEmptyGauge().DataPoints()
+	out.EnsureCapacity(len(points))
+	for _, raw := range points {
+		p := out.AppendEmpty()
+		p.SetTimestamp(raw.point.Timestamp())
+		p.SetDoubleValue(raw.point.DoubleValue())
+		raw.point.Attributes().CopyTo(p.Attributes())
+		if device != "" {
+			p.Attributes().PutStr(names.HwID, device)
+		}
+	}
+}
+
+// writeUnmapped passes a family on that the table does not know, as the page
+// types it, with those labels as attributes that are neither identity nor holder.
+func (w *writer) writeUnmapped(points []rawPoint, device string) {
+	family := points[0].family
+	name := unmappedName(family.Name())
+	m := w.metrics.AppendEmpty()
+	m.SetName(name)
+	m.SetDescription(family.Description())
+	var out pmetric.NumberDataPointSlice
+	monotonic := family.Type() == pmetric.MetricTypeSum && family.Sum().IsMonotonic() && !fields.MistypedCounter(family.Name())
+	if monotonic {
+		sum := m.SetEmptySum()
+		sum.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+		sum.SetIsMonotonic(true)
+		out = sum.DataPoints()
+	} else {
+		out = m.SetEmptyGauge().DataPoints()
+	}
+	for _, raw := range points {
+		series, fresh := w.target.unmappedSeries(raw, name, device)
+		if !fresh {
+			continue // a further holder's row of a shared device, or over the limit
+		}
+		p := out.AppendEmpty()
+		p.SetTimestamp(raw.point.Timestamp())
+		p.SetDoubleValue(raw.point.DoubleValue())
+		putUnmapped(p.Attributes(), raw.point.Attributes(), device)
+		if monotonic {
+			p.SetStartTimestamp(series.observe(raw.point.DoubleValue(), raw.point.Timestamp()))
+		}
+	}
+	if out.Len() == 0 {
+		w.metrics.RemoveIf(func(other pmetric.Metric) bool { return other == m })
+	}
+}
+
+// unmappedLabel says whether a label stays on the points of an unmapped family.
+// Without a device the GPU's index is all that tells rows apart.
+func unmappedLabel(key, device string) bool {
+	switch exporterlabels.Classify(key) {
+	case exporterlabels.Other:
+		return key != names.HwID // ours
+	case exporterlabels.Index, exporterlabels.Device:
+		return device == ""
+	default:
+		return false
+	}
+}
+
+func putUnmapped(dst, src pcommon.Map, device string) {
+	dst.EnsureCapacity(src.Len() + 1)
+	if device != "" {
+		dst.PutStr(names.HwID, device)
+	}
+	for key, v := range src.All() {
+		if v.Str() != "" && unmappedLabel(key, device) {
+			dst.PutStr(key, v.Str())
+		}
+	}
+}
+
+// unmappedSeries finds the series of a point, and reports whether the point is
+// the first one for it on this page.
+func (t *Target) unmappedSeries(raw rawPoint, name, device string) (s *unmappedSeries, fresh bool) {
+	t.key = append(t.key[:0], device...)
+	t.key = append(append(t.key, 0), name...)
+	for key, v := range raw.point.Attributes().All() {
+		if v.Str() != "" && unmappedLabel(key, device) {
+			t.key = append(append(t.key, 0), key...)
+			t.key = append(append(t.key, 1), v.Str()...)
+		}
+	}
+	s = t.unmapped[string(t.key)]
+	if s == nil {
+		if len(t.unmapped) >= maxUnmapped {
+			t.page.refused[Limit]++
+			return nil, false
+		}
+		s = &unmappedSeries{}
+		t.unmapped[string(t.key)] = s
+	}
+	fresh = s.page != t.page.number
+	s.page = t.page.number
+	return s, fresh
+}
