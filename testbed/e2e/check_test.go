@@ -1,0 +1,58 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// scripts/check comes before every build: on a machine that lacks something it
+// says what, and what to do.
+func TestCheckSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		tools map[string]string // name to shell script, in place of this machine's
+		hide  string
+		says  string
+	}{
+		"nothing":     {},
+		"no Go":       {hide: "go", says: "Go is missing: install Go 1."},
+		"no git":      {hide: "git", says: "git is missing: install it"},
+		"an old Go":   {tools: map[string]string{"go": `case $2 in GOVERSION) echo go1.19.3;; *) echo /tmp;; esac`}, says: "Go 1.19.3 is too old: install Go 1."},
+		"a full disk": {tools: map[string]string{"df": `printf 'Filesystem 1024-blocks Used Available\n/dev/x 100000 99000 51200\n'`}, says: "only 50 MiB are free for Go's build cache"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bin := t.TempDir()
+			for _, tool := range []string{"bash", "env", "dirname", "sed", "sort", "head", "awk", "df", "mkdir", "git", "go"} {
+				script, replaced := tc.tools[tool]
+				path, err := exec.LookPath(tool)
+				require.NoError(t, err)
+				switch {
+				case tool == tc.hide:
+				case replaced:
+					require.NoError(t, os.WriteFile(filepath.Join(bin, tool), []byte("#!/bin/sh\n"+script+"\n"), 0o755))
+				default:
+					require.NoError(t, os.Symlink(path, filepath.Join(bin, tool)))
+				}
+			}
+			cmd := exec.CommandContext(t.Context(), "bash", filepath.Join(root, "scripts", "check"))
+			cmd.Env = []string{"PATH=" + bin, "HOME=" + os.Getenv("HOME")}
+			out, err := cmd.CombinedOutput()
+			if tc.says == "" {
+				assert.NoError(t, err, string(out))
+				assert.Empty(t, string(out))
+				return
+			}
+			assert.Error(t, err)
+			assert.Contains(t, string(out), tc.says)
+		})
+	}
+}
