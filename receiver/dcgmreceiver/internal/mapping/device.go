@@ -12,7 +12,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
-	"github.com/otelcol-gpu/otelcol-gpu/internal/exporterlabels"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/fields"
 )
@@ -54,168 +53,6 @@ func keep(dst *string, v string) {
 	if v > *dst {
 		*dst = v
 	}
-}
-
-// holder is who the exporter says holds the device.
-type holder struct {
-	namespace, pod, container, podUID string
-	// vgpu, hpc_job, dra_* and pod_label_*, sorted by key.
-	more []label
-}
-
-type label struct{ key, value string }
-
-func (h *holder) empty() bool {
-	return h.pod == "" && h.namespace == "" && h.container == "" && h.podUID == "" && len(h.more) == 0
-}
-
-func (h *holder) same(o *holder) bool {
-	return h.pod == o.pod && h.namespace == o.namespace && h.container == o.container &&
-		h.label("vgpu") == o.label("vgpu") && h.label("hpc_job") == o.label("hpc_job")
-}
-
-// merge adds what another row says about the same holder.
-func (h *holder) merge(o *holder) {
-	keep(&h.podUID, o.podUID)
-	if slices.Equal(h.more, o.more) {
-		return
-	}
-	for _, l := range o.more {
-		i, found := slices.BinarySearchFunc(h.more, l.key, func(a label, key string) int { return strings.Compare(a.key, key) })
-		if !found {
-			h.more = slices.Insert(h.more, i, l)
-		}
-		keep(&h.more[i].value, l.value)
-	}
-}
-
-// shared reports whether the exporter says that the device has replicas.
-func (h *holder) shared() bool { return h.label("vgpu") != "" }
-
-func (h *holder) label(key string) string {
-	for i := range h.more {
-		if h.more[i].key == key {
-			return h.more[i].value
-		}
-	}
-	return ""
-}
-
-// row is what the labels of one row say. It is reused for every row of a page.
-type row struct {
-	uuid, instance string
-	facts          facts
-	holder         holder
-}
-
-// read sorts the labels of one row. Empty values and the sentinels of DCGM's
-// STRING fields count as absent.
-func (r *row) read(attrs pcommon.Map) {
-	more := r.holder.more[:0]
-	*r = row{}
-	r.holder.more = more
-	var exported bool
-	for key, v := range attrs.All() {
-		text := v.Str()
-		if text == "" || stringSentinel(text) {
-			continue
-		}
-		switch kind := exporterlabels.Classify(key); kind {
-		case exporterlabels.UUID:
-			r.uuid = text
-		case exporterlabels.MIGInstance:
-			r.instance = text
-		case exporterlabels.MIGProfile:
-			r.facts.profile = text
-		case exporterlabels.Index:
-			r.facts.index = text
-		case exporterlabels.PCIAddress:
-			r.facts.pci = text
-		case exporterlabels.Model:
-			r.facts.model = text
-		case exporterlabels.Host:
-			r.facts.host = text
-		case exporterlabels.Field:
-			r.readField(key, text)
-		case exporterlabels.Pod, exporterlabels.Namespace, exporterlabels.Container, exporterlabels.PodUID:
-			exported = exported || exporterlabels.Exported(key)
-			r.readHolder(kind, text)
-		case exporterlabels.Other:
-			if unprefixedPodLabel(key) {
-				r.holder.more = append(r.holder.more, label{names.ExporterPodLabel + key, text})
-			}
-		case exporterlabels.PodLabel, exporterlabels.VGPU, exporterlabels.HPCJob, exporterlabels.DRA:
-			r.holder.more = append(r.holder.more, label{key, text})
-			if key == "dra_mig_device_uuid" {
-				r.facts.migUUID = text
-			}
-		}
-	}
-	if exported {
-		r.readExported(attrs)
-	}
-	if len(r.holder.more) > 1 {
-		slices.SortFunc(r.holder.more, func(a, b label) int { return strings.Compare(a.key, b.key) })
-	}
-}
-
-func (r *row) readHolder(kind exporterlabels.Label, text string) {
-	switch kind {
-	case exporterlabels.Pod:
-		r.holder.pod = text
-	case exporterlabels.Namespace:
-		r.holder.namespace = text
-	case exporterlabels.Container:
-		r.holder.container = text
-	case exporterlabels.PodUID:
-		r.holder.podUID = text
-	}
-}
-
-// unprefixedPodLabel knows the labels of a pod that can name its service, as
-// exporters before 4.8.3 print them: without pod_label_. Only on pages that we
-// scraped ourselves: elsewhere such a label may be the exporter pod's own.
-func unprefixedPodLabel(key string) bool {
-	switch key {
-	case "app", "app_kubernetes_io_name", "app_kubernetes_io_instance":
-		return true
-	default:
-		return false
-	}
-}
-
-// readExported reads the holder from the exported_* labels alone: where a
-// scraper renamed any of them, the plain ones name the exporter's own pod.
-func (r *row) readExported(attrs pcommon.Map) {
-	r.holder.pod, r.holder.namespace, r.holder.container, r.holder.podUID = "", "", "", ""
-	for key, v := range attrs.All() {
-		if text := v.Str(); exporterlabels.Exported(key) && text != "" && !stringSentinel(text) {
-			r.readHolder(exporterlabels.Classify(key), text)
-		}
-	}
-}
-
-// readField reads a field of type label.
-func (r *row) readField(key, text string) {
-	switch key {
-	case "DCGM_FI_DRIVER_VERSION", "DCGM_FI_SYSTEM_DRIVER_VERSION":
-		r.facts.driver = text
-	case "DCGM_FI_DEV_SERIAL", "DCGM_FI_DEV_BOARD_SERIAL":
-		r.facts.serial = text
-	case "DCGM_FI_DEV_VBIOS_VERSION":
-		r.facts.firmware = text
-	default:
-		if r.facts.other == nil {
-			r.facts.other = map[string]string{}
-		}
-		r.facts.other[unmappedName(key)] = text
-	}
-}
-
-// stringSentinel tells <<<NULL>>>, <<<NOT_SUPPORTED>>> and their like, as
-// dcgm_fields.h does. s is not empty.
-func stringSentinel(s string) bool {
-	return s[0] == '<' && strings.HasPrefix(s, "<<<") && strings.Contains(s, ">>>")
 }
 
 // device finds the device that the row is about, nil when there are too many.
@@ -299,27 +136,6 @@ func (d *device) learn(r *row) {
 	}
 }
 
-// heldBy remembers a holder that a row of the device names, and reports whether
-// there was room for it.
-func (d *device) heldBy(h *holder) bool {
-	if h.empty() {
-		return true
-	}
-	for i := range d.holders {
-		if d.holders[i].same(h) {
-			d.holders[i].merge(h)
-			return true
-		}
-	}
-	if len(d.holders) >= maxHolders {
-		return false
-	}
-	own := *h
-	own.more = slices.Clone(h.more)
-	d.holders = append(d.holders, own)
-	return true
-}
-
 // putResource writes the identity of the device: built from nothing, since what
 // prometheusreceiver knows describes the exporter.
 func (d *device) putResource(attrs pcommon.Map, opts *Options, node string) {
@@ -359,43 +175,4 @@ func (d *device) putResource(attrs pcommon.Map, opts *Options, node string) {
 	put(names.K8sNodeName, node)
 	put(names.K8sClusterName, opts.ClusterName)
 	d.putHolder(attrs)
-}
-
-// putHolder hands the exporter's word on who holds the device to gpu_pod. One
-// holder goes onto the resource; the holders of a shared device into a list,
-// since the device's series belong to none of them.
-func (d *device) putHolder(attrs pcommon.Map) {
-	switch {
-	case len(d.holders) == 0:
-	case len(d.holders) == 1 && !d.holders[0].shared():
-		d.holders[0].put(attrs)
-	default:
-		slices.SortFunc(d.holders, func(a, b holder) int {
-			return strings.Compare(a.sortKey(), b.sortKey())
-		})
-		list := attrs.PutEmptySlice(names.ExporterHolders)
-		for i := range d.holders {
-			d.holders[i].put(list.AppendEmpty().SetEmptyMap())
-		}
-	}
-}
-
-func (h *holder) sortKey() string {
-	return strings.Join([]string{h.namespace, h.pod, h.container, h.label("vgpu"), h.label("hpc_job")}, "\x00")
-}
-
-func (h *holder) put(attrs pcommon.Map) {
-	for _, l := range [...]label{
-		{names.ExporterNamespace, h.namespace},
-		{names.ExporterPod, h.pod},
-		{names.ExporterContainer, h.container},
-		{names.ExporterPodUID, h.podUID},
-	} {
-		if l.value != "" {
-			attrs.PutStr(l.key, l.value)
-		}
-	}
-	for _, l := range h.more {
-		attrs.PutStr(l.key, l.value)
-	}
 }

@@ -38,6 +38,9 @@ func TestResource(t *testing.T) {
 		{"pod labels, job and claim", `UUID="GPU-0",pod="p",pod_label_app="llm",hpc_job="7",dra_claim_name="claim"`, map[string]any{
 			"pod": "p", "pod_label_app": "llm", "hpc_job": "7", "dra_claim_name": "claim",
 		}},
+		{"pod labels of older exporters", `UUID="GPU-0",pod="p",app="llm",app_kubernetes_io_name="chat",pod_label_app="llm"`, map[string]any{
+			"pod": "p", "pod_label_app": "llm", "pod_label_app_kubernetes_io_name": "chat",
+		}},
 		{"empty labels are absent labels", `UUID="GPU-0",gpu="",modelName="",pod="",namespace="",container="",DCGM_FI_DEV_SERIAL=""`, nil},
 		{"fields of type label", `UUID="GPU-0",DCGM_FI_SYSTEM_DRIVER_VERSION="580.1",DCGM_FI_DEV_BOARD_SERIAL="165",DCGM_FI_DEV_VBIOS_VERSION="96.00",DCGM_FI_DEV_BRAND="Tesla",DCGM_FI_NVML_VERSION="12"`, map[string]any{
 			"hw.driver_version": "580.1", "hw.serial_number": "165", "hw.firmware_version": "96.00", "dcgm.dev_brand": "Tesla", "dcgm.nvml_version": "12",
@@ -203,6 +206,7 @@ func FuzzLabels(f *testing.F) {
 	f.Add("UUID", "GPU-0", "exported_pod", "p", "pod", "q")
 	f.Add("uuid", "", "GPU_I_ID", "7", "GPU_I_PROFILE", "1g.10gb")
 	f.Add("pod_label_", "<<<>>>", "DCGM_FI_", "<<<NULL>>>", "dra_mig_device_uuid", "\xff\"\n")
+	f.Add("app", "a", "pod_label_app", "b", "app_kubernetes_io_name", "c")
 	f.Add("hw.id", "x", "vgpu", "0", "hpc_job", "7")
 	f.Fuzz(func(t *testing.T, k1, v1, k2, v2, k3, v3 string) {
 		attrs := pcommon.NewMap()

@@ -5,7 +5,7 @@
 // them over, into OpenTelemetry metrics: one resource a device.
 //
 // A page is read in two steps. Reading sorts every row to its device and keeps
-// one value a field (device.go). Writing then makes the device's series from
+// one value a field (read.go, row.go, device.go). Writing then makes the device's series from
 // those values (emit.go, events.go), which is where values of several fields
 // meet. What a device needs from one page to the next (start times of counters,
 // the last XID) stays in its device.

@@ -120,7 +120,7 @@ func (w *writer) writeUnmapped(points []rawPoint, device string) {
 func unmappedLabel(key, device string) bool {
 	switch exporterlabels.Classify(key) {
 	case exporterlabels.Other:
-		return key != names.HwID // ours
+		return key != names.HwID && (device == "" || !unprefixedPodLabel(key))
 	case exporterlabels.Index, exporterlabels.Device:
 		return device == ""
 	default:
