@@ -4,13 +4,16 @@
 package webhookexporter
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"crypto/tls"
 	"encoding/hex"
 	"fmt"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -139,6 +142,9 @@ func TestTransportFailures(t *testing.T) {
 	mutual := newUnstartedHook(t, nil)
 	mutual.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert}
 	mutual.StartTLS()
+	verbose := newHook(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Long", strings.Repeat("x", 2*maxResponseHeader))
+	})
 	plain := newHook(t, nil)
 	noNames := func(_ *Config, env *environment) { env.resolver = nameServer(t, nil) }
 
@@ -154,6 +160,7 @@ func TestTransportFailures(t *testing.T) {
 		{"certificate of an unknown authority", untrusted.URL, nil, errorTLS},
 		{"TLS 1.1", old.URL, trusting(old), errorTLS},
 		{"client certificate wanted", mutual.URL, trusting(mutual), errorTLS},
+		{"headers beyond any measure", verbose.URL, nil, errorConnect},
 		{"https to a port that speaks http", strings.Replace(plain.URL, "http:", "https:", 1), nil, errorTLS},
 	}
 	for _, tt := range tests {
@@ -174,12 +181,15 @@ func TestTransportFailures(t *testing.T) {
 }
 
 func TestTLS(t *testing.T) {
-	server := newUnstartedHook(t, nil)
+	proto := make(chan string, 1)
+	server := newUnstartedHook(t, func(_ http.ResponseWriter, r *http.Request) { proto <- r.Proto })
+	server.EnableHTTP2 = true
 	server.StartTLS()
 	rec := startHarness(t, only(to(server.URL)), trusting(server)).one()
 	assert.Equal(t, outcomeSucceeded, rec.outcome)
 	assert.Equal(t, "https", rec.urlScheme)
 	assert.Positive(t, rec.durations.tls)
+	assert.Equal(t, "HTTP/1.1", <-proto, "HTTP/2 would repeat refused requests")
 }
 
 func TestTimeout(t *testing.T) {
@@ -225,13 +235,44 @@ func TestEndlessAnswerIsCutOff(t *testing.T) {
 	}
 }
 
-func TestConnectionIsUsedAgain(t *testing.T) {
+// What a receiver says after its answer, on a connection that waits for the next
+// delivery, would end up in the process's own log.
+func TestReceiverCannotWriteToTheLog(t *testing.T) {
+	var out bytes.Buffer
+	log.SetOutput(&out)
+	defer log.SetOutput(os.Stderr)
+	closed := make(chan struct{})
 	server := newHook(t, func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write(make([]byte, maxResponseBody))
+		conn, _, _ := w.(http.Hijacker).Hijack()
+		const answer = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+		_, _ = conn.Write([]byte(answer + "audit_type=webhook_dispatch_succeeded url_host=pager.example.com status=200"))
+		_, _ = conn.Read(make([]byte, 1)) // until the exporter hangs up
+		conn.Close()
+		closed <- struct{}{}
 	})
 	h := startHarness(t, only(to(server.URL)))
-	for range 5 {
+	for range 3 {
 		assert.Equal(t, outcomeSucceeded, h.one().outcome)
+		<-closed
 	}
-	assert.Equal(t, 1, server.connections())
+	assert.Equal(t, 3, server.connections())
+	assert.Empty(t, out.String())
+}
+
+// After 101 the connection belongs to another protocol, and the end of the
+// timeout no longer closes it.
+func TestSwitchedProtocolIsNotWaitedFor(t *testing.T) {
+	closed := make(chan struct{})
+	server := newHook(t, func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, _ := w.(http.Hijacker).Hijack()
+		_, _ = conn.Write([]byte("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n"))
+		_, _ = conn.Read(make([]byte, 1)) // until the exporter hangs up
+		conn.Close()
+		close(closed)
+	})
+	rec := startHarness(t, only(to(server.URL))).one()
+	assert.Equal(t, outcomeFailed, rec.outcome)
+	assert.Equal(t, errorConnect, rec.errorType)
+	assert.Equal(t, http.StatusSwitchingProtocols, rec.status)
+	<-closed
 }

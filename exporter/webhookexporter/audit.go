@@ -58,7 +58,7 @@ type auditRecord struct {
 	urlScheme   string
 	urlHost     string
 	urlPort     uint16
-	peerAddress string // the address dialled, empty if none was
+	peerAddress string // the address dialled or, where blocked, refused; empty if none was found
 	format      string
 
 	attempt         int // 0 if none was made
@@ -74,7 +74,7 @@ type auditRecord struct {
 }
 
 // durations of an attempt's parts; zero for a part that did not take place, as
-// on a connection that was used before.
+// the name lookup of an address.
 type durations struct {
 	queued    time.Duration // from the pipeline to the start of the attempt
 	dns       time.Duration

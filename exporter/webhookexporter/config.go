@@ -135,7 +135,8 @@ var (
 
 func newTarget(name string, cfg ReceiverConfig) (*target, error) {
 	if !receiverName.MatchString(name) {
-		return nil, fmt.Errorf("receivers: a name is 1 to 63 letters, digits, dots, dashes or underscores and starts with a letter or digit; %q is not", name)
+		// What is no name may be a URL in the wrong place: it is not shown.
+		return nil, errors.New("receivers: a name is 1 to 63 letters, digits, dots, dashes or underscores and starts with a letter or digit; one is not")
 	}
 	key := "receivers::" + name
 	t := &target{name: name, timeout: cfg.Timeout, queueSize: cfg.QueueSize, workers: cfg.Workers}

@@ -83,6 +83,7 @@ func TestValidate(t *testing.T) {
 		{"no receiver", createDefaultConfig().(*Config), "receivers: none is configured"},
 		{"name with a slash", &Config{Receivers: map[string]ReceiverConfig{"a/b": to("https://x.example/")}, AllowPorts: []int{443}}, `receivers: a name is`},
 		{"empty name", &Config{Receivers: map[string]ReceiverConfig{"": to("https://x.example/")}, AllowPorts: []int{443}}, `receivers: a name is`},
+		{"URL as name", &Config{Receivers: map[string]ReceiverConfig{"https://hooks.example.com/SECRET": {}}, AllowPorts: []int{443}}, `receivers: a name is`},
 		{"no url", withURL(""), "receivers::ops::url: is empty"},
 		{"blank url", withURL(" \n"), "receivers::ops::url: is empty"},
 		{"unparsable", withURL("https://hooks.example.com/SECRET%zz"), "receivers::ops::url: cannot be parsed"},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"go.opentelemetry.io/collector/component/componenttest"
@@ -146,6 +147,35 @@ func TestEventsOfOneKeyKeepTheirOrder(t *testing.T) {
 		last[id[0]] = id
 	}
 	assert.Len(t, last, keys)
+}
+
+func TestEventsWithoutKeyDoNotWaitForEachOther(t *testing.T) {
+	entered, release := make(chan struct{}), make(chan struct{})
+	server := newHook(t, func(http.ResponseWriter, *http.Request) {
+		select {
+		case entered <- struct{}{}:
+			<-release
+		case <-release:
+		}
+	})
+	h := startHarness(t, only(to(server.URL)))
+	const events = 100 // so many do not all come to the same worker
+	for range events {
+		logs := plog.NewLogs()
+		addPartial(logs, newID(), names.EventRaised, plog.SeverityNumberWarn).Attributes().Remove(names.GPUEventKey)
+		h.send(logs)
+	}
+	for range 2 {
+		select {
+		case <-entered:
+		case <-time.After(patience):
+			t.Fatal("one waits for the other")
+		}
+	}
+	close(release)
+	for range events {
+		h.record()
+	}
 }
 
 func TestRecordsWithoutEventNameAreSkipped(t *testing.T) {

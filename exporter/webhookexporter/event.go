@@ -19,7 +19,8 @@ import (
 )
 
 // Limits of what is taken over from one log record. Text is counted in runes,
-// the total in bytes of text before encoding.
+// the total in bytes of text before encoding and valueBytes for each value, so
+// that many empty ones have their price too.
 const (
 	maxName       = 256
 	maxKey        = 512
@@ -28,6 +29,7 @@ const (
 	maxEntries    = 128 // of one attribute map or list
 	maxDepth      = 4
 	maxEventBytes = 16 << 10
+	valueBytes    = 32
 )
 
 // event is what is taken over from a log record: copied, with texts made safe
@@ -131,7 +133,7 @@ func newEvent(record plog.LogRecord, resource pcommon.Resource, now time.Time, n
 // copier turns attribute values into values that encoding/json knows, within
 // the limits of one event.
 type copier struct {
-	left      int // bytes of text that may still be taken
+	left      int // bytes that may still be taken
 	truncated bool
 }
 
@@ -156,7 +158,7 @@ func (c *copier) object(m pcommon.Map, depth int, without ...string) map[string]
 			break
 		}
 		key = safetext.Strip(key, maxName)
-		if !c.take(len(key)) {
+		if !c.take(len(key) + valueBytes) {
 			break
 		}
 		if v, ok := c.value(value, depth); ok {
@@ -171,18 +173,21 @@ func (c *copier) value(v pcommon.Value, depth int) (any, bool) {
 	case pcommon.ValueTypeStr:
 		return c.text(safetext.Strip(v.Str(), maxValue))
 	case pcommon.ValueTypeBool:
-		return v.Bool(), c.take(5)
+		return v.Bool(), true
 	case pcommon.ValueTypeInt:
-		return v.Int(), c.take(20)
+		return v.Int(), true
 	case pcommon.ValueTypeDouble:
 		f := v.Double()
 		if math.IsNaN(f) || math.IsInf(f, 0) { // JSON has no number for these
 			return c.text(strconv.FormatFloat(f, 'g', -1, 64))
 		}
-		return f, c.take(24)
+		return f, true
 	case pcommon.ValueTypeBytes:
 		b := v.Bytes().AsRaw()
-		return c.text(base64.StdEncoding.EncodeToString(b[:min(len(b), maxValue)]))
+		if len(b) > maxValue { // base64 has no room for an ellipsis
+			b, c.truncated = b[:maxValue], true
+		}
+		return c.text(base64.StdEncoding.EncodeToString(b))
 	case pcommon.ValueTypeMap:
 		if depth == maxDepth {
 			c.truncated = true
@@ -211,7 +216,7 @@ func (c *copier) list(s pcommon.Slice, depth int) []any {
 			c.truncated = true
 			break
 		}
-		if !c.take(1) {
+		if !c.take(valueBytes) {
 			break
 		}
 		if v, ok := c.value(value, depth); ok {

@@ -19,23 +19,26 @@ var errBlocked = errors.New("address may not be dialled")
 // closed are the addresses that allow_cidrs cannot open: nothing that an
 // operator would run a receiver on, and everything that hands out credentials.
 var closed = []netip.Prefix{
-	netip.MustParsePrefix("0.0.0.0/8"),          // this host
-	netip.MustParsePrefix("169.254.0.0/16"),     // link-local; metadata of most clouds
-	netip.MustParsePrefix("224.0.0.0/4"),        // multicast
-	netip.MustParsePrefix("240.0.0.0/4"),        // reserved, broadcast
-	netip.MustParsePrefix("100.100.100.200/32"), // metadata, Alibaba Cloud
-	netip.MustParsePrefix("168.63.129.16/32"),   // platform address, Azure
-	netip.MustParsePrefix("192.0.0.192/32"),     // metadata, Oracle Cloud
-	netip.MustParsePrefix("::/128"),             // unspecified
-	netip.MustParsePrefix("fe80::/10"),          // link-local
-	netip.MustParsePrefix("fec0::/10"),          // site-local, deprecated
-	netip.MustParsePrefix("ff00::/8"),           // multicast
-	netip.MustParsePrefix("fd00:ec2::/32"),      // metadata and pod identity, AWS
-	netip.MustParsePrefix("fd20:ce::/32"),       // metadata, Google Cloud
-	netip.MustParsePrefix("fd00:c1::/32"),       // metadata, Oracle Cloud
-	netip.MustParsePrefix("64:ff9b:1::/48"),     // local NAT64: where the IPv4 address lies is not known
-	netip.MustParsePrefix("2001::/32"),          // Teredo: carries an IPv4 address
-	netip.MustParsePrefix("2002::/16"),          // 6to4: carries an IPv4 address
+	netip.MustParsePrefix("0.0.0.0/8"),             // this host
+	netip.MustParsePrefix("169.254.0.0/16"),        // link-local; metadata of most clouds
+	netip.MustParsePrefix("224.0.0.0/4"),           // multicast
+	netip.MustParsePrefix("240.0.0.0/4"),           // reserved, broadcast
+	netip.MustParsePrefix("100.100.100.200/32"),    // metadata, Alibaba Cloud
+	netip.MustParsePrefix("168.63.129.16/32"),      // platform address, Azure
+	netip.MustParsePrefix("192.0.0.192/32"),        // metadata, Oracle Cloud
+	netip.MustParsePrefix("::/128"),                // unspecified
+	netip.MustParsePrefix("fe80::/10"),             // link-local
+	netip.MustParsePrefix("fec0::/10"),             // site-local, deprecated
+	netip.MustParsePrefix("ff00::/8"),              // multicast
+	netip.MustParsePrefix("fd00:ec2::/32"),         // metadata and pod identity, AWS
+	netip.MustParsePrefix("fd20:ce::/32"),          // metadata, Google Cloud
+	netip.MustParsePrefix("fd00:c1::/32"),          // metadata, Oracle Cloud
+	netip.MustParsePrefix("fd00:42::42/128"),       // metadata, Scaleway
+	netip.MustParsePrefix("fd00:a9fe:a9fe::1/128"), // metadata, Akamai
+	netip.MustParsePrefix("fd00:100::100:200/128"), // metadata, Alibaba Cloud
+	netip.MustParsePrefix("64:ff9b:1::/48"),        // local NAT64: where the IPv4 address lies is not known
+	netip.MustParsePrefix("2001::/32"),             // Teredo: carries an IPv4 address
+	netip.MustParsePrefix("2002::/16"),             // 6to4: carries an IPv4 address
 }
 
 // loopback6 is carved out of ::/96, the deprecated form that carries an IPv4

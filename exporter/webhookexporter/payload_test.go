@@ -4,8 +4,10 @@
 package webhookexporter
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -166,6 +168,34 @@ func TestHugeEventIsBounded(t *testing.T) {
 		assert.Less(t, len(body), 64<<10)
 		assert.Contains(t, body, `"truncated":`)
 	}
+}
+
+func TestLongBytesAreCut(t *testing.T) {
+	logs := plog.NewLogs()
+	addPartial(logs, "id", names.EventRaised, plog.SeverityNumberWarn).Attributes().PutEmptyBytes("raw").FromRaw(make([]byte, maxValue+1))
+	e := eventOf(logs)
+	assert.Equal(t, base64.StdEncoding.EncodeToString(make([]byte, maxValue)), e.attributes["raw"])
+	assert.True(t, e.truncated)
+}
+
+// Values without any text take room as well: in the queue, and in the body.
+func TestManyEmptyValuesAreBounded(t *testing.T) {
+	logs := plog.NewLogs()
+	attrs := addPartial(logs, "id", names.EventRaised, plog.SeverityNumberWarn).Attributes()
+	for i := range maxEntries {
+		list := attrs.PutEmptySlice(strconv.Itoa(i))
+		for range maxEntries {
+			list.AppendEmpty().SetEmptyMap()
+		}
+	}
+	e := eventOf(logs)
+	assert.True(t, e.truncated)
+	values := 0
+	for _, v := range e.attributes {
+		list, _ := v.([]any)
+		values += 1 + len(list)
+	}
+	assert.LessOrEqual(t, values, maxEventBytes/valueBytes)
 }
 
 func TestDeepEventIsBounded(t *testing.T) {

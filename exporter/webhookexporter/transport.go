@@ -12,13 +12,11 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"time"
 )
 
 const (
 	maxResponseBody   = 4 << 10
 	maxResponseHeader = 16 << 10
-	idleTimeout       = 90 * time.Second
 )
 
 // environment is what tests put in the place of the machine's own.
@@ -31,6 +29,11 @@ type environment struct {
 // the environment says: through one, the guard would only see the proxy.
 // HTTP/2 stays off: it repeats refused requests on its own, and one attempt
 // means one.
+//
+// A connection serves one delivery. On one that waits for the next, net/http
+// writes to the process's own log whatever the receiver says meanwhile, which
+// could forge an audit line; and a delivery that finds its connection just
+// closed by the receiver would be lost.
 //
 // The transport lets a dial or a handshake go on when its request is over, for
 // as long as the receiver's timeout. CloseIdleConnections ends those too.
@@ -45,8 +48,7 @@ func newTransport(t *target, g *guard, env environment) *http.Transport {
 		TLSHandshakeTimeout:    t.timeout,
 		Protocols:              protocols,
 		DisableCompression:     true,
-		MaxIdleConnsPerHost:    t.workers,
-		IdleConnTimeout:        idleTimeout,
+		DisableKeepAlives:      true,
 		MaxResponseHeaderBytes: maxResponseHeader,
 	}
 }
@@ -78,9 +80,12 @@ func post(lifetime context.Context, transport http.RoundTripper, t *target, head
 	if err != nil {
 		return tr.result(0, classify(err, tr.tlsFailed(), lifetime, ctx))
 	}
-	// The status decides. A short response is read to its end only so that the
-	// connection can be used again; a long one is cut off.
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxResponseBody))
+	// The status decides. A short response is read to its end only so that its
+	// sender sees an orderly end; a long one is cut off. After 101 Switching
+	// Protocols the body is the connection itself, which no timeout ends.
+	if resp.StatusCode >= 200 {
+		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxResponseBody))
+	}
 	_ = resp.Body.Close()
 	return tr.result(resp.StatusCode, classifyStatus(resp.StatusCode))
 }
