@@ -16,10 +16,15 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/metadata"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
+
+// logEvery is the time between two log lines about the same cause.
+const logEvery = 10 * time.Minute
 
 // gpuEvents is the connector. The lock covers the rules' state and is never held
 // while events are handed on.
@@ -27,6 +32,7 @@ type gpuEvents struct {
 	next      consumer.Logs
 	version   string
 	telemetry *metadata.TelemetryBuilder
+	logger    *zap.Logger // passes each message once in logEvery
 
 	mu      sync.Mutex
 	partial *partialRule
@@ -43,7 +49,10 @@ func newConnector(cfg *Config, set connector.Settings, next consumer.Logs) (*gpu
 		next:      next,
 		version:   set.BuildInfo.Version,
 		telemetry: telemetry,
-		partial:   newPartialRule(cfg.MaxSubjects),
+		logger: set.Logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
+			return zapcore.NewSamplerWithOptions(core, logEvery, 1, 0)
+		})),
+		partial: newPartialRule(cfg.MaxSubjects),
 	}, nil
 }
 
@@ -79,9 +88,13 @@ func (c *gpuEvents) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) erro
 	if refused > 0 {
 		c.telemetry.GpuEventsRefused.Add(ctx, int64(refused),
 			metric.WithAttributes(attribute.String("event", names.ServicePartial.Name)))
+		c.logger.Warn("Events are not raised: max_subjects conditions are raised already: raise it",
+			zap.String("event", names.ServicePartial.Name), zap.Int("refused", refused))
 	}
 	if invalid > 0 {
 		c.telemetry.GpuEventsInputInvalid.Add(ctx, int64(invalid))
+		c.logger.Warn("Points say nothing: they have no service.name, or their value is not a number",
+			zap.String("metric", names.ServicePartial.Name), zap.Int("points", invalid))
 	}
 	if len(changes) == 0 {
 		return nil

@@ -14,6 +14,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/metadatatest"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
@@ -25,6 +27,7 @@ type bench struct {
 	c    *gpuEvents
 	sink *consumertest.LogsSink
 	tel  *componenttest.Telemetry
+	logs *observer.ObservedLogs
 }
 
 func start(t *testing.T, change ...func(*Config)) *bench {
@@ -34,7 +37,10 @@ func start(t *testing.T, change ...func(*Config)) *bench {
 		c(cfg)
 	}
 	b := &bench{t: t, sink: new(consumertest.LogsSink), tel: componenttest.NewTelemetry()}
-	c, err := NewFactory().CreateMetricsToLogs(t.Context(), metadatatest.NewSettings(b.tel), cfg, b.sink)
+	core, logs := observer.New(zap.InfoLevel)
+	settings := metadatatest.NewSettings(b.tel)
+	settings.Logger, b.logs = zap.New(core), logs
+	c, err := NewFactory().CreateMetricsToLogs(t.Context(), settings, cfg, b.sink)
 	require.NoError(t, err)
 	require.NoError(t, c.Start(t.Context(), componenttest.NewNopHost()))
 	t.Cleanup(func() {

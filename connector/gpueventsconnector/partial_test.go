@@ -227,6 +227,9 @@ func TestInvalidInputIsCounted(t *testing.T) {
 	require.Empty(t, b.feed(md))
 	metadatatest.AssertEqualGpuEventsInputInvalid(t, b.tel,
 		[]metricdata.DataPoint[int64]{{Value: 2}}, metricdatatest.IgnoreTimestamp())
+
+	b.feed(batch(evaluation{service: service{"c", "n", ""}, at: 25, partial: 1}))
+	require.Equal(t, 1, b.logs.Len(), "counted each time, logged once")
 }
 
 func TestSubjectsAreLimited(t *testing.T) {
@@ -238,6 +241,8 @@ func TestSubjectsAreLimited(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1, Attributes: event}}, metricdatatest.IgnoreTimestamp())
 	metadatatest.AssertEqualGpuEventsRaised(t, b.tel,
 		[]metricdata.DataPoint[int64]{{Value: 1}}, metricdatatest.IgnoreTimestamp())
+
+	require.Equal(t, 1, b.logs.FilterMessageSnippet("max_subjects").Len())
 
 	// As soon as there is room, the other is told.
 	events := b.feed(batch(evaluation{service: chat, at: 25}, evaluation{service: other, at: 25, partial: 1}))
@@ -298,4 +303,11 @@ func TestScopeNamesTheConnector(t *testing.T) {
 	b.feed(batch(evaluation{service: chat, at: 10, partial: 1}))
 	scope := b.sink.AllLogs()[0].ResourceLogs().At(0).ScopeLogs().At(0).Scope()
 	require.Equal(t, metadata.ScopeName, scope.Name())
+}
+
+func TestPointWithoutTimeCountsAsObserved(t *testing.T) {
+	events := start(t).feed(batch(evaluation{service: chat, partial: 1, withoutPods: true}))
+	require.Len(t, events, 1)
+	require.NotZero(t, events[0].record.Timestamp())
+	require.Equal(t, events[0].record.ObservedTimestamp(), events[0].record.Timestamp())
 }

@@ -30,15 +30,23 @@ func identify(attrs pcommon.Map, l *labels, cfg *Config) (holder, source) {
 func attributeDevice(attrs pcommon.Map, cfg *Config) (holder, source) {
 	l := readLabels(attrs)
 	who, from := identify(attrs, &l, cfg)
-	service := ""
-	if from == sourceLabels && cfg.ServiceName == ServiceNameExporterLabels && str(attrs, names.ServiceName) == "" {
-		service = serviceName(who.pod, attrs)
+	held := from == sourceLabels || from == sourceResource
+	service := str(attrs, names.ServiceName)
+	if held && service == "" && cfg.ServiceName == ServiceNameExporterLabels {
+		service = who.pod
+		// Labels of another pod than the resource's say nothing about its service.
+		if said, _ := l.holder(); said.pod == who.pod && said.namespace == who.namespace {
+			service = serviceName(who.pod, attrs)
+		}
 	}
 	attrs.RemoveIf(func(key string, _ pcommon.Value) bool {
 		return key == names.ExporterHolders || consumed(key)
 	})
-	if from == sourceLabels {
+	switch from {
+	case sourceLabels:
 		who.put(attrs, l.podUID(), service)
+	case sourceResource:
+		who.put(attrs, "", service)
 	}
 	return who, from
 }

@@ -57,8 +57,16 @@ func TestAttributesDevices(t *testing.T) {
 			"one replica of a shared device is not the device", "namespace=ml pod=chat-0 vgpu=1", "",
 		}, {
 			"an identity that is there stays",
-			"k8s.namespace.name=ml k8s.pod.name=chat-0 pod=other namespace=other",
-			"k8s.namespace.name=ml k8s.pod.name=chat-0",
+			"k8s.namespace.name=ml k8s.pod.name=chat-0 pod=other namespace=other pod_label_app=x",
+			"k8s.namespace.name=ml k8s.pod.name=chat-0 service.name=chat-0",
+		}, {
+			"labels of the pod that is there name its service",
+			"k8s.namespace.name=ml k8s.pod.name=chat-0 pod=chat-0 namespace=ml pod_label_app=chat",
+			"k8s.namespace.name=ml k8s.pod.name=chat-0 service.name=chat",
+		}, {
+			"an identity and a service that are there stay",
+			"k8s.namespace.name=ml k8s.pod.name=chat-0 service.name=mine pod=chat-0 namespace=ml pod_label_app=chat",
+			"k8s.namespace.name=ml k8s.pod.name=chat-0 service.name=mine",
 		}, {
 			"any UTF-8 value",
 			"namespace=größe pod=模型-0 pod_label_app=チャット",
@@ -100,12 +108,18 @@ func TestLeavesServiceNameToOthers(t *testing.T) {
 		resource hw.id=GPU-a namespace=ml pod=chat-0 pod_label_app=chat
 		metric hw.power gauge W
 		300 @10 hw.id=GPU-a
+		resource hw.id=GPU-c k8s.namespace.name=ml k8s.pod.name=chat-2
+		metric hw.power gauge W
+		300 @10 hw.id=GPU-c
 		resource service.name=dcgm
 		metric DCGM_FI_DEV_GPU_UTIL gauge %
 		1 @10 UUID=GPU-b namespace=ml pod=chat-1 pod_label_app=chat`, `
 		resource hw.id=GPU-a k8s.namespace.name=ml k8s.pod.name=chat-0
 		metric hw.power gauge W
 		300 @10 hw.id=GPU-a
+		resource hw.id=GPU-c k8s.namespace.name=ml k8s.pod.name=chat-2
+		metric hw.power gauge W
+		300 @10 hw.id=GPU-c
 		resource hw.id=GPU-b hw.type=gpu k8s.namespace.name=ml k8s.pod.name=chat-1
 		metric DCGM_FI_DEV_GPU_UTIL gauge %
 		1 @10 UUID=GPU-b hw.id=GPU-b`)
@@ -132,6 +146,9 @@ func TestLeavesOthersAlone(t *testing.T) {
 		resource host.name=n1 hw.id=fan-1 hw.type=fan pod=x
 		metric hw.status sum 1
 		1 @10 hw.id=fan-1
+		resource service.name=shop k8s.pod.name=shop-0
+		metric orders counter 1
+		5 @10 uuid=0b7e-41 pod=not-a-holder
 		resource host.name=n1
 		metric hw.status sum 1
 		1 @10 hw.id=psu-1 hw.type=power_supply pod=x

@@ -12,6 +12,8 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/metadatatest"
@@ -23,6 +25,7 @@ type bench struct {
 	p    *gpuPod
 	sink *consumertest.MetricsSink
 	tel  *componenttest.Telemetry
+	logs *observer.ObservedLogs
 }
 
 func start(t *testing.T, change ...func(*Config)) *bench {
@@ -33,7 +36,10 @@ func start(t *testing.T, change ...func(*Config)) *bench {
 	}
 	require.NoError(t, cfg.Validate())
 	b := &bench{t: t, sink: new(consumertest.MetricsSink), tel: componenttest.NewTelemetry()}
-	p, err := NewFactory().CreateMetrics(t.Context(), metadatatest.NewSettings(b.tel), cfg, b.sink)
+	core, logs := observer.New(zap.InfoLevel)
+	settings := metadatatest.NewSettings(b.tel)
+	settings.Logger, b.logs = zap.New(core), logs
+	p, err := NewFactory().CreateMetrics(t.Context(), settings, cfg, b.sink)
 	require.NoError(t, err)
 	require.NoError(t, p.Start(t.Context(), componenttest.NewNopHost()))
 	t.Cleanup(func() {
@@ -67,7 +73,7 @@ type backend map[string]float64
 func (b backend) write(t *testing.T, md pmetric.Metrics) {
 	for _, rm := range md.ResourceMetrics().All() {
 		identity := ""
-		for _, key := range []string{names.HwID, names.K8sNamespaceName, names.K8sPodName, names.K8sContainerName} {
+		for _, key := range []string{names.HwID, names.K8sNamespaceName, names.K8sPodName, names.K8sContainerName, names.ServiceName} {
 			identity += str(rm.Resource().Attributes(), key) + " "
 		}
 		for _, sm := range rm.ScopeMetrics().All() {

@@ -5,6 +5,7 @@ package gpupodprocessor
 
 import (
 	"slices"
+	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -19,18 +20,20 @@ import (
 type page struct {
 	target  target
 	devices []pageDevice
-	byID    map[deviceKey]int
-	points  []pagePoint // every point of the page, in order
-	markers bool        // there are some
+	byKey   map[deviceKey]int
+	byID    map[string]int // by hw.id
+	points  []pagePoint    // every point of the page, in order
+	markers bool           // there are some
 }
 
 // deviceKey identifies a device before its hw.id is put together.
 type deviceKey struct{ id, migInstance string }
 
 type pageDevice struct {
-	id     string // hw.id
-	claims []claim
-	group  int // 1 + the index in split.groups of its live points; 0 is none
+	id      string // hw.id
+	claims  []claim
+	further map[labels]int // claims behind the first few, by their labels
+	group   int            // 1 + the index in split.groups of its live points; 0 is none
 
 	// Who holds the device: decided over all live points of the page.
 	holder       holder
@@ -78,9 +81,10 @@ func (p *page) read(rm pmetric.ResourceMetrics, cfg *Config) bool {
 }
 
 func (p *page) reset(resource pcommon.Map) {
-	if p.byID == nil {
-		p.byID = map[deviceKey]int{}
+	if p.byKey == nil {
+		p.byKey, p.byID = map[deviceKey]int{}, map[string]int{}
 	}
+	clear(p.byKey)
 	clear(p.byID)
 	clear(p.devices) // lets go of the last page's data
 	p.target.reset(resource)
@@ -93,18 +97,24 @@ func (p *page) add(attrs pcommon.Map, marker bool) pagePoint {
 	if l.hwID != "" {
 		key = deviceKey{id: l.hwID}
 	}
-	if key.id == "" || l.hwType != "" && l.hwType != names.HwTypeGPU {
+	if l.hwID == "" && !isUUID(l.uuid) || l.hwType != "" && l.hwType != names.HwTypeGPU {
 		return pagePoint{device: -1}
 	}
 	p.target.learn(&l)
 	p.markers = p.markers || marker
 
-	i, ok := p.byID[key]
+	i, ok := p.byKey[key]
 	if !ok {
 		i = p.device(key)
-		p.byID[key] = i
+		p.byKey[key] = i
 	}
 	return pagePoint{device: i, claim: p.devices[i].claim(l, attrs, !marker), marker: marker}
+}
+
+// isUUID tells a GPU's UUID from what other points have in an attribute of that
+// name: a request's, an order's, a disk's.
+func isUUID(uuid string) bool {
+	return strings.HasPrefix(uuid, "GPU-") || strings.HasPrefix(uuid, "MIG-")
 }
 
 // device is the index of the device that key means. A page may name it in two
@@ -114,24 +124,43 @@ func (p *page) device(key deviceKey) int {
 	if key.migInstance != "" {
 		id = deviceid.MIG(key.id, key.migInstance)
 	}
-	for i := range p.devices {
-		if p.devices[i].id == id {
-			return i
-		}
+	i, ok := p.byID[id]
+	if !ok {
+		i = len(p.devices)
+		p.devices = append(p.devices, pageDevice{id: id})
+		p.byID[id] = i
 	}
-	p.devices = append(p.devices, pageDevice{id: id})
-	return len(p.devices) - 1
+	return i
 }
 
+// fewClaims is how many claims of a device are looked through one by one. A
+// device has one or two; a page that makes up more costs no more for each point.
+const fewClaims = 8
+
 func (d *pageDevice) claim(l labels, attrs pcommon.Map, live bool) int {
-	for i := range d.claims {
-		if c := &d.claims[i]; c.labels == l {
-			c.live = c.live || live
-			return i
+	i, ok := d.known(l)
+	if !ok {
+		i = len(d.claims)
+		d.claims = append(d.claims, claim{labels: l, attrs: attrs})
+		if i >= fewClaims {
+			if d.further == nil {
+				d.further = map[labels]int{}
+			}
+			d.further[l] = i
 		}
 	}
-	d.claims = append(d.claims, claim{labels: l, attrs: attrs, live: live})
-	return len(d.claims) - 1
+	d.claims[i].live = d.claims[i].live || live
+	return i
+}
+
+func (d *pageDevice) known(l labels) (int, bool) {
+	for i := range min(len(d.claims), fewClaims) {
+		if d.claims[i].labels == l {
+			return i, true
+		}
+	}
+	i, ok := d.further[l]
+	return i, ok
 }
 
 // decide finds the one holder that the live points of the device name. Points

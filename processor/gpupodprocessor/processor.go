@@ -15,10 +15,15 @@ import (
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/metadata"
 )
+
+// logEvery is the time between two log lines about the same cause.
+const logEvery = 10 * time.Minute
 
 // gpuPod is the processor. Batches may arrive concurrently; the lock covers the
 // work on one batch in memory, never the call of the next consumer.
@@ -26,6 +31,7 @@ type gpuPod struct {
 	cfg       *Config
 	next      consumer.Metrics
 	telemetry *metadata.TelemetryBuilder
+	logger    *zap.Logger // passes each message once in logEvery
 
 	mu      sync.Mutex
 	tracker *tracker
@@ -40,7 +46,12 @@ func newProcessor(cfg *Config, set processor.Settings, next consumer.Metrics) (*
 	if err != nil {
 		return nil, err
 	}
-	return &gpuPod{cfg: cfg, next: next, telemetry: telemetry, tracker: newTracker(cfg.MaxSeries)}, nil
+	return &gpuPod{
+		cfg: cfg, next: next, telemetry: telemetry, tracker: newTracker(cfg.MaxSeries),
+		logger: set.Logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
+			return zapcore.NewSamplerWithOptions(core, logEvery, 1, 0)
+		})),
+	}, nil
 }
 
 // Start registers what is observed on demand.
@@ -84,6 +95,8 @@ func (p *gpuPod) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error {
 	}
 	if untracked > 0 {
 		p.telemetry.GpuPodPointsUntracked.Add(ctx, int64(untracked))
+		p.logger.Warn("Series will age, not end, when their device changes hands: max_series is reached: raise it",
+			zap.Int("max_series", p.cfg.MaxSeries), zap.Int("points", untracked))
 	}
 	return p.next.ConsumeMetrics(ctx, md)
 }

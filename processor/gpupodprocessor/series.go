@@ -9,6 +9,8 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
 const (
@@ -68,6 +70,8 @@ func newTracker(maxSeries int) *tracker {
 // who. If the device changed hands, the series of its former identity are ended
 // in a new resource of out.
 //
+// Another service.name is another identity too: it is a label of every series.
+//
 // Data older than the newest is late: it changes nothing. Nor does another
 // identity with the same timestamp, for nothing changes hands within a scrape.
 func (t *tracker) observe(
@@ -82,10 +86,12 @@ func (t *tracker) observe(
 	}
 	d := t.devices[id]
 	if d != nil {
-		if newest < d.newest || newest == d.newest && who != d.holder {
+		changed := who != d.holder ||
+			str(rm.Resource().Attributes(), names.ServiceName) != str(d.resource, names.ServiceName)
+		if newest < d.newest || newest == d.newest && changed {
 			return 0, 0
 		}
-		if who != d.holder {
+		if changed {
 			ended = t.end(d, newest, out)
 		}
 	}

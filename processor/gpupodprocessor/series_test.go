@@ -73,11 +73,17 @@ func TestDeviceChangesHands(t *testing.T) {
 	b.expect(deviceBatch(60, train), deviceBatch(60, trainID))
 	b.expect(deviceBatch(70, chat), deviceBatch(70, chatID))
 
-	// A uid and a service's label that become known later are no change of hands.
+	// A uid that becomes known later is no change of hands.
 	b.expect(deviceBatch(80, chat+" pod_uid=u1"), deviceBatch(80, chatID+" k8s.pod.uid=u1"))
 
+	// A service that becomes known later is a label of every series: the old ones end.
+	const known = "k8s.namespace.name=ml k8s.pod.name=chat-0 k8s.pod.uid=u1 service.name=chat"
+	b.expect(deviceBatch(90, chat+" pod_uid=u1 pod_label_app=chat"),
+		deviceBatch(90, known)+ends(90, chatID+" k8s.pod.uid=u1"))
+	b.expect(deviceBatch(100, chat+" pod_uid=u1 pod_label_app=chat"), deviceBatch(100, known))
+
 	metadatatest.AssertEqualGpuPodSeriesEnded(t, b.tel,
-		[]metricdata.DataPoint[int64]{{Value: 12}}, metricdatatest.IgnoreTimestamp())
+		[]metricdata.DataPoint[int64]{{Value: 16}}, metricdatatest.IgnoreTimestamp())
 }
 
 func TestScrapedDeviceChangesHands(t *testing.T) {
@@ -144,7 +150,8 @@ func TestSumsStayRight(t *testing.T) {
 			b, store := start(t), backend{}
 			for i, labels := range []string{
 				"", "", "namespace=n pod=a", "namespace=n pod=a", "namespace=n pod=b", "namespace=n pod=b container=c",
-				"namespace=n pod=b container=d", "", "namespace=m pod=b", "pod=b", "namespace=n pod=a vgpu=1", "namespace=n pod=a",
+				"namespace=n pod=b container=d", "namespace=n pod=b container=d pod_label_app=b1",
+				"namespace=n pod=b container=d pod_label_app=b2", "namespace=n pod=b container=d", "", "namespace=m pod=b", "pod=b", "namespace=n pod=a vgpu=1", "namespace=n pod=a",
 			} {
 				power := float64(i + 1)
 				store.write(t, b.feed(parse(shape(10*(i+1), power, labels))))
@@ -164,119 +171,8 @@ func TestSharedDeviceGoesOn(t *testing.T) {
 		"1 @30 UUID=GPU-a namespace=n pod=b vgpu=1\nstale @30 UUID=GPU-a namespace=n pod=a vgpu=0",
 	} {
 		store.write(t, b.feed(parse("resource service.name=x\nmetric m gauge 1\n"+rows)))
-		require.Equal(t, backend{"m GPU-a     UUID=GPU-a hw.id=GPU-a": 1}, store, "step %d", i)
+		require.Equal(t, backend{"m GPU-a      UUID=GPU-a hw.id=GPU-a": 1}, store, "step %d", i)
 	}
-}
-
-// Markers of the scraper: each goes to the identity of its own series, in a
-// metric of its own, and what it ended is not ended again.
-func TestMarkersGoToTheirOwnSeries(t *testing.T) {
-	b := start(t)
-	b.feed(parse(`
-		resource service.name=x
-		metric m gauge 1
-		1 @10 UUID=GPU-a namespace=n pod=a
-		2 @10 UUID=GPU-a namespace=n pod=a err_code=31`))
-	// The device changed hands and the scraper says so for one of the series.
-	b.expect(`
-		resource service.name=x
-		metric m gauge 1
-		stale @20 UUID=GPU-a namespace=n pod=a
-		3 @20 UUID=GPU-a namespace=n pod=b`, `
-		resource hw.id=GPU-a hw.type=gpu k8s.namespace.name=n k8s.pod.name=b service.name=b
-		metric m gauge 1
-		3 @20 UUID=GPU-a hw.id=GPU-a
-		resource hw.id=GPU-a hw.type=gpu k8s.namespace.name=n k8s.pod.name=a service.name=a
-		metric m gauge 1
-		stale @20 UUID=GPU-a hw.id=GPU-a
-		resource hw.id=GPU-a hw.type=gpu k8s.namespace.name=n k8s.pod.name=a service.name=a
-		metric m gauge 1
-		stale @20 UUID=GPU-a err_code=31 hw.id=GPU-a`)
-	// The target is gone. A marker without holder belongs to the last identity.
-	b.expect(`
-		resource service.name=x
-		metric m gauge 1
-		stale @30 UUID=GPU-a
-		stale @30`, `
-		resource service.name=x
-		metric m gauge 1
-		stale @30
-		resource hw.id=GPU-a hw.type=gpu k8s.namespace.name=n k8s.pod.name=b service.name=b
-		metric m gauge 1
-		stale @30 UUID=GPU-a hw.id=GPU-a`)
-	// It returns with another holder: nothing is left to be ended.
-	b.expect(`
-		resource service.name=x
-		metric m gauge 1
-		4 @40 UUID=GPU-a namespace=n pod=c`, `
-		resource hw.id=GPU-a hw.type=gpu k8s.namespace.name=n k8s.pod.name=c service.name=c
-		metric m gauge 1
-		4 @40 UUID=GPU-a hw.id=GPU-a`)
-	// A marker and a live point of one identity: two metrics.
-	b.expect(`
-		resource service.name=x
-		metric m gauge 1
-		stale @50 UUID=GPU-a namespace=n pod=c err_code=31
-		5 @50 UUID=GPU-a namespace=n pod=c err_code=13`, `
-		resource hw.id=GPU-a hw.type=gpu k8s.namespace.name=n k8s.pod.name=c service.name=c
-		metric m gauge 1
-		5 @50 UUID=GPU-a err_code=13 hw.id=GPU-a
-		metric m gauge 1
-		stale @50 UUID=GPU-a err_code=31 hw.id=GPU-a`)
-	// A marker for what lives is nonsense: a link's row got the pod's labels.
-	b.expect(`
-		resource service.name=x
-		metric m gauge 1
-		6 @60 UUID=GPU-a namespace=n pod=c
-		stale @60 UUID=GPU-a`, `
-		resource hw.id=GPU-a hw.type=gpu k8s.namespace.name=n k8s.pod.name=c service.name=c
-		metric m gauge 1
-		6 @60 UUID=GPU-a hw.id=GPU-a`)
-}
-
-func TestMarkersOnDeviceResources(t *testing.T) {
-	b := start(t)
-	b.feed(parse(`
-		resource hw.id=GPU-a namespace=n pod=a
-		scope dcgm
-		metric m gauge 1
-		1 @10 hw.id=GPU-a
-		2 @10 hw.id=GPU-a x=y
-		3 @10 hw.id=GPU-a x=z`))
-	// Own marker: a metric of its own. Then a marker on the freed device.
-	b.expect(`
-		resource hw.id=GPU-a namespace=n pod=a
-		scope dcgm
-		metric m gauge 1
-		stale @20 hw.id=GPU-a x=y
-		1 @20 hw.id=GPU-a
-		3 @20 hw.id=GPU-a x=z`, `
-		resource hw.id=GPU-a k8s.namespace.name=n k8s.pod.name=a service.name=a
-		scope dcgm
-		metric m gauge 1
-		1 @20 hw.id=GPU-a
-		3 @20 hw.id=GPU-a x=z
-		metric m gauge 1
-		stale @20 hw.id=GPU-a x=y`)
-	b.expect(`
-		resource hw.id=GPU-a
-		scope dcgm
-		metric m gauge 1
-		stale @30 hw.id=GPU-a
-		metric other gauge 1
-		9 @30 hw.id=GPU-a`, `
-		resource hw.id=GPU-a
-		scope dcgm
-		metric other gauge 1
-		9 @30 hw.id=GPU-a
-		resource hw.id=GPU-a k8s.namespace.name=n k8s.pod.name=a service.name=a
-		scope dcgm
-		metric m gauge 1
-		stale @30 hw.id=GPU-a
-		resource hw.id=GPU-a k8s.namespace.name=n k8s.pod.name=a service.name=a
-		scope dcgm
-		metric m gauge 1
-		stale @30 hw.id=GPU-a x=z`)
 }
 
 // What one gpu_pod has done passes through a second one unchanged.
@@ -315,6 +211,18 @@ func TestForgetsSilentDevices(t *testing.T) {
 	})
 }
 
+// What goes on is not forgotten, however long it has been going on.
+func TestRemembersWhatGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := start(t)
+		for i := range 10 {
+			b.feed(parse(deviceBatch(60*(i+1), "namespace=n pod=a")))
+			time.Sleep(sweepInterval + time.Second)
+		}
+		require.Equal(t, 4, strings.Count(format(b.feed(parse(deviceBatch(1000, "")))), "stale"))
+	})
+}
+
 // A clock that jumps: the far future of one device hurts nobody else, and that
 // device only until the silence is over.
 func TestClockJumps(t *testing.T) {
@@ -340,6 +248,8 @@ func TestSeriesLimit(t *testing.T) {
 	require.Len(t, b.p.tracker.devices, 1, "no device without a series")
 	metadatatest.AssertEqualGpuPodPointsUntracked(t, b.tel,
 		[]metricdata.DataPoint[int64]{{Value: 2}}, metricdatatest.IgnoreTimestamp())
+
+	require.Equal(t, 1, b.logs.FilterMessageSnippet("max_series").Len(), "counted each time, logged once")
 
 	out := format(b.feed(parse(deviceBatch(20, ""))))
 	require.Equal(t, 3, strings.Count(out, "stale"))

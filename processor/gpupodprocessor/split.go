@@ -19,6 +19,7 @@ type split struct {
 	src     pmetric.ResourceMetrics
 	out     pmetric.ResourceMetricsSlice
 	groups  []group
+	byOwner map[owner]int // index in groups
 
 	// Where the walk over the page is.
 	scopeAt, metricAt, pointAt int
@@ -29,6 +30,12 @@ type split struct {
 	// way to one: the series of a shared device come once for each holder, and
 	// a marker must not end what lives.
 	live map[liveSeries]struct{}
+}
+
+// owner is a device under one identity.
+type owner struct {
+	device int
+	holder holder
 }
 
 type liveSeries struct {
@@ -52,9 +59,10 @@ type group struct {
 // own, at the end of out. Points without a device stay in rm as they are.
 func (s *split) run(p *page, t *tracker, rm pmetric.ResourceMetrics, out pmetric.ResourceMetricsSlice) {
 	if s.live == nil {
-		s.live = map[liveSeries]struct{}{}
+		s.live, s.byOwner = map[liveSeries]struct{}{}, map[owner]int{}
 	}
 	clear(s.live)
+	clear(s.byOwner)
 	clear(s.groups) // lets go of the last page's data
 	s.page, s.tracker, s.src, s.out, s.groups = p, t, rm, out, s.groups[:0]
 
@@ -137,10 +145,8 @@ func (s *split) takeMarker(attrs pcommon.Map, ts pcommon.Timestamp, _ bool) (pme
 }
 
 func (s *split) find(device int, who holder) *group {
-	for i := range s.groups {
-		if g := &s.groups[i]; g.device == device && g.holder == who {
-			return g
-		}
+	if i, ok := s.byOwner[owner{device, who}]; ok {
+		return &s.groups[i]
 	}
 	return nil
 }
@@ -148,6 +154,7 @@ func (s *split) find(device int, who holder) *group {
 func (s *split) add(device int, who holder) *group {
 	rm := s.out.AppendEmpty()
 	rm.SetSchemaUrl(s.src.SchemaUrl())
+	s.byOwner[owner{device, who}] = len(s.groups)
 	s.groups = append(s.groups, group{device: device, holder: who, rm: rm, scopeAt: -1, metricAt: -1})
 	return &s.groups[len(s.groups)-1]
 }

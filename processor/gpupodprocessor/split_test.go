@@ -54,6 +54,30 @@ func TestSplitsScrapedPages(t *testing.T) {
 		metric m gauge 1
 		4 @10 gpu_uuid=GPU-d hw.id=GPU-d nvlink=0`,
 	}, {
+		"a label that only some points have names the service, whichever comes first", `
+		resource service.name=dcgm
+		metric m gauge 1
+		1 @10 UUID=GPU-a link=0 pod=p namespace=n
+		2 @10 UUID=GPU-a link=1 pod=p namespace=n pod_label_app=chat
+		3 @10 UUID=GPU-a link=2 pod=p namespace=n`, `
+		resource hw.id=GPU-a hw.type=gpu k8s.namespace.name=n k8s.pod.name=p service.name=chat
+		metric m gauge 1
+		1 @10 UUID=GPU-a hw.id=GPU-a link=0
+		2 @10 UUID=GPU-a hw.id=GPU-a link=1
+		3 @10 UUID=GPU-a hw.id=GPU-a link=2`,
+	}, {
+		"a third holder does not make a shared device his", `
+		resource service.name=dcgm
+		metric m gauge 1
+		1 @10 UUID=GPU-a link=0 pod=p namespace=n
+		2 @10 UUID=GPU-a link=1 pod=q namespace=n
+		3 @10 UUID=GPU-a link=2 pod=r namespace=n`, `
+		resource hw.id=GPU-a hw.type=gpu
+		metric m gauge 1
+		1 @10 UUID=GPU-a hw.id=GPU-a link=0
+		2 @10 UUID=GPU-a hw.id=GPU-a link=1
+		3 @10 UUID=GPU-a hw.id=GPU-a link=2`,
+	}, {
 		"every spelling of the holder", `
 		resource service.name=dcgm
 		metric m gauge 1

@@ -15,13 +15,19 @@ import (
 // labels points with its target's pod; where a device is free the exporter
 // prints no pod of its own, and the target's looks like a holder.
 type target struct {
-	names []string // what the exporter's DaemonSet may be called
-	pods  []holder // the exporter's own pod; the namespace may be unknown
+	names    map[string]struct{} // what the exporter's DaemonSet may be called
+	pods     map[holder]struct{} // the exporter's own pod; the namespace may be unknown
+	podNames map[string]struct{} // of pods
 }
 
 // reset starts the page of the target that resource describes.
 func (t *target) reset(resource pcommon.Map) {
-	t.names, t.pods = t.names[:0], t.pods[:0]
+	if t.names == nil {
+		t.names, t.pods, t.podNames = map[string]struct{}{}, map[holder]struct{}{}, map[string]struct{}{}
+	}
+	clear(t.names)
+	clear(t.pods)
+	clear(t.podNames)
 	t.addName(str(resource, names.ServiceName)) // the scrape job
 	if pod := str(resource, names.K8sPodName); pod != "" {
 		t.addPod(str(resource, names.K8sNamespaceName), pod)
@@ -44,25 +50,14 @@ func (t *target) learn(l *labels) {
 // have the form namespace/name.
 func (t *target) addName(name string) {
 	name = name[strings.LastIndexByte(name, '/')+1:]
-	if name == "" {
-		return
+	if name != "" {
+		t.names[name] = struct{}{}
 	}
-	for _, known := range t.names {
-		if known == name {
-			return
-		}
-	}
-	t.names = append(t.names, name)
 }
 
 func (t *target) addPod(namespace, pod string) {
-	own := holder{namespace: namespace, pod: pod}
-	for _, known := range t.pods {
-		if known == own {
-			return
-		}
-	}
-	t.pods = append(t.pods, own)
+	t.pods[holder{namespace: namespace, pod: pod}] = struct{}{}
+	t.podNames[pod] = struct{}{}
 }
 
 // is reports whether h, read from labels that nobody renamed, is the exporter
@@ -72,32 +67,30 @@ func (t *target) is(h holder) bool {
 	case "nvidia-dcgm-exporter", "dcgm-exporter":
 		return true
 	}
-	for _, own := range t.pods {
-		if own.pod == h.pod && (own.namespace == "" || h.namespace == "" || own.namespace == h.namespace) {
+	if _, own := t.podNames[h.pod]; own {
+		_, exact := t.pods[holder{namespace: h.namespace, pod: h.pod}]
+		_, anywhere := t.pods[holder{pod: h.pod}]
+		if exact || anywhere || h.namespace == "" {
 			return true
 		}
 	}
-	for _, name := range t.names {
-		if ofDaemonSet(h.pod, name) {
-			return true
-		}
-	}
-	return false
+	_, own := t.names[daemonSet(h.pod)]
+	return own
 }
 
-// ofDaemonSet reports whether pod is called as the pods of the DaemonSet name
-// are: its name and five more letters or digits.
-func ofDaemonSet(pod, name string) bool {
-	suffix, found := strings.CutPrefix(pod, name+"-")
-	if !found || len(suffix) != 5 {
-		return false
+// daemonSet is the DaemonSet that pod belongs to if it is called as their pods
+// are: the DaemonSet's name and five more letters or digits. Else it is empty.
+func daemonSet(pod string) string {
+	i := len(pod) - len("-x2x9k")
+	if i <= 0 || pod[i] != '-' {
+		return ""
 	}
-	for _, c := range []byte(suffix) {
+	for _, c := range []byte(pod[i+1:]) {
 		if (c < 'a' || c > 'z') && (c < '0' || c > '9') {
-			return false
+			return ""
 		}
 	}
-	return true
+	return pod[:i]
 }
 
 // keptOnDevice reports whether a resource attribute of a scraped target is true

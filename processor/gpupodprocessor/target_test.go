@@ -5,6 +5,7 @@ package gpupodprocessor
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -43,6 +44,9 @@ func TestExporterIsNoHolder(t *testing.T) {
 			"the pod that was scraped, according to discovery", "k8s.pod.name=exp k8s.namespace.name=mon",
 			"pod=exp namespace=mon container=main", free,
 		}, {
+			"the pod that was scraped, its namespace unknown", "k8s.pod.name=exp",
+			"pod=exp namespace=mon container=main", free,
+		}, {
 			"a pod of that name in another namespace holds it", "k8s.pod.name=p k8s.namespace.name=mon",
 			"pod=p namespace=n container=c", held,
 		}, {
@@ -75,11 +79,11 @@ func TestExporterIsNoHolder(t *testing.T) {
 }
 
 func TestNamesOfDaemonSetPods(t *testing.T) {
-	for pod, want := range map[string]bool{
-		"gpu-x2x9k": true, "gpu-burn": false, "gpu-burns": true, "gpu": false, "gpu-": false,
-		"gpu-7d9c6b5f4-x2x9k": false, "gpu-X2x9k": false, "gpu-0": false, "mygpu-x2x9k": false,
+	for pod, want := range map[string]string{
+		"gpu-x2x9k": "gpu", "gpu-burn": "", "gpu-burns": "gpu", "gpu": "", "gpu-": "", "-x2x9k": "", "": "",
+		"gpu-7d9c6b5f4-x2x9k": "gpu-7d9c6b5f4", "gpu-X2x9k": "", "gpu-0": "", "mygpu-x2x9k": "mygpu",
 	} {
-		require.Equal(t, want, ofDaemonSet(pod, "gpu"), pod)
+		require.Equal(t, want, daemonSet(pod), pod)
 	}
 }
 
@@ -96,6 +100,17 @@ func TestLearnsExporterFromThePage(t *testing.T) {
 		resource hw.id=GPU-b hw.type=gpu k8s.container.name=c k8s.namespace.name=n k8s.pod.name=p service.name=p
 		metric m gauge 1
 		2 @10 UUID=GPU-b hw.id=GPU-b`)
+}
+
+// What one page tells about its exporter says nothing about the next one's.
+func TestEachPageHasItsOwnExporter(t *testing.T) {
+	const page = "metric m gauge 1\n1 @10 UUID=%s namespace=mon pod=%s\n"
+	const held = "resource hw.id=%[1]s hw.type=gpu k8s.namespace.name=mon k8s.pod.name=%[2]s service.name=%[2]s\n" +
+		"metric m gauge 1\n1 @10 UUID=%[1]s hw.id=%[1]s\n"
+	b := start(t)
+	b.feed(parse("resource service.name=gpu-metrics k8s.pod.name=exp k8s.namespace.name=mon\n" + fmt.Sprintf(page, "GPU-z", "exp")))
+	b.expect("resource service.name=x\n"+fmt.Sprintf(page, "GPU-a", "exp"), fmt.Sprintf(held, "GPU-a", "exp"))
+	b.expect("resource service.name=x\n"+fmt.Sprintf(page, "GPU-b", "gpu-metrics-x2x9k"), fmt.Sprintf(held, "GPU-b", "gpu-metrics-x2x9k"))
 }
 
 // Free devices of a real cluster whose Prometheus does not honour labels.

@@ -4,6 +4,7 @@
 package gpusummaryprocessor
 
 import (
+	"math"
 	"time"
 )
 
@@ -77,7 +78,7 @@ func (s *state) prune(svc *service, now int64, e *evaluation) {
 	kept := svc.pods[:0]
 	for _, p := range svc.pods {
 		if p.service == svc {
-			s.pruneDevices(p)
+			s.pruneDevices(p, now)
 			if len(p.devices) > 0 && now-p.lastSeen <= int64(s.cfg.ServiceTTL) {
 				kept = append(kept, p)
 				continue
@@ -94,12 +95,15 @@ func (s *state) prune(svc *service, now int64, e *evaluation) {
 }
 
 // pruneDevices takes out of p the devices that another pod was seen with later,
-// and those that were never seen but in a point that ended a series.
-func (s *state) pruneDevices(p *pod) {
+// those that were never seen but in a point that ended a series, and those whose
+// utilization ended and that were not seen within service_ttl: p, or a pod of its
+// name before it, gave them back. A device that only fell silent is still held.
+func (s *state) pruneDevices(p *pod, now int64) {
 	p.sort()
 	kept := p.devices[:0]
 	for _, h := range p.devices {
-		if h.lastSeen > 0 && h.lastSeen >= h.device.newest {
+		released := math.IsNaN(h.samples[utilization].value) && now-h.lastSeen > int64(s.cfg.ServiceTTL)
+		if h.lastSeen > 0 && h.lastSeen >= h.device.newest && !released {
 			kept = append(kept, h)
 		} else {
 			s.forgetHeld(h)

@@ -71,6 +71,12 @@ func TestServiceThatComesBackIsNotForgotten(t *testing.T) {
 	w.evaluate().state(t, "b", "warming")
 	w.pass(5*time.Minute, func() { w.util("b", "GPU-b", 0.5) })
 	w.evaluate().has(t, map[string]float64{"pods reporting": 1})
+
+	// It is empty for the second time, and service_ttl begins anew.
+	w.pass(10*time.Minute+15*time.Second, func() { w.evaluate() })
+	w.evaluate().has(t, map[string]float64{"partial": 0, "pods missing": 0})
+	w.pass(10*time.Minute-time.Second, func() { w.evaluate() })
+	w.evaluate().has(t, map[string]float64{"partial": 0})
 }
 
 func TestDeviceMovesToAnotherPod(t *testing.T) {
@@ -155,6 +161,36 @@ func TestNewPodOfTheSameNameStartsAnew(t *testing.T) {
 	w.evaluate().has(t, map[string]float64{"pods reporting": 1, "devices reporting": 1})
 }
 
+// Without a uid the new pod is taken for the old one, until the devices that were
+// given back have been silent for service_ttl. A lost device is not given back.
+func TestDevicesThatWereGivenBackAreReleased(t *testing.T) {
+	for name, tt := range map[string]struct {
+		givenBack bool
+		state     string
+		missing   float64
+	}{
+		"given back": {true, "reporting", 0},
+		"lost":       {false, "degraded", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.pass(2*time.Minute, func() { w.util("db-0", "GPU-0", 0.5) })
+			if tt.givenBack {
+				w.read(reading{pod: "db-0", device: "GPU-0", at: w.now.Add(time.Second), ends: true, fields: map[field]float64{utilization: 0}})
+			}
+			next := func() { w.util("db-0", "GPU-1", 0.5) }
+			w.pass(10*time.Minute, next)
+			got := w.evaluate()
+			got.state(t, "db-0", "degraded")
+			got.has(t, map[string]float64{"devices missing": 1})
+			w.pass(15*time.Second, next)
+			got = w.evaluate()
+			got.state(t, "db-0", tt.state)
+			got.has(t, map[string]float64{"devices reporting": 1, "devices missing": tt.missing})
+		})
+	}
+}
+
 func TestLimits(t *testing.T) {
 	w := newWorld(t, func(c *Config) { c.MaxPods, c.MaxServices = 3, 2 })
 	require.Equal(t, 1, w.util("a", "GPU-0", 0.5).accepted)
@@ -185,10 +221,15 @@ func TestClockThatIsSetIsHarmless(t *testing.T) {
 			feed := func() {
 				w.read(reading{pod: "a", device: "GPU-0", fields: map[field]float64{utilization: 0.01, power: 60}})
 			}
-			w.pass(15*time.Minute, feed)
+			w.read(reading{service: "empty", pod: "x", device: "GPU-x", fields: map[field]float64{utilization: 0.5}})
+			w.evaluate()
+			w.pass(11*time.Minute, feed)
+			w.evaluate() // one service has no pod any more
+			w.pass(4*time.Minute, feed)
 			w.util("b", "GPU-1", 0.4)
 			w.pass(30*time.Second, feed)
 			before := w.evaluate()
+			require.Contains(t, before.values, "shop/empty gpu.service.partial")
 			before.has(t, map[string]float64{"pods reporting": 1, "pods warming": 1, "idle_devices": 1, "partial": 0})
 
 			w.s.shift(step)
@@ -197,6 +238,11 @@ func TestClockThatIsSetIsHarmless(t *testing.T) {
 
 			w.pass(time.Minute, feed)
 			w.evaluate().has(t, map[string]float64{"pods reporting": 1, "idle_devices": 1, "data.age": 0})
+			for key, h := range w.s.held {
+				if key.id == "GPU-0" {
+					require.Equal(t, w.now.UnixNano(), h.times[0], "the interval is that of the newest points")
+				}
+			}
 		})
 	}
 }

@@ -261,8 +261,11 @@ func (o *observer) take(h *held, f field, t int64, v float64) reason {
 	case t < s.time:
 		return late
 	default:
-		// max is NaN if either is: an end stays an end.
-		s.value = max(s.value, v)
+		// A value beats an end: when the holder changes within a pod (another
+		// container) the old series ends at the very time of the new one's point.
+		if math.IsNaN(s.value) || v > s.value {
+			s.value = v
+		}
 		return duplicate
 	}
 }

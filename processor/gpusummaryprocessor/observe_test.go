@@ -188,15 +188,29 @@ func TestEndOfSeries(t *testing.T) {
 	}
 }
 
-func TestEndWinsAtTheSameTimeAndCreatesNothing(t *testing.T) {
-	w := newWorld(t)
-	w.pass(2*time.Minute, func() { w.util("a", "GPU-0", 0.5) })
+// gpu_pod ends the series of one container at the time at which the pod's next
+// container has its first point: the pod has been seen all along.
+func TestValueWinsOverEndOfTheSameTime(t *testing.T) {
 	end := reading{pod: "a", device: "GPU-0", ends: true, fields: map[field]float64{utilization: 0}}
-	require.Equal(t, 1, w.read(end).refused[duplicate])
-	require.Equal(t, 1, w.util("a", "GPU-0", 0.9).refused[duplicate])
-	w.evaluate().state(t, "a", "missing")
+	for name, last := range map[string]func(w *world){
+		"value first": func(w *world) { w.util("a", "GPU-0", 0.9); w.read(end) },
+		"end first":   func(w *world) { w.read(end); w.util("a", "GPU-0", 0.9) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.pass(2*time.Minute, func() { w.util("a", "GPU-0", 0.5) })
+			w.now = w.now.Add(15 * time.Second)
+			last(w)
+			got := w.evaluate()
+			got.state(t, "a", "reporting")
+			got.has(t, map[string]float64{"utilization": 0.9, "partial": 0})
+		})
+	}
+}
 
-	w = newWorld(t)
+func TestEndCreatesNothing(t *testing.T) {
+	end := reading{pod: "a", device: "GPU-0", ends: true, fields: map[field]float64{utilization: 0}}
+	w := newWorld(t)
 	w.read(end)
 	require.Empty(t, w.evaluate().values)
 	require.Empty(t, w.s.pods)

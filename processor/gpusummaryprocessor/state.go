@@ -29,7 +29,7 @@ type (
 //
 // What observe does to it is commutative: newest times are maxima, oldest times
 // are minima, and where two points of a series bear the same time the greater
-// value stays. So the order in which batches arrive, and how points are grouped
+// value stays, and any value before an end. So the order in which batches arrive, and how points are grouped
 // into them, changes no evaluation. The one exception: the end of a series that
 // overtakes the first value of a pod with the name of an earlier one is dropped,
 // because it cannot be told from an end of that earlier pod.
