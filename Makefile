@@ -22,7 +22,8 @@ run: check build ## run the demo: a simulated fleet and the collector (DCGM_EXPO
 	@$(BIN)/demo $(if $(DCGM_EXPORTER),--exporter '$(DCGM_EXPORTER)') $(DEMO_FLAGS)
 
 .PHONY: test
-test: check ## everything that CI runs
+test: ## everything that CI runs
+	@scripts/check test
 	@scripts/test
 
 .PHONY: build

@@ -26,12 +26,13 @@ func TestCheckSaysWhatIsMissing(t *testing.T) {
 		"no Go":       {hide: "go", says: "Go is missing: install Go 1."},
 		"no git":      {hide: "git", says: "git is missing: install it"},
 		"an old Go":   {tools: map[string]string{"go": `case $2 in GOVERSION) echo go1.19.3;; *) echo /tmp;; esac`}, says: "Go 1.19.3 is too old: install Go 1."},
+		"no compiler": {hide: "gcc", says: "a C compiler is missing, which the race detector needs"},
 		"a full disk": {tools: map[string]string{"df": `printf 'Filesystem 1024-blocks Used Available\n/dev/x 100000 99000 51200\n'`}, says: "only 50 MiB are free for Go's build cache"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			bin := t.TempDir()
-			for _, tool := range []string{"bash", "env", "dirname", "sed", "sort", "head", "awk", "df", "mkdir", "git", "go"} {
+			for _, tool := range []string{"bash", "env", "dirname", "sed", "sort", "head", "awk", "df", "mkdir", "git", "go", "gcc"} {
 				script, replaced := tc.tools[tool]
 				path, err := exec.LookPath(tool)
 				require.NoError(t, err)
@@ -43,8 +44,8 @@ func TestCheckSaysWhatIsMissing(t *testing.T) {
 					require.NoError(t, os.Symlink(path, filepath.Join(bin, tool)))
 				}
 			}
-			cmd := exec.CommandContext(t.Context(), "bash", filepath.Join(root, "scripts", "check"))
-			cmd.Env = []string{"PATH=" + bin, "HOME=" + os.Getenv("HOME")}
+			cmd := exec.CommandContext(t.Context(), "bash", filepath.Join(root, "scripts", "check"), "test")
+			cmd.Env = []string{"CC=", "PATH=" + bin, "HOME=" + os.Getenv("HOME")}
 			out, err := cmd.CombinedOutput()
 			if tc.says == "" {
 				assert.NoError(t, err, string(out))
