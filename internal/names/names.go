@@ -45,9 +45,9 @@ type Metric struct {
 }
 
 // Int reports whether values of the metric are whole numbers: bytes, counts of
-// things, and states.
+// things, and states. The share of a device that is held is a fraction.
 func (m *Metric) Int() bool {
-	return m.Unit == "By" || m.Unit[0] == '{' || m.Kind == UpDownCounter
+	return m.Unit == "By" || m.Unit[0] == '{' || m.Kind == UpDownCounter && m.Name != GPUAllocation.Name
 }
 
 // Generic reports whether the metric is one of the conventions' hw.* metrics that

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 	"time"
 )
 
@@ -86,11 +87,13 @@ func (c *Config) Validate() error {
 	for i, e := range c.Endpoints {
 		if err := validateEndpoint(e); err != nil {
 			errs = append(errs, fmt.Errorf("endpoints::%d: %w", i, err))
+			continue
 		}
-		if seen[e] {
+		page := samePage(e)
+		if seen[page] {
 			errs = append(errs, fmt.Errorf("endpoints::%d: repeats an earlier endpoint: remove it", i))
 		}
-		seen[e] = true
+		seen[page] = true
 	}
 	if c.Kubernetes != nil {
 		errs = append(errs, c.Kubernetes.validate())
@@ -120,6 +123,16 @@ func (c *Config) Validate() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// samePage is the endpoint with its defaults written out.
+func samePage(endpoint string) string {
+	u, err := url.Parse(endpoint)
+	if err != nil { // validateEndpoint has refused it
+		return endpoint
+	}
+	host, port := hostPort(u)
+	return fmt.Sprintf("%s://%s:%d%s?%s", u.Scheme, strings.ToLower(host), port, pagePath(u), u.Query().Encode())
 }
 
 // validateEndpoint never quotes the endpoint: it may hold a password.

@@ -85,8 +85,10 @@ func (c *pageConsumer) read(ctx context.Context, t *target, at location, md pmet
 			c.telemetry.DcgmReceiverRowsRefused.Add(ctx, int64(n), withAttribute("reason", mapping.Reason(reason).String()))
 		}
 	}
-	c.telemetry.DcgmReceiverDevices.Add(ctx, int64(result.Devices-t.devices))
-	t.devices = result.Devices
+	if result.Known {
+		c.telemetry.DcgmReceiverDevices.Add(ctx, int64(result.Devices-t.devices))
+		t.devices = result.Devices
+	}
 	return result
 }
 
@@ -138,6 +140,9 @@ func locate(ctx context.Context, md pmetric.Metrics) location {
 	}
 	if node, ok := attrs.Get(names.K8sNodeName); ok {
 		l.exporter.Node = node.Str()
+	}
+	if pod, ok := attrs.Get(names.K8sPodName); ok {
+		l.exporter.Pod = pod.Str()
 	}
 	if u == nil {
 		instance, _ := attrs.Get("service.instance.id")

@@ -176,17 +176,21 @@ func static(endpoint string) map[string]any {
 	if err != nil { // Validate has refused it
 		u = &url.URL{}
 	}
-	path := u.Path
-	if path == "" {
-		path = "/metrics"
-	}
 	job := map[string]any{
 		"scheme":         u.Scheme,
-		"metrics_path":   path,
+		"metrics_path":   pagePath(u),
 		"static_configs": []any{map[string]any{"targets": []string{u.Host}}},
 	}
 	if len(u.Query()) > 0 {
 		job["params"] = map[string][]string(u.Query())
 	}
 	return job
+}
+
+// pagePath is an endpoint's path, by default that of dcgm-exporter.
+func pagePath(u *url.URL) string {
+	if u.Path == "" {
+		return "/metrics"
+	}
+	return u.Path
 }

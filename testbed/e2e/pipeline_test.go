@@ -111,7 +111,14 @@ func TestPartialStateComesAndGoes(t *testing.T) {
 	text := log(t, c)
 	assert.Len(t, lines(text, "audit_type=webhook_dispatch_succeeded url_host=127.0.0.1 status=200"), 4)
 	assert.NotContains(t, text, "very-secret")
-	assert.Len(t, lines(text, "exporter gives no GPU metrics"), 1, "told once")
+	// A scrape that was under way when the exporter died has a cause of its own.
+	told := 0
+	for _, line := range lines(text, "exporter gives no GPU metrics") {
+		if strings.Contains(line, `"outcome": "connect"`) {
+			told++
+		}
+	}
+	assert.Equal(t, 1, told, "told once")
 	assert.Len(t, lines(text, "exporter is back"), 1)
 }
 
@@ -123,11 +130,17 @@ func TestAveragesAreTheTruth(t *testing.T) {
 		"receivers":  m{"dcgm": m{"endpoints": endpoints, "collection_interval": "1s"}},
 		"processors": m{"gpu_summary": quick},
 	}, nil, config("standalone.yaml"))
-	families := eventually(t, c, "averages of all services", func(f map[string]*dto.MetricFamily) bool {
-		return len(find(f["gpu_service_utilization_ratio"])) == 4
-	})
 	truth := f.TruthAt(f.Start())
-	require.NotEmpty(t, truth.Services)
+	require.Len(t, truth.Services, 4)
+	families := eventually(t, c, "every pod of every service reports", func(f map[string]*dto.MetricFamily) bool {
+		for _, s := range truth.Services {
+			pods := find(f["gpu_service_pods"], "k8s_namespace_name", s.Namespace, "service_name", s.Name, "gpu_pod_state", "reporting")
+			if len(pods) != 1 || collector.Value(pods[0]) != float64(len(s.Pods)) {
+				return false
+			}
+		}
+		return true
+	})
 	for _, s := range truth.Services {
 		labels := []string{"k8s_namespace_name", s.Namespace, "service_name", s.Name}
 		got := find(families["gpu_service_utilization_ratio"], labels...)

@@ -138,7 +138,7 @@ func (d *device) learn(r *row) {
 
 // putResource writes the identity of the device: built from nothing, since what
 // prometheusreceiver knows describes the exporter.
-func (d *device) putResource(attrs pcommon.Map, opts *Options, node string) {
+func (d *device) putResource(attrs pcommon.Map, opts *Options, node, exporterPod string) {
 	attrs.EnsureCapacity(16)
 	attrs.PutStr(names.HwID, d.id)
 	attrs.PutStr(names.HwType, names.HwTypeGPU)
@@ -171,7 +171,9 @@ func (d *device) putResource(attrs pcommon.Map, opts *Options, node string) {
 	for _, k := range slices.Sorted(maps.Keys(f.other)) {
 		attrs.PutStr(k, f.other[k])
 	}
-	put(names.HostName, f.host)
+	if f.host != exporterPod { // what a pod without NODE_NAME takes for its host
+		put(names.HostName, f.host)
+	}
 	put(names.K8sNodeName, node)
 	put(names.K8sClusterName, opts.ClusterName)
 	d.putHolder(attrs)

@@ -25,7 +25,7 @@ type writer struct {
 }
 
 // writeDevices appends one resource a device.
-func (t *Target) writeDevices(md pmetric.Metrics, node string) {
+func (t *Target) writeDevices(md pmetric.Metrics, node, exporterPod string) {
 	order := t.page.order
 	if t.opts.OTel {
 		for _, d := range order {
@@ -35,7 +35,7 @@ func (t *Target) writeDevices(md pmetric.Metrics, node string) {
 	md.ResourceMetrics().EnsureCapacity(len(order) + 1)
 	for _, d := range order {
 		rm := md.ResourceMetrics().AppendEmpty()
-		d.putResource(rm.Resource().Attributes(), &t.opts, node)
+		d.putResource(rm.Resource().Attributes(), &t.opts, node, exporterPod)
 		w := writer{target: t, device: d, time: d.lastSeen, metrics: t.scope(rm).Metrics()}
 		if t.opts.OTel {
 			w.metrics.EnsureCapacity(32)

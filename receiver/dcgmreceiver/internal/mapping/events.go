@@ -115,23 +115,24 @@ type xidCount struct {
 // writeXID writes gpu.xid.errors: the exporter's own counts where it has them.
 func (w *writer) writeXID() {
 	d := w.device
-	if rows := d.labelled[fields.XIDTotal]; rows != nil {
-		w.writeXIDTotal(rows)
-		return
-	}
+	total := d.labelled[fields.XIDTotal]
 	s := &d.xid
 	last := d.values[fields.XIDLast]
 	switch code := int64(last.v); {
 	case last.rank == rankNone:
 		// 4.x exporters have no row before the first XID, and lose it when the
 		// field is blank: what was known stays known.
-	case s.known && code != s.last && code != 0:
+	case total == nil && s.known && code != s.last && code != 0:
 		w.countXID(code)
 		s.last = code
 	default:
 		s.last = code
 	}
 	s.known = true
+	if total != nil {
+		w.writeXIDTotal(total)
+		return
+	}
 	for _, code := range slices.Sorted(maps.Keys(s.codes)) {
 		count := s.codes[code]
 		p := w.point(&names.GPUXIDErrors)

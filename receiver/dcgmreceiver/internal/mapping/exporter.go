@@ -22,6 +22,7 @@ type Exporter struct {
 	Address string // server.address
 	Port    int64  // server.port
 	Node    string // k8s.node.name, where discovery knows it
+	Pod     string // the exporter's own pod, where discovery knows it
 }
 
 // Result is what one scrape gave.
@@ -37,6 +38,15 @@ type Result struct {
 // Map turns one scrape, as prometheusreceiver hands it over, into metrics.
 func (t *Target) Map(md pmetric.Metrics, e Exporter) Result {
 	t.read(md)
+	now := scrapeTime(md)
+	if t.page.report.gone && now < t.scraped {
+		// Prometheus ends a target two intervals late. This one has come back since
+		// then, as the pod of a restarted exporter on the host's network does.
+		t.page.report = report{}
+	}
+	if t.page.report.known {
+		t.scraped = now
+	}
 	out := pmetric.NewMetrics()
 	node := t.opts.NodeName
 	if e.Node != "" {
@@ -44,8 +54,8 @@ func (t *Target) Map(md pmetric.Metrics, e Exporter) Result {
 	}
 	// prometheusreceiver hands families over in the order of a map.
 	slices.SortFunc(t.page.order, func(a, b *device) int { return strings.Compare(a.id, b.id) })
-	t.writeExporter(out, e, node, scrapeTime(md))
-	t.writeDevices(out, node)
+	t.writeExporter(out, e, node, now)
+	t.writeDevices(out, node, e.Pod)
 	t.forget()
 	r := &t.page.report
 	return Result{
@@ -155,9 +165,10 @@ func (t *Target) stoodStill(up bool, now time.Time) (frozen, known bool) {
 	return frozen, known
 }
 
-// forget drops what has not been on a page for long. Now and then is enough.
+// forget drops what has not been on a page for long. Now and then is enough, and
+// never while there are no pages: what a silent exporter has comes back with it.
 func (t *Target) forget() {
-	if t.page.number%64 != 0 {
+	if t.page.number%64 != 0 || t.page.time == 0 {
 		return
 	}
 	old := func(d *device) bool {

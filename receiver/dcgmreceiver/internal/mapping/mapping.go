@@ -81,6 +81,7 @@ type Target struct {
 	// unmapped are the series of families that the table does not know.
 	unmapped map[string]*unmappedSeries
 	still    still
+	scraped  pcommon.Timestamp // time of the last scrape, failed ones too
 	key      []byte // buffer for keys of unmapped
 	row      row    // buffer for the row that is being read
 }
