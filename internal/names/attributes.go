@@ -53,6 +53,17 @@ const (
 	GPUEventID        = "gpu.event.id"
 	GPUEventKey       = "gpu.event.key"
 	GPUEventState     = "gpu.event.state"
+
+	GPUAttributionSource  = "gpu.attribution.source"
+	GPUSharing            = "gpu.sharing"
+	GPUAllocationResolved = "gpu.allocation.resolved" // false: hw.id is node and kubelet's id
+)
+
+// Values of gpu.attribution.source and gpu.sharing.
+const (
+	SourcePodResources = "pod_resources"
+	SharingNone        = "none"
+	SharingTimeSlicing = "time_slicing"
 )
 
 // Labels of dcgm-exporter that name the holder of a device, in the one spelling

@@ -1,0 +1,122 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package deviceid
+
+import "strings"
+
+// Kubelet is what the kubelet's id of a device, an opaque text of its device
+// plugin, says about the device.
+type Kubelet struct {
+	// ID is the hw.id if Resolved, else the kubelet's id as it is.
+	ID string
+	// Device is the device that ID is a part of: ID without its replica, and
+	// ID itself where nothing is shared. Ids of one Device share it in equal
+	// parts: replicas, or the compute instances of one MIG instance.
+	Device string
+	// Shared reports whether the id names a replica of Device.
+	Shared bool
+	// Resolved reports whether ID is an hw.id, which can be joined to telemetry.
+	Resolved bool
+}
+
+// ParseKubelet reads the kubelet's id of a device. It knows:
+//
+//	GPU-<uuid>                      NVIDIA's plugin: a physical GPU
+//	MIG-GPU-<uuid>/<gi>/<ci>        drivers before 470: the MIG instance GPU-<uuid>/<gi>
+//	MIG-<uuid>                      a MIG instance; its GPU is not known from this: not resolved
+//	<any of these>::<n>             a replica (time-slicing, MPS)
+//	nvidia<N>[/gi<G>][/vgpu<K>]     GKE's plugin: minor N, MIG instance G, replica K; not resolved
+//
+// Every other text is a device that is not resolved. It never fails.
+func ParseKubelet(id string) Kubelet {
+	device, replica, shared := strings.Cut(id, "::")
+	if shared && !isNumber(replica) {
+		return Kubelet{ID: id, Device: id}
+	}
+	if resolved, ok := resolve(device); ok {
+		k := Kubelet{ID: resolved, Device: resolved, Shared: shared, Resolved: true}
+		if shared {
+			k.ID += "::" + replica
+		}
+		return k
+	}
+	if !shared {
+		if gke, ok := cutGKEReplica(id); ok {
+			return Kubelet{ID: id, Device: gke, Shared: true}
+		}
+	}
+	return Kubelet{ID: id, Device: device, Shared: shared}
+}
+
+// Unresolved is the hw.id that gpu.allocation gives a device whose own is not
+// known: unique in a cluster, and never that of a device in telemetry.
+func Unresolved(node, kubeletID string) string { return node + "/" + kubeletID }
+
+// resolve gives the hw.id of a device that is no replica.
+func resolve(device string) (string, bool) {
+	if gpu, old := strings.CutPrefix(device, "MIG-"); old && strings.HasPrefix(gpu, "GPU-") {
+		gpu, instances, _ := strings.Cut(gpu, "/")
+		gi, ci, ok := strings.Cut(instances, "/")
+		if !ok || !isGPU(gpu) || !isNumber(gi) || !isNumber(ci) {
+			return "", false
+		}
+		return MIG(gpu, gi), true
+	}
+	return device, isGPU(device)
+}
+
+// cutGKEReplica cuts the replica off nvidia<N>[/gi<G>]/vgpu<K>, and reports
+// whether id is of that form.
+func cutGKEReplica(id string) (device string, ok bool) {
+	parts := strings.Split(id, "/")
+	last := len(parts) - 1
+	switch last {
+	case 1:
+		ok = isNumbered(parts[0], "nvidia") && isNumbered(parts[1], "vgpu")
+	case 2:
+		ok = isNumbered(parts[0], "nvidia") && isNumbered(parts[1], "gi") && isNumbered(parts[2], "vgpu")
+	}
+	if !ok {
+		return "", false
+	}
+	return strings.Join(parts[:last], "/"), true
+}
+
+// isGPU reports whether s is GPU-<uuid> exactly: other plugins put more behind.
+func isGPU(s string) bool {
+	uuid, ok := strings.CutPrefix(s, "GPU-")
+	if !ok || len(uuid) != 36 {
+		return false
+	}
+	for i := range len(uuid) {
+		switch c := uuid[i]; {
+		case i == 8 || i == 13 || i == 18 || i == 23:
+			if c != '-' {
+				return false
+			}
+		case c >= '0' && c <= '9', c >= 'a' && c <= 'f', c >= 'A' && c <= 'F':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+func isNumbered(s, prefix string) bool {
+	number, ok := strings.CutPrefix(s, prefix)
+	return ok && isNumber(number)
+}
+
+// isNumber reports whether s is a decimal number of one to ten digits.
+func isNumber(s string) bool {
+	if s == "" || len(s) > 10 {
+		return false
+	}
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return true
+}

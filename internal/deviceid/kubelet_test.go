@@ -1,0 +1,87 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package deviceid
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+const (
+	gpu = "GPU-be839661-c0f5-7452-284b-b875666df60c"
+	mig = "MIG-41f3a1a5-5d1a-5a86-b7a5-1d6b4f0b2c11"
+)
+
+func TestParseKubelet(t *testing.T) {
+	unknown := func(id string) Kubelet { return Kubelet{ID: id, Device: id} }
+	for id, want := range map[string]Kubelet{
+		gpu:                                 {ID: gpu, Device: gpu, Resolved: true},
+		gpu + "::0":                         {ID: gpu + "::0", Device: gpu, Shared: true, Resolved: true},
+		gpu + "::15":                        {ID: gpu + "::15", Device: gpu, Shared: true, Resolved: true},
+		"MIG-" + gpu + "/7/0":               {ID: gpu + "/7", Device: gpu + "/7", Resolved: true},
+		"MIG-" + gpu + "/7/0::2":            {ID: gpu + "/7::2", Device: gpu + "/7", Shared: true, Resolved: true},
+		mig:                                 unknown(mig),
+		mig + "::3":                         {ID: mig + "::3", Device: mig, Shared: true},
+		"nvidia0":                           unknown("nvidia0"),
+		"nvidia0/gi7":                       unknown("nvidia0/gi7"),
+		"nvidia0/vgpu1":                     {ID: "nvidia0/vgpu1", Device: "nvidia0", Shared: true},
+		"nvidia12/gi7/vgpu1":                {ID: "nvidia12/gi7/vgpu1", Device: "nvidia12/gi7", Shared: true},
+		"all":                               unknown("all"),
+		"all::1":                            {ID: "all::1", Device: "all", Shared: true},
+		"0000:19:00.0":                      unknown("0000:19:00.0"),
+		"amdgpu_xcp_3":                      unknown("amdgpu_xcp_3"),
+		"card0-1":                           unknown("card0-1"),
+		"":                                  unknown(""),
+		"::":                                unknown("::"),
+		gpu + "::":                          unknown(gpu + "::"),
+		gpu + "::x":                         unknown(gpu + "::x"),
+		gpu + "::1::2":                      unknown(gpu + "::1::2"),
+		gpu + "::12345678901":               unknown(gpu + "::12345678901"),
+		gpu + "-0":                          unknown(gpu + "-0"), // HAMi
+		gpu + "/7":                          unknown(gpu + "/7"),
+		"GPU-a":                             unknown("GPU-a"),
+		strings.ToLower(gpu):                unknown(strings.ToLower(gpu)),
+		strings.Replace(gpu, "-c0", "_", 1): unknown(strings.Replace(gpu, "-c0", "_", 1)),
+		"MIG-" + gpu:                        unknown("MIG-" + gpu),
+		"MIG-" + gpu + "/7":                 unknown("MIG-" + gpu + "/7"),
+		"MIG-" + gpu + "/7/":                unknown("MIG-" + gpu + "/7/"),
+		"MIG-" + gpu + "/7/0/0":             unknown("MIG-" + gpu + "/7/0/0"),
+		"MIG-GPU-a/7/0":                     unknown("MIG-GPU-a/7/0"),
+		"nvidia":                            unknown("nvidia"),
+		"nvidia0/gi":                        unknown("nvidia0/gi"),
+		"nvidia0/vgpu":                      unknown("nvidia0/vgpu"),
+		"nvidia0/vgpu1/gi7":                 unknown("nvidia0/vgpu1/gi7"),
+		"nvidia0/vgpu1/vgpu2":               unknown("nvidia0/vgpu1/vgpu2"),
+	} {
+		assert.Equal(t, want, ParseKubelet(id), id)
+	}
+}
+
+// What is resolved can be joined: Parent, which reads an hw.id, agrees with it.
+func FuzzParseKubelet(f *testing.F) {
+	for _, seed := range []string{gpu, gpu + "::0", "MIG-" + gpu + "/7/0::2", mig, mig + "::1", "nvidia0/gi7/vgpu1", "all", "::", "", "a/b::9", "\xff"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, id string) {
+		k := ParseKubelet(id)
+		if k.Shared == (k.ID == k.Device) {
+			t.Errorf("%q: shared %v, but %q is part of %q", id, k.Shared, k.ID, k.Device)
+		}
+		if !k.Resolved {
+			assert.Equal(t, id, k.ID, "an id that is not resolved is handed on as it is")
+			return
+		}
+		assert.True(t, isGPU(k.Device) || isGPU(Parent(k.Device)), "%q: %+v", id, k)
+		if k.Shared {
+			assert.Equal(t, k.Device, Parent(k.ID))
+		}
+		// An hw.id of a GPU or its replica is the kubelet's own word.
+		if !strings.HasPrefix(id, "MIG-") {
+			assert.Equal(t, id, k.ID)
+			assert.Equal(t, k, ParseKubelet(k.ID))
+		}
+	})
+}

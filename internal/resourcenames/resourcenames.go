@@ -1,0 +1,94 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package resourcenames knows which Kubernetes extended resources are
+// accelerators: the one list that every component starts from.
+package resourcenames
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Default returns the patterns of accelerators that are known without
+// configuration. The slice is the caller's own.
+func Default() []string {
+	return []string{
+		"nvidia.com/gpu",
+		"nvidia.com/gpu.shared",
+		"nvidia.com/mig-*",
+		"amd.com/gpu",
+		"habana.ai/gaudi",
+		"gpu.intel.com/*",
+	}
+}
+
+// notDevices are names that a default pattern covers and that are no device of
+// one container: Intel's plugin gives every monitoring pod all GPUs at once, and
+// its other names are quantities of a GPU.
+var notDevices = []string{
+	"gpu.intel.com/i915_monitoring",
+	"gpu.intel.com/xe_monitoring",
+	"gpu.intel.com/monitoring",
+	"gpu.intel.com/millicores",
+	"gpu.intel.com/memory.max",
+	"gpu.intel.com/tiles",
+}
+
+// Matcher says whether a resource is an accelerator. It is immutable.
+type Matcher struct {
+	names    map[string]struct{}
+	prefixes []string
+}
+
+// New returns the Matcher of patterns: names such as nvidia.com/gpu, or the
+// beginning of names followed by "*". A name that is written out always counts;
+// a pattern with "*" leaves out names that are known to be no device. The error
+// names every wrong pattern by its place in patterns and tells a remedy.
+func New(patterns []string) (*Matcher, error) {
+	m := &Matcher{names: map[string]struct{}{}}
+	var errs []error
+	for i, p := range patterns {
+		if err := check(p); err != nil {
+			errs = append(errs, fmt.Errorf("%d: %q %w", i, p, err))
+			continue
+		}
+		if prefix, wild := strings.CutSuffix(p, "*"); wild {
+			m.prefixes = append(m.prefixes, prefix)
+		} else {
+			m.names[p] = struct{}{}
+		}
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	return m, nil
+}
+
+func check(pattern string) error {
+	domain, name, found := strings.Cut(pattern, "/")
+	switch {
+	case !found || domain == "" || name == "" || strings.Contains(name, "/"):
+		return errors.New("is no resource name: write domain/name, such as nvidia.com/gpu")
+	case strings.ContainsAny(pattern, " \t\r\n"):
+		return errors.New("has white space in it: remove it")
+	case strings.Contains(strings.TrimSuffix(pattern, "*"), "*"):
+		return errors.New("has a * that is not its end: write nvidia.com/mig-*")
+	}
+	return nil
+}
+
+// Match reports whether the resource is an accelerator.
+func (m *Matcher) Match(resource string) bool {
+	if _, ok := m.names[resource]; ok {
+		return true
+	}
+	for _, prefix := range m.prefixes {
+		if len(resource) > len(prefix) && strings.HasPrefix(resource, prefix) {
+			return !slices.Contains(notDevices, resource)
+		}
+	}
+	return false
+}
