@@ -26,6 +26,7 @@ import (
 	gpupodprocessor "github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor"
 	gpusummaryprocessor "github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor"
 	dcgmreceiver "github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver"
+	gpuallocationreceiver "github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/connector"
 	forwardconnector "go.opentelemetry.io/collector/connector/forwardconnector"
@@ -84,6 +85,7 @@ func components() (otelcol.Factories, error) {
 
 	factories.Receivers, err = otelcol.MakeFactoryMap[receiver.Factory](
 		dcgmreceiver.NewFactory(),
+		gpuallocationreceiver.NewFactory(),
 		otlpreceiver.NewFactory(),
 		prometheusreceiver.NewFactory(),
 		hostmetricsreceiver.NewFactory(),
@@ -94,12 +96,13 @@ func components() (otelcol.Factories, error) {
 		return otelcol.Factories{}, err
 	}
 	factories.ReceiverModules = makeModulesMap(factories.Receivers, map[component.Type]string{
-		dcgmreceiver.NewFactory().Type():         "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
-		otlpreceiver.NewFactory().Type():         "go.opentelemetry.io/collector/receiver/otlpreceiver v0.159.0",
-		prometheusreceiver.NewFactory().Type():   "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/prometheusreceiver v0.159.0",
-		hostmetricsreceiver.NewFactory().Type():  "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/hostmetricsreceiver v0.159.0",
-		kubeletstatsreceiver.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/kubeletstatsreceiver v0.159.0",
-		filelogreceiver.NewFactory().Type():      "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/filelogreceiver v0.159.0",
+		dcgmreceiver.NewFactory().Type():          "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
+		gpuallocationreceiver.NewFactory().Type(): "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
+		otlpreceiver.NewFactory().Type():          "go.opentelemetry.io/collector/receiver/otlpreceiver v0.159.0",
+		prometheusreceiver.NewFactory().Type():    "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/prometheusreceiver v0.159.0",
+		hostmetricsreceiver.NewFactory().Type():   "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/hostmetricsreceiver v0.159.0",
+		kubeletstatsreceiver.NewFactory().Type():  "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/kubeletstatsreceiver v0.159.0",
+		filelogreceiver.NewFactory().Type():       "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/filelogreceiver v0.159.0",
 	})
 
 	factories.Exporters, err = otelcol.MakeFactoryMap[exporter.Factory](

@@ -1,0 +1,106 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpuallocationreceiver
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/resourcenames"
+)
+
+const (
+	minInterval           = time.Second
+	maxPollInterval       = time.Minute
+	maxCollectionInterval = 5 * time.Minute
+	minTimeout            = 100 * time.Millisecond
+	minMessageSize        = 64 << 10
+	maxMessageSize        = 256 << 20
+	maxSocketPath         = 107 // bytes that fit into Linux' sockaddr_un
+)
+
+// Config of the gpu_allocation receiver. NodeName is required.
+type Config struct {
+	// Socket is the path of the kubelet's pod-resources socket.
+	Socket string `mapstructure:"socket"`
+
+	// NodeName becomes k8s.node.name, and is part of the hw.id of devices whose
+	// own is not known.
+	NodeName string `mapstructure:"node_name"`
+
+	// ClusterName becomes k8s.cluster.name where it is set.
+	ClusterName string `mapstructure:"cluster_name"`
+
+	// PollInterval is the time between two questions to the kubelet, 1s to 1m.
+	PollInterval time.Duration `mapstructure:"poll_interval"`
+
+	// CollectionInterval is the time between two emissions without a change, 1s
+	// to 5m.
+	CollectionInterval time.Duration `mapstructure:"collection_interval"`
+
+	// Timeout bounds each call, 100ms to PollInterval.
+	Timeout time.Duration `mapstructure:"timeout"`
+
+	// ResourceNames are the extended resources that are accelerators: names, or
+	// their beginning followed by "*".
+	ResourceNames []string `mapstructure:"resource_names"`
+
+	// MaxMessageSize is the largest answer of the kubelet, in bytes.
+	MaxMessageSize int `mapstructure:"max_message_size"`
+
+	// MaxContainers and MaxDevices bound what one answer may hold: containers
+	// with devices, and devices.
+	MaxContainers int `mapstructure:"max_containers"`
+	MaxDevices    int `mapstructure:"max_devices"`
+}
+
+// Validate reports every problem with its key and remedy.
+func (c *Config) Validate() error {
+	var errs []error
+	refuse := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	switch {
+	case c.Socket == "":
+		refuse("socket: is empty: use the kubelet's, %s", defaultSocket)
+	case !filepath.IsAbs(c.Socket):
+		refuse("socket: %q is no absolute path: write the path without a scheme, such as %s", c.Socket, defaultSocket)
+	case len(c.Socket) > maxSocketPath:
+		refuse("socket: is %d bytes long: a socket's path has at most %d, mount it at a shorter one", len(c.Socket), maxSocketPath)
+	}
+	switch {
+	case c.NodeName == "":
+		refuse("node_name: is empty: set it to ${env:K8S_NODE_NAME} and that variable, in the pod, from fieldRef spec.nodeName")
+	case strings.ContainsAny(c.NodeName, "/ \t\r\n"):
+		refuse("node_name: %q is no name of a node: use ${env:K8S_NODE_NAME}", c.NodeName)
+	}
+	if c.PollInterval < minInterval || c.PollInterval > maxPollInterval {
+		refuse("poll_interval: is %v: use %v to %v", c.PollInterval, minInterval, maxPollInterval)
+	}
+	if c.CollectionInterval < minInterval || c.CollectionInterval > maxCollectionInterval {
+		refuse("collection_interval: is %v: use %v to %v", c.CollectionInterval, minInterval, maxCollectionInterval)
+	}
+	if c.Timeout < minTimeout || c.Timeout > max(c.PollInterval, minTimeout) {
+		refuse("timeout: is %v: use %v to poll_interval (%v)", c.Timeout, minTimeout, c.PollInterval)
+	}
+	if c.MaxMessageSize < minMessageSize || c.MaxMessageSize > maxMessageSize {
+		refuse("max_message_size: is %d: use %d to %d bytes", c.MaxMessageSize, minMessageSize, maxMessageSize)
+	}
+	if c.MaxContainers < 1 {
+		refuse("max_containers: is %d: use 1 or more", c.MaxContainers)
+	}
+	if c.MaxDevices < 1 {
+		refuse("max_devices: is %d: use 1 or more", c.MaxDevices)
+	}
+	if len(c.ResourceNames) == 0 {
+		refuse("resource_names: is empty: name a resource such as nvidia.com/gpu, or leave the key out for the defaults")
+	}
+	if _, err := resourcenames.New(c.ResourceNames); err != nil {
+		for _, one := range strings.Split(err.Error(), "\n") {
+			refuse("resource_names::%s", one)
+		}
+	}
+	return errors.Join(errs...)
+}

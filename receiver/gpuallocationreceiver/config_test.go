@@ -1,0 +1,98 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpuallocationreceiver
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/confmap/confmaptest"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/resourcenames"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/metadata"
+)
+
+func TestLoadConfig(t *testing.T) {
+	for name, want := range map[string]*Config{
+		"": {
+			Socket:             "/var/lib/kubelet/pod-resources/kubelet.sock",
+			NodeName:           "node-a",
+			PollInterval:       5 * time.Second,
+			CollectionInterval: 15 * time.Second,
+			Timeout:            4 * time.Second,
+			ResourceNames:      resourcenames.Default(),
+			MaxMessageSize:     16 << 20,
+			MaxContainers:      10_000,
+			MaxDevices:         50_000,
+		},
+		"all": {
+			Socket:             "/var/lib/k0s/kubelet/pod-resources/kubelet.sock",
+			NodeName:           "node-b",
+			ClusterName:        "prod",
+			PollInterval:       2 * time.Second,
+			CollectionInterval: 30 * time.Second,
+			Timeout:            time.Second,
+			ResourceNames:      []string{"nvidia.com/gpu", "example.com/npu-*"},
+			MaxMessageSize:     4 << 20,
+			MaxContainers:      500,
+			MaxDevices:         1000,
+		},
+	} {
+		t.Run("gpu_allocation/"+name, func(t *testing.T) {
+			conf, err := confmaptest.LoadConf(filepath.Join("testdata", "config.yaml"))
+			require.NoError(t, err)
+			sub, err := conf.Sub(component.NewIDWithName(metadata.Type, name).String())
+			require.NoError(t, err)
+			cfg := createDefaultConfig().(*Config)
+			require.NoError(t, sub.Unmarshal(cfg))
+			assert.Equal(t, want, cfg)
+			assert.NoError(t, cfg.Validate())
+		})
+	}
+}
+
+func TestValidate(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(*Config)
+		want   []string // key and remedy
+	}{
+		"no socket":            {func(c *Config) { c.Socket = "" }, []string{"socket:", defaultSocket}},
+		"socket with scheme":   {func(c *Config) { c.Socket = "unix:///var/lib/kubelet.sock" }, []string{"socket:", "without a scheme"}},
+		"socket is relative":   {func(c *Config) { c.Socket = "kubelet.sock" }, []string{"socket:", "absolute path"}},
+		"socket is too long":   {func(c *Config) { c.Socket = "/" + strings.Repeat("x", 107) }, []string{"socket:", "108", "shorter"}},
+		"no node":              {func(c *Config) { c.NodeName = "" }, []string{"node_name:", "${env:K8S_NODE_NAME}", "spec.nodeName"}},
+		"node with slash":      {func(c *Config) { c.NodeName = "a/b" }, []string{"node_name:", "${env:K8S_NODE_NAME}"}},
+		"polls too often":      {func(c *Config) { c.PollInterval = 10 * time.Millisecond }, []string{"poll_interval:", "1s to 1m"}},
+		"polls too seldom":     {func(c *Config) { c.PollInterval = time.Hour }, []string{"poll_interval:", "1s to 1m"}},
+		"emits too often":      {func(c *Config) { c.CollectionInterval = 0 }, []string{"collection_interval:", "1s to 5m"}},
+		"emits too seldom":     {func(c *Config) { c.CollectionInterval = time.Hour }, []string{"collection_interval:", "1s to 5m"}},
+		"no timeout":           {func(c *Config) { c.Timeout = 0 }, []string{"timeout:", "100ms to poll_interval (5s)"}},
+		"timeout over a poll":  {func(c *Config) { c.Timeout = 6 * time.Second }, []string{"timeout:", "100ms to poll_interval (5s)"}},
+		"small messages":       {func(c *Config) { c.MaxMessageSize = 0 }, []string{"max_message_size:", "65536"}},
+		"large messages":       {func(c *Config) { c.MaxMessageSize = 1 << 30 }, []string{"max_message_size:", "268435456"}},
+		"no containers":        {func(c *Config) { c.MaxContainers = 0 }, []string{"max_containers:", "1 or more"}},
+		"no devices":           {func(c *Config) { c.MaxDevices = -1 }, []string{"max_devices:", "1 or more"}},
+		"no resources":         {func(c *Config) { c.ResourceNames = nil }, []string{"resource_names:", "nvidia.com/gpu"}},
+		"no name of resource":  {func(c *Config) { c.ResourceNames = []string{"nvidia.com/gpu", "gpu"} }, []string{"resource_names::1:", "domain/name"}},
+		"two wrong resources":  {func(c *Config) { c.ResourceNames = []string{"a", "b"} }, []string{"resource_names::0:", "resource_names::1:"}},
+		"everything at a time": {func(c *Config) { *c = Config{} }, []string{"socket:", "node_name:", "poll_interval:", "timeout:", "resource_names:"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := createDefaultConfig().(*Config)
+			cfg.NodeName = "node-a"
+			require.NoError(t, cfg.Validate())
+			tt.change(cfg)
+			err := cfg.Validate()
+			require.Error(t, err)
+			for _, w := range tt.want {
+				assert.Contains(t, err.Error(), w)
+			}
+		})
+	}
+}

@@ -1,0 +1,105 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpuallocationreceiver
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// poller asks the kubelet and replaces the snapshot. One goroutine runs it.
+type poller struct {
+	r       *allocationReceiver
+	builder builder
+	causes  causes
+	failing bool // the last call of List failed, and the log was told
+}
+
+// run asks at once, and then every poll interval. A poll that takes longer than
+// that is followed by the next at once.
+func (p *poller) run(ctx context.Context) {
+	ticker := time.NewTicker(p.r.cfg.PollInterval)
+	defer ticker.Stop()
+	for {
+		p.poll(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// poll asks once. A List that fails leaves the snapshot as it is: it ages.
+func (p *poller) poll(ctx context.Context) {
+	a := p.r.source.ask(ctx)
+	if ctx.Err() != nil {
+		return // shut down: how the call ended says nothing about the kubelet
+	}
+	p.tell(ctx, a)
+	if a.listErr != nil {
+		return
+	}
+	old := p.r.newest.Load()
+	var known map[device]int
+	if old != nil {
+		known = old.replicas
+	}
+	s, tl := p.builder.build(a, known)
+	p.r.newest.Store(s)
+	p.r.tel.counted(ctx, &tl)
+	p.tellOdd(s, &tl)
+	// Who reads heard nothing for a while, if the last snapshot was too old.
+	if old == nil || !p.r.fresh(old, s.at) || !slices.Equal(old.allocations, s.allocations) {
+		select {
+		case p.r.changed <- struct{}{}:
+		default: // an emission is due already, and will take this snapshot
+		}
+	}
+}
+
+// tell counts how the calls ended, and tells each cause once.
+func (p *poller) tell(ctx context.Context, a answer) {
+	now := time.Now()
+	list, allocatable := classify(a.listErr), classify(a.allocatableErr)
+	p.r.tel.called(ctx, "allocatable", allocatable)
+	p.r.tel.called(ctx, "list", list)
+	switch {
+	case a.listErr != nil:
+		if p.causes.due("list "+string(list), now) {
+			p.failing = true
+			p.r.logger.Warn("The kubelet does not say who holds which device",
+				zap.String("outcome", string(list)), zap.String("remedy", remedies[list]),
+				zap.String("cause", cause(a.listErr)), zap.String("socket", p.r.cfg.Socket))
+		}
+		return
+	case p.failing:
+		p.failing = false
+		p.r.logger.Info("The kubelet says again who holds which device")
+	}
+	if a.allocatableErr != nil && p.causes.due("allocatable "+string(allocatable), now) {
+		p.r.logger.Warn("The kubelet does not say which devices it has: none is known to be free",
+			zap.String("outcome", string(allocatable)), zap.String("remedy", remedies[allocatable]),
+			zap.String("cause", cause(a.allocatableErr)))
+	}
+}
+
+// tellOdd tells what was odd about an answer, each cause once.
+func (p *poller) tellOdd(s *snapshot, tl *tally) {
+	warn := func(cause, message string, n int) {
+		if n > 0 && p.causes.due(cause, s.at) {
+			p.r.logger.Warn(message, zap.Int("count", n))
+		}
+	}
+	warn("bad_id", "The kubelet lists devices whose id or resource is empty, too long or not printable: they are left out", tl.refused[badID])
+	warn("bad_holder", "The kubelet lists devices of containers without a valid name: their holder is unknown", tl.refused[badHolder])
+	warn("containers_limit", "More containers hold devices than max_containers allows: the rest is left out, and no device is known to be free", tl.refused[containersLimit])
+	warn("devices_limit", "The kubelet lists more devices than max_devices allows: the rest is left out", tl.refused[devicesLimit])
+	warn("shares", "The kubelet did not list the replicas of shared devices: shares are computed from those that are held", tl.sharesAssumed)
+	warn("contested", "The kubelet lists devices under several containers at once, as kubelets before 1.34 do with pods that are finished: each is emitted", s.states.contested)
+	warn("dra", "Containers hold devices through ResourceClaims (DRA), which gpu_allocation does not resolve: they have no gpu.allocation", s.states.unresolvedDRA)
+}

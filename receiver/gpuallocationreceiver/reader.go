@@ -1,0 +1,114 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpuallocationreceiver
+
+import (
+	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/resourcenames"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
+)
+
+const (
+	maxID   = 256 // bytes of a device's id and of a resource's name
+	maxName = 253 // bytes of a Kubernetes name
+)
+
+// reason is why an entry of an answer was left out.
+type reason int
+
+const (
+	badID reason = iota
+	badHolder
+	containersLimit
+	devicesLimit
+	numReasons
+)
+
+// reasonNames are the values of the attribute reason.
+var reasonNames = [numReasons]string{"bad_id", "bad_holder", "containers_limit", "devices_limit"}
+
+// tally is what was odd about one answer.
+type tally struct {
+	refused       [numReasons]int
+	sharesAssumed int
+	dra           int // devices held through ResourceClaims
+
+	// incomplete: holders are missing, and so nothing is known to be free.
+	incomplete bool
+	// blocked are ids that somebody holds, it is not known who.
+	blocked map[kubeletID]bool
+}
+
+// reader takes the accelerators out of answers.
+type reader struct {
+	resources *resourcenames.Matcher
+}
+
+// list gives each id that a container holds once: the kubelet repeats it for
+// every NUMA node. The order is the kubelet's, which is random.
+func (r *reader) list(response *podresources.ListPodResourcesResponse) ([]entry, tally) {
+	tl := tally{blocked: map[kubeletID]bool{}}
+	seen := map[entry]bool{}
+	var held []entry
+	for _, pod := range response.GetPodResources() {
+		for _, container := range pod.GetContainers() {
+			for _, claim := range container.GetDynamicResources() {
+				tl.dra += len(claim.GetClaimResources())
+			}
+			h := holder{pod.GetNamespace(), pod.GetName(), container.GetName()}
+			valid := isName(h.namespace) && isName(h.pod) && isName(h.container)
+			for _, devices := range container.GetDevices() {
+				if !r.resources.Match(devices.GetResourceName()) {
+					continue
+				}
+				for _, id := range devices.GetDeviceIds() {
+					e := entry{h, kubeletID{devices.GetResourceName(), id}}
+					switch {
+					case seen[e]:
+						continue
+					case !isID(id) || !isID(e.resource):
+						tl.refused[badID]++
+					case !valid:
+						tl.refused[badHolder]++
+						tl.blocked[e.kubeletID] = true
+					default:
+						held = append(held, e)
+					}
+					seen[e] = true
+				}
+			}
+		}
+	}
+	return held, tl
+}
+
+// allocatable gives each id that the kubelet can give away once.
+func (r *reader) allocatable(response *podresources.AllocatableResourcesResponse, tl *tally) []kubeletID {
+	seen := map[kubeletID]bool{}
+	var ids []kubeletID
+	for _, devices := range response.GetDevices() {
+		if !r.resources.Match(devices.GetResourceName()) {
+			continue
+		}
+		for _, id := range devices.GetDeviceIds() {
+			k := kubeletID{devices.GetResourceName(), id}
+			if seen[k] {
+				continue
+			}
+			seen[k] = true
+			if !isID(id) || !isID(k.resource) {
+				tl.refused[badID]++
+				continue
+			}
+			ids = append(ids, k)
+		}
+	}
+	return ids
+}
+
+// isID reports whether s can stand in an attribute and be read there.
+func isID(s string) bool { return s != "" && len(s) <= maxID && safetext.Strip(s, maxID) == s }
+
+func isName(s string) bool { return s != "" && len(s) <= maxName && safetext.Strip(s, maxName) == s }

@@ -1,0 +1,120 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpuallocationreceiver
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
+)
+
+// What is left out is counted, and is never taken for free.
+func TestRefused(t *testing.T) {
+	ids := make([]string, 20)
+	for i := range ids {
+		ids[i] = fmt.Sprintf("card%02d-0", i)
+	}
+	const intel = "gpu.intel.com/xe"
+	many := node{devices: map[string][]string{intel: ids}}
+	for i, id := range ids[:10] {
+		many.pods = append(many.pods, holds("ml", fmt.Sprintf("pod-%d", i), intel, id))
+	}
+	limit := func(containers, devices int) func(*Config) {
+		return func(c *Config) { c.MaxContainers, c.MaxDevices = containers, devices }
+	}
+	for name, tt := range map[string]struct {
+		node    node
+		change  func(*Config)
+		refused map[reason]int
+		states  states
+	}{
+		"just within the limits": {many, limit(10, 20), nil, states{unresolved: 10, free: 10}},
+		"containers":             {many, limit(9, 20), map[reason]int{containersLimit: 1}, states{unresolved: 9}},
+		"devices":                {many, limit(10, 7), map[reason]int{devicesLimit: 3}, states{unresolved: 7}},
+		"free devices":           {many, limit(10, 12), map[reason]int{devicesLimit: 8}, states{unresolved: 10, free: 2}},
+		"ids": {
+			node{
+				devices: map[string][]string{gpuName: {"", gpuA}},
+				pods:    []pod{holds("ml", "a", gpuName, "", "x\u202ey", "new\nline", strings.Repeat("x", maxID+1), gpuA)},
+			},
+			limit(10, 10), map[reason]int{badID: 5}, states{held: 1},
+		},
+		"holders": {
+			node{
+				devices: map[string][]string{gpuName: {gpuA, gpuB}},
+				pods:    []pod{holds("ml", "", gpuName, gpuA), holds("ml", strings.Repeat("x", maxName+1), gpuName, gpuA)},
+			},
+			limit(10, 10), map[reason]int{badHolder: 2}, states{free: 1},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBuilder(t, tt.change)
+			var first []string
+			for seed := range uint64(10) {
+				s, tl := b.build(tt.node.answer(seed), nil)
+				for r := range numReasons {
+					require.Equal(t, tt.refused[r], tl.refused[r], reasonNames[r])
+				}
+				require.Equal(t, tt.states, s.states)
+				got := lines(s.metrics(b.cfg, ""))
+				if seed == 0 {
+					first = got
+				}
+				require.Equal(t, first, got, "what is cut off does not change from answer to answer")
+			}
+		})
+	}
+}
+
+// FuzzBuild: no answer makes build panic or say something impossible.
+func FuzzBuild(f *testing.F) {
+	seed := node{
+		devices: map[string][]string{gpuName: append(replicas(gpuA, 3), gpuB, "MIG-"+gpuB+"/1/0", "nvidia0/vgpu1"), "amd.com/gpu": {"0"}},
+		pods: []pod{
+			holds("ml", "a", gpuName, gpuA+"::0", gpuB), holds("ml", "b", gpuName, gpuB, "MIG-"+gpuB+"/1/1"), holds("", "c", gpuName, gpuA+"::1"),
+		},
+	}
+	a := seed.answer(0)
+	list, err := proto.Marshal(a.list)
+	require.NoError(f, err)
+	allocatable, err := proto.Marshal(a.allocatable)
+	require.NoError(f, err)
+	f.Add(list, allocatable, uint8(3), uint8(20))
+	f.Add(list, []byte{}, uint8(1), uint8(2))
+	f.Fuzz(func(t *testing.T, list, allocatable []byte, containers, devices uint8) {
+		a := answer{at: t0, list: &podresources.ListPodResourcesResponse{}, allocatable: &podresources.AllocatableResourcesResponse{}}
+		if proto.Unmarshal(list, a.list) != nil || proto.Unmarshal(allocatable, a.allocatable) != nil {
+			return
+		}
+		b := newBuilder(t, func(c *Config) {
+			c.MaxContainers, c.MaxDevices = int(containers)+1, int(devices)+1
+			c.ResourceNames = append(c.ResourceNames, "a/*")
+		})
+		s, tl := b.build(a, nil)
+		assert.LessOrEqual(t, len(s.allocations), b.cfg.MaxDevices)
+		assert.LessOrEqual(t, s.metrics(b.cfg, "").ResourceMetrics().Len(), b.cfg.MaxContainers+1)
+		free := map[[2]string]bool{}
+		unique := map[allocation]bool{}
+		for _, x := range s.allocations { // the free ones come first
+			key := [2]string{x.resource, x.hwID}
+			identity := allocation{holder: x.holder, resource: x.resource, hwID: x.hwID}
+			assert.False(t, unique[identity], "twice: %+v", x)
+			unique[identity] = true
+			if x.holder == (holder{}) {
+				assert.Zero(t, x.share)
+				assert.False(t, tl.incomplete)
+				free[key] = true
+				continue
+			}
+			assert.Greater(t, x.share, 0.0)
+			assert.LessOrEqual(t, x.share, 1.0)
+			assert.False(t, free[key], "free and held: %+v", x)
+		}
+	})
+}

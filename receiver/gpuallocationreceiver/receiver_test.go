@@ -1,0 +1,251 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpuallocationreceiver
+
+import (
+	"errors"
+	"math/rand/v2"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/golden"
+	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/pdatatest/pmetrictest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestEmitsEveryInterval(t *testing.T) {
+	s := oneOfTwo()
+	story(t, s, func(t *testing.T, r *run) {
+		assert.Equal(t, []float64{0}, times(r.taken()), "the first answer is a change")
+		until(r, 44)
+		assert.Equal(t, []float64{15, 30}, times(r.taken()), "nothing changed but the kubelet's order")
+	})
+}
+
+func TestChangeIsEmittedWithTheNextPoll(t *testing.T) {
+	s := oneOfTwo()
+	story(t, s, func(t *testing.T, r *run) {
+		until(r, 21)
+		r.taken()
+		s.set(func(s *script) { s.node.pods = []pod{holds("ml", "b", gpuName, gpuA, gpuB)} })
+		until(r, 25)
+		got := r.taken()
+		require.Equal(t, []float64{25}, times(got))
+		assert.Equal(t, []string{
+			"ml/b/main " + gpuA + " 1 nvidia.com/gpu none true",
+			"ml/b/main " + gpuB + " 1 nvidia.com/gpu none true",
+		}, lines(got[0].md))
+		assert.Equal(t, map[string]int64{"held": 2, "free": 0, "unresolved": 0, "contested": 0, "unresolved_dra": 0}, r.devices())
+		until(r, 29)
+		assert.Empty(t, r.taken())
+		until(r, 30)
+		assert.Equal(t, []float64{30}, times(r.taken()), "the interval goes on as before")
+	})
+}
+
+// A hung kubelet must not look alive.
+func TestOldSnapshotsAreNotEmitted(t *testing.T) {
+	const stale = "The kubelet's last answer is older than three poll intervals: gpu.allocation is not emitted until it answers"
+	s := oneOfTwo()
+	story(t, s, func(t *testing.T, r *run) {
+		until(r, 21)
+		r.taken()
+		s.set(func(s *script) { s.hangs = true })
+		until(r, 44)
+		got := r.taken()
+		require.Equal(t, []float64{30}, times(got), "10 s old")
+		at := got[0].md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Sum().DataPoints().At(0).Timestamp().AsTime()
+		assert.Equal(t, 20*time.Second, at.Sub(r.receiver.created), "points carry the snapshot's time")
+		assert.Nil(t, r.devices(), "nothing is known any more")
+		assert.InDelta(t, 24, r.age(), 0.1)
+
+		until(r, 600)
+		assert.Empty(t, r.taken())
+		assert.Equal(t, 1, r.told(stale))
+		assert.Equal(t, 1, r.told("The kubelet does not say who holds which device"))
+
+		s.set(func(s *script) { s.hangs = false })
+		until(r, 608)
+		got = r.taken()
+		require.NotEmpty(t, got, "it does not wait for the interval")
+		assert.Equal(t, []string{"-/-/- " + gpuB + " 0 nvidia.com/gpu none true", "ml/a/main " + gpuA + " 1 nvidia.com/gpu none true"}, lines(got[0].md))
+		assert.Equal(t, 1, r.told("The kubelet says again who holds which device"))
+		assert.Less(t, r.age(), 8.0)
+	})
+}
+
+func TestOneFailedPollIsNoGap(t *testing.T) {
+	s := oneOfTwo()
+	story(t, s, func(t *testing.T, r *run) {
+		until(r, 11)
+		r.taken()
+		s.set(func(s *script) { s.err = syscall.ECONNREFUSED })
+		until(r, 16)
+		s.set(func(s *script) { s.err = nil })
+		until(r, 31)
+		assert.Equal(t, []float64{15, 30}, times(r.taken()))
+		assert.EqualValues(t, 1, r.calls(outcomeNoAnswer))
+		assert.EqualValues(t, 6, r.calls(outcomeOK))
+	})
+}
+
+func TestCausesAreToldOnce(t *testing.T) {
+	s := oneOfTwo()
+	s.node.pods = append(s.node.pods, holds("ml", "b", gpuName, gpuA), pod{"ml", "c", []container{{name: "main", claims: 1}}})
+	story(t, s, func(t *testing.T, r *run) {
+		until(r, 590)
+		assert.Equal(t, 2, r.logs.Len(), "contested and DRA: %v", r.logs.All())
+		until(r, 610)
+		assert.Equal(t, 4, r.logs.Len(), "again after ten minutes")
+	})
+}
+
+func TestNothingToSay(t *testing.T) {
+	story(t, &script{}, func(t *testing.T, r *run) {
+		until(r, 60)
+		assert.Empty(t, r.taken(), "a node without accelerators")
+		assert.EqualValues(t, 13, r.calls(outcomeOK))
+		assert.Zero(t, r.logs.Len())
+	})
+}
+
+func TestKubeletThatNeverAnswers(t *testing.T) {
+	story(t, &script{err: syscall.ENOENT}, func(t *testing.T, r *run) {
+		until(r, 60)
+		assert.Empty(t, r.taken())
+		assert.InDelta(t, 60, r.age(), 0.1, "since the start")
+		assert.EqualValues(t, 13, r.calls(outcomeAbsent))
+		assert.Equal(t, 1, r.logs.Len())
+	})
+}
+
+// A pipeline that blocks or refuses does not keep the receiver from asking, and
+// what it gets after that is what is true then.
+func TestPipelineBlocksAndRefuses(t *testing.T) {
+	s := oneOfTwo()
+	story(t, s, func(t *testing.T, r *run) {
+		until(r, 1)
+		release := make(chan struct{})
+		r.mu.Lock()
+		r.block = release
+		r.mu.Unlock()
+		until(r, 15)
+		r.taken()
+		s.set(func(s *script) { s.node.pods = nil })
+		until(r, 58)
+		assert.Empty(t, r.taken())
+		assert.Less(t, r.age(), 5.0)
+		r.mu.Lock()
+		r.block, r.refuse = nil, errors.New("queue is full")
+		r.mu.Unlock()
+		close(release)
+		synctest.Wait()
+		got := r.taken()
+		require.NotEmpty(t, got)
+		assert.Equal(t, []string{"-/-/- " + gpuA + " 0 nvidia.com/gpu none true", "-/-/- " + gpuB + " 0 nvidia.com/gpu none true"}, lines(got[0].md))
+		until(r, 120)
+		assert.Equal(t, 1, r.told("The next component refused gpu.allocation; it is sent again with the next interval"))
+		assert.NotEmpty(t, r.taken())
+	})
+}
+
+func TestShutdownWaitsForNobody(t *testing.T) {
+	for name, prepare := range map[string]func(*script, *run){
+		"a kubelet that hangs":       func(s *script, _ *run) { s.hangs = true },
+		"a pipeline that is blocked": func(_ *script, r *run) { r.block = make(chan struct{}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, r := oneOfTwo(), newRun(t)
+				prepare(s, r)
+				r.receiver.source = s
+				r.start()
+				synctest.Wait()
+				r.stop()
+				assert.Equal(t, r.receiver.created, time.Now(), "no time went by")
+				assert.Zero(t, r.logs.FilterMessage("The kubelet does not say who holds which device").Len())
+			})
+		})
+	}
+}
+
+// The whole way: the real protocol over a real socket, from a kubelet that comes
+// late, restarts with other pods, and goes.
+func TestOverTheSocket(t *testing.T) {
+	k := newFakeKubelet(t)
+	k.node = node{
+		devices: map[string][]string{gpuName: {gpuA, gpuB, migC}, "nvidia.com/gpu.shared": replicas("GPU-dddddddd-0000-0000-0000-000000000000", 4)},
+		pods: []pod{
+			holds("ml", "train-0", gpuName, gpuA, migC),
+			holds("web", "llm-7d9", "nvidia.com/gpu.shared", "GPU-dddddddd-0000-0000-0000-000000000000::1"),
+		},
+	}
+	r := newRun(t, func(c *Config) {
+		c.Socket, c.ClusterName = k.socket, "prod"
+		c.PollInterval, c.CollectionInterval, c.Timeout = 20*time.Millisecond, 20*time.Millisecond, long
+	})
+	r.start()
+	defer r.stop()
+	await := func(what string, f func() bool) {
+		t.Helper()
+		require.Eventually(t, f, long, 5*time.Millisecond, what)
+	}
+	await("the absent socket", func() bool { return r.calls(outcomeAbsent) > 0 })
+	k.start()
+	var first batch
+	await("points", func() bool {
+		if got := r.taken(); len(got) > 0 {
+			first = got[0]
+		}
+		return first.after > 0
+	})
+	want, err := golden.ReadMetrics("testdata/allocation.yaml")
+	require.NoError(t, err)
+	require.NoError(t, pmetrictest.CompareMetrics(want, first.md, pmetrictest.IgnoreTimestamp(),
+		pmetrictest.IgnoreResourceMetricsOrder(), pmetrictest.IgnoreMetricDataPointsOrder()))
+
+	k.stop()
+	k.set(func(k *fakeKubelet) { k.node.pods = []pod{holds("ml", "train-1", gpuName, gpuB)} })
+	await("the socket to be gone", func() bool { return r.calls(outcomeAbsent) > 1 })
+	r.taken()
+	k.start()
+	await("the new holder", func() bool {
+		for _, b := range r.taken() {
+			l := lines(b.md)
+			if l[len(l)-1] == "ml/train-1/main "+gpuB+" 1 nvidia.com/gpu none true" {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// Ten thousand devices in one answer are an answer like another.
+func TestHugeAnswer(t *testing.T) {
+	k := newFakeKubelet(t)
+	k.node = node{devices: map[string][]string{gpuName: replicas(gpuA, 10_000)}}
+	order := rand.New(rand.NewPCG(3, 4))
+	for i := range 100 {
+		k.node.pods = append(k.node.pods, holds("ml", string(rune('a'+i%26))+string(rune('a'+i/26)), gpuName, k.node.devices[gpuName][i*90:(i+1)*90]...))
+	}
+	order.Shuffle(len(k.node.pods), func(i, j int) { k.node.pods[i], k.node.pods[j] = k.node.pods[j], k.node.pods[i] })
+	k.start()
+	cfg := createDefaultConfig().(*Config)
+	client := &kubelet{socket: k.socket, timeout: long, maxMessageSize: cfg.MaxMessageSize}
+	a := client.ask(t.Context())
+	require.NoError(t, a.listErr)
+	require.NoError(t, a.allocatableErr)
+	b := newBuilder(t)
+	s, tl := b.build(a, nil)
+	assert.Zero(t, tl.refused)
+	assert.Equal(t, states{held: 9000, free: 1000}, s.states)
+	sum := 0.0
+	for _, x := range s.allocations {
+		sum += x.share
+	}
+	assert.InDelta(t, 0.9, sum, 1e-9)
+}

@@ -1,0 +1,92 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpuallocationreceiver
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.uber.org/zap"
+
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/metadata"
+)
+
+// logEvery is the time between two log lines about the same cause.
+const logEvery = 10 * time.Minute
+
+// telemetry is what the receiver says about itself. One goroutine writes the log
+// lines about polls, another those about emissions; each has its own causes.
+type telemetry struct {
+	builder *metadata.TelemetryBuilder
+	logger  *zap.Logger
+}
+
+// newTelemetry registers what is read when somebody asks for it: age is that of
+// the newest snapshot, current the states in it, as long as it is young enough.
+func newTelemetry(set component.TelemetrySettings, age func() time.Duration, current func() (states, bool)) (*telemetry, error) {
+	builder, err := metadata.NewTelemetryBuilder(set)
+	if err != nil {
+		return nil, err
+	}
+	err = errors.Join(
+		builder.RegisterGpuAllocationSnapshotAgeCallback(func(_ context.Context, o metric.Float64Observer) error {
+			o.Observe(age().Seconds())
+			return nil
+		}),
+		builder.RegisterGpuAllocationDevicesCallback(func(_ context.Context, o metric.Int64Observer) error {
+			s, ok := current()
+			if !ok {
+				return nil
+			}
+			for state, n := range map[string]int{
+				"held": s.held, "free": s.free, "unresolved": s.unresolved, "contested": s.contested, "unresolved_dra": s.unresolvedDRA,
+			} {
+				o.Observe(int64(n), with("state", state))
+			}
+			return nil
+		}),
+	)
+	if err != nil {
+		builder.Shutdown()
+		return nil, err
+	}
+	return &telemetry{builder: builder, logger: set.Logger}, nil
+}
+
+func with(key, value string) metric.MeasurementOption {
+	return metric.WithAttributeSet(attribute.NewSet(attribute.String(key, value)))
+}
+
+func (t *telemetry) called(ctx context.Context, call string, o outcome) {
+	t.builder.GpuAllocationCalls.Add(ctx, 1, metric.WithAttributeSet(attribute.NewSet(
+		attribute.String("call", call), attribute.String("outcome", string(o)))))
+}
+
+func (t *telemetry) counted(ctx context.Context, tl *tally) {
+	for r, n := range tl.refused {
+		if n > 0 {
+			t.builder.GpuAllocationEntriesRefused.Add(ctx, int64(n), with("reason", reasonNames[r]))
+		}
+	}
+	if tl.sharesAssumed > 0 {
+		t.builder.GpuAllocationSharesAssumed.Add(ctx, int64(tl.sharesAssumed))
+	}
+}
+
+// causes remembers what the log was told, so that it is told each of a fixed set
+// of causes at most once every logEvery. It is not safe for concurrent use.
+type causes map[string]time.Time
+
+// due reports whether the log should be told, and notes that it was.
+func (c causes) due(cause string, now time.Time) bool {
+	if last, ok := c[cause]; ok && now.Sub(last) < logEvery {
+		return false
+	}
+	c[cause] = now
+	return true
+}
