@@ -57,7 +57,7 @@ func TestOldSnapshotsAreNotEmitted(t *testing.T) {
 		s.set(func(s *script) { s.hangs = true })
 		until(r, 44)
 		got := r.taken()
-		require.Equal(t, []float64{30}, times(got), "10 s old")
+		require.Equal(t, []float64{22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35}, times(got), "until it is 15 s old")
 		at := got[0].md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Sum().DataPoints().At(0).Timestamp().AsTime()
 		assert.Equal(t, 20*time.Second, at.Sub(r.receiver.created), "points carry the snapshot's time")
 		assert.Nil(t, r.devices(), "nothing is known any more")
@@ -75,7 +75,7 @@ func TestOldSnapshotsAreNotEmitted(t *testing.T) {
 		assert.Equal(t, []string{"-/-/- " + gpuB + " 0 nvidia.com/gpu none true", "ml/a/main " + gpuA + " 1 nvidia.com/gpu none true"}, lines(got[0].md))
 		assert.Equal(t, 1, r.told("The kubelet says again who holds which device"))
 		assert.Less(t, r.age(), 8.0)
-	})
+	}, func(c *Config) { c.CollectionInterval = time.Second })
 }
 
 func TestOneFailedPollIsNoGap(t *testing.T) {

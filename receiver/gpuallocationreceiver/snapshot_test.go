@@ -170,6 +170,14 @@ func TestSnapshot(t *testing.T) {
 			},
 			states{held: 4},
 		},
+		"nobody holds more than the whole: the kubelet lists one part of two that are held": {
+			node{
+				devices: map[string][]string{gpuName: {"MIG-" + gpuA + "/1/0"}},
+				pods:    []pod{holds("ml", "a", gpuName, "MIG-"+gpuA+"/1/0", "MIG-"+gpuA+"/1/1")},
+			},
+			[]string{"ml/a/main " + gpuA + "/1 1 nvidia.com/gpu none true"},
+			states{held: 2},
+		},
 		"GKE": {
 			node{
 				devices: map[string][]string{gpuName: {"nvidia0", "nvidia1/gi7", "nvidia2/vgpu0", "nvidia2/vgpu1", "nvidia3/gi1/vgpu0", "nvidia3/gi1/vgpu1"}},
