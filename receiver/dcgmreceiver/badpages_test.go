@@ -4,6 +4,7 @@
 package dcgmreceiver
 
 import (
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -151,6 +152,27 @@ DCGM_FI_DEV_POWER_USAGE{UUID="GPU-0"} 400
 	assert.GreaterOrEqual(t, r.count("rows_refused")["reason=wrong_type"], int64(6))
 	_, there := r.last(server, "hw.power")
 	assert.False(t, there)
+}
+
+// TestRepeated: a series that the page has twice is counted at every scrape and
+// told once, and what the query of the endpoint says is not told at all.
+func TestRepeated(t *testing.T) {
+	t.Parallel()
+	server := serve(t, goodPage+`DCGM_FI_DEV_POWER_USAGE{UUID="GPU-0"} 400
+DCGM_FI_DEV_POWER_USAGE{UUID="GPU-0"} 500
+`)
+	r := start(t, []string{server.URL + "/metrics?token=hunter2"})
+	r.await(outcomeOK, 3)
+	assert.Equal(t, 1, contains(r.warnings(), "repeats series", "/metrics"), r.warnings())
+	assert.Len(t, r.warnings(), 1)
+	assert.GreaterOrEqual(t, r.count("rows_refused")["reason=repeated"], int64(3))
+	power, _ := r.last(server, "hw.power")
+	assert.Equal(t, 400.0, power)
+	for _, e := range r.logs.All() {
+		if e.Level > zap.DebugLevel {
+			assert.NotContains(t, e.Message+fmt.Sprint(e.ContextMap()), "hunter2")
+		}
+	}
 }
 
 // TestBack: an exporter that returns is told, too.

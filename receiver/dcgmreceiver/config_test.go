@@ -84,6 +84,8 @@ func TestValidate(t *testing.T) {
 		"password, no URL":  {endpoint("http://u:hunter2@a:x/metrics"), []string{"endpoints::0:"}},
 		"fragment":          {endpoint("http://a:9400/metrics#x"), []string{"endpoints::0:", "remove it"}},
 		"twice":             {endpoint("http://a:9400", "http://a:9400"), []string{"endpoints::1:", "remove it"}},
+		"twice, no path":    {endpoint("http://a:9400/metrics", "http://A:9400"), []string{"endpoints::1:", "remove it"}},
+		"twice, no port":    {endpoint("http://a/metrics?x=1", "http://a:80?x=1"), []string{"endpoints::1:", "remove it"}},
 		"too often":         {func(c *Config) { c.CollectionInterval = time.Millisecond }, []string{"collection_interval:", "1s to 5m"}},
 		"too seldom":        {func(c *Config) { c.CollectionInterval = time.Hour }, []string{"collection_interval:", "1s to 5m"}},
 		"names":             {func(c *Config) { c.Names = "nvidia" }, []string{"names:", "otel, dcgm or both"}},

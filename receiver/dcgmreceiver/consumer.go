@@ -92,9 +92,9 @@ func (c *pageConsumer) read(ctx context.Context, t *target, at location, md pmet
 	return result
 }
 
-// leftOut counts a sample that prometheusreceiver left out.
-func (c *pageConsumer) leftOut() {
-	c.telemetry.DcgmReceiverRowsRefused.Add(context.Background(), 1, withAttribute("reason", mapping.WrongType.String()))
+// leftOut counts samples that prometheusreceiver left out.
+func (c *pageConsumer) leftOut(why mapping.Reason, samples int64) {
+	c.telemetry.DcgmReceiverRowsRefused.Add(context.Background(), samples, withAttribute("reason", why.String()))
 }
 
 func withAttribute(key, value string) metric.MeasurementOption {
@@ -145,8 +145,10 @@ func locate(ctx context.Context, md pmetric.Metrics) location {
 		l.exporter.Pod = pod.Str()
 	}
 	if u == nil {
-		instance, _ := attrs.Get("service.instance.id")
-		u = &url.URL{Scheme: "http", Host: instance.AsString()}
+		u = &url.URL{Scheme: "http"}
+		if instance, ok := attrs.Get("service.instance.id"); ok {
+			u.Host = instance.AsString()
+		}
 	}
 	l.key = u.String()
 	l.name = u.Scheme + "://" + u.Host + u.Path

@@ -120,7 +120,7 @@ func exporters(t *testing.T, ips ...string) (port int, asked func() []string) {
 			mu.Lock()
 			hits[ip] = true
 			mu.Unlock()
-			_, _ = w.Write([]byte(strings.ReplaceAll(goodPage, "GPU-0", "GPU-"+ip)))
+			_, _ = w.Write([]byte(strings.ReplaceAll(goodPage, `UUID="GPU-0"`, `UUID="GPU-`+ip+`",Hostname="operator"`)))
 		}))
 		_ = server.Listener.Close()
 		server.Listener = listener
@@ -177,6 +177,10 @@ func TestKubernetes(t *testing.T) {
 			assert.Equal(t, "node-a", node.AsString())
 			_, exporterPod := attrs.Get(names.K8sPodName)
 			assert.False(t, exporterPod, "the exporter's own pod holds no GPU")
+			if id, device := attrs.Get(names.HwID); device {
+				_, host := attrs.Get(names.HostName)
+				assert.Equal(t, id.Str() != "GPU-127.0.0.2", host, "the exporter's own pod is no host")
+			}
 		}
 	}
 	r.mu.Unlock()

@@ -6,6 +6,7 @@ package dcgmreceiver
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/open-telemetry/opentelemetry-collector-contrib/receiver/prometheusreceiver"
 	"go.opentelemetry.io/collector/component"
@@ -75,7 +76,7 @@ func (r *dcgmReceiver) Start(ctx context.Context, host component.Host) error {
 	set := r.set
 	set.ID = component.NewIDWithName(factory.Type(), r.set.ID.String())
 	set.Logger = r.set.Logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
-		return quietCore{core, r.consumer.leftOut}
+		return quietCore{core, r.consumer.leftOut, new(sync.Once)}
 	}))
 	inner, err := factory.CreateMetrics(ctx, set, cfg, r.consumer)
 	if err != nil {

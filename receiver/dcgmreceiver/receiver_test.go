@@ -22,6 +22,7 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/config/configopaque"
 	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/fields"
@@ -165,4 +166,14 @@ func TestFamiliesWithoutType(t *testing.T) {
 		assert.False(t, strings.HasPrefix(line, "dcgm."), line)
 	}
 	assert.Equal(t, names, devices)
+}
+
+// TestLocate: a scrape whose target and resource say nothing is no panic.
+func TestLocate(t *testing.T) {
+	assert.Equal(t, "http://", locate(t.Context(), pmetric.NewMetrics()).name)
+	md := pmetric.NewMetrics()
+	md.ResourceMetrics().AppendEmpty().Resource().Attributes().PutStr("service.instance.id", "10.0.0.1:9400")
+	at := locate(t.Context(), md)
+	assert.Equal(t, "10.0.0.1", at.exporter.Address)
+	assert.Equal(t, int64(9400), at.exporter.Port)
 }

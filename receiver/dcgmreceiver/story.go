@@ -9,9 +9,12 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/prometheus/prometheus/scrape"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
@@ -159,15 +162,32 @@ func cause(err error) string {
 
 // quietCore keeps the messages away that prometheusreceiver would repeat at
 // every scrape. The receiver tells what they say once, and counts the samples
-// that prometheusreceiver leaves out because their family is typed histogram or
-// summary.
+// that prometheusreceiver leaves out: those of families typed histogram or
+// summary, and those of a series that the page has twice.
 type quietCore struct {
 	zapcore.Core
-	leftOut func()
+	leftOut func(why mapping.Reason, samples int64)
+	repeats *sync.Once // of one target, which has a logger of its own
 }
 
+const repeatedSeries = "Error on ingesting samples with different value but same timestamp"
+
 func (c quietCore) With(f []zapcore.Field) zapcore.Core {
-	return quietCore{c.Core.With(f), c.leftOut}
+	return quietCore{c.Core.With(withoutQuery(f)), c.leftOut, new(sync.Once)}
+}
+
+// withoutQuery takes the query, which may hold a token, out of the target's URL
+// that Prometheus puts into the messages about it.
+func withoutQuery(f []zapcore.Field) []zapcore.Field {
+	f = slices.Clone(f)
+	for i := range f {
+		if target, ok := f[i].Interface.(*scrape.Target); ok {
+			u := target.URL()
+			u.RawQuery = ""
+			f[i] = zap.String(f[i].Key, u.String())
+		}
+	}
+	return f
 }
 
 func (c quietCore) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.CheckedEntry {
@@ -175,8 +195,27 @@ func (c quietCore) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.Che
 	case "Failed to scrape Prometheus endpoint", "Append failed", "Scrape failed", "Scrape commit failed":
 		return ce
 	case "failed to add datapoint":
-		c.leftOut()
+		c.leftOut(mapping.WrongType, 1)
 		return ce
+	case repeatedSeries:
+		return ce.AddCore(e, c) // for the number of them, which is in its fields
 	}
 	return c.Core.Check(e, ce)
+}
+
+// Write gets repeatedSeries alone: Check gives everything else to the core within.
+func (c quietCore) Write(e zapcore.Entry, f []zapcore.Field) error {
+	for i := range f {
+		if f[i].Key == "num_dropped" {
+			c.leftOut(mapping.Repeated, f[i].Integer)
+		}
+	}
+	var err error
+	if c.Enabled(e.Level) {
+		c.repeats.Do(func() {
+			e.Message = "the page repeats series with other values, the first of each counts: look at the exporter's counters file"
+			err = c.Core.Write(e, f)
+		})
+	}
+	return err
 }

@@ -193,4 +193,10 @@ func TestXIDTotal(t *testing.T) {
 
 	assert.Equal(t, map[string]float64{"gpu.xid.errors{gpu.xid.code=79} 5": 0}, xidErrors(mapOnce(t, otel, total("79", 5))))
 	assert.Empty(t, xidErrors(mapOnce(t, otel, total("none", 5))))
+
+	// When the exporter restarts, its counts are gone; the last code is DCGM's.
+	e = newExporter(t, otel)
+	e.scrape(onGPU("DCGM_FI_DEV_GPU_UTIL", 1))
+	e.scrape(total("79", 1), onGPU("DCGM_FI_DEV_XID_ERRORS", 79))
+	assert.Empty(t, xidErrors(e.scrape(onGPU("DCGM_FI_DEV_XID_ERRORS", 79))), "79 was counted already")
 }

@@ -59,6 +59,39 @@ func TestGone(t *testing.T) {
 	assert.Equal(t, 0, r.Metrics.DataPointCount())
 }
 
+// TestGoneLate: Prometheus ends a target two intervals after it was removed. If
+// it has come back by then, the end is not that of the target there is now.
+func TestGoneLate(t *testing.T) {
+	e := newExporter(t, otel)
+	e.scrape(onGPU("DCGM_FI_DEV_XID_ERRORS", 0))
+	e.scrape(onGPU("DCGM_FI_DEV_XID_ERRORS", 79))
+	end := func(at time.Time) Result {
+		md := failed(at)
+		each(md, func(_ pcommon.Map, _ pmetric.Metric, p pmetric.NumberDataPoint) {
+			p.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
+		})
+		return e.target.Map(md, here)
+	}
+	r := end(e.now.Add(-time.Second))
+	assert.False(t, r.Gone)
+	assert.False(t, r.Known)
+	assert.Equal(t, 0, r.Metrics.DataPointCount())
+	assert.NotEmpty(t, only(e.scrape(onGPU("DCGM_FI_DEV_XID_ERRORS", 79)), "gpu.xid.errors"))
+
+	assert.True(t, end(e.now.Add(interval)).Gone)
+}
+
+// TestExporterPod: without NODE_NAME the exporter takes its pod's name for the
+// host's. It would change with every restart of the exporter.
+func TestExporterPod(t *testing.T) {
+	for pod, want := range map[string]any{"dcgm-exporter-x": nil, "": "dcgm-exporter-x", "dcgm-exporter": "dcgm-exporter-x"} {
+		md, err := scrape(onGPU("DCGM_FI_DEV_GPU_UTIL", 50, `Hostname="dcgm-exporter-x"`)+"\n", t0)
+		require.NoError(t, err)
+		r := NewTarget(otel).Map(md, Exporter{Address: "10.0.0.1", Port: 9400, Pod: pod})
+		assert.Equal(t, want, resource(r, "GPU-0")["host.name"], pod)
+	}
+}
+
 func TestNothing(t *testing.T) {
 	r := NewTarget(otel).Map(pmetric.NewMetrics(), here)
 	assert.False(t, r.Known)

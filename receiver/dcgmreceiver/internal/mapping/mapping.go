@@ -59,12 +59,13 @@ const (
 	Unmapped                  // unknown family, and the configuration drops those
 	WrongType                 // histograms and summaries: a mistyped counters file
 	Limit                     // over maxDevices, maxHolders, maxXIDCodes or maxUnmapped
+	Repeated                  // a series that the page has twice, with another value
 	numReasons
 )
 
 var reasonNames = [numReasons]string{
 	"sentinel", "not_a_number", "negative", "no_sensor", "stale_marker",
-	"no_device", "not_dcgm", "unmapped", "wrong_type", "limit",
+	"no_device", "not_dcgm", "unmapped", "wrong_type", "limit", "repeated",
 }
 
 func (r Reason) String() string { return reasonNames[r] }
@@ -82,8 +83,8 @@ type Target struct {
 	unmapped map[string]*unmappedSeries
 	still    still
 	scraped  pcommon.Timestamp // time of the last scrape, failed ones too
-	key      []byte // buffer for keys of unmapped
-	row      row    // buffer for the row that is being read
+	key      []byte            // buffer for keys of unmapped
+	row      row               // buffer for the row that is being read
 }
 
 // pageState is what one page has said so far; its memory serves the next page.

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
 // TestMIG: the exporter repeats the board's values on every instance.
@@ -98,4 +100,23 @@ func TestForgotten(t *testing.T) {
 	assert.Len(t, e.target.gpus, 1)
 	assert.Empty(t, e.target.gpus["GPU-0"].instances)
 	assert.Empty(t, e.target.unmapped)
+}
+
+// TestSilence: whatever an exporter had is still there when it comes back.
+func TestSilence(t *testing.T) {
+	e := newExporter(t, otel)
+	lines := []string{"# TYPE DCGM_FI_SOME_TOTAL counter", onGPU("DCGM_FI_SOME_TOTAL", 7), onGPU("DCGM_FI_DEV_PCIE_REPLAY_COUNTER", 7)}
+	e.scrape(lines...)
+	for range 200 {
+		e.now = e.now.Add(time.Second)
+		e.target.Map(failed(e.now), here)
+	}
+	starts := 0
+	each(e.scrape(lines...).Metrics, func(_ pcommon.Map, m pmetric.Metric, p pmetric.NumberDataPoint) {
+		if m.Type() == pmetric.MetricTypeSum && m.Sum().IsMonotonic() {
+			assert.Equal(t, t0, p.StartTimestamp().AsTime(), m.Name())
+			starts++
+		}
+	})
+	assert.Equal(t, 2, starts)
 }
