@@ -24,8 +24,8 @@ import (
 )
 
 const (
-	long  = 30 * time.Second      // for what does answer
-	short = 50 * time.Millisecond // for what does not
+	long  = 30 * time.Second // for what does answer
+	short = time.Second      // for what does not: enough to connect on a busy machine
 )
 
 // grpcLines counts what gRPC itself writes into the log: a kubelet that is away
