@@ -64,9 +64,9 @@ type result struct {
 // post makes one attempt. It calls the transport itself, not an http.Client, so
 // there is nothing that could follow a redirect or keep a cookie.
 func post(lifetime context.Context, transport http.RoundTripper, t *target, header http.Header, body []byte) result {
+	tr := newTrace() // before the deadline: no attempt is shorter than its timeout
 	ctx, cancel := context.WithTimeout(lifetime, t.timeout)
 	defer cancel()
-	tr := newTrace()
 	req, err := http.NewRequestWithContext(tr.attach(ctx), http.MethodPost, t.url.String(), bytes.NewReader(body))
 	if err != nil {
 		return tr.result(0, errorConfig)

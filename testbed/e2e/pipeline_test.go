@@ -119,6 +119,7 @@ func TestPartialStateComesAndGoes(t *testing.T) {
 		}
 	}
 	assert.Equal(t, 1, told, "told once")
+	assert.LessOrEqual(t, len(lines(text, "exporter gives no GPU metrics")), 2, "nothing else is told")
 	assert.Len(t, lines(text, "exporter is back"), 1)
 }
 
