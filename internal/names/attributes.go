@@ -62,8 +62,11 @@ const (
 // Values of gpu.attribution.source and gpu.sharing.
 const (
 	SourcePodResources = "pod_resources"
+	SourceDRA          = "dra"
 	SharingNone        = "none"
 	SharingTimeSlicing = "time_slicing"
+	SharingMPS         = "mps"
+	ValueScopeDevice   = "device" // of gpu.value.scope: the whole device's value, not the replica's own
 )
 
 // Labels of dcgm-exporter that name the holder of a device, in the one spelling
