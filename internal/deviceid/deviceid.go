@@ -8,10 +8,16 @@
 //	<either>::<n>               a replica of a shared device
 package deviceid
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // MIG is the hw.id of a GPU's MIG instance.
 func MIG(gpu, instance string) string { return gpu + "/" + instance }
+
+// Replica is the hw.id of one of the holders' parts of a shared device.
+func Replica(device string, n int) string { return device + "::" + strconv.Itoa(n) }
 
 // Parent is the hw.id of the device that a logical device is part of, and ""
 // for a physical one. A replica of a MIG instance has the instance as parent.

@@ -11,12 +11,13 @@ import (
 
 func TestParent(t *testing.T) {
 	for id, want := range map[string]string{
-		"":                "",
-		"GPU-a":           "",
-		"GPU-a/7":         "GPU-a",
-		MIG("GPU-a", "7"): "GPU-a",
-		"GPU-a::0":        "GPU-a",
-		"GPU-a/7::1":      "GPU-a/7",
+		"":                  "",
+		"GPU-a":             "",
+		"GPU-a/7":           "GPU-a",
+		MIG("GPU-a", "7"):   "GPU-a",
+		"GPU-a::0":          "GPU-a",
+		"GPU-a/7::1":        "GPU-a/7",
+		Replica("GPU-a", 3): "GPU-a",
 	} {
 		assert.Equal(t, want, Parent(id), id)
 	}

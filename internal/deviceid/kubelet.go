@@ -18,6 +18,8 @@ type Kubelet struct {
 	Shared bool
 	// Resolved reports whether ID is an hw.id, which can be joined to telemetry.
 	Resolved bool
+	// MIG is the MIG-<uuid> that the id names, "" where it names none.
+	MIG string
 }
 
 // ParseKubelet reads the kubelet's id of a device. It knows:
@@ -27,6 +29,8 @@ type Kubelet struct {
 //	MIG-<uuid>                      a MIG instance; its GPU is not known from this: not resolved
 //	<any of these>::<n>             a replica (time-slicing, MPS)
 //	nvidia<N>[/gi<G>][/vgpu<K>]     GKE's plugin: minor N, MIG instance G, replica K; not resolved
+//	GPU-<uuid>-<i>                  HAMi: one of the parts that it splits the GPU into; not resolved,
+//	                                since it may give the container another GPU than the kubelet chose
 //
 // Every other text is a device that is not resolved. It never fails.
 func ParseKubelet(id string) Kubelet {
@@ -45,8 +49,15 @@ func ParseKubelet(id string) Kubelet {
 		if gke, ok := cutGKEReplica(id); ok {
 			return Kubelet{ID: id, Device: gke, Shared: true}
 		}
+		if gpu, ok := cutHAMiPart(id); ok {
+			return Kubelet{ID: id, Device: gpu, Shared: true}
+		}
 	}
-	return Kubelet{ID: id, Device: device, Shared: shared}
+	k := Kubelet{ID: id, Device: device, Shared: shared}
+	if IsMIG(device) {
+		k.MIG = device
+	}
+	return k
 }
 
 // Unresolved is the hw.id that gpu.allocation gives a device whose own is not
@@ -58,12 +69,12 @@ func resolve(device string) (string, bool) {
 	if gpu, old := strings.CutPrefix(device, "MIG-"); old && strings.HasPrefix(gpu, "GPU-") {
 		gpu, instances, _ := strings.Cut(gpu, "/")
 		gi, ci, ok := strings.Cut(instances, "/")
-		if !ok || !isGPU(gpu) || !isNumber(gi) || !isNumber(ci) {
+		if !ok || !IsGPU(gpu) || !isNumber(gi) || !isNumber(ci) {
 			return "", false
 		}
 		return MIG(gpu, gi), true
 	}
-	return device, isGPU(device)
+	return device, IsGPU(device)
 }
 
 // cutGKEReplica cuts the replica off nvidia<N>[/gi<G>]/vgpu<K>, and reports
@@ -83,10 +94,30 @@ func cutGKEReplica(id string) (device string, ok bool) {
 	return strings.Join(parts[:last], "/"), true
 }
 
-// isGPU reports whether s is GPU-<uuid> exactly: other plugins put more behind.
-func isGPU(s string) bool {
+// cutHAMiPart cuts the number off GPU-<uuid>-<i>, and reports whether id is of
+// that form.
+func cutHAMiPart(id string) (gpu string, ok bool) {
+	dash := strings.LastIndexByte(id, '-')
+	if dash < 0 || !IsGPU(id[:dash]) || !isNumber(id[dash+1:]) {
+		return "", false
+	}
+	return id[:dash], true
+}
+
+// IsGPU reports whether s is GPU-<uuid> exactly: other plugins put more behind.
+func IsGPU(s string) bool {
 	uuid, ok := strings.CutPrefix(s, "GPU-")
-	if !ok || len(uuid) != 36 {
+	return ok && isUUID(uuid)
+}
+
+// IsMIG reports whether s is MIG-<uuid> exactly.
+func IsMIG(s string) bool {
+	uuid, ok := strings.CutPrefix(s, "MIG-")
+	return ok && isUUID(uuid)
+}
+
+func isUUID(uuid string) bool {
+	if len(uuid) != 36 {
 		return false
 	}
 	for i := range len(uuid) {

@@ -23,8 +23,8 @@ func TestParseKubelet(t *testing.T) {
 		gpu + "::15":                        {ID: gpu + "::15", Device: gpu, Shared: true, Resolved: true},
 		"MIG-" + gpu + "/7/0":               {ID: gpu + "/7", Device: gpu + "/7", Resolved: true},
 		"MIG-" + gpu + "/7/0::2":            {ID: gpu + "/7::2", Device: gpu + "/7", Shared: true, Resolved: true},
-		mig:                                 unknown(mig),
-		mig + "::3":                         {ID: mig + "::3", Device: mig, Shared: true},
+		mig:                                 {ID: mig, Device: mig, MIG: mig},
+		mig + "::3":                         {ID: mig + "::3", Device: mig, Shared: true, MIG: mig},
 		"nvidia0":                           unknown("nvidia0"),
 		"nvidia0/gi7":                       unknown("nvidia0/gi7"),
 		"nvidia0/vgpu1":                     {ID: "nvidia0/vgpu1", Device: "nvidia0", Shared: true},
@@ -40,7 +40,16 @@ func TestParseKubelet(t *testing.T) {
 		gpu + "::x":                         unknown(gpu + "::x"),
 		gpu + "::1::2":                      unknown(gpu + "::1::2"),
 		gpu + "::12345678901":               unknown(gpu + "::12345678901"),
-		gpu + "-0":                          unknown(gpu + "-0"), // HAMi
+		gpu + "-0":                          {ID: gpu + "-0", Device: gpu, Shared: true}, // HAMi
+		gpu + "-12":                         {ID: gpu + "-12", Device: gpu, Shared: true},
+		gpu + "-":                           unknown(gpu + "-"),
+		gpu + "-x":                          unknown(gpu + "-x"),
+		gpu + "-1-2":                        unknown(gpu + "-1-2"),
+		gpu + "--1":                         unknown(gpu + "--1"),
+		gpu + "-12345678901":                unknown(gpu + "-12345678901"),
+		"GPU-a-1":                           unknown("GPU-a-1"),
+		mig + "-1":                          unknown(mig + "-1"),
+		gpu + "[1-0]":                       unknown(gpu + "[1-0]"),
 		gpu + "/7":                          unknown(gpu + "/7"),
 		"GPU-a":                             unknown("GPU-a"),
 		strings.ToLower(gpu):                unknown(strings.ToLower(gpu)),
@@ -62,7 +71,7 @@ func TestParseKubelet(t *testing.T) {
 
 // What is resolved can be joined: Parent, which reads an hw.id, agrees with it.
 func FuzzParseKubelet(f *testing.F) {
-	for _, seed := range []string{gpu, gpu + "::0", "MIG-" + gpu + "/7/0::2", mig, mig + "::1", "nvidia0/gi7/vgpu1", "all", "::", "", "a/b::9", "\xff"} {
+	for _, seed := range []string{gpu, gpu + "::0", "MIG-" + gpu + "/7/0::2", mig, mig + "::1", "nvidia0/gi7/vgpu1", gpu + "-9", gpu + "-", "all", "::", "", "a/b::9", "\xff"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, id string) {
@@ -72,9 +81,10 @@ func FuzzParseKubelet(f *testing.F) {
 		}
 		if !k.Resolved {
 			assert.Equal(t, id, k.ID, "an id that is not resolved is handed on as it is")
+			assert.True(t, strings.HasPrefix(id, k.Device) && strings.HasPrefix(id, k.MIG), "%q: %+v", id, k)
 			return
 		}
-		assert.True(t, isGPU(k.Device) || isGPU(Parent(k.Device)), "%q: %+v", id, k)
+		assert.True(t, IsGPU(k.Device) || IsGPU(Parent(k.Device)), "%q: %+v", id, k)
 		if k.Shared {
 			assert.Equal(t, k.Device, Parent(k.ID))
 		}
