@@ -10,6 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/resourcenames"
 )
 
@@ -25,6 +28,13 @@ const (
 
 // Config of the gpu_allocation receiver. NodeName is required.
 type Config struct {
+	// Config is how the receiver comes to the Kubernetes API. It is validated by
+	// itself.
+	k8sclient.Config `mapstructure:",squash"`
+
+	// DRA is what is held through ResourceClaims. It needs the Kubernetes API.
+	DRA DRAConfig `mapstructure:"dra"`
+
 	// Socket is the path of the kubelet's pod-resources socket.
 	Socket string `mapstructure:"socket"`
 
@@ -58,10 +68,35 @@ type Config struct {
 	MaxDevices    int `mapstructure:"max_devices"`
 }
 
+// DRAConfig is about dynamic resource allocation.
+type DRAConfig struct {
+	// Enabled is whether ResourceSlices and ResourceClaims are read.
+	Enabled bool `mapstructure:"enabled"`
+
+	// Drivers are those whose devices are GPUs.
+	Drivers []string `mapstructure:"drivers"`
+}
+
+func (c *DRAConfig) drivers() map[string]bool {
+	drivers := make(map[string]bool, len(c.Drivers))
+	for _, d := range c.Drivers {
+		drivers[d] = true
+	}
+	return drivers
+}
+
 // Validate reports every problem with its key and remedy.
 func (c *Config) Validate() error {
 	var errs []error
 	refuse := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if c.DRA.Enabled && len(c.DRA.Drivers) == 0 {
+		refuse("dra::drivers: is empty: name a driver such as gpu.nvidia.com, leave the key out for the defaults, or set dra::enabled to false")
+	}
+	for i, d := range c.DRA.Drivers {
+		if problems := validation.IsDNS1123Subdomain(d); len(problems) > 0 {
+			refuse("dra::drivers::%d: %q is no driver's name: write it as ResourceSlices have it in spec.driver, such as gpu.nvidia.com", i, d)
+		}
+	}
 	switch {
 	case c.Socket == "":
 		refuse("socket: is empty: use the kubelet's, %s", defaultSocket)

@@ -4,6 +4,7 @@
 package gpuallocationreceiver
 
 import (
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap/confmaptest"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/resourcenames"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/metadata"
 )
@@ -21,6 +23,9 @@ import (
 func TestLoadConfig(t *testing.T) {
 	for name, want := range map[string]*Config{
 		"": {
+			Config: k8sclient.Config{AuthType: k8sclient.ServiceAccount},
+			DRA:    DRAConfig{Enabled: true, Drivers: []string{"gpu.nvidia.com", "gpu.amd.com", "gpu.intel.com", "gaudi.intel.com"}},
+
 			Socket:             "/var/lib/kubelet/pod-resources/kubelet.sock",
 			NodeName:           "node-a",
 			PollInterval:       5 * time.Second,
@@ -32,6 +37,9 @@ func TestLoadConfig(t *testing.T) {
 			MaxDevices:         50_000,
 		},
 		"all": {
+			Config: k8sclient.Config{AuthType: k8sclient.KubeConfig, Context: "staging"},
+			DRA:    DRAConfig{Drivers: []string{"gpu.example.com"}},
+
 			Socket:             "/var/lib/k0s/kubelet/pod-resources/kubelet.sock",
 			NodeName:           "node-b",
 			ClusterName:        "prod",
@@ -52,10 +60,13 @@ func TestLoadConfig(t *testing.T) {
 			cfg := createDefaultConfig().(*Config)
 			require.NoError(t, sub.Unmarshal(cfg))
 			assert.Equal(t, want, cfg)
-			assert.NoError(t, cfg.Validate())
+			assert.NoError(t, validate(cfg))
 		})
 	}
 }
+
+// validate does what a Collector does: it asks what is embedded by itself.
+func validate(c *Config) error { return errors.Join(c.Config.Validate(), c.Validate()) }
 
 func TestValidate(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -81,6 +92,10 @@ func TestValidate(t *testing.T) {
 		"no resources":         {func(c *Config) { c.ResourceNames = nil }, []string{"resource_names:", "nvidia.com/gpu"}},
 		"no name of resource":  {func(c *Config) { c.ResourceNames = []string{"nvidia.com/gpu", "gpu"} }, []string{"resource_names::1:", "domain/name"}},
 		"two wrong resources":  {func(c *Config) { c.ResourceNames = []string{"a", "b"} }, []string{"resource_names::0:", "resource_names::1:"}},
+		"unknown auth_type":    {func(c *Config) { c.AuthType = "tls" }, []string{"auth_type:", "serviceAccount, kubeConfig or none"}},
+		"context of nothing":   {func(c *Config) { c.Context = "staging" }, []string{"context:", "kubeConfig"}},
+		"no drivers":           {func(c *Config) { c.DRA.Drivers = nil }, []string{"dra::drivers:", "gpu.nvidia.com", "dra::enabled"}},
+		"no driver's name":     {func(c *Config) { c.DRA.Drivers = []string{"gpu.nvidia.com", "nvidia.com/gpu"} }, []string{"dra::drivers::1:", "spec.driver"}},
 		"everything at a time": {func(c *Config) { *c = Config{} }, []string{"socket:", "node_name:", "poll_interval:", "timeout:", "resource_names:"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -88,7 +103,7 @@ func TestValidate(t *testing.T) {
 			cfg.NodeName = "node-a"
 			require.NoError(t, cfg.Validate())
 			tt.change(cfg)
-			err := cfg.Validate()
+			err := validate(cfg)
 			require.Error(t, err)
 			for _, w := range tt.want {
 				assert.Contains(t, err.Error(), w)

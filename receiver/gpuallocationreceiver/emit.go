@@ -4,6 +4,8 @@
 package gpuallocationreceiver
 
 import (
+	"time"
+
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
@@ -25,7 +27,29 @@ func (s *snapshot) metrics(cfg *Config, version string) pmetric.Metrics {
 	return md
 }
 
+// addNode writes what is known of the node, as of a time.
+func (s nodeState) addNode(md pmetric.Metrics, at time.Time, cfg *Config, version string) {
+	ms := newScope(md, holder{}, cfg, version)
+	point := func(m *names.Metric, is bool) {
+		p := m.Init(ms.AppendEmpty()).AppendEmpty()
+		p.SetTimestamp(pcommon.NewTimestampFromTime(at))
+		p.SetIntValue(0)
+		if is {
+			p.SetIntValue(1)
+		}
+		p.Attributes().PutStr(names.K8sNodeName, cfg.NodeName)
+	}
+	point(&names.GPUNodeSchedulable, s.schedulable)
+	if s.hasMIG {
+		point(&names.GPUNodeMIGReconfiguring, s.reconfiguring)
+	}
+}
+
 func newResource(md pmetric.Metrics, h holder, cfg *Config, version string) pmetric.NumberDataPointSlice {
+	return names.GPUAllocation.Init(newScope(md, h, cfg, version).AppendEmpty())
+}
+
+func newScope(md pmetric.Metrics, h holder, cfg *Config, version string) pmetric.MetricSlice {
 	rm := md.ResourceMetrics().AppendEmpty()
 	attrs := rm.Resource().Attributes()
 	attrs.EnsureCapacity(5)
@@ -41,22 +65,24 @@ func newResource(md pmetric.Metrics, h holder, cfg *Config, version string) pmet
 	sm := rm.ScopeMetrics().AppendEmpty()
 	sm.Scope().SetName(metadata.ScopeName)
 	sm.Scope().SetVersion(version)
-	return names.GPUAllocation.Init(sm.Metrics().AppendEmpty())
+	return sm.Metrics()
 }
 
 func (a *allocation) put(p pmetric.NumberDataPoint, at pcommon.Timestamp) {
 	p.SetTimestamp(at)
 	p.SetDoubleValue(a.share)
 	attrs := p.Attributes()
-	attrs.EnsureCapacity(5)
+	attrs.EnsureCapacity(8)
 	attrs.PutStr(names.HwID, a.hwID)
 	attrs.PutStr(names.K8sResourceName, a.resource)
-	attrs.PutStr(names.GPUAttributionSource, names.SourcePodResources)
-	// The kubelet's ids of time-slicing and MPS are the same.
-	sharing := names.SharingNone
-	if a.shared {
-		sharing = names.SharingTimeSlicing
-	}
-	attrs.PutStr(names.GPUSharing, sharing)
+	attrs.PutStr(names.GPUAttributionSource, a.source)
+	attrs.PutStr(names.GPUSharing, a.sharing)
 	attrs.PutBool(names.GPUAllocationResolved, a.resolved)
+	for _, known := range [...]struct{ key, value string }{
+		{names.GPUMIGUUID, a.mig}, {names.HwParent, a.parent}, {names.GPUMIGProfile, a.profile},
+	} {
+		if known.value != "" {
+			attrs.PutStr(known.key, known.value)
+		}
+	}
 }

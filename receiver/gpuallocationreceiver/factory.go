@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/receiver"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/resourcenames"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/metadata"
 )
@@ -28,6 +29,11 @@ func NewFactory() receiver.Factory {
 
 func createDefaultConfig() component.Config {
 	return &Config{
+		Config: k8sclient.Config{AuthType: k8sclient.ServiceAccount},
+		DRA: DRAConfig{
+			Enabled: true,
+			Drivers: []string{"gpu.nvidia.com", "gpu.amd.com", "gpu.intel.com", "gaudi.intel.com"},
+		},
 		Socket:             defaultSocket,
 		PollInterval:       5 * time.Second,
 		CollectionInterval: 15 * time.Second,

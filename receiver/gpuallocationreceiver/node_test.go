@@ -37,7 +37,20 @@ type pod struct {
 type container struct {
 	name    string
 	devices map[string][]string
-	claims  int // devices of ResourceClaims
+	claims  []claimedDevice
+}
+
+// claimedDevice is a device of a ResourceClaim. Its pool is the node.
+type claimedDevice struct{ claim, driver, device, share string }
+
+// claimsOf is a pod with one container, main, that has devices of one claim of
+// gpu.nvidia.com.
+func claimsOf(namespace, name, claim string, devices ...string) pod {
+	c := container{name: "main"}
+	for _, d := range devices {
+		c.claims = append(c.claims, claimedDevice{claim, "gpu.nvidia.com", d, ""})
+	}
+	return pod{namespace, name, []container{c}}
 }
 
 // holds is a pod with one container, main, that holds ids of one resource.
@@ -56,11 +69,21 @@ func (n *node) list(order *rand.Rand) *podresources.ListPodResourcesResponse {
 		out := &podresources.PodResources{Namespace: p.namespace, Name: p.name}
 		for _, c := range p.containers {
 			resources := &podresources.ContainerResources{Name: c.name, Devices: perNUMANode(c.devices, order)}
-			for range c.claims {
-				resources.DynamicResources = append(resources.DynamicResources, &podresources.DynamicResource{
-					ClaimName: "claim", ClaimNamespace: p.namespace,
-					ClaimResources: []*podresources.ClaimResource{{DriverName: "gpu.nvidia.com", PoolName: "node-a", DeviceName: "gpu-0"}},
-				})
+			for _, claim := range c.claims {
+				device := &podresources.ClaimResource{
+					DriverName: claim.driver, PoolName: "node-a", DeviceName: claim.device,
+					CdiDevices: []*podresources.CDIDevice{{Name: "k8s." + claim.driver + "/claim=uid-" + claim.device}},
+				}
+				if claim.share != "" {
+					device.ShareId = &claim.share
+				}
+				last := len(resources.DynamicResources) - 1
+				if last < 0 || resources.DynamicResources[last].ClaimName != claim.claim {
+					resources.DynamicResources = append(resources.DynamicResources, &podresources.DynamicResource{ClaimName: claim.claim, ClaimNamespace: p.namespace})
+					last++
+				}
+				of := resources.DynamicResources[last]
+				of.ClaimResources = append(of.ClaimResources, device)
 			}
 			out.Containers = append(out.Containers, resources)
 		}

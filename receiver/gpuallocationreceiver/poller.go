@@ -19,17 +19,30 @@ type poller struct {
 	failing bool // the last call of List failed, and the log was told
 }
 
-// run asks at once, and then every poll interval. A poll that takes longer than
-// that is followed by the next at once.
+// soonest is the time between two polls when the Kubernetes API says something
+// new: a kubelet limits calls.
+const soonest = time.Second
+
+// run asks at once, then every poll interval, and when the Kubernetes API says
+// something new: what is emitted is always what the kubelet says at that time. A
+// poll that takes longer than the interval is followed by the next at once.
 func (p *poller) run(ctx context.Context) {
 	ticker := time.NewTicker(p.r.cfg.PollInterval)
 	defer ticker.Stop()
+	news := p.r.api.Load().changes()
 	for {
+		began := time.Now()
 		p.poll(ctx)
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
+		case <-news:
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(soonest - time.Since(began)):
+			}
 		}
 	}
 }
@@ -45,20 +58,15 @@ func (p *poller) poll(ctx context.Context) {
 		return
 	}
 	old := p.r.newest.Load()
-	var known map[device]int
-	if old != nil {
-		known = old.replicas
-	}
-	s, tl := p.builder.build(a, known)
+	v := p.r.api.Load().view(time.Now())
+	s, tl := p.builder.build(a, v, old)
 	p.r.newest.Store(s)
+	p.r.api.Load().want(wanted(tl.claimed))
 	p.r.tel.counted(ctx, &tl)
-	p.tellOdd(s, &tl)
+	p.tellOdd(s, &tl, v)
 	// Who reads heard nothing for a while, if the last snapshot was too old.
 	if old == nil || !p.r.fresh(old, s.at) || !slices.Equal(old.allocations, s.allocations) {
-		select {
-		case p.r.changed <- struct{}{}:
-		default: // an emission is due already, and will take this snapshot
-		}
+		p.r.emitNow()
 	}
 }
 
@@ -89,7 +97,7 @@ func (p *poller) tell(ctx context.Context, a answer) {
 }
 
 // tellOdd tells what was odd about an answer, each cause once.
-func (p *poller) tellOdd(s *snapshot, tl *tally) {
+func (p *poller) tellOdd(s *snapshot, tl *tally, v view) {
 	warn := func(cause, message string, n int) {
 		if n > 0 && p.causes.due(cause, s.at) {
 			p.r.logger.Warn(message, zap.Int("count", n))
@@ -101,5 +109,7 @@ func (p *poller) tellOdd(s *snapshot, tl *tally) {
 	warn("devices_limit", "The kubelet lists more devices than max_devices allows: the rest is left out", tl.refused[devicesLimit])
 	warn("shares", "The kubelet did not list the replicas of shared devices: shares are computed from those that are held", tl.sharesAssumed)
 	warn("contested", "The kubelet lists devices under several containers at once, as kubelets before 1.34 do with pods that are finished: each is emitted", s.states.contested)
-	warn("dra", "Containers hold devices through ResourceClaims (DRA), which gpu_allocation does not resolve: they have no gpu.allocation", s.states.unresolvedDRA)
+	if !v.dra {
+		warn("dra", "Containers hold GPUs through ResourceClaims (DRA): they have no gpu.allocation, since the Kubernetes API is not asked about them (dra::enabled, auth_type)", s.states.unresolvedDRA)
+	}
 }

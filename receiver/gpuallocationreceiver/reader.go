@@ -4,6 +4,8 @@
 package gpuallocationreceiver
 
 import (
+	"slices"
+
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/resourcenames"
@@ -33,32 +35,36 @@ var reasonNames = [numReasons]string{"bad_id", "bad_holder", "containers_limit",
 type tally struct {
 	refused       [numReasons]int
 	sharesAssumed int
-	dra           int // devices held through ResourceClaims
+
+	// claimed are devices that the kubelet lists because of ResourceClaims.
+	claimed []claimed
 
 	// incomplete: holders are missing, and so nothing is known to be free.
 	incomplete bool
 	// blocked are ids that somebody holds, it is not known who.
-	blocked map[kubeletID]bool
+	blocked        map[kubeletID]bool
+	blockedDevices map[poolDevice]bool
 }
 
 // reader takes the accelerators out of answers.
 type reader struct {
 	resources *resourcenames.Matcher
+	drivers   map[string]bool // of DRA, those of GPUs
 }
+
+func (h holder) valid() bool { return isName(h.namespace) && isName(h.pod) && isName(h.container) }
 
 // list gives each id that a container holds once: the kubelet repeats it for
 // every NUMA node. The order is the kubelet's, which is random.
 func (r *reader) list(response *podresources.ListPodResourcesResponse) ([]entry, tally) {
-	tl := tally{blocked: map[kubeletID]bool{}}
+	tl := tally{blocked: map[kubeletID]bool{}, blockedDevices: map[poolDevice]bool{}}
 	seen := map[entry]bool{}
 	var held []entry
 	for _, pod := range response.GetPodResources() {
 		for _, container := range pod.GetContainers() {
-			for _, claim := range container.GetDynamicResources() {
-				tl.dra += len(claim.GetClaimResources())
-			}
 			h := holder{pod.GetNamespace(), pod.GetName(), container.GetName()}
-			valid := isName(h.namespace) && isName(h.pod) && isName(h.container)
+			valid := h.valid()
+			r.claims(container.GetDynamicResources(), h, &tl)
 			for _, devices := range container.GetDevices() {
 				if !r.resources.Match(devices.GetResourceName()) {
 					continue
@@ -81,6 +87,8 @@ func (r *reader) list(response *podresources.ListPodResourcesResponse) ([]entry,
 			}
 		}
 	}
+	slices.SortFunc(tl.claimed, claimed.compare)
+	tl.claimed = slices.Compact(tl.claimed)
 	return held, tl
 }
 

@@ -57,7 +57,7 @@ func TestRefused(t *testing.T) {
 			b := newBuilder(t, tt.change)
 			var first []string
 			for seed := range uint64(10) {
-				s, tl := b.build(tt.node.answer(seed), nil)
+				s, tl := b.build(tt.node.answer(seed), view{}, nil)
 				for r := range numReasons {
 					require.Equal(t, tt.refused[r], tl.refused[r], reasonNames[r])
 				}
@@ -96,7 +96,7 @@ func FuzzBuild(f *testing.F) {
 			c.MaxContainers, c.MaxDevices = int(containers)+1, int(devices)+1
 			c.ResourceNames = append(c.ResourceNames, "a/*")
 		})
-		s, tl := b.build(a, nil)
+		s, tl := b.build(a, view{}, nil)
 		assert.LessOrEqual(t, len(s.allocations), b.cfg.MaxDevices)
 		assert.LessOrEqual(t, s.metrics(b.cfg, "").ResourceMetrics().Len(), b.cfg.MaxContainers+1)
 		free := map[[2]string]bool{}

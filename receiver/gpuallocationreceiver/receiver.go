@@ -5,21 +5,25 @@ package gpuallocationreceiver
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/resourcenames"
 )
 
-// allocationReceiver polls the kubelet in one goroutine and emits in another, so
-// that neither a kubelet that hangs nor a pipeline that blocks holds the other up.
+// allocationReceiver polls the kubelet in one goroutine and emits in another, and
+// kubeAPI has its own, so that neither a kubelet that hangs nor an API server that
+// is away nor a pipeline that blocks holds another up.
 type allocationReceiver struct {
 	cfg     *Config
 	next    consumer.Metrics
@@ -28,6 +32,7 @@ type allocationReceiver struct {
 	logger  *zap.Logger
 	version string
 	source  source
+	api     atomic.Pointer[kubeAPI] // nil where it is not asked
 
 	created time.Time
 	newest  atomic.Pointer[snapshot] // nil until the kubelet answered
@@ -54,7 +59,7 @@ func newReceiver(set receiver.Settings, cfg *Config, next consumer.Metrics) (*al
 		created: time.Now(),
 		changed: make(chan struct{}, 1),
 	}
-	r.tel, err = newTelemetry(set.TelemetrySettings, r.age, r.states)
+	r.tel, err = newTelemetry(set.TelemetrySettings, r)
 	if err != nil {
 		return nil, err
 	}
@@ -67,12 +72,38 @@ func (r *allocationReceiver) Start(context.Context, component.Host) error {
 	if err != nil {
 		return err
 	}
-	p := &poller{r: r, builder: builder{cfg: r.cfg, read: reader{resources}}, causes: causes{}}
+	if err := r.connect(); err != nil {
+		return err
+	}
+	p := &poller{r: r, builder: builder{cfg: r.cfg, read: reader{resources, r.cfg.DRA.drivers()}}, causes: causes{}}
 	// The context given to Start ends with it.
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel = cancel
+	if api := r.api.Load(); api != nil {
+		api.start(ctx, &r.work)
+	}
 	r.work.Go(func() { p.run(ctx) })
 	r.work.Go(func() { r.emitUntil(ctx) })
+	return nil
+}
+
+// connect makes the clients of the Kubernetes API. Where the process is in no
+// cluster the receiver does without, and says so.
+func (r *allocationReceiver) connect() error {
+	client, err := r.cfg.REST("otelcol-gpu/" + r.version + " gpu_allocation")
+	switch {
+	case errors.Is(err, k8sclient.ErrNotInCluster):
+		r.logger.Warn("The Kubernetes API is not asked: devices of ResourceClaims (DRA) have no gpu.allocation, the node has no gpu.node.schedulable and gpu.node.mig.reconfiguring, and MPS is told as time-slicing",
+			zap.String("cause", cause(err)))
+		return nil
+	case err != nil || client == nil:
+		return err
+	}
+	api, err := newKubeAPI(r.cfg, client, r.tel, r.emitNow)
+	if err != nil {
+		return err
+	}
+	r.api.Store(api)
 	return nil
 }
 
@@ -82,6 +113,7 @@ func (r *allocationReceiver) Shutdown(context.Context) error {
 	if r.cancel != nil {
 		r.cancel()
 		r.work.Wait()
+		r.api.Load().close()
 	}
 	r.tel.builder.Shutdown()
 	return nil
@@ -108,6 +140,14 @@ func (r *allocationReceiver) fresh(s *snapshot, now time.Time) bool {
 	return now.Sub(s.at) <= 3*r.cfg.PollInterval
 }
 
+// emitNow has an emission made now. It does not wait for it.
+func (r *allocationReceiver) emitNow() {
+	select {
+	case r.changed <- struct{}{}:
+	default: // one is due already, and will take what is newest then
+	}
+}
+
 func (r *allocationReceiver) emitUntil(ctx context.Context) {
 	ticker := time.NewTicker(r.cfg.CollectionInterval)
 	defer ticker.Stop()
@@ -123,26 +163,32 @@ func (r *allocationReceiver) emitUntil(ctx context.Context) {
 	}
 }
 
-// emit hands the newest snapshot on, unless it is too old.
+// emit hands on the newest snapshot and what is known of the node, each unless it
+// is too old.
 func (r *allocationReceiver) emit(ctx context.Context, told causes) {
 	now := time.Now()
+	md := pmetric.NewMetrics()
 	s := r.newest.Load()
-	if s == nil {
-		return // the poller says why
-	}
-	if !r.fresh(s, now) {
+	switch {
+	case s == nil: // the poller says why
+	case r.fresh(s, now):
+		md = s.metrics(r.cfg, r.version)
+	default:
 		if told.due("stale", now) {
 			r.logger.Warn("The kubelet's last answer is older than three poll intervals: gpu.allocation is not emitted until it answers",
 				zap.Duration("age", now.Sub(s.at)))
 		}
-		return
 	}
-	if len(s.allocations) == 0 {
+	if node, at, ok := r.api.Load().nodeNow(now); ok {
+		node.addNode(md, at, r.cfg, r.version)
+	}
+	points := md.DataPointCount()
+	if points == 0 {
 		return
 	}
 	ctx = r.obs.StartMetricsOp(ctx)
-	err := r.next.ConsumeMetrics(ctx, s.metrics(r.cfg, r.version))
-	r.obs.EndMetricsOp(ctx, "pod_resources", len(s.allocations), err)
+	err := r.next.ConsumeMetrics(ctx, md)
+	r.obs.EndMetricsOp(ctx, "pod_resources", points, err)
 	if err != nil && told.due("refused", now) {
 		r.logger.Warn("The next component refused gpu.allocation; it is sent again with the next interval", zap.Error(err))
 	}

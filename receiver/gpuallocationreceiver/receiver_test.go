@@ -95,7 +95,7 @@ func TestOneFailedPollIsNoGap(t *testing.T) {
 
 func TestCausesAreToldOnce(t *testing.T) {
 	s := oneOfTwo()
-	s.node.pods = append(s.node.pods, holds("ml", "b", gpuName, gpuA), pod{"ml", "c", []container{{name: "main", claims: 1}}})
+	s.node.pods = append(s.node.pods, holds("ml", "b", gpuName, gpuA), pod{"ml", "c", []container{{name: "main", claims: []claimedDevice{{"claim", "gpu.nvidia.com", "gpu-0", ""}}}}})
 	story(t, s, func(t *testing.T, r *run) {
 		until(r, 590)
 		assert.Equal(t, 2, r.logs.Len(), "contested and DRA: %v", r.logs.All())
@@ -240,7 +240,7 @@ func TestHugeAnswer(t *testing.T) {
 	require.NoError(t, a.listErr)
 	require.NoError(t, a.allocatableErr)
 	b := newBuilder(t)
-	s, tl := b.build(a, nil)
+	s, tl := b.build(a, view{}, nil)
 	assert.Zero(t, tl.refused)
 	assert.Equal(t, states{held: 9000, free: 1000}, s.states)
 	sum := 0.0

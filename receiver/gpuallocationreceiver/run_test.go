@@ -20,6 +20,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/metadata"
 )
 
@@ -45,6 +46,7 @@ func newRun(t *testing.T, change ...func(*Config)) *run {
 	t.Helper()
 	cfg := createDefaultConfig().(*Config)
 	cfg.NodeName = "node-a"
+	cfg.AuthType = k8sclient.None
 	for _, f := range change {
 		f(cfg)
 	}

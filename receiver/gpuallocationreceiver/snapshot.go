@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
 // holder is a container; the zero holder is nobody.
@@ -27,8 +28,11 @@ type allocation struct {
 	resource string
 	hwID     string
 	share    float64 // of the device, 0..1; 0 is free
-	shared   bool    // the id is a replica's
+	source   string  // gpu.attribution.source
+	sharing  string  // gpu.sharing
 	resolved bool
+	// What is known of a MIG device that is not resolved; each may be "".
+	mig, parent, profile string
 }
 
 // snapshot is what one answer of the kubelet says. It is immutable.
@@ -41,6 +45,8 @@ type snapshot struct {
 	// that does not list them, as that of a kubelet whose plugin calls the
 	// device unhealthy while containers still hold it.
 	replicas map[device]int
+	// slots are the numbers of the parts of devices that claims share.
+	slots map[slot]int
 }
 
 // states counts devices by state.
@@ -80,13 +86,16 @@ type builder struct {
 	read reader
 }
 
-// build makes a snapshot of an answer whose List succeeded; known is what the
-// last one knew of replicas.
-func (b *builder) build(a answer, known map[device]int) (*snapshot, tally) {
+// build makes a snapshot of an answer whose List succeeded. v is what the
+// Kubernetes API said, old the last snapshot, or nil.
+func (b *builder) build(a answer, v view, old *snapshot) (*snapshot, tally) {
 	held, tl := b.read.list(a.list)
 	held = b.limit(held, &tl)
-
-	s := &snapshot{at: a.at, replicas: map[device]int{}}
+	var known map[device]int
+	if old != nil {
+		known = old.replicas
+	}
+	s := &snapshot{at: a.at, replicas: map[device]int{}, slots: map[slot]int{}}
 	var listed []kubeletID
 	if a.allocatable == nil {
 		maps.Copy(s.replicas, known)
@@ -96,11 +105,15 @@ func (b *builder) build(a answer, known map[device]int) (*snapshot, tally) {
 			s.replicas[id.device()]++
 		}
 	}
+	if v.pools != nil {
+		tl.refused[devicesLimit] += v.pools.refused
+	}
 	parts := shares(s.replicas, known, held, &tl)
-	s.states.unresolvedDRA = tl.dra
-	b.addHeld(s, held, parts)
+	o := b.addClaimed(s, tl.claimed, v, old, &tl)
+	b.addHeld(s, held, parts, v)
 	if !tl.incomplete {
-		b.addFree(s, held, listed, &tl)
+		taken := b.addFree(s, held, listed, v, o, &tl)
+		b.addFreeClaimable(s, v, o, taken, &tl)
 	}
 	slices.SortFunc(s.allocations, func(x, y allocation) int {
 		return cmp.Or(x.holder.compare(y.holder), cmp.Compare(x.resource, y.resource), cmp.Compare(x.hwID, y.hwID))
@@ -112,6 +125,29 @@ func (b *builder) build(a answer, known map[device]int) (*snapshot, tally) {
 // lists in a random order.
 func (b *builder) limit(held []entry, tl *tally) []entry {
 	slices.SortFunc(held, entry.compare)
+	held = b.limitHeld(held, tl)
+	holders := map[holder]bool{}
+	for _, e := range held {
+		holders[e.holder] = true
+	}
+	for i, c := range tl.claimed {
+		over := containersLimit
+		if room := holders[c.holder] || len(holders) < b.cfg.MaxContainers; room {
+			holders[c.holder] = true
+			if len(held)+i < b.cfg.MaxDevices {
+				continue
+			}
+			over = devicesLimit
+		}
+		tl.incomplete = true
+		tl.refused[over] += len(tl.claimed) - i
+		tl.claimed = tl.claimed[:i]
+		break
+	}
+	return held
+}
+
+func (b *builder) limitHeld(held []entry, tl *tally) []entry {
 	containers := 0
 	for i, e := range held {
 		if i == 0 || e.holder != held[i-1].holder {
@@ -171,7 +207,7 @@ func shares(replicas, known map[device]int, held []entry, tl *tally) map[device]
 }
 
 // addHeld adds the devices that containers hold; held is sorted.
-func (b *builder) addHeld(s *snapshot, held []entry, parts map[device]int) {
+func (b *builder) addHeld(s *snapshot, held []entry, parts map[device]int, v view) {
 	type key struct {
 		holder         holder
 		resource, hwID string
@@ -188,9 +224,7 @@ func (b *builder) addHeld(s *snapshot, held []entry, parts map[device]int) {
 			i = len(s.allocations)
 			at[k] = i
 			count = append(count, 0)
-			s.allocations = append(s.allocations, allocation{
-				holder: e.holder, resource: e.resource, hwID: k.hwID, shared: parsed.Shared, resolved: parsed.Resolved,
-			})
+			s.allocations = append(s.allocations, b.allocation(e.holder, e.resource, parsed, v))
 		}
 		count[i]++
 		s.allocations[i].share = min(1, float64(count[i])/float64(parts[e.device()]))
@@ -208,21 +242,27 @@ func (b *builder) addHeld(s *snapshot, held []entry, parts map[device]int) {
 }
 
 // addFree adds the devices that the kubelet has and nobody holds, as far as
-// max_devices allows.
-func (b *builder) addFree(s *snapshot, held []entry, listed []kubeletID, tl *tally) {
+// max_devices allows. It gives the GPUs that the device plugin has, which are
+// not DRA's to give.
+func (b *builder) addFree(s *snapshot, held []entry, listed []kubeletID, v view, o *occupied, tl *tally) map[string]bool {
 	type key struct{ resource, hwID string }
 	taken := make(map[key]bool, len(held)+len(listed))
+	gpus := map[string]bool{}
 	for _, e := range held {
-		taken[key{e.resource, b.hwID(deviceid.ParseKubelet(e.id))}] = true
+		parsed := deviceid.ParseKubelet(e.id)
+		taken[key{e.resource, b.hwID(parsed)}] = true
+		gpus[gpuOf(parsed, v)] = true
 	}
 	slices.SortFunc(listed, func(x, y kubeletID) int {
 		return cmp.Or(cmp.Compare(x.resource, y.resource), cmp.Compare(x.id, y.id))
 	})
 	for _, id := range listed {
 		parsed := deviceid.ParseKubelet(id.id)
+		gpu := gpuOf(parsed, v)
+		gpus[gpu] = true
 		k := key{id.resource, b.hwID(parsed)}
 		switch {
-		case taken[k], tl.blocked[id]:
+		case taken[k], tl.blocked[id], o.physical[gpu]:
 			continue
 		case len(s.allocations) >= b.cfg.MaxDevices:
 			tl.refused[devicesLimit]++
@@ -230,10 +270,42 @@ func (b *builder) addFree(s *snapshot, held []entry, listed []kubeletID, tl *tal
 		}
 		taken[k] = true
 		s.states.free++
-		s.allocations = append(s.allocations, allocation{
-			resource: id.resource, hwID: k.hwID, shared: parsed.Shared, resolved: parsed.Resolved,
-		})
+		s.allocations = append(s.allocations, b.allocation(holder{}, id.resource, parsed, v))
 	}
+	delete(gpus, "")
+	return gpus
+}
+
+// gpuOf is the physical GPU of a kubelet's id, "" where it is not known.
+func gpuOf(k deviceid.Kubelet, v view) string {
+	switch {
+	case k.MIG != "" && v.pools != nil:
+		return v.pools.mig[k.MIG].parent
+	case !k.Resolved:
+		return ""
+	}
+	if gpu := deviceid.Parent(k.Device); gpu != "" {
+		return gpu
+	}
+	return k.Device
+}
+
+// allocation is that of a device of the device plugin, its share yet unknown.
+func (b *builder) allocation(h holder, resource string, k deviceid.Kubelet, v view) allocation {
+	a := allocation{
+		holder: h, resource: resource, hwID: b.hwID(k), resolved: k.Resolved,
+		source: names.SourcePodResources, sharing: names.SharingNone,
+	}
+	if k.Shared {
+		a.sharing = v.node.sharing()
+	}
+	if k.MIG != "" {
+		a.mig = k.MIG
+		if v.pools != nil {
+			a.parent, a.profile = v.pools.mig[k.MIG].parent, v.pools.mig[k.MIG].profile
+		}
+	}
+	return a
 }
 
 func (b *builder) hwID(k deviceid.Kubelet) string {

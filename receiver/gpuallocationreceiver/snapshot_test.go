@@ -39,7 +39,7 @@ func newBuilder(t testing.TB, change ...func(*Config)) *builder {
 	require.NoError(t, cfg.Validate())
 	m, err := resourcenames.New(cfg.ResourceNames)
 	require.NoError(t, err)
-	return &builder{cfg: cfg, read: reader{m}}
+	return &builder{cfg: cfg, read: reader{m, cfg.DRA.drivers()}}
 }
 
 func (n *node) answer(seed uint64) answer {
@@ -227,16 +227,22 @@ func TestSnapshot(t *testing.T) {
 			[]string{"ml/a/main " + gpuA + " 1 nvidia.com/gpu none true"},
 			states{held: 1},
 		},
-		"ResourceClaims are counted": {
-			node{pods: []pod{{"ml", "a", []container{{name: "main", claims: 3}}}}},
-			[]string{},
-			states{unresolvedDRA: 3},
+		"HAMi: parts of a GPU, not surely of the one in the id": {
+			node{
+				devices: map[string][]string{gpuName: {gpuA + "-0", gpuA + "-1"}},
+				pods:    []pod{holds("ml", "a", gpuName, gpuA+"-1")},
+			},
+			[]string{
+				"-/-/- node-a/" + gpuA + "-0 0 nvidia.com/gpu time_slicing false",
+				"ml/a/main node-a/" + gpuA + "-1 0.5 nvidia.com/gpu time_slicing false",
+			},
+			states{unresolved: 1, free: 1},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBuilder(t)
 			for seed := range uint64(10) { // the kubelet's order is that of a map
-				s, tl := b.build(tt.node.answer(seed), nil)
+				s, tl := b.build(tt.node.answer(seed), view{}, nil)
 				require.Equal(t, tt.want, lines(s.metrics(b.cfg, "")))
 				require.Equal(t, tt.states, s.states)
 				require.Zero(t, tl.refused)
@@ -253,14 +259,14 @@ func TestAllocatableFails(t *testing.T) {
 	blind := n.answer(0)
 	blind.allocatable = nil
 
-	s, tl := b.build(blind, nil)
+	s, tl := b.build(blind, view{}, nil)
 	assert.Equal(t, 1, tl.sharesAssumed)
 	assert.Equal(t, []string{
 		"ml/a/main " + gpuA + "::0 0.5 nvidia.com/gpu time_slicing true",
 		"ml/a/main " + gpuA + "::1 0.5 nvidia.com/gpu time_slicing true",
 	}, lines(s.metrics(b.cfg, "")), "at least two there are")
 
-	s, tl = b.build(n.answer(0), s.replicas)
+	s, tl = b.build(n.answer(0), view{}, s)
 	assert.Zero(t, tl.sharesAssumed)
 	assert.Equal(t, states{held: 2, free: 2}, s.states)
 
@@ -268,23 +274,23 @@ func TestAllocatableFails(t *testing.T) {
 		"ml/a/main " + gpuA + "::0 0.25 nvidia.com/gpu time_slicing true",
 		"ml/a/main " + gpuA + "::1 0.25 nvidia.com/gpu time_slicing true",
 	}
-	s, tl = b.build(blind, s.replicas)
+	s, tl = b.build(blind, view{}, s)
 	assert.Zero(t, tl.sharesAssumed)
 	assert.Equal(t, want, lines(s.metrics(b.cfg, "")), "what was listed before is remembered")
 
 	n.devices = nil // the plugin calls the device unhealthy
 	for range 2 {
-		s, tl = b.build(n.answer(0), s.replicas)
+		s, tl = b.build(n.answer(0), view{}, s)
 		assert.Zero(t, tl.sharesAssumed)
 		assert.Equal(t, want, lines(s.metrics(b.cfg, "")))
 	}
 	n.pods = nil
-	s, _ = b.build(n.answer(0), s.replicas)
+	s, _ = b.build(n.answer(0), view{}, s)
 	assert.Empty(t, s.replicas, "and forgotten with its last holder")
 
 	// A plugin that now shares by two, while a pod still holds the fourth part.
 	n = node{devices: map[string][]string{gpuName: replicas(gpuA, 2)}, pods: []pod{holds("ml", "a", gpuName, gpuA+"::0", gpuA+"::3")}}
-	s, _ = b.build(n.answer(0), map[device]int{{gpuName, gpuA, true}: 4})
+	s, _ = b.build(n.answer(0), view{}, &snapshot{replicas: map[device]int{{gpuName, gpuA, true}: 4}})
 	assert.Equal(t, []string{
 		"-/-/- " + gpuA + "::1 0 nvidia.com/gpu time_slicing true",
 		"ml/a/main " + gpuA + "::0 0.5 nvidia.com/gpu time_slicing true",
@@ -327,7 +333,7 @@ func TestSample(t *testing.T) {
 		n.pods = append(n.pods, out)
 	}
 	b := newBuilder(t)
-	s, _ := b.build(n.answer(0), nil)
+	s, _ := b.build(n.answer(0), view{}, nil)
 	assert.Equal(t, []string{
 		"testing/ollama-76f687f4cd-xcvvp/ollama GPU-be839661-c0f5-7452-284b-b875666df60c 1 nvidia.com/gpu none true",
 		"testing/ollama-76f687f4cd-xcvvp/ollama node-a/MIG-GPU-be839661-c0f5-7452-284b-b875666df60c 1 nvidia.com/gpu none false",

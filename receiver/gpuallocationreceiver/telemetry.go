@@ -19,27 +19,32 @@ import (
 // logEvery is the time between two log lines about the same cause.
 const logEvery = 10 * time.Minute
 
-// telemetry is what the receiver says about itself. One goroutine writes the log
-// lines about polls, another those about emissions; each has its own causes.
+// telemetry is what the receiver says about itself. Each goroutine that writes log
+// lines has its own causes.
 type telemetry struct {
 	builder *metadata.TelemetryBuilder
 	logger  *zap.Logger
 }
 
-// newTelemetry registers what is read when somebody asks for it: age is that of
-// the newest snapshot, current the states in it, as long as it is young enough.
-func newTelemetry(set component.TelemetrySettings, age func() time.Duration, current func() (states, bool)) (*telemetry, error) {
+// newTelemetry registers what is read from r when somebody asks for it.
+func newTelemetry(set component.TelemetrySettings, r *allocationReceiver) (*telemetry, error) {
 	builder, err := metadata.NewTelemetryBuilder(set)
 	if err != nil {
 		return nil, err
 	}
 	err = errors.Join(
 		builder.RegisterGpuAllocationSnapshotAgeCallback(func(_ context.Context, o metric.Float64Observer) error {
-			o.Observe(age().Seconds())
+			o.Observe(r.age().Seconds())
+			return nil
+		}),
+		builder.RegisterGpuAllocationAPIAgeCallback(func(_ context.Context, o metric.Float64Observer) error {
+			for object, age := range r.api.Load().ages(time.Now()) {
+				o.Observe(age.Seconds(), with("object", string(object)))
+			}
 			return nil
 		}),
 		builder.RegisterGpuAllocationDevicesCallback(func(_ context.Context, o metric.Int64Observer) error {
-			s, ok := current()
+			s, ok := r.states()
 			if !ok {
 				return nil
 			}
@@ -65,6 +70,11 @@ func with(key, value string) metric.MeasurementOption {
 func (t *telemetry) called(ctx context.Context, call string, o outcome) {
 	t.builder.GpuAllocationCalls.Add(ctx, 1, metric.WithAttributeSet(attribute.NewSet(
 		attribute.String("call", call), attribute.String("outcome", string(o)))))
+}
+
+func (t *telemetry) asked(ctx context.Context, o object, r result) {
+	t.builder.GpuAllocationAPIRequests.Add(ctx, 1, metric.WithAttributeSet(attribute.NewSet(
+		attribute.String("object", string(o)), attribute.String("result", string(r)))))
 }
 
 func (t *telemetry) counted(ctx context.Context, tl *tally) {

@@ -28,6 +28,8 @@ type TelemetryBuilder struct {
 	meter                       metric.Meter
 	mu                          sync.Mutex
 	registrations               []metric.Registration
+	GpuAllocationAPIAge         metric.Float64ObservableGauge
+	GpuAllocationAPIRequests    metric.Int64Counter
 	GpuAllocationCalls          metric.Int64Counter
 	GpuAllocationDevices        metric.Int64ObservableUpDownCounter
 	GpuAllocationEntriesRefused metric.Int64Counter
@@ -44,6 +46,21 @@ type telemetryBuilderOptionFunc func(mb *TelemetryBuilder)
 
 func (tbof telemetryBuilderOptionFunc) apply(mb *TelemetryBuilder) {
 	tbof(mb)
+}
+
+// RegisterGpuAllocationAPIAgeCallback sets callback for observable GpuAllocationAPIAge metric.
+func (builder *TelemetryBuilder) RegisterGpuAllocationAPIAgeCallback(cb metric.Float64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerFloat64{inst: builder.GpuAllocationAPIAge, obs: o})
+		return nil
+	}, builder.GpuAllocationAPIAge)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
 }
 
 // RegisterGpuAllocationDevicesCallback sets callback for observable GpuAllocationDevices metric.
@@ -114,6 +131,18 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	}
 	builder.meter = Meter(settings)
 	var err, errs error
+	builder.GpuAllocationAPIAge, err = builder.meter.Float64ObservableGauge(
+		"otelcol_gpu_allocation_api_age",
+		metric.WithDescription("Age of what is known from the Kubernetes API, by object; 0 while a watch is on, time since the start where nothing was ever listed. Absent where the API is not asked. [Development]"),
+		metric.WithUnit("s"),
+	)
+	errs = errors.Join(errs, err)
+	builder.GpuAllocationAPIRequests, err = builder.meter.Int64Counter(
+		"otelcol_gpu_allocation_api_requests",
+		metric.WithDescription("Requests to the Kubernetes API by object and result. A watch counts when it begins. [Development]"),
+		metric.WithUnit("{request}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.GpuAllocationCalls, err = builder.meter.Int64Counter(
 		"otelcol_gpu_allocation_calls",
 		metric.WithDescription("Calls of the kubelet's pod-resources API by outcome. [Development]"),

@@ -1,0 +1,188 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpuallocationreceiver
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	resourcev1 "k8s.io/api/resource/v1"
+)
+
+// claimName is a ResourceClaim.
+type claimName struct{ namespace, name string }
+
+// claimID is a ResourceClaim with what the kubelet says was allocated for it, so
+// that a claim that is made anew under the same name is another.
+type claimID struct {
+	claimName
+	allocation [32]byte // a digest
+}
+
+// claim is what a ResourceClaim says of its devices: whether they are held, or
+// only looked at (adminAccess), which the kubelet does not say.
+type claim struct{ held, looked map[poolDevice]bool }
+
+// claims reads each ResourceClaim once, when the kubelet first lists it, and
+// forgets it when the kubelet no longer does.
+type claims struct {
+	get     func(ctx context.Context, namespace, name string) (*resourcev1.ResourceClaim, error)
+	tel     *telemetry
+	changed func() // told when there are new claims in read
+
+	read atomic.Pointer[map[claimID]claim]
+	wake chan struct{} // has room for one
+
+	mu     sync.Mutex
+	wanted map[claimID]poolDevice // each with one device that it has to have
+}
+
+func newClaims(get func(context.Context, string, string) (*resourcev1.ResourceClaim, error), tel *telemetry, changed func()) *claims {
+	c := &claims{get: get, tel: tel, changed: changed, wake: make(chan struct{}, 1)}
+	c.read.Store(&map[claimID]claim{})
+	return c
+}
+
+// want says which claims the kubelet lists now. It does not wait.
+func (c *claims) want(wanted map[claimID]poolDevice) {
+	c.mu.Lock()
+	same := maps.Equal(c.wanted, wanted)
+	c.wanted = wanted
+	c.mu.Unlock()
+	if same {
+		return
+	}
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+const maxBackoff = 30 * time.Second
+
+// backoff is the time to wait after so many failures in a row.
+func backoff(failures int) time.Duration {
+	return min(maxBackoff, time.Second<<min(failures-1, 10))
+}
+
+// waiting is a claim that could not be read, alone.
+type waiting struct {
+	failures int
+	until    time.Time
+}
+
+// run reads until ctx ends, one claim at a time. When the API as a whole does not
+// answer, or refuses, all of them wait.
+func (c *claims) run(ctx context.Context) {
+	requests := newRequests(resourceClaims, c.tel)
+	wait := map[claimID]waiting{}
+	var all waiting
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.wake:
+		case <-timer.C:
+		}
+		if time.Now().Before(all.until) {
+			timer.Reset(time.Until(all.until))
+			continue
+		}
+		next, ok := c.round(ctx, requests, wait)
+		if ok {
+			all = waiting{}
+		} else {
+			all.failures++
+			all.until = time.Now().Add(backoff(all.failures))
+			next = all.until
+		}
+		if !next.IsZero() {
+			timer.Reset(max(0, time.Until(next)))
+		}
+	}
+}
+
+// round reads what is wanted, not yet read, and does not wait. It gives the time
+// at which the first of those that wait is due, and false where the API failed.
+func (c *claims) round(ctx context.Context, requests *requests, wait map[claimID]waiting) (next time.Time, ok bool) {
+	c.mu.Lock()
+	wanted := c.wanted
+	c.mu.Unlock()
+	maps.DeleteFunc(wait, func(id claimID, _ waiting) bool { _, still := wanted[id]; return !still })
+
+	read := map[claimID]claim{}
+	known := *c.read.Load()
+	news := false
+	ok = true
+	for id, device := range wanted {
+		if already, is := known[id]; is {
+			read[id] = already
+			continue
+		}
+		w := wait[id]
+		if ok && !time.Now().Before(w.until) && ctx.Err() == nil {
+			got, res, err := c.ask(ctx, id, device)
+			requests.ended(ctx, res, err)
+			switch res {
+			case resultOK:
+				read[id] = got
+				delete(wait, id)
+				news = true
+				continue
+			case resultNotFound, resultOther:
+				w.failures++
+				w.until = time.Now().Add(backoff(w.failures))
+				wait[id] = w
+			default:
+				ok = false
+			}
+		}
+		if next.IsZero() || w.until.Before(next) {
+			next = w.until
+		}
+	}
+	c.read.Store(&read)
+	if news {
+		c.changed()
+	}
+	return next, ok
+}
+
+var (
+	errNoAllocation = errors.New("the claim has no allocation")
+	errOther        = errors.New("the claim has other devices than the kubelet says")
+)
+
+func (c *claims) ask(ctx context.Context, id claimID, device poolDevice) (claim, result, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	got, err := c.get(ctx, id.namespace, id.name)
+	switch res := resultOf(err); {
+	case res == resultNotServed:
+		return claim{}, resultNotFound, err
+	case err != nil:
+		return claim{}, res, err
+	case got.Status.Allocation == nil:
+		return claim{}, resultOther, errNoAllocation
+	}
+	out := claim{held: map[poolDevice]bool{}, looked: map[poolDevice]bool{}}
+	for _, r := range got.Status.Allocation.Devices.Results {
+		d := poolDevice{pool{r.Driver, r.Pool}, r.Device}
+		if r.AdminAccess != nil && *r.AdminAccess {
+			out.looked[d] = true
+		} else {
+			out.held[d] = true
+		}
+	}
+	if !out.held[device] && !out.looked[device] {
+		return claim{}, resultOther, errOther
+	}
+	return out, resultOK, nil
+}
