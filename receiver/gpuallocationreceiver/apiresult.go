@@ -6,6 +6,7 @@ package gpuallocationreceiver
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"time"
 
@@ -81,6 +82,8 @@ func resultOf(err error) result {
 		if netErr.Timeout() {
 			return resultTimeout
 		}
+		return resultNoAnswer
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return resultNoAnswer
 	default:
 		return resultFailed

@@ -5,6 +5,8 @@ package gpuallocationreceiver
 
 import (
 	"context"
+	"io"
+	"reflect"
 	"sync"
 	"time"
 
@@ -87,6 +89,10 @@ func (m *mirror[T]) run(ctx context.Context, l *lister, kind runtime.Object) {
 		RunWithContext(klog.NewContext(ctx, klog.Logger{}))
 }
 
+// emptyWatch is what client-go gives in place of an error where the connection of
+// a watch closes before it began.
+var emptyWatch = reflect.TypeOf(watch.NewEmptyWatch())
+
 // noStreaming asks for lists, which every API server answers: the few objects of
 // a node need no stream.
 type noStreaming struct{ *cache.ListWatch }
@@ -111,18 +117,21 @@ func (l *lister) watchOnce(parent context.Context, options metav1.ListOptions) (
 	late := time.AfterFunc(answerTimeout, cancel)
 	options.FieldSelector = l.selector
 	w, err := l.watch(ctx, options)
-	if !late.Stop() {
+	switch {
+	case !late.Stop():
 		if err == nil {
 			w.Stop()
 		}
 		err = context.DeadlineExceeded
+	case err == nil && reflect.TypeOf(w) == emptyWatch:
+		err = io.ErrUnexpectedEOF
 	}
 	l.requests.ended(parent, resultOf(err), err)
 	if err != nil {
 		cancel()
 		return nil, err
 	}
-	l.health.begin()
+	l.health.begin(time.Now())
 	return &healthyWatch{Interface: w, end: sync.OnceFunc(func() {
 		cancel()
 		l.health.end(time.Now())
@@ -144,7 +153,7 @@ func (w *healthyWatch) Stop() {
 // while a watch is on, and as they were when it ended.
 type health struct {
 	mu       sync.Mutex
-	watching bool
+	watching time.Time // since when a watch is on; zero where none is
 	last     time.Time // zero: never listed
 }
 
@@ -154,16 +163,21 @@ func (h *health) good(now time.Time) {
 	h.last = now
 }
 
-func (h *health) begin() {
+func (h *health) begin(now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.watching = true
+	h.watching = now
 }
 
+// end notes that a watch ended. One that ended at once, as where a proxy answers
+// in place of the API, told nothing.
 func (h *health) end(now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.watching, h.last = false, now
+	if now.Sub(h.watching) >= time.Second {
+		h.last = now
+	}
+	h.watching = time.Time{}
 }
 
 // asOf is the time at which the objects were last as the API has them; false
@@ -171,7 +185,7 @@ func (h *health) end(now time.Time) {
 func (h *health) asOf(now time.Time) (time.Time, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.watching {
+	if !h.watching.IsZero() {
 		return now, true
 	}
 	return h.last, !h.last.IsZero()

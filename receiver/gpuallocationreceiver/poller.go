@@ -41,7 +41,7 @@ func (p *poller) run(ctx context.Context) {
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(soonest - time.Since(began)):
+			case <-time.After(min(soonest, p.r.cfg.PollInterval) - time.Since(began)):
 			}
 		}
 	}

@@ -109,8 +109,8 @@ func (b *builder) build(a answer, v view, old *snapshot) (*snapshot, tally) {
 		tl.refused[devicesLimit] += v.pools.refused
 	}
 	parts := shares(s.replicas, known, held, &tl)
-	o := b.addClaimed(s, tl.claimed, v, old, &tl)
 	b.addHeld(s, held, parts, v)
+	o := b.addClaimed(s, tl.claimed, v, old, &tl)
 	if !tl.incomplete {
 		taken := b.addFree(s, held, listed, v, o, &tl)
 		b.addFreeClaimable(s, v, o, taken, &tl)
@@ -206,7 +206,8 @@ func shares(replicas, known map[device]int, held []entry, tl *tally) map[device]
 	return parts
 }
 
-// addHeld adds the devices that containers hold; held is sorted.
+// addHeld adds the devices that containers hold to a snapshot that has none yet;
+// held is sorted.
 func (b *builder) addHeld(s *snapshot, held []entry, parts map[device]int, v view) {
 	type key struct {
 		holder         holder

@@ -68,6 +68,9 @@ func lines(md pmetric.Metrics) []string {
 			return v.AsString()
 		}
 		r := rm.Resource().Attributes()
+		if rm.ScopeMetrics().At(0).Metrics().At(0).Name() != names.GPUAllocation.Name {
+			continue // about the node
+		}
 		for _, p := range rm.ScopeMetrics().At(0).Metrics().At(0).Sum().DataPoints().All() {
 			a := p.Attributes()
 			out = append(out, fmt.Sprintf("%s/%s/%s %s %v %s %s %s",

@@ -1,0 +1,419 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpuallocationreceiver
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient"
+)
+
+// fakeAPI serves nodes, ResourceSlices and ResourceClaims as a Kubernetes API
+// server does, as far as the receiver asks for them: list and watch with field
+// selectors, and get.
+type fakeAPI struct {
+	server *httptest.Server
+
+	mu      sync.Mutex
+	nodes   []*corev1.Node
+	slices  []*resourcev1.ResourceSlice
+	claims  map[string]*resourcev1.ResourceClaim
+	watches map[chan string]string // events of a kind
+	asked   []string               // URLs
+	status  map[string]int         // of every answer about a kind, if not 0
+	gone    bool
+	hangs   chan struct{} // answers wait for it, if not nil
+}
+
+func newFakeAPI(t *testing.T) *fakeAPI {
+	a := &fakeAPI{claims: map[string]*resourcev1.ResourceClaim{}, watches: map[chan string]string{}, status: map[string]int{}}
+	a.server = httptest.NewServer(a)
+	t.Cleanup(a.server.Close)
+	return a
+}
+
+func (a *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	parts := strings.Split(r.URL.Path, "/")
+	kind := parts[len(parts)-1]
+	if len(parts) > 2 && parts[len(parts)-2] == "resourceclaims" {
+		kind = "resourceclaims"
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.asked = append(a.asked, r.URL.String())
+	if a.hangs != nil {
+		hangs := a.hangs
+		a.mu.Unlock()
+		select {
+		case <-hangs:
+		case <-r.Context().Done():
+		}
+		a.mu.Lock()
+	}
+	if a.gone {
+		panic(http.ErrAbortHandler)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	query := r.URL.Query()
+	selector, err := fields.ParseSelector(query.Get("fieldSelector"))
+	status := a.status[kind]
+	switch {
+	case err != nil:
+		a.fail(w, http.StatusBadRequest)
+	case status != 0:
+		a.fail(w, status)
+	case query.Get("watch") != "":
+		a.watch(w, r, kind)
+	case kind == "nodes":
+		list := corev1.NodeList{TypeMeta: metav1.TypeMeta{Kind: "NodeList", APIVersion: "v1"}, ListMeta: metav1.ListMeta{ResourceVersion: "1"}}
+		for _, n := range a.nodes {
+			if selector.Matches(fields.Set{"metadata.name": n.Name}) {
+				list.Items = append(list.Items, *n)
+			}
+		}
+		_ = json.NewEncoder(w).Encode(list)
+	case kind == "resourceslices":
+		list := resourcev1.ResourceSliceList{TypeMeta: metav1.TypeMeta{Kind: "ResourceSliceList", APIVersion: "resource.k8s.io/v1"}, ListMeta: metav1.ListMeta{ResourceVersion: "1"}}
+		for _, s := range a.slices {
+			if selector.Matches(fields.Set{"spec.nodeName": *s.Spec.NodeName}) {
+				list.Items = append(list.Items, *s)
+			}
+		}
+		_ = json.NewEncoder(w).Encode(list)
+	case kind == "resourceclaims" && a.claims[parts[len(parts)-3]+"/"+parts[len(parts)-1]] != nil:
+		claim := *a.claims[parts[len(parts)-3]+"/"+parts[len(parts)-1]]
+		claim.TypeMeta = metav1.TypeMeta{Kind: "ResourceClaim", APIVersion: "resource.k8s.io/v1"}
+		_ = json.NewEncoder(w).Encode(claim)
+	default:
+		a.fail(w, http.StatusNotFound)
+	}
+}
+
+func (a *fakeAPI) fail(w http.ResponseWriter, status int) {
+	reasons := map[int]metav1.StatusReason{
+		http.StatusForbidden: metav1.StatusReasonForbidden, http.StatusNotFound: metav1.StatusReasonNotFound,
+		http.StatusInternalServerError: metav1.StatusReasonInternalError,
+	}
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: int32(status), Reason: reasons[status],
+	})
+}
+
+// watch is called with the lock held, and holds it but while it waits.
+func (a *fakeAPI) watch(w http.ResponseWriter, r *http.Request, kind string) {
+	events := make(chan string, 100)
+	a.watches[events] = kind
+	defer delete(a.watches, events)
+	w.(http.Flusher).Flush()
+	a.mu.Unlock()
+	defer a.mu.Lock()
+	for {
+		select {
+		case <-r.Context().Done():
+			return
+		case event := <-events:
+			if _, err := fmt.Fprintln(w, event); err != nil {
+				return
+			}
+			w.(http.Flusher).Flush()
+		}
+	}
+}
+
+// event tells those who watch a kind. An object that changes says so itself.
+func (a *fakeAPI) event(t *testing.T, kind, event string, object any) {
+	t.Helper()
+	raw, err := json.Marshal(object)
+	require.NoError(t, err)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for events, of := range a.watches {
+		if of == kind {
+			events <- fmt.Sprintf(`{"type":%q,"object":%s}`, event, raw)
+		}
+	}
+}
+
+func (a *fakeAPI) set(f func(*fakeAPI)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	f(a)
+}
+
+func (a *fakeAPI) watching(kind string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, of := range a.watches {
+		if of == kind {
+			return true
+		}
+	}
+	return false
+}
+
+// kubeRun is a receiver on a scripted kubelet and an API, in real time.
+func kubeRun(t *testing.T, s *script, a *fakeAPI, change ...func(*Config)) *run {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "kubeconfig.yaml")
+	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, `apiVersion: v1
+kind: Config
+current-context: test
+contexts: [{name: test, context: {cluster: test, user: test}}]
+clusters: [{name: test, cluster: {server: %q}}]
+users: [{name: test, user: {}}]
+`, a.server.URL), 0o600))
+	t.Setenv("KUBECONFIG", file)
+	r := newRun(t, append([]func(*Config){func(c *Config) {
+		c.AuthType = k8sclient.KubeConfig
+		c.PollInterval, c.CollectionInterval = 50*time.Millisecond, 50*time.Millisecond
+	}}, change...)...)
+	r.receiver.source = s
+	return r
+}
+
+// requests counts requests to the API by object and result.
+func (r *run) requests(o object, res result) int64 {
+	m, err := r.telemetry.GetMetric("otelcol_gpu_allocation_api_requests")
+	if err != nil {
+		return 0
+	}
+	for _, p := range m.Data.(metricdata.Sum[int64]).DataPoints {
+		object, _ := p.Attributes.Value("object")
+		result, _ := p.Attributes.Value("result")
+		if object.AsString() == string(o) && result.AsString() == string(res) {
+			return p.Value
+		}
+	}
+	return 0
+}
+
+func (r *run) apiAges() map[string]float64 {
+	m, err := r.telemetry.GetMetric("otelcol_gpu_allocation_api_age")
+	if err != nil {
+		return nil
+	}
+	out := map[string]float64{}
+	for _, p := range m.Data.(metricdata.Gauge[float64]).DataPoints {
+		object, _ := p.Attributes.Value("object")
+		out[object.AsString()] = p.Value
+	}
+	return out
+}
+
+// said is the newest batch: allocations, and what is said of the node.
+func (r *run) said() (allocations []string, node map[string]int64) {
+	got := r.taken()
+	if len(got) == 0 {
+		return nil, nil
+	}
+	md := got[len(got)-1].md
+	node = map[string]int64{}
+	for _, rm := range md.ResourceMetrics().All() {
+		for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
+			if strings.HasPrefix(m.Name(), "gpu.node.") {
+				node[m.Name()] = m.Sum().DataPoints().At(0).IntValue()
+			}
+		}
+	}
+	return lines(md), node
+}
+
+// await waits until the newest batch says this.
+func (r *run) await(what string, allocations []string, node map[string]int64) {
+	r.t.Helper()
+	var gotAllocations []string
+	var gotNode map[string]int64
+	if !assert.Eventually(r.t, func() bool {
+		a, n := r.said()
+		if n == nil {
+			return false
+		}
+		gotAllocations, gotNode = a, n
+		return slices.Equal(a, allocations) && assert.ObjectsAreEqual(node, n)
+	}, long, 20*time.Millisecond, what) {
+		assert.Equal(r.t, allocations, gotAllocations)
+		assert.Equal(r.t, node, gotNode)
+		r.t.FailNow()
+	}
+}
+
+func TestKubernetes(t *testing.T) {
+	elsewhere := resourceSlice("z", nvidia, 9, 1, wholeGPU("gpu-0", gpuC))
+	other := "node-b"
+	elsewhere.Spec.NodeName = &other
+	a := newFakeAPI(t)
+	a.nodes = []*corev1.Node{nodeOf(false), {ObjectMeta: metav1.ObjectMeta{Name: "node-b"}, Spec: corev1.NodeSpec{Unschedulable: true}}}
+	a.slices = []*resourcev1.ResourceSlice{resourceSlice("a", nvidia, 1, 1, wholeGPU("gpu-0", gpuA), wholeGPU("gpu-1", gpuB)), elsewhere}
+	a.claims["ml/c"], a.claims["ml/all"] = allocated(false, "gpu-0"), allocated(true, "gpu-0", "gpu-1")
+	s := &script{node: node{pods: []pod{claimsOf("ml", "train", "c", "gpu-0"), claimsOf("ml", "monitor", "all", "gpu-0", "gpu-1")}}}
+	r := kubeRun(t, s, a)
+	r.start()
+	defer r.stop()
+
+	held := func(pod, gpu string) string { return "ml/" + pod + "/main " + gpu + " 1 gpu.nvidia.com none true" }
+	free := func(gpu string) string { return "-/-/- " + gpu + " 0 gpu.nvidia.com none true" }
+	schedulable := map[string]int64{"gpu.node.schedulable": 1}
+	r.await("the first", []string{free(gpuB), held("train", gpuA)}, schedulable)
+	require.Eventually(t, func() bool { return a.watching("nodes") && a.watching("resourceslices") }, long, 10*time.Millisecond)
+	require.Eventually(t, func() bool {
+		return assert.ObjectsAreEqual(map[string]float64{"node": 0, "resource_slices": 0}, r.apiAges())
+	}, long, 10*time.Millisecond)
+
+	cordoned := nodeOf(true, labelMIGState, "pending")
+	cordoned.ResourceVersion = "2"
+	a.set(func(a *fakeAPI) { a.nodes[0] = cordoned })
+	a.event(t, "nodes", "MODIFIED", cordoned)
+	drained := map[string]int64{"gpu.node.schedulable": 0, "gpu.node.mig.reconfiguring": 1}
+	r.await("a cordon", []string{free(gpuB), held("train", gpuA)}, drained)
+
+	// The API server goes. What it said stays; a claim that is new is unknown.
+	a.set(func(a *fakeAPI) { a.gone = true })
+	a.server.CloseClientConnections()
+	s.set(func(s *script) { s.node.pods = append(s.node.pods, claimsOf("ml", "late", "d", "gpu-1")) })
+	r.await("the API gone", []string{held("train", gpuA)}, drained)
+	assert.EqualValues(t, 1, r.devices()["unresolved_dra"])
+	require.Eventually(t, func() bool {
+		return r.requests(nodeObject, resultNoAnswer) > 0 && r.requests(resourceSlices, resultNoAnswer) > 0 && r.requests(resourceClaims, resultNoAnswer) > 0
+	}, long, 10*time.Millisecond)
+	ages := r.apiAges()
+	assert.Greater(t, ages["node"], 0.0)
+	assert.Greater(t, ages["resource_slices"], 0.0)
+
+	// It comes back, with a pool of the next generation.
+	next := resourceSlice("a", nvidia, 2, 1, wholeGPU("gpu-0", gpuA), wholeGPU("gpu-1", gpuC))
+	next.ResourceVersion = "3"
+	a.set(func(a *fakeAPI) {
+		a.gone = false
+		a.slices[0] = next
+		a.claims["ml/d"] = allocated(false, "gpu-1")
+	})
+	require.Eventually(t, func() bool { return a.watching("resourceslices") && a.watching("nodes") }, long, 10*time.Millisecond)
+	a.event(t, "resourceslices", "MODIFIED", next)
+	r.await("the API back", []string{held("late", gpuC), held("train", gpuA)}, drained)
+
+	a.event(t, "resourceslices", "DELETED", next)
+	r.await("no slice", []string{
+		"ml/late/main node-a/gpu.nvidia.com/node-a/gpu-1 1 gpu.nvidia.com none false",
+		"ml/train/main node-a/gpu.nvidia.com/node-a/gpu-0 1 gpu.nvidia.com none false",
+	}, drained)
+	a.event(t, "nodes", "DELETED", cordoned)
+	s.set(func(s *script) { s.node.pods = nil; s.node.devices = map[string][]string{gpuName: {gpuB}} })
+	r.await("no node", []string{"-/-/- " + gpuB + " 0 nvidia.com/gpu none true"}, map[string]int64{})
+
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, url := range a.asked {
+		switch {
+		case strings.Contains(url, "/nodes"):
+			assert.Contains(t, url, "fieldSelector=metadata.name%3Dnode-a")
+		case strings.Contains(url, "/resourceslices"):
+			assert.Contains(t, url, "fieldSelector=spec.nodeName%3Dnode-a")
+		default:
+			assert.Contains(t, url, "/apis/resource.k8s.io/v1/namespaces/ml/resourceclaims/")
+		}
+	}
+}
+
+// An API that refuses, has no DRA, or fails does not touch what the device plugin
+// gives, and is told once.
+func TestKubernetesFaults(t *testing.T) {
+	for name, tt := range map[string]struct {
+		status int
+		want   result
+		remedy string
+	}{
+		"forbidden":  {http.StatusForbidden, resultDenied, "list and watch on resourceslices"},
+		"not served": {http.StatusNotFound, resultNotServed, "dra::enabled"},
+		"fails":      {http.StatusInternalServerError, resultFailed, "API server's log"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newFakeAPI(t)
+			a.nodes = []*corev1.Node{nodeOf(false)}
+			a.status["resourceslices"], a.status["resourceclaims"] = tt.status, tt.status
+			s := oneOfTwo()
+			s.node.pods = append(s.node.pods, claimsOf("ml", "dra", "c", "gpu-0"))
+			r := kubeRun(t, s, a)
+			r.start()
+			defer r.stop()
+			r.await("the device plugin", []string{"-/-/- " + gpuB + " 0 nvidia.com/gpu none true", "ml/a/main " + gpuA + " 1 nvidia.com/gpu none true"},
+				map[string]int64{"gpu.node.schedulable": 1})
+			require.Eventually(t, func() bool { return r.requests(resourceSlices, tt.want) > 1 }, long, 10*time.Millisecond)
+			told := r.logs.FilterMessage(without[resourceSlices]).All()
+			if assert.Len(t, told, 1) {
+				assert.Contains(t, told[0].ContextMap()["remedy"], tt.remedy)
+			}
+			assert.Equal(t, 1, r.told(without[resourceClaims]))
+			assert.EqualValues(t, 1, r.devices()["unresolved_dra"])
+			_, aged := r.apiAges()["resource_slices"]
+			assert.Equal(t, tt.want != resultNotServed, aged, "a cluster without DRA is no alert")
+		})
+	}
+}
+
+// An API that takes requests and never answers holds nothing up.
+func TestKubernetesHangs(t *testing.T) {
+	a := newFakeAPI(t)
+	a.hangs = make(chan struct{})
+	r := kubeRun(t, oneOfTwo(), a)
+	r.start()
+	r.await("the device plugin", []string{"-/-/- " + gpuB + " 0 nvidia.com/gpu none true", "ml/a/main " + gpuA + " 1 nvidia.com/gpu none true"}, map[string]int64{})
+	require.Eventually(t, func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return len(a.asked) == 2
+	}, long, 10*time.Millisecond)
+	r.stop()
+	assert.Zero(t, r.logs.Len(), "to be shut down says nothing about the API")
+	close(a.hangs)
+}
+
+func TestWithoutKubernetes(t *testing.T) {
+	const told = "The Kubernetes API is not asked: devices of ResourceClaims (DRA) have no gpu.allocation, the node has no gpu.node.schedulable and gpu.node.mig.reconfiguring, and MPS is told as time-slicing"
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	for name, tt := range map[string]struct {
+		auth k8sclient.AuthType
+		told int
+	}{
+		"no service account": {k8sclient.ServiceAccount, 1},
+		"none":               {k8sclient.None, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := oneOfTwo()
+			s.node.pods = append(s.node.pods, claimsOf("ml", "dra", "c", "gpu-0"))
+			story(t, s, func(t *testing.T, r *run) {
+				until(r, 31)
+				assert.Equal(t, []float64{0, 15, 30}, times(r.taken()))
+				assert.Equal(t, tt.told, r.told(told))
+				assert.Equal(t, 1+tt.told, r.logs.Len(), "%v", r.logs.All())
+				assert.EqualValues(t, 1, r.devices()["unresolved_dra"])
+				assert.Nil(t, r.apiAges())
+			}, func(c *Config) { c.AuthType = tt.auth })
+		})
+	}
+	t.Run("no kubeconfig", func(t *testing.T) {
+		t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "absent"))
+		r := newRun(t, func(c *Config) { c.AuthType = k8sclient.KubeConfig })
+		defer r.stop()
+		assert.ErrorContains(t, r.receiver.Start(t.Context(), nil), "auth_type: kubeConfig: ")
+	})
+}

@@ -1,0 +1,69 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpuallocationreceiver
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+func nodeOf(unschedulable bool, labels ...string) *corev1.Node {
+	n := &corev1.Node{
+		TypeMeta:   metav1.TypeMeta{Kind: "Node", APIVersion: "v1"},
+		ObjectMeta: metav1.ObjectMeta{Name: "node-a", ResourceVersion: "1", Labels: map[string]string{}},
+		Spec:       corev1.NodeSpec{Unschedulable: unschedulable},
+	}
+	for i := 0; i < len(labels); i += 2 {
+		n.Labels[labels[i]] = labels[i+1]
+	}
+	return n
+}
+
+func TestNode(t *testing.T) {
+	for name, tt := range map[string]struct {
+		node *corev1.Node
+		want map[string]int64
+		mps  bool
+	}{
+		"takes pods":       {nodeOf(false), map[string]int64{"gpu.node.schedulable": 1}, false},
+		"cordoned":         {nodeOf(true), map[string]int64{"gpu.node.schedulable": 0}, false},
+		"MIG to be done":   {nodeOf(false, labelMIGState, "pending"), map[string]int64{"gpu.node.schedulable": 1, "gpu.node.mig.reconfiguring": 1}, false},
+		"MIG by a reboot":  {nodeOf(true, labelMIGState, "rebooting"), map[string]int64{"gpu.node.schedulable": 0, "gpu.node.mig.reconfiguring": 1}, false},
+		"MIG done":         {nodeOf(false, labelMIGState, "success"), map[string]int64{"gpu.node.schedulable": 1, "gpu.node.mig.reconfiguring": 0}, false},
+		"MIG failed":       {nodeOf(false, labelMIGState, "failed"), map[string]int64{"gpu.node.schedulable": 1, "gpu.node.mig.reconfiguring": 0}, false},
+		"MIG, a new state": {nodeOf(false, labelMIGState, "musing"), map[string]int64{"gpu.node.schedulable": 1}, false},
+		"MPS":              {nodeOf(false, labelSharing, "mps"), map[string]int64{"gpu.node.schedulable": 1}, true},
+		"MPS on GKE":       {nodeOf(false, labelGKESharing, "mps"), map[string]int64{"gpu.node.schedulable": 1}, true},
+		"time-slicing":     {nodeOf(false, labelSharing, "time-slicing", labelGKESharing, "time-sharing"), map[string]int64{"gpu.node.schedulable": 1}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := keepNode(tt.node)
+			assert.Equal(t, tt.mps, s.mps)
+			md := pmetric.NewMetrics()
+			at := time.Unix(1, 2)
+			s.addNode(md, at, &Config{NodeName: "node-a", ClusterName: "prod"}, "1.2.3")
+			assert.Equal(t, 1, md.ResourceMetrics().Len())
+			rm := md.ResourceMetrics().At(0)
+			assert.Equal(t, map[string]any{names.K8sClusterName: "prod", names.K8sNodeName: "node-a"}, rm.Resource().Attributes().AsRaw())
+			got := map[string]int64{}
+			for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
+				assert.False(t, m.Sum().IsMonotonic())
+				p := m.Sum().DataPoints().At(0)
+				assert.Equal(t, map[string]any{names.K8sNodeName: "node-a"}, p.Attributes().AsRaw(), "identity is on every point")
+				assert.Equal(t, pcommon.NewTimestampFromTime(at), p.Timestamp())
+				got[m.Name()] = p.IntValue()
+			}
+			assert.Equal(t, tt.want, got)
+		})
+	}
+	assert.Equal(t, nodeState{}, keepNode("no node"))
+}
