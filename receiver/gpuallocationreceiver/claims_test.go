@@ -5,6 +5,7 @@ package gpuallocationreceiver
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,19 +34,33 @@ func allocated(looked bool, devices ...string) *resourcev1.ResourceClaim {
 // that is a function.
 type claimStory struct {
 	*claims
-	r    *run
+	r *run
+
+	mu   sync.Mutex
 	api  func(name string) (*resourcev1.ResourceClaim, error)
 	asks []string
 	news int
+}
+
+func (s *claimStory) answer(api func(name string) (*resourcev1.ResourceClaim, error)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.api = api
 }
 
 func tellClaims(t *testing.T, tell func(t *testing.T, s *claimStory)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &claimStory{r: newRun(t)}
 		s.claims = newClaims(func(_ context.Context, namespace, name string) (*resourcev1.ResourceClaim, error) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
 			s.asks = append(s.asks, namespace+"/"+name)
 			return s.api(name)
-		}, s.r.receiver.tel, func() { s.news++ })
+		}, s.r.receiver.tel, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.news++
+		})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() {
@@ -78,6 +93,8 @@ func (s *claimStory) lists(names ...string) (asked []string) {
 }
 
 func (s *claimStory) takeAsks() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	asked := s.asks
 	s.asks = nil
 	return asked
@@ -118,7 +135,7 @@ func TestClaimsAreReadOnce(t *testing.T) {
 func TestClaimsWaitForTheAPI(t *testing.T) {
 	tellClaims(t, func(t *testing.T, s *claimStory) {
 		refuse := apierrors.NewForbidden(claimKind, "a", nil)
-		s.api = func(string) (*resourcev1.ResourceClaim, error) { return nil, refuse }
+		s.answer(func(string) (*resourcev1.ResourceClaim, error) { return nil, refuse })
 		assert.Len(t, s.lists("a", "b", "c"), 1)
 		assert.Empty(t, s.lists("a", "b", "c", "d"), "another does not hurry it")
 		assert.Len(t, s.after(3*time.Second+time.Millisecond), 2, "after 1 s, and 2 s")
@@ -131,7 +148,7 @@ func TestClaimsWaitForTheAPI(t *testing.T) {
 			assert.Contains(t, told[0].ContextMap()["remedy"], "get on resourceclaims in resource.k8s.io")
 		}
 
-		s.api = func(string) (*resourcev1.ResourceClaim, error) { return allocated(false, "gpu-0"), nil }
+		s.answer(func(string) (*resourcev1.ResourceClaim, error) { return allocated(false, "gpu-0"), nil })
 		assert.Len(t, s.after(30*time.Second), 4)
 		assert.Equal(t, 1, s.news, "told once for all")
 		assert.Equal(t, 1, s.r.told("The Kubernetes API answers again"))
@@ -148,18 +165,18 @@ func TestClaimsThatAreOdd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tellClaims(t, func(t *testing.T, s *claimStory) {
-				s.api = func(name string) (*resourcev1.ResourceClaim, error) {
+				s.answer(func(name string) (*resourcev1.ResourceClaim, error) {
 					if name == "odd" {
 						return answer()
 					}
 					return allocated(false, "gpu-0"), nil
-				}
+				})
 				assert.ElementsMatch(t, []string{"ml/odd", "ml/a", "ml/b"}, s.lists("odd", "a", "b"))
 				assert.Len(t, *s.read.Load(), 2)
 				assert.Equal(t, []string{"ml/c"}, s.lists("odd", "a", "b", "c"), "the odd one waits")
 				assert.Equal(t, []string{"ml/odd"}, s.after(time.Second))
 				assert.Less(t, len(s.after(time.Hour)), 130)
-				s.api = func(string) (*resourcev1.ResourceClaim, error) { return allocated(false, "gpu-0"), nil }
+				s.answer(func(string) (*resourcev1.ResourceClaim, error) { return allocated(false, "gpu-0"), nil })
 				assert.Equal(t, []string{"ml/odd"}, s.after(time.Minute))
 				assert.Len(t, *s.read.Load(), 4)
 			})

@@ -109,6 +109,7 @@ func (b *builder) build(a answer, v view, old *snapshot) (*snapshot, tally) {
 		tl.refused[devicesLimit] += v.pools.refused
 	}
 	parts := shares(s.replicas, known, held, &tl)
+	s.allocations = make([]allocation, 0, min(b.cfg.MaxDevices, max(len(held), len(listed))+len(tl.claimed)))
 	b.addHeld(s, held, parts, v)
 	o := b.addClaimed(s, tl.claimed, v, old, &tl)
 	if !tl.incomplete {
