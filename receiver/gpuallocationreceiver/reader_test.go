@@ -77,6 +77,7 @@ func FuzzBuild(f *testing.F) {
 	seed := node{
 		devices: map[string][]string{gpuName: append(replicas(gpuA, 3), gpuB, "MIG-"+gpuB+"/1/0", "nvidia0/vgpu1"), "amd.com/gpu": {"0"}},
 		pods: []pod{
+			claimsOf("ml", "d", "c", "gpu-0", "gpu-9"), claimsOf("ml", "e", "c", "gpu-0"), shared("f", "s", nvidia, "gpu-1", "1"),
 			holds("ml", "a", gpuName, gpuA+"::0", gpuB), holds("ml", "b", gpuName, gpuB, "MIG-"+gpuB+"/1/1"), holds("", "c", gpuName, gpuA+"::1"),
 		},
 	}
@@ -96,7 +97,8 @@ func FuzzBuild(f *testing.F) {
 			c.MaxContainers, c.MaxDevices = int(containers)+1, int(devices)+1
 			c.ResourceNames = append(c.ResourceNames, "a/*")
 		})
-		s, tl := b.build(a, view{}, nil)
+		v := claimsRead(b, a, onePool(wholeGPU("gpu-0", gpuA), wholeGPU("gpu-1", gpuC), migDevice("gpu-2", migC, gpuC)))
+		s, tl := b.build(a, v, nil)
 		assert.LessOrEqual(t, len(s.allocations), b.cfg.MaxDevices)
 		assert.LessOrEqual(t, s.metrics(b.cfg, "").ResourceMetrics().Len(), b.cfg.MaxContainers+1)
 		free := map[[2]string]bool{}
