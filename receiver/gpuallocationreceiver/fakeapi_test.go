@@ -17,6 +17,9 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // fakeAPI serves nodes, ResourceSlices and ResourceClaims as a Kubernetes API
@@ -64,7 +67,6 @@ func (a *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if a.gone {
 		panic(http.ErrAbortHandler)
 	}
-	w.Header().Set("Content-Type", "application/json")
 	query := r.URL.Query()
 	selector, err := fields.ParseSelector(query.Get("fieldSelector"))
 	status := a.status[kind]
@@ -82,7 +84,7 @@ func (a *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				list.Items = append(list.Items, *n)
 			}
 		}
-		_ = json.NewEncoder(w).Encode(list)
+		a.send(w, r, &list)
 	case kind == "resourceslices":
 		list := resourcev1.ResourceSliceList{TypeMeta: metav1.TypeMeta{Kind: "ResourceSliceList", APIVersion: "resource.k8s.io/v1"}, ListMeta: metav1.ListMeta{ResourceVersion: "1"}}
 		for _, s := range a.slices {
@@ -90,14 +92,24 @@ func (a *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				list.Items = append(list.Items, *s)
 			}
 		}
-		_ = json.NewEncoder(w).Encode(list)
+		a.send(w, r, &list)
 	case kind == "resourceclaims" && a.claims[parts[len(parts)-3]+"/"+parts[len(parts)-1]] != nil:
 		claim := *a.claims[parts[len(parts)-3]+"/"+parts[len(parts)-1]]
 		claim.TypeMeta = metav1.TypeMeta{Kind: "ResourceClaim", APIVersion: "resource.k8s.io/v1"}
-		_ = json.NewEncoder(w).Encode(claim)
+		a.send(w, r, &claim)
 	default:
 		a.fail(w, http.StatusNotFound)
 	}
+}
+
+// send writes an object as the client prefers it: as protobuf.
+func (a *fakeAPI) send(w http.ResponseWriter, r *http.Request, object runtime.Object) {
+	if !strings.HasPrefix(r.Header.Get("Accept"), runtime.ContentTypeProtobuf) {
+		a.fail(w, http.StatusNotAcceptable)
+		return
+	}
+	w.Header().Set("Content-Type", runtime.ContentTypeProtobuf)
+	_ = protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(object, w)
 }
 
 func (a *fakeAPI) fail(w http.ResponseWriter, status int) {
@@ -105,6 +117,7 @@ func (a *fakeAPI) fail(w http.ResponseWriter, status int) {
 		http.StatusForbidden: metav1.StatusReasonForbidden, http.StatusNotFound: metav1.StatusReasonNotFound,
 		http.StatusInternalServerError: metav1.StatusReasonInternalError,
 	}
+	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: int32(status), Reason: reasons[status],
@@ -116,6 +129,7 @@ func (a *fakeAPI) watch(w http.ResponseWriter, r *http.Request, kind string) {
 	events := make(chan string, 100)
 	a.watches[events] = kind
 	defer delete(a.watches, events)
+	w.Header().Set("Content-Type", "application/json")
 	w.(http.Flusher).Flush()
 	a.mu.Unlock()
 	defer a.mu.Lock()
