@@ -190,6 +190,11 @@ func TestDRA(t *testing.T) {
 			},
 			states: states{unresolved: 1, free: 1},
 		},
+		"nothing is held: the GPU is free, and MIG devices that it could be cut into are not there": {
+			pools:  dynamic,
+			want:   []string{"- " + gpuA + " 0 gpu.nvidia.com dra none true", "- " + gpuB + " 0 gpu.nvidia.com dra none true"},
+			states: states{free: 2},
+		},
 		"the same device is not free while what it draws on is held": {
 			node:  node{pods: []pod{claimsOf("ml", "a", "c", "part-0")}},
 			pools: poolsOf(resourceSlice("a", nvidia, 1, 1, counting(sliceDevice("part-0")), counting(sliceDevice("part-1")), sliceDevice("other"))),
