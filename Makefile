@@ -26,12 +26,25 @@ test: ## everything that CI runs
 	@scripts/check test
 	@scripts/test
 
+.PHONY: test-kubernetes
+test-kubernetes: kubernetes ## the whole suite on a real Kubernetes control plane
+	cd testbed/kubernetes && $(GO) test -count 1 -timeout 60m ./...
+
+.PHONY: cluster
+cluster: kubernetes ## run a Kubernetes control plane with simulated nodes until Ctrl-C
+	@cd testbed/kubernetes && $(GO) run ./cmd/cluster $(CLUSTER_FLAGS)
+
 .PHONY: build
 build: check ## binaries into bin/
 	@mkdir -p $(BIN)
 	@echo "building (the first build takes a few minutes)"
 	@cd cmd/otelcol-gpu && CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS) -ldflags '-s -w' -o ../../$(BIN)/otelcol-gpu .
 	@cd testbed && CGO_ENABLED=0 $(GO) build -trimpath -o ../$(BIN)/ ./cmd/gpusim ./cmd/demo
+
+# etcd, the Kubernetes control plane and KWOK, for tests.
+.PHONY: kubernetes
+kubernetes: check
+	@scripts/kubernetes-binaries
 
 .PHONY: tools
 tools: check
@@ -44,6 +57,8 @@ generate: tools ## generated code and documentation
 	$(TOOLS)/builder --config builder-config.yaml --skip-compilation
 	$(GO) mod tidy
 	cd testbed && $(GO) mod tidy
+	cd testbed/kubernetes && $(GO) mod tidy
+	cd testbed/kubernetes/binaries && $(GO) mod tidy
 	gofmt -w cmd/otelcol-gpu
 
 .PHONY: lint

@@ -1,0 +1,283 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+const host = "127.0.0.1"
+
+// Options of a cluster. The zero value is a cluster for a test.
+type Options struct {
+	// Binaries is the folder of the programs. Empty: bin/kubernetes of the
+	// repository that holds the working directory.
+	Binaries string
+	// Dir is the folder below which the cluster makes one of its own, for
+	// data, keys and logs. Empty: the system's temporary folder.
+	Dir string
+	// KeepDir leaves the cluster's folder behind when it stops.
+	KeepDir bool
+	// StartTimeout bounds Start. 0: two minutes, which is many times what a
+	// start takes on an idle machine.
+	StartTimeout time.Duration
+}
+
+// Cluster is a running control plane. Its methods may be called concurrently,
+// but for those that stop and start.
+type Cluster struct {
+	dir    string
+	bin    string
+	keep   bool
+	ca     *authority
+	config *rest.Config
+	client kubernetes.Interface
+
+	apiServerArgs []string
+
+	mu        sync.Mutex // guards what follows
+	processes []*process // in the order in which they were started
+}
+
+// Start starts a cluster and returns when pods can be created in it. A start
+// that fails stops what it had started; its error ends with what the program
+// said that was the cause.
+func Start(ctx context.Context, o Options) (_ *Cluster, err error) {
+	if o.StartTimeout == 0 {
+		o.StartTimeout = 2 * time.Minute
+	}
+	bin, err := findBinaries(o.Binaries)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp(o.Dir, "kubernetes")
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{dir: dir, bin: bin, keep: o.KeepDir}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.Stop())
+		}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, o.StartTimeout)
+	defer cancel()
+	if err := c.start(ctx); err != nil {
+		return nil, fmt.Errorf("cluster: %w", err)
+	}
+	return c, nil
+}
+
+func (c *Cluster) start(ctx context.Context) error {
+	ports, err := freePorts(3)
+	if err != nil {
+		return err
+	}
+	etcd, peer, api := ports[0], ports[1], ports[2]
+	if c.ca, err = newAuthority(c.dir); err != nil {
+		return err
+	}
+	certFile, keyFile, err := c.ca.server("apiserver")
+	if err != nil {
+		return err
+	}
+	accounts, err := c.ca.serviceAccountKey()
+	if err != nil {
+		return err
+	}
+	server := "https://" + net.JoinHostPort(host, api)
+	admin, err := c.kubeconfigs(server)
+	if err != nil {
+		return err
+	}
+	c.config = admin
+	if c.client, err = kubernetes.NewForConfig(admin); err != nil {
+		return err
+	}
+
+	etcdURL := "http://" + net.JoinHostPort(host, etcd)
+	peerURL := "http://" + net.JoinHostPort(host, peer)
+	if err := c.run("etcd",
+		"--data-dir="+filepath.Join(c.dir, "etcd"),
+		"--listen-client-urls="+etcdURL, "--advertise-client-urls="+etcdURL,
+		"--listen-peer-urls="+peerURL, "--initial-advertise-peer-urls="+peerURL,
+		"--initial-cluster=default="+peerURL,
+		"--unsafe-no-fsync", // the data need not survive the machine
+		"--log-level=warn",
+	); err != nil {
+		return err
+	}
+	c.apiServerArgs = []string{
+		"--etcd-servers=" + etcdURL,
+		"--bind-address=" + host, "--secure-port=" + api,
+		"--advertise-address=" + host, "--endpoint-reconciler-type=none", // loopback is no endpoint
+		"--tls-cert-file=" + certFile, "--tls-private-key-file=" + keyFile, "--client-ca-file=" + c.ca.file(),
+		"--service-account-issuer=https://kubernetes.default.svc",
+		"--service-account-key-file=" + accounts, "--service-account-signing-key-file=" + accounts,
+		"--authorization-mode=Node,RBAC",
+		"--service-cluster-ip-range=10.0.0.0/24",
+		"--allow-privileged=true",
+		"--profiling=false",
+	}
+	if err := c.StartAPIServer(ctx); err != nil {
+		return err
+	}
+	if err := c.run("kube-controller-manager",
+		"--kubeconfig="+c.file("kube-controller-manager.kubeconfig"),
+		"--use-service-account-credentials",
+		"--service-account-private-key-file="+accounts, "--root-ca-file="+c.ca.file(),
+		"--leader-elect=false", "--secure-port=0", "--profiling=false",
+	); err != nil {
+		return err
+	}
+	if err := c.run("kube-scheduler",
+		"--kubeconfig="+c.file("kube-scheduler.kubeconfig"),
+		"--leader-elect=false", "--secure-port=0", "--profiling=false",
+	); err != nil {
+		return err
+	}
+	if err := c.startKWOK(); err != nil {
+		return err
+	}
+	return c.waitForServiceAccount(ctx, "default", "default")
+}
+
+// Stop ends every program and removes the cluster's folder. It may be called
+// more than once.
+func (c *Cluster) Stop() error {
+	c.mu.Lock()
+	processes := c.processes
+	c.processes = nil
+	c.mu.Unlock()
+	// What uses the API server goes first, and together; etcd goes last.
+	var clients sync.WaitGroup
+	for _, p := range processes {
+		if p.name != "etcd" && p.name != apiServer {
+			clients.Go(p.stop)
+		}
+	}
+	clients.Wait()
+	for i := len(processes) - 1; i >= 0; i-- {
+		processes[i].stop()
+	}
+	if c.keep {
+		return nil
+	}
+	return os.RemoveAll(c.dir)
+}
+
+// Dir is the folder of the cluster: <program>.log, <user>.kubeconfig, keys.
+func (c *Cluster) Dir() string { return c.dir }
+
+// RESTConfig is a copy of the administrator's access.
+func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.config) }
+
+// Client acts as the administrator.
+func (c *Cluster) Client() kubernetes.Interface { return c.client }
+
+// PIDs are the process ids of the programs that run, by the program's name.
+func (c *Cluster) PIDs() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	pids := make(map[string]int, len(c.processes))
+	for _, p := range c.processes {
+		pids[p.name] = p.pid
+	}
+	return pids
+}
+
+// Err says which program has ended that should run, and what it said last.
+func (c *Cluster) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var errs []error
+	for _, p := range c.processes {
+		errs = append(errs, p.ended())
+	}
+	return errors.Join(errs...)
+}
+
+// run starts a program that lives until Stop.
+func (c *Cluster) run(name string, args ...string) error {
+	p, err := startProcess(c.bin, c.dir, name, args...)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.processes = append(c.processes, p)
+	c.mu.Unlock()
+	return nil
+}
+
+func (c *Cluster) file(name string) string { return filepath.Join(c.dir, name) }
+
+// poll calls done until it says so, ctx ends or a program ends.
+func (c *Cluster) poll(ctx context.Context, what string, done func(context.Context) error) error {
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		err := done(ctx)
+		if err == nil {
+			return nil
+		}
+		if ended := c.Err(); ended != nil {
+			return ended
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for %s: %w; last: %v", what, ctx.Err(), err)
+		case <-ticker.C:
+		}
+	}
+}
+
+// findBinaries returns the folder of the programs.
+func findBinaries(dir string) (string, error) {
+	if dir == "" {
+		at, err := os.Getwd()
+		if err != nil {
+			return "", err
+		}
+		for ; ; at = filepath.Dir(at) {
+			if _, err := os.Stat(filepath.Join(at, "scripts", "kubernetes-binaries")); err == nil {
+				dir = filepath.Join(at, "bin", "kubernetes")
+				break
+			}
+			if at == filepath.Dir(at) {
+				return "", errors.New("cluster: the working directory is in no checkout: set Binaries")
+			}
+		}
+	}
+	for _, name := range []string{"etcd", apiServer, "kube-controller-manager", "kube-scheduler", "kwok"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			return "", fmt.Errorf("cluster: %s is missing, run make kubernetes: %w", name, err)
+		}
+	}
+	return dir, nil
+}
+
+// freePorts returns n ports of loopback that nobody listens on.
+func freePorts(n int) ([]string, error) {
+	ports := make([]string, n)
+	for i := range ports {
+		l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close() // all at once, so that no port is given twice
+		ports[i] = strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+	}
+	return ports, nil
+}

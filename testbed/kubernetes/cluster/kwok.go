@@ -1,0 +1,37 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	_ "embed"
+	"os"
+)
+
+// Annotations of pods that KWOK plays. Values are Go durations.
+const (
+	// AnnotationCompleteAfter makes a pod succeed that long after it runs.
+	AnnotationCompleteAfter = "testbed/complete-after"
+	// AnnotationStopAfter is how long a deleted pod takes to go.
+	AnnotationStopAfter = "testbed/stop-after"
+)
+
+// annotationNode marks the nodes that KWOK keeps alive.
+const annotationNode = "kwok.x-k8s.io/node"
+
+//go:embed stages.yaml
+var stages []byte
+
+func (c *Cluster) startKWOK() error {
+	file := c.file("stages.yaml")
+	if err := os.WriteFile(file, stages, 0o600); err != nil {
+		return err
+	}
+	return c.run("kwok",
+		"--kubeconfig="+c.file("kwok.kubeconfig"),
+		"--config="+file,
+		"--manage-nodes-with-annotation-selector="+annotationNode+"=fake",
+		"--node-ip="+host,
+		"--node-lease-duration-seconds=40", // a kubelet's
+	)
+}

@@ -1,0 +1,106 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// stopGrace is how long a program may take to stop before it is killed.
+const stopGrace = 5 * time.Second
+
+// process is one running program. Its output goes to a file.
+type process struct {
+	name string
+	log  string
+	pid  int
+	done chan struct{} // closed when it has ended
+	err  error         // how it ended; read after done
+}
+
+// startProcess runs a program of bin with its output in dir. Output of an
+// earlier run under the same name is kept.
+func startProcess(bin, dir, name string, args ...string) (*process, error) {
+	p := &process{name: name, log: filepath.Join(dir, name+".log"), done: make(chan struct{})}
+	out, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(filepath.Join(bin, name), args...)
+	cmd.Dir = dir
+	// Nothing of the machine: no proxy, no configuration in somebody's home.
+	cmd.Env = []string{"HOME=" + dir, "TMPDIR=" + dir, "PATH=" + os.Getenv("PATH")}
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.SysProcAttr = processAttributes()
+
+	started := make(chan error)
+	go func() {
+		// The parent whose death ends the program is the thread that started
+		// it: keep that thread until the program has ended.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer out.Close()
+		if err := cmd.Start(); err != nil {
+			started <- err
+			return
+		}
+		p.pid = cmd.Process.Pid
+		started <- nil
+		p.err = cmd.Wait()
+		close(p.done)
+	}()
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	return p, nil
+}
+
+// stop ends the program and all that it started, and returns when it is gone.
+func (p *process) stop() {
+	if p == nil {
+		return
+	}
+	select {
+	case <-p.done:
+		return
+	default:
+	}
+	_ = syscall.Kill(-p.pid, syscall.SIGTERM)
+	timer := time.NewTimer(stopGrace)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+	case <-timer.C:
+		_ = syscall.Kill(-p.pid, syscall.SIGKILL)
+		<-p.done
+	}
+}
+
+// ended says whether the program has ended, and how.
+func (p *process) ended() error {
+	select {
+	case <-p.done:
+		return fmt.Errorf("%s ended: %v\n%s", p.name, p.err, p.tail())
+	default:
+		return nil
+	}
+}
+
+// tail is the end of the program's log.
+func (p *process) tail() string {
+	const lines = 20
+	data, err := os.ReadFile(p.log)
+	if err != nil {
+		return err.Error()
+	}
+	all := bytes.Split(bytes.TrimSpace(data), []byte("\n"))
+	return string(bytes.Join(all[max(0, len(all)-lines):], []byte("\n")))
+}
