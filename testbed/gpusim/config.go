@@ -8,8 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strconv"
-	"strings"
 	"time"
 )
 
@@ -37,9 +35,18 @@ type Node struct {
 	// Profiling turns the DCGM_FI_PROF_* fields on (default) or off.
 	Profiling *bool `json:"profiling,omitempty"`
 	// PodLabels and PodUID print them on the series, where the version can.
-	PodLabels bool  `json:"pod_labels,omitempty"`
-	PodUID    bool  `json:"pod_uid,omitempty"`
-	Pods      []Pod `json:"pods,omitempty"`
+	PodLabels bool `json:"pod_labels,omitempty"`
+	PodUID    bool `json:"pod_uid,omitempty"`
+	// Kubernetes is whether the exporter asks the kubelet who holds what
+	// (default); if not, no row says container, namespace and pod.
+	Kubernetes *bool `json:"kubernetes,omitempty"`
+	// VirtualGPUs is --kubernetes-virtual-gpus: one row for each pod that shares
+	// a device, from 4.5 on.
+	VirtualGPUs bool `json:"virtual_gpus,omitempty"`
+	// StaleLabels is how long a device that became free is still said to be the
+	// former pod's.
+	StaleLabels Duration `json:"stale_labels,omitempty"`
+	Pods        []Pod    `json:"pods,omitempty"`
 }
 
 // Load is the kind of work a pod does.
@@ -58,10 +65,12 @@ const (
 type Pod struct {
 	Namespace string            `json:"namespace"`
 	Name      string            `json:"name"`
+	UID       string            `json:"uid,omitempty"` // default: made from the seed and the name
 	Container string            `json:"container"`
 	Labels    map[string]string `json:"labels,omitempty"`
 	// Devices are "<index>" for a whole device, or "<index>:<position>" for the
-	// MIG instance at that position of the device's layout.
+	// MIG instance at that position of the device's layout; "::<n>" after it is
+	// replica n alone, so that several pods may share it.
 	Devices []string `json:"devices"`
 	Load    Load     `json:"load"`
 	// Start is when the pod comes. A pod that is there from the beginning is
@@ -146,24 +155,4 @@ func decodeStrict(r io.Reader, into any) error {
 		return fmt.Errorf("more than one JSON value")
 	}
 	return nil
-}
-
-// slotRef is a device or a MIG instance of a node: position -1 is the whole
-// device, else the place in its layout.
-type slotRef struct{ device, position int }
-
-// parseSlot reads "<index>" or "<index>:<position>".
-func parseSlot(s string) (slotRef, error) {
-	dev, pos, mig := strings.Cut(s, ":")
-	ref := slotRef{position: -1}
-	var err error
-	if ref.device, err = strconv.Atoi(dev); err != nil || ref.device < 0 {
-		return ref, fmt.Errorf("device %q: write \"<index>\" or \"<index>:<position in the MIG layout>\"", s)
-	}
-	if mig {
-		if ref.position, err = strconv.Atoi(pos); err != nil || ref.position < 0 {
-			return ref, fmt.Errorf("device %q: write \"<index>\" or \"<index>:<position in the MIG layout>\"", s)
-		}
-	}
-	return ref, nil
 }

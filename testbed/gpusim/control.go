@@ -17,7 +17,7 @@ type controlRequest struct {
 	End bool   `json:"end,omitempty"`
 }
 
-// Control is the control port: faults and truth. The sink may be nil; with one,
+// Control is the control port: faults, changes, devices and truth. The sink may be nil; with one,
 // its answers can be set here too.
 func Control(fl *Fleet, s *Server, sink *Sink) http.Handler {
 	mux := http.NewServeMux()
@@ -61,10 +61,45 @@ func Control(fl *Fleet, s *Server, sink *Sink) http.Handler {
 		}
 		reply(w, http.StatusOK, t)
 	})
+	mux.HandleFunc("GET /devices/{node}", func(w http.ResponseWriter, r *http.Request) {
+		devices, err := fl.Devices(r.PathValue("node"))
+		if err != nil {
+			refuse(w, err)
+			return
+		}
+		reply(w, http.StatusOK, devices)
+	})
+	mux.HandleFunc("POST /pods", func(w http.ResponseWriter, r *http.Request) {
+		var req struct {
+			Node string `json:"node"`
+			Pods []Pod  `json:"pods"`
+		}
+		done(w, decodeStrict(r.Body, &req), func() error { return fl.SetPods(req.Node, req.Pods) })
+	})
+	mux.HandleFunc("POST /mig", func(w http.ResponseWriter, r *http.Request) {
+		var req struct {
+			Node   string   `json:"node"`
+			Device int      `json:"device"`
+			Layout []string `json:"layout"`
+		}
+		done(w, decodeStrict(r.Body, &req), func() error { return fl.SetMIG(req.Node, req.Device, req.Layout) })
+	})
 	if sink != nil {
 		mux.HandleFunc("/answer", sink.answers)
 	}
 	return mux
+}
+
+// done makes a change, if its request could be read, and answers 204.
+func done(w http.ResponseWriter, err error, change func() error) {
+	if err == nil {
+		err = change()
+	}
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
 }
 
 // reply writes a value as indented JSON.

@@ -17,7 +17,9 @@ type board struct {
 	pci       string
 	seed      uint64
 	instances []instance // empty when not in MIG mode
+	migSince  int64      // second at which the instances were made
 	state     boardState
+	base      boardState // at the node's last change; not primed before the first
 }
 
 // boardState is what a board accumulates: everything up to, not including,
@@ -37,8 +39,13 @@ type reading struct {
 	board    *board
 	position int // in the MIG layout; -1 is the whole device
 	mig      *instance
-	pod      *Pod
+	holders  []holding
 	activity
+	// What the exporter makes of the holders.
+	pod        *Pod
+	replica    int      // printed as vgpu; -1 is none
+	process    *holding // the fields that are told by process are those of this holder
+	deviceOnly bool     // has these fields alone
 	// Of the instance, in MiB.
 	total, used, free, reserved int
 	// Of the board.
@@ -102,24 +109,6 @@ func (b *board) positions() []int {
 	return out
 }
 
-// slot is the activity of one row at second k and the pod that holds it.
-func (b *board) slot(position int, k int64) (activity, *Pod) {
-	pod := b.node.holder(slotRef{b.index, position}, k)
-	if pod == nil {
-		return activity{}, nil
-	}
-	slot := b.seed + uint64(position+2)<<40
-	warm := 1.0
-	if pod.Start > 0 {
-		warm = min(1, max(float64(k-pod.Start.step())/pod.warmup(), 0))
-	}
-	fleet := b.node.fleet.cfg.Seed
-	service := stream(fleet, "service/"+pod.Namespace+"/"+pod.Service())
-	name := stream(fleet, "pod/"+pod.Namespace+"/"+pod.Name)
-	a := activityOf(pod.Load, loadOf(pod.Load, service, name, slot, k), warm, slot, k)
-	return a, pod
-}
-
 // whole is the activity of the board: that of its only row, or that of its
 // instances weighted by their compute slices.
 func (b *board) whole(k int64) activity {
@@ -170,7 +159,11 @@ func (b *board) capped(watts float64) bool { return watts >= .985*b.model.TDPWat
 // when time went back.
 func (b *board) advance(k int64) {
 	s := &b.state
-	if !s.primed || s.step > k {
+	switch {
+	case s.primed && s.step <= k:
+	case b.base.primed:
+		*s = b.base
+	default:
 		a := b.whole(0)
 		*s = boardState{
 			primed: true,
@@ -224,13 +217,17 @@ func (b *board) read(k int64) []reading {
 	for _, pos := range b.positions() {
 		r := base
 		r.position = pos
-		r.activity, r.pod = b.slot(pos, k)
+		r.activity, r.holders = b.slot(pos, k)
 		r.total, r.reserved = m.MemoryMiB, m.ReservedMiB
 		if pos >= 0 {
 			r.mig = &b.instances[pos]
 			r.total, r.reserved = r.mig.memoryMiB, 0
 		}
-		r.used = int(float64(r.total-r.reserved) * r.memory)
+		for i := range r.holders {
+			h := &r.holders[i]
+			h.used = int(float64(r.total-r.reserved) * h.memory)
+			r.used += h.used
+		}
 		r.free = r.total - r.reserved - r.used
 		rows = append(rows, r)
 	}

@@ -34,6 +34,7 @@ type exporter struct {
 	throttleName  bool   // CLOCK_THROTTLE_REASONS, later CLOCKS_EVENT_REASONS
 	xidCount      string // TYPE of DCGM_EXP_XID_ERRORS_COUNT; "" is no such family
 	xidTotal      bool   // has DCGM_EXP_XID_ERRORS_TOTAL
+	byProcess     bool   // with virtual GPUs, tells GPU_UTIL and FB_USED by process
 }
 
 var exporters = []exporter{
@@ -42,7 +43,7 @@ var exporters = []exporter{
 	{version: "3.0", driver: "520.56.06", major: 3, deviceLabel: true, modelName: true, hostname: "Hostname", driverLabel: true, emptyPod: true, xidZero: true, nvlinkAlways: true, oldTexts: true, throttleName: true},
 	{version: "3.3", driver: "550.54.14", major: 3, deviceLabel: true, pciBusID: true, modelName: true, hostname: "Hostname", driverLabel: true, xidZero: true, xidText: true, gddrTempZero: true, nvlinkAlways: true, throttleName: true, xidCount: "counter"},
 	{version: "4.5", driver: "580.105.08", major: 4, deviceLabel: true, pciBusID: true, modelName: true, hostname: "Hostname", driverLabel: true, podLabels: true, xidText: true, gddrTempZero: true, reserved: true, byFieldID: true, xidCount: "counter"},
-	{version: "4.6", driver: "580.126.09", major: 4, deviceLabel: true, pciBusID: true, modelName: true, hostname: "hostname", driverLabel: true, podLabels: true, podPrefix: "pod_label_", xidText: true, gddrTempZero: true, reserved: true, byFieldID: true, xidCount: "gauge", xidTotal: true},
+	{version: "4.6", driver: "580.126.09", major: 4, deviceLabel: true, pciBusID: true, modelName: true, hostname: "hostname", driverLabel: true, podLabels: true, podPrefix: "pod_label_", xidText: true, gddrTempZero: true, reserved: true, byFieldID: true, xidCount: "gauge", xidTotal: true, byProcess: true},
 }
 
 func findExporter(version string) (*exporter, error) {

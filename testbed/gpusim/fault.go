@@ -78,7 +78,7 @@ type fault struct {
 	node       *node
 	target     slotRef
 	everywhere bool // no Device given
-	slots      []slotRef
+	slots      []heldSlot
 	start, end time.Duration // since the fleet's start; end < 0 is open
 	frozen     []byte        // exporter_frozen: the page, once it was asked for
 }
@@ -99,9 +99,13 @@ func (f *fault) covers(device, position int) bool {
 	return f.everywhere || f.target.device == device && (f.target.position < 0 || f.target.position == position)
 }
 
-// hits is covers for events that belong to one entity only.
-func (f *fault) hits(device, position int) bool {
-	return f.everywhere || f.target == slotRef{device, position}
+// hits is covers for events that belong to one entity only. A MIG instance has
+// seen nothing that was before it.
+func (f *fault) hits(b *board, position int) bool {
+	if position >= 0 && Duration(f.start).step() < b.migSince {
+		return false
+	}
+	return f.everywhere || f.target == slotRef{b.index, position}
 }
 
 func (f *fault) status(at time.Duration) FaultStatus {

@@ -16,6 +16,10 @@ type field struct {
 	value func(*reading) (float64, bool)
 }
 
+// byProcess is whether an exporter with virtual GPUs takes the field from
+// NVML's processes.
+func (f *field) byProcess() bool { return f.id == 203 || f.id == 252 }
+
 func always(f func(*reading) float64) func(*reading) (float64, bool) {
 	return func(r *reading) (float64, bool) { return f(r), true }
 }

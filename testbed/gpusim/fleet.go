@@ -23,17 +23,14 @@ type Fleet struct {
 }
 
 type node struct {
-	fleet  *Fleet
-	cfg    Node
-	exp    *exporter
-	boards []*board
-	pods   []heldPod
-	faults []*fault
-}
-
-type heldPod struct {
-	pod   Pod
-	slots []slotRef
+	fleet   *Fleet
+	cfg     Node
+	exp     *exporter
+	boards  []*board
+	pods    []heldPod
+	faults  []*fault
+	since   int64 // second of the last change at run time: what was before is forgotten
+	formers map[slotRef]former
 }
 
 // New builds a fleet that starts at clock(). It returns an error that names
@@ -102,66 +99,14 @@ func newNode(fl *Fleet, nc Node) (*node, error) {
 		}
 		n.boards = append(n.boards, b)
 	}
-	taken := map[slotRef]string{}
-	for i := range nc.Pods {
-		p := nc.Pods[i]
-		slots, err := n.podSlots(&p)
-		if err != nil {
-			return nil, fmt.Errorf("pods[%d]: %w", i, err)
-		}
-		for _, s := range slots {
-			if other, ok := taken[s]; ok {
-				return nil, fmt.Errorf("pods[%d]: device %d of pod %s is held by %s already", i, s.device, p.Name, other)
-			}
-			taken[s] = p.Name
-		}
-		n.pods = append(n.pods, heldPod{p, slots})
+	if nc.VirtualGPUs && !n.exp.podLabels {
+		return nil, fmt.Errorf("virtual_gpus: an exporter of version %s cannot, use 4.5 or later", nc.Version)
 	}
-	return n, nil
-}
-
-// podSlots checks a pod and resolves the devices that it holds.
-func (n *node) podSlots(p *Pod) ([]slotRef, error) {
-	if p.Name == "" || p.Namespace == "" {
-		return nil, errors.New("a pod needs namespace and name")
+	if nc.StaleLabels < 0 {
+		return nil, errors.New("stale_labels: cannot be negative")
 	}
-	if _, ok := profiles[p.Load]; !ok {
-		return nil, fmt.Errorf("pod %s: load %q is not inference, training or idle", p.Name, p.Load)
-	}
-	if len(p.Devices) == 0 {
-		return nil, fmt.Errorf("pod %s: devices must not be empty", p.Name)
-	}
-	if p.Start < 0 || p.Warmup < 0 {
-		return nil, fmt.Errorf("pod %s: start and warmup cannot be negative", p.Name)
-	}
-	var out []slotRef
-	for _, d := range p.Devices {
-		ref, err := parseSlot(d)
-		if err != nil {
-			return nil, fmt.Errorf("pod %s: %w", p.Name, err)
-		}
-		if err := n.check(ref, false); err != nil {
-			return nil, fmt.Errorf("pod %s: %w", p.Name, err)
-		}
-		out = append(out, ref)
-	}
-	return out, nil
-}
-
-// check reports whether a device or instance exists. A device in MIG mode can
-// have faults but is not held whole.
-func (n *node) check(ref slotRef, whole bool) error {
-	if ref.device >= len(n.boards) {
-		return fmt.Errorf("node %s has no device %d: it has %d", n.cfg.Name, ref.device, len(n.boards))
-	}
-	have := len(n.boards[ref.device].instances)
-	if ref.position >= have {
-		return fmt.Errorf("device %d of node %s has no MIG instance at position %d: it has %d", ref.device, n.cfg.Name, ref.position, have)
-	}
-	if ref.position < 0 && have > 0 && !whole {
-		return fmt.Errorf("device %d of node %s is in MIG mode: name an instance, as %d:0", ref.device, n.cfg.Name, ref.device)
-	}
-	return nil
+	n.pods, err = n.resolve(nc.Pods)
+	return n, err
 }
 
 func (fl *Fleet) node(name string) *node {
@@ -185,33 +130,13 @@ func (fl *Fleet) Nodes() []string {
 // Start is when the fleet's time began.
 func (fl *Fleet) Start() time.Time { return fl.start }
 
+// at is a time since the start as a node knows it: not before its last change.
+func (n *node) at(t time.Duration) time.Duration {
+	return max(t, time.Duration(n.since)*time.Second)
+}
+
 // elapsed is the fleet's time: never negative.
 func (fl *Fleet) elapsed(t time.Time) time.Duration { return max(t.Sub(fl.start), 0) }
-
-// holder is the pod that holds a device or instance at second k: the one that
-// came last, of those that have come and not gone.
-func (n *node) holder(ref slotRef, k int64) *Pod {
-	var best *Pod
-	consider := func(p *Pod, slots []slotRef) {
-		if k < p.Start.step() || best != nil && best.Start > p.Start || n.gone(p, k) {
-			return
-		}
-		for _, s := range slots {
-			if s == ref {
-				best = p
-			}
-		}
-	}
-	for i := range n.pods {
-		consider(&n.pods[i].pod, n.pods[i].slots)
-	}
-	for _, f := range n.faults {
-		if f.Kind == NewPod && f.holdsStep(k) {
-			consider(f.Pod, f.slots)
-		}
-	}
-	return best
-}
 
 // gone reports whether a fault has taken the pod away at second k.
 func (n *node) gone(p *Pod, k int64) bool {
@@ -249,7 +174,7 @@ func (n *node) read(k int64) []reading {
 	for _, b := range n.boards {
 		for _, r := range b.read(k) {
 			if n.mark(&r, k) {
-				rows = append(rows, r)
+				rows = append(rows, n.rows(r, k)...)
 			}
 		}
 	}
@@ -268,7 +193,7 @@ func (n *node) mark(r *reading, k int64) bool {
 				r.blank = append(r.blank, f)
 			}
 		case XID:
-			if k < Duration(f.start).step() || !f.hits(r.board.index, r.position) {
+			if k < Duration(f.start).step() || !f.hits(r.board, r.position) {
 				continue
 			}
 			if f.holdsStep(k) && f.start >= lastXID {

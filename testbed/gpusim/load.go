@@ -84,3 +84,27 @@ func activityOf(kind Load, u, warm float64, slot uint64, k int64) activity {
 
 // ratio rounds to the six decimals that an exporter prints.
 func ratio(v float64) float64 { return math.Round(max(v, 0)*1e6) / 1e6 }
+
+// scaled is the activity in part: everything times f.
+func (a activity) scaled(f float64) activity {
+	for _, v := range a.parts() {
+		*v = ratio(*v * f)
+	}
+	return a
+}
+
+// plus is the sum of two activities.
+func (a activity) plus(b activity) activity {
+	into, from := a.parts(), b.parts()
+	for i := range into {
+		*into[i] = ratio(*into[i] + *from[i])
+	}
+	return a
+}
+
+func (a *activity) parts() [14]*float64 {
+	return [...]*float64{
+		&a.util, &a.sm, &a.occupancy, &a.tensor, &a.dram, &a.fp64, &a.fp32, &a.fp16, &a.integer, &a.memCopy,
+		&a.memory, &a.pcieTx, &a.pcieRx, &a.nvlink,
+	}
+}

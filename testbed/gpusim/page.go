@@ -30,7 +30,7 @@ func (fl *Fleet) Page(name string, at time.Time) ([]byte, error) {
 	if n == nil {
 		return nil, fmt.Errorf("unknown node %q", name)
 	}
-	t := fl.elapsed(at)
+	t := n.at(fl.elapsed(at))
 	for _, f := range n.faults {
 		if f.Kind == ExporterFrozen && f.holds(t) {
 			if f.frozen == nil {
@@ -170,6 +170,9 @@ func (w *writer) row(name, labels, text string) {
 // text is a sample's value as the exporter prints it: %d or %f.
 func (w *writer) text(f *field, r *reading) (string, bool) {
 	x := w.node.exp
+	if r.deviceOnly && !f.byProcess() {
+		return "", false
+	}
 	for _, s := range r.blank {
 		if len(s.Fields) == 0 || slices.Contains(s.Fields, f.name) {
 			return sentinel(f), true
@@ -177,6 +180,11 @@ func (w *writer) text(f *field, r *reading) (string, bool) {
 	}
 	if f.name == xidField && r.xid == 0 && !x.xidZero {
 		return "", false
+	}
+	if r.process != nil && f.byProcess() {
+		own := *r
+		own.util, own.used = r.process.util, r.process.used
+		r = &own
 	}
 	v, ok := f.value(r)
 	if !ok && r.mig == nil {
@@ -248,12 +256,12 @@ func (n *node) labels(r *reading) string {
 }
 
 // attributes writes the labels that follow, which the exporter sorts by name:
-// container, err_code, err_msg, namespace, pod, pod_uid.
+// container, err_code, err_msg, namespace, pod, pod_uid, vgpu.
 func (n *node) attributes(r *reading, xid bool) string {
 	var b strings.Builder
 	add := func(k, v string) { fmt.Fprintf(&b, ",%s=%q", k, v) }
 	p := r.pod
-	if p == nil && n.exp.emptyPod {
+	if p == nil && n.exp.emptyPod && n.asksKubelet() {
 		p = &Pod{}
 	}
 	if p != nil {
@@ -270,11 +278,17 @@ func (n *node) attributes(r *reading, xid bool) string {
 	if r.pod != nil && n.exp.podLabels && n.cfg.PodUID {
 		add("pod_uid", n.fleet.podUID(p))
 	}
+	if r.replica >= 0 {
+		add("vgpu", strconv.Itoa(r.replica))
+	}
 	return b.String()
 }
 
-// podUID is the pod's uid: made from the seed and the pod's name.
+// podUID is the pod's uid: made from the seed and the pod's name, if not given.
 func (fl *Fleet) podUID(p *Pod) string {
+	if p.UID != "" {
+		return p.UID
+	}
 	return uuidFrom(stream(fl.cfg.Seed, "uid/"+p.Namespace+"/"+p.Name))
 }
 
@@ -284,6 +298,7 @@ const xidWindow = 300 * time.Second
 // xidFamilies writes the exporter's own XID families: a count over a sliding
 // window, which falls again, and in later versions a true counter.
 func (n *node) xidFamilies(w *writer, lines []line, k int64) {
+	lines = slices.DeleteFunc(lines, func(l line) bool { return l.deviceOnly })
 	if n.exp.xidCount != "" {
 		const name = "DCGM_EXP_XID_ERRORS_COUNT"
 		fmt.Fprintf(w, "# HELP %s reported XIDs during last window\n# TYPE %s %s\n", name, name, n.exp.xidCount)
@@ -318,7 +333,7 @@ func (n *node) xidCounts(r *reading, k, seconds int64) [][2]int {
 	byCode := map[int]int{}
 	for _, f := range n.faults {
 		at := Duration(f.start).step()
-		if f.Kind == XID && at <= k && at > k-seconds && f.hits(r.board.index, r.position) {
+		if f.Kind == XID && at <= k && at > k-seconds && f.hits(r.board, r.position) {
 			byCode[f.Code]++
 		}
 	}

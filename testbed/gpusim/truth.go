@@ -51,14 +51,31 @@ type DeviceTruth struct {
 	ClockEvents      int     `json:"clock_events"`
 	XID              int     `json:"xid"`
 
-	Namespace string `json:"namespace,omitempty"`
-	Pod       string `json:"pod,omitempty"`
-	Container string `json:"container,omitempty"`
-	Service   string `json:"service,omitempty"`
+	// The holder, if there is one alone; Sharers are those that hold replicas.
+	Namespace string   `json:"namespace,omitempty"`
+	Pod       string   `json:"pod,omitempty"`
+	Container string   `json:"container,omitempty"`
+	Service   string   `json:"service,omitempty"`
+	Sharers   []Sharer `json:"sharers,omitempty"`
+}
+
+// Sharer is a pod that holds a replica of a device, with its part of it: the
+// parts add up to the device.
+type Sharer struct {
+	Namespace     string  `json:"namespace"`
+	Pod           string  `json:"pod"`
+	Container     string  `json:"container"`
+	Service       string  `json:"service"`
+	Replica       int     `json:"replica"`
+	Utilization   float64 `json:"utilization"`
+	MemoryUsedMiB int     `json:"memory_used_mib"`
+	PowerWatts    float64 `json:"power_watts"` // absent under MIG: an instance has no power of its own
 }
 
 // PodTruth is one pod: mean of the ratios and sum of memory over its devices.
-// Power is the sum over whole devices; a MIG instance has none of its own.
+// Of a device that is shared, ratios, used memory and power are the pod's part;
+// the total memory is the whole device's, as the pod sees it. Power is the sum
+// over whole devices; a MIG instance has none of its own.
 type PodTruth struct {
 	Name           string   `json:"name"`
 	Node           string   `json:"node"`
@@ -94,7 +111,6 @@ func (fl *Fleet) TruthAt(at time.Time) Truth {
 	fl.mu.Lock()
 	defer fl.mu.Unlock()
 	t := fl.elapsed(at)
-	k := Duration(t).step()
 	out := Truth{Time: at, ElapsedSeconds: t.Seconds(), Nodes: []NodeTruth{}, Services: []ServiceTruth{}, Faults: []FaultStatus{}}
 	for _, f := range fl.faults {
 		if f.holds(t) {
@@ -103,19 +119,20 @@ func (fl *Fleet) TruthAt(at time.Time) Truth {
 	}
 	services := map[[2]string]*ServiceTruth{}
 	for _, n := range fl.nodes {
+		k := Duration(n.at(t)).step()
 		nt := NodeTruth{Name: n.cfg.Name, Version: n.cfg.Version, Exporter: n.exporterState(t), Devices: []DeviceTruth{}}
 		for _, b := range n.boards {
 			for _, r := range b.read(k) {
 				d := n.device(&r, k, nt.Exporter)
 				nt.Devices = append(nt.Devices, d)
-				if r.pod == nil {
-					continue
+				for i := range r.holders {
+					h := &r.holders[i]
+					key := [2]string{h.pod.Namespace, h.pod.Service()}
+					if services[key] == nil {
+						services[key] = &ServiceTruth{Namespace: key[0], Name: key[1]}
+					}
+					services[key].add(n.cfg.Name, &r, h, d, k)
 				}
-				key := [2]string{d.Namespace, d.Service}
-				if services[key] == nil {
-					services[key] = &ServiceTruth{Namespace: d.Namespace, Name: d.Service}
-				}
-				services[key].add(n.cfg.Name, &r, d, k)
 			}
 		}
 		out.Nodes = append(out.Nodes, nt)
@@ -174,33 +191,52 @@ func (n *node) device(r *reading, k int64, exporter string) DeviceTruth {
 	if r.mig != nil {
 		d.MIG = r.mig.profile
 	}
-	if p := r.pod; p != nil {
+	for i := range r.holders {
+		h := &r.holders[i]
+		p := h.pod
+		if h.replica >= 0 {
+			s := Sharer{
+				Namespace: p.Namespace, Pod: p.Name, Container: p.Container, Service: p.Service(), Replica: h.replica,
+				Utilization: h.util, MemoryUsedMiB: h.used,
+			}
+			if r.mig == nil {
+				s.PowerWatts = r.power * h.part(r)
+			}
+			d.Sharers = append(d.Sharers, s)
+		}
+		if len(r.holders) > 1 {
+			continue
+		}
 		d.Namespace, d.Pod, d.Container, d.Service = p.Namespace, p.Name, p.Container, p.Service()
 	}
 	return d
 }
 
-// add counts one device of one of the service's pods. The pod's ratios are
-// sums until finish.
-func (s *ServiceTruth) add(node string, r *reading, d DeviceTruth, k int64) {
-	i := slices.IndexFunc(s.Pods, func(p PodTruth) bool { return p.Name == d.Pod })
+// add counts what one of the service's pods has of one device. The pod's ratios
+// are sums until finish.
+func (s *ServiceTruth) add(node string, r *reading, h *holding, d DeviceTruth, k int64) {
+	i := slices.IndexFunc(s.Pods, func(p PodTruth) bool { return p.Name == h.pod.Name && p.Node == node })
 	if i < 0 {
 		i = len(s.Pods)
-		warming := r.pod.Start > 0 && float64(k-r.pod.Start.step()) < r.pod.warmup()
-		s.Pods = append(s.Pods, PodTruth{Name: d.Pod, Node: node, Warming: warming})
+		s.Pods = append(s.Pods, PodTruth{Name: h.pod.Name, Node: node})
 	}
 	p := &s.Pods[i]
-	p.Devices = append(p.Devices, d.ID)
-	if d.OnPage {
-		p.DevicesOnPage++
-		p.onPage += d.Utilization
+	p.Warming = p.Warming || h.pod.Start > 0 && float64(k-h.pod.Start.step()) < h.pod.warmup()
+	if !slices.Contains(p.Devices, d.ID) { // a pod may hold two replicas of one
+		p.Devices = append(p.Devices, d.ID)
+		p.MemoryTotalMiB += d.MemoryTotalMiB
+		if d.OnPage {
+			p.DevicesOnPage++
+		}
 	}
-	p.Utilization += d.Utilization
-	p.TensorActive += d.TensorActive
-	p.MemoryUsedMiB += d.MemoryUsedMiB
-	p.MemoryTotalMiB += d.MemoryTotalMiB
+	if d.OnPage {
+		p.onPage += h.util
+	}
+	p.Utilization += h.util
+	p.TensorActive += h.tensor
+	p.MemoryUsedMiB += h.used
 	if d.MIG == "" {
-		p.PowerWatts += d.PowerWatts
+		p.PowerWatts += d.PowerWatts * h.part(r)
 	}
 }
 
