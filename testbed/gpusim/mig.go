@@ -94,7 +94,7 @@ func (m *Model) layout(profiles []string) ([]instance, error) {
 		shapes = append(shapes, s)
 	}
 	if !place(out, shapes, 0) {
-		return nil, fmt.Errorf("MIG layout %v does not fit on one %s: no places for all", profiles, m.Key)
+		return nil, fmt.Errorf("MIG layout %v does not fit on one %s: there is no place for all", profiles, m.Key)
 	}
 	return out, nil
 }
