@@ -22,7 +22,7 @@ func (c *Cluster) StartAPIServer(ctx context.Context) error {
 	if err := c.run(apiServer, c.apiServerArgs...); err != nil {
 		return err
 	}
-	return c.poll(ctx, "the API server", func(ctx context.Context) error {
+	return c.Wait(ctx, "the API server", func(ctx context.Context) error {
 		_, err := c.client.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
 		return err
 	})
@@ -56,7 +56,7 @@ func (c *Cluster) apiServer() *process {
 // waitForServiceAccount waits for the account, without which no pod is
 // admitted; the controller manager creates it in every namespace.
 func (c *Cluster) waitForServiceAccount(ctx context.Context, namespace, name string) error {
-	return c.poll(ctx, "service account "+namespace+"/"+name, func(ctx context.Context) error {
+	return c.Wait(ctx, "service account "+namespace+"/"+name, func(ctx context.Context) error {
 		_, err := c.client.CoreV1().ServiceAccounts(namespace).Get(ctx, name, metav1.GetOptions{})
 		return err
 	})

@@ -223,8 +223,8 @@ func (c *Cluster) run(name string, args ...string) error {
 
 func (c *Cluster) file(name string) string { return filepath.Join(c.dir, name) }
 
-// poll calls done until it says so, ctx ends or a program ends.
-func (c *Cluster) poll(ctx context.Context, what string, done func(context.Context) error) error {
+// Wait calls done until it says so, ctx ends or a program ends.
+func (c *Cluster) Wait(ctx context.Context, what string, done func(context.Context) error) error {
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
 	for {

@@ -190,7 +190,7 @@ func eventually(t *testing.T, c *Cluster, what string, done func(context.Context
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	require.NoError(t, c.poll(ctx, what, done))
+	require.NoError(t, c.Wait(ctx, what, done))
 }
 
 func gpus(n int64) corev1.ResourceList {

@@ -55,7 +55,7 @@ func (c *Cluster) AddNode(ctx context.Context, spec NodeSpec) error {
 	if _, err := c.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	return c.poll(ctx, "node "+spec.Name, func(ctx context.Context) error {
+	return c.Wait(ctx, "node "+spec.Name, func(ctx context.Context) error {
 		node, err := c.client.CoreV1().Nodes().Get(ctx, spec.Name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -101,7 +101,7 @@ func (c *Cluster) Drain(ctx context.Context, node string) error {
 	if err := c.Cordon(ctx, node, true); err != nil {
 		return err
 	}
-	return c.poll(ctx, "drain of "+node, func(ctx context.Context) error {
+	return c.Wait(ctx, "drain of "+node, func(ctx context.Context) error {
 		pods, err := c.client.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
 		if err != nil {
 			return err

@@ -1,0 +1,168 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubelet"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/cluster"
+)
+
+// Options of a node. Name, Model and GPUs must be given.
+type Options struct {
+	Name   string
+	Labels map[string]string
+	Model  string           // of the boards, as gpusim names them
+	GPUs   int              // 1 to 8
+	MIG    map[int][]string // profiles by GPU index; a GPU that is not there is whole
+	// TimeSlicing is into how many replicas the plugin cuts each device; 0 and
+	// 1 are whole ones.
+	TimeSlicing int
+	// DRA serves the GPUs by the DRA driver in place of the device plugin.
+	DRA bool
+	// Exporter is dcgm-exporter's version, as gpusim names it. Empty: 4.6.
+	Exporter string
+	// HideHolders leaves pods out of the exporter's labels.
+	HideHolders bool
+	Kubelet     kubelet.Options
+	Seed        uint64 // of what differs between nodes by chance; 0 is derived from the name
+}
+
+// Node is a simulated node. Its methods may be called concurrently.
+type Node struct {
+	opts    Options
+	cluster *cluster.Cluster
+	kubelet *kubelet.Kubelet
+	fleet   *gpusim.Fleet
+	server  *gpusim.Server
+	dir     string
+	uid     types.UID
+	pods    *follower
+	cancel  context.CancelFunc
+
+	mu         sync.Mutex // guards what follows
+	devices    []Device
+	replicas   int
+	announced  map[string]bool // resources of the device plugin
+	generation int64           // of the pool of the ResourceSlice
+	down       bool            // the kubelet is
+	failures   map[kubelet.Pod]error
+	holders    map[string][]kubelet.Holder // by hw.id, as History has it last
+	history    []Change
+	exportErr  error
+}
+
+// Start adds a node to the cluster and starts what runs on it. Stop ends it.
+func Start(ctx context.Context, c *cluster.Cluster, o Options) (_ *Node, err error) {
+	if o.Exporter == "" {
+		o.Exporter = "4.6"
+	}
+	if o.Seed == 0 {
+		for _, b := range []byte(o.Name) {
+			o.Seed = o.Seed*131 + uint64(b)
+		}
+	}
+	n := &Node{opts: o, cluster: c, kubelet: kubelet.New(o.Kubelet), replicas: max(o.TimeSlicing, 1),
+		failures: map[kubelet.Pod]error{}, holders: map[string][]kubelet.Holder{}}
+	defer func() {
+		if err != nil {
+			n.Stop()
+			err = fmt.Errorf("node %s: %w", o.Name, err)
+		}
+	}()
+	if err := n.startExporter(); err != nil {
+		return nil, err
+	}
+	// Short: the path of a unix socket has 107 bytes at most.
+	if n.dir, err = os.MkdirTemp("", "k"); err != nil {
+		return nil, err
+	}
+	if err := n.kubelet.Serve(n.Socket()); err != nil {
+		return nil, err
+	}
+	if err := n.register(ctx); err != nil {
+		return nil, err
+	}
+	if o.DRA {
+		if err := n.publish(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return n, n.follow(ctx)
+}
+
+// Stop ends what runs on the node. The node stays in the cluster, as one does
+// that lost power.
+func (n *Node) Stop() {
+	if n.cancel != nil {
+		n.cancel()
+		n.pods.wait()
+	}
+	n.kubelet.Stop()
+	if n.server != nil {
+		n.server.Close()
+	}
+	if n.dir != "" {
+		_ = os.RemoveAll(n.dir)
+	}
+}
+
+// Name of the node.
+func (n *Node) Name() string { return n.opts.Name }
+
+// Socket is the path of the kubelet's pod-resources socket.
+func (n *Node) Socket() string { return filepath.Join(n.dir, "kubelet.sock") }
+
+// ExporterURL is where the exporter's page is.
+func (n *Node) ExporterURL() string { return n.server.URL(n.opts.Name) }
+
+// Kubelet is the node's kubelet, for faults.
+func (n *Node) Kubelet() *kubelet.Kubelet { return n.kubelet }
+
+// Fleet is the node's GPUs, for faults and telemetry's own truth.
+func (n *Node) Fleet() *gpusim.Fleet { return n.fleet }
+
+// StopKubelet stops the kubelet: its socket disappears, and pods that come and
+// go meanwhile are met at StartKubelet.
+func (n *Node) StopKubelet() {
+	n.mu.Lock()
+	n.down = true
+	n.mu.Unlock()
+	n.kubelet.Stop()
+}
+
+// StartKubelet starts the kubelet again with the allocations of its checkpoint.
+func (n *Node) StartKubelet() error {
+	if err := n.kubelet.Serve(n.Socket()); err != nil {
+		return err
+	}
+	n.mu.Lock()
+	n.down = false
+	n.mu.Unlock()
+	n.pods.signal()
+	return nil
+}
+
+// RestartKubelet stops the kubelet and starts it after a while.
+func (n *Node) RestartKubelet(ctx context.Context, after time.Duration) error {
+	n.StopKubelet()
+	timer := time.NewTimer(after)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		return errors.Join(ctx.Err(), n.StartKubelet())
+	}
+	return n.StartKubelet()
+}
