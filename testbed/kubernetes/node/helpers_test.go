@@ -121,28 +121,36 @@ func (w *world) delete(name string) {
 	require.NoError(w.t, w.Client().AppsV1().Deployments("default").Delete(w.t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &policy}))
 }
 
-func (w *world) deletePod(name string) {
+// deletePod gives the pod so many seconds; with 0 nobody waits for its node.
+func (w *world) deletePod(name string, grace int64) {
 	w.t.Helper()
-	require.NoError(w.t, w.Client().CoreV1().Pods("default").Delete(w.t.Context(), name, metav1.DeleteOptions{}))
+	require.NoError(w.t, w.Client().CoreV1().Pods("default").Delete(w.t.Context(), name, metav1.DeleteOptions{GracePeriodSeconds: &grace}))
 }
 
 func (w *world) job(name, node string, gpus int64) {
 	w.t.Helper()
 	template := w.template(name, node, limits("nvidia.com/gpu", gpus))
-	template.Annotations = map[string]string{cluster.AnnotationCompleteAfter: "2s", AnnotationLoad: "training"}
+	template.Annotations = map[string]string{AnnotationLoad: "training"}
 	template.Spec.RestartPolicy = corev1.RestartPolicyNever
 	_, err := w.Client().BatchV1().Jobs("default").Create(w.t.Context(),
 		&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: batchv1.JobSpec{Template: template}}, metav1.CreateOptions{})
 	require.NoError(w.t, err)
 }
 
-// claimTemplate makes a template for claims of one whole GPU.
-func (w *world) claimTemplate(name string) {
+func (w *world) annotate(pod, key, value string) {
+	w.t.Helper()
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, key, value)
+	_, err := w.Client().CoreV1().Pods("default").Patch(w.t.Context(), pod, types.MergePatchType, patch, metav1.PatchOptions{})
+	require.NoError(w.t, err)
+}
+
+// claimTemplate makes a template for claims of one device of a class.
+func (w *world) claimTemplate(name, class string) {
 	w.t.Helper()
 	_, err := w.Client().ResourceV1().ResourceClaimTemplates("default").Create(w.t.Context(), &resourcev1.ResourceClaimTemplate{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: resourcev1.ResourceClaimTemplateSpec{Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{
-			Requests: []resourcev1.DeviceRequest{{Name: "gpu", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: ClassGPU}}},
+			Requests: []resourcev1.DeviceRequest{{Name: "gpu", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: class}}},
 		}}},
 	}, metav1.CreateOptions{})
 	require.NoError(w.t, err)

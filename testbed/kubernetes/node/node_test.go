@@ -94,11 +94,16 @@ func TestNode(t *testing.T) {
 		w := w.in(t)
 		w.job("train", "plugin", 2)
 		w.wait(plugin, 3)
-		w.wait(plugin, 1) // the deployment's
-		pods, err := c.Client().CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{LabelSelector: "app=train"})
+		pods := c.Client().CoreV1().Pods("default")
+		list, err := pods.List(t.Context(), metav1.ListOptions{LabelSelector: "app=train"})
 		require.NoError(t, err)
-		require.Len(t, pods.Items, 1)
-		assert.Equal(t, corev1.PodSucceeded, pods.Items[0].Status.Phase, "it is there still")
+		require.Len(t, list.Items, 1)
+		pod := list.Items[0].Name
+		w.annotate(pod, cluster.AnnotationCompleteAfter, "1ms")
+		w.wait(plugin, 1) // the deployment's
+		finished, err := pods.Get(t.Context(), pod, metav1.GetOptions{})
+		require.NoError(t, err)
+		assert.Equal(t, corev1.PodSucceeded, finished.Status.Phase, "it is there still")
 	})
 
 	t.Run("the API server goes, and what changed is met when it is back", func(t *testing.T) {
@@ -150,9 +155,66 @@ func TestNode(t *testing.T) {
 		require.NoError(t, plugin.SetTimeSlicing(t.Context(), 1))
 	})
 
+	t.Run("whole devices and replicas of them at a time", func(t *testing.T) {
+		w := w.in(t)
+		w.deploy("early", "plugin", 1, "nvidia.com/gpu", 1)
+		w.wait(plugin, 1)
+		require.NoError(t, plugin.SetTimeSlicing(t.Context(), 2))
+		w.deploy("late", "plugin", 7, "nvidia.com/gpu", 1)
+		w.eventually("the exporter cannot show it", func(context.Context) error {
+			if held := plugin.Truth().Holders; len(held) != 8 || plugin.Err() == nil {
+				return fmt.Errorf("%v, held: %v", plugin.Err(), held)
+			}
+			return nil
+		})
+		w.delete("early")
+		w.wait(plugin, 7)
+		w.delete("late")
+		w.wait(plugin, 0)
+		require.NoError(t, plugin.SetTimeSlicing(t.Context(), 1))
+	})
+
+	t.Run("a pod that there is no device for", func(t *testing.T) {
+		w := w.in(t)
+		plugin.Kubelet().SetDevices("nvidia.com/gpu", nil) // and the node has not heard of it
+		w.deploy("web", "plugin", 1, "nvidia.com/gpu", 1)
+		w.eventually("the pod is unserved", func(context.Context) error {
+			for pod, err := range plugin.Truth().Unserved {
+				if strings.HasPrefix(pod.Name, "web-") {
+					assert.ErrorContains(t, err, "1 devices are wanted and 0 are free")
+					return nil
+				}
+			}
+			return fmt.Errorf("%v", plugin.Truth())
+		})
+		require.NoError(t, plugin.SetTimeSlicing(t.Context(), 1)) // the plugin is back
+		w.wait(plugin, 1)
+		w.delete("web")
+		w.wait(plugin, 0)
+	})
+
+	t.Run("a pod has its GPU until it is gone", func(t *testing.T) {
+		w := w.in(t)
+		w.deploy("slow", "plugin", 1, "nvidia.com/gpu", 1)
+		w.wait(plugin, 1)
+		old := names(plugin)[0]
+		w.annotate(old, cluster.AnnotationStopAfter, "1h")
+		w.delete("slow")
+		w.eventually("the pod is being deleted", func(ctx context.Context) error {
+			pod, err := c.Client().CoreV1().Pods("default").Get(ctx, old, metav1.GetOptions{})
+			if err == nil && pod.DeletionTimestamp == nil {
+				err = fmt.Errorf("not yet")
+			}
+			return err
+		})
+		assert.Equal(t, []string{old}, names(plugin))
+		w.deletePod(old, 0)
+		w.wait(plugin, 0)
+	})
+
 	t.Run("a claim made from a template", func(t *testing.T) {
 		w := w.in(t)
-		w.claimTemplate("one-gpu")
+		w.claimTemplate("one-gpu", ClassGPU)
 		w.podWithClaim("claiming", "one-gpu")
 		w.wait(dra, 1)
 		claimed := w.dynamicResources(dra)
@@ -162,8 +224,25 @@ func TestNode(t *testing.T) {
 			assert.Equal(t, map[string]string{w.sliceDevice("dra", id): "claiming"}, claimed)
 			assert.Equal(t, map[string]string{id: "claiming"}, w.exporterPage(dra))
 		}
-		w.deletePod("claiming")
+		w.deletePod("claiming", 30)
 		w.wait(dra, 0)
+	})
+
+	t.Run("a claim of a MIG device", func(t *testing.T) {
+		w := w.in(t)
+		require.NoError(t, dra.Reconfigure(t.Context(), map[int][]string{1: {"3g.40gb"}}))
+		w.claimTemplate("one-mig", ClassMIG)
+		w.podWithClaim("claiming", "one-mig")
+		w.wait(dra, 1)
+		gpu := dra.Devices()[1].GPU
+		instance := gpu.Instances[0]
+		name := fmt.Sprintf("gpu-1-mig-3g40gb-%d-%d", instance.ProfileID, instance.Start)
+		assert.Equal(t, map[string]string{name: "claiming"}, w.dynamicResources(dra))
+		assert.Equal(t, name, w.sliceDevice("dra", instance.UUID))
+		assert.Contains(t, dra.Truth().Holders, fmt.Sprintf("%s/%d", gpu.UUID, instance.ID))
+		w.deletePod("claiming", 30)
+		w.wait(dra, 0)
+		require.NoError(t, dra.Reconfigure(t.Context(), nil))
 	})
 
 	t.Run("nvidia.com/gpu served by DRA", func(t *testing.T) {
@@ -185,7 +264,7 @@ func TestNode(t *testing.T) {
 		for _, change := range dra.History() {
 			last[change.HWID] = len(change.Holders)
 		}
-		assert.Len(t, last, 2)
+		assert.Len(t, last, 3, "two GPUs and a MIG device")
 		for id, holders := range last {
 			assert.Zero(t, holders, id)
 		}
