@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -268,16 +269,22 @@ func findBinaries(dir string) (string, error) {
 	return dir, nil
 }
 
-// freePorts returns n ports of loopback that nobody listens on.
+// freePorts returns n ports of loopback that nobody listens on. They are below
+// those that systems give to outgoing connections: while the API server is
+// gone, no client that tries to reach it can be given its port.
 func freePorts(n int) ([]string, error) {
-	ports := make([]string, n)
-	for i := range ports {
-		l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+	const first, last = 20_000, 30_000
+	ports := make([]string, 0, n)
+	for range 100 {
+		port := strconv.Itoa(first + rand.IntN(last-first))
+		l, err := net.Listen("tcp", net.JoinHostPort(host, port))
 		if err != nil {
-			return nil, err
+			continue
 		}
 		defer l.Close() // all at once, so that no port is given twice
-		ports[i] = strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+		if ports = append(ports, port); len(ports) == n {
+			return ports, nil
+		}
 	}
-	return ports, nil
+	return nil, fmt.Errorf("no %d free ports between %d and %d", n, first, last)
 }
