@@ -38,7 +38,11 @@ func TestProgramsEndWithTheirParent(t *testing.T) {
 	var pid int
 	_, err = fmt.Fscan(out, &pid)
 	require.NoError(t, err)
-	defer func() { _ = syscall.Kill(pid, syscall.SIGKILL) }()
+	defer func() {
+		if t.Failed() { // it may be another's pid else
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}()
 	require.NoError(t, syscall.Kill(pid, 0))
 
 	require.NoError(t, parent.Process.Kill())
