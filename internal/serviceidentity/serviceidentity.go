@@ -4,11 +4,10 @@
 // Package serviceidentity says which service a pod belongs to: the one place
 // where a service.name is computed by otelcol-gpu itself.
 //
-// In a cluster k8s_attributes computes service.name, from annotations, labels
-// and owners. Here is the part of its rules that needs nothing but the pod's
-// labels, for where there is no Kubernetes API to ask. Whatever else a pod's
-// service may be read from (owners, group labels) belongs here too, so that
-// every component gives the same answer.
+// In a cluster k8s_attributes and a transform after it (config/agent.yaml) compute
+// service.name; FromPod is the same in Go, for pods that were never heard, and a
+// test on a real API server compares the two. FromLabels is for where there is no
+// Kubernetes API to ask.
 package serviceidentity
 
 // Labels are the keys of the pod labels that name a service, the most telling
