@@ -12,7 +12,7 @@ import (
 
 type labels = map[string]string
 
-// created is minute 29,754,000 of Unix time.
+// created is minute 29,753,760 of Unix time.
 var created = time.Date(2026, 7, 28, 8, 0, 0, 0, time.UTC)
 
 func TestFromPod(t *testing.T) {
@@ -70,11 +70,11 @@ func TestFromPod(t *testing.T) {
 		{"StatefulSet", Pod{Owners: []Owner{{"StatefulSet", "db"}}}, "db"},
 		{"DaemonSet", Pod{Owners: []Owner{{"DaemonSet", "agent"}}}, "agent"},
 		{"Job", Pod{Owners: []Owner{{"Job", "train"}}}, "train"},
-		{"CronJob", Pod{Owners: []Owner{{"Job", "train-29754000"}}}, "train"},
-		{"CronJob, a day late", Pod{Owners: []Owner{{"Job", "train-29752560"}}}, "train"},
-		{"a Job whose number is older than a day", Pod{Owners: []Owner{{"Job", "train-29752559"}}}, "train-29752559"},
+		{"CronJob", Pod{Owners: []Owner{{"Job", "train-29753760"}}}, "train"},
+		{"CronJob, a day late", Pod{Owners: []Owner{{"Job", "train-29752320"}}}, "train"},
+		{"a Job whose number is older than a day", Pod{Owners: []Owner{{"Job", "train-29752319"}}}, "train-29752319"},
 		{"a Job named after a date", Pod{Owners: []Owner{{"Job", "train-20260728"}}}, "train-20260728"},
-		{"a Job with seven digits", Pod{Owners: []Owner{{"Job", "train-2975400"}}}, "train-2975400"},
+		{"a Job with seven digits", Pod{Owners: []Owner{{"Job", "train-2975376"}}}, "train-2975376"},
 		{"other kinds own nothing", Pod{Owners: []Owner{{"RayCluster", "r"}, {"PyTorchJob", "p"}}}, "pod-1"},
 		{"the last of several owners", Pod{Owners: []Owner{{"StatefulSet", "db"}, {"DaemonSet", "agent"}, {"Node", "n"}}}, "agent"},
 	} {
@@ -88,8 +88,8 @@ func TestFromPod(t *testing.T) {
 func TestOwnersOf(t *testing.T) {
 	o := OwnersOf(Pod{
 		Name: "p", Created: created, Labels: labels{"pod-template-hash": "abc"},
-		Owners: []Owner{{"ReplicaSet", "d-abc"}, {"StatefulSet", "s"}, {"DaemonSet", "ds"}, {"Job", "c-29754000"}},
+		Owners: []Owner{{"ReplicaSet", "d-abc"}, {"StatefulSet", "s"}, {"DaemonSet", "ds"}, {"Job", "c-29753760"}},
 	})
-	assert.Equal(t, Owners{Deployment: "d", StatefulSet: "s", DaemonSet: "ds", Job: "c-29754000", CronJob: "c", service: "c"}, o)
+	assert.Equal(t, Owners{Deployment: "d", StatefulSet: "s", DaemonSet: "ds", Job: "c-29753760", CronJob: "c", service: "c"}, o)
 	assert.Equal(t, Owners{service: "p"}, OwnersOf(Pod{Name: "p"}))
 }
