@@ -19,11 +19,13 @@ import (
 )
 
 // started says how each shipped configuration is run; TestEveryConfigurationRuns
-// fails for one that is missing here.
+// fails for one that is missing here. The agent needs Kubernetes: it is run by
+// TestAgentSaysWhatThePodsAre.
 var started = map[string][]string{
 	"standalone.yaml": {"standalone.yaml"},
 	"demo.yaml":       {"standalone.yaml", "demo.yaml"},
 	"webhooks.yaml":   {"standalone.yaml", "webhooks.yaml"},
+	"agent.yaml":      nil,
 }
 
 // Every configuration that ships starts, scrapes, serves service averages, says
@@ -34,10 +36,13 @@ func TestEveryConfigurationRuns(t *testing.T) {
 	require.NotEmpty(t, shipped)
 	for _, path := range shipped {
 		name := filepath.Base(path)
+		files, known := started[name]
+		require.True(t, known, "say in the map started how %s is run", name)
+		if files == nil {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			files, known := started[name]
-			require.True(t, known, "say in the map started how %s is run", name)
 			var configs []string
 			for _, f := range files {
 				configs = append(configs, config(f))
