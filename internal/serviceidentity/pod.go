@@ -13,9 +13,6 @@ import (
 // Annotation names the service of a pod, before everything else.
 const Annotation = "resource.opentelemetry.io/service.name"
 
-// annotationIgnore takes a pod out of k8s_attributes' sight when it is "true".
-const annotationIgnore = "opentelemetry.io/k8s-processor/ignore"
-
 // GroupLabels are the pod labels that name a group of pods which are one service
 // or job together, the most telling first: LeaderWorkerSet, Ray, JobSet,
 // Kubeflow and Volcano. docs/decisions/0010 says why in this order.
@@ -49,11 +46,8 @@ type Owner struct {
 // followed by transform/service gives it in config/agent.yaml: the annotation;
 // the first of GroupLabels; app.kubernetes.io/instance; app.kubernetes.io/name;
 // the owner; the pod's own name. Empty annotations and group labels are absent
-// ones. "" is the answer for a pod that asks k8s_attributes to ignore it.
+// ones. It is never empty for a pod that has a name.
 func FromPod(p Pod) string {
-	if strings.EqualFold(strings.TrimSpace(p.Annotations[annotationIgnore]), "true") {
-		return ""
-	}
 	if v := p.Annotations[Annotation]; v != "" {
 		return v
 	}

@@ -45,8 +45,6 @@ func TestFromPod(t *testing.T) {
 		{"an annotation wins over everything", Pod{Annotations: labels{Annotation: "said"}, Labels: every, Owners: replicaSet}, "said"},
 		{"an empty annotation is absent", Pod{Annotations: labels{Annotation: ""}, Labels: labels{instance: "i"}}, "i"},
 		{"other annotations name nothing", Pod{Annotations: labels{"resource.opentelemetry.io/service.namespace": "x"}}, "pod-1"},
-		{"an ignored pod has no service", Pod{Annotations: labels{Annotation: "said", "opentelemetry.io/k8s-processor/ignore": " True "}}, ""},
-		{"ignore says false", Pod{Annotations: labels{"opentelemetry.io/k8s-processor/ignore": "false"}}, "pod-1"},
 
 		{"LeaderWorkerSet first", Pod{Labels: every}, "lws"},
 		{"Ray second", Pod{Labels: without(GroupLabels[0])}, "ray"},

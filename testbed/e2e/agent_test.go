@@ -167,7 +167,6 @@ func TestAgentNamesServices(t *testing.T) {
 	add("deployment", "chat", m{"labels": m{"pod-template-hash": "abc"}, "ownerReferences": owner("ReplicaSet", "chat-abc")})
 	add("cronjob", "nightly", m{"ownerReferences": owner("Job", fmt.Sprintf("nightly-%d", minute))})
 	add("job", "nightly-20261121", m{"ownerReferences": owner("Job", "nightly-20261121")})
-	add("ignored", "", m{"annotations": m{"opentelemetry.io/k8s-processor/ignore": "true"}, "labels": m{volcano: "v"}})
 	api.pod("apps", "peer", m{"ownerReferences": owner("DaemonSet", "the-peer")}, collector.Loopback)
 	c, gateway, apps := startAgent(t, api, m{"receivers": m{"dcgm": m{"collection_interval": "1s"}}})
 
