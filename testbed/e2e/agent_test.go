@@ -118,6 +118,18 @@ func TestAgentSaysWhatThePodsAre(t *testing.T) {
 	assert.Empty(t, lines(text, "\terror\t"))
 }
 
+// What the agent cannot know by itself stops the start where it is missing.
+func TestAgentNeedsItsNodeAndGateway(t *testing.T) {
+	t.Parallel()
+	out, err := command(t, "validate", "--config", config("agent.yaml"))
+	require.Error(t, err)
+	for _, text := range []string{
+		"receivers::dcgm: kubernetes::node_name", "receivers::gpu_allocation: node_name", "processors::k8s_attributes", "K8S_NODE_NAME", "exporters::otlp_grpc", "endpoint",
+	} {
+		assert.Contains(t, out, text)
+	}
+}
+
 // assertNoHelpers: nothing leaves that only transform/service needs, and no label
 // that is not on the allow-list.
 func assertNoHelpers(t *testing.T, attributes map[string]string) {

@@ -150,18 +150,19 @@ func serve(t *testing.T, h http.Handler) string {
 	return s.URL
 }
 
-// eventually fails the test if it is not so after a minute.
+// eventually fails the test if it is not so after a minute and a half: a CronJob
+// may take one.
 func eventually(t *testing.T, what string, done func(context.Context) error) {
 	t.Helper()
 	var err error
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(90 * time.Second); time.Now().Before(deadline); {
 		if err = done(t.Context()); err == nil {
 			return
 		}
 		select {
 		case <-t.Context().Done():
 			require.NoError(t, t.Context().Err())
-		case <-time.After(50 * time.Millisecond):
+		case <-time.After(pause):
 		}
 	}
 	require.NoError(t, err, what)

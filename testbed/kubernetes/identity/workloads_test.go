@@ -68,7 +68,7 @@ func create(ctx context.Context, t *testing.T, client kubernetes.Interface) int 
 	t.Helper()
 	ns := namespaces[0]
 	one, count := int32(1), 0
-	spec := corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "example.com/main"}}}
+	spec := spec()
 	template := func(name string, m meta) (corev1.PodTemplateSpec, *metav1.LabelSelector) {
 		l := labels{"test": name}
 		for k, v := range m.labels {
@@ -167,6 +167,10 @@ func create(ctx context.Context, t *testing.T, client kubernetes.Interface) int 
 	pod(ns, strings.Repeat("p", 253), metas["plain"])
 	pod(ns, "jaeger-agent-x", metas["plain"])
 	return count
+}
+
+func spec() corev1.PodSpec {
+	return corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "example.com/main"}}}
 }
 
 func job(spec corev1.PodSpec, m meta) batchv1.JobSpec {
