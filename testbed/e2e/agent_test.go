@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -30,7 +31,7 @@ func owner(kind, name string) []m {
 
 // startAgent runs config/agent.yaml on the pods of a node. What it sends to the
 // gateway and for applications goes to the two sinks.
-func startAgent(t *testing.T, api *pods, overlay m, env ...string) (c *collector.Collector, gateway, apps *otlp.Sink) {
+func startAgent(t *testing.T, api *pods, overlay m) (c *collector.Collector, gateway, apps *otlp.Sink) {
 	t.Helper()
 	gateway, apps = &otlp.Sink{}, &otlp.Sink{}
 	pipeline := func(exporter string) m { return m{"exporters": []string{exporter}} }
@@ -50,23 +51,27 @@ func startAgent(t *testing.T, api *pods, overlay m, env ...string) (c *collector
 			maps.Copy(top[section].(m), more)
 		}
 	}
-	env = append([]string{
-		"K8S_NODE_NAME=" + api.node, "K8S_CLUSTER_NAME=test-cluster", "GATEWAY_ENDPOINT=localhost:1",
-		"K8S_AUTH_TYPE=kubeConfig", "KUBECONFIG=" + api.kubeconfig(t),
-	}, env...)
-	return start(t, top, env, config("agent.yaml")), gateway, apps
+	return start(t, top, agentEnv(t, api, "localhost:1"), config("agent.yaml")), gateway, apps
 }
 
-// A node's exporter is found, its telemetry gets the pod from gpu_pod, and uid,
-// owner and service from Kubernetes; free devices get none of that.
-func TestAgentSaysWhatThePodsAre(t *testing.T) {
-	t.Parallel()
+func agentEnv(t *testing.T, api *pods, gateway string) []string {
+	t.Helper()
+	return []string{
+		"K8S_NODE_NAME=" + api.node, "K8S_CLUSTER_NAME=test-cluster", "GATEWAY_ENDPOINT=" + gateway, "GATEWAY_INSECURE=true",
+		"K8S_AUTH_TYPE=kubeConfig", "KUBECONFIG=" + api.kubeconfig(t),
+	}
+}
+
+// nodeA is the API of the demo's first node: its exporter's pod, at the port
+// that is returned, and the pod of llama, which here is one of a LeaderWorkerSet.
+func nodeA(t *testing.T) (api *pods, port int) {
+	t.Helper()
 	_, _, endpoints := fleet(t, gpusim.Demo(gpusim.DemoTimes()))
 	exporter, err := url.Parse(endpoints[0])
 	require.NoError(t, err)
-	port, err := strconv.Atoi(exporter.Port())
+	port, err = strconv.Atoi(exporter.Port())
 	require.NoError(t, err)
-	api := &pods{node: "gpu-node-a"}
+	api = &pods{node: "gpu-node-a"}
 	api.pod("gpu-operator", "exporter-x7k2p", m{"labels": m{"app": "nvidia-dcgm-exporter"}, "ownerReferences": owner("DaemonSet", "nvidia-dcgm-exporter")}, exporter.Hostname())
 	api.pod("inference", "llama-6b8d5c9f7d-k2x9p", m{
 		"labels": m{
@@ -75,6 +80,30 @@ func TestAgentSaysWhatThePodsAre(t *testing.T) {
 		},
 		"ownerReferences": owner("ReplicaSet", "llama-6b8d5c9f7d"),
 	}, "10.0.0.1")
+	return api, port
+}
+
+// The agent's own exporter and queue, into another collector: the service there
+// is the one that the agent named.
+func TestAgentFeedsAGateway(t *testing.T) {
+	t.Parallel()
+	api, port := nodeA(t)
+	gateway := start(t, m{"processors": m{"gpu_summary": quick}}, nil, config("standalone.yaml"))
+	agent := start(t, m{"receivers": m{
+		"gpu_allocation": m{"socket": filepath.Join(t.TempDir(), "kubelet.sock")},
+		"dcgm":           m{"kubernetes": m{"port": port}, "collection_interval": "1s"},
+	}}, agentEnv(t, api, fmt.Sprintf("%s:%d", collector.Loopback, gateway.Ports.OTLPGRPC)), config("agent.yaml"))
+	eventually(t, gateway, "the service's average", func(f map[string]*dto.MetricFamily) bool {
+		return len(find(f["gpu_service_utilization_ratio"], "service_name", "llama-70b", "k8s_namespace_name", "inference", "k8s_cluster_name", "test-cluster")) == 1
+	})
+	assert.Empty(t, lines(log(t, agent), "\terror\t"))
+}
+
+// A node's exporter is found, its telemetry gets the pod from gpu_pod, and uid,
+// owner and service from Kubernetes; free devices get none of that.
+func TestAgentSaysWhatThePodsAre(t *testing.T) {
+	t.Parallel()
+	api, port := nodeA(t)
 	c, gateway, apps := startAgent(t, api, m{"receivers": m{"dcgm": m{"kubernetes": m{"port": port}, "collection_interval": "1s"}}})
 
 	var held, free []map[string]string
