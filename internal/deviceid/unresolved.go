@@ -1,0 +1,57 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package deviceid
+
+import "strings"
+
+// CutReplica splits a replica's id into the device that is shared and what
+// follows it, "::" included. For any other id, replica is "".
+func CutReplica(id string) (device, replica string) {
+	i := strings.Index(id, "::")
+	if i <= 0 || !isNumber(id[i+2:]) {
+		return id, ""
+	}
+	return id[:i], id[i:]
+}
+
+// Hint is what the kubelet's id of an unresolved device tells about the device
+// that it means.
+type Hint struct {
+	// Device is the unresolved hw.id without its replica.
+	Device string
+	// Replica is the suffix of a replica's hw.id, "::<n>", or "".
+	Replica string
+	// MIGUUID is the MIG instance's own id, MIG-<uuid>, or "".
+	MIGUUID string
+	// Index is the minor number N of GKE's nvidia<N>, and Instance the M of
+	// its /gi<M>; "" where there is none.
+	Index, Instance string
+}
+
+// ParseUnresolved reads an unresolved hw.id of the node, as Unresolved makes
+// it. What it does not know gives a Hint without anything to join by.
+func ParseUnresolved(node, hwID string) Hint {
+	kubelet, ok := strings.CutPrefix(hwID, node+"/")
+	if !ok || node == "" {
+		device, replica := CutReplica(hwID)
+		return Hint{Device: device, Replica: replica}
+	}
+	prefix := hwID[:len(hwID)-len(kubelet)]
+	device, replica := CutReplica(kubelet)
+	if gke, vgpu := cutGKEReplica(kubelet); vgpu {
+		device, replica = gke, "::"+kubelet[len(gke)+len("/vgpu"):]
+	}
+	h := Hint{Device: prefix + device, Replica: replica}
+	if uuid, mig := strings.CutPrefix(device, "MIG-"); mig && isGPU("GPU-"+uuid) {
+		h.MIGUUID = device
+		return h
+	}
+	gpu, instance, mig := strings.Cut(device, "/")
+	if !isNumbered(gpu, "nvidia") || mig && !isNumbered(instance, "gi") {
+		return h
+	}
+	h.Index = strings.TrimPrefix(gpu, "nvidia")
+	h.Instance = strings.TrimPrefix(instance, "gi")
+	return h
+}
