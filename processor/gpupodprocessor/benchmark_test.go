@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/processor/processortest"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/holders"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/metadata"
 )
 
@@ -34,6 +35,7 @@ func benchmark(b *testing.B, batch pmetric.Metrics) {
 	p, err := newProcessor(createDefaultConfig().(*Config),
 		processortest.NewNopSettings(metadata.Type), consumertest.NewNop())
 	require.NoError(b, err)
+	p.know = holders.New(p.cfg.MaxAge, p.cfg.MaxDevices)
 	now := time.Unix(10, 0)
 	b.ReportAllocs()
 	for b.Loop() {

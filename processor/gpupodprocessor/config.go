@@ -6,6 +6,7 @@ package gpupodprocessor
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"go.opentelemetry.io/collector/component"
 )
@@ -31,7 +32,15 @@ const (
 	ServiceNameNone ServiceName = "none"
 )
 
-const defaultMaxSeries = 100_000
+const (
+	defaultMaxSeries  = 100_000
+	defaultMaxDevices = 100_000
+	defaultMaxAge     = 45 * time.Second
+
+	// Younger than the shortest collection_interval nothing can be, and what is
+	// silent for longer is forgotten anyway.
+	minMaxAge, maxMaxAge = 3 * time.Second, 10 * time.Minute
+)
 
 // Config of the gpu_pod processor.
 type Config struct {
@@ -43,6 +52,12 @@ type Config struct {
 	// MaxSeries is how many series are tracked, so that they can be ended when
 	// their device changes hands. Beyond it they age instead; no data is lost.
 	MaxSeries int `mapstructure:"max_series"`
+	// MaxAge is how old what a node's gpu.allocation said may be: three of
+	// gpu_allocation's intervals. Beyond it the holder is unknown.
+	MaxAge time.Duration `mapstructure:"max_age"`
+	// MaxDevices is how many devices are remembered, of gpu.allocation and of
+	// telemetry each. What goes beyond has the holder that the exporter names.
+	MaxDevices int `mapstructure:"max_devices"`
 }
 
 var _ component.Config = (*Config)(nil)
@@ -52,6 +67,8 @@ func createDefaultConfig() component.Config {
 		ExporterLabels: ExporterLabelsFallback,
 		ServiceName:    ServiceNameExporterLabels,
 		MaxSeries:      defaultMaxSeries,
+		MaxAge:         defaultMaxAge,
+		MaxDevices:     defaultMaxDevices,
 	}
 }
 
@@ -71,6 +88,13 @@ func (c *Config) Validate() error {
 	if c.MaxSeries <= 0 {
 		errs = append(errs, fmt.Errorf("max_series: %d: set it to 1 or more; %d serves 160 nodes of 8 GPUs",
 			c.MaxSeries, defaultMaxSeries))
+	}
+	if c.MaxAge < minMaxAge || c.MaxAge > maxMaxAge {
+		errs = append(errs, fmt.Errorf("max_age: %s: set it to three of gpu_allocation's intervals, between %s and %s; %s is right for its default",
+			c.MaxAge, minMaxAge, maxMaxAge, defaultMaxAge))
+	}
+	if c.MaxDevices <= 0 {
+		errs = append(errs, fmt.Errorf("max_devices: %d: set it to 1 or more; the default is %d", c.MaxDevices, defaultMaxDevices))
 	}
 	return errors.Join(errs...)
 }

@@ -6,6 +6,7 @@ package gpupodprocessor
 import (
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
@@ -22,10 +23,13 @@ func TestConfig(t *testing.T) {
 		want *Config
 		err  string
 	}{
-		{name: "", want: &Config{ExporterLabels: "fallback", ServiceName: "exporter_labels", MaxSeries: 100_000}},
-		{name: "all", want: &Config{ExporterLabels: "ignore", ServiceName: "none", MaxSeries: 5}},
+		{name: "", want: &Config{ExporterLabels: "fallback", ServiceName: "exporter_labels", MaxSeries: 100_000, MaxAge: 45 * time.Second, MaxDevices: 100_000}},
+		{name: "all", want: &Config{ExporterLabels: "ignore", ServiceName: "none", MaxSeries: 5, MaxAge: 30 * time.Second, MaxDevices: 7}},
 		{name: "labels", err: `exporter_labels: "always" is neither fallback nor ignore`},
 		{name: "service", err: `service_name: "pod" is neither exporter_labels nor none`},
+		{name: "age", err: "max_age: 1s: set it to three of gpu_allocation's intervals"},
+		{name: "long", err: "max_age: 11m0s: set it to three"},
+		{name: "devices", err: "max_devices: 0: set it to 1 or more"},
 		{name: "limit", err: "max_series: 0: set it to 1 or more"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

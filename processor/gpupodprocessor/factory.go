@@ -19,6 +19,8 @@ func NewFactory() processor.Factory {
 		metadata.Type,
 		createDefaultConfig,
 		processor.WithMetrics(createMetrics, metadata.MetricsStability),
+		processor.WithLogs(createLogs, metadata.LogsStability),
+		processor.WithTraces(createTraces, metadata.TracesStability),
 	)
 }
 
@@ -26,4 +28,16 @@ func createMetrics(
 	_ context.Context, set processor.Settings, cfg component.Config, next consumer.Metrics,
 ) (processor.Metrics, error) {
 	return newProcessor(cfg.(*Config), set, next)
+}
+
+func createLogs(
+	_ context.Context, _ processor.Settings, cfg component.Config, next consumer.Logs,
+) (processor.Logs, error) {
+	return &logsProcessor{records: newRecords(cfg.(*Config)), next: next}, nil
+}
+
+func createTraces(
+	_ context.Context, _ processor.Settings, cfg component.Config, next consumer.Traces,
+) (processor.Traces, error) {
+	return &tracesProcessor{records: newRecords(cfg.(*Config)), next: next}, nil
 }

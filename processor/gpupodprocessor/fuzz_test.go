@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/processor/processortest"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/holders"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/metadata"
 )
 
@@ -38,6 +39,7 @@ func FuzzLabels(f *testing.F) {
 		p, err := newProcessor(createDefaultConfig().(*Config),
 			processortest.NewNopSettings(metadata.Type), consumertest.NewNop())
 		require.NoError(t, err)
+		p.know = holders.New(p.cfg.MaxAge, p.cfg.MaxDevices)
 		for at := range 2 {
 			md := pmetric.NewMetrics()
 			rm := md.ResourceMetrics().AppendEmpty()

@@ -21,16 +21,52 @@ type holder struct{ namespace, pod, container string }
 // source is where a holder is known from, or why it is not.
 type source uint8
 
+// The order of those from the exporter's labels matters: where rows of one device
+// say different things, the later one counts.
 const (
-	sourceNone       source = iota // nobody says who holds the device
-	sourceIncomplete               // a pod without namespace, or the other way round
-	sourceShared                   // several containers hold it: no one of them does
-	sourceLabels                   // the exporter's labels
-	sourceResource                 // k8s.pod.name was on the resource already
+	sourceNone         source = iota // nobody says who holds the device
+	sourceIncomplete                 // a pod without namespace, or the other way round
+	sourceShared                     // several containers hold it: no one of them does
+	sourceLabels                     // the exporter's labels
+	sourceResource                   // k8s.pod.name was on the resource already
+	sourcePodResources               // gpu.allocation, from the kubelet
+	sourceDRA                        // gpu.allocation, from a ResourceClaim
+	sourceReplica                    // gpu.allocation: a part of a shared device
+	sourceFree                       // gpu.allocation: nobody
+	sourceMIGParent                  // its instances are held, it is not
+	sourceContested                  // gpu.allocation: several, and that cannot be
+	sourceExpired                    // gpu.allocation said it too long ago
+	sourceUnresolved                 // an allocation of its node is joined to no device
 	sourceCount
 )
 
-var sourceNames = [sourceCount]string{"none", "incomplete", "shared", "exporter_labels", "resource"}
+var sourceNames = [sourceCount]string{
+	"none", "incomplete", "shared", "exporter_labels", "resource", "pod_resources", "dra", "replica",
+	"free", "mig_parent", "contested", "expired", "unresolved",
+}
+
+// held reports whether the device has a holder.
+func (s source) held() bool {
+	switch s {
+	case sourceLabels, sourceResource, sourcePodResources, sourceDRA, sourceReplica:
+		return true
+	}
+	return false
+}
+
+// allocated reports whether gpu.allocation may have said so.
+func (s source) allocated() bool {
+	return s == sourceShared || s >= sourcePodResources && s != sourceUnresolved
+}
+
+// unattributed reports whether the device should have a holder and has not.
+func (s source) unattributed() bool {
+	switch s {
+	case sourceNone, sourceIncomplete, sourceContested, sourceExpired, sourceUnresolved:
+		return true
+	}
+	return false
+}
 
 // labels is what an exporter's labels say, in whichever spelling. Empty values
 // are absent ones.
@@ -47,46 +83,50 @@ type labels struct {
 
 func readLabels(attrs pcommon.Map) (l labels) {
 	for key, value := range attrs.All() {
-		if value.Type() != pcommon.ValueTypeStr || value.Str() == "" {
-			continue
-		}
-		own := &l.plain
-		if exporterlabels.Exported(key) {
-			own = &l.exported
-		}
-		switch exporterlabels.Classify(key) {
-		case exporterlabels.UUID:
-			first(&l.uuid, value)
-		case exporterlabels.MIGInstance:
-			first(&l.migInstance, value)
-		case exporterlabels.Pod:
-			first(&own.pod, value)
-		case exporterlabels.Namespace:
-			first(&own.namespace, value)
-		case exporterlabels.Container:
-			first(&own.container, value)
-		case exporterlabels.PodUID:
-			if exporterlabels.Exported(key) {
-				first(&l.exportedUID, value)
-			} else {
-				first(&l.uid, value)
-			}
-		case exporterlabels.PodLabel:
-			l.podLabels = l.podLabels || strings.HasPrefix(key, names.ExporterPodLabel)
-		case exporterlabels.VGPU:
-			first(&l.vgpu, value)
-		case exporterlabels.Other:
-			switch key {
-			case names.HwID:
-				first(&l.hwID, value)
-			case names.HwType:
-				first(&l.hwType, value)
-			case "service":
-				first(&l.service, value)
-			}
+		if value.Type() == pcommon.ValueTypeStr && value.Str() != "" {
+			l.read(key, value)
 		}
 	}
 	return l
+}
+
+// read takes one label, whose value is not empty.
+func (l *labels) read(key string, value pcommon.Value) {
+	own := &l.plain
+	if exporterlabels.Exported(key) {
+		own = &l.exported
+	}
+	switch exporterlabels.Classify(key) {
+	case exporterlabels.UUID:
+		first(&l.uuid, value)
+	case exporterlabels.MIGInstance:
+		first(&l.migInstance, value)
+	case exporterlabels.Pod:
+		first(&own.pod, value)
+	case exporterlabels.Namespace:
+		first(&own.namespace, value)
+	case exporterlabels.Container:
+		first(&own.container, value)
+	case exporterlabels.PodUID:
+		if exporterlabels.Exported(key) {
+			first(&l.exportedUID, value)
+		} else {
+			first(&l.uid, value)
+		}
+	case exporterlabels.PodLabel:
+		l.podLabels = l.podLabels || strings.HasPrefix(key, names.ExporterPodLabel)
+	case exporterlabels.VGPU:
+		first(&l.vgpu, value)
+	case exporterlabels.Other:
+		switch key {
+		case names.HwID:
+			first(&l.hwID, value)
+		case names.HwType:
+			first(&l.hwType, value)
+		case "service":
+			first(&l.service, value)
+		}
+	}
 }
 
 func first(dst *string, v pcommon.Value) {

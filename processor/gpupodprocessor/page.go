@@ -6,12 +6,15 @@ package gpupodprocessor
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/exporterlabels"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/holders"
 )
 
 // page is what somebody else scraped from one target: the devices that its
@@ -24,6 +27,7 @@ type page struct {
 	byID    map[string]int // by hw.id
 	points  []pagePoint    // every point of the page, in order
 	markers bool           // there are some
+	refused int            // devices that there is no room to remember
 }
 
 // deviceKey identifies a device before its hw.id is put together.
@@ -39,6 +43,7 @@ type pageDevice struct {
 	holder       holder
 	source       source
 	uid, service string
+	fact         *holders.Fact // what gpu.allocation says; nil where it has no say
 }
 
 // claim is one set of labels found on points of a device.
@@ -59,7 +64,7 @@ type pagePoint struct {
 }
 
 // read fills p with rm, and reports whether any point is about a device.
-func (p *page) read(rm pmetric.ResourceMetrics, cfg *Config) bool {
+func (p *page) read(rm pmetric.ResourceMetrics, by *gpuPod, now time.Time) bool {
 	p.reset(rm.Resource().Attributes())
 	for _, sm := range rm.ScopeMetrics().All() {
 		for _, m := range sm.Metrics().All() {
@@ -74,8 +79,16 @@ func (p *page) read(rm pmetric.ResourceMetrics, cfg *Config) bool {
 			})
 		}
 	}
+	node := nodeOf(rm.Resource().Attributes())
 	for i := range p.devices {
-		p.devices[i].decide(&p.target, cfg)
+		p.devices[i].decide(&p.target, by.cfg)
+		if !by.know.See(p.devices[i].describe(node), now) {
+			p.refused++
+		}
+	}
+	// Only now is every device of the page known.
+	for i := range p.devices {
+		p.devices[i].ask(by, node, now)
 	}
 	return len(p.devices) > 0
 }
@@ -88,7 +101,7 @@ func (p *page) reset(resource pcommon.Map) {
 	clear(p.byID)
 	clear(p.devices) // lets go of the last page's data
 	p.target.reset(resource)
-	p.devices, p.points, p.markers = p.devices[:0], p.points[:0], false
+	p.devices, p.points, p.markers, p.refused = p.devices[:0], p.points[:0], false, 0
 }
 
 func (p *page) add(attrs pcommon.Map, marker bool) pagePoint {
@@ -182,22 +195,64 @@ func (d *pageDevice) decide(t *target, cfg *Config) {
 			d.holder, d.source = c.holder, c.source
 		}
 	}
-	if d.source != sourceLabels {
+}
+
+// ask gives the device the holder that gpu.allocation tells, if it tells any, and
+// takes the pod's uid and service from the rows that name the same pod.
+func (d *pageDevice) ask(by *gpuPod, node holders.Node, now time.Time) {
+	f := by.know.Lookup(d.id, now)
+	switch from := sourceOf(f); {
+	case from != sourceNone:
+		d.holder, d.source, d.fact = holderOf(f.Holder), from, f
+	case d.source == sourceNone && by.know.Unjoined(node, now):
+		d.source = sourceUnresolved
+	}
+	if !d.source.held() {
 		return
+	}
+	if by.cfg.ServiceName == ServiceNameExporterLabels {
+		// The pod's name is what is left where no label tells more.
+		d.service = d.holder.pod
 	}
 	for i := range d.claims {
 		c := &d.claims[i]
-		if c.holder != d.holder {
+		if c.holder.pod != d.holder.pod || c.holder.namespace != d.holder.namespace {
 			continue
 		}
 		if d.uid == "" {
 			d.uid = c.uid
 		}
-		// The pod's name is what is left where no label tells more.
-		if d.service == "" || d.service == d.holder.pod {
+		if d.service == d.holder.pod && c.service != "" {
 			d.service = c.service
 		}
 	}
+}
+
+// describe is what the labels of the device tell that an allocation may be
+// joined by.
+func (d *pageDevice) describe(node holders.Node) *holders.Device {
+	out := &holders.Device{ID: d.id, Node: node, Parent: deviceid.Parent(d.id)}
+	if d.source == sourceLabels {
+		out.Label = containerOf(d.holder)
+	}
+	if len(d.claims) == 0 {
+		return out
+	}
+	for key, value := range d.claims[0].attrs.All() {
+		switch exporterlabels.Classify(key) {
+		case exporterlabels.Index:
+			out.Index = value.AsString()
+		case exporterlabels.MIGInstance:
+			out.Instance = value.AsString()
+		case exporterlabels.MIGProfile:
+			out.Profile = value.AsString()
+		}
+	}
+	return out
+}
+
+func nodeOf(resource pcommon.Map) holders.Node {
+	return holders.Node{Cluster: str(resource, names.K8sClusterName), Name: str(resource, names.K8sNodeName)}
 }
 
 func (c *claim) read(t *target, cfg *Config) {

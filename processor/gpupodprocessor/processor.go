@@ -5,6 +5,8 @@ package gpupodprocessor
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,6 +21,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/holders"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/metadata"
 )
 
@@ -33,10 +36,17 @@ type gpuPod struct {
 	telemetry *metadata.TelemetryBuilder
 	logger    *zap.Logger // passes each message once in logEvery
 
-	mu      sync.Mutex
-	tracker *tracker
-	page    page  // scratch, kept between batches
-	split   split // scratch, kept between batches
+	// What the instances of one component ID share. It has no part in the lock.
+	know    *holders.Knowledge
+	started bool
+
+	mu          sync.Mutex
+	tracker     *tracker
+	allocations allocations
+	handovers   handovers
+	page        page      // scratch, kept between batches
+	split       split     // scratch, kept between batches
+	readings    []reading // scratch, of the resources of a batch
 }
 
 var _ processor.Metrics = (*gpuPod)(nil)
@@ -46,39 +56,68 @@ func newProcessor(cfg *Config, set processor.Settings, next consumer.Metrics) (*
 	if err != nil {
 		return nil, err
 	}
+	t := newTracker(cfg.MaxSeries)
 	return &gpuPod{
-		cfg: cfg, next: next, telemetry: telemetry, tracker: newTracker(cfg.MaxSeries),
+		cfg: cfg, next: next, telemetry: telemetry, tracker: t,
+		allocations: allocations{tracker: t, maxAge: cfg.MaxAge, nodes: map[holders.Node]*nodeAllocations{}},
+		handovers:   handovers{},
 		logger: set.Logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
 			return zapcore.NewSamplerWithOptions(core, logEvery, 1, 0)
 		})),
 	}, nil
 }
 
-// Start registers what is observed on demand.
+// Start takes hold of what the instances of this component ID share, and
+// registers what is observed on demand.
 func (p *gpuPod) Start(context.Context, component.Host) error {
-	err := p.telemetry.RegisterGpuPodDevicesCallback(func(_ context.Context, o metric.Int64Observer) error {
+	p.know, p.started = shared.take(p.cfg), true
+	devices := func(observe func(s source, n int64)) {
 		p.mu.Lock()
 		sources := p.tracker.sources
 		p.mu.Unlock()
 		for s, n := range sources {
-			o.Observe(int64(n), metric.WithAttributes(attribute.String("source", sourceNames[s])))
+			observe(source(s), int64(n))
 		}
-		return nil
-	})
-	if err != nil {
-		return err
 	}
-	return p.telemetry.RegisterGpuPodSeriesCallback(func(_ context.Context, o metric.Int64Observer) error {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		o.Observe(int64(p.tracker.tracked))
-		return nil
-	})
+	return errors.Join(
+		p.telemetry.RegisterGpuPodDevicesCallback(func(_ context.Context, o metric.Int64Observer) error {
+			devices(func(s source, n int64) {
+				o.Observe(n, metric.WithAttributes(attribute.String("source", sourceNames[s])))
+			})
+			return nil
+		}),
+		p.telemetry.RegisterGpuPodDevicesUnattributedCallback(func(_ context.Context, o metric.Int64Observer) error {
+			total := int64(0)
+			devices(func(s source, n int64) {
+				if s.unattributed() {
+					total += n
+				}
+			})
+			o.Observe(total)
+			return nil
+		}),
+		p.telemetry.RegisterGpuPodAllocationAgeCallback(func(_ context.Context, o metric.Float64Observer) error {
+			if age, known := p.know.Age(time.Now()); known {
+				o.Observe(age.Seconds())
+			}
+			return nil
+		}),
+		p.telemetry.RegisterGpuPodSeriesCallback(func(_ context.Context, o metric.Int64Observer) error {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			o.Observe(int64(p.tracker.tracked))
+			return nil
+		}),
+	)
 }
 
 // Shutdown forgets everything.
 func (p *gpuPod) Shutdown(context.Context) error {
 	p.telemetry.Shutdown()
+	if p.started {
+		shared.release(p.cfg)
+		p.started = false
+	}
 	return nil
 }
 
@@ -89,73 +128,124 @@ func (p *gpuPod) Capabilities() consumer.Capabilities {
 
 // ConsumeMetrics attributes the devices in md and passes md on.
 func (p *gpuPod) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error {
-	ended, untracked := p.process(md, time.Now())
-	if ended > 0 {
-		p.telemetry.GpuPodSeriesEnded.Add(ctx, int64(ended))
-	}
-	if untracked > 0 {
-		p.telemetry.GpuPodPointsUntracked.Add(ctx, int64(untracked))
-		p.logger.Warn("Series will age, not end, when their device changes hands: max_series is reached: raise it",
-			zap.Int("max_series", p.cfg.MaxSeries), zap.Int("points", untracked))
-	}
+	p.account(ctx, p.process(md, time.Now()))
 	return p.next.ConsumeMetrics(ctx, md)
 }
 
-// process attributes the devices in md, and returns how many series it ended and
-// how many points it could not track.
-func (p *gpuPod) process(md pmetric.Metrics, now time.Time) (ended, untracked int) {
+// counts is what happened to one batch.
+type counts struct {
+	ended, untracked       int // series, points
+	late, invalid, refused int // points of gpu.allocation; devices
+}
+
+// process attributes the devices in md. All that md says of allocations and of
+// devices is taken in before anything is attributed, so that order within a
+// batch has no meaning.
+func (p *gpuPod) process(md pmetric.Metrics, now time.Time) (c counts) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.tracker.sweep(now)
+	p.know.Sweep(now)
 
 	all := md.ResourceMetrics()
 	n := all.Len() // what is appended is done already
-	changed := p.placeMarkers(all)
-	observe := func(id string, who holder, from source, rm pmetric.ResourceMetrics) {
-		e, u := p.tracker.observe(id, who, from, rm, now, all)
-		ended, untracked = ended+e, untracked+u
-	}
+	learned := p.know.Learn(md, now)
+	c.late, c.invalid, c.refused = learned.Late, learned.Invalid, learned.Limited
+	c.refused += p.readDevices(all, now)
+	changed := p.placeMarkers(all, now)
+
 	for i := range n {
 		rm := all.At(i)
-		attrs := rm.Resource().Attributes()
-		if !aboutGPUs(attrs) {
-			continue
+		r := &p.readings[i]
+		switch {
+		case r.device.ID != "":
+			p.processDevice(r, rm, now, all, &c)
+		case aboutGPUs(rm.Resource().Attributes()) && p.page.read(rm, p, now):
+			changed = true
+			p.processPage(rm, now, all, &c)
 		}
-		if id := str(attrs, names.HwID); id != "" {
-			who, from := attributeDevice(attrs, p.cfg)
-			observe(id, who, from, rm)
-			continue
-		}
-		if !p.page.read(rm, p.cfg) {
-			continue
-		}
-		changed = true
-		p.split.run(&p.page, p.tracker, rm, all)
-		for _, g := range p.split.groups {
-			d := &p.page.devices[g.device]
-			observe(d.id, g.holder, d.source, g.rm)
-		}
+	}
+	clear(p.readings) // lets go of the batch
+
+	var renamed map[string]bool
+	if learned.Any {
+		renamed = p.resolve(all)
+		c.untracked += p.allocations.observe(all, now)
+	}
+	c.ended += p.allocations.endGone(renamed, now, all)
+	for _, s := range learned.Nodes {
+		c.ended += p.handOver(s, now, all)
 	}
 	if changed {
 		all.RemoveIf(func(rm pmetric.ResourceMetrics) bool { return rm.ScopeMetrics().Len() == 0 })
 	}
-	return ended, untracked
+	return c
+}
+
+// readDevices reads the resources that are devices, and returns how many there
+// is no room to remember.
+func (p *gpuPod) readDevices(all pmetric.ResourceMetricsSlice, now time.Time) (refused int) {
+	p.readings = slices.Grow(p.readings[:0], all.Len())[:all.Len()]
+	for i := range all.Len() {
+		r := &p.readings[i]
+		r.read(all.At(i).Resource().Attributes())
+		if t := r.labels.hwType; t != "" && t != names.HwTypeGPU {
+			r.device.ID = ""
+		}
+		if r.device.ID != "" && !p.see(r, now) {
+			refused++
+		}
+	}
+	return refused
+}
+
+// processDevice attributes the resource of one device.
+func (p *gpuPod) processDevice(r *reading, rm pmetric.ResourceMetrics, now time.Time, all pmetric.ResourceMetricsSlice, c *counts) {
+	attrs := rm.Resource().Attributes()
+	who, from, fact := p.identify(r, now)
+	said := pcommon.NewSlice()
+	if r.shared && fact != nil && len(fact.Replicas) > 0 {
+		if list, ok := attrs.Get(names.ExporterHolders); ok {
+			list.Slice().CopyTo(said)
+		}
+	}
+	r.write(attrs, who, from, p.cfg)
+	c.add(p.tracker.observe(r.device.ID, who, from, rm, now, all))
+	c.add(p.replicate(r.device.ID, fact, said, rm, now, all))
+}
+
+// processPage attributes the devices of a page, which is in p.page.
+func (p *gpuPod) processPage(rm pmetric.ResourceMetrics, now time.Time, all pmetric.ResourceMetricsSlice, c *counts) {
+	c.refused += p.page.refused
+	p.split.run(&p.page, p.tracker, rm, all)
+	for _, g := range p.split.groups {
+		d := &p.page.devices[g.device]
+		c.add(p.tracker.observe(d.id, g.holder, d.source, g.rm, now, all))
+		if g.holder == d.holder {
+			c.add(p.replicate(d.id, d.fact, pcommon.NewSlice(), g.rm, now, all))
+		}
+	}
+}
+
+func (c *counts) add(ended, untracked int) {
+	c.ended, c.untracked = c.ended+ended, c.untracked+untracked
 }
 
 // placeMarkers places the markers on resources of devices, before anything else
-// in the batch: what they end is not ended once more when a device changes
+// is attributed: what they end is not ended once more when a device changes
 // hands. It reports whether there were any.
-func (p *gpuPod) placeMarkers(all pmetric.ResourceMetricsSlice) (any bool) {
-	for i := range all.Len() {
-		rm := all.At(i)
-		attrs := rm.Resource().Attributes()
-		id := str(attrs, names.HwID)
-		if id == "" || !aboutGPUs(attrs) || !hasMarkers(rm) {
+func (p *gpuPod) placeMarkers(all pmetric.ResourceMetricsSlice, now time.Time) (any bool) {
+	for i := range len(p.readings) {
+		rm, r := all.At(i), &p.readings[i]
+		if r.device.ID == "" || !hasMarkers(rm) {
 			continue
 		}
-		l := readLabels(attrs)
-		who, _ := identify(attrs, &l, p.cfg)
-		placeMarkers(p.tracker, id, who, rm, all)
+		who, from, _ := p.identify(r, now)
+		if from.allocated() {
+			// The holder of today; the marker's resource names nobody.
+			who = holder{}
+		}
+		placeMarkers(p.tracker, r.device.ID, who, rm, all)
 		any = true
 	}
 	return any

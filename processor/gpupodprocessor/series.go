@@ -46,6 +46,7 @@ type device struct {
 	newest   pcommon.Timestamp // of the data
 	heard    time.Time
 	series   map[uint64]*series
+	replicas []string // suffixes of the parts that were written with it
 }
 
 type series struct {

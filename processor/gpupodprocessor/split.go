@@ -126,7 +126,7 @@ func (s *split) takeMarker(attrs pcommon.Map, ts pcommon.Timestamp, _ bool) (pme
 	rewrite(attrs, d.id)
 	key := seriesKey(s.metric.Name(), attrs)
 	who := c.holder
-	if c.source != sourceLabels {
+	if c.source != sourceLabels || d.fact != nil {
 		if last, ok := s.tracker.lastIdentity(d.id, key, ts); ok {
 			who = last.holder
 		}

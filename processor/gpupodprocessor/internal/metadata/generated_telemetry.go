@@ -25,13 +25,17 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                 metric.Meter
-	mu                    sync.Mutex
-	registrations         []metric.Registration
-	GpuPodDevices         metric.Int64ObservableUpDownCounter
-	GpuPodPointsUntracked metric.Int64Counter
-	GpuPodSeries          metric.Int64ObservableUpDownCounter
-	GpuPodSeriesEnded     metric.Int64Counter
+	meter                         metric.Meter
+	mu                            sync.Mutex
+	registrations                 []metric.Registration
+	GpuPodAllocationAge           metric.Float64ObservableGauge
+	GpuPodAllocationPointsRefused metric.Int64Counter
+	GpuPodDevices                 metric.Int64ObservableUpDownCounter
+	GpuPodDevicesRefused          metric.Int64Counter
+	GpuPodDevicesUnattributed     metric.Int64ObservableUpDownCounter
+	GpuPodPointsUntracked         metric.Int64Counter
+	GpuPodSeries                  metric.Int64ObservableUpDownCounter
+	GpuPodSeriesEnded             metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -45,12 +49,42 @@ func (tbof telemetryBuilderOptionFunc) apply(mb *TelemetryBuilder) {
 	tbof(mb)
 }
 
+// RegisterGpuPodAllocationAgeCallback sets callback for observable GpuPodAllocationAge metric.
+func (builder *TelemetryBuilder) RegisterGpuPodAllocationAgeCallback(cb metric.Float64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerFloat64{inst: builder.GpuPodAllocationAge, obs: o})
+		return nil
+	}, builder.GpuPodAllocationAge)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 // RegisterGpuPodDevicesCallback sets callback for observable GpuPodDevices metric.
 func (builder *TelemetryBuilder) RegisterGpuPodDevicesCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
 		cb(ctx, &observerInt64{inst: builder.GpuPodDevices, obs: o})
 		return nil
 	}, builder.GpuPodDevices)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterGpuPodDevicesUnattributedCallback sets callback for observable GpuPodDevicesUnattributed metric.
+func (builder *TelemetryBuilder) RegisterGpuPodDevicesUnattributedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.GpuPodDevicesUnattributed, obs: o})
+		return nil
+	}, builder.GpuPodDevicesUnattributed)
 	if err != nil {
 		return err
 	}
@@ -85,6 +119,16 @@ func (oi *observerInt64) Observe(value int64, opts ...metric.ObserveOption) {
 	oi.obs.ObserveInt64(oi.inst, value, opts...)
 }
 
+type observerFloat64 struct {
+	embedded.Float64Observer
+	inst metric.Float64Observable
+	obs  metric.Observer
+}
+
+func (oi *observerFloat64) Observe(value float64, opts ...metric.ObserveOption) {
+	oi.obs.ObserveFloat64(oi.inst, value, opts...)
+}
+
 // Shutdown unregister all registered callbacks for async instruments.
 func (builder *TelemetryBuilder) Shutdown() {
 	builder.mu.Lock()
@@ -103,9 +147,33 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	}
 	builder.meter = Meter(settings)
 	var err, errs error
+	builder.GpuPodAllocationAge, err = builder.meter.Float64ObservableGauge(
+		"otelcol_gpu_pod_allocation_age",
+		metric.WithDescription("Age of what gpu.allocation said, of the node that was silent for longest. A node is forgotten ten minutes after its last telemetry. [Development]"),
+		metric.WithUnit("s"),
+	)
+	errs = errors.Join(errs, err)
+	builder.GpuPodAllocationPointsRefused, err = builder.meter.Int64Counter(
+		"otelcol_gpu_pod_allocation_points_refused",
+		metric.WithDescription("gpu.allocation points that were passed on and not believed. [Development]"),
+		metric.WithUnit("{datapoint}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.GpuPodDevices, err = builder.meter.Int64ObservableUpDownCounter(
 		"otelcol_gpu_pod_devices",
-		metric.WithDescription("Devices heard from in the last ten minutes, by the source of their holder. Every source but exporter_labels and resource is a device without holder. [Development]"),
+		metric.WithDescription("Devices heard from in the last ten minutes, by the source of their holder. [Development]"),
+		metric.WithUnit("{device}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.GpuPodDevicesRefused, err = builder.meter.Int64Counter(
+		"otelcol_gpu_pod_devices_refused",
+		metric.WithDescription("Devices, each time they were heard of, that were not remembered because of max_devices, or holders beyond 1024 of one device. [Development]"),
+		metric.WithUnit("{device}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.GpuPodDevicesUnattributed, err = builder.meter.Int64ObservableUpDownCounter(
+		"otelcol_gpu_pod_devices_unattributed",
+		metric.WithDescription("Devices heard from in the last ten minutes whose holder is not known. Those that are free, shared or in MIG mode do not count. [Development]"),
 		metric.WithUnit("{device}"),
 	)
 	errs = errors.Join(errs, err)

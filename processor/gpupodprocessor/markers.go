@@ -6,50 +6,7 @@ package gpupodprocessor
 import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
-
-	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
-
-// identify says who holds the device that attrs describe: who is named in k8s.*
-// already, else whom the exporter's labels l name.
-func identify(attrs pcommon.Map, l *labels, cfg *Config) (holder, source) {
-	if there := resourceHolder(attrs); there.pod != "" {
-		return there, sourceResource
-	}
-	if cfg.ExporterLabels == ExporterLabelsIgnore {
-		return holder{}, sourceNone
-	}
-	if _, shared := attrs.Get(names.ExporterHolders); shared {
-		return holder{}, sourceShared
-	}
-	return l.holder()
-}
-
-// attributeDevice turns the exporter's labels on the resource of one device into
-// the holder's k8s.* attributes. Points are left as they are.
-func attributeDevice(attrs pcommon.Map, cfg *Config) (holder, source) {
-	l := readLabels(attrs)
-	who, from := identify(attrs, &l, cfg)
-	held := from == sourceLabels || from == sourceResource
-	service := str(attrs, names.ServiceName)
-	if held && service == "" && cfg.ServiceName == ServiceNameExporterLabels {
-		service = who.pod
-		// Labels of another pod than the resource's say nothing about its service.
-		if said, _ := l.holder(); said.pod == who.pod && said.namespace == who.namespace {
-			service = serviceName(who.pod, attrs)
-		}
-	}
-	attrs.RemoveIf(func(key string, _ pcommon.Value) bool {
-		return key == names.ExporterHolders || consumed(key)
-	})
-	switch from {
-	case sourceLabels:
-		who.put(attrs, l.podUID(), service)
-	case sourceResource:
-		who.put(attrs, "", service)
-	}
-	return who, from
-}
 
 // placeMarkers gives each marker in the resource of the device id, held by who, a
 // metric of its own (see tracker.end). Where the resource names no holder, a marker goes to

@@ -1,0 +1,42 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpupodprocessor
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.uber.org/zap"
+)
+
+var (
+	reasonLate    = metric.WithAttributeSet(attribute.NewSet(attribute.String("reason", "late")))
+	reasonInvalid = metric.WithAttributeSet(attribute.NewSet(attribute.String("reason", "invalid")))
+)
+
+// account tells what happened to one batch.
+func (p *gpuPod) account(ctx context.Context, c counts) {
+	if c.ended > 0 {
+		p.telemetry.GpuPodSeriesEnded.Add(ctx, int64(c.ended))
+	}
+	if c.untracked > 0 {
+		p.telemetry.GpuPodPointsUntracked.Add(ctx, int64(c.untracked))
+		p.logger.Warn("Series will age, not end, when their device changes hands: max_series is reached: raise it",
+			zap.Int("max_series", p.cfg.MaxSeries), zap.Int("points", c.untracked))
+	}
+	if c.refused > 0 {
+		p.telemetry.GpuPodDevicesRefused.Add(ctx, int64(c.refused))
+		p.logger.Warn("Devices have the holder that the exporter names, or none: max_devices is reached: raise it",
+			zap.Int("max_devices", p.cfg.MaxDevices), zap.Int("devices", c.refused))
+	}
+	if c.late > 0 {
+		p.telemetry.GpuPodAllocationPointsRefused.Add(ctx, int64(c.late), reasonLate)
+	}
+	if c.invalid > 0 {
+		p.telemetry.GpuPodAllocationPointsRefused.Add(ctx, int64(c.invalid), reasonInvalid)
+		p.logger.Warn("gpu.allocation points without node or device, with half a holder or with an impossible share are not believed",
+			zap.Int("points", c.invalid))
+	}
+}

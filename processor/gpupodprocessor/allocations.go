@@ -1,0 +1,277 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpupodprocessor
+
+import (
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/holders"
+)
+
+// partsTogether is how long the parts of one snapshot may take to arrive.
+const partsTogether = time.Second
+
+// allocations remembers the series of gpu.allocation, so that those that a newer
+// complete snapshot of their node no longer has can be ended. The series of a
+// device that one container hands to another end with the first part that says
+// so, those that are merely gone once all parts had the time to arrive.
+type allocations struct {
+	tracker *tracker // counts the series, and has the limit
+	maxAge  time.Duration
+	nodes   map[holders.Node]*nodeAllocations
+}
+
+type nodeAllocations struct {
+	t       pcommon.Timestamp // of the newest snapshot
+	arrived time.Time         // its first part
+	heard   time.Time
+	series  map[allocationKey]*allocationSeries
+	current int // series of the newest snapshot
+}
+
+type allocationKey struct {
+	holder holder
+	hash   uint64 // of the point's attributes
+}
+
+type allocationSeries struct {
+	series
+	resource pcommon.Map // shared by the series of one resource
+	device   string
+	t        pcommon.Timestamp
+	alone    bool // the device is held whole, or free
+}
+
+// resolve gives the points in all the hw.id of the device that they are joined
+// to, and returns the unresolved ids that they had.
+func (p *gpuPod) resolve(all pmetric.ResourceMetricsSlice) (former map[string]bool) {
+	eachAllocation(all, func(a allocation) {
+		if a.point.Flags().NoRecordedValue() {
+			return
+		}
+		attrs := a.point.Attributes()
+		resolved, ok := attrs.Get(names.GPUAllocationResolved)
+		if !ok || resolved.Type() != pcommon.ValueTypeBool || resolved.Bool() {
+			return
+		}
+		if id, joined := p.know.Resolve(a.node, str(attrs, names.HwID)); joined {
+			if former == nil {
+				former = map[string]bool{}
+			}
+			device, _ := deviceid.CutReplica(str(attrs, names.HwID))
+			former[device] = true
+			resolved.SetBool(true)
+			attrs.PutStr(names.HwID, id)
+		}
+	})
+	return former
+}
+
+// observe takes note of the points of gpu.allocation in all.
+func (t *allocations) observe(all pmetric.ResourceMetricsSlice, now time.Time) (untracked int) {
+	var resource pcommon.Map
+	var of pmetric.ResourceMetrics
+	var metric pmetric.Metric
+	var fam *family
+	eachAllocation(all, func(a allocation) {
+		n := t.nodes[a.node]
+		marker := a.point.Flags().NoRecordedValue()
+		key := allocationKey{holder: a.holder, hash: seriesKey("", a.point.Attributes())}
+		if marker {
+			if n != nil && n.series[key] != nil && n.series[key].t < a.point.Timestamp() {
+				t.forget(n, key)
+			}
+			return
+		}
+		if n == nil {
+			n = &nodeAllocations{series: map[allocationKey]*allocationSeries{}}
+			t.nodes[a.node] = n
+		}
+		if !n.turnTo(a.point.Timestamp(), now, t.maxAge) {
+			return
+		}
+		s := n.series[key]
+		if s == nil {
+			if t.tracker.tracked >= t.tracker.maxSeries {
+				untracked++
+				return
+			}
+			if of != a.rm {
+				of, resource = a.rm, pcommon.NewMap()
+				a.rm.Resource().Attributes().CopyTo(resource)
+			}
+			if metric != a.metric {
+				metric, fam = a.metric, newFamily(a.sm, a.metric)
+			}
+			s = &allocationSeries{resource: resource}
+			s.family, s.attrs, s.number = fam, pcommon.NewMap(), t.tracker.added
+			a.point.Attributes().CopyTo(s.attrs)
+			s.device, _ = deviceid.CutReplica(str(s.attrs, names.HwID))
+			n.series[key] = s
+			t.tracker.tracked++
+			t.tracker.added++
+		} else if s.t == n.t {
+			return // a point that came twice
+		}
+		s.t, s.alone = n.t, alone(a.point)
+		n.current++
+	})
+	return untracked
+}
+
+// endGone appends the ends of series that the newest snapshots do not have to
+// out. The devices in renamed got another id.
+func (t *allocations) endGone(renamed map[string]bool, now time.Time, out pmetric.ResourceMetricsSlice) (ended int) {
+	for key, n := range t.nodes {
+		if n.current < len(n.series) {
+			ended += t.end(n, now.Sub(n.arrived) >= partsTogether, renamed, out)
+		}
+		if now.Sub(n.heard) > maxSilence {
+			t.tracker.tracked -= len(n.series)
+			delete(t.nodes, key)
+		}
+	}
+	return ended
+}
+
+// turnTo makes the snapshot of time ts the newest, and reports whether it is.
+func (n *nodeAllocations) turnTo(ts pcommon.Timestamp, now time.Time, maxAge time.Duration) bool {
+	switch {
+	case ts < n.t && now.Sub(n.arrived) <= maxAge:
+		return false
+	case ts != n.t || n.arrived.IsZero():
+		n.t, n.arrived, n.current = ts, now, 0
+	}
+	n.heard = now
+	return true
+}
+
+func (t *allocations) forget(n *nodeAllocations, key allocationKey) {
+	if n.series[key].t == n.t {
+		n.current--
+	}
+	delete(n.series, key)
+	t.tracker.tracked--
+}
+
+// end ends the series that the newest snapshot of n does not have: all if it is
+// complete, else those of devices that it gives whole to somebody else, or that
+// have another id now.
+func (t *allocations) end(n *nodeAllocations, complete bool, renamed map[string]bool, out pmetric.ResourceMetricsSlice) int {
+	var handed map[string]bool
+	if !complete {
+		handed = map[string]bool{}
+		for _, s := range n.series {
+			if s.t == n.t {
+				if _, twice := handed[s.device]; twice {
+					handed[s.device] = false
+				} else {
+					handed[s.device] = s.alone
+				}
+			}
+		}
+	}
+	var over []allocationKey
+	for key, s := range n.series {
+		if s.t != n.t && (complete || renamed[s.device] || s.alone && handed[s.device]) {
+			over = append(over, key)
+		}
+	}
+	slices.SortFunc(over, func(a, b allocationKey) int { return n.series[a].number - n.series[b].number })
+	var rm pmetric.ResourceMetrics
+	var last *allocationSeries
+	for _, key := range over {
+		s := n.series[key]
+		if last == nil || last.resource != s.resource {
+			rm = out.AppendEmpty()
+			s.resource.CopyTo(rm.Resource().Attributes())
+		}
+		last = s
+		sm := rm.ScopeMetrics().AppendEmpty()
+		s.family.scope.CopyTo(sm.Scope())
+		sm.SetSchemaUrl(s.family.schemaURL)
+		m := sm.Metrics().AppendEmpty()
+		s.family.metric.CopyTo(m)
+		appendMarker(m, s.attrs, max(n.t, s.t+1))
+		t.forget(n, key)
+	}
+	return len(over)
+}
+
+// alone reports whether a point gives the device to one container whole, or to
+// nobody.
+func alone(p pmetric.NumberDataPoint) bool {
+	share := p.DoubleValue()
+	if p.ValueType() == pmetric.NumberDataPointValueTypeInt {
+		share = float64(p.IntValue())
+	}
+	sharing := str(p.Attributes(), names.GPUSharing)
+	return (share == 0 || share == 1) && (sharing == "" || sharing == names.SharingNone)
+}
+
+// allocation is one point of gpu.allocation and where it is.
+type allocation struct {
+	node   holders.Node
+	holder holder
+	rm     pmetric.ResourceMetrics
+	sm     pmetric.ScopeMetrics
+	metric pmetric.Metric
+	point  pmetric.NumberDataPoint
+}
+
+// eachAllocation calls f with the points of gpu.allocation in all that have a
+// node: markers first, so that what they end is not ended once more.
+func eachAllocation(all pmetric.ResourceMetricsSlice, f func(allocation)) {
+	markers := false
+	visit := func(want bool) {
+		for i := range all.Len() {
+			rm := all.At(i)
+			for _, sm := range rm.ScopeMetrics().All() {
+				for _, m := range sm.Metrics().All() {
+					if m.Name() != names.GPUAllocation.Name ||
+						m.Type() != pmetric.MetricTypeGauge && m.Type() != pmetric.MetricTypeSum {
+						continue
+					}
+					attrs := rm.Resource().Attributes()
+					a := allocation{
+						node:   holders.Node{Cluster: str(attrs, names.K8sClusterName), Name: str(attrs, names.K8sNodeName)},
+						holder: resourceHolder(attrs), rm: rm, sm: sm, metric: m,
+					}
+					eachNumber(m, func(p pmetric.NumberDataPoint) {
+						markers = markers || p.Flags().NoRecordedValue()
+						if p.Flags().NoRecordedValue() != want {
+							return
+						}
+						own := a
+						own.point = p
+						if own.node.Name == "" {
+							own.node.Name = str(p.Attributes(), names.K8sNodeName)
+						}
+						if own.node.Name != "" {
+							f(own)
+						}
+					})
+				}
+			}
+		}
+	}
+	visit(true)
+	visit(false)
+}
+
+func eachNumber(m pmetric.Metric, f func(pmetric.NumberDataPoint)) {
+	points := m.Gauge().DataPoints
+	if m.Type() == pmetric.MetricTypeSum {
+		points = m.Sum().DataPoints
+	}
+	for _, p := range points().All() {
+		f(p)
+	}
+}

@@ -1,0 +1,164 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpupodprocessor
+
+import (
+	"strconv"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/holders"
+)
+
+// reading is what the attributes of a device's resource say.
+type reading struct {
+	labels labels
+	device holders.Device // without the label's holder
+	there  holder         // named in k8s.* already
+	shared bool           // the exporter lists several holders
+}
+
+// read fills r in one walk over attrs.
+func (r *reading) read(attrs pcommon.Map) {
+	*r = reading{}
+	d := &r.device
+	for key, value := range attrs.All() {
+		switch value.Type() {
+		case pcommon.ValueTypeStr:
+			if value.Str() == "" {
+				continue
+			}
+			switch key {
+			case names.HwID:
+				d.ID = value.Str()
+			case names.HwParent:
+				d.Parent = value.Str()
+			case names.GPUIndex:
+				d.Index = value.Str()
+			case names.GPUMIGInstanceID:
+				d.Instance = value.Str()
+			case names.GPUMIGProfile:
+				d.Profile = value.Str()
+			case names.GPUMIGUUID:
+				d.MIGUUID = value.Str()
+			case names.K8sClusterName:
+				d.Node.Cluster = value.Str()
+			case names.K8sNodeName:
+				d.Node.Name = value.Str()
+			case names.K8sNamespaceName:
+				r.there.namespace = value.Str()
+			case names.K8sPodName:
+				r.there.pod = value.Str()
+			case names.K8sContainerName:
+				r.there.container = value.Str()
+			default:
+				r.labels.read(key, value)
+			}
+		case pcommon.ValueTypeInt:
+			switch key {
+			case names.GPUIndex:
+				d.Index = strconv.FormatInt(value.Int(), 10)
+			case names.GPUMIGInstanceID:
+				d.Instance = strconv.FormatInt(value.Int(), 10)
+			}
+		case pcommon.ValueTypeSlice:
+			r.shared = r.shared || key == names.ExporterHolders
+		}
+	}
+}
+
+// said is the holder that the exporter's labels name.
+func (r *reading) said(cfg *Config) (holder, source) {
+	switch {
+	case cfg.ExporterLabels == ExporterLabelsIgnore:
+		return holder{}, sourceNone
+	case r.shared:
+		return holder{}, sourceShared
+	}
+	return r.labels.holder()
+}
+
+// see tells what is known about devices that this one was heard of.
+func (p *gpuPod) see(r *reading, now time.Time) bool {
+	if said, from := r.said(p.cfg); from == sourceLabels {
+		r.device.Label = containerOf(said)
+	}
+	return p.know.See(&r.device, now)
+}
+
+// identify says who holds the device: who is named in k8s.* already; else what
+// gpu.allocation told; else, where that cannot be joined to the device, whom the
+// exporter's labels name.
+func (p *gpuPod) identify(r *reading, now time.Time) (holder, source, *holders.Fact) {
+	if r.there.pod != "" {
+		return r.there, sourceResource, nil
+	}
+	f := p.know.Lookup(r.device.ID, now)
+	if from := sourceOf(f); from != sourceNone {
+		return holderOf(f.Holder), from, f
+	}
+	who, from := r.said(p.cfg)
+	if from == sourceNone && p.know.Unjoined(r.device.Node, now) {
+		from = sourceUnresolved
+	}
+	return who, from, f
+}
+
+// sourceOf is the source of what gpu.allocation told; sourceNone if that is nothing.
+func sourceOf(f *holders.Fact) source {
+	switch f.State {
+	case holders.Held:
+		if f.DRA {
+			return sourceDRA
+		}
+		return sourcePodResources
+	case holders.Free:
+		return sourceFree
+	case holders.Shared:
+		return sourceShared
+	case holders.Contested:
+		return sourceContested
+	case holders.Expired:
+		return sourceExpired
+	case holders.MIGParent:
+		return sourceMIGParent
+	}
+	return sourceNone
+}
+
+func holderOf(c holders.Container) holder {
+	return holder{namespace: c.Namespace, pod: c.Pod, container: c.Name}
+}
+
+func containerOf(h holder) holders.Container {
+	return holders.Container{Namespace: h.namespace, Pod: h.pod, Name: h.container}
+}
+
+// write turns the exporter's labels on the resource of a device into the
+// holder's k8s.* attributes. Points are left as they are.
+func (r *reading) write(attrs pcommon.Map, who holder, from source, cfg *Config) {
+	service := str(attrs, names.ServiceName)
+	said, _ := r.labels.holder()
+	// Labels of another pod than the holder's say nothing about it.
+	same := said.pod == who.pod && said.namespace == who.namespace
+	if from.held() && service == "" && cfg.ServiceName == ServiceNameExporterLabels {
+		service = who.pod
+		if same {
+			service = serviceName(who.pod, attrs)
+		}
+	}
+	attrs.RemoveIf(func(key string, _ pcommon.Value) bool {
+		return key == names.ExporterHolders || consumed(key)
+	})
+	if !from.held() {
+		return
+	}
+	uid := ""
+	if same && from != sourceResource {
+		uid = r.labels.podUID()
+	}
+	who.put(attrs, uid, service)
+}

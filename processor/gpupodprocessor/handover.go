@@ -1,0 +1,69 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpupodprocessor
+
+import (
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/holders"
+)
+
+// handovers are the devices whose holder changed according to gpu.allocation
+// while their telemetry still has the former identity.
+//
+// As a rule the next telemetry comes within an interval, and ends the former
+// series when it starts the new ones: so a sum over devices never misses one.
+// If it does not come, nobody else ends them, and a pod that is gone would seem
+// to hold the device for as long as the exporter is silent. So a later snapshot
+// ends them, once an interval has passed since the change.
+type handovers map[string]handover // by hw.id
+
+type handover struct {
+	node  holders.Node
+	since pcommon.Timestamp // time of the first snapshot that says so
+}
+
+// handOver looks at the devices of a snapshot that was just learned, and ends
+// the series of those that changed hands a while ago and were silent since.
+func (p *gpuPod) handOver(s holders.Snapshot, now time.Time, out pmetric.ResourceMetricsSlice) (ended int) {
+	p.know.Devices(s.Node, func(id string) {
+		if _, waits := p.handovers[id]; !waits && p.handedOver(id, now) {
+			p.handovers[id] = handover{node: s.Node, since: s.Time}
+		}
+	})
+	if len(p.handovers) == 0 {
+		return 0
+	}
+	// Most of an interval: snapshots do not come to the millisecond.
+	grace := pcommon.Timestamp(p.cfg.MaxAge / 4)
+	for id, h := range p.handovers {
+		switch {
+		case h.node != s.Node:
+			continue
+		case !p.handedOver(id, now):
+			delete(p.handovers, id)
+			continue
+		}
+		d := p.tracker.devices[id]
+		if s.Time < h.since+grace || s.Time <= d.newest || d.newest >= h.since {
+			continue
+		}
+		ended += p.tracker.end(d, s.Time, out)
+		delete(p.handovers, id)
+	}
+	return ended
+}
+
+// handedOver reports whether the series of a device that are not ended have
+// another holder, by the word of gpu.allocation, than it says now.
+func (p *gpuPod) handedOver(id string, now time.Time) bool {
+	d := p.tracker.devices[id]
+	if d == nil || len(d.series) == 0 || !d.source.allocated() {
+		return false
+	}
+	return holderOf(p.know.Lookup(id, now).Holder) != d.holder
+}

@@ -1,0 +1,115 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package holders
+
+import (
+	"time"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
+)
+
+// joiner finds the device that an unresolved allocation of one node means among
+// the devices that telemetry was heard of. Where several may be meant, none is.
+type joiner struct {
+	k    *Knowledge
+	node *node
+	now  time.Time
+	seen []*seen // on the node, or nobody knows where
+	// How many unresolved allocations have this profile on this GPU.
+	profiles map[[2]string]int
+}
+
+func (k *Knowledge) joiner(n *node, now time.Time) *joiner {
+	j := &joiner{k: k, node: n, now: now}
+	for _, t := range n.told {
+		if t.resolved {
+			continue
+		}
+		if j.profiles == nil {
+			j.profiles = map[[2]string]int{}
+		}
+		j.profiles[[2]string{t.parent, t.profile}]++
+	}
+	add := func(of map[string]*seen) {
+		for _, s := range of {
+			if s.Node.Name == "" || s.Node.may(n.key) {
+				j.seen = append(j.seen, s)
+			}
+		}
+	}
+	add(k.byNode[n.key.Name])
+	if n.key.Name != "" && len(j.profiles) > 0 {
+		add(k.byNode[""])
+	}
+	return j
+}
+
+// join is the hw.id of the device that t means, or "".
+func (j *joiner) join(t *told) string {
+	if t.MIGUUID != "" {
+		if s := j.one(func(s *seen) bool { return s.MIGUUID == t.MIGUUID }); s != nil {
+			return s.ID
+		}
+	}
+	if t.parent != "" && t.profile != "" && j.profiles[[2]string{t.parent, t.profile}] == 1 {
+		s := j.one(func(s *seen) bool { return s.Profile == t.profile && parentOf(s) == t.parent })
+		// An instance with an id of its own is another one.
+		if s != nil && s.MIGUUID == "" || s != nil && t.MIGUUID == "" {
+			return s.ID
+		}
+	}
+	if t.Index != "" {
+		s := j.one(func(s *seen) bool {
+			return s.Node.Name != "" && s.Index == t.Index && s.Instance == t.Instance && (parentOf(s) == "") == (t.Instance == "")
+		})
+		if s != nil && !contradicts(s.Label, t) {
+			return s.ID
+		}
+	}
+	return ""
+}
+
+// one is the only device that fits. A device that was replaced is remembered for
+// a while: what was heard lately counts before it.
+func (j *joiner) one(fits func(*seen) bool) *seen {
+	var all, fresh []*seen
+	for _, s := range j.seen {
+		if !fits(s) {
+			continue
+		}
+		all = append(all, s)
+		if j.k.fresh(&s.heard, j.now) {
+			fresh = append(fresh, s)
+		}
+	}
+	switch {
+	case len(fresh) == 1:
+		return fresh[0]
+	case len(all) == 1:
+		return all[0]
+	}
+	return nil
+}
+
+func parentOf(s *seen) string {
+	if s.Parent != "" {
+		return s.Parent
+	}
+	return deviceid.Parent(s.ID)
+}
+
+// contradicts reports whether the exporter names a holder that the allocation
+// does not. GKE's ids count /dev minors, the exporter counts devices: where they
+// differ the labels show it.
+func contradicts(label Container, t *told) bool {
+	if label.Pod == "" {
+		return false
+	}
+	for _, c := range t.claims {
+		if c.holder.samePod(label) {
+			return false
+		}
+	}
+	return true
+}
