@@ -275,10 +275,14 @@ func TestCountsDevicesBySource(t *testing.T) {
 		1 @10 UUID=GPU-e
 		1 @10 UUID=GPU-f`))
 	var want []metricdata.DataPoint[int64]
-	for source, n := range map[string]int64{"exporter_labels": 1, "resource": 1, "shared": 1, "incomplete": 1, "none": 2} {
+	counted := map[string]int64{"exporter_labels": 1, "resource": 1, "shared": 1, "incomplete": 1, "none": 2}
+	for _, source := range sourceNames {
+		n := counted[source]
 		want = append(want, metricdata.DataPoint[int64]{Value: n, Attributes: attribute.NewSet(attribute.String("source", source))})
 	}
 	metadatatest.AssertEqualGpuPodDevices(t, b.tel, want, metricdatatest.IgnoreTimestamp())
+	metadatatest.AssertEqualGpuPodDevicesUnattributed(t, b.tel,
+		[]metricdata.DataPoint[int64]{{Value: 3}}, metricdatatest.IgnoreTimestamp())
 }
 
 func TestConcurrentBatches(t *testing.T) {

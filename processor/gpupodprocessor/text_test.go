@@ -11,6 +11,8 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
 // Metrics are written as text in these tests, one line a resource, scope, metric
@@ -58,6 +60,10 @@ func putAll(attrs pcommon.Map, pairs []string) {
 		k, v, _ := strings.Cut(pair, "=")
 		if k == "dcgm.holders" {
 			attrs.PutEmptySlice(k).AppendEmpty().SetEmptyMap().PutStr("pod", v)
+			continue
+		}
+		if k == names.GPUAllocationResolved {
+			attrs.PutBool(k, v == "true")
 			continue
 		}
 		attrs.PutStr(k, v)

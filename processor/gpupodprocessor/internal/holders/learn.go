@@ -63,9 +63,9 @@ func (t *told) add(c claim) bool {
 type Learned struct {
 	Any     bool       // there were some
 	Nodes   []Snapshot // those with points of their newest snapshot
-	Late    int    // points of a snapshot older than the newest
-	Invalid int    // points that say nothing that can be believed
-	Limited int    // points refused by a limit
+	Late    int        // points of a snapshot older than the newest
+	Invalid int        // points that say nothing that can be believed
+	Limited int        // points refused by a limit
 }
 
 // Snapshot is the newest one of a node, and its time.
