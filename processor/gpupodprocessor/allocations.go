@@ -186,17 +186,21 @@ func (t *allocations) end(n *nodeAllocations, complete bool, renamed map[string]
 	}
 	slices.SortFunc(over, func(a, b allocationKey) int { return n.series[a].number - n.series[b].number })
 	var rm pmetric.ResourceMetrics
+	var sm pmetric.ScopeMetrics
 	var last *allocationSeries
 	for _, key := range over {
 		s := n.series[key]
-		if last == nil || last.resource != s.resource {
+		other := last == nil || !last.resource.Equal(s.resource)
+		if other {
 			rm = out.AppendEmpty()
 			s.resource.CopyTo(rm.Resource().Attributes())
 		}
+		if other || !last.family.sameScope(s.family) {
+			sm = rm.ScopeMetrics().AppendEmpty()
+			s.family.scope.CopyTo(sm.Scope())
+			sm.SetSchemaUrl(s.family.schemaURL)
+		}
 		last = s
-		sm := rm.ScopeMetrics().AppendEmpty()
-		s.family.scope.CopyTo(sm.Scope())
-		sm.SetSchemaUrl(s.family.schemaURL)
 		m := sm.Metrics().AppendEmpty()
 		s.family.metric.CopyTo(m)
 		appendMarker(m, s.attrs, max(n.t, s.t+1))

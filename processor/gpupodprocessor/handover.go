@@ -30,8 +30,8 @@ type handover struct {
 // handOver looks at the devices of a snapshot that was just learned, and ends
 // the series of those that changed hands a while ago and were silent since.
 func (p *gpuPod) handOver(s holders.Snapshot, now time.Time, out pmetric.ResourceMetricsSlice) (ended int) {
-	p.know.Devices(s.Node, func(id string) {
-		if _, waits := p.handovers[id]; !waits && p.handedOver(id, now) {
+	p.know.Devices(s.Node, func(id string, gone bool) {
+		if _, waits := p.handovers[id]; !waits && p.handedOver(id, gone, now) {
 			p.handovers[id] = handover{node: s.Node, since: s.Time}
 		}
 	})
@@ -44,7 +44,7 @@ func (p *gpuPod) handOver(s holders.Snapshot, now time.Time, out pmetric.Resourc
 		switch {
 		case h.node != s.Node:
 			continue
-		case !p.handedOver(id, now):
+		case h.since != s.Time && !p.handedOver(id, false, now):
 			delete(p.handovers, id)
 			continue
 		}
@@ -59,11 +59,15 @@ func (p *gpuPod) handOver(s holders.Snapshot, now time.Time, out pmetric.Resourc
 }
 
 // handedOver reports whether the series of a device that are not ended have
-// another holder, by the word of gpu.allocation, than it says now.
-func (p *gpuPod) handedOver(id string, now time.Time) bool {
+// another holder, by the word of gpu.allocation, than it says now. A device that
+// is gone from the newest snapshot has none.
+func (p *gpuPod) handedOver(id string, gone bool, now time.Time) bool {
 	d := p.tracker.devices[id]
 	if d == nil || len(d.series) == 0 || !d.source.allocated() {
 		return false
+	}
+	if gone {
+		return d.holder != holder{}
 	}
 	return holderOf(p.know.Lookup(id, now).Holder) != d.holder
 }

@@ -99,24 +99,25 @@ func (k *Knowledge) Age(now time.Time) (age time.Duration, known bool) {
 }
 
 // Devices calls f with the hw.id of every device that the node told of in its
-// newest snapshot and the one before.
-func (k *Knowledge) Devices(key Node, f func(id string)) {
+// newest snapshot, and of those that only the one before has: they are gone,
+// unless a further part of the newest has them.
+func (k *Knowledge) Devices(key Node, f func(id string, gone bool)) {
 	n := k.nodes.get(key.id())
 	if n == nil {
 		return
 	}
 	v := n.view.Load()
-	each := func(id string, fact *Fact) {
-		f(id)
+	each := func(id string, fact *Fact, gone bool) {
+		f(id, gone)
 		for _, r := range fact.Replicas {
-			f(id + r.Suffix)
+			f(id+r.Suffix, gone)
 		}
 	}
 	for id, fact := range v.facts {
-		each(id, fact)
+		each(id, fact, false)
 	}
 	for id, fact := range v.previous {
-		each(id, fact)
+		each(id, fact, v.facts[id] == nil)
 	}
 }
 
