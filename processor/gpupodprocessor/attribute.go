@@ -19,6 +19,7 @@ type reading struct {
 	device holders.Device // without the label's holder
 	there  holder         // named in k8s.* already
 	shared bool           // the exporter lists several holders
+	live   bool           // there is data, and not only ends of series
 }
 
 // read fills r in one walk over attrs.

@@ -58,3 +58,17 @@ func hasMarkers(rm pmetric.ResourceMetrics) (found bool) {
 	}
 	return found
 }
+
+// anyLive reports whether any point of rm is none.
+func anyLive(rm pmetric.ResourceMetrics) bool {
+	for _, sm := range rm.ScopeMetrics().All() {
+		for _, m := range sm.Metrics().All() {
+			live := false
+			eachPoint(m, func(_ pcommon.Map, _ pcommon.Timestamp, marker bool) { live = live || !marker })
+			if live {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -192,7 +192,11 @@ func (p *gpuPod) readDevices(all pmetric.ResourceMetricsSlice, now time.Time) (r
 		if t := r.labels.hwType; t != "" && t != names.HwTypeGPU {
 			r.device.ID = ""
 		}
-		if r.device.ID != "" && !p.see(r, now) {
+		if r.device.ID == "" {
+			continue
+		}
+		// What only ends series describes a device as it was.
+		if r.live = anyLive(all.At(i)); r.live && !p.see(r, now) {
 			refused++
 		}
 	}
@@ -202,6 +206,16 @@ func (p *gpuPod) readDevices(all pmetric.ResourceMetricsSlice, now time.Time) (r
 // processDevice attributes the resource of one device.
 func (p *gpuPod) processDevice(r *reading, rm pmetric.ResourceMetrics, now time.Time, all pmetric.ResourceMetricsSlice, c *counts) {
 	attrs := rm.Resource().Attributes()
+	if !r.live {
+		// What ends here was told under the identity that is there, if any: who
+		// holds the device now has nothing to do with it.
+		who, from := r.there, sourceResource
+		if who.pod == "" {
+			who, from = r.said(p.cfg)
+		}
+		r.write(attrs, who, from, p.cfg)
+		return
+	}
 	who, from, fact := p.identify(r, now)
 	said := pcommon.NewSlice()
 	if r.shared && fact != nil && len(fact.Replicas) > 0 {
