@@ -16,6 +16,11 @@ func (k *Knowledge) publish(n *node, now time.Time) {
 	old := n.view.Load()
 	v := k.build(n, now)
 	v.previous = old.previous
+	if v.unjoined || len(v.joined) > 0 {
+		k.unresolved[n] = struct{}{}
+	} else {
+		delete(k.unresolved, n)
+	}
 	n.view.Store(v)
 	k.reindex(n, v.facts, old.facts, nil)
 }

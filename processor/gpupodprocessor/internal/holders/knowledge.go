@@ -48,17 +48,21 @@ type Knowledge struct {
 	nodes index[*node]
 	seen  index[*seen] // devices of telemetry
 
-	mu        sync.Mutex
-	devices   int // told of by allocations
-	seenCount int
-	byNode    map[string]map[string]*seen // seen devices by node name
-	swept     time.Time
+	mu         sync.Mutex
+	devices    int // told of by allocations
+	seenCount  int
+	byNode     map[string]map[string]*seen // seen devices by node name
+	unresolved map[*node]struct{}          // nodes with devices that the kubelet could not name
+	swept      time.Time
 }
 
 // New is empty knowledge that believes nothing older than maxAge, and remembers
 // at most maxDevices devices.
 func New(maxAge time.Duration, maxDevices int) *Knowledge {
-	return &Knowledge{maxAge: maxAge, maxDevices: maxDevices, byNode: map[string]map[string]*seen{}}
+	return &Knowledge{
+		maxAge: maxAge, maxDevices: maxDevices,
+		byNode: map[string]map[string]*seen{}, unresolved: map[*node]struct{}{},
+	}
 }
 
 // node is what one node told. All but view is only touched under the lock.
@@ -155,6 +159,7 @@ func (k *Knowledge) Sweep(now time.Time) {
 		gone = append(gone, id)
 		k.devices -= len(n.told)
 		k.unindex(n, v.facts, v.previous)
+		delete(k.unresolved, n)
 	})
 	k.nodes.update(gone, func(string, *node) (*node, bool) { return nil, false })
 }

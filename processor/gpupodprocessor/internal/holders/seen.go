@@ -138,10 +138,9 @@ func (k *Knowledge) leave(s *seen) {
 // rejoin joins the allocations of a node anew, or those of all nodes if it is
 // not known which one a device is on.
 func (k *Knowledge) rejoin(of Node, now time.Time) {
-	k.nodes.each(func(_ string, n *node) {
-		v := n.view.Load()
-		if (of.Name == "" || of.may(n.key)) && (v.unjoined || len(v.joined) > 0) {
+	for n := range k.unresolved {
+		if of.Name == "" || of.may(n.key) {
 			k.publish(n, now)
 		}
-	})
+	}
 }
