@@ -20,6 +20,9 @@ type reading struct {
 	there  holder         // named in k8s.* already
 	shared bool           // the exporter lists several holders
 	live   bool           // there is data, and not only ends of series
+	strip  bool           // there are labels to be taken off
+	// service.name, if it is there already.
+	service string
 }
 
 // read fills r in one walk over attrs.
@@ -30,9 +33,12 @@ func (r *reading) read(attrs pcommon.Map) {
 		switch value.Type() {
 		case pcommon.ValueTypeStr:
 			if value.Str() == "" {
+				r.strip = r.strip || consumed(key)
 				continue
 			}
 			switch key {
+			case names.ServiceName:
+				r.service = value.Str()
 			case names.HwID:
 				d.ID = value.Str()
 			case names.HwParent:
@@ -56,7 +62,7 @@ func (r *reading) read(attrs pcommon.Map) {
 			case names.K8sContainerName:
 				r.there.container = value.Str()
 			default:
-				r.labels.read(key, value)
+				r.strip = r.labels.read(key, value) || r.strip
 			}
 		case pcommon.ValueTypeInt:
 			switch key {
@@ -64,9 +70,14 @@ func (r *reading) read(attrs pcommon.Map) {
 				d.Index = strconv.FormatInt(value.Int(), 10)
 			case names.GPUMIGInstanceID:
 				d.Instance = strconv.FormatInt(value.Int(), 10)
+			default:
+				r.strip = r.strip || consumed(key)
 			}
 		case pcommon.ValueTypeSlice:
 			r.shared = r.shared || key == names.ExporterHolders
+			r.strip = r.strip || key == names.ExporterHolders || consumed(key)
+		default:
+			r.strip = r.strip || consumed(key)
 		}
 	}
 }
@@ -141,7 +152,7 @@ func containerOf(h holder) holders.Container {
 // write turns the exporter's labels on the resource of a device into the
 // holder's k8s.* attributes. Points are left as they are.
 func (r *reading) write(attrs pcommon.Map, who holder, from source, cfg *Config) {
-	service := str(attrs, names.ServiceName)
+	service := r.service
 	said, _ := r.labels.holder()
 	// Labels of another pod than the holder's say nothing about it.
 	same := said.pod == who.pod && said.namespace == who.namespace
@@ -151,15 +162,23 @@ func (r *reading) write(attrs pcommon.Map, who holder, from source, cfg *Config)
 			service = serviceName(who.pod, attrs)
 		}
 	}
-	attrs.RemoveIf(func(key string, _ pcommon.Value) bool {
-		return key == names.ExporterHolders || consumed(key)
-	})
+	if r.strip {
+		attrs.RemoveIf(func(key string, _ pcommon.Value) bool {
+			return key == names.ExporterHolders || consumed(key)
+		})
+	}
 	if !from.held() {
 		return
 	}
 	uid := ""
 	if same && from != sourceResource {
 		uid = r.labels.podUID()
+	}
+	if service == r.service {
+		service = "" // it is there
+	}
+	if from == sourceResource {
+		who = holder{} // and so is he
 	}
 	who.put(attrs, uid, service)
 }

@@ -100,3 +100,44 @@ func holderLabels(device int) []string {
 		"container=main", "namespace=ml", fmt.Sprintf("pod=chat-7d9c6b5f4-x2x9%d", device), "pod_label_app=chat",
 	}
 }
+
+// BenchmarkAttribution is the decision on who holds a device, from the attributes
+// of its resource to the holder: nothing is written and no series is tracked.
+func BenchmarkAttribution(b *testing.B) {
+	p, err := newProcessor(createDefaultConfig().(*Config),
+		processortest.NewNopSettings(metadata.Type), consumertest.NewNop())
+	require.NoError(b, err)
+	p.know = holders.New(p.cfg.MaxAge, p.cfg.MaxDevices)
+	now := time.Unix(10, 0)
+	var lines []string
+	for d := range benchDevices {
+		lines = append(lines, fmt.Sprintf("ml/chat-%d/main 1 hw.id=%s", d, uuid(d)))
+	}
+	p.know.Learn(parse(snapshot(10, lines...)), now)
+	all := deviceResources().ResourceMetrics()
+	i := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		var r reading
+		r.read(all.At(i % benchDevices).Resource().Attributes())
+		p.see(&r, now)
+		if _, from, _ := p.identify(&r, now); from != sourcePodResources {
+			b.Fatal("not attributed")
+		}
+		i++
+	}
+}
+
+// TestAttributionAllocatesNothing holds what the benchmark shows.
+func TestAttributionAllocatesNothing(t *testing.T) {
+	b := start(t)
+	b.feed(parse(snapshot(10, "ml/a-0/main 1 hw.id="+uuid(0))))
+	attrs := deviceResources().ResourceMetrics().At(0).Resource().Attributes()
+	now := time.Now()
+	var r reading
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		r.read(attrs)
+		b.p.see(&r, now)
+		b.p.identify(&r, now)
+	}))
+}

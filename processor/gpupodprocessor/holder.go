@@ -90,13 +90,15 @@ func readLabels(attrs pcommon.Map) (l labels) {
 	return l
 }
 
-// read takes one label, whose value is not empty.
-func (l *labels) read(key string, value pcommon.Value) {
+// read takes one label, whose value is not empty, and reports whether it is
+// consumed.
+func (l *labels) read(key string, value pcommon.Value) bool {
 	own := &l.plain
 	if exporterlabels.Exported(key) {
 		own = &l.exported
 	}
-	switch exporterlabels.Classify(key) {
+	label := exporterlabels.Classify(key)
+	switch label {
 	case exporterlabels.UUID:
 		first(&l.uuid, value)
 	case exporterlabels.MIGInstance:
@@ -127,6 +129,7 @@ func (l *labels) read(key string, value pcommon.Value) {
 			first(&l.service, value)
 		}
 	}
+	return consumedAs(label, key)
 }
 
 func first(dst *string, v pcommon.Value) {
@@ -178,8 +181,10 @@ func (l *labels) podUID() string {
 // number, and the exporter's own pod. The batch job and the DRA claim stay, and
 // so do pod labels without their prefix: after a scrape by somebody else they
 // may as well be those of the target.
-func consumed(key string) bool {
-	switch exporterlabels.Classify(key) {
+func consumed(key string) bool { return consumedAs(exporterlabels.Classify(key), key) }
+
+func consumedAs(label exporterlabels.Label, key string) bool {
+	switch label {
 	case exporterlabels.Pod, exporterlabels.Namespace, exporterlabels.Container,
 		exporterlabels.PodUID, exporterlabels.VGPU:
 		return true

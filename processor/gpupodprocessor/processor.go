@@ -217,9 +217,10 @@ func (p *gpuPod) processDevice(r *reading, rm pmetric.ResourceMetrics, now time.
 		return
 	}
 	who, from, fact := p.identify(r, now)
-	said := pcommon.NewSlice()
+	var said pcommon.Slice
 	if r.shared && fact != nil && len(fact.Replicas) > 0 {
 		if list, ok := attrs.Get(names.ExporterHolders); ok {
+			said = pcommon.NewSlice()
 			list.Slice().CopyTo(said)
 		}
 	}
@@ -236,7 +237,7 @@ func (p *gpuPod) processPage(rm pmetric.ResourceMetrics, now time.Time, all pmet
 		d := &p.page.devices[g.device]
 		c.add(p.tracker.observe(d.id, g.holder, d.source, g.rm, now, all))
 		if g.holder == d.holder {
-			c.add(p.replicate(d.id, d.fact, pcommon.NewSlice(), g.rm, now, all))
+			c.add(p.replicate(d.id, d.fact, pcommon.Slice{}, g.rm, now, all))
 		}
 	}
 }

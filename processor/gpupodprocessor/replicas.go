@@ -65,6 +65,9 @@ func (p *gpuPod) saidOf(who holder, said pcommon.Slice) (uid, service string) {
 	if p.cfg.ServiceName == ServiceNameExporterLabels {
 		service = who.pod
 	}
+	if said == (pcommon.Slice{}) {
+		return "", service
+	}
 	for _, v := range said.All() {
 		if v.Type() != pcommon.ValueTypeMap {
 			continue
