@@ -43,7 +43,7 @@ func ParseUnresolved(node, hwID string) Hint {
 		device, replica = gke, "::"+kubelet[len(gke)+len("/vgpu"):]
 	}
 	h := Hint{Device: prefix + device, Replica: replica}
-	if uuid, mig := strings.CutPrefix(device, "MIG-"); mig && isGPU("GPU-"+uuid) {
+	if IsMIG(device) {
 		h.MIGUUID = device
 		return h
 	}
