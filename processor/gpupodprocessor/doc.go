@@ -4,5 +4,6 @@
 //go:generate mdatagen metadata.yaml
 
 // Package gpupodprocessor puts the Kubernetes identity of a device's holder on
-// the device's telemetry, and ends the series of a device that changes hands.
+// the device's telemetry, by joining it with gpu.allocation, and ends the series
+// of a device that changes hands.
 package gpupodprocessor

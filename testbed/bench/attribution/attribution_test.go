@@ -26,6 +26,7 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/collector/processor/processortest"
@@ -183,6 +184,41 @@ func TestBothAttribute(t *testing.T) {
 	}
 }
 
+// BenchmarkDecision is gpu_pod's answer alone, from the attributes of a resource:
+// for a device that is free, so that there is nothing to be written.
+func BenchmarkDecision(b *testing.B) {
+	cfg := gpupodprocessor.NewFactory().CreateDefaultConfig()
+	require.NoError(b, confmap.NewFromStringMap(map[string]any{"max_age": "10m"}).Unmarshal(cfg))
+	set := processortest.NewNopSettings(component.MustNewType("gpu_pod"))
+	metrics, err := gpupodprocessor.NewFactory().CreateMetrics(b.Context(), set, cfg, consumertest.NewNop())
+	require.NoError(b, err)
+	logs, err := gpupodprocessor.NewFactory().CreateLogs(b.Context(), set, cfg, consumertest.NewNop())
+	require.NoError(b, err)
+	for _, c := range []component.Component{metrics, logs} {
+		require.NoError(b, c.Start(b.Context(), componenttest.NewNopHost()))
+		b.Cleanup(func() { require.NoError(b, c.Shutdown(context.Background())) })
+	}
+	md := allocations()
+	for _, rm := range md.ResourceMetrics().All() {
+		rm.Resource().Attributes().RemoveIf(func(key string, _ pcommon.Value) bool { return key != "k8s.node.name" })
+		rm.ScopeMetrics().At(0).Metrics().At(0).Sum().DataPoints().At(0).SetDoubleValue(0)
+	}
+	require.NoError(b, metrics.ConsumeMetrics(b.Context(), md))
+	ld := plog.NewLogs()
+	for _, rm := range batch(false).ResourceMetrics().All() {
+		rm.Resource().CopyTo(ld.ResourceLogs().AppendEmpty().Resource())
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := logs.ConsumeLogs(context.Background(), ld); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/devices, "ns/resource")
+}
+
+// BenchmarkGPUPod is the whole: the decision, the names written, and the series
+// remembered so that they can be ended.
 func BenchmarkGPUPod(b *testing.B) { measure(b, gpuPod(b, consumertest.NewNop()), false) }
 
 func BenchmarkK8sAttributes(b *testing.B) { measure(b, k8sAttributes(b, consumertest.NewNop()), true) }
