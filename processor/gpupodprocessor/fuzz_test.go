@@ -29,6 +29,7 @@ func FuzzLabels(f *testing.F) {
 		{"hw.id=GPU-a,pod=p,namespace=n,pod_label_app=größe", "hw.id=GPU-a", "hw.id=GPU-a,x=1"},
 		{"hw.id=GPU-a,dcgm.holders=p", "UUID=\"\n\\", "\xff=\xff,UUID=\xff"},
 		{"k8s.pod.name=e", "UUID=GPU-a,pod=e,namespace=", "UUID=GPU-a,vgpu=1,pod=p,namespace=n"},
+		{"pod=p", "0", "hw.id=GPU-a"},
 		{"hw.type=fan", "hw.id=GPU-a/1,UUID=GPU-a,GPU_I_ID=1", "UUID=GPU-a,GPU_I_ID=1,pod=,pod_uid="},
 		{"hw.type=gpu", "hw.id=GPU-a/1,UUID=GPU-a,GPU_I_ID=1", "uuid=0b7e,pod=p,namespace=n"},
 	} {

@@ -178,7 +178,7 @@ func (s *split) metricOf(g *group) pmetric.Metric {
 // describe writes the resource of a device without its holder.
 func (s *split) describe(d *pageDevice, attrs pcommon.Map) {
 	for k, v := range s.src.Resource().Attributes().All() {
-		if keptOnDevice(k) {
+		if keptOnDevice(k) && !consumed(k) {
 			v.CopyTo(attrs.PutEmpty(k))
 		}
 	}
