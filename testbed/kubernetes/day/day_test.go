@@ -1,0 +1,196 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package day
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/node"
+)
+
+// A day in the life of a cluster. One step builds on the one before; each is
+// judged alone, over all points that arrived in it. -short plays those marked.
+func TestDay(t *testing.T) {
+	w := newWorld(t,
+		node.Options{Name: "whole", Model: "H100", GPUs: 8},
+		node.Options{Name: "mig", Model: "A100-SXM4-80GB", GPUs: 2, MIG: map[int][]string{0: {"3g.40gb", "2g.20gb", "1g.10gb", "1g.10gb"}}},
+		node.Options{Name: "dra", Model: "H200", GPUs: 4, DRA: true},
+	)
+	for _, step := range []struct {
+		name  string
+		short bool
+		play  func(*world)
+	}{
+		{"a cluster without pods", true, func(*world) {}},
+		{"deploy", true, (*world).stepDeploy},
+		{"scale up and down", true, (*world).stepScale},
+		{"rolling update", true, (*world).stepRollOut},
+		{"a job completes", false, (*world).stepJob},
+		{"a pod is replaced under its name", false, (*world).stepReplaced},
+		{"MIG instances are held", true, (*world).stepMIG},
+		{"a ResourceClaim is held", true, (*world).stepClaim},
+		{"an extended resource comes from DRA", false, (*world).stepExtended},
+		{"adminAccess holds nothing", false, (*world).stepAdmin},
+		{"the kubelet restarts", false, (*world).stepKubeletRestarts},
+		{"the kubelet hangs", false, (*world).stepKubeletHangs},
+		{"the API server is gone", false, (*world).stepAPIServerGone},
+		{"the exporter is down", false, (*world).stepExporterDown},
+		{"the exporter shows who was", false, (*world).stepExporterStale},
+		{"a node is drained", true, (*world).stepDrain},
+		{"MIG is reconfigured", true, (*world).stepMIGReconfigured},
+		{"time-slicing", true, (*world).stepTimeSlicing},
+		{"MPS", false, (*world).stepMPS},
+		{"whole again", false, (*world).stepWhole},
+		{"delete", true, (*world).stepDelete},
+	} {
+		if testing.Short() && !step.short {
+			continue
+		}
+		ok := t.Run(step.name, func(t *testing.T) {
+			w.t = t
+			step.play(w)
+			w.settle(quiet{})
+			w.judge()
+		})
+		w.t = t
+		if !ok {
+			break // the others stand on it
+		}
+	}
+	if testing.Short() {
+		w.permitted()
+	}
+	t.Run("every series once, ended once", func(t *testing.T) {
+		e := Follow(w.recorder.Since(0), w.ledger, w.rules.Interval)
+		w.report(e.String())
+		assert.NotZero(t, e.Ended)
+		assert.Zero(t, e.Faults, "%q", e.Findings)
+	})
+	t.Run("sums over physical devices", func(t *testing.T) {
+		s := CompareSums(w.whole(), w.chronicle)
+		w.report(s.String())
+		assert.NotZero(t, s.Sums)
+		assert.Zero(t, s.Wrong, "%q", s.Findings)
+	})
+	w.report(Latency(w.recorder.Since(0), w.ledger.Placements()).In(w.rules.Interval))
+	w.report(w.verdict.String())
+}
+
+// judge judges what has arrived since it was called last.
+func (w *world) judge() {
+	w.t.Helper()
+	points := w.recorder.Since(w.judged)
+	w.judged += len(points)
+	v := Judge(points, w.ledger, w.rules)
+	w.verdict.Add(v)
+	w.t.Log(v)
+	assert.NotZero(w.t, v.Points)
+	assert.Zero(w.t, v.Wrong+v.Stale+v.Unknown, "%q", v.Findings)
+}
+
+// whole are the points without those of exporters that did not tell the truth,
+// and without the newest, of which parts may be under way.
+func (w *world) whole() (out []Point) {
+	all := w.recorder.Since(0)
+	end := time.Now().Add(-w.rules.Interval)
+	for i := range all {
+		p := &all[i]
+		in := p.Time.Before(end)
+		for _, x := range w.excluded {
+			in = in && (p.Node != x.Node || p.Time.Before(x.From) || p.Time.After(x.Until))
+		}
+		if in {
+			out = append(out, *p)
+		}
+	}
+	return out
+}
+
+// untrue tells that the exporter of a node did not tell the truth since a time.
+func (w *world) untrue(n *member, from time.Time) {
+	w.excluded = append(w.excluded, Silence{Node: n.Name(), From: from, Until: time.Now().Add(slack)})
+}
+
+func (w *world) stepDeploy() {
+	n := w.nodes[0]
+	w.deploy("llama", 3, template("llama", n, gpu, 1))
+	w.held(n, 3)
+	w.settle(quiet{})
+	services := map[string]int{}
+	for _, s := range w.ledger.Now() {
+		for _, h := range s.Holders {
+			p, ok := w.sees(n, h)
+			require.True(w.t, ok)
+			services[p.Service]++
+		}
+	}
+	assert.Equal(w.t, map[string]int{"llama": 3}, services)
+}
+
+// sees is the newest telemetry of a holder.
+func (w *world) sees(n *member, h Holder) (Point, bool) {
+	for key, p := range w.latest.points {
+		if key.node == n.Name() && key.metric == names.GPUMemoryUsage.Name && p.Holder.is(h) {
+			return p, true
+		}
+	}
+	return Point{}, false
+}
+
+func (w *world) stepScale() {
+	n := w.nodes[0]
+	w.scale("llama", 6)
+	w.held(n, 6)
+	w.settle(quiet{})
+	w.scale("llama", 2)
+	w.held(n, 2)
+}
+
+func (w *world) stepRollOut() {
+	w.rollOut("llama", 2)
+	w.held(w.nodes[0], 2)
+}
+
+func (w *world) stepJob() {
+	n := w.nodes[0]
+	w.job("train", template("train", n, gpu, 4), 4*time.Second)
+	w.held(n, 6)
+	w.settle(quiet{})
+	w.completed("train")
+	w.held(n, 2)
+}
+
+func (w *world) stepReplaced() {
+	n := w.nodes[0]
+	w.statefulSet("db", template("db", n, gpu, 1))
+	uid := w.running("db-0", "")
+	w.held(n, 3)
+	w.settle(quiet{})
+	w.deletePod("db-0")
+	again := w.running("db-0", uid)
+	w.held(n, 3)
+	w.eventually("the new pod's uid", func(context.Context) error {
+		w.latest.update(w)
+		if p, ok := w.sees(n, Holder{Namespace: namespace, Pod: "db-0", Container: "main", UID: string(again)}); !ok || p.Holder.UID == "" {
+			return fmt.Errorf("last: %s", p.Holder)
+		}
+		return nil
+	})
+	w.removeSet("db")
+	w.held(n, 2)
+}
+
+func (w *world) stepDelete() {
+	for _, name := range []string{"llama", "shared"} {
+		w.remove(name)
+	}
+	w.held(w.nodes[0], 0)
+}
