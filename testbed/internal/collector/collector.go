@@ -21,6 +21,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/child"
 )
 
 // stopTimeout is how long a collector may take to finish what is in flight.
@@ -63,16 +65,14 @@ func Start(o Options) (*Collector, error) {
 	c.cmd = exec.Command(o.Binary, args...)
 	c.cmd.Env = append(os.Environ(), o.Env...)
 	c.cmd.Stdout, c.cmd.Stderr = c.log, c.log
-	// A process group of its own: Ctrl-C is for us, and we stop it in order.
-	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := c.cmd.Start(); err != nil {
+	err = child.Start(c.cmd, func(err error) {
+		c.err = err
+		close(c.exited)
+	})
+	if err != nil {
 		_ = c.log.Close()
 		return nil, err
 	}
-	go func() {
-		c.err = c.cmd.Wait()
-		close(c.exited)
-	}()
 	return c, nil
 }
 

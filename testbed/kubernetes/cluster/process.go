@@ -9,9 +9,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"syscall"
 	"time"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/child"
 )
 
 // stopGrace is how long a program may take to stop before it is killed.
@@ -39,27 +40,16 @@ func startProcess(bin, dir, name string, args ...string) (*process, error) {
 	// Nothing of the machine: no proxy, no configuration in somebody's home.
 	cmd.Env = []string{"HOME=" + dir, "TMPDIR=" + dir, "PATH=" + os.Getenv("PATH")}
 	cmd.Stdout, cmd.Stderr = out, out
-	cmd.SysProcAttr = processAttributes()
-
-	started := make(chan error)
-	go func() {
-		// The parent whose death ends the program is the thread that started
-		// it: keep that thread until the program has ended.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		defer out.Close()
-		if err := cmd.Start(); err != nil {
-			started <- err
-			return
-		}
-		p.pid = cmd.Process.Pid
-		started <- nil
-		p.err = cmd.Wait()
+	err = child.Start(cmd, func(err error) {
+		_ = out.Close()
+		p.err = err
 		close(p.done)
-	}()
-	if err := <-started; err != nil {
+	})
+	if err != nil {
+		_ = out.Close()
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
+	p.pid = cmd.Process.Pid
 	return p, nil
 }
 
