@@ -77,7 +77,10 @@ const (
 	ExporterContainer = "container"
 	ExporterPodUID    = "pod_uid"
 	ExporterPodLabel  = "pod_label_" // prefix
+	ExporterVGPU      = "vgpu"       // the replica's number
 	// ExporterHolders lists the holders of a shared device, each a map of the
-	// labels above, in place of them.
+	// labels above, in place of them. Where the exporter measured what a holder
+	// itself uses, the map has GPUMemoryUsage (int, bytes) and GPUUtilization
+	// (double, 0 to 1) too, under the metrics' names.
 	ExporterHolders = "dcgm.holders"
 )

@@ -23,7 +23,8 @@ type device struct {
 	instances map[string]*device // of a GPU in MIG mode, by GPU_I_ID
 	instance  string             // GPU_I_ID of a MIG instance
 	facts     facts
-	holders   []holder
+	holders   []held
+	wholeIn   uint64 // the last family with shares that has a row without holder
 
 	seen       uint64            // number of the last page that had the device,
 	lastSeen   pcommon.Timestamp // its time,
@@ -176,5 +177,5 @@ func (d *device) putResource(attrs pcommon.Map, opts *Options, node, exporterPod
 	}
 	put(names.K8sNodeName, node)
 	put(names.K8sClusterName, opts.ClusterName)
-	d.putHolder(attrs)
+	d.putHolder(attrs, opts.OTel)
 }

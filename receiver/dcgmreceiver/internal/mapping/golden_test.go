@@ -87,6 +87,7 @@ func FuzzMap(f *testing.F) {
 	f.Add(onGPU("DCGM_EXP_XID_ERRORS_TOTAL", 1)+"\n", onGPU("DCGM_EXP_CLOCK_EVENTS_TOTAL", 2)+"\n")
 	f.Add(onGPU("DCGM_EXP_GPU_HEALTH_STATUS", "1e18", `health_watch="a"`)+"\n", onGPU("DCGM_EXP_CLOCK_EVENTS_COUNT", 1)+"\n")
 	f.Add(onGPU("DCGM_FI_DEV_FB_USED", "1.07e9")+"\n", onMIG(1, "DCGM_FI_DEV_FB_FREE", "1e9")+"\n"+onMIG(1, "DCGM_FI_DEV_FB_USED", "1e9")+"\n")
+	f.Add(onGPU(memory, 9)+"\n"+onGPU(memory, 5, `pod="a",vgpu="0"`)+"\n", onGPU(memory, 9, `pod="a",vgpu="0"`)+"\n")
 	f.Add("dcgm_a 1\nDCGM_A 2\nup 0\nup{a=\"b\"} NaN\n", `DCGM_A{UUID="x",pod="a",vgpu="1",pod_label_a="b",hpc_job="c"} 1`+"\n")
 	f.Add(`{"DCGM_é",UUID="x","hw.id"="y"} 1`+"\n", `DCGM_FI_DEV_GPU_UTIL{UUID="x",GPU_I_ID="-1",gpu="99999999999999999999"} 1e308`+"\n")
 	f.Fuzz(func(t *testing.T, first, second string) {

@@ -27,7 +27,7 @@ func (h *holder) empty() bool {
 
 func (h *holder) same(o *holder) bool {
 	return h.pod == o.pod && h.namespace == o.namespace && h.container == o.container &&
-		h.label("vgpu") == o.label("vgpu") && h.label("hpc_job") == o.label("hpc_job")
+		h.label(names.ExporterVGPU) == o.label(names.ExporterVGPU) && h.label("hpc_job") == o.label("hpc_job")
 }
 
 // merge adds what another row says about the same holder.
@@ -46,7 +46,7 @@ func (h *holder) merge(o *holder) {
 }
 
 // shared reports whether the exporter says that the device has replicas.
-func (h *holder) shared() bool { return h.label("vgpu") != "" }
+func (h *holder) shared() bool { return h.label(names.ExporterVGPU) != "" }
 
 func (h *holder) label(key string) string {
 	for i := range h.more {
@@ -57,48 +57,57 @@ func (h *holder) label(key string) string {
 	return ""
 }
 
-// heldBy remembers a holder that a row of the device names, and reports whether
-// there was room for it.
-func (d *device) heldBy(h *holder) bool {
+// noHolder is the place of a holder that is not in the device's list.
+const noHolder = -1
+
+// heldBy remembers a holder that a row of the device names. It returns the
+// holder's place in d.holders, and reports whether there was room for it.
+func (d *device) heldBy(h *holder) (place int, ok bool) {
 	if h.empty() {
-		return true
+		return noHolder, true
 	}
 	for i := range d.holders {
 		if d.holders[i].same(h) {
 			d.holders[i].merge(h)
-			return true
+			return i, true
 		}
 	}
 	if len(d.holders) >= maxHolders {
-		return false
+		return noHolder, false
 	}
 	own := *h
 	own.more = slices.Clone(h.more)
-	d.holders = append(d.holders, own)
-	return true
+	d.holders = append(d.holders, held{holder: own})
+	return len(d.holders) - 1, true
 }
 
 // putHolder hands the exporter's word on who holds the device to gpu_pod. One
 // holder goes onto the resource; the holders of a shared device into a list,
-// since the device's series belong to none of them.
-func (d *device) putHolder(attrs pcommon.Map) {
+// since the device's series belong to none of them, together with what is told
+// of each one's share, if shares is set.
+func (d *device) putHolder(attrs pcommon.Map, shares bool) {
 	switch {
 	case len(d.holders) == 0:
 	case len(d.holders) == 1 && !d.holders[0].shared():
 		d.holders[0].put(attrs)
 	default:
-		slices.SortFunc(d.holders, func(a, b holder) int {
+		slices.SortFunc(d.holders, func(a, b held) int {
 			return strings.Compare(a.sortKey(), b.sortKey())
 		})
 		list := attrs.PutEmptySlice(names.ExporterHolders)
+		shares = shares && d.sharesSeen()
 		for i := range d.holders {
-			d.holders[i].put(list.AppendEmpty().SetEmptyMap())
+			entry := list.AppendEmpty().SetEmptyMap()
+			d.holders[i].put(entry)
+			if shares {
+				d.holders[i].putShares(entry)
+			}
 		}
 	}
 }
 
 func (h *holder) sortKey() string {
-	return strings.Join([]string{h.namespace, h.pod, h.container, h.label("vgpu"), h.label("hpc_job")}, "\x00")
+	return strings.Join([]string{h.namespace, h.pod, h.container, h.label(names.ExporterVGPU), h.label("hpc_job")}, "\x00")
 }
 
 func (h *holder) put(attrs pcommon.Map) {

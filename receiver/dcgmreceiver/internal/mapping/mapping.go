@@ -7,7 +7,7 @@
 // A page is read in two steps. Reading sorts every row to its device and keeps
 // one value a field (read.go, row.go, device.go). Writing then makes the device's series from
 // those values (emit.go, events.go), which is where values of several fields
-// meet. What a device needs from one page to the next (start times of counters,
+// meet. What a family says of the holders of a shared device is in shares.go. What a device needs from one page to the next (start times of counters,
 // the last XID) stays in its device.
 //
 // A Target is not safe for concurrent use; an exporter is scraped by one
@@ -83,6 +83,7 @@ type Target struct {
 	unmapped map[string]*unmappedSeries
 	still    still
 	scraped  pcommon.Timestamp // time of the last scrape, failed ones too
+	families uint64            // families with shares that were read, see shares.go
 	key      []byte            // buffer for keys of unmapped
 	row      row               // buffer for the row that is being read
 }
@@ -93,6 +94,8 @@ type pageState struct {
 	time    pcommon.Timestamp
 	order   []*device  // devices on this page, in order of appearance
 	loose   []rawPoint // rows without a device, of unknown families
+	shares  []share    // of the family that is being read, see shares.go
+	sharing bool       // whether it may have any
 	report  report
 	refused Refused
 }

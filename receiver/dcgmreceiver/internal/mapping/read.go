@@ -59,8 +59,14 @@ func (t *Target) readFamily(family pmetric.Metric) {
 		return
 	}
 	id, known := fields.ByName(name)
+	if t.page.sharing = known && sharedOut(id) != notShared; t.page.sharing {
+		t.families++
+	}
 	for _, point := range points.All() {
 		t.readRow(family, point, id, known)
+	}
+	if t.page.sharing {
+		t.settleShares(id)
 	}
 }
 
@@ -91,7 +97,8 @@ func (t *Target) readRow(family pmetric.Metric, point pmetric.NumberDataPoint, i
 		refused[Limit]++
 		return
 	}
-	if !d.heldBy(&r.holder) {
+	place, ok := d.heldBy(&r.holder)
+	if !ok {
 		refused[Limit]++ // the row's value still counts
 	}
 	if t.opts.DCGM {
@@ -100,6 +107,9 @@ func (t *Target) readRow(family pmetric.Metric, point pmetric.NumberDataPoint, i
 	switch {
 	case known:
 		d.take(id, v, point, &r.holder)
+		if t.page.sharing {
+			t.noteShare(d, place, v, &r.holder)
+		}
 	case !t.opts.OTel:
 	case t.opts.DropUnmapped:
 		refused[Unmapped]++
