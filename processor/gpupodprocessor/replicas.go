@@ -16,7 +16,7 @@ import (
 // replicate writes, for each part of the shared device in rm that has a holder,
 // a resource with the inputs of the summary to out, and ends the series of the
 // parts that have none any more. The values are those of the whole device and
-// say so; what a container uses of memory and power nobody tells here.
+// say so, except for what the exporter measured for the part alone, see share.
 //
 // Nothing is written for a device whose parts somebody upstream wrote already.
 func (p *gpuPod) replicate(id string, f *holders.Fact, said pcommon.Slice, rm pmetric.ResourceMetrics, now time.Time, out pmetric.ResourceMetricsSlice) (ended, untracked int) {
@@ -32,12 +32,15 @@ func (p *gpuPod) replicate(id string, f *holders.Fact, said pcommon.Slice, rm pm
 	if !live {
 		return 0, 0
 	}
+	written := false
 	for _, part := range parts {
 		own := pmetric.NewResourceMetrics()
-		copyInputs(rm, own, id+part.Suffix)
+		measured := p.shareOf(part, parts, said)
+		copyInputs(rm, own, id+part.Suffix, &measured)
 		if own.ScopeMetrics().Len() == 0 {
-			return ended, untracked // this resource has none of them
+			continue // this resource has none of them
 		}
+		written = true
 		attrs := own.Resource().Attributes()
 		rm.Resource().Attributes().CopyTo(attrs)
 		attrs.PutStr(names.HwID, id+part.Suffix)
@@ -52,6 +55,10 @@ func (p *gpuPod) replicate(id string, f *holders.Fact, said pcommon.Slice, rm pm
 		own.MoveTo(to)
 		e, u := p.tracker.observe(id+part.Suffix, who, sourceReplica, to, now, out)
 		ended, untracked = ended+e, untracked+u
+		ended += p.tracker.endReplaced(id+part.Suffix, measured.hasUtilization, newest, out)
+	}
+	if len(parts) > 0 && !written {
+		return ended, untracked
 	}
 	if d != nil && newest >= d.newest {
 		ended += p.tracker.keepReplicas(id, d, parts, newest, out)
@@ -86,19 +93,21 @@ func (p *gpuPod) saidOf(who holder, said pcommon.Slice) (uid, service string) {
 	return uid, service
 }
 
-// copyInputs copies the live points of rm that a service's averages are made of.
-func copyInputs(rm, dst pmetric.ResourceMetrics, id string) {
+// copyInputs copies the live points of rm that a service's averages are made of,
+// with the replica's own value where measured has one.
+func copyInputs(rm, dst pmetric.ResourceMetrics, id string, measured *share) {
 	dst.SetSchemaUrl(rm.SchemaUrl())
 	for _, sm := range rm.ScopeMetrics().All() {
 		var scope pmetric.ScopeMetrics
 		for _, m := range sm.Metrics().All() {
 			key, values := inputOfSummary(m.Name())
-			if key == noInput || m.Type() != pmetric.MetricTypeGauge {
+			its := measured.of(m.Name())
+			if key == noInput && !its || m.Type() != pmetric.MetricTypeGauge && m.Name() != names.GPUMemoryUsage.Name {
 				continue
 			}
 			var to pmetric.NumberDataPointSlice
-			for _, point := range m.Gauge().DataPoints().All() {
-				if point.Flags().NoRecordedValue() || key != "" && !oneOf(str(point.Attributes(), key), values) {
+			for _, point := range numberPoints(m).All() {
+				if point.Flags().NoRecordedValue() || len(values) > 0 && !oneOf(str(point.Attributes(), key), values) {
 					continue
 				}
 				if to == (pmetric.NumberDataPointSlice{}) {
@@ -109,15 +118,30 @@ func copyInputs(rm, dst pmetric.ResourceMetrics, id string) {
 					}
 					own := scope.Metrics().AppendEmpty()
 					describe(m, own)
-					to = own.Gauge().DataPoints()
+					to = numberPoints(own)
 				}
 				copied := to.AppendEmpty()
 				point.CopyTo(copied)
 				copied.Attributes().PutStr(names.HwID, id)
+				if its {
+					measured.put(m.Name(), copied)
+					break // of one device there is one
+				}
 				copied.Attributes().PutStr(names.GPUValueScope, names.ValueScopeDevice)
 			}
 		}
 	}
+}
+
+// numberPoints are the points of a gauge or sum, and none of another type.
+func numberPoints(m pmetric.Metric) pmetric.NumberDataPointSlice {
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		return m.Gauge().DataPoints()
+	case pmetric.MetricTypeSum:
+		return m.Sum().DataPoints()
+	}
+	return pmetric.NewNumberDataPointSlice()
 }
 
 // noInput is the key for a metric that a replica does not have.

@@ -1,0 +1,108 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpupodprocessor
+
+import (
+	"math"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/holders"
+)
+
+// share is what the exporter measured for one replica alone, of the metrics that
+// it measures so. The zero value tells nothing.
+type share struct {
+	memory         int64   // bytes
+	utilization    float64 // 0 to 1
+	hasMemory      bool
+	hasUtilization bool
+}
+
+// shareOf is the share of the replica part according to the exporter's list of
+// holders. The exporter adds up the processes of a pod, and says the same sum
+// for whatever else of the device the pod holds: it is a replica's own only if
+// the pod has no other, here and in the list.
+func (p *gpuPod) shareOf(part holders.Replica, parts []holders.Replica, said pcommon.Slice) (s share) {
+	if said == (pcommon.Slice{}) || p.cfg.ExporterLabels == ExporterLabelsIgnore {
+		return share{}
+	}
+	who := part.Holder
+	held := 0
+	for i := range parts {
+		if h := &parts[i].Holder; h.Pod == who.Pod && h.Namespace == who.Namespace {
+			held++
+		}
+	}
+	var entry pcommon.Map
+	listed := 0
+	for _, v := range said.All() {
+		if v.Type() != pcommon.ValueTypeMap {
+			continue
+		}
+		if m := v.Map(); str(m, names.ExporterPod) == who.Pod && str(m, names.ExporterNamespace) == who.Namespace {
+			entry = m
+			listed++
+		}
+	}
+	if held != 1 || listed != 1 || str(entry, names.ExporterContainer) != who.Name {
+		return share{}
+	}
+	if n := str(entry, names.ExporterVGPU); n != "" && "::"+n != part.Suffix {
+		return share{}
+	}
+	s.read(entry)
+	return s
+}
+
+func (s *share) read(entry pcommon.Map) {
+	if v, ok := entry.Get(names.GPUMemoryUsage.Name); ok && v.Type() == pcommon.ValueTypeInt && v.Int() >= 0 {
+		s.memory, s.hasMemory = v.Int(), true
+	}
+	if v, ok := entry.Get(names.GPUUtilization.Name); ok && v.Type() == pcommon.ValueTypeDouble && v.Double() >= 0 && !math.IsInf(v.Double(), 1) {
+		// A sum of rounded values, and not of one instant, may be above 1.
+		s.utilization, s.hasUtilization = min(v.Double(), 1), true
+	}
+}
+
+// of tells whether the metric has a value of the replica's own, in place of the
+// device's.
+func (s *share) of(metric string) bool {
+	return s.hasMemory && metric == names.GPUMemoryUsage.Name || s.hasUtilization && metric == names.GPUUtilization.Name
+}
+
+// put writes the replica's own value of the metric.
+func (s *share) put(metric string, point pmetric.NumberDataPoint) {
+	if metric == names.GPUMemoryUsage.Name {
+		point.SetIntValue(s.memory)
+		return
+	}
+	point.SetDoubleValue(s.utilization)
+}
+
+// endReplaced ends the series of utilization that the replica id had until the
+// data of time ts: the device's if it has its own now (own is true), its own if
+// the exporter does not tell it any more. Both together would count twice.
+func (t *tracker) endReplaced(id string, own bool, ts pcommon.Timestamp, out pmetric.ResourceMetricsSlice) (ended int) {
+	d := t.devices[id]
+	if d == nil || d.newest != ts {
+		return 0 // late, or not remembered
+	}
+	var replaced map[uint64]*series
+	for key, s := range d.series {
+		if s.family.metric.Name() != names.GPUUtilization.Name {
+			continue
+		}
+		if _, copied := s.attrs.Get(names.GPUValueScope); copied == own {
+			if replaced == nil {
+				replaced = map[uint64]*series{}
+			}
+			replaced[key] = s
+			delete(d.series, key)
+		}
+	}
+	return t.end(&device{resource: d.resource, series: replaced}, ts, out)
+}
