@@ -66,6 +66,7 @@ func TestHolderFromAllocation(t *testing.T) {
 		snapshot []string
 		id       string // GPU-a
 		attrs    string
+		also     string // telemetry of another device
 		want     string
 	}{
 		{name: "held", snapshot: []string{"ml/chat-0/main 1 " + a}, want: "ml/chat-0/main"},
@@ -113,6 +114,10 @@ func TestHolderFromAllocation(t *testing.T) {
 			attrs: "k8s.node.name=n1 gpu.index=4 namespace=ml pod=chat-0", want: "ml/chat-0/main"},
 		{name: "GKE, a label that contradicts", snapshot: []string{"ml/chat-0/main 1 hw.id=n1/nvidia4"},
 			attrs: "k8s.node.name=n1 gpu.index=4 " + labels, want: "ml/label-0/main"},
+		{name: "GKE, the holder's label is on another device", snapshot: []string{"ml/chat-0/main 1 hw.id=n1/nvidia4", "- 0 hw.id=n1/nvidia5"},
+			attrs: "k8s.node.name=n1 gpu.index=4", also: telemetry(10, "GPU-z", "k8s.node.name=n1 gpu.index=5 namespace=ml pod=chat-0"), want: ""},
+		{name: "GKE, the holder has another device too", snapshot: []string{"ml/chat-0/main 1 hw.id=n1/nvidia4", "ml/chat-0/main 1 hw.id=n1/nvidia5"},
+			attrs: "k8s.node.name=n1 gpu.index=4", also: telemetry(10, "GPU-z", "k8s.node.name=n1 gpu.index=5 namespace=ml pod=chat-0"), want: "ml/chat-0/main"},
 		{name: "an id of nobody", snapshot: []string{"ml/chat-0/main 1 hw.id=n1/card0-3"}, attrs: "k8s.node.name=n1 " + labels, want: "ml/label-0/main"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -120,9 +125,9 @@ func TestHolderFromAllocation(t *testing.T) {
 			if id == "" {
 				id = "GPU-a"
 			}
-			said, heard := snapshot(10, tt.snapshot...), telemetry(10, id, tt.attrs)
+			said, heard := snapshot(10, tt.snapshot...), telemetry(10, id, tt.attrs)+tt.also
 			for order, in := range map[string]string{"allocation first": said + heard, "telemetry first": heard + said} {
-				require.Equal(t, map[string]string{id: tt.want}, holdersIn(start(t, noService), in), order)
+				require.Equal(t, tt.want, holdersIn(start(t, noService), in)[id], order)
 			}
 			b := start(t, noService)
 			b.feed(parse(heard))

@@ -23,6 +23,9 @@ func (c Container) compare(o Container) int {
 	return cmp.Or(cmp.Compare(c.Namespace, o.Namespace), cmp.Compare(c.Pod, o.Pod), cmp.Compare(c.Name, o.Name))
 }
 
+// pod is c without its name.
+func (c Container) pod() Container { return Container{Namespace: c.Namespace, Pod: c.Pod} }
+
 func (c Container) samePod(o Container) bool { return c.Namespace == o.Namespace && c.Pod == o.Pod }
 
 // State is what is known of a device's holder.

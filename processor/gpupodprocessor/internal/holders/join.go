@@ -18,6 +18,9 @@ type joiner struct {
 	seen []*seen // on the node, or nobody knows where
 	// How many unresolved allocations have this profile on this GPU.
 	profiles map[[2]string]int
+	// The pods that the exporter names on a device that its node's kubelet,
+	// counting minors, gives to somebody else.
+	misplaced map[Container]bool
 }
 
 func (k *Knowledge) joiner(n *node, now time.Time) *joiner {
@@ -42,7 +45,31 @@ func (k *Knowledge) joiner(n *node, now time.Time) *joiner {
 	if n.key.Name != "" && len(j.profiles) > 0 {
 		add(k.byNode[""])
 	}
+	j.misplace()
 	return j
+}
+
+// misplace finds out whom the exporter names where the kubelet does not.
+func (j *joiner) misplace() {
+	type place struct{ index, instance string }
+	given := map[place]*told{}
+	for _, t := range j.node.told {
+		if t.Index != "" && !t.resolved {
+			given[place{t.Index, t.Instance}] = t
+		}
+	}
+	if len(given) == 0 {
+		return
+	}
+	j.misplaced = map[Container]bool{}
+	for _, s := range j.seen {
+		if s.Node.Name == "" || s.Label.Pod == "" || !j.k.fresh(&s.heard, j.now) {
+			continue
+		}
+		if t := given[place{s.Index, s.Instance}]; t != nil && t.contradicts(s.Label) {
+			j.misplaced[s.Label.pod()] = true
+		}
+	}
 }
 
 // join is the hw.id of the device that t means, or "".
@@ -63,7 +90,7 @@ func (j *joiner) join(t *told) string {
 		s := j.one(func(s *seen) bool {
 			return s.Node.Name != "" && s.Index == t.Index && s.Instance == t.Instance && (parentOf(s) == "") == (t.Instance == "")
 		})
-		if s != nil && !contradicts(s.Label, t) {
+		if s != nil && !j.contradicts(s.Label, t) {
 			return s.ID
 		}
 	}
@@ -100,12 +127,23 @@ func parentOf(s *seen) string {
 }
 
 // contradicts reports whether the exporter names a holder that the allocation
-// does not. GKE's ids count /dev minors, the exporter counts devices: where they
-// differ the labels show it.
-func contradicts(label Container, t *told) bool {
-	if label.Pod == "" {
-		return false
+// does not, or names the allocation's holder elsewhere. GKE's ids count /dev
+// minors, the exporter counts devices: where they differ the labels show it, on
+// the device that is held and on the one that is not.
+func (j *joiner) contradicts(label Container, t *told) bool {
+	if label.Pod != "" {
+		return t.contradicts(label)
 	}
+	for _, c := range t.claims {
+		if j.misplaced[c.holder.pod()] {
+			return true
+		}
+	}
+	return false
+}
+
+// contradicts reports whether t is not the pod's that the label names.
+func (t *told) contradicts(label Container) bool {
 	for _, c := range t.claims {
 		if c.holder.samePod(label) {
 			return false
