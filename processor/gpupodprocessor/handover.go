@@ -4,6 +4,7 @@
 package gpupodprocessor
 
 import (
+	"maps"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -59,6 +60,11 @@ func (p *gpuPod) handOver(s holders.Snapshot, now time.Time, out pmetric.Resourc
 		delete(p.handovers, id)
 	}
 	return ended
+}
+
+// sweep forgets the devices that t forgot: their node may never be heard again.
+func (hs handovers) sweep(t *tracker) {
+	maps.DeleteFunc(hs, func(id string, _ handover) bool { return t.devices[id] == nil })
 }
 
 // handedOver reports whether the series of a device that are not ended have

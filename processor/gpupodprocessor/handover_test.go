@@ -78,6 +78,20 @@ func TestChangesHandsWhileTheExporterIsSilent(t *testing.T) {
 	}
 }
 
+// A node that vanishes right after a device of it changed hands is forgotten
+// with its devices.
+func TestForgetsHandoversOfVanishedNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := start(t, noService)
+		b.feed(parse(snapshot(10, "ml/a-0/main 1 hw.id=GPU-a") + telemetry(12, "GPU-a", "")))
+		b.feed(parse(snapshot(20, "- 0 hw.id=GPU-a")))
+		require.Len(t, b.p.handovers, 1)
+		time.Sleep(maxSilence + sweepInterval)
+		b.feed(parse(""))
+		require.Empty(t, b.p.handovers)
+	})
+}
+
 // Telemetry that lives is not ended by a snapshot, nor what did not change.
 func TestSnapshotEndsNothingThatLives(t *testing.T) {
 	b := start(t, noService)

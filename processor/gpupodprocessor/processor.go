@@ -56,7 +56,7 @@ func newProcessor(cfg *Config, set processor.Settings, next consumer.Metrics) (*
 	if err != nil {
 		return nil, err
 	}
-	t := newTracker(cfg.MaxSeries)
+	t := newTracker(cfg)
 	return &gpuPod{
 		cfg: cfg, next: next, telemetry: telemetry, tracker: t,
 		allocations: allocations{tracker: t, maxAge: cfg.MaxAge, nodes: map[holders.Node]*nodeAllocations{}},
@@ -144,7 +144,9 @@ type counts struct {
 func (p *gpuPod) process(md pmetric.Metrics, now time.Time) (c counts) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.tracker.sweep(now)
+	if p.tracker.sweep(now) {
+		p.handovers.sweep(p.tracker)
+	}
 	p.know.Sweep(now)
 
 	all := md.ResourceMetrics()

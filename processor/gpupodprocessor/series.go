@@ -31,11 +31,15 @@ const (
 // neighbours forgotten.
 type tracker struct {
 	maxSeries int
-	devices   map[string]*device
-	tracked   int              // series of all devices
-	sources   [sourceCount]int // devices by source
-	swept     time.Time
-	added     int // series ever tracked
+	// lateFor is how long only older data may come of a device until it counts
+	// as newer. It is less than max_age: the identity has not changed yet, and so
+	// nothing has to be ended that was passed on in between.
+	lateFor time.Duration
+	devices map[string]*device
+	tracked int              // series of all devices
+	sources [sourceCount]int // devices by source
+	swept   time.Time
+	added   int // series ever tracked
 }
 
 // device is what is remembered of one hw.id.
@@ -63,8 +67,8 @@ type family struct {
 	metric    pmetric.Metric
 }
 
-func newTracker(maxSeries int) *tracker {
-	return &tracker{maxSeries: maxSeries, devices: map[string]*device{}}
+func newTracker(cfg *Config) *tracker {
+	return &tracker{maxSeries: cfg.MaxSeries, lateFor: cfg.MaxAge / 2, devices: map[string]*device{}}
 }
 
 // observe takes note of the live points in rm, which is the device id held by
@@ -75,6 +79,7 @@ func newTracker(maxSeries int) *tracker {
 //
 // Data older than the newest is late: it changes nothing. Nor does another
 // identity with the same timestamp, for nothing changes hands within a scrape.
+// Where nothing but such data has come for a while, a clock was set back.
 func (t *tracker) observe(
 	id string, who holder, from source, rm pmetric.ResourceMetrics, now time.Time, out pmetric.ResourceMetricsSlice,
 ) (ended, untracked int) {
@@ -89,11 +94,12 @@ func (t *tracker) observe(
 	if d != nil {
 		changed := who != d.holder ||
 			str(rm.Resource().Attributes(), names.ServiceName) != str(d.resource, names.ServiceName)
-		if newest < d.newest || newest == d.newest && changed {
+		late := newest < d.newest && now.Sub(d.heard) <= t.lateFor
+		if late || newest == d.newest && changed {
 			return 0, 0
 		}
 		if changed {
-			ended = t.end(d, newest, out)
+			ended = t.end(d, endOf(d.newest, newest), out)
 		}
 	}
 	// The device itself is only remembered with a series, so that one limit
@@ -113,6 +119,17 @@ func (t *tracker) observe(
 		rm.Resource().Attributes().CopyTo(d.resource)
 	}
 	return ended, t.track(d, rm)
+}
+
+// endOf is the time of a marker that ends series whose last point is of time
+// last, when something newer is of time ts. Stores keep milliseconds, and take
+// nothing older than the last point: so it lies behind that after a clock was
+// set back, too.
+func endOf(last, ts pcommon.Timestamp) pcommon.Timestamp {
+	if ts > last {
+		return ts
+	}
+	return last + pcommon.Timestamp(time.Millisecond)
 }
 
 // track remembers the series of rm, as far as the limit allows.
@@ -201,10 +218,10 @@ func (t *tracker) forget(id string, who holder, key uint64) {
 	}
 }
 
-// sweep forgets what has been silent for long.
-func (t *tracker) sweep(now time.Time) {
+// sweep forgets what has been silent for long. It reports whether it was time to.
+func (t *tracker) sweep(now time.Time) bool {
 	if now.Sub(t.swept) < sweepInterval {
-		return
+		return false
 	}
 	t.swept = now
 	for id, d := range t.devices {
@@ -219,6 +236,7 @@ func (t *tracker) sweep(now time.Time) {
 			delete(t.devices, id)
 		}
 	}
+	return true
 }
 
 func newFamily(sm pmetric.ScopeMetrics, m pmetric.Metric) *family {
