@@ -36,7 +36,7 @@ func (p *gpuPod) account(ctx context.Context, c counts) {
 	}
 	if c.invalid > 0 {
 		p.telemetry.GpuPodAllocationPointsRefused.Add(ctx, int64(c.invalid), reasonInvalid)
-		p.logger.Warn("gpu.allocation points without node or device, with half a holder or with an impossible share are not believed",
+		p.logger.Warn("gpu.allocation points without node, device or time, with half a holder or with an impossible share are not believed",
 			zap.Int("points", c.invalid))
 	}
 }

@@ -90,6 +90,9 @@ func (t *allocations) observe(all pmetric.ResourceMetricsSlice, now time.Time) (
 			}
 			return
 		}
+		if a.point.Timestamp() == 0 {
+			return // not believed either
+		}
 		if n == nil {
 			n = &nodeAllocations{series: map[allocationKey]*allocationSeries{}}
 			t.nodes[a.node] = n
@@ -203,7 +206,7 @@ func (t *allocations) end(n *nodeAllocations, complete bool, renamed map[string]
 		last = s
 		m := sm.Metrics().AppendEmpty()
 		s.family.metric.CopyTo(m)
-		appendMarker(m, s.attrs, max(n.t, s.t+1))
+		appendMarker(m, s.attrs, endOf(s.t, n.t))
 		t.forget(n, key)
 	}
 	return len(over)

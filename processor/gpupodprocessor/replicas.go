@@ -61,7 +61,7 @@ func (p *gpuPod) replicate(id string, f *holders.Fact, said pcommon.Slice, rm pm
 		return ended, untracked
 	}
 	if d != nil && newest >= d.newest {
-		ended += p.tracker.keepReplicas(id, d, parts, newest, out)
+		ended += p.tracker.keepReplicas(id, d, parts, newest, now, out)
 	}
 	return ended, untracked
 }
@@ -177,14 +177,14 @@ func oneOf(s string, values []string) bool {
 
 // keepReplicas remembers which parts of the device were written, and ends the
 // series of those that were before and are not now.
-func (t *tracker) keepReplicas(id string, d *device, parts []holders.Replica, ts pcommon.Timestamp, out pmetric.ResourceMetricsSlice) (ended int) {
+func (t *tracker) keepReplicas(id string, d *device, parts []holders.Replica, ts pcommon.Timestamp, now time.Time, out pmetric.ResourceMetricsSlice) (ended int) {
 	for _, suffix := range d.replicas {
 		gone := true
 		for _, part := range parts {
 			gone = gone && part.Suffix != suffix
 		}
-		if old := t.devices[id+suffix]; gone && old != nil && old.newest < ts {
-			ended += t.end(old, ts, out)
+		if old := t.devices[id+suffix]; gone && old != nil && (old.newest < ts || now.Sub(old.heard) > t.lateFor) {
+			ended += t.end(old, endOf(old.newest, ts), out)
 		}
 	}
 	d.replicas = d.replicas[:0]

@@ -121,7 +121,8 @@ func (k *Knowledge) learnMetric(resource pcommon.Map, m pmetric.Metric, now time
 			key.Name = str(p.Attributes(), names.K8sNodeName)
 		}
 		id, share := str(p.Attributes(), names.HwID), value(p)
-		if key.Name == "" || id == "" || !believable(who, share) {
+		// Without a time nobody can tell one snapshot from the next.
+		if key.Name == "" || id == "" || p.Timestamp() == 0 || !believable(who, share) {
 			l.Invalid++
 			continue
 		}
