@@ -32,6 +32,8 @@ type nodeAllocations struct {
 	t       pcommon.Timestamp // of the newest snapshot
 	arrived time.Time         // its first part
 	heard   time.Time
+	number  int // of the newest snapshot
+	whole   int // of the newest of those before it whose parts had the time to arrive
 	series  map[allocationKey]*allocationSeries
 	current int // series of the newest snapshot
 }
@@ -46,6 +48,7 @@ type allocationSeries struct {
 	resource pcommon.Map // shared by the series of one resource
 	device   string
 	t        pcommon.Timestamp
+	snapshot int  // number of the newest that has it
 	alone    bool // the device is held whole, or free
 }
 
@@ -120,10 +123,10 @@ func (t *allocations) observe(all pmetric.ResourceMetricsSlice, now time.Time) (
 			n.series[key] = s
 			t.tracker.tracked++
 			t.tracker.added++
-		} else if s.t == n.t {
+		} else if s.snapshot == n.number {
 			return // a point that came twice
 		}
-		s.t, s.alone = n.t, alone(a.point)
+		s.t, s.snapshot, s.alone = n.t, n.number, alone(a.point)
 		n.current++
 	})
 	return untracked
@@ -150,6 +153,10 @@ func (n *nodeAllocations) turnTo(ts pcommon.Timestamp, now time.Time, maxAge tim
 	case ts < n.t && now.Sub(n.arrived) <= maxAge:
 		return false
 	case ts != n.t || n.arrived.IsZero():
+		if now.Sub(n.arrived) >= partsTogether {
+			n.whole = n.number
+		}
+		n.number++
 		n.t, n.arrived, n.current = ts, now, 0
 	}
 	n.heard = now
@@ -157,7 +164,7 @@ func (n *nodeAllocations) turnTo(ts pcommon.Timestamp, now time.Time, maxAge tim
 }
 
 func (t *allocations) forget(n *nodeAllocations, key allocationKey) {
-	if n.series[key].t == n.t {
+	if n.series[key].snapshot == n.number {
 		n.current--
 	}
 	delete(n.series, key)
@@ -165,14 +172,15 @@ func (t *allocations) forget(n *nodeAllocations, key allocationKey) {
 }
 
 // end ends the series that the newest snapshot of n does not have: all if it is
-// complete, else those of devices that it gives whole to somebody else, or that
-// have another id now.
+// complete, else those that the last complete one did not have either, and those
+// of devices that the newest gives whole to somebody else, or that have another
+// id now.
 func (t *allocations) end(n *nodeAllocations, complete bool, renamed map[string]bool, out pmetric.ResourceMetricsSlice) int {
 	var handed map[string]bool
 	if !complete {
 		handed = map[string]bool{}
 		for _, s := range n.series {
-			if s.t == n.t {
+			if s.snapshot == n.number {
 				if _, twice := handed[s.device]; twice {
 					handed[s.device] = false
 				} else {
@@ -183,7 +191,7 @@ func (t *allocations) end(n *nodeAllocations, complete bool, renamed map[string]
 	}
 	var over []allocationKey
 	for key, s := range n.series {
-		if s.t != n.t && (complete || renamed[s.device] || s.alone && handed[s.device]) {
+		if s.snapshot != n.number && (complete || s.snapshot < n.whole || renamed[s.device] || s.alone && handed[s.device]) {
 			over = append(over, key)
 		}
 	}

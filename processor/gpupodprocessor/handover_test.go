@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/holders"
 )
 
 const (
@@ -139,6 +141,27 @@ func TestAllocationSeriesEnd(t *testing.T) {
 		b.expect("", "")
 		require.Empty(t, b.p.allocations.nodes)
 		require.Zero(t, b.p.tracker.tracked)
+	})
+}
+
+// An exporter that is scraped at the time of each snapshot: then the next
+// snapshot tells that the one before is complete.
+func TestAllocationSeriesEndWithTheNextSnapshot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, store := start(t, noService), backend{}
+		feed := func(at int, lines ...string) {
+			store.write(t, b.feed(parse(snapshot(at, lines...))))
+			time.Sleep(300 * time.Millisecond)
+			store.write(t, b.feed(parse(telemetry(at, "GPU-a", ""))))
+		}
+		const held = "ml/a-0/main 0.5 gpu.sharing=time_slicing hw.id=GPU-a::0"
+		feed(10, held, "ml/b-0/main 0.5 gpu.sharing=time_slicing hw.id=GPU-a::1")
+		time.Sleep(15 * time.Second)
+		feed(25, held, "- 0 gpu.sharing=time_slicing hw.id=GPU-a::1")
+		time.Sleep(15 * time.Second)
+		feed(40, held, "- 0 gpu.sharing=time_slicing hw.id=GPU-a::1")
+		require.Equal(t, 0.5, store.sum("gpu.allocation"))
+		require.Len(t, b.p.allocations.nodes[holders.Node{Name: "n1"}].series, 2)
 	})
 }
 
