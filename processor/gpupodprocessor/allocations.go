@@ -88,6 +88,12 @@ func (t *allocations) observe(all pmetric.ResourceMetricsSlice, now time.Time) (
 		marker := a.point.Flags().NoRecordedValue()
 		key := allocationKey{holder: a.holder, hash: seriesKey("", a.point.Attributes())}
 		if marker {
+			if n != nil && str(a.point.Attributes(), names.HwID) == "" {
+				if n.turnTo(a.point.Timestamp(), now, t.maxAge) {
+					n.whole = n.number // there are no parts to come
+				}
+				return
+			}
 			if n != nil && n.series[key] != nil && n.series[key].t < a.point.Timestamp() {
 				t.forget(n, key)
 			}

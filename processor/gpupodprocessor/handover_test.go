@@ -216,3 +216,41 @@ func TestForgetsHandoversOfNodesThatAreGone(t *testing.T) {
 		require.Empty(t, b.p.handovers)
 	})
 }
+
+// The last device of a node is gone, as where its device plugin stops: what was
+// told of it is over at once, and not only when it is too old.
+func TestNodeWithNothingLeft(t *testing.T) {
+	const nothing = `
+		resource k8s.node.name=n1
+		metric gpu.allocation sum 1
+		stale @20 k8s.node.name=n1`
+	for _, exporter := range []string{"alive", "silent"} {
+		t.Run(exporter, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := start(t, noService)
+				b.feed(parse(nothing)) // of a node that nobody knows
+				require.Empty(t, b.p.allocations.nodes)
+				b.feed(parse(snapshot(10, "ml/a-0/main 1 hw.id=GPU-a", "- 0 hw.id=GPU-b") + telemetry(12, "GPU-a", "")))
+				b.expect(nothing, nothing+`
+					resource k8s.container.name=main k8s.namespace.name=ml k8s.node.name=n1 k8s.pod.name=a-0
+					metric gpu.allocation sum 1
+					stale @20 hw.id=GPU-a
+					resource k8s.node.name=n1
+					metric gpu.allocation sum 1
+					stale @20 hw.id=GPU-b`)
+				time.Sleep(partsTogether)
+				const end = "resource hw.id=GPU-a " + aHeld + "\nmetric hw.power gauge W\nstale @27 hw.id=GPU-a"
+				if exporter == "alive" {
+					b.expect(telemetry(27, "GPU-a", ""), telemetry(27, "GPU-a", "")+end)
+				} else {
+					b.expect(strings.ReplaceAll(nothing, "@20", "@32"), strings.ReplaceAll(nothing, "@20", "@32")+"\n"+strings.ReplaceAll(end, "@27", "@32"))
+				}
+				require.Equal(t, map[string]string{"GPU-a": ""}, holdersIn(b, telemetry(42, "GPU-a", "")))
+				b.feed(parse(snapshot(15, "ml/a-0/main 1 hw.id=GPU-a"))) // late
+				require.Equal(t, map[string]string{"GPU-a": ""}, holdersIn(b, telemetry(57, "GPU-a", "")))
+				b.feed(parse(snapshot(60, "ml/b-0/main 1 hw.id=GPU-a")))
+				require.Equal(t, map[string]string{"GPU-a": "ml/b-0/main"}, holdersIn(b, telemetry(72, "GPU-a", "")))
+			})
+		})
+	}
+}

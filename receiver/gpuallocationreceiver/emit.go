@@ -27,6 +27,15 @@ func (s *snapshot) metrics(cfg *Config, version string) pmetric.Metrics {
 	return md
 }
 
+// nothing writes that the node has no device any more, which no share can tell: a
+// point without device and without value, of the snapshot's time.
+func (s *snapshot) nothing(md pmetric.Metrics, cfg *Config, version string) {
+	p := newResource(md, holder{}, cfg, version).AppendEmpty()
+	p.SetTimestamp(pcommon.NewTimestampFromTime(s.at))
+	p.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
+	p.Attributes().PutStr(names.K8sNodeName, cfg.NodeName)
+}
+
 // addNode writes what is known of the node, as of a time.
 func (s nodeState) addNode(md pmetric.Metrics, at time.Time, cfg *Config, version string) {
 	ms := newScope(md, holder{}, cfg, version)

@@ -37,6 +37,7 @@ type allocationReceiver struct {
 	created time.Time
 	newest  atomic.Pointer[snapshot] // nil until the kubelet answered
 	changed chan struct{}            // has room for one: somebody else holds what
+	spoke   bool                     // gpu.allocation was emitted; only emit touches it
 
 	cancel context.CancelFunc // nil until Start
 	work   sync.WaitGroup
@@ -173,6 +174,12 @@ func (r *allocationReceiver) emit(ctx context.Context, told causes) {
 	case s == nil: // the poller says why
 	case r.fresh(s, now):
 		md = s.metrics(r.cfg, r.version)
+		switch {
+		case len(s.allocations) > 0:
+			r.spoke = true
+		case r.spoke:
+			s.nothing(md, r.cfg, r.version)
+		}
 	default:
 		if told.due("stale", now) {
 			r.logger.Warn("The kubelet's last answer is older than three poll intervals: gpu.allocation is not emitted until it answers",

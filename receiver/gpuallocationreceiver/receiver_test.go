@@ -249,3 +249,32 @@ func TestHugeAnswer(t *testing.T) {
 	}
 	assert.InDelta(t, 0.9, sum, 1e-9)
 }
+
+// The device plugin is gone with the last pod: what was said before is over, and
+// says so with the time of the snapshot that has nothing.
+func TestTellsThatNothingIsLeft(t *testing.T) {
+	s := oneOfTwo()
+	s.set(func(s *script) { s.node.pods, s.node.devices = nil, nil })
+	story(t, s, func(t *testing.T, r *run) {
+		until(r, 21)
+		require.Empty(t, r.taken(), "there never was a device")
+		s.set(func(s *script) { s.node = oneOfTwo().node })
+		until(r, 31)
+		require.Equal(t, []float64{25, 30}, times(r.taken()))
+		s.set(func(s *script) { s.node.pods, s.node.devices = nil, nil })
+		until(r, 46)
+		got := r.taken()
+		require.Equal(t, []float64{35, 45}, times(got), "at once and with every interval")
+		for i, at := range []time.Duration{35, 45} {
+			require.Equal(t, 1, got[i].md.DataPointCount())
+			rm := got[i].md.ResourceMetrics().At(0)
+			require.Equal(t, map[string]any{"k8s.node.name": r.receiver.cfg.NodeName}, rm.Resource().Attributes().AsRaw())
+			m := rm.ScopeMetrics().At(0).Metrics().At(0)
+			require.Equal(t, "gpu.allocation", m.Name())
+			p := m.Sum().DataPoints().At(0)
+			require.True(t, p.Flags().NoRecordedValue())
+			require.Equal(t, map[string]any{"k8s.node.name": r.receiver.cfg.NodeName}, p.Attributes().AsRaw())
+			require.Equal(t, at*time.Second, p.Timestamp().AsTime().Sub(r.receiver.created))
+		}
+	})
+}

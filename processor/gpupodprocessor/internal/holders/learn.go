@@ -113,14 +113,19 @@ func (k *Knowledge) learnMetric(resource pcommon.Map, m pmetric.Metric, now time
 		Name:      str(resource, names.K8sContainerName),
 	}
 	for _, p := range points.All() {
-		if p.Flags().NoRecordedValue() {
-			continue
-		}
 		key := own
 		if key.Name == "" {
 			key.Name = str(p.Attributes(), names.K8sNodeName)
 		}
 		id, share := str(p.Attributes(), names.HwID), value(p)
+		if p.Flags().NoRecordedValue() {
+			// Without a device it says that the node has none any more.
+			if n := k.nodes.get(key.id()); n != nil && id == "" && k.turnTo(n, p.Timestamp(), now) && !n.dirty {
+				n.dirty = true
+				changed = append(changed, n)
+			}
+			continue
+		}
 		// Without a time nobody can tell one snapshot from the next.
 		if key.Name == "" || id == "" || p.Timestamp() == 0 || !believable(who, share) {
 			l.Invalid++
@@ -173,7 +178,7 @@ func (k *Knowledge) addNode(key Node) *node {
 // turnTo makes the snapshot of time t the newest one of n, and reports whether
 // it is. When the newest has expired any other is newer: a clock was set back.
 func (k *Knowledge) turnTo(n *node, t pcommon.Timestamp, now time.Time) bool {
-	known := len(n.told) > 0 && now.Sub(n.arrived) <= k.maxAge
+	known := now.Sub(n.arrived) <= k.maxAge
 	switch {
 	case n.t == t && !n.arrived.IsZero():
 		return true
