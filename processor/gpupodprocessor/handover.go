@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/holders"
 )
 
@@ -69,11 +70,15 @@ func (hs handovers) sweep(t *tracker) {
 
 // handedOver reports whether the series of a device that are not ended have
 // another holder, by the word of gpu.allocation, than it says now. A device that
-// is gone from the newest snapshot has none.
+// is gone from the newest snapshot has none, and neither has a part of one that is
+// no longer shared.
 func (p *gpuPod) handedOver(id string, gone bool, now time.Time) bool {
 	d := p.tracker.devices[id]
 	if d == nil || len(d.series) == 0 || !d.source.allocated() {
 		return false
+	}
+	if device, replica := deviceid.CutReplica(id); replica != "" {
+		gone = gone || p.know.Lookup(device, now).State != holders.Shared
 	}
 	if gone {
 		return d.holder != holder{}

@@ -80,6 +80,20 @@ func TestChangesHandsWhileTheExporterIsSilent(t *testing.T) {
 	}
 }
 
+// A device is no longer shared, and the exporter is silent: the part's series end
+// too, even where the pod that had the part has the whole device now.
+func TestPartsEndWhileTheExporterIsSilent(t *testing.T) {
+	b, store := start(t, noService), backend{}
+	store.write(t, b.feed(parse(snapshot(10, "ml/a-0/main 0.5 gpu.sharing=time_slicing hw.id=GPU-a::0")+inputs(12, "GPU-a", ""))))
+	for at := 20; at <= 50; at += 15 {
+		store.write(t, b.feed(parse(snapshot(at, "ml/a-0/main 1 hw.id=GPU-a"))))
+	}
+	for series := range store {
+		require.True(t, strings.HasPrefix(series, "gpu.allocation "), series)
+	}
+	require.Empty(t, b.p.handovers)
+}
+
 // A node that vanishes right after a device of it changed hands is forgotten
 // with its devices.
 func TestForgetsHandoversOfVanishedNodes(t *testing.T) {
