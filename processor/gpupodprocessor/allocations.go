@@ -103,6 +103,10 @@ func (t *allocations) observe(all pmetric.ResourceMetricsSlice, now time.Time) (
 			return // not believed either
 		}
 		if n == nil {
+			if t.tracker.tracked >= t.tracker.maxSeries {
+				untracked++
+				return
+			}
 			n = &nodeAllocations{series: map[allocationKey]*allocationSeries{}}
 			t.nodes[a.node] = n
 		}

@@ -260,12 +260,12 @@ func TestTellsThatNothingIsLeft(t *testing.T) {
 		require.Empty(t, r.taken(), "there never was a device")
 		s.set(func(s *script) { s.node = oneOfTwo().node })
 		until(r, 31)
-		require.Equal(t, []float64{25, 30}, times(r.taken()))
+		require.Equal(t, []float64{24, 30}, times(r.taken()))
 		s.set(func(s *script) { s.node.pods, s.node.devices = nil, nil })
 		until(r, 46)
 		got := r.taken()
-		require.Equal(t, []float64{35, 45}, times(got), "at once and with every interval")
-		for i, at := range []time.Duration{35, 45} {
+		require.Equal(t, []float64{32, 45}, times(got), "at once and with every interval")
+		for i, at := range []time.Duration{32, 44} {
 			require.Equal(t, 1, got[i].md.DataPointCount())
 			rm := got[i].md.ResourceMetrics().At(0)
 			require.Equal(t, map[string]any{"k8s.node.name": r.receiver.cfg.NodeName}, rm.Resource().Attributes().AsRaw())
@@ -276,5 +276,5 @@ func TestTellsThatNothingIsLeft(t *testing.T) {
 			require.Equal(t, map[string]any{"k8s.node.name": r.receiver.cfg.NodeName}, p.Attributes().AsRaw())
 			require.Equal(t, at*time.Second, p.Timestamp().AsTime().Sub(r.receiver.created))
 		}
-	})
+	}, func(c *Config) { c.PollInterval, c.Timeout = 4*time.Second, time.Second })
 }

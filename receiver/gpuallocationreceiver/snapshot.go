@@ -202,7 +202,8 @@ func shares(replicas, known map[device]int, held []entry, tl *tally) map[device]
 			}
 			continue
 		}
-		parts[d] = replicas[d]
+		// A plugin that shares by fewer now does not take parts away.
+		parts[d] = max(replicas[d], len(distinct))
 	}
 	return parts
 }

@@ -299,6 +299,15 @@ func TestAllocatableFails(t *testing.T) {
 		"ml/a/main " + gpuA + "::0 0.5 nvidia.com/gpu time_slicing true",
 		"ml/a/main " + gpuA + "::3 0.5 nvidia.com/gpu time_slicing true",
 	}, lines(s.metrics(b.cfg, "")))
+
+	// All four are still held: nobody has more of the device than there is.
+	n.pods = []pod{holds("ml", "a", gpuName, replicas(gpuA, 4)...)}
+	s, _ = b.build(n.answer(0), view{}, s)
+	total := 0.0
+	for _, a := range s.allocations {
+		total += a.share
+	}
+	assert.InDelta(t, 1, total, 0)
 }
 
 // A real answer, where the samples are at hand.
