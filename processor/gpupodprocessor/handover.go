@@ -44,9 +44,6 @@ func (p *gpuPod) handOver(s holders.Snapshot, now time.Time, out pmetric.Resourc
 	grace := pcommon.Timestamp(p.cfg.MaxAge / 4)
 	for id, h := range p.handovers {
 		switch {
-		case p.tracker.devices[id] == nil: // aged out, as when its node is gone
-			delete(p.handovers, id)
-			continue
 		case h.node != s.Node:
 			continue
 		case h.since != s.Time && !p.handedOver(id, false, now):

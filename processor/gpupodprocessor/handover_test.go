@@ -217,20 +217,6 @@ func TestResolvesAllocations(t *testing.T) {
 		stale @20 gpu.allocation.resolved=false gpu.sharing=time_slicing hw.id=n1/nvidia4/vgpu1`)
 }
 
-// A node that goes while its devices change hands leaves nothing behind.
-func TestForgetsHandoversOfNodesThatAreGone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := start(t, noService)
-		b.feed(parse(snapshot(10, "ml/a-0/main 1 hw.id=GPU-a") + telemetry(12, "GPU-a", "")))
-		b.feed(parse(snapshot(20, "ml/b-0/main 1 hw.id=GPU-a")))
-		require.Len(t, b.p.handovers, 1)
-		time.Sleep(maxSilence + 2*sweepInterval)
-		other := strings.ReplaceAll(snapshot(800, "ml/c-0/main 1 hw.id=GPU-c"), "n1", "n2")
-		b.expect(other, other)
-		require.Empty(t, b.p.handovers)
-	})
-}
-
 // The last device of a node is gone, as where its device plugin stops: what was
 // told of it is over at once, and not only when it is too old.
 func TestNodeWithNothingLeft(t *testing.T) {
