@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
 )
 
 // poller asks the kubelet and replaces the snapshot. One goroutine runs it.
@@ -17,6 +18,9 @@ type poller struct {
 	builder builder
 	causes  causes
 	failing bool // the last call of List failed, and the log was told
+
+	allocatable *podresources.AllocatableResourcesResponse // the last answer
+	told        time.Time                                  // when it was given
 }
 
 // soonest is the time between two polls when the Kubernetes API says something
@@ -57,6 +61,7 @@ func (p *poller) poll(ctx context.Context) {
 	if a.listErr != nil {
 		return
 	}
+	p.keepAllocatable(&a)
 	old := p.r.newest.Load()
 	v := p.r.api.Load().view(time.Now())
 	s, tl := p.builder.build(a, v, old)
@@ -67,6 +72,19 @@ func (p *poller) poll(ctx context.Context) {
 	// Who reads heard nothing for a while, if the last snapshot was too old.
 	if old == nil || !p.r.fresh(old, s.at) || !slices.Equal(old.allocations, s.allocations) {
 		p.r.emitNow()
+	}
+}
+
+// keepAllocatable takes what the kubelet has from its last answer where the call
+// of this poll failed, as long as a snapshot would be believed: what a node has
+// seldom changes, and a single slow answer is no reason to know of no free device.
+func (p *poller) keepAllocatable(a *answer) {
+	if a.allocatableErr == nil {
+		p.allocatable, p.told = a.allocatable, a.at
+		return
+	}
+	if p.allocatable != nil && a.at.Sub(p.told) <= 3*p.r.cfg.PollInterval {
+		a.allocatable = p.allocatable
 	}
 }
 
@@ -90,7 +108,7 @@ func (p *poller) tell(ctx context.Context, a answer) {
 		p.r.logger.Info("The kubelet says again who holds which device")
 	}
 	if a.allocatableErr != nil && p.causes.due("allocatable "+string(allocatable), now) {
-		p.r.logger.Warn("The kubelet does not say which devices it has: none is known to be free",
+		p.r.logger.Warn("The kubelet does not say which devices it has: after three poll intervals none is known to be free",
 			zap.String("outcome", string(allocatable)), zap.String("remedy", remedies[allocatable]),
 			zap.String("cause", cause(a.allocatableErr)))
 	}

@@ -4,6 +4,7 @@
 package gpuallocationreceiver
 
 import (
+	"context"
 	"errors"
 	"math/rand/v2"
 	"syscall"
@@ -90,6 +91,33 @@ func TestOneFailedPollIsNoGap(t *testing.T) {
 		assert.Equal(t, []float64{15, 30}, times(r.taken()))
 		assert.EqualValues(t, 1, r.calls(outcomeNoAnswer))
 		assert.EqualValues(t, 6, r.calls(outcomeOK))
+	})
+}
+
+// What the node has seldom changes: one slow answer makes no device less free. A
+// kubelet that says it no longer is another matter.
+func TestFreeForThreePollsAfterTheKubeletSaidSo(t *testing.T) {
+	s := oneOfTwo()
+	held, free := "ml/a/main "+gpuA+" 1 nvidia.com/gpu none true", "-/-/- "+gpuB+" 0 nvidia.com/gpu none true"
+	story(t, s, func(t *testing.T, r *run) {
+		until(r, 21)
+		r.taken()
+		s.set(func(s *script) { s.allocatableErr = context.DeadlineExceeded }) // last told at 20
+		until(r, 39)
+		for _, b := range r.taken() {
+			assert.Equal(t, []string{free, held}, lines(b.md))
+		}
+		until(r, 60)
+		got := r.taken()
+		require.Equal(t, []float64{40, 45, 60}, times(got), "a change at 40")
+		for _, b := range got {
+			assert.Equal(t, []string{held}, lines(b.md))
+		}
+		s.set(func(s *script) { s.allocatableErr = nil })
+		until(r, 65)
+		got = r.taken()
+		require.Equal(t, []float64{65}, times(got))
+		assert.Equal(t, []string{free, held}, lines(got[0].md))
 	})
 }
 

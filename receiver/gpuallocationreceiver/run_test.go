@@ -152,6 +152,8 @@ type script struct {
 	err   error
 	hangs bool
 	asked uint64
+
+	allocatableErr error // of that call alone
 }
 
 func (s *script) set(f func(*script)) {
@@ -177,6 +179,9 @@ func (s *script) ask(ctx context.Context) answer {
 	}
 	a := s.node.answer(s.asked)
 	a.at = time.Now()
+	if s.allocatableErr != nil {
+		a.allocatable, a.allocatableErr = nil, s.allocatableErr
+	}
 	return a
 }
 
