@@ -10,6 +10,8 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor/internal/summary"
 )
 
 // expectedSeen is the source of expected pods that needs nothing but telemetry:
@@ -93,8 +95,8 @@ func (c *Config) Validate() error {
 	if c.Staleness < 0 {
 		bad("staleness must be 0 (computed from the interval of the points) or positive, got %s", c.Staleness)
 	}
-	if c.InitialInterval <= 0 || c.InitialInterval > outage {
-		bad("initial_interval must be above 0 and at most %s: set it to the collection interval, got %s", outage, c.InitialInterval)
+	if c.InitialInterval <= 0 || c.InitialInterval > summary.Outage {
+		bad("initial_interval must be above 0 and at most %s: set it to the collection interval, got %s", summary.Outage, c.InitialInterval)
 	}
 	if c.Warmup < 0 {
 		bad("warmup must not be negative, got %s", c.Warmup)
@@ -111,7 +113,8 @@ func (c *Config) Validate() error {
 	}
 	// A pod that is forgotten before it can be settled and missing would never be
 	// missing at all.
-	if least := max(c.Warmup, c.staleness(c.InitialInterval)); c.ServiceTTL <= least {
+	sum := c.summary()
+	if least := max(c.Warmup, sum.StalenessAt(c.InitialInterval)); c.ServiceTTL <= least {
 		bad("service_ttl must be above %s, which is the larger of warmup and staleness: raise it, got %s", least, c.ServiceTTL)
 	}
 	if c.MaxPods < 1 {
@@ -123,11 +126,17 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// staleness is the age up to which a point is fresh when points come every
-// interval.
-func (c *Config) staleness(interval time.Duration) time.Duration {
-	if c.Staleness > 0 {
-		return c.Staleness
+// summary is the part of the configuration that says how to sum up.
+func (c *Config) summary() summary.Config {
+	return summary.Config{
+		Staleness:        c.Staleness,
+		InitialInterval:  c.InitialInterval,
+		Warmup:           c.Warmup,
+		ServiceTTL:       c.ServiceTTL,
+		PartialThreshold: c.PartialThreshold,
+		IdleThreshold:    c.IdleThreshold,
+		IdleFor:          c.IdleFor,
+		MaxPods:          c.MaxPods,
+		MaxServices:      c.MaxServices,
 	}
-	return max(interval*5/2, 45*time.Second)
 }

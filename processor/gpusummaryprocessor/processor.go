@@ -12,6 +12,8 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/processor"
+
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor/internal/summary"
 )
 
 // summaryProcessor passes metrics on and adds the summary to them on a timer.
@@ -26,7 +28,7 @@ type summaryProcessor struct {
 	// never while next is called.
 	mu    sync.Mutex
 	clock *clock
-	state *state
+	state *summary.Summary
 
 	claimed bool
 	cancel  context.CancelFunc
@@ -44,7 +46,7 @@ func newProcessor(set processor.Settings, cfg *Config, next consumer.Metrics) (*
 		clock:   newClock(systemClock()),
 	}
 	now, _ := p.clock.now()
-	p.state = newState(cfg, now)
+	p.state = summary.New(cfg.summary(), now)
 
 	var err error
 	p.tel, err = newTelemetry(set.TelemetrySettings, p.tracked)
@@ -61,7 +63,7 @@ func (p *summaryProcessor) Start(context.Context, component.Host) error {
 
 	p.mu.Lock()
 	now, _ := p.clock.now()
-	p.state = newState(p.cfg, now)
+	p.state = summary.New(p.cfg.summary(), now)
 	p.mu.Unlock()
 
 	// The context given to Start ends with it.
@@ -94,7 +96,7 @@ func (p *summaryProcessor) Capabilities() consumer.Capabilities {
 func (p *summaryProcessor) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error {
 	p.mu.Lock()
 	now, stepped := p.tick()
-	t := p.state.observe(now, md)
+	t := p.state.Observe(md, now)
 	p.mu.Unlock()
 
 	if stepped != 0 {
@@ -109,7 +111,7 @@ func (p *summaryProcessor) ConsumeMetrics(ctx context.Context, md pmetric.Metric
 func (p *summaryProcessor) tick() (now time.Time, step time.Duration) {
 	now, step = p.clock.now()
 	if step != 0 {
-		p.state.shift(step)
+		p.state.Shift(step)
 	}
 	return now, step
 }
@@ -134,13 +136,13 @@ func (p *summaryProcessor) evaluate(ctx context.Context) {
 	began := time.Now()
 	p.mu.Lock()
 	now, stepped := p.tick()
-	e := p.state.evaluate(now)
+	e := p.state.Evaluate(now)
 	p.mu.Unlock()
 	if stepped != 0 {
 		p.tel.clockStepped(ctx, now, stepped)
 	}
 
-	md := e.metrics(p.version)
+	md := e.Metrics(p.version)
 	p.tel.evaluated(ctx, time.Since(began))
 	if md.ResourceMetrics().Len() == 0 {
 		return
@@ -154,5 +156,5 @@ func (p *summaryProcessor) evaluate(ctx context.Context) {
 func (p *summaryProcessor) tracked() (pods, services int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.state.pods), len(p.state.services)
+	return p.state.Tracked()
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor/internal/metadata"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor/internal/metadatatest"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor/internal/summary"
 )
 
 // call is one call of the next consumer.
@@ -69,16 +70,7 @@ func start(t *testing.T, set processor.Settings, cfg *Config, next consumer.Metr
 	return p
 }
 
-func utilBatch(pods ...string) pmetric.Metrics {
-	md := pmetric.NewMetrics()
-	for _, pod := range pods {
-		reading{
-			namespace: "shop", service: "api", pod: pod, device: "GPU-" + pod, at: time.Now(),
-			fields: map[field]float64{utilization: 0.5},
-		}.appendTo(md)
-	}
-	return md
-}
+func utilBatch(pods ...string) pmetric.Metrics { return utilBatchAt(time.Now(), pods...) }
 
 func TestSummaryGoesOnInSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -270,8 +262,8 @@ func TestOwnTelemetry(t *testing.T) {
 		}
 		slices.Sort(lines)
 		require.Equal(t, []string{
-			"Points are left out of the summary: " + remedies[limitPods],
-			"Points are left out of the summary: " + remedies[noService],
+			"Points are left out of the summary: " + summary.LimitPods.Remedy(),
+			"Points are left out of the summary: " + "the resource has a pod without service.name: run gpu_pod or k8s_attributes, which compute it, before gpu_summary",
 			"Points lie in the future and count as arriving now: check the clock of their machine",
 			"The next component refused an evaluation",
 		}, lines, "each cause once")
@@ -294,17 +286,12 @@ func TestSetClockIsFollowed(t *testing.T) {
 	defer func() { require.NoError(t, p.Shutdown(context.Background())) }()
 	wall, mono := t0, time.Duration(0)
 	p.clock = newClock(func() (time.Time, time.Duration) { return wall, mono })
-	p.state = newState(cfg, t0)
+	p.state = summary.New(cfg.summary(), t0)
 
 	live := func(d time.Duration) {
 		for range d / (15 * time.Second) {
 			wall, mono = wall.Add(15*time.Second), mono+15*time.Second
-			md := pmetric.NewMetrics()
-			reading{
-				namespace: "shop", service: "api", pod: "a", device: "GPU-0", at: wall,
-				fields: map[field]float64{utilization: 0.5},
-			}.appendTo(md)
-			require.NoError(t, p.ConsumeMetrics(t.Context(), md))
+			require.NoError(t, p.ConsumeMetrics(t.Context(), utilBatchAt(wall, "a")))
 			p.evaluate(t.Context())
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor/internal/metadata"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor/internal/summary"
 )
 
 // logEvery is the time between two log lines about the same cause.
@@ -24,7 +25,7 @@ const logEvery = 10 * time.Minute
 type telemetry struct {
 	builder *metadata.TelemetryBuilder
 	logger  *zap.Logger
-	attrs   [numReasons]metric.MeasurementOption
+	attrs   [summary.NumReasons]metric.MeasurementOption
 
 	mu     sync.Mutex
 	logged map[string]time.Time // cause -> last line
@@ -36,12 +37,12 @@ func newTelemetry(set component.TelemetrySettings, tracked func() (pods, service
 		return nil, err
 	}
 	t := &telemetry{builder: builder, logger: set.Logger, logged: map[string]time.Time{}}
-	for r := noNamespace; r < numReasons; r++ {
+	for r := summary.Reason(1); r < summary.NumReasons; r++ {
 		key := "reason"
-		if r.isLimit() {
+		if r.IsLimit() {
 			key = "limit"
 		}
-		t.attrs[r] = metric.WithAttributeSet(attribute.NewSet(attribute.String(key, reasonNames[r])))
+		t.attrs[r] = metric.WithAttributeSet(attribute.NewSet(attribute.String(key, r.String())))
 	}
 	err = errors.Join(
 		builder.RegisterGpuSummaryPodsTrackedCallback(func(_ context.Context, o metric.Int64Observer) error {
@@ -64,33 +65,33 @@ func newTelemetry(set component.TelemetrySettings, tracked func() (pods, service
 
 func (t *telemetry) shutdown() { t.builder.Shutdown() }
 
-func (t *telemetry) observed(ctx context.Context, now time.Time, tl *tally) {
-	if tl.accepted > 0 {
-		t.builder.GpuSummaryPointsAccepted.Add(ctx, int64(tl.accepted))
+func (t *telemetry) observed(ctx context.Context, now time.Time, tl *summary.Tally) {
+	if tl.Accepted > 0 {
+		t.builder.GpuSummaryPointsAccepted.Add(ctx, int64(tl.Accepted))
 	}
-	if tl.future > 0 {
-		t.builder.GpuSummaryPointsFuture.Add(ctx, int64(tl.future))
+	if tl.Future > 0 {
+		t.builder.GpuSummaryPointsFuture.Add(ctx, int64(tl.Future))
 		t.warn(now, "future", "Points lie in the future and count as arriving now: check the clock of their machine",
-			zap.Int("points", tl.future))
+			zap.Int("points", tl.Future))
 	}
-	for r := noNamespace; r < numReasons; r++ {
-		n := tl.refused[r]
+	for r := summary.Reason(1); r < summary.NumReasons; r++ {
+		n := tl.Refused[r]
 		if n == 0 {
 			continue
 		}
-		if r.isLimit() {
+		if r.IsLimit() {
 			t.builder.GpuSummaryLimitRefusals.Add(ctx, int64(n), t.attrs[r])
 		} else {
 			t.builder.GpuSummaryPointsRefused.Add(ctx, int64(n), t.attrs[r])
 		}
-		if remedies[r] == "" {
+		if r.Remedy() == "" {
 			continue // late points and duplicates are no fault of anybody's
 		}
-		t.warn(now, reasonNames[r], "Points are left out of the summary: "+remedies[r],
-			zap.String("reason", reasonNames[r]),
-			zap.String("metric", tl.examples[r].metric),
-			zap.String("namespace", tl.examples[r].pod.namespace),
-			zap.String("pod", tl.examples[r].pod.name))
+		t.warn(now, r.String(), "Points are left out of the summary: "+r.Remedy(),
+			zap.String("reason", r.String()),
+			zap.String("metric", tl.Examples[r].Metric),
+			zap.String("namespace", tl.Examples[r].Namespace),
+			zap.String("pod", tl.Examples[r].Pod))
 	}
 }
 

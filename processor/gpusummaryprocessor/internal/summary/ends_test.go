@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gpusummaryprocessor
+package summary
 
 import (
 	"testing"
@@ -17,8 +17,8 @@ func TestEachEndIsAMetricOfItsOwn(t *testing.T) {
 	for s := range numSeries {
 		ended |= 1 << s
 	}
-	e := evaluation{at: time.Unix(100, 0), services: []serviceFigures{{key: serviceKey{namespace: "ns", name: "svc"}, ended: ended}}}
-	md := e.metrics("test")
+	e := Evaluation{at: time.Unix(100, 0), services: []serviceFigures{{key: serviceKey{namespace: "ns", name: "svc"}, ended: ended}}}
+	md := e.Metrics("test")
 	metrics := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics()
 	assert.Equal(t, int(numSeries), metrics.Len())
 	for _, m := range metrics.All() {

@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gpusummaryprocessor
+package summary
 
 import (
 	"fmt"
@@ -153,10 +153,10 @@ func TestNewPodOfTheSameNameStartsAnew(t *testing.T) {
 	got.has(t, map[string]float64{"devices reporting": 1, "devices missing": 0})
 
 	tl := w.read(reading{pod: "db-0", uid: "uid-1", device: "GPU-0", at: old, fields: map[field]float64{utilization: 0.5}})
-	require.Equal(t, 1, tl.refused[late])
+	require.Equal(t, 1, tl.Refused[late])
 	// gpu_pod ends the old series, at the very time at which the new pod began.
 	tl = w.read(reading{pod: "db-0", uid: "uid-9", device: "GPU-0", ends: true, fields: map[field]float64{utilization: 0}})
-	require.Equal(t, 1, tl.refused[late])
+	require.Equal(t, 1, tl.Refused[late])
 	w.pass(2*time.Minute, func() { read("uid-2", "GPU-1") })
 	w.evaluate().has(t, map[string]float64{"pods reporting": 1, "devices reporting": 1})
 }
@@ -193,25 +193,25 @@ func TestDevicesThatWereGivenBackAreReleased(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	w := newWorld(t, func(c *Config) { c.MaxPods, c.MaxServices = 3, 2 })
-	require.Equal(t, 1, w.util("a", "GPU-0", 0.5).accepted)
-	other := func(service, pod string) tally {
+	require.Equal(t, 1, w.util("a", "GPU-0", 0.5).Accepted)
+	other := func(service, pod string) Tally {
 		return w.read(reading{service: service, pod: pod, device: "GPU-" + pod, fields: map[field]float64{utilization: 0.5}})
 	}
-	require.Equal(t, 1, other("s2", "b").accepted)
-	require.Equal(t, 1, other("s3", "c").refused[limitServices])
-	require.Equal(t, 1, other("s3", "a").refused[limitServices], "a known pod cannot move to a service that there is no room for")
-	require.Equal(t, 1, other("s2", "c").accepted)
-	require.Equal(t, 1, other("s2", "d").refused[limitPods])
-	require.Equal(t, 1, w.util("a", "GPU-0", 0.5).refused[duplicate], "who is in stays in")
+	require.Equal(t, 1, other("s2", "b").Accepted)
+	require.Equal(t, 1, other("s3", "c").Refused[limitServices])
+	require.Equal(t, 1, other("s3", "a").Refused[limitServices], "a known pod cannot move to a service that there is no room for")
+	require.Equal(t, 1, other("s2", "c").Accepted)
+	require.Equal(t, 1, other("s2", "d").Refused[LimitPods])
+	require.Equal(t, 1, w.util("a", "GPU-0", 0.5).Refused[duplicate], "who is in stays in")
 
 	// Room comes back when the others are forgotten.
 	w.pass(21*time.Minute, func() { w.util("a", "GPU-0", 0.5); w.evaluate() })
-	require.Equal(t, 1, other("s4", "d").accepted)
+	require.Equal(t, 1, other("s4", "d").Accepted)
 
 	for i := range maxDevicesPerPod - 1 {
-		require.Equal(t, 1, w.util("a", fmt.Sprint("GPU-x", i), 0.5).accepted)
+		require.Equal(t, 1, w.util("a", fmt.Sprint("GPU-x", i), 0.5).Accepted)
 	}
-	require.Equal(t, 1, w.util("a", "GPU-y", 0.5).refused[limitDevices])
+	require.Equal(t, 1, w.util("a", "GPU-y", 0.5).Refused[limitDevices])
 }
 
 func TestClockThatIsSetIsHarmless(t *testing.T) {
@@ -232,7 +232,7 @@ func TestClockThatIsSetIsHarmless(t *testing.T) {
 			require.Contains(t, before.values, "shop/empty gpu.service.partial")
 			before.has(t, map[string]float64{"pods reporting": 1, "pods warming": 1, "idle_devices": 1, "partial": 0})
 
-			w.s.shift(step)
+			w.s.Shift(step)
 			w.now = w.now.Add(step)
 			require.Equal(t, before, w.evaluate(), "what is known keeps its age")
 
@@ -244,23 +244,5 @@ func TestClockThatIsSetIsHarmless(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestClockTellsStepsFromTimeGoingBy(t *testing.T) {
-	wall, mono := t0, 5*time.Second
-	c := newClock(func() (time.Time, time.Duration) { return wall, mono })
-	for _, tt := range []struct{ wall, mono, step time.Duration }{
-		{15 * time.Second, 15 * time.Second, 0},
-		{-time.Hour, time.Second, -time.Hour - time.Second},
-		{time.Second, time.Second, 0},
-		{time.Hour, time.Second, time.Hour - time.Second},
-		{1500 * time.Millisecond, time.Second, 0}, // half a second is no step yet
-		{1500 * time.Millisecond, time.Second, time.Second},
-	} {
-		wall, mono = wall.Add(tt.wall), mono+tt.mono
-		now, step := c.now()
-		require.Equal(t, wall, now)
-		require.Equal(t, tt.step, step)
 	}
 }

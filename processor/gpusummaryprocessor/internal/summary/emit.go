@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gpusummaryprocessor
+package summary
 
 import (
 	"math"
@@ -14,7 +14,7 @@ import (
 )
 
 // metrics writes the evaluation down, every point with the evaluation's time.
-func (e *evaluation) metrics(version string) pmetric.Metrics {
+func (e *Evaluation) Metrics(version string) pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	md.ResourceMetrics().EnsureCapacity(len(e.services) + len(e.pods))
 	w := writer{at: pcommon.NewTimestampFromTime(e.at), version: version}

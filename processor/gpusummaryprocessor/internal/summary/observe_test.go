@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gpusummaryprocessor
+package summary
 
 import (
 	"math"
@@ -34,7 +34,7 @@ func TestPointsThatAreRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		change change
-		want   reason
+		want   Reason
 	}{
 		{"nothing wrong", func(pmetric.ResourceMetrics, pmetric.Metric, pmetric.NumberDataPoint) {}, accepted},
 		{"device on the resource alone", func(rm pmetric.ResourceMetrics, _ pmetric.Metric, dp pmetric.NumberDataPoint) {
@@ -97,18 +97,17 @@ func TestPointsThatAreRefused(t *testing.T) {
 		{"1970", func(_ pmetric.ResourceMetrics, _ pmetric.Metric, dp pmetric.NumberDataPoint) { dp.SetTimestamp(1) }, tooOld},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := newState(createDefaultConfig().(*Config), t0)
-			want := tally{accepted: 1}
+			s := New(defaults(), t0)
+			want := Tally{Accepted: 1}
 			if tt.want != accepted {
-				want = tally{}
-				want.refused[tt.want] = 1
-				want.examples[tt.want].metric = names.GPUUtilization.Name
-				want.examples[tt.want].pod = podKey{"", "shop", "a"}
+				want = Tally{}
+				want.Refused[tt.want] = 1
+				want.Examples[tt.want] = Example{"", "shop", "a", names.GPUUtilization.Name}
 				if tt.want == noNamespace {
-					want.examples[tt.want].pod.namespace = ""
+					want.Examples[tt.want].Namespace = ""
 				}
 			}
-			require.Equal(t, want, s.observe(now, batch(now, tt.change)))
+			require.Equal(t, want, s.Observe(batch(now, tt.change), now))
 			if tt.want != accepted {
 				require.Empty(t, s.pods, "a refused point leaves no trace")
 			}
@@ -135,8 +134,8 @@ func TestWhatIsNoInputIsNotCounted(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newState(createDefaultConfig().(*Config), t0)
-			require.Equal(t, tally{}, s.observe(t0, batch(t0, change)))
+			s := New(defaults(), t0)
+			require.Equal(t, Tally{}, s.Observe(batch(t0, change), t0))
 			require.Empty(t, s.pods)
 		})
 	}
@@ -145,24 +144,24 @@ func TestWhatIsNoInputIsNotCounted(t *testing.T) {
 func TestNewestPointStays(t *testing.T) {
 	w := newWorld(t)
 	w.pass(2*time.Minute, func() { w.util("a", "GPU-0", 0.5) })
-	at := func(d time.Duration, v float64) tally {
+	at := func(d time.Duration, v float64) Tally {
 		return w.read(reading{pod: "a", device: "GPU-0", at: w.now.Add(d), fields: map[field]float64{utilization: v}})
 	}
-	require.Equal(t, 1, at(-time.Second, 0.1).refused[late])
-	require.Equal(t, 1, at(0, 0.3).refused[duplicate])
+	require.Equal(t, 1, at(-time.Second, 0.1).Refused[late])
+	require.Equal(t, 1, at(0, 0.3).Refused[duplicate])
 	w.evaluate().has(t, map[string]float64{"utilization": 0.5})
-	require.Equal(t, 1, at(0, 0.6).refused[duplicate], "of two at one time the greater stays, whichever came first")
+	require.Equal(t, 1, at(0, 0.6).Refused[duplicate], "of two at one time the greater stays, whichever came first")
 	w.evaluate().has(t, map[string]float64{"utilization": 0.6})
-	require.Equal(t, 1, at(time.Second, 0.2).accepted)
+	require.Equal(t, 1, at(time.Second, 0.2).Accepted)
 	w.evaluate().has(t, map[string]float64{"utilization": 0.2})
 }
 
 func TestEndOfSeries(t *testing.T) {
-	for name, end := range map[string]func(w *world, f field, at time.Time) tally{
-		"NoRecordedValue": func(w *world, f field, at time.Time) tally {
+	for name, end := range map[string]func(w *world, f field, at time.Time) Tally{
+		"NoRecordedValue": func(w *world, f field, at time.Time) Tally {
 			return w.read(reading{pod: "a", device: "GPU-0", at: at, ends: true, fields: map[field]float64{f: 0}})
 		},
-		"NaN": func(w *world, f field, at time.Time) tally {
+		"NaN": func(w *world, f field, at time.Time) Tally {
 			return w.read(reading{pod: "a", device: "GPU-0", at: at, fields: map[field]float64{f: math.NaN()}})
 		},
 	} {
@@ -173,17 +172,17 @@ func TestEndOfSeries(t *testing.T) {
 				w.util("b", "GPU-1", 0.7)
 			}
 			w.pass(2*time.Minute, feed)
-			require.Equal(t, 1, end(w, power, w.now.Add(time.Second)).accepted)
+			require.Equal(t, 1, end(w, power, w.now.Add(time.Second)).Accepted)
 			got := w.evaluate()
 			got.has(t, map[string]float64{"utilization": 0.6, "pods reporting": 2})
 			got.lacks(t, "power", "pod.power")
 
-			require.Equal(t, 1, end(w, utilization, w.now.Add(time.Second)).accepted)
+			require.Equal(t, 1, end(w, utilization, w.now.Add(time.Second)).Accepted)
 			got = w.evaluate()
 			got.state(t, "a", "missing") // at once, 44 s before it would be stale
 			got.has(t, map[string]float64{"utilization": 0.7, "partial": 1})
 
-			require.Equal(t, 1, w.util("a", "GPU-0", 0.9).refused[late], "older than the end")
+			require.Equal(t, 1, w.util("a", "GPU-0", 0.9).Refused[late], "older than the end")
 		})
 	}
 }
@@ -221,22 +220,22 @@ func TestEndCreatesNothing(t *testing.T) {
 
 func TestPointsFromTheFuture(t *testing.T) {
 	w := newWorld(t)
-	at := func(d time.Duration) tally {
+	at := func(d time.Duration) Tally {
 		return w.read(reading{pod: "a", device: "GPU-0", at: w.now.Add(d), fields: map[field]float64{utilization: 0.5}})
 	}
-	require.Equal(t, tally{accepted: 1}, at(30*time.Second), "within the skew, its own time")
+	require.Equal(t, Tally{Accepted: 1}, at(30*time.Second), "within the skew, its own time")
 
 	w = newWorld(t)
-	require.Equal(t, tally{accepted: 1, future: 1}, at(30*time.Second+1))
-	w.pass(2*time.Minute, func() { require.Equal(t, tally{accepted: 1, future: 1}, at(time.Hour)) })
+	require.Equal(t, Tally{Accepted: 1, Future: 1}, at(30*time.Second+1))
+	w.pass(2*time.Minute, func() { require.Equal(t, Tally{Accepted: 1, Future: 1}, at(time.Hour)) })
 	w.evaluate().has(t, map[string]float64{"data.age": 0, "pods reporting": 1})
 	// A clock that is ahead cannot keep a pod alive: its points count from their arrival.
 	w.pass(46*time.Second, nil)
 	w.evaluate().state(t, "a", "missing")
 
-	w.s.observe(w.now, batch(w.now, func(_ pmetric.ResourceMetrics, _ pmetric.Metric, dp pmetric.NumberDataPoint) {
+	w.s.Observe(batch(w.now, func(_ pmetric.ResourceMetrics, _ pmetric.Metric, dp pmetric.NumberDataPoint) {
 		dp.SetTimestamp(math.MaxUint64)
-	}))
+	}), w.now)
 	w.evaluate().state(t, "a", "reporting")
 }
 
@@ -263,19 +262,19 @@ func FuzzObserve(f *testing.F) {
 			t.Skip("no OTLP: another package's parser refuses it")
 		}
 		md.MarkReadOnly()
-		cfg := createDefaultConfig().(*Config)
+		cfg := defaults()
 		cfg.Warmup = 0
-		s := newState(cfg, t0.Add(-time.Hour))
+		s := New(cfg, t0.Add(-time.Hour))
 		for i := range 4 {
 			now := t0.Add(time.Duration(i) * 50 * time.Second)
-			s.observe(now, md)
-			e := s.evaluate(now)
+			s.Observe(md, now)
+			e := s.Evaluate(now)
 			for _, svc := range e.services {
 				for ser, v := range svc.values {
 					require.False(t, math.IsNaN(v) || math.IsInf(v, 0) || v < 0, "%s = %v", outputs[ser].metric.Name, v)
 				}
 			}
-			_ = e.metrics("")
+			_ = e.Metrics("")
 		}
 	})
 }

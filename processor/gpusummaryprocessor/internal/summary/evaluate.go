@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gpusummaryprocessor
+package summary
 
 import (
 	"math"
@@ -21,7 +21,7 @@ const (
 )
 
 // evaluation is what all services and pods are at one moment.
-type evaluation struct {
+type Evaluation struct {
 	at       time.Time
 	services []serviceFigures
 	pods     []podPoint
@@ -39,9 +39,9 @@ type podPoint struct {
 
 // evaluate returns the figures of all services at now. Its cost is linear in pods
 // and devices.
-func (s *state) evaluate(now time.Time) evaluation {
+func (s *Summary) Evaluate(now time.Time) Evaluation {
 	t := now.UnixNano()
-	e := evaluation{at: now}
+	e := Evaluation{at: now}
 	order := s.inOrder()
 	// All services first, so that a pod is gone from the service that it left
 	// before the one that it came to says where it is.
@@ -65,7 +65,7 @@ func (s *state) evaluate(now time.Time) evaluation {
 	return e
 }
 
-func (s *state) forgetService(svc *service) {
+func (s *Summary) forgetService(svc *service) {
 	delete(s.services, svc.key)
 	s.order = nil
 }
@@ -73,7 +73,7 @@ func (s *state) forgetService(svc *service) {
 // prune takes out of svc the pods that moved to another service, those not seen
 // within service_ttl, and those whose devices have all been seen with other pods
 // since.
-func (s *state) prune(svc *service, now int64, e *evaluation) {
+func (s *Summary) prune(svc *service, now int64, e *Evaluation) {
 	svc.sort()
 	kept := svc.pods[:0]
 	for _, p := range svc.pods {
@@ -98,7 +98,7 @@ func (s *state) prune(svc *service, now int64, e *evaluation) {
 // those that were never seen but in a point that ended a series, and those whose
 // utilization ended and that were not seen within service_ttl: p, or a pod of its
 // name before it, gave them back. A device that only fell silent is still held.
-func (s *state) pruneDevices(p *pod, now int64) {
+func (s *Summary) pruneDevices(p *pod, now int64) {
 	p.sort()
 	kept := p.devices[:0]
 	for _, h := range p.devices {
@@ -113,7 +113,7 @@ func (s *state) pruneDevices(p *pod, now int64) {
 	p.devices = kept
 }
 
-func (s *state) forgetPod(p *pod) {
+func (s *Summary) forgetPod(p *pod) {
 	for _, h := range p.devices {
 		s.forgetHeld(h)
 	}
@@ -122,7 +122,7 @@ func (s *state) forgetPod(p *pod) {
 }
 
 // summarize appends the figures of svc and the states of its pods.
-func (s *state) summarize(svc *service, now int64, e *evaluation) {
+func (s *Summary) summarize(svc *service, now int64, e *Evaluation) {
 	staleness := s.staleness(svc)
 	svc.known = svc.known || now-s.start >= staleness
 	settledAge := max(int64(s.cfg.Warmup), staleness)
@@ -159,7 +159,7 @@ type podValue struct {
 
 // valueOf takes the value of p over its devices with a fresh utilization point:
 // the mean of a ratio, the sum of memory and power.
-func (s *state) valueOf(p *pod, now, staleness int64) podValue {
+func (s *Summary) valueOf(p *pod, now, staleness int64) podValue {
 	v := podValue{oldest: now}
 	var n [numFields]int
 	for _, h := range p.devices {
@@ -192,7 +192,7 @@ func (s *state) valueOf(p *pod, now, staleness int64) podValue {
 // isIdle tells whether h, whose utilization is fresh, has been below
 // idle_threshold for idle_for. A point speaks of the time before it, so a device
 // is idle from its last busy point on, not from the first idle one.
-func (s *state) isIdle(h *held, now int64) bool {
+func (s *Summary) isIdle(h *held, now int64) bool {
 	since := max(h.lastBusy, h.runStart, s.start)
 	return h.samples[utilization].value < s.cfg.IdleThreshold && now-since >= int64(s.cfg.IdleFor)
 }

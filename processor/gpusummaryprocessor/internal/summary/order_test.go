@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gpusummaryprocessor
+package summary
 
 import (
 	"fmt"
@@ -23,9 +23,9 @@ func TestOrderAndGroupingChangeNothing(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			fleet := rand.New(rand.NewPCG(seed, 1))
 			chance := rand.New(rand.NewPCG(seed, 2))
-			cfg := createDefaultConfig().(*Config)
+			cfg := defaults()
 			cfg.ServiceTTL, cfg.IdleFor, cfg.Warmup = 4*time.Minute, 2*time.Minute, time.Minute
-			inOrder, shuffled := newState(cfg, t0), newState(cfg, t0)
+			inOrder, shuffled := New(cfg, t0), New(cfg, t0)
 			live := 0
 			for tick := 1; tick <= 80; tick++ {
 				now := t0.Add(time.Duration(tick) * 15 * time.Second)
@@ -33,12 +33,12 @@ func TestOrderAndGroupingChangeNothing(t *testing.T) {
 				for _, r := range readings {
 					md := pmetric.NewMetrics()
 					r.appendTo(md)
-					inOrder.observe(now, md)
+					inOrder.Observe(md, now)
 				}
 				for _, md := range randomBatches(chance, readings) {
-					shuffled.observe(now, md)
+					shuffled.Observe(md, now)
 				}
-				want, got := inOrder.evaluate(now), shuffled.evaluate(now)
+				want, got := inOrder.Evaluate(now), shuffled.Evaluate(now)
 				require.Equal(t, want, got, "at evaluation %d", tick)
 				for _, svc := range want.services {
 					if svc.present.has(serUtilization) {

@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gpusummaryprocessor
+package summary
 
 import (
 	"cmp"
@@ -33,7 +33,7 @@ type (
 // into them, changes no evaluation. The one exception: the end of a series that
 // overtakes the first value of a pod with the name of an earlier one is dropped,
 // because it cannot be told from an end of that earlier pod.
-type state struct {
+type Summary struct {
 	cfg   Config
 	start int64
 
@@ -106,9 +106,9 @@ func (s sample) fresh(now, staleness int64) bool {
 	return s.time != 0 && now-s.time <= staleness && !math.IsNaN(s.value)
 }
 
-func newState(cfg *Config, start time.Time) *state {
-	return &state{
-		cfg:      *cfg,
+func New(cfg Config, start time.Time) *Summary {
+	return &Summary{
+		cfg:      cfg,
 		start:    start.UnixNano(),
 		pods:     map[podKey]*pod{},
 		services: map[serviceKey]*service{},
@@ -117,8 +117,11 @@ func newState(cfg *Config, start time.Time) *state {
 	}
 }
 
+// Tracked returns how many pods and services are in memory.
+func (s *Summary) Tracked() (pods, services int) { return len(s.pods), len(s.services) }
+
 // serviceFor returns the service, made if need be; nil when max_services is reached.
-func (s *state) serviceFor(key serviceKey) *service {
+func (s *Summary) serviceFor(key serviceKey) *service {
 	svc := s.services[key]
 	if svc == nil && len(s.services) < s.cfg.MaxServices {
 		svc = &service{key: key}
@@ -137,7 +140,7 @@ func (svc *service) add(p *pod) {
 
 // heldBy returns the device as p holds it, made if need be; nil when
 // maxDevicesPerPod is reached.
-func (s *state) heldBy(p *pod, id string) *held {
+func (s *Summary) heldBy(p *pod, id string) *held {
 	key := heldKey{p, id}
 	if h := s.held[key]; h != nil {
 		return h
@@ -160,7 +163,7 @@ func (s *state) heldBy(p *pod, id string) *held {
 }
 
 // forgetHeld drops what the state keeps of h; the caller takes it out of its pod.
-func (s *state) forgetHeld(h *held) {
+func (s *Summary) forgetHeld(h *held) {
 	delete(s.held, heldKey{h.pod, h.device.key.id})
 	if h.device.holders--; h.device.holders == 0 {
 		delete(s.devices, h.device.key)
@@ -169,7 +172,7 @@ func (s *state) forgetHeld(h *held) {
 
 // renew makes p a pod that was never seen: a new pod of the same name, such as a
 // StatefulSet makes, holds nothing of what its predecessor held.
-func (s *state) renew(p *pod) {
+func (s *Summary) renew(p *pod) {
 	for _, h := range p.devices {
 		s.forgetHeld(h)
 	}
@@ -178,7 +181,7 @@ func (s *state) renew(p *pod) {
 }
 
 // inOrder returns the services sorted by key.
-func (s *state) inOrder() []*service {
+func (s *Summary) inOrder() []*service {
 	if s.order == nil {
 		s.order = make([]*service, 0, len(s.services))
 		for _, svc := range s.services {
@@ -216,7 +219,7 @@ func (p *pod) sort() {
 
 // shift moves every time in memory by step: the wall clock was set, and what is
 // kept has to keep its age.
-func (s *state) shift(step time.Duration) {
+func (s *Summary) Shift(step time.Duration) {
 	move := func(times ...*int64) {
 		for _, t := range times {
 			if *t != 0 {

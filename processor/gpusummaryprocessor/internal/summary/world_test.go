@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gpusummaryprocessor
+package summary
 
 import (
 	"fmt"
@@ -18,6 +18,15 @@ import (
 
 // t0 is when the worlds of the tests begin.
 var t0 = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
+
+// defaults are those of the processor.
+func defaults() Config {
+	return Config{
+		InitialInterval: 15 * time.Second, Warmup: 90 * time.Second, AllocationTTL: 5 * time.Minute, ServiceTTL: 10 * time.Minute,
+		PartialThreshold: 0.25, IdleThreshold: 0.05, IdleFor: 15 * time.Minute,
+		MaxPods: 200_000, MaxServices: 20_000,
+	}
+}
 
 // reading is what one device of one pod says at one moment.
 type reading struct {
@@ -84,22 +93,21 @@ func (r reading) appendTo(md pmetric.Metrics) {
 // world is a state machine and its time.
 type world struct {
 	t   *testing.T
-	s   *state
+	s   *Summary
 	now time.Time
 }
 
 func newWorld(t *testing.T, change ...func(*Config)) *world {
-	cfg := createDefaultConfig().(*Config)
+	cfg := defaults()
 	for _, c := range change {
-		c(cfg)
+		c(&cfg)
 	}
-	require.NoError(t, cfg.Validate())
-	return &world{t: t, s: newState(cfg, t0), now: t0}
+	return &world{t: t, s: New(cfg, t0), now: t0}
 }
 
 // read takes one reading in, of service shop/api and of this moment where the
 // reading does not say otherwise.
-func (w *world) read(r reading) tally {
+func (w *world) read(r reading) Tally {
 	if r.namespace == "" {
 		r.namespace = "shop"
 	}
@@ -112,11 +120,11 @@ func (w *world) read(r reading) tally {
 	md := pmetric.NewMetrics()
 	r.appendTo(md)
 	md.MarkReadOnly() // a write would panic
-	return w.s.observe(w.now, md)
+	return w.s.Observe(md, w.now)
 }
 
 // util is a reading of utilization alone.
-func (w *world) util(pod, device string, v float64) tally {
+func (w *world) util(pod, device string, v float64) Tally {
 	return w.read(reading{pod: pod, device: device, fields: map[field]float64{utilization: v}})
 }
 
@@ -140,8 +148,8 @@ type said struct {
 // one timestamp, identity on resource and points, no end beside a live point, no
 // series twice.
 func (w *world) evaluate() said {
-	e := w.s.evaluate(w.now)
-	return flatten(w.t, e.metrics("1.2.3"), w.now)
+	e := w.s.Evaluate(w.now)
+	return flatten(w.t, e.Metrics("1.2.3"), w.now)
 }
 
 func flatten(t *testing.T, md pmetric.Metrics, at time.Time) said {

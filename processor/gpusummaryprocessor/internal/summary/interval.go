@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gpusummaryprocessor
+package summary
 
 import (
 	"slices"
@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// outage is the longest gap between two points that can be an interval.
-	outage = 6 * time.Minute
+	// Outage is the longest gap between two points that can be an interval.
+	Outage = 6 * time.Minute
 	// leastGaps is the number of gaps from which an interval is computed.
 	leastGaps = 3
 	// lastGaps is the number of gaps of one device that count.
@@ -36,7 +36,7 @@ func (r *recent) add(t int64) {
 // appendGaps appends the gaps between the times, outages left out.
 func (r *recent) appendGaps(gaps []int64) []int64 {
 	for i := 1; i < len(r) && r[i] != 0; i++ {
-		if gap := r[i-1] - r[i]; gap <= int64(outage) {
+		if gap := r[i-1] - r[i]; gap <= int64(Outage) {
 			gaps = append(gaps, gap)
 		}
 	}
@@ -55,7 +55,7 @@ func median(values []int64) int64 {
 }
 
 // staleness is the age up to which points of svc are fresh.
-func (s *state) staleness(svc *service) int64 {
+func (s *Summary) staleness(svc *service) int64 {
 	interval := s.cfg.InitialInterval
 	if s.cfg.Staleness == 0 {
 		s.gaps = s.gaps[:0]
@@ -68,5 +68,5 @@ func (s *state) staleness(svc *service) int64 {
 			interval = time.Duration(median(s.gaps))
 		}
 	}
-	return int64(s.cfg.staleness(interval))
+	return int64(s.cfg.StalenessAt(interval))
 }

@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gpusummaryprocessor
+package summary
 
 import (
 	"fmt"
@@ -51,7 +51,7 @@ var fleetSizes = []int{1000, 10_000}
 func BenchmarkObserve(b *testing.B) {
 	for _, devices := range fleetSizes {
 		b.Run(fmt.Sprintf("devices=%d", devices), func(b *testing.B) {
-			s := newState(createDefaultConfig().(*Config), t0)
+			s := New(defaults(), t0)
 			batches := fleet(devices)
 			now := t0
 			b.ReportAllocs()
@@ -61,7 +61,7 @@ func BenchmarkObserve(b *testing.B) {
 				setTime(batches, now)
 				b.StartTimer()
 				for _, md := range batches {
-					s.observe(now, md)
+					s.Observe(md, now)
 				}
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*devices*int(numFields)), "ns/point")
@@ -73,27 +73,27 @@ func BenchmarkObserve(b *testing.B) {
 // writing it as metrics.
 func BenchmarkEvaluate(b *testing.B) {
 	for _, devices := range fleetSizes {
-		s := newState(createDefaultConfig().(*Config), t0)
+		s := New(defaults(), t0)
 		batches := fleet(devices)
 		now := t0
 		for range 10 {
 			now = now.Add(15 * time.Second)
 			setTime(batches, now)
 			for _, md := range batches {
-				s.observe(now, md)
+				s.Observe(md, now)
 			}
 		}
 		b.Run(fmt.Sprintf("compute/devices=%d", devices), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				s.evaluate(now)
+				s.Evaluate(now)
 			}
 		})
 		b.Run(fmt.Sprintf("write/devices=%d", devices), func(b *testing.B) {
-			e := s.evaluate(now)
+			e := s.Evaluate(now)
 			b.ReportAllocs()
 			for b.Loop() {
-				e.metrics("")
+				e.Metrics("")
 			}
 		})
 	}

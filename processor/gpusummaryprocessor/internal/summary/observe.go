@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gpusummaryprocessor
+package summary
 
 import (
 	"math"
@@ -62,15 +62,15 @@ func sourceOf(attrs pcommon.Map) (source, bool) {
 
 // observer takes one batch in.
 type observer struct {
-	*state
+	*Summary
 	now   int64
-	tally tally
+	tally Tally
 }
 
 // observe takes the input points of md in and leaves md as it is. Its cost is
 // constant for a point, whatever the size of the state.
-func (s *state) observe(now time.Time, md pmetric.Metrics) tally {
-	o := observer{state: s, now: now.UnixNano()}
+func (s *Summary) Observe(md pmetric.Metrics, now time.Time) Tally {
+	o := observer{Summary: s, now: now.UnixNano()}
 	for _, rm := range md.ResourceMetrics().All() {
 		src, ok := sourceOf(rm.Resource().Attributes())
 		if !ok {
@@ -90,11 +90,11 @@ func (s *state) observe(now time.Time, md pmetric.Metrics) tally {
 func (o *observer) metric(src *source, in *input, m pmetric.Metric) {
 	points, ok := numbers(m)
 	if !ok {
-		o.tally.refuse(wrongKind, 1, src, m.Name())
+		o.tally.refuse(wrongKind, 1, src.pod, m.Name())
 		return
 	}
 	if m.Unit() != in.unit {
-		o.tally.refuse(wrongUnit, points.Len(), src, m.Name())
+		o.tally.refuse(wrongUnit, points.Len(), src.pod, m.Name())
 		return
 	}
 	for _, dp := range points.All() {
@@ -103,9 +103,9 @@ func (o *observer) metric(src *source, in *input, m pmetric.Metric) {
 			continue
 		}
 		if why := o.point(src, f, dp); why == accepted {
-			o.tally.accepted++
+			o.tally.Accepted++
 		} else {
-			o.tally.refuse(why, 1, src, m.Name())
+			o.tally.refuse(why, 1, src.pod, m.Name())
 		}
 	}
 }
@@ -123,7 +123,7 @@ func numbers(m pmetric.Metric) (pmetric.NumberDataPointSlice, bool) {
 	}
 }
 
-func (o *observer) point(src *source, f field, dp pmetric.NumberDataPoint) reason {
+func (o *observer) point(src *source, f field, dp pmetric.NumberDataPoint) Reason {
 	id := src.device
 	if v, ok := dp.Attributes().Get(names.HwID); ok && v.Str() != "" {
 		id = v.Str()
@@ -143,7 +143,7 @@ func (o *observer) point(src *source, f field, dp pmetric.NumberDataPoint) reaso
 	t := int64(dp.Timestamp())
 	if uint64(dp.Timestamp()) > uint64(o.now+int64(futureSkew)) {
 		t = o.now
-		o.tally.future++
+		o.tally.Future++
 	}
 	if o.now-t > int64(o.cfg.ServiceTTL) {
 		return tooOld
@@ -181,7 +181,7 @@ func valueOf(dp pmetric.NumberDataPoint) float64 {
 
 // podFor returns the pod of src as a point of time t leaves it. A point that ends
 // a series is no sighting: it says what was, under an identity that may be gone.
-func (o *observer) podFor(src *source, t int64, ends bool) (*pod, reason) {
+func (o *observer) podFor(src *source, t int64, ends bool) (*pod, Reason) {
 	p := src.known
 	if p == nil {
 		p = o.pods[src.pod]
@@ -189,7 +189,7 @@ func (o *observer) podFor(src *source, t int64, ends bool) (*pod, reason) {
 	svcKey := serviceKey{src.pod.cluster, src.pod.namespace, src.service}
 	if p == nil {
 		if len(o.pods) >= o.cfg.MaxPods {
-			return nil, limitPods
+			return nil, LimitPods
 		}
 		svc := o.serviceFor(svcKey)
 		if svc == nil {
@@ -239,7 +239,7 @@ func newer(t int64, name string, was int64, old string) bool {
 }
 
 // take makes a point part of its series.
-func (o *observer) take(h *held, f field, t int64, v float64) reason {
+func (o *observer) take(h *held, f field, t int64, v float64) Reason {
 	if !math.IsNaN(v) {
 		h.lastSeen = max(h.lastSeen, t)
 		h.device.newest = max(h.device.newest, t)

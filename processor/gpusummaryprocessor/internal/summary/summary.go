@@ -1,0 +1,121 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package summary is the service summary as a state machine without clock,
+// goroutine or I/O: what arrives is told with the time at which it does, and an
+// evaluation is a function of what was told and of the time given.
+//
+//	s := summary.New(cfg, start)
+//	s.SetPods(pods, now)   // Kubernetes alone: the pods of the cluster
+//	s.Observe(md, now)     // telemetry and gpu.allocation
+//	s.Evaluate(now).Metrics(version)
+//
+// Times that reach it must not go back; Shift follows a clock that is set. It is
+// not safe for concurrent use.
+//
+// What the specification leaves open is decided so:
+//
+//   - Times before start, of first sightings and announcements, count as start.
+//   - Until the start gate is open no pod is settled: pods that would be are
+//     warming. Absent are partial, missing_ratio, the averages, sums, min and max,
+//     data.age, and also devices and idle_devices. The gate of a service opens at
+//     the first evaluation at which the source has been in sync for the service's
+//     staleness (Seen and Allocation are in sync from start; Kubernetes from the
+//     first SetPods), and stays open while the service is in memory.
+//   - An evaluation is missing_ratio-less while no pod is settled.
+//   - A service that has no expected pod any more is said, with zeros, for
+//     ServiceTTL from the first evaluation without one, and then ended. A service
+//     that never had one is not said.
+//   - A pod heard of that is not expected belongs to nothing. It goes
+//     neither into counts nor into the interval.
+//   - The interval pools the gaps of all devices of the service's expected pods;
+//     three gaps are three in all. Of an even number the median is the mean of
+//     the two in the middle.
+//   - A device that was not fresh at an evaluation starts idle_for anew at that
+//     evaluation. idle_for is counted from the latest of: start, that evaluation,
+//     the first utilization point, the newest one that is not below the threshold.
+//   - devices{missing} and idle_devices are those of settled pods; devices{reporting}
+//     are those of all expected pods.
+//   - A pod that is being deleted is not_running. So is one with an accelerator
+//     container that is not running, and one in a crash loop: its newest start is
+//     younger than Warmup, and the run before it was shorter than Warmup.
+//   - pods.pending counts the not_running pods without node. Only Kubernetes
+//     knows it: it is absent with the other two sources.
+//   - A pod's devices, with Allocation and Kubernetes: those that are announced
+//     for it; where the Kubernetes pod asks for more, as many more. A device that
+//     is announced by its own id (gpu.allocation.resolved) reports when the pod's
+//     telemetry of that hw.id is fresh, for a replica `<id>::<n>` also when that
+//     of `<id>` is. The others are compared by count: of the pod's further devices
+//     with fresh utilization, the newest (then the first by hw.id) report, at most
+//     as many as there are. Further ones are left out.
+//   - With Kubernetes a pod that was in a snapshot and is no longer is not
+//     expected by announcements up to then. The state of a pod in the snapshot is
+//     told by the snapshot, of others by their announcements.
+//   - gpu.allocation of value 0 for a pod, NaN and NoRecordedValue end that
+//     announcement. It is one for each pod, container and hw.id; the device is
+//     announced while one of them is.
+package summary
+
+import "time"
+
+// Source is what says which pods should report.
+type Source uint8
+
+const (
+	// Seen expects the pods whose telemetry was seen within ServiceTTL. gpu.allocation
+	// is not read.
+	Seen Source = iota
+	// Allocation expects the pods that gpu.allocation announced within AllocationTTL.
+	Allocation
+	// Kubernetes expects those and the pods of SetPods.
+	Kubernetes
+)
+
+// Config says how to sum up. All values have to be set but Staleness.
+type Config struct {
+	Expected         Source
+	Staleness        time.Duration // 0: max(2.5 × interval, 45s), for each service
+	InitialInterval  time.Duration // until three gaps were seen
+	Warmup           time.Duration
+	AllocationTTL    time.Duration
+	ServiceTTL       time.Duration
+	PartialThreshold float64 // partial above it
+	IdleThreshold    float64 // idle below it
+	IdleFor          time.Duration
+	MaxPods          int // pods in memory, expected or not
+	MaxServices      int
+}
+
+// StalenessAt is the age up to which a point is fresh when points come every
+// interval.
+func (c *Config) StalenessAt(interval time.Duration) time.Duration {
+	if c.Staleness > 0 {
+		return c.Staleness
+	}
+	return max(interval*5/2, 45*time.Second)
+}
+
+// Pods are the pods of one cluster that ask for an accelerator. It is immutable.
+type Pods struct {
+	Cluster string // k8s.cluster.name of their telemetry, "" for none
+	List    []Pod  // each namespace and name once
+}
+
+// Pod is a pod that asks for an accelerator, as the Kubernetes API has it.
+type Pod struct {
+	Namespace, Name, UID string
+	Node                 string // "": no node has accepted it
+	// Service is the service.name of the pod until telemetry or allocation has
+	// named one.
+	Service string
+	Running bool // status.phase is Running
+	Deleted bool // it has a deletion timestamp
+	// Up tells that all accelerator containers are running, Started the newest
+	// start among them.
+	Up      bool
+	Started time.Time
+	// LastRun is for how long the container that started last ran before, -1
+	// where it never did.
+	LastRun time.Duration
+	Devices int // asked for by requests and claims, each once; at least 1
+}
