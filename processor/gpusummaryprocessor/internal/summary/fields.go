@@ -23,6 +23,9 @@ const (
 	memoryLimit
 	power
 	numFields
+
+	// share of gpu.allocation is no field: it says who holds the device.
+	share = numFields
 )
 
 // isRatio tells the fields whose value in a pod is the mean over its devices from
@@ -48,6 +51,8 @@ type input struct {
 	by   map[string]field
 }
 
+var allocation = input{unit: names.GPUAllocation.Unit, only: share}
+
 var inputs = map[string]*input{
 	names.GPUUtilization.Name: {
 		unit: names.GPUUtilization.Unit, attr: names.HwGPUTask,
@@ -57,6 +62,8 @@ var inputs = map[string]*input{
 		unit: names.GPUPipeActive.Unit, attr: names.GPUPipe,
 		by: map[string]field{pipeTensor: tensorActive, pipeFP16: fp16Active, pipeFP32: fp32Active},
 	},
+	names.GPUAllocation.Name: &allocation,
+
 	names.GPUSMActive.Name:    {unit: names.GPUSMActive.Unit, only: smActive},
 	names.GPUDRAMActive.Name:  {unit: names.GPUDRAMActive.Unit, only: dramActive},
 	names.GPUMemoryUsage.Name: {unit: names.GPUMemoryUsage.Unit, only: memoryUsage},

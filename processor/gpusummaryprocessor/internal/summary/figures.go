@@ -33,6 +33,7 @@ const (
 	serPodsMissing
 	serPodsWarming
 	serPodsNotRunning
+	serPodsPending
 	serDevicesReporting
 	serDevicesMissing
 	serIdleDevices
@@ -81,6 +82,7 @@ var outputs = [numSeries]output{
 	serPodsMissing:      {&names.ServicePods, names.GPUPodState, podStateNames[missing]},
 	serPodsWarming:      {&names.ServicePods, names.GPUPodState, podStateNames[warming]},
 	serPodsNotRunning:   {&names.ServicePods, names.GPUPodState, podStateNames[notRunning]},
+	serPodsPending:      {metric: &names.ServicePodsPending},
 	serDevicesReporting: {&names.ServiceDevices, names.GPUDeviceState, "reporting"},
 	serDevicesMissing:   {&names.ServiceDevices, names.GPUDeviceState, "missing"},
 	serIdleDevices:      {metric: &names.ServiceIdleDevices},
@@ -112,21 +114,21 @@ func (f *serviceFigures) set(s series, v float64) {
 	f.present |= 1 << s
 }
 
-// summary adds up the pods of a service.
-type summary struct {
+// totals adds up the pods of a service.
+type totals struct {
 	total                                         [numFields]float64
 	votes                                         [numFields]int // pods that have the field
 	lowest, highest                               float64        // utilization
 	oldest                                        int64          // time of the oldest point in total
 	pods                                          [numPodStates]int
-	settled                                       int
+	settled, pending                              int
 	devicesReporting, devicesMissing, devicesIdle int
 }
 
-func (s *summary) add(v *podValue, st podState, settled bool) {
+func (s *totals) add(v *podValue, st podState) {
 	s.pods[st]++
 	s.devicesReporting += v.fresh
-	if !settled {
+	if st == warming || st == notRunning {
 		return
 	}
 	s.settled++
@@ -150,7 +152,7 @@ func (s *summary) add(v *podValue, st podState, settled bool) {
 
 // figures writes the sums as series. Until known, only pods are counted: what is
 // missing and what the averages are cannot be told.
-func (s *summary) figures(known bool, partialThreshold float64, now int64) serviceFigures {
+func (s *totals) figures(known bool, partialThreshold float64, now int64) serviceFigures {
 	var f serviceFigures
 	for st, n := range s.pods {
 		f.set(serPodsReporting+series(st), float64(n))

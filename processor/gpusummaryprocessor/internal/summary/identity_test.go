@@ -59,7 +59,6 @@ func TestPodsAndServicesAreForgotten(t *testing.T) {
 	require.Len(t, w.s.services, 1)
 	require.Len(t, w.s.pods, 1)
 	require.Len(t, w.s.devices, 1)
-	require.Len(t, w.s.held, 1)
 }
 
 func TestServiceThatComesBackIsNotForgotten(t *testing.T) {
@@ -238,8 +237,8 @@ func TestClockThatIsSetIsHarmless(t *testing.T) {
 
 			w.pass(time.Minute, feed)
 			w.evaluate().has(t, map[string]float64{"pods reporting": 1, "idle_devices": 1, "data.age": 0})
-			for key, h := range w.s.held {
-				if key.id == "GPU-0" {
+			for _, h := range w.s.pods[podKey{"", "shop", "a"}].devices {
+				if h.id == "GPU-0" {
 					require.Equal(t, w.now.UnixNano(), h.times[0], "the interval is that of the newest points")
 				}
 			}

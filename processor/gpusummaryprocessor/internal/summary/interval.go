@@ -60,6 +60,9 @@ func (s *Summary) staleness(svc *service) int64 {
 	if s.cfg.Staleness == 0 {
 		s.gaps = s.gaps[:0]
 		for _, p := range svc.pods {
+			if !p.expected {
+				continue
+			}
 			for _, h := range p.devices {
 				s.gaps = h.times.appendGaps(s.gaps)
 			}

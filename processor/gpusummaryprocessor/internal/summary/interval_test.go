@@ -49,6 +49,9 @@ func TestStalenessFollowsTheMedianGap(t *testing.T) {
 			if svc == nil {
 				svc = &service{}
 			}
+			for _, p := range svc.pods {
+				p.expected = true
+			}
 			require.Equal(t, tt.want, time.Duration(w.s.staleness(svc)))
 
 			w.s.cfg.Staleness = 100 * time.Second

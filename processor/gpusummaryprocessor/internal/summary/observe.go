@@ -25,6 +25,9 @@ const (
 	// maxAmount is more bytes than a device has (32 TiB) and more watts than it
 	// draws; sums over a fleet of such devices still fit into an integer.
 	maxAmount = 1 << 45
+
+	// maxContainers bounds the containers of one pod that hold the same device.
+	maxContainers = 64
 )
 
 // source is the identity that a resource gives to its points.
@@ -32,6 +35,7 @@ type source struct {
 	pod          podKey
 	uid, service string
 	device       string
+	container    string
 
 	// What the points of this resource led to so far.
 	known *pod
@@ -53,6 +57,8 @@ func sourceOf(attrs pcommon.Map) (source, bool) {
 			src.uid = v.Str()
 		case names.ServiceName:
 			src.service = v.Str()
+		case names.K8sContainerName:
+			src.container = v.Str()
 		case names.HwID:
 			src.device = v.Str()
 		}
@@ -67,7 +73,7 @@ type observer struct {
 	tally Tally
 }
 
-// observe takes the input points of md in and leaves md as it is. Its cost is
+// Observe takes the input points of md in and leaves md as it is. Its cost is
 // constant for a point, whatever the size of the state.
 func (s *Summary) Observe(md pmetric.Metrics, now time.Time) Tally {
 	o := observer{Summary: s, now: now.UnixNano()}
@@ -78,7 +84,8 @@ func (s *Summary) Observe(md pmetric.Metrics, now time.Time) Tally {
 		}
 		for _, sm := range rm.ScopeMetrics().All() {
 			for _, m := range sm.Metrics().All() {
-				if in := inputs[m.Name()]; in != nil {
+				in := inputs[m.Name()]
+				if in != nil && (in != &allocation || s.cfg.Expected != Seen) {
 					o.metric(&src, in, m)
 				}
 			}
@@ -145,11 +152,18 @@ func (o *observer) point(src *source, f field, dp pmetric.NumberDataPoint) Reaso
 		t = o.now
 		o.tally.Future++
 	}
-	if o.now-t > int64(o.cfg.ServiceTTL) {
+	ttl := o.cfg.ServiceTTL
+	if f == share {
+		ttl = o.cfg.AllocationTTL
+	}
+	if o.now-t > int64(ttl) {
 		return tooOld
 	}
 	v := valueOf(dp)
-	if v < 0 || v > maxAmount || f.isRatio() && v > maxRatio {
+	if f == share && v == 0 {
+		v = math.NaN() // held no more
+	}
+	if v < 0 || v > maxAmount || (f.isRatio() || f == share) && v > maxRatio {
 		return outOfRange
 	}
 
@@ -157,12 +171,15 @@ func (o *observer) point(src *source, f field, dp pmetric.NumberDataPoint) Reaso
 	if why != accepted {
 		return why
 	}
-	if src.held == nil || src.held.pod != p || src.held.device.key.id != id {
+	if src.held == nil || src.held.id != id {
 		if src.held = o.heldBy(p, id); src.held == nil {
 			return limitDevices
 		}
 	}
-	return o.take(src.held, f, t, v)
+	if f == share {
+		return o.announce(src, t, !math.IsNaN(v), dp)
+	}
+	return o.sample(src, f, t, v)
 }
 
 // valueOf returns NaN for a point that ends its series.
@@ -186,18 +203,11 @@ func (o *observer) podFor(src *source, t int64, ends bool) (*pod, Reason) {
 	if p == nil {
 		p = o.pods[src.pod]
 	}
-	svcKey := serviceKey{src.pod.cluster, src.pod.namespace, src.service}
 	if p == nil {
-		if len(o.pods) >= o.cfg.MaxPods {
-			return nil, LimitPods
+		var why Reason
+		if p, why = o.newPod(src.pod, src.service); why != accepted {
+			return nil, why
 		}
-		svc := o.serviceFor(svcKey)
-		if svc == nil {
-			return nil, limitServices
-		}
-		p = &pod{key: src.pod}
-		svc.add(p)
-		o.pods[p.key] = p
 	}
 	src.known = p
 
@@ -209,7 +219,7 @@ func (o *observer) podFor(src *source, t int64, ends bool) (*pod, Reason) {
 		return p, accepted
 	}
 	if src.service != p.service.key.name && newer(t, src.service, p.svcTime, p.service.key.name) {
-		svc := o.serviceFor(svcKey)
+		svc := o.serviceFor(serviceKey{src.pod.cluster, src.pod.namespace, src.service})
 		if svc == nil {
 			return nil, limitServices
 		}
@@ -225,10 +235,6 @@ func (o *observer) podFor(src *source, t int64, ends bool) (*pod, Reason) {
 	if src.uid != "" {
 		p.uid, p.uidTime = src.uid, max(p.uidTime, t)
 	}
-	if p.firstSeen == 0 || t < p.firstSeen {
-		p.firstSeen = t
-	}
-	p.lastSeen = max(p.lastSeen, t)
 	return p, accepted
 }
 
@@ -238,16 +244,19 @@ func newer(t int64, name string, was int64, old string) bool {
 	return t > was || t == was && name > old
 }
 
-// take makes a point part of its series.
-func (o *observer) take(h *held, f field, t int64, v float64) Reason {
+// sample makes a point part of its series.
+func (o *observer) sample(src *source, f field, t int64, v float64) Reason {
+	p, h := src.known, src.held
 	if !math.IsNaN(v) {
+		p.firstSeen = oldest(p.firstSeen, t)
+		p.lastSeen = max(p.lastSeen, t)
 		h.lastSeen = max(h.lastSeen, t)
-		h.device.newest = max(h.device.newest, t)
+		if h.device != nil {
+			h.device.newest = max(h.device.newest, t)
+		}
 		if f == utilization {
 			h.times.add(t)
-			if h.runStart == 0 || t < h.runStart {
-				h.runStart = t
-			}
+			h.firstUsed = oldest(h.firstUsed, t)
 			if v >= o.cfg.IdleThreshold {
 				h.lastBusy = max(h.lastBusy, t)
 			}
@@ -268,4 +277,44 @@ func (o *observer) take(h *held, f field, t int64, v float64) Reason {
 		}
 		return duplicate
 	}
+}
+
+// announce makes a point of gpu.allocation part of its series.
+func (o *observer) announce(src *source, t int64, held bool, dp pmetric.NumberDataPoint) Reason {
+	resolved := false
+	if v, ok := dp.Attributes().Get(names.GPUAllocationResolved); ok {
+		resolved = v.Bool()
+	}
+	if held {
+		src.known.firstAnnounced = oldest(src.known.firstAnnounced, t)
+	}
+	is := announcement{src.container, t, held, resolved}
+	for i := range src.held.announced {
+		a := &src.held.announced[i]
+		switch {
+		case a.container != src.container:
+			continue
+		case t < a.time:
+			return late
+		case t > a.time || held && !a.held:
+			*a = is
+			return accepted
+		default:
+			a.resolved = a.resolved || held == a.held && resolved
+			return duplicate
+		}
+	}
+	if len(src.held.announced) == maxContainers {
+		return limitDevices
+	}
+	src.held.announced = append(src.held.announced, is)
+	return accepted
+}
+
+// oldest of two times, of which was is 0 where there is none.
+func oldest(was, t int64) int64 {
+	if was == 0 || t < was {
+		return t
+	}
+	return was
 }

@@ -215,7 +215,6 @@ func TestEndCreatesNothing(t *testing.T) {
 	require.Empty(t, w.s.pods)
 	require.Empty(t, w.s.services)
 	require.Empty(t, w.s.devices)
-	require.Empty(t, w.s.held)
 }
 
 func TestPointsFromTheFuture(t *testing.T) {

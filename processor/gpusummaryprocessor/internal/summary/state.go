@@ -18,34 +18,32 @@ type (
 	podKey     struct{ cluster, namespace, name string }
 	serviceKey struct{ cluster, namespace, name string }
 	deviceKey  struct{ cluster, id string }
-	heldKey    struct {
-		pod *pod
-		id  string
-	}
 )
 
-// state is all that is known between two evaluations. Times are nanoseconds since
+// Summary is all that is known between two evaluations. Times are nanoseconds since
 // the Unix epoch. It is not safe for concurrent use.
 //
-// What observe does to it is commutative: newest times are maxima, oldest times
+// What Observe does to it is commutative: newest times are maxima, oldest times
 // are minima, and where two points of a series bear the same time the greater
 // value stays, and any value before an end. So the order in which batches arrive, and how points are grouped
 // into them, changes no evaluation. The one exception: the end of a series that
 // overtakes the first value of a pod with the name of an earlier one is dropped,
 // because it cannot be told from an end of that earlier pod.
 type Summary struct {
-	cfg   Config
-	start int64
+	cfg    Config
+	start  int64
+	synced int64 // since when the source of pods is in sync; 0: not yet
 
 	pods     map[podKey]*pod
 	services map[serviceKey]*service
-	devices  map[deviceKey]*device
-	held     map[heldKey]*held
+	devices  map[deviceKey]*device // with Seen alone
+	round    uint64                // of SetPods
 
 	// order is services sorted by key, nil when it has to be made anew. Sums are
 	// taken in this order, because floating point addition is not associative.
-	order []*service
-	gaps  []int64 // scratch space of interval
+	order  []*service
+	gaps   []int64 // scratch space of interval
+	others []*held // scratch space of valueOf
 }
 
 // service is a set of pods and what was last said about them.
@@ -54,21 +52,30 @@ type service struct {
 	pods       []*pod // may hold pods that have moved on until prune
 	unsorted   bool
 	known      bool  // the start gate is open
-	emptySince int64 // 0: not empty
+	expected   int   // pods, at the evaluation under way
+	emptySince int64 // since when it has no expected pod; 0: it has
 	shown      seriesSet
 }
 
-// pod is a pod that telemetry has named.
+// pod is a pod that telemetry, an announcement or the Kubernetes API has named.
 type pod struct {
 	key       podKey
 	uid       string
 	uidTime   int64 // newest point that bore uid
 	service   *service
-	svcTime   int64 // newest point that named service
-	firstSeen int64
+	svcTime   int64 // newest point that named service; 0: none did
+	firstSeen int64 // by telemetry; 0: never
 	lastSeen  int64
 	devices   []*held
 	unsorted  bool
+	expected  bool // at the evaluation under way
+
+	entry   *Pod   // what the Kubernetes API says of it; nil: nothing
+	round   uint64 // of SetPods, in which it said so last
+	removed int64  // when it last ceased to say anything
+	// firstAnnounced is the oldest announcement, unannounced the last evaluation
+	// at which there was none.
+	firstAnnounced, unannounced int64
 
 	// The series of gpu.pod.state that stands at 1: under which service, and in
 	// which state. nil: none.
@@ -83,16 +90,27 @@ type device struct {
 	holders int
 }
 
-// held is a device as one pod was seen with it.
+// held is a device as one pod was seen with it, or as it was announced for it.
 type held struct {
-	pod      *pod
-	device   *device
+	id       string
+	device   *device // with Seen alone
 	lastSeen int64
 	samples  [numFields]sample
 	times    recent // of utilization points
-	// runStart is the oldest utilization point since the device was last without
-	// a fresh one; lastBusy is the newest at or above idle_threshold.
-	runStart, lastBusy int64
+	// firstUsed is the oldest utilization point, lastBusy the newest at or above
+	// idle_threshold, stale the newest evaluation at which utilization was not
+	// fresh.
+	firstUsed, lastBusy, stale int64
+
+	announced []announcement // one for each container
+	named     bool           // scratch of valueOf: it is told by its id
+}
+
+// announcement is the newest point of a series of gpu.allocation.
+type announcement struct {
+	container      string
+	time           int64
+	held, resolved bool // not held: the series has ended
 }
 
 // sample is the newest point of a series; value is NaN once the series has ended.
@@ -106,15 +124,19 @@ func (s sample) fresh(now, staleness int64) bool {
 	return s.time != 0 && now-s.time <= staleness && !math.IsNaN(s.value)
 }
 
+// New returns a Summary that knows nothing.
 func New(cfg Config, start time.Time) *Summary {
-	return &Summary{
+	s := &Summary{
 		cfg:      cfg,
 		start:    start.UnixNano(),
 		pods:     map[podKey]*pod{},
 		services: map[serviceKey]*service{},
 		devices:  map[deviceKey]*device{},
-		held:     map[heldKey]*held{},
 	}
+	if cfg.Expected != Kubernetes {
+		s.synced = s.start
+	}
+	return s
 }
 
 // Tracked returns how many pods and services are in memory.
@@ -134,29 +156,55 @@ func (s *Summary) serviceFor(key serviceKey) *service {
 func (svc *service) add(p *pod) {
 	svc.pods = append(svc.pods, p)
 	svc.unsorted = true
-	svc.emptySince = 0
 	p.service = svc
+}
+
+// newPod makes a pod of a service.
+func (s *Summary) newPod(key podKey, service string) (*pod, Reason) {
+	if len(s.pods) >= s.cfg.MaxPods {
+		return nil, LimitPods
+	}
+	svc := s.serviceFor(serviceKey{key.cluster, key.namespace, service})
+	if svc == nil {
+		return nil, limitServices
+	}
+	// The pods of a service share the memory of what they have in common.
+	p := &pod{key: podKey{svc.key.cluster, svc.key.namespace, key.name}}
+	svc.add(p)
+	s.pods[p.key] = p
+	return p, accepted
+}
+
+// device returns what p has of this id; nil if nothing.
+func (p *pod) device(id string) *held {
+	for _, h := range p.devices {
+		if h.id == id {
+			return h
+		}
+	}
+	return nil
 }
 
 // heldBy returns the device as p holds it, made if need be; nil when
 // maxDevicesPerPod is reached.
 func (s *Summary) heldBy(p *pod, id string) *held {
-	key := heldKey{p, id}
-	if h := s.held[key]; h != nil {
+	if h := p.device(id); h != nil {
 		return h
 	}
 	if len(p.devices) >= maxDevicesPerPod {
 		return nil
 	}
-	dk := deviceKey{p.key.cluster, id}
-	d := s.devices[dk]
-	if d == nil {
-		d = &device{key: dk}
-		s.devices[dk] = d
+	h := &held{id: id}
+	if s.cfg.Expected == Seen {
+		dk := deviceKey{p.key.cluster, id}
+		d := s.devices[dk]
+		if d == nil {
+			d = &device{key: dk}
+			s.devices[dk] = d
+		}
+		d.holders++
+		h.device = d
 	}
-	d.holders++
-	h := &held{pod: p, device: d}
-	s.held[key] = h
 	p.devices = append(p.devices, h)
 	p.unsorted = true
 	return h
@@ -164,7 +212,9 @@ func (s *Summary) heldBy(p *pod, id string) *held {
 
 // forgetHeld drops what the state keeps of h; the caller takes it out of its pod.
 func (s *Summary) forgetHeld(h *held) {
-	delete(s.held, heldKey{h.pod, h.device.key.id})
+	if h.device == nil {
+		return
+	}
 	if h.device.holders--; h.device.holders == 0 {
 		delete(s.devices, h.device.key)
 	}
@@ -178,6 +228,7 @@ func (s *Summary) renew(p *pod) {
 	}
 	p.devices = nil
 	p.firstSeen, p.lastSeen = 0, 0
+	p.firstAnnounced, p.unannounced = 0, 0
 }
 
 // inOrder returns the services sorted by key.
@@ -213,37 +264,6 @@ func (p *pod) sort() {
 	if !p.unsorted {
 		return
 	}
-	slices.SortFunc(p.devices, func(a, b *held) int { return cmp.Compare(a.device.key.id, b.device.key.id) })
+	slices.SortFunc(p.devices, func(a, b *held) int { return cmp.Compare(a.id, b.id) })
 	p.unsorted = false
-}
-
-// shift moves every time in memory by step: the wall clock was set, and what is
-// kept has to keep its age.
-func (s *Summary) Shift(step time.Duration) {
-	move := func(times ...*int64) {
-		for _, t := range times {
-			if *t != 0 {
-				*t += int64(step)
-			}
-		}
-	}
-	move(&s.start)
-	for _, svc := range s.services {
-		move(&svc.emptySince)
-	}
-	for _, d := range s.devices {
-		move(&d.newest)
-	}
-	for _, p := range s.pods {
-		move(&p.uidTime, &p.svcTime, &p.firstSeen, &p.lastSeen)
-		for _, h := range p.devices {
-			move(&h.lastSeen, &h.runStart, &h.lastBusy)
-			for i := range h.samples {
-				move(&h.samples[i].time)
-			}
-			for i := range h.times {
-				move(&h.times[i])
-			}
-		}
-	}
 }

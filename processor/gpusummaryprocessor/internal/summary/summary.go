@@ -94,28 +94,3 @@ func (c *Config) StalenessAt(interval time.Duration) time.Duration {
 	}
 	return max(interval*5/2, 45*time.Second)
 }
-
-// Pods are the pods of one cluster that ask for an accelerator. It is immutable.
-type Pods struct {
-	Cluster string // k8s.cluster.name of their telemetry, "" for none
-	List    []Pod  // each namespace and name once
-}
-
-// Pod is a pod that asks for an accelerator, as the Kubernetes API has it.
-type Pod struct {
-	Namespace, Name, UID string
-	Node                 string // "": no node has accepted it
-	// Service is the service.name of the pod until telemetry or allocation has
-	// named one.
-	Service string
-	Running bool // status.phase is Running
-	Deleted bool // it has a deletion timestamp
-	// Up tells that all accelerator containers are running, Started the newest
-	// start among them.
-	Up      bool
-	Started time.Time
-	// LastRun is for how long the container that started last ran before, -1
-	// where it never did.
-	LastRun time.Duration
-	Devices int // asked for by requests and claims, each once; at least 1
-}

@@ -1,0 +1,145 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package summary
+
+import (
+	"math"
+	"time"
+)
+
+// standing is what is expected of a pod at one moment, whatever its telemetry.
+type standing struct {
+	running bool
+	age     int64 // of its containers, its announcements or its telemetry
+	needs   int64 // the age at which it is settled
+}
+
+// standing of an expected pod. What was before the start is not known, so no
+// sighting is older than it.
+func (s *Summary) standing(p *pod, now, staleness int64) standing {
+	least := max(int64(s.cfg.Warmup), staleness)
+	if s.cfg.Expected == Seen {
+		return standing{true, now - max(p.firstSeen, s.start), least}
+	}
+	e := p.inCluster()
+	if e == nil {
+		return standing{true, now - max(p.firstAnnounced, p.unannounced, s.start), int64(s.cfg.Warmup)}
+	}
+	age := now - e.Started.UnixNano()
+	// It crashes again and again: this run and the one before are short.
+	loops := age < int64(s.cfg.Warmup) && e.LastRun >= 0 && e.LastRun < s.cfg.Warmup
+	return standing{e.Running && !e.Deleted && e.Up && !loops, age, least}
+}
+
+// isExpected tells whether p should report, after pruneDevices.
+func (s *Summary) isExpected(p *pod, now int64) bool {
+	if s.cfg.Expected == Seen {
+		return len(p.devices) > 0 && now-p.lastSeen <= int64(s.cfg.ServiceTTL)
+	}
+	announced := false
+	for _, h := range p.devices {
+		if held, _ := s.announced(p, h, now); held {
+			announced = true
+			break
+		}
+	}
+	if !announced {
+		p.unannounced = now
+	}
+	return announced || p.inCluster() != nil
+}
+
+// announced tells whether h is announced for p, and by its own id.
+func (s *Summary) announced(p *pod, h *held, now int64) (held, resolved bool) {
+	for _, a := range h.announced {
+		if a.held && now-a.time <= int64(s.cfg.AllocationTTL) && (p.entry != nil || a.time > p.removed) {
+			held = true
+			resolved = resolved || a.resolved
+		}
+	}
+	return held, resolved
+}
+
+// prune takes out of svc the pods that moved to another service and those of which
+// nothing is known any more, and says which of the others are expected.
+func (s *Summary) prune(svc *service, now int64, e *Evaluation) {
+	svc.sort()
+	svc.expected = 0
+	kept := svc.pods[:0]
+	for _, p := range svc.pods {
+		if p.service == svc {
+			s.pruneDevices(p, now)
+			if p.expected = s.isExpected(p, now); p.expected {
+				svc.expected++
+				kept = append(kept, p)
+				continue
+			}
+			if p.entry == nil && (len(p.devices) == 0 || s.cfg.Expected == Seen) {
+				s.forgetPod(p)
+			} else {
+				for _, h := range p.devices {
+					h.stale = now // idle_for starts anew
+				}
+				kept = append(kept, p)
+			}
+		}
+		if p.shownIn == svc {
+			e.pods = append(e.pods, podPoint{service: svc.key, pod: p.key.name, state: p.shown, ended: true})
+			p.shownIn = nil
+		}
+	}
+	clear(svc.pods[len(kept):])
+	svc.pods = kept
+}
+
+// pruneDevices takes out of p what no longer counts. Announcements do for
+// allocation_ttl, ended ones too: they stand against older points that come late.
+//
+// Telemetry does for service_ttl, and with Seen, where it says what is held, it is
+// said otherwise by: another pod that was seen with the device later, points that
+// did nothing but end a series, and service_ttl after the utilization ended, since
+// p, or a pod of its name before it, gave the device back. A device that only fell
+// silent is still held.
+func (s *Summary) pruneDevices(p *pod, now int64) {
+	p.sort()
+	kept := p.devices[:0]
+	for _, h := range p.devices {
+		if s.keeps(h, now) {
+			kept = append(kept, h)
+		} else {
+			s.forgetHeld(h)
+		}
+	}
+	clear(p.devices[len(kept):])
+	p.devices = kept
+}
+
+func (s *Summary) keeps(h *held, now int64) bool {
+	old := now-h.lastSeen > int64(s.cfg.ServiceTTL)
+	if s.cfg.Expected == Seen {
+		released := math.IsNaN(h.samples[utilization].value) && old
+		return h.lastSeen > 0 && h.lastSeen >= h.device.newest && !released
+	}
+	h.pruneAnnouncements(now, s.cfg.AllocationTTL)
+	return len(h.announced) > 0 || h.lastSeen > 0 && !old
+}
+
+func (h *held) pruneAnnouncements(now int64, ttl time.Duration) {
+	kept := h.announced[:0]
+	for _, a := range h.announced {
+		if now-a.time <= int64(ttl) {
+			kept = append(kept, a)
+		}
+	}
+	clear(h.announced[len(kept):])
+	h.announced = kept
+}
+
+func (s *Summary) forgetPod(p *pod) {
+	for _, h := range p.devices {
+		s.forgetHeld(h)
+	}
+	p.devices = nil
+	delete(s.pods, p.key)
+}

@@ -1,0 +1,131 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package summary
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// podValue is a pod at one moment.
+type podValue struct {
+	fresh, silent, idle int // devices
+	value               [numFields]float64
+	has                 [numFields]bool
+	oldest              int64 // time of the oldest point in value
+
+	n [numFields]int
+}
+
+// valueOf takes the value of p over the devices it holds that have a fresh
+// utilization point: the mean of a ratio, the sum of memory and power.
+func (s *Summary) valueOf(p *pod, now, staleness int64) podValue {
+	v := podValue{oldest: now}
+	for _, h := range p.devices {
+		if !h.samples[utilization].fresh(now, staleness) {
+			h.stale = now
+		}
+	}
+	if s.cfg.Expected == Seen {
+		for _, h := range p.devices {
+			s.take(&v, h, numFields, now, staleness)
+		}
+	} else {
+		s.takeHeld(&v, p, now, staleness)
+	}
+	for f := range numFields {
+		v.has[f] = v.n[f] > 0
+		if f.isRatio() && v.n[f] > 1 {
+			v.value[f] /= float64(v.n[f])
+		}
+	}
+	return v
+}
+
+// takeHeld takes the devices that are announced by their ids, and then as many of
+// the others as the pod holds beside them.
+func (s *Summary) takeHeld(v *podValue, p *pod, now, staleness int64) {
+	holds, named := 0, 0
+	for _, h := range p.devices {
+		h.named = false
+	}
+	for _, h := range p.devices {
+		held, resolved := s.announced(p, h, now)
+		if held {
+			holds++
+		}
+		if !resolved {
+			continue
+		}
+		named++
+		h.named = true
+		device := h
+		end := numFields
+		// A replica's utilization is its device's, where the pod has no other. What
+		// the device uses is not what the replica does.
+		if id, _, ok := strings.Cut(h.id, "::"); ok {
+			if whole := p.device(id); whole != nil {
+				whole.named = true
+				if !h.samples[utilization].fresh(now, staleness) {
+					device, end = whole, memoryUsage
+				}
+			}
+		}
+		s.take(v, device, end, now, staleness)
+	}
+	if e := p.inCluster(); e != nil {
+		holds = max(holds, e.Devices)
+	}
+	more := holds - named
+	if more <= 0 {
+		return
+	}
+	others := s.others[:0]
+	for _, h := range p.devices {
+		if !h.named && h.samples[utilization].fresh(now, staleness) {
+			others = append(others, h)
+		}
+	}
+	s.others = others
+	if len(others) > more {
+		slices.SortStableFunc(others, func(a, b *held) int { // stable: p.devices is sorted by id
+			return cmp.Compare(b.samples[utilization].time, a.samples[utilization].time)
+		})
+		others = others[:more]
+		// Sums are taken in the order of ids.
+		slices.SortFunc(others, func(a, b *held) int { return cmp.Compare(a.id, b.id) })
+	}
+	for _, h := range others {
+		s.take(v, h, numFields, now, staleness)
+	}
+	v.silent += more - len(others)
+}
+
+// take takes the fields of a device up to end.
+func (s *Summary) take(v *podValue, h *held, end field, now, staleness int64) {
+	if !h.samples[utilization].fresh(now, staleness) {
+		v.silent++
+		return
+	}
+	v.fresh++
+	if s.isIdle(h, now) {
+		v.idle++
+	}
+	for f := range end {
+		if sample := h.samples[f]; sample.fresh(now, staleness) {
+			v.value[f] += sample.value
+			v.n[f]++
+			v.oldest = min(v.oldest, sample.time)
+		}
+	}
+}
+
+// isIdle tells whether h, whose utilization is fresh, has been below
+// idle_threshold for idle_for. A point speaks of the time before it, so a device
+// is idle from its last busy point on, not from the first idle one.
+func (s *Summary) isIdle(h *held, now int64) bool {
+	since := max(h.lastBusy, h.firstUsed, h.stale, s.start)
+	return h.samples[utilization].value < s.cfg.IdleThreshold && now-since >= int64(s.cfg.IdleFor)
+}
