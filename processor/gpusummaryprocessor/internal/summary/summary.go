@@ -31,8 +31,8 @@
 //   - The interval pools the gaps of all devices of the service's expected pods;
 //     three gaps are three in all. Of an even number the median is the mean of
 //     the two in the middle.
-//   - A device that was not fresh at an evaluation starts idle_for anew at that
-//     evaluation. idle_for is counted from the latest of: start, that evaluation,
+//   - A device that was not fresh at an evaluation, or whose pod was not expected,
+//     starts idle_for anew at that evaluation. idle_for is counted from the latest of: start, that evaluation,
 //     the first utilization point, the newest one that is not below the threshold.
 //   - devices{missing} and idle_devices are those of settled pods; devices{reporting}
 //     are those of all expected pods.
@@ -45,7 +45,8 @@
 //     for it; where the Kubernetes pod asks for more, as many more. A device that
 //     is announced by its own id (gpu.allocation.resolved) reports when the pod's
 //     telemetry of that hw.id is fresh, for a replica `<id>::<n>` also when that
-//     of `<id>` is. The others are compared by count: of the pod's further devices
+//     of `<id>` is: then its ratios are the device's, and it has no memory and
+//     power. The others are compared by count: of the pod's further devices
 //     with fresh utilization, the newest (then the first by hw.id) report, at most
 //     as many as there are. Further ones are left out.
 //   - With Kubernetes a pod that was in a snapshot and is no longer is not
