@@ -6,26 +6,57 @@ package gpusummaryprocessor
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
+	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/resourcenames"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor/internal/cluster"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor/internal/summary"
 )
 
-// expectedSeen is the source of expected pods that needs nothing but telemetry:
-// the pods that were heard of within service_ttl.
-const expectedSeen = "seen"
+// The sources of expected pods.
+const (
+	expectedSeen       = "seen"
+	expectedAllocation = "allocation"
+	expectedKubernetes = "kubernetes"
+)
 
 // Config of the gpu_summary processor.
 type Config struct {
+	// Config is how the Kubernetes API is come to, with ExpectedPods kubernetes. It
+	// is validated by itself.
+	k8sclient.Config `mapstructure:",squash"`
+
 	// Interval is the time between two evaluations.
 	Interval time.Duration `mapstructure:"interval"`
 
-	// ExpectedPods says where the pods that should report are known from. "seen"
-	// is the only value of this version.
+	// ExpectedPods says where the pods that should report are known from: seen,
+	// allocation or kubernetes.
 	ExpectedPods string `mapstructure:"expected_pods"`
+
+	// AllocationTTL is for how long a pod that gpu.allocation announced is
+	// expected, and holds the device.
+	AllocationTTL time.Duration `mapstructure:"allocation_ttl"`
+
+	// ClusterName is k8s.cluster.name of the telemetry of the pods that the
+	// Kubernetes API has; "" where it has none.
+	ClusterName string `mapstructure:"cluster_name"`
+
+	// Namespaces are those whose pods are read; all without.
+	Namespaces []string `mapstructure:"namespaces"`
+
+	// ResourceNames are the extended resources that are accelerators: names, or
+	// their beginning followed by "*".
+	ResourceNames []string `mapstructure:"resource_names"`
+
+	// DRA is about what is asked for through ResourceClaims.
+	DRA DRAConfig `mapstructure:"dra"`
 
 	// Staleness is the age up to which a point counts as fresh. 0 computes it for
 	// each service: max(2.5 × interval between its points, 45s).
@@ -60,12 +91,33 @@ type Config struct {
 	MaxServices int `mapstructure:"max_services"`
 }
 
+// DRAConfig is about dynamic resource allocation.
+type DRAConfig struct {
+	// Enabled is whether ResourceClaims are read.
+	Enabled bool `mapstructure:"enabled"`
+
+	// Drivers are those whose devices are GPUs.
+	Drivers []string `mapstructure:"drivers"`
+
+	// DeviceClasses are those whose devices are GPUs, for claims that were not
+	// allocated yet.
+	DeviceClasses []string `mapstructure:"device_classes"`
+}
+
 var _ confmap.Validator = (*Config)(nil)
 
 func createDefaultConfig() component.Config {
 	return &Config{
-		Interval:         15 * time.Second,
-		ExpectedPods:     expectedSeen,
+		Config:        k8sclient.Config{AuthType: k8sclient.ServiceAccount},
+		Interval:      15 * time.Second,
+		ExpectedPods:  expectedSeen,
+		AllocationTTL: 5 * time.Minute,
+		ResourceNames: resourcenames.Default(),
+		DRA: DRAConfig{
+			Enabled:       true,
+			Drivers:       []string{"gpu.nvidia.com", "gpu.amd.com", "gpu.intel.com", "gaudi.intel.com"},
+			DeviceClasses: []string{"gpu.nvidia.com", "mig.nvidia.com", "gpu.amd.com", "gpu.intel.com", "gaudi.intel.com"},
+		},
 		InitialInterval:  15 * time.Second,
 		Warmup:           90 * time.Second,
 		PartialThreshold: 0.25,
@@ -86,11 +138,14 @@ func (c *Config) Validate() error {
 		bad("interval must be at least 1s, got %s", c.Interval)
 	}
 	switch c.ExpectedPods {
-	case expectedSeen:
-	case "kubernetes", "allocation":
-		bad("expected_pods: %s is not in this version: use %q, which expects the pods seen within service_ttl", c.ExpectedPods, expectedSeen)
+	case expectedSeen, expectedAllocation:
+	case expectedKubernetes:
+		c.validateKubernetes(bad)
 	default:
-		bad("expected_pods must be %q, got %q", expectedSeen, c.ExpectedPods)
+		bad("expected_pods must be %q, %q or %q, got %q", expectedKubernetes, expectedAllocation, expectedSeen, c.ExpectedPods)
+	}
+	if c.AllocationTTL <= 0 {
+		bad("allocation_ttl must be positive, some intervals of gpu_allocation, got %s", c.AllocationTTL)
 	}
 	if c.Staleness < 0 {
 		bad("staleness must be 0 (computed from the interval of the points) or positive, got %s", c.Staleness)
@@ -126,9 +181,70 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
+func (c *Config) validateKubernetes(bad func(string, ...any)) {
+	if c.AuthType == k8sclient.None {
+		bad("expected_pods: %s needs the Kubernetes API: set auth_type, or expected_pods to %q", expectedKubernetes, expectedAllocation)
+	}
+	for i, ns := range c.Namespaces {
+		if len(validation.IsDNS1123Label(ns)) > 0 {
+			bad("namespaces::%d: %q is no name of a namespace; leave the key out for all", i, ns)
+		} else if slices.Contains(c.Namespaces[:i], ns) {
+			bad("namespaces::%d: %q is named twice: remove one", i, ns)
+		}
+	}
+	if len(c.ResourceNames) == 0 {
+		bad("resource_names is empty: name a resource such as nvidia.com/gpu, or leave the key out for the defaults")
+	}
+	if _, err := resourcenames.New(c.ResourceNames); err != nil {
+		for _, one := range strings.Split(err.Error(), "\n") {
+			bad("resource_names::%s", one)
+		}
+	}
+	if !c.DRA.Enabled {
+		return
+	}
+	if len(c.DRA.Drivers) == 0 {
+		bad("dra::drivers is empty: name a driver such as gpu.nvidia.com, leave the key out for the defaults, or set dra::enabled to false")
+	}
+	for key, names := range map[string][]string{"drivers": c.DRA.Drivers, "device_classes": c.DRA.DeviceClasses} {
+		for i, n := range names {
+			if len(validation.IsDNS1123Subdomain(n)) > 0 {
+				bad("dra::%s::%d: %q is no name of one: write it as the cluster has it, such as gpu.nvidia.com", key, i, n)
+			}
+		}
+	}
+}
+
+// cluster is the part of the configuration that says what to follow.
+func (c *Config) cluster() (cluster.Config, error) {
+	resources, err := resourcenames.New(c.ResourceNames)
+	if err != nil {
+		return cluster.Config{}, err
+	}
+	out := cluster.Config{Cluster: c.ClusterName, Namespaces: c.Namespaces, Resources: resources, MaxPods: c.MaxPods}
+	if c.DRA.Enabled {
+		out.Claims = &cluster.Claims{Drivers: setOf(c.DRA.Drivers), Classes: setOf(c.DRA.DeviceClasses)}
+	}
+	return out, nil
+}
+
+func setOf(names []string) map[string]bool {
+	set := make(map[string]bool, len(names))
+	for _, n := range names {
+		set[n] = true
+	}
+	return set
+}
+
+var sources = map[string]summary.Source{
+	expectedSeen: summary.Seen, expectedAllocation: summary.Allocation, expectedKubernetes: summary.Kubernetes,
+}
+
 // summary is the part of the configuration that says how to sum up.
 func (c *Config) summary() summary.Config {
 	return summary.Config{
+		Expected:         sources[c.ExpectedPods],
+		AllocationTTL:    c.AllocationTTL,
 		Staleness:        c.Staleness,
 		InitialInterval:  c.InitialInterval,
 		Warmup:           c.Warmup,

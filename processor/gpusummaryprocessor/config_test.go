@@ -12,19 +12,33 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/confmap/confmaptest"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/resourcenames"
 )
 
 func TestConfigFromYAML(t *testing.T) {
 	conf, err := confmaptest.LoadConf(filepath.Join("testdata", "config.yaml"))
 	require.NoError(t, err)
+	serviceAccount := k8sclient.Config{AuthType: k8sclient.ServiceAccount}
+	dra := DRAConfig{
+		Enabled:       true,
+		Drivers:       []string{"gpu.nvidia.com", "gpu.amd.com", "gpu.intel.com", "gaudi.intel.com"},
+		DeviceClasses: []string{"gpu.nvidia.com", "mig.nvidia.com", "gpu.amd.com", "gpu.intel.com", "gaudi.intel.com"},
+	}
 	for id, want := range map[string]*Config{
 		"gpu_summary": {
+			Config: serviceAccount, AllocationTTL: 5 * time.Minute, ResourceNames: resourcenames.Default(), DRA: dra,
 			Interval: 15 * time.Second, ExpectedPods: "seen", Staleness: 0, InitialInterval: 15 * time.Second,
 			Warmup: 90 * time.Second, PartialThreshold: 0.25, IdleThreshold: 0.05, IdleFor: 15 * time.Minute,
 			ServiceTTL: 10 * time.Minute, MaxPods: 200_000, MaxServices: 20_000,
 		},
 		"gpu_summary/all": {
-			Interval: 30 * time.Second, ExpectedPods: "seen", Staleness: 2 * time.Minute, InitialInterval: 30 * time.Second,
+			Config:        k8sclient.Config{AuthType: k8sclient.KubeConfig, Context: "staging"},
+			AllocationTTL: 2 * time.Minute, ClusterName: "east", Namespaces: []string{"shop", "train"},
+			ResourceNames: []string{"nvidia.com/gpu"},
+			DRA:           DRAConfig{Enabled: true, Drivers: []string{"gpu.nvidia.com"}, DeviceClasses: []string{"gpu.nvidia.com", "big-gpu"}},
+			Interval:      30 * time.Second, ExpectedPods: "kubernetes", Staleness: 2 * time.Minute, InitialInterval: 30 * time.Second,
 			Warmup: 3 * time.Minute, PartialThreshold: 0.5, IdleThreshold: 0.1, IdleFor: time.Hour,
 			ServiceTTL: 20 * time.Minute, MaxPods: 1000, MaxServices: 100,
 		},
@@ -44,9 +58,16 @@ func TestConfigThatCannotWorkIsRefused(t *testing.T) {
 		want   string
 	}{
 		{func(c *Config) { c.Interval = 0 }, "interval must be at least 1s, got 0s"},
-		{func(c *Config) { c.ExpectedPods = "kubernetes" }, `expected_pods: kubernetes is not in this version: use "seen"`},
-		{func(c *Config) { c.ExpectedPods = "allocation" }, `expected_pods: allocation is not in this version: use "seen"`},
-		{func(c *Config) { c.ExpectedPods = "" }, `expected_pods must be "seen", got ""`},
+		{func(c *Config) { c.ExpectedPods = "" }, `expected_pods must be "kubernetes", "allocation" or "seen", got ""`},
+		{func(c *Config) { c.AuthType = "none" }, `expected_pods: kubernetes needs the Kubernetes API: set auth_type, or expected_pods to "allocation"`},
+		{func(c *Config) { c.Namespaces = []string{"shop", "Shop"} }, `namespaces::1: "Shop" is no name of a namespace`},
+		{func(c *Config) { c.Namespaces = []string{"shop", "shop"} }, `namespaces::1: "shop" is named twice`},
+		{func(c *Config) { c.ResourceNames = nil }, `resource_names is empty`},
+		{func(c *Config) { c.ResourceNames = []string{"gpu"} }, `resource_names::0: "gpu" is no resource name`},
+		{func(c *Config) { c.DRA.Drivers = nil }, `dra::drivers is empty`},
+		{func(c *Config) { c.DRA.Drivers = []string{"a b"} }, `dra::drivers::0: "a b" is no name`},
+		{func(c *Config) { c.DRA.DeviceClasses = []string{"a b"} }, `dra::device_classes::0: "a b" is no name`},
+		{func(c *Config) { c.AllocationTTL = 0 }, `allocation_ttl must be positive`},
 		{func(c *Config) { c.Staleness = -1 }, "staleness must be 0"},
 		{func(c *Config) { c.InitialInterval = 0 }, "initial_interval must be above 0 and at most 6m0s"},
 		{func(c *Config) { c.InitialInterval = 6*time.Minute + 1 }, "initial_interval must be above 0 and at most 6m0s"},
@@ -63,6 +84,8 @@ func TestConfigThatCannotWorkIsRefused(t *testing.T) {
 	} {
 		t.Run(tt.want, func(t *testing.T) {
 			cfg := createDefaultConfig().(*Config)
+			cfg.ExpectedPods = "kubernetes"
+			require.NoError(t, cfg.Validate())
 			tt.change(cfg)
 			require.ErrorContains(t, cfg.Validate(), tt.want)
 		})

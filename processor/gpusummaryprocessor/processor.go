@@ -5,6 +5,7 @@ package gpusummaryprocessor
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/processor"
 
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor/internal/cluster"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor/internal/summary"
 )
 
@@ -24,7 +26,12 @@ type summaryProcessor struct {
 	owner   owner
 	tel     *telemetry
 
-	// mu guards clock and state. It is held while the state machine runs, and
+	// source is where expected pods are known from beside what arrives; nil: there
+	// is no other. set is what state was told, again when a limit refused some.
+	source *cluster.Source
+	set    *summary.Pods
+
+	// mu guards clock, state and set. It is held while the state machine runs, and
 	// never while next is called.
 	mu    sync.Mutex
 	clock *clock
@@ -60,10 +67,15 @@ func (p *summaryProcessor) Start(context.Context, component.Host) error {
 		return err
 	}
 	p.claimed = true
+	if p.cfg.ExpectedPods == expectedKubernetes {
+		if err := p.openSource(); err != nil {
+			return err
+		}
+	}
 
 	p.mu.Lock()
 	now, _ := p.clock.now()
-	p.state = summary.New(p.cfg.summary(), now)
+	p.state, p.set = summary.New(p.cfg.summary(), now), nil
 	p.mu.Unlock()
 
 	// The context given to Start ends with it.
@@ -73,12 +85,31 @@ func (p *summaryProcessor) Start(context.Context, component.Host) error {
 	return nil
 }
 
+// openSource begins to follow the Kubernetes API. It makes no request that it waits
+// for.
+func (p *summaryProcessor) openSource() error {
+	client, err := p.cfg.REST("otelcol-gpu/" + p.version + " " + p.owner.id.String())
+	if err != nil {
+		return err
+	}
+	follow, err := p.cfg.cluster()
+	if err != nil {
+		return err
+	}
+	if p.source, err = cluster.New(follow, client, p.tel, p.tel.logger); err != nil {
+		return fmt.Errorf("the Kubernetes API cannot be followed: %w", err)
+	}
+	p.source.Start()
+	return nil
+}
+
 // Shutdown ends the evaluations. It ends no series: a restart is no gap.
 func (p *summaryProcessor) Shutdown(context.Context) error {
 	if p.cancel != nil {
 		p.cancel()
 		<-p.done
 	}
+	p.source.Shutdown()
 	p.tel.shutdown()
 	if p.claimed {
 		p.claimed = false
@@ -125,10 +156,36 @@ func (p *summaryProcessor) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-p.source.Changed():
+			p.setPods(ctx)
 		case <-ticker.C:
+			p.setPods(ctx)
 			p.evaluate(ctx)
 		}
 	}
+}
+
+// setPods tells the state which pods the Kubernetes API has, where that is news.
+func (p *summaryProcessor) setPods(ctx context.Context) {
+	if p.source == nil {
+		return
+	}
+	pods := p.source.Pods()
+	p.mu.Lock()
+	if pods == p.set {
+		p.mu.Unlock()
+		return
+	}
+	now, stepped := p.tick()
+	t := p.state.SetPods(pods, now)
+	if p.set = pods; t.Any() {
+		p.set = nil // there may be room later
+	}
+	p.mu.Unlock()
+	if stepped != 0 {
+		p.tel.clockStepped(ctx, now, stepped)
+	}
+	p.tel.expected(ctx, now, &t)
 }
 
 // evaluate sends the summary of this moment on, in one call.
@@ -152,9 +209,11 @@ func (p *summaryProcessor) evaluate(ctx context.Context) {
 	}
 }
 
-// tracked returns how many pods and services are in memory.
-func (p *summaryProcessor) tracked() (pods, services int) {
+// tracked returns how many pods and services are in memory, and how many pods the
+// last evaluation expected.
+func (p *summaryProcessor) tracked() (pods, services, expected int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.state.Tracked()
+	pods, services = p.state.Tracked()
+	return pods, services, p.state.Expected()
 }

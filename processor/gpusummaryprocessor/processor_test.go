@@ -140,7 +140,7 @@ func TestErrorOfNextComesBackAndThePointsCount(t *testing.T) {
 	boom := errors.New("queue is full")
 	p := start(t, processortest.NewNopSettings(metadata.Type), createDefaultConfig().(*Config), consumertest.NewErr(boom))
 	require.ErrorIs(t, p.ConsumeMetrics(t.Context(), utilBatch("a")), boom)
-	pods, services := p.(*summaryProcessor).tracked()
+	pods, services, _ := p.(*summaryProcessor).tracked()
 	require.Equal(t, []int{1, 1}, []int{pods, services})
 }
 
@@ -324,6 +324,6 @@ func TestConcurrentUse(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	pods, _ := p.tracked()
+	pods, _, _ := p.tracked()
 	require.Equal(t, 3, pods)
 }

@@ -31,7 +31,7 @@ type telemetry struct {
 	logged map[string]time.Time // cause -> last line
 }
 
-func newTelemetry(set component.TelemetrySettings, tracked func() (pods, services int)) (*telemetry, error) {
+func newTelemetry(set component.TelemetrySettings, tracked func() (pods, services, expected int)) (*telemetry, error) {
 	builder, err := metadata.NewTelemetryBuilder(set)
 	if err != nil {
 		return nil, err
@@ -46,12 +46,17 @@ func newTelemetry(set component.TelemetrySettings, tracked func() (pods, service
 	}
 	err = errors.Join(
 		builder.RegisterGpuSummaryPodsTrackedCallback(func(_ context.Context, o metric.Int64Observer) error {
-			pods, _ := tracked()
+			pods, _, _ := tracked()
 			o.Observe(int64(pods))
 			return nil
 		}),
+		builder.RegisterGpuSummaryPodsExpectedCallback(func(_ context.Context, o metric.Int64Observer) error {
+			_, _, expected := tracked()
+			o.Observe(int64(expected))
+			return nil
+		}),
 		builder.RegisterGpuSummaryServicesTrackedCallback(func(_ context.Context, o metric.Int64Observer) error {
-			_, services := tracked()
+			_, services, _ := tracked()
 			o.Observe(int64(services))
 			return nil
 		}),
@@ -93,6 +98,29 @@ func (t *telemetry) observed(ctx context.Context, now time.Time, tl *summary.Tal
 			zap.String("namespace", tl.Examples[r].Namespace),
 			zap.String("pod", tl.Examples[r].Pod))
 	}
+}
+
+// expected counts pods of the Kubernetes API that a limit refuses.
+func (t *telemetry) expected(ctx context.Context, now time.Time, tl *summary.Tally) {
+	for r := summary.LimitPods; r < summary.NumReasons; r++ {
+		if n := tl.Refused[r]; n > 0 {
+			t.builder.GpuSummaryExpectedPodsRefused.Add(ctx, int64(n), t.attrs[r])
+			t.warn(now, "expected_"+r.String(), "Pods of the Kubernetes API are left out of the summary: "+r.Remedy(),
+				zap.String("namespace", tl.Examples[r].Namespace), zap.String("pod", tl.Examples[r].Pod))
+		}
+	}
+}
+
+// Refused counts pods that the follower of the Kubernetes API left out.
+func (t *telemetry) Refused(ctx context.Context, pods int) {
+	t.builder.GpuSummaryExpectedPodsRefused.Add(ctx, int64(pods), t.attrs[summary.LimitPods])
+	t.warn(time.Now(), "kept_pods", "Pods of the Kubernetes API are not kept: "+summary.LimitPods.Remedy())
+}
+
+// Asked counts a request to the Kubernetes API.
+func (t *telemetry) Asked(ctx context.Context, object, result string) {
+	t.builder.GpuSummaryAPIRequests.Add(ctx, 1, metric.WithAttributeSet(attribute.NewSet(
+		attribute.String("object", object), attribute.String("result", result))))
 }
 
 func (t *telemetry) clockStepped(ctx context.Context, now time.Time, step time.Duration) {

@@ -25,18 +25,21 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                        metric.Meter
-	mu                           sync.Mutex
-	registrations                []metric.Registration
-	GpuSummaryClockSteps         metric.Int64Counter
-	GpuSummaryEvaluationDuration metric.Float64Histogram
-	GpuSummaryEvaluationsFailed  metric.Int64Counter
-	GpuSummaryLimitRefusals      metric.Int64Counter
-	GpuSummaryPodsTracked        metric.Int64ObservableUpDownCounter
-	GpuSummaryPointsAccepted     metric.Int64Counter
-	GpuSummaryPointsFuture       metric.Int64Counter
-	GpuSummaryPointsRefused      metric.Int64Counter
-	GpuSummaryServicesTracked    metric.Int64ObservableUpDownCounter
+	meter                         metric.Meter
+	mu                            sync.Mutex
+	registrations                 []metric.Registration
+	GpuSummaryAPIRequests         metric.Int64Counter
+	GpuSummaryClockSteps          metric.Int64Counter
+	GpuSummaryEvaluationDuration  metric.Float64Histogram
+	GpuSummaryEvaluationsFailed   metric.Int64Counter
+	GpuSummaryExpectedPodsRefused metric.Int64Counter
+	GpuSummaryLimitRefusals       metric.Int64Counter
+	GpuSummaryPodsExpected        metric.Int64ObservableUpDownCounter
+	GpuSummaryPodsTracked         metric.Int64ObservableUpDownCounter
+	GpuSummaryPointsAccepted      metric.Int64Counter
+	GpuSummaryPointsFuture        metric.Int64Counter
+	GpuSummaryPointsRefused       metric.Int64Counter
+	GpuSummaryServicesTracked     metric.Int64ObservableUpDownCounter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -48,6 +51,21 @@ type telemetryBuilderOptionFunc func(mb *TelemetryBuilder)
 
 func (tbof telemetryBuilderOptionFunc) apply(mb *TelemetryBuilder) {
 	tbof(mb)
+}
+
+// RegisterGpuSummaryPodsExpectedCallback sets callback for observable GpuSummaryPodsExpected metric.
+func (builder *TelemetryBuilder) RegisterGpuSummaryPodsExpectedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.GpuSummaryPodsExpected, obs: o})
+		return nil
+	}, builder.GpuSummaryPodsExpected)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
 }
 
 // RegisterGpuSummaryPodsTrackedCallback sets callback for observable GpuSummaryPodsTracked metric.
@@ -108,6 +126,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	}
 	builder.meter = Meter(settings)
 	var err, errs error
+	builder.GpuSummaryAPIRequests, err = builder.meter.Int64Counter(
+		"otelcol_gpu_summary_api_requests",
+		metric.WithDescription("Lists and watches of the Kubernetes API, by object and result [Alpha]"),
+		metric.WithUnit("{request}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.GpuSummaryClockSteps, err = builder.meter.Int64Counter(
 		"otelcol_gpu_summary_clock_steps",
 		metric.WithDescription("Times that this machine's wall clock was set, forward or back, by more than a second [Alpha]"),
@@ -127,10 +151,22 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{evaluation}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.GpuSummaryExpectedPodsRefused, err = builder.meter.Int64Counter(
+		"otelcol_gpu_summary_expected_pods_refused",
+		metric.WithDescription("Pods of the Kubernetes API left out because a limit was reached, by limit, at each attempt to take them in [Alpha]"),
+		metric.WithUnit("{pod}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.GpuSummaryLimitRefusals, err = builder.meter.Int64Counter(
 		"otelcol_gpu_summary_limit_refusals",
 		metric.WithDescription("Input points left out of the summary because a limit was reached, by limit [Alpha]"),
 		metric.WithUnit("{point}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.GpuSummaryPodsExpected, err = builder.meter.Int64ObservableUpDownCounter(
+		"otelcol_gpu_summary_pods_expected",
+		metric.WithDescription("Pods that the last evaluation expected to report. Those tracked beyond them are heard of and expected by nobody [Alpha]"),
+		metric.WithUnit("{pod}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.GpuSummaryPodsTracked, err = builder.meter.Int64ObservableUpDownCounter(

@@ -20,6 +20,10 @@ func TestSetupTelemetry(t *testing.T) {
 	tb, err := metadata.NewTelemetryBuilder(testTel.NewTelemetrySettings())
 	require.NoError(t, err)
 	defer tb.Shutdown()
+	require.NoError(t, tb.RegisterGpuSummaryPodsExpectedCallback(func(_ context.Context, observer metric.Int64Observer) error {
+		observer.Observe(1)
+		return nil
+	}))
 	require.NoError(t, tb.RegisterGpuSummaryPodsTrackedCallback(func(_ context.Context, observer metric.Int64Observer) error {
 		observer.Observe(1)
 		return nil
@@ -28,13 +32,18 @@ func TestSetupTelemetry(t *testing.T) {
 		observer.Observe(1)
 		return nil
 	}))
+	tb.GpuSummaryAPIRequests.Add(context.Background(), 1)
 	tb.GpuSummaryClockSteps.Add(context.Background(), 1)
 	tb.GpuSummaryEvaluationDuration.Record(context.Background(), 1)
 	tb.GpuSummaryEvaluationsFailed.Add(context.Background(), 1)
+	tb.GpuSummaryExpectedPodsRefused.Add(context.Background(), 1)
 	tb.GpuSummaryLimitRefusals.Add(context.Background(), 1)
 	tb.GpuSummaryPointsAccepted.Add(context.Background(), 1)
 	tb.GpuSummaryPointsFuture.Add(context.Background(), 1)
 	tb.GpuSummaryPointsRefused.Add(context.Background(), 1)
+	AssertEqualGpuSummaryAPIRequests(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
 	AssertEqualGpuSummaryClockSteps(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
@@ -44,7 +53,13 @@ func TestSetupTelemetry(t *testing.T) {
 	AssertEqualGpuSummaryEvaluationsFailed(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
+	AssertEqualGpuSummaryExpectedPodsRefused(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
 	AssertEqualGpuSummaryLimitRefusals(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualGpuSummaryPodsExpected(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualGpuSummaryPodsTracked(t, testTel,

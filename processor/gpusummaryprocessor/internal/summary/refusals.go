@@ -22,6 +22,8 @@ const (
 	LimitPods
 	limitServices
 	limitDevices
+
+	// NumReasons is how many there are.
 	NumReasons
 )
 
@@ -76,6 +78,9 @@ type Tally struct {
 type Example struct {
 	Cluster, Namespace, Pod, Metric string
 }
+
+// Any tells whether something was refused.
+func (t *Tally) Any() bool { return t.Refused != [NumReasons]int{} }
 
 func (t *Tally) refuse(why Reason, n int, pod podKey, metric string) {
 	if n > 0 && t.Refused[why] == 0 {

@@ -142,6 +142,15 @@ func New(cfg Config, start time.Time) *Summary {
 // Tracked returns how many pods and services are in memory.
 func (s *Summary) Tracked() (pods, services int) { return len(s.pods), len(s.services) }
 
+// Expected returns how many pods the last evaluation expected to report.
+func (s *Summary) Expected() int {
+	n := 0
+	for _, svc := range s.services {
+		n += svc.expected
+	}
+	return n
+}
+
 // serviceFor returns the service, made if need be; nil when max_services is reached.
 func (s *Summary) serviceFor(key serviceKey) *service {
 	svc := s.services[key]
