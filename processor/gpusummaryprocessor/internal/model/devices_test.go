@@ -1,0 +1,168 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor/internal/summary"
+)
+
+// heard are the points of one field of one of the pod's devices.
+func (m *model) heard(p *pod, device string, f field) []point {
+	var only []point // one series, nearly always
+	for _, s := range p.series {
+		if s.device != device || s.field != f || !m.belongs(p, s.uid) {
+			continue
+		}
+		points := s.points
+		if p.void != never {
+			points = slices.DeleteFunc(slices.Clone(points), func(x point) bool { return x.stamp <= p.void })
+		}
+		if only == nil {
+			only = points
+		} else {
+			only = append(slices.Clone(only), points...)
+		}
+	}
+	return only
+}
+
+// devicesHeardOf are the devices of which the pod has telemetry, by hw.id.
+func (m *model) devicesHeardOf(p *pod) []string {
+	var out []string
+	for _, s := range p.series {
+		if m.belongs(p, s.uid) && !slices.Contains(out, s.device) {
+			out = append(out, s.device)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// devicesSeen: "a pod holds the devices it was seen with". Reading: a device that was
+// seen with another pod of the cluster later went there; one whose series were ended
+// and that stayed silent for service_ttl was given back.
+func (m *model) devicesSeen(p *pod, t at) []string {
+	var out []string
+	for _, device := range m.devicesHeardOf(p) {
+		last, ended := m.seenWith(p, device)
+		if last == never || ended && t-last > m.cfg.ServiceTTL {
+			continue
+		}
+		elsewhere := false
+		for _, other := range m.pods {
+			if other.key.cluster == p.key.cluster && other != p {
+				l, _ := m.seenWith(other, device)
+				elsewhere = elsewhere || l > last
+			}
+		}
+		if !elsewhere {
+			out = append(out, device)
+		}
+	}
+	return out
+}
+
+// seenWith is when the pod was last seen with the device, and whether the series of
+// the device's utilization was ended since.
+func (m *model) seenWith(p *pod, device string) (last at, ended bool) {
+	last = never
+	for f := range numFields {
+		for _, x := range m.heard(p, device, f) {
+			if !x.end {
+				last = max(last, x.stamp)
+			}
+		}
+	}
+	now, ok := newest(m.heard(p, device, utilization))
+	return last, ok && now.end
+}
+
+// held is what a pod holds and what of it reports.
+type held struct {
+	count     int        // devices
+	reporting []reporter // those with a fresh utilization point
+}
+
+// reporter is the telemetry of a device that is held. Of a replica that reports
+// through its device only the ratios are known: memory and power are the device's.
+type reporter struct {
+	device  string
+	replica bool
+}
+
+// holds: "A pod is reporting when every device it holds has a fresh utilization point
+// (counts are compared where ids cannot be joined; a replica's utilization is its
+// device's)".
+func (m *model) holds(p *pod, t, staleness at) held {
+	var h held
+	report := func(device string, replica bool) bool {
+		x, ok := newest(m.heard(p, device, utilization))
+		if !ok || !fresh(x, t, staleness) {
+			return false
+		}
+		h.reporting = append(h.reporting, reporter{device, replica})
+		return true
+	}
+	if m.cfg.Expected == summary.Seen {
+		devices := m.devicesSeen(p, t)
+		h.count = len(devices)
+		for _, d := range devices {
+			report(d, false)
+		}
+		return h
+	}
+
+	resolved, unresolved := m.announcedDevices(p, t)
+	h.count = len(resolved) + unresolved
+	if f := m.fact(p.key); f != nil && m.cfg.Expected == summary.Kubernetes {
+		// "where the Kubernetes pod asks for more, as many more"
+		h.count = max(h.count, f.devices)
+	}
+	for _, d := range resolved {
+		if report(d, false) {
+			continue
+		}
+		if device, _, replica := strings.Cut(d, "::"); replica {
+			report(device, true)
+		}
+	}
+	// "of the pod's further devices with fresh utilization, the newest (then the
+	// first by hw.id) report, at most as many as there are"
+	known := func(device string) bool {
+		return slices.Contains(resolved, device) ||
+			slices.ContainsFunc(h.reporting, func(r reporter) bool { return r.device == device })
+	}
+	var further []point
+	for _, d := range m.devicesHeardOf(p) {
+		x, ok := newest(m.heard(p, d, utilization))
+		if ok && fresh(x, t, staleness) && !known(d) {
+			further = append(further, x)
+		}
+	}
+	slices.SortStableFunc(further, func(a, b point) int { return int(b.stamp - a.stamp) })
+	for _, x := range further[:min(len(further), h.count-len(resolved))] {
+		report(x.device, false)
+	}
+	return h
+}
+
+// announcedDevices are the ids that can be joined, and how many others there are.
+func (m *model) announcedDevices(p *pod, t at) (resolved []string, unresolved int) {
+	var others []string
+	for _, a := range m.announced(p, t) {
+		if a.resolved && !slices.Contains(resolved, a.device) {
+			resolved = append(resolved, a.device)
+		}
+	}
+	for _, a := range m.announced(p, t) {
+		if !slices.Contains(resolved, a.device) && !slices.Contains(others, a.device) {
+			others = append(others, a.device)
+		}
+	}
+	slices.Sort(resolved)
+	return resolved, len(others)
+}

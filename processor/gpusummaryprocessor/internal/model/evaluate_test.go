@@ -1,0 +1,381 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor/internal/summary"
+)
+
+// ended is what stands for a final stale marker among the values of an evaluation.
+var ended = math.Inf(-1)
+
+// view is one expected pod at one evaluation.
+type view struct {
+	pod    *pod
+	age    string
+	state  string
+	held   held
+	values [numFields]*value
+}
+
+// value is a pod's value of a field, and the age of the oldest point in it.
+type value struct {
+	v   float64
+	age at
+}
+
+// evaluate is everything that is emitted at t, by series; ended where it is a marker.
+func (m *model) evaluate(t at) map[string]float64 {
+	out := map[string]float64{}
+	m.uids = map[*pod]string{}
+	services := map[serviceKey][]*pod{}
+	for _, p := range m.pods {
+		if m.expected(p, t) {
+			// Reading: a pod whose service nobody named is nowhere.
+			if k := m.service(p); k.name != "" {
+				services[k] = append(services[k], p)
+			}
+		}
+	}
+	for k := range services {
+		delete(m.emptySince, k)
+	}
+	m.forgetServices(services, t)
+
+	states := map[podKey]stateSaid{}
+	stalenesses := map[*pod]at{}
+	for k, pods := range services {
+		staleness := m.staleness(m.interval(pods))
+		if t-m.syncedSince() >= staleness && m.synced() {
+			m.open[k] = true
+		}
+		for _, p := range pods {
+			stalenesses[p] = staleness
+		}
+	}
+	m.noteUnfresh(stalenesses, t)
+	for k, pods := range services {
+		var views []view
+		for _, p := range pods {
+			v := m.view(p, t, stalenesses[p], m.open[k])
+			views = append(views, v)
+			m.sayState(out, states, k, v)
+		}
+		m.sayService(out, k, views, t)
+	}
+	for k := range m.emptySince {
+		if m.synced() && t-m.syncedSince() >= m.staleness(m.cfg.InitialInterval) {
+			m.open[k] = true
+		}
+		m.sayService(out, k, nil, t)
+	}
+	m.states = states
+
+	// What was said and is not said any more ends, once. The 0 of a state that was
+	// left is said once, and ends nothing further.
+	for s, v := range m.said {
+		left := v == 0 && strings.Contains(s, " gpu.pod.state ")
+		if _, still := out[s]; !still && v != ended && !left {
+			out[s] = ended
+		}
+	}
+	m.said = out
+	m.forgetPods(t)
+	return out
+}
+
+// forgetServices: "A service without any pod for service_ttl is forgotten". Until then
+// it is said, from the first evaluation without one.
+func (m *model) forgetServices(services map[serviceKey][]*pod, t at) {
+	for series := range m.said {
+		k, ok := serviceOf(series)
+		if _, empty := m.emptySince[k]; ok && !empty && services[k] == nil && m.said[series] != ended {
+			m.emptySince[k] = t
+		}
+	}
+	for k, since := range m.emptySince {
+		if t-since >= m.cfg.ServiceTTL {
+			delete(m.emptySince, k)
+			delete(m.open, k)
+		}
+	}
+}
+
+// forgetPods: without an orchestrator a pod is what was seen within service_ttl; after
+// that it is seen for the first time again.
+func (m *model) forgetPods(t at) {
+	if m.cfg.Expected != summary.Seen {
+		return
+	}
+	for _, p := range m.pods {
+		if _, last := m.sightings(p); last != never && t-last > m.cfg.ServiceTTL {
+			p.void = last
+		}
+	}
+}
+
+// synced: "in sync" is Kubernetes' first snapshot; the other sources have nothing to
+// wait for.
+func (m *model) synced() bool {
+	return m.cfg.Expected != summary.Kubernetes || len(m.snapshots) > 0
+}
+
+func (m *model) syncedSince() at {
+	if m.cfg.Expected == summary.Kubernetes && len(m.snapshots) > 0 {
+		return m.snapshots[0].arrived
+	}
+	return 0
+}
+
+// view: a settled pod "is reporting when every device it holds has a fresh utilization
+// point; degraded when some have; missing when none has"; until the start gate is open
+// nothing is known.
+func (m *model) view(p *pod, t, staleness at, open bool) view {
+	v := view{pod: p, age: m.age(p, t, staleness), held: m.holds(p, t, staleness)}
+	if !open && v.age == settled {
+		v.age = warming
+	}
+	switch {
+	case v.age != settled:
+		v.state = v.age
+	case len(v.held.reporting) == 0:
+		v.state = missing
+	case len(v.held.reporting) < v.held.count:
+		v.state = degraded
+	default:
+		v.state = reporting
+	}
+	for f := range numFields {
+		v.values[f] = m.podValue(p, v.held.reporting, f, t, staleness)
+	}
+	return v
+}
+
+// podValue: "Over its devices with a fresh point: mean for ratios […], sum for memory
+// usage, memory limit and power"; of a degraded pod "over those that have" a fresh
+// utilization point.
+func (m *model) podValue(p *pod, devices []reporter, f field, t, staleness at) *value {
+	n, sum, age := 0, 0., never
+	for _, d := range devices {
+		x, ok := newest(m.heard(p, d.device, f))
+		if !ok || !fresh(x, t, staleness) || d.replica && f >= memoryUsage {
+			continue
+		}
+		n++
+		sum += x.value
+		age = max(age, t-x.stamp)
+	}
+	if n == 0 {
+		return nil
+	}
+	if f < memoryUsage {
+		sum /= float64(n)
+	}
+	return &value{sum, age}
+}
+
+// noteUnfresh: a device that was not fresh at an evaluation starts idle_for anew.
+func (m *model) noteUnfresh(stalenesses map[*pod]at, t at) {
+	for p, staleness := range stalenesses {
+		for _, d := range m.devicesHeardOf(p) {
+			if x, ok := newest(m.heard(p, d, utilization)); !ok || !fresh(x, t, staleness) {
+				m.unfresh[unfreshKey{p.key, m.uid(p), d}] = t
+			}
+		}
+	}
+}
+
+// idle: "held by a settled pod, utilization below idle_threshold (0.05) for idle_for
+// (15m)"; "after a start idle_for starts anew".
+func (m *model) idle(p *pod, device string, t at) bool {
+	points := m.heard(p, device, utilization)
+	since, first := at(0), at(math.MaxInt64)
+	if u, ok := m.unfresh[unfreshKey{p.key, m.uid(p), device}]; ok {
+		since = max(since, u)
+	}
+	for _, x := range points {
+		if x.end {
+			continue
+		}
+		first = min(first, x.stamp)
+		if x.value >= m.cfg.IdleThreshold {
+			since = max(since, x.stamp)
+		}
+	}
+	now, _ := newest(points)
+	return now.value < m.cfg.IdleThreshold && t-max(since, first) >= m.cfg.IdleFor
+}
+
+// sayState: "1 for the state it is in, 0 once for the state it left".
+func (m *model) sayState(out map[string]float64, states map[podKey]stateSaid, k serviceKey, v view) {
+	name := func(state string) string { return k.String() + "/" + v.pod.key.name + " gpu.pod.state " + state }
+	states[v.pod.key] = stateSaid{k, v.state}
+	if before, ok := m.states[v.pod.key]; ok && before.service == k && before.state != v.state {
+		out[name(before.state)] = 0
+	}
+	out[name(v.state)] = 1
+}
+
+// sayService is the table "The fields of a service".
+func (m *model) sayService(out map[string]float64, k serviceKey, views []view, t at) {
+	say := func(metric string, v float64) { out[k.String()+" gpu.service."+metric] = v }
+
+	pods := map[string]int{}
+	pending, reportingDevices, missingDevices, idle := 0, 0, 0, 0
+	var averaged []view // "means over its reporting and degraded pods"
+	for _, v := range views {
+		pods[v.state]++
+		reportingDevices += len(v.held.reporting)
+		if v.state == notRunning && m.fact(v.pod.key) != nil && m.fact(v.pod.key).node == "" {
+			pending++
+		}
+		if v.age != settled {
+			continue
+		}
+		missingDevices += v.held.count - len(v.held.reporting)
+		for _, r := range v.held.reporting {
+			if m.idle(v.pod, r.device, t) {
+				idle++
+			}
+		}
+		if v.state != missing {
+			averaged = append(averaged, v)
+		}
+	}
+	for _, s := range states {
+		say("pods "+s, float64(pods[s])) // "all five, 0 included"
+	}
+	if m.cfg.Expected == summary.Kubernetes && m.synced() {
+		// Reading: absent until Kubernetes has told its pods once.
+		say("pods.pending", float64(pending))
+	}
+	if !m.open[k] {
+		return // "nothing is known: partial, missing_ratio and averages are absent"
+	}
+	say("devices reporting", float64(reportingDevices))
+	say("devices missing", float64(missingDevices))
+	say("idle_devices", float64(idle))
+	m.sayPartial(say, pods)
+
+	oldest := never
+	for f := range numFields {
+		all := valuesOf(averaged, f)
+		if len(all) == 0 {
+			continue // "each field over the pods that have that field"
+		}
+		sum, least, most := 0., math.Inf(1), math.Inf(-1)
+		for _, v := range all {
+			sum += v.v
+			least, most = min(least, v.v), max(most, v.v)
+			oldest = max(oldest, v.age)
+		}
+		say(meanOf[f], sum/float64(len(all))) // "each pod one vote"
+		if f >= memoryUsage {
+			say(sumOf[f], sum)
+		}
+		if f == utilization {
+			say("utilization.min", least)
+			say("utilization.max", most)
+		}
+	}
+	if oldest != never {
+		say("data.age", max(0, oldest.Seconds()))
+	}
+}
+
+var meanOf = [numFields]string{
+	"utilization", "sm.active", "dram.active", "pipe.active tensor", "pipe.active fp16", "pipe.active fp32",
+	"pod.memory.usage", "pod.memory.limit", "pod.power",
+}
+
+var sumOf = [numFields]string{memoryUsage: "memory.usage", memoryLimit: "memory.limit", power: "power"}
+
+func valuesOf(views []view, f field) []*value {
+	var all []*value
+	for _, v := range views {
+		if v.values[f] != nil {
+			all = append(all, v.values[f])
+		}
+	}
+	return all
+}
+
+// sayPartial: "partial = 1 when settled > 0 and missing / settled > partial_threshold";
+// "Only warming or not running pods: partial 0".
+func (m *model) sayPartial(say func(string, float64), pods map[string]int) {
+	settled := pods[reporting] + pods[degraded] + pods[missing]
+	partial := 0.
+	if settled > 0 {
+		ratio := float64(pods[missing]) / float64(settled)
+		say("missing_ratio", ratio)
+		if ratio > m.cfg.PartialThreshold {
+			partial = 1
+		}
+	}
+	say("partial", partial)
+}
+
+func (k serviceKey) String() string {
+	if k.cluster != "" {
+		return k.cluster + ":" + k.namespace + "/" + k.name
+	}
+	return k.namespace + "/" + k.name
+}
+
+// serviceOf is the service that a series of the service itself belongs to.
+func serviceOf(series string) (serviceKey, bool) {
+	who, what, _ := strings.Cut(series, " ")
+	if !strings.HasPrefix(what, "gpu.service.") {
+		return serviceKey{}, false
+	}
+	cluster, rest, found := strings.Cut(who, ":")
+	if !found {
+		cluster, rest = "", who
+	}
+	namespace, name, _ := strings.Cut(rest, "/")
+	return serviceKey{cluster, namespace, name}, true
+}
+
+// difference is the first difference between two evaluations, "" where there is none:
+// means within 1e-9, counts exactly, absent strictly.
+func difference(want, got map[string]float64) string {
+	all := maps.Clone(want)
+	maps.Copy(all, got)
+	for _, s := range slices.Sorted(maps.Keys(all)) {
+		w, inModel := want[s]
+		g, inSummary := got[s]
+		if inModel && inSummary && (w == g || !exact(s) && math.Abs(w-g) <= 1e-9*math.Max(math.Abs(w), math.Abs(g))) {
+			continue
+		}
+		return s + ": " + tell(w, inModel) + " by the model, " + tell(g, inSummary) + " by the summary"
+	}
+	return ""
+}
+
+// exact tells counts and states from averages.
+func exact(series string) bool {
+	for _, count := range []string{".pods", ".devices ", ".idle_devices", ".partial", "gpu.pod.state"} {
+		if strings.Contains(series, count) {
+			return true
+		}
+	}
+	return false
+}
+
+func tell(v float64, present bool) string {
+	switch {
+	case !present:
+		return "absent"
+	case v == ended:
+		return "ended"
+	default:
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	}
+}

@@ -1,0 +1,182 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package model is a second, slow implementation of the specification of the
+// service summary, written from its text, and the test that compares package
+// summary with it over random worlds. It keeps every fact it ever heard and answers
+// by filtering them; one sentence of the specification is one function.
+//
+// All of it is test code. Where the text leaves something open it follows the list
+// in the documentation of package summary, and says "Reading" where it had to choose
+// itself.
+package model
+
+import (
+	"math"
+	"time"
+
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor/internal/summary"
+)
+
+// at is a moment: the time since the processor's start on a clock that is never
+// set. A wall clock's time is translated when it arrives, so that all that is known
+// keeps its age when the wall clock is set.
+type at = time.Duration
+
+const never = at(math.MinInt64)
+
+type podKey struct{ cluster, namespace, name string }
+
+type serviceKey struct{ cluster, namespace, name string }
+
+// field is an input metric of the summary.
+type field int
+
+const (
+	utilization field = iota
+	smActive
+	dramActive
+	tensorActive
+	fp16Active
+	fp32Active
+	memoryUsage
+	memoryLimit
+	power
+	numFields
+)
+
+// point is a data point of telemetry.
+type point struct {
+	pod          podKey
+	uid, service string
+	device       string
+	field        field
+	value        float64
+	end          bool // NoRecordedValue or NaN
+	stamp        at   // its own timestamp
+}
+
+// announcement is a data point of gpu.allocation.
+type announcement struct {
+	pod               podKey
+	uid, service      string
+	container, device string
+	resolved          bool
+	end               bool // NoRecordedValue, NaN, or the value 0
+	stamp             at
+}
+
+// podFact is a pod of the Kubernetes API that asks for an accelerator.
+type podFact struct {
+	pod                podKey
+	uid, service, node string
+	running, deleted   bool
+	up                 bool // all its accelerator containers run
+	started            at   // the newest start of one of them, by the cluster's clock
+	lastRun            at   // how long that one ran before, -1 if it never did
+	devices            int
+}
+
+// snapshot is all pods of the cluster that ask for an accelerator.
+type snapshot struct {
+	arrived at
+	pods    []podFact
+}
+
+// series is the history of one field of one device of a pod, as heard.
+type series struct {
+	uid    string
+	device string
+	field  field
+	points []point
+}
+
+// pod is what was heard of one name.
+type pod struct {
+	key           podKey
+	series        []*series
+	announcements []announcement
+	void          at // Seen: what it did up to then is forgotten
+}
+
+// model keeps all that was heard, and of earlier evaluations what the text refers
+// to: "0 once for the state it left", "until one staleness period has passed",
+// "a service without any pod for service_ttl is forgotten", "final stale markers".
+type model struct {
+	cfg       summary.Config
+	pods      map[podKey]*pod
+	snapshots []snapshot
+
+	open       map[serviceKey]bool // the start gate
+	emptySince map[serviceKey]at   // services that are said
+	states     map[podKey]stateSaid
+	said       map[string]float64
+	unfresh    map[unfreshKey]at // the last evaluation at which a device was not fresh
+
+	offset at              // wall clock minus the clock that is never set
+	uids   map[*pod]string // of this evaluation
+}
+
+type unfreshKey struct {
+	pod         podKey
+	uid, device string
+}
+
+type stateSaid struct {
+	service serviceKey
+	state   string
+}
+
+func newModel(cfg summary.Config) *model {
+	return &model{
+		cfg: cfg, pods: map[podKey]*pod{}, open: map[serviceKey]bool{}, emptySince: map[serviceKey]at{},
+		states: map[podKey]stateSaid{}, said: map[string]float64{}, unfresh: map[unfreshKey]at{},
+	}
+}
+
+func (m *model) pod(k podKey) *pod {
+	if m.pods[k] == nil {
+		m.pods[k] = &pod{key: k, void: never}
+	}
+	return m.pods[k]
+}
+
+// hear takes a point of telemetry that arrives now.
+func (m *model) hear(p point, now at) {
+	if p.value < 0 {
+		return // "negative" is bad input
+	}
+	p.stamp = fromTheFuture(p.stamp, now)
+	pod := m.pod(p.pod)
+	for _, s := range pod.series {
+		if s.uid == p.uid && s.device == p.device && s.field == p.field {
+			s.points = append(s.points, p)
+			return
+		}
+	}
+	pod.series = append(pod.series, &series{uid: p.uid, device: p.device, field: p.field, points: []point{p}})
+}
+
+// hearAllocation takes a point of gpu.allocation that arrives now.
+func (m *model) hearAllocation(a announcement, now at) {
+	a.stamp = fromTheFuture(a.stamp, now)
+	pod := m.pod(a.pod)
+	pod.announcements = append(pod.announcements, a)
+}
+
+// hearPods takes what the Kubernetes API says now.
+func (m *model) hearPods(pods []podFact, now at) {
+	m.snapshots = append(m.snapshots, snapshot{now, pods})
+	for _, p := range pods {
+		m.pod(p.pod)
+	}
+}
+
+// fromTheFuture: "A point from the future (clock skew beyond 30s) counts as arriving
+// now."
+func fromTheFuture(stamp, now at) at {
+	if stamp > now+30*time.Second {
+		return now
+	}
+	return stamp
+}

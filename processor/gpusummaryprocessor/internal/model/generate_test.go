@@ -1,0 +1,448 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor/internal/summary"
+)
+
+const cluster = "east"
+
+// fleet makes a world.
+type fleet struct {
+	*rand.Rand
+	cfg     summary.Config
+	every   at // between two evaluations
+	horizon at
+	grain   at // arrivals are at multiples of it: what arrives at one moment is shuffled
+	nodes   []*node
+	pods    []*life
+	facts   []fact
+}
+
+// node is a machine: its exporter and its agent.
+type node struct {
+	name          string
+	scrape        at // collection interval of the exporter
+	lag           at
+	skew, skewed  at // its clock differs by skew, by skewed more once the gateway's was set
+	exporter, api []window
+}
+
+// window is a time of silence.
+type window struct{ from, to at }
+
+// life is what one pod does.
+type life struct {
+	fact                      podFact
+	node                      *node
+	created, started, stopped at // stopped: its containers; the object goes later
+	gone                      at
+	crashes                   at // 0: no crash loop; else the time between two starts
+	service, later            string
+	moves                     at
+	devices                   []device
+	uidOnPoints, uidOnAlloc   bool
+	announced, serviceOnAlloc bool
+}
+
+// device is a device as one pod holds it.
+type device struct {
+	id, announcedAs, container string
+	resolved, broken           bool
+	fields                     [numFields]bool
+	level                      float64
+}
+
+// generate makes the world of a seed.
+func generate(seed uint64) world {
+	f := &fleet{Rand: rand.New(rand.NewPCG(seed, 1))}
+	f.configure()
+	for i := range 1 + f.IntN(3) {
+		f.nodes = append(f.nodes, &node{
+			name: fmt.Sprint("node-", i), scrape: f.seconds(5, 15, 15, 15, 30, 60, 120), lag: f.seconds(0, 0, 1, 10, 25),
+			skew: f.seconds(0, 0, 0, -20, 20), exporter: f.windows(2), api: f.windows(1),
+		})
+	}
+	if f.IntN(7) == 0 {
+		f.setClock()
+	}
+	n := pick(f, 1, 2, 2, 3, 3, 4, 5, 8, 12)
+	for i := range n {
+		f.addPod(i)
+	}
+	for _, p := range f.pods {
+		f.telemetry(p)
+		f.allocations(p)
+	}
+	f.snapshots()
+	for t := f.every; t <= f.horizon; t += f.every {
+		f.facts = append(f.facts, fact{at: t, evaluate: true})
+	}
+	slices.SortStableFunc(f.facts, func(a, b fact) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(rank(a), rank(b)))
+	})
+	return world{f.cfg, f.facts}
+}
+
+// rank is the order of what happens at one moment.
+func rank(f fact) int {
+	switch {
+	case f.step != 0:
+		return 0
+	case f.pods != nil:
+		return 1
+	case f.evaluate:
+		return 3
+	default:
+		return 2
+	}
+}
+
+func pick[T any](f *fleet, from ...T) T { return from[f.IntN(len(from))] }
+
+// seconds is one of these times.
+func (f *fleet) seconds(from ...int64) at { return at(pick(f, from...)) * second }
+
+// between is a time from a to b, in whole seconds.
+func (f *fleet) between(a, b at) at {
+	if b <= a {
+		return a
+	}
+	return a + at(f.Int64N(int64((b-a)/second)+1))*second
+}
+
+func (f *fleet) windows(most int) []window {
+	var out []window
+	for range f.IntN(most + 1) {
+		from := f.between(0, f.horizon)
+		out = append(out, window{from, from + f.between(0, f.horizon/3)})
+	}
+	return out
+}
+
+func within(all []window, t at) bool {
+	return slices.ContainsFunc(all, func(w window) bool { return t >= w.from && t < w.to })
+}
+
+func (f *fleet) configure() {
+	c := &f.cfg
+	c.Expected = summary.Source(f.IntN(3))
+	c.Staleness = f.seconds(0, 0, 0, 20, 90)
+	c.InitialInterval = f.seconds(5, 15, 15, 30, 120)
+	c.Warmup = f.seconds(0, 30, 90, 90, 180)
+	c.AllocationTTL = f.seconds(60, 300)
+	c.ServiceTTL = max(c.Warmup, c.StalenessAt(c.InitialInterval)) + f.seconds(15, 60, 420)
+	c.PartialThreshold = pick(f, 0, 0.25, 0.25, 1./3, 0.5, 1)
+	c.IdleThreshold = pick(f, 0, 0.05, 0.05, 0.5)
+	c.IdleFor = f.seconds(30, 120, 900)
+	c.MaxPods, c.MaxServices = 200_000, 20_000
+	f.every = f.seconds(5, 10, 15, 15, 30, 60)
+	f.horizon = f.every * at(15+f.IntN(60))
+	f.grain = pick(f, second, 5*second, f.every)
+}
+
+// setClock sets the gateway's wall clock once; every other node keeps the old time.
+func (f *fleet) setClock() {
+	step := f.seconds(-3600, -300, 90, 3600)
+	when := f.between(second, f.horizon)
+	f.facts = append(f.facts, fact{at: when, step: step})
+	for i, n := range f.nodes {
+		if i%2 == 1 {
+			n.skewed = step
+		}
+	}
+}
+
+// stepped is by how much the gateway's clock was set until t.
+func (f *fleet) stepped(t at) at {
+	for _, x := range f.facts {
+		if x.step != 0 && t >= x.at {
+			return x.step
+		}
+	}
+	return 0
+}
+
+// stamp is what a node's clock says at t.
+func (f *fleet) stamp(n *node, t at) at {
+	if n.skewed != 0 && f.stepped(t) != 0 {
+		t -= n.skewed
+	}
+	return t + n.skew
+}
+
+// arrival is when what leaves at t arrives.
+func (f *fleet) arrival(t at) at {
+	t = max(t, 0)
+	return (t + f.grain - 1) / f.grain * f.grain
+}
+
+func (f *fleet) addPod(i int) {
+	p := &life{node: pick(f, f.nodes...)}
+	p.created = f.between(-2*time.Minute, f.horizon/2)
+	if f.IntN(3) > 0 {
+		p.created = -f.between(0, 10*time.Minute)
+	}
+	p.started = p.created + f.between(0, 40*second)
+	p.stopped, p.gone = math.MaxInt64, math.MaxInt64
+	if f.IntN(3) == 0 {
+		p.stopped = f.between(p.started, f.horizon)
+		p.gone = p.stopped + f.between(0, 2*time.Minute)
+	}
+	if f.IntN(8) == 0 {
+		p.crashes = f.between(10*second, 2*time.Minute)
+	}
+	p.service = pick(f, "api", "api", "api", "web")
+	p.later = p.service
+	if f.IntN(7) == 0 {
+		p.later, p.moves = pick(f, "api", "web", "web"), f.between(0, f.horizon)
+	}
+	p.uidOnPoints, p.uidOnAlloc = f.IntN(2) == 0, f.IntN(2) == 0
+	p.announced, p.serviceOnAlloc = f.IntN(10) > 0, f.IntN(5) > 0
+	p.fact = podFact{
+		pod:     podKey{pick(f, cluster, cluster, cluster, "west", ""), pick(f, "shop", "shop", "test"), fmt.Sprint("pod-", f.IntN(i+2))},
+		uid:     fmt.Sprint("uid-", i),
+		service: pick(f, p.service, p.service, "computed"),
+		node:    p.node.name,
+	}
+	for _, other := range f.pods {
+		if other.fact.pod == p.fact.pod {
+			f.succeed(p, other)
+		}
+	}
+	for n := range pick(f, 1, 1, 1, 2, 2, 4, 8) {
+		p.devices = append(p.devices, f.device(i, n))
+	}
+	p.fact.devices = max(1, len(p.devices)+pick(f, 0, 0, 0, 0, 1, -1))
+	f.pods = append(f.pods, p)
+}
+
+// succeed makes p the pod that takes the name of another after it, as a StatefulSet
+// does.
+func (f *fleet) succeed(p, other *life) {
+	if other.stopped == math.MaxInt64 {
+		other.stopped = f.between(other.started, f.horizon)
+	}
+	other.gone = other.stopped + f.between(0, 30*second)
+	after := max(other.gone, 0)
+	p.created = max(p.created, after+second)
+	p.started = p.created + f.between(0, 40*second)
+	if p.stopped != math.MaxInt64 {
+		p.stopped = max(p.stopped, p.started+second)
+		p.gone = max(p.gone, p.stopped)
+	}
+	p.uidOnPoints, p.uidOnAlloc = true, true
+	other.uidOnPoints, other.uidOnAlloc = true, true
+}
+
+func (f *fleet) device(pod, n int) device {
+	id := fmt.Sprintf("GPU-%d-%d", pod, n)
+	if pod > 0 && f.IntN(12) == 0 {
+		id = fmt.Sprintf("GPU-%d-%d", f.IntN(pod), n) // another pod's, before or at the same time
+	}
+	d := device{resolved: true, container: pick(f, "main", "main", "side"), level: pick(f, 0, 0.02, 0.4, 0.9)}
+	switch f.IntN(6) {
+	case 0:
+		id += "/1"
+	case 1:
+		d.announcedAs = id + "::0" // a replica
+		if f.IntN(2) == 0 {
+			id = d.announcedAs
+		}
+	}
+	d.id = id
+	if d.announcedAs == "" {
+		d.announcedAs = id
+	}
+	if f.IntN(8) == 0 {
+		d.resolved, d.announcedAs = false, "node/"+id
+	}
+	d.broken = f.IntN(12) == 0
+	for i := range numFields {
+		d.fields[i] = i == utilization || f.IntN(4) == 0
+	}
+	return d
+}
+
+// serviceAt is the service that agents say at t.
+func (p *life) serviceAt(t at) string {
+	if t >= p.moves {
+		return p.later
+	}
+	return p.service
+}
+
+// runs tells whether the pod's containers run at t, and since when.
+func (p *life) runs(t at) (since, lastRun at, up bool) {
+	if t < p.started || t >= p.stopped {
+		return p.started, -1, false
+	}
+	if p.crashes == 0 {
+		return p.started, -1, true
+	}
+	// It runs for half the time between two starts.
+	n := (t - p.started) / p.crashes
+	since, lastRun = p.started+n*p.crashes, p.crashes/2
+	if n == 0 {
+		lastRun = -1
+	}
+	return since, lastRun, t-since < p.crashes/2
+}
+
+// telemetry are the points of the pod's devices.
+func (f *fleet) telemetry(p *life) {
+	uid := ""
+	if p.uidOnPoints {
+		uid = p.fact.uid
+	}
+	first := max(p.started, -2*p.node.scrape)
+	phase := f.between(0, p.node.scrape)
+	for t := first + phase; t < min(f.horizon, p.stopped); t += p.node.scrape {
+		if _, _, up := p.runs(t); !up || within(p.node.exporter, t) {
+			continue
+		}
+		for _, d := range p.devices {
+			if d.broken || f.IntN(25) == 0 {
+				continue
+			}
+			f.read(p, d, uid, t)
+		}
+	}
+	if p.stopped < f.horizon && f.IntN(2) == 0 { // gpu_pod ends the series when the devices go
+		t := p.stopped + f.between(0, 20*second)
+		for _, d := range p.devices {
+			for i := range numFields {
+				if d.fields[i] {
+					f.point(f.arrival(t+p.node.lag), point{pod: p.fact.pod, uid: uid, service: p.serviceAt(t), device: d.id, field: i, end: true, stamp: f.stamp(p.node, t)})
+				}
+			}
+		}
+	}
+}
+
+// read is one scrape of one device.
+func (f *fleet) read(p *life, d device, uid string, t at) {
+	delay := p.node.lag + f.between(0, 2*second)
+	if f.IntN(40) == 0 {
+		delay += f.between(0, 3*time.Minute)
+	}
+	for i := range numFields {
+		if !d.fields[i] || f.IntN(30) == 0 {
+			continue
+		}
+		x := point{pod: p.fact.pod, uid: uid, service: p.serviceAt(t), device: d.id, field: i, stamp: f.stamp(p.node, t)}
+		x.value = d.level * float64(f.IntN(8)) / 7
+		if i >= memoryUsage {
+			x.value = float64(f.IntN(80)) * (1 << 30)
+		}
+		switch f.IntN(200) {
+		case 0:
+			x.stamp += time.Hour
+		case 1:
+			x.end = true
+		case 2:
+			x.end, x.value = true, math.NaN()
+		case 3:
+			x.value = -1
+		case 4:
+			x.stamp += f.between(-40*second, 40*second)
+		}
+		f.point(f.arrival(t+delay), x)
+		if f.IntN(60) == 0 { // told again, and perhaps something else
+			if f.IntN(2) == 0 && !x.end {
+				x.value *= float64(f.IntN(2)) / 2
+			}
+			f.point(f.arrival(t+delay+f.between(0, 20*second)), x)
+		}
+	}
+}
+
+func (f *fleet) point(t at, p point) {
+	if t < f.horizon {
+		f.facts = append(f.facts, fact{at: t, point: &p})
+	}
+}
+
+// allocations are the points of gpu.allocation for the pod.
+func (f *fleet) allocations(p *life) {
+	if f.cfg.Expected == summary.Seen || !p.announced {
+		return
+	}
+	say := func(t at, d device, end bool) {
+		a := announcement{pod: p.fact.pod, container: d.container, device: d.announcedAs, resolved: d.resolved, end: end, stamp: f.stamp(p.node, t)}
+		if p.uidOnAlloc {
+			a.uid = p.fact.uid
+		}
+		if p.serviceOnAlloc || f.cfg.Expected == summary.Allocation {
+			a.service = p.serviceAt(t)
+		}
+		if arrives := f.arrival(t + p.node.lag/2 + f.between(0, second)); arrives < f.horizon {
+			f.facts = append(f.facts, fact{at: arrives, announcement: &a})
+		}
+	}
+	from := max(p.created, -30*second)
+	if f.IntN(2) == 0 {
+		from = max(p.started, -30*second)
+	}
+	until := min(f.horizon, p.stopped)
+	for t := from; t < until; t += 15 * second {
+		if within(p.node.api, t) {
+			continue
+		}
+		for _, d := range p.devices {
+			say(t, d, f.IntN(300) == 0)
+		}
+	}
+	if until < f.horizon && f.IntN(2) == 0 {
+		for _, d := range p.devices {
+			say(until+f.between(second, 15*second), d, true)
+		}
+	}
+}
+
+// snapshots are what the Kubernetes API says, at the start and at every change, but
+// while it is away.
+func (f *fleet) snapshots() {
+	if f.cfg.Expected != summary.Kubernetes {
+		return
+	}
+	away := f.windows(1)
+	last := ""
+	for t := f.arrival(f.between(0, 30*second)); t < f.horizon; t += f.grain {
+		if within(away, t) {
+			continue
+		}
+		pods := f.podsAt(t)
+		if now := fmt.Sprint(pods); now != last {
+			f.facts = append(f.facts, fact{at: t, pods: &pods})
+			last = now
+		}
+	}
+}
+
+func (f *fleet) podsAt(t at) []podFact {
+	pods := []podFact{}
+	for _, p := range f.pods {
+		if p.fact.pod.cluster != cluster || t < p.created || t >= p.gone {
+			continue
+		}
+		x := p.fact
+		x.started, x.lastRun, x.up = p.runs(t)
+		x.running = t >= p.started && t < p.stopped
+		x.deleted = p.gone != math.MaxInt64 && t >= p.stopped
+		if t < p.started && t-p.created < 10*second {
+			x.node = ""
+		}
+		pods = append(pods, x)
+	}
+	return pods
+}
