@@ -1,0 +1,226 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	zapobserver "go.uber.org/zap/zaptest/observer"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	patience = 20 * time.Second // until a test gives up
+	tick     = 5 * time.Millisecond
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// counts is a Telemetry that remembers.
+type counts struct {
+	mu      sync.Mutex
+	asked   map[string]int
+	refused int
+}
+
+func (c *counts) Asked(_ context.Context, object, result string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked[object+" "+result]++
+}
+
+func (c *counts) Refused(_ context.Context, pods int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refused += pods
+}
+
+func (c *counts) of(what string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.asked[what]
+}
+
+// follow starts a source before api.
+func follow(t *testing.T, api *fakeAPI, change func(*Config)) (*Source, *counts, *zapobserver.ObservedLogs) {
+	k := newKeeper(t)
+	cfg := Config{Cluster: "east", Resources: k.resources, Claims: k.claims, MaxPods: 100}
+	if change != nil {
+		change(&cfg)
+	}
+	core, logs := zapobserver.New(zap.InfoLevel)
+	tel := &counts{asked: map[string]int{}}
+	s, err := New(cfg, &rest.Config{Host: api.server.URL, QPS: 1000, Burst: 1000}, tel, zap.New(core))
+	require.NoError(t, err)
+	s.Start()
+	t.Cleanup(s.Shutdown)
+	return s, tel, logs
+}
+
+// has waits until these pods are known, by "namespace/name" with their devices.
+func (s *Source) has(t *testing.T, want map[string]int) {
+	t.Helper()
+	var got map[string]int
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(tick) {
+		if pods := s.Pods(); pods != nil {
+			require.Equal(t, "east", pods.Cluster)
+			got = map[string]int{}
+			for _, p := range pods.List {
+				got[p.Namespace+"/"+p.Name] = p.Devices
+			}
+			if maps.Equal(want, got) {
+				return
+			}
+		}
+	}
+	require.Equal(t, want, got)
+}
+
+func named(p *corev1.Pod, namespace, name string) *corev1.Pod {
+	p.Namespace, p.Name = namespace, name
+	return p
+}
+
+func TestPodsAndClaimsAreFollowed(t *testing.T) {
+	t.Parallel()
+	for name, streams := range map[string]bool{"list and watch": false, "list within a watch": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			api := newFakeAPI(t)
+			api.streams = streams
+			claiming := named(newPod(uses("main", corev1.ResourceClaim{Name: "gpu"})), "shop", "claiming")
+			claiming.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimName: ptr("claim-1")}}
+			api.pods = []*corev1.Pod{
+				named(newPod(gpus("main", "2")), "shop", "a"),
+				named(newPod(requests("main", map[string]string{"cpu": "1"})), "shop", "web"),
+				claiming,
+			}
+			api.claims = []*resourcev1.ResourceClaim{newClaim("claim-1", result("r", "gpu.nvidia.com", false))}
+			s, tel, logs := follow(t, api, nil)
+			s.has(t, map[string]int{"shop/a": 2, "shop/claiming": 1})
+			<-s.Changed()
+			api.watched(t, 2)
+
+			api.tell("pods", "ADDED", named(newPod(gpus("main", "4")), "train", "b"))
+			api.tell("resourceclaims", "MODIFIED", newClaim("claim-1", result("r", "gpu.nvidia.com", false), result("r", "gpu.nvidia.com", false)))
+			s.has(t, map[string]int{"shop/a": 2, "shop/claiming": 2, "train/b": 4})
+			api.tell("pods", "DELETED", named(newPod(gpus("main", "2")), "shop", "a"))
+			api.tell("resourceclaims", "DELETED", newClaim("claim-1"))
+			s.has(t, map[string]int{"train/b": 4})
+			require.Zero(t, logs.Len())
+			require.Positive(t, tel.of("pods ok"))
+			require.Positive(t, tel.of("resource_claims ok"))
+		})
+	}
+}
+
+func TestListsOfGivenNamespacesAlone(t *testing.T) {
+	t.Parallel()
+	api := newFakeAPI(t)
+	api.pods = []*corev1.Pod{
+		named(newPod(gpus("main", "1")), "shop", "a"), named(newPod(gpus("main", "1")), "train", "b"), named(newPod(gpus("main", "1")), "other", "c"),
+	}
+	s, _, _ := follow(t, api, func(c *Config) { c.Namespaces = []string{"shop", "train"} })
+	s.has(t, map[string]int{"shop/a": 1, "train/b": 1})
+	api.watched(t, 4)
+	api.mu.Lock()
+	defer api.mu.Unlock()
+	require.NotContains(t, api.asked, "/api/v1/pods")
+	require.Subset(t, api.asked, []string{
+		"/api/v1/namespaces/shop/pods", "/api/v1/namespaces/train/pods",
+		"/apis/resource.k8s.io/v1/namespaces/shop/resourceclaims", "/apis/resource.k8s.io/v1/namespaces/train/resourceclaims",
+	})
+}
+
+// A namespace that may not be read is not known to have no pods.
+func TestNotInSyncUntilEveryNamespaceIs(t *testing.T) {
+	t.Parallel()
+	api := newFakeAPI(t)
+	api.pods = []*corev1.Pod{named(newPod(gpus("main", "1")), "shop", "a")}
+	api.status["train/pods"] = http.StatusForbidden
+	s, tel, logs := follow(t, api, func(c *Config) { c.Namespaces, c.Claims = []string{"shop", "train"}, nil })
+	require.Eventually(t, func() bool { return tel.of("pods denied") > 1 && tel.of("pods ok") > 0 }, patience, tick)
+	require.Nil(t, s.Pods())
+	require.Equal(t, 1, logs.Len(), "each cause once")
+	require.Contains(t, logs.All()[0].ContextMap()["remedy"], "let the service account list and watch pods")
+
+	api.set(func() { clear(api.status) })
+	s.has(t, map[string]int{"shop/a": 1})
+}
+
+func TestClustersWithoutDRA(t *testing.T) {
+	t.Parallel()
+	for result, status := range map[string]int{"not_served": http.StatusNotFound, "denied": http.StatusForbidden} {
+		t.Run(result, func(t *testing.T) {
+			t.Parallel()
+			api := newFakeAPI(t)
+			api.pods = []*corev1.Pod{named(newPod(gpus("main", "1")), "shop", "a")}
+			api.status["resourceclaims"] = status
+			s, tel, logs := follow(t, api, nil)
+			s.has(t, map[string]int{"shop/a": 1})
+			require.Positive(t, tel.of("resource_claims "+result))
+			require.Equal(t, 1, logs.Len())
+			require.Contains(t, logs.All()[0].ContextMap()["remedy"], "dra::enabled")
+		})
+	}
+}
+
+func TestAPIServerThatGoesAwayAndComesBack(t *testing.T) {
+	t.Parallel()
+	api := newFakeAPI(t)
+	api.pods = []*corev1.Pod{named(newPod(gpus("main", "1")), "shop", "a"), named(newPod(gpus("main", "1")), "shop", "b")}
+	s, tel, logs := follow(t, api, nil)
+	s.has(t, map[string]int{"shop/a": 1, "shop/b": 1})
+	api.watched(t, 2)
+
+	api.set(func() { api.gone = true })
+	api.server.CloseClientConnections()
+	require.Eventually(t, func() bool { return tel.of("pods no_answer") > 0 }, patience, tick)
+	s.has(t, map[string]int{"shop/a": 1, "shop/b": 1}) // what is known stays
+
+	api.set(func() {
+		api.gone = false
+		api.pods = []*corev1.Pod{named(newPod(gpus("main", "1")), "shop", "b"), named(newPod(gpus("main", "2")), "shop", "c")}
+		api.status["pods"] = 0
+	})
+	// The watch begins where it ended: a server that forgot says so, and is listed anew.
+	api.watched(t, 2)
+	api.tell("pods", "ERROR", map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 410, "reason": "Expired"})
+	s.has(t, map[string]int{"shop/b": 1, "shop/c": 2})
+	require.Equal(t, 2, logs.FilterMessage("The Kubernetes API answers again").Len(), "of pods and of claims")
+}
+
+func TestStartDoesNotWaitForTheAPI(t *testing.T) {
+	t.Parallel()
+	api := newFakeAPI(t)
+	api.gone = true
+	s, _, _ := follow(t, api, nil)
+	require.Nil(t, s.Pods())
+	api.set(func() { api.gone = false; api.pods = []*corev1.Pod{named(newPod(gpus("main", "1")), "shop", "a")} })
+	s.has(t, map[string]int{"shop/a": 1})
+}
+
+func TestPodsBeyondTheLimitAreCounted(t *testing.T) {
+	t.Parallel()
+	api := newFakeAPI(t)
+	api.pods = []*corev1.Pod{
+		named(newPod(gpus("main", "1")), "shop", "a"), named(newPod(gpus("main", "1")), "shop", "b"),
+		named(newPod(requests("main", nil)), "shop", "web"), named(newPod(gpus("main", "1")), "shop", "c"),
+	}
+	s, tel, _ := follow(t, api, func(c *Config) { c.MaxPods = 2 })
+	s.has(t, map[string]int{"shop/a": 1, "shop/b": 1})
+	api.watched(t, 2)
+	api.tell("pods", "ADDED", named(newPod(gpus("main", "1")), "shop", "d"))
+	require.Eventually(t, func() bool { tel.mu.Lock(); defer tel.mu.Unlock(); return tel.refused == 2 }, patience, tick)
+}
