@@ -186,7 +186,9 @@ func TestAPIServerThatGoesAwayAndComesBack(t *testing.T) {
 
 	api.set(func() { api.gone = true })
 	api.server.CloseClientConnections()
-	require.Eventually(t, func() bool { return tel.of("pods no_answer") > 0 }, patience, tick)
+	require.Eventually(t, func() bool { 
+		return tel.of("pods no_answer") > 0 && tel.of("resource_claims no_answer") > 0
+	}, patience, tick)
 	s.has(t, map[string]int{"shop/a": 1, "shop/b": 1}) // what is known stays
 
 	api.set(func() {
@@ -198,7 +200,8 @@ func TestAPIServerThatGoesAwayAndComesBack(t *testing.T) {
 	api.watched(t, 2)
 	api.tell("pods", "ERROR", map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 410, "reason": "Expired"})
 	s.has(t, map[string]int{"shop/b": 1, "shop/c": 2})
-	require.Equal(t, 2, logs.FilterMessage("The Kubernetes API answers again").Len(), "of pods and of claims")
+	require.Eventually(t, func() bool { return logs.FilterMessage("The Kubernetes API answers again").Len() == 2 }, patience, tick,
+		"of pods and of claims")
 }
 
 func TestStartDoesNotWaitForTheAPI(t *testing.T) {
