@@ -17,14 +17,10 @@ func (m *model) heard(p *pod, device string, f field) []point {
 		if s.device != device || s.field != f || !m.belongs(p, s.uid) {
 			continue
 		}
-		points := s.points
-		if p.void != never {
-			points = slices.DeleteFunc(slices.Clone(points), func(x point) bool { return x.stamp <= p.void })
-		}
 		if only == nil {
-			only = points
+			only = s.points
 		} else {
-			only = append(slices.Clone(only), points...)
+			only = append(slices.Clone(only), s.points...)
 		}
 	}
 	return only
@@ -43,27 +39,60 @@ func (m *model) devicesHeardOf(p *pod) []string {
 }
 
 // devicesSeen: "a pod holds the devices it was seen with". Reading: a device that was
-// seen with another pod of the cluster later went there; one whose series were ended
-// and that stayed silent for service_ttl was given back.
+// seen with another pod of the cluster later went there; one whose utilization was
+// ended and that stayed silent for service_ttl was given back.
 func (m *model) devicesSeen(p *pod, t at) []string {
 	var out []string
 	for _, device := range m.devicesHeardOf(p) {
 		last, ended := m.seenWith(p, device)
-		if last == never || ended && t-last > m.cfg.ServiceTTL {
-			continue
-		}
-		elsewhere := false
-		for _, other := range m.pods {
-			if other.key.cluster == p.key.cluster && other != p {
-				l, _ := m.seenWith(other, device)
-				elsewhere = elsewhere || l > last
-			}
-		}
-		if !elsewhere {
+		givenBack := ended && t-last > m.cfg.ServiceTTL
+		if last != never && !givenBack && last >= m.seenWithAny(p.key.cluster, device) {
 			out = append(out, device)
 		}
 	}
 	return out
+}
+
+func (m *model) seenWithAny(cluster, device string) at {
+	last := never
+	for _, other := range m.pods {
+		if other.key.cluster == cluster {
+			l, _ := m.seenWith(other, device)
+			last = max(last, l)
+		}
+	}
+	return last
+}
+
+// forget drops what a pod no longer holds, and pods of which nothing is known any
+// more: memory is bounded. Reading: with Seen that is what devicesSeen and expected
+// say; else telemetry counts for service_ttl, and announcements for allocation_ttl.
+func (m *model) forget(t at) {
+	keep := map[*pod][]string{}
+	for _, p := range m.pods {
+		if m.cfg.Expected == summary.Seen {
+			keep[p] = m.devicesSeen(p, t)
+			continue
+		}
+		for _, d := range m.devicesHeardOf(p) {
+			last, _ := m.seenWith(p, d)
+			announced := slices.ContainsFunc(p.announcements, func(a announcement) bool {
+				return a.device == d && m.belongs(p, a.uid) && t-a.stamp <= m.cfg.AllocationTTL
+			})
+			if announced || last != never && t-last <= m.cfg.ServiceTTL {
+				keep[p] = append(keep[p], d)
+			}
+		}
+	}
+	for _, p := range m.pods {
+		p.series = slices.DeleteFunc(p.series, func(s *series) bool {
+			return m.belongs(p, s.uid) && !slices.Contains(keep[p], s.device)
+		})
+		known := len(keep[p]) > 0 || m.listed(p.key) != nil
+		if m.cfg.Expected == summary.Seen && !m.expected(p, t) || !known {
+			delete(m.pods, p.key)
+		}
+	}
 }
 
 // seenWith is when the pod was last seen with the device, and whether the series of
@@ -118,7 +147,7 @@ func (m *model) holds(p *pod, t, staleness at) held {
 
 	resolved, unresolved := m.announcedDevices(p, t)
 	h.count = len(resolved) + unresolved
-	if f := m.fact(p.key); f != nil && m.cfg.Expected == summary.Kubernetes {
+	if f := m.fact(p); f != nil && m.cfg.Expected == summary.Kubernetes {
 		// "where the Kubernetes pod asks for more, as many more"
 		h.count = max(h.count, f.devices)
 	}
@@ -133,8 +162,7 @@ func (m *model) holds(p *pod, t, staleness at) held {
 	// "of the pod's further devices with fresh utilization, the newest (then the
 	// first by hw.id) report, at most as many as there are"
 	known := func(device string) bool {
-		return slices.Contains(resolved, device) ||
-			slices.ContainsFunc(h.reporting, func(r reporter) bool { return r.device == device })
+		return slices.ContainsFunc(resolved, func(id string) bool { return id == device || strings.HasPrefix(id, device+"::") })
 	}
 	var further []point
 	for _, d := range m.devicesHeardOf(p) {

@@ -35,8 +35,12 @@ type value struct {
 func (m *model) evaluate(t at) map[string]float64 {
 	out := map[string]float64{}
 	m.uids = map[*pod]string{}
+	m.forget(t)
 	services := map[serviceKey][]*pod{}
 	for _, p := range m.pods {
+		if len(m.announced(p, t)) == 0 {
+			p.unannounced = len(p.announcements)
+		}
 		if m.expected(p, t) {
 			// Reading: a pod whose service nobody named is nowhere.
 			if k := m.service(p); k.name != "" {
@@ -87,7 +91,6 @@ func (m *model) evaluate(t at) map[string]float64 {
 		}
 	}
 	m.said = out
-	m.forgetPods(t)
 	return out
 }
 
@@ -104,19 +107,6 @@ func (m *model) forgetServices(services map[serviceKey][]*pod, t at) {
 		if t-since >= m.cfg.ServiceTTL {
 			delete(m.emptySince, k)
 			delete(m.open, k)
-		}
-	}
-}
-
-// forgetPods: without an orchestrator a pod is what was seen within service_ttl; after
-// that it is seen for the first time again.
-func (m *model) forgetPods(t at) {
-	if m.cfg.Expected != summary.Seen {
-		return
-	}
-	for _, p := range m.pods {
-		if _, last := m.sightings(p); last != never && t-last > m.cfg.ServiceTTL {
-			p.void = last
 		}
 	}
 }
@@ -182,10 +172,12 @@ func (m *model) podValue(p *pod, devices []reporter, f field, t, staleness at) *
 }
 
 // noteUnfresh: a device that was not fresh at an evaluation starts idle_for anew.
+// Reading: so does one of a pod that was not expected.
 func (m *model) noteUnfresh(stalenesses map[*pod]at, t at) {
-	for p, staleness := range stalenesses {
+	for _, p := range m.pods {
+		staleness, expected := stalenesses[p]
 		for _, d := range m.devicesHeardOf(p) {
-			if x, ok := newest(m.heard(p, d, utilization)); !ok || !fresh(x, t, staleness) {
+			if x, ok := newest(m.heard(p, d, utilization)); !expected || !ok || !fresh(x, t, staleness) {
 				m.unfresh[unfreshKey{p.key, m.uid(p), d}] = t
 			}
 		}
@@ -233,7 +225,7 @@ func (m *model) sayService(out map[string]float64, k serviceKey, views []view, t
 	for _, v := range views {
 		pods[v.state]++
 		reportingDevices += len(v.held.reporting)
-		if v.state == notRunning && m.fact(v.pod.key) != nil && m.fact(v.pod.key).node == "" {
+		if v.state == notRunning && m.fact(v.pod) != nil && m.fact(v.pod).node == "" {
 			pending++
 		}
 		if v.age != settled {

@@ -4,8 +4,8 @@
 package model
 
 import (
+	"math"
 	"slices"
-	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor/internal/summary"
 )
@@ -27,7 +27,7 @@ var states = []string{reporting, degraded, missing, warming, notRunning}
 func (m *model) expected(p *pod, t at) bool {
 	switch m.cfg.Expected {
 	case summary.Kubernetes:
-		return m.fact(p.key) != nil || len(m.announced(p, t)) > 0
+		return m.fact(p) != nil || len(m.announced(p, t)) > 0
 	case summary.Allocation:
 		return len(m.announced(p, t)) > 0
 	default:
@@ -36,12 +36,21 @@ func (m *model) expected(p *pod, t at) bool {
 	}
 }
 
-// fact is what the newest snapshot says of the pod.
-func (m *model) fact(k podKey) *podFact {
+// listed is what the newest snapshot says of the name.
+func (m *model) listed(k podKey) *podFact {
 	if len(m.snapshots) == 0 {
 		return nil
 	}
 	return m.snapshots[len(m.snapshots)-1].fact(k)
+}
+
+// fact is what Kubernetes says of the pod that bears the name now: the agents may know
+// the next one already.
+func (m *model) fact(p *pod) *podFact {
+	if f := m.listed(p.key); f != nil && m.belongs(p, f.uid) {
+		return f
+	}
+	return nil
 }
 
 func (s *snapshot) fact(k podKey) *podFact {
@@ -57,7 +66,7 @@ func (s *snapshot) fact(k podKey) *podFact {
 func (m *model) age(p *pod, t, staleness at) string {
 	enough := max(m.cfg.Warmup, staleness)
 	if m.cfg.Expected == summary.Kubernetes {
-		if f := m.fact(p.key); f != nil {
+		if f := m.fact(p); f != nil {
 			return m.kubernetesAge(f, t, enough)
 		}
 	}
@@ -67,7 +76,7 @@ func (m *model) age(p *pod, t, staleness at) string {
 		since, _ = m.sightings(p)
 	} else {
 		// "From allocation alone, settled means announced for at least warmup."
-		since, enough = m.announcedSince(p, t), m.cfg.Warmup
+		since, enough = m.announcedSince(p), m.cfg.Warmup
 	}
 	if t-max(since, 0) >= enough {
 		return settled
@@ -130,6 +139,9 @@ func (m *model) newestAnnouncements(p *pod, t at) []announcement {
 // takenBack: a pod that was in a snapshot and is no longer is not expected by
 // announcements up to then.
 func (m *model) takenBack(k podKey) at {
+	if m.listed(k) != nil {
+		return never
+	}
 	for i := len(m.snapshots) - 1; i > 0; i-- {
 		if m.snapshots[i].fact(k) == nil && m.snapshots[i-1].fact(k) != nil {
 			return m.snapshots[i].arrived
@@ -138,31 +150,14 @@ func (m *model) takenBack(k podKey) at {
 	return never
 }
 
-// announcedSince is since when the pod was announced without interruption: an
-// announcement stands until it is ended or allocation_ttl has passed.
-func (m *model) announcedSince(p *pod, t at) at {
-	type span struct{ from, to at }
-	var spans []span
-	void := m.takenBack(p.key)
-	for _, a := range p.announcements {
-		if a.end || a.stamp <= void || !m.belongs(p, a.uid) {
-			continue
+// announcedSince is since when the pod is announced: the oldest announcement since the
+// last evaluation at which none stood, and since Kubernetes took the pod back.
+func (m *model) announcedSince(p *pod) at {
+	since, void := at(math.MaxInt64), m.takenBack(p.key)
+	for _, a := range p.announcements[p.unannounced:] {
+		if !a.end && a.stamp > void && m.belongs(p, a.uid) {
+			since = min(since, a.stamp)
 		}
-		s := span{a.stamp, a.stamp + m.cfg.AllocationTTL}
-		for _, e := range p.announcements {
-			if e.end && e.container == a.container && e.device == a.device && e.stamp > a.stamp && m.belongs(p, e.uid) {
-				s.to = min(s.to, e.stamp)
-			}
-		}
-		spans = append(spans, s)
-	}
-	slices.SortFunc(spans, func(a, b span) int { return int((a.from - b.from) / time.Nanosecond) })
-	since, until := never, never
-	for _, s := range spans {
-		if since == never || s.from > until {
-			since, until = s.from, s.to
-		}
-		until = max(until, s.to)
 	}
 	return since
 }
@@ -176,7 +171,7 @@ func (m *model) sightings(p *pod) (first, last at) {
 			continue
 		}
 		for _, x := range s.points {
-			if x.end || x.stamp <= p.void {
+			if x.end {
 				continue
 			}
 			if first == never || x.stamp < first {
@@ -194,8 +189,8 @@ func (m *model) belongs(p *pod, uid string) bool {
 	return uid == "" || own == "" || uid == own
 }
 
-// uid is the uid of the pod that bears the name now: what Kubernetes says, or else
-// the newest telemetry or allocation that has one.
+// uid is the uid of the pod that bears the name now: the newest that telemetry,
+// allocation, or Kubernetes when it was new there, has told.
 func (m *model) uid(p *pod) string {
 	uid, ok := m.uids[p] // this function is asked for every point
 	if !ok {
@@ -206,24 +201,22 @@ func (m *model) uid(p *pod) string {
 }
 
 func (m *model) newestUID(p *pod) string {
-	if f := m.fact(p.key); f != nil && m.cfg.Expected == summary.Kubernetes {
-		return f.uid
-	}
 	uid, stamp := "", never
-	for _, s := range p.series {
-		for _, x := range s.points {
-			if !x.end && x.uid != "" && x.stamp > stamp {
-				uid, stamp = x.uid, x.stamp
-			}
+	for _, n := range p.named {
+		if n.uid != "" && n.stamp > stamp {
+			uid, stamp = n.uid, n.stamp
 		}
 	}
-	if m.cfg.Expected == summary.Seen {
-		return uid
-	}
-	for _, a := range p.announcements {
-		if !a.end && a.uid != "" && a.stamp > stamp {
-			uid, stamp = a.uid, a.stamp
+	before := ""
+	for i := range m.snapshots {
+		now := ""
+		if f := m.snapshots[i].fact(p.key); f != nil {
+			now = f.uid
 		}
+		if now != "" && now != before && m.snapshots[i].arrived >= stamp {
+			uid, stamp = now, m.snapshots[i].arrived
+		}
+		before = now
 	}
 	return uid
 }
@@ -232,30 +225,12 @@ func (m *model) newestUID(p *pod) string {
 // a pod that was never heard has the one that is computed from the pod itself.
 func (m *model) service(p *pod) serviceKey {
 	name, stamp := "", never
-	say := func(service string, at at) {
-		if service != "" && (at > stamp || at == stamp && service > name) {
-			name, stamp = service, at
+	for _, n := range p.named {
+		if m.belongs(p, n.uid) && (n.stamp > stamp || n.stamp == stamp && n.service > name) {
+			name, stamp = n.service, n.stamp
 		}
 	}
-	for _, s := range p.series {
-		if !m.belongs(p, s.uid) {
-			continue
-		}
-		for _, x := range s.points {
-			if !x.end && x.stamp > p.void {
-				say(x.service, x.stamp)
-			}
-		}
-	}
-	if m.cfg.Expected != summary.Seen {
-		void := m.takenBack(p.key)
-		for _, a := range p.announcements {
-			if !a.end && a.stamp > void && m.belongs(p, a.uid) {
-				say(a.service, a.stamp)
-			}
-		}
-	}
-	if f := m.fact(p.key); name == "" && f != nil {
+	if f := m.fact(p); name == "" && f != nil {
 		name = f.service
 	}
 	return serviceKey{p.key.cluster, p.key.namespace, name}

@@ -94,9 +94,17 @@ type series struct {
 // pod is what was heard of one name.
 type pod struct {
 	key           podKey
+	named         []naming
 	series        []*series
 	announcements []announcement
-	void          at // Seen: what it did up to then is forgotten
+	unannounced   int // announcements that were heard up to the last evaluation without one that stood
+}
+
+// naming is a point that has a value, or an announcement, as far as it says who its
+// pod is.
+type naming struct {
+	uid, service string
+	stamp        at
 }
 
 // model keeps all that was heard, and of earlier evaluations what the text refers
@@ -136,18 +144,21 @@ func newModel(cfg summary.Config) *model {
 
 func (m *model) pod(k podKey) *pod {
 	if m.pods[k] == nil {
-		m.pods[k] = &pod{key: k, void: never}
+		m.pods[k] = &pod{key: k}
 	}
 	return m.pods[k]
 }
 
 // hear takes a point of telemetry that arrives now.
 func (m *model) hear(p point, now at) {
-	if p.value < 0 {
-		return // "negative" is bad input
-	}
 	p.stamp = fromTheFuture(p.stamp, now)
+	if p.value < 0 || p.service == "" || now-p.stamp > m.cfg.ServiceTTL {
+		return // bad input: negative, without identity, or of a time that is forgotten
+	}
 	pod := m.pod(p.pod)
+	if !p.end {
+		pod.named = append(pod.named, naming{p.uid, p.service, p.stamp})
+	}
 	for _, s := range pod.series {
 		if s.uid == p.uid && s.device == p.device && s.field == p.field {
 			s.points = append(s.points, p)
@@ -159,8 +170,17 @@ func (m *model) hear(p point, now at) {
 
 // hearAllocation takes a point of gpu.allocation that arrives now.
 func (m *model) hearAllocation(a announcement, now at) {
+	if m.cfg.Expected == summary.Seen {
+		return
+	}
 	a.stamp = fromTheFuture(a.stamp, now)
+	if a.service == "" || now-a.stamp > m.cfg.AllocationTTL {
+		return
+	}
 	pod := m.pod(a.pod)
+	if !a.end {
+		pod.named = append(pod.named, naming{a.uid, a.service, a.stamp})
+	}
 	pod.announcements = append(pod.announcements, a)
 }
 

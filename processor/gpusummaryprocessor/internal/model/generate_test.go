@@ -52,6 +52,7 @@ type life struct {
 	devices                   []device
 	uidOnPoints, uidOnAlloc   bool
 	announced, serviceOnAlloc bool
+	successor                 bool // it took the name of another
 }
 
 // device is a device as one pod holds it.
@@ -69,7 +70,7 @@ func generate(seed uint64) world {
 	for i := range 1 + f.IntN(3) {
 		f.nodes = append(f.nodes, &node{
 			name: fmt.Sprint("node-", i), scrape: f.seconds(5, 15, 15, 15, 30, 60, 120), lag: f.seconds(0, 0, 1, 10, 25),
-			skew: f.seconds(0, 0, 0, -20, 20), exporter: f.windows(2), api: f.windows(1),
+			skew: f.seconds(0, 0, 0, -10, 10), exporter: f.windows(2), api: f.windows(1),
 		})
 	}
 	if f.IntN(7) == 0 {
@@ -234,12 +235,13 @@ func (f *fleet) succeed(p, other *life) {
 	}
 	other.gone = other.stopped + f.between(0, 30*second)
 	after := max(other.gone, 0)
-	p.created = max(p.created, after+second)
+	p.created = max(p.created, after+45*second)
 	p.started = p.created + f.between(0, 40*second)
 	if p.stopped != math.MaxInt64 {
 		p.stopped = max(p.stopped, p.started+second)
 		p.gone = max(p.gone, p.stopped)
 	}
+	p.successor = true
 	p.uidOnPoints, p.uidOnAlloc = true, true
 	other.uidOnPoints, other.uidOnAlloc = true, true
 }
@@ -348,9 +350,13 @@ func (f *fleet) read(p *life, d device, uid string, t at) {
 		case 0:
 			x.stamp += time.Hour
 		case 1:
-			x.end = true
+			// The end of a series that overtakes the first value of a successor
+			// cannot be told from one of its predecessor: package summary says so.
+			x.end = !p.successor
 		case 2:
-			x.end, x.value = true, math.NaN()
+			if !p.successor {
+				x.end, x.value = true, math.NaN()
+			}
 		case 3:
 			x.value = -1
 		case 4:
