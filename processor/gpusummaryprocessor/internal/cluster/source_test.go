@@ -186,7 +186,7 @@ func TestAPIServerThatGoesAwayAndComesBack(t *testing.T) {
 
 	api.set(func() { api.gone = true })
 	api.server.CloseClientConnections()
-	require.Eventually(t, func() bool { 
+	require.Eventually(t, func() bool {
 		return tel.of("pods no_answer") > 0 && tel.of("resource_claims no_answer") > 0
 	}, patience, tick)
 	s.has(t, map[string]int{"shop/a": 1, "shop/b": 1}) // what is known stays

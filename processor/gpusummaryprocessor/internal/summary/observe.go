@@ -218,6 +218,10 @@ func (o *observer) podFor(src *source, t int64, ends bool) (*pod, Reason) {
 	if ends {
 		return p, accepted
 	}
+	if renewed {
+		o.renew(p)
+		src.held = nil
+	}
 	if src.service != p.service.key.name && newer(t, src.service, p.svcTime, p.service.key.name) {
 		svc := o.serviceFor(serviceKey{src.pod.cluster, src.pod.namespace, src.service})
 		if svc == nil {
@@ -227,10 +231,6 @@ func (o *observer) podFor(src *source, t int64, ends bool) (*pod, Reason) {
 		p.svcTime = t
 	} else if src.service == p.service.key.name {
 		p.svcTime = max(p.svcTime, t)
-	}
-	if renewed {
-		o.renew(p)
-		src.held = nil
 	}
 	if src.uid != "" {
 		p.uid, p.uidTime = src.uid, max(p.uidTime, t)
@@ -285,8 +285,8 @@ func (o *observer) announce(src *source, t int64, held bool, dp pmetric.NumberDa
 	if v, ok := dp.Attributes().Get(names.GPUAllocationResolved); ok {
 		resolved = v.Bool()
 	}
-	if held {
-		src.known.firstAnnounced = oldest(src.known.firstAnnounced, t)
+	if p := src.known; held && (p.entry != nil || t > p.removed) {
+		p.firstAnnounced = oldest(p.firstAnnounced, t)
 	}
 	is := announcement{src.container, t, held, resolved}
 	for i := range src.held.announced {

@@ -51,6 +51,7 @@ func (s *Summary) SetPods(pods *Pods, now time.Time) Tally {
 	for _, p := range s.pods {
 		if p.entry != nil && p.round != s.round {
 			p.entry, p.removed = nil, n
+			p.firstAnnounced = p.oldestStanding(n)
 		}
 	}
 	return t
@@ -81,6 +82,19 @@ func (s *Summary) setPod(key podKey, e *Pod, now int64) Reason {
 		svc.add(p)
 	}
 	return accepted
+}
+
+// oldestStanding returns the oldest of the newest announcements that are later than
+// after; 0 if there is none.
+func (p *pod) oldestStanding(after int64) (first int64) {
+	for _, h := range p.devices {
+		for _, a := range h.announced {
+			if a.held && a.time > after {
+				first = oldest(first, a.time)
+			}
+		}
+	}
+	return first
 }
 
 // inCluster returns what the Kubernetes API says of p; nil if nothing, or of

@@ -23,7 +23,7 @@ func (s *Summary) Shift(step time.Duration) {
 		move(&d.newest)
 	}
 	for _, p := range s.pods {
-		move(&p.uidTime, &p.svcTime, &p.firstSeen, &p.lastSeen, &p.removed, &p.firstAnnounced, &p.unannounced)
+		move(&p.uidTime, &p.svcTime, &p.firstSeen, &p.lastSeen, &p.removed, &p.firstAnnounced)
 		for _, h := range p.devices {
 			move(&h.lastSeen, &h.firstUsed, &h.lastBusy, &h.stale)
 			for i := range h.samples {

@@ -24,7 +24,7 @@ func (s *Summary) standing(p *pod, now, staleness int64) standing {
 	}
 	e := p.inCluster()
 	if e == nil {
-		return standing{true, now - max(p.firstAnnounced, p.unannounced, s.start), int64(s.cfg.Warmup)}
+		return standing{true, now - max(p.firstAnnounced, s.start), int64(s.cfg.Warmup)}
 	}
 	age := now - e.Started.UnixNano()
 	// It crashes again and again: this run and the one before are short.
@@ -45,7 +45,7 @@ func (s *Summary) isExpected(p *pod, now int64) bool {
 		}
 	}
 	if !announced {
-		p.unannounced = now
+		p.firstAnnounced = 0 // the next one is announced anew
 	}
 	return announced || p.inCluster() != nil
 }

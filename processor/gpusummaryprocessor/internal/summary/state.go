@@ -73,9 +73,9 @@ type pod struct {
 	entry   *Pod   // what the Kubernetes API says of it; nil: nothing
 	round   uint64 // of SetPods, in which it said so last
 	removed int64  // when it last ceased to say anything
-	// firstAnnounced is the oldest announcement, unannounced the last evaluation
-	// at which there was none.
-	firstAnnounced, unannounced int64
+	// firstAnnounced is the oldest announcement since the last evaluation at which
+	// none stood; 0: none since.
+	firstAnnounced int64
 
 	// The series of gpu.pod.state that stands at 1: under which service, and in
 	// which state. nil: none.
@@ -237,7 +237,8 @@ func (s *Summary) renew(p *pod) {
 	}
 	p.devices = nil
 	p.firstSeen, p.lastSeen = 0, 0
-	p.firstAnnounced, p.unannounced = 0, 0
+	p.firstAnnounced = 0
+	p.svcTime = 0 // nobody has named the service of this one
 }
 
 // inOrder returns the services sorted by key.

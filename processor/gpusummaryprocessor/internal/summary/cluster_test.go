@@ -1,0 +1,281 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package summary
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// running is a pod of service shop/api with one device, up since then.
+func running(name string, since time.Time) Pod {
+	return Pod{
+		Namespace: "shop", Name: name, Node: "node-1", Service: "api",
+		Running: true, Up: true, Started: since, LastRun: -1, Devices: 1,
+	}
+}
+
+// inCluster is a world at t0 plus an hour, whose pods have been known since t0.
+func inCluster(t *testing.T, pods ...Pod) *world {
+	w := newWorld(t, fromKubernetes)
+	w.s.SetPods(&Pods{List: pods}, w.now)
+	w.now = t0.Add(time.Hour)
+	return w
+}
+
+func TestStateThatTheClusterTells(t *testing.T) {
+	const s = time.Second
+	now := t0.Add(time.Hour)
+	for name, tt := range map[string]struct {
+		change  func(p *Pod)
+		state   string
+		pending float64
+	}{
+		"settled":                     {func(p *Pod) {}, "missing", 0},
+		"started warmup ago":          {func(p *Pod) { p.Started = now.Add(-90 * s) }, "missing", 0},
+		"started a moment later":      {func(p *Pod) { p.Started = now.Add(-90*s + 1) }, "warming", 0},
+		"starts in the future":        {func(p *Pod) { p.Started = now.Add(5 * s) }, "warming", 0},
+		"being deleted":               {func(p *Pod) { p.Deleted = true }, "not_running", 0},
+		"no node has accepted it":     {func(p *Pod) { p.Running, p.Up, p.Node, p.Started = false, false, "", time.Time{} }, "not_running", 1},
+		"image pull":                  {func(p *Pod) { p.Running, p.Up, p.Started = false, false, time.Time{} }, "not_running", 0},
+		"back-off":                    {func(p *Pod) { p.Up = false }, "not_running", 0},
+		"completed":                   {func(p *Pod) { p.Running, p.Up = false, false }, "not_running", 0},
+		"crashes again and again":     {func(p *Pod) { p.Started, p.LastRun = now.Add(-60*s), 10*s }, "not_running", 0},
+		"the run before was as long":  {func(p *Pod) { p.Started, p.LastRun = now.Add(-60*s), 90*s }, "warming", 0},
+		"crashed again, but got over": {func(p *Pod) { p.Started, p.LastRun = now.Add(-90*s), 10*s }, "missing", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := running("a", t0)
+			tt.change(&p)
+			got := inCluster(t, p).evaluate()
+			got.state(t, "a", tt.state)
+			missing := 0.
+			if tt.state == "missing" {
+				missing = 1
+				got.has(t, map[string]float64{"missing_ratio": 1})
+			} else {
+				got.lacks(t, "missing_ratio")
+			}
+			got.has(t, map[string]float64{
+				"pods.pending": tt.pending, "pods missing": missing, "pods " + tt.state: 1, "partial": missing, "devices missing": missing,
+			})
+			got.lacks(t, averages...)
+		})
+	}
+}
+
+// settled needs max(warmup, staleness).
+func TestStalenessDelaysSettling(t *testing.T) {
+	w := newWorld(t, fromKubernetes, func(c *Config) { c.Staleness = 2 * time.Minute })
+	now := t0.Add(time.Hour)
+	w.s.SetPods(&Pods{List: []Pod{running("a", now.Add(-2*time.Minute)), running("b", now.Add(-2*time.Minute+1))}}, w.now)
+	w.now = now
+	got := w.evaluate()
+	got.state(t, "a", "missing")
+	got.state(t, "b", "warming")
+}
+
+// Nothing is known until one staleness has passed with the source in sync.
+func TestStartGateWaitsForTheCluster(t *testing.T) {
+	w := newWorld(t, fromKubernetes)
+	feed := func() { w.holds("a", "GPU-0"); w.util("a", "GPU-0", 0.5) }
+	w.pass(10*time.Minute, feed)
+	got := w.evaluate() // announced alone: the cluster has not answered yet
+	got.state(t, "a", "warming")
+	got.lacks(t, "partial", "missing_ratio", "pods.pending")
+	got.lacks(t, averages...)
+
+	w.s.SetPods(&Pods{List: []Pod{running("a", t0.Add(-time.Hour)), running("b", t0.Add(-time.Hour))}}, w.now)
+	w.pass(45*time.Second-1, feed)
+	got = w.evaluate()
+	got.lacks(t, "partial", "missing_ratio")
+	got.state(t, "b", "warming")
+	w.now = w.now.Add(1)
+	got = w.evaluate()
+	got.has(t, map[string]float64{"partial": 1, "missing_ratio": 0.5, "utilization": 0.5})
+	got.state(t, "a", "reporting")
+	got.state(t, "b", "missing")
+}
+
+// A gateway that is killed and started anew raises and clears nothing.
+func TestRestartTellsNothingFalse(t *testing.T) {
+	for name, silent := range map[string]bool{"all report": false, "half is missing": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, fromKubernetes)
+			w.s.SetPods(&Pods{List: []Pod{running("a", t0.Add(-time.Hour)), running("b", t0.Add(-time.Hour))}}, w.now)
+			w.pass(10*time.Minute, func() {
+				w.util("a", "GPU-0", 0.5)
+				if !silent {
+					w.util("b", "GPU-1", 0.5)
+				}
+				want := 0.
+				if silent {
+					want = 1
+				}
+				if v, said := w.evaluate().values["shop/api gpu.service.partial"]; said {
+					require.Equal(t, want, v)
+				}
+			})
+			require.Contains(t, w.evaluate().values, "shop/api gpu.service.partial")
+		})
+	}
+}
+
+func TestUnionOfClusterAndAllocation(t *testing.T) {
+	w := inCluster(t, running("a", t0))
+	w.pass(2*time.Minute, func() {
+		w.util("a", "GPU-0", 0.5)
+		w.holds("elsewhere", "GPU-1") // in a namespace that is not read
+	})
+	got := w.evaluate()
+	got.state(t, "a", "reporting")
+	got.state(t, "elsewhere", "missing")
+
+	// A pod that the cluster had and has no longer is gone, whatever was announced before.
+	w.s.SetPods(&Pods{List: []Pod{running("a", t0), running("b", t0)}}, w.now)
+	w.holds("b", "GPU-2")
+	w.evaluate().state(t, "b", "missing")
+	w.now = w.now.Add(time.Second)
+	w.s.SetPods(&Pods{List: []Pod{running("a", t0)}}, w.now)
+	require.True(t, w.evaluate().ended[podSeries("b", "missing")])
+	w.now = w.now.Add(time.Second)
+	w.holds("b", "GPU-2") // but the kubelet still has it
+	w.evaluate().state(t, "b", "warming")
+}
+
+func TestServiceOfAPodThatWasNeverHeard(t *testing.T) {
+	p := running("a", t0)
+	w := inCluster(t, p)
+	w.evaluate().state(t, "a", "missing")
+	p.Service = "computed"
+	w.s.SetPods(&Pods{List: []Pod{p}}, w.now)
+	require.Equal(t, 1., w.evaluate().values["shop/computed/a gpu.pod.state missing"])
+
+	w.util("a", "GPU-0", 0.5) // telemetry says api
+	w.evaluate().state(t, "a", "reporting")
+	p.Service = "other"
+	w.s.SetPods(&Pods{List: []Pod{p}}, w.now)
+	w.evaluate().state(t, "a", "reporting")
+}
+
+// A StatefulSet makes a pod of the same name.
+func TestNextPodOfTheSameName(t *testing.T) {
+	p := running("db-0", t0)
+	p.UID = "uid-1"
+	w := inCluster(t, p)
+	w.pass(2*time.Minute, func() { w.util("db-0", "GPU-0", 0.5) })
+	w.evaluate().state(t, "db-0", "reporting")
+
+	p.UID, p.Started = "uid-2", w.now
+	w.s.SetPods(&Pods{List: []Pod{p}}, w.now)
+	got := w.evaluate()
+	got.state(t, "db-0", "warming")
+	got.has(t, map[string]float64{"devices reporting": 0}) // nothing of its predecessor's
+	old := reading{pod: "db-0", uid: "uid-1", device: "GPU-0", fields: map[field]float64{utilization: 0.5}}
+	old.at = w.now.Add(-time.Second)
+	require.Equal(t, 1, w.read(old).Refused[late])
+
+	w.pass(2*time.Minute, func() {
+		w.read(reading{pod: "db-0", uid: "uid-2", device: "GPU-1", fields: map[field]float64{utilization: 0.5}})
+	})
+	w.evaluate().state(t, "db-0", "reporting")
+
+	// Telemetry may know the next one first. What the cluster says is of another pod then.
+	w.now = w.now.Add(time.Second)
+	w.read(reading{pod: "db-0", uid: "uid-3", device: "GPU-1", fields: map[field]float64{utilization: 0.5}})
+	require.True(t, w.evaluate().ended[podSeries("db-0", "reporting")])
+	w.s.SetPods(&Pods{List: []Pod{p, running("x", t0)}}, w.now) // it still says so
+	require.NotContains(t, w.evaluate().values, podSeries("db-0", "reporting"))
+	p.UID = "uid-3"
+	w.s.SetPods(&Pods{List: []Pod{p}}, w.now)
+	w.evaluate().state(t, "db-0", "reporting")
+}
+
+func TestSameNamesInOtherNamespacesAndClusters(t *testing.T) {
+	w := newWorld(t, fromKubernetes)
+	other := running("a", t0)
+	other.Namespace = "test"
+	w.s.SetPods(&Pods{Cluster: "east", List: []Pod{running("a", t0), other}}, w.now)
+	w.now = t0.Add(time.Hour)
+	w.read(reading{cluster: "east", pod: "a", device: "GPU-0", fields: map[field]float64{utilization: 0.5}})
+	w.read(reading{cluster: "west", pod: "a", device: "GPU-0", fields: map[field]float64{utilization: 0.9}})
+	got := w.evaluate()
+	require.Equal(t, 0.5, got.values["east:shop/api gpu.service.utilization"])
+	require.Equal(t, 1., got.values["east:test/api gpu.service.pods missing"])
+	require.NotContains(t, got.values, "west:shop/api gpu.service.utilization", "of another cluster nothing is known")
+}
+
+func TestPodsOfTheClusterAreLimited(t *testing.T) {
+	w := newWorld(t, fromKubernetes, func(c *Config) { c.MaxPods, c.MaxServices = 3, 2 })
+	b := running("b", t0)
+	b.Service = "s2"
+	c := running("c", t0)
+	c.Service = "s3"
+	pods := &Pods{List: []Pod{running("a", t0), b, c, running("d", t0), running("e", t0)}}
+	got := w.s.SetPods(pods, w.now)
+	require.True(t, got.Any())
+	require.Equal(t, 1, got.Refused[limitServices])
+	require.Equal(t, 1, got.Refused[LimitPods])
+	require.Equal(t, "e", got.Examples[LimitPods].Pod)
+	w.now = t0.Add(time.Hour)
+	require.Equal(t, 2., w.evaluate().values["shop/api gpu.service.pods missing"])
+
+	// Room comes with the next that go.
+	pods = &Pods{List: []Pod{running("d", t0), running("e", t0)}}
+	w.s.SetPods(pods, w.now)
+	w.evaluate()
+	got = w.s.SetPods(pods, w.now)
+	require.False(t, got.Any())
+}
+
+func TestAsManyPodsAsThereMayBeAndOneMore(t *testing.T) {
+	w := newWorld(t, fromKubernetes)
+	pods := &Pods{}
+	for i := range w.s.cfg.MaxPods + 1 {
+		p := running(fmt.Sprint("pod-", i), t0)
+		p.Service = fmt.Sprint("svc-", i/100)
+		pods.List = append(pods.List, p)
+	}
+	got := w.s.SetPods(pods, w.now)
+	require.Equal(t, 1, got.Refused[LimitPods])
+	require.Equal(t, "pod-200000", got.Examples[LimitPods].Pod)
+	n, _ := w.s.Tracked()
+	require.Equal(t, 200_000, n)
+	w.now = t0.Add(time.Hour)
+	w.s.Evaluate(w.now)
+	require.Equal(t, 200_000, w.s.Expected())
+}
+
+func TestClockThatIsSetChangesNoState(t *testing.T) {
+	w := inCluster(t, running("a", t0.Add(-time.Hour*2)), running("b", t0.Add(-time.Hour*2)))
+	w.pass(2*time.Minute, func() { w.holds("a", "GPU-0"); w.util("a", "GPU-0", 0.01); w.holds("c", "GPU-3") })
+	before := w.evaluate()
+	before.has(t, map[string]float64{"pods reporting": 1, "pods missing": 2})
+	w.s.Shift(-time.Hour)
+	w.now = w.now.Add(-time.Hour)
+	require.Equal(t, before, w.evaluate())
+}
+
+// Pods that come and go leave nothing behind.
+func TestNothingIsKeptOfPodsThatAreGone(t *testing.T) {
+	w := newWorld(t, fromKubernetes)
+	for i := range 200 {
+		w.now = w.now.Add(15 * time.Second)
+		name := fmt.Sprint("job-", i)
+		p := running(name, w.now)
+		p.Service = fmt.Sprint("svc-", i)
+		w.s.SetPods(&Pods{List: []Pod{p}}, w.now)
+		w.allocate(claimed{service: p.Service, pod: name, device: "GPU-0"})
+		w.read(reading{service: p.Service, pod: name, device: "GPU-0", fields: map[field]float64{utilization: 0.5}})
+		w.evaluate()
+	}
+	w.s.SetPods(&Pods{}, w.now)
+	w.pass(22*time.Minute, func() { w.evaluate() })
+	pods, services := w.s.Tracked()
+	require.Equal(t, []int{0, 0}, []int{pods, services})
+	require.Empty(t, w.s.devices)
+}
