@@ -64,6 +64,11 @@ func (m *model) seenWithAny(cluster, device string) at {
 	return last
 }
 
+// stands tells whether an announcement, or the end of one, still says something.
+func (m *model) stands(p *pod, a announcement, t at) bool {
+	return m.belongs(p, a.uid) && t-a.stamp <= m.cfg.AllocationTTL
+}
+
 // forget drops what a pod no longer holds, and pods of which nothing is known any
 // more: memory is bounded. Reading: with Seen that is what devicesSeen and expected
 // say; else telemetry counts for service_ttl, and announcements for allocation_ttl.
@@ -77,7 +82,7 @@ func (m *model) forget(t at) {
 		for _, d := range m.devicesHeardOf(p) {
 			last, _ := m.seenWith(p, d)
 			announced := slices.ContainsFunc(p.announcements, func(a announcement) bool {
-				return a.device == d && m.belongs(p, a.uid) && t-a.stamp <= m.cfg.AllocationTTL
+				return a.device == d && m.stands(p, a, t)
 			})
 			if announced || last != never && t-last <= m.cfg.ServiceTTL {
 				keep[p] = append(keep[p], d)
@@ -88,7 +93,8 @@ func (m *model) forget(t at) {
 		p.series = slices.DeleteFunc(p.series, func(s *series) bool {
 			return m.belongs(p, s.uid) && !slices.Contains(keep[p], s.device)
 		})
-		known := len(keep[p]) > 0 || m.listed(p.key) != nil
+		known := len(keep[p]) > 0 || m.listed(p.key) != nil ||
+			slices.ContainsFunc(p.announcements, func(a announcement) bool { return m.stands(p, a, t) })
 		if m.cfg.Expected == summary.Seen && !m.expected(p, t) || !known {
 			delete(m.pods, p.key)
 		}

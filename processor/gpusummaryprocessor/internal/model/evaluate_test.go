@@ -175,10 +175,22 @@ func (m *model) podValue(p *pod, devices []reporter, f field, t, staleness at) *
 // Reading: so does one of a pod that was not expected.
 func (m *model) noteUnfresh(stalenesses map[*pod]at, t at) {
 	for _, p := range m.pods {
+		if uid := m.uid(p); uid != p.unfreshUID {
+			if p.unfreshUID != "" {
+				p.unfresh = map[string]at{} // another pod
+			}
+			p.unfreshUID = uid
+		}
 		staleness, expected := stalenesses[p]
-		for _, d := range m.devicesHeardOf(p) {
+		devices := m.devicesHeardOf(p)
+		for _, a := range p.announcements {
+			if m.stands(p, a, t) {
+				devices = append(devices, a.device)
+			}
+		}
+		for _, d := range devices {
 			if x, ok := newest(m.heard(p, d, utilization)); !expected || !ok || !fresh(x, t, staleness) {
-				m.unfresh[unfreshKey{p.key, m.uid(p), d}] = t
+				p.unfresh[d] = t
 			}
 		}
 	}
@@ -189,7 +201,7 @@ func (m *model) noteUnfresh(stalenesses map[*pod]at, t at) {
 func (m *model) idle(p *pod, device string, t at) bool {
 	points := m.heard(p, device, utilization)
 	since, first := at(0), at(math.MaxInt64)
-	if u, ok := m.unfresh[unfreshKey{p.key, m.uid(p), device}]; ok {
+	if u, ok := p.unfresh[device]; ok {
 		since = max(since, u)
 	}
 	for _, x := range points {

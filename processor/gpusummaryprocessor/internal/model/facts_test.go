@@ -95,6 +95,8 @@ type series struct {
 type pod struct {
 	key           podKey
 	named         []naming
+	unfresh       map[string]at // by device: the last evaluation at which it was not fresh
+	unfreshUID    string        // of the pod that unfresh is about
 	series        []*series
 	announcements []announcement
 	unannounced   int // announcements that were heard up to the last evaluation without one that stood
@@ -119,15 +121,8 @@ type model struct {
 	emptySince map[serviceKey]at   // services that are said
 	states     map[podKey]stateSaid
 	said       map[string]float64
-	unfresh    map[unfreshKey]at // the last evaluation at which a device was not fresh
-
 	offset at              // wall clock minus the clock that is never set
 	uids   map[*pod]string // of this evaluation
-}
-
-type unfreshKey struct {
-	pod         podKey
-	uid, device string
 }
 
 type stateSaid struct {
@@ -138,13 +133,13 @@ type stateSaid struct {
 func newModel(cfg summary.Config) *model {
 	return &model{
 		cfg: cfg, pods: map[podKey]*pod{}, open: map[serviceKey]bool{}, emptySince: map[serviceKey]at{},
-		states: map[podKey]stateSaid{}, said: map[string]float64{}, unfresh: map[unfreshKey]at{},
+		states: map[podKey]stateSaid{}, said: map[string]float64{},
 	}
 }
 
 func (m *model) pod(k podKey) *pod {
 	if m.pods[k] == nil {
-		m.pods[k] = &pod{key: k}
+		m.pods[k] = &pod{key: k, unfresh: map[string]at{}}
 	}
 	return m.pods[k]
 }
