@@ -121,8 +121,8 @@ type model struct {
 	emptySince map[serviceKey]at   // services that are said
 	states     map[podKey]stateSaid
 	said       map[string]float64
-	offset at              // wall clock minus the clock that is never set
-	uids   map[*pod]string // of this evaluation
+	offset     at              // wall clock minus the clock that is never set
+	uids       map[*pod]string // of this evaluation
 }
 
 type stateSaid struct {
