@@ -31,17 +31,26 @@ type claimed struct {
 	unit                                    string
 }
 
-// allocate takes one point of gpu.allocation in.
+// allocate takes one point of gpu.allocation in, of service shop/api and of this
+// moment where it does not say otherwise.
 func (w *world) allocate(c claimed) Tally {
-	md := pmetric.NewMetrics()
-	rm := md.ResourceMetrics().AppendEmpty()
-	attrs := rm.Resource().Attributes()
 	if c.namespace == "" {
 		c.namespace = "shop"
 	}
 	if c.service == "" {
 		c.service = "api"
 	}
+	if c.at.IsZero() {
+		c.at = w.now
+	}
+	return w.s.Observe(c.batch(), w.now)
+}
+
+// batch is a batch of this one point.
+func (c claimed) batch() pmetric.Metrics {
+	md := pmetric.NewMetrics()
+	rm := md.ResourceMetrics().AppendEmpty()
+	attrs := rm.Resource().Attributes()
 	putNotEmpty(attrs, names.K8sNamespaceName, c.namespace)
 	putNotEmpty(attrs, names.ServiceName, c.service)
 	putNotEmpty(attrs, names.K8sPodName, c.pod)
@@ -54,9 +63,6 @@ func (w *world) allocate(c claimed) Tally {
 	}
 	putNotEmpty(dp.Attributes(), names.HwID, c.device)
 	dp.Attributes().PutBool(names.GPUAllocationResolved, !c.unresolved)
-	if c.at.IsZero() {
-		c.at = w.now
-	}
 	dp.SetTimestamp(pcommon.NewTimestampFromTime(c.at))
 	if c.value == 0 && !c.zero {
 		c.value = 1
@@ -66,7 +72,7 @@ func (w *world) allocate(c claimed) Tally {
 		dp.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
 	}
 	md.MarkReadOnly()
-	return w.s.Observe(md, w.now)
+	return md
 }
 
 // holds announces devices of a pod by their own ids.
@@ -310,4 +316,31 @@ func TestLimitsHoldForAllocations(t *testing.T) {
 		w.allocate(claimed{pod: "a", device: "GPU-0", container: fmt.Sprint(i)})
 	}
 	require.Equal(t, 1, w.allocate(claimed{pod: "a", device: "GPU-0", container: "z"}).Refused[limitDevices])
+}
+
+// Where announcements bear the uid, those of the pod before it end with it.
+func TestAnnouncementsOfTheNextPodOfTheSameName(t *testing.T) {
+	for name, tt := range map[string]struct {
+		uid, next      string
+		state          string
+		devicesMissing float64
+	}{
+		"with uid":    {"uid-1", "uid-2", "warming", 0},
+		"without uid": {"", "", "degraded", 1}, // until gpu_pod ends the series, or allocation_ttl
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, fromAllocation)
+			w.pass(2*time.Minute, func() {
+				w.allocate(claimed{pod: "db-0", uid: tt.uid, device: "GPU-0"})
+				w.read(reading{pod: "db-0", uid: "uid-1", device: "GPU-0", fields: map[field]float64{utilization: 0.5}})
+			})
+			w.pass(15*time.Second, func() {
+				w.allocate(claimed{pod: "db-0", uid: tt.next, device: "GPU-1"})
+				w.read(reading{pod: "db-0", uid: "uid-2", device: "GPU-1", fields: map[field]float64{utilization: 0.5}})
+			})
+			got := w.evaluate()
+			got.state(t, "db-0", tt.state)
+			got.has(t, map[string]float64{"devices reporting": 1, "devices missing": tt.devicesMissing})
+		})
+	}
 }

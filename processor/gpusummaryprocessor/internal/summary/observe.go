@@ -219,7 +219,7 @@ func (o *observer) podFor(src *source, t int64, ends bool) (*pod, Reason) {
 		return p, accepted
 	}
 	if renewed {
-		o.renew(p)
+		o.renew(p, src.uid)
 		src.held = nil
 	}
 	if src.service != p.service.key.name && newer(t, src.service, p.svcTime, p.service.key.name) {
@@ -288,7 +288,7 @@ func (o *observer) announce(src *source, t int64, held bool, dp pmetric.NumberDa
 	if p := src.known; held && (p.entry != nil || t > p.removed) {
 		p.firstAnnounced = oldest(p.firstAnnounced, t)
 	}
-	is := announcement{src.container, t, held, resolved}
+	is := announcement{src.container, src.uid, t, held, resolved}
 	for i := range src.held.announced {
 		a := &src.held.announced[i]
 		switch {

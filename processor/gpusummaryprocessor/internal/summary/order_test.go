@@ -15,40 +15,93 @@ import (
 )
 
 // TestOrderAndGroupingChangeNothing lets random fleets live for twenty minutes,
-// twice: once every reading arrives alone and in order, once what arrives between
+// twice and with every source of pods: once every reading arrives alone and in order, once what arrives between
 // two evaluations is shuffled, cut into points and put into batches by chance. All
 // evaluations are equal to the last bit, order of resources and points included.
 func TestOrderAndGroupingChangeNothing(t *testing.T) {
-	for seed := range uint64(40) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			fleet := rand.New(rand.NewPCG(seed, 1))
-			chance := rand.New(rand.NewPCG(seed, 2))
-			cfg := defaults()
-			cfg.ServiceTTL, cfg.IdleFor, cfg.Warmup = 4*time.Minute, 2*time.Minute, time.Minute
-			inOrder, shuffled := New(cfg, t0), New(cfg, t0)
-			live := 0
-			for tick := 1; tick <= 80; tick++ {
-				now := t0.Add(time.Duration(tick) * 15 * time.Second)
-				readings := randomReadings(fleet, tick, now)
-				for _, r := range readings {
-					md := pmetric.NewMetrics()
-					r.appendTo(md)
-					inOrder.Observe(md, now)
-				}
-				for _, md := range randomBatches(chance, readings) {
-					shuffled.Observe(md, now)
-				}
-				want, got := inOrder.Evaluate(now), shuffled.Evaluate(now)
-				require.Equal(t, want, got, "at evaluation %d", tick)
-				for _, svc := range want.services {
-					if svc.present.has(serUtilization) {
-						live++
-					}
-				}
-			}
-			require.Positive(t, live, "a fleet without averages would prove nothing")
-		})
+	for name, source := range map[string]Source{"seen": Seen, "allocation": Allocation, "kubernetes": Kubernetes} {
+		for seed := range uint64(40) {
+			t.Run(fmt.Sprint(name, "/", seed), func(t *testing.T) { compareOrders(t, source, seed) })
+		}
 	}
+}
+
+func compareOrders(t *testing.T, source Source, seed uint64) {
+	fleet := rand.New(rand.NewPCG(seed, 1))
+	chance := rand.New(rand.NewPCG(seed, 2))
+	cfg := defaults()
+	cfg.Expected = source
+	cfg.ServiceTTL, cfg.IdleFor, cfg.Warmup, cfg.AllocationTTL = 4*time.Minute, 2*time.Minute, time.Minute, 3*time.Minute
+	inOrder, shuffled := New(cfg, t0), New(cfg, t0)
+	live := 0
+	for tick := 1; tick <= 80; tick++ {
+		now := t0.Add(time.Duration(tick) * 15 * time.Second)
+		if tick%7 == 1 {
+			pods := randomPods(fleet, tick)
+			require.Equal(t, inOrder.SetPods(pods, now), shuffled.SetPods(pods, now))
+		}
+		readings := randomReadings(fleet, tick, now)
+		allocations := randomAllocations(fleet, tick, now)
+		for _, r := range readings {
+			md := pmetric.NewMetrics()
+			r.appendTo(md)
+			inOrder.Observe(md, now)
+		}
+		for _, md := range allocations {
+			inOrder.Observe(md, now)
+		}
+		batches := append(randomBatches(chance, readings), allocations...)
+		chance.Shuffle(len(batches), func(i, j int) { batches[i], batches[j] = batches[j], batches[i] })
+		for _, md := range batches {
+			shuffled.Observe(md, now)
+		}
+		want, got := inOrder.Evaluate(now), shuffled.Evaluate(now)
+		require.Equal(t, want, got, "at evaluation %d", tick)
+		for _, svc := range want.services {
+			if svc.present.has(serUtilization) {
+				live++
+			}
+		}
+	}
+	require.Positive(t, live, "a fleet without averages would prove nothing")
+}
+
+// randomPods is what a cluster has of the fleet's pods.
+func randomPods(r *rand.Rand, tick int) *Pods {
+	pods := &Pods{}
+	for pod := range 6 {
+		if r.IntN(6) == 0 {
+			continue
+		}
+		p := running(fmt.Sprint("pod-", pod), t0.Add(time.Duration(r.IntN(tick+1))*15*time.Second))
+		p.Service, p.Devices = fmt.Sprint("svc-", pod%3), 1+r.IntN(2)
+		p.Deleted, p.Up = r.IntN(10) == 0, r.IntN(10) > 0
+		pods.List = append(pods.List, p)
+	}
+	return pods
+}
+
+// randomAllocations is what agents announce within one interval, one batch a point.
+func randomAllocations(r *rand.Rand, tick int, now time.Time) []pmetric.Metrics {
+	var out []pmetric.Metrics
+	for dev := range 12 {
+		if (tick/20+dev)%6 == 0 {
+			continue // its agent is down
+		}
+		for n := 1 + r.IntN(2); n > 0; n-- {
+			pod := dev / 2
+			c := claimed{
+				namespace: "shop", service: fmt.Sprint("svc-", pod%3), pod: fmt.Sprint("pod-", pod), device: fmt.Sprint("GPU-", dev),
+				container: fmt.Sprint("c-", r.IntN(2)), value: 1, at: now.Add(-time.Duration(r.IntN(60)) * time.Second / 2),
+				ends: r.IntN(12) == 0, unresolved: dev%4 == 3,
+			}
+			if c.unresolved {
+				c.device = "node/" + c.device
+			}
+			out = append(out, c.batch())
+		}
+	}
+	return out
 }
 
 // randomReadings is what a fleet of 12 devices says within one interval: pods that

@@ -69,7 +69,7 @@ func (s *Summary) setPod(key podKey, e *Pod, now int64) Reason {
 	// the next pod of this name already.
 	if e.UID != "" && e.UID != p.uid && (p.entry == nil || p.entry.UID != e.UID) {
 		if p.uid != "" {
-			s.renew(p)
+			s.renew(p, e.UID)
 		}
 		p.uid, p.uidTime = e.UID, now
 	}

@@ -26,9 +26,10 @@ type (
 // What Observe does to it is commutative: newest times are maxima, oldest times
 // are minima, and where two points of a series bear the same time the greater
 // value stays, and any value before an end. So the order in which batches arrive, and how points are grouped
-// into them, changes no evaluation. The one exception: the end of a series that
-// overtakes the first value of a pod with the name of an earlier one is dropped,
-// because it cannot be told from an end of that earlier pod.
+// into them, changes no evaluation. The exceptions are about the next pod of the
+// same name: the end of a series that overtakes the pod's first value is dropped,
+// because it cannot be told from an end of the earlier pod; and what has no uid
+// among points that have one is taken for the pod's that is known when it arrives.
 type Summary struct {
 	cfg    Config
 	start  int64
@@ -108,7 +109,7 @@ type held struct {
 
 // announcement is the newest point of a series of gpu.allocation.
 type announcement struct {
-	container      string
+	container, uid string
 	time           int64
 	held, resolved bool // not held: the series has ended
 }
@@ -229,15 +230,27 @@ func (s *Summary) forgetHeld(h *held) {
 	}
 }
 
-// renew makes p a pod that was never seen: a new pod of the same name, such as a
-// StatefulSet makes, holds nothing of what its predecessor held.
-func (s *Summary) renew(p *pod) {
+// renew makes p the pod with this uid, which was never seen: a new pod of the same
+// name, such as a StatefulSet makes, holds nothing of what its predecessor held. An
+// announcement without uid may be of either, and stays.
+func (s *Summary) renew(p *pod, uid string) {
+	announced := false
+	kept := p.devices[:0]
 	for _, h := range p.devices {
-		s.forgetHeld(h)
+		h.announced = slices.DeleteFunc(h.announced, func(a announcement) bool { return a.uid != "" && a.uid != uid })
+		if len(h.announced) == 0 {
+			s.forgetHeld(h)
+			continue
+		}
+		announced = true
+		kept = append(kept, &held{id: h.id, announced: h.announced})
 	}
-	p.devices = nil
+	clear(p.devices[len(kept):])
+	p.devices = kept
 	p.firstSeen, p.lastSeen = 0, 0
-	p.firstAnnounced = 0
+	if !announced {
+		p.firstAnnounced = 0
+	}
 	p.svcTime = 0 // nobody has named the service of this one
 }
 

@@ -52,6 +52,9 @@
 //   - With Kubernetes a pod that was in a snapshot and is no longer is not
 //     expected by announcements up to then. The state of a pod in the snapshot is
 //     told by the snapshot, of others by their announcements.
+//   - A pod with another uid than the pod of its name before it starts anew, and so
+//     does the naming of its service. Announcements that bear another uid than
+//     the new one end with it; those without uid stay.
 //   - gpu.allocation of value 0 for a pod, NaN and NoRecordedValue end that
 //     announcement. It is one for each pod, container and hw.id; the device is
 //     announced while one of them is.
