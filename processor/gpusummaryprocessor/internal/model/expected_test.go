@@ -166,19 +166,14 @@ func (m *model) announcedSince(p *pod) at {
 // Reading: an end shows nothing alive.
 func (m *model) sightings(p *pod) (first, last at) {
 	first, last = never, never
-	for _, s := range p.series {
-		if !m.belongs(p, s.uid) {
+	for _, n := range p.named {
+		if !m.belongs(p, n.uid) {
 			continue
 		}
-		for _, x := range s.points {
-			if x.end {
-				continue
-			}
-			if first == never || x.stamp < first {
-				first = x.stamp
-			}
-			last = max(last, x.stamp)
+		if first == never || n.stamp < first {
+			first = n.stamp
 		}
+		last = max(last, n.stamp)
 	}
 	return first, last
 }

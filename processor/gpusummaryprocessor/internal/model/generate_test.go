@@ -416,7 +416,7 @@ func (f *fleet) allocations(p *life) {
 			say(t, d, !p.named && f.IntN(300) == 0)
 		}
 	}
-	if until < f.horizon && f.IntN(2) == 0 {
+	if until < f.horizon && !p.named && f.IntN(2) == 0 {
 		for _, d := range p.devices {
 			say(until+f.between(second, 15*second), d, true)
 		}
