@@ -5,6 +5,7 @@ package summary
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 )
 
 // fleet is one scrape of nodes of eight devices, one pod a device, ten pods a
-// service, one batch a node, with all nine fields of each device.
+// service, one batch a node, with eight fields of each device.
 func fleet(devices int) []pmetric.Metrics {
 	var out []pmetric.Metrics
 	for dev := range devices {
@@ -25,7 +26,7 @@ func fleet(devices int) []pmetric.Metrics {
 			service: fmt.Sprint("service-", dev/10), pod: fmt.Sprintf("service-%d-7d9c6b5f4-%05d", dev/10, dev),
 			device: fmt.Sprintf("GPU-6f3c1a52-0000-4000-8000-%012d", dev), fields: map[field]float64{},
 		}
-		for f := range numFields {
+		for f := range field(benchFields) {
 			r.fields[f] = 0.5
 		}
 		r.appendTo(out[len(out)-1])
@@ -45,56 +46,94 @@ func setTime(batches []pmetric.Metrics, at time.Time) {
 	}
 }
 
-var fleetSizes = []int{1000, 10_000}
+var fleetSizes = []int{1000, 10_000, 100_000}
 
-// BenchmarkObserve takes in one scrape of the whole fleet; see ns/point.
+// benchFields are how many inputs a device of the fleet has.
+const benchFields = 8
+
+// settled is a fleet after ten scrapes, and the time then.
+func settled(devices int) (*Summary, []pmetric.Metrics, time.Time) {
+	cfg := defaults()
+	s := New(cfg, t0)
+	batches := fleet(devices)
+	now := t0
+	for range 10 {
+		now = now.Add(15 * time.Second)
+		setTime(batches, now)
+		for _, md := range batches {
+			s.Observe(md, now)
+		}
+	}
+	return s, batches, now
+}
+
+// BenchmarkObserve takes in one scrape of the whole fleet, each batch right after
+// it was written, as a receiver hands it on; see ns/point.
 func BenchmarkObserve(b *testing.B) {
 	for _, devices := range fleetSizes {
-		b.Run(fmt.Sprintf("devices=%d", devices), func(b *testing.B) {
-			s := New(defaults(), t0)
-			batches := fleet(devices)
-			now := t0
+		b.Run(fmt.Sprintf("pods=%d", devices), func(b *testing.B) {
+			s, batches, now := settled(devices)
+			var took time.Duration
 			b.ReportAllocs()
 			for b.Loop() {
-				b.StopTimer()
 				now = now.Add(15 * time.Second)
-				setTime(batches, now)
-				b.StartTimer()
-				for _, md := range batches {
-					s.Observe(md, now)
+				for i := range batches {
+					setTime(batches[i:i+1], now)
+					began := time.Now()
+					s.Observe(batches[i], now)
+					took += time.Since(began)
 				}
 			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*devices*int(numFields)), "ns/point")
+			b.ReportMetric(float64(took.Nanoseconds())/float64(b.N*devices*benchFields), "ns/point")
 		})
 	}
 }
 
 // BenchmarkEvaluate computes one evaluation of a settled fleet, without and with
-// writing it as metrics.
+// writing it as metrics; see ns/pod.
 func BenchmarkEvaluate(b *testing.B) {
 	for _, devices := range fleetSizes {
-		s := New(defaults(), t0)
-		batches := fleet(devices)
-		now := t0
-		for range 10 {
-			now = now.Add(15 * time.Second)
-			setTime(batches, now)
-			for _, md := range batches {
-				s.Observe(md, now)
-			}
-		}
-		b.Run(fmt.Sprintf("compute/devices=%d", devices), func(b *testing.B) {
+		s, _, now := settled(devices)
+		b.Run(fmt.Sprintf("compute/pods=%d", devices), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				s.Evaluate(now)
 			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*devices), "ns/pod")
 		})
-		b.Run(fmt.Sprintf("write/devices=%d", devices), func(b *testing.B) {
+		b.Run(fmt.Sprintf("write/pods=%d", devices), func(b *testing.B) {
 			e := s.Evaluate(now)
 			b.ReportAllocs()
 			for b.Loop() {
 				e.Metrics("")
 			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*devices), "ns/pod")
 		})
 	}
+}
+
+// BenchmarkMemory is what a pod of one device with eight inputs takes between two
+// evaluations; see B/pod.
+func BenchmarkMemory(b *testing.B) {
+	for _, devices := range fleetSizes {
+		b.Run(fmt.Sprintf("pods=%d", devices), func(b *testing.B) {
+			var used float64
+			for b.Loop() {
+				s, _, now := settled(devices)
+				s.Evaluate(now)
+				used = float64(heap())
+				runtime.KeepAlive(s)
+				s = nil
+				used -= float64(heap())
+			}
+			b.ReportMetric(used/float64(devices), "B/pod")
+		})
+	}
+}
+
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }

@@ -224,9 +224,10 @@ func TestPodsOfTheClusterAreLimited(t *testing.T) {
 	w.now = t0.Add(time.Hour)
 	require.Equal(t, 2., w.evaluate().values["shop/api gpu.service.pods missing"])
 
-	// Room comes with the next that go.
+	// Room comes with the next that go, once nothing can announce them any more.
 	pods = &Pods{List: []Pod{running("d", t0), running("e", t0)}}
 	w.s.SetPods(pods, w.now)
+	w.now = w.now.Add(5*time.Minute + 1)
 	w.evaluate()
 	got = w.s.SetPods(pods, w.now)
 	require.False(t, got.Any())
@@ -278,4 +279,53 @@ func TestNothingIsKeptOfPodsThatAreGone(t *testing.T) {
 	pods, services := w.s.Tracked()
 	require.Equal(t, []int{0, 0}, []int{pods, services})
 	require.Empty(t, w.s.devices)
+}
+
+// An announcement that comes late, of a pod that is gone, does not bring it back.
+func TestLateAnnouncementOfAPodThatIsGone(t *testing.T) {
+	w := inCluster(t, running("a", t0))
+	before := w.now
+	w.now = w.now.Add(time.Second)
+	w.s.SetPods(&Pods{}, w.now)
+	gone := w.now
+	w.now = w.now.Add(15 * time.Second)
+	w.evaluate()
+	w.allocate(claimed{pod: "a", device: "GPU-0", at: before})
+	w.allocate(claimed{pod: "a", device: "GPU-0", at: gone})
+	require.NotContains(t, w.evaluate().values, podSeries("a", "warming"))
+
+	w.allocate(claimed{pod: "a", device: "GPU-0", at: gone.Add(1)})
+	w.evaluate().state(t, "a", "warming")
+}
+
+// The time without announcements is no part of "announced for at least warmup".
+func TestAnnouncedAnewWarmsUpAnew(t *testing.T) {
+	w := newWorld(t, fromAllocation)
+	w.pass(10*time.Minute, func() { w.holds("a", "GPU-0") })
+	w.evaluate().state(t, "a", "missing")
+	w.pass(6*time.Minute, func() { w.evaluate() })
+	w.now = w.now.Add(14 * time.Second) // the last evaluation was before
+	w.holds("a", "GPU-0")
+	w.pass(90*time.Second-1, nil)
+	w.evaluate().state(t, "a", "warming")
+	w.now = w.now.Add(1)
+	w.evaluate().state(t, "a", "missing")
+}
+
+// A new pod of the same name that was never heard has the service that is computed
+// from it, not its predecessor's.
+func TestServiceOfTheNextPodThatWasNeverHeard(t *testing.T) {
+	first := running("db-0", t0)
+	first.UID = "uid-1"
+	w := inCluster(t, first)
+	w.read(reading{service: "old", pod: "db-0", uid: "uid-1", device: "GPU-0", fields: map[field]float64{utilization: 0.5}})
+	require.Contains(t, w.evaluate().values, "shop/old/db-0 gpu.pod.state reporting")
+
+	next := first
+	next.UID = "uid-2"
+	w.s.SetPods(&Pods{List: []Pod{next}}, w.now.Add(time.Second))
+	w.now = w.now.Add(time.Second)
+	got := w.evaluate()
+	require.True(t, got.ended["shop/old/db-0 gpu.pod.state reporting"])
+	require.Equal(t, 1., got.values["shop/api/db-0 gpu.pod.state missing"])
 }

@@ -16,13 +16,16 @@ import (
 // metrics writes the evaluation down, every point with the evaluation's time.
 func (e *Evaluation) Metrics(version string) pmetric.Metrics {
 	md := pmetric.NewMetrics()
-	md.ResourceMetrics().EnsureCapacity(len(e.services) + len(e.pods))
+	md.ResourceMetrics().EnsureCapacity(len(e.services) + len(e.gone))
 	w := writer{at: pcommon.NewTimestampFromTime(e.at), version: version}
+	pods := e.pods
 	for i := range e.services {
-		w.service(md.ResourceMetrics().AppendEmpty(), &e.services[i])
+		f := &e.services[i]
+		w.service(md.ResourceMetrics().AppendEmpty(), f, pods[:f.pods])
+		pods = pods[f.pods:]
 	}
-	for i := range e.pods {
-		w.pod(md.ResourceMetrics().AppendEmpty(), &e.pods[i])
+	for i := range e.gone {
+		w.gone(md.ResourceMetrics().AppendEmpty(), &e.gone[i])
 	}
 	return md
 }
@@ -43,10 +46,11 @@ func (w *writer) scope(rm pmetric.ResourceMetrics, capacity int) pmetric.MetricS
 // service writes the live points, and then each end of a series in a metric of
 // its own: the stock prometheus exporter stops reading a metric at the first end
 // in it, so that live points and further ends behind it would be lost.
-func (w *writer) service(rm pmetric.ResourceMetrics, f *serviceFigures) {
+func (w *writer) service(rm pmetric.ResourceMetrics, f *serviceFigures, pods []podPoint) {
 	putService(rm.Resource().Attributes(), f.key)
-	ms := w.scope(rm, int(numSeries))
+	ms := w.scope(rm, int(numSeries)+1)
 	w.seriesOf(ms, f, f.present, false)
+	w.pods(ms, pods)
 	w.seriesOf(ms, f, f.ended, true)
 }
 
@@ -79,27 +83,35 @@ func (w *writer) seriesOf(ms pmetric.MetricSlice, f *serviceFigures, set seriesS
 	}
 }
 
-// pod writes 1 for the state that the pod is in, and 0 once for the state it left.
-func (w *writer) pod(rm pmetric.ResourceMetrics, p *podPoint) {
-	putService(rm.Resource().Attributes(), p.service)
-	rm.Resource().Attributes().PutStr(names.K8sPodName, p.pod)
-	points := names.PodState.Init(w.scope(rm, 1).AppendEmpty())
-	point := func(st podState) pmetric.NumberDataPoint {
-		dp := points.AppendEmpty()
-		putService(dp.Attributes(), p.service)
-		dp.Attributes().PutStr(names.K8sPodName, p.pod)
-		dp.Attributes().PutStr(names.GPUPodState, podStateNames[st])
-		dp.SetTimestamp(w.at)
-		return dp
-	}
-	if p.ended {
-		point(p.state).SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
+// pods writes 1 for the state that each pod is in, and 0 once for the state it left.
+func (w *writer) pods(ms pmetric.MetricSlice, pods []podPoint) {
+	if len(pods) == 0 {
 		return
 	}
-	point(p.state).SetIntValue(1)
-	if p.hasLeft {
-		point(p.left).SetIntValue(0)
+	points := names.PodState.Init(ms.AppendEmpty())
+	points.EnsureCapacity(len(pods))
+	for i := range pods {
+		p := &pods[i]
+		w.pod(points.AppendEmpty(), p, p.state).SetIntValue(1)
+		if p.hasLeft {
+			w.pod(points.AppendEmpty(), p, p.left).SetIntValue(0)
+		}
 	}
+}
+
+// gone writes the end of a pod's series.
+func (w *writer) gone(rm pmetric.ResourceMetrics, p *podPoint) {
+	putService(rm.Resource().Attributes(), p.service)
+	points := names.PodState.Init(w.scope(rm, 1).AppendEmpty())
+	w.pod(points.AppendEmpty(), p, p.state).SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
+}
+
+func (w *writer) pod(dp pmetric.NumberDataPoint, p *podPoint, st podState) pmetric.NumberDataPoint {
+	putService(dp.Attributes(), p.service)
+	dp.Attributes().PutStr(names.K8sPodName, p.pod)
+	dp.Attributes().PutStr(names.GPUPodState, podStateNames[st])
+	dp.SetTimestamp(w.at)
+	return dp
 }
 
 func putService(attrs pcommon.Map, key serviceKey) {

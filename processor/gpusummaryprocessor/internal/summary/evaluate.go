@@ -21,7 +21,8 @@ const (
 type Evaluation struct {
 	at       time.Time
 	services []serviceFigures
-	pods     []podPoint
+	pods     []podPoint // service by service
+	gone     []podPoint // of which only the end of the series is said
 }
 
 // podPoint is what is to be said about a pod.
@@ -31,15 +32,14 @@ type podPoint struct {
 	state   podState
 	left    podState // the state it left, if hasLeft
 	hasLeft bool
-	ended   bool // the pod is gone: only the end of the series of state is said
 }
 
 // Evaluate returns the figures of all services at now. Its cost is linear in pods
 // and devices.
 func (s *Summary) Evaluate(now time.Time) Evaluation {
 	t := now.UnixNano()
-	e := Evaluation{at: now}
 	order := s.inOrder()
+	e := Evaluation{at: now, services: make([]serviceFigures, 0, len(order)), pods: make([]podPoint, 0, len(s.pods))}
 	// All services first, so that a pod is gone from the service that it left
 	// before the one that it came to says where it is.
 	for _, svc := range order {
@@ -95,7 +95,7 @@ func (s *Summary) summarize(svc *service, now int64, e *Evaluation) {
 	if s.cfg.Expected == Kubernetes && s.synced != 0 {
 		f.set(serPodsPending, float64(sum.pending))
 	}
-	f.key = svc.key
+	f.key, f.pods = svc.key, svc.expected
 	f.ended = svc.shown &^ f.present
 	svc.shown = svc.shown&^f.ended | f.present
 	e.services = append(e.services, f)

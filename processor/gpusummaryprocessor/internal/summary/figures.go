@@ -107,6 +107,7 @@ type serviceFigures struct {
 	key            serviceKey
 	values         [numSeries]float64
 	present, ended seriesSet
+	pods           int // how many of the evaluation's pods are its own
 }
 
 func (f *serviceFigures) set(s series, v float64) {

@@ -75,7 +75,7 @@ func (s *Summary) prune(svc *service, now int64, e *Evaluation) {
 				kept = append(kept, p)
 				continue
 			}
-			if p.entry == nil && (len(p.devices) == 0 || s.cfg.Expected == Seen) {
+			if s.forgettable(p, now) {
 				s.forgetPod(p)
 			} else {
 				for _, h := range p.devices {
@@ -85,12 +85,22 @@ func (s *Summary) prune(svc *service, now int64, e *Evaluation) {
 			}
 		}
 		if p.shownIn == svc {
-			e.pods = append(e.pods, podPoint{service: svc.key, pod: p.key.name, state: p.shown, ended: true})
+			e.gone = append(e.gone, podPoint{service: svc.key, pod: p.key.name, state: p.shown})
 			p.shownIn = nil
 		}
 	}
 	clear(svc.pods[len(kept):])
 	svc.pods = kept
+}
+
+// forgettable tells whether nothing is known any more of p, which is not expected.
+// What Kubernetes has taken back is known for as long as an announcement of before
+// may come: it must not make the pod expected again.
+func (s *Summary) forgettable(p *pod, now int64) bool {
+	if s.cfg.Expected == Seen {
+		return true
+	}
+	return p.entry == nil && len(p.devices) == 0 && now-p.removed > int64(s.cfg.AllocationTTL)
 }
 
 // pruneDevices takes out of p what no longer counts. Announcements do for
