@@ -35,6 +35,11 @@ test-kubernetes: build kubernetes ## the whole suite on a real Kubernetes contro
 cluster: kubernetes ## run a Kubernetes control plane with simulated nodes until Ctrl-C
 	@cd testbed/kubernetes && $(GO) run ./cmd/cluster $(CLUSTER_FLAGS)
 
+.PHONY: test-model
+test-model: check ## gpu_summary against its model (EVALUATIONS=n, default 1000000; SEED=n for other worlds)
+	@$(GO) test -tags $(TAGS) -count=1 -timeout 24h -v -run '^TestModel$$' ./processor/gpusummaryprocessor/internal/model \
+		-args -evaluations=$(or $(EVALUATIONS),1000000) -seed=$(or $(SEED),1) | grep -v '^\(===\|---\|PASS\|ok\)'; exit $${PIPESTATUS[0]}
+
 .PHONY: build
 build: check ## binaries into bin/
 	@mkdir -p $(BIN)

@@ -4,6 +4,7 @@
 package model
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -69,6 +70,11 @@ func (m *model) stands(p *pod, a announcement, t at) bool {
 	return m.belongs(p, a.uid) && t-a.stamp <= m.cfg.AllocationTTL
 }
 
+// announcedOnce tells whether something stands that was said of the device.
+func (m *model) announcedOnce(p *pod, device string, t at) bool {
+	return slices.ContainsFunc(p.announcements, func(a announcement) bool { return a.device == device && m.stands(p, a, t) })
+}
+
 // forget drops what a pod no longer holds, and pods of which nothing is known any
 // more: memory is bounded. Reading: with Seen that is what devicesSeen and expected
 // say; else telemetry counts for service_ttl, and announcements for allocation_ttl.
@@ -81,15 +87,13 @@ func (m *model) forget(t at) {
 		}
 		for _, d := range m.devicesHeardOf(p) {
 			last, _ := m.seenWith(p, d)
-			announced := slices.ContainsFunc(p.announcements, func(a announcement) bool {
-				return a.device == d && m.stands(p, a, t)
-			})
-			if announced || last != never && t-last <= m.cfg.ServiceTTL {
+			if m.announcedOnce(p, d, t) || last != never && t-last <= m.cfg.ServiceTTL {
 				keep[p] = append(keep[p], d)
 			}
 		}
 	}
 	for _, p := range m.pods {
+		maps.DeleteFunc(p.unfresh, func(d string, _ at) bool { return !slices.Contains(keep[p], d) && !m.announcedOnce(p, d, t) })
 		p.series = slices.DeleteFunc(p.series, func(s *series) bool {
 			return m.belongs(p, s.uid) && !slices.Contains(keep[p], s.device)
 		})
