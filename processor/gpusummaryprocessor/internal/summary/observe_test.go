@@ -255,25 +255,31 @@ func FuzzObserve(f *testing.F) {
 		dp.SetDoubleValue(math.NaN())
 	})
 	add(func(_ pmetric.ResourceMetrics, m pmetric.Metric, _ pmetric.NumberDataPoint) { m.SetEmptySummary() })
+	b, err := marshal.MarshalMetrics(claimed{namespace: "shop", service: "api", pod: "a", device: "GPU-0", value: 1, at: t0}.batch())
+	require.NoError(f, err)
+	f.Add(b)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		md, err := (&pmetric.ProtoUnmarshaler{}).UnmarshalMetrics(data)
 		if err != nil {
 			t.Skip("no OTLP: another package's parser refuses it")
 		}
 		md.MarkReadOnly()
-		cfg := defaults()
-		cfg.Warmup = 0
-		s := New(cfg, t0.Add(-time.Hour))
-		for i := range 4 {
-			now := t0.Add(time.Duration(i) * 50 * time.Second)
-			s.Observe(md, now)
-			e := s.Evaluate(now)
-			for _, svc := range e.services {
-				for ser, v := range svc.values {
-					require.False(t, math.IsNaN(v) || math.IsInf(v, 0) || v < 0, "%s = %v", outputs[ser].metric.Name, v)
+		for _, source := range []Source{Seen, Allocation, Kubernetes} {
+			cfg := defaults()
+			cfg.Warmup, cfg.Expected = 0, source
+			s := New(cfg, t0.Add(-time.Hour))
+			s.SetPods(&Pods{List: []Pod{running("a", t0)}}, t0)
+			for i := range 4 {
+				now := t0.Add(time.Duration(i) * 50 * time.Second)
+				s.Observe(md, now)
+				e := s.Evaluate(now)
+				for _, svc := range e.services {
+					for ser, v := range svc.values {
+						require.False(t, math.IsNaN(v) || math.IsInf(v, 0) || v < 0, "%s = %v", outputs[ser].metric.Name, v)
+					}
 				}
+				_ = e.Metrics("")
 			}
-			_ = e.Metrics("")
 		}
 	})
 }
