@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -228,17 +229,22 @@ func (c *Cluster) file(name string) string { return filepath.Join(c.dir, name) }
 func (c *Cluster) Wait(ctx context.Context, what string, done func(context.Context) error) error {
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
+	var last error
 	for {
 		err := done(ctx)
 		if err == nil {
 			return nil
+		}
+		// What the client says when there is no time left is not what went wrong.
+		if last == nil || ctx.Err() == nil && !strings.Contains(err.Error(), "would exceed context deadline") {
+			last = err
 		}
 		if ended := c.Err(); ended != nil {
 			return ended
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("wait for %s: %w; last: %v", what, ctx.Err(), err)
+			return fmt.Errorf("wait for %s: %w; last: %v", what, ctx.Err(), last)
 		case <-ticker.C:
 		}
 	}

@@ -5,6 +5,7 @@ package day
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -85,18 +86,19 @@ func CompareSums(points []Point, truth *Chronicle) Sums {
 // compare says what the difference is between two readings, device by device and
 // in sum; "" is none.
 func compare(got, want Reading) string {
-	for id := range want {
+	for _, id := range slices.Sorted(maps.Keys(want)) {
 		if _, ok := got[id]; !ok {
 			return id + " is missing"
 		}
 	}
-	for id := range got {
+	for _, id := range slices.Sorted(maps.Keys(got)) {
 		if _, ok := want[id]; !ok {
 			return id + " is too much"
 		}
 	}
 	var sum, wantSum float64
-	for id, v := range got {
+	for _, id := range slices.Sorted(maps.Keys(got)) {
+		v := got[id]
 		if !near(v, want[id]) {
 			return fmt.Sprintf("%s has %v, in truth %v", id, v, want[id])
 		}
