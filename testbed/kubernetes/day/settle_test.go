@@ -17,7 +17,7 @@ import (
 
 // patience bounds every wait. The longest is the one for controllers that lost
 // the API server: they try again after ever longer times.
-const patience = 2 * time.Minute
+const patience = 4 * time.Minute
 
 // eventually waits until done has no objection.
 func (w *world) eventually(what string, done func(context.Context) error) {
