@@ -108,7 +108,7 @@ func TestBadConfigurationStopsTheStart(t *testing.T) {
 		"no endpoint":        {"receivers: {dcgm: {endpoints: []}}", []string{"receivers::dcgm", "endpoints", "http://localhost:9400/metrics"}},
 		"interval too short": {"receivers: {dcgm: {collection_interval: 100ms}}", []string{"receivers::dcgm", "collection_interval", "1s"}},
 		"unknown key":        {"receivers: {dcgm: {endpoint: x}}", []string{"dcgm", "endpoint"}},
-		"summary source":     {"processors: {gpu_summary: {expected_pods: kubernetes}}", []string{"gpu_summary", "expected_pods", "seen"}},
+		"summary source":     {"processors: {gpu_summary: {expected_pods: guess}}", []string{"gpu_summary", "expected_pods", "seen"}},
 		"summary in two pipelines": {
 			"service: {pipelines: {metrics/two: {receivers: [otlp], processors: [gpu_summary], exporters: [prometheus]}}}",
 			[]string{"gpu_summary", "pipeline"},
