@@ -5,6 +5,7 @@ package summary
 
 import (
 	"math"
+	"math/bits"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -31,8 +32,9 @@ func (e *Evaluation) Metrics(version string) pmetric.Metrics {
 }
 
 type writer struct {
-	at      pcommon.Timestamp
-	version string
+	at       pcommon.Timestamp
+	version  string
+	identity pcommon.Map // of the service that is being written
 }
 
 func (w *writer) scope(rm pmetric.ResourceMetrics, capacity int) pmetric.MetricSlice {
@@ -47,8 +49,8 @@ func (w *writer) scope(rm pmetric.ResourceMetrics, capacity int) pmetric.MetricS
 // its own: the stock prometheus exporter stops reading a metric at the first end
 // in it, so that live points and further ends behind it would be lost.
 func (w *writer) service(rm pmetric.ResourceMetrics, f *serviceFigures, pods []podPoint) {
-	putService(rm.Resource().Attributes(), f.key)
-	ms := w.scope(rm, int(numSeries)+1)
+	w.identity = putService(rm.Resource().Attributes(), f.key)
+	ms := w.scope(rm, bits.OnesCount32(uint32(f.present))+1)
 	w.seriesOf(ms, f, f.present, false)
 	w.pods(ms, pods)
 	w.seriesOf(ms, f, f.ended, true)
@@ -67,9 +69,10 @@ func (w *writer) seriesOf(ms pmetric.MetricSlice, f *serviceFigures, set seriesS
 			points = metric.Init(ms.AppendEmpty())
 		}
 		dp := points.AppendEmpty()
-		putService(dp.Attributes(), f.key)
-		if out.attr != "" {
-			dp.Attributes().PutStr(out.attr, out.attrValue)
+		if out.attr == "" {
+			w.identify(dp, 0)
+		} else {
+			w.identify(dp, 1).PutStr(out.attr, out.attrValue)
 		}
 		dp.SetTimestamp(w.at)
 		switch {
@@ -101,24 +104,33 @@ func (w *writer) pods(ms pmetric.MetricSlice, pods []podPoint) {
 
 // gone writes the end of a pod's series.
 func (w *writer) gone(rm pmetric.ResourceMetrics, p *podPoint) {
-	putService(rm.Resource().Attributes(), p.service)
+	w.identity = putService(rm.Resource().Attributes(), p.service)
 	points := names.PodState.Init(w.scope(rm, 1).AppendEmpty())
 	w.pod(points.AppendEmpty(), p, p.state).SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
 }
 
 func (w *writer) pod(dp pmetric.NumberDataPoint, p *podPoint, st podState) pmetric.NumberDataPoint {
-	putService(dp.Attributes(), p.service)
-	dp.Attributes().PutStr(names.K8sPodName, p.pod)
-	dp.Attributes().PutStr(names.GPUPodState, podStateNames[st])
+	attrs := w.identify(dp, 2)
+	attrs.PutStr(names.K8sPodName, p.pod)
+	attrs.PutStr(names.GPUPodState, podStateNames[st])
 	dp.SetTimestamp(w.at)
 	return dp
 }
 
-func putService(attrs pcommon.Map, key serviceKey) {
-	attrs.EnsureCapacity(5)
+// identify puts the service on a point, and leaves room for more attributes.
+func (w *writer) identify(dp pmetric.NumberDataPoint, more int) pcommon.Map {
+	attrs := dp.Attributes()
+	attrs.EnsureCapacity(w.identity.Len() + more)
+	w.identity.CopyTo(attrs)
+	return attrs
+}
+
+func putService(attrs pcommon.Map, key serviceKey) pcommon.Map {
+	attrs.EnsureCapacity(3)
 	if key.cluster != "" {
 		attrs.PutStr(names.K8sClusterName, key.cluster)
 	}
 	attrs.PutStr(names.K8sNamespaceName, key.namespace)
 	attrs.PutStr(names.ServiceName, key.name)
+	return attrs
 }

@@ -48,7 +48,13 @@ type input struct {
 	// attr is the point attribute whose value selects the field. Points with
 	// other values, such as the encoder's utilization, are no input.
 	attr string
-	by   map[string]field
+	by   []choice
+}
+
+// choice is the field of one value of an attribute.
+type choice struct {
+	value string
+	field field
 }
 
 var allocation = input{unit: names.GPUAllocation.Unit, only: share}
@@ -56,11 +62,11 @@ var allocation = input{unit: names.GPUAllocation.Unit, only: share}
 var inputs = map[string]*input{
 	names.GPUUtilization.Name: {
 		unit: names.GPUUtilization.Unit, attr: names.HwGPUTask,
-		by: map[string]field{taskGeneral: utilization},
+		by: []choice{{taskGeneral, utilization}},
 	},
 	names.GPUPipeActive.Name: {
 		unit: names.GPUPipeActive.Unit, attr: names.GPUPipe,
-		by: map[string]field{pipeTensor: tensorActive, pipeFP16: fp16Active, pipeFP32: fp32Active},
+		by: []choice{{pipeTensor, tensorActive}, {pipeFP16, fp16Active}, {pipeFP32, fp32Active}},
 	},
 	names.GPUAllocation.Name: &allocation,
 
@@ -80,6 +86,11 @@ func (in *input) fieldOf(attrs pcommon.Map) (field, bool) {
 	if !ok {
 		return 0, false
 	}
-	f, ok := in.by[v.Str()]
-	return f, ok
+	value := v.Str()
+	for _, c := range in.by {
+		if c.value == value {
+			return c.field, true
+		}
+	}
+	return 0, false
 }

@@ -37,8 +37,10 @@ type source struct {
 	device       string
 	container    string
 
-	// What the points of this resource led to so far.
+	// What the points of this resource led to so far: a pod as a value of time
+	// seen left it, and the device of the last point.
 	known *pod
+	seen  int64
 	held  *held
 }
 
@@ -200,6 +202,9 @@ func valueOf(dp pmetric.NumberDataPoint) float64 {
 // a series is no sighting: it says what was, under an identity that may be gone.
 func (o *observer) podFor(src *source, t int64, ends bool) (*pod, Reason) {
 	p := src.known
+	if p != nil && t == src.seen {
+		return p, accepted // as the point before, which was a value
+	}
 	if p == nil {
 		p = o.pods[src.pod]
 	}
@@ -235,6 +240,7 @@ func (o *observer) podFor(src *source, t int64, ends bool) (*pod, Reason) {
 	if src.uid != "" {
 		p.uid, p.uidTime = src.uid, max(p.uidTime, t)
 	}
+	src.seen = t
 	return p, accepted
 }
 
