@@ -64,6 +64,7 @@ generate: tools ## generated code and documentation
 	$(GO) mod tidy
 	cd testbed && $(GO) mod tidy
 	cd testbed/bench/attribution && $(GO) mod tidy
+	cd testbed/bench/summary && $(GO) mod tidy
 	cd testbed/kubernetes && $(GO) mod tidy
 	cd testbed/kubernetes/binaries && $(GO) mod tidy
 	gofmt -w cmd/otelcol-gpu
@@ -76,6 +77,7 @@ lint: tools ## formatting, vet, staticcheck
 bench: ## benchmarks, as docs/performance.md reports them
 	$(GO) test -tags $(TAGS) -run '^$$' -bench . -benchmem -timeout 30m ./...
 	cd testbed/bench/attribution && $(GO) test -tags $(TAGS) -run '^$$' -bench . -benchmem -timeout 10m ./...
+	cd testbed/bench/summary && $(GO) test -tags $(TAGS) -run '^$$' -bench . -benchmem -timeout 10m ./...
 
 .PHONY: fuzz
 fuzz: ## every fuzz test for FUZZTIME (default 30s)
