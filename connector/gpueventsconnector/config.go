@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"go.opentelemetry.io/collector/component"
 )
@@ -18,7 +19,11 @@ type RuleSet string
 // computed: in the gateway, or in a single collector.
 const RuleSetService RuleSet = "service"
 
-const defaultMaxSubjects = 20_000
+const (
+	defaultMaxSubjects = 20_000
+	// Above the ten minutes after which gpu_summary forgets a service.
+	defaultRestoredTTL = 15 * time.Minute
+)
 
 // Config of the gpu_events connector.
 type Config struct {
@@ -29,6 +34,13 @@ type Config struct {
 	// MaxSubjects is how many conditions may be raised at the same time. A
 	// further one raises no event; it is counted.
 	MaxSubjects int `mapstructure:"max_subjects"`
+	// Storage is the storage extension that keeps what is raised over a restart;
+	// nil: it is kept in memory alone.
+	Storage *component.ID `mapstructure:"storage"`
+	// RestoredTTL is for how long after a restart a condition that was raised
+	// before it stays raised while evaluations arrive that do not name its
+	// subject. Used with Storage.
+	RestoredTTL time.Duration `mapstructure:"restored_ttl"`
 }
 
 // Events has one block for each event, under the event's name.
@@ -48,6 +60,7 @@ func createDefaultConfig() component.Config {
 		Rules:       []RuleSet{RuleSetService},
 		Events:      Events{ServicePartial: Event{Enabled: true}},
 		MaxSubjects: defaultMaxSubjects,
+		RestoredTTL: defaultRestoredTTL,
 	}
 }
 
@@ -73,6 +86,9 @@ func (c *Config) Validate() error {
 	}
 	if c.MaxSubjects <= 0 {
 		errs = append(errs, fmt.Errorf("max_subjects: %d: set it to 1 or more; the default is %d", c.MaxSubjects, defaultMaxSubjects))
+	}
+	if c.RestoredTTL <= 0 {
+		errs = append(errs, fmt.Errorf("restored_ttl: %s: set it above 0, and above service_ttl of gpu_summary; the default is %s", c.RestoredTTL, defaultRestoredTTL))
 	}
 	return errors.Join(errs...)
 }

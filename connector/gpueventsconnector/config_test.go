@@ -6,6 +6,7 @@ package gpueventsconnector
 import (
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
@@ -19,9 +20,12 @@ func TestConfig(t *testing.T) {
 	require.NoError(t, err)
 	whole := &Config{
 		Rules: []RuleSet{"service"}, Events: Events{ServicePartial: Event{Enabled: true}}, MaxSubjects: 20_000,
+		RestoredTTL: 15 * time.Minute,
 	}
 	small := *whole
 	small.MaxSubjects = 5
+	id := component.MustNewIDWithName("file_storage", "state")
+	small.Storage, small.RestoredTTL = &id, time.Hour
 	for _, tt := range []struct {
 		name      string
 		want      *Config
@@ -36,6 +40,8 @@ func TestConfig(t *testing.T) {
 		{name: "none", err: "rules: no rule set is named: set it to [service]"},
 		{name: "off", err: "events: every event of the rule sets is switched off"},
 		{name: "limit", err: "max_subjects: -1: set it to 1 or more"},
+		{name: "ttl", err: "restored_ttl: 0s: set it above 0"},
+		{name: "storage", unmarshal: "storage"},
 		{name: "misspelled", unmarshal: "gpu.service.parcial"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -29,10 +29,13 @@ const logEvery = 10 * time.Minute
 // gpuEvents is the connector. The lock covers the rules' state and is never held
 // while events are handed on.
 type gpuEvents struct {
+	cfg       *Config
+	id        component.ID
 	next      consumer.Logs
 	version   string
 	telemetry *metadata.TelemetryBuilder
 	logger    *zap.Logger // passes each message once in logEvery
+	store     *store      // nil: nothing is kept over a restart
 
 	mu      sync.Mutex
 	partial *partialRule
@@ -46,18 +49,30 @@ func newConnector(cfg *Config, set connector.Settings, next consumer.Logs) (*gpu
 		return nil, err
 	}
 	return &gpuEvents{
+		cfg:       cfg,
+		id:        set.ID,
 		next:      next,
 		version:   set.BuildInfo.Version,
 		telemetry: telemetry,
 		logger: set.Logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
 			return zapcore.NewSamplerWithOptions(core, logEvery, 1, 0)
 		})),
-		partial: newPartialRule(cfg.MaxSubjects),
+		partial: newPartialRule(cfg.MaxSubjects, cfg.RestoredTTL),
 	}, nil
 }
 
-// Start registers what is observed on demand.
-func (c *gpuEvents) Start(context.Context, component.Host) error {
+// Start reads what was raised before a restart, and registers what is observed
+// on demand.
+func (c *gpuEvents) Start(ctx context.Context, host component.Host) error {
+	if c.cfg.Storage != nil {
+		client, err := openStorage(ctx, host, *c.cfg.Storage, c.id)
+		if err != nil {
+			return err
+		}
+		c.store = newStore(ctx, client, c.cfg.MaxSubjects, c.telemetry, c.logger)
+		c.partial.restore(c.store.snapshot())
+		c.store.start()
+	}
 	return c.telemetry.RegisterGpuEventsRaisedCallback(func(_ context.Context, o metric.Int64Observer) error {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -66,10 +81,13 @@ func (c *gpuEvents) Start(context.Context, component.Host) error {
 	})
 }
 
-// Shutdown forgets everything.
-func (c *gpuEvents) Shutdown(context.Context) error {
+// Shutdown writes what is left to write.
+func (c *gpuEvents) Shutdown(ctx context.Context) (err error) {
+	if c.store != nil {
+		err = c.store.close(ctx)
+	}
 	c.telemetry.Shutdown()
-	return nil
+	return err
 }
 
 // Capabilities says that metrics are only read.
@@ -82,7 +100,7 @@ func (*gpuEvents) Capabilities() consumer.Capabilities {
 // clear them again.
 func (c *gpuEvents) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error {
 	c.mu.Lock()
-	changes, refused, invalid := c.partial.take(md)
+	changes, refused, invalid := c.partial.take(md, time.Now())
 	c.mu.Unlock()
 
 	if refused > 0 {
@@ -105,6 +123,10 @@ func (c *gpuEvents) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) erro
 		c.partial.undo(changes)
 		c.mu.Unlock()
 		return err
+	}
+	// Only now: killed in between, the event is told twice rather than never.
+	if c.store != nil {
+		c.store.note(changes)
 	}
 	for _, e := range events {
 		c.telemetry.GpuEventsEmitted.Add(ctx, 1, metric.WithAttributes(

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumertest"
@@ -32,6 +33,14 @@ type bench struct {
 
 func start(t *testing.T, change ...func(*Config)) *bench {
 	t.Helper()
+	b := startOn(t, componenttest.NewNopHost(), change...)
+	t.Cleanup(b.stop)
+	return b
+}
+
+// startOn starts on a host; stop ends it.
+func startOn(t *testing.T, host component.Host, change ...func(*Config)) *bench {
+	t.Helper()
 	cfg := createDefaultConfig().(*Config)
 	for _, c := range change {
 		c(cfg)
@@ -42,14 +51,15 @@ func start(t *testing.T, change ...func(*Config)) *bench {
 	settings.Logger, b.logs = zap.New(core), logs
 	c, err := NewFactory().CreateMetricsToLogs(t.Context(), settings, cfg, b.sink)
 	require.NoError(t, err)
-	require.NoError(t, c.Start(t.Context(), componenttest.NewNopHost()))
-	t.Cleanup(func() {
-		ctx := context.WithoutCancel(t.Context())
-		require.NoError(t, c.Shutdown(ctx))
-		require.NoError(t, b.tel.Shutdown(ctx))
-	})
+	require.NoError(t, c.Start(t.Context(), host))
 	b.c = c.(*gpuEvents)
 	return b
+}
+
+func (b *bench) stop() {
+	ctx := context.WithoutCancel(b.t.Context())
+	require.NoError(b.t, b.c.Shutdown(ctx))
+	require.NoError(b.t, b.tel.Shutdown(ctx))
 }
 
 // feed passes one batch in and returns the events, which left in one call.

@@ -4,7 +4,11 @@
 package gpueventsconnector
 
 import (
+	"cmp"
+	"maps"
 	"math"
+	"slices"
+	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
@@ -16,11 +20,17 @@ import (
 // partialRule raises gpu.service.partial while a service is partial.
 //
 // It remembers only which services are raised. A service that was never heard
-// of and one that is not partial are the same to it: the first 1 raises, be it
-// after a restart, and the first 0 does nothing. Without input nothing changes.
+// of and one that is not partial are the same to it: the first 1 raises, and the
+// first 0 does nothing. Without input nothing changes.
 type partialRule struct {
 	maxSubjects int
+	restoredTTL time.Duration
 	raised      map[service]struct{}
+
+	// restored are those of raised that come from before a restart and were not
+	// heard of since; evaluated is when evaluations were first heard of.
+	restored  map[service]struct{}
+	evaluated time.Time
 }
 
 // change is one service that became partial or ceased to be.
@@ -28,17 +38,24 @@ type change struct {
 	service service
 	raised  bool
 	gone    bool // the service itself was forgotten
+	unheard bool // it was not heard of since the restart
 	at      pcommon.Timestamp
 }
 
-func newPartialRule(maxSubjects int) *partialRule {
-	return &partialRule{maxSubjects: maxSubjects, raised: map[service]struct{}{}}
+func newPartialRule(maxSubjects int, restoredTTL time.Duration) *partialRule {
+	return &partialRule{maxSubjects: maxSubjects, restoredTTL: restoredTTL, raised: map[service]struct{}{}}
+}
+
+// restore takes over what was raised before a restart.
+func (r *partialRule) restore(raised map[service]struct{}) {
+	r.raised, r.restored = raised, maps.Clone(raised)
 }
 
 // take reads the points of one batch and returns the changes, in their order;
 // refused changes did not happen because of maxSubjects, and invalid points say
-// nothing.
-func (r *partialRule) take(md pmetric.Metrics) (changes []change, refused, invalid int) {
+// nothing. now is the time of arrival.
+func (r *partialRule) take(md pmetric.Metrics, now time.Time) (changes []change, refused, invalid int) {
+	var evaluated bool
 	eachPoint(md, func(metric string, resource pcommon.Map, p pmetric.NumberDataPoint) {
 		if metric != names.ServicePartial.Name {
 			return
@@ -49,6 +66,8 @@ func (r *partialRule) take(md pmetric.Metrics) (changes []change, refused, inval
 			invalid++
 			return
 		}
+		evaluated = true
+		delete(r.restored, s)
 		_, was := r.raised[s]
 		is := !gone && v > 0
 		switch {
@@ -62,7 +81,28 @@ func (r *partialRule) take(md pmetric.Metrics) (changes []change, refused, inval
 		r.set(c.service, c.raised)
 		changes = append(changes, c)
 	})
+	if evaluated && len(r.restored) > 0 {
+		changes = append(changes, r.unheard(now)...)
+	}
 	return changes, refused, invalid
+}
+
+// unheard clears the services that were raised before a restart and that no
+// evaluation has named for restoredTTL: they went while nobody watched.
+func (r *partialRule) unheard(now time.Time) (changes []change) {
+	if r.evaluated.IsZero() {
+		r.evaluated = now
+	}
+	if now.Sub(r.evaluated) < r.restoredTTL {
+		return nil
+	}
+	for s := range r.restored {
+		r.set(s, false)
+		changes = append(changes, change{service: s, gone: true, unheard: true, at: pcommon.NewTimestampFromTime(now)})
+	}
+	slices.SortFunc(changes, func(a, b change) int { return cmp.Compare(a.service.String(), b.service.String()) })
+	r.restored = nil
+	return changes
 }
 
 func (r *partialRule) set(s service, raised bool) {
@@ -80,6 +120,12 @@ func (r *partialRule) undo(changes []change) {
 		c := changes[i]
 		if _, raised := r.raised[c.service]; raised == c.raised {
 			r.set(c.service, !c.raised)
+			if c.unheard {
+				if r.restored == nil {
+					r.restored = map[service]struct{}{}
+				}
+				r.restored[c.service] = struct{}{}
+			}
 		}
 	}
 }
@@ -103,6 +149,8 @@ func (r *partialRule) events(changes []change, md pmetric.Metrics) []event {
 		case c.raised:
 			e.state, e.severity = names.EventRaised, plog.SeverityNumberWarn
 			e.body = c.service.String() + " is partial" + d.sentence()
+		case c.unheard:
+			e.body = c.service.String() + " was not heard of since the restart, and is no longer partial."
 		case c.gone:
 			e.body = c.service.String() + " is gone, and its partial state with it."
 		default:

@@ -25,13 +25,14 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                 metric.Meter
-	mu                    sync.Mutex
-	registrations         []metric.Registration
-	GpuEventsEmitted      metric.Int64Counter
-	GpuEventsInputInvalid metric.Int64Counter
-	GpuEventsRaised       metric.Int64ObservableUpDownCounter
-	GpuEventsRefused      metric.Int64Counter
+	meter                  metric.Meter
+	mu                     sync.Mutex
+	registrations          []metric.Registration
+	GpuEventsEmitted       metric.Int64Counter
+	GpuEventsInputInvalid  metric.Int64Counter
+	GpuEventsRaised        metric.Int64ObservableUpDownCounter
+	GpuEventsRefused       metric.Int64Counter
+	GpuEventsStateFailures metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -110,6 +111,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_gpu_events_refused",
 		metric.WithDescription("Events that were not raised because max_subjects conditions are raised already. [Development]"),
 		metric.WithUnit("{event}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.GpuEventsStateFailures, err = builder.meter.Int64Counter(
+		"otelcol_gpu_events_state_failures",
+		metric.WithDescription("Attempts to read or to write the stored state that failed. [Development]"),
+		metric.WithUnit("{operation}"),
 	)
 	errs = errors.Join(errs, err)
 	return &builder, errs

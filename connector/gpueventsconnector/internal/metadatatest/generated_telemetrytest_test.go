@@ -27,6 +27,7 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.GpuEventsEmitted.Add(context.Background(), 1)
 	tb.GpuEventsInputInvalid.Add(context.Background(), 1)
 	tb.GpuEventsRefused.Add(context.Background(), 1)
+	tb.GpuEventsStateFailures.Add(context.Background(), 1)
 	AssertEqualGpuEventsEmitted(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
@@ -37,6 +38,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualGpuEventsRefused(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualGpuEventsStateFailures(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 

@@ -1,0 +1,167 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpueventsconnector
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.uber.org/zap"
+
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/metadata"
+)
+
+const (
+	stateKey = "state"
+	// retryEvery is the time between two attempts to write a state that could
+	// not be written.
+	retryEvery = 10 * time.Second
+)
+
+// store keeps what was told in a storage extension. It is written by a goroutine
+// of its own when it has changed; changes while it writes become one write.
+type store struct {
+	client    storage.Client
+	telemetry *metadata.TelemetryBuilder
+	logger    *zap.Logger
+	changed   chan struct{} // holds one
+
+	mu   sync.Mutex
+	told map[service]struct{} // conditions whose raising was handed on and whose clearing was not
+
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// openStorage finds the storage extension among the host's.
+func openStorage(ctx context.Context, host component.Host, storageID, id component.ID) (storage.Client, error) {
+	ext, ok := host.GetExtensions()[storageID]
+	if !ok {
+		return nil, fmt.Errorf("storage: there is no extension %s: define it and name it in service::extensions", storageID)
+	}
+	s, ok := ext.(storage.Extension)
+	if !ok {
+		return nil, fmt.Errorf("storage: the extension %s stores nothing: name one such as file_storage", storageID)
+	}
+	client, err := s.GetClient(ctx, component.KindConnector, id, "")
+	if err != nil {
+		return nil, fmt.Errorf("storage: %s cannot be opened (file_storage with recreate: true starts a damaged file anew): %w", storageID, err)
+	}
+	return client, nil
+}
+
+// newStore reads the state. One that cannot be read is told and started anew:
+// what is partial then is raised again.
+func newStore(ctx context.Context, client storage.Client, limit int, telemetry *metadata.TelemetryBuilder, logger *zap.Logger) *store {
+	s := &store{client: client, telemetry: telemetry, logger: logger, changed: make(chan struct{}, 1), done: make(chan struct{})}
+	text, err := client.Get(ctx, stateKey)
+	var refused int
+	if err == nil {
+		s.told, refused, err = decodeState(text, limit)
+	}
+	if err != nil {
+		telemetry.GpuEventsStateFailures.Add(ctx, 1)
+		logger.Error("The stored state cannot be read and is started anew: what is raised may be raised a second time, "+
+			"and what ceased meanwhile is not cleared", zap.Error(err))
+		s.told = map[service]struct{}{}
+	}
+	if refused > 0 {
+		telemetry.GpuEventsStateFailures.Add(ctx, 1)
+		logger.Warn("The stored state has more conditions than max_subjects, which are forgotten: raise it", zap.Int("forgotten", refused))
+	}
+	return s
+}
+
+// start begins to write changes until close.
+func (s *store) start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	s.cancel = cancel
+	go s.run(ctx)
+}
+
+func (s *store) run(ctx context.Context) {
+	defer close(s.done)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.changed:
+		}
+		if s.write(ctx) {
+			continue
+		}
+		s.wake()
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(retryEvery):
+		}
+	}
+}
+
+// note remembers changes whose events were handed on.
+func (s *store) note(changes []change) {
+	s.mu.Lock()
+	for _, c := range changes {
+		if c.raised {
+			s.told[c.service] = struct{}{}
+		} else {
+			delete(s.told, c.service)
+		}
+	}
+	s.mu.Unlock()
+	s.wake()
+}
+
+func (s *store) wake() {
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+// snapshot is a copy of what was told.
+func (s *store) snapshot() map[service]struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.told)
+}
+
+// write reports whether the state is stored now.
+func (s *store) write(ctx context.Context) bool {
+	text, err := encodeState(s.snapshot())
+	if err == nil {
+		err = s.client.Set(ctx, stateKey, text)
+	}
+	if err == nil {
+		return true
+	}
+	if ctx.Err() == nil {
+		s.telemetry.GpuEventsStateFailures.Add(ctx, 1)
+		s.logger.Warn("The state cannot be written, it is tried again: after a restart events may be told twice", zap.Error(err))
+	}
+	return false
+}
+
+// close writes what was not written yet. A storage that does not come back is
+// left behind when ctx ends.
+func (s *store) close(ctx context.Context) error {
+	s.cancel()
+	select {
+	case <-s.done:
+	case <-ctx.Done():
+		return fmt.Errorf("storage: it still writes: %w", ctx.Err())
+	}
+	select {
+	case <-s.changed:
+		s.write(ctx)
+	default:
+	}
+	return s.client.Close(ctx)
+}

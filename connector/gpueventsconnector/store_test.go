@@ -1,0 +1,309 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpueventsconnector
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/metadatatest"
+)
+
+var lab = service{cluster: "c1", namespace: "lab", name: "chat"}
+
+// disk is a storage extension that outlives a restart, and its client.
+type disk struct {
+	component.StartFunc
+	component.ShutdownFunc
+	mu     sync.Mutex
+	values map[string][]byte
+	err    error         // of every operation
+	block  chan struct{} // Set waits for it
+	sets   int
+}
+
+var _ storage.Extension = (*disk)(nil)
+
+func newDisk() *disk { return &disk{values: map[string][]byte{}} }
+
+func (d *disk) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
+	return d, nil
+}
+
+func (d *disk) Get(_ context.Context, key string) ([]byte, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.values[key], d.err
+}
+
+func (d *disk) Set(ctx context.Context, key string, value []byte) error {
+	if d.block != nil {
+		select {
+		case <-d.block:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.sets++
+	if d.err == nil {
+		d.values[key] = value
+	}
+	return d.err
+}
+
+func (d *disk) fail(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.err = err
+}
+
+func (*disk) Delete(context.Context, string) error               { return errors.New("not used") }
+func (*disk) Batch(context.Context, ...*storage.Operation) error { return errors.New("not used") }
+func (*disk) Close(context.Context) error                        { return nil }
+
+var diskID = component.MustNewIDWithName("file_storage", "state")
+
+type host map[component.ID]component.Component
+
+func (h host) GetExtensions() map[component.ID]component.Component { return h }
+
+func onDisk(cfg *Config) { cfg.Storage = &diskID }
+
+// boot starts a connector on d. Without stop it is as if it were killed, once
+// synctest.Wait has let it write.
+func (d *disk) boot(t *testing.T, change ...func(*Config)) *bench {
+	t.Helper()
+	return startOn(t, host{diskID: d}, append(change, onDisk)...)
+}
+
+func (d *disk) state(t *testing.T) map[service]struct{} {
+	t.Helper()
+	raised, _, err := decodeState(d.values[stateKey], 100)
+	require.NoError(t, err)
+	return raised
+}
+
+func TestARestartKeepsWhatIsRaised(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk()
+		killed := d.boot(t)
+		defer killed.stop()
+		first := killed.feed(batch(evaluation{service: chat, at: 10, partial: 1}, evaluation{service: lab, at: 10, partial: 1}))
+		require.Equal(t, []string{"raised", "raised"}, states(first))
+		synctest.Wait()
+		killed.feed(batch(evaluation{service: chat, at: 25, partial: 1}))
+		synctest.Wait()
+		require.Equal(t, 1, d.sets, "what has not changed is not written again")
+
+		after := &disk{values: maps.Clone(d.values)}
+		b := after.boot(t)
+		require.Empty(t, b.feed(pmetric.NewMetrics()), "absent input changes nothing")
+		require.Empty(t, b.feed(batch(evaluation{service: chat, at: 90, partial: 1})), "it is not raised a second time")
+		events := b.feed(batch(evaluation{service: lab, at: 90}))
+		require.Equal(t, []string{"cleared"}, states(events))
+		require.Equal(t, "gpu.service.partial/c1/lab/chat", events[0].attrs["gpu.event.key"])
+		b.stop()
+
+		again := after.boot(t)
+		defer again.stop()
+		require.Empty(t, again.feed(batch(evaluation{service: lab, at: 120})), "it is not cleared a second time")
+		require.Equal(t, []string{"cleared"}, states(again.feed(batch(evaluation{service: chat, at: 120}))))
+		synctest.Wait()
+		require.Empty(t, after.state(t))
+	})
+}
+
+// A service that went while nobody watched is named by no evaluation any more.
+func TestWhatWentDuringARestartIsCleared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk()
+		b := d.boot(t)
+		b.feed(batch(evaluation{service: chat, at: 10, partial: 1}, evaluation{service: lab, at: 10, partial: 1}))
+		b.stop()
+
+		b = d.boot(t)
+		defer b.stop()
+		time.Sleep(time.Hour)
+		require.Empty(t, b.feed(pmetric.NewMetrics()), "without evaluations nothing is known")
+		require.Empty(t, b.feed(batch(evaluation{service: lab, at: 10, partial: 1})))
+		time.Sleep(15*time.Minute - time.Second)
+		require.Empty(t, b.feed(batch(evaluation{service: lab, at: 10, partial: 1})))
+		time.Sleep(time.Second)
+		events := b.feed(batch(evaluation{service: lab, at: 10, partial: 1}))
+		require.Equal(t, []string{"cleared"}, states(events))
+		require.Equal(t, "Service chat in namespace ml of cluster c1 was not heard of since the restart, and is no longer partial.", events[0].body)
+		synctest.Wait()
+		require.Equal(t, map[service]struct{}{lab: {}}, d.state(t))
+		time.Sleep(time.Hour)
+		require.Empty(t, b.feed(batch(evaluation{service: lab, at: 10, partial: 1})), "what was heard of stays")
+	})
+}
+
+// The state says what was told, and what was refused was not.
+func TestRefusedEventsAreNotStored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk()
+		b := d.boot(t)
+		next := &refusing{err: errors.New("full")}
+		b.c.next = next
+		require.Error(t, b.c.ConsumeMetrics(t.Context(), batch(evaluation{service: chat, at: 10, partial: 1})))
+		b.stop()
+		require.Empty(t, d.state(t))
+
+		b = d.boot(t)
+		defer b.stop()
+		require.Equal(t, []string{"raised"}, states(b.feed(batch(evaluation{service: chat, at: 25, partial: 1}))))
+	})
+}
+
+func TestARefusedClearingOfWhatWentIsMadeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk()
+		b := d.boot(t)
+		b.feed(batch(evaluation{service: chat, at: 10, partial: 1}))
+		b.stop()
+		b = d.boot(t)
+		defer b.stop()
+		b.feed(batch(evaluation{service: lab, at: 10}))
+		time.Sleep(time.Hour)
+		b.c.next = &refusing{err: errors.New("full")}
+		require.Error(t, b.c.ConsumeMetrics(t.Context(), batch(evaluation{service: lab, at: 25})))
+		b.c.next = b.sink
+		require.Equal(t, []string{"cleared"}, states(b.feed(batch(evaluation{service: lab, at: 40}))))
+	})
+}
+
+func TestADamagedStateIsToldAndStartedAnew(t *testing.T) {
+	for name, text := range map[string]string{
+		"no JSON":         "\x00\x01",
+		"cut off":         `{"version":1,"raised":[{"event":"gpu.ser`,
+		"another version": `{"version":2,"raised":[]}`,
+		"no name":         `{"version":1,"raised":[{"event":"gpu.service.partial"}]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDisk()
+				d.values[stateKey] = []byte(text)
+				b := d.boot(t)
+				defer b.stop()
+				require.Equal(t, 1, b.logs.FilterMessageSnippet("cannot be read and is started anew").Len())
+				require.Equal(t, int64(1), failures(t, b))
+				require.Equal(t, []string{"raised"}, states(b.feed(batch(evaluation{service: chat, at: 10, partial: 1}))))
+				synctest.Wait()
+				require.Equal(t, map[service]struct{}{chat: {}}, d.state(t))
+			})
+		})
+	}
+}
+
+// A storage that hangs or fails delays no event; what could not be written is
+// written later.
+func TestStorageIsOffTheDataPath(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk()
+		d.block = make(chan struct{})
+		b := d.boot(t)
+		require.Equal(t, []string{"raised"}, states(b.feed(batch(evaluation{service: chat, at: 10, partial: 1}))))
+		require.Equal(t, []string{"raised"}, states(b.feed(batch(evaluation{service: lab, at: 10, partial: 1}))))
+		synctest.Wait()
+		require.Empty(t, d.values)
+		d.fail(errors.New("disk is full"))
+		close(d.block)
+		synctest.Wait()
+		require.Equal(t, int64(1), failures(t, b))
+		require.Equal(t, 1, b.logs.FilterMessageSnippet("cannot be written").Len())
+		d.fail(nil)
+		time.Sleep(retryEvery)
+		synctest.Wait()
+		require.Equal(t, map[service]struct{}{chat: {}, lab: {}}, d.state(t))
+		b.stop()
+	})
+}
+
+func TestShutdownWritesWhatIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk()
+		d.fail(errors.New("not now"))
+		b := d.boot(t)
+		b.feed(batch(evaluation{service: chat, at: 10, partial: 1}))
+		synctest.Wait()
+		d.fail(nil)
+		b.stop()
+		require.Equal(t, map[service]struct{}{chat: {}}, d.state(t))
+	})
+}
+
+func TestMoreIsStoredThanMayBeRaised(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk()
+		b := d.boot(t)
+		b.feed(batch(evaluation{service: chat, at: 10, partial: 1}, evaluation{service: lab, at: 10, partial: 1}))
+		b.stop()
+		b = d.boot(t, func(cfg *Config) { cfg.MaxSubjects = 1 })
+		defer b.stop()
+		require.Equal(t, 1, b.logs.FilterMessageSnippet("more conditions than max_subjects").Len())
+		require.Len(t, b.c.partial.raised, 1)
+	})
+}
+
+func TestStorageMustBeThere(t *testing.T) {
+	cfg := createDefaultConfig().(*Config)
+	onDisk(cfg)
+	for says, h := range map[string]component.Host{
+		"storage: there is no extension file_storage/state": host{},
+		"file_storage/state stores nothing":                 host{diskID: &noStorage{}},
+	} {
+		tel := componenttest.NewTelemetry()
+		c, err := newConnector(cfg, metadatatest.NewSettings(tel), new(consumertest.LogsSink))
+		require.NoError(t, err)
+		require.ErrorContains(t, c.Start(t.Context(), h), says)
+		require.NoError(t, c.Shutdown(t.Context()))
+		require.NoError(t, tel.Shutdown(t.Context()))
+	}
+}
+
+type noStorage struct {
+	component.StartFunc
+	component.ShutdownFunc
+}
+
+func failures(t *testing.T, b *bench) int64 {
+	t.Helper()
+	m, err := b.tel.GetMetric("otelcol_gpu_events_state_failures")
+	require.NoError(t, err)
+	return m.Data.(metricdata.Sum[int64]).DataPoints[0].Value
+}
+
+func FuzzState(f *testing.F) {
+	f.Add([]byte(`{"version":1,"raised":[{"event":"gpu.service.partial","cluster":"c","namespace":"n","service":"s"}]}`))
+	f.Add([]byte(`{"version":1,"raised":[{"event":"gpu.other","service":"s"},{"event":"gpu.service.partial","service":"\ud800"}]}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		raised, _, err := decodeState(text, 3)
+		if err != nil {
+			return
+		}
+		require.LessOrEqual(t, len(raised), 3)
+		written, err := encodeState(raised)
+		require.NoError(t, err)
+		again, refused, err := decodeState(written, 3)
+		require.NoError(t, err)
+		require.Zero(t, refused)
+		require.Equal(t, raised, again)
+	})
+}
