@@ -22,10 +22,13 @@ import (
 // fails for one that is missing here. The agent needs Kubernetes: it is run by
 // TestAgentSaysWhatThePodsAre.
 var started = map[string][]string{
-	"standalone.yaml": {"standalone.yaml"},
-	"demo.yaml":       {"standalone.yaml", "demo.yaml"},
-	"webhooks.yaml":   {"standalone.yaml", "webhooks.yaml"},
-	"agent.yaml":      nil,
+	"standalone.yaml":  {"standalone.yaml"},
+	"demo.yaml":        {"standalone.yaml", "demo.yaml"},
+	"webhooks.yaml":    {"standalone.yaml", "webhooks.yaml"},
+	"agent.yaml":       nil,
+	"agent-raw.yaml":   nil, // with the gateway, by the test of testbed/kubernetes/gateway
+	"gateway.yaml":     nil,
+	"raw-gateway.yaml": nil,
 }
 
 // Every configuration that ships starts, scrapes, serves service averages, says
