@@ -1,0 +1,77 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"net"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
+	"google.golang.org/grpc"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+// events is an OTLP/gRPC server that keeps the events that arrive.
+type events struct {
+	plogotlp.UnimplementedGRPCServer
+	addr string
+
+	mu   sync.Mutex
+	said map[string][]string // states by service, in order
+}
+
+func recordEvents(t *testing.T) *events {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	e := &events{addr: l.Addr().String(), said: map[string][]string{}}
+	server, done := grpc.NewServer(), make(chan struct{})
+	plogotlp.RegisterGRPCServer(server, e)
+	go func() {
+		defer close(done)
+		_ = server.Serve(l) // ends with Stop
+	}()
+	t.Cleanup(func() { server.Stop(); <-done })
+	return e
+}
+
+// Export takes what the gateway sends.
+func (e *events) Export(_ context.Context, request plogotlp.ExportRequest) (plogotlp.ExportResponse, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, rl := range request.Logs().ResourceLogs().All() {
+		service, _ := rl.Resource().Attributes().Get(names.ServiceName)
+		for _, sl := range rl.ScopeLogs().All() {
+			for _, r := range sl.LogRecords().All() {
+				if r.EventName() != names.ServicePartial.Name {
+					continue
+				}
+				state, _ := r.Attributes().Get(names.GPUEventState)
+				e.said[service.AsString()] = append(e.said[service.AsString()], state.AsString())
+			}
+		}
+	}
+	return plogotlp.NewExportResponse(), nil
+}
+
+// of are the states that were told of a service, in order.
+func (e *events) of(service string) []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return append([]string{}, e.said[service]...)
+}
+
+// all is how many were told of all services.
+func (e *events) all() (n int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, states := range e.said {
+		n += len(states)
+	}
+	return n
+}
