@@ -65,9 +65,14 @@ func newConnector(cfg *Config, set connector.Settings, next consumer.Logs) (*gpu
 // on demand.
 func (c *gpuEvents) Start(ctx context.Context, host component.Host) error {
 	if c.cfg.Storage != nil {
-		client, err := openStorage(ctx, host, *c.cfg.Storage, c.id)
+		client, damaged, err := openStorage(ctx, host, *c.cfg.Storage, c.id)
 		if err != nil {
 			return err
+		}
+		if damaged != nil {
+			c.telemetry.GpuEventsStateFailures.Add(ctx, 1)
+			c.logger.Error("The storage cannot be opened, a second one is used: what is raised may be raised a second time. "+
+				"Remove what is damaged", zap.Error(damaged))
 		}
 		c.store = newStore(ctx, client, c.cfg.MaxSubjects, c.telemetry, c.logger)
 		c.partial.restore(c.store.snapshot())

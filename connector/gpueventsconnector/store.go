@@ -39,21 +39,25 @@ type store struct {
 	done   chan struct{}
 }
 
-// openStorage finds the storage extension among the host's.
-func openStorage(ctx context.Context, host component.Host, storageID, id component.ID) (storage.Client, error) {
+// openStorage opens the storage extension of that name. One whose file is damaged
+// may refuse to open it: then a second one is used, and damaged says why.
+func openStorage(ctx context.Context, host component.Host, storageID, id component.ID) (client storage.Client, damaged, err error) {
 	ext, ok := host.GetExtensions()[storageID]
 	if !ok {
-		return nil, fmt.Errorf("storage: there is no extension %s: define it and name it in service::extensions", storageID)
+		return nil, nil, fmt.Errorf("storage: there is no extension %s: define it and name it in service::extensions", storageID)
 	}
 	s, ok := ext.(storage.Extension)
 	if !ok {
-		return nil, fmt.Errorf("storage: the extension %s stores nothing: name one such as file_storage", storageID)
+		return nil, nil, fmt.Errorf("storage: the extension %s stores nothing: name one such as file_storage", storageID)
 	}
-	client, err := s.GetClient(ctx, component.KindConnector, id, "")
-	if err != nil {
-		return nil, fmt.Errorf("storage: %s cannot be opened (file_storage with recreate: true starts a damaged file anew): %w", storageID, err)
+	client, damaged = s.GetClient(ctx, component.KindConnector, id, "")
+	if damaged == nil {
+		return client, nil, nil
 	}
-	return client, nil
+	if client, err = s.GetClient(ctx, component.KindConnector, id, "second"); err != nil {
+		return nil, nil, fmt.Errorf("storage: %s cannot be opened: see that its folder is writable and that no other process uses it: %w", storageID, err)
+	}
+	return client, damaged, nil
 }
 
 // newStore reads the state. One that cannot be read is told and started anew:

@@ -32,6 +32,7 @@ type disk struct {
 	mu     sync.Mutex
 	values map[string][]byte
 	err    error         // of every operation
+	open   []error       // of opening, one after the other
 	block  chan struct{} // Set waits for it
 	sets   int
 }
@@ -41,7 +42,12 @@ var _ storage.Extension = (*disk)(nil)
 func newDisk() *disk { return &disk{values: map[string][]byte{}} }
 
 func (d *disk) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
-	return d, nil
+	if len(d.open) == 0 {
+		return d, nil
+	}
+	err := d.open[0]
+	d.open = d.open[1:]
+	return d, err
 }
 
 func (d *disk) Get(_ context.Context, key string) ([]byte, error) {
@@ -212,6 +218,20 @@ func TestADamagedStateIsToldAndStartedAnew(t *testing.T) {
 	}
 }
 
+func TestAStorageThatDoesNotOpenIsReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk()
+		d.open = []error{errors.New("invalid database")}
+		b := d.boot(t)
+		defer b.stop()
+		require.Equal(t, 1, b.logs.FilterMessageSnippet("a second one is used").Len())
+		require.Equal(t, int64(1), failures(t, b))
+		b.feed(batch(evaluation{service: chat, at: 10, partial: 1}))
+		synctest.Wait()
+		require.Equal(t, map[service]struct{}{chat: {}}, d.state(t))
+	})
+}
+
 // A storage that hangs or fails delays no event; what could not be written is
 // written later.
 func TestStorageIsOffTheDataPath(t *testing.T) {
@@ -265,7 +285,10 @@ func TestMoreIsStoredThanMayBeRaised(t *testing.T) {
 func TestStorageMustBeThere(t *testing.T) {
 	cfg := createDefaultConfig().(*Config)
 	onDisk(cfg)
+	locked := newDisk()
+	locked.open = []error{errors.New("permission denied"), errors.New("permission denied")}
 	for says, h := range map[string]component.Host{
+		"cannot be opened: see that its folder is writable": host{diskID: locked},
 		"storage: there is no extension file_storage/state": host{},
 		"file_storage/state stores nothing":                 host{diskID: &noStorage{}},
 	} {

@@ -214,7 +214,9 @@ func (w *world) routes(t *testing.T) {
 			}
 			metrics[p.Metric]++
 			s := series{p.Metric, p.Device, p.Attributes, p.Holder, p.Time, p.Ended}
-			if seen[s]++; seen[s] == 2 && p.Device != "" {
+			// gpu_allocation tells a snapshot again, with its time, when one follows
+			// a change closely.
+			if seen[s]++; seen[s] == 2 && p.Device != "" && p.Metric != names.GPUAllocation.Name {
 				assert.Fail(t, "a point arrived twice", "%+v", p)
 			}
 		}
