@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/day"
 )
 
@@ -45,6 +46,15 @@ func TestGateway(t *testing.T) {
 		w.nodes[1].down.Store(true)
 		w.wait("chat is partial", from, func(s map[string]service) error { return s["chat"].is(1, 2, 2) })
 		w.told("chat", "raised")
+		// Prometheus is told too, under the service's name.
+		families, err := w.gateway.Metrics(t.Context())
+		require.NoError(t, err)
+		require.Contains(t, families, "gpu_service_partial")
+		partial := map[string]float64{}
+		for _, m := range families["gpu_service_partial"].GetMetric() {
+			partial[collector.Label(m, "service_name")] = collector.Value(m)
+		}
+		assert.Equal(t, 1., partial["chat"], "%v", partial)
 	})
 	t.Run("killed while a service is partial", func(t *testing.T) {
 		w.t = t

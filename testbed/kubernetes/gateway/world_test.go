@@ -24,9 +24,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -89,6 +91,7 @@ func newWorld(t *testing.T) *world {
 	require.NoError(t, node.CreateDeviceClasses(t.Context(), w.Client()))
 	agents := w.account("agent-rbac.yaml")
 	w.access = w.account("gateway-rbac.yaml")
+	w.accepted()
 	w.ports, err = collector.FreePorts()
 	require.NoError(t, err)
 	w.start()
@@ -121,19 +124,9 @@ func record(t *testing.T) *day.Recorder {
 // kubeconfig of the account that it names.
 func (w *world) account(file string) string {
 	w.t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, "config", "kubernetes", file))
-	require.NoError(w.t, err)
-	strict := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
-	documents := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
 	var account *corev1.ServiceAccount
-	for {
-		document, err := documents.Read()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		require.NoError(w.t, err)
-		object, _, err := strict.Decode(document, nil, nil)
-		require.NoError(w.t, err)
+	for _, object := range w.objects(file) {
+		var err error
 		switch o := object.(type) {
 		case *corev1.ServiceAccount:
 			account = o // Kubeconfig creates it
@@ -149,6 +142,43 @@ func (w *world) account(file string) string {
 	kubeconfig, err := w.Kubeconfig(w.t.Context(), account.Namespace, account.Name)
 	require.NoError(w.t, err)
 	return kubeconfig
+}
+
+// objects are what a file of config/kubernetes holds. Every field must be known.
+func (w *world) objects(file string) (all []runtime.Object) {
+	w.t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "config", "kubernetes", file))
+	require.NoError(w.t, err)
+	strict := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
+	documents := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
+	for {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		require.NoError(w.t, err)
+		object, _, err := strict.Decode(document, nil, nil)
+		require.NoError(w.t, err, file)
+		all = append(all, object)
+	}
+}
+
+// accepted is that the API server would create what gateway-statefulset.yaml has.
+func (w *world) accepted() {
+	w.t.Helper()
+	o := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict}
+	for _, object := range w.objects("gateway-statefulset.yaml") {
+		var err error
+		switch x := object.(type) {
+		case *corev1.Service:
+			_, err = w.Client().CoreV1().Services(x.Namespace).Create(w.t.Context(), x, o)
+		case *appsv1.StatefulSet:
+			_, err = w.Client().AppsV1().StatefulSets(x.Namespace).Create(w.t.Context(), x, o)
+		default:
+			require.Fail(w.t, "what is it", "%T", x)
+		}
+		require.NoError(w.t, err)
+	}
 }
 
 // start starts the gateway on config/gateway.yaml with its addresses moved and
