@@ -69,6 +69,11 @@ type Config struct {
 	// Warmup is the age below which a pod is warming and never missing.
 	Warmup time.Duration `mapstructure:"warmup"`
 
+	// ReconnectGrace is for how long after its own start a pod of the Kubernetes
+	// API, of which no agent told yet, is warming and not missing: agents come
+	// back to a gateway that was away one after the other.
+	ReconnectGrace time.Duration `mapstructure:"reconnect_grace"`
+
 	// PartialThreshold is the missing ratio above which a service is partial.
 	PartialThreshold float64 `mapstructure:"partial_threshold"`
 
@@ -120,6 +125,7 @@ func createDefaultConfig() component.Config {
 		},
 		InitialInterval:  15 * time.Second,
 		Warmup:           90 * time.Second,
+		ReconnectGrace:   150 * time.Second,
 		PartialThreshold: 0.25,
 		IdleThreshold:    0.05,
 		IdleFor:          15 * time.Minute,
@@ -155,6 +161,9 @@ func (c *Config) Validate() error {
 	}
 	if c.Warmup < 0 {
 		bad("warmup must not be negative, got %s", c.Warmup)
+	}
+	if c.ReconnectGrace < 0 || c.ReconnectGrace > time.Hour {
+		bad("reconnect_grace must be 0 to 1h, got %s: 150s outlasts the longest pause that gRPC makes between two attempts", c.ReconnectGrace)
 	}
 	// The comparisons are turned round so that NaN, which YAML can spell, fails them.
 	if !(c.PartialThreshold >= 0 && c.PartialThreshold <= 1) {
@@ -248,6 +257,7 @@ func (c *Config) summary() summary.Config {
 		Staleness:        c.Staleness,
 		InitialInterval:  c.InitialInterval,
 		Warmup:           c.Warmup,
+		ReconnectGrace:   c.ReconnectGrace,
 		ServiceTTL:       c.ServiceTTL,
 		PartialThreshold: c.PartialThreshold,
 		IdleThreshold:    c.IdleThreshold,

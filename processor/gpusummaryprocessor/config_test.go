@@ -30,7 +30,7 @@ func TestConfigFromYAML(t *testing.T) {
 		"gpu_summary": {
 			Config: serviceAccount, AllocationTTL: 5 * time.Minute, ResourceNames: resourcenames.Default(), DRA: dra,
 			Interval: 15 * time.Second, ExpectedPods: "seen", Staleness: 0, InitialInterval: 15 * time.Second,
-			Warmup: 90 * time.Second, PartialThreshold: 0.25, IdleThreshold: 0.05, IdleFor: 15 * time.Minute,
+			Warmup: 90 * time.Second, ReconnectGrace: 150 * time.Second, PartialThreshold: 0.25, IdleThreshold: 0.05, IdleFor: 15 * time.Minute,
 			ServiceTTL: 10 * time.Minute, MaxPods: 200_000, MaxServices: 20_000,
 		},
 		"gpu_summary/all": {
@@ -39,7 +39,7 @@ func TestConfigFromYAML(t *testing.T) {
 			ResourceNames: []string{"nvidia.com/gpu"},
 			DRA:           DRAConfig{Enabled: true, Drivers: []string{"gpu.nvidia.com"}, DeviceClasses: []string{"gpu.nvidia.com", "big-gpu"}},
 			Interval:      30 * time.Second, ExpectedPods: "kubernetes", Staleness: 2 * time.Minute, InitialInterval: 30 * time.Second,
-			Warmup: 3 * time.Minute, PartialThreshold: 0.5, IdleThreshold: 0.1, IdleFor: time.Hour,
+			Warmup: 3 * time.Minute, ReconnectGrace: 4 * time.Minute, PartialThreshold: 0.5, IdleThreshold: 0.1, IdleFor: time.Hour,
 			ServiceTTL: 20 * time.Minute, MaxPods: 1000, MaxServices: 100,
 		},
 	} {
@@ -72,6 +72,8 @@ func TestConfigThatCannotWorkIsRefused(t *testing.T) {
 		{func(c *Config) { c.InitialInterval = 0 }, "initial_interval must be above 0 and at most 6m0s"},
 		{func(c *Config) { c.InitialInterval = 6*time.Minute + 1 }, "initial_interval must be above 0 and at most 6m0s"},
 		{func(c *Config) { c.Warmup = -1 }, "warmup must not be negative"},
+		{func(c *Config) { c.ReconnectGrace = -1 }, "reconnect_grace must be 0 to 1h"},
+		{func(c *Config) { c.ReconnectGrace = time.Hour + 1 }, "reconnect_grace must be 0 to 1h"},
 		{func(c *Config) { c.PartialThreshold = 25 }, "partial_threshold must be a ratio from 0 to 1, got 25"},
 		{func(c *Config) { c.PartialThreshold = math.NaN() }, "partial_threshold must be a ratio"},
 		{func(c *Config) { c.IdleThreshold = -0.1 }, "idle_threshold must be a ratio"},

@@ -68,6 +68,28 @@ func TestStateThatTheClusterTells(t *testing.T) {
 	}
 }
 
+// A gateway that was away for minutes: the agent of a has come back, that of b has
+// not, and that of c never will.
+func TestReconnectGrace(t *testing.T) {
+	w := newWorld(t, fromKubernetes, func(c *Config) { c.ReconnectGrace = 150 * time.Second })
+	old := t0.Add(-time.Hour)
+	w.s.SetPods(&Pods{List: []Pod{running("a", old), running("b", old), running("c", old)}}, w.now)
+	w.now = t0.Add(60 * time.Second) // the gate is open
+	w.allocate(claimed{pod: "a", device: "GPU-a"})
+	got := w.evaluate()
+	got.state(t, "a", "missing") // its agent told that it holds a device, and nobody what that does
+	got.state(t, "b", "warming")
+	got.has(t, map[string]float64{"pods warming": 2, "pods missing": 1, "missing_ratio": 1, "partial": 1})
+
+	w.now = t0.Add(150*time.Second - 1)
+	w.allocate(claimed{pod: "b", device: "GPU-b"})
+	got = w.evaluate()
+	got.state(t, "b", "missing")
+	got.state(t, "c", "warming")
+	w.now = t0.Add(150 * time.Second)
+	w.evaluate().state(t, "c", "missing")
+}
+
 // settled needs max(warmup, staleness).
 func TestStalenessDelaysSettling(t *testing.T) {
 	w := newWorld(t, fromKubernetes, func(c *Config) { c.Staleness = 2 * time.Minute })

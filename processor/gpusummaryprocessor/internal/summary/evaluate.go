@@ -78,7 +78,7 @@ func (s *Summary) summarize(svc *service, now int64, e *Evaluation) {
 			continue
 		}
 		v := s.valueOf(p, now, staleness)
-		st := v.state(s.standing(p, now, staleness), svc.known)
+		st := v.state(s.standing(p, now, staleness), svc.known && !s.awaited(p, now))
 		if entry := p.inCluster(); st == notRunning && entry != nil && entry.Node == "" {
 			sum.pending++
 		}
@@ -101,7 +101,13 @@ func (s *Summary) summarize(svc *service, now int64, e *Evaluation) {
 	e.services = append(e.services, f)
 }
 
-// state of a pod. Until the start gate is open nothing is known to be missing.
+// awaited tells whether p's agent may not have come back yet since the start.
+func (s *Summary) awaited(p *pod, now int64) bool {
+	return s.cfg.Expected == Kubernetes && len(p.devices) == 0 && now-s.start < int64(s.cfg.ReconnectGrace)
+}
+
+// state of a pod. Until the start gate is open, for its service and for the pod
+// itself, it is not known to be missing.
 func (v *podValue) state(st standing, known bool) podState {
 	switch {
 	case !st.running:

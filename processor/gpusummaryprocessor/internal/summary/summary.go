@@ -22,6 +22,10 @@
 //     the first evaluation at which the source has been in sync for the service's
 //     staleness (Seen and Allocation are in sync from start; Kubernetes from the
 //     first SetPods), and stays open while the service is in memory.
+//   - Senders that lost their gateway come back one after the other, and not all
+//     before the gate opens. So a pod of Kubernetes of which neither telemetry nor
+//     gpu.allocation has told since start is warming, and not missing, until
+//     ReconnectGrace after start.
 //   - An evaluation is missing_ratio-less while no pod is settled.
 //   - A service that has no expected pod any more is said, with zeros, for
 //     ServiceTTL from the first evaluation without one, and then ended. A service
@@ -81,6 +85,7 @@ type Config struct {
 	Staleness        time.Duration // 0: max(2.5 × interval, 45s), for each service
 	InitialInterval  time.Duration // until three gaps were seen
 	Warmup           time.Duration
+	ReconnectGrace   time.Duration // after start, see the package's list; 0: none
 	AllocationTTL    time.Duration
 	ServiceTTL       time.Duration
 	PartialThreshold float64 // partial above it
