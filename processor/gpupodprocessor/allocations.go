@@ -20,7 +20,7 @@ const partsTogether = time.Second
 
 // allocations remembers the series of gpu.allocation, so that those that a newer
 // complete snapshot of their node no longer has can be ended. The series of a
-// device that one container hands to another end with the first part that says
+// device or replica that one container hands to another end with the first part that says
 // so, those that are merely gone once all parts had the time to arrive.
 type allocations struct {
 	tracker *tracker // counts the series, and has the limit
@@ -47,6 +47,7 @@ type allocationSeries struct {
 	series
 	resource pcommon.Map // shared by the series of one resource
 	device   string
+	replica  string // hw.id of a replica; "" where it is none
 	t        pcommon.Timestamp
 	snapshot int  // number of the newest that has it
 	alone    bool // the device is held whole, or free
@@ -129,7 +130,11 @@ func (t *allocations) observe(all pmetric.ResourceMetricsSlice, now time.Time) (
 			s = &allocationSeries{resource: resource}
 			s.family, s.attrs, s.number = fam, pcommon.NewMap(), t.tracker.added
 			a.point.Attributes().CopyTo(s.attrs)
-			s.device, _ = deviceid.CutReplica(str(s.attrs, names.HwID))
+			id := str(s.attrs, names.HwID)
+			device, replica := deviceid.CutReplica(id)
+			if s.device = device; replica != "" {
+				s.replica = id
+			}
 			n.series[key] = s
 			t.tracker.tracked++
 			t.tracker.added++
@@ -183,14 +188,18 @@ func (t *allocations) forget(n *nodeAllocations, key allocationKey) {
 
 // end ends the series that the newest snapshot of n does not have: all if it is
 // complete, else those that the last complete one did not have either, and those
-// of devices that the newest gives whole to somebody else, or that have another
-// id now.
+// of devices that the newest gives whole to somebody else, of replicas that it
+// gives to somebody else, or that have another id now.
 func (t *allocations) end(n *nodeAllocations, complete bool, renamed map[string]bool, out pmetric.ResourceMetricsSlice) int {
 	var handed map[string]bool
+	var replicas map[string]int // holders of each, one as a rule
 	if !complete {
-		handed = map[string]bool{}
+		handed, replicas = map[string]bool{}, map[string]int{}
 		for _, s := range n.series {
 			if s.snapshot == n.number {
+				if s.replica != "" {
+					replicas[s.replica]++
+				}
 				if _, twice := handed[s.device]; twice {
 					handed[s.device] = false
 				} else {
@@ -201,7 +210,8 @@ func (t *allocations) end(n *nodeAllocations, complete bool, renamed map[string]
 	}
 	var over []allocationKey
 	for key, s := range n.series {
-		if s.snapshot != n.number && (complete || s.snapshot < n.whole || renamed[s.device] || s.alone && handed[s.device]) {
+		if s.snapshot != n.number && (complete || s.snapshot < n.whole || renamed[s.device] ||
+			s.alone && handed[s.device] || replicas[s.replica] == 1) {
 			over = append(over, key)
 		}
 	}

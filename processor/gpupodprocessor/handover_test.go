@@ -50,6 +50,27 @@ func TestAllocationChangesHands(t *testing.T) {
 		stale @35 hw.id=GPU-a`)
 }
 
+// A replica goes from one pod to another, and becomes free: its gpu.allocation ends
+// at once, that of the others goes on. Listed under two pods it waits for all parts.
+func TestReplicaChangesHands(t *testing.T) {
+	const shared = " gpu.sharing=time_slicing hw.id=GPU-a::"
+	end := func(pod, at string) string {
+		return `
+			resource k8s.container.name=main k8s.namespace.name=ml k8s.node.name=n1 k8s.pod.name=` + pod + `
+			metric gpu.allocation sum 1
+			stale @` + at + ` gpu.sharing=time_slicing hw.id=GPU-a::1`
+	}
+	b := start(t, noService)
+	first := snapshot(10, "ml/a-0/main 0.5"+shared+"0", "ml/b-0/main 0.5"+shared+"1")
+	b.expect(first, first)
+	next := snapshot(20, "ml/a-0/main 0.5"+shared+"0", "ml/c-0/main 0.5"+shared+"1")
+	b.expect(next, next+end("b-0", "20"))
+	free := snapshot(30, "ml/a-0/main 0.5"+shared+"0", "- 0"+shared+"1")
+	b.expect(free, free+end("c-0", "30"))
+	held := snapshot(40, "ml/a-0/main 0.5"+shared+"0", "ml/b-0/main 0.5"+shared+"1", "ml/c-0/main 0.5"+shared+"1")
+	b.expect(held, held)
+}
+
 // The exporter is silent: once an interval has passed since the change, a
 // snapshot ends the series of the former holder.
 func TestChangesHandsWhileTheExporterIsSilent(t *testing.T) {

@@ -52,8 +52,9 @@ func (r *readBack) check(t *testing.T, what string, at time.Time, known map[stri
 	assert.Empty(t, apart(sets[r.write.name], sets[r.page.name]), "%s: remote write and the page name the same series", what)
 }
 
-// always: at every moment the devices' sum is a truth of about then, and each
-// service has the memory of some of its pods.
+// always: at every moment the devices' sum is a truth of about then, each service
+// has the memory of some of its pods, each device or replica has one holder, and
+// none of the pods is missing.
 func (r *readBack) always(t *testing.T, h *history, from, to time.Time) {
 	t.Helper()
 	wrong := 0
@@ -73,11 +74,12 @@ func (r *readBack) always(t *testing.T, h *history, from, to time.Time) {
 				}
 			}
 		}
-		held := h.query(t, "sum by (hw_id) (gpu_allocation) > 1", at)
+		held := h.query(t, "count by (hw_id) (gpu_allocation) > 1", at)
 		twice := h.query(t, `count by (hw_id) (`+inBytes(h, "hw_gpu_memory_usage")+`) > 1`, at)
-		if !slices.Contains(allowed, got) || len(held) > 0 || len(twice) > 0 {
+		missing := h.query(t, `gpu_service_pods{gpu_pod_state="missing"} > 0`, at) // each pod ended well
+		if !slices.Contains(allowed, got) || len(held) > 0 || len(twice) > 0 || len(missing) > 0 {
 			if wrong++; wrong <= 5 {
-				t.Errorf("%s at %v: %v bytes, one of %v; %v %v", h.name, at.Sub(r.truths[0].at), got, allowed, held, twice)
+				t.Errorf("%s at %v: %v bytes, one of %v; %v %v %v", h.name, at.Sub(r.truths[0].at), got, allowed, held, twice, missing)
 			}
 		}
 	}

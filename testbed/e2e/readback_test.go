@@ -237,6 +237,7 @@ func TestReadBack(t *testing.T) {
 	}{
 		{"before", []gpusim.Pod{allocated("chat", "chat-0", "0"), allocated("chat", "chat-1", "1"), allocated("batch", "batch-0", "2"), allocated("note", "note-0", "3::0"), allocated("note", "note-1", "3::1")}},
 		{"a GPU changes hands", []gpusim.Pod{allocated("chat", "chat-0", "0"), allocated("batch", "batch-1", "1"), allocated("batch", "batch-0", "2"), allocated("note", "note-0", "3::0"), allocated("note", "note-1", "3::1")}},
+		{"a replica changes hands", []gpusim.Pod{allocated("chat", "chat-0", "0"), allocated("batch", "batch-1", "1"), allocated("batch", "batch-0", "2"), allocated("note", "note-0", "3::0"), allocated("batch", "batch-2", "3::1")}},
 		{"a replica goes free", []gpusim.Pod{allocated("chat", "chat-0", "0"), allocated("batch", "batch-1", "1"), allocated("batch", "batch-0", "2"), allocated("note", "note-0", "3::0")}},
 		{"a service is gone", []gpusim.Pod{allocated("batch", "batch-1", "1"), allocated("batch", "batch-0", "2"), allocated("note", "note-0", "3::0")}},
 	}
