@@ -57,10 +57,14 @@ func (f *fleet) telemetry(p *life) {
 	}
 	if p.stopped < f.horizon && f.IntN(2) == 0 { // gpu_pod ends the series when the devices go
 		t := p.stopped + f.between(0, 20*second)
+		arrives := f.arrival(t + p.node.lag)
+		if p.named { // not before the first value, nor with it: see read
+			arrives = f.arrival(t + p.node.lag + 3*second + f.grain)
+		}
 		for _, d := range p.devices {
 			for i := range numFields {
 				if d.fields[i] {
-					f.point(f.arrival(t+p.node.lag), point{pod: p.fact.pod, uid: uid, service: p.serviceAt(t), device: d.id, field: i, end: true, stamp: f.stamp(p.node, t)})
+					f.point(arrives, point{pod: p.fact.pod, uid: uid, service: p.serviceAt(t), device: d.id, field: i, end: true, stamp: f.stamp(p.node, t)})
 				}
 			}
 		}
