@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package k8sclient configures clients of the Kubernetes API, with the keys that
-// users know from the Collector's own Kubernetes components.
+// users know from the Collector's own Kubernetes components. It bounds the lists
+// and watches that they make, and names how requests end.
 package k8sclient
 
 import (

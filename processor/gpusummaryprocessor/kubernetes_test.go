@@ -5,14 +5,8 @@ package gpusummaryprocessor
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"net/http"
-	"net/http/httptest"
-	"os"
 	"path/filepath"
-	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,54 +19,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient/k8sfake"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor/internal/metadata"
 )
-
-// podServer is a Kubernetes API that has one pod of service api, and no DRA. It
-// answers nothing while it is away.
-func podServer(t *testing.T, away *atomic.Bool) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		status := func(code int, reason metav1.StatusReason) {
-			w.WriteHeader(code)
-			_ = json.NewEncoder(w).Encode(metav1.Status{
-				TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: int32(code), Reason: reason,
-			})
-		}
-		switch {
-		case away.Load():
-			panic(http.ErrAbortHandler)
-		case !strings.HasSuffix(r.URL.Path, "/pods"):
-			status(http.StatusNotFound, metav1.StatusReasonNotFound)
-		case r.URL.Query().Get("sendInitialEvents") != "":
-			status(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
-		case r.URL.Query().Get("watch") != "":
-			w.(http.Flusher).Flush()
-			<-r.Context().Done()
-		default:
-			_ = json.NewEncoder(w).Encode(corev1.PodList{
-				TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, ListMeta: metav1.ListMeta{ResourceVersion: "1"},
-				Items: []corev1.Pod{{
-					ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "api-0", OwnerReferences: []metav1.OwnerReference{{Kind: "StatefulSet", Name: "api"}}},
-					Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{
-						Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")},
-					}}}},
-					Status: corev1.PodStatus{Phase: corev1.PodPending},
-				}},
-			})
-		}
-	}))
-	t.Cleanup(server.Close)
-	file := filepath.Join(t.TempDir(), "config")
-	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, `apiVersion: v1
-kind: Config
-current-context: here
-contexts: [{name: here, context: {cluster: here, user: me}}]
-clusters: [{name: here, cluster: {server: %q}}]
-users: [{name: me, user: {}}]
-`, server.URL), 0o600))
-	t.Setenv("KUBECONFIG", file)
-}
 
 func kubernetesConfig() *Config {
 	cfg := createDefaultConfig().(*Config)
@@ -84,13 +33,21 @@ func kubernetesConfig() *Config {
 // A pod that never reported is there because the Kubernetes API has it, as soon as
 // the API answers; start and data path do not wait for that.
 func TestPodsOfTheKubernetesAPI(t *testing.T) {
-	var away atomic.Bool
-	away.Store(true)
-	podServer(t, &away)
+	api := k8sfake.New(t)
+	api.Set("pods", &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "api-0", OwnerReferences: []metav1.OwnerReference{{Kind: "StatefulSet", Name: "api"}}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{
+			Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")},
+		}}}},
+		Status: corev1.PodStatus{Phase: corev1.PodPending},
+	})
+	api.Status("resourceclaims", http.StatusNotFound) // no DRA
+	api.Leave()
+	t.Setenv("KUBECONFIG", api.KubeConfig(t))
 	next := &recorder{}
 	p := start(t, processortest.NewNopSettings(metadata.Type), kubernetesConfig(), next)
 	require.NoError(t, p.ConsumeMetrics(t.Context(), utilBatch("other")))
-	away.Store(false)
+	api.Return()
 
 	require.Eventually(t, func() bool {
 		next.mu.Lock()

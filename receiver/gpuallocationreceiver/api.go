@@ -20,6 +20,8 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	resourcev1client "k8s.io/client-go/kubernetes/typed/resource/v1"
 	"k8s.io/client-go/rest"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient"
 )
 
 // maxAPIAge is for how long what the API said last is taken for what is true now,
@@ -122,7 +124,7 @@ func (k *kubeAPI) followSlices(ctx context.Context) {
 	m.run(ctx, &lister{
 		list: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			list, err := all.List(ctx, o)
-			k.notServed.Store(resultOf(err) == resultNotServed)
+			k.notServed.Store(k8sclient.ResultOf(err) == k8sclient.ResultNotServed)
 			return list, err
 		},
 		watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {

@@ -4,9 +4,7 @@
 package gpuallocationreceiver
 
 import (
-	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,20 +19,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient/k8sfake"
 )
 
 // kubeRun is a receiver on a scripted kubelet and an API, in real time.
-func kubeRun(t *testing.T, s *script, a *fakeAPI, change ...func(*Config)) *run {
+func kubeRun(t *testing.T, s *script, a *k8sfake.API, change ...func(*Config)) *run {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "kubeconfig.yaml")
-	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, `apiVersion: v1
-kind: Config
-current-context: test
-contexts: [{name: test, context: {cluster: test, user: test}}]
-clusters: [{name: test, cluster: {server: %q}}]
-users: [{name: test, user: {}}]
-`, a.server.URL), 0o600))
-	t.Setenv("KUBECONFIG", file)
+	t.Setenv("KUBECONFIG", a.KubeConfig(t))
 	r := newRun(t, append([]func(*Config){func(c *Config) {
 		c.AuthType = k8sclient.KubeConfig
 		c.PollInterval, c.CollectionInterval = 50*time.Millisecond, 50*time.Millisecond
@@ -44,7 +35,7 @@ users: [{name: test, user: {}}]
 }
 
 // requests counts requests to the API by object and result.
-func (r *run) requests(o object, res result) int64 {
+func (r *run) requests(o object, res k8sclient.Result) int64 {
 	m, err := r.telemetry.GetMetric("otelcol_gpu_allocation_api_requests")
 	if err != nil {
 		return 0
@@ -109,14 +100,22 @@ func (r *run) await(what string, allocations []string, node map[string]int64) {
 	}
 }
 
+// inML is a claim with its name, in the namespace ml.
+func inML(name string, c *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
+	c.Namespace, c.Name = "ml", name
+	return c
+}
+
 func TestKubernetes(t *testing.T) {
 	elsewhere := resourceSlice("z", nvidia, 9, 1, wholeGPU("gpu-0", gpuC))
 	other := "node-b"
 	elsewhere.Spec.NodeName = &other
-	a := newFakeAPI(t)
-	a.nodes = []*corev1.Node{nodeOf(false), {ObjectMeta: metav1.ObjectMeta{Name: "node-b"}, Spec: corev1.NodeSpec{Unschedulable: true}}}
-	a.slices = []*resourcev1.ResourceSlice{resourceSlice("a", nvidia, 1, 1, wholeGPU("gpu-0", gpuA), wholeGPU("gpu-1", gpuB)), elsewhere}
-	a.claims["ml/c"], a.claims["ml/all"] = allocated(false, "gpu-0"), allocated(true, "gpu-0", "gpu-1")
+	a := k8sfake.New(t)
+	nodeB := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-b"}, Spec: corev1.NodeSpec{Unschedulable: true}}
+	a.Set("nodes", nodeOf(false), nodeB)
+	a.Set("resourceslices", resourceSlice("a", nvidia, 1, 1, wholeGPU("gpu-0", gpuA), wholeGPU("gpu-1", gpuB)), elsewhere)
+	c, all := inML("c", allocated(false, "gpu-0")), inML("all", allocated(true, "gpu-0", "gpu-1"))
+	a.Set("resourceclaims", c, all)
 	s := &script{node: node{pods: []pod{claimsOf("ml", "train", "c", "gpu-0"), claimsOf("ml", "monitor", "all", "gpu-0", "gpu-1")}}}
 	r := kubeRun(t, s, a)
 	r.start()
@@ -126,26 +125,25 @@ func TestKubernetes(t *testing.T) {
 	free := func(gpu string) string { return "-/-/- " + gpu + " 0 gpu.nvidia.com none true" }
 	schedulable := map[string]int64{"gpu.node.schedulable": 1}
 	r.await("the first", []string{free(gpuB), held("train", gpuA)}, schedulable)
-	require.Eventually(t, func() bool { return a.watching("nodes") && a.watching("resourceslices") }, long, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return a.Watching("nodes") > 0 && a.Watching("resourceslices") > 0 }, long, 10*time.Millisecond)
 	require.Eventually(t, func() bool {
 		return assert.ObjectsAreEqual(map[string]float64{"node": 0, "resource_slices": 0}, r.apiAges())
 	}, long, 10*time.Millisecond)
 
 	cordoned := nodeOf(true, labelMIGState, "pending")
 	cordoned.ResourceVersion = "2"
-	a.set(func(a *fakeAPI) { a.nodes[0] = cordoned })
-	a.event(t, "nodes", "MODIFIED", cordoned)
+	a.Set("nodes", cordoned, nodeB)
+	a.Tell("nodes", "MODIFIED", cordoned)
 	drained := map[string]int64{"gpu.node.schedulable": 0, "gpu.node.mig.reconfiguring": 1}
 	r.await("a cordon", []string{free(gpuB), held("train", gpuA)}, drained)
 
 	// The API server goes. What it said stays; a claim that is new is unknown.
-	a.set(func(a *fakeAPI) { a.gone = true })
-	a.server.CloseClientConnections()
+	a.Leave()
 	s.set(func(s *script) { s.node.pods = append(s.node.pods, claimsOf("ml", "late", "d", "gpu-1")) })
 	r.await("the API gone", []string{held("train", gpuA)}, drained)
 	assert.EqualValues(t, 1, r.devices()["unresolved_dra"])
 	require.Eventually(t, func() bool {
-		return r.requests(nodeObject, resultNoAnswer) > 0 && r.requests(resourceSlices, resultNoAnswer) > 0 && r.requests(resourceClaims, resultNoAnswer) > 0
+		return r.requests(nodeObject, k8sclient.ResultNoAnswer) > 0 && r.requests(resourceSlices, k8sclient.ResultNoAnswer) > 0 && r.requests(resourceClaims, k8sclient.ResultNoAnswer) > 0
 	}, long, 10*time.Millisecond)
 	ages := r.apiAges()
 	assert.Greater(t, ages["node"], 0.0)
@@ -154,28 +152,24 @@ func TestKubernetes(t *testing.T) {
 	// It comes back, with a pool of the next generation.
 	next := resourceSlice("a", nvidia, 2, 1, wholeGPU("gpu-0", gpuA), wholeGPU("gpu-1", gpuC))
 	next.ResourceVersion = "3"
-	a.set(func(a *fakeAPI) {
-		a.gone = false
-		a.slices[0] = next
-		a.claims["ml/d"] = allocated(false, "gpu-1")
-	})
-	require.Eventually(t, func() bool { return a.watching("resourceslices") && a.watching("nodes") }, long, 10*time.Millisecond)
-	a.event(t, "resourceslices", "MODIFIED", next)
+	a.Set("resourceslices", next, elsewhere)
+	a.Set("resourceclaims", c, all, inML("d", allocated(false, "gpu-1")))
+	a.Return()
+	require.Eventually(t, func() bool { return a.Watching("resourceslices") > 0 && a.Watching("nodes") > 0 }, long, 10*time.Millisecond)
+	a.Tell("resourceslices", "MODIFIED", next)
 	r.await("the API back", []string{held("late", gpuC), held("train", gpuA)}, drained)
 
-	a.event(t, "resourceslices", "DELETED", next)
+	a.Tell("resourceslices", "DELETED", next)
 	r.await("no slice", []string{
 		"ml/late/main node-a/gpu.nvidia.com/node-a/gpu-1 1 gpu.nvidia.com none false",
 		"ml/train/main node-a/gpu.nvidia.com/node-a/gpu-0 1 gpu.nvidia.com none false",
 	}, drained)
-	a.event(t, "nodes", "DELETED", cordoned)
+	a.Tell("nodes", "DELETED", cordoned)
 	s.set(func(s *script) { s.node.pods = nil; s.node.devices = map[string][]string{gpuName: {gpuB}} })
 	r.await("no node", []string{"-/-/- " + gpuB + " 0 nvidia.com/gpu none true"}, map[string]int64{})
 
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, url := range a.asked {
-		switch {
+	for _, asked := range a.Asked() {
+		switch url := asked.String(); {
 		case strings.Contains(url, "/nodes"):
 			assert.Contains(t, url, "fieldSelector=metadata.name%3Dnode-a")
 		case strings.Contains(url, "/resourceslices"):
@@ -191,17 +185,18 @@ func TestKubernetes(t *testing.T) {
 func TestKubernetesFaults(t *testing.T) {
 	for name, tt := range map[string]struct {
 		status int
-		want   result
+		want   k8sclient.Result
 		remedy string
 	}{
-		"forbidden":  {http.StatusForbidden, resultDenied, "list and watch on resourceslices"},
-		"not served": {http.StatusNotFound, resultNotServed, "dra::enabled"},
-		"fails":      {http.StatusInternalServerError, resultFailed, "API server's log"},
+		"forbidden":  {http.StatusForbidden, k8sclient.ResultDenied, "list and watch on resourceslices"},
+		"not served": {http.StatusNotFound, k8sclient.ResultNotServed, "dra::enabled"},
+		"fails":      {http.StatusInternalServerError, k8sclient.ResultFailed, "API server's log"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := newFakeAPI(t)
-			a.nodes = []*corev1.Node{nodeOf(false)}
-			a.status["resourceslices"], a.status["resourceclaims"] = tt.status, tt.status
+			a := k8sfake.New(t)
+			a.Set("nodes", nodeOf(false))
+			a.Status("resourceslices", tt.status)
+			a.Status("resourceclaims", tt.status)
 			s := oneOfTwo()
 			s.node.pods = append(s.node.pods, claimsOf("ml", "dra", "c", "gpu-0"))
 			r := kubeRun(t, s, a)
@@ -217,26 +212,22 @@ func TestKubernetesFaults(t *testing.T) {
 			assert.Equal(t, 1, r.told(without[resourceClaims]))
 			assert.EqualValues(t, 1, r.devices()["unresolved_dra"])
 			_, aged := r.apiAges()["resource_slices"]
-			assert.Equal(t, tt.want != resultNotServed, aged, "a cluster without DRA is no alert")
+			assert.Equal(t, tt.want != k8sclient.ResultNotServed, aged, "a cluster without DRA is no alert")
 		})
 	}
 }
 
 // An API that takes requests and never answers holds nothing up.
 func TestKubernetesHangs(t *testing.T) {
-	a := newFakeAPI(t)
-	a.hangs = make(chan struct{})
+	a := k8sfake.New(t)
+	release := a.Hang()
 	r := kubeRun(t, oneOfTwo(), a)
 	r.start()
 	r.await("the device plugin", []string{"-/-/- " + gpuB + " 0 nvidia.com/gpu none true", "ml/a/main " + gpuA + " 1 nvidia.com/gpu none true"}, map[string]int64{})
-	require.Eventually(t, func() bool {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		return len(a.asked) == 2
-	}, long, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(a.Asked()) == 2 }, long, 10*time.Millisecond)
 	r.stop()
 	assert.Zero(t, r.logs.Len(), "to be shut down says nothing about the API")
-	close(a.hangs)
+	release()
 }
 
 func TestWithoutKubernetes(t *testing.T) {

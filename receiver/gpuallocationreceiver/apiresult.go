@@ -5,13 +5,11 @@ package gpuallocationreceiver
 
 import (
 	"context"
-	"errors"
-	"io"
-	"net"
 	"time"
 
 	"go.uber.org/zap"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient"
 )
 
 // object is a kind of object in the Kubernetes API: the values of the attribute object.
@@ -23,18 +21,10 @@ const (
 	resourceClaims object = "resource_claims"
 )
 
-// result is how a request to the Kubernetes API ended: the values of the attribute result.
-type result string
-
+// Results that only the requests about claims have.
 const (
-	resultOK        result = "ok"
-	resultDenied    result = "denied"
-	resultNotServed result = "not_served" // of list and watch
-	resultNotFound  result = "not_found"  // of get
-	resultOther     result = "other"      // a claim that has another allocation than the kubelet says
-	resultNoAnswer  result = "no_answer"
-	resultTimeout   result = "timeout"
-	resultFailed    result = "failed"
+	resultNotFound k8sclient.Result = "not_found"
+	resultOther    k8sclient.Result = "other" // a claim that has another allocation than the kubelet says
 )
 
 // rights are what RBAC has to allow for each kind of object.
@@ -51,42 +41,18 @@ var without = map[object]string{
 	resourceClaims: "ResourceClaims cannot be read: it is not known whether their devices are held or only looked at, they have no gpu.allocation and are not free",
 }
 
-func remedy(o object, r result) string {
+func remedy(o object, r k8sclient.Result) string {
 	switch r {
-	case resultDenied:
+	case k8sclient.ResultDenied:
 		return "let the service account " + rights[o] + " (ClusterRole and ClusterRoleBinding)"
-	case resultNotServed:
+	case k8sclient.ResultNotServed:
 		return "the cluster does not serve resource.k8s.io/v1, as Kubernetes 1.34 and newer do: nothing is missing where nobody uses DRA; dra::enabled: false ends the question"
 	case resultNotFound, resultOther:
 		return "the kubelet lists a claim that is gone or was made anew: it is asked again; look at the kubelet's log if that stays"
-	case resultNoAnswer, resultTimeout:
+	case k8sclient.ResultNoAnswer, k8sclient.ResultTimeout:
 		return "check that the API server is up, and that the pod's network reaches it"
 	default:
 		return "look at the API server's log"
-	}
-}
-
-// resultOf names the cause of a failed request.
-func resultOf(err error) result {
-	var netErr net.Error
-	switch {
-	case err == nil:
-		return resultOK
-	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
-		return resultDenied
-	case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
-		return resultNotServed
-	case errors.Is(err, context.DeadlineExceeded), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err):
-		return resultTimeout
-	case errors.As(err, &netErr):
-		if netErr.Timeout() {
-			return resultTimeout
-		}
-		return resultNoAnswer
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return resultNoAnswer
-	default:
-		return resultFailed
 	}
 }
 
@@ -96,15 +62,15 @@ type requests struct {
 	object object
 	tel    *telemetry
 	told   causes
-	last   result
+	last   k8sclient.Result
 }
 
 func newRequests(o object, tel *telemetry) *requests {
-	return &requests{object: o, tel: tel, told: causes{}, last: resultOK}
+	return &requests{object: o, tel: tel, told: causes{}, last: k8sclient.ResultOK}
 }
 
 // ended takes note of how a request ended.
-func (r *requests) ended(ctx context.Context, res result, err error) {
+func (r *requests) ended(ctx context.Context, res k8sclient.Result, err error) {
 	if err != nil && ctx.Err() == context.Canceled {
 		return // shut down: how the request ended says nothing about the API
 	}
@@ -112,11 +78,11 @@ func (r *requests) ended(ctx context.Context, res result, err error) {
 	last := r.last
 	r.last = res
 	switch {
-	case res == resultOK:
-		if last != resultOK && r.told.due("again", time.Now()) {
+	case res == k8sclient.ResultOK:
+		if last != k8sclient.ResultOK && r.told.due("again", time.Now()) {
 			r.tel.logger.Info("The Kubernetes API answers again", zap.String("object", string(r.object)))
 		}
-	case res == resultNotServed && last == res:
+	case res == k8sclient.ResultNotServed && last == res:
 		// A cluster without DRA stays one.
 	case r.told.due(string(res), time.Now()):
 		r.tel.logger.Warn(without[r.object], zap.String("result", string(res)),

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient"
 )
 
 // claimName is a ResourceClaim.
@@ -131,7 +133,7 @@ func (c *claims) round(ctx context.Context, requests *requests, wait map[claimID
 			got, res, err := c.ask(ctx, id, device)
 			requests.ended(ctx, res, err)
 			switch res {
-			case resultOK:
+			case k8sclient.ResultOK:
 				read[id] = got
 				delete(wait, id)
 				news = true
@@ -160,12 +162,12 @@ var (
 	errOther        = errors.New("the claim has other devices than the kubelet says")
 )
 
-func (c *claims) ask(ctx context.Context, id claimID, device poolDevice) (claim, result, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+func (c *claims) ask(ctx context.Context, id claimID, device poolDevice) (claim, k8sclient.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, k8sclient.AnswerTimeout)
 	defer cancel()
 	got, err := c.get(ctx, id.namespace, id.name)
-	switch res := resultOf(err); {
-	case res == resultNotServed:
+	switch res := k8sclient.ResultOf(err); {
+	case res == k8sclient.ResultNotServed:
 		return claim{}, resultNotFound, err
 	case err != nil:
 		return claim{}, res, err
@@ -184,5 +186,5 @@ func (c *claims) ask(ctx context.Context, id claimID, device poolDevice) (claim,
 	if !out.held[device] && !out.looked[device] {
 		return claim{}, resultOther, errOther
 	}
-	return out, resultOK, nil
+	return out, k8sclient.ResultOK, nil
 }

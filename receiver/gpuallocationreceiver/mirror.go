@@ -5,8 +5,6 @@ package gpuallocationreceiver
 
 import (
 	"context"
-	"io"
-	"reflect"
 	"sync"
 	"time"
 
@@ -15,10 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
-)
 
-// answerTimeout bounds a list, a get, and the time until a watch begins.
-const answerTimeout = 15 * time.Second
+	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient"
+)
 
 // mirror follows the objects of one kind that belong to this node, and keeps of
 // each what is needed. It is the store of a client-go reflector, whose one
@@ -72,8 +69,8 @@ func (*mirror[T]) Resync() error { return nil }
 
 // lister lists and watches what a field selector selects.
 type lister struct {
-	list     func(context.Context, metav1.ListOptions) (runtime.Object, error)
-	watch    func(context.Context, metav1.ListOptions) (watch.Interface, error)
+	list     k8sclient.ListFunc
+	watch    k8sclient.WatchFunc
 	selector string
 	requests *requests
 	health   *health
@@ -89,10 +86,6 @@ func (m *mirror[T]) run(ctx context.Context, l *lister, kind runtime.Object) {
 		RunWithContext(klog.NewContext(ctx, klog.Logger{}))
 }
 
-// emptyWatch is what client-go gives in place of an error where the connection of
-// a watch closes before it began.
-var emptyWatch = reflect.TypeOf(watch.NewEmptyWatch())
-
 // noStreaming asks for lists, which every API server answers: the few objects of
 // a node need no stream.
 type noStreaming struct{ *cache.ListWatch }
@@ -100,53 +93,23 @@ type noStreaming struct{ *cache.ListWatch }
 func (noStreaming) IsWatchListSemanticsUnSupported() bool { return true }
 
 func (l *lister) listOnce(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
-	defer cancel()
 	options.FieldSelector = l.selector
-	list, err := l.list(ctx, options)
-	l.requests.ended(ctx, resultOf(err), err)
+	list, err := k8sclient.List(ctx, k8sclient.AnswerTimeout, l.list, options)
+	l.requests.ended(ctx, k8sclient.ResultOf(err), err)
 	if err == nil {
 		l.health.good(time.Now())
 	}
 	return list, err
 }
 
-// watchOnce ends with ctx, with Stop, and where the watch does not begin in time.
-func (l *lister) watchOnce(parent context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	ctx, cancel := context.WithCancel(parent)
-	late := time.AfterFunc(answerTimeout, cancel)
+func (l *lister) watchOnce(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	options.FieldSelector = l.selector
-	w, err := l.watch(ctx, options)
-	switch {
-	case !late.Stop():
-		if err == nil {
-			w.Stop()
-		}
-		err = context.DeadlineExceeded
-	case err == nil && reflect.TypeOf(w) == emptyWatch:
-		err = io.ErrUnexpectedEOF
+	w, err := k8sclient.Watch(ctx, l.watch, options, func() { l.health.end(time.Now()) })
+	l.requests.ended(ctx, k8sclient.ResultOf(err), err)
+	if err == nil {
+		l.health.begin(time.Now())
 	}
-	l.requests.ended(parent, resultOf(err), err)
-	if err != nil {
-		cancel()
-		return nil, err
-	}
-	l.health.begin(time.Now())
-	return &healthyWatch{Interface: w, end: sync.OnceFunc(func() {
-		cancel()
-		l.health.end(time.Now())
-	})}, nil
-}
-
-// healthyWatch says when it ends: a reflector stops every watch that it leaves.
-type healthyWatch struct {
-	watch.Interface
-	end func()
-}
-
-func (w *healthyWatch) Stop() {
-	w.Interface.Stop()
-	w.end()
+	return w, err
 }
 
 // health is how old the objects of a mirror may be: they are as the API has them

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/metadata"
 )
 
@@ -72,7 +73,7 @@ func (t *telemetry) called(ctx context.Context, call string, o outcome) {
 		attribute.String("call", call), attribute.String("outcome", string(o)))))
 }
 
-func (t *telemetry) asked(ctx context.Context, o object, r result) {
+func (t *telemetry) asked(ctx context.Context, o object, r k8sclient.Result) {
 	t.builder.GpuAllocationAPIRequests.Add(ctx, 1, metric.WithAttributeSet(attribute.NewSet(
 		attribute.String("object", string(o)), attribute.String("result", string(r)))))
 }

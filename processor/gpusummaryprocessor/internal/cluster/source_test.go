@@ -5,6 +5,7 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"net/http"
 	"sync"
@@ -16,8 +17,10 @@ import (
 	"go.uber.org/zap"
 	zapobserver "go.uber.org/zap/zaptest/observer"
 	corev1 "k8s.io/api/core/v1"
-	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient/k8sfake"
 )
 
 const (
@@ -53,7 +56,7 @@ func (c *counts) of(what string) int {
 }
 
 // follow starts a source before api.
-func follow(t *testing.T, api *fakeAPI, change func(*Config)) (*Source, *counts, *zapobserver.ObservedLogs) {
+func follow(t *testing.T, api *k8sfake.API, change func(*Config)) (*Source, *counts, *zapobserver.ObservedLogs) {
 	k := newKeeper(t)
 	cfg := Config{Cluster: "east", Resources: k.resources, Claims: k.claims, MaxPods: 100}
 	if change != nil {
@@ -61,7 +64,9 @@ func follow(t *testing.T, api *fakeAPI, change func(*Config)) (*Source, *counts,
 	}
 	core, logs := zapobserver.New(zap.InfoLevel)
 	tel := &counts{asked: map[string]int{}}
-	s, err := New(cfg, &rest.Config{Host: api.server.URL, QPS: 1000, Burst: 1000}, tel, zap.New(core))
+	s, err := New(cfg, &rest.Config{
+		Host: api.URL(), ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeProtobuf}, QPS: 1000, Burst: 1000,
+	}, tel, zap.New(core))
 	require.NoError(t, err)
 	s.Start()
 	t.Cleanup(s.Shutdown)
@@ -87,6 +92,12 @@ func (s *Source) has(t *testing.T, want map[string]int) {
 	require.Equal(t, want, got)
 }
 
+// watched waits until so many watches are on.
+func watched(t *testing.T, api *k8sfake.API, n int) {
+	t.Helper()
+	require.Eventually(t, func() bool { return api.Watching("pods", "resourceclaims") == n }, patience, tick, fmt.Sprint("watches: ", n))
+}
+
 func named(p *corev1.Pod, namespace, name string) *corev1.Pod {
 	p.Namespace, p.Name = namespace, name
 	return p
@@ -97,26 +108,28 @@ func TestPodsAndClaimsAreFollowed(t *testing.T) {
 	for name, streams := range map[string]bool{"list and watch": false, "list within a watch": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			api := newFakeAPI(t)
-			api.streams = streams
+			api := k8sfake.New(t)
+			if streams {
+				api.Stream()
+			}
 			claiming := named(newPod(uses("main", corev1.ResourceClaim{Name: "gpu"})), "shop", "claiming")
 			claiming.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimName: ptr("claim-1")}}
-			api.pods = []*corev1.Pod{
+			api.Set("pods",
 				named(newPod(gpus("main", "2")), "shop", "a"),
 				named(newPod(requests("main", map[string]string{"cpu": "1"})), "shop", "web"),
 				claiming,
-			}
-			api.claims = []*resourcev1.ResourceClaim{newClaim("claim-1", result("r", "gpu.nvidia.com", false))}
+			)
+			api.Set("resourceclaims", newClaim("claim-1", result("r", "gpu.nvidia.com", false)))
 			s, tel, logs := follow(t, api, nil)
 			s.has(t, map[string]int{"shop/a": 2, "shop/claiming": 1})
 			<-s.Changed()
-			api.watched(t, 2)
+			watched(t, api, 2)
 
-			api.tell("pods", "ADDED", named(newPod(gpus("main", "4")), "train", "b"))
-			api.tell("resourceclaims", "MODIFIED", newClaim("claim-1", result("r", "gpu.nvidia.com", false), result("r", "gpu.nvidia.com", false)))
+			api.Tell("pods", "ADDED", named(newPod(gpus("main", "4")), "train", "b"))
+			api.Tell("resourceclaims", "MODIFIED", newClaim("claim-1", result("r", "gpu.nvidia.com", false), result("r", "gpu.nvidia.com", false)))
 			s.has(t, map[string]int{"shop/a": 2, "shop/claiming": 2, "train/b": 4})
-			api.tell("pods", "DELETED", named(newPod(gpus("main", "2")), "shop", "a"))
-			api.tell("resourceclaims", "DELETED", newClaim("claim-1"))
+			api.Tell("pods", "DELETED", named(newPod(gpus("main", "2")), "shop", "a"))
+			api.Tell("resourceclaims", "DELETED", newClaim("claim-1"))
 			s.has(t, map[string]int{"train/b": 4})
 			require.Zero(t, logs.Len())
 			require.Positive(t, tel.of("pods ok"))
@@ -127,17 +140,19 @@ func TestPodsAndClaimsAreFollowed(t *testing.T) {
 
 func TestListsOfGivenNamespacesAlone(t *testing.T) {
 	t.Parallel()
-	api := newFakeAPI(t)
-	api.pods = []*corev1.Pod{
+	api := k8sfake.New(t)
+	api.Set("pods",
 		named(newPod(gpus("main", "1")), "shop", "a"), named(newPod(gpus("main", "1")), "train", "b"), named(newPod(gpus("main", "1")), "other", "c"),
-	}
+	)
 	s, _, _ := follow(t, api, func(c *Config) { c.Namespaces = []string{"shop", "train"} })
 	s.has(t, map[string]int{"shop/a": 1, "train/b": 1})
-	api.watched(t, 4)
-	api.mu.Lock()
-	defer api.mu.Unlock()
-	require.NotContains(t, api.asked, "/api/v1/pods")
-	require.Subset(t, api.asked, []string{
+	watched(t, api, 4)
+	var asked []string
+	for _, url := range api.Asked() {
+		asked = append(asked, url.Path)
+	}
+	require.NotContains(t, asked, "/api/v1/pods")
+	require.Subset(t, asked, []string{
 		"/api/v1/namespaces/shop/pods", "/api/v1/namespaces/train/pods",
 		"/apis/resource.k8s.io/v1/namespaces/shop/resourceclaims", "/apis/resource.k8s.io/v1/namespaces/train/resourceclaims",
 	})
@@ -146,16 +161,16 @@ func TestListsOfGivenNamespacesAlone(t *testing.T) {
 // A namespace that may not be read is not known to have no pods.
 func TestNotInSyncUntilEveryNamespaceIs(t *testing.T) {
 	t.Parallel()
-	api := newFakeAPI(t)
-	api.pods = []*corev1.Pod{named(newPod(gpus("main", "1")), "shop", "a")}
-	api.status["train/pods"] = http.StatusForbidden
+	api := k8sfake.New(t)
+	api.Set("pods", named(newPod(gpus("main", "1")), "shop", "a"))
+	api.Status("train/pods", http.StatusForbidden)
 	s, tel, logs := follow(t, api, func(c *Config) { c.Namespaces, c.Claims = []string{"shop", "train"}, nil })
 	require.Eventually(t, func() bool { return tel.of("pods denied") > 1 && tel.of("pods ok") > 0 }, patience, tick)
 	require.Nil(t, s.Pods())
 	require.Equal(t, 1, logs.Len(), "each cause once")
 	require.Contains(t, logs.All()[0].ContextMap()["remedy"], "let the service account list and watch pods")
 
-	api.set(func() { clear(api.status) })
+	api.Status("train/pods", 0)
 	s.has(t, map[string]int{"shop/a": 1})
 }
 
@@ -164,9 +179,9 @@ func TestClustersWithoutDRA(t *testing.T) {
 	for result, status := range map[string]int{"not_served": http.StatusNotFound, "denied": http.StatusForbidden} {
 		t.Run(result, func(t *testing.T) {
 			t.Parallel()
-			api := newFakeAPI(t)
-			api.pods = []*corev1.Pod{named(newPod(gpus("main", "1")), "shop", "a")}
-			api.status["resourceclaims"] = status
+			api := k8sfake.New(t)
+			api.Set("pods", named(newPod(gpus("main", "1")), "shop", "a"))
+			api.Status("resourceclaims", status)
 			s, tel, logs := follow(t, api, nil)
 			s.has(t, map[string]int{"shop/a": 1})
 			require.Positive(t, tel.of("resource_claims "+result))
@@ -178,27 +193,23 @@ func TestClustersWithoutDRA(t *testing.T) {
 
 func TestAPIServerThatGoesAwayAndComesBack(t *testing.T) {
 	t.Parallel()
-	api := newFakeAPI(t)
-	api.pods = []*corev1.Pod{named(newPod(gpus("main", "1")), "shop", "a"), named(newPod(gpus("main", "1")), "shop", "b")}
+	api := k8sfake.New(t)
+	api.Set("pods", named(newPod(gpus("main", "1")), "shop", "a"), named(newPod(gpus("main", "1")), "shop", "b"))
 	s, tel, logs := follow(t, api, nil)
 	s.has(t, map[string]int{"shop/a": 1, "shop/b": 1})
-	api.watched(t, 2)
+	watched(t, api, 2)
 
-	api.set(func() { api.gone = true })
-	api.server.CloseClientConnections()
+	api.Leave()
 	require.Eventually(t, func() bool {
 		return tel.of("pods no_answer") > 0 && tel.of("resource_claims no_answer") > 0
 	}, patience, tick)
 	s.has(t, map[string]int{"shop/a": 1, "shop/b": 1}) // what is known stays
 
-	api.set(func() {
-		api.gone = false
-		api.pods = []*corev1.Pod{named(newPod(gpus("main", "1")), "shop", "b"), named(newPod(gpus("main", "2")), "shop", "c")}
-		api.status["pods"] = 0
-	})
+	api.Set("pods", named(newPod(gpus("main", "1")), "shop", "b"), named(newPod(gpus("main", "2")), "shop", "c"))
+	api.Return()
 	// The watch begins where it ended: a server that forgot says so, and is listed anew.
-	api.watched(t, 2)
-	api.tell("pods", "ERROR", map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 410, "reason": "Expired"})
+	watched(t, api, 2)
+	api.Tell("pods", "ERROR", map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 410, "reason": "Expired"})
 	s.has(t, map[string]int{"shop/b": 1, "shop/c": 2})
 	require.Eventually(t, func() bool { return logs.FilterMessage("The Kubernetes API answers again").Len() == 2 }, patience, tick,
 		"of pods and of claims")
@@ -206,24 +217,25 @@ func TestAPIServerThatGoesAwayAndComesBack(t *testing.T) {
 
 func TestStartDoesNotWaitForTheAPI(t *testing.T) {
 	t.Parallel()
-	api := newFakeAPI(t)
-	api.gone = true
+	api := k8sfake.New(t)
+	api.Leave()
 	s, _, _ := follow(t, api, nil)
 	require.Nil(t, s.Pods())
-	api.set(func() { api.gone = false; api.pods = []*corev1.Pod{named(newPod(gpus("main", "1")), "shop", "a")} })
+	api.Set("pods", named(newPod(gpus("main", "1")), "shop", "a"))
+	api.Return()
 	s.has(t, map[string]int{"shop/a": 1})
 }
 
 func TestPodsBeyondTheLimitAreCounted(t *testing.T) {
 	t.Parallel()
-	api := newFakeAPI(t)
-	api.pods = []*corev1.Pod{
+	api := k8sfake.New(t)
+	api.Set("pods",
 		named(newPod(gpus("main", "1")), "shop", "a"), named(newPod(gpus("main", "1")), "shop", "b"),
 		named(newPod(requests("main", nil)), "shop", "web"), named(newPod(gpus("main", "1")), "shop", "c"),
-	}
+	)
 	s, tel, _ := follow(t, api, func(c *Config) { c.MaxPods = 2 })
 	s.has(t, map[string]int{"shop/a": 1, "shop/b": 1})
-	api.watched(t, 2)
-	api.tell("pods", "ADDED", named(newPod(gpus("main", "1")), "shop", "d"))
+	watched(t, api, 2)
+	api.Tell("pods", "ADDED", named(newPod(gpus("main", "1")), "shop", "d"))
 	require.Eventually(t, func() bool { tel.mu.Lock(); defer tel.mu.Unlock(); return tel.refused == 2 }, patience, tick)
 }
