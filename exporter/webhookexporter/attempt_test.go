@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -44,50 +45,50 @@ func TestDelivery(t *testing.T) {
 	assert.Empty(t, got.header.Get(headerConvoxSignature))
 
 	sum := sha256.Sum256(got.body)
-	assert.Regexp(t, `^[0-9a-f]{8}-[0-9a-f]{4}-7`, rec.id, "a UUIDv7")
-	assert.Equal(t, "gpu.service.partial", rec.eventName)
-	assert.Equal(t, "0195-event", rec.eventID)
-	assert.Equal(t, "prod/vllm/partial", rec.eventKey)
-	assert.Equal(t, eventTime, rec.eventTime)
-	assert.Equal(t, "01020000000000000000000000000000", rec.traceID)
-	assert.Equal(t, "ops", rec.receiver)
-	assert.Equal(t, "http", rec.urlScheme)
-	assert.Equal(t, "127.0.0.1", rec.urlHost)
-	assert.Equal(t, server.port(), rec.urlPort)
-	assert.Equal(t, server.Listener.Addr().String(), rec.peerAddress)
-	assert.Equal(t, formatStandard, rec.format)
-	assert.Equal(t, 1, rec.attempt)
-	assert.Equal(t, 1, rec.maxAttempts)
-	assert.Equal(t, hex.EncodeToString(sum[:]), rec.bodySHA256)
-	assert.Equal(t, len(got.body), rec.bodySize)
-	assert.Equal(t, outcomeSucceeded, rec.outcome)
-	assert.Equal(t, 200, rec.status)
-	assert.Equal(t, errorNone, rec.errorType)
-	assert.Positive(t, rec.durations.connect)
-	assert.Positive(t, rec.durations.firstByte)
-	assert.GreaterOrEqual(t, rec.durations.total, rec.durations.firstByte)
+	assert.Regexp(t, `^[0-9a-f]{8}-[0-9a-f]{4}-7`, rec.ID, "a UUIDv7")
+	assert.Equal(t, "gpu.service.partial", rec.Events[0].Name)
+	assert.Equal(t, "0195-event", rec.Events[0].ID)
+	assert.Equal(t, "prod/vllm/partial", rec.Events[0].Key)
+	assert.Equal(t, eventTime, rec.Events[0].Time)
+	assert.Equal(t, "01020000000000000000000000000000", rec.TraceID)
+	assert.Equal(t, "ops", rec.Receiver)
+	assert.Equal(t, "http", rec.URLScheme)
+	assert.Equal(t, "127.0.0.1", rec.URLHost)
+	assert.Equal(t, server.port(), rec.URLPort)
+	assert.Equal(t, server.Listener.Addr().String(), rec.PeerAddress)
+	assert.Equal(t, formatStandard, rec.Format)
+	assert.Equal(t, 1, rec.Attempt)
+	assert.Equal(t, 1, rec.MaxAttempts)
+	assert.Equal(t, hex.EncodeToString(sum[:]), rec.BodySHA256)
+	assert.Equal(t, len(got.body), rec.BodySize)
+	assert.Equal(t, audit.Succeeded, rec.Outcome)
+	assert.Equal(t, 200, rec.Status)
+	assert.Equal(t, audit.ErrorNone, rec.ErrorType)
+	assert.Positive(t, rec.Durations.Connect)
+	assert.Positive(t, rec.Durations.FirstByte)
+	assert.GreaterOrEqual(t, rec.Durations.Total, rec.Durations.FirstByte)
 }
 
 func TestStatusDecides(t *testing.T) {
-	tests := map[int]errorType{
-		200: errorNone, 201: errorNone, 202: errorNone, 204: errorNone, 299: errorNone,
-		300: errorRedirect, 304: errorRedirect, 399: errorRedirect,
-		400: errorHTTP4xx, 401: errorHTTP4xx, 403: errorHTTP4xx, 404: errorHTTP4xx, 499: errorHTTP4xx,
-		410: errorGone, 429: errorRateLimited,
-		500: errorHTTP5xx, 502: errorHTTP5xx, 503: errorHTTP5xx, 599: errorHTTP5xx, 700: errorHTTP5xx,
-		101: errorConnect,
+	tests := map[int]audit.ErrorType{
+		200: audit.ErrorNone, 201: audit.ErrorNone, 202: audit.ErrorNone, 204: audit.ErrorNone, 299: audit.ErrorNone,
+		300: audit.ErrorRedirect, 304: audit.ErrorRedirect, 399: audit.ErrorRedirect,
+		400: audit.ErrorHTTP4xx, 401: audit.ErrorHTTP4xx, 403: audit.ErrorHTTP4xx, 404: audit.ErrorHTTP4xx, 499: audit.ErrorHTTP4xx,
+		410: audit.ErrorGone, 429: audit.ErrorRateLimited,
+		500: audit.ErrorHTTP5xx, 502: audit.ErrorHTTP5xx, 503: audit.ErrorHTTP5xx, 599: audit.ErrorHTTP5xx, 700: audit.ErrorHTTP5xx,
+		101: audit.ErrorConnect,
 	}
 	for status, want := range tests {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			server := newHook(t, answerWith(status))
 			rec := startHarness(t, only(to(server.URL))).one()
-			assert.Equal(t, want, rec.errorType)
-			assert.Equal(t, status, rec.status)
-			wantOutcome := outcomeFailed
-			if want == errorNone {
-				wantOutcome = outcomeSucceeded
+			assert.Equal(t, want, rec.ErrorType)
+			assert.Equal(t, status, rec.Status)
+			wantOutcome := audit.Failed
+			if want == audit.ErrorNone {
+				wantOutcome = audit.Succeeded
 			}
-			assert.Equal(t, wantOutcome, rec.outcome)
+			assert.Equal(t, wantOutcome, rec.Outcome)
 			assert.Len(t, server.received(), 1, "one attempt")
 		})
 	}
@@ -105,9 +106,9 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 					w.WriteHeader(status)
 				})
 				rec := startHarness(t, only(to(server.URL))).one()
-				assert.Equal(t, errorRedirect, rec.errorType)
-				assert.Equal(t, outcomeFailed, rec.outcome)
-				assert.Equal(t, status, rec.status)
+				assert.Equal(t, audit.ErrorRedirect, rec.ErrorType)
+				assert.Equal(t, audit.Failed, rec.Outcome)
+				assert.Equal(t, status, rec.Status)
 				assert.Len(t, server.received(), 1)
 			})
 		}
@@ -152,16 +153,16 @@ func TestTransportFailures(t *testing.T) {
 		name   string
 		url    string
 		change func(*Config, *environment)
-		want   errorType
+		want   audit.ErrorType
 	}{
-		{"connection refused", refused.URL, nil, errorConnect},
-		{"not HTTP", "http://" + babbling.Addr().String(), nil, errorConnect},
-		{"no such name", "http://missing.example.test:8080", noNames, errorDNS},
-		{"certificate of an unknown authority", untrusted.URL, nil, errorTLS},
-		{"TLS 1.1", old.URL, trusting(old), errorTLS},
-		{"client certificate wanted", mutual.URL, trusting(mutual), errorTLS},
-		{"headers beyond any measure", verbose.URL, nil, errorConnect},
-		{"https to a port that speaks http", strings.Replace(plain.URL, "http:", "https:", 1), nil, errorTLS},
+		{"connection refused", refused.URL, nil, audit.ErrorConnect},
+		{"not HTTP", "http://" + babbling.Addr().String(), nil, audit.ErrorConnect},
+		{"no such name", "http://missing.example.test:8080", noNames, audit.ErrorDNS},
+		{"certificate of an unknown authority", untrusted.URL, nil, audit.ErrorTLS},
+		{"TLS 1.1", old.URL, trusting(old), audit.ErrorTLS},
+		{"client certificate wanted", mutual.URL, trusting(mutual), audit.ErrorTLS},
+		{"headers beyond any measure", verbose.URL, nil, audit.ErrorConnect},
+		{"https to a port that speaks http", strings.Replace(plain.URL, "http:", "https:", 1), nil, audit.ErrorTLS},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -169,10 +170,10 @@ func TestTransportFailures(t *testing.T) {
 				tt.change = func(*Config, *environment) {}
 			}
 			rec := startHarness(t, only(to(tt.url)), tt.change).one()
-			assert.Equal(t, tt.want, rec.errorType)
-			assert.Equal(t, outcomeFailed, rec.outcome)
-			assert.Zero(t, rec.status)
-			assert.Equal(t, 1, rec.attempt)
+			assert.Equal(t, tt.want, rec.ErrorType)
+			assert.Equal(t, audit.Failed, rec.Outcome)
+			assert.Zero(t, rec.Status)
+			assert.Equal(t, 1, rec.Attempt)
 		})
 	}
 	for _, s := range []*hook{untrusted, old, mutual, plain} {
@@ -186,9 +187,9 @@ func TestTLS(t *testing.T) {
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	rec := startHarness(t, only(to(server.URL)), trusting(server)).one()
-	assert.Equal(t, outcomeSucceeded, rec.outcome)
-	assert.Equal(t, "https", rec.urlScheme)
-	assert.Positive(t, rec.durations.tls)
+	assert.Equal(t, audit.Succeeded, rec.Outcome)
+	assert.Equal(t, "https", rec.URLScheme)
+	assert.Positive(t, rec.Durations.TLS)
 	assert.Equal(t, "HTTP/1.1", <-proto, "HTTP/2 would repeat refused requests")
 }
 
@@ -208,9 +209,9 @@ func TestTimeout(t *testing.T) {
 			cfg := to(server.URL)
 			cfg.Timeout = 50 * time.Millisecond
 			rec := startHarness(t, only(cfg)).one()
-			assert.Equal(t, errorTimeout, rec.errorType)
-			assert.Equal(t, outcomeFailed, rec.outcome)
-			assert.GreaterOrEqual(t, rec.durations.total, cfg.Timeout)
+			assert.Equal(t, audit.ErrorTimeout, rec.ErrorType)
+			assert.Equal(t, audit.Failed, rec.Outcome)
+			assert.GreaterOrEqual(t, rec.Durations.Total, cfg.Timeout)
 		})
 	}
 }
@@ -227,7 +228,7 @@ func TestEndlessAnswerIsCutOff(t *testing.T) {
 		}
 	})
 	rec := startHarness(t, only(to(server.URL))).one()
-	assert.Equal(t, outcomeSucceeded, rec.outcome, "the status decides")
+	assert.Equal(t, audit.Succeeded, rec.Outcome, "the status decides")
 	select {
 	case <-ended:
 	case <-time.After(patience):
@@ -252,7 +253,7 @@ func TestReceiverCannotWriteToTheLog(t *testing.T) {
 	})
 	h := startHarness(t, only(to(server.URL)))
 	for range 3 {
-		assert.Equal(t, outcomeSucceeded, h.one().outcome)
+		assert.Equal(t, audit.Succeeded, h.one().Outcome)
 		<-closed
 	}
 	assert.Equal(t, 3, server.connections())
@@ -271,8 +272,8 @@ func TestSwitchedProtocolIsNotWaitedFor(t *testing.T) {
 		close(closed)
 	})
 	rec := startHarness(t, only(to(server.URL))).one()
-	assert.Equal(t, outcomeFailed, rec.outcome)
-	assert.Equal(t, errorConnect, rec.errorType)
-	assert.Equal(t, http.StatusSwitchingProtocols, rec.status)
+	assert.Equal(t, audit.Failed, rec.Outcome)
+	assert.Equal(t, audit.ErrorConnect, rec.ErrorType)
+	assert.Equal(t, http.StatusSwitchingProtocols, rec.Status)
 	<-closed
 }

@@ -22,6 +22,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -32,13 +33,13 @@ var encodings = map[string]func(zapcore.EncoderConfig) zapcore.Encoder{
 }
 
 func TestCourtesyLineIsFoundByGrep(t *testing.T) {
-	records := map[string]auditRecord{
-		"audit_type=webhook_dispatch_succeeded url_host=hooks.slack.com status=200":  {urlHost: "hooks.slack.com", outcome: outcomeSucceeded, status: 200},
-		"audit_type=webhook_dispatch_failed url_host=hooks.slack.com status=503":     {urlHost: "hooks.slack.com", outcome: outcomeFailed, status: 503, errorType: errorHTTP5xx},
-		"audit_type=webhook_dispatch_failed url_host=10.0.0.1 status=0":              {urlHost: "10.0.0.1", outcome: outcomeBlocked, errorType: errorSSRFBlocked},
-		"audit_type=webhook_dispatch_failed url_host=pager.example.com status=0":     {urlHost: "pager.example.com", outcome: outcomeDropped, errorType: errorQueueFull},
-		"audit_type=webhook_dispatch_failed url_host=2606:4700::1111 status=302":     {urlHost: "2606:4700::1111", outcome: outcomeFailed, status: 302, errorType: errorRedirect},
-		"audit_type=webhook_dispatch_succeeded url_host=billing.internal status=204": {urlHost: "billing.internal", outcome: outcomeSucceeded, status: 204},
+	records := map[string]audit.Record{
+		"audit_type=webhook_dispatch_succeeded url_host=hooks.slack.com status=200":  {URLHost: "hooks.slack.com", Outcome: audit.Succeeded, Status: 200},
+		"audit_type=webhook_dispatch_failed url_host=hooks.slack.com status=503":     {URLHost: "hooks.slack.com", Outcome: audit.Failed, Status: 503, ErrorType: audit.ErrorHTTP5xx},
+		"audit_type=webhook_dispatch_failed url_host=10.0.0.1 status=0":              {URLHost: "10.0.0.1", Outcome: audit.Blocked, ErrorType: audit.ErrorSSRFBlocked},
+		"audit_type=webhook_dispatch_failed url_host=pager.example.com status=0":     {URLHost: "pager.example.com", Outcome: audit.Dropped, ErrorType: audit.ErrorQueueFull},
+		"audit_type=webhook_dispatch_failed url_host=2606:4700::1111 status=302":     {URLHost: "2606:4700::1111", Outcome: audit.Failed, Status: 302, ErrorType: audit.ErrorRedirect},
+		"audit_type=webhook_dispatch_succeeded url_host=billing.internal status=204": {URLHost: "billing.internal", Outcome: audit.Succeeded, Status: 204},
 	}
 	for name, encoder := range encodings {
 		for want, rec := range records {
@@ -66,9 +67,9 @@ func TestAuditFields(t *testing.T) {
 	assert.Equal(t, zapcore.WarnLevel, entries[0].Level)
 	fields := entries[0].ContextMap()
 	for key, want := range map[string]any{
-		"audit_id": rec.id, "event_name": "gpu.service.partial", "event_id": rec.eventID, "event_key": "prod/vllm/partial", "event_time": eventTime,
-		"receiver": "ops", "url_scheme": "http", "url_host": "127.0.0.1", "url_port": server.port(), "peer_address": rec.peerAddress,
-		"format": "convox", "attempt": int64(1), "max_attempts": int64(1), "body_sha256": rec.bodySHA256, "body_size": int64(rec.bodySize),
+		"audit_id": rec.ID, "event_name": "gpu.service.partial", "event_id": rec.Events[0].ID, "event_key": "prod/vllm/partial", "event_time": eventTime,
+		"receiver": "ops", "url_scheme": "http", "url_host": "127.0.0.1", "url_port": server.port(), "peer_address": rec.PeerAddress,
+		"format": "convox", "attempt": int64(1), "max_attempts": int64(1), "body_sha256": rec.BodySHA256, "body_size": int64(rec.BodySize),
 		"outcome": "failed", "status": int64(503), "error.type": "http_5xx",
 	} {
 		assert.EqualValues(t, want, fields[key], key)
@@ -134,18 +135,18 @@ func TestSecretsStaySecret(t *testing.T) {
 	record := logs.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0)
 	record.Body().SetStr("SECRETmessage")
 	record.Attributes().PutStr("detail", "SECRETattribute")
-	seen := map[errorType]bool{}
+	seen := map[audit.ErrorType]bool{}
 	var told []string
 	for range 2 {
 		h.send(logs)
 		for range receivers {
 			rec := h.record()
-			seen[rec.errorType] = true
+			seen[rec.ErrorType] = true
 			told = append(told, fmt.Sprintf("%+v", *rec))
 		}
 	}
 	require.NoError(t, h.Shutdown(t.Context()))
-	for _, kind := range []errorType{errorNone, errorRedirect, errorHTTP5xx, errorGone, errorConnect, errorTimeout, errorTLS, errorDNS, errorSSRFBlocked} {
+	for _, kind := range []audit.ErrorType{audit.ErrorNone, audit.ErrorRedirect, audit.ErrorHTTP5xx, audit.ErrorGone, audit.ErrorConnect, audit.ErrorTimeout, audit.ErrorTLS, audit.ErrorDNS, audit.ErrorSSRFBlocked} {
 		assert.True(t, seen[kind], "the test no longer reaches %q", kind)
 	}
 

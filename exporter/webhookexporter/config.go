@@ -114,13 +114,13 @@ func checkReachable(t *target, g *guard) error {
 
 // target is a receiver's configuration, parsed.
 type target struct {
-	name      string
-	url       *url.URL // without user info
-	user      *url.Userinfo
-	host      string
-	port      uint16
-	format    string
-	encode    encoder
+	name   string
+	url    *url.URL // without user info
+	user   *url.Userinfo
+	host   string
+	port   uint16
+	format string
+	encoder
 	timeout   time.Duration
 	filter    filter
 	signer    *signer
@@ -146,7 +146,8 @@ func newTarget(name string, cfg ReceiverConfig) (*target, error) {
 	if t.format == "" {
 		t.format = formatStandard
 	}
-	if t.encode = encoders[t.format]; t.encode == nil {
+	var known bool
+	if t.encoder, known = encoders[t.format]; !known {
 		errs = append(errs, fmt.Errorf("%s::format: %q is not supported; use %s or %s", key, cfg.Format, formatStandard, formatConvox))
 	}
 

@@ -232,7 +232,7 @@ func TestFiltersSelectReceivers(t *testing.T) {
 	got := map[string][]string{}
 	for range 4 {
 		rec := h.record()
-		got[rec.receiver] = append(got[rec.receiver], rec.eventID)
+		got[rec.Receiver] = append(got[rec.Receiver], rec.Events[0].ID)
 	}
 	assert.ElementsMatch(t, []string{"1", "2"}, got["all"])
 	assert.Equal(t, []string{"1"}, got["services"])

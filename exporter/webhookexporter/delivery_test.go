@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/metadatatest"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -30,13 +31,13 @@ func TestSlowReceiverDelaysNobody(t *testing.T) {
 		h.send(partial(newID(), names.EventRaised))
 	}
 	for range events {
-		assert.Equal(t, "b-fast", h.record().receiver)
+		assert.Equal(t, "b-fast", h.record().Receiver)
 	}
 	close(release)
 	for range events {
 		rec := h.record()
-		assert.Equal(t, "a-slow", rec.receiver)
-		assert.Equal(t, outcomeSucceeded, rec.outcome)
+		assert.Equal(t, "a-slow", rec.Receiver)
+		assert.Equal(t, audit.Succeeded, rec.Outcome)
 	}
 }
 
@@ -56,10 +57,10 @@ func TestQueueFull(t *testing.T) {
 	h.send(logs)
 	for i := range 3 {
 		rec := h.record()
-		assert.Equal(t, outcomeDropped, rec.outcome)
-		assert.Equal(t, errorQueueFull, rec.errorType)
-		assert.Equal(t, fmt.Sprintf("next-%d", i+2), rec.eventID)
-		assert.Zero(t, rec.attempt)
+		assert.Equal(t, audit.Dropped, rec.Outcome)
+		assert.Equal(t, audit.ErrorQueueFull, rec.ErrorType)
+		assert.Equal(t, fmt.Sprintf("next-%d", i+2), rec.Events[0].ID)
+		assert.Zero(t, rec.Attempt)
 	}
 	metadatatest.AssertEqualExporterWebhookQueueLength(t, h.telemetry,
 		[]metricdata.DataPoint[int64]{{Value: 2, Attributes: attribute.NewSet(attribute.String("receiver", "ops"))}},
@@ -68,8 +69,8 @@ func TestQueueFull(t *testing.T) {
 	close(release)
 	for _, id := range []string{"first", "next-0", "next-1"} {
 		rec := h.record()
-		assert.Equal(t, id, rec.eventID)
-		assert.Equal(t, outcomeSucceeded, rec.outcome)
+		assert.Equal(t, id, rec.Events[0].ID)
+		assert.Equal(t, audit.Succeeded, rec.Outcome)
 	}
 	assertDeliveries(t, h.telemetry, map[[3]string]int64{
 		{"ops", "succeeded", ""}:         3,
@@ -80,20 +81,20 @@ func TestQueueFull(t *testing.T) {
 func TestGoneDisablesTheReceiver(t *testing.T) {
 	gone, fine := newHook(t, answerWith(http.StatusGone)), newHook(t, nil)
 	h := startHarness(t, map[string]ReceiverConfig{"gone": to(gone.URL), "fine": to(fine.URL)})
-	byReceiver := func() map[string]*auditRecord {
+	byReceiver := func() map[string]*audit.Record {
 		a, b := h.one(), h.record()
-		return map[string]*auditRecord{a.receiver: a, b.receiver: b}
+		return map[string]*audit.Record{a.Receiver: a, b.Receiver: b}
 	}
 	first := byReceiver()
-	assert.Equal(t, outcomeFailed, first["gone"].outcome)
-	assert.Equal(t, errorGone, first["gone"].errorType)
-	assert.Equal(t, http.StatusGone, first["gone"].status)
+	assert.Equal(t, audit.Failed, first["gone"].Outcome)
+	assert.Equal(t, audit.ErrorGone, first["gone"].ErrorType)
+	assert.Equal(t, http.StatusGone, first["gone"].Status)
 
 	second := byReceiver()
-	assert.Equal(t, outcomeDropped, second["gone"].outcome)
-	assert.Equal(t, errorGone, second["gone"].errorType)
-	assert.Zero(t, second["gone"].status)
-	assert.Equal(t, outcomeSucceeded, second["fine"].outcome)
+	assert.Equal(t, audit.Dropped, second["gone"].Outcome)
+	assert.Equal(t, audit.ErrorGone, second["gone"].ErrorType)
+	assert.Zero(t, second["gone"].Status)
+	assert.Equal(t, audit.Succeeded, second["fine"].Outcome)
 	assert.Len(t, gone.received(), 1)
 	assert.Len(t, fine.received(), 2)
 	metadatatest.AssertEqualExporterWebhookReceiverDisabled(t, h.telemetry, []metricdata.DataPoint[int64]{
@@ -116,11 +117,11 @@ func TestGoneEmptiesTheQueue(t *testing.T) {
 	}
 	<-entered
 	close(release)
-	assert.Equal(t, outcomeFailed, h.record().outcome)
+	assert.Equal(t, audit.Failed, h.record().Outcome)
 	for range 2 {
 		rec := h.record()
-		assert.Equal(t, outcomeDropped, rec.outcome)
-		assert.Equal(t, errorGone, rec.errorType)
+		assert.Equal(t, audit.Dropped, rec.Outcome)
+		assert.Equal(t, audit.ErrorGone, rec.ErrorType)
 	}
 	assert.Len(t, server.received(), 1)
 }
@@ -188,7 +189,7 @@ func TestRecordsWithoutEventNameAreSkipped(t *testing.T) {
 	h.send(logs)
 	h.send(logs)
 	for range 2 {
-		assert.Equal(t, "gpu.xid", h.record().eventName)
+		assert.Equal(t, "gpu.xid", h.record().Events[0].Name)
 	}
 	metadatatest.AssertEqualExporterWebhookSkippedRecords(t, h.telemetry,
 		[]metricdata.DataPoint[int64]{{Value: 4, Attributes: attribute.NewSet(attribute.String("reason", "no_event_name"))}},

@@ -21,6 +21,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/metadata"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -31,7 +32,7 @@ const drainTime = 10 * time.Second
 // webhookExporter sends events to its receivers.
 type webhookExporter struct {
 	receivers []*receiver // sorted by name
-	sinks     []auditSink
+	sinks     []audit.Sink
 	telemetry *metadata.TelemetryBuilder
 	logger    *zap.Logger
 	tellSkip  sync.Once
@@ -54,7 +55,7 @@ func newExporter(set exporter.Settings, cfg *Config, env environment) (*webhookE
 	if err != nil {
 		return nil, err
 	}
-	e := &webhookExporter{logger: set.Logger, sinks: []auditSink{logSink{set.Logger}}}
+	e := &webhookExporter{logger: set.Logger, sinks: []audit.Sink{logSink{set.Logger}}}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Receivers)) {
 		t, err := newTarget(name, cfg.Receivers[name])
 		if err != nil {
@@ -120,7 +121,7 @@ func (*webhookExporter) Capabilities() consumer.Capabilities {
 type refusal struct {
 	receiver *receiver
 	delivery delivery
-	why      errorType
+	why      audit.ErrorType
 }
 
 // ConsumeLogs queues a delivery for every event and every receiver that wants
@@ -175,11 +176,11 @@ func (e *webhookExporter) queue(record plog.LogRecord, resource pcommon.Resource
 			ev = newEvent(record, resource, now, newID)
 		}
 		d := delivery{event: ev, received: now}
-		why := errorShutdown
+		why := audit.ErrorShutdown
 		if !e.stopped {
 			why = r.offer(d)
 		}
-		if why != errorNone {
+		if why != audit.ErrorNone {
 			refused = append(refused, refusal{r, d, why})
 		}
 	}
@@ -187,13 +188,13 @@ func (e *webhookExporter) queue(record plog.LogRecord, resource pcommon.Resource
 }
 
 // report counts the delivery and hands its record to the sinks.
-func (e *webhookExporter) report(rec *auditRecord) {
+func (e *webhookExporter) report(rec *audit.Record) {
 	attrs := []attribute.KeyValue{
-		attribute.String("receiver", rec.receiver),
-		attribute.String("outcome", string(rec.outcome)),
+		attribute.String("receiver", rec.Receiver),
+		attribute.String("outcome", string(rec.Outcome)),
 	}
-	if rec.errorType != errorNone {
-		attrs = append(attrs, attribute.String(names.ErrorType, string(rec.errorType)))
+	if rec.ErrorType != audit.ErrorNone {
+		attrs = append(attrs, attribute.String(names.ErrorType, string(rec.ErrorType)))
 	}
 	e.telemetry.ExporterWebhookDeliveries.Add(context.Background(), 1, metric.WithAttributes(attrs...))
 	for _, sink := range e.sinks {

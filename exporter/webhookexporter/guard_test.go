@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 )
 
 func TestGuardClosesByDefault(t *testing.T) {
@@ -125,12 +127,12 @@ func TestForgedRequestsAreBlocked(t *testing.T) {
 			})
 			rec := h.one()
 			if neverAsked[host] {
-				assert.Equal(t, errorDNS, rec.errorType)
+				assert.Equal(t, audit.ErrorDNS, rec.ErrorType)
 			} else {
-				assert.Equal(t, outcomeBlocked, rec.outcome)
-				assert.Equal(t, errorSSRFBlocked, rec.errorType)
+				assert.Equal(t, audit.Blocked, rec.Outcome)
+				assert.Equal(t, audit.ErrorSSRFBlocked, rec.ErrorType)
 			}
-			assert.Zero(t, rec.status)
+			assert.Zero(t, rec.Status)
 		})
 	}
 	assert.Zero(t, server.connections())
@@ -142,10 +144,10 @@ func TestNameWithASafeAddressIsReached(t *testing.T) {
 		env.resolver = nameServer(t, map[string][]string{"both.example.test": {"169.254.169.254", "127.0.0.1"}})
 	})
 	rec := h.one()
-	assert.Equal(t, outcomeSucceeded, rec.outcome)
-	assert.Equal(t, server.Listener.Addr().String(), rec.peerAddress)
-	assert.Equal(t, "both.example.test", rec.urlHost)
-	assert.Positive(t, rec.durations.dns)
+	assert.Equal(t, audit.Succeeded, rec.Outcome)
+	assert.Equal(t, server.Listener.Addr().String(), rec.PeerAddress)
+	assert.Equal(t, "both.example.test", rec.URLHost)
+	assert.Positive(t, rec.Durations.DNS)
 }
 
 // A proxy from the environment would dial in our place, past the guard. Go
@@ -163,7 +165,7 @@ func TestEnvironmentProxyIsIgnored(t *testing.T) {
 	h := startHarness(t, only(to(fmt.Sprintf("http://hook.example.test:%d/", server.port()))), func(_ *Config, env *environment) {
 		env.resolver = nameServer(t, map[string][]string{"hook.example.test": {"127.0.0.1"}})
 	})
-	assert.Equal(t, outcomeSucceeded, h.one().outcome)
+	assert.Equal(t, audit.Succeeded, h.one().Outcome)
 	assert.Len(t, server.received(), 1)
 }
 

@@ -29,6 +29,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/metadata"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -66,13 +67,13 @@ type harness struct {
 	t         *testing.T
 	logs      *observer.ObservedLogs
 	telemetry *componenttest.Telemetry
-	records   chan *auditRecord
+	records   chan *audit.Record
 }
 
 // chanSink hands audit records to a test.
-type chanSink chan *auditRecord
+type chanSink chan *audit.Record
 
-func (s chanSink) Write(r *auditRecord) { s <- r }
+func (s chanSink) Write(r *audit.Record) { s <- r }
 
 // newHarness makes an exporter that may dial loopback, and shuts it down at the
 // end of the test.
@@ -91,7 +92,7 @@ func newHarness(t *testing.T, receivers map[string]ReceiverConfig, change ...fun
 	set.Logger = zap.New(core)
 	e, err := newExporter(set, cfg, env)
 	require.NoError(t, err)
-	h := &harness{webhookExporter: e, t: t, logs: logs, telemetry: tel, records: make(chan *auditRecord, 10_000)}
+	h := &harness{webhookExporter: e, t: t, logs: logs, telemetry: tel, records: make(chan *audit.Record, 10_000)}
 	e.sinks = append(e.sinks, chanSink(h.records))
 	t.Cleanup(func() {
 		require.NoError(t, e.Shutdown(context.Background()))
@@ -112,7 +113,7 @@ func (h *harness) send(logs plog.Logs) {
 }
 
 // record waits for the next audit record.
-func (h *harness) record() *auditRecord {
+func (h *harness) record() *audit.Record {
 	h.t.Helper()
 	select {
 	case r := <-h.records:
@@ -124,7 +125,7 @@ func (h *harness) record() *auditRecord {
 }
 
 // one sends one event and returns its audit record.
-func (h *harness) one() *auditRecord {
+func (h *harness) one() *audit.Record {
 	h.t.Helper()
 	h.send(partial(newID(), names.EventRaised))
 	return h.record()

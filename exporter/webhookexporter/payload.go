@@ -21,12 +21,18 @@ const (
 	formatConvox   = "convox"
 )
 
-// encoder writes the body of the request that tells of an event.
-type encoder func(*event) ([]byte, error)
+// encoder writes bodies of one format.
+type encoder struct {
+	// encode writes the body of the request that tells the target of events:
+	// one, or at most group of them.
+	encode func(*target, []*event) ([]byte, error)
+	// group is how many events one request of this format may tell of.
+	group int
+}
 
 var encoders = map[string]encoder{
-	formatStandard: encodeStandard,
-	formatConvox:   encodeConvox,
+	formatStandard: {encode: encodeStandard, group: 1},
+	formatConvox:   {encode: encodeConvox, group: 1},
 }
 
 // standardBody is the payload that Standard Webhooks 1.0.0 recommends.
@@ -48,7 +54,8 @@ type standardData struct {
 	Truncated  bool           `json:"truncated,omitempty"`
 }
 
-func encodeStandard(e *event) ([]byte, error) {
+func encodeStandard(_ *target, events []*event) ([]byte, error) {
+	e := events[0]
 	return encodeJSON(standardBody{
 		Type:      strings.Map(typeRune, e.name),
 		Timestamp: e.time.Format(time.RFC3339Nano),
@@ -87,7 +94,8 @@ type convoxBody struct {
 	Timestamp string            `json:"timestamp"`
 }
 
-func encodeConvox(e *event) ([]byte, error) {
+func encodeConvox(_ *target, events []*event) ([]byte, error) {
+	e := events[0]
 	data := make(map[string]string, len(e.attributes)+len(e.resource)+10)
 	// Later ones win: what the event says of itself over what its resource
 	// says, and the fields that Convox receivers rely on over both.

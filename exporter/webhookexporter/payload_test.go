@@ -30,8 +30,8 @@ func eventOf(logs plog.Logs) *event {
 	return newEvent(rl.ScopeLogs().At(0).LogRecords().At(0), rl.Resource(), now, func() string { return "new-id" })
 }
 
-func encode(t *testing.T, f encoder, e *event) string {
-	body, err := f(e)
+func encode(t *testing.T, format string, e *event) string {
+	body, err := encoders[format].encode(nil, []*event{e})
 	require.NoError(t, err)
 	return string(body)
 }
@@ -55,7 +55,7 @@ func TestStandardPayload(t *testing.T) {
 		`"attributes":{"missing.count":9007199254740993,"missing.pods":["vllm-0"],"nan":"NaN","nested":{"a<b":"c&d"},"nothing":null,"ratio":0.5,"raw":"AQID","settled":true},`+
 		`"resource":{"k8s.cluster.name":"prod","service.name":"vllm"},`+
 		`"trace_id":"ab000000000000000000000000000000"}}`,
-		encode(t, encodeStandard, eventOf(logs)))
+		encode(t, formatStandard, eventOf(logs)))
 }
 
 func TestConvoxPayload(t *testing.T) {
@@ -73,7 +73,7 @@ func TestConvoxPayload(t *testing.T) {
 		`"actor":"system","id":"0195-x","k8s.cluster.name":"prod","key":"prod/vllm/partial","message":"1 of 2 pods of vllm report nothing.",`+
 		`"missing.count":"1","missing.pods":"[\"vllm-0\"]","nothing":"","rack":"prod","ratio":"0.5","service.name":"the event's own","settled":"true","severity":"warn","state":"raised"},`+
 		`"status":"error","timestamp":"2026-03-04T05:06:07.89Z"}`,
-		encode(t, encodeConvox, eventOf(logs)))
+		encode(t, formatConvox, eventOf(logs)))
 }
 
 func TestConvoxStatus(t *testing.T) {
@@ -101,9 +101,9 @@ func TestBareEvent(t *testing.T) {
 	record.SetEventName("GPU.Odd Name!")
 	e := eventOf(logs)
 	assert.Equal(t, `{"type":"gpu.odd_name_","timestamp":"2026-03-04T06:00:00Z","data":{"id":"new-id","key":"","state":"","severity":"info","message":"","attributes":{},"resource":{}}}`,
-		encode(t, encodeStandard, e))
+		encode(t, formatStandard, e))
 	assert.Equal(t, `{"action":"gpu:odd_name_","data":{"actor":"system","id":"new-id","key":"","message":"","rack":"unknown","severity":"info","state":""},"status":"success","timestamp":"2026-03-04T06:00:00Z"}`,
-		encode(t, encodeConvox, e))
+		encode(t, formatConvox, e))
 
 	record.SetObservedTimestamp(pcommon.NewTimestampFromTime(eventTime))
 	assert.Equal(t, eventTime, eventOf(logs).time, "when it was observed, if it does not say when it was")
@@ -163,7 +163,7 @@ func TestHugeEventIsBounded(t *testing.T) {
 	e := eventOf(logs)
 	assert.True(t, e.truncated)
 	assert.Len(t, e.resource, 2, "the subject is kept")
-	for _, f := range []encoder{encodeStandard, encodeConvox} {
+	for _, f := range []string{formatStandard, formatConvox} {
 		body := encode(t, f, e)
 		assert.Less(t, len(body), 64<<10)
 		assert.Contains(t, body, `"truncated":`)
@@ -246,7 +246,7 @@ func FuzzPayload(f *testing.F) {
 		}
 		e := eventOf(logs)
 		for format, enc := range encoders {
-			out, err := enc(e)
+			out, err := enc.encode(nil, []*event{e})
 			if err != nil {
 				t.Fatalf("%s: %v", format, err)
 			}

@@ -14,6 +14,8 @@ import (
 
 	"github.com/google/uuid"
 	"go.uber.org/zap"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 )
 
 // delivery is one event on its way to one receiver.
@@ -36,7 +38,7 @@ type receiver struct {
 	conditions conditions
 	transport  roundTripper
 	lifetime   context.Context
-	report     func(*auditRecord)
+	report     func(*audit.Record)
 	logger     *zap.Logger
 	userAgent  string
 
@@ -55,14 +57,14 @@ func newReceiver(t *target) *receiver {
 }
 
 // offer queues the delivery without waiting. It returns why it could not be
-// queued, else errorNone.
-func (r *receiver) offer(d delivery) errorType {
+// queued, else audit.ErrorNone.
+func (r *receiver) offer(d delivery) audit.ErrorType {
 	if r.disabled.Load() {
-		return errorGone
+		return audit.ErrorGone
 	}
 	if r.queued.Add(1) > int64(r.queueSize) {
 		r.queued.Add(-1)
-		return errorQueueFull
+		return audit.ErrorQueueFull
 	}
 	key := d.event.key
 	if key == "" {
@@ -70,7 +72,7 @@ func (r *receiver) offer(d delivery) errorType {
 	}
 	// Every queue could hold all that may be queued: this never blocks.
 	r.queues[maphash.String(r.seed, key)%uint64(len(r.queues))] <- d
-	return errorNone
+	return audit.ErrorNone
 }
 
 // work delivers what is queued until the queue is closed and empty.
@@ -79,9 +81,9 @@ func (r *receiver) work(queue <-chan delivery) {
 		r.queued.Add(-1)
 		switch {
 		case r.lifetime.Err() != nil:
-			r.drop(d, errorShutdown)
+			r.drop(d, audit.ErrorShutdown)
 		case r.disabled.Load():
-			r.drop(d, errorGone)
+			r.drop(d, audit.ErrorGone)
 		default:
 			r.attempt(d)
 		}
@@ -89,45 +91,45 @@ func (r *receiver) work(queue <-chan delivery) {
 }
 
 // drop gives the delivery up without an attempt.
-func (r *receiver) drop(d delivery, why errorType) {
+func (r *receiver) drop(d delivery, why audit.ErrorType) {
 	rec := r.record(d)
-	rec.outcome, rec.errorType = outcomeDropped, why
+	rec.Outcome, rec.ErrorType = audit.Dropped, why
 	r.report(rec)
 }
 
 func (r *receiver) attempt(d delivery) {
 	rec := r.record(d)
-	body, err := r.encode(d.event)
+	body, err := r.encode(r.target, []*event{d.event})
 	if err != nil {
-		rec.outcome, rec.errorType = outcomeDropped, errorConfig
+		rec.Outcome, rec.ErrorType = audit.Dropped, audit.ErrorConfig
 		r.report(rec)
 		return
 	}
 	sum := sha256.Sum256(body)
-	rec.bodySHA256, rec.bodySize = hex.EncodeToString(sum[:]), len(body)
-	rec.signatureKeyIDs = r.signer.keyIDs
+	rec.BodySHA256, rec.BodySize = hex.EncodeToString(sum[:]), len(body)
+	rec.SignatureKeyIDs = r.signer.keyIDs
 
 	header := http.Header{
 		"Content-Type": {"application/json"},
 		"User-Agent":   {r.userAgent},
 	}
-	r.signer.sign(header, webhookID(d.event.id), rec.time, body)
+	r.signer.sign(header, webhookID(d.event.id), rec.Time, body)
 	res := post(r.lifetime, r.transport, r.target, header, body)
 
-	rec.attempt = 1
-	rec.status, rec.errorType, rec.peerAddress = res.status, res.errorType, res.peer
-	queued := rec.durations.queued
-	rec.durations = res.durations
-	rec.durations.queued = queued
+	rec.Attempt = 1
+	rec.Status, rec.ErrorType, rec.PeerAddress = res.status, res.errorType, res.peer
+	queued := rec.Durations.Queued
+	rec.Durations = res.durations
+	rec.Durations.Queued = queued
 	switch res.errorType {
-	case errorNone:
-		rec.outcome = outcomeSucceeded
-	case errorSSRFBlocked:
-		rec.outcome = outcomeBlocked
+	case audit.ErrorNone:
+		rec.Outcome = audit.Succeeded
+	case audit.ErrorSSRFBlocked:
+		rec.Outcome = audit.Blocked
 	default:
-		rec.outcome = outcomeFailed
+		rec.Outcome = audit.Failed
 	}
-	disabled := res.errorType == errorGone && !r.disabled.Swap(true)
+	disabled := res.errorType == audit.ErrorGone && !r.disabled.Swap(true)
 	r.report(rec)
 	if disabled {
 		r.logger.Error("Receiver answered 410 Gone and gets nothing more until its configuration changes.", zap.String("receiver", r.name))
@@ -135,23 +137,20 @@ func (r *receiver) attempt(d delivery) {
 }
 
 // record starts the audit record of a delivery.
-func (r *receiver) record(d delivery) *auditRecord {
+func (r *receiver) record(d delivery) *audit.Record {
 	now := time.Now()
-	return &auditRecord{
-		id:          newID(),
-		time:        now.UTC(),
-		eventName:   d.event.name,
-		eventID:     d.event.id,
-		eventKey:    d.event.key,
-		eventTime:   d.event.time,
-		traceID:     d.event.traceID,
-		receiver:    r.name,
-		urlScheme:   r.url.Scheme,
-		urlHost:     r.host,
-		urlPort:     r.port,
-		format:      r.format,
-		maxAttempts: 1,
-		durations:   durations{queued: now.Sub(d.received)},
+	return &audit.Record{
+		ID:          newID(),
+		Time:        now.UTC(),
+		Events:      []audit.Event{{Name: d.event.name, ID: d.event.id, Key: d.event.key, Time: d.event.time}},
+		TraceID:     d.event.traceID,
+		Receiver:    r.name,
+		URLScheme:   r.url.Scheme,
+		URLHost:     r.host,
+		URLPort:     r.port,
+		Format:      r.format,
+		MaxAttempts: 1,
+		Durations:   audit.Durations{Queued: now.Sub(d.received)},
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/pdata/plog"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -64,21 +65,21 @@ func TestShutdownAuditsWhatItBreaksOff(t *testing.T) {
 	require.Len(t, h.records, 3, "all are audited when Shutdown returns")
 	for i := range 3 {
 		rec := h.record()
-		assert.Equal(t, fmt.Sprint(i), rec.eventID)
-		assert.Equal(t, errorShutdown, rec.errorType)
+		assert.Equal(t, fmt.Sprint(i), rec.Events[0].ID)
+		assert.Equal(t, audit.ErrorShutdown, rec.ErrorType)
 		if i == 0 {
-			assert.Equal(t, outcomeFailed, rec.outcome, "it was on its way")
-			assert.Equal(t, 1, rec.attempt)
+			assert.Equal(t, audit.Failed, rec.Outcome, "it was on its way")
+			assert.Equal(t, 1, rec.Attempt)
 		} else {
-			assert.Equal(t, outcomeDropped, rec.outcome)
-			assert.Zero(t, rec.attempt)
+			assert.Equal(t, audit.Dropped, rec.Outcome)
+			assert.Zero(t, rec.Attempt)
 		}
 	}
 
 	h.send(partial("late", names.EventRaised))
 	rec := h.record()
-	assert.Equal(t, outcomeDropped, rec.outcome)
-	assert.Equal(t, errorShutdown, rec.errorType)
+	assert.Equal(t, audit.Dropped, rec.Outcome)
+	assert.Equal(t, audit.ErrorShutdown, rec.ErrorType)
 }
 
 // A peer that accepts and says nothing must not hold up the end, nor keep its
@@ -97,7 +98,7 @@ func TestShutdownBreaksOffTLSHandshake(t *testing.T) {
 	_, err = conn.Read(make([]byte, 1)) // the handshake has begun
 	require.NoError(t, err)
 	shutdownNow(t, h)
-	assert.Equal(t, errorShutdown, h.record().errorType)
+	assert.Equal(t, audit.ErrorShutdown, h.record().ErrorType)
 
 	require.NoError(t, conn.SetReadDeadline(time.Now().Add(patience)))
 	_, err = io.Copy(io.Discard, conn)
@@ -120,7 +121,7 @@ func TestShutdownBreaksOffNameLookup(t *testing.T) {
 	h.send(partial("id", names.EventRaised))
 	<-entered
 	shutdownNow(t, h)
-	assert.Equal(t, errorShutdown, h.record().errorType)
+	assert.Equal(t, audit.ErrorShutdown, h.record().ErrorType)
 	select {
 	case <-left:
 	case <-time.After(patience):
@@ -148,7 +149,7 @@ func TestShutdownWithoutDeadlineGivesUp(t *testing.T) {
 		start := time.Now()
 		require.NoError(t, h.Shutdown(context.Background()))
 		assert.Equal(t, 10*time.Second, time.Since(start))
-		assert.Equal(t, errorShutdown, h.record().errorType)
+		assert.Equal(t, audit.ErrorShutdown, h.record().ErrorType)
 	})
 }
 
@@ -161,9 +162,9 @@ func TestDefaultTimeout(t *testing.T) {
 		h.send(partial("id", names.EventRaised)) // same key: waits for the first
 		for queued := range 2 {
 			rec := <-h.records
-			assert.Equal(t, errorTimeout, rec.errorType)
-			assert.Equal(t, 30*time.Second, rec.durations.total)
-			assert.Equal(t, time.Duration(queued)*30*time.Second, rec.durations.queued)
+			assert.Equal(t, audit.ErrorTimeout, rec.ErrorType)
+			assert.Equal(t, 30*time.Second, rec.Durations.Total)
+			assert.Equal(t, time.Duration(queued)*30*time.Second, rec.Durations.Queued)
 		}
 	})
 }
@@ -191,7 +192,7 @@ func TestNothingIsLostWhileStopping(t *testing.T) {
 	}
 	seen := map[string]int{}
 	for range senders * events {
-		seen[h.record().eventID]++
+		seen[h.record().Events[0].ID]++
 	}
 	assert.Len(t, seen, senders*events)
 	assert.Empty(t, h.records)

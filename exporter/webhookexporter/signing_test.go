@@ -21,6 +21,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/config/configopaque"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 )
 
 // testKey returns n bytes that look random and are the same every time.
@@ -43,7 +45,7 @@ func TestStandardSignatureIsAcceptedByTheReferenceLibrary(t *testing.T) {
 	cfg := to(server.URL)
 	cfg.Signing.Standard = []configopaque.String{whsec(1), whsec(2), configopaque.String(prefixEd25519 + base64.StdEncoding.EncodeToString(seed))}
 	rec := startHarness(t, only(cfg)).one()
-	require.Equal(t, outcomeSucceeded, rec.outcome)
+	require.Equal(t, audit.Succeeded, rec.Outcome)
 	got := server.received()[0]
 
 	for _, key := range []configopaque.String{whsec(1), whsec(2)} {
@@ -65,10 +67,10 @@ func TestStandardSignatureIsAcceptedByTheReferenceLibrary(t *testing.T) {
 	message := got.header.Get(headerID) + "." + got.header.Get(headerTimestamp) + "." + string(got.body)
 	assert.True(t, ed25519.Verify(ed25519.NewKeyFromSeed(seed).Public().(ed25519.PublicKey), []byte(message), signature))
 
-	require.Len(t, rec.signatureKeyIDs, 3)
-	assert.Regexp(t, `^v1:[0-9a-f]{8}$`, rec.signatureKeyIDs[0])
-	assert.NotEqual(t, rec.signatureKeyIDs[0], rec.signatureKeyIDs[1])
-	assert.Regexp(t, `^v1a:[0-9a-f]{8}$`, rec.signatureKeyIDs[2])
+	require.Len(t, rec.SignatureKeyIDs, 3)
+	assert.Regexp(t, `^v1:[0-9a-f]{8}$`, rec.SignatureKeyIDs[0])
+	assert.NotEqual(t, rec.SignatureKeyIDs[0], rec.SignatureKeyIDs[1])
+	assert.Regexp(t, `^v1a:[0-9a-f]{8}$`, rec.SignatureKeyIDs[2])
 }
 
 func TestEd25519KeyWithItsPublicKey(t *testing.T) {

@@ -9,6 +9,8 @@ import (
 	"net/http/httptrace"
 	"sync"
 	"time"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 )
 
 // trace times the parts of one attempt. The transport calls its hooks from
@@ -18,7 +20,7 @@ type trace struct {
 
 	mu                               sync.Mutex
 	dnsStart, connectStart, tlsStart time.Time
-	durations                        durations
+	durations                        audit.Durations
 	peer                             string
 	tlsError                         bool
 }
@@ -37,7 +39,7 @@ func (t *trace) attach(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		DNSStart: func(httptrace.DNSStartInfo) { locked(func() { t.dnsStart = time.Now() }) },
 		DNSDone: func(httptrace.DNSDoneInfo) {
-			locked(func() { t.durations.dns = time.Since(t.dnsStart) })
+			locked(func() { t.durations.DNS = time.Since(t.dnsStart) })
 		},
 		ConnectStart: func(_, address string) {
 			locked(func() {
@@ -48,12 +50,12 @@ func (t *trace) attach(ctx context.Context) context.Context {
 			})
 		},
 		ConnectDone: func(string, string, error) {
-			locked(func() { t.durations.connect = time.Since(t.connectStart) })
+			locked(func() { t.durations.Connect = time.Since(t.connectStart) })
 		},
 		TLSHandshakeStart: func() { locked(func() { t.tlsStart = time.Now() }) },
 		TLSHandshakeDone: func(_ tls.ConnectionState, err error) {
 			locked(func() {
-				t.durations.tls = time.Since(t.tlsStart)
+				t.durations.TLS = time.Since(t.tlsStart)
 				t.tlsError = err != nil
 			})
 		},
@@ -61,7 +63,7 @@ func (t *trace) attach(ctx context.Context) context.Context {
 			locked(func() { t.peer = info.Conn.RemoteAddr().String() })
 		},
 		GotFirstResponseByte: func() {
-			locked(func() { t.durations.firstByte = time.Since(t.start) })
+			locked(func() { t.durations.FirstByte = time.Since(t.start) })
 		},
 	})
 }
@@ -74,9 +76,9 @@ func (t *trace) tlsFailed() bool {
 }
 
 // result ends the attempt.
-func (t *trace) result(status int, kind errorType) result {
+func (t *trace) result(status int, kind audit.ErrorType) result {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.durations.total = time.Since(t.start)
+	t.durations.Total = time.Since(t.start)
 	return result{status: status, errorType: kind, peer: t.peer, durations: t.durations}
 }

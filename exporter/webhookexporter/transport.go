@@ -12,6 +12,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 )
 
 const (
@@ -56,9 +58,9 @@ func newTransport(t *target, g *guard, env environment) *http.Transport {
 // result is what one attempt came to.
 type result struct {
 	status    int
-	errorType errorType
+	errorType audit.ErrorType
 	peer      string
-	durations durations
+	durations audit.Durations
 }
 
 // post makes one attempt. It calls the transport itself, not an http.Client, so
@@ -69,7 +71,7 @@ func post(lifetime context.Context, transport http.RoundTripper, t *target, head
 	defer cancel()
 	req, err := http.NewRequestWithContext(tr.attach(ctx), http.MethodPost, t.url.String(), bytes.NewReader(body))
 	if err != nil {
-		return tr.result(0, errorConfig)
+		return tr.result(0, audit.ErrorConfig)
 	}
 	req.Header = header
 	if t.user != nil {
@@ -92,45 +94,45 @@ func post(lifetime context.Context, transport http.RoundTripper, t *target, head
 
 // classify says which of the closed list an attempt without a response is. The
 // error itself goes no further: it may quote what must not be shown.
-func classify(err error, tlsFailed bool, lifetime, attempt context.Context) errorType {
+func classify(err error, tlsFailed bool, lifetime, attempt context.Context) audit.ErrorType {
 	var dns *net.DNSError
 	var op *net.OpError
 	var timeout net.Error
 	switch {
 	case errors.Is(err, errBlocked):
-		return errorSSRFBlocked
+		return audit.ErrorSSRFBlocked
 	case lifetime.Err() != nil:
-		return errorShutdown
+		return audit.ErrorShutdown
 	case attempt.Err() != nil:
-		return errorTimeout
+		return audit.ErrorTimeout
 	case errors.As(err, &dns):
-		return errorDNS
+		return audit.ErrorDNS
 	case errors.As(err, &timeout) && timeout.Timeout():
-		return errorTimeout
+		return audit.ErrorTimeout
 	case tlsFailed:
-		return errorTLS
+		return audit.ErrorTLS
 	case errors.As(err, &op) && (op.Op == "remote error" || op.Op == "local error"):
-		return errorTLS // an alert after the handshake, as for a missing client certificate
+		return audit.ErrorTLS // an alert after the handshake, as for a missing client certificate
 	default:
-		return errorConnect
+		return audit.ErrorConnect
 	}
 }
 
-func classifyStatus(status int) errorType {
+func classifyStatus(status int) audit.ErrorType {
 	switch {
 	case status >= 200 && status < 300:
-		return errorNone
+		return audit.ErrorNone
 	case status < 200: // a final answer cannot be informational
-		return errorConnect
+		return audit.ErrorConnect
 	case status < 400:
-		return errorRedirect
+		return audit.ErrorRedirect
 	case status == http.StatusGone:
-		return errorGone
+		return audit.ErrorGone
 	case status == http.StatusTooManyRequests:
-		return errorRateLimited
+		return audit.ErrorRateLimited
 	case status < 500:
-		return errorHTTP4xx
+		return audit.ErrorHTTP4xx
 	default:
-		return errorHTTP5xx
+		return audit.ErrorHTTP5xx
 	}
 }

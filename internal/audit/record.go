@@ -1,0 +1,111 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package audit // import "github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+
+import "time"
+
+// Outcome is what became of an attempt or of a delivery that came to none.
+type Outcome string
+
+const (
+	Succeeded Outcome = "succeeded" // the receiver answered 2xx
+	Failed    Outcome = "failed"    // an attempt was made and did not succeed
+	Blocked   Outcome = "blocked"   // the guard refused the address
+	Dropped   Outcome = "dropped"   // no attempt was made
+)
+
+// ErrorType says why a delivery did not succeed. The list is closed.
+type ErrorType string
+
+const (
+	ErrorNone        ErrorType = ""
+	ErrorDNS         ErrorType = "dns"
+	ErrorConnect     ErrorType = "connect" // no connection, or none that speaks HTTP
+	ErrorTLS         ErrorType = "tls"
+	ErrorTimeout     ErrorType = "timeout"
+	ErrorSSRFBlocked ErrorType = "ssrf_blocked"
+	ErrorRedirect    ErrorType = "redirect"
+	ErrorHTTP4xx     ErrorType = "http_4xx"
+	ErrorHTTP5xx     ErrorType = "http_5xx"
+	ErrorRateLimited ErrorType = "rate_limited" // 429
+	ErrorGone        ErrorType = "gone"         // 410, then or earlier
+	ErrorQueueFull   ErrorType = "queue_full"
+	ErrorShutdown    ErrorType = "shutdown"
+	ErrorInterrupted ErrorType = "interrupted" // the process was killed in mid-attempt; told at the next start
+	ErrorConfig      ErrorType = "config"      // the request could not be built
+)
+
+// Trigger says what a delivery was made for; empty is an event that arrived.
+type Trigger string
+
+const (
+	TriggerEvent  Trigger = ""
+	TriggerTest   Trigger = "test"   // asked for by gpuctl webhook test
+	TriggerReplay Trigger = "replay" // asked for by gpuctl webhook replay
+)
+
+// Record is what is kept of one attempt, or of a delivery that came to no
+// attempt. It holds nothing secret: of the URL only scheme, host and port, of
+// the body only digest and size, of keys only their ids. Texts from outside in
+// it are stripped of control, bidirectional and zero-width characters and
+// bounded by whoever makes the record.
+type Record struct {
+	ID   string    // UUIDv7
+	Time time.Time // start of the attempt, or of giving it up; UTC
+	// Events are what was delivered: one, or several that were grouped.
+	Events  []Event
+	TraceID string
+	Trigger Trigger
+
+	Receiver       string
+	URLScheme      string
+	URLHost        string
+	URLPort        uint16
+	URLFingerprint string // keyed; empty without a key
+	PeerAddress    string // the address dialled or, where blocked, refused; empty if none was found
+	Format         string
+
+	Attempt         int // from 1; 0 if none was made
+	MaxAttempts     int
+	BodySHA256      string
+	BodySize        int
+	SignatureKeyIDs []string
+
+	Outcome    Outcome
+	Status     int // 0 if there was no response
+	ErrorType  ErrorType
+	RetryAfter time.Duration // what the receiver asked for; 0 if it did not
+	// NextAttempt is when it is tried again; zero: this was the last attempt,
+	// and unless it succeeded, the delivery is given up.
+	NextAttempt time.Time
+	Durations   Durations
+}
+
+// Event names an event in a record.
+type Event struct {
+	Name string
+	ID   string
+	Key  string
+	Time time.Time
+}
+
+// Durations of an attempt's parts; zero for a part that did not take place, as
+// the name lookup of an address.
+type Durations struct {
+	Queued    time.Duration // from the pipeline to the start of the attempt
+	DNS       time.Duration
+	Connect   time.Duration
+	TLS       time.Duration
+	FirstByte time.Duration // from the start of the attempt to the response's first byte
+	Total     time.Duration // from the start of the attempt to its end
+}
+
+// Sink keeps audit records. Write is called by several goroutines at once, for
+// deliveries that did not fit into a queue also from the data path, so it must
+// not wait for anything but its own medium. It must not change the record, and
+// must not keep it. It has no error: a sink that cannot write says so itself,
+// and never stops a delivery.
+type Sink interface {
+	Write(*Record)
+}
