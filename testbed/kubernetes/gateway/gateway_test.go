@@ -6,6 +6,7 @@ package gateway
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -33,6 +34,26 @@ func TestGateway(t *testing.T) {
 		assert.Equal(t, pods, gateway)
 	})
 	t.Run("the gateway gets everything of one node, and the summary's input of the other", w.routes)
+
+	t.Run("the stateless gateway killed", func(t *testing.T) {
+		w.t = t
+		summary := w.out.Len()
+		w.kill(w.stateless)
+		// The summary goes its own way: two evaluations after the kill all is whole.
+		time.Sleep(2 * evaluation)
+		w.wait("all services are whole without it", summary, whole)
+		raw := w.raw.Len()
+		w.startStateless()
+		w.eventually("raw telemetry goes on", func(context.Context) error {
+			for _, p := range w.raw.Since(raw) {
+				if p.Metric == names.HwTemperature.Name {
+					return nil
+				}
+			}
+			return errors.New("none yet")
+		})
+		assert.Zero(t, w.events.all(), "nothing was partial: %v", w.events.said)
+	})
 
 	t.Run("killed while all is well", func(t *testing.T) {
 		w.t = t
@@ -82,7 +103,7 @@ func TestGateway(t *testing.T) {
 		for _, n := range w.nodes {
 			require.NoError(t, n.agent.Stop())
 		}
-		w.kill()
+		w.kill(w.gateway)
 		files, err := filepath.Glob(filepath.Join(w.state, "*"))
 		require.NoError(t, err)
 		require.Len(t, files, 1)
@@ -107,7 +128,7 @@ func TestGateway(t *testing.T) {
 // judge gets the first word about each service.
 func (w *world) restarted(judge func(first map[string]float64), done func(map[string]service) error) {
 	w.t.Helper()
-	w.kill()
+	w.kill(w.gateway)
 	from, began := w.out.Len(), time.Now()
 	w.start()
 	w.wait("after the restart", from, done)

@@ -68,6 +68,9 @@ type world struct {
 	access  string          // its kubeconfig
 	gateway *collector.Collector
 	starts  int
+
+	stateless      *collector.Collector // config/raw-gateway.yaml
+	statelessPorts collector.Ports
 }
 
 // member is a node with its agent and a switch for its exporter.
@@ -96,6 +99,10 @@ func newWorld(t *testing.T) *world {
 	require.NoError(t, err)
 	w.start()
 	t.Cleanup(func() { assert.NoError(t, w.gateway.Stop()) })
+	w.statelessPorts, err = collector.FreePorts()
+	require.NoError(t, err)
+	w.startStateless()
+	t.Cleanup(func() { assert.NoError(t, w.stateless.Stop()) })
 	for _, name := range []string{"whole", "past"} {
 		n, err := node.Start(t.Context(), w.Cluster, node.Options{Name: name, Model: "H100", GPUs: 8})
 		require.NoError(t, err)
@@ -105,7 +112,8 @@ func newWorld(t *testing.T) *world {
 	w.exporters()
 	w.startAgent(w.nodes[0], agents, nil)
 	// Of this node the gateway gets what the summary needs and nothing else.
-	w.startAgent(w.nodes[1], agents, []string{"agent-raw.yaml"}, "RAW_ENDPOINT="+w.raw.Addr(), "RAW_INSECURE=true")
+	w.startAgent(w.nodes[1], agents, []string{"agent-raw.yaml"},
+		"RAW_ENDPOINT="+collector.Loopback+":"+strconv.Itoa(w.statelessPorts.OTLPGRPC), "RAW_INSECURE=true")
 	for _, n := range w.nodes {
 		require.NoError(t, n.agent.WaitReady(t.Context()))
 	}
@@ -211,12 +219,30 @@ func (w *world) start() {
 	require.NoError(w.t, w.gateway.WaitReady(w.t.Context()))
 }
 
-// kill ends the gateway with SIGKILL: it has no time to write anything.
-func (w *world) kill() {
+// startStateless starts the collector that raw telemetry goes through on its way
+// to the backend, which is the recorder.
+func (w *world) startStateless() {
 	w.t.Helper()
-	require.NoError(w.t, syscall.Kill(w.gateway.PID(), syscall.SIGKILL))
-	<-w.gateway.Exited()
-	require.NoError(w.t, w.gateway.Stop())
+	w.starts++
+	overlay := w.statelessPorts.Overlay()
+	delete(overlay, "exporters") // it has none for Prometheus
+	var err error
+	w.stateless, err = collector.Start(collector.Options{
+		Binary: w.binary, Configs: []string{filepath.Join(root, "config", "raw-gateway.yaml"), text(w.t, overlay)},
+		Env:     []string{"BACKEND_ENDPOINT=" + w.raw.Addr(), "BACKEND_INSECURE=true"},
+		LogPath: filepath.Join(w.story.TempDir(), "stateless-"+strconv.Itoa(w.starts)+".log"), Ports: w.statelessPorts,
+	})
+	require.NoError(w.t, err)
+	w.watchLog("the stateless gateway", w.stateless)
+	require.NoError(w.t, w.stateless.WaitReady(w.t.Context()))
+}
+
+// kill ends a gateway with SIGKILL: it has no time to write anything.
+func (w *world) kill(c *collector.Collector) {
+	w.t.Helper()
+	require.NoError(w.t, syscall.Kill(c.PID(), syscall.SIGKILL))
+	<-c.Exited()
+	require.NoError(w.t, c.Stop())
 }
 
 // startAgent runs config/agent.yaml, and files over it, on a node.
