@@ -1,0 +1,227 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package xid
+
+import (
+	"encoding/csv"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
+)
+
+// samples is where the vendor's catalogue and real kernel logs lie beside a
+// checkout; they are not part of it.
+const samples = "../../../shared/data/xid"
+
+func TestLookup(t *testing.T) {
+	for _, tc := range []struct {
+		code     int
+		mnemonic string
+		fatal    bool
+		severity Severity
+	}{
+		{13, "ROBUST_CHANNEL_GR_EXCEPTION", true, Error},
+		{31, "ROBUST_CHANNEL_FIFO_ERROR_MMU_ERR_FLT", true, Error},
+		{45, "ROBUST_CHANNEL_PREEMPTIVE_REMOVAL", true, Warn},
+		{48, "ROBUST_CHANNEL_GPU_ECC_DBE", true, Fatal},
+		{63, "INFOROM_DRAM_RETIREMENT_EVENT", false, Info},
+		{64, "INFOROM_DRAM_RETIREMENT_FAILURE", false, Error},
+		{79, "ROBUST_CHANNEL_GPU_HAS_FALLEN_OFF_THE_BUS", true, Fatal},
+		{92, "EXCESSIVE_SBE_INTERRUPTS", false, Warn},
+		{94, "ROBUST_CHANNEL_CONTAINED_ERROR", true, Error},
+		{95, "ROBUST_CHANNEL_UNCONTAINED_ERROR", true, Fatal},
+		{119, "GSP_RPC_TIMEOUT", true, Fatal},
+		{154, "GPU_RECOVERY_ACTION_CHANGED", false, Warn},
+		{172, "UNCORRECTABLE_SRAM_ERROR", true, Fatal},
+	} {
+		t.Run(strconv.Itoa(tc.code), func(t *testing.T) {
+			e, ok := Lookup(tc.code)
+			require.True(t, ok)
+			assert.Equal(t, tc.code, e.Code)
+			assert.Equal(t, tc.mnemonic, e.Mnemonic)
+			assert.Equal(t, tc.fatal, e.Fatal)
+			assert.Equal(t, tc.severity, e.Severity)
+		})
+	}
+}
+
+// A code that nobody knows is said to be unknown, and can still be shown.
+func TestLookupUnknown(t *testing.T) {
+	for _, code := range []int{-1, 0, 173, 99999} {
+		e, ok := Lookup(code)
+		assert.False(t, ok, code)
+		assert.Equal(t, code, e.Code)
+		assert.Empty(t, e.Mnemonic)
+		assert.Contains(t, e.Meaning, strconv.Itoa(code))
+		assert.NotEmpty(t, e.Action)
+		assert.False(t, e.Fatal)
+		assert.Equal(t, Warn, e.Severity)
+	}
+}
+
+// Every entry is whole, short enough for a message, and does not contradict
+// itself.
+func TestCatalogue(t *testing.T) {
+	mnemonic := regexp.MustCompile(`^[A-Z][A-Z0-9_]+$`)
+	severities := []Severity{Info, Warn, Error, Fatal}
+	codes := Codes()
+	require.True(t, slices.IsSorted(codes))
+	require.Len(t, slices.Compact(slices.Clone(codes)), len(codes), "a code twice")
+	for _, e := range catalogue {
+		assert.Regexp(t, mnemonic, e.Mnemonic, e.Code)
+		for what, text := range map[string]string{"meaning": e.Meaning, "action": e.Action} {
+			assert.NotEmpty(t, text, "%d %s", e.Code, what)
+			assert.LessOrEqual(t, len(text), MaxText, "%d %s", e.Code, what)
+			assert.Equal(t, text, safetext.Strip(text, MaxText), "%d %s", e.Code, what)
+			assert.True(t, strings.HasSuffix(text, "."), "%d %s is no sentence", e.Code, what)
+		}
+		assert.Contains(t, severities, e.Severity, e.Code)
+		switch e.Severity {
+		case Fatal:
+			assert.True(t, e.Fatal, "%d: a GPU that cannot be relied on ends its workload", e.Code)
+		case Info:
+			assert.False(t, e.Fatal, "%d: what ends the workload is more than information", e.Code)
+		}
+		if strings.Contains(e.Meaning, "do not use this code") {
+			assert.False(t, e.Fatal, e.Code)
+			assert.Equal(t, Warn, e.Severity, e.Code)
+		}
+	}
+}
+
+// The vendor's catalogue and this one have the same codes and names, and agree
+// about what each code asks for.
+func TestCatalogueAgreesWithVendor(t *testing.T) {
+	rows := readCSV(t, "xid-catalog.csv")
+	require.NotEmpty(t, rows)
+	var codes []int
+	for _, row := range rows {
+		code, err := strconv.Atoi(row["xid"])
+		require.NoError(t, err)
+		codes = append(codes, code)
+		e, ok := Lookup(code)
+		require.True(t, ok, "code %d is missing", code)
+
+		var aliases []string
+		for alias := range strings.SplitSeq(row["mnemonic"], "/") {
+			aliases = append(aliases, strings.TrimSpace(alias))
+		}
+		assert.Contains(t, aliases, e.Mnemonic, code)
+		assert.NotContains(t, e.Meaning, row["description"], "%d: a copied text", code)
+		isUnused := strings.Contains(e.Meaning, "do not use this code")
+		assert.Equal(t, row["description"] == "Unused", isUnused, code)
+		if isUnused {
+			continue
+		}
+		switch row["immediate_resolution"] {
+		case "RESTART_APP":
+			assert.True(t, e.Fatal, code)
+			assert.Equal(t, Error, e.Severity, code)
+			assert.Contains(t, strings.ToLower(e.Action), "restart the application", code)
+		case "RESET_GPU":
+			assert.Contains(t, []Severity{Warn, Error, Fatal}, e.Severity, code)
+			assert.Regexp(t, `(?i)reset`, e.Action, code)
+		case "RESTART_BM", "RESTART_VM":
+			assert.Equal(t, Fatal, e.Severity, code)
+		case "IGNORE":
+			assert.NotEqual(t, Fatal, e.Severity, code)
+			assert.True(t, strings.HasPrefix(e.Action, "Nothing"), code)
+		}
+		if row["immediate_resolution"] == "IGNORE" && row["investigatory_resolution"] == "IGNORE" {
+			assert.Equal(t, Info, e.Severity, code)
+		}
+	}
+	assert.ElementsMatch(t, codes, Codes())
+}
+
+// For the NVLink codes the line in the kernel log decides. A code whose lines
+// are all fatal or all harmless must say the one or the other; a code with both
+// must send the reader to the line.
+func TestCatalogueAgreesWithNVLinkRules(t *testing.T) {
+	type lines struct{ reset, ignore int }
+	byCode := map[int]lines{}
+	for _, row := range readCSV(t, "xid-nvlink-144-150-rules.csv") {
+		code, err := strconv.Atoi(row["Xid"])
+		require.NoError(t, err)
+		l := byCode[code]
+		if row["Resolution"] == "RESET_GPU" {
+			l.reset++
+		} else {
+			l.ignore++
+		}
+		byCode[code] = l
+	}
+	require.Len(t, byCode, 7)
+	for code, l := range byCode {
+		e, ok := Lookup(code)
+		require.True(t, ok, code)
+		switch {
+		case l.ignore == 0:
+			assert.Equal(t, Fatal, e.Severity, code)
+		case l.reset == 0:
+			assert.Equal(t, Warn, e.Severity, code)
+		default:
+			assert.Contains(t, e.Meaning, "Nonfatal", code)
+			assert.Contains(t, e.Action, "Nonfatal:", code)
+			assert.Equal(t, l.reset > l.ignore, e.Fatal, code)
+		}
+	}
+}
+
+// The codes in kernel logs of real machines are known; 99999 is somebody's
+// invention for the case that one is not.
+func TestKernelLogs(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(samples, "*.log"))
+	require.NoError(t, err)
+	if len(files) == 0 {
+		t.Skip("no sample logs beside this checkout")
+	}
+	line := regexp.MustCompile(`NVRM: Xid \([^)]*\): (\d+),`)
+	seen := map[int]bool{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, match := range line.FindAllSubmatch(text, -1) {
+			code, err := strconv.Atoi(string(match[1]))
+			require.NoError(t, err)
+			seen[code] = true
+		}
+	}
+	require.Greater(t, len(seen), 10)
+	for code := range seen {
+		_, ok := Lookup(code)
+		assert.Equal(t, code != 99999, ok, code)
+	}
+}
+
+// readCSV returns the rows of a sample table by column name.
+func readCSV(t *testing.T, name string) []map[string]string {
+	t.Helper()
+	f, err := os.Open(filepath.Join(samples, name))
+	if os.IsNotExist(err) {
+		t.Skip("no sample catalogue beside this checkout")
+	}
+	require.NoError(t, err)
+	defer f.Close()
+	records, err := csv.NewReader(f).ReadAll()
+	require.NoError(t, err)
+	rows := make([]map[string]string, 0, len(records)-1)
+	for _, record := range records[1:] {
+		row := map[string]string{}
+		for i, column := range records[0] {
+			row[column] = record[i]
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
