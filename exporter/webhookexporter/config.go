@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/configopaque"
 )
 
@@ -37,6 +38,15 @@ type Config struct {
 	AllowCIDRs []string `mapstructure:"allow_cidrs"`
 	// AllowPorts are the ports that may be dialled at all other addresses.
 	AllowPorts []int `mapstructure:"allow_ports"`
+	// Retry says whether and when a delivery is tried again.
+	Retry RetryConfig `mapstructure:"retry"`
+	// GroupWait is how long events of one node wait for each other to travel to
+	// a receiver as one delivery, where its format allows that. 0: not at all.
+	GroupWait time.Duration `mapstructure:"group_wait"`
+	// Storage is the storage extension that keeps deliveries over a restart.
+	Storage *component.ID `mapstructure:"storage"`
+	// ReplayEvents is how many events are kept for gpuctl webhook replay.
+	ReplayEvents int `mapstructure:"replay_events"`
 }
 
 // ReceiverConfig is one webhook.
@@ -95,7 +105,7 @@ func (c *Config) Validate() error {
 			errs = append(errs, checkReachable(t, g))
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, c.validateDelivery())...)
 }
 
 // checkReachable refuses a receiver that the guard would block every time.
@@ -126,6 +136,8 @@ type target struct {
 	signer    *signer
 	queueSize int
 	workers   int
+	// fingerprint changes with the configuration, and tells nothing of it.
+	fingerprint string
 }
 
 var (
@@ -180,6 +192,7 @@ func newTarget(name string, cfg ReceiverConfig) (*target, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
+	t.fingerprint = fingerprintOf(cfg)
 	return t, nil
 }
 

@@ -42,6 +42,12 @@ func TestConfigFromYAML(t *testing.T) {
 		},
 		AllowCIDRs: []string{"10.0.0.0/8"},
 		AllowPorts: []int{443},
+		Retry: RetryConfig{
+			Enabled: true, InitialInterval: 10 * time.Second, MaxInterval: time.Hour, MaxElapsedTime: 24 * time.Hour, MaxAttempts: 5,
+		},
+		GroupWait:    2 * time.Second,
+		Storage:      &diskID,
+		ReplayEvents: 1000,
 	}, cfg)
 
 	target, err := newTarget("billing", cfg.Receivers["billing"])
@@ -54,7 +60,7 @@ func TestConfigFromYAML(t *testing.T) {
 
 // What a later version will understand must not be taken and ignored now.
 func TestKeysThatMeanNothingYetAreRefused(t *testing.T) {
-	for _, key := range []string{"receivers_dir", "proxy_url", "retry", "group_wait", "control_endpoint", "audit", "endpoint", "sending_queue"} {
+	for _, key := range []string{"receivers_dir", "proxy_url", "control_endpoint", "audit", "endpoint", "sending_queue"} {
 		t.Run(key, func(t *testing.T) {
 			conf := confmap.NewFromStringMap(map[string]any{key: "x"})
 			assert.ErrorContains(t, conf.Unmarshal(createDefaultConfig()), key)

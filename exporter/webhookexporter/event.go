@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
 )
@@ -44,6 +45,7 @@ type event struct {
 	severity plog.SeverityNumber
 	time     time.Time
 	traceID  string
+	trigger  audit.Trigger // what it is sent for, if not because it happened
 
 	attributes map[string]any
 	resource   map[string]any

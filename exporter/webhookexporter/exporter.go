@@ -9,13 +9,12 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/exporter"
-	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
@@ -29,23 +28,46 @@ import (
 // context allows longer. It is well within the 30 s that Kubernetes grants.
 const drainTime = 10 * time.Second
 
+// auditLog is the file of audit records.
+type auditLog interface {
+	audit.Sink
+	// Contains reports which of these record ids are already in the file.
+	Contains(ids []string) map[string]bool
+	Close() error
+}
+
 // webhookExporter sends events to its receivers.
 type webhookExporter struct {
-	receivers []*receiver // sorted by name
+	id        component.ID
+	config    *Config
+	guard     *guard
+	env       environment
+	userAgent string
 	sinks     []audit.Sink
 	telemetry *metadata.TelemetryBuilder
 	logger    *zap.Logger
 	tellSkip  sync.Once
 
+	// openAudit opens the audit file; nil: there is none.
+	openAudit func(component.Host) (auditLog, error)
+	audit     auditLog // nil before Start, and without a file
+
+	// tellStorage is true while writing to the storage fails.
+	tellStorage atomic.Bool
+
+	store  *store // nil before Start, and without a storage extension
+	memory memory
+	number atomic.Uint64 // of the next item or part
+
 	// lifetime ends when Shutdown gives up waiting; endLife ends it.
 	lifetime context.Context
 	endLife  context.CancelFunc
-	workers  sync.WaitGroup
+	leaving  sync.WaitGroup // receivers that were removed
 
-	// mu keeps Shutdown from closing a queue that ConsumeLogs writes to.
-	// ConsumeLogs never waits while it holds it.
-	mu      sync.RWMutex
-	stopped bool
+	mu        sync.RWMutex
+	receivers []*receiver // sorted by name; replaced, never changed
+	started   bool
+	stopped   bool
 }
 
 var _ exporter.Logs = (*webhookExporter)(nil)
@@ -55,25 +77,29 @@ func newExporter(set exporter.Settings, cfg *Config, env environment) (*webhookE
 	if err != nil {
 		return nil, err
 	}
-	e := &webhookExporter{logger: set.Logger, sinks: []audit.Sink{logSink{set.Logger}}}
+	e := &webhookExporter{
+		id:        set.ID,
+		config:    cfg,
+		guard:     g,
+		env:       env,
+		userAgent: userAgent(set.BuildInfo),
+		sinks:     []audit.Sink{logSink{set.Logger}},
+		logger:    set.Logger,
+		memory:    memory{limit: cfg.ReplayEvents, byID: map[string]*item{}},
+	}
+	var targets []*target
 	for _, name := range slices.Sorted(maps.Keys(cfg.Receivers)) {
 		t, err := newTarget(name, cfg.Receivers[name])
 		if err != nil {
 			return nil, err
 		}
-		e.receivers = append(e.receivers, newReceiver(t))
+		targets = append(targets, t)
 	}
 	if e.telemetry, err = metadata.NewTelemetryBuilder(set.TelemetrySettings); err != nil {
 		return nil, err
 	}
 	e.lifetime, e.endLife = context.WithCancel(context.Background())
-	for _, r := range e.receivers {
-		r.transport = newTransport(r.target, g, env)
-		r.lifetime = e.lifetime
-		r.report = e.report
-		r.logger = set.Logger
-		r.userAgent = userAgent(set.BuildInfo)
-	}
+	e.apply(context.Background(), targets)
 	return e, nil
 }
 
@@ -81,32 +107,77 @@ func userAgent(b component.BuildInfo) string {
 	return b.Command + "/" + b.Version
 }
 
-// Start starts the workers.
-func (e *webhookExporter) Start(context.Context, component.Host) error {
-	err := errors.Join(
+// Start opens what outlives a restart, takes up what an earlier process left, and
+// starts the workers. All receivers have to be known by then: deliveries of
+// others are given up.
+func (e *webhookExporter) Start(ctx context.Context, host component.Host) error {
+	if err := e.observe(); err != nil {
+		return err
+	}
+	if e.openAudit != nil {
+		var err error
+		if e.audit, err = e.openAudit(host); err != nil {
+			return err
+		}
+		e.sinks = append(e.sinks, e.audit)
+	}
+	if err := e.restore(ctx, host); err != nil {
+		return errors.Join(err, e.closeStores(ctx))
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.started = true
+	for _, r := range e.receivers {
+		r.start()
+	}
+	return nil
+}
+
+// observe registers the metrics that are read, not counted.
+func (e *webhookExporter) observe() error {
+	of := func(r *receiver) metric.MeasurementOption {
+		return metric.WithAttributes(attribute.String("receiver", r.name))
+	}
+	return errors.Join(
 		e.telemetry.RegisterExporterWebhookQueueLengthCallback(func(_ context.Context, o metric.Int64Observer) error {
-			for _, r := range e.receivers {
-				o.Observe(r.queued.Load(), metric.WithAttributes(attribute.String("receiver", r.name)))
+			for _, r := range e.current() {
+				waiting, _ := r.queue.lengths()
+				o.Observe(waiting, of(r))
+			}
+			return nil
+		}),
+		e.telemetry.RegisterExporterWebhookRetriesWaitingCallback(func(_ context.Context, o metric.Int64Observer) error {
+			for _, r := range e.current() {
+				_, retries := r.queue.lengths()
+				o.Observe(retries, of(r))
 			}
 			return nil
 		}),
 		e.telemetry.RegisterExporterWebhookReceiverDisabledCallback(func(_ context.Context, o metric.Int64Observer) error {
-			for _, r := range e.receivers {
+			for _, r := range e.current() {
 				disabled := int64(0)
 				if r.disabled.Load() {
 					disabled = 1
 				}
-				o.Observe(disabled, metric.WithAttributes(attribute.String("receiver", r.name)))
+				o.Observe(disabled, of(r))
 			}
 			return nil
 		}),
 	)
-	if err != nil {
-		return err
-	}
-	for _, r := range e.receivers {
-		for _, queue := range r.queues {
-			e.workers.Go(func() { r.work(queue) })
+}
+
+// current returns the receivers of now.
+func (e *webhookExporter) current() []*receiver {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return e.receivers
+}
+
+// receiver returns the one of that name, nil if there is none.
+func (e *webhookExporter) receiver(name string) *receiver {
+	for _, r := range e.current() {
+		if r.name == name {
+			return r
 		}
 	}
 	return nil
@@ -117,77 +188,8 @@ func (*webhookExporter) Capabilities() consumer.Capabilities {
 	return consumer.Capabilities{MutatesData: false}
 }
 
-// refusal is a delivery that could not be queued.
-type refusal struct {
-	receiver *receiver
-	delivery delivery
-	why      audit.ErrorType
-}
-
-// ConsumeLogs queues a delivery for every event and every receiver that wants
-// it. It always returns nil: what a receiver cannot take is dropped, counted
-// and audited, and no reason for the pipeline to send everybody everything
-// again.
-func (e *webhookExporter) ConsumeLogs(ctx context.Context, logs plog.Logs) error {
-	now := time.Now()
-	var refused []refusal
-	skipped := int64(0)
-
-	e.mu.RLock()
-	for _, rl := range logs.ResourceLogs().All() {
-		for _, sl := range rl.ScopeLogs().All() {
-			for _, record := range sl.LogRecords().All() {
-				if eventName(record) == "" {
-					skipped++
-					continue
-				}
-				refused = append(refused, e.queue(record, rl.Resource(), now)...)
-			}
-		}
-	}
-	e.mu.RUnlock()
-
-	for _, f := range refused {
-		f.receiver.drop(f.delivery, f.why)
-	}
-	if skipped > 0 {
-		e.telemetry.ExporterWebhookSkippedRecords.Add(ctx, skipped, metric.WithAttributes(attribute.String("reason", "no_event_name")))
-		e.tellSkip.Do(func() {
-			e.logger.Warn("Log records without an event name are not events and are skipped; this is said once, the metric exporter_webhook_skipped_records counts them.")
-		})
-	}
-	return nil
-}
-
-// queue offers the event to the receivers that want it, and returns the
-// refusals. The caller holds e.mu for reading.
-func (e *webhookExporter) queue(record plog.LogRecord, resource pcommon.Resource, now time.Time) []refusal {
-	name := eventName(record)
-	severity := severityOf(record)
-	state := textAttribute(record, names.GPUEventState, maxName)
-	key := textAttribute(record, names.GPUEventKey, maxKey)
-	var refused []refusal
-	var ev *event // copied once, if anybody wants it
-	for _, r := range e.receivers {
-		if !r.filter.matches(name) || r.conditions.withholds(r.filter.minSeverity, severity, state, key) {
-			continue
-		}
-		if ev == nil {
-			ev = newEvent(record, resource, now, newID)
-		}
-		d := delivery{event: ev, received: now}
-		why := audit.ErrorShutdown
-		if !e.stopped {
-			why = r.offer(d)
-		}
-		if why != audit.ErrorNone {
-			refused = append(refused, refusal{r, d, why})
-		}
-	}
-	return refused
-}
-
-// report counts the delivery and hands its record to the sinks.
+// report counts attempts and deliveries that ended, and hands the record to the
+// sinks.
 func (e *webhookExporter) report(rec *audit.Record) {
 	attrs := []attribute.KeyValue{
 		attribute.String("receiver", rec.Receiver),
@@ -196,40 +198,57 @@ func (e *webhookExporter) report(rec *audit.Record) {
 	if rec.ErrorType != audit.ErrorNone {
 		attrs = append(attrs, attribute.String(names.ErrorType, string(rec.ErrorType)))
 	}
-	e.telemetry.ExporterWebhookDeliveries.Add(context.Background(), 1, metric.WithAttributes(attrs...))
+	if rec.Attempt > 0 {
+		e.telemetry.ExporterWebhookAttempts.Add(context.Background(), 1, metric.WithAttributes(attrs...))
+	}
+	if rec.NextAttempt.IsZero() {
+		e.telemetry.ExporterWebhookDeliveries.Add(context.Background(), int64(len(rec.Events)), metric.WithAttributes(attrs...))
+	}
 	for _, sink := range e.sinks {
 		sink.Write(rec)
 	}
 }
 
 // Shutdown takes nothing more, delivers what is queued until ctx ends (or 10 s
-// are over), then breaks off what is on its way. Whatever was not delivered has
-// its audit record when Shutdown returns.
+// are over), then breaks off what is on its way. What was not delivered by then
+// is stored for the next start, or has its audit record.
 func (e *webhookExporter) Shutdown(ctx context.Context) error {
 	e.mu.Lock()
 	first := !e.stopped
 	e.stopped = true
-	if first {
-		for _, r := range e.receivers {
-			for _, queue := range r.queues {
-				close(queue)
-			}
-		}
-	}
+	receivers := e.receivers
 	e.mu.Unlock()
 	if !first {
 		return nil
 	}
-
-	ctx, cancel := context.WithTimeout(ctx, drainTime)
+	drain, cancel := context.WithTimeout(ctx, drainTime)
 	defer cancel()
-	stop := context.AfterFunc(ctx, e.endLife)
-	e.workers.Wait()
+	deadline, _ := drain.Deadline()
+	for _, r := range receivers {
+		r.close(e.store != nil, audit.ErrorShutdown, deadline)
+	}
+	stop := context.AfterFunc(drain, e.endLife)
+	for _, r := range receivers {
+		r.wait()
+	}
+	e.leaving.Wait()
 	stop()
 	e.endLife()
-	for _, r := range e.receivers {
-		r.transport.CloseIdleConnections()
-	}
+	err := e.closeStores(ctx)
 	e.telemetry.Shutdown()
-	return nil
+	return err
+}
+
+// closeStores closes what outlives a restart, also when ctx is over.
+func (e *webhookExporter) closeStores(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storagePatience)
+	defer cancel()
+	var errs []error
+	if e.store != nil {
+		errs = append(errs, e.store.close(ctx))
+	}
+	if e.audit != nil {
+		errs = append(errs, e.audit.Close())
+	}
+	return errors.Join(errs...)
 }

@@ -27,7 +27,7 @@ func NewFactory() exporter.Factory {
 }
 
 func createDefaultConfig() component.Config {
-	return &Config{AllowPorts: []int{80, 443}}
+	return &Config{AllowPorts: []int{80, 443}, Retry: defaultRetry(), ReplayEvents: defaultReplayEvents}
 }
 
 func createLogs(_ context.Context, set exporter.Settings, cfg component.Config) (exporter.Logs, error) {

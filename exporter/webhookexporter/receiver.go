@@ -7,22 +7,16 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"hash/maphash"
+	"fmt"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/google/uuid"
 	"go.uber.org/zap"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 )
-
-// delivery is one event on its way to one receiver.
-type delivery struct {
-	event    *event
-	received time.Time // by the pipeline
-}
 
 // roundTripper is what a receiver needs of an http.Transport.
 type roundTripper interface {
@@ -30,95 +24,188 @@ type roundTripper interface {
 	CloseIdleConnections()
 }
 
-// receiver sends deliveries to one webhook. Each of its workers has a queue of
-// its own, and all deliveries of one event key go to the same worker, so that
-// what was cleared does not arrive before what was raised.
+// receiver sends deliveries to one webhook, with workers and a queue of its own.
 type receiver struct {
-	*target
+	name       string
 	conditions conditions
-	transport  roundTripper
-	lifetime   context.Context
+	queue      *queue
+	retry      RetryConfig
+	store      *store // nil: nothing is kept over a restart
 	report     func(*audit.Record)
 	logger     *zap.Logger
 	userAgent  string
+	disabled   atomic.Bool // answered 410 Gone
 
-	seed     maphash.Seed
-	queues   []chan delivery
-	queued   atomic.Int64 // in all queues together
-	disabled atomic.Bool  // answered 410 Gone
+	// lifetime ends when nobody waits for attempts any more.
+	lifetime context.Context
+	endLife  context.CancelFunc
+	workers  sync.WaitGroup
+
+	mu        sync.RWMutex
+	target    *target // may be replaced
+	transport roundTripper
+	ending    audit.ErrorType // why what is left is given up
 }
 
-func newReceiver(t *target) *receiver {
-	r := &receiver{target: t, seed: maphash.MakeSeed(), queues: make([]chan delivery, t.workers)}
-	for i := range r.queues {
-		r.queues[i] = make(chan delivery, t.queueSize)
+// current returns what the next attempt is made with.
+func (r *receiver) current() (*target, roundTripper) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.target, r.transport
+}
+
+// reconfigure takes over another configuration. What is queued is delivered by
+// it, and a receiver that was gone gets another chance.
+func (r *receiver) reconfigure(t *target, transport roundTripper) {
+	r.mu.Lock()
+	old := r.transport
+	r.target, r.transport = t, transport
+	r.mu.Unlock()
+	old.CloseIdleConnections()
+	r.disabled.Store(false)
+	r.store.setGone(r.name, "", false)
+	r.queue.configure(t)
+	r.queue.hasten()
+}
+
+// start starts the workers that are missing.
+func (r *receiver) start() {
+	for range r.queue.hire() {
+		r.workers.Go(func() {
+			for d := r.queue.take(); d != nil; d = r.queue.take() {
+				r.serve(d)
+			}
+		})
 	}
-	return r
 }
 
-// offer queues the delivery without waiting. It returns why it could not be
-// queued, else audit.ErrorNone.
-func (r *receiver) offer(d delivery) audit.ErrorType {
-	if r.disabled.Load() {
+// close takes no further deliveries. Workers go on with what is queued. What is
+// left in the end stays stored if keep is true, else it is given up for the
+// reason given.
+func (r *receiver) close(keep bool, why audit.ErrorType, deadline time.Time) {
+	r.mu.Lock()
+	r.ending = why
+	r.mu.Unlock()
+	r.queue.close(keep, deadline)
+}
+
+// wait waits for the workers, then sees to what is left. It takes as long as
+// they go on: endLife hurries them.
+func (r *receiver) wait() {
+	r.workers.Wait()
+	for _, d := range r.queue.empty() {
+		r.leave(d)
+	}
+	_, transport := r.current()
+	transport.CloseIdleConnections()
+	r.endLife()
+}
+
+// leave sees to a delivery that a closed queue will not deliver.
+func (r *receiver) leave(d *delivery) {
+	if r.queue.keeps() {
+		return // the next start finds it in the store
+	}
+	r.mu.RLock()
+	why := r.ending
+	r.mu.RUnlock()
+	r.drop(d, why)
+}
+
+// reserve promises a place in the queue. It returns why there is none, else
+// audit.ErrorNone.
+func (r *receiver) reserve() audit.ErrorType {
+	switch {
+	case r.disabled.Load():
 		return audit.ErrorGone
-	}
-	if r.queued.Add(1) > int64(r.queueSize) {
-		r.queued.Add(-1)
+	case !r.queue.reserve():
 		return audit.ErrorQueueFull
-	}
-	key := d.event.key
-	if key == "" {
-		key = d.event.id
-	}
-	// Every queue could hold all that may be queued: this never blocks.
-	r.queues[maphash.String(r.seed, key)%uint64(len(r.queues))] <- d
-	return audit.ErrorNone
-}
-
-// work delivers what is queued until the queue is closed and empty.
-func (r *receiver) work(queue <-chan delivery) {
-	for d := range queue {
-		r.queued.Add(-1)
-		switch {
-		case r.lifetime.Err() != nil:
-			r.drop(d, audit.ErrorShutdown)
-		case r.disabled.Load():
-			r.drop(d, audit.ErrorGone)
-		default:
-			r.attempt(d)
-		}
+	default:
+		return audit.ErrorNone
 	}
 }
 
-// drop gives the delivery up without an attempt.
-func (r *receiver) drop(d delivery, why audit.ErrorType) {
-	rec := r.record(d)
+// refuse gives up a delivery that was never accepted.
+func (r *receiver) refuse(d *delivery, why audit.ErrorType) {
+	t, _ := r.current()
+	rec := d.record(r.name, t, time.Now())
+	rec.MaxAttempts = r.retry.attempts()
 	rec.Outcome, rec.ErrorType = audit.Dropped, why
 	r.report(rec)
+	d.tell(rec)
 }
 
-func (r *receiver) attempt(d delivery) {
-	rec := r.record(d)
-	body, err := r.encode(r.target, []*event{d.event})
+// drop gives up a delivery that was accepted, without another attempt.
+func (r *receiver) drop(d *delivery, why audit.ErrorType) {
+	r.refuse(d, why)
+	r.store.remove(d)
+}
+
+// serve deals with a delivery that was taken from the queue.
+func (r *receiver) serve(d *delivery) {
+	switch {
+	case r.lifetime.Err() != nil:
+		r.queue.abandon()
+		r.queue.again(d, 0) // back to what is left
+	case r.disabled.Load():
+		r.drop(d, audit.ErrorGone)
+		r.queue.done(d)
+	default:
+		r.attempt(d)
+	}
+}
+
+// attempt makes one. The intent is stored before it, and replaced by what is
+// next only when the audit record is written: whenever the process ends, the
+// attempt has its record, now or at the next start.
+func (r *receiver) attempt(d *delivery) {
+	t, transport := r.current()
+	now := time.Now()
+	rec := d.record(r.name, t, now)
+	rec.MaxAttempts = r.retry.attempts()
+	body, err := t.encode(t, d.events())
 	if err != nil {
 		rec.Outcome, rec.ErrorType = audit.Dropped, audit.ErrorConfig
 		r.report(rec)
+		d.tell(rec)
+		r.store.remove(d)
+		r.queue.done(d)
 		return
 	}
 	sum := sha256.Sum256(body)
 	rec.BodySHA256, rec.BodySize = hex.EncodeToString(sum[:]), len(body)
-	rec.SignatureKeyIDs = r.signer.keyIDs
+	rec.SignatureKeyIDs = t.signer.keyIDs
+	id := d.webhookID()
 
+	d.Attempts++
+	if d.First.IsZero() {
+		d.First = rec.Time
+	}
+	d.Intent = &intent{Record: rec.ID, Started: rec.Time, BodySHA256: rec.BodySHA256, BodySize: rec.BodySize}
+	r.store.saveNow(r.name, d)
+
+	now = time.Now()
+	rec.Time, rec.Attempt = now.UTC(), d.Attempts
 	header := http.Header{
 		"Content-Type": {"application/json"},
 		"User-Agent":   {r.userAgent},
 	}
-	r.signer.sign(header, webhookID(d.event.id), rec.Time, body)
-	res := post(r.lifetime, r.transport, r.target, header, body)
+	t.signer.sign(header, id, rec.Time, body)
+	res := post(r.lifetime, transport, t, header, body)
+	r.end(d, t, rec, res)
+}
 
-	rec.Attempt = 1
+// end draws the consequences of an attempt.
+func (r *receiver) end(d *delivery, t *target, rec *audit.Record, res result) {
+	now := time.Now()
+	d.Intent = nil
+	d.Next = r.retry.after(&d.state, res.errorType, res.status, res.retryAfter, now)
+	if r.queue.closing() {
+		d.Next = time.Time{}
+	}
 	rec.Status, rec.ErrorType, rec.PeerAddress = res.status, res.errorType, res.peer
-	queued := rec.Durations.Queued
+	rec.RetryAfter, rec.NextAttempt = res.retryAfter, d.Next.UTC()
+	queued := rec.Time.Sub(d.parts[0].received)
 	rec.Durations = res.durations
 	rec.Durations.Queued = queued
 	switch res.errorType {
@@ -129,32 +216,71 @@ func (r *receiver) attempt(d delivery) {
 	default:
 		rec.Outcome = audit.Failed
 	}
-	disabled := res.errorType == audit.ErrorGone && !r.disabled.Swap(true)
+	gone := r.gone(t, res.errorType)
+	if until := r.quiet(res, d.Next, now); !until.IsZero() {
+		r.queue.pause(until)
+	}
+
 	r.report(rec)
-	if disabled {
+	if gone {
 		r.logger.Error("Receiver answered 410 Gone and gets nothing more until its configuration changes.", zap.String("receiver", r.name))
 	}
+	d.tell(rec)
+	if d.Next.IsZero() {
+		r.store.remove(d)
+		r.queue.done(d)
+		return
+	}
+	r.store.save(r.name, d)
+	r.queue.again(d, d.Next.Sub(now))
 }
 
-// record starts the audit record of a delivery.
-func (r *receiver) record(d delivery) *audit.Record {
-	now := time.Now()
-	return &audit.Record{
-		ID:          newID(),
-		Time:        now.UTC(),
-		Events:      []audit.Event{{Name: d.event.name, ID: d.event.id, Key: d.event.key, Time: d.event.time}},
-		TraceID:     d.event.traceID,
-		Receiver:    r.name,
-		URLScheme:   r.url.Scheme,
-		URLHost:     r.host,
-		URLPort:     r.port,
-		Format:      r.format,
-		MaxAttempts: 1,
-		Durations:   audit.Durations{Queued: now.Sub(d.received)},
+// gone disables the receiver if it says so, and reports whether that is new. An
+// answer to an attempt of an earlier configuration says nothing of this one.
+func (r *receiver) gone(t *target, kind audit.ErrorType) bool {
+	if kind != audit.ErrorGone {
+		return false
+	}
+	r.mu.RLock()
+	now := r.target == t && !r.disabled.Swap(true)
+	r.mu.RUnlock()
+	if now {
+		r.store.setGone(r.name, t.fingerprint, true)
+		r.queue.hasten()
+	}
+	return now
+}
+
+// quiet is until when the receiver gets nothing at all, zero if it may: while
+// it limits the rate, its other deliveries wait too.
+func (r *receiver) quiet(res result, next, now time.Time) time.Time {
+	switch {
+	case limitsRate(res.status) && res.retryAfter > 0:
+		return now.Add(res.retryAfter)
+	case res.status == http.StatusTooManyRequests:
+		return next
+	default:
+		return time.Time{}
 	}
 }
 
-// newID returns a UUIDv7.
-func newID() string {
-	return uuid.Must(uuid.NewV7()).String() // fails only without a source of randomness
+// fingerprintOf returns a digest of everything that is configured of a receiver.
+func fingerprintOf(cfg ReceiverConfig) string {
+	h := sha256.New()
+	put := func(parts ...any) {
+		for _, p := range parts {
+			fmt.Fprintf(h, "%q\n", fmt.Sprint(p))
+		}
+	}
+	put("receiver", string(cfg.URL), cfg.Format, cfg.Timeout, cfg.MinSeverity, cfg.QueueSize, cfg.Workers)
+	for _, p := range cfg.Events {
+		put("event", p)
+	}
+	for _, k := range cfg.Signing.Standard {
+		put("standard", string(k))
+	}
+	for _, k := range cfg.Signing.Convox {
+		put("convox", string(k))
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }

@@ -12,6 +12,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 )
@@ -61,6 +62,8 @@ type result struct {
 	errorType audit.ErrorType
 	peer      string
 	durations audit.Durations
+	// retryAfter is what the receiver asked for, bounded; 0 if it did not.
+	retryAfter time.Duration
 }
 
 // post makes one attempt. It calls the transport itself, not an http.Client, so
@@ -89,7 +92,9 @@ func post(lifetime context.Context, transport http.RoundTripper, t *target, head
 		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxResponseBody))
 	}
 	_ = resp.Body.Close()
-	return tr.result(resp.StatusCode, classifyStatus(resp.StatusCode))
+	res := tr.result(resp.StatusCode, classifyStatus(resp.StatusCode))
+	res.retryAfter = retryAfter(resp.Header, time.Now())
+	return res
 }
 
 // classify says which of the closed list an attempt without a response is. The

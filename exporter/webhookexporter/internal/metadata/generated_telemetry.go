@@ -25,13 +25,17 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                           metric.Meter
-	mu                              sync.Mutex
-	registrations                   []metric.Registration
-	ExporterWebhookDeliveries       metric.Int64Counter
-	ExporterWebhookQueueLength      metric.Int64ObservableGauge
-	ExporterWebhookReceiverDisabled metric.Int64ObservableUpDownCounter
-	ExporterWebhookSkippedRecords   metric.Int64Counter
+	meter                             metric.Meter
+	mu                                sync.Mutex
+	registrations                     []metric.Registration
+	ExporterWebhookAttempts           metric.Int64Counter
+	ExporterWebhookDeliveries         metric.Int64Counter
+	ExporterWebhookQueueLength        metric.Int64ObservableGauge
+	ExporterWebhookReceiverDisabled   metric.Int64ObservableUpDownCounter
+	ExporterWebhookRestoredDeliveries metric.Int64Counter
+	ExporterWebhookRetriesWaiting     metric.Int64ObservableGauge
+	ExporterWebhookSkippedRecords     metric.Int64Counter
+	ExporterWebhookStorageFailures    metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -75,6 +79,21 @@ func (builder *TelemetryBuilder) RegisterExporterWebhookReceiverDisabledCallback
 	return nil
 }
 
+// RegisterExporterWebhookRetriesWaitingCallback sets callback for observable ExporterWebhookRetriesWaiting metric.
+func (builder *TelemetryBuilder) RegisterExporterWebhookRetriesWaitingCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ExporterWebhookRetriesWaiting, obs: o})
+		return nil
+	}, builder.ExporterWebhookRetriesWaiting)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 type observerInt64 struct {
 	embedded.Int64Observer
 	inst metric.Int64Observable
@@ -103,6 +122,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	}
 	builder.meter = Meter(settings)
 	var err, errs error
+	builder.ExporterWebhookAttempts, err = builder.meter.Int64Counter(
+		"otelcol_exporter_webhook_attempts",
+		metric.WithDescription("Attempts to deliver, by what came of them; more than deliveries where some are tried again. [Development]"),
+		metric.WithUnit("{attempt}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ExporterWebhookDeliveries, err = builder.meter.Int64Counter(
 		"otelcol_exporter_webhook_deliveries",
 		metric.WithDescription("Deliveries that came to their end, by what became of them. [Development]"),
@@ -121,10 +146,28 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("1"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ExporterWebhookRestoredDeliveries, err = builder.meter.Int64Counter(
+		"otelcol_exporter_webhook_restored_deliveries",
+		metric.WithDescription("Deliveries that an earlier process left and this one has taken up. [Development]"),
+		metric.WithUnit("{delivery}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterWebhookRetriesWaiting, err = builder.meter.Int64ObservableGauge(
+		"otelcol_exporter_webhook_retries_waiting",
+		metric.WithDescription("Deliveries that wait for their next attempt. [Development]"),
+		metric.WithUnit("{delivery}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ExporterWebhookSkippedRecords, err = builder.meter.Int64Counter(
 		"otelcol_exporter_webhook_skipped_records",
 		metric.WithDescription("Log records that are not events and were left out. [Development]"),
 		metric.WithUnit("{record}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterWebhookStorageFailures, err = builder.meter.Int64Counter(
+		"otelcol_exporter_webhook_storage_failures",
+		metric.WithDescription("Failures of the storage extension; deliveries go on, but may not survive a restart. [Development]"),
+		metric.WithUnit("{failure}"),
 	)
 	errs = errors.Join(errs, err)
 	return &builder, errs

@@ -28,8 +28,18 @@ func TestSetupTelemetry(t *testing.T) {
 		observer.Observe(1)
 		return nil
 	}))
+	require.NoError(t, tb.RegisterExporterWebhookRetriesWaitingCallback(func(_ context.Context, observer metric.Int64Observer) error {
+		observer.Observe(1)
+		return nil
+	}))
+	tb.ExporterWebhookAttempts.Add(context.Background(), 1)
 	tb.ExporterWebhookDeliveries.Add(context.Background(), 1)
+	tb.ExporterWebhookRestoredDeliveries.Add(context.Background(), 1)
 	tb.ExporterWebhookSkippedRecords.Add(context.Background(), 1)
+	tb.ExporterWebhookStorageFailures.Add(context.Background(), 1)
+	AssertEqualExporterWebhookAttempts(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
 	AssertEqualExporterWebhookDeliveries(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
@@ -39,7 +49,16 @@ func TestSetupTelemetry(t *testing.T) {
 	AssertEqualExporterWebhookReceiverDisabled(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
+	AssertEqualExporterWebhookRestoredDeliveries(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualExporterWebhookRetriesWaiting(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
 	AssertEqualExporterWebhookSkippedRecords(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualExporterWebhookStorageFailures(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 

@@ -1,0 +1,115 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package webhookexporter // import "github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter"
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+)
+
+// item is an event that is kept: for the deliveries that carry it, and for
+// replay. The store counts who needs it.
+type item struct {
+	*event
+	number uint64 // in the order of arrival
+	slot   int    // in the store
+	needed int    // by so many parts and memories; guarded by the store
+}
+
+// part is one event on its way to one receiver, and a row of the store.
+type part struct {
+	*item
+	number   uint64 // in the order of arrival
+	row      int    // in the store
+	received time.Time
+}
+
+// delivery is what travels to a receiver in one request: one event, or several
+// that were grouped. It belongs to the queue, or to the worker that took it.
+type delivery struct {
+	parts []*part
+	group string // webhook id of several; given with the first attempt
+	state
+	// told gets the record of the first attempt, or of giving up. It may be nil.
+	told chan<- *audit.Record
+
+	blockers int // earlier deliveries that have a key in common; the queue's
+}
+
+// state is how far a delivery has come. It is stored with each of its parts.
+type state struct {
+	Attempts int       `json:"attempts,omitempty"` // begun
+	First    time.Time `json:"first,omitzero"`     // start of the first attempt
+	Next     time.Time `json:"next,omitzero"`      // when it is tried again
+	Intent   *intent   `json:"attempting,omitempty"`
+}
+
+// intent is an attempt that has begun. What is found of it at a start was
+// interrupted.
+type intent struct {
+	Record     string    `json:"record"`
+	Started    time.Time `json:"started"`
+	BodySHA256 string    `json:"body_sha256"`
+	BodySize   int       `json:"body_size"`
+}
+
+func (d *delivery) events() []*event {
+	events := make([]*event, len(d.parts))
+	for i, p := range d.parts {
+		events[i] = p.event
+	}
+	return events
+}
+
+// webhookID is the same in every attempt.
+func (d *delivery) webhookID() string {
+	if len(d.parts) > 1 && d.group == "" {
+		d.group = "grp_" + newID()
+	}
+	if d.group != "" {
+		return d.group
+	}
+	return webhookID(d.parts[0].id)
+}
+
+// record starts an audit record of the delivery. Of a receiver that is no
+// longer configured, the target is nil.
+func (d *delivery) record(receiver string, t *target, now time.Time) *audit.Record {
+	first := d.parts[0]
+	rec := &audit.Record{
+		ID:          newID(),
+		Time:        now.UTC(),
+		TraceID:     first.traceID,
+		Trigger:     first.trigger,
+		Receiver:    receiver,
+		MaxAttempts: 1,
+		Durations:   audit.Durations{Queued: now.Sub(first.received)},
+	}
+	for _, p := range d.parts {
+		rec.Events = append(rec.Events, audit.Event{Name: p.name, ID: p.id, Key: p.key, Time: p.time})
+		if p.traceID != rec.TraceID {
+			rec.TraceID = "" // several have no trace in common
+		}
+	}
+	if t != nil {
+		rec.URLScheme, rec.URLHost, rec.URLPort, rec.Format = t.url.Scheme, t.host, t.port, t.format
+	}
+	return rec
+}
+
+// tell hands the record to whoever waits for the delivery.
+func (d *delivery) tell(rec *audit.Record) {
+	if d.told != nil {
+		d.told <- rec // holds one
+		d.told = nil
+	}
+}
+
+// newID returns a UUIDv7.
+func newID() string {
+	return uuid.Must(uuid.NewV7()).String() // fails only without a source of randomness
+}

@@ -1,0 +1,81 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package webhookexporter // import "github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter"
+
+import (
+	"time"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+)
+
+// maxGroupWait is longer than anybody wants to learn late.
+const maxGroupWait = 10 * time.Minute
+
+// groups gathers events of one node into one delivery. An event that joins no
+// group but has a key in common with an open one ends that group first, so that
+// their order stays. Guarded by the queue.
+type groups struct {
+	wait   time.Duration
+	limit  int // parts of one group
+	byNode map[string]*group
+	byKey  map[string]*group
+}
+
+type group struct {
+	node  string
+	parts []*part
+	timer *time.Timer
+}
+
+// takes reports whether the delivery may travel with others.
+func (g *groups) takes(d *delivery) bool {
+	p := d.parts[0]
+	return g.wait > 0 && g.limit > 1 && d.told == nil && p.trigger == audit.TriggerEvent && p.node() != ""
+}
+
+// gather adds the part to the group of its node. The caller holds q.mu.
+func (q *queue) gather(p *part) {
+	node := p.node()
+	if other := q.groups.byKey[p.key]; other != nil && other.node != node {
+		q.dispatch(other)
+	}
+	g := q.groups.byNode[node]
+	if g == nil {
+		g = &group{node: node}
+		g.timer = time.AfterFunc(q.groups.wait, func() {
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			q.dispatch(g)
+		})
+		q.groups.byNode[node] = g
+	}
+	g.parts = append(g.parts, p)
+	if p.key != "" {
+		q.groups.byKey[p.key] = g
+	}
+	if len(g.parts) >= q.groups.limit {
+		q.dispatch(g)
+	}
+}
+
+// dispatch lines the group up as one delivery, if that has not happened. The
+// caller holds q.mu.
+func (q *queue) dispatch(g *group) {
+	if q.groups.byNode[g.node] != g {
+		return
+	}
+	g.timer.Stop()
+	delete(q.groups.byNode, g.node)
+	for _, p := range g.parts {
+		delete(q.groups.byKey, p.key)
+	}
+	q.line(&delivery{parts: g.parts})
+}
+
+// endGroups dispatches all groups. The caller holds q.mu.
+func (q *queue) endGroups() {
+	for _, g := range q.groups.byNode {
+		q.dispatch(g)
+	}
+}

@@ -1,0 +1,157 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package webhookexporter // import "github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter"
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/plog"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+const (
+	defaultReplayEvents = 1000
+	maxReplayEvents     = 100_000
+
+	testEventName = "gpu.webhook.test"
+)
+
+var (
+	errNoReceiver = errors.New("there is no receiver of that name")
+	errNoEvent    = errors.New("no event of that id is kept: it is older than the last replay_events, or no receiver wanted it")
+	errNobody     = errors.New("no receiver wants this event; name one to send it nevertheless")
+)
+
+// memory keeps the last events for replay.
+type memory struct {
+	limit int
+
+	mu    sync.Mutex
+	items []*item // in order of arrival
+	byID  map[string]*item
+}
+
+// remember keeps the events, and returns those that it does not keep any more,
+// or never does: what was sent by hand.
+func (m *memory) remember(items []*item) (forgotten []*item) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, it := range items {
+		if it.trigger != audit.TriggerEvent {
+			forgotten = append(forgotten, it)
+			continue
+		}
+		m.items = append(m.items, it)
+		m.byID[it.id] = it
+	}
+	over := max(0, len(m.items)-m.limit)
+	for _, it := range m.items[:over] {
+		if m.byID[it.id] == it {
+			delete(m.byID, it.id)
+		}
+	}
+	forgotten = append(forgotten, m.items[:over]...)
+	clear(m.items[:over])
+	m.items = m.items[over:]
+	return forgotten
+}
+
+func (m *memory) find(id string) *item {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.byID[id]
+}
+
+// test sends a test event to the receiver and returns the record of its first
+// attempt, or of giving it up.
+func (e *webhookExporter) test(ctx context.Context, name string) (*audit.Record, error) {
+	r := e.receiver(name)
+	if r == nil {
+		return nil, errNoReceiver
+	}
+	now := time.Now()
+	records, err := e.trigger(ctx, &event{
+		id:         newID(),
+		name:       testEventName,
+		key:        "webhook/test/" + r.name,
+		message:    "This is a test of the webhook " + r.name + ". Nothing has happened.",
+		severity:   plog.SeverityNumberInfo,
+		time:       now.UTC(),
+		trigger:    audit.TriggerTest,
+		attributes: map[string]any{},
+		resource:   map[string]any{},
+	}, []*receiver{r}, now)
+	if err != nil {
+		return nil, err
+	}
+	return records[0], nil
+}
+
+// replay sends a stored event again: to the receiver, whether it wants it or
+// not, or to all that want it. It returns the records of the first attempts, or
+// of giving up.
+func (e *webhookExporter) replay(ctx context.Context, eventID, name string) ([]*audit.Record, error) {
+	kept := e.memory.find(eventID)
+	if kept == nil {
+		return nil, errNoEvent
+	}
+	var receivers []*receiver
+	if name != "" {
+		r := e.receiver(name)
+		if r == nil {
+			return nil, errNoReceiver
+		}
+		receivers = append(receivers, r)
+	} else {
+		for _, r := range e.current() {
+			if t, _ := r.current(); wants(&t.filter, kept.event) {
+				receivers = append(receivers, r)
+			}
+		}
+		if len(receivers) == 0 {
+			return nil, errNobody
+		}
+	}
+	again := *kept.event
+	again.trigger = audit.TriggerReplay
+	return e.trigger(ctx, &again, receivers, time.Now())
+}
+
+// trigger sends the event to the receivers and waits for a record of each.
+func (e *webhookExporter) trigger(ctx context.Context, ev *event, receivers []*receiver, now time.Time) ([]*audit.Record, error) {
+	it := e.newItem(ev)
+	told := make([]chan *audit.Record, len(receivers))
+	offers := make([]offer, len(receivers))
+	for i, r := range receivers {
+		told[i] = make(chan *audit.Record, 1)
+		offers[i] = e.newOffer(r, it, now)
+		offers[i].told = told[i]
+	}
+	if err := e.accept([]*item{it}, offers); err != nil {
+		return nil, err
+	}
+	records := make([]*audit.Record, len(receivers))
+	for i, r := range receivers {
+		select {
+		case records[i] = <-told[i]:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%s has not been tried yet, it is still queued: %w", r.name, ctx.Err())
+		case <-e.lifetime.Done():
+			return nil, errors.New("the exporter shuts down")
+		}
+	}
+	return records, nil
+}
+
+// wants reports whether the event passes the filter. Whether a clearing follows
+// a raising that was told is no longer known: it is taken for one.
+func wants(f *filter, ev *event) bool {
+	return f.matches(ev.name) && (ev.severity >= f.minSeverity || ev.state == names.EventCleared)
+}

@@ -1,0 +1,164 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package webhookexporter // import "github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter"
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.uber.org/zap"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+)
+
+// restore opens the storage extension, if one is configured, and takes up what
+// an earlier process left: deliveries that were queued, those that waited for
+// their next attempt, attempts that were interrupted, receivers that are gone,
+// and the events for replay.
+func (e *webhookExporter) restore(ctx context.Context, host component.Host) error {
+	if e.config.Storage == nil {
+		return nil
+	}
+	client, damaged, err := openStorage(ctx, host, *e.config.Storage, e.id)
+	if err != nil {
+		return err
+	}
+	if damaged != nil {
+		e.storageFailed("open", damaged)
+	}
+	s := &store{journal: newJournal(client, e.storageFailed, e.storageRecovered)}
+	found, err := s.load(ctx)
+	if err != nil {
+		e.storageFailed("read", err)
+		s.rows, s.events, s.gone = slots{}, slots{}, map[string]string{}
+		found = &stored{}
+	}
+	if len(found.damaged) > 0 {
+		e.storageFailed("read", errors.Join(found.damaged[:min(len(found.damaged), 3)]...))
+	}
+	e.store = s
+	e.number.Store(max(e.number.Load(), found.next))
+
+	receivers := map[string]*receiver{}
+	for _, r := range e.current() {
+		r.store = s
+		receivers[r.name] = r
+		t, _ := r.current()
+		if print, gone := s.gone[r.name]; gone {
+			r.disabled.Store(print == t.fingerprint)
+		}
+	}
+	for _, name := range slices.Collect(maps.Keys(s.gone)) {
+		if r := receivers[name]; r == nil || !r.disabled.Load() {
+			s.setGone(name, "", false)
+		}
+	}
+	e.restoreEvents(found.events)
+	e.restoreDeliveries(found.deliveries, receivers)
+	return nil
+}
+
+// restoreEvents keeps the last events for replay, and removes those that nobody
+// needs any more.
+func (e *webhookExporter) restoreEvents(items []*item) {
+	for _, it := range items {
+		it.needed++ // until it is forgotten
+	}
+	e.store.forget(e.memory.remember(items))
+}
+
+// restoreDeliveries queues the deliveries in their order.
+func (e *webhookExporter) restoreDeliveries(found map[*delivery]string, receivers map[string]*receiver) {
+	var intents []string
+	for d := range found {
+		if d.Intent != nil {
+			intents = append(intents, d.Intent.Record)
+		}
+	}
+	recorded := map[string]bool{}
+	if e.audit != nil && len(intents) > 0 {
+		recorded = e.audit.Contains(intents)
+	}
+	now := time.Now()
+	for _, d := range slices.SortedFunc(maps.Keys(found), byNumber) {
+		name := found[d]
+		r := receivers[name]
+		if d.Intent != nil && !e.resume(d, name, r, recorded[d.Intent.Record], now) {
+			e.store.remove(d)
+			continue
+		}
+		if r == nil {
+			rec := d.record(name, nil, now)
+			rec.MaxAttempts = e.config.Retry.attempts()
+			rec.Outcome, rec.ErrorType = audit.Dropped, audit.ErrorConfig
+			e.report(rec)
+			e.store.remove(d)
+			continue
+		}
+		// A clock that was set back must not make a wait of days out of one of
+		// minutes.
+		if latest := now.Add(max(e.config.Retry.MaxInterval, maxRetryAfter)); d.Next.After(latest) {
+			d.Next = latest
+		}
+		r.queue.restore(d, now)
+		e.telemetry.ExporterWebhookRestoredDeliveries.Add(context.Background(), int64(len(d.parts)),
+			metric.WithAttributes(attribute.String("receiver", name)))
+	}
+}
+
+// resume takes up an attempt that was under way when the process ended. It gets
+// its record, unless it has one already, and reports whether the delivery is
+// tried again. It is where the attempt has a record but its end is not known:
+// that is told twice rather than never.
+func (e *webhookExporter) resume(d *delivery, name string, r *receiver, recorded bool, now time.Time) bool {
+	was := d.Intent
+	d.Intent = nil
+	d.Next = time.Time{}
+	if r != nil {
+		d.Next = e.config.Retry.after(&d.state, audit.ErrorInterrupted, 0, 0, now)
+	}
+	if !recorded {
+		var t *target
+		if r != nil {
+			t, _ = r.current()
+		}
+		rec := d.record(name, t, was.Started)
+		rec.ID = was.Record
+		rec.Attempt, rec.MaxAttempts = d.Attempts, e.config.Retry.attempts()
+		rec.BodySHA256, rec.BodySize = was.BodySHA256, was.BodySize
+		rec.Outcome, rec.ErrorType = audit.Failed, audit.ErrorInterrupted
+		rec.NextAttempt = d.Next.UTC()
+		e.report(rec)
+	}
+	if d.Next.IsZero() {
+		return false
+	}
+	e.store.save(name, d)
+	return true
+}
+
+// storageFailed counts and tells. Deliveries go on.
+func (e *webhookExporter) storageFailed(operation string, err error) {
+	e.telemetry.ExporterWebhookStorageFailures.Add(context.Background(), 1, metric.WithAttributes(attribute.String("operation", operation)))
+	what := map[string]string{
+		"open":  "The storage cannot be opened and another one is used: what was stored there is not delivered.",
+		"read":  "Stored deliveries cannot be read, what cannot is left behind.",
+		"write": "Deliveries cannot be stored. New events are refused until they can be; what is queued is delivered, after a restart perhaps twice.",
+	}[operation]
+	if operation == "write" && !e.tellStorage.CompareAndSwap(false, true) {
+		return // said once, until it is over
+	}
+	e.logger.Error(what, zap.Error(err))
+}
+
+func (e *webhookExporter) storageRecovered() {
+	e.tellStorage.Store(false)
+	e.logger.Info("Deliveries are stored again.")
+}

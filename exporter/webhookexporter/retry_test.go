@@ -1,0 +1,463 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package webhookexporter
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/config/configopaque"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
+
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/metadatatest"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+// answers is a webhook without a network, for tests on a clock of their own. It
+// gives its answers one after the other, then 200.
+type answers struct {
+	mu      sync.Mutex
+	next    []answer
+	calls   []call
+	started time.Time
+}
+
+type answer struct {
+	status     int
+	retryAfter string
+	err        error
+	takes      time.Duration
+}
+
+type call struct {
+	at     time.Duration // since the first
+	header http.Header
+	body   string
+}
+
+func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, _ := io.ReadAll(r.Body)
+	a.mu.Lock()
+	if a.started.IsZero() {
+		a.started = time.Now()
+	}
+	a.calls = append(a.calls, call{time.Since(a.started), r.Header.Clone(), string(body)})
+	now := answer{status: http.StatusOK}
+	if len(a.next) > 0 {
+		now, a.next = a.next[0], a.next[1:]
+	}
+	a.mu.Unlock()
+	if now.takes > 0 {
+		select {
+		case <-time.After(now.takes):
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
+	}
+	if now.err != nil {
+		return nil, now.err
+	}
+	header := http.Header{}
+	if now.retryAfter != "" {
+		header.Set("Retry-After", now.retryAfter)
+	}
+	return &http.Response{StatusCode: now.status, Header: header, Body: io.NopCloser(bytes.NewReader(nil))}, nil
+}
+
+func (*answers) CloseIdleConnections() {}
+
+func (a *answers) received() []call {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return append([]call(nil), a.calls...)
+}
+
+// ids of what was received, in order.
+func (a *answers) ids() []string {
+	var ids []string
+	for _, c := range a.received() {
+		ids = append(ids, c.header.Get(headerID))
+	}
+	return ids
+}
+
+func repeat(a answer, times int) []answer {
+	out := make([]answer, times)
+	for i := range out {
+		out[i] = a
+	}
+	return out
+}
+
+// startWith starts an exporter whose only receiver is a.
+func startWith(t *testing.T, a *answers, change ...func(*Config, *environment)) *harness {
+	h := newHarness(t, only(to("https://hooks.example.com")), change...)
+	h.receivers[0].transport = a
+	require.NoError(t, h.Start(context.Background(), componenttest.NewNopHost()))
+	return h
+}
+
+func TestWhatIsTriedAgain(t *testing.T) {
+	tests := map[string]struct {
+		answer answer
+		again  bool
+	}{
+		"408":     {answer{status: 408}, true},
+		"425":     {answer{status: 425}, true},
+		"429":     {answer{status: 429}, true},
+		"500":     {answer{status: 500}, true},
+		"503":     {answer{status: 503}, true},
+		"599":     {answer{status: 599}, true},
+		"connect": {answer{err: io.ErrUnexpectedEOF}, true},
+		"dns":     {answer{err: &net.DNSError{Err: "no such host", IsNotFound: true}}, true},
+		"timeout": {answer{takes: time.Hour}, true},
+		"200":     {answer{status: 200}, false},
+		"301":     {answer{status: 301}, false},
+		"400":     {answer{status: 400}, false},
+		"401":     {answer{status: 401}, false},
+		"404":     {answer{status: 404}, false},
+		"410":     {answer{status: 410}, false},
+		"422":     {answer{status: 422}, false},
+		"blocked": {answer{err: fmt.Errorf("dial: %w", errBlocked)}, false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := &answers{next: []answer{tt.answer}}
+				h := startWith(t, a, retrying)
+				rec := oneOf(h)
+				assert.Equal(t, 1, rec.Attempt)
+				assert.Equal(t, defaultMaxAttempts, rec.MaxAttempts)
+				assert.Equal(t, tt.again, !rec.NextAttempt.IsZero())
+				if !tt.again {
+					time.Sleep(24 * time.Hour)
+					assert.Len(t, a.received(), 1)
+					return
+				}
+				second := <-h.records
+				assert.Equal(t, audit.Succeeded, second.Outcome)
+				assert.Equal(t, 2, second.Attempt)
+				assert.NotEqual(t, rec.ID, second.ID)
+				assert.Equal(t, rec.NextAttempt, second.Time)
+			})
+		})
+	}
+}
+
+// The pauses grow from 5 s threefold to the greatest one, half of each by chance.
+func TestBackoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &answers{next: repeat(answer{status: 500}, 100)}
+		h := startWith(t, a, retrying, func(c *Config, _ *environment) { c.Retry.MaxInterval = time.Minute })
+		h.send(partial("id", names.EventRaised))
+		pauses := []time.Duration{5, 15, 45, 60, 60, 60, 60, 60, 60}
+		for n := 1; n <= defaultMaxAttempts; n++ {
+			rec := <-h.records
+			assert.Equal(t, n, rec.Attempt)
+			assert.Equal(t, audit.Failed, rec.Outcome)
+			if n == defaultMaxAttempts {
+				assert.Zero(t, rec.NextAttempt, "given up")
+				break
+			}
+			pause := rec.NextAttempt.Sub(rec.Time)
+			assert.GreaterOrEqual(t, pause, pauses[n-1]*time.Second/2)
+			assert.LessOrEqual(t, pause, min(pauses[n-1]*3*time.Second/2, time.Minute))
+		}
+		time.Sleep(24 * time.Hour)
+		assert.Len(t, a.received(), defaultMaxAttempts)
+		assertDeliveries(t, h.telemetry, map[[3]string]int64{{"ops", "failed", "http_5xx"}: 1})
+		metadatatest.AssertEqualExporterWebhookAttempts(t, h.telemetry, []metricdata.DataPoint[int64]{{
+			Value: defaultMaxAttempts,
+			Attributes: attribute.NewSet(attribute.String("receiver", "ops"), attribute.String("outcome", "failed"),
+				attribute.String("error.type", "http_5xx")),
+		}}, metricdatatest.IgnoreTimestamp())
+	})
+}
+
+func TestChanceSpreadsRetries(t *testing.T) {
+	c := defaultRetry()
+	seen := map[time.Duration]bool{}
+	for range 100 {
+		seen[c.backoff(1)] = true
+	}
+	assert.Greater(t, len(seen), 50)
+}
+
+func TestMaxElapsedTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &answers{next: repeat(answer{status: 500}, 100)}
+		h := startWith(t, a, retrying, func(c *Config, _ *environment) {
+			c.Retry.MaxInterval, c.Retry.MaxElapsedTime, c.Retry.MaxAttempts = time.Minute, 10*time.Minute, 100
+		})
+		h.send(partial("id", names.EventRaised))
+		first := <-h.records
+		last := first
+		for !last.NextAttempt.IsZero() {
+			last = <-h.records
+		}
+		assert.Less(t, last.Time.Sub(first.Time), 10*time.Minute)
+		assert.Greater(t, last.Time.Sub(first.Time), 8*time.Minute)
+	})
+}
+
+// An attempt that is tried again is the same message with a new time.
+func TestRetriesAreOneMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &answers{next: repeat(answer{status: 502}, 2)}
+		cfg := to("https://hooks.example.com")
+		cfg.Signing.Standard = []configopaque.String{whsec(1)}
+		h := newHarness(t, only(cfg), retrying)
+		h.receivers[0].transport = a
+		require.NoError(t, h.Start(context.Background(), componenttest.NewNopHost()))
+		h.send(partial("0195-one", names.EventRaised))
+		for range 3 {
+			<-h.records
+		}
+		calls := a.received()
+		stamps, signatures := map[string]bool{}, map[string]bool{}
+		for _, c := range calls {
+			assert.Equal(t, "0195-one", c.header.Get(headerID))
+			assert.Equal(t, calls[0].body, c.body)
+			stamps[c.header.Get(headerTimestamp)] = true
+			signatures[c.header.Get(headerSignature)] = true
+		}
+		assert.Len(t, stamps, 3)
+		assert.Len(t, signatures, 3)
+	})
+}
+
+// A clearing must not arrive before its raising, however long that takes; other
+// conditions are not held up, not even with one worker.
+func TestRetryKeepsTheOrderOfItsKeyAndNoWorker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &answers{next: repeat(answer{status: 500}, 3)}
+		cfg := to("https://hooks.example.com")
+		cfg.Workers = 1
+		h := newHarness(t, only(cfg), retrying)
+		h.receivers[0].transport = a
+		require.NoError(t, h.Start(context.Background(), componenttest.NewNopHost()))
+		h.send(partial("raised", names.EventRaised))
+		assert.Equal(t, 500, (<-h.records).Status)
+		a.mu.Lock()
+		a.next = append([]answer{{status: 200}}, a.next...) // for the other one
+		a.mu.Unlock()
+		h.send(partial("cleared", names.EventCleared))
+		logs := partial("other", names.EventRaised)
+		logs.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0).Attributes().PutStr(names.GPUEventKey, "another")
+		h.send(logs)
+		synctest.Wait()
+		metadatatest.AssertEqualExporterWebhookRetriesWaiting(t, h.telemetry,
+			[]metricdata.DataPoint[int64]{{Value: 1, Attributes: attribute.NewSet(attribute.String("receiver", "ops"))}},
+			metricdatatest.IgnoreTimestamp())
+		metadatatest.AssertEqualExporterWebhookQueueLength(t, h.telemetry,
+			[]metricdata.DataPoint[int64]{{Value: 2, Attributes: attribute.NewSet(attribute.String("receiver", "ops"))}},
+			metricdatatest.IgnoreTimestamp())
+		time.Sleep(time.Hour)
+		assert.Equal(t, []string{"raised", "other", "raised", "raised", "raised", "cleared"}, a.ids())
+		assert.Less(t, a.received()[1].at, time.Second)
+	})
+}
+
+// What waits for its next attempt takes up room in the queue.
+func TestWaitingRetriesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &answers{next: repeat(answer{status: 500}, 3)}
+		cfg := to("https://hooks.example.com")
+		cfg.QueueSize = 3
+		h := newHarness(t, only(cfg), retrying)
+		h.receivers[0].transport = a
+		require.NoError(t, h.Start(context.Background(), componenttest.NewNopHost()))
+		for i := range 3 {
+			h.send(keyed(fmt.Sprint(i)))
+			assert.Equal(t, 500, (<-h.records).Status)
+		}
+		h.send(keyed("late"))
+		assert.Equal(t, audit.ErrorQueueFull, (<-h.records).ErrorType)
+	})
+}
+
+// keyed is an event of its own key.
+func keyed(id string) plog.Logs {
+	logs := partial(id, names.EventRaised)
+	logs.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0).Attributes().PutStr(names.GPUEventKey, id)
+	return logs
+}
+
+func TestRetryAfter(t *testing.T) {
+	now := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+	tests := map[string]time.Duration{
+		"":                                  0,
+		"0":                                 0,
+		"7":                                 7 * time.Second,
+		" 120 ":                             2 * time.Minute,
+		"86400":                             maxRetryAfter,
+		"99999999999999999999999999":        maxRetryAfter,
+		"-5":                                0,
+		"1.5":                               0,
+		"soon":                              0,
+		"Wed, 04 Mar 2026 05:06:37 GMT":     30 * time.Second,
+		"Wed, 04 Mar 2026 05:00:00 GMT":     0,
+		"Wed, 04 Mar 2099 05:00:00 GMT":     maxRetryAfter,
+		"Wednesday, 04-Mar-26 05:06:37 GMT": 30 * time.Second,
+	}
+	for text, want := range tests {
+		assert.Equal(t, want, retryAfter(http.Header{"Retry-After": {text}}, now), text)
+	}
+}
+
+func FuzzRetryAfter(f *testing.F) {
+	for _, text := range []string{"7", "Wed, 04 Mar 2026 05:06:37 GMT", "9999999999999999999", "", "\x00"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		got := retryAfter(http.Header{"Retry-After": {text}}, eventTime)
+		if got < 0 || got > maxRetryAfter {
+			t.Errorf("%q: %v", text, got)
+		}
+	})
+}
+
+// A receiver that limits the rate gets nothing at all until the time that it
+// names, with retry or without; what waits is sent then.
+func TestRateLimitHoldsBackTheOthers(t *testing.T) {
+	for _, status := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
+		for _, retry := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%d retry %t", status, retry), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					a := &answers{next: []answer{{status: status, retryAfter: "90"}}}
+					h := startWith(t, a, func(c *Config, _ *environment) { c.Retry.Enabled = retry })
+					h.send(keyed("first"))
+					rec := <-h.records
+					assert.Equal(t, 90*time.Second, rec.RetryAfter)
+					for i := range 5 {
+						h.send(keyed(fmt.Sprint(i)))
+					}
+					time.Sleep(89 * time.Second)
+					synctest.Wait()
+					assert.Len(t, a.received(), 1)
+					time.Sleep(time.Hour)
+					want := 6
+					if retry {
+						want = 7
+						assert.GreaterOrEqual(t, rec.NextAttempt.Sub(rec.Time), 90*time.Second)
+					} else {
+						assert.Zero(t, rec.NextAttempt)
+					}
+					calls := a.received()
+					assert.Len(t, calls, want)
+					for _, c := range calls[1:] {
+						assert.GreaterOrEqual(t, c.at, 90*time.Second)
+					}
+				})
+			})
+		}
+	}
+}
+
+// Without storage, what waits for its next attempt at the end gets it at once.
+func TestShutdownMakesTheLastAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &answers{next: repeat(answer{status: 500}, 2)}
+		h := startWith(t, a, retrying)
+		h.send(keyed("a"))
+		h.send(keyed("b"))
+		require.NotZero(t, (<-h.records).NextAttempt)
+		require.NotZero(t, (<-h.records).NextAttempt)
+		a.mu.Lock()
+		a.next = []answer{{status: 200}, {status: 500}}
+		a.mu.Unlock()
+		start := time.Now()
+		require.NoError(t, h.Shutdown(context.Background()))
+		assert.Zero(t, time.Since(start))
+		one, two := <-h.records, <-h.records
+		assert.ElementsMatch(t, []audit.Outcome{audit.Succeeded, audit.Failed}, []audit.Outcome{one.Outcome, two.Outcome})
+		assert.Zero(t, one.NextAttempt)
+		assert.Zero(t, two.NextAttempt)
+		assert.Empty(t, h.records)
+	})
+}
+
+// A receiver that limits the rate is not waited for, and gets nothing early.
+func TestShutdownWhileRateLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &answers{next: []answer{{status: 429, retryAfter: "3600"}}}
+		h := startWith(t, a, retrying)
+		h.send(keyed("a"))
+		<-h.records
+		h.send(keyed("b"))
+		start := time.Now()
+		require.NoError(t, h.Shutdown(context.Background()))
+		assert.Zero(t, time.Since(start))
+		for _, id := range []string{"a", "b"} {
+			rec := <-h.records
+			assert.Equal(t, id, rec.Events[0].ID)
+			assert.Equal(t, audit.Dropped, rec.Outcome)
+			assert.Equal(t, audit.ErrorShutdown, rec.ErrorType)
+		}
+		assert.Len(t, a.received(), 1)
+	})
+}
+
+// 410 ends also what waits for its next attempt.
+func TestGoneEndsRetries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &answers{next: []answer{{status: 500}, {status: 410}}}
+		h := startWith(t, a, retrying)
+		h.send(keyed("a"))
+		<-h.records
+		h.send(keyed("b"))
+		assert.Equal(t, audit.ErrorGone, (<-h.records).ErrorType)
+		rec := <-h.records
+		assert.Equal(t, "a", rec.Events[0].ID)
+		assert.Equal(t, audit.Dropped, rec.Outcome)
+		assert.Equal(t, audit.ErrorGone, rec.ErrorType)
+		assert.Less(t, time.Since(a.started), time.Second)
+	})
+}
+
+func TestDeliveryConfigIsChecked(t *testing.T) {
+	tests := map[string]func(*Config){
+		"retry::initial_interval":  func(c *Config) { c.Retry.InitialInterval = 0 },
+		"retry::max_interval":      func(c *Config) { c.Retry.MaxInterval = time.Second },
+		"retry::max_elapsed_time":  func(c *Config) { c.Retry.MaxElapsedTime = -1 },
+		"retry::max_elapsed_time:": func(c *Config) { c.Retry.MaxElapsedTime = time.Second },
+		"retry::max_attempts":      func(c *Config) { c.Retry.MaxAttempts = 0 },
+		"retry::max_attempts: 101": func(c *Config) { c.Retry.MaxAttempts = 101 },
+		"group_wait: -1s":          func(c *Config) { c.GroupWait = -time.Second },
+		"group_wait: 1h":           func(c *Config) { c.GroupWait = time.Hour },
+		"replay_events: -1":        func(c *Config) { c.ReplayEvents = -1 },
+		"replay_events: 1000000":   func(c *Config) { c.ReplayEvents = 1_000_000 },
+	}
+	for want, change := range tests {
+		cfg := createDefaultConfig().(*Config)
+		cfg.Receivers = only(to("https://hooks.example.com"))
+		require.NoError(t, cfg.Validate())
+		change(cfg)
+		err := cfg.Validate()
+		require.ErrorContains(t, err, want)
+		assert.False(t, strings.Contains(err.Error(), "\n"))
+	}
+}
+
+// oneOf sends one event and returns its record, on a clock of its own.
+func oneOf(h *harness) *audit.Record {
+	h.send(partial(newID(), names.EventRaised))
+	return <-h.records
+}

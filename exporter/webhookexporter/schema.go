@@ -1,0 +1,169 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package webhookexporter // import "github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter"
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/plog"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+)
+
+// What is stored, as JSON:
+//
+//	meta     {"version":1,"rows":n,"events":m}: slots are below these
+//	gone     {"receiver":"fingerprint"}: receivers that answered 410
+//	e/SLOT   an event
+//	d/SLOT   a row: one event on its way to one receiver
+//
+// There is no URL, header or key in it.
+
+// schemaVersion is raised when what is stored changes its meaning. A store of
+// another version is not read.
+const schemaVersion = 1
+
+const (
+	metaKey = "meta"
+	goneKey = "gone"
+)
+
+func eventKey(slot int) string { return "e/" + strconv.Itoa(slot) }
+func rowKey(slot int) string   { return "d/" + strconv.Itoa(slot) }
+
+type storedMeta struct {
+	Version int `json:"version"`
+	Rows    int `json:"rows"`
+	Events  int `json:"events"`
+}
+
+// storedRow is a part and its delivery's state.
+type storedRow struct {
+	Number   uint64    `json:"number"`
+	Receiver string    `json:"receiver"`
+	Event    int       `json:"event"` // its slot
+	EventID  string    `json:"event_id"`
+	Received time.Time `json:"received"`
+	Group    string    `json:"group,omitempty"`
+	state
+}
+
+type storedEvent struct {
+	Number     uint64              `json:"number"`
+	ID         string              `json:"id"`
+	Name       string              `json:"name"`
+	Key        string              `json:"key,omitempty"`
+	State      string              `json:"state,omitempty"`
+	Message    string              `json:"message,omitempty"`
+	Severity   plog.SeverityNumber `json:"severity"`
+	Time       time.Time           `json:"time"`
+	TraceID    string              `json:"trace_id,omitempty"`
+	Trigger    audit.Trigger       `json:"trigger,omitempty"`
+	Attributes map[string]any      `json:"attributes,omitempty"`
+	Resource   map[string]any      `json:"resource,omitempty"`
+	Truncated  bool                `json:"truncated,omitempty"`
+}
+
+func encodeRow(receiver string, d *delivery, p *part) ([]byte, error) {
+	return json.Marshal(storedRow{
+		Number: p.number, Receiver: receiver, Event: p.slot, EventID: p.id,
+		Received: p.received, Group: d.group, state: d.state,
+	})
+}
+
+func decodeRow(text []byte) (r storedRow, err error) {
+	if err = json.Unmarshal(text, &r); err != nil {
+		return r, fmt.Errorf("read a stored delivery: %w", err)
+	}
+	if r.Receiver == "" || r.Attempts < 0 || r.Event < 0 {
+		return r, fmt.Errorf("a stored delivery is incomplete")
+	}
+	return r, nil
+}
+
+func encodeEvent(it *item) ([]byte, error) {
+	return json.Marshal(storedEvent{
+		Number: it.number, ID: it.id, Name: it.name, Key: it.key, State: it.state, Message: it.message,
+		Severity: it.severity, Time: it.time, TraceID: it.traceID, Trigger: it.trigger,
+		Attributes: storable(it.attributes).(map[string]any), Resource: storable(it.resource).(map[string]any), Truncated: it.truncated,
+	})
+}
+
+func decodeEvent(text []byte) (*item, error) {
+	var s storedEvent
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.UseNumber()
+	if err := dec.Decode(&s); err != nil {
+		return nil, fmt.Errorf("read a stored event: %w", err)
+	}
+	if s.ID == "" || s.Name == "" {
+		return nil, fmt.Errorf("a stored event is incomplete")
+	}
+	return &item{number: s.Number, event: &event{
+		id: s.ID, name: s.Name, key: s.Key, state: s.State, message: s.Message,
+		severity: s.Severity, time: s.Time, traceID: s.TraceID, trigger: s.Trigger,
+		attributes: restored(s.Attributes), resource: restored(s.Resource), truncated: s.Truncated,
+	}}, nil
+}
+
+// storable writes floats so that they come back as floats: with an exponent,
+// which integers never have.
+func storable(value any) any {
+	switch v := value.(type) {
+	case float64:
+		return json.Number(strconv.FormatFloat(v, 'e', -1, 64))
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, value := range v {
+			out[key] = storable(value)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, value := range v {
+			out[i] = storable(value)
+		}
+		return out
+	default:
+		return value
+	}
+}
+
+func restored(m map[string]any) map[string]any {
+	out := make(map[string]any, len(m))
+	for key, value := range m {
+		out[key] = restoredValue(value)
+	}
+	return out
+}
+
+func restoredValue(value any) any {
+	switch v := value.(type) {
+	case json.Number:
+		if !strings.ContainsAny(string(v), ".eE") {
+			if n, err := v.Int64(); err == nil {
+				return n
+			}
+		}
+		f, err := v.Float64()
+		if err != nil {
+			return string(v)
+		}
+		return f
+	case map[string]any:
+		return restored(v)
+	case []any:
+		for i := range v {
+			v[i] = restoredValue(v[i])
+		}
+		return v
+	default:
+		return value
+	}
+}
