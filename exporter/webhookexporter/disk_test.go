@@ -7,8 +7,10 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -28,26 +30,35 @@ func (h host) GetExtensions() map[component.ID]component.Component { return h }
 type disk struct {
 	component.StartFunc
 	component.ShutdownFunc
-	mu      sync.Mutex
-	values  map[string][]byte
-	err     error                                      // of every operation
-	open    []error                                    // of opening, one after the other
-	hang    chan struct{}                              // operations wait for it
-	before  func(ops []*storage.Operation) (lost bool) // the process is killed before the transaction, or
-	after   func(ops []*storage.Operation)             // after it
-	batches int
-	names   []string // of the clients that were asked for
+	mu     sync.Mutex
+	values map[string][]byte
+	err    error                                      // of every operation
+	open   []error                                    // of opening, one after the other
+	hang   chan struct{}                              // operations wait for it
+	before func(ops []*storage.Operation) (lost bool) // the process is killed before the transaction, or
+	after  func(ops []*storage.Operation)             // after it
+	dead   *atomic.Bool                               // the process is killed: nothing more is written
+	names  []string                                   // of the clients that were asked for
 }
 
 var _ storage.Extension = (*disk)(nil)
 
 func newDisk() *disk { return &disk{values: map[string][]byte{}} }
 
+// snapshot is what the disk holds. The caller holds its lock, or nobody else does.
+func (d *disk) snapshot() map[string][]byte { return maps.Clone(d.values) }
+
+func (d *disk) locked(f func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f()
+}
+
 // copied is what a process that starts now finds.
 func (d *disk) copied() *disk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return &disk{values: maps.Clone(d.values)}
+	return &disk{values: d.snapshot()}
 }
 
 func (d *disk) GetClient(_ context.Context, _ component.Kind, _ component.ID, name string) (storage.Client, error) {
@@ -69,9 +80,11 @@ func (d *disk) Batch(_ context.Context, ops ...*storage.Operation) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.batches++
 	if d.err != nil {
 		return d.err
+	}
+	if d.dead != nil && d.dead.Load() {
+		return nil
 	}
 	if d.before != nil && d.before(ops) {
 		return nil
@@ -137,20 +150,30 @@ func (d *disk) start(t *testing.T, h *harness) {
 type file struct {
 	mu      sync.Mutex
 	records []audit.Record
-	dead    bool // the process is killed: nothing more is written
+	dead    *atomic.Bool // the process is killed: nothing more is written
+	before  func(*audit.Record)
 	after   func(*audit.Record)
 }
 
 func (f *file) Write(r *audit.Record) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.dead {
+	if f.before != nil {
+		f.before(r)
+	}
+	if f.dead != nil && f.dead.Load() {
 		return
 	}
 	f.records = append(f.records, *r)
 	if f.after != nil {
 		f.after(r)
 	}
+}
+
+func (f *file) copied() []audit.Record {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.records)
 }
 
 func (f *file) Contains(ids []string) map[string]bool {

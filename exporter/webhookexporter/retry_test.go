@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,6 +38,7 @@ type answers struct {
 	next    []answer
 	calls   []call
 	started time.Time
+	dead    *atomic.Bool // the process is killed: nothing more is sent
 }
 
 type answer struct {
@@ -53,6 +55,10 @@ type call struct {
 }
 
 func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
+	if a.dead != nil && a.dead.Load() {
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
 	body, _ := io.ReadAll(r.Body)
 	a.mu.Lock()
 	if a.started.IsZero() {

@@ -1,0 +1,426 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package webhookexporter
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
+
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/metadatatest"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+// bootWith starts an exporter on the disk whose receivers all talk to a.
+func (d *disk) bootWith(t *testing.T, f *file, a roundTripper, receivers map[string]ReceiverConfig, change ...func(*Config, *environment)) *harness {
+	t.Helper()
+	h := newHarness(t, receivers, append(change, onDisk)...)
+	for _, r := range h.receivers {
+		r.transport = a
+	}
+	if f != nil {
+		f.audits(h)
+	}
+	d.start(t, h)
+	return h
+}
+
+var hooks = only(to("https://hooks.example.com"))
+
+// silent answers nobody, and says when it is asked.
+type silent struct{ asked chan struct{} }
+
+func (s silent) RoundTrip(r *http.Request) (*http.Response, error) {
+	s.asked <- struct{}{}
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
+func (silent) CloseIdleConnections() {}
+
+// What ConsumeLogs acknowledged is on the disk, in one transaction for all
+// receivers, and each event once.
+func TestDeliveriesAreStoredBeforeTheyAreAcknowledged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk()
+		receivers := map[string]ReceiverConfig{}
+		for i := range 20 {
+			r := to("https://hooks.example.com/SECRETpath?token=SECRETtoken")
+			r.Workers = 1
+			receivers[fmt.Sprintf("r%02d", i)] = r
+		}
+		h := d.bootWith(t, nil, stuck{}, receivers)
+		d.mu.Lock()
+		first := -1
+		d.before = func(ops []*storage.Operation) bool {
+			if first < 0 {
+				first = len(ops)
+			}
+			return false
+		}
+		d.mu.Unlock()
+		logs := plog.NewLogs()
+		for i := range 5 {
+			addPartial(logs, fmt.Sprint(i), names.EventRaised, plog.SeverityNumberWarn)
+		}
+		h.send(logs)
+		assert.Equal(t, 20*5+5+1, first, "rows, events and the table of contents")
+		assert.Len(t, d.keys("e/"), 5)
+		assert.Len(t, d.keys("d/"), 100)
+		for key, value := range d.copied().values {
+			assert.NotContains(t, string(value), "SECRET", key)
+			assert.NotContains(t, string(value), "hooks.example.com", key)
+		}
+		shutdownNow(t, h)
+	})
+}
+
+func TestARestartDeliversWhatWasQueued(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk()
+		killed := d.bootWith(t, nil, silent{make(chan struct{}, 10)}, hooks, retrying)
+		var want []string
+		for i := range 10 { // of one key, so one after the other
+			id := fmt.Sprintf("id-%d", i)
+			want = append(want, id)
+			killed.send(partial(id, names.EventRaised))
+		}
+		synctest.Wait()
+
+		after, a := d.copied(), &answers{}
+		h := after.bootWith(t, nil, a, hooks, retrying)
+		assert.Equal(t, audit.ErrorInterrupted, (<-h.records).ErrorType)
+		for range want {
+			assert.Equal(t, audit.Succeeded, (<-h.records).Outcome)
+		}
+		synctest.Wait()
+		assert.Equal(t, want, a.ids())
+		assert.Empty(t, after.keys("d/"))
+		assert.Len(t, after.keys("e/"), 10, "kept for replay")
+		metadatatest.AssertEqualExporterWebhookRestoredDeliveries(t, h.telemetry,
+			[]metricdata.DataPoint[int64]{{Value: 10, Attributes: attribute.NewSet(attribute.String("receiver", "ops"))}},
+			metricdatatest.IgnoreTimestamp())
+		shutdownNow(t, killed)
+	})
+}
+
+// The body after a restart is the body before it, to the byte.
+func TestAnEventSurvivesUnchanged(t *testing.T) {
+	record := plog.NewLogRecord()
+	record.SetEventName("gpu.xid")
+	record.Body().SetStr("GPU 3 has fallen off the bus. <&>")
+	record.SetSeverityNumber(plog.SeverityNumberError2)
+	record.SetTraceID([16]byte{1})
+	attrs := record.Attributes()
+	attrs.PutStr(names.GPUEventKey, "key")
+	attrs.PutInt("int", 1<<62+1)
+	attrs.PutDouble("whole", 123456789)
+	attrs.PutDouble("great", 1e300)
+	attrs.PutDouble("fraction", 0.1)
+	attrs.PutDouble("minus", -2)
+	attrs.PutBool("bool", true)
+	attrs.PutEmpty("nothing")
+	attrs.PutEmptyBytes("bytes").FromRaw([]byte{0, 255})
+	list := attrs.PutEmptySlice("list")
+	list.AppendEmpty().SetDouble(1)
+	list.AppendEmpty().SetInt(1)
+	attrs.PutEmptyMap("map").PutDouble("d", 7)
+	ev := newEvent(record, plog.NewResourceLogs().Resource(), eventTime, newID)
+	ev.trigger = audit.TriggerReplay
+	text, err := encodeEvent(&item{event: ev, number: 7})
+	require.NoError(t, err)
+	it, err := decodeEvent(text)
+	require.NoError(t, err)
+	assert.Equal(t, uint64(7), it.number)
+	assert.Equal(t, ev, it.event)
+}
+
+func FuzzDecodeStored(f *testing.F) {
+	text, err := encodeEvent(&item{event: &event{id: "1", name: "n", attributes: map[string]any{"f": 1.5, "l": []any{int64(1), nil}}}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text)
+	f.Add([]byte(`{"number":1,"receiver":"ops","event":0,"event_id":"1","attempts":3,"attempting":{"record":"x"}}`))
+	f.Add([]byte(`{"id":"1","name":"n","attributes":{"x":1e999}}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if it, err := decodeEvent(text); err == nil {
+			if _, err := encodeEvent(it); err != nil {
+				t.Errorf("what was read cannot be written: %v", err)
+			}
+		}
+		_, _ = decodeRow(text)
+	})
+}
+
+func TestAWaitingRetrySurvives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk()
+		killed := d.bootWith(t, nil, &answers{next: repeat(answer{status: 500}, 3)}, hooks, retrying)
+		killed.send(partial("raised", names.EventRaised))
+		<-killed.records
+		<-killed.records
+		third := <-killed.records
+		killed.send(partial("cleared", names.EventCleared)) // waits behind it
+		synctest.Wait()
+
+		after, a := d.copied(), &answers{}
+		h := after.bootWith(t, nil, a, hooks, retrying)
+		rec := <-h.records
+		assert.Equal(t, 4, rec.Attempt)
+		assert.Equal(t, third.NextAttempt, rec.Time, "not before its time")
+		assert.Greater(t, rec.Durations.Queued, 10*time.Second, "since the event arrived, not since the restart")
+		<-h.records
+		assert.Equal(t, []string{"raised", "cleared"}, a.ids())
+		shutdownNow(t, killed)
+	})
+}
+
+// The end of the process leaves behind what has to wait, and audits nothing of
+// it as lost.
+func TestShutdownKeepsWhatItCannotDeliver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk()
+		a := &answers{next: []answer{{status: 500}, {takes: time.Hour}, {takes: time.Hour}}}
+		cfg := to("https://hooks.example.com")
+		cfg.Workers, cfg.Timeout = 2, time.Hour
+		h := d.bootWith(t, nil, a, only(cfg), retrying)
+		h.send(keyed("retry"))
+		assert.NotZero(t, (<-h.records).NextAttempt)
+		for _, id := range []string{"flying-1", "flying-2", "queued-1", "queued-2"} {
+			h.send(keyed(id))
+		}
+		synctest.Wait()
+		start := time.Now()
+		require.NoError(t, h.Shutdown(context.Background()))
+		assert.Equal(t, drainTime, time.Since(start))
+		for range 2 {
+			rec := <-h.records
+			assert.Equal(t, audit.Failed, rec.Outcome)
+			assert.Equal(t, audit.ErrorShutdown, rec.ErrorType)
+			assert.NotZero(t, rec.NextAttempt, "at the next start")
+		}
+		assert.Empty(t, h.records)
+		assert.Len(t, d.keys("d/"), 5)
+		assert.Error(t, h.ConsumeLogs(context.Background(), keyed("late")), "nothing can be stored any more")
+		assert.Empty(t, h.records)
+
+		next := &answers{}
+		h = d.bootWith(t, nil, next, only(cfg), retrying)
+		for range 5 {
+			assert.Equal(t, audit.Succeeded, (<-h.records).Outcome)
+		}
+		ids := next.ids()
+		slices.Sort(ids)
+		assert.Equal(t, []string{"flying-1", "flying-2", "queued-1", "queued-2", "retry"}, ids)
+	})
+}
+
+// Without retry an attempt that is broken off is the only one.
+func TestShutdownWithoutRetryGivesUpWhatIsOnItsWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk()
+		h := d.bootWith(t, nil, stuck{}, hooks)
+		h.send(partial("id", names.EventRaised))
+		synctest.Wait()
+		shutdownNow(t, h)
+		rec := <-h.records
+		assert.Equal(t, audit.ErrorShutdown, rec.ErrorType)
+		assert.Zero(t, rec.NextAttempt)
+		assert.Empty(t, d.keys("d/"))
+	})
+}
+
+// A kill at every step of an attempt, then a start on what is left: the event is
+// delivered or given up, and each attempt has exactly one record.
+func TestKilledAtEveryStepOfAnAttempt(t *testing.T) {
+	intent := func(ops []*storage.Operation) bool { return has(ops, `"attempting"`) }
+	removal := func(ops []*storage.Operation) bool {
+		return slices.ContainsFunc(ops, func(op *storage.Operation) bool {
+			return op.Type == storage.Delete && strings.HasPrefix(op.Key, "d/")
+		})
+	}
+	next := func(ops []*storage.Operation) bool { return has(ops, `"next"`) }
+	// Each step kills the process by calling dead.
+	steps := map[string]func(d *disk, f *file, a *answers, dead func()){
+		"before the intent is stored": func(d *disk, _ *file, _ *answers, dead func()) {
+			d.before = func(ops []*storage.Operation) bool {
+				if intent(ops) {
+					dead()
+					return true
+				}
+				return false
+			}
+		},
+		"after the intent is stored": func(d *disk, _ *file, _ *answers, dead func()) {
+			d.after = func(ops []*storage.Operation) {
+				if intent(ops) {
+					dead()
+				}
+			}
+		},
+		"after the response": func(d *disk, f *file, _ *answers, dead func()) {
+			f.before = func(*audit.Record) { d.locked(dead) }
+		},
+		"after the audit record": func(d *disk, f *file, _ *answers, dead func()) {
+			f.after = func(*audit.Record) { d.locked(dead) }
+		},
+		"after the removal": func(d *disk, _ *file, _ *answers, dead func()) {
+			d.after = func(ops []*storage.Operation) {
+				if removal(ops) || next(ops) {
+					dead()
+				}
+			}
+		},
+	}
+	for name, kill := range steps {
+		for _, first := range []int{200, 500, 404} {
+			for _, retry := range []bool{true, false} {
+				t.Run(fmt.Sprintf("%s, %d, retry %t", name, first, retry), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						d, f, a := newDisk(), &file{}, &answers{next: []answer{{status: first}}}
+						var killed atomic.Bool
+						var left *disk
+						dead := func() { // called with the disk's lock
+							if killed.Swap(true) {
+								return
+							}
+							left = &disk{values: d.snapshot()}
+						}
+						enabled := func(c *Config, _ *environment) { c.Retry.Enabled = retry }
+						h := d.bootWith(t, f, a, hooks, enabled)
+						d.mu.Lock()
+						f.mu.Lock()
+						f.dead, d.dead, a.dead = &killed, &killed, &killed
+						kill(d, f, a, dead)
+						f.mu.Unlock()
+						d.mu.Unlock()
+						h.send(partial("id", names.EventRaised))
+						synctest.Wait()
+						require.True(t, killed.Load(), "the step was not reached")
+						sent := len(a.received())
+						records := f.copied()
+						shutdownNow(t, h)
+
+						second, again := &file{records: records}, &answers{}
+						h = left.bootWith(t, second, again, hooks, enabled)
+						time.Sleep(time.Hour)
+						synctest.Wait()
+						require.NoError(t, h.Shutdown(context.Background()))
+
+						ids, gaveUp, succeeded := map[string]int{}, 0, 0
+						attempts := map[int]int{}
+						for _, r := range second.copied() {
+							ids[r.ID]++
+							attempts[r.Attempt]++
+							switch {
+							case r.Outcome == audit.Succeeded:
+								succeeded++
+							case r.NextAttempt.IsZero():
+								gaveUp++
+							}
+						}
+						for id, n := range ids {
+							assert.Equal(t, 1, n, id)
+						}
+						for n, times := range attempts {
+							assert.Equal(t, 1, times, "attempt %d", n)
+						}
+						assert.Positive(t, succeeded+gaveUp, "delivered, or given up")
+						// What the intent says may or may not have been sent; nothing
+						// else is sent without a record.
+						assert.GreaterOrEqual(t, len(second.copied()), sent+len(again.received()))
+						if retry && first != 404 {
+							assert.Positive(t, succeeded)
+						}
+						assert.Empty(t, left.keys("d/"))
+					})
+				})
+			}
+		}
+	}
+}
+
+func has(ops []*storage.Operation, text string) bool {
+	return slices.ContainsFunc(ops, func(op *storage.Operation) bool { return strings.Contains(string(op.Value), text) })
+}
+
+func TestDeliveriesOfAFormerReceiverAreGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk()
+		killed := d.bootWith(t, nil, stuck{}, map[string]ReceiverConfig{"old": to("https://old.example.com")})
+		killed.send(partial("1", names.EventRaised)) // on its way
+		killed.send(partial("2", names.EventRaised)) // queued
+		synctest.Wait()
+		after := d.copied()
+		h := after.bootWith(t, nil, &answers{}, hooks)
+		first, second := <-h.records, <-h.records
+		assert.Equal(t, "old", first.Receiver)
+		assert.Equal(t, audit.ErrorInterrupted, first.ErrorType)
+		assert.Equal(t, "1", first.Events[0].ID)
+		assert.Equal(t, audit.Dropped, second.Outcome)
+		assert.Equal(t, audit.ErrorConfig, second.ErrorType)
+		assert.Equal(t, "2", second.Events[0].ID)
+		synctest.Wait()
+		assert.Empty(t, after.keys("d/"))
+		shutdownNow(t, killed)
+	})
+}
+
+// 410 outlives the process, until the configuration changes.
+func TestGoneSurvives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk()
+		h := d.bootWith(t, nil, &answers{next: []answer{{status: 410}}}, hooks)
+		assert.Equal(t, audit.ErrorGone, oneOf(h).ErrorType)
+		require.NoError(t, h.Shutdown(context.Background()))
+
+		a := &answers{}
+		h = d.bootWith(t, nil, a, hooks)
+		rec := oneOf(h)
+		assert.Equal(t, audit.Dropped, rec.Outcome)
+		assert.Equal(t, audit.ErrorGone, rec.ErrorType)
+		assert.Empty(t, a.received())
+		require.NoError(t, h.Shutdown(context.Background()))
+
+		changed := to("https://hooks.example.com")
+		changed.Timeout = time.Minute
+		h = d.bootWith(t, nil, a, only(changed))
+		assert.Equal(t, audit.Succeeded, oneOf(h).Outcome)
+		require.NoError(t, h.Shutdown(context.Background()))
+		h = d.bootWith(t, nil, a, hooks)
+		assert.Equal(t, audit.Succeeded, oneOf(h).Outcome, "it had its chance, and took it")
+	})
+}
+
+func TestSlotsAreUsedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk()
+		h := d.bootWith(t, nil, &answers{}, hooks, func(c *Config, _ *environment) { c.ReplayEvents = 3 })
+		for i := range 500 {
+			h.send(keyed(fmt.Sprint(i)))
+			<-h.records
+			synctest.Wait()
+		}
+		assert.LessOrEqual(t, h.store.rows.high, 2)
+		assert.LessOrEqual(t, h.store.events.high, 5)
+		assert.Len(t, d.keys("e/"), 3)
+		assert.Empty(t, d.keys("d/"))
+	})
+}
