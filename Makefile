@@ -45,6 +45,7 @@ build: check ## binaries into bin/
 	@mkdir -p $(BIN)
 	@echo "building (the first build takes a few minutes)"
 	@cd cmd/otelcol-gpu && CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS) -ldflags '-s -w' -o ../../$(BIN)/otelcol-gpu .
+	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.version='$$(sed -n 's/^  version: //p' builder-config.yaml) -o $(BIN)/gpuctl ./cmd/gpuctl
 	@cd testbed && CGO_ENABLED=0 $(GO) build -trimpath -o ../$(BIN)/ ./cmd/gpusim ./cmd/demo
 
 # etcd, the Kubernetes control plane and KWOK, for tests.

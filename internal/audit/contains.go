@@ -1,0 +1,90 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package audit // import "github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/zap"
+)
+
+// clockMargin is how far the clock may have been set back between the making of
+// a record id and the writing of its record without Contains missing it.
+const clockMargin = 24 * time.Hour
+
+// Contains reports which of the records with these ids (UUIDv7) the log holds.
+// It reads the files, newest first, until it found all or came to files that
+// are older than the ids. It is meant for the start, before the first Write.
+func (l *Log) Contains(ids []string) map[string]bool {
+	found := make(map[string]bool, len(ids))
+	if len(ids) == 0 {
+		return found
+	}
+	wanted := make(map[string]struct{}, len(ids))
+	oldest := l.o.Now()
+	for _, id := range ids {
+		wanted[id] = struct{}{}
+		made := time.Time{}
+		if u, err := uuid.Parse(id); err == nil && u.Version() == 7 {
+			made = time.Unix(u.Time().UnixTime())
+		}
+		if made.Before(oldest) {
+			oldest = made
+		}
+	}
+	files, err := Files(l.o.Path)
+	if err != nil {
+		l.neglect("read", err)
+		return found
+	}
+	for _, path := range slices.Backward(files) {
+		f, err := openFile(path, os.O_RDONLY)
+		if err == nil {
+			err = findRecords(f, wanted, found)
+			_, header, ok := firstLine(f)
+			f.Close()
+			if len(wanted) == 0 || ok && header.Time.Before(oldest.Add(-clockMargin)) {
+				break
+			}
+		}
+		if err != nil {
+			l.o.Logger.Error("An audit file cannot be read; attempts that it tells of may be told of again as interrupted.", zap.String("path", path), zap.Error(err))
+		}
+	}
+	return found
+}
+
+var recordStart = []byte(`","kind":"` + kindRecord + `","id":"`)
+
+// findRecords moves the ids of records in r from wanted to found.
+func findRecords(r io.Reader, wanted map[string]struct{}, found map[string]bool) error {
+	in := bufio.NewReaderSize(r, 256<<10)
+	for len(wanted) > 0 {
+		line, _, err := readLine(in)
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		// Where appendLine puts it; a text inside a record cannot look like it,
+		// as its quotes are escaped.
+		_, rest, ok := bytes.Cut(line, recordStart)
+		if !ok || !bytes.HasPrefix(line, linePrefix) {
+			continue
+		}
+		id, _, ok := bytes.Cut(rest, []byte{'"'})
+		if _, is := wanted[string(id)]; ok && is {
+			found[string(id)] = true
+			delete(wanted, string(id))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,305 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package audit // import "github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// Defaults of Options.
+const (
+	DefaultCheckpointInterval = time.Minute
+	DefaultMaxBytes           = 100 << 20
+	DefaultMaxFiles           = 10
+
+	defaultBufferBytes  = 8 << 20
+	defaultWriteWait    = time.Second
+	defaultCloseTimeout = 3 * time.Second
+)
+
+// Options of a Log. Only Path is required.
+type Options struct {
+	// Path of the file that is being written. Full ones lie beside it, as
+	// audit-000001.jsonl beside audit.jsonl. Its folder must exist.
+	Path string
+	// CheckpointKey signs checkpoints; without it there are none, and the
+	// chain alone does not stop somebody who writes it anew.
+	CheckpointKey *CheckpointKey
+	// CheckpointInterval is how often a checkpoint is written, and the file
+	// made to outlive a power cut, when something was written. 0 is 1m.
+	CheckpointInterval time.Duration
+	// MaxBytes of a file; 0 is 100 MiB. A full file is renamed.
+	MaxBytes int64
+	// MaxFiles to keep, the one that is being written included; 0 is 10. The
+	// oldest are deleted, which the log itself tells.
+	MaxFiles int
+	// SyncRecords makes every single record outlive a power cut before Write
+	// returns, not only the end of the process. It costs an fsync a record.
+	SyncRecords bool
+
+	// Logger is told of failures and checkpoints.
+	Logger *zap.Logger
+	// OnStatus is called with an error when records cannot be written or the
+	// file cannot be kept as configured, and with nil when all is well again.
+	// Calls do not overlap. It must not call the Log.
+	OnStatus func(error)
+	// Now is the time in lines and checkpoints; nil is time.Now.
+	Now func() time.Time
+
+	// For tests: how bytes get into the file, how much may wait, and for how
+	// long Write and Close wait. Zero is the default.
+	write        func(*os.File, []byte) (int, error)
+	bufferBytes  int
+	writeWait    time.Duration
+	closeTimeout time.Duration
+}
+
+func (o *Options) setDefaults() {
+	setDefault(&o.CheckpointInterval, DefaultCheckpointInterval)
+	setDefault(&o.MaxBytes, DefaultMaxBytes)
+	setDefault(&o.MaxFiles, DefaultMaxFiles)
+	setDefault(&o.bufferBytes, defaultBufferBytes)
+	setDefault(&o.writeWait, defaultWriteWait)
+	setDefault(&o.closeTimeout, defaultCloseTimeout)
+	if o.Logger == nil {
+		o.Logger = zap.NewNop()
+	}
+	if o.OnStatus == nil {
+		o.OnStatus = func(error) {}
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.write == nil {
+		o.write = (*os.File).Write
+	}
+}
+
+func setDefault[T comparable](v *T, value T) {
+	var zero T
+	if *v == zero {
+		*v = value
+	}
+}
+
+// Log is an audit log on disk. Its methods may be called by several goroutines
+// at once.
+type Log struct {
+	o    Options
+	lock *os.File
+	w    *writer
+	wake chan struct{} // something is queued, or Close was called
+	done chan struct{} // the writer has ended
+
+	mu       sync.Mutex       // never held over I/O
+	queue    []*entry         // what is not written yet, in order
+	bytes    int              // of queue
+	failing  error            // why records cannot be written now
+	upkeep   map[string]error // what else fails, by operation
+	closed   bool
+	stats    Stats
+	endError error // set before done is closed
+
+	statusMu sync.Mutex
+	reported error
+	told     map[string]time.Time // per cause, when it was last logged
+}
+
+// Stats counts since Open.
+type Stats struct {
+	Written  int64 // records in the file
+	Buffered int64 // records that wait for the file
+	Lost     int64 // records that could not be kept
+	Failures int64 // operations on the file that failed
+}
+
+// entry is a record, or a gap, on its way to the file.
+type entry struct {
+	kind string
+	body []byte // of a record, and of a gap once the writer has taken it
+	gap  *gapBody
+	seq  uint64        // set before done is closed
+	done chan struct{} // closed when the line is written; nil for a gap
+}
+
+var _ Sink = (*Log)(nil)
+
+// Open opens the log at o.Path, continues its chain, and closes off what an
+// interrupted write left at its end. It fails where the configuration is at
+// fault: no such folder, no permission, a symbolic link, another writer, a file
+// that is no audit log. A full disk is no such fault.
+func Open(o Options) (*Log, error) {
+	o.setDefaults()
+	if o.Path == "" {
+		return nil, errors.New("no path")
+	}
+	if o.MaxFiles < 2 || o.MaxBytes < 0 || o.CheckpointInterval < 0 {
+		return nil, errors.New("at least 2 files, and no negative limits")
+	}
+	lockFile, err := lock(o.Path)
+	if err != nil {
+		return nil, err
+	}
+	l := &Log{
+		o:      o,
+		lock:   lockFile,
+		wake:   make(chan struct{}, 1),
+		done:   make(chan struct{}),
+		told:   map[string]time.Time{},
+		upkeep: map[string]error{},
+	}
+	if l.w, err = newWriter(l); err != nil {
+		return nil, errors.Join(err, lockFile.Close())
+	}
+	go l.w.run()
+	return l, nil
+}
+
+// Write is Append for who needs no answer.
+func (l *Log) Write(r *Record) { l.Append(r) }
+
+// Append adds a record. It returns once the line has reached the file (so that
+// the end of the process cannot undo it) with its sequence number and true.
+//
+// If the file cannot be written, the record waits in a bounded buffer in memory
+// and is written, in order, once that is possible again; Append then returns
+// false. It waits for a disk that hangs for 1 s at most, and not at all while
+// the log is known to fail. Beyond the buffer's bound records are lost, and a
+// gap line will say how many.
+func (l *Log) Append(r *Record) (seq uint64, written bool) {
+	body, err := json.Marshal(newRecordBody(r))
+	if err != nil || len(body) > maxLine/2 {
+		body = nil // no record that this program makes; told as a gap
+	}
+	e := &entry{kind: kindRecord, body: body, done: make(chan struct{})}
+	wait := l.enqueue(e)
+	if !wait {
+		return 0, false
+	}
+	timer := time.NewTimer(l.o.writeWait)
+	defer timer.Stop()
+	select {
+	case <-e.done:
+		return e.seq, true
+	case <-timer.C:
+		l.stalled(e)
+		return 0, false
+	}
+}
+
+// enqueue hands an entry to the writer and reports whether it is worth waiting
+// for it.
+func (l *Log) enqueue(e *entry) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		l.stats.Lost++
+		return false
+	}
+	if e.body == nil || l.bytes+len(e.body) > l.o.bufferBytes {
+		l.lose()
+		return false
+	}
+	l.queue = append(l.queue, e)
+	l.bytes += len(e.body)
+	l.stats.Buffered++
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+	return l.failing == nil
+}
+
+// lose counts a record that cannot be kept, in a gap at the queue's end. The
+// caller holds l.mu.
+func (l *Log) lose() {
+	l.stats.Lost++
+	now := utc(l.o.Now())
+	if n := len(l.queue); n > 0 && l.queue[n-1].gap != nil && l.queue[n-1].body == nil {
+		gap := l.queue[n-1].gap
+		gap.Lost++
+		gap.To = now
+		return
+	}
+	l.queue = append(l.queue, &entry{kind: kindGap, gap: &gapBody{Lost: 1, From: now, To: now}})
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// next returns the first entry of the queue, ready to be written, or nil.
+func (l *Log) next() *entry {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.queue) == 0 {
+		return nil
+	}
+	e := l.queue[0]
+	if e.gap != nil && e.body == nil {
+		e.body, _ = json.Marshal(e.gap) // cannot fail; from now on lose makes a new gap
+	}
+	return e
+}
+
+// written takes the first entry, which is in the file now, out of the queue.
+func (l *Log) written(seq uint64) {
+	l.mu.Lock()
+	e := l.queue[0]
+	l.queue[0] = nil
+	l.queue = l.queue[1:]
+	if e.gap == nil {
+		l.bytes -= len(e.body)
+		l.stats.Written++
+		l.stats.Buffered--
+	}
+	recovered := l.failing != nil
+	l.failing = nil
+	l.mu.Unlock()
+	if e.done != nil {
+		e.seq = seq
+		close(e.done)
+	}
+	if recovered {
+		l.status()
+	}
+}
+
+// Stats returns what was counted so far.
+func (l *Log) Stats() Stats {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.stats
+}
+
+// Close writes what is buffered and the closing lines, for 3 s at most, and
+// lets go of the file. Records that come later are lost and counted. Its error
+// says how many records could not be written.
+func (l *Log) Close() error {
+	l.mu.Lock()
+	first := !l.closed
+	l.closed = true
+	l.mu.Unlock()
+	if !first {
+		return nil
+	}
+	close(l.wake)
+	timer := time.NewTimer(l.o.closeTimeout + time.Second)
+	defer timer.Stop()
+	select {
+	case <-l.done:
+		return errors.Join(l.endError, l.lock.Close())
+	case <-timer.C:
+		// The disk hangs in a call that cannot be broken off. The lock stays,
+		// because that call may still write.
+		return fmt.Errorf("the audit file does not answer: %d records were not written", l.Stats().Buffered)
+	}
+}

@@ -1,0 +1,124 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package audit // import "github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// tellEvery is how often the same cause is logged while it lasts.
+const tellEvery = 10 * time.Minute
+
+// fail notes that records cannot be written now.
+func (l *Log) fail(err error) {
+	l.mu.Lock()
+	l.stats.Failures++
+	l.failing = err
+	l.mu.Unlock()
+	l.tell("Audit records cannot be written. They are kept in memory, up to a bound, and written once that is possible.", err)
+	l.status()
+}
+
+// well notes that everything is written.
+func (l *Log) well() {
+	l.mu.Lock()
+	recovered := l.failing != nil
+	l.failing = nil
+	l.mu.Unlock()
+	if recovered {
+		l.status()
+	}
+}
+
+// stalled notes that the file did not take an entry in time.
+func (l *Log) stalled(e *entry) {
+	err := fmt.Errorf("the audit file did not answer for %v", l.o.writeWait)
+	l.mu.Lock()
+	select {
+	case <-e.done: // it did, at the last moment
+		l.mu.Unlock()
+		return
+	default:
+	}
+	first := l.failing == nil
+	if first {
+		l.stats.Failures++
+		l.failing = err
+	}
+	l.mu.Unlock()
+	if first {
+		l.tell("Audit records cannot be written. They are kept in memory, up to a bound, and written once that is possible.", err)
+		l.status()
+	}
+}
+
+// neglect notes that records are written, but that something else with the file
+// failed; nil ends that.
+func (l *Log) neglect(what string, err error) {
+	l.mu.Lock()
+	_, was := l.upkeep[what]
+	if err != nil {
+		err = fmt.Errorf("%s: %w", what, err)
+		l.stats.Failures++
+		l.upkeep[what] = err
+	} else {
+		delete(l.upkeep, what)
+	}
+	l.mu.Unlock()
+	if err != nil {
+		l.tell("The audit file cannot be kept as configured. Records are written all the same.", err)
+	}
+	if was != (err != nil) {
+		l.status()
+	}
+}
+
+// tell logs a failure, each cause once per tellEvery.
+func (l *Log) tell(message string, err error) {
+	now := l.o.Now()
+	l.statusMu.Lock()
+	cause := message + err.Error()
+	last, known := l.told[cause]
+	due := !known || now.Sub(last) >= tellEvery || now.Before(last)
+	if due {
+		if len(l.told) >= 64 { // causes are few; this is for paths in them that change
+			clear(l.told)
+		}
+		l.told[cause] = now
+	}
+	l.statusMu.Unlock()
+	if due {
+		stats := l.Stats()
+		l.o.Logger.Error(message, zap.Error(err), zap.String("path", l.o.Path),
+			zap.Int64("buffered", stats.Buffered), zap.Int64("lost", stats.Lost))
+	}
+}
+
+// status tells OnStatus of a change. Whoever calls it last reports the state
+// as it is then, so that calls which overlap cannot leave a wrong one.
+func (l *Log) status() {
+	l.statusMu.Lock()
+	defer l.statusMu.Unlock()
+	l.mu.Lock()
+	err := l.failing
+	for _, what := range slices.Sorted(maps.Keys(l.upkeep)) {
+		err = errors.Join(err, l.upkeep[what])
+	}
+	l.mu.Unlock()
+	if (err == nil) == (l.reported == nil) {
+		return
+	}
+	l.reported = err
+	l.o.OnStatus(err)
+	if err == nil {
+		clear(l.told)
+		l.o.Logger.Info("The audit file is written again as configured.", zap.String("path", l.o.Path))
+	}
+}

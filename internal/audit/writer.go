@@ -1,0 +1,399 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package audit // import "github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/zap"
+)
+
+const (
+	firstRetry = time.Second
+	lastRetry  = 30 * time.Second
+	closeRetry = 250 * time.Millisecond
+)
+
+// writer is the one goroutine that touches the file.
+type writer struct {
+	l *Log
+	o *Options
+
+	file    *os.File // nil: it has to be created
+	size    int64
+	lines   int  // of the file
+	headed  bool // its first line is written
+	number  int  // of the file
+	log     string
+	seq     uint64
+	head    digest
+	begun   bool      // the open line is written
+	torn    *tornBody // has to be closed off before anything else is written
+	tornEnd bool      // what is torn ends with a line feed
+	mend    int64     // size to which a write that failed halfway must be undone; -1: none
+
+	dirty       bool // something was written since the last checkpoint
+	retry       time.Duration
+	rotateAgain time.Time // not before then, after a rotation that failed
+	line        []byte    // reused
+}
+
+func newWriter(l *Log) (*writer, error) {
+	w := &writer{l: l, o: &l.o, mend: -1}
+	full, err := rotated(w.o.Path)
+	if err != nil {
+		return nil, err
+	}
+	w.number = 1
+	if len(full) > 0 {
+		w.number = full[len(full)-1].n + 1
+	}
+	w.file, err = openFile(w.o.Path, os.O_RDWR|os.O_APPEND)
+	if err == nil {
+		err = w.resume(len(full) > 0)
+	} else if errors.Is(err, os.ErrNotExist) {
+		err = nil
+	}
+	if err == nil && w.seq == 0 {
+		err = w.resumeFrom(full)
+	}
+	if err == nil && w.file == nil {
+		// So that a folder that cannot be written is told at the start.
+		if err = w.create(); err != nil && passing(err) {
+			l.fail(err)
+			err = nil
+		}
+	}
+	if err != nil && w.file != nil {
+		err = errors.Join(err, w.file.Close())
+	}
+	if err != nil {
+		return nil, err
+	}
+	if w.log == "" {
+		w.log = uuid.Must(uuid.NewV7()).String()
+	}
+	return w, nil
+}
+
+// resume takes over the file that is there.
+func (w *writer) resume(hasOlder bool) error {
+	info, err := w.file.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Mode().Perm() != 0o600 {
+		if err := w.file.Chmod(0o600); err != nil {
+			w.o.Logger.Warn("The audit file can be read by others than its owner.", zap.String("path", w.o.Path), zap.Error(err))
+		}
+	}
+	w.size = info.Size()
+	if w.size == 0 {
+		return nil
+	}
+	t, err := readTail(w.file, w.size)
+	if err != nil {
+		return err
+	}
+	if !t.good && !hasOlder && !maybeOurs(w.file) {
+		return fmt.Errorf("%s is no audit log; choose another path, or move the file away", w.o.Path)
+	}
+	if t.good {
+		w.seq, w.head, w.headed, w.lines = t.seq, t.head, true, 1
+		if _, header, ok := firstLine(w.file); ok {
+			w.log, w.number = header.Log, header.File
+		}
+	}
+	if t.end == w.size {
+		return nil
+	}
+	h := sha256.New()
+	n, err := io.Copy(h, io.NewSectionReader(w.file, t.end, w.size-t.end))
+	if err != nil {
+		return err
+	}
+	last := make([]byte, 1)
+	if _, err := w.file.ReadAt(last, w.size-1); err != nil {
+		return err
+	}
+	if w.tornEnd = last[0] == '\n'; !w.tornEnd {
+		h.Write([]byte{'\n'})
+		n++
+	}
+	w.torn = &tornBody{Bytes: n, SHA256: fmt.Sprintf("%x", h.Sum(nil))}
+	return nil
+}
+
+// maybeOurs reports whether a file without a good line can be the rest of a log
+// whose very first write was interrupted.
+func maybeOurs(f io.ReaderAt) bool {
+	start := make([]byte, len(linePrefix))
+	n, _ := f.ReadAt(start, 0)
+	zero := true
+	for i, b := range start[:n] {
+		if b != linePrefix[i] && b != 0 {
+			return false
+		}
+		zero = zero && b == 0
+	}
+	return true
+}
+
+// resumeFrom continues the chain of the full files, newest first: a rotation
+// may have been interrupted.
+func (w *writer) resumeFrom(full []numbered) error {
+	for i := len(full) - 1; i >= 0; i-- {
+		f, err := openFile(full[i].path, os.O_RDONLY)
+		if err != nil {
+			return err
+		}
+		info, err := f.Stat()
+		var t tail
+		if err == nil {
+			t, err = readTail(f, info.Size())
+		}
+		if _, header, ok := firstLine(f); ok && w.log == "" {
+			w.log = header.Log
+		}
+		if err := errors.Join(err, f.Close()); err != nil {
+			return err
+		}
+		if t.good {
+			w.seq, w.head = t.seq, t.head
+			return nil
+		}
+	}
+	return nil
+}
+
+// create makes the file; its first line is due with the next one.
+func (w *writer) create() error {
+	f, err := openFile(w.o.Path, os.O_RDWR|os.O_APPEND|os.O_CREATE)
+	if err != nil {
+		return err
+	}
+	if info, err := f.Stat(); err != nil || info.Size() > 0 {
+		return errors.Join(err, fmt.Errorf("%s is another file now, which is not written to", w.o.Path), f.Close())
+	}
+	w.file, w.size, w.lines, w.headed = f, 0, 0, false
+	w.l.neglect("sync folder", syncFolder(filepath.Dir(w.o.Path)))
+	return nil
+}
+
+// run writes what is queued until Close.
+func (w *writer) run() {
+	defer close(w.l.done)
+	ticker := time.NewTicker(w.o.CheckpointInterval)
+	defer ticker.Stop()
+	retry := time.NewTimer(0)
+	defer retry.Stop()
+	for {
+		select {
+		case _, open := <-w.l.wake:
+			if !open {
+				w.finish()
+				return
+			}
+			if w.retry > 0 {
+				continue // the retry timer is on its way
+			}
+		case <-retry.C:
+		case <-ticker.C:
+			if w.retry > 0 {
+				continue
+			}
+			if err := w.checkpoint(); err != nil {
+				w.l.fail(err)
+				w.retry = firstRetry
+				retry.Reset(w.retry)
+				continue
+			}
+		}
+		if err := w.drain(); err != nil {
+			w.l.fail(err)
+			w.retry = min(max(2*w.retry, firstRetry), lastRetry)
+			retry.Reset(w.retry)
+		} else {
+			w.retry = 0
+		}
+	}
+}
+
+// drain writes the queue. The first error ends it; the entry stays.
+func (w *writer) drain() error {
+	if err := w.begin(); err != nil {
+		return err
+	}
+	for {
+		e := w.l.next()
+		if e == nil {
+			w.l.well()
+			return nil
+		}
+		if w.size+int64(len(e.body)) > w.o.MaxBytes {
+			w.rotate()
+		}
+		if err := w.begin(); err != nil {
+			return err
+		}
+		if err := w.append(e.kind, e.body); err != nil {
+			return err
+		}
+		if w.o.SyncRecords {
+			if err := w.file.Sync(); err != nil {
+				w.l.neglect("sync", err)
+			}
+		}
+		w.l.written(w.seq)
+	}
+}
+
+// begin writes the lines that come before any entry: the file's first, the one
+// that closes off a torn write, and the one that says that a writer began.
+func (w *writer) begin() error {
+	if w.file == nil {
+		if err := w.create(); err != nil {
+			return err
+		}
+	}
+	if w.torn != nil {
+		w.torn.Time = utc(w.o.Now())
+		if err := w.appendBody(kindTorn, w.torn); err != nil {
+			return err
+		}
+		w.o.Logger.Warn("The audit file ended in an interrupted write, which is closed off.", zap.String("path", w.o.Path), zap.Int64("bytes", w.torn.Bytes))
+		w.torn = nil
+	}
+	if !w.headed {
+		if err := w.appendBody(kindFile, fileBody{Time: utc(w.o.Now()), Log: w.log, File: w.number}); err != nil {
+			return err
+		}
+		w.headed = true
+	}
+	if !w.begun {
+		if err := w.appendBody(kindOpen, openBody{Time: utc(w.o.Now())}); err != nil {
+			return err
+		}
+		w.begun = true
+	}
+	return nil
+}
+
+func (w *writer) appendBody(kind string, body any) error {
+	b, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	return w.append(kind, b)
+}
+
+// append writes one line with one write.
+func (w *writer) append(kind string, body []byte) error {
+	if w.mend >= 0 {
+		if err := w.file.Truncate(w.mend); err != nil {
+			return fmt.Errorf("undo an incomplete write: %w", err)
+		}
+		w.size, w.mend = w.mend, -1
+	}
+	w.line = w.line[:0]
+	if kind == kindTorn && !w.tornEnd {
+		w.line = append(w.line, '\n')
+	}
+	start := len(w.line)
+	w.line = appendLine(w.line, envelope{seq: w.seq + 1, prev: w.head, kind: kind}, body)
+	n, err := w.o.write(w.file, w.line)
+	if err != nil || n != len(w.line) {
+		if n > 0 {
+			w.mend = w.size
+			if w.file.Truncate(w.size) == nil {
+				w.mend = -1
+			}
+		}
+		if err == nil {
+			err = io.ErrShortWrite
+		}
+		return err
+	}
+	w.size += int64(n)
+	w.seq++
+	w.head = sha256.Sum256(w.line[start : n-1])
+	w.lines++
+	w.dirty = kind != kindCheckpoint
+	return nil
+}
+
+// checkpoint signs what was written since the last one, and makes it outlive a
+// power cut.
+func (w *writer) checkpoint() error {
+	if !w.dirty || w.file == nil {
+		return nil
+	}
+	if err := w.begin(); err != nil {
+		return err
+	}
+	count, head := w.seq, w.head
+	fields := []zap.Field{zap.String("log", w.log), zap.Uint64("count", count), zap.Stringer("head", head)}
+	if key := w.o.CheckpointKey; key != nil {
+		c, err := key.sign(w.log, count, head, w.o.Now())
+		if err != nil {
+			w.l.neglect("sign", err)
+			return nil
+		}
+		if err := w.appendBody(kindCheckpoint, c); err != nil {
+			return err
+		}
+		fields = append(fields, zap.String("origin", c.Origin), zap.String("key_id", c.KeyID), zap.String("note", c.Note))
+	}
+	w.dirty = false
+	w.l.neglect("sync", w.file.Sync())
+	w.o.Logger.Info("Audit checkpoint.", fields...)
+	return w.stillThere()
+}
+
+// stillThere lets go of a file that somebody renamed or deleted: what is written
+// to it nobody would find. The chain goes on in a new file.
+func (w *writer) stillThere() error {
+	here, err := w.file.Stat()
+	if err != nil {
+		return err
+	}
+	there, err := os.Lstat(w.o.Path)
+	if err == nil && os.SameFile(here, there) {
+		return nil
+	}
+	w.l.neglect("keep", fmt.Errorf("%s was renamed or deleted by somebody; a new file continues its chain", w.o.Path))
+	w.l.neglect("keep", w.file.Close())
+	w.file, w.number = nil, w.number+1
+	return w.begin()
+}
+
+// finish writes what is left and the closing lines.
+func (w *writer) finish() {
+	deadline := time.Now().Add(w.o.closeTimeout)
+	err := w.drain()
+	for err != nil && time.Now().Before(deadline) {
+		time.Sleep(closeRetry)
+		err = w.drain()
+	}
+	if err == nil && w.seq > 0 {
+		if err = w.appendBody(kindClose, closeBody{}); err == nil {
+			err = w.checkpoint()
+		}
+	}
+	if left := w.l.Stats().Buffered; left > 0 {
+		err = fmt.Errorf("%d audit records were not written: %w", left, err)
+	}
+	if w.file != nil {
+		err = errors.Join(err, w.file.Close())
+	}
+	w.l.endError = err
+}
