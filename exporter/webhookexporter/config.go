@@ -54,8 +54,12 @@ type ReceiverConfig struct {
 	// URL is where events are posted. It is a secret: most webhook services
 	// put the credential into the path.
 	URL configopaque.String `mapstructure:"url"`
-	// Format of the request's body: standard (default) or convox.
+	// Format of the request's body: standard (default), convox, slack,
+	// pagerduty or alertmanager.
 	Format string `mapstructure:"format"`
+	// RoutingKey is the integration key that format pagerduty sends with each
+	// event, and that no other format has.
+	RoutingKey configopaque.String `mapstructure:"routing_key"`
 	// Timeout of one delivery, from name lookup to the end of the response.
 	// 0 is 30s.
 	Timeout time.Duration `mapstructure:"timeout"`
@@ -138,6 +142,8 @@ type target struct {
 	workers   int
 	// fingerprint changes with the configuration, and tells nothing of it.
 	fingerprint string
+
+	routingKey string // of format pagerduty, else empty
 }
 
 var (
@@ -152,15 +158,19 @@ func newTarget(name string, cfg ReceiverConfig) (*target, error) {
 	}
 	key := "receivers::" + name
 	t := &target{name: name, timeout: cfg.Timeout, queueSize: cfg.QueueSize, workers: cfg.Workers}
-	errs := []error{t.parseURL(key, string(cfg.URL))}
-
 	t.format = cfg.Format
 	if t.format == "" {
 		t.format = formatStandard
 	}
+	address := string(cfg.URL)
+	if t.format == formatPagerDuty && strings.TrimSpace(address) == "" {
+		address = pagerDutyURL
+	}
+	errs := []error{t.parseURL(key, address), t.parseRoutingKey(key, string(cfg.RoutingKey))}
+
 	var known bool
 	if t.encoder, known = encoders[t.format]; !known {
-		errs = append(errs, fmt.Errorf("%s::format: %q is not supported; use %s or %s", key, cfg.Format, formatStandard, formatConvox))
+		errs = append(errs, fmt.Errorf("%s::format: %q is not supported; use one of %s", key, cfg.Format, strings.Join(slices.Sorted(maps.Keys(encoders)), ", ")))
 	}
 
 	switch {

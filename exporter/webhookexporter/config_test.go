@@ -108,7 +108,7 @@ func TestValidate(t *testing.T) {
 		{"zone", withURL("https://[fe80::1%25eth0]/SECRET"), "receivers::ops::url: has an address with a zone"},
 		{"loopback", withURL("http://127.0.0.1/SECRET"), "receivers::ops::url: its address and port may not be dialled"},
 		{"metadata", withURL("http://169.254.169.254/SECRET"), "receivers::ops::url: its address and port may not be dialled"},
-		{"format to come", ok(func(r *ReceiverConfig) { r.Format = "slack" }), `receivers::ops::format: "slack" is not supported; use standard or convox`},
+		{"unknown format", ok(func(r *ReceiverConfig) { r.Format = "teams" }), `receivers::ops::format: "teams" is not supported; use one of alertmanager, convox, pagerduty, slack, standard`},
 		{"format in capitals", ok(func(r *ReceiverConfig) { r.Format = "Convox" }), "receivers::ops::format"},
 		{"negative timeout", ok(func(r *ReceiverConfig) { r.Timeout = -1 }), "receivers::ops::timeout"},
 		{"negative queue", ok(func(r *ReceiverConfig) { r.QueueSize = -1 }), "receivers::ops::queue_size"},

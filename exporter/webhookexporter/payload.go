@@ -17,8 +17,11 @@ import (
 )
 
 const (
-	formatStandard = "standard"
-	formatConvox   = "convox"
+	formatStandard     = "standard"
+	formatConvox       = "convox"
+	formatSlack        = "slack"
+	formatPagerDuty    = "pagerduty"
+	formatAlertmanager = "alertmanager"
 )
 
 // encoder writes bodies of one format.
@@ -31,8 +34,11 @@ type encoder struct {
 }
 
 var encoders = map[string]encoder{
-	formatStandard: {encode: encodeStandard, group: 1},
-	formatConvox:   {encode: encodeConvox, group: 1},
+	formatStandard:     {encode: encodeStandard, group: 1},
+	formatConvox:       {encode: encodeConvox, group: 1},
+	formatSlack:        {encode: encodeSlack, group: slackGroup},
+	formatPagerDuty:    {encode: encodePagerDuty, group: 1},
+	formatAlertmanager: {encode: encodeAlertmanager, group: alertmanagerGroup},
 }
 
 // standardBody is the payload that Standard Webhooks 1.0.0 recommends.
@@ -52,6 +58,8 @@ type standardData struct {
 	Resource   map[string]any `json:"resource"`
 	TraceID    string         `json:"trace_id,omitempty"`
 	Truncated  bool           `json:"truncated,omitempty"`
+	Test       bool           `json:"test,omitempty"`
+	Replay     bool           `json:"replay,omitempty"`
 }
 
 func encodeStandard(_ *target, events []*event) ([]byte, error) {
@@ -59,18 +67,24 @@ func encodeStandard(_ *target, events []*event) ([]byte, error) {
 	return encodeJSON(standardBody{
 		Type:      strings.Map(typeRune, e.name),
 		Timestamp: e.time.Format(time.RFC3339Nano),
-		Data: standardData{
-			ID:         e.id,
-			Key:        e.key,
-			State:      e.state,
-			Severity:   severityName(e.severity),
-			Message:    e.message,
-			Attributes: e.attributes,
-			Resource:   e.resource,
-			TraceID:    e.traceID,
-			Truncated:  e.truncated,
-		},
+		Data:      dataOf(e),
 	})
+}
+
+func dataOf(e *event) standardData {
+	return standardData{
+		ID:         e.id,
+		Key:        e.key,
+		State:      e.state,
+		Severity:   severityName(e.severity),
+		Message:    e.message,
+		Attributes: e.attributes,
+		Resource:   e.resource,
+		TraceID:    e.traceID,
+		Truncated:  e.truncated,
+		Test:       e.isTest(),
+		Replay:     e.isReplay(),
+	}
 }
 
 // typeRune keeps what the type of a Standard Webhook may hold: lower-case
@@ -123,6 +137,12 @@ func encodeConvox(_ *target, events []*event) ([]byte, error) {
 	}
 	if e.truncated {
 		data["truncated"] = "true"
+	}
+	switch {
+	case e.isTest():
+		data["test"] = "true"
+	case e.isReplay():
+		data["replay"] = "true"
 	}
 	return encodeJSON(convoxBody{
 		Action:    strings.ReplaceAll(strings.Map(typeRune, e.name), ".", ":"),

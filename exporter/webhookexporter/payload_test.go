@@ -31,7 +31,7 @@ func eventOf(logs plog.Logs) *event {
 }
 
 func encode(t *testing.T, format string, e *event) string {
-	body, err := encoders[format].encode(nil, []*event{e})
+	body, err := encoders[format].encode(formatTarget, []*event{e})
 	require.NoError(t, err)
 	return string(body)
 }
@@ -246,7 +246,7 @@ func FuzzPayload(f *testing.F) {
 		}
 		e := eventOf(logs)
 		for format, enc := range encoders {
-			out, err := enc.encode(nil, []*event{e})
+			out, err := enc.encode(formatTarget, []*event{e})
 			if err != nil {
 				t.Fatalf("%s: %v", format, err)
 			}

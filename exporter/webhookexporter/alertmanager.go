@@ -1,0 +1,257 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package webhookexporter // import "github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter"
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+const (
+	alertmanagerGroup   = 20
+	alertmanagerVersion = "4"
+
+	alertFiring   = "firing"
+	alertResolved = "resolved"
+)
+
+// Annotations that the format itself sets, beside the event's attributes.
+const (
+	annotationSummary  = "summary"
+	annotationSeverity = "severity"
+	annotationTraceID  = "trace_id"
+	// annotationUnknown says of a clearing that nobody knows when it began.
+	annotationUnknown = "starts_at_unknown"
+	// annotationEarlier names what happened to the same condition before, in
+	// the same message.
+	annotationEarlier = "gpu_event_ids_earlier"
+)
+
+// alertmanagerBody is what Alertmanager's webhook receiver gets.
+type alertmanagerBody struct {
+	Version           string         `json:"version"`
+	GroupKey          string         `json:"groupKey"`
+	TruncatedAlerts   uint64         `json:"truncatedAlerts"`
+	Status            string         `json:"status"`
+	Receiver          string         `json:"receiver"`
+	GroupLabels       model.LabelSet `json:"groupLabels"`
+	CommonLabels      model.LabelSet `json:"commonLabels"`
+	CommonAnnotations model.LabelSet `json:"commonAnnotations"`
+	ExternalURL       string         `json:"externalURL"`
+	Alerts            []alert        `json:"alerts"`
+}
+
+type alert struct {
+	Status       string         `json:"status"`
+	Labels       model.LabelSet `json:"labels"`
+	Annotations  model.LabelSet `json:"annotations"`
+	StartsAt     time.Time      `json:"startsAt"`
+	EndsAt       time.Time      `json:"endsAt"` // zero while it fires, as Alertmanager writes it
+	GeneratorURL string         `json:"generatorURL"`
+	Fingerprint  string         `json:"fingerprint"`
+}
+
+// encodeAlertmanager tells of every event; several of one condition make one
+// alert, as a fingerprint is unique in a message of Alertmanager.
+func encodeAlertmanager(t *target, events []*event) ([]byte, error) {
+	body := alertmanagerBody{Version: alertmanagerVersion, Status: alertResolved}
+	if t != nil {
+		body.Receiver = t.name
+	}
+	at := map[string]int{} // of a fingerprint's alert
+	for _, e := range events {
+		a, err := newAlert(e)
+		if err != nil {
+			return nil, err
+		}
+		if i, again := at[a.Fingerprint]; again {
+			a.follow(&body.Alerts[i])
+			body.Alerts[i] = a
+			continue
+		}
+		at[a.Fingerprint] = len(body.Alerts)
+		body.Alerts = append(body.Alerts, a)
+	}
+	for i, a := range body.Alerts {
+		if a.Status == alertFiring {
+			body.Status = alertFiring
+		}
+		if i == 0 {
+			body.CommonLabels, body.CommonAnnotations = a.Labels.Clone(), a.Annotations.Clone()
+			continue
+		}
+		keepCommon(body.CommonLabels, a.Labels)
+		keepCommon(body.CommonAnnotations, a.Annotations)
+	}
+	body.GroupLabels = body.CommonLabels
+	body.GroupKey = groupKey(body.GroupLabels, body.Alerts)
+	return encodeJSON(body)
+}
+
+// newAlert describes one event. What differs between a raising and its
+// clearing, the severity above all, is an annotation: the labels, and with them
+// the fingerprint, are the condition's.
+func newAlert(e *event) (alert, error) {
+	annotations, err := annotationsOf(e)
+	if err != nil {
+		return alert{}, err
+	}
+	labels := labelsOf(e)
+	a := alert{
+		Status:      alertFiring,
+		Labels:      labels,
+		Annotations: annotations,
+		StartsAt:    e.time,
+		Fingerprint: labels.Fingerprint().String(),
+	}
+	if e.state == names.EventCleared {
+		// Since when it was raised is not known here. Alertmanager's own rule
+		// for an alert without a start is to take the end.
+		a.Status, a.EndsAt = alertResolved, e.time
+		a.Annotations[annotationUnknown] = "true"
+	}
+	return a, nil
+}
+
+// follow continues an earlier alert of the same condition in the same message.
+func (a *alert) follow(before *alert) {
+	id := model.LabelName(labelName(names.GPUEventID))
+	earlier := string(before.Annotations[id])
+	if e := before.Annotations[annotationEarlier]; e != "" {
+		earlier = string(e) + "," + earlier
+	}
+	a.Annotations[annotationEarlier] = model.LabelValue(earlier)
+	switch {
+	case before.StartsAt.After(a.StartsAt), before.Status == alertResolved && a.Status == alertFiring:
+		// A new beginning.
+	default:
+		a.StartsAt = before.StartsAt
+		delete(a.Annotations, annotationUnknown)
+		if unknown, ok := before.Annotations[annotationUnknown]; ok {
+			a.Annotations[annotationUnknown] = unknown
+		}
+	}
+}
+
+// labelsOf returns what is the same in every event of a condition: the event's
+// name, its key, and the subject as far as the key tells of it. An event
+// without a key is an alert of its own.
+func labelsOf(e *event) model.LabelSet {
+	labels := model.LabelSet{model.AlertNameLabel: model.LabelValue(e.name)}
+	if e.key != "" {
+		labels[model.LabelName(labelName(names.GPUEventKey))] = model.LabelValue(e.key)
+	} else {
+		labels[model.LabelName(labelName(names.GPUEventID))] = model.LabelValue(e.id)
+	}
+	subject := []string{names.K8sClusterName}
+	switch {
+	case e.resource[names.HwID] != nil:
+		subject = append(subject, names.HwID)
+	case e.resource[names.ServiceName] != nil:
+		subject = append(subject, names.K8sNamespaceName, names.ServiceName)
+	default:
+		subject = append(subject, names.K8sNodeName)
+	}
+	for _, name := range subject {
+		if s, ok := e.resource[name].(string); ok && s != "" {
+			labels[model.LabelName(labelName(name))] = model.LabelValue(s)
+		}
+	}
+	return labels
+}
+
+// annotationsOf returns everything that the event says. Attributes whose names
+// become the same share an annotation.
+func annotationsOf(e *event) (model.LabelSet, error) {
+	all := maps.Clone(e.resource)
+	if all == nil {
+		all = map[string]any{}
+	}
+	maps.Copy(all, e.attributes)
+	out := make(model.LabelSet, len(all)+6)
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		text, err := plainText(all[key])
+		if err != nil {
+			return nil, err
+		}
+		name := model.LabelName(labelName(key))
+		if before, ok := out[name]; ok {
+			text = string(before) + "; " + text
+		}
+		out[name] = model.LabelValue(text)
+	}
+	set := func(name, text string) {
+		if text != "" {
+			out[model.LabelName(labelName(name))] = model.LabelValue(text)
+		}
+	}
+	set(annotationSummary, e.sentence())
+	set(annotationSeverity, severityName(e.severity))
+	set(annotationTraceID, e.traceID)
+	set(names.GPUEventID, e.id)
+	for name, is := range map[string]bool{"test": e.isTest(), "replay": e.isReplay(), "truncated": e.truncated} {
+		if is {
+			set(name, "true")
+		}
+	}
+	// These two are ours to say, and not an attribute's.
+	delete(out, annotationUnknown)
+	delete(out, annotationEarlier)
+	return out, nil
+}
+
+// labelName makes a name that every version of Prometheus takes, as its OTLP
+// endpoint does: other characters than letters, digits and underscores become
+// underscores, and no name starts with a digit, or with the underscores that
+// Prometheus keeps for itself.
+func labelName(name string) string {
+	out := strings.TrimLeft(strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
+			return r
+		}
+		return '_'
+	}, name), "_")
+	switch {
+	case out == "":
+		return "key"
+	case out[0] >= '0' && out[0] <= '9':
+		return "key_" + out
+	}
+	return out
+}
+
+// keepCommon removes from common what is not the same in other.
+func keepCommon(common, other model.LabelSet) {
+	maps.DeleteFunc(common, func(name model.LabelName, value model.LabelValue) bool {
+		v, ok := other[name]
+		return !ok || v != value
+	})
+}
+
+// groupKey names the group that the message is about. One alert is a group of
+// its own, so its clearing has the key of its raising. Several alerts are a
+// group only with each other: a message about some alerts of a node must not
+// pass for one about all of them.
+func groupKey(labels model.LabelSet, alerts []alert) string {
+	key := "{}:" + labels.String()
+	if len(alerts) < 2 {
+		return key
+	}
+	prints := make([]string, len(alerts))
+	for i, a := range alerts {
+		prints[i] = a.Fingerprint
+	}
+	slices.Sort(prints)
+	sum := sha256.Sum256([]byte(strings.Join(prints, ",")))
+	return key + "/" + hex.EncodeToString(sum[:8])
+}
