@@ -39,6 +39,11 @@ func whsec(seed byte) configopaque.String {
 	return configopaque.String(prefixHMAC + base64.StdEncoding.EncodeToString(testKey(32, seed)))
 }
 
+// ed25519Key returns a private key as it is configured.
+func ed25519Key(seed byte) configopaque.String {
+	return configopaque.String(prefixEd25519 + base64.StdEncoding.EncodeToString(testKey(32, seed)))
+}
+
 func TestStandardSignatureIsAcceptedByTheReferenceLibrary(t *testing.T) {
 	server := newHook(t, nil)
 	seed := testKey(32, 7)
