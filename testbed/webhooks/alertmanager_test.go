@@ -16,9 +16,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/alertmanager/alert"
 	"github.com/prometheus/alertmanager/notify/webhook"
 	"github.com/prometheus/alertmanager/template"
-	"github.com/prometheus/alertmanager/types"
 	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -77,16 +77,16 @@ func TestAlertmanagerWouldSayTheSame(t *testing.T) {
 	require.NoError(t, err)
 	tmpl.ExternalURL = new(url.URL)
 	eachBody(t, func(t *testing.T, m webhook.Message) {
-		var alerts []*types.Alert
+		var alerts []*alert.Alert
 		for _, a := range m.Alerts {
-			alert := &types.Alert{Alert: model.Alert{
+			in := &alert.Alert{Alert: model.Alert{
 				Labels: labelSet(a.Labels), Annotations: labelSet(a.Annotations), StartsAt: a.StartsAt, EndsAt: a.EndsAt,
 			}}
 			if a.EndsAt.IsZero() {
-				alert.EndsAt = time.Now().Add(time.Hour)
+				in.EndsAt = time.Now().Add(time.Hour)
 			}
-			require.NoError(t, alert.Validate())
-			alerts = append(alerts, alert)
+			require.NoError(t, in.Validate())
+			alerts = append(alerts, in)
 		}
 		want := tmpl.Data("ops", labelSet(m.GroupLabels), "", alerts...)
 		assert.Equal(t, want.Status, m.Status)
