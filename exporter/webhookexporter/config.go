@@ -47,6 +47,14 @@ type Config struct {
 	Storage *component.ID `mapstructure:"storage"`
 	// ReplayEvents is how many events are kept for gpuctl webhook replay.
 	ReplayEvents int `mapstructure:"replay_events"`
+	// ReceiversDir is a folder with a file for each further receiver: its name
+	// is the receiver's. It is watched. Empty is none.
+	ReceiversDir string `mapstructure:"receivers_dir"`
+	// ProxyURL is the proxy through which all receivers are reached; empty is
+	// none. It is a secret, as it may hold the proxy's password.
+	ProxyURL configopaque.String `mapstructure:"proxy_url"`
+	// Control is where gpuctl asks for test events and replays.
+	Control ControlConfig `mapstructure:",squash"`
 }
 
 // ReceiverConfig is one webhook.
@@ -92,12 +100,13 @@ type SigningConfig struct {
 // messages name the key in the configuration and never show a URL or a key.
 func (c *Config) Validate() error {
 	var errs []error
-	g, err := newGuard(c.AllowCIDRs, c.AllowPorts)
+	g, err := newReach(c)
 	if err != nil {
 		errs = append(errs, err)
 	}
-	if len(c.Receivers) == 0 {
-		errs = append(errs, errors.New("receivers: none is configured; add at least one, as in receivers: {ops: {url: https://…}}"))
+	errs = append(errs, c.Control.validate())
+	if len(c.Receivers) == 0 && c.ReceiversDir == "" {
+		errs = append(errs, errors.New("receivers: none is configured; add at least one, as in receivers: {ops: {url: https://…}}, or name a folder of receiver files with receivers_dir"))
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Receivers)) {
 		t, err := newTarget(name, c.Receivers[name])
@@ -114,6 +123,9 @@ func (c *Config) Validate() error {
 
 // checkReachable refuses a receiver that the guard would block every time.
 func checkReachable(t *target, g *guard) error {
+	if g.proxy != nil {
+		return checkThroughProxy(t)
+	}
 	if addr, err := netip.ParseAddr(t.host); err == nil {
 		if g.check(netip.AddrPortFrom(addr, t.port)) != nil {
 			return fmt.Errorf("receivers::%s::url: its address and port may not be dialled; private and loopback addresses need an entry in allow_cidrs, other ports than allow_ports one there; link-local and metadata addresses stay closed", t.name)
@@ -128,7 +140,10 @@ func checkReachable(t *target, g *guard) error {
 
 // target is a receiver's configuration, parsed.
 type target struct {
-	name   string
+	name string
+	// fingerprint is equal for equal configurations. It stays in the process.
+	fingerprint string
+
 	url    *url.URL // without user info
 	user   *url.Userinfo
 	host   string
@@ -140,8 +155,6 @@ type target struct {
 	signer    *signer
 	queueSize int
 	workers   int
-	// fingerprint changes with the configuration, and tells nothing of it.
-	fingerprint string
 
 	routingKey string // of format pagerduty, else empty
 }

@@ -60,7 +60,7 @@ func TestConfigFromYAML(t *testing.T) {
 
 // What a later version will understand must not be taken and ignored now.
 func TestKeysThatMeanNothingYetAreRefused(t *testing.T) {
-	for _, key := range []string{"receivers_dir", "proxy_url", "control_endpoint", "audit", "endpoint", "sending_queue"} {
+	for _, key := range []string{"audit", "endpoint", "sending_queue"} {
 		t.Run(key, func(t *testing.T) {
 			conf := confmap.NewFromStringMap(map[string]any{key: "x"})
 			assert.ErrorContains(t, conf.Unmarshal(createDefaultConfig()), key)

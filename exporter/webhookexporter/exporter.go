@@ -73,7 +73,7 @@ type webhookExporter struct {
 var _ exporter.Logs = (*webhookExporter)(nil)
 
 func newExporter(set exporter.Settings, cfg *Config, env environment) (*webhookExporter, error) {
-	g, err := newGuard(cfg.AllowCIDRs, cfg.AllowPorts)
+	g, err := newReach(cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"net/url"
 	"slices"
 	"syscall"
 
@@ -53,6 +54,8 @@ var (
 // guard decides which addresses may be dialled. It judges the address itself,
 // after name lookup, so a name that changes its mind gains nothing.
 type guard struct {
+	// proxy is what is dialled in the place of every receiver; nil is none.
+	proxy    *url.URL
 	allowed  []netip.Prefix
 	ports    []uint16
 	guardian *ssrf.Guardian

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
-	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
 // queue holds the deliveries of one receiver. A delivery is ready when all
@@ -356,9 +355,3 @@ func (d *delivery) keys() []string {
 }
 
 func byNumber(a, b *delivery) int { return cmp.Compare(a.parts[0].number, b.parts[0].number) }
-
-// node is the node that the event is about, empty if it names none.
-func (e *event) node() string {
-	node, _ := e.resource[names.K8sNodeName].(string)
-	return node
-}

@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -262,25 +261,4 @@ func (r *receiver) quiet(res result, next, now time.Time) time.Time {
 	default:
 		return time.Time{}
 	}
-}
-
-// fingerprintOf returns a digest of everything that is configured of a receiver.
-func fingerprintOf(cfg ReceiverConfig) string {
-	h := sha256.New()
-	put := func(parts ...any) {
-		for _, p := range parts {
-			fmt.Fprintf(h, "%q\n", fmt.Sprint(p))
-		}
-	}
-	put("receiver", string(cfg.URL), cfg.Format, cfg.Timeout, cfg.MinSeverity, cfg.QueueSize, cfg.Workers)
-	for _, p := range cfg.Events {
-		put("event", p)
-	}
-	for _, k := range cfg.Signing.Standard {
-		put("standard", string(k))
-	}
-	for _, k := range cfg.Signing.Convox {
-		put("convox", string(k))
-	}
-	return hex.EncodeToString(h.Sum(nil))
 }

@@ -12,6 +12,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
@@ -28,8 +29,9 @@ type environment struct {
 	rootCAs  *x509.CertPool
 }
 
-// newTransport makes the transport of one receiver. There is no proxy, whatever
-// the environment says: through one, the guard would only see the proxy.
+// newTransport makes the transport of one receiver. There is no proxy but the
+// one that the configuration names, whatever the environment says: through one,
+// the guard only sees the proxy.
 // HTTP/2 stays off: it repeats refused requests on its own, and one attempt
 // means one.
 //
@@ -39,14 +41,28 @@ type environment struct {
 // closed by the receiver would be lost.
 //
 // The transport lets a dial or a handshake go on when its request is over, for
-// as long as the receiver's timeout. CloseIdleConnections ends those too.
+// as long as the receiver's timeout. CloseIdleConnections ends those too. What
+// a proxy is asked for has no such limit of its own, so the connection has one.
 func newTransport(t *target, g *guard, env environment) *http.Transport {
 	dialer := &net.Dialer{Timeout: t.timeout, Control: g.control, Resolver: env.resolver}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
+	var proxy func(*http.Request) (*url.URL, error)
+	if g.proxy != nil {
+		proxy = http.ProxyURL(g.proxy)
+	}
 	return &http.Transport{
-		Proxy:                  nil,
-		DialContext:            dialer.DialContext,
+		Proxy: proxy,
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := dialer.DialContext(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			if err := conn.SetDeadline(time.Now().Add(t.timeout)); err != nil {
+				return nil, errors.Join(err, conn.Close())
+			}
+			return conn, nil
+		},
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: env.rootCAs},
 		TLSHandshakeTimeout:    t.timeout,
 		Protocols:              protocols,

@@ -25,17 +25,19 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                             metric.Meter
-	mu                                sync.Mutex
-	registrations                     []metric.Registration
-	ExporterWebhookAttempts           metric.Int64Counter
-	ExporterWebhookDeliveries         metric.Int64Counter
-	ExporterWebhookQueueLength        metric.Int64ObservableGauge
-	ExporterWebhookReceiverDisabled   metric.Int64ObservableUpDownCounter
-	ExporterWebhookRestoredDeliveries metric.Int64Counter
-	ExporterWebhookRetriesWaiting     metric.Int64ObservableGauge
-	ExporterWebhookSkippedRecords     metric.Int64Counter
-	ExporterWebhookStorageFailures    metric.Int64Counter
+	meter                               metric.Meter
+	mu                                  sync.Mutex
+	registrations                       []metric.Registration
+	ExporterWebhookAttempts             metric.Int64Counter
+	ExporterWebhookControlRequests      metric.Int64Counter
+	ExporterWebhookDeliveries           metric.Int64Counter
+	ExporterWebhookQueueLength          metric.Int64ObservableGauge
+	ExporterWebhookReceiverDisabled     metric.Int64ObservableUpDownCounter
+	ExporterWebhookReceiverFilesSkipped metric.Int64Counter
+	ExporterWebhookRestoredDeliveries   metric.Int64Counter
+	ExporterWebhookRetriesWaiting       metric.Int64ObservableGauge
+	ExporterWebhookSkippedRecords       metric.Int64Counter
+	ExporterWebhookStorageFailures      metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -128,6 +130,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{attempt}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ExporterWebhookControlRequests, err = builder.meter.Int64Counter(
+		"otelcol_exporter_webhook_control_requests",
+		metric.WithDescription("Requests to control_endpoint, by what was asked and answered. [Development]"),
+		metric.WithUnit("{request}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ExporterWebhookDeliveries, err = builder.meter.Int64Counter(
 		"otelcol_exporter_webhook_deliveries",
 		metric.WithDescription("Deliveries that came to their end, by what became of them. [Development]"),
@@ -144,6 +152,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_exporter_webhook_receiver_disabled",
 		metric.WithDescription("1 for a receiver that answered 410 Gone and gets nothing until its configuration changes, else 0. [Development]"),
 		metric.WithUnit("1"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterWebhookReceiverFilesSkipped, err = builder.meter.Int64Counter(
+		"otelcol_exporter_webhook_receiver_files_skipped",
+		metric.WithDescription("Files in receivers_dir that could not be used, each counted once for each content or cause. [Development]"),
+		metric.WithUnit("{file}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExporterWebhookRestoredDeliveries, err = builder.meter.Int64Counter(

@@ -33,11 +33,16 @@ func TestSetupTelemetry(t *testing.T) {
 		return nil
 	}))
 	tb.ExporterWebhookAttempts.Add(context.Background(), 1)
+	tb.ExporterWebhookControlRequests.Add(context.Background(), 1)
 	tb.ExporterWebhookDeliveries.Add(context.Background(), 1)
+	tb.ExporterWebhookReceiverFilesSkipped.Add(context.Background(), 1)
 	tb.ExporterWebhookRestoredDeliveries.Add(context.Background(), 1)
 	tb.ExporterWebhookSkippedRecords.Add(context.Background(), 1)
 	tb.ExporterWebhookStorageFailures.Add(context.Background(), 1)
 	AssertEqualExporterWebhookAttempts(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualExporterWebhookControlRequests(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualExporterWebhookDeliveries(t, testTel,
@@ -47,6 +52,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualExporterWebhookReceiverDisabled(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualExporterWebhookReceiverFilesSkipped(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualExporterWebhookRestoredDeliveries(t, testTel,

@@ -1,0 +1,80 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package webhookexporter // import "github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter"
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// proxyPorts are the ports of proxies whose URL names none, by scheme.
+var proxyPorts = map[string]uint16{"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
+
+// newReach makes the guard of the configuration. With a proxy the guard judges
+// the proxy's address and nothing else: where the proxy goes, only the proxy
+// can say.
+func newReach(cfg *Config) (*guard, error) {
+	g, err := newGuard(cfg.AllowCIDRs, cfg.AllowPorts)
+	if cfg.ProxyURL == "" {
+		return g, err
+	}
+	proxy, proxyErr := parseProxy(string(cfg.ProxyURL), g)
+	if err := errors.Join(err, proxyErr); err != nil {
+		return nil, err
+	}
+	g.proxy = proxy
+	return g, nil
+}
+
+// parseProxy reads proxy_url. Its errors never show it. Without a guard, which
+// could not be made, the address is not judged.
+func parseProxy(raw string, g *guard) (*url.URL, error) {
+	u, err := url.Parse(strings.TrimSpace(raw))
+	if err != nil {
+		return nil, errors.New("proxy_url: cannot be parsed; write it as http://host:port")
+	}
+	port, known := proxyPorts[u.Scheme]
+	switch {
+	case !known:
+		return nil, errors.New("proxy_url: must start with http://, https://, socks5:// or socks5h://")
+	case u.Hostname() == "":
+		return nil, errors.New("proxy_url: names no host")
+	case strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "":
+		return nil, errors.New("proxy_url: has a path, query or fragment; write only http://host:port, with user:password@ where needed")
+	}
+	if u.Port() != "" {
+		n, err := strconv.ParseUint(u.Port(), 10, 16)
+		if err != nil || n == 0 {
+			return nil, errors.New("proxy_url: has a port that is not within 1 and 65535")
+		}
+		port = uint16(n)
+	}
+	u.Path = ""
+	addr, err := netip.ParseAddr(u.Hostname())
+	switch {
+	case err != nil && !hostName.MatchString(u.Hostname()):
+		return nil, errors.New("proxy_url: has a host of other characters than letters, digits, dots and dashes")
+	case g == nil:
+	case err == nil && g.check(netip.AddrPortFrom(addr, port)) != nil:
+		return nil, errors.New("proxy_url: its address and port may not be dialled; private and loopback addresses need an entry in allow_cidrs, other ports than allow_ports one there; link-local and metadata addresses stay closed")
+	case err != nil && len(g.allowed) == 0 && !slices.Contains(g.ports, port):
+		return nil, fmt.Errorf("proxy_url: port %d is not in allow_ports; add it there, or open the proxy's address range with allow_cidrs", port)
+	}
+	return u, nil
+}
+
+// checkThroughProxy refuses what no proxy may be asked for. More cannot be
+// known here: names, and private addresses, are those of the proxy's network.
+func checkThroughProxy(t *target) error {
+	addr, err := netip.ParseAddr(t.host)
+	if err == nil && slices.ContainsFunc(closed, func(p netip.Prefix) bool { return p.Contains(addr.Unmap()) }) {
+		return fmt.Errorf("receivers::%s::url: its address may not be asked for, of a proxy neither; link-local and metadata addresses stay closed", t.name)
+	}
+	return nil
+}
