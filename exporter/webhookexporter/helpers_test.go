@@ -211,6 +211,11 @@ func trusting(h *hook) func(*Config, *environment) {
 // name to everything else.
 func nameServer(t *testing.T, hosts map[string][]string) *net.Resolver {
 	hosts = maps.Clone(hosts)
+	return answeringServer(t, func(question []byte) ([]byte, bool) { return answerQuestion(question, hosts) })
+}
+
+// answeringServer is a name server of the test's own making.
+func answeringServer(t *testing.T, answer func(question []byte) ([]byte, bool)) *net.Resolver {
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
 	require.NoError(t, err)
 	done := make(chan struct{})
@@ -222,7 +227,7 @@ func nameServer(t *testing.T, hosts map[string][]string) *net.Resolver {
 			if err != nil {
 				return
 			}
-			if reply, ok := answerQuestion(buf[:n], hosts); ok {
+			if reply, ok := answer(buf[:n]); ok {
 				_, _ = conn.WriteTo(reply, from)
 			}
 		}
