@@ -136,6 +136,9 @@ func checkSlack(body []byte, events []*event) error {
 			}
 			for _, f := range b.Fields {
 				text("field", f, 2000)
+				if strings.Contains(f.Text, "``") {
+					errs = append(errs, fmt.Errorf("a field without content: %q", f.Text))
+				}
 				if strings.Count(f.Text, "`") != 2 {
 					errs = append(errs, fmt.Errorf("a field whose code is not closed: %q", f.Text))
 				}

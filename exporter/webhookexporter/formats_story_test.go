@@ -108,6 +108,16 @@ func TestOneConditionIsOneAlertOfAMessage(t *testing.T) {
 	}
 }
 
+// Clocks of two sources may differ: no alert ends before it starts.
+func TestClearingBeforeItsRaising(t *testing.T) {
+	raised := conditionEvent("1", "key", names.EventRaised, plog.SeverityNumberWarn, time.Minute)
+	cleared := conditionEvent("2", "key", names.EventCleared, plog.SeverityNumberInfo, 0)
+	a := decoded[alertmanagerBody](t, formatAlertmanager, raised, cleared).Alerts[0]
+	assert.Equal(t, eventTime, a.StartsAt)
+	assert.Equal(t, eventTime, a.EndsAt)
+	assert.EqualValues(t, "true", a.Annotations["starts_at_unknown"])
+}
+
 // A message about some alerts of a node does not pass for one about others.
 func TestGroupKeyOfSeveralAlerts(t *testing.T) {
 	of := func(key string) *event {
@@ -233,6 +243,9 @@ func TestSlackSaysWhenThereIsMore(t *testing.T) {
 	}
 	assert.False(t, says(storyEvents()["xid"][0]))
 	assert.True(t, says(manyAttributes()))
+	bounded := *storyEvents()["xid"][0]
+	bounded.truncated = true
+	assert.True(t, says(&bounded), "the event itself was bounded")
 }
 
 func TestSlackEscape(t *testing.T) {
