@@ -40,6 +40,11 @@ test-model: check ## gpu_summary against its model (EVALUATIONS=n, default 10000
 	@$(GO) test -tags $(TAGS) -count=1 -timeout 24h -v -run '^TestModel$$' ./processor/gpusummaryprocessor/internal/model \
 		-args -evaluations=$(or $(EVALUATIONS),1000000) -seed=$(or $(SEED),1) | grep -v '^\(===\|---\|PASS\|ok\)'; exit $${PIPESTATUS[0]}
 
+.PHONY: test-delivery
+test-delivery: build ## events to misbehaving webhooks, the collector killed meanwhile (EVENTS=n, default 10000; RECEIVERS=n, 20; SEED=n)
+	@cd testbed && CGO_ENABLED=0 $(GO) build -trimpath -o ../$(BIN)/ ./cmd/delivery
+	@$(BIN)/delivery -events=$(or $(EVENTS),10000) -receivers=$(or $(RECEIVERS),20) -seed=$(or $(SEED),1)
+
 .PHONY: build
 build: check ## binaries into bin/
 	@mkdir -p $(BIN)

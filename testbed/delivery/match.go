@@ -1,0 +1,65 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package delivery
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// clockGrain is how much later than its request an attempt may seem to begin:
+// records may round times to milliseconds.
+const clockGrain = time.Millisecond
+
+// match finds the record of every request of a pair. A record that says a
+// status needs a request that was so answered; one that says none (timeout,
+// reset, interrupted …) may belong to any request, or to none, because it may
+// have ended before the receiver read it. No request comes before its attempt
+// began; it may well come after its end, on a busy machine. It returns how many
+// requests have no record.
+func (v *Verdict) match(p pair, a *account) (missing int) {
+	requests := slices.Clone(a.requests)
+	slices.SortStableFunc(requests, func(a, b Request) int { return a.Arrived.Compare(b.Arrived) })
+	var told, untold []Record
+	for _, r := range a.records {
+		switch {
+		case r.Attempt == 0:
+		case r.Status != 0:
+			told = append(told, r)
+		default:
+			untold = append(untold, r)
+		}
+	}
+	// The latest record takes the earliest request that fits, which leaves the
+	// most to choose from for all others.
+	matched := make([]bool, len(requests))
+	slices.SortStableFunc(told, func(a, b Record) int { return b.Time.Compare(a.Time) })
+	for _, r := range told {
+		i := 0
+		for i < len(requests) && (matched[i] || requests[i].Status != r.Status || !mayFollow(requests[i], r)) {
+			i++
+		}
+		if i == len(requests) {
+			v.Invented = append(v.Invented, fmt.Sprintf("record %s: %v was answered %d, says the record, but no such request is left", r.ID, p, r.Status))
+			continue
+		}
+		matched[i] = true
+	}
+	slices.SortStableFunc(untold, func(a, b Record) int { return a.Time.Compare(b.Time) })
+	for i, q := range requests {
+		switch {
+		case matched[i]:
+		case len(untold) > 0 && mayFollow(q, untold[0]):
+			untold = untold[1:]
+		default:
+			missing++
+			v.Unaudited = append(v.Unaudited, fmt.Sprintf("%v: request at %s, answered %d, has no record", p, q.Arrived.UTC().Format("15:04:05.000"), q.Status))
+		}
+	}
+	return missing
+}
+
+// mayFollow reports whether the request may be that of the record's attempt.
+func mayFollow(q Request, r Record) bool { return !q.Arrived.Before(r.Time.Add(-clockGrain)) }
