@@ -15,8 +15,8 @@ type Event struct {
 	Name         string
 	Severity     int // OpenTelemetry's number
 	Acknowledged bool
-	// Posts is how often it was sent: more than once where no answer came. Each
-	// post that reached the collector is a delivery of its own.
+	// Posts is how often it may have reached the collector: more than once where
+	// no answer came. Each time is a delivery of its own.
 	Posts int
 }
 

@@ -11,6 +11,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptrace"
 	"strconv"
 	"sync"
 	"time"
@@ -115,15 +116,19 @@ func (s *sender) result() []Event {
 	return append([]Event(nil), s.events...)
 }
 
-// post sends a batch once. Only 200 acknowledges it.
+// post sends a batch once. Only 200 acknowledges it. It counts as a post if there
+// was a connection on which it may have reached the collector.
 func (s *sender) post(ctx context.Context, client *http.Client, first, end int) error {
 	s.mu.Lock()
-	for i := first; i < end; i++ {
-		s.events[i].Posts++
-	}
 	body := payload(s.events[first:end], first)
 	s.mu.Unlock()
-
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for i := first; i < end; i++ {
+			s.events[i].Posts++
+		}
+	}})
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+"/v1/logs", bytes.NewReader(body))
 	if err != nil {
 		return err

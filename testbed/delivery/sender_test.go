@@ -67,8 +67,8 @@ func newSender(url string, events int) *sender {
 	return &sender{url: url, rand: r, events: newEvents(r, events), mayGo: func(int) bool { return true }}
 }
 
-// Every event is sent until it is acknowledged, and every post of it counts,
-// whether it reached the collector or not.
+// Every event is sent until it is acknowledged, and every post of it that may
+// have reached the collector counts.
 func TestSenderRepeats(t *testing.T) {
 	answers := []int{0, 503, 200, 500}
 	n := 0
@@ -115,6 +115,18 @@ func TestSenderWaits(t *testing.T) {
 	assert.Equal(t, s.count(), acknowledged)
 	assert.Less(t, acknowledged, 500)
 	assert.LessOrEqual(t, acknowledged, len(seen()))
+}
+
+// A collector that is not there got nothing.
+func TestSenderRefused(t *testing.T) {
+	ports, err := freePorts(1)
+	require.NoError(t, err)
+	s := newSender("http://"+address(ports[0]), 10)
+	require.Error(t, s.post(t.Context(), http.DefaultClient, 0, 10))
+	for _, event := range s.result() {
+		assert.Zero(t, event.Posts)
+		assert.False(t, event.Acknowledged)
+	}
 }
 
 func TestEvents(t *testing.T) {
