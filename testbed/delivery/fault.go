@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"path"
 	"time"
 )
 
@@ -53,6 +54,9 @@ type profile struct {
 	events      []string
 	minSeverity string
 	format      string
+	// paces says that events are sent only as fast as this receiver gets them:
+	// one that wants all of them, and gives in in the end.
+	paces bool
 }
 
 func status(code, thousandths int) chance {
@@ -67,16 +71,15 @@ func does(a action, thousandths int) chance {
 	return chance{fault{action: a, status: http.StatusOK}, thousandths}
 }
 
-// profiles are given to the receivers in turn. The first is well: it sets the
-// pace of the run.
+// profiles are given to the receivers in turn.
 var profiles = []profile{
-	{name: "well"},
+	{name: "well", paces: true},
 	{
 		name: "refusing", format: "convox",
 		chances: []chance{status(503, 120), status(500, 60), status(404, 10), status(408, 20), status(425, 10), status(302, 5), limited(429, 4), limited(503, 2)},
 	},
 	{
-		name:    "breaking",
+		name: "breaking", paces: true,
 		chances: []chance{does(cutFirst, 60), does(cutRead, 60), does(cutOK, 60), does(babble, 20)},
 	},
 	{
@@ -92,9 +95,23 @@ var profiles = []profile{
 		chances: []chance{status(503, 50), does(hang, 5)},
 	},
 	{
-		name: "narrow", queue: 0.01,
+		name: "narrow", queue: 0.1,
 		chances: []chance{does(hang, 10), status(500, 50), does(cutRead, 20)},
 	},
+}
+
+// wants says whether a receiver with this profile's filter wants an event.
+func (p profile) wants(e Event) bool {
+	severity := map[string]int{"": 0, "info": severityInfo, "warn": severityWarn, "error": severityError}[p.minSeverity]
+	if e.Severity < severity {
+		return false
+	}
+	for _, pattern := range p.events {
+		if ok, _ := path.Match(pattern, e.Name); ok {
+			return true
+		}
+	}
+	return len(p.events) == 0
 }
 
 // profileOf is that of the n-th receiver, from 0.
