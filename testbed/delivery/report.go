@@ -112,4 +112,3 @@ func (r *run) verify(ctx context.Context, files []string) error {
 	}
 	return nil
 }
-

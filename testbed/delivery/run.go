@@ -283,4 +283,3 @@ func (r *run) gpuctl(ctx context.Context, args ...string) (string, error) {
 	out, err := exec.CommandContext(ctx, path, append([]string{"audit"}, args...)...).CombinedOutput()
 	return strings.TrimSpace(string(out)), err
 }
-
