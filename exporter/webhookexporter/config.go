@@ -32,12 +32,6 @@ type Config struct {
 	// Receivers are the webhooks by name. The name is what logs, metrics and
 	// audit records call them.
 	Receivers map[string]ReceiverConfig `mapstructure:"receivers"`
-	// AllowCIDRs opens address ranges that are closed by default (private,
-	// loopback, shared), on any port. Link-local and metadata addresses stay
-	// closed whatever is written here.
-	AllowCIDRs []string `mapstructure:"allow_cidrs"`
-	// AllowPorts are the ports that may be dialled at all other addresses.
-	AllowPorts []int `mapstructure:"allow_ports"`
 	// Retry says whether and when a delivery is tried again.
 	Retry RetryConfig `mapstructure:"retry"`
 	// GroupWait is how long events of one node wait for each other to travel to
@@ -55,6 +49,12 @@ type Config struct {
 	ProxyURL configopaque.String `mapstructure:"proxy_url"`
 	// Control is where gpuctl asks for test events and replays.
 	Control ControlConfig `mapstructure:",squash"`
+	// AllowCIDRs opens address ranges that are closed by default (private,
+	// loopback, shared), on any port. Link-local and metadata addresses stay
+	// closed whatever is written here.
+	AllowCIDRs []string `mapstructure:"allow_cidrs"`
+	// AllowPorts are the ports that may be dialled at all other addresses.
+	AllowPorts []int `mapstructure:"allow_ports"`
 }
 
 // ReceiverConfig is one webhook.

@@ -91,7 +91,7 @@ func (w *watchTest) told(snippet string, times int) {
 	assert.Equal(w.t, times, w.logs.FilterMessageSnippet(snippet).Len())
 }
 
-func TestReceiversComeAndGo(t *testing.T) {
+func TestReceiversOfFolderComeAndGo(t *testing.T) {
 	for name, poll := range map[string]time.Duration{"told by the file system": time.Hour, "found by reading": 30 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
 			w := newWatchTest(t, "fixed")
