@@ -166,8 +166,8 @@ func TestBadReceivers(t *testing.T) {
 		{name: "length shorter than the body", talk: func(c *bruteConn) { c.say(ok + "Content-Length: 1\r\n\r\n" + strings.Repeat("x", 100)); c.wait() }, status: 200},
 		{name: "chunk of a wrong size", talk: func(c *bruteConn) { c.say(ok + "Transfer-Encoding: chunked\r\n\r\nzz\r\nx"); c.wait() }, status: 200},
 		{name: "chunk beyond any number", talk: func(c *bruteConn) { c.say(ok + "Transfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\nx"); c.wait() }, status: 200},
-		{name: "HTTP/0.9", talk: func(c *bruteConn) { c.say("<html>fine</html>\n") }, want: audit.ErrorConnect},
-		{name: "HTTP/2 preface", talk: func(c *bruteConn) {
+		{name: "version 0.9", talk: func(c *bruteConn) { c.say("<html>fine</html>\n") }, want: audit.ErrorConnect},
+		{name: "preface of version 2, and no line", talk: func(c *bruteConn) {
 			c.say("\x00\x00\x12\x04\x00\x00\x00\x00\x00" + strings.Repeat("\x00", 18))
 			c.wait()
 		}, want: audit.ErrorConnect},

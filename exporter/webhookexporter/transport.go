@@ -58,7 +58,8 @@ func newTransport(t *target, g *guard, env environment) *http.Transport {
 			if err != nil {
 				return nil, err
 			}
-			if err := conn.SetDeadline(time.Now().Add(t.timeout)); err != nil {
+			// Later than the attempt's own end, which is what is told.
+			if err := conn.SetDeadline(time.Now().Add(t.timeout + time.Second)); err != nil {
 				return nil, errors.Join(err, conn.Close())
 			}
 			return conn, nil
