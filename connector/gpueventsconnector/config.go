@@ -15,14 +15,22 @@ import (
 // RuleSet is a set of rules that run in one place.
 type RuleSet string
 
-// RuleSetService are the rules about services. They run where the summary is
-// computed: in the gateway, or in a single collector.
-const RuleSetService RuleSet = "service"
+const (
+	// RuleSetDevice are the rules about devices and exporters. They run next to
+	// the hardware: in the agent, or in a single collector.
+	RuleSetDevice RuleSet = "device"
+	// RuleSetService are the rules about services and nodes. They run where the
+	// summary is computed: in the gateway, or in a single collector.
+	RuleSetService RuleSet = "service"
+)
 
 const (
 	defaultMaxSubjects = 20_000
 	// Above the ten minutes after which gpu_summary forgets a service.
 	defaultRestoredTTL = 15 * time.Minute
+	defaultSubjectTTL  = 24 * time.Hour
+	// Three scrapes of 15 seconds, as gpu_summary counts a point as fresh.
+	defaultStaleness = 45 * time.Second
 )
 
 // Config of the gpu_events connector.
@@ -31,26 +39,23 @@ type Config struct {
 	Rules []RuleSet `mapstructure:"rules"`
 	// Events configures each event by its name.
 	Events Events `mapstructure:"events"`
-	// MaxSubjects is how many conditions may be raised at the same time. A
-	// further one raises no event; it is counted.
+	// MaxSubjects is how many devices, exporters, nodes and services each are
+	// watched, and how many conditions may be raised at the same time. What goes
+	// beyond raises no event; it is counted.
 	MaxSubjects int `mapstructure:"max_subjects"`
+	// Staleness is for how long a point says something about the time after it.
+	// A duration that ends later is waited for with the next point.
+	Staleness time.Duration `mapstructure:"staleness"`
+	// SubjectTTL is after how long a silent device, exporter or node is forgotten,
+	// while others are heard of. What is raised about it is cleared.
+	SubjectTTL time.Duration `mapstructure:"subject_ttl"`
 	// Storage is the storage extension that keeps what is raised over a restart;
 	// nil: it is kept in memory alone.
 	Storage *component.ID `mapstructure:"storage"`
-	// RestoredTTL is for how long after a restart a condition that was raised
-	// before it stays raised while evaluations arrive that do not name its
-	// subject. Used with Storage.
+	// RestoredTTL is for how long after a restart a condition of a service that
+	// was raised before it stays raised while evaluations arrive that do not name
+	// the service. Used with Storage.
 	RestoredTTL time.Duration `mapstructure:"restored_ttl"`
-}
-
-// Events has one block for each event, under the event's name.
-type Events struct {
-	ServicePartial Event `mapstructure:"gpu.service.partial"`
-}
-
-// Event is what can be configured for every event.
-type Event struct {
-	Enabled bool `mapstructure:"enabled"`
 }
 
 var _ component.Config = (*Config)(nil)
@@ -58,8 +63,10 @@ var _ component.Config = (*Config)(nil)
 func createDefaultConfig() component.Config {
 	return &Config{
 		Rules:       []RuleSet{RuleSetService},
-		Events:      Events{ServicePartial: Event{Enabled: true}},
+		Events:      defaultEvents(),
 		MaxSubjects: defaultMaxSubjects,
+		Staleness:   defaultStaleness,
+		SubjectTTL:  defaultSubjectTTL,
 		RestoredTTL: defaultRestoredTTL,
 	}
 }
@@ -70,22 +77,27 @@ func (c *Config) Validate() error {
 	var errs []error
 	for i, set := range c.Rules {
 		switch {
-		case set == "device":
-			errs = append(errs, errors.New("rules: this version has no rules in the set device: remove it"))
-		case set != RuleSetService:
-			errs = append(errs, fmt.Errorf("rules: %q is no rule set: use [%s]", set, RuleSetService))
+		case set != RuleSetService && set != RuleSetDevice:
+			errs = append(errs, fmt.Errorf("rules: %q is no rule set: use [%s], [%s] or both", set, RuleSetDevice, RuleSetService))
 		case slices.Contains(c.Rules[:i], set):
 			errs = append(errs, fmt.Errorf("rules: %s is there twice: remove one", set))
 		}
 	}
 	if len(c.Rules) == 0 {
-		errs = append(errs, fmt.Errorf("rules: no rule set is named: set it to [%s]", RuleSetService))
+		errs = append(errs, fmt.Errorf("rules: no rule set is named: set it to [%s] in the agent, [%s] in the gateway", RuleSetDevice, RuleSetService))
 	}
-	if !c.Events.ServicePartial.Enabled {
+	if len(c.Rules) > 0 && !c.Events.any(c.Rules) {
 		errs = append(errs, errors.New("events: every event of the rule sets is switched off: enable one, or remove the connector"))
 	}
+	errs = append(errs, c.Events.validate()...)
 	if c.MaxSubjects <= 0 {
 		errs = append(errs, fmt.Errorf("max_subjects: %d: set it to 1 or more; the default is %d", c.MaxSubjects, defaultMaxSubjects))
+	}
+	if c.Staleness <= 0 {
+		errs = append(errs, fmt.Errorf("staleness: %s: set it above 0, to three collection intervals; the default is %s", c.Staleness, defaultStaleness))
+	}
+	if least := 10 * time.Minute; c.SubjectTTL < least {
+		errs = append(errs, fmt.Errorf("subject_ttl: %s: set it to %s or more; the default is %s", c.SubjectTTL, least, defaultSubjectTTL))
 	}
 	if c.RestoredTTL <= 0 {
 		errs = append(errs, fmt.Errorf("restored_ttl: %s: set it above 0, and above service_ttl of gpu_summary; the default is %s", c.RestoredTTL, defaultRestoredTTL))

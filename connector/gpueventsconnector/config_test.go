@@ -19,11 +19,21 @@ func TestConfig(t *testing.T) {
 	conf, err := confmaptest.LoadConf(filepath.Join("testdata", "config.yaml"))
 	require.NoError(t, err)
 	whole := &Config{
-		Rules: []RuleSet{"service"}, Events: Events{ServicePartial: Event{Enabled: true}}, MaxSubjects: 20_000,
-		RestoredTTL: 15 * time.Minute,
+		Rules: []RuleSet{"service"}, Events: defaultEvents(), MaxSubjects: 20_000,
+		Staleness: 45 * time.Second, SubjectTTL: 24 * time.Hour, RestoredTTL: 15 * time.Minute,
 	}
 	small := *whole
 	small.MaxSubjects = 5
+	small.Staleness, small.SubjectTTL = time.Minute, time.Hour
+	e := &small.Events
+	e.ExporterDown.For, e.DeviceLost.Scrapes, e.XID.RepeatAfter, e.ECCUncorrected.RepeatAfter = 2*time.Minute, 5, time.Hour, 0
+	e.RowRemapFailure.Enabled, e.IdleHeld.Enabled = false, false
+	e.Throttle.For, e.Throttle.ClearFor = time.Minute, time.Second
+	e.Temperature = TemperatureEvent{Event{true}, 70, time.Minute, 75.5, time.Second, 80, 85, 1}
+	e.MemoryPressure = MemoryEvent{Event{true}, 0.8, time.Second, 0.9, 0, 0.1}
+	e.NodeLost.LostAfter = 5 * time.Minute
+	both := *whole
+	both.Rules = []RuleSet{"service", "device"}
 	id := component.MustNewIDWithName("file_storage", "state")
 	small.Storage, small.RestoredTTL = &id, time.Hour
 	for _, tt := range []struct {
@@ -34,14 +44,25 @@ func TestConfig(t *testing.T) {
 	}{
 		{name: "", want: whole},
 		{name: "all", want: &small},
-		{name: "device", err: "rules: this version has no rules in the set device: remove it"},
-		{name: "unknown", err: `rules: "pods" is no rule set: use [service]`},
+		{name: "device", want: &both},
+		{name: "unknown", err: `rules: "pods" is no rule set: use [device], [service] or both`},
 		{name: "twice", err: "rules: service is there twice"},
-		{name: "none", err: "rules: no rule set is named: set it to [service]"},
+		{name: "none", err: "rules: no rule set is named: set it to [device] in the agent"},
 		{name: "off", err: "events: every event of the rule sets is switched off"},
 		{name: "limit", err: "max_subjects: -1: set it to 1 or more"},
 		{name: "ttl", err: "restored_ttl: 0s: set it above 0"},
 		{name: "storage", unmarshal: "storage"},
+		{name: "durations", err: "events::gpu.exporter.down::for: -1s: set it to 0s or more, and to 24h0m0s at most"},
+		{name: "durations", err: "events::gpu.node.lost::lost_after: 1s: set it to 30s or more"},
+		{name: "durations", err: "staleness: 0s: set it above 0, to three collection intervals"},
+		{name: "durations", err: "subject_ttl: 1m0s: set it to 10m0s or more"},
+		{name: "thresholds", err: "events::gpu.temperature::critical: 80: set it above high (85)"},
+		{name: "thresholds", err: "events::gpu.temperature::memory_critical: NaN: set it above memory_high (95)"},
+		{name: "thresholds", err: "events::gpu.temperature::hysteresis: -1: set it to 0 degrees or more"},
+		{name: "thresholds", err: "events::gpu.memory.pressure::high: 95: it is a fraction of the memory: set it between 0 and 1"},
+		{name: "thresholds", err: "events::gpu.memory.pressure::critical: 0.98: set it above high (95) and below 1"},
+		{name: "thresholds", err: "events::gpu.memory.pressure::hysteresis: -0.1: set it to 0 or more"},
+		{name: "thresholds", err: "events::gpu.device.lost::scrapes: 0: set it to 1 or more"},
 		{name: "misspelled", unmarshal: "gpu.service.parcial"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

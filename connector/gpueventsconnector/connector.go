@@ -5,12 +5,15 @@ package gpueventsconnector
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/connector"
 	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -20,14 +23,17 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/metadata"
-	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
 // logEvery is the time between two log lines about the same cause.
 const logEvery = 10 * time.Minute
 
-// gpuEvents is the connector. The lock covers the rules' state and is never held
-// while events are handed on.
+// tickEvery is how often is looked for what is due.
+const tickEvery = time.Second
+
+// gpuEvents is the connector. Metrics are judged as they arrive; a goroutine
+// hands the events on, so that no metric waits for them. The lock covers the
+// engine and is never held while something is handed on or stored.
 type gpuEvents struct {
 	cfg       *Config
 	id        component.ID
@@ -37,8 +43,14 @@ type gpuEvents struct {
 	logger    *zap.Logger // passes each message once in logEvery
 	store     *store      // nil: nothing is kept over a restart
 
-	mu      sync.Mutex
-	partial *partialRule
+	mu     sync.Mutex
+	engine *engine
+
+	wake    chan struct{} // holds one: there are events to hand on
+	stop    chan struct{}
+	done    chan struct{} // nil: not started
+	sending []event       // taken from the engine and not handed on yet; under mu
+	rest    time.Duration // until the next attempt after one that failed
 }
 
 var _ connector.Metrics = (*gpuEvents)(nil)
@@ -57,7 +69,9 @@ func newConnector(cfg *Config, set connector.Settings, next consumer.Logs) (*gpu
 		logger: set.Logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
 			return zapcore.NewSamplerWithOptions(core, logEvery, 1, 0)
 		})),
-		partial: newPartialRule(cfg.MaxSubjects, cfg.RestoredTTL),
+		engine: newEngine(cfg),
+		wake:   make(chan struct{}, 1),
+		stop:   make(chan struct{}),
 	}, nil
 }
 
@@ -74,22 +88,33 @@ func (c *gpuEvents) Start(ctx context.Context, host component.Host) error {
 			c.logger.Error("The storage cannot be opened, a second one is used: what is raised may be raised a second time. "+
 				"Remove what is damaged", zap.Error(damaged))
 		}
-		c.store = newStore(ctx, client, c.cfg.MaxSubjects, c.telemetry, c.logger)
-		c.partial.restore(c.store.snapshot())
-		c.store.start()
+		var state *savedState
+		c.store, state = newStore(ctx, client, c.cfg.MaxSubjects, c.telemetry, c.logger)
+		c.engine.restore(state, time.Now())
+		c.store.start(c.snapshot)
 	}
-	return c.telemetry.RegisterGpuEventsRaisedCallback(func(_ context.Context, o metric.Int64Observer) error {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		o.Observe(int64(len(c.partial.raised)))
-		return nil
-	})
+	c.done = make(chan struct{})
+	go c.run()
+	return c.observe()
 }
 
-// Shutdown writes what is left to write.
+// Shutdown hands on what is left, and stores what is left to store.
 func (c *gpuEvents) Shutdown(ctx context.Context) (err error) {
+	if c.done != nil {
+		close(c.stop)
+		select {
+		case <-c.done:
+			c.mu.Lock()
+			c.engine.advance(time.Now())
+			c.engine.judgeOpen(0)
+			c.mu.Unlock()
+			err = c.handOn(ctx)
+		case <-ctx.Done():
+			err = fmt.Errorf("the next component still takes events: %w", ctx.Err())
+		}
+	}
 	if c.store != nil {
-		err = c.store.close(ctx)
+		err = errors.Join(err, c.store.close(ctx))
 	}
 	c.telemetry.Shutdown()
 	return err
@@ -100,44 +125,110 @@ func (*gpuEvents) Capabilities() consumer.Capabilities {
 	return consumer.Capabilities{MutatesData: false}
 }
 
-// ConsumeMetrics hands on the events of md, all of them in one call. If they are
-// refused, the conditions are as they were before: the next metrics raise or
-// clear them again.
+// ConsumeMetrics reads md and never fails: who sends metrics cannot mend what is
+// wrong with events.
 func (c *gpuEvents) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error {
 	c.mu.Lock()
-	changes, refused, invalid := c.partial.take(md, time.Now())
+	c.engine.consume(md, time.Now())
+	counted, busy := c.engine.counts, c.engine.changed || len(c.engine.waiting) > 0
+	c.engine.counts = counts{}
 	c.mu.Unlock()
-
-	if refused > 0 {
-		c.telemetry.GpuEventsRefused.Add(ctx, int64(refused),
-			metric.WithAttributes(attribute.String("event", names.ServicePartial.Name)))
-		c.logger.Warn("Events are not raised: max_subjects conditions are raised already: raise it",
-			zap.String("event", names.ServicePartial.Name), zap.Int("refused", refused))
-	}
-	if invalid > 0 {
-		c.telemetry.GpuEventsInputInvalid.Add(ctx, int64(invalid))
-		c.logger.Warn("Points say nothing: they have no service.name, or their value is not a number",
-			zap.String("metric", names.ServicePartial.Name), zap.Int("points", invalid))
-	}
-	if len(changes) == 0 {
-		return nil
-	}
-	events := c.partial.events(changes, md)
-	if err := c.emit(ctx, events); err != nil {
-		c.mu.Lock()
-		c.partial.undo(changes)
-		c.mu.Unlock()
-		return err
-	}
-	// Only now: killed in between, the event is told twice rather than never.
-	if c.store != nil {
-		c.store.note(changes)
-	}
-	for _, e := range events {
-		c.telemetry.GpuEventsEmitted.Add(ctx, 1, metric.WithAttributes(
-			attribute.String("event", e.name), attribute.String("state", e.state)))
+	c.tell(ctx, &counted)
+	if busy {
+		select {
+		case c.wake <- struct{}{}:
+		default:
+		}
 	}
 	return nil
+}
+
+// run hands events on until stop.
+func (c *gpuEvents) run() {
+	defer close(c.done)
+	ticker := time.NewTicker(tickEvery)
+	defer ticker.Stop()
+	var failed time.Time
+	for {
+		select {
+		case <-c.stop:
+			return
+		case <-c.wake:
+		case <-ticker.C:
+			c.mu.Lock()
+			c.engine.tick(time.Now())
+			counted := c.engine.counts
+			c.engine.counts = counts{}
+			c.mu.Unlock()
+			c.tell(context.Background(), &counted)
+		}
+		if !failed.IsZero() && time.Since(failed) < c.rest {
+			continue
+		}
+		if err := c.handOn(context.Background()); err != nil {
+			failed, c.rest = time.Now(), min(max(2*c.rest, time.Second), maxRest)
+			continue
+		}
+		failed, c.rest = time.Time{}, 0
+	}
+}
+
+// maxRest is the longest time between two attempts to hand events on.
+const maxRest = 30 * time.Second
+
+// handOn hands on all events there are, in one call. What the next component
+// refuses stays, in its order; what it will never take is left out.
+func (c *gpuEvents) handOn(ctx context.Context) error {
+	c.mu.Lock()
+	c.sending = append(c.sending, c.engine.waiting...)
+	clear(c.engine.waiting)
+	c.engine.waiting = c.engine.waiting[:0]
+	sending := c.sending
+	c.mu.Unlock()
+	if len(sending) > 0 {
+		if err := c.emit(ctx, sending); err != nil {
+			c.telemetry.GpuEventsFailures.Add(ctx, 1)
+			if !consumererror.IsPermanent(err) {
+				c.logger.Warn("The next component does not take events, they are tried again", zap.Error(err))
+				c.keep()
+				return err
+			}
+			c.logger.Error("The next component refuses events for good, they are lost", zap.Int("events", len(sending)), zap.Error(err))
+		} else {
+			for i := range sending {
+				c.telemetry.GpuEventsEmitted.Add(ctx, 1, metric.WithAttributes(
+					attribute.String("event", sending[i].name), attribute.String("state", sending[i].state)))
+			}
+		}
+		c.mu.Lock()
+		c.sending = nil
+		c.mu.Unlock()
+	}
+	if c.store != nil {
+		c.store.wake()
+	}
+	return nil
+}
+
+// keep puts events that were refused back where their number is limited.
+func (c *gpuEvents) keep() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.engine.waiting = append(c.sending, c.engine.waiting...)
+	c.sending = nil
+}
+
+// snapshot is the state to store; nil where nothing has changed, or where events
+// were not handed on yet: killed before that, they are told twice rather than
+// never.
+func (c *gpuEvents) snapshot() *savedState {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.engine.changed || len(c.sending) > 0 || len(c.engine.waiting) > 0 {
+		return nil
+	}
+	c.engine.changed = false
+	return c.engine.save()
 }
 
 func (c *gpuEvents) emit(ctx context.Context, events []event) error {

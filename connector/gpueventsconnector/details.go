@@ -16,8 +16,10 @@ import (
 )
 
 const (
+	// maxNamed is how many names an event lists.
+	maxNamed = 50
 	// maxPods is how many missing pods an event names.
-	maxPods = 50
+	maxPods = maxNamed
 	// maxPodsInBody is how many of them the sentence names.
 	maxPodsInBody = 5
 )
@@ -29,25 +31,24 @@ type moment struct {
 	at      pcommon.Timestamp
 }
 
-func momentOf(c change) moment { return moment{c.service, c.at} }
-
 // details is what an evaluation says about the pods of a service.
 type details struct {
 	ratio   float64 // NaN is unknown
+	idle    int64   // devices; -1 is unknown
 	missing int64   // -1 is unknown
 	settled int64   // -1 is unknown
 	pods    []string
 }
 
 // gather collects the details of the moments at which something changed.
-func gather(changes []change, md pmetric.Metrics) map[moment]*details {
+func gather(changes []moment, md pmetric.Metrics) map[moment]*details {
 	known := make(map[moment]*details, len(changes))
 	for _, c := range changes {
-		known[momentOf(c)] = &details{ratio: math.NaN(), missing: -1, settled: -1}
+		known[c] = &details{ratio: math.NaN(), missing: -1, settled: -1, idle: -1}
 	}
 	eachPoint(md, func(metric string, resource pcommon.Map, p pmetric.NumberDataPoint) {
 		switch metric {
-		case names.ServiceMissingRatio.Name, names.ServicePods.Name, names.PodState.Name:
+		case names.ServiceMissingRatio.Name, names.ServicePods.Name, names.PodState.Name, names.ServiceIdleDevices.Name:
 		default:
 			return
 		}
@@ -63,6 +64,8 @@ func gather(changes []change, md pmetric.Metrics) map[moment]*details {
 		switch metric {
 		case names.ServiceMissingRatio.Name:
 			d.ratio = v
+		case names.ServiceIdleDevices.Name:
+			d.idle = int64(v)
 		case names.ServicePods.Name:
 			d.count(state, int64(v))
 		case names.PodState.Name:
@@ -133,14 +136,56 @@ func (d *details) sentence() string {
 	if d.missing == 1 {
 		verb = "is"
 	}
-	out := fmt.Sprintf(": %d of %d settled pods %s missing", d.missing, d.settled, verb)
-	if len(d.pods) > 0 {
-		named := d.pods[:min(len(d.pods), maxPodsInBody)]
-		out += " (" + strings.Join(named, ", ")
-		if more := d.missing - int64(len(named)); more > 0 {
-			out += fmt.Sprintf(" and %d more", more)
-		}
-		out += ")"
+	return fmt.Sprintf(": %d of %d settled pods %s missing", d.missing, d.settled, verb) + inBrackets(d.pods, int(d.missing)) + "."
+}
+
+// inBrackets are the first of the names, in brackets, and how many more there are.
+func inBrackets(all []string, count int) string {
+	if len(all) == 0 {
+		return ""
 	}
-	return out + "."
+	named := all[:min(len(all), maxPodsInBody)]
+	out := " (" + strings.Join(named, ", ")
+	if more := count - len(named); more > 0 {
+		out += fmt.Sprintf(" and %d more", more)
+	}
+	return out + ")"
+}
+
+// explain completes an event about a service with what its evaluation said; d is
+// nil where there was none.
+func (ev *event) explain(s service, d *details) {
+	if d == nil {
+		d = &details{ratio: math.NaN(), missing: -1, settled: -1, idle: -1}
+	}
+	of := map[string]struct{ is, state string }{
+		names.EventServicePartial: {"partial", "its partial state"},
+		names.EventServiceNoData:  {"without data", "its lack of data"},
+		names.EventIdleHeld:       {"holding idle GPUs", "its idle GPUs"},
+	}[ev.name]
+	tail := d.sentence()
+	put := d.put
+	if ev.name == names.EventIdleHeld {
+		tail, put = ".", d.putIdle
+		if d.idle > 0 {
+			tail = fmt.Sprintf(": %s did no work for long.", plural(int(d.idle), "GPU"))
+		}
+	}
+	switch {
+	case ev.state == names.EventRaised:
+		ev.body = s.String() + " is " + of.is + tail
+	case ev.why == "unheard":
+		ev.body = s.String() + " was not heard of since the restart, and is no longer " + of.is + "."
+	case ev.why == "gone":
+		ev.body = s.String() + " is gone, and " + of.state + " with it."
+	default:
+		ev.body = s.String() + " is no longer " + of.is + tail
+	}
+	ev.details = append(ev.details, put)
+}
+
+func (d *details) putIdle(attrs pcommon.Map) {
+	if d.idle >= 0 {
+		attrs.PutInt(names.GPUServiceIdle, d.idle)
+	}
 }

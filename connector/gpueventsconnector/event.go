@@ -13,21 +13,27 @@ import (
 
 // event is one event before it becomes a log record.
 type event struct {
+	id       string // made when it is first handed on
 	name     string
 	state    string // raised or cleared
 	key      string
 	at       pcommon.Timestamp
 	severity plog.SeverityNumber
 	body     string
+	level    uint8             // of the condition
+	why      string            // it ended without being said to be over: gone, unheard
 	resource func(pcommon.Map) // the subject
-	detail   func(pcommon.Map)
+	details  []func(pcommon.Map)
 }
 
 // write adds e to logs, under a resource of its own.
 func (e *event) write(logs plog.Logs, observed pcommon.Timestamp, scope, version string) error {
-	id, err := uuid.NewV7()
-	if err != nil {
-		return err
+	if e.id == "" {
+		id, err := uuid.NewV7()
+		if err != nil {
+			return err
+		}
+		e.id = id.String()
 	}
 	rl := logs.ResourceLogs().AppendEmpty()
 	e.resource(rl.Resource().Attributes())
@@ -45,15 +51,19 @@ func (e *event) write(logs plog.Logs, observed pcommon.Timestamp, scope, version
 	r.SetSeverityNumber(e.severity)
 	r.SetSeverityText(severityText(e.severity))
 	r.Body().SetStr(e.body)
-	r.Attributes().PutStr(names.GPUEventID, id.String())
+	r.Attributes().PutStr(names.GPUEventID, e.id)
 	r.Attributes().PutStr(names.GPUEventKey, e.key)
 	r.Attributes().PutStr(names.GPUEventState, e.state)
-	e.detail(r.Attributes())
+	for _, put := range e.details {
+		put(r.Attributes())
+	}
 	return nil
 }
 
 func severityText(n plog.SeverityNumber) string {
 	switch {
+	case n >= plog.SeverityNumberFatal:
+		return "FATAL"
 	case n >= plog.SeverityNumberError:
 		return "ERROR"
 	case n >= plog.SeverityNumberWarn:

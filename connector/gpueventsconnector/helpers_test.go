@@ -6,6 +6,8 @@ package gpueventsconnector
 import (
 	"context"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
@@ -67,6 +69,26 @@ func (b *bench) feed(md pmetric.Metrics) []occurred {
 	b.t.Helper()
 	b.sink.Reset()
 	require.NoError(b.t, b.c.ConsumeMetrics(b.t.Context(), md))
+	return b.events()
+}
+
+// wait lets time go by and returns the events of that time.
+func (b *bench) wait(d time.Duration) []occurred {
+	b.t.Helper()
+	b.sink.Reset()
+	time.Sleep(d)
+	synctest.Wait()
+	var all []occurred
+	for _, logs := range b.sink.AllLogs() {
+		all = append(all, read(logs)...)
+	}
+	return all
+}
+
+// events are those that were handed on at once.
+func (b *bench) events() []occurred {
+	b.t.Helper()
+	synctest.Wait()
 	if len(b.sink.AllLogs()) == 0 {
 		return nil
 	}
@@ -108,8 +130,8 @@ func states(events []occurred) (s []string) {
 	return s
 }
 
-// evaluation is one evaluation of one service, as gpu_summary emits it.
-type evaluation struct {
+// evaluated is one evaluation of one service, as gpu_summary emits it.
+type evaluated struct {
 	service         service
 	at              int // seconds
 	partial         float64
@@ -122,7 +144,7 @@ type evaluation struct {
 	partialIsDouble bool
 }
 
-func (e evaluation) add(md pmetric.Metrics) {
+func (e evaluated) add(md pmetric.Metrics) {
 	rm := md.ResourceMetrics().AppendEmpty()
 	if e.resourceOnly {
 		e.service.put(rm.Resource().Attributes())
@@ -170,7 +192,7 @@ func (e evaluation) add(md pmetric.Metrics) {
 	p.Attributes().PutStr(names.K8sPodName, "back-again")
 }
 
-func batch(evaluations ...evaluation) pmetric.Metrics {
+func batch(evaluations ...evaluated) pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	for _, e := range evaluations {
 		e.add(md)

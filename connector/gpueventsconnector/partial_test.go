@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -32,9 +33,9 @@ var chat = service{cluster: "c1", namespace: "ml", name: "chat"}
 func TestPartialIsRaisedAndCleared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := start(t)
-		require.Empty(t, b.feed(batch(evaluation{service: chat, at: 10, reporting: 4})), "the first 0 raises nothing")
+		require.Empty(t, b.feed(batch(evaluated{service: chat, at: 10, reporting: 4})), "the first 0 raises nothing")
 
-		events := b.feed(batch(evaluation{
+		events := b.feed(batch(evaluated{
 			service: chat, at: 25, partial: 1, missing: []string{"chat-2", "chat-0"}, reporting: 1, ratio: 0.5,
 		}))
 		require.Len(t, events, 1)
@@ -61,9 +62,9 @@ func TestPartialIsRaisedAndCleared(t *testing.T) {
 			"gpu.service.missing_ratio":     0.5,
 		}, raised.attrs)
 
-		require.Empty(t, b.feed(batch(evaluation{service: chat, at: 40, partial: 1})), "raised once")
+		require.Empty(t, b.feed(batch(evaluated{service: chat, at: 40, partial: 1})), "raised once")
 
-		events = b.feed(batch(evaluation{
+		events = b.feed(batch(evaluated{
 			service: chat, at: 55, missing: []string{"chat-2"}, reporting: 4, ratio: 1. / 6,
 		}))
 		require.Len(t, events, 1)
@@ -81,233 +82,275 @@ func TestPartialIsRaisedAndCleared(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, uuid.Version(7), parsed.Version())
 		}
-		require.Empty(t, b.feed(batch(evaluation{service: chat, at: 70})), "cleared once")
+		require.Empty(t, b.feed(batch(evaluated{service: chat, at: 70})), "cleared once")
 	})
 }
 
 func TestFlappingIsToldEachTime(t *testing.T) {
-	b := start(t)
-	var got []string
-	for i, v := range []float64{1, 0, 1, 1, 0, 0, 1} {
-		got = append(got, states(b.feed(batch(evaluation{service: chat, at: i, partial: v})))...)
-	}
-	require.Equal(t, []string{"raised", "cleared", "raised", "cleared", "raised"}, got)
+	synctest.Test(t, func(t *testing.T) {
+		b := start(t)
+		var got []string
+		for i, v := range []float64{1, 0, 1, 1, 0, 0, 1} {
+			got = append(got, states(b.feed(batch(evaluated{service: chat, at: i, partial: v})))...)
+		}
+		require.Equal(t, []string{"raised", "cleared", "raised", "cleared", "raised"}, got)
+	})
 }
 
 // Several evaluations may travel in one batch. Each event tells of its own.
 func TestEvaluationsInOneBatch(t *testing.T) {
-	events := start(t).feed(batch(
-		evaluation{service: chat, at: 10, partial: 1, missing: []string{"a", "b"}, ratio: 0.6},
-		evaluation{service: chat, at: 25, reporting: 2, ratio: 0},
-		evaluation{service: chat, at: 40, partial: 1, missing: []string{"c"}, ratio: 0.5},
-	))
-	require.Equal(t, []string{"raised", "cleared", "raised"}, states(events))
-	require.Equal(t, []any{"a", "b"}, events[0].attrs[names.GPUServiceMissingPods])
-	require.Equal(t, "Service chat in namespace ml of cluster c1 is no longer partial: none of 3 settled pods is missing.", events[1].body)
-	require.Equal(t, []any{"c"}, events[2].attrs[names.GPUServiceMissingPods])
+	synctest.Test(t, func(t *testing.T) {
+		events := start(t).feed(batch(
+			evaluated{service: chat, at: 10, partial: 1, missing: []string{"a", "b"}, ratio: 0.6},
+			evaluated{service: chat, at: 25, reporting: 2, ratio: 0},
+			evaluated{service: chat, at: 40, partial: 1, missing: []string{"c"}, ratio: 0.5},
+		))
+		require.Equal(t, []string{"raised", "cleared", "raised"}, states(events))
+		require.Equal(t, []any{"a", "b"}, events[0].attrs[names.GPUServiceMissingPods])
+		require.Equal(t, "Service chat in namespace ml of cluster c1 is no longer partial: none of 3 settled pods is missing.", events[1].body)
+		require.Equal(t, []any{"c"}, events[2].attrs[names.GPUServiceMissingPods])
+	})
 }
 
 func TestAbsentInputChangesNothing(t *testing.T) {
-	b := start(t)
-	require.Equal(t, []string{"raised"}, states(b.feed(batch(evaluation{service: chat, at: 10, partial: 1}))))
-	require.Empty(t, b.feed(pmetric.NewMetrics()))
-	require.Empty(t, b.feed(batch(evaluation{service: service{name: "other"}, at: 25})))
+	synctest.Test(t, func(t *testing.T) {
+		b := start(t)
+		require.Equal(t, []string{"raised"}, states(b.feed(batch(evaluated{service: chat, at: 10, partial: 1}))))
+		require.Empty(t, b.feed(pmetric.NewMetrics()))
+		require.Empty(t, b.feed(batch(evaluated{service: service{name: "other"}, at: 25})))
 
-	// Averages go on while partial is absent, as after a start of the summary.
-	md := batch(evaluation{service: chat, at: 40})
-	md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().RemoveIf(func(m pmetric.Metric) bool {
-		return m.Name() == names.ServicePartial.Name
+		// Averages go on while partial is absent, as after a start of the summary.
+		md := batch(evaluated{service: chat, at: 40})
+		md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().RemoveIf(func(m pmetric.Metric) bool {
+			return m.Name() == names.ServicePartial.Name
+		})
+		require.Empty(t, b.feed(md))
+		require.Equal(t, []string{"cleared"}, states(b.feed(batch(evaluated{service: chat, at: 55}))))
 	})
-	require.Empty(t, b.feed(md))
-	require.Equal(t, []string{"cleared"}, states(b.feed(batch(evaluation{service: chat, at: 55}))))
 }
 
 func TestServicesAreToldApart(t *testing.T) {
-	b := start(t)
-	services := []service{
-		{"c1", "ml", "chat"}, {"c1", "lab", "chat"}, {"c2", "ml", "chat"}, {"", "ml", "chat"}, {"", "", "chat"},
-		{"c1", "ml/chat", "x"}, {"c1", "ml", "chat/x"},
-	}
-	var all []evaluation
-	for _, s := range services {
-		all = append(all, evaluation{service: s, at: 10, partial: 1})
-	}
-	keys := map[any]bool{}
-	for i, e := range b.feed(batch(all...)) {
-		want := map[string]any{}
-		attrs := pcommon.NewMap()
-		services[i].put(attrs)
-		for k, v := range attrs.AsRaw() {
-			want[k] = v
+	synctest.Test(t, func(t *testing.T) {
+		b := start(t)
+		services := []service{
+			{"c1", "ml", "chat"}, {"c1", "lab", "chat"}, {"c2", "ml", "chat"}, {"", "ml", "chat"}, {"", "", "chat"},
+			{"c1", "ml/chat", "x"}, {"c1", "ml", "chat/x"},
 		}
-		require.Equal(t, want, e.resource)
-		keys[e.attrs[names.GPUEventKey]] = true
-	}
-	require.Len(t, keys, len(services))
+		var all []evaluated
+		for _, s := range services {
+			all = append(all, evaluated{service: s, at: 10, partial: 1})
+		}
+		keys := map[any]bool{}
+		for i, e := range b.feed(batch(all...)) {
+			want := map[string]any{}
+			attrs := pcommon.NewMap()
+			services[i].put(attrs)
+			for k, v := range attrs.AsRaw() {
+				want[k] = v
+			}
+			require.Equal(t, want, e.resource)
+			keys[e.attrs[names.GPUEventKey]] = true
+		}
+		require.Len(t, keys, len(services))
 
-	events := b.feed(batch(evaluation{service: services[1], at: 25}))
-	require.Len(t, events, 1)
-	require.Equal(t, "gpu.service.partial/c1/lab/chat", events[0].attrs[names.GPUEventKey])
-	require.Equal(t, "Service chat in namespace lab of cluster c1 is no longer partial: none of 1 settled pods is missing.", events[0].body)
+		events := b.feed(batch(evaluated{service: services[1], at: 25}))
+		require.Len(t, events, 1)
+		require.Equal(t, "gpu.service.partial/c1/lab/chat", events[0].attrs[names.GPUEventKey])
+		require.Equal(t, "Service chat in namespace lab of cluster c1 is no longer partial: none of 1 settled pods is missing.", events[0].body)
+	})
 }
 
 func TestAfterARestartTheFirstOneRaises(t *testing.T) {
-	before := start(t)
-	first := before.feed(batch(evaluation{service: chat, at: 10, partial: 1}))
-	after := start(t)
-	again := after.feed(batch(evaluation{service: chat, at: 25, partial: 1}))
-	require.Equal(t, []string{"raised"}, states(again))
-	require.Equal(t, first[0].attrs[names.GPUEventKey], again[0].attrs[names.GPUEventKey])
+	synctest.Test(t, func(t *testing.T) {
+		before := start(t)
+		first := before.feed(batch(evaluated{service: chat, at: 10, partial: 1}))
+		after := start(t)
+		again := after.feed(batch(evaluated{service: chat, at: 25, partial: 1}))
+		require.Equal(t, []string{"raised"}, states(again))
+		require.Equal(t, first[0].attrs[names.GPUEventKey], again[0].attrs[names.GPUEventKey])
+	})
 }
 
 func TestAServiceThatIsGoneIsCleared(t *testing.T) {
-	b := start(t)
-	require.Empty(t, b.feed(batch(evaluation{service: chat, at: 5, stale: true})), "nothing was raised")
-	b.feed(batch(evaluation{service: chat, at: 10, partial: 1}))
-	events := b.feed(batch(evaluation{service: chat, at: 25, stale: true}))
-	require.Equal(t, []string{"cleared"}, states(events))
-	require.Equal(t, "Service chat in namespace ml of cluster c1 is gone, and its partial state with it.", events[0].body)
-	require.Equal(t, plog.SeverityNumberInfo, events[0].record.SeverityNumber())
-	require.Empty(t, b.c.partial.raised)
+	synctest.Test(t, func(t *testing.T) {
+		b := start(t)
+		require.Empty(t, b.feed(batch(evaluated{service: chat, at: 5, stale: true})), "nothing was raised")
+		b.feed(batch(evaluated{service: chat, at: 10, partial: 1}))
+		events := b.feed(batch(evaluated{service: chat, at: 25, stale: true}))
+		require.Equal(t, []string{"cleared"}, states(events))
+		require.Equal(t, "Service chat in namespace ml of cluster c1 is gone, and its partial state with it.", events[0].body)
+		require.Equal(t, plog.SeverityNumberInfo, events[0].record.SeverityNumber())
+		require.Zero(t, b.c.engine.raised)
+	})
 }
 
 func TestNamesAtMostFiftyPods(t *testing.T) {
-	var pods []string
-	for i := range 60 {
-		pods = append(pods, fmt.Sprintf("chat-%02d", i))
-	}
-	e := start(t).feed(batch(evaluation{service: chat, at: 10, partial: 1, missing: pods, ratio: 0.9}))[0]
-	named := e.attrs[names.GPUServiceMissingPods].([]any)
-	require.Len(t, named, 50)
-	require.Equal(t, "chat-00", named[0])
-	require.Equal(t, "chat-49", named[49])
-	require.Equal(t, int64(60), e.attrs[names.GPUServiceMissingPodCount])
-	require.Equal(t, "Service chat in namespace ml of cluster c1 is partial: 60 of 61 settled pods are missing "+
-		"(chat-00, chat-01, chat-02, chat-03, chat-04 and 55 more).", e.body)
+	synctest.Test(t, func(t *testing.T) {
+		var pods []string
+		for i := range 60 {
+			pods = append(pods, fmt.Sprintf("chat-%02d", i))
+		}
+		e := start(t).feed(batch(evaluated{service: chat, at: 10, partial: 1, missing: pods, ratio: 0.9}))[0]
+		named := e.attrs[names.GPUServiceMissingPods].([]any)
+		require.Len(t, named, 50)
+		require.Equal(t, "chat-00", named[0])
+		require.Equal(t, "chat-49", named[49])
+		require.Equal(t, int64(60), e.attrs[names.GPUServiceMissingPodCount])
+		require.Equal(t, "Service chat in namespace ml of cluster c1 is partial: 60 of 61 settled pods are missing "+
+			"(chat-00, chat-01, chat-02, chat-03, chat-04 and 55 more).", e.body)
+	})
 }
 
 // Only what the batch says is told.
 func TestUnknownDetailsAreAbsent(t *testing.T) {
-	e := start(t).feed(batch(evaluation{
-		service: service{name: "chat"}, at: 10, partial: 1, withoutPods: true, resourceOnly: true, partialIsDouble: true,
-	}))[0]
-	require.Equal(t, "Service chat is partial.", e.body)
-	require.Len(t, e.attrs, 3, "id, key and state: %v", e.attrs)
-	require.Equal(t, map[string]any{"service.name": "chat"}, e.resource)
+	synctest.Test(t, func(t *testing.T) {
+		e := start(t).feed(batch(evaluated{
+			service: service{name: "chat"}, at: 10, partial: 1, withoutPods: true, resourceOnly: true, partialIsDouble: true,
+		}))[0]
+		require.Equal(t, "Service chat is partial.", e.body)
+		require.Len(t, e.attrs, 3, "id, key and state: %v", e.attrs)
+		require.Equal(t, map[string]any{"service.name": "chat"}, e.resource)
+	})
 }
 
 func TestTextsFromOutsideAreBounded(t *testing.T) {
-	long := strings.Repeat("größe", 200_000)
-	evil := "chat\u202e\u200b\n\x00\xff"
-	b := start(t)
-	events := b.feed(batch(
-		evaluation{service: service{"c", "n", long}, at: 10, partial: 1, missing: []string{long, "po\u200bd"}, ratio: 1},
-		evaluation{service: service{"c", "n", long + "x"}, at: 10, partial: 1},
-		evaluation{service: service{"c", "n", evil}, at: 10, partial: 1},
-	))
-	require.Len(t, events, 3)
-	require.NotEqual(t, events[0].attrs[names.GPUEventKey], events[1].attrs[names.GPUEventKey])
-	for _, e := range events {
-		require.LessOrEqual(t, len(e.attrs[names.GPUEventKey].(string)), maxKey)
-		require.LessOrEqual(t, len(e.resource["service.name"].(string)), maxText)
-		require.Less(t, len(e.body), 2000)
-	}
-	require.Contains(t, events[0].attrs[names.GPUServiceMissingPods], "pod")
-	require.True(t, strings.HasPrefix(events[2].body, "Service chat \uFFFD in namespace n"), events[2].body)
+	synctest.Test(t, func(t *testing.T) {
+		long := strings.Repeat("größe", 200_000)
+		evil := "chat\u202e\u200b\n\x00\xff"
+		b := start(t)
+		events := b.feed(batch(
+			evaluated{service: service{"c", "n", long}, at: 10, partial: 1, missing: []string{long, "po\u200bd"}, ratio: 1},
+			evaluated{service: service{"c", "n", long + "x"}, at: 10, partial: 1},
+			evaluated{service: service{"c", "n", evil}, at: 10, partial: 1},
+		))
+		require.Len(t, events, 3)
+		require.NotEqual(t, events[0].attrs[names.GPUEventKey], events[1].attrs[names.GPUEventKey])
+		for _, e := range events {
+			require.LessOrEqual(t, len(e.attrs[names.GPUEventKey].(string)), maxKey)
+			require.LessOrEqual(t, len(e.resource["service.name"].(string)), maxText)
+			require.Less(t, len(e.body), 2000)
+		}
+		require.Contains(t, events[0].attrs[names.GPUServiceMissingPods], "pod")
+		require.True(t, strings.HasPrefix(events[2].body, "Service chat \uFFFD in namespace n"), events[2].body)
+	})
 }
 
 func TestInvalidInputIsCounted(t *testing.T) {
-	b := start(t)
-	require.Empty(t, b.feed(batch(
-		evaluation{service: service{"c", "n", ""}, at: 10, partial: 1},
-		evaluation{service: chat, at: 10, partial: math.NaN(), partialIsDouble: true},
-	)))
-	md := batch(evaluation{service: chat, at: 10})
-	md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).SetEmptySummary().DataPoints().AppendEmpty()
-	require.Empty(t, b.feed(md))
-	metadatatest.AssertEqualGpuEventsInputInvalid(t, b.tel,
-		[]metricdata.DataPoint[int64]{{Value: 2}}, metricdatatest.IgnoreTimestamp())
+	synctest.Test(t, func(t *testing.T) {
+		b := start(t)
+		require.Empty(t, b.feed(batch(
+			evaluated{service: service{"c", "n", ""}, at: 10, partial: 1},
+			evaluated{service: chat, at: 10, partial: math.NaN(), partialIsDouble: true},
+		)))
+		md := batch(evaluated{service: chat, at: 10})
+		md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).SetEmptySummary().DataPoints().AppendEmpty()
+		require.Empty(t, b.feed(md))
+		metadatatest.AssertEqualGpuEventsInputInvalid(t, b.tel,
+			[]metricdata.DataPoint[int64]{{Value: 7}}, metricdatatest.IgnoreTimestamp())
 
-	b.feed(batch(evaluation{service: service{"c", "n", ""}, at: 25, partial: 1}))
-	require.Equal(t, 1, b.logs.Len(), "counted each time, logged once")
+		b.feed(batch(evaluated{service: service{"c", "n", ""}, at: 25, partial: 1}))
+		require.Equal(t, 1, b.logs.Len(), "counted each time, logged once")
+	})
 }
 
 func TestSubjectsAreLimited(t *testing.T) {
-	b := start(t, func(c *Config) { c.MaxSubjects = 1 })
-	other := service{"c1", "ml", "other"}
-	require.Len(t, b.feed(batch(evaluation{service: chat, at: 10, partial: 1}, evaluation{service: other, at: 10, partial: 1})), 1)
-	event := attribute.NewSet(attribute.String("event", "gpu.service.partial"))
-	metadatatest.AssertEqualGpuEventsRefused(t, b.tel,
-		[]metricdata.DataPoint[int64]{{Value: 1, Attributes: event}}, metricdatatest.IgnoreTimestamp())
-	metadatatest.AssertEqualGpuEventsRaised(t, b.tel,
-		[]metricdata.DataPoint[int64]{{Value: 1}}, metricdatatest.IgnoreTimestamp())
+	synctest.Test(t, func(t *testing.T) {
+		b := start(t, func(c *Config) { c.MaxSubjects = 1 })
+		other := service{"c1", "ml", "other"}
+		require.Len(t, b.feed(batch(evaluated{service: chat, at: 10, partial: 1}, evaluated{service: other, at: 10, partial: 1})), 1)
+		event := attribute.NewSet(attribute.String("event", "gpu.service.partial"))
+		metadatatest.AssertEqualGpuEventsRefused(t, b.tel,
+			[]metricdata.DataPoint[int64]{{Value: 1, Attributes: event}}, metricdatatest.IgnoreTimestamp())
+		metadatatest.AssertEqualGpuEventsRaised(t, b.tel,
+			[]metricdata.DataPoint[int64]{{Value: 1}}, metricdatatest.IgnoreTimestamp())
 
-	require.Equal(t, 1, b.logs.FilterMessageSnippet("max_subjects").Len())
+		require.Equal(t, 1, b.logs.FilterMessageSnippet("max_subjects").Len())
 
-	// As soon as there is room, the other is told.
-	events := b.feed(batch(evaluation{service: chat, at: 25}, evaluation{service: other, at: 25, partial: 1}))
-	require.Equal(t, []string{"cleared", "raised"}, states(events))
-	metadatatest.AssertEqualGpuEventsEmitted(t, b.tel, []metricdata.DataPoint[int64]{
-		{Value: 2, Attributes: attribute.NewSet(attribute.String("event", "gpu.service.partial"), attribute.String("state", "raised"))},
-		{Value: 1, Attributes: attribute.NewSet(attribute.String("event", "gpu.service.partial"), attribute.String("state", "cleared"))},
-	}, metricdatatest.IgnoreTimestamp())
+		// As soon as there is room, the other is told.
+		events := b.feed(batch(evaluated{service: chat, at: 25}, evaluated{service: other, at: 25, partial: 1}))
+		require.Equal(t, []string{"cleared", "raised"}, states(events))
+		metadatatest.AssertEqualGpuEventsEmitted(t, b.tel, []metricdata.DataPoint[int64]{
+			{Value: 2, Attributes: attribute.NewSet(attribute.String("event", "gpu.service.partial"), attribute.String("state", "raised"))},
+			{Value: 1, Attributes: attribute.NewSet(attribute.String("event", "gpu.service.partial"), attribute.String("state", "cleared"))},
+		}, metricdatatest.IgnoreTimestamp())
+	})
 }
 
-// An event that nobody took is told again with the next evaluation.
+// An event that nobody took is handed on again, as it is: metrics never fail
+// because of it.
 func TestRefusedEventsComeAgain(t *testing.T) {
-	next := &refusing{}
-	c, err := newConnector(createDefaultConfig().(*Config), metadatatest.NewSettings(start(t).tel), next)
-	require.NoError(t, err)
-	feed := func(at int, partial float64) error {
-		return c.ConsumeMetrics(t.Context(), batch(evaluation{service: chat, at: at, partial: partial}))
-	}
-	full := errors.New("queue is full")
-	next.err = full
-	require.ErrorIs(t, feed(10, 1), full)
-	next.err = nil
-	require.NoError(t, feed(25, 1))
-	next.err = full
-	require.ErrorIs(t, feed(40, 0), full)
-	next.err = nil
-	require.NoError(t, feed(55, 0))
-
-	var got []string
-	for _, logs := range next.AllLogs() {
-		for _, e := range read(logs) {
+	synctest.Test(t, func(t *testing.T) {
+		b := start(t)
+		next := &refusing{err: errors.New("queue is full")}
+		b.c.next = next
+		for i, partial := range []float64{1, 0, 1} {
+			require.Empty(t, b.feed(batch(evaluated{service: chat, at: 10 + i, partial: partial})))
+		}
+		synctest.Wait()
+		require.Equal(t, 1, b.logs.FilterMessageSnippet("does not take events").Len())
+		next.err = nil
+		time.Sleep(maxRest)
+		synctest.Wait()
+		require.Len(t, next.AllLogs(), 1)
+		var got []string
+		for _, e := range read(next.AllLogs()[0]) {
 			got = append(got, fmt.Sprint(e.state, " at ", uint64(e.record.Timestamp()/1e9)))
 		}
-	}
-	require.Equal(t, []string{"raised at 25", "cleared at 55"}, got)
+		require.Equal(t, []string{"raised at 10", "cleared at 11", "raised at 12"}, got)
+	})
+}
+
+// What the next component will never take is not tried again.
+func TestEventsThatAreRefusedForGood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := start(t)
+		next := &refusing{err: consumererror.NewPermanent(errors.New("no"))}
+		b.c.next = next
+		b.feed(batch(evaluated{service: chat, at: 10, partial: 1}))
+		synctest.Wait()
+		next.err = nil
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Empty(t, next.AllLogs())
+		require.Equal(t, 1, b.logs.FilterMessageSnippet("refuses events for good").Len())
+	})
 }
 
 func TestConcurrentBatches(t *testing.T) {
-	b := start(t)
-	var wg sync.WaitGroup
-	for worker := range 4 {
-		wg.Go(func() {
-			s := service{"c1", "ml", fmt.Sprint("svc-", worker)}
-			for i := range 50 {
-				if b.c.ConsumeMetrics(t.Context(), batch(evaluation{service: s, at: i, partial: float64(i % 2)})) != nil {
-					t.Error("a batch was refused")
+	synctest.Test(t, func(t *testing.T) {
+		b := start(t)
+		var wg sync.WaitGroup
+		for worker := range 4 {
+			wg.Go(func() {
+				s := service{"c1", "ml", fmt.Sprint("svc-", worker)}
+				for i := range 50 {
+					if b.c.ConsumeMetrics(t.Context(), batch(evaluated{service: s, at: i, partial: float64(i % 2)})) != nil {
+						t.Error("a batch was refused")
+					}
 				}
-			}
-		})
-	}
-	wg.Wait()
-	require.Equal(t, 4*49, b.sink.LogRecordCount())
-	require.Len(t, b.c.partial.raised, 4)
+			})
+		}
+		wg.Wait()
+		synctest.Wait()
+		require.Equal(t, 4*49, b.sink.LogRecordCount())
+		require.Equal(t, 4, b.c.engine.raised)
+	})
 }
 
 func TestScopeNamesTheConnector(t *testing.T) {
-	b := start(t)
-	b.feed(batch(evaluation{service: chat, at: 10, partial: 1}))
-	scope := b.sink.AllLogs()[0].ResourceLogs().At(0).ScopeLogs().At(0).Scope()
-	require.Equal(t, metadata.ScopeName, scope.Name())
+	synctest.Test(t, func(t *testing.T) {
+		b := start(t)
+		b.feed(batch(evaluated{service: chat, at: 10, partial: 1}))
+		scope := b.sink.AllLogs()[0].ResourceLogs().At(0).ScopeLogs().At(0).Scope()
+		require.Equal(t, metadata.ScopeName, scope.Name())
+	})
 }
 
 func TestPointWithoutTimeCountsAsObserved(t *testing.T) {
-	events := start(t).feed(batch(evaluation{service: chat, partial: 1, withoutPods: true}))
-	require.Len(t, events, 1)
-	require.NotZero(t, events[0].record.Timestamp())
-	require.Equal(t, events[0].record.ObservedTimestamp(), events[0].record.Timestamp())
+	synctest.Test(t, func(t *testing.T) {
+		events := start(t).feed(batch(evaluated{service: chat, partial: 1, withoutPods: true}))
+		require.Len(t, events, 1)
+		require.NotZero(t, events[0].record.Timestamp())
+		require.Equal(t, events[0].record.ObservedTimestamp(), events[0].record.Timestamp())
+	})
 }

@@ -12,19 +12,25 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
+// numberPoints are the points of a gauge or sum.
+func numberPoints(m pmetric.Metric) (points pmetric.NumberDataPointSlice, ok bool) {
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		return m.Gauge().DataPoints(), true
+	case pmetric.MetricTypeSum:
+		return m.Sum().DataPoints(), true
+	}
+	return points, false
+}
+
 // eachPoint calls f with every gauge and sum point of md.
 func eachPoint(md pmetric.Metrics, f func(metric string, resource pcommon.Map, p pmetric.NumberDataPoint)) {
 	for _, rm := range md.ResourceMetrics().All() {
 		resource := rm.Resource().Attributes()
 		for _, sm := range rm.ScopeMetrics().All() {
 			for _, m := range sm.Metrics().All() {
-				var points pmetric.NumberDataPointSlice
-				switch m.Type() {
-				case pmetric.MetricTypeGauge:
-					points = m.Gauge().DataPoints()
-				case pmetric.MetricTypeSum:
-					points = m.Sum().DataPoints()
-				default:
+				points, ok := numberPoints(m)
+				if !ok {
 					continue
 				}
 				for _, p := range points.All() {

@@ -6,8 +6,6 @@ package gpueventsconnector
 import (
 	"context"
 	"fmt"
-	"maps"
-	"sync"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -22,18 +20,23 @@ const (
 	// retryEvery is the time between two attempts to write a state that could
 	// not be written.
 	retryEvery = 10 * time.Second
+	// writeEvery is the shortest time between two writes.
+	writeEvery = time.Second
 )
 
-// store keeps what was told in a storage extension. It is written by a goroutine
-// of its own when it has changed; changes while it writes become one write.
+// store keeps the state in a storage extension. It is written by a goroutine of
+// its own when it has changed; changes while it writes become one write.
 type store struct {
 	client    storage.Client
 	telemetry *metadata.TelemetryBuilder
 	logger    *zap.Logger
 	changed   chan struct{} // holds one
 
-	mu   sync.Mutex
-	told map[service]struct{} // conditions whose raising was handed on and whose clearing was not
+	// snapshot gives the state, where it has changed and all events of it were
+	// handed on.
+	snapshot func() *savedState
+
+	unwritten *savedState // that could not be written; only write reads it
 
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -62,28 +65,32 @@ func openStorage(ctx context.Context, host component.Host, storageID, id compone
 
 // newStore reads the state. One that cannot be read is told and started anew:
 // what is partial then is raised again.
-func newStore(ctx context.Context, client storage.Client, limit int, telemetry *metadata.TelemetryBuilder, logger *zap.Logger) *store {
+func newStore(ctx context.Context, client storage.Client, limit int, telemetry *metadata.TelemetryBuilder, logger *zap.Logger) (*store, *savedState) {
 	s := &store{client: client, telemetry: telemetry, logger: logger, changed: make(chan struct{}, 1), done: make(chan struct{})}
 	text, err := client.Get(ctx, stateKey)
 	var refused int
+	state := &savedState{}
 	if err == nil {
-		s.told, refused, err = decodeState(text, limit)
+		var read *savedState
+		if read, refused, err = decodeState(text, limit); err == nil {
+			state = read
+		}
 	}
 	if err != nil {
 		telemetry.GpuEventsStateFailures.Add(ctx, 1)
 		logger.Error("The stored state cannot be read and is started anew: what is raised may be raised a second time, "+
 			"and what ceased meanwhile is not cleared", zap.Error(err))
-		s.told = map[service]struct{}{}
 	}
 	if refused > 0 {
 		telemetry.GpuEventsStateFailures.Add(ctx, 1)
-		logger.Warn("The stored state has more conditions than max_subjects, which are forgotten: raise it", zap.Int("forgotten", refused))
+		logger.Warn("The stored state has more than max_subjects, which is forgotten: raise it", zap.Int("forgotten", refused))
 	}
-	return s
+	return s, state
 }
 
 // start begins to write changes until close.
-func (s *store) start() {
+func (s *store) start(snapshot func() *savedState) {
+	s.snapshot = snapshot
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
 	go s.run(ctx)
@@ -97,32 +104,20 @@ func (s *store) run(ctx context.Context) {
 			return
 		case <-s.changed:
 		}
-		if s.write(ctx) {
-			continue
+		wait := writeEvery
+		if !s.write(ctx) {
+			wait = retryEvery
+			s.wake()
 		}
-		s.wake()
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(retryEvery):
+		case <-time.After(wait):
 		}
 	}
 }
 
-// note remembers changes whose events were handed on.
-func (s *store) note(changes []change) {
-	s.mu.Lock()
-	for _, c := range changes {
-		if c.raised {
-			s.told[c.service] = struct{}{}
-		} else {
-			delete(s.told, c.service)
-		}
-	}
-	s.mu.Unlock()
-	s.wake()
-}
-
+// wake says that there may be something to write.
 func (s *store) wake() {
 	select {
 	case s.changed <- struct{}{}:
@@ -130,22 +125,26 @@ func (s *store) wake() {
 	}
 }
 
-// snapshot is a copy of what was told.
-func (s *store) snapshot() map[service]struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return maps.Clone(s.told)
-}
-
-// write reports whether the state is stored now.
+// write reports whether the state is stored now, or nothing is to be stored yet.
 func (s *store) write(ctx context.Context) bool {
-	text, err := encodeState(s.snapshot())
+	state := s.unwritten
+	if state == nil {
+		state = s.snapshot()
+	} else if newer := s.snapshot(); newer != nil {
+		state = newer
+	}
+	if state == nil {
+		return true
+	}
+	text, err := encodeState(state)
 	if err == nil {
 		err = s.client.Set(ctx, stateKey, text)
 	}
 	if err == nil {
+		s.unwritten = nil
 		return true
 	}
+	s.unwritten = state
 	if ctx.Err() == nil {
 		s.telemetry.GpuEventsStateFailures.Add(ctx, 1)
 		s.logger.Warn("The state cannot be written, it is tried again: after a restart events may be told twice", zap.Error(err))
@@ -162,10 +161,6 @@ func (s *store) close(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("storage: it still writes: %w", ctx.Err())
 	}
-	select {
-	case <-s.changed:
-		s.write(ctx)
-	default:
-	}
+	s.write(ctx)
 	return s.client.Close(ctx)
 }

@@ -98,10 +98,16 @@ func (d *disk) boot(t *testing.T, change ...func(*Config)) *bench {
 	return startOn(t, host{diskID: d}, append(change, onDisk)...)
 }
 
+// state are the services that are stored as partial.
 func (d *disk) state(t *testing.T) map[service]struct{} {
 	t.Helper()
-	raised, _, err := decodeState(d.values[stateKey], 100)
+	s, _, err := decodeState(d.values[stateKey], 100)
 	require.NoError(t, err)
+	raised := map[service]struct{}{}
+	for _, r := range s.Raised {
+		require.Equal(t, "gpu.service.partial", r.Event)
+		raised[service{r.Cluster, r.Namespace, r.Service}] = struct{}{}
+	}
 	return raised
 }
 
@@ -110,26 +116,26 @@ func TestARestartKeepsWhatIsRaised(t *testing.T) {
 		d := newDisk()
 		killed := d.boot(t)
 		defer killed.stop()
-		first := killed.feed(batch(evaluation{service: chat, at: 10, partial: 1}, evaluation{service: lab, at: 10, partial: 1}))
+		first := killed.feed(batch(evaluated{service: chat, at: 10, partial: 1}, evaluated{service: lab, at: 10, partial: 1}))
 		require.Equal(t, []string{"raised", "raised"}, states(first))
 		synctest.Wait()
-		killed.feed(batch(evaluation{service: chat, at: 25, partial: 1}))
+		killed.feed(batch(evaluated{service: chat, at: 25, partial: 1}))
 		synctest.Wait()
 		require.Equal(t, 1, d.sets, "what has not changed is not written again")
 
 		after := &disk{values: maps.Clone(d.values)}
 		b := after.boot(t)
 		require.Empty(t, b.feed(pmetric.NewMetrics()), "absent input changes nothing")
-		require.Empty(t, b.feed(batch(evaluation{service: chat, at: 90, partial: 1})), "it is not raised a second time")
-		events := b.feed(batch(evaluation{service: lab, at: 90}))
+		require.Empty(t, b.feed(batch(evaluated{service: chat, at: 90, partial: 1})), "it is not raised a second time")
+		events := b.feed(batch(evaluated{service: lab, at: 90}))
 		require.Equal(t, []string{"cleared"}, states(events))
 		require.Equal(t, "gpu.service.partial/c1/lab/chat", events[0].attrs["gpu.event.key"])
 		b.stop()
 
 		again := after.boot(t)
 		defer again.stop()
-		require.Empty(t, again.feed(batch(evaluation{service: lab, at: 120})), "it is not cleared a second time")
-		require.Equal(t, []string{"cleared"}, states(again.feed(batch(evaluation{service: chat, at: 120}))))
+		require.Empty(t, again.feed(batch(evaluated{service: lab, at: 120})), "it is not cleared a second time")
+		require.Equal(t, []string{"cleared"}, states(again.feed(batch(evaluated{service: chat, at: 120}))))
 		synctest.Wait()
 		require.Empty(t, after.state(t))
 	})
@@ -140,24 +146,24 @@ func TestWhatWentDuringARestartIsCleared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDisk()
 		b := d.boot(t)
-		b.feed(batch(evaluation{service: chat, at: 10, partial: 1}, evaluation{service: lab, at: 10, partial: 1}))
+		b.feed(batch(evaluated{service: chat, at: 10, partial: 1}, evaluated{service: lab, at: 10, partial: 1}))
 		b.stop()
 
 		b = d.boot(t)
 		defer b.stop()
 		time.Sleep(time.Hour)
 		require.Empty(t, b.feed(pmetric.NewMetrics()), "without evaluations nothing is known")
-		require.Empty(t, b.feed(batch(evaluation{service: lab, at: 10, partial: 1})))
+		require.Empty(t, b.feed(batch(evaluated{service: lab, at: 10, partial: 1})))
 		time.Sleep(15*time.Minute - time.Second)
-		require.Empty(t, b.feed(batch(evaluation{service: lab, at: 10, partial: 1})))
+		require.Empty(t, b.feed(batch(evaluated{service: lab, at: 10, partial: 1})))
 		time.Sleep(time.Second)
-		events := b.feed(batch(evaluation{service: lab, at: 10, partial: 1}))
+		events := b.feed(batch(evaluated{service: lab, at: 10, partial: 1}))
 		require.Equal(t, []string{"cleared"}, states(events))
 		require.Equal(t, "Service chat in namespace ml of cluster c1 was not heard of since the restart, and is no longer partial.", events[0].body)
 		synctest.Wait()
 		require.Equal(t, map[service]struct{}{lab: {}}, d.state(t))
 		time.Sleep(time.Hour)
-		require.Empty(t, b.feed(batch(evaluation{service: lab, at: 10, partial: 1})), "what was heard of stays")
+		require.Empty(t, b.feed(batch(evaluated{service: lab, at: 10, partial: 1})), "what was heard of stays")
 	})
 }
 
@@ -166,32 +172,16 @@ func TestRefusedEventsAreNotStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDisk()
 		b := d.boot(t)
-		next := &refusing{err: errors.New("full")}
-		b.c.next = next
-		require.Error(t, b.c.ConsumeMetrics(t.Context(), batch(evaluation{service: chat, at: 10, partial: 1})))
-		b.stop()
+		b.c.next = &refusing{err: errors.New("full")}
+		b.feed(batch(evaluated{service: chat, at: 10, partial: 1}))
+		ctx := context.WithoutCancel(t.Context())
+		require.ErrorContains(t, b.c.Shutdown(ctx), "full")
+		require.NoError(t, b.tel.Shutdown(ctx))
 		require.Empty(t, d.state(t))
 
 		b = d.boot(t)
 		defer b.stop()
-		require.Equal(t, []string{"raised"}, states(b.feed(batch(evaluation{service: chat, at: 25, partial: 1}))))
-	})
-}
-
-func TestARefusedClearingOfWhatWentIsMadeAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDisk()
-		b := d.boot(t)
-		b.feed(batch(evaluation{service: chat, at: 10, partial: 1}))
-		b.stop()
-		b = d.boot(t)
-		defer b.stop()
-		b.feed(batch(evaluation{service: lab, at: 10}))
-		time.Sleep(time.Hour)
-		b.c.next = &refusing{err: errors.New("full")}
-		require.Error(t, b.c.ConsumeMetrics(t.Context(), batch(evaluation{service: lab, at: 25})))
-		b.c.next = b.sink
-		require.Equal(t, []string{"cleared"}, states(b.feed(batch(evaluation{service: lab, at: 40}))))
+		require.Equal(t, []string{"raised"}, states(b.feed(batch(evaluated{service: chat, at: 25, partial: 1}))))
 	})
 }
 
@@ -199,7 +189,7 @@ func TestADamagedStateIsToldAndStartedAnew(t *testing.T) {
 	for name, text := range map[string]string{
 		"no JSON":         "\x00\x01",
 		"cut off":         `{"version":1,"raised":[{"event":"gpu.ser`,
-		"another version": `{"version":2,"raised":[]}`,
+		"another version": `{"version":3,"raised":[]}`,
 		"no name":         `{"version":1,"raised":[{"event":"gpu.service.partial"}]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -210,7 +200,7 @@ func TestADamagedStateIsToldAndStartedAnew(t *testing.T) {
 				defer b.stop()
 				require.Equal(t, 1, b.logs.FilterMessageSnippet("cannot be read and is started anew").Len())
 				require.Equal(t, int64(1), failures(t, b))
-				require.Equal(t, []string{"raised"}, states(b.feed(batch(evaluation{service: chat, at: 10, partial: 1}))))
+				require.Equal(t, []string{"raised"}, states(b.feed(batch(evaluated{service: chat, at: 10, partial: 1}))))
 				synctest.Wait()
 				require.Equal(t, map[service]struct{}{chat: {}}, d.state(t))
 			})
@@ -226,7 +216,7 @@ func TestAStorageThatDoesNotOpenIsReplaced(t *testing.T) {
 		defer b.stop()
 		require.Equal(t, 1, b.logs.FilterMessageSnippet("a second one is used").Len())
 		require.Equal(t, int64(1), failures(t, b))
-		b.feed(batch(evaluation{service: chat, at: 10, partial: 1}))
+		b.feed(batch(evaluated{service: chat, at: 10, partial: 1}))
 		synctest.Wait()
 		require.Equal(t, map[service]struct{}{chat: {}}, d.state(t))
 	})
@@ -239,8 +229,8 @@ func TestStorageIsOffTheDataPath(t *testing.T) {
 		d := newDisk()
 		d.block = make(chan struct{})
 		b := d.boot(t)
-		require.Equal(t, []string{"raised"}, states(b.feed(batch(evaluation{service: chat, at: 10, partial: 1}))))
-		require.Equal(t, []string{"raised"}, states(b.feed(batch(evaluation{service: lab, at: 10, partial: 1}))))
+		require.Equal(t, []string{"raised"}, states(b.feed(batch(evaluated{service: chat, at: 10, partial: 1}))))
+		require.Equal(t, []string{"raised"}, states(b.feed(batch(evaluated{service: lab, at: 10, partial: 1}))))
 		synctest.Wait()
 		require.Empty(t, d.values)
 		d.fail(errors.New("disk is full"))
@@ -261,7 +251,7 @@ func TestShutdownWritesWhatIsLeft(t *testing.T) {
 		d := newDisk()
 		d.fail(errors.New("not now"))
 		b := d.boot(t)
-		b.feed(batch(evaluation{service: chat, at: 10, partial: 1}))
+		b.feed(batch(evaluated{service: chat, at: 10, partial: 1}))
 		synctest.Wait()
 		d.fail(nil)
 		b.stop()
@@ -273,12 +263,12 @@ func TestMoreIsStoredThanMayBeRaised(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDisk()
 		b := d.boot(t)
-		b.feed(batch(evaluation{service: chat, at: 10, partial: 1}, evaluation{service: lab, at: 10, partial: 1}))
+		b.feed(batch(evaluated{service: chat, at: 10, partial: 1}, evaluated{service: lab, at: 10, partial: 1}))
 		b.stop()
 		b = d.boot(t, func(cfg *Config) { cfg.MaxSubjects = 1 })
 		defer b.stop()
-		require.Equal(t, 1, b.logs.FilterMessageSnippet("more conditions than max_subjects").Len())
-		require.Len(t, b.c.partial.raised, 1)
+		require.Equal(t, 1, b.logs.FilterMessageSnippet("more than max_subjects").Len())
+		require.Equal(t, 1, b.c.engine.raised)
 	})
 }
 
@@ -316,17 +306,28 @@ func failures(t *testing.T, b *bench) int64 {
 func FuzzState(f *testing.F) {
 	f.Add([]byte(`{"version":1,"raised":[{"event":"gpu.service.partial","cluster":"c","namespace":"n","service":"s"}]}`))
 	f.Add([]byte(`{"version":1,"raised":[{"event":"gpu.other","service":"s"},{"event":"gpu.service.partial","service":"\ud800"}]}`))
+	f.Add([]byte(`{"version":2,"raised":[{"event":"gpu.temperature","device":"d","part":"gpu","level":2},{"event":"gpu.device.lost","device":"d"},` +
+		`{"event":"gpu.exporter.down","node":"n","exporter":"9400"},{"event":"gpu.node.lost","node":"n"}],` +
+		`"devices":[{"id":"d","node":"n","exporter":"9400","last_xid":79,"xids":[{"code":79,"count":2}],"ecc":3}],` +
+		`"nodes":[{"node":"n","cordoned":true,"devices":["d"],"services":[{"namespace":"x","service":"s"}]}]}`))
+	cfg := createDefaultConfig().(*Config)
+	cfg.Rules, cfg.MaxSubjects = []RuleSet{RuleSetDevice, RuleSetService}, 3
 	f.Fuzz(func(t *testing.T, text []byte) {
-		raised, _, err := decodeState(text, 3)
+		state, _, err := decodeState(text, 3)
 		if err != nil {
 			return
 		}
-		require.LessOrEqual(t, len(raised), 3)
-		written, err := encodeState(raised)
+		now := time.Now()
+		e := newEngine(cfg)
+		e.restore(state, now)
+		require.LessOrEqual(t, len(e.devices), 3)
+		written, err := encodeState(e.save())
 		require.NoError(t, err)
-		again, refused, err := decodeState(written, 3)
+		state, refused, err := decodeState(written, 100)
 		require.NoError(t, err)
 		require.Zero(t, refused)
-		require.Equal(t, raised, again)
+		again := newEngine(cfg)
+		again.restore(state, now)
+		require.Equal(t, e.save(), again.save())
 	})
 }

@@ -16,3 +16,49 @@ const (
 	GPUServiceMissingRatio    = "gpu.service.missing_ratio"     // missing / settled
 	GPUServiceSettledPodCount = "gpu.service.settled_pod_count"
 )
+
+// Names of the events. That of a metric is also that of the event about it.
+const (
+	EventServicePartial  = "gpu.service.partial"
+	EventServiceNoData   = "gpu.service.no_data"
+	EventIdleHeld        = "gpu.idle_held"
+	EventNodeLost        = "gpu.node.lost"
+	EventExporterDown    = "gpu.exporter.down"
+	EventDeviceLost      = "gpu.device.lost"
+	EventXID             = "gpu.xid"
+	EventECCUncorrected  = "gpu.ecc.uncorrected"
+	EventRowRemapFailure = "gpu.row_remap.failure"
+	EventThrottle        = "gpu.throttle"
+	EventTemperature     = "gpu.temperature"
+	EventMemoryPressure  = "gpu.memory.pressure"
+	EventLevelHigh       = "high"     // of gpu.event.level
+	EventLevelCritical   = "critical" // of gpu.event.level
+	ExporterReasonDown   = "down"     // of gpu.exporter.reason: the scrape fails
+	ExporterReasonFrozen = "frozen"   // of gpu.exporter.reason: its values stand still
+	ThrottleHWThermal    = "hw_thermal"
+	ThrottleSWThermal    = "sw_thermal"
+	ThrottleHWPowerBrake = "hw_power_brake"
+	SensorGPU            = "gpu"    // of hw.sensor_location
+	SensorMemory         = "memory" // of hw.sensor_location
+	ErrorTypeUncorrected = "uncorrected"
+)
+
+// Attributes of events about devices, exporters and nodes.
+const (
+	GPUXIDMnemonic      = "gpu.xid.mnemonic"
+	GPUXIDMeaning       = "gpu.xid.meaning"
+	GPUXIDAction        = "gpu.xid.action"
+	GPUXIDFatal         = "gpu.xid.fatal"         // whether the workload is over
+	GPUEventOccurrences = "gpu.event.occurrences" // how often it happened since it was last told
+	GPUEventLevel       = "gpu.event.level"
+	GPUEventValue       = "gpu.event.value"     // in the unit of the metric
+	GPUEventThreshold   = "gpu.event.threshold" // likewise
+	GPUThrottleReasons  = "gpu.throttle.reasons"
+	GPUExporterReason   = "gpu.exporter.reason"
+	GPUDeviceInstances  = "gpu.device.instances"  // hw.id of the MIG instances that went with it, at most 50
+	GPUNodeDevices      = "gpu.node.devices"      // hw.id, at most 50
+	GPUNodeDeviceCount  = "gpu.node.device_count" // all of them
+	GPUNodeServices     = "gpu.node.services"     // namespace/name, at most 50
+	GPUNodeServiceCount = "gpu.node.service_count"
+	GPUServiceIdle      = "gpu.service.idle_devices"
+)

@@ -25,14 +25,18 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                  metric.Meter
-	mu                     sync.Mutex
-	registrations          []metric.Registration
-	GpuEventsEmitted       metric.Int64Counter
-	GpuEventsInputInvalid  metric.Int64Counter
-	GpuEventsRaised        metric.Int64ObservableUpDownCounter
-	GpuEventsRefused       metric.Int64Counter
-	GpuEventsStateFailures metric.Int64Counter
+	meter                    metric.Meter
+	mu                       sync.Mutex
+	registrations            []metric.Registration
+	GpuEventsEmitted         metric.Int64Counter
+	GpuEventsFailures        metric.Int64Counter
+	GpuEventsInputInvalid    metric.Int64Counter
+	GpuEventsInputLate       metric.Int64Counter
+	GpuEventsRaised          metric.Int64ObservableUpDownCounter
+	GpuEventsRefused         metric.Int64Counter
+	GpuEventsStateFailures   metric.Int64Counter
+	GpuEventsSubjects        metric.Int64ObservableUpDownCounter
+	GpuEventsSubjectsRefused metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -52,6 +56,21 @@ func (builder *TelemetryBuilder) RegisterGpuEventsRaisedCallback(cb metric.Int64
 		cb(ctx, &observerInt64{inst: builder.GpuEventsRaised, obs: o})
 		return nil
 	}, builder.GpuEventsRaised)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterGpuEventsSubjectsCallback sets callback for observable GpuEventsSubjects metric.
+func (builder *TelemetryBuilder) RegisterGpuEventsSubjectsCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.GpuEventsSubjects, obs: o})
+		return nil
+	}, builder.GpuEventsSubjects)
 	if err != nil {
 		return err
 	}
@@ -95,9 +114,21 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{event}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.GpuEventsFailures, err = builder.meter.Int64Counter(
+		"otelcol_gpu_events_failures",
+		metric.WithDescription("Attempts to hand events on that failed. [Development]"),
+		metric.WithUnit("{call}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.GpuEventsInputInvalid, err = builder.meter.Int64Counter(
 		"otelcol_gpu_events_input_invalid",
-		metric.WithDescription("Points of a watched metric that name no subject (a service without service.name) or are not a number. [Development]"),
+		metric.WithDescription("Points of a watched metric that name no subject (a service without service.name, a device without hw.id) or are not a number. [Development]"),
+		metric.WithUnit("{datapoint}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.GpuEventsInputLate, err = builder.meter.Int64Counter(
+		"otelcol_gpu_events_input_late",
+		metric.WithDescription("Points of a watched subject that are older than what was judged already, and are left out. [Development]"),
 		metric.WithUnit("{datapoint}"),
 	)
 	errs = errors.Join(errs, err)
@@ -109,7 +140,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.GpuEventsRefused, err = builder.meter.Int64Counter(
 		"otelcol_gpu_events_refused",
-		metric.WithDescription("Events that were not raised because max_subjects conditions are raised already. [Development]"),
+		metric.WithDescription("Events that were not raised because max_subjects conditions are raised already, or too many events wait. [Development]"),
 		metric.WithUnit("{event}"),
 	)
 	errs = errors.Join(errs, err)
@@ -117,6 +148,18 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_gpu_events_state_failures",
 		metric.WithDescription("Attempts to read or to write the stored state that failed. [Development]"),
 		metric.WithUnit("{operation}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.GpuEventsSubjects, err = builder.meter.Int64ObservableUpDownCounter(
+		"otelcol_gpu_events_subjects",
+		metric.WithDescription("Devices, exporters, nodes and services that are watched. [Development]"),
+		metric.WithUnit("{subject}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.GpuEventsSubjectsRefused, err = builder.meter.Int64Counter(
+		"otelcol_gpu_events_subjects_refused",
+		metric.WithDescription("Times that something was heard of that is not watched because of a limit. [Development]"),
+		metric.WithUnit("{subject}"),
 	)
 	errs = errors.Join(errs, err)
 	return &builder, errs

@@ -24,14 +24,27 @@ func TestSetupTelemetry(t *testing.T) {
 		observer.Observe(1)
 		return nil
 	}))
+	require.NoError(t, tb.RegisterGpuEventsSubjectsCallback(func(_ context.Context, observer metric.Int64Observer) error {
+		observer.Observe(1)
+		return nil
+	}))
 	tb.GpuEventsEmitted.Add(context.Background(), 1)
+	tb.GpuEventsFailures.Add(context.Background(), 1)
 	tb.GpuEventsInputInvalid.Add(context.Background(), 1)
+	tb.GpuEventsInputLate.Add(context.Background(), 1)
 	tb.GpuEventsRefused.Add(context.Background(), 1)
 	tb.GpuEventsStateFailures.Add(context.Background(), 1)
+	tb.GpuEventsSubjectsRefused.Add(context.Background(), 1)
 	AssertEqualGpuEventsEmitted(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
+	AssertEqualGpuEventsFailures(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
 	AssertEqualGpuEventsInputInvalid(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualGpuEventsInputLate(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualGpuEventsRaised(t, testTel,
@@ -41,6 +54,12 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualGpuEventsStateFailures(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualGpuEventsSubjects(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualGpuEventsSubjectsRefused(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 

@@ -1,0 +1,401 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpueventsconnector
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+// clockSet is after how long without a later point an earlier one is believed
+// again: the clock of its source was set back.
+const clockSet = 2 * time.Minute
+
+// input is what a metric is to the rules.
+type input uint8
+
+const (
+	inputNone input = iota
+	inputTemperature
+	inputUsage
+	inputLimit
+	inputRatio
+	inputThrottle
+	inputErrors
+	inputRemapFailure
+	inputXIDLast
+	inputXIDs
+	lastDeviceInput
+	inputUp
+	inputFrozen
+	inputReconfiguring
+	inputSchedulable
+	inputServiceRule // gpu.service.partial, gpu.service.pods, gpu.service.idle_devices
+)
+
+// choose notes which metrics the enabled rules read.
+func (e *engine) choose() {
+	read := func(on bool, i input, m ...*names.Metric) {
+		for _, m := range m {
+			if on {
+				e.inputs[m.Name] = i
+			}
+		}
+	}
+	c := &e.cfg.Events
+	if e.onDevices {
+		read(c.Temperature.Enabled, inputTemperature, &names.HwTemperature)
+		read(c.MemoryPressure.Enabled, inputUsage, &names.GPUMemoryUsage)
+		read(c.MemoryPressure.Enabled, inputLimit, &names.GPUMemoryLimit)
+		read(c.MemoryPressure.Enabled, inputRatio, &names.GPUMemoryUtilization)
+		read(c.Throttle.Enabled, inputThrottle, &names.GPUThrottleActive)
+		read(c.ECCUncorrected.Enabled, inputErrors, &names.HwErrors)
+		read(c.RowRemapFailure.Enabled, inputRemapFailure, &names.GPURowRemapFailure)
+		read(c.XID.Enabled, inputXIDLast, &names.GPUXIDLast)
+		read(c.XID.Enabled, inputXIDs, &names.GPUXIDErrors)
+		read(c.ExporterDown.Enabled || c.DeviceLost.Enabled, inputUp, &names.ExporterUp)
+		read(c.ExporterDown.Enabled, inputFrozen, &names.ExporterFrozen)
+		read(c.DeviceLost.Enabled, inputReconfiguring, &names.GPUNodeMIGReconfiguring)
+	}
+	if e.onServices {
+		read(c.NodeLost.Enabled, inputSchedulable, &names.GPUNodeSchedulable)
+		read(c.ServicePartial.Enabled, inputServiceRule, &names.ServicePartial)
+		read(c.ServiceNoData.Enabled, inputServiceRule, &names.ServicePods)
+		read(c.IdleHeld.Enabled, inputServiceRule, &names.ServiceIdleDevices)
+	}
+}
+
+// reading is what is known while the points of one resource are read.
+type reading struct {
+	attrs   pcommon.Map
+	id      deviceID
+	facts   facts
+	notGPU  bool // hw.type says another kind of hardware
+	replica bool
+	last    *device // of the last point
+	lastID  string
+	at      pcommon.Timestamp // of the points that are read; 0: of all
+	live    bool              // there was a point with a value
+}
+
+// consume reads one batch.
+func (e *engine) consume(md pmetric.Metrics, now time.Time) {
+	e.advance(now)
+	for _, rm := range md.ResourceMetrics().All() {
+		r := reading{attrs: rm.Resource().Attributes()}
+		r.describe()
+		times := e.timesOf(rm)
+		if len(times) <= 1 {
+			e.readResource(&r, rm)
+			continue
+		}
+		// Points of several times: one time after the other.
+		for _, at := range times {
+			r.at, r.live, r.last, r.lastID = at, false, nil, ""
+			e.readResource(&r, rm)
+		}
+	}
+	if len(e.serviceBatch.evaluations) > 0 {
+		e.judgeServices(md)
+	}
+}
+
+// timesOf are the times of the resource's points, in order: nearly always one.
+func (e *engine) timesOf(rm pmetric.ResourceMetrics) []pcommon.Timestamp {
+	e.times = e.times[:0]
+	for _, sm := range rm.ScopeMetrics().All() {
+		for _, m := range sm.Metrics().All() {
+			points, ok := numberPoints(m)
+			if !ok {
+				continue
+			}
+			for _, p := range points.All() {
+				t := p.Timestamp()
+				if n := len(e.times); n > 0 && e.times[n-1] == t {
+					continue
+				}
+				if i, found := slices.BinarySearch(e.times, t); !found {
+					e.times = slices.Insert(e.times, i, t)
+				}
+			}
+		}
+	}
+	return e.times
+}
+
+// describe reads the resource's attributes.
+func (r *reading) describe() {
+	r.facts.index = -1
+	for k, v := range r.attrs.All() {
+		if v.Type() == pcommon.ValueTypeInt && k == names.GPUIndex {
+			r.facts.index = v.Int()
+		}
+		if v.Type() != pcommon.ValueTypeStr {
+			continue
+		}
+		to := (*string)(nil)
+		switch k {
+		case names.HwID:
+			to = &r.id.id
+		case names.K8sClusterName:
+			to = &r.id.cluster
+		case names.K8sNodeName:
+			to = &r.facts.node
+		case names.HostName:
+			to = &r.facts.host
+		case names.HwParent:
+			to = &r.facts.parent
+		case names.HwModel:
+			to = &r.facts.model
+		case names.GPUPCIAddress:
+			to = &r.facts.pci
+		case names.K8sNamespaceName:
+			to = &r.facts.holder.namespace
+		case names.K8sPodName:
+			to = &r.facts.holder.pod
+		case names.K8sContainerName:
+			to = &r.facts.holder.container
+		case names.ServiceName:
+			to = &r.facts.holder.service
+		case names.HwType:
+			r.notGPU = v.Str() != names.HwTypeGPU && v.Str() != ""
+		}
+		if to != nil {
+			*to = bounded(v.Str())
+		}
+	}
+	_, replica := deviceid.CutReplica(r.id.id)
+	r.replica = replica != ""
+}
+
+func (e *engine) readResource(r *reading, rm pmetric.ResourceMetrics) {
+	for _, sm := range rm.ScopeMetrics().All() {
+		for _, m := range sm.Metrics().All() {
+			in := e.inputs[m.Name()]
+			if in == inputNone && r.live {
+				continue
+			}
+			points, ok := numberPoints(m)
+			if !ok {
+				continue
+			}
+			for _, p := range points.All() {
+				if r.at != 0 && p.Timestamp() != r.at {
+					continue
+				}
+				if !r.live && !p.Flags().NoRecordedValue() {
+					r.live = true
+					e.alive(r, m.Name(), p.Timestamp())
+				}
+				if in != inputNone {
+					e.read(r, in, m.Name(), p)
+				} else if r.live {
+					break
+				}
+			}
+		}
+	}
+}
+
+// alive notes that there is telemetry of the resource.
+func (e *engine) alive(r *reading, metric string, at pcommon.Timestamp) {
+	if e.onDevices && r.id.id != "" && !r.notGPU && !r.replica && metric != names.GPUAllocation.Name {
+		e.deviceAt(r, r.id.id, at)
+	}
+	if e.onServices {
+		e.hearNode(r, metric, at)
+	}
+}
+
+// deviceAt opens the device's snapshot of that time; nil where the point cannot
+// be used. Snapshots that nothing can be told of hold no memory of their own.
+func (e *engine) deviceAt(r *reading, id string, at pcommon.Timestamp) *device {
+	if r.last == nil || r.lastID != id {
+		d := e.device(deviceID{r.id.cluster, id})
+		if d == nil {
+			return nil
+		}
+		r.last, r.lastID = d, id
+	}
+	begun := r.last.snapshot != at
+	if !e.openDevice(r.last, at) {
+		return nil
+	}
+	if r.id.id == id || begun {
+		e.present(r.last, &r.facts, begun)
+	}
+	return r.last
+}
+
+// read takes one point of a metric that a rule reads.
+func (e *engine) read(r *reading, in input, metric string, p pmetric.NumberDataPoint) {
+	if in == inputServiceRule {
+		e.readService(r, metric, p)
+		return
+	}
+	if p.Flags().NoRecordedValue() {
+		return // an end: absent input leaves a state unchanged
+	}
+	v := number(p)
+	if math.IsNaN(v) {
+		e.invalid(metric)
+		return
+	}
+	switch {
+	case in < lastDeviceInput:
+		if r.notGPU || r.replica {
+			return
+		}
+		if t := str(p.Attributes(), names.HwType); t != "" && t != names.HwTypeGPU {
+			return
+		}
+		id := r.id.id
+		if id == "" {
+			if id = bounded(str(p.Attributes(), names.HwID)); id == "" {
+				e.invalid(metric)
+				return
+			}
+		}
+		if d := e.deviceAt(r, id, p.Timestamp()); d != nil {
+			e.readDevice(&d.now, in, p, v)
+		}
+	case in == inputReconfiguring:
+		e.reconfiguring(r.place(p), p.Timestamp(), v > 0)
+	case in == inputSchedulable:
+		e.schedulable(r.place(p), p.Timestamp(), v > 0)
+	default:
+		e.readExporter(r, in, p, v)
+	}
+}
+
+func (e *engine) invalid(metric string) {
+	e.counts.invalid++
+	e.counts.example = metric
+}
+
+// place is the node that a point is about.
+func (r *reading) place(p pmetric.NumberDataPoint) place {
+	node := r.facts.node
+	if node == "" {
+		node = bounded(str(p.Attributes(), names.K8sNodeName))
+	}
+	return place{r.id.cluster, node}
+}
+
+func str(attrs pcommon.Map, key string) string {
+	if v, ok := attrs.Get(key); ok && v.Type() == pcommon.ValueTypeStr {
+		return v.Str()
+	}
+	return ""
+}
+
+// greater keeps the greater of two readings, so that their order does not matter.
+func greater(dst *float64, v float64) {
+	if math.IsNaN(*dst) || v > *dst {
+		*dst = v
+	}
+}
+
+func (e *engine) readDevice(now *readings, in input, p pmetric.NumberDataPoint, v float64) {
+	switch in {
+	case inputTemperature:
+		for i, sensor := range sensors {
+			if str(p.Attributes(), names.HwSensorLocation) == sensor {
+				greater(&now.temperature[i], v)
+			}
+		}
+	case inputUsage:
+		greater(&now.usage, v)
+	case inputLimit:
+		greater(&now.limit, v)
+	case inputRatio:
+		greater(&now.ratio, v)
+	case inputThrottle:
+		reason := str(p.Attributes(), names.GPUThrottleReason)
+		i := slices.Index(throttleReasons[:], reason)
+		if i < 0 {
+			return
+		}
+		now.throttle = max(now.throttle, 0)
+		if v > 0 {
+			now.throttle = 1
+			now.reasons |= 1 << i
+		}
+	case inputErrors:
+		if str(p.Attributes(), names.ErrorType) == names.ErrorTypeUncorrected {
+			greater(&now.uncorrected, v)
+		}
+	case inputRemapFailure:
+		greater(&now.remapFailure, v)
+	case inputXIDLast:
+		if v >= 0 && v <= maxCode {
+			now.xidLast = max(now.xidLast, int64(v))
+		}
+	case inputXIDs:
+		code, ok := xidCodeOf(p)
+		if !ok || v < 0 {
+			e.invalid(names.GPUXIDErrors.Name)
+			return
+		}
+		n := xidCount{code: code, start: p.StartTimestamp(), count: v}
+		if derived, ok := p.Attributes().Get(names.GPUXIDDerived); ok {
+			n.derived = derived.AsString() == "true"
+		}
+		if !now.add(n) {
+			e.unwatched("xid")
+		}
+	}
+}
+
+// maxCode is the largest number that can be an XID.
+const maxCode = math.MaxInt32
+
+// xidCodeOf reads the code, which is a text where a pipeline made it one.
+func xidCodeOf(p pmetric.NumberDataPoint) (int64, bool) {
+	v, ok := p.Attributes().Get(names.GPUXIDCode)
+	if !ok {
+		return 0, false
+	}
+	code, err := v.Int(), error(nil)
+	if v.Type() == pcommon.ValueTypeStr {
+		code, err = strconv.ParseInt(v.Str(), 10, 64)
+	}
+	return code, err == nil && code > 0 && code <= maxCode
+}
+
+func (e *engine) readExporter(r *reading, in input, p pmetric.NumberDataPoint, v float64) {
+	address := text(names.ServerAddress, r.attrs, p.Attributes())
+	port := int64(0)
+	for _, attrs := range [...]pcommon.Map{r.attrs, p.Attributes()} {
+		if v, ok := attrs.Get(names.ServerPort); ok && v.Type() == pcommon.ValueTypeInt {
+			port = v.Int()
+		}
+	}
+	at := r.place(p)
+	id := exporterID{cluster: at.cluster, node: at.node, name: strconv.FormatInt(port, 10)}
+	if at.node == "" {
+		if address == "" {
+			e.invalid(names.ExporterUp.Name)
+			return
+		}
+		id.name = address + ":" + id.name
+	}
+	x := e.exporterOf(id)
+	if x == nil || !e.openExporter(x, p.Timestamp()) {
+		return
+	}
+	on := int8(0)
+	if v > 0 {
+		on = 1
+	}
+	x.answered(address, port, in == inputFrozen, on)
+}
