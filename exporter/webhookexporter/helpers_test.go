@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/config/configopaque"
 	"go.opentelemetry.io/collector/exporter/exportertest"
@@ -88,6 +89,7 @@ func newHarness(t *testing.T, receivers map[string]ReceiverConfig, change ...fun
 	core, logs := observer.New(zapcore.DebugLevel)
 	tel := componenttest.NewTelemetry()
 	set := exportertest.NewNopSettings(metadata.Type)
+	set.ID = component.NewID(metadata.Type) // the same in every life
 	set.TelemetrySettings = tel.NewTelemetrySettings()
 	set.Logger = zap.New(core)
 	e, err := newExporter(set, cfg, env)
