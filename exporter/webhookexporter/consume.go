@@ -91,6 +91,9 @@ func (e *webhookExporter) newOffer(r *receiver, it *item, now time.Time) offer {
 
 // accept stores and queues. After an error it has done nothing.
 func (e *webhookExporter) accept(items []*item, offers []offer) error {
+	if len(items) == 0 {
+		return nil
+	}
 	accepted := make([]offer, 0, len(offers))
 	refused := make([]audit.ErrorType, len(offers))
 	for i, o := range offers {

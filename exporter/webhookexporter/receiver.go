@@ -222,6 +222,7 @@ func (r *receiver) end(d *delivery, t *target, rec *audit.Record, res result) {
 
 	r.report(rec)
 	if gone {
+		r.queue.hasten() // what waits is given up now
 		r.logger.Error("Receiver answered 410 Gone and gets nothing more until its configuration changes.", zap.String("receiver", r.name))
 	}
 	d.tell(rec)
@@ -245,7 +246,6 @@ func (r *receiver) gone(t *target, kind audit.ErrorType) bool {
 	r.mu.RUnlock()
 	if now {
 		r.store.setGone(r.name, t.fingerprint, true)
-		r.queue.hasten()
 	}
 	return now
 }

@@ -23,7 +23,7 @@ const (
 	maxMaxAttempts         = 100
 
 	// retryMultiplier: 5 s, 15 s, 45 s, 2 min, 7 min, 20 min, then the
-	// greatest interval, give or take half of each.
+	// greatest interval, less up to half of each.
 	retryMultiplier = 3
 	// maxRetryAfter bounds what a receiver may ask for, so that a mistake of
 	// its cannot silence it for good.
@@ -36,7 +36,7 @@ type RetryConfig struct {
 	// Enabled adds further attempts to the first.
 	Enabled bool `mapstructure:"enabled"`
 	// InitialInterval is the time until the second attempt; each further one
-	// is three times as long. Half of it is added or taken away by chance.
+	// is three times as long. Up to half of it is taken away by chance.
 	InitialInterval time.Duration `mapstructure:"initial_interval"`
 	// MaxInterval is the longest such time. Retry-After may ask for more, at
 	// most an hour.
@@ -116,7 +116,7 @@ func (c *RetryConfig) backoff(attempts int) time.Duration {
 	for range attempts - 1 {
 		interval = min(interval*retryMultiplier, float64(c.MaxInterval))
 	}
-	return min(time.Duration(interval*(0.5+rand.Float64())), c.MaxInterval) //nolint:gosec // chance, not secrecy
+	return time.Duration(interval * (0.5 + rand.Float64()/2)) //nolint:gosec // chance, not secrecy
 }
 
 // temporary reports whether another attempt may succeed.
