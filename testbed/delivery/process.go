@@ -32,9 +32,10 @@ type process struct {
 	ports  collector.Ports
 	pprof  int
 
+	lives int
+
 	mu      sync.Mutex
 	current *collector.Collector
-	lives   int
 	peak    usage
 }
 
@@ -115,23 +116,29 @@ func (p *process) configure(events int, receivers []*Receiver) error {
 	return err
 }
 
-// start begins the next life and returns when the collector is ready.
-func (p *process) start(ctx context.Context) error {
-	p.mu.Lock()
+// launch begins the next life and does not wait until the collector is ready.
+func (p *process) launch() error {
 	p.lives++
 	log := filepath.Join(p.dir, fmt.Sprintf("collector-%d.log", p.lives))
-	p.mu.Unlock()
 	c, err := collector.Start(collector.Options{Binary: p.binary, Configs: []string{p.config}, LogPath: log, Ports: p.ports})
 	if err != nil {
 		return err
 	}
-	if err := c.WaitReady(ctx); err != nil {
-		_ = c.Stop()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.current = c
+	return nil
+}
+
+// start begins the next life and returns when the collector is ready.
+func (p *process) start(ctx context.Context) error {
+	if err := p.launch(); err != nil {
 		return err
 	}
-	p.mu.Lock()
-	p.current = c
-	p.mu.Unlock()
+	if err := p.running().WaitReady(ctx); err != nil {
+		_ = p.running().Stop()
+		return err
+	}
 	return nil
 }
 

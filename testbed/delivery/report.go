@@ -12,8 +12,8 @@ import (
 
 // Limits of what the collector may take; what waits is on disk and in memory.
 const (
-	memoryLimit     = 384 << 20 // bytes, and
-	memoryPerPair   = 4 << 10   // for each event and receiver
+	memoryLimit     = 256 << 20 // bytes, and
+	memoryPerPair   = 1 << 10   // for each event and receiver
 	goroutineLimit  = 150       // and
 	goroutineWorker = 5         // for each worker
 )

@@ -39,6 +39,8 @@ const (
 	// stallTime is how long the sender waits for the receivers that are well.
 	// After that it no longer does: the judge will say what became of the rest.
 	stallTime = 15 * time.Second
+	// restoreTime is within what a start takes.
+	restoreTime = 400 * time.Millisecond
 )
 
 // ErrBroken is the error of a run that went to its end and found something.
@@ -102,7 +104,11 @@ func newRun(o Options) (*run, error) {
 	return r, nil
 }
 
+// close ends everything that a run left early has left.
 func (r *run) close() {
+	if r.process != nil && r.process.running() != nil {
+		_ = r.process.running().Stop()
+	}
 	for _, receiver := range r.receivers {
 		receiver.Close()
 	}
@@ -157,16 +163,23 @@ func (r *run) sendAndKill(ctx context.Context) error {
 
 	r.say("sending %d events to %d receivers, seed %d", r.Events, r.Receivers, r.Seed)
 	for i, moment := range r.moments() {
-		if err := r.waitUntil(ctx, moment); err != nil {
+		if err := r.waitUntil(ctx, moment, i == 0); err != nil {
 			return err
 		}
-		if err := r.process.kill(); err != nil {
+		if err := r.kill(ctx, fmt.Sprintf("kill %d", i+1)); err != nil {
 			return err
 		}
-		r.lastKill = time.Now()
-		r.say("kill %d: %d events acknowledged, receivers called %d times", i+1, r.sender.count(), r.connections())
-		if !sleep(ctx, between(r.rand, time.Second)) {
-			return ctx.Err()
+		// Every second time it is killed again while it takes up what is left.
+		if r.rand.IntN(2) == 0 {
+			if err := r.process.launch(); err != nil {
+				return err
+			}
+			if err := r.pause(ctx, between(r.rand, restoreTime)); err != nil {
+				return err
+			}
+			if err := r.kill(ctx, "and again soon after its start"); err != nil {
+				return err
+			}
 		}
 		if err := r.process.start(ctx); err != nil {
 			return err
@@ -201,19 +214,33 @@ func (r *run) moments() []float64 {
 	return moments
 }
 
+// kill kills the collector and leaves it dead for a moment.
+func (r *run) kill(ctx context.Context, what string) error {
+	if err := r.process.kill(); err != nil {
+		return err
+	}
+	r.lastKill = time.Now()
+	r.say("%s: %d events acknowledged, receivers called %d times", what, r.sender.count(), r.connections())
+	if !sleep(ctx, between(r.rand, time.Second)) {
+		return ctx.Err()
+	}
+	return nil
+}
+
 // waitUntil waits until the receivers were called that often, or are called no
-// more.
-func (r *run) waitUntil(ctx context.Context, moment float64) error {
+// more, and if so wanted, until events are on their way to the collector.
+func (r *run) waitUntil(ctx context.Context, moment float64, posting bool) error {
 	last, since := -1, time.Now()
 	for {
 		now := r.connections()
 		if now != last {
 			last, since = now, time.Now()
 		}
-		if float64(now) >= moment*float64(r.Events*r.Receivers) || time.Since(since) > quietTime/2 {
+		due := float64(now) >= moment*float64(r.Events*r.Receivers) && (!posting || r.sender.posting.Load() > 0)
+		if due || time.Since(since) > quietTime/2 {
 			return ctx.Err()
 		}
-		if err := r.pause(ctx, 10*time.Millisecond); err != nil {
+		if err := r.pause(ctx, time.Millisecond); err != nil {
 			return err
 		}
 	}

@@ -67,11 +67,11 @@ func TestBounds(t *testing.T) {
 		peak usage
 		want string
 	}{
-		{usage{memory: 300 << 20, goroutines: 200}, ""},
-		{usage{memory: 300 << 20}, "bounds: memory and goroutines could not be measured"},
+		{usage{memory: 200 << 20, goroutines: 200}, ""},
+		{usage{memory: 200 << 20}, "bounds: memory and goroutines could not be measured"},
 		{usage{goroutines: 200}, "bounds: memory and goroutines could not be measured"},
-		{usage{memory: 1 << 30, goroutines: 200}, "bounds: 1024 MiB of memory, more than 389"},
-		{usage{memory: 300 << 20, goroutines: 10_000}, "bounds: 10000 goroutines, more than 550"},
+		{usage{memory: 1 << 30, goroutines: 200}, "bounds: 1024 MiB of memory, more than 257"},
+		{usage{memory: 200 << 20, goroutines: 10_000}, "bounds: 10000 goroutines, more than 550"},
 	} {
 		r := &run{Options: Options{Events: 150, Receivers: 10}, process: &process{peak: tc.peak}}
 		var want []string

@@ -14,6 +14,7 @@ import (
 	"net/http/httptrace"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -63,6 +64,8 @@ type sender struct {
 	url string // of the OTLP receiver
 	// mayGo says whether to send more, having so many acknowledged.
 	mayGo func(acknowledged int) bool
+
+	posting atomic.Int32 // posts on their way
 
 	mu           sync.Mutex
 	events       []Event
@@ -122,6 +125,8 @@ func (s *sender) post(ctx context.Context, client *http.Client, first, end int) 
 	s.mu.Lock()
 	body := payload(s.events[first:end], first)
 	s.mu.Unlock()
+	s.posting.Add(1)
+	defer s.posting.Add(-1)
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
