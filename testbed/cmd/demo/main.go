@@ -104,6 +104,9 @@ func (d *demo) run(ctx context.Context) error {
 		err = nil // Ctrl-C while it was starting
 	}
 	stopped := c.Stop()
+	if d.moved { // a test's
+		stopped = errors.Join(stopped, os.RemoveAll(collector.StateOf(c.LogPath)))
+	}
 	if err != nil {
 		return errors.Join(err, stopped)
 	}
@@ -131,6 +134,10 @@ func (d *demo) startCollector() (*collector.Collector, error) {
 		}
 		o.Configs = append(o.Configs, "yaml:"+string(overlay)) // JSON is YAML
 	}
+	// Each demo is the first: nothing is raised yet, nothing waits.
+	if err := os.RemoveAll(collector.StateOf(o.LogPath)); err != nil {
+		return nil, err
+	}
 	return collector.Start(o)
 }
 
@@ -144,6 +151,7 @@ func (d *demo) overlay() map[string]any {
 		overlay["exporters"].(m)["webhook"] = m{"receivers": m{
 			"sink":   m{"url": sink + "/ops"},
 			"convox": m{"url": sink + "/convox"},
+			"slack":  m{"url": sink + "/slack"},
 		}}
 	}
 	return overlay
@@ -159,6 +167,9 @@ func (d *demo) introduce(c *collector.Collector) {
 			d.times.NewPod, d.times.XID, d.times.Down, d.times.Down+d.times.DownFor)
 	}
 	d.print("collector is running, its log is %s", c.LogPath)
+	if d.exporter == "" {
+		d.print("  every attempt to deliver is in its audit log: bin/gpuctl audit verify %s", filepath.Join(collector.StateOf(c.LogPath), "audit.jsonl"))
+	}
 	d.print("  look at: http://localhost:%d/metrics (hw_gpu_utilization_ratio by pod, gpu_service_utilization_ratio, gpu_service_partial)", d.ports.Prometheus)
 	d.print("  Ctrl-C stops everything")
 }

@@ -64,10 +64,14 @@ func (d *demo) webhooks(seen uint64) uint64 {
 		var body struct {
 			Type, Action string
 			Data         struct{ Message, State string }
+			Text         string // in Slack's format
 		}
 		what := ""
 		if json.Unmarshal([]byte(r.Body), &body) == nil {
-			what = strings.TrimSpace(body.Type + body.Action + " " + body.Data.State + ": " + body.Data.Message)
+			what = body.Text
+			if what == "" {
+				what = strings.TrimSpace(body.Type + body.Action + " " + body.Data.State + ": " + body.Data.Message)
+			}
 		}
 		d.say("webhook at %s: %s", r.Path, what)
 	}

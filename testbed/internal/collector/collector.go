@@ -63,7 +63,8 @@ func Start(o Options) (*Collector, error) {
 		args = append(args, "--config", config)
 	}
 	c.cmd = exec.Command(o.Binary, args...)
-	c.cmd.Env = append(os.Environ(), o.Env...)
+	// What outlives a restart is beside the log, unless Env says otherwise.
+	c.cmd.Env = append(append(os.Environ(), "STATE_DIRECTORY="+StateOf(o.LogPath)), o.Env...)
 	c.cmd.Stdout, c.cmd.Stderr = c.log, c.log
 	err = child.Start(c.cmd, func(err error) {
 		c.err = err
@@ -75,6 +76,9 @@ func Start(o Options) (*Collector, error) {
 	}
 	return c, nil
 }
+
+// StateOf is where a collector with this log keeps what outlives a restart.
+func StateOf(logPath string) string { return strings.TrimSuffix(logPath, ".log") + "-state" }
 
 // PID is the process id.
 func (c *Collector) PID() int { return c.cmd.Process.Pid }
