@@ -68,22 +68,21 @@ func findRecords(r io.Reader, wanted map[string]struct{}, found map[string]bool)
 	in := bufio.NewReaderSize(r, 256<<10)
 	for len(wanted) > 0 {
 		line, _, err := readLine(in)
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
+		if err != nil && err != io.EOF {
 			return err
 		}
-		// Where appendLine puts it; a text inside a record cannot look like it,
-		// as its quotes are escaped.
-		_, rest, ok := bytes.Cut(line, recordStart)
-		if !ok || !bytes.HasPrefix(line, linePrefix) {
-			continue
+		// Where appendLine puts it. Only a line that is whole counts: of one
+		// that was torn the record is not kept.
+		_, rest, _ := bytes.Cut(line, recordStart)
+		id, _, _ := bytes.Cut(rest, []byte{'"'})
+		if _, is := wanted[string(id)]; is {
+			if e, body, err := parseLine(line); err == nil && e.kind == kindRecord && body.(*recordBody).ID == string(id) {
+				delete(wanted, string(id))
+				found[string(id)] = true
+			}
 		}
-		id, _, ok := bytes.Cut(rest, []byte{'"'})
-		if _, is := wanted[string(id)]; ok && is {
-			found[string(id)] = true
-			delete(wanted, string(id))
+		if err == io.EOF {
+			return nil
 		}
 	}
 	return nil

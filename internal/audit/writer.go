@@ -38,7 +38,7 @@ type writer struct {
 	head    digest
 	begun   bool      // the open line is written
 	torn    *tornBody // has to be closed off before anything else is written
-	tornEnd bool      // what is torn ends with a line feed
+	endless bool      // the file does not end with a line feed
 	mend    int64     // size to which a write that failed halfway must be undone; -1: none
 
 	dirty       bool // something was written since the last checkpoint
@@ -116,16 +116,20 @@ func (w *writer) resume(hasOlder bool) error {
 	if t.end == w.size {
 		return nil
 	}
+	last := make([]byte, 1)
+	if _, err := w.file.ReadAt(last, w.size-1); err != nil {
+		return err
+	}
+	w.endless = last[0] != '\n'
+	if w.endless && w.completes(t.end) {
+		return nil
+	}
 	h := sha256.New()
 	n, err := io.Copy(h, io.NewSectionReader(w.file, t.end, w.size-t.end))
 	if err != nil {
 		return err
 	}
-	last := make([]byte, 1)
-	if _, err := w.file.ReadAt(last, w.size-1); err != nil {
-		return err
-	}
-	if w.tornEnd = last[0] == '\n'; !w.tornEnd {
+	if w.endless {
 		h.Write([]byte{'\n'})
 		n++
 	}
@@ -133,17 +137,36 @@ func (w *writer) resume(hasOlder bool) error {
 	return nil
 }
 
+// completes takes what is left at the file's end as its last line if only the
+// line feed is missing.
+func (w *writer) completes(from int64) bool {
+	if w.size-from > maxLine {
+		return false
+	}
+	line := make([]byte, w.size-from)
+	if _, err := w.file.ReadAt(line, from); err != nil {
+		return false
+	}
+	e, body, err := parseLine(line)
+	if err != nil || e.seq != w.seq+1 || e.prev != w.head {
+		return false
+	}
+	if header, ok := body.(*fileBody); ok {
+		w.log, w.number = header.Log, header.File
+	}
+	w.seq, w.head, w.headed, w.lines = e.seq, sha256.Sum256(line), true, max(w.lines, 1)
+	return true
+}
+
 // maybeOurs reports whether a file without a good line can be the rest of a log
 // whose very first write was interrupted.
 func maybeOurs(f io.ReaderAt) bool {
 	start := make([]byte, len(linePrefix))
 	n, _ := f.ReadAt(start, 0)
-	zero := true
 	for i, b := range start[:n] {
-		if b != linePrefix[i] && b != 0 {
+		if b != linePrefix[i] && b != 0 { // a power cut leaves zeros
 			return false
 		}
-		zero = zero && b == 0
 	}
 	return true
 }
@@ -284,6 +307,7 @@ func (w *writer) begin() error {
 			return err
 		}
 		w.begun = true
+		return w.checkpoint() // so that a signed log never begins without one
 	}
 	return nil
 }
@@ -305,7 +329,7 @@ func (w *writer) append(kind string, body []byte) error {
 		w.size, w.mend = w.mend, -1
 	}
 	w.line = w.line[:0]
-	if kind == kindTorn && !w.tornEnd {
+	if w.endless {
 		w.line = append(w.line, '\n')
 	}
 	start := len(w.line)
@@ -323,6 +347,7 @@ func (w *writer) append(kind string, body []byte) error {
 		}
 		return err
 	}
+	w.endless = false
 	w.size += int64(n)
 	w.seq++
 	w.head = sha256.Sum256(w.line[start : n-1])

@@ -1,0 +1,250 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package audit
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const writerEnv = "AUDIT_TEST_WRITER"
+
+// TestWriterProcess is the child of TestKilledWriterLosesNothing: it writes
+// records until it is killed, and names each that was acknowledged.
+func TestWriterProcess(t *testing.T) {
+	path := os.Getenv(writerEnv)
+	if path == "" {
+		t.Skip("is run by another test")
+	}
+	key, err := os.ReadFile(path + ".key")
+	require.NoError(t, err)
+	checkpoints, err := ParseCheckpointKey(string(key))
+	require.NoError(t, err)
+	l := open(t, Options{Path: path, CheckpointKey: checkpoints, MaxBytes: 50_000, MaxFiles: 1000, CheckpointInterval: 5 * time.Millisecond})
+	for range 4 {
+		go func() {
+			for {
+				r := sample()
+				if _, written := l.Append(r); written {
+					fmt.Fprintf(os.Stdout, "wrote %s\n", r.ID) // one write each
+				}
+			}
+		}()
+	}
+	time.Sleep(time.Minute) // the parent kills it long before
+}
+
+// A process that is killed anywhere leaves a log that can be continued, is
+// clean, and has every record that was acknowledged, each once.
+func TestKilledWriterLosesNothing(t *testing.T) {
+	path := logPath(t)
+	private, public, err := GenerateCheckpointKey("test")
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path+".key", []byte(private), 0o600))
+	keys, err := ParsePublicKeys(public)
+	require.NoError(t, err)
+
+	const rounds = 12
+	acknowledged := map[string]int{}
+	var recent []string
+	for round := range rounds {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestWriterProcess$")
+		cmd.Env = append(os.Environ(), writerEnv+"="+path)
+		out, err := cmd.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, cmd.Start())
+		in := bufio.NewScanner(out)
+		count := 0
+		for in.Scan() {
+			if id, ok := strings.CutPrefix(in.Text(), "wrote "); ok && len(id) == 36 {
+				acknowledged[id]++
+				recent = append(recent, id)
+			}
+			if count++; count == 20+37*round {
+				require.NoError(t, cmd.Process.Kill())
+			}
+		}
+		_ = cmd.Wait()
+	}
+	require.Greater(t, len(acknowledged), 20*rounds)
+
+	l := open(t, Options{Path: path})
+	found := l.Contains(recent[len(recent)-50:])
+	assert.Len(t, found, 50)
+	assert.Empty(t, l.Contains([]string{newID()}))
+	require.NoError(t, l.Close())
+
+	report := requireClean(t, path, keys)
+	assert.GreaterOrEqual(t, report.Records, int64(len(acknowledged)))
+	written := map[string]int{}
+	for _, name := range files(t, path) {
+		for _, line := range linesOf(t, name) {
+			if _, body, err := parseLine(line); err == nil {
+				if r, ok := body.(*recordBody); ok {
+					written[r.ID]++
+				}
+			}
+		}
+	}
+	for id := range acknowledged {
+		require.Equal(t, 1, written[id], id)
+	}
+	assert.Contains(t, kinds(report), UncleanEnd)
+	t.Logf("%d kills, %d records in %d files", rounds, report.Records, len(report.Files))
+}
+
+// However much of a line reached the file before the end, the next writer keeps
+// what is whole, closes off the rest, and verify tells of it as what it is.
+func TestInterruptedWriteAtEveryByte(t *testing.T) {
+	key, keys := keyPair(t)
+	path := logPath(t)
+	l := open(t, Options{Path: path, CheckpointKey: key})
+	ids := write(t, l, 2)
+	require.NoError(t, l.Close())
+	lines := linesOf(t, path)
+	kept := append(bytes.Join(lines[:4], []byte{'\n'}), '\n') // up to the first record
+	line := append(lines[4], '\n')                            // the second
+	for cut := 0; cut <= len(line); cut += 1 + cut%3 {
+		require.NoError(t, os.WriteFile(path, slices.Concat(kept, line[:cut]), 0o600))
+		if cut > 0 && cut < len(line) {
+			assert.Contains(t, kinds(requireClean(t, path, keys)), InterruptedWrite)
+		}
+		l := open(t, Options{Path: path, CheckpointKey: key})
+		whole := cut >= len(line)-1 // only the line feed is missing
+		want := map[string]bool{ids[0]: true}
+		if whole {
+			want[ids[1]] = true
+		}
+		require.Equal(t, want, l.Contains(ids), "cut at %d", cut)
+		write(t, l, 1)
+		require.NoError(t, l.Close())
+		report := requireClean(t, path, keys)
+		assert.EqualValues(t, len(want)+1, report.Records)
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.True(t, bytes.HasPrefix(text, slices.Concat(kept, line[:cut])), "nothing that was there is lost")
+		if cut > 0 && !whole {
+			assert.Contains(t, kinds(report), InterruptedWrite)
+		} else {
+			assert.NotContains(t, kinds(report), InterruptedWrite)
+		}
+	}
+}
+
+// The very first write of a log, and the first of a further file, can be
+// interrupted too.
+func TestInterruptedBeginning(t *testing.T) {
+	for name, rest := range map[string]string{
+		"empty":     "",
+		"a part":    `{"v":1,"seq":1,"prev_ha`,
+		"zeros":     strings.Repeat("\x00", 5000),
+		"one brace": "{",
+	} {
+		t.Run(name, func(t *testing.T) {
+			key, keys := keyPair(t)
+			path := logPath(t)
+			require.NoError(t, os.WriteFile(path, []byte(rest), 0o600))
+			first := open(t, Options{Path: path, CheckpointKey: key})
+			write(t, first, 1)
+			second := filepath.Join(t.TempDir(), "audit.jsonl")
+			text, err := os.ReadFile(path)
+			require.NoError(t, err)
+			require.NoError(t, first.Close())
+			require.NoError(t, os.WriteFile(rotatedName(second, 1), text, 0o600))
+			require.NoError(t, os.WriteFile(second, []byte(rest), 0o600))
+			l := open(t, Options{Path: second, CheckpointKey: key, MaxBytes: 4000})
+			write(t, l, 8)
+			require.NoError(t, l.Close())
+			report := requireClean(t, second, keys)
+			assert.EqualValues(t, 9, report.Records)
+			assert.Greater(t, len(report.Files), 2)
+		})
+	}
+}
+
+// A rotation that was interrupted after the rename leaves no file to write to.
+func TestInterruptedRotation(t *testing.T) {
+	key, keys := keyPair(t)
+	path := logPath(t)
+	l := open(t, Options{Path: path, CheckpointKey: key})
+	write(t, l, 3)
+	require.NoError(t, l.Close())
+	require.NoError(t, os.Rename(path, rotatedName(path, 1)))
+	l = open(t, Options{Path: path, CheckpointKey: key})
+	write(t, l, 3)
+	require.NoError(t, l.Close())
+	report := requireClean(t, path, keys)
+	assert.EqualValues(t, 6, report.Records)
+	assert.Len(t, report.Files, 2)
+}
+
+// What is no audit log is not written to.
+func TestOthersFilesAreLeftAlone(t *testing.T) {
+	path := logPath(t)
+	text := []byte("Nov 21 07:00:00 host kernel: something else\n")
+	require.NoError(t, os.WriteFile(path, text, 0o644))
+	_, err := Open(Options{Path: path})
+	assert.ErrorContains(t, err, "is no audit log")
+	after, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, text, after)
+}
+
+// FuzzOpen damages a file anyhow: opening and going on never panics, never
+// changes what is there, and never spoils the good lines before the damage.
+func FuzzOpen(f *testing.F) {
+	prefix, seq, head := goodLines(3)
+	f.Add([]byte(nil))
+	f.Add([]byte("\n"))
+	f.Add([]byte(`{"v":1,"seq":4,`))
+	f.Add(appendLine(nil, envelope{seq: seq + 1, prev: head, kind: kindClose}, []byte("{}")))
+	f.Add(appendLine(nil, envelope{seq: seq + 1, prev: head, kind: kindTorn}, []byte(`{"time":"2026-03-04T05:06:07Z","bytes":3,"sha256":"x"}`)))
+	f.Add([]byte("\x00\x00\n\xff\n{}"))
+	f.Fuzz(func(t *testing.T, damage []byte) {
+		path := logPath(t)
+		require.NoError(t, os.WriteFile(path, slices.Concat(prefix, damage), 0o600))
+		l := open(t, Options{Path: path})
+		write(t, l, 1)
+		require.NoError(t, l.Close())
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.True(t, bytes.HasPrefix(text, slices.Concat(prefix, damage)))
+		report := verify(t, path, VerifyOptions{})
+		if report.Break != nil {
+			// Only a whole line can be taken for one that is ours.
+			require.Contains(t, string(damage), string(linePrefix))
+			require.GreaterOrEqual(t, report.Break.Line, 3)
+		} else {
+			require.GreaterOrEqual(t, report.Records, int64(1))
+		}
+	})
+}
+
+// goodLines is the beginning of a log.
+func goodLines(n int) (text []byte, seq uint64, head digest) {
+	add := func(kind string, body any) {
+		raw, _ := json.Marshal(body)
+		line := appendLine(nil, envelope{seq: seq + 1, prev: head, kind: kind}, raw)
+		text, seq, head = append(text, line...), seq+1, sha256.Sum256(line[:len(line)-1])
+	}
+	now := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+	add(kindFile, fileBody{Time: now, Log: "0195", File: 1})
+	for range n - 1 {
+		add(kindOpen, openBody{Time: now})
+	}
+	return text, seq, head
+}

@@ -1,0 +1,227 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package audit // import "github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// source is a file that is verified.
+type source struct {
+	path   string
+	f      *os.File
+	first  uint64 // number of its first line
+	byName int    // number in its name
+}
+
+// item is a line as it was found.
+type item struct {
+	envelope
+	body   any
+	err    error // it is no line
+	hash   digest
+	file   *source
+	line   int
+	offset int64
+	size   int64
+}
+
+// reader reads the lines of several files, with a look at the next one.
+type reader struct {
+	sources []*source
+	current int
+	in      *bufio.Reader
+	line    int
+	offset  int64
+	ahead   *item
+	partial *item
+}
+
+// newReader opens the files in their order, and reads which files the log says
+// it deleted.
+func newReader(files []string) (*reader, []removedBody, error) {
+	if len(files) == 0 {
+		return nil, nil, errors.New("no file is given")
+	}
+	r := &reader{current: -1}
+	var removed []removedBody
+	for _, path := range files {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, nil, errors.Join(err, r.close())
+		}
+		s := &source{path: path, f: f}
+		r.sources = append(r.sources, s)
+		info, err := f.Stat()
+		if err == nil && !info.Mode().IsRegular() {
+			err = fmt.Errorf("%s is not a regular file", path)
+		}
+		var more []removedBody
+		if err == nil {
+			s.first, more, err = scout(f)
+		}
+		if err != nil {
+			return nil, nil, errors.Join(err, r.close())
+		}
+		removed = append(removed, more...)
+	}
+	r.sort()
+	return r, removed, nil
+}
+
+// scout reads a file for its first line's number and for what it says was
+// deleted.
+func scout(f *os.File) (first uint64, removed []removedBody, err error) {
+	in := bufio.NewReaderSize(f, 256<<10)
+	for {
+		line, _, err := readLine(in)
+		if err == io.EOF {
+			_, err = f.Seek(0, io.SeekStart)
+			return first, removed, err
+		}
+		if err != nil {
+			return 0, nil, err
+		}
+		if first > 0 && !bytes.Contains(line, []byte(`","kind":"`+kindRemoved+`"`)) {
+			continue
+		}
+		if e, body, err := parseLine(line); err == nil {
+			if first == 0 {
+				first = e.seq
+			}
+			if b, ok := body.(*removedBody); ok {
+				removed = append(removed, *b)
+			}
+		}
+	}
+}
+
+// sort brings the files into the order of their names, where these are those of
+// one log: a changed line cannot mislead it. Otherwise their first lines decide.
+func (r *reader) sort() {
+	named := true
+	base := ""
+	for _, s := range r.sources {
+		of, n := rotatedBase(s.path)
+		if base == "" {
+			base = of
+		}
+		named = named && filepath.Base(of) == filepath.Base(base)
+		if n == 0 {
+			n = math.MaxInt // the one that is being written is the last
+		}
+		s.byName = n
+	}
+	slices.SortStableFunc(r.sources, func(a, b *source) int {
+		if named {
+			return cmp.Compare(a.byName, b.byName)
+		}
+		return cmp.Compare(a.first, b.first)
+	})
+}
+
+// rotatedBase is the path that rotatedName made the name from, and its number;
+// 0 for a file that is not full.
+func rotatedBase(path string) (string, int) {
+	ext := filepath.Ext(path)
+	stem := strings.TrimSuffix(path, ext)
+	if i := strings.LastIndexByte(stem, '-'); i > 0 {
+		base := stem[:i] + ext
+		if n := rotatedNumber(base, path); n > 0 {
+			return base, n
+		}
+	}
+	return path, 0
+}
+
+func (r *reader) paths() []string {
+	var paths []string
+	for _, s := range r.sources {
+		paths = append(paths, s.path)
+	}
+	return paths
+}
+
+func (r *reader) close() error {
+	var err error
+	for _, s := range r.sources {
+		err = errors.Join(err, s.f.Close())
+	}
+	return err
+}
+
+// peek returns the line that next will return.
+func (r *reader) peek() (*item, error) {
+	if r.ahead == nil {
+		it, err := r.read()
+		if err != nil {
+			return nil, err
+		}
+		r.ahead = it
+	}
+	return r.ahead, nil
+}
+
+func (r *reader) next() (*item, error) {
+	it, err := r.peek()
+	if err != nil {
+		return nil, err
+	}
+	r.ahead = nil
+	return it, nil
+}
+
+func (r *reader) read() (*item, error) {
+	for {
+		if r.in == nil {
+			if r.current+1 == len(r.sources) {
+				return nil, io.EOF
+			}
+			r.current++
+			r.in, r.line, r.offset = bufio.NewReaderSize(r.sources[r.current].f, 256<<10), 0, 0
+		}
+		text, n, err := readLine(r.in)
+		if err != nil && err != io.EOF {
+			return nil, err
+		}
+		if n == 0 {
+			r.in = nil
+			continue
+		}
+		r.line++
+		it := &item{file: r.sources[r.current], line: r.line, offset: r.offset, size: n}
+		r.offset += n
+		if err == io.EOF {
+			r.in = nil
+			if r.current+1 == len(r.sources) {
+				r.partial = it // the end of all: a write in progress, or interrupted
+				return nil, io.EOF
+			}
+			it.err = errors.New("ends without a line feed")
+			return it, nil
+		}
+		it.hash = sha256.Sum256(text)
+		it.envelope, it.body, it.err = parseLine(text)
+		return it, nil
+	}
+}
+
+// rest is what follows the last line and is none.
+func (r *reader) rest() *item {
+	if r.partial != nil {
+		r.partial.err = errNotALine
+	}
+	return r.partial
+}

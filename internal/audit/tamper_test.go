@@ -1,0 +1,448 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package audit
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// tampered is a log of four files of which somebody changes something.
+type tampered struct {
+	t     *testing.T
+	path  string
+	names []string   // of the files, oldest first
+	lines [][][]byte // by file
+}
+
+// fourFiles writes a log of four files: three full ones and one of 8 records,
+// closed in good order, with a checkpoint in the middle of every file.
+func fourFiles(t *testing.T, key *CheckpointKey, path string) {
+	t.Helper()
+	now := func() int { return len(files(t, path)) }
+	for i := 0; ; i++ {
+		l := open(t, Options{Path: path, CheckpointKey: key, MaxBytes: 20_000})
+		before := now()
+		write(t, l, 4)
+		after := now()
+		require.NoError(t, l.Close())
+		if before == 4 && after == 4 {
+			return
+		}
+		require.Less(t, i, 100)
+	}
+}
+
+func (f *tampered) load() {
+	f.names = files(f.t, f.path)
+	f.lines = nil
+	for _, name := range f.names {
+		f.lines = append(f.lines, linesOf(f.t, name))
+	}
+}
+
+func (f *tampered) store() {
+	for i, name := range f.names {
+		writeLines(f.t, name, f.lines[i])
+	}
+}
+
+// at is the index of the n-th line of a kind in a file.
+func (f *tampered) at(file int, kind string, n int) int {
+	f.t.Helper()
+	for i, line := range f.lines[file] {
+		if e, _, err := parseEnvelope(line); err == nil && e.kind == kind {
+			if n == 0 {
+				return i
+			}
+			n--
+		}
+	}
+	f.t.Fatalf("no such line: %s", kind)
+	return 0
+}
+
+// edit replaces text in a line, which must have it.
+func (f *tampered) edit(file, line int, old, with string) {
+	f.t.Helper()
+	require.Contains(f.t, string(f.lines[file][line]), old)
+	f.lines[file][line] = bytes.Replace(f.lines[file][line], []byte(old), []byte(with), 1)
+}
+
+// restamp writes the chain anew from a line on: numbers, links, and what
+// checkpoints say of both. Signatures it cannot make.
+func (f *tampered) restamp(fromFile, fromLine int, change func(envelope, any) any) {
+	f.t.Helper()
+	var seq uint64
+	var head digest
+	var out [][][]byte
+	for i := range f.lines {
+		out = append(out, nil)
+		for j, line := range f.lines[i] {
+			if i > fromFile || i == fromFile && j >= fromLine {
+				e, body, err := parseLine(line)
+				require.NoError(f.t, err)
+				if body = change(e, body); body == nil {
+					continue
+				}
+				if c, ok := body.(*checkpointBody); ok {
+					c.Count, c.Head = seq, head.String()
+				}
+				raw, err := json.Marshal(body)
+				require.NoError(f.t, err)
+				line = bytes.TrimSuffix(appendLine(nil, envelope{seq: seq + 1, prev: head, kind: e.kind}, raw), []byte{'\n'})
+			}
+			seq++
+			head = sha256.Sum256(line)
+			out[i] = append(out[i], line)
+		}
+	}
+	f.lines = out
+}
+
+func same(_ envelope, body any) any { return body }
+
+func TestEveryManipulationIsFoundInItsPlace(t *testing.T) {
+	type place struct {
+		file, line int // from 0; line -1 is the last
+	}
+	tests := map[string]struct {
+		change  func(*tampered) place
+		want    FindingKind
+		unkeyed FindingKind // without a public key; as want if empty, "clean" if it cannot be found
+	}{
+		"nothing": {change: func(*tampered) place { return place{} }},
+		"drop a record": {want: Missing, change: func(f *tampered) place {
+			i := f.at(1, kindRecord, 2)
+			f.lines[1] = slices.Delete(f.lines[1], i, i+1)
+			return place{1, i}
+		}},
+		"drop several records": {want: Missing, change: func(f *tampered) place {
+			i := f.at(1, kindRecord, 2)
+			f.lines[1] = slices.Delete(f.lines[1], i, i+3)
+			return place{1, i}
+		}},
+		"drop the first line of a file": {want: Missing, change: func(f *tampered) place {
+			f.lines[2] = f.lines[2][1:]
+			return place{2, 0}
+		}},
+		"drop the log's first line": {want: MissingFile, change: func(f *tampered) place {
+			f.lines[0] = f.lines[0][1:]
+			return place{0, 0}
+		}},
+		"drop a checkpoint": {want: Missing, change: func(f *tampered) place {
+			i := f.at(1, kindCheckpoint, 0)
+			f.lines[1] = slices.Delete(f.lines[1], i, i+1)
+			return place{1, i}
+		}},
+		"insert a copy": {want: Inserted, change: func(f *tampered) place {
+			i := f.at(1, kindRecord, 2)
+			f.lines[1] = slices.Insert(f.lines[1], i+1, f.lines[1][i])
+			return place{1, i + 1}
+		}},
+		"insert an old copy": {want: Inserted, change: func(f *tampered) place {
+			i := f.at(1, kindRecord, 4)
+			f.lines[1] = slices.Insert(f.lines[1], i, f.lines[0][2])
+			return place{1, i}
+		}},
+		"insert a forged record that fits": {want: Inserted, change: func(f *tampered) place {
+			i := f.at(1, kindRecord, 2)
+			forged := bytes.Replace(f.lines[1][i], []byte("ops-slack"), []byte("ops-fake1"), 1)
+			f.lines[1] = slices.Insert(f.lines[1], i, forged)
+			return place{1, i}
+		}},
+		"swap neighbours": {want: Moved, change: func(f *tampered) place {
+			i := f.at(1, kindRecord, 2)
+			f.lines[1][i], f.lines[1][i+1] = f.lines[1][i+1], f.lines[1][i]
+			return place{1, i}
+		}},
+		"swap records far apart": {want: Moved, change: func(f *tampered) place {
+			i, j := f.at(0, kindRecord, 2), f.at(2, kindRecord, 5)
+			f.lines[0][i], f.lines[2][j] = f.lines[2][j], f.lines[0][i]
+			return place{0, i}
+		}},
+		"edit a status": {want: Edited, change: func(f *tampered) place {
+			i := f.at(1, kindRecord, 2)
+			f.edit(1, i, `"status":503`, `"status":200`)
+			return place{1, i}
+		}},
+		"edit the last record": {want: Edited, change: func(f *tampered) place {
+			i := f.at(3, kindClose, 0)
+			for e := range f.lines[3] {
+				if env, _, _ := parseEnvelope(f.lines[3][e]); env.kind == kindClose {
+					i = e
+				}
+			}
+			f.edit(3, i-1, `"status":503`, `"status":200`)
+			return place{3, i - 1}
+		}},
+		"edit a number": {want: Edited, change: func(f *tampered) place {
+			i := f.at(1, kindRecord, 2)
+			e, _, _ := parseEnvelope(f.lines[1][i])
+			f.lines[1][i] = bytes.TrimSuffix(appendLine(nil, envelope{e.seq + 100, e.prev, e.kind}, bodyOf(f.lines[1][i])), []byte{'\n'})
+			return place{1, i}
+		}},
+		"edit a link": {want: Edited, change: func(f *tampered) place {
+			i := f.at(1, kindRecord, 2)
+			e, _, _ := parseEnvelope(f.lines[1][i])
+			e.prev[0] ^= 1
+			f.lines[1][i] = bytes.TrimSuffix(appendLine(nil, e, bodyOf(f.lines[1][i])), []byte{'\n'})
+			return place{1, i}
+		}},
+		"the same in other words": {want: Malformed, change: func(f *tampered) place {
+			i := f.at(1, kindRecord, 2)
+			f.edit(1, i, `"status":503`, `"status": 503`)
+			return place{1, i}
+		}},
+		"a field twice": {want: Malformed, change: func(f *tampered) place {
+			i := f.at(1, kindRecord, 2)
+			f.edit(1, i, `"status":503`, `"status":200,"status":503`)
+			return place{1, i}
+		}},
+		"truncate a full file": {want: Missing, change: func(f *tampered) place {
+			f.lines[1] = f.lines[1][:len(f.lines[1])-3]
+			return place{2, 0}
+		}},
+		"truncate a full file in mid-line": {want: Malformed, change: func(f *tampered) place {
+			last := len(f.lines[1]) - 1
+			f.store()
+			require.NoError(f.t, os.Truncate(f.names[1], int64(len(bytes.Join(f.lines[1][:last], []byte{'\n'}))+40)))
+			f.names = nil // stored
+			return place{1, last}
+		}},
+		"restamp a time": {want: CheckpointMismatch, change: func(f *tampered) place {
+			i := f.at(1, kindRecord, 2)
+			f.restamp(1, i, func(e envelope, body any) any {
+				if r, ok := body.(*recordBody); ok {
+					r.Time = r.Time.Add(-1e9)
+				}
+				return body
+			})
+			return place{1, nextCheckpoint(f, 1, i)}
+		}, unkeyed: "clean"},
+		"restamp without the record": {want: CheckpointMismatch, change: func(f *tampered) place {
+			i := f.at(1, kindRecord, 2)
+			f.lines[1] = slices.Delete(f.lines[1], i, i+1)
+			f.restamp(1, i, same)
+			return place{1, nextCheckpoint(f, 1, i)}
+		}, unkeyed: "clean"},
+		"restamp without checkpoints": {want: Unsigned, change: func(f *tampered) place {
+			f.restamp(0, 0, func(e envelope, body any) any {
+				if e.kind == kindCheckpoint {
+					return nil
+				}
+				return body
+			})
+			return place{3, -1}
+		}, unkeyed: "clean"},
+		"sign with another key": {want: UnknownKey, change: func(f *tampered) place {
+			key, _ := keyPair(f.t)
+			i := f.at(0, kindCheckpoint, 0)
+			log := f.log()
+			f.restamp(0, i, func(e envelope, body any) any {
+				if e.kind == kindCheckpoint && e.seq == uint64(i+1) {
+					c, err := key.sign(log, e.seq-1, e.prev, body.(*checkpointBody).Time)
+					require.NoError(f.t, err)
+					return c
+				}
+				return body
+			})
+			return place{0, i}
+		}, unkeyed: "clean"},
+		"a damaged signature": {want: BadSignature, change: func(f *tampered) place {
+			i := f.at(3, kindCheckpoint, 0)
+			var c *checkpointBody
+			f.restamp(3, i, func(e envelope, body any) any {
+				if b, ok := body.(*checkpointBody); ok && c == nil {
+					c = b
+					at := strings.LastIndex(c.Note, " ") + 20
+					flipped := byte('A')
+					if c.Note[at] == 'A' {
+						flipped = 'B'
+					}
+					c.Note = c.Note[:at] + string(flipped) + c.Note[at+1:]
+				}
+				return body
+			})
+			return place{3, i}
+		}, unkeyed: "clean"},
+		"remove a file": {want: MissingFile, change: func(f *tampered) place {
+			require.NoError(f.t, os.Remove(f.names[1]))
+			f.names, f.lines = slices.Delete(f.names, 1, 2), slices.Delete(f.lines, 1, 2)
+			return place{1, 0}
+		}},
+		"remove the first file": {want: MissingFile, change: func(f *tampered) place {
+			require.NoError(f.t, os.Remove(f.names[0]))
+			f.names, f.lines = f.names[1:], f.lines[1:]
+			return place{0, 0}
+		}},
+		"replace a file by another of the log": {want: Moved, change: func(f *tampered) place {
+			f.lines[2] = f.lines[0]
+			return place{2, 0}
+		}},
+		"replace a file by one of another log": {want: ForeignFile, change: func(f *tampered) place {
+			other := &tampered{t: f.t, path: logPath(f.t)}
+			fourFiles(f.t, nil, other.path)
+			other.load()
+			f.lines[2] = other.lines[2]
+			return place{2, 0}
+		}},
+		"replace a file by a forged one that is sound in itself": {want: ForeignFile, change: func(f *tampered) place {
+			keep := f.lines[1]
+			last := len(keep) - 1
+			f.lines[1] = append(slices.Clone(keep[:last]), bytes.Replace(keep[last], []byte(`"key_id":"`), []byte(`"key_id":"0`), 1))
+			f.restamp(2, 0, same)
+			f.lines[1] = keep
+			return place{2, 0}
+		}, unkeyed: Edited},
+		"swap files": {want: MissingFile, change: func(f *tampered) place {
+			f.lines[1], f.lines[2] = f.lines[2], f.lines[1]
+			return place{1, 0}
+		}},
+	}
+	key, keys := keyPair(t)
+	master := logPath(t)
+	fourFiles(t, key, master)
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			f := &tampered{t: t, path: logPath(t)}
+			for _, file := range files(t, master) {
+				text, err := os.ReadFile(file)
+				require.NoError(t, err)
+				require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(f.path), filepath.Base(file)), text, 0o600))
+			}
+			f.load()
+			names := slices.Clone(f.names)
+			where := test.change(f)
+			if f.names != nil {
+				names = f.names
+				f.store()
+			}
+			report := verify(t, f.path, VerifyOptions{PublicKeys: keys})
+			if test.want == "" {
+				require.Nil(t, report.Break, "%+v", report.Break)
+				return
+			}
+			require.NotNil(t, report.Break)
+			got := report.Break
+			if where.line < 0 {
+				where.line = len(f.lines[where.file]) - 1
+			}
+			assert.Equal(t, test.want, got.Kind, got.Detail)
+			assert.Equal(t, names[where.file], got.File, got.Detail)
+			assert.Equal(t, where.line+1, got.Line, got.Detail)
+
+			report = verify(t, f.path, VerifyOptions{})
+			switch test.unkeyed {
+			case "clean":
+				assert.Nil(t, report.Break, "the chain alone cannot show it: %+v", report.Break)
+				assert.False(t, report.SignaturesChecked)
+			case "":
+				require.NotNil(t, report.Break)
+				assert.Equal(t, test.want, report.Break.Kind)
+			default:
+				require.NotNil(t, report.Break)
+				assert.Equal(t, test.unkeyed, report.Break.Kind)
+			}
+		})
+	}
+}
+
+func (f *tampered) log() string {
+	_, body, err := parseLine(f.lines[0][0])
+	require.NoError(f.t, err)
+	return body.(*fileBody).Log
+}
+
+func bodyOf(line []byte) []byte {
+	_, body, _ := parseEnvelope(line)
+	return body
+}
+
+func nextCheckpoint(f *tampered, file, after int) int {
+	for i, line := range f.lines[file][after:] {
+		if e, _, _ := parseEnvelope(line); e.kind == kindCheckpoint {
+			return after + i
+		}
+	}
+	f.t.Fatal("no checkpoint follows")
+	return 0
+}
+
+// What is cut off after the last checkpoint, or from a checkpoint on, leaves a
+// sound log behind. Only what is known from elsewhere shows it.
+func TestAnAnchorShowsATruncatedEnd(t *testing.T) {
+	key, keys := keyPair(t)
+	path := logPath(t)
+	l := open(t, Options{Path: path, CheckpointKey: key})
+	write(t, l, 10)
+	require.NoError(t, l.Close())
+	whole := requireClean(t, path, keys)
+	anchor := Anchor{Count: whole.LastSeq, Head: whole.Head}
+	lines := linesOf(t, path)
+	writeLines(t, path, lines[:8])
+
+	report := requireClean(t, path, keys)
+	assert.Contains(t, kinds(report), NotClosed, "said, but it is no proof")
+	assert.EqualValues(t, 5, report.Uncovered)
+
+	report = verify(t, path, VerifyOptions{PublicKeys: keys, Anchors: []Anchor{anchor}})
+	require.NotNil(t, report.Break)
+	assert.Equal(t, AnchorMismatch, report.Break.Kind)
+	assert.Equal(t, 8, report.Break.Line)
+
+	writeLines(t, path, lines)
+	assert.Nil(t, verify(t, path, VerifyOptions{Anchors: []Anchor{anchor}}).Break)
+	anchor.Head = strings.Repeat("0", 64)
+	report = verify(t, path, VerifyOptions{Anchors: []Anchor{anchor}})
+	require.NotNil(t, report.Break)
+	assert.Equal(t, AnchorMismatch, report.Break.Kind)
+}
+
+// Any single byte of a closed, signed log, changed to any other value, is found,
+// and the break is in the line of the byte, or next to it where that line is at
+// the very end.
+func TestAnyChangedByteIsFound(t *testing.T) {
+	key, keys := keyPair(t)
+	path := logPath(t)
+	l := open(t, Options{Path: path, CheckpointKey: key, MaxBytes: 2500})
+	write(t, l, 3)
+	require.NoError(t, l.Close())
+	requireClean(t, path, keys)
+	random := rand.New(rand.NewPCG(1, 2))
+	names := files(t, path)
+	require.Greater(t, len(names), 1)
+	checked := 0
+	for i, name := range names {
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		for at := range text {
+			changed := slices.Clone(text)
+			changed[at] ^= byte(1 + random.IntN(255))
+			require.NoError(t, os.WriteFile(name, changed, 0o600))
+			report := verify(t, path, VerifyOptions{PublicKeys: keys})
+			cut := i == len(names)-1 && at == len(text)-1 // the last line feed: an interrupted write, told as such
+			if cut {
+				require.Contains(t, kinds(report), InterruptedWrite)
+				continue
+			}
+			require.NotNil(t, report.Break, "byte %d of %s: %q to %q", at, name, text[at], changed[at])
+			require.Equal(t, name, report.Break.File)
+			require.Equal(t, 1+bytes.Count(text[:at], []byte{'\n'}), report.Break.Line, "byte %d: %q to %q: %s", at, text[at], changed[at], report.Break.Detail)
+			checked++
+		}
+		require.NoError(t, os.WriteFile(name, text, 0o600))
+	}
+	t.Logf("%d bytes", checked)
+}

@@ -1,0 +1,252 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package audit // import "github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+
+import (
+	"fmt"
+	"io"
+	"time"
+)
+
+// FindingKind says what Verify found. The list is closed.
+type FindingKind string
+
+// Breaks: the log is not what was written.
+const (
+	Malformed          FindingKind = "malformed"           // not a line that a Log writes
+	UnknownVersion     FindingKind = "unknown_version"     // of a later version of this program; or changed
+	Edited             FindingKind = "edited"              // the line's bytes were changed
+	Missing            FindingKind = "missing"             // lines before it are not there
+	Inserted           FindingKind = "inserted"            // the line does not belong there
+	Moved              FindingKind = "moved"               // the line belongs elsewhere
+	MissingFile        FindingKind = "missing_file"        // a file before it is not there, and the log did not delete it
+	ForeignFile        FindingKind = "foreign_file"        // the file is of another log, or put in place of another
+	BadSignature       FindingKind = "bad_signature"       // a checkpoint's signature is not that of its key
+	UnknownKey         FindingKind = "unknown_key"         // a checkpoint is signed by none of the keys given
+	CheckpointMismatch FindingKind = "checkpoint_mismatch" // what was signed is not what is there
+	Unsigned           FindingKind = "unsigned"            // keys were given, and there is no checkpoint
+	AnchorMismatch     FindingKind = "anchor_mismatch"     // what an anchor says is not, or no longer, there
+)
+
+// Facts that the log tells of itself; they are no breaks.
+const (
+	InterruptedWrite FindingKind = "interrupted_write" // the process or machine ended in mid-write
+	LostRecords      FindingKind = "lost_records"      // could not be kept while the disk failed
+	RemovedFiles     FindingKind = "removed_files"     // deleted by max_files
+	UncleanEnd       FindingKind = "unclean_end"       // a writer ended without closing the log
+	NotClosed        FindingKind = "not_closed"        // the log is in use, its writer was killed, or its end was cut off
+)
+
+// Finding is something that Verify found, and where.
+type Finding struct {
+	Kind   FindingKind `json:"kind"`
+	File   string      `json:"file"`
+	Line   int         `json:"line"` // from 1
+	Seq    uint64      `json:"seq"`  // that the line has or, where it has none, should have
+	Detail string      `json:"detail"`
+}
+
+// Anchor is where the chain stood at some time, as known from elsewhere: the
+// Collector's log tells of every checkpoint.
+type Anchor struct {
+	Count uint64
+	Head  string // hexadecimal
+}
+
+// VerifyOptions say what to check the log against.
+type VerifyOptions struct {
+	// PublicKeys of the checkpoints. Without them signatures are not checked.
+	PublicKeys *PublicKeys
+	// Anchors must all be on the chain.
+	Anchors []Anchor
+}
+
+// Report is what Verify found out.
+type Report struct {
+	// Break is the first one; nil if the log is clean. What comes after a break
+	// is not looked at, and the figures below count up to it.
+	Break *Finding  `json:"break"`
+	Facts []Finding `json:"facts"`
+
+	SignaturesChecked bool     `json:"signatures_checked"`
+	Log               string   `json:"log"`
+	Files             []string `json:"files"` // in their order
+	FirstSeq          uint64   `json:"first_seq"`
+	LastSeq           uint64   `json:"last_seq"`
+	Head              string   `json:"head"`
+	Records           int64    `json:"records"`
+	LostRecords       uint64   `json:"lost_records"`
+	Checkpoints       int64    `json:"checkpoints"`
+	// LastCheckpoint covers all before it. Uncovered lines come after it: for
+	// them only the unsigned chain speaks.
+	LastCheckpoint *Checkpoint `json:"last_checkpoint"`
+	Uncovered      int64       `json:"uncovered"`
+}
+
+// Checkpoint is one that was found good. Without PublicKeys its signature was
+// not looked at.
+type Checkpoint struct {
+	Seq    uint64    `json:"seq"`
+	Time   time.Time `json:"time"`
+	Origin string    `json:"origin"`
+	KeyID  string    `json:"key_id"`
+}
+
+// Clean reports whether there is no break.
+func (r *Report) Clean() bool { return r.Break == nil }
+
+// verifier walks along the chain.
+type verifier struct {
+	o       VerifyOptions
+	in      *reader
+	report  *Report
+	anchors map[uint64][]string // not met yet, heads by count
+	removed []removedBody
+
+	seq        uint64 // of the last line that is good
+	head       digest // of it
+	headBefore digest // of the line before it
+	last       *item  // that line; nil at the start
+	signed     bool   // the last line is a checkpoint with a good signature
+	running    bool   // a writer has begun and not ended
+	number     int    // of the file that the last line is in
+}
+
+// Verify checks the files of one log. It brings them into their order itself.
+// Its error says that a file cannot be read; what is wrong with a file that can
+// is in the report. It needs little memory, however long the log is.
+func Verify(o VerifyOptions, files ...string) (*Report, error) {
+	in, removed, err := newReader(files)
+	if err != nil {
+		return nil, err
+	}
+	defer in.close()
+	v := &verifier{
+		o:       o,
+		in:      in,
+		removed: removed,
+		anchors: map[uint64][]string{},
+		report:  &Report{SignaturesChecked: o.PublicKeys != nil, Files: in.paths(), Facts: []Finding{}},
+	}
+	for _, a := range o.Anchors {
+		v.anchors[a.Count] = append(v.anchors[a.Count], a.Head)
+	}
+	for v.report.Break == nil {
+		it, err := in.next()
+		if err == io.EOF {
+			v.end()
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := v.line(it); err != nil {
+			return nil, err
+		}
+	}
+	return v.report, nil
+}
+
+func (v *verifier) broken(it *item, kind FindingKind, detail string, args ...any) {
+	if v.report.Break == nil {
+		v.report.Break = v.finding(it, kind, detail, args...)
+	}
+}
+
+func (v *verifier) fact(it *item, kind FindingKind, detail string, args ...any) {
+	v.report.Facts = append(v.report.Facts, *v.finding(it, kind, detail, args...))
+}
+
+func (v *verifier) finding(it *item, kind FindingKind, detail string, args ...any) *Finding {
+	seq := it.seq
+	if it.err != nil {
+		seq = v.seq + 1
+	}
+	return &Finding{Kind: kind, File: it.file.path, Line: it.line, Seq: seq, Detail: fmt.Sprintf(detail, args...)}
+}
+
+// line checks one line; its error is one of reading.
+func (v *verifier) line(it *item) error {
+	if it.err != nil {
+		torn, err := v.interrupted(it)
+		if err != nil || torn == nil {
+			return err
+		}
+		it = torn
+	}
+	if err := v.chain(it); err != nil || v.report.Break != nil {
+		return err
+	}
+	v.headBefore, v.head, v.seq, v.last, v.signed = v.head, it.hash, it.seq, it, false
+	if v.report.FirstSeq == 0 {
+		v.report.FirstSeq = it.seq
+	}
+	v.report.LastSeq, v.report.Head = it.seq, it.hash.String()
+	v.report.Uncovered++
+	v.body(it)
+	for _, head := range v.anchors[it.seq] {
+		if head != it.hash.String() {
+			v.broken(it, AnchorMismatch, "the anchor has another head for the first %d lines: a line up to this one was changed and the chain written anew", it.seq)
+		}
+	}
+	delete(v.anchors, it.seq)
+	return nil
+}
+
+// body looks at what the line says.
+func (v *verifier) body(it *item) {
+	switch b := it.body.(type) {
+	case *fileBody:
+		v.number = b.File
+		switch {
+		case v.report.Log == "":
+			v.report.Log = b.Log
+		case v.report.Log != b.Log:
+			v.broken(it, ForeignFile, "the file is of the log %s, those before it of %s", b.Log, v.report.Log)
+		}
+	case *openBody:
+		if v.running {
+			v.fact(it, UncleanEnd, "the writer before this one ended without closing the log")
+		}
+		v.running = true
+	case *closeBody:
+		v.running = false
+	case *recordBody:
+		v.report.Records++
+	case *gapBody:
+		v.report.LostRecords += b.Lost
+		v.fact(it, LostRecords, "%d records between %s and %s could not be kept", b.Lost, b.From.Format(time.RFC3339), b.To.Format(time.RFC3339))
+	case *removedBody:
+		v.fact(it, RemovedFiles, "files up to number %d, with lines up to %d, were deleted because there were too many", b.ThroughFile, b.LastSeq)
+	case *tornBody:
+		v.fact(it, InterruptedWrite, "%d bytes before this line were not written whole", b.Bytes)
+	case *checkpointBody:
+		v.checkpoint(it, b)
+	}
+}
+
+// end is reached when there is no break.
+func (v *verifier) end() {
+	if v.last == nil {
+		if f := v.in.rest(); f != nil {
+			v.broken(f, Malformed, "there is no whole line")
+		}
+		return
+	}
+	if rest := v.in.rest(); rest != nil {
+		v.fact(rest, InterruptedWrite, "the last %d bytes were not written whole; the log is in use, its writer was killed, or its end was cut off", rest.size)
+	} else if v.running {
+		v.fact(v.last, NotClosed, "the log does not end in good order: it is in use, its writer was killed, or its end was cut off")
+	}
+	for count := range v.anchors {
+		if count > v.seq {
+			v.broken(v.last, AnchorMismatch, "an anchor knows of %d lines: what came after this one was cut off", count)
+		} else {
+			v.fact(v.last, RemovedFiles, "the anchor at %d lies before the first line that is there", count)
+		}
+	}
+	if v.o.PublicKeys != nil && v.report.Checkpoints == 0 {
+		v.broken(v.last, Unsigned, "there is no checkpoint: nothing vouches for these lines")
+	}
+}

@@ -1,0 +1,211 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package audit // import "github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+
+	"golang.org/x/mod/sumdb/note"
+)
+
+// chain checks that the line follows the one before, and where it does not,
+// finds out which line is at fault. One line is not enough to tell: if a line
+// does not refer to the one before it, either may have been changed, and the
+// line after says which.
+func (v *verifier) chain(it *item) error {
+	if v.last == nil {
+		v.first(it)
+		return nil
+	}
+	if it.seq == v.seq+1 && it.prev == v.head {
+		return nil
+	}
+	after, err := v.in.peek()
+	if err != nil && err != io.EOF {
+		return err
+	}
+	if err == io.EOF || after.err != nil {
+		after = nil
+	}
+	// confirms reports whether the line after refers to a line of that digest
+	// and number.
+	confirms := func(head digest, seq uint64) bool {
+		return after != nil && after.prev == head && after.seq == seq+1
+	}
+	switch {
+	case v.foreign(it):
+	case it.prev == v.head:
+		v.broken(it, Edited, "its number should be %d", v.seq+1)
+	case it.seq == v.seq+1:
+		v.edited(it, confirms(it.hash, it.seq), after == nil)
+	case it.seq == v.seq && it.prev == v.headBefore && it.hash != v.head && confirms(it.hash, it.seq):
+		v.broken(v.last, Inserted, "the line after it has the same number, and the chain goes on from there")
+	case it.seq <= v.seq && confirms(v.head, v.seq):
+		v.broken(it, Inserted, "the chain goes on without it")
+	case it.seq <= v.seq:
+		v.broken(it, Moved, "number %d is expected here", v.seq+1)
+	case after != nil && (after.seq == v.seq+1 || after.seq == v.seq+2):
+		v.broken(it, Moved, "number %d is expected here", v.seq+1)
+	default:
+		v.gap(it)
+	}
+	return nil
+}
+
+// first checks the first line that there is.
+func (v *verifier) first(it *item) {
+	switch {
+	case it.seq == 1 && it.prev == digest{}:
+		if it.kind != kindFile && it.kind != kindTorn {
+			v.broken(it, Edited, "a log does not begin so")
+		}
+	case it.seq == 1 || it.prev == digest{}:
+		v.broken(it, Edited, "only line 1 refers to no line")
+	case !v.wasRemoved(it):
+		v.broken(it, MissingFile, "lines 1 to %d are not there, and the log does not say that it deleted their files; give all files that there are", it.seq-1)
+	}
+}
+
+// wasRemoved reports whether the log says that it deleted all before the line.
+func (v *verifier) wasRemoved(it *item) bool {
+	for _, r := range v.removed {
+		if r.LastSeq == it.seq-1 && r.Head == it.prev.String() {
+			return true
+		}
+	}
+	return false
+}
+
+// foreign tells a file of another log from one with a gap before it.
+func (v *verifier) foreign(it *item) bool {
+	b, ok := it.body.(*fileBody)
+	if ok && v.report.Log != "" && b.Log != v.report.Log {
+		v.broken(it, ForeignFile, "the file is of the log %s, those before it of %s", b.Log, v.report.Log)
+		return true
+	}
+	return false
+}
+
+// edited blames the line or the one before it, which is not what the line says.
+func (v *verifier) edited(it *item, confirmed, atEnd bool) {
+	c, isCheckpoint := it.body.(*checkpointBody)
+	switch {
+	case v.signed && it.kind == kindFile && confirmed:
+		v.broken(it, ForeignFile, "the file does not continue the one before it, whose last line is signed: another one was put in its place")
+	case v.signed:
+		v.broken(it, Edited, "it does not refer to the signed line before it")
+	case isCheckpoint && c.Head == v.head.String():
+		v.broken(it, Edited, "its link is not the head that it signs")
+	case confirmed, isCheckpoint && c.Head == it.prev.String():
+		v.broken(v.last, Edited, "the next line refers to a line of another digest")
+	case atEnd:
+		v.broken(v.last, Edited, "the next line, the last, refers to a line of another digest; one of the two was changed")
+	default:
+		v.broken(it, Edited, "neither the line before it nor the one after it is linked to it")
+	}
+}
+
+// gap is reached where lines are missing before a line.
+func (v *verifier) gap(it *item) {
+	from, to := v.seq+1, it.seq-1
+	header, isFirst := it.body.(*fileBody)
+	switch {
+	case isFirst && v.wasRemoved(it):
+		v.fact(it, RemovedFiles, "lines %d to %d were in files that the log deleted", from, to)
+	case isFirst && header.File > v.number+1:
+		v.broken(it, MissingFile, "lines %d to %d are not there, nor their files, and the log does not say that it deleted them", from, to)
+	default:
+		v.broken(it, Missing, "lines %d to %d are not there", from, to)
+	}
+}
+
+// interrupted looks for the line that closes off what was torn. It returns nil
+// after telling of a break where there is none.
+func (v *verifier) interrupted(bad *item) (*item, error) {
+	for it := bad; ; {
+		after, err := v.in.peek()
+		if err == io.EOF || err == nil && after.file != bad.file {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		it, err = v.in.next()
+		if err != nil {
+			return nil, err
+		}
+		torn, ok := it.body.(*tornBody)
+		if !ok || it.seq != v.seq+1 || it.prev != v.head {
+			continue
+		}
+		h := sha256.New()
+		n, err := io.Copy(h, io.NewSectionReader(bad.file.f, bad.offset, it.offset-bad.offset))
+		if err != nil {
+			return nil, err
+		}
+		if n == torn.Bytes && torn.SHA256 == fmt.Sprintf("%x", h.Sum(nil)) {
+			return it, nil
+		}
+	}
+	kind := Malformed
+	if errors.Is(bad.err, errVersion) {
+		kind = UnknownVersion
+	}
+	v.broken(bad, kind, "it %v", bad.err)
+	return nil, nil
+}
+
+// checkpoint checks what was signed against the chain.
+func (v *verifier) checkpoint(it *item, c *checkpointBody) {
+	if c.Count != it.seq-1 || c.Head != it.prev.String() {
+		v.broken(it, CheckpointMismatch, "it says %d lines and another head than the lines before it have; something since %s was changed and the chain written anew", c.Count, v.since())
+		return
+	}
+	if v.o.PublicKeys != nil && !v.signature(it, c) {
+		return
+	}
+	v.signed = v.o.PublicKeys != nil
+	v.report.Checkpoints++
+	v.report.Uncovered = 0
+	v.report.LastCheckpoint = &Checkpoint{Seq: it.seq, Time: c.Time, Origin: c.Origin, KeyID: c.KeyID}
+}
+
+func (v *verifier) signature(it *item, c *checkpointBody) bool {
+	n, err := note.Open([]byte(c.Note), v.o.PublicKeys.verifiers)
+	var unverified *note.UnverifiedNoteError
+	switch {
+	case errors.As(err, &unverified):
+		v.broken(it, UnknownKey, "it is signed by none of the keys given")
+		return false
+	case err != nil:
+		v.broken(it, BadSignature, "its signature is not good")
+		return false
+	case len(n.Sigs) != 1 || len(n.UnverifiedSigs) != 0:
+		v.broken(it, BadSignature, "it has another number of signatures than one")
+		return false
+	}
+	sig := n.Sigs[0]
+	_, err = base64.StdEncoding.Strict().DecodeString(sig.Base64)
+	if err != nil || c.Note != n.Text+"\n— "+sig.Name+" "+sig.Base64+"\n" || c.Origin != sig.Name || c.KeyID != keyID(sig.Hash) {
+		v.broken(it, Edited, "its fields are not those of its signature")
+		return false
+	}
+	if n.Text != noteText(c, v.report.Log, it.prev) {
+		v.broken(it, CheckpointMismatch, "what was signed is not what is here; something since %s was changed and the chain written anew", v.since())
+		return false
+	}
+	return true
+}
+
+// since names the last checkpoint before.
+func (v *verifier) since() string {
+	if c := v.report.LastCheckpoint; c != nil {
+		return fmt.Sprintf("line %d, the checkpoint before it,", c.Seq)
+	}
+	return "the beginning"
+}
