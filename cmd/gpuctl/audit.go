@@ -21,6 +21,7 @@ func newAudit() *command {
 		name:  "audit",
 		short: "the log that proves what was sent to webhooks",
 		subcommands: []*command{
+			newAuditVerify(),
 			newAuditKeygen(),
 			newAuditFingerprint(),
 		},

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
-
 )
 
 // version is set by the build to the manifest's.

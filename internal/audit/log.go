@@ -104,6 +104,7 @@ type Log struct {
 	bytes    int              // of queue
 	failing  error            // why records cannot be written now
 	upkeep   map[string]error // what else fails, by operation
+	broken   chan struct{}    // closed when failing is set
 	closed   bool
 	stats    Stats
 	endError error // set before done is closed
@@ -153,6 +154,7 @@ func Open(o Options) (*Log, error) {
 		lock:   lockFile,
 		wake:   make(chan struct{}, 1),
 		done:   make(chan struct{}),
+		broken: make(chan struct{}),
 		told:   map[string]time.Time{},
 		upkeep: map[string]error{},
 	}
@@ -180,8 +182,8 @@ func (l *Log) Append(r *Record) (seq uint64, written bool) {
 		body = nil // no record that this program makes; told as a gap
 	}
 	e := &entry{kind: kindRecord, body: body, done: make(chan struct{})}
-	wait := l.enqueue(e)
-	if !wait {
+	broken := l.enqueue(e)
+	if broken == nil {
 		return 0, false
 	}
 	timer := time.NewTimer(l.o.writeWait)
@@ -189,24 +191,26 @@ func (l *Log) Append(r *Record) (seq uint64, written bool) {
 	select {
 	case <-e.done:
 		return e.seq, true
+	case <-broken:
+		return 0, false
 	case <-timer.C:
 		l.stalled(e)
 		return 0, false
 	}
 }
 
-// enqueue hands an entry to the writer and reports whether it is worth waiting
-// for it.
-func (l *Log) enqueue(e *entry) bool {
+// enqueue hands an entry to the writer. It returns what is closed when the
+// writer fails, nil if waiting for it is of no use.
+func (l *Log) enqueue(e *entry) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
 		l.stats.Lost++
-		return false
+		return nil
 	}
 	if e.body == nil || l.bytes+len(e.body) > l.o.bufferBytes {
 		l.lose()
-		return false
+		return nil
 	}
 	l.queue = append(l.queue, e)
 	l.bytes += len(e.body)
@@ -215,7 +219,10 @@ func (l *Log) enqueue(e *entry) bool {
 	case l.wake <- struct{}{}:
 	default:
 	}
-	return l.failing == nil
+	if l.failing != nil {
+		return nil
+	}
+	return l.broken
 }
 
 // lose counts a record that cannot be kept, in a gap at the queue's end. The
@@ -261,8 +268,7 @@ func (l *Log) written(seq uint64) {
 		l.stats.Written++
 		l.stats.Buffered--
 	}
-	recovered := l.failing != nil
-	l.failing = nil
+	recovered := l.recovers()
 	l.mu.Unlock()
 	if e.done != nil {
 		e.seq = seq

@@ -19,18 +19,35 @@ const tellEvery = 10 * time.Minute
 // fail notes that records cannot be written now.
 func (l *Log) fail(err error) {
 	l.mu.Lock()
-	l.stats.Failures++
-	l.failing = err
+	l.fails(err)
 	l.mu.Unlock()
 	l.tell("Audit records cannot be written. They are kept in memory, up to a bound, and written once that is possible.", err)
 	l.status()
 }
 
+// fails sends those away who wait for the writer. The caller holds l.mu.
+func (l *Log) fails(err error) {
+	l.stats.Failures++
+	if l.failing == nil {
+		close(l.broken)
+	}
+	l.failing = err
+}
+
+// recovers ends what fails began, and reports whether there was anything to end.
+// The caller holds l.mu.
+func (l *Log) recovers() bool {
+	if l.failing == nil {
+		return false
+	}
+	l.failing, l.broken = nil, make(chan struct{})
+	return true
+}
+
 // well notes that everything is written.
 func (l *Log) well() {
 	l.mu.Lock()
-	recovered := l.failing != nil
-	l.failing = nil
+	recovered := l.recovers()
 	l.mu.Unlock()
 	if recovered {
 		l.status()
@@ -49,8 +66,7 @@ func (l *Log) stalled(e *entry) {
 	}
 	first := l.failing == nil
 	if first {
-		l.stats.Failures++
-		l.failing = err
+		l.fails(err)
 	}
 	l.mu.Unlock()
 	if first {

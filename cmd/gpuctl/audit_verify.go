@@ -1,0 +1,160 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+)
+
+func newAuditVerify() *command {
+	var keyFiles, anchors []string
+	var output string
+	return &command{
+		name:  "verify",
+		args:  "FILE… [--public-key-file FILE] [--anchor COUNT:HEAD] [-o text|json]",
+		short: "checks an audit log and says where it was changed",
+		long: "FILE is the file that is being written: the full ones beside it are checked with it.\n" +
+			"Full files can also be named themselves. Without a public key only the chain is\n" +
+			"checked, which somebody may have written anew as a whole.\n\n" +
+			"Exit code: 0 the log is clean, 1 it is not, 2 it could not be checked.",
+		flags: func(f *pflag.FlagSet) {
+			f.StringArrayVar(&keyFiles, "public-key-file", nil, "file with public keys of the checkpoints, one a line; may be repeated")
+			f.StringArrayVar(&anchors, "anchor", nil, "count and head of a checkpoint as the Collector's log told of them, as in 1234:9f86…; may be repeated")
+			f.StringVarP(&output, "output", "o", "text", "text or json")
+		},
+		run: func(_ context.Context, s streams, args []string) error {
+			if len(args) == 0 {
+				return errors.New("name the audit file")
+			}
+			if output != "text" && output != "json" {
+				return fmt.Errorf("-o %s is neither text nor json", output)
+			}
+			options, err := verifyOptions(keyFiles, anchors)
+			if err != nil {
+				return err
+			}
+			files, err := expand(args)
+			if err != nil {
+				return err
+			}
+			report, err := audit.Verify(options, files...)
+			if err != nil {
+				return err
+			}
+			if output == "json" {
+				enc := json.NewEncoder(s.out)
+				enc.SetIndent("", "  ")
+				err = enc.Encode(report)
+			} else {
+				_, err = io.WriteString(s.out, reportText(report))
+			}
+			if err != nil {
+				return err
+			}
+			if !report.Clean() {
+				return failed
+			}
+			return nil
+		},
+	}
+}
+
+var anchorForm = regexp.MustCompile(`^([1-9][0-9]*):([0-9a-f]{64})$`)
+
+func verifyOptions(keyFiles, anchors []string) (audit.VerifyOptions, error) {
+	var o audit.VerifyOptions
+	var keys strings.Builder
+	for _, path := range keyFiles {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return o, err
+		}
+		if _, err := audit.ParsePublicKeys(string(text)); err != nil {
+			return o, fmt.Errorf("%s: %w", path, err)
+		}
+		keys.Write(append(text, '\n'))
+	}
+	var err error
+	if len(keyFiles) > 0 {
+		if o.PublicKeys, err = audit.ParsePublicKeys(keys.String()); err != nil {
+			return o, err
+		}
+	}
+	for _, a := range anchors {
+		parts := anchorForm.FindStringSubmatch(a)
+		if parts == nil {
+			return o, fmt.Errorf("--anchor %q is not COUNT:HEAD, as in 1234:9f86… with 64 digits", a)
+		}
+		count, err := strconv.ParseUint(parts[1], 10, 64)
+		if err != nil {
+			return o, err
+		}
+		o.Anchors = append(o.Anchors, audit.Anchor{Count: count, Head: parts[2]})
+	}
+	return o, nil
+}
+
+// expand adds to the file that is being written the full ones beside it.
+func expand(args []string) ([]string, error) {
+	var files []string
+	for _, arg := range args {
+		arg = filepath.Clean(arg)
+		all, err := audit.Files(arg)
+		if err != nil {
+			return nil, err
+		}
+		if len(all) == 0 {
+			return nil, fmt.Errorf("%s: %w", arg, os.ErrNotExist)
+		}
+		files = append(files, all...)
+	}
+	slices.Sort(files)
+	return slices.Compact(files), nil
+}
+
+// reportText tells the report to people: facts first, the verdict last.
+func reportText(r *audit.Report) string {
+	var b strings.Builder
+	for _, f := range r.Facts {
+		fmt.Fprintf(&b, "note: %s:%d: line %d of the log: %s: %s\n", f.File, f.Line, f.Seq, f.Kind, f.Detail)
+	}
+	if f := r.Break; f != nil {
+		fmt.Fprintf(&b, "BROKEN: %s:%d: line %d of the log: %s: %s\n", f.File, f.Line, f.Seq, f.Kind, f.Detail)
+		fmt.Fprintf(&b, "Up to there: ")
+	} else {
+		b.WriteString("clean: ")
+	}
+	fmt.Fprintf(&b, "%d records in lines %d to %d, %d files; %d checkpoints", r.Records, r.FirstSeq, r.LastSeq, len(r.Files), r.Checkpoints)
+	if c := r.LastCheckpoint; c != nil {
+		fmt.Fprintf(&b, ", the last at line %d, %s, by %s (%s)", c.Seq, c.Time.Format(time.RFC3339), c.Origin, c.KeyID)
+	}
+	b.WriteString(".\n")
+	if r.LostRecords > 0 {
+		fmt.Fprintf(&b, "%d records are missing because the disk failed.\n", r.LostRecords)
+	}
+	if !r.SignaturesChecked {
+		b.WriteString("Signatures were not checked: no public key was given. A chain that was written anew as a whole looks like this too.\n")
+	} else if r.Uncovered > 0 {
+		fmt.Fprintf(&b, "%d lines come after the last checkpoint: for them only the unsigned chain speaks.\n", r.Uncovered)
+	}
+	if r.Head != "" {
+		fmt.Fprintf(&b, "Head: %d:%s\n", r.LastSeq, r.Head)
+	}
+	return b.String()
+}
