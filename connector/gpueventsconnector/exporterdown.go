@@ -156,7 +156,7 @@ func (e *engine) elapseExporter(x *exporter) {
 func (x *exporter) describe(ev *event) {
 	ev.key = eventKey(ev.name, x.id.cluster, x.id.node, x.id.name)
 	id := x.id
-	var worst answer // the one that is down, else the newest
+	worst := answer{up: -1, frozen: -1} // the one that is down, else the newest
 	for _, a := range x.answers {
 		if bad := a.up == 0 || a.frozen == 1; bad || a.at >= worst.at && worst.up != 0 && worst.frozen != 1 {
 			worst = a

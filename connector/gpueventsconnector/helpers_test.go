@@ -142,6 +142,8 @@ type evaluated struct {
 	withoutPods     bool // partial alone
 	resourceOnly    bool // identity is on the resource, not on points
 	partialIsDouble bool
+	idle            int64 // devices; -1: not said
+	nothingFresh    bool  // no pod is degraded
 }
 
 func (e evaluated) add(md pmetric.Metrics) {
@@ -170,9 +172,16 @@ func (e evaluated) add(md pmetric.Metrics) {
 	if e.withoutPods || e.stale {
 		return
 	}
+	if e.idle >= 0 {
+		point(&names.ServiceIdleDevices).SetIntValue(e.idle)
+	}
+	degraded := int64(1)
+	if e.nothingFresh {
+		degraded = 0
+	}
 	point(&names.ServiceMissingRatio).SetDoubleValue(e.ratio)
 	for state, n := range map[string]int64{
-		"reporting": e.reporting, "degraded": 1, "missing": int64(len(e.missing)), "warming": 7, "not_running": 9,
+		"reporting": e.reporting, "degraded": degraded, "missing": int64(len(e.missing)), "warming": 7, "not_running": 9,
 	} {
 		p := point(&names.ServicePods)
 		p.SetIntValue(n)

@@ -52,7 +52,8 @@ func twoLevels(v, high, critical, hysteresis float64) (met uint8, over, known bo
 	if v > critical {
 		met |= 2
 	}
-	return met, v <= high-hysteresis, true
+	// 0.95 - 0.02 is a little less than 0.93.
+	return met, v <= high-hysteresis+1e-9, true
 }
 
 // say makes the sentence from what is so, what that means, and whose it is.

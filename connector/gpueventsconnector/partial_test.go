@@ -246,7 +246,7 @@ func TestInvalidInputIsCounted(t *testing.T) {
 		md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).SetEmptySummary().DataPoints().AppendEmpty()
 		require.Empty(t, b.feed(md))
 		metadatatest.AssertEqualGpuEventsInputInvalid(t, b.tel,
-			[]metricdata.DataPoint[int64]{{Value: 7}}, metricdatatest.IgnoreTimestamp())
+			[]metricdata.DataPoint[int64]{{Value: 8}}, metricdatatest.IgnoreTimestamp())
 
 		b.feed(batch(evaluated{service: service{"c", "n", ""}, at: 25, partial: 1}))
 		require.Equal(t, 1, b.logs.Len(), "counted each time, logged once")

@@ -5,6 +5,7 @@ package gpueventsconnector
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -104,10 +105,14 @@ func (s *store) run(ctx context.Context) {
 			return
 		case <-s.changed:
 		}
+		wrote, err := s.write(ctx)
 		wait := writeEvery
-		if !s.write(ctx) {
+		switch {
+		case err != nil:
 			wait = retryEvery
 			s.wake()
+		case !wrote:
+			continue
 		}
 		select {
 		case <-ctx.Done():
@@ -125,8 +130,8 @@ func (s *store) wake() {
 	}
 }
 
-// write reports whether the state is stored now, or nothing is to be stored yet.
-func (s *store) write(ctx context.Context) bool {
+// write stores the state, where there is one to store.
+func (s *store) write(ctx context.Context) (wrote bool, err error) {
 	state := s.unwritten
 	if state == nil {
 		state = s.snapshot()
@@ -134,7 +139,7 @@ func (s *store) write(ctx context.Context) bool {
 		state = newer
 	}
 	if state == nil {
-		return true
+		return false, nil
 	}
 	text, err := encodeState(state)
 	if err == nil {
@@ -142,14 +147,14 @@ func (s *store) write(ctx context.Context) bool {
 	}
 	if err == nil {
 		s.unwritten = nil
-		return true
+		return true, nil
 	}
 	s.unwritten = state
 	if ctx.Err() == nil {
 		s.telemetry.GpuEventsStateFailures.Add(ctx, 1)
 		s.logger.Warn("The state cannot be written, it is tried again: after a restart events may be told twice", zap.Error(err))
 	}
-	return false
+	return false, err
 }
 
 // close writes what was not written yet. A storage that does not come back is
@@ -161,6 +166,6 @@ func (s *store) close(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("storage: it still writes: %w", ctx.Err())
 	}
-	s.write(ctx)
-	return s.client.Close(ctx)
+	_, err := s.write(ctx)
+	return errors.Join(err, s.client.Close(ctx))
 }

@@ -179,6 +179,9 @@ func (d *device) xidEvent(c *xidCode, at pcommon.Timestamp) event {
 	} else {
 		what += ": " + entry.Meaning
 	}
+	if n := c.notice.untold; n > 1 {
+		what += fmt.Sprintf(" It happened %d times since it was last told.", n)
+	}
 	ev.body = what + " " + entry.Action
 	if h := d.held(); h != "." {
 		ev.body += h[1:]

@@ -1,0 +1,188 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpueventsconnector
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+func TestExporterDownStory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStory(start(t, deviceSet))
+		on := func(p page) func(time.Time) pmetric.Metrics {
+			return func(at time.Time) pmetric.Metrics {
+				p.at = at
+				if p.node == "" {
+					p.node = "n1"
+				}
+				return scrape(p)
+			}
+		}
+		s.says("up, then down for 45 seconds and up again")
+		s.every(interval, 2, on(page{}))
+		s.every(interval, 4, on(page{down: true}))
+		s.every(interval, 1, on(page{}))
+		s.says("down for a minute")
+		s.every(interval, 5, on(page{down: true}))
+		s.says("its pod is replaced: the new one answers, the old one is asked once more")
+		s.every(interval, 1, func(at time.Time) pmetric.Metrics {
+			return scrape(page{at: at, node: "n1", address: "10.0.0.2"}, page{at: at, node: "n1", down: true})
+		})
+		s.every(interval, 5, on(page{address: "10.0.0.2"}))
+		s.says("frozen")
+		s.every(interval, 5, on(page{address: "10.0.0.2", frozen: true}))
+		s.says("frozen turns into down: one condition, and it is raised")
+		s.every(interval, 2, on(page{address: "10.0.0.2", down: true}))
+		s.every(interval, 1, on(page{address: "10.0.0.2"}))
+		s.says("a second exporter on the node is another one")
+		s.every(interval, 5, on(page{address: "10.0.0.2", port: 9500, down: true}))
+		s.golden("exporter_down")
+	})
+}
+
+// On a host without Kubernetes the address is the exporter's identity.
+func TestExportersWithoutNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := start(t, deviceSet)
+		var keys []any
+		for range 6 {
+			now := time.Now()
+			b.feed(scrape(page{at: now, address: "gpu-1", down: true}, page{at: now, address: "gpu-2", down: true}, page{at: now, address: "gpu-3"}))
+			for _, e := range b.wait(interval) {
+				keys = append(keys, e.attrs[names.GPUEventKey])
+			}
+		}
+		require.ElementsMatch(t, []any{"gpu.exporter.down/c1//gpu-1:9400", "gpu.exporter.down/c1//gpu-2:9400"}, keys)
+	})
+}
+
+// The end of a duration between two scrapes is told, as long as the last scrape
+// says something about the time since.
+func TestDurationsEndBetweenScrapes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := start(t, deviceSet)
+		down := func() { b.feed(scrape(page{at: time.Now(), node: "n1", down: true})) }
+		down()
+		require.Empty(t, b.wait(30*time.Second))
+		down()
+		require.Empty(t, b.wait(31*time.Second))
+		events := b.wait(2 * time.Second)
+		require.Equal(t, []string{"gpu.exporter.down raised down"}, brief(events))
+		require.Equal(t, pcommon.NewTimestampFromTime(time.Now().Add(-3*time.Second)), events[0].record.Timestamp(), "when it was due")
+	})
+	synctest.Test(t, func(t *testing.T) {
+		b := start(t, deviceSet)
+		b.feed(scrape(page{at: time.Now(), node: "n1", down: true}))
+		require.Empty(t, b.wait(time.Hour), "one scrape says nothing about the next minute")
+	})
+}
+
+func TestDeviceLostStory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStory(start(t, deviceSet))
+		with := func(gpus ...gpu) func(time.Time) pmetric.Metrics {
+			return func(at time.Time) pmetric.Metrics { return scrape(page{at: at, node: "n1", gpus: gpus}) }
+		}
+		a, b := gpu{id: gpuA, pod: "chat-0"}, gpu{id: gpuB, pod: "chat-1"}
+		s.every(interval, 3, with(a, b))
+		s.says("absent for two scrapes, and while the exporter is down")
+		s.every(interval, 2, with(a))
+		s.every(interval, 3, func(at time.Time) pmetric.Metrics { return scrape(page{at: at, node: "n1", down: true}) })
+		s.every(interval, 1, with(a, b))
+		s.says("the end of a series is no sign of life")
+		s.every(interval, 4, with(a, gpu{id: gpuB, pod: "chat-1", marker: true}))
+		s.says("it comes back, held by another pod")
+		s.every(interval, 2, with(a, gpu{id: gpuB, pod: "chat-9"}))
+		s.golden("device_lost")
+	})
+}
+
+// instance is a MIG instance of gpuA.
+func instance(n string) gpu { return gpu{id: gpuA + "/" + n, parent: gpuA, pod: "mig-" + n} }
+
+func TestMIGLayouts(t *testing.T) {
+	whole := gpu{id: gpuA}
+	feed := func(b *bench, n int, gpus ...gpu) (all []occurred) {
+		for range n {
+			all = append(all, b.feed(scrape(page{at: time.Now(), node: "n1", gpus: gpus}))...)
+			all = append(all, b.wait(interval)...)
+		}
+		return all
+	}
+	t.Run("another layout", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := start(t, deviceSet)
+			full := instance("1")
+			full.values = map[*names.Metric]float64{&names.GPUMemoryUtilization: 0.99}
+			require.Equal(t, []string{"gpu.memory.pressure raised critical"}, brief(feed(b, 8, whole, full, instance("2"))))
+			events := feed(b, 4, whole, instance("3"))
+			require.Equal(t, []string{"gpu.memory.pressure cleared"}, brief(events))
+			require.Equal(t, "MIG instance "+gpuA+"/1 on node n1 is no part of its GPU's MIG layout any more, and what was raised about it is over.", events[0].body)
+			require.Len(t, b.c.engine.devices, 2, "what is gone is forgotten")
+		})
+	})
+	t.Run("the GPU goes with its instances", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := start(t, deviceSet)
+			feed(b, 3, whole, instance("1"), instance("2"), gpu{id: gpuB})
+			events := feed(b, 5, gpu{id: gpuB})
+			require.Equal(t, []string{"gpu.device.lost raised"}, brief(events), "one event, for the GPU")
+			require.Equal(t, gpuA, events[0].resource[names.HwID])
+			require.Equal(t, []any{gpuA + "/1", gpuA + "/2"}, events[0].attrs[names.GPUDeviceInstances])
+			require.Equal(t, []string{"gpu.device.lost cleared"}, brief(feed(b, 2, whole, gpu{id: gpuB})))
+		})
+	})
+	t.Run("while it is reconfigured", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := start(t, deviceSet)
+			mig := func(v float64) {
+				require.Empty(t, b.feed(nodeSays(time.Now(), "n1", map[*names.Metric]float64{&names.GPUNodeMIGReconfiguring: v})))
+			}
+			feed(b, 3, whole, gpu{id: gpuB})
+			for range 8 {
+				mig(1)
+				require.Empty(t, feed(b, 1, gpu{id: gpuB}))
+			}
+			mig(0)
+			require.Empty(t, feed(b, 2, gpu{id: gpuB}))
+			require.Equal(t, []string{"gpu.device.lost raised"}, brief(feed(b, 1, gpu{id: gpuB})), "three scrapes after that")
+		})
+	})
+}
+
+// nodeSays is what gpu_allocation says of a node.
+func nodeSays(at time.Time, node string, values map[*names.Metric]float64) pmetric.Metrics {
+	md := pmetric.NewMetrics()
+	rm := md.ResourceMetrics().AppendEmpty()
+	putTexts(rm.Resource().Attributes(), names.K8sClusterName, "c1", names.K8sNodeName, node)
+	ms := rm.ScopeMetrics().AppendEmpty().Metrics()
+	for m, v := range values {
+		p := m.Init(ms.AppendEmpty()).AppendEmpty()
+		p.SetTimestamp(pcommon.NewTimestampFromTime(at))
+		p.SetIntValue(int64(v))
+	}
+	return md
+}
+
+// A replica of a shared device comes and goes with its holder.
+func TestReplicasAreNoDevices(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := start(t, deviceSet)
+		replica := gpu{id: gpuA + "::1", parent: gpuA, pod: "a", values: map[*names.Metric]float64{&names.GPUMemoryUtilization: 1}}
+		for _, gpus := range [][]gpu{{{id: gpuA}, replica}, {{id: gpuA}}} {
+			for range 10 {
+				require.Empty(t, b.feed(scrape(page{at: time.Now(), node: "n1", gpus: gpus})))
+				require.Empty(t, b.wait(interval))
+			}
+		}
+	})
+}
