@@ -44,7 +44,7 @@ func (r *run) judge(ctx context.Context) error {
 	if kinds["unreadable"] > kinds["torn"] {
 		findings = append(findings, fmt.Sprintf("audit: %d lines cannot be read, but only %d are told to be torn", kinds["unreadable"], kinds["torn"]))
 	}
-	if err := r.verify(ctx, files); err != nil {
+	if err := r.verify(ctx); err != nil {
 		findings = append(findings, err.Error())
 	}
 	findings = append(findings, r.bounds()...)
@@ -103,9 +103,10 @@ func (r *run) bounds() []string {
 	return findings
 }
 
-// verify lets gpuctl check chain, sequence and checkpoints of all files.
-func (r *run) verify(ctx context.Context, files []string) error {
-	out, err := r.gpuctl(ctx, append([]string{"verify", "--key", r.process.checkpointKey() + ".pub"}, files...)...)
+// verify lets gpuctl check chain, sequence and checkpoints of all files, which
+// it finds beside the one that was written last.
+func (r *run) verify(ctx context.Context) error {
+	out, err := r.gpuctl(ctx, "verify", "--public-key-file", r.process.checkpointKey()+".pub", r.process.audit())
 	r.say("gpuctl audit verify: %s", out)
 	if err != nil {
 		return fmt.Errorf("gpuctl audit verify: %w", err)
