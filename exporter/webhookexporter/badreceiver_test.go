@@ -170,7 +170,7 @@ func TestBadReceivers(t *testing.T) {
 		{name: "preface of version 2, and no line", talk: func(c *bruteConn) {
 			c.say("\x00\x00\x12\x04\x00\x00\x00\x00\x00" + strings.Repeat("\x00", 18))
 			c.wait()
-		}, want: audit.ErrorConnect},
+		}, want: audit.ErrorTimeout},
 		{name: "other protocol's version", talk: func(c *bruteConn) { c.say("HTTP/9.9 200 OK\r\n\r\n") }, status: 200},
 		{name: "status of two digits", talk: func(c *bruteConn) { c.say("HTTP/1.1 20 OK\r\n\r\n") }, want: audit.ErrorConnect},
 		{name: "status below zero", talk: func(c *bruteConn) { c.say("HTTP/1.1 -20 OK\r\n\r\n") }, want: audit.ErrorConnect},

@@ -59,6 +59,9 @@ type webhookExporter struct {
 	memory memory
 	number atomic.Uint64 // of the next item or part
 
+	folder  *receiversWatch // nil without receivers_dir
+	control *control
+
 	// lifetime ends when Shutdown gives up waiting; endLife ends it.
 	lifetime context.Context
 	endLife  context.CancelFunc
@@ -100,6 +103,10 @@ func newExporter(set exporter.Settings, cfg *Config, env environment) (*webhookE
 	}
 	e.lifetime, e.endLife = context.WithCancel(context.Background())
 	e.apply(context.Background(), targets)
+	if cfg.ReceiversDir != "" {
+		e.folder = newReceiversWatch(cfg.ReceiversDir, targets, g, e.telemetry, e.logger)
+	}
+	e.control = newControl(cfg.Control, e, e.telemetry, e.logger)
 	return e, nil
 }
 
@@ -121,16 +128,20 @@ func (e *webhookExporter) Start(ctx context.Context, host component.Host) error 
 		}
 		e.sinks = append(e.sinks, e.audit)
 	}
+	if err := e.folder.load(ctx, e.apply); err != nil {
+		return errors.Join(err, e.closeStores(ctx))
+	}
 	if err := e.restore(ctx, host); err != nil {
 		return errors.Join(err, e.closeStores(ctx))
 	}
 	e.mu.Lock()
-	defer e.mu.Unlock()
 	e.started = true
 	for _, r := range e.receivers {
 		r.start()
 	}
-	return nil
+	e.mu.Unlock()
+	e.folder.follow()
+	return e.control.start()
 }
 
 // observe registers the metrics that are read, not counted.
@@ -221,6 +232,8 @@ func (e *webhookExporter) Shutdown(ctx context.Context) error {
 	if !first {
 		return nil
 	}
+	e.control.shutdown()
+	e.folder.shutdown()
 	drain, cancel := context.WithTimeout(ctx, drainTime)
 	defer cancel()
 	deadline, _ := drain.Deadline()

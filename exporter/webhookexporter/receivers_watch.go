@@ -32,7 +32,7 @@ const (
 )
 
 // receiversWatch keeps an exporter's receivers equal to those in its
-// configuration and its folder.
+// configuration and its folder. A nil one has no folder and does nothing.
 type receiversWatch struct {
 	dir       *receiversDir
 	fixed     []*target // those of the configuration
@@ -42,9 +42,11 @@ type receiversWatch struct {
 	settle    time.Duration
 	poll      time.Duration
 
-	talk    *rate.Limiter // of log lines: whoever writes the folder must not fill the log
-	applied []string      // fingerprints of the receivers in force
-	missing bool          // the folder could not be read
+	talk    *rate.Limiter     // of log lines: whoever writes the folder must not fill the log
+	applied []string          // fingerprints of the receivers in force
+	missing bool              // the folder could not be read
+	again   bool              // the first look found a file changing
+	notify  *fsnotify.Watcher // nil where the system gives none
 	stop    context.CancelFunc
 	done    sync.WaitGroup
 }
@@ -66,62 +68,76 @@ func newReceiversWatch(path string, fixed []*target, g *guard, telemetry *metada
 	}
 }
 
-// start applies what the folder holds and goes on watching it until shutdown.
-// It is an error if the folder cannot be read now.
-func (w *receiversWatch) start(ctx context.Context, apply func(context.Context, []*target)) error {
+// load applies what the folder holds, and begins to notice changes. It is an
+// error if the folder cannot be read now.
+func (w *receiversWatch) load(ctx context.Context, apply func(context.Context, []*target)) error {
+	if w == nil {
+		return nil
+	}
 	w.apply = apply
 	// Before the folder is read: nothing that changes in between is missed.
-	notify, err := fsnotify.NewWatcher()
-	if err != nil {
+	var err error
+	if w.notify, err = fsnotify.NewWatcher(); err != nil {
 		w.logger.Warn("The folder of receivers cannot be watched; it is read from time to time.", zap.Duration("interval", w.poll), zap.Error(err))
 	}
-	w.attach(notify)
+	w.attach()
 	s, err := w.dir.scan()
 	if err != nil {
-		if notify != nil {
-			err = errors.Join(err, notify.Close())
-		}
 		return fmt.Errorf("receivers_dir: the folder cannot be read: %w; mount it, correct the path, or remove the key", err)
 	}
 	w.take(ctx, s)
 	if len(w.applied) == 0 {
 		w.logger.Warn("There is no receiver yet: none is configured, and the folder of receivers gives none.")
 	}
+	w.again = s.again
 	w.dir.settle = w.settle
-	ctx, w.stop = context.WithCancel(context.WithoutCancel(ctx)) // Start's context ends with Start
-	w.done.Go(func() { w.run(ctx, notify, s.again) })
 	return nil
+}
+
+// follow goes on applying what changes until shutdown.
+func (w *receiversWatch) follow() {
+	if w == nil {
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	w.stop = stop
+	w.done.Go(func() { w.run(ctx) })
 }
 
 // shutdown ends the watching. After it, apply is not called any more.
 func (w *receiversWatch) shutdown() {
+	if w == nil {
+		return
+	}
 	if w.stop != nil {
 		w.stop()
 		w.done.Wait()
+	}
+	if w.notify != nil {
+		_ = w.notify.Close()
 	}
 }
 
 // attach asks for notice of changes. A folder that went and came back is
 // another one, so this is done again and again; it costs nothing where it is
 // watched already.
-func (w *receiversWatch) attach(notify *fsnotify.Watcher) {
-	if notify != nil {
-		_ = notify.Add(w.dir.path) // what it misses, the poll finds
+func (w *receiversWatch) attach() {
+	if w.notify != nil {
+		_ = w.notify.Add(w.dir.path) // what it misses, the poll finds
 	}
 }
 
-func (w *receiversWatch) run(ctx context.Context, notify *fsnotify.Watcher, again bool) {
+func (w *receiversWatch) run(ctx context.Context) {
 	var changes <-chan fsnotify.Event
 	var faults <-chan error
-	if notify != nil {
-		defer notify.Close()
-		changes, faults = notify.Events, notify.Errors
+	if w.notify != nil {
+		changes, faults = w.notify.Events, w.notify.Errors
 	}
 	poll := time.NewTicker(w.poll)
 	defer poll.Stop()
 	quiet := time.NewTimer(w.settle)
 	defer quiet.Stop()
-	if !again {
+	if !w.again {
 		quiet.Stop()
 	}
 	for {
@@ -137,7 +153,7 @@ func (w *receiversWatch) run(ctx context.Context, notify *fsnotify.Watcher, agai
 		case <-quiet.C:
 		case <-poll.C:
 		}
-		w.attach(notify)
+		w.attach()
 		if w.refresh(ctx) {
 			quiet.Reset(w.settle)
 		}

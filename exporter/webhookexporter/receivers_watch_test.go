@@ -58,13 +58,14 @@ func newWatchTest(t *testing.T, fixed ...string) *watchTest {
 
 func (w *watchTest) begin() {
 	w.t.Helper()
-	require.NoError(w.t, w.start(context.Background(), func(_ context.Context, targets []*target) {
+	require.NoError(w.t, w.load(context.Background(), func(_ context.Context, targets []*target) {
 		var all []string
 		for _, target := range targets {
 			all = append(all, target.name+"="+target.host+target.url.Path)
 		}
 		w.applied <- strings.Join(all, " ")
 	}))
+	w.follow()
 }
 
 // replace puts a new file in the place of the old one, as one should.
@@ -91,7 +92,7 @@ func (w *watchTest) told(snippet string, times int) {
 	assert.Equal(w.t, times, w.logs.FilterMessageSnippet(snippet).Len())
 }
 
-func TestReceiversOfFolderComeAndGo(t *testing.T) {
+func TestFilesComeAndGo(t *testing.T) {
 	for name, poll := range map[string]time.Duration{"told by the file system": time.Hour, "found by reading": 30 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
 			w := newWatchTest(t, "fixed")
@@ -164,7 +165,7 @@ func TestFolderThatGoesAndComesBack(t *testing.T) {
 func TestStartWithoutFolder(t *testing.T) {
 	w := newWatchTest(t)
 	w.dir.path = filepath.Join(w.path, "nowhere")
-	err := w.start(context.Background(), func(context.Context, []*target) { t.Error("nothing is there to apply") })
+	err := w.load(context.Background(), func(context.Context, []*target) { t.Error("nothing is there to apply") })
 	assert.ErrorContains(t, err, "receivers_dir: ")
 	assert.ErrorIs(t, err, os.ErrNotExist)
 }
