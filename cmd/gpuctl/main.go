@@ -26,6 +26,7 @@ func newRoot() *command {
 		subcommands: []*command{
 			newAudit(),
 			newVersion(),
+			newWebhook(),
 		},
 	}
 }
