@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
@@ -226,4 +227,28 @@ func TestShutdownWhileATestWaits(t *testing.T) {
 	shutdownNow(t, h)
 	assert.Equal(t, http.StatusServiceUnavailable, <-answered)
 	assert.Equal(t, audit.ErrorShutdown, h.record().ErrorType)
+}
+
+func TestReachFromYAML(t *testing.T) {
+	conf := confmap.NewFromStringMap(map[string]any{
+		"receivers_dir":      "/etc/otelcol-gpu/webhooks",
+		"proxy_url":          "http://user:pw@proxy.example.com:3128",
+		"allow_ports":        []any{443, 3128},
+		"control_endpoint":   "localhost:8481",
+		"control_token_file": "/run/secrets/token",
+	})
+	cfg := createDefaultConfig().(*Config)
+	require.NoError(t, conf.Unmarshal(cfg))
+	require.NoError(t, cfg.Validate())
+	assert.Equal(t, "/etc/otelcol-gpu/webhooks", cfg.ReceiversDir)
+	assert.EqualValues(t, "http://user:pw@proxy.example.com:3128", cfg.ProxyURL)
+	assert.Equal(t, ControlConfig{Endpoint: "localhost:8481", TokenFile: "/run/secrets/token"}, cfg.Control)
+
+	// What the Collector prints of a configuration holds no secret.
+	cfg.Control.Token = controlToken
+	back := confmap.New()
+	require.NoError(t, back.Marshal(cfg))
+	text := fmt.Sprint(back.ToStringMap())
+	assert.NotContains(t, text, "pw@")
+	assert.NotContains(t, text, controlToken)
 }
