@@ -33,6 +33,7 @@ type engine struct {
 	inputs map[string]input
 
 	deviceRules []deviceRule
+	down        rule
 	onDevices   bool // the set device is on
 	onServices  bool
 
@@ -77,6 +78,7 @@ func newEngine(cfg *Config) *engine {
 	}
 	if e.onDevices {
 		e.deviceRules = deviceRules(&cfg.Events)
+		e.down = downRule(&cfg.Events.ExporterDown)
 	}
 	e.choose()
 	return e

@@ -19,7 +19,30 @@ import (
 // exporterID is the identity of an exporter. On a known node it is the port,
 // because the address is that of a pod, and changes with each of its restarts;
 // elsewhere address and port.
-type exporterID struct{ cluster, node, name string }
+type exporterID struct {
+	cluster, node, address string
+	port                   int64
+}
+
+// name is the exporter's name on its node, or among the exporters without one.
+func (id exporterID) name() string {
+	port := strconv.FormatInt(id.port, 10)
+	if id.address == "" {
+		return port
+	}
+	return id.address + ":" + port
+}
+
+// exporterNamed is the exporter with that name.
+func exporterNamed(cluster, node, name string) (id exporterID, ok bool) {
+	port := name
+	if i := strings.LastIndexByte(name, ':'); i >= 0 {
+		id.address, port = name[:i], name[i+1:]
+	}
+	n, err := strconv.ParseInt(port, 10, 64)
+	id.cluster, id.node, id.port = cluster, node, n
+	return id, err == nil && id.name() == name
+}
 
 // exporter is a dcgm-exporter.
 type exporter struct {
@@ -57,7 +80,7 @@ func (e *engine) exporterOf(id exporterID) *exporter {
 		e.unwatched("exporter")
 		return nil
 	}
-	id = exporterID{strings.Clone(id.cluster), strings.Clone(id.node), strings.Clone(id.name)}
+	id.cluster, id.node, id.address = strings.Clone(id.cluster), strings.Clone(id.node), strings.Clone(id.address)
 	x = &exporter{id: id}
 	e.exporters[id] = x
 	return x
@@ -135,8 +158,9 @@ func (e *engine) judgeExporter(x *exporter) {
 }
 
 func (e *engine) moveExporter(x *exporter, at pcommon.Timestamp) {
-	r := downRule(&e.cfg.Events.ExporterDown)
-	e.move(&x.down, &r, x.down.next(&r, at), at, x.describe)
+	if next := x.down.next(&e.down, at); next != x.down.level {
+		e.move(&x.down, &e.down, next, at, x.describe)
+	}
 }
 
 // elapseExporter raises what became due since the newest scrape.
@@ -144,8 +168,7 @@ func (e *engine) elapseExporter(x *exporter) {
 	if !e.cfg.Events.ExporterDown.Enabled || x.down.at != x.at {
 		return
 	}
-	r := downRule(&e.cfg.Events.ExporterDown)
-	if due := x.down.due(&r); due != 0 {
+	if due := x.down.due(&e.down); due != 0 {
 		if come, fresh := e.due(due, x.at, x.heard); come && fresh {
 			e.moveExporter(x, due)
 		}
@@ -154,7 +177,7 @@ func (e *engine) elapseExporter(x *exporter) {
 
 // describe makes the exporter what the event is about.
 func (x *exporter) describe(ev *event) {
-	ev.key = eventKey(ev.name, x.id.cluster, x.id.node, x.id.name)
+	ev.key = eventKey(ev.name, x.id.cluster, x.id.node, x.id.name())
 	id := x.id
 	worst := answer{up: -1, frozen: -1} // the one that is down, else the newest
 	for _, a := range x.answers {
@@ -172,7 +195,7 @@ func (x *exporter) describe(ev *event) {
 	if worst.address != "" {
 		who += " at " + clean(worst.address) + ":" + strconv.FormatInt(worst.port, 10)
 	} else if id.node == "" {
-		who += " at " + clean(id.name)
+		who += " at " + clean(id.name())
 	}
 	if id.node != "" {
 		who += " on node " + clean(id.node)
@@ -195,12 +218,11 @@ func (x *exporter) describe(ev *event) {
 
 // dropExporter forgets an exporter and clears what is raised about it.
 func (e *engine) dropExporter(x *exporter) {
-	r := downRule(&e.cfg.Events.ExporterDown)
-	e.move(&x.down, &r, 0, pcommon.NewTimestampFromTime(e.wall), func(ev *event) {
+	e.move(&x.down, &e.down, 0, pcommon.NewTimestampFromTime(e.wall), func(ev *event) {
 		x.describe(ev)
 		ev.body = "The exporter on node " + clean(x.id.node) + " was not heard of for " + e.cfg.SubjectTTL.String() + ", and is no longer waited for."
 		if x.id.node == "" {
-			ev.body = "The exporter at " + clean(x.id.name) + " was not heard of for " + e.cfg.SubjectTTL.String() + ", and is no longer waited for."
+			ev.body = "The exporter at " + clean(x.id.name()) + " was not heard of for " + e.cfg.SubjectTTL.String() + ", and is no longer waited for."
 		}
 	})
 	if x.down.level == 0 {

@@ -382,13 +382,13 @@ func (e *engine) readExporter(r *reading, in input, p pmetric.NumberDataPoint, v
 		}
 	}
 	at := r.place(p)
-	id := exporterID{cluster: at.cluster, node: at.node, name: strconv.FormatInt(port, 10)}
+	id := exporterID{cluster: at.cluster, node: at.node, port: port}
 	if at.node == "" {
 		if address == "" {
 			e.invalid(names.ExporterUp.Name)
 			return
 		}
-		id.name = address + ":" + id.name
+		id.address = address
 	}
 	x := e.exporterOf(id)
 	if x == nil || !e.openExporter(x, p.Timestamp()) {

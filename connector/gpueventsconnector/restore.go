@@ -47,8 +47,8 @@ func (e *engine) restoreDevice(s *savedDevice) {
 	}
 	e.present(d, &f, true)
 	d.known, d.heard = true, e.now
-	if s.Exporter != "" {
-		d.exporter = exporterID{s.Cluster, s.Node, s.Exporter}
+	if id, ok := exporterNamed(s.Cluster, s.Node, s.Exporter); ok {
+		d.exporter = id
 	}
 	if s.LastXID != nil {
 		d.xid.last = max(-1, *s.LastXID)
@@ -104,10 +104,11 @@ func (e *engine) restored(r *savedEvent) (c *condition, levels int) {
 		}
 		return nil, 0
 	case names.EventExporterDown:
-		if !e.onDevices || !cfg.ExporterDown.Enabled || r.Exporter == "" {
+		id, ok := exporterNamed(r.Cluster, r.Node, r.Exporter)
+		if !e.onDevices || !cfg.ExporterDown.Enabled || !ok {
 			return nil, 0
 		}
-		x := e.exporterOf(exporterID{r.Cluster, r.Node, r.Exporter})
+		x := e.exporterOf(id)
 		if x == nil {
 			return nil, 0
 		}

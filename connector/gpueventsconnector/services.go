@@ -52,7 +52,10 @@ type evaluation struct {
 	partial, idle    float64
 	missing, settled int64
 	reporting        int64 // and degraded: pods with data
+	said             uint8 // which of the three states were there
 }
+
+const allStates = 1 | 2 | 4
 
 // serviceBatch are the evaluations of one batch.
 type serviceBatch struct {
@@ -103,8 +106,13 @@ func (ev *evaluation) count(state string, pods int64) {
 	switch state {
 	case "missing":
 		ev.missing = pods
-	case "reporting", "degraded":
+		ev.said |= 1
+	case "reporting":
 		ev.reporting = max(ev.reporting, 0) + pods
+		ev.said |= 2
+	case "degraded":
+		ev.reporting = max(ev.reporting, 0) + pods
+		ev.said |= 4
 	default:
 		return
 	}
@@ -174,7 +182,7 @@ func (e *engine) judgeService(ev *evaluation) {
 	// Without a pod that should have data there is neither data nor its lack:
 	// only the first fresh point clears.
 	settled, fresh := ev.settled > 0, ev.reporting > 0
-	lacks := settled && !fresh && ev.missing == ev.settled
+	lacks := ev.said == allStates && settled && !fresh
 	if e.cfg.Events.ServicePartial.Enabled {
 		judge(partial, !math.IsNaN(ev.partial), ev.partial > 0)
 	}

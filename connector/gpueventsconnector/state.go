@@ -96,7 +96,7 @@ func (e *engine) save() *savedState {
 		s.add(d.lost.level, savedEvent{Event: lostRule.event, Cluster: d.id.cluster, Device: d.id.id})
 	}
 	for _, x := range e.exporters {
-		s.add(x.down.level, savedEvent{Event: names.EventExporterDown, Cluster: x.id.cluster, Node: x.id.node, Exporter: x.id.name})
+		s.add(x.down.level, savedEvent{Event: names.EventExporterDown, Cluster: x.id.cluster, Node: x.id.node, Exporter: x.id.name()})
 	}
 	for _, n := range e.nodes {
 		s.Nodes = append(s.Nodes, n.save())
@@ -130,7 +130,9 @@ func (d *device) save() savedDevice {
 	f := &d.facts
 	s := savedDevice{
 		Cluster: d.id.cluster, ID: d.id.id, Node: f.node, Host: f.host, Parent: f.parent, Model: f.model, PCI: f.pci,
-		Exporter: d.exporter.name,
+	}
+	if d.exporter != (exporterID{}) {
+		s.Exporter = d.exporter.name()
 	}
 	if f.index >= 0 {
 		s.Index = &f.index

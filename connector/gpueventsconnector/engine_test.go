@@ -1,0 +1,247 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpueventsconnector
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+// TestOrderAndGroupingDoNotMatter: the points of one time may come in any order
+// and in any batches.
+func TestOrderAndGroupingDoNotMatter(t *testing.T) {
+	for seed := range uint64(40) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		begin := time.Now()
+		var scrapes []pmetric.Metrics
+		for i := range 40 {
+			scrapes = append(scrapes, randomScrape(r, begin.Add(time.Duration(i)*interval)))
+		}
+		whole := tellAll(begin, scrapes, func(md pmetric.Metrics) []pmetric.Metrics { return []pmetric.Metrics{md} })
+		split := tellAll(begin, scrapes, func(md pmetric.Metrics) []pmetric.Metrics { return shuffle(r, md) })
+		require.Equal(t, whole, split, "seed %d", seed)
+		if seed == 0 {
+			require.NotEmpty(t, whole)
+		}
+	}
+}
+
+// randomScrape is a page on which everything may be the matter.
+func randomScrape(r *rand.Rand, at time.Time) pmetric.Metrics {
+	p := page{at: at, node: "n1", down: r.IntN(12) == 0, frozen: r.IntN(4) == 0}
+	for i := range 4 {
+		if r.IntN(3) == 0 && i > 1 {
+			continue
+		}
+		ecc := int64(r.IntN(3))
+		g := gpu{
+			id: fmt.Sprint("GPU-", i), pod: fmt.Sprint("chat-", r.IntN(2)), ecc: &ecc,
+			hot: 75 + 20*float64(r.IntN(4))/3, hbm: 90 + float64(r.IntN(20)), xids: map[int64]int64{31: int64(r.IntN(3)), 79: int64(r.IntN(2))},
+			values: map[*names.Metric]float64{
+				&names.GPUMemoryUsage: float64(90+r.IntN(10)) * 1e6, &names.GPUMemoryLimit: 100e6,
+				&names.GPURowRemapFailure: float64(r.IntN(2)), &names.GPUXIDLast: float64([]int{0, 31, 79}[r.IntN(3)]),
+			},
+			throttle: [][]string{{}, {"hw_thermal"}, {"sw_thermal"}, {"hw_power_brake"}}[r.IntN(4)],
+		}
+		if r.IntN(5) == 0 {
+			g.xids = nil
+		}
+		p.gpus = append(p.gpus, g)
+	}
+	return scrape(p)
+}
+
+// shuffle takes a batch to pieces of one point each, and makes new batches.
+func shuffle(r *rand.Rand, md pmetric.Metrics) []pmetric.Metrics {
+	var pieces []pmetric.ResourceMetrics
+	for _, rm := range md.ResourceMetrics().All() {
+		for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
+			piece := pmetric.NewResourceMetrics()
+			rm.Resource().CopyTo(piece.Resource())
+			m.CopyTo(piece.ScopeMetrics().AppendEmpty().Metrics().AppendEmpty())
+			pieces = append(pieces, piece)
+		}
+	}
+	r.Shuffle(len(pieces), func(i, j int) { pieces[i], pieces[j] = pieces[j], pieces[i] })
+	out := []pmetric.Metrics{pmetric.NewMetrics()}
+	for _, p := range pieces {
+		if r.IntN(10) == 0 {
+			out = append(out, pmetric.NewMetrics())
+		}
+		p.MoveTo(out[len(out)-1].ResourceMetrics().AppendEmpty())
+	}
+	return out
+}
+
+// tellAll feeds every scrape, in the batches that split makes of it, and returns
+// what is told.
+func tellAll(begin time.Time, scrapes []pmetric.Metrics, split func(pmetric.Metrics) []pmetric.Metrics) (told []string) {
+	cfg := createDefaultConfig().(*Config)
+	cfg.Rules = []RuleSet{RuleSetDevice, RuleSetService}
+	// Short, so that a lot happens.
+	cfg.Events.Temperature.HighFor, cfg.Events.Temperature.CriticalFor = 30*time.Second, 15*time.Second
+	cfg.Events.MemoryPressure.HighFor, cfg.Events.MemoryPressure.CriticalFor = 30*time.Second, 15*time.Second
+	cfg.Events.Throttle.For, cfg.Events.Throttle.ClearFor = 30*time.Second, 15*time.Second
+	cfg.Events.ExporterDown.For, cfg.Events.DeviceLost.Scrapes = 15*time.Second, 2
+	cfg.Events.XID.RepeatAfter = time.Minute
+	e := newEngine(cfg)
+	for i, md := range scrapes {
+		now := begin.Add(time.Duration(i) * interval)
+		whole := pmetric.NewMetrics()
+		md.CopyTo(whole)
+		for _, b := range split(whole) {
+			e.consume(b, now)
+		}
+		for s := 1; s < int(interval/time.Second); s++ {
+			e.tick(now.Add(time.Duration(s) * time.Second))
+		}
+		first := len(told)
+		for _, ev := range e.waiting {
+			attrs := pcommon.NewMap()
+			for _, put := range ev.details {
+				put(attrs)
+			}
+			told = append(told, fmt.Sprint(i, " ", ev.at, " ", ev.key, " ", ev.state, " ", ev.severity, " ", ev.body, " ", attrs.AsRaw()))
+		}
+		e.waiting = e.waiting[:0]
+		slices.Sort(told[first:])
+	}
+	return told
+}
+
+func FuzzConsumeMetrics(f *testing.F) {
+	marshal := func(md pmetric.Metrics) []byte {
+		text, err := (&pmetric.ProtoMarshaler{}).MarshalMetrics(md)
+		if err != nil {
+			f.Fatal(err)
+		}
+		return text
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	f.Add(marshal(randomScrape(r, time.Unix(1e9, 0))), marshal(randomScrape(r, time.Unix(1e9+15, 0))), uint16(15))
+	f.Add(marshal(batch(evaluated{service: chat, at: 10, partial: 1, missing: []string{"a"}, idle: 2})), marshal(batch(evaluated{service: chat, at: 9, stale: true})), uint16(1))
+	f.Add(marshal(newFleet("n1").heard(time.Unix(1e9, 0))), marshal(nodeSays(time.Unix(1, 0), "", map[*names.Metric]float64{&names.GPUNodeSchedulable: 0})), uint16(200))
+	cfg := createDefaultConfig().(*Config)
+	cfg.Rules, cfg.MaxSubjects = []RuleSet{RuleSetDevice, RuleSetService}, 5
+	f.Fuzz(func(t *testing.T, a, b []byte, seconds uint16) {
+		e := newEngine(cfg)
+		now := time.Unix(1e9, 0)
+		for _, text := range [][]byte{a, b, a} {
+			md, err := (&pmetric.ProtoUnmarshaler{}).UnmarshalMetrics(text)
+			if err != nil {
+				return
+			}
+			e.consume(md, now)
+			for range seconds % 300 {
+				now = now.Add(time.Second)
+				e.tick(now)
+			}
+		}
+		for _, n := range []int{len(e.devices), len(e.exporters), len(e.nodes), len(e.services), e.raised} {
+			require.LessOrEqual(t, n, 5)
+		}
+		logs := plog.NewLogs()
+		for i := range e.waiting {
+			require.NoError(t, e.waiting[i].write(logs, 1, "scope", "v"))
+			require.LessOrEqual(t, len(e.waiting[i].key), maxKey)
+			require.NotEmpty(t, e.waiting[i].body)
+		}
+		state := e.save()
+		require.Len(t, state.Raised, e.raised)
+		text, err := encodeState(state)
+		require.NoError(t, err)
+		again, refused, err := decodeState(text, 5)
+		require.NoError(t, err)
+		require.Zero(t, refused)
+		restored := newEngine(cfg)
+		restored.restore(again, now)
+		require.Equal(t, e.raised, restored.raised)
+	})
+}
+
+// pages are the pages of 125 exporters with 8 GPUs of 60 metrics each, six of
+// them with readings of a rule.
+func fleetPages(gpus int, at time.Time) pmetric.Metrics {
+	md := pmetric.NewMetrics()
+	for n := range gpus / 8 {
+		p := page{at: at, node: fmt.Sprint("node-", n)}
+		for i := range 8 {
+			zero := int64(0)
+			g := gpu{
+				id: fmt.Sprintf("GPU-%08d-%d", n, i), pod: fmt.Sprint("pod-", i), hot: 60, hbm: 70, ecc: &zero, throttle: []string{},
+				values: map[*names.Metric]float64{
+					&names.GPUMemoryUsage: 1e9, &names.GPUMemoryLimit: 2e9, &names.GPUMemoryUtilization: 0.5,
+					&names.GPURowRemapFailure: 0, &names.GPUXIDLast: 0,
+				},
+			}
+			for k := range 44 {
+				g.values[&names.Metric{Name: fmt.Sprint("dcgm.field_", k), Unit: "1"}] = 1
+			}
+			p.gpus = append(p.gpus, g)
+		}
+		p.add(md)
+	}
+	return md
+}
+
+// BenchmarkConsume is one interval of a fleet: all pages, and the ticks until the
+// next.
+func BenchmarkConsume(b *testing.B) {
+	for _, sets := range [][]RuleSet{{RuleSetDevice}, {RuleSetService}, {RuleSetDevice, RuleSetService}} {
+		b.Run(fmt.Sprint(sets), func(b *testing.B) {
+			cfg := createDefaultConfig().(*Config)
+			cfg.Rules = sets
+			e := newEngine(cfg)
+			now := time.Now()
+			md := fleetPages(1000, now)
+			points := md.DataPointCount()
+			b.ReportAllocs()
+			for b.Loop() {
+				b.StopTimer()
+				now = now.Add(interval)
+				setTime(md, pcommon.NewTimestampFromTime(now))
+				b.StartTimer()
+				e.consume(md, now)
+				for s := range 15 {
+					e.tick(now.Add(time.Duration(s) * time.Second))
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(points), "ns/point")
+			b.ReportMetric(float64(points), "points")
+			require.Empty(b, e.waiting)
+		})
+	}
+}
+
+func setTime(md pmetric.Metrics, at pcommon.Timestamp) {
+	eachPoint(md, func(_ string, _ pcommon.Map, p pmetric.NumberDataPoint) { p.SetTimestamp(at) })
+}
+
+// TestUnreadPointsCostNoMemory: a steady fleet allocates nothing.
+func TestUnreadPointsCostNoMemory(t *testing.T) {
+	cfg := createDefaultConfig().(*Config)
+	cfg.Rules = []RuleSet{RuleSetDevice, RuleSetService}
+	e := newEngine(cfg)
+	now := time.Now()
+	md := fleetPages(16, now)
+	next := func() {
+		now = now.Add(interval)
+		setTime(md, pcommon.NewTimestampFromTime(now))
+		e.consume(md, now)
+		e.tick(now.Add(2 * time.Second))
+	}
+	next()
+	next()
+	require.Zero(t, testing.AllocsPerRun(100, next))
+}

@@ -1,0 +1,203 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpueventsconnector
+
+import (
+	"maps"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+// TestARestartInEveryState: what is raised is not raised a second time, what is
+// over is cleared, and what was on its way begins anew.
+func TestARestartInEveryState(t *testing.T) {
+	gauge := func(m *names.Metric, v float64) func(time.Time) pmetric.Metrics {
+		return one(gpu{values: map[*names.Metric]float64{m: v}})
+	}
+	f, gone := newFleet("n1", "n2"), newFleet("n1", "n2")
+	gone.silent["n2"] = true
+	pageOf := func(p page) func(time.Time) pmetric.Metrics {
+		return func(at time.Time) pmetric.Metrics { p.at, p.node = at, "n1"; return scrape(p) }
+	}
+	for event, tt := range map[string]struct {
+		is, over func(time.Time) pmetric.Metrics
+		first    func(time.Time) pmetric.Metrics
+		scrapes  int // until it is raised
+	}{
+		names.EventExporterDown:    {is: pageOf(page{down: true}), over: pageOf(page{}), scrapes: 5},
+		names.EventDeviceLost:      {first: pageOf(page{gpus: []gpu{{id: gpuA}}}), is: pageOf(page{}), over: pageOf(page{gpus: []gpu{{id: gpuA}}}), scrapes: 3},
+		names.EventRowRemapFailure: {is: gauge(&names.GPURowRemapFailure, 1), over: gauge(&names.GPURowRemapFailure, 0), scrapes: 1},
+		names.EventThrottle:        {is: one(gpu{throttle: []string{"hw_thermal"}}), over: one(gpu{throttle: []string{}}), scrapes: 9},
+		names.EventTemperature:     {is: one(gpu{hot: 95}), over: one(gpu{hot: 50}), scrapes: 9},
+		names.EventMemoryPressure:  {is: gauge(&names.GPUMemoryUtilization, 0.97), over: gauge(&names.GPUMemoryUtilization, 0.5), scrapes: 9},
+		names.EventNodeLost:        {first: f.heard, is: gone.heard, over: f.heard, scrapes: 7},
+		names.EventServicePartial:  {is: func(at time.Time) pmetric.Metrics { return data(at, 1, 1) }, over: func(at time.Time) pmetric.Metrics { return data(at, 0, 2) }, scrapes: 1},
+		names.EventServiceNoData: {
+			is:   func(at time.Time) pmetric.Metrics { return data(at, 2, 0) },
+			over: func(at time.Time) pmetric.Metrics { return data(at, 0, 2) }, scrapes: 1,
+		},
+		names.EventIdleHeld: {
+			is: func(at time.Time) pmetric.Metrics {
+				return batch(evaluated{service: chat, at: int(at.Unix()), idle: 1})
+			},
+			over:    func(at time.Time) pmetric.Metrics { return batch(evaluated{service: chat, at: int(at.Unix())}) },
+			scrapes: 1,
+		},
+	} {
+		t.Run(event, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDisk()
+				both := func(cfg *Config) { cfg.Rules = []RuleSet{RuleSetDevice, RuleSetService} }
+				var b *bench
+				feed := func(n int, make func(time.Time) pmetric.Metrics) (got []string) {
+					var all []occurred
+					for range n {
+						all = append(all, b.feed(make(time.Now()))...)
+						all = append(all, b.wait(interval)...)
+					}
+					for _, e := range all {
+						if e.record.EventName() == event {
+							got = append(got, e.state)
+						}
+					}
+					return got
+				}
+				// Killed: what was stored until then is all there is.
+				kill := func() {
+					d = &disk{values: maps.Clone(d.values)}
+					old := b
+					b = d.boot(t, both)
+					t.Cleanup(old.stop)
+				}
+				b = d.boot(t, both)
+				defer func() { b.stop() }()
+				if tt.first != nil {
+					require.Empty(t, feed(2, tt.first))
+				}
+				if tt.scrapes > 1 {
+					require.Empty(t, feed(tt.scrapes-1, tt.is))
+					kill()
+					require.Empty(t, feed(tt.scrapes-1, tt.is), "what was on its way begins anew")
+				}
+				require.Equal(t, []string{"raised"}, feed(2, tt.is))
+				kill()
+				require.Empty(t, feed(tt.scrapes+1, tt.is), "it is not raised a second time")
+				kill()
+				over := feed(9, tt.over)
+				require.Equal(t, []string{"cleared"}, over, "it is over")
+				kill()
+				require.Empty(t, feed(9, tt.over), "it is not cleared a second time")
+			})
+		})
+	}
+}
+
+// TestARestartKeepsCounters: what happened meanwhile is told, what was told is not.
+func TestARestartKeepsCounters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk()
+		b := d.boot(t, deviceSet)
+		feed := func(g gpu) (got []string) {
+			got = brief(b.feed(one(g)(time.Now())))
+			return append(got, brief(b.wait(interval))...)
+		}
+		restart := func() {
+			b.stop()
+			time.Sleep(time.Minute)
+			b = d.boot(t, deviceSet)
+		}
+		g := func(ecc int64, code float64, xids map[int64]int64) gpu {
+			return gpu{ecc: &ecc, xids: xids, values: map[*names.Metric]float64{&names.GPUXIDLast: code}}
+		}
+		require.Empty(t, feed(g(3, 31, map[int64]int64{31: 2})))
+		restart()
+		require.Empty(t, feed(g(3, 31, map[int64]int64{31: 2})))
+		restart()
+		require.Equal(t, []string{"gpu.xid raised 31", "gpu.xid raised 79", "gpu.ecc.uncorrected raised"},
+			feed(g(4, 79, map[int64]int64{31: 3, 79: 1})))
+		require.Empty(t, feed(g(5, 79, map[int64]int64{31: 4, 79: 1})), "held back")
+		restart()
+		require.Equal(t, []string{"gpu.xid raised 31", "gpu.ecc.uncorrected raised"}, feed(g(5, 79, map[int64]int64{31: 4, 79: 1})),
+			"what was held back is not lost")
+		restart()
+		require.Equal(t, []string{"gpu.xid raised 48"}, feed(g(0, 48, nil)), "by the last code alone; a reset is no error")
+		b.stop()
+	})
+}
+
+// A state of the version before is read.
+func TestVersion1IsRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk()
+		d.values[stateKey] = []byte(`{"version":1,"raised":[{"event":"gpu.service.partial","cluster":"c1","namespace":"ml","service":"chat"}]}`)
+		b := d.boot(t)
+		defer b.stop()
+		require.Equal(t, []string{"cleared"}, states(b.feed(batch(evaluated{service: chat, at: 10}))))
+	})
+}
+
+// What fell silent while nobody watched is lost.
+func TestLostDuringARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk()
+		both := func(cfg *Config) { cfg.Rules = []RuleSet{RuleSetDevice, RuleSetService} }
+		b := d.boot(t, both)
+		f := newFleet("n1", "n2")
+		require.Empty(t, f.run(b, 2))
+		b.stop()
+		b = d.boot(t, both)
+		defer func() { b.stop() }()
+		f.silent["n2"] = true
+		var got []occurred
+		for range 10 {
+			got = append(got, b.feed(f.heard(time.Now()))...)
+			got = append(got, b.feed(scrape(page{at: time.Now(), node: "n1", gpus: []gpu{{id: "GPU-0-n1"}}}))...)
+			got = append(got, b.wait(interval)...)
+		}
+		require.Equal(t, []string{"gpu.node.lost raised"}, brief(got))
+		require.Equal(t, []any{"GPU-0-n2", "GPU-1-n2"}, got[0].attrs[names.GPUNodeDevices])
+		require.Equal(t, []any{"ml/chat"}, got[0].attrs[names.GPUNodeServices])
+	})
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk()
+		b := d.boot(t, deviceSet)
+		two := page{node: "n1", gpus: []gpu{{id: gpuA}, {id: gpuB}}}
+		two.at = time.Now()
+		b.feed(scrape(two))
+		b.stop()
+		b = d.boot(t, deviceSet)
+		defer b.stop()
+		var got []string
+		for range 4 {
+			time.Sleep(interval)
+			got = append(got, brief(b.feed(scrape(page{at: time.Now(), node: "n1", gpus: []gpu{{id: gpuA}}})))...)
+			got = append(got, brief(b.wait(2*time.Second))...)
+		}
+		require.Equal(t, []string{"gpu.device.lost raised"}, got)
+	})
+}
+
+// The state is written once a second at most.
+func TestWritesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk()
+		b := d.boot(t)
+		defer b.stop()
+		for i := range 1000 {
+			b.feed(batch(evaluated{service: chat, at: i, partial: float64(i % 2)}))
+			time.Sleep(10 * time.Millisecond)
+		}
+		synctest.Wait()
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		require.LessOrEqual(t, d.sets, 11)
+		require.GreaterOrEqual(t, d.sets, 9)
+	})
+}
