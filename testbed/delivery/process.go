@@ -90,7 +90,7 @@ func (p *process) configure(events int, receivers []*Receiver) error {
 				"fingerprint_key_file": p.fingerprintKey(),
 				"checkpoint_key_file":  p.checkpointKey(),
 				"checkpoint_interval":  "1s",
-				"max_bytes":            16 << 20,
+				"max_bytes":            2 << 20,
 				"max_files":            1000,
 			},
 		}},
