@@ -32,6 +32,9 @@ func (e *webhookExporter) apply(_ context.Context, targets []*target) {
 	}
 	receivers := make([]*receiver, 0, len(targets))
 	for _, t := range targets {
+		if f := e.trail.fingerprint(t); f != t.urlFingerprint {
+			t.urlFingerprint = f // it is new: nobody reads it yet
+		}
 		r := old[t.name]
 		delete(old, t.name)
 		if r == nil {

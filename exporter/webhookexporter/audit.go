@@ -20,7 +20,11 @@ type logSink struct {
 
 var _ audit.Sink = logSink{}
 
-func (s logSink) Write(r *audit.Record) {
+func (s logSink) Write(r *audit.Record) { s.write(0, r) }
+
+// write writes the line of a record that has this sequence number in the audit
+// file, 0 where it has none (yet).
+func (s logSink) write(seq uint64, r *audit.Record) {
 	log, auditType := s.logger.Warn, "webhook_dispatch_failed"
 	if r.Outcome == audit.Succeeded {
 		log, auditType = s.logger.Info, "webhook_dispatch_succeeded"
@@ -50,6 +54,28 @@ func (s logSink) Write(r *audit.Record) {
 	}
 	if r.ErrorType != audit.ErrorNone {
 		fields = append(fields, zap.String(names.ErrorType, string(r.ErrorType)))
+	}
+	if seq > 0 {
+		fields = append(fields, zap.Uint64("audit_seq", seq))
+	}
+	if len(r.Events) > 1 {
+		ids := make([]string, len(r.Events))
+		for i, e := range r.Events {
+			ids[i] = e.ID
+		}
+		fields = append(fields, zap.Int("event_count", len(r.Events)), zap.Strings("event_ids", ids))
+	}
+	if r.Trigger != audit.TriggerEvent {
+		fields = append(fields, zap.String("trigger", string(r.Trigger)))
+	}
+	if r.URLFingerprint != "" {
+		fields = append(fields, zap.String("url_fingerprint", r.URLFingerprint))
+	}
+	if r.RetryAfter > 0 {
+		fields = append(fields, zap.Float64("retry_after_seconds", r.RetryAfter.Seconds()))
+	}
+	if !r.NextAttempt.IsZero() {
+		fields = append(fields, zap.Time("next_attempt", r.NextAttempt))
 	}
 	if r.TraceID != "" {
 		fields = append(fields, zap.String("trace_id", r.TraceID))

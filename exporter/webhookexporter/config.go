@@ -55,6 +55,8 @@ type Config struct {
 	AllowCIDRs []string `mapstructure:"allow_cidrs"`
 	// AllowPorts are the ports that may be dialled at all other addresses.
 	AllowPorts []int `mapstructure:"allow_ports"`
+	// Audit says where audit records are kept.
+	Audit AuditConfig `mapstructure:"audit"`
 }
 
 // ReceiverConfig is one webhook.
@@ -104,7 +106,7 @@ func (c *Config) Validate() error {
 	if err != nil {
 		errs = append(errs, err)
 	}
-	errs = append(errs, c.Control.validate())
+	errs = append(errs, c.Control.validate(), c.Audit.validate())
 	if len(c.Receivers) == 0 && c.ReceiversDir == "" {
 		errs = append(errs, errors.New("receivers: none is configured; add at least one, as in receivers: {ops: {url: https://…}}, or name a folder of receiver files with receivers_dir"))
 	}
@@ -144,11 +146,13 @@ type target struct {
 	// fingerprint is equal for equal configurations. It stays in the process.
 	fingerprint string
 
-	url    *url.URL // without user info
-	user   *url.Userinfo
-	host   string
-	port   uint16
-	format string
+	url *url.URL // without user info
+	// urlFingerprint is the keyed one of audit records; empty without a key.
+	urlFingerprint string
+	user           *url.Userinfo
+	host           string
+	port           uint16
+	format         string
 	encoder
 	timeout   time.Duration
 	filter    filter

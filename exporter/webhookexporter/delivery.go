@@ -97,6 +97,7 @@ func (d *delivery) record(receiver string, t *target, now time.Time) *audit.Reco
 	}
 	if t != nil {
 		rec.URLScheme, rec.URLHost, rec.URLPort, rec.Format = t.url.Scheme, t.host, t.port, t.format
+		rec.URLFingerprint = t.urlFingerprint
 	}
 	return rec
 }

@@ -28,14 +28,6 @@ import (
 // context allows longer. It is well within the 30 s that Kubernetes grants.
 const drainTime = 10 * time.Second
 
-// auditLog is the file of audit records.
-type auditLog interface {
-	audit.Sink
-	// Contains reports which of these record ids are already in the file.
-	Contains(ids []string) map[string]bool
-	Close() error
-}
-
 // webhookExporter sends events to its receivers.
 type webhookExporter struct {
 	id        component.ID
@@ -44,13 +36,10 @@ type webhookExporter struct {
 	env       environment
 	userAgent string
 	sinks     []audit.Sink
+	trail     *auditTrail // the first of sinks
 	telemetry *metadata.TelemetryBuilder
 	logger    *zap.Logger
 	tellSkip  sync.Once
-
-	// openAudit opens the audit file; nil: there is none.
-	openAudit func(component.Host) (auditLog, error)
-	audit     auditLog // nil before Start, and without a file
 
 	// tellStorage is true while writing to the storage fails.
 	tellStorage atomic.Bool
@@ -86,10 +75,11 @@ func newExporter(set exporter.Settings, cfg *Config, env environment) (*webhookE
 		guard:     g,
 		env:       env,
 		userAgent: userAgent(set.BuildInfo),
-		sinks:     []audit.Sink{logSink{set.Logger}},
+		trail:     &auditTrail{courtesy: logSink{set.Logger}},
 		logger:    set.Logger,
 		memory:    memory{limit: cfg.ReplayEvents, byID: map[string]*item{}},
 	}
+	e.sinks = []audit.Sink{e.trail}
 	var targets []*target
 	for _, name := range slices.Sorted(maps.Keys(cfg.Receivers)) {
 		t, err := newTarget(name, cfg.Receivers[name])
@@ -121,12 +111,8 @@ func (e *webhookExporter) Start(ctx context.Context, host component.Host) error 
 	if err := e.observe(); err != nil {
 		return err
 	}
-	if e.openAudit != nil {
-		var err error
-		if e.audit, err = e.openAudit(host); err != nil {
-			return err
-		}
-		e.sinks = append(e.sinks, e.audit)
+	if err := e.openAudit(host); err != nil {
+		return err
 	}
 	if err := e.folder.load(ctx, e.apply); err != nil {
 		return errors.Join(err, e.closeStores(ctx))
@@ -260,8 +246,5 @@ func (e *webhookExporter) closeStores(ctx context.Context) error {
 	if e.store != nil {
 		errs = append(errs, e.store.close(ctx))
 	}
-	if e.audit != nil {
-		errs = append(errs, e.audit.Close())
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, e.closeAudit())...)
 }

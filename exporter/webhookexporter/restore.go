@@ -83,8 +83,8 @@ func (e *webhookExporter) restoreDeliveries(found map[*delivery]string, receiver
 		}
 	}
 	recorded := map[string]bool{}
-	if e.audit != nil && len(intents) > 0 {
-		recorded = e.audit.Contains(intents)
+	if len(intents) > 0 {
+		recorded = e.trail.contains(intents)
 	}
 	now := time.Now()
 	for _, d := range slices.SortedFunc(maps.Keys(found), byNumber) {

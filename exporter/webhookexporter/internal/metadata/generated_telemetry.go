@@ -29,6 +29,10 @@ type TelemetryBuilder struct {
 	mu                                  sync.Mutex
 	registrations                       []metric.Registration
 	ExporterWebhookAttempts             metric.Int64Counter
+	ExporterWebhookAuditBufferedRecords metric.Int64ObservableGauge
+	ExporterWebhookAuditFailures        metric.Int64ObservableCounter
+	ExporterWebhookAuditLostRecords     metric.Int64ObservableCounter
+	ExporterWebhookAuditWrittenRecords  metric.Int64ObservableCounter
 	ExporterWebhookControlRequests      metric.Int64Counter
 	ExporterWebhookDeliveries           metric.Int64Counter
 	ExporterWebhookQueueLength          metric.Int64ObservableGauge
@@ -49,6 +53,66 @@ type telemetryBuilderOptionFunc func(mb *TelemetryBuilder)
 
 func (tbof telemetryBuilderOptionFunc) apply(mb *TelemetryBuilder) {
 	tbof(mb)
+}
+
+// RegisterExporterWebhookAuditBufferedRecordsCallback sets callback for observable ExporterWebhookAuditBufferedRecords metric.
+func (builder *TelemetryBuilder) RegisterExporterWebhookAuditBufferedRecordsCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ExporterWebhookAuditBufferedRecords, obs: o})
+		return nil
+	}, builder.ExporterWebhookAuditBufferedRecords)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterExporterWebhookAuditFailuresCallback sets callback for observable ExporterWebhookAuditFailures metric.
+func (builder *TelemetryBuilder) RegisterExporterWebhookAuditFailuresCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ExporterWebhookAuditFailures, obs: o})
+		return nil
+	}, builder.ExporterWebhookAuditFailures)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterExporterWebhookAuditLostRecordsCallback sets callback for observable ExporterWebhookAuditLostRecords metric.
+func (builder *TelemetryBuilder) RegisterExporterWebhookAuditLostRecordsCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ExporterWebhookAuditLostRecords, obs: o})
+		return nil
+	}, builder.ExporterWebhookAuditLostRecords)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterExporterWebhookAuditWrittenRecordsCallback sets callback for observable ExporterWebhookAuditWrittenRecords metric.
+func (builder *TelemetryBuilder) RegisterExporterWebhookAuditWrittenRecordsCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ExporterWebhookAuditWrittenRecords, obs: o})
+		return nil
+	}, builder.ExporterWebhookAuditWrittenRecords)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
 }
 
 // RegisterExporterWebhookQueueLengthCallback sets callback for observable ExporterWebhookQueueLength metric.
@@ -128,6 +192,30 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_exporter_webhook_attempts",
 		metric.WithDescription("Attempts to deliver, by what came of them; more than deliveries where some are tried again. [Development]"),
 		metric.WithUnit("{attempt}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterWebhookAuditBufferedRecords, err = builder.meter.Int64ObservableGauge(
+		"otelcol_exporter_webhook_audit_buffered_records",
+		metric.WithDescription("Audit records that wait in memory because the audit file cannot be written. [Development]"),
+		metric.WithUnit("{record}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterWebhookAuditFailures, err = builder.meter.Int64ObservableCounter(
+		"otelcol_exporter_webhook_audit_failures",
+		metric.WithDescription("Operations on the audit file that failed. [Development]"),
+		metric.WithUnit("{operation}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterWebhookAuditLostRecords, err = builder.meter.Int64ObservableCounter(
+		"otelcol_exporter_webhook_audit_lost_records",
+		metric.WithDescription("Audit records that could not be kept because the audit file could not be written for too long. [Development]"),
+		metric.WithUnit("{record}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterWebhookAuditWrittenRecords, err = builder.meter.Int64ObservableCounter(
+		"otelcol_exporter_webhook_audit_written_records",
+		metric.WithDescription("Audit records in the audit file. [Development]"),
+		metric.WithUnit("{record}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExporterWebhookControlRequests, err = builder.meter.Int64Counter(

@@ -1,0 +1,147 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package webhookexporter // import "github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter"
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+)
+
+// auditLog is the file of audit records.
+type auditLog interface {
+	// Append writes a record, and returns its number in the file and whether it
+	// is there already.
+	Append(*audit.Record) (seq uint64, written bool)
+	// Contains reports which of these record ids are already in the file.
+	Contains(ids []string) map[string]bool
+	Close() error
+}
+
+// auditTrail is where audit records go: the audit file first, whose sequence
+// number the other two then tell.
+type auditTrail struct {
+	courtesy       logSink
+	log            auditLog     // nil without a file
+	keeper         audit.Keeper // nil without a store
+	fingerprintKey []byte       // nil without a key
+}
+
+var _ audit.Sink = (*auditTrail)(nil)
+
+// Write returns once the record is in the audit file or, where that cannot be
+// written, in its buffer.
+func (t *auditTrail) Write(r *audit.Record) {
+	var seq uint64
+	if t.log != nil {
+		seq, _ = t.log.Append(r)
+	}
+	t.courtesy.write(seq, r)
+	if t.keeper != nil {
+		t.keeper.KeepAudit(seq, r)
+	}
+}
+
+// contains reports which of the records with these ids are in the audit file.
+// Without a file it cannot know of any.
+func (t *auditTrail) contains(ids []string) map[string]bool {
+	if t.log == nil {
+		return nil
+	}
+	return t.log.Contains(ids)
+}
+
+// fingerprint is what records about the target say of its whole URL; empty
+// without a key.
+func (t *auditTrail) fingerprint(to *target) string {
+	if t.fingerprintKey == nil {
+		return ""
+	}
+	whole := *to.url
+	whole.User = to.user
+	return audit.Fingerprint(t.fingerprintKey, whole.String())
+}
+
+// openAudit completes the audit trail: keys, store, audit file. It must be
+// called before the first delivery; closeAudit ends it after the last.
+func (e *webhookExporter) openAudit(host component.Host) error {
+	c := &e.config.Audit
+	var err error
+	if e.trail.fingerprintKey, err = c.fingerprintKey(); err != nil {
+		return err
+	}
+	for _, r := range e.current() { // no attempt reads it yet
+		r.target.urlFingerprint = e.trail.fingerprint(r.target)
+	}
+	if c.Store != nil {
+		ext, ok := host.GetExtensions()[*c.Store]
+		if !ok {
+			return fmt.Errorf("audit::store: there is no extension %s: define it and name it in service::extensions", c.Store)
+		}
+		if e.trail.keeper, ok = ext.(audit.Keeper); !ok {
+			return fmt.Errorf("audit::store: the extension %s keeps no audit records: name one such as gpu_store", c.Store)
+		}
+	}
+	if c.Path == "" {
+		return nil
+	}
+	key, err := c.checkpointKey()
+	if err != nil {
+		return err
+	}
+	log, err := audit.Open(audit.Options{
+		Path:               c.Path,
+		CheckpointKey:      key,
+		CheckpointInterval: c.CheckpointInterval,
+		MaxBytes:           c.MaxBytes,
+		MaxFiles:           c.MaxFiles,
+		SyncRecords:        c.Sync == syncRecord,
+		Logger:             e.logger,
+		OnStatus: func(err error) {
+			if err != nil {
+				componentstatus.ReportStatus(host, componentstatus.NewRecoverableErrorEvent(fmt.Errorf("audit: %w", err)))
+			} else {
+				componentstatus.ReportStatus(host, componentstatus.NewEvent(componentstatus.StatusOK))
+			}
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("audit::path: %w", err)
+	}
+	e.trail.log = log
+	return e.observeAudit(log)
+}
+
+// observeAudit counts what becomes of audit records.
+func (e *webhookExporter) observeAudit(l *audit.Log) error {
+	observe := func(of func(audit.Stats) int64) metric.Int64Callback {
+		return func(_ context.Context, o metric.Int64Observer) error {
+			o.Observe(of(l.Stats()))
+			return nil
+		}
+	}
+	return errors.Join(
+		e.telemetry.RegisterExporterWebhookAuditWrittenRecordsCallback(observe(func(s audit.Stats) int64 { return s.Written })),
+		e.telemetry.RegisterExporterWebhookAuditLostRecordsCallback(observe(func(s audit.Stats) int64 { return s.Lost })),
+		e.telemetry.RegisterExporterWebhookAuditFailuresCallback(observe(func(s audit.Stats) int64 { return s.Failures })),
+		e.telemetry.RegisterExporterWebhookAuditBufferedRecordsCallback(observe(func(s audit.Stats) int64 { return s.Buffered })),
+	)
+}
+
+// closeAudit writes what is buffered and the last checkpoint.
+func (e *webhookExporter) closeAudit() error {
+	if e.trail.log == nil {
+		return nil
+	}
+	if err := e.trail.log.Close(); err != nil {
+		return fmt.Errorf("close the audit file: %w", err)
+	}
+	return nil
+}
