@@ -68,7 +68,7 @@ func newAuditVerify() *command {
 				return err
 			}
 			if !report.Clean() {
-				return failed
+				return errFailed
 			}
 			return nil
 		},

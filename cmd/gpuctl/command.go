@@ -19,8 +19,8 @@ const (
 	exitUsage  = 2 // it could not be done: wrong arguments, unreadable file, nobody there
 )
 
-// failed is the error of a command that has said itself what is wrong.
-var failed = errors.New("failed")
+// errFailed is the error of a command that has said itself what is wrong.
+var errFailed = errors.New("failed")
 
 // streams are where a command reads and writes.
 type streams struct {
@@ -99,7 +99,7 @@ func (c *command) call(ctx context.Context, s streams, path string, args []strin
 		return exitUsage
 	}
 	switch err := c.run(ctx, s, flags.Args()); {
-	case errors.Is(err, failed):
+	case errors.Is(err, errFailed):
 		return exitFailed
 	case err != nil:
 		fmt.Fprintf(s.err, "%s: %v\n", path, err)

@@ -121,7 +121,7 @@ type controlRecord struct {
 	ID           string    `json:"id"`
 }
 
-// ask posts the request and shows the answer. It returns failed where something
+// ask posts the request and shows the answer. It returns errFailed where something
 // was not delivered.
 func (c *controlClient) ask(ctx context.Context, s streams, path string, request map[string]string) error {
 	if c.output != "text" && c.output != "json" {
@@ -229,13 +229,13 @@ func (c *controlClient) show(s streams, status int, text []byte, answer controlA
 		// that was not made; the rest was never asked for.
 		if status == http.StatusConflict || status == http.StatusServiceUnavailable && answer.Error.Reason != "token_unavailable" {
 			fmt.Fprintf(s.err, "gpuctl: %v\n", err)
-			return failed
+			return errFailed
 		}
 		return err
 	}
 	for _, r := range answer.Records {
 		if r.Outcome != "succeeded" {
-			return failed
+			return errFailed
 		}
 	}
 	return nil

@@ -4,6 +4,8 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -40,6 +42,13 @@ func controlServer(t *testing.T, status int, answer string) (*httptest.Server, *
 	return server, &all
 }
 
+// ask runs a command as the shell would.
+func ask(args ...string) (code int, out, errOut string) {
+	var o, e bytes.Buffer
+	code = newRoot().execute(context.Background(), streams{strings.NewReader(""), &o, &e}, args)
+	return code, o.String(), e.String()
+}
+
 const (
 	delivered = `{"records": [{"id": "0195-rec", "receiver": "ops", "attempt": 1, "max_attempts": 1, "outcome": "succeeded", "status": 200, "total_seconds": 0.1234}]}`
 	refused   = `{"records": [{"id": "0195-rec", "receiver": "ops", "attempt": 1, "max_attempts": 5, "outcome": "failed", "status": 503, "error.type": "http_5xx", "next_attempt": "2026-03-04T05:06:07Z", "total_seconds": 2}]}`
@@ -49,7 +58,7 @@ const (
 func TestWebhookTest(t *testing.T) {
 	t.Setenv(tokenVariable, testToken)
 	server, all := controlServer(t, 200, delivered)
-	code, out, errOut := gpuctl(t, "", "webhook", "test", "ops", "--endpoint", server.URL)
+	code, out, errOut := ask("webhook", "test", "ops", "--endpoint", server.URL)
 	assert.Equal(t, exitOK, code)
 	assert.Equal(t, "ops: delivered (status 200, 123ms, audit record 0195-rec)\n", out)
 	assert.Empty(t, errOut)
@@ -61,9 +70,9 @@ func TestWebhookReplay(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte(testToken+"\n"), 0o600))
 	t.Setenv(tokenVariable, "another-token-0123456789")
 	server, all := controlServer(t, 200, delivered)
-	code, _, _ := gpuctl(t, "", "webhook", "replay", "0195-event", "--endpoint", server.URL+"/", "--token-file", file)
+	code, _, _ := ask("webhook", "replay", "0195-event", "--endpoint", server.URL+"/", "--token-file", file)
 	assert.Equal(t, exitOK, code)
-	code, _, _ = gpuctl(t, "", "webhook", "replay", "--receiver", "ops", "--endpoint", server.URL, "--token-file", file, "0195-event")
+	code, _, _ = ask("webhook", "replay", "--receiver", "ops", "--endpoint", server.URL, "--token-file", file, "0195-event")
 	assert.Equal(t, exitOK, code)
 	assert.Equal(t, []asked{
 		{"POST", "/v1/webhook/replay", "Bearer " + testToken, `{"event_id":"0195-event","receiver":""}`},
@@ -99,7 +108,7 @@ func TestWebhookExitCodes(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Setenv(tokenVariable, testToken)
 			server, all := controlServer(t, tt.status, tt.answer)
-			code, out, errOut := gpuctl(t, "", "webhook", "test", "ops", "--endpoint", server.URL)
+			code, out, errOut := ask("webhook", "test", "ops", "--endpoint", server.URL)
 			assert.Equal(t, tt.code, code)
 			assert.Contains(t, out, tt.out)
 			assert.Contains(t, errOut, tt.errOut)
@@ -108,7 +117,7 @@ func TestWebhookExitCodes(t *testing.T) {
 			if !json.Valid([]byte(tt.answer)) || tt.answer == "{}" {
 				return
 			}
-			jsonCode, jsonOut, _ := gpuctl(t, "", "webhook", "test", "ops", "--endpoint", server.URL, "-o", "json")
+			jsonCode, jsonOut, _ := ask("webhook", "test", "ops", "--endpoint", server.URL, "-o", "json")
 			assert.Equal(t, tt.code, jsonCode)
 			assert.JSONEq(t, tt.answer, jsonOut)
 		})
@@ -148,7 +157,7 @@ func TestWebhookUsage(t *testing.T) {
 			if !strings.Contains(strings.Join(args, " "), "--endpoint") {
 				args = append(args, "--endpoint", server.URL)
 			}
-			code, out, errOut := gpuctl(t, "", args...)
+			code, out, errOut := ask(args...)
 			assert.Equal(t, exitUsage, code)
 			assert.Empty(t, out)
 			assert.Contains(t, errOut, tt.want)
@@ -166,7 +175,7 @@ func TestWebhookStripsWhatItShows(t *testing.T) {
 		`{"error": {"reason": "a\u001b[2J", "message": "\u202eb\n\u0000"}}`,
 	} {
 		server, _ := controlServer(t, 409, answer)
-		_, out, errOut := gpuctl(t, "", "webhook", "test", "ops", "--endpoint", server.URL)
+		_, out, errOut := ask("webhook", "test", "ops", "--endpoint", server.URL)
 		assert.NotContains(t, out+errOut, "\x1b")
 		assert.NotContains(t, out+errOut, "\u202e")
 		assert.NotContains(t, strings.TrimSuffix(out+errOut, "\n"), "\n")

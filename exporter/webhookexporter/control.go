@@ -97,10 +97,10 @@ func (c *control) start() error {
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
 		WriteTimeout:      controlPatience + 10*time.Second,
-		IdleTimeout:       30 * time.Second,
 		MaxHeaderBytes:    maxControlHeader,
 		ErrorLog:          errorLog,
 	}
+	c.server.SetKeepAlivesEnabled(false) // nobody occupies one of the few connections without asking
 	c.done.Go(func() {
 		if err := c.server.Serve(netutil.LimitListener(listener, maxControlConnections)); !errors.Is(err, http.ErrServerClosed) {
 			c.logger.Error("The control endpoint has ended.", zap.Error(err))
