@@ -107,6 +107,24 @@ func TestAChangedReceiverKeepsItsQueue(t *testing.T) {
 	assert.Equal(t, audit.Succeeded, h.one().Outcome)
 }
 
+// 410 to a request by the former configuration says nothing of the new one.
+func TestGoneOfAFormerConfiguration(t *testing.T) {
+	entered, release := make(chan struct{}), make(chan struct{})
+	old := newHook(t, func(w http.ResponseWriter, _ *http.Request) {
+		entered <- struct{}{}
+		<-release
+		w.WriteHeader(http.StatusGone)
+	})
+	fresh := newHook(t, nil)
+	h := startHarness(t, only(to(old.URL)))
+	h.send(keyed("old"))
+	<-entered
+	h.applies(only(to(fresh.URL)))
+	close(release)
+	assert.Equal(t, audit.ErrorGone, h.record().ErrorType)
+	assert.Equal(t, audit.Succeeded, h.one().Outcome)
+}
+
 // A removed receiver gets what it was promised; the others do not wait for that.
 func TestARemovedReceiverIsDrained(t *testing.T) {
 	release := make(chan struct{})

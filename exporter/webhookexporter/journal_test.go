@@ -111,6 +111,33 @@ func TestStorageThatHangs(t *testing.T) {
 	})
 }
 
+// What failed to be written does not undo what came after it.
+func TestJournalKeepsTheLatest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk()
+		hang := make(chan struct{})
+		d.hang = hang
+		j := newJournal(d, func(string, error) {}, func() {})
+		write := func(key, value string) {
+			j.want(func(set func(string, []byte)) { set(key, []byte(value)) })
+		}
+		write("a", "old")
+		write("b", "only")
+		synctest.Wait()
+		write("a", "new")
+		d.mu.Lock()
+		d.hang, d.err = nil, errors.New("bad sector")
+		d.mu.Unlock()
+		close(hang)
+		synctest.Wait()
+		d.fail(nil)
+		require.NoError(t, j.flush())
+		assert.Equal(t, map[string][]byte{"a": []byte("new"), "b": []byte("only")}, d.snapshot())
+		require.NoError(t, j.close(t.Context()))
+		require.ErrorIs(t, j.flush(), errStorageClosed)
+	})
+}
+
 // An attempt does not wait longer for its intent than patience allows.
 func TestIntentThatCannotBeStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

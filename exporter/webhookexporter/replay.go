@@ -144,7 +144,7 @@ func (e *webhookExporter) trigger(ctx context.Context, ev *event, receivers []*r
 		case <-ctx.Done():
 			return nil, fmt.Errorf("%s has not been tried yet, it is still queued: %w", r.name, ctx.Err())
 		case <-e.lifetime.Done():
-			return nil, errors.New("the exporter shuts down")
+			return nil, fmt.Errorf("%s was not tried: the exporter shuts down", r.name)
 		}
 	}
 	return records, nil

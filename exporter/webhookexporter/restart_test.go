@@ -192,6 +192,28 @@ func TestAWaitingRetrySurvives(t *testing.T) {
 	})
 }
 
+// A clock that was set back does not make a pause of days.
+func TestAWaitingRetryHasALimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk()
+		killed := d.bootWith(t, nil, &answers{next: []answer{{status: 500}}}, hooks, retrying)
+		killed.send(keyed("id"))
+		first := <-killed.records
+		synctest.Wait()
+		after := d.copied()
+		row := string(after.values[rowKey(0)])
+		year := first.NextAttempt.AddDate(1, 0, 0).Format(time.RFC3339Nano)
+		changed := strings.Replace(row, first.NextAttempt.Format(time.RFC3339Nano), year, 1)
+		require.NotEqual(t, row, changed)
+		after.values[rowKey(0)] = []byte(changed)
+		h := after.bootWith(t, nil, &answers{}, hooks, retrying)
+		start := time.Now()
+		assert.Equal(t, audit.Succeeded, (<-h.records).Outcome)
+		assert.Equal(t, time.Hour, time.Since(start))
+		shutdownNow(t, killed)
+	})
+}
+
 // The end of the process leaves behind what has to wait, and audits nothing of
 // it as lost.
 func TestShutdownKeepsWhatItCannotDeliver(t *testing.T) {
