@@ -152,8 +152,8 @@ func TestNothingIsLostByKills(t *testing.T) {
 		for range 30 * receiverCount {
 			h.record()
 		}
+		f.mu.Lock() // between two records; file and storage die together
 		folder = disk.kill(t, folder)
-		f.mu.Lock() // between two records
 		f.dead.Store(true)
 		records = f.records
 		f.mu.Unlock()
