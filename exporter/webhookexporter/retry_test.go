@@ -4,15 +4,11 @@
 package webhookexporter
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,95 +26,6 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
-
-// answers is a webhook without a network, for tests on a clock of their own. It
-// gives its answers one after the other, then 200.
-type answers struct {
-	mu      sync.Mutex
-	next    []answer
-	calls   []call
-	started time.Time
-	dead    *atomic.Bool // the process is killed: nothing more is sent
-}
-
-type answer struct {
-	status     int
-	retryAfter string
-	err        error
-	takes      time.Duration
-}
-
-type call struct {
-	at     time.Duration // since the first
-	header http.Header
-	body   string
-}
-
-func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
-	if a.dead != nil && a.dead.Load() {
-		<-r.Context().Done()
-		return nil, r.Context().Err()
-	}
-	body, _ := io.ReadAll(r.Body)
-	a.mu.Lock()
-	if a.started.IsZero() {
-		a.started = time.Now()
-	}
-	a.calls = append(a.calls, call{time.Since(a.started), r.Header.Clone(), string(body)})
-	now := answer{status: http.StatusOK}
-	if len(a.next) > 0 {
-		now, a.next = a.next[0], a.next[1:]
-	}
-	a.mu.Unlock()
-	if now.takes > 0 {
-		select {
-		case <-time.After(now.takes):
-		case <-r.Context().Done():
-			return nil, r.Context().Err()
-		}
-	}
-	if now.err != nil {
-		return nil, now.err
-	}
-	header := http.Header{}
-	if now.retryAfter != "" {
-		header.Set("Retry-After", now.retryAfter)
-	}
-	return &http.Response{StatusCode: now.status, Header: header, Body: io.NopCloser(bytes.NewReader(nil))}, nil
-}
-
-func (*answers) CloseIdleConnections() {}
-
-func (a *answers) received() []call {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return append([]call(nil), a.calls...)
-}
-
-// ids of what was received, in order.
-func (a *answers) ids() []string {
-	var ids []string
-	for _, c := range a.received() {
-		ids = append(ids, c.header.Get(headerID))
-	}
-	return ids
-}
-
-func repeat(a answer, times int) []answer {
-	out := make([]answer, times)
-	for i := range out {
-		out[i] = a
-	}
-	return out
-}
-
-// startWith starts an exporter whose only receiver is a.
-func startWith(t *testing.T, a *answers, change ...func(*Config, *environment)) *harness {
-	h := newHarness(t, only(to("https://hooks.example.com")), change...)
-	h.receivers[0].transport = a
-	require.NoError(t, h.Start(context.Background(), componenttest.NewNopHost()))
-	return h
-}
 
 func TestWhatIsTriedAgain(t *testing.T) {
 	tests := map[string]struct {
@@ -306,77 +213,6 @@ func keyed(id string) plog.Logs {
 	return logs
 }
 
-func TestRetryAfter(t *testing.T) {
-	now := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
-	tests := map[string]time.Duration{
-		"":                                  0,
-		"0":                                 0,
-		"7":                                 7 * time.Second,
-		" 120 ":                             2 * time.Minute,
-		"86400":                             maxRetryAfter,
-		"99999999999999999999999999":        maxRetryAfter,
-		"-5":                                0,
-		"1.5":                               0,
-		"soon":                              0,
-		"Wed, 04 Mar 2026 05:06:37 GMT":     30 * time.Second,
-		"Wed, 04 Mar 2026 05:00:00 GMT":     0,
-		"Wed, 04 Mar 2099 05:00:00 GMT":     maxRetryAfter,
-		"Wednesday, 04-Mar-26 05:06:37 GMT": 30 * time.Second,
-	}
-	for text, want := range tests {
-		assert.Equal(t, want, retryAfter(http.Header{"Retry-After": {text}}, now), text)
-	}
-}
-
-func FuzzRetryAfter(f *testing.F) {
-	for _, text := range []string{"7", "Wed, 04 Mar 2026 05:06:37 GMT", "9999999999999999999", "", "\x00"} {
-		f.Add(text)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		got := retryAfter(http.Header{"Retry-After": {text}}, eventTime)
-		if got < 0 || got > maxRetryAfter {
-			t.Errorf("%q: %v", text, got)
-		}
-	})
-}
-
-// A receiver that limits the rate gets nothing at all until the time that it
-// names, with retry or without; what waits is sent then.
-func TestRateLimitHoldsBackTheOthers(t *testing.T) {
-	for _, status := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
-		for _, retry := range []bool{true, false} {
-			t.Run(fmt.Sprintf("%d retry %t", status, retry), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					a := &answers{next: []answer{{status: status, retryAfter: "90"}}}
-					h := startWith(t, a, func(c *Config, _ *environment) { c.Retry.Enabled = retry })
-					h.send(keyed("first"))
-					rec := <-h.records
-					assert.Equal(t, 90*time.Second, rec.RetryAfter)
-					for i := range 5 {
-						h.send(keyed(fmt.Sprint(i)))
-					}
-					time.Sleep(89 * time.Second)
-					synctest.Wait()
-					assert.Len(t, a.received(), 1)
-					time.Sleep(time.Hour)
-					want := 6
-					if retry {
-						want = 7
-						assert.GreaterOrEqual(t, rec.NextAttempt.Sub(rec.Time), 90*time.Second)
-					} else {
-						assert.Zero(t, rec.NextAttempt)
-					}
-					calls := a.received()
-					assert.Len(t, calls, want)
-					for _, c := range calls[1:] {
-						assert.GreaterOrEqual(t, c.at, 90*time.Second)
-					}
-				})
-			})
-		}
-	}
-}
-
 // Without storage, what waits for its next attempt at the end gets it at once.
 func TestShutdownMakesTheLastAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -460,10 +296,4 @@ func TestDeliveryConfigIsChecked(t *testing.T) {
 		require.ErrorContains(t, err, want)
 		assert.False(t, strings.Contains(err.Error(), "\n"))
 	}
-}
-
-// oneOf sends one event and returns its record, on a clock of its own.
-func oneOf(h *harness) *audit.Record {
-	h.send(partial(newID(), names.EventRaised))
-	return <-h.records
 }
