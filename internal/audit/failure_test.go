@@ -1,6 +1,8 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build unix
+
 package audit
 
 import (

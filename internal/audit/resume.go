@@ -1,0 +1,167 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package audit // import "github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/google/uuid"
+	"go.uber.org/zap"
+)
+
+// newWriter takes over what is there, and finds out where the chain goes on.
+func newWriter(l *Log) (*writer, error) {
+	w := &writer{l: l, o: &l.o, mend: -1}
+	full, err := rotated(w.o.Path)
+	if err != nil {
+		return nil, err
+	}
+	w.number = 1
+	if len(full) > 0 {
+		w.number = full[len(full)-1].n + 1
+	}
+	w.file, err = openFile(w.o.Path, os.O_RDWR|os.O_APPEND)
+	if err == nil {
+		err = w.resume(len(full) > 0)
+	} else if errors.Is(err, os.ErrNotExist) {
+		err = nil
+	}
+	if err == nil && w.seq == 0 {
+		err = w.resumeFrom(full)
+	}
+	if err == nil && w.file == nil {
+		// So that a folder that cannot be written is told at the start.
+		if err = w.create(); err != nil && passing(err) {
+			l.fail(err)
+			err = nil
+		}
+	}
+	if err != nil && w.file != nil {
+		err = errors.Join(err, w.file.Close())
+	}
+	if err != nil {
+		return nil, err
+	}
+	if w.log == "" {
+		w.log = uuid.Must(uuid.NewV7()).String()
+	}
+	return w, nil
+}
+
+// resume takes over the file that is there.
+func (w *writer) resume(hasOlder bool) error {
+	info, err := w.file.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Mode().Perm() != 0o600 {
+		if err := w.file.Chmod(0o600); err != nil {
+			w.o.Logger.Warn("The audit file can be read by others than its owner.", zap.String("path", w.o.Path), zap.Error(err))
+		}
+	}
+	w.size = info.Size()
+	if w.size == 0 {
+		return nil
+	}
+	t, err := readTail(w.file, w.size)
+	if err != nil {
+		return err
+	}
+	if !t.good && !hasOlder && !maybeOurs(w.file) {
+		return fmt.Errorf("%s is no audit log; choose another path, or move the file away", w.o.Path)
+	}
+	if t.good {
+		w.seq, w.head, w.headed, w.lines = t.seq, t.head, true, 1
+		if _, header, ok := firstLine(w.file); ok {
+			w.log, w.number = header.Log, header.File
+		}
+	}
+	if t.end == w.size {
+		return nil
+	}
+	last := make([]byte, 1)
+	if _, err := w.file.ReadAt(last, w.size-1); err != nil {
+		return err
+	}
+	w.endless = last[0] != '\n'
+	if w.endless && w.completes(t.end) {
+		return nil
+	}
+	h := sha256.New()
+	n, err := io.Copy(h, io.NewSectionReader(w.file, t.end, w.size-t.end))
+	if err != nil {
+		return err
+	}
+	if w.endless {
+		h.Write([]byte{'\n'})
+		n++
+	}
+	w.torn = &tornBody{Bytes: n, SHA256: fmt.Sprintf("%x", h.Sum(nil))}
+	return nil
+}
+
+// completes takes what is left at the file's end as its last line if only the
+// line feed is missing.
+func (w *writer) completes(from int64) bool {
+	if w.size-from > maxLine {
+		return false
+	}
+	line := make([]byte, w.size-from)
+	if _, err := w.file.ReadAt(line, from); err != nil {
+		return false
+	}
+	e, body, err := parseLine(line)
+	if err != nil || e.seq != w.seq+1 || e.prev != w.head {
+		return false
+	}
+	if header, ok := body.(*fileBody); ok {
+		w.log, w.number = header.Log, header.File
+	}
+	w.seq, w.head, w.headed, w.lines = e.seq, sha256.Sum256(line), true, max(w.lines, 1)
+	return true
+}
+
+// maybeOurs reports whether a file without a good line can be the rest of a log
+// whose very first write was interrupted.
+func maybeOurs(f io.ReaderAt) bool {
+	start := make([]byte, len(linePrefix))
+	n, _ := f.ReadAt(start, 0)
+	for i, b := range start[:n] {
+		if b != linePrefix[i] && b != 0 { // a power cut leaves zeros
+			return false
+		}
+	}
+	return true
+}
+
+// resumeFrom continues the chain of the full files, newest first: a rotation
+// may have been interrupted.
+func (w *writer) resumeFrom(full []numbered) error {
+	for i := len(full) - 1; i >= 0; i-- {
+		f, err := openFile(full[i].path, os.O_RDONLY)
+		if err != nil {
+			return err
+		}
+		info, err := f.Stat()
+		var t tail
+		if err == nil {
+			t, err = readTail(f, info.Size())
+		}
+		if _, header, ok := firstLine(f); ok && w.log == "" {
+			w.log = header.Log
+		}
+		if err := errors.Join(err, f.Close()); err != nil {
+			return err
+		}
+		if t.good {
+			w.seq, w.head = t.seq, t.head
+			return nil
+		}
+	}
+	return nil
+}
