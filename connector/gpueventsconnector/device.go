@@ -4,7 +4,6 @@
 package gpueventsconnector
 
 import (
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -64,26 +63,6 @@ type device struct {
 	lost     condition
 }
 
-// readings are the inputs of one time; what is absent is NaN or -1.
-type readings struct {
-	temperature         [2]float64 // by sensor
-	usage, limit, ratio float64    // of the memory
-	throttle            int8       // 1: thermal or power-brake, 0: neither
-	reasons             uint8      // bits of throttleReasons
-	uncorrected         float64
-	remapFailure        float64
-	xidLast             int64
-	xids                []xidCount
-}
-
-func (r *readings) clear() {
-	nan := math.NaN()
-	*r = readings{
-		temperature: [2]float64{nan, nan}, usage: nan, limit: nan, ratio: nan, throttle: -1,
-		uncorrected: nan, remapFailure: nan, xidLast: -1, xids: r.xids[:0],
-	}
-}
-
 // deviceRule is a rule about devices that is judged from one snapshot.
 type deviceRule struct {
 	rule
@@ -133,7 +112,7 @@ func (e *engine) device(id deviceID) *device {
 	return d
 }
 
-// open reports whether a point of the time at belongs to the device's snapshot,
+// openDevice reports whether a point of the time at belongs to the device's snapshot,
 // and begins a new one where it is later.
 func (e *engine) openDevice(d *device, at pcommon.Timestamp) bool {
 	switch {
