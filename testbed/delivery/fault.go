@@ -87,11 +87,11 @@ var profiles = []profile{
 		chances: []chance{does(hang, 15), does(dripOn, 10), does(drip, 100)},
 	},
 	{
-		name: "absent", upFor: 3 * time.Second, downFor: time.Second, minSeverity: "warn",
+		name: "absent", upFor: 3 * time.Second, downFor: time.Second, minSeverity: "warn", format: "slack",
 		chances: []chance{status(502, 20)},
 	},
 	{
-		name: "leaving", goneAfter: 0.7,
+		name: "leaving", goneAfter: 0.7, format: "alertmanager",
 		chances: []chance{status(503, 50), does(hang, 5)},
 	},
 	{

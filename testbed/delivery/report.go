@@ -107,7 +107,7 @@ func (r *run) bounds() []string {
 // it finds beside the one that was written last.
 func (r *run) verify(ctx context.Context) error {
 	out, err := r.gpuctl(ctx, "verify", "--public-key-file", r.process.checkpointKey()+".pub", r.process.audit())
-	r.say("gpuctl audit verify: %s", out)
+	r.say("gpuctl audit verify:\n%s", out)
 	if err != nil {
 		return fmt.Errorf("gpuctl audit verify: %w", err)
 	}
