@@ -91,11 +91,11 @@ var profiles = []profile{
 		chances: []chance{status(502, 20)},
 	},
 	{
-		name: "leaving", goneAfter: 0.7, format: "alertmanager",
+		name: "leaving", goneAfter: 0.7,
 		chances: []chance{status(503, 50), does(hang, 5)},
 	},
 	{
-		name: "narrow", queue: 0.1,
+		name: "narrow", queue: 0.1, format: "alertmanager",
 		chances: []chance{does(hang, 10), status(500, 50), does(cutRead, 20)},
 	},
 }

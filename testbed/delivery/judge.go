@@ -23,7 +23,8 @@ type Event struct {
 // Request is one request whose header a receiver has read.
 type Request struct {
 	Receiver  string
-	WebhookID string
+	WebhookID string // the event's id; of several that were grouped, another one
+	Body      string // SHA-256, hexadecimal; empty if it did not come whole
 	Arrived   time.Time
 	Status    int // the answer; 0 where the receiver broke off without one
 }
@@ -34,7 +35,8 @@ type Record struct {
 	Time        time.Time // start of the attempt
 	EventIDs    []string
 	Receiver    string
-	Attempt     int // 0 if none was made
+	Body        string // SHA-256, hexadecimal; empty where there was none
+	Attempt     int    // 0 if none was made
 	Outcome     string
 	Status      int
 	ErrorType   string
@@ -144,11 +146,8 @@ func (v *Verdict) sort(f Facts) map[pair]*account {
 		}
 		return accounts[p]
 	}
-	for _, r := range f.Requests {
-		a := of(r.Receiver, r.WebhookID)
-		a.requests = append(a.requests, r)
-	}
 	ids := map[string]bool{}
+	groups := map[pair][]string{} // events by receiver and body, where several travelled together
 	for _, r := range f.Records {
 		if ids[r.ID] {
 			v.Doubled = append(v.Doubled, fmt.Sprintf("record %s is there twice", r.ID))
@@ -158,6 +157,21 @@ func (v *Verdict) sort(f Facts) map[pair]*account {
 		for _, event := range r.EventIDs {
 			a := of(r.Receiver, event)
 			a.records = append(a.records, r)
+		}
+		if len(r.EventIDs) > 1 {
+			groups[pair{r.Receiver, r.Body}] = r.EventIDs
+		}
+	}
+	for _, r := range f.Requests {
+		// Only the records can tell which events were in a group. A group
+		// without one keeps its own id, and is found to be nobody's.
+		events := groups[pair{r.Receiver, r.Body}]
+		if events == nil {
+			events = []string{r.WebhookID}
+		}
+		for _, event := range events {
+			a := of(r.Receiver, event)
+			a.requests = append(a.requests, r)
 		}
 	}
 	return accounts

@@ -143,6 +143,21 @@ func TestJudgeFinds(t *testing.T) {
 			line:  "unaudited: e1 to ops: request at 12:00:03.100, answered 200, has no record",
 		},
 		{
+			name:  "a record of other bytes than were sent",
+			spoil: func(f *Facts) { f.Requests[1].Body, f.Records[1].Body = "aa", "bb" },
+			want:  Verdict{Unaudited: make([]string, 1), Invented: make([]string, 1)},
+			line:  "unaudited: e1 to ops: request at 12:00:03.100, answered 200, has no record",
+		},
+		{
+			name: "a group of which there is no record",
+			spoil: func(f *Facts) {
+				f.Connections["ops"]++
+				f.Requests = append(f.Requests, Request{Receiver: "ops", WebhookID: "grp_1", Body: "cc", Arrived: at(8), Status: 200})
+			},
+			want: Verdict{Unaudited: make([]string, 1), Unwanted: make([]string, 1)},
+			line: "unwanted: grp_1 to ops: 1 requests, 0 records",
+		},
+		{
 			name:  "an interruption that nobody caused",
 			spoil: func(f *Facts) { f.LastKill = at(3.5) },
 			want:  Verdict{Invented: make([]string, 1)},
@@ -186,6 +201,13 @@ func TestJudgeAccepts(t *testing.T) {
 			f.Connections["ops"]++
 			f.Requests = append(f.Requests, Request{Receiver: "ops", WebhookID: "e1", Arrived: at(8.1), Status: 200})
 			f.Records = append(f.Records, Record{ID: "r8", EventIDs: []string{"e1"}, Receiver: "ops", Time: at(8), Attempt: 1, Outcome: "succeeded", Status: 200})
+		},
+		"events that travelled as a group": func(f *Facts) {
+			f.Events[1].Posts = 2
+			f.Events[2].Posts = 2
+			f.Connections["ops"]++
+			f.Requests = append(f.Requests, Request{Receiver: "ops", WebhookID: "grp_1", Body: "cc", Arrived: at(8.1), Status: 200})
+			f.Records = append(f.Records, Record{ID: "r8", EventIDs: []string{"e2", "e3"}, Receiver: "ops", Body: "cc", Time: at(8), Attempt: 1, Outcome: "succeeded", Status: 200})
 		},
 		"an event that came through although nobody heard the acknowledgement": func(f *Facts) {
 			f.Connections["ops"]++

@@ -17,8 +17,9 @@ const clockGrain = time.Millisecond
 // status needs a request that was so answered; one that says none (timeout,
 // reset, interrupted …) may belong to any request, or to none, because it may
 // have ended before the receiver read it. No request comes before its attempt
-// began; it may well come after its end, on a busy machine. It returns how many
-// requests have no record.
+// began; it may well come after its end, on a busy machine. And what was sent is
+// what the record has the digest of. It returns how many requests have no
+// record.
 func (v *Verdict) match(p pair, a *account) (missing int) {
 	requests := slices.Clone(a.requests)
 	slices.SortStableFunc(requests, func(a, b Request) int { return a.Arrived.Compare(b.Arrived) })
@@ -38,7 +39,7 @@ func (v *Verdict) match(p pair, a *account) (missing int) {
 	slices.SortStableFunc(told, func(a, b Record) int { return b.Time.Compare(a.Time) })
 	for _, r := range told {
 		i := 0
-		for i < len(requests) && (matched[i] || requests[i].Status != r.Status || !mayFollow(requests[i], r)) {
+		for i < len(requests) && (matched[i] || requests[i].Status != r.Status || !mayBe(requests[i], r)) {
 			i++
 		}
 		if i == len(requests) {
@@ -49,17 +50,20 @@ func (v *Verdict) match(p pair, a *account) (missing int) {
 	}
 	slices.SortStableFunc(untold, func(a, b Record) int { return a.Time.Compare(b.Time) })
 	for i, q := range requests {
-		switch {
-		case matched[i]:
-		case len(untold) > 0 && mayFollow(q, untold[0]):
-			untold = untold[1:]
-		default:
-			missing++
-			v.Unaudited = append(v.Unaudited, fmt.Sprintf("%v: request at %s, answered %d, has no record", p, q.Arrived.UTC().Format("15:04:05.000"), q.Status))
+		if matched[i] {
+			continue
 		}
+		if j := slices.IndexFunc(untold, func(r Record) bool { return mayBe(q, r) }); j >= 0 {
+			untold = slices.Delete(untold, j, j+1)
+			continue
+		}
+		missing++
+		v.Unaudited = append(v.Unaudited, fmt.Sprintf("%v: request at %s, answered %d, has no record", p, q.Arrived.UTC().Format("15:04:05.000"), q.Status))
 	}
 	return missing
 }
 
-// mayFollow reports whether the request may be that of the record's attempt.
-func mayFollow(q Request, r Record) bool { return !q.Arrived.Before(r.Time.Add(-clockGrain)) }
+// mayBe reports whether the request may be that of the record's attempt.
+func mayBe(q Request, r Record) bool {
+	return !q.Arrived.Before(r.Time.Add(-clockGrain)) && (q.Body == "" || q.Body == r.Body)
+}

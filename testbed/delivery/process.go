@@ -84,6 +84,7 @@ func (p *process) configure(events int, receivers []*Receiver) error {
 			"receivers":   list,
 			"allow_cidrs": []string{"127.0.0.0/8"},
 			"retry":       m{"enabled": true, "initial_interval": "100ms", "max_interval": "2s", "max_attempts": 6},
+			"group_wait":  "20ms", // where the format allows several events in one request
 			"storage":     "file_storage",
 			"audit": m{
 				"path":                 p.audit(),

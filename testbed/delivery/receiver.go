@@ -5,6 +5,8 @@ package delivery
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"io"
 	"log"
 	"net"
@@ -196,9 +198,13 @@ func (r *Receiver) serve(w http.ResponseWriter, req *http.Request) {
 	r.mu.Lock()
 	r.requests = append(r.requests, request)
 	r.mu.Unlock()
-	if _, err := io.Copy(io.Discard, req.Body); err != nil {
+	digest := sha256.New()
+	if _, err := io.Copy(digest, req.Body); err != nil {
 		return // the sender died in mid-request: no answer
 	}
+	r.mu.Lock()
+	request.Body = hex.EncodeToString(digest.Sum(nil))
+	r.mu.Unlock()
 	switch f.action {
 	case cutRead:
 		if c := hijack(w); c != nil {

@@ -111,6 +111,7 @@ func TestReceiverFaults(t *testing.T) {
 			}
 			require.Len(t, requests, 1)
 			assert.Equal(t, "e1", requests[0].WebhookID)
+			assert.Equal(t, "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a", requests[0].Body) // of {}
 			assert.Equal(t, tc.noted, requests[0].Status)
 			assert.Equal(t, tc.noted/100 == 2, r.Answered() == 1)
 		})

@@ -26,6 +26,7 @@ type auditLine struct {
 		ID string `json:"id"`
 	} `json:"events"`
 	Receiver    string    `json:"receiver"`
+	Body        string    `json:"body_sha256"`
 	Attempt     int       `json:"attempt"`
 	Outcome     string    `json:"outcome"`
 	Status      int       `json:"status"`
@@ -85,7 +86,7 @@ func appendRecords(records []Record, kinds map[string]int, r io.Reader) ([]Recor
 			continue
 		}
 		record := Record{
-			ID: line.ID, Time: line.Time, Receiver: line.Receiver, Attempt: line.Attempt, Outcome: line.Outcome,
+			ID: line.ID, Time: line.Time, Receiver: line.Receiver, Body: line.Body, Attempt: line.Attempt, Outcome: line.Outcome,
 			Status: line.Status, ErrorType: line.ErrorType, NextAttempt: line.NextAttempt,
 		}
 		if record.ID == "" || len(line.Events) == 0 || line.Outcome == "" {

@@ -26,7 +26,7 @@ func TestReadRecords(t *testing.T) {
 {"v":1,"seq":2,"kind":"record","id":"r1","time":"2026-03-04T12:00:01Z","events":[{"id":"e1"}],"receiver":"ops","attempt":0,"outcome":"dropped","status":0,"error.type":"queue_full"}
 `)
 	write("audit.jsonl", `{"v":1,"seq":5,"kind":"checkpoint"}
-{"v":1,"seq":6,"kind":"record","id":"r3","time":"2026-03-04T12:00:05.5Z","events":[{"id":"e1"}],"receiver":"ops","attempt":2,"outcome":"succeeded","status":200}
+{"v":1,"seq":6,"kind":"record","id":"r3","time":"2026-03-04T12:00:05.5Z","events":[{"id":"e1"}],"receiver":"ops","body_sha256":"abc","attempt":2,"outcome":"succeeded","status":200}
 `)
 	write("other.jsonl", "not of this log")
 
@@ -40,7 +40,7 @@ func TestReadRecords(t *testing.T) {
 	assert.Equal(t, []Record{
 		{ID: "r1", Time: noon.Add(time.Second), EventIDs: []string{"e1"}, Receiver: "ops", Outcome: "dropped", ErrorType: "queue_full"},
 		{ID: "r2", Time: noon.Add(2 * time.Second), EventIDs: []string{"e1", "e2"}, Receiver: "ops", Attempt: 1, Outcome: "failed", Status: 503, ErrorType: "http_5xx", NextAttempt: noon.Add(5 * time.Second)},
-		{ID: "r3", Time: noon.Add(5500 * time.Millisecond), EventIDs: []string{"e1"}, Receiver: "ops", Attempt: 2, Outcome: "succeeded", Status: 200},
+		{ID: "r3", Time: noon.Add(5500 * time.Millisecond), EventIDs: []string{"e1"}, Receiver: "ops", Body: "abc", Attempt: 2, Outcome: "succeeded", Status: 200},
 	}, records)
 }
 
