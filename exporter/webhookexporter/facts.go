@@ -14,14 +14,6 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
-// What a gpu.xid event says of its code, from the catalogue.
-const (
-	xidMnemonic = "gpu.xid.mnemonic"
-	xidMeaning  = "gpu.xid.meaning"
-	xidAction   = "gpu.xid.action"
-	xidFatal    = "gpu.xid.fatal"
-)
-
 // maxPodsNamed is how many missing pods are named where people read.
 const maxPodsNamed = 10
 
@@ -46,13 +38,13 @@ func facts(e *event) []fact {
 	add("Device", e.text(names.HwID))
 	add("Cluster", e.text(names.K8sClusterName))
 	add("XID", xid(e))
-	add("Meaning", e.text(xidMeaning))
-	add("Action", e.text(xidAction))
+	add("Meaning", e.text(names.GPUXIDMeaning))
+	add("Action", e.text(names.GPUXIDAction))
 	add("Missing pods", missingPods(e))
 	for _, name := range slices.Sorted(maps.Keys(e.attributes)) {
 		switch name {
 		case names.ServiceName, names.K8sNamespaceName, names.K8sNodeName, names.HostName, names.HwID, names.K8sClusterName,
-			names.GPUXIDCode, xidMnemonic, xidMeaning, xidAction, xidFatal,
+			names.GPUXIDCode, names.GPUXIDMnemonic, names.GPUXIDMeaning, names.GPUXIDAction, names.GPUXIDFatal,
 			names.GPUServiceMissingPods, names.GPUServiceMissingPodCount, names.GPUServiceSettledPodCount:
 		default:
 			add(strings.Map(typeRune, name), e.text(name))
@@ -127,11 +119,11 @@ func (e *event) isReplay() bool { return e.trigger == audit.TriggerReplay }
 
 // xid is the code with what the catalogue calls it.
 func xid(e *event) string {
-	out := strings.TrimSpace(e.text(names.GPUXIDCode) + " " + e.text(xidMnemonic))
+	out := strings.TrimSpace(e.text(names.GPUXIDCode) + " " + e.text(names.GPUXIDMnemonic))
 	if out == "" {
 		return ""
 	}
-	switch e.attributes[xidFatal] {
+	switch e.attributes[names.GPUXIDFatal] {
 	case true:
 		out += ", fatal"
 	case false:

@@ -76,10 +76,10 @@ func storyEvents() map[string][]*event {
 		record.Body().SetStr("GPU GPU-5f1c0a3e on node-7 reports XID 79: the GPU has fallen off the bus.")
 		attrs := describe(record, "gpu.xid", "0195-xid", "gpu.xid/prod/GPU-5f1c0a3e", names.EventRaised, plog.SeverityNumberError)
 		attrs.PutInt(names.GPUXIDCode, 79)
-		attrs.PutStr(xidMnemonic, "GPU_HAS_FALLEN_OFF_THE_BUS")
-		attrs.PutStr(xidMeaning, "The driver cannot reach the GPU over PCIe.")
-		attrs.PutStr(xidAction, "Drain the node & reset the GPU; if it returns, replace <it>.")
-		attrs.PutBool(xidFatal, true)
+		attrs.PutStr(names.GPUXIDMnemonic, "GPU_HAS_FALLEN_OFF_THE_BUS")
+		attrs.PutStr(names.GPUXIDMeaning, "The driver cannot reach the GPU over PCIe.")
+		attrs.PutStr(names.GPUXIDAction, "Drain the node & reset the GPU; if it returns, replace <it>.")
+		attrs.PutBool(names.GPUXIDFatal, true)
 	})
 	test := one(func(record plog.LogRecord, _ pcommon.Map) {
 		describe(record, "gpu.webhook.test", "0195-test", "", "", plog.SeverityNumberInfo)
@@ -161,7 +161,7 @@ func nastyEvent(text string, state string) *event {
 	for _, name := range []string{names.K8sClusterName, names.K8sNamespaceName, names.ServiceName, names.K8sNodeName, names.HwID, text} {
 		resource.PutStr(name, text)
 	}
-	for _, name := range []string{names.GPUEventID, names.GPUEventKey, names.GPUXIDCode, xidMnemonic, xidMeaning, xidAction, xidFatal, text} {
+	for _, name := range []string{names.GPUEventID, names.GPUEventKey, names.GPUXIDCode, names.GPUXIDMnemonic, names.GPUXIDMeaning, names.GPUXIDAction, names.GPUXIDFatal, text} {
 		attrs.PutStr(name, text)
 	}
 	attrs.PutStr(names.GPUEventState, state)
