@@ -5,11 +5,14 @@ package gpueventsconnector
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/golden"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
@@ -244,4 +247,40 @@ func TestUnreadPointsCostNoMemory(t *testing.T) {
 	next()
 	next()
 	require.Zero(t, testing.AllocsPerRun(100, next))
+}
+
+// TestPagesOfTheReceiver: what the dcgm receiver makes of real pages is read.
+func TestPagesOfTheReceiver(t *testing.T) {
+	for file, want := range map[string]struct{ gpus, instances int }{
+		"h100.prom.yaml": {2, 0}, "a100-mig.prom.yaml": {2, 3}, "shared-4.6.prom.yaml": {2, 0},
+	} {
+		t.Run(file, func(t *testing.T) {
+			md, err := golden.ReadMetrics(filepath.Join("..", "..", "receiver", "dcgmreceiver", "internal", "mapping", "testdata", file))
+			require.NoError(t, err)
+			cfg := createDefaultConfig().(*Config)
+			cfg.Rules = []RuleSet{RuleSetDevice}
+			e := newEngine(cfg)
+			now := time.Now()
+			e.consume(md, now)
+			e.tick(now.Add(2 * time.Second))
+			require.Zero(t, e.counts)
+			require.Len(t, e.exporters, 1)
+			var gpus, instances int
+			for _, d := range e.devices {
+				require.Positive(t, d.was.limit, "memory")
+				require.Less(t, d.was.ratio, 1.)
+				if d.facts.parent != "" {
+					instances++
+					continue
+				}
+				gpus++
+				require.Equal(t, file == "shared-4.6.prom.yaml", math.IsNaN(d.was.temperature[0]), "temperature")
+				require.Equal(t, file == "h100.prom.yaml", d.was.throttle == 0 && d.was.uncorrected == 0, "what the page has")
+				for _, x := range e.exporters {
+					require.Equal(t, x.id, d.exporter)
+				}
+			}
+			require.Equal(t, want, struct{ gpus, instances int }{gpus, instances})
+		})
+	}
 }

@@ -5,6 +5,7 @@ package gpueventsconnector
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -211,15 +212,30 @@ func batch(evaluations ...evaluated) pmetric.Metrics {
 
 var _ consumer.Logs = (*refusing)(nil)
 
-// refusing refuses what it gets while err is set.
+// refusing refuses what it gets while an error is set.
 type refusing struct {
 	consumertest.LogsSink
+	mu  sync.Mutex
 	err error
 }
 
+func (r *refusing) refuse(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.err = err
+}
+
 func (r *refusing) ConsumeLogs(ctx context.Context, logs plog.Logs) error {
-	if r.err != nil {
-		return r.err
+	r.mu.Lock()
+	err := r.err
+	r.mu.Unlock()
+	if err != nil {
+		return err
 	}
 	return r.LogsSink.ConsumeLogs(ctx, logs)
+}
+
+func (h *hanging) ConsumeLogs(ctx context.Context, logs plog.Logs) error {
+	<-h.release
+	return h.refusing.ConsumeLogs(ctx, logs)
 }

@@ -288,7 +288,7 @@ func TestRefusedEventsComeAgain(t *testing.T) {
 		}
 		synctest.Wait()
 		require.Equal(t, 1, b.logs.FilterMessageSnippet("does not take events").Len())
-		next.err = nil
+		next.refuse(nil)
 		time.Sleep(maxRest)
 		synctest.Wait()
 		require.Len(t, next.AllLogs(), 1)
@@ -308,7 +308,7 @@ func TestEventsThatAreRefusedForGood(t *testing.T) {
 		b.c.next = next
 		b.feed(batch(evaluated{service: chat, at: 10, partial: 1}))
 		synctest.Wait()
-		next.err = nil
+		next.refuse(nil)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		require.Empty(t, next.AllLogs())

@@ -1,0 +1,81 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpueventsconnector
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+// What is not judged yet at the shutdown is judged then, and told.
+func TestShutdownJudgesTheLastScrape(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk()
+		b := d.boot(t, deviceSet)
+		broken := one(gpu{values: map[*names.Metric]float64{&names.GPURowRemapFailure: 1}})
+		require.Empty(t, b.feed(broken(time.Now())))
+		b.stop()
+		require.Len(t, b.sink.AllLogs(), 1)
+		require.Equal(t, []string{"gpu.row_remap.failure raised"}, brief(read(b.sink.AllLogs()[0])))
+		b = d.boot(t, deviceSet)
+		defer b.stop()
+		require.Empty(t, b.feed(broken(time.Now())))
+		require.Empty(t, b.wait(interval), "and stored")
+	})
+}
+
+// A next component that hangs delays no metrics, and the shutdown not for ever.
+func TestANextComponentThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := startOn(t, host{})
+		h := &hanging{release: make(chan struct{})}
+		b.c.next = h
+		for i := range 10 {
+			require.NoError(t, b.c.ConsumeMetrics(t.Context(), batch(evaluated{service: chat, at: i, partial: float64(i % 2)})))
+		}
+		time.Sleep(time.Minute)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Second)
+		defer cancel()
+		require.ErrorContains(t, b.c.Shutdown(ctx), "still takes events")
+		close(h.release)
+		synctest.Wait()
+		require.NoError(t, b.tel.Shutdown(context.WithoutCancel(t.Context())))
+	})
+}
+
+type hanging struct {
+	refusing
+	release chan struct{}
+}
+
+// Many exporters at once, as several receivers and OTLP streams send them.
+func TestConcurrentScrapes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := start(t, func(cfg *Config) { cfg.Rules = []RuleSet{RuleSetDevice, RuleSetService} })
+		for range 5 {
+			var wg sync.WaitGroup
+			for n := range 8 {
+				wg.Go(func() {
+					node := fmt.Sprint("n", n)
+					md := scrape(page{at: time.Now(), node: node, gpus: []gpu{{id: "GPU-" + node, values: map[*names.Metric]float64{&names.GPURowRemapFailure: 1}}}})
+					if b.c.ConsumeMetrics(t.Context(), md) != nil {
+						t.Error("a batch was refused")
+					}
+				})
+			}
+			wg.Wait()
+			time.Sleep(interval)
+		}
+		require.Equal(t, 8, b.sink.LogRecordCount())
+		require.Equal(t, 8, b.c.engine.raised)
+	})
+}
