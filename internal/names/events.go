@@ -31,16 +31,24 @@ const (
 	EventThrottle        = "gpu.throttle"
 	EventTemperature     = "gpu.temperature"
 	EventMemoryPressure  = "gpu.memory.pressure"
-	EventLevelHigh       = "high"     // of gpu.event.level
-	EventLevelCritical   = "critical" // of gpu.event.level
-	ExporterReasonDown   = "down"     // of gpu.exporter.reason: the scrape fails
-	ExporterReasonFrozen = "frozen"   // of gpu.exporter.reason: its values stand still
-	ThrottleHWThermal    = "hw_thermal"
+)
+
+// Values of gpu.event.level and gpu.exporter.reason.
+const (
+	EventLevelHigh       = "high"
+	EventLevelCritical   = "critical"
+	ExporterReasonDown   = "down"   // the scrape fails
+	ExporterReasonFrozen = "frozen" // its values stand still
+)
+
+// Values of attributes of metrics that events are made of.
+const (
+	ThrottleHWThermal    = "hw_thermal" // gpu.throttle.reason
 	ThrottleSWThermal    = "sw_thermal"
 	ThrottleHWPowerBrake = "hw_power_brake"
-	SensorGPU            = "gpu"    // of hw.sensor_location
-	SensorMemory         = "memory" // of hw.sensor_location
-	ErrorTypeUncorrected = "uncorrected"
+	SensorGPU            = "gpu" // hw.sensor_location
+	SensorMemory         = "memory"
+	ErrorTypeUncorrected = "uncorrected" // error.type
 )
 
 // Attributes of events about devices, exporters and nodes.
