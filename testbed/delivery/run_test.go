@@ -26,7 +26,7 @@ func TestMoments(t *testing.T) {
 		assert.Len(t, moments, 3)
 		assert.True(t, slices.IsSorted(moments))
 		assert.Less(t, moments[0], 0.2, "while events are still sent")
-		assert.Less(t, moments[2], 0.8)
+		assert.Less(t, moments[2], 0.6)
 	}
 	assert.NotEqual(t, draw(1, 3), draw(2, 3))
 }
