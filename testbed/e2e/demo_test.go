@@ -57,6 +57,10 @@ func TestDemo(t *testing.T) {
 	for _, text := range []string{
 		"collector is running",
 		"inference/llama ",
+		// The XID in Slack's format: whose it is, what it means, what to do.
+		"webhook at /slack: ERROR raised: gpu.xid: GPU-",
+		"reported XID 94 (",
+		"Restart the application",
 		"inference/llama is PARTIAL",
 		"webhook at /ops: gpu.service.partial raised",
 		"audit line: audit_type=webhook_dispatch_succeeded url_host=127.0.0.1 status=200",
