@@ -1,0 +1,106 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpustoreexporter
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
+)
+
+func TestEventsAreKeptAsTheyAre(t *testing.T) {
+	logs := plog.NewLogs()
+	rl := logs.ResourceLogs().AppendEmpty()
+	rl.Resource().Attributes().PutStr(names.ServiceName, "llama")
+	records := rl.ScopeLogs().AppendEmpty().LogRecords()
+	r := records.AppendEmpty()
+	r.SetEventName("gpu.service.partial")
+	r.SetTimestamp(pcommon.NewTimestampFromTime(at))
+	r.SetSeverityNumber(plog.SeverityNumberWarn2)
+	r.SetTraceID([16]byte{1})
+	r.Body().SetStr("llama: 2 of 5 pods\nare missing")
+	r.Attributes().PutStr(names.GPUEventID, "id-1")
+	r.Attributes().PutStr(names.GPUEventKey, "key-1")
+	r.Attributes().PutStr(names.GPUEventState, "raised")
+	r.Attributes().PutInt("missing", 2)
+	r.Attributes().PutBool("settled", true)
+	r.Attributes().PutDouble("share", 0.4)
+	r.Attributes().PutDouble("nan", math.NaN())
+	r.Attributes().PutEmptySlice("pods").AppendEmpty().SetStr("llama-3")
+	r.Attributes().PutEmpty("empty")
+	records.AppendEmpty().Body().SetStr("a line of a log")
+
+	s := &fakeStore{}
+	e, tel, finish := startLogs(t, s)
+	require.NoError(t, e.ConsumeLogs(t.Context(), logs))
+	finish()
+	assert.Equal(t, []*store.Event{{
+		ID: "id-1", Name: "gpu.service.partial", Key: "key-1", State: "raised", Severity: "warn", Message: "llama: 2 of 5 pods are missing",
+		Time: at, TraceID: "01000000000000000000000000000000",
+		Resource:   map[string]any{names.ServiceName: "llama"},
+		Attributes: map[string]any{"missing": int64(2), "settled": true, "share": 0.4, "nan": "NaN", "pods": `["llama-3"]`, "empty": nil},
+	}}, s.events)
+	assert.EqualValues(t, 1, counted(t, tel, "otelcol_exporter_gpu_store_skipped_records"))
+}
+
+// A store that reads only keeps events all the same: its log is its own.
+func TestEventsNeedNoWritableEngine(t *testing.T) {
+	_, _, finish := startLogs(t, &fakeStore{readOnly: true})
+	finish()
+}
+
+func TestSeverityAndTime(t *testing.T) {
+	resource := pcommon.NewResource()
+	make := func(change func(plog.LogRecord)) *store.Event {
+		r := plog.NewLogRecord()
+		r.SetEventName("e")
+		change(r)
+		return newEvent(r, resource, at)
+	}
+	for want, change := range map[string]func(plog.LogRecord){
+		"info":  func(plog.LogRecord) {},
+		"trace": func(r plog.LogRecord) { r.SetSeverityNumber(plog.SeverityNumberTrace) },
+		"fatal": func(r plog.LogRecord) { r.SetSeverityNumber(plog.SeverityNumberFatal4) },
+		"error": func(r plog.LogRecord) { r.SetSeverityText("Error") },
+		"warn":  func(r plog.LogRecord) { r.SetSeverityText("WARNING"); r.SetSeverityNumber(99) },
+	} {
+		assert.Equal(t, want, make(change).Severity)
+	}
+	assert.Equal(t, at, make(func(plog.LogRecord) {}).Time)
+	observed := at.Add(-time.Minute)
+	assert.Equal(t, observed, make(func(r plog.LogRecord) { r.SetObservedTimestamp(pcommon.NewTimestampFromTime(observed)) }).Time)
+	assert.NotEqual(t, make(func(plog.LogRecord) {}).ID, make(func(plog.LogRecord) {}).ID, "an event without an id gets one")
+}
+
+func TestHostileEventsAreBoundedAndSafe(t *testing.T) {
+	r := plog.NewLogRecord()
+	r.SetEventName(strings.Repeat("n", 1000) + "\x1b[31m")
+	r.SetTimestamp(math.MaxUint64)
+	r.Body().SetStr("\u202eevil\x00" + strings.Repeat("x", 1_000_000))
+	for i := range 10_000 {
+		r.Attributes().PutStr(strings.Repeat("k", 300)+string(rune('a'+i%26))+strings.Repeat("z", i%7)+string(rune(i)), "\xff"+strings.Repeat("v", 5000))
+	}
+	deep := r.Attributes().PutEmptyMap("deep")
+	for range 500 {
+		deep = deep.PutEmptyMap("m")
+	}
+	e := newEvent(r, pcommon.NewResource(), at)
+	text, err := json.Marshal(e)
+	require.NoError(t, err)
+	assert.Less(t, len(text), 64<<10)
+	assert.True(t, e.Truncated)
+	assert.NotContains(t, e.Message, "\u202e")
+	assert.NotContains(t, e.Name, "\x1b")
+	assert.Nil(t, newEvent(plog.NewLogRecord(), pcommon.NewResource(), at))
+}

@@ -1,0 +1,305 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package embedded is the store's engine in the process: Prometheus' TSDB and
+// PromQL.
+package embedded // import "github.com/otelcol-gpu/otelcol-gpu/extension/gpustoreextension/internal/embedded"
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/tsdb"
+	"github.com/prometheus/prometheus/util/compression"
+	"go.uber.org/zap"
+	"go.uber.org/zap/exp/zapslog"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
+)
+
+const (
+	// maxPoints is how many steps a range may have, as in Prometheus.
+	maxPoints = 11_000
+	// maxQueryBytes bounds the text of a query or selector: parsing is not
+	// bounded by the query's timeout.
+	maxQueryBytes = 32 << 10
+	// maxSeriesReturned bounds what Series, LabelNames and LabelValues return.
+	maxSeriesReturned = 100_000
+	// sizeInterval is how often the files are measured.
+	sizeInterval = 10 * time.Second
+	// stripes of the series' hash map. Prometheus' 16384 take 4 MB more, and
+	// are for millions of series.
+	stripes = 2048
+)
+
+// Options of the engine; all are needed.
+type Options struct {
+	Directory       string
+	Retention       time.Duration
+	MaxBytes        int64
+	OutOfOrder      time.Duration // 0 takes nothing out of order
+	Lookback        time.Duration
+	MaxSeries       int
+	MaxSamples      int
+	QueryTimeout    time.Duration
+	ConcurrentQuery int
+	Logger          *zap.Logger
+	Now             func() time.Time
+}
+
+// Engine is an open TSDB. Its methods return an error of kind Unavailable after
+// Close.
+type Engine struct {
+	options  Options
+	db       *tsdb.DB
+	promql   *promql.Engine
+	parser   parser.Parser
+	registry *prometheus.Registry
+	turns    chan struct{} // one for each query that runs
+	series   *seriesLimit
+	metadata metadata
+
+	// inUse counts what uses db. Close takes away the context under which
+	// queries run, and waits: what a query reads is mapped from files.
+	mu     sync.Mutex
+	closed bool
+	inUse  sync.WaitGroup
+	life   context.Context
+	end    context.CancelFunc
+
+	bytes       atomic.Int64
+	full        atomic.Bool
+	writeFailed atomic.Pointer[error]
+}
+
+// Open opens the directory, which no other process may have open, and replays
+// what was not yet compacted. It repairs a write-ahead log with a broken tail,
+// and says so in the log.
+func Open(o Options) (*Engine, error) {
+	if err := prepare(o.Directory); err != nil {
+		return nil, err
+	}
+	e := &Engine{
+		options:  o,
+		parser:   parser.NewParser(parser.Options{}),
+		registry: prometheus.NewRegistry(),
+		turns:    make(chan struct{}, o.ConcurrentQuery),
+		series:   &seriesLimit{max: int64(o.MaxSeries)},
+		metadata: metadata{families: map[string]store.Metadata{}},
+	}
+	e.life, e.end = context.WithCancel(context.Background())
+	logger := slog.New(zapslog.NewHandler(o.Logger.WithOptions(zap.IncreaseLevel(zap.WarnLevel)).Core()))
+
+	options := tsdb.DefaultOptions()
+	options.RetentionDuration = o.Retention.Milliseconds()
+	options.MaxBytes = o.MaxBytes
+	options.MinBlockDuration = blockDuration(o.Retention).Milliseconds()
+	options.MaxBlockDuration = max(options.MinBlockDuration, min(options.RetentionDuration/10, (31*24*time.Hour).Milliseconds()))
+	options.OutOfOrderTimeWindow = o.OutOfOrder.Milliseconds()
+	options.WALCompression = compression.Snappy
+	options.WALSegmentSize = walSegment(o.MaxBytes)
+	options.StripeSize = stripes
+	options.SeriesLifecycleCallback = e.series
+	var err error
+	if e.db, err = tsdb.Open(o.Directory, logger, e.registry, options, nil); err != nil {
+		e.end()
+		return nil, explain(o.Directory, err)
+	}
+	e.series.enforce()
+	if n := e.repaired(); n > 0 {
+		o.Logger.Warn("The store's write-ahead log was damaged, as after a power failure; it was repaired, and the samples behind the damage are lost.",
+			zap.String("directory", o.Directory), zap.Int("damages", n))
+	}
+	e.promql = promql.NewEngine(promql.EngineOpts{
+		Logger: logger, Reg: e.registry, Parser: e.parser,
+		MaxSamples: o.MaxSamples, Timeout: o.QueryTimeout, LookbackDelta: o.Lookback,
+		NoStepSubqueryIntervalFn: func(int64) int64 { return time.Minute.Milliseconds() },
+		EnableAtModifier:         true, EnableNegativeOffset: true,
+	})
+	e.measure()
+	e.inUse.Go(e.watchSize)
+	return e, nil
+}
+
+// prepare makes the directory and finds out whether it can be written, which
+// the TSDB would say in words of its own.
+func prepare(directory string) error {
+	if err := os.MkdirAll(directory, 0o750); err != nil {
+		return explain(directory, err)
+	}
+	probe, err := os.CreateTemp(directory, "probe-*.tmp-for-creation")
+	if err != nil {
+		return explain(directory, err)
+	}
+	name := probe.Name()
+	_, err = probe.WriteString("probe\n")
+	return errors.Join(explain(directory, errors.Join(err, probe.Close())), os.Remove(name))
+}
+
+// explain says what to do about an error of the directory.
+func explain(directory string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, syscall.EAGAIN):
+		return fmt.Errorf("directory %s is in use by another process; every process needs a directory of its own, and the old one must have ended: %w", directory, err)
+	case errors.Is(err, os.ErrPermission), errors.Is(err, syscall.EROFS):
+		return fmt.Errorf("directory %s cannot be written; make it writable for this user, or set directory to another: %w", directory, err)
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fmt.Errorf("directory %s is on a full disk; make room, or set directory to another: %w", directory, err)
+	default:
+		return fmt.Errorf("directory %s cannot be opened as a metric store; if its files are damaged, move it away and a new one is made: %w", directory, err)
+	}
+}
+
+// blockDuration is how much time a block holds: Prometheus' two hours, or less
+// for a short retention, which is kept in whole blocks.
+func blockDuration(retention time.Duration) time.Duration {
+	for _, d := range []time.Duration{15 * time.Minute, 30 * time.Minute, time.Hour} {
+		if retention < 12*d {
+			return d
+		}
+	}
+	return 2 * time.Hour
+}
+
+// walSegment is the size of the files of the write-ahead log: small enough that
+// max_bytes means something.
+func walSegment(maxBytes int64) int {
+	const page = 32 << 10
+	size := min(maxBytes/16, 128<<20)
+	return int(max(size/page*page, 32*page))
+}
+
+// Close waits until queries have ended, which it cancels, and closes the TSDB.
+// The directory is free when it returns.
+func (e *Engine) Close() error {
+	e.mu.Lock()
+	if e.closed {
+		e.mu.Unlock()
+		return nil
+	}
+	e.closed = true
+	e.mu.Unlock()
+	e.end()
+	e.inUse.Wait()
+	return errors.Join(e.db.Close(), e.promql.Close())
+}
+
+// use keeps the TSDB open until the function that it returns is called.
+func (e *Engine) use() (func(), error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return nil, store.Errorf(store.Unavailable, "the store is shut down")
+	}
+	e.inUse.Add(1)
+	return e.inUse.Done, nil
+}
+
+// Health tells of the last failed write.
+func (e *Engine) Health(context.Context) error {
+	done, err := e.use()
+	if err != nil {
+		return err
+	}
+	defer done()
+	if err := e.writeFailed.Load(); err != nil {
+		return &store.Error{Kind: store.Internal, Err: *err}
+	}
+	if e.full.Load() {
+		return store.Errorf(store.Internal, "the store has reached max_bytes (%d) and takes nothing until it can delete a block; raise max_bytes or send less", e.options.MaxBytes)
+	}
+	return nil
+}
+
+// Info tells what the engine refuses.
+func (e *Engine) Info() store.Info {
+	o := e.options
+	info := store.Info{
+		Engine: "embedded", Retention: o.Retention, Lookback: o.Lookback, QueryTimeout: o.QueryTimeout,
+		MaxSamples: o.MaxSamples, MaxPoints: maxPoints, MaxConcurrentQueries: o.ConcurrentQuery,
+	}
+	if done, err := e.use(); err == nil {
+		newest := e.db.Head().MaxTime()
+		for _, b := range e.db.Blocks() {
+			newest = max(newest, b.MaxTime()-1)
+		}
+		if newest != math.MinInt64 {
+			info.NewestSample = model.Time(newest).Time().UTC()
+		}
+		done()
+	}
+	return info
+}
+
+// Stats are the engine's sizes.
+type Stats struct {
+	Series int64 // series in memory
+	Bytes  int64 // of all files, up to ten seconds ago
+}
+
+// Stats returns the engine's sizes.
+func (e *Engine) Stats() Stats {
+	return Stats{Series: e.series.now.Load(), Bytes: e.bytes.Load()}
+}
+
+// repaired tells how many damages Open found in the write-ahead log.
+func (e *Engine) repaired() int {
+	families, err := e.registry.Gather()
+	if err != nil {
+		return 0
+	}
+	n := 0.0
+	for _, f := range families {
+		if name := f.GetName(); name == "prometheus_tsdb_wal_corruptions_total" || name == "prometheus_tsdb_mmap_chunk_corruptions_total" {
+			for _, m := range f.GetMetric() {
+				n += m.GetCounter().GetValue()
+			}
+		}
+	}
+	return int(n)
+}
+
+// watchSize measures the files until Close.
+func (e *Engine) watchSize() {
+	ticker := time.NewTicker(sizeInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-e.life.Done():
+			return
+		case <-ticker.C:
+			e.measure()
+		}
+	}
+}
+
+// measure adds up the files. The TSDB deletes the oldest blocks at max_bytes,
+// but never what is not in a block yet; if that alone is as much, nothing more
+// is taken.
+func (e *Engine) measure() {
+	head := e.db.Head().Size()
+	total := head
+	for _, b := range e.db.Blocks() {
+		total += b.Size()
+	}
+	e.bytes.Store(total)
+	full := head >= e.options.MaxBytes
+	if e.full.Swap(full) != full && full {
+		e.options.Logger.Warn("The store has reached max_bytes with samples that are not in a block yet: it takes nothing until a block is full. Raise max_bytes or send less.",
+			zap.Int64("max_bytes", e.options.MaxBytes), zap.Int64("bytes", total))
+	}
+}

@@ -1,0 +1,148 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package embedded // import "github.com/otelcol-gpu/otelcol-gpu/extension/gpustoreextension/internal/embedded"
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/promql"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
+)
+
+// Instant evaluates a PromQL expression at one time.
+func (e *Engine) Instant(ctx context.Context, query string, at time.Time) (*store.Result, error) {
+	return e.run(ctx, query, func(ctx context.Context) (promql.Query, error) {
+		return e.promql.NewInstantQuery(ctx, e.db, nil, query, at)
+	})
+}
+
+// Range evaluates a PromQL expression at every step of a range.
+func (e *Engine) Range(ctx context.Context, query string, r store.Range) (*store.Result, error) {
+	switch {
+	case r.Step <= 0:
+		return nil, store.Errorf(store.BadQuery, "step must be longer than 0")
+	case r.End.Before(r.Start):
+		return nil, store.Errorf(store.BadQuery, "end must not be before start")
+	case r.End.Sub(r.Start)/r.Step >= maxPoints:
+		return nil, store.Errorf(store.BadQuery, "exceeded maximum resolution of %d points per timeseries: use a longer step or a shorter range", maxPoints)
+	}
+	return e.run(ctx, query, func(ctx context.Context) (promql.Query, error) {
+		return e.promql.NewRangeQuery(ctx, e.db, nil, query, r.Start, r.End, r.Step)
+	})
+}
+
+// run waits for a turn and runs a query.
+func (e *Engine) run(ctx context.Context, text string, create func(context.Context) (promql.Query, error)) (*store.Result, error) {
+	if len(text) > maxQueryBytes {
+		return nil, store.Errorf(store.BadQuery, "the query is longer than %d bytes", maxQueryBytes)
+	}
+	ctx, done, err := e.turn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	query, err := create(ctx)
+	if err != nil {
+		return nil, &store.Error{Kind: store.BadQuery, Err: err}
+	}
+	defer query.Close()
+	result := query.Exec(ctx)
+	if result.Err != nil {
+		return nil, e.queryError(result.Err)
+	}
+	value, err := convert(result.Value)
+	if err != nil {
+		return nil, err
+	}
+	warnings, infos := result.Warnings.AsStrings(text, 10, 10)
+	return &store.Result{Value: value, Warnings: append(warnings, infos...)}, nil
+}
+
+// turn waits until a query may run. The context that it returns ends at the
+// query's timeout, and when the engine is closed.
+func (e *Engine) turn(ctx context.Context) (context.Context, func(), error) {
+	release, err := e.use()
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, e.options.QueryTimeout)
+	stop := context.AfterFunc(e.life, cancel)
+	finish := func() {
+		stop()
+		cancel()
+		release()
+	}
+	select {
+	case e.turns <- struct{}{}:
+		return ctx, func() { <-e.turns; finish() }, nil
+	case <-ctx.Done():
+		err := ctx.Err()
+		finish()
+		if errors.Is(err, context.DeadlineExceeded) {
+			return nil, nil, store.Errorf(store.Busy, "%d queries are running, and none ended within %v; try again later", e.options.ConcurrentQuery, e.options.QueryTimeout)
+		}
+		return nil, nil, e.canceled()
+	}
+}
+
+func (e *Engine) canceled() error {
+	if e.life.Err() != nil {
+		return store.Errorf(store.Unavailable, "the store is shut down")
+	}
+	return store.Errorf(store.Canceled, "the query was canceled")
+}
+
+// queryError says what became of a query.
+func (e *Engine) queryError(err error) error {
+	var (
+		timeout  promql.ErrQueryTimeout
+		canceled promql.ErrQueryCanceled
+		many     promql.ErrTooManySamples
+		storage  promql.ErrStorage
+	)
+	switch {
+	case errors.As(err, &many):
+		return store.Errorf(store.TooMuch, "the query would hold more than %d samples at once: select fewer series or a shorter range (max_samples)", e.options.MaxSamples)
+	case errors.As(err, &canceled), errors.Is(err, context.Canceled):
+		return e.canceled()
+	case errors.As(err, &timeout), errors.Is(err, context.DeadlineExceeded):
+		return store.Errorf(store.Timeout, "the query took longer than it may (query::timeout is %v)", e.options.QueryTimeout)
+	case errors.As(err, &storage):
+		return &store.Error{Kind: store.Internal, Err: err}
+	default:
+		return &store.Error{Kind: store.TooMuch, Err: err}
+	}
+}
+
+// Metadata tells what is known of metric families.
+func (e *Engine) Metadata(_ context.Context, metric string, limit int) (map[string][]store.Metadata, error) {
+	e.metadata.mu.RLock()
+	defer e.metadata.mu.RUnlock()
+	found := map[string][]store.Metadata{}
+	if metric != "" {
+		if m, ok := e.metadata.families[metric]; ok {
+			found[metric] = []store.Metadata{m}
+		}
+		return found, nil
+	}
+	for name, m := range e.metadata.families {
+		if limit > 0 && len(found) == limit {
+			break
+		}
+		found[name] = []store.Metadata{m}
+	}
+	return found, nil
+}
+
+// milliseconds returns a time for the TSDB, or what it uses for unbounded.
+func milliseconds(t time.Time, unbounded int64) int64 {
+	if t.IsZero() {
+		return unbounded
+	}
+	return int64(model.TimeFromUnixNano(t.UnixNano()))
+}

@@ -1,0 +1,247 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package journal keeps the newest entries of a kind: in memory to be read, and
+// in files of JSON lines to outlive the process.
+package journal // import "github.com/otelcol-gpu/otelcol-gpu/extension/gpustoreextension/internal/journal"
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+)
+
+const (
+	// waiting is how many batches may wait for the disk.
+	waiting = 256
+	// maxLine bounds an entry's line. Whoever makes entries bounds them well
+	// below it.
+	maxLine = 1 << 20
+)
+
+// Options of a journal; all are needed.
+type Options[T any] struct {
+	Directory string // must exist
+	Name      string // of the files
+	// MaxEntries and MaxBytes (of JSON) bound what is kept. On disk there may
+	// be a quarter more.
+	MaxEntries int
+	MaxBytes   int64
+	// ID tells entries apart: one whose id is known is not kept again.
+	ID func(*T) string
+	// Sequence tells where an entry keeps its number.
+	Sequence func(*T) *uint64
+	// Failed is told of every batch that could not be written, and how many
+	// entries it had.
+	Failed func(entries int, err error)
+	// Damaged is told once, by Open, how many lines could not be read.
+	Damaged func(lines int)
+}
+
+// Journal is an open journal. Two must not be open on the same files.
+type Journal[T any] struct {
+	options Options[T]
+
+	mu      sync.RWMutex
+	closed  bool
+	kept    []line[T] // oldest first
+	bytes   int64     // of kept
+	known   map[string]bool
+	last    uint64 // sequence
+	batches chan batch
+
+	files  *segments // the writer's own after Open
+	writer sync.WaitGroup
+}
+
+// line is an entry and the size that it has on disk.
+type line[T any] struct {
+	entry *T
+	size  int
+}
+
+// batch is what is written, and synced, together.
+type batch struct {
+	lines [][]byte
+	done  chan<- error // told what became of it; nil if nobody waits
+}
+
+// ErrClosed is what a closed journal answers.
+var ErrClosed = errors.New("the log is closed")
+
+// ErrBusy means that the disk does not keep up.
+var ErrBusy = errors.New("too much waits to be written")
+
+// Open reads what is there. A last line that was not finished is cut off.
+func Open[T any](o Options[T]) (*Journal[T], error) {
+	j := &Journal[T]{options: o, known: map[string]bool{}, batches: make(chan batch, waiting)}
+	files, err := openSegments(o.Directory, o.Name, max(1, o.MaxEntries/4), max(1, o.MaxBytes/4))
+	if err != nil {
+		return nil, err
+	}
+	j.files = files
+	damaged := 0
+	err = files.read(func(text []byte) {
+		entry := new(T)
+		if json.Unmarshal(text, entry) != nil {
+			damaged++
+			return
+		}
+		j.last = max(j.last, *o.Sequence(entry))
+		if id := o.ID(entry); !j.known[id] {
+			j.keep(entry, len(text))
+		}
+	})
+	if err != nil {
+		return nil, errors.Join(err, files.close())
+	}
+	if damaged > 0 {
+		o.Damaged(damaged)
+	}
+	j.writer.Go(j.write)
+	return j, nil
+}
+
+// keep appends an entry and lets go of the oldest. The caller holds mu.
+func (j *Journal[T]) keep(entry *T, size int) {
+	j.kept = append(j.kept, line[T]{entry, size})
+	j.known[j.options.ID(entry)] = true
+	j.bytes += int64(size)
+	gone := 0
+	for len(j.kept)-gone > 1 && (len(j.kept)-gone > j.options.MaxEntries || j.bytes > j.options.MaxBytes) {
+		j.bytes -= int64(j.kept[gone].size)
+		delete(j.known, j.options.ID(j.kept[gone].entry))
+		j.kept[gone] = line[T]{}
+		gone++
+	}
+	j.kept = j.kept[gone:]
+}
+
+// Append keeps entries, which then belong to the journal. They can be read when
+// it returns, and are on disk soon after; it does not wait for that.
+func (j *Journal[T]) Append(entries ...*T) error {
+	return j.append(entries, nil)
+}
+
+// AppendAndWait is Append that returns when the entries are on disk. The error
+// of a context that ends before says nothing of that.
+func (j *Journal[T]) AppendAndWait(ctx context.Context, entries ...*T) error {
+	done := make(chan error, 1)
+	if err := j.append(entries, done); err != nil {
+		return err
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (j *Journal[T]) append(entries []*T, done chan<- error) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.closed {
+		return ErrClosed
+	}
+	var (
+		b    = batch{done: done}
+		errs error
+	)
+	for _, entry := range entries {
+		if j.known[j.options.ID(entry)] {
+			continue
+		}
+		*j.options.Sequence(entry) = j.last + 1
+		text, err := json.Marshal(entry)
+		if err == nil && len(text) > maxLine {
+			err = fmt.Errorf("an entry of %d bytes is longer than a line may be", len(text))
+		}
+		if err != nil {
+			errs = errors.Join(errs, err)
+			continue
+		}
+		j.last++
+		j.keep(entry, len(text)+1)
+		b.lines = append(b.lines, append(text, '\n'))
+	}
+	select {
+	case j.batches <- b: // the only senders hold mu, and so does Close
+		return errs
+	default:
+		return errors.Join(errs, ErrBusy)
+	}
+}
+
+// write is the writer's work, until Close.
+func (j *Journal[T]) write() {
+	for b := range j.batches {
+		// What has come in the meantime shares the sync.
+		all := []batch{b}
+		for more := true; more && len(all) < waiting; {
+			select {
+			case next, ok := <-j.batches:
+				if more = ok; ok {
+					all = append(all, next)
+				}
+			default:
+				more = false
+			}
+		}
+		var lines [][]byte
+		for _, b := range all {
+			lines = append(lines, b.lines...)
+		}
+		err := j.files.append(lines)
+		if err != nil {
+			j.options.Failed(len(lines), err)
+		}
+		for _, b := range all {
+			if b.done != nil {
+				b.done <- err
+			}
+		}
+	}
+}
+
+// Newest returns up to limit of the newest entries before a sequence (0: of
+// all) that match, newest first. They must not be changed. match is called with
+// the journal locked; nil matches all.
+func (j *Journal[T]) Newest(before uint64, limit int, match func(*T) bool) []*T {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	found := []*T{}
+	for i := len(j.kept) - 1; i >= 0 && len(found) < limit; i-- {
+		entry := j.kept[i].entry
+		if before > 0 && *j.options.Sequence(entry) >= before {
+			continue
+		}
+		if match == nil || match(entry) {
+			found = append(found, entry)
+		}
+	}
+	return found
+}
+
+// Len is the number of entries.
+func (j *Journal[T]) Len() int {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	return len(j.kept)
+}
+
+// Close writes what waits and closes the files. What it keeps can still be read.
+func (j *Journal[T]) Close() error {
+	j.mu.Lock()
+	if j.closed {
+		j.mu.Unlock()
+		return nil
+	}
+	j.closed = true
+	close(j.batches)
+	j.mu.Unlock()
+	j.writer.Wait()
+	return j.files.close()
+}
