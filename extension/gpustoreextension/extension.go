@@ -26,6 +26,9 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
 )
 
+// reserve is what the embedded engine leaves free on the disk, in bytes.
+const reserve = 64 << 20
+
 // engine is what both engines are.
 type engine interface {
 	store.Querier
@@ -110,7 +113,7 @@ func (g *gpuStore) embeddedOptions() embedded.Options {
 		Directory: filepath.Join(c.Directory, "metrics"),
 		Retention: c.Retention, MaxBytes: c.MaxBytes, OutOfOrder: c.OutOfOrderWindow, Lookback: c.lookback(),
 		MaxSeries: c.MaxSeries, MaxSamples: c.Query.MaxSamples, QueryTimeout: c.Query.Timeout, ConcurrentQuery: c.Query.MaxConcurrent,
-		Logger: g.settings.Logger, Now: g.now,
+		Reserve: min(reserve, c.MaxBytes/16), Logger: g.settings.Logger, Now: g.now,
 	}
 }
 

@@ -110,6 +110,7 @@ var meaning = map[store.Refusal]string{
 	store.Invalid:      "their labels or histograms are not what Prometheus allows",
 	store.TooLarge:     "their labels are longer than 32 KiB together",
 	store.SeriesLimit:  "max_series is reached; raise it, or send fewer series",
+	store.DiskFull:     "too little is free on the disk of directory; make room, or set max_bytes to less",
 	store.StorageLimit: "max_bytes is reached; raise it, or send less",
 }
 

@@ -144,16 +144,16 @@ type Appended struct {
 type Refusal string
 
 const (
-	OutOfOrder   Refusal = "out_of_order"   // older than out_of_order_window allows
-	Duplicate    Refusal = "duplicate"      // another value is stored for that time
-	TooOld       Refusal = "too_old"        // older than the retention
-	TooNew       Refusal = "too_new"        // ahead of the clock
-	Invalid      Refusal = "invalid"        // labels or a histogram that Prometheus does not allow
-	TooLarge     Refusal = "too_large"      // labels longer than any honest one
-	SeriesLimit  Refusal = "max_series"     // a new series, and the limit is reached
-	StorageLimit Refusal = "max_bytes"      // max_bytes is reached and nothing can be deleted
-	WriteFailed  Refusal = "write_failed"   // the disk is full or broken
-	NotRunning   Refusal = "store_not_open" // before the start, or after the shutdown
+	OutOfOrder   Refusal = "out_of_order" // older than out_of_order_window allows
+	Duplicate    Refusal = "duplicate"    // another value is stored for that time
+	TooOld       Refusal = "too_old"      // older than the retention
+	TooNew       Refusal = "too_new"      // ahead of the clock
+	Invalid      Refusal = "invalid"      // labels or a histogram that Prometheus does not allow
+	TooLarge     Refusal = "too_large"    // labels longer than any honest one
+	SeriesLimit  Refusal = "max_series"   // a new series, and the limit is reached
+	StorageLimit Refusal = "max_bytes"    // max_bytes is reached and nothing can be deleted
+	DiskFull     Refusal = "disk_full"    // too little is free on the disk
+	WriteFailed  Refusal = "write_failed" // the disk is broken
 )
 
 // Refuse counts n refused samples.

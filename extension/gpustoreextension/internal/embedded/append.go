@@ -39,9 +39,9 @@ func (e *Engine) Append(ctx context.Context, series []store.Series) (store.Appen
 	}
 	defer done()
 	var a store.Appended
-	if e.full.Load() {
+	if why := e.refusal(); why != "" {
 		for _, s := range series {
-			a.Refuse(store.StorageLimit, len(s.Samples)+len(s.Histograms))
+			a.Refuse(why, len(s.Samples)+len(s.Histograms))
 		}
 		return a, nil
 	}
@@ -61,6 +61,18 @@ func (e *Engine) Append(ctx context.Context, series []store.Series) (store.Appen
 	}
 	e.writeFailed.Store(nil)
 	return a, nil
+}
+
+// refusal says why nothing is taken at all, empty if it is.
+func (e *Engine) refusal() store.Refusal {
+	switch {
+	case !e.hasRoom():
+		return store.DiskFull
+	case e.full.Load():
+		return store.StorageLimit
+	default:
+		return ""
+	}
 }
 
 func (e *Engine) failed(err error) error {

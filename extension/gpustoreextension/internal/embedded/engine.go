@@ -55,8 +55,10 @@ type Options struct {
 	MaxSamples      int
 	QueryTimeout    time.Duration
 	ConcurrentQuery int
-	Logger          *zap.Logger
-	Now             func() time.Time
+	// Reserve is what stays free on the disk: less, and nothing more is stored.
+	Reserve int64
+	Logger  *zap.Logger
+	Now     func() time.Time
 }
 
 // Engine is an open TSDB. Its methods return an error of kind Unavailable after
@@ -81,6 +83,7 @@ type Engine struct {
 
 	bytes       atomic.Int64
 	full        atomic.Bool
+	diskFull    atomic.Bool
 	writeFailed atomic.Pointer[error]
 }
 
@@ -219,6 +222,9 @@ func (e *Engine) Health(context.Context) error {
 	if err := e.writeFailed.Load(); err != nil {
 		return &store.Error{Kind: store.Internal, Err: *err}
 	}
+	if e.diskFull.Load() {
+		return store.Errorf(store.Internal, "the disk of directory %s has less than %d bytes free, so the store takes nothing; make room, or set max_bytes to less", e.options.Directory, e.reserve())
+	}
 	if e.full.Load() {
 		return store.Errorf(store.Internal, "the store has reached max_bytes (%d) and takes nothing until it can delete a block; raise max_bytes or send less", e.options.MaxBytes)
 	}
@@ -271,6 +277,25 @@ func (e *Engine) repaired() int {
 		}
 	}
 	return int(n)
+}
+
+// seriesReserve is what a series in memory may still write without being asked:
+// the chunk that is being filled.
+const seriesReserve = 256
+
+// reserve is what has to be free on the disk. The TSDB writes chunks from memory
+// when it wants to, and ends the process if it cannot: so nothing is taken long
+// before the disk is full.
+func (e *Engine) reserve() int64 {
+	return e.options.Reserve + seriesReserve*e.series.now.Load()
+}
+
+// hasRoom looks at the disk.
+func (e *Engine) hasRoom() bool {
+	free, known := freeBytes(e.options.Directory)
+	full := known && free < e.reserve()
+	e.diskFull.Store(full)
+	return !full
 }
 
 // watchSize measures the files until Close.
