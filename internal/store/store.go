@@ -61,6 +61,8 @@ type Appender interface {
 type Result struct {
 	Value    model.Value
 	Warnings Warnings
+	// Infos are hints on the query itself (from the embedded engine only).
+	Infos Warnings
 }
 
 // Warnings are what a reader should know of an answer, such as that it was cut.

@@ -65,7 +65,7 @@ func TestRetentionDeletesWhatIsOld(t *testing.T) {
 }
 
 func TestSizeDeletesTheOldestBlocks(t *testing.T) {
-	w := open(t, t.TempDir(), func(o *Options) { o.MaxBytes = 1<<20 })
+	w := open(t, t.TempDir(), func(o *Options) { o.MaxBytes = 1 << 20 })
 	random := rand.New(rand.NewPCG(1, 2)) // what compresses badly
 	for m := range 24 * 60 {
 		w.now = begin.Add(time.Duration(m) * time.Minute)

@@ -60,7 +60,7 @@ func (e *Engine) run(ctx context.Context, text string, create func(context.Conte
 		return nil, err
 	}
 	warnings, infos := result.Warnings.AsStrings(text, 10, 10)
-	return &store.Result{Value: value, Warnings: append(warnings, infos...)}, nil
+	return &store.Result{Value: value, Warnings: warnings, Infos: infos}, nil
 }
 
 // turn waits until a query may run. The context that it returns ends at the

@@ -76,7 +76,7 @@ func (a *api) run(r *http.Request, do func(ctx context.Context, query string) (*
 			value, warnings = v[:limit], append(warnings, truncated)
 		}
 	}
-	return answer{queryData{value.Type().String(), value}, warnings}, nil
+	return answer{queryData{value.Type().String(), value}, warnings, result.Infos}, nil
 }
 
 // selection reads what series, labels and label values have in common.
@@ -99,7 +99,7 @@ func (a *api) series(r *http.Request) (answer, error) {
 		return answer{}, err
 	}
 	found, warnings, err := a.Store.Series(r.Context(), s)
-	return answer{list(found), warnings}, err
+	return answer{data: list(found), warnings: warnings}, err
 }
 
 func (a *api) labelNames(r *http.Request) (answer, error) {
@@ -108,7 +108,7 @@ func (a *api) labelNames(r *http.Request) (answer, error) {
 		return answer{}, err
 	}
 	found, warnings, err := a.Store.LabelNames(r.Context(), s)
-	return answer{list(found), warnings}, err
+	return answer{data: list(found), warnings: warnings}, err
 }
 
 func (a *api) labelValues(r *http.Request) (answer, error) {
@@ -121,7 +121,7 @@ func (a *api) labelValues(r *http.Request) (answer, error) {
 		name = model.UnescapeName(name, model.ValueEncodingEscaping)
 	}
 	found, warnings, err := a.Store.LabelValues(r.Context(), name, s)
-	return answer{list(found), warnings}, err
+	return answer{data: list(found), warnings: warnings}, err
 }
 
 func (a *api) metadata(r *http.Request) (answer, error) {

@@ -37,6 +37,7 @@ type Options struct {
 type answer struct {
 	data     any
 	warnings store.Warnings
+	infos    store.Warnings
 }
 
 // queryData is the data of a query's answer.
@@ -52,6 +53,7 @@ type body struct {
 	ErrorType string         `json:"errorType,omitempty"`
 	Error     string         `json:"error,omitempty"`
 	Warnings  store.Warnings `json:"warnings,omitempty"`
+	Infos     store.Warnings `json:"infos,omitempty"`
 }
 
 // Handler serves /api/v1/…, /-/healthy and /-/ready.
@@ -111,7 +113,7 @@ func (a *api) serve(endpoint string, do func(*http.Request) (answer, error)) htt
 				w.Header().Set("Retry-After", "5")
 			}
 		} else {
-			out.Data, out.Warnings = got.data, got.warnings
+			out.Data, out.Warnings, out.Infos = got.data, got.warnings, got.infos
 		}
 		text, err := encoder.Marshal(out)
 		if err != nil {
