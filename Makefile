@@ -71,6 +71,7 @@ generate: tools ## generated code and documentation
 	cd testbed && $(GO) mod tidy
 	cd testbed/bench/attribution && $(GO) mod tidy
 	cd testbed/bench/summary && $(GO) mod tidy
+	cd testbed/store && $(GO) mod tidy
 	cd testbed/kubernetes && $(GO) mod tidy
 	cd testbed/kubernetes/binaries && $(GO) mod tidy
 	gofmt -w cmd/otelcol-gpu

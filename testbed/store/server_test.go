@@ -38,7 +38,7 @@ var (
 
 // program builds a program of this module's go.mod into bin/ and returns its
 // path. What is up to date there is left as it is.
-func program(t *testing.T, name string) string {
+func program(t testing.TB, name string) string {
 	t.Helper()
 	path, err := filepath.Abs("../../bin/" + name)
 	require.NoError(t, err)
@@ -65,7 +65,7 @@ type prometheus struct {
 
 // startPrometheus starts a server without targets that takes remote write and has
 // the limits of storetest.
-func startPrometheus(t *testing.T) *prometheus {
+func startPrometheus(t testing.TB) *prometheus {
 	t.Helper()
 	binary := program(t, "prometheus")
 	directory := t.TempDir()
