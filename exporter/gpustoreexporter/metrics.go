@@ -22,6 +22,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/gpustoreexporter/internal/metadata"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
 )
 
@@ -113,10 +114,13 @@ func seriesOf(converted map[string]*prompb.TimeSeries) []store.Series {
 	return out
 }
 
+// maxHelp bounds a description, in runes.
+const maxHelp = 512
+
 func describe(families []*prompb.MetricMetadata) map[string]store.Metadata {
 	out := make(map[string]store.Metadata, len(families))
 	for _, f := range families {
-		out[f.MetricFamilyName] = store.Metadata{Type: strings.ToLower(f.Type.String()), Unit: f.Unit, Help: f.Help}
+		out[f.MetricFamilyName] = store.Metadata{Type: strings.ToLower(f.Type.String()), Unit: f.Unit, Help: safetext.Strip(f.Help, maxHelp)}
 	}
 	return out
 }

@@ -73,8 +73,8 @@ type QueryConfig struct {
 	Timeout time.Duration `mapstructure:"timeout"`
 	// MaxConcurrent is how many run at once; others wait.
 	MaxConcurrent int `mapstructure:"max_concurrent"`
-	// MaxSamples is how many samples a query may hold in memory at once, at 16
-	// bytes each (engine embedded).
+	// MaxSamples is how many samples a query may hold in memory at once (engine
+	// embedded). One whose answer has as many takes about 60 bytes for each.
 	MaxSamples int `mapstructure:"max_samples"`
 }
 
@@ -117,7 +117,7 @@ func createDefaultConfig() component.Config {
 		OutOfOrderWindow: 10 * time.Minute,
 		MaxInterval:      time.Minute,
 		MaxSeries:        500_000,
-		Query:            QueryConfig{Timeout: 30 * time.Second, MaxConcurrent: 10, MaxSamples: 20_000_000},
+		Query:            QueryConfig{Timeout: 30 * time.Second, MaxConcurrent: 5, MaxSamples: 10_000_000},
 		API:              APIConfig{server},
 		Prometheus:       PrometheusConfig{MaxResponseBytes: 64 << 20, ClientConfig: confighttp.NewDefaultClientConfig()},
 		Log:              LogConfig{MaxEvents: 10_000, MaxDeliveries: 10_000, MaxBytes: 16 << 20},

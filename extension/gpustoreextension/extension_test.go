@@ -69,7 +69,7 @@ func TestBeforeTheStartThereIsNothing(t *testing.T) {
 	assert.Error(t, g.AppendEvents(t.Context(), []*store.Event{{ID: "1"}}))
 	assert.Empty(t, g.Events(store.EventQuery{}))
 	assert.Empty(t, g.Deliveries(store.DeliveryQuery{}))
-	g.Write(&audit.Record{ID: "1"})
+	g.KeepAudit(1, &audit.Record{ID: "1"})
 	assert.Error(t, g.Health(t.Context()))
 	require.NoError(t, g.Shutdown(t.Context()))
 }
@@ -217,12 +217,12 @@ func TestTheLogIsThereForBothEngines(t *testing.T) {
 		require.NoError(t, g.Start(t.Context(), host{}))
 		copied := *event
 		require.NoError(t, g.AppendEvents(t.Context(), []*store.Event{&copied}), "the same again is known")
-		g.Write(&audit.Record{
+		g.KeepAudit(uint64(i+7), &audit.Record{
 			ID: fmt.Sprint("d", i), Time: now, Events: []audit.Event{{ID: "e1", Name: "gpu.device.lost"}}, Receiver: "ops", URLHost: "hooks.example.com",
 			Attempt: i + 1, MaxAttempts: 5, Outcome: audit.Failed, Status: 503, ErrorType: audit.ErrorHTTP5xx, NextAttempt: now.Add(time.Minute),
 			Durations: audit.Durations{Total: time.Second},
 		})
-		g.Write(&audit.Record{ID: fmt.Sprint("o", i), Receiver: "other", Events: []audit.Event{{ID: "e2"}}})
+		g.KeepAudit(0, &audit.Record{ID: fmt.Sprint("o", i), Receiver: "other", Events: []audit.Event{{ID: "e2"}}})
 		events := g.Events(store.EventQuery{})
 		require.Len(t, events, 1)
 		assert.Equal(t, "gpu.device.lost", events[0].Name)
@@ -234,6 +234,7 @@ func TestTheLogIsThereForBothEngines(t *testing.T) {
 		assert.Equal(t, &store.Delivery{
 			Sequence: uint64(2*i + 1), ID: fmt.Sprint("d", i), Time: now, EventIDs: []string{"e1"}, EventName: "gpu.device.lost", Receiver: "ops", Host: "hooks.example.com",
 			Attempt: i + 1, Attempts: 5, Outcome: audit.Failed, Status: 503, ErrorType: audit.ErrorHTTP5xx, NextAttempt: now.Add(time.Minute), Duration: time.Second,
+			AuditSequence: uint64(i + 7),
 		}, deliveries[0])
 		assert.Len(t, g.Deliveries(store.DeliveryQuery{Match: func(d *store.Delivery) bool { return d.Receiver == "other" }}), i+1)
 		assert.Equal(t, store.Unavailable, store.KindOf(g.Health(t.Context())))

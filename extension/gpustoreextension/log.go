@@ -72,8 +72,8 @@ func (l *eventLog) appendEvents(ctx context.Context, events []*store.Event) erro
 	return err
 }
 
-func (l *eventLog) write(r *audit.Record) {
-	if err := l.deliveries.Append(store.NewDelivery(r)); err != nil {
+func (l *eventLog) write(sequence uint64, r *audit.Record) {
+	if err := l.deliveries.Append(store.NewDelivery(sequence, r)); err != nil {
 		l.failed("delivery", "busy", 1, err)
 	}
 }

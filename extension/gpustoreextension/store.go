@@ -159,10 +159,10 @@ func (g *gpuStore) Deliveries(q store.DeliveryQuery) []*store.Delivery {
 	return g.log.queryDeliveries(q)
 }
 
-// Write keeps what a delivery came to.
-func (g *gpuStore) Write(r *audit.Record) {
+// KeepAudit keeps what a delivery came to.
+func (g *gpuStore) KeepAudit(sequence uint64, r *audit.Record) {
 	if g.log != nil {
-		g.log.write(r)
+		g.log.write(sequence, r)
 	}
 }
 

@@ -23,8 +23,11 @@ type Log interface {
 	// Deliveries returns the newest deliveries first. They must not be changed.
 	Deliveries(q DeliveryQuery) []*Delivery
 
-	// Sink takes the audit records of deliveries. It does not wait for the disk.
-	audit.Sink
+	// KeepAudit takes the audit record of a delivery, and its sequence number in
+	// the audit file, 0 where it has none: this is what the webhook exporter
+	// looks for in an extension. It neither waits for the disk nor keeps the
+	// record.
+	KeepAudit(sequence uint64, r *audit.Record)
 }
 
 // Event is an event: a log record with an event name. Texts in it are stripped
@@ -68,6 +71,8 @@ type Delivery struct {
 	// NextAttempt is zero if this was the last one.
 	NextAttempt time.Time     `json:"next_attempt,omitzero"`
 	Duration    time.Duration `json:"duration_ns,omitempty"`
+	// AuditSequence is the record's number in the audit file; 0 if it is in none.
+	AuditSequence uint64 `json:"audit_sequence,omitempty"`
 }
 
 // EventQuery selects events; zero fields select all.
@@ -91,10 +96,12 @@ type DeliveryQuery struct {
 	Match func(*Delivery) bool
 }
 
-// NewDelivery takes over what the log keeps of an audit record.
-func NewDelivery(r *audit.Record) *Delivery {
+// NewDelivery takes over what the log keeps of an audit record; sequence is its
+// number in the audit file, 0 if it is in none.
+func NewDelivery(sequence uint64, r *audit.Record) *Delivery {
 	d := &Delivery{
-		ID: r.ID, Time: r.Time, Receiver: r.Receiver, Host: r.URLHost, Format: r.Format, Trigger: r.Trigger,
+		AuditSequence: sequence,
+		ID:            r.ID, Time: r.Time, Receiver: r.Receiver, Host: r.URLHost, Format: r.Format, Trigger: r.Trigger,
 		Attempt: r.Attempt, Attempts: r.MaxAttempts, Outcome: r.Outcome, Status: r.Status, ErrorType: r.ErrorType,
 		NextAttempt: r.NextAttempt, Duration: r.Durations.Total,
 		EventIDs: make([]string, 0, len(r.Events)),

@@ -28,7 +28,8 @@ const (
 	// 253 characters.
 	maxLabelBytes = 32 << 10
 	// maxFamilies bounds the metadata.
-	maxFamilies = 10_000
+	maxFamilies    = 10_000
+	maxFamilyBytes = 4 << 10
 )
 
 // Append stores samples.
@@ -228,6 +229,9 @@ func (e *Engine) Describe(families map[string]store.Metadata) {
 	e.metadata.mu.Lock()
 	defer e.metadata.mu.Unlock()
 	for name, m := range families {
+		if len(name)+len(m.Type)+len(m.Unit)+len(m.Help) > maxFamilyBytes {
+			continue
+		}
 		if _, known := e.metadata.families[name]; known || len(e.metadata.families) < maxFamilies {
 			e.metadata.families[name] = m
 		}

@@ -94,11 +94,12 @@ func TestMetadataIsBounded(t *testing.T) {
 	for i := range maxFamilies + 10 {
 		w.Describe(map[string]store.Metadata{strconv.Itoa(i): {Type: "gauge"}})
 	}
-	w.Describe(map[string]store.Metadata{"0": {Type: "counter"}})
+	w.Describe(map[string]store.Metadata{"0": {Type: "counter"}, "1": {Help: strings.Repeat("x", 5000)}})
 	all, err := w.Metadata(t.Context(), "", 0)
 	require.NoError(t, err)
 	assert.Len(t, all, maxFamilies)
 	assert.Equal(t, []store.Metadata{{Type: "counter"}}, all["0"])
+	assert.Equal(t, []store.Metadata{{Type: "gauge"}}, all["1"])
 	some, err := w.Metadata(t.Context(), "", 7)
 	require.NoError(t, err)
 	assert.Len(t, some, 7)

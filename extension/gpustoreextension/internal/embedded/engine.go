@@ -83,7 +83,6 @@ type Engine struct {
 
 	bytes       atomic.Int64
 	full        atomic.Bool
-	diskFull    atomic.Bool
 	writeFailed atomic.Pointer[error]
 }
 
@@ -222,7 +221,7 @@ func (e *Engine) Health(context.Context) error {
 	if err := e.writeFailed.Load(); err != nil {
 		return &store.Error{Kind: store.Internal, Err: *err}
 	}
-	if e.diskFull.Load() {
+	if !e.hasRoom() {
 		return store.Errorf(store.Internal, "the disk of directory %s has less than %d bytes free, so the store takes nothing; make room, or set max_bytes to less", e.options.Directory, e.reserve())
 	}
 	if e.full.Load() {
@@ -293,9 +292,7 @@ func (e *Engine) reserve() int64 {
 // hasRoom looks at the disk.
 func (e *Engine) hasRoom() bool {
 	free, known := freeBytes(e.options.Directory)
-	full := known && free < e.reserve()
-	e.diskFull.Store(full)
-	return !full
+	return !known || free >= e.reserve()
 }
 
 // watchSize measures the files until Close.

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/promql"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
@@ -144,5 +143,5 @@ func milliseconds(t time.Time, unbounded int64) int64 {
 	if t.IsZero() {
 		return unbounded
 	}
-	return int64(model.TimeFromUnixNano(t.UnixNano()))
+	return t.UnixMilli()
 }
