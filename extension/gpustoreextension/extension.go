@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/extension"
+	"go.opentelemetry.io/collector/extension/extensioncapabilities"
 	"go.uber.org/zap"
 
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpustoreextension/internal/embedded"
@@ -53,7 +54,10 @@ type gpuStore struct {
 	address net.Addr
 }
 
-var _ store.Store = (*gpuStore)(nil)
+var (
+	_ store.Store                     = (*gpuStore)(nil)
+	_ extensioncapabilities.Dependent = (*gpuStore)(nil)
+)
 
 func newExtension(set extension.Settings, cfg *Config) (*gpuStore, error) {
 	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
@@ -61,6 +65,28 @@ func newExtension(set extension.Settings, cfg *Config) (*gpuStore, error) {
 		return nil, err
 	}
 	return &gpuStore{config: cfg, settings: set, telemetry: telemetry, refusals: newSaid(), now: time.Now, engine: notStarted{}}, nil
+}
+
+// Dependencies are the authenticators and middlewares, which have to be there
+// first.
+func (g *gpuStore) Dependencies() []component.ID {
+	var ids []component.ID
+	if g.config.Engine == enginePrometheus {
+		if auth := g.config.Prometheus.Auth.Get(); auth != nil {
+			ids = append(ids, auth.AuthenticatorID)
+		}
+		for _, m := range g.config.Prometheus.Middlewares {
+			ids = append(ids, m.ID)
+		}
+		return ids
+	}
+	if auth := g.config.API.Auth.Get(); auth != nil {
+		ids = append(ids, auth.Config.AuthenticatorID)
+	}
+	for _, m := range g.config.API.Middlewares {
+		ids = append(ids, m.ID)
+	}
+	return ids
 }
 
 // Start opens the directory and the engine, and serves the API.

@@ -185,6 +185,7 @@ func TestTheAPIBehindAnAuthenticator(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, g.Start(t.Context(), host{id: extensionauthtest.NewErr(fmt.Errorf("no"))}))
 	t.Cleanup(func() { require.NoError(t, g.Shutdown(t.Context())) })
+	assert.Equal(t, []component.ID{id}, g.Dependencies(), "it starts after its authenticator")
 	_, port, err := net.SplitHostPort(g.address.String())
 	require.NoError(t, err)
 	status, _ := get(t, "http://127.0.0.1:"+port+"/api/v1/query?query=1", func(r *http.Request) { r.Host = "gateway" })
@@ -210,6 +211,10 @@ func TestTheLogIsThereForBothEngines(t *testing.T) {
 	c := configured(t, func(c *Config) { c.Engine, c.Prometheus.URL = enginePrometheus, server.URL })
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	event := &store.Event{ID: "e1", Name: "gpu.device.lost", Key: "k", State: "raised", Severity: "error", Time: now, Attributes: map[string]any{"n": 1.5}}
+	id := component.MustNewID("basicauth")
+	assert.Equal(t, []component.ID{id}, (&gpuStore{config: &Config{Engine: enginePrometheus, Prometheus: PrometheusConfig{ClientConfig: confighttp.ClientConfig{
+		Auth: configoptional.Some(configauth.Config{AuthenticatorID: id}),
+	}}}}).Dependencies())
 	for i := range 2 {
 		set, _, _ := settings(t)
 		g, err := newExtension(set, c)

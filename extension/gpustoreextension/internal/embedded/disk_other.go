@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build !unix || solaris || illumos || netbsd
+//go:build !linux && !darwin && !freebsd
 
 package embedded // import "github.com/otelcol-gpu/otelcol-gpu/extension/gpustoreextension/internal/embedded"
 
