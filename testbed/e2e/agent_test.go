@@ -34,12 +34,12 @@ func owner(kind, name string) []m {
 func startAgent(t *testing.T, api *pods, overlay m) (c *collector.Collector, gateway, apps *otlp.Sink) {
 	t.Helper()
 	gateway, apps = &otlp.Sink{}, &otlp.Sink{}
-	pipeline := func(exporter string) m { return m{"exporters": []string{exporter}} }
+	pipeline := func(exporters ...string) m { return m{"exporters": exporters} }
 	top := m{
 		"receivers": m{"gpu_allocation": m{"socket": filepath.Join(t.TempDir(), "kubelet.sock")}},
 		"exporters": m{"otlp_http": otlp.Exporter(serve(t, gateway)), "otlp_http/apps": otlp.Exporter(serve(t, apps))},
 		"service": m{"pipelines": m{
-			"metrics": pipeline("otlp_http"), "metrics/apps": pipeline("otlp_http/apps"),
+			"metrics": pipeline("otlp_http", "gpu_events"), "logs/events": pipeline("otlp_http"), "metrics/apps": pipeline("otlp_http/apps"),
 			"logs/apps": pipeline("otlp_http/apps"), "traces/apps": pipeline("otlp_http/apps"),
 		}},
 	}
