@@ -104,8 +104,8 @@ func (d *demo) run(ctx context.Context) error {
 		err = nil // Ctrl-C while it was starting
 	}
 	stopped := c.Stop()
-	if d.moved { // a test's
-		stopped = errors.Join(stopped, os.RemoveAll(collector.StateOf(c.LogPath)))
+	if d.moved && err == nil && stopped == nil { // a test's, and nobody wants to know more
+		stopped = errors.Join(os.RemoveAll(collector.StateOf(c.LogPath)), os.Remove(c.LogPath))
 	}
 	if err != nil {
 		return errors.Join(err, stopped)

@@ -20,20 +20,22 @@ type Ports struct {
 	OTLPGRPC   int
 	OTLPHTTP   int
 	Own        int // the collector's own metrics
+	Store      int // the Prometheus API of gpu_store
+	Console    int
 }
 
 // UsualPorts are those of config/standalone.yaml.
 func UsualPorts() Ports {
-	return Ports{Prometheus: 9464, Health: 13133, OTLPGRPC: 4317, OTLPHTTP: 4318, Own: 8888}
+	return Ports{Prometheus: 9464, Health: 13133, OTLPGRPC: 4317, OTLPHTTP: 4318, Own: 8888, Store: 9090, Console: 8480}
 }
 
 // FreePorts are ports that nobody listens on now.
 func FreePorts() (Ports, error) {
-	n, err := Free(5)
+	n, err := Free(7)
 	if err != nil {
 		return Ports{}, err
 	}
-	return Ports{Prometheus: n[0], Health: n[1], OTLPGRPC: n[2], OTLPHTTP: n[3], Own: n[4]}, nil
+	return Ports{Prometheus: n[0], Health: n[1], OTLPGRPC: n[2], OTLPHTTP: n[3], Own: n[4], Store: n[5], Console: n[6]}, nil
 }
 
 // Free finds n ports that nobody listens on now.
@@ -64,6 +66,8 @@ func (p Ports) Uses() []Use {
 		{p.OTLPGRPC, "the collector's OTLP receiver (gRPC)"},
 		{p.OTLPHTTP, "the collector's OTLP receiver (HTTP)"},
 		{p.Own, "the collector's own metrics"},
+		{p.Store, "the Prometheus API of the store"},
+		{p.Console, "the console"},
 	}
 }
 
@@ -89,8 +93,11 @@ func (p Ports) Overlay() map[string]any {
 			"grpc": m{"endpoint": address(p.OTLPGRPC)},
 			"http": m{"endpoint": address(p.OTLPHTTP)},
 		}}},
-		"exporters":  m{"prometheus": m{"endpoint": address(p.Prometheus)}},
-		"extensions": m{"health_check": m{"endpoint": address(p.Health)}},
+		"exporters": m{"prometheus": m{"endpoint": address(p.Prometheus)}},
+		"extensions": m{
+			"health_check": m{"endpoint": address(p.Health)},
+			"gpu_store":    m{"api": m{"endpoint": address(p.Store)}},
+		},
 		"service": m{"telemetry": m{"metrics": m{"readers": []any{
 			m{"pull": m{"exporter": m{"prometheus": m{"host": Loopback, "port": p.Own}}}},
 		}}}},
