@@ -104,7 +104,7 @@ func TestGateway(t *testing.T) {
 			require.NoError(t, n.agent.Stop())
 		}
 		w.kill(w.gateway)
-		files, err := filepath.Glob(filepath.Join(w.state, "*"))
+		files, err := filepath.Glob(filepath.Join(w.state, "connector_*"))
 		require.NoError(t, err)
 		require.Len(t, files, 1)
 		require.NoError(t, os.WriteFile(files[0], bytes.Repeat([]byte("damaged "), 8192), 0o600))
