@@ -1,0 +1,133 @@
+// Answers by the name of a scenario. Each is a function of the time, so that what
+// is waited for can appear without a reload.
+import { events } from "./events.mjs";
+import { lostNode, migNode, sharedNode, trouble } from "./extras.mjs";
+import { average, total } from "./numbers.mjs";
+import { build, finishNode, iso, noValues, plan, serviceKey, told } from "./world.mjs";
+
+const staleAfter = 45;
+const attentive = ["stale", "no_data", "partial", "missing_pods", "degraded_pods", "pending_pods"];
+const order = ["stale", "no_data", "partial", "missing_pods", "degraded_pods", "pending_pods", "idle_devices", "not_running", "warming", "unknown"];
+
+export const config = {
+  windows: ["5m", "30m", "1h", "24h"], refresh: 15, warmup: 90, idle_threshold: 0.05, idle_for: 900, partial_threshold: 0.25, remembered: 3600,
+  limits: { max_services_per_request: 100, max_concurrent_requests: 10, max_points_per_series: 5000, max_series_per_range: 50 },
+  grafana: {
+    dashboard_url: "https://grafana.example.com/d/gpu-service",
+    variables: [{ name: "app", value: "service" }, { name: "service", value: "service" }, { name: "namespace", value: "namespace" }, { name: "rack", value: "cluster" }],
+  },
+};
+
+const services = (list) => ({ plan: list });
+const demo = (over) => plan.map((s) => ({ ...s, ...(over?.(s) ?? {}) }));
+const healthy = demo(() => ({ missing: 0, degraded: 0, idle: 0, warming: 0, off: 0, pending: 0, load: undefined })).map((s, i) => ({ ...s, load: plan[i].load || 0.4, memory: plan[i].memory || 0.4 }));
+
+const hostile = [
+  { cluster: "<img src=x onerror=alert(1)>", namespace: "a/b?c=d&e#f", service: "<script>alert('x')</script>", pods: 2, gpus: 1, model: "l4", load: 0.4, memory: 0.4, missing: 1, podNames: ['"><svg onload=alert(1)>', "p".repeat(253)] },
+  { cluster: null, namespace: "ml", service: "n".repeat(253), pods: 2, gpus: 1, model: "l4", load: 0.4, memory: 0.4 },
+  { cluster: "東京-1", namespace: "推論", service: "翻訳サービス", pods: 2, gpus: 1, model: "l4", load: 0.4, memory: 0.4 },
+  { cluster: "eu", namespace: "ml", service: "admin\u202egpj.exe\u0007", pods: 1, gpus: 1, model: "l4", load: 0.4, memory: 0.4 },
+  { cluster: "eu", namespace: "ml", service: "a b+c%20d'e\\f", pods: 1, gpus: 1, model: "l4", load: 0.4, memory: 0.4 },
+];
+
+const large = Array.from({ length: 240 }, (_, i) => ({
+  cluster: ["eu-west-1", "us-east-1", "ap-south-1"][i % 3], namespace: ["inference", "batch", "research"][(i >> 2) % 3], service: `service-${String(i).padStart(3, "0")}`,
+  pods: 2 + (i % 5), gpus: [1, 2, 4, 8][i % 4], model: ["h100", "h200", "a100", "l4"][i % 4], load: 0.1 + ((i * 37) % 80) / 100, memory: 0.2 + ((i * 53) % 70) / 100,
+}));
+
+/** What is different from an ordinary fleet, by the scenario's name. */
+export const scenarios = {
+  ready: { ...services(plan), extras: true },
+  healthy: services(healthy),
+  not_enabled: { ...services([]), state: "not_enabled", ever: false },
+  no_services: { ...services([]), state: "no_services", freeNodes: true },
+  warming: (elapsed) => (elapsed > 20_000 ? services(healthy.slice(0, 3)) : { ...services(healthy.slice(0, 3).map((s) => ({ ...s, warming: s.pods }))), state: "warming_up" }),
+  scraper_down: { ...services(healthy.map((s) => ({ ...s, age: 312 }))), state: "scraper_down", down: true },
+  partial: services(demo((s) => (s.service === "chat-70b" ? {} : { missing: 0 }))),
+  store_unreachable: { ...services(plan), state: "store_unreachable", unreachable: { error: "The store does not answer.", reason: "upstream_unreachable", detail: "dial tcp 10.0.0.7:9090: connect: connection refused." } },
+  store_html: { ...services(plan), state: "store_unreachable", unreachable: { error: "What answers is not a Prometheus API.", reason: "upstream_invalid", detail: "The answer is text/html; see that gpu_store's url is that of the API and needs no login." } },
+  stale: services(healthy.map((s) => ({ ...s, age: 252 }))),
+  gaps: { ...services(demo((s) => ({ missing: s.service === "chat-8b" ? 0 : s.missing }))), gaps: true },
+  busy: { ...services(plan), busy: true },
+  hostile: services(hostile),
+  no_cluster: services(healthy.slice(0, 4).map((s) => ({ ...s, cluster: null }))),
+  large: services(large),
+  quiet: { ...services(healthy), noEvents: true },
+  login: { ...services(plan), extras: true, token: "correct-horse" },
+  no_grafana: { ...services(healthy), noGrafana: true },
+};
+
+/** What the scenario makes of the moment `now`; it began at `began`. */
+export function worldOf(name, now, began) {
+  const found = scenarios[name];
+  const s = typeof found === "function" ? found(now - began) : found;
+  const world = build(now, s.plan, staleAfter);
+  if (s.extras) {
+    const mig = world.nodes.findIndex((n) => n.node.startsWith("gpu-h100"));
+    world.nodes[mig] = trouble(now, world.nodes[mig]);
+    world.nodes.push(migNode(now), sharedNode(now), lostNode(now));
+  }
+  if (s.freeNodes) {
+    const free = build(now, healthy.slice(0, 2)).nodes.map((n) => finishNode(now, { ...n, devices: n.devices.map((d) => ({ ...d, state: "free", holders: [], idle: true, values: { ...d.values, utilization: 0 } })) }));
+    world.nodes.push(...free);
+  }
+  if (s.down) world.nodes = world.nodes.map((n) => ({ ...n, state: "exporter_down", exporter: "down" }));
+  const bad = (n) => (n.state === "lost" ? 0 : n.state !== "ok" ? 1 : n.counts.lost ? 2 : n.devices.some((d) => d.xid_errors.length) ? 3 : 9);
+  world.nodes.sort((a, b) => bad(a) - bad(b) || (a.node < b.node ? -1 : 1));
+  const rank = (x) => (x.attention.length ? order.indexOf(x.attention[0]) : 99);
+  world.services.sort((a, b) => rank(a) - rank(b) || b.devices.idle - a.devices.idle || cmp(a, b));
+  return { ...s, ...world, summary: summary(world), events: s.noEvents || s.ever === false ? [] : events(now) };
+}
+
+const cmp = (a, b) => (serviceKey(a) < serviceKey(b) ? -1 : 1);
+
+function summary({ services: list, nodes }) {
+  const physical = nodes.flatMap((n) => n.devices.filter((d) => d.parent === null));
+  const sum = (key) => nodes.reduce((t, n) => t + n.counts[key], 0);
+  return {
+    services: list.length, attention: list.filter((s) => s.attention.some((a) => attentive.includes(a))).length,
+    devices: sum("devices"), devices_held: sum("held"), devices_busy: physical.filter((d) => (d.values.utilization ?? 0) >= 0.05).length,
+    devices_idle: sum("idle"), devices_free: sum("free"), devices_unknown: sum("unknown") + sum("lost"),
+    utilization: average(physical.map((d) => d.values.utilization)), memory_used: total(physical.map((d) => d.values.memory_used)),
+    memory_total: total(physical.map((d) => d.values.memory_total)), power: total(physical.map((d) => d.values.power)),
+    pods_pending: list.reduce((t, s) => t + (s.pods.pending ?? 0), 0),
+  };
+}
+
+/** The freshness of an answer made at `now` from data of the world. */
+export function freshness(now, world) {
+  const ages = [...world.services, ...world.nodes].map((x) => x.data_age).filter((a) => a !== null);
+  return { evaluated_at: iso(now), ...told(now, world.unreachable || !ages.length ? null : Math.min(...ages), staleAfter), stale_after: staleAfter };
+}
+
+export function status(now, world) {
+  const known = !world.unreachable;
+  const n = (value) => (known ? value : null);
+  const down = world.nodes.filter((x) => x.exporter === "down");
+  const heard = world.nodes.filter((x) => x.exporter === "up");
+  return {
+    freshness: freshness(now, world), version: "0.6.0", state: world.state ?? "ready",
+    store: { engine: world.unreachable ? "prometheus" : "embedded", reachable: known, error: world.unreachable ?? null, circuit_open: false, retention: known ? 86_400 : null },
+    telemetry: {
+      exporters_up: n(heard.length), exporters_down: n(down.length), exporters_frozen: n(0), down_nodes: known ? down.slice(0, 20).map((x) => x.node) : [],
+      devices: n(world.summary.devices), services: n(world.services.length),
+      services_partial: n(world.services.filter((s) => s.partial).length), services_no_data: n(world.services.filter((s) => s.attention.includes("no_data")).length),
+      pods_warming: n(world.services.reduce((t, s) => t + s.pods.warming, 0)),
+      raised_events: n(raised(world.events)),
+    },
+    config: { ...config, grafana: world.noGrafana ? null : config.grafana },
+  };
+}
+
+export function raised(list) {
+  const seen = new Set();
+  let count = 0;
+  for (const e of list) {
+    if (seen.has(e.key) || e.state === null) continue;
+    seen.add(e.key);
+    if (e.state === "raised") count++;
+  }
+  return count;
+}
+
+export { noValues };

@@ -1,0 +1,34 @@
+import type { components } from "./schema";
+
+type Schemas = components["schemas"];
+
+export type Status = Schemas["StatusAnswer"];
+export type Services = Schemas["ServicesAnswer"];
+export type ServiceAnswer = Schemas["ServiceAnswer"];
+export type Service = Schemas["Service"];
+export type Attention = Schemas["Attention"];
+export type PodCounts = Schemas["PodCounts"];
+export type FleetSummary = Schemas["FleetSummary"];
+export type Pods = Schemas["PodsAnswer"];
+export type Pod = Schemas["Pod"];
+export type Nodes = Schemas["NodesAnswer"];
+export type GpuNode = Schemas["Node"];
+export type Device = Schemas["Device"];
+export type Holder = Schemas["Holder"];
+export type Range = Schemas["RangeAnswer"];
+export type Chart = Schemas["Chart"];
+export type Series = Schemas["Series"];
+export type Events = Schemas["EventsAnswer"];
+export type GpuEvent = Schemas["Event"];
+export type Delivery = Schemas["Delivery"];
+export type Freshness = Schemas["Freshness"];
+export type Values = Schemas["Values"];
+export type WindowName = Schemas["Window"];
+export type Grafana = NonNullable<Status["config"]["grafana"]>;
+
+/** What names a service. An absent cluster is null. */
+export interface ServiceName {
+  cluster: string | null;
+  namespace: string;
+  service: string;
+}

@@ -1,0 +1,157 @@
+import { signal, type Signal } from "@preact/signals";
+import { useEffect, useRef, useState } from "preact/hooks";
+import uPlot from "uplot";
+import type { Chart, Range } from "../api/types";
+import { moment, plural, safe, text } from "../format";
+import { theme } from "../preferences";
+import { columns, options } from "./plot";
+import { fitted, gaps, lastIndex, moments } from "./grid";
+
+/** What all charts of a page have in common: where the cursor is, and the line that stands out. */
+export interface Cursor {
+  key: string;
+  index: Signal<number | null>;
+  focus: Signal<string | null>;
+}
+
+export const newCursor = (key: string): Cursor => ({ key, index: signal(null), focus: signal(null) });
+
+/** What a chart says at one moment, in words. */
+export function reading(chart: Chart, at: number | null, focus: string | null): string {
+  const last = lastIndex(chart.series.map((s) => s.values));
+  const index = at ?? last;
+  if (index < 0 || chart.series.length === 0) return "no data";
+  const series = chart.series.find((s) => s.name === focus) ?? (chart.series.length === 1 ? chart.series[0] : undefined);
+  if (!series) {
+    const values = chart.series.map((s) => s.values[index]).filter((v): v is number => v !== null && v !== undefined);
+    if (!values.length) return "no data";
+    return `${text(Math.min(...values), chart.unit)} to ${text(Math.max(...values), chart.unit)}, ${plural(values.length, "pod")}`;
+  }
+  const value = series.values[index] ?? null;
+  const name = chart.series.length > 1 ? `${safe(series.name)}: ` : "";
+  const pods = series.pods?.[index];
+  if (value === null) return `${name}no data${pods === 0 ? ", no pod reports" : ""}`;
+  return `${name}${text(value, chart.unit)}${pods != null ? `, mean of ${plural(pods, "pod")}` : ""}`;
+}
+
+export function ChartView({ title, chart, range, cursor, outdated }: { title: string; chart: Chart; range: Range; cursor: Cursor; outdated: boolean }) {
+  const box = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot | null>(null);
+  const [width, setWidth] = useState(0);
+  const height = width < 420 ? 168 : width > 900 ? 236 : 196;
+  const focus = cursor.focus.value;
+  const [nearest] = useState(() => signal<string | null>(null));
+
+  useEffect(() => {
+    const element = box.current!;
+    const observer = new ResizeObserver(() => setWidth(Math.floor(element.clientWidth)));
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, []);
+
+  // The plot is made anew when its looks change; new values alone are only set, which does not flicker.
+  const drawn = useRef({ chart, range, focus });
+  drawn.current = { chart, range, focus };
+  const looks = [theme.value, chart.unit, !!chart.limit, range.window, range.by, focus, ...chart.series.map((s) => s.name)].join("\n");
+  useEffect(() => {
+    if (!width) return;
+    const read = (index: number | null, series: number | null) => {
+      cursor.index.value = index;
+      nearest.value = index === null ? null : series === null ? nearest.value : (drawn.current.chart.series[series]?.name ?? null);
+    };
+    plot.current = new uPlot(options(() => drawn.current, { width, height }, cursor.key, read), columns(drawn.current), box.current!);
+    return () => {
+      plot.current?.destroy();
+      plot.current = null;
+    };
+  }, [looks, width, height]);
+  useEffect(() => plot.current?.setData(columns(drawn.current)), [chart, range]);
+
+  const index = cursor.index.value;
+  const at = index ?? lastIndex(chart.series.map((s) => s.values));
+  const when = at >= 0 ? new Date(Date.parse(range.start) + at * range.step * 1000) : null;
+  const told = reading(chart, index, focus ?? nearest.value);
+  const silent = gaps(chart.series.map((s) => fitted(s.values, range.points)), range.points).reduce((sum, [a, b]) => sum + b - a + 1, 0);
+  const sentence = when ? `${moment(when, new Date(range.end))}: ${told}` : "no data";
+
+  const move = (event: KeyboardEvent) => {
+    const step = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -Infinity, End: Infinity }[event.key];
+    if (event.key === "Escape") plot.current?.setCursor({ left: -10, top: -10 });
+    if (step === undefined || !plot.current) return;
+    event.preventDefault();
+    const to = Math.min(range.points - 1, Math.max(0, at + step));
+    const left = plot.current.valToPos(moments(range)[to]!, "x");
+    plot.current.setCursor({ left, top: 10 });
+  };
+
+  return (
+    <section class="chart" aria-label={title} aria-busy={outdated}>
+      <header>
+        <h3>{title}</h3>
+        <p class={index === null ? "reading" : "reading at-cursor"} data-reading>
+          {when && <span class="reading-time">{index === null ? "latest" : moment(when, new Date(range.end))}</span>}
+          <span class="reading-value">{told}</span>
+        </p>
+      </header>
+      <div
+        class="plot"
+        ref={box}
+        role="slider"
+        tabIndex={0}
+        aria-label={`${title}: moment`}
+        aria-valuemin={0}
+        aria-valuemax={range.points - 1}
+        aria-valuenow={Math.max(0, at)}
+        aria-valuetext={sentence}
+        onKeyDown={move}
+        onBlur={() => plot.current?.setCursor({ left: -10, top: -10 })}
+        data-gaps={silent}
+        style={{ minHeight: `${height}px` }}
+      />
+    </section>
+  );
+}
+
+/** The chart's values in a table, the newest first. */
+export function ChartTable({ title, chart, range }: { title: string; chart: Chart; range: Range }) {
+  const times = moments(range);
+  const end = new Date(range.end);
+  const pods = chart.series.length === 1 ? chart.series[0]!.pods : null;
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label={`${title} as a table`}>
+      <table class="values">
+        <caption>{title}</caption>
+        <thead>
+          <tr>
+            <th scope="col">Time</th>
+            {chart.series.map((s) => (
+              <th scope="col" key={s.name} class="number">
+                <bdi>{safe(s.name)}</bdi>
+              </th>
+            ))}
+            {pods && (
+              <th scope="col" class="number">
+                Pods in the mean
+              </th>
+            )}
+          </tr>
+        </thead>
+        <tbody>
+          {times
+            .map((time, i) => (
+              <tr key={time}>
+                <th scope="row">{moment(new Date(time * 1000), end)}</th>
+                {chart.series.map((s) => (
+                  <td key={s.name} class={s.values[i] == null ? "number none" : "number"}>
+                    {text(s.values[i], chart.unit)}
+                  </td>
+                ))}
+                {pods && <td class="number">{pods[i] ?? "not known"}</td>}
+              </tr>
+            ))
+            .reverse()}
+        </tbody>
+      </table>
+    </div>
+  );
+}

@@ -1,0 +1,70 @@
+import type { Chart, Range } from "../api/types";
+
+/** The moments of a range, in seconds: every series lies on them. */
+export function moments(range: Pick<Range, "start" | "step" | "points">): number[] {
+  const start = Date.parse(range.start) / 1000;
+  return Array.from({ length: range.points }, (_, i) => start + i * range.step);
+}
+
+/** Exactly so many values: what is missing at the end is no data. */
+export function fitted(values: readonly (number | null)[], length: number): (number | null)[] {
+  return Array.from({ length }, (_, i) => {
+    const v = values[i];
+    return v === undefined || v === null || !Number.isFinite(v) ? null : v;
+  });
+}
+
+/** Runs of moments at which no series has a value: first and last index. */
+export function gaps(series: readonly (readonly (number | null)[])[], length: number): [number, number][] {
+  const runs: [number, number][] = [];
+  let from = -1;
+  for (let i = 0; i <= length; i++) {
+    const empty = i < length && series.every((values) => values[i] === null || values[i] === undefined);
+    if (empty && from < 0) from = i;
+    if (!empty && from >= 0) {
+      runs.push([from, i - 1]);
+      from = -1;
+    }
+  }
+  return runs;
+}
+
+/** Values with no neighbour: a line through them would not be seen, so they are drawn as dots. */
+export function isolated(values: ArrayLike<number | null | undefined>): number[] {
+  const none = (i: number) => i < 0 || i >= values.length || values[i] === null || values[i] === undefined;
+  const found: number[] = [];
+  for (let i = 0; i < values.length; i++) if (!none(i) && none(i - 1) && none(i + 1)) found.push(i);
+  return found;
+}
+
+/** The last moment at which any series has a value; -1 if there is none. */
+export function lastIndex(series: readonly (readonly (number | null)[])[]): number {
+  let last = -1;
+  for (const values of series) {
+    for (let i = values.length - 1; i > last; i--) {
+      if (values[i] !== null && values[i] !== undefined) last = i;
+    }
+  }
+  return last;
+}
+
+/** The top of the vertical axis: what the values can reach where that is known, else a round number above them. */
+export function top(chart: Chart): number {
+  if (chart.unit === "1") return 1;
+  let highest = 0;
+  for (const s of chart.series) for (const v of s.values) if (v !== null && v > highest) highest = v;
+  for (const v of chart.limit ?? []) if (v !== null && v > highest) highest = v;
+  if (highest === 0) return chart.unit === "By" ? 1024 ** 3 : 100;
+  return round(highest * 1.04, chart.unit === "By" ? 1024 : 1000);
+}
+
+function round(value: number, base: number): number {
+  const scale = base ** Math.max(0, Math.floor(Math.log(value) / Math.log(base)));
+  const rest = value / scale; // 1 to below base
+  const ten = 10 ** Math.floor(Math.log10(rest));
+  for (const step of [1, 1.2, 1.6, 2, 2.4, 3, 4, 5, 6, 8, 10]) if (rest <= step * ten) return step * ten * scale;
+  return value;
+}
+
+/** Where the vertical axis is labelled: quarters of its top. */
+export const quarters = (max: number): number[] => [0, max / 4, max / 2, (max * 3) / 4, max];

@@ -1,0 +1,30 @@
+import type { ComponentChildren } from "preact";
+import type { Unit } from "../format";
+import { Value } from "./values";
+
+/** One number that matters, with its name, unit and what it is measured against. */
+export function Figure(p: { name: string; value: number | null; unit: Unit; note?: ComponentChildren; tone?: "warn" | "bad"; children?: ComponentChildren }) {
+  return (
+    <div class={`figure${p.tone ? ` ${p.tone}` : ""}`} data-figure={p.name}>
+      <dt>{p.name}</dt>
+      <dd>
+        <span class="figure-value">
+          <Value value={p.value} unit={p.unit} />
+        </span>
+        {p.note !== undefined && <span class="figure-note">{p.note}</span>}
+        {p.children}
+      </dd>
+    </div>
+  );
+}
+
+/** What is shown while nothing has been answered yet. */
+export function Skeleton({ rows }: { rows: number }) {
+  return (
+    <div class="skeleton" role="status" aria-label="Loading">
+      {Array.from({ length: rows }, (_, i) => (
+        <span key={i} />
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,69 @@
+import { computed, signal } from "@preact/signals";
+import type { ServiceName } from "./api/types";
+
+/**
+ * Where the reader is. Addresses stand in the fragment, so that they need nothing
+ * of the server and work under any prefix; names are parameters, because they may
+ * hold slashes: #/service?cluster=c1&namespace=ml&service=chat&window=1h
+ */
+export type Route =
+  | { view: "fleet"; q: string }
+  | { view: "nodes"; q: string; node: string }
+  | { view: "service"; name: ServiceName; window: string | null; by: "service" | "pod" }
+  | { view: "events"; severity: string; name: ServiceName | null }
+  | { view: "unknown"; path: string };
+
+export function parse(hash: string): Route {
+  const [path = "", query = ""] = split(hash.replace(/^#/, ""));
+  const p = new URLSearchParams(query);
+  const text = (name: string) => p.get(name) ?? "";
+  switch (path.replace(/\/+$/, "")) {
+    case "":
+      return { view: "fleet", q: text("q") };
+    case "/nodes":
+      return { view: "nodes", q: text("q"), node: text("node") };
+    case "/service":
+      if (!text("namespace") || !text("service")) return { view: "unknown", path };
+      return { view: "service", name: serviceName(p), window: p.get("window"), by: text("by") === "pod" ? "pod" : "service" };
+    case "/events":
+      return { view: "events", severity: text("min_severity"), name: text("namespace") && text("service") ? serviceName(p) : null };
+    default:
+      return { view: "unknown", path };
+  }
+}
+
+function split(text: string): [string, string] {
+  const at = text.indexOf("?");
+  return at < 0 ? [text, ""] : [text.slice(0, at), text.slice(at + 1)];
+}
+
+const serviceName = (p: URLSearchParams): ServiceName => ({
+  cluster: p.get("cluster") || null,
+  namespace: p.get("namespace") ?? "",
+  service: p.get("service") ?? "",
+});
+
+function address(path: string, parameters: Record<string, string | null | undefined>): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(parameters)) if (value) query.set(name, value);
+  const text = query.toString();
+  return `#${path}${text ? `?${text}` : ""}`;
+}
+
+export const fleetLink = (q = ""): string => address("/", { q });
+export const nodesLink = (p: { q?: string; node?: string } = {}): string => address("/nodes", p);
+export const serviceLink = (name: ServiceName, p: { window?: string | null; by?: string } = {}): string =>
+  address("/service", { ...name, window: p.window, by: p.by === "pod" ? "pod" : undefined });
+export const eventsLink = (p: { min_severity?: string; name?: ServiceName | null } = {}): string =>
+  address("/events", { min_severity: p.min_severity, ...(p.name ?? {}) });
+
+const hash = signal(location.hash);
+addEventListener("hashchange", () => (hash.value = location.hash));
+
+export const route = computed(() => parse(hash.value));
+
+/** Replaces the address without a step in the history, as for a filter being typed. */
+export function replace(link: string): void {
+  history.replaceState(null, "", link);
+  hash.value = location.hash;
+}

@@ -1,0 +1,160 @@
+import type { Device, GpuNode, Holder } from "../api/types";
+import { gap, safe, text } from "../format";
+import { serviceLink } from "../router";
+import { Tag } from "../parts/notices";
+import { type Column, Row, Table } from "../parts/table";
+import { Age, Memory, Meter, Name, Utilization, Value } from "../parts/values";
+import { shortModel } from "./Pods";
+
+const columns: readonly Column[] = [
+  { name: "Device", head: true },
+  { name: "State" },
+  { name: "Held by" },
+  { name: "Utilization" },
+  { name: "Memory" },
+  { name: "Power", title: "Of the limit, where that is known" },
+  { name: "Temperature", title: "Chip, and memory where it has a sensor", number: true },
+  { name: "Errors", title: "XID and uncorrected ECC errors of the last 24 hours" },
+  { name: "Data age", number: true },
+];
+
+export function DeviceTable({ node, receivedAt, staleAfter }: { node: GpuNode; receivedAt: number; staleAfter: number }) {
+  if (!node.devices.length) return <p class="empty">No device of this node was heard of.</p>;
+  return (
+    <Table caption={`Devices of ${safe(node.node)}`} columns={columns} class="device-table">
+      {node.devices.map((d) => (
+        <Row
+          key={d.id}
+          columns={columns}
+          data={d.id}
+          class={[d.parent ? "instance" : "", `device-${d.state}`, d.stale ? "is-stale" : ""].join(" ").trim()}
+          cells={[
+            <DeviceName device={d} instances={node.devices.filter((i) => i.parent === d.id)} />,
+            <State device={d} />,
+            <Holders holders={d.holders} cluster={node.cluster} device={d} />,
+            <Utilization ratio={d.values.utilization} />,
+            <Memory used={d.values.memory_used} total={d.values.memory_total} />,
+            <Power device={d} />,
+            <Temperature device={d} />,
+            <Errors device={d} />,
+            <Age age={d.data_age} stale={d.stale} staleAfter={staleAfter} receivedAt={receivedAt} time={d.data_time} />,
+          ]}
+        />
+      ))}
+    </Table>
+  );
+}
+
+function DeviceName({ device: d, instances }: { device: Device; instances: readonly Device[] }) {
+  const name = d.parent ? (d.mig_profile ? `MIG ${safe(d.mig_profile)}` : "share") : d.index !== null ? `GPU${gap}${safe(d.index)}` : "GPU";
+  const layout = new Map<string, number>();
+  for (const i of instances) if (i.mig_profile) layout.set(i.mig_profile, (layout.get(i.mig_profile) ?? 0) + 1);
+  const under = d.parent
+    ? d.mig_instance !== null
+      ? `instance ${safe(d.mig_instance)}`
+      : ""
+    : layout.size
+      ? `${shortModel(d.model)}; MIG ${[...layout].map(([p, n]) => `${n}${gap}×${gap}${safe(p)}`).join(", ")}`
+      : shortModel(d.model);
+  return (
+    <>
+      <span class="device-name" title={safe(d.id)}>
+        {name}
+      </span>
+      <span class="under">{under}</span>
+    </>
+  );
+}
+
+function State({ device: d }: { device: Device }) {
+  const throttle = d.throttle.length > 0 && (
+    <Tag tone="warn" title="Clocks are held down">
+      throttled: {d.throttle.map((r) => safe(r).replaceAll("_", " ")).join(", ")}
+    </Tag>
+  );
+  const tag = {
+    lost: <Tag tone="bad" title="It was heard of, and is silent although its exporter is up">lost</Tag>,
+    split: <Tag tone="calm">in MIG mode</Tag>,
+    idle: <Tag tone="info" title="Held, and hardly used for long">idle-held</Tag>,
+    held: <Tag tone="good">held</Tag>,
+    free: <Tag tone="calm" title="The kubelet says that nobody holds it">free</Tag>,
+    unknown: <Tag tone="calm" title="Nobody says who holds it, nor that it is free">holder unknown</Tag>,
+  }[d.state];
+  return (
+    <span class="tags">
+      {tag}
+      {throttle}
+    </span>
+  );
+}
+
+function Holders({ holders, cluster, device }: { holders: readonly Holder[]; cluster: string | null; device: Device }) {
+  if (!holders.length) return <span class="none">{device.state === "split" ? "its instances" : device.state === "free" ? "nobody" : "not known"}</span>;
+  return (
+    <ul class="holders">
+      {holders.map((h) => (
+        <li key={`${h.namespace}\n${h.pod}\n${h.container ?? ""}`}>
+          {h.service ? (
+            <a href={serviceLink({ cluster, namespace: h.namespace, service: h.service })} title={`service ${safe(h.service)}`}>
+              <Name>{h.pod}</Name>
+            </a>
+          ) : (
+            <Name>{h.pod}</Name>
+          )}
+          <span class="under">
+            <Name>{h.namespace}</Name>
+            {h.share !== null && h.share < 1 && <> · {text(h.share, "1")} of it{h.sharing && h.sharing !== "none" ? `, ${h.sharing.replace("_", "-").toUpperCase() === "MPS" ? "MPS" : "time-slicing"}` : ""}</>}
+            {h.source === "exporter_labels" && " · by the exporter’s word"}
+          </span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Power({ device: d }: { device: Device }) {
+  const { power } = d.values;
+  if (d.power_limit === null || power === null) return <Value value={power} unit="W" />;
+  return (
+    <Meter ratio={power / d.power_limit} tone="third">
+      <Value value={power} unit="W" />
+      <span class="of">
+        {" / "}
+        <Value value={d.power_limit} unit="W" />
+      </span>
+    </Meter>
+  );
+}
+
+function Temperature({ device: d }: { device: Device }) {
+  const hot = d.temperature !== null && d.temperature >= 85;
+  return (
+    <span class={hot ? "hot" : undefined}>
+      <Value value={d.temperature} unit="Cel" />
+      {hot && <span class="stale-mark"> hot</span>}
+      {d.memory_temperature !== null && (
+        <span class="under">
+          memory <Value value={d.memory_temperature} unit="Cel" />
+        </span>
+      )}
+    </span>
+  );
+}
+
+function Errors({ device: d }: { device: Device }) {
+  if (d.xid === null && d.uncorrected_errors === null && !d.xid_errors.length) return <Value value={null} unit="count" />;
+  if (!d.xid_errors.length && !d.uncorrected_errors) return <span class="quiet">none{d.xid ? `, last XID ${d.xid}` : ""}</span>;
+  return (
+    <span class="tags">
+      {d.xid_errors.map((x) => (
+        <Tag key={x.code} tone="warn" title={x.lower_bound ? "At least: the same code twice cannot be told from once" : undefined}>
+          XID {safe(x.code)}
+          {gap}×{gap}
+          {x.lower_bound ? "≥" : ""}
+          {x.count}
+        </Tag>
+      ))}
+      {!!d.uncorrected_errors && <Tag tone="bad">{d.uncorrected_errors} ECC uncorrected</Tag>}
+    </span>
+  );
+}

@@ -1,0 +1,215 @@
+import { useState } from "preact/hooks";
+import { api } from "../api/client";
+import type { FleetSummary, Service, Services, Status } from "../api/types";
+import { count, plural } from "../format";
+import { type Known, usePoll } from "../poll";
+import { fleetLink, replace, serviceLink } from "../router";
+import { told } from "../state";
+import { Sparkline, Stack } from "../parts/bars";
+import { Failure, Tag } from "../parts/notices";
+import { type Column, More, Row, Table } from "../parts/table";
+import { Age, Memory, Name, Utilization, Value } from "../parts/values";
+import { Search } from "../parts/Search";
+import { Figure, Skeleton } from "../parts/Figure";
+
+const columns: readonly Column[] = [
+  { name: "Service", head: true },
+  { name: "Attention" },
+  { name: "Utilization", title: "Mean over the service's pods, and the last hour" },
+  { name: "Memory", title: "Sum over the service's devices" },
+  { name: "Power", title: "Sum over the service's devices", number: true },
+  { name: "Devices", title: "Held by the service: busy, idle for long, and the rest" },
+  { name: "Pods", title: "Pods in the mean, of those settled" },
+  { name: "Data age", number: true },
+];
+
+export function Fleet({ q, status }: { q: string; status: Status }) {
+  const page = Math.min(100, status.config.limits.max_services_per_request);
+  const [limit, setLimit] = useState(page);
+  const poll = usePoll((signal) => pages(q, limit, page, signal), status.config.refresh * 1000, [q, limit]);
+  const known = poll.known.value;
+  return (
+    <>
+      <h1 class="vh">Fleet</h1>
+      <Failure known={known} refresh={poll.refresh} />
+      {!known.data && !known.error && <Skeleton rows={6} />}
+      {known.data && (
+        <>
+          <Summary summary={known.data.summary} status={status} />
+          <div class="toolbar">
+            <h2>Services</h2>
+            <Search label="Filter services" value={q} change={(text) => replace(fleetLink(text))} />
+            <p class="quiet" role="status">
+              {q ? `${plural(known.data.total, "match").replace(/matchs$/, "matches")}` : `${plural(known.data.total, "service")}, what needs attention first`}
+            </p>
+          </div>
+          {known.data.services.length > 0 ? (
+            <Rows known={known as Known<Services> & { data: Services }} />
+          ) : (
+            <p class="empty">{q ? "No service has this text in its name, namespace or cluster." : "No service has a GPU."}</p>
+          )}
+          <More shown={known.data.services.length} total={known.data.total} word="services" limit={page} grow={() => setLimit(limit + page)} />
+        </>
+      )}
+    </>
+  );
+}
+
+/** As many pages as are shown, put together: a list that grew is refreshed whole. */
+async function pages(q: string, wanted: number, size: number, signal: AbortSignal): Promise<Services> {
+  const first = await api.services({ q, limit: Math.min(size, wanted), trend: true }, signal);
+  const services = [...first.services];
+  let next = first.next;
+  while (next && services.length < wanted) {
+    const more = await api.services({ q, limit: size, cursor: next, trend: true }, signal);
+    services.push(...more.services);
+    next = more.next;
+  }
+  return { ...first, services };
+}
+
+function Summary({ summary: s, status }: { summary: FleetSummary; status: Status }) {
+  const computing = s.devices_busy;
+  const rest = s.devices_held !== null && s.devices_busy !== null && s.devices_idle !== null ? Math.max(0, s.devices_held - s.devices_busy - s.devices_idle) : null;
+  return (
+    <section class="summary" aria-label="The whole fleet">
+      <div class="summary-main">
+        <dl><Figure name="GPUs" value={s.devices} unit="count" /></dl>
+        <Stack
+          legend
+          label="GPUs"
+          total={s.devices}
+          parts={[
+            { name: "busy", value: computing, kind: "busy" },
+            { name: "held, not busy", value: rest, kind: "rest" },
+            { name: "idle-held", value: s.devices_idle, kind: "idle" },
+            { name: "free", value: s.devices_free, kind: "free" },
+            { name: "holder unknown", value: s.devices_unknown, kind: "unknown" },
+          ]}
+        />
+      </div>
+      <dl class="figures">
+        <Figure name="Utilization" note="mean over GPUs" value={s.utilization} unit="1" />
+        <Figure name="Memory used" note={s.memory_total !== null ? <>of <Value value={s.memory_total} unit="By" /></> : undefined} value={s.memory_used} unit="By" />
+        <Figure name="Power" value={s.power} unit="W" />
+        <Figure
+          name="Need attention"
+          note={s.services !== null ? `of ${plural(s.services, "service")}` : undefined}
+          value={s.attention}
+          unit="count"
+          tone={s.attention ? "warn" : undefined}
+        />
+        <Figure name="Pods pending" note="no node accepted them" value={s.pods_pending} unit="count" tone={s.pods_pending ? "warn" : undefined} />
+        <Figure name="Events raised" note={<a href="#/events">what and when</a>} value={status.telemetry.raised_events} unit="count" />
+      </dl>
+    </section>
+  );
+}
+
+function Rows({ known }: { known: Known<Services> & { data: Services } }) {
+  const { services, freshness } = known.data;
+  return (
+    <Table caption="Services, those that need attention first" columns={columns} class="fleet">
+      {services.map((s) => (
+        <Row
+          key={`${s.cluster ?? ""}\n${s.namespace}\n${s.service}`}
+          columns={columns}
+          class={s.stale ? "linked is-stale" : "linked"}
+          data={s.service}
+          cells={[
+            <>
+              <a class="row-link" href={serviceLink(s)}>
+                <Name>{s.service}</Name>
+              </a>
+              <span class="under">
+                <Name>{s.namespace}</Name>
+                {s.cluster && (
+                  <>
+                    <span aria-hidden="true"> · </span>
+                    <Name>{s.cluster}</Name>
+                  </>
+                )}
+              </span>
+            </>,
+            <Reasons service={s} />,
+            <span class="with-spark">
+              <Utilization ratio={s.values.utilization} min={s.utilization_min} max={s.utilization_max} />
+              <Sparkline values={s.trend} />
+            </span>,
+            <Memory used={s.totals.memory_used} total={s.totals.memory_total} />,
+            <Value value={s.totals.power} unit="W" />,
+            <DevicesOf service={s} />,
+            <PodsOf service={s} />,
+            <Age age={s.data_age} stale={s.stale} staleAfter={freshness.stale_after} receivedAt={known.receivedAt} time={s.data_time} />,
+          ]}
+        />
+      ))}
+    </Table>
+  );
+}
+
+function Reasons({ service }: { service: Service }) {
+  const reasons = told(service);
+  if (!reasons.length) return <span class="fine">all well</span>;
+  return (
+    <span class="tags">
+      {reasons.map((r) => (
+        <Tag key={r.word} tone={r.tone}>
+          {r.word}
+        </Tag>
+      ))}
+    </span>
+  );
+}
+
+function DevicesOf({ service: { devices: d } }: { service: Service }) {
+  if (d.held === null) return <Value value={null} unit="count" />;
+  const rest = d.busy !== null && d.idle !== null && d.missing !== null ? Math.max(0, d.held - d.busy - d.idle - d.missing) : null;
+  const words = [d.busy !== null && `${count(d.busy)} busy`, d.idle ? `${count(d.idle)} idle` : "", d.missing ? `${count(d.missing)} silent` : ""].filter(Boolean);
+  return (
+    <span class="with-stack">
+      <span class="stack-words">
+        <span class="value" data-value={d.held}>
+          {count(d.held)} held
+        </span>
+        <span class="of"> · {words.join(" · ")}</span>
+      </span>
+      <Stack
+        label="Devices"
+        total={d.held}
+        parts={[
+          { name: "busy", value: d.busy, kind: "busy" },
+          { name: "held, not busy", value: rest, kind: "rest" },
+          { name: "idle for long", value: d.idle, kind: "idle" },
+          { name: "silent", value: d.missing, kind: "missing" },
+        ]}
+      />
+    </span>
+  );
+}
+
+function PodsOf({ service: { pods: p } }: { service: Service }) {
+  if (p.total === null) return <Value value={null} unit="count" />;
+  const words = [p.warming ? `${count(p.warming)} warming` : "", p.not_running ? `${count(p.not_running)} not running` : ""].filter(Boolean);
+  return (
+    <span class="with-stack">
+      <span class="stack-words">
+        <span class="value">
+          {p.in_mean === null ? "—" : count(p.in_mean)} of {p.settled === null ? "—" : count(p.settled)}
+        </span>
+        {words.length > 0 && <span class="of"> · {words.join(" · ")}</span>}
+      </span>
+      <Stack
+        label="Pods"
+        total={p.total}
+        parts={[
+          { name: "reporting", value: p.reporting, kind: "reporting" },
+          { name: "degraded", value: p.degraded, kind: "degraded" },
+          { name: "missing", value: p.missing, kind: "missing" },
+          { name: "warming", value: p.warming, kind: "warming" },
+          { name: "not running", value: p.not_running, kind: "off" },
+        ]}
+      />
+    </span>
+  );
+}

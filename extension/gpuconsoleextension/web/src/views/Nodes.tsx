@@ -1,0 +1,197 @@
+import { useEffect, useState } from "preact/hooks";
+import { api } from "../api/client";
+import type { Device, GpuNode, Nodes as NodesData, Status } from "../api/types";
+import { count, plural, safe, text } from "../format";
+import { type Known, usePoll } from "../poll";
+import { nodesLink, replace, serviceLink } from "../router";
+import { Banner, Failure, Tag } from "../parts/notices";
+import { Skeleton } from "../parts/Figure";
+import { More } from "../parts/table";
+import { Search } from "../parts/Search";
+import { Age, Name } from "../parts/values";
+import { shortModel } from "./Pods";
+import { DeviceTable } from "./Devices";
+
+export function Nodes({ q, node, status }: { q: string; node: string; status: Status }) {
+  const page = Math.min(50, status.config.limits.max_services_per_request);
+  const [limit, setLimit] = useState(page);
+  const poll = usePoll(
+    async (signal) => {
+      const first = await api.nodes({ q, limit: Math.min(page, limit) }, signal);
+      const nodes = [...first.nodes];
+      let next = first.next;
+      while (next && nodes.length < limit) {
+        const more = await api.nodes({ q, limit: page, cursor: next }, signal);
+        nodes.push(...more.nodes);
+        next = more.next;
+      }
+      return { ...first, nodes };
+    },
+    status.config.refresh * 1000,
+    [q, limit],
+  );
+  const known = poll.known.value;
+  return (
+    <>
+      <h1 class="vh">Nodes</h1>
+      <Failure known={known} refresh={poll.refresh} />
+      {!known.data && !known.error && <Skeleton rows={6} />}
+      {known.data && (
+        <>
+          <Pending pending={known.data.pending} />
+          <div class="toolbar">
+            <h2>Nodes</h2>
+            <Search label="Filter nodes" value={q} change={(text) => replace(nodesLink({ q: text }))} />
+            <p class="quiet" role="status">
+              {plural(known.data.total, "node")}, what needs attention first
+            </p>
+            <span class="spread" />
+            <Key />
+          </div>
+          {known.data.nodes.length === 0 && <p class="empty">{q ? "No node has this text in its name or cluster." : "No node is known."}</p>}
+          <ul class="nodes">
+            {known.data.nodes.map((n) => (
+              <NodeItem key={`${n.cluster ?? ""}\n${n.node}`} node={n} known={known as Known<NodesData> & { data: NodesData }} open={n.node === node || known.data!.total <= 2} />
+            ))}
+          </ul>
+          <More shown={known.data.nodes.length} total={known.data.total} word="nodes" limit={page} grow={() => setLimit(limit + page)} />
+        </>
+      )}
+    </>
+  );
+}
+
+function Pending({ pending }: { pending: NodesData["pending"] }) {
+  if (!pending.pods) return null;
+  return (
+    <Banner tone="warn" title={`${plural(pending.pods, "GPU pod")} wait${pending.pods === 1 ? "s" : ""} for a node`} name="pending">
+      <ul class="names">
+        {pending.services.map((s) => (
+          <li key={`${s.cluster ?? ""}\n${s.namespace}\n${s.service}`}>
+            <a href={serviceLink(s)}>
+              <Name>{s.service}</Name>
+            </a>{" "}
+            <span class="quiet">
+              in <Name>{s.namespace}</Name>, {plural(s.pods, "pod")}
+            </span>
+          </li>
+        ))}
+      </ul>
+    </Banner>
+  );
+}
+
+const cells: readonly [Device["state"], string][] = [
+  ["held", "held"],
+  ["idle", "idle-held"],
+  ["free", "free"],
+  ["lost", "lost"],
+  ["unknown", "holder unknown"],
+];
+
+/** What the cells mean. */
+function Key() {
+  return (
+    <ul class="key" aria-label="Key">
+      {cells.map(([state, word]) => (
+        <li key={state}>
+          <span class={`cell ${state}`} aria-hidden="true">
+            {state === "held" && <span class="cell-fill" style={{ height: "60%" }} />}
+          </span>
+          {word}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function NodeItem({ node: n, known, open: wanted }: { node: GpuNode; known: Known<NodesData> & { data: NodesData }; open: boolean }) {
+  const [open, setOpen] = useState(wanted);
+  useEffect(() => {
+    if (wanted) setOpen(true);
+  }, [wanted]);
+  const physical = n.devices.filter((d) => d.parent === null);
+  const models = [...new Set(physical.map((d) => shortModel(d.model)))];
+  const c = n.counts;
+  return (
+    <li class={`node node-${n.state}${n.stale ? " is-stale" : ""}`} data-node={n.node}>
+      <details open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
+        <summary>
+          <span class="node-name">
+            <Name>{n.node}</Name>
+            {n.cluster && (
+              <span class="under">
+                <Name>{n.cluster}</Name>
+              </span>
+            )}
+          </span>
+          <span class="strip" role="img" aria-label={strip(physical)}>
+            {physical.slice(0, 64).map((d) => (
+              <Cell key={d.id} device={d} instances={n.devices.filter((i) => i.parent === d.id)} />
+            ))}
+          </span>
+          <span class="node-model">{models.length ? `${count(c.devices)} × ${models.join(", ")}` : "no device known"}</span>
+          <span class="node-counts">
+            {c.held > 0 && <span>{count(c.held)} held</span>}
+            {c.idle > 0 && <span>{count(c.idle)} idle-held</span>}
+            {c.free > 0 && <span>{count(c.free)} free</span>}
+            {c.lost > 0 && <span>{count(c.lost)} lost</span>}
+            {c.unknown > 0 && <span>{count(c.unknown)} unknown</span>}
+          </span>
+          <span class="tags">
+            <NodeTags node={n} />
+          </span>
+          <span class="node-age">
+            <Age age={n.data_age} stale={n.stale} staleAfter={known.data.freshness.stale_after} receivedAt={known.receivedAt} time={n.data_time} />
+          </span>
+        </summary>
+        {open && <DeviceTable node={n} receivedAt={known.receivedAt} staleAfter={known.data.freshness.stale_after} />}
+      </details>
+    </li>
+  );
+}
+
+function NodeTags({ node: n }: { node: GpuNode }) {
+  const xids = n.devices.some((d) => d.xid_errors.length > 0);
+  const uncorrected = n.devices.some((d) => (d.uncorrected_errors ?? 0) > 0);
+  return (
+    <>
+      {n.state === "lost" && <Tag tone="bad">node lost</Tag>}
+      {n.state === "exporter_down" && <Tag tone="bad">exporter down</Tag>}
+      {n.state === "exporter_frozen" && <Tag tone="bad">exporter frozen</Tag>}
+      {n.state === "ok" && n.counts.lost > 0 && <Tag tone="bad">{plural(n.counts.lost, "device")} lost</Tag>}
+      {uncorrected && <Tag tone="bad">ECC errors</Tag>}
+      {xids && <Tag tone="warn">XID errors</Tag>}
+      {n.schedulable === false && <Tag tone="info">cordoned</Tag>}
+      {n.mig_reconfiguring && <Tag tone="info">MIG is being changed</Tag>}
+      {n.state === "ok" && n.counts.lost === 0 && !uncorrected && !xids && n.schedulable !== false && !n.mig_reconfiguring && <Tag tone="good">all well</Tag>}
+    </>
+  );
+}
+
+const words: Record<Device["state"], string> = { held: "held", idle: "idle-held", free: "free", lost: "lost", split: "MIG", unknown: "holder unknown" };
+
+/** One device at a glance: its state by outline and sign, its utilization by height. */
+function Cell({ device: d, instances }: { device: Device; instances: readonly Device[] }) {
+  const u = d.values.utilization;
+  const title = `GPU ${safe(d.index ?? "")}: ${words[d.state]}, ${text(u, "1")}`;
+  if (d.state === "split") {
+    return (
+      <span class="cell split" title={title}>
+        {instances.slice(0, 7).map((i) => (
+          <span key={i.id} class={`slice ${i.state}`} />
+        ))}
+      </span>
+    );
+  }
+  return (
+    <span class={`cell ${d.state}${d.stale ? " old" : ""}`} title={title}>
+      {u !== null && d.state !== "lost" && d.state !== "free" && <span class="cell-fill" style={{ height: `${Math.max(4, u * 100).toFixed(0)}%` }} />}
+    </span>
+  );
+}
+
+function strip(devices: readonly Device[]): string {
+  if (!devices.length) return "No device known";
+  return devices.map((d) => `GPU ${safe(d.index ?? "")} ${words[d.state]} ${text(d.values.utilization, "1")}`).join("; ");
+}

@@ -1,0 +1,212 @@
+import { useEffect } from "preact/hooks";
+import { api } from "../api/client";
+import type { Service as ServiceData, ServiceAnswer, ServiceName, Status, WindowName } from "../api/types";
+import { count, duration, plural, safe, spoken } from "../format";
+import { grafanaLink } from "../grafana";
+import { now } from "../clock";
+import { type Known, usePoll } from "../poll";
+import { eventsLink, fleetLink } from "../router";
+import { ageNow, serviceState, staleNow, told } from "../state";
+import { Banner, Failure, Panel, Tag } from "../parts/notices";
+import { Figure, Skeleton } from "../parts/Figure";
+import { Age, Name, Value } from "../parts/values";
+import { Stack } from "../parts/bars";
+import { announce, useTitle } from "../parts/announce";
+import { Charts } from "./Charts";
+import { Pods } from "./Pods";
+
+export function Service({ name, status, window, by }: { name: ServiceName; status: Status; window: WindowName; by: "service" | "pod" }) {
+  const refresh = status.config.refresh * 1000;
+  const poll = usePoll((signal) => api.service(name, signal), refresh, []);
+  const known = poll.known.value;
+  const state = known.data ? serviceState(known.data.service) : null;
+  useTitle(`${safe(name.service)} · ${safe(name.namespace)}`);
+  useEffect(() => {
+    if (state) announce(`${safe(name.service)}: ${sentences[state]}`);
+  }, [state]);
+  return (
+    <>
+      <nav class="crumbs" aria-label="Where you are">
+        <a href={fleetLink()}>Fleet</a>
+        <span aria-hidden="true">/</span>
+        {name.cluster && (
+          <>
+            <a href={fleetLink(name.cluster)}>
+              <Name>{name.cluster}</Name>
+            </a>
+            <span aria-hidden="true">/</span>
+          </>
+        )}
+        <a href={fleetLink(name.namespace)}>
+          <Name>{name.namespace}</Name>
+        </a>
+      </nav>
+      <Head name={name} known={known} status={status} window={window} />
+      {known.error?.status === 404 && !known.data ? (
+        <Panel tone="info" title="Nothing is known of this service" state="not_found">
+          <p>No telemetry and no allocation names it. It may have been deleted, or it has another name, namespace or cluster.</p>
+          <p>
+            <a href={fleetLink(name.service)}>Look for “{safe(name.service)}” in the fleet</a>
+          </p>
+        </Panel>
+      ) : (
+        <Failure known={known} refresh={poll.refresh} />
+      )}
+      {!known.data && !known.error && <Skeleton rows={5} />}
+      {known.data && (
+        <>
+          <Notices known={known as Known<ServiceAnswer> & { data: ServiceAnswer }} status={status} />
+          <Cards service={known.data.service} stale={known.data.service.stale} />
+          <Charts name={name} status={status} window={window} by={by} />
+          <Pods name={name} status={status} />
+        </>
+      )}
+    </>
+  );
+}
+
+const sentences = {
+  ok: "reporting",
+  warming: "warming up",
+  partial: "partial, pods are missing",
+  no_data: "no data from any pod",
+  not_running: "no pod is running",
+  unknown: "not known yet",
+};
+
+function Head({ name, known, status, window }: { name: ServiceName; known: Known<ServiceAnswer>; status: Status; window: WindowName }) {
+  const link = grafanaLink(status.config.grafana, name, window);
+  const service = known.data?.service;
+  const reasons = service ? told(service) : [];
+  return (
+    <div class="head-line">
+      <h1>
+        <Name>{name.service}</Name>
+      </h1>
+      {service && (
+        <span class="tags">
+          {reasons.length === 0 ? <Tag tone="good">all well</Tag> : reasons.map((r) => <Tag key={r.word} tone={r.tone}>{r.word}</Tag>)}
+        </span>
+      )}
+      <span class="spread" />
+      {known.data && service && (
+        <span class="quiet">
+          data{" "}
+          <Age age={service.data_age} stale={service.stale} staleAfter={known.data.freshness.stale_after} receivedAt={known.receivedAt} time={service.data_time} />{" "}
+          {service.data_age !== null && "old"}
+        </span>
+      )}
+      <a class="button" href={eventsLink({ name })}>
+        Events
+      </a>
+      {link && (
+        <a class="button" href={link} target="_blank" rel="noopener noreferrer">
+          Open in Grafana<span aria-hidden="true"> ↗</span>
+          <span class="vh"> (new tab)</span>
+        </a>
+      )}
+    </div>
+  );
+}
+
+/** What the reader should know before believing the numbers. */
+function Notices({ known, status }: { known: Known<ServiceAnswer> & { data: ServiceAnswer }; status: Status }) {
+  const { service, missing_pods: missing, freshness } = known.data;
+  const state = serviceState(service);
+  const age = ageNow(service.data_age, known.receivedAt, now.value);
+  const stale = staleNow(service.stale, age, freshness.stale_after);
+  const more = (service.pods.missing ?? missing.length) - missing.length;
+  const names = missing.length > 0 && (
+    <ul class="names" aria-label="Missing pods">
+      {missing.map((pod) => (
+        <li key={pod}>
+          <Name>{pod}</Name>
+        </li>
+      ))}
+      {more > 0 && <li class="quiet">and {count(more)} more</li>}
+    </ul>
+  );
+  return (
+    <>
+      {stale && age !== null && (
+        <Banner tone="bad" title={`Stale: this data is ${duration(age)} old`} name="stale">
+          <p>It was so {service.data_time ? `at ${new Date(service.data_time).toLocaleString("en-GB")}` : "then"}, and need not be so any more. Nothing newer has arrived.</p>
+        </Banner>
+      )}
+      {state === "no_data" && (
+        <Banner tone="bad" title="No data from any pod" name="no_data">
+          <p>All {plural(service.pods.settled ?? 0, "settled pod")} are missing, so there are no averages. That is no data, not zero.</p>
+          {names}
+        </Banner>
+      )}
+      {state === "partial" && (
+        <Banner tone="warn" title={`Partial: ${count(service.pods.missing ?? 0)} of ${plural(service.pods.settled ?? 0, "settled pod")} report nothing`} name="partial">
+          <p>Averages leave them out. The charts stay.</p>
+          {names}
+        </Banner>
+      )}
+      {state === "warming" && (
+        <Banner tone="info" title="Warming up" name="warming">
+          <p>Metrics should appear within {spoken(status.config.warmup)}. They appear here by themselves.</p>
+        </Banner>
+      )}
+      {state === "not_running" && (
+        <Banner tone="info" title="No pod is running" name="not_running">
+          <p>
+            {plural(service.pods.not_running ?? 0, "pod")} pending, starting, failing or completed
+            {service.pods.pending ? `; no node has accepted ${count(service.pods.pending)} of them` : ""}.
+          </p>
+        </Banner>
+      )}
+      {state === "unknown" && (
+        <Banner tone="info" title="Not known yet" name="unknown">
+          <p>The summary has just started. It says nothing about missing pods until it has seen a full interval.</p>
+        </Banner>
+      )}
+    </>
+  );
+}
+
+function Cards({ service: s, stale }: { service: ServiceData; stale: boolean }) {
+  const v = s.values;
+  const range =
+    s.utilization_min !== null && s.utilization_max !== null ? (
+      <>
+        pods <Value value={s.utilization_min} unit="1" /> to <Value value={s.utilization_max} unit="1" />
+      </>
+    ) : undefined;
+  const sum = (value: number | null, unit: "By" | "W") => (value !== null ? <><Value value={value} unit={unit} /> in all</> : undefined);
+  return (
+    <section aria-label="Summary" class={stale ? "cards is-stale" : "cards"}>
+      <p class="cards-note quiet">
+        Mean over {s.pods.in_mean === null ? "the pods that report" : plural(s.pods.in_mean, "pod")}; each field over the pods that have it.
+        <span class="cards-pods">
+          <Stack
+            legend
+            label="Pods"
+            total={s.pods.total}
+            parts={[
+              { name: "reporting", value: s.pods.reporting, kind: "reporting" },
+              { name: "degraded", value: s.pods.degraded || null, kind: "degraded" },
+              { name: "missing", value: s.pods.missing || null, kind: "missing" },
+              { name: "warming", value: s.pods.warming || null, kind: "warming" },
+              { name: "not running", value: s.pods.not_running || null, kind: "off" },
+            ]}
+          />
+        </span>
+      </p>
+      <dl>
+        <Figure name="Utilization" value={v.utilization} unit="1" note={range} />
+        <Figure name="Memory used" value={v.memory_used} unit="By" note={sum(s.totals.memory_used, "By")} />
+        <Figure name="Memory total" value={v.memory_total} unit="By" note={sum(s.totals.memory_total, "By")} />
+        <Figure name="Tensor" value={v.tensor} unit="1" />
+        <Figure name="SM" value={v.sm} unit="1" />
+        <Figure name="DRAM" value={v.dram} unit="1" />
+        <Figure name="FP16" value={v.fp16} unit="1" />
+        <Figure name="FP32" value={v.fp32} unit="1" />
+        <Figure name="Power" value={v.power} unit="W" note={sum(s.totals.power, "W")} />
+      </dl>
+    </section>
+  );
+}
+

@@ -1,0 +1,158 @@
+import type { ApiError } from "../api/client";
+import type { Status } from "../api/types";
+import { count, plural, safe, spoken } from "../format";
+import type { Known } from "../poll";
+import { Banner, Panel, Retry } from "../parts/notices";
+import { Name } from "../parts/values";
+
+/** What is not there yet, or not any more, and what would help. */
+export function StatePanel({ letter, status, known, refresh }: { letter: "A" | "B" | "C" | "D" | "F"; status: Status; known: Known<unknown>; refresh: () => void }) {
+  switch (letter) {
+    case "A":
+      return <NotEnabled />;
+    case "B":
+      return <NoServices status={status} />;
+    case "C":
+      return <Warming status={status} />;
+    case "D":
+      return <ScraperDown status={status} />;
+    case "F":
+      return <Unreachable status={status} known={known} refresh={refresh} />;
+  }
+}
+
+function Command({ children }: { children: string }) {
+  return (
+    <pre class="command" tabIndex={0}>
+      <code>{children}</code>
+    </pre>
+  );
+}
+
+function NotEnabled() {
+  return (
+    <Panel tone="info" title="GPU telemetry is not enabled" state="A">
+      <p>Nothing has ever arrived in the store. Point the collector at a dcgm-exporter:</p>
+      <Command>{"DCGM_EXPORTER_ENDPOINT=http://localhost:9400/metrics \\\n  otelcol-gpu --config config/standalone.yaml"}</Command>
+      <p>On Kubernetes, with NVIDIA’s GPU operator or its dcgm-exporter installed:</p>
+      <Command>{"helm install otelcol-gpu charts/otelcol-gpu --namespace otelcol-gpu --create-namespace"}</Command>
+      <p>No GPU at hand? A simulated fleet:</p>
+      <Command>make run</Command>
+      <p class="quiet">This page notices by itself when the first data arrives.</p>
+    </Panel>
+  );
+}
+
+function NoServices({ status }: { status: Status }) {
+  const { devices } = status.telemetry;
+  return (
+    <Panel tone="info" title="No service has a GPU" state="B">
+      <p>{devices ? `${plural(devices, "device")} report, and no pod holds one.` : "Exporters report, and no pod holds a device."} A service appears here as soon as a pod with a GPU runs:</p>
+      <Command>{`apiVersion: v1
+kind: Pod
+metadata:
+  name: gpu-example
+  labels: {app.kubernetes.io/name: gpu-example}
+spec:
+  containers:
+    - name: main
+      image: nvidia/cuda:12.8.1-base-ubuntu24.04
+      command: [sleep, infinity]
+      resources: {limits: {nvidia.com/gpu: 1}}`}</Command>
+      <p>
+        If pods do hold GPUs, the collector does not hear of them: see that <code>gpu_allocation</code> or dcgm-exporter’s pod labels name them. The devices
+        themselves are under <a href="#/nodes">Nodes</a>.
+      </p>
+    </Panel>
+  );
+}
+
+function Warming({ status }: { status: Status }) {
+  const { services, pods_warming: pods } = status.telemetry;
+  return (
+    <Panel tone="info" title="Warming up" state="C">
+      <p>
+        {services ? plural(services, "service") : "Services"}
+        {pods ? ` with ${plural(pods, "pod")}` : ""} {services === 1 ? "is" : "are"} starting. Metrics should appear within {spoken(status.config.warmup)}.
+      </p>
+      <p class="quiet">They appear here by themselves; there is no need to reload.</p>
+      <span class="progress" aria-hidden="true" />
+    </Panel>
+  );
+}
+
+function ScraperDown({ status }: { status: Status }) {
+  const t = status.telemetry;
+  const age = status.freshness.data_age;
+  const down = (t.exporters_down ?? 0) + (t.exporters_frozen ?? 0);
+  return (
+    <Panel tone="bad" title="The scraper is down" state="D">
+      <p>
+        {down > 0
+          ? `No exporter answers: ${count(t.exporters_down ?? 0)} down${t.exporters_frozen ? `, ${count(t.exporters_frozen)} frozen` : ""}.`
+          : "Telemetry has ceased to arrive, and nothing says why."}{" "}
+        {age !== null && <>The newest data is {spoken(Math.round(age))} old; what stands below was so then.</>}
+      </p>
+      {t.down_nodes.length > 0 && (
+        <ul class="names" aria-label="Exporters that are down">
+          {t.down_nodes.map((n) => (
+            <li key={n}>
+              <Name>{n}</Name>
+            </li>
+          ))}
+          {down > t.down_nodes.length && <li class="quiet">and {count(down - t.down_nodes.length)} more</li>}
+        </ul>
+      )}
+      <p>Look at the exporter, and at what the collector says of it:</p>
+      <Command>{"kubectl get pods -A -l app=nvidia-dcgm-exporter -o wide\nkubectl logs -n otelcol-gpu ds/otelcol-gpu-agent | grep -i dcgm"}</Command>
+    </Panel>
+  );
+}
+
+function Unreachable({ status, known, refresh }: { status: Status; known: Known<unknown>; refresh: () => void }) {
+  const error = status.store.error;
+  return (
+    <Panel tone="bad" title="The metric store cannot be reached" state="F">
+      <p>{error ? `${safe(error.error)} ${safe(error.detail)}` : "It does not answer."}</p>
+      <p>
+        {status.store.engine === "prometheus"
+          ? "The console reads a Prometheus-compatible server that is named under gpu_store in the collector’s configuration."
+          : "The console reads the store embedded in the collector; its log says what is the matter with the directory."}
+        {status.store.circuit_open && " It failed several times in a row and is left alone for a moment."}
+      </p>
+      <p class="quiet">No chart is drawn, for an empty one would look like no load. Telemetry itself, events and webhooks do not depend on the store.</p>
+      <Retry known={known} refresh={refresh} />
+    </Panel>
+  );
+}
+
+/** The console's own server does not answer, and never did since the page was opened. */
+export function Offline({ error, known, refresh }: { error: ApiError; known: Known<unknown>; refresh: () => void }) {
+  const busy = error.reason === "busy";
+  return (
+    <Panel tone={busy ? "info" : "bad"} title={busy ? "The server is busy with other readers" : "The console’s server does not answer"} state={busy ? "busy" : "offline"}>
+      <p>
+        {error.message} {error.detail}
+      </p>
+      <Retry known={known} refresh={refresh} />
+    </Panel>
+  );
+}
+
+/** Some exporters are down although the rest reports. */
+export function SomeDown({ status }: { status: Status }) {
+  const t = status.telemetry;
+  const down = (t.exporters_down ?? 0) + (t.exporters_frozen ?? 0);
+  if (!down) return null;
+  return (
+    <Banner tone="warn" title={`${count(down)} of ${plural(down + (t.exporters_up ?? 0), "exporter")} ${down === 1 ? "does" : "do"} not answer`} name="exporters">
+      <ul class="names">
+        {t.down_nodes.map((n) => (
+          <li key={n}>
+            <Name>{n}</Name>
+          </li>
+        ))}
+      </ul>
+    </Banner>
+  );
+}
