@@ -25,17 +25,17 @@ export function events(now) {
   const pager = (over = {}) => ({ receiver: "pager", host: "events.pagerduty.com", format: "pagerduty", status: 202, duration: 0.21, ...over });
   const billing = (over = {}) => ({ receiver: "billing", host: "billing.example.com", format: "standard", ...over });
   return [
-    event(42, "gpu.service.partial", "raised", "warn", subject("eu-west-1", "inference", "chat-70b"), "Service chat-70b in namespace inference of cluster eu-west-1 is partial: 3 of 8 settled pods are missing (chat-70b-0, chat-70b-1, chat-70b-2).",
-      { "gpu.service.missing_pods": ["chat-70b-0", "chat-70b-1", "chat-70b-2"], "gpu.service.missing_pod_count": 3, "gpu.service.settled_pod_count": 8, "gpu.service.missing_ratio": 0.375 },
+    event(42, "gpu.service.partial", "raised", "warn", subject("eu-west-1", "inference", "chat-70b"), "Service chat-70b in namespace inference of cluster eu-west-1 is partial: 2 of 6 settled pods are missing (chat-70b-0, chat-70b-1).",
+      { "gpu.service.missing_pods": ["chat-70b-0", "chat-70b-1"], "gpu.service.missing_pod_count": 2, "gpu.service.settled_pod_count": 6, "gpu.service.missing_ratio": 0.3333 },
       [slack(), billing({ outcome: "failed", status: 503, error: "http_5xx", max: 3, next: 2, duration: 0.412 }), billing({ after: 2.1, attempt: 2, max: 3, outcome: "failed", status: 503, error: "http_5xx", next: 34, duration: 0.388 })]),
     event(131, "gpu.service.no_data", "raised", "error", subject("us-east-1", "inference", "speech"), "Service speech in namespace inference of cluster us-east-1 has no data: all 2 settled pods are missing.",
       { "gpu.service.missing_pod_count": 2, "gpu.service.settled_pod_count": 2 }, [slack({ duration: 0.131 }), pager()]),
     event(640, "gpu.node.lost", "raised", "error", { ...none, cluster: "us-east-1", node: "gpu-h200-us-07" }, "Node gpu-h200-us-07 of cluster us-east-1 is silent: 8 devices of 2 services are not heard of.",
       { "gpu.node.devices": 8 }, [slack(), pager({ outcome: "failed", status: null, error: "timeout", duration: 5 })]),
-    event(1260, "gpu.xid", "raised", "error", { ...none, cluster: "eu-west-1", node: "gpu-h100-eu-01", device: "GPU-6f2c1b9e" }, "XID 94 on GPU 0 of node gpu-h100-eu-01: contained ECC error. The application that was hit has been ended; the GPU goes on.",
+    event(1260, "gpu.xid", "raised", "error", { ...none, cluster: "eu-west-1", node: "gpu-h100-eu-02", device: "GPU-6f2c1b9e" }, "XID 94 on GPU 0 of node gpu-h100-eu-02: contained ECC error. The application that was hit has been ended; the GPU goes on.",
       { "gpu.xid.code": "94", "gpu.xid.fatal": false }, [slack(), pager()]),
-    event(2150, "gpu.throttle", "cleared", "info", { ...none, cluster: "eu-west-1", node: "gpu-h100-eu-01", device: "GPU-6f2c1b9e" }, "GPU 1 of node gpu-h100-eu-01 is not throttled any more.", {}, [slack()]),
-    event(3480, "gpu.throttle", "raised", "warn", { ...none, cluster: "eu-west-1", node: "gpu-h100-eu-01", device: "GPU-6f2c1b9e" }, "GPU 1 of node gpu-h100-eu-01 is held down by heat for 2 min.", { "gpu.throttle.reason": "hw_thermal" }, [slack()]),
+    event(2150, "gpu.throttle", "cleared", "info", { ...none, cluster: "eu-west-1", node: "gpu-h100-eu-02", device: "GPU-6f2c1b9e" }, "GPU 1 of node gpu-h100-eu-02 is not throttled any more.", {}, [slack()]),
+    event(3480, "gpu.throttle", "raised", "warn", { ...none, cluster: "eu-west-1", node: "gpu-h100-eu-02", device: "GPU-6f2c1b9e" }, "GPU 1 of node gpu-h100-eu-02 is held down by heat for 2 min.", { "gpu.throttle.reason": "hw_thermal" }, [slack()]),
     event(5400, "gpu.idle_held", "raised", "info", subject("eu-west-1", "research", "notebooks"), "Service notebooks in namespace research of cluster eu-west-1 holds 4 GPUs that were idle for 15 min.", { "gpu.service.idle_devices": 4 }, [billing({ outcome: "blocked", status: null, error: "ssrf_blocked", duration: 0.003 })]),
     event(7300, "gpu.webhook.test", null, null, none, null, {}, [billing({ trigger: "test", status: 204 })]),
     event(9100, "gpu.exporter.down", "cleared", "info", { ...none, cluster: "us-east-1", node: "gpu-l4-us-01" }, "The exporter on node gpu-l4-us-01 answers again.", {}, [slack()]),

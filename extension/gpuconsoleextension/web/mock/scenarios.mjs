@@ -63,7 +63,7 @@ export function worldOf(name, now, began) {
   const s = typeof found === "function" ? found(now - began) : found;
   const world = build(now, s.plan, staleAfter);
   if (s.extras) {
-    const mig = world.nodes.findIndex((n) => n.node.startsWith("gpu-h100"));
+    const mig = world.nodes.findIndex((n) => n.node === "gpu-h100-eu-02");
     world.nodes[mig] = trouble(now, world.nodes[mig]);
     world.nodes.push(migNode(now), sharedNode(now), lostNode(now));
   }

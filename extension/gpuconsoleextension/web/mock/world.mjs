@@ -13,7 +13,7 @@ export const noValues = { utilization: null, memory_used: null, memory_total: nu
 
 /** What the demonstration fleet is made of. */
 export const plan = [
-  { cluster: "eu-west-1", namespace: "inference", service: "chat-70b", pods: 8, gpus: 4, model: "h100", load: 0.71, memory: 0.91, missing: 3 },
+  { cluster: "eu-west-1", namespace: "inference", service: "chat-70b", pods: 6, gpus: 4, model: "h100", load: 0.71, memory: 0.91, missing: 2 },
   { cluster: "eu-west-1", namespace: "inference", service: "chat-8b", pods: 6, gpus: 1, model: "h100", load: 0.58, memory: 0.74 },
   { cluster: "eu-west-1", namespace: "inference", service: "embeddings", pods: 4, gpus: 1, model: "l4", load: 0.34, memory: 0.41, warming: 1 },
   { cluster: "eu-west-1", namespace: "inference", service: "rerank", pods: 2, gpus: 1, model: "l4", load: 0.22, memory: 0.33, noFp16: true },
@@ -23,7 +23,7 @@ export const plan = [
   { cluster: "us-east-1", namespace: "batch", service: "transcribe", pods: 6, gpus: 1, model: "l4", load: 0.83, memory: 0.66 },
   { cluster: "us-east-1", namespace: "batch", service: "render", pods: 4, gpus: 2, model: "a100", load: 0.88, memory: 0.47 },
   { cluster: "us-east-1", namespace: "inference", service: "vision", pods: 3, gpus: 2, model: "h200", load: 0.47, memory: 0.62 },
-  { cluster: "us-east-1", namespace: "inference", service: "speech", pods: 2, gpus: 1, model: "h200", load: 0.29, memory: 0.5, missing: 2 },
+  { cluster: "us-east-1", namespace: "inference", service: "speech", pods: 2, gpus: 1, model: "h100", load: 0.29, memory: 0.5, missing: 2 },
 ];
 
 function deviceId(seed) {
@@ -115,7 +115,9 @@ function pod(now, second, s, i, place, staleAfter) {
   if (state === "not_running") return result;
   const at = place(s);
   result.node = at.node;
-  result.exporter = state === "missing" && s.service === "speech" ? "down" : "up";
+  // What is missing is so because the exporter of its node is down.
+  if (state === "missing") at.down = true;
+  result.exporter = at.down ? "down" : "up";
   const silent = state === "missing" || state === "warming";
   for (let g = 0; g < s.gpus; g++) {
     const quiet = silent || (state === "degraded" && g === 0);
@@ -185,8 +187,8 @@ function trendAt(s, second, k) {
 }
 
 function node(now, n) {
-  while (n.devices.length < (n.model === "l4" ? 4 : 8)) n.devices.push(device(now, n.node, n.devices.length, n.model));
-  return finishNode(now, { cluster: n.cluster, node: n.node, state: "ok", exporter: "up", schedulable: true, mig_reconfiguring: n.model === "a100" ? false : null, devices: n.devices });
+  while (n.devices.length < (n.model === "l4" ? 4 : 8)) n.devices.push(device(now, n.node, n.devices.length, n.model, n.down ? { values: { ...noValues }, temperature: null, memory_temperature: null, xid: null, uncorrected_errors: null, ...told(now, 372, 45) } : {}));
+  return finishNode(now, { cluster: n.cluster, node: n.node, state: n.down ? "exporter_down" : "ok", exporter: n.down ? "down" : "up", schedulable: true, mig_reconfiguring: n.model === "a100" ? false : null, devices: n.devices });
 }
 
 /** Counts a node's devices and tells its age. */

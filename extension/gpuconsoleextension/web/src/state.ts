@@ -71,7 +71,7 @@ export function tell(reason: Attention, service: Service): Told {
     case "no_data":
       return { word: "no data", tone: "bad" };
     case "partial":
-      return { word: `partial: ${pods.missing ?? "some"} of ${pods.settled ?? "?"} missing`, tone: "bad" };
+      return { word: `partial: ${pods.missing ?? "some"} of ${pods.settled ?? "?"} missing`, tone: "warn" };
     case "missing_pods":
       return { word: `${pods.missing ?? "some"} missing`, tone: "warn" };
     case "degraded_pods":

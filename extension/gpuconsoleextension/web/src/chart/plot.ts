@@ -29,6 +29,11 @@ function timeLabels(_: uPlot, splits: number[], __: number, ___: number, increme
   });
 }
 
+/** A label of the vertical axis: round numbers without the zeros behind the point. */
+function mark(value: number, unit: Chart["unit"]): string {
+  return value === 0 ? "0" : text(value, unit).replace(/\.(\d*?)0+(?=\D*$)/, (_, rest: string) => (rest ? `.${rest}` : ""));
+}
+
 /**
  * Options of a chart. `current` is what is drawn at any later moment too, so that new
  * values need no new plot; `read` tells the index under the cursor and the nearest series.
@@ -67,7 +72,7 @@ export function options(
   return {
     ...size,
     series: [{}, ...series],
-    padding: [8, 8, 0, 0],
+    padding: [8, 18, 0, 0],
     legend: { show: false },
     cursor: {
       sync: { key: sync, setSeries: false },
@@ -88,7 +93,7 @@ export function options(
         size: 62,
         gap: 6,
         splits: () => quarters(max()),
-        values: (_, splits) => splits.map((v) => (v === 0 ? "0" : text(v, chart.unit))),
+        values: (_, splits) => splits.map((v) => mark(v, chart.unit)),
       },
     ],
     hooks: {

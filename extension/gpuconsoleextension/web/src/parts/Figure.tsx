@@ -2,8 +2,8 @@ import type { ComponentChildren } from "preact";
 import type { Unit } from "../format";
 import { Value } from "./values";
 
-/** One number that matters, with its name, unit and what it is measured against. */
-export function Figure(p: { name: string; value: number | null; unit: Unit; note?: ComponentChildren; tone?: "warn" | "bad"; children?: ComponentChildren }) {
+/** One number that matters, with its name, unit and what it is measured against; `full` draws how far it is from its highest. */
+export function Figure(p: { name: string; value: number | null; unit: Unit; note?: ComponentChildren; tone?: "warn" | "bad"; full?: number | null }) {
   return (
     <div class={`figure${p.tone ? ` ${p.tone}` : ""}`} data-figure={p.name}>
       <dt>{p.name}</dt>
@@ -11,8 +11,12 @@ export function Figure(p: { name: string; value: number | null; unit: Unit; note
         <span class="figure-value">
           <Value value={p.value} unit={p.unit} />
         </span>
+        {p.full !== undefined && (
+          <span class="meter-track" aria-hidden="true">
+            {p.full !== null && <span class="meter-fill" style={{ width: `${(Math.min(1, p.full) * 100).toFixed(1)}%` }} />}
+          </span>
+        )}
         {p.note !== undefined && <span class="figure-note">{p.note}</span>}
-        {p.children}
       </dd>
     </div>
   );

@@ -108,11 +108,12 @@ function Item({ event: e }: { event: GpuEvent }) {
         <Tag tone={tone(e)}>{e.state === "cleared" ? "cleared" : e.severity === null ? "no record" : e.state === "raised" ? e.severity : (e.severity ?? "")}</Tag>
       </div>
       <div class="event-text">
-        <p class="event-name">
-          <code>{safe(e.name)}</code> <Subject event={e} />
-        </p>
         <p class="event-body">{e.body === null ? "The log holds nothing of this event but its deliveries." : safe(e.body)}</p>
-        <Attributes event={e} />
+        <div class="event-meta">
+          <code>{safe(e.name)}</code>
+          <Subject event={e} />
+          <Attributes event={e} />
+        </div>
       </div>
       <div class="event-deliveries">
         <Deliveries deliveries={e.deliveries} />

@@ -81,10 +81,11 @@ function Pending({ pending }: { pending: NodesData["pending"] }) {
   );
 }
 
-const cells: readonly [Device["state"], string][] = [
-  ["held", "held"],
+const cells: readonly [string, string][] = [
+  ["held", "held, and how busy"],
   ["idle", "idle-held"],
   ["free", "free"],
+  ["silent", "held, no data"],
   ["lost", "lost"],
   ["unknown", "holder unknown"],
 ];
@@ -174,7 +175,8 @@ const words: Record<Device["state"], string> = { held: "held", idle: "idle-held"
 /** One device at a glance: its state by outline and sign, its utilization by height. */
 function Cell({ device: d, instances }: { device: Device; instances: readonly Device[] }) {
   const u = d.values.utilization;
-  const title = `GPU ${safe(d.index ?? "")}: ${words[d.state]}, ${text(u, "1")}`;
+  const title = `GPU ${safe(d.index ?? "")}: ${words[d.state]}, ${text(u, "1")}${d.stale && u !== null ? ", stale" : ""}`;
+  const silent = (d.state === "held" || d.state === "idle") && u === null;
   if (d.state === "split") {
     return (
       <span class="cell split" title={title}>
@@ -185,7 +187,7 @@ function Cell({ device: d, instances }: { device: Device; instances: readonly De
     );
   }
   return (
-    <span class={`cell ${d.state}${d.stale ? " old" : ""}`} title={title}>
+    <span class={`cell ${silent ? "silent" : d.state}${d.stale ? " old" : ""}`} title={title}>
       {u !== null && d.state !== "lost" && d.state !== "free" && <span class="cell-fill" style={{ height: `${Math.max(4, u * 100).toFixed(0)}%` }} />}
     </span>
   );

@@ -196,14 +196,14 @@ function Cards({ service: s, stale }: { service: ServiceData; stale: boolean }) 
         </span>
       </p>
       <dl>
-        <Figure name="Utilization" value={v.utilization} unit="1" note={range} />
-        <Figure name="Memory used" value={v.memory_used} unit="By" note={sum(s.totals.memory_used, "By")} />
+        <Figure name="Utilization" value={v.utilization} unit="1" full={v.utilization} note={range} />
+        <Figure name="Memory used" value={v.memory_used} unit="By" full={v.memory_used !== null && v.memory_total ? v.memory_used / v.memory_total : undefined} note={sum(s.totals.memory_used, "By")} />
         <Figure name="Memory total" value={v.memory_total} unit="By" note={sum(s.totals.memory_total, "By")} />
-        <Figure name="Tensor" value={v.tensor} unit="1" />
-        <Figure name="SM" value={v.sm} unit="1" />
-        <Figure name="DRAM" value={v.dram} unit="1" />
-        <Figure name="FP16" value={v.fp16} unit="1" />
-        <Figure name="FP32" value={v.fp32} unit="1" />
+        <Figure name="Tensor" value={v.tensor} unit="1" full={v.tensor} />
+        <Figure name="SM" value={v.sm} unit="1" full={v.sm} />
+        <Figure name="DRAM" value={v.dram} unit="1" full={v.dram} />
+        <Figure name="FP16" value={v.fp16} unit="1" full={v.fp16} />
+        <Figure name="FP32" value={v.fp32} unit="1" full={v.fp32} />
         <Figure name="Power" value={v.power} unit="W" note={sum(s.totals.power, "W")} />
       </dl>
     </section>
