@@ -14,7 +14,7 @@ const views = [
   ["pods", "gaps", `${service}chat-8b&window=1h&by=pod`],
   ["gaps", "gaps", `${service}chat-8b&window=1h`],
   ["tables", "gaps", `${service}chat-8b&window=5m`, async (page) => page.getByRole("button", { name: "Show as tables" }).click()],
-  ["hover", "healthy", `${service}chat-8b&window=24h`, async (page) => page.locator(".u-over").first().hover({ position: { x: 250, y: 60 } })],
+  ["hover", "healthy", `${service}chat-8b&window=24h`, async (page) => page.locator(".u-over").first().hover({ position: { x: 150, y: 60 } })],
   ["events", "ready", "#/events"],
   ["state-a", "not_enabled", "#/"],
   ["state-b", "no_services", "#/"],
@@ -50,6 +50,7 @@ for (const [shape, options] of shapes) {
     await page.waitForTimeout(150);
     if (act) await act(page);
     await page.waitForTimeout(150);
+    await page.evaluate(() => scrollTo(0, 0));
     await page.screenshot({ path: join(folder, `${name}-${shape}.png`), fullPage: true });
     if (problems.filter((p) => !/status of (401|502|503|404)/.test(p)).length) console.log(name, shape, problems);
     await context.close();

@@ -71,7 +71,7 @@ export function worldOf(name, now, began) {
     const free = build(now, healthy.slice(0, 2)).nodes.map((n) => finishNode(now, { ...n, devices: n.devices.map((d) => ({ ...d, state: "free", holders: [], idle: true, values: { ...d.values, utilization: 0 } })) }));
     world.nodes.push(...free);
   }
-  if (s.down) world.nodes = world.nodes.map((n) => ({ ...n, state: "exporter_down", exporter: "down" }));
+  if (s.down) world.nodes = world.nodes.map((n) => ({ ...n, state: "exporter_down", exporter: "down", devices: n.devices.map((d) => ({ ...d, ...told(now, 312, staleAfter) })), ...told(now, 312, staleAfter) }));
   const bad = (n) => (n.state === "lost" ? 0 : n.state !== "ok" ? 1 : n.counts.lost ? 2 : n.devices.some((d) => d.xid_errors.length) ? 3 : 9);
   world.nodes.sort((a, b) => bad(a) - bad(b) || (a.node < b.node ? -1 : 1));
   const rank = (x) => (x.attention.length ? order.indexOf(x.attention[0]) : 99);

@@ -123,7 +123,7 @@ function pod(now, second, s, i, place, staleAfter) {
     const quiet = silent || (state === "degraded" && g === 0);
     const age = s.age ?? 4 + ((i + g) % 9);
     const d = device(now, at.node, at.devices.length, s.model, {
-      state: s.idle && i < s.idle ? "idle" : "held",
+      state: quiet && state === "degraded" ? "lost" : s.idle && i < s.idle ? "idle" : "held",
       idle: !!(s.idle && i < s.idle),
       holders: [{ namespace: s.namespace, service: s.service, pod: suffix, container: "main", share: 1, sharing: "none", source: "pod_resources" }],
       values: quiet ? { ...noValues } : values(`${s.service}/${i}/${g}`, s.model, s.load * (0.9 + ((i * 5 + g * 3) % 7) / 30), s.memory, second),

@@ -3,7 +3,7 @@ import { useEffect } from "preact/hooks";
 import { api } from "./api/client";
 import type { Status, WindowName } from "./api/types";
 import { now } from "./clock";
-import { duration, utc } from "./format";
+import { duration, spoken, utc } from "./format";
 import { type Known, Poll, usePoll } from "./poll";
 import { chosenTheme, chosenWindow, themes, windows } from "./preferences";
 import { eventsLink, fleetLink, nodesLink, type Route, route } from "./router";
@@ -68,7 +68,7 @@ function Console() {
       </main>
       <footer class="foot">
         <span>otelcol-gpu {known.data?.version}</span>
-        {known.data && <span>store: {known.data.store.engine}{known.data.store.retention !== null && `, keeps ${duration(known.data.store.retention)}`}</span>}
+        {known.data && <span>store: {known.data.store.engine}{known.data.store.retention !== null && `, keeps ${spoken(known.data.store.retention)}`}</span>}
         <span>times are this browser’s; hover for UTC</span>
       </footer>
     </>

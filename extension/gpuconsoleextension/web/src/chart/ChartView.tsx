@@ -38,7 +38,7 @@ export function ChartView({ title, chart, range, cursor, outdated }: { title: st
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const [width, setWidth] = useState(0);
-  const height = width < 420 ? 168 : width > 900 ? 236 : 196;
+  const height = Math.round(Math.min(400, Math.max(168, width * 0.34)));
   const focus = cursor.focus.value;
   const [nearest] = useState(() => signal<string | null>(null));
 

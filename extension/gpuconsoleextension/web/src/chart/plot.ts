@@ -49,7 +49,8 @@ export function options(
   const many = chart.series.length > 1;
   const ink = token("--muted");
   const rule = token("--rule");
-  const font = `11px ${token("--sans")}`;
+  const rem = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
+  const font = `${Math.round(11 * rem)}px ${token("--sans")}`;
   const max = () => top(current().chart);
   const span = (): [number, number] => [Date.parse(current().range.start) / 1000, Date.parse(current().range.end) / 1000];
 
@@ -72,7 +73,7 @@ export function options(
   return {
     ...size,
     series: [{}, ...series],
-    padding: [8, 18, 0, 0],
+    padding: [8 * rem, 18 * rem, 0, 0],
     legend: { show: false },
     cursor: {
       sync: { key: sync, setSeries: false },
@@ -84,13 +85,13 @@ export function options(
     focus: { alpha: 1 },
     scales: { x: { time: true, range: span }, y: { range: () => [0, max()] } },
     axes: [
-      { stroke: ink, font, grid: { stroke: rule, width: 1 }, ticks: { show: false }, size: 26, gap: 6, space: 64, values: timeLabels },
+      { stroke: ink, font, grid: { stroke: rule, width: 1 }, ticks: { show: false }, size: 26 * rem, gap: 6, space: 64 * rem, values: timeLabels },
       {
         stroke: ink,
         font,
         grid: { stroke: rule, width: 1 },
         ticks: { show: false },
-        size: 62,
+        size: 62 * rem,
         gap: 6,
         splits: () => quarters(max()),
         values: (_, splits) => splits.map((v) => mark(v, chart.unit)),

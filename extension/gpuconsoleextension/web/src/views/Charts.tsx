@@ -1,7 +1,7 @@
 import { useMemo, useState } from "preact/hooks";
 import { api } from "../api/client";
 import type { Range, ServiceName, Status, WindowName } from "../api/types";
-import { duration, moment, plural, safe } from "../format";
+import { moment, plural, safe, spoken } from "../format";
 import { usePoll } from "../poll";
 import { chosenWindow, windowNames } from "../preferences";
 import { replace, serviceLink } from "../router";
@@ -57,7 +57,7 @@ export function Charts({ name, status, window, by }: { name: ServiceName; status
         <span class="spread" />
         {range && (
           <p class="quiet" aria-live="off">
-            {moment(new Date(range.start), new Date(range.end))} to {moment(new Date(range.end), new Date(range.end))}, every {duration(range.step)}
+            {moment(new Date(range.start), new Date(range.end))} to {moment(new Date(range.end), new Date(range.end))}, every {spoken(range.step)}
           </p>
         )}
         <button type="button" class="button" aria-pressed={tables} onClick={() => setTables(!tables)}>

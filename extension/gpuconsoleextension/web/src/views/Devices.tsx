@@ -8,7 +8,7 @@ import { shortModel } from "./Pods";
 
 const columns: readonly Column[] = [
   { name: "Device", head: true },
-  { name: "State" },
+  { name: "State", class: "wide" },
   { name: "Held by" },
   { name: "Utilization" },
   { name: "Memory" },

@@ -14,7 +14,7 @@ import { Figure, Skeleton } from "../parts/Figure";
 
 const columns: readonly Column[] = [
   { name: "Service", head: true },
-  { name: "Attention" },
+  { name: "Attention", class: "wide" },
   { name: "Utilization", title: "Mean over the service's pods, and the last hour" },
   { name: "Memory", title: "Sum over the service's devices" },
   { name: "Power", title: "Sum over the service's devices", number: true },
@@ -84,7 +84,7 @@ function Summary({ summary: s, status }: { summary: FleetSummary; status: Status
             { name: "held, not busy", value: rest, kind: "rest" },
             { name: "idle-held", value: s.devices_idle, kind: "idle" },
             { name: "free", value: s.devices_free, kind: "free" },
-            { name: "holder unknown", value: s.devices_unknown, kind: "unknown" },
+            { name: "holder unknown", value: s.devices_unknown || null, kind: "unknown" },
           ]}
         />
       </div>

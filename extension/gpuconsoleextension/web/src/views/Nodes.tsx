@@ -154,6 +154,7 @@ function NodeItem({ node: n, known, open: wanted }: { node: GpuNode; known: Know
 
 function NodeTags({ node: n }: { node: GpuNode }) {
   const xids = n.devices.some((d) => d.xid_errors.length > 0);
+  const silent = n.exporter === "up" ? n.devices.filter((d) => d.parent === null && (d.state === "held" || d.state === "idle") && d.values.utilization === null).length : 0;
   const uncorrected = n.devices.some((d) => (d.uncorrected_errors ?? 0) > 0);
   return (
     <>
@@ -161,11 +162,12 @@ function NodeTags({ node: n }: { node: GpuNode }) {
       {n.state === "exporter_down" && <Tag tone="bad">exporter down</Tag>}
       {n.state === "exporter_frozen" && <Tag tone="bad">exporter frozen</Tag>}
       {n.state === "ok" && n.counts.lost > 0 && <Tag tone="bad">{plural(n.counts.lost, "device")} lost</Tag>}
+      {silent > 0 && <Tag tone="info">{plural(silent, "device")} without data</Tag>}
       {uncorrected && <Tag tone="bad">ECC errors</Tag>}
       {xids && <Tag tone="warn">XID errors</Tag>}
       {n.schedulable === false && <Tag tone="info">cordoned</Tag>}
       {n.mig_reconfiguring && <Tag tone="info">MIG is being changed</Tag>}
-      {n.state === "ok" && n.counts.lost === 0 && !uncorrected && !xids && n.schedulable !== false && !n.mig_reconfiguring && <Tag tone="good">all well</Tag>}
+      {n.state === "ok" && n.counts.lost === 0 && !silent && !uncorrected && !xids && n.schedulable !== false && !n.mig_reconfiguring && <Tag tone="good">all well</Tag>}
     </>
   );
 }

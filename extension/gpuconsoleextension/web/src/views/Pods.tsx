@@ -10,13 +10,13 @@ import { Age, Memory, Name, Utilization, Value } from "../parts/values";
 
 const columns: readonly Column[] = [
   { name: "Pod", head: true },
-  { name: "State" },
+  { name: "State", class: "wide" },
   { name: "Utilization" },
   { name: "Memory" },
   { name: "Tensor", number: true },
   { name: "Power", number: true },
   { name: "Node" },
-  { name: "Devices" },
+  { name: "Devices", class: "wide" },
   { name: "Data age", number: true },
 ];
 

@@ -1,6 +1,6 @@
 import type { ApiError } from "../api/client";
 import type { Status } from "../api/types";
-import { count, plural, safe, spoken } from "../format";
+import { count, duration, plural, safe, spoken } from "../format";
 import type { Known } from "../poll";
 import { Banner, Panel, Retry } from "../parts/notices";
 import { Name } from "../parts/values";
@@ -91,7 +91,7 @@ function ScraperDown({ status }: { status: Status }) {
         {down > 0
           ? `No exporter answers: ${count(t.exporters_down ?? 0)} down${t.exporters_frozen ? `, ${count(t.exporters_frozen)} frozen` : ""}.`
           : "Telemetry has ceased to arrive, and nothing says why."}{" "}
-        {age !== null && <>The newest data is {spoken(Math.round(age))} old; what stands below was so then.</>}
+        {age !== null && <>The newest data is {duration(age)} old; what stands below was so then.</>}
       </p>
       {t.down_nodes.length > 0 && (
         <ul class="names" aria-label="Exporters that are down">
