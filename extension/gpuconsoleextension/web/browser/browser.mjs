@@ -24,5 +24,10 @@ export async function open(browser, { width = 1440, height = 900, theme = "light
   page.on("pageerror", (e) => problems.push(String(e)));
   page.on("request", (r) => problems.origins?.add(new URL(r.url()).origin));
   problems.origins = new Set();
+  // How many requests are on their way.
+  page.underway = 0;
+  page.on("request", () => page.underway++);
+  page.on("requestfinished", () => page.underway--);
+  page.on("requestfailed", () => page.underway--);
   return { page, context, problems };
 }

@@ -1,10 +1,10 @@
 import type { ComponentChildren } from "preact";
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { api } from "./api/client";
 import type { Status, WindowName } from "./api/types";
 import { now } from "./clock";
 import { duration, spoken, utc } from "./format";
-import { type Known, Poll, usePoll } from "./poll";
+import { changed, type Known, Poll, usePoll } from "./poll";
 import { chosenTheme, chosenWindow, themes, windows } from "./preferences";
 import { eventsLink, fleetLink, nodesLink, type Route, route } from "./router";
 import { loginNeeded, logout, token } from "./session";
@@ -58,7 +58,12 @@ function Console() {
     if (refresh) poll.every((screen.kind === "ready" ? refresh : Math.min(refresh, 5)) * 1000);
   }, [refresh, screen.kind]);
   const sentence = screen.kind === "state" ? said[screen.letter]! : screen.kind === "ready" ? "Ready" : screen.kind === "offline" ? "The console’s server does not answer" : "";
-  useEffect(() => announce(sentence), [sentence]);
+  const before = useRef("");
+  useEffect(() => {
+    announce(sentence);
+    if (before.current && sentence) changed.value++;
+    before.current = sentence;
+  }, [sentence]);
   const r = route.value;
   return (
     <>
@@ -83,6 +88,7 @@ function Content({ screen, known, poll, route: r }: { screen: Screen; known: Kno
   return (
     <>
       <Failure known={known} refresh={poll.refresh} />
+      {!shows(screen, r) && <h1 class="vh">GPU console</h1>}
       {panel}
       {screen.kind === "ready" && r.view !== "service" && <SomeDown status={status} />}
       {shows(screen, r) && <View route={r} status={status} />}

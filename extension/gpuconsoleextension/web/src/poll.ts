@@ -1,4 +1,4 @@
-import { signal } from "@preact/signals";
+import { computed, signal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import { ApiError } from "./api/client";
 import { loginNeeded, refused, token } from "./session";
@@ -24,6 +24,9 @@ export function delay(error: ApiError | null, failures: number, interval: number
   return Math.min(60_000, Math.max(interval, 5000) * 2 ** Math.min(failures - 1, 4));
 }
 
+/** Raised when the state of the whole changes: what every view shows is asked for at once. */
+export const changed = signal(0);
+
 /** Asks again and again, but not while the tab is hidden or a token is wanted. */
 export class Poll<T> {
   readonly known = signal<Known<T>>({ data: null, receivedAt: 0, error: null, outdated: false, nextAt: null });
@@ -42,8 +45,9 @@ export class Poll<T> {
   start(): void {
     this.stopped = false;
     document.addEventListener("visibilitychange", this.seen);
+    const cause = computed(() => `${changed.value}/${token.value}`);
     let first = true;
-    this.unsubscribe = token.subscribe(() => {
+    this.unsubscribe = cause.subscribe(() => {
       if (!first) this.refresh();
       first = false;
     });

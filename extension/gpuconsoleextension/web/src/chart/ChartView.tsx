@@ -89,7 +89,7 @@ export function ChartView({ title, chart, range, cursor, outdated }: { title: st
       <header>
         <h3>{title}</h3>
         <p class={index === null ? "reading" : "reading at-cursor"} data-reading>
-          {when && <span class="reading-time">{index === null ? "latest" : moment(when, new Date(range.end))}</span>}
+          {when && <span class="reading-time">{index === null ? "latest" : moment(when, new Date(range.end))}</span>}{" "}
           <span class="reading-value">{told}</span>
         </p>
       </header>

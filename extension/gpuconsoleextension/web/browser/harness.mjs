@@ -1,0 +1,65 @@
+// What all browser tests share: one Chromium, a server whose time the test moves,
+// and the rule that a page complains of nothing and asks nobody but its own origin.
+import assert from "node:assert/strict";
+import { after, before } from "node:test";
+import { serve } from "../mock/server.mjs";
+import { launch, moment, open } from "./browser.mjs";
+
+let browser;
+
+/** Starts Chromium for the tests of a file. */
+export function withBrowser() {
+  before(async () => {
+    browser = await launch();
+  });
+  after(async () => {
+    await browser?.close();
+  });
+}
+
+/** Complaints that belong to a scenario: the browser reports every answer above 399. */
+const expected = /Failed to load resource: (the server responded with a status of (401|404|502|503)|net::ERR_FAILED)/;
+
+/**
+ * Runs a test on a page that plays a scenario. `advance` moves the time of page and
+ * server together; afterwards the page must have stayed at its origin and content.
+ */
+export function on(scenario, options, test) {
+  return async () => {
+    let now = moment;
+    const server = await serve({ scenario, time: () => now, prefix: options.prefix });
+    const { page, context, problems } = await open(browser, options);
+    const advance = async (ms) => {
+      // In steps, so that what is asked for every few seconds is.
+      for (let left = ms; left > 0; left -= 1000) {
+        now += Math.min(1000, left);
+        await page.clock.runFor(Math.min(1000, left));
+      }
+      await settled(page);
+    };
+    const go = async (hash = "#/") => {
+      await page.goto(server.url + hash);
+      await settled(page);
+    };
+    try {
+      await test({ page, context, server, advance, go });
+      assert.deepEqual(problems.filter((p) => !expected.test(p)), [], "the page complains");
+      assert.deepEqual([...problems.origins], [new URL(server.url).origin], "requests leave the origin");
+    } finally {
+      await context.close();
+      await server.close();
+    }
+  };
+}
+
+/** Waits until no request is on its way and nothing is left to draw. */
+export async function settled(page) {
+  for (let quiet = 0; quiet < 3; quiet = page.underway > 0 ? 0 : quiet + 1) await new Promise((done) => setTimeout(done, 25));
+  await page.locator(".skeleton, .chart.waiting").first().waitFor({ state: "detached" });
+}
+
+export const link = (service, more = "", cluster = "eu-west-1", namespace = "inference") =>
+  `#/service?${new URLSearchParams({ cluster, namespace, service })}${more}`;
+
+/** The text as a reader sees it: one kind of space. */
+export const seen = async (locator) => (await locator.innerText()).replace(/[\s\u00a0\u202f]+/g, " ").trim();

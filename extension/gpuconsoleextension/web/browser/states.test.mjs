@@ -1,0 +1,154 @@
+// States A to F, staleness, refusals and the login, each as a reader meets it.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { link, on, seen, settled, withBrowser } from "./harness.mjs";
+
+withBrowser();
+
+const panel = (page, letter) => page.locator(`[data-state="${letter}"]`);
+
+test("A: nothing has ever arrived: the command that would help", on("not_enabled", {}, async ({ page, go }) => {
+  await go();
+  assert.match(await seen(panel(page, "A")), /GPU telemetry is not enabled.*otelcol-gpu --config config\/standalone\.yaml/s);
+  assert.equal(await page.locator("table").count(), 0);
+  assert.equal(await page.locator("[data-live]").innerText(), "GPU telemetry is not enabled");
+}));
+
+test("A: the first data appears without a reload", on("not_enabled", {}, async ({ page, go, server, advance }) => {
+  await go();
+  server.set("ready");
+  await advance(6000);
+  assert.equal(await panel(page, "A").count(), 0);
+  assert.equal(await page.locator("tr[data-row]").count(), 11);
+}));
+
+test("B: devices report and no pod holds one: a pod that would", on("no_services", {}, async ({ page, go }) => {
+  await go();
+  assert.match(await seen(panel(page, "B")), /No service has a GPU.*32 devices report.*nvidia\.com\/gpu: 1/s);
+  await page.getByRole("link", { name: "Nodes", exact: true }).first().click();
+  await settled(page);
+  assert.equal(await page.locator(".node").count(), 4, "the devices themselves can be seen");
+}));
+
+test("C: warming up, and the numbers appear without a reload", on("warming", {}, async ({ page, go, advance }) => {
+  await go();
+  await page.evaluate(() => (window.same = true));
+  assert.match(await seen(panel(page, "C")), /Warming up.*Metrics should appear within 90 seconds/s);
+  const row = page.locator('tr[data-row="chat-8b"]');
+  assert.match(await seen(row), /warming up/);
+  assert.equal(await row.locator("td").nth(1).locator("[data-value]").getAttribute("data-value"), "null", "no data is no zero");
+  await advance(30_000);
+  assert.equal(await panel(page, "C").count(), 0);
+  assert.match(await seen(row), /\d+ %/);
+  assert.equal(await page.evaluate(() => window.same), true, "the page was loaded anew");
+  assert.equal(await page.locator("[data-live]").innerText(), "Ready");
+}));
+
+test("C: a service says so itself", on("warming", {}, async ({ page, go }) => {
+  await go(link("chat-8b"));
+  assert.match(await seen(page.locator('[data-banner="warming"]')), /Metrics should appear within 90 seconds/);
+}));
+
+test("D: the scraper is down: says since when, names exporters, shows the past as stale", on("scraper_down", {}, async ({ page, go }) => {
+  await go();
+  assert.match(await seen(panel(page, "D")), /The scraper is down.*14 down.*5 min 12 s old.*gpu-h100-eu-01/s);
+  assert.match(await seen(page.locator('tr[data-row="chat-8b"]')), /stale.*stale 5 min 12 s/s);
+  assert.match(await seen(page.locator("[data-as-of]")), /stale: data 5 min 12 s old/);
+}));
+
+test("E: partial: the banner names the missing pods, averages are there, the charts stay", on("partial", {}, async ({ page, go }) => {
+  await go(link("chat-70b"));
+  const banner = page.locator('[data-banner="partial"]');
+  assert.match(await seen(banner), /Partial: 2 of 6 settled pods report nothing/);
+  assert.deepEqual(await banner.locator("li").allInnerTexts(), ["chat-70b-0", "chat-70b-1"]);
+  assert.match(await seen(page.locator('[data-figure="Utilization"]')), /\d+ %/);
+  assert.equal(await page.locator(".uplot").count(), 4);
+  assert.match(await seen(page.locator('tr[data-row="chat-70b-0"]')), /missing.*exporter down/s);
+}));
+
+test("E: no data from any pod is not called partial, and not zero", on("ready", {}, async ({ page, go }) => {
+  await go(link("speech", "", "us-east-1"));
+  assert.match(await seen(page.locator('[data-banner="no_data"]')), /All 2 settled pods are missing.*not zero/s);
+  assert.equal(await page.locator('[data-banner="partial"]').count(), 0);
+  assert.equal(await page.locator(".cards [data-figure] .figure-value [data-value='null']").count(), 9);
+}));
+
+test("F: the store cannot be reached: why, and no chart that looks like no load", on("store_unreachable", {}, async ({ page, go }) => {
+  for (const hash of ["#/", "#/nodes", link("chat-8b")]) {
+    await go(hash);
+    assert.match(await seen(panel(page, "F")), /The metric store cannot be reached.*connection refused/s);
+    assert.equal(await page.locator(".uplot, table").count(), 0);
+  }
+  await go("#/events");
+  assert.ok((await page.locator(".event").count()) > 5, "events do not depend on the store");
+}));
+
+test("F: it comes back without a reload", on("store_html", {}, async ({ page, go, server, advance }) => {
+  await go();
+  assert.match(await seen(panel(page, "F")), /not a Prometheus API/);
+  server.set("healthy");
+  await advance(6000);
+  assert.equal(await page.locator("tr[data-row]").count(), 11);
+}));
+
+test("F: while a page is open: the last answer stays and is called so", on("healthy", {}, async ({ page, go, server, advance }) => {
+  await go(link("chat-8b"));
+  server.set("store_unreachable");
+  await advance(16_000);
+  assert.equal(await panel(page, "F").count(), 1);
+}));
+
+test("stale: the age is told, and the numbers are marked", on("stale", {}, async ({ page, go }) => {
+  await go(link("chat-8b"));
+  assert.match(await seen(page.locator('[data-banner="stale"]')), /Stale: this data is 4 min 12 s old/);
+  assert.match(await seen(page.locator(".head-line")), /stale/);
+}));
+
+test("stale: data grows old by itself when the server goes silent", on("healthy", {}, async ({ page, go, server, advance }) => {
+  await go();
+  assert.doesNotMatch(await seen(page.locator("[data-as-of]")), /stale/);
+  await page.route("**/api/v1/**", (route) => route.abort());
+  await advance(60_000);
+  assert.match(await seen(page.locator("[data-as-of]")), /stale: data 1 min/);
+  assert.match(await seen(page.locator('[data-banner="offline"]').first()), /does not answer/);
+  assert.equal(await page.locator("tr[data-row]").count(), 11, "what was known stays");
+  assert.ok(server.requests.length > 0);
+}));
+
+test("503: said kindly, and asked again when the server says", on("busy", {}, async ({ page, go, server, advance }) => {
+  await go();
+  assert.match(await seen(panel(page, "busy")), /busy with other readers.*Asking again in \d s/s);
+  const asked = () => server.requests.filter((r) => r.includes("/services")).length;
+  const before = asked();
+  server.set("ready");
+  await advance(1000);
+  assert.equal(asked(), before, "asked before Retry-After");
+  await advance(1500);
+  assert.equal(asked(), before + 1);
+  assert.equal(await page.locator("tr[data-row]").count(), 11);
+}));
+
+test("login: a form, a wrong token, the right one, and out again", on("login", {}, async ({ page, go, server }) => {
+  await go();
+  const field = page.getByLabel("Token");
+  assert.equal(await field.evaluate((f) => f === document.activeElement), true);
+  await field.fill("wrong");
+  await page.getByRole("button", { name: "Log in" }).click();
+  assert.match(await seen(page.getByRole("alert")), /does not accept/);
+  await page.getByLabel("Token").fill("correct-horse");
+  await page.keyboard.press("Enter");
+  await page.locator("tr[data-row]").first().waitFor();
+  assert.equal(await page.evaluate(() => sessionStorage.getItem("gpu-console.token")), "correct-horse");
+  assert.equal(await page.evaluate(() => JSON.stringify(localStorage).includes("correct-horse")), false);
+  assert.ok(!server.requests.some((r) => r.includes("correct-horse")), "the token is in an address");
+  await page.reload();
+  await page.locator("tr[data-row]").first().waitFor();
+  await page.getByRole("button", { name: "Log out" }).click();
+  await page.getByLabel("Token").waitFor();
+  assert.equal(await page.evaluate(() => sessionStorage.getItem("gpu-console.token")), null);
+}));
+
+test("a service that nobody knows is said to be unknown", on("healthy", {}, async ({ page, go }) => {
+  await go(link("gone"));
+  assert.match(await seen(panel(page, "not_found")), /Nothing is known of this service/);
+}));
