@@ -11,9 +11,9 @@ export function Figure(p: { name: string; value: number | null; unit: Unit; note
         <span class="figure-value">
           <Value value={p.value} unit={p.unit} />
         </span>
-        {p.full !== undefined && (
+        {p.full !== undefined && p.full !== null && (
           <span class="meter-track" aria-hidden="true">
-            {p.full !== null && <span class="meter-fill" style={{ width: `${(Math.min(1, p.full) * 100).toFixed(1)}%` }} />}
+            <span class="meter-fill" style={{ width: `${(Math.min(1, p.full) * 100).toFixed(1)}%` }} />
           </span>
         )}
         {p.note !== undefined && <span class="figure-note">{p.note}</span>}

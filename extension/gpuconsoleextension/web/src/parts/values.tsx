@@ -51,14 +51,16 @@ export function Name({ children, class: className }: { children: string; class?:
   );
 }
 
-/** How full something is, beside the value that says the same. */
+/** How full something is, beside the value that says the same. No data has no bar: an empty one would look like zero. */
 export function Meter({ ratio, tone, children }: { ratio: number | null; tone?: string; children?: ComponentChildren }) {
   return (
     <span class={`meter${tone ? ` ${tone}` : ""}`}>
       <span class="meter-text">{children}</span>
-      <span class="meter-track" aria-hidden="true">
-        {ratio !== null && <span class="meter-fill" style={{ width: `${(Math.min(1, Math.max(0, ratio)) * 100).toFixed(1)}%` }} />}
-      </span>
+      {ratio !== null && (
+        <span class="meter-track" aria-hidden="true">
+          <span class="meter-fill" style={{ width: `${(Math.min(1, Math.max(0, ratio)) * 100).toFixed(1)}%` }} />
+        </span>
+      )}
     </span>
   );
 }

@@ -99,7 +99,7 @@ function Summary({ summary: s, status }: { summary: FleetSummary; status: Status
           unit="count"
           tone={s.attention ? "warn" : undefined}
         />
-        <Figure name="Pods pending" note="no node accepted them" value={s.pods_pending} unit="count" tone={s.pods_pending ? "warn" : undefined} />
+        <Figure name="Pods pending" note="wait for a node" value={s.pods_pending} unit="count" tone={s.pods_pending ? "warn" : undefined} />
         <Figure name="Events raised" note={<a href="#/events">what and when</a>} value={status.telemetry.raised_events} unit="count" />
       </dl>
     </section>

@@ -2,6 +2,7 @@ import type { ApiError } from "../api/client";
 import type { Status } from "../api/types";
 import { count, duration, plural, safe, spoken } from "../format";
 import type { Known } from "../poll";
+import { nodesLink } from "../router";
 import { Banner, Panel, Retry } from "../parts/notices";
 import { Name } from "../parts/values";
 
@@ -149,7 +150,9 @@ export function SomeDown({ status }: { status: Status }) {
       <ul class="names">
         {t.down_nodes.map((n) => (
           <li key={n}>
-            <Name>{n}</Name>
+            <a href={nodesLink({ q: n, node: n })}>
+              <Name>{n}</Name>
+            </a>
           </li>
         ))}
       </ul>
