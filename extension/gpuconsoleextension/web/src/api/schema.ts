@@ -220,10 +220,11 @@ export interface components {
             trend: components["schemas"]["Ratio"][] | null;
             /**
              * Format: date-time
-             * @description Own time of the oldest point in the averages: the evaluation's less gpu.service.data.age; the evaluation's own where there are no averages.
+             * @description Own time of the oldest point in the averages: the evaluation's less gpu.service.data.age; null where there are no averages.
              */
             data_time: string | null;
             data_age: number | null;
+            /** @description `data_age`, or the age of the summary's evaluation, is above `freshness.stale_after`. */
             stale: boolean;
         };
         /** @enum {string} */
