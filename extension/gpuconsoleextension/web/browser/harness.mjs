@@ -54,12 +54,23 @@ export function on(scenario, options, test) {
 
 /** Waits until no request is on its way and nothing is left to draw. */
 export async function settled(page) {
-  for (let quiet = 0; quiet < 3; quiet = page.underway > 0 ? 0 : quiet + 1) await new Promise((done) => setTimeout(done, 25));
+  for (let quiet = 0; quiet < 4; quiet = page.underway > 0 ? 0 : quiet + 1) await new Promise((done) => setTimeout(done, 40));
   await page.locator(".skeleton, .chart.waiting").first().waitFor({ state: "detached" });
 }
 
 export const link = (service, more = "", cluster = "eu-west-1", namespace = "inference") =>
   `#/service?${new URLSearchParams({ cluster, namespace, service })}${more}`;
+
+/** Tries a check until it holds: what follows a click takes a moment, and longer on a busy machine. */
+export async function until(check) {
+  for (const end = Date.now() + 10_000; ; await new Promise((done) => setTimeout(done, 50))) {
+    try {
+      return await check();
+    } catch (error) {
+      if (Date.now() > end) throw error;
+    }
+  }
+}
 
 /** The text as a reader sees it: one kind of space. */
 export const seen = async (locator) => (await locator.innerText()).replace(/[\s\u00a0\u202f]+/g, " ").trim();

@@ -1,7 +1,7 @@
 // What the views do: charts, windows, tables, links, keyboard, and how they refresh.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { link, on, seen, settled, withBrowser } from "./harness.mjs";
+import { link, on, seen, settled, until, withBrowser } from "./harness.mjs";
 
 withBrowser();
 
@@ -86,9 +86,8 @@ test("windows: four, remembered, and shared by tabs", on("healthy", {}, async ({
   await settled(other);
   for (const [name, window, points] of [["5 min", "5m", 21], ["30 min", "30m", 121], ["1 hour", "1h", 121], ["24 hours", "24h", 289]]) {
     await group.getByRole("button", { name }).click();
-    await settled(page);
+    await until(async () => assert.equal(await page.getByRole("slider").first().getAttribute("aria-valuemax"), String(points - 1)));
     assert.match(page.url(), new RegExp(`window=${window}`));
-    assert.equal(await page.getByRole("slider").first().getAttribute("aria-valuemax"), String(points - 1));
     await other.getByRole("group", { name: "Display window" }).getByRole("button", { name, pressed: true }).waitFor();
   }
   await go(link("vision", "", "us-east-1"));
@@ -133,8 +132,7 @@ test("events: what happened and what became of the webhooks", on("ready", {}, as
   const all = await seen(page.locator(".events"));
   for (const word of ["pager given up", "billing blocked", "ops-slack dropped", "billing delivered test", "20 Nov"]) assert.ok(all.includes(word), word);
   await page.getByRole("button", { name: "Errors", exact: true }).click();
-  await settled(page);
-  assert.equal(await page.locator(".event").count(), 3);
+  await until(async () => assert.equal(await page.locator(".event").count(), 3));
 }));
 
 test("deep link: hostile names come through, as text", on("hostile", {}, async ({ page, go }) => {
@@ -142,7 +140,7 @@ test("deep link: hostile names come through, as text", on("hostile", {}, async (
   page.on("dialog", (d) => assert.fail(`a dialog: ${d.message()}`));
   assert.equal(await page.locator("tr[data-row]").count(), 5);
   await page.getByRole("link", { name: "<script>alert('x')</script>" }).click();
-  await settled(page);
+  await page.locator(".uplot").nth(3).waitFor();
   assert.equal(await page.locator("h1").innerText(), "<script>alert('x')</script>");
   assert.deepEqual(await page.locator('[data-banner="partial"] li').allInnerTexts(), ['"><svg onload=alert(1)>']);
   await page.reload();
@@ -178,6 +176,7 @@ test("keyboard: skip link, rows, and the moment of a chart", on("healthy", {}, a
   await page.keyboard.press("Enter");
   await settled(page);
   const slider = page.getByRole("slider", { name: "Utilization: moment" });
+  await page.locator(".uplot").nth(3).waitFor();
   await slider.focus();
   const last = Number(await slider.getAttribute("aria-valuenow"));
   await page.keyboard.press("ArrowLeft");
@@ -195,7 +194,7 @@ test("refresh: without flicker, and not while the tab is hidden", on("healthy", 
   });
   const before = await page.locator("[data-as-of]").innerText();
   await advance(32_000);
-  assert.notEqual(await page.locator("[data-as-of]").innerText(), before);
+  await until(async () => assert.notEqual(await page.locator("[data-as-of]").innerText(), before));
   assert.deepEqual(await page.evaluate(() => window.kept.map((e) => e.isConnected)), [true, true, true]);
   await page.evaluate(() => {
     Object.defineProperty(document, "hidden", { value: true, configurable: true });
@@ -208,8 +207,7 @@ test("refresh: without flicker, and not while the tab is hidden", on("healthy", 
     Object.defineProperty(document, "hidden", { value: false, configurable: true });
     document.dispatchEvent(new Event("visibilitychange"));
   });
-  await settled(page);
-  assert.ok(server.requests.length > asked, "it does not ask although somebody looks again");
+  await until(() => assert.ok(server.requests.length > asked, "it does not ask although somebody looks again"));
 }));
 
 test("theme: as the system has it, or as chosen, remembered", on("healthy", { theme: "dark" }, async ({ page, go }) => {

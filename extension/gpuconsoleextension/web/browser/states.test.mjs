@@ -1,7 +1,7 @@
 // States A to F, staleness, refusals and the login, each as a reader meets it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { link, on, seen, settled, withBrowser } from "./harness.mjs";
+import { link, on, seen, until, withBrowser } from "./harness.mjs";
 
 withBrowser();
 
@@ -26,8 +26,7 @@ test("B: devices report and no pod holds one: a pod that would", on("no_services
   await go();
   assert.match(await seen(panel(page, "B")), /No service has a GPU.*32 devices report.*nvidia\.com\/gpu: 1/s);
   await page.getByRole("link", { name: "Nodes", exact: true }).first().click();
-  await settled(page);
-  assert.equal(await page.locator(".node").count(), 4, "the devices themselves can be seen");
+  await until(async () => assert.equal(await page.locator(".node").count(), 4, "the devices themselves can be seen"));
 }));
 
 test("C: warming up, and the numbers appear without a reload", on("warming", {}, async ({ page, go, advance }) => {
@@ -39,7 +38,7 @@ test("C: warming up, and the numbers appear without a reload", on("warming", {},
   assert.equal(await row.locator("td").nth(1).locator("[data-value]").getAttribute("data-value"), "null", "no data is no zero");
   await advance(30_000);
   assert.equal(await panel(page, "C").count(), 0);
-  assert.match(await seen(row), /\d+ %/);
+  await until(async () => assert.match(await seen(row), /\d+ %/));
   assert.equal(await page.evaluate(() => window.same), true, "the page was loaded anew");
   assert.equal(await page.locator("[data-live]").innerText(), "Ready");
 }));
@@ -91,11 +90,30 @@ test("F: it comes back without a reload", on("store_html", {}, async ({ page, go
   assert.equal(await page.locator("tr[data-row]").count(), 11);
 }));
 
-test("F: while a page is open: the last answer stays and is called so", on("healthy", {}, async ({ page, go, server, advance }) => {
+test("502 of one question: the last answer stays and is called so", on("healthy", {}, async ({ page, go, advance }) => {
+  await go();
+  await page.route("**/api/v1/services*", (route) =>
+    route.fulfill({ status: 502, contentType: "application/json", body: JSON.stringify({ error: "The store did not answer in time.", reason: "upstream_timeout", detail: "It had 5 s." }) }),
+  );
+  await advance(16_000);
+  const banner = page.locator('[data-banner="upstream_timeout"]');
+  await banner.waitFor();
+  assert.match(await seen(banner), /The metric store cannot be reached.*did not answer in time.*What stands below is the last answer.*Asking again/s);
+  assert.equal(await page.locator("tr[data-row]").count(), 11);
+}));
+
+test("an answer that is not the API's: a proxy's page", on("healthy", {}, async ({ page, go }) => {
+  await page.route("**/api/v1/**", (route) => route.fulfill({ status: 200, contentType: "text/html", body: "<html>Sign in</html>" }));
+  await go();
+  assert.match(await seen(page.locator('[data-state="offline"]')), /not JSON.*proxy/s);
+}));
+
+test("F: while a page is open: it takes the place of the numbers", on("healthy", {}, async ({ page, go, server, advance }) => {
   await go(link("chat-8b"));
   server.set("store_unreachable");
   await advance(16_000);
-  assert.equal(await panel(page, "F").count(), 1);
+  await panel(page, "F").waitFor();
+  assert.equal(await page.locator(".uplot, .cards").count(), 0);
 }));
 
 test("stale: the age is told, and the numbers are marked", on("stale", {}, async ({ page, go }) => {
