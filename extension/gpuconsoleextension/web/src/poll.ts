@@ -1,7 +1,7 @@
 import { computed, signal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import { ApiError } from "./api/client";
-import { loginNeeded, refused, token } from "./session";
+import { refused, token } from "./session";
 
 /** What the page knows of one question to the API, at any moment. */
 export interface Known<T> {
@@ -116,7 +116,6 @@ export class Poll<T> {
         return; // the next token asks again
       }
     }
-    if (loginNeeded.value !== "no" && this.known.value.error === null) loginNeeded.value = "no";
     this.wait(Date.now() + delay(this.known.value.error, this.failures, this.interval));
   }
 }

@@ -164,7 +164,7 @@ function Reasons({ service }: { service: Service }) {
 
 function DevicesOf({ service: { devices: d } }: { service: Service }) {
   if (d.held === null) return <Value value={null} unit="count" />;
-  const rest = d.busy !== null && d.idle !== null && d.missing !== null ? Math.max(0, d.held - d.busy - d.idle - d.missing) : null;
+  const rest = Math.max(0, d.held - (d.busy ?? 0) - (d.idle ?? 0) - (d.missing ?? 0));
   const words = [d.busy !== null && `${count(d.busy)} busy`, d.idle ? `${count(d.idle)} idle` : "", d.missing ? `${count(d.missing)} silent` : ""].filter(Boolean);
   return (
     <span class="with-stack">
@@ -172,14 +172,14 @@ function DevicesOf({ service: { devices: d } }: { service: Service }) {
         <span class="value" data-value={d.held}>
           {count(d.held)} held
         </span>
-        <span class="of"> · {words.join(" · ")}</span>
+        {words.length > 0 && <span class="of"> · {words.join(" · ")}</span>}
       </span>
       <Stack
         label="Devices"
         total={d.held}
         parts={[
           { name: "busy", value: d.busy, kind: "busy" },
-          { name: "held, not busy", value: rest, kind: "rest" },
+          { name: d.busy === null ? "held" : "held, not busy", value: rest, kind: "rest" },
           { name: "idle for long", value: d.idle, kind: "idle" },
           { name: "silent", value: d.missing, kind: "missing" },
         ]}
