@@ -1,0 +1,191 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpuconsoleextension // import "github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension"
+
+import (
+	"context"
+	"time"
+
+	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
+)
+
+// status answers also when the store does not.
+func (a *api) status(ctx context.Context, _ *parameters) (any, error) {
+	info := a.store.Info()
+	out := &consoleapi.StatusAnswer{
+		Version: a.version, State: consoleapi.StoreUnreachable, Freshness: a.reader.Unknown(),
+		Store:     consoleapi.StoreStatus{Engine: info.Engine},
+		Telemetry: consoleapi.Telemetry{DownNodes: []string{}},
+		Config:    a.told(info),
+	}
+	if info.Retention > 0 {
+		retention := info.Retention.Seconds()
+		out.Store.Retention = &retention
+	}
+	err := a.read(ctx, func() error {
+		s, err := a.reader.Status(ctx)
+		if err != nil {
+			return err
+		}
+		out.State, out.Freshness, out.Telemetry = s.State, s.Freshness, s.Telemetry
+		raised := a.reader.Events(fleet.EventQuery{}).Raised
+		out.Telemetry.RaisedEvents = &raised
+		return nil
+	})
+	out.Store.CircuitOpen = a.breaker.open()
+	if err != nil {
+		f := failed(err)
+		if f == nil {
+			return nil, err
+		}
+		out.Store.Error = &f.body
+		return out, nil
+	}
+	out.Store.Reachable = true
+	return out, nil
+}
+
+// told is what a page needs to know of the configuration.
+func (a *api) told(info store.Info) consoleapi.Config {
+	c := a.config
+	out := consoleapi.Config{
+		Windows: []string{}, Refresh: c.Refresh.Seconds(), Warmup: c.Warmup.Seconds(), IdleThreshold: c.IdleThreshold, IdleFor: c.IdleFor.Seconds(),
+		PartialThreshold: c.PartialThreshold, Remembered: c.Remembered.Seconds(), Grafana: c.Grafana.link(),
+		Limits: consoleapi.Limits{
+			MaxServicesPerRequest: c.MaxServicesPerRequest, MaxConcurrentRequests: c.MaxConcurrentRequests,
+			MaxPointsPerSeries: c.MaxPointsPerSeries, MaxSeriesPerRange: c.MaxSeriesPerRange,
+		},
+	}
+	for _, w := range fleet.Windows {
+		if kept(info, w) {
+			out.Windows = append(out.Windows, w.Name)
+		}
+	}
+	return out
+}
+
+// kept reports whether a window is within the retention.
+func kept(info store.Info, w fleet.Window) bool {
+	return info.Retention == 0 || w.Length <= info.Retention
+}
+
+func (a *api) services(ctx context.Context, p *parameters) (any, error) {
+	limit, after := p.limit(a.config.MaxServicesPerRequest), p.cursor()
+	match, trend := p.text("q", maxName), p.oneOf("trend", "false", "true", "false") == "true"
+	if p.err != nil {
+		return nil, p.err
+	}
+	out := &consoleapi.ServicesAnswer{}
+	err := a.read(ctx, func() error {
+		all, err := a.reader.Services(ctx, match)
+		if err != nil {
+			return err
+		}
+		page := pageOf(after, limit, all.Len(), all.Key)
+		out.Services, out.Trend, err = all.Page(ctx, page.from, page.to, trend)
+		out.Total, out.Next, out.Summary, out.Freshness = all.Len(), page.next, all.Summary, all.Freshness()
+		return err
+	})
+	return out, err
+}
+
+func (a *api) service(ctx context.Context, p *parameters) (any, error) {
+	key := p.key()
+	if p.err != nil {
+		return nil, p.err
+	}
+	var out *consoleapi.ServiceAnswer
+	err := a.read(ctx, func() (err error) {
+		out, err = a.reader.Service(ctx, key)
+		return err
+	})
+	if err == nil && out == nil {
+		err = unknownService()
+	}
+	return out, err
+}
+
+func (a *api) pods(ctx context.Context, p *parameters) (any, error) {
+	key, limit, after := p.key(), p.limit(a.config.MaxServicesPerRequest), p.cursor()
+	if p.err != nil {
+		return nil, p.err
+	}
+	out := &consoleapi.PodsAnswer{}
+	err := a.read(ctx, func() error {
+		all, err := a.reader.Pods(ctx, key)
+		if err != nil {
+			return err
+		}
+		page := pageOf(after, limit, all.Len(), all.Key)
+		out.Pods, err = all.Page(ctx, page.from, page.to)
+		out.Total, out.Next, out.Freshness = all.Len(), page.next, all.Freshness()
+		return err
+	})
+	return out, err
+}
+
+func (a *api) nodes(ctx context.Context, p *parameters) (any, error) {
+	limit, after, match := p.limit(a.config.MaxServicesPerRequest), p.cursor(), p.text("q", maxName)
+	if p.err != nil {
+		return nil, p.err
+	}
+	out := &consoleapi.NodesAnswer{}
+	err := a.read(ctx, func() error {
+		all, err := a.reader.Nodes(ctx, match)
+		if err != nil {
+			return err
+		}
+		page := pageOf(after, limit, all.Len(), all.Key)
+		out.Nodes, err = all.Page(ctx, page.from, page.to)
+		out.Total, out.Next, out.Pending, out.Freshness = all.Len(), page.next, all.Pending, all.Freshness()
+		return err
+	})
+	return out, err
+}
+
+func (a *api) charts(ctx context.Context, p *parameters) (any, error) {
+	key := p.key()
+	name := p.oneOf("window", "", "5m", "30m", "1h", "24h")
+	by := p.oneOf("by", fleet.ByService, fleet.ByService, fleet.ByPod)
+	if p.err != nil {
+		return nil, p.err
+	}
+	var window fleet.Window
+	for _, w := range fleet.Windows {
+		if w.Name == name {
+			window = w
+		}
+	}
+	if info := a.store.Info(); !kept(info, window) {
+		return nil, exceeded("window is longer than the store keeps samples, which is retention: " + info.Retention.Round(time.Minute).String() + ".")
+	}
+	var out *consoleapi.RangeAnswer
+	err := a.read(ctx, func() (err error) {
+		out, err = a.reader.Range(ctx, key, window, by)
+		return err
+	})
+	return out, err
+}
+
+func (a *api) events(_ context.Context, p *parameters) (any, error) {
+	limit, after := p.limit(a.config.MaxServicesPerRequest), p.cursor()
+	q := fleet.EventQuery{Name: p.text("name", 128)}
+	if p.has("min_severity") {
+		q.MinSeverity = p.oneOf("min_severity", "", "info", "warn", "error")
+	}
+	if p.has("cluster") || p.has("namespace") || p.has("service") {
+		key := p.key()
+		q.Service = &key
+	}
+	if p.err != nil {
+		return nil, p.err
+	}
+	all := a.reader.Events(q)
+	page := pageOf(after, limit, all.Len(), all.Key)
+	return &consoleapi.EventsAnswer{
+		Events: all.Page(page.from, page.to), Total: all.Len(), Next: page.next, Raised: all.Raised, Freshness: all.Freshness(),
+	}, nil
+}

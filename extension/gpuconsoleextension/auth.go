@@ -1,0 +1,67 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpuconsoleextension // import "github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension"
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/extension/extensionauth"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
+)
+
+// newAuthenticator returns the authenticator of the API; nil is none.
+func newAuthenticator(ctx context.Context, c *Config, host component.Host) (extensionauth.Server, error) {
+	if !c.Auth.HasValue() {
+		return nil, nil
+	}
+	server, err := c.Auth.Get().Config.GetServerAuthenticator(ctx, host.GetExtensions())
+	if err != nil {
+		return nil, fmt.Errorf("auth::authenticator: %w", err)
+	}
+	return server, nil
+}
+
+// authenticated passes requests that the authenticator accepts.
+func (a *api) authenticated(r *http.Request) (*http.Request, *failure) {
+	if a.authenticator == nil {
+		return r, nil
+	}
+	sources := map[string][]string(r.Header)
+	ctx, err := a.authenticator.Authenticate(r.Context(), sources)
+	if err != nil {
+		// Not its words: they may tell more than whoever asks should know.
+		detail := "The token that was sent is not valid."
+		if r.Header.Get("Authorization") == "" {
+			detail = "Send one as Authorization: Bearer."
+		}
+		return nil, fail(http.StatusUnauthorized, consoleapi.Unauthenticated, "A token is needed.", detail)
+	}
+	return r.WithContext(ctx), nil
+}
+
+// localOnly refuses requests for another host than this machine, where nothing
+// else guards the API. A page from elsewhere can make a browser ask loopback
+// under a name of its own, and would read the answers.
+func (a *api) localOnly(r *http.Request) *failure {
+	if a.authenticator != nil || a.config.NetAddr.Transport == "unix" {
+		return nil
+	}
+	host := r.Host
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.Trim(host, "[]")
+	if loopback(host) || slices.ContainsFunc(a.config.AllowedHosts, func(h string) bool { return strings.EqualFold(h, host) }) {
+		return nil
+	}
+	return fail(http.StatusForbidden, consoleapi.Unauthenticated, "This console is for its own machine alone.",
+		"Ask for localhost, name the host in allowed_hosts, or configure auth.")
+}

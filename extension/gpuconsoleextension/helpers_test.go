@@ -1,0 +1,141 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpuconsoleextension
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/gorillamux"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/extension"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/metadata"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
+)
+
+// contract is the OpenAPI document.
+var contract = sync.OnceValues(func() (routers.Router, error) {
+	doc, err := openapi3.NewLoader().LoadFromFile("openapi.yaml")
+	if err != nil {
+		return nil, err
+	}
+	doc.Servers = openapi3.Servers{{URL: "http://localhost"}}
+	if err := doc.Validate(context.Background()); err != nil {
+		return nil, err
+	}
+	return gorillamux.NewRouter(doc)
+})
+
+// client asks an API, and compares every answer with the contract.
+type client struct {
+	t       testing.TB
+	handler http.Handler
+	logs    *observer.ObservedLogs
+}
+
+// serveAPI is the API over a store, without a port.
+func serveAPI(t testing.TB, s store.Store, now time.Time, change func(*Config)) *client {
+	t.Helper()
+	config := createDefaultConfig().(*Config)
+	if change != nil {
+		change(config)
+	}
+	require.NoError(t, config.Validate())
+	core, logs := observer.New(zapcore.InfoLevel)
+	set := extension.Settings{ID: component.NewID(metadata.Type), TelemetrySettings: componenttest.NewNopTelemetrySettings(), BuildInfo: component.NewDefaultBuildInfo()}
+	set.Logger = zap.New(core)
+	c, err := newExtension(set, config)
+	require.NoError(t, err)
+	c.now = func() time.Time { return now }
+	handler, err := newAPI(config, s, c.reader(s), c.settings, c.telemetry).handler()
+	require.NoError(t, err)
+	return &client{t: t, handler: handler, logs: logs}
+}
+
+// answer is what came back.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// get asks for a path and query, which the contract allows or does not.
+func (c *client) get(path string, query url.Values) answer {
+	c.t.Helper()
+	target := "http://localhost/api/v1/" + path
+	if len(query) > 0 {
+		target += "?" + query.Encode()
+	}
+	return c.do(httptest.NewRequest(http.MethodGet, target, nil))
+}
+
+func (c *client) do(r *http.Request) answer {
+	c.t.Helper()
+	w := httptest.NewRecorder()
+	c.handler.ServeHTTP(w, r)
+	got := answer{w.Code, w.Header(), w.Body.Bytes()}
+	c.keepsContract(r, got)
+	return got
+}
+
+// keepsContract compares request and answer with the contract. What the contract
+// forbids to ask must have been refused.
+func (c *client) keepsContract(r *http.Request, got answer) {
+	c.t.Helper()
+	router, err := contract()
+	require.NoError(c.t, err)
+	route, path, err := router.FindRoute(r)
+	if err != nil {
+		require.Contains(c.t, []int{http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusForbidden, http.StatusUnauthorized}, got.status, "%s: %v", r.URL, err)
+		return
+	}
+	in := &openapi3filter.RequestValidationInput{Request: r, PathParams: path, Route: route, Options: &openapi3filter.Options{
+		AuthenticationFunc: openapi3filter.NoopAuthenticationFunc, IncludeResponseStatus: true,
+	}}
+	if err := openapi3filter.ValidateRequest(r.Context(), in); err != nil && got.status != http.StatusServiceUnavailable && got.status != http.StatusUnauthorized {
+		require.Equal(c.t, http.StatusBadRequest, got.status, "%s: %v", r.URL, err)
+	}
+	out := &openapi3filter.ResponseValidationInput{RequestValidationInput: in, Status: got.status, Header: got.header, Options: in.Options}
+	out.Body = io.NopCloser(bytes.NewReader(got.body))
+	require.NoError(c.t, openapi3filter.ValidateResponse(r.Context(), out), "%s", r.URL)
+	require.Equal(c.t, "no-store", got.header.Get("Cache-Control"))
+}
+
+// ok is the answer to a request that must succeed. Fields that the Go type does
+// not have, or does not write, are errors.
+func ok[T any](c *client, path string, query url.Values) T {
+	c.t.Helper()
+	got := c.get(path, query)
+	require.Equal(c.t, http.StatusOK, got.status, "%s", got.body)
+	var v T
+	d := json.NewDecoder(bytes.NewReader(got.body))
+	d.DisallowUnknownFields()
+	require.NoError(c.t, d.Decode(&v))
+	return v
+}
+
+func values(pairs ...string) url.Values {
+	v := url.Values{}
+	for i := 0; i < len(pairs); i += 2 {
+		v.Set(pairs[i], pairs[i+1])
+	}
+	return v
+}

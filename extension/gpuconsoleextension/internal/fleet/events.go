@@ -1,0 +1,184 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet // import "github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet"
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
+)
+
+// wholeLog is more than any log holds.
+const wholeLog = 1 << 30
+
+// EventQuery selects events; zero fields select all.
+type EventQuery struct {
+	Name        string
+	MinSeverity string
+	Service     *Key // only events about it
+}
+
+// Events are all events that match, newest first.
+type Events struct {
+	list    []*consoleapi.Event
+	told    map[string][]*store.Delivery
+	Raised  int
+	reading *reading
+}
+
+var severities = []string{"trace", "debug", "info", "warn", "error", "fatal"}
+
+// Events reads the log of events and deliveries. It asks the metric store nothing.
+func (r *Reader) Events(q EventQuery) *Events {
+	now := r.options.Now()
+	out := &Events{told: map[string][]*store.Delivery{}, reading: &reading{Reader: r, now: now, at: now}}
+	log := r.store.Events(store.EventQuery{Limit: wholeLog})
+	deliveries := r.store.Deliveries(store.DeliveryQuery{Limit: wholeLog})
+	all := make([]*consoleapi.Event, 0, len(log))
+	known := make(map[string]bool, len(log))
+	newest := map[string]bool{} // conditions whose newest event was seen
+	for _, e := range log {
+		all = append(all, convertEvent(e))
+		known[e.ID] = true
+		if e.Key != "" && !newest[e.Key] {
+			newest[e.Key] = true
+			if e.State == names.EventRaised {
+				out.Raised++
+			}
+		}
+	}
+	for _, d := range slices.Backward(deliveries) { // oldest first
+		for _, id := range d.EventIDs {
+			if !known[id] {
+				known[id] = true
+				all = append(all, onlyDelivered(id, d))
+			}
+			out.told[id] = append(out.told[id], d)
+		}
+	}
+	out.list = r.matching(all, q)
+	slices.SortStableFunc(out.list, func(a, b *consoleapi.Event) int { return b.Time.Compare(a.Time) })
+	for _, e := range all {
+		out.reading.used(e.Time)
+	}
+	return out
+}
+
+// matching keeps the events that a query selects: those severe enough, and what
+// clears them.
+func (r *Reader) matching(all []*consoleapi.Event, q EventQuery) []*consoleapi.Event {
+	least := slices.Index(severities, q.MinSeverity)
+	severe := func(e *consoleapi.Event) bool { return slices.Index(severities, value(e.Severity)) >= least }
+	raised := map[string]bool{}
+	if least > 0 {
+		for _, e := range all {
+			if e.Key != "" && severe(e) {
+				raised[e.Key] = true
+			}
+		}
+	}
+	kept := make([]*consoleapi.Event, 0, len(all))
+	for _, e := range all {
+		switch {
+		case q.Name != "" && e.Name != q.Name:
+		case least > 0 && !severe(e) && !(raised[e.Key] && value(e.State) == names.EventCleared):
+		case q.Service != nil && !about(e.Subject, *q.Service):
+		default:
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}
+
+func about(s consoleapi.Subject, k Key) bool {
+	return value(s.Service) == k.Service && value(s.Namespace) == k.Namespace && value(s.Cluster) == k.Cluster
+}
+
+// Freshness of the log: its newest event.
+func (e *Events) Freshness() consoleapi.Freshness {
+	f := e.reading.freshness()
+	// What happened stays true however long ago it was.
+	f.Stale = false
+	return f
+}
+
+// Len is how many match.
+func (e *Events) Len() int { return len(e.list) }
+
+// Key tells one from all others.
+func (e *Events) Key(i int) string { return e.list[i].ID }
+
+// Page returns some of them with their deliveries.
+func (e *Events) Page(from, to int) []consoleapi.Event {
+	out := make([]consoleapi.Event, 0, to-from)
+	for _, one := range e.list[from:to] {
+		event := *one
+		event.Deliveries = make([]consoleapi.Delivery, 0, len(e.told[one.ID]))
+		for _, d := range e.told[one.ID] {
+			event.Deliveries = append(event.Deliveries, convertDelivery(d))
+		}
+		out = append(out, event)
+	}
+	return out
+}
+
+// subjects are the attributes of the subject.
+var subjects = []string{names.K8sClusterName, names.K8sNamespaceName, names.ServiceName, names.K8sPodName, names.K8sNodeName, names.HwID}
+
+func convertEvent(e *store.Event) *consoleapi.Event {
+	attribute := func(key string) *string {
+		for _, attributes := range []map[string]any{e.Attributes, e.Resource} {
+			if s, ok := attributes[key].(string); ok && s != "" {
+				return &s
+			}
+		}
+		return nil
+	}
+	out := &consoleapi.Event{
+		ID: e.ID, Name: e.Name, Key: e.Key, Time: e.Time.UTC(), Body: &e.Message, Attributes: map[string]any{},
+		Subject: consoleapi.Subject{
+			Cluster: attribute(names.K8sClusterName), Namespace: attribute(names.K8sNamespaceName), Service: attribute(names.ServiceName),
+			Pod: attribute(names.K8sPodName), Node: cmp.Or(attribute(names.K8sNodeName), attribute(names.HostName)), Device: attribute(names.HwID),
+		},
+	}
+	if e.State == names.EventRaised || e.State == names.EventCleared {
+		out.State = &e.State
+	}
+	if slices.Contains(severities, e.Severity) {
+		out.Severity = &e.Severity
+	}
+	maps.Copy(out.Attributes, e.Resource)
+	maps.Copy(out.Attributes, e.Attributes)
+	for _, key := range append([]string{names.GPUEventID, names.GPUEventKey, names.GPUEventState}, subjects...) {
+		delete(out.Attributes, key)
+	}
+	return out
+}
+
+// onlyDelivered is an event of which only a delivery tells: a test, or one older
+// than the log.
+func onlyDelivered(id string, d *store.Delivery) *consoleapi.Event {
+	return &consoleapi.Event{ID: id, Name: d.EventName, Time: d.Time.UTC(), Attributes: map[string]any{}}
+}
+
+func convertDelivery(d *store.Delivery) consoleapi.Delivery {
+	out := consoleapi.Delivery{
+		ID: d.ID, Time: d.Time.UTC(), Receiver: d.Receiver, URLHost: d.Host, Format: d.Format, Attempt: max(0, d.Attempt), MaxAttempts: max(0, d.Attempts),
+		Outcome: string(d.Outcome), Duration: max(0, d.Duration.Seconds()), Trigger: cmp.Or(string(d.Trigger), "event"),
+	}
+	if d.Status != 0 {
+		out.Status = &d.Status
+	}
+	if d.ErrorType != "" {
+		out.ErrorType = pointer(string(d.ErrorType))
+	}
+	if !d.NextAttempt.IsZero() {
+		out.NextAttempt = pointer(d.NextAttempt.UTC())
+	}
+	return out
+}

@@ -1,0 +1,212 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet // import "github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet"
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/queries"
+)
+
+// day is the time over which errors are counted.
+const day = 24 * time.Hour
+
+func putPipe(v *consoleapi.Values, m model.Metric, to *float64) {
+	switch m[queries.Pipe] {
+	case "tensor":
+		v.Tensor = to
+	case "fp16":
+		v.FP16 = to
+	case "fp32":
+		v.FP32 = to
+	}
+}
+
+// show reads the gauges of devices. Questions may not be open.
+func (r *reading) show(ctx context.Context, devices []*device) (map[*device]consoleapi.Device, error) {
+	shown := make(map[*device]consoleapi.Device, len(devices))
+	if len(devices) == 0 {
+		return shown, nil
+	}
+	some := selectDevices(devices)
+	r.more(ctx)
+	gauges := r.vector(queries.DeviceValues(some))
+	errors := r.vector(queries.UncorrectedRise(some, day))
+	rise := r.askXIDs(some)
+	if err := r.wait(); err != nil {
+		return nil, err
+	}
+	xids := rise()
+	by := make(map[place]*device, len(devices))
+	for _, d := range devices {
+		by[d.id] = d
+		shown[d] = r.deviceWithout(d, xids[d.id])
+	}
+	limits := map[*device]bool{} // whose enforced limit is known
+	for _, sample := range *gauges {
+		d := by[placeOf(sample.Metric)]
+		if d == nil {
+			continue
+		}
+		one := shown[d]
+		if putGauge(&one, sample, limits[d]) {
+			limits[d] = true
+		}
+		shown[d] = one
+	}
+	for _, sample := range *errors {
+		if d := by[placeOf(sample.Metric)]; d != nil {
+			one := shown[d]
+			one.UncorrectedErrors = pointer(max(0, float64(sample.Value)))
+			shown[d] = one
+		}
+	}
+	for d, one := range shown {
+		slices.Sort(one.Throttle)
+		one.Throttle = slices.Compact(one.Throttle)
+		shown[d] = one
+	}
+	return shown, nil
+}
+
+// selectDevices selects at least these: by node if that is few names.
+func selectDevices(devices []*device) queries.Selector {
+	label, names := model.LabelName(""), []string{}
+	for _, d := range devices {
+		l := model.LabelName(queries.Node)
+		if d.identity[l] == "" || label != "" && l != label {
+			label = ""
+			break
+		}
+		label = l
+		if name := string(d.identity[l]); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if label != "" {
+		return queries.Fits(queries.OneOf(string(label), names...))
+	}
+	ids := make([]string, 0, len(devices))
+	for _, d := range devices {
+		ids = append(ids, d.id.name)
+	}
+	slices.Sort(ids)
+	return queries.Fits(queries.OneOf(queries.Device, slices.Compact(ids)...))
+}
+
+// deviceWithout is a device without its gauges.
+func (r *reading) deviceWithout(d *device, xids []consoleapi.XIDErrors) consoleapi.Device {
+	m := d.identity
+	out := consoleapi.Device{
+		ID: d.id.name, Parent: text(model.LabelValue(d.parent)), Index: text(m[queries.Index]), Model: text(m[queries.Model]),
+		MIGProfile: text(m[queries.MIGProfile]), MIGInstance: text(m[queries.MIGInstance]),
+		State: d.state, Idle: d.idle, Throttle: []string{}, XIDErrors: xids, Told: r.told(d.heard),
+		Holders: slices.Clone(d.holders),
+	}
+	if out.Holders == nil {
+		out.Holders = []consoleapi.Holder{}
+	}
+	slices.SortFunc(out.Holders, func(a, b consoleapi.Holder) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Pod, b.Pod), cmp.Compare(value(a.Container), value(b.Container)))
+	})
+	if out.XIDErrors == nil {
+		out.XIDErrors = []consoleapi.XIDErrors{}
+	}
+	return out
+}
+
+// putGauge notes a gauge, and reports whether it was the enforced power limit.
+func putGauge(d *consoleapi.Device, sample *model.Sample, enforced bool) bool {
+	m, v := sample.Metric, pointer(float64(sample.Value))
+	switch string(m[model.MetricNameLabel]) {
+	case queries.Utilization:
+		if m[queries.Task] == "general" {
+			d.Values.Utilization = v
+		}
+	case queries.MemoryUsage:
+		d.Values.MemoryUsed = v
+	case queries.MemoryLimit:
+		d.Values.MemoryTotal = v
+	case queries.PipeActive:
+		putPipe(&d.Values, m, v)
+	case queries.SMActive:
+		d.Values.SM = v
+	case queries.DRAMActive:
+		d.Values.DRAM = v
+	case queries.Power:
+		d.Values.Power = v
+	case queries.PowerLimit:
+		isEnforced := m[queries.LimitKind] == "enforced"
+		if isEnforced || !enforced {
+			d.PowerLimit = v
+		}
+		return isEnforced
+	case queries.Temperature:
+		switch m[queries.Sensor] {
+		case "gpu":
+			d.Temperature = v
+		case "memory":
+			d.MemoryTemperature = v
+		}
+	case queries.Throttle:
+		if reason := string(m[queries.Reason]); *v != 0 && reason != "" {
+			d.Throttle = append(d.Throttle, reason)
+		}
+	case queries.XIDLast:
+		d.XID = whole(v)
+	}
+	return false
+}
+
+// askXIDs asks for the XIDs of a day; the function returns them after wait.
+func (r *reading) askXIDs(s queries.Selector) func() map[place][]consoleapi.XIDErrors {
+	rise := r.vector(queries.XIDRise(s, day))
+	first := r.vector(queries.XIDFirst(s, day))
+	began := r.vector(queries.XIDBegan(s, day))
+	devices := r.vector(queries.DevicesBegan(s, day))
+	return func() map[place][]consoleapi.XIDErrors {
+		heard := map[place]time.Time{}
+		for _, sample := range *devices {
+			heard[placeOf(sample.Metric)] = seconds(sample.Value)
+		}
+		counted := map[model.Fingerprint]float64{}
+		begins := map[model.Fingerprint]time.Time{}
+		for _, sample := range *rise {
+			counted[sample.Metric.Fingerprint()] = max(0, float64(sample.Value))
+		}
+		for _, sample := range *began {
+			begins[sample.Metric.Fingerprint()] = seconds(sample.Value)
+		}
+		out := map[place][]consoleapi.XIDErrors{}
+		for _, sample := range *first {
+			m := sample.Metric
+			n := counted[m.Fingerprint()]
+			at, id := begins[m.Fingerprint()], placeOf(m)
+			// A counter that appears while its device is watched counts what was
+			// not there before; with the device, it may be old.
+			if heard[id].Before(at.Add(-time.Minute)) && !heard[id].IsZero() {
+				n += float64(sample.Value)
+			}
+			if n > 0 {
+				out[id] = append(out[id], consoleapi.XIDErrors{Code: string(m[queries.XIDCode]), Count: n, LowerBound: m[queries.XIDDerived] == "true"})
+			}
+		}
+		for _, list := range out {
+			slices.SortFunc(list, func(a, b consoleapi.XIDErrors) int {
+				return cmp.Or(cmp.Compare(len(a.Code), len(b.Code)), cmp.Compare(a.Code, b.Code))
+			})
+		}
+		return out
+	}
+}
+
+func placeOf(m model.Metric) place {
+	return place{string(m[queries.Cluster]), string(m[queries.Device])}
+}

@@ -1,0 +1,403 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet // import "github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet"
+
+import (
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/queries"
+)
+
+// place names a device or a node within a cluster.
+type place struct{ cluster, name string }
+
+// device is what is known of a device without its gauges.
+type device struct {
+	id       place
+	node     place
+	parent   string
+	identity model.Metric // of its newest series
+	heard    time.Time    // newest telemetry
+	// alive: a series of it has not ended and is not older than the store's lookback.
+	alive       bool
+	utilization *float64
+	measured    time.Time // of utilization
+	idle        *bool
+	allocated   time.Time // newest word of gpu.allocation
+	holders     []consoleapi.Holder
+	free        bool // known to be
+	state       consoleapi.DeviceState
+	parts       []*device // instances and replicas
+}
+
+// inventory is all devices and nodes of a fleet.
+type inventory struct {
+	devices map[place]*device
+	nodes   map[place]*node
+}
+
+// inventoryAnswers are what an inventory is made of.
+type inventoryAnswers struct {
+	utilization, utilizationTime, heard, remembered *model.Vector
+	peak, before                                    *model.Vector
+	allocations, allocationTimes                    *model.Vector
+	exporters, exporterTimes, exportersRemembered   *model.Vector
+	nodeTimes                                       *model.Vector
+}
+
+// askInventory asks for devices and nodes; the function returns them after wait.
+func (r *reading) askInventory(s queries.Selector) func() *inventory {
+	o := &r.options
+	a := inventoryAnswers{
+		utilization:     r.vector(queries.DeviceUtilization(s)),
+		utilizationTime: r.vector(queries.DeviceUtilizationTime(s)),
+		heard:           r.vector(queries.DevicesHeard(s)),
+		remembered:      r.vector(queries.DevicesRemembered(s, o.Remembered)),
+		peak:            r.vector(queries.UtilizationPeak(s, o.IdleFor)),
+		before:          r.vector(queries.HeardBefore(s, o.IdleFor)),
+		allocations:     r.vector(queries.Allocations(s)),
+		allocationTimes: r.vector(queries.AllocationTimes(s)),
+		exporters:       r.vector(queries.Exporters(s)),
+		exporterTimes:   r.vector(queries.ExporterTimes(s)),
+
+		exportersRemembered: r.vector(queries.ExportersRemembered(s, o.Remembered)),
+		nodeTimes:           r.vector(queries.NodeTimes(s)),
+	}
+	return func() *inventory {
+		inv := &inventory{devices: map[place]*device{}, nodes: map[place]*node{}}
+		inv.putTelemetry(&a)
+		inv.putIdle(&a, o.IdleThreshold)
+		r.putAllocations(inv, &a)
+		r.putExporters(inv, &a)
+		r.settle(inv)
+		return inv
+	}
+}
+
+func (inv *inventory) device(m model.Metric) *device {
+	id := place{string(m[queries.Cluster]), string(m[queries.Device])}
+	if id.name == "" {
+		return nil
+	}
+	d := inv.devices[id]
+	if d == nil {
+		d = &device{id: id}
+		inv.devices[id] = d
+	}
+	return d
+}
+
+// putTelemetry notes which devices were heard of, and when.
+func (inv *inventory) putTelemetry(a *inventoryAnswers) {
+	note := func(v *model.Vector, alive bool) {
+		for _, sample := range *v {
+			d := inv.device(sample.Metric)
+			if d == nil {
+				continue
+			}
+			t := seconds(sample.Value)
+			// A series that goes on says more than one that may have ended.
+			if t.After(d.heard) || alive && !d.alive {
+				d.identity = sample.Metric
+			}
+			if t.After(d.heard) {
+				d.heard = t
+			}
+			d.alive = d.alive || alive
+		}
+	}
+	note(a.heard, true)
+	note(a.utilizationTime, true)
+	for _, sample := range *a.utilizationTime {
+		if d := inv.device(sample.Metric); d != nil {
+			if t := seconds(sample.Value); t.After(d.measured) {
+				d.measured = t
+			}
+		}
+	}
+	for _, sample := range *a.utilization {
+		if d := inv.device(sample.Metric); d != nil && (d.utilization == nil || sameHolder(sample.Metric, d.identity)) {
+			d.utilization = pointer(float64(sample.Value))
+		}
+	}
+	// What goes on is in the answers above: here only what is silent counts.
+	for _, sample := range *a.remembered {
+		id := placeOf(sample.Metric)
+		if d := inv.devices[id]; d != nil && d.alive {
+			continue
+		}
+		one := model.Vector{sample}
+		note(&one, false)
+	}
+	for _, d := range inv.devices {
+		d.parent = parentOf(d.id.name, d.identity)
+		d.node = place{d.id.cluster, nodeName(d.identity)}
+		if d.identity[queries.Pod] != "" {
+			d.holders = []consoleapi.Holder{holderOf(d.identity, consoleapi.SourceExporterLabels)}
+		}
+	}
+}
+
+func sameHolder(a, b model.Metric) bool {
+	return a[queries.Namespace] == b[queries.Namespace] && a[queries.Pod] == b[queries.Pod] && a[queries.Container] == b[queries.Container]
+}
+
+func parentOf(id string, m model.Metric) string {
+	if p := m[queries.Parent]; p != "" {
+		return string(p)
+	}
+	return deviceid.Parent(id)
+}
+
+// nodeName is the name of the node that telemetry comes from, else of the host,
+// else the exporter's address.
+func nodeName(m model.Metric) string {
+	for _, label := range []model.LabelName{queries.Node, queries.Host, queries.Address} {
+		if m[label] != "" {
+			return string(m[label])
+		}
+	}
+	return ""
+}
+
+func holderOf(m model.Metric, source string) consoleapi.Holder {
+	return consoleapi.Holder{
+		Namespace: string(m[queries.Namespace]), Service: text(m[queries.Service]), Pod: string(m[queries.Pod]),
+		Container: text(m[queries.Container]), Source: source,
+	}
+}
+
+// putIdle notes which devices were below the threshold for long.
+func (inv *inventory) putIdle(a *inventoryAnswers, threshold float64) {
+	before := map[place]bool{}
+	for _, sample := range *a.before {
+		before[placeOf(sample.Metric)] = true
+	}
+	for _, sample := range *a.peak {
+		if d := inv.device(sample.Metric); d != nil && d.utilization != nil {
+			d.idle = pointer(float64(sample.Value) < threshold && before[d.id])
+		}
+	}
+}
+
+// putAllocations notes who holds what. What was said too long ago is unknown.
+func (r *reading) putAllocations(inv *inventory, a *inventoryAnswers) {
+	times := map[model.Fingerprint]time.Time{}
+	for _, sample := range *a.allocationTimes {
+		times[sample.Metric.Fingerprint()] = seconds(sample.Value)
+	}
+	said := map[*device][]consoleapi.Holder{}
+	var unresolved []*model.Sample
+	for _, sample := range *a.allocations {
+		name := sample.Metric[model.MetricNameLabel]
+		delete(sample.Metric, model.MetricNameLabel)
+		t := times[sample.Metric.Fingerprint()]
+		sample.Metric[model.MetricNameLabel] = name
+		r.heardOfNode(inv, sample.Metric, t)
+		if !r.fresh(t) {
+			continue
+		}
+		if sample.Metric[queries.Resolved] == "false" {
+			unresolved = append(unresolved, sample)
+			continue
+		}
+		d := inv.device(sample.Metric)
+		if d == nil {
+			continue
+		}
+		if d.identity == nil {
+			d.identity, d.parent, d.node = sample.Metric, parentOf(d.id.name, sample.Metric), place{d.id.cluster, nodeName(sample.Metric)}
+		}
+		d.allocated = t
+		said[d] = append(said[d], allocated(sample)...)
+	}
+	for d, holders := range said {
+		d.holders = holders
+		d.free = len(holders) == 0
+	}
+	inv.putUnresolved(unresolved)
+}
+
+// allocated is the holder that gpu.allocation names; none for a free device.
+func allocated(sample *model.Sample) []consoleapi.Holder {
+	m := sample.Metric
+	if sample.Value <= 0 || m[queries.Pod] == "" {
+		return nil
+	}
+	source := string(m[queries.Source])
+	if source == "" {
+		source = "pod_resources"
+	}
+	h := holderOf(m, source)
+	h.Share = pointer(min(1, float64(sample.Value)))
+	switch s := string(m[queries.Sharing]); s {
+	case "none", "time_slicing", "mps":
+		h.Sharing = &s
+	}
+	return []consoleapi.Holder{h}
+}
+
+// putUnresolved notes devices that are held, and that nobody can join to a device
+// in telemetry: only on nodes without any, where nothing is counted twice.
+func (inv *inventory) putUnresolved(samples []*model.Sample) {
+	telemetry := map[place]bool{}
+	for _, d := range inv.devices {
+		if !d.heard.IsZero() {
+			telemetry[d.node] = true
+		}
+	}
+	for _, sample := range samples {
+		at := place{string(sample.Metric[queries.Cluster]), nodeName(sample.Metric)}
+		if telemetry[at] {
+			continue
+		}
+		d := inv.device(sample.Metric)
+		if d == nil {
+			continue
+		}
+		// Its id is the node's name and the kubelet's id, which names no parent.
+		d.identity, d.node = sample.Metric, at
+		d.holders = append(d.holders, allocated(sample)...)
+		d.free = len(d.holders) == 0
+	}
+}
+
+// settle gives every device its parts and its state.
+func (r *reading) settle(inv *inventory) {
+	for _, d := range inv.devices {
+		if d.parent == "" {
+			continue
+		}
+		if p := inv.devices[place{d.id.cluster, d.parent}]; p != nil {
+			p.parts = append(p.parts, d)
+		}
+	}
+	inv.forgetParts(r)
+	for _, d := range inv.devices {
+		d.inherit()
+		d.state = r.state(inv, d)
+	}
+	for _, d := range inv.devices {
+		inv.node(d.node).devices = append(inv.node(d.node).devices, d)
+	}
+}
+
+// forgetParts forgets instances and replicas that are silent while their device
+// reports: the device was split anew.
+func (inv *inventory) forgetParts(r *reading) {
+	reports := func(d *device) bool { return r.fresh(d.heard) || r.fresh(d.allocated) }
+	var gone func(d *device)
+	gone = func(d *device) {
+		kept := d.parts[:0]
+		heard := reports(d)
+		for _, part := range d.parts {
+			heard = heard || reports(part)
+		}
+		for _, part := range d.parts {
+			gone(part)
+			if heard && !reports(part) && len(part.parts) == 0 && !part.alive {
+				delete(inv.devices, part.id)
+				continue
+			}
+			kept = append(kept, part)
+		}
+		d.parts = kept
+	}
+	for _, d := range inv.devices {
+		if d.parent == "" {
+			gone(d)
+		}
+	}
+}
+
+// split reports whether a device is in MIG mode.
+func (d *device) split() bool {
+	for _, part := range d.parts {
+		if !strings.Contains(part.id.name, "::") {
+			return true
+		}
+	}
+	return false
+}
+
+// inherit tells a device that is shared who holds its replicas.
+func (d *device) inherit() {
+	if d.split() || len(d.parts) == 0 {
+		return
+	}
+	free := true
+	for _, part := range d.parts {
+		free = free && part.free
+		if d.allocated.IsZero() {
+			for _, h := range part.holders {
+				if !hasHolder(d.holders, h) {
+					d.holders = append(d.holders, h)
+				}
+			}
+		}
+	}
+	d.free = d.free || free
+}
+
+func hasHolder(all []consoleapi.Holder, h consoleapi.Holder) bool {
+	for _, one := range all {
+		if one.Namespace == h.Namespace && one.Pod == h.Pod && value(one.Container) == value(h.Container) {
+			return true
+		}
+	}
+	return false
+}
+
+func value(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// state is the first that applies.
+func (r *reading) state(inv *inventory, d *device) consoleapi.DeviceState {
+	n := inv.node(d.node)
+	switch {
+	case !d.heard.IsZero() && !r.fresh(d.heard) && n.exporter == consoleapi.ExporterUp:
+		return consoleapi.DeviceLost
+	case d.split():
+		return consoleapi.DeviceSplit
+	case len(d.holders) > 0 && d.idle != nil && *d.idle:
+		return consoleapi.DeviceIdle
+	case len(d.holders) > 0:
+		return consoleapi.DeviceHeld
+	case d.free:
+		return consoleapi.DeviceFree
+	default:
+		return consoleapi.DeviceUnknown
+	}
+}
+
+// overall is the state of a physical device in counts: that of a split one
+// follows from its instances.
+func (d *device) overall() consoleapi.DeviceState {
+	if d.state != consoleapi.DeviceSplit {
+		return d.state
+	}
+	free := true
+	for _, part := range d.parts {
+		switch part.state {
+		case consoleapi.DeviceHeld, consoleapi.DeviceIdle:
+			return consoleapi.DeviceHeld
+		case consoleapi.DeviceFree:
+		default:
+			free = false
+		}
+	}
+	if free {
+		return consoleapi.DeviceFree
+	}
+	return consoleapi.DeviceUnknown
+}

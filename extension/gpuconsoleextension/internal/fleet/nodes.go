@@ -1,0 +1,389 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet // import "github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet"
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/queries"
+)
+
+// node is what is known of a node.
+type node struct {
+	id               place
+	heard            time.Time // newest telemetry of its devices
+	allocated        time.Time // newest word of the kubelet
+	exporter         consoleapi.ExporterState
+	exporterHeard    time.Time
+	schedulable      *bool
+	migReconfiguring *bool
+	devices          []*device
+	xids             int // devices with an XID in the last day
+}
+
+func (inv *inventory) node(id place) *node {
+	n := inv.nodes[id]
+	if n == nil {
+		n = &node{id: id, exporter: consoleapi.ExporterUnknown}
+		inv.nodes[id] = n
+	}
+	return n
+}
+
+func (r *reading) heardOfNode(inv *inventory, m model.Metric, t time.Time) {
+	if name := nodeName(m); name != "" {
+		n := inv.node(place{string(m[queries.Cluster]), name})
+		if t.After(n.allocated) {
+			n.allocated = t
+		}
+	}
+}
+
+// exporter is one exporter.
+type exporter struct {
+	node   place
+	heard  time.Time
+	known  bool // up or down is known, and current
+	up     bool
+	frozen bool
+}
+
+func (e *exporter) state() consoleapi.ExporterState {
+	switch {
+	case !e.known:
+		return consoleapi.ExporterUnknown
+	case !e.up:
+		return consoleapi.ExporterDown
+	case e.frozen:
+		return consoleapi.ExporterFrozen
+	default:
+		return consoleapi.ExporterUp
+	}
+}
+
+type exporterID struct{ cluster, node, address, port string }
+
+func exporterOf(m model.Metric) exporterID {
+	return exporterID{string(m[queries.Cluster]), string(m[queries.Node]), string(m[queries.Address]), string(m[queries.Port])}
+}
+
+// putExporters notes the states of exporters and nodes.
+func (r *reading) putExporters(inv *inventory, a *inventoryAnswers) {
+	all := r.exporters(a)
+	for _, e := range all {
+		n := inv.node(e.node)
+		if e.heard.After(n.exporterHeard) {
+			n.exporterHeard = e.heard
+		}
+		// A node of two exporters is as bad as the worse one.
+		if worse(e.state()) > worse(n.exporter) {
+			n.exporter = e.state()
+		}
+	}
+	for _, sample := range *a.nodeTimes {
+		r.heardOfNode(inv, sample.Metric, seconds(sample.Value))
+	}
+	for _, sample := range *a.exporters {
+		m, on := sample.Metric, pointer(sample.Value != 0)
+		name := nodeName(m)
+		if name == "" {
+			continue
+		}
+		n := inv.node(place{string(m[queries.Cluster]), name})
+		switch m[model.MetricNameLabel] {
+		case queries.Schedulable:
+			n.schedulable = on
+		case queries.Reconfiguring:
+			n.migReconfiguring = on
+		}
+	}
+	r.adopt(inv, all)
+	for _, d := range inv.devices {
+		if n := inv.node(d.node); d.heard.After(n.heard) {
+			n.heard = d.heard
+		}
+	}
+}
+
+func worse(s consoleapi.ExporterState) int {
+	return slices.Index([]consoleapi.ExporterState{consoleapi.ExporterUnknown, consoleapi.ExporterUp, consoleapi.ExporterFrozen, consoleapi.ExporterDown}, s)
+}
+
+func (r *reading) exporters(a *inventoryAnswers) map[exporterID]*exporter {
+	all := map[exporterID]*exporter{}
+	of := func(m model.Metric) *exporter {
+		id := exporterOf(m)
+		if all[id] == nil {
+			all[id] = &exporter{node: place{id.cluster, nodeName(m)}}
+		}
+		return all[id]
+	}
+	for _, times := range []*model.Vector{a.exporterTimes, a.exportersRemembered} {
+		for _, sample := range *times {
+			e := of(sample.Metric)
+			if t := seconds(sample.Value); t.After(e.heard) {
+				e.heard = t
+			}
+		}
+	}
+	for _, sample := range *a.exporters {
+		switch sample.Metric[model.MetricNameLabel] {
+		case queries.ExporterUp:
+			e := of(sample.Metric)
+			e.up, e.known = sample.Value != 0, r.fresh(e.heard)
+		case queries.Frozen:
+			of(sample.Metric).frozen = sample.Value != 0
+		}
+	}
+	return all
+}
+
+// adopt gives exporters that tell no node's name to the devices that do: without
+// Kubernetes a scrape knows an address, and the page behind it a host. That is
+// sure only if there is one of each.
+func (r *reading) adopt(inv *inventory, all map[exporterID]*exporter) {
+	if len(all) != 1 {
+		return
+	}
+	var hosts []place
+	for _, d := range inv.devices {
+		if !slices.Contains(hosts, d.node) {
+			hosts = append(hosts, d.node)
+		}
+		if len(hosts) > 1 {
+			return
+		}
+	}
+	for id, e := range all {
+		if id.node != "" || len(hosts) != 1 || hosts[0] == e.node {
+			continue
+		}
+		from, to := inv.node(e.node), inv.node(hosts[0])
+		to.exporter, to.exporterHeard = from.exporter, from.exporterHeard
+		delete(inv.nodes, e.node)
+	}
+}
+
+// state is that of the node.
+func (r *reading) nodeState(n *node) consoleapi.NodeState {
+	switch {
+	case !r.fresh(n.heard) && !r.fresh(n.allocated) && !r.fresh(n.exporterHeard):
+		return consoleapi.NodeLost
+	case n.exporter == consoleapi.ExporterDown:
+		return consoleapi.NodeExporterDown
+	case n.exporter == consoleapi.ExporterFrozen:
+		return consoleapi.NodeExporterFrozen
+	default:
+		return consoleapi.NodeOK
+	}
+}
+
+// newestWord is when a node was last heard of by anybody.
+func (n *node) newestWord() time.Time {
+	t := n.heard
+	for _, other := range []time.Time{n.allocated, n.exporterHeard} {
+		if other.After(t) {
+			t = other
+		}
+	}
+	return t
+}
+
+// dataTime is that of the newest telemetry of its devices; without any, of what
+// else tells of the node.
+func (n *node) dataTime() time.Time {
+	for _, t := range []time.Time{n.heard, n.allocated} {
+		if !t.IsZero() {
+			return t
+		}
+	}
+	return n.exporterHeard
+}
+
+// counts are a node's physical devices by state.
+func (n *node) counts() consoleapi.NodeCounts {
+	var c consoleapi.NodeCounts
+	for _, d := range n.devices {
+		if d.parent != "" {
+			continue
+		}
+		c.Devices++
+		switch d.overall() {
+		case consoleapi.DeviceFree:
+			c.Free++
+		case consoleapi.DeviceIdle:
+			c.Idle++
+			c.Held++
+		case consoleapi.DeviceHeld:
+			c.Held++
+		case consoleapi.DeviceLost:
+			c.Lost++
+		default:
+			c.Unknown++
+		}
+	}
+	return c
+}
+
+// compareDevices orders by index, then id; parts stand behind their device.
+func compareDevices(a, b *device) int {
+	index := func(d *device) int {
+		i, err := strconv.Atoi(string(d.identity[queries.Index]))
+		if err != nil {
+			return 1 << 30
+		}
+		return i
+	}
+	root := func(d *device) string {
+		gpu, _, _ := strings.Cut(d.id.name, "::")
+		gpu, _, _ = strings.Cut(gpu, "/")
+		return gpu
+	}
+	return cmp.Or(cmp.Compare(index(a), index(b)), cmp.Compare(root(a), root(b)), compareNatural(a.id.name, b.id.name))
+}
+
+// compareNatural compares texts that may end in numbers.
+func compareNatural(a, b string) int {
+	number := func(s string) (string, int) {
+		i := len(s)
+		for i > 0 && s[i-1] >= '0' && s[i-1] <= '9' {
+			i--
+		}
+		n, err := strconv.Atoi(s[i:])
+		if err != nil {
+			return s, 0
+		}
+		return s[:i], n
+	}
+	textA, numberA := number(a)
+	textB, numberB := number(b)
+	return cmp.Or(cmp.Compare(textA, textB), cmp.Compare(numberA, numberB), cmp.Compare(a, b))
+}
+
+// Nodes are all nodes that match.
+type Nodes struct {
+	reading *reading
+	list    []*node
+	states  map[*node]consoleapi.NodeState
+	Pending consoleapi.Pending
+}
+
+// Nodes reads all nodes whose name or cluster has a text, those that need
+// attention first.
+func (r *Reader) Nodes(ctx context.Context, match string) (*Nodes, error) {
+	reading := r.read(ctx)
+	inventory := reading.askInventory(queries.All)
+	rise := reading.askXIDs(queries.All)
+	found, err := reading.services(ctx, queries.All)
+	if err != nil {
+		return nil, err
+	}
+	inv, xids := inventory(), rise()
+	out := &Nodes{reading: reading, states: map[*node]consoleapi.NodeState{}, Pending: pending(found)}
+	match = strings.ToLower(match)
+	for _, n := range inv.nodes {
+		if n.newestWord().IsZero() || match != "" && !contains(match, n.id.name, n.id.cluster) {
+			continue
+		}
+		for _, d := range n.devices {
+			if len(xids[d.id]) > 0 {
+				n.xids++
+			}
+		}
+		reading.used(n.newestWord())
+		out.states[n] = reading.nodeState(n)
+		out.list = append(out.list, n)
+	}
+	slices.SortFunc(out.list, func(a, b *node) int {
+		return cmp.Or(cmp.Compare(out.rank(a), out.rank(b)), cmp.Compare(a.id.name, b.id.name), cmp.Compare(a.id.cluster, b.id.cluster))
+	})
+	return out, nil
+}
+
+// rank is lower the more a node needs attention.
+func (n *Nodes) rank(of *node) int {
+	switch state := n.states[of]; {
+	case state == consoleapi.NodeLost:
+		return 0
+	case state != consoleapi.NodeOK:
+		return 1
+	case of.counts().Lost > 0:
+		return 2
+	case of.xids > 0:
+		return 3
+	default:
+		return 4
+	}
+}
+
+// Freshness of the nodes.
+func (n *Nodes) Freshness() consoleapi.Freshness { return n.reading.freshness() }
+
+// Len is how many there are.
+func (n *Nodes) Len() int { return len(n.list) }
+
+// Key tells one from all others.
+func (n *Nodes) Key(i int) string { return n.list[i].id.cluster + "\x00" + n.list[i].id.name }
+
+// Page returns some of them with the gauges of their devices.
+func (n *Nodes) Page(ctx context.Context, from, to int) ([]consoleapi.Node, error) {
+	list := n.list[from:to]
+	var devices []*device
+	for _, one := range list {
+		devices = append(devices, one.devices...)
+	}
+	shown, err := n.reading.show(ctx, devices)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]consoleapi.Node, 0, len(list))
+	for _, one := range list {
+		slices.SortFunc(one.devices, compareDevices)
+		node := consoleapi.Node{
+			Cluster: text(model.LabelValue(one.id.cluster)), Node: one.id.name, State: n.states[one], Exporter: one.exporter,
+			Schedulable: one.schedulable, MIGReconfiguring: one.migReconfiguring, Counts: one.counts(),
+			Devices: make([]consoleapi.Device, 0, len(one.devices)), Told: n.reading.told(one.dataTime()),
+		}
+		for _, d := range one.devices {
+			node.Devices = append(node.Devices, shown[d])
+		}
+		out = append(out, node)
+	}
+	return out, nil
+}
+
+// maxPending is how many services with pending pods are named.
+const maxPending = 50
+
+// pending tells which pods no node has accepted.
+func pending(services []*service) consoleapi.Pending {
+	p := consoleapi.Pending{Services: []consoleapi.PendingService{}}
+	for _, s := range services {
+		if s.Pods.Pending == nil {
+			continue
+		}
+		p.Pods = pointer(zero(p.Pods) + *s.Pods.Pending)
+		if *s.Pods.Pending > 0 {
+			p.Services = append(p.Services, consoleapi.PendingService{Cluster: s.Cluster, Namespace: s.Namespace, Service: s.Service.Service, Pods: *s.Pods.Pending})
+		}
+	}
+	slices.SortStableFunc(p.Services, func(a, b consoleapi.PendingService) int { return cmp.Compare(b.Pods, a.Pods) })
+	p.Services = p.Services[:min(len(p.Services), maxPending)]
+	return p
+}
+
+func zero(n *int) int {
+	if n == nil {
+		return 0
+	}
+	return *n
+}

@@ -1,0 +1,201 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package fleet reads the state of a GPU fleet out of a store: services, pods,
+// nodes, devices, charts, events.
+package fleet // import "github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet"
+
+import (
+	"context"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
+)
+
+// atOnce is how many queries of one request run at once: a store has turns for
+// few, and others wait.
+const atOnce = 4
+
+// Options are what a Reader takes for known; all are needed.
+type Options struct {
+	StaleAfter    time.Duration // data that is older is no longer current
+	Remembered    time.Duration // what fell silent is named for so long
+	IdleThreshold float64       // utilization below which a device is idle
+	IdleFor       time.Duration // once it was so for that long
+	MaxPoints     int           // of a line of a chart
+	MaxLines      int           // of a chart
+	Delay         time.Duration // how long the store may take until a sample can be read
+	Now           func() time.Time
+}
+
+// Reader reads the state of a fleet. It may be used by several goroutines.
+type Reader struct {
+	store   store.Store
+	options Options
+}
+
+// New makes a Reader of a store.
+func New(s store.Store, o Options) *Reader { return &Reader{store: s, options: o} }
+
+// Key names a service; an empty cluster is that of telemetry that names none.
+type Key struct{ Cluster, Namespace, Service string }
+
+// reading is one answer in the making: everything in it is of one moment.
+type reading struct {
+	*Reader
+	now    time.Time // when it is evaluated
+	at     time.Time // of when values are
+	group  *errgroup.Group
+	ctx    context.Context
+	mu     sync.Mutex
+	newest time.Time // of the samples that went into it
+}
+
+func (r *Reader) read(ctx context.Context) *reading {
+	now := r.options.Now()
+	reading := &reading{Reader: r, now: now, at: now.Add(-r.options.Delay)}
+	reading.more(ctx)
+	return reading
+}
+
+// more begins to ask further questions.
+func (r *reading) more(ctx context.Context) {
+	r.group, r.ctx = errgroup.WithContext(ctx)
+	r.group.SetLimit(atOnce)
+}
+
+// vector asks; the answer is there after wait.
+func (r *reading) vector(query string) *model.Vector { return r.vectorAt(query, r.at) }
+
+func (r *reading) vectorAt(query string, at time.Time) *model.Vector {
+	v := new(model.Vector)
+	ctx := r.ctx
+	r.group.Go(func() error {
+		result, err := r.store.Instant(ctx, query, at)
+		if err != nil {
+			return err
+		}
+		found, ok := result.Value.(model.Vector)
+		if !ok {
+			return store.Errorf(store.Unavailable, "the store answers, but not as Prometheus does: a %T for a vector", result.Value)
+		}
+		*v = numbers(found)
+		return nil
+	})
+	return v
+}
+
+// matrix asks for a range; the answer is there after wait.
+func (r *reading) matrix(query string, g grid) *model.Matrix {
+	m := new(model.Matrix)
+	ctx := r.ctx
+	r.group.Go(func() error {
+		result, err := r.store.Range(ctx, query, store.Range{Start: g.start, End: g.end(), Step: g.step})
+		if err != nil {
+			return err
+		}
+		found, ok := result.Value.(model.Matrix)
+		if !ok {
+			return store.Errorf(store.Unavailable, "the store answers, but not as Prometheus does: a %T for a matrix", result.Value)
+		}
+		*m = found
+		return nil
+	})
+	return m
+}
+
+// wait waits for all answers.
+func (r *reading) wait() error { return r.group.Wait() }
+
+// numbers leaves out what is no data: NaN, infinities, histograms.
+func numbers(v model.Vector) model.Vector {
+	kept := v[:0]
+	for _, s := range v {
+		if s.Histogram == nil && isNumber(float64(s.Value)) {
+			kept = append(kept, s)
+		}
+	}
+	return kept
+}
+
+func isNumber(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
+
+// seconds is a time that a query tells.
+func seconds(v model.SampleValue) time.Time {
+	return time.UnixMilli(int64(math.Round(float64(v) * 1000))).UTC()
+}
+
+// told says how old something is; a zero time is no data.
+func (r *reading) told(t time.Time) consoleapi.Told {
+	if t.IsZero() {
+		return consoleapi.Told{}
+	}
+	t = t.UTC().Truncate(time.Millisecond)
+	age := max(0, r.now.Sub(t).Seconds()) // a clock that is ahead
+	r.used(t)
+	return consoleapi.Told{DataTime: &t, DataAge: &age, Stale: age > r.options.StaleAfter.Seconds()}
+}
+
+// used notes the time of a sample that went into the answer.
+func (r *reading) used(t time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if t.After(r.newest) {
+		r.newest = t
+	}
+}
+
+// fresh reports whether what is of that time is current.
+func (r *reading) fresh(t time.Time) bool {
+	return !t.IsZero() && r.now.Sub(t) <= r.options.StaleAfter
+}
+
+// freshness is that of the whole answer.
+func (r *reading) freshness() consoleapi.Freshness {
+	return consoleapi.Freshness{
+		EvaluatedAt: r.now.UTC().Truncate(time.Millisecond), Told: r.told(r.newest), StaleAfter: r.options.StaleAfter.Seconds(),
+	}
+}
+
+// Unknown is the freshness of an answer without data.
+func (r *Reader) Unknown() consoleapi.Freshness {
+	return consoleapi.Freshness{EvaluatedAt: r.options.Now().UTC().Truncate(time.Millisecond), StaleAfter: r.options.StaleAfter.Seconds()}
+}
+
+func text(v model.LabelValue) *string {
+	if v == "" {
+		return nil
+	}
+	s := string(v)
+	return &s
+}
+
+func pointer[T any](v T) *T { return &v }
+
+// whole is a count that a query tells.
+func whole(v *float64) *int {
+	if v == nil {
+		return nil
+	}
+	return pointer(max(0, int(math.Round(*v))))
+}
+
+// plus adds counts; what is not known makes the sum so.
+func plus(counts ...*int) *int {
+	sum := 0
+	for _, c := range counts {
+		if c == nil {
+			return nil
+		}
+		sum += *c
+	}
+	return &sum
+}
+
+func above(c *int) bool { return c != nil && *c > 0 }

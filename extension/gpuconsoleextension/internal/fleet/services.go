@@ -1,0 +1,357 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet // import "github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet"
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/queries"
+)
+
+func keyOf(m model.Metric) Key {
+	return Key{string(m[queries.Cluster]), string(m[queries.Namespace]), string(m[queries.Service])}
+}
+
+func (k Key) selector() queries.Selector { return queries.OfService(k.Cluster, k.Namespace, k.Service) }
+
+func compareKeys(a, b Key) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Service, b.Service), cmp.Compare(a.Cluster, b.Cluster))
+}
+
+// service is what is known of a service.
+type service struct {
+	consoleapi.Service
+	key       Key
+	evaluated time.Time
+}
+
+// askServices asks for services; the function returns them after wait.
+func (r *reading) askServices(s queries.Selector, at time.Time) func() []*service {
+	figures := r.vectorAt(queries.Services(s), at)
+	evaluated := r.vectorAt(queries.ServicesEvaluated(s), at)
+	busy := r.vectorAt(queries.BusyDevices(s, r.options.IdleThreshold, r.options.StaleAfter), r.at)
+	return func() []*service {
+		found := map[Key]*service{}
+		ages := map[Key]float64{}
+		of := func(m model.Metric) *service {
+			key := keyOf(m)
+			if found[key] == nil {
+				found[key] = &service{key: key, Service: consoleapi.Service{
+					Cluster: text(m[queries.Cluster]), Namespace: key.Namespace, Service: key.Service, Attention: []consoleapi.Attention{},
+				}}
+			}
+			return found[key]
+		}
+		for _, sample := range *figures {
+			if keyOf(sample.Metric).Service != "" {
+				of(sample.Metric).put(sample, ages)
+			}
+		}
+		for _, sample := range *evaluated {
+			if known := found[keyOf(sample.Metric)]; known != nil {
+				known.evaluated = seconds(sample.Value)
+			}
+		}
+		for _, sample := range *busy {
+			if known := found[keyOf(sample.Metric)]; known != nil {
+				known.Devices.Busy = pointer(int(sample.Value))
+			}
+		}
+		out := make([]*service, 0, len(found))
+		for key, known := range found {
+			age, averaged := ages[key]
+			r.finish(known, age, averaged)
+			out = append(out, known)
+		}
+		slices.SortFunc(out, compareServices)
+		return out
+	}
+}
+
+// put notes a figure.
+func (s *service) put(sample *model.Sample, ages map[Key]float64) {
+	m, v := sample.Metric, pointer(float64(sample.Value))
+	switch string(m[model.MetricNameLabel]) {
+	case queries.ServiceUtilization:
+		s.Values.Utilization = v
+	case queries.ServiceUtilizationMin:
+		s.UtilizationMin = v
+	case queries.ServiceUtilizationMax:
+		s.UtilizationMax = v
+	case queries.ServiceSM:
+		s.Values.SM = v
+	case queries.ServiceDRAM:
+		s.Values.DRAM = v
+	case queries.ServicePipe:
+		putPipe(&s.Values, m, v)
+	case queries.ServicePodMemory:
+		s.Values.MemoryUsed = v
+	case queries.ServicePodLimit:
+		s.Values.MemoryTotal = v
+	case queries.ServicePodPower:
+		s.Values.Power = v
+	case queries.ServiceMemory:
+		s.Totals.MemoryUsed = v
+	case queries.ServiceLimit:
+		s.Totals.MemoryTotal = v
+	case queries.ServicePower:
+		s.Totals.Power = v
+	case queries.ServicePods:
+		s.putPods(consoleapi.PodState(m[queries.StateOfPod]), whole(v))
+	case queries.ServicePending:
+		s.Pods.Pending = whole(v)
+	case queries.ServiceDevices:
+		switch m[queries.StateOfDevice] {
+		case "reporting":
+			s.Devices.Reporting = whole(v)
+		case "missing":
+			s.Devices.Missing = whole(v)
+		}
+	case queries.ServiceIdle:
+		s.Devices.Idle = whole(v)
+	case queries.ServiceMissingRatio:
+		s.MissingRatio = v
+	case queries.ServicePartial:
+		s.Partial = pointer(*v != 0)
+	case queries.ServiceDataAge:
+		ages[s.key] = *v
+	}
+}
+
+func (s *service) putPods(state consoleapi.PodState, n *int) {
+	switch state {
+	case consoleapi.PodReporting:
+		s.Pods.Reporting = n
+	case consoleapi.PodDegraded:
+		s.Pods.Degraded = n
+	case consoleapi.PodMissing:
+		s.Pods.Missing = n
+	case consoleapi.PodWarming:
+		s.Pods.Warming = n
+	case consoleapi.PodNotRunning:
+		s.Pods.NotRunning = n
+	}
+}
+
+// finish adds what follows from the figures.
+func (r *reading) finish(s *service, age float64, averaged bool) {
+	p, d := &s.Pods, &s.Devices
+	p.InMean = plus(p.Reporting, p.Degraded)
+	p.Settled = plus(p.InMean, p.Missing)
+	p.Total = plus(p.Settled, p.Warming, p.NotRunning)
+	d.Held = plus(d.Reporting, d.Missing)
+	if d.Busy == nil && d.Reporting != nil && *d.Reporting == 0 {
+		d.Busy = pointer(0)
+	}
+	t := s.evaluated
+	if averaged && !t.IsZero() {
+		t = t.Add(-time.Duration(age * float64(time.Second)))
+	}
+	s.Told = r.told(t)
+	if !s.evaluated.IsZero() {
+		r.used(s.evaluated)
+	}
+	s.Attention = r.attention(s)
+}
+
+// attention says why somebody should look at a service, the most pressing first.
+func (r *reading) attention(s *service) []consoleapi.Attention {
+	p := &s.Pods
+	partial := s.Partial != nil && *s.Partial
+	noneSettled := p.Settled != nil && *p.Settled == 0
+	noData := above(p.Settled) && *p.Missing == *p.Settled
+	applies := map[consoleapi.Attention]bool{
+		consoleapi.Stale:        !r.fresh(s.evaluated),
+		consoleapi.NoData:       noData && s.Partial != nil,
+		consoleapi.Partial:      partial && !noData,
+		consoleapi.MissingPods:  above(p.Missing) && s.Partial != nil,
+		consoleapi.DegradedPods: above(p.Degraded),
+		consoleapi.PendingPods:  above(p.Pending),
+		consoleapi.IdleDevices:  above(s.Devices.Idle),
+		consoleapi.NotRunning:   noneSettled && p.Warming != nil && *p.Warming == 0 && above(p.NotRunning),
+		consoleapi.Warming:      noneSettled && above(p.Warming),
+		consoleapi.Unknown:      s.Partial == nil,
+	}
+	out := []consoleapi.Attention{}
+	for _, a := range consoleapi.Attentions {
+		if applies[a] {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// pressing reports whether the first reason of a service is one that somebody
+// should act on.
+func (s *service) pressing() bool {
+	return len(s.Attention) > 0 && slices.Index(consoleapi.Attentions, s.Attention[0]) <= slices.Index(consoleapi.Attentions, consoleapi.PendingPods)
+}
+
+func rank(s *service) int {
+	if len(s.Attention) == 0 {
+		return len(consoleapi.Attentions)
+	}
+	return slices.Index(consoleapi.Attentions, s.Attention[0])
+}
+
+func compareServices(a, b *service) int {
+	idle := func(s *service) int {
+		if s.Devices.Idle == nil {
+			return 0
+		}
+		return *s.Devices.Idle
+	}
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(idle(b), idle(a)), compareKeys(a.key, b.key))
+}
+
+// services reads services; if none was evaluated lately, as they were when that
+// was last done. Other questions may have been asked before.
+func (r *reading) services(ctx context.Context, s queries.Selector) ([]*service, error) {
+	now := r.askServices(s, r.at)
+	if err := r.wait(); err != nil {
+		return nil, err
+	}
+	if found := now(); len(found) > 0 {
+		return found, nil
+	}
+	r.more(ctx)
+	last := r.vector(queries.LastEvaluation(s, r.options.Remembered))
+	if err := r.wait(); err != nil || len(*last) == 0 {
+		return nil, err
+	}
+	r.more(ctx)
+	then := r.askServices(s, seconds((*last)[0].Value))
+	if err := r.wait(); err != nil {
+		return nil, err
+	}
+	return then(), nil
+}
+
+// Services reads all services that match a text (of their name, namespace or
+// cluster), those that need attention first, and the whole fleet.
+func (r *Reader) Services(ctx context.Context, match string) (*Services, error) {
+	reading := r.read(ctx)
+	devices := reading.askInventory(queries.All)
+	totals := reading.askTotals()
+	found, err := reading.services(ctx, queries.All)
+	if err != nil {
+		return nil, err
+	}
+	out := &Services{reading: reading, Summary: summarize(found, devices(), totals())}
+	match = strings.ToLower(match)
+	for _, s := range found {
+		if match == "" || contains(match, s.key.Service, s.key.Namespace, s.key.Cluster) {
+			out.list = append(out.list, s)
+		}
+	}
+	return out, nil
+}
+
+func contains(match string, texts ...string) bool {
+	return slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(strings.ToLower(t), match) })
+}
+
+// Services are all services that match.
+type Services struct {
+	reading *reading
+	list    []*service
+	Summary consoleapi.FleetSummary
+}
+
+// Freshness of the services.
+func (s *Services) Freshness() consoleapi.Freshness { return s.reading.freshness() }
+
+// Len is how many there are.
+func (s *Services) Len() int { return len(s.list) }
+
+// Key tells one from all others.
+func (s *Services) Key(i int) string {
+	k := s.list[i].key
+	return k.Cluster + "\x00" + k.Namespace + "\x00" + k.Service
+}
+
+// Page returns some of them, with the trend of each on a grid if wanted.
+func (s *Services) Page(ctx context.Context, from, to int, trend bool) ([]consoleapi.Service, *consoleapi.Grid, error) {
+	page := make([]consoleapi.Service, 0, to-from)
+	for _, one := range s.list[from:to] {
+		page = append(page, one.Service)
+	}
+	if !trend {
+		return page, nil, nil
+	}
+	g := newGrid(s.reading.at, trendWindow, trendStep)
+	if len(page) > 0 {
+		lines, err := s.reading.trends(ctx, s.list[from:to], g)
+		if err != nil {
+			return nil, nil, err
+		}
+		for i := range page {
+			page[i].Trend = lines[i]
+		}
+	}
+	return page, &consoleapi.Grid{Start: g.start, Step: g.step.Seconds(), Points: g.points}, nil
+}
+
+const (
+	trendWindow = time.Hour
+	trendStep   = 2 * time.Minute
+)
+
+func (r *reading) trends(ctx context.Context, list []*service, g grid) ([][]*float64, error) {
+	var services, namespaces []string
+	lines := make([][]*float64, len(list))
+	at := map[Key]int{}
+	for i, s := range list {
+		lines[i] = g.line()
+		at[s.key] = i
+		services = append(services, s.key.Service)
+		namespaces = append(namespaces, s.key.Namespace)
+	}
+	slices.Sort(services)
+	slices.Sort(namespaces)
+	// A superset, because names are matched one label at a time.
+	some := queries.Fits(queries.And(
+		queries.OneOf(queries.Service, slices.Compact(services)...), queries.OneOf(queries.Namespace, slices.Compact(namespaces)...)))
+	r.more(ctx)
+	found := r.matrix(queries.Trend(some, g.step), g)
+	if err := r.wait(); err != nil {
+		return nil, err
+	}
+	for _, stream := range *found {
+		if i, ok := at[keyOf(stream.Metric)]; ok {
+			g.fill(lines[i], stream)
+		}
+	}
+	return lines, nil
+}
+
+// Service reads one service and the names of its missing pods; nil is unknown.
+func (r *Reader) Service(ctx context.Context, key Key) (*consoleapi.ServiceAnswer, error) {
+	reading := r.read(ctx)
+	pods := reading.vector(queries.PodStates(key.selector()))
+	found, err := reading.services(ctx, key.selector())
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	missing := []string{}
+	for _, sample := range *pods {
+		if sample.Value == 1 && sample.Metric[queries.StateOfPod] == "missing" {
+			missing = append(missing, string(sample.Metric[queries.Pod]))
+		}
+	}
+	slices.Sort(missing)
+	return &consoleapi.ServiceAnswer{
+		Service: found[0].Service, MissingPods: missing[:min(len(missing), maxMissing)], Freshness: reading.freshness(),
+	}, nil
+}
+
+// maxMissing is how many missing pods are named.
+const maxMissing = 50

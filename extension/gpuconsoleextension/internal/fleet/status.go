@@ -1,0 +1,126 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet // import "github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet"
+
+import (
+	"context"
+	"slices"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/queries"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
+)
+
+// maxDownNodes is how many nodes of exporters that are down are named.
+const maxDownNodes = 20
+
+// Status is the state of the whole.
+type Status struct {
+	Freshness consoleapi.Freshness
+	State     consoleapi.State
+	Telemetry consoleapi.Telemetry
+}
+
+// Status reads the state of the whole.
+func (r *Reader) Status(ctx context.Context) (*Status, error) {
+	reading := r.read(ctx)
+	inventory := reading.askInventory(queries.All)
+	services, err := reading.services(ctx, queries.All)
+	if err != nil {
+		return nil, err
+	}
+	inv := inventory()
+	out := &Status{Telemetry: r.telemetry(reading, inv, services)}
+	out.State = reading.stateOf(inv, services, &out.Telemetry)
+	if out.State == "" {
+		if out.State, err = reading.everSeen(ctx); err != nil {
+			return nil, err
+		}
+	}
+	out.Freshness = reading.freshness()
+	return out, nil
+}
+
+func (r *Reader) telemetry(reading *reading, inv *inventory, services []*service) consoleapi.Telemetry {
+	up, down, frozen, devices := 0, 0, 0, 0
+	nodes := []string{}
+	for _, n := range inv.nodes {
+		if t := n.newestWord(); !t.IsZero() {
+			reading.used(t)
+		}
+		devices += n.counts().Devices
+		switch {
+		case n.exporter == consoleapi.ExporterUp:
+			up++
+			continue
+		case n.exporter == consoleapi.ExporterFrozen:
+			frozen++
+		case n.exporter == consoleapi.ExporterDown || !n.exporterHeard.IsZero():
+			down++
+		default:
+			continue
+		}
+		nodes = append(nodes, n.id.name)
+	}
+	slices.Sort(nodes)
+	t := consoleapi.Telemetry{
+		ExportersUp: &up, ExportersDown: &down, ExportersFrozen: &frozen, DownNodes: nodes[:min(len(nodes), maxDownNodes)],
+		Devices: &devices, Services: pointer(len(services)), ServicesPartial: pointer(0), ServicesNoData: pointer(0), PodsWarming: pointer(0),
+	}
+	for _, s := range services {
+		if s.Partial != nil && *s.Partial {
+			*t.ServicesPartial++
+		}
+		if slices.Contains(s.Attention, consoleapi.NoData) {
+			*t.ServicesNoData++
+		}
+		*t.PodsWarming += zero(s.Pods.Warming)
+	}
+	return t
+}
+
+// stateOf is the first that applies; empty if there is nothing at all to go by.
+func (r *reading) stateOf(inv *inventory, services []*service, t *consoleapi.Telemetry) consoleapi.State {
+	if len(inv.devices) == 0 && len(inv.nodes) == 0 && len(services) == 0 {
+		return ""
+	}
+	current := false
+	for _, s := range services {
+		current = current || r.fresh(s.evaluated)
+	}
+	for _, d := range inv.devices {
+		current = current || r.fresh(d.heard) || r.fresh(d.allocated)
+	}
+	answering := *t.ExportersUp + *t.ExportersFrozen // one that is frozen answers
+	switch {
+	case answering == 0 && *t.ExportersDown > 0:
+		return consoleapi.ScraperDown
+	case !current && (answering == 0 || len(inv.devices) > 0 || len(services) > 0):
+		return consoleapi.ScraperDown
+	case len(services) == 0:
+		return consoleapi.NoServices
+	}
+	for _, s := range services {
+		if s.Pods.Settled == nil || *s.Pods.Settled > 0 {
+			return consoleapi.Ready
+		}
+	}
+	if slices.ContainsFunc(services, func(s *service) bool { return above(s.Pods.Warming) }) {
+		return consoleapi.WarmingUp
+	}
+	return consoleapi.Ready
+}
+
+// everSeen tells a store that never saw GPU telemetry from one that no longer does.
+func (r *reading) everSeen(ctx context.Context) (consoleapi.State, error) {
+	found, _, err := r.store.Series(ctx, store.Selection{Matchers: queries.Ever(), Limit: 1})
+	switch {
+	case err != nil:
+		return "", err
+	case len(found) > 0:
+		return consoleapi.ScraperDown, nil
+	default:
+		return consoleapi.NotEnabled, nil
+	}
+}

@@ -1,0 +1,76 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package consoleapi // import "github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
+
+import "time"
+
+// Reason says what kind of error an Error is.
+type Reason string
+
+const (
+	InvalidParameter    Reason = "invalid_parameter"
+	LimitExceeded       Reason = "limit_exceeded"
+	Unauthenticated     Reason = "unauthenticated"
+	NotFound            Reason = "not_found"
+	MethodNotAllowed    Reason = "method_not_allowed"
+	UpstreamUnreachable Reason = "upstream_unreachable"
+	UpstreamTimeout     Reason = "upstream_timeout"
+	UpstreamInvalid     Reason = "upstream_invalid"
+	UpstreamRejected    Reason = "upstream_rejected"
+	QueryLimit          Reason = "query_limit"
+	CircuitOpen         Reason = "circuit_open"
+	Busy                Reason = "busy"
+	InternalError       Reason = "internal"
+)
+
+// Error is the body of every answer that is none.
+type Error struct {
+	Text   string `json:"error"`
+	Reason Reason `json:"reason"`
+	Detail string `json:"detail"`
+}
+
+func (e *Error) Error() string {
+	if e.Detail == "" {
+		return e.Text
+	}
+	return e.Text + " " + e.Detail
+}
+
+// Told is how current something is.
+type Told struct {
+	DataTime *time.Time `json:"data_time"`
+	DataAge  *float64   `json:"data_age"`
+	Stale    bool       `json:"stale"`
+}
+
+// Freshness is how current an answer is.
+type Freshness struct {
+	EvaluatedAt time.Time `json:"evaluated_at"`
+	Told
+	StaleAfter float64 `json:"stale_after"`
+}
+
+// Values are the nine fields.
+type Values struct {
+	Utilization *float64 `json:"utilization"`
+	MemoryUsed  *float64 `json:"memory_used"`
+	MemoryTotal *float64 `json:"memory_total"`
+	Tensor      *float64 `json:"tensor"`
+	SM          *float64 `json:"sm"`
+	DRAM        *float64 `json:"dram"`
+	FP16        *float64 `json:"fp16"`
+	FP32        *float64 `json:"fp32"`
+	Power       *float64 `json:"power"`
+}
+
+// ExporterState is the state of a node's exporter.
+type ExporterState string
+
+const (
+	ExporterUp      ExporterState = "up"
+	ExporterDown    ExporterState = "down"
+	ExporterFrozen  ExporterState = "frozen"
+	ExporterUnknown ExporterState = "unknown"
+)

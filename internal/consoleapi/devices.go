@@ -1,0 +1,147 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package consoleapi // import "github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
+
+// DeviceState is what becomes of a device.
+type DeviceState string
+
+const (
+	DeviceLost    DeviceState = "lost"
+	DeviceSplit   DeviceState = "split"
+	DeviceIdle    DeviceState = "idle"
+	DeviceHeld    DeviceState = "held"
+	DeviceFree    DeviceState = "free"
+	DeviceUnknown DeviceState = "unknown"
+)
+
+// Device is a device: a physical one, a MIG instance or a replica.
+type Device struct {
+	ID                string      `json:"id"`
+	Parent            *string     `json:"parent"`
+	Index             *string     `json:"index"`
+	Model             *string     `json:"model"`
+	MIGProfile        *string     `json:"mig_profile"`
+	MIGInstance       *string     `json:"mig_instance"`
+	State             DeviceState `json:"state"`
+	Holders           []Holder    `json:"holders"`
+	Idle              *bool       `json:"idle"`
+	Values            Values      `json:"values"`
+	Temperature       *float64    `json:"temperature"`
+	MemoryTemperature *float64    `json:"memory_temperature"`
+	PowerLimit        *float64    `json:"power_limit"`
+	Throttle          []string    `json:"throttle"`
+	XID               *int        `json:"xid"`
+	XIDErrors         []XIDErrors `json:"xid_errors"`
+	UncorrectedErrors *float64    `json:"uncorrected_errors"`
+	Told
+}
+
+// XIDErrors is how often a code was seen.
+type XIDErrors struct {
+	Code       string  `json:"code"`
+	Count      float64 `json:"count"`
+	LowerBound bool    `json:"lower_bound"`
+}
+
+// Holder is who holds a device.
+type Holder struct {
+	Namespace string   `json:"namespace"`
+	Service   *string  `json:"service"`
+	Pod       string   `json:"pod"`
+	Container *string  `json:"container"`
+	Share     *float64 `json:"share"`
+	Sharing   *string  `json:"sharing"`
+	Source    string   `json:"source"`
+}
+
+// SourceExporterLabels is the source of a holder whom only the exporter names.
+const SourceExporterLabels = "exporter_labels"
+
+// NodesAnswer is a page of nodes.
+type NodesAnswer struct {
+	Freshness Freshness `json:"freshness"`
+	Nodes     []Node    `json:"nodes"`
+	Total     int       `json:"total"`
+	Next      *string   `json:"next"`
+	Pending   Pending   `json:"pending"`
+}
+
+// Pending are GPU pods that no node has accepted.
+type Pending struct {
+	Pods     *int             `json:"pods"`
+	Services []PendingService `json:"services"`
+}
+
+// PendingService is a service with pending pods.
+type PendingService struct {
+	Cluster   *string `json:"cluster"`
+	Namespace string  `json:"namespace"`
+	Service   string  `json:"service"`
+	Pods      int     `json:"pods"`
+}
+
+// NodeState is the state of a node.
+type NodeState string
+
+const (
+	NodeLost           NodeState = "lost"
+	NodeExporterDown   NodeState = "exporter_down"
+	NodeExporterFrozen NodeState = "exporter_frozen"
+	NodeOK             NodeState = "ok"
+)
+
+// Node is a node with its devices.
+type Node struct {
+	Cluster          *string       `json:"cluster"`
+	Node             string        `json:"node"`
+	State            NodeState     `json:"state"`
+	Exporter         ExporterState `json:"exporter"`
+	Schedulable      *bool         `json:"schedulable"`
+	MIGReconfiguring *bool         `json:"mig_reconfiguring"`
+	Counts           NodeCounts    `json:"counts"`
+	Devices          []Device      `json:"devices"`
+	Told
+}
+
+// NodeCounts are a node's physical devices by state.
+type NodeCounts struct {
+	Devices int `json:"devices"`
+	Free    int `json:"free"`
+	Held    int `json:"held"`
+	Idle    int `json:"idle"`
+	Lost    int `json:"lost"`
+	Unknown int `json:"unknown"`
+}
+
+// PodsAnswer is a page of pods.
+type PodsAnswer struct {
+	Freshness Freshness `json:"freshness"`
+	Pods      []Pod     `json:"pods"`
+	Total     int       `json:"total"`
+	Next      *string   `json:"next"`
+}
+
+// PodState is the state of a pod.
+type PodState string
+
+// The states of a pod; PodUnknown is that of one of which gpu_summary does not tell.
+const (
+	PodReporting  PodState = "reporting"
+	PodDegraded   PodState = "degraded"
+	PodMissing    PodState = "missing"
+	PodWarming    PodState = "warming"
+	PodNotRunning PodState = "not_running"
+	PodUnknown    PodState = "unknown"
+)
+
+// Pod is a pod of a service.
+type Pod struct {
+	Pod      string        `json:"pod"`
+	State    PodState      `json:"state"`
+	Node     *string       `json:"node"`
+	Exporter ExporterState `json:"exporter"`
+	Values   Values        `json:"values"`
+	Devices  []Device      `json:"devices"`
+	Told
+}

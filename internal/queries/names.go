@@ -1,0 +1,82 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package queries // import "github.com/otelcol-gpu/otelcol-gpu/internal/queries"
+
+// Metrics of devices.
+const (
+	Utilization   = "hw_gpu_utilization_ratio"
+	MemoryUsage   = "hw_gpu_memory_usage_bytes"
+	MemoryLimit   = "hw_gpu_memory_limit_bytes"
+	PipeActive    = "gpu_pipe_active_ratio"
+	SMActive      = "gpu_sm_active_ratio"
+	DRAMActive    = "gpu_dram_active_ratio"
+	Power         = "hw_power_watts"
+	PowerLimit    = "gpu_power_limit_watts"
+	Temperature   = "hw_temperature_celsius"
+	Throttle      = "gpu_throttle_active"
+	XIDLast       = "gpu_xid_last"
+	XIDErrors     = "gpu_xid_errors_total"
+	HwErrors      = "hw_errors_total"
+	Allocation    = "gpu_allocation"
+	ExporterUp    = "gpu_exporter_up"
+	Frozen        = "gpu_exporter_frozen"
+	Schedulable   = "gpu_node_schedulable"
+	Reconfiguring = "gpu_node_mig_reconfiguring"
+)
+
+// Metrics of services and their pods.
+const (
+	ServiceUtilization    = "gpu_service_utilization_ratio"
+	ServiceUtilizationMin = "gpu_service_utilization_min_ratio"
+	ServiceUtilizationMax = "gpu_service_utilization_max_ratio"
+	ServiceSM             = "gpu_service_sm_active_ratio"
+	ServiceDRAM           = "gpu_service_dram_active_ratio"
+	ServicePipe           = "gpu_service_pipe_active_ratio"
+	ServicePodMemory      = "gpu_service_pod_memory_usage_bytes"
+	ServicePodLimit       = "gpu_service_pod_memory_limit_bytes"
+	ServicePodPower       = "gpu_service_pod_power_watts"
+	ServiceMemory         = "gpu_service_memory_usage_bytes"
+	ServiceLimit          = "gpu_service_memory_limit_bytes"
+	ServicePower          = "gpu_service_power_watts"
+	ServicePods           = "gpu_service_pods"
+	ServicePending        = "gpu_service_pods_pending"
+	ServiceDevices        = "gpu_service_devices"
+	ServiceIdle           = "gpu_service_idle_devices"
+	ServiceMissingRatio   = "gpu_service_missing_ratio"
+	ServicePartial        = "gpu_service_partial"
+	ServiceDataAge        = "gpu_service_data_age_seconds"
+	PodState              = "gpu_pod_state"
+)
+
+// Labels.
+const (
+	Cluster       = "k8s_cluster_name"
+	Namespace     = "k8s_namespace_name"
+	Service       = "service_name"
+	Pod           = "k8s_pod_name"
+	Container     = "k8s_container_name"
+	Node          = "k8s_node_name"
+	Host          = "host_name"
+	Address       = "server_address"
+	Port          = "server_port"
+	Device        = "hw_id"
+	Parent        = "hw_parent"
+	Model         = "hw_model"
+	Index         = "gpu_index"
+	MIGProfile    = "gpu_mig_profile"
+	MIGInstance   = "gpu_mig_instance_id"
+	Task          = "hw_gpu_task"
+	Pipe          = "gpu_pipe"
+	Sensor        = "hw_sensor_location"
+	LimitKind     = "gpu_power_limit_kind"
+	Reason        = "gpu_throttle_reason"
+	XIDCode       = "gpu_xid_code"
+	XIDDerived    = "gpu_xid_derived"
+	ErrorType     = "error_type"
+	Source        = "gpu_attribution_source"
+	Sharing       = "gpu_sharing"
+	Resolved      = "gpu_allocation_resolved"
+	StateOfPod    = "gpu_pod_state"
+	StateOfDevice = "gpu_device_state"
+)

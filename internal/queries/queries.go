@@ -1,0 +1,229 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package queries // import "github.com/otelcol-gpu/otelcol-gpu/internal/queries"
+
+import (
+	"strings"
+	"time"
+)
+
+// servicesMetrics are all that is told of a service.
+var servicesMetrics = []string{
+	ServiceUtilization, ServiceUtilizationMin, ServiceUtilizationMax, ServiceSM, ServiceDRAM, ServicePipe,
+	ServicePodMemory, ServicePodLimit, ServicePodPower, ServiceMemory, ServiceLimit, ServicePower,
+	ServicePods, ServicePending, ServiceDevices, ServiceIdle, ServiceMissingRatio, ServicePartial, ServiceDataAge,
+}
+
+// deviceMetrics are the gauges of a device.
+var deviceMetrics = []string{
+	Utilization, MemoryUsage, MemoryLimit, PipeActive, SMActive, DRAMActive, Power, PowerLimit, Temperature, Throttle, XIDLast,
+}
+
+// serviceIdentity names a service, deviceIdentity a device; identity is all that
+// is known of what a device is, where, and whose.
+var (
+	serviceIdentity = by(Cluster, Namespace, Service)
+	deviceIdentity  = by(Cluster, Device)
+	identity        = by(Cluster, Node, Host, Address, Device, Parent, Model, Index, MIGProfile, MIGInstance, Namespace, Pod, Container, Service)
+)
+
+// rememberedStep is less than any store's lookback, so that timestamp() misses no
+// last sample.
+const rememberedStep = 4 * time.Minute
+
+// Services asks for every figure of services.
+func Services(s Selector) string { return anyOf(servicesMetrics, s) }
+
+// ServicesEvaluated asks when services were last evaluated, in seconds since 1970.
+func ServicesEvaluated(s Selector) string {
+	return "max" + serviceIdentity + "(timestamp(" + of(ServicePods, s) + "))"
+}
+
+// LastEvaluation asks when any service was last evaluated within a time.
+func LastEvaluation(s Selector, within time.Duration) string {
+	return "max(max_over_time(timestamp(" + of(ServicePods, s, Is(StateOfPod, "reporting")) + ")" + subquery(within) + "))"
+}
+
+// BusyDevices asks how many devices of services are at or above a utilization;
+// services of which no device was heard within a time are not in the answer.
+func BusyDevices(s Selector, threshold float64, heard time.Duration) string {
+	fresh := within(general(s, Selector(Service+`!=""`)), heard)
+	return "sum" + serviceIdentity + "(max" + by(Cluster, Namespace, Service, Device) + "(" + fresh + ") >= bool " + number(threshold) + ")"
+}
+
+// PodStates asks which pods are in which state: 1 for the one that a pod is in.
+func PodStates(s Selector) string { return of(PodState, s) }
+
+// DeviceUtilization asks for the utilization of devices.
+func DeviceUtilization(s Selector) string { return general(s) }
+
+// DeviceUtilizationTime asks of when that is.
+func DeviceUtilizationTime(s Selector) string { return "timestamp(" + general(s) + ")" }
+
+// DevicesHeard asks when devices were heard of, by whatever they always tell.
+func DevicesHeard(s Selector) string {
+	return "max" + identity + "(timestamp(" + of(MemoryUsage, s) + ") or timestamp(" + of(Power, s) + "))"
+}
+
+// DevicesRemembered asks when devices were last heard of within a time. Those
+// whose series were ended are in the answer too.
+func DevicesRemembered(s Selector, within time.Duration) string {
+	sub := subquery(within)
+	last := func(series string) string { return "max_over_time(timestamp(" + series + ")" + sub + ")" }
+	return "max" + identity + "(" + last(general(s)) + " or " + last(of(MemoryUsage, s)) + " or " + last(of(Power, s)) + ")"
+}
+
+// UtilizationPeak asks for the highest utilization of devices within a time,
+// whoever held them.
+func UtilizationPeak(s Selector, within time.Duration) string {
+	return "max" + deviceIdentity + "(max_over_time(" + general(s) + "[" + duration(within) + "]))"
+}
+
+// HeardBefore asks which devices were heard of a time ago.
+func HeardBefore(s Selector, ago time.Duration) string {
+	return "count" + deviceIdentity + "(" + general(s) + " offset " + duration(ago) + ")"
+}
+
+// Allocations asks who holds which share of which device; AllocationTimes of when
+// that is.
+func Allocations(s Selector) string     { return of(Allocation, s) }
+func AllocationTimes(s Selector) string { return "timestamp(" + of(Allocation, s) + ")" }
+
+// Exporters asks for the states of exporters and nodes.
+func Exporters(s Selector) string {
+	return anyOf([]string{ExporterUp, Frozen, Schedulable, Reconfiguring}, s)
+}
+
+// ExporterTimes asks when exporters were heard of, NodeTimes when nodes were.
+func ExporterTimes(s Selector) string { return "timestamp(" + of(ExporterUp, s) + ")" }
+func NodeTimes(s Selector) string     { return "timestamp(" + of(Schedulable, s) + ")" }
+
+// ExportersRemembered asks when exporters were last heard of within a time.
+func ExportersRemembered(s Selector, within time.Duration) string {
+	return "max_over_time(timestamp(" + of(ExporterUp, s) + ")" + subquery(within) + ")"
+}
+
+// DeviceValues asks for the gauges of devices.
+func DeviceValues(s Selector) string { return anyOf(deviceMetrics, s) }
+
+// SumOfDevices asks for a sum over physical devices, of values no older than a time.
+func SumOfDevices(metric string, s Selector, heard time.Duration) string {
+	return "sum(max" + deviceIdentity + "(" + within(of(metric, s, Is(Parent, "")), heard) + "))"
+}
+
+// MeanUtilization asks for the mean over physical devices.
+func MeanUtilization(s Selector, heard time.Duration) string {
+	return "avg(" + physicalUtilization(s, heard) + ")"
+}
+
+// BusyPhysical asks how many physical devices are at or above a utilization.
+func BusyPhysical(s Selector, threshold float64, heard time.Duration) string {
+	return "sum(" + physicalUtilization(s, heard) + " >= bool " + number(threshold) + ")"
+}
+
+func physicalUtilization(s Selector, heard time.Duration) string {
+	return "max" + deviceIdentity + "(" + within(general(s, Is(Parent, "")), heard) + ")"
+}
+
+// xidSeries are the counters of XID errors, whoever holds the device.
+func xidSeries(s Selector) string {
+	return "max" + by(Cluster, Device, XIDCode, XIDDerived) + "(" + of(XIDErrors, s) + ")"
+}
+
+// XIDRise asks how often XIDs were counted within a time. A counter that begins
+// within it rises from its first value: FirstXID tells that.
+func XIDRise(s Selector, within time.Duration) string {
+	return "round(increase((" + xidSeries(s) + ")[" + duration(within) + ":1m]))"
+}
+
+// XIDFirst asks for the value with which counters of XIDs began within a time,
+// XIDBegan for when.
+func XIDFirst(s Selector, within time.Duration) string {
+	return "min_over_time((" + xidSeries(s) + ")[" + duration(within) + ":1m])"
+}
+func XIDBegan(s Selector, within time.Duration) string {
+	return "min" + by(Cluster, Device, XIDCode, XIDDerived) + "(min_over_time(timestamp(" + of(XIDErrors, s) + ")[" + duration(within) + ":1m]))"
+}
+
+// DevicesBegan asks when devices were first heard of within a time.
+func DevicesBegan(s Selector, within time.Duration) string {
+	return "min" + deviceIdentity + "(min_over_time(timestamp(" + general(s) + ")" + subquery(within) + "))"
+}
+
+// UncorrectedRise asks how many uncorrected errors were counted within a time.
+func UncorrectedRise(s Selector, within time.Duration) string {
+	return "round(increase((max" + deviceIdentity + "(" + of(HwErrors, Is(ErrorType, "uncorrected"), s) + "))" + subquery(within) + "))"
+}
+
+// Ever are selectors of which at least one has series if there ever was any GPU
+// telemetry.
+func Ever() []string {
+	return []string{general(), of(MemoryUsage), of(Allocation), of(ExporterUp), of(ServicePods)}
+}
+
+// Trend asks for the mean utilization of services over steps.
+func Trend(s Selector, step time.Duration) string {
+	return "avg_over_time(" + of(ServiceUtilization, s) + "[" + duration(step) + "])"
+}
+
+// Smooth is how a chart reads a series: over is what one value stands for.
+// A value is the mean over a step, and no less than what may lie between two
+// samples: so nothing bridges a gap.
+type Smooth struct {
+	Step time.Duration
+	Gap  time.Duration // the longest time between two samples that is none
+}
+
+func (s Smooth) read(series string) string {
+	if s.Step > s.Gap {
+		return "avg_over_time(" + series + "[" + duration(s.Step) + "])"
+	}
+	return "last_over_time(" + series + "[" + duration(s.Gap) + "])"
+}
+
+// ServiceChart asks for a figure of one service.
+func ServiceChart(metric string, s Selector, how Smooth) string {
+	return "max" + serviceIdentity + "(" + how.read(of(metric, s)) + ")"
+}
+
+// PodsInMean asks how many pods are in a service's averages.
+func PodsInMean(s Selector, how Smooth) string {
+	states := OneOf(StateOfPod, "reporting", "degraded")
+	return "round(sum" + serviceIdentity + "(" + how.read(of(ServicePods, s, states)) + "))"
+}
+
+// PodMean and PodSum ask for a figure of every pod of a service, the mean or the
+// sum over its devices.
+func PodMean(metric string, s Selector, how Smooth) string { return pods("avg", metric, s, how) }
+func PodSum(metric string, s Selector, how Smooth) string  { return pods("sum", metric, s, how) }
+
+func pods(aggregate, metric string, s Selector, how Smooth) string {
+	return aggregate + by(Pod) + "(max" + by(Pod, Device) + "(" + how.read(of(metric, s, Selector(Pod+`!=""`))) + "))"
+}
+
+// PodActivity asks for the mean utilization of pods within a time, to know the busiest.
+func PodActivity(s Selector, within time.Duration) string {
+	step := max(within/20, 15*time.Second)
+	return "avg" + by(Pod) + "(avg_over_time(" + general(s, Selector(Pod+`!=""`)) + "[" + duration(within) + ":" + duration(step) + "]))"
+}
+
+// within is a series without what is older than a time.
+func within(series string, heard time.Duration) string {
+	return "(" + series + " and (time() - timestamp(" + series + ") <= " + number(heard.Seconds()) + "))"
+}
+
+func subquery(within time.Duration) string {
+	return "[" + duration(within) + ":" + duration(min(rememberedStep, within)) + "]"
+}
+
+// Longest is how long the text of a query may be with which servers are asked.
+const Longest = 16 << 10
+
+// Fits is a selector, or all if that would be too long to ask for.
+func Fits(s Selector) Selector {
+	if len(s) > Longest || strings.Count(string(s), "|") > 1000 {
+		return All
+	}
+	return s
+}

@@ -1,0 +1,120 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package queries
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/otlptranslator"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+// The names here are those that prometheus_remote_write and the embedded store
+// give to the metrics of internal/names.
+func TestNamesAreThoseThatAreWritten(t *testing.T) {
+	namer := otlptranslator.MetricNamer{WithMetricSuffixes: true}
+	for constant, metric := range map[string]names.Metric{
+		Utilization: names.GPUUtilization, MemoryUsage: names.GPUMemoryUsage, MemoryLimit: names.GPUMemoryLimit, PipeActive: names.GPUPipeActive,
+		SMActive: names.GPUSMActive, DRAMActive: names.GPUDRAMActive, Power: names.HwPower, PowerLimit: names.GPUPowerLimit,
+		Temperature: names.HwTemperature, Throttle: names.GPUThrottleActive, XIDLast: names.GPUXIDLast, XIDErrors: names.GPUXIDErrors,
+		HwErrors: names.HwErrors, Allocation: names.GPUAllocation, ExporterUp: names.ExporterUp, Frozen: names.ExporterFrozen,
+		Schedulable: names.GPUNodeSchedulable, Reconfiguring: names.GPUNodeMIGReconfiguring,
+		ServiceUtilization: names.ServiceUtilization, ServiceUtilizationMin: names.ServiceUtilizationMin, ServiceUtilizationMax: names.ServiceUtilizationMax,
+		ServiceSM: names.ServiceSMActive, ServiceDRAM: names.ServiceDRAMActive, ServicePipe: names.ServicePipeActive,
+		ServicePodMemory: names.ServicePodMemoryUsage, ServicePodLimit: names.ServicePodMemoryLimit, ServicePodPower: names.ServicePodPower,
+		ServiceMemory: names.ServiceMemoryUsage, ServiceLimit: names.ServiceMemoryLimit, ServicePower: names.ServicePower,
+		ServicePods: names.ServicePods, ServicePending: names.ServicePodsPending, ServiceDevices: names.ServiceDevices, ServiceIdle: names.ServiceIdleDevices,
+		ServiceMissingRatio: names.ServiceMissingRatio, ServicePartial: names.ServicePartial, ServiceDataAge: names.ServiceDataAge, PodState: names.PodState,
+	} {
+		kind := otlptranslator.MetricType(otlptranslator.MetricTypeGauge)
+		switch metric.Kind {
+		case names.Counter:
+			kind = otlptranslator.MetricTypeMonotonicCounter
+		case names.UpDownCounter:
+			kind = otlptranslator.MetricTypeNonMonotonicCounter
+		}
+		got, err := namer.Build(otlptranslator.Metric{Name: metric.Name, Unit: metric.Unit, Type: kind})
+		require.NoError(t, err)
+		assert.Equal(t, got, constant, metric.Name)
+	}
+	labels := otlptranslator.LabelNamer{}
+	for constant, attribute := range map[string]string{
+		Cluster: names.K8sClusterName, Namespace: names.K8sNamespaceName, Service: names.ServiceName, Pod: names.K8sPodName, Container: names.K8sContainerName,
+		Node: names.K8sNodeName, Host: names.HostName, Address: names.ServerAddress, Port: names.ServerPort, Device: names.HwID, Parent: names.HwParent,
+		Model: names.HwModel, Index: names.GPUIndex, MIGProfile: names.GPUMIGProfile, MIGInstance: names.GPUMIGInstanceID, Task: names.HwGPUTask,
+		Pipe: names.GPUPipe, Sensor: names.HwSensorLocation, LimitKind: names.GPUPowerLimitKind, Reason: names.GPUThrottleReason,
+		XIDCode: names.GPUXIDCode, XIDDerived: names.GPUXIDDerived, ErrorType: names.ErrorType, Source: names.GPUAttributionSource,
+		Sharing: names.GPUSharing, Resolved: names.GPUAllocationResolved, StateOfPod: names.GPUPodState, StateOfDevice: names.GPUDeviceState,
+	} {
+		got, err := labels.Build(attribute)
+		require.NoError(t, err)
+		assert.Equal(t, got, constant, attribute)
+	}
+}
+
+func everyQuery(s Selector) map[string]string {
+	how, coarse := Smooth{Step: 15 * time.Second, Gap: 45 * time.Second}, Smooth{Step: 2 * time.Minute, Gap: 45 * time.Second}
+	return map[string]string{
+		"Services": Services(s), "ServicesEvaluated": ServicesEvaluated(s), "LastEvaluation": LastEvaluation(s, time.Hour),
+		"BusyDevices": BusyDevices(s, 0.05, time.Minute), "PodStates": PodStates(s),
+		"DeviceUtilization": DeviceUtilization(s), "DeviceUtilizationTime": DeviceUtilizationTime(s), "DevicesHeard": DevicesHeard(s),
+		"DevicesRemembered": DevicesRemembered(s, time.Hour), "UtilizationPeak": UtilizationPeak(s, time.Minute), "HeardBefore": HeardBefore(s, time.Minute),
+		"Allocations": Allocations(s), "AllocationTimes": AllocationTimes(s), "Exporters": Exporters(s), "ExporterTimes": ExporterTimes(s),
+		"NodeTimes": NodeTimes(s), "ExportersRemembered": ExportersRemembered(s, time.Hour), "DeviceValues": DeviceValues(s),
+		"SumOfDevices": SumOfDevices(Power, s, time.Minute), "MeanUtilization": MeanUtilization(s, time.Minute), "BusyPhysical": BusyPhysical(s, 0.05, time.Minute),
+		"XIDRise": XIDRise(s, time.Hour), "XIDFirst": XIDFirst(s, time.Hour), "XIDBegan": XIDBegan(s, time.Hour), "DevicesBegan": DevicesBegan(s, time.Hour),
+		"UncorrectedRise": UncorrectedRise(s, time.Hour), "Trend": Trend(s, time.Minute),
+		"ServiceChart": ServiceChart(ServiceUtilization, s, how), "coarse ServiceChart": ServiceChart(ServiceUtilization, s, coarse),
+		"PodsInMean": PodsInMean(s, how), "PodMean": PodMean(Utilization, s, how), "PodSum": PodSum(Power, s, coarse), "PodActivity": PodActivity(s, time.Hour),
+	}
+}
+
+func TestEveryQueryIsPromQL(t *testing.T) {
+	p := parser.NewParser(parser.Options{})
+	for name, q := range everyQuery(All) {
+		_, err := p.ParseExpr(q)
+		assert.NoError(t, err, "%s: %s", name, q)
+	}
+	for _, s := range Ever() {
+		_, err := p.ParseMetricSelector(s)
+		assert.NoError(t, err, s)
+	}
+}
+
+// FuzzSelector: whatever a name is, it stays a value of a label.
+func FuzzSelector(f *testing.F) {
+	for _, s := range []string{"", "chat", `a"b`, `x",k8s_namespace_name!="`, "a\\", "}\n#", ".*|(a+)+$", "größe\u202e", "\x00", strings.Repeat("x", 253)} {
+		f.Add(s, s)
+	}
+	p := parser.NewParser(parser.Options{})
+	f.Fuzz(func(t *testing.T, a, b string) {
+		a, b = strings.ToValidUTF8(a, "?"), strings.ToValidUTF8(b, "?")
+		matchers, err := p.ParseMetricSelector(of(ServicePods, OfService("", a, b), OneOf(Pod, a, b)))
+		require.NoError(t, err)
+		require.Len(t, matchers, 5)
+		found := map[string]string{}
+		for _, m := range matchers {
+			found[m.Name] = m.Value
+			if m.Name == Pod {
+				assert.True(t, m.Matches(a) && m.Matches(b))
+				assert.False(t, m.Matches(a+b+"x"))
+			}
+		}
+		assert.Equal(t, a, found[Namespace])
+		assert.Equal(t, b, found[Service])
+	})
+}
+
+func TestFits(t *testing.T) {
+	assert.Equal(t, Is(Pod, "a"), Fits(OneOf(Pod, "a")))
+	assert.Equal(t, All, Fits(OneOf(Pod, strings.Repeat("x", Longest), "b")))
+	assert.Regexp(t, regexp.MustCompile(`^k8s_pod_name=~"a\\\\\.b\|c"$`), string(OneOf(Pod, "a.b", "c")))
+}
