@@ -193,7 +193,7 @@ func (r *reading) putAllocations(inv *inventory, a *inventoryAnswers) {
 		times[sample.Metric.Fingerprint()] = seconds(sample.Value)
 	}
 	said := map[*device][]consoleapi.Holder{}
-	var unresolved []*model.Sample
+	unresolved := map[*model.Sample]time.Time{}
 	for _, sample := range *a.allocations {
 		name := sample.Metric[model.MetricNameLabel]
 		delete(sample.Metric, model.MetricNameLabel)
@@ -204,7 +204,7 @@ func (r *reading) putAllocations(inv *inventory, a *inventoryAnswers) {
 			continue
 		}
 		if sample.Metric[queries.Resolved] == "false" {
-			unresolved = append(unresolved, sample)
+			unresolved[sample] = t
 			continue
 		}
 		d := inv.device(sample.Metric)
@@ -245,14 +245,14 @@ func allocated(sample *model.Sample) []consoleapi.Holder {
 
 // putUnresolved notes devices that are held, and that nobody can join to a device
 // in telemetry: only on nodes without any, where nothing is counted twice.
-func (inv *inventory) putUnresolved(samples []*model.Sample) {
+func (inv *inventory) putUnresolved(samples map[*model.Sample]time.Time) {
 	telemetry := map[place]bool{}
 	for _, d := range inv.devices {
 		if !d.heard.IsZero() {
 			telemetry[d.node] = true
 		}
 	}
-	for _, sample := range samples {
+	for sample, t := range samples {
 		at := place{string(sample.Metric[queries.Cluster]), nodeName(sample.Metric)}
 		if telemetry[at] {
 			continue
@@ -262,7 +262,7 @@ func (inv *inventory) putUnresolved(samples []*model.Sample) {
 			continue
 		}
 		// Its id is the node's name and the kubelet's id, which names no parent.
-		d.identity, d.node = sample.Metric, at
+		d.identity, d.node, d.allocated = sample.Metric, at, t
 		d.holders = append(d.holders, allocated(sample)...)
 		d.free = len(d.holders) == 0
 	}
@@ -369,6 +369,8 @@ func (r *reading) state(inv *inventory, d *device) consoleapi.DeviceState {
 		return consoleapi.DeviceLost
 	case d.split():
 		return consoleapi.DeviceSplit
+	case !r.fresh(d.heard) && !d.told(r):
+		return consoleapi.DeviceUnknown // the last holder need not be the holder
 	case len(d.holders) > 0 && d.idle != nil && *d.idle:
 		return consoleapi.DeviceIdle
 	case len(d.holders) > 0:
@@ -378,6 +380,19 @@ func (r *reading) state(inv *inventory, d *device) consoleapi.DeviceState {
 	default:
 		return consoleapi.DeviceUnknown
 	}
+}
+
+// told reports whether the kubelet tells of the device, or of its replicas.
+func (d *device) told(r *reading) bool {
+	if r.fresh(d.allocated) {
+		return true
+	}
+	for _, part := range d.parts {
+		if r.fresh(part.allocated) {
+			return true
+		}
+	}
+	return false
 }
 
 // overall is the state of a physical device in counts: that of a split one
