@@ -56,7 +56,7 @@ type world struct {
 const interval = 15 * time.Second
 
 func newWorld(t testing.TB) *world {
-	return &world{t: t, store: newStore(t), now: time.Now().Truncate(time.Minute)}
+	return &world{t: t, store: newStore(t), now: time.Now().Truncate(2 * time.Minute)} // on every grid
 }
 
 type tags map[string]string

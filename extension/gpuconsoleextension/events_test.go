@@ -1,0 +1,116 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpuconsoleextension
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
+)
+
+// tell writes events into the log, oldest first.
+func (w *world) tell(events ...*store.Event) {
+	w.t.Helper()
+	require.NoError(w.t, w.store.AppendEvents(w.t.Context(), events))
+}
+
+func event(w *world, id, name, key, state, severity string, ago time.Duration) *store.Event {
+	return &store.Event{
+		ID: id, Name: name, Key: key, State: state, Severity: severity, Message: "What happened.", Time: w.now.Add(-ago),
+		Resource:   map[string]any{"k8s.cluster.name": "c1", "k8s.namespace.name": "ml", "service.name": "chat"},
+		Attributes: map[string]any{"gpu.event.id": id, "gpu.service.missing_ratio": 0.5},
+	}
+}
+
+func TestEvents(t *testing.T) {
+	w := newWorld(t)
+	w.tell(
+		event(w, "e1", "gpu.service.partial", "k1", "raised", "warn", 4*time.Minute),
+		event(w, "e2", "gpu.idle_held", "k2", "raised", "info", 3*time.Minute),
+		event(w, "e3", "gpu.service.partial", "k1", "cleared", "info", 2*time.Minute),
+		event(w, "e4", "gpu.xid", "k3", "raised", "error", time.Minute),
+	)
+	other := event(w, "e5", "custom", "", "", "", 30*time.Second)
+	other.Resource = map[string]any{"host.name": "h1"}
+	w.tell(other)
+	next := w.now.Add(time.Minute)
+	for _, r := range []*audit.Record{
+		{ID: "d1", Time: w.now.Add(-4 * time.Minute), Receiver: "ops", URLHost: "hooks.example.com", Format: "slack", Attempt: 1, MaxAttempts: 2, Outcome: audit.Failed, Status: 503,
+			ErrorType: "http_5xx", NextAttempt: next, Durations: audit.Durations{Total: 250 * time.Millisecond}, Events: []audit.Event{{ID: "e1", Name: "gpu.service.partial"}}},
+		{ID: "d2", Time: w.now.Add(-3 * time.Minute), Receiver: "ops", URLHost: "hooks.example.com", Format: "slack", Attempt: 2, MaxAttempts: 2, Outcome: audit.Succeeded, Status: 200, Events: []audit.Event{{ID: "e1", Name: "gpu.service.partial"}}},
+		{ID: "d3", Time: w.now.Add(-10 * time.Second), Receiver: "ops", Outcome: audit.Dropped, ErrorType: "queue_full", Trigger: audit.TriggerTest, Events: []audit.Event{{ID: "t1", Name: "gpu.test"}}},
+	} {
+		w.store.Write(r)
+	}
+	require.Eventually(t, func() bool { return len(w.store.Deliveries(store.DeliveryQuery{})) == 3 }, 5*time.Second, time.Millisecond)
+	c := serveAPI(t, w.store, w.now, nil)
+	ids := func(query ...string) []string {
+		var out []string
+		for _, e := range ok[consoleapi.EventsAnswer](c, "events", values(query...)).Events {
+			out = append(out, e.ID)
+		}
+		return out
+	}
+	all := ok[consoleapi.EventsAnswer](c, "events", nil)
+	assert.Equal(t, 6, all.Total)
+	assert.Equal(t, 2, all.Raised, "k1 was cleared")
+	assert.Equal(t, []string{"t1", "e5", "e4", "e3", "e2", "e1"}, ids())
+	assert.Equal(t, []string{"e3", "e1"}, ids("name", "gpu.service.partial"))
+	assert.Equal(t, []string{"e4", "e3", "e1"}, ids("min_severity", "warn"), "and what clears them")
+	assert.Equal(t, []string{"e4"}, ids("min_severity", "error"))
+	assert.Equal(t, []string{"e4", "e3", "e2", "e1"}, ids("cluster", "c1", "namespace", "ml", "service", "chat"))
+	assert.Empty(t, ids("namespace", "ml", "service", "chat"))
+
+	first := all.Events[5]
+	assert.Equal(t, "raised", *first.State)
+	assert.Equal(t, "warn", *first.Severity)
+	assert.Equal(t, consoleapi.Subject{Cluster: pointer("c1"), Namespace: pointer("ml"), Service: pointer("chat")}, first.Subject)
+	assert.Equal(t, map[string]any{"gpu.service.missing_ratio": 0.5}, first.Attributes)
+	require.Len(t, first.Deliveries, 2)
+	assert.Equal(t, 503, *first.Deliveries[0].Status)
+	assert.Equal(t, "http_5xx", *first.Deliveries[0].ErrorType)
+	assert.Equal(t, next.UTC(), *first.Deliveries[0].NextAttempt)
+	assert.Equal(t, 0.25, first.Deliveries[0].Duration)
+	assert.Equal(t, "event", first.Deliveries[0].Trigger)
+	assert.Nil(t, first.Deliveries[1].ErrorType)
+	test := all.Events[0]
+	assert.Equal(t, "gpu.test", test.Name)
+	assert.Nil(t, test.Severity)
+	assert.Nil(t, test.Body)
+	assert.Equal(t, "test", test.Deliveries[0].Trigger)
+	assert.Nil(t, test.Deliveries[0].Status)
+	assert.Nil(t, all.Events[1].State)
+	assert.Equal(t, "h1", *all.Events[1].Subject.Node)
+	assert.Equal(t, 2, *ok[consoleapi.StatusAnswer](c, "status", nil).Telemetry.RaisedEvents)
+}
+
+// New events between two pages neither repeat nor hide older ones.
+func TestEventPages(t *testing.T) {
+	w := newWorld(t)
+	for i := range 7 {
+		w.tell(event(w, "e"+strconv.Itoa(i), "gpu.xid", strconv.Itoa(i), "raised", "error", time.Duration(70-i)*time.Second))
+	}
+	c := serveAPI(t, w.store, w.now, nil)
+	var seen []string
+	query := values("limit", "3")
+	for range 3 {
+		got := ok[consoleapi.EventsAnswer](c, "events", query)
+		for _, e := range got.Events {
+			seen = append(seen, e.ID)
+		}
+		if got.Next == nil {
+			break
+		}
+		query.Set("cursor", *got.Next)
+		w.tell(event(w, "new"+*got.Next, "gpu.xid", "new"+*got.Next, "raised", "error", 0))
+	}
+	assert.Equal(t, []string{"e6", "e5", "e4", "e3", "e2", "e1", "e0"}, seen)
+}
