@@ -5,11 +5,11 @@ package gpuconsoleextension // import "github.com/otelcol-gpu/otelcol-gpu/extens
 
 import (
 	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
 	"io/fs"
-	"mime"
 	"net/http"
 	"path"
 	"strings"
@@ -49,9 +49,48 @@ var types = map[string]string{
 
 // file is a file of the page.
 type file struct {
-	content   []byte
-	kind, tag string
+	kind      string
 	immutable bool // its name changes with its content
+	plain     variant
+	packed    variant // by gzip
+}
+
+// variant is a form of a file. Its tag is its own, because its bytes are.
+type variant struct {
+	content []byte
+	tag     string
+}
+
+func newVariant(content []byte) variant {
+	sum := sha256.Sum256(content)
+	return variant{content, `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`}
+}
+
+func newFile(content []byte, kind string) (*file, error) {
+	var b bytes.Buffer
+	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	if _, err = w.Write(content); err != nil {
+		return nil, err
+	}
+	if err = w.Close(); err != nil {
+		return nil, err
+	}
+	return &file{kind: kind, plain: newVariant(content), packed: newVariant(b.Bytes())}, nil
+}
+
+// wantsGzip reports whether a request takes gzip.
+func wantsGzip(r *http.Request) bool {
+	for _, part := range strings.Split(r.Header.Get("Accept-Encoding"), ",") {
+		name, weight, _ := strings.Cut(strings.TrimSpace(part), ";")
+		if strings.EqualFold(strings.TrimSpace(name), "gzip") {
+			q, given := strings.CutPrefix(strings.ReplaceAll(weight, " ", ""), "q=")
+			return !given || strings.Trim(q, "0.") != ""
+		}
+	}
+	return false
 }
 
 // readPage reads the files of the page by their paths.
@@ -69,18 +108,16 @@ func readPage() (map[string]*file, error) {
 		if err != nil {
 			return err
 		}
-		sum := sha256.Sum256(content)
 		kind := types[path.Ext(name)]
-		if kind == "" {
-			kind = mime.TypeByExtension(path.Ext(name))
-		}
 		if kind == "" {
 			kind = "application/octet-stream"
 		}
-		files["/"+name] = &file{
-			content: content, kind: kind, tag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`,
-			immutable: strings.HasPrefix(name, "assets/"),
+		f, err := newFile(content, kind)
+		if err != nil {
+			return err
 		}
+		f.immutable = strings.HasPrefix(name, "assets/")
+		files["/"+name] = f
 		return nil
 	})
 	files["/"] = files["/index.html"]
@@ -103,13 +140,19 @@ func (a *api) page(files map[string]*file) http.Handler {
 		}
 		h := w.Header()
 		h.Set("Content-Type", f.kind)
-		h.Set("ETag", f.tag)
+		h.Set("Vary", "Accept-Encoding")
+		v := &f.plain
+		if wantsGzip(r) {
+			v = &f.packed
+			h.Set("Content-Encoding", "gzip")
+		}
+		h.Set("ETag", v.tag)
 		if f.immutable {
 			h.Set("Cache-Control", "public, max-age=31536000, immutable")
 		} else {
 			h.Set("Cache-Control", "no-cache")
 		}
-		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(f.content))
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(v.content))
 	})
 }
 
@@ -119,18 +162,17 @@ func (a *api) handler() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	mux := http.NewServeMux()
-	for _, e := range a.endpoints() {
-		mux.HandleFunc("/api/v1/"+e.name, a.serve(e))
-	}
-	mux.HandleFunc("/api/", a.unknown())
-	mux.Handle("/", a.page(files))
-	// The tag of a compressed answer is another one: it is another text.
-	compress, err := gzhttp.NewWrapper(gzhttp.SuffixETag("-gzip"), gzhttp.MinSize(1024))
+	compress, err := gzhttp.NewWrapper(gzhttp.MinSize(512))
 	if err != nil {
 		return nil, err
 	}
-	return a.underPrefix(compress(mux)), nil
+	mux := http.NewServeMux()
+	for _, e := range a.endpoints() {
+		mux.HandleFunc("/api/v1/"+e.name, compress(a.serve(e)))
+	}
+	mux.HandleFunc("/api/", a.unknown())
+	mux.Handle("/", a.page(files))
+	return a.underPrefix(mux), nil
 }
 
 // underPrefix answers below the prefix as without it: a proxy may take it off or not.
