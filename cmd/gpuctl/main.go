@@ -25,6 +25,10 @@ func newRoot() *command {
 		short: "companion of otelcol-gpu",
 		subcommands: []*command{
 			newAudit(),
+			newNodes(),
+			newPS(),
+			newServices(),
+			newTop(),
 			newVersion(),
 			newWebhook(),
 		},

@@ -7,7 +7,6 @@ import (
 	"context"
 	"maps"
 	"math"
-	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -216,4 +215,3 @@ func (w *world) ask(query string) float64 {
 	return float64(v[0].Value)
 }
 
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

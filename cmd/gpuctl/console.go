@@ -1,0 +1,229 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
+)
+
+const (
+	defaultConsole   = "http://localhost:8480"
+	maxConsoleAnswer = 64 << 20 // bytes
+	maxConsolePages  = 10_000
+	busyTries        = 5
+)
+
+const consoleLong = `It asks the gpu_console of a running collector. Where that has an authenticator,
+the token is read from --token-file, else from the environment variable ` + tokenVariable + `.
+- is no data; 0 is zero.
+Exit code: 0 well, 1 with --check where something needs attention, 2 nothing is
+known (wrong arguments, nobody there, a store that does not answer).`
+
+// consoleClient asks the JSON API of a console.
+type consoleClient struct {
+	endpoint  string
+	tokenFile string
+	output    string
+	check     bool
+	timeout   time.Duration
+
+	base  *url.URL
+	token string
+	http  http.RoundTripper
+}
+
+func (c *consoleClient) flags(f *pflag.FlagSet) {
+	f.StringVar(&c.endpoint, "endpoint", defaultConsole, "the console's address, with the path behind which it is")
+	f.StringVar(&c.tokenFile, "token-file", "", "file with the token; without it "+tokenVariable+" is read")
+	f.StringVarP(&c.output, "output", "o", "table", "table or json")
+	f.DurationVar(&c.timeout, "timeout", time.Minute, "how long to wait for everything")
+}
+
+func (c *consoleClient) checkFlag(f *pflag.FlagSet) {
+	f.BoolVar(&c.check, "check", false, "exit with 1 where something needs attention")
+}
+
+// prepare finds out whom to ask.
+func (c *consoleClient) prepare(s streams) error {
+	if c.output != "table" && c.output != "json" {
+		return fmt.Errorf("-o %s is not table or json", safetext.Strip(c.output, 20))
+	}
+	if c.timeout <= 0 {
+		return errors.New("--timeout is not longer than 0")
+	}
+	base, err := url.Parse(c.endpoint)
+	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.User != nil || base.RawQuery != "" || base.Fragment != "" {
+		return errors.New("--endpoint is no address as in " + defaultConsole)
+	}
+	c.base = base
+	if c.tokenFile != "" || os.Getenv(tokenVariable) != "" {
+		if c.token, err = (&controlClient{tokenFile: c.tokenFile}).token(); err != nil {
+			return err
+		}
+		addr, err := netip.ParseAddr(base.Hostname())
+		if base.Scheme == "http" && base.Hostname() != "localhost" && (err != nil || !addr.IsLoopback()) {
+			fmt.Fprintln(s.err, "gpuctl: the token travels unencrypted to another machine")
+		}
+	}
+	// The transport itself: it follows no redirect, and the token goes through
+	// no proxy.
+	c.http = &http.Transport{DisableKeepAlives: true}
+	return nil
+}
+
+// get asks one endpoint. A console that is busy is asked again.
+func (c *consoleClient) get(ctx context.Context, path string, query url.Values, into any) error {
+	for try := 1; ; try++ {
+		wait, err := c.once(ctx, path, query, into)
+		if err == nil || wait == 0 || try == busyTries {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(wait):
+		}
+	}
+}
+
+// once returns for how long to wait if asking again may help.
+func (c *consoleClient) once(ctx context.Context, path string, query url.Values, into any) (time.Duration, error) {
+	target := c.base.JoinPath("api", "v1", path)
+	target.RawQuery = query.Encode()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
+	if err != nil {
+		return 0, err
+	}
+	req.Header.Set("Accept", "application/json")
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	resp, err := c.http.RoundTrip(req)
+	if err != nil {
+		return 0, fmt.Errorf("nobody answers at %s: %w", c.base.Host, err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxConsoleAnswer+1))
+	if err != nil {
+		return 0, fmt.Errorf("%s broke off its answer: %w", c.base.Host, err)
+	}
+	if len(text) > maxConsoleAnswer {
+		return 0, fmt.Errorf("%s answers with more than %d bytes", c.base.Host, maxConsoleAnswer)
+	}
+	if resp.StatusCode == http.StatusOK {
+		if json.Unmarshal(text, into) != nil {
+			return 0, fmt.Errorf("%s is no console: its answer is something else", c.base.Host)
+		}
+		return 0, nil
+	}
+	var e consoleapi.Error
+	if json.Unmarshal(text, &e) != nil || e.Reason == "" {
+		return 0, fmt.Errorf("%s is no console: it answered %d with something else", c.base.Host, resp.StatusCode)
+	}
+	wait := time.Duration(0)
+	if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && e.Reason == consoleapi.Busy {
+		wait = time.Duration(min(max(seconds, 1), 10)) * time.Second
+	}
+	return wait, fmt.Errorf("%s %s (%s)", safetext.Strip(e.Text, 200), safetext.Strip(e.Detail, 1000), safetext.Strip(string(e.Reason), 50))
+}
+
+// pages asks for all pages of a list; one reads a page and returns the cursor of
+// the next.
+func (c *consoleClient) pages(query url.Values, one func(url.Values) (*string, error)) error {
+	if query == nil {
+		query = url.Values{}
+	}
+	for range maxConsolePages {
+		next, err := one(query)
+		if err != nil || next == nil {
+			return err
+		}
+		query.Set("cursor", *next)
+	}
+	return fmt.Errorf("%s gives more than %d pages", c.base.Host, maxConsolePages)
+}
+
+func (c *consoleClient) services(ctx context.Context, q string) (*consoleapi.ServicesAnswer, error) {
+	all := &consoleapi.ServicesAnswer{Services: []consoleapi.Service{}}
+	query := url.Values{}
+	if q != "" {
+		query.Set("q", q)
+	}
+	return all, c.pages(query, func(query url.Values) (*string, error) {
+		var page consoleapi.ServicesAnswer
+		if err := c.get(ctx, "services", query, &page); err != nil {
+			return nil, err
+		}
+		next := page.Next
+		page.Services, page.Next = append(all.Services, page.Services...), nil
+		*all = page
+		return next, nil
+	})
+}
+
+func (c *consoleClient) nodes(ctx context.Context, q string) (*consoleapi.NodesAnswer, error) {
+	all := &consoleapi.NodesAnswer{Nodes: []consoleapi.Node{}}
+	query := url.Values{}
+	if q != "" {
+		query.Set("q", q)
+	}
+	return all, c.pages(query, func(query url.Values) (*string, error) {
+		var page consoleapi.NodesAnswer
+		if err := c.get(ctx, "nodes", query, &page); err != nil {
+			return nil, err
+		}
+		next := page.Next
+		page.Nodes, page.Next = append(all.Nodes, page.Nodes...), nil
+		*all = page
+		return next, nil
+	})
+}
+
+func (c *consoleClient) pods(ctx context.Context, cluster *string, namespace, service string) (*consoleapi.PodsAnswer, error) {
+	all := &consoleapi.PodsAnswer{Pods: []consoleapi.Pod{}}
+	query := url.Values{"namespace": {namespace}, "service": {service}}
+	if cluster != nil {
+		query.Set("cluster", *cluster)
+	}
+	return all, c.pages(query, func(query url.Values) (*string, error) {
+		var page consoleapi.PodsAnswer
+		if err := c.get(ctx, "pods", query, &page); err != nil {
+			return nil, err
+		}
+		next := page.Next
+		page.Pods, page.Next = append(all.Pods, page.Pods...), nil
+		*all = page
+		return next, nil
+	})
+}
+
+// finish turns what was found into what the exit code says. That there is no
+// current data needs attention more than anything in it.
+func (c *consoleClient) finish(f consoleapi.Freshness, attention bool) error {
+	if c.check && (attention || f.Stale || f.DataAge == nil) {
+		return errFailed
+	}
+	return nil
+}
+
+func writeIndented(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}

@@ -1,0 +1,308 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
+)
+
+// pressing are the reasons that --check is about.
+var pressing = consoleapi.Attentions[:slices.Index(consoleapi.Attentions, consoleapi.PendingPods)+1]
+
+func needsAttention(s *consoleapi.Service) bool {
+	return slices.ContainsFunc(s.Attention, func(a consoleapi.Attention) bool { return slices.Contains(pressing, a) })
+}
+
+// run is a command that reads from a console.
+func (c *consoleClient) run(do func(context.Context, streams) error) func(context.Context, streams, []string) error {
+	return func(ctx context.Context, s streams, args []string) error {
+		if len(args) > 0 {
+			return errors.New("there are no arguments but flags; see --help")
+		}
+		if err := c.prepare(s); err != nil {
+			return err
+		}
+		return do(ctx, s)
+	}
+}
+
+func newServices() *command {
+	c := &consoleClient{}
+	var q string
+	return &command{
+		name: "services", args: "[-q TEXT] [--check] [--endpoint URL] [--token-file FILE] [-o json]",
+		short: "services and their averages, those that need attention first",
+		long:  "--check is about stale and missing data, missing, degraded and pending pods.\n" + consoleLong,
+		flags: func(f *pflag.FlagSet) {
+			c.flags(f)
+			c.checkFlag(f)
+			f.StringVarP(&q, "query", "q", "", "only services whose name, namespace or cluster contains this")
+		},
+		run: c.run(func(ctx context.Context, s streams) error {
+			ctx, cancel := context.WithTimeout(ctx, c.timeout)
+			defer cancel()
+			all, err := c.services(ctx, q)
+			if err != nil {
+				return err
+			}
+			if c.output == "json" {
+				err = writeIndented(s.out, all)
+			} else {
+				fresh(s.err, all.Freshness)
+				err = servicesTable(s.out, all.Services)
+			}
+			return cmp.Or(err, c.finish(all.Freshness, slices.ContainsFunc(all.Services, func(s consoleapi.Service) bool { return needsAttention(&s) })))
+		}),
+	}
+}
+
+func servicesTable(w io.Writer, services []consoleapi.Service) error {
+	t := newTable(w, "CLUSTER", "NAMESPACE", "SERVICE", "STATE", "UTIL", "MEMORY/POD", "POWER", "PODS", "DEVICES", "BUSY", "IDLE", "AGE")
+	for i := range services {
+		s := &services[i]
+		t.row(named(s.Cluster), name(s.Namespace), name(s.Service), state(s), percent(s.Values.Utilization),
+			memory(s.Values.MemoryUsed, s.Values.MemoryTotal), watts(s.Totals.Power), inMean(s.Pods),
+			count(s.Devices.Held), count(s.Devices.Busy), count(s.Devices.Idle), age(s.Told))
+	}
+	return t.end()
+}
+
+// servicePods are the pods of a service, for -o json.
+type servicePods struct {
+	Cluster   *string          `json:"cluster"`
+	Namespace string           `json:"namespace"`
+	Service   string           `json:"service"`
+	Pods      []consoleapi.Pod `json:"pods"`
+}
+
+func newPS() *command {
+	c := &consoleClient{}
+	var cluster, namespace, service string
+	return &command{
+		name: "ps", args: "[--namespace NS] [--service NAME] [--cluster NAME] [--check] [--endpoint URL] [--token-file FILE] [-o json]",
+		short: "pods, their devices and what those do",
+		long:  "Without flags, of all services. --check is about missing and degraded pods.\n" + consoleLong,
+		flags: func(f *pflag.FlagSet) {
+			c.flags(f)
+			c.checkFlag(f)
+			f.StringVar(&cluster, "cluster", "", "only of this cluster")
+			f.StringVar(&namespace, "namespace", "", "only of this namespace")
+			f.StringVar(&service, "service", "", "only of this service")
+		},
+		run: c.run(func(ctx context.Context, s streams) error {
+			ctx, cancel := context.WithTimeout(ctx, c.timeout)
+			defer cancel()
+			all, err := c.services(ctx, cmp.Or(service, namespace, cluster))
+			if err != nil {
+				return err
+			}
+			found, attention := []servicePods{}, false
+			for _, one := range all.Services {
+				is := func(flag string, s string) bool { return flag == "" || flag == s }
+				if !is(service, one.Service) || !is(namespace, one.Namespace) || cluster != "" && (one.Cluster == nil || *one.Cluster != cluster) {
+					continue
+				}
+				pods, err := c.pods(ctx, one.Cluster, one.Namespace, one.Service)
+				if err != nil {
+					return err
+				}
+				found = append(found, servicePods{one.Cluster, one.Namespace, one.Service, pods.Pods})
+				for _, p := range pods.Pods {
+					attention = attention || p.State == consoleapi.PodMissing || p.State == consoleapi.PodDegraded
+				}
+			}
+			if service != "" && len(found) == 0 {
+				return errors.New("nothing is known of such a service")
+			}
+			if c.output == "json" {
+				err = writeIndented(s.out, struct {
+					Freshness consoleapi.Freshness `json:"freshness"`
+					Services  []servicePods        `json:"services"`
+				}{all.Freshness, found})
+			} else {
+				fresh(s.err, all.Freshness)
+				err = podsTable(s.out, found)
+			}
+			return cmp.Or(err, c.finish(all.Freshness, attention))
+		}),
+	}
+}
+
+func podsTable(w io.Writer, services []servicePods) error {
+	t := newTable(w, "NAMESPACE", "SERVICE", "POD", "STATE", "NODE", "GPUS", "UTIL", "MEMORY", "POWER", "AGE")
+	for _, s := range services {
+		for _, p := range s.Pods {
+			t.row(name(s.Namespace), name(s.Service), name(p.Pod), name(string(p.State)), named(p.Node), ids(p.Devices),
+				percent(p.Values.Utilization), memory(p.Values.MemoryUsed, p.Values.MemoryTotal), watts(p.Values.Power), age(p.Told))
+		}
+	}
+	return t.end()
+}
+
+func newNodes() *command {
+	c := &consoleClient{}
+	var q string
+	var devices bool
+	return &command{
+		name: "nodes", args: "[-q TEXT] [--devices] [--check] [--endpoint URL] [--token-file FILE] [-o json]",
+		short: "nodes and their devices: free, held, idle, lost",
+		long:  "--check is about nodes and devices that are lost, and exporters that are down or frozen.\n" + consoleLong,
+		flags: func(f *pflag.FlagSet) {
+			c.flags(f)
+			c.checkFlag(f)
+			f.StringVarP(&q, "query", "q", "", "only nodes whose name or cluster contains this")
+			f.BoolVar(&devices, "devices", false, "one line a device")
+		},
+		run: c.run(func(ctx context.Context, s streams) error {
+			ctx, cancel := context.WithTimeout(ctx, c.timeout)
+			defer cancel()
+			all, err := c.nodes(ctx, q)
+			if err != nil {
+				return err
+			}
+			switch {
+			case c.output == "json":
+				err = writeIndented(s.out, all)
+			case devices:
+				fresh(s.err, all.Freshness)
+				err = devicesTable(s.out, all.Nodes)
+			default:
+				fresh(s.err, all.Freshness)
+				err = nodesTable(s.out, all)
+			}
+			return cmp.Or(err, c.finish(all.Freshness, slices.ContainsFunc(all.Nodes, func(n consoleapi.Node) bool {
+				return n.State != consoleapi.NodeOK || n.Counts.Lost > 0
+			})))
+		}),
+	}
+}
+
+func nodesTable(w io.Writer, all *consoleapi.NodesAnswer) error {
+	t := newTable(w, "CLUSTER", "NODE", "STATE", "EXPORTER", "DEVICES", "FREE", "HELD", "IDLE", "LOST", "UNKNOWN", "AGE")
+	for _, n := range all.Nodes {
+		shown := name(string(n.State))
+		if n.Schedulable != nil && !*n.Schedulable {
+			shown += ",cordoned"
+		}
+		k := n.Counts
+		t.row(named(n.Cluster), name(n.Node), shown, name(string(n.Exporter)), fmt.Sprint(k.Devices), fmt.Sprint(k.Free),
+			fmt.Sprint(k.Held), fmt.Sprint(k.Idle), fmt.Sprint(k.Lost), fmt.Sprint(k.Unknown), age(n.Told))
+	}
+	if err := t.end(); err != nil {
+		return err
+	}
+	if p := all.Pending.Pods; p != nil && *p > 0 {
+		_, err := fmt.Fprintf(w, "\n%d GPU pods wait for a node.\n", *p)
+		return err
+	}
+	return nil
+}
+
+func devicesTable(w io.Writer, nodes []consoleapi.Node) error {
+	t := newTable(w, "NODE", "GPU", "ID", "MODEL", "STATE", "HOLDERS", "UTIL", "MEMORY", "POWER", "TEMP", "XID", "AGE")
+	for _, n := range nodes {
+		for i := range n.Devices {
+			d := &n.Devices[i]
+			var holders []string
+			for _, h := range d.Holders {
+				holders = append(holders, name(h.Namespace)+"/"+name(h.Pod))
+			}
+			temperature := none
+			if d.Temperature != nil {
+				temperature = fmt.Sprintf("%.0f C", *d.Temperature)
+			}
+			t.row(name(n.Node), ids(n.Devices[i:i+1]), name(d.ID), named(d.Model), name(string(d.State)), cmp.Or(strings.Join(holders, ","), none),
+				percent(d.Values.Utilization), memory(d.Values.MemoryUsed, d.Values.MemoryTotal), watts(d.Values.Power), temperature, count(d.XID), age(d.Told))
+		}
+	}
+	return t.end()
+}
+
+func newTop() *command {
+	c := &consoleClient{}
+	var every time.Duration
+	var times int
+	return &command{
+		name: "top", args: "[--interval 15s] [--count N] [--endpoint URL] [--token-file FILE] [-o json]",
+		short: "the busiest services, again and again",
+		long:  consoleLong,
+		flags: func(f *pflag.FlagSet) {
+			c.flags(f)
+			f.DurationVar(&every, "interval", 15*time.Second, "time between two looks")
+			f.IntVar(&times, "count", 0, "how many looks; 0 is until it is interrupted, and one if the output is no terminal")
+		},
+		run: c.run(func(ctx context.Context, s streams) error {
+			if every < time.Second || times < 0 {
+				return errors.New("--interval is at least 1s, and --count 0 or more")
+			}
+			terminal := isTerminal(s.out)
+			if times == 0 && (!terminal || c.output == "json") {
+				times = 1
+			}
+			for look := 1; ; look++ {
+				if err := c.top(ctx, s, terminal && c.output == "table"); err != nil {
+					return err
+				}
+				if look == times {
+					return nil
+				}
+				select {
+				case <-ctx.Done():
+					return nil
+				case <-time.After(every):
+				}
+			}
+		}),
+	}
+}
+
+// top looks once.
+func (c *consoleClient) top(ctx context.Context, s streams, clear bool) error {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	all, err := c.services(ctx, "")
+	if err != nil {
+		return err
+	}
+	utilization := func(s consoleapi.Service) float64 {
+		if s.Values.Utilization == nil {
+			return -1
+		}
+		return *s.Values.Utilization
+	}
+	slices.SortStableFunc(all.Services, func(a, b consoleapi.Service) int { return cmp.Compare(utilization(b), utilization(a)) })
+	if c.output == "json" {
+		return writeIndented(s.out, all)
+	}
+	if clear {
+		fmt.Fprint(s.out, "\x1b[H\x1b[2J")
+	}
+	f := all.Summary
+	fmt.Fprintf(s.out, "%s  devices %s: held %s, busy %s, idle %s, free %s, unknown %s; utilization %s, memory %s, power %s; %s services, %s need attention\n\n",
+		all.Freshness.EvaluatedAt.Local().Format(time.TimeOnly), count(f.Devices), count(f.DevicesHeld), count(f.DevicesBusy), count(f.DevicesIdle), count(f.DevicesFree),
+		count(f.DevicesUnknown), percent(f.Utilization), memory(f.MemoryUsed, f.MemoryTotal), watts(f.Power), count(f.Services), count(f.Attention))
+	fresh(s.out, all.Freshness)
+	return servicesTable(s.out, all.Services)
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

@@ -1,0 +1,158 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
+)
+
+// none is what there is no data of.
+const none = "-"
+
+// table writes rows in columns.
+type table struct {
+	w   *tabwriter.Writer
+	err error
+}
+
+func newTable(w io.Writer, columns ...string) *table {
+	t := &table{w: tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}
+	t.row(columns...)
+	return t
+}
+
+func (t *table) row(cells ...string) {
+	if _, err := fmt.Fprintln(t.w, strings.Join(cells, "\t")); err != nil && t.err == nil {
+		t.err = err
+	}
+}
+
+func (t *table) end() error {
+	if err := t.w.Flush(); err != nil {
+		return err
+	}
+	return t.err
+}
+
+// name shows a name, which may have been chosen to do harm to a terminal.
+func name(s string) string {
+	s = safetext.Strip(s, 253)
+	if s == "" {
+		return none
+	}
+	return s
+}
+
+func named(s *string) string {
+	if s == nil {
+		return none
+	}
+	return name(*s)
+}
+
+func percent(v *float64) string {
+	if v == nil {
+		return none
+	}
+	return strconv.FormatFloat(*v*100, 'f', 0, 64) + "%"
+}
+
+func gib(v *float64) string {
+	if v == nil {
+		return none
+	}
+	return strconv.FormatFloat(*v/(1<<30), 'f', 1, 64)
+}
+
+// memory shows what is used of what there is.
+func memory(used, total *float64) string {
+	if used == nil && total == nil {
+		return none
+	}
+	return gib(used) + "/" + gib(total) + " GiB"
+}
+
+func watts(v *float64) string {
+	if v == nil {
+		return none
+	}
+	return strconv.FormatFloat(*v, 'f', 0, 64) + " W"
+}
+
+func count(n *int) string {
+	if n == nil {
+		return none
+	}
+	return strconv.Itoa(*n)
+}
+
+func age(t consoleapi.Told) string {
+	if t.DataAge == nil {
+		return none
+	}
+	text := (time.Duration(*t.DataAge) * time.Second).String()
+	if t.Stale {
+		text += " stale"
+	}
+	return text
+}
+
+// fresh tells of when an answer is.
+func fresh(w io.Writer, f consoleapi.Freshness) {
+	switch {
+	case f.DataAge == nil:
+		fmt.Fprintln(w, "There is no data.")
+	case f.Stale:
+		fmt.Fprintf(w, "STALE: the newest data is %v old; this was so, and need not be so any more.\n", (time.Duration(*f.DataAge) * time.Second))
+	}
+}
+
+// state is the most pressing reason to look at a service.
+func state(s *consoleapi.Service) string {
+	if len(s.Attention) == 0 {
+		return "ok"
+	}
+	return name(string(s.Attention[0]))
+}
+
+// inMean shows how many of the settled pods are in the averages, and the others.
+func inMean(p consoleapi.PodCounts) string {
+	text := count(p.InMean) + "/" + count(p.Settled)
+	for _, other := range []struct {
+		n    *int
+		what string
+	}{{p.Warming, "warming"}, {p.NotRunning, "not running"}} {
+		if other.n != nil && *other.n > 0 {
+			text += fmt.Sprintf(" +%d %s", *other.n, other.what)
+		}
+	}
+	return text
+}
+
+// ids shortens the ids of devices to what tells them apart on a node.
+func ids(devices []consoleapi.Device) string {
+	var all []string
+	for _, d := range devices {
+		switch {
+		case d.Index != nil && d.MIGInstance != nil:
+			all = append(all, name(*d.Index)+"/"+name(*d.MIGInstance))
+		case d.Index != nil:
+			all = append(all, name(*d.Index))
+		default:
+			all = append(all, name(d.ID))
+		}
+	}
+	if len(all) == 0 {
+		return none
+	}
+	return strings.Join(all, ",")
+}
