@@ -24,6 +24,7 @@ import (
 	gpueventsconnector "github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector"
 	gpustoreexporter "github.com/otelcol-gpu/otelcol-gpu/exporter/gpustoreexporter"
 	webhookexporter "github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter"
+	gpuconsoleextension "github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension"
 	gpustoreextension "github.com/otelcol-gpu/otelcol-gpu/extension/gpustoreextension"
 	gpupodprocessor "github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor"
 	gpusummaryprocessor "github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor"
@@ -68,6 +69,7 @@ func components() (otelcol.Factories, error) {
 	}
 
 	factories.Extensions, err = otelcol.MakeFactoryMap[extension.Factory](
+		gpuconsoleextension.NewFactory(),
 		gpustoreextension.NewFactory(),
 		healthcheckextension.NewFactory(),
 		pprofextension.NewFactory(),
@@ -79,6 +81,7 @@ func components() (otelcol.Factories, error) {
 		return otelcol.Factories{}, err
 	}
 	factories.ExtensionModules = makeModulesMap(factories.Extensions, map[component.Type]string{
+		gpuconsoleextension.NewFactory().Type():      "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
 		gpustoreextension.NewFactory().Type():        "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
 		healthcheckextension.NewFactory().Type():     "github.com/open-telemetry/opentelemetry-collector-contrib/extension/healthcheckextension v0.159.0",
 		pprofextension.NewFactory().Type():           "github.com/open-telemetry/opentelemetry-collector-contrib/extension/pprofextension v0.159.0",

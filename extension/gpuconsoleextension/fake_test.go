@@ -90,6 +90,6 @@ func (f *fakeStore) Describe(map[string]store.Metadata)                 {}
 func (f *fakeStore) AppendEvents(context.Context, []*store.Event) error { return nil }
 func (f *fakeStore) Events(store.EventQuery) []*store.Event             { return nil }
 func (f *fakeStore) Deliveries(store.DeliveryQuery) []*store.Delivery   { return nil }
-func (f *fakeStore) Write(*audit.Record)                                {}
+func (f *fakeStore) KeepAudit(uint64, *audit.Record)                    {}
 
 var _ store.Store = (*fakeStore)(nil)

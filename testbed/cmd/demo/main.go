@@ -170,7 +170,7 @@ func (d *demo) introduce(c *collector.Collector) {
 	if d.exporter == "" {
 		d.print("  every attempt to deliver is in its audit log: bin/gpuctl audit verify %s", filepath.Join(collector.StateOf(c.LogPath), "audit.jsonl"))
 	}
-	d.print("  look at: http://localhost:%d/metrics (hw_gpu_utilization_ratio by pod, gpu_service_utilization_ratio, gpu_service_partial)", d.ports.Prometheus)
+	d.print("  look at: http://localhost:%d (the console), http://localhost:%d/metrics (Prometheus)", d.ports.Console, d.ports.Prometheus)
 	d.print("  Ctrl-C stops everything")
 }
 

@@ -97,6 +97,7 @@ func (p Ports) Overlay() map[string]any {
 		"extensions": m{
 			"health_check": m{"endpoint": address(p.Health)},
 			"gpu_store":    m{"api": m{"endpoint": address(p.Store)}},
+			"gpu_console":  m{"endpoint": address(p.Console)},
 		},
 		"service": m{"telemetry": m{"metrics": m{"readers": []any{
 			m{"pull": m{"exporter": m{"prometheus": m{"host": Loopback, "port": p.Own}}}},
