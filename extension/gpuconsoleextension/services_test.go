@@ -121,6 +121,8 @@ func TestServiceFigures(t *testing.T) {
 	assert.Equal(t, 0.75, *of("", "well").Values.Utilization, "without a cluster it is another service")
 	assert.Equal(t, consoleapi.Values{}, of("c1", "dark").Values)
 	assert.Equal(t, 0, *of("c1", "dark").Devices.Busy)
+	assert.Nil(t, of("c1", "dark").DataTime)
+	assert.False(t, of("c1", "dark").Stale)
 	assert.True(t, *of("c1", "dark").Partial)
 	assert.Nil(t, of("c1", "unknown").Partial)
 	assert.Nil(t, of("c1", "unknown").MissingRatio)

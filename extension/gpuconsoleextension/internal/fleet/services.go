@@ -151,11 +151,10 @@ func (r *reading) finish(s *service, age float64, averaged bool) {
 	if d.Busy == nil && d.Reporting != nil && *d.Reporting == 0 {
 		d.Busy = pointer(0)
 	}
-	t := s.evaluated
-	if averaged && !t.IsZero() {
-		t = t.Add(-time.Duration(age * float64(time.Second)))
+	if averaged && !s.evaluated.IsZero() {
+		s.Told = r.told(s.evaluated.Add(-time.Duration(age * float64(time.Second))))
 	}
-	s.Told = r.told(t)
+	s.Stale = s.Stale || !r.fresh(s.evaluated)
 	if !s.evaluated.IsZero() {
 		r.used(s.evaluated)
 	}
