@@ -43,7 +43,10 @@ func (r *reading) show(ctx context.Context, devices []*device) (map[*device]cons
 	if err := r.wait(); err != nil {
 		return nil, err
 	}
-	xids := rise()
+	xids, err := rise(ctx)
+	if err != nil {
+		return nil, err
+	}
 	by := make(map[place]*device, len(devices))
 	for _, d := range devices {
 		by[d.id] = d
@@ -165,16 +168,16 @@ func putGauge(d *consoleapi.Device, sample *model.Sample, enforced bool) bool {
 	return false
 }
 
-// askXIDs asks for the XIDs of a day; the function returns them after wait.
-func (r *reading) askXIDs(s queries.Selector) func() map[place][]consoleapi.XIDErrors {
+// askXIDs asks for the XIDs of a day; the function returns them after wait, and
+// asks once more if there are any.
+func (r *reading) askXIDs(s queries.Selector) func(context.Context) (map[place][]consoleapi.XIDErrors, error) {
 	rise := r.vector(queries.XIDRise(s, day))
 	first := r.vector(queries.XIDFirst(s, day))
 	began := r.vector(queries.XIDBegan(s, day))
-	devices := r.vector(queries.DevicesBegan(s, day))
-	return func() map[place][]consoleapi.XIDErrors {
-		heard := map[place]time.Time{}
-		for _, sample := range *devices {
-			heard[placeOf(sample.Metric)] = seconds(sample.Value)
+	return func(ctx context.Context) (map[place][]consoleapi.XIDErrors, error) {
+		heard, err := r.watchedSince(ctx, *first)
+		if err != nil {
+			return nil, err
 		}
 		counted := map[model.Fingerprint]float64{}
 		begins := map[model.Fingerprint]time.Time{}
@@ -203,8 +206,30 @@ func (r *reading) askXIDs(s queries.Selector) func() map[place][]consoleapi.XIDE
 				return cmp.Or(cmp.Compare(len(a.Code), len(b.Code)), cmp.Compare(a.Code, b.Code))
 			})
 		}
-		return out
+		return out, nil
 	}
+}
+
+// watchedSince reads when the devices of some counters were first heard of.
+func (r *reading) watchedSince(ctx context.Context, counters model.Vector) (map[place]time.Time, error) {
+	if len(counters) == 0 {
+		return nil, nil
+	}
+	ids := make([]string, 0, len(counters))
+	for _, sample := range counters {
+		ids = append(ids, string(sample.Metric[queries.Device]))
+	}
+	slices.Sort(ids)
+	r.more(ctx)
+	devices := r.vector(queries.DevicesBegan(queries.Fits(queries.OneOf(queries.Device, slices.Compact(ids)...)), day))
+	if err := r.wait(); err != nil {
+		return nil, err
+	}
+	heard := map[place]time.Time{}
+	for _, sample := range *devices {
+		heard[placeOf(sample.Metric)] = seconds(sample.Value)
+	}
+	return heard, nil
 }
 
 func placeOf(m model.Metric) place {

@@ -287,7 +287,11 @@ func (r *Reader) Nodes(ctx context.Context, match string) (*Nodes, error) {
 	if err != nil {
 		return nil, err
 	}
-	inv, xids := inventory(), rise()
+	xids, err := rise(ctx)
+	if err != nil {
+		return nil, err
+	}
+	inv := inventory()
 	out := &Nodes{reading: reading, states: map[*node]consoleapi.NodeState{}, Pending: pending(found)}
 	match = strings.ToLower(match)
 	for _, n := range inv.nodes {
