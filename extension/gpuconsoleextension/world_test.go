@@ -214,4 +214,3 @@ func (w *world) ask(query string) float64 {
 	require.Len(w.t, v, 1, query)
 	return float64(v[0].Value)
 }
-
