@@ -30,12 +30,15 @@ type host map[component.ID]component.Component
 func (h host) GetExtensions() map[component.ID]component.Component { return h }
 
 // newStore is an embedded store, which ends with the test.
-func newStore(t testing.TB) store.Store {
+func newStore(t testing.TB) store.Store { return newStoreAt(t, "") }
+
+// newStoreAt serves the Prometheus API too.
+func newStoreAt(t testing.TB, endpoint string) store.Store {
 	t.Helper()
 	f := gpustoreextension.NewFactory()
 	c := f.CreateDefaultConfig().(*gpustoreextension.Config)
 	c.Directory = t.TempDir()
-	c.API.NetAddr.Endpoint = ""
+	c.API.NetAddr.Endpoint = endpoint
 	require.NoError(t, c.Validate())
 	set := extension.Settings{ID: store.DefaultID, TelemetrySettings: componenttest.NewNopTelemetrySettings(), BuildInfo: component.NewDefaultBuildInfo()}
 	e, err := f.Create(context.Background(), set, c)
