@@ -42,13 +42,13 @@ func TestEvents(t *testing.T) {
 	other.Resource = map[string]any{"host.name": "h1"}
 	w.tell(other)
 	next := w.now.Add(time.Minute)
-	for _, r := range []*audit.Record{
+	for i, r := range []*audit.Record{
 		{ID: "d1", Time: w.now.Add(-4 * time.Minute), Receiver: "ops", URLHost: "hooks.example.com", Format: "slack", Attempt: 1, MaxAttempts: 2, Outcome: audit.Failed, Status: 503,
 			ErrorType: "http_5xx", NextAttempt: next, Durations: audit.Durations{Total: 250 * time.Millisecond}, Events: []audit.Event{{ID: "e1", Name: "gpu.service.partial"}}},
 		{ID: "d2", Time: w.now.Add(-3 * time.Minute), Receiver: "ops", URLHost: "hooks.example.com", Format: "slack", Attempt: 2, MaxAttempts: 2, Outcome: audit.Succeeded, Status: 200, Events: []audit.Event{{ID: "e1", Name: "gpu.service.partial"}}},
 		{ID: "d3", Time: w.now.Add(-10 * time.Second), Receiver: "ops", Outcome: audit.Dropped, ErrorType: "queue_full", Trigger: audit.TriggerTest, Events: []audit.Event{{ID: "t1", Name: "gpu.test"}}},
 	} {
-		w.store.Write(r)
+		w.store.KeepAudit(uint64(i+1), r)
 	}
 	require.Eventually(t, func() bool { return len(w.store.Deliveries(store.DeliveryQuery{})) == 3 }, 5*time.Second, time.Millisecond)
 	c := serveAPI(t, w.store, w.now, nil)

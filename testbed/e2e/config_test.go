@@ -91,7 +91,7 @@ func TestVersionAndComponentsTellTheTruth(t *testing.T) {
 		"dcgm", "gpu_allocation", "otlp", "prometheus", "host_metrics", "kubelet_stats", "file_log",
 		"gpu_pod", "gpu_summary", "memory_limiter", "batch", "filter", "transform", "resource", "attributes", "groupbyattrs", "resource_detection", "k8s_attributes",
 		"webhook", "debug", "otlp_grpc", "otlp_http", "prometheus_remote_write", "file", "gpu_store",
-		"gpu_events", "forward", "health_check", "pprof", "zpages", "file_storage", "bearertokenauth",
+		"gpu_events", "forward", "health_check", "pprof", "zpages", "file_storage", "bearertokenauth", "gpu_console",
 	} {
 		assert.Contains(t, out, "- name: "+want+"\n")
 	}
