@@ -70,6 +70,7 @@ generate: tools ## generated code and documentation
 	$(GO) mod tidy
 	cd testbed && $(GO) mod tidy
 	cd testbed/bench/attribution && $(GO) mod tidy
+	cd testbed/bench/delivery && $(GO) mod tidy
 	cd testbed/bench/summary && $(GO) mod tidy
 	cd testbed/store && $(GO) mod tidy
 	cd testbed/kubernetes && $(GO) mod tidy
@@ -81,10 +82,12 @@ lint: tools ## formatting, vet, staticcheck
 	@scripts/lint
 
 .PHONY: bench
-bench: ## benchmarks, as docs/performance.md reports them
+bench: build ## benchmarks, as docs/performance.md reports them
 	$(GO) test -tags $(TAGS) -run '^$$' -bench . -benchmem -timeout 30m ./...
 	cd testbed/bench/attribution && $(GO) test -tags $(TAGS) -run '^$$' -bench . -benchmem -timeout 10m ./...
 	cd testbed/bench/summary && $(GO) test -tags $(TAGS) -run '^$$' -bench . -benchmem -timeout 10m ./...
+	cd testbed/bench/delivery && $(GO) test -run '^$$' -bench . -benchtime 1x -cpu 1 -timeout 20m ./...
+	cd testbed && $(GO) test -run '^$$' -bench . -benchtime 1x -timeout 20m ./bench/alarm
 
 .PHONY: fuzz
 fuzz: ## every fuzz test for FUZZTIME (default 30s)
