@@ -11,6 +11,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
@@ -45,7 +46,7 @@ type setup struct {
 	audit     bool // a file
 	path      string
 	hanging   bool // the last receiver never answers
-	limits    m    // of each receiver
+	limits    m    // of the receiver that hangs
 }
 
 var (
@@ -76,7 +77,8 @@ func (k *keeper) KeepAudit(_ uint64, r *audit.Record) {
 type subject struct {
 	exporter.Logs
 	*keeper
-	stop func()
+	hanging bool
+	stop    func()
 }
 
 // start starts an exporter as the Collector does, but for its log, which is
@@ -96,13 +98,11 @@ func start(tb testing.TB, s setup) *subject {
 		r := m{"url": scheme + address + s.path, "signing": m{"standard": []any{secret}}}
 		if s.hanging && i == s.receivers-1 {
 			r["url"] = scheme + address + hangPath
-		}
-		for key, value := range s.limits {
-			r[key] = value
+			maps.Copy(r, s.limits)
 		}
 		list[fmt.Sprintf("r%02d", i)] = r
 	}
-	sub := &subject{keeper: &keeper{}}
+	sub := &subject{keeper: &keeper{}, hanging: s.hanging}
 	extensions := host{keeperID: sub.keeper}
 	trail := m{"store": keeperID.String()}
 	config := m{"receivers": list, "allow_cidrs": []any{loopback + "/32"}, "audit": trail}
