@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
@@ -20,8 +21,9 @@ type auditLog interface {
 	// Append writes a record, and returns its number in the file and whether it
 	// is there already.
 	Append(*audit.Record) (seq uint64, written bool)
-	// Contains reports which of these record ids are already in the file.
-	Contains(ids []string) map[string]bool
+	// Find returns, of the records with these ids that are in the file, when
+	// they say that the delivery is tried again.
+	Find(ids []string) map[string]time.Time
 	Close() error
 }
 
@@ -49,13 +51,13 @@ func (t *auditTrail) Write(r *audit.Record) {
 	}
 }
 
-// contains reports which of the records with these ids are in the audit file.
-// Without a file it cannot know of any.
-func (t *auditTrail) contains(ids []string) map[string]bool {
+// find returns what the audit file says of the attempts with these record ids.
+// Without a file nothing is known of any.
+func (t *auditTrail) find(ids []string) map[string]time.Time {
 	if t.log == nil {
 		return nil
 	}
-	return t.log.Contains(ids)
+	return t.log.Find(ids)
 }
 
 // fingerprint is what records about the target say of its whole URL; empty

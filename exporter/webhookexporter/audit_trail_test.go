@@ -87,7 +87,11 @@ func TestAuditFileLineAndStoreTellTheSame(t *testing.T) {
 	metadatatest.AssertEqualExporterWebhookAuditLostRecords(t, h.telemetry, []metricdata.DataPoint[int64]{{Value: 0}}, metricdatatest.IgnoreTimestamp())
 	metadatatest.AssertEqualExporterWebhookAuditBufferedRecords(t, h.telemetry, []metricdata.DataPoint[int64]{{Value: 0}}, metricdatatest.IgnoreTimestamp())
 	metadatatest.AssertEqualExporterWebhookAuditFailures(t, h.telemetry, []metricdata.DataPoint[int64]{{Value: 0}}, metricdatatest.IgnoreTimestamp())
-	assert.Equal(t, map[string]bool{rec.ID: true}, h.trail.contains([]string{rec.ID, "other"}))
+	assert.Equal(t, map[string]time.Time{rec.ID: {}}, h.trail.find([]string{rec.ID, "other"}))
+	promise := *rec
+	promise.ID, promise.NextAttempt = newID(), eventTime
+	h.trail.log.Append(&promise)
+	assert.Equal(t, eventTime, h.trail.find([]string{promise.ID})[promise.ID])
 	require.NoError(t, h.Shutdown(context.Background()))
 
 	keys, err := audit.ParsePublicKeys(public)
@@ -95,7 +99,7 @@ func TestAuditFileLineAndStoreTellTheSame(t *testing.T) {
 	report, err := audit.Verify(audit.VerifyOptions{PublicKeys: keys}, path)
 	require.NoError(t, err)
 	require.Nil(t, report.Break)
-	assert.EqualValues(t, 1, report.Records)
+	assert.EqualValues(t, 2, report.Records)
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	assert.Contains(t, string(text), rec.ID)

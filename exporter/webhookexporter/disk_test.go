@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
@@ -177,13 +178,13 @@ func (f *file) copied() []audit.Record {
 	return slices.Clone(f.records)
 }
 
-func (f *file) Contains(ids []string) map[string]bool {
+func (f *file) Find(ids []string) map[string]time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	known := map[string]bool{}
-	for _, id := range ids {
-		for _, r := range f.records {
-			known[id] = known[id] || r.ID == id
+	known := map[string]time.Time{}
+	for _, r := range f.records {
+		if slices.Contains(ids, r.ID) {
+			known[r.ID] = r.NextAttempt
 		}
 	}
 	return known

@@ -123,11 +123,54 @@ func TestKilledAtEveryStepOfAnAttempt(t *testing.T) {
 						if retry && first != 404 {
 							assert.Positive(t, succeeded)
 						}
+						if name == "after the audit record" && first != 500 {
+							assert.Empty(t, again.received(), "the record says that the delivery came to its end")
+						}
 						assert.Empty(t, left.keys("d/"))
 					})
 				})
 			}
 		}
+	}
+}
+
+// The last record promised an attempt, and nobody knows another end of the
+// delivery: it is made, however long the process was down and whatever the
+// configuration says by then. Otherwise the event would be lost without a word.
+func TestWhatTheLastRecordPromisedIsTried(t *testing.T) {
+	for name, change := range map[string]func(*Config, *environment){
+		"longer than max_elapsed_time": retrying,
+		"retry was switched off":       func(*Config, *environment) {},
+		"max_attempts was lowered":     func(c *Config, _ *environment) { c.Retry.Enabled, c.Retry.MaxAttempts = true, 1 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d, f := newDisk(), &file{}
+				var killed atomic.Bool
+				var left *disk
+				h := d.bootWith(t, f, &answers{next: []answer{{status: 500}}}, hooks, retrying)
+				f.mu.Lock()
+				f.dead, d.dead = &killed, &killed
+				f.after = func(*audit.Record) {
+					if !killed.Swap(true) {
+						left = d.copied()
+					}
+				}
+				f.mu.Unlock()
+				h.send(partial("id", names.EventRaised))
+				synctest.Wait()
+				require.NotZero(t, f.copied()[0].NextAttempt)
+				shutdownNow(t, h)
+				time.Sleep(48 * time.Hour)
+
+				again := &answers{}
+				h = left.bootWith(t, &file{records: f.copied()}, again, hooks, change)
+				synctest.Wait()
+				assert.Equal(t, []string{"id"}, again.ids())
+				assert.Equal(t, 2, (<-h.records).Attempt)
+				assert.Empty(t, left.keys("d/"))
+			})
+		})
 	}
 }
 

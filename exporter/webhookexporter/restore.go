@@ -82,15 +82,15 @@ func (e *webhookExporter) restoreDeliveries(found map[*delivery]string, receiver
 			intents = append(intents, d.Intent.Record)
 		}
 	}
-	recorded := map[string]bool{}
+	var recorded map[string]time.Time
 	if len(intents) > 0 {
-		recorded = e.trail.contains(intents)
+		recorded = e.trail.find(intents)
 	}
 	now := time.Now()
 	for _, d := range slices.SortedFunc(maps.Keys(found), byNumber) {
 		name := found[d]
 		r := receivers[name]
-		if d.Intent != nil && !e.resume(d, name, r, recorded[d.Intent.Record], now) {
+		if d.Intent != nil && !e.resume(d, name, r, recorded, now) {
 			e.store.remove(d)
 			continue
 		}
@@ -113,21 +113,21 @@ func (e *webhookExporter) restoreDeliveries(found map[*delivery]string, receiver
 	}
 }
 
-// resume takes up an attempt that was under way when the process ended. It gets
-// its record, unless it has one already, and reports whether the delivery is
-// tried again. It is where the attempt has a record but its end is not known:
-// that is told twice rather than never.
-func (e *webhookExporter) resume(d *delivery, name string, r *receiver, recorded bool, now time.Time) bool {
+// resume takes up an attempt that was under way when the process ended, and
+// reports whether the delivery is tried again. If the attempt has its record,
+// what that says holds: nothing is sent twice after it said that the delivery
+// came to its end, and what it promised to try again is. Else the attempt was
+// interrupted, and gets its record now.
+func (e *webhookExporter) resume(d *delivery, name string, r *receiver, recorded map[string]time.Time, now time.Time) bool {
 	was := d.Intent
 	d.Intent = nil
-	d.Next = time.Time{}
-	if r != nil {
-		d.Next = e.config.Retry.after(&d.state, audit.ErrorInterrupted, 0, 0, now)
-	}
-	if !recorded {
+	next, known := recorded[was.Record]
+	d.Next = next
+	if !known {
 		var t *target
 		if r != nil {
 			t, _ = r.current()
+			d.Next = e.config.Retry.after(&d.state, audit.ErrorInterrupted, 0, 0, now)
 		}
 		rec := d.record(name, t, was.Started)
 		rec.ID = was.Record

@@ -109,7 +109,7 @@ func TestFullDiskDelaysNobodyAndLosesNothingThatFits(t *testing.T) {
 			assert.EqualValues(t, 2+stats.Buffered+1, report.Records)
 			assert.Equal(t, []FindingKind{LostRecords}, kinds(report))
 			l = open(t, Options{Path: path})
-			assert.Len(t, l.Contains(append(ids, later...)), 11, "what fitted into the buffer is in the file")
+			assert.Len(t, l.Find(append(ids, later...)), 11, "what fitted into the buffer is in the file")
 			require.NoError(t, l.Close())
 		})
 	}

@@ -100,7 +100,7 @@ type eventBody struct {
 // recordBody is a Record. Names are those of the courtesy log line where it has
 // the field too.
 type recordBody struct {
-	ID                string      `json:"id"` // first, where Contains looks for it
+	ID                string      `json:"id"` // first, where Find looks for it
 	Time              time.Time   `json:"time"`
 	Events            []eventBody `json:"events"`
 	TraceID           string      `json:"trace_id,omitempty"`

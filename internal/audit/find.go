@@ -16,14 +16,16 @@ import (
 )
 
 // clockMargin is how far the clock may have been set back between the making of
-// a record id and the writing of its record without Contains missing it.
+// a record id and the writing of its record without Find missing it.
 const clockMargin = 24 * time.Hour
 
-// Contains reports which of the records with these ids (UUIDv7) the log holds.
-// It reads the files, newest first, until it found all or came to files that
-// are older than the ids. It is meant for the start, before the first Write.
-func (l *Log) Contains(ids []string) map[string]bool {
-	found := make(map[string]bool, len(ids))
+// Find returns when the records with these ids (UUIDv7) say that the delivery is
+// tried again, zero where they say that it came to its end. A record that the
+// log does not hold is not in the map. Find reads the files, newest first, until
+// it found all or came to files that are older than the ids. It is meant for the
+// start, before the first Write.
+func (l *Log) Find(ids []string) map[string]time.Time {
+	found := make(map[string]time.Time, len(ids))
 	if len(ids) == 0 {
 		return found
 	}
@@ -64,7 +66,7 @@ func (l *Log) Contains(ids []string) map[string]bool {
 var recordStart = []byte(`","kind":"` + kindRecord + `","id":"`)
 
 // findRecords moves the ids of records in r from wanted to found.
-func findRecords(r io.Reader, wanted map[string]struct{}, found map[string]bool) error {
+func findRecords(r io.Reader, wanted map[string]struct{}, found map[string]time.Time) error {
 	in := bufio.NewReaderSize(r, 256<<10)
 	for len(wanted) > 0 {
 		line, _, err := readLine(in)
@@ -76,9 +78,11 @@ func findRecords(r io.Reader, wanted map[string]struct{}, found map[string]bool)
 		_, rest, _ := bytes.Cut(line, recordStart)
 		id, _, _ := bytes.Cut(rest, []byte{'"'})
 		if _, is := wanted[string(id)]; is {
-			if e, body, err := parseLine(line); err == nil && e.kind == kindRecord && body.(*recordBody).ID == string(id) {
-				delete(wanted, string(id))
-				found[string(id)] = true
+			if _, body, err := parseLine(line); err == nil {
+				if r, ok := body.(*recordBody); ok && r.ID == string(id) {
+					delete(wanted, string(id))
+					found[string(id)] = r.NextAttempt
+				}
 			}
 		}
 		if err == io.EOF {
