@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	bbolt "go.etcd.io/bbolt/errors"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 )
@@ -29,7 +30,9 @@ var (
 )
 
 // openStorage opens the storage extension of that name. One whose file is damaged
-// may refuse to open it: then a second one is used, and damaged says why.
+// may refuse to open it: then a second one is used, and damaged says why. Any
+// other failure may pass, and the deliveries in the first would be forgotten
+// behind the second: it is an error.
 func openStorage(ctx context.Context, host component.Host, storageID, id component.ID) (client storage.Client, damaged, err error) {
 	ext, ok := host.GetExtensions()[storageID]
 	if !ok {
@@ -39,14 +42,21 @@ func openStorage(ctx context.Context, host component.Host, storageID, id compone
 	if !ok {
 		return nil, nil, fmt.Errorf("storage: the extension %s stores nothing: name one such as file_storage", storageID)
 	}
-	client, damaged = s.GetClient(ctx, component.KindExporter, id, "")
-	if damaged == nil {
-		return client, nil, nil
+	client, err = s.GetClient(ctx, component.KindExporter, id, "")
+	if isDamage(err) {
+		damaged = err
+		client, err = s.GetClient(ctx, component.KindExporter, id, "second")
 	}
-	if client, err = s.GetClient(ctx, component.KindExporter, id, "second"); err != nil {
+	if err != nil {
 		return nil, nil, fmt.Errorf("storage: %s cannot be opened: see that its folder is writable and that no other process uses it: %w", storageID, err)
 	}
 	return client, damaged, nil
+}
+
+// isDamage reports whether a database file is none, or not whole, by the errors
+// of the database behind file_storage.
+func isDamage(err error) bool {
+	return errors.Is(err, bbolt.ErrInvalid) || errors.Is(err, bbolt.ErrVersionMismatch) || errors.Is(err, bbolt.ErrChecksum)
 }
 
 // journal writes keys to a storage client. What all callers want written while
@@ -244,5 +254,12 @@ func (j *journal) close(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("storage: it still writes: %w", ctx.Err())
 	}
-	return j.client.Close(ctx)
+	closed := make(chan error, 1)
+	go func() { closed <- j.client.Close(ctx) }()
+	select {
+	case err := <-closed:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("storage: it does not close: %w", ctx.Err())
+	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	bbolt "go.etcd.io/bbolt/errors"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
@@ -179,24 +180,40 @@ func TestStorageThatCannotBeRead(t *testing.T) {
 			})
 		})
 	}
-	t.Run("fails", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			d := newDisk()
-			d.err = errors.New("bad sector")
-			h := d.bootWith(t, nil, &answers{}, hooks)
-			assertStorageFailures(t, h, "read", 1)
+}
+
+// A storage that cannot be read now stops the start. To go on without what it
+// holds would be to write over it.
+func TestStorageThatDoesNotAnswerAtTheStart(t *testing.T) {
+	for name, spoil := range map[string]func(*disk){
+		"fails": func(d *disk) { d.err = errors.New("bad sector") },
+		"hangs": func(d *disk) { d.hang = make(chan struct{}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDisk()
+				killed := d.bootWith(t, nil, stuck{}, hooks)
+				killed.send(partial("id", names.EventRaised))
+				synctest.Wait()
+				after := d.copied()
+				spoil(after)
+				hang := after.hang
+				h := newHarness(t, hooks, onDisk)
+				require.ErrorContains(t, h.Start(t.Context(), host{diskID: after}), "what it holds is untouched")
+				require.NoError(t, h.Shutdown(t.Context()))
+				if hang != nil {
+					after.locked(func() { after.hang = nil })
+					close(hang)
+				}
+				synctest.Wait()
+
+				after.fail(nil)
+				h = after.bootWith(t, nil, &answers{}, hooks)
+				assert.Equal(t, audit.ErrorInterrupted, (<-h.records).ErrorType)
+				shutdownNow(t, killed)
+			})
 		})
-	})
-	t.Run("hangs", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			d := newDisk()
-			hang := make(chan struct{})
-			d.hang = hang
-			h := d.bootWith(t, nil, &answers{}, hooks)
-			assertStorageFailures(t, h, "read", 1)
-			close(hang)
-		})
-	})
+	}
 }
 
 // One damaged value takes no other with it.
@@ -227,7 +244,7 @@ func TestDamagedValues(t *testing.T) {
 func TestStorageThatRefusesToOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDisk()
-		d.open = []error{errors.New("invalid database")}
+		d.open = []error{fmt.Errorf("open: %w", bbolt.ErrInvalid)}
 		h := d.boot(t, hooks)
 		assert.Equal(t, []string{"", "second"}, d.names)
 		assertStorageFailures(t, h, "open", 1)
@@ -241,6 +258,12 @@ func TestStorageThatIsNotThere(t *testing.T) {
 	require.ErrorContains(t, h.Start(context.Background(), host{diskID: nil}), "stores nothing")
 	h = newHarness(t, hooks, onDisk)
 	d := newDisk()
-	d.open = []error{errors.New("a"), errors.New("b")}
+	d.open = []error{bbolt.ErrInvalid, errors.New("no space")}
 	require.ErrorContains(t, h.Start(context.Background(), host{diskID: d}), "writable")
+	// Another process has it, perhaps the one that is about to end.
+	h = newHarness(t, hooks, onDisk)
+	d = newDisk()
+	d.open = []error{bbolt.ErrTimeout}
+	require.ErrorContains(t, h.Start(context.Background(), host{diskID: d}), "no other process uses it")
+	assert.Equal(t, []string{""}, d.names, "a second one would hide what is in the first")
 }

@@ -6,6 +6,7 @@ package webhookexporter // import "github.com/otelcol-gpu/otelcol-gpu/exporter/w
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -36,9 +37,11 @@ func (e *webhookExporter) restore(ctx context.Context, host component.Host) erro
 	s := &store{journal: newJournal(client, e.storageFailed, e.storageRecovered)}
 	found, err := s.load(ctx)
 	if err != nil {
-		e.storageFailed("read", err)
-		s.rows, s.events, s.gone = slots{}, slots{}, map[string]string{}
-		found = &stored{}
+		// What it holds is not known, and must not be written over.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storagePatience)
+		defer cancel()
+		err = errors.Join(err, s.close(ctx))
+		return fmt.Errorf("storage: %s cannot be read: see that its disk answers and is not full; what it holds is untouched: %w", *e.config.Storage, err)
 	}
 	if len(found.damaged) > 0 {
 		e.storageFailed("read", errors.Join(found.damaged[:min(len(found.damaged), 3)]...))

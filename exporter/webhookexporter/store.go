@@ -197,7 +197,8 @@ type stored struct {
 	damaged    []error
 }
 
-// load reads everything. After an error the store is as good as empty.
+// load reads everything. What makes no sense is left out and told as damaged; an
+// error says that it could not be read.
 func (s *store) load(ctx context.Context) (*stored, error) {
 	s.gone = map[string]string{}
 	texts, err := s.read(ctx, []string{metaKey, goneKey})
@@ -208,15 +209,10 @@ func (s *store) load(ctx context.Context) (*stored, error) {
 	if texts[0] == nil {
 		return out, nil
 	}
-	var meta storedMeta
-	if err := json.Unmarshal(texts[0], &meta); err != nil {
-		return nil, fmt.Errorf("read the table of contents: %w", err)
-	}
-	if meta.Version != schemaVersion {
-		return nil, fmt.Errorf("it was written by another version of the exporter (schema %d, this one reads %d)", meta.Version, schemaVersion)
-	}
-	if meta.Rows < 0 || meta.Rows > maxSlots || meta.Events < 0 || meta.Events > maxSlots {
-		return nil, errors.New("the table of contents makes no sense")
+	meta, err := decodeMeta(texts[0])
+	if err != nil {
+		out.damaged = append(out.damaged, err)
+		return out, nil
 	}
 	if texts[1] != nil {
 		if err := json.Unmarshal(texts[1], &s.gone); err != nil || s.gone == nil {
@@ -232,6 +228,19 @@ func (s *store) load(ctx context.Context) (*stored, error) {
 		return nil, err
 	}
 	return out, nil
+}
+
+func decodeMeta(text []byte) (meta storedMeta, err error) {
+	if err := json.Unmarshal(text, &meta); err != nil {
+		return meta, fmt.Errorf("read the table of contents: %w", err)
+	}
+	if meta.Version != schemaVersion {
+		return meta, fmt.Errorf("it was written by another version of the exporter (schema %d, this one reads %d)", meta.Version, schemaVersion)
+	}
+	if meta.Rows < 0 || meta.Rows > maxSlots || meta.Events < 0 || meta.Events > maxSlots {
+		return meta, errors.New("the table of contents makes no sense")
+	}
+	return meta, nil
 }
 
 // maxSlots is more than can ever be in use: full queues of 100 receivers.
