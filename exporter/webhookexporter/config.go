@@ -25,6 +25,9 @@ const (
 	defaultWorkers   = 4
 	maxWorkers       = 64
 	maxQueueSize     = 100_000
+
+	// minDuration refuses a number without a unit, which means nanoseconds.
+	minDuration = time.Millisecond
 )
 
 // Config is the configuration of the webhook exporter.
@@ -195,6 +198,8 @@ func newTarget(name string, cfg ReceiverConfig) (*target, error) {
 		errs = append(errs, fmt.Errorf("%s::timeout: %v is negative; leave it out for %v", key, cfg.Timeout, defaultTimeout))
 	case cfg.Timeout == 0:
 		t.timeout = defaultTimeout
+	case cfg.Timeout < minDuration:
+		errs = append(errs, fmt.Errorf("%s::timeout: %v is shorter than %v; write it with its unit, as in 10s", key, cfg.Timeout, minDuration))
 	}
 	switch {
 	case cfg.QueueSize < 0 || cfg.QueueSize > maxQueueSize:

@@ -111,6 +111,7 @@ func TestValidate(t *testing.T) {
 		{"unknown format", ok(func(r *ReceiverConfig) { r.Format = "teams" }), `receivers::ops::format: "teams" is not supported; use one of alertmanager, convox, pagerduty, slack, standard`},
 		{"format in capitals", ok(func(r *ReceiverConfig) { r.Format = "Convox" }), "receivers::ops::format"},
 		{"negative timeout", ok(func(r *ReceiverConfig) { r.Timeout = -1 }), "receivers::ops::timeout"},
+		{"timeout without unit", ok(func(r *ReceiverConfig) { r.Timeout = 5 }), "receivers::ops::timeout: 5ns is shorter than 1ms; write it with its unit"},
 		{"negative queue", ok(func(r *ReceiverConfig) { r.QueueSize = -1 }), "receivers::ops::queue_size"},
 		{"huge queue", ok(func(r *ReceiverConfig) { r.QueueSize = 1 << 30 }), "receivers::ops::queue_size"},
 		{"negative workers", ok(func(r *ReceiverConfig) { r.Workers = -1 }), "receivers::ops::workers"},

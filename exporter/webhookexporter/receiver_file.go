@@ -115,7 +115,7 @@ func parseReceiverJSON(text string) (cfg ReceiverConfig, badTimeout bool, _ *ski
 	}
 	written, _ := timeout.(string)
 	var err error
-	if cfg.Timeout, err = time.ParseDuration(written); err != nil || cfg.Timeout <= 0 {
+	if cfg.Timeout, err = time.ParseDuration(written); err != nil || cfg.Timeout < minDuration {
 		cfg.Timeout, badTimeout = defaultTimeout, given
 	}
 	return cfg, badTimeout, nil

@@ -39,6 +39,7 @@ func TestReceiverFile(t *testing.T) {
 		{"zero timeout", `{"url": "https://hooks.example.com/x", "timeout": "0s"}`, ReceiverConfig{URL: "https://hooks.example.com/x", Timeout: defaultTimeout}, true},
 		{"negative timeout", `{"url": "https://hooks.example.com/x", "timeout": "-10s"}`, ReceiverConfig{URL: "https://hooks.example.com/x", Timeout: defaultTimeout}, true},
 		{"timeout without unit", `{"url": "https://hooks.example.com/x", "timeout": "10"}`, ReceiverConfig{URL: "https://hooks.example.com/x", Timeout: defaultTimeout}, true},
+		{"timeout of nanoseconds", `{"url": "https://hooks.example.com/x", "timeout": "10ns"}`, ReceiverConfig{URL: "https://hooks.example.com/x", Timeout: defaultTimeout}, true},
 		{"timeout as a number", `{"url": "https://hooks.example.com/x", "timeout": 10}`, ReceiverConfig{URL: "https://hooks.example.com/x", Timeout: defaultTimeout}, true},
 		{"timeout beyond any number", `{"url": "https://hooks.example.com/x", "timeout": "99999999999h"}`, ReceiverConfig{URL: "https://hooks.example.com/x", Timeout: defaultTimeout}, true},
 		{"all fields", `{"url": "https://hooks.example.com/x", "timeout": "5s", "format": "convox", "events": ["gpu.service.*", "gpu.xid"], "min_severity": "warn",

@@ -62,6 +62,8 @@ func (c *RetryConfig) check() error {
 	switch {
 	case c.InitialInterval <= 0:
 		return fmt.Errorf("retry::initial_interval: %v is not positive; leave it out for %v", c.InitialInterval, defaultInitialInterval)
+	case c.InitialInterval < minDuration:
+		return fmt.Errorf("retry::initial_interval: %v is shorter than %v; write it with its unit, as in 5s", c.InitialInterval, minDuration)
 	case c.MaxInterval < c.InitialInterval:
 		return fmt.Errorf("retry::max_interval: %v is shorter than initial_interval, %v; raise it, or leave both out for %v and %v", c.MaxInterval, c.InitialInterval, defaultMaxInterval, defaultInitialInterval)
 	case c.MaxElapsedTime < 0 || c.MaxElapsedTime > 0 && c.MaxElapsedTime < c.InitialInterval:
@@ -77,6 +79,9 @@ func (c *Config) validateDelivery() error {
 	errs := []error{c.Retry.check()}
 	if c.GroupWait < 0 || c.GroupWait > maxGroupWait {
 		errs = append(errs, fmt.Errorf("group_wait: %v is not within 0s and %v; leave it out to send every event at once", c.GroupWait, maxGroupWait))
+	}
+	if c.GroupWait > 0 && c.GroupWait < minDuration {
+		errs = append(errs, fmt.Errorf("group_wait: %v is shorter than %v; write it with its unit, as in 5s", c.GroupWait, minDuration))
 	}
 	if c.ReplayEvents < 0 || c.ReplayEvents > maxReplayEvents {
 		errs = append(errs, fmt.Errorf("replay_events: %d is not within 0 and %d; leave it out for %d", c.ReplayEvents, maxReplayEvents, defaultReplayEvents))

@@ -276,16 +276,18 @@ func TestGoneEndsRetries(t *testing.T) {
 
 func TestDeliveryConfigIsChecked(t *testing.T) {
 	tests := map[string]func(*Config){
-		"retry::initial_interval":  func(c *Config) { c.Retry.InitialInterval = 0 },
-		"retry::max_interval":      func(c *Config) { c.Retry.MaxInterval = time.Second },
-		"retry::max_elapsed_time":  func(c *Config) { c.Retry.MaxElapsedTime = -1 },
-		"retry::max_elapsed_time:": func(c *Config) { c.Retry.MaxElapsedTime = time.Second },
-		"retry::max_attempts":      func(c *Config) { c.Retry.MaxAttempts = 0 },
-		"retry::max_attempts: 101": func(c *Config) { c.Retry.MaxAttempts = 101 },
-		"group_wait: -1s":          func(c *Config) { c.GroupWait = -time.Second },
-		"group_wait: 1h":           func(c *Config) { c.GroupWait = time.Hour },
-		"replay_events: -1":        func(c *Config) { c.ReplayEvents = -1 },
-		"replay_events: 1000000":   func(c *Config) { c.ReplayEvents = 1_000_000 },
+		"retry::initial_interval":      func(c *Config) { c.Retry.InitialInterval = 0 },
+		"retry::max_interval":          func(c *Config) { c.Retry.MaxInterval = time.Second },
+		"retry::max_elapsed_time":      func(c *Config) { c.Retry.MaxElapsedTime = -1 },
+		"retry::max_elapsed_time:":     func(c *Config) { c.Retry.MaxElapsedTime = time.Second },
+		"retry::max_attempts":          func(c *Config) { c.Retry.MaxAttempts = 0 },
+		"retry::max_attempts: 101":     func(c *Config) { c.Retry.MaxAttempts = 101 },
+		"group_wait: -1s":              func(c *Config) { c.GroupWait = -time.Second },
+		"retry::initial_interval: 5ns": func(c *Config) { c.Retry.InitialInterval = 5 },
+		"group_wait: 5ns":              func(c *Config) { c.GroupWait = 5 },
+		"group_wait: 1h":               func(c *Config) { c.GroupWait = time.Hour },
+		"replay_events: -1":            func(c *Config) { c.ReplayEvents = -1 },
+		"replay_events: 1000000":       func(c *Config) { c.ReplayEvents = 1_000_000 },
 	}
 	for want, change := range tests {
 		cfg := createDefaultConfig().(*Config)
