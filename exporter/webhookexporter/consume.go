@@ -6,6 +6,7 @@ package webhookexporter // import "github.com/otelcol-gpu/otelcol-gpu/exporter/w
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/plog"
@@ -16,10 +17,14 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
-// offer is a delivery of one part, and to whom.
+// offer is an event for a receiver. Only what the receiver has room for becomes
+// a delivery: a flood is refused without taking memory for each.
 type offer struct {
-	*delivery
+	item     *item
 	receiver *receiver
+	told     chan<- *audit.Record // of the delivery
+	delivery *delivery            // nil: refused
+	refused  audit.ErrorType
 }
 
 // ConsumeLogs accepts a delivery for every event and every receiver that wants
@@ -31,6 +36,7 @@ func (e *webhookExporter) ConsumeLogs(ctx context.Context, logs plog.Logs) error
 	now := time.Now()
 	var items []*item
 	var offers []offer
+	var undo []func()
 	skipped := int64(0)
 	receivers := e.current()
 	for _, rl := range logs.ResourceLogs().All() {
@@ -40,19 +46,22 @@ func (e *webhookExporter) ConsumeLogs(ctx context.Context, logs plog.Logs) error
 					skipped++
 					continue
 				}
-				wanted := wantedBy(receivers, record)
+				wanted := e.wantedBy(receivers, record, &undo)
 				if len(wanted) == 0 {
 					continue
 				}
 				it := e.newItem(newEvent(record, rl.Resource(), now, newID))
 				items = append(items, it)
 				for _, r := range wanted {
-					offers = append(offers, e.newOffer(r, it, now))
+					offers = append(offers, offer{item: it, receiver: r})
 				}
 			}
 		}
 	}
-	if err := e.accept(items, offers); err != nil {
+	if err := e.accept(items, offers, now); err != nil {
+		for _, f := range slices.Backward(undo) {
+			f()
+		}
 		return err
 	}
 	if skipped > 0 {
@@ -64,8 +73,9 @@ func (e *webhookExporter) ConsumeLogs(ctx context.Context, logs plog.Logs) error
 	return nil
 }
 
-// wantedBy returns the receivers that want the event.
-func wantedBy(receivers []*receiver, record plog.LogRecord) []*receiver {
+// wantedBy returns the receivers that want the event. Where it may not be
+// accepted, what they remember of it can be undone.
+func (e *webhookExporter) wantedBy(receivers []*receiver, record plog.LogRecord, undo *[]func()) []*receiver {
 	name := eventName(record)
 	severity := severityOf(record)
 	state := textAttribute(record, names.GPUEventState, maxName)
@@ -73,7 +83,13 @@ func wantedBy(receivers []*receiver, record plog.LogRecord) []*receiver {
 	var wanted []*receiver
 	for _, r := range receivers {
 		t, _ := r.current()
-		if t.filter.matches(name) && !r.conditions.withholds(t.filter.minSeverity, severity, state, key) {
+		if !t.filter.matches(name) {
+			continue
+		}
+		if e.store != nil && t.filter.minSeverity != plog.SeverityNumberUnspecified {
+			*undo = append(*undo, r.conditions.snapshot(key))
+		}
+		if !r.conditions.withholds(t.filter.minSeverity, severity, state, key) {
 			wanted = append(wanted, r)
 		}
 	}
@@ -84,21 +100,23 @@ func (e *webhookExporter) newItem(ev *event) *item {
 	return &item{event: ev, number: e.number.Add(1)}
 }
 
-func (e *webhookExporter) newOffer(r *receiver, it *item, now time.Time) offer {
-	p := &part{item: it, number: e.number.Add(1), received: now}
-	return offer{&delivery{parts: []*part{p}}, r}
+// newDelivery makes the delivery of one event.
+func (e *webhookExporter) newDelivery(o offer, now time.Time) *delivery {
+	p := &part{item: o.item, number: e.number.Add(1), received: now}
+	return &delivery{parts: []*part{p}, told: o.told}
 }
 
 // accept stores and queues. After an error it has done nothing.
-func (e *webhookExporter) accept(items []*item, offers []offer) error {
+func (e *webhookExporter) accept(items []*item, offers []offer, now time.Time) error {
 	if len(items) == 0 {
 		return nil
 	}
-	accepted := make([]offer, 0, len(offers))
-	refused := make([]audit.ErrorType, len(offers))
-	for i, o := range offers {
-		if refused[i] = o.receiver.reserve(); refused[i] == audit.ErrorNone {
-			accepted = append(accepted, o)
+	var accepted []offer
+	for i := range offers {
+		o := &offers[i]
+		if o.refused = o.receiver.reserve(); o.refused == audit.ErrorNone {
+			o.delivery = e.newDelivery(*o, now)
+			accepted = append(accepted, *o)
 		}
 	}
 	if err := e.store.add(items, accepted); err != nil {
@@ -109,10 +127,10 @@ func (e *webhookExporter) accept(items []*item, offers []offer) error {
 		return fmt.Errorf("events cannot be stored, so none of them was accepted: %w", err)
 	}
 	e.store.forget(e.memory.remember(items))
-	for i, o := range offers {
+	for _, o := range offers {
 		switch {
-		case refused[i] != audit.ErrorNone:
-			o.receiver.refuse(o.delivery, refused[i])
+		case o.delivery == nil:
+			o.receiver.refuse(e.newDelivery(o, now), o.refused)
 		case !o.receiver.queue.put(o.delivery):
 			o.receiver.leave(o.delivery)
 		}

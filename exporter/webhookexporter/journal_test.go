@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	bbolt "go.etcd.io/bbolt/errors"
+	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
@@ -61,6 +62,30 @@ func TestStorageThatFails(t *testing.T) {
 		assert.Len(t, d.keys("e/"), 2)
 		waiting, _ := h.receivers[0].queue.lengths()
 		assert.Zero(t, waiting, "the promised places are given back")
+	})
+}
+
+// An event that was not accepted comes again, and min_severity then judges it as
+// the first time: what was withheld stays so, and is not cleared either.
+func TestWhatWasNotAcceptedIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, a := newDisk(), &answers{}
+		cfg := to("https://hooks.example.com")
+		cfg.MinSeverity = "error"
+		h := d.bootWith(t, nil, a, map[string]ReceiverConfig{"errors": cfg, "all": to("https://hooks.example.com")})
+		h.send(partial("raised", names.EventRaised)) // a warning
+		assert.Equal(t, "all", (<-h.records).Receiver)
+		synctest.Wait()
+
+		d.fail(errors.New("disk full"))
+		both := partial("cleared", names.EventCleared)
+		addPartial(both, "again", names.EventRaised, plog.SeverityNumberError)
+		require.Error(t, h.ConsumeLogs(t.Context(), both))
+		d.fail(nil)
+		h.send(partial("cleared", names.EventCleared))
+		assert.Equal(t, "all", (<-h.records).Receiver)
+		synctest.Wait()
+		assert.Empty(t, h.records, "who was not told of it is not told that it is over")
 	})
 }
 

@@ -131,10 +131,9 @@ func (e *webhookExporter) trigger(ctx context.Context, ev *event, receivers []*r
 	offers := make([]offer, len(receivers))
 	for i, r := range receivers {
 		told[i] = make(chan *audit.Record, 1)
-		offers[i] = e.newOffer(r, it, now)
-		offers[i].told = told[i]
+		offers[i] = offer{item: it, receiver: r, told: told[i]}
 	}
-	if err := e.accept([]*item{it}, offers); err != nil {
+	if err := e.accept([]*item{it}, offers, now); err != nil {
 		return nil, err
 	}
 	records := make([]*audit.Record, len(receivers))

@@ -82,7 +82,7 @@ func (s *store) add(items []*item, offers []offer) error {
 			set(eventKey(it.slot), texts[i])
 		}
 		for _, o := range offers {
-			p := o.parts[0]
+			p := o.delivery.parts[0]
 			p.row = s.rows.take()
 			p.needed++
 			text, failed := encodeRow(o.receiver.name, o.delivery, p)
@@ -100,9 +100,10 @@ func (s *store) add(items []*item, offers []offer) error {
 func (s *store) withdraw(items []*item, offers []offer) {
 	s.change(func(set setter) {
 		for _, o := range offers {
-			set(rowKey(o.parts[0].row), nil)
-			s.rows.give(o.parts[0].row)
-			o.parts[0].needed--
+			p := o.delivery.parts[0]
+			set(rowKey(p.row), nil)
+			s.rows.give(p.row)
+			p.needed--
 		}
 		for _, it := range items {
 			set(eventKey(it.slot), nil)
