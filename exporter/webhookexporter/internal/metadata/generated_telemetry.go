@@ -29,17 +29,17 @@ type TelemetryBuilder struct {
 	mu                                  sync.Mutex
 	registrations                       []metric.Registration
 	ExporterWebhookAttempts             metric.Int64Counter
-	ExporterWebhookAuditBufferedRecords metric.Int64ObservableGauge
+	ExporterWebhookAuditBufferedRecords metric.Int64ObservableUpDownCounter
 	ExporterWebhookAuditFailures        metric.Int64ObservableCounter
 	ExporterWebhookAuditLostRecords     metric.Int64ObservableCounter
 	ExporterWebhookAuditWrittenRecords  metric.Int64ObservableCounter
 	ExporterWebhookControlRequests      metric.Int64Counter
 	ExporterWebhookDeliveries           metric.Int64Counter
-	ExporterWebhookQueueLength          metric.Int64ObservableGauge
+	ExporterWebhookQueueLength          metric.Int64ObservableUpDownCounter
 	ExporterWebhookReceiverDisabled     metric.Int64ObservableUpDownCounter
 	ExporterWebhookReceiverFilesSkipped metric.Int64Counter
 	ExporterWebhookRestoredDeliveries   metric.Int64Counter
-	ExporterWebhookRetriesWaiting       metric.Int64ObservableGauge
+	ExporterWebhookRetriesWaiting       metric.Int64ObservableUpDownCounter
 	ExporterWebhookSkippedRecords       metric.Int64Counter
 	ExporterWebhookStorageFailures      metric.Int64Counter
 }
@@ -194,7 +194,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{attempt}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.ExporterWebhookAuditBufferedRecords, err = builder.meter.Int64ObservableGauge(
+	builder.ExporterWebhookAuditBufferedRecords, err = builder.meter.Int64ObservableUpDownCounter(
 		"otelcol_exporter_webhook_audit_buffered_records",
 		metric.WithDescription("Audit records that wait in memory because the audit file cannot be written. [Development]"),
 		metric.WithUnit("{record}"),
@@ -230,7 +230,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{delivery}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.ExporterWebhookQueueLength, err = builder.meter.Int64ObservableGauge(
+	builder.ExporterWebhookQueueLength, err = builder.meter.Int64ObservableUpDownCounter(
 		"otelcol_exporter_webhook_queue_length",
 		metric.WithDescription("Deliveries that wait in the receiver's queue. [Development]"),
 		metric.WithUnit("{delivery}"),
@@ -254,7 +254,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{delivery}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.ExporterWebhookRetriesWaiting, err = builder.meter.Int64ObservableGauge(
+	builder.ExporterWebhookRetriesWaiting, err = builder.meter.Int64ObservableUpDownCounter(
 		"otelcol_exporter_webhook_retries_waiting",
 		metric.WithDescription("Deliveries that wait for their next attempt. [Development]"),
 		metric.WithUnit("{delivery}"),

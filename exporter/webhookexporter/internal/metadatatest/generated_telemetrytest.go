@@ -42,8 +42,10 @@ func AssertEqualExporterWebhookAuditBufferedRecords(t *testing.T, tt *componentt
 		Name:        "otelcol_exporter_webhook_audit_buffered_records",
 		Description: "Audit records that wait in memory because the audit file cannot be written. [Development]",
 		Unit:        "{record}",
-		Data: metricdata.Gauge[int64]{
-			DataPoints: dps,
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: false,
+			DataPoints:  dps,
 		},
 	}
 	got, err := tt.GetMetric("otelcol_exporter_webhook_audit_buffered_records")
@@ -136,8 +138,10 @@ func AssertEqualExporterWebhookQueueLength(t *testing.T, tt *componenttest.Telem
 		Name:        "otelcol_exporter_webhook_queue_length",
 		Description: "Deliveries that wait in the receiver's queue. [Development]",
 		Unit:        "{delivery}",
-		Data: metricdata.Gauge[int64]{
-			DataPoints: dps,
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: false,
+			DataPoints:  dps,
 		},
 	}
 	got, err := tt.GetMetric("otelcol_exporter_webhook_queue_length")
@@ -198,8 +202,10 @@ func AssertEqualExporterWebhookRetriesWaiting(t *testing.T, tt *componenttest.Te
 		Name:        "otelcol_exporter_webhook_retries_waiting",
 		Description: "Deliveries that wait for their next attempt. [Development]",
 		Unit:        "{delivery}",
-		Data: metricdata.Gauge[int64]{
-			DataPoints: dps,
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: false,
+			DataPoints:  dps,
 		},
 	}
 	got, err := tt.GetMetric("otelcol_exporter_webhook_retries_waiting")
