@@ -112,18 +112,14 @@ func (g *guard) check(ap netip.AddrPort) error {
 	// A zone would keep Prefix.Contains from matching; an IPv4 address inside
 	// an IPv6 one is dialled as IPv4.
 	addr := ap.Addr().WithZone("").Unmap()
-	if slices.ContainsFunc(closed, func(p netip.Prefix) bool { return p.Contains(addr) }) {
-		return errBlocked
-	}
-	if ipv4Compat.Contains(addr) && addr != loopback6 {
+	if staysClosed(addr) {
 		return errBlocked
 	}
 	if slices.ContainsFunc(g.allowed, func(p netip.Prefix) bool { return p.Contains(addr) }) {
 		if nat64.Contains(addr) {
 			// What a NAT64 gateway reaches is the IPv4 address inside: that
 			// one has to be allowed too.
-			b := addr.As16()
-			return g.check(netip.AddrPortFrom(netip.AddrFrom4([4]byte(b[12:])), ap.Port()))
+			return g.check(netip.AddrPortFrom(lastFour(addr), ap.Port()))
 		}
 		return nil
 	}
@@ -131,4 +127,23 @@ func (g *guard) check(ap netip.AddrPort) error {
 		return fmt.Errorf("%w: %w", errBlocked, err)
 	}
 	return nil
+}
+
+// staysClosed reports whether no configuration opens the address. It has no zone
+// and is no mapped one.
+func staysClosed(addr netip.Addr) bool {
+	switch {
+	case slices.ContainsFunc(closed, func(p netip.Prefix) bool { return p.Contains(addr) }):
+		return true
+	case nat64.Contains(addr):
+		return staysClosed(lastFour(addr))
+	default:
+		return ipv4Compat.Contains(addr) && addr != loopback6
+	}
+}
+
+// lastFour is the IPv4 address in the last bytes of an IPv6 one.
+func lastFour(addr netip.Addr) netip.Addr {
+	b := addr.As16()
+	return netip.AddrFrom4([4]byte(b[12:]))
 }

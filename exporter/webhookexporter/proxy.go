@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,11 +70,18 @@ func parseProxy(raw string, g *guard) (*url.URL, error) {
 	return u, nil
 }
 
+// numericHost is a host whose last label is a number, decimal, octal or
+// hexadecimal: no name, but to many resolvers another way to write an address.
+var numericHost = regexp.MustCompile(`(^|\.)([0-9]+|0[xX][0-9a-fA-F]*)\.?$`)
+
 // checkThroughProxy refuses what no proxy may be asked for. More cannot be
 // known here: names, and private addresses, are those of the proxy's network.
 func checkThroughProxy(t *target) error {
-	addr, err := netip.ParseAddr(t.host)
-	if err == nil && slices.ContainsFunc(closed, func(p netip.Prefix) bool { return p.Contains(addr.Unmap()) }) {
+	addr, err := netip.ParseAddr(strings.TrimSuffix(t.host, "."))
+	if err != nil && numericHost.MatchString(t.host) {
+		return fmt.Errorf("receivers::%s::url: its host is a number in a form that resolvers read differently; write the address as 192.0.2.1", t.name)
+	}
+	if err == nil && staysClosed(addr.Unmap()) {
 		return fmt.Errorf("receivers::%s::url: its address may not be asked for, of a proxy neither; link-local and metadata addresses stay closed", t.name)
 	}
 	return nil

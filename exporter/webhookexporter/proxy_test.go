@@ -308,4 +308,17 @@ func TestValidateProxy(t *testing.T) {
 			assert.NotContains(t, err.Error(), "SECRET")
 		})
 	}
+	// Nobody here dials these, but a proxy would find out what they mean.
+	for _, host := range []string{
+		"2852039166", "0xa9fea9fe", "0251.0376.0251.0376", "169.254.43518", "0xA9.254.169.254", "169.254.169.254.", "2852039166.",
+		"[64:ff9b::a9fe:a9fe]", "[::169.254.169.254]", "[fd00:ec2::254]",
+	} {
+		err := with("http://10.0.0.1", func(c *Config) { c.Receivers = only(to("http://" + host + "/SECRET")) }).Validate()
+		if assert.ErrorContains(t, err, "receivers::ops::url: its ", host) {
+			assert.NotContains(t, err.Error(), "SECRET")
+		}
+	}
+	for _, host := range []string{"hooks2.example.com", "1.example.com", "10.1.2.3", "x1", "[64:ff9b::a01:203]"} {
+		assert.NoError(t, with("http://10.0.0.1", func(c *Config) { c.Receivers = only(to("http://" + host + "/x")) }).Validate(), host)
+	}
 }

@@ -59,10 +59,10 @@ func (r *receiver) reconfigure(t *target, transport roundTripper) {
 	r.mu.Lock()
 	old := r.transport
 	r.target, r.transport = t, transport
-	r.mu.Unlock()
-	old.CloseIdleConnections()
 	r.disabled.Store(false)
 	r.store.setGone(r.name, "", false)
+	r.mu.Unlock()
+	old.CloseIdleConnections()
 	r.queue.configure(t)
 	r.queue.hasten()
 }
@@ -242,8 +242,8 @@ func (r *receiver) gone(t *target, kind audit.ErrorType) bool {
 		return false
 	}
 	r.mu.RLock()
+	defer r.mu.RUnlock()
 	now := r.target == t && !r.disabled.Swap(true)
-	r.mu.RUnlock()
 	if now {
 		r.store.setGone(r.name, t.fingerprint, true)
 	}
