@@ -75,6 +75,54 @@ func TestKeygenThenVerify(t *testing.T) {
 	assert.Contains(t, out, "BROKEN: "+path+":")
 }
 
+// A log can be checked at any moment of its life, also in the middle of a
+// rotation, and is never called broken for that.
+func TestVerifyWhileTheLogIsRotated(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	l, err := audit.Open(audit.Options{Path: path, MaxBytes: 1200, MaxFiles: 4})
+	require.NoError(t, err)
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				l.Write(&audit.Record{ID: "one", Receiver: "ops"})
+			}
+		}
+	}()
+	bad := 0
+	for range 300 {
+		report, err := verify(audit.VerifyOptions{}, []string{path})
+		if err != nil || !report.Clean() {
+			bad++
+		}
+	}
+	close(stop)
+	<-done
+	require.NoError(t, l.Close())
+	assert.Zero(t, bad)
+}
+
+func TestAnEmptyLogIsNoCleanOne(t *testing.T) {
+	dir := t.TempDir()
+	path, key := filepath.Join(dir, "audit.jsonl"), filepath.Join(dir, "key")
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	code, _, _ := gpuctl(t, "", "audit", "keygen", "--name", "prod", "--checkpoint", key)
+	require.Equal(t, exitOK, code)
+	code, out, _ := gpuctl(t, "", "audit", "verify", path, "--anchor", "12:"+strings.Repeat("ab", 32))
+	assert.Equal(t, exitFailed, code)
+	assert.Contains(t, out, "anchor_mismatch")
+	code, out, _ = gpuctl(t, "", "audit", "verify", path, "--public-key-file", key+".pub")
+	assert.Equal(t, exitFailed, code)
+	assert.Contains(t, out, "unsigned")
+	code, out, _ = gpuctl(t, "", "audit", "verify", path)
+	assert.Equal(t, exitOK, code)
+	assert.Contains(t, out, "there is no line")
+}
+
 func TestFingerprintIsThatOfTheTrimmedURL(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "key")
 	require.NoError(t, os.WriteFile(key, []byte(strings.Repeat("ab", 32)+"\n"), 0o600))

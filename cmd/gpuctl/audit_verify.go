@@ -49,11 +49,7 @@ func newAuditVerify() *command {
 			if err != nil {
 				return err
 			}
-			files, err := expand(args)
-			if err != nil {
-				return err
-			}
-			report, err := audit.Verify(options, files...)
+			report, err := verify(options, args)
 			if err != nil {
 				return err
 			}
@@ -108,6 +104,59 @@ func verifyOptions(keyFiles, anchors []string) (audit.VerifyOptions, error) {
 		o.Anchors = append(o.Anchors, audit.Anchor{Count: count, Head: parts[2]})
 	}
 	return o, nil
+}
+
+// verifyTries is how often a log is checked anew that was rotated meanwhile.
+const verifyTries = 5
+
+// verify checks the files that args name. A log that its writer rotates between
+// the listing of its files and their opening looks broken without being so: what
+// is not clean is checked again if the files are others by then.
+func verify(options audit.VerifyOptions, args []string) (*audit.Report, error) {
+	for try := 1; ; try++ {
+		before, err := list(args)
+		if err != nil {
+			return nil, err
+		}
+		report, err := audit.Verify(options, before.paths...)
+		if err == nil && report.Clean() || try == verifyTries {
+			return report, err
+		}
+		if after, listed := list(args); listed != nil || before.same(after) {
+			return report, err
+		}
+	}
+}
+
+// listing is which files a log consists of.
+type listing struct {
+	paths []string
+	infos []os.FileInfo
+}
+
+func list(args []string) (listing, error) {
+	paths, err := expand(args)
+	if err != nil {
+		return listing{}, err
+	}
+	l := listing{paths: paths}
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if errors.Is(err, os.ErrNotExist) {
+			info, err = nil, nil // gone meanwhile
+		}
+		if err != nil {
+			return listing{}, err
+		}
+		l.infos = append(l.infos, info)
+	}
+	return l, nil
+}
+
+func (l listing) same(other listing) bool {
+	return slices.Equal(l.paths, other.paths) && slices.EqualFunc(l.infos, other.infos, func(a, b os.FileInfo) bool {
+		return a == nil && b == nil || a != nil && b != nil && os.SameFile(a, b)
+	})
 }
 
 // expand adds to the file that is being written the full ones beside it.

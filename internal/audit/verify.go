@@ -229,9 +229,7 @@ func (v *verifier) body(it *item) {
 // end is reached when there is no break.
 func (v *verifier) end() {
 	if v.last == nil {
-		if f := v.in.rest(); f != nil {
-			v.broken(f, Malformed, "there is no whole line")
-		}
+		v.empty()
 		return
 	}
 	if rest := v.in.rest(); rest != nil {
@@ -248,5 +246,20 @@ func (v *verifier) end() {
 	}
 	if v.o.PublicKeys != nil && v.report.Checkpoints == 0 {
 		v.broken(v.last, Unsigned, "there is no checkpoint: nothing vouches for these lines")
+	}
+}
+
+// empty is reached when there is no line at all.
+func (v *verifier) empty() {
+	first := &item{file: v.in.sources[0], line: 1, err: errNotALine}
+	switch rest := v.in.rest(); {
+	case rest != nil:
+		v.broken(rest, Malformed, "there is no whole line")
+	case len(v.anchors) > 0:
+		v.broken(first, AnchorMismatch, "an anchor knows of lines, and there are none")
+	case v.o.PublicKeys != nil:
+		v.broken(first, Unsigned, "there is no line, so no checkpoint: nothing vouches for that")
+	default:
+		v.fact(first, NotClosed, "there is no line: the writer has just begun, its disk is full, or all was cut off")
 	}
 }
