@@ -146,7 +146,7 @@ func checkReachable(t *target, g *guard) error {
 // target is a receiver's configuration, parsed.
 type target struct {
 	name string
-	// fingerprint is equal for equal configurations. It stays in the process.
+	// fingerprint is equal for equal configurations.
 	fingerprint string
 
 	url *url.URL // without user info

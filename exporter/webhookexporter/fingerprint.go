@@ -14,7 +14,8 @@ import (
 )
 
 // fingerprintOf is a digest of a receiver's whole configuration, secrets
-// included: equal means that nothing changed. It stays inside the exporter.
+// included: equal means that nothing changed. It leaves the process only into the
+// storage, for a receiver that is gone.
 func fingerprintOf(cfg ReceiverConfig) string {
 	h := sha256.New()
 	digestValue(h, reflect.ValueOf(cfg))

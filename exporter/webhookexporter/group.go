@@ -4,6 +4,7 @@
 package webhookexporter // import "github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter"
 
 import (
+	"slices"
 	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
@@ -78,4 +79,31 @@ func (q *queue) endGroups() {
 	for _, g := range q.groups.byNode {
 		q.dispatch(g)
 	}
+}
+
+// split puts the parts of a delivery that was taken, each by itself, into its
+// place in the queue.
+func (q *queue) split(d *delivery) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	singles := make([]*delivery, len(d.parts))
+	byKey := map[string][]*delivery{}
+	for i, p := range d.parts {
+		one := &delivery{parts: []*part{p}, state: d.state}
+		singles[i] = one
+		key := one.keys()[0]
+		if len(byKey[key]) > 0 {
+			one.blockers++
+		}
+		byKey[key] = append(byKey[key], one)
+	}
+	for key, list := range byKey { // d is the first in each of these lanes
+		q.lanes[key] = slices.Concat(list, q.lanes[key][1:])
+	}
+	q.flying--
+	q.waiting += len(singles)
+	for _, one := range singles {
+		q.offer(one)
+	}
+	q.moved.Broadcast()
 }

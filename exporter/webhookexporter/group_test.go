@@ -193,6 +193,43 @@ func TestGroupsSurvive(t *testing.T) {
 	})
 }
 
+// A group that waits for its next attempt while the receiver gets another format,
+// one that cannot tell of several: every event is told, in order, and recorded.
+func TestAGroupForAnotherFormat(t *testing.T) {
+	stored := map[string]func(*Config, *environment){"in memory": func(*Config, *environment) {}, "stored": onDisk}
+	for name, storage := range stored {
+		t.Run(name, func(t *testing.T) {
+			old, fresh := newHook(t, answerWith(500)), newHook(t, nil)
+			slack := to(old.URL)
+			slack.Format = formatSlack
+			h := newHarness(t, only(slack), retrying, storage, func(c *Config, _ *environment) { c.GroupWait = time.Minute })
+			d := newDisk()
+			require.NoError(t, h.Start(t.Context(), host{diskID: d}))
+			for i := range slackGroup { // the last one sends it
+				h.send(of("n1", fmt.Sprint(i), fmt.Sprint("k", i%3)))
+			}
+			first := h.record()
+			assert.Len(t, first.Events, slackGroup)
+			h.send(of("n1", "behind", "k1"))
+			h.applies(only(to(fresh.URL)))
+			last := map[string]string{}
+			for range slackGroup + 1 {
+				rec := h.record()
+				require.Len(t, rec.Events, 1)
+				assert.Equal(t, audit.Succeeded, rec.Outcome)
+				if rec.Events[0].ID != "behind" {
+					assert.Equal(t, 2, rec.Attempt)
+				}
+				assert.Greater(t, rec.Events[0].ID, last[rec.Events[0].Key])
+				last[rec.Events[0].Key] = rec.Events[0].ID
+			}
+			assert.Len(t, fresh.received(), slackGroup+1)
+			require.NoError(t, h.Shutdown(t.Context()))
+			assert.Empty(t, d.keys("d/"))
+		})
+	}
+}
+
 // Shutdown does not wait for groups to fill.
 func TestShutdownSendsGroups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

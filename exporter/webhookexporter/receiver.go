@@ -159,6 +159,13 @@ func (r *receiver) serve(d *delivery) {
 // attempt has its record, now or at the next start.
 func (r *receiver) attempt(d *delivery) {
 	t, transport := r.current()
+	if len(d.parts) > t.group {
+		// It was grouped for another format, which the receiver had until now:
+		// this one would leave events out. What is stored stays until each is
+		// attempted; a start in between finds the group, and splits it again.
+		r.queue.split(d)
+		return
+	}
 	now := time.Now()
 	rec := d.record(r.name, t, now)
 	rec.MaxAttempts = r.retry.attempts()
