@@ -282,6 +282,9 @@ func (d *device) held() string {
 		return "."
 	}
 	out := ". It is held by pod " + clean(h.pod)
+	if h.service != "" && h.service != h.pod {
+		out += " of service " + clean(h.service)
+	}
 	if h.namespace != "" {
 		out += " in namespace " + clean(h.namespace)
 	}

@@ -224,7 +224,7 @@ func (e *engine) forget() {
 	}
 	for _, d := range e.devices {
 		if old(d.heard) {
-			e.dropDevice(d, "was not heard of for "+e.cfg.SubjectTTL.String())
+			e.dropDevice(d, "was not heard of for "+inWords(e.cfg.SubjectTTL))
 		}
 	}
 	for _, x := range e.exporters {

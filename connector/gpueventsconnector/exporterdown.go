@@ -59,8 +59,8 @@ type exporter struct {
 type answer struct {
 	address    string
 	port       int64
-	up, frozen int8 // 1, 0; -1: not said
-	at         pcommon.Timestamp
+	up, frozen int8              // 1, 0; -1: not said
+	at, before pcommon.Timestamp // of this word, and of the one before it
 }
 
 // maxAnswers bounds the addresses of one exporter.
@@ -121,7 +121,7 @@ func (x *exporter) answered(address string, port int64, frozen bool, on int8) {
 	}
 	a := &x.answers[i]
 	if a.at != x.snapshot {
-		a.at, a.up, a.frozen = x.snapshot, -1, -1
+		a.before, a.at, a.up, a.frozen = a.at, x.snapshot, -1, -1
 	}
 	if frozen {
 		a.frozen = max(a.frozen, on)
@@ -134,9 +134,16 @@ func (x *exporter) answered(address string, port int64, frozen bool, on int8) {
 func (e *engine) judgeExporter(x *exporter) {
 	at := x.snapshot
 	x.snapshot, x.at = 0, at
-	// A pod that was replaced is not heard of any more.
+	// A pod that was replaced is not heard of any more: what answered in its place
+	// did so twice since, or its last word is stale.
+	twice := pcommon.Timestamp(0)
+	for _, a := range x.answers {
+		if a.up == 1 {
+			twice = max(twice, a.before)
+		}
+	}
 	x.answers = slices.DeleteFunc(x.answers, func(a answer) bool {
-		return a.at < at && at.AsTime().Sub(a.at.AsTime()) > e.cfg.Staleness
+		return a.at < at && (a.at < twice || at.AsTime().Sub(a.at.AsTime()) > e.cfg.Staleness)
 	})
 	down, answers, scraped := false, false, false
 	for _, a := range x.answers {
@@ -220,9 +227,9 @@ func (x *exporter) describe(ev *event) {
 func (e *engine) dropExporter(x *exporter) {
 	e.move(&x.down, &e.down, 0, pcommon.NewTimestampFromTime(e.wall), func(ev *event) {
 		x.describe(ev)
-		ev.body = "The exporter on node " + clean(x.id.node) + " was not heard of for " + e.cfg.SubjectTTL.String() + ", and is no longer waited for."
+		ev.body = "The exporter on node " + clean(x.id.node) + " was not heard of for " + inWords(e.cfg.SubjectTTL) + ", and is no longer waited for."
 		if x.id.node == "" {
-			ev.body = "The exporter at " + clean(x.id.name()) + " was not heard of for " + e.cfg.SubjectTTL.String() + ", and is no longer waited for."
+			ev.body = "The exporter at " + clean(x.id.name()) + " was not heard of for " + inWords(e.cfg.SubjectTTL) + ", and is no longer waited for."
 		}
 	})
 	if x.down.level == 0 {

@@ -186,3 +186,37 @@ func TestReplicasAreNoDevices(t *testing.T) {
 		}
 	})
 }
+
+// An exporter's pod is replaced, as by an upgrade: it does not answer for half a
+// minute, and then the next one does, at another address. That is no outage of a
+// minute, although the old address never answered again.
+func TestAReplacedExporterIsNotDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := start(t, deviceSet)
+		feed := func(n int, p page) (got []string) {
+			for range n {
+				p.at, p.node = time.Now(), "n1"
+				got = append(got, brief(b.feed(scrape(p)))...)
+				got = append(got, brief(b.wait(interval))...)
+			}
+			return got
+		}
+		require.Empty(t, feed(2, page{}))
+		require.Empty(t, feed(2, page{down: true}))
+		time.Sleep(5 * time.Second)
+		require.Empty(t, feed(10, page{address: "10.0.0.2"}))
+	})
+	// Two exporters at one port of a node: the one that is down stays so while the
+	// other answers.
+	synctest.Test(t, func(t *testing.T) {
+		b := start(t, deviceSet)
+		var got []string
+		for range 10 {
+			got = append(got, brief(b.feed(scrape(page{at: time.Now(), node: "n1", down: true})))...)
+			got = append(got, brief(b.wait(interval/2))...)
+			got = append(got, brief(b.feed(scrape(page{at: time.Now(), node: "n1", address: "10.0.0.2"})))...)
+			got = append(got, brief(b.wait(interval/2))...)
+		}
+		require.Equal(t, []string{"gpu.exporter.down raised down"}, got)
+	})
+}

@@ -24,6 +24,10 @@ const (
 	// silent is after how long a node may be lost: what is missing on it is not
 	// told on its own until that is clear.
 	silent = 30 * time.Second
+	// reconnect is for how long after a restart an agent may still wait before its
+	// next attempt to connect: gRPC's longest wait, and what it adds by chance. It
+	// is above the 160 s of docs/decisions/0015.
+	reconnect = 3 * time.Minute
 )
 
 var nodeLostRule = rule{event: names.EventNodeLost, levels: []level{{0, plog.SeverityNumberError}}}
@@ -154,12 +158,41 @@ func (e *engine) judgeNodes() {
 	if !c.Enabled {
 		return
 	}
+	var heard map[string]bool // clusters of which a node was heard of
 	for _, n := range e.nodes {
-		if n.lost.level > 0 || n.cordoned || e.now-n.heard < c.LostAfter {
+		if n.lost.level > 0 || n.cordoned || e.now-n.heard < e.lostAfter(n) {
 			continue
+		}
+		if n.restored {
+			if heard == nil {
+				heard = e.heardClusters()
+			}
+			if !heard[n.place.cluster] {
+				continue // nobody reaches this process yet, or the cluster has another name now
+			}
 		}
 		e.move(&n.lost, &nodeLostRule, 1, pcommon.NewTimestampFromTime(e.wall), func(ev *event) { e.describeLost(n, ev) })
 	}
+}
+
+// lostAfter is for how long a node is silent until it is lost. After a restart
+// its agent is given the time to come back.
+func (e *engine) lostAfter(n *node) time.Duration {
+	if n.restored {
+		return max(e.cfg.Events.NodeLost.LostAfter, reconnect)
+	}
+	return e.cfg.Events.NodeLost.LostAfter
+}
+
+// heardClusters are the clusters of which a node was heard of since the start.
+func (e *engine) heardClusters() map[string]bool {
+	heard := map[string]bool{}
+	for _, n := range e.nodes {
+		if !n.restored {
+			heard[n.place.cluster] = true
+		}
+	}
+	return heard
 }
 
 func (e *engine) describeLost(n *node, ev *event) {
@@ -174,7 +207,7 @@ func (e *engine) describeLost(n *node, ev *event) {
 	}
 	deviceCount, serviceCount := len(devices), len(services)
 	devices, services = names50(devices), names50(services)
-	ev.body = fmt.Sprintf("%s is lost: nothing was heard of it for %s. It has %s and %s%s.", n, e.cfg.Events.NodeLost.LostAfter,
+	ev.body = fmt.Sprintf("%s is lost: nothing was heard of it for %s. It has %s and %s%s.", n, inWords(e.lostAfter(n)),
 		plural(deviceCount, "GPU"), plural(serviceCount, "service"), inBrackets(services, serviceCount))
 	ev.details = append(ev.details, func(attrs pcommon.Map) {
 		putList(attrs, names.GPUNodeDevices, devices)
@@ -217,7 +250,7 @@ func (e *engine) withNode(s service) bool {
 		if !there || n.heard-heard > memberFor {
 			continue
 		}
-		if quiet := e.now - n.heard; n.lost.level == 0 && (quiet < silent || n.cordoned || quiet > e.cfg.Events.NodeLost.LostAfter+settle) {
+		if quiet := e.now - n.heard; n.lost.level == 0 && (quiet < silent || n.cordoned || quiet > e.lostAfter(n)+settle) {
 			return false
 		}
 		hosts++
@@ -229,7 +262,7 @@ func (e *engine) withNode(s service) bool {
 func (e *engine) dropNode(n *node) {
 	e.move(&n.lost, &nodeLostRule, 0, pcommon.NewTimestampFromTime(e.wall), func(ev *event) {
 		n.subject(ev)
-		ev.body = n.String() + " was not heard of for " + e.cfg.SubjectTTL.String() + ", and is no longer waited for."
+		ev.body = n.String() + " was not heard of for " + inWords(e.cfg.SubjectTTL) + ", and is no longer waited for."
 	})
 	if n.lost.level == 0 {
 		delete(e.nodes, n.place)

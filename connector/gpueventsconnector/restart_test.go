@@ -84,6 +84,9 @@ func TestARestartInEveryState(t *testing.T) {
 				if tt.scrapes > 1 {
 					require.Empty(t, feed(tt.scrapes-1, tt.is))
 					kill()
+					if tt.first != nil {
+						require.Empty(t, feed(1, tt.first))
+					}
 					require.Empty(t, feed(tt.scrapes-1, tt.is), "what was on its way begins anew")
 				}
 				require.Equal(t, []string{"raised"}, feed(2, tt.is))
@@ -156,12 +159,18 @@ func TestLostDuringARestart(t *testing.T) {
 		defer func() { b.stop() }()
 		f.silent["n2"] = true
 		var got []occurred
-		for range 10 {
-			got = append(got, b.feed(f.heard(time.Now()))...)
-			got = append(got, b.feed(scrape(page{at: time.Now(), node: "n1", gpus: []gpu{{id: "GPU-0-n1"}}}))...)
-			got = append(got, b.wait(interval)...)
+		run := func(n int) {
+			for range n {
+				got = append(got, b.feed(f.heard(time.Now()))...)
+				got = append(got, b.feed(scrape(page{at: time.Now(), node: "n1", gpus: []gpu{{id: "GPU-0-n1"}}}))...)
+				got = append(got, b.wait(interval)...)
+			}
 		}
+		run(11)
+		require.Empty(t, got, "an agent may take 160 s to connect again")
+		run(2)
 		require.Equal(t, []string{"gpu.node.lost raised"}, brief(got))
+		require.Equal(t, "Node n2 of cluster c1 is lost: nothing was heard of it for 3 minutes. It has 2 GPUs and 1 service (ml/chat).", got[0].body)
 		require.Equal(t, []any{"GPU-0-n2", "GPU-1-n2"}, got[0].attrs[names.GPUNodeDevices])
 		require.Equal(t, []any{"ml/chat"}, got[0].attrs[names.GPUNodeServices])
 	})
@@ -199,5 +208,82 @@ func TestWritesAreBounded(t *testing.T) {
 		defer d.mu.Unlock()
 		require.LessOrEqual(t, d.sets, 11)
 		require.GreaterOrEqual(t, d.sets, 9)
+	})
+}
+
+// After a restart agents come back late, and a cluster that was given another
+// name does not come back at all: neither is a lost node.
+func TestNobodyIsLostByARestart(t *testing.T) {
+	other := func(md pmetric.Metrics) pmetric.Metrics {
+		for _, rm := range md.ResourceMetrics().All() {
+			rm.Resource().Attributes().PutStr(names.K8sClusterName, "renamed")
+		}
+		return md
+	}
+	for _, tt := range []struct {
+		name   string
+		silent int // intervals
+		heard  func(pmetric.Metrics) pmetric.Metrics
+	}{
+		{"agents wait before they connect again", 11, func(md pmetric.Metrics) pmetric.Metrics { return md }},
+		{"the cluster has another name", 1, other},
+		{"nobody reaches it", 100, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDisk()
+				b := d.boot(t)
+				f := newFleet("n1", "n2", "n3")
+				require.Empty(t, f.run(b, 2))
+				b.stop()
+				b = d.boot(t)
+				defer func() { b.stop() }()
+				require.Empty(t, b.wait(time.Duration(tt.silent)*interval))
+				for range 30 {
+					if tt.heard != nil {
+						require.Empty(t, b.feed(tt.heard(f.heard(time.Now()))))
+					}
+					require.Empty(t, b.wait(interval))
+				}
+			})
+		})
+	}
+}
+
+// A node is started anew, and the agent and the exporter with it: the exporter
+// counts from nothing, and the GPU falls off the bus once more. The count is what
+// it was, and so is the last code.
+func TestTheSameXIDAfterANodesRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk()
+		b := d.boot(t, deviceSet)
+		feed := func(start time.Time, xids map[int64]int64) (got []string) {
+			g := gpu{xids: xids, since: start}
+			if xids != nil {
+				g.values = map[*names.Metric]float64{&names.GPUXIDLast: 79}
+			}
+			got = brief(b.feed(one(g)(time.Now())))
+			return append(got, brief(b.wait(interval))...)
+		}
+		fell := map[int64]int64{79: 1}
+		require.Empty(t, feed(time.Time{}, nil))
+		require.Equal(t, []string{"gpu.xid raised 79"}, feed(time.Now().Add(-interval), fell))
+		// The agent alone: the first page shows the old count, of which it does not
+		// know when it began.
+		b.stop()
+		time.Sleep(time.Hour)
+		b = d.boot(t, deviceSet)
+		again := time.Now()
+		require.Empty(t, feed(again, fell))
+		require.Empty(t, feed(again, fell))
+		// The node: a page without it comes first.
+		b.stop()
+		time.Sleep(time.Hour)
+		b = d.boot(t, deviceSet)
+		defer func() { b.stop() }()
+		require.Empty(t, feed(time.Time{}, nil))
+		since := time.Now().Add(-interval)
+		require.Equal(t, []string{"gpu.xid raised 79"}, feed(since, fell))
+		require.Empty(t, feed(since, fell))
 	})
 }

@@ -71,7 +71,7 @@ func (e *engine) restoreNode(s *savedNode) {
 	if n == nil {
 		return
 	}
-	n.cordoned = s.Cordoned
+	n.restored, n.cordoned = true, s.Cordoned
 	for _, id := range s.Devices {
 		n.devices[id] = e.now
 	}

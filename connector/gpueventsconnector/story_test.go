@@ -43,6 +43,7 @@ type gpu struct {
 	ecc          *int64
 	xids         map[int64]int64
 	derivedSince time.Time // the counters are made of changes of the last code
+	since        time.Time // when the exporter's own counters began
 	marker       bool      // nothing but the end of a series
 }
 
@@ -109,6 +110,9 @@ func (p page) add(md pmetric.Metrics) {
 		for _, code := range slices.Sorted(maps.Keys(g.xids)) {
 			dp := point(&names.GPUXIDErrors, float64(g.xids[code]))
 			dp.Attributes().PutInt(names.GPUXIDCode, code)
+			if !g.since.IsZero() {
+				dp.SetStartTimestamp(pcommon.NewTimestampFromTime(g.since))
+			}
 			if !g.derivedSince.IsZero() {
 				dp.Attributes().PutBool(names.GPUXIDDerived, true)
 				dp.SetStartTimestamp(pcommon.NewTimestampFromTime(g.derivedSince))

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"net/url"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
@@ -40,6 +41,19 @@ func shorten(s string, limit int) string {
 		end--
 	}
 	return s[:end] + mark
+}
+
+// inWords is a duration as people say it: 2 minutes, and not 2m0s.
+func inWords(d time.Duration) string {
+	for _, u := range [...]struct {
+		unit time.Duration
+		name string
+	}{{time.Hour, "hour"}, {time.Minute, "minute"}, {time.Second, "second"}} {
+		if d >= u.unit && d%u.unit == 0 {
+			return plural(int(d/u.unit), u.name)
+		}
+	}
+	return d.String()
 }
 
 // clean is s as people may read it, without characters that mislead.

@@ -59,7 +59,7 @@ func rowRemapRule() deviceRule {
 				ev.body = d.String() + " no longer says that remapping a memory row failed" + d.held()
 				return
 			}
-			ev.body = d.String() + " could not remap a broken memory row: it has to be replaced" + d.held()
+			ev.body = d.String() + " could not remap a broken memory row: the board has to be replaced" + d.held()
 		},
 	}
 }

@@ -94,6 +94,10 @@ func (e *engine) judgeXID(d *device) {
 			c.counter.known = false // another counter
 		case x.derived && x.start > c.start:
 			c.counter.value = 0 // the receiver was restarted, and counts what it saw since
+		case c.counter.known && x.start > c.start && x.start < d.at:
+			// The exporter's count began anew after it had been away: with the node's
+			// restart, say. One that began with this very page may be an old one.
+			c.counter.value = 0
 		}
 		c.derived, c.start = x.derived, x.start
 		before := c.counter
