@@ -1,0 +1,169 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
+	"google.golang.org/grpc"
+	_ "google.golang.org/grpc/encoding/gzip" // what the exporter sends
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
+)
+
+// eventSink is where a gateway would be: it keeps what events say.
+type eventSink struct {
+	plogotlp.UnimplementedGRPCServer
+	mu     sync.Mutex
+	events []string // name and body
+}
+
+func (s *eventSink) Export(_ context.Context, request plogotlp.ExportRequest) (plogotlp.ExportResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, rl := range request.Logs().ResourceLogs().All() {
+		for _, sl := range rl.ScopeLogs().All() {
+			for _, r := range sl.LogRecords().All() {
+				s.events = append(s.events, r.EventName()+": "+r.Body().AsString())
+			}
+		}
+	}
+	return plogotlp.NewExportResponse(), nil
+}
+
+func (s *eventSink) all() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string{}, s.events...)
+}
+
+// An event that the agent raised while nobody listened is told, although the
+// agent was killed before anybody did: connector and queue keep it on disk. It
+// names the pod's service as Kubernetes does.
+func TestAnEventSurvivesTheAgent(t *testing.T) {
+	t.Parallel()
+	sim, _, endpoints := fleet(t, gpusim.Demo(gpusim.DemoTimes()))
+	api, _ := nodeA(t)
+	gateway, err := net.Listen("tcp", collector.Loopback+":0")
+	require.NoError(t, err)
+	address := gateway.Addr().String()
+	require.NoError(t, gateway.Close()) // nobody listens
+	dir := t.TempDir()
+	run := func(name string) *collector.Collector {
+		ports, err := collector.FreePorts()
+		require.NoError(t, err)
+		overlay := ports.Overlay()
+		delete(overlay, "exporters")
+		receivers := overlay["receivers"].(m)
+		receivers["gpu_allocation"] = m{"socket": filepath.Join(dir, "kubelet.sock")}
+		receivers["dcgm"] = m{"kubernetes": nil, "endpoints": endpoints[:1], "collection_interval": "1s"}
+		text, err := json.Marshal(overlay)
+		require.NoError(t, err)
+		c, err := collector.Start(collector.Options{
+			Binary: binary(t, "otelcol-gpu"), Configs: []string{config("agent.yaml"), "yaml:" + string(text)},
+			Env:     append(agentEnv(t, api, address), "STATE_DIRECTORY="+filepath.Join(dir, "state")),
+			LogPath: filepath.Join(dir, name+".log"), Ports: ports,
+		})
+		require.NoError(t, err)
+		t.Cleanup(func() {
+			_ = c.Stop()
+			if t.Failed() {
+				t.Log(log(t, c))
+			}
+		})
+		return c
+	}
+	agent := run("killed")
+	told := func(f map[string]*dto.MetricFamily) bool {
+		return len(find(f["otelcol_gpu_events_emitted"], "event", "gpu.xid")) == 1
+	}
+	ownEventually(t, agent, "the GPUs are known", func(f map[string]*dto.MetricFamily) bool {
+		devices := find(f["otelcol_gpu_events_subjects"], "kind", "device")
+		return len(devices) == 1 && collector.Value(devices[0]) == 4
+	})
+	_, err = sim.StartFault(gpusim.Fault{Node: "gpu-node-a", Kind: gpusim.XID, Device: "0", Code: 79})
+	require.NoError(t, err)
+	ownEventually(t, agent, "the event was handed on", told)
+	time.Sleep(3 * time.Second) // the state says so too
+	require.NoError(t, syscall.Kill(agent.PID(), syscall.SIGKILL))
+	<-agent.Exited()
+
+	agent = run("again")
+	require.NoError(t, agent.WaitReady(t.Context()))
+	gateway, err = net.Listen("tcp", address)
+	require.NoError(t, err)
+	sink, server, done := &eventSink{}, grpc.NewServer(), make(chan struct{})
+	plogotlp.RegisterGRPCServer(server, sink)
+	go func() {
+		defer close(done)
+		_ = server.Serve(gateway) // ends with Stop
+	}()
+	t.Cleanup(func() { server.Stop(); <-done })
+	require.Eventually(t, func() bool { return len(sink.all()) > 0 }, 20*time.Second, 50*time.Millisecond)
+	time.Sleep(3 * time.Second)
+	all := sink.all()
+	require.Len(t, all, 1, "%v", all)
+	assert.Contains(t, all[0], "gpu.xid: GPU-")
+	assert.Contains(t, all[0], "Drain the node and power it off and on")
+	assert.Contains(t, all[0], "pod llama-6b8d5c9f7d-k2x9p of service llama-70b in namespace inference.")
+}
+
+// ownEventually waits for something in the collector's metrics about itself.
+func ownEventually(t *testing.T, c *collector.Collector, what string, ok func(map[string]*dto.MetricFamily) bool) {
+	t.Helper()
+	require.EventuallyWithT(t, func(ct *assert.CollectT) {
+		families, err := c.OwnMetrics(t.Context())
+		if assert.NoError(ct, err) {
+			assert.True(ct, ok(families), what)
+		}
+	}, time.Minute, 100*time.Millisecond, what)
+}
+
+// What applications log is no event here, whatever they call it.
+func TestWhatApplicationsLogIsNoEvent(t *testing.T) {
+	t.Parallel()
+	c := start(t, m{"exporters": m{"debug/events": m{"verbosity": "detailed"}}}, nil, config("standalone.yaml"))
+	record := func(name, body string, attributes ...string) m {
+		r := m{"timeUnixNano": "1", "eventName": name, "body": m{"stringValue": body}}
+		var kvs []m
+		for _, k := range attributes {
+			kvs = append(kvs, m{"key": k, "value": m{"stringValue": "018f"}})
+		}
+		r["attributes"] = kvs
+		return r
+	}
+	body, err := json.Marshal(m{"resourceLogs": []m{{"scopeLogs": []m{{"logRecords": []m{
+		record("", "a line of a log"),
+		record("gen_ai.user.message", "what somebody asked a model"),
+		record("gpu.upload.finished", "an application's own"),
+		record("gpu.xid", "from an agent", "gpu.event.id"),
+	}}}}}})
+	require.NoError(t, err)
+	url := fmt.Sprintf("http://%s:%d/v1/logs", collector.Loopback, c.Ports.OTLPHTTP)
+	require.NoError(t, c.WaitReady(t.Context()))
+	response, err := http.Post(url, "application/json", bytes.NewReader(body))
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	require.Equal(t, http.StatusOK, response.StatusCode)
+	require.Eventually(t, func() bool { return strings.Contains(log(t, c), "from an agent") }, time.Minute, 50*time.Millisecond)
+	for _, text := range []string{"a line of a log", "what somebody asked", "an application's own"} {
+		assert.NotContains(t, log(t, c), text)
+	}
+}
