@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"google.golang.org/grpc"
 
@@ -22,7 +23,8 @@ type events struct {
 	addr string
 
 	mu   sync.Mutex
-	said map[string][]string // states by service, in order
+	said map[string][]string // states of gpu.service.partial by service, in order
+	xids []string            // who told of which XID, and whose GPU it was
 }
 
 func recordEvents(t *testing.T) *events {
@@ -48,7 +50,10 @@ func (e *events) Export(_ context.Context, request plogotlp.ExportRequest) (plog
 		service, _ := rl.Resource().Attributes().Get(names.ServiceName)
 		for _, sl := range rl.ScopeLogs().All() {
 			for _, r := range sl.LogRecords().All() {
-				if r.EventName() != names.ServicePartial.Name {
+				if r.EventName() == names.EventXID {
+					e.xids = append(e.xids, xid(rl.Resource().Attributes(), r.Attributes()))
+				}
+				if r.EventName() != names.EventServicePartial {
 					continue
 				}
 				state, _ := r.Attributes().Get(names.GPUEventState)
@@ -57,6 +62,21 @@ func (e *events) Export(_ context.Context, request plogotlp.ExportRequest) (plog
 		}
 	}
 	return plogotlp.NewExportResponse(), nil
+}
+
+func xid(resource, attributes pcommon.Map) string {
+	text := func(m pcommon.Map, key string) string {
+		v, _ := m.Get(key)
+		return v.AsString()
+	}
+	return text(resource, names.K8sNodeName) + ": XID " + text(attributes, names.GPUXIDCode) + ", held by " + text(attributes, names.ServiceName)
+}
+
+// ofXIDs are the XIDs that were told of.
+func (e *events) ofXIDs() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return append([]string{}, e.xids...)
 }
 
 // of are the states that were told of a service, in order.

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/day"
 )
@@ -96,6 +99,45 @@ func TestGateway(t *testing.T) {
 		for service := range w.events.said {
 			assert.Equal(t, []string{"raised", "cleared"}, w.events.of(service), service)
 		}
+	})
+
+	t.Run("an XID while the gateway is away is told once", func(t *testing.T) {
+		w.t = t
+		n := w.nodes[0]
+		var device string // one that chat holds
+		for _, d := range n.Fleet().TruthAt(time.Now()).Nodes[0].Devices {
+			if strings.HasPrefix(d.Pod, "chat-") {
+				device = strconv.Itoa(d.Index)
+			}
+		}
+		require.NotEmpty(t, device)
+		w.kill(w.gateway)
+		_, err := n.Fleet().StartFault(gpusim.Fault{Node: n.Name(), Kind: gpusim.XID, Device: device, Code: 79})
+		require.NoError(t, err)
+		w.eventually("the agent noticed", func(ctx context.Context) error {
+			families, err := n.agent.OwnMetrics(ctx)
+			if err != nil {
+				return err
+			}
+			for _, m := range families["otelcol_gpu_events_emitted"].GetMetric() {
+				if collector.Label(m, "event") == names.EventXID {
+					return nil
+				}
+			}
+			return errors.New("not yet")
+		})
+		w.start()
+		want := []string{n.Name() + ": XID 79, held by chat"}
+		w.eventually("the gateway's events have it", func(context.Context) error {
+			if got := w.events.ofXIDs(); !assert.ObjectsAreEqual(want, got) {
+				return fmt.Errorf("%v", got)
+			}
+			return nil
+		})
+		w.kill(w.gateway)
+		w.start()
+		time.Sleep(3 * evaluation)
+		assert.Equal(t, want, w.events.ofXIDs(), "and not again")
 	})
 
 	t.Run("without agents services are called the same, and a damaged state stops nothing", func(t *testing.T) {
