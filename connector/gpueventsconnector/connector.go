@@ -188,7 +188,7 @@ func (c *gpuEvents) handOn(ctx context.Context) error {
 	if len(sending) > 0 {
 		if err := c.emit(ctx, sending); err != nil {
 			c.telemetry.GpuEventsFailures.Add(ctx, 1)
-			if !consumererror.IsPermanent(err) {
+			if !forGood(err) {
 				c.logger.Warn("The next component does not take events, they are tried again", zap.Error(err))
 				c.keep()
 				return err
@@ -208,6 +208,22 @@ func (c *gpuEvents) handOn(ctx context.Context) error {
 		c.store.wake()
 	}
 	return nil
+}
+
+// forGood reports whether nobody will ever take what err refused. Where several
+// take events, each must have said so: what one refuses for good the other may
+// only refuse for now.
+func forGood(err error) bool {
+	all, several := err.(interface{ Unwrap() []error })
+	if !several {
+		return consumererror.IsPermanent(err)
+	}
+	for _, one := range all.Unwrap() {
+		if !forGood(one) {
+			return false
+		}
+	}
+	return true
 }
 
 // keep puts events that were refused back where their number is limited.

@@ -316,6 +316,28 @@ func TestEventsThatAreRefusedForGood(t *testing.T) {
 	})
 }
 
+// Of two components behind the connector one will never take an event and the
+// other not now: the other gets it later.
+func TestOneRefusesForGoodTheOtherForNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := start(t)
+		no, full := consumererror.NewPermanent(errors.New("no")), errors.New("queue is full")
+		next := &refusing{err: errors.Join(no, full)}
+		b.c.next = next
+		b.feed(batch(evaluated{service: chat, at: 10, partial: 1}))
+		synctest.Wait()
+		next.refuse(nil)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Len(t, next.AllLogs(), 1)
+		// Both for good: it ends.
+		next.refuse(errors.Join(no, no))
+		b.feed(batch(evaluated{service: chat, at: 11}))
+		synctest.Wait()
+		require.Equal(t, 1, b.logs.FilterMessageSnippet("refuses events for good").Len())
+	})
+}
+
 func TestConcurrentBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := start(t)
