@@ -58,8 +58,9 @@ type device struct {
 	eccTold  notice
 
 	// For gpu.device.lost.
-	exporter exporterID // that has it on its pages; zero: not known yet
-	missed   int        // scrapes of exporter without it since it was last there
+	exporter exporterID       // that has it on its pages; zero: not known yet
+	missed   int              // scrapes of exporter without it since it was last there
+	gaps     [2]time.Duration // between the last points in time at which it was told of; 0: not known
 	lost     condition
 }
 
@@ -123,6 +124,9 @@ func (e *engine) openDevice(d *device, at pcommon.Timestamp) bool {
 			e.counts.late++
 			return false
 		}
+	}
+	if last := d.latest(); last != 0 && at > last {
+		d.gaps = [2]time.Duration{time.Duration(at - last), d.gaps[0]}
 	}
 	if d.snapshot != 0 {
 		e.judgeDevice(d)

@@ -80,7 +80,7 @@ func (e *engine) missDevices(x *exporter, at pcommon.Timestamp) {
 			d.missed = 0
 			continue
 		}
-		if d.missed++; d.missed < e.cfg.Events.DeviceLost.Scrapes {
+		if d.missed++; d.missed < e.cfg.Events.DeviceLost.Scrapes || !e.overdue(d, at) {
 			continue
 		}
 		parent := e.devices[deviceID{d.id.cluster, d.facts.parent}]
@@ -91,6 +91,24 @@ func (e *engine) missDevices(x *exporter, at pcommon.Timestamp) {
 			e.dropDevice(d, "is no part of its GPU's MIG layout any more")
 		}
 	}
+}
+
+// overdue reports whether the device was away for as many of its own intervals,
+// but half a one. Of an exporter with several pages, as those that a proxy has
+// under one address, three scrapes are nothing.
+func (e *engine) overdue(d *device, at pcommon.Timestamp) bool {
+	away, scrapes := e.now-d.heard, time.Duration(e.cfg.Events.DeviceLost.Scrapes)
+	if seen := d.latest(); seen != 0 {
+		away = time.Duration(at - seen)
+	}
+	every := d.gaps[0]
+	if d.gaps[1] != 0 {
+		every = min(every, d.gaps[1]) // an outage is no interval
+	}
+	if every == 0 {
+		return away >= e.cfg.Staleness*5/6
+	}
+	return away >= every*(2*scrapes-1)/2
 }
 
 func (e *engine) lose(d *device, at pcommon.Timestamp) {

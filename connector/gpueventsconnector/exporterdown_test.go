@@ -4,6 +4,7 @@
 package gpueventsconnector
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -218,5 +219,36 @@ func TestAReplacedExporterIsNotDown(t *testing.T) {
 			got = append(got, brief(b.wait(interval/2))...)
 		}
 		require.Equal(t, []string{"gpu.exporter.down raised down"}, got)
+	})
+}
+
+// A proxy has the pages of several exporters under one address: each scrape has
+// the GPUs of one of them, and none is lost by the others' scrapes. One that is
+// missing on its own page is.
+func TestSeveralPagesUnderOneAddress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk()
+		b := d.boot(t, deviceSet)
+		defer func() { b.stop() }()
+		const pages = 10
+		run := func(rounds int, lost int) (got []string) {
+			for range rounds {
+				for i := range pages {
+					p := page{at: time.Now(), address: "proxy", gpus: []gpu{{id: fmt.Sprint("GPU-a-", i)}, {id: fmt.Sprint("GPU-b-", i)}}}
+					if i == lost {
+						p.gpus = p.gpus[:1]
+					}
+					got = append(got, brief(b.feed(scrape(p)))...)
+					got = append(got, brief(b.wait(interval/pages))...)
+				}
+			}
+			return got
+		}
+		require.Empty(t, run(4, -1))
+		b.stop()
+		b = d.boot(t, deviceSet)
+		require.Empty(t, run(4, -1), "nor after a restart")
+		require.Equal(t, []string{"gpu.device.lost raised"}, run(4, 3))
+		require.Equal(t, []string{"gpu.device.lost cleared"}, run(2, -1))
 	})
 }
