@@ -145,9 +145,10 @@ func (e *engine) judgeExporter(x *exporter) {
 	x.answers = slices.DeleteFunc(x.answers, func(a answer) bool {
 		return a.at < at && (a.at < twice || at.AsTime().Sub(a.at.AsTime()) > e.cfg.Staleness)
 	})
-	down, answers, scraped := false, false, false
+	down, silent, answers, scraped := false, false, false, false
 	for _, a := range x.answers {
 		down = down || a.up == 0 || a.frozen == 1
+		silent = silent || a.up == 0
 		answers = answers || a.up >= 0
 		scraped = scraped || a.at == at && a.up == 1
 	}
@@ -159,7 +160,9 @@ func (e *engine) judgeExporter(x *exporter) {
 		x.down.take(at, met, !down)
 		e.moveExporter(x, at)
 	}
-	if scraped && e.cfg.Events.DeviceLost.Enabled {
+	// Of two exporters at one port the one that is down may be the one that has
+	// the devices.
+	if scraped && !silent && e.cfg.Events.DeviceLost.Enabled {
 		e.missDevices(x, at)
 	}
 }

@@ -252,3 +252,24 @@ func TestSeveralPagesUnderOneAddress(t *testing.T) {
 		require.Equal(t, []string{"gpu.device.lost cleared"}, run(2, -1))
 	})
 }
+
+// Two exporters at one port of a node, each with GPUs of its own: those of the
+// one that is down are not lost because the other answers without them.
+func TestTwoExportersOfANode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := start(t, deviceSet)
+		run := func(rounds int, down bool) (got []string) {
+			for range rounds {
+				for _, p := range []page{{gpus: []gpu{{id: gpuA}}}, {address: "10.0.0.2", gpus: []gpu{{id: gpuB}}, down: down}} {
+					p.at, p.node = time.Now(), "n1"
+					got = append(got, brief(b.feed(scrape(p)))...)
+					got = append(got, brief(b.wait(interval/2))...)
+				}
+			}
+			return got
+		}
+		require.Empty(t, run(3, false))
+		require.Equal(t, []string{"gpu.exporter.down raised down"}, run(8, true))
+		require.Equal(t, []string{"gpu.exporter.down cleared"}, run(3, false))
+	})
+}
