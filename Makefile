@@ -69,6 +69,7 @@ generate: tools ## generated code and documentation
 	$(TOOLS)/builder --config builder-config.yaml --skip-compilation
 	$(GO) mod tidy
 	cd testbed && $(GO) mod tidy
+	cd testbed/console && $(GO) mod tidy
 	cd testbed/bench/attribution && $(GO) mod tidy
 	cd testbed/bench/delivery && $(GO) mod tidy
 	cd testbed/bench/summary && $(GO) mod tidy

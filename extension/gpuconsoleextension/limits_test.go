@@ -19,11 +19,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-gpu/otelcol-gpu/extension/gpustoreextension"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
 
-	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/extension"
 )
@@ -209,64 +207,6 @@ func TestStoreOfAnotherMind(t *testing.T) {
 	c := serveAPI(t, &fakeStore{value: &model.String{Value: "no"}}, time.Now(), nil)
 	assert.Equal(t, consoleapi.UpstreamInvalid, reasonOf(t, c.query("services", "")).Reason)
 	assert.Equal(t, consoleapi.UpstreamInvalid, reasonOf(t, c.query("range", "namespace=a&service=b&window=5m")).Reason)
-}
-
-// Behind a gpu_store whose URL is another server altogether.
-func TestServersThatAreNoPrometheus(t *testing.T) {
-	for name, test := range map[string]struct {
-		handler http.HandlerFunc
-		reason  consoleapi.Reason
-	}{
-		"html": {func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "text/html")
-			_, _ = w.Write([]byte("<html>Log in, please</html>"))
-		}, consoleapi.UpstreamInvalid},
-		"other json": {func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
-			_, _ = w.Write([]byte(`{"hello":"world"}`))
-		}, consoleapi.UpstreamInvalid},
-		"nothing there": {http.NotFound, consoleapi.UpstreamInvalid},
-		"broken": {func(w http.ResponseWriter, _ *http.Request) {
-			http.Error(w, "oh", http.StatusInternalServerError)
-		}, consoleapi.UpstreamUnreachable},
-		"asks for more": {func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(http.StatusUnprocessableEntity)
-			_, _ = w.Write([]byte(`{"status":"error","errorType":"execution","error":"query processing would load too many samples into memory"}`))
-		}, consoleapi.QueryLimit},
-	} {
-		t.Run(name, func(t *testing.T) {
-			server := httptest.NewServer(test.handler)
-			defer server.Close()
-			c := serveAPI(t, remoteStore(t, server.URL), time.Now(), nil)
-			e := reasonOf(t, c.query("services", ""))
-			assert.Equal(t, test.reason, e.Reason, e.Detail)
-		})
-	}
-	t.Run("down", func(t *testing.T) {
-		server := httptest.NewServer(http.NotFoundHandler())
-		server.Close()
-		c := serveAPI(t, remoteStore(t, server.URL), time.Now(), nil)
-		assert.Equal(t, consoleapi.UpstreamUnreachable, reasonOf(t, c.query("services", "")).Reason)
-	})
-}
-
-// remoteStore asks a server.
-func remoteStore(t *testing.T, url string) store.Store {
-	t.Helper()
-	f := gpustoreextension.NewFactory()
-	c := f.CreateDefaultConfig().(*gpustoreextension.Config)
-	c.Engine, c.Directory, c.Prometheus.URL = "prometheus", t.TempDir(), url
-	require.NoError(t, c.Validate())
-	set := extension.Settings{ID: store.DefaultID, TelemetrySettings: componenttest.NewNopTelemetrySettings(), BuildInfo: component.NewDefaultBuildInfo()}
-	e, err := f.Create(context.Background(), set, c)
-	require.NoError(t, err)
-	require.NoError(t, e.Start(context.Background(), host{}))
-	t.Cleanup(func() {
-		require.NoError(t, e.Shutdown(context.Background()))
-		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
-	})
-	return e.(store.Store)
 }
 
 // A defect ends one request, not the others.

@@ -4,7 +4,6 @@
 package gpuconsoleextension
 
 import (
-	"context"
 	"maps"
 	"math"
 	"strconv"
@@ -16,10 +15,7 @@ import (
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/extension"
 
-	"github.com/otelcol-gpu/otelcol-gpu/extension/gpustoreextension"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/queries"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
 )
@@ -28,25 +24,6 @@ import (
 type host map[component.ID]component.Component
 
 func (h host) GetExtensions() map[component.ID]component.Component { return h }
-
-// newStore is an embedded store, which ends with the test.
-func newStore(t testing.TB) store.Store { return newStoreAt(t, "") }
-
-// newStoreAt serves the Prometheus API too.
-func newStoreAt(t testing.TB, endpoint string) store.Store {
-	t.Helper()
-	f := gpustoreextension.NewFactory()
-	c := f.CreateDefaultConfig().(*gpustoreextension.Config)
-	c.Directory = t.TempDir()
-	c.API.NetAddr.Endpoint = endpoint
-	require.NoError(t, c.Validate())
-	set := extension.Settings{ID: store.DefaultID, TelemetrySettings: componenttest.NewNopTelemetrySettings(), BuildInfo: component.NewDefaultBuildInfo()}
-	e, err := f.Create(context.Background(), set, c)
-	require.NoError(t, err)
-	require.NoError(t, e.Start(context.Background(), host{}))
-	t.Cleanup(func() { require.NoError(t, e.Shutdown(context.Background())) })
-	return e.(store.Store)
-}
 
 // world writes samples of a fleet into a store. Its time is that of the last one.
 type world struct {

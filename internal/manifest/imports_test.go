@@ -15,10 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// mayTest are components whose tests use another: the console is asked about what
-// was written into a real store.
-var mayTest = map[string]string{"extension/gpuconsoleextension": "extension/gpustoreextension"}
-
 // Whoever imports one component gets no other with it: what two of them share is
 // in internal/, and tests of several are in testbed/.
 func TestNoComponentImportsAnother(t *testing.T) {
@@ -45,8 +41,7 @@ func TestNoComponentImportsAnother(t *testing.T) {
 			}
 			for _, spec := range file.Imports {
 				imported, ours := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), module+"/")
-				test := strings.HasSuffix(path, "_test.go") && mayTest[folderOf(filepath.ToSlash(own))] == imported
-				if ours && !test && !strings.HasPrefix(imported, "internal/") {
+				if ours && !strings.HasPrefix(imported, "internal/") {
 					assert.Equal(t, folderOf(filepath.ToSlash(own)), folderOf(imported), "%s imports %s", own, imported)
 				}
 			}
