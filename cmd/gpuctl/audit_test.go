@@ -6,6 +6,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -93,17 +94,20 @@ func TestVerifyWhileTheLogIsRotated(t *testing.T) {
 			}
 		}
 	}()
-	bad := 0
+	clean := 0
 	for range 300 {
 		report, err := verify(audit.VerifyOptions{}, []string{path})
-		if err != nil || !report.Clean() {
-			bad++
+		if errors.Is(err, errRotating) {
+			continue // a machine that is busy with something else
+		}
+		if assert.NoError(t, err) && assert.True(t, report.Clean(), "%+v", report.Break) {
+			clean++
 		}
 	}
 	close(stop)
 	<-done
 	require.NoError(t, l.Close())
-	assert.Zero(t, bad)
+	assert.Positive(t, clean)
 }
 
 func TestAnEmptyLogIsNoCleanOne(t *testing.T) {

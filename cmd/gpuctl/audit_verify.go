@@ -106,12 +106,15 @@ func verifyOptions(keyFiles, anchors []string) (audit.VerifyOptions, error) {
 	return o, nil
 }
 
+var errRotating = errors.New("the log is rotated faster than it can be read: check a copy of its files, or raise max_bytes")
+
 // verifyTries is how often a log is checked anew that was rotated meanwhile.
 const verifyTries = 5
 
 // verify checks the files that args name. A log that its writer rotates between
 // the listing of its files and their opening looks broken without being so: what
-// is not clean is checked again if the files are others by then.
+// is not clean is checked again if the files are others by then. A log that is
+// rotated each time is no broken one: it is an error.
 func verify(options audit.VerifyOptions, args []string) (*audit.Report, error) {
 	for try := 1; ; try++ {
 		before, err := list(args)
@@ -119,11 +122,14 @@ func verify(options audit.VerifyOptions, args []string) (*audit.Report, error) {
 			return nil, err
 		}
 		report, err := audit.Verify(options, before.paths...)
-		if err == nil && report.Clean() || try == verifyTries {
-			return report, err
+		if err == nil && report.Clean() {
+			return report, nil
 		}
 		if after, listed := list(args); listed != nil || before.same(after) {
 			return report, err
+		}
+		if try == verifyTries {
+			return nil, errRotating
 		}
 	}
 }

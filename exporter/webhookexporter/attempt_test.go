@@ -48,6 +48,7 @@ func TestDelivery(t *testing.T) {
 	assert.Regexp(t, `^[0-9a-f]{8}-[0-9a-f]{4}-7`, rec.ID, "a UUIDv7")
 	assert.Equal(t, "gpu.service.partial", rec.Events[0].Name)
 	assert.Equal(t, "0195-event", rec.Events[0].ID)
+	assert.Equal(t, got.header.Get(headerID), rec.WebhookID)
 	assert.Equal(t, "prod/vllm/partial", rec.Events[0].Key)
 	assert.Equal(t, eventTime, rec.Events[0].Time)
 	assert.Equal(t, "01020000000000000000000000000000", rec.TraceID)

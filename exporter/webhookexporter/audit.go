@@ -52,6 +52,9 @@ func (s logSink) write(seq uint64, r *audit.Record) {
 		zap.Int("status", r.Status),
 		zap.Float64("queued_seconds", r.Durations.Queued.Seconds()),
 	}
+	if r.WebhookID != "" {
+		fields = append(fields, zap.String("webhook_id", r.WebhookID))
+	}
 	if r.ErrorType != audit.ErrorNone {
 		fields = append(fields, zap.String(names.ErrorType, string(r.ErrorType)))
 	}

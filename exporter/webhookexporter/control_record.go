@@ -15,6 +15,7 @@ type controlRecord struct {
 	ID                string         `json:"id"`
 	Time              time.Time      `json:"time"`
 	Events            []controlEvent `json:"events"`
+	WebhookID         string         `json:"webhook_id"`
 	TraceID           string         `json:"trace_id,omitempty"`
 	Trigger           audit.Trigger  `json:"trigger,omitempty"`
 	Receiver          string         `json:"receiver"`
@@ -58,6 +59,7 @@ func newControlRecord(r *audit.Record) controlRecord {
 		ID:                r.ID,
 		Time:              jsonTime(r.Time),
 		Events:            events,
+		WebhookID:         r.WebhookID,
 		TraceID:           r.TraceID,
 		Trigger:           r.Trigger,
 		Receiver:          r.Receiver,

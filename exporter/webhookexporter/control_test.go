@@ -97,7 +97,7 @@ func startControl(t *testing.T) *controlTest {
 
 func sentRecord(receiver string) *audit.Record {
 	return &audit.Record{
-		ID: "0195-record", Time: eventTime, Receiver: receiver, Trigger: audit.TriggerTest, Events: []audit.Event{{Name: "gpu.webhook.test", ID: "0195-event", Key: "k", Time: eventTime}},
+		ID: "0195-record", Time: eventTime, WebhookID: "0195-event", Receiver: receiver, Trigger: audit.TriggerTest, Events: []audit.Event{{Name: "gpu.webhook.test", ID: "0195-event", Key: "k", Time: eventTime}},
 		URLScheme: "https", URLHost: "hooks.example.com", URLPort: 443, PeerAddress: "203.0.113.9:443", Format: formatStandard, Attempt: 1, MaxAttempts: 3,
 		BodySHA256: "abc", BodySize: 300, SignatureKeyIDs: []string{"v1:1234"}, Outcome: audit.Failed, Status: 503, ErrorType: audit.ErrorHTTP5xx,
 		RetryAfter: 30 * time.Second, NextAttempt: eventTime.Add(time.Minute), Durations: audit.Durations{Queued: time.Millisecond, Total: 250 * time.Millisecond},
@@ -128,7 +128,7 @@ func TestControlAsks(t *testing.T) {
 	assert.Equal(t, "application/json", resp.Header.Get("Content-Type"))
 	assert.JSONEq(t, `{"records": [{
 		"id": "0195-record", "time": "2026-03-04T05:06:07.89Z", "events": [{"name": "gpu.webhook.test", "id": "0195-event", "key": "k", "time": "2026-03-04T05:06:07.89Z"}],
-		"trigger": "test", "receiver": "ops", "url_scheme": "https", "url_host": "hooks.example.com", "url_port": 443, "peer_address": "203.0.113.9:443",
+		"webhook_id": "0195-event", "trigger": "test", "receiver": "ops", "url_scheme": "https", "url_host": "hooks.example.com", "url_port": 443, "peer_address": "203.0.113.9:443",
 		"format": "standard", "attempt": 1, "max_attempts": 3, "body_sha256": "abc", "body_size": 300, "signature_key_ids": ["v1:1234"],
 		"outcome": "failed", "status": 503, "error.type": "http_5xx", "retry_after_seconds": 30, "next_attempt": "2026-03-04T05:07:07.89Z",
 		"queued_seconds": 0.001, "total_seconds": 0.25}]}`, body)

@@ -83,6 +83,7 @@ func (d *delivery) record(receiver string, t *target, now time.Time) *audit.Reco
 	rec := &audit.Record{
 		ID:          newID(),
 		Time:        now.UTC(),
+		WebhookID:   d.webhookID(),
 		TraceID:     first.traceID,
 		Trigger:     first.trigger,
 		Receiver:    receiver,

@@ -39,6 +39,7 @@ func sample() *Record {
 		ID:              newID(),
 		Time:            now,
 		Events:          []Event{{Name: "gpu.service.partial", ID: newID(), Key: "prod/vllm/partial", Time: now}},
+		WebhookID:       "grp_0195",
 		TraceID:         "4bf92f3577b34da6a3ce929d0e0e4736",
 		Receiver:        "ops-slack",
 		URLScheme:       "https",

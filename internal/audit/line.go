@@ -103,6 +103,7 @@ type recordBody struct {
 	ID                string      `json:"id"` // first, where Find looks for it
 	Time              time.Time   `json:"time"`
 	Events            []eventBody `json:"events"`
+	WebhookID         string      `json:"webhook_id"`
 	TraceID           string      `json:"trace_id,omitempty"`
 	Trigger           string      `json:"trigger,omitempty"`
 	Receiver          string      `json:"receiver"`
@@ -143,6 +144,7 @@ func newRecordBody(r *Record) recordBody {
 		ID:                valid(r.ID),
 		Time:              utc(r.Time),
 		Events:            events,
+		WebhookID:         valid(r.WebhookID),
 		TraceID:           valid(r.TraceID),
 		Trigger:           string(r.Trigger),
 		Receiver:          valid(r.Receiver),

@@ -40,7 +40,7 @@ func TestALineSaysEverything(t *testing.T) {
 	var got map[string]any
 	require.NoError(t, json.Unmarshal(linesOf(t, path)[seq-1], &got))
 	for key, want := range map[string]any{
-		"v": 1.0, "seq": 3.0, "kind": "record", "id": r.ID, "time": "2026-03-04T05:06:07.89Z", "trace_id": r.TraceID, "trigger": "replay",
+		"v": 1.0, "seq": 3.0, "kind": "record", "id": r.ID, "time": "2026-03-04T05:06:07.89Z", "webhook_id": "grp_0195", "trace_id": r.TraceID, "trigger": "replay",
 		"receiver": "ops-slack", "url_scheme": "https", "url_host": "bad�utf8 \"kind\":\"record\",\"id\":\"x\"", "url_port": 443.0, "url_fingerprint": r.URLFingerprint,
 		"peer_address": "203.0.113.7:443", "format": "slack", "attempt": 1.0, "max_attempts": 5.0, "body_sha256": r.BodySHA256, "body_size": 812.0,
 		"outcome": "failed", "status": 503.0, "error.type": "http_5xx", "retry_after_seconds": 3.0, "next_attempt": "2026-03-04T05:07:07.89Z",
@@ -53,7 +53,7 @@ func TestALineSaysEverything(t *testing.T) {
 	require.Len(t, events, 2)
 	assert.Equal(t, "gpu.service.partial", events[0].(map[string]any)["name"])
 	assert.NotContains(t, events[1], "time", "what is unknown is left out")
-	assert.Len(t, got, 32)
+	assert.Len(t, got, 33)
 }
 
 func TestManyWritersOneChain(t *testing.T) {

@@ -54,9 +54,12 @@ type Record struct {
 	ID   string    // UUIDv7
 	Time time.Time // start of the attempt, or of giving it up; UTC
 	// Events are what was delivered: one, or several that were grouped.
-	Events  []Event
-	TraceID string
-	Trigger Trigger
+	Events []Event
+	// WebhookID is the webhook-id of the request, the same in all attempts: by it
+	// a receiver and a record agree on what they talk about.
+	WebhookID string
+	TraceID   string
+	Trigger   Trigger
 
 	Receiver       string
 	URLScheme      string

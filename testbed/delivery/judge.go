@@ -33,6 +33,7 @@ type Request struct {
 type Record struct {
 	ID          string
 	Time        time.Time // start of the attempt
+	WebhookID   string
 	EventIDs    []string
 	Receiver    string
 	Body        string // SHA-256, hexadecimal; empty where there was none
@@ -147,7 +148,7 @@ func (v *Verdict) sort(f Facts) map[pair]*account {
 		return accounts[p]
 	}
 	ids := map[string]bool{}
-	groups := map[pair][]string{} // events by receiver and body, where several travelled together
+	groups := map[pair][]string{} // events by receiver and webhook id, where several travelled together
 	for _, r := range f.Records {
 		if ids[r.ID] {
 			v.Doubled = append(v.Doubled, fmt.Sprintf("record %s is there twice", r.ID))
@@ -159,13 +160,13 @@ func (v *Verdict) sort(f Facts) map[pair]*account {
 			a.records = append(a.records, r)
 		}
 		if len(r.EventIDs) > 1 {
-			groups[pair{r.Receiver, r.Body}] = r.EventIDs
+			groups[pair{r.Receiver, r.WebhookID}] = r.EventIDs
 		}
 	}
 	for _, r := range f.Requests {
 		// Only the records can tell which events were in a group. A group
 		// without one keeps its own id, and is found to be nobody's.
-		events := groups[pair{r.Receiver, r.Body}]
+		events := groups[pair{r.Receiver, r.WebhookID}]
 		if events == nil {
 			events = []string{r.WebhookID}
 		}

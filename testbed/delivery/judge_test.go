@@ -207,7 +207,18 @@ func TestJudgeAccepts(t *testing.T) {
 			f.Events[2].Posts = 2
 			f.Connections["ops"]++
 			f.Requests = append(f.Requests, Request{Receiver: "ops", WebhookID: "grp_1", Body: "cc", Arrived: at(8.1), Status: 200})
-			f.Records = append(f.Records, Record{ID: "r8", EventIDs: []string{"e2", "e3"}, Receiver: "ops", Body: "cc", Time: at(8), Attempt: 1, Outcome: "succeeded", Status: 200})
+			f.Records = append(f.Records, Record{ID: "r8", WebhookID: "grp_1", EventIDs: []string{"e2", "e3"}, Receiver: "ops", Body: "cc", Time: at(8), Attempt: 1, Outcome: "succeeded", Status: 200})
+		},
+		"a group of which a kill let half a body through": func(f *Facts) {
+			f.Events[1].Posts = 2
+			f.Events[2].Posts = 2
+			f.Connections["ops"] += 2
+			f.Requests = append(f.Requests,
+				Request{Receiver: "ops", WebhookID: "grp_1", Arrived: at(4.1)},
+				Request{Receiver: "ops", WebhookID: "grp_1", Body: "cc", Arrived: at(9.1), Status: 200})
+			f.Records = append(f.Records,
+				Record{ID: "r8", WebhookID: "grp_1", EventIDs: []string{"e2", "e3"}, Receiver: "ops", Body: "cc", Time: at(4), Attempt: 1, Outcome: "failed", ErrorType: "interrupted", NextAttempt: at(9)},
+				Record{ID: "r9", WebhookID: "grp_1", EventIDs: []string{"e2", "e3"}, Receiver: "ops", Body: "cc", Time: at(9), Attempt: 2, Outcome: "succeeded", Status: 200})
 		},
 		"an event that came through although nobody heard the acknowledgement": func(f *Facts) {
 			f.Connections["ops"]++

@@ -19,10 +19,11 @@ import (
 // auditLine is what is read of a line of the audit file. The judge has its own
 // eyes: it does not use the code that wrote the file.
 type auditLine struct {
-	Kind   string    `json:"kind"`
-	ID     string    `json:"id"`
-	Time   time.Time `json:"time"`
-	Events []struct {
+	Kind      string    `json:"kind"`
+	ID        string    `json:"id"`
+	WebhookID string    `json:"webhook_id"`
+	Time      time.Time `json:"time"`
+	Events    []struct {
 		ID string `json:"id"`
 	} `json:"events"`
 	Receiver    string    `json:"receiver"`
@@ -86,7 +87,7 @@ func appendRecords(records []Record, kinds map[string]int, r io.Reader) ([]Recor
 			continue
 		}
 		record := Record{
-			ID: line.ID, Time: line.Time, Receiver: line.Receiver, Body: line.Body, Attempt: line.Attempt, Outcome: line.Outcome,
+			ID: line.ID, WebhookID: line.WebhookID, Time: line.Time, Receiver: line.Receiver, Body: line.Body, Attempt: line.Attempt, Outcome: line.Outcome,
 			Status: line.Status, ErrorType: line.ErrorType, NextAttempt: line.NextAttempt,
 		}
 		if record.ID == "" || len(line.Events) == 0 || line.Outcome == "" {
