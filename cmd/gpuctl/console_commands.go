@@ -183,9 +183,9 @@ func newNodes() *command {
 				fresh(s.err, all.Freshness)
 				err = nodesTable(s.out, all)
 			}
-			return cmp.Or(err, c.finish(all.Freshness, slices.ContainsFunc(all.Nodes, func(n consoleapi.Node) bool {
-				return n.State != consoleapi.NodeOK || n.Counts.Lost > 0
-			})))
+			unwell := slices.ContainsFunc(all.Nodes, func(n consoleapi.Node) bool { return n.State != consoleapi.NodeOK || n.Counts.Lost > 0 }) ||
+				slices.ContainsFunc(all.Exporters, func(e consoleapi.Exporter) bool { return e.State != consoleapi.ExporterUp })
+			return cmp.Or(err, c.finish(all.Freshness, unwell))
 		}),
 	}
 }
@@ -203,6 +203,16 @@ func nodesTable(w io.Writer, all *consoleapi.NodesAnswer) error {
 	}
 	if err := t.end(); err != nil {
 		return err
+	}
+	if len(all.Exporters) > 0 {
+		fmt.Fprint(w, "\nExporters scraped by address; which node each is on is not known.\n")
+		t = newTable(w, "CLUSTER", "ADDRESS", "EXPORTER", "AGE")
+		for _, e := range all.Exporters {
+			t.row(named(e.Cluster), name(e.Address), name(string(e.State)), (time.Duration(e.DataAge) * time.Second).String())
+		}
+		if err := t.end(); err != nil {
+			return err
+		}
 	}
 	if p := all.Pending.Pods; p != nil && *p > 0 {
 		_, err := fmt.Fprintf(w, "\n%d GPU pods wait for a node.\n", *p)

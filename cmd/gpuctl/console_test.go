@@ -28,6 +28,7 @@ func ref[T any](v T) *T { return &v }
 type console struct {
 	services []consoleapi.Service
 	nodes    []consoleapi.Node
+	strays   []consoleapi.Exporter
 	pods     map[string][]consoleapi.Pod // by service
 	told     consoleapi.Told
 	busy     bool
@@ -66,7 +67,7 @@ func (c *console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.Services = append(a.Services, c.services[min(from, len(c.services)):min(from+1, len(c.services))]...)
 		answer = a
 	case "/api/v1/nodes":
-		answer = consoleapi.NodesAnswer{Freshness: f, Nodes: c.nodes, Pending: consoleapi.Pending{Pods: ref(2)}}
+		answer = consoleapi.NodesAnswer{Freshness: f, Nodes: c.nodes, Pending: consoleapi.Pending{Pods: ref(2)}, Exporters: c.strays}
 	case "/api/v1/pods":
 		answer = consoleapi.PodsAnswer{Freshness: f, Pods: c.pods[r.URL.Query().Get("service")]}
 	default:
@@ -130,6 +131,7 @@ func TestPSAndNodesAndTop(t *testing.T) {
 	_, out, _ = ask("nodes", "--endpoint", url)
 	assert.Equal(t, "c1 gpu-1 ok,cordoned up 2 1 1 0 0 0 7s", strings.Join(strings.Fields(lines(out)[1]), " "))
 	assert.Contains(t, out, "2 GPU pods wait for a node.")
+	assert.NotContains(t, out, "by address")
 	_, out, _ = ask("nodes", "--devices", "--endpoint", url)
 	assert.Equal(t, "gpu-1 0 GPU-1 H100 held ml/chat-0 - - - 61 C 0 -", strings.Join(strings.Fields(lines(out)[1]), " "))
 
@@ -254,4 +256,18 @@ func TestConsoleThatIsBusy(t *testing.T) {
 		assert.Len(t, got.Nodes, 1)
 		assert.Equal(t, 7*time.Second, time.Since(began), "it is asked again when it said")
 	})
+}
+
+// Exporters whose node is not known stand below the nodes, and one that is down is
+// something to look at.
+func TestNodesNamesExportersByAddress(t *testing.T) {
+	c := fleet()
+	c.strays = []consoleapi.Exporter{{Address: "localhost:9400", State: consoleapi.ExporterDown, DataAge: 2}, {Address: "localhost:9401", State: consoleapi.ExporterUp}}
+	url := begin(t, c)
+	code, out, _ := ask("nodes", "--endpoint", url, "--check")
+	assert.Equal(t, exitFailed, code)
+	assert.Contains(t, strings.Join(strings.Fields(out), " "), "- localhost:9400 down 2s - localhost:9401 up 0s")
+	c.strays = c.strays[1:]
+	code, _, _ = ask("nodes", "--endpoint", url, "--check")
+	assert.Equal(t, exitOK, code)
 }

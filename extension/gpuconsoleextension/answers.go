@@ -18,7 +18,7 @@ func (a *api) status(ctx context.Context, _ *parameters) (any, error) {
 	out := &consoleapi.StatusAnswer{
 		Version: a.version, State: consoleapi.StoreUnreachable, Freshness: a.reader.Unknown(),
 		Store:     consoleapi.StoreStatus{Engine: info.Engine},
-		Telemetry: consoleapi.Telemetry{DownNodes: []string{}},
+		Telemetry: consoleapi.Telemetry{DownExporters: []consoleapi.Exporter{}},
 		Config:    a.told(info),
 	}
 	if info.Retention > 0 {
@@ -141,6 +141,7 @@ func (a *api) nodes(ctx context.Context, p *parameters) (any, error) {
 		page := pageOf(after, limit, all.Len(), all.Key)
 		out.Nodes, err = all.Page(ctx, page.from, page.to)
 		out.Total, out.Next, out.Pending, out.Freshness = all.Len(), page.next, all.Pending, all.Freshness()
+		out.Exporters = all.Exporters
 		return err
 	})
 	return out, err

@@ -85,8 +85,13 @@ func TestStatusCounts(t *testing.T) {
 	})
 	got := ok[consoleapi.StatusAnswer](c, "status", nil)
 	assert.Equal(t, consoleapi.Ready, got.State)
+	down := func(node string, state consoleapi.ExporterState, age float64) consoleapi.Exporter {
+		return consoleapi.Exporter{Cluster: pointer("c1"), Node: &node, Address: "10.0.0.1:9400", State: state, DataTime: w.now.Add(-time.Duration(age) * time.Second).UTC(), DataAge: age}
+	}
 	assert.Equal(t, consoleapi.Telemetry{
-		ExportersUp: pointer(3), ExportersDown: pointer(2), ExportersFrozen: pointer(1), DownNodes: []string{"down", "lost", "shared"},
+		ExportersUp: pointer(3), ExportersDown: pointer(2), ExportersFrozen: pointer(1), DownExporters: []consoleapi.Exporter{
+			down("down", consoleapi.ExporterDown, 0), down("lost", consoleapi.ExporterUnknown, 600), down("shared", consoleapi.ExporterFrozen, 0),
+		},
 		Devices: pointer(10), Services: pointer(2), ServicesPartial: pointer(2), ServicesNoData: pointer(1), PodsWarming: pointer(2), RaisedEvents: pointer(0),
 	}, got.Telemetry)
 	assert.Equal(t, "embedded", got.Store.Engine)

@@ -3,6 +3,8 @@
 
 package consoleapi // import "github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
 
+import "time"
+
 // DeviceState is what becomes of a device.
 type DeviceState string
 
@@ -60,11 +62,22 @@ const SourceExporterLabels = "exporter_labels"
 
 // NodesAnswer is a page of nodes.
 type NodesAnswer struct {
-	Freshness Freshness `json:"freshness"`
-	Nodes     []Node    `json:"nodes"`
-	Total     int       `json:"total"`
-	Next      *string   `json:"next"`
-	Pending   Pending   `json:"pending"`
+	Freshness Freshness  `json:"freshness"`
+	Nodes     []Node     `json:"nodes"`
+	Total     int        `json:"total"`
+	Next      *string    `json:"next"`
+	Pending   Pending    `json:"pending"`
+	Exporters []Exporter `json:"exporters"`
+}
+
+// Exporter is an exporter. Node is null where only its address is known.
+type Exporter struct {
+	Cluster  *string       `json:"cluster"`
+	Node     *string       `json:"node"`
+	Address  string        `json:"address"`
+	State    ExporterState `json:"state"`
+	DataTime time.Time     `json:"data_time"`
+	DataAge  float64       `json:"data_age"`
 }
 
 // Pending are GPU pods that no node has accepted.

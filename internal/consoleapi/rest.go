@@ -124,16 +124,16 @@ type StoreStatus struct {
 
 // Telemetry is what there is.
 type Telemetry struct {
-	ExportersUp     *int     `json:"exporters_up"`
-	ExportersDown   *int     `json:"exporters_down"`
-	ExportersFrozen *int     `json:"exporters_frozen"`
-	DownNodes       []string `json:"down_nodes"`
-	Devices         *int     `json:"devices"`
-	Services        *int     `json:"services"`
-	ServicesPartial *int     `json:"services_partial"`
-	ServicesNoData  *int     `json:"services_no_data"`
-	PodsWarming     *int     `json:"pods_warming"`
-	RaisedEvents    *int     `json:"raised_events"`
+	ExportersUp     *int       `json:"exporters_up"`
+	ExportersDown   *int       `json:"exporters_down"`
+	ExportersFrozen *int       `json:"exporters_frozen"`
+	DownExporters   []Exporter `json:"down_exporters"`
+	Devices         *int       `json:"devices"`
+	Services        *int       `json:"services"`
+	ServicesPartial *int       `json:"services_partial"`
+	ServicesNoData  *int       `json:"services_no_data"`
+	PodsWarming     *int       `json:"pods_warming"`
+	RaisedEvents    *int       `json:"raised_events"`
 }
 
 // Config is what a page needs to know.

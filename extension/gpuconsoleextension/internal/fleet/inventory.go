@@ -39,6 +39,8 @@ type device struct {
 type inventory struct {
 	devices map[place]*device
 	nodes   map[place]*node
+	// exporters that were heard of, the worst first.
+	exporters []*exporter
 }
 
 // inventoryAnswers are what an inventory is made of.
@@ -73,7 +75,7 @@ func (r *reading) askInventory(s queries.Selector) func() *inventory {
 		inv.putTelemetry(&a)
 		inv.putIdle(&a, o.IdleThreshold)
 		r.putAllocations(inv, &a)
-		r.putExporters(inv, &a)
+		r.putNodes(inv, &a)
 		r.settle(inv)
 		return inv
 	}

@@ -48,129 +48,30 @@ func (r *reading) heardOfNode(inv *inventory, m model.Metric, t time.Time) {
 	}
 }
 
-// exporter is one exporter.
-type exporter struct {
-	node   place
-	heard  time.Time
-	known  bool // up or down is known, and current
-	up     bool
-	frozen bool
-}
-
-func (e *exporter) state() consoleapi.ExporterState {
-	switch {
-	case !e.known:
-		return consoleapi.ExporterUnknown
-	case !e.up:
-		return consoleapi.ExporterDown
-	case e.frozen:
-		return consoleapi.ExporterFrozen
-	default:
-		return consoleapi.ExporterUp
-	}
-}
-
-type exporterID struct{ cluster, node, address, port string }
-
-func exporterOf(m model.Metric) exporterID {
-	return exporterID{string(m[queries.Cluster]), string(m[queries.Node]), string(m[queries.Address]), string(m[queries.Port])}
-}
-
-// putExporters notes the states of exporters and nodes.
-func (r *reading) putExporters(inv *inventory, a *inventoryAnswers) {
-	all := r.exporters(a)
-	for _, e := range all {
-		n := inv.node(e.node)
-		if e.heard.After(n.exporterHeard) {
-			n.exporterHeard = e.heard
-		}
-		// A node of two exporters is as bad as the worse one.
-		if worse(e.state()) > worse(n.exporter) {
-			n.exporter = e.state()
-		}
-	}
+// putNodes notes the states of nodes and gives them their exporters.
+func (r *reading) putNodes(inv *inventory, a *inventoryAnswers) {
 	for _, sample := range *a.nodeTimes {
 		r.heardOfNode(inv, sample.Metric, seconds(sample.Value))
 	}
 	for _, sample := range *a.exporters {
 		m, on := sample.Metric, pointer(sample.Value != 0)
-		name := nodeName(m)
-		if name == "" {
+		name := m[model.MetricNameLabel]
+		if name != queries.Schedulable && name != queries.Reconfiguring || nodeName(m) == "" {
 			continue
 		}
-		n := inv.node(place{string(m[queries.Cluster]), name})
-		switch m[model.MetricNameLabel] {
-		case queries.Schedulable:
+		n := inv.node(place{string(m[queries.Cluster]), nodeName(m)})
+		if name == queries.Schedulable {
 			n.schedulable = on
-		case queries.Reconfiguring:
+		} else {
 			n.migReconfiguring = on
 		}
 	}
-	r.adopt(inv, all)
 	for _, d := range inv.devices {
 		if n := inv.node(d.node); d.heard.After(n.heard) {
 			n.heard = d.heard
 		}
 	}
-}
-
-func worse(s consoleapi.ExporterState) int {
-	return slices.Index([]consoleapi.ExporterState{consoleapi.ExporterUnknown, consoleapi.ExporterUp, consoleapi.ExporterFrozen, consoleapi.ExporterDown}, s)
-}
-
-func (r *reading) exporters(a *inventoryAnswers) map[exporterID]*exporter {
-	all := map[exporterID]*exporter{}
-	of := func(m model.Metric) *exporter {
-		id := exporterOf(m)
-		if all[id] == nil {
-			all[id] = &exporter{node: place{id.cluster, nodeName(m)}}
-		}
-		return all[id]
-	}
-	for _, times := range []*model.Vector{a.exporterTimes, a.exportersRemembered} {
-		for _, sample := range *times {
-			e := of(sample.Metric)
-			if t := seconds(sample.Value); t.After(e.heard) {
-				e.heard = t
-			}
-		}
-	}
-	for _, sample := range *a.exporters {
-		switch sample.Metric[model.MetricNameLabel] {
-		case queries.ExporterUp:
-			e := of(sample.Metric)
-			e.up, e.known = sample.Value != 0, r.fresh(e.heard)
-		case queries.Frozen:
-			of(sample.Metric).frozen = sample.Value != 0
-		}
-	}
-	return all
-}
-
-// adopt gives exporters that tell no node's name to the devices that do: without
-// Kubernetes a scrape knows an address, and the page behind it a host. That is
-// sure only if there is one of each.
-func (r *reading) adopt(inv *inventory, all map[exporterID]*exporter) {
-	if len(all) != 1 {
-		return
-	}
-	var hosts []place
-	for _, d := range inv.devices {
-		if !slices.Contains(hosts, d.node) {
-			hosts = append(hosts, d.node)
-		}
-		if len(hosts) > 1 {
-			return
-		}
-	}
-	for id, e := range all {
-		if id.node != "" || len(hosts) != 1 || hosts[0] == e.node {
-			continue
-		}
-		from, to := inv.node(e.node), inv.node(hosts[0])
-		to.exporter, to.exporterHeard = from.exporter, from.exporterHeard
-		delete(inv.nodes, e.node)
-	}
+	r.putExporters(inv, a)
 }
 
 // state is that of the node.
@@ -275,6 +176,8 @@ type Nodes struct {
 	list    []*node
 	states  map[*node]consoleapi.NodeState
 	Pending consoleapi.Pending
+	// Exporters that no node is known of.
+	Exporters []consoleapi.Exporter
 }
 
 // Nodes reads all nodes whose name or cluster has a text, those that need
@@ -294,6 +197,7 @@ func (r *Reader) Nodes(ctx context.Context, match string) (*Nodes, error) {
 	inv := inventory()
 	out := &Nodes{reading: reading, states: map[*node]consoleapi.NodeState{}, Pending: pending(found)}
 	match = strings.ToLower(match)
+	out.Exporters = reading.strays(inv, match)
 	for _, n := range inv.nodes {
 		if n.newestWord().IsZero() || match != "" && !contains(match, n.id.name, n.id.cluster) {
 			continue
@@ -303,7 +207,7 @@ func (r *Reader) Nodes(ctx context.Context, match string) (*Nodes, error) {
 				n.xids++
 			}
 		}
-		reading.used(n.newestWord())
+		reading.used(n.dataTime())
 		out.states[n] = reading.nodeState(n)
 		out.list = append(out.list, n)
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
 )
 
-// maxDownNodes is how many nodes of exporters that are down are named.
-const maxDownNodes = 20
+// maxDownExporters is how many exporters that are down are named.
+const maxDownExporters = 20
 
 // Status is the state of the whole.
 type Status struct {
@@ -44,28 +44,32 @@ func (r *Reader) Status(ctx context.Context) (*Status, error) {
 
 func (r *Reader) telemetry(reading *reading, inv *inventory, services []*service) consoleapi.Telemetry {
 	up, down, frozen, devices := 0, 0, 0, 0
-	nodes := []string{}
+	unwell := []consoleapi.Exporter{}
 	for _, n := range inv.nodes {
-		if t := n.newestWord(); !t.IsZero() {
+		if t := n.dataTime(); !t.IsZero() {
 			reading.used(t)
 		}
 		devices += n.counts().Devices
-		switch {
-		case n.exporter == consoleapi.ExporterUp:
+	}
+	for _, e := range inv.exporters {
+		if len(inv.nodes) == 0 {
+			reading.used(e.heard) // nothing else tells
+		}
+		switch state := e.state(); {
+		case state == consoleapi.ExporterUp:
 			up++
 			continue
-		case n.exporter == consoleapi.ExporterFrozen:
+		case state == consoleapi.ExporterFrozen:
 			frozen++
-		case n.exporter == consoleapi.ExporterDown || !n.exporterHeard.IsZero():
-			down++
 		default:
-			continue
+			down++
 		}
-		nodes = append(nodes, n.id.name)
+		if len(unwell) < maxDownExporters {
+			unwell = append(unwell, e.shown(reading))
+		}
 	}
-	slices.Sort(nodes)
 	t := consoleapi.Telemetry{
-		ExportersUp: &up, ExportersDown: &down, ExportersFrozen: &frozen, DownNodes: nodes[:min(len(nodes), maxDownNodes)],
+		ExportersUp: &up, ExportersDown: &down, ExportersFrozen: &frozen, DownExporters: unwell,
 		Devices: &devices, Services: pointer(len(services)), ServicesPartial: pointer(0), ServicesNoData: pointer(0), PodsWarming: pointer(0),
 	}
 	for _, s := range services {
@@ -82,7 +86,7 @@ func (r *Reader) telemetry(reading *reading, inv *inventory, services []*service
 
 // stateOf is the first that applies; empty if there is nothing at all to go by.
 func (r *reading) stateOf(inv *inventory, services []*service, t *consoleapi.Telemetry) consoleapi.State {
-	if len(inv.devices) == 0 && len(inv.nodes) == 0 && len(services) == 0 {
+	if len(inv.devices) == 0 && len(inv.nodes) == 0 && len(inv.exporters) == 0 && len(services) == 0 {
 		return ""
 	}
 	current := false

@@ -109,7 +109,7 @@ export function status(now, world) {
     freshness: freshness(now, world), version: "0.6.0", state: world.state ?? "ready",
     store: { engine: world.unreachable ? "prometheus" : "embedded", reachable: known, error: world.unreachable ?? null, circuit_open: false, retention: known ? 86_400 : null },
     telemetry: {
-      exporters_up: n(heard.length), exporters_down: n(down.length), exporters_frozen: n(0), down_nodes: known ? down.slice(0, 20).map((x) => x.node) : [],
+      exporters_up: n(heard.length), exporters_down: n(down.length), exporters_frozen: n(0), down_exporters: known ? down.slice(0, 20).map((x) => ({ cluster: x.cluster, node: x.node, address: "10.4.7.19:9400", state: "down", data_time: iso(now), data_age: 0 })) : [],
       devices: n(world.summary.devices), services: n(world.services.length),
       services_partial: n(world.services.filter((s) => s.partial).length), services_no_data: n(world.services.filter((s) => s.attention.includes("no_data")).length),
       pods_warming: n(world.services.reduce((t, s) => t + s.pods.warming, 0)),

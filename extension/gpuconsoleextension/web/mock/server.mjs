@@ -57,7 +57,7 @@ export function answer(path, query, now, world) {
     case "nodes": {
       const { list, next, total } = page(world.nodes.filter((n) => [n.node, n.cluster ?? ""].some((t) => t.toLowerCase().includes(q))));
       const pending = world.services.filter((s) => s.pods.pending);
-      return { freshness: fresh, nodes: list, total, next, pending: { pods: world.summary.pods_pending, services: pending.map((s) => ({ cluster: s.cluster, namespace: s.namespace, service: s.service, pods: s.pods.pending })) } };
+      return { freshness: fresh, nodes: list, total, next, pending: { pods: world.summary.pods_pending, services: pending.map((s) => ({ cluster: s.cluster, namespace: s.namespace, service: s.service, pods: s.pods.pending })) }, exporters: [] };
     }
     case "range": {
       const window = query.get("window");

@@ -90,7 +90,7 @@ function Content({ screen, known, poll, route: r }: { screen: Screen; known: Kno
       <Failure known={known} refresh={poll.refresh} />
       {!shows(screen, r) && <h1 class="vh">GPU console</h1>}
       {panel}
-      {screen.kind === "ready" && r.view !== "service" && <SomeDown status={status} />}
+      {(screen.kind === "ready" || screen.letter === "B" || screen.letter === "C") && r.view !== "service" && <SomeDown status={status} />}
       {shows(screen, r) && <View route={r} status={status} />}
     </>
   );

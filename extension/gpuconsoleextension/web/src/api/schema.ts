@@ -322,7 +322,7 @@ export interface components {
             stale: boolean;
         };
         /**
-         * @description gpu.exporter.up and gpu.exporter.frozen of the node's exporter. `unknown`: nothing tells, or what told is too old.
+         * @description gpu.exporter.up and gpu.exporter.frozen of the node's exporter. `unknown`: nothing tells, what told is too old, or which of several exporters is the node's is not known and they differ.
          * @enum {string}
          */
         ExporterState: "up" | "down" | "frozen" | "unknown";
@@ -401,10 +401,26 @@ export interface components {
                     pods: number;
                 }[];
             };
+            /** @description On every page, those that no node is known of, the worst first: a scrape of a fixed address knows no more than that. */
+            exporters: components["schemas"]["Exporter"][];
+        };
+        Exporter: {
+            cluster: string | null;
+            /** @description null where only the address is known. */
+            node: string | null;
+            /** @description Host and port, as in `localhost:9400`. */
+            address: string;
+            state: components["schemas"]["ExporterState"];
+            /**
+             * Format: date-time
+             * @description When gpu.exporter.up was last heard of.
+             */
+            data_time: string;
+            data_age: number;
         };
         Node: {
             cluster: string | null;
-            /** @description k8s.node.name, else host.name, else the exporter's address. */
+            /** @description k8s.node.name, else host.name, else the address that its devices are scraped from. */
             node: string;
             /**
              * @description `lost`: neither telemetry nor allocation for longer than `freshness.stale_after`.
@@ -539,7 +555,7 @@ export interface components {
             version: string;
             /**
              * @description The first that applies. `store_unreachable` (F). `not_enabled` (A): the store has never seen any GPU telemetry.
-             *     `scraper_down` (D): exporters or the receiver were heard of and none is up now, or all telemetry is stale.
+             *     `scraper_down` (D): exporters or the receiver were heard of and none answers now, or all telemetry is stale.
              *     `no_services` (B): devices report, and no service has a GPU. `warming_up` (C): there are services, and none has a settled
              *     pod yet. `ready`. Partial (E) is a state of a service: `telemetry.services_partial`.
              * @enum {string}
@@ -565,8 +581,8 @@ export interface components {
                 /** @description gpu.exporter.up is 0, or was heard of within `config.remembered` and is not any more. */
                 exporters_down: number | null;
                 exporters_frozen: components["schemas"]["Count"];
-                /** @description Nodes, else addresses, of exporters that are down or frozen. */
-                down_nodes: string[];
+                /** @description Those that are down or frozen, the worst first. */
+                down_exporters: components["schemas"]["Exporter"][];
                 devices: components["schemas"]["Count"];
                 services: components["schemas"]["Count"];
                 services_partial: components["schemas"]["Count"];

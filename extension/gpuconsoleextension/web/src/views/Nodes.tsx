@@ -55,6 +55,7 @@ export function Nodes({ q, node, status }: { q: string; node: string; status: St
             ))}
           </ul>
           <More shown={known.data.nodes.length} total={known.data.total} word="nodes" limit={page} grow={() => setLimit(limit + page)} />
+          <Strays known={known as Known<NodesData> & { data: NodesData }} />
         </>
       )}
     </>
@@ -78,6 +79,36 @@ function Pending({ pending }: { pending: NodesData["pending"] }) {
         ))}
       </ul>
     </Banner>
+  );
+}
+
+const exporterWords = { up: "up", down: "down", frozen: "frozen", unknown: "silent" } as const;
+
+/** Exporters scraped by an address: which node is behind it, nobody says. */
+function Strays({ known }: { known: Known<NodesData> & { data: NodesData } }) {
+  const { exporters, freshness } = known.data;
+  if (!exporters.length) return null;
+  return (
+    <section class="strays" aria-labelledby="strays">
+      <div class="toolbar">
+        <h2 id="strays">Exporters</h2>
+        <p class="quiet">scraped by address: which node each is on is not known</p>
+      </div>
+      <ul>
+        {exporters.map((e) => (
+          <li key={`${e.cluster ?? ""}\n${e.address}`} data-exporter={e.address}>
+            <Name>{e.address}</Name>
+            {e.cluster && (
+              <span class="quiet">
+                in <Name>{e.cluster}</Name>
+              </span>
+            )}
+            <Tag tone={e.state === "up" ? "good" : "bad"}>{exporterWords[e.state]}</Tag>
+            {e.state === "unknown" && <Age age={e.data_age} stale={true} staleAfter={freshness.stale_after} receivedAt={known.receivedAt} time={e.data_time} />}
+          </li>
+        ))}
+      </ul>
+    </section>
   );
 }
 

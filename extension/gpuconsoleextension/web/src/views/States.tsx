@@ -94,16 +94,7 @@ function ScraperDown({ status }: { status: Status }) {
           : "Telemetry has ceased to arrive, and nothing says why."}{" "}
         {age !== null && <>The newest data is {duration(age)} old; what stands below was so then.</>}
       </p>
-      {t.down_nodes.length > 0 && (
-        <ul class="names" aria-label="Exporters that are down">
-          {t.down_nodes.map((n) => (
-            <li key={n}>
-              <Name>{n}</Name>
-            </li>
-          ))}
-          {down > t.down_nodes.length && <li class="quiet">and {count(down - t.down_nodes.length)} more</li>}
-        </ul>
-      )}
+      <Exporters status={status} />
       <p>Look at the exporter, and at what the collector says of it:</p>
       <Command>{"kubectl get pods -A -l app=nvidia-dcgm-exporter -o wide\nkubectl logs -n otelcol-gpu ds/otelcol-gpu-agent | grep -i dcgm"}</Command>
     </Panel>
@@ -147,15 +138,33 @@ export function SomeDown({ status }: { status: Status }) {
   if (!down) return null;
   return (
     <Banner tone="warn" title={`${count(down)} of ${plural(down + (t.exporters_up ?? 0), "exporter")} ${down === 1 ? "does" : "do"} not answer`} name="exporters">
-      <ul class="names">
-        {t.down_nodes.map((n) => (
-          <li key={n}>
-            <a href={nodesLink({ q: n, node: n })}>
-              <Name>{n}</Name>
-            </a>
-          </li>
-        ))}
-      </ul>
+      <Exporters status={status} />
     </Banner>
+  );
+}
+
+/** Those that are down or frozen, by their node where it is known, else by their address. */
+function Exporters({ status }: { status: Status }) {
+  const t = status.telemetry;
+  const more = (t.exporters_down ?? 0) + (t.exporters_frozen ?? 0) - t.down_exporters.length;
+  if (!t.down_exporters.length) return null;
+  return (
+    <ul class="names" aria-label="Exporters that are down">
+      {t.down_exporters.map((e) => (
+        <li key={`${e.cluster ?? ""}\n${e.node ?? ""}\n${e.address}`}>
+          {e.node === null ? (
+            <a href={nodesLink({})}>
+              <Name>{e.address}</Name>
+            </a>
+          ) : (
+            <a href={nodesLink({ q: e.node, node: e.node })}>
+              <Name>{e.node}</Name>
+            </a>
+          )}
+          {e.state === "frozen" && <span class="quiet"> frozen</span>}
+        </li>
+      ))}
+      {more > 0 && <li class="quiet">and {count(more)} more</li>}
+    </ul>
   );
 }

@@ -1,0 +1,103 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpuconsoleextension
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/queries"
+)
+
+// hosts are two hosts whose exporters are scraped by address on one machine: what
+// tells of an exporter names no host, and what tells of a device no address.
+func hosts(w *world, first, second float64) {
+	for port, up := range map[string]float64{"9400": first, "9401": second} {
+		w.write(queries.ExporterUp, tags{queries.Address: "localhost", queries.Port: port}, 20*time.Minute, 0, constant(up))
+	}
+	for i, host := range []string{"a", "b"} {
+		until := time.Duration(0)
+		if []float64{first, second}[i] == 0 {
+			until = 10 * time.Minute
+		}
+		w.gpu(gpu{tags: tags{queries.Host: host, queries.Device: uuid + host, queries.Index: "0"}, values: busy(0.5), until: until})
+	}
+}
+
+// Exporters that share an address are told apart by their ports, and none is
+// taken for a node.
+func TestExportersByAddress(t *testing.T) {
+	for name, test := range map[string]struct {
+		first, second float64
+		state         consoleapi.State
+		up, down      int
+		named         []string
+		nodes         map[string]consoleapi.ExporterState
+	}{
+		"all up": {
+			1, 1, consoleapi.NoServices, 2, 0, nil,
+			map[string]consoleapi.ExporterState{"a": consoleapi.ExporterUp, "b": consoleapi.ExporterUp},
+		},
+		"one down": { // whose it is, nobody says
+			0, 1, consoleapi.NoServices, 1, 1, []string{"localhost:9400"},
+			map[string]consoleapi.ExporterState{"a": consoleapi.ExporterUnknown, "b": consoleapi.ExporterUnknown},
+		},
+		"all down": {
+			0, 0, consoleapi.ScraperDown, 0, 2, []string{"localhost:9400", "localhost:9401"},
+			map[string]consoleapi.ExporterState{"a": consoleapi.ExporterDown, "b": consoleapi.ExporterDown},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			hosts(w, test.first, test.second)
+			c := serveAPI(t, w.store, w.now, nil)
+			status := ok[consoleapi.StatusAnswer](c, "status", nil)
+			assert.Equal(t, test.state, status.State)
+			assert.Equal(t, test.up, *status.Telemetry.ExportersUp)
+			assert.Equal(t, test.down, *status.Telemetry.ExportersDown)
+			var named []string
+			for _, e := range status.Telemetry.DownExporters {
+				assert.Nil(t, e.Node)
+				named = append(named, e.Address)
+			}
+			assert.Equal(t, test.named, named)
+			if test.state == consoleapi.ScraperDown {
+				assert.Equal(t, 600.0, *status.Freshness.DataAge, "an exporter's silence is no data")
+			}
+
+			nodes := ok[consoleapi.NodesAnswer](c, "nodes", nil)
+			states := map[string]consoleapi.ExporterState{}
+			for _, n := range nodes.Nodes {
+				states[n.Node] = n.Exporter
+			}
+			assert.Equal(t, test.nodes, states)
+			require.Len(t, nodes.Exporters, 2)
+			if test.down == 1 {
+				assert.Equal(t, "localhost:9400", nodes.Exporters[0].Address, "the worst first")
+				assert.Equal(t, consoleapi.ExporterDown, nodes.Exporters[0].State)
+			}
+			assert.Len(t, ok[consoleapi.NodesAnswer](c, "nodes", values("q", ":9401")).Exporters, 1)
+		})
+	}
+}
+
+// An exporter's pod gets another address with every restart: what it was before
+// is not one that is down.
+func TestExporterThatMoved(t *testing.T) {
+	w := newWorld(t)
+	tell := func(address string, from, until time.Duration) {
+		w.write(queries.ExporterUp, tags{queries.Node: "n", queries.Address: address, queries.Port: "9400"}, from, until, constant(1))
+	}
+	tell("10.0.0.1", 20*time.Minute, 6*time.Minute)
+	tell("10.0.0.2", 5*time.Minute, 0)
+	c := serveAPI(t, w.store, w.now, nil)
+	status := ok[consoleapi.StatusAnswer](c, "status", nil)
+	assert.Equal(t, 1, *status.Telemetry.ExportersUp)
+	assert.Equal(t, 0, *status.Telemetry.ExportersDown)
+	assert.Empty(t, ok[consoleapi.NodesAnswer](c, "nodes", nil).Exporters)
+}
