@@ -71,6 +71,7 @@ generate: tools ## generated code and documentation
 	cd testbed && $(GO) mod tidy
 	cd testbed/console && $(GO) mod tidy
 	cd testbed/bench/attribution && $(GO) mod tidy
+	cd testbed/bench/console && $(GO) mod tidy
 	cd testbed/bench/delivery && $(GO) mod tidy
 	cd testbed/bench/summary && $(GO) mod tidy
 	cd testbed/store && $(GO) mod tidy
@@ -88,6 +89,7 @@ bench: build ## benchmarks, as docs/performance.md reports them
 	cd testbed/bench/attribution && $(GO) test -tags $(TAGS) -run '^$$' -bench . -benchmem -timeout 10m ./...
 	cd testbed/bench/summary && $(GO) test -tags $(TAGS) -run '^$$' -bench . -benchmem -timeout 10m ./...
 	cd testbed/bench/delivery && $(GO) test -run '^$$' -bench . -benchtime 1x -cpu 1 -timeout 20m ./...
+	cd testbed/bench/console && $(GO) test -tags $(TAGS) -run '^$$' -bench . -benchtime 1x -timeout 40m ./...
 	cd testbed && $(GO) test -run '^$$' -bench . -benchtime 1x -timeout 20m ./bench/alarm
 
 .PHONY: fuzz

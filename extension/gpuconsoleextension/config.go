@@ -61,6 +61,9 @@ type Config struct {
 	StaleAfter time.Duration `mapstructure:"stale_after"`
 	// Remembered is how long nodes, devices and pods that fell silent are named.
 	Remembered time.Duration `mapstructure:"remembered"`
+	// ShareFor is how long requests share one reading of the store: an answer is
+	// of a moment that is at most so long ago, and says so. 0 is that none do.
+	ShareFor time.Duration `mapstructure:"share_for"`
 	// Refresh is how often a page asks again.
 	Refresh time.Duration `mapstructure:"refresh"`
 
@@ -114,6 +117,7 @@ func createDefaultConfig() component.Config {
 		MaxSeriesPerRange:     50,
 		StaleAfter:            90 * time.Second,
 		Remembered:            time.Hour,
+		ShareFor:              2 * time.Second,
 		Refresh:               15 * time.Second,
 		Warmup:                90 * time.Second,
 		IdleThreshold:         0.05,
@@ -136,6 +140,7 @@ func (c *Config) Validate() error {
 		within("circuit_breaker::open_for", c.CircuitBreaker.OpenFor, time.Second, 10*time.Minute),
 		within("stale_after", c.StaleAfter, 2*time.Second, time.Hour),
 		within("remembered", c.Remembered, time.Minute, 24*time.Hour),
+		within("share_for", c.ShareFor, 0, 10*time.Second),
 		within("refresh", c.Refresh, time.Second, time.Hour),
 		within("warmup", c.Warmup, 0, time.Hour),
 		within("idle_threshold", c.IdleThreshold, 0, 1),

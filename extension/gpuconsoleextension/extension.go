@@ -98,7 +98,7 @@ func (c *console) reader(s store.Store) *fleet.Reader {
 		StaleAfter: c.config.StaleAfter, Remembered: c.config.Remembered,
 		IdleThreshold: c.config.IdleThreshold, IdleFor: c.config.IdleFor,
 		MaxPoints: c.config.MaxPointsPerSeries, MaxLines: c.config.MaxSeriesPerRange,
-		Now: c.now,
+		ShareFor: c.config.ShareFor, Now: c.now,
 	}
 	if s.Info().ReadOnly {
 		o.Delay = remoteDelay

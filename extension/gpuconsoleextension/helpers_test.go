@@ -55,6 +55,7 @@ type client struct {
 func serveAPI(t testing.TB, s store.Store, now time.Time, change func(*Config)) *client {
 	t.Helper()
 	config := createDefaultConfig().(*Config)
+	config.ShareFor = 0 // tests write, and ask in the same moment
 	if change != nil {
 		change(config)
 	}

@@ -4,6 +4,7 @@
 package fleet // import "github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet"
 
 import (
+	"maps"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -196,10 +197,9 @@ func (r *reading) putAllocations(inv *inventory, a *inventoryAnswers) {
 	said := map[*device][]consoleapi.Holder{}
 	unresolved := map[*model.Sample]time.Time{}
 	for _, sample := range *a.allocations {
-		name := sample.Metric[model.MetricNameLabel]
-		delete(sample.Metric, model.MetricNameLabel)
-		t := times[sample.Metric.Fingerprint()]
-		sample.Metric[model.MetricNameLabel] = name
+		series := maps.Clone(sample.Metric) // as timestamp() names it
+		delete(series, model.MetricNameLabel)
+		t := times[series.Fingerprint()]
 		r.heardOfNode(inv, sample.Metric, t)
 		if !r.fresh(t) {
 			continue

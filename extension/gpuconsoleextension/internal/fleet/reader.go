@@ -8,6 +8,7 @@ package fleet // import "github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsole
 import (
 	"context"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -31,6 +32,7 @@ type Options struct {
 	MaxPoints     int           // of a line of a chart
 	MaxLines      int           // of a chart
 	Delay         time.Duration // how long the store may take until a sample can be read
+	ShareFor      time.Duration // requests within it share what the store said; 0 is that none do
 	Now           func() time.Time
 }
 
@@ -38,6 +40,9 @@ type Options struct {
 type Reader struct {
 	store   store.Store
 	options Options
+
+	mu   sync.Mutex
+	last *moment // that others may share
 }
 
 // New makes a Reader of a store.
@@ -49,6 +54,7 @@ type Key struct{ Cluster, Namespace, Service string }
 // reading is one answer in the making: everything in it is of one moment.
 type reading struct {
 	*Reader
+	moment *moment
 	now    time.Time // when it is evaluated
 	at     time.Time // of when values are
 	group  *errgroup.Group
@@ -58,8 +64,8 @@ type reading struct {
 }
 
 func (r *Reader) read(ctx context.Context) *reading {
-	now := r.options.Now()
-	reading := &reading{Reader: r, now: now, at: now.Add(-r.options.Delay)}
+	m := r.moment()
+	reading := &reading{Reader: r, moment: m, now: m.now, at: m.now.Add(-r.options.Delay)}
 	reading.more(ctx)
 	return reading
 }
@@ -77,18 +83,25 @@ func (r *reading) vectorAt(query string, at time.Time) *model.Vector {
 	v := new(model.Vector)
 	ctx := r.ctx
 	r.group.Go(func() error {
-		result, err := r.store.Instant(ctx, query, at)
-		if err != nil {
-			return err
-		}
-		found, ok := result.Value.(model.Vector)
-		if !ok {
-			return store.Errorf(store.Unavailable, "the store answers, but not as Prometheus does: a %T for a vector", result.Value)
-		}
-		*v = numbers(found)
-		return nil
+		found, err := r.moment.ask(ctx, question{query, at}, func(ctx context.Context) (model.Vector, error) {
+			return r.instant(ctx, query, at)
+		})
+		*v = slices.Clone(found) // others have its samples, but not their order
+		return err
 	})
 	return v
+}
+
+func (r *Reader) instant(ctx context.Context, query string, at time.Time) (model.Vector, error) {
+	result, err := r.store.Instant(ctx, query, at)
+	if err != nil {
+		return nil, err
+	}
+	found, ok := result.Value.(model.Vector)
+	if !ok {
+		return nil, store.Errorf(store.Unavailable, "the store answers, but not as Prometheus does: a %T for a vector", result.Value)
+	}
+	return numbers(found), nil
 }
 
 // matrix asks for a range; the answer is there after wait.

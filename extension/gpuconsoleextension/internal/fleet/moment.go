@@ -1,0 +1,131 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet // import "github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet"
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
+)
+
+// moment is what several answers share: when they are of, and what the store said
+// then. A question that one of them has asked is not asked again, so ten viewers
+// of a large fleet cost little more than one. Every answer tells the moment as the
+// time of its evaluation, so none claims to be newer than it is.
+type moment struct {
+	now time.Time
+
+	mu      sync.Mutex
+	answers map[question]*answer
+}
+
+type question struct {
+	query string
+	at    time.Time
+}
+
+// answer is one of the store's; value and err are there when done is closed.
+type answer struct {
+	done   chan struct{}
+	value  model.Vector
+	err    error
+	cancel context.CancelFunc
+	asking int // how many wait
+}
+
+// moment returns that of the last request if it is young enough, else a new one.
+func (r *Reader) moment() *moment {
+	now := r.options.Now()
+	if r.options.ShareFor <= 0 {
+		return &moment{now: now}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if last := r.last; last != nil {
+		if age := now.Sub(last.now); age >= 0 && age < r.options.ShareFor {
+			return last
+		}
+	}
+	m := &moment{now: now, answers: map[question]*answer{}}
+	r.last = m
+	// What nobody may use any more is not kept in memory.
+	time.AfterFunc(r.options.ShareFor, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.last == m {
+			r.last = nil
+		}
+	})
+	return m
+}
+
+// ask returns what the store says, or said, to a question. The answer is shared:
+// nobody may change it. What fails is asked again by who comes later. A query
+// ends when nobody waits for it any more.
+func (m *moment) ask(ctx context.Context, q question, ask func(context.Context) (model.Vector, error)) (model.Vector, error) {
+	switch {
+	case m.answers == nil:
+		return ask(ctx) // shared with nobody
+	case ctx.Err() != nil:
+		return nil, canceled()
+	}
+	m.mu.Lock()
+	a := m.answers[q]
+	if a == nil {
+		own, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		a = &answer{done: make(chan struct{}), cancel: cancel}
+		m.answers[q] = a
+		go func() {
+			defer cancel()
+			a.value, a.err = ask(own)
+			if a.err != nil {
+				m.forget(q, a)
+			}
+			close(a.done)
+		}()
+	}
+	a.asking++
+	m.mu.Unlock()
+	defer m.leave(q, a)
+	select {
+	case <-a.done:
+		return a.value, a.err
+	case <-ctx.Done():
+		return nil, canceled()
+	}
+}
+
+func canceled() error { return store.Errorf(store.Canceled, "the query was canceled") }
+
+// leave ends a query that runs for nobody.
+func (m *moment) leave(q question, a *answer) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a.asking--
+	if a.asking > 0 {
+		return
+	}
+	select {
+	case <-a.done:
+	default:
+		m.remove(q, a)
+		a.cancel()
+	}
+}
+
+func (m *moment) forget(q question, a *answer) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.remove(q, a)
+}
+
+func (m *moment) remove(q question, a *answer) {
+	if m.answers[q] == a {
+		delete(m.answers, q)
+	}
+}
