@@ -1,0 +1,88 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package queries // import "github.com/otelcol-gpu/otelcol-gpu/internal/queries"
+
+// Metrics of devices that the dashboards and rules read beside those of names.go.
+const (
+	MemoryUtilization = "hw_gpu_memory_utilization_ratio"
+	Energy            = "hw_energy_joules_total"
+	Clock             = "gpu_clock_frequency_hertz"
+	ThrottleDuration  = "gpu_throttle_duration_seconds_total"
+	PCIeThroughput    = "gpu_pcie_throughput_bytes_per_second"
+	NVLinkThroughput  = "gpu_nvlink_throughput_bytes_per_second"
+	PCIeReplays       = "gpu_pcie_replays_total"
+	NVLinkErrors      = "gpu_nvlink_errors_total"
+	RemappedRows      = "gpu_memory_remapped_rows_total"
+	RowRemapFailure   = "gpu_memory_row_remap_failure"
+	RetiredPages      = "gpu_memory_retired_pages_total"
+	RetiredPending    = "gpu_memory_retired_pages_pending"
+	HealthStatus      = "gpu_health_status"
+	ScrapeDuration    = "gpu_exporter_scrape_duration_seconds"
+	ScrapeSamples     = "gpu_exporter_scrape_samples"
+)
+
+// Labels.
+const (
+	ClockDomain     = "gpu_clock_domain"
+	Direction       = "network_io_direction"
+	NVLinkErrorType = "gpu_nvlink_error_type"
+	HealthWatch     = "gpu_health_watch"
+	HealthState     = "gpu_health_state"
+	ValueScope      = "gpu_value_scope"
+)
+
+// The Collector's own telemetry, as its own endpoint writes it: counters without
+// _total, and without units.
+const (
+	OwnReceived            = "otelcol_receiver_accepted_metric_points"
+	OwnReceiverRefused     = "otelcol_receiver_refused_metric_points"
+	OwnReceiverFailed      = "otelcol_receiver_failed_metric_points"
+	OwnSent                = "otelcol_exporter_sent_metric_points"
+	OwnSendFailed          = "otelcol_exporter_send_failed_metric_points"
+	OwnEnqueueFailed       = "otelcol_exporter_enqueue_failed_metric_points"
+	OwnQueueSize           = "otelcol_exporter_queue_size"
+	OwnQueueCapacity       = "otelcol_exporter_queue_capacity"
+	OwnMemory              = "otelcol_process_memory_rss"
+	OwnCPU                 = "otelcol_process_cpu_seconds"
+	OwnUptime              = "otelcol_process_uptime"
+	OwnScrapes             = "otelcol_dcgm_receiver_scrapes"
+	OwnRowsRefused         = "otelcol_dcgm_receiver_rows_refused"
+	OwnDevices             = "otelcol_dcgm_receiver_devices"
+	OwnSnapshotAge         = "otelcol_gpu_allocation_snapshot_age"
+	OwnUnattributed        = "otelcol_gpu_pod_devices_unattributed"
+	OwnServices            = "otelcol_gpu_summary_services_tracked"
+	OwnPods                = "otelcol_gpu_summary_pods_tracked"
+	OwnEvaluation          = "otelcol_gpu_summary_evaluation_duration"
+	OwnEvaluationsFailed   = "otelcol_gpu_summary_evaluations_failed"
+	OwnSummaryLimits       = "otelcol_gpu_summary_limit_refusals"
+	OwnEvents              = "otelcol_gpu_events_emitted"
+	OwnEventsRaised        = "otelcol_gpu_events_raised"
+	OwnEventsRefused       = "otelcol_gpu_events_refused"
+	OwnEventsState         = "otelcol_gpu_events_state_failures"
+	OwnAttempts            = "otelcol_exporter_webhook_attempts"
+	OwnDeliveries          = "otelcol_exporter_webhook_deliveries"
+	OwnWebhookQueue        = "otelcol_exporter_webhook_queue_length"
+	OwnRetries             = "otelcol_exporter_webhook_retries_waiting"
+	OwnReceiverDisabled    = "otelcol_exporter_webhook_receiver_disabled"
+	OwnWebhookFilesSkipped = "otelcol_exporter_webhook_receiver_files_skipped"
+	OwnWebhookStorage      = "otelcol_exporter_webhook_storage_failures"
+	OwnAuditWritten        = "otelcol_exporter_webhook_audit_written_records"
+	OwnAuditFailures       = "otelcol_exporter_webhook_audit_failures"
+	OwnAuditBuffered       = "otelcol_exporter_webhook_audit_buffered_records"
+	OwnAuditLost           = "otelcol_exporter_webhook_audit_lost_records"
+	OwnStoreSamples        = "otelcol_extension_gpu_store_samples"
+	OwnStoreRefused        = "otelcol_extension_gpu_store_samples_refused"
+	OwnStoreSeries         = "otelcol_extension_gpu_store_series"
+	OwnStoreSize           = "otelcol_extension_gpu_store_size"
+	OwnStoreLogFailures    = "otelcol_extension_gpu_store_log_failures"
+)
+
+// ServiceDashboard is the uid of the dashboard of a service.
+const ServiceDashboard = "otelcol-gpu-service"
+
+// Of is a series selector, By the clause that keeps labels, General the
+// utilization that counts, for expressions that are put together elsewhere.
+func Of(metric string, selectors ...Selector) string { return of(metric, selectors...) }
+func By(labels ...string) string                     { return by(labels...) }
+func General(selectors ...Selector) string           { return general(selectors...) }

@@ -1,0 +1,29 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mixin // import "github.com/otelcol-gpu/otelcol-gpu/mixin"
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// Folders hold generated files and nothing else; relative to mixin/.
+var Folders = []string{"dashboards", "rules", "../docs/runbooks"}
+
+// Files are the generated files, by their path relative to mixin/.
+func Files() (map[string][]byte, error) {
+	files := map[string][]byte{}
+	for _, board := range dashboards() {
+		built, err := board.build()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", board.uid, err)
+		}
+		text, err := json.MarshalIndent(built, "", "  ")
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", board.uid, err)
+		}
+		files["dashboards/"+board.uid+".json"] = append(text, '\n')
+	}
+	return files, nil
+}
