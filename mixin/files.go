@@ -13,7 +13,10 @@ var Folders = []string{"dashboards", "rules", "../docs/runbooks"}
 
 // Files are the generated files, by their path relative to mixin/.
 func Files() (map[string][]byte, error) {
-	files := map[string][]byte{}
+	files, err := ruleFiles()
+	if err != nil {
+		return nil, err
+	}
 	for _, board := range dashboards() {
 		built, err := board.build()
 		if err != nil {

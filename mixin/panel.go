@@ -156,7 +156,7 @@ func (p panel) chart() *timeseries.PanelBuilder {
 
 func (p panel) number() *stat.PanelBuilder {
 	b := stat.NewPanelBuilder().Title(p.title).Description(p.description).Datasource(source).Targets(p.targets()).
-		Unit(p.unit).Span(p.width).Height(p.height).GraphMode(common.BigValueGraphModeNone).
+		Unit(p.unit).Span(p.width).Height(p.height).GraphMode(common.BigValueGraphModeNone).Orientation(common.VizOrientationAuto).
 		ColorMode(common.BigValueColorModeValue).NoValue("no data").
 		ReduceOptions(common.NewReduceDataOptionsBuilder().Calcs([]string{"lastNotNull"})).
 		Thresholds(p.thresholds())

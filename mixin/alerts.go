@@ -1,0 +1,310 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mixin // import "github.com/otelcol-gpu/otelcol-gpu/mixin"
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/queries"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/xid"
+)
+
+func alerts() []group {
+	return []group{
+		{"otelcol-gpu.services", serviceAlerts()},
+		{"otelcol-gpu.nodes", nodeAlerts()},
+		{"otelcol-gpu.devices", deviceAlerts()},
+		{"otelcol-gpu.collector", collectorAlerts()},
+		{"otelcol-gpu.webhooks", webhookAlerts()},
+	}
+}
+
+// Texts that name the subject; empty labels leave nothing behind.
+const (
+	theService = "{{ $labels." + queries.Namespace + " }}/{{ $labels." + queries.Service + " }}"
+	theNode    = "{{ $labels." + queries.Node + " }}{{ $labels." + queries.Host + " }}"
+	theDevice  = "GPU {{ $labels." + queries.Index + " }} of " + theNode + " ({{ $labels." + queries.Device + " }})"
+	theProcess = "{{ $labels.instance }}"
+)
+
+var (
+	process = []string{"job", "instance"}
+	nodes   = []string{queries.Cluster, queries.Node}
+)
+
+func on(labels ...string) string { return " on (" + strings.Join(labels, ",") + ") " }
+
+func inState(states ...string) queries.Selector { return queries.OneOf(queries.StateOfPod, states...) }
+
+func serviceAlerts() []alert {
+	missing := sum(queries.Of(queries.ServicePods, inState("missing")), service...)
+	heard := sum(queries.Of(queries.ServicePods, inState("reporting", "degraded")), service...)
+	return []alert{
+		{
+			name: "GPUServicePartial", severity: warning, event: names.EventServicePartial, wait: "1m",
+			expr:    most(queries.ServicePartial, service...) + " == 1",
+			summary: "More than a quarter of the settled pods of " + theService + " send no GPU telemetry.",
+			meaning: "The averages of the service leave the missing pods out: they are right for the others, and say nothing about these.",
+			check: []string{
+				"Which pods: `gpuctl ps`, the console's service page, or `gpu_pod_state{gpu_pod_state=\"missing\"} == 1`.",
+				"Whether they are on one node: then look for GPUExporterDown or GPUNodeLost there.",
+				"Whether the pods hold a GPU at all: `kubectl describe pod`, and `gpu_allocation` of the pod.",
+			},
+			do: []string{
+				"One node: restart the dcgm-exporter or the agent there, whichever is down.",
+				"Pods over several nodes: compare `gpu_exporter_up` and the agents' logs; a new exporter version may have dropped a field.",
+				"Do not scale the service on its average before it is complete.",
+			},
+		},
+		{
+			name: "GPUServiceNoData", severity: critical, event: names.EventServiceNoData, wait: "1m",
+			expr:    missing + " > 0 unless" + on(service...) + "(" + heard + " > 0)",
+			summary: "No settled pod of " + theService + " sends GPU telemetry.",
+			meaning: "There is no average of the service: this is no data, and not idleness.",
+			check: []string{
+				"Whether other services report: if none does, look at GPUGatewayGone and the agents.",
+				"`gpu_exporter_up` of the nodes on which the pods run.",
+				"Whether the pods still exist: `kubectl get pods -n NAMESPACE`.",
+			},
+			do: []string{
+				"Bring back exporter or agent on those nodes.",
+				"If the exporter is up and names no pods: its kubelet socket is not mounted, or `DCGM_EXPORTER_KUBERNETES` is off.",
+			},
+		},
+		{
+			name: "GPUServiceDataOld", severity: warning, wait: "5m",
+			expr:    most(queries.ServiceDataAge, service...) + " > 300",
+			summary: "Averages of " + theService + " contain data that is {{ $value | humanizeDuration }} old.",
+			meaning: "Telemetry arrives late: agents wait, retry, or have a wrong clock.",
+			check: []string{
+				"Clocks: `timedatectl` on the nodes, `otelcol_gpu_summary_points_future`.",
+				"The agents' queues: dashboard GPU telemetry collector.",
+			},
+			do: []string{"Correct the clock, or give the gateway what it lacks (memory, CPU, network)."},
+		},
+		{
+			name: "GPUIdleHeld", severity: info, event: names.EventIdleHeld,
+			expr:    sum(queries.ServiceIdle, service...) + " > 0",
+			summary: "{{ $value }} GPUs of " + theService + " are held and idle.",
+			meaning: "A settled pod holds devices that have done nothing for `idle_for` of gpu_summary (15 minutes).",
+			check: []string{
+				"Which: console, service page, column state; dashboard GPU service, row Pods.",
+				"Whether the pod waits for something: its log, its queue.",
+			},
+			do: []string{"Talk to the owner; scale down, or give notebooks a culler. Nothing is broken."},
+		},
+		{
+			name: "GPUFleetIdle", severity: info, wait: "30m",
+			expr:    "(" + sum(queries.ServiceIdle, queries.Cluster) + " / " + sum(queries.ServiceDevices, queries.Cluster) + ") > 0.2",
+			summary: "{{ $value | humanizePercentage }} of the GPUs that are held are idle.",
+			meaning: "More than a fifth of the devices that services hold have done nothing for long.",
+			check:   []string{"Dashboard GPU fleet, table of services, column idle."},
+			do:      []string{"Start with the services that hold most; see GPUIdleHeld."},
+		},
+		{
+			name: "GPUServiceThrottled", severity: info, wait: "2m",
+			expr:    most(queries.Of(queries.Throttle, protecting, set(queries.Service)), service...) + " == 1",
+			summary: "A GPU of " + theService + " is slowed down to protect itself.",
+			meaning: "Latency and throughput of the service suffer from the hardware. Alertmanager holds back what says so while this fires.",
+			check:   []string{"GPUThrottled says which device."},
+			do:      []string{"See GPUThrottled; move the pod to another node if it matters."},
+		},
+	}
+}
+
+func nodeAlerts() []alert {
+	exporter := []string{queries.Cluster, queries.Node, queries.Address, queries.Port}
+	heard := func(within string) string {
+		return count("count_over_time("+queries.Of(queries.ExporterUp, set(queries.Node))+"["+within+"])", nodes...)
+	}
+	return []alert{
+		{
+			name: "GPUNodeLost", severity: critical, event: names.EventNodeLost, wait: "1m",
+			expr: heard("1h") + " unless" + on(nodes...) + heard("3m") +
+				" unless" + on(nodes...) + "(" + most("last_over_time("+queries.Schedulable+"[1h])", nodes...) + " == 0)",
+			summary: "Nothing is heard of node " + theNode + ".",
+			meaning: "Neither exporter nor agent of the node has said anything for three minutes, and it was not cordoned before. The alert ends an hour after the last word.",
+			check: []string{
+				"`kubectl get node`: is it there, is it Ready.",
+				"`kubectl get pods -A --field-selector spec.nodeName=NODE`: is the agent running.",
+				"Whether all nodes are lost: then it is the gateway or the network.",
+			},
+			do: []string{
+				"A node that was deleted without a cordon: nothing; silence the alert.",
+				"Agent gone, node Ready: restart the agent. Node not Ready: what you do for any node.",
+			},
+		},
+		{
+			name: "GPUExporterDown", severity: warning, event: names.EventExporterDown, wait: "1m",
+			expr:    least(queries.ExporterUp, exporter...) + " == 0",
+			summary: "The GPU exporter of " + theNode + " at {{ $labels." + queries.Address + " }}:{{ $labels." + queries.Port + " }} cannot be scraped.",
+			meaning: "There is no telemetry of the GPUs of this exporter; the workloads on them may be fine.",
+			check: []string{
+				"The exporter's pod or service, and its log.",
+				"`curl http://ADDRESS:PORT/metrics` from the agent's node: refused, slow, or cut off.",
+				"The agent's log: it names the outcome, and the line if a page cannot be parsed.",
+			},
+			do: []string{
+				"Restart the exporter. If it dies again: driver and DCGM versions, memory limit of its pod.",
+				"A page that cannot be parsed: remove the BINARY field from the exporter's counters file.",
+			},
+		},
+		{
+			name: "GPUExporterFrozen", severity: warning, event: names.EventExporterDown, wait: "1m",
+			expr:    most(queries.Frozen, exporter...) + " == 1",
+			summary: "The GPU exporter of " + theNode + " answers with values that stand still.",
+			meaning: "Energy and clocks of every device have not moved for several scrapes: the host engine behind the exporter hangs.",
+			check:   []string{"`nvidia-smi` on the node: does it answer.", "`nv-hostengine` in the exporter's pod, and XIDs on the node."},
+			do:      []string{"Restart the exporter (and nv-hostengine). If nvidia-smi hangs too: drain the node and reboot it."},
+		},
+		{
+			name: "GPUAllocationStale", severity: warning, wait: "5m",
+			expr:    most(queries.OwnSnapshotAge, process...) + " > 300",
+			summary: "The agent at " + theProcess + " has not heard from its kubelet for {{ $value | humanizeDuration }}.",
+			meaning: "Who holds which GPU on that node is not known any more; gpu_allocation is silent there.",
+			check:   []string{"`otelcol_gpu_allocation_calls` by outcome, and the agent's log.", "The socket /var/lib/kubelet/pod-resources/kubelet.sock: mounted, and readable by the agent's user."},
+			do:      []string{"Restart the kubelet if it does not answer; else correct mount or security context of the agent."},
+		},
+	}
+}
+
+// codes of XIDs by how much they matter.
+func codes(of ...xid.Severity) string {
+	var list []string
+	for _, code := range xid.Codes() {
+		if e, _ := xid.Lookup(code); slices.Contains(of, e.Severity) {
+			list = append(list, strconv.Itoa(code))
+		}
+	}
+	return strings.Join(list, "|")
+}
+
+// rises is a recorded counter that rose within ten minutes. One that is new on a
+// device that was there before has risen from 0.
+func rises(record string, labels []string, s queries.Selector) string {
+	series := queries.Of(record, s)
+	key := append([]string{queries.Cluster, queries.Device}, labels...)
+	return "increase(" + series + "[10m]) > 0 or ((" + series + " > 0 unless" + on(key...) + series + " offset 10m)" +
+		" and" + on(queries.Cluster, queries.Device) + queries.Of(queries.MemoryUsage) + " offset 10m)"
+}
+
+// grew is a counter of the Collector's own that rose within a time. One that is
+// new has risen from 0: it appears with the first that it counts.
+func grew(series, within string, labels ...string) string {
+	labels = append(slices.Clone(process), labels...)
+	return sum("increase("+series+"["+within+"])", labels...) + " > 0 or " +
+		sum(series+" unless "+series+" offset "+within, labels...) + " > 0"
+}
+
+func collectorAlerts() []alert {
+	return []alert{
+		{
+			name: "GPUGatewayGone", severity: critical, wait: "2m",
+			expr: "absent(" + queries.OwnServices + ") or (" + count("count_over_time("+queries.ServicePods+"[1h])", queries.Cluster) +
+				" unless" + on(queries.Cluster) + count("count_over_time("+queries.ServicePods+"[5m])", queries.Cluster) + ")",
+			summary: "The GPU telemetry gateway{{ with $labels." + queries.Cluster + " }} of cluster {{ . }}{{ end }} is gone.",
+			meaning: "Nobody summarises services, and no event about a service or node is raised: the other alerts of this cluster say nothing now.",
+			check: []string{
+				"`kubectl get statefulset,pods -l app.kubernetes.io/name=otelcol-gpu-gateway -A`, and the log of its last run.",
+				"Whether Prometheus scrapes it: targets page. Its own metrics on 8888 are needed as well as 9464.",
+			},
+			do: []string{"Bring it back: OOMKilled needs more memory (and MEMORY_LIMIT_MIB), a full volume needs space. Agents hold their data for five minutes and send it then."},
+		},
+		{
+			name: "GPUWatchdog", severity: "none",
+			expr:    "vector(1)",
+			summary: "Always fires: route it to a heartbeat that calls when it stops.",
+			meaning: "Shows that Prometheus evaluates these rules and Alertmanager delivers. No news of it is bad news.",
+			check:   []string{"When the heartbeat calls: is Prometheus up, are the rules loaded, does Alertmanager deliver."},
+			do:      []string{"Bring back what is down. Nothing is wrong while this alert fires."},
+		},
+		{
+			name: "GPUCollectorDown", severity: warning, wait: "5m",
+			expr:    `up{job=~".*otelcol-gpu.*"} == 0`,
+			summary: "Prometheus cannot scrape {{ $labels.job }} at " + theProcess + ".",
+			meaning: "An agent or a gateway does not answer, or its port is not open. Jobs are those with otelcol-gpu in their name.",
+			check:   []string{"The pod, its log, and its health check on 13133.", "NetworkPolicy between Prometheus and it."},
+			do:      []string{"Restart it, or open the port."},
+		},
+		{
+			name: "GPUScrapesFailing", severity: warning, wait: "10m",
+			expr: "(" + sum("rate("+queries.Of(queries.OwnScrapes, not("outcome", "ok"))+"[10m])", append(slices.Clone(process), "outcome")...) +
+				" /" + on(process...) + "group_left " + sum("rate("+queries.OwnScrapes+"[10m])", process...) + ") > 0.1",
+			summary: "{{ $labels.outcome }}: more than a tenth of the scrapes of " + theProcess + " fail.",
+			meaning: "Exporters answer sometimes. What arrives has holes.",
+			check:   []string{"`otelcol_dcgm_receiver_scrapes` by outcome: connect, timeout, http_status, cut_off, too_large, parse.", "How long scrapes take: `gpu_exporter_scrape_duration_seconds`."},
+			do:      []string{"timeout: a longer timeout or fewer fields. cut_off: the exporter's proxy or memory. parse: the log names the line."},
+		},
+		{
+			name: "GPUTelemetryRefused", severity: warning, wait: "5m",
+			expr:    grew(queries.OwnReceiverRefused, "10m", "receiver"),
+			summary: theProcess + " refuses telemetry from {{ $labels.receiver }}.",
+			meaning: "The memory limit is reached, or the next component does not keep up. Senders try again for five minutes; then it is lost.",
+			check:   []string{"Memory: `otelcol_process_memory_rss` against the limit.", "Which exporter's queue is full: dashboard GPU telemetry collector."},
+			do:      []string{"More memory (MEMORY_LIMIT_MIB with it), or send raw telemetry past the gateway (config/agent-raw.yaml)."},
+		},
+		{
+			name: "GPUQueueFull", severity: warning, wait: "5m",
+			expr:    "(" + most(queries.OwnQueueSize, append(slices.Clone(process), "exporter", "data_type")...) + " / " + most(queries.OwnQueueCapacity, append(slices.Clone(process), "exporter", "data_type")...) + ") > 0.8",
+			summary: "The queue of {{ $labels.exporter }} at " + theProcess + " is {{ $value | humanizePercentage }} full.",
+			meaning: "What it sends to is slow or away. When the queue is full, telemetry is dropped.",
+			check:   []string{"`otelcol_exporter_send_failed_metric_points`, and the log: it names the cause.", "The receiving end: gateway, Prometheus, store."},
+			do:      []string{"Repair the receiving end; the queue empties by itself. If it is always near full, give the receiving end more."},
+		},
+		{
+			name: "GPUTelemetryDropped", severity: critical,
+			expr:    grew(queries.OwnEnqueueFailed, "10m", "exporter") + " or " + grew(queries.OwnSendFailed, "10m", "exporter"),
+			summary: "{{ $labels.exporter }} at " + theProcess + " has lost {{ $value | humanize }} points in ten minutes.",
+			meaning: "A queue was full, or retries were exhausted: what was dropped does not come back.",
+			check:   []string{"The exporter's log lines.", "GPUQueueFull for the same exporter."},
+			do:      []string{"Repair the receiving end. Mark the time: sums over it are too small."},
+		},
+		{
+			name: "GPULimitReached", severity: warning,
+			expr:    grew(queries.OwnSummaryLimits, "10m", "limit"),
+			summary: "gpu_summary at " + theProcess + " leaves points out: the limit of {{ $labels.limit }} is reached.",
+			meaning: "There are more pods, services or devices than the configuration allows. Some services are not in the summary.",
+			check:   []string{"`otelcol_gpu_summary_pods_tracked` and `_services_tracked`.", "A label that changes with every run (a job's id as service.name) makes services without end."},
+			do:      []string{"Raise `max_pods` or `max_services`, with memory; or correct service.name."},
+		},
+		{
+			name: "GPUEventsRefused", severity: warning,
+			expr:    grew(queries.OwnEventsRefused, "10m", "event"),
+			summary: "Events {{ $labels.event }} were not raised at " + theProcess + ".",
+			meaning: "`max_subjects` conditions are raised already, or too many events wait.",
+			check:   []string{"`otelcol_gpu_events_raised`, and whether the log pipeline stands still."},
+			do:      []string{"Raise `max_subjects`, or repair what takes the events."},
+		},
+		{
+			name: "GPUEventStateFailing", severity: warning,
+			expr:    grew(queries.OwnEventsState, "10m"),
+			summary: "gpu_events at " + theProcess + " cannot keep its state.",
+			meaning: "After a restart conditions may be raised twice, or never be cleared.",
+			check:   []string{"STATE_DIRECTORY: mounted, writable, not full."},
+			do:      []string{"Give it space or rights; the state is written again with the next change."},
+		},
+		{
+			name: "GPUStoreRefusingSamples", severity: warning,
+			expr:    grew(queries.Of(queries.OwnStoreRefused, queries.Selector(`reason!~"duplicate|out_of_order"`)), "10m", "reason"),
+			summary: "gpu_store at " + theProcess + " refuses samples: {{ $labels.reason }}.",
+			meaning: "The console and whoever asks the store see less than there is. Duplicates and late samples do not count here.",
+			check:   []string{"The reason: max_series, max_bytes, disk_full and write_failed are the store's; too_old, too_new, invalid are the sender's."},
+			do: []string{
+				"max_series: raise it (STORE_MAX_SERIES) with memory, or use an engine of its own. disk_full, max_bytes: space, or a shorter retention.",
+				"too_new: correct the sender's clock.",
+			},
+		},
+		{
+			name: "GPUStoreLogFailing", severity: warning,
+			expr:    grew(queries.OwnStoreLogFailures, "10m", "kind", "reason"),
+			summary: "gpu_store at " + theProcess + " cannot keep its log of events: {{ $labels.reason }}.",
+			meaning: "The console may not show every event and delivery. The audit file is not concerned.",
+			check:   []string{"The store's directory: writable, not full."},
+			do:      []string{"Give it space; damaged entries are skipped."},
+		},
+	}
+}

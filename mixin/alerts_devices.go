@@ -1,0 +1,193 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mixin // import "github.com/otelcol-gpu/otelcol-gpu/mixin"
+
+import (
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/queries"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/xid"
+)
+
+// aDevice is what names a device in an alert, whoever holds it.
+var aDevice = []string{queries.Cluster, queries.Node, queries.Host, queries.Device, queries.Model, queries.Index}
+
+func deviceAlerts() []alert {
+	all := [][]alert{lostAlerts(), xidAlerts(), memoryAlerts(), heatAlerts()}
+	var list []alert
+	for _, a := range all {
+		list = append(list, a...)
+	}
+	return list
+}
+
+func lostAlerts() []alert {
+	heard := func(within string) string {
+		return "count_over_time(" + queries.Of(queries.MemoryUsage, physical) + "[" + within + "])"
+	}
+	return []alert{
+		{
+			name: "GPUDeviceLost", severity: critical, event: names.EventDeviceLost, wait: "1m",
+			expr: count(heard("1h"), aDevice...) + " unless" + on(queries.Cluster, queries.Device) + heard("3m") +
+				// Heard itself more lately: silence of both is the node's.
+				" and" + on(nodes...) + "(" + least("last_over_time("+queries.ExporterUp+"[2m])", nodes...) + " == 1)" +
+				" unless" + on(nodes...) + "(" + most(queries.Reconfiguring, nodes...) + " == 1)",
+			summary: theDevice + " is gone, and its exporter is up.",
+			meaning: "The exporter answers and does not list the device any more: it fell off the bus, or the driver gave it up. The alert ends an hour after its last word.",
+			check: []string{
+				"`nvidia-smi -L` on the node, and `dmesg | grep -i xid`: 79 is a GPU that has fallen off the bus.",
+				"Whether somebody took it out or changed its MIG mode.",
+			},
+			do: []string{"Drain the node and reboot it. If the device does not come back: power and PCIe, then the vendor."},
+		},
+		{
+			name: "GPUHealthWatchFailed", severity: warning, wait: "2m",
+			expr:    most(queries.Of(queries.HealthStatus, queries.Is(queries.HealthState, "fail")), append(aDevice[:len(aDevice):len(aDevice)], queries.HealthWatch)...) + " == 1",
+			summary: "DCGM's health watch {{ $labels." + queries.HealthWatch + " }} fails on " + theDevice + ".",
+			meaning: "DCGM itself calls a subsystem of the device unhealthy.",
+			check:   []string{"`dcgmi health -c` on the node says why."},
+			do:      []string{"Drain the node and run `dcgmi diag -r 3`; what it names decides."},
+		},
+		{
+			name: "GPUPCIeReplays", severity: warning, wait: "10m",
+			expr:    "increase(" + recordReplays + "[1h]) > 60",
+			summary: "{{ $value | humanize }} PCIe replays in an hour on " + theDevice + ".",
+			meaning: "Packets on the PCIe link have to be sent again: the link is bad. A few are normal.",
+			check:   []string{"`nvidia-smi -q -d PERFORMANCE,PCIE`: link generation and width under load."},
+			do:      []string{"Reseat the board or riser at the next maintenance; if the link has fewer lanes than it should, at once."},
+		},
+	}
+}
+
+func xidAlerts() []alert {
+	code := []string{queries.XIDCode}
+	check := []string{
+		"What the code means: the event `gpu.xid` says it, with the recommended action.",
+		"`dmesg | grep -i xid` on the node: process, and further codes beside it.",
+		"Whether it comes back on the same device, whatever runs there.",
+	}
+	return []alert{
+		{
+			name: "GPUXIDFatal", severity: critical, event: names.EventXID,
+			expr:    rises(recordXID, code, matching(queries.XIDCode, codes(xid.Fatal))),
+			summary: "XID {{ $labels." + queries.XIDCode + " }} on " + theDevice + ": it cannot be relied on before a reset or repair.",
+			meaning: "The driver reported an error after which the GPU cannot be used as it is.",
+			check:   check,
+			do:      []string{"Cordon the node; drain and reset the GPU, or reboot, as the event's action says.", "Comes back after that: collect nvidia-bug-report.sh and contact support."},
+		},
+		{
+			name: "GPUXIDError", severity: warning, event: names.EventXID,
+			expr:    rises(recordXID, code, matching(queries.XIDCode, codes(xid.Error))),
+			summary: "XID {{ $labels." + queries.XIDCode + " }} on " + theDevice + ": work was lost.",
+			meaning: "The driver reported an error that ended work on the GPU or failed to repair something. The GPU itself can be used.",
+			check:   check,
+			do:      []string{"Restart the application if it did not restart itself; look for the fault in it first."},
+		},
+		{
+			name: "GPUXIDWarning", severity: info, event: names.EventXID,
+			expr:    rises(recordXID, code, queries.Selector(queries.XIDCode+`!~"`+codes(xid.Fatal, xid.Error, xid.Info)+`"`)),
+			summary: "XID {{ $labels." + queries.XIDCode + " }} on " + theDevice + ".",
+			meaning: "The driver reported something that needs no action at once, or a code that is not in the catalogue. Codes that say that nothing is wrong do not fire.",
+			check:   check,
+			do:      []string{"Nothing at once; if it repeats, contact support."},
+		},
+	}
+}
+
+func memoryAlerts() []alert {
+	uncorrected, corrected := queries.Is(queries.ErrorType, "uncorrected"), queries.Is(queries.ErrorType, "corrected")
+	// Of an instance and not of its board, whose memory is the sum; a replica has
+	// none of its own.
+	board := "count" + queries.By(queries.Cluster, queries.Parent) + "(" + queries.Of(queries.MemoryUtilization, set(queries.Parent)) + ")"
+	fullness := most(queries.MemoryUtilization, append(aDevice[:len(aDevice):len(aDevice)], queries.MIGInstance)...)
+	full := func(than string) string {
+		return fullness + " > " + than + " unless" + on(queries.Cluster, queries.Device) +
+			`label_replace(` + board + `, "` + queries.Device + `", "$1", "` + queries.Parent + `", "(.+)")`
+	}
+	return []alert{
+		{
+			name: "GPUECCUncorrected", severity: critical, event: names.EventECCUncorrected,
+			expr:    rises(recordErrors, []string{queries.ErrorType}, uncorrected),
+			summary: "Uncorrected memory errors on " + theDevice + ".",
+			meaning: "Data in the GPU's memory was lost. What ran there has failed or may be wrong.",
+			check:   []string{"`nvidia-smi -q -d ECC,ROW_REMAPPER` on the node.", "XID 48, 63, 64, 94, 95 beside it: the events."},
+			do:      []string{"Restart what ran there, from a checkpoint before the error.", "Reset the GPU when it is free, so that spare rows are used. If errors come back: have it replaced."},
+		},
+		{
+			name: "GPUECCCorrected", severity: info,
+			expr:    "increase(" + queries.Of(recordErrors, corrected) + "[1h]) > 10",
+			summary: "{{ $value | humanize }} corrected memory errors in an hour on " + theDevice + ".",
+			meaning: "The memory mends itself, but often. Nothing was lost.",
+			check:   []string{"`gpu_memory_remapped_rows_total` and whether the rate grows: dashboard GPU health."},
+			do:      []string{"Watch it; plan a replacement if uncorrected errors or failed remaps follow."},
+		},
+		{
+			name: "GPURowRemapFailure", severity: critical, event: names.EventRowRemapFailure,
+			expr:    most(queries.RowRemapFailure, aDevice...) + " == 1",
+			summary: "A memory row of " + theDevice + " could not be replaced.",
+			meaning: "There is no spare row left for it: the next error there is lost data.",
+			check:   []string{"`nvidia-smi -q -d ROW_REMAPPER`."},
+			do:      []string{"Drain the GPU and have it replaced. The flag stays until then."},
+		},
+		{
+			name: "GPUPagesRetiredPending", severity: info,
+			expr:    most(queries.RetiredPending, aDevice...) + " == 1",
+			summary: "Pages of " + theDevice + " wait for a reboot to be retired.",
+			meaning: "Faulty pages are still in use until the GPU is reset.",
+			check:   []string{"`nvidia-smi -q -d PAGE_RETIREMENT`."},
+			do:      []string{"Reset the GPU, or reboot the node, when it is free."},
+		},
+		{
+			name: "GPUMemoryPressure", severity: warning, event: names.EventMemoryPressure, wait: "2m",
+			expr:    full("0.95"),
+			summary: "Memory of " + theDevice + " is {{ $value | humanizePercentage }} full.",
+			meaning: "An allocation may fail. Model servers that reserve their memory at the start live here: give them a threshold of their own or silence them.",
+			check:   []string{"Who uses it: dashboard GPU service, or `nvidia-smi` on the node.", "Whether it grows: a leak, or longer requests."},
+			do:      []string{"A smaller batch, context or cache fraction; or a GPU with more memory."},
+		},
+		{
+			name: "GPUMemoryPressureCritical", severity: critical, event: names.EventMemoryPressure, wait: "1m",
+			expr:    full("0.98"),
+			summary: "Memory of " + theDevice + " is {{ $value | humanizePercentage }} full.",
+			meaning: "The next allocation is likely to fail.",
+			check:   []string{"As for GPUMemoryPressure."},
+			do:      []string{"As for GPUMemoryPressure, now: lower the load before the process is killed."},
+		},
+	}
+}
+
+func heatAlerts() []alert {
+	// HBM runs hotter than the chip.
+	hot := func(chip, memory string) string {
+		labels := append(aDevice[:len(aDevice):len(aDevice)], queries.Sensor)
+		return most(queries.Of(queries.Temperature, not(queries.Sensor, "memory")), labels...) + " > " + chip +
+			" or " + most(queries.Of(queries.Temperature, queries.Is(queries.Sensor, "memory")), labels...) + " > " + memory
+	}
+	cool := []string{"Other devices of the node and the nodes beside it: one is a fan or a heat sink, all is the room.", "`nvidia-smi -q -d TEMPERATURE,POWER` on the node."}
+	return []alert{
+		{
+			name: "GPUThrottled", severity: warning, event: names.EventThrottle, wait: "2m",
+			expr:    most(queries.Of(queries.Throttle, protecting), aDevice...) + " == 1",
+			summary: theDevice + " slows down to protect itself.",
+			meaning: "Heat or the power brake hold the clocks down. A power cap alone does not count: that is what the board was told.",
+			check:   append([]string{"Which reason: `gpu_throttle_active == 1`."}, cool...),
+			do:      []string{"Thermal: cooling, air flow, dust; move work away meanwhile.", "Power brake: power supply and rack budget."},
+		},
+		{
+			name: "GPUTemperatureHigh", severity: warning, event: names.EventTemperature, wait: "5m",
+			expr:    hot("85", "95"),
+			summary: theDevice + " is at {{ $value }} °C ({{ $labels." + queries.Sensor + " }}).",
+			meaning: "The chip is above 85 °C, or its memory above 95 °C. It will throttle soon.",
+			check:   cool,
+			do:      []string{"Improve the cooling; a lower power limit (`nvidia-smi -pl`) helps at once."},
+		},
+		{
+			name: "GPUTemperatureCritical", severity: critical, event: names.EventTemperature, wait: "2m",
+			expr:    hot("90", "105"),
+			summary: theDevice + " is at {{ $value }} °C ({{ $labels." + queries.Sensor + " }}).",
+			meaning: "The chip is above 90 °C, or its memory above 105 °C. Near the limit at which it shuts down.",
+			check:   cool,
+			do:      []string{"Take the load away: cordon the node and drain the GPU. Then look for the cause."},
+		},
+	}
+}

@@ -1,0 +1,73 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mixin // import "github.com/otelcol-gpu/otelcol-gpu/mixin"
+
+import "github.com/otelcol-gpu/otelcol-gpu/internal/queries"
+
+// Recorded series. Level, metric and operation, as Prometheus' own advice has it.
+const (
+	recordHeld      = "namespace_service:gpu_devices_held:sum"
+	recordUsed      = "namespace_service:gpu_devices_used:sum"
+	recordHoursHeld = "namespace_service:gpu_hours_held:1h"
+	recordHoursUsed = "namespace_service:gpu_hours_used:1h"
+	recordEnergy    = "namespace_service:gpu_energy_joules:1h"
+	recordXID       = "device:gpu_xid_errors:max"
+	recordErrors    = "device:hw_errors:max"
+	recordReplays   = "device:gpu_pcie_replays:max"
+	recordDevices   = "cluster:gpu_devices:count"
+	recordMean      = "cluster:hw_gpu_utilization:avg"
+	recordPower     = "cluster:hw_power_watts:sum"
+	recordMemory    = "cluster:hw_gpu_memory_usage_bytes:sum"
+	recordLimit     = "cluster:hw_gpu_memory_limit_bytes:sum"
+)
+
+// everyMinute is the interval in which devices are counted, so that sixty counts
+// are an hour.
+const everyMinute = "1m"
+
+// physical are devices without the instances and replicas on them.
+var physical = queries.Is(queries.Parent, "")
+
+// held is the share of devices that a service holds: what the kubelet says, else
+// the devices of the summary.
+func held() string {
+	return "sum" + queries.By(service...) + "(" + queries.Of(queries.Allocation, set(queries.Service)) + ")" +
+		" or sum" + queries.By(service...) + "(" + queries.Of(queries.ServiceDevices) + ")"
+}
+
+// used is how much of that was busy: utilization, of a replica its share of it.
+func used() string {
+	perDevice := append([]string{queries.Device}, service...)
+	busy := most(queries.General(set(queries.Service)), perDevice...)
+	share := most(queries.Of(queries.Allocation, set(queries.Service)), perDevice...)
+	return sum("("+busy+" * "+share+") or "+busy, service...)
+}
+
+func recording() ruleFile {
+	perDevice := []string{queries.Cluster, queries.Node, queries.Host, queries.Device, queries.Model, queries.Index}
+	ofDevices := func(metric string, more ...queries.Selector) string {
+		return most(queries.Of(metric, append(more, physical)...), queries.Cluster, queries.Device)
+	}
+	return ruleFile{[]ruleGroup{
+		{Name: "otelcol-gpu.usage", Interval: everyMinute, Rules: []rule{
+			{Record: recordHeld, Expr: held()},
+			{Record: recordUsed, Expr: used()},
+			// Sums of minutes and not means: who was there for half an hour had half.
+			{Record: recordHoursHeld, Expr: "sum_over_time(" + recordHeld + "[1h]) / 60"},
+			{Record: recordHoursUsed, Expr: "sum_over_time(" + recordUsed + "[1h]) / 60"},
+			{Record: recordEnergy, Expr: "sum_over_time(" + most(queries.Of(queries.ServicePower), service...) + "[1h:1m]) * 60"},
+		}},
+		{Name: "otelcol-gpu.devices", Rules: []rule{
+			// Counters by device and not by holder: who holds it changes.
+			{Record: recordXID, Expr: most(queries.XIDErrors, append(perDevice, queries.XIDCode)...)},
+			{Record: recordErrors, Expr: most(queries.HwErrors, append(perDevice, queries.ErrorType)...)},
+			{Record: recordReplays, Expr: most(queries.PCIeReplays, perDevice...)},
+			{Record: recordDevices, Expr: count(ofDevices(queries.MemoryUsage), queries.Cluster)},
+			{Record: recordMean, Expr: avg(most(queries.General(physical), queries.Cluster, queries.Device), queries.Cluster)},
+			{Record: recordPower, Expr: sum(ofDevices(queries.Power), queries.Cluster)},
+			{Record: recordMemory, Expr: sum(ofDevices(queries.MemoryUsage), queries.Cluster)},
+			{Record: recordLimit, Expr: sum(ofDevices(queries.MemoryLimit), queries.Cluster)},
+		}},
+	}}
+}

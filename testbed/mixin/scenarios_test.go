@@ -1,0 +1,296 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mixin
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/promql/promqltest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// Labels of a device, a service, an exporter and a process.
+const (
+	dev  = `k8s_cluster_name="c1",k8s_node_name="n1",hw_id="GPU-1",hw_model="NVIDIA H100",gpu_index="0",k8s_namespace_name="ml",k8s_pod_name="chat-0",service_name="chat"`
+	svc  = `k8s_cluster_name="c1",k8s_namespace_name="ml",service_name="chat"`
+	node = `k8s_cluster_name="c1",k8s_node_name="n1"`
+	exp  = node + `,server_address="10.0.0.1",server_port="9400"`
+	own  = `job="otelcol-gpu",instance="gateway-0:8888"`
+)
+
+// healthy is a fleet with which nothing is wrong: series and their values, one
+// every half minute for four hours.
+var healthy = map[string]string{
+	`hw_gpu_memory_usage_bytes{` + dev + `}`:                                                                 "4e10x480",
+	`hw_gpu_memory_utilization_ratio{` + dev + `}`:                                                           "0.5x480",
+	`hw_gpu_utilization_ratio{hw_gpu_task="general",` + dev + `}`:                                            "0.7x480",
+	`hw_temperature_celsius{hw_sensor_location="gpu",` + dev + `}`:                                           "70x480",
+	`hw_temperature_celsius{hw_sensor_location="memory",` + dev + `}`:                                        "92x480", // too hot for a chip
+	`gpu_throttle_active{gpu_throttle_reason="hw_thermal",` + dev + `}`:                                      "0x480",
+	`gpu_throttle_active{gpu_throttle_reason="sw_power_cap",` + dev + `}`:                                    "1x480",
+	`gpu_xid_errors_total{gpu_xid_code="13",` + dev + `}`:                                                    "3x480",
+	`hw_errors_total{error_type="uncorrected",` + dev + `}`:                                                  "1x480",
+	`hw_errors_total{error_type="corrected",` + dev + `}`:                                                    "0+0.01x480",
+	`gpu_memory_row_remap_failure{` + dev + `}`:                                                              "0x480",
+	`gpu_memory_retired_pages_pending{` + dev + `}`:                                                          "0x480",
+	`gpu_pcie_replays_total{` + dev + `}`:                                                                    "0+0.1x480",
+	`gpu_health_status{gpu_health_state="fail",gpu_health_watch="mem",` + dev + `}`:                          "0x480",
+	`gpu_allocation{` + dev + `}`:                                                                            "1x480",
+	`gpu_exporter_up{` + exp + `}`:                                                                           "1x480",
+	`gpu_exporter_frozen{` + exp + `}`:                                                                       "0x480",
+	`gpu_exporter_up{k8s_cluster_name="c1",k8s_node_name="n2",server_address="10.0.0.2",server_port="9400"}`: "1x480",
+	`gpu_node_schedulable{` + node + `}`:                                                                     "1x480",
+	`gpu_node_mig_reconfiguring{` + node + `}`:                                                               "0x480",
+	`gpu_service_partial{` + svc + `}`:                                                                       "0x480",
+	`gpu_service_pods{gpu_pod_state="reporting",` + svc + `}`:                                                "3x480",
+	`gpu_service_pods{gpu_pod_state="degraded",` + svc + `}`:                                                 "0x480",
+	`gpu_service_pods{gpu_pod_state="missing",` + svc + `}`:                                                  "0x480",
+	`gpu_service_pods{gpu_pod_state="warming",` + svc + `}`:                                                  "1x480",
+	`gpu_service_devices{gpu_device_state="reporting",` + svc + `}`:                                          "10x480",
+	`gpu_service_idle_devices{` + svc + `}`:                                                                  "0x480",
+	`gpu_service_data_age_seconds{` + svc + `}`:                                                              "12x480",
+	`gpu_service_power_watts{` + svc + `}`:                                                                   "700x480",
+	`up{` + own + `}`:                                                                                        "1x480",
+	`otelcol_gpu_summary_services_tracked{` + own + `}`:                                                      "5x480",
+	`otelcol_gpu_allocation_snapshot_age{` + own + `}`:                                                       "5x480",
+	`otelcol_dcgm_receiver_scrapes{outcome="ok",` + own + `}`:                                                "0+10x480",
+	`otelcol_dcgm_receiver_scrapes{outcome="timeout",` + own + `}`:                                           "0+0.1x480",
+	`otelcol_receiver_refused_metric_points{receiver="otlp",` + own + `}`:                                    "0x480",
+	`otelcol_exporter_queue_size{exporter="gpu_store",data_type="metrics",` + own + `}`:                      "10x480",
+	`otelcol_exporter_queue_capacity{exporter="gpu_store",data_type="metrics",` + own + `}`:                  "1000x480",
+	`otelcol_extension_gpu_store_samples_refused{reason="duplicate",` + own + `}`:                            "0+5x480",
+	`otelcol_exporter_webhook_deliveries{receiver="ops",outcome="succeeded",` + own + `}`:                    "0+1x480",
+	`otelcol_exporter_webhook_receiver_disabled{receiver="ops",` + own + `}`:                                 "0x480",
+	`otelcol_exporter_webhook_audit_failures{` + own + `}`:                                                   "0x480",
+	`otelcol_exporter_webhook_audit_buffered_records{` + own + `}`:                                           "0x480",
+	`otelcol_exporter_webhook_audit_lost_records{` + own + `}`:                                               "0x480",
+	`http_server_request_duration_seconds_count{http_response_status_code="200",` + svc + `}`:                "0+300x480",
+	`http_server_request_duration_seconds_bucket{le="0.5",` + svc + `}`:                                      "0+290x480",
+	`http_server_request_duration_seconds_bucket{le="1",` + svc + `}`:                                        "0+300x480",
+	`http_server_request_duration_seconds_bucket{le="10",` + svc + `}`:                                       "0+300x480",
+	`http_server_request_duration_seconds_bucket{le="+Inf",` + svc + `}`:                                     "0+300x480",
+	`vllm:time_to_first_token_seconds_bucket{le="1",` + svc + `}`:                                            "0+300x480",
+	`vllm:time_to_first_token_seconds_bucket{le="10",` + svc + `}`:                                           "0+300x480",
+	`vllm:time_to_first_token_seconds_bucket{le="+Inf",` + svc + `}`:                                         "0+300x480",
+	`vllm:e2e_request_latency_seconds_bucket{le="10",` + svc + `}`:                                           "0+300x480",
+	`vllm:e2e_request_latency_seconds_bucket{le="60",` + svc + `}`:                                           "0+300x480",
+	`vllm:e2e_request_latency_seconds_bucket{le="+Inf",` + svc + `}`:                                         "0+300x480",
+	`vllm:kv_cache_usage_perc{` + svc + `}`:                                                                  "0.6x480",
+	`vllm:num_requests_waiting{` + svc + `}`:                                                                 "1x480",
+	`vllm:generation_tokens_total{` + svc + `}`:                                                              "0+3000x480",
+	`vllm:request_success_total{finished_reason="stop",` + svc + `}`:                                         "0+300x480",
+	`vllm:request_success_total{finished_reason="abort",` + svc + `}`:                                        "0+1x480",
+	`app_accuracy_ratio{` + svc + `}`:                                                                        "0.9x480",
+}
+
+// begin is when something happens in a scenario: three hours after its start.
+const begin = 360
+
+// from is a value that changes at begin.
+func from(before, after string) string { return fmt.Sprintf("%sx%d %sx119", before, begin, after) }
+
+// scenario is what differs from a healthy fleet, and the alerts that fire.
+type scenario struct {
+	series map[string]string
+	alerts []string
+}
+
+var scenarios = map[string]scenario{
+	"a third of the pods is missing": {
+		map[string]string{
+			`gpu_service_partial{` + svc + `}`:                        from("0", "1"),
+			`gpu_service_pods{gpu_pod_state="reporting",` + svc + `}`: from("3", "2"),
+			`gpu_service_pods{gpu_pod_state="missing",` + svc + `}`:   from("0", "1"),
+		}, []string{"GPUServicePartial"},
+	},
+	"all pods are missing": {
+		map[string]string{
+			`gpu_service_partial{` + svc + `}`:                        from("0", "1"),
+			`gpu_service_pods{gpu_pod_state="reporting",` + svc + `}`: from("3", "0"),
+			`gpu_service_pods{gpu_pod_state="missing",` + svc + `}`:   from("0", "3"),
+		}, []string{"GPUServicePartial", "GPUServiceNoData"},
+	},
+	"data is old":          {map[string]string{`gpu_service_data_age_seconds{` + svc + `}`: from("12", "400")}, []string{"GPUServiceDataOld"}},
+	"one of ten is idle":   {map[string]string{`gpu_service_idle_devices{` + svc + `}`: from("0", "1")}, []string{"GPUIdleHeld"}},
+	"half are idle":        {map[string]string{`gpu_service_idle_devices{` + svc + `}`: from("0", "5")}, []string{"GPUIdleHeld", "GPUFleetIdle"}},
+	"thermal throttling":   {map[string]string{`gpu_throttle_active{gpu_throttle_reason="hw_thermal",` + dev + `}`: from("0", "1")}, []string{"GPUThrottled", "GPUServiceThrottled"}},
+	"the exporter is down": {map[string]string{`gpu_exporter_up{` + exp + `}`: from("1", "0")}, []string{"GPUExporterDown"}},
+	"the exporter hangs":   {map[string]string{`gpu_exporter_frozen{` + exp + `}`: from("0", "1")}, []string{"GPUExporterFrozen"}},
+	"a node is gone": {
+		map[string]string{`gpu_exporter_up{` + exp + `}`: "1x360", `gpu_node_schedulable{` + node + `}`: "1x360", `hw_gpu_memory_usage_bytes{` + dev + `}`: "4e10x360"},
+		[]string{"GPUNodeLost"},
+	},
+	"a cordoned node is gone": {
+		map[string]string{
+			`gpu_exporter_up{` + exp + `}`: "1x360", `hw_gpu_memory_usage_bytes{` + dev + `}`: "4e10x360",
+			`gpu_node_schedulable{` + node + `}`: "1x340 0x19",
+		}, nil,
+	},
+	"a device is gone": {map[string]string{`hw_gpu_memory_usage_bytes{` + dev + `}`: "4e10x360"}, []string{"GPUDeviceLost"}},
+	"a device is gone while the MIG layout changes": {
+		map[string]string{`hw_gpu_memory_usage_bytes{` + dev + `}`: "4e10x360", `gpu_node_mig_reconfiguring{` + node + `}`: from("0", "1")}, nil,
+	},
+	"a device is gone with its exporter": {
+		map[string]string{`hw_gpu_memory_usage_bytes{` + dev + `}`: "4e10x360", `gpu_exporter_up{` + exp + `}`: from("1", "0")}, []string{"GPUExporterDown"},
+	},
+	"the kubelet is silent": {map[string]string{`otelcol_gpu_allocation_snapshot_age{` + own + `}`: from("5", "400")}, []string{"GPUAllocationStale"}},
+	"an XID that was there before rises": {
+		map[string]string{`gpu_xid_errors_total{gpu_xid_code="13",` + dev + `}`: from("3", "4")}, []string{"GPUXIDError"},
+	},
+	"a first XID that is fatal": {
+		map[string]string{`gpu_xid_errors_total{gpu_xid_code="79",` + dev + `}`: "_x360 1x119"}, []string{"GPUXIDFatal"},
+	},
+	"a first XID that is a warning": {
+		map[string]string{`gpu_xid_errors_total{gpu_xid_code="9999",` + dev + `}`: "_x360 1x119"}, []string{"GPUXIDWarning"},
+	},
+	"an XID comes with another holder": {
+		map[string]string{
+			`gpu_xid_errors_total{gpu_xid_code="13",` + dev + `}`:                                         "3x360 stale",
+			`gpu_xid_errors_total{gpu_xid_code="13",` + strings.Replace(dev, "chat-0", "chat-1", 1) + `}`: "_x360 3x119",
+		}, nil,
+	},
+	"everything is new": {
+		map[string]string{`hw_gpu_memory_usage_bytes{` + dev + `}`: "_x360 4e10x119", `gpu_xid_errors_total{gpu_xid_code="13",` + dev + `}`: "_x360 3x119"}, nil,
+	},
+	"an uncorrected error":     {map[string]string{`hw_errors_total{error_type="uncorrected",` + dev + `}`: from("1", "2")}, []string{"GPUECCUncorrected"}},
+	"many corrected errors":    {map[string]string{`hw_errors_total{error_type="corrected",` + dev + `}`: "0x360 0+1x119"}, []string{"GPUECCCorrected"}},
+	"a row cannot be remapped": {map[string]string{`gpu_memory_row_remap_failure{` + dev + `}`: from("0", "1")}, []string{"GPURowRemapFailure"}},
+	"pages wait":               {map[string]string{`gpu_memory_retired_pages_pending{` + dev + `}`: from("0", "1")}, []string{"GPUPagesRetiredPending"}},
+	"PCIe replays":             {map[string]string{`gpu_pcie_replays_total{` + dev + `}`: "0x360 0+2x119"}, []string{"GPUPCIeReplays"}},
+	"a health watch fails": {
+		map[string]string{`gpu_health_status{gpu_health_state="fail",gpu_health_watch="mem",` + dev + `}`: from("0", "1")}, []string{"GPUHealthWatchFailed"},
+	},
+	"86 degrees":           {map[string]string{`hw_temperature_celsius{hw_sensor_location="gpu",` + dev + `}`: from("70", "86")}, []string{"GPUTemperatureHigh"}},
+	"memory at 96 degrees": {map[string]string{`hw_temperature_celsius{hw_sensor_location="memory",` + dev + `}`: from("92", "96")}, []string{"GPUTemperatureHigh"}},
+	"91 degrees": {
+		map[string]string{`hw_temperature_celsius{hw_sensor_location="gpu",` + dev + `}`: from("70", "91")}, []string{"GPUTemperatureHigh", "GPUTemperatureCritical"},
+	},
+	"memory at 96 percent": {map[string]string{`hw_gpu_memory_utilization_ratio{` + dev + `}`: from("0.5", "0.96")}, []string{"GPUMemoryPressure"}},
+	"memory at 99 percent": {
+		map[string]string{`hw_gpu_memory_utilization_ratio{` + dev + `}`: from("0.5", "0.99")}, []string{"GPUMemoryPressure", "GPUMemoryPressureCritical"},
+	},
+	"a board full of instances that are not": {
+		map[string]string{
+			`hw_gpu_memory_utilization_ratio{` + dev + `}`: from("0.5", "0.99"),
+			`hw_gpu_memory_utilization_ratio{` + strings.Replace(dev, `hw_id="GPU-1"`, `hw_id="GPU-1/7",hw_parent="GPU-1",gpu_mig_instance_id="7"`, 1) + `}`: "0.5x480",
+		}, nil,
+	},
+	"the gateway is gone": {
+		map[string]string{
+			`otelcol_gpu_summary_services_tracked{` + own + `}`: "5x360",
+		}, []string{"GPUGatewayGone"},
+	},
+	"the gateway of one cluster is gone": {
+		map[string]string{
+			`gpu_service_pods{gpu_pod_state="reporting",k8s_cluster_name="c2",k8s_namespace_name="ml",service_name="chat"}`: "3x360",
+		}, []string{"GPUGatewayGone"},
+	},
+	"a collector is down":  {map[string]string{`up{` + own + `}`: from("1", "0")}, []string{"GPUCollectorDown"}},
+	"scrapes time out":     {map[string]string{`otelcol_dcgm_receiver_scrapes{outcome="timeout",` + own + `}`: "0x360 0+5x119"}, []string{"GPUScrapesFailing"}},
+	"telemetry is refused": {map[string]string{`otelcol_receiver_refused_metric_points{receiver="otlp",` + own + `}`: "0x360 0+5x119"}, []string{"GPUTelemetryRefused"}},
+	"a queue fills": {
+		map[string]string{`otelcol_exporter_queue_size{exporter="gpu_store",data_type="metrics",` + own + `}`: from("10", "900")}, []string{"GPUQueueFull"},
+	},
+	"points are dropped by a full queue": {map[string]string{`otelcol_exporter_enqueue_failed_metric_points{exporter="gpu_store",` + own + `}`: "_x360 500x119"}, []string{"GPUTelemetryDropped"}},
+	"points are dropped after retries":   {map[string]string{`otelcol_exporter_send_failed_metric_points{exporter="gpu_store",` + own + `}`: "0x360 0+1x119"}, []string{"GPUTelemetryDropped"}},
+	"too many services":                  {map[string]string{`otelcol_gpu_summary_limit_refusals{limit="services",` + own + `}`: "_x360 1x119"}, []string{"GPULimitReached"}},
+	"events are refused":                 {map[string]string{`otelcol_gpu_events_refused{event="gpu.xid",` + own + `}`: "_x360 1x119"}, []string{"GPUEventsRefused"}},
+	"the state cannot be kept":           {map[string]string{`otelcol_gpu_events_state_failures{` + own + `}`: "_x360 1x119"}, []string{"GPUEventStateFailing"}},
+	"the store is full":                  {map[string]string{`otelcol_extension_gpu_store_samples_refused{reason="max_series",` + own + `}`: "_x360 1+9x119"}, []string{"GPUStoreRefusingSamples"}},
+	"the store's log fails":              {map[string]string{`otelcol_extension_gpu_store_log_failures{kind="event",reason="write_failed",` + own + `}`: "_x360 1x119"}, []string{"GPUStoreLogFailing"}},
+	"a webhook fails for the first time": {
+		map[string]string{`otelcol_exporter_webhook_deliveries{receiver="ops",outcome="failed",error_type="http_5xx",` + own + `}`: "_x360 1x119"}, []string{"GPUWebhookFailing"},
+	},
+	"a webhook fails again": {
+		map[string]string{`otelcol_exporter_webhook_deliveries{receiver="ops",outcome="failed",error_type="http_5xx",` + own + `}`: from("4", "5")}, []string{"GPUWebhookFailing"},
+	},
+	"a webhook's queue is full": {
+		map[string]string{`otelcol_exporter_webhook_deliveries{receiver="ops",outcome="dropped",error_type="queue_full",` + own + `}`: "_x360 1x119"}, []string{"GPUWebhookQueueFull"},
+	},
+	"a webhook is gone":       {map[string]string{`otelcol_exporter_webhook_receiver_disabled{receiver="ops",` + own + `}`: from("0", "1")}, []string{"GPUWebhookDisabled"}},
+	"a webhook's file is bad": {map[string]string{`otelcol_exporter_webhook_receiver_files_skipped{reason="invalid_json",` + own + `}`: "_x360 1x119"}, []string{"GPUWebhookFilesSkipped"}},
+	"webhook storage fails":   {map[string]string{`otelcol_exporter_webhook_storage_failures{operation="write",` + own + `}`: "_x360 1x119"}, []string{"GPUWebhookStorageFailing"}},
+	"the audit file fails":    {map[string]string{`otelcol_exporter_webhook_audit_failures{` + own + `}`: from("0", "1")}, []string{"GPUAuditFailing"}},
+	"audit records wait":      {map[string]string{`otelcol_exporter_webhook_audit_buffered_records{` + own + `}`: from("0", "3")}, []string{"GPUAuditFailing"}},
+	"audit records are lost":  {map[string]string{`otelcol_exporter_webhook_audit_lost_records{` + own + `}`: from("0", "2")}, []string{"GPUAuditRecordsLost"}},
+	"an application fails": {
+		map[string]string{`http_server_request_duration_seconds_count{http_response_status_code="503",` + svc + `}`: "0x360 0+30x119"}, []string{"GPUAppErrorRate"},
+	},
+	"generations fail": {
+		map[string]string{
+			`gen_ai_server_request_duration_seconds_count{` + svc + `}`:                      "0+100x480",
+			`gen_ai_server_request_duration_seconds_count{error_type="timeout",` + svc + `}`: "0x360 0+30x119",
+		}, []string{"GPUAppErrorRate"},
+	},
+	"an application is slow": {
+		map[string]string{
+			`http_server_request_duration_seconds_bucket{le="0.5",` + svc + `}`: "0+100x480",
+			`http_server_request_duration_seconds_bucket{le="1",` + svc + `}`:   "0+150x480",
+		}, []string{"GPUAppLatencyP95", "GPUAppLatencyP99"},
+	},
+	"accuracy falls":            {map[string]string{`app_accuracy_ratio{` + svc + `}`: from("0.9", "0.7")}, []string{"GPUAppAccuracyDrop"}},
+	"first tokens are slow":     {map[string]string{`vllm:time_to_first_token_seconds_bucket{le="1",` + svc + `}`: "0+100x480"}, []string{"VLLMTimeToFirstToken"}},
+	"requests are slow":         {map[string]string{`vllm:e2e_request_latency_seconds_bucket{le="10",` + svc + `}`: "0+100x480"}, []string{"VLLMLatency"}},
+	"the cache is full":         {map[string]string{`vllm:kv_cache_usage_perc{` + svc + `}`: from("0.6", "0.95")}, []string{"VLLMCachePressure"}},
+	"the queue grows":           {map[string]string{`vllm:num_requests_waiting{` + svc + `}`: "1x360 1+1x119"}, []string{"VLLMQueueGrowing"}},
+	"a long queue that shrinks": {map[string]string{`vllm:num_requests_waiting{` + svc + `}`: "1x360 200-1x119"}, nil},
+	"throughput halves":         {map[string]string{`vllm:generation_tokens_total{` + svc + `}`: "0+3000x360 1080000+900x119"}, []string{"VLLMThroughputDrop"}},
+	"clients give up":           {map[string]string{`vllm:request_success_total{finished_reason="abort",` + svc + `}`: "0x360 0+50x119"}, []string{"VLLMAborted"}},
+	"underscores for colons": {
+		map[string]string{`vllm_kv_cache_usage_perc{` + svc + `}`: from("0.6", "0.95")}, []string{"VLLMCachePressure"},
+	},
+	"healthy": {nil, nil},
+}
+
+// Every alert fires in its scenario, with what belongs to it and nothing else, and
+// none but the watchdog before.
+func TestScenarios(t *testing.T) {
+	untold := map[string]bool{}
+	for _, g := range newJudge(t, promqltest.LoadedStorage(t, ""), newEngine()).groups {
+		for _, r := range g.AlertingRules() {
+			untold[r.Name()] = true
+		}
+	}
+	require.Greater(t, len(untold), 40)
+	for _, name := range slices.Sorted(maps.Keys(scenarios)) {
+		s := scenarios[name]
+		for _, a := range append(s.alerts, "GPUWatchdog") {
+			delete(untold, a)
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			all := maps.Clone(healthy)
+			maps.Copy(all, s.series)
+			var text strings.Builder
+			text.WriteString("load 30s\n")
+			for _, series := range slices.Sorted(maps.Keys(all)) {
+				text.WriteString("  " + series + " " + all[series] + "\n")
+			}
+			j := newJudge(t, promqltest.LoadedStorage(t, text.String()), newEngine())
+			at := func(sample int) time.Time { return time.Unix(int64(sample)*30, 0) }
+			constant := len(s.series) > 0 && !strings.Contains(strings.Join(slices.Collect(maps.Values(s.series)), ""), "360")
+			for i := begin - 40; i < begin; i++ {
+				if got := j.at(t, at(i)); i == begin-1 && !constant {
+					assert.Equal(t, map[string]bool{"GPUWatchdog": true}, got, "before")
+				}
+			}
+			fired := map[string]bool{}
+			for i := begin; i < begin+110; i++ {
+				maps.Copy(fired, j.at(t, at(i)))
+			}
+			want := map[string]bool{"GPUWatchdog": true}
+			for _, a := range s.alerts {
+				want[a] = true
+			}
+			assert.Equal(t, want, fired)
+		})
+	}
+	assert.Empty(t, untold, "alerts that no scenario makes fire")
+}
