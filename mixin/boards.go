@@ -3,6 +3,239 @@
 
 package mixin // import "github.com/otelcol-gpu/otelcol-gpu/mixin"
 
+import (
+	"github.com/grafana/grafana-foundation-sdk/go/units"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/queries"
+)
+
 func dashboards() []board {
-	return []board{serviceBoard()}
+	return []board{fleetBoard(), serviceBoard(), nodeBoard(), healthBoard(), collectorBoard(), inferenceBoard()}
+}
+
+// stat is one number now; half a row of six.
+func figure(title, description, unit, expr string, warn, alarm float64) panel {
+	return panel{
+		kind: number, title: title, description: description, unit: unit, width: 4, height: 4,
+		queries: []query{{expr: expr, legend: title}}, warn: warn, alarm: alarm,
+	}
+}
+
+// lines is one expression over time; half a row.
+func lines(title, description, unit string, of ...query) panel {
+	return panel{kind: chart, title: title, description: description, unit: unit, width: 12, height: 9, queries: of}
+}
+
+func fleetBoard() board {
+	inFleet := inNamespace
+	now := func(metric string, s ...queries.Selector) string {
+		return sum(last(queries.Of(metric, append(s, inFleet)...)))
+	}
+	onBoards := func(metric string) string {
+		return sum(most(last(queries.Of(metric, inCluster, physical)), queries.Cluster, queries.Device))
+	}
+	perService := func(metric string, s ...queries.Selector) string {
+		return sum(last(queries.Of(metric, append(s, inFleet)...)), service...)
+	}
+	services := panel{
+		kind: grid, title: "Services", unit: units.Short, width: 24, height: 12, toService: true,
+		description: "Every service with GPUs. Averages are over pods and leave missing ones out; the name leads to the service.",
+		queries: []query{
+			{expr: perService(queries.ServicePartial), column: "Partial"},
+			{expr: perService(queries.ServicePods, inState("missing")), column: "Pods missing"},
+			{expr: perService(queries.ServicePods, inState("reporting", "degraded")), column: "Pods in the mean"},
+			{expr: perService(queries.ServiceUtilization), column: "Utilization", unit: units.PercentUnit},
+			{expr: perService(queries.ServiceMemory), column: "Memory used", unit: units.BytesIEC},
+			{expr: perService(queries.ServiceLimit), column: "Memory held", unit: units.BytesIEC},
+			{expr: perService(queries.ServicePower), column: "Power", unit: units.Watt},
+			{expr: perService(queries.ServiceDevices), column: "Devices"},
+			{expr: perService(queries.ServiceIdle), column: "Idle"},
+		},
+	}
+	hours := panel{
+		kind: grid, title: "GPU-hours", unit: units.Short, width: 12, height: 9, toService: true,
+		description: "Within the time on display: held, and thereof used (held times utilization). A MIG instance counts as a device, a replica of a shared GPU as its share.",
+		queries: []query{
+			{expr: "sum_over_time(" + queries.Of(recordHeld, inFleet) + "[$__range]) / 60", column: "GPU-hours held"},
+			{expr: "sum_over_time(" + queries.Of(recordUsed, inFleet) + "[$__range]) / 60", column: "GPU-hours used"},
+		},
+	}
+	return board{
+		uid: "otelcol-gpu-fleet", title: "GPU fleet",
+		description: "All clusters: what the GPUs do, who holds them, and which services need attention.",
+		variables:   []variable{clusterVariable, namespaceVariable},
+		rows: []row{
+			{"Now", []panel{
+				figure("GPUs", "Physical devices heard from.", units.Short, count(most(last(queries.Of(queries.MemoryUsage, inCluster, physical)), queries.Cluster, queries.Device)), 0, 0),
+				figure("Utilization", "Mean over physical devices, free ones included. A board in MIG mode has none.", units.PercentUnit,
+					avg(most(last(queries.General(inCluster, physical)), queries.Cluster, queries.Device)), 0, 0),
+				figure("Memory used", "On all physical devices.", units.BytesIEC, onBoards(queries.MemoryUsage), 0, 0),
+				figure("Power", "Drawn by all boards together.", units.Watt, onBoards(queries.Power), 0, 0),
+				figure("Held", "Devices of settled pods. A MIG instance is a device.", units.Short, now(queries.ServiceDevices), 0, 0),
+				figure("Idle but held", "Of those, devices that have done nothing for long.", units.Short, now(queries.ServiceIdle), 1, 0),
+				figure("Services", "Services that have GPU pods.", units.Short, count(last(queries.Of(queries.ServicePartial, inFleet))), 0, 0),
+				figure("Partial services", "More than a quarter of their settled pods are missing.", units.Short, now(queries.ServicePartial), 0, 1),
+				figure("Pods missing", "Settled pods without fresh telemetry.", units.Short, now(queries.ServicePods, inState("missing")), 1, 0),
+				figure("Pods pending", "GPU pods that no node has accepted.", units.Short, now(queries.ServicePending), 1, 0),
+				figure("Exporters down", "Exporters that cannot be scraped.", units.Short, "count("+last(queries.Of(queries.ExporterUp, inCluster))+") - sum("+last(queries.Of(queries.ExporterUp, inCluster))+")", 0, 1),
+				figure("Oldest data", "Age of the oldest point in any average.", units.Seconds, most(last(queries.Of(queries.ServiceDataAge, inFleet))), 60, 90),
+			}},
+			{"Services", []panel{services}},
+			{"Over time", []panel{
+				withMax(lines("Utilization", "Mean over the physical devices of a cluster.", units.PercentUnit,
+					query{expr: avg(most(mean(queries.General(inCluster, physical)), queries.Cluster, queries.Device), queries.Cluster), legend: "mean " + name(queries.Cluster)})),
+				lines("Memory", "On the physical devices of a cluster: in use, and there.", units.BytesIEC,
+					query{expr: sum(most(mean(queries.Of(queries.MemoryUsage, inCluster, physical)), queries.Cluster, queries.Device), queries.Cluster), legend: "used " + name(queries.Cluster)},
+					query{expr: sum(most(mean(queries.Of(queries.MemoryLimit, inCluster, physical)), queries.Cluster, queries.Device), queries.Cluster), legend: "there " + name(queries.Cluster)}),
+				lines("Devices held", "By services, with and without fresh data, and those that are idle.", units.Short,
+					query{expr: sum(last(queries.Of(queries.ServiceDevices, inFleet)), queries.StateOfDevice), legend: name(queries.StateOfDevice)},
+					query{expr: sum(last(queries.Of(queries.ServiceIdle, inFleet))), legend: "idle"}),
+				lines("Power", "Of all boards, by model.", units.Watt,
+					query{expr: sum(most(mean(queries.Of(queries.Power, inCluster, physical)), queries.Cluster, queries.Device, queries.Model), queries.Model), legend: name(queries.Model)}),
+			}},
+			{"Usage", []panel{
+				hours,
+				lines("GPU-hours an hour", "Devices held by each namespace, and used.", units.Short,
+					query{expr: sum(queries.Of(recordHeld, inFleet), queries.Namespace), legend: name(queries.Namespace) + " held"},
+					query{expr: sum(queries.Of(recordUsed, inFleet), queries.Namespace), legend: name(queries.Namespace) + " used"}),
+			}},
+		},
+	}
+}
+
+func withMax(p panel) panel { p.max = 1; return p }
+
+// aDeviceOf is what the variables of the boards of nodes and devices choose.
+var (
+	nodeVariable = variable{"node", "Node", "k8s.node.name; outside Kubernetes there is a host instead.",
+		queries.Of(queries.MemoryUsage, inCluster) + ", " + queries.Node}
+	hostVariable = variable{"host", "Host", "host.name; on Kubernetes there is a node instead.",
+		queries.Of(queries.MemoryUsage, inCluster) + ", " + queries.Host}
+	onNode = queries.And(inCluster, chosen(queries.Node, "node"), chosen(queries.Host, "host"))
+)
+
+func nodeBoard() board {
+	chosenDevice := queries.And(onNode, chosen(queries.Device, "gpu"))
+	each := func(metric string, labels ...string) string {
+		return most(mean(queries.Of(metric, chosenDevice)), append(device[:len(device):len(device)], labels...)...)
+	}
+	one := func(title, description, unit, metric string, labels ...string) panel {
+		legend := ofDevice
+		if len(labels) > 0 {
+			legend += " " + name(labels...)
+		}
+		return lines(title, description, unit, query{expr: each(metric, labels...), legend: legend})
+	}
+	limit := query{expr: most(last(queries.Of(queries.PowerLimit, chosenDevice, queries.Is(queries.LimitKind, "enforced"))), device...), legend: ofDevice + " limit"}
+	power := one("Power", "Drawn by the board, and what it may draw.", units.Watt, queries.Power)
+	power.queries = append(power.queries, limit)
+	heat := one("Temperature", "By sensor: Memory runs hotter than the chip.", units.Celsius, queries.Temperature, queries.Sensor)
+	heat.warn, heat.alarm = 85, 90
+	who := panel{
+		kind: grid, title: "Devices", unit: units.Short, width: 24, height: 10, toService: true,
+		description: "Every device and who holds it.",
+		queries: []query{
+			{expr: most(last(queries.General(chosenDevice)), append(device[:len(device):len(device)], queries.Model, queries.MIGProfile, queries.Namespace, queries.Pod, queries.Service)...), column: "Utilization", unit: units.PercentUnit},
+			{expr: most(last(queries.Of(queries.MemoryUtilization, chosenDevice)), append(device[:len(device):len(device)], queries.Model, queries.MIGProfile, queries.Namespace, queries.Pod, queries.Service)...), column: "Memory", unit: units.PercentUnit},
+		},
+	}
+	return board{
+		uid: "otelcol-gpu-node", title: "GPU node and device",
+		description: "Nodes and their devices, down to one GPU or MIG instance.",
+		variables: []variable{
+			clusterVariable, nodeVariable, hostVariable,
+			{"gpu", "GPU", "hw.id: UUID, of a MIG instance UUID/instance.", queries.Of(queries.MemoryUsage, onNode) + ", " + queries.Device},
+		},
+		rows: []row{
+			{"Now", []panel{who}},
+			{"Load", []panel{
+				withMax(lines("Utilization", "Time in which the device was busy.", units.PercentUnit,
+					query{expr: most(mean(queries.General(chosenDevice)), device...), legend: ofDevice})),
+				withMax(one("Memory", "Share that is in use.", units.PercentUnit, queries.MemoryUtilization)),
+				withMax(one("SM activity", "Time with a warp on an SM.", units.PercentUnit, queries.SMActive)),
+				withMax(one("Pipes", "Cycles in which a pipe was active.", units.PercentUnit, queries.PipeActive, queries.Pipe)),
+				withMax(one("DRAM activity", "Cycles in which the memory interface moved data.", units.PercentUnit, queries.DRAMActive)),
+				one("Memory used", "In bytes; of a board with MIG instances their sum.", units.BytesIEC, queries.MemoryUsage),
+			}},
+			{"Board", []panel{
+				power, heat,
+				one("Clocks", "Clock frequency by domain.", units.Hertz, queries.Clock, queries.ClockDomain),
+				withMax(one("Throttling", "Share of the time in which a reason held the clocks down. A power cap is normal under load.", units.PercentUnit, queries.Throttle, queries.Reason)),
+				lines("Power from energy", "The rise of the energy counter: what was drawn between two scrapes, peaks included.", units.Watt,
+					query{expr: most(rate(queries.Of(queries.Energy, chosenDevice)), device...), legend: ofDevice}),
+			}},
+			{"Links", []panel{
+				one("PCIe", "Traffic as the GPU sees it.", units.BytesPerSecondIEC, queries.PCIeThroughput, queries.Direction),
+				one("NVLink", "Traffic as the GPU sees it.", units.BytesPerSecondIEC, queries.NVLinkThroughput, queries.Direction),
+			}},
+		},
+	}
+}
+
+func healthBoard() board {
+	byDevice := func(metric string, labels ...string) string {
+		return most(last(queries.Of(metric, onNode)), append(device[:len(device):len(device)], labels...)...)
+	}
+	lost := count("last_over_time("+queries.Of(queries.MemoryUsage, onNode, physical)+"[$__range])", aDevice...) +
+		" unless" + on(queries.Cluster, queries.Device) + last(queries.Of(queries.MemoryUsage, onNode, physical))
+	flag := func(title, description, metric string) panel {
+		return figure(title, description, units.Short, sum(most(last(queries.Of(metric, onNode)), queries.Cluster, queries.Device)), 0, 1)
+	}
+	return board{
+		uid: "otelcol-gpu-health", title: "GPU health",
+		description: "What is wrong with devices, or will be: XID, memory errors, throttling, lost devices, links, exporters.",
+		variables:   []variable{clusterVariable, nodeVariable, hostVariable},
+		rows: []row{
+			{"Now", []panel{
+				figure("XID errors", "Counted within the time on display. A first one on a device counts from its second scrape on.", units.Short,
+					"sum("+rise(queries.Of(recordXID, onNode))+") or vector(0)", 0, 1),
+				figure("Uncorrected errors", "Memory errors that lost data, within the time on display.", units.Short,
+					sum(rise(queries.Of(recordErrors, onNode, queries.Is(queries.ErrorType, "uncorrected")))), 0, 1),
+				flag("Failed row remaps", "Devices with a memory row that could not be replaced.", queries.RowRemapFailure),
+				figure("Lost devices", "Heard of within the time on display, and not now.", units.Short, count("("+lost+")")+" or vector(0)", 0, 1),
+				figure("Throttled", "Devices that slow down to protect themselves.", units.Short,
+					sum(most(last(queries.Of(queries.Throttle, protecting, onNode)), queries.Cluster, queries.Device)), 1, 0),
+				figure("Hottest chip", "The highest of all devices.", units.Celsius, most(last(queries.Of(queries.Temperature, onNode, not(queries.Sensor, "memory")))), 85, 90),
+			}},
+			{"XID", []panel{
+				{
+					kind: grid, title: "Last XID of devices", unit: units.Number, width: 12, height: 9,
+					description: "The code that a device reported last; 0 is none. The event gpu.xid says what it means and what to do.",
+					queries:     []query{{expr: byDevice(queries.XIDLast, queries.Model) + " > 0", column: "Last XID"}},
+				},
+				lines("XID errors", "Counted by device and code, since the collector first saw the device or as the exporter counts.", units.Short,
+					query{expr: last(queries.Of(recordXID, onNode)), legend: "{{" + queries.Node + "}}{{" + queries.Host + "}} GPU {{" + queries.Index + "}} XID {{" + queries.XIDCode + "}}"}),
+			}},
+			{"Memory", []panel{
+				lines("ECC errors", "Corrected ones are mended, uncorrected ones lost data; since the driver was loaded.", units.Short,
+					query{expr: last(queries.Of(recordErrors, onNode)) + " > 0", legend: "{{" + queries.Node + "}}{{" + queries.Host + "}} GPU {{" + queries.Index + "}} " + name(queries.ErrorType)}),
+				lines("Remapped rows", "Memory rows that were replaced by spare ones.", units.Short,
+					query{expr: byDevice(queries.RemappedRows, queries.ErrorType), legend: ofDevice + " " + name(queries.ErrorType)}),
+			}},
+			{"Heat and clocks", []panel{
+				withMax(lines("Throttling to protect itself", "Share of the time; thermal, or the power brake.", units.PercentUnit,
+					query{expr: most(mean(queries.Of(queries.Throttle, protecting, onNode)), append(device[:len(device):len(device)], queries.Reason)...), legend: ofDevice + " " + name(queries.Reason)})),
+				withMax(lines("Time throttled, as the device counts it", "Finer than the flag, which is looked at once a scrape.", units.PercentUnit,
+					query{expr: most(rate(queries.Of(queries.ThrottleDuration, onNode)), append(device[:len(device):len(device)], queries.Reason)...), legend: ofDevice + " " + name(queries.Reason)})),
+				lines("Temperature", "The hottest sensor of each kind.", units.Celsius,
+					query{expr: most(mean(queries.Of(queries.Temperature, onNode)), queries.Node, queries.Host, queries.Sensor), legend: "{{" + queries.Node + "}}{{" + queries.Host + "}} " + name(queries.Sensor)}),
+				lines("PCIe replays", "Packets sent again, a second.", units.CountsPerSecond,
+					query{expr: most(rate(queries.Of(queries.PCIeReplays, onNode)), device...), legend: ofDevice}),
+			}},
+			{"Devices and exporters", []panel{
+				{
+					kind: grid, title: "Lost devices", unit: units.Short, width: 12, height: 9,
+					description: "Heard of within the time on display, and not now. Empty is good.",
+					queries:     []query{{expr: lost, column: "Was there"}},
+				},
+				{
+					kind: states, title: "Exporters", unit: units.Number, width: 12, height: 9,
+					description: "Whether the exporter of each node answers.",
+					queries: []query{{expr: least(last(queries.Of(queries.ExporterUp, inCluster)), queries.Node, queries.Address, queries.Port),
+						legend: "{{" + queries.Node + "}} " + name(queries.Address) + ":{{" + queries.Port + "}}"}},
+					words: map[string]word{"1": {"up", green}, "0": {"down", red}},
+				},
+			}},
+		},
+	}
 }

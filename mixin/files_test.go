@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
 // What is committed is what `make generate` writes, and nothing beside it.
@@ -27,5 +29,21 @@ func TestFilesAreGenerated(t *testing.T) {
 		for _, f := range there {
 			assert.Contains(t, files, filepath.ToSlash(filepath.Join(folder, f.Name())))
 		}
+	}
+}
+
+// Every event of gpu_events has an alert that says the same.
+func TestEveryEventHasAnAlert(t *testing.T) {
+	said := map[string]bool{}
+	for _, g := range alerts() {
+		for _, a := range g.alerts {
+			said[a.event] = true
+		}
+	}
+	for _, event := range []string{
+		names.EventServicePartial, names.EventServiceNoData, names.EventIdleHeld, names.EventNodeLost, names.EventExporterDown, names.EventDeviceLost,
+		names.EventXID, names.EventECCUncorrected, names.EventRowRemapFailure, names.EventThrottle, names.EventTemperature, names.EventMemoryPressure,
+	} {
+		assert.True(t, said[event], event)
 	}
 }

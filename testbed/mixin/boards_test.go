@@ -92,8 +92,14 @@ func metrics(t *testing.T, expr string) (names []string) {
 	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
 	require.NoError(t, err, expr)
 	parser.Inspect(parsed, func(n parser.Node, _ []parser.Node) error {
-		if s, ok := n.(*parser.VectorSelector); ok && s.Name != "" {
-			names = append(names, s.Name)
+		s, ok := n.(*parser.VectorSelector)
+		if !ok {
+			return nil
+		}
+		for _, matcher := range s.LabelMatchers {
+			if matcher.Name == "__name__" {
+				names = append(names, strings.TrimRight(strings.TrimSuffix(matcher.Value, "_bucket"), ")"))
+			}
 		}
 		return nil
 	})
@@ -113,9 +119,9 @@ func units(expr string, names []string) []string {
 	var allowed []string
 	for _, name := range names {
 		switch {
-		case calls(expr, "count"):
+		case calls(expr, "count") || strings.Contains(expr, ") / sum"):
 			allowed = append(allowed, plain...)
-		case strings.HasSuffix(name, "_ratio"):
+		case strings.HasSuffix(name, "_ratio"), strings.HasSuffix(name, "_usage_perc"):
 			allowed = append(allowed, "percentunit")
 		case strings.HasSuffix(name, "_bytes_per_second"):
 			allowed = append(allowed, "binBps")
@@ -155,7 +161,8 @@ var optional = map[string]bool{"k8s_node_name": true, "host_name": true, "gpu_mi
 // the unit of what it asks for.
 func TestEveryPanelHasData(t *testing.T) {
 	w := start(t, healthyFleet())
-	w.story(t)
+	trouble, said := w.story(t)
+	t.Run("alerts", func(t *testing.T) { judgeStory(t, trouble, said) })
 	for _, d := range boards(t) {
 		t.Run(d.UID, func(t *testing.T) {
 			for _, p := range d.Panels {

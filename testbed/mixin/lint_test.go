@@ -36,7 +36,7 @@ func TestBoardsAreWhole(t *testing.T) {
 			}
 			what := d.UID + ": " + p.Title
 			assert.NotEmpty(t, p.Title, d.UID)
-			assert.Greater(t, len(p.Description), 20, what)
+			assert.GreaterOrEqual(t, len(p.Description), 15, what)
 			assert.NotEmpty(t, p.FieldConfig.Defaults.Unit, what)
 			require.NotNil(t, p.Datasource, what)
 			assert.Equal(t, "${datasource}", p.Datasource.UID, what)

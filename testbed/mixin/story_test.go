@@ -4,16 +4,115 @@
 package mixin
 
 import (
+	"maps"
 	"testing"
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 )
 
 type label = labels.Label
 
-// story is what happens to a fleet: a healthy time first.
-func (w *world) story(t *testing.T) {
+type sample struct {
+	labels labels.Labels
+	value  float64
+}
+
+// application is what vLLM of one service says, after seconds of its life, and
+// what gpu_summary says where it asks Kubernetes.
+func application(seconds float64) (all []sample) {
+	add := func(name string, value float64, more ...string) {
+		b := labels.NewBuilder(labels.FromStrings("__name__", name, "k8s_cluster_name", "c1", "k8s_namespace_name", "inference", "service_name", "llama"))
+		for i := 0; i < len(more); i += 2 {
+			b.Set(more[i], more[i+1])
+		}
+		all = append(all, sample{b.Labels(), value})
+	}
+	for _, histogram := range []string{"vllm:time_to_first_token_seconds", "vllm:e2e_request_latency_seconds"} {
+		add(histogram+"_bucket", 8*seconds, "le", "0.5")
+		add(histogram+"_bucket", 10*seconds, "le", "1")
+		add(histogram+"_bucket", 10*seconds, "le", "+Inf")
+	}
+	add("vllm:kv_cache_usage_perc", 0.4)
+	add("vllm:num_requests_waiting", 1)
+	add("vllm:num_requests_running", 12)
+	add("vllm:generation_tokens_total", 900*seconds)
+	add("vllm:request_success_total", 10*seconds, "finished_reason", "stop")
+	add("gpu_service_pods_pending", 0)
+	return all
+}
+
+// told is what fired, and when.
+type told struct {
+	at    time.Time
+	alert map[string]bool
+}
+
+// story is what happens to a fleet: a healthy time, then much at once. It returns
+// what the rules said, which are evaluated when it is over.
+func (w *world) story(t *testing.T) (trouble time.Time, said []told) {
 	t.Helper()
+	w.run(5 * time.Minute)
+	trouble = w.now()
+	_, err := w.sink.SetAnswer(gpusim.Answer{Path: "/broken", Status: 500})
+	require.NoError(t, err)
+	w.breaks(t,
+		gpusim.Fault{Node: "node-a", Kind: gpusim.XID, Device: "2", Code: 48}, // counts an uncorrected error too
+		gpusim.Fault{Node: "node-a", Kind: gpusim.ThermalThrottle, Device: "0"},
+		gpusim.Fault{Node: "node-a", Kind: gpusim.GPULost, Device: "3"},
+	)
+	w.run(6 * time.Minute)
+	w.breaks(t, gpusim.Fault{Node: "node-b", Kind: gpusim.ExporterDown})
 	w.run(4 * time.Minute)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	j := newJudge(t, w.db, w.engine)
+	end := w.now()
+	for at := w.began.Add(time.Minute); at.Before(end); at = at.Add(scrape) {
+		said = append(said, told{at, j.at(t, at)})
+	}
+	return trouble, said
+}
+
+// breaks starts faults.
+func (w *world) breaks(t *testing.T, faults ...gpusim.Fault) {
+	t.Helper()
+	for _, f := range faults {
+		_, err := w.fleet.StartFault(f)
+		require.NoError(t, err)
+	}
+	w.reconcile()
+}
+
+// The alerts of a run: none while the fleet is healthy but that of the notebook
+// that is idle, and each that the trouble is worth.
+func judgeStory(t *testing.T, trouble time.Time, said []told) {
+	t.Helper()
+	before, after := map[string]bool{}, map[string]bool{}
+	for _, s := range said {
+		if s.at.Before(trouble) {
+			maps.Copy(before, s.alert)
+		} else {
+			maps.Copy(after, s.alert)
+		}
+	}
+	assert.Subset(t, []string{"GPUWatchdog", "GPUIdleHeld"}, keys(before), "while all is well")
+	assert.Subset(t, keys(after), []string{
+		"GPUWatchdog", "GPUExporterDown", "GPUServicePartial", "GPUServiceNoData", "GPUXIDFatal", "GPUECCUncorrected",
+		"GPUThrottled", "GPUServiceThrottled", "GPUDeviceLost", "GPUWebhookFailing", "GPUIdleHeld",
+	}, "in trouble")
+	for _, absent := range []string{"GPUGatewayGone", "GPUNodeLost", "GPUCollectorDown", "GPUAuditFailing", "GPUStoreRefusingSamples", "GPUTelemetryDropped"} {
+		assert.NotContains(t, after, absent)
+	}
+}
+
+func keys(m map[string]bool) (list []string) {
+	for k := range m {
+		list = append(list, k)
+	}
+	return list
 }

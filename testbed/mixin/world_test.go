@@ -44,11 +44,14 @@ const (
 // that scraped both of its pages has it.
 type world struct {
 	fleet  *gpusim.Fleet
+	sink   *gpusim.Sink
 	c      *collector.Collector
 	began  time.Time // the run's first moment, in its own time
 	real   time.Time
 	db     *teststorage.TestStorage
 	engine *promql.Engine
+	// reconcile makes the exporters' listeners do what the faults say.
+	reconcile func()
 
 	mu     sync.Mutex
 	before map[string]labels.Labels
@@ -99,8 +102,9 @@ func start(t *testing.T, cfg gpusim.Config) *world {
 	server, err := gpusim.Serve(w.fleet, collector.Loopback, 0)
 	require.NoError(t, err)
 	t.Cleanup(server.Close)
-	sink := gpusim.NewSink(time.Now)
-	hooks := httptest.NewServer(sink)
+	w.reconcile = server.Reconcile
+	w.sink = gpusim.NewSink(time.Now)
+	hooks := httptest.NewServer(w.sink)
 	t.Cleanup(hooks.Close)
 
 	var endpoints []string
@@ -127,7 +131,7 @@ func start(t *testing.T, cfg gpusim.Config) *world {
 			"interval": "1s", "initial_interval": "1s", "staleness": "3s", "warmup": "2s", "idle_for": "4s", "service_ttl": "1m",
 		}},
 		"exporters": m{
-			"prometheus": m{"metric_expiration": "20s"}, // five minutes
+			"prometheus": m{"metric_expiration": "6s"}, // a minute and a half
 			"webhook": m{
 				"receivers":   m{"sink": m{"url": hooks.URL + "/hook"}, "broken": m{"url": hooks.URL + "/broken"}},
 				"allow_cidrs": []string{"127.0.0.0/8"},
@@ -139,8 +143,6 @@ func start(t *testing.T, cfg gpusim.Config) *world {
 			"logs/events": m{"exporters": []string{"debug/events", "gpu_store", "webhook"}},
 		}},
 	}
-	_, err = sink.SetAnswer(gpusim.Answer{Path: "/broken", Status: 500})
-	require.NoError(t, err)
 	var texts []string
 	for _, o := range []any{ports.Overlay(), overlay} {
 		text, err := json.Marshal(o)
@@ -244,6 +246,9 @@ func (w *world) store(ctx context.Context) {
 				add(b.Set("__name__", name).Labels(), collector.Value(metric))
 			}
 		}
+	}
+	for _, s := range application(w.now().Sub(w.began).Seconds()) {
+		add(s.labels, s.value)
 	}
 	for key, ls := range w.before {
 		if _, ok := page[key]; !ok {
