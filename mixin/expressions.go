@@ -13,10 +13,9 @@ import (
 // $__rate_interval is at least four scrapes: so a value is never older than that,
 // and silence is a gap instead of five minutes of the last value.
 
-// mean is what gauges were on average, last what they were last, peak at most.
+// mean is what gauges were on average, last what they were last.
 func mean(series string) string { return "avg_over_time(" + series + "[$__rate_interval])" }
 func last(series string) string { return "last_over_time(" + series + "[$__rate_interval])" }
-func peak(series string) string { return "max_over_time(" + series + "[$__rate_interval])" }
 
 // rate is how fast counters rise a second, rise how far over what is on display.
 func rate(series string) string { return "rate(" + series + "[$__rate_interval])" }

@@ -29,20 +29,24 @@ const everyMinute = "1m"
 // physical are devices without the instances and replicas on them.
 var physical = queries.Is(queries.Parent, "")
 
-// held is the share of devices that a service holds: what the kubelet says, else
-// the devices of the summary.
+// The kubelet's word on who holds how much of a device, and the device's own
+// telemetry; each device once.
+var (
+	byDevice = append([]string{queries.Device}, service...)
+	share    = most(queries.Of(queries.Allocation, set(queries.Service)), byDevice...)
+	busy     = most(queries.General(set(queries.Service)), byDevice...)
+)
+
+// held is how many devices a service holds: shares where the kubelet says them,
+// whole devices on nodes whose kubelet says nothing; and where none does, what
+// the summary counts, which knows of those without telemetry.
 func held() string {
-	return "sum" + queries.By(service...) + "(" + queries.Of(queries.Allocation, set(queries.Service)) + ")" +
-		" or sum" + queries.By(service...) + "(" + queries.Of(queries.ServiceDevices) + ")"
+	return sum(share+" or "+busy+" * 0 + 1", service...) + " and" + on(service...) + queries.Of(queries.Allocation, set(queries.Service)) +
+		" or " + sum(queries.ServiceDevices, service...)
 }
 
-// used is how much of that was busy: utilization, of a replica its share of it.
-func used() string {
-	perDevice := append([]string{queries.Device}, service...)
-	busy := most(queries.General(set(queries.Service)), perDevice...)
-	share := most(queries.Of(queries.Allocation, set(queries.Service)), perDevice...)
-	return sum("("+busy+" * "+share+") or "+busy, service...)
-}
+// used is how much of that was busy.
+func used() string { return sum(busy+" * "+share+" or "+busy, service...) }
 
 func recording() ruleFile {
 	perDevice := []string{queries.Cluster, queries.Node, queries.Host, queries.Device, queries.Model, queries.Index}

@@ -163,21 +163,22 @@ func TestEveryPanelHasData(t *testing.T) {
 	w := start(t, healthyFleet())
 	trouble, said := w.story(t)
 	t.Run("alerts", func(t *testing.T) { judgeStory(t, trouble, said) })
+	t.Run("usage", func(t *testing.T) { w.usage(t, trouble.Add(-2*scrape)) })
 	for _, d := range boards(t) {
 		t.Run(d.UID, func(t *testing.T) {
 			for _, p := range d.Panels {
 				if p.Type == "row" {
 					continue
 				}
-				for _, q := range p.Targets {
-					w.check(t, d, p, filled(d, q.Expr), q.LegendFormat)
+				for i, q := range p.Targets {
+					w.check(t, d, p, filled(d, q.Expr), q.LegendFormat, p.unit(i))
 				}
 			}
 		})
 	}
 }
 
-func (w *world) check(t *testing.T, d dashboard, p panel, expr, legend string) {
+func (w *world) check(t *testing.T, d dashboard, p panel, expr, legend, unit string) {
 	t.Helper()
 	names := metrics(t, expr)
 	require.NotEmpty(t, names, expr)
@@ -195,9 +196,25 @@ func (w *world) check(t *testing.T, d dashboard, p panel, expr, legend string) {
 	if strings.Contains(legend, "host_name") {
 		assert.True(t, seen["host_name"] || seen["k8s_node_name"], "%s: %s: no node: %s", d.UID, p.Title, expr)
 	}
-	unit := p.FieldConfig.Defaults.Unit
-	if p.Type == "table" {
-		return // its columns have their own: see TestTables
-	}
 	assert.Subset(t, units(expr, names), []string{unit}, "%s: %s: unit of %s", d.UID, p.Title, expr)
+}
+
+// unit is that of a query: of a table, its column's.
+func (p panel) unit(query int) string {
+	unit, column := p.FieldConfig.Defaults.Unit, ""
+	for _, t := range p.Transformations {
+		for _, from := range []string{"Value", "Value #" + string(rune('A'+query))} {
+			if to, ok := t.Options.RenameByName[from]; ok {
+				column = to
+			}
+		}
+	}
+	for _, o := range p.FieldConfig.Overrides {
+		for _, property := range o.Properties {
+			if text, ok := property.Value.(string); ok && o.Matcher.Options == column && column != "" && property.ID == "unit" {
+				unit = text
+			}
+		}
+	}
+	return unit
 }

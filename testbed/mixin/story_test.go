@@ -116,3 +116,37 @@ func keys(m map[string]bool) (list []string) {
 	}
 	return list
 }
+
+// usage: what is held is what the fleet's pods hold, whether a kubelet told it
+// (node-a) or not; what is used is that times the utilization.
+func (w *world) usage(t *testing.T, at time.Time) {
+	t.Helper()
+	at = at.Truncate(time.Minute)
+	held := map[string]float64{"llama": 3, "trainer": 1, "jupyter": 2}
+	want := map[string]float64{}
+	for _, n := range w.fleet.TruthAt(at).Nodes {
+		for _, d := range n.Devices {
+			if d.Service != "" {
+				want[d.Service] += d.Utilization
+			}
+		}
+	}
+	got := map[string]float64{}
+	for _, s := range w.ask(t, "namespace_service:gpu_devices_held:sum", at) {
+		got[s.Metric.Get("service_name")] = s.F
+	}
+	assert.Equal(t, held, got)
+	for _, s := range w.ask(t, "namespace_service:gpu_devices_used:sum", at) {
+		name := s.Metric.Get("service_name")
+		// The collector looks every fifteen seconds of the run.
+		assert.InDelta(t, want[name], s.F, 0.4, name)
+		assert.LessOrEqual(t, s.F, held[name], name)
+	}
+	// Four whole minutes of the five: a fifteenth of an hour.
+	for _, s := range w.ask(t, "namespace_service:gpu_hours_held:1h", at) {
+		name := s.Metric.Get("service_name")
+		minutes := at.Sub(w.began.Truncate(time.Minute)).Minutes()
+		assert.InDelta(t, held[name]*minutes/60, s.F, held[name]*1.1/60, name)
+	}
+	assert.NotEmpty(t, w.ask(t, `namespace_service:gpu_energy_joules:1h{service_name="trainer"} > 0`, at))
+}
