@@ -40,6 +40,11 @@ test-model: check ## gpu_summary against its model (EVALUATIONS=n, default 10000
 	@$(GO) test -tags $(TAGS) -count=1 -timeout 24h -v -run '^TestModel$$' ./processor/gpusummaryprocessor/internal/model \
 		-args -evaluations=$(or $(EVALUATIONS),1000000) -seed=$(or $(SEED),1) | grep -v '^\(===\|---\|PASS\|ok\)'; exit $${PIPESTATUS[0]}
 
+.PHONY: test-mixin
+test-mixin: build ## dashboards, rules and alerts in Prometheus' and Alertmanager's own code
+	@cd mixin && $(GO) test ./...
+	@cd testbed && $(GO) test -count 1 -timeout 20m ./mixin/...
+
 .PHONY: test-delivery
 test-delivery: build ## events to misbehaving webhooks, the collector killed meanwhile (EVENTS=n, default 10000; RECEIVERS=n, 20; SEED=n)
 	@cd testbed && CGO_ENABLED=0 $(GO) build -trimpath -o ../$(BIN)/ ./cmd/delivery
@@ -66,8 +71,10 @@ tools: check
 .PHONY: generate
 generate: tools ## generated code and documentation
 	PATH="$(CURDIR)/$(TOOLS):$$PATH" $(GO) generate -tags $(TAGS) ./...
+	cd mixin && $(GO) generate ./...
 	$(TOOLS)/builder --config builder-config.yaml --skip-compilation
 	$(GO) mod tidy
+	cd mixin && $(GO) mod tidy
 	cd testbed && $(GO) mod tidy
 	cd testbed/console && $(GO) mod tidy
 	cd testbed/bench/attribution && $(GO) mod tidy
