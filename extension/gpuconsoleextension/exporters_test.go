@@ -55,6 +55,9 @@ func TestExportersByAddress(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			hosts(w, test.first, test.second)
+			if test.up == 0 { // a summary is still made, and says that nothing reports
+				w.service(svc{namespace: "ml", name: "chat", pods: pods{missing: 2}, partial: 1, ratio: 1})
+			}
 			c := serveAPI(t, w.store, w.now, nil)
 			status := ok[consoleapi.StatusAnswer](c, "status", nil)
 			assert.Equal(t, test.state, status.State)

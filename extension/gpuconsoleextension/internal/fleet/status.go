@@ -6,6 +6,7 @@ package fleet // import "github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsole
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/queries"
@@ -38,8 +39,25 @@ func (r *Reader) Status(ctx context.Context) (*Status, error) {
 			return nil, err
 		}
 	}
+	if out.State == consoleapi.ScraperDown {
+		reading.silence(inv)
+	}
 	out.Freshness = reading.freshness()
 	return out, nil
+}
+
+// silence counts as data what devices told, and nothing else: while no exporter
+// answers, gpu_summary still evaluates, and finds no pod that reports.
+func (r *reading) silence(inv *inventory) {
+	var newest time.Time
+	for _, d := range inv.devices {
+		if d.heard.After(newest) {
+			newest = d.heard
+		}
+	}
+	if !newest.IsZero() {
+		r.newest = newest
+	}
 }
 
 func (r *Reader) telemetry(reading *reading, inv *inventory, services []*service) consoleapi.Telemetry {

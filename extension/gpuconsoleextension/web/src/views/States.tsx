@@ -86,6 +86,8 @@ function ScraperDown({ status }: { status: Status }) {
   const t = status.telemetry;
   const age = status.freshness.data_age;
   const down = (t.exporters_down ?? 0) + (t.exporters_frozen ?? 0);
+  // One that was not found on Kubernetes.
+  const byAddress = t.down_exporters.find((e) => e.node === null);
   return (
     <Panel tone="bad" title="The scraper is down" state="D">
       <p>
@@ -96,7 +98,11 @@ function ScraperDown({ status }: { status: Status }) {
       </p>
       <Exporters status={status} />
       <p>Look at the exporter, and at what the collector says of it:</p>
-      <Command>{"kubectl get pods -A -l app=nvidia-dcgm-exporter -o wide\nkubectl logs -n otelcol-gpu ds/otelcol-gpu-agent | grep -i dcgm"}</Command>
+      <Command>
+        {byAddress
+          ? `curl -sS http://${safe(byAddress.address)}/metrics | head`
+          : "kubectl get pods -A -l app=nvidia-dcgm-exporter -o wide\nkubectl logs -n otelcol-gpu ds/otelcol-gpu-agent | grep -i dcgm"}
+      </Command>
     </Panel>
   );
 }

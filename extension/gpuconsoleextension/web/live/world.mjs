@@ -1,0 +1,171 @@
+// The real thing for browser tests: the collector that `make build` made, fed by
+// gpusim, on free ports, with times short enough to wait for.
+import { spawn } from "node:child_process";
+import { existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer, request } from "node:http";
+import { createServer as listen } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+export const root = fileURLToPath(new URL("../../../../", import.meta.url));
+const binary = (name) => {
+  const path = join(root, "bin", name);
+  if (!existsSync(path)) throw new Error(`bin/${name} is not there: run make build`);
+  return path;
+};
+
+/** Seconds, as the collector below is configured. */
+export const times = { scrape: 1, summary: 2, stale: 8, warmup: 10 };
+
+const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
+
+/** Tries until it is so; `what` is told if it never is. */
+export async function eventually(what, check, seconds = 40) {
+  let last;
+  for (const end = Date.now() + seconds * 1000; Date.now() < end; await sleep(200)) {
+    try {
+      const got = await check();
+      if (got) return got;
+      last = got;
+    } catch (error) {
+      last = error;
+    }
+  }
+  throw new Error(`${what}: not within ${seconds} s; last: ${last?.stack ?? last}`);
+}
+
+export async function freePorts(n) {
+  const servers = await Promise.all(Array.from({ length: n }, () => new Promise((done) => { const s = listen().listen(0, "127.0.0.1", () => done(s)); })));
+  const ports = servers.map((s) => s.address().port);
+  await Promise.all(servers.map((s) => new Promise((done) => s.close(done))));
+  return ports;
+}
+
+/** A child whose end is waited for; it never outlives the test. */
+class Child {
+  constructor(path, args, log, env = {}) {
+    this.log = log;
+    const fd = openSync(log, "w");
+    this.process = spawn(path, args, { stdio: ["ignore", fd, fd], env: { ...process.env, ...env } });
+    this.ended = new Promise((done) => this.process.once("exit", done));
+    this.kill = () => this.process.kill("SIGKILL");
+    process.once("exit", this.kill);
+  }
+  said() {
+    return readFileSync(this.log, "utf8");
+  }
+  get gone() {
+    return this.process.exitCode !== null || this.process.signalCode !== null;
+  }
+  async stop() {
+    if (!this.gone) {
+      this.process.kill("SIGTERM");
+      const late = setTimeout(this.kill, 15_000);
+      await this.ended;
+      clearTimeout(late);
+    }
+    process.removeListener("exit", this.kill);
+  }
+}
+
+/** A folder for everything that a test file starts, and the end of it all. */
+export class World {
+  constructor() {
+    this.folder = mkdtempSync(join(tmpdir(), "gpu-console-"));
+    this.children = [];
+    this.n = 0;
+  }
+
+  child(name, args, env) {
+    const c = new Child(binary(name), args, join(this.folder, `${name}-${this.n++}.log`), env);
+    this.children.push(c);
+    return c;
+  }
+
+  /** Starts a fleet: `nodes` as gpusim's configuration has them. */
+  async fleet(nodes) {
+    const file = join(this.folder, `fleet-${this.n}.json`);
+    writeFileSync(file, JSON.stringify({ seed: 3, nodes }));
+    const [control] = await freePorts(1);
+    const child = this.child("gpusim", ["run", "--config", file, "--base-port", "0", "--sink", "", "--control", `127.0.0.1:${control}`]);
+    const url = `http://127.0.0.1:${control}`;
+    const truth = () => fetch(`${url}/truth`).then((r) => r.json());
+    const first = await eventually("gpusim answers", truth);
+    const post = async (path, body) => {
+      const r = await fetch(url + path, { method: "POST", body: JSON.stringify(body) });
+      if (!r.ok) throw new Error(`${path}: ${r.status} ${await r.text()}`);
+      return r.status === 204 ? null : r.json();
+    };
+    return {
+      child, truth, exporters: first.nodes.map((n) => n.url),
+      fault: (fault) => post("/fault", fault),
+      end: (id) => post("/fault", { id, end: true }),
+      pods: (node, pods) => post("/pods", { node, pods }),
+    };
+  }
+
+  /** Starts a collector on config/standalone.yaml; `more` is merged last. */
+  async collector({ exporters = [], more = {} }) {
+    const [prometheus, health, grpc, http, own, store, console] = await freePorts(7);
+    const at = (port) => ({ endpoint: `127.0.0.1:${port}` });
+    const seconds = (n) => `${n}s`;
+    const overlay = {
+      receivers: { dcgm: { endpoints: exporters.length ? exporters : ["http://127.0.0.1:1/metrics"], collection_interval: seconds(times.scrape), exporter_interval: "1s" }, otlp: { protocols: { grpc: at(grpc), http: at(http) } } },
+      processors: { gpu_summary: { interval: seconds(times.summary), initial_interval: "1s", staleness: seconds(times.stale), warmup: seconds(times.warmup) } },
+      exporters: { prometheus: at(prometheus) },
+      extensions: { health_check: at(health), gpu_store: { api: at(store) }, gpu_console: { ...at(console), refresh: "1s", stale_after: seconds(times.stale), warmup: seconds(times.warmup), circuit_breaker: { open_for: "1s" } } },
+      // Without exporters nothing ever arrives.
+      service: { telemetry: { metrics: { readers: [{ pull: { exporter: { prometheus: { host: "127.0.0.1", port: own } } } }] } }, ...(exporters.length ? {} : { pipelines: { metrics: { receivers: ["otlp"] } } }) },
+    };
+    const args = ["--config", join(root, "config/standalone.yaml"), "--config", `yaml:${JSON.stringify(overlay)}`, "--config", `yaml:${JSON.stringify(more)}`];
+    const child = this.child("otelcol-gpu", args, { STATE_DIRECTORY: join(this.folder, `state-${this.n}`) });
+    const url = `http://127.0.0.1:${console}/`;
+    const api = async (path, query = {}) => {
+      const r = await fetch(`${url}api/v1/${path}?${new URLSearchParams(query)}`);
+      if (!r.ok) throw new Error(`${path}: ${r.status} ${await r.text()}`);
+      return r.json();
+    };
+    await eventually("the collector answers", async () => {
+      if (child.gone) throw new Error(child.said().slice(-2000));
+      return api("status");
+    });
+    return { child, url, api, port: console, store: `http://127.0.0.1:${store}` };
+  }
+
+  /** Starts a collector whose console reads a server at a URL. */
+  reader(url, gpu_console = {}) {
+    return this.collector({
+      more: {
+        extensions: { gpu_store: { engine: "prometheus", prometheus: { url } }, gpu_console },
+        service: { pipelines: { "metrics/prometheus": { exporters: ["prometheus"] } } },
+      },
+    });
+  }
+
+  /** A way to a store that the test can close, slow down and open again. */
+  async way(to) {
+    const target = new URL(to);
+    const state = { open: true, hold: 0 };
+    const server = createServer(async (asked, answer) => {
+      if (state.hold) await sleep(state.hold);
+      if (!state.open) return asked.socket.destroy();
+      const on = request({ host: target.hostname, port: target.port, path: asked.url, method: asked.method, headers: asked.headers }, (r) => {
+        answer.writeHead(r.statusCode, r.headers);
+        r.pipe(answer);
+      });
+      on.on("error", () => answer.destroy());
+      asked.pipe(on);
+    });
+    await new Promise((done) => server.listen(0, "127.0.0.1", done));
+    this.children.push({ stop: () => new Promise((done) => { server.close(done); server.closeAllConnections(); }) });
+    return Object.assign(state, { url: `http://127.0.0.1:${server.address().port}` });
+  }
+
+  async end() {
+    for (const c of this.children.reverse()) await c.stop();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+export const pod = (service, name, devices, more = {}) => ({ namespace: "inference", name, container: "main", labels: { "app.kubernetes.io/name": service }, devices, load: "inference", ...more });
