@@ -310,13 +310,10 @@ func (a reply) write(w http.ResponseWriter) {
 	}
 	body := struct {
 		Error   *problem        `json:"error,omitempty"`
-		Records []controlRecord `json:"records,omitempty"`
-	}{}
+		Records []*audit.Record `json:"records,omitempty"`
+	}{Records: a.records}
 	if a.reason != "" {
 		body.Error = &problem{a.reason, a.message}
-	}
-	for _, r := range a.records {
-		body.Records = append(body.Records, newControlRecord(r))
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")

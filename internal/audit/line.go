@@ -173,6 +173,9 @@ func newRecordBody(r *Record) recordBody {
 	}
 }
 
+// MarshalJSON writes the record as its line in the file has it.
+func (r *Record) MarshalJSON() ([]byte, error) { return json.Marshal(newRecordBody(r)) }
+
 // valid keeps a text encodable in one way only: JSON has two for a replaced
 // byte.
 func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
