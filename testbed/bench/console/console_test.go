@@ -36,10 +36,6 @@ var questions = []string{
 	"range?by=service&window=1h&" + service, "range?by=service&window=24h&" + service, "range?by=pod&window=24h&" + service,
 }
 
-// directories of days that were filled before, in a directory that is given:
-// a further run then begins where the last one ended.
-const keep = "GPU_CONSOLE_BENCH_KEEP"
-
 // BenchmarkConsole prints a table. Run it with -benchtime 1x.
 func BenchmarkConsole(b *testing.B) {
 	for _, gpus := range []int{64, 512, 4096} {
@@ -101,9 +97,6 @@ func measure(b *testing.B, gpus int) {
 	close(ended)
 	inside.stop()
 	outside.stop()
-	if os.Getenv(keep) != "" {
-		remember(b, directory, gpus)
-	}
 }
 
 // say prints: a benchmark's own log ends after ten lines.
@@ -112,30 +105,12 @@ func say(format string, args ...any) { fmt.Printf(format+"\n", args...) }
 // day returns a directory with a day of a fleet, and when that ends.
 func day(b *testing.B, gpus int) (string, time.Time) {
 	directory := b.TempDir()
-	if kept := os.Getenv(keep); kept != "" {
-		directory = filepath.Join(kept, fmt.Sprint(gpus))
-		var f filled
-		if text, err := os.ReadFile(filepath.Join(directory, "filled.json")); err == nil && json.Unmarshal(text, &f) == nil {
-			return directory, f.Last
-		}
-	}
 	filler := (&job{Fill: true, Directory: directory, GPUs: gpus}).start(b)
 	var f filled
 	require.NoError(b, json.Unmarshal(filler.line(b), &f))
 	filler.stop()
 	say("%d GPUs: %d samples in %.1f s, 20 of each series at once: %.0f a second", gpus, f.Samples, f.Seconds, float64(f.Samples)/f.Seconds)
-	text, err := json.Marshal(f)
-	require.NoError(b, err)
-	require.NoError(b, os.WriteFile(filepath.Join(directory, "filled.json"), text, 0o600))
 	return directory, f.Last
-}
-
-// remember notes when the data of a directory that is kept ends: a little less
-// than it does, since a sample that is there already is no error.
-func remember(b *testing.B, directory string, gpus int) {
-	text, err := json.Marshal(filled{Last: time.Now().Truncate(interval).Add(-interval)})
-	require.NoError(b, err)
-	require.NoError(b, os.WriteFile(filepath.Join(directory, "filled.json"), text, 0o600))
 }
 
 // feed writes what the fleet tells from then on into a Prometheus server.

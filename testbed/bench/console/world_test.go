@@ -6,6 +6,7 @@ package console
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -75,14 +76,15 @@ func node(n int) []one {
 		}
 	}
 	s := tags{queries.Namespace: "inference", queries.Service: service}
-	for metric, of := range map[string]one{
+	figures := map[string]one{
 		queries.ServiceUtilization: {from: 0.4, spread: 0.3}, queries.ServiceUtilizationMin: {from: 0.2, spread: 0.1}, queries.ServiceUtilizationMax: {from: 0.8, spread: 0.1},
 		queries.ServiceSM: {from: 0.4, spread: 0.3}, queries.ServiceDRAM: {from: 0.2, spread: 0.3},
 		queries.ServicePodMemory: {from: 70 << 30, spread: 10 << 30}, queries.ServicePodLimit: {from: 141 << 30}, queries.ServicePodPower: {from: 400, spread: 100},
 		queries.ServiceMemory: {from: 560 << 30, spread: 80 << 30}, queries.ServiceLimit: {from: 1128 << 30}, queries.ServicePower: {from: 3200, spread: 800},
 		queries.ServicePending: {}, queries.ServiceIdle: {}, queries.ServiceMissingRatio: {}, queries.ServicePartial: {}, queries.ServiceDataAge: {from: 2, spread: 5},
-	} {
-		add(of.from, of.spread, metric, s)
+	}
+	for _, metric := range slices.Sorted(maps.Keys(figures)) {
+		add(figures[metric].from, figures[metric].spread, metric, s)
 	}
 	for _, pipe := range []string{"tensor", "fp16", "fp32"} {
 		add(0.1, 0.4, queries.ServicePipe, s, tags{queries.Pipe: pipe})
@@ -115,7 +117,7 @@ func batch(series []one, times []time.Time) []store.Series {
 	for i, s := range series {
 		mine := samples[i*len(times) : (i+1)*len(times)]
 		for j, at := range times {
-			mine[j] = store.Sample{Time: at.UnixMilli(), Value: s.from + s.spread*float64((at.Unix()/15*7+int64(i)*13)%1000)/1000}
+			mine[j] = store.Sample{Time: at.UnixMilli(), Value: s.from + s.spread*float64((at.Unix()/15*7+int64(s.labels.Hash()%1000))%1000)/1000}
 		}
 		out[i] = store.Series{Labels: s.labels, Samples: mine}
 	}
