@@ -26,6 +26,11 @@ test: ## everything that CI runs
 	@scripts/check test
 	@scripts/test
 
+.PHONY: test-browser
+test-browser: build ## the console's page: unit tests, build, and Chromium on made-up answers and on the real binaries
+	@scripts/check browser
+	@scripts/browser
+
 .PHONY: test-kubernetes
 test-kubernetes: build kubernetes ## the whole suite on a real Kubernetes control plane; last: wrong, stale and unknown holders
 	@mkdir -p .test && rm -f .test/day
