@@ -158,6 +158,7 @@ func (d *demo) overlay() map[string]any {
 }
 
 func (d *demo) introduce(c *collector.Collector) {
+	d.print("the console: http://localhost:%d", d.ports.Console)
 	if d.exporter != "" {
 		d.print("scraping the exporter that you named; a device without pod labels has no holder")
 	} else {
@@ -170,7 +171,7 @@ func (d *demo) introduce(c *collector.Collector) {
 	if d.exporter == "" {
 		d.print("  every attempt to deliver is in its audit log: bin/gpuctl audit verify %s", filepath.Join(collector.StateOf(c.LogPath), "audit.jsonl"))
 	}
-	d.print("  look at: http://localhost:%d (the console), http://localhost:%d/metrics (Prometheus)", d.ports.Console, d.ports.Prometheus)
+	d.print("  metrics as Prometheus scrapes them: http://localhost:%d/metrics; a Prometheus API for Grafana: http://localhost:%d", d.ports.Prometheus, d.ports.Store)
 	d.print("  Ctrl-C stops everything")
 }
 

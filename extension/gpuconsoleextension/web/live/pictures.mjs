@@ -16,7 +16,6 @@ const llama = "#/service?namespace=inference&service=llama&window=5m";
 const views = [
   ["fleet", "#/", { width: 1280, height: 800 }],
   ["service", llama, { width: 1280, height: 800 }],
-  ["nodes", "#/nodes?node=gpu-node-c", { width: 1280, height: 800 }],
 ];
 
 const demo = spawn(join(root, "bin/demo"), ["--new-pod-at", "200s", "--xid-at", "280s", "--down-at", "120s", "--down-for", "40s"], { stdio: ["ignore", "inherit", "inherit"] });
@@ -42,7 +41,7 @@ for (const theme of ["light", "dark"]) {
     await sleep(0.5);
     const path = join(folder, `${name}-${theme}.png`);
     // Again, without an alpha channel and as small as zlib can.
-    const png = PNG.sync.read(await page.screenshot({ fullPage: name !== "nodes" }));
+    const png = PNG.sync.read(await page.screenshot({ fullPage: true }));
     writeFileSync(path, PNG.sync.write(png, { colorType: 2, deflateLevel: 9, deflateStrategy: 0, filterType: -1 }));
     console.log(path);
     await context.close();

@@ -198,7 +198,7 @@ function NodeTags({ node: n }: { node: GpuNode }) {
       {xids && <Tag tone="warn">XID errors</Tag>}
       {n.schedulable === false && <Tag tone="info">cordoned</Tag>}
       {n.mig_reconfiguring && <Tag tone="info">MIG is being changed</Tag>}
-      {n.state === "ok" && n.counts.lost === 0 && !silent && !uncorrected && !xids && n.schedulable !== false && !n.mig_reconfiguring && <Tag tone="good">all well</Tag>}
+      {n.state === "ok" && n.counts.lost === 0 && !silent && !uncorrected && !xids && n.schedulable !== false && !n.mig_reconfiguring && (n.exporter === "unknown" ? <Tag tone="info" title="Which exporter is this node’s is not known, and one of them is down; or nothing tells of any">exporter not known</Tag> : <Tag tone="good">all well</Tag>)}
     </>
   );
 }
