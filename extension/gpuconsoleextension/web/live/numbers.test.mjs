@@ -1,17 +1,35 @@
 // Every number of the API, on both engines, is PromQL's and the simulator's: of a
-// fleet whose pages stand still.
+// fleet whose pages stand still. The second engine reads the embedded one's own
+// Prometheus API, and a Prometheus server that prometheus_remote_write feeds.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { launch, open } from "../browser/browser.mjs";
 import { eventually, pod, World } from "./world.mjs";
 
 const world = new World();
-let fleet, collector, truth;
+let fleet, collector, prometheus, truth;
 const MiB = 1 << 20;
 
 before(async () => {
   const node = (name, pods) => ({ name, version: "4.6", model: "H100", devices: 2, fields: "all", pod_labels: true, pods });
   fleet = await world.fleet([node("gpu-a", [pod("chat", "chat-0", ["0", "1"])]), node("gpu-b", [pod("chat", "chat-1", ["0"]), pod("rank", "rank-0", ["1"], { load: "idle" })])]);
-  collector = await world.collector({ exporters: fleet.exporters });
+  prometheus = await world.prometheus();
+  collector = await world.collector({
+    exporters: fleet.exporters,
+    more: {
+      exporters: {
+        prometheus_remote_write: {
+          endpoint: `${prometheus.url}/api/v1/write`,
+          translation_strategy: "UnderscoreEscapingWithSuffixes",
+          disable_scope_info: true,
+          resource_to_telemetry_conversion: { enabled: true },
+          target_info: { enabled: false },
+          tls: { insecure: true },
+        },
+      },
+      service: { pipelines: { "metrics/prometheus": { exporters: ["prometheus", "gpu_store", "prometheus_remote_write"] } } },
+    },
+  });
   await eventually("all pods are settled", async () => (await collector.api("services")).services.reduce((n, s) => n + (s.pods.reporting ?? 0), 0) === 3);
   // Frozen within one second of the simulator's, so that the truth is of that page.
   await eventually("the fleet stands still", async () => {
@@ -90,3 +108,18 @@ async function compare({ api }) {
 test("every number is PromQL's and the simulator's: embedded engine", () => compare(collector));
 
 test("and the same through a Prometheus API: engine prometheus", async () => compare(await world.reader(collector.store)));
+
+test("and of a Prometheus server fed by prometheus_remote_write, on the same page", async () => {
+  const reader = await world.reader(prometheus.url);
+  await compare(reader);
+  const browser = await launch();
+  try {
+    const { page, problems } = await open(browser, { clock: false });
+    await page.goto(reader.url);
+    for (const service of ["chat", "rank"]) await page.getByRole("link", { name: service }).first().waitFor();
+    assert.match(await page.textContent("body"), /store: prometheus/);
+    assert.deepEqual([...problems], []);
+  } finally {
+    await browser.close();
+  }
+});

@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 export const root = fileURLToPath(new URL("../../../../", import.meta.url));
 const binary = (name) => {
   const path = join(root, "bin", name);
-  if (!existsSync(path)) throw new Error(`bin/${name} is not there: run make build`);
+  if (!existsSync(path)) throw new Error(`bin/${name} is not there: run make build, or make test-browser, which builds Prometheus too`);
   return path;
 };
 
@@ -141,6 +141,17 @@ export class World {
         service: { pipelines: { "metrics/prometheus": { exporters: ["prometheus"] } } },
       },
     });
+  }
+
+  /** Starts a Prometheus server that takes remote write. */
+  async prometheus() {
+    const [port] = await freePorts(1);
+    const url = `http://127.0.0.1:${port}`;
+    const file = join(this.folder, "prometheus.yml");
+    writeFileSync(file, "{}\n");
+    const child = this.child("prometheus", [`--config.file=${file}`, `--storage.tsdb.path=${join(this.folder, "prometheus")}`, `--web.listen-address=127.0.0.1:${port}`, "--web.enable-remote-write-receiver", "--log.level=warn"]);
+    await eventually("Prometheus answers", async () => (await fetch(`${url}/-/ready`)).ok);
+    return { child, url };
   }
 
   /** A way to a store that the test can close, slow down and open again. */
