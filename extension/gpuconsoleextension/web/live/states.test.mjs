@@ -204,7 +204,8 @@ test("F: the store cannot be reached, and comes back, on the Prometheus engine",
 
 test("503: a server that is busy is said to be so, kindly, and asked again", async () => {
   const way = await world.way(collector.store);
-  const reader = await world.reader(way.url, { max_concurrent_requests: 1 });
+  // Each asks the store itself: what others were just told would be there at once.
+  const reader = await world.reader(way.url, { max_concurrent_requests: 1, share_for: "0s" });
   await on(() => reader, async ({ page, go }) => {
     way.hold = 3000;
     const readers = [];
