@@ -156,7 +156,7 @@ export interface components {
         Freshness: {
             /**
              * Format: date-time
-             * @description When the server evaluated the answer.
+             * @description The moment that the answer is of: when the server read the store, for requests of one moment the same.
              */
             evaluated_at: string;
             /**
