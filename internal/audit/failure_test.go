@@ -161,6 +161,8 @@ func TestRealLimitOfTheFileSystem(t *testing.T) {
 			l.Append(sample())
 		}
 		require.Positive(t, l.Stats().Buffered)
+		// Append returns before OnStatus is told.
+		require.Eventually(t, func() bool { return len(status.get()) > 0 }, time.Minute, time.Millisecond)
 		require.ErrorIs(t, status.get()[0], syscall.EFBIG)
 		requireClean(t, path, nil)
 		limit.Cur = 1 << 20

@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"os/exec"
 	"path/filepath"
 	"sort"
@@ -16,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 )
 
 // started says how each shipped configuration is run; TestEveryConfigurationRuns
@@ -121,7 +123,11 @@ func TestBadConfigurationStopsTheStart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			out, err := command(t, "--config", config("standalone.yaml"), "--config", "yaml:"+tc.overlay)
+			ports, err := collector.FreePorts()
+			require.NoError(t, err)
+			free, err := json.Marshal(ports.Overlay())
+			require.NoError(t, err)
+			out, err := command(t, "--config", config("standalone.yaml"), "--config", "yaml:"+string(free), "--config", "yaml:"+tc.overlay)
 			require.Error(t, err, "the collector must not start")
 			for _, text := range tc.says {
 				assert.Contains(t, out, text)

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -61,10 +62,9 @@ func TestAnEventSurvivesTheAgent(t *testing.T) {
 	t.Parallel()
 	sim, _, endpoints := fleet(t, gpusim.Demo(gpusim.DemoTimes()))
 	api, _ := nodeA(t)
-	gateway, err := net.Listen("tcp", collector.Loopback+":0")
+	free, err := collector.Free(1)
 	require.NoError(t, err)
-	address := gateway.Addr().String()
-	require.NoError(t, gateway.Close()) // nobody listens
+	address := net.JoinHostPort(collector.Loopback, strconv.Itoa(free[0])) // nobody listens
 	dir := t.TempDir()
 	run := func(name string) *collector.Collector {
 		ports, err := collector.FreePorts()
@@ -107,7 +107,7 @@ func TestAnEventSurvivesTheAgent(t *testing.T) {
 
 	agent = run("again")
 	require.NoError(t, agent.WaitReady(t.Context()))
-	gateway, err = net.Listen("tcp", address)
+	gateway, err := net.Listen("tcp", address)
 	require.NoError(t, err)
 	sink, server, done := &eventSink{}, grpc.NewServer(), make(chan struct{})
 	plogotlp.RegisterGRPCServer(server, sink)

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"sync"
 	"syscall"
 	"testing"
@@ -27,6 +28,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store/storetest"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/child"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 )
 
 const tags = "remove_all_sd,enable_kubernetes_sd,enable_dns_sd"
@@ -71,10 +73,9 @@ func startPrometheus(t testing.TB) *prometheus {
 	directory := t.TempDir()
 	config := filepath.Join(directory, "prometheus.yml")
 	require.NoError(t, os.WriteFile(config, []byte("storage: {tsdb: {out_of_order_time_window: 10m}}\n"), 0o600))
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	free, err := collector.Free(1)
 	require.NoError(t, err)
-	address := listener.Addr().String()
-	require.NoError(t, listener.Close())
+	address := net.JoinHostPort(collector.Loopback, strconv.Itoa(free[0]))
 
 	var log bytes.Buffer
 	cmd := exec.Command(binary,

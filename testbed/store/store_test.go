@@ -6,6 +6,7 @@ package store
 import (
 	"context"
 	"net"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,6 +18,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpustoreextension"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store/storetest"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 )
 
 func TestMain(m *testing.M) {
@@ -64,10 +66,9 @@ func asking(t testing.TB, url string) store.Store {
 // serving is an embedded store, and where its API is.
 func serving(t testing.TB) (s store.Store, url string) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	free, err := collector.Free(1)
 	require.NoError(t, err)
-	address := listener.Addr().String()
-	require.NoError(t, listener.Close())
+	address := net.JoinHostPort(collector.Loopback, strconv.Itoa(free[0]))
 	return startStore(t, func(c *gpustoreextension.Config) {
 		limited(c)
 		c.API.NetAddr.Endpoint = address

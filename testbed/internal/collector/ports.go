@@ -6,8 +6,10 @@ package collector
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"strconv"
+	"sync"
 )
 
 // Loopback is the only address that anything listens on here.
@@ -29,7 +31,7 @@ func UsualPorts() Ports {
 	return Ports{Prometheus: 9464, Health: 13133, OTLPGRPC: 4317, OTLPHTTP: 4318, Own: 8888, Store: 9090, Console: 8480}
 }
 
-// FreePorts are ports that nobody listens on now.
+// FreePorts are ports for a collector, as Free finds them.
 func FreePorts() (Ports, error) {
 	n, err := Free(7)
 	if err != nil {
@@ -38,18 +40,38 @@ func FreePorts() (Ports, error) {
 	return Ports{Prometheus: n[0], Health: n[1], OTLPGRPC: n[2], OTLPHTTP: n[3], Own: n[4], Store: n[5], Console: n[6]}, nil
 }
 
-// Free finds n ports that nobody listens on now.
+// Where Free looks: below what systems give to outgoing connections (32768 and
+// up on Linux), so that no client takes a port between here and its use, and
+// above what usually is in use.
+const firstPort, lastPort = 15_000, 32_000
+
+var (
+	portsMu  sync.Mutex
+	nextPort = firstPort + rand.IntN(lastPort-firstPort) // so that two processes look elsewhere
+)
+
+// Free finds n ports of loopback that nobody listens on now. A process gets
+// none twice before all have had their turn: whoever asks may take time until
+// it listens.
 func Free(n int) ([]int, error) {
-	var ports []int
-	for range n {
-		l, err := net.Listen("tcp", address(0))
-		if err != nil {
-			return nil, err
+	portsMu.Lock()
+	defer portsMu.Unlock()
+	ports := make([]int, 0, n)
+	for range lastPort - firstPort {
+		port := nextPort
+		if nextPort++; nextPort == lastPort {
+			nextPort = firstPort
 		}
-		defer l.Close() // held until all are found, so that none is found twice
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+		l, err := net.Listen("tcp", address(port))
+		if err != nil {
+			continue
+		}
+		_ = l.Close()
+		if ports = append(ports, port); len(ports) == n {
+			return ports, nil
+		}
 	}
-	return ports, nil
+	return nil, fmt.Errorf("no %d free ports between %d and %d", n, firstPort, lastPort)
 }
 
 // Use is one port and what wants it.

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -18,6 +17,8 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 )
 
 const host = "127.0.0.1"
@@ -83,11 +84,13 @@ func Start(ctx context.Context, o Options) (_ *Cluster, err error) {
 }
 
 func (c *Cluster) start(ctx context.Context) error {
-	ports, err := freePorts(3)
+	// Of those that no outgoing connection is given: while the API server is gone,
+	// no client that tries to reach it can take its port.
+	ports, err := collector.Free(3)
 	if err != nil {
 		return err
 	}
-	etcd, peer, api := ports[0], ports[1], ports[2]
+	etcd, peer, api := strconv.Itoa(ports[0]), strconv.Itoa(ports[1]), strconv.Itoa(ports[2])
 	if c.ca, err = newAuthority(c.dir); err != nil {
 		return err
 	}
@@ -273,24 +276,4 @@ func findBinaries(dir string) (string, error) {
 		}
 	}
 	return dir, nil
-}
-
-// freePorts returns n ports of loopback that nobody listens on. They are below
-// those that systems give to outgoing connections: while the API server is
-// gone, no client that tries to reach it can be given its port.
-func freePorts(n int) ([]string, error) {
-	const first, last = 20_000, 30_000
-	ports := make([]string, 0, n)
-	for range 100 {
-		port := strconv.Itoa(first + rand.IntN(last-first))
-		l, err := net.Listen("tcp", net.JoinHostPort(host, port))
-		if err != nil {
-			continue
-		}
-		defer l.Close() // all at once, so that no port is given twice
-		if ports = append(ports, port); len(ports) == n {
-			return ports, nil
-		}
-	}
-	return nil, fmt.Errorf("no %d free ports between %d and %d", n, first, last)
 }

@@ -35,10 +35,23 @@ export async function eventually(what, check, seconds = 40) {
   throw new Error(`${what}: not within ${seconds} s; last: ${last?.stack ?? last}`);
 }
 
+// Below what systems give to outgoing connections: no client takes a port
+// between here and its use. None is found twice.
+const firstPort = 15_000, lastPort = 32_000;
+let nextPort = firstPort + Math.floor(Math.random() * (lastPort - firstPort));
+
 export async function freePorts(n) {
-  const servers = await Promise.all(Array.from({ length: n }, () => new Promise((done) => { const s = listen().listen(0, "127.0.0.1", () => done(s)); })));
-  const ports = servers.map((s) => s.address().port);
-  await Promise.all(servers.map((s) => new Promise((done) => s.close(done))));
+  const ports = [];
+  while (ports.length < n) {
+    const port = nextPort++;
+    if (nextPort === lastPort) nextPort = firstPort;
+    const free = await new Promise((done) => {
+      const server = listen();
+      server.once("error", () => done(false));
+      server.listen(port, "127.0.0.1", () => server.close(() => done(true)));
+    });
+    if (free) ports.push(port);
+  }
   return ports;
 }
 
