@@ -77,7 +77,9 @@ func command(t *testing.T, args ...string) (output string, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, binary(t, "otelcol-gpu"), args...).CombinedOutput()
+	cmd := exec.CommandContext(ctx, binary(t, "otelcol-gpu"), args...)
+	cmd.Env = append(cmd.Environ(), "STATE_DIRECTORY="+t.TempDir())
+	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
 

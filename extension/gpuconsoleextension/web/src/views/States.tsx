@@ -36,7 +36,7 @@ function NotEnabled() {
       <p>Nothing has ever arrived in the store. Point the collector at a dcgm-exporter:</p>
       <Command>{"DCGM_EXPORTER_ENDPOINT=http://localhost:9400/metrics \\\n  otelcol-gpu --config config/standalone.yaml"}</Command>
       <p>On Kubernetes, with NVIDIA’s GPU operator or its dcgm-exporter installed:</p>
-      <Command>{"helm install otelcol-gpu charts/otelcol-gpu --namespace otelcol-gpu --create-namespace"}</Command>
+      <Command>{"helm install otelcol-gpu charts/otelcol-gpu --namespace otelcol-gpu --create-namespace \\\n  --set clusterName=my-cluster"}</Command>
       <p>No GPU at hand? A simulated fleet:</p>
       <Command>make run</Command>
       <p class="quiet">This page notices by itself when the first data arrives.</p>
