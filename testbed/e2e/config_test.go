@@ -6,9 +6,12 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"sort"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,16 +24,23 @@ import (
 )
 
 // started says how each shipped configuration is run; TestEveryConfigurationRuns
-// fails for one that is missing here. The agent needs Kubernetes: it is run by
-// TestAgentSaysWhatThePodsAre.
+// fails for one that is missing here. Those that need Kubernetes, or a story of
+// their own, are run by the test that is named.
 var started = map[string][]string{
-	"standalone.yaml":  {"standalone.yaml"},
-	"demo.yaml":        {"standalone.yaml", "demo.yaml"},
-	"webhooks.yaml":    {"standalone.yaml", "webhooks.yaml"},
-	"agent.yaml":       nil,
-	"agent-raw.yaml":   nil, // with the gateway, by the test of testbed/kubernetes/gateway
-	"gateway.yaml":     nil,
-	"raw-gateway.yaml": nil,
+	"standalone.yaml":                {"standalone.yaml"},
+	"demo.yaml":                      {"standalone.yaml", "demo.yaml"},
+	"webhooks.yaml":                  {"standalone.yaml", "webhooks.yaml"},
+	"agent.yaml":                     {"e2e/agent_test.go"},
+	"agent-raw.yaml":                 {"kubernetes/gateway/world_test.go"},
+	"gateway.yaml":                   {"kubernetes/gateway/world_test.go"},
+	"raw-gateway.yaml":               {"kubernetes/gateway/world_test.go"},
+	"scale-out.yaml":                 {"e2e/scaleout_test.go"},
+	"scale-out-gateway.yaml":         {"e2e/scaleout_test.go"},
+	"inference.yaml":                 {"kubernetes/inference/inference_test.go"},
+	"host.yaml":                      {"e2e/host_test.go"},
+	"bring-your-own-collector.yaml":  {"e2e/bringyourown_test.go"},
+	"bring-your-own-pipeline.yaml":   {"e2e/bringyourown_test.go"},
+	"bring-your-own-prometheus.yaml": {"e2e/bringyourown_test.go"},
 }
 
 // Every configuration that ships starts, scrapes, serves service averages, says
@@ -43,7 +53,11 @@ func TestEveryConfigurationRuns(t *testing.T) {
 		name := filepath.Base(path)
 		files, known := started[name]
 		require.True(t, known, "say in the map started how %s is run", name)
-		if files == nil {
+		if by, ok := strings.CutSuffix(files[0], "_test.go"); ok {
+			text, err := os.ReadFile(filepath.Join(root, "testbed", by+"_test.go"))
+			if assert.NoError(t, err, name) {
+				assert.Contains(t, string(text), strconv.Quote(name), "%s does not run it", files[0])
+			}
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
