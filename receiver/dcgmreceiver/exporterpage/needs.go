@@ -1,0 +1,121 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package exporterpage
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/fields"
+)
+
+// Lack is a field that the page does not have, or has without a value, and what
+// is missing for that.
+type Lack struct {
+	// For are the cards of a service and the events that need the field.
+	For []string
+	// Field is the family's name, in the spelling that the page's version has.
+	Field string
+	// Line is what the exporter's counters file needs for it.
+	Line string
+	// Blank is whether the family is on the page and no row has a value: the
+	// board or its driver gives none, and no line helps.
+	Blank bool
+}
+
+// need is something that is made of one field of each group.
+type need struct {
+	what string
+	of   [][]fields.ID
+}
+
+// one is a need that any of the fields satisfies; the first is the one to add.
+func one(what string, any ...fields.ID) need { return need{what, [][]fields.ID{any}} }
+
+// needs are the nine cards of a service, and the events about devices.
+var needs = []need{
+	one("card utilization", fields.GPUUtil, fields.GREngineActive),
+	one("card memory used", fields.FBUsed),
+	{"card memory total", [][]fields.ID{{fields.FBTotal, fields.FBFree}, {fields.FBTotal, fields.FBUsed}}},
+	one("card tensor", fields.PipeTensorActive),
+	one("card SM", fields.SMActive),
+	one("card DRAM", fields.DRAMActive),
+	one("card FP16", fields.PipeFP16Active),
+	one("card FP32", fields.PipeFP32Active),
+	one("card power", fields.PowerUsage),
+	one("event gpu.xid", fields.XIDLast, fields.XIDTotal),
+	one("event gpu.ecc.uncorrected", fields.ECCDBEVolatile),
+	one("event gpu.row_remap.failure", fields.RowRemapFailure),
+	one("event gpu.throttle", fields.ThrottleReasons, fields.ClockEventsCount, fields.ClockEventsTotal),
+	one("event gpu.temperature", fields.GPUTemp),
+	one("event gpu.temperature of HBM", fields.MemoryTemp),
+	{"event gpu.memory.pressure", [][]fields.ID{{fields.FBUsed}, {fields.FBTotal, fields.FBFree}}},
+	one("event gpu.exporter.down (frozen)", fields.Energy, fields.EnergyJoules),
+}
+
+// lines are the rest of a field's line in a counters file: type and help.
+var lines = map[fields.ID]string{
+	fields.GPUUtil:          "gauge, GPU utilization (in %).",
+	fields.FBUsed:           "gauge, Framebuffer memory used (in MiB).",
+	fields.FBTotal:          "gauge, Framebuffer memory total (in MiB).",
+	fields.PipeTensorActive: "gauge, Ratio of cycles in which the tensor pipe is active.",
+	fields.SMActive:         "gauge, Ratio of cycles in which an SM has a warp assigned.",
+	fields.DRAMActive:       "gauge, Ratio of cycles in which device memory is read or written.",
+	fields.PipeFP16Active:   "gauge, Ratio of cycles in which the FP16 pipe is active.",
+	fields.PipeFP32Active:   "gauge, Ratio of cycles in which the FP32 pipe is active.",
+	fields.PowerUsage:       "gauge, Power draw (in W).",
+	fields.XIDLast:          "gauge, Last XID error.",
+	fields.ECCDBEVolatile:   "counter, Double-bit ECC errors since the driver was loaded.",
+	fields.RowRemapFailure:  "gauge, Whether remapping a row of memory failed.",
+	fields.ThrottleReasons:  "gauge, Reasons why clocks are held down (bit mask).",
+	fields.GPUTemp:          "gauge, GPU temperature (in C).",
+	fields.MemoryTemp:       "gauge, Memory temperature (in C).",
+	fields.Energy:           "counter, Energy since the driver was loaded (in mJ).",
+}
+
+// Lacks are the fields that the page lacks, in the order of the cards.
+func (p *Page) Lacks() []Lack {
+	var lacks []Lack
+	for _, n := range needs {
+		for _, group := range n.of {
+			if slices.ContainsFunc(group, func(id fields.ID) bool { return p.seen[id] }) {
+				continue
+			}
+			add := group[0]
+			_, blank := p.seen[add]
+			for _, id := range group {
+				// What is there without a value says more than what is not.
+				if _, there := p.seen[id]; there && !blank {
+					add, blank = id, true
+				}
+			}
+			lacks = p.lacking(lacks, n.what, add, blank)
+		}
+	}
+	return lacks
+}
+
+func (p *Page) lacking(lacks []Lack, what string, id fields.ID, blank bool) []Lack {
+	name := p.spelling(&fields.All[id])
+	if i := slices.IndexFunc(lacks, func(l Lack) bool { return l.Field == name }); i >= 0 {
+		if !slices.Contains(lacks[i].For, what) {
+			lacks[i].For = append(lacks[i].For, what)
+		}
+		return lacks
+	}
+	l := Lack{For: []string{what}, Field: name, Blank: blank}
+	if !blank {
+		l.Line = name + ", " + lines[id]
+	}
+	return append(lacks, l)
+}
+
+// spelling is the field's name as the page's exporter knows it: DCGM 4.6 has
+// names of its own.
+func (p *Page) spelling(f *fields.Field) string {
+	if p.newName && len(f.Aliases) > 0 && strings.HasPrefix(f.Aliases[0], "DCGM_") {
+		return f.Aliases[0]
+	}
+	return f.Name
+}

@@ -1,0 +1,189 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package exporterpage
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/fields"
+)
+
+// row is a row of the GPU that all rows here are of.
+func row(family, value, more string) string {
+	return family + `{gpu="0",UUID="GPU-1",modelName="H100",DCGM_FI_DRIVER_VERSION="580.1"` + more + `} ` + value + "\n"
+}
+
+// whole has all that is needed.
+func whole() map[string]string {
+	rows := map[string]string{}
+	for _, n := range needs {
+		for _, group := range n.of {
+			rows[fields.All[group[0]].Name] = "7"
+		}
+	}
+	return rows
+}
+
+func text(rows map[string]string) []byte {
+	var b strings.Builder
+	for family, value := range rows {
+		b.WriteString(row(family, value, ""))
+	}
+	return []byte(b.String())
+}
+
+func TestLacks(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(map[string]string)
+		want   []string // field: what for
+	}{
+		{"all is there", func(map[string]string) {}, nil},
+		{"no profiling", func(rows map[string]string) {
+			for family := range rows {
+				if strings.Contains(family, "_PROF_") {
+					delete(rows, family)
+				}
+			}
+		}, []string{
+			"DCGM_FI_PROF_PIPE_TENSOR_ACTIVE: card tensor", "DCGM_FI_PROF_SM_ACTIVE: card SM", "DCGM_FI_PROF_DRAM_ACTIVE: card DRAM",
+			"DCGM_FI_PROF_PIPE_FP16_ACTIVE: card FP16", "DCGM_FI_PROF_PIPE_FP32_ACTIVE: card FP32",
+		}},
+		{"one field for several", func(rows map[string]string) { delete(rows, "DCGM_FI_DEV_FB_USED") },
+			[]string{"DCGM_FI_DEV_FB_USED: card memory used, event gpu.memory.pressure"}},
+		{"memory by used and free", func(rows map[string]string) {
+			delete(rows, "DCGM_FI_DEV_FB_TOTAL")
+			rows["DCGM_FI_DEV_FB_FREE"] = "1"
+		}, nil},
+		{"another field will do", func(rows map[string]string) {
+			delete(rows, "DCGM_FI_DEV_GPU_UTIL")
+			rows["DCGM_FI_PROF_GR_ENGINE_ACTIVE"] = "0.5"
+		}, nil},
+		{"blank", func(rows map[string]string) { rows["DCGM_FI_DEV_ECC_DBE_VOL_TOTAL"] = "9223372036854775794" },
+			[]string{"DCGM_FI_DEV_ECC_DBE_VOL_TOTAL (blank): event gpu.ecc.uncorrected"}},
+		{"the names of DCGM 4.6", func(rows map[string]string) {
+			delete(rows, "DCGM_FI_PROF_SM_ACTIVE")
+			rows["DCGM_FI_PROF_PIPE_TENSOR_ACTIVE"] = "0.1"
+			rows["DCGM_FI_PROF_DRAM_UTIL_RATIO"] = "0.1"
+		}, []string{"DCGM_FI_PROF_SM_UTIL_RATIO: card SM"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			rows := whole()
+			tt.change(rows)
+			page, err := Read(text(rows), "text/plain; version=0.0.4")
+			require.NoError(t, err)
+			var got []string
+			for _, l := range page.Lacks() {
+				name := l.Field
+				if l.Blank {
+					name += " (blank)"
+					assert.Empty(t, l.Line)
+				} else {
+					assert.Regexp(t, "^"+l.Field+", (gauge|counter), [^,]+$", l.Line, "a line of a counters file")
+				}
+				got = append(got, fmt.Sprintf("%s: %s", name, strings.Join(l.For, ", ")))
+			}
+			assert.Equal(t, tt.want, got)
+		})
+	}
+}
+
+func TestEveryNeedHasALine(t *testing.T) {
+	page, err := Read(nil, "text/plain")
+	require.NoError(t, err)
+	for _, l := range page.Lacks() {
+		assert.Contains(t, l.Line, l.Field+", ")
+		_, known := fields.ByName(l.Field)
+		assert.True(t, known, l.Field)
+	}
+	assert.Len(t, lines, len(page.Lacks()), "no line is for nothing")
+}
+
+func TestWhatAPageSays(t *testing.T) {
+	raw, err := os.ReadFile("../internal/mapping/testdata/shared-4.6.prom")
+	require.NoError(t, err)
+	page, err := Read(raw, "text/plain; version=0.0.4; charset=utf-8")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"580.126.09"}, page.Drivers)
+	assert.Equal(t, []string{"NVIDIA H100 80GB HBM3"}, page.Models)
+	assert.True(t, page.AsksKubelet)
+	assert.Positive(t, page.Holders)
+	assert.Positive(t, page.Devices)
+
+	page, err = Read([]byte(row("DCGM_FI_DEV_GPU_UTIL", "1", `,pod="",namespace=""`)), "")
+	require.NoError(t, err)
+	assert.True(t, page.AsksKubelet, "it asks, and nobody holds the device")
+	assert.Zero(t, page.Holders)
+}
+
+func TestPagesThatAreRefused(t *testing.T) {
+	for name, tt := range map[string]struct{ text, want string }{
+		"cut off":         {`DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GP`, "refuses the page"},
+		"a text as value": {row("DCGM_FI_DEV_BRAND", "Tesla", ""), "Tesla"},
+		"HTML":            {"<html><body>login</body></html>\n", "refuses the page"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Read([]byte(tt.text), "text/plain")
+			require.Error(t, err)
+			assert.Contains(t, err.Error(), tt.want)
+			assert.Less(t, len(err.Error()), 400)
+		})
+	}
+}
+
+func TestStoodStill(t *testing.T) {
+	read := func(energy, clock string) *Page {
+		rows := map[string]string{"DCGM_FI_DEV_SM_CLOCK": clock}
+		if energy != "" {
+			rows["DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"] = energy
+		}
+		page, err := Read(text(rows), "text/plain")
+		require.NoError(t, err)
+		return page
+	}
+	for _, tt := range []struct {
+		name         string
+		before, now  *Page
+		still, known bool
+	}{
+		{"energy rises", read("1", "900"), read("2", "900"), false, true},
+		{"nothing moves", read("1", "900"), read("1", "900"), true, true},
+		{"a clock moves", read("1", "900"), read("1", "901"), false, true},
+		{"no energy", read("", "900"), read("", "900"), false, false},
+	} {
+		still, known := tt.now.StoodStill(tt.before)
+		assert.Equal(t, tt.still, still, tt.name)
+		assert.Equal(t, tt.known, known, tt.name)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add(text(whole()), "text/plain; version=0.0.4")
+	f.Add([]byte(`DCGM_FI_DEV_GPU_UTIL{gpu="0"UUID="GPU-1"} 1`), "text/plain")
+	f.Add([]byte("# TYPE a gauge\na 1\n# EOF\n"), "application/openmetrics-text; version=1.0.0")
+	f.Fuzz(func(t *testing.T, raw []byte, contentType string) {
+		// Protobuf is never asked for.
+		if strings.Contains(strings.ToLower(contentType), "protobuf") {
+			return
+		}
+		page, err := Read(raw, contentType)
+		if err != nil {
+			assert.LessOrEqual(t, len(err.Error()), maxCause+100)
+			return
+		}
+		if page.Known > page.Rows || page.Holders > page.Rows || page.Devices > maxDevices || len(page.Drivers) > maxNames {
+			t.Fatalf("%+v", page)
+		}
+		still, known := page.StoodStill(page)
+		assert.Equal(t, known, still, "a page beside itself")
+		page.Lacks()
+	})
+}
