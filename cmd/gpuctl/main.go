@@ -25,6 +25,7 @@ func newRoot() *command {
 		short: "companion of otelcol-gpu",
 		subcommands: []*command{
 			newAudit(),
+			newDoctor(),
 			newNodes(),
 			newPS(),
 			newServices(),

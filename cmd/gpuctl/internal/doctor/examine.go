@@ -1,0 +1,199 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient"
+)
+
+// Options say what to look at. The zero values of the strings and lists find it
+// out by themselves.
+type Options struct {
+	// Configs are the collector's configurations, as its own --config takes them.
+	Configs []string
+	// Exporters are URLs that are looked at in the place of the configured ones.
+	Exporters []string
+	// Role is agent or gateway: whose rights are checked where there is no
+	// configuration.
+	Role string
+	// As is the user whose rights are checked, instead of one's own.
+	As string
+	// Token is for the console.
+	Token string
+	// Only are the names of the checks to make.
+	Only []string
+	// Timeout of each check.
+	Timeout time.Duration
+	// Watch is the time between two readings of what must move. 0: one reading.
+	Watch time.Duration
+	// Version of this program.
+	Version string
+
+	now    func() time.Time
+	folder string // of the usual configurations
+}
+
+const (
+	roleAgent      = "agent"
+	roleGateway    = "gateway"
+	roleStandalone = "standalone"
+)
+
+// installation is what there is to look at.
+type installation struct {
+	Options
+	*configuration
+	role string
+	// remote: there is neither a configuration nor a collector here, only a
+	// cluster to ask about rights.
+	remote bool
+	kube   *kubeAPI
+}
+
+// examine finds out what there is to look at. The error is of the options.
+func examine(ctx context.Context, o Options) (*installation, []Result, error) {
+	if o.now == nil {
+		o.now = time.Now
+	}
+	if o.folder == "" {
+		o.folder = usualConfigs
+	}
+	if o.Role != "" && o.Role != roleAgent && o.Role != roleGateway {
+		return nil, nil, errors.New("--role: use agent or gateway")
+	}
+	for _, e := range o.Exporters {
+		u, err := url.Parse(e)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			return nil, nil, errors.New("--exporter: one is no address as in http://localhost:9400/metrics")
+		}
+	}
+	in := &installation{Options: o}
+	result := in.configure(ctx)
+	in.role = in.found()
+	in.kube = newKubeAPI(in)
+	switch {
+	case in.configuration == nil:
+		in.configuration = newConfiguration(confmap.New())
+	case len(o.Configs) == 0 && result.Status == Skipped:
+	default:
+		result.Seen += ": " + in.role
+	}
+	return in, []Result{result}, nil
+}
+
+// configure reads the configuration, and says what was read.
+func (in *installation) configure(ctx context.Context) Result {
+	uris := in.Configs
+	if len(uris) == 0 {
+		var err error
+		if uris, err = usualFiles(in.folder); err != nil {
+			return Result{"configuration", "", Fail, err.Error(), "name the files with --config"}
+		}
+	}
+	if len(uris) == 0 {
+		if in.Role != "" {
+			in.remote = true
+			return Result{"configuration", "", Skipped, "none: only what the role " + in.Role + " needs of the cluster is looked at", ""}
+		}
+		in.configuration = assumed()
+		return Result{"configuration", "", Skipped, "none in " + in.folder + ": config/standalone.yaml on its usual ports is assumed", ""}
+	}
+	names := make([]string, len(uris))
+	for i, uri := range uris {
+		names[i] = uri
+		if scheme, _, found := strings.Cut(uri, ":"); found && scheme == "yaml" {
+			names[i] = "yaml:…" // what stands there may be a secret
+		}
+	}
+	var err error
+	if in.configuration, err = load(ctx, uris); err != nil {
+		return Result{"configuration", "", Fail, err.Error(), "correct it; otelcol-gpu validate with the same --config says whether the collector takes it"}
+	}
+	result := Result{"configuration", "", OK, strings.Join(names, ", "), ""}
+	if len(in.used) == 0 {
+		result.Status, result.Remedy = Fail, "the service has no pipelines: name all files of the collector with --config, in its order"
+	}
+	return result
+}
+
+// found is which part of an installation the configuration describes.
+func (in *installation) found() string {
+	if in.configuration == nil || in.remote {
+		return in.Role
+	}
+	summary := len(in.of("processors", "gpu_summary")) > 0
+	devices := len(in.of("receivers", "dcgm", "gpu_allocation")) > 0
+	switch {
+	case summary && devices:
+		return roleStandalone
+	case summary:
+		return roleGateway
+	case devices:
+		return roleAgent
+	default:
+		return "another collector"
+	}
+}
+
+// checks are all checks of what there is.
+func (in *installation) checks() []check {
+	all := []check{{"kubernetes", in.checkKubernetes}, {"rbac", in.checkRBAC}, {"versions", in.checkVersions}}
+	if in.remote {
+		return all
+	}
+	return []check{
+		{"exporter", in.checkExporters}, {"kubelet", in.checkKubelet}, all[0], all[1],
+		{"collector", in.checkHealth}, {"telemetry", in.checkTelemetry}, {"otlp", in.checkListeners}, {"gateway", in.checkGateway},
+		{"console", in.checkConsole}, {"state", in.checkState}, {"webhook", in.checkWebhooks}, all[2],
+	}
+}
+
+// authType is how the collector comes to the Kubernetes API: none where it does
+// not.
+func (in *installation) authType() (k8sclient.Config, bool) {
+	own := k8sclient.Config{AuthType: k8sclient.ServiceAccount}
+	if _, inCluster := os.LookupEnv("KUBERNETES_SERVICE_HOST"); !inCluster {
+		own.AuthType = k8sclient.KubeConfig
+	}
+	if in.remote {
+		return own, true
+	}
+	if in.configuration == nil {
+		return own, false
+	}
+	components := append(in.of("receivers", "gpu_allocation"), in.of("processors", "k8s_attributes", "k8sattributes")...)
+	for _, c := range append(components, in.of("processors", "gpu_summary")...) {
+		var cfg struct {
+			AuthType     k8sclient.AuthType `mapstructure:"auth_type"`
+			Context      string             `mapstructure:"context"`
+			ExpectedPods string             `mapstructure:"expected_pods"`
+		}
+		if c.read(&cfg) != nil || cfg.AuthType == k8sclient.None || strings.HasPrefix(c.id, "gpu_summary") && cfg.ExpectedPods != "kubernetes" {
+			continue
+		}
+		if cfg.AuthType == "" {
+			cfg.AuthType = k8sclient.ServiceAccount
+		}
+		// Asking for somebody else needs an account that may.
+		if in.As != "" {
+			return own, true
+		}
+		return k8sclient.Config{AuthType: cfg.AuthType, Context: cfg.Context}, true
+	}
+	for _, d := range in.dcgm() {
+		if d.Kubernetes != nil {
+			return own, true
+		}
+	}
+	return own, false
+}

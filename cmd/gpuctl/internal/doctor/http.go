@@ -1,0 +1,114 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const maxAnswer = 64 << 20 // bytes
+
+// answer is what somebody answered over HTTP.
+type answer struct {
+	status          int
+	header          http.Header
+	body            []byte
+	asked, answered time.Time
+}
+
+// get asks without following redirects: where they lead is not what was meant.
+func get(ctx context.Context, client *http.Client, address string, header http.Header) (*answer, error) {
+	return do(ctx, client, http.MethodGet, address, header, nil)
+}
+
+func do(ctx context.Context, client *http.Client, method, address string, header http.Header, body io.Reader) (*answer, error) {
+	req, err := http.NewRequestWithContext(ctx, method, address, body)
+	if err != nil {
+		return nil, errors.New("the address cannot be used")
+	}
+	if header != nil {
+		req.Header = header
+	}
+	a := &answer{asked: time.Now()}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, plain(err)
+	}
+	defer resp.Body.Close()
+	a.answered = time.Now()
+	a.status, a.header = resp.StatusCode, resp.Header
+	if a.body, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1)); err != nil {
+		return nil, fmt.Errorf("the answer broke off: %w", plain(err))
+	}
+	if len(a.body) > maxAnswer {
+		return nil, fmt.Errorf("the answer is larger than %d bytes", maxAnswer)
+	}
+	return a, nil
+}
+
+// direct is a client without a proxy, without redirects, and for one request.
+func direct(tlsConfig *tls.Config) *http.Client {
+	return &http.Client{
+		Transport:     &http.Transport{DisableKeepAlives: true, TLSClientConfig: tlsConfig},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// plain is the error without the URL that Go puts before it: a query or a path
+// may hold a token.
+func plain(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err
+	}
+	return err
+}
+
+// why says in a few words why nobody was reached.
+func why(err error) string {
+	var dns *net.DNSError
+	var netErr net.Error
+	var unknown x509.UnknownAuthorityError
+	var host x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	switch {
+	case errors.As(err, &dns):
+		return "the name " + dns.Name + " is not known"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "nobody listens there"
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &netErr) && netErr.Timeout():
+		return "no answer in time"
+	case errors.As(err, &unknown):
+		return "its certificate is of an authority that is not trusted"
+	case errors.As(err, &host), errors.As(err, &invalid):
+		return "its certificate is not valid: " + err.Error()
+	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"), strings.Contains(err.Error(), "first record does not look like a TLS handshake"):
+		return "it speaks no TLS"
+	case strings.Contains(err.Error(), "malformed HTTP response"):
+		return "it speaks something else than was expected: TLS, perhaps"
+	default:
+		return err.Error()
+	}
+}
+
+// hostOf is all of a URL that is shown.
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return "an address that is none"
+	}
+	return u.Host
+}

@@ -1,0 +1,81 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"errors"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/textparse"
+)
+
+// sample is one row of a collector's own metrics.
+type sample struct {
+	labels labels.Labels
+	value  float64
+}
+
+// ownMetrics are a collector's own metrics by name, without the suffix _total,
+// which some configurations add.
+type ownMetrics map[string][]sample
+
+// readOwn reads a page of own metrics.
+func readOwn(text []byte, contentType string) (ownMetrics, error) {
+	parser, err := textparse.New(text, contentType, labels.NewSymbolTable(), textparse.ParserOptions{FallbackContentType: "text/plain"})
+	if parser == nil {
+		return nil, err
+	}
+	all := ownMetrics{}
+	for {
+		entry, err := parser.Next()
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if entry != textparse.EntrySeries {
+			continue
+		}
+		_, _, v := parser.Series()
+		var ls labels.Labels
+		parser.Labels(&ls)
+		name := strings.TrimSuffix(ls.Get(labels.MetricName), "_total")
+		all[name] = append(all[name], sample{ls, v})
+	}
+}
+
+// sum adds the samples of a metric that the filter keeps.
+func (o ownMetrics) sum(name string, keep func(labels.Labels) bool) float64 {
+	sum := 0.0
+	for _, s := range o[name] {
+		if keep == nil || keep(s.labels) {
+			sum += s.value
+		}
+	}
+	return sum
+}
+
+// version is the collector's.
+func (o ownMetrics) version() string {
+	for _, s := range o["target_info"] {
+		return s.labels.Get("service_version")
+	}
+	return ""
+}
+
+// told are the labels that tell samples of a metric apart, as text.
+func told(ls labels.Labels) string {
+	var parts []string
+	ls.Range(func(l labels.Label) {
+		if l.Name != labels.MetricName && l.Name != "data_type" && l.Name != "transport" && !strings.HasPrefix(l.Name, "service_") && !strings.HasPrefix(l.Name, "otel_scope_") {
+			parts = append(parts, l.Name+"="+l.Value)
+		}
+	})
+	slices.Sort(parts)
+	return strings.Join(parts, ",")
+}
