@@ -63,6 +63,15 @@ build: check ## binaries into bin/
 	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.version='$$(sed -n 's/^  version: //p' builder-config.yaml) -o $(BIN)/gpuctl ./cmd/gpuctl
 	@cd testbed && CGO_ENABLED=0 $(GO) build -trimpath -o ../$(BIN)/ ./cmd/gpusim ./cmd/demo
 
+.PHONY: image
+image: ## the container image, with docker buildx or podman (IMAGE=name PLATFORMS=linux/amd64,linux/arm64 PUSH=1)
+	@scripts/image
+
+.PHONY: image-check
+image-check: build ## Dockerfile, compose file, units and guides; the collector for arm64, really compiled (minutes)
+	@cd cmd/otelcol-gpu && CGO_ENABLED=0 GOOS=linux GOARCH=arm64 $(GO) build -trimpath -tags $(TAGS) -ldflags '-s -w' -o ../../.test/otelcol-gpu-arm64 .
+	@cd testbed/image && OTELCOL_GPU_ARM64=$(CURDIR)/.test/otelcol-gpu-arm64 $(GO) test -count 1 -timeout 20m ./...
+
 # etcd, the Kubernetes control plane and KWOK, for tests.
 .PHONY: kubernetes
 kubernetes: check
@@ -87,6 +96,7 @@ generate: tools ## generated code and documentation
 	cd testbed/bench/delivery && $(GO) mod tidy
 	cd testbed/bench/summary && $(GO) mod tidy
 	cd testbed/store && $(GO) mod tidy
+	cd testbed/image && $(GO) mod tidy
 	cd testbed/kubernetes && $(GO) mod tidy
 	cd testbed/kubernetes/binaries && $(GO) mod tidy
 	gofmt -w cmd/otelcol-gpu

@@ -1,0 +1,294 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package image
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/moby/buildkit/client/llb"
+	"github.com/moby/buildkit/client/llb/sourceresolver"
+	"github.com/moby/buildkit/frontend/dockerfile/dockerfile2llb"
+	"github.com/moby/buildkit/frontend/dockerfile/instructions"
+	"github.com/moby/buildkit/frontend/dockerfile/parser"
+	"github.com/moby/patternmatcher"
+	"github.com/moby/patternmatcher/ignorefile"
+	"github.com/opencontainers/go-digest"
+	ocispecs "github.com/opencontainers/image-spec/specs-go/v1"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const root = "../.."
+
+func read(t *testing.T, path ...string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(append([]string{root}, path...)...))
+	require.NoError(t, err)
+	return string(text)
+}
+
+// anyImage answers for every base image with an empty one: the linter needs some.
+type anyImage struct{}
+
+func (anyImage) ResolveImageConfig(_ context.Context, ref string, opt sourceresolver.Opt) (string, digest.Digest, []byte, error) {
+	platform := ocispecs.Platform{OS: "linux", Architecture: "amd64"}
+	if opt.ImageOpt != nil && opt.ImageOpt.Platform != nil {
+		platform = *opt.ImageOpt.Platform
+	}
+	config, err := json.Marshal(ocispecs.Image{Platform: platform})
+	return ref, digest.FromBytes(config), config, err
+}
+
+// lint is `docker build --check`: BuildKit's rules, and what would be no build.
+func lint(t *testing.T, dockerfile string, architecture string) []string {
+	t.Helper()
+	source := llb.NewSourceMap(nil, "Dockerfile", "Dockerfile", []byte(dockerfile))
+	source.Definition = &llb.Definition{}
+	options := dockerfile2llb.ConvertOpt{
+		SourceMap:      source,
+		MetaResolver:   anyImage{},
+		TargetPlatform: &ocispecs.Platform{OS: "linux", Architecture: architecture},
+	}
+	options.BuildPlatforms = []ocispecs.Platform{{OS: "linux", Architecture: "amd64"}}
+	results, err := dockerfile2llb.DockerfileLint(t.Context(), []byte(dockerfile), options)
+	require.NoError(t, err)
+	var found []string
+	if results.Error != nil {
+		found = append(found, results.Error.Message)
+	}
+	for _, w := range results.Warnings {
+		found = append(found, w.RuleName+": "+w.Detail)
+	}
+	return found
+}
+
+func TestDockerfileIsLinted(t *testing.T) {
+	for _, architecture := range []string{"amd64", "arm64"} {
+		assert.Empty(t, lint(t, read(t, "Dockerfile"), architecture), architecture)
+	}
+	// The linter is at work: this has four faults, and the second is no build.
+	found := strings.Join(lint(t, "FROM scratch\nENV TOKEN secret\nWORKDIR relative\nCMD run it\n", "amd64"), "\n")
+	for _, rule := range []string{"LegacyKeyValueFormat", "SecretsUsedInArgOrEnv", "WorkdirRelativePath", "JSONArgsRecommended"} {
+		assert.Contains(t, found, rule)
+	}
+	assert.NotEmpty(t, lint(t, "FROM scratch\nRUNN true\n", "amd64"))
+}
+
+// stages are the Dockerfile's.
+func stages(t *testing.T) (all []instructions.Stage, global []instructions.ArgCommand) {
+	t.Helper()
+	parsed, err := parser.Parse(strings.NewReader(read(t, "Dockerfile")))
+	require.NoError(t, err)
+	all, global, err = instructions.Parse(parsed.AST, nil)
+	require.NoError(t, err)
+	return all, global
+}
+
+func TestVersionsInTheDockerfile(t *testing.T) {
+	_, global := stages(t)
+	arguments := map[string]string{}
+	for _, command := range global {
+		for _, a := range command.Args {
+			require.NotNil(t, a.Value, a.Key)
+			arguments[a.Key] = *a.Value
+		}
+	}
+	version := regexp.MustCompile(`(?m)^  version: (\S+)$`).FindStringSubmatch(read(t, "builder-config.yaml"))
+	require.Len(t, version, 2)
+	assert.Equal(t, version[1], arguments["VERSION"])
+
+	wanted := regexp.MustCompile(`(?m)^go (\d+)\.(\d+)`).FindStringSubmatch(read(t, "go.mod"))
+	given := regexp.MustCompile(`^(\d+)\.(\d+)$`).FindStringSubmatch(arguments["GO_VERSION"])
+	require.Len(t, wanted, 3)
+	require.Len(t, given, 3, "GO_VERSION is a minor version, so that its patches come by themselves")
+	assert.Equal(t, wanted[1], given[1])
+	assert.GreaterOrEqual(t, given[2], wanted[2], "go.mod needs a newer Go than the image is built with")
+}
+
+var goBuild = regexp.MustCompile(`go\)? build [^&\n)]*(?:\$\([^)]*\)[^&\n)]*)*`)
+
+// normal is a go build command without what differs on purpose: where the result
+// goes, and how the version and the tags are fetched.
+func normal(command, tags string) string {
+	command = strings.NewReplacer("$(TAGS)", tags, `'$$(sed -n 's/^  version: //p' builder-config.yaml)`, `$VERSION'`, `"`, `'`).Replace(command)
+	command = regexp.MustCompile(` -o \S*/(\S+)`).ReplaceAllString(command, " -o $1")
+	return strings.TrimSpace(strings.TrimPrefix(strings.TrimPrefix(command, "go)"), "go"))
+}
+
+// The image's binaries are those of `make build`.
+func TestBuildCommandsAreTheMakefiles(t *testing.T) {
+	makefile := read(t, "Makefile")
+	tags := regexp.MustCompile(`(?m)^TAGS := (\S+)$`).FindStringSubmatch(makefile)
+	require.Len(t, tags, 2)
+	_, target, found := strings.Cut(makefile, "\nbuild: ")
+	require.True(t, found)
+	target, _, _ = strings.Cut(target, "\n\n")
+	of := map[string]string{}
+	for _, line := range strings.Split(target, "\n") {
+		if _, command, ok := strings.Cut(line, "$(GO) build"); ok {
+			command = normal(" build"+command, tags[1])
+			of[command[strings.LastIndex(command, " ")+1:]] = command
+		}
+	}
+
+	all, _ := stages(t)
+	var script string
+	for _, command := range all[0].Commands {
+		if run, ok := command.(*instructions.RunCommand); ok {
+			script += strings.Join(run.CmdLine, " ") + "\n"
+		}
+	}
+	commands := goBuild.FindAllString(script, -1)
+	require.Len(t, commands, 2, script)
+	for _, command := range commands {
+		command = normal(command, tags[1])
+		assert.Equal(t, of[command[strings.LastIndex(command, " ")+1:]], command)
+	}
+	for _, setting := range []string{"CGO_ENABLED=0", "GOFLAGS=-buildvcs=false"} {
+		assert.Contains(t, makefile, setting)
+		assert.Contains(t, script, setting)
+	}
+}
+
+// ignored is .dockerignore, as a builder applies it.
+func ignored(t *testing.T) *patternmatcher.PatternMatcher {
+	t.Helper()
+	patterns, err := ignorefile.ReadAll(strings.NewReader(read(t, ".dockerignore")))
+	require.NoError(t, err)
+	matcher, err := patternmatcher.New(patterns)
+	require.NoError(t, err)
+	return matcher
+}
+
+// What is copied from the working tree is there, and is sent to the builder.
+func TestCopiedFilesExist(t *testing.T) {
+	matcher := ignored(t)
+	all, _ := stages(t)
+	copies := 0
+	for _, stage := range all {
+		for _, command := range stage.Commands {
+			c, ok := command.(*instructions.CopyCommand)
+			if !ok || c.From != "" {
+				continue
+			}
+			for _, source := range c.SourcePaths {
+				copies++
+				found, err := filepath.Glob(filepath.Join(root, source))
+				require.NoError(t, err)
+				require.NotEmpty(t, found, "%s is not there", source)
+				for _, path := range found {
+					own, err := filepath.Rel(root, path)
+					require.NoError(t, err)
+					if own != "." {
+						out, err := matcher.MatchesOrParentMatches(own)
+						require.NoError(t, err)
+						assert.False(t, out, "%s is copied, and .dockerignore leaves it out", own)
+					}
+				}
+			}
+		}
+	}
+	assert.GreaterOrEqual(t, copies, 3)
+}
+
+// Every file that the two commands are built from is sent to the builder, on both
+// architectures; tests and what lies about is not.
+func TestDockerignoreKeepsWhatIsBuilt(t *testing.T) {
+	matcher := ignored(t)
+	tags := regexp.MustCompile(`(?m)^TAGS := (\S+)$`).FindStringSubmatch(read(t, "Makefile"))[1]
+	absolute, err := filepath.Abs(root)
+	require.NoError(t, err)
+	const format = `{{$d := .Dir}}{{range .GoFiles}}{{$d}}/{{.}}{{"\n"}}{{end}}{{range .EmbedFiles}}{{$d}}/{{.}}{{"\n"}}{{end}}`
+	kept := 0
+	for _, architecture := range []string{"amd64", "arm64"} {
+		for _, main := range [][2]string{{"cmd/otelcol-gpu", "."}, {".", "./cmd/gpuctl"}} {
+			list := exec.Command("go", "list", "-deps", "-tags", tags, "-f", format, main[1])
+			list.Dir = filepath.Join(root, main[0])
+			list.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+architecture)
+			var stderr strings.Builder
+			list.Stderr = &stderr
+			out, err := list.Output()
+			require.NoError(t, err, stderr.String())
+			for path := range strings.Lines(string(out)) {
+				own, err := filepath.Rel(absolute, strings.TrimSpace(path))
+				if err != nil || strings.HasPrefix(own, "..") {
+					continue // a module from elsewhere
+				}
+				kept++
+				out, err := matcher.MatchesOrParentMatches(own)
+				require.NoError(t, err)
+				assert.False(t, out, "%s is part of the build, and .dockerignore leaves it out", own)
+			}
+		}
+	}
+	assert.Greater(t, kept, 500)
+	for _, path := range []string{"go.mod", "cmd/otelcol-gpu/go.mod", "LICENSE"} {
+		out, err := matcher.MatchesOrParentMatches(path)
+		require.NoError(t, err)
+		assert.False(t, out, path)
+	}
+	for _, path := range []string{".git", "bin", "testbed", ".tools", "otelcol-gpu-state", "extension/gpuconsoleextension/web/node_modules", "internal/names/names_test.go", "processor/gpusummaryprocessor/testdata/x", "tls.key"} {
+		out, err := matcher.MatchesOrParentMatches(path)
+		require.NoError(t, err)
+		assert.True(t, out, path)
+	}
+}
+
+// The result is not root, says what it is, has both commands and a default that
+// is among its files.
+func TestImageOfTheLastStage(t *testing.T) {
+	all, _ := stages(t)
+	last := all[len(all)-1]
+	assert.Regexp(t, `^gcr\.io/distroless/static-.+:nonroot$`, last.BaseName)
+	labels, folders := map[string]string{}, map[string][]string{}
+	var user, entry, arguments string
+	for _, command := range last.Commands {
+		switch c := command.(type) {
+		case *instructions.LabelCommand:
+			for _, l := range c.Labels {
+				labels[strings.TrimPrefix(l.Key, "org.opencontainers.image.")] = strings.Trim(l.Value, `"`)
+			}
+		case *instructions.UserCommand:
+			user = c.User
+		case *instructions.EntrypointCommand:
+			entry = strings.Join(c.CmdLine, " ")
+		case *instructions.CmdCommand:
+			arguments = strings.Join(c.CmdLine, " ")
+		case *instructions.CopyCommand:
+			folders[c.DestPath] = c.SourcePaths
+		case *instructions.RunCommand:
+			t.Errorf("nothing can run there: %s", c)
+		}
+	}
+	assert.Regexp(t, `^[1-9]\d*:[1-9]\d*$`, user, "a number, so that Kubernetes sees that it is not root")
+	assert.Equal(t, "/usr/local/bin/otelcol-gpu", entry)
+	assert.Equal(t, []string{"/out/bin/"}, folders["/usr/local/bin/"])
+	assert.Equal(t, []string{"config/*.yaml"}, folders["/etc/otelcol-gpu/"])
+	assert.Equal(t, "--config /etc/otelcol-gpu/standalone.yaml", arguments)
+	assert.FileExists(t, filepath.Join(root, "config", "standalone.yaml"))
+	assert.Equal(t, "$VERSION", labels["version"])
+	assert.Equal(t, "Apache-2.0", labels["licenses"])
+	assert.Equal(t, last.BaseName, labels["base.name"])
+	for _, name := range []string{"title", "description", "revision", "source", "documentation", "vendor"} {
+		assert.NotEmpty(t, labels[name], name)
+	}
+}
+
+// gpuctl for arm64, really compiled; otelcol-gpu takes minutes: `make image-check`.
+func TestGpuctlForARM64(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "gpuctl")
+	build := exec.Command("go", "build", "-trimpath", "-o", out, "./cmd/gpuctl")
+	build.Dir = root
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=arm64", "GOFLAGS=-buildvcs=false")
+	text, err := build.CombinedOutput()
+	require.NoError(t, err, string(text))
+	assertARM64(t, out)
+}
