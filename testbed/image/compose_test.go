@@ -117,7 +117,7 @@ func TestComposeAddresses(t *testing.T) {
 	var prometheus struct {
 		RuleFiles []string `yaml:"rule_files"`
 		Scrape    []struct {
-			Job     string `yaml:"job_name"`
+			Job     string                       `yaml:"job_name"`
 			Static  []struct{ Targets []string } `yaml:"static_configs"`
 			Honored bool                         `yaml:"honor_labels"`
 		} `yaml:"scrape_configs"`
