@@ -1,0 +1,182 @@
+{{/*
+Copyright The otelcol-gpu Authors
+SPDX-License-Identifier: Apache-2.0
+
+Blocks of values.yaml, the second configuration file: what several parts have in
+it. Lists take the place of those in config/, maps are merged.
+*/}}
+
+{{/* The dcgm receiver: how often, which names, which exporter. */}}
+{{- define "otelcol-gpu.dcgm" -}}
+{{- with .Values.dcgmExporter -}}
+collection_interval: {{ $.Values.collectionInterval }}
+names: {{ $.Values.names }}
+unmapped: {{ $.Values.unmapped }}
+exporter_interval: {{ include "otelcol-gpu.exporterInterval" $ }}
+cluster_name: "${env:K8S_CLUSTER_NAME}"
+{{- if .url }}
+endpoints: [{{ .url | quote }}]
+node_name: "${env:K8S_NODE_NAME}"
+kubernetes: null
+{{- else }}
+{{- if eq $.Values.mode "standalone" }}
+endpoints: []
+{{- end }}
+kubernetes:
+  node_name: "${env:K8S_NODE_NAME}"
+  port: {{ .port }}
+  {{- with .namespaces }}
+  namespaces: {{ toJson . }}
+  {{- end }}
+  {{- with .labelSelector }}
+  label_selector: {{ . | quote }}
+  {{- end }}
+{{- end }}
+{{- with .scrape }}
+scrape:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{- define "otelcol-gpu.allocation" -}}
+{{- if eq .Values.mode "standalone" }}
+node_name: "${env:K8S_NODE_NAME}"
+cluster_name: "${env:K8S_CLUSTER_NAME}"
+{{- end }}
+dra: {enabled: {{ .Values.dra.enabled }}}
+{{- with .Values.resourceNames }}
+resource_names: {{ toJson . }}
+{{- end }}
+{{- end -}}
+
+{{/* gpu_events: .rules device, service or both. A point is believed for three intervals. */}}
+{{- define "otelcol-gpu.events" -}}
+{{- $service := list "gpu.node.lost" "gpu.service.partial" "gpu.service.no_data" "gpu.idle_held" -}}
+staleness: {{ include "otelcol-gpu.atLeast" (dict "root" .root "value" "" "times" 3 "least" 45) }}
+{{- if has "service" .rules }}
+restored_ttl: {{ add 300 (include "otelcol-gpu.seconds" (include "otelcol-gpu.serviceTTL" .root)) }}s
+{{- end }}
+events:
+{{- range $name, $event := .root.Values.thresholds.events }}
+{{- if has (ternary "service" "device" (has $name $service)) $.rules }}
+  {{ $name }}:
+    {{- if eq $name "gpu.node.lost" }}
+    enabled: {{ $event.enabled }}
+    lost_after: {{ include "otelcol-gpu.lostAfter" $.root }}
+    {{- else }}
+    {{- toYaml $event | nindent 4 }}
+    {{- end }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{- define "otelcol-gpu.lostAfter" -}}
+{{- include "otelcol-gpu.atLeast" (dict "root" . "value" (index .Values.thresholds.events "gpu.node.lost").lost_after "times" 3 "least" 120) -}}
+{{- end -}}
+
+{{- define "otelcol-gpu.serviceTTL" -}}
+{{- include "otelcol-gpu.atLeast" (dict "root" . "value" .Values.thresholds.summary.service_ttl "times" 4 "least" 600) -}}
+{{- end -}}
+
+{{- define "otelcol-gpu.summary" -}}
+{{- with .Values.thresholds.summary -}}
+expected_pods: kubernetes
+cluster_name: "${env:K8S_CLUSTER_NAME}"
+initial_interval: {{ $.Values.collectionInterval }}
+staleness: {{ default "0s" .staleness }}
+warmup: {{ .warmup }}
+reconnect_grace: {{ .reconnect_grace }}
+partial_threshold: {{ .partial_threshold }}
+idle_threshold: {{ .idle_threshold }}
+idle_for: {{ .idle_for }}
+service_ttl: {{ include "otelcol-gpu.serviceTTL" $ }}
+max_pods: {{ .max_pods | int64 }}
+max_services: {{ .max_services | int64 }}
+dra: {enabled: {{ $.Values.dra.enabled }}}
+{{- with .namespaces }}
+namespaces: {{ toJson . }}
+{{- end }}
+{{- with $.Values.resourceNames }}
+resource_names: {{ toJson . }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* The prometheus exporter: a series is gone when two scrapes of its device are missed. */}}
+{{- define "otelcol-gpu.expiration" -}}
+{{- include "otelcol-gpu.atLeast" (dict "root" . "value" "" "times" 3 "least" 300) -}}
+{{- end -}}
+
+{{- define "otelcol-gpu.store" -}}
+{{- with .Values.gateway.store -}}
+engine: {{ .engine }}
+max_interval: {{ include "otelcol-gpu.atLeast" (dict "root" $ "value" "" "times" 1 "least" 60) }}
+{{- if eq .engine "prometheus" }}
+prometheus:
+  url: {{ .url | replace "$" "$$" | quote }}
+  {{- with .headers }}
+  headers:
+    {{- include "otelcol-gpu.headers" (dict "path" "store" "headers" .) | indent 4 }}
+  {{- end }}
+{{- else }}
+retention: {{ .retention }}
+max_bytes: {{ .maxBytes | int64 }}
+max_series: {{ .maxSeries | int64 }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{- define "otelcol-gpu.console" -}}
+{{- with .Values.console -}}
+{{- if .expose }}
+endpoint: "${env:K8S_POD_IP}:8480"
+auth: {authenticator: bearertokenauth/console}
+{{- with .tlsSecret }}
+tls: {cert_file: /etc/otelcol-gpu-secrets/console-tls/tls.crt, key_file: /etc/otelcol-gpu-secrets/console-tls/tls.key, reload_interval: 5m}
+{{- end }}
+{{- end }}
+{{- with .pathPrefix }}
+path_prefix: {{ . | quote }}
+{{- end }}
+stale_after: {{ include "otelcol-gpu.atLeast" (dict "root" $ "value" "" "times" 3 "least" 90) }}
+warmup: {{ $.Values.thresholds.summary.warmup }}
+idle_threshold: {{ $.Values.thresholds.summary.idle_threshold }}
+idle_for: {{ $.Values.thresholds.summary.idle_for }}
+partial_threshold: {{ $.Values.thresholds.summary.partial_threshold }}
+{{- with .grafana }}
+{{- if .url }}
+grafana: {url: {{ .url | quote }}, dashboard: {{ .dashboard | quote }}}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* The name that config/ has for the pod's own address is right but for standalone, which is on loopback. */}}
+{{- define "otelcol-gpu.ownMetrics" -}}
+metrics:
+  readers:
+    - pull:
+        exporter:
+          prometheus: {host: "${env:K8S_POD_IP}", port: 8888}
+{{- end -}}
+
+{{/* TLS and token of a server for agents. */}}
+{{- define "otelcol-gpu.serverSecurity" -}}
+{{- if .Values.tls.enabled }}
+tls: {cert_file: /etc/otelcol-gpu-secrets/tls/tls.crt, key_file: /etc/otelcol-gpu-secrets/tls/tls.key, reload_interval: 5m}
+{{- end }}
+{{- if .Values.auth.enabled }}
+auth: {authenticator: bearertokenauth/agents}
+{{- end }}
+{{- end -}}
+
+{{/* TLS and token of a client: the gateway of .part. */}}
+{{- define "otelcol-gpu.clientSecurity" -}}
+{{- if .root.Values.tls.enabled }}
+tls: {ca_file: /etc/otelcol-gpu-secrets/tls/ca.crt, server_name_override: {{ include "otelcol-gpu.host" . | quote }}}
+{{- end }}
+{{- if .root.Values.auth.enabled }}
+auth: {authenticator: bearertokenauth/gateway}
+{{- end }}
+{{- end -}}

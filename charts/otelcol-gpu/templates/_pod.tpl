@@ -1,0 +1,138 @@
+{{/*
+Copyright The otelcol-gpu Authors
+SPDX-License-Identifier: Apache-2.0
+
+What the pods of all parts have in common. Given root, part, and values: those of
+the part.
+*/}}
+
+{{- define "otelcol-gpu.podMeta" -}}
+annotations:
+  # A changed configuration starts the pod anew: the Collector does not watch it.
+  checksum/config: {{ include (printf "otelcol-gpu.%s.data" .part) .root | sha256sum }}
+  {{- if and (eq .root.Values.mode "cluster") .root.Values.tls.enabled }}
+  checksum/tls: {{ include "otelcol-gpu.tlsChecksum" .root }}
+  {{- end }}
+  {{- with .values.podAnnotations }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+labels:
+  {{- include "otelcol-gpu.labels" . | nindent 2 }}
+  {{- with .values.podLabels }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end -}}
+
+{{- define "otelcol-gpu.podSpec" -}}
+serviceAccountName: {{ include "otelcol-gpu.serviceAccount" (dict "root" .root "part" .part "account" .values.serviceAccount) }}
+{{- with .root.Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+terminationGracePeriodSeconds: {{ .values.terminationGracePeriodSeconds }}
+{{- end -}}
+
+{{/* The files that --config names, in order: what is shipped, what values change, what the user adds. */}}
+{{- define "otelcol-gpu.args" -}}
+{{- range .files }}
+- --config
+- /etc/otelcol-gpu/{{ . }}
+{{- end }}
+{{- if .values.config }}
+- --config
+- /etc/otelcol-gpu/custom.yaml
+{{- end }}
+{{- end -}}
+
+{{- define "otelcol-gpu.container" -}}
+image: {{ include "otelcol-gpu.image" .root }}
+imagePullPolicy: {{ .root.Values.image.pullPolicy }}
+readinessProbe:
+  httpGet: {path: /, port: health}
+  periodSeconds: 5
+livenessProbe:
+  httpGet: {path: /, port: health}
+  periodSeconds: 10
+  failureThreshold: 6
+# It waits a minute for the API server, and reads what the last process left.
+startupProbe:
+  httpGet: {path: /, port: health}
+  periodSeconds: 5
+  failureThreshold: 36
+resources:
+  {{- toYaml .values.resources | nindent 2 }}
+{{- end -}}
+
+{{/* Variables of every part. */}}
+{{- define "otelcol-gpu.env" -}}
+- name: K8S_POD_IP
+  valueFrom: {fieldRef: {fieldPath: status.podIP}}
+- name: K8S_NODE_NAME
+  valueFrom: {fieldRef: {fieldPath: spec.nodeName}}
+- name: K8S_NODE_IP
+  valueFrom: {fieldRef: {fieldPath: status.hostIP}}
+- {name: K8S_CLUSTER_NAME, value: {{ .root.Values.clusterName | quote }}}
+- {name: STATE_DIRECTORY, value: /var/lib/otelcol-gpu}
+{{- end -}}
+
+{{/* Security of a container that is not root. */}}
+{{- define "otelcol-gpu.restricted" -}}
+runAsNonRoot: true
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: {drop: [ALL]}
+seccompProfile: {type: RuntimeDefault}
+{{- end -}}
+
+{{/*
+Security of the container that asks the kubelet. Only user 0 may enter the
+kubelet's folder and write into the node's; nothing else of root's is needed.
+*/}}
+{{- define "otelcol-gpu.agentSecurity" -}}
+{{- if eq (include "otelcol-gpu.agentIsRoot" .) "true" -}}
+runAsUser: 0
+runAsGroup: 0
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: {drop: [ALL]}
+seccompProfile: {type: RuntimeDefault}
+{{- $selinux := .Values.agent.seLinuxOptions }}
+{{- if and (not $selinux) .Values.openshift.enabled }}
+{{- $selinux = dict "type" "spc_t" }}
+{{- end }}
+{{- with $selinux }}
+seLinuxOptions:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- else -}}
+{{- if not .Values.openshift.enabled }}
+runAsUser: 10001
+runAsGroup: 10001
+{{- end }}
+{{ include "otelcol-gpu.restricted" . }}
+{{- end -}}
+{{- end -}}
+
+{{/* Whether the part on the node needs user 0 and folders of the node. */}}
+{{- define "otelcol-gpu.agentIsRoot" -}}
+{{- or .Values.agent.podResources.enabled (and (eq .Values.mode "standalone" | not) (ne .Values.agent.stateHostPath "")) -}}
+{{- end -}}
+
+{{- define "otelcol-gpu.nodeAffinity" -}}
+{{- if .Values.agent.nodeSelectorTerms }}
+nodeAffinity:
+  requiredDuringSchedulingIgnoredDuringExecution:
+    nodeSelectorTerms:
+      {{- range .Values.agent.nodeSelectorTerms }}
+      - matchExpressions:
+          {{- if .values }}
+          - {key: {{ .key | quote }}, operator: In, values: {{ toJson .values }}}
+          {{- else }}
+          - {key: {{ .key | quote }}, operator: Exists}
+          {{- end }}
+      {{- end }}
+{{- end }}
+{{- end -}}

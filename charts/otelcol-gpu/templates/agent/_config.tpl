@@ -1,0 +1,132 @@
+{{/*
+Copyright The otelcol-gpu Authors
+SPDX-License-Identifier: Apache-2.0
+
+The agent's configuration: the files of its ConfigMap.
+*/}}
+
+{{- define "otelcol-gpu.agent.data" -}}
+agent.yaml: |
+  {{- .Files.Get "files/agent.yaml" | nindent 2 }}
+{{- if eq (include "otelcol-gpu.raw" .) "true" }}
+agent-raw.yaml: |
+  {{- .Files.Get "files/agent-raw.yaml" | nindent 2 }}
+{{- end }}
+values.yaml: |
+  # What the chart's values make of it: goes over the files above.
+  {{- include "otelcol-gpu.agent.overlay" . | nindent 2 }}
+{{- with .Values.agent.config }}
+custom.yaml: |
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{- define "otelcol-gpu.agent.files" -}}
+{{- $files := list "agent.yaml" -}}
+{{- if eq (include "otelcol-gpu.raw" .) "true" -}}{{- $files = append $files "agent-raw.yaml" -}}{{- end -}}
+{{- toJson (append $files "values.yaml") -}}
+{{- end -}}
+
+{{/* Whether everything goes past the gateway. */}}
+{{- define "otelcol-gpu.raw" -}}
+{{- and (eq .Values.mode "cluster") .Values.rawGateway.enabled -}}
+{{- end -}}
+
+{{/* What an exporter of the agent needs to be let in by whom it sends to. */}}
+{{- define "otelcol-gpu.agent.client" -}}
+{{- if eq .root.Values.mode "cluster" }}
+{{- include "otelcol-gpu.clientSecurity" . }}
+{{- else }}
+{{- with .root.Values.exporter }}
+{{- if not .insecure }}
+{{- if or .tls.caSecret .tls.clientSecret .tls.serverName .tls.insecureSkipVerify }}
+tls:
+  {{- if .tls.caSecret }}
+  ca_file: /etc/otelcol-gpu-secrets/tls/ca.crt
+  {{- end }}
+  {{- if .tls.clientSecret }}
+  cert_file: /etc/otelcol-gpu-secrets/client/tls.crt
+  key_file: /etc/otelcol-gpu-secrets/client/tls.key
+  reload_interval: 5m
+  {{- end }}
+  {{- with .tls.serverName }}
+  server_name_override: {{ . | quote }}
+  {{- end }}
+  {{- if .tls.insecureSkipVerify }}
+  insecure_skip_verify: true
+  {{- end }}
+{{- end }}
+{{- end }}
+{{- if .token.existingSecret }}
+auth: {authenticator: bearertokenauth/gateway}
+{{- end }}
+{{- with .headers }}
+headers:
+  {{- include "otelcol-gpu.headers" (dict "path" "exporter" "headers" .) | indent 2 }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* Whether the agent shows a token. */}}
+{{- define "otelcol-gpu.agent.hasToken" -}}
+{{- if eq .Values.mode "cluster" -}}
+{{- .Values.auth.enabled -}}
+{{- else -}}
+{{- ne .Values.exporter.token.existingSecret "" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "otelcol-gpu.agent.overlay" -}}
+{{- $raw := eq (include "otelcol-gpu.raw" .) "true" -}}
+{{- $apps := .Values.agent.applications -}}
+{{- $gateway := dict "root" . "part" "gateway" -}}
+{{- $rawGateway := dict "root" . "part" "raw-gateway" -}}
+{{- $token := eq (include "otelcol-gpu.agent.hasToken" .) "true" -}}
+receivers:
+  dcgm:
+    {{- include "otelcol-gpu.dcgm" . | nindent 4 }}
+  gpu_allocation:
+    {{- include "otelcol-gpu.allocation" . | nindent 4 }}
+  {{- if not $apps.enabled }}
+  otlp:
+    protocols:
+      grpc: {endpoint: "localhost:4317"}
+      http: {endpoint: "localhost:4318"}
+  {{- end }}
+{{- with .Values.agent.memoryLimitMiB }}
+processors:
+  memory_limiter: {limit_mib: {{ . }}, spike_limit_mib: {{ div . 4 }}}
+{{- end }}
+connectors:
+  gpu_events:
+    {{- include "otelcol-gpu.events" (dict "root" . "rules" (list "device")) | nindent 4 }}
+exporters:
+  otlp_grpc:
+    {{- include "otelcol-gpu.agent.client" $gateway | nindent 4 }}
+  otlp_grpc/events:
+    {{- include "otelcol-gpu.agent.client" $gateway | nindent 4 }}
+  {{- if $raw }}
+  otlp_grpc/raw:
+    {{- include "otelcol-gpu.agent.client" $rawGateway | nindent 4 }}
+  {{- end }}
+  otlp_grpc/apps:
+    {{- if $apps.endpoint }}
+    {{- with $apps.headers }}
+    headers:
+      {{- include "otelcol-gpu.headers" (dict "path" "apps" "headers" .) | indent 6 }}
+    {{- end }}
+    {{- else }}
+    {{- include "otelcol-gpu.agent.client" (ternary $rawGateway $gateway $raw) | nindent 4 }}
+    {{- end }}
+{{- if $token }}
+extensions:
+  bearertokenauth/gateway: {filename: /etc/otelcol-gpu-secrets/token/token}
+{{- end }}
+service:
+  extensions: [health_check, file_storage/state{{ if $token }}, bearertokenauth/gateway{{ end }}]
+  {{- if not .Values.agent.podResources.enabled }}
+  pipelines:
+    metrics: {receivers: [dcgm]}
+  {{- end }}
+{{- end -}}

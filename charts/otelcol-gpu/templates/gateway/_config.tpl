@@ -1,0 +1,50 @@
+{{/*
+Copyright The otelcol-gpu Authors
+SPDX-License-Identifier: Apache-2.0
+
+The gateway's configuration: the files of its ConfigMap.
+*/}}
+
+{{- define "otelcol-gpu.gateway.data" -}}
+gateway.yaml: |
+  {{- .Files.Get "files/gateway.yaml" | nindent 2 }}
+values.yaml: |
+  # What the chart's values make of it: goes over the file above.
+  {{- include "otelcol-gpu.gateway.overlay" . | nindent 2 }}
+{{- with .Values.gateway.config }}
+custom.yaml: |
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{- define "otelcol-gpu.gateway.overlay" -}}
+receivers:
+  otlp:
+    protocols:
+      grpc:
+        {{- include "otelcol-gpu.serverSecurity" . | nindent 8 }}
+      http:
+        {{- include "otelcol-gpu.serverSecurity" . | nindent 8 }}
+processors:
+  gpu_summary:
+    {{- include "otelcol-gpu.summary" . | nindent 4 }}
+connectors:
+  gpu_events:
+    {{- include "otelcol-gpu.events" (dict "root" . "rules" (list "service")) | nindent 4 }}
+exporters:
+  prometheus:
+    metric_expiration: {{ include "otelcol-gpu.expiration" . }}
+  {{- include "otelcol-gpu.backends" . | indent 2 }}
+  {{- include "otelcol-gpu.webhook" . | indent 2 }}
+extensions:
+  {{- include "otelcol-gpu.extensions" . | nindent 2 }}
+  {{- if .Values.auth.enabled }}
+  bearertokenauth/agents: {filename: /etc/otelcol-gpu-secrets/token/token}
+  {{- end }}
+service:
+  extensions: {{ include "otelcol-gpu.extensionNames" . }}
+  pipelines:
+    metrics:
+      exporters: [forward/prometheus, gpu_events{{ include "otelcol-gpu.otlpNames" . }}]
+    {{- include "otelcol-gpu.outputs" . | nindent 4 }}
+{{- end -}}
