@@ -152,15 +152,6 @@ grafana: {url: {{ .url | quote }}, dashboard: {{ .dashboard | quote }}}
 {{- end }}
 {{- end -}}
 
-{{/* The name that config/ has for the pod's own address is right but for standalone, which is on loopback. */}}
-{{- define "otelcol-gpu.ownMetrics" -}}
-metrics:
-  readers:
-    - pull:
-        exporter:
-          prometheus: {host: "${env:K8S_POD_IP}", port: 8888}
-{{- end -}}
-
 {{/* TLS and token of a server for agents. */}}
 {{- define "otelcol-gpu.serverSecurity" -}}
 {{- if .Values.tls.enabled }}

@@ -17,7 +17,10 @@ annotations:
   {{- toYaml . | nindent 2 }}
   {{- end }}
 labels:
-  {{- include "otelcol-gpu.labels" . | nindent 2 }}
+  {{- include "otelcol-gpu.selectorLabels" . | nindent 2 }}
+  {{- with .root.Values.commonLabels }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
   {{- with .values.podLabels }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
@@ -135,4 +138,9 @@ nodeAffinity:
           {{- end }}
       {{- end }}
 {{- end }}
+{{- end -}}
+
+{{/* Without the empty lines and spaces that templates leave. */}}
+{{- define "otelcol-gpu.tidy" -}}
+{{- regexReplaceAll "[ \t]*\n([ \t]*\n)*" (trim .) "\n" -}}
 {{- end -}}

@@ -14,7 +14,7 @@ agent-raw.yaml: |
 {{- end }}
 values.yaml: |
   # What the chart's values make of it: goes over the files above.
-  {{- include "otelcol-gpu.agent.overlay" . | nindent 2 }}
+  {{- include "otelcol-gpu.tidy" (include "otelcol-gpu.agent.overlay" .) | nindent 2 }}
 {{- with .Values.agent.config }}
 custom.yaml: |
   {{- toYaml . | nindent 2 }}

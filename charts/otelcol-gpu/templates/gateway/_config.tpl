@@ -10,7 +10,7 @@ gateway.yaml: |
   {{- .Files.Get "files/gateway.yaml" | nindent 2 }}
 values.yaml: |
   # What the chart's values make of it: goes over the file above.
-  {{- include "otelcol-gpu.gateway.overlay" . | nindent 2 }}
+  {{- include "otelcol-gpu.tidy" (include "otelcol-gpu.gateway.overlay" .) | nindent 2 }}
 {{- with .Values.gateway.config }}
 custom.yaml: |
   {{- toYaml . | nindent 2 }}

@@ -1,0 +1,160 @@
+{{/*
+Copyright The otelcol-gpu Authors
+SPDX-License-Identifier: Apache-2.0
+
+Values that contradict each other. A line for each, with the value and the
+remedy; all of them are told at once.
+*/}}
+
+{{- define "otelcol-gpu.contradictions" -}}
+{{- $v := .Values -}}
+{{- $cluster := eq $v.mode "cluster" -}}
+{{- $summary := ne $v.mode "agent" -}}
+{{- if not $v.clusterName }}
+clusterName: it is empty, and becomes k8s.cluster.name of everything. Set it: --set clusterName=NAME
+{{- end }}
+{{- if hasKey $v.gateway "replicas" }}
+gateway.replicas: there is exactly one gateway, because two would each see half of a service and call it partial. Leave it out; for large fleets set rawGateway.enabled
+{{- end }}
+{{- if and (eq $v.mode "agent") (not $v.exporter.endpoint) }}
+exporter.endpoint: mode agent sends to an OTLP/gRPC endpoint that is there already. Set exporter.endpoint to its host:port, or mode to cluster
+{{- end }}
+{{- if and (ne $v.mode "agent") $v.exporter.endpoint }}
+exporter.endpoint: only mode agent sends there. Set mode to agent, or use gateway.otlp to send from the gateway
+{{- end }}
+{{- with $v.exporter }}
+{{- if and .insecure .token.existingSecret }}
+exporter.insecure: a bearer token is never sent without TLS. Set it to false, or leave exporter.token.existingSecret empty
+{{- end }}
+{{- if and .insecure (or .tls.caSecret .tls.clientSecret .tls.serverName .tls.insecureSkipVerify) }}
+exporter.insecure: it means no TLS, and exporter.tls is set. Leave one of them out
+{{- end }}
+{{- end }}
+{{- if and $cluster $v.auth.enabled (not $v.tls.enabled) }}
+auth.enabled: a bearer token is never sent without TLS. Set tls.enabled to true, or auth.enabled to false too
+{{- end }}
+{{- if and $v.tls.existingSecret $v.tls.certManager.enabled }}
+tls.existingSecret: cert-manager would write into that Secret. Leave it empty, or set tls.certManager.enabled to false
+{{- end }}
+{{- if and $v.tls.certManager.enabled (not $v.tls.enabled) }}
+tls.certManager.enabled: tls.enabled is false. Set that to true, or this to false
+{{- end }}
+{{- if and $v.tls.enabled $v.tls.certManager.enabled (not $v.tls.certManager.issuerRef.name) }}
+tls.certManager.issuerRef.name: cert-manager needs an issuer. Name an Issuer of this namespace, or a ClusterIssuer with issuerRef.kind
+{{- end }}
+{{- with $v.console }}
+{{- if and .expose (not .enabled) }}
+console.expose: console.enabled is false. Set that to true, or this to false
+{{- end }}
+{{- if and .expose (not .token.existingSecret) }}
+console.token.existingSecret: a console that other machines can reach needs a token. Make a Secret (kubectl create secret generic NAME --from-literal=token=$(openssl rand -hex 32)) and name it, or set console.expose to false and use kubectl port-forward
+{{- end }}
+{{- if and .tlsSecret (not .expose) }}
+console.tlsSecret: without console.expose the console is on loopback and has no TLS. Set console.expose to true, or leave it empty
+{{- end }}
+{{- end }}
+{{- with $v.rawGateway }}
+{{- if and .enabled (not $cluster) }}
+rawGateway.enabled: raw gateways stand beside the gateway. Set mode to cluster, or this to false
+{{- end }}
+{{- if and .enabled (not .backend.endpoint) }}
+rawGateway.backend.endpoint: raw gateways need an OTLP/gRPC backend to send to. Set it to host:port
+{{- end }}
+{{- if and .autoscaling.enabled (gt (int .autoscaling.minReplicas) (int .autoscaling.maxReplicas)) }}
+rawGateway.autoscaling.minReplicas: {{ .autoscaling.minReplicas }} is above maxReplicas, {{ .autoscaling.maxReplicas }}. Lower it
+{{- end }}
+{{- end }}
+{{- with $v.gateway.store }}
+{{- if and $summary (eq .engine "prometheus") (not .url) }}
+gateway.store.url: the engine prometheus reads a server. Set it to the address in front of /api/v1
+{{- end }}
+{{- if and (ne .engine "prometheus") .url }}
+gateway.store.url: it is set, and the engine is {{ .engine }}. Set gateway.store.engine to prometheus, or leave it empty
+{{- end }}
+{{- end }}
+{{- include "otelcol-gpu.contradictions.webhooks" . }}
+{{- include "otelcol-gpu.contradictions.times" . }}
+{{- include "otelcol-gpu.contradictions.memory" . }}
+{{- if and (index $v "dcgm-exporter" "enabled") $v.dcgmExporter.url }}
+dcgmExporter.url: dcgm-exporter.enabled installs an exporter that is found by its labels. Leave the url empty, or set dcgm-exporter.enabled to false
+{{- end }}
+{{- if and $v.agent.seLinuxOptions (ne (include "otelcol-gpu.agentIsRoot" .) "true") }}
+agent.seLinuxOptions: without folders of the node the agent needs none. Leave it out
+{{- end }}
+{{- end -}}
+
+{{- define "otelcol-gpu.contradictions.webhooks" -}}
+{{- with .Values.webhooks }}
+{{- if and (or .receivers .receiversSecret) (eq $.Values.mode "agent") }}
+webhooks: in mode agent events leave as logs, and nobody here posts them. Set mode to cluster, or leave webhooks.receivers and webhooks.receiversSecret empty
+{{- end }}
+{{- range $name, $r := .receivers }}
+{{- if and (not $r.url) (ne (default "standard" $r.format) "pagerduty") }}
+webhooks.receivers.{{ $name }}.url: it is missing. Set {secret: NAME, key: KEY} to the Secret that holds the URL
+{{- end }}
+{{- if and (eq (default "standard" $r.format) "pagerduty") (not $r.routingKey) }}
+webhooks.receivers.{{ $name }}.routingKey: the format pagerduty needs it. Set {secret: NAME, key: KEY} to the Secret that holds the integration key
+{{- end }}
+{{- if and $r.routingKey (ne (default "standard" $r.format) "pagerduty") }}
+webhooks.receivers.{{ $name }}.routingKey: only the format pagerduty has one. Set format to pagerduty, or leave it out
+{{- end }}
+{{- end }}
+{{- if and .controlSecret (not (or .receivers .receiversSecret)) }}
+webhooks.controlSecret: there is no receiver to test. Add webhooks.receivers or webhooks.receiversSecret, or leave it empty
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* Durations that are shorter than what they wait for. */}}
+{{- define "otelcol-gpu.contradictions.times" -}}
+{{- $interval := include "otelcol-gpu.seconds" .Values.collectionInterval | int -}}
+{{- with .Values.thresholds.summary }}
+{{- $staleness := include "otelcol-gpu.seconds" .staleness | int }}
+{{- if and .staleness (lt $staleness (mul 2 $interval | int)) }}
+thresholds.summary.staleness: {{ .staleness }} is below two collection intervals of {{ $.Values.collectionInterval }}: one late scrape would make pods missing. Raise it to {{ div (mul 5 $interval) 2 }}s, or leave it empty
+{{- end }}
+{{- $least := max (include "otelcol-gpu.seconds" .warmup | int) $staleness (div (mul 5 $interval) 2) 45 | int }}
+{{- if and .service_ttl (le (include "otelcol-gpu.seconds" .service_ttl | int) $least) }}
+thresholds.summary.service_ttl: {{ .service_ttl }} is not above {{ $least }}s, the larger of warmup and staleness: a silent service would be forgotten before it is partial. Raise it, or leave it empty
+{{- end }}
+{{- end }}
+{{- $lost := index .Values.thresholds.events "gpu.node.lost" }}
+{{- if and $lost.lost_after (lt (include "otelcol-gpu.seconds" $lost.lost_after | int) (max 30 (mul 2 $interval) | int)) }}
+thresholds.events.gpu.node.lost.lost_after: {{ $lost.lost_after }} is below two collection intervals of {{ $.Values.collectionInterval }} or 30s: nodes would be lost between scrapes. Raise it, or leave it empty
+{{- end }}
+{{- $exporter := include "otelcol-gpu.exporterInterval" . }}
+{{- $seconds := include "otelcol-gpu.seconds" $exporter | int }}
+{{- if or (lt $seconds 1) (gt $seconds 300) }}
+{{ ternary "dcgm-exporter.collectInterval" "dcgmExporter.interval" (index .Values "dcgm-exporter" "enabled") }}: {{ $exporter }} is not between 1s and 5m. Set it to what the exporter's --collect-interval is
+{{- end }}
+{{- $events := .Values.thresholds.events }}
+{{- $t := index $events "gpu.temperature" }}
+{{- if le (float64 $t.critical) (float64 $t.high) }}
+thresholds.events.gpu.temperature.critical: {{ $t.critical }} is not above high, {{ $t.high }}. Raise it
+{{- end }}
+{{- if le (float64 $t.memory_critical) (float64 $t.memory_high) }}
+thresholds.events.gpu.temperature.memory_critical: {{ $t.memory_critical }} is not above memory_high, {{ $t.memory_high }}. Raise it
+{{- end }}
+{{- $m := index $events "gpu.memory.pressure" }}
+{{- if le (float64 $m.critical) (float64 $m.high) }}
+thresholds.events.gpu.memory.pressure.critical: {{ $m.critical }} is not above high, {{ $m.high }}. Raise it
+{{- end }}
+{{- if ge (float64 $m.hysteresis) (float64 $m.high) }}
+thresholds.events.gpu.memory.pressure.hysteresis: {{ $m.hysteresis }} is not below high, {{ $m.high }}. Lower it
+{{- end }}
+{{- end -}}
+
+{{/* memory_limiter has to act before the kernel does. */}}
+{{- define "otelcol-gpu.contradictions.memory" -}}
+{{- range $part, $default := dict "agent" 400 "gateway" 1024 "rawGateway" 1024 "standalone" 512 }}
+{{- $values := index $.Values $part }}
+{{- $limit := dig "limits" "memory" "" $values.resources | toString }}
+{{- if regexMatch "^[0-9]+(Mi|Gi)$" $limit }}
+{{- $mib := mul (regexFind "^[0-9]+" $limit) (ternary 1 1024 (hasSuffix "Mi" $limit)) | int }}
+{{- $own := default $default $values.memoryLimitMiB | int }}
+{{- if ge $own $mib }}
+{{ $part }}.memoryLimitMiB: {{ $own }} is not below {{ $part }}.resources.limits.memory, {{ $limit }}: the kernel would end the process before it refuses data. Lower it, or raise the limit
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end -}}

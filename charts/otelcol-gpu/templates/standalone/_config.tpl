@@ -1,0 +1,66 @@
+{{/*
+Copyright The otelcol-gpu Authors
+SPDX-License-Identifier: Apache-2.0
+
+The configuration of mode standalone. config/standalone.yaml knows no Kubernetes:
+discovery, the kubelet and the two processors that say what a pod is come from the
+agent's file, so that both name services by the same rules.
+*/}}
+
+{{- define "otelcol-gpu.standalone.data" -}}
+standalone.yaml: |
+  {{- .Files.Get "files/standalone.yaml" | nindent 2 }}
+values.yaml: |
+  # What the chart's values make of it: goes over the file above.
+  {{- include "otelcol-gpu.tidy" (include "otelcol-gpu.standalone.overlay" .) | nindent 2 }}
+{{- with .Values.standalone.config }}
+custom.yaml: |
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{- define "otelcol-gpu.standalone.overlay" -}}
+{{- $agent := (.Files.Get "files/agent.yaml" | fromYaml).processors -}}
+{{- $kubelet := .Values.agent.podResources.enabled -}}
+receivers:
+  dcgm:
+    {{- include "otelcol-gpu.dcgm" . | nindent 4 }}
+  {{- if $kubelet }}
+  gpu_allocation:
+    {{- include "otelcol-gpu.allocation" . | nindent 4 }}
+  {{- end }}
+processors:
+  {{- with .Values.standalone.memoryLimitMiB }}
+  memory_limiter: {limit_mib: {{ . }}, spike_limit_mib: {{ div . 4 }}}
+  {{- end }}
+  gpu_pod: {service_name: none}
+  {{- pick $agent "k8s_attributes" "transform/service" | toYaml | nindent 2 }}
+  gpu_summary:
+    {{- include "otelcol-gpu.summary" . | nindent 4 }}
+connectors:
+  gpu_events:
+    {{- include "otelcol-gpu.events" (dict "root" . "rules" (list "device" "service")) | nindent 4 }}
+exporters:
+  prometheus:
+    endpoint: "${env:K8S_POD_IP}:9464"
+    metric_expiration: {{ include "otelcol-gpu.expiration" . }}
+  {{- include "otelcol-gpu.backends" . | indent 2 }}
+  {{- include "otelcol-gpu.webhook" . | indent 2 }}
+extensions:
+  health_check: {endpoint: "${env:K8S_POD_IP}:13133"}
+  {{- include "otelcol-gpu.extensions" . | nindent 2 }}
+service:
+  extensions: {{ include "otelcol-gpu.extensionNames" . }}
+  telemetry:
+    metrics:
+      readers:
+        - pull:
+            exporter:
+              prometheus: {host: "${env:K8S_POD_IP}", port: 8888}
+  pipelines:
+    metrics:
+      receivers: [dcgm{{ if $kubelet }}, gpu_allocation{{ end }}, otlp]
+      processors: [memory_limiter, gpu_pod, k8s_attributes, transform/service, gpu_summary]
+      exporters: [forward/prometheus, gpu_events{{ include "otelcol-gpu.otlpNames" . }}]
+    {{- include "otelcol-gpu.outputs" . | nindent 4 }}
+{{- end -}}
