@@ -1,0 +1,22 @@
+{{/*
+Copyright The otelcol-gpu Authors
+SPDX-License-Identifier: Apache-2.0
+
+An endpoint of a PodMonitor or ServiceMonitor. The alerts look for a job with
+otelcol-gpu in its name, whatever the release is called.
+*/}}
+
+{{- define "otelcol-gpu.endpoint" -}}
+- port: {{ .port }}
+  interval: {{ .interval }}
+  # The time of a point is when the GPU was read.
+  honorTimestamps: true
+  relabelings:
+    - {targetLabel: job, replacement: otelcol-gpu-{{ .part }}}
+    {{- if eq .port "prometheus" }}
+    # What the gateway says is about the fleet: its pod is not part of a series'
+    # identity, and a restart begins no new ones.
+    - {targetLabel: instance, replacement: otelcol-gpu}
+    - {action: labeldrop, regex: pod|container|endpoint|service}
+    {{- end }}
+{{- end -}}
