@@ -73,3 +73,20 @@ dcgm-exporter.enabled: there is a dcgm-exporter already ({{ splitList "\n" . | j
 {{- end }}
 {{- end }}
 {{- end -}}
+
+{{/* How many nodes have one of the labels of agent.nodeSelectorTerms; empty where no node can be seen. */}}
+{{- define "otelcol-gpu.gpuNodes" -}}
+{{- $nodes := dig "items" list (lookup "v1" "Node" "" "") -}}
+{{- if $nodes -}}
+{{- $found := 0 -}}
+{{- range $nodes -}}
+{{- $labels := dig "metadata" "labels" dict . -}}
+{{- $matches := not $.Values.agent.nodeSelectorTerms -}}
+{{- range $.Values.agent.nodeSelectorTerms -}}
+{{- if and (hasKey $labels .key) (or (not .values) (has (get $labels .key) .values)) -}}{{- $matches = true -}}{{- end -}}
+{{- end -}}
+{{- if $matches -}}{{- $found = add1 $found -}}{{- end -}}
+{{- end -}}
+{{- $found -}}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,97 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package chart
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// left is what the counters file does without, and why.
+var left = map[string]string{
+	"`gpu.pipe`=tensor_imma":            "GPUs before Hopper measure few profiling fields at once, and take turns for more",
+	"`gpu.pipe`=tensor_hmma":            "as tensor_imma",
+	"`gpu.pipe`=tensor_dfma":            "as tensor_imma",
+	"`gpu.pipe`=int":                    "as tensor_imma",
+	"`gpu.clock.domain`=video":          "nobody shows it",
+	"DCGM_FI_PROF_PCIE_TX_BYTES_TOTAL":  "from DCGM 4.6 on",
+	"DCGM_FI_PROF_PCIE_RX_BYTES_TOTAL":  "from DCGM 4.6 on",
+	"DCGM_FI_DEV_NVLINK_COUNT_TX_BYTES": "NVLink 5 alone",
+	"DCGM_FI_DEV_NVLINK_COUNT_RX_BYTES": "NVLink 5 alone",
+}
+
+var (
+	metricRow = regexp.MustCompile("(?m)^\\| `([a-z_.]+)` \\| (gauge|counter|updowncounter) [^|]*\\| ([^|]*) \\| ([^|]*DCGM_[^|]*) \\|")
+	fieldName = regexp.MustCompile("`(DCGM_[A-Z0-9_]+)`")
+	fieldRow  = regexp.MustCompile("(?m)^\\| `(DCGM_[A-Z0-9_]+)` \\| (?:[0-9]+|exporter) \\| ([^|]*) \\|")
+)
+
+// Cards, events and dashboards are made of the receiver's metrics: the exporter
+// that the chart installs prints a field for every one of them. A name that the
+// receiver does not know would be a misspelt one, and stop the exporter.
+func TestCountersHaveEveryFieldThatIsShown(t *testing.T) {
+	table := read(t, root, "receiver", "dcgmreceiver", "fields.md")
+	types := map[string]string{}
+	for _, line := range strings.Split(read(t, chart, "charts", "dcgm-exporter", "files", "counters.csv"), "\n") {
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		parts := strings.SplitN(line, ",", 3)
+		require.Len(t, parts, 3, line)
+		name := strings.TrimSpace(parts[0])
+		assert.NotContains(t, types, name, "twice")
+		types[name] = strings.TrimSpace(parts[1])
+		assert.Contains(t, []string{"gauge", "counter", "label"}, types[name], name)
+	}
+
+	known := map[string]bool{"DCGM_FI_DRIVER_VERSION": true, "DCGM_FI_DEV_SERIAL": true}
+	fields := fieldRow.FindAllStringSubmatch(table, -1)
+	require.Greater(t, len(fields), 50)
+	for _, row := range fields {
+		known[row[1]] = true
+		for _, alias := range fieldName.FindAllStringSubmatch(row[2], -1) {
+			known[alias[1]] = true
+		}
+	}
+	for name := range types {
+		assert.True(t, known[name], "%s is no field of receiver/dcgmreceiver/fields.md", name)
+	}
+
+	// The aliases of a field are the field.
+	names := map[string][]string{}
+	for _, row := range fields {
+		names[row[1]] = []string{row[1]}
+		for _, alias := range fieldName.FindAllStringSubmatch(row[2], -1) {
+			names[row[1]] = append(names[row[1]], alias[1])
+		}
+	}
+	metrics := metricRow.FindAllStringSubmatch(table, -1)
+	require.Greater(t, len(metrics), 50)
+	for _, row := range metrics {
+		metric, kind, attributes, from := row[1], row[2], strings.TrimSpace(row[3]), fieldName.FindAllStringSubmatch(row[4], -1)
+		printed := ""
+		for _, field := range from {
+			for _, name := range names[field[1]] {
+				if types[name] != "" && printed == "" {
+					printed = name
+				}
+			}
+		}
+		reason := left[attributes]
+		if reason == "" {
+			reason = left[from[0][1]]
+		}
+		if reason != "" {
+			assert.Empty(t, printed, "%s %s is said to be left out: %s", metric, attributes, reason)
+			continue
+		}
+		if assert.NotEmpty(t, printed, "%s %s: counters.csv has no field for it", metric, attributes) && kind != "updowncounter" && len(from) == 1 && metric != "gpu.xid.errors" {
+			assert.Equal(t, kind, types[printed], "%s, which becomes %s", printed, metric)
+		}
+	}
+}
