@@ -9,15 +9,22 @@ webhooks. Secrets come as variables or files, never as text.
 {{- define "otelcol-gpu.backends" -}}
 {{- range $name, $to := .Values.gateway.prometheusRemoteWrite }}
 prometheus_remote_write/{{ $name }}:
-  endpoint: {{ $to.url | replace "$" "$$" | quote }}
+  http:
+    endpoint: {{ $to.url | replace "$" "$$" | quote }}
+    timeout: 10s
+    {{- with $to.headers }}
+    headers:
+      {{- include "otelcol-gpu.headers" (dict "path" (printf "write %s" $name) "headers" .) | indent 6 }}
+    {{- end }}
   # The same names as those of the prometheus exporter.
   translation_strategy: UnderscoreEscapingWithSuffixes
+  disable_scope_info: true
   target_info: {enabled: false}
   resource_to_telemetry_conversion: {enabled: true}
-  {{- with $to.headers }}
-  headers:
-    {{- include "otelcol-gpu.headers" (dict "path" (printf "write %s" $name) "headers" .) | indent 4 }}
-  {{- end }}
+  # One consumer: what ends a series must not be overtaken by what began it.
+  remote_write_queue: {num_consumers: 1, queue_size: 10000}
+  max_batch_request_parallelism: 1
+  retry_on_failure: {initial_interval: 1s, max_interval: 30s, max_elapsed_time: 5m}
 {{- end }}
 {{- range $name, $to := .Values.gateway.otlp }}
 otlp_grpc/{{ $name }}:
@@ -121,7 +128,7 @@ webhook:
   retry: {enabled: {{ .retry }}}
   group_wait: {{ .groupWait }}
   storage: file_storage/state
-  {{- if .proxy.secret }}
+  {{- if .proxy.url }}
   proxy_url: {{ printf "${env:%s}" (include "otelcol-gpu.envName" "webhook proxy") | quote }}
   {{- end }}
   {{- if .controlSecret }}
@@ -163,8 +170,8 @@ webhook:
 {{- end }}
 {{- end }}
 {{- end }}
-{{- if .Values.webhooks.proxy.secret }}
-{{ include "otelcol-gpu.secretEnv" (dict "path" "webhook proxy" "from" .Values.webhooks.proxy) }}
+{{- if .Values.webhooks.proxy.url }}
+{{ include "otelcol-gpu.secretEnv" (dict "path" "webhook proxy" "from" .Values.webhooks.proxy.url) }}
 {{- end }}
 {{- end -}}
 

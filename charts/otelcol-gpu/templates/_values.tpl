@@ -30,9 +30,13 @@ What is computed from values: durations and secrets.
 {{- if $own.enabled -}}{{ $own.collectInterval }}{{- else -}}{{ .Values.dcgmExporter.interval }}{{- end -}}
 {{- end -}}
 
-{{/* The environment variable that a secret reference becomes: from .path, as "webhook ops url". */}}
+{{/*
+The environment variable that a secret reference becomes: from a path as "webhook
+ops url". The digest tells names apart that differ in what a variable's name has
+not: a receiver never gets another's secret.
+*/}}
 {{- define "otelcol-gpu.envName" -}}
-SECRET_{{ . | upper | replace "-" "_" | replace "." "_" | replace " " "_" }}
+SECRET_{{ regexReplaceAll "[^A-Z0-9]" (upper .) "_" }}_{{ sha256sum . | trunc 6 | upper }}
 {{- end -}}
 
 {{/*

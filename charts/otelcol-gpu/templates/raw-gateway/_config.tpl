@@ -22,9 +22,11 @@ receivers:
   otlp:
     protocols:
       grpc:
-        # An agent keeps its connection for as long as it can: without this a new
-        # gateway would get none.
-        keepalive: {server_parameters: {max_connection_age: 10m, max_connection_age_grace: 1m}}
+        {{- if .Values.rawGateway.autoscaling.enabled }}
+        # An agent keeps its connection for as long as it can: without this a gateway
+        # that was added would get none.
+        keepalive: {server_parameters: {max_connection_age: 30m, max_connection_age_grace: 1m}}
+        {{- end }}
         {{- include "otelcol-gpu.serverSecurity" . | nindent 8 }}
       http:
         {{- include "otelcol-gpu.serverSecurity" . | nindent 8 }}
