@@ -73,20 +73,12 @@ func TestBringYourOwnCollector(t *testing.T) {
 
 	_, err = f.StartFault(gpusim.Fault{Node: "gpu-node-a", Kind: gpusim.XID, Device: "0", Code: 79})
 	require.NoError(t, err)
-	told := func() (logs []map[string]string) {
-		for _, r := range sink.Resources() {
-			if r.Signal == otlp.Logs {
-				logs = append(logs, r.Attributes)
-			}
-		}
-		return logs
-	}
-	ok := assert.Eventually(t, func() bool {
-		return slices.ContainsFunc(told(), func(a map[string]string) bool { return a["service.name"] == "llama" })
-	}, time.Minute, 200*time.Millisecond, "the event is a log record of the service")
-	if !ok {
-		t.Log(told())
-	}
+	device := f.TruthAt(f.Start()).Nodes[0].Devices[0].ID
+	require.Eventually(t, func() bool {
+		return slices.ContainsFunc(sink.Resources(), func(r otlp.Resource) bool {
+			return r.Signal == otlp.Logs && r.Attributes["hw.id"] == device && r.Attributes["k8s.node.name"] == "gpu-node-a"
+		})
+	}, time.Minute, 200*time.Millisecond, "the event is a log record of the device")
 }
 
 // Our components in a pipeline that has other things to do: devices, averages and
