@@ -87,7 +87,7 @@ generate: tools ## generated code and documentation
 	PATH="$(CURDIR)/$(TOOLS):$$PATH" $(GO) generate -tags $(TAGS) ./...
 	cd mixin && $(GO) generate ./...
 	rm -rf charts/otelcol-gpu/files && mkdir -p charts/otelcol-gpu/files/dashboards charts/otelcol-gpu/files/rules
-	cp config/{agent,agent-raw,raw-gateway,gateway,standalone}.yaml charts/otelcol-gpu/files/
+	cp config/{agent,agent-raw,inference,host,gateway,raw-gateway,scale-out,scale-out-gateway,standalone}.yaml charts/otelcol-gpu/files/
 	cp mixin/dashboards/*.json charts/otelcol-gpu/files/dashboards/ && cp mixin/rules/*.yaml charts/otelcol-gpu/files/rules/
 	$(TOOLS)/builder --config builder-config.yaml --skip-compilation
 	$(GO) mod tidy

@@ -46,7 +46,7 @@ mode: standalone is for a cluster of one node, and this one has {{ $nodes }}: th
 {{- $remedy := printf "kubectl label --overwrite namespace %s pod-security.kubernetes.io/enforce=privileged" .Release.Namespace }}
 {{- if has $level (list "baseline" "restricted") }}
 {{- if eq (include "otelcol-gpu.agentIsRoot" .) "true" }}
-agent.podResources: the namespace {{ .Release.Namespace }} enforces the pod security level {{ $level }}, which forbids hostPath. Allow it ({{ $remedy }}), or set agent.podResources.enabled=false and agent.stateHostPath= and read in README.md what is lost
+agent.podResources: the namespace {{ .Release.Namespace }} enforces the pod security level {{ $level }}, which forbids hostPath. Allow it ({{ $remedy }}), or set agent.podResources.enabled=false, agent.stateHostPath= and agent.host.enabled=false and read in README.md what is lost
 {{- end }}
 {{- if index .Values "dcgm-exporter" "enabled" }}
 dcgm-exporter.enabled: the namespace {{ .Release.Namespace }} enforces the pod security level {{ $level }}, which forbids what an exporter needs. Allow it ({{ $remedy }}), or install the exporter elsewhere

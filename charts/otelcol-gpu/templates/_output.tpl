@@ -54,6 +54,7 @@ otlp_grpc/{{ $name }}:
 {{- define "otelcol-gpu.outputs" -}}
 metrics/prometheus:
   exporters: [prometheus
+  {{- if eq (include "otelcol-gpu.scaleOut" .) "true" }}, prometheus_remote_write{{ end }}
   {{- if eq .Values.gateway.store.engine "embedded" }}, gpu_store{{ end }}
   {{- range $name, $_ := .Values.gateway.prometheusRemoteWrite }}, prometheus_remote_write/{{ $name }}{{ end }}]
 logs/events:

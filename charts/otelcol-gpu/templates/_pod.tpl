@@ -121,7 +121,8 @@ runAsGroup: 10001
 
 {{/* Whether the part on the node needs user 0 and folders of the node. */}}
 {{- define "otelcol-gpu.agentIsRoot" -}}
-{{- or .Values.agent.podResources.enabled (and (eq .Values.mode "standalone" | not) (ne .Values.agent.stateHostPath "")) -}}
+{{- $agent := .Values.agent -}}
+{{- or $agent.podResources.enabled (and (ne .Values.mode "standalone") (or (ne $agent.stateHostPath "") $agent.host.enabled)) -}}
 {{- end -}}
 
 {{- define "otelcol-gpu.nodeAffinity" -}}

@@ -26,6 +26,12 @@ Rights: those of config/kubernetes, and of these only what the values ask for.
   verbs: [get]
 {{- end }}
 {{- end }}
+{{- if and .Values.agent.host.enabled (ne .Values.mode "standalone") }}
+# kubelet_stats: the kubelet asks whether it may be read.
+- apiGroups: [""]
+  resources: [nodes/stats]
+  verbs: [get]
+{{- end }}
 {{- end -}}
 
 {{/* Of whatever computes the summary: what expected pods are counted from. */}}

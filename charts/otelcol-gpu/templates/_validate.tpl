@@ -57,8 +57,14 @@ console.tlsSecret: without console.expose the console is on loopback and has no 
 {{- if and .enabled (not $cluster) }}
 rawGateway.enabled: raw gateways stand beside the gateway. Set mode to cluster, or this to false
 {{- end }}
-{{- if and .enabled (not .backend.endpoint) }}
-rawGateway.backend.endpoint: raw gateways need an OTLP/gRPC backend to send to. Set it to host:port
+{{- if and .enabled (not .backend.endpoint) (not .remoteWrite.url) }}
+rawGateway.backend.endpoint: raw gateways need something to send to. Set it to the host:port of an OTLP/gRPC backend, or rawGateway.remoteWrite.url to the address of a remote write
+{{- end }}
+{{- if and .backend.endpoint .remoteWrite.url }}
+rawGateway.remoteWrite.url: rawGateway.backend.endpoint is set too. Raw gateways send to one of them: leave one empty
+{{- end }}
+{{- if and .enabled .remoteWrite.url (ne $v.gateway.store.engine "prometheus") }}
+gateway.store.engine: with rawGateway.remoteWrite.url telemetry is in that server and not in the gateway. Set it to prometheus, and gateway.store.url to where that server is asked
 {{- end }}
 {{- if and .autoscaling.enabled (gt (int .autoscaling.minReplicas) (int .autoscaling.maxReplicas)) }}
 rawGateway.autoscaling.minReplicas: {{ .autoscaling.minReplicas }} is above maxReplicas, {{ .autoscaling.maxReplicas }}. Lower it
@@ -71,6 +77,9 @@ gateway.store.url: the engine prometheus reads a server. Set it to the address i
 {{- if and (ne .engine "prometheus") .url }}
 gateway.store.url: it is set, and the engine is {{ .engine }}. Set gateway.store.engine to prometheus, or leave it empty
 {{- end }}
+{{- end }}
+{{- if and (eq $v.mode "standalone") (or $v.agent.inference.enabled $v.agent.host.enabled) }}
+agent.inference.enabled, agent.host.enabled: mode standalone has no agent that sends on what they read. Set them to false, or mode to cluster
 {{- end }}
 {{- include "otelcol-gpu.contradictions.webhooks" . }}
 {{- include "otelcol-gpu.contradictions.times" . }}

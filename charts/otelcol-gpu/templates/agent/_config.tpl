@@ -12,6 +12,14 @@ agent.yaml: |
 agent-raw.yaml: |
   {{- .Files.Get "files/agent-raw.yaml" | nindent 2 }}
 {{- end }}
+{{- if .Values.agent.inference.enabled }}
+inference.yaml: |
+  {{- .Files.Get "files/inference.yaml" | nindent 2 }}
+{{- end }}
+{{- if .Values.agent.host.enabled }}
+host.yaml: |
+  {{- .Files.Get "files/host.yaml" | nindent 2 }}
+{{- end }}
 values.yaml: |
   # What the chart's values make of it: goes over the files above.
   {{- include "otelcol-gpu.tidy" (include "otelcol-gpu.agent.overlay" .) | nindent 2 }}
@@ -24,6 +32,8 @@ custom.yaml: |
 {{- define "otelcol-gpu.agent.files" -}}
 {{- $files := list "agent.yaml" -}}
 {{- if eq (include "otelcol-gpu.raw" .) "true" -}}{{- $files = append $files "agent-raw.yaml" -}}{{- end -}}
+{{- if .Values.agent.inference.enabled -}}{{- $files = append $files "inference.yaml" -}}{{- end -}}
+{{- if .Values.agent.host.enabled -}}{{- $files = append $files "host.yaml" -}}{{- end -}}
 {{- toJson (append $files "values.yaml") -}}
 {{- end -}}
 

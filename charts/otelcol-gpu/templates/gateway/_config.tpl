@@ -8,8 +8,12 @@ The gateway's configuration: the files of its ConfigMap.
 {{- define "otelcol-gpu.gateway.data" -}}
 gateway.yaml: |
   {{- .Files.Get "files/gateway.yaml" | nindent 2 }}
+{{- if eq (include "otelcol-gpu.scaleOut" .) "true" }}
+scale-out-gateway.yaml: |
+  {{- .Files.Get "files/scale-out-gateway.yaml" | nindent 2 }}
+{{- end }}
 values.yaml: |
-  # What the chart's values make of it: goes over the file above.
+  # What the chart's values make of it: goes over the files above.
   {{- include "otelcol-gpu.tidy" (include "otelcol-gpu.gateway.overlay" .) | nindent 2 }}
 {{- with .Values.gateway.config }}
 custom.yaml: |
@@ -34,6 +38,9 @@ connectors:
 exporters:
   prometheus:
     metric_expiration: {{ include "otelcol-gpu.expiration" . }}
+  {{- if eq (include "otelcol-gpu.scaleOut" .) "true" }}
+  {{- include "otelcol-gpu.scaleOut.exporter" . | indent 2 }}
+  {{- end }}
   {{- include "otelcol-gpu.backends" . | indent 2 }}
   {{- include "otelcol-gpu.webhook" . | indent 2 }}
 extensions:

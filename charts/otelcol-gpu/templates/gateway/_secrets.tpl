@@ -12,6 +12,9 @@ The files that the gateway gets of Secrets, and its volume.
 {{- if .Values.auth.enabled }}
 - {name: token, secret: {{ include "otelcol-gpu.tokenSecret" . }}, keys: [token]}
 {{- end }}
+{{- if eq (include "otelcol-gpu.scaleOut" .) "true" }}
+{{- include "otelcol-gpu.scaleOut.files" . }}
+{{- end }}
 {{- include "otelcol-gpu.outputFiles" . }}
 {{- end -}}
 
