@@ -71,12 +71,16 @@ resources:
 
 {{/* Variables of every part. */}}
 {{- define "otelcol-gpu.env" -}}
-- name: K8S_POD_IP
-  valueFrom: {fieldRef: {fieldPath: status.podIP}}
 - name: K8S_NODE_NAME
   valueFrom: {fieldRef: {fieldPath: spec.nodeName}}
-- name: K8S_NODE_IP
-  valueFrom: {fieldRef: {fieldPath: status.hostIP}}
+{{- range $name, $path := dict "K8S_POD_IP" "status.podIP" "K8S_NODE_IP" "status.hostIP" }}
+- name: {{ $name }}{{ if $.root.Values.ipv6 }}_PLAIN{{ end }}
+  valueFrom: {fieldRef: {fieldPath: {{ $path }}}}
+{{- if $.root.Values.ipv6 }}
+# As it stands before a port.
+- {name: {{ $name }}, value: "[$({{ $name }}_PLAIN)]"}
+{{- end }}
+{{- end }}
 - {name: K8S_CLUSTER_NAME, value: {{ .root.Values.clusterName | quote }}}
 - {name: STATE_DIRECTORY, value: /var/lib/otelcol-gpu}
 {{- end -}}

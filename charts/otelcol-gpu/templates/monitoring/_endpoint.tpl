@@ -9,8 +9,6 @@ otelcol-gpu in its name, whatever the release is called.
 {{- define "otelcol-gpu.endpoint" -}}
 - port: {{ .port }}
   interval: {{ .interval }}
-  # The time of a point is when the GPU was read.
-  honorTimestamps: true
   relabelings:
     - {targetLabel: job, replacement: otelcol-gpu-{{ .part }}}
     {{- if eq .port "prometheus" }}
