@@ -6,6 +6,19 @@ Blocks of values.yaml, the second configuration file: what several parts have in
 it. Lists take the place of those in config/, maps are merged.
 */}}
 
+{{/*
+A key of .name and a map of .body. Without body it is an empty map, which changes
+nothing: a key without value would take away what the file before it says.
+*/}}
+{{- define "otelcol-gpu.block" -}}
+{{- with trim .body -}}
+{{ $.name }}:
+  {{- . | nindent 2 }}
+{{- else -}}
+{{ .name }}: {}
+{{- end -}}
+{{- end -}}
+
 {{/* The dcgm receiver: how often, which names, which exporter. */}}
 {{- define "otelcol-gpu.dcgm" -}}
 {{- with .Values.dcgmExporter -}}

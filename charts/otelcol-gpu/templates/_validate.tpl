@@ -16,13 +16,22 @@ clusterName: it is empty, and becomes k8s.cluster.name of everything. Set it: --
 {{- if hasKey $v.gateway "replicas" }}
 gateway.replicas: there is exactly one gateway, because two would each see half of a service and call it partial. Leave it out; for large fleets set rawGateway.enabled
 {{- end }}
-{{- if and (eq $v.mode "agent") (not $v.exporter.endpoint) }}
-exporter.endpoint: mode agent sends to an OTLP/gRPC endpoint that is there already. Set exporter.endpoint to its host:port, or mode to cluster
+{{- if and (eq $v.mode "agent") (not $v.exporter.endpoint) (not $v.exporter.url) }}
+exporter.endpoint: mode agent sends to an OTLP endpoint that is there already. Set exporter.endpoint to its host:port (gRPC), or exporter.url (HTTP), or mode to cluster
 {{- end }}
-{{- if and (ne $v.mode "agent") $v.exporter.endpoint }}
+{{- if and (ne $v.mode "agent") (or $v.exporter.endpoint $v.exporter.url) }}
 exporter.endpoint: only mode agent sends there. Set mode to agent, or use gateway.otlp to send from the gateway
 {{- end }}
 {{- with $v.exporter }}
+{{- if and .endpoint .url }}
+exporter.url: exporter.endpoint is set too. Agents send to one of them: leave one empty
+{{- end }}
+{{- if and .url .insecure }}
+exporter.insecure: it is about gRPC. Leave it out, and write the url with http://
+{{- end }}
+{{- if and (hasPrefix "http://" .url) .token.existingSecret }}
+exporter.url: a bearer token is never sent without TLS. Write it with https://, or leave exporter.token.existingSecret empty
+{{- end }}
 {{- if and .insecure .token.existingSecret }}
 exporter.insecure: a bearer token is never sent without TLS. Set it to false, or leave exporter.token.existingSecret empty
 {{- end }}

@@ -78,6 +78,19 @@ headers:
 {{- end }}
 {{- end -}}
 
+{{/* What the exporter of applications needs: it ends where the rest does, or elsewhere. */}}
+{{- define "otelcol-gpu.agent.apps" -}}
+{{- if .Values.agent.applications.endpoint }}
+{{- with .Values.agent.applications.headers }}
+headers:
+  {{- include "otelcol-gpu.headers" (dict "path" "apps" "headers" .) | indent 2 }}
+{{- end }}
+{{- else }}
+{{- $part := ternary "raw-gateway" "gateway" (eq (include "otelcol-gpu.raw" .) "true") }}
+{{- include "otelcol-gpu.agent.client" (dict "root" . "part" $part) }}
+{{- end }}
+{{- end -}}
+
 {{/* Whether the agent shows a token. */}}
 {{- define "otelcol-gpu.agent.hasToken" -}}
 {{- if eq .Values.mode "cluster" -}}
@@ -112,31 +125,25 @@ connectors:
   gpu_events:
     {{- include "otelcol-gpu.events" (dict "root" . "rules" (list "device")) | nindent 4 }}
 exporters:
-  otlp_grpc:
-    {{- include "otelcol-gpu.agent.client" $gateway | nindent 4 }}
-  otlp_grpc/events:
-    {{- include "otelcol-gpu.agent.client" $gateway | nindent 4 }}
-  {{- if $raw }}
-  otlp_grpc/raw:
-    {{- include "otelcol-gpu.agent.client" $rawGateway | nindent 4 }}
+  {{- if eq (include "otelcol-gpu.agent.overHTTP" .) "true" }}
+  {{- include "otelcol-gpu.agent.httpExporters" . | nindent 2 }}
+  {{- else }}
+  {{- range $name := list "otlp_grpc" "otlp_grpc/events" }}
+  {{- include "otelcol-gpu.block" (dict "name" $name "body" (include "otelcol-gpu.agent.client" $gateway)) | nindent 2 }}
   {{- end }}
-  otlp_grpc/apps:
-    {{- if $apps.endpoint }}
-    {{- with $apps.headers }}
-    headers:
-      {{- include "otelcol-gpu.headers" (dict "path" "apps" "headers" .) | indent 6 }}
-    {{- end }}
-    {{- else }}
-    {{- include "otelcol-gpu.agent.client" (ternary $rawGateway $gateway $raw) | nindent 4 }}
-    {{- end }}
+  {{- if $raw }}
+  {{- include "otelcol-gpu.block" (dict "name" "otlp_grpc/raw" "body" (include "otelcol-gpu.agent.client" $rawGateway)) | nindent 2 }}
+  {{- end }}
+  {{- include "otelcol-gpu.block" (dict "name" "otlp_grpc/apps" "body" (include "otelcol-gpu.agent.apps" .)) | nindent 2 }}
+  {{- end }}
 {{- if $token }}
 extensions:
   bearertokenauth/gateway: {filename: /etc/otelcol-gpu-secrets/token/token}
 {{- end }}
 service:
   extensions: [health_check, file_storage/state{{ if $token }}, bearertokenauth/gateway{{ end }}]
-  {{- if not .Values.agent.podResources.enabled }}
+  {{- with include "otelcol-gpu.agent.pipelines" . | trim }}
   pipelines:
-    metrics: {receivers: [dcgm]}
+    {{- . | nindent 4 }}
   {{- end }}
 {{- end -}}

@@ -25,10 +25,8 @@ custom.yaml: |
 receivers:
   otlp:
     protocols:
-      grpc:
-        {{- include "otelcol-gpu.serverSecurity" . | nindent 8 }}
-      http:
-        {{- include "otelcol-gpu.serverSecurity" . | nindent 8 }}
+      {{- include "otelcol-gpu.block" (dict "name" "grpc" "body" (include "otelcol-gpu.serverSecurity" .)) | nindent 6 }}
+      {{- include "otelcol-gpu.block" (dict "name" "http" "body" (include "otelcol-gpu.serverSecurity" .)) | nindent 6 }}
 processors:
   gpu_summary:
     {{- include "otelcol-gpu.summary" . | nindent 4 }}

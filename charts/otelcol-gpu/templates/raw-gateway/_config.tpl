@@ -56,19 +56,21 @@ prometheus_remote_write:
 {{- end }}
 {{- end -}}
 
+{{- define "otelcol-gpu.raw-gateway.grpc" -}}
+{{- if .Values.rawGateway.autoscaling.enabled }}
+# An agent keeps its connection for as long as it can: without this a gateway that
+# was added would get none.
+keepalive: {server_parameters: {max_connection_age: 30m, max_connection_age_grace: 1m}}
+{{- end }}
+{{- include "otelcol-gpu.serverSecurity" . }}
+{{- end -}}
+
 {{- define "otelcol-gpu.raw-gateway.overlay" -}}
 receivers:
   otlp:
     protocols:
-      grpc:
-        {{- if .Values.rawGateway.autoscaling.enabled }}
-        # An agent keeps its connection for as long as it can: without this a gateway
-        # that was added would get none.
-        keepalive: {server_parameters: {max_connection_age: 30m, max_connection_age_grace: 1m}}
-        {{- end }}
-        {{- include "otelcol-gpu.serverSecurity" . | nindent 8 }}
-      http:
-        {{- include "otelcol-gpu.serverSecurity" . | nindent 8 }}
+      {{- include "otelcol-gpu.block" (dict "name" "grpc" "body" (include "otelcol-gpu.raw-gateway.grpc" .)) | nindent 6 }}
+      {{- include "otelcol-gpu.block" (dict "name" "http" "body" (include "otelcol-gpu.serverSecurity" .)) | nindent 6 }}
 {{- if eq (include "otelcol-gpu.scaleOut" .) "true" }}
 {{- with include "otelcol-gpu.scaleOut.exporter" . }}
 exporters:
