@@ -49,7 +49,6 @@ var needs = []need{
 	one("event gpu.row_remap.failure", fields.RowRemapFailure),
 	one("event gpu.throttle", fields.ThrottleReasons, fields.ClockEventsCount, fields.ClockEventsTotal),
 	one("event gpu.temperature", fields.GPUTemp),
-	one("event gpu.temperature of HBM", fields.MemoryTemp),
 	{"event gpu.memory.pressure", [][]fields.ID{{fields.FBUsed}, {fields.FBTotal, fields.FBFree}}},
 	one("event gpu.exporter.down (frozen)", fields.Energy, fields.EnergyJoules),
 }
@@ -70,15 +69,27 @@ var lines = map[fields.ID]string{
 	fields.RowRemapFailure:  "gauge, Whether remapping a row of memory failed.",
 	fields.ThrottleReasons:  "gauge, Reasons why clocks are held down (bit mask).",
 	fields.GPUTemp:          "gauge, GPU temperature (in C).",
-	fields.MemoryTemp:       "gauge, Memory temperature (in C).",
 	fields.Energy:           "counter, Energy since the driver was loaded (in mJ).",
 }
 
-// Lacks are the fields that the page lacks, in the order of the cards.
+// QuietXID is whether the page has no XID and that says nothing: from 4.x on the
+// exporter prints none before the first.
+func (p *Page) QuietXID() bool {
+	_, last := p.seen[fields.XIDLast]
+	_, counted := p.seen[fields.XIDTotal]
+	return p.pci && !last && !counted
+}
+
+// Lacks are the fields that the page lacks, in the order of the cards. One that
+// is absent may be in the counters file all the same: from 4.x on the exporter
+// leaves out what the board gives no value for.
 func (p *Page) Lacks() []Lack {
 	var lacks []Lack
 	for _, n := range needs {
 		for _, group := range n.of {
+			if group[0] == fields.XIDLast && p.QuietXID() {
+				continue
+			}
 			if slices.ContainsFunc(group, func(id fields.ID) bool { return p.seen[id] }) {
 				continue
 			}

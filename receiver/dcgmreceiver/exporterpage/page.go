@@ -47,6 +47,7 @@ type Page struct {
 
 	seen    map[fields.ID]bool // true: with a value on some row
 	newName bool               // the names of DCGM 4.6
+	pci     bool               // PCI addresses, which exporters since 3.3 print
 	still   uint64
 	energy  bool
 }
@@ -102,6 +103,8 @@ func (p *Page) readLabels(ls labels.Labels, devices, drivers, models map[string]
 		switch kind := exporterlabels.Classify(l.Name); {
 		case kind == exporterlabels.UUID:
 			note(devices, l.Value, maxDevices)
+		case kind == exporterlabels.PCIAddress:
+			p.pci = true
 		case kind == exporterlabels.Model:
 			note(models, l.Value, maxNames)
 		case l.Name == "DCGM_FI_DRIVER_VERSION":

@@ -108,6 +108,15 @@ func TestEveryNeedHasALine(t *testing.T) {
 }
 
 func TestWhatAPageSays(t *testing.T) {
+	quiet, err := Read([]byte(row("DCGM_FI_DEV_GPU_UTIL", "1", `,pci_bus_id="00000000:53:00.0"`)), "")
+	require.NoError(t, err)
+	assert.True(t, quiet.QuietXID(), "a newer exporter prints no XID before the first")
+	assert.NotContains(t, fmt.Sprint(quiet.Lacks()), "XID")
+	old, err := Read([]byte(row("DCGM_FI_DEV_GPU_UTIL", "1", "")), "")
+	require.NoError(t, err)
+	assert.False(t, old.QuietXID())
+	assert.Contains(t, fmt.Sprint(old.Lacks()), "XID")
+
 	raw, err := os.ReadFile("../internal/mapping/testdata/shared-4.6.prom")
 	require.NoError(t, err)
 	page, err := Read(raw, "text/plain; version=0.0.4; charset=utf-8")

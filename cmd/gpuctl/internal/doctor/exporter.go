@@ -183,7 +183,7 @@ func lacks(host string, page *exporterpage.Page) []Result {
 	if len(absent) > 0 {
 		results = append(results, Result{
 			"exporter", "fields of " + host, Warn, "not on the page: " + strings.Join(absent, "; "),
-			"add these lines to the exporter's counters file (--collectors, DCGM_EXPORTER_COLLECTORS) and restart it; DCGM_FI_PROF_* need the capability SYS_ADMIN, and a data-centre GPU:\n" + strings.Join(lines, "\n"),
+			"add these lines to the exporter's counters file (--collectors, DCGM_EXPORTER_COLLECTORS) and restart it; where a line is there already, the board gives no value; DCGM_FI_PROF_* need a data-centre GPU and the capability SYS_ADMIN:\n" + strings.Join(lines, "\n"),
 		})
 	}
 	if len(blank) > 0 {
@@ -193,7 +193,11 @@ func lacks(host string, page *exporterpage.Page) []Result {
 		})
 	}
 	if len(results) == 0 {
-		results = []Result{{"exporter", "fields of " + host, OK, "all that the nine cards and the events need", ""}}
+		seen := "all that the nine cards and the events need"
+		if page.QuietXID() {
+			seen += "; XIDs cannot be seen before the first: the counters file needs DCGM_FI_DEV_XID_ERRORS"
+		}
+		results = []Result{{"exporter", "fields of " + host, OK, seen, ""}}
 	}
 	return results
 }

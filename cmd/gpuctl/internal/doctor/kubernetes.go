@@ -94,7 +94,7 @@ func (in *installation) node(ctx context.Context, serverMinor int) []Result {
 	}
 	kubelet := list.Items[0].Status.NodeInfo.KubeletVersion
 	r.Seen = "kubelet " + kubelet
-	if parts := strings.SplitN(strings.TrimPrefix(kubelet, "v"), ".", 3); len(parts) == 3 {
+	if parts := strings.SplitN(strings.TrimPrefix(kubelet, "v"), ".", 3); len(parts) == 3 && parts[0] == "1" {
 		switch minor := minorOf(parts[1]); {
 		case minor > serverMinor || minor < serverMinor-olderKubel:
 			r.Status, r.Remedy = Warn, "Kubernetes supports kubelets as new as the API server and up to three minors older: upgrade the older of the two"

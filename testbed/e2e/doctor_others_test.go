@@ -1,0 +1,13 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux
+
+package e2e
+
+import (
+	"os/exec"
+	"testing"
+)
+
+func asNobody(*testing.T, string) *exec.Cmd { return nil }
