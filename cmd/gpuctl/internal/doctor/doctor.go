@@ -42,7 +42,7 @@ const (
 	// patience is for how long a check may go on after its time is over. One that
 	// takes longer is left behind.
 	patience = time.Second
-	maxSeen  = 600
+	maxSeen  = 2000
 )
 
 // check is a part of the whole, which costs the others nothing.

@@ -156,6 +156,9 @@ func (in *installation) readPage(ctx context.Context, e exporter) (*exporterpage
 
 func (in *installation) describe(host string, e exporter, page *exporterpage.Page) Result {
 	parts := []string{fmt.Sprintf("%d GPUs", page.Devices)}
+	if page.Devices == 1 {
+		parts[0] = "1 GPU"
+	}
 	if len(page.Models) > 0 {
 		parts[0] += " (" + strings.Join(page.Models, ", ") + ")"
 	}
