@@ -26,7 +26,7 @@ func TestDoctorCommand(t *testing.T) {
 
 	code, out, _ := run("exporter", "--exporter", s.URL)
 	assert.Equal(t, exitOK, code, "a warning is no failure")
-	assert.Regexp(t, `(?m)^ok +exporter +127\.0\.0\.1:\d+ +1 GPU \(H100\), 1 rows$`, out)
+	assert.Regexp(t, `(?m)^ok +exporter +127\.0\.0\.1:\d+ +1 GPU \(H100\), by its labels of dcgm-exporter 2.x or 3.0, 1 rows$`, out)
 	assert.Regexp(t, `(?m)^warn: exporter, fields of 127\.0\.0\.1:\d+$`, out)
 	assert.Contains(t, out, "\n    DCGM_FI_PROF_SM_ACTIVE, gauge, ")
 	assert.Regexp(t, `(?m)^3 ok, 1 warn, 0 fail, 1 skipped$`, out)

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/textparse"
 
@@ -47,6 +48,8 @@ type Page struct {
 
 	seen    map[fields.ID]bool // true: with a value on some row
 	newName bool               // the names of DCGM 4.6
+	oldName bool               // the names of DCGM 1.x
+	newHost bool               // the label hostname in lower case, since 4.6
 	pci     bool               // PCI addresses, which exporters since 3.3 print
 	still   uint64
 	energy  bool
@@ -103,6 +106,8 @@ func (p *Page) readLabels(ls labels.Labels, devices, drivers, models map[string]
 		switch kind := exporterlabels.Classify(l.Name); {
 		case kind == exporterlabels.UUID:
 			note(devices, l.Value, maxDevices)
+		case l.Name == "hostname":
+			p.newHost = true
 		case kind == exporterlabels.PCIAddress:
 			p.pci = true
 		case kind == exporterlabels.Model:
@@ -122,13 +127,14 @@ func (p *Page) readLabels(ls labels.Labels, devices, drivers, models map[string]
 // readValue notes the field, and returns the row if it is one that moves on
 // every healthy board: energy, and clocks beside it.
 func (p *Page) readValue(ls labels.Labels, v float64) string {
-	family := ls.Get(labels.MetricName)
+	family := ls.Get(model.MetricNameLabel)
 	id, known := fields.ByName(family)
 	if !known {
 		return ""
 	}
 	p.Known++
 	f := &fields.All[id]
+	p.oldName = p.oldName || strings.HasPrefix(family, "dcgm_")
 	p.newName = p.newName || family != f.Name && strings.HasPrefix(family, "DCGM_")
 	value := !math.IsNaN(v) && !math.IsInf(v, 0) && !f.Sentinel(v)
 	p.seen[id] = p.seen[id] || value
@@ -142,6 +148,20 @@ func (p *Page) readValue(ls labels.Labels, v float64) string {
 var moving = []fields.ID{
 	fields.EnergyJoules, fields.Energy, fields.SMClock, fields.MemClock, fields.VideoClock,
 	fields.SMClockHertz, fields.MemClockHertz, fields.VideoClockHertz,
+}
+
+// Version is the exporter's, as far as names and labels of the page tell.
+func (p *Page) Version() string {
+	switch {
+	case p.oldName:
+		return "1.x"
+	case p.newHost || p.newName:
+		return "4.6 or newer"
+	case p.pci:
+		return "3.3 to 4.5"
+	default:
+		return "2.x or 3.0"
+	}
 }
 
 // StoodStill is whether nothing moved between an earlier page and this one,

@@ -108,6 +108,17 @@ func TestEveryNeedHasALine(t *testing.T) {
 }
 
 func TestWhatAPageSays(t *testing.T) {
+	for rows, want := range map[string]string{
+		row("DCGM_FI_DEV_GPU_UTIL", "1", ""):                                            "2.x or 3.0",
+		row("DCGM_FI_DEV_GPU_UTIL", "1", `,Hostname="h",pci_bus_id="00000000:53:00.0"`): "3.3 to 4.5",
+		row("DCGM_FI_DEV_GPU_UTIL", "1", `,hostname="h",pci_bus_id="00000000:53:00.0"`): "4.6 or newer",
+		row("DCGM_FI_PROF_SM_UTIL_RATIO", "1", ""):                                      "4.6 or newer",
+		row("dcgm_gpu_utilization", "1", ""):                                            "1.x",
+	} {
+		page, err := Read([]byte(rows), "")
+		require.NoError(t, err)
+		assert.Equal(t, want, page.Version(), rows)
+	}
 	quiet, err := Read([]byte(row("DCGM_FI_DEV_GPU_UTIL", "1", `,pci_bus_id="00000000:53:00.0"`)), "")
 	require.NoError(t, err)
 	assert.True(t, quiet.QuietXID(), "a newer exporter prints no XID before the first")

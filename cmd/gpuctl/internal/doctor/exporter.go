@@ -165,9 +165,11 @@ func (in *installation) describe(host string, e exporter, page *exporterpage.Pag
 	if len(page.Drivers) > 0 {
 		parts = append(parts, "driver "+strings.Join(page.Drivers, ", "))
 	}
-	if e.version != "" {
-		parts = append(parts, "dcgm-exporter "+e.version)
+	version := "dcgm-exporter " + e.version
+	if e.version == "" {
+		version = "by its labels of dcgm-exporter " + page.Version()
 	}
+	parts = append(parts, version)
 	return Result{"exporter", host, OK, strings.Join(append(parts, fmt.Sprintf("%d rows", page.Rows)), ", "), ""}
 }
 

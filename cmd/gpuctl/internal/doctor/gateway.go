@@ -130,7 +130,8 @@ func addressOf(cfg otlpExporter, overHTTP bool) (*url.URL, error) {
 
 func exportHTTP(ctx context.Context, address *url.URL, secure *tls.Config, header http.Header) error {
 	header.Set("Content-Type", "application/x-protobuf")
-	a, err := do(ctx, direct(secure), http.MethodPost, address.String(), header, bytes.NewReader(nil))
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: secure, Proxy: http.ProxyFromEnvironment}}
+	a, err := do(ctx, client, http.MethodPost, address.String(), header, bytes.NewReader(nil))
 	if err != nil {
 		return err
 	}

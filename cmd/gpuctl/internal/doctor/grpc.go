@@ -44,12 +44,14 @@ func (e *grpcError) Error() string {
 // library would double the program.
 func grpcTransport(tlsConfig *tls.Config, dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Transport {
 	protocols := new(http.Protocols)
+	transport := &http.Transport{Protocols: protocols, TLSClientConfig: tlsConfig, DialContext: dial, MaxResponseHeaderBytes: 64 << 10}
 	if tlsConfig != nil {
 		protocols.SetHTTP2(true)
+		transport.Proxy = http.ProxyFromEnvironment // the collector's exporter does so too
 	} else {
 		protocols.SetUnencryptedHTTP2(true)
 	}
-	return &http.Transport{Protocols: protocols, TLSClientConfig: tlsConfig, DialContext: dial, MaxResponseHeaderBytes: 64 << 10}
+	return transport
 }
 
 // call makes a unary call with an empty message, and returns the message that is

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/textparse"
 )
@@ -44,7 +45,7 @@ func readOwn(text []byte, contentType string) (ownMetrics, error) {
 		_, _, v := parser.Series()
 		var ls labels.Labels
 		parser.Labels(&ls)
-		name := strings.TrimSuffix(ls.Get(labels.MetricName), "_total")
+		name := strings.TrimSuffix(ls.Get(model.MetricNameLabel), "_total")
 		all[name] = append(all[name], sample{ls, v})
 	}
 }
@@ -72,7 +73,7 @@ func (o ownMetrics) version() string {
 func told(ls labels.Labels) string {
 	var parts []string
 	ls.Range(func(l labels.Label) {
-		if l.Name != labels.MetricName && l.Name != "data_type" && l.Name != "transport" && !strings.HasPrefix(l.Name, "service_") && !strings.HasPrefix(l.Name, "otel_scope_") {
+		if l.Name != model.MetricNameLabel && l.Name != "data_type" && l.Name != "transport" && !strings.HasPrefix(l.Name, "service_") && !strings.HasPrefix(l.Name, "otel_scope_") {
 			parts = append(parts, l.Name+"="+l.Value)
 		}
 	})

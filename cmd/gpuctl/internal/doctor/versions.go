@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // ownPods are the label selector of everything that the chart and
@@ -51,28 +52,44 @@ func (in *installation) gateways(ctx context.Context) []Result {
 			hosts[u.Hostname()] = true
 		}
 	}
-	var results []Result
-	for _, host := range slices.Sorted(maps.Keys(hosts)) {
-		results = append(results, in.gatewayAt(ctx, host)...)
+	names := slices.Sorted(maps.Keys(hosts))
+	each := make([][]Result, len(names))
+	var wg sync.WaitGroup
+	for i, host := range names {
+		wg.Go(func() { each[i] = in.gatewayAt(ctx, host) })
 	}
-	return results
+	wg.Wait()
+	return slices.Concat(each...)
 }
 
 func (in *installation) gatewayAt(ctx context.Context, host string) []Result {
-	// A third of the time: a firewall may drop what is sent there.
-	ctx, cancel := context.WithTimeout(ctx, in.Timeout/3)
-	defer cancel()
-	if own, a, err := askOwn(ctx, net.JoinHostPort(host, "8888")); err == nil {
-		return append([]Result{sameVersion("gateway at "+host, own.version(), in.Version)}, clock("versions", host, a.header, a.asked, a.answered)...)
+	// A firewall may drop what is sent there: that must not cost all the time.
+	attempt := func(do func(context.Context) []Result) []Result {
+		ctx, cancel := context.WithTimeout(ctx, in.Timeout/4)
+		defer cancel()
+		return do(ctx)
 	}
-	ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), in.Timeout/3)
-	defer cancel()
-	// There is nothing at /, and that has a Date too.
-	a, err := get(ctx, direct(nil), "http://"+net.JoinHostPort(host, "9464")+"/", nil)
-	if err != nil {
+	results := attempt(func(ctx context.Context) []Result {
+		own, a, err := askOwn(ctx, net.JoinHostPort(host, "8888"))
+		if err != nil {
+			return nil
+		}
+		return append([]Result{sameVersion("gateway at "+host, own.version(), in.Version)}, clock("versions", host, a.header, a.asked, a.answered)...)
+	})
+	if results == nil {
+		results = attempt(func(ctx context.Context) []Result {
+			// There is nothing at /, and that has a Date too.
+			a, err := get(ctx, direct(nil), "http://"+net.JoinHostPort(host, "9464")+"/", nil)
+			if err != nil {
+				return nil
+			}
+			return clock("versions", host, a.header, a.asked, a.answered)
+		})
+	}
+	if results == nil {
 		return []Result{{"versions", "gateway at " + host, Skipped, "its version and clock are not seen from here (ports 8888 and 9464)", ""}}
 	}
-	return clock("versions", host, a.header, a.asked, a.answered)
+	return results
 }
 
 // images compares the images of the installation's pods.
