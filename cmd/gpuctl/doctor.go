@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,8 +27,9 @@ collector itself, the gateway, the console, the folders, the webhooks. It sends 
 telemetry and no event, and changes nothing.
 
 The configuration is read with --config, as the collector reads it, variables
-included; without it from /etc/otelcol-gpu. Where there is none, that of one
-machine with config/standalone.yaml on its usual ports is assumed. With --role and
+included. Without it that of the collector that runs here is taken, with its working
+directory and environment, else what is in /etc/otelcol-gpu, else one machine with
+config/standalone.yaml on its usual ports is assumed. With --role and
 no configuration only the cluster is asked, whether an account may do what the
 agent or the gateway needs:
 
@@ -72,6 +74,12 @@ func newDoctor() *command {
 					return err
 				}
 				o.Token = token
+			}
+			if len(o.Configs) == 0 && o.Role == "" && !(len(o.Exporters) > 0 && slices.Equal(args, []string{"exporter"})) {
+				if c := doctor.FindCollector(); c != nil {
+					c.Adopt()
+					o.Configs = c.Configs
+				}
 			}
 			results, err := doctor.Run(ctx, o)
 			if err != nil {

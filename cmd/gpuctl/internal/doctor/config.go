@@ -141,6 +141,18 @@ func usualFiles(folder string) ([]string, error) {
 	return files, nil
 }
 
+// basesOf is how many of the files are configurations of their own; the others
+// go over one. An image has them all.
+func basesOf(files []string) int {
+	n := 0
+	for _, file := range files {
+		if slices.Contains([]string{"agent.yaml", "gateway.yaml", "raw-gateway.yaml", "standalone.yaml"}, filepath.Base(file)) {
+			n++
+		}
+	}
+	return n
+}
+
 // assumed is what there is without any configuration: one machine with
 // config/standalone.yaml on its usual ports.
 func assumed() *configuration {

@@ -20,8 +20,9 @@ func (in *installation) checkConsole(ctx context.Context) []Result {
 		return []Result{{"console", "", Skipped, "the configuration has no gpu_console", ""}}
 	}
 	cfg := struct {
-		Endpoint string     `mapstructure:"endpoint"`
-		TLS      *tlsServer `mapstructure:"tls"`
+		Endpoint string         `mapstructure:"endpoint"`
+		TLS      *tlsServer     `mapstructure:"tls"`
+		Auth     authentication `mapstructure:"auth"`
 	}{Endpoint: "localhost:8480"}
 	if err := extensions[0].read(&cfg); err != nil {
 		return []Result{{"console", "", Fail, err.Error(), "otelcol-gpu validate with the same --config says why"}}
@@ -34,7 +35,12 @@ func (in *installation) checkConsole(ctx context.Context) []Result {
 		// Its own certificate, on its own machine: it is not verified by a name.
 		scheme, client = "https", direct(&tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true})
 	}
-	header := http.Header{"Accept": {"application/json"}}
+	// The configuration may have its token; without one it says that it asks for it.
+	header, err := in.credentials(otlpExporter{Auth: cfg.Auth})
+	if err != nil {
+		header = http.Header{}
+	}
+	header.Set("Accept", "application/json")
 	if in.Token != "" {
 		header.Set("Authorization", "Bearer "+in.Token)
 	}

@@ -84,7 +84,7 @@ func examine(ctx context.Context, o Options) (*installation, []Result, error) {
 	switch {
 	case in.configuration == nil:
 		in.configuration = newConfiguration(confmap.New())
-	case len(o.Configs) == 0 && result.Status == Skipped:
+	case result.Status != OK:
 	default:
 		result.Seen += ": " + in.role
 	}
@@ -94,17 +94,21 @@ func examine(ctx context.Context, o Options) (*installation, []Result, error) {
 // configure reads the configuration, and says what was read.
 func (in *installation) configure(ctx context.Context) Result {
 	uris := in.Configs
+	if len(uris) == 0 && in.Role != "" {
+		in.remote = true
+		return Result{"configuration", "", Skipped, "none: only what the role " + in.Role + " needs of the cluster is looked at", ""}
+	}
 	if len(uris) == 0 {
 		var err error
 		if uris, err = usualFiles(in.folder); err != nil {
 			return Result{"configuration", "", Fail, err.Error(), "name the files with --config"}
 		}
 	}
+	if bases := basesOf(uris); len(in.Configs) == 0 && bases > 1 {
+		in.configuration = assumed()
+		return Result{"configuration", "", Warn, in.folder + " has several configurations: config/standalone.yaml on its usual ports is assumed", "name the collector's own with --config, in its order"}
+	}
 	if len(uris) == 0 {
-		if in.Role != "" {
-			in.remote = true
-			return Result{"configuration", "", Skipped, "none: only what the role " + in.Role + " needs of the cluster is looked at", ""}
-		}
 		in.configuration = assumed()
 		return Result{"configuration", "", Skipped, "none in " + in.folder + ": config/standalone.yaml on its usual ports is assumed", ""}
 	}

@@ -22,13 +22,15 @@ const methodExport = "/opentelemetry.proto.collector.metrics.v1.MetricsService/E
 
 // otlpExporter is what matters here of an exporter's configuration.
 type otlpExporter struct {
-	Endpoint        string    `mapstructure:"endpoint"`
-	MetricsEndpoint string    `mapstructure:"metrics_endpoint"`
-	TLS             tlsClient `mapstructure:"tls"`
-	Headers         any       `mapstructure:"headers"`
-	Auth            struct {
-		Authenticator string `mapstructure:"authenticator"`
-	} `mapstructure:"auth"`
+	Endpoint        string         `mapstructure:"endpoint"`
+	MetricsEndpoint string         `mapstructure:"metrics_endpoint"`
+	TLS             tlsClient      `mapstructure:"tls"`
+	Headers         any            `mapstructure:"headers"`
+	Auth            authentication `mapstructure:"auth"`
+}
+
+type authentication struct {
+	Authenticator string `mapstructure:"authenticator"`
 }
 
 type tlsClient struct {

@@ -110,6 +110,13 @@ func TestConfigurationsInTheUsualFolder(t *testing.T) {
 	c, err := load(t.Context(), files)
 	require.NoError(t, err)
 	assert.Equal(t, "custom", c.of("extensions", "last")[0].conf.Get("name"))
+
+	// An image has all of them: which is meant cannot be known.
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "gateway.yaml"), []byte("{}"), 0o600))
+	in, found, err := examine(t.Context(), Options{folder: folder})
+	require.NoError(t, err)
+	assert.Equal(t, Warn, found[0].Status)
+	assert.Equal(t, roleStandalone, in.role)
 }
 
 // The shipped configurations are understood: what each is, and what it names.
