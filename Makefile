@@ -72,6 +72,15 @@ image-check: build ## Dockerfile, compose file, units and guides; the collector 
 	@cd cmd/otelcol-gpu && CGO_ENABLED=0 GOOS=linux GOARCH=arm64 $(GO) build -trimpath -tags $(TAGS) -ldflags '-s -w' -o ../../.test/otelcol-gpu-arm64 .
 	@cd testbed/image && OTELCOL_GPU_ARM64=$(CURDIR)/.test/otelcol-gpu-arm64 $(GO) test -count 1 -timeout 20m ./...
 
+.PHONY: sbom
+sbom: build ## what is in the binaries, as CycloneDX: bin/*.cdx.json
+	@$(GO) run ./internal/sbom -version "$$(sed -n 's/^  version: //p' builder-config.yaml)" -web extension/gpuconsoleextension/web $(BIN)/otelcol-gpu >$(BIN)/otelcol-gpu.cdx.json
+	@$(GO) run ./internal/sbom -version "$$(sed -n 's/^  version: //p' builder-config.yaml)" $(BIN)/gpuctl >$(BIN)/gpuctl.cdx.json
+
+.PHONY: vulncheck
+vulncheck: check ## known vulnerabilities in the binaries (VULNDB=file:///… for a copy of the database)
+	@scripts/vulncheck
+
 # etcd, the Kubernetes control plane and KWOK, for tests.
 .PHONY: kubernetes
 kubernetes: check

@@ -3,6 +3,7 @@ module github.com/otelcol-gpu/otelcol-gpu/testbed/image
 go 1.25.9
 
 require (
+	github.com/CycloneDX/cyclonedx-go v0.12.0
 	github.com/compose-spec/compose-go/v2 v2.16.2
 	github.com/moby/buildkit v0.31.1
 	github.com/moby/patternmatcher v0.6.1
