@@ -85,6 +85,11 @@ func orFolder(t *testing.T, path string) string {
 // events are made of, and nothing that the receiver does not know.
 func TestComposeCounters(t *testing.T) {
 	table := read(t, "receiver", "dcgmreceiver", "fields.md")
+	// The chart's own exporter reads the same: there is one list, in two places,
+	// because Helm takes no file from outside of a chart.
+	if charts, err := os.ReadFile(filepath.Join(root, "charts", "otelcol-gpu", "charts", "dcgm-exporter", "files", "counters.csv")); err == nil {
+		assert.Equal(t, string(charts), read(t, "docs", "examples", "compose", "counters.csv"), "copy the chart's")
+	}
 	var fields []string
 	for line := range strings.Lines(read(t, "docs", "examples", "compose", "counters.csv")) {
 		line = strings.TrimSpace(line)
@@ -105,7 +110,7 @@ func TestComposeCounters(t *testing.T) {
 	for _, needed := range []string{
 		"DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_FREE", "DCGM_FI_DEV_FB_RESERVED", "DCGM_FI_DEV_FB_TOTAL", "DCGM_FI_DEV_POWER_USAGE",
 		"DCGM_FI_PROF_SM_ACTIVE", "DCGM_FI_PROF_DRAM_ACTIVE", "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", "DCGM_FI_PROF_PIPE_FP16_ACTIVE", "DCGM_FI_PROF_PIPE_FP32_ACTIVE",
-		"DCGM_FI_DEV_XID_ERRORS", "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", "DCGM_FI_DEV_ROW_REMAP_FAILURE", "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS", "DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_MEMORY_TEMP",
+		"DCGM_FI_DEV_XID_ERRORS", "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", "DCGM_FI_DEV_ROW_REMAP_FAILURE", "DCGM_FI_DEV_CLOCKS_EVENT_REASONS", "DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_MEMORY_TEMP",
 	} {
 		assert.Contains(t, fields, needed)
 	}
