@@ -87,7 +87,12 @@ func (c *Config) probe(ctx context.Context, env environment) ([]Probe, error) {
 	for i, t := range targets {
 		wg.Go(func() {
 			slots <- struct{}{}
-			defer func() { <-slots }()
+			defer func() {
+				<-slots
+				if recover() != nil { // it must not cost the others
+					results[i] = Probe{Receiver: t.name, Error: audit.ErrorConfig, Problem: "to look at it broke: a defect, please report it"}
+				}
+			}()
 			results[i] = probe(ctx, t, g, env)
 		})
 	}

@@ -73,7 +73,7 @@ func Run(ctx context.Context, o Options) ([]Result, error) {
 	if len(o.Only) > 0 && !slices.Contains(o.Only, "configuration") {
 		found = slices.DeleteFunc(found, func(r Result) bool { return r.Status == OK })
 	}
-	return append(found, runAll(ctx, checks, o.Timeout+o.Watch)...), nil
+	return clean(append(found, runAll(ctx, checks, o.Timeout+o.Watch)...)), nil
 }
 
 // Worst is fail where something fails.
@@ -108,7 +108,7 @@ func runAll(ctx context.Context, checks []check, timeout time.Duration) []Result
 		d := <-all
 		results[d.i] = d.results
 	}
-	return clean(slices.Concat(results...))
+	return slices.Concat(results...)
 }
 
 // bounded runs a check that may panic or hang.

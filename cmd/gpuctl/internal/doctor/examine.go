@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net/url"
 	"os"
+	"regexp"
 	"strings"
 	"time"
 
@@ -121,7 +122,14 @@ func (in *installation) configure(ctx context.Context) Result {
 	}
 	var err error
 	if in.configuration, err = load(ctx, uris); err != nil {
-		return Result{"configuration", "", Fail, err.Error(), "correct it; otelcol-gpu validate with the same --config says whether the collector takes it"}
+		r := Result{"configuration", "", Fail, unquoted(err), "correct it; otelcol-gpu validate with the same --config says whether the collector takes it"}
+		for i, uri := range uris { // the error does not say of which
+			if _, err := load(ctx, []string{uri}); err != nil {
+				r.Subject, r.Seen = names[i], unquoted(err)
+				break
+			}
+		}
+		return r
 	}
 	result := Result{"configuration", "", OK, strings.Join(names, ", "), ""}
 	if len(in.used) == 0 {
@@ -201,3 +209,9 @@ func (in *installation) authType() (k8sclient.Config, bool) {
 	}
 	return own, false
 }
+
+// quoted are the values that errors of YAML and of the variables' expansion show.
+var quoted = regexp.MustCompile("`[^`]*`|(?i)(uri \"[^\"]*\")")
+
+// unquoted is an error without the values in it, which may be secrets.
+func unquoted(err error) string { return quoted.ReplaceAllString(err.Error(), "…") }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
 )
 
 // A check that breaks or hangs costs the others nothing, and what it panicked
@@ -164,6 +166,8 @@ func TestBadConfigurations(t *testing.T) {
 		"not there":    {broken + "-not", Fail},
 		"no YAML":      {broken, Fail},
 		"no pipelines": {"yaml:receivers: {dcgm: {}}", Fail},
+		"with a value": {"yaml:{a: !!int hush}", Fail},
+		"no scheme":    {"hush:x", Fail},
 	} {
 		t.Run(name, func(t *testing.T) {
 			results, err := Run(t.Context(), Options{Configs: []string{tt.config}, Timeout: time.Second, Version: "1"})
@@ -171,6 +175,8 @@ func TestBadConfigurations(t *testing.T) {
 			assert.Equal(t, "configuration", results[0].Check)
 			assert.Equal(t, tt.want, results[0].Status)
 			assert.NotEmpty(t, results[0].Remedy)
+			assert.NotContains(t, results[0].Seen, "hush", "it may be a secret")
+			assert.NotContains(t, results[0].Seen, "\n")
 		})
 	}
 	for _, o := range []Options{{Only: []string{"everything"}}, {Role: "boss"}, {Exporters: []string{"localhost:9400"}}} {
@@ -185,5 +191,38 @@ func TestNear(t *testing.T) {
 		"10.1.2.3:4317": "10.1.2.3:4317", "[fd00::1]:1": "[fd00::1]:1", "nonsense": "nonsense",
 	} {
 		assert.Equal(t, want, near(address))
+	}
+}
+
+// A role without a configuration has the rights that config/kubernetes gives it.
+func TestRightsAreThoseOfTheManifests(t *testing.T) {
+	for _, role := range []string{roleAgent, roleGateway} {
+		text, err := os.ReadFile("../../../../config/kubernetes/" + role + "-rbac.yaml")
+		require.NoError(t, err)
+		given := map[string]bool{}
+		for document := range strings.SplitSeq(string(text), "\n---\n") {
+			var object struct {
+				Rules []struct {
+					APIGroups []string `yaml:"apiGroups"`
+					Resources []string `yaml:"resources"`
+					Verbs     []string `yaml:"verbs"`
+				} `yaml:"rules"`
+			}
+			require.NoError(t, yaml.Unmarshal([]byte(document), &object))
+			for _, r := range object.Rules {
+				for _, verb := range r.Verbs {
+					given[r.APIGroups[0]+"/"+r.Resources[0]+" "+verb] = true
+				}
+			}
+		}
+		in, _, err := examine(t.Context(), Options{Role: role})
+		require.NoError(t, err)
+		asked := map[string]bool{}
+		for _, r := range in.rights() {
+			for _, verb := range r.verbs {
+				asked[r.group+"/"+r.resource+" "+verb] = true
+			}
+		}
+		assert.Equal(t, given, asked, role)
 	}
 }

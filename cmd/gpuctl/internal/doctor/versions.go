@@ -56,7 +56,10 @@ func (in *installation) gateways(ctx context.Context) []Result {
 	each := make([][]Result, len(names))
 	var wg sync.WaitGroup
 	for i, host := range names {
-		wg.Go(func() { each[i] = in.gatewayAt(ctx, host) })
+		wg.Go(func() {
+			one := check{"versions", func(ctx context.Context) []Result { return in.gatewayAt(ctx, host) }}
+			each[i] = bounded(ctx, one, in.Timeout)
+		})
 	}
 	wg.Wait()
 	return slices.Concat(each...)
