@@ -39,7 +39,12 @@ func (p *pods) pod(namespace, name string, metadata m, ip string) {
 // kubeconfig serves the pods and returns a file for KUBECONFIG.
 func (p *pods) kubeconfig(t *testing.T) string {
 	t.Helper()
-	url := serve(t, p)
+	return kubeconfigOf(t, serve(t, p))
+}
+
+// kubeconfigOf is a file for KUBECONFIG that leads to url.
+func kubeconfigOf(t *testing.T, url string) string {
+	t.Helper()
 	text, err := json.Marshal(m{
 		"apiVersion": "v1", "kind": "Config", "current-context": "test",
 		"clusters": []m{{"name": "test", "cluster": m{"server": url}}},
