@@ -6,6 +6,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
 
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
@@ -84,6 +86,49 @@ func TestEveryConfigurationRuns(t *testing.T) {
 			assert.Empty(t, lines(text, "\terror\t"))
 		})
 	}
+}
+
+// What becomes of a metric on its way to Prometheus is the same wherever it goes
+// there: names and labels are those of dashboards, alerts and the console.
+func TestPrometheusOutputIsOne(t *testing.T) {
+	t.Parallel()
+	type file struct {
+		Processors map[string]any
+		Exporters  map[string]map[string]any
+	}
+	read := func(name string) (f file) {
+		text, err := os.ReadFile(config(name))
+		require.NoError(t, err)
+		require.NoError(t, yaml.Unmarshal(text, &f), name)
+		return f
+	}
+	shipped, err := filepath.Glob(config("*.yaml"))
+	require.NoError(t, err)
+	gateway, scaled := read("gateway.yaml"), read("scale-out.yaml")
+	prometheus, write := maps.Clone(gateway.Exporters["prometheus"]), scaled.Exporters["prometheus_remote_write"]
+	delete(prometheus, "endpoint")
+	for _, option := range []string{"translation_strategy", "resource_to_telemetry_conversion"} {
+		assert.Equal(t, prometheus[option], write[option])
+	}
+	transforms, pages, writes := 0, 0, 0
+	for _, path := range shipped {
+		name := filepath.Base(path)
+		f := read(name)
+		if transform, ok := f.Processors["transform/prometheus"]; ok {
+			assert.Equal(t, gateway.Processors["transform/prometheus"], transform, name)
+			transforms++
+		}
+		if page, ok := f.Exporters["prometheus"]; ok {
+			delete(page, "endpoint")
+			assert.Equal(t, prometheus, page, name)
+			pages++
+		}
+		if other, ok := f.Exporters["prometheus_remote_write"]; ok {
+			assert.Equal(t, write, other, name)
+			writes++
+		}
+	}
+	assert.Equal(t, []int{4, 3, 2}, []int{transforms, pages, writes})
 }
 
 // command runs the collector's command line to its end.
