@@ -25,14 +25,14 @@ type node struct {
 // schema is values.schema.json: what a path may have below it.
 type schema struct {
 	node
-	Defs map[string]json.RawMessage `json:"$defs"`
+	Defs map[string]json.RawMessage `json:"definitions"`
 }
 
 func (s *schema) at(t *testing.T, raw json.RawMessage) node {
 	t.Helper()
 	var n node
 	require.NoError(t, json.Unmarshal(raw, &n))
-	if name, ok := strings.CutPrefix(n.Ref, "#/$defs/"); ok {
+	if name, ok := strings.CutPrefix(n.Ref, "#/definitions/"); ok {
 		require.Contains(t, s.Defs, name)
 		return s.at(t, s.Defs[name])
 	}
