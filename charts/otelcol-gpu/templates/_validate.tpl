@@ -83,6 +83,16 @@ rawGateway.autoscaling.minReplicas: {{ .autoscaling.minReplicas }} is above maxR
 {{- if and $summary (eq .engine "prometheus") (not .url) }}
 gateway.store.url: the engine prometheus reads a server. Set it to the address in front of /api/v1
 {{- end }}
+{{- if and $summary (eq .engine "embedded") }}
+{{- range $part, $is := dict "gateway" $cluster "standalone" (eq $v.mode "standalone") }}
+{{- $volume := get (index $v $part) "persistence" }}
+{{- $unit := dict "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 }}
+{{- $bytes := mulf (regexFind "^[0-9.]+" $volume.size | float64) (get $unit (regexFind "[KMGT]i$" $volume.size)) }}
+{{- if and $is $volume.enabled (ge (float64 $v.gateway.store.maxBytes) $bytes) }}
+{{ $part }}.persistence.size: {{ $volume.size }} is not above gateway.store.maxBytes, {{ $v.gateway.store.maxBytes | int64 }}, and the volume holds events, deliveries and the audit log besides. Raise it, or lower gateway.store.maxBytes
+{{- end }}
+{{- end }}
+{{- end }}
 {{- if and (ne .engine "prometheus") .url }}
 gateway.store.url: it is set, and the engine is {{ .engine }}. Set gateway.store.engine to prometheus, or leave it empty
 {{- end }}
