@@ -95,6 +95,7 @@ events:
 {{- define "otelcol-gpu.summary" -}}
 {{- with .Values.thresholds.summary -}}
 expected_pods: kubernetes
+auth_type: "${env:K8S_AUTH_TYPE:-serviceAccount}"
 cluster_name: "${env:K8S_CLUSTER_NAME}"
 initial_interval: {{ $.Values.collectionInterval }}
 staleness: {{ default "0s" .staleness }}

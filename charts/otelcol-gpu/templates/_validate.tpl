@@ -103,6 +103,7 @@ agent.inference.enabled, agent.host.enabled: mode standalone has no agent that s
 {{- include "otelcol-gpu.contradictions.webhooks" . }}
 {{- include "otelcol-gpu.contradictions.times" . }}
 {{- include "otelcol-gpu.contradictions.memory" . }}
+{{- include "otelcol-gpu.contradictions.secrets" . }}
 {{- if and (index $v "dcgm-exporter" "enabled") $v.dcgmExporter.url }}
 dcgmExporter.url: dcgm-exporter.enabled installs an exporter that is found by its labels. Leave the url empty, or set dcgm-exporter.enabled to false
 {{- end }}
