@@ -107,6 +107,9 @@ agent.inference.enabled, agent.host.enabled: mode standalone has no agent that s
 {{- if and (index $v "dcgm-exporter" "enabled") $v.dcgmExporter.url }}
 dcgmExporter.url: dcgm-exporter.enabled installs an exporter that is found by its labels. Leave the url empty, or set dcgm-exporter.enabled to false
 {{- end }}
+{{- if and $v.agent.stateHostPath (not (has (toString (dig "rollingUpdate" "maxSurge" 0 $v.agent.updateStrategy)) (list "0" "0%"))) }}
+agent.updateStrategy.rollingUpdate.maxSurge: two agents of a node cannot share agent.stateHostPath. Leave it out and use maxUnavailable, or set agent.stateHostPath to empty
+{{- end }}
 {{- if and $v.agent.seLinuxOptions (ne (include "otelcol-gpu.agentIsRoot" .) "true") }}
 agent.seLinuxOptions: without folders of the node the agent needs none. Leave it out
 {{- end }}
