@@ -43,7 +43,9 @@ otlp_grpc/{{ $name }}:
 {{- end -}}
 
 {{- define "otelcol-gpu.otlpNames" -}}
-{{- range $name, $_ := .Values.gateway.otlp }}, otlp_grpc/{{ $name }}{{ end -}}
+{{- $names := list -}}
+{{- range $name, $_ := .Values.gateway.otlp -}}{{- $names = append $names (printf "otlp_grpc/%s" $name) -}}{{- end -}}
+{{- toJson $names -}}
 {{- end -}}
 
 {{- define "otelcol-gpu.hasWebhooks" -}}
@@ -52,15 +54,17 @@ otlp_grpc/{{ $name }}:
 
 {{/* The pipelines at whose end backends and webhooks are. */}}
 {{- define "otelcol-gpu.outputs" -}}
+{{- $v := .root.Values -}}
+{{- $written := list -}}
+{{- if eq (include "otelcol-gpu.scaleOut" .root) "true" -}}{{- $written = append $written "prometheus_remote_write" -}}{{- end -}}
+{{- range $name, $_ := $v.gateway.prometheusRemoteWrite -}}{{- $written = append $written (printf "prometheus_remote_write/%s" $name) -}}{{- end -}}
+{{- $told := include "otelcol-gpu.otlpNames" .root | fromJsonArray -}}
+{{- if eq (include "otelcol-gpu.hasWebhooks" .root) "true" -}}{{- $told = prepend $told "webhook" -}}{{- end -}}
+{{- $unread := ternary list (list "gpu_store") (eq $v.gateway.store.engine "embedded") -}}
 metrics/prometheus:
-  exporters: [prometheus
-  {{- if eq (include "otelcol-gpu.scaleOut" .) "true" }}, prometheus_remote_write{{ end }}
-  {{- if eq .Values.gateway.store.engine "embedded" }}, gpu_store{{ end }}
-  {{- range $name, $_ := .Values.gateway.prometheusRemoteWrite }}, prometheus_remote_write/{{ $name }}{{ end }}]
+  exporters: {{ include "otelcol-gpu.list" (dict "root" .root "file" .file "pipeline" "metrics/prometheus" "key" "exporters" "add" $written "without" $unread) }}
 logs/events:
-  exporters: [debug/events, gpu_store
-  {{- if eq (include "otelcol-gpu.hasWebhooks" .) "true" }}, webhook{{ end }}
-  {{- include "otelcol-gpu.otlpNames" . }}]
+  exporters: {{ include "otelcol-gpu.list" (dict "root" .root "file" .file "pipeline" "logs/events" "key" "exporters" "add" $told) }}
 {{- end -}}
 
 {{- define "otelcol-gpu.extensions" -}}
@@ -76,13 +80,11 @@ bearertokenauth/console: {filename: /etc/otelcol-gpu-secrets/console-token/token
 {{- end -}}
 
 {{- define "otelcol-gpu.extensionNames" -}}
-{{- $names := list "health_check" "file_storage/state" "gpu_store" -}}
-{{- if .Values.console.enabled -}}
-{{- $names = append $names "gpu_console" -}}
-{{- if .Values.console.expose -}}{{- $names = append $names "bearertokenauth/console" -}}{{- end -}}
-{{- end -}}
-{{- if and (eq .Values.mode "cluster") .Values.auth.enabled -}}{{- $names = append $names "bearertokenauth/agents" -}}{{- end -}}
-[{{ join ", " $names }}]
+{{- $v := .root.Values -}}
+{{- $names := list -}}
+{{- if and $v.console.enabled $v.console.expose -}}{{- $names = append $names "bearertokenauth/console" -}}{{- end -}}
+{{- if and (eq $v.mode "cluster") $v.auth.enabled -}}{{- $names = append $names "bearertokenauth/agents" -}}{{- end -}}
+{{- include "otelcol-gpu.list" (dict "root" .root "file" .file "key" "extensions" "add" $names "without" (ternary list (list "gpu_console") $v.console.enabled)) -}}
 {{- end -}}
 
 {{- define "otelcol-gpu.webhook" -}}

@@ -19,6 +19,21 @@ nothing: a key without value would take away what the file before it says.
 {{- end -}}
 {{- end -}}
 
+{{/*
+A list of a shipped .file, with .add and .without: service::extensions (.key), or
+receivers, processors or exporters (.key) of a .pipeline. The Collector replaces
+lists and does not merge them, so what config/ has in it is read there.
+*/}}
+{{- define "otelcol-gpu.list" -}}
+{{- $service := (.root.Files.Get (printf "files/%s" .file) | fromYaml).service -}}
+{{- $shipped := ternary $service (get $service.pipelines (default "" .pipeline)) (not .pipeline) -}}
+{{- $names := list -}}
+{{- range concat (get $shipped .key) (default list .add) -}}
+{{- if not (has . (default list $.without)) -}}{{- $names = append $names . -}}{{- end -}}
+{{- end -}}
+[{{ join ", " $names }}]
+{{- end -}}
+
 {{/* The dcgm receiver: how often, which names, which exporter. */}}
 {{- define "otelcol-gpu.dcgm" -}}
 {{- with .Values.dcgmExporter -}}

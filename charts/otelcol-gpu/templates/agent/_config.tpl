@@ -141,7 +141,7 @@ extensions:
   bearertokenauth/gateway: {filename: /etc/otelcol-gpu-secrets/token/token}
 {{- end }}
 service:
-  extensions: [health_check, file_storage/state{{ if $token }}, bearertokenauth/gateway{{ end }}]
+  extensions: {{ include "otelcol-gpu.list" (dict "root" . "file" "agent.yaml" "key" "extensions" "add" (ternary (list "bearertokenauth/gateway") list $token)) }}
   {{- with include "otelcol-gpu.agent.pipelines" . | trim }}
   pipelines:
     {{- . | nindent 4 }}

@@ -36,10 +36,10 @@ otlp_http{{ $suffix }}:
 {{- if or $http (not .Values.agent.podResources.enabled) }}
 metrics:
   {{- if not .Values.agent.podResources.enabled }}
-  receivers: [dcgm]
+  receivers: {{ include "otelcol-gpu.list" (dict "root" . "file" "agent.yaml" "pipeline" "metrics" "key" "receivers" "without" (list "gpu_allocation")) }}
   {{- end }}
   {{- if $http }}
-  exporters: [otlp_http, gpu_events]
+  exporters: {{ include "otelcol-gpu.list" (dict "root" . "file" "agent.yaml" "pipeline" "metrics" "key" "exporters" "add" (list "otlp_http") "without" (list "otlp_grpc")) }}
   {{- end }}
 {{- end }}
 {{- if $http }}

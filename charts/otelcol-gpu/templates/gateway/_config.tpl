@@ -47,9 +47,9 @@ extensions:
   bearertokenauth/agents: {filename: /etc/otelcol-gpu-secrets/token/token}
   {{- end }}
 service:
-  extensions: {{ include "otelcol-gpu.extensionNames" . }}
+  extensions: {{ include "otelcol-gpu.extensionNames" (dict "root" . "file" "gateway.yaml") }}
   pipelines:
     metrics:
-      exporters: [forward/prometheus, gpu_events{{ include "otelcol-gpu.otlpNames" . }}]
-    {{- include "otelcol-gpu.outputs" . | nindent 4 }}
+      exporters: {{ include "otelcol-gpu.list" (dict "root" . "file" "gateway.yaml" "pipeline" "metrics" "key" "exporters" "add" (include "otelcol-gpu.otlpNames" . | fromJsonArray)) }}
+    {{- include "otelcol-gpu.outputs" (dict "root" . "file" "gateway.yaml") | nindent 4 }}
 {{- end -}}

@@ -88,7 +88,7 @@ extensions:
   bearertokenauth/agents: {filename: /etc/otelcol-gpu-secrets/token/token}
 {{- end }}
 service:
-  extensions: [health_check{{ if .Values.auth.enabled }}, bearertokenauth/agents{{ end }}]
+  extensions: {{ include "otelcol-gpu.list" (dict "root" . "file" (include "otelcol-gpu.raw-gateway.file" .) "key" "extensions" "add" (ternary (list "bearertokenauth/agents") list .Values.auth.enabled)) }}
 {{- end -}}
 
 {{- define "otelcol-gpu.raw-gateway.secretFiles" -}}

@@ -50,7 +50,7 @@ extensions:
   health_check: {endpoint: "${env:K8S_POD_IP}:13133"}
   {{- include "otelcol-gpu.extensions" . | nindent 2 }}
 service:
-  extensions: {{ include "otelcol-gpu.extensionNames" . }}
+  extensions: {{ include "otelcol-gpu.extensionNames" (dict "root" . "file" "standalone.yaml") }}
   telemetry:
     metrics:
       readers:
@@ -59,8 +59,8 @@ service:
               prometheus: {host: "${env:K8S_POD_IP}", port: 8888}
   pipelines:
     metrics:
-      receivers: [dcgm{{ if $kubelet }}, gpu_allocation{{ end }}, otlp]
+      receivers: {{ include "otelcol-gpu.list" (dict "root" . "file" "standalone.yaml" "pipeline" "metrics" "key" "receivers" "add" (ternary (list "gpu_allocation") list $kubelet)) }}
       processors: [memory_limiter, gpu_pod, k8s_attributes, transform/service, gpu_summary]
-      exporters: [forward/prometheus, gpu_events{{ include "otelcol-gpu.otlpNames" . }}]
-    {{- include "otelcol-gpu.outputs" . | nindent 4 }}
+      exporters: {{ include "otelcol-gpu.list" (dict "root" . "file" "standalone.yaml" "pipeline" "metrics" "key" "exporters" "add" (include "otelcol-gpu.otlpNames" . | fromJsonArray)) }}
+    {{- include "otelcol-gpu.outputs" (dict "root" . "file" "standalone.yaml") | nindent 4 }}
 {{- end -}}
