@@ -137,7 +137,6 @@ func command(t *testing.T, args ...string) (output string, err error) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary(t, "otelcol-gpu"), args...)
-	cmd.Env = append(cmd.Environ(), "STATE_DIRECTORY="+t.TempDir())
 	cmd.Env = append(os.Environ(), "STATE_DIRECTORY="+t.TempDir())
 	out, err := cmd.CombinedOutput()
 	return string(out), err
