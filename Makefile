@@ -69,6 +69,7 @@ image: ## the container image, with docker buildx or podman (IMAGE=name PLATFORM
 
 .PHONY: image-check
 image-check: build ## Dockerfile, compose file, units and guides; the collector for arm64, really compiled (minutes)
+	@mkdir -p .test
 	@cd cmd/otelcol-gpu && CGO_ENABLED=0 GOOS=linux GOARCH=arm64 $(GO) build -trimpath -tags $(TAGS) -ldflags '-s -w' -o ../../.test/otelcol-gpu-arm64 .
 	@cd testbed/image && OTELCOL_GPU_ARM64=$(CURDIR)/.test/otelcol-gpu-arm64 $(GO) test -count 1 -timeout 20m ./...
 

@@ -190,3 +190,35 @@ func TestNamesInTheMigrationGuide(t *testing.T) {
 	}
 	assert.Greater(t, checked, 120)
 }
+
+// Guides speak of metrics, attributes, events and series that there are. That of
+// migration is checked above: it also has the names of others.
+func TestNamesInGuides(t *testing.T) {
+	vocabulary := ours(t)
+	for _, component := range []string{"connector/gpueventsconnector", "processor/gpusummaryprocessor", "receiver/gpuallocationreceiver"} {
+		vocabulary += string(read(t, component, "README.md"))
+	}
+	vocabulary += string(read(t, "exporter", "webhookexporter", "replay.go")) // the event of a test
+	known := func(name string) bool {
+		return strings.Contains(vocabulary, `"`+name+`"`) || strings.Contains(vocabulary, "`"+name+"`") || strings.Contains(vocabulary, "`"+name+":")
+	}
+	checked := 0
+	guides, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	require.NoError(t, err)
+	for _, guide := range guides {
+		if filepath.Base(guide) == "migrate.md" {
+			continue
+		}
+		text, err := os.ReadFile(guide)
+		require.NoError(t, err)
+		for _, found := range cell.FindAllStringSubmatch(fence.ReplaceAllString(string(text), ""), -1) {
+			name := regexp.MustCompile(`^(?:gpu|hw)\.[a-z0-9_.]*[a-z0-9]$`).FindString(found[1])
+			if name == "" {
+				continue
+			}
+			checked++
+			assert.True(t, known(name), "%s: %s is no name of ours", filepath.Base(guide), name)
+		}
+	}
+	assert.Greater(t, checked, 15)
+}
