@@ -1,0 +1,85 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package image
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// make image asks the engine that is there, and says so where there is none. The
+// engines are stand-ins that note what they are asked.
+func TestScriptOfMakeImage(t *testing.T) {
+	version := regexp.MustCompile(`(?m)^  version: (\S+)$`).FindStringSubmatch(read(t, "builder-config.yaml"))[1]
+	const working, noDaemon = "exit 0", `[ "$1" != info ]`
+	for name, tc := range map[string]struct {
+		engines map[string]string
+		env     []string
+		asked   []string // parts of what is noted, in order
+		not     string
+		said    string
+		fails   bool
+	}{
+		"docker, for this machine": {
+			engines: map[string]string{"docker": working},
+			asked:   []string{"docker buildx build", "--build-arg VERSION=0.1.0", "--build-arg REVISION=", "--tag ghcr.io/otelcol-gpu/otelcol-gpu:0.1.0", "--load", " .\n"},
+			said:    "image: ghcr.io/otelcol-gpu/otelcol-gpu:0.1.0",
+		},
+		"docker, two platforms into a file": {
+			engines: map[string]string{"docker": working}, env: []string{"PLATFORMS=linux/amd64,linux/arm64"},
+			asked: []string{"--platform linux/amd64,linux/arm64", "--output type=oci,dest=bin/otelcol-gpu-0.1.0.oci.tar"}, not: "--load",
+			said: "image: bin/otelcol-gpu-0.1.0.oci.tar",
+		},
+		"docker, pushed under another name": {
+			engines: map[string]string{"docker": working}, env: []string{"PLATFORMS=linux/amd64,linux/arm64", "PUSH=1", "IMAGE=registry.example.com/x:1"},
+			asked: []string{"--tag registry.example.com/x:1", "--push"}, not: "--output", said: "image: pushed registry.example.com/x:1",
+		},
+		"podman, where docker has no daemon": {
+			engines: map[string]string{"docker": noDaemon, "podman": working},
+			asked:   []string{"podman build", "--build-arg VERSION=0.1.0", "--tag ghcr.io/otelcol-gpu/otelcol-gpu:0.1.0"}, not: "docker buildx build",
+		},
+		"podman, two platforms, pushed": {
+			engines: map[string]string{"podman": working}, env: []string{"PLATFORMS=linux/amd64,linux/arm64", "PUSH=1"},
+			asked: []string{"podman build", "--manifest ghcr.io/otelcol-gpu/otelcol-gpu:0.1.0", "podman manifest push --all"},
+		},
+		"no engine":     {said: "no container engine: install podman, or docker", fails: true},
+		"build failing": {engines: map[string]string{"podman": `[ "$1" != build ]`}, asked: []string{"podman build"}, fails: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder := t.TempDir()
+			notes := filepath.Join(folder, "notes")
+			for _, tool := range []string{"bash", "dirname", "sed", "git", "mkdir"} {
+				path, err := exec.LookPath(tool)
+				require.NoError(t, err)
+				require.NoError(t, os.Symlink(path, filepath.Join(folder, tool)))
+			}
+			for engine, does := range tc.engines {
+				script := "#!/bin/sh\necho " + engine + ` "$@" >>"$NOTES"` + "\n" + does + "\n"
+				require.NoError(t, os.WriteFile(filepath.Join(folder, engine), []byte(script), 0o755))
+			}
+			command := exec.Command(filepath.Join(folder, "bash"), filepath.Join(root, "scripts", "image"))
+			command.Env = append([]string{"PATH=" + folder, "NOTES=" + notes}, tc.env...)
+			out, err := command.CombinedOutput()
+			assert.Equal(t, tc.fails, err != nil, string(out))
+			assert.Contains(t, string(out), strings.ReplaceAll(tc.said, "0.1.0", version))
+			text, _ := os.ReadFile(notes)
+			rest := string(text)
+			for _, part := range tc.asked {
+				_, after, found := strings.Cut(rest, strings.ReplaceAll(part, "0.1.0", version))
+				assert.True(t, found, "%q is not asked, or too early:\n%s", part, text)
+				rest = after
+			}
+			if tc.not != "" {
+				assert.NotContains(t, string(text), tc.not)
+			}
+		})
+	}
+}
