@@ -38,7 +38,10 @@ priorityClassName: {{ . }}
 terminationGracePeriodSeconds: {{ .values.terminationGracePeriodSeconds }}
 {{- end -}}
 
-{{/* The files that --config names, in order: what is shipped, what values change, what the user adds. */}}
+{{/*
+The files that --config names, in order: what is shipped, what values change, what
+the user adds. writes: whether there is a remote write.
+*/}}
 {{- define "otelcol-gpu.args" -}}
 {{- range .files }}
 - --config
@@ -47,6 +50,11 @@ terminationGracePeriodSeconds: {{ .values.terminationGracePeriodSeconds }}
 {{- if .values.config }}
 - --config
 - /etc/otelcol-gpu/custom.yaml
+{{- end }}
+{{- if .writes }}
+# Without it what a server refuses with 429, because it is too much, is lost.
+- --feature-gates
+- exporter.prometheusremotewritexporter.RetryOn429
 {{- end }}
 {{- end -}}
 
