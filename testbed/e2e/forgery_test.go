@@ -42,7 +42,7 @@ func TestApplicationsCannotForgeGPUTelemetry(t *testing.T) {
 		return `{"name": "` + name + `", "gauge": {"dataPoints": [{"timeUnixNano": "` + now + `", "asDouble": 0.5}]}}`
 	}
 	post("metrics", `{"resourceMetrics": [{`+resource("both")+`, "scopeMetrics": [{"metrics": [`+
-		strings.Join([]string{metric("hw.gpu.utilization"), metric("gpu.allocation"), metric("hw.power"), metric("hw_gpu_utilization_ratio"), metric("gpu/service/partial"), metric("DCGM_FI_DEV_GPU_UTIL"), metric("dcgm.dev_fan_speed"), metric("http.server.requests"), metric("gpus.wanted")}, ",")+`]}]}]}`)
+		strings.Join([]string{metric("hw.gpu.utilization"), metric("gpu.allocation"), metric("hw.power"), metric("hw_gpu_utilization_ratio"), metric("gpu/service/partial"), metric("DCGM_FI_DEV_GPU_UTIL"), metric("dcgm.dev_fan_speed"), metric("http.server.requests"), metric("gpus.wanted"), metric("gpu_cache_usage_perc")}, ",")+`]}]}]}`)
 	record := func(event string) string {
 		return `[{"timeUnixNano": "` + now + `", "eventName": "` + event + `", "body": {"stringValue": "x"},
 			"attributes": [{"key": "gpu.event.id", "value": {"stringValue": "0195"}}]}]`
@@ -59,7 +59,7 @@ func TestApplicationsCannotForgeGPUTelemetry(t *testing.T) {
 		}
 		return slices.Contains(metrics, "http.server.requests") && slices.Contains(cases, "honest")
 	}, time.Minute, 50*time.Millisecond)
-	assert.ElementsMatch(t, []string{"http.server.requests", "gpus.wanted"}, metrics)
+	assert.ElementsMatch(t, []string{"http.server.requests", "gpus.wanted", "gpu_cache_usage_perc"}, metrics)
 	assert.NotContains(t, cases, "forged")
 	for _, r := range gateway.Resources() {
 		assert.Empty(t, r.Attributes["case"], "the pipeline of GPUs takes nothing from applications")
