@@ -24,6 +24,7 @@ import (
 	gpueventsconnector "github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector"
 	gpustoreexporter "github.com/otelcol-gpu/otelcol-gpu/exporter/gpustoreexporter"
 	webhookexporter "github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter"
+	footprintextension "github.com/otelcol-gpu/otelcol-gpu/extension/footprintextension"
 	gpuconsoleextension "github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension"
 	gpustoreextension "github.com/otelcol-gpu/otelcol-gpu/extension/gpustoreextension"
 	gpupodprocessor "github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor"
@@ -69,6 +70,7 @@ func components() (otelcol.Factories, error) {
 	}
 
 	factories.Extensions, err = otelcol.MakeFactoryMap[extension.Factory](
+		footprintextension.NewFactory(),
 		gpuconsoleextension.NewFactory(),
 		gpustoreextension.NewFactory(),
 		healthcheckextension.NewFactory(),
@@ -81,6 +83,7 @@ func components() (otelcol.Factories, error) {
 		return otelcol.Factories{}, err
 	}
 	factories.ExtensionModules = makeModulesMap(factories.Extensions, map[component.Type]string{
+		footprintextension.NewFactory().Type():       "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
 		gpuconsoleextension.NewFactory().Type():      "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
 		gpustoreextension.NewFactory().Type():        "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
 		healthcheckextension.NewFactory().Type():     "github.com/open-telemetry/opentelemetry-collector-contrib/extension/healthcheckextension v0.159.0",

@@ -183,7 +183,7 @@ func (c *gpuEvents) handOn(ctx context.Context) error {
 	c.sending = append(c.sending, c.engine.waiting...)
 	clear(c.engine.waiting)
 	c.engine.waiting = c.engine.waiting[:0]
-	sending := c.sending
+	sending, changed := c.sending, c.engine.changed
 	c.mu.Unlock()
 	if len(sending) > 0 {
 		if err := c.emit(ctx, sending); err != nil {
@@ -204,7 +204,7 @@ func (c *gpuEvents) handOn(ctx context.Context) error {
 		c.sending = nil
 		c.mu.Unlock()
 	}
-	if c.store != nil {
+	if c.store != nil && changed {
 		c.store.wake()
 	}
 	return nil
