@@ -107,6 +107,7 @@ generate: tools ## generated code and documentation
 	cd testbed/bench/attribution && $(GO) mod tidy
 	cd testbed/bench/console && $(GO) mod tidy
 	cd testbed/bench/delivery && $(GO) mod tidy
+	cd testbed/bench/report && $(GO) mod tidy
 	cd testbed/bench/summary && $(GO) mod tidy
 	cd testbed/store && $(GO) mod tidy
 	cd testbed/image && $(GO) mod tidy
@@ -119,13 +120,8 @@ lint: tools ## formatting, vet, staticcheck
 	@scripts/lint
 
 .PHONY: bench
-bench: build ## benchmarks, as docs/performance.md reports them
-	$(GO) test -tags $(TAGS) -run '^$$' -bench . -benchmem -timeout 30m ./...
-	cd testbed/bench/attribution && $(GO) test -tags $(TAGS) -run '^$$' -bench . -benchmem -timeout 10m ./...
-	cd testbed/bench/summary && $(GO) test -tags $(TAGS) -run '^$$' -bench . -benchmem -timeout 10m ./...
-	cd testbed/bench/delivery && $(GO) test -run '^$$' -bench . -benchtime 1x -cpu 1 -timeout 20m ./...
-	cd testbed/bench/console && $(GO) test -tags $(TAGS) -run '^$$' -bench . -benchtime 1x -timeout 40m ./...
-	cd testbed && $(GO) test -run '^$$' -bench . -benchtime 1x -timeout 20m ./bench/alarm
+bench: build kubernetes ## measure everything beside its peers and write docs/benchmarks.md, hours (BENCH='-only agent-15s,gateway -turns 3'; BENCH=-help)
+	@cd testbed/bench/report && $(GO) run . $(BENCH)
 
 .PHONY: fuzz
 fuzz: ## every fuzz test for FUZZTIME (default 30s)

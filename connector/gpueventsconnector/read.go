@@ -110,10 +110,14 @@ func (e *engine) consume(md pmetric.Metrics, now time.Time) {
 }
 
 // timesOf are the times of the resource's points, in order: nearly always one.
+// Without rules about devices only points that a rule reads have an order.
 func (e *engine) timesOf(rm pmetric.ResourceMetrics) []pcommon.Timestamp {
 	e.times = e.times[:0]
 	for _, sm := range rm.ScopeMetrics().All() {
 		for _, m := range sm.Metrics().All() {
+			if !e.onDevices && e.inputs[m.Name()] == inputNone {
+				continue
+			}
 			points, ok := numberPoints(m)
 			if !ok {
 				continue

@@ -30,7 +30,7 @@ func (n *Node) startExporter() error {
 	}
 	fleet, err := gpusim.New(gpusim.Config{Seed: n.opts.Seed, Nodes: []gpusim.Node{{
 		Name: n.opts.Name, Version: n.opts.Exporter, Model: n.opts.Model, Devices: n.opts.GPUs, MIG: layouts,
-		Kubernetes: &kubernetes, PodLabels: true,
+		Kubernetes: &kubernetes, PodLabels: true, Fields: n.opts.Fields,
 	}}}, time.Now)
 	if err != nil {
 		return err

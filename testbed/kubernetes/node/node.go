@@ -33,6 +33,8 @@ type Options struct {
 	DRA bool
 	// Exporter is dcgm-exporter's version, as gpusim names it. Empty: 4.6.
 	Exporter string
+	// Fields are those of the exporter's page, as gpusim names them.
+	Fields string
 	// HideHolders leaves pods out of the exporter's labels.
 	HideHolders bool
 	Kubelet     kubelet.Options

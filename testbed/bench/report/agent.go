@@ -1,0 +1,162 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/cluster"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/node"
+)
+
+// agentAt compares what may be on every node, at an interval.
+func agentAt(interval time.Duration) entry {
+	return entry{
+		name:  "agent-" + interval.String(),
+		title: fmt.Sprintf("Agent on one node, every %v", interval),
+		text: "One node of 8 GPUs, each held by a pod, with every field on the exporter's page, in a real Kubernetes control plane. The agent is `config/agent.yaml` with `GOGC=50`, as in the DaemonSet: " +
+			"kubelet, gpu_pod, k8s_attributes and device events included. The stock Collector is the same binary with prometheusreceiver alone. Everybody sends to a server that throws it away; " +
+			"`config/standalone.yaml` keeps it, and nobody looks at its page. Sent: what arrived there, headers included.",
+		columns: []column{
+			{Key: "rss", Title: "resident, MiB", Decimals: 1, Ratio: true, Goal: "60"},
+			{Key: "anon", Title: "anonymous, MiB", Decimals: 1, Ratio: true, Goal: "30"},
+			{Key: "core", Title: "CPU, % of a core", Decimals: 2, Ratio: true, Goal: "0.2 at 15s"},
+			{Key: "sent", Title: "sent, KiB a collection", Decimals: 1, Ratio: true},
+			{Key: "samples", Title: "samples on the page", Decimals: 0},
+		},
+		rows: func(*world) []row {
+			at := func(name string, start func(context.Context, *world, *gpuNode, *sink) (program, error)) row {
+				return row{name: name, measure: func(ctx context.Context, w *world) (figures, error) { return measureAgent(ctx, w, interval, start) }}
+			}
+			return []row{
+				at("stock Collector", func(ctx context.Context, w *world, n *gpuNode, s *sink) (program, error) {
+					return w.collect(ctx, nil, func(p collector.Ports) []string {
+						sender := m{"otlp_grpc": m{"endpoint": s.otlp, "tls": m{"insecure": true}}}
+						return []string{overlay(stock([]string{n.target}, interval, "otlp_grpc", sender)), overlay(moved(p))}
+					})
+				}),
+				at("Prometheus agent", func(ctx context.Context, w *world, n *gpuNode, s *sink) (program, error) {
+					return w.prometheusAgent(ctx, []string{n.target}, interval, s)
+				}),
+				at("agent.yaml", func(ctx context.Context, w *world, n *gpuNode, s *sink) (program, error) {
+					return startAgent(ctx, w, n, s, interval, m{}, "GOGC=50")
+				}),
+				at("agent.yaml, no footprint, GOGC=100", func(ctx context.Context, w *world, n *gpuNode, s *sink) (program, error) {
+					return startAgent(ctx, w, n, s, interval, m{"service": m{"extensions": []string{"health_check", "file_storage/state"}}}, "GOGC=100")
+				}),
+				at("standalone.yaml", func(ctx context.Context, w *world, n *gpuNode, _ *sink) (program, error) {
+					return w.collect(ctx, []string{"DCGM_EXPORTER_ENDPOINT=http://" + n.target + "/metrics"}, func(p collector.Ports) []string {
+						return []string{w.config("standalone.yaml"), overlay(p.Overlay()), overlay(m{"receivers": m{"dcgm": m{"collection_interval": interval.String()}}})}
+					})
+				}),
+			}
+		},
+	}
+}
+
+func startAgent(ctx context.Context, w *world, n *gpuNode, s *sink, interval time.Duration, more m, env ...string) (program, error) {
+	return w.collect(ctx, append([]string{
+		"K8S_NODE_NAME=" + n.Name(), "K8S_CLUSTER_NAME=bench", "GATEWAY_ENDPOINT=" + s.otlp, "GATEWAY_INSECURE=true",
+		"K8S_AUTH_TYPE=kubeConfig", "KUBECONFIG=" + n.kubeconfig,
+	}, env...), func(p collector.Ports) []string {
+		top := moved(p, "receivers")
+		top["receivers"].(m)["dcgm"] = m{"kubernetes": nil, "endpoints": []string{"http://" + n.target + "/metrics"}, "collection_interval": interval.String()}
+		top["receivers"].(m)["gpu_allocation"] = m{"socket": n.Socket(), "collection_interval": interval.String()}
+		return []string{w.config("agent.yaml"), overlay(top), overlay(more)}
+	})
+}
+
+func measureAgent(ctx context.Context, w *world, interval time.Duration, start func(context.Context, *world, *gpuNode, *sink) (program, error)) (figures, error) {
+	n, err := w.gpuNode(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s, err := newSink()
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	p, err := start(ctx, w, n, s)
+	if err != nil {
+		return nil, err
+	}
+	used, bytes, err := w.measure(ctx, p, s)
+	if err != nil {
+		return nil, err
+	}
+	f := figures{"rss": used.rss, "anon": used.anon, "core": 100 * used.core(), "samples": float64(n.samples)}
+	if s.heard() == nil { // standalone sends nothing
+		f["sent"] = bytes / 1024 * interval.Seconds() / used.took.Seconds()
+	}
+	return f, nil
+}
+
+// gpuNode is the node that agents run on.
+type gpuNode struct {
+	*node.Node
+	target     string // of its exporter, host:port
+	kubeconfig string
+	samples    int // on a page
+}
+
+// gpuNode starts a control plane with that node, once.
+func (w *world) gpuNode(ctx context.Context) (_ *gpuNode, err error) {
+	if w.node != nil {
+		return w.node, nil
+	}
+	c, err := cluster.Start(ctx, cluster.Options{Dir: w.work})
+	if err != nil {
+		return nil, fmt.Errorf("%w (make kubernetes builds its programs)", err)
+	}
+	w.ends = append(w.ends, func() { _ = c.Stop() })
+	started, err := node.Start(ctx, c, node.Options{Name: "node-0", Model: "H100", GPUs: 8, Fields: "all"})
+	if err != nil {
+		return nil, err
+	}
+	w.ends = append(w.ends, started.Stop)
+	labels, replicas := map[string]string{"app": "chat"}, int32(8)
+	_, err = c.Client().AppsV1().Deployments("default").Create(ctx, &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "chat"},
+		Spec: appsv1.DeploymentSpec{Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: labels},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{
+				Name: "main", Image: "example.com/chat",
+				Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": *resource.NewQuantity(1, resource.DecimalSI)}},
+			}}},
+		}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return nil, err
+	}
+	wait, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	err = c.Wait(wait, "8 devices held", func(context.Context) error {
+		if held := len(started.Truth().Holders); held != 8 {
+			return fmt.Errorf("%d devices are held", held)
+		}
+		return started.Err()
+	})
+	if err != nil {
+		return nil, err
+	}
+	address, err := url.Parse(started.ExporterURL())
+	if err != nil {
+		return nil, err
+	}
+	samples, err := countSamples(started.ExporterURL())
+	if err != nil {
+		return nil, err
+	}
+	w.node = &gpuNode{Node: started, target: address.Host, kubeconfig: c.AdminKubeconfig(), samples: samples}
+	return w.node, nil
+}

@@ -1,0 +1,148 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"math"
+	"slices"
+)
+
+// figures are what one turn of a row gave, by column.
+type figures map[string]float64
+
+// column is one kind of figure.
+type column struct {
+	Key      string `json:"key"`
+	Title    string `json:"title"` // with its unit
+	Decimals int    `json:"decimals"`
+	Ratio    bool   `json:"ratio,omitempty"` // is shown beside the first row's
+	Goal     string `json:"goal,omitempty"`
+}
+
+// row is one contender.
+type row struct {
+	name    string
+	measure func(context.Context, *world) (figures, error)
+	// beside is the row that ratios are to; "" is the entry's first.
+	beside string
+}
+
+// entry is one comparison.
+type entry struct {
+	name, title, text string
+	columns           []column
+	rows              func(*world) []row
+	// all measures all rows of a turn at once, in place of rows.
+	all func(context.Context, *world) ([]named, error)
+}
+
+// named are the figures of a row.
+type named struct {
+	row string
+	figures
+}
+
+// result is what was measured of an entry.
+type result struct {
+	Machine machine     `json:"machine"`
+	Command string      `json:"command"`
+	Title   string      `json:"title"`
+	Text    string      `json:"text"`
+	Columns []column    `json:"columns"`
+	Rows    []rowResult `json:"rows"`
+}
+
+type rowResult struct {
+	Name    string                `json:"name"`
+	Beside  string                `json:"beside,omitempty"`
+	Figures map[string][]*float64 `json:"figures"` // by column, one a turn; null where a turn has none
+	Failed  []string              `json:"failed,omitempty"`
+}
+
+// values are a row's figures of a column, NaN where a turn has none.
+func (r *rowResult) values(key string) []float64 {
+	var all []float64
+	for _, v := range r.Figures[key] {
+		if v == nil {
+			all = append(all, math.NaN())
+		} else {
+			all = append(all, *v)
+		}
+	}
+	return all
+}
+
+// run measures all rows in turns, so that what disturbs the machine for a while
+// disturbs all of them. A row that fails is said to have, and costs no other.
+func (e *entry) run(ctx context.Context, w *world) (result, error) {
+	out := result{Title: e.title, Text: e.text, Columns: e.columns}
+	if e.all != nil {
+		return e.runAll(ctx, w, out)
+	}
+	rows := e.rows(w)
+	for _, r := range rows {
+		out.Rows = append(out.Rows, rowResult{Name: r.name, Beside: r.beside, Figures: map[string][]*float64{}})
+	}
+	for turn := range w.turns {
+		for i := range rows {
+			i = (i + turn) % len(rows) // nobody is always the first
+			got, err := rows[i].measure(ctx, w)
+			if ctx.Err() != nil {
+				return out, ctx.Err()
+			}
+			if err != nil {
+				err = fmt.Errorf("turn %d: %w", turn+1, err)
+				log.Printf("%s: %s: %v", e.name, rows[i].name, err)
+				out.Rows[i].Failed = append(out.Rows[i].Failed, err.Error())
+			} else {
+				log.Printf("%s: %s: turn %d: %v", e.name, rows[i].name, turn+1, got)
+			}
+			out.Rows[i].add(e.columns, got)
+		}
+	}
+	return out, nil
+}
+
+// runAll runs an entry that measures its rows at once.
+func (e *entry) runAll(ctx context.Context, w *world, out result) (result, error) {
+	for turn := range w.turns {
+		got, err := e.all(ctx, w)
+		if ctx.Err() != nil {
+			return out, ctx.Err()
+		}
+		if err != nil {
+			err = fmt.Errorf("turn %d: %w", turn+1, err)
+			log.Printf("%s: %v", e.name, err)
+			got = []named{}
+			if len(out.Rows) == 0 {
+				out.Rows = append(out.Rows, rowResult{Name: "all", Figures: map[string][]*float64{}})
+			}
+			out.Rows[0].Failed = append(out.Rows[0].Failed, err.Error())
+		}
+		for _, n := range got {
+			i := slices.IndexFunc(out.Rows, func(r rowResult) bool { return r.Name == n.row })
+			if i < 0 {
+				i = len(out.Rows)
+				out.Rows = append(out.Rows, rowResult{Name: n.row, Figures: map[string][]*float64{}})
+			}
+			out.Rows[i].add(e.columns, n.figures)
+		}
+		log.Printf("%s: turn %d: %d rows", e.name, turn+1, len(got))
+	}
+	return out, nil
+}
+
+// add adds a turn.
+func (r *rowResult) add(columns []column, got figures) {
+	for _, c := range columns {
+		var value *float64
+		if v, ok := got[c.Key]; ok && !math.IsNaN(v) && !math.IsInf(v, 0) {
+			value = &v
+		}
+		r.Figures[c.Key] = append(r.Figures[c.Key], value)
+	}
+}

@@ -1,0 +1,64 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/bench/report/fleet"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
+)
+
+var growthEntry = entry{
+	name:  "growth",
+	title: "One gateway as the fleet grows",
+	text: "`config/gateway.yaml` behind agents with `config/agent-raw.yaml`: nodes of 8 GPUs and 8 pods send the summary's input, 10 points a GPU, over OTLP/gRPC, uncompressed, " +
+		"each every 15 s. Without store and console, which at these sizes are a Prometheus of the user's; with the Prometheus output, which nobody scrapes. " +
+		"Pods are those of `gpu.allocation`. The generator runs on the same two cores.",
+	columns: []column{
+		{Key: "points", Title: "points a second", Decimals: 0},
+		{Key: "core", Title: "CPU, % of a core", Decimals: 1},
+		{Key: "cpu", Title: "CPU, us a point", Decimals: 2},
+		{Key: "rss", Title: "resident, MiB", Decimals: 0},
+		{Key: "kib", Title: "anonymous, KiB a pod", Decimals: 1},
+		{Key: "evaluation", Title: "evaluation, ms", Decimals: 1},
+		{Key: "pods", Title: "pods seen", Decimals: 0},
+		{Key: "failed", Title: "requests refused", Decimals: 0},
+	},
+	rows: func(*world) (all []row) {
+		for _, nodes := range []int{10, 100, 1000, 5000} {
+			all = append(all, row{name: fmt.Sprintf("%d nodes, %d GPUs", nodes, nodes*fleet.Devices), measure: func(ctx context.Context, w *world) (figures, error) {
+				return measureGrowth(ctx, w, nodes)
+			}})
+		}
+		return all
+	},
+}
+
+func measureGrowth(ctx context.Context, w *world, nodes int) (figures, error) {
+	template, err := fleet.New(false)
+	if err != nil {
+		return nil, err
+	}
+	f, err := load(ctx, w, template, nodes, 15*time.Second, func(ports collector.Ports) []string {
+		moved := ports.Overlay()
+		delete(moved["extensions"].(m), "gpu_store")
+		delete(moved["extensions"].(m), "gpu_console")
+		moved["processors"] = m{"gpu_summary": m{"expected_pods": "allocation"}}
+		moved["service"].(m)["extensions"] = []string{"health_check", "file_storage/state"}
+		moved["service"].(m)["pipelines"] = m{
+			"metrics/prometheus": m{"exporters": []string{"prometheus"}},
+			"logs/events":        m{"exporters": []string{"debug/events"}},
+		}
+		return []string{w.config("gateway.yaml"), overlay(moved)}
+	}, "MEMORY_LIMIT_MIB="+strconv.Itoa(8192), "K8S_CLUSTER_NAME=fleet")
+	if err != nil {
+		return nil, err
+	}
+	f["kib"] = f["anon"] * 1024 / float64(nodes*fleet.Devices)
+	return f, nil
+}

@@ -1,0 +1,124 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The report command measures otelcol-gpu beside its peers and writes
+// docs/benchmarks.md, in which no figure is typed by hand.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+var (
+	agent15 = agentAt(15 * time.Second)
+	agent1  = agentAt(time.Second)
+
+	mapping     = goBench("go-dcgm", "dcgm receiver: scraping and mapping", "", ".", "-bench", "Receiver", "-benchtime", "1x", "./receiver/dcgmreceiver")
+	components  = goBench("go-components", "Components alone", "One core.", ".", "-cpu", "1", "-bench", ".", "-benchmem", "./processor/...", "./connector/...", "./receiver/gpuallocationreceiver/...", "./internal/audit")
+	attribution = goBench("go-attribution", "Attribution beside k8s_attributes", "", "testbed/bench/attribution", "-bench", ".", "-benchmem", ".")
+	summary     = goBench("go-summary", "Averages beside the stock pipeline", "One core.", "testbed/bench/summary", "-cpu", "1", "-bench", ".", "-benchmem", ".")
+	delivery    = goBench("go-delivery", "Deliveries to webhooks", "One core.", "testbed/bench/delivery", "-cpu", "1", "-bench", ".", "-benchtime", "1x", ".")
+	alarm       = goBench("go-alarm", "From the cause to the webhook", "", "testbed", "-bench", ".", "-benchtime", "1x", "./bench/alarm")
+	console     = goBench("go-console", "Store and console beside Prometheus", "", "testbed/bench/console", "-bench", ".", "-benchtime", "1x", ".")
+
+	entries = []*entry{
+		&agent15, &agent1, &scrapeEntry, &gatewayEntry, &growthEntry, &startEntry,
+		&mapping, &components, &attribution, &summary, &delivery, &alarm, &console,
+	}
+)
+
+func main() {
+	log.SetFlags(log.Ltime)
+	w := &world{}
+	only := flag.String("only", "", "entries to measure, separated by commas; the others keep what they have. Default: all")
+	keep := flag.Bool("keep", false, "leave logs behind, and say where")
+	flag.IntVar(&w.turns, "turns", 5, "turns of each entry")
+	flag.DurationVar(&w.window, "window", time.Minute, "length of a measurement")
+	flag.DurationVar(&w.warmup, "warmup", 45*time.Second, "time before it")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, w, *only, *keep); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, w *world, only string, keep bool) (err error) {
+	chosen, err := choose(only)
+	if err != nil {
+		return err
+	}
+	if w.root, err = repository(); err != nil {
+		return err
+	}
+	if w.work, err = os.MkdirTemp("", "report-"); err != nil {
+		return err
+	}
+	if keep {
+		log.Print("logs are in ", w.work)
+	} else {
+		defer os.RemoveAll(w.work)
+	}
+	defer w.close()
+	path := filepath.Join(w.root, "docs", "benchmarks.json")
+	results, err := open(path)
+	if err != nil {
+		return err
+	}
+	failed := 0
+	for _, e := range chosen {
+		machine := w.machine()
+		got, err := e.run(ctx, w)
+		if err != nil {
+			return err
+		}
+		got.Machine = machine
+		got.Command = fmt.Sprintf("make bench BENCH='-only %s -turns %d -window %v -warmup %v'", e.name, w.turns, w.window, w.warmup)
+		results[e.name] = got
+		for _, r := range got.Rows {
+			failed += len(r.Failed)
+		}
+		// After each: an interrupted run keeps what it has.
+		if err := save(path, results); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(w.root, "docs", "benchmarks.md"), render(results), 0o644); err != nil {
+			return err
+		}
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d measurements failed; the report says which", failed)
+	}
+	return nil
+}
+
+// choose finds entries by their names.
+func choose(only string) ([]*entry, error) {
+	if only == "" {
+		return entries, nil
+	}
+	var all []*entry
+	for name := range strings.SplitSeq(only, ",") {
+		i := slices.IndexFunc(entries, func(e *entry) bool { return e.name == name })
+		if i < 0 {
+			var known []string
+			for _, e := range entries {
+				known = append(known, e.name)
+			}
+			return nil, fmt.Errorf("-only: there is no %q; there are %s", name, strings.Join(known, ", "))
+		}
+		all = append(all, entries[i])
+	}
+	return all, nil
+}

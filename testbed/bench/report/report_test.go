@@ -1,0 +1,145 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestMedian(t *testing.T) {
+	assert.Equal(t, 2.0, median([]float64{3, 1, 2}))
+	assert.Equal(t, 2.5, median([]float64{4, 1, 2, 3}))
+	assert.True(t, math.IsNaN(median(nil)))
+}
+
+// A turn that lacks one of the two has no ratio.
+func TestRatios(t *testing.T) {
+	assert.Equal(t, []float64{2, 3}, ratios([]float64{4, math.NaN(), 9, 1}, []float64{2, 5, 3, 0}))
+}
+
+// made is an entry whose rows say what the turn is: a disturbed second turn is
+// twice as slow for all, and the third of one row fails.
+func made() (entry, *[]string) {
+	var order []string
+	turns := map[string]int{}
+	at := func(name string, base float64) row {
+		return row{name: name, measure: func(context.Context, *world) (figures, error) {
+			order = append(order, name)
+			turns[name]++
+			switch {
+			case turns[name] == 2:
+				return figures{"cpu": 2 * base, "rss": 100}, nil
+			case turns[name] == 3 && name == "ours":
+				return nil, errors.New("it ended\nwith a long log")
+			}
+			return figures{"cpu": base, "rss": 100}, nil
+		}}
+	}
+	return entry{
+		name: "made", title: "Made up", text: "Of a test.",
+		columns: []column{{Key: "cpu", Title: "CPU, us", Decimals: 1, Ratio: true, Goal: "3"}, {Key: "rss", Title: "resident, MiB"}, {Key: "none", Title: "nothing"}},
+		rows:    func(*world) []row { return []row{at("stock", 4), at("ours", 1)} },
+	}, &order
+}
+
+// Rows take turns, nobody is always the first, ratios are of one turn, and a row
+// that fails costs no other and is told of.
+func TestRunAndRender(t *testing.T) {
+	e, order := made()
+	got, err := e.run(t.Context(), &world{turns: 3})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"stock", "ours", "ours", "stock", "stock", "ours"}, *order)
+	got.Command = "make bench"
+
+	before := entries
+	t.Cleanup(func() { entries = before })
+	entries = []*entry{&e}
+	path := filepath.Join(t.TempDir(), "benchmarks.json")
+	require.NoError(t, save(path, map[string]result{"made": got}))
+	read, err := open(path)
+	require.NoError(t, err)
+	text := string(render(read))
+	for _, line := range []string{
+		"## Made up", "Of a test.", "make bench",
+		"| | CPU, us (goal: 3) | resident, MiB | nothing |",
+		"| stock | 4.0 (4.0 to 8.0) | 100 |  |",
+		"| ours | 1.5 (1.0 to 2.0) **×0.25** | 100 |  |",
+		"ours failed: turn 3: it ended.",
+	} {
+		assert.Contains(t, text, line)
+	}
+}
+
+func TestOpen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "benchmarks.json")
+	none, err := open(path)
+	require.NoError(t, err)
+	assert.Empty(t, none)
+	require.NoError(t, os.WriteFile(path, []byte("{"), 0o600))
+	_, err = open(path)
+	assert.ErrorContains(t, err, "remove it to begin anew")
+}
+
+func TestChoose(t *testing.T) {
+	all, err := choose("")
+	require.NoError(t, err)
+	assert.Equal(t, entries, all)
+	_, err = choose("nobody")
+	assert.ErrorContains(t, err, `there is no "nobody"`)
+}
+
+func TestReadBenchmarks(t *testing.T) {
+	got, err := readBenchmarks([]byte("goos: linux\nBenchmarkA-2 \t 10\t 12 ns/op\t 3 allocs/op\nBenchmarkA-2 \t 10\t 14 ns/op\t 3 allocs/op\nBenchmarkLooksLike one\nPASS\n"))
+	require.NoError(t, err)
+	assert.Equal(t, []named{{"A-2, ns/op", figures{"value": 13}}, {"A-2, allocs/op", figures{"value": 3}}}, got)
+	_, err = readBenchmarks([]byte("PASS\n"))
+	assert.Error(t, err)
+}
+
+// This process is measured, and one that is not there is an error.
+func TestWatch(t *testing.T) {
+	w, err := watch(t.Context(), os.Getpid(), 1200*time.Millisecond)
+	require.NoError(t, err)
+	assert.Positive(t, w.rss)
+	assert.Positive(t, w.anon)
+	assert.LessOrEqual(t, w.anon, w.rss)
+	assert.GreaterOrEqual(t, w.took, 1200*time.Millisecond)
+	_, err = watch(t.Context(), math.MaxInt32, time.Millisecond)
+	assert.Error(t, err)
+}
+
+// Every entry can be chosen and shown: names and columns are there once.
+func TestEntries(t *testing.T) {
+	seen := map[string]bool{}
+	for _, e := range []*entry{&agent15, &agent1, &scrapeEntry, &gatewayEntry, &growthEntry, &startEntry, &mapping, &components, &attribution, &summary, &delivery, &alarm, &console} {
+		assert.False(t, seen[e.name], e.name)
+		seen[e.name] = true
+		assert.NotEmpty(t, e.title)
+		assert.NotEqual(t, e.rows == nil, e.all == nil, e.name)
+		keys := map[string]bool{}
+		for _, c := range e.columns {
+			assert.False(t, keys[c.Key], "%s: %s", e.name, c.Key)
+			keys[c.Key] = true
+			assert.False(t, strings.Contains(c.Title, "|"))
+		}
+		if e.rows != nil {
+			names := map[string]bool{}
+			for _, r := range e.rows(&world{}) {
+				assert.False(t, names[r.name], r.name)
+				names[r.name] = true
+				assert.True(t, r.beside == "" || names[r.beside], "%s stands beside %s, which comes later or not at all", r.name, r.beside)
+			}
+		}
+	}
+}

@@ -1,0 +1,173 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/child"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
+)
+
+// program is a running contender.
+type program struct {
+	pid  int
+	stop func()
+}
+
+// collect runs otelcol-gpu. moved is laid over the ports, which every
+// configuration has its own of.
+func (w *world) collect(ctx context.Context, env []string, configs func(collector.Ports) []string) (program, error) {
+	directory, err := w.folder("collector")
+	if err != nil {
+		return program{}, err
+	}
+	ports, err := collector.FreePorts()
+	if err != nil {
+		return program{}, err
+	}
+	c, err := collector.Start(collector.Options{Binary: w.bin("otelcol-gpu"), Configs: configs(ports), Env: env, LogPath: filepath.Join(directory, "collector.log"), Ports: ports})
+	if err != nil {
+		return program{}, err
+	}
+	p := program{pid: c.PID(), stop: func() { _ = c.Stop() }}
+	if err := c.WaitReady(ctx); err != nil {
+		p.stop()
+		return program{}, err
+	}
+	return p, nil
+}
+
+// prometheusAgent runs a Prometheus server in agent mode, which scrapes these
+// addresses and writes to the sink.
+func (w *world) prometheusAgent(ctx context.Context, targets []string, interval time.Duration, s *sink) (program, error) {
+	p, _, err := w.startPrometheus(ctx, m{
+		"global":         m{"scrape_interval": interval.String(), "scrape_timeout": interval.String()},
+		"scrape_configs": []m{{"job_name": "dcgm", "static_configs": []m{{"targets": targets}}}},
+		"remote_write":   []m{{"url": "http://" + s.write + "/write"}},
+	}, func(directory string) []string {
+		return []string{"--agent", "--storage.agent.path", filepath.Join(directory, "data")}
+	})
+	return p, err
+}
+
+// startPrometheus runs a Prometheus server of the train and waits until it is
+// ready. It returns its URL too.
+func (w *world) startPrometheus(ctx context.Context, config m, flags func(directory string) []string) (_ program, url string, err error) {
+	binary, err := w.prometheus()
+	if err != nil {
+		return program{}, "", err
+	}
+	directory, err := w.folder("prometheus")
+	if err != nil {
+		return program{}, "", err
+	}
+	text, err := json.Marshal(config) // JSON is YAML
+	if err != nil {
+		return program{}, "", err
+	}
+	path := filepath.Join(directory, "prometheus.yml")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		return program{}, "", err
+	}
+	free, err := collector.Free(1)
+	if err != nil {
+		return program{}, "", err
+	}
+	logFile, err := os.Create(filepath.Join(directory, "log"))
+	if err != nil {
+		return program{}, "", err
+	}
+	address := fmt.Sprintf("%s:%d", collector.Loopback, free[0])
+	cmd := exec.Command(binary, append([]string{"--config.file", path, "--web.listen-address", address}, flags(directory)...)...)
+	cmd.Stdout, cmd.Stderr = logFile, logFile
+	exited := make(chan struct{})
+	if err := child.Start(cmd, func(error) { close(exited) }); err != nil {
+		_ = logFile.Close()
+		return program{}, "", err
+	}
+	p := program{pid: cmd.Process.Pid, stop: func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-exited:
+		case <-time.After(15 * time.Second):
+			_ = cmd.Process.Kill()
+			<-exited
+		}
+		_ = logFile.Close()
+	}}
+	if err := ready(ctx, "http://"+address+"/-/ready"); err != nil {
+		p.stop()
+		return program{}, "", fmt.Errorf("%w; see %s", err, logFile.Name())
+	}
+	return p, "http://" + address, nil
+}
+
+// ready waits until a URL answers with 200.
+func ready(ctx context.Context, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return err
+		}
+		if answer, err := http.DefaultClient.Do(request); err == nil {
+			_ = answer.Body.Close()
+			if answer.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+		if err := sleep(ctx, 50*time.Millisecond); err != nil {
+			return fmt.Errorf("%s does not answer: %w", url, err)
+		}
+	}
+}
+
+// measure warms a contender up and measures it; bytes sent are those that arrived
+// at the sink.
+func (w *world) measure(ctx context.Context, p program, s *sink) (window, float64, error) {
+	defer p.stop()
+	if err := sleep(ctx, w.warmup); err != nil {
+		return window{}, 0, err
+	}
+	before := s.bytes.Load()
+	used, err := watch(ctx, p.pid, w.window)
+	return used, float64(s.bytes.Load() - before), err
+}
+
+// stock is a Collector that does nothing but scrape these addresses, as the
+// Collector of the same train does it.
+func stock(targets []string, interval time.Duration, exporter string, exporters m) m {
+	return m{
+		"receivers": m{"prometheus": m{"config": m{"scrape_configs": []m{{
+			"job_name": "dcgm", "scrape_interval": interval.String(), "scrape_timeout": interval.String(), "static_configs": []m{{"targets": targets}},
+		}}}}},
+		"exporters":  exporters,
+		"extensions": m{"health_check": m{}},
+		"service": m{
+			"extensions": []string{"health_check"},
+			"pipelines":  m{"metrics": m{"receivers": []string{"prometheus"}, "exporters": []string{exporter}}},
+			"telemetry":  m{"logs": m{"level": "warn"}},
+		},
+	}
+}
+
+// moved is where a configuration that has these sections listens.
+func moved(ports collector.Ports, sections ...string) m {
+	all := ports.Overlay()
+	out := m{"service": all["service"], "extensions": m{"health_check": all["extensions"].(m)["health_check"]}}
+	for _, section := range sections {
+		out[section] = all[section]
+	}
+	return out
+}

@@ -1,0 +1,141 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
+)
+
+const scrapeEvery = 15 * time.Second
+
+var scrapeEntry = entry{
+	name:  "scrape",
+	title: "Scraping many exporters from one place",
+	text: fmt.Sprintf("Simulated exporters of 8 GPUs, all fields, each scraped every %v by one process. The Collectors hand what they read to a debug exporter that writes nothing, "+
+		"Prometheus in agent mode writes it to a server that throws it away. The stock Collector is the same binary with prometheusreceiver alone.", scrapeEvery),
+	columns: []column{
+		{Key: "cpu", Title: "CPU, us a sample", Decimals: 2, Ratio: true, Goal: "3.0"},
+		{Key: "kib", Title: "anonymous, KiB a series, the process itself included", Decimals: 2, Ratio: true, Goal: "2"},
+		{Key: "rss", Title: "resident, MiB", Decimals: 0, Ratio: true},
+		{Key: "core", Title: "CPU, % of a core", Decimals: 1},
+	},
+	rows: func(*world) (all []row) {
+		for _, n := range []int{100, 500} {
+			name := func(of string) string { return fmt.Sprintf("%d exporters, %s", n, of) }
+			first := name("stock Collector")
+			debug := m{"debug": m{"verbosity": "basic"}}
+			all = append(all,
+				row{name: first, beside: first, measure: scraping(n, func(ctx context.Context, w *world, targets []string, _ *sink) (program, error) {
+					return w.collect(ctx, nil, func(p collector.Ports) []string {
+						return []string{overlay(stock(targets, scrapeEvery, "debug", debug)), overlay(moved(p))}
+					})
+				})},
+				row{name: name("dcgm receiver"), beside: first, measure: scraping(n, func(ctx context.Context, w *world, targets []string, _ *sink) (program, error) {
+					return w.collect(ctx, nil, func(p collector.Ports) []string {
+						config := stock(nil, scrapeEvery, "debug", debug)
+						var endpoints []string
+						for _, target := range targets {
+							endpoints = append(endpoints, "http://"+target+"/metrics")
+						}
+						config["receivers"] = m{"dcgm": m{"endpoints": endpoints, "collection_interval": scrapeEvery.String()}}
+						config["service"].(m)["pipelines"].(m)["metrics"].(m)["receivers"] = []string{"dcgm"}
+						return []string{overlay(config), overlay(moved(p))}
+					})
+				})},
+				row{name: name("Prometheus agent"), beside: first, measure: scraping(n, func(ctx context.Context, w *world, targets []string, s *sink) (program, error) {
+					return w.prometheusAgent(ctx, targets, scrapeEvery, s)
+				})},
+			)
+		}
+		return all
+	},
+}
+
+// scraping measures a contender that scrapes so many exporters.
+func scraping(exporters int, start func(context.Context, *world, []string, *sink) (program, error)) func(context.Context, *world) (figures, error) {
+	return func(ctx context.Context, w *world) (figures, error) {
+		targets, samples, stop, err := simulate(exporters)
+		if err != nil {
+			return nil, err
+		}
+		defer stop()
+		s, err := newSink()
+		if err != nil {
+			return nil, err
+		}
+		defer s.close()
+		p, err := start(ctx, w, targets, s)
+		if err != nil {
+			return nil, err
+		}
+		used, _, err := w.measure(ctx, p, s)
+		if err != nil {
+			return nil, err
+		}
+		series := float64(samples * exporters)
+		scraped := series * used.took.Seconds() / scrapeEvery.Seconds()
+		return figures{"cpu": used.cpu.Seconds() * 1e6 / scraped, "kib": used.anon * 1024 / series, "rss": used.rss, "core": 100 * used.core()}, nil
+	}
+}
+
+// simulate serves the pages of so many nodes, and counts the samples of one.
+func simulate(nodes int) (targets []string, samples int, stop func(), err error) {
+	config := gpusim.Config{Seed: 1}
+	for i := range nodes {
+		config.Nodes = append(config.Nodes, gpusim.Node{Name: fmt.Sprintf("node-%d", i), Version: "4.6", Model: "H100", Devices: 8, Fields: "all"})
+	}
+	fleet, err := gpusim.New(config, time.Now)
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	server, err := gpusim.Serve(fleet, collector.Loopback, 0)
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	for _, node := range config.Nodes {
+		address, err := url.Parse(server.URL(node.Name))
+		if err != nil {
+			server.Close()
+			return nil, 0, nil, err
+		}
+		targets = append(targets, address.Host)
+	}
+	if samples, err = countSamples(server.URL(config.Nodes[0].Name)); err != nil {
+		server.Close()
+		return nil, 0, nil, err
+	}
+	return targets, samples, server.Close, nil
+}
+
+// countSamples reads a page.
+func countSamples(url string) (int, error) {
+	resp, err := http.Get(url)
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	page, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, err
+	}
+	samples := 0
+	for line := range bytes.Lines(page) {
+		if len(bytes.TrimSpace(line)) > 0 && line[0] != '#' {
+			samples++
+		}
+	}
+	if samples == 0 {
+		return 0, fmt.Errorf("%s has no samples", url)
+	}
+	return samples, nil
+}

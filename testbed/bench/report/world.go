@@ -1,0 +1,130 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+type m = map[string]any
+
+// world is where entries find what they run.
+type world struct {
+	root   string // of the repository
+	work   string // for logs and state; goes at the end
+	turns  int
+	window time.Duration // each measurement
+	warmup time.Duration // before it
+
+	node *gpuNode // started by the first who needs it
+	ends []func() // stop what was started, the last first
+}
+
+// close ends what entries started.
+func (w *world) close() {
+	for _, end := range slices.Backward(w.ends) {
+		end()
+	}
+}
+
+func (w *world) bin(name string) string { return filepath.Join(w.root, "bin", name) }
+
+func (w *world) config(name string) string { return filepath.Join(w.root, "config", name) }
+
+// folder makes an empty folder.
+func (w *world) folder(name string) (string, error) { return os.MkdirTemp(w.work, name+"-") }
+
+// prometheus is the path of the server of the train, which is built where it is
+// missing.
+func (w *world) prometheus() (string, error) {
+	path := w.bin("prometheus")
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	build := exec.Command("go", "build", "-tags", tags, "-trimpath", "-ldflags", "-s -w", "-o", path, "github.com/prometheus/prometheus/cmd/prometheus")
+	build.Dir = filepath.Join(w.root, "testbed", "store")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building prometheus: %w\n%s", err, out)
+	}
+	return path, nil
+}
+
+const tags = "remove_all_sd,enable_kubernetes_sd,enable_dns_sd"
+
+// overlay is a configuration as an argument of --config.
+func overlay(config m) string {
+	text, err := json.Marshal(config)
+	if err != nil {
+		panic(err) // it is made of literals
+	}
+	return "yaml:" + string(text)
+}
+
+// machine is what the figures are of.
+type machine struct {
+	Cores  int    `json:"cores"`
+	Memory int    `json:"memory_gib"`
+	CPU    string `json:"cpu"`
+	System string `json:"system"`
+	Go     string `json:"go"`
+	Commit string `json:"commit"`
+	Time   string `json:"time"`
+	Load   string `json:"load"` // of the last minute before the measurement
+}
+
+func (w *world) machine() machine {
+	mc := machine{Cores: runtime.NumCPU(), Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH, Time: time.Now().UTC().Format("2006-01-02 15:04 UTC")}
+	if text, err := os.ReadFile("/proc/meminfo"); err == nil {
+		var kib int
+		if _, err := fmt.Sscanf(string(text), "MemTotal: %d kB", &kib); err == nil {
+			mc.Memory = (kib + 1<<19) >> 20
+		}
+	}
+	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
+		for line := range strings.Lines(string(text)) {
+			if name, ok := strings.CutPrefix(line, "model name\t: "); ok {
+				mc.CPU = strings.TrimSpace(name)
+				break
+			}
+		}
+	}
+	if text, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
+		mc.System += ", Linux " + strings.TrimSpace(string(text))
+	}
+	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
+		mc.Load, _, _ = strings.Cut(string(text), " ")
+	}
+	if out, err := exec.Command("git", "-C", w.root, "rev-parse", "--short", "HEAD").Output(); err == nil {
+		mc.Commit = strings.TrimSpace(string(out))
+	}
+	return mc
+}
+
+// repository is the folder above that has the manifest.
+func repository() (string, error) {
+	directory, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(directory, "builder-config.yaml")); err == nil {
+			return directory, nil
+		}
+		parent := filepath.Dir(directory)
+		if parent == directory {
+			return "", errors.New("run it in the repository")
+		}
+		directory = parent
+	}
+}
