@@ -57,26 +57,8 @@ func (p *process) configure(events int, receivers []*Receiver) error {
 		}
 	}
 	list := m{}
-	for n, r := range receivers {
-		profile := profileOf(n)
-		queue := events
-		if profile.queue > 0 {
-			queue = max(10, int(profile.queue*float64(events)))
-		}
-		receiver := m{
-			"url":     "http://" + address(r.port) + "/hook/secret-" + strconv.Itoa(n),
-			"timeout": "1s", "workers": workers, "queue_size": queue,
-		}
-		if profile.events != nil {
-			receiver["events"] = profile.events
-		}
-		if profile.minSeverity != "" {
-			receiver["min_severity"] = profile.minSeverity
-		}
-		if profile.format != "" {
-			receiver["format"] = profile.format
-		}
-		list[r.Name] = receiver
+	for _, r := range receivers {
+		list[r.Name] = r.Configuration(events)
 	}
 	config, err := json.Marshal(m{
 		"receivers": m{"otlp": m{"protocols": m{"http": m{"endpoint": address(p.ports.OTLPHTTP)}}}},

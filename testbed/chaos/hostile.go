@@ -1,0 +1,249 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package chaos
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+// hostileKinds are what anybody who reaches a port can send. None of it may
+// disturb anything.
+func hostileKinds() []*kind {
+	nothing := func() error { return nil }
+	return []*kind{
+		{name: "otlp_garbage", place: onNobody, recovery: soon, begin: func(w *world, f *fault) (func() error, error) {
+			for _, p := range w.processes() {
+				w.sendGarbage(p, f.rand.Uint64())
+			}
+			return nothing, nil
+		}},
+		{name: "otlp_hostile", place: onNobody, recovery: soon, begin: func(w *world, _ *fault) (func() error, error) {
+			metrics, err := pmetricotlp.NewExportRequestFromMetrics(hostileMetrics()).MarshalProto()
+			if err != nil {
+				return nil, err
+			}
+			logs, err := plogotlp.NewExportRequestFromLogs(hostileLogs()).MarshalProto()
+			if err != nil {
+				return nil, err
+			}
+			for _, p := range w.processes() {
+				w.post(p, "metrics", metrics)
+				w.post(p, "logs", logs)
+			}
+			return nothing, nil
+		}},
+		{name: "otlp_times", place: onNobody, recovery: soon, begin: func(w *world, _ *fault) (func() error, error) {
+			metrics, err := pmetricotlp.NewExportRequestFromMetrics(timelessMetrics(time.Now())).MarshalProto()
+			if err != nil {
+				return nil, err
+			}
+			w.post(w.gateway, "metrics", metrics)
+			return nothing, nil
+		}},
+	}
+}
+
+// post sends a body to a collector's OTLP/HTTP port, if it runs. What it answers
+// is its own affair.
+func (w *world) post(p *process, signal string, body []byte) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address(p.ports.OTLPHTTP)+"/v1/"+signal, bytes.NewReader(body))
+	if err != nil {
+		return
+	}
+	req.Header.Set("Content-Type", "application/x-protobuf")
+	if resp, err := client.Do(req); err == nil {
+		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<20))
+		_ = resp.Body.Close()
+	}
+}
+
+// sendGarbage sends what is no request, and requests that nobody should send, to
+// every port that a collector listens on.
+func (w *world) sendGarbage(p *process, seed uint64) {
+	ports := []int{p.ports.OTLPGRPC, p.ports.OTLPHTTP, p.ports.Own, p.ports.Health, p.pprof}
+	if p == w.gateway {
+		ports = append(ports, p.ports.Prometheus, p.ports.Store, p.ports.Console)
+	}
+	for i, port := range ports {
+		for _, bytes := range garbageRequests(seed + uint64(i)) {
+			send(port, bytes)
+		}
+	}
+}
+
+// send writes bytes to a port and hangs up, sometimes without having read.
+func send(port int, body []byte) {
+	c, err := net.DialTimeout("tcp", address(port), time.Second)
+	if err != nil {
+		return // it does not run
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(300 * time.Millisecond))
+	if _, err := c.Write(body); err == nil && len(body)%2 == 0 {
+		_, _ = io.CopyN(io.Discard, c, 1<<16)
+	}
+}
+
+// garbageRequests are bodies and requests that are wrong in all kinds of ways.
+func garbageRequests(seed uint64) [][]byte {
+	request := func(path, contentType, encoding string, body []byte) []byte {
+		head := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: %d\r\nConnection: close\r\n", path, contentType, len(body))
+		if encoding != "" {
+			head += "Content-Encoding: " + encoding + "\r\n"
+		}
+		return append([]byte(head+"\r\n"), body...)
+	}
+	var bomb bytes.Buffer
+	z := gzip.NewWriter(&bomb)
+	_, _ = z.Write(make([]byte, 40<<20))
+	_ = z.Close()
+	deep := []byte(strings.Repeat(`{"resourceMetrics":[`, 5000))
+	noise := garbage(seed, 5000)
+	out := [][]byte{
+		noise, {}, {0}, []byte("GET"), []byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), append([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), noise...),
+		[]byte("GET / HTTP/1.1\r\nHost: x\r\n" + strings.Repeat("A: "+strings.Repeat("b", 1000)+"\r\n", 1500)),
+		[]byte("GET /" + strings.Repeat("../", 3000) + "etc/passwd HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"),
+		[]byte("POST /v1/metrics HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\nx"),
+		[]byte("POST /v1/metrics HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\nContent-Length: 1000000\r\n\r\nhalf"),
+		[]byte("GET /api/v1/query?query=%7B__name__%3D~%22.%2B%22%7D%5B9y%5D HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"),
+		[]byte("GET /api/v1/query_range?query=up&start=0&end=9e99&step=1e-9 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"),
+		[]byte("GET /metrics HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n"),
+	}
+	for _, signal := range []string{"metrics", "logs", "traces"} {
+		path := "/v1/" + signal
+		out = append(out,
+			request(path, "application/x-protobuf", "", noise), request(path, "application/json", "", noise),
+			request(path, "application/json", "", deep), request(path, "application/json", "", []byte(`{"resourceMetrics":7,"resourceLogs":"x","resourceSpans":null}`)),
+			request(path, "application/x-protobuf", "gzip", noise), request(path, "application/x-protobuf", "gzip", bomb.Bytes()),
+			request(path, "text/plain", "", []byte("hello")), request(path, "application/x-protobuf", "zstd", noise),
+			request(path, "application/grpc", "", []byte{0, 255, 255, 255, 255}),
+		)
+	}
+	return out
+}
+
+// hostileValues are names and values that nobody should have.
+var hostileValues = []string{
+	"", " ", strings.Repeat("x", 100_000), "<script>alert(1)</script>", "\u202e\ufeff\x00\x1b[31m", "{{.}}", "${env:HOME}", `"},{x="`,
+	"'; drop table gpus; --", "../../../../etc/passwd", "\n\r\t", "NaN", strings.Repeat("𝔘", 1000),
+}
+
+// hostileMetrics are well-formed, and say what nobody would.
+func hostileMetrics() pmetric.Metrics {
+	md := pmetric.NewMetrics()
+	now := pcommon.NewTimestampFromTime(time.Now())
+	for i, value := range hostileValues {
+		rm := md.ResourceMetrics().AppendEmpty()
+		a := rm.Resource().Attributes()
+		a.PutStr(names.K8sNamespaceName, "hostile")
+		a.PutStr(names.K8sPodName, "hostile"+value)
+		a.PutStr(names.ServiceName, "hostile"+value)
+		a.PutStr(names.HwID, "hostile"+value)
+		a.PutStr(value, value)
+		for n := range 200 {
+			a.PutStr("attribute_"+strconv.Itoa(n), value[:min(len(value), 1000)])
+		}
+		ms := rm.ScopeMetrics().AppendEmpty().Metrics()
+		for _, name := range []string{names.GPUUtilization.Name, names.GPUMemoryUsage.Name, names.GPUAllocation.Name, "hostile.metric", value} {
+			metric := ms.AppendEmpty()
+			metric.SetName(name)
+			metric.SetUnit(value[:min(len(value), 1000)])
+			for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1, math.MaxFloat64, 1e300, 0} {
+				var dp pmetric.NumberDataPoint
+				if i%2 == 0 {
+					if metric.Type() != pmetric.MetricTypeSum {
+						metric.SetEmptySum()
+					}
+					dp = metric.Sum().DataPoints().AppendEmpty()
+				} else {
+					if metric.Type() != pmetric.MetricTypeGauge {
+						metric.SetEmptyGauge()
+					}
+					dp = metric.Gauge().DataPoints().AppendEmpty()
+				}
+				dp.SetTimestamp(now)
+				dp.SetDoubleValue(v)
+				dp.Attributes().PutStr(names.HwID, "hostile"+value)
+				dp.Attributes().PutStr(names.HwGPUTask, "general")
+			}
+		}
+		empty := ms.AppendEmpty()
+		empty.SetName("hostile.empty")
+		deep := a.PutEmptyMap("deep")
+		for range 60 {
+			deep = deep.PutEmptyMap("deeper")
+		}
+		histogram := ms.AppendEmpty()
+		histogram.SetName("hostile.histogram")
+		h := histogram.SetEmptyHistogram().DataPoints().AppendEmpty()
+		h.SetTimestamp(now)
+		h.ExplicitBounds().FromRaw([]float64{3, 2, 1})
+		h.BucketCounts().FromRaw([]uint64{1})
+		h.SetCount(math.MaxUint64)
+	}
+	return md
+}
+
+// hostileLogs are no events of ours: nobody may be told of them.
+func hostileLogs() plog.Logs {
+	ld := plog.NewLogs()
+	records := ld.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty().LogRecords()
+	for _, value := range hostileValues {
+		record := records.AppendEmpty()
+		record.SetEventName("hostile." + value)
+		record.Body().SetStr(value)
+		record.Attributes().PutStr(names.GPUEventID, value)
+		record.Attributes().PutStr(value, value)
+		// The name of an event, and no id.
+		records.AppendEmpty().SetEventName(names.EventServicePartial)
+	}
+	return ld
+}
+
+// timelessMetrics are points from the past and from the future.
+func timelessMetrics(now time.Time) pmetric.Metrics {
+	md := pmetric.NewMetrics()
+	for i, at := range []time.Time{
+		{}, time.Unix(0, 0), time.Unix(0, 1), now.Add(-24 * time.Hour), now.Add(-time.Minute), now.Add(time.Minute), now.Add(24 * time.Hour), time.Unix(0, math.MaxInt64),
+	} {
+		rm := md.ResourceMetrics().AppendEmpty()
+		a := rm.Resource().Attributes()
+		a.PutStr(names.K8sClusterName, clusterName)
+		a.PutStr(names.K8sNamespaceName, "hostile")
+		a.PutStr(names.K8sPodName, "hostile-"+strconv.Itoa(i))
+		a.PutStr(names.ServiceName, "hostile")
+		for _, name := range []string{names.GPUUtilization.Name, names.GPUAllocation.Name} {
+			metric := rm.ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
+			metric.SetName(name)
+			dp := metric.SetEmptyGauge().DataPoints().AppendEmpty()
+			if !at.IsZero() {
+				dp.SetTimestamp(pcommon.NewTimestampFromTime(at))
+			}
+			dp.SetDoubleValue(1)
+			dp.Attributes().PutStr(names.HwID, "hostile-"+strconv.Itoa(i))
+			dp.Attributes().PutStr(names.HwGPUTask, "general")
+		}
+	}
+	return md
+}

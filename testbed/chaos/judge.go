@@ -1,0 +1,216 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/day"
+)
+
+const (
+	// settle is how long points wait for their judge: what the ledger is told of
+	// a change comes after the change.
+	settle = 3 * time.Second
+	// late is what scrape, batch, wire and evaluation take in all.
+	late = 3 * interval
+	// rounding of GPU_UTIL, which is a whole percentage.
+	rounding = 0.0051
+	// threshold is gpu_summary's partial_threshold.
+	threshold = 0.25
+)
+
+// judge judges what arrives until ctx ends, and then the rest.
+func (w *world) judge(ctx context.Context) {
+	for pause(ctx, time.Second) {
+		w.judgeBefore(time.Now().Add(-settle))
+	}
+	w.judgeBefore(time.Now().Add(time.Hour))
+}
+
+func (w *world) judgeBefore(t time.Time) {
+	points, evaluations := w.recorder.ripe(t)
+	var nodes []string
+	for _, n := range w.nodes {
+		nodes = append(nodes, n.name)
+	}
+	v := day.Judge(points, w.ledger, day.Rules{Interval: 2*interval + late, Slack: 2 * interval, Silences: w.history.silences(nodes)})
+	w.verdict.count(func() { w.verdict.points += v.Points; w.verdict.expected += v.Expected })
+	for _, f := range v.Findings {
+		w.verdict.violate("holders", "%s", f)
+	}
+	for i := range evaluations {
+		w.judgeEvaluation(&evaluations[i])
+	}
+}
+
+// bounds are how many pods of a service may and must be missing at a time.
+type bounds struct {
+	certain int // missing, whoever looks
+	maybe   int // missing or not
+	there   int // settled and reporting, whoever looks
+}
+
+func (w *world) bounds(service string, at time.Time) (b bounds) {
+	from := at.Add(-staleness - late)
+	whole := w.history.wholeBefore(at)
+	for _, l := range w.history.of(service, from, at) {
+		stays := l.to.IsZero() || l.to.After(at.Add(late))
+		settled := stays && (l.from.Before(whole) || l.from.Before(at.Add(-warmup-staleness-late)) || l.pod.started.Before(l.from.Add(-time.Minute)))
+		switch {
+		case !stays && l.to.Before(whole):
+			// It is over, and that is known.
+		case settled && w.history.wasSilent(l.node, from, at):
+			b.certain++
+		// A disturbance lasts until all was found to be well again.
+		case settled && !w.history.wasDisturbed(l.node, at.Add(-interval), at):
+			b.there++
+		default:
+			b.maybe++
+		}
+	}
+	return b
+}
+
+// judgeEvaluation judges one service at one time.
+func (w *world) judgeEvaluation(e *evaluation) {
+	w.verdict.count(func() { w.verdict.evaluations++ })
+	from := e.at.Add(-interval)
+	if w.history.wasDisturbed(gatewayPlace, from, e.at) {
+		return // it may not know yet, and says so or is not there
+	}
+	b := w.bounds(e.service, e.at)
+	if b == (bounds{}) {
+		return // a service that is over
+	}
+	said := e.partial != nil && *e.partial == 1
+	w.verdict.count(func() {
+		w.verdict.partial++
+		if said {
+			w.verdict.partials[e.service]++
+		}
+	})
+	all := float64(b.certain + b.maybe + b.there)
+	// All that may be settled is: that makes the ratio least.
+	must := float64(b.certain)/all > threshold
+	// None that may be is settled, but for those that are missing.
+	may := b.certain+b.maybe > 0 && float64(b.certain+b.maybe)/all > threshold
+	switch {
+	case said && !may:
+		w.verdict.violate("partial", "%s is said to be partial at %s, but %d of its pods must report and only %d may be missing; said: %v",
+			e.service, w.clock(e.at), b.there, b.certain+b.maybe, e.pods)
+	case must && !said:
+		w.verdict.violate("partial", "%s is not said to be partial at %s, although %d of its %g pods are missing; said: %v",
+			e.service, w.clock(e.at), b.certain, all, e.pods)
+	}
+	if must {
+		w.verdict.count(func() { w.verdict.truePartial++ })
+	}
+	if b.certain+b.maybe > 0 || w.history.wasDisturbed(apiPlace, from, e.at) {
+		return
+	}
+	if e.pods["reporting"] != float64(b.there) || e.pods["missing"] != 0 {
+		w.verdict.violate("pods", "%s has %d pods at %s, all of them well; said: %v", e.service, b.there, w.clock(e.at), e.pods)
+		return
+	}
+	w.judgeAverage(e)
+}
+
+// judgeAverage compares an average with the lowest and the highest that the
+// devices did since the points that may be in it.
+func (w *world) judgeAverage(e *evaluation) {
+	low, high, ok := w.chronicle.mean(w.history.of(e.service, e.at, e.at), e.at.Add(-late), e.at.Add(interval/2))
+	switch {
+	case !ok:
+		w.verdict.count(func() { w.verdict.averagesSkipped++ })
+	case e.utilization == nil:
+		w.verdict.violate("averages", "%s has no utilization at %s, and all of its pods report", e.service, w.clock(e.at))
+	case *e.utilization < low-rounding || *e.utilization > high+rounding:
+		w.verdict.violate("averages", "%s has a utilization of %.4f at %s, in truth between %.4f and %.4f", e.service, *e.utilization, w.clock(e.at), low, high)
+	default:
+		w.verdict.count(func() { w.verdict.averages++ })
+	}
+}
+
+// clock is a time as the lines of the run count it.
+func (w *world) clock(at time.Time) string { return fmt.Sprintf("%.1f s", at.Sub(w.started).Seconds()) }
+
+// chronicle is what every device did in the last while.
+type chronicle struct {
+	mu     sync.Mutex
+	values map[string][]reading // by node/slot
+}
+
+type reading struct {
+	at    time.Time
+	value float64
+}
+
+// remember is how long the chronicle goes back: evaluations are judged late.
+const remember = 30 * time.Second
+
+// watch reads the truth until ctx ends.
+func (c *chronicle) watch(ctx context.Context, nodes []*member) {
+	for {
+		for _, n := range nodes {
+			now := time.Now()
+			for _, truth := range n.fleet.TruthAt(now).Nodes {
+				c.note(n.name, now, truth.Devices)
+			}
+		}
+		if !pause(ctx, interval/4) {
+			return
+		}
+	}
+}
+
+func (c *chronicle) note(node string, now time.Time, devices []gpusim.DeviceTruth) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.values == nil {
+		c.values = map[string][]reading{}
+	}
+	for _, d := range devices {
+		key := node + " " + d.ID
+		list := c.values[key]
+		for len(list) > 0 && now.Sub(list[0].at) > remember {
+			list = list[1:]
+		}
+		c.values[key] = append(list, reading{now, d.Utilization})
+	}
+}
+
+// mean bounds the mean over pods of the mean over their devices in a time. ok is
+// false where the truth was not looked at often enough.
+func (c *chronicle) mean(lives []life, from, to time.Time) (low, high float64, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(lives) == 0 {
+		return 0, 0, false
+	}
+	for _, l := range lives {
+		var podLow, podHigh float64
+		for _, id := range l.devices {
+			least, most, seen := math.Inf(1), math.Inf(-1), 0
+			for _, r := range c.values[l.node+" "+id] {
+				if !r.at.Before(from) && !r.at.After(to) {
+					least, most, seen = min(least, r.value), max(most, r.value), seen+1
+				}
+			}
+			if seen < 3*int(to.Sub(from)/interval) {
+				return 0, 0, false
+			}
+			podLow, podHigh = podLow+least, podHigh+most
+		}
+		low += podLow / float64(len(l.devices))
+		high += podHigh / float64(len(l.devices))
+	}
+	n := float64(len(lives))
+	return low / n, high / n, true
+}

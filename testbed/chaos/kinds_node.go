@@ -1,0 +1,164 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package chaos
+
+import (
+	"errors"
+	"time"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubelet"
+)
+
+// exporterKinds are faults of an exporter: of its server, its pages, and what
+// they say.
+func exporterKinds() []*kind {
+	page := func(name string, mode pageMode, counts ...string) *kind {
+		k := &kind{name: "exporter_" + name, silent: mode.silent(), recovery: soon}
+		if len(counts) > 0 {
+			k.counts = counter{counts[0], counts[1:]}
+		}
+		k.begin = func(_ *world, f *fault) (func() error, error) {
+			return func() error { return f.node.exporter.Set(pageWell) }, f.node.exporter.Set(mode)
+		}
+		return k
+	}
+	sim := func(name string, draw func(f *fault) gpusim.Fault) *kind {
+		k := &kind{name: name, recovery: soon}
+		k.begin = func(_ *world, f *fault) (func() error, error) {
+			spec := draw(f)
+			spec.Node = f.node.name
+			status, err := f.node.fleet.StartFault(spec)
+			return func() error { _, err := f.node.fleet.EndFault(status.ID); return err }, err
+		}
+		return k
+	}
+	return []*kind{
+		page("down", pageDown), page("hang", pageHang), page("drip", pageDrip), page("slow", pageSlow),
+		page("error", pageError), page("garbage", pageGarbage), page("html", pageHTML), page("cut", pageCut),
+		page("huge", pageHuge), page("bomb", pageBomb), page("reset", pageReset), page("hostile", pageHostile),
+		page("duplicates", pageDuplicates, "otelcol_dcgm_receiver_rows_refused"),
+		sim("exporter_frozen", func(*fault) gpusim.Fault { return gpusim.Fault{Kind: gpusim.ExporterFrozen} }),
+		sim("clock_skew", func(f *fault) gpusim.Fault {
+			return gpusim.Fault{Kind: gpusim.ClockSkew, Timestamps: true, Skew: gpusim.Duration([]time.Duration{-time.Hour, -time.Minute, time.Minute, time.Hour}[f.rand.IntN(4)])}
+		}),
+		sim("gpu_lost", func(f *fault) gpusim.Fault {
+			return gpusim.Fault{Kind: gpusim.GPULost, Device: string(rune('0' + f.rand.IntN(4)))}
+		}),
+		sim("sentinel", func(*fault) gpusim.Fault { return gpusim.Fault{Kind: gpusim.Sentinel} }),
+		sim("throttle", func(f *fault) gpusim.Fault {
+			return gpusim.Fault{Kind: gpusim.ThermalThrottle, Device: string(rune('0' + f.rand.IntN(4)))}
+		}),
+	}
+}
+
+// kubeletKinds are faults of a kubelet's pod-resources API.
+func kubeletKinds() []*kind {
+	faults := func(name string, deaf bool, what kubelet.Faults) *kind {
+		return &kind{name: "kubelet_" + name, deaf: deaf, recovery: soon, begin: func(_ *world, f *fault) (func() error, error) {
+			f.node.kubelet.SetFaults(what)
+			return func() error { f.node.kubelet.SetFaults(kubelet.Faults{}); return nil }, nil
+		}}
+	}
+	restart := func(name string, stop func(*kubelet.Kubelet)) *kind {
+		return &kind{name: "kubelet_" + name, deaf: true, recovery: soon, begin: func(_ *world, f *fault) (func() error, error) {
+			stop(f.node.kubelet)
+			return func() error {
+				// Its plugins register some time after it is back.
+				f.node.kubelet.SetDevices(gpuResource, nil)
+				if err := f.node.kubelet.Serve(f.node.socket); err != nil {
+					return err
+				}
+				time.Sleep(interval)
+				f.node.mu.Lock()
+				defer f.node.mu.Unlock()
+				return f.node.announce()
+			}, nil
+		}}
+	}
+	refused := errors.New("the kubelet does not want to")
+	return []*kind{
+		faults("hang", true, kubelet.Faults{Hang: true}),
+		faults("silent", true, kubelet.Faults{Silent: map[string]bool{kubelet.List: true}}),
+		faults("error", true, kubelet.Faults{Errors: map[string]error{kubelet.List: refused}}),
+		faults("slow", false, kubelet.Faults{Delay: interval / 3}),
+		faults("no_allocatable", false, kubelet.Faults{Errors: map[string]error{kubelet.GetAllocatableResources: refused}}),
+		faults("silent_allocatable", false, kubelet.Faults{Silent: map[string]bool{kubelet.GetAllocatableResources: true}}),
+		restart("stop", (*kubelet.Kubelet).Stop), restart("kill", (*kubelet.Kubelet).Kill),
+		{name: "kubelet_forgets", recovery: soon, begin: func(_ *world, f *fault) (func() error, error) {
+			f.node.kubelet.SetDevices(gpuResource, nil)
+			return func() error {
+				f.node.mu.Lock()
+				defer f.node.mu.Unlock()
+				return f.node.announce()
+			}, nil
+		}},
+		{name: "kubelet_bad_ids", recovery: soon, counts: counter{name: "otelcol_gpu_allocation_entries_refused"}, begin: func(_ *world, f *fault) (func() error, error) {
+			bad := kubelet.BadIDs()
+			ghost := kubelet.Pod{Namespace: "hostile", Name: "ghost", UID: newUID()}
+			err := f.node.kubelet.Force(ghost, container, gpuResource, kubelet.Devices(bad[0], bad[2], bad[3], bad[6])...)
+			return func() error { f.node.kubelet.Release(ghost); return nil }, err
+		}},
+	}
+}
+
+// podKinds are what people and controllers do to pods and GPUs.
+func podKinds() []*kind {
+	some := func(f *fault) pod {
+		pods := f.node.Pods()
+		return pods[f.rand.IntN(len(pods))]
+	}
+	like := func(w *world, p pod) *pod {
+		next := w.newPod(p.service)
+		next.resource, next.count, next.load = p.resource, p.count, p.load
+		return next
+	}
+	nothing := func() error { return nil }
+	return []*kind{
+		{name: "pod_more", changes: true, recovery: soon + warmup, begin: func(w *world, f *fault) (func() error, error) {
+			if f.node.free(gpuResource) == 0 {
+				return nothing, nil
+			}
+			p := w.newPod("chat")
+			return func() error { return f.node.remove(p.name) }, f.node.place(p)
+		}},
+		{name: "pod_replaced", changes: true, recovery: soon + warmup, begin: func(w *world, f *fault) (func() error, error) {
+			p := some(f)
+			return nothing, f.node.replace(p.name, like(w, p))
+		}},
+		{name: "pod_renewed", changes: true, recovery: soon + warmup, begin: func(w *world, f *fault) (func() error, error) {
+			p := some(f)
+			next := like(w, p)
+			next.name = p.name // as a StatefulSet does
+			return nothing, f.node.replace(p.name, next)
+		}},
+		{name: "pod_away", changes: true, recovery: soon + warmup, begin: func(w *world, f *fault) (func() error, error) {
+			p := some(f)
+			return func() error { return f.node.place(like(w, p)) }, f.node.remove(p.name)
+		}},
+		{name: "pods_storm", changes: true, recovery: soon + warmup, begin: func(w *world, f *fault) (func() error, error) {
+			for range 6 {
+				p := some(f)
+				if err := f.node.replace(p.name, like(w, p)); err != nil {
+					return nil, err
+				}
+				time.Sleep(interval / 5)
+			}
+			return nothing, nil
+		}},
+		{name: "mig_reconfigure", changes: true, node: "mig", recovery: soon + warmup, begin: func(_ *world, f *fault) (func() error, error) {
+			const board = 4
+			set := func(layout []string) error {
+				return f.node.reshape(2*interval, func() error { return f.node.fleet.SetMIG(f.node.name, board, layout) })
+			}
+			return func() error { return set(layouts[0]) }, set(layouts[f.rand.IntN(len(layouts))])
+		}},
+		{name: "sharing_changed", changes: true, node: "shared", recovery: soon + warmup, begin: func(_ *world, f *fault) (func() error, error) {
+			set := func(replicas int) error {
+				return f.node.reshape(interval, func() error { f.node.replicas = replicas; return nil })
+			}
+			return func() error { return set(2) }, set([]int{1, 3, 4}[f.rand.IntN(3)])
+		}},
+	}
+}

@@ -1,0 +1,129 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package chaos
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// apiKinds are faults of the API server. Whoever watches keeps what it knows.
+func apiKinds() []*kind {
+	mode := func(name string, what apiMode) *kind {
+		return &kind{name: "api_" + name, place: onAPI, recovery: soon, begin: func(w *world, _ *fault) (func() error, error) {
+			return func() error { return w.api.Set(apiWell) }, w.api.Set(what)
+		}}
+	}
+	return []*kind{
+		mode("away", apiAway), mode("hangs", apiHangs), mode("fails", apiFails), mode("garbles", apiGarbles),
+		{name: "api_expired", place: onAPI, recovery: soon, begin: func(w *world, _ *fault) (func() error, error) {
+			w.api.Expire()
+			return func() error { w.api.Expire(); return nil }, nil
+		}},
+	}
+}
+
+// processKinds end, stop and start collectors.
+func processKinds() []*kind {
+	of := func(w *world, f *fault) *process {
+		if f.node != nil {
+			return f.node.agent
+		}
+		return w.gateway
+	}
+	var out []*kind
+	for _, who := range []struct {
+		prefix string
+		at     place
+		bound  time.Duration
+	}{{"agent_", onNode, restart}, {"gateway_", onGateway, reconnect}} {
+		prefix, at, bound := who.prefix, who.at, who.bound
+		out = append(out,
+			&kind{name: prefix + "kill", place: at, silent: true, restarts: true, recovery: bound, begin: func(w *world, f *fault) (func() error, error) {
+				return of(w, f).start, of(w, f).kill()
+			}},
+			&kind{name: prefix + "kill_soon", place: at, restarts: true, weight: 2, recovery: bound, begin: func(w *world, f *fault) (func() error, error) {
+				p := of(w, f)
+				if err := errors.Join(p.kill(), p.start()); err != nil {
+					return nil, err
+				}
+				// Killed again while it takes up what is left.
+				time.Sleep(time.Duration(f.rand.Int64N(int64(interval))))
+				return p.start, p.kill()
+			}},
+			&kind{name: prefix + "term", place: at, restarts: true, recovery: bound, begin: func(w *world, f *fault) (func() error, error) {
+				p := of(w, f)
+				if err := p.term(); err != nil {
+					w.verdict.violate("end", "%s was asked to end, and: %v", p.name, err)
+				}
+				return p.start, nil
+			}},
+			&kind{name: prefix + "stop", place: at, silent: true, recovery: bound, begin: func(w *world, f *fault) (func() error, error) {
+				p := of(w, f)
+				return func() error { return p.signal(syscall.SIGCONT) }, p.signal(syscall.SIGSTOP)
+			}},
+		)
+	}
+	return out
+}
+
+// linkKinds break the network between an agent and the gateway.
+func linkKinds() []*kind {
+	mode := func(name string, what linkMode, silent bool) *kind {
+		return &kind{name: "link_" + name, silent: silent, recovery: reconnect, begin: func(_ *world, f *fault) (func() error, error) {
+			return func() error { return f.node.link.Set(linkWell) }, f.node.link.Set(what)
+		}}
+	}
+	return []*kind{
+		mode("refuse", linkRefuse, true), mode("hang", linkHang, true),
+		mode("reset", linkReset, false), mode("slow", linkSlow, false), mode("cut", linkCut, false),
+	}
+}
+
+// diskKinds let no file be written, and damage what was written.
+func diskKinds() []*kind {
+	full := func(p *process) (func() error, error) {
+		return func() error { return p.limitFiles(false) }, p.limitFiles(true)
+	}
+	return []*kind{
+		{name: "agent_disk_full", recovery: soon, begin: func(_ *world, f *fault) (func() error, error) { return full(f.node.agent) }},
+		{name: "gateway_disk_full", place: onGateway, recovery: reconnect, begin: func(w *world, _ *fault) (func() error, error) { return full(w.gateway) }},
+		{name: "agent_state_damaged", restarts: true, weight: 2, recovery: restart, begin: func(_ *world, f *fault) (func() error, error) {
+			return f.node.agent.start, errors.Join(f.node.agent.kill(), damage(f, f.node.agent.state(), "*"))
+		}},
+		// Not the deliveries that wait: what is in a damaged file of those is lost,
+		// as the documentation says.
+		{name: "gateway_state_damaged", place: onGateway, restarts: true, weight: 2, recovery: reconnect, begin: func(w *world, f *fault) (func() error, error) {
+			return w.gateway.start, errors.Join(w.gateway.kill(), damage(f, w.gateway.state(), "connector_*"))
+		}},
+	}
+}
+
+// damage cuts, empties, or writes over one file of a folder.
+func damage(f *fault, folder, pattern string) error {
+	files, err := filepath.Glob(filepath.Join(folder, pattern))
+	if err != nil || len(files) == 0 {
+		return err
+	}
+	path := files[f.rand.IntN(len(files))]
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	switch f.rand.IntN(4) {
+	case 0:
+		content = content[:len(content)/2]
+	case 1:
+		content = nil
+	case 2:
+		content = garbage(f.rand.Uint64(), len(content))
+	default: // a page in the middle
+		from := len(content) / 3
+		copy(content[from:min(len(content), from+4096)], garbage(f.rand.Uint64(), 4096))
+	}
+	return os.WriteFile(path, content, 0o600)
+}

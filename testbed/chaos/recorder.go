@@ -1,0 +1,288 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package chaos
+
+import (
+	"context"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
+	"google.golang.org/grpc"
+	_ "google.golang.org/grpc/encoding/gzip" // the exporters compress
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/day"
+)
+
+// evaluation is what the gateway said of a service at one time.
+type evaluation struct {
+	service string
+	at      time.Time
+	arrived time.Time
+	pods    map[string]float64 // by state
+	// Of these NaN-free values those that were said.
+	partial, utilization *float64
+}
+
+// event is one event as the gateway handed it on.
+type event struct {
+	id, key, name, state string
+	severity             int
+	device, code         string
+	at                   time.Time
+	arrived, again       time.Time // first and last
+	posts                int       // how often it was handed on
+}
+
+// heard is when a device was last spoken of, and whose it was then.
+type heard struct {
+	at     time.Time
+	holder day.Holder
+}
+
+// recorder is an OTLP/gRPC server that takes what the agents send beside the
+// gateway, what the gateway hands on, and its events.
+type recorder struct {
+	pmetricotlp.UnimplementedGRPCServer
+
+	addr   string
+	server *grpc.Server
+	done   chan struct{}
+
+	mu          sync.Mutex
+	points      []day.Point // about devices, not judged yet
+	evaluations []evaluation
+	latest      map[string]evaluation // by service
+	devices     map[string]heard      // by node/device
+	events      map[string]*event     // by id
+	order       []*event
+}
+
+// record starts a recorder on a free port. Close ends it.
+func record() (*recorder, error) {
+	l, err := net.Listen("tcp", address(0))
+	if err != nil {
+		return nil, err
+	}
+	r := &recorder{
+		addr: l.Addr().String(), server: grpc.NewServer(grpc.MaxRecvMsgSize(64 << 20)), done: make(chan struct{}),
+		latest: map[string]evaluation{}, devices: map[string]heard{}, events: map[string]*event{},
+	}
+	pmetricotlp.RegisterGRPCServer(r.server, r)
+	plogotlp.RegisterGRPCServer(r.server, &logRecorder{recorder: r})
+	go func() {
+		defer close(r.done)
+		_ = r.server.Serve(l) // ends with Close
+	}()
+	return r, nil
+}
+
+// Close ends the server.
+func (r *recorder) Close() {
+	r.server.Stop()
+	<-r.done
+}
+
+// judged are the metrics whose points' holders are judged; the others of a
+// resource have the same.
+var judged = []string{names.GPUUtilization.Name, names.GPUMemoryUsage.Name, names.HwPower.Name, names.GPUAllocation.Name}
+
+// Export takes metrics: points about devices from agents, evaluations from the
+// gateway.
+func (r *recorder) Export(_ context.Context, request pmetricotlp.ExportRequest) (pmetricotlp.ExportResponse, error) {
+	now := time.Now()
+	var points []day.Point
+	evaluations := map[evaluationKey]*evaluation{}
+	for _, rm := range request.Metrics().ResourceMetrics().All() {
+		resource := rm.Resource().Attributes()
+		for _, sm := range rm.ScopeMetrics().All() {
+			for _, metric := range sm.Metrics().All() {
+				switch {
+				case text(resource, names.K8sNamespaceName) == "hostile":
+					// What the test sends through the agents is no word of theirs.
+				case slices.Contains(judged, metric.Name()):
+					points = appendPoints(points, resource, metric, now)
+				default:
+					evaluate(evaluations, resource, metric, now)
+				}
+			}
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range points {
+		p := &points[i]
+		key := p.Node + " " + p.Device
+		if p.Metric != names.GPUAllocation.Name && !p.Ended && p.Time.After(r.devices[key].at) {
+			r.devices[key] = heard{p.Time, p.Holder}
+		}
+	}
+	r.points = append(r.points, points...)
+	for key, e := range evaluations {
+		r.evaluations = append(r.evaluations, *e)
+		if e.at.After(r.latest[key.service].at) {
+			r.latest[key.service] = *e
+		}
+	}
+	return pmetricotlp.NewExportResponse(), nil
+}
+
+func text(attributes pcommon.Map, key string) string {
+	if v, ok := attributes.Get(key); ok {
+		return v.AsString()
+	}
+	return ""
+}
+
+func numbers(metric pmetric.Metric) pmetric.NumberDataPointSlice {
+	switch metric.Type() {
+	case pmetric.MetricTypeGauge:
+		return metric.Gauge().DataPoints()
+	case pmetric.MetricTypeSum:
+		return metric.Sum().DataPoints()
+	}
+	return pmetric.NewNumberDataPointSlice()
+}
+
+func number(p pmetric.NumberDataPoint) float64 {
+	if p.ValueType() == pmetric.NumberDataPointValueTypeInt {
+		return float64(p.IntValue())
+	}
+	return p.DoubleValue()
+}
+
+func appendPoints(to []day.Point, resource pcommon.Map, metric pmetric.Metric, now time.Time) []day.Point {
+	for _, dp := range numbers(metric).All() {
+		if task := text(dp.Attributes(), names.HwGPUTask); task != "" && task != "general" {
+			continue
+		}
+		to = append(to, day.Point{
+			Arrived: now, Time: dp.Timestamp().AsTime(), Metric: metric.Name(),
+			Node: text(resource, names.K8sNodeName), Device: text(dp.Attributes(), names.HwID), Value: number(dp),
+			Holder: day.Holder{
+				Namespace: text(resource, names.K8sNamespaceName), Pod: text(resource, names.K8sPodName),
+				Container: text(resource, names.K8sContainerName), UID: text(resource, names.K8sPodUID),
+			},
+			Service: text(resource, names.ServiceName), Ended: dp.Flags().NoRecordedValue(),
+		})
+	}
+	return to
+}
+
+type evaluationKey struct {
+	service string
+	at      pcommon.Timestamp
+}
+
+// evaluate adds what a metric of a service says, if it is one.
+func evaluate(to map[evaluationKey]*evaluation, resource pcommon.Map, metric pmetric.Metric, now time.Time) {
+	switch metric.Name() {
+	case names.ServicePods.Name, names.ServicePartial.Name, names.ServiceUtilization.Name:
+	default:
+		return
+	}
+	for _, dp := range numbers(metric).All() {
+		if dp.Flags().NoRecordedValue() || text(resource, names.K8sNamespaceName) != namespace {
+			continue
+		}
+		key := evaluationKey{text(resource, names.ServiceName), dp.Timestamp()}
+		e := to[key]
+		if e == nil {
+			e = &evaluation{service: key.service, at: dp.Timestamp().AsTime(), arrived: now, pods: map[string]float64{}}
+			to[key] = e
+		}
+		v := number(dp)
+		switch metric.Name() {
+		case names.ServicePods.Name:
+			e.pods[text(dp.Attributes(), names.GPUPodState)] = v
+		case names.ServicePartial.Name:
+			e.partial = &v
+		case names.ServiceUtilization.Name:
+			e.utilization = &v
+		}
+	}
+}
+
+// logRecorder takes events.
+type logRecorder struct {
+	plogotlp.UnimplementedGRPCServer
+	*recorder
+}
+
+// Export takes logs.
+func (r *logRecorder) Export(_ context.Context, request plogotlp.ExportRequest) (plogotlp.ExportResponse, error) {
+	now := time.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, rl := range request.Logs().ResourceLogs().All() {
+		for _, sl := range rl.ScopeLogs().All() {
+			for _, record := range sl.LogRecords().All() {
+				a := record.Attributes()
+				id := text(a, names.GPUEventID)
+				e := r.events[id]
+				if e == nil {
+					e = &event{
+						id: id, key: text(a, names.GPUEventKey), state: text(a, names.GPUEventState), name: record.EventName(),
+						severity: int(record.SeverityNumber()), code: text(a, names.GPUXIDCode), device: text(rl.Resource().Attributes(), names.HwID),
+						at: record.Timestamp().AsTime(), arrived: now,
+					}
+					r.events[id] = e
+					r.order = append(r.order, e)
+				}
+				e.posts, e.again = e.posts+1, now
+			}
+		}
+	}
+	return plogotlp.NewExportResponse(), nil
+}
+
+// ripe takes the points and evaluations that arrived before a time, in the order
+// of their arrival.
+func (r *recorder) ripe(before time.Time) (points []day.Point, evaluations []evaluation) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for n < len(r.points) && r.points[n].Arrived.Before(before) {
+		n++
+	}
+	points, r.points = r.points[:n:n], slices.Clone(r.points[n:])
+	n = 0
+	for n < len(r.evaluations) && r.evaluations[n].arrived.Before(before) {
+		n++
+	}
+	evaluations, r.evaluations = r.evaluations[:n:n], slices.Clone(r.evaluations[n:])
+	return points, evaluations
+}
+
+// newest are the newest evaluation of each service and the newest word on each
+// device, by node and device with a blank between.
+func (r *recorder) newest() (map[string]evaluation, map[string]heard) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	evaluations, devices := map[string]evaluation{}, map[string]heard{}
+	for k, v := range r.latest {
+		evaluations[k] = v
+	}
+	for k, v := range r.devices {
+		devices[k] = v
+	}
+	return evaluations, devices
+}
+
+// Events are those of all time, in the order in which they came first.
+func (r *recorder) Events() []event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := make([]event, 0, len(r.order))
+	for _, e := range r.order {
+		out = append(out, *e)
+	}
+	return out
+}

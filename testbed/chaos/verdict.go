@@ -1,0 +1,129 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package chaos
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// tally is what was seen of one kind of fault.
+type tally struct {
+	times   int
+	slowest time.Duration // from the end of a round's last fault to the whole fleet
+	alone   time.Duration // the same, of rounds in which it was alone
+}
+
+// verdict collects what the judges find.
+type verdict struct {
+	w *world
+
+	mu         sync.Mutex
+	violations int
+	by         map[string]int // invariant
+	faults     []string       // since the fleet was last whole
+	rounds     int
+	injected   int
+	kinds      map[string]*tally
+
+	points, expected   int // about devices, and those whose holder was rightly unknown
+	evaluations        int
+	partial, averages  int // evaluations whose flag, whose average was judged
+	averagesSkipped    int
+	truePartial        int // of them, those that had to be partial
+	probes             int
+	measured, verified int
+	partials           map[string]int // evaluations of this round that said so, by service
+}
+
+// maxPrinted is how many violations of one invariant are printed.
+const maxPrinted = 20
+
+// violate notes a violation and prints it, with all that is needed to see it
+// again.
+func (v *verdict) violate(invariant, format string, args ...any) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.violations++
+	if v.by[invariant]++; v.by[invariant] > maxPrinted {
+		return
+	}
+	v.w.say("VIOLATION of %s (seed %d, round %d): %s", invariant, v.w.Seed, v.rounds, fmt.Sprintf(format, args...))
+	v.w.say("  since the fleet was last whole: %v", v.faults)
+}
+
+// fault notes a fault that begins or ends.
+func (v *verdict) fault(what string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.faults = append(v.faults, fmt.Sprintf("%.1f s %s", time.Since(v.w.started).Seconds(), what))
+}
+
+// recovered notes that a round's faults are over and that it took so long.
+func (v *verdict) recovered(faults []*fault, took time.Duration) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.faults = nil
+	for _, f := range faults {
+		t := v.kinds[f.kind.name]
+		if t == nil {
+			t = &tally{}
+			v.kinds[f.kind.name] = t
+		}
+		t.times++
+		t.slowest = max(t.slowest, took)
+		if len(faults) == 1 {
+			t.alone = max(t.alone, took)
+		}
+	}
+}
+
+// count adds to counters under the lock.
+func (v *verdict) count(do func()) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	do()
+}
+
+// Violations is how many there were.
+func (v *verdict) Violations() int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.violations
+}
+
+// report prints the sum of the run.
+func (v *verdict) report() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	w := v.w
+	w.say("%-22s %5s  %s", "fault", "times", "slowest recovery (of rounds in which it was alone)")
+	for _, name := range slices.Sorted(maps.Keys(v.kinds)) {
+		t := v.kinds[name]
+		alone := ""
+		if t.alone > 0 {
+			alone = fmt.Sprintf(" (%.1f s)", t.alone.Seconds())
+		}
+		w.say("%-22s %5d  %.1f s%s", name, t.times, t.slowest.Seconds(), alone)
+	}
+	w.say("holders: %d points, %d rightly without one", v.points, v.expected)
+	w.say("summary: %d evaluations, %d of them judged for partial (%d had to be), %d averages (%d not judged: the machine stalled)",
+		v.evaluations, v.partial, v.truePartial, v.averages, v.averagesSkipped)
+	w.say("XIDs told: %d; measured: %d times memory, goroutines, files and series; audit verified: %d times", v.probes, v.measured, v.verified)
+	w.say("the machine had no time for %.1f s in all", w.history.Stalled().Seconds())
+	for _, invariant := range slices.Sorted(maps.Keys(v.by)) {
+		w.say("violations of %s: %d", invariant, v.by[invariant])
+	}
+}
+
+// Summary is the last line.
+func (v *verdict) Summary() string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return fmt.Sprintf("%d rounds, %d faults of %d kinds, %d points, %d evaluations, %d events, %d violations",
+		v.rounds, v.injected, len(v.kinds), v.points, v.evaluations, len(v.w.recorder.Events()), v.violations)
+}

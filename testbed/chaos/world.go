@@ -1,0 +1,273 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/delivery"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubelet"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/day"
+)
+
+// Options of a run.
+type Options struct {
+	Bin      string // folder of otelcol-gpu and gpuctl
+	Config   string // folder of agent.yaml and gateway.yaml
+	Dir      string // empty folder for what the collectors write
+	Duration time.Duration
+	Seed     uint64 // of the fleet, the faults and their moments
+	Only     string // kinds of faults that are drawn, comma-separated; empty: all
+	Out      io.Writer
+}
+
+// member is a node with its agent and the agent's link to the gateway.
+type member struct {
+	*node
+	agent *process
+	link  *link
+}
+
+// world is a fleet, the collectors that watch it, what these say, and what is
+// true.
+type world struct {
+	Options
+	started   time.Time
+	rand      *rand.Rand
+	api       *kubeAPI
+	ledger    *day.Ledger
+	looking   sync.Mutex // of the ledger
+	recorder  *recorder
+	receivers []*delivery.Receiver
+	expected  int // events, about
+	nodes     []*member
+	gateway   *process
+	sockets   string
+	chronicle chronicle
+	history   history
+	verdict   verdict
+	factor    float64 // how much slower than usual this machine is
+	pods      int     // names given
+	measures  []*measured
+	read      map[string]int // life of each collector whose log was read last
+	ends      []time.Time    // of the gateway's lives
+}
+
+// base are the pods that are always there: name of the service, node, resource,
+// devices, load. chat has one of three pods on each node, so that a silent node
+// makes it partial; wide has one of four on two of them, which does not.
+var base = []struct {
+	service string
+	node    int
+	profile string
+	count   int
+	load    gpusim.Load
+}{
+	{"chat", 0, "", 1, gpusim.Inference}, {"chat", 1, "", 1, gpusim.Inference}, {"chat", 2, "", 1, gpusim.Inference},
+	{"wide", 0, "", 1, gpusim.Inference}, {"wide", 1, "", 1, gpusim.Training}, {"wide", 2, "", 1, gpusim.Inference}, {"wide", 2, "", 1, gpusim.Training},
+	{"train", 0, "", 2, gpusim.Training}, {"train", 1, "", 2, gpusim.Training},
+	{"solo", 2, "mig-3g.40gb", 1, gpusim.Training}, {"notebook", 2, "mig-1g.10gb", 1, gpusim.Idle},
+}
+
+// layouts are the MIG layouts of the board that has them; base fits into each.
+var layouts = [][]string{{"3g.40gb", "2g.20gb", "1g.10gb", "1g.10gb"}, {"3g.40gb", "1g.10gb", "1g.10gb"}, {"1g.10gb", "2g.20gb", "3g.40gb"}}
+
+// fleet are the nodes: whole GPUs, shared ones, and MIG. The exporter of the
+// second asks no kubelet: on a shared GPU the pod that it names last would stand
+// for all until the agent has heard the kubelet.
+func fleet(seed uint64) []gpusim.Node {
+	no := false
+	return []gpusim.Node{
+		{Name: "whole", Version: "4.6", Model: "H100", Devices: 6, PodLabels: true},
+		{Name: "shared", Version: "4.6", Model: "H100", Devices: 6, Kubernetes: &no},
+		{Name: "mig", Version: "4.5", Model: "A100-SXM4-80GB", Devices: 5, MIG: map[string][]string{"4": layouts[0]}},
+	}
+}
+
+// newWorld starts everything. close ends it, also after an error.
+func newWorld(ctx context.Context, o Options) (w *world, err error) {
+	w = &world{
+		Options: o, started: time.Now(), rand: rand.New(rand.NewPCG(o.Seed, 1)), ledger: day.NewLedger(), factor: 1,
+		expected: 200 + int(o.Duration/(2*time.Second)), read: map[string]int{},
+	}
+	w.verdict = verdict{w: w, by: map[string]int{}, kinds: map[string]*tally{}, partials: map[string]int{}}
+	if err := os.MkdirAll(filepath.Dir(w.audit()), 0o700); err != nil {
+		return w, err
+	}
+	if out, err := w.gpuctl(ctx, "audit", "keygen", "--name", "test/chaos", "--checkpoint", w.checkpointKey(), "--fingerprint", w.fingerprintKey()); err != nil {
+		return w, fmt.Errorf("gpuctl audit keygen: %w: %s", err, out)
+	}
+	if w.recorder, err = record(); err != nil {
+		return w, err
+	}
+	if w.receivers, err = receiversOf(o.Seed, 7, max(30, int(o.Duration/(4*time.Second)))); err != nil {
+		return w, err
+	}
+	nodes := fleet(o.Seed)
+	ports, err := delivery.FreePorts(1 + 3*len(nodes) + 8*(len(nodes)+1))
+	if err != nil {
+		return w, err
+	}
+	take := func() int { port := ports[0]; ports = ports[1:]; return port }
+	all := func() collector.Ports {
+		return collector.Ports{Prometheus: take(), Health: take(), OTLPGRPC: take(), OTLPHTTP: take(), Own: take(), Store: take(), Console: take()}
+	}
+	if w.api, err = newKubeAPI(take()); err != nil {
+		return w, err
+	}
+	if err := w.api.Kubeconfig(filepath.Join(o.Dir, "kubeconfig")); err != nil {
+		return w, err
+	}
+	gatewayPorts := all()
+	if w.gateway, err = w.gatewayOf(gatewayPorts, take()); err != nil {
+		return w, err
+	}
+	// Short: the path of a unix socket has 107 bytes at most.
+	if w.sockets, err = os.MkdirTemp("", "c"); err != nil {
+		return w, err
+	}
+	for i, config := range nodes {
+		mb := &member{node: &node{name: config.Name, api: w.api, ledger: w.ledger, looking: &w.looking, replicas: 1, history: &w.history}}
+		w.nodes = append(w.nodes, mb)
+		if config.Name == "shared" {
+			mb.replicas = 2
+		}
+		if mb.fleet, err = gpusim.New(gpusim.Config{Seed: o.Seed + uint64(i), Nodes: []gpusim.Node{config}}, time.Now); err != nil {
+			return w, err
+		}
+		if mb.exporter, err = newExporter(mb.fleet, mb.name, take(), o.Seed); err != nil {
+			return w, err
+		}
+		mb.kubelet = kubelet.New(kubelet.Options{Seed: o.Seed})
+		mb.socket = filepath.Join(w.sockets, mb.name, "kubelet.sock")
+		if err := os.Mkdir(filepath.Dir(mb.socket), 0o700); err != nil {
+			return w, err
+		}
+		if err := mb.kubelet.Serve(mb.socket); err != nil {
+			return w, err
+		}
+		if err := mb.change(mb.announce); err != nil {
+			return w, err
+		}
+		mb.labels("success")
+		mb.exporterPod()
+		if mb.link, err = newLink(take(), address(gatewayPorts.OTLPGRPC)); err != nil {
+			return w, err
+		}
+		agentPorts := all()
+		if mb.agent, err = w.agentOf(mb.node, mb.link.addr, agentPorts, take()); err != nil {
+			return w, err
+		}
+	}
+	for _, b := range base {
+		p := w.newPod(b.service)
+		p.count, p.load, p.started = b.count, b.load, time.Now().Add(-time.Hour)
+		if b.profile != "" {
+			p.resource = "nvidia.com/" + b.profile
+		}
+		if err := w.nodes[b.node].place(p); err != nil {
+			return w, err
+		}
+	}
+	for _, p := range w.processes() {
+		if err := p.start(); err != nil {
+			return w, err
+		}
+	}
+	return w, nil
+}
+
+// newPod is a pod of a service that holds one whole GPU or share of one.
+func (w *world) newPod(service string) *pod {
+	w.pods++
+	return &pod{name: fmt.Sprintf("%s-%d", service, w.pods), uid: newUID(), service: service, resource: gpuResource, count: 1, load: gpusim.Inference}
+}
+
+// processes are all collectors, the gateway first.
+func (w *world) processes() []*process {
+	out := []*process{w.gateway}
+	for _, n := range w.nodes {
+		if n.agent != nil {
+			out = append(out, n.agent)
+		}
+	}
+	return out
+}
+
+// close ends everything that runs.
+func (w *world) close() {
+	if w.gateway != nil {
+		for _, p := range w.processes() {
+			_ = p.kill()
+		}
+	}
+	for _, n := range w.nodes {
+		if n.link != nil {
+			n.link.Close()
+		}
+		if n.exporter != nil {
+			n.exporter.Close()
+		}
+		if n.kubelet != nil {
+			n.kubelet.Stop()
+		}
+	}
+	if w.api != nil {
+		w.api.Close()
+	}
+	for _, r := range w.receivers {
+		r.Close()
+	}
+	if w.recorder != nil {
+		w.recorder.Close()
+	}
+	if w.sockets != "" {
+		_ = os.RemoveAll(w.sockets)
+	}
+}
+
+// died is told when a collector ended by itself.
+func (w *world) died(p *process, err error) {
+	w.verdict.violate("crash", "%s ended although nobody ended it: %v", p.name, err)
+}
+
+// ended is told when a collector was ended.
+func (w *world) ended(p *process) {
+	if p == w.gateway {
+		w.ends = append(w.ends, time.Now())
+	}
+}
+
+// say writes a line with the time since the start.
+func (w *world) say(format string, a ...any) {
+	fmt.Fprintf(w.Out, "%7.1f s  %s\n", time.Since(w.started).Seconds(), fmt.Sprintf(format, a...))
+}
+
+// gpuctl runs gpuctl.
+func (w *world) gpuctl(ctx context.Context, args ...string) (string, error) {
+	out, err := exec.CommandContext(ctx, w.binary("gpuctl"), args...).CombinedOutput()
+	return string(out), err
+}
+
+// pause returns false if ctx ends meanwhile.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
