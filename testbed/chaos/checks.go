@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,13 +42,13 @@ func (w *world) counted(ctx context.Context, f *fault) {
 
 // toldOfPartial checks that what was said to be partial since a time was told.
 func (w *world) toldOfPartial(since time.Time) {
+	w.verdict.mu.Lock()
+	said := w.verdict.partials
+	w.verdict.partials = map[string][]time.Time{}
+	w.verdict.mu.Unlock()
 	if w.history.wasDisturbed(gatewayPlace, since, time.Now()) {
 		return // it may have ended between the two
 	}
-	w.verdict.mu.Lock()
-	said := w.verdict.partials
-	w.verdict.partials = map[string]int{}
-	w.verdict.mu.Unlock()
 	told := map[string]bool{}
 	for _, e := range w.recorder.Events() {
 		if e.name == names.EventServicePartial && e.state == names.EventRaised && e.arrived.After(since) {
@@ -55,8 +56,10 @@ func (w *world) toldOfPartial(since time.Time) {
 		}
 	}
 	for service, times := range said {
-		if times > 2 && !told[service] {
-			w.verdict.violate("events", "%s was said to be partial %d times, and no event of it was raised", service, times)
+		// Those of the round before were told then.
+		times = slices.DeleteFunc(times, func(at time.Time) bool { return !at.After(since) })
+		if len(times) > 2 && !told[service] {
+			w.verdict.violate("events", "%s was said to be partial %d times, and no event of it was raised", service, len(times))
 		}
 	}
 }

@@ -6,6 +6,7 @@ require (
 	github.com/otelcol-gpu/otelcol-gpu v0.0.0
 	github.com/otelcol-gpu/otelcol-gpu/testbed v0.0.0
 	github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes v0.0.0
+	github.com/stretchr/testify v1.12.1
 	go.opentelemetry.io/collector/pdata v1.65.0
 	golang.org/x/sys v0.47.0
 	google.golang.org/grpc v1.83.0
@@ -21,6 +22,7 @@ require (
 	github.com/prometheus/common v0.70.1 // indirect
 	go.opentelemetry.io/collector/featuregate v1.65.0 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/net v0.57.0 // indirect
 	golang.org/x/text v0.40.0 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260803160001-6ac0973c030d // indirect

@@ -168,8 +168,9 @@ func (h *history) wasSilent(node string, from, to time.Time) bool {
 }
 
 // silences are the disturbances as the judge of holders takes them: whoever was
-// disturbed may not know a holder, and who hears nothing must not name one.
-func (h *history) silences(nodes []string) (out []day.Silence) {
+// disturbed may not know a holder, and, if deaf is wanted, who hears nothing from
+// the kubelet must not name one.
+func (h *history) silences(nodes []string, deaf bool) (out []day.Silence) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	never := time.Now().Add(time.Hour)
@@ -186,6 +187,9 @@ func (h *history) silences(nodes []string) (out []day.Silence) {
 		}
 	}
 	for _, s := range h.deaf {
+		if !deaf {
+			break
+		}
 		out = append(out, day.Silence{Node: s.what, From: s.from, Unknown: s.from.Add(3*interval + maxAge + 4*interval), Until: s.to})
 	}
 	return out

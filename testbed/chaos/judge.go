@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 	"sync"
 	"time"
 
@@ -40,7 +41,21 @@ func (w *world) judgeBefore(t time.Time) {
 	for _, n := range w.nodes {
 		nodes = append(nodes, n.name)
 	}
-	v := day.Judge(points, w.ledger, day.Rules{Interval: 2*interval + late, Slack: 2 * interval, Silences: w.history.silences(nodes)})
+	// A MIG instance cannot be joined to what the kubelet says, so that the
+	// exporter's labels say whose it is: a silent kubelet is no reason to be
+	// silent of it.
+	var joined, labelled []day.Point
+	for i := range points {
+		if strings.Contains(points[i].Device, "/") {
+			labelled = append(labelled, points[i])
+		} else {
+			joined = append(joined, points[i])
+		}
+	}
+	rules := day.Rules{Interval: 2*interval + late, Slack: 2 * interval, Silences: w.history.silences(nodes, false)}
+	v := day.Judge(labelled, w.ledger, rules)
+	rules.Silences = w.history.silences(nodes, true)
+	v.Add(day.Judge(joined, w.ledger, rules))
 	w.verdict.count(func() { w.verdict.points += v.Points; w.verdict.expected += v.Expected })
 	for _, f := range v.Findings {
 		w.verdict.violate("holders", "%s", f)
@@ -93,7 +108,7 @@ func (w *world) judgeEvaluation(e *evaluation) {
 	w.verdict.count(func() {
 		w.verdict.partial++
 		if said {
-			w.verdict.partials[e.service]++
+			w.verdict.partials[e.service] = append(w.verdict.partials[e.service], e.at)
 		}
 	})
 	all := float64(b.certain + b.maybe + b.there)
@@ -105,6 +120,7 @@ func (w *world) judgeEvaluation(e *evaluation) {
 	case said && !may:
 		w.verdict.violate("partial", "%s is said to be partial at %s, but %d of its pods must report and only %d may be missing; said: %v",
 			e.service, w.clock(e.at), b.there, b.certain+b.maybe, e.pods)
+		return
 	case must && !said:
 		w.verdict.violate("partial", "%s is not said to be partial at %s, although %d of its %g pods are missing; said: %v",
 			e.service, w.clock(e.at), b.certain, all, e.pods)

@@ -6,6 +6,7 @@ package chaos
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -140,9 +141,9 @@ func (s *script) next() []*fault {
 	s.round++
 	var out []*fault
 	if !s.some && s.round <= len(opening) {
-		for _, name := range opening[s.round-1] {
+		for _, bound := range []bool{true, false} { // to a node: those choose first
 			for _, k := range s.kinds {
-				if k.name == name {
+				if slices.Contains(opening[s.round-1], k.name) && (k.node != "") == bound {
 					out = s.add(out, k)
 				}
 			}

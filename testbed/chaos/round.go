@@ -121,7 +121,7 @@ var xids = []int{31, 43, 45, 13, 94, 63, 79, 119}
 // told. A node whose state is damaged cannot know that it is new.
 func (w *world) inject(round []*fault) (*probe, error) {
 	n := w.nodes[w.rand.IntN(len(w.nodes))]
-	code, index := xids[w.rand.IntN(len(xids))], w.rand.IntN(4)
+	index := w.rand.IntN(4)
 	for _, f := range round {
 		if f.node == n && (f.name == "agent_state_damaged" || f.name == "sentinel" || f.name == "gpu_lost") {
 			return nil, nil
@@ -131,8 +131,13 @@ func (w *world) inject(round []*fault) (*probe, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Never the same twice: the exporter's default fields have the last code, and
+	// no count.
+	id := devices[index].UUID
+	w.xids[id]++
+	code := xids[w.xids[id]%len(xids)]
 	_, err = n.fleet.StartFault(gpusim.Fault{Node: n.name, Kind: gpusim.XID, Device: strconv.Itoa(index), Code: code})
-	p := &probe{devices[index].UUID, code, time.Now()}
+	p := &probe{id, code, time.Now()}
 	w.verdict.fault(fmt.Sprintf("XID %d of %s on %s", code, p.device, n.name))
 	return p, err
 }

@@ -37,7 +37,7 @@ type verdict struct {
 	truePartial        int // of them, those that had to be partial
 	probes             int
 	measured, verified int
-	partials           map[string]int // evaluations of this round that said so, by service
+	partials           map[string][]time.Time // evaluations that said so, by service, since told was judged
 }
 
 // maxPrinted is how many violations of one invariant are printed.
