@@ -55,6 +55,11 @@ test-delivery: build ## events to misbehaving webhooks, the collector killed mea
 	@cd testbed && CGO_ENABLED=0 $(GO) build -trimpath -o ../$(BIN)/ ./cmd/delivery
 	@$(BIN)/delivery -events=$(or $(EVENTS),10000) -receivers=$(or $(RECEIVERS),20) -seed=$(or $(SEED),1)
 
+.PHONY: chaos
+chaos: build ## a fleet in which everything breaks, and judges that know the truth (DURATION=1h, default 10m; SEED=n; ONLY=kinds)
+	@cd testbed/chaos && CGO_ENABLED=0 $(GO) build -trimpath -o ../../$(BIN)/ ./cmd/chaos
+	@$(BIN)/chaos -duration=$(or $(DURATION),10m) -seed=$(or $(SEED),1) -only=$(ONLY)
+
 .PHONY: build
 build: check ## binaries into bin/
 	@mkdir -p $(BIN)
@@ -103,6 +108,7 @@ generate: tools ## generated code and documentation
 	$(GO) mod tidy
 	cd mixin && $(GO) mod tidy
 	cd testbed && $(GO) mod tidy
+	cd testbed/chaos && $(GO) mod tidy
 	cd testbed/console && $(GO) mod tidy
 	cd testbed/bench/attribution && $(GO) mod tidy
 	cd testbed/bench/console && $(GO) mod tidy

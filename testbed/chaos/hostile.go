@@ -36,7 +36,7 @@ func hostileKinds() []*kind {
 			}
 			return nothing, nil
 		}},
-		{name: "otlp_hostile", place: onNobody, recovery: soon, begin: func(w *world, _ *fault) (func() error, error) {
+		{name: "otlp_hostile", place: onNobody, recovery: soon, counts: counter{name: "otelcol_gpu_summary_points_refused"}, begin: func(w *world, _ *fault) (func() error, error) {
 			metrics, err := pmetricotlp.NewExportRequestFromMetrics(hostileMetrics()).MarshalProto()
 			if err != nil {
 				return nil, err
@@ -51,7 +51,7 @@ func hostileKinds() []*kind {
 			}
 			return nothing, nil
 		}},
-		{name: "otlp_times", place: onNobody, recovery: soon, begin: func(w *world, _ *fault) (func() error, error) {
+		{name: "otlp_times", place: onNobody, recovery: soon, counts: counter{name: "otelcol_gpu_summary_points_future"}, begin: func(w *world, _ *fault) (func() error, error) {
 			metrics, err := pmetricotlp.NewExportRequestFromMetrics(timelessMetrics(time.Now())).MarshalProto()
 			if err != nil {
 				return nil, err
@@ -86,23 +86,31 @@ func (w *world) sendGarbage(p *process, seed uint64) {
 		ports = append(ports, p.ports.Prometheus, p.ports.Store, p.ports.Console)
 	}
 	for i, port := range ports {
-		for _, bytes := range garbageRequests(seed + uint64(i)) {
-			send(port, bytes)
+		for _, body := range garbageRequests(seed + uint64(i)) {
+			answer := send(port, body)
+			// Whatever is no OTLP is refused.
+			if port == p.ports.OTLPHTTP && bytes.HasPrefix(body, []byte("POST /v1/")) && strings.HasPrefix(answer, "HTTP/1.1 2") {
+				w.verdict.violate("answers", "%s answers %.30q to %.60q", p.name, answer, body)
+			}
 		}
 	}
 }
 
-// send writes bytes to a port and hangs up, sometimes without having read.
-func send(port int, body []byte) {
+// send writes bytes to a port, sometimes hangs up without having read, and else
+// returns what came back at once.
+func send(port int, body []byte) string {
 	c, err := net.DialTimeout("tcp", address(port), time.Second)
 	if err != nil {
-		return // it does not run
+		return "" // it does not run
 	}
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(300 * time.Millisecond))
-	if _, err := c.Write(body); err == nil && len(body)%2 == 0 {
-		_, _ = io.CopyN(io.Discard, c, 1<<16)
+	if _, err := c.Write(body); err != nil || len(body)%3 == 0 {
+		return ""
 	}
+	answer := make([]byte, 1<<12)
+	n, _ := c.Read(answer)
+	return string(answer[:n])
 }
 
 // garbageRequests are bodies and requests that are wrong in all kinds of ways.
@@ -134,7 +142,7 @@ func garbageRequests(seed uint64) [][]byte {
 		path := "/v1/" + signal
 		out = append(out,
 			request(path, "application/x-protobuf", "", noise), request(path, "application/json", "", noise),
-			request(path, "application/json", "", deep), request(path, "application/json", "", []byte(`{"resourceMetrics":7,"resourceLogs":"x","resourceSpans":null}`)),
+			request(path, "application/json", "", deep), request(path, "application/json", "", []byte(`{"resourceMetrics":7,"resourceLogs":"x","resourceSpans":7}`)),
 			request(path, "application/x-protobuf", "gzip", noise), request(path, "application/x-protobuf", "gzip", bomb.Bytes()),
 			request(path, "text/plain", "", []byte("hello")), request(path, "application/x-protobuf", "zstd", noise),
 			request(path, "application/grpc", "", []byte{0, 255, 255, 255, 255}),
@@ -169,6 +177,9 @@ func hostileMetrics() pmetric.Metrics {
 			metric := ms.AppendEmpty()
 			metric.SetName(name)
 			metric.SetUnit(value[:min(len(value), 1000)])
+			if unit, known := map[string]string{names.GPUUtilization.Name: "1", names.GPUMemoryUsage.Name: "By"}[name]; known && i%3 > 0 {
+				metric.SetUnit(unit) // goes further in
+			}
 			for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1, math.MaxFloat64, 1e300, 0} {
 				var dp pmetric.NumberDataPoint
 				if i%2 == 0 {
@@ -236,6 +247,7 @@ func timelessMetrics(now time.Time) pmetric.Metrics {
 		for _, name := range []string{names.GPUUtilization.Name, names.GPUAllocation.Name} {
 			metric := rm.ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
 			metric.SetName(name)
+			metric.SetUnit("1")
 			dp := metric.SetEmptyGauge().DataPoints().AppendEmpty()
 			if !at.IsZero() {
 				dp.SetTimestamp(pcommon.NewTimestampFromTime(at))

@@ -21,6 +21,8 @@ const (
 	settle = 3 * time.Second
 	// late is what scrape, batch, wire and evaluation take in all.
 	late = 3 * interval
+	// mostSilent is how long a service may go without an evaluation.
+	mostSilent = 4 * interval
 	// rounding of GPU_UTIL, which is a whole percentage.
 	rounding = 0.0051
 	// threshold is gpu_summary's partial_threshold.
@@ -96,6 +98,11 @@ func (w *world) bounds(service string, at time.Time) (b bounds) {
 // judgeEvaluation judges one service at one time.
 func (w *world) judgeEvaluation(e *evaluation) {
 	w.verdict.count(func() { w.verdict.evaluations++ })
+	last := w.evaluated[e.service]
+	w.evaluated[e.service] = e.at
+	if gap := e.at.Sub(last); !last.IsZero() && gap > mostSilent && !w.history.wasDisturbed(gatewayPlace, last.Add(-late), e.at) && len(w.history.of(e.service, last, last)) > 0 {
+		w.verdict.violate("evaluations", "%s was not evaluated for %.1f s until %s", e.service, gap.Seconds(), w.clock(e.at))
+	}
 	from := e.at.Add(-interval)
 	if w.history.wasDisturbed(gatewayPlace, from, e.at) {
 		return // it may not know yet, and says so or is not there

@@ -15,7 +15,7 @@ import (
 // after its start: chat has a pod on each node, wide has four on two of them.
 func judgeWorld() (*world, *bytes.Buffer, time.Time) {
 	out := &bytes.Buffer{}
-	w := &world{Options: Options{Out: out, Seed: 7}, started: time.Now().Add(-time.Hour)}
+	w := &world{Options: Options{Out: out, Seed: 7}, started: time.Now().Add(-time.Hour), evaluated: map[string]time.Time{}}
 	w.verdict = verdict{w: w, by: map[string]int{}, kinds: map[string]*tally{}, partials: map[string][]time.Time{}}
 	now := time.Now()
 	born := now.Add(-time.Minute)
@@ -96,6 +96,32 @@ func TestJudgeYoungPods(t *testing.T) {
 	w.history.recovered(now)
 	w.judgeEvaluation(said("chat", now.Add(interval), 1, map[string]float64{"reporting": 3, "missing": 2}))
 	assert.Equal(t, 1, w.verdict.Violations(), "once all was found to be well they are as the others")
+}
+
+// A service that has pods is evaluated, whatever happens to them.
+func TestJudgeSilence(t *testing.T) {
+	for name, tc := range map[string]struct {
+		gap     time.Duration
+		gateway bool // it was away meanwhile
+		finds   int
+	}{
+		"in time": {gap: 3 * interval}, "too long": {gap: 5 * interval, finds: 1}, "a gateway that was away": {gap: 5 * interval, gateway: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, out, now := judgeWorld()
+			whole := map[string]float64{"reporting": 3}
+			half := .5
+			for _, at := range []time.Time{now, now.Add(tc.gap)} {
+				if tc.gateway {
+					w.history.disturbed = append(w.history.disturbed, span{gatewayPlace, now.Add(interval), now.Add(2 * interval)})
+				}
+				e := said("chat", at, 0, whole)
+				e.utilization = &half
+				w.judgeEvaluation(e)
+			}
+			assert.Equal(t, tc.finds, w.verdict.by["evaluations"], out.String())
+		})
+	}
 }
 
 func TestJudgeAverage(t *testing.T) {

@@ -127,6 +127,9 @@ type script struct {
 	deck  []*kind // kinds that have not been yet
 	round int
 	some  bool // kinds are not all there are: no opening
+	// calm says that no collector is started anew any more, so that what it takes
+	// can be compared over a long life.
+	calm bool
 }
 
 func newScript(seed uint64, nodes []*member, from []*kind) *script {
@@ -168,17 +171,21 @@ func (s *script) draw() *kind {
 	if len(s.deck) > 0 {
 		return s.deck[s.rand.IntN(len(s.deck))]
 	}
+	from := s.kinds
+	if calm := slices.DeleteFunc(slices.Clone(from), func(k *kind) bool { return k.restarts }); s.calm && len(calm) > 0 {
+		from = calm
+	}
 	sum := 0
-	for _, k := range s.kinds {
+	for _, k := range from {
 		sum += k.weight
 	}
 	n := s.rand.IntN(sum)
-	for _, k := range s.kinds {
+	for _, k := range from {
 		if n -= k.weight; n < 0 {
 			return k
 		}
 	}
-	return s.kinds[0]
+	return from[0]
 }
 
 // add adds a fault of a kind to a round, where it goes together with the others:

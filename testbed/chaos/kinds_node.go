@@ -16,8 +16,11 @@ import (
 func exporterKinds() []*kind {
 	page := func(name string, mode pageMode, counts ...string) *kind {
 		k := &kind{name: "exporter_" + name, silent: mode.silent(), recovery: soon}
-		if len(counts) > 0 {
+		switch {
+		case len(counts) > 0:
 			k.counts = counter{counts[0], counts[1:]}
+		case k.silent:
+			k.counts = counter{"otelcol_dcgm_receiver_scrapes", []string{"outcome", "!ok"}}
 		}
 		k.begin = func(_ *world, f *fault) (func() error, error) {
 			return func() error { return f.node.exporter.Set(pageWell) }, f.node.exporter.Set(mode)
@@ -56,13 +59,22 @@ func exporterKinds() []*kind {
 // kubeletKinds are faults of a kubelet's pod-resources API.
 func kubeletKinds() []*kind {
 	faults := func(name string, deaf bool, what kubelet.Faults) *kind {
-		return &kind{name: "kubelet_" + name, deaf: deaf, recovery: soon, begin: func(_ *world, f *fault) (func() error, error) {
+		call := "allocatable"
+		if deaf {
+			call = "list"
+		}
+		counts := counter{"otelcol_gpu_allocation_calls", []string{"call", call, "outcome", "!ok"}}
+		if what.Delay > 0 {
+			counts = counter{}
+		}
+		return &kind{name: "kubelet_" + name, deaf: deaf, recovery: soon, counts: counts, begin: func(_ *world, f *fault) (func() error, error) {
 			f.node.kubelet.SetFaults(what)
 			return func() error { f.node.kubelet.SetFaults(kubelet.Faults{}); return nil }, nil
 		}}
 	}
 	restart := func(name string, stop func(*kubelet.Kubelet)) *kind {
-		return &kind{name: "kubelet_" + name, deaf: true, recovery: soon, begin: func(_ *world, f *fault) (func() error, error) {
+		counts := counter{"otelcol_gpu_allocation_calls", []string{"call", "list", "outcome", "!ok"}}
+		return &kind{name: "kubelet_" + name, deaf: true, recovery: soon, counts: counts, begin: func(_ *world, f *fault) (func() error, error) {
 			stop(f.node.kubelet)
 			return func() error {
 				// Its plugins register some time after it is back.

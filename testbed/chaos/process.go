@@ -162,7 +162,8 @@ func (p *process) ready(ctx context.Context) bool {
 }
 
 // metric is the sum of the collector's own metric over the series that have all
-// of these labels (name, value, …), and whether there is one.
+// of these labels (name, value, …; "!value" is any other), and whether there is
+// one.
 func (p *process) metric(ctx context.Context, name string, labels ...string) (sum float64, ok bool) {
 	families, err := collector.Scrape(ctx, "http://"+address(p.ports.Own)+"/metrics")
 	if err != nil {
@@ -172,7 +173,8 @@ func (p *process) metric(ctx context.Context, name string, labels ...string) (su
 	series:
 		for _, metric := range families[candidate].GetMetric() {
 			for i := 0; i < len(labels); i += 2 {
-				if collector.Label(metric, labels[i]) != labels[i+1] {
+				want, other := strings.CutPrefix(labels[i+1], "!")
+				if (collector.Label(metric, labels[i]) == want) == other {
 					continue series
 				}
 			}

@@ -114,6 +114,18 @@ func (v *verdict) report() {
 	w.say("summary: %d evaluations, %d of them judged for partial (%d had to be), %d averages (%d not judged: the machine stalled)",
 		v.evaluations, v.partial, v.truePartial, v.averages, v.averagesSkipped)
 	w.say("XIDs told: %d; measured: %d times memory, goroutines, files and series; audit verified: %d times", v.probes, v.measured, v.verified)
+	for _, p := range w.processes() {
+		var longest *measured
+		for _, life := range w.measures {
+			if life.process == p.name && (longest == nil || life.last.Sub(life.first) > longest.last.Sub(longest.first)) {
+				longest = life
+			}
+		}
+		if longest != nil {
+			w.say("longest life of %s: over %.0f s heap %.1f to %.1f MiB, goroutines %.0f to %.0f, files %.0f to %.0f", p.name, longest.last.Sub(longest.first).Seconds(),
+				longest.from["heap"]/mib, longest.to["heap"]/mib, longest.from["goroutines"], longest.to["goroutines"], longest.from["files"], longest.to["files"])
+		}
+	}
 	w.say("the machine had no time for %.1f s in all", w.history.Stalled().Seconds())
 	for _, invariant := range slices.Sorted(maps.Keys(v.by)) {
 		w.say("violations of %s: %d", invariant, v.by[invariant])

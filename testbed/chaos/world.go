@@ -60,9 +60,10 @@ type world struct {
 	factor    float64 // how much slower than usual this machine is
 	pods      int     // names given
 	measures  []*measured
-	read      map[string]int // life of each collector whose log was read last
-	ends      []time.Time    // of the gateway's lives
-	xids      map[string]int // injected, by GPU
+	read      map[string]int       // life of each collector whose log was read last
+	ends      []time.Time          // of the gateway's lives
+	xids      map[string]int       // injected, by GPU
+	evaluated map[string]time.Time // last, by service; the judge's own
 }
 
 // base are the pods that are always there: name of the service, node, resource,
@@ -100,7 +101,7 @@ func fleet(seed uint64) []gpusim.Node {
 func newWorld(ctx context.Context, o Options) (w *world, err error) {
 	w = &world{
 		Options: o, started: time.Now(), rand: rand.New(rand.NewPCG(o.Seed, 1)), ledger: day.NewLedger(), factor: 1,
-		expected: 200 + int(o.Duration/(2*time.Second)), read: map[string]int{}, xids: map[string]int{},
+		expected: 200 + int(o.Duration/(2*time.Second)), read: map[string]int{}, xids: map[string]int{}, evaluated: map[string]time.Time{},
 	}
 	w.verdict = verdict{w: w, by: map[string]int{}, kinds: map[string]*tally{}, partials: map[string][]time.Time{}}
 	if err := os.MkdirAll(filepath.Dir(w.audit()), 0o700); err != nil {

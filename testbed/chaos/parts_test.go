@@ -1,0 +1,280 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package chaos
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/delivery"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
+)
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	ports, err := delivery.FreePorts(1)
+	require.NoError(t, err)
+	return ports[0]
+}
+
+// get is a page, or "" where there is no answer in time.
+func get(t *testing.T, url string, patience time.Duration) (string, int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	body, status, err := fetch(ctx, url)
+	if err != nil {
+		return "", 0
+	}
+	return body, status
+}
+
+func TestExporterModes(t *testing.T) {
+	fleet, err := gpusim.New(gpusim.Config{Nodes: []gpusim.Node{{Name: "a", Version: "4.6", Model: "H100", Devices: 2}}}, time.Now)
+	require.NoError(t, err)
+	e, err := newExporter(fleet, "a", freePort(t), 1)
+	require.NoError(t, err)
+	t.Cleanup(e.Close)
+	url := "http://" + e.addr + "/metrics"
+	page, status := get(t, url, time.Minute)
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, page, "DCGM_FI_DEV_GPU_UTIL{")
+	for mode, check := range map[pageMode]func(text string, status int) bool{
+		pageDown:       func(text string, status int) bool { return status == 0 },
+		pageHang:       func(text string, status int) bool { return status == 0 },
+		pageDrip:       func(text string, status int) bool { return status == 0 },
+		pageSlow:       func(text string, status int) bool { return strings.Contains(text, "GPU_UTIL") },
+		pageError:      func(text string, status int) bool { return status == http.StatusInternalServerError },
+		pageGarbage:    func(text string, status int) bool { return !strings.Contains(text, "GPU_UTIL") && len(text) > 1000 },
+		pageHTML:       func(text string, status int) bool { return strings.HasPrefix(text, "<!doctype") },
+		pageCut:        func(text string, status int) bool { return status == 0 },
+		pageHuge:       func(text string, status int) bool { return len(text) > 16_000_000 },
+		pageBomb:       func(text string, status int) bool { return len(text) > 60_000_000 },
+		pageDuplicates: func(text string, status int) bool { return strings.Count(text, "GPU_UTIL{") == 4 },
+		pageHostile:    func(text string, status int) bool { return strings.Contains(text, "HOSTILE_199") },
+		pageReset: func(text string, status int) bool {
+			return strings.Contains(text, "ENERGY") && len(text) <= len(page)+100
+		},
+		pageWell: func(text string, status int) bool { return strings.Count(text, "GPU_UTIL{") == 2 },
+	} {
+		t.Run(string(mode), func(t *testing.T) {
+			require.NoError(t, e.Set(mode))
+			patience := time.Minute
+			if mode == pageHang || mode == pageDrip {
+				patience = time.Second
+			}
+			text, status := get(t, url, patience)
+			assert.True(t, check(text, status), "%d: %.300s", status, text)
+		})
+	}
+}
+
+// echo answers every line on a port with itself.
+func echo(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", address(0))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() { _, _ = io.Copy(c, c); _ = c.Close() }()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// through sends bytes through a link and returns how many came back.
+func through(l *link, bytes int, patience time.Duration) int {
+	c, err := net.Dial("tcp", l.addr)
+	if err != nil {
+		return -1
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(patience))
+	go func() { _, _ = c.Write(make([]byte, bytes)) }()
+	n, _ := io.CopyN(io.Discard, c, int64(bytes))
+	return int(n)
+}
+
+func TestLinkModes(t *testing.T) {
+	l, err := newLink(freePort(t), echo(t))
+	require.NoError(t, err)
+	t.Cleanup(l.Close)
+	const all = 100_000
+	assert.Equal(t, all, through(l, all, time.Minute))
+	require.NoError(t, l.Set(linkRefuse))
+	assert.Equal(t, -1, through(l, all, time.Second))
+	require.NoError(t, l.Set(linkHang))
+	assert.Zero(t, through(l, all, 200*time.Millisecond))
+	require.NoError(t, l.Set(linkCut))
+	n := through(l, all, time.Minute)
+	assert.Less(t, n, all, "cut in mid-stream")
+	require.NoError(t, l.Set(linkSlow))
+	assert.Equal(t, 10, through(l, 10, time.Minute))
+	require.NoError(t, l.Set(linkReset))
+	c, err := net.Dial("tcp", l.addr)
+	require.NoError(t, err)
+	defer c.Close()
+	_, err = c.Read(make([]byte, 1))
+	assert.Error(t, err, "it does not live long")
+	require.NoError(t, l.Set(linkWell))
+	assert.Equal(t, all, through(l, all, time.Minute))
+}
+
+// A connection that was made before a hang goes on after it.
+func TestLinkHangEnds(t *testing.T) {
+	l, err := newLink(freePort(t), echo(t))
+	require.NoError(t, err)
+	t.Cleanup(l.Close)
+	c, err := net.Dial("tcp", l.addr)
+	require.NoError(t, err)
+	defer c.Close()
+	in := bufio.NewReader(c)
+	say := func() string {
+		_, err := io.WriteString(c, "hello\n")
+		require.NoError(t, err)
+		_ = c.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
+		line, _ := in.ReadString('\n')
+		return line
+	}
+	require.Eventually(t, func() bool { return say() == "hello\n" }, time.Minute, time.Millisecond)
+	require.NoError(t, l.Set(linkHang))
+	assert.Empty(t, say())
+	require.NoError(t, l.Set(linkWell))
+	_ = c.SetReadDeadline(time.Now().Add(time.Minute))
+	line, err := in.ReadString('\n')
+	require.NoError(t, err)
+	assert.Equal(t, "hello\n", line)
+}
+
+// podNamed is a pod as the API server takes it.
+func podNamed(name, node string) m {
+	return m{"metadata": m{"name": name, "namespace": "n"}, "spec": m{"nodeName": node}}
+}
+
+func TestKubeAPI(t *testing.T) {
+	a, err := newKubeAPI(freePort(t))
+	require.NoError(t, err)
+	t.Cleanup(a.Close)
+	base := "http://" + a.addr + "/api/v1/"
+	a.Put("pods", "n", "one", podNamed("one", "a"))
+	a.Put("pods", "n", "two", podNamed("two", "b"))
+	(&node{api: a, name: "a"}).labels("success")
+
+	var list struct {
+		Kind     string
+		Metadata struct{ ResourceVersion string }
+		Items    []struct{ Metadata struct{ Name string } }
+	}
+	text, _ := get(t, base+"pods?fieldSelector=spec.nodeName=a", time.Minute)
+	require.NoError(t, json.Unmarshal([]byte(text), &list))
+	require.Len(t, list.Items, 1)
+	assert.Equal(t, "one", list.Items[0].Metadata.Name)
+	assert.Equal(t, "PodList", list.Kind)
+	text, _ = get(t, base+"nodes?fieldSelector=metadata.name=a", time.Minute)
+	assert.Contains(t, text, `"name":"a"`)
+	_, status := get(t, "http://"+a.addr+"/apis/resource.k8s.io/v1/resourceclaims", time.Minute)
+	assert.Equal(t, http.StatusNotFound, status)
+	_, status = get(t, base+"pods?watch=true&sendInitialEvents=true", time.Minute)
+	assert.Equal(t, http.StatusBadRequest, status)
+
+	t.Run("a watch is told what changes", func(t *testing.T) {
+		events := watching(t, base+"pods?watch=1&fieldSelector=spec.nodeName=a&resourceVersion="+list.Metadata.ResourceVersion)
+		a.Put("pods", "n", "three", podNamed("three", "a"))
+		a.Put("pods", "n", "two", podNamed("two", "b"))
+		a.Delete("pods", "n", "one")
+		assert.Equal(t, "ADDED three", <-events)
+		assert.Equal(t, "DELETED one", <-events)
+		a.Expire()
+		assert.Equal(t, "ERROR ", <-events)
+	})
+	t.Run("a watch from before the history is told to list", func(t *testing.T) {
+		assert.Equal(t, "ERROR ", <-watching(t, base+"pods?watch=1&resourceVersion=1"))
+	})
+	for mode, status := range map[apiMode]int{apiAway: 0, apiHangs: 0, apiFails: http.StatusInternalServerError, apiGarbles: http.StatusOK, apiWell: http.StatusOK} {
+		require.NoError(t, a.Set(mode))
+		patience := time.Minute
+		if mode == apiHangs {
+			patience = time.Second
+		}
+		text, got := get(t, base+"pods", patience)
+		assert.Equal(t, status, got)
+		assert.Equal(t, mode == apiWell, json.Valid([]byte(text)) && got == http.StatusOK)
+	}
+}
+
+// watching reads a watch: type and name of each event.
+func watching(t *testing.T, url string) <-chan string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	require.NoError(t, err)
+	resp, err := http.DefaultTransport.RoundTrip(req)
+	require.NoError(t, err)
+	out := make(chan string, 10)
+	go func() {
+		defer resp.Body.Close()
+		defer close(out)
+		d := json.NewDecoder(resp.Body)
+		for {
+			var event struct {
+				Type   string
+				Object struct{ Metadata struct{ Name string } }
+			}
+			if d.Decode(&event) != nil {
+				return
+			}
+			out <- event.Type + " " + event.Object.Metadata.Name
+		}
+	}()
+	return out
+}
+
+// What is sent to the ports is hostile and, where it says so, well-formed.
+func TestHostile(t *testing.T) {
+	md := hostileMetrics()
+	assert.Equal(t, len(hostileValues), md.ResourceMetrics().Len())
+	assert.Greater(t, md.DataPointCount(), 100)
+	assert.Equal(t, 2*len(hostileValues), hostileLogs().LogRecordCount())
+	assert.Equal(t, 16, timelessMetrics(time.Now()).DataPointCount())
+	assert.Equal(t, garbageRequests(1), garbageRequests(1))
+	assert.NotEqual(t, garbageRequests(1)[0], garbageRequests(2)[0])
+	fleet, err := gpusim.New(gpusim.Config{Nodes: []gpusim.Node{{Name: "a", Version: "4.6", Model: "H100", Devices: 1}}}, time.Now)
+	require.NoError(t, err)
+	page, err := fleet.Page("a", time.Now())
+	require.NoError(t, err)
+	assert.Greater(t, strings.Count(string(hostileRows(page)), "\n"), 200)
+	assert.Empty(t, hostileRows(nil))
+}
+
+// A log with a panic in it is told, whichever life it was.
+func TestOutcry(t *testing.T) {
+	p := &process{name: "x", dir: t.TempDir(), lives: 2}
+	require.NoError(t, os.WriteFile(p.log(1), []byte("well\n"), 0o600))
+	require.NoError(t, os.WriteFile(p.log(2), []byte("well\ngoroutine 7: panic: no\nwell\n"), 0o600))
+	line, err := p.outcry(1)
+	require.NoError(t, err)
+	assert.Contains(t, line, "x-2.log: goroutine 7: panic: no")
+	p.lives = 1
+	line, err = p.outcry(1)
+	require.NoError(t, err)
+	assert.Empty(t, line)
+	p.lives = 3
+	_, err = p.outcry(3)
+	assert.Error(t, err, "a log that is not there")
+}
