@@ -111,17 +111,25 @@ func TestPick(t *testing.T) {
 
 func TestDamage(t *testing.T) {
 	seen := map[int]bool{}
-	for seed := range uint64(40) {
+	for seed := range uint64(20) {
 		dir := t.TempDir()
 		path := filepath.Join(dir, "connector_x")
 		before := make([]byte, 20_000)
 		require.NoError(t, os.WriteFile(path, before, 0o600))
-		require.NoError(t, damage(&fault{rand: rand.New(rand.NewPCG(seed, 1))}, dir, "connector_*"))
+		f := &fault{rand: rand.New(rand.NewPCG(seed, 1))}
+		require.NoError(t, damage(f, dir, "connector_*"))
 		after, err := os.ReadFile(path)
 		require.NoError(t, err)
 		assert.NotEqual(t, before, after)
 		seen[len(after)] = true
+
+		queue := filepath.Join(dir, "exporter_x")
+		require.NoError(t, os.WriteFile(queue, before, 0o600))
+		require.NoError(t, damage(f, dir, "exporter_*"))
+		after, err = os.ReadFile(queue)
+		require.NoError(t, err)
+		assert.Empty(t, after)
 	}
-	assert.Len(t, seen, 2, "empty, or of its length")
+	assert.Len(t, seen, 2, "empty, or written over")
 	assert.NoError(t, damage(nil, t.TempDir(), "*"), "nothing to damage")
 }
