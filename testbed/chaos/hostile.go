@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -31,9 +32,12 @@ func hostileKinds() []*kind {
 	nothing := func() error { return nil }
 	return []*kind{
 		{name: "otlp_garbage", place: onNobody, recovery: soon, begin: func(w *world, f *fault) (func() error, error) {
+			var all sync.WaitGroup
 			for _, p := range w.processes() {
-				w.sendGarbage(p, f.rand.Uint64())
+				seed := f.rand.Uint64()
+				all.Go(func() { w.sendGarbage(p, seed) })
 			}
+			all.Wait()
 			return nothing, nil
 		}},
 		{name: "otlp_hostile", place: onNobody, recovery: soon, counts: counter{name: "otelcol_gpu_summary_points_refused"}, begin: func(w *world, _ *fault) (func() error, error) {
@@ -113,6 +117,15 @@ func send(port int, body []byte) string {
 	return string(answer[:n])
 }
 
+// bomb is 40 MiB of zeros, compressed.
+var bomb = sync.OnceValue(func() []byte {
+	var out bytes.Buffer
+	z := gzip.NewWriter(&out)
+	_, _ = z.Write(make([]byte, 40<<20)) // a buffer takes everything
+	_ = z.Close()
+	return out.Bytes()
+})
+
 // garbageRequests are bodies and requests that are wrong in all kinds of ways.
 func garbageRequests(seed uint64) [][]byte {
 	request := func(path, contentType, encoding string, body []byte) []byte {
@@ -122,10 +135,6 @@ func garbageRequests(seed uint64) [][]byte {
 		}
 		return append([]byte(head+"\r\n"), body...)
 	}
-	var bomb bytes.Buffer
-	z := gzip.NewWriter(&bomb)
-	_, _ = z.Write(make([]byte, 40<<20))
-	_ = z.Close()
 	deep := []byte(strings.Repeat(`{"resourceMetrics":[`, 5000))
 	noise := garbage(seed, 5000)
 	out := [][]byte{
@@ -143,7 +152,7 @@ func garbageRequests(seed uint64) [][]byte {
 		out = append(out,
 			request(path, "application/x-protobuf", "", noise), request(path, "application/json", "", noise),
 			request(path, "application/json", "", deep), request(path, "application/json", "", []byte(`{"resourceMetrics":7,"resourceLogs":"x","resourceSpans":7}`)),
-			request(path, "application/x-protobuf", "gzip", noise), request(path, "application/x-protobuf", "gzip", bomb.Bytes()),
+			request(path, "application/x-protobuf", "gzip", noise), request(path, "application/x-protobuf", "gzip", bomb()),
 			request(path, "text/plain", "", []byte("hello")), request(path, "application/x-protobuf", "zstd", noise),
 			request(path, "application/grpc", "", []byte{0, 255, 255, 255, 255}),
 		)

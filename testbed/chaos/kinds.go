@@ -56,6 +56,7 @@ type fault struct {
 	rand *rand.Rand
 	at   time.Duration // from the start of its round
 	last time.Duration
+	on   bool
 	end  func() error
 
 	counted     float64 // what counts said before

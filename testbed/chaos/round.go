@@ -4,9 +4,11 @@
 package chaos
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -146,34 +148,37 @@ func (w *world) inject(round []*fault) (*probe, error) {
 	return p, err
 }
 
-// step is something that happens in a round.
-type step struct {
-	at    time.Duration
-	fault *fault
-	ends  bool
-}
-
 // round plays faults, waits until the fleet is whole again, and compares.
 func (w *world) round(ctx context.Context, faults []*fault) error {
 	w.verdict.count(func() { w.verdict.rounds++; w.verdict.injected += len(faults) })
-	var steps []step
 	var list []string
 	for _, f := range faults {
-		steps = append(steps, step{f.at, f, false}, step{f.at + f.last, f, true})
 		list = append(list, fmt.Sprintf("%s for %.1f s", f, f.last.Seconds()))
 	}
-	slices.SortStableFunc(steps, func(a, b step) int { return int(a.at - b.at) })
 	w.say("round %d: %s", w.verdict.rounds, strings.Join(list, ", "))
 	began := time.Now()
 	var probes []*probe
-	for i, s := range steps {
-		if wait := s.at - time.Since(began); wait > 0 && !pause(ctx, wait) {
+	// A fault that takes a while to begin lasts as long all the same.
+	due := map[*fault]time.Time{}
+	for _, f := range faults {
+		due[f] = began.Add(f.at)
+	}
+	for n := 0; len(due) > 0; n++ {
+		next := slices.MinFunc(slices.Collect(maps.Keys(due)), func(a, b *fault) int {
+			return cmp.Or(due[a].Compare(due[b]), strings.Compare(a.String(), b.String()))
+		})
+		if wait := time.Until(due[next]); wait > 0 && !pause(ctx, wait) {
 			return ctx.Err()
 		}
-		if err := w.take(ctx, s); err != nil {
-			return fmt.Errorf("%s: %w", s.fault, err)
+		if err := w.take(ctx, next); err != nil {
+			return fmt.Errorf("%s: %w", next, err)
 		}
-		if i == len(faults)/2 {
+		if next.on {
+			due[next] = time.Now().Add(next.last)
+		} else {
+			delete(due, next)
+		}
+		if n == len(faults)/2 {
 			p, err := w.inject(faults)
 			if err != nil {
 				return err
@@ -201,10 +206,10 @@ func (w *world) round(ctx context.Context, faults []*fault) error {
 	return nil
 }
 
-// take begins or ends a fault.
-func (w *world) take(ctx context.Context, s step) (err error) {
-	f := s.fault
-	if s.ends {
+// take begins a fault, or ends one that is on.
+func (w *world) take(ctx context.Context, f *fault) (err error) {
+	f.on = !f.on
+	if !f.on {
 		w.verdict.fault("end of " + f.String())
 		// From before its end on nothing is sure any more.
 		if f.place == onNode {
