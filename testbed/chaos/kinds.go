@@ -167,6 +167,9 @@ func (s *script) next() []*fault {
 	return out
 }
 
+// all says that every kind was drawn.
+func (s *script) all() bool { return len(s.deck) == 0 && (s.some || s.round >= len(opening)) }
+
 // draw takes a kind that has not been yet, or any.
 func (s *script) draw() *kind {
 	if len(s.deck) > 0 {

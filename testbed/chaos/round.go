@@ -19,6 +19,9 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 )
 
+// errTaken is that another program took a port between our looking and using it.
+var errTaken = errors.New("another program took a port of a collector")
+
 // ErrBroken is the error of a run that went to its end and found a violation.
 var ErrBroken = errors.New("invariants were violated")
 
@@ -46,7 +49,17 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	w, err := newWorld(ctx, o)
+	var w *world
+	for tries := 0; ; tries++ {
+		w, err = newWorld(ctx, o)
+		if err == nil {
+			err = w.up(ctx)
+		}
+		if !errors.Is(err, errTaken) || tries == 3 {
+			break
+		}
+		w.close() // once more, on other ports
+	}
 	defer w.close()
 	if err != nil {
 		return err
@@ -87,11 +100,10 @@ func (w *world) play(ctx context.Context, s *script) error {
 		w.history.disturb(n.name)
 	}
 	w.history.disturb(gatewayPlace)
-	began := time.Now()
-	if err := w.recover(ctx, nil, began, 2*time.Minute); err != nil {
+	if err := w.recover(ctx, nil, w.started, 2*time.Minute); err != nil {
 		return err
 	}
-	took := time.Since(began)
+	took := time.Since(w.started)
 	w.factor = max(1, float64(took)/float64(usualStart))
 	w.say("all collectors are up and all services whole after %.1f s", took.Seconds())
 	w.say("every fault has %.1f times its usual time to be over", w.factor)
@@ -99,7 +111,7 @@ func (w *world) play(ctx context.Context, s *script) error {
 		return err
 	}
 	for time.Since(w.started) < w.Duration {
-		if !s.calm && time.Since(w.started) > w.Duration*3/5 {
+		if !s.calm && s.all() && time.Since(w.started) > w.Duration*3/5 {
 			s.calm = true
 			w.say("from here on no collector is started anew: what each takes is compared over a long life")
 		}
@@ -243,6 +255,9 @@ func (w *world) recover(ctx context.Context, probes []*probe, since time.Time, b
 	stalled := w.history.Stalled()
 	told := false
 	for {
+		if w.taken.Load() {
+			return errTaken
+		}
 		missing := w.missing(ctx, probes, since)
 		if len(missing) == 0 {
 			w.history.recovered(time.Now())
@@ -261,6 +276,22 @@ func (w *world) recover(ctx context.Context, probes []*probe, since time.Time, b
 			return ctx.Err()
 		}
 	}
+}
+
+// up waits until all collectors answer.
+func (w *world) up(ctx context.Context) error {
+	for began := time.Now(); time.Since(began) < 2*time.Minute; {
+		if w.taken.Load() {
+			return errTaken
+		}
+		if !slices.ContainsFunc(w.processes(), func(p *process) bool { return !p.ready(ctx) }) {
+			return nil
+		}
+		if !pause(ctx, interval/10) {
+			return ctx.Err()
+		}
+	}
+	return nil // what is wrong is for recover to say
 }
 
 // missing says what keeps the fleet from being whole.

@@ -11,7 +11,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/delivery"
@@ -62,6 +64,7 @@ type world struct {
 	measures  []*measured
 	read      map[string]int       // life of each collector whose log was read last
 	ends      []time.Time          // of the gateway's lives
+	taken     atomic.Bool          // a port, by another program
 	xids      map[string]int       // injected, by GPU
 	evaluated map[string]time.Time // last, by service; the judge's own
 }
@@ -107,7 +110,9 @@ func newWorld(ctx context.Context, o Options) (w *world, err error) {
 	if err := os.MkdirAll(filepath.Dir(w.audit()), 0o700); err != nil {
 		return w, err
 	}
-	if out, err := w.gpuctl(ctx, "audit", "keygen", "--name", "test/chaos", "--checkpoint", w.checkpointKey(), "--fingerprint", w.fingerprintKey()); err != nil {
+	if _, err := os.Stat(w.checkpointKey()); err == nil {
+		// It is the second try.
+	} else if out, err := w.gpuctl(ctx, "audit", "keygen", "--name", "test/chaos", "--checkpoint", w.checkpointKey(), "--fingerprint", w.fingerprintKey()); err != nil {
 		return w, fmt.Errorf("gpuctl audit keygen: %w: %s", err, out)
 	}
 	if w.recorder, err = record(); err != nil {
@@ -241,6 +246,10 @@ func (w *world) close() {
 
 // died is told when a collector ended by itself.
 func (w *world) died(p *process, err error) {
+	if strings.Contains(err.Error(), "address already in use") {
+		w.taken.Store(true) // not the collector's fault
+		return
+	}
 	w.verdict.violate("crash", "%s ended although nobody ended it: %v", p.name, err)
 }
 
