@@ -154,7 +154,7 @@ func (s *script) next() []*fault {
 		}
 		return out
 	}
-	// One in four rounds has one fault alone, for its own recovery.
+	// Three in eight rounds have one fault alone, for its own recovery.
 	for wanted := max(1, s.rand.IntN(4)+s.rand.IntN(2)); len(out) < wanted; {
 		before := len(out)
 		for tries := 0; len(out) == before && tries < 20; tries++ {

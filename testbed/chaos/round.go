@@ -96,10 +96,6 @@ func Run(ctx context.Context, o Options) error {
 
 // play waits until the fleet is whole and plays rounds until the time is over.
 func (w *world) play(ctx context.Context, s *script) error {
-	for _, n := range w.nodes {
-		w.history.disturb(n.name)
-	}
-	w.history.disturb(gatewayPlace)
 	if err := w.recover(ctx, nil, w.started, 2*time.Minute); err != nil {
 		return err
 	}

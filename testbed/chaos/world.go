@@ -187,6 +187,10 @@ func newWorld(ctx context.Context, o Options) (w *world, err error) {
 			return w, err
 		}
 	}
+	for _, n := range w.nodes {
+		w.history.disturb(n.name)
+	}
+	w.history.disturb(gatewayPlace)
 	for _, p := range w.processes() {
 		if err := p.start(); err != nil {
 			return w, err
