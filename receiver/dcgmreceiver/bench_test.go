@@ -44,7 +44,7 @@ const (
 )
 
 // BenchmarkReceiver compares the CPU time of this process for a sample, dcgm
-// against the prometheusreceiver inside of it alone, on the same pages from a
+// against prometheusreceiver, which maps nothing, on the same pages from a
 // process of their own. Run it with -benchtime 1x.
 func BenchmarkReceiver(b *testing.B) {
 	url, pages := serveInChild(b)
@@ -95,7 +95,7 @@ func newPrometheus(b *testing.B, cfg *Config) receiver.Metrics {
 	require.NoError(b, err)
 	factory := prometheusreceiver.NewFactory()
 	inner := factory.CreateDefaultConfig().(*prometheusreceiver.Config)
-	inner.PrometheusConfig = prom
+	inner.PrometheusConfig = (*prometheusreceiver.PromConfig)(prom)
 	inner.DiscoveryReloadOnStartup = true
 	r, err := factory.CreateMetrics(b.Context(), receivertest.NewNopSettings(factory.Type()), inner, consumertest.NewNop())
 	require.NoError(b, err)

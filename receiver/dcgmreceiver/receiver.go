@@ -5,27 +5,26 @@ package dcgmreceiver
 
 import (
 	"context"
-	"fmt"
-	"sync"
+	"net/url"
 
-	"github.com/open-telemetry/opentelemetry-collector-contrib/receiver/prometheusreceiver"
+	promconfig "github.com/prometheus/prometheus/config"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/mapping"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/metadata"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/page"
 )
 
-// dcgmReceiver runs a prometheusreceiver whose pages go through a pageConsumer.
+// dcgmReceiver scrapes the exporters that are configured or discovered.
 type dcgmReceiver struct {
-	set      receiver.Settings
-	cfg      *Config
-	consumer *pageConsumer
-	inner    receiver.Metrics // nil until Start
+	set     receiver.Settings
+	cfg     *Config
+	scraper *scraper
+	targets *targets           // nil until Start
+	stop    context.CancelFunc // likewise
 }
 
 func newReceiver(set receiver.Settings, cfg *Config, next consumer.Metrics) (*dcgmReceiver, error) {
@@ -42,12 +41,11 @@ func newReceiver(set receiver.Settings, cfg *Config, next consumer.Metrics) (*dc
 	return &dcgmReceiver{
 		set: set,
 		cfg: cfg,
-		consumer: &pageConsumer{
+		scraper: &scraper{
 			next:      next,
 			obs:       obs,
 			telemetry: telemetry,
 			logger:    set.Logger,
-			targets:   map[string]*target{},
 			options: mapping.Options{
 				OTel:         cfg.Names != NamesDCGM,
 				DCGM:         cfg.Names != NamesOTel,
@@ -63,35 +61,60 @@ func newReceiver(set receiver.Settings, cfg *Config, next consumer.Metrics) (*dc
 	}, nil
 }
 
-func (r *dcgmReceiver) Start(ctx context.Context, host component.Host) error {
+func (r *dcgmReceiver) Start(context.Context, component.Host) error {
 	prom, err := r.cfg.promConfig()
 	if err != nil {
 		return err
 	}
-	factory := prometheusreceiver.NewFactory()
-	cfg := factory.CreateDefaultConfig().(*prometheusreceiver.Config)
-	cfg.PrometheusConfig = prom
-	cfg.DiscoveryReloadOnStartup = true
-
-	set := r.set
-	set.ID = component.NewIDWithName(factory.Type(), r.set.ID.String())
-	set.Logger = r.set.Logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
-		return quietCore{core, r.consumer.leftOut, new(sync.Once)}
-	}))
-	inner, err := factory.CreateMetrics(ctx, set, cfg, r.consumer)
+	job := prom.ScrapeConfigs[0] // the others differ in name and endpoint alone
+	r.scraper.fetcher, err = newFetcher(job, r.set.BuildInfo.Command+"/"+r.set.BuildInfo.Version)
 	if err != nil {
-		return fmt.Errorf("prometheusreceiver: %w", err)
+		return err
 	}
-	r.inner = inner
-	return inner.Start(ctx, host)
+	r.scraper.pages = pageOptions(job)
+	ctx, stop := context.WithCancel(context.Background())
+	targets := newTargets(ctx, r.scraper, r.cfg.CollectionInterval, int(job.TargetLimit), r.set.ID.String())
+	if r.cfg.Kubernetes != nil {
+		discoverer, err := newDiscoverer(job, r.set.Logger, targets.set)
+		if err != nil {
+			stop()
+			return err
+		}
+		targets.wg.Go(func() { discoverer.run(ctx) })
+	} else {
+		var locations []location
+		for i, endpoint := range r.cfg.Endpoints {
+			u, err := url.Parse(endpoint)
+			if err != nil { // Validate has refused it
+				continue
+			}
+			u.Path, u.RawQuery = pagePath(u), u.Query().Encode()
+			locations = append(locations, locate(u, prom.ScrapeConfigs[i].JobName))
+		}
+		targets.set(locations)
+	}
+	r.targets, r.stop = targets, stop
+	return nil
+}
+
+func pageOptions(job *promconfig.ScrapeConfig) page.Options {
+	return page.Options{
+		Relabel:         job.MetricRelabelConfigs,
+		Samples:         int(job.SampleLimit),
+		Labels:          int(job.LabelLimit),
+		LabelNameBytes:  int(job.LabelNameLengthLimit),
+		LabelValueBytes: int(job.LabelValueLengthLimit),
+	}
 }
 
 func (r *dcgmReceiver) Shutdown(ctx context.Context) error {
 	var err error
-	if r.inner != nil {
-		err = r.inner.Shutdown(ctx)
-		r.inner = nil // it panics when it is shut down twice
+	if r.targets != nil {
+		r.stop()
+		err = r.targets.wait(ctx)
+		r.scraper.fetcher.close()
+		r.targets = nil
 	}
-	r.consumer.telemetry.Shutdown()
+	r.scraper.telemetry.Shutdown()
 	return err
 }

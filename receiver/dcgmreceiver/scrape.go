@@ -9,12 +9,13 @@ import (
 	"log/slog"
 	"maps"
 	"net/url"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/open-telemetry/opentelemetry-collector-contrib/receiver/prometheusreceiver"
+	commonconfig "github.com/prometheus/common/config"
 	promconfig "github.com/prometheus/prometheus/config"
 	"go.opentelemetry.io/collector/config/configopaque"
 	"go.opentelemetry.io/collector/confmap"
@@ -23,7 +24,7 @@ import (
 
 // ScrapeConfig holds keys of a Prometheus scrape_config as they were written:
 // tls_config, basic_auth, authorization, oauth2, proxy_url, scrape_timeout,
-// body_size_limit and others. Prometheus itself checks them.
+// body_size_limit and others. Prometheus' own loader checks them.
 type ScrapeConfig map[string]any
 
 // defaultBodySizeLimit bounds a page: 16 GPUs with every field there is take
@@ -107,8 +108,9 @@ func refused(err error) error {
 	return fmt.Errorf("scrape: prometheus refuses a key: %s", quoted.ReplaceAllString(err.Error(), "`…`"))
 }
 
-// promConfig is the configuration of the prometheusreceiver inside.
-func (c *Config) promConfig() (*prometheusreceiver.PromConfig, error) {
+// promConfig is what the configuration is to Prometheus: a scrape_config an
+// endpoint, which differ in nothing but the endpoint, or one for Kubernetes.
+func (c *Config) promConfig() (*promconfig.Config, error) {
 	for _, key := range slices.Sorted(maps.Keys(c.Scrape)) {
 		if remedy, owned := ownedKeys[key]; owned || strings.HasSuffix(key, "_sd_configs") {
 			if remedy == "" {
@@ -123,7 +125,7 @@ func (c *Config) promConfig() (*prometheusreceiver.PromConfig, error) {
 	scrape := each(c.Scrape, func(_, v string) any { return v })
 	proxyURL, _ := scrape["proxy_url"].(string)
 	if u, err := url.Parse(proxyURL); err == nil && u.User != nil {
-		// prometheusreceiver prints its configuration and reads it again.
+		// Prometheus' types print it without.
 		return nil, errors.New("scrape::proxy_url: has a user or password in it, which would be lost: use scrape::proxy_connect_header (Proxy-Authorization)")
 	}
 	// Prometheus wants one job for each path and scheme.
@@ -142,11 +144,32 @@ func (c *Config) promConfig() (*prometheusreceiver.PromConfig, error) {
 	if err != nil {
 		return nil, refused(err)
 	}
-	prom := prometheusreceiver.PromConfig(*cfg)
-	if err := prom.Validate(); err != nil {
-		return nil, refused(err)
+	for _, job := range cfg.ScrapeConfigs {
+		if err := checkFiles(&job.HTTPClientConfig); err != nil {
+			return nil, err
+		}
 	}
-	return &prom, nil
+	return cfg, nil
+}
+
+// checkFiles finds out at the start what would fail every scrape.
+func checkFiles(c *commonconfig.HTTPClientConfig) error {
+	files := map[string]string{
+		"tls_config::cert_file": c.TLSConfig.CertFile,
+		"tls_config::key_file":  c.TLSConfig.KeyFile,
+	}
+	if c.Authorization != nil {
+		files["authorization::credentials_file"] = c.Authorization.CredentialsFile
+	}
+	for _, key := range slices.Sorted(maps.Keys(files)) {
+		if files[key] == "" {
+			continue
+		}
+		if _, err := os.Stat(files[key]); err != nil {
+			return fmt.Errorf("scrape::%s: %w: correct the path", key, err)
+		}
+	}
+	return nil
 }
 
 // job is one scrape_config: the user's keys, and over them those that are ours.

@@ -9,16 +9,14 @@ import (
 	"io"
 	"net"
 	"net/url"
-	"slices"
+	"strconv"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/prometheus/prometheus/scrape"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/mapping"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/page"
 )
 
 // outcome is how a scrape ended: the values of the attribute outcome.
@@ -35,33 +33,31 @@ const (
 	outcomeParse    outcome = "parse"
 )
 
-// classify names the cause of a failed scrape. Prometheus exports no error
-// values for most of them, so their texts are all there is (scrape/scrape.go).
-func classify(r mapping.Result, err error) (outcome, error) {
-	if r.Up {
-		if r.Devices == 0 {
-			return outcomeEmpty, nil
-		}
-		return outcomeOK, nil
-	}
-	if err == nil {
-		err = errors.New("the scrape failed without a reason")
-	}
-	var netErr net.Error
-	text := err.Error()
+// classify names the cause of a failed scrape.
+func classify(devices int, err error) outcome {
+	var (
+		netErr net.Error
+		status statusError
+	)
 	switch {
+	case err == nil && devices == 0:
+		return outcomeEmpty
+	case err == nil:
+		return outcomeOK
+	case errors.Is(err, errTooLarge), errors.Is(err, page.ErrLimit):
+		return outcomeTooLarge
+	case errors.Is(err, page.ErrNoPage):
+		return outcomeParse
+	case errors.As(err, &status):
+		return outcomeStatus
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &netErr) && netErr.Timeout():
-		return outcomeTimeout, err
-	case strings.Contains(text, "limit exceeded"):
-		return outcomeTooLarge, err
-	case strings.Contains(text, "server returned HTTP status"):
-		return outcomeStatus, err
+		return outcomeTimeout
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
-		return outcomeCutOff, err
-	case errors.As(err, &netErr), strings.Contains(text, "tls:"), strings.Contains(text, "x509:"):
-		return outcomeConnect, err
+		return outcomeCutOff
+	case errors.As(err, &netErr): // url.Error, which all errors of a connection are in, is one
+		return outcomeConnect
 	}
-	return outcomeParse, err
+	return outcomeParse // gzip that is none
 }
 
 // remedies say what to do.
@@ -72,7 +68,7 @@ var remedies = map[outcome]string{
 	outcomeStatus:   "check path and authentication (scrape::basic_auth, scrape::authorization); dcgm-exporter answers 500 when one entity fails",
 	outcomeCutOff:   "the exporter closed the connection within the page: look at its log and memory limit",
 	outcomeTooLarge: "raise the limit that the cause names (scrape::body_size_limit, sample_limit, label_limit) if the page is really that large",
-	outcomeParse:    "the Prometheus parser refuses the whole page for one line: look at the line in the error",
+	outcomeParse:    "the answer is no page in the Prometheus text format: use the exporter's /metrics",
 }
 
 // retell is how long a cause stays told for a target that flaps.
@@ -100,15 +96,44 @@ func (s *story) news(o outcome, now time.Time) bool {
 	return true
 }
 
-func (t *target) tellScrape(logger *zap.Logger, o outcome, err error, devices int) {
+func (t *target) tellScrape(logger *zap.Logger, o outcome, err error) {
 	switch {
 	case !t.scrapes.news(o, time.Now()):
 	case o == outcomeOK:
-		logger.Info("exporter is back", zap.Int("devices", devices))
+		logger.Info("exporter is back", zap.Int("devices", t.devices))
 	default:
 		logger.Warn("exporter gives no GPU metrics",
-			zap.String("outcome", string(o)), zap.String("remedy", remedy(o, err)), zap.String("cause", cause(err)))
+			zap.String("outcome", string(o)), zap.String("remedy", remedies[o]), zap.String("cause", cause(err)))
 	}
+}
+
+// tellLines tells what is wrong with some lines of a page. They cost nothing but
+// themselves.
+func (t *target) tellLines(logger *zap.Logger, read page.Result) {
+	o := outcomeOK
+	if read.Bad != nil {
+		o = outcome(lineRemedy(read.Bad))
+	}
+	switch {
+	case !t.lines.news(o, time.Now()):
+	case o == outcomeOK:
+		logger.Info("all lines of the exporter's page are samples again")
+	default:
+		logger.Warn("exporter prints lines that are no samples, they are left out",
+			zap.Int("lines", read.Refused[mapping.Unparsable]), zap.String("remedy", string(o)), zap.String("cause", cause(read.Bad)))
+	}
+	if n := read.Refused[mapping.Repeated]; n > 0 && !t.repeats {
+		t.repeats = true
+		logger.Warn("the page repeats series, the first of each counts: look at the exporter's counters file", zap.Int("repeated", n))
+	}
+}
+
+// lineRemedy says what to do about a line, from what Prometheus' parser says of it.
+func lineRemedy(err error) string {
+	if errors.Is(err, strconv.ErrSyntax) || errors.Is(err, strconv.ErrRange) {
+		return "a field prints a text as its value: in the exporter's counters file take the field in the line below out (BINARY) or type it label (STRING)"
+	}
+	return "look at the line below, and at the exporter's counters file and its pods' labels"
 }
 
 // tellPipeline tells that the next component refuses metrics, which has an
@@ -130,18 +155,6 @@ func (t *target) tellPipeline(logger *zap.Logger, err error) {
 	}
 }
 
-func remedy(o outcome, err error) string {
-	if o == outcomeParse {
-		switch text := err.Error(); {
-		case strings.Contains(text, "strconv.ParseFloat"):
-			return "a field prints a text as its value: in the exporter's counters file take the field in the line below out (BINARY) or type it label (STRING)"
-		case strings.Contains(text, `"<`):
-			return "the address answers HTML: use the exporter's /metrics"
-		}
-	}
-	return remedies[o]
-}
-
 // cause is the error's text, at most 500 bytes of it, since it quotes from the
 // page, and without the URL that Go's HTTP client puts before it: a query may
 // hold a token.
@@ -158,64 +171,4 @@ func cause(err error) string {
 		text = strings.ToValidUTF8(text[:500], "") + " …"
 	}
 	return text
-}
-
-// quietCore keeps the messages away that prometheusreceiver would repeat at
-// every scrape. The receiver tells what they say once, and counts the samples
-// that prometheusreceiver leaves out: those of families typed histogram or
-// summary, and those of a series that the page has twice.
-type quietCore struct {
-	zapcore.Core
-	leftOut func(why mapping.Reason, samples int64)
-	repeats *sync.Once // of one target, which has a logger of its own
-}
-
-const repeatedSeries = "Error on ingesting samples with different value but same timestamp"
-
-func (c quietCore) With(f []zapcore.Field) zapcore.Core {
-	return quietCore{c.Core.With(withoutQuery(f)), c.leftOut, new(sync.Once)}
-}
-
-// withoutQuery takes the query, which may hold a token, out of the target's URL
-// that Prometheus puts into the messages about it.
-func withoutQuery(f []zapcore.Field) []zapcore.Field {
-	f = slices.Clone(f)
-	for i := range f {
-		if target, ok := f[i].Interface.(*scrape.Target); ok {
-			u := target.URL()
-			u.RawQuery = ""
-			f[i] = zap.String(f[i].Key, u.String())
-		}
-	}
-	return f
-}
-
-func (c quietCore) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.CheckedEntry {
-	switch e.Message {
-	case "Failed to scrape Prometheus endpoint", "Append failed", "Scrape failed", "Scrape commit failed":
-		return ce
-	case "failed to add datapoint":
-		c.leftOut(mapping.WrongType, 1)
-		return ce
-	case repeatedSeries:
-		return ce.AddCore(e, c) // for the number of them, which is in its fields
-	}
-	return c.Core.Check(e, ce)
-}
-
-// Write gets repeatedSeries alone: Check gives everything else to the core within.
-func (c quietCore) Write(e zapcore.Entry, f []zapcore.Field) error {
-	for i := range f {
-		if f[i].Key == "num_dropped" {
-			c.leftOut(mapping.Repeated, f[i].Integer)
-		}
-	}
-	var err error
-	if c.Enabled(e.Level) {
-		c.repeats.Do(func() {
-			e.Message = "the page repeats series with other values, the first of each counts: look at the exporter's counters file"
-			err = c.Core.Write(e, f)
-		})
-	}
-	return err
 }

@@ -24,13 +24,15 @@ type device struct {
 	instance  string             // GPU_I_ID of a MIG instance
 	facts     facts
 	holders   []held
-	wholeIn   uint64 // the last family with shares that has a row without holder
+	whole     []*Family // those with shares that have a row without holder
+	of        *Target   // that knows it, nil once forgotten
 
 	seen       uint64            // number of the last page that had the device,
 	lastSeen   pcommon.Timestamp // its time,
 	seenBefore pcommon.Timestamp // and the time of the page before that one
 
 	// Of the current page:
+	learned  *Labels // whose facts were added last
 	values   []value // by fields.ID
 	labelled labelled
 	raw      []rawPoint
@@ -43,7 +45,7 @@ type device struct {
 
 // facts are the labels that describe a device. Rows may differ in which they
 // have; where they contradict each other the greater text wins, so that the
-// order of rows (a map's order in prometheusreceiver) does not matter.
+// order of rows does not matter.
 type facts struct {
 	index, pci, model, host, driver, serial, firmware string
 	profile, migUUID                                  string            // of a MIG instance
@@ -56,8 +58,24 @@ func keep(dst *string, v string) {
 	}
 }
 
-// device finds the device that the row is about, nil when there are too many.
-func (t *Target) device(r *row) *device {
+// device finds the device that rows with the labels are about, nil when there
+// are too many.
+func (t *Target) device(l *Labels) *device {
+	d := l.device
+	if d == nil || d.of != t {
+		if d = t.find(&l.row); d == nil {
+			return nil
+		}
+		l.device = d
+	}
+	if d.parent != nil {
+		t.see(d.parent, l)
+	}
+	t.see(d, l)
+	return d
+}
+
+func (t *Target) find(r *row) *device {
 	gpu := t.gpus[r.uuid]
 	if gpu == nil {
 		if gpu = t.newDevice(r.uuid, nil); gpu == nil {
@@ -65,7 +83,6 @@ func (t *Target) device(r *row) *device {
 		}
 		t.gpus[gpu.id] = gpu
 	}
-	t.see(gpu, r)
 	if r.instance == "" {
 		return gpu
 	}
@@ -80,7 +97,6 @@ func (t *Target) device(r *row) *device {
 		instance.instance = strings.Clone(r.instance)
 		gpu.instances[instance.instance] = instance
 	}
-	t.see(instance, r)
 	return instance
 }
 
@@ -90,19 +106,23 @@ func (t *Target) newDevice(id string, parent *device) *device {
 	}
 	t.devices++
 	return &device{
-		id:     strings.Clone(id), // not a substring that pins the page's memory
+		id:     strings.Clone(id), // not a substring that pins the row's labels
+		of:     t,
 		parent: parent,
 		values: make([]value, len(fields.All)),
 		starts: make([]counter, len(fields.Table)),
 	}
 }
 
-func (t *Target) see(d *device, r *row) {
+func (t *Target) see(d *device, l *Labels) {
 	if d.seen != t.page.number {
 		d.startPage(t.page.number, t.page.time)
 		t.page.order = append(t.page.order, d)
 	}
-	d.learn(r)
+	if d.learned != l {
+		d.learn(&l.row)
+		d.learned = l
+	}
 }
 
 // startPage forgets what the page before said.
@@ -111,7 +131,7 @@ func (d *device) startPage(number uint64, time pcommon.Timestamp) {
 	clear(d.values)
 	d.raw = d.raw[:0]
 	clear(d.labelled)
-	d.facts, d.holders = facts{}, d.holders[:0]
+	d.facts, d.holders, d.whole, d.learned = facts{}, d.holders[:0], d.whole[:0], nil
 }
 
 func (d *device) learn(r *row) {
@@ -137,8 +157,7 @@ func (d *device) learn(r *row) {
 	}
 }
 
-// putResource writes the identity of the device: built from nothing, since what
-// prometheusreceiver knows describes the exporter.
+// putResource writes the identity of the device, and nothing about the exporter.
 func (d *device) putResource(attrs pcommon.Map, opts *Options, node, exporterPod string) {
 	attrs.EnsureCapacity(16)
 	attrs.PutStr(names.HwID, d.id)

@@ -46,9 +46,7 @@ func (t *Target) writeDevices(md pmetric.Metrics, node, exporterPod string) {
 			w.writeXID()
 		}
 		w.writeRaw(d.raw, d.id)
-		clear(d.raw) // points into the scrape that was read
 	}
-	clear(t.page.loose)
 	md.ResourceMetrics().RemoveIf(func(rm pmetric.ResourceMetrics) bool {
 		return rm.ScopeMetrics().At(0).Metrics().Len() == 0
 	})
@@ -186,7 +184,7 @@ func (d *device) sumInstances(page uint64) {
 	}
 	set := func(id fields.ID, v float64, ok bool) {
 		if ok && onPage > 0 {
-			d.values[id].offer(v, d.lastSeen, rankInstance, false)
+			d.values[id].offer(v, rankInstance, false)
 		}
 	}
 	set(fields.FBUsed, usage, hasUsage)

@@ -20,7 +20,7 @@ import (
 // xid, health_watch), by that label.
 type labelled map[fields.ID]map[string]value
 
-func (l *labelled) offer(id fields.ID, text string, v float64, t pcommon.Timestamp, r rank) {
+func (l *labelled) offer(id fields.ID, text string, v float64, r rank) {
 	if *l == nil {
 		*l = labelled{}
 	}
@@ -30,7 +30,7 @@ func (l *labelled) offer(id fields.ID, text string, v float64, t pcommon.Timesta
 		(*l)[id] = rows
 	}
 	x := rows[text]
-	x.offer(v, t, r, false)
+	x.offer(v, r, false)
 	rows[text] = x
 }
 

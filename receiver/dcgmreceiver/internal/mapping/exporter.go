@@ -28,62 +28,29 @@ type Exporter struct {
 // Result is what one scrape gave.
 type Result struct {
 	Metrics pmetric.Metrics
-	Known   bool // prometheusreceiver said whether the scrape succeeded
-	Up      bool
-	Gone    bool // the target was removed; its Target can be forgotten
 	Devices int
 	Refused Refused
 }
 
-// Map turns one scrape, as prometheusreceiver hands it over, into metrics.
-func (t *Target) Map(md pmetric.Metrics, e Exporter) Result {
-	t.read(md)
-	now := scrapeTime(md)
-	if t.page.report.gone && now < t.scraped {
-		// Prometheus ends a target two intervals late. This one has come back since
-		// then, as the pod of a restarted exporter on the host's network does.
-		t.page.report = report{}
-	}
-	if t.page.report.known {
-		t.scraped = now
-	}
+// Map turns one scrape into metrics.
+func (t *Target) Map(p *Page, e Exporter) Result {
+	t.read(p)
 	out := pmetric.NewMetrics()
 	node := t.opts.NodeName
 	if e.Node != "" {
 		node = e.Node
 	}
-	// prometheusreceiver hands families over in the order of a map.
+	// Exporters print devices and families in any order.
 	slices.SortFunc(t.page.order, func(a, b *device) int { return strings.Compare(a.id, b.id) })
-	t.writeExporter(out, e, node, now)
+	t.writeExporter(out, p, e, node)
 	t.writeDevices(out, node, e.Pod)
 	t.forget()
-	r := &t.page.report
-	return Result{
-		Metrics: out, Known: r.known, Up: r.up, Gone: r.gone,
-		Devices: len(t.page.order), Refused: t.page.refused,
-	}
-}
-
-// scrapeTime is the time of the scrape: that of up, which every scrape has.
-func scrapeTime(md pmetric.Metrics) pcommon.Timestamp {
-	for _, rm := range md.ResourceMetrics().All() {
-		for _, sm := range rm.ScopeMetrics().All() {
-			for _, m := range sm.Metrics().All() {
-				if points, ok := numberPoints(m); ok && m.Name() == "up" && points.Len() > 0 {
-					return points.At(0).Timestamp()
-				}
-			}
-		}
-	}
-	return 0
+	return Result{Metrics: out, Devices: len(t.page.order), Refused: t.page.refused}
 }
 
 // writeExporter writes what is known about the exporter itself.
-func (t *Target) writeExporter(md pmetric.Metrics, e Exporter, node string, now pcommon.Timestamp) {
-	r := &t.page.report
-	if (!r.known || r.gone) && len(t.page.loose) == 0 {
-		return
-	}
+func (t *Target) writeExporter(md pmetric.Metrics, scrape *Page, e Exporter, node string) {
+	now := scrape.Time
 	rm := md.ResourceMetrics().AppendEmpty()
 	e.put(rm.Resource().Attributes(), node)
 	if t.opts.ClusterName != "" {
@@ -96,13 +63,11 @@ func (t *Target) writeExporter(md pmetric.Metrics, e Exporter, node string, now 
 		setValue(p, m, v)
 		e.put(p.Attributes(), node)
 	}
-	if r.known && !r.gone {
-		write(&names.ExporterUp, flag(r.up))
-		write(&names.ExporterScrapeDuration, r.duration)
-		write(&names.ExporterScrapeSamples, r.samples)
-		if frozen, known := t.stoodStill(r.up, now.AsTime()); known {
-			write(&names.ExporterFrozen, flag(frozen))
-		}
+	write(&names.ExporterUp, flag(scrape.Up))
+	write(&names.ExporterScrapeDuration, scrape.Duration)
+	write(&names.ExporterScrapeSamples, float64(scrape.Samples))
+	if frozen, known := t.stoodStill(scrape.Up, now.AsTime()); known {
+		write(&names.ExporterFrozen, flag(frozen))
 	}
 	w := writer{target: t, time: now, metrics: metrics}
 	w.writeRaw(t.page.loose, "")
@@ -178,11 +143,13 @@ func (t *Target) forget() {
 		for key, instance := range gpu.instances {
 			if old(instance) {
 				delete(gpu.instances, key)
+				instance.of = nil
 				t.devices--
 			}
 		}
 		if old(gpu) && len(gpu.instances) == 0 {
 			delete(t.gpus, id)
+			gpu.of = nil
 			t.devices--
 		}
 	}

@@ -23,8 +23,6 @@ func TestExporter(t *testing.T) {
 	md, err := scrape(onGPU("DCGM_FI_DEV_GPU_UTIL", 50)+"\n", t0)
 	require.NoError(t, err)
 	r := NewTarget(opts).Map(md, Exporter{Address: "10.0.0.1", Port: 9400, Node: "node-a"})
-	assert.True(t, r.Known)
-	assert.True(t, r.Up)
 	assert.Equal(t, map[string]any{
 		"server.address": "10.0.0.1", "server.port": int64(9400), "k8s.node.name": "node-a", "k8s.cluster.name": "prod",
 	}, r.Metrics.ResourceMetrics().At(0).Resource().Attributes().AsRaw())
@@ -39,46 +37,11 @@ func TestExporter(t *testing.T) {
 
 func TestFailedScrape(t *testing.T) {
 	r := NewTarget(otel).Map(failed(t0), here)
-	assert.True(t, r.Known)
-	assert.False(t, r.Up)
 	assert.Equal(t, []string{
 		"gpu.exporter.scrape.duration{} 0.25",
 		"gpu.exporter.scrape.samples{} 0",
 		"gpu.exporter.up{} 0",
 	}, exporterPoints(r))
-}
-
-// TestGone: a target that was removed ends with a marker for its up.
-func TestGone(t *testing.T) {
-	md := failed(t0)
-	each(md, func(_ pcommon.Map, _ pmetric.Metric, p pmetric.NumberDataPoint) {
-		p.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
-	})
-	r := NewTarget(otel).Map(md, here)
-	assert.True(t, r.Gone)
-	assert.Equal(t, 0, r.Metrics.DataPointCount())
-}
-
-// TestGoneLate: Prometheus ends a target two intervals after it was removed. If
-// it has come back by then, the end is not that of the target there is now.
-func TestGoneLate(t *testing.T) {
-	e := newExporter(t, otel)
-	e.scrape(onGPU("DCGM_FI_DEV_XID_ERRORS", 0))
-	e.scrape(onGPU("DCGM_FI_DEV_XID_ERRORS", 79))
-	end := func(at time.Time) Result {
-		md := failed(at)
-		each(md, func(_ pcommon.Map, _ pmetric.Metric, p pmetric.NumberDataPoint) {
-			p.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
-		})
-		return e.target.Map(md, here)
-	}
-	r := end(e.now.Add(-time.Second))
-	assert.False(t, r.Gone)
-	assert.False(t, r.Known)
-	assert.Equal(t, 0, r.Metrics.DataPointCount())
-	assert.NotEmpty(t, only(e.scrape(onGPU("DCGM_FI_DEV_XID_ERRORS", 79)), "gpu.xid.errors"))
-
-	assert.True(t, end(e.now.Add(interval)).Gone)
 }
 
 // TestExporterPod: without NODE_NAME the exporter takes its pod's name for the
@@ -90,12 +53,6 @@ func TestExporterPod(t *testing.T) {
 		r := NewTarget(otel).Map(md, Exporter{Address: "10.0.0.1", Port: 9400, Pod: pod})
 		assert.Equal(t, want, resource(r, "GPU-0")["host.name"], pod)
 	}
-}
-
-func TestNothing(t *testing.T) {
-	r := NewTarget(otel).Map(pmetric.NewMetrics(), here)
-	assert.False(t, r.Known)
-	assert.Equal(t, 0, r.Metrics.DataPointCount())
 }
 
 // TestFrozen: an exporter whose host engine hangs prints the same values for ever.

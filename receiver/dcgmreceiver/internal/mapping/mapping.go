@@ -1,8 +1,8 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mapping turns pages of dcgm-exporter, as prometheusreceiver hands
-// them over, into OpenTelemetry metrics: one resource a device.
+// Package mapping turns pages of dcgm-exporter into OpenTelemetry metrics: one
+// resource a device.
 //
 // A page is read in two steps. Reading sorts every row to its device and keeps
 // one value a field (read.go, row.go, device.go). Writing then makes the device's series from
@@ -49,23 +49,23 @@ const (
 type Reason uint8
 
 const (
-	Sentinel    Reason = iota // DCGM's blank, not found, not supported, not permitted
-	NotANumber                // NaN and infinities
-	Negative                  // below zero where no value can be
-	NoSensor                  // 0 where the board lacks the sensor
-	StaleMarker               // written by prometheusreceiver for a series that is gone
-	NoDevice                  // without a device id where one is needed
-	NotDCGM                   // a family of the exporter's process, not of a GPU
-	Unmapped                  // unknown family, and the configuration drops those
-	WrongType                 // histograms and summaries: a mistyped counters file
-	Limit                     // over maxDevices, maxHolders, maxXIDCodes or maxUnmapped
-	Repeated                  // a series that the page has twice, with another value
+	Sentinel   Reason = iota // DCGM's blank, not found, not supported, not permitted
+	NotANumber               // NaN and infinities
+	Negative                 // below zero where no value can be
+	NoSensor                 // 0 where the board lacks the sensor
+	NoDevice                 // without a device id where one is needed
+	NotDCGM                  // a family of the exporter's process, not of a GPU
+	Unmapped                 // unknown family, and the configuration drops those
+	WrongType                // histograms and summaries: a mistyped counters file
+	Limit                    // over one of the limits of a target
+	Repeated                 // a series that the page has twice
+	Unparsable               // a line that is none of the text format
 	numReasons
 )
 
 var reasonNames = [numReasons]string{
-	"sentinel", "not_a_number", "negative", "no_sensor", "stale_marker",
-	"no_device", "not_dcgm", "unmapped", "wrong_type", "limit", "repeated",
+	"sentinel", "not_a_number", "negative", "no_sensor",
+	"no_device", "not_dcgm", "unmapped", "wrong_type", "limit", "repeated", "unparsable",
 }
 
 func (r Reason) String() string { return reasonNames[r] }
@@ -82,21 +82,16 @@ type Target struct {
 	// unmapped are the series of families that the table does not know.
 	unmapped map[string]*unmappedSeries
 	still    still
-	scraped  pcommon.Timestamp // time of the last scrape, failed ones too
-	families uint64            // families with shares that were read, see shares.go
-	key      []byte            // buffer for keys of unmapped
-	row      row               // buffer for the row that is being read
+	key      []byte // buffer for keys of unmapped
 }
 
 // pageState is what one page has said so far; its memory serves the next page.
 type pageState struct {
 	number  uint64
-	time    pcommon.Timestamp
-	order   []*device  // devices on this page, in order of appearance
-	loose   []rawPoint // rows without a device, of unknown families
-	shares  []share    // of the family that is being read, see shares.go
-	sharing bool       // whether it may have any
-	report  report
+	time    pcommon.Timestamp // 0 where no row has a value
+	order   []*device         // devices on this page, in order of appearance
+	loose   []rawPoint        // rows without a device, of unknown families
+	shares  []share           // rows that may be shares, see shares.go
 	refused Refused
 }
 
@@ -108,7 +103,6 @@ func NewTarget(opts Options) *Target {
 // value is what the page says for one field of one device.
 type value struct {
 	v    float64
-	time pcommon.Timestamp
 	rank rank
 }
 
@@ -122,22 +116,13 @@ const (
 	rankOwn           // the device's own row
 )
 
-// offer keeps the better of what is there and the new row: rank, then the newer,
-// then the greater. A code is not a quantity: the last row wins.
-func (x *value) offer(v float64, t pcommon.Timestamp, r rank, code bool) {
-	switch {
-	case r != x.rank:
-		if r < x.rank {
-			return
-		}
-	case t != x.time:
-		if t < x.time {
-			return
-		}
-	case !code && v < x.v:
+// offer keeps the better of what is there and the new row: rank, then the
+// greater. A code is not a quantity: the last row wins.
+func (x *value) offer(v float64, r rank, code bool) {
+	if r < x.rank || r == x.rank && !code && v < x.v {
 		return
 	}
-	*x = value{v: v, time: t, rank: r}
+	*x = value{v: v, rank: r}
 }
 
 // counter turns the readings of a cumulative counter into a start time. Nobody

@@ -31,87 +31,65 @@ var otel = Options{OTel: true, ScopeName: "test", FrozenAfter: 5, FrozenFor: tim
 
 var here = Exporter{Address: "node-a", Port: 9400}
 
-// scrape gives a page the shape in which prometheusreceiver hands it over: a
-// Metric a family, gauge unless TYPE says counter, and the report of the scrape.
-func scrape(text string, at time.Time) (pmetric.Metrics, error) {
-	md := pmetric.NewMetrics()
-	metrics := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics()
-	families := map[string]pmetric.NumberDataPointSlice{}
-	types := map[string]model.MetricType{}
-	help := map[string]string{}
-	samples := 0
+// scrape reads a page with Prometheus' parser. A series that is there twice gives
+// two rows, which the receiver's reader does not let through.
+func scrape(text string, at time.Time) (*Page, error) {
+	page := &Page{Time: pcommon.NewTimestampFromTime(at), Up: true, Duration: 0.25}
+	families := map[string]*Family{}
+	family := func(name string) *Family {
+		if families[name] == nil {
+			families[name] = NewFamily(name)
+		}
+		return families[name]
+	}
+	known := map[string]*Labels{}
 	parser := textparse.NewPromParser([]byte(text), labels.NewSymbolTable(), false)
 	for {
 		entry, err := parser.Next()
 		if err == io.EOF {
-			break
+			return page, nil
 		}
 		if err != nil {
-			return pmetric.NewMetrics(), err
+			return nil, err
 		}
 		switch entry {
 		case textparse.EntryHelp:
 			name, text := parser.Help()
-			help[string(name)] = string(text)
+			family(string(name)).Help = string(text)
 		case textparse.EntryType:
 			name, typ := parser.Type()
-			types[string(name)] = typ
+			family(string(name)).Type = map[model.MetricType]Type{
+				model.MetricTypeCounter: Counter, model.MetricTypeHistogram: Histogram, model.MetricTypeSummary: Summary,
+			}[typ]
 		case textparse.EntrySeries:
-			samples++
+			page.Samples++
 			_, _, v := parser.Series()
 			var ls labels.Labels
 			parser.Labels(&ls)
 			name := ls.Get(model.MetricNameLabel)
-			points, ok := families[name]
-			if !ok {
-				m := metrics.AppendEmpty()
-				m.SetName(name)
-				m.SetDescription(help[name])
-				points = emptyPoints(m, types[name])
-				families[name] = points
-			}
-			p := points.AppendEmpty()
-			p.SetTimestamp(pcommon.NewTimestampFromTime(at))
-			p.SetDoubleValue(v)
+			var pairs [][2]string
 			ls.Range(func(l labels.Label) {
 				if l.Name != model.MetricNameLabel && l.Value != "" {
-					p.Attributes().PutStr(l.Name, l.Value)
+					pairs = append(pairs, [2]string{l.Name, l.Value})
 				}
 			})
+			if known[fmt.Sprint(pairs)] == nil {
+				known[fmt.Sprint(pairs)] = NewLabels(pairs)
+			}
+			var whole *Family
+			for _, suffix := range []string{"_bucket", "_sum", "_count"} {
+				if of, ok := strings.CutSuffix(name, suffix); ok {
+					whole = family(of)
+				}
+			}
+			page.Rows = append(page.Rows, Row{NewSeries(family(name), known[fmt.Sprint(pairs)], whole), v})
 		}
-	}
-	addReport(metrics, at, 1, samples)
-	return md, nil
-}
-
-func emptyPoints(m pmetric.Metric, typ model.MetricType) pmetric.NumberDataPointSlice {
-	if typ != model.MetricTypeCounter {
-		return m.SetEmptyGauge().DataPoints()
-	}
-	sum := m.SetEmptySum()
-	sum.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
-	sum.SetIsMonotonic(true)
-	return sum.DataPoints()
-}
-
-func addReport(metrics pmetric.MetricSlice, at time.Time, up float64, samples int) {
-	for name, v := range map[string]float64{
-		"up": up, "scrape_duration_seconds": 0.25, "scrape_samples_scraped": float64(samples),
-		"scrape_samples_post_metric_relabeling": float64(samples), "scrape_series_added": 0,
-	} {
-		m := metrics.AppendEmpty()
-		m.SetName(name)
-		p := m.SetEmptyGauge().DataPoints().AppendEmpty()
-		p.SetTimestamp(pcommon.NewTimestampFromTime(at))
-		p.SetDoubleValue(v)
 	}
 }
 
 // failed is a scrape that gave nothing.
-func failed(at time.Time) pmetric.Metrics {
-	md := pmetric.NewMetrics()
-	addReport(md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics(), at, 0, 0)
-	return md
+func failed(at time.Time) *Page {
+	return &Page{Time: pcommon.NewTimestampFromTime(at), Duration: 0.25}
 }
 
 // exporter is an exporter that is scraped at an interval, for tests that need
@@ -208,14 +186,20 @@ func each(md pmetric.Metrics, f func(pcommon.Map, pmetric.Metric, pmetric.Number
 	for _, rm := range md.ResourceMetrics().All() {
 		for _, sm := range rm.ScopeMetrics().All() {
 			for _, m := range sm.Metrics().All() {
-				if points, ok := numberPoints(m); ok {
-					for _, p := range points.All() {
-						f(rm.Resource().Attributes(), m, p)
-					}
+				for _, p := range numberPoints(m).All() {
+					f(rm.Resource().Attributes(), m, p)
 				}
 			}
 		}
 	}
+}
+
+// numberPoints are the points of a metric, which is a gauge or a sum.
+func numberPoints(m pmetric.Metric) pmetric.NumberDataPointSlice {
+	if m.Type() == pmetric.MetricTypeSum {
+		return m.Sum().DataPoints()
+	}
+	return m.Gauge().DataPoints()
 }
 
 func render(m pmetric.Metric, p pmetric.NumberDataPoint) string {

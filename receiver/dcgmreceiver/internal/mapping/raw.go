@@ -33,7 +33,7 @@ func unmappedName(family string) string {
 // are about none.
 func (w *writer) writeRaw(points []rawPoint, device string) {
 	slices.SortStableFunc(points, func(a, b rawPoint) int {
-		if c := strings.Compare(a.family.Name(), b.family.Name()); c != 0 {
+		if c := strings.Compare(a.series.family.name, b.series.family.name); c != 0 {
 			return c
 		}
 		switch {
@@ -47,7 +47,7 @@ func (w *writer) writeRaw(points []rawPoint, device string) {
 	})
 	for len(points) > 0 {
 		n := 1
-		for n < len(points) && points[n].dcgm == points[0].dcgm && points[n].family.Name() == points[0].family.Name() {
+		for n < len(points) && points[n].dcgm == points[0].dcgm && points[n].series.family == points[0].series.family {
 			n++
 		}
 		if points[0].dcgm {
@@ -64,15 +64,19 @@ func (w *writer) writeRaw(points []rawPoint, device string) {
 // boards, alerts and autoscalers survive a migration.
 func (w *writer) writeDCGM(points []rawPoint, device string) {
 	m := w.metrics.AppendEmpty()
-	m.SetName(points[0].family.Name())
-	m.SetDescription(points[0].family.Description())
+	m.SetName(points[0].series.family.name)
+	m.SetDescription(points[0].series.family.Help)
 	out := m.SetEmptyGauge().DataPoints()
 	out.EnsureCapacity(len(points))
 	for _, raw := range points {
 		p := out.AppendEmpty()
-		p.SetTimestamp(raw.point.Timestamp())
-		p.SetDoubleValue(raw.point.DoubleValue())
-		raw.point.Attributes().CopyTo(p.Attributes())
+		p.SetTimestamp(w.time)
+		p.SetDoubleValue(raw.v)
+		attrs := p.Attributes()
+		attrs.EnsureCapacity(len(raw.series.labels.all) + 1)
+		for _, l := range raw.series.labels.all {
+			attrs.PutStr(l.key, l.value)
+		}
 		if device != "" {
 			p.Attributes().PutStr(names.HwID, device)
 		}
@@ -82,13 +86,13 @@ func (w *writer) writeDCGM(points []rawPoint, device string) {
 // writeUnmapped passes a family on that the table does not know, as the page
 // types it, with those labels as attributes that are neither identity nor holder.
 func (w *writer) writeUnmapped(points []rawPoint, device string) {
-	family := points[0].family
-	name := unmappedName(family.Name())
+	family := points[0].series.family
+	name := unmappedName(family.name)
 	m := w.metrics.AppendEmpty()
 	m.SetName(name)
-	m.SetDescription(family.Description())
+	m.SetDescription(family.Help)
 	var out pmetric.NumberDataPointSlice
-	monotonic := family.Type() == pmetric.MetricTypeSum && family.Sum().IsMonotonic() && !fields.MistypedCounter(family.Name())
+	monotonic := family.Type == Counter && !fields.MistypedCounter(family.name)
 	if monotonic {
 		sum := m.SetEmptySum()
 		sum.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
@@ -103,11 +107,11 @@ func (w *writer) writeUnmapped(points []rawPoint, device string) {
 			continue // a further holder's row of a shared device, or over the limit
 		}
 		p := out.AppendEmpty()
-		p.SetTimestamp(raw.point.Timestamp())
-		p.SetDoubleValue(raw.point.DoubleValue())
-		putUnmapped(p.Attributes(), raw.point.Attributes(), device)
+		p.SetTimestamp(w.time)
+		p.SetDoubleValue(raw.v)
+		putUnmapped(p.Attributes(), raw.series.labels.all, device)
 		if monotonic {
-			p.SetStartTimestamp(series.observe(raw.point.DoubleValue(), raw.point.Timestamp()))
+			p.SetStartTimestamp(series.observe(raw.v, w.time))
 		}
 	}
 	if out.Len() == 0 {
@@ -128,14 +132,14 @@ func unmappedLabel(key, device string) bool {
 	}
 }
 
-func putUnmapped(dst, src pcommon.Map, device string) {
-	dst.EnsureCapacity(src.Len() + 1)
+func putUnmapped(dst pcommon.Map, src []label, device string) {
+	dst.EnsureCapacity(4)
 	if device != "" {
 		dst.PutStr(names.HwID, device)
 	}
-	for key, v := range src.All() {
-		if v.Str() != "" && unmappedLabel(key, device) {
-			dst.PutStr(key, v.Str())
+	for _, l := range src {
+		if unmappedLabel(l.key, device) {
+			dst.PutStr(l.key, l.value)
 		}
 	}
 }
@@ -145,10 +149,10 @@ func putUnmapped(dst, src pcommon.Map, device string) {
 func (t *Target) unmappedSeries(raw rawPoint, name, device string) (s *unmappedSeries, fresh bool) {
 	t.key = append(t.key[:0], device...)
 	t.key = append(append(t.key, 0), name...)
-	for key, v := range raw.point.Attributes().All() {
-		if v.Str() != "" && unmappedLabel(key, device) {
-			t.key = append(append(t.key, 0), key...)
-			t.key = append(append(t.key, 1), v.Str()...)
+	for _, l := range raw.series.labels.all {
+		if unmappedLabel(l.key, device) {
+			t.key = append(append(t.key, 0), l.key...)
+			t.key = append(append(t.key, 1), l.value...)
 		}
 	}
 	s = t.unmapped[string(t.key)]

@@ -8,28 +8,24 @@ import (
 	"slices"
 	"strings"
 
-	"go.opentelemetry.io/collector/pdata/pcommon"
-
 	"github.com/otelcol-gpu/otelcol-gpu/internal/exporterlabels"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
-// row is what the labels of one row say. It is reused for every row of a page.
+// row is what the labels of a row say.
 type row struct {
 	uuid, instance string
 	facts          facts
 	holder         holder
 }
 
-// read sorts the labels of one row. Empty values and the sentinels of DCGM's
+// read sorts labels. Empty values and the sentinels of DCGM's
 // STRING fields count as absent.
-func (r *row) read(attrs pcommon.Map) {
-	more := r.holder.more[:0]
+func (r *row) read(labels []label) {
 	*r = row{}
-	r.holder.more = more
 	var exported bool
-	for key, v := range attrs.All() {
-		text := v.Str()
+	for _, l := range labels {
+		key, text := l.key, l.value
 		if text == "" || stringSentinel(text) {
 			continue
 		}
@@ -65,7 +61,7 @@ func (r *row) read(attrs pcommon.Map) {
 		}
 	}
 	if exported {
-		r.readExported(attrs)
+		r.readExported(labels)
 	}
 	if len(r.holder.more) > 1 {
 		slices.SortFunc(r.holder.more, func(a, b label) int {
@@ -103,11 +99,11 @@ func unprefixedPodLabel(key string) bool {
 
 // readExported reads the holder from the exported_* labels alone: where a
 // scraper renamed any of them, the plain ones name the exporter's own pod.
-func (r *row) readExported(attrs pcommon.Map) {
+func (r *row) readExported(labels []label) {
 	r.holder.pod, r.holder.namespace, r.holder.container, r.holder.podUID = "", "", "", ""
-	for key, v := range attrs.All() {
-		if text := v.Str(); exporterlabels.Exported(key) && text != "" && !stringSentinel(text) {
-			r.readHolder(exporterlabels.Classify(key), text)
+	for _, l := range labels {
+		if exporterlabels.Exported(l.key) && l.value != "" && !stringSentinel(l.value) {
+			r.readHolder(exporterlabels.Classify(l.key), l.value)
 		}
 	}
 }

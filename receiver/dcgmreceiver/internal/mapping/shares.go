@@ -5,6 +5,7 @@ package mapping
 
 import (
 	"math"
+	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
@@ -66,25 +67,26 @@ func (s *shareValue) offer(v float64) {
 type share struct {
 	device *device
 	place  int // in the device's holders
+	family *Family
 	v      float64
 }
 
 // noteShare takes a row of one of shareFields.
-func (t *Target) noteShare(d *device, place int, v float64, h *holder) {
+func (t *Target) noteShare(d *device, place int, s *Series, v float64) {
+	h := &s.labels.row.holder
 	switch {
 	case h.empty():
-		d.wholeIn = t.families
+		d.whole = append(d.whole, s.family)
 	case place != noHolder && h.shared():
-		t.page.shares = append(t.page.shares, share{d, place, v})
+		t.page.shares = append(t.page.shares, share{d, place, s.family, v})
 	}
 }
 
-// settleShares decides, at the end of a family, which of its rows were shares.
-func (t *Target) settleShares(id fields.ID) {
-	of := sharedOut(id)
+// settleShares decides, at the end of a page, which of its rows were shares.
+func (t *Target) settleShares() {
 	for _, s := range t.page.shares {
-		if s.device.wholeIn == t.families {
-			s.device.holders[s.place].shares[of].offer(fields.All[id].Convert(s.v))
+		if slices.Contains(s.device.whole, s.family) {
+			s.device.holders[s.place].shares[s.family.share].offer(fields.All[s.family.id].Convert(s.v))
 		}
 	}
 	clear(t.page.shares)

@@ -4,7 +4,6 @@
 package mapping
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -183,53 +182,30 @@ func TestNoValue(t *testing.T) {
 	})
 }
 
-func TestStaleMarkers(t *testing.T) {
-	md, err := scrape(onGPU("DCGM_FI_DEV_GPU_UTIL", 50)+"\n"+onGPU("DCGM_FI_DEV_GPU_TEMP", 50)+"\n", t0)
-	assert.NoError(t, err)
-	each(md, func(_ pcommon.Map, m pmetric.Metric, p pmetric.NumberDataPoint) {
-		if m.Name() == "DCGM_FI_DEV_GPU_TEMP" {
-			p.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
-		}
-	})
-	r := NewTarget(otel).Map(md, here)
-	assert.Equal(t, []string{"hw.gpu.utilization{hw.gpu.task=general} 0.5"}, points(r, "GPU-0"))
-	assert.Equal(t, map[string]int{"stale_marker": 1}, refused(r))
-}
-
+// TestWrongTypes: DCGM has no histograms. A mistyped family is read like any
+// other; the parts of a histogram or a summary are no values of a field.
 func TestWrongTypes(t *testing.T) {
-	md, err := scrape(onGPU("DCGM_FI_DEV_GPU_UTIL", 50)+"\n", t0)
-	assert.NoError(t, err)
-	metrics := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics()
-	for i, set := range []func(pmetric.Metric){
-		func(m pmetric.Metric) { m.SetEmptyHistogram().DataPoints().AppendEmpty() },
-		func(m pmetric.Metric) { m.SetEmptySummary().DataPoints().AppendEmpty() },
-		func(m pmetric.Metric) { m.SetEmptyExponentialHistogram().DataPoints().AppendEmpty() },
-		func(m pmetric.Metric) {},
-	} {
-		m := metrics.AppendEmpty()
-		m.SetName(fmt.Sprintf("DCGM_FI_TYPED_WRONG_%d", i))
-		set(m)
-	}
-	r := NewTarget(otel).Map(md, here)
-	assert.Len(t, points(r, "GPU-0"), 1)
-	assert.Equal(t, map[string]int{"wrong_type": 3}, refused(r))
+	r := mapOnce(t, otel,
+		"# TYPE DCGM_FI_DEV_GPU_UTIL histogram", onGPU("DCGM_FI_DEV_GPU_UTIL", 50),
+		"# TYPE DCGM_FI_DEV_GPU_TEMP summary", onGPU("DCGM_FI_DEV_GPU_TEMP", 40),
+		"# TYPE DCGM_FI_SOME_FIELD histogram", onGPU("DCGM_FI_SOME_FIELD", 1),
+		onGPU("DCGM_FI_SOME_FIELD_bucket", 1, `le="1"`), onGPU("DCGM_FI_SOME_FIELD_sum", 1), onGPU("DCGM_FI_SOME_FIELD_count", 1),
+		"# TYPE DCGM_FI_OTHER_FIELD summary", onGPU("DCGM_FI_OTHER_FIELD", 1, `quantile="0.5"`),
+		onGPU("DCGM_FI_GAUGE_sum", 1),
+	)
+	assert.Equal(t, []string{
+		"dcgm.gauge_sum{} 1",
+		"dcgm.some_field{} 1",
+		"hw.gpu.utilization{hw.gpu.task=general} 0.5",
+		"hw.temperature{hw.sensor_location=gpu} 40",
+	}, points(r, "GPU-0"))
+	assert.Equal(t, map[string]int{"wrong_type": 4}, refused(r))
 }
 
-// TestDuplicates: of rows for one device the newer wins, then the greater.
+// TestDuplicates: of rows for one field of one device the greater wins.
 func TestDuplicates(t *testing.T) {
 	r := mapOnce(t, otel, onGPU("DCGM_FI_DEV_GPU_UTIL", 50), onGPU("DCGM_FI_DEV_GPU_UTIL", 70), onGPU("DCGM_FI_DEV_GPU_UTIL", 60))
 	assert.Equal(t, []string{"hw.gpu.utilization{hw.gpu.task=general} 0.7"}, points(r, "GPU-0"))
-
-	md, err := scrape(onGPU("DCGM_FI_DEV_GPU_UTIL", 50)+"\n"+onGPU("DCGM_FI_DEV_GPU_UTIL", 70)+"\n", t0)
-	assert.NoError(t, err)
-	first := true
-	each(md, func(_ pcommon.Map, m pmetric.Metric, p pmetric.NumberDataPoint) {
-		if m.Name() == "DCGM_FI_DEV_GPU_UTIL" && first {
-			p.SetTimestamp(pcommon.NewTimestampFromTime(t0.Add(time.Second)))
-			first = false
-		}
-	})
-	assert.Equal(t, []string{"hw.gpu.utilization{hw.gpu.task=general} 0.5"}, points(NewTarget(otel).Map(md, here), "GPU-0"))
 }
 
 // TestCounters follows the start time of a counter over a reset and a clock that

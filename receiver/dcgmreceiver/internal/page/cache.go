@@ -1,0 +1,152 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"strings"
+
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/mapping"
+)
+
+// cache is what a Reader remembers from page to page. A text that many lines
+// have in common is kept once: the families' names, and the labels, which all
+// families of a device share.
+type cache struct {
+	texts    map[string]string
+	lines    map[text]*line
+	families map[string]*mapping.Family
+	labels   map[string]*mapping.Labels // by labelsKey
+	series   map[identity]*series
+	key      []byte // buffer for labelsKey
+}
+
+// text is how a line is looked up.
+type text struct{ name, labels string }
+
+// series is a series with the number of the last page that had it. Lines that
+// differ in the order of their labels alone have one series.
+type series struct {
+	mapping.Series
+	whole *mapping.Family // see mapping.NewSeries
+	page  uint64
+}
+
+type identity struct {
+	family *mapping.Family
+	labels *mapping.Labels
+}
+
+func newCache() cache {
+	return cache{
+		texts:    map[string]string{},
+		lines:    map[text]*line{},
+		families: map[string]*mapping.Family{},
+		labels:   map[string]*mapping.Labels{},
+		series:   map[identity]*series{},
+	}
+}
+
+// find returns the line with a text, nil if there is none.
+func (c *cache) find(name, labels []byte) *line {
+	return c.lines[text{string(name), string(labels)}]
+}
+
+func (c *cache) remember(name, labels []byte, s *series) *line {
+	l := &line{name: c.text(name), labels: c.text(labels), series: s}
+	c.lines[text{l.name, l.labels}] = l
+	return l
+}
+
+func (c *cache) rememberMeta(whole []byte, m *meta) *line {
+	l := &line{name: string(whole), meta: m}
+	c.lines[text{l.name, ""}] = l
+	return l
+}
+
+// text returns the one copy of a text.
+func (c *cache) text(b []byte) string {
+	if s, ok := c.texts[string(b)]; ok {
+		return s
+	}
+	s := string(b)
+	c.texts[s] = s
+	return s
+}
+
+func (c *cache) family(name string) *mapping.Family {
+	f := c.families[name]
+	if f == nil {
+		name = strings.Clone(name) // not a part of a line
+		f = mapping.NewFamily(name)
+		c.families[name] = f
+	}
+	return f
+}
+
+// canonical returns the one series with a name and labels. pairs are sorted.
+func (c *cache) canonical(name string, pairs [][2]string) *series {
+	c.key = c.key[:0]
+	for _, p := range pairs {
+		c.key = append(append(c.key, p[0]...), 0xff) // in no text that is UTF-8
+		c.key = append(append(c.key, p[1]...), 0xff)
+	}
+	l := c.labels[string(c.key)]
+	if l == nil {
+		l = mapping.NewLabels(pairs)
+		c.labels[string(c.key)] = l
+	}
+	id := identity{c.family(name), l}
+	s := c.series[id]
+	if s == nil {
+		var whole *mapping.Family
+		for _, suffix := range [...]string{"_bucket", "_sum", "_count"} {
+			if of, ok := strings.CutSuffix(name, suffix); ok && of != "" {
+				whole = c.family(of)
+			}
+		}
+		s = &series{Series: *mapping.NewSeries(id.family, l, whole), whole: whole}
+		c.series[id] = s
+	}
+	return s
+}
+
+// forget drops what the last page did not have, once that is more than half of
+// what there is: holders come and go, and an exporter may be replaced. used is
+// what the page had.
+func (c *cache) forget(page uint64, used int) {
+	const few = 1000
+	if len(c.lines)+len(c.series) <= 2*used+few {
+		return
+	}
+	old := *c
+	*c = newCache() // maps do not shrink
+	families, labels := map[*mapping.Family]bool{}, map[*mapping.Labels]bool{}
+	for key, l := range old.lines {
+		if l.page != page {
+			continue
+		}
+		c.lines[key] = l
+		if l.meta != nil {
+			families[l.meta.family] = true
+		} else {
+			c.texts[l.name], c.texts[l.labels] = l.name, l.labels
+		}
+	}
+	for id, s := range old.series {
+		if s.page == page {
+			c.series[id] = s
+			families[id.family], families[s.whole], labels[id.labels] = true, true, true
+		}
+	}
+	for name, f := range old.families {
+		if families[f] {
+			c.families[name] = f
+		}
+	}
+	for key, l := range old.labels {
+		if labels[l] {
+			c.labels[key] = l
+		}
+	}
+}

@@ -1,0 +1,231 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package page reads pages of the Prometheus text format into the rows that
+// package mapping takes.
+//
+// What a line means is decided by Prometheus' parser (line.go), once for each
+// series. A Reader remembers the text of the series (cache.go) and where on the
+// page it was: an exporter prints the same lines at every scrape, so that nearly
+// all of a page is read by comparing texts and parsing numbers. A line that the
+// parser refuses costs that line alone.
+package page
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/prometheus/prometheus/model/relabel"
+
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/mapping"
+)
+
+const (
+	// maxLines bounds what a Reader remembers: lines of one page, TYPE and HELP
+	// lines included. The rest of the page is refused.
+	maxLines = 200_000
+	// maxBad is how many lines of a page can be refused before it is no page: each
+	// of them costs a turn of Prometheus' parser at every scrape.
+	maxBad = 10_000
+)
+
+// Options are the settings of a scrape_config that concern the page.
+type Options struct {
+	// Job and Instance are Prometheus' labels of the target. Relabelling sees them,
+	// and an exporter's labels of these names are renamed to exported_*.
+	Job, Instance string
+	Relabel       []*relabel.Config // metric_relabel_configs
+
+	// Limits, 0 for none. A page that is over one of them is refused.
+	Samples                                 int // sample_limit
+	Labels, LabelNameBytes, LabelValueBytes int // label_limit and the like
+}
+
+// ErrLimit is a page over one of the limits in Options.
+var ErrLimit = errors.New("limit exceeded")
+
+// ErrNoPage is text that has no sample in it, or too many lines that are none.
+var ErrNoPage = errors.New("no page of the text format")
+
+// Result is what was found beside the rows.
+type Result struct {
+	Samples int             // lines that are samples
+	Refused mapping.Refused // of them and of other lines
+	Bad     error           // the first line that was refused as Unparsable
+}
+
+// Reader reads the pages of one target. It is not safe for concurrent use.
+type Reader struct {
+	opts   Options
+	number uint64  // of the page
+	layout []*line // of the last page, in its order
+	next   []*line // that of the page that is being read
+	cache
+}
+
+// NewReader returns the reader of a target that was never read.
+func NewReader(opts Options) *Reader {
+	return &Reader{opts: opts, cache: newCache()}
+}
+
+// Read appends the rows of a page. It keeps nothing of the page's memory. Its
+// errors are ErrLimit and ErrNoPage, wrapped: then there are no rows.
+func (r *Reader) Read(body []byte, rows []mapping.Row) ([]mapping.Row, Result, error) {
+	r.number++
+	r.next = r.next[:0]
+	p := pass{Reader: r, rows: rows, room: maxLines}
+	if err := p.read(body); err != nil {
+		// What it said is not worth remembering.
+		r.cache, r.layout, r.next = newCache(), nil, nil
+		return rows, p.result, err
+	}
+	r.layout, r.next = r.next, r.layout
+	for i, l := range r.layout {
+		l.place = i
+	}
+	r.forget(r.number, len(r.layout)+p.added)
+	return p.rows, p.result, nil
+}
+
+// pass is one reading of a page.
+type pass struct {
+	*Reader
+	rows     []mapping.Row
+	result   Result
+	expected int // place in the last layout of the line that should come now
+	room     int // for lines in this layout
+	added    int // rows
+}
+
+// read reads all lines.
+func (p *pass) read(body []byte) error {
+	if text := bytes.TrimLeft(body, " \t\r\n"); len(text) > 0 && text[0] == '<' {
+		return fmt.Errorf("%w: it begins with %q", ErrNoPage, text[:min(len(text), 40)])
+	}
+	for len(body) > 0 {
+		end := bytes.IndexByte(body, '\n')
+		if end < 0 {
+			end = len(body)
+		}
+		if err := p.line(body[:end]); err != nil {
+			return err
+		}
+		body = body[min(end+1, len(body)):]
+	}
+	if p.result.Samples == 0 && p.result.Bad != nil {
+		return fmt.Errorf("%w: %w", ErrNoPage, p.result.Bad)
+	}
+	return nil
+}
+
+// line reads one line. Its error refuses the page.
+func (p *pass) line(b []byte) error {
+	if p.expected < len(p.layout) {
+		l := p.layout[p.expected]
+		if v, ok := l.read(b); ok {
+			return p.take(l, v)
+		}
+	}
+	// The parser would take leading blanks for a part of the name.
+	b = bytes.TrimLeft(b, " \t")
+	switch {
+	case len(b) == 0:
+		return nil
+	case p.room <= 0:
+		p.result.Samples++
+		p.result.Refused[mapping.Limit]++
+		return nil
+	case b[0] == '#':
+		return p.comment(b)
+	default:
+		return p.unexpected(b)
+	}
+}
+
+// take uses a known line, and puts it into the layout.
+func (p *pass) take(l *line, v float64) error {
+	if l.place < len(p.layout) && p.layout[l.place] == l {
+		p.expected = l.place + 1
+	}
+	if l.page != p.number { // else it is there twice
+		l.page = p.number
+		p.next = append(p.next, l)
+		p.room--
+	}
+	if l.meta != nil {
+		l.meta.apply()
+		return nil
+	}
+	return p.sample(l.series, v)
+}
+
+// unexpected reads a sample that is at another place than on the page before, or
+// was not there.
+func (p *pass) unexpected(b []byte) error {
+	name, end, regular := split(b)
+	if regular {
+		if l := p.find(b[:name], b[name:end]); l != nil {
+			if v, ok := number(b[end:]); ok {
+				return p.take(l, v)
+			}
+		}
+	}
+	series, v, err := p.parse(b)
+	switch {
+	case errors.Is(err, ErrLimit):
+		return err
+	case err != nil:
+		return p.bad(err)
+	case !regular:
+		p.room-- // its series is remembered
+		return p.sample(series, v)
+	}
+	return p.take(p.remember(b[:name], b[name:end], series), v)
+}
+
+// sample takes a series with its value; it is nil if relabelling drops it.
+func (p *pass) sample(s *series, v float64) error {
+	p.result.Samples++
+	switch {
+	case s == nil:
+		return nil
+	case s.page == p.number:
+		p.result.Refused[mapping.Repeated]++
+		return nil
+	}
+	s.page = p.number
+	if p.added++; p.opts.Samples > 0 && p.added > p.opts.Samples {
+		return fmt.Errorf("sample_%w: more than %d samples", ErrLimit, p.opts.Samples)
+	}
+	p.rows = append(p.rows, mapping.Row{Series: &s.Series, Value: v})
+	return nil
+}
+
+// comment reads a line that begins with #. Those of TYPE and HELP say something.
+func (p *pass) comment(b []byte) error {
+	if !isMeta(b) {
+		return nil
+	}
+	l := p.find(b, nil)
+	if l == nil {
+		m, err := p.parseMeta(b)
+		if err != nil {
+			return p.bad(err)
+		}
+		l = p.rememberMeta(b, m)
+	}
+	return p.take(l, 0)
+}
+
+// bad counts a line that the parser refuses.
+func (p *pass) bad(err error) error {
+	if p.result.Bad == nil {
+		p.result.Bad = err
+	}
+	p.result.Refused[mapping.Unparsable]++
+	if p.result.Refused[mapping.Unparsable] > maxBad {
+		return fmt.Errorf("%w: more than %d lines of it are refused, the first: %w", ErrNoPage, maxBad, p.result.Bad)
+	}
+	return nil
+}

@@ -1,0 +1,122 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dcgmreceiver
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/receiver/receiverhelper"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.uber.org/zap"
+
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/mapping"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/metadata"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/page"
+)
+
+// scraper fetches pages, maps them and hands the metrics on. It is safe for
+// several targets at once.
+type scraper struct {
+	next      consumer.Metrics
+	obs       *receiverhelper.ObsReport
+	telemetry *metadata.TelemetryBuilder
+	logger    *zap.Logger
+	options   mapping.Options
+	pages     page.Options
+	fetcher   *fetcher
+	refuse    atomic.Pointer[error] // what every scrape fails with, see targets
+	buffers   sync.Pool             // *buffer
+}
+
+// buffer is the memory of one scrape. Targets take turns: few scrapes run at the
+// same time, however many targets there are.
+type buffer struct {
+	body []byte
+	rows []mapping.Row
+}
+
+func (s *scraper) newTarget(at location) *target {
+	pages := s.pages
+	pages.Job, pages.Instance = at.job, at.instance
+	return &target{location: at, reader: page.NewReader(pages), mapping: mapping.NewTarget(s.options)}
+}
+
+// scrape makes one scrape of a target. Once ctx has ended it says nothing.
+func (s *scraper) scrape(ctx context.Context, t *target) {
+	buf, _ := s.buffers.Get().(*buffer)
+	if buf == nil {
+		buf = &buffer{}
+	}
+	start := time.Now()
+	var err error
+	if refuse := s.refuse.Load(); refuse != nil {
+		buf.body, err = buf.body[:0], *refuse
+	} else {
+		buf.body, err = s.fetcher.fetch(ctx, t.url, buf.body[:0])
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	result, ok := s.read(t, start, buf, err)
+	s.buffers.Put(buf)
+	if ok {
+		s.deliver(t, result)
+	}
+}
+
+// read reads and maps a page, and counts and tells what came of it.
+func (s *scraper) read(t *target, start time.Time, buf *buffer, err error) (result mapping.Result, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.left {
+		return result, false
+	}
+	scraped := mapping.Page{Time: pcommon.NewTimestampFromTime(start)}
+	var read page.Result
+	if err == nil {
+		buf.rows, read, err = t.reader.Read(buf.body, buf.rows[:0])
+	}
+	scraped.Duration = time.Since(start).Seconds()
+	if err == nil {
+		scraped.Up, scraped.Rows, scraped.Samples, scraped.Refused = true, buf.rows, read.Samples, read.Refused
+	}
+	result = t.mapping.Map(&scraped, t.exporter)
+	clear(buf.rows) // of what belongs to the target
+
+	ctx, logger := context.Background(), s.logger.With(zap.String("exporter", t.name))
+	outcome := classify(result.Devices, err)
+	s.telemetry.DcgmReceiverScrapes.Add(ctx, 1, withAttribute("outcome", string(outcome)))
+	for reason, n := range result.Refused {
+		if n > 0 {
+			s.telemetry.DcgmReceiverRowsRefused.Add(ctx, int64(n), withAttribute("reason", mapping.Reason(reason).String()))
+		}
+	}
+	s.telemetry.DcgmReceiverDevices.Add(ctx, int64(result.Devices-t.devices))
+	t.devices = result.Devices
+	t.tellScrape(logger, outcome, err)
+	if err == nil {
+		t.tellLines(logger, read)
+	}
+	return result, true
+}
+
+// deliver hands metrics to the next component. They are lost if it refuses them:
+// the next scrape is newer.
+func (s *scraper) deliver(t *target, result mapping.Result) {
+	points := result.Metrics.DataPointCount()
+	ctx := s.obs.StartMetricsOp(context.Background()) // a shutdown waits for it
+	err := s.next.ConsumeMetrics(ctx, result.Metrics)
+	s.obs.EndMetricsOp(ctx, "prometheus", points, err)
+	t.tellPipeline(s.logger.With(zap.String("exporter", t.name)), err)
+}
+
+func withAttribute(key, value string) metric.MeasurementOption {
+	return metric.WithAttributeSet(attribute.NewSet(attribute.String(key, value)))
+}

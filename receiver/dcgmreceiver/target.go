@@ -1,0 +1,74 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dcgmreceiver
+
+import (
+	"net"
+	"net/url"
+	"strconv"
+	"sync"
+
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/mapping"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/page"
+)
+
+// location says where an exporter is.
+type location struct {
+	url      string // identity among targets; its query may hold a token
+	name     string // the URL for people, without query
+	job      string // Prometheus' label job
+	instance string // host:port, its label instance
+	exporter mapping.Exporter
+}
+
+func locate(u *url.URL, job string) location {
+	l := location{job: job, url: u.String(), name: u.Scheme + "://" + u.Host + u.Path, instance: u.Host}
+	l.exporter.Address, l.exporter.Port = hostPort(u)
+	return l
+}
+
+func hostPort(u *url.URL) (string, int64) {
+	if port, err := strconv.ParseInt(u.Port(), 10, 64); err == nil {
+		return u.Hostname(), port
+	}
+	port, err := net.LookupPort("tcp", u.Scheme)
+	if err != nil {
+		port = 0
+	}
+	return u.Hostname(), int64(port)
+}
+
+// target is one exporter: its state, and what was last said about it.
+type target struct {
+	location
+
+	mu       sync.Mutex // over reading, never over I/O
+	reader   *page.Reader
+	mapping  *mapping.Target
+	devices  int
+	left     bool // it is no target any more, and its state may be another's
+	scrapes  story
+	lines    story
+	pipeline story
+	repeats  bool // that the page has series twice was told
+}
+
+// leave ends a target: a scrape that still runs says nothing any more. It returns
+// the number of devices that the target was counted with.
+func (t *target) leave() (devices int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	devices, t.devices, t.left = t.devices, 0, true
+	return devices
+}
+
+// moved is a target that was left, come back at a location with the same URL.
+func (t *target) moved(at location) *target {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return &target{
+		location: at, reader: t.reader, mapping: t.mapping,
+		scrapes: t.scrapes, lines: t.lines, pipeline: t.pipeline, repeats: t.repeats,
+	}
+}

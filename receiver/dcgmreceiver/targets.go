@@ -1,0 +1,157 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dcgmreceiver
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/page"
+)
+
+// targets scrapes a set of exporters, which discovery may change.
+type targets struct {
+	scraper  *scraper
+	interval time.Duration
+	limit    int    // target_limit, 0 for none
+	seed     string // tells this receiver from others with the same targets
+	ctx      context.Context
+	wg       sync.WaitGroup
+
+	mu      sync.Mutex
+	running map[string]*running
+	rested  map[string]rested
+}
+
+type running struct {
+	target *target
+	stop   context.CancelFunc
+}
+
+// rested is a target that has gone. It is kept for two intervals: the pod of an
+// exporter on the host's network comes back under the same address.
+type rested struct {
+	target *target
+	until  time.Time
+}
+
+func newTargets(ctx context.Context, s *scraper, interval time.Duration, limit int, id string) *targets {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "" // the targets' URLs spread the scrapes still
+	}
+	return &targets{
+		scraper: s, interval: interval, limit: limit, seed: host + "\x00" + id, ctx: ctx,
+		running: map[string]*running{}, rested: map[string]rested{},
+	}
+}
+
+// set starts and stops scrapes so that those of the locations are left.
+func (ts *targets) set(locations []location) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	now := time.Now()
+	wanted := make(map[string]location, len(locations))
+	for _, at := range locations {
+		wanted[at.url] = at
+	}
+	for url, r := range ts.running {
+		// Another pod at the same address is another exporter on the same devices.
+		if at, ok := wanted[url]; !ok || at != r.target.location {
+			ts.stop(url, now)
+		}
+	}
+	for url, at := range wanted {
+		if ts.running[url] == nil {
+			ts.start(at)
+		}
+	}
+	for url, r := range ts.rested {
+		if now.After(r.until) {
+			delete(ts.rested, url)
+		}
+	}
+	ts.checkLimit(len(wanted))
+}
+
+func (ts *targets) start(at location) {
+	t := ts.scraper.newTarget(at)
+	if r, ok := ts.rested[at.url]; ok {
+		delete(ts.rested, at.url)
+		t = r.target.moved(at)
+	}
+	ctx, stop := context.WithCancel(ts.ctx)
+	ts.running[at.url] = &running{target: t, stop: stop}
+	ts.wg.Go(func() { ts.loop(ctx, t) })
+}
+
+func (ts *targets) stop(url string, now time.Time) {
+	r := ts.running[url]
+	delete(ts.running, url)
+	r.stop()
+	ts.scraper.telemetry.DcgmReceiverDevices.Add(ts.ctx, -int64(r.target.leave()))
+	ts.rested[url] = rested{r.target, now.Add(2 * ts.interval)}
+}
+
+// checkLimit has every scrape fail while there are too many targets, as in
+// Prometheus: whichever were left out, it would look as if they were not there.
+func (ts *targets) checkLimit(n int) {
+	if ts.limit == 0 || n <= ts.limit {
+		ts.scraper.refuse.Store(nil)
+		return
+	}
+	err := fmt.Errorf("target_%w: there are %d targets, and %d are allowed", page.ErrLimit, n, ts.limit)
+	ts.scraper.refuse.Store(&err)
+}
+
+// loop scrapes a target at every interval, at moments of its own.
+func (ts *targets) loop(ctx context.Context, t *target) {
+	next := time.Now().Add(offset(time.Now(), ts.interval, ts.seed+"\x00"+t.url))
+	timer := time.NewTimer(time.Until(next))
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		ts.scraper.scrape(ctx, t)
+		now := time.Now()
+		for !next.After(now) { // moments that a slow scrape has missed are left out
+			next = next.Add(ts.interval)
+		}
+		timer.Reset(next.Sub(now))
+	}
+}
+
+// offset is the time from now to the next moment at which a target is scraped.
+// The moments depend on who scrapes whom: they are spread over the interval, and
+// are the same ones after a restart.
+func offset(now time.Time, interval time.Duration, of string) time.Duration {
+	h := fnv.New64a()
+	h.Write([]byte(of))
+	phase := time.Duration(h.Sum64() % uint64(interval))
+	since := time.Duration(now.UnixNano()) % interval
+	return (phase - since + interval) % interval
+}
+
+// wait waits until the scrapes that run have ended, which ts.ctx must have made
+// them do, or for ctx.
+func (ts *targets) wait(ctx context.Context) error {
+	done := make(chan struct{})
+	go func() {
+		ts.wg.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("a scrape is still being handed on: %w", ctx.Err())
+	}
+}
