@@ -4,10 +4,13 @@
 package dcgmreceiver
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"net/url"
+	"slices"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/model"
@@ -85,6 +88,11 @@ func (d *discoverer) change(groups []*targetgroup.Group) {
 	for _, locations := range d.pods {
 		all = append(all, locations...)
 	}
+	// While one pod takes another's place both can have the node's address: it is
+	// told apart from neither, and must not alternate.
+	slices.SortFunc(all, func(a, b location) int {
+		return cmp.Or(strings.Compare(a.url, b.url), strings.Compare(a.exporter.Pod, b.exporter.Pod))
+	})
 	d.found(all)
 }
 

@@ -56,6 +56,11 @@ func (ts *targets) set(locations []location) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	now := time.Now()
+	for url, r := range ts.rested {
+		if now.After(r.until) {
+			delete(ts.rested, url)
+		}
+	}
 	wanted := make(map[string]location, len(locations))
 	for _, at := range locations {
 		wanted[at.url] = at
@@ -69,11 +74,6 @@ func (ts *targets) set(locations []location) {
 	for url, at := range wanted {
 		if ts.running[url] == nil {
 			ts.start(at)
-		}
-	}
-	for url, r := range ts.rested {
-		if now.After(r.until) {
-			delete(ts.rested, url)
 		}
 	}
 	ts.checkLimit(len(wanted))

@@ -1,0 +1,196 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dcgmreceiver
+
+import (
+	"compress/gzip"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// newTestFetcher is a fetcher as a configuration makes it.
+func newTestFetcher(t *testing.T, scrape ScrapeConfig) *fetcher {
+	t.Helper()
+	cfg := createDefaultConfig().(*Config)
+	cfg.Endpoints, cfg.Scrape = []string{"http://a"}, scrape
+	prom, err := cfg.promConfig()
+	require.NoError(t, err)
+	f, err := newFetcher(prom.ScrapeConfigs[0], "otelcol-gpu/1")
+	require.NoError(t, err)
+	t.Cleanup(f.close)
+	return f
+}
+
+func zipped(t *testing.T, w http.ResponseWriter, text string) {
+	w.Header().Set("Content-Encoding", "gzip")
+	z := gzip.NewWriter(w)
+	_, err := z.Write([]byte(text))
+	assert.NoError(t, err)
+	assert.NoError(t, z.Close())
+}
+
+// TestFetch has one row a way to answer.
+func TestFetch(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 1<<20)
+	for name, tt := range map[string]struct {
+		answer http.HandlerFunc
+		want   string
+		err    outcome
+	}{
+		"plain":        {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("page")) }, "page", ""},
+		"nothing":      {func(http.ResponseWriter, *http.Request) {}, "", ""},
+		"at the limit": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(long)) }, long, ""},
+		"over the limit, as announced": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "1048577")
+			_, _ = w.Write([]byte(long + "x"))
+		}, "", outcomeTooLarge},
+		"over the limit, in parts": {func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write([]byte("x"))
+			w.(http.Flusher).Flush()
+			_, _ = w.Write([]byte(long))
+		}, "", outcomeTooLarge},
+		"gzip":                {func(w http.ResponseWriter, _ *http.Request) { zipped(t, w, "page") }, "page", ""},
+		"gzip over the limit": {func(w http.ResponseWriter, _ *http.Request) { zipped(t, w, long+"x") }, "", outcomeTooLarge},
+		"no gzip": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			_, _ = w.Write([]byte("page"))
+		}, "", outcomeCutOff},
+		"gzip of another kind": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			_, _ = w.Write([]byte("DCGM_FI_DEV_GPU_UTIL 1\n"))
+		}, "", outcomeParse},
+		"gzip cut off": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			z := gzip.NewWriter(w)
+			_, _ = z.Write([]byte("page"))
+			_ = z.Flush()
+		}, "", outcomeCutOff},
+		"redirect": {func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/metrics" {
+				http.Redirect(w, r, "/there", http.StatusFound)
+				return
+			}
+			_, _ = w.Write([]byte("page of " + r.URL.Path))
+		}, "page of /there", ""},
+		"no content":   {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }, "", outcomeStatus},
+		"unauthorized": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }, "", outcomeStatus},
+		"no HTTP": {func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := w.(http.Hijacker).Hijack()
+			if err == nil {
+				_, _ = conn.Write([]byte("SSH-2.0-x\r\n"))
+				_ = conn.Close()
+			}
+		}, "", outcomeConnect},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := serveFunc(t, tt.answer)
+			f := newTestFetcher(t, ScrapeConfig{"body_size_limit": "1MB"})
+			for range 2 { // over the same connection where it serves again
+				body, err := f.fetch(t.Context(), server.URL+"/metrics", make([]byte, 0, 10))
+				if tt.err == "" {
+					require.NoError(t, err)
+					assert.Equal(t, tt.want, string(body))
+					continue
+				}
+				require.Error(t, err)
+				assert.Equal(t, tt.err, classify(0, err), err)
+				assert.LessOrEqual(t, cap(body), 4<<20, "what is read is bounded")
+			}
+		})
+	}
+}
+
+// TestRequest: what an exporter is asked.
+func TestRequest(t *testing.T) {
+	t.Parallel()
+	asked := make(chan http.Header, 1)
+	server := serveFunc(t, func(_ http.ResponseWriter, r *http.Request) { asked <- r.Header })
+	for want, tt := range map[string]struct {
+		scrape ScrapeConfig
+		header string
+	}{
+		"text/plain;version=0.0.4;q=0.9,*/*;q=0.1": {nil, "Accept"},
+		"gzip":          {nil, "Accept-Encoding"},
+		"identity":      {ScrapeConfig{"enable_compression": false}, "Accept-Encoding"},
+		"otelcol-gpu/1": {nil, "User-Agent"},
+		"2.5":           {ScrapeConfig{"scrape_timeout": "2s500ms"}, "X-Prometheus-Scrape-Timeout-Seconds"},
+		"Bearer secret": {ScrapeConfig{"authorization": map[string]any{"credentials": "secret"}}, "Authorization"},
+		"value":         {ScrapeConfig{"http_headers": map[string]any{"X-Own": map[string]any{"values": []string{"value"}}}}, "X-Own"},
+	} {
+		_, err := newTestFetcher(t, tt.scrape).fetch(t.Context(), server.URL, nil)
+		require.NoError(t, err)
+		assert.Equal(t, want, (<-asked).Get(tt.header), tt.header)
+	}
+}
+
+// TestProxy: the exporter is asked through a proxy.
+func TestProxy(t *testing.T) {
+	t.Parallel()
+	proxy := serveFunc(t, func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte("by proxy: " + r.URL.String())) })
+	body, err := newTestFetcher(t, ScrapeConfig{"proxy_url": proxy.URL}).fetch(t.Context(), "http://exporter.invalid/metrics", nil)
+	require.NoError(t, err)
+	assert.Equal(t, "by proxy: http://exporter.invalid/metrics", string(body))
+}
+
+// TestScrapeKeys: keys of scrape that concern the page, through the whole receiver.
+func TestScrapeKeys(t *testing.T) {
+	t.Parallel()
+	server := serve(t, goodPage)
+	of := func(scrape ScrapeConfig) *run {
+		return start(t, []string{server.URL}, func(c *Config) { c.Scrape = scrape })
+	}
+	t.Run("metric_relabel_configs", func(t *testing.T) {
+		t.Parallel()
+		r := of(ScrapeConfig{"metric_relabel_configs": []any{
+			map[string]any{"source_labels": []any{"__name__"}, "regex": "DCGM_FI_DEV_MEMORY_TEMP", "action": "drop"},
+			map[string]any{"source_labels": []any{"instance", "job"}, "regex": ".+:.+;dcgm-0", "target_label": "modelName", "replacement": "Mine"},
+		}})
+		r.await(outcomeOK, 2)
+		assert.Empty(t, r.count("rows_refused"))
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		model, _ := r.scrapes[0].ResourceMetrics().At(1).Resource().Attributes().Get("hw.model")
+		assert.Equal(t, "Mine", model.Str())
+	})
+	for key, told := range map[string]string{
+		"sample_limit": "sample_limit exceeded", "label_limit": "label_limit exceeded", "target_limit": "target_limit exceeded",
+	} {
+		t.Run(key, func(t *testing.T) {
+			t.Parallel()
+			r := start(t, []string{server.URL, server.URL + "/other"}, func(c *Config) { c.Scrape = ScrapeConfig{key: 1} })
+			r.await(outcomeTooLarge, 4)
+			assert.Equal(t, 2, contains(r.warnings(), told), r.warnings())
+			up, _ := r.last(server, "gpu.exporter.up")
+			assert.Zero(t, up)
+			assert.Equal(t, map[string]int64{"": 0}, r.count("devices"))
+		})
+	}
+}
+
+// TestConnections: an exporter is asked over one connection, which an answer that
+// is no page does not end.
+func TestConnections(t *testing.T) {
+	t.Parallel()
+	connections := make(chan string, 10)
+	server := serveFunc(t, func(w http.ResponseWriter, r *http.Request) {
+		connections <- r.RemoteAddr
+		if len(connections)%2 == 0 {
+			http.Error(w, "boom", http.StatusInternalServerError)
+		}
+	})
+	f := newTestFetcher(t, nil)
+	for range 4 {
+		_, _ = f.fetch(t.Context(), server.URL, nil)
+	}
+	first := <-connections
+	for range 3 {
+		assert.Equal(t, first, <-connections)
+	}
+}

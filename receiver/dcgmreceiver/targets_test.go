@@ -1,0 +1,261 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dcgmreceiver
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/metadata"
+)
+
+// fakeExporters answers in the place of a network, in a test's own time.
+type fakeExporters struct {
+	page  string
+	takes time.Duration
+
+	mu    sync.Mutex
+	asked []time.Time
+}
+
+func (e *fakeExporters) RoundTrip(r *http.Request) (*http.Response, error) {
+	e.mu.Lock()
+	e.asked = append(e.asked, time.Now())
+	e.mu.Unlock()
+	select {
+	case <-time.After(e.takes):
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
+	return &http.Response{StatusCode: http.StatusOK, Status: "200 OK", Body: io.NopCloser(strings.NewReader(e.page)), ContentLength: -1}, nil
+}
+
+func (e *fakeExporters) times() []time.Time {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.asked)
+}
+
+// newTestTargets scrapes fake exporters every 15 s, without a receiver.
+func newTestTargets(t *testing.T, exporters *fakeExporters, limit int, next func(pmetric.Metrics)) (*targets, *componenttest.Telemetry) {
+	telemetry := componenttest.NewTelemetry()
+	set := receivertest.NewNopSettings(metadata.Type)
+	set.TelemetrySettings = telemetry.NewTelemetrySettings()
+	sink, err := consumertestFunc(next)
+	require.NoError(t, err)
+	r, err := newReceiver(set, createDefaultConfig().(*Config), sink)
+	require.NoError(t, err)
+	r.scraper.fetcher = &fetcher{client: &http.Client{Transport: exporters}, timeout: 10 * time.Second, limit: 1 << 20}
+	ctx, stop := context.WithCancel(t.Context())
+	ts := newTargets(ctx, r.scraper, 15*time.Second, limit, "dcgm")
+	t.Cleanup(func() {
+		stop()
+		require.NoError(t, ts.wait(context.Background()))
+		require.NoError(t, telemetry.Shutdown(context.Background()))
+	})
+	return ts, telemetry
+}
+
+func at(t *testing.T, endpoint, pod string) location {
+	u, err := url.Parse(endpoint)
+	require.NoError(t, err)
+	l := locate(u, "dcgm")
+	l.exporter.Pod = pod
+	return l
+}
+
+func devices(t *testing.T, telemetry *componenttest.Telemetry) int64 {
+	m, err := telemetry.GetMetric("otelcol_dcgm_receiver_devices")
+	require.NoError(t, err)
+	return m.Data.(metricdata.Sum[int64]).DataPoints[0].Value
+}
+
+// TestInterval: scrapes keep their moments; those that a slow exporter misses are
+// left out.
+func TestInterval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		exporters := &fakeExporters{page: goodPage, takes: 4 * time.Second}
+		ts, _ := newTestTargets(t, exporters, 0, func(pmetric.Metrics) { time.Sleep(8 * time.Second) })
+		start := time.Now()
+		ts.set([]location{at(t, "http://a:9400/metrics", "")})
+		time.Sleep(61 * time.Second)
+		moments := exporters.times()
+		require.GreaterOrEqual(t, len(moments), 4)
+		assert.Less(t, moments[0].Sub(start), 15*time.Second)
+		for i := 1; i < 4; i++ {
+			assert.Equal(t, 15*time.Second, moments[i].Sub(moments[i-1]))
+		}
+		exporters.mu.Lock()
+		exporters.takes = 9 * time.Second
+		exporters.mu.Unlock()
+		time.Sleep(120 * time.Second)
+		moments = exporters.times()
+		last := len(moments) - 1
+		assert.Equal(t, 30*time.Second, moments[last].Sub(moments[last-1]))
+	})
+}
+
+// TestOffset: moments are spread over the interval, and the same after a restart.
+func TestOffset(t *testing.T) {
+	const interval = 15 * time.Second
+	now := time.Date(2026, 11, 2, 12, 0, 0, 0, time.UTC)
+	quarters := [4]int{}
+	for i := range 400 {
+		of := "host\x00dcgm\x00http://10.0.0." + string(rune('a'+i))
+		first := offset(now, interval, of)
+		require.GreaterOrEqual(t, first, time.Duration(0))
+		require.Less(t, first, interval)
+		quarters[first*4/interval]++
+		later := now.Add(7 * time.Hour).Add(time.Second)
+		assert.Zero(t, later.Add(offset(later, interval, of)).Sub(now.Add(first))%interval)
+	}
+	for _, n := range quarters {
+		assert.Greater(t, n, 50)
+	}
+}
+
+// TestLeave: a target that is gone is scraped no more and its devices count no
+// more. One that is back within two intervals goes on as if it had not been away.
+func TestLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		exporters := &fakeExporters{page: goodPage + "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{UUID=\"GPU-0\"} 5000\n"}
+		var start time.Time
+		ts, telemetry := newTestTargets(t, exporters, 0, func(md pmetric.Metrics) {
+			for _, rm := range md.ResourceMetrics().All() {
+				for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
+					if m.Name() == names.HwEnergy.Name {
+						start = m.Sum().DataPoints().At(0).StartTimestamp().AsTime()
+					}
+				}
+			}
+		})
+		a, b := at(t, "http://a:9400/metrics", "a-1"), at(t, "http://b:9400/metrics", "b-1")
+		ts.set([]location{a, b})
+		time.Sleep(31 * time.Second)
+		first := start
+		assert.Equal(t, int64(2), devices(t, telemetry))
+
+		ts.set(nil)
+		assert.Zero(t, devices(t, telemetry))
+		asked := len(exporters.times())
+		time.Sleep(20 * time.Second)
+		assert.Len(t, exporters.times(), asked)
+
+		a.exporter.Pod = "a-2" // the pod of an exporter on the host's network
+		ts.set([]location{a})
+		time.Sleep(16 * time.Second)
+		assert.Equal(t, int64(1), devices(t, telemetry))
+		assert.Equal(t, first, start, "its counters go on")
+		assert.Len(t, ts.rested, 1)
+
+		ts.set(nil)
+		time.Sleep(31 * time.Second)
+		ts.set([]location{a})
+		assert.Empty(t, ts.rested, "forgotten after two intervals")
+		ended := time.Now()
+		time.Sleep(16 * time.Second)
+		assert.False(t, start.Before(ended), "its counters begin anew")
+	})
+}
+
+// TestMoved: another pod at the same address takes over without a gap.
+func TestMoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		exporters := &fakeExporters{page: strings.ReplaceAll(goodPage, `gpu="0"`, `gpu="0",Hostname="b"`)}
+		host := ""
+		ts, telemetry := newTestTargets(t, exporters, 0, func(md pmetric.Metrics) {
+			host = ""
+			if v, ok := md.ResourceMetrics().At(1).Resource().Attributes().Get(names.HostName); ok {
+				host = v.Str()
+			}
+		})
+		ts.set([]location{at(t, "http://10.0.0.1:9400/metrics", "a")})
+		time.Sleep(16 * time.Second)
+		assert.Equal(t, "b", host)
+		ts.set([]location{at(t, "http://10.0.0.1:9400/metrics", "b")})
+		time.Sleep(16 * time.Second)
+		assert.Empty(t, host, "it is the name of the exporter's own pod")
+		assert.Equal(t, int64(1), devices(t, telemetry))
+		moments := exporters.times()
+		for i := 1; i < len(moments); i++ {
+			assert.Equal(t, 15*time.Second, moments[i].Sub(moments[i-1]))
+		}
+	})
+}
+
+// TestTargetLimit: too many targets fail until there are few enough.
+func TestTargetLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		exporters := &fakeExporters{page: goodPage}
+		ts, telemetry := newTestTargets(t, exporters, 1, func(pmetric.Metrics) {})
+		a, b := at(t, "http://a:9400/metrics", ""), at(t, "http://b:9400/metrics", "")
+		ts.set([]location{a, b})
+		time.Sleep(16 * time.Second)
+		assert.Empty(t, exporters.times())
+		ts.set([]location{b})
+		time.Sleep(16 * time.Second)
+		assert.Equal(t, int64(1), devices(t, telemetry))
+	})
+}
+
+// TestStopDuringScrape: a scrape that is cut off by the shutdown says nothing.
+func TestStopDuringScrape(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		exporters := &fakeExporters{page: goodPage, takes: 9 * time.Second}
+		handed := 0
+		ctx, stop := context.WithCancel(t.Context())
+		ts, _ := newTestTargets(t, exporters, 0, func(pmetric.Metrics) { handed++ })
+		ts.ctx = ctx
+		ts.set([]location{at(t, "http://a:9400/metrics", "")})
+		for len(exporters.times()) == 0 {
+			time.Sleep(time.Second)
+		}
+		stop()
+		require.NoError(t, ts.wait(context.Background()))
+		assert.Zero(t, handed)
+	})
+}
+
+// TestShutdownWaits: metrics that are being handed on are not cut off, but the
+// shutdown waits no longer than it may.
+func TestShutdownWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		exporters := &fakeExporters{page: goodPage}
+		busy := false
+		ctx, stop := context.WithCancel(t.Context())
+		ts, _ := newTestTargets(t, exporters, 0, func(pmetric.Metrics) {
+			busy = true
+			time.Sleep(time.Minute)
+			busy = false
+		})
+		ts.ctx = ctx
+		ts.set([]location{at(t, "http://a:9400/metrics", "")})
+		time.Sleep(16 * time.Second)
+		stop()
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := ts.wait(short)
+		assert.True(t, errors.Is(err, context.DeadlineExceeded), err)
+		assert.True(t, busy)
+		require.NoError(t, ts.wait(context.Background()))
+		assert.False(t, busy)
+	})
+}
