@@ -8,6 +8,7 @@ package dcgmreceiver
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -18,6 +19,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -35,45 +37,53 @@ import (
 )
 
 const (
-	benchTargets = 50
-	benchSamples = 8 * 60             // a page
-	benchSettle  = 3 * time.Second    // after the start, not measured
-	benchMeasure = 10 * time.Second   // of each receiver, in each round
-	benchRounds  = 3                  // interleaved
-	benchServer  = "DCGM_BENCH_SERVE" // makes the test binary a server
+	benchSamples = 8 * 60           // a page
+	benchSettle  = 4 * time.Second  // after the start, not measured
+	benchMeasure = 10 * time.Second // of each receiver, in each round
+	benchRounds  = 3                // in turns
+	benchRole    = "DCGM_BENCH"     // makes the test binary a child of the benchmark
 )
 
-// BenchmarkReceiver compares the CPU time of this process for a sample, dcgm
-// against prometheusreceiver, which maps nothing, on the same pages from a
-// process of their own. Run it with -benchtime 1x.
+// BenchmarkReceiver compares CPU time, allocations and memory, dcgm against
+// prometheusreceiver, which maps nothing, on the same pages. Exporters and
+// receivers are processes of their own. Run it with -benchtime 1x.
 func BenchmarkReceiver(b *testing.B) {
-	url, pages := serveInChild(b)
-	cfg := createDefaultConfig().(*Config)
-	cfg.CollectionInterval = time.Second
-	for i := range benchTargets {
-		cfg.Endpoints = append(cfg.Endpoints, fmt.Sprintf("%s/%d/metrics", url, i))
+	exporters := startChild(b, "exporters")
+	url := exporters.line()
+	for _, n := range []int{1, 100} {
+		b.Run(fmt.Sprintf("targets=%d", n), func(b *testing.B) {
+			costs := map[string][]cost{}
+			for range benchRounds {
+				for _, name := range []string{"dcgm", "prometheus"} {
+					costs[name] = append(costs[name], measure(b, name, url, n))
+				}
+			}
+			b.ReportMetric(0, "ns/op") // means nothing here
+			for _, f := range []struct {
+				unit string
+				of   func(cost) float64
+			}{
+				{"cpu-us/sample", func(c cost) float64 { return c.CPU / c.Samples }},
+				{"allocs/sample", func(c cost) float64 { return c.Allocs / c.Samples }},
+				{"heap-B/series", func(c cost) float64 { return c.Heap / float64(n*benchSamples) }},
+				{"RSS-MiB", func(c cost) float64 { return c.RSS / (1 << 20) }},
+			} {
+				dcgm, prometheus := median(costs["dcgm"], f.of), median(costs["prometheus"], f.of)
+				b.ReportMetric(dcgm, "dcgm-"+f.unit)
+				b.ReportMetric(prometheus, "prometheus-"+f.unit)
+				b.ReportMetric(dcgm/prometheus, "ratio-"+strings.SplitN(f.unit, "/", 2)[0])
+			}
+		})
 	}
-	var dcgm, prometheus []cost
-	for range benchRounds {
-		dcgm = append(dcgm, measure(b, newDCGM(b, cfg), pages))
-		prometheus = append(prometheus, measure(b, newPrometheus(b, cfg), pages))
-	}
-	b.ReportMetric(0, "ns/op") // means nothing here
-	b.ReportMetric(median(dcgm, cost.cpu), "dcgm-cpu-us/sample")
-	b.ReportMetric(median(prometheus, cost.cpu), "prometheus-cpu-us/sample")
-	b.ReportMetric(median(dcgm, cost.cpu)/median(prometheus, cost.cpu), "ratio")
-	b.ReportMetric(median(dcgm, cost.allocs), "dcgm-allocs/sample")
-	b.ReportMetric(median(prometheus, cost.allocs), "prometheus-allocs/sample")
 }
 
-// cost of scraping samples for a while.
+// cost is what one receiver took in one round.
 type cost struct {
-	samples, mallocs float64
-	time             time.Duration
+	Samples, Allocs float64
+	CPU             float64 // in us, of the whole process
+	Heap            float64 // bytes alive, more than before the start
+	RSS             float64 // bytes, of the whole process
 }
-
-func (c cost) cpu() float64    { return float64(c.time.Microseconds()) / c.samples }
-func (c cost) allocs() float64 { return c.mallocs / c.samples }
 
 func median(costs []cost, of func(cost) float64) float64 {
 	var list []float64
@@ -84,80 +94,70 @@ func median(costs []cost, of func(cost) float64) float64 {
 	return list[len(list)/2]
 }
 
-func newDCGM(b *testing.B, cfg *Config) receiver.Metrics {
-	r, err := NewFactory().CreateMetrics(b.Context(), receivertest.NewNopSettings(metadata.Type), cfg, consumertest.NewNop())
-	require.NoError(b, err)
-	return r
-}
-
-func newPrometheus(b *testing.B, cfg *Config) receiver.Metrics {
-	prom, err := cfg.promConfig()
-	require.NoError(b, err)
-	factory := prometheusreceiver.NewFactory()
-	inner := factory.CreateDefaultConfig().(*prometheusreceiver.Config)
-	inner.PrometheusConfig = (*prometheusreceiver.PromConfig)(prom)
-	inner.DiscoveryReloadOnStartup = true
-	r, err := factory.CreateMetrics(b.Context(), receivertest.NewNopSettings(factory.Type()), inner, consumertest.NewNop())
-	require.NoError(b, err)
-	return r
-}
-
-func measure(b *testing.B, r receiver.Metrics, pages func() int) cost {
-	require.NoError(b, r.Start(b.Context(), componenttest.NewNopHost()))
-	time.Sleep(benchSettle)
-	runtime.GC()
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	cpu, served := cpuTime(b), pages()
-	time.Sleep(benchMeasure)
-	c := cost{time: cpuTime(b) - cpu, samples: float64((pages() - served) * benchSamples)}
-	runtime.ReadMemStats(&after)
-	c.mallocs = float64(after.Mallocs - before.Mallocs)
-	require.NoError(b, r.Shutdown(context.Background()))
-	require.Positive(b, c.samples)
+// measure has a child run a receiver for a while.
+func measure(b *testing.B, name, url string, targets int) (c cost) {
+	child := startChild(b, name, url, strconv.Itoa(targets))
+	require.NoError(b, json.Unmarshal([]byte(child.line()), &c))
+	child.end()
+	require.Positive(b, c.Samples)
 	return c
 }
 
-func cpuTime(b *testing.B) time.Duration {
-	var usage syscall.Rusage
-	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+// child is this binary once more, in another role.
+type child struct {
+	b      *testing.B
+	cmd    *exec.Cmd
+	stdin  io.Closer
+	stdout *bufio.Reader
+	once   sync.Once
 }
 
-// serveInChild starts this binary once more as a server, whose CPU time is not
-// this process's. pages is the number of pages that it has served.
-func serveInChild(b *testing.B) (url string, pages func() int) {
-	child := exec.Command(os.Args[0], "-test.run", "^TestServeBenchmark$")
-	child.Env = append(os.Environ(), benchServer+"=1")
-	stdin, err := child.StdinPipe()
+func startChild(b *testing.B, role ...string) *child {
+	c := &child{b: b, cmd: exec.Command(os.Args[0], "-test.run", "^TestBenchmarkChild$")}
+	c.cmd.Env = append(os.Environ(), benchRole+"="+strings.Join(role, " "))
+	var err error
+	c.stdin, err = c.cmd.StdinPipe()
 	require.NoError(b, err)
-	stdout, err := child.StdoutPipe()
+	stdout, err := c.cmd.StdoutPipe()
 	require.NoError(b, err)
-	require.NoError(b, child.Start())
-	b.Cleanup(func() {
-		_ = stdin.Close()
-		_ = child.Wait()
+	c.stdout = bufio.NewReader(stdout)
+	require.NoError(b, c.cmd.Start())
+	b.Cleanup(c.end)
+	return c
+}
+
+func (c *child) line() string {
+	line, err := c.stdout.ReadString('\n')
+	require.NoError(c.b, err)
+	return strings.TrimSpace(line)
+}
+
+// end lets the child end, which it does with its standard input.
+func (c *child) end() {
+	c.once.Do(func() {
+		_ = c.stdin.Close()
+		_, _ = io.Copy(io.Discard, c.stdout)
+		_ = c.cmd.Wait()
 	})
-	line, err := bufio.NewReader(stdout).ReadString('\n')
-	require.NoError(b, err)
-	url = strings.TrimSpace(line)
-	return url, func() int {
-		resp, err := http.Get(url + "/served")
-		require.NoError(b, err)
-		defer func() { _ = resp.Body.Close() }()
-		text, err := io.ReadAll(resp.Body)
-		require.NoError(b, err)
-		n, err := strconv.Atoi(string(text))
-		require.NoError(b, err)
-		return n
+}
+
+// TestBenchmarkChild is a child of BenchmarkReceiver.
+func TestBenchmarkChild(t *testing.T) {
+	role := strings.Fields(os.Getenv(benchRole))
+	switch {
+	case len(role) == 0:
+		t.Skip("for BenchmarkReceiver alone")
+	case role[0] == "exporters":
+		serveBenchmark(t)
+	default:
+		n, err := strconv.Atoi(role[2])
+		require.NoError(t, err)
+		runBenchmark(t, role[0], role[1], n)
 	}
 }
 
-// TestServeBenchmark is the child of BenchmarkReceiver.
-func TestServeBenchmark(t *testing.T) {
-	if os.Getenv(benchServer) == "" {
-		t.Skip("for BenchmarkReceiver alone")
-	}
+// serveBenchmark is all exporters. /served is how many pages they have given.
+func serveBenchmark(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	var served atomic.Int64
@@ -175,6 +175,89 @@ func TestServeBenchmark(t *testing.T) {
 	fmt.Println("http://" + listener.Addr().String())
 	_, _ = io.Copy(io.Discard, os.Stdin) // until the parent ends
 	require.NoError(t, server.Close())
+}
+
+// runBenchmark runs a receiver and prints its cost.
+func runBenchmark(t *testing.T, name, url string, targets int) {
+	cfg := createDefaultConfig().(*Config)
+	cfg.CollectionInterval = time.Second
+	for i := range targets {
+		cfg.Endpoints = append(cfg.Endpoints, fmt.Sprintf("%s/%d/metrics", url, i))
+	}
+	before := heap()
+	r := newDCGM(t, cfg)
+	if name == "prometheus" {
+		r = newPrometheus(t, cfg)
+	}
+	require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
+	time.Sleep(benchSettle)
+	var from, to runtime.MemStats
+	runtime.ReadMemStats(&from)
+	cpu, pages := cpuTime(t), served(t, url)
+	time.Sleep(benchMeasure)
+	c := cost{CPU: float64((cpuTime(t) - cpu).Microseconds()), Samples: float64((served(t, url) - pages) * benchSamples)}
+	runtime.ReadMemStats(&to)
+	c.Allocs, c.RSS = float64(to.Mallocs-from.Mallocs), resident(t)
+	c.Heap = heap() - before
+	require.NoError(t, r.Shutdown(context.Background()))
+	text, err := json.Marshal(c)
+	require.NoError(t, err)
+	fmt.Println(string(text))
+}
+
+func newDCGM(t *testing.T, cfg *Config) receiver.Metrics {
+	r, err := NewFactory().CreateMetrics(t.Context(), receivertest.NewNopSettings(metadata.Type), cfg, consumertest.NewNop())
+	require.NoError(t, err)
+	return r
+}
+
+func newPrometheus(t *testing.T, cfg *Config) receiver.Metrics {
+	prom, err := cfg.promConfig()
+	require.NoError(t, err)
+	factory := prometheusreceiver.NewFactory()
+	inner := factory.CreateDefaultConfig().(*prometheusreceiver.Config)
+	inner.PrometheusConfig = (*prometheusreceiver.PromConfig)(prom)
+	inner.DiscoveryReloadOnStartup = true
+	r, err := factory.CreateMetrics(t.Context(), receivertest.NewNopSettings(factory.Type()), inner, consumertest.NewNop())
+	require.NoError(t, err)
+	return r
+}
+
+// heap is what is alive, in bytes.
+func heap() float64 {
+	runtime.GC()
+	runtime.GC() // what pools hold goes with the second
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc)
+}
+
+func cpuTime(t *testing.T) time.Duration {
+	var usage syscall.Rusage
+	require.NoError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// resident is the memory of this process, 0 where the system does not say.
+func resident(t *testing.T) float64 {
+	status, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	pages, err := strconv.Atoi(strings.Fields(string(status))[1])
+	require.NoError(t, err)
+	return float64(pages * os.Getpagesize())
+}
+
+func served(t *testing.T, url string) int {
+	resp, err := http.Get(url + "/served")
+	require.NoError(t, err)
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	n, err := strconv.Atoi(string(text))
+	require.NoError(t, err)
+	return n
 }
 
 // benchPage is a page of 8 GPUs of 60 known fields each, held by pods.

@@ -69,8 +69,8 @@ type Config struct {
 	NodeName    string `mapstructure:"node_name"`
 	ClusterName string `mapstructure:"cluster_name"`
 
-	// Scrape takes the keys of prometheusreceiver's scrape_configs for TLS,
-	// authentication and limits.
+	// Scrape takes the keys of Prometheus' scrape_configs for TLS, authentication,
+	// relabelling and limits.
 	Scrape ScrapeConfig `mapstructure:"scrape"`
 }
 

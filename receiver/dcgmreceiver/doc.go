@@ -5,8 +5,9 @@
 // names: one resource a device, built from nothing but what the page says about
 // the device.
 //
-// Scraping is contrib's prometheusreceiver's; internal/mapping turns its pages
-// into device metrics by the table in internal/fields.
+// targets.go says whom to scrape and when, fetch.go gets a page. internal/page
+// reads it, mostly by what it remembers of the page before, and internal/mapping
+// turns it into device metrics by the table in internal/fields.
 package dcgmreceiver
 
 //go:generate mdatagen metadata.yaml

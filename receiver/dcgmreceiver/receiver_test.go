@@ -126,6 +126,18 @@ func TestStartFails(t *testing.T) {
 	assert.NoError(t, r.Shutdown(context.Background()))
 }
 
+// TestOutsideOfACluster: without a service account there is nobody to ask.
+func TestOutsideOfACluster(t *testing.T) {
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	cfg := createDefaultConfig().(*Config)
+	cfg.Kubernetes = &KubernetesConfig{NodeName: "a"}
+	require.NoError(t, cfg.Validate())
+	r, err := NewFactory().CreateMetrics(t.Context(), receivertest.NewNopSettings(metadata.Type), cfg, consumertest.NewNop())
+	require.NoError(t, err)
+	assert.ErrorContains(t, r.Start(t.Context(), componenttest.NewNopHost()), "set kubernetes::kubeconfig_file")
+	assert.NoError(t, r.Shutdown(context.Background()))
+}
+
 // TestEndpoint: path and query of an endpoint arrive.
 func TestEndpoint(t *testing.T) {
 	t.Parallel()
