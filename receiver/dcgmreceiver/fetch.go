@@ -63,31 +63,34 @@ func newFetcher(cfg *promconfig.ScrapeConfig, userAgent string) (*fetcher, error
 	return f, nil
 }
 
-// fetch gets a page into the memory of buf or, where that is not enough, into
-// more. It returns what it used, on an error too.
-func (f *fetcher) fetch(ctx context.Context, url string, buf []byte) ([]byte, error) {
+// fetch gets a page. It asks for memory when an answer comes, not before: an
+// exporter that hangs holds none. It returns that memory, or more where that was
+// not enough, on an error too.
+func (f *fetcher) fetch(ctx context.Context, url string, memory func() []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
-		return buf, err
+		return nil, err
 	}
 	req.Header = f.header.Clone() // clients may add to it
 	resp, err := f.client.Do(req)
 	if err != nil {
-		return buf, err
+		return nil, err
 	}
 	// What is left of a page that is too large is not read: the connection closes.
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
 		_, _ = io.CopyN(io.Discard, resp.Body, 64<<10) // so that the connection can serve again
-		return buf, statusError(resp.Status)
+		return nil, statusError(resp.Status)
 	}
-	if resp.Header.Get("Content-Encoding") == "gzip" {
+	zipped := resp.Header.Get("Content-Encoding") == "gzip"
+	if !zipped && resp.ContentLength > f.limit {
+		return nil, errTooLarge
+	}
+	buf := memory()[:0]
+	if zipped {
 		return f.readGzip(resp.Body, buf)
-	}
-	if resp.ContentLength > f.limit {
-		return buf, errTooLarge
 	}
 	if resp.ContentLength > 0 {
 		buf = slices.Grow(buf, int(resp.ContentLength)+1) // and one more to find the end

@@ -26,6 +26,9 @@ func newTestFetcher(t *testing.T, scrape ScrapeConfig) *fetcher {
 	return f
 }
 
+// memory is little, and has something in it.
+func memory() []byte { return []byte("used") }
+
 func zipped(t *testing.T, w http.ResponseWriter, text string) {
 	w.Header().Set("Content-Encoding", "gzip")
 	z := gzip.NewWriter(w)
@@ -93,7 +96,7 @@ func TestFetch(t *testing.T) {
 			server := serveFunc(t, tt.answer)
 			f := newTestFetcher(t, ScrapeConfig{"body_size_limit": "1MB"})
 			for range 2 { // over the same connection where it serves again
-				body, err := f.fetch(t.Context(), server.URL+"/metrics", make([]byte, 0, 10))
+				body, err := f.fetch(t.Context(), server.URL+"/metrics", memory)
 				if tt.err == "" {
 					require.NoError(t, err)
 					assert.Equal(t, tt.want, string(body))
@@ -124,7 +127,7 @@ func TestRequest(t *testing.T) {
 		"Bearer secret": {ScrapeConfig{"authorization": map[string]any{"credentials": "secret"}}, "Authorization"},
 		"value":         {ScrapeConfig{"http_headers": map[string]any{"X-Own": map[string]any{"values": []string{"value"}}}}, "X-Own"},
 	} {
-		_, err := newTestFetcher(t, tt.scrape).fetch(t.Context(), server.URL, nil)
+		_, err := newTestFetcher(t, tt.scrape).fetch(t.Context(), server.URL, memory)
 		require.NoError(t, err)
 		assert.Equal(t, want, (<-asked).Get(tt.header), tt.header)
 	}
@@ -134,7 +137,7 @@ func TestRequest(t *testing.T) {
 func TestProxy(t *testing.T) {
 	t.Parallel()
 	proxy := serveFunc(t, func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte("by proxy: " + r.URL.String())) })
-	body, err := newTestFetcher(t, ScrapeConfig{"proxy_url": proxy.URL}).fetch(t.Context(), "http://exporter.invalid/metrics", nil)
+	body, err := newTestFetcher(t, ScrapeConfig{"proxy_url": proxy.URL}).fetch(t.Context(), "http://exporter.invalid/metrics", memory)
 	require.NoError(t, err)
 	assert.Equal(t, "by proxy: http://exporter.invalid/metrics", string(body))
 }
@@ -187,7 +190,7 @@ func TestConnections(t *testing.T) {
 	})
 	f := newTestFetcher(t, nil)
 	for range 4 {
-		_, _ = f.fetch(t.Context(), server.URL, nil)
+		_, _ = f.fetch(t.Context(), server.URL, memory)
 	}
 	first := <-connections
 	for range 3 {

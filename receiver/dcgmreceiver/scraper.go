@@ -50,25 +50,33 @@ func (s *scraper) newTarget(at location) *target {
 
 // scrape makes one scrape of a target. Once ctx has ended it says nothing.
 func (s *scraper) scrape(ctx context.Context, t *target) {
-	buf, _ := s.buffers.Get().(*buffer)
-	if buf == nil {
-		buf = &buffer{}
-	}
 	start := time.Now()
-	var err error
-	if refuse := s.refuse.Load(); refuse != nil {
-		buf.body, err = buf.body[:0], *refuse
-	} else {
-		buf.body, err = s.fetcher.fetch(ctx, t.url, buf.body[:0])
-	}
+	buf, err := s.fetch(ctx, t)
 	if ctx.Err() != nil {
 		return
 	}
 	result, ok := s.read(t, start, buf, err)
-	s.buffers.Put(buf)
+	if cap(buf.body) > 0 {
+		s.buffers.Put(buf)
+	}
 	if ok {
 		s.deliver(t, result)
 	}
+}
+
+func (s *scraper) fetch(ctx context.Context, t *target) (*buffer, error) {
+	buf := &buffer{}
+	if refuse := s.refuse.Load(); refuse != nil {
+		return buf, *refuse
+	}
+	body, err := s.fetcher.fetch(ctx, t.url, func() []byte {
+		if used, ok := s.buffers.Get().(*buffer); ok {
+			buf = used
+		}
+		return buf.body
+	})
+	buf.body = body
+	return buf, err
 }
 
 // read reads and maps a page, and counts and tells what came of it.
@@ -89,6 +97,8 @@ func (s *scraper) read(t *target, start time.Time, buf *buffer, err error) (resu
 	}
 	result = t.mapping.Map(&scraped, t.exporter)
 	clear(buf.rows) // of what belongs to the target
+	devices := result.Devices - t.devices
+	t.devices = result.Devices
 
 	ctx, logger := context.Background(), s.logger.With(zap.String("exporter", t.name))
 	outcome := classify(result.Devices, err)
@@ -98,8 +108,7 @@ func (s *scraper) read(t *target, start time.Time, buf *buffer, err error) (resu
 			s.telemetry.DcgmReceiverRowsRefused.Add(ctx, int64(n), withAttribute("reason", mapping.Reason(reason).String()))
 		}
 	}
-	s.telemetry.DcgmReceiverDevices.Add(ctx, int64(result.Devices-t.devices))
-	t.devices = result.Devices
+	s.telemetry.DcgmReceiverDevices.Add(ctx, int64(devices))
 	t.tellScrape(logger, outcome, err)
 	if err == nil {
 		t.tellLines(logger, read)

@@ -93,18 +93,16 @@ type Series struct {
 	family *Family
 	labels *Labels
 	whole  *Family // that the row belongs to if it is a histogram or a summary
-	text   string  // the value of the family's own label
 }
 
 // NewSeries returns a series. whole is the family DCGM_X of a row DCGM_X_bucket,
 // DCGM_X_sum or DCGM_X_count, and nil for any other row.
 func NewSeries(f *Family, l *Labels, whole *Family) *Series {
-	s := &Series{family: f, labels: l, whole: whole}
-	if f.known && fields.All[f.id].Label != "" {
-		s.text = l.get(fields.All[f.id].Label)
-	}
-	return s
+	return &Series{family: f, labels: l, whole: whole}
 }
+
+// Whole is what NewSeries was given.
+func (s *Series) Whole() *Family { return s.whole }
 
 // String writes the series as a page does.
 func (s *Series) String() string {

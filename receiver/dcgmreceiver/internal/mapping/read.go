@@ -94,7 +94,7 @@ func (d *device) take(s *Series, v float64) {
 		d.values[id].offer(field.Convert(v), rank, id == fields.XIDLast)
 		return
 	}
-	d.labelled.offer(id, s.text, v, rank) // the text is "" from an exporter that has seen no event
+	d.labelled.offer(id, s.labels.get(field.Label), v, rank) // "" is the row of an exporter that has seen no event
 }
 
 // readLoose keeps rows of NVSwitches, CPUs and whatever else is no GPU, under

@@ -13,23 +13,26 @@ import (
 // have in common is kept once: the families' names, and the labels, which all
 // families of a device share.
 type cache struct {
-	texts    map[string]string
+	texts    map[string]*string
 	lines    map[text]*line
+	metas    map[*line]*meta // of TYPE and HELP lines
 	families map[string]*mapping.Family
-	labels   map[string]*mapping.Labels // by labelsKey
+	labels   map[string]*mapping.Labels // by their texts, see canonical
 	series   map[identity]*series
-	key      []byte // buffer for labelsKey
+	key      []byte // buffer for keys of labels
 }
 
-// text is how a line is looked up.
-type text struct{ name, labels string }
+// text is a line's text but for the value: DCGM_X and {gpu="0"}. A TYPE or HELP
+// line is all name, without labels; where other lines have none they are "".
+type text struct{ name, labels *string }
+
+func (t text) isMeta() bool { return t.labels == nil }
 
 // series is a series with the number of the last page that had it. Lines that
 // differ in the order of their labels alone have one series.
 type series struct {
 	mapping.Series
-	whole *mapping.Family // see mapping.NewSeries
-	page  uint64
+	page uint32
 }
 
 type identity struct {
@@ -39,8 +42,9 @@ type identity struct {
 
 func newCache() cache {
 	return cache{
-		texts:    map[string]string{},
+		texts:    map[string]*string{},
 		lines:    map[text]*line{},
+		metas:    map[*line]*meta{},
 		families: map[string]*mapping.Family{},
 		labels:   map[string]*mapping.Labels{},
 		series:   map[identity]*series{},
@@ -49,29 +53,41 @@ func newCache() cache {
 
 // find returns the line with a text, nil if there is none.
 func (c *cache) find(name, labels []byte) *line {
-	return c.lines[text{string(name), string(labels)}]
+	t := text{c.texts[string(name)], c.texts[string(labels)]}
+	if t.name == nil || t.labels == nil {
+		return nil
+	}
+	return c.lines[t]
+}
+
+func (c *cache) findMeta(whole []byte) *line {
+	t := text{name: c.texts[string(whole)]}
+	if t.name == nil {
+		return nil
+	}
+	return c.lines[t]
 }
 
 func (c *cache) remember(name, labels []byte, s *series) *line {
-	l := &line{name: c.text(name), labels: c.text(labels), series: s}
-	c.lines[text{l.name, l.labels}] = l
+	l := &line{text: text{c.text(name), c.text(labels)}, series: s}
+	c.lines[l.text] = l
 	return l
 }
 
 func (c *cache) rememberMeta(whole []byte, m *meta) *line {
-	l := &line{name: string(whole), meta: m}
-	c.lines[text{l.name, ""}] = l
+	l := &line{text: text{name: c.text(whole)}}
+	c.lines[l.text], c.metas[l] = l, m
 	return l
 }
 
 // text returns the one copy of a text.
-func (c *cache) text(b []byte) string {
+func (c *cache) text(b []byte) *string {
 	if s, ok := c.texts[string(b)]; ok {
 		return s
 	}
 	s := string(b)
-	c.texts[s] = s
-	return s
+	c.texts[s] = &s
+	return &s
 }
 
 func (c *cache) family(name string) *mapping.Family {
@@ -105,7 +121,7 @@ func (c *cache) canonical(name string, pairs [][2]string) *series {
 				whole = c.family(of)
 			}
 		}
-		s = &series{Series: *mapping.NewSeries(id.family, l, whole), whole: whole}
+		s = &series{Series: *mapping.NewSeries(id.family, l, whole)}
 		c.series[id] = s
 	}
 	return s
@@ -114,7 +130,7 @@ func (c *cache) canonical(name string, pairs [][2]string) *series {
 // forget drops what the last page did not have, once that is more than half of
 // what there is: holders come and go, and an exporter may be replaced. used is
 // what the page had.
-func (c *cache) forget(page uint64, used int) {
+func (c *cache) forget(page uint32, used int) {
 	const few = 1000
 	if len(c.lines)+len(c.series) <= 2*used+few {
 		return
@@ -127,16 +143,18 @@ func (c *cache) forget(page uint64, used int) {
 			continue
 		}
 		c.lines[key] = l
-		if l.meta != nil {
-			families[l.meta.family] = true
+		c.texts[*l.name] = l.name
+		if m := old.metas[l]; m != nil {
+			c.metas[l] = m
+			families[m.family] = true
 		} else {
-			c.texts[l.name], c.texts[l.labels] = l.name, l.labels
+			c.texts[*l.labels] = l.labels
 		}
 	}
 	for id, s := range old.series {
 		if s.page == page {
 			c.series[id] = s
-			families[id.family], families[s.whole], labels[id.labels] = true, true, true
+			families[id.family], families[s.Whole()], labels[id.labels] = true, true, true
 		}
 	}
 	for name, f := range old.families {

@@ -21,21 +21,20 @@ import (
 
 // line is what is remembered of a line: all of it but the value.
 type line struct {
-	name, labels string  // DCGM_X and {gpu="0"}; of a TYPE or HELP line the whole
-	series       *series // nil if relabelling drops it
-	meta         *meta   // of a TYPE or HELP line
-	place        int     // in the layout of the last page that had it
-	page         uint64  // the number of that page
+	text
+	series *series // nil if relabelling drops it, and for a TYPE or HELP line
+	place  int32   // in the layout of the last page that had it
+	page   uint32  // the number of that page
 }
 
 // read reports whether b is the line again, and with which value.
 func (l *line) read(b []byte) (v float64, ok bool) {
-	n, end := len(l.name), len(l.name)+len(l.labels)
-	if len(b) < end || string(b[:n]) != l.name || string(b[n:end]) != l.labels {
-		return 0, false
+	if l.isMeta() {
+		return 0, string(b) == *l.name
 	}
-	if l.meta != nil {
-		return 0, len(b) == end
+	n, end := len(*l.name), len(*l.name)+len(*l.labels)
+	if len(b) < end || string(b[:n]) != *l.name || string(b[n:end]) != *l.labels {
+		return 0, false
 	}
 	return number(b[end:])
 }

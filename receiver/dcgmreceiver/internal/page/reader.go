@@ -58,7 +58,7 @@ type Result struct {
 // Reader reads the pages of one target. It is not safe for concurrent use.
 type Reader struct {
 	opts   Options
-	number uint64  // of the page
+	number uint32  // of the page
 	layout []*line // of the last page, in its order
 	next   []*line // that of the page that is being read
 	cache
@@ -82,7 +82,7 @@ func (r *Reader) Read(body []byte, rows []mapping.Row) ([]mapping.Row, Result, e
 	}
 	r.layout, r.next = r.next, r.layout
 	for i, l := range r.layout {
-		l.place = i
+		l.place = int32(i)
 	}
 	r.forget(r.number, len(r.layout)+p.added)
 	return p.rows, p.result, nil
@@ -145,16 +145,16 @@ func (p *pass) line(b []byte) error {
 
 // take uses a known line, and puts it into the layout.
 func (p *pass) take(l *line, v float64) error {
-	if l.place < len(p.layout) && p.layout[l.place] == l {
-		p.expected = l.place + 1
+	if place := int(l.place); place < len(p.layout) && p.layout[place] == l {
+		p.expected = place + 1
 	}
 	if l.page != p.number { // else it is there twice
 		l.page = p.number
 		p.next = append(p.next, l)
 		p.room--
 	}
-	if l.meta != nil {
-		l.meta.apply()
+	if l.isMeta() {
+		p.metas[l].apply()
 		return nil
 	}
 	return p.sample(l.series, v)
@@ -207,7 +207,7 @@ func (p *pass) comment(b []byte) error {
 	if !isMeta(b) {
 		return nil
 	}
-	l := p.find(b, nil)
+	l := p.findMeta(b)
 	if l == nil {
 		m, err := p.parseMeta(b)
 		if err != nil {
