@@ -5,6 +5,7 @@ package page
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -23,6 +24,7 @@ func FuzzRead(f *testing.F) {
 	f.Add("# HELP A b\n# HELP A\nA 1e9\n", "#HELP A b\n# TYPE A gauge\n# TYPE A x\nA 0x1p-2\nA NaN\n")
 	f.Add("{\"A.b\",\"x y\"=\"1\"} 1\n", "{\"A.b\"} 1\n{x=\"1\"} 1\nA{job=\"a\",instance=\"b\"} 1\n")
 	f.Add("A{x=\"say \"hi\"\"} 1\n...\nA 1\r\n", "A\x00 1\nA{x=\"\xff\"} 1\nA{x=\"1\",x=\"1\"} 1\n")
+	f.Add("A-0 0\n", "A{x=\"1\"}-0 0\n")
 	f.Fuzz(func(t *testing.T, first, second string) {
 		r := NewReader(target)
 		for _, text := range []string{first, second, first, first, second + "\n" + first} {
@@ -88,12 +90,11 @@ func write(set labels.Labels) string {
 		delete(by, key)
 	}
 	var list []string
-	for key, v := range by {
-		if v != "" && !strings.HasPrefix(key, "__") {
-			list = append(list, fmt.Sprintf("%s=%q", key, v))
+	for _, key := range slices.Sorted(maps.Keys(by)) {
+		if by[key] != "" && !strings.HasPrefix(key, "__") {
+			list = append(list, fmt.Sprintf("%s=%q", key, by[key]))
 		}
 	}
-	slices.Sort(list)
 	if len(list) == 0 {
 		return by["__name__"]
 	}

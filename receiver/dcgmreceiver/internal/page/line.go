@@ -40,8 +40,8 @@ func (l *line) read(b []byte) (v float64, ok bool) {
 }
 
 // split finds the ends of the name and of the labels of a regular line: one that
-// begins with a name and has no blanks between the two. It may be wrong about a
-// line that the parser refuses.
+// begins with a name and has no blanks between the two. Only the parser can tell
+// whether it is right.
 func split(b []byte) (name, end int, regular bool) {
 	name = bytes.IndexAny(b, "{ \t")
 	if name <= 0 {
@@ -154,34 +154,43 @@ func parse(b []byte) (textparse.Parser, textparse.Entry, error) {
 	return parser, entry, err
 }
 
-// parse reads a sample by Prometheus' parser and finds its series, nil if
-// relabelling drops it. Its error is ErrLimit for a series over a label limit.
-func (r *Reader) parse(b []byte) (*series, float64, error) {
+// sample is a line as Prometheus' parser reads it.
+type sample struct {
+	series *series // nil if relabelling drops it
+	end    int     // of name and labels in the line
+	v      float64
+}
+
+// parse reads a sample by Prometheus' parser. Its error is ErrLimit for a series
+// over a label limit.
+func (r *Reader) parse(b []byte) (s sample, err error) {
 	parser, entry, err := parse(b)
 	if err != nil {
-		return nil, 0, err
+		return s, err
 	}
 	if entry != textparse.EntrySeries {
-		return nil, 0, fmt.Errorf("the line is no sample: %q", b)
+		return s, fmt.Errorf("the line is no sample: %q", b)
 	}
-	_, _, v := parser.Series()
+	met, _, v := parser.Series()
+	s.end, s.v = len(met), v
 	var set labels.Labels
 	parser.Labels(&set)
 	if twice, has := set.HasDuplicateLabelNames(); has {
-		return nil, 0, fmt.Errorf("label %q is there twice: %q", twice, b)
+		return s, fmt.Errorf("label %q is there twice: %q", twice, b)
 	}
 	set, keep := r.relabel(set)
 	if !keep {
-		return nil, v, nil
+		return s, nil
 	}
 	if err := r.checkLabels(set); err != nil {
-		return nil, 0, err
+		return s, err
 	}
 	name, pairs := own(set)
 	if name == "" {
-		return nil, 0, fmt.Errorf("metric_relabel_configs leave no name: %q", b)
+		return s, fmt.Errorf("metric_relabel_configs leave no name: %q", b)
 	}
-	return r.canonical(name, pairs), v, nil
+	s.series = r.canonical(name, pairs)
+	return s, nil
 }
 
 // relabel applies metric_relabel_configs as Prometheus does: with the target's

@@ -171,17 +171,17 @@ func (p *pass) unexpected(b []byte) error {
 			}
 		}
 	}
-	series, v, err := p.parse(b)
+	s, err := p.parse(b)
 	switch {
 	case errors.Is(err, ErrLimit):
 		return err
 	case err != nil:
 		return p.bad(err)
-	case !regular:
+	case !regular || s.end != end: // DCGM_X-1 5 is the sample -1 of DCGM_X
 		p.room-- // its series is remembered
-		return p.sample(series, v)
+		return p.sample(s.series, s.v)
 	}
-	return p.take(p.remember(b[:name], b[name:end], series), v)
+	return p.take(p.remember(b[:name], b[name:end], s.series), s.v)
 }
 
 // sample takes a series with its value; it is nil if relabelling drops it.

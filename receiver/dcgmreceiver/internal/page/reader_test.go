@@ -63,6 +63,8 @@ func TestLines(t *testing.T) {
 		`A 1 1.5`:                           `bad`,
 		`A 1 2 3`:                           `bad`,
 		`A 1 `:                              `A 1`,
+		`A-1 5`:                             `A -1`,
+		`A{x="1"}-1 5`:                      `A{x="1"} -1`,
 		`A -1.5e3`:                          `A -1500`,
 		`A +Inf`:                            `A +Inf`,
 		`A NaN`:                             `A NaN`,
