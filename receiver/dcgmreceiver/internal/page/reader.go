@@ -121,7 +121,7 @@ func (p *pass) read(body []byte) error {
 
 // line reads one line. Its error refuses the page.
 func (p *pass) line(b []byte) error {
-	if p.expected < len(p.layout) {
+	if p.room > 0 && p.expected < len(p.layout) {
 		l := p.layout[p.expected]
 		if v, ok := l.read(b); ok {
 			return p.take(l, v)
@@ -132,12 +132,12 @@ func (p *pass) line(b []byte) error {
 	switch {
 	case len(b) == 0:
 		return nil
+	case b[0] == '#':
+		return p.comment(b)
 	case p.room <= 0:
 		p.result.Samples++
 		p.result.Refused[mapping.Limit]++
 		return nil
-	case b[0] == '#':
-		return p.comment(b)
 	default:
 		return p.unexpected(b)
 	}
@@ -204,7 +204,7 @@ func (p *pass) sample(s *series, v float64) error {
 
 // comment reads a line that begins with #. Those of TYPE and HELP say something.
 func (p *pass) comment(b []byte) error {
-	if !isMeta(b) {
+	if p.room <= 0 || !isMeta(b) {
 		return nil
 	}
 	l := p.findMeta(b)

@@ -262,18 +262,30 @@ func TestForget(t *testing.T) {
 	assert.Equal(t, []string{`A19_7{x="7"} 1`, `B{x="19_7"} 1`}, rows)
 }
 
-// TestTooManyLines: the rest of a page that is too long is refused, by number.
+// TestTooManyLines: the rest of a page that is too long is refused, by number,
+// whatever the pages before it had.
 func TestTooManyLines(t *testing.T) {
 	var page strings.Builder
-	for i := range maxLines + 10 {
+	for i := range maxLines {
 		fmt.Fprintf(&page, "A%d 1\n", i)
 	}
 	r := NewReader(target)
-	for range 2 {
-		rows, result, err := r.Read([]byte(page.String()), nil)
+	for n := range 3 {
+		text := strings.Repeat("# TYPE A0 gauge\n", n) // a line that is there often is remembered once
+		for i := range 10 * n {
+			text += fmt.Sprintf("B%d 1\n", i)
+		}
+		text += page.String() + "# TYPE A0 gauge\n# comment\n\n"
+		rows, result, err := r.Read([]byte(text), nil)
 		require.NoError(t, err)
-		assert.Len(t, rows, maxLines)
-		assert.Equal(t, map[string]int{"limit": 10}, refused(result))
-		assert.Equal(t, maxLines+10, result.Samples)
+		more := 10*n + min(n, 1)
+		assert.Len(t, rows, maxLines-min(n, 1))
+		want := map[string]int{"limit": more}
+		if n == 0 {
+			want = map[string]int{}
+		}
+		assert.Equal(t, want, refused(result))
+		assert.Equal(t, maxLines+10*n, result.Samples)
+		assert.Len(t, r.layout, maxLines)
 	}
 }
