@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -88,6 +89,12 @@ func devices(t *testing.T, telemetry *componenttest.Telemetry) int64 {
 	return m.Data.(metricdata.Sum[int64]).DataPoints[0].Value
 }
 
+// pass lets time go by, and what is due then end.
+func pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
 // TestInterval: scrapes keep their moments; those that a slow exporter misses are
 // left out.
 func TestInterval(t *testing.T) {
@@ -96,7 +103,7 @@ func TestInterval(t *testing.T) {
 		ts, _ := newTestTargets(t, exporters, 0, func(pmetric.Metrics) { time.Sleep(8 * time.Second) })
 		start := time.Now()
 		ts.set([]location{at(t, "http://a:9400/metrics", "")})
-		time.Sleep(61 * time.Second)
+		pass(61 * time.Second)
 		moments := exporters.times()
 		require.GreaterOrEqual(t, len(moments), 4)
 		assert.Less(t, moments[0].Sub(start), 15*time.Second)
@@ -106,7 +113,7 @@ func TestInterval(t *testing.T) {
 		exporters.mu.Lock()
 		exporters.takes = 9 * time.Second
 		exporters.mu.Unlock()
-		time.Sleep(120 * time.Second)
+		pass(120 * time.Second)
 		moments = exporters.times()
 		last := len(moments) - 1
 		assert.Equal(t, 30*time.Second, moments[last].Sub(moments[last-1]))
@@ -137,42 +144,46 @@ func TestOffset(t *testing.T) {
 func TestLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		exporters := &fakeExporters{page: goodPage + "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{UUID=\"GPU-0\"} 5000\n"}
-		var start time.Time
+		var mu sync.Mutex
+		starts := map[string]time.Time{} // of the counter of energy, by exporter
 		ts, telemetry := newTestTargets(t, exporters, 0, func(md pmetric.Metrics) {
+			mu.Lock()
+			defer mu.Unlock()
+			exporter, _ := md.ResourceMetrics().At(0).Resource().Attributes().Get(names.ServerAddress)
 			for _, rm := range md.ResourceMetrics().All() {
 				for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
 					if m.Name() == names.HwEnergy.Name {
-						start = m.Sum().DataPoints().At(0).StartTimestamp().AsTime()
+						starts[exporter.Str()] = m.Sum().DataPoints().At(0).StartTimestamp().AsTime()
 					}
 				}
 			}
 		})
 		a, b := at(t, "http://a:9400/metrics", "a-1"), at(t, "http://b:9400/metrics", "b-1")
 		ts.set([]location{a, b})
-		time.Sleep(31 * time.Second)
-		first := start
+		pass(31 * time.Second)
+		first := starts["a"]
 		assert.Equal(t, int64(2), devices(t, telemetry))
 
 		ts.set(nil)
 		assert.Zero(t, devices(t, telemetry))
 		asked := len(exporters.times())
-		time.Sleep(20 * time.Second)
+		pass(20 * time.Second)
 		assert.Len(t, exporters.times(), asked)
 
 		a.exporter.Pod = "a-2" // the pod of an exporter on the host's network
 		ts.set([]location{a})
-		time.Sleep(16 * time.Second)
+		pass(16 * time.Second)
 		assert.Equal(t, int64(1), devices(t, telemetry))
-		assert.Equal(t, first, start, "its counters go on")
+		assert.Equal(t, first, starts["a"], "its counters go on")
 		assert.Len(t, ts.rested, 1)
 
 		ts.set(nil)
-		time.Sleep(31 * time.Second)
+		pass(31 * time.Second)
 		ts.set([]location{a})
 		assert.Empty(t, ts.rested, "forgotten after two intervals")
 		ended := time.Now()
-		time.Sleep(16 * time.Second)
-		assert.False(t, start.Before(ended), "its counters begin anew")
+		pass(16 * time.Second)
+		assert.False(t, starts["a"].Before(ended), "its counters begin anew")
 	})
 }
 
@@ -188,10 +199,10 @@ func TestMoved(t *testing.T) {
 			}
 		})
 		ts.set([]location{at(t, "http://10.0.0.1:9400/metrics", "a")})
-		time.Sleep(16 * time.Second)
+		pass(16 * time.Second)
 		assert.Equal(t, "b", host)
 		ts.set([]location{at(t, "http://10.0.0.1:9400/metrics", "b")})
-		time.Sleep(16 * time.Second)
+		pass(16 * time.Second)
 		assert.Empty(t, host, "it is the name of the exporter's own pod")
 		assert.Equal(t, int64(1), devices(t, telemetry))
 		moments := exporters.times()
@@ -208,10 +219,10 @@ func TestTargetLimit(t *testing.T) {
 		ts, telemetry := newTestTargets(t, exporters, 1, func(pmetric.Metrics) {})
 		a, b := at(t, "http://a:9400/metrics", ""), at(t, "http://b:9400/metrics", "")
 		ts.set([]location{a, b})
-		time.Sleep(16 * time.Second)
+		pass(16 * time.Second)
 		assert.Empty(t, exporters.times())
 		ts.set([]location{b})
-		time.Sleep(16 * time.Second)
+		pass(16 * time.Second)
 		assert.Equal(t, int64(1), devices(t, telemetry))
 	})
 }
@@ -226,7 +237,7 @@ func TestStopDuringScrape(t *testing.T) {
 		ts.ctx = ctx
 		ts.set([]location{at(t, "http://a:9400/metrics", "")})
 		for len(exporters.times()) == 0 {
-			time.Sleep(time.Second)
+			pass(time.Second)
 		}
 		stop()
 		require.NoError(t, ts.wait(context.Background()))
@@ -239,23 +250,23 @@ func TestStopDuringScrape(t *testing.T) {
 func TestShutdownWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		exporters := &fakeExporters{page: goodPage}
-		busy := false
+		var busy atomic.Bool
 		ctx, stop := context.WithCancel(t.Context())
 		ts, _ := newTestTargets(t, exporters, 0, func(pmetric.Metrics) {
-			busy = true
+			busy.Store(true)
 			time.Sleep(time.Minute)
-			busy = false
+			busy.Store(false)
 		})
 		ts.ctx = ctx
 		ts.set([]location{at(t, "http://a:9400/metrics", "")})
-		time.Sleep(16 * time.Second)
+		pass(16 * time.Second)
 		stop()
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		err := ts.wait(short)
 		assert.True(t, errors.Is(err, context.DeadlineExceeded), err)
-		assert.True(t, busy)
+		assert.True(t, busy.Load())
 		require.NoError(t, ts.wait(context.Background()))
-		assert.False(t, busy)
+		assert.False(t, busy.Load())
 	})
 }
