@@ -66,6 +66,9 @@ func scrape(text string, at time.Time) (*Page, error) {
 			_, _, v := parser.Series()
 			var ls labels.Labels
 			parser.Labels(&ls)
+			if label, twice := ls.HasDuplicateLabelNames(); twice {
+				return nil, fmt.Errorf("label %s is there twice", label) // the receiver's reader refuses the line
+			}
 			name := ls.Get(model.MetricNameLabel)
 			var pairs [][2]string
 			ls.Range(func(l labels.Label) {
