@@ -142,7 +142,8 @@ func TestDoctorOnOneMachine(t *testing.T) {
 
 	end = fault(gpusim.ClockSkew)
 	skewed := doctor(t, env, append(args, "exporter")...)
-	assert.Contains(t, fmt.Sprint(skewed.of("exporter", "warn")), "2m0s ahead of ours")
+	// What is sure of two minutes, less what the answer took.
+	assert.Regexp(t, `(1m[45]\ds|2m0s) ahead of ours`, fmt.Sprint(skewed.of("exporter", "warn")))
 	assert.Zero(t, skewed.code, "a warning is no failure")
 	end()
 }

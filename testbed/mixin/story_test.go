@@ -64,6 +64,7 @@ func (w *world) story(t *testing.T) (trouble time.Time, said []told) {
 		gpusim.Fault{Node: "node-a", Kind: gpusim.XID, Device: "2", Code: 48}, // counts an uncorrected error too
 		gpusim.Fault{Node: "node-a", Kind: gpusim.ThermalThrottle, Device: "0"},
 		gpusim.Fault{Node: "node-a", Kind: gpusim.GPULost, Device: "3"},
+		gpusim.Fault{Node: "node-a", Kind: gpusim.Sentinel, Device: "1", Fields: []string{"DCGM_FI_DEV_PCIE_REPLAY_COUNTER"}}, // rows that become no data
 	)
 	w.run(6 * time.Minute)
 	w.breaks(t, gpusim.Fault{Node: "node-b", Kind: gpusim.ExporterDown})
