@@ -240,6 +240,10 @@ func (r *receiver) end(d *delivery, t *target, rec *audit.Record, res result) {
 	}
 	r.store.save(r.name, d)
 	r.queue.again(d, d.Next.Sub(now))
+	if r.disabled.Load() {
+		// Another attempt heard 410 before this one was waiting.
+		r.queue.hasten()
+	}
 }
 
 // gone disables the receiver if it says so, and reports whether that is new. An
