@@ -70,6 +70,14 @@ func processKinds() []*kind {
 			}},
 		)
 	}
+	// An event that waits for the gateway outlives its agent.
+	out = append(out, &kind{name: "agent_kill_cut_off", restarts: true, weight: 2, recovery: reconnect, begin: func(w *world, f *fault) (func() error, error) {
+		if err := errors.Join(f.node.link.Set(linkRefuse), w.injectOn(f.node, f.rand.IntN(4))); err != nil {
+			return nil, err
+		}
+		time.Sleep(4 * interval) // it is noticed, and stored
+		return func() error { return f.node.link.Set(linkWell) }, errors.Join(f.node.agent.kill(), f.node.agent.start())
+	}})
 	return out
 }
 

@@ -131,19 +131,23 @@ type probe struct {
 // xids are codes that end no more than an application.
 var xids = []int{31, 43, 45, 13, 94, 63, 79, 119}
 
-// inject lets a GPU of the round's nodes report an XID, and says what must be
-// told. A node whose state is damaged cannot know that it is new.
-func (w *world) inject(round []*fault) (*probe, error) {
+// inject lets a GPU of any node report an XID, which must be told. A node whose
+// state is damaged cannot know that it is new.
+func (w *world) inject(round []*fault) error {
 	n := w.nodes[w.rand.IntN(len(w.nodes))]
 	index := w.rand.IntN(4)
 	for _, f := range round {
-		if f.node == n && (f.name == "agent_state_damaged" || f.name == "sentinel" || f.name == "gpu_lost") {
-			return nil, nil
+		if f.node == n && (f.name == "agent_state_damaged" || f.name == "sentinel" || f.name == "gpu_lost" || f.name == "agent_kill_cut_off") {
+			return nil
 		}
 	}
+	return w.injectOn(n, index)
+}
+
+func (w *world) injectOn(n *member, index int) error {
 	devices, err := n.fleet.Devices(n.name)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	// Never the same twice: the exporter's default fields have the last code, and
 	// no count.
@@ -151,9 +155,9 @@ func (w *world) inject(round []*fault) (*probe, error) {
 	w.xids[id]++
 	code := xids[w.xids[id]%len(xids)]
 	_, err = n.fleet.StartFault(gpusim.Fault{Node: n.name, Kind: gpusim.XID, Device: strconv.Itoa(index), Code: code})
-	p := &probe{id, code, time.Now()}
-	w.verdict.fault(fmt.Sprintf("XID %d of %s on %s", code, p.device, n.name))
-	return p, err
+	w.probes = append(w.probes, &probe{id, code, time.Now()})
+	w.verdict.fault(fmt.Sprintf("XID %d of %s on %s", code, id, n.name))
+	return err
 }
 
 // round plays faults, waits until the fleet is whole again, and compares.
@@ -165,7 +169,7 @@ func (w *world) round(ctx context.Context, faults []*fault) error {
 	}
 	w.say("round %d: %s", w.verdict.rounds, strings.Join(list, ", "))
 	began := time.Now()
-	var probes []*probe
+	w.probes = nil
 	// A fault that takes a while to begin lasts as long all the same.
 	due := map[*fault]time.Time{}
 	for _, f := range faults {
@@ -187,12 +191,8 @@ func (w *world) round(ctx context.Context, faults []*fault) error {
 			delete(due, next)
 		}
 		if n == len(faults)/2 {
-			p, err := w.inject(faults)
-			if err != nil {
+			if err := w.inject(faults); err != nil {
 				return err
-			}
-			if p != nil {
-				probes = append(probes, p)
 			}
 		}
 	}
@@ -201,10 +201,10 @@ func (w *world) round(ctx context.Context, faults []*fault) error {
 	for _, f := range faults {
 		bound = max(bound, f.recovery)
 	}
-	if err := w.recover(ctx, probes, over, bound); err != nil {
+	if err := w.recover(ctx, w.probes, over, bound); err != nil {
 		return err
 	}
-	w.verdict.count(func() { w.verdict.probes += len(probes) })
+	w.verdict.count(func() { w.verdict.probes += len(w.probes) })
 	took := time.Since(over)
 	for _, f := range faults {
 		w.counted(ctx, f)

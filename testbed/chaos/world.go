@@ -64,6 +64,7 @@ type world struct {
 	measures  []*measured
 	read      map[string]int       // life of each collector whose log was read last
 	ends      []time.Time          // of the gateway's lives
+	probes    []*probe             // XIDs of this round
 	taken     atomic.Bool          // a port, by another program
 	xids      map[string]int       // injected, by GPU
 	evaluated map[string]time.Time // last, by service; the judge's own
