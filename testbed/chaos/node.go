@@ -162,8 +162,20 @@ func (n *node) observe(began time.Time) error {
 	return nil
 }
 
+// bind lets the API server have pods some time before the kubelet: it does not
+// run what it was not told of.
+func (n *node) bind(pods ...*pod) {
+	for _, p := range pods {
+		object := n.object(p)
+		object["status"] = m{"phase": "Pending"}
+		n.api.Put("pods", namespace, p.name, object)
+	}
+	time.Sleep(interval / 5)
+}
+
 // place gives a pod its devices and lets it run.
 func (n *node) place(p *pod) error {
+	n.bind(p)
 	return n.change(func() error { return n.give(p) })
 }
 
@@ -211,8 +223,16 @@ func (n *node) take(name string) error {
 	return n.load()
 }
 
-// replace takes a pod away and gives its devices to another one at once.
+// replace takes a pod away and gives its devices to another one at once; to one
+// of its name when it is gone.
 func (n *node) replace(name string, by *pod) error {
+	if by.name == name {
+		if err := n.remove(name); err != nil {
+			return err
+		}
+		return n.place(by)
+	}
+	n.bind(by)
 	return n.change(func() error {
 		if err := n.take(name); err != nil {
 			return err
@@ -288,10 +308,14 @@ func (n *node) reshape(pending time.Duration, do func() error) error {
 		return err
 	}
 	n.labels("success")
+	var back []*pod
+	for _, p := range away {
+		back = append(back, &pod{name: p.name, uid: newUID(), service: p.service, resource: p.resource, count: p.count, load: p.load})
+	}
+	n.bind(back...)
 	return n.change(func() error {
-		for _, p := range away {
-			back := &pod{name: p.name, uid: newUID(), service: p.service, resource: p.resource, count: p.count, load: p.load}
-			if err := n.give(back); err != nil {
+		for _, p := range back {
+			if err := n.give(p); err != nil {
 				return err
 			}
 		}
@@ -309,7 +333,11 @@ func (n *node) labels(mig string) {
 
 // object is the pod as the API server has it.
 func (n *node) object(p *pod) m {
-	started := p.started.UTC().Format(time.RFC3339)
+	since := p.started
+	if since.IsZero() {
+		since = time.Now()
+	}
+	started := since.UTC().Format(time.RFC3339)
 	return m{
 		"apiVersion": "v1", "kind": "Pod",
 		"metadata": m{

@@ -14,6 +14,7 @@ import (
 // tally is what was seen of one kind of fault.
 type tally struct {
 	times   int
+	allowed time.Duration // that the recovery may take
 	slowest time.Duration // from the end of a round's last fault to the whole fleet
 	alone   time.Duration // the same, of rounds in which it was alone
 }
@@ -71,7 +72,7 @@ func (v *verdict) recovered(faults []*fault, took time.Duration) {
 	for _, f := range faults {
 		t := v.kinds[f.kind.name]
 		if t == nil {
-			t = &tally{}
+			t = &tally{allowed: time.Duration(float64(f.recovery) * v.w.factor)}
 			v.kinds[f.kind.name] = t
 		}
 		t.times++
@@ -101,14 +102,14 @@ func (v *verdict) report() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	w := v.w
-	w.say("%-22s %5s  %s", "fault", "times", "slowest recovery (of rounds in which it was alone)")
+	w.say("%-22s %5s  %s", "fault", "times", "slowest recovery of what it may take alone (of rounds in which it was alone)")
 	for _, name := range slices.Sorted(maps.Keys(v.kinds)) {
 		t := v.kinds[name]
 		alone := ""
 		if t.alone > 0 {
 			alone = fmt.Sprintf(" (%.1f s)", t.alone.Seconds())
 		}
-		w.say("%-22s %5d  %.1f s%s", name, t.times, t.slowest.Seconds(), alone)
+		w.say("%-22s %5d  %.1f s of %.0f s%s", name, t.times, t.slowest.Seconds(), t.allowed.Seconds(), alone)
 	}
 	w.say("holders: %d points, %d rightly without one", v.points, v.expected)
 	w.say("summary: %d evaluations, %d of them judged for partial (%d had to be), %d averages (%d not judged: the machine stalled)",
