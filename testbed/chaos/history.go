@@ -130,6 +130,12 @@ func (h *history) deafen(node string, on bool) {
 func (h *history) stall(from, to time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if n := len(h.disturbed); n > 0 && h.disturbed[n-1].what == machinePlace && !h.disturbed[n-1].to.Before(from) {
+		// It goes on.
+		h.stalled += max(0, to.Sub(h.disturbed[n-1].to))
+		h.disturbed[n-1].to = to
+		return
+	}
 	h.stalled += to.Sub(from)
 	h.disturbed = append(h.disturbed, span{machinePlace, from, to})
 }

@@ -188,6 +188,9 @@ func TestHistory(t *testing.T) {
 	h.stall(later, later)
 	assert.True(t, h.wasDisturbed("a", later, later), "the machine is every place")
 	assert.Len(t, h.silences([]string{"a", "b"}, true), 4)
+	h.stall(later, later.Add(2*time.Second))
+	h.stall(later.Add(time.Second), later.Add(3*time.Second))
+	assert.Equal(t, 3*time.Second, h.Stalled(), "a second counts once")
 }
 
 func TestVerdictPrintsWhatIsNeededToSeeItAgain(t *testing.T) {

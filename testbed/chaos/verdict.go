@@ -102,14 +102,14 @@ func (v *verdict) report() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	w := v.w
-	w.say("%-22s %5s  %s", "fault", "times", "slowest recovery of what it may take alone (of rounds in which it was alone)")
+	w.say("%-26s %5s  %s", "fault", "times", "slowest recovery of what it may take alone (of rounds in which it was alone)")
 	for _, name := range slices.Sorted(maps.Keys(v.kinds)) {
 		t := v.kinds[name]
 		alone := ""
 		if t.alone > 0 {
 			alone = fmt.Sprintf(" (%.1f s)", t.alone.Seconds())
 		}
-		w.say("%-22s %5d  %.1f s of %.0f s%s", name, t.times, t.slowest.Seconds(), t.allowed.Seconds(), alone)
+		w.say("%-26s %5d  %.1f s of %.0f s%s", name, t.times, t.slowest.Seconds(), t.allowed.Seconds(), alone)
 	}
 	w.say("holders: %d points, %d rightly without one", v.points, v.expected)
 	w.say("summary: %d evaluations, %d of them judged for partial (%d had to be), %d averages (%d not judged: the machine stalled)",
