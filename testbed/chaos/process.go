@@ -17,8 +17,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 )
 
@@ -133,23 +131,6 @@ func (p *process) signal(s syscall.Signal) error {
 		return nil
 	}
 	return syscall.Kill(c.PID(), s)
-}
-
-// limitFiles lets no file grow and none be written (a full disk), or ends that.
-func (p *process) limitFiles(full bool) error {
-	c, _ := p.running()
-	if c == nil {
-		return nil
-	}
-	var limit unix.Rlimit
-	if err := unix.Prlimit(c.PID(), unix.RLIMIT_FSIZE, nil, &limit); err != nil {
-		return err
-	}
-	limit.Cur = limit.Max
-	if full {
-		limit.Cur = 0
-	}
-	return unix.Prlimit(c.PID(), unix.RLIMIT_FSIZE, &limit, nil)
 }
 
 // ready reports whether the health check answers.
