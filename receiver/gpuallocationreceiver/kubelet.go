@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io/fs"
 	"net"
+	"os"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -15,6 +16,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
@@ -35,34 +37,92 @@ type answer struct {
 
 // source is where answers come from; the tests have another than the kubelet.
 type source interface {
-	// ask asks once, and returns within three times the timeout that it was made with.
+	// ask asks once, and returns within four times the timeout that it was made with.
 	ask(ctx context.Context) answer
+	// close lets go of what ask kept; nothing is asked any more.
+	close()
 }
 
-// kubelet asks over the pod-resources socket. Every poll has its own connection:
-// a kubelet that restarts makes its socket anew, and no connection that hangs
-// outlives its poll. On a unix socket that costs well under a millisecond.
+// kubelet asks over the pod-resources socket. A connection serves the next poll
+// too while the kubelet answers over it and the socket is the same: a kubelet that
+// restarts makes its socket anew, and no connection that hangs outlives its poll.
 type kubelet struct {
 	socket         string
 	timeout        time.Duration // of each call
 	maxMessageSize int           // bytes
+
+	kept *connection // nil: the next poll makes one
+}
+
+// connection is one to the kubelet.
+type connection struct {
+	grpc   *grpc.ClientConn
+	socket net.Conn
+	file   fs.FileInfo // of the socket when it was made; nil if it could not be read
+}
+
+func (c *connection) close() {
+	_ = c.grpc.Close()
+	_ = c.socket.Close() // gRPC closes it too, if it came to use it
 }
 
 func (k *kubelet) ask(ctx context.Context) answer {
-	// gRPC would turn the error of a dial into text, and write each into the log.
-	socket, err := k.dial(ctx)
+	if k.kept != nil {
+		var a answer
+		usable := k.usable()
+		if usable {
+			a = k.over(ctx, k.kept)
+		}
+		if usable && a.complete() {
+			return a
+		}
+		k.close()
+		if usable && !a.broken() {
+			return a
+		}
+	}
+	c, err := k.connect(ctx)
 	if err != nil {
 		return answer{listErr: err, allocatableErr: err}
 	}
-	defer socket.Close() // gRPC closes it too, if it came to use it
-	conn, err := k.over(socket)
-	if err != nil {
-		return answer{listErr: err, allocatableErr: err}
+	a := k.over(ctx, c)
+	if !a.complete() {
+		c.close()
+		return a
 	}
-	defer conn.Close()
+	k.kept = c
+	return a
+}
 
-	client := podresources.NewPodResourcesListerClient(conn)
-	var a answer
+func (k *kubelet) close() {
+	if k.kept != nil {
+		k.kept.close()
+		k.kept = nil
+	}
+}
+
+// complete reports whether both calls were answered.
+func (a *answer) complete() bool { return a.listErr == nil && a.allocatableErr == nil }
+
+// broken reports whether the connection ended before both calls were answered.
+func (a *answer) broken() bool {
+	return classify(a.listErr) == outcomeNoAnswer || classify(a.allocatableErr) == outcomeNoAnswer
+}
+
+// usable reports whether the kept connection has not ended, and the socket is still
+// the one that it was made on.
+func (k *kubelet) usable() bool {
+	if k.kept.grpc.GetState() != connectivity.Ready {
+		return false
+	}
+	now, err := os.Stat(k.socket)
+	was := k.kept.file
+	return err == nil && was != nil && os.SameFile(now, was) && now.ModTime().Equal(was.ModTime())
+}
+
+// over makes both calls over a connection.
+func (k *kubelet) over(ctx context.Context, c *connection) (a answer) {
+	client := podresources.NewPodResourcesListerClient(c.grpc)
 	// First what there is, then who holds it: what was given away between the two
 	// is then known to be held.
 	a.allocatable, a.allocatableErr = call(ctx, k.timeout, client.GetAllocatableResources, &podresources.AllocatableResourcesRequest{})
@@ -71,14 +131,33 @@ func (k *kubelet) ask(ctx context.Context) answer {
 	return a
 }
 
+// connect makes a connection.
+func (k *kubelet) connect(ctx context.Context) (*connection, error) {
+	file, err := os.Stat(k.socket)
+	if err != nil {
+		file = nil // dialing says why
+	}
+	// gRPC would turn the error of a dial into text, and write each into the log.
+	socket, err := k.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	client, err := k.client(socket)
+	if err != nil {
+		_ = socket.Close()
+		return nil, err
+	}
+	return &connection{client, socket, file}, nil
+}
+
 func (k *kubelet) dial(ctx context.Context) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, k.timeout)
 	defer cancel()
 	return new(net.Dialer).DialContext(ctx, "unix", k.socket)
 }
 
-// over returns a gRPC client that has this one connection.
-func (k *kubelet) over(socket net.Conn) (*grpc.ClientConn, error) {
+// client returns a gRPC client that has this one connection.
+func (k *kubelet) client(socket net.Conn) (*grpc.ClientConn, error) {
 	var used atomic.Bool
 	return grpc.NewClient("passthrough:///kubelet",
 		grpc.WithTransportCredentials(insecure.NewCredentials()),

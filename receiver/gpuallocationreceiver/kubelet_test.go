@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/grpclog"
 	"google.golang.org/grpc/status"
 )
@@ -51,7 +52,9 @@ func isSilent(t *testing.T) {
 }
 
 func (k *fakeKubelet) client(timeout time.Duration) *kubelet {
-	return &kubelet{socket: k.socket, timeout: timeout, maxMessageSize: 1 << 20}
+	client := &kubelet{socket: k.socket, timeout: timeout, maxMessageSize: 1 << 20}
+	k.t.Cleanup(client.close)
+	return client
 }
 
 func TestKubeletRestarts(t *testing.T) {
@@ -79,6 +82,45 @@ func TestKubeletRestarts(t *testing.T) {
 		assert.Equal(t, outcomeAbsent, classify(a.listErr), "Go's listener removes its socket")
 		assert.Nil(t, a.list)
 	}
+}
+
+// Polls share a connection while they are answered over it. A restart in between
+// costs none of them, and after a fault the next has a new one.
+func TestKubeletKeepsItsConnection(t *testing.T) {
+	isSilent(t)
+	k := newFakeKubelet(t)
+	k.start()
+	client := k.client(long)
+	ask := func() *connection {
+		t.Helper()
+		a := client.ask(t.Context())
+		require.NoError(t, a.listErr)
+		require.NoError(t, a.allocatableErr)
+		require.NotNil(t, client.kept)
+		return client.kept
+	}
+	first := ask()
+	assert.Same(t, first, ask())
+	k.stop()
+	k.start()
+	second := ask()
+	assert.NotSame(t, first, second, "the socket is another one")
+
+	k.mu.Lock()
+	k.listErr = errors.New("device manager is not ready")
+	k.mu.Unlock()
+	a := client.ask(t.Context())
+	assert.Equal(t, outcomeFailed, classify(a.listErr))
+	assert.Nil(t, client.kept)
+	k.mu.Lock()
+	k.listErr = nil
+	k.mu.Unlock()
+	third := ask()
+	require.NoError(t, third.socket.Close()) // as a kubelet does that ends and leaves its socket behind
+	require.True(t, third.grpc.WaitForStateChange(t.Context(), connectivity.Ready))
+	assert.NotSame(t, third, ask())
+	client.close()
+	assert.Nil(t, client.kept)
 }
 
 func TestKubeletFaults(t *testing.T) {

@@ -114,6 +114,7 @@ func (r *allocationReceiver) Shutdown(context.Context) error {
 	if r.cancel != nil {
 		r.cancel()
 		r.work.Wait()
+		r.source.close()
 		r.api.Load().close()
 	}
 	r.tel.builder.Shutdown()

@@ -264,6 +264,7 @@ func TestHugeAnswer(t *testing.T) {
 	k.start()
 	cfg := createDefaultConfig().(*Config)
 	client := &kubelet{socket: k.socket, timeout: long, maxMessageSize: cfg.MaxMessageSize}
+	t.Cleanup(client.close)
 	a := client.ask(t.Context())
 	require.NoError(t, a.listErr)
 	require.NoError(t, a.allocatableErr)

@@ -162,6 +162,8 @@ func (s *script) set(f func(*script)) {
 	f(s)
 }
 
+func (s *script) close() {}
+
 func (s *script) ask(ctx context.Context) answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
