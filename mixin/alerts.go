@@ -146,11 +146,11 @@ func nodeAlerts() []alert {
 			check: []string{
 				"The exporter's pod or service, and its log.",
 				"`curl http://ADDRESS:PORT/metrics` from the agent's node: refused, slow, or cut off.",
-				"The agent's log: it names the outcome, and the line if a page cannot be parsed.",
+				"The agent's log: it names the outcome, and what was answered if that is no page.",
 			},
 			do: []string{
 				"Restart the exporter. If it dies again: driver and DCGM versions, memory limit of its pod.",
-				"A page that cannot be parsed: remove the BINARY field from the exporter's counters file.",
+				"An answer that is no page: another server or a login page has the exporter's address.",
 			},
 		},
 		{
@@ -237,7 +237,7 @@ func collectorAlerts() []alert {
 			summary: "{{ $labels.outcome }}: more than a tenth of the scrapes of " + theProcess + " fail.",
 			meaning: "Exporters answer sometimes. What arrives has holes.",
 			check:   []string{"`otelcol_dcgm_receiver_scrapes` by outcome: connect, timeout, http_status, cut_off, too_large, parse.", "How long scrapes take: `gpu_exporter_scrape_duration_seconds`."},
-			do:      []string{"timeout: a longer timeout or fewer fields. cut_off: the exporter's proxy or memory. parse: the log names the line."},
+			do:      []string{"timeout: a longer timeout or fewer fields. cut_off: the exporter's proxy or memory. parse: the answer is no page of an exporter, the log has its beginning."},
 		},
 		{
 			name: "GPUTelemetryRefused", severity: warning, wait: "5m",

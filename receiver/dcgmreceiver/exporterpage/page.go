@@ -7,6 +7,7 @@
 package exporterpage
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -36,6 +37,9 @@ type Page struct {
 	// Rows are all samples, and Known those of DCGM fields that are in the field
 	// table.
 	Rows, Known int
+	// Refused are lines that are no samples, and Cause says why the first is none.
+	Refused int
+	Cause   string
 	// Devices are GPUs; MIG instances count with their GPU.
 	Devices int
 	// Drivers and Models are what the rows say, sorted.
@@ -55,35 +59,34 @@ type Page struct {
 	energy  bool
 }
 
-// Read parses the page with the parser of Prometheus, which the receiver uses
-// too. An error is one for which it refuses the whole page.
-func Read(text []byte, contentType string) (*Page, error) {
-	parser, err := textparse.New(text, contentType, labels.NewSymbolTable(), textparse.ParserOptions{FallbackContentType: "text/plain"})
-	if parser == nil {
-		return nil, refused(err)
-	}
+// Read parses the page line by line with the parser of Prometheus, as the
+// receiver does: a line that it refuses costs that line. An error is a page
+// without any row, and says why.
+func Read(text []byte) (*Page, error) {
 	p := &Page{seen: map[fields.ID]bool{}}
 	devices, drivers, models := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	var standing []string
-	for {
-		entry, err := parser.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, refused(err)
-		}
-		if entry != textparse.EntrySeries {
+	for line := range bytes.Lines(text) {
+		line = bytes.TrimRight(line, "\r\n")
+		if len(line) == 0 || line[0] == '#' {
 			continue
 		}
-		_, _, v := parser.Series()
-		var ls labels.Labels
-		parser.Labels(&ls)
+		ls, v, err := sample(append(slices.Clip(line), '\n'))
+		if err != nil {
+			p.Refused++
+			if p.Cause == "" {
+				p.Cause = safetext.Strip(err.Error(), maxCause)
+			}
+			continue
+		}
 		p.Rows++
 		p.readLabels(ls, devices, drivers, models)
 		if row := p.readValue(ls, v); row != "" {
 			standing = append(standing, row)
 		}
+	}
+	if p.Rows == 0 && p.Refused > 0 {
+		return nil, fmt.Errorf("no line of the page is one of Prometheus' text format; of the first its parser says: %s", p.Cause)
 	}
 	p.Devices = len(devices)
 	p.Drivers, p.Models = sorted(drivers), sorted(models)
@@ -96,8 +99,25 @@ func Read(text []byte, contentType string) (*Page, error) {
 	return p, nil
 }
 
-func refused(err error) error {
-	return fmt.Errorf("the Prometheus parser refuses the page: %s", safetext.Strip(err.Error(), maxCause))
+// sample is what a line says.
+func sample(line []byte) (ls labels.Labels, v float64, err error) {
+	parser, err := textparse.New(line, "text/plain", labels.NewSymbolTable(), textparse.ParserOptions{})
+	if err != nil {
+		return ls, 0, err
+	}
+	entry, err := parser.Next()
+	if err != nil {
+		return ls, 0, err
+	}
+	if entry != textparse.EntrySeries {
+		return ls, 0, errors.New("it is no sample")
+	}
+	_, _, v = parser.Series()
+	parser.Labels(&ls)
+	if _, err := parser.Next(); !errors.Is(err, io.EOF) {
+		return ls, 0, errors.Join(errors.New("something follows the value"), err)
+	}
+	return ls, v, nil
 }
 
 func (p *Page) readLabels(ls labels.Labels, devices, drivers, models map[string]bool) {

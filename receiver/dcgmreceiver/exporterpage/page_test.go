@@ -78,7 +78,7 @@ func TestLacks(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			rows := whole()
 			tt.change(rows)
-			page, err := Read(text(rows), "text/plain; version=0.0.4")
+			page, err := Read(text(rows))
 			require.NoError(t, err)
 			var got []string
 			for _, l := range page.Lacks() {
@@ -97,7 +97,7 @@ func TestLacks(t *testing.T) {
 }
 
 func TestEveryNeedHasALine(t *testing.T) {
-	page, err := Read(nil, "text/plain")
+	page, err := Read(nil)
 	require.NoError(t, err)
 	for _, l := range page.Lacks() {
 		assert.Contains(t, l.Line, l.Field+", ")
@@ -115,22 +115,22 @@ func TestWhatAPageSays(t *testing.T) {
 		row("DCGM_FI_PROF_SM_UTIL_RATIO", "1", ""):                                      "4.6 or newer",
 		row("dcgm_gpu_utilization", "1", ""):                                            "1.x",
 	} {
-		page, err := Read([]byte(rows), "")
+		page, err := Read([]byte(rows))
 		require.NoError(t, err)
 		assert.Equal(t, want, page.Version(), rows)
 	}
-	quiet, err := Read([]byte(row("DCGM_FI_DEV_GPU_UTIL", "1", `,pci_bus_id="00000000:53:00.0"`)), "")
+	quiet, err := Read([]byte(row("DCGM_FI_DEV_GPU_UTIL", "1", `,pci_bus_id="00000000:53:00.0"`)))
 	require.NoError(t, err)
 	assert.True(t, quiet.QuietXID(), "a newer exporter prints no XID before the first")
 	assert.NotContains(t, fmt.Sprint(quiet.Lacks()), "XID")
-	old, err := Read([]byte(row("DCGM_FI_DEV_GPU_UTIL", "1", "")), "")
+	old, err := Read([]byte(row("DCGM_FI_DEV_GPU_UTIL", "1", "")))
 	require.NoError(t, err)
 	assert.False(t, old.QuietXID())
 	assert.Contains(t, fmt.Sprint(old.Lacks()), "XID")
 
 	raw, err := os.ReadFile("../internal/mapping/testdata/shared-4.6.prom")
 	require.NoError(t, err)
-	page, err := Read(raw, "text/plain; version=0.0.4; charset=utf-8")
+	page, err := Read(raw)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"580.126.09"}, page.Drivers)
 	assert.Equal(t, []string{"NVIDIA H100 80GB HBM3"}, page.Models)
@@ -138,7 +138,7 @@ func TestWhatAPageSays(t *testing.T) {
 	assert.Positive(t, page.Holders)
 	assert.Positive(t, page.Devices)
 
-	page, err = Read([]byte(row("DCGM_FI_DEV_GPU_UTIL", "1", `,pod="",namespace=""`)), "")
+	page, err = Read([]byte(row("DCGM_FI_DEV_GPU_UTIL", "1", `,pod="",namespace=""`)))
 	require.NoError(t, err)
 	assert.True(t, page.AsksKubelet, "it asks, and nobody holds the device")
 	assert.Zero(t, page.Holders)
@@ -146,17 +146,26 @@ func TestWhatAPageSays(t *testing.T) {
 
 func TestPagesThatAreRefused(t *testing.T) {
 	for name, tt := range map[string]struct{ text, want string }{
-		"cut off":         {`DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GP`, "refuses the page"},
+		"cut off":         {`DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GP`, "no line of the page"},
 		"a text as value": {row("DCGM_FI_DEV_BRAND", "Tesla", ""), "Tesla"},
-		"HTML":            {"<html><body>login</body></html>\n", "refuses the page"},
+		"HTML":            {"<html><body>login</body></html>\n", "no line of the page"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Read([]byte(tt.text), "text/plain")
+			_, err := Read([]byte(tt.text))
 			require.Error(t, err)
 			assert.Contains(t, err.Error(), tt.want)
 			assert.Less(t, len(err.Error()), 400)
 		})
 	}
+}
+
+// A line that is none costs itself.
+func TestRefusedLines(t *testing.T) {
+	p, err := Read([]byte(row("DCGM_FI_DEV_BRAND", "Tesla", "") + row("DCGM_FI_DEV_GPU_UTIL", "7", "") + "...\n"))
+	require.NoError(t, err)
+	assert.Equal(t, 1, p.Rows)
+	assert.Equal(t, 2, p.Refused)
+	assert.Contains(t, p.Cause, "Tesla")
 }
 
 func TestStoodStill(t *testing.T) {
@@ -165,7 +174,7 @@ func TestStoodStill(t *testing.T) {
 		if energy != "" {
 			rows["DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"] = energy
 		}
-		page, err := Read(text(rows), "text/plain")
+		page, err := Read(text(rows))
 		require.NoError(t, err)
 		return page
 	}
@@ -186,15 +195,11 @@ func TestStoodStill(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	f.Add(text(whole()), "text/plain; version=0.0.4")
-	f.Add([]byte(`DCGM_FI_DEV_GPU_UTIL{gpu="0"UUID="GPU-1"} 1`), "text/plain")
-	f.Add([]byte("# TYPE a gauge\na 1\n# EOF\n"), "application/openmetrics-text; version=1.0.0")
-	f.Fuzz(func(t *testing.T, raw []byte, contentType string) {
-		// Protobuf is never asked for.
-		if strings.Contains(strings.ToLower(contentType), "protobuf") {
-			return
-		}
-		page, err := Read(raw, contentType)
+	f.Add(text(whole()))
+	f.Add([]byte(`DCGM_FI_DEV_GPU_UTIL{gpu="0"UUID="GPU-1"} 1`))
+	f.Add([]byte("# TYPE a gauge\na 1\n# EOF\r\n...\n"))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		page, err := Read(raw)
 		if err != nil {
 			assert.LessOrEqual(t, len(err.Error()), maxCause+100)
 			return

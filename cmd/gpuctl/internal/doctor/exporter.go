@@ -98,6 +98,8 @@ func (in *installation) exporters(ctx context.Context) ([]exporter, []Result) {
 	return all, results
 }
 
+const remedyOfLines = "see which field prints it; one with a text as its value: in the exporter's counters file type it label (STRING) or take it out (BINARY)"
+
 func (in *installation) checkExporter(ctx context.Context, e exporter) []Result {
 	host := hostOf(e.url)
 	page, a, r := in.readPage(ctx, e)
@@ -105,6 +107,9 @@ func (in *installation) checkExporter(ctx context.Context, e exporter) []Result 
 		return append([]Result{r}, in.clockOf(host, a)...)
 	}
 	results := []Result{in.describe(host, e, page)}
+	if page.Refused > 0 {
+		results = append(results, Result{"exporter", host, Warn, fmt.Sprintf("%d lines of the page are no samples; of the first: %s", page.Refused, page.Cause), remedyOfLines})
+	}
 	results = append(results, in.clockOf(host, a)...)
 	results = append(results, lacks(host, page)...)
 	results = append(results, in.holders(host, page)...)
@@ -134,13 +139,10 @@ func (in *installation) readPage(ctx context.Context, e exporter) (*exporterpage
 	case a.status != http.StatusOK:
 		return nil, a, failed(fmt.Sprintf("it answers %d", a.status), "check the path, usually /metrics; dcgm-exporter answers 500 when one entity fails: look at its log")
 	}
-	page, err := exporterpage.Read(a.body, a.header.Get("Content-Type"))
+	page, err := exporterpage.Read(a.body)
 	if err != nil {
-		remedy := "the whole page is lost for one line: look at the line above, and at which field of the exporter's counters file prints it"
-		switch {
-		case strings.Contains(err.Error(), "ParseFloat"):
-			remedy = "a field prints a text as its value: in the exporter's counters file type it label (STRING) or take it out (BINARY)"
-		case strings.HasPrefix(strings.TrimSpace(string(a.body)), "<"):
+		remedy := remedyOfLines
+		if strings.HasPrefix(strings.TrimSpace(string(a.body)), "<") {
 			remedy = "the address answers HTML: use the exporter's /metrics"
 		}
 		return nil, a, failed(err.Error(), remedy)
