@@ -36,17 +36,21 @@ type Options struct {
 	// StartTimeout bounds Start. 0: two minutes, which is many times what a
 	// start takes on an idle machine.
 	StartTimeout time.Duration
+	// Unplayed is a label selector of pods that KWOK leaves alone: what becomes
+	// of them is for the test to say, as package runner does. Empty: it plays all.
+	Unplayed string
 }
 
 // Cluster is a running control plane. Its methods may be called concurrently,
 // but for those that stop and start.
 type Cluster struct {
-	dir    string
-	bin    string
-	keep   bool
-	ca     *authority
-	config *rest.Config
-	client kubernetes.Interface
+	dir      string
+	bin      string
+	keep     bool
+	unplayed string
+	ca       *authority
+	config   *rest.Config
+	client   kubernetes.Interface
 
 	apiServerArgs []string
 
@@ -69,7 +73,7 @@ func Start(ctx context.Context, o Options) (_ *Cluster, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{dir: dir, bin: bin, keep: o.KeepDir}
+	c := &Cluster{dir: dir, bin: bin, keep: o.KeepDir, unplayed: o.Unplayed}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.Stop())

@@ -27,11 +27,15 @@ func (c *Cluster) startKWOK() error {
 	if err := os.WriteFile(file, stages, 0o600); err != nil {
 		return err
 	}
-	return c.run("kwok",
-		"--kubeconfig="+c.file("kwok.kubeconfig"),
-		"--config="+file,
-		"--manage-nodes-with-annotation-selector="+annotationNode+"=fake",
-		"--node-ip="+host,
+	args := []string{
+		"--kubeconfig=" + c.file("kwok.kubeconfig"),
+		"--config=" + file,
+		"--manage-nodes-with-annotation-selector=" + annotationNode + "=fake",
+		"--node-ip=" + host,
 		"--node-lease-duration-seconds=40", // a kubelet's
-	)
+	}
+	if c.unplayed != "" {
+		args = append(args, "--disregard-status-with-label-selector="+c.unplayed)
+	}
+	return c.run("kwok", args...)
 }
