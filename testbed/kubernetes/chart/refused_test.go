@@ -1,0 +1,112 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package chart
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestRefused is that values which contradict each other, or which no cluster
+// could do anything with, are refused with their key and with what to do.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	both := helms(t)
+	for _, r := range []struct {
+		values string
+		says   []string
+	}{
+		// What contradicts.
+		{"clusterName: ''", []string{"clusterName", "it is empty", "--set clusterName=NAME"}},
+		{"mode: agent", []string{"exporter.endpoint", "host:port"}},
+		{"exporter: {endpoint: 'a.example.com:4317'}", []string{"exporter.endpoint", "only mode agent"}},
+		{"{mode: agent, exporter: {endpoint: 'a.example.com:4317', insecure: true, token: {existingSecret: a}}}", []string{"exporter.insecure", "never sent without TLS"}},
+		{"{mode: agent, exporter: {endpoint: 'a.example.com:4317', insecure: true, tls: {caSecret: a}}}", []string{"exporter.insecure", "Leave one of them out"}},
+		{"{mode: agent, exporter: {endpoint: 'a.example.com:4317', url: 'https://a.example.com'}}", []string{"exporter.url", "leave one empty"}},
+		{"{mode: agent, exporter: {url: 'https://a.example.com', insecure: true}}", []string{"exporter.insecure", "http://"}},
+		{"{mode: agent, exporter: {url: 'http://a.example.com', token: {existingSecret: a}}}", []string{"exporter.url", "never sent without TLS"}},
+		{"rawGateway: {enabled: true, backend: {endpoint: 'a.example.com:4317'}, remoteWrite: {url: 'https://a.example.com/push'}}", []string{"rawGateway.remoteWrite.url", "leave one empty"}},
+		{"rawGateway: {enabled: true, remoteWrite: {url: 'https://a.example.com/push'}}", []string{"gateway.store.engine", "Set it to prometheus"}},
+		{"{mode: standalone, agent: {host: {enabled: true}}}", []string{"agent.host.enabled", "mode to cluster"}},
+		{"tls: {enabled: false}", []string{"auth.enabled", "never sent without TLS"}},
+		{"tls: {existingSecret: a, certManager: {enabled: true, issuerRef: {name: a}}}", []string{"tls.existingSecret", "cert-manager would write"}},
+		{"{tls: {enabled: false, certManager: {enabled: true, issuerRef: {name: a}}}, auth: {enabled: false}}", []string{"tls.certManager.enabled", "tls.enabled is false"}},
+		{"tls: {certManager: {enabled: true}}", []string{"tls.certManager.issuerRef.name", "Issuer"}},
+		{"console: {enabled: false, expose: true, token: {existingSecret: a}}", []string{"console.expose", "console.enabled is false"}},
+		{"console: {expose: true}", []string{"console.token.existingSecret", "kubectl port-forward"}},
+		{"console: {tlsSecret: a}", []string{"console.tlsSecret", "console.expose"}},
+		{"{mode: agent, exporter: {endpoint: 'a.example.com:4317'}, rawGateway: {enabled: true, backend: {endpoint: 'a.example.com:4317'}}}", []string{"rawGateway.enabled", "Set mode to cluster"}},
+		{"rawGateway: {enabled: true}", []string{"rawGateway.backend.endpoint", "host:port"}},
+		{"rawGateway: {enabled: true, backend: {endpoint: 'a.example.com:4317'}, autoscaling: {enabled: true, minReplicas: 5, maxReplicas: 2}}", []string{"rawGateway.autoscaling.minReplicas", "above maxReplicas"}},
+		{"gateway: {store: {engine: prometheus}}", []string{"gateway.store.url", "/api/v1"}},
+		{"gateway: {store: {url: 'https://a.example.com'}}", []string{"gateway.store.url", "engine"}},
+		{"{mode: agent, exporter: {endpoint: 'a.example.com:4317'}, webhooks: {receiversSecret: a}}", []string{"webhooks", "mode agent"}},
+		{"webhooks: {receivers: {ops: {format: slack}}}", []string{"webhooks.receivers.ops.url", "{secret: NAME, key: KEY}"}},
+		{"webhooks: {receivers: {ops: {format: pagerduty, url: {secret: a, key: b}}}}", []string{"webhooks.receivers.ops.routingKey", "integration key"}},
+		{"webhooks: {receivers: {ops: {url: {secret: a, key: b}, routingKey: {secret: a, key: b}}}}", []string{"webhooks.receivers.ops.routingKey", "pagerduty"}},
+		{"webhooks: {controlSecret: a}", []string{"webhooks.controlSecret", "no receiver"}},
+		{"thresholds: {summary: {staleness: 20s}}", []string{"thresholds.summary.staleness", "two collection intervals"}},
+		{"thresholds: {summary: {service_ttl: 60s}}", []string{"thresholds.summary.service_ttl", "forgotten before"}},
+		{"thresholds: {events: {gpu.node.lost: {lost_after: 20s}}}", []string{"gpu.node.lost.lost_after", "Raise it"}},
+		{"thresholds: {events: {gpu.temperature: {high: 95}}}", []string{"gpu.temperature.critical", "is not above high"}},
+		{"thresholds: {events: {gpu.memory.pressure: {high: 0.99}}}", []string{"gpu.memory.pressure.critical", "is not above high"}},
+		{"dcgmExporter: {interval: 10m}", []string{"dcgmExporter.interval", "between 1s and 5m"}},
+		{"agent: {memoryLimitMiB: 600}", []string{"agent.memoryLimitMiB", "agent.resources.limits.memory"}},
+		{"gateway: {resources: {limits: {memory: 1Gi}}}", []string{"gateway.memoryLimitMiB", "the kernel would end"}},
+		{"{dcgm-exporter: {enabled: true}, dcgmExporter: {url: 'http://a:9400/metrics'}}", []string{"dcgmExporter.url", "dcgm-exporter.enabled"}},
+		// What a cluster lacks.
+		{"podMonitor: {enabled: true}", []string{"podMonitor.enabled", "monitoring.coreos.com/v1/PodMonitor", "CRDs"}},
+		{"serviceMonitor: {enabled: true}", []string{"serviceMonitor.enabled", "CRDs"}},
+		{"prometheusRule: {enabled: true}", []string{"prometheusRule.enabled", "CRDs"}},
+		{"tls: {certManager: {enabled: true, issuerRef: {name: a}}}", []string{"tls.certManager.enabled", "Install cert-manager first"}},
+		{"openshift: {enabled: true}", []string{"openshift.enabled", "OpenShift alone"}},
+		// What the schema does not let through.
+		{"clusterName: 'a b'", []string{"clusterName"}},
+		{"clusterName: 7", []string{"clusterName"}},
+		{"mode: both", []string{"mode", "standalone"}},
+		{"names: prometheus", []string{"names", "dcgm"}},
+		{"collectionInterval: 5s", []string{"collectionInterval"}},
+		{"collectionInterval: 301s", []string{"collectionInterval"}},
+		{"collectionInterval: 6m", []string{"collectionInterval"}},
+		{"collectionInterval: 15", []string{"collectionInterval"}},
+		{"collectionIntervall: 15s", []string{"collectionIntervall"}},
+		{"gateway: {replicas: 2}", []string{"replicas"}},
+		{"agent: {updateStrategyy: {}}", []string{"updateStrategyy"}},
+		{"webhooks: {receivers: {ops: {url: 'https://hooks.example.com/T0/B0/secret'}}}", []string{"ops", "url"}},
+		{"webhooks: {receivers: {ops: {url: {secret: a, key: b}, format: teams}}}", []string{"format"}},
+		{"webhooks: {receivers: {ops: {url: {secret: a, key: b}, minSeverity: high}}}", []string{"minSeverity"}},
+		{"webhooks: {allowCIDRs: [10.0.0.0]}", []string{"allowCIDRs"}},
+		{"thresholds: {summary: {partial_threshold: 25}}", []string{"partial_threshold"}},
+		{"thresholds: {summary: {warmup: soon}}", []string{"warmup"}},
+		{"thresholds: {events: {gpu.tempratur: {enabled: false}}}", []string{"gpu.tempratur"}},
+		{"image: {digest: 'latest'}", []string{"digest"}},
+		{"image: {pullPolicy: Sometimes}", []string{"pullPolicy"}},
+		{"gateway: {persistence: {whenDeleted: Keep}}", []string{"whenDeleted"}},
+		{"gateway: {persistence: {size: big}}", []string{"size"}},
+		{"{mode: agent, exporter: {endpoint: 'https://a.example.com/'}}", []string{"endpoint"}},
+		{"exporter: {token: {existingSecret: 'Not A Name'}}", []string{"existingSecret"}},
+		{"gateway: {prometheusRemoteWrite: {mimir: {}}}", []string{"mimir", "url"}},
+		{"gateway: {prometheusRemoteWrite: {mimir: {url: 'https://user:secret@a.example.com/push'}}}", []string{"url"}},
+	} {
+		t.Run(r.values, func(t *testing.T) {
+			for _, h := range both {
+				_, err := h.template(t, r.values)
+				if !assert.Error(t, err, h.name) {
+					continue
+				}
+				for _, part := range r.says {
+					assert.Contains(t, err.Error(), part, h.name)
+				}
+			}
+		})
+	}
+	// Everything that is wrong is told at once.
+	_, err := both[0].template(t, "{tls: {enabled: false}, console: {expose: true}, rawGateway: {enabled: true}}")
+	require.Error(t, err)
+	for _, key := range []string{"- auth.enabled: ", "- console.token.existingSecret: ", "- rawGateway.backend.endpoint: "} {
+		assert.Contains(t, err.Error(), key)
+	}
+}
