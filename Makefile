@@ -34,7 +34,14 @@ test-browser: build ## the console's page: unit tests, build, and Chromium on ma
 .PHONY: test-kubernetes
 test-kubernetes: build kubernetes ## the whole suite on a real Kubernetes control plane; last: wrong, stale and unknown holders
 	@mkdir -p .test && rm -f .test/day
+	@scripts/kubernetes-clients
 	@status=0; cd testbed/kubernetes && DAY_REPORT=$(CURDIR)/.test/day $(GO) test -count 1 -p 1 -timeout 60m ./... || status=$$?; cat $(CURDIR)/.test/day; exit $$status
+
+.PHONY: test-chart
+test-chart: build kubernetes ## the chart: both majors of Helm, the API server, the real binary, a day and a newcomer on a control plane
+	@scripts/kubernetes-clients
+	@cd testbed/kubernetes && $(GO) test -count 1 -timeout 30m ./runner ./chart
+	@cd testbed/kubernetes/operator && $(GO) test -count 1 ./...
 
 .PHONY: cluster
 cluster: kubernetes ## run a Kubernetes control plane with simulated nodes until Ctrl-C
@@ -119,6 +126,8 @@ generate: tools ## generated code and documentation
 	cd testbed/image && $(GO) mod tidy
 	cd testbed/kubernetes && $(GO) mod tidy
 	cd testbed/kubernetes/binaries && $(GO) mod tidy
+	cd testbed/kubernetes/clients && $(GO) mod tidy
+	cd testbed/kubernetes/operator && $(GO) mod tidy
 	gofmt -w cmd/otelcol-gpu
 
 .PHONY: lint
