@@ -94,7 +94,7 @@ webhook:
   {{- if .receivers }}
   receivers:
     {{- range $name, $r := .receivers }}
-    {{ $name }}:
+    {{ $name | quote }}:
       {{- if $r.url }}
       url: {{ printf "${env:%s}" (include "otelcol-gpu.envName" (printf "webhook %s url" $name)) | quote }}
       {{- end }}
@@ -182,21 +182,21 @@ webhook:
 {{- define "otelcol-gpu.outputFiles" -}}
 {{- with .Values.console }}
 {{- if and .enabled .expose }}
-- {name: console-token, secret: {{ .token.existingSecret }}, keys: [{{ .token.key }}], as: [token]}
+- {name: console-token, secret: {{ .token.existingSecret | quote }}, keys: [{{ .token.key | quote }}], as: [token]}
 {{- if .tlsSecret }}
-- {name: console-tls, secret: {{ .tlsSecret }}, keys: [tls.crt, tls.key]}
+- {name: console-tls, secret: {{ .tlsSecret | quote }}, keys: [tls.crt, tls.key]}
 {{- end }}
 {{- end }}
 {{- end }}
 {{- with .Values.webhooks }}
 {{- if .receiversSecret }}
-- {name: receivers, secret: {{ .receiversSecret }}}
+- {name: receivers, secret: {{ .receiversSecret | quote }}}
 {{- end }}
 {{- if and (or .receivers .receiversSecret) .audit.enabled .audit.keysSecret }}
-- {name: audit, secret: {{ .audit.keysSecret }}, keys: [checkpoint.key, fingerprint.key]}
+- {name: audit, secret: {{ .audit.keysSecret | quote }}, keys: [checkpoint.key, fingerprint.key]}
 {{- end }}
 {{- if and (or .receivers .receiversSecret) .controlSecret }}
-- {name: webhook-control, secret: {{ .controlSecret }}, keys: [token]}
+- {name: webhook-control, secret: {{ .controlSecret | quote }}, keys: [token]}
 {{- end }}
 {{- end }}
 {{- end -}}

@@ -100,6 +100,7 @@ gateway.store.url: it is set, and the engine is {{ .engine }}. Set gateway.store
 {{- if and (eq $v.mode "standalone") (or $v.agent.inference.enabled $v.agent.host.enabled) }}
 agent.inference.enabled, agent.host.enabled: mode standalone has no agent that sends on what they read. Set them to false, or mode to cluster
 {{- end }}
+{{- include "otelcol-gpu.contradictions.labels" . }}
 {{- include "otelcol-gpu.contradictions.webhooks" . }}
 {{- include "otelcol-gpu.contradictions.times" . }}
 {{- include "otelcol-gpu.contradictions.memory" . }}
@@ -112,6 +113,22 @@ agent.updateStrategy.rollingUpdate.maxSurge: two agents of a node cannot share a
 {{- end }}
 {{- if and $v.agent.seLinuxOptions (ne (include "otelcol-gpu.agentIsRoot" .) "true") }}
 agent.seLinuxOptions: without folders of the node the agent needs none. Leave it out
+{{- end }}
+{{- end -}}
+
+{{/* What is the chart's own would be there twice, and selectors would find nothing. */}}
+{{- define "otelcol-gpu.contradictions.labels" -}}
+{{- $own := list "helm.sh/chart" "app.kubernetes.io/name" "app.kubernetes.io/instance" "app.kubernetes.io/component" "app.kubernetes.io/version" "app.kubernetes.io/managed-by" -}}
+{{- $all := dict "commonLabels" .Values.commonLabels -}}
+{{- range $part := list "agent" "gateway" "rawGateway" "standalone" }}
+{{- $_ := set $all (printf "%s.podLabels" $part) (index $.Values $part).podLabels }}
+{{- end }}
+{{- range $path, $labels := $all }}
+{{- range $name, $_ := $labels }}
+{{- if or (has $name $own) (and (ne $path "commonLabels") (hasKey (default dict $.Values.commonLabels) $name)) }}
+{{ $path }}.{{ $name }}: {{ if has $name $own }}the chart sets this label{{ else }}commonLabels has it too{{ end }}. Leave it out
+{{- end }}
+{{- end }}
 {{- end }}
 {{- end -}}
 

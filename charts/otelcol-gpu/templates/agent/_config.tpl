@@ -119,7 +119,7 @@ receivers:
   {{- end }}
 {{- with .Values.agent.memoryLimitMiB }}
 processors:
-  memory_limiter: {limit_mib: {{ . }}, spike_limit_mib: {{ div . 4 }}}
+  memory_limiter: {limit_mib: {{ . | int64 }}, spike_limit_mib: {{ div . 4 }}}
 {{- end }}
 connectors:
   gpu_events:

@@ -8,21 +8,21 @@ The files that the agent gets of Secrets: never a key of the gateway's.
 {{- define "otelcol-gpu.agent.secretFiles" -}}
 {{- if eq .Values.mode "cluster" }}
 {{- if .Values.tls.enabled }}
-- {name: tls, secret: {{ include "otelcol-gpu.tlsSecret" . }}, keys: [ca.crt]}
+- {name: tls, secret: {{ include "otelcol-gpu.tlsSecret" . | quote }}, keys: [ca.crt]}
 {{- end }}
 {{- if .Values.auth.enabled }}
-- {name: token, secret: {{ include "otelcol-gpu.tokenSecret" . }}, keys: [token]}
+- {name: token, secret: {{ include "otelcol-gpu.tokenSecret" . | quote }}, keys: [token]}
 {{- end }}
 {{- else }}
 {{- with .Values.exporter }}
 {{- if .tls.caSecret }}
-- {name: tls, secret: {{ .tls.caSecret }}, keys: [ca.crt]}
+- {name: tls, secret: {{ .tls.caSecret | quote }}, keys: [ca.crt]}
 {{- end }}
 {{- if .tls.clientSecret }}
-- {name: client, secret: {{ .tls.clientSecret }}, keys: [tls.crt, tls.key]}
+- {name: client, secret: {{ .tls.clientSecret | quote }}, keys: [tls.crt, tls.key]}
 {{- end }}
 {{- if .token.existingSecret }}
-- {name: token, secret: {{ .token.existingSecret }}, keys: [{{ .token.key }}], as: [token]}
+- {name: token, secret: {{ .token.existingSecret | quote }}, keys: [{{ .token.key | quote }}], as: [token]}
 {{- end }}
 {{- end }}
 {{- end }}
@@ -50,7 +50,7 @@ Mounts and volumes of a YAML list of {name, secret, keys, as}: folders below
 {{- range fromYamlArray . }}
 - name: secret-{{ .name }}
   secret:
-    secretName: {{ .secret }}
+    secretName: {{ .secret | quote }}
     defaultMode: 0440
     {{- if .keys }}
     items:

@@ -7,10 +7,10 @@ The files that the gateway gets of Secrets, and its volume.
 
 {{- define "otelcol-gpu.gateway.secretFiles" -}}
 {{- if .Values.tls.enabled }}
-- {name: tls, secret: {{ include "otelcol-gpu.tlsSecret" . }}, keys: [tls.crt, tls.key]}
+- {name: tls, secret: {{ include "otelcol-gpu.tlsSecret" . | quote }}, keys: [tls.crt, tls.key]}
 {{- end }}
 {{- if .Values.auth.enabled }}
-- {name: token, secret: {{ include "otelcol-gpu.tokenSecret" . }}, keys: [token]}
+- {name: token, secret: {{ include "otelcol-gpu.tokenSecret" . | quote }}, keys: [token]}
 {{- end }}
 {{- if eq (include "otelcol-gpu.scaleOut" .) "true" }}
 {{- include "otelcol-gpu.scaleOut.files" . }}

@@ -52,7 +52,7 @@ prometheus_remote_write:
 
 {{- define "otelcol-gpu.scaleOut.files" -}}
 {{- with .Values.rawGateway.remoteWrite.caSecret }}
-- {name: remote-write, secret: {{ . }}, keys: [ca.crt]}
+- {name: remote-write, secret: {{ . | quote }}, keys: [ca.crt]}
 {{- end }}
 {{- end -}}
 
@@ -93,10 +93,10 @@ service:
 
 {{- define "otelcol-gpu.raw-gateway.secretFiles" -}}
 {{- if .Values.tls.enabled }}
-- {name: tls, secret: {{ include "otelcol-gpu.tlsSecret" . }}, keys: [tls.crt, tls.key]}
+- {name: tls, secret: {{ include "otelcol-gpu.tlsSecret" . | quote }}, keys: [tls.crt, tls.key]}
 {{- end }}
 {{- if .Values.auth.enabled }}
-- {name: token, secret: {{ include "otelcol-gpu.tokenSecret" . }}, keys: [token]}
+- {name: token, secret: {{ include "otelcol-gpu.tokenSecret" . | quote }}, keys: [token]}
 {{- end }}
 {{- include "otelcol-gpu.scaleOut.files" . }}
 {{- end -}}

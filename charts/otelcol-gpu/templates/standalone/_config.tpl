@@ -31,7 +31,7 @@ receivers:
   {{- end }}
 processors:
   {{- with .Values.standalone.memoryLimitMiB }}
-  memory_limiter: {limit_mib: {{ . }}, spike_limit_mib: {{ div . 4 }}}
+  memory_limiter: {limit_mib: {{ . | int64 }}, spike_limit_mib: {{ div . 4 }}}
   {{- end }}
   gpu_pod: {service_name: none}
   {{- pick $agent "k8s_attributes" "transform/service" | toYaml | nindent 2 }}
