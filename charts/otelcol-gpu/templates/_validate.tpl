@@ -66,6 +66,9 @@ console.tlsSecret: without console.expose the console is on loopback and has no 
 {{- if and .enabled (not $cluster) }}
 rawGateway.enabled: raw gateways stand beside the gateway. Set mode to cluster, or this to false
 {{- end }}
+{{- if and (not .enabled) (or .backend.endpoint .remoteWrite.url) }}
+rawGateway.enabled: it is false, and where raw gateways send is set. Set it to true, or leave rawGateway.backend.endpoint and rawGateway.remoteWrite.url empty
+{{- end }}
 {{- if and .enabled (not .backend.endpoint) (not .remoteWrite.url) }}
 rawGateway.backend.endpoint: raw gateways need something to send to. Set it to the host:port of an OTLP/gRPC backend, or rawGateway.remoteWrite.url to the address of a remote write
 {{- end }}
@@ -95,6 +98,18 @@ gateway.store.url: the engine prometheus reads a server. Set it to the address i
 {{- end }}
 {{- if and (ne .engine "prometheus") .url }}
 gateway.store.url: it is set, and the engine is {{ .engine }}. Set gateway.store.engine to prometheus, or leave it empty
+{{- end }}
+{{- end }}
+{{- if not $summary }}
+{{- range $path, $set := dict "gateway.otlp" $v.gateway.otlp "gateway.prometheusRemoteWrite" $v.gateway.prometheusRemoteWrite "console.expose" $v.console.expose }}
+{{- if $set }}
+{{ $path }}: mode agent has no gateway and no console. Leave it out, or set mode to cluster
+{{- end }}
+{{- end }}
+{{- end }}
+{{- with $v.agent.applications }}
+{{- if and (not .endpoint) (or .insecure .headers) }}
+agent.applications.endpoint: it is empty, and insecure or headers of it are set. Set it to a host:port, or leave them out
 {{- end }}
 {{- end }}
 {{- if and (eq $v.mode "standalone") (or $v.agent.inference.enabled $v.agent.host.enabled) }}
