@@ -76,10 +76,12 @@ func newDoctor() *command {
 				o.Token = token
 			}
 			if len(o.Configs) == 0 && o.Role == "" && !(len(o.Exporters) > 0 && slices.Equal(args, []string{"exporter"})) {
-				if c := doctor.FindCollector(); c != nil {
-					c.Adopt()
-					o.Configs = c.Configs
+				running := doctor.FindCollectors()
+				if len(running) == 1 {
+					running[0].Adopt()
+					o.Configs = running[0].Configs
 				}
+				o.Running = len(running)
 			}
 			results, err := doctor.Run(ctx, o)
 			if err != nil {

@@ -26,16 +26,16 @@ type Collector struct {
 	proc string
 }
 
-// FindCollector looks for the one collector that runs here. Where there are
-// several, or none, it returns nil: which is meant cannot be known.
-func FindCollector() *Collector { return findCollector("/proc") }
+// FindCollectors looks for the collectors that run here. Where there are several,
+// which is meant cannot be known.
+func FindCollectors() []*Collector { return findCollectors("/proc") }
 
-func findCollector(proc string) *Collector {
+func findCollectors(proc string) []*Collector {
 	entries, err := os.ReadDir(proc)
 	if err != nil {
 		return nil // no Linux
 	}
-	var found *Collector
+	var found []*Collector
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
 		if err != nil {
@@ -50,10 +50,7 @@ func findCollector(proc string) *Collector {
 		if len(configs) == 0 {
 			continue
 		}
-		if found != nil {
-			return nil
-		}
-		found = &Collector{PID: pid, Configs: configs, proc: dir}
+		found = append(found, &Collector{PID: pid, Configs: configs, proc: dir})
 	}
 	return found
 }

@@ -43,7 +43,7 @@ func FuzzConfigsOf(f *testing.F) {
 	})
 }
 
-func TestFindAndAdoptTheCollector(t *testing.T) {
+func TestFindAndAdoptCollectors(t *testing.T) {
 	proc, home := t.TempDir(), t.TempDir()
 	process := func(pid string, args ...string) {
 		dir := filepath.Join(proc, pid)
@@ -53,10 +53,11 @@ func TestFindAndAdoptTheCollector(t *testing.T) {
 		require.NoError(t, os.Symlink(home, filepath.Join(dir, "cwd")))
 	}
 	process("1", "/sbin/init")
-	assert.Nil(t, findCollector(proc), "there is none")
+	assert.Empty(t, findCollectors(proc), "there is none")
 	process("7", "otelcol-gpu", "--config", "a.yaml")
-	found := findCollector(proc)
-	require.NotNil(t, found)
+	all := findCollectors(proc)
+	require.Len(t, all, 1)
+	found := all[0]
 	assert.Equal(t, 7, found.PID)
 	assert.Equal(t, []string{"a.yaml"}, found.Configs)
 
@@ -76,6 +77,6 @@ func TestFindAndAdoptTheCollector(t *testing.T) {
 	assert.Equal(t, want, same)
 
 	process("8", "otelcol-gpu", "--config", "b.yaml")
-	assert.Nil(t, findCollector(proc), "there are two")
-	assert.Nil(t, findCollector(proc+"-none"))
+	assert.Len(t, findCollectors(proc), 2)
+	assert.Empty(t, findCollectors(proc+"-none"))
 }

@@ -6,6 +6,7 @@ package doctor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
 	"os"
 	"regexp"
@@ -22,6 +23,9 @@ import (
 type Options struct {
 	// Configs are the collector's configurations, as its own --config takes them.
 	Configs []string
+	// Running is how many collectors run here. Of more than one none is meant
+	// without Configs.
+	Running int
 	// Exporters are URLs that are looked at in the place of the configured ones.
 	Exporters []string
 	// Role is agent or gateway: whose rights are checked where there is no
@@ -108,6 +112,10 @@ func (in *installation) configure(ctx context.Context) Result {
 	if bases := basesOf(uris); len(in.Configs) == 0 && bases > 1 {
 		in.configuration = assumed()
 		return Result{"configuration", "", Warn, in.folder + " has several configurations: config/standalone.yaml on its usual ports is assumed", "name the collector's own with --config, in its order"}
+	}
+	if len(uris) == 0 && in.Running > 1 {
+		in.configuration = assumed()
+		return Result{"configuration", "", Warn, fmt.Sprintf("%d collectors run here: config/standalone.yaml on its usual ports is assumed", in.Running), "name the files of the one that is meant with --config, in its order, in its working directory and with its environment"}
 	}
 	if len(uris) == 0 {
 		in.configuration = assumed()

@@ -121,6 +121,20 @@ func TestConfigurationsInTheUsualFolder(t *testing.T) {
 	assert.Equal(t, roleStandalone, in.role)
 }
 
+// Which of several collectors is meant cannot be known, and that is said.
+func TestSeveralCollectorsAndNoConfiguration(t *testing.T) {
+	for running, want := range map[int]Status{0: Skipped, 1: Skipped, 3: Warn} {
+		in, found, err := examine(t.Context(), Options{Running: running, folder: t.TempDir()})
+		require.NoError(t, err)
+		require.Len(t, found, 1)
+		assert.Equal(t, want, found[0].Status, running)
+		assert.Contains(t, found[0].Seen, "is assumed")
+		assert.Equal(t, want == Warn, strings.HasPrefix(found[0].Seen, "3 collectors run here"), found[0].Seen)
+		assert.Equal(t, want == Warn, strings.Contains(found[0].Remedy, "--config"), found[0].Remedy)
+		assert.Equal(t, roleStandalone, in.role)
+	}
+}
+
 // The shipped configurations are understood: what each is, and what it names.
 func TestShippedConfigurations(t *testing.T) {
 	t.Setenv("K8S_NODE_NAME", "n1")
