@@ -33,24 +33,32 @@ Secrets that were written into values: they would end in a ConfigMap.
 {{- end }}
 {{- end }}
 {{- end }}
-{{- include "otelcol-gpu.scrapeSecrets" (dict "map" $v.dcgmExporter.scrape "path" "dcgmExporter.scrape" "name" "") }}
+{{- include "otelcol-gpu.plainSecrets" (dict "map" $v.dcgmExporter.scrape "path" "dcgmExporter.scrape" "name" "" "only" ".") }}
+{{- range $part := list "agent" "gateway" "rawGateway" "standalone" }}
+{{- /* Of any component: only what is a secret in all of them. */}}
+{{- include "otelcol-gpu.plainSecrets" (dict "map" (index $v $part).config "path" (printf "%s.config" $part) "name" "" "only" "(?i)^(proxy-)?(authorization|password|(bearer_)?token|client_secret|(x-)?api[-_]?key)$") }}
+{{- end }}
 {{- end -}}
 
-{{/* Whether something of this name is usually a secret: "" or "true". */}}
+{{/* Whether something of this name is usually a secret, and no file's name: "" or "true". */}}
 {{- define "otelcol-gpu.soundsSecret" -}}
-{{- if regexMatch "(?i)authorization|cookie|credential|token$|secret|passw|signature|^sig$|^x-auth|-team$|dsn$|key$" . -}}true{{- end -}}
+{{- if and (not (regexMatch "(?i)_(file|ref)s?$" .)) (regexMatch "(?i)authorization|cookie|credential|token$|secret|passw|signature|^sig$|^x-auth|-team$|dsn$|key$" .) -}}true{{- end -}}
 {{- end -}}
 
-{{/* The secrets of a scrape_config in .map, at any depth. .name is what "values" there belong to. */}}
-{{- define "otelcol-gpu.scrapeSecrets" -}}
+{{/*
+What is written out in .map, at any depth, and sounds like a secret and like .only.
+.name is what "values" in it belong to.
+*/}}
+{{- define "otelcol-gpu.plainSecrets" -}}
 {{- range $key, $value := .map }}
 {{- $path := printf "%s.%s" $.path $key }}
+{{- $name := ternary $.name $key (eq $key "values") }}
 {{- if kindIs "map" $value }}
-{{- include "otelcol-gpu.scrapeSecrets" (dict "map" $value "path" $path "name" $key) }}
-{{- else if or (and (eq $key "proxy_url") (contains "@" (toString $value))) (eq (include "otelcol-gpu.soundsSecret" (ternary $.name $key (eq $key "values"))) "true") }}
+{{- include "otelcol-gpu.plainSecrets" (dict "map" $value "path" $path "name" $key "only" $.only) }}
+{{- else if or (and (eq $key "proxy_url") (contains "@" (toString $value))) (and (regexMatch $.only $name) (eq (include "otelcol-gpu.soundsSecret" $name) "true")) }}
 {{- range ternary $value (list $value) (kindIs "slice" $value) }}
 {{- if and . (not (contains "${env:" (toString .))) }}
-{{ $path }}: it would be in a ConfigMap, for everybody who may read those. {{ if regexMatch "^(password|credentials|client_secret|key)$" $key }}Mount a Secret with extraVolumes and name its file ({{ $key }}_file), or write{{ else }}Write{{ end }} "${env:NAME}" with extraEnv
+{{ $path }}: it would be in a ConfigMap, for everybody who may read those. {{ if and (eq $.only ".") (regexMatch "^(password|credentials|client_secret|key)$" $key) }}Mount a Secret with extraVolumes and name its file ({{ $key }}_file), or write{{ else }}Write{{ end }} "${env:NAME}" with extraEnv
 {{- end }}
 {{- end }}
 {{- end }}
