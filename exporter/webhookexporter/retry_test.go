@@ -201,6 +201,7 @@ func TestWaitingRetriesAreBounded(t *testing.T) {
 			h.send(keyed(fmt.Sprint(i)))
 			assert.Equal(t, 500, (<-h.records).Status)
 		}
+		synctest.Wait() // until what has its record waits
 		h.send(keyed("late"))
 		assert.Equal(t, audit.ErrorQueueFull, (<-h.records).ErrorType)
 	})
