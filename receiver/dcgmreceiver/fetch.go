@@ -29,6 +29,9 @@ type fetcher struct {
 	unzip   sync.Pool
 }
 
+// firstRead is the most memory that is asked for before any of a page was read.
+const firstRead = 1 << 20
+
 // errTooLarge is a page over scrape::body_size_limit.
 var errTooLarge = errors.New("body size limit exceeded")
 
@@ -93,7 +96,9 @@ func (f *fetcher) fetch(ctx context.Context, url string, memory func() []byte) (
 		return f.readGzip(resp.Body, buf)
 	}
 	if resp.ContentLength > 0 {
-		buf = slices.Grow(buf, int(resp.ContentLength)+1) // and one more to find the end
+		// And one more to find the end. The length is a promise: beyond firstRead,
+		// memory is asked for as the page comes.
+		buf = slices.Grow(buf, int(min(resp.ContentLength, firstRead))+1)
 	}
 	return f.read(resp.Body, buf)
 }

@@ -110,6 +110,23 @@ func TestFetch(t *testing.T) {
 	}
 }
 
+// TestLengthIsAPromise: a page that is announced as endless, without a limit, and
+// a large one of which nothing comes, cost what comes of them.
+func TestLengthIsAPromise(t *testing.T) {
+	t.Parallel()
+	for length, limit := range map[string]string{"9223372036854775807": "0", "16000000": "16MB"} {
+		server := serveFunc(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", length)
+			_, _ = w.Write([]byte("page"))
+			_ = http.NewResponseController(w).Flush()
+		})
+		body, err := newTestFetcher(t, ScrapeConfig{"body_size_limit": limit}).fetch(t.Context(), server.URL, memory)
+		assert.Equal(t, outcomeCutOff, classify(0, err), err)
+		assert.Equal(t, "page", string(body))
+		assert.LessOrEqual(t, cap(body), 2<<20)
+	}
+}
+
 // TestRequest: what an exporter is asked.
 func TestRequest(t *testing.T) {
 	t.Parallel()

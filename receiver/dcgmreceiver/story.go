@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"net/url"
 	"strconv"
@@ -80,6 +81,8 @@ type story struct {
 	last outcome // that was told
 	told map[outcome]time.Time
 }
+
+func (s story) clone() story { return story{s.last, maps.Clone(s.told)} }
 
 // news reports whether the log should be told, and notes that it was.
 func (s *story) news(o outcome, now time.Time) bool {

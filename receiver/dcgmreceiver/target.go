@@ -63,12 +63,14 @@ func (t *target) leave() (devices int) {
 	return devices
 }
 
-// moved is a target that was left, come back at a location with the same URL.
+// moved is a target that was left, come back at a location with the same URL. The
+// one that was left may still hand on its last scrape, and tell how that went: it
+// keeps stories of its own.
 func (t *target) moved(at location) *target {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return &target{
 		location: at, reader: t.reader, mapping: t.mapping,
-		scrapes: t.scrapes, lines: t.lines, pipeline: t.pipeline, repeats: t.repeats,
+		scrapes: t.scrapes.clone(), lines: t.lines.clone(), pipeline: t.pipeline.clone(), repeats: t.repeats,
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.uber.org/zap"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/metadata"
@@ -210,6 +211,18 @@ func TestMoved(t *testing.T) {
 			assert.Equal(t, 15*time.Second, moments[i].Sub(moments[i-1]))
 		}
 	})
+}
+
+// TestMovedStories: a target that was left tells how its last metrics fared while
+// the one in its place does the same (go test -race).
+func TestMovedStories(t *testing.T) {
+	old := &target{}
+	old.tellPipeline(zap.NewNop(), errors.New("full"))
+	moved := old.moved(location{})
+	moved.tellPipeline(zap.NewNop(), nil)
+	assert.Equal(t, outcome("refused"), old.pipeline.last)
+	assert.NotContains(t, old.pipeline.told, outcomeOK, "what the new one told is its own")
+	assert.Contains(t, moved.pipeline.told, outcome("refused"), "what was told is not told again")
 }
 
 // TestTargetLimit: too many targets fail until there are few enough.
