@@ -145,6 +145,9 @@ func (c *Config) promConfig() (*promconfig.Config, error) {
 		return nil, refused(err)
 	}
 	for _, job := range cfg.ScrapeConfigs {
+		if err := c.checkCredentials(&job.HTTPClientConfig); err != nil {
+			return nil, err
+		}
 		if err := checkFiles(&job.HTTPClientConfig); err != nil {
 			return nil, err
 		}
