@@ -23,8 +23,10 @@ import (
 
 const (
 	// maxLines bounds what a Reader remembers: lines of one page, TYPE and HELP
-	// lines included. The rest of the page is refused.
-	maxLines = 200_000
+	// lines included. The rest of the page is refused. An exporter's 16 MB are about
+	// as many; an exporter that names other series on each page makes the Reader
+	// remember up to three of them.
+	maxLines = 60_000
 	// maxBad is how many lines of a page can be refused before it is no page: each
 	// of them costs a turn of Prometheus' parser at every scrape.
 	maxBad = 10_000
