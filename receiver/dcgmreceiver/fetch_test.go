@@ -180,7 +180,7 @@ func TestScrapeKeys(t *testing.T) {
 		assert.Equal(t, "Mine", model.Str())
 	})
 	for key, told := range map[string]string{
-		"sample_limit": "sample_limit exceeded", "label_limit": "label_limit exceeded", "target_limit": "target_limit exceeded",
+		"sample_limit": "sample_limit exceeded", "label_limit": "label_limit exceeded",
 	} {
 		t.Run(key, func(t *testing.T) {
 			t.Parallel()

@@ -73,7 +73,11 @@ func (r *dcgmReceiver) Start(context.Context, component.Host) error {
 	}
 	r.scraper.pages = pageOptions(job)
 	ctx, stop := context.WithCancel(context.Background())
-	targets := newTargets(ctx, r.scraper, r.cfg.CollectionInterval, int(job.TargetLimit), r.set.ID.String())
+	limit := int(job.TargetLimit)
+	if r.cfg.Kubernetes == nil {
+		limit = 0 // a job is one endpoint: there is nothing to discover
+	}
+	targets := newTargets(ctx, r.scraper, r.cfg.CollectionInterval, limit, r.set.ID.String())
 	if r.cfg.Kubernetes != nil {
 		discoverer, err := newDiscoverer(job, r.set.Logger, targets.set)
 		if err != nil {
