@@ -35,6 +35,27 @@ that would be sent to strangers.
 {{- end }}
 {{- end }}
 {{- include "otelcol-gpu.plainSecrets" (dict "map" $v.dcgmExporter.scrape "path" "dcgmExporter.scrape" "name" "" "only" ".") }}
+{{- $scrape := default dict $v.dcgmExporter.scrape -}}
+{{- /* What the receiver would send to whoever labels a pod dcgm-exporter. It refuses the same. */}}
+{{- if and (not $v.dcgmExporter.url) (not $v.dcgmExporter.namespaces) }}
+{{- $remedy := "it would go to every pod of the node that calls itself dcgm-exporter, in any namespace. Name the exporter's namespace in dcgmExporter.namespaces, or set dcgmExporter.url" }}
+{{- range list "basic_auth" "authorization" "oauth2" "bearer_token" "bearer_token_file" }}
+{{- if get $scrape . }}
+dcgmExporter.scrape.{{ . }}: {{ $remedy }}
+{{- end }}
+{{- end }}
+{{- $tls := $scrape.tls_config }}
+{{- if and (kindIs "map" $tls) (or (get (default dict $tls) "cert") (get (default dict $tls) "cert_file")) }}
+dcgmExporter.scrape.tls_config (a client certificate): {{ $remedy }}
+{{- end }}
+{{- if kindIs "map" $scrape.http_headers }}
+{{- range $name, $header := $scrape.http_headers }}
+{{- if and (kindIs "map" $header) (or $header.secrets $header.files) }}
+dcgmExporter.scrape.http_headers.{{ $name }}: {{ $remedy }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- range $part := list "agent" "gateway" "rawGateway" "standalone" }}
 {{- /* Of any component: only what is a secret in all of them. */}}
 {{- include "otelcol-gpu.plainSecrets" (dict "map" (index $v $part).config "path" (printf "%s.config" $part) "name" "" "only" "(?i)^(proxy-)?(authorization|password|(bearer_)?token|client_secret|(x-)?api[-_]?key)$") }}
@@ -60,26 +81,6 @@ What is written out in .map, at any depth, and sounds like a secret and like .on
 {{- range ternary $value (list $value) (kindIs "slice" $value) }}
 {{- if and . (not (contains "${env:" (toString .))) }}
 {{ $path }}: it would be in a ConfigMap, for everybody who may read those. {{ if and (eq $.only ".") (regexMatch "^(password|credentials|client_secret|key)$" $key) }}Mount a Secret with extraVolumes and name its file ({{ $key }}_file), or write{{ else }}Write{{ end }} "${env:NAME}" with extraEnv
-{{- end }}
-{{- end }}
-{{- end }}
-{{- end }}
-{{- /* What the receiver would send to whoever labels a pod dcgm-exporter. It refuses the same. */}}
-{{- if and (not $v.dcgmExporter.url) (not $v.dcgmExporter.namespaces) }}
-{{- $remedy := "it would go to every pod of the node that calls itself dcgm-exporter, in any namespace. Name the exporter's namespace in dcgmExporter.namespaces, or set dcgmExporter.url" }}
-{{- range list "basic_auth" "authorization" "oauth2" "bearer_token" "bearer_token_file" }}
-{{- if get $scrape . }}
-dcgmExporter.scrape.{{ . }}: {{ $remedy }}
-{{- end }}
-{{- end }}
-{{- $tls := $scrape.tls_config }}
-{{- if and (kindIs "map" $tls) (or (get (default dict $tls) "cert") (get (default dict $tls) "cert_file")) }}
-dcgmExporter.scrape.tls_config (a client certificate): {{ $remedy }}
-{{- end }}
-{{- if kindIs "map" $scrape.http_headers }}
-{{- range $name, $header := $scrape.http_headers }}
-{{- if and (kindIs "map" $header) (or $header.secrets $header.files) }}
-dcgmExporter.scrape.http_headers.{{ $name }}: {{ $remedy }}
 {{- end }}
 {{- end }}
 {{- end }}

@@ -92,6 +92,7 @@ func TestRefused(t *testing.T) {
 		{"{mode: agent, exporter: {endpoint: 'a:4317'}, gateway: {otlp: {a: {endpoint: 'a:4317'}}}}", []string{"gateway.otlp", "mode agent has no gateway"}},
 		{"agent: {applications: {insecure: true}}", []string{"agent.applications.endpoint", "leave them out"}},
 		{"rawGateway: {backend: {endpoint: 'a:4317'}}", []string{"rawGateway.enabled", "Set it to true"}},
+		{"dcgmExporter: {scrape: {authorization: {credentials_file: /x}}}", []string{"dcgmExporter.namespaces", "dcgmExporter.scrape.authorization"}},
 		// What the schema does not let through.
 		{"clusterName: 'a b'", []string{"clusterName"}},
 		{"clusterName: 7", []string{"clusterName"}},
