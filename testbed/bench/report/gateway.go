@@ -5,9 +5,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/bench/report/fleet"
@@ -33,23 +35,18 @@ var gatewayEntry = entry{
 	name:  "gateway",
 	title: "Gateway: pipelines on the same input",
 	text: fmt.Sprintf("%d nodes of %d GPUs and as many pods send 60 points a GPU over OTLP/gRPC, uncompressed, each every %v. What is received goes to a debug exporter that writes nothing. "+
-		"All rows are one binary. `added` is the row's CPU less that of receiving in the same turn. gpu_summary expects the pods of `gpu.allocation`, and evaluates every 15 s. "+
+		"All rows are one binary. Beside each row a collector that only receives takes the same from a fleet of its own at the same time: what the machine does to one it does to the other, "+
+		"and what is beyond receiving is the difference. A process with more memory collects garbage less often, so a small difference can be below zero. "+
+		"gpu_summary expects the pods of `gpu.allocation`, and evaluates every 15 s. "+
 		"The stock mean is wrong as soon as a service is spread over batches; it is here for what it costs. Prometheus stores what it takes, because its rules read from there; "+
 		"they average the same inputs over the pods of each service every 15 s.", gatewayNodes, fleet.Devices, pace),
 	columns: gatewayColumns,
 	rows: func(*world) []row {
-		var received float64 // of this turn
 		at := func(name string, processors m, order []string, connectors m) row {
 			return row{name: name, measure: func(ctx context.Context, w *world) (figures, error) {
-				f, err := measureGateway(ctx, w, pipelines(processors, order, connectors))
-				if err != nil {
-					return nil, err
-				}
-				if len(order) == 0 && connectors == nil {
-					received = f["cpu"]
-				}
-				f["added"] = f["cpu"] - received
-				return f, nil
+				return besideReceiving(ctx, w, func() (figures, error) {
+					return measureGateway(ctx, w, pipelines(processors, order, connectors))
+				})
 			}}
 		}
 		summary := m{"gpu_summary": m{"expected_pods": "allocation"}}
@@ -61,15 +58,27 @@ var gatewayEntry = entry{
 			at("stock: transform, 6 statements", m{"transform": m{"metric_statements": renames()}}, []string{"transform"}, nil),
 			at("stock: groupbyattrs by service", m{"groupbyattrs": m{"keys": []string{"k8s.namespace.name", "service.name"}}}, []string{"groupbyattrs"}, nil),
 			{name: "Prometheus: OTLP/HTTP in, recording rules", measure: func(ctx context.Context, w *world) (figures, error) {
-				f, err := measureRules(ctx, w)
-				if err == nil {
-					f["added"] = f["cpu"] - received
-				}
-				return f, err
+				return besideReceiving(ctx, w, func() (figures, error) { return measureRules(ctx, w) })
 			}},
 			at("stock mean: transform, groupbyattrs, transform", stockMean(), []string{"transform/keep", "groupbyattrs", "transform/mean"}, nil),
 		}
 	},
+}
+
+// besideReceiving measures a row while a collector that only receives has the same
+// load, and adds what the row takes beyond that.
+func besideReceiving(ctx context.Context, w *world, measure func() (figures, error)) (figures, error) {
+	var receiving, f figures
+	var errs [2]error
+	var both sync.WaitGroup
+	both.Go(func() { receiving, errs[0] = measureGateway(ctx, w, pipelines(nil, nil, nil)) })
+	both.Go(func() { f, errs[1] = measure() })
+	both.Wait()
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, err
+	}
+	f["added"] = f["cpu"] - receiving["cpu"]
+	return f, nil
 }
 
 // pipelines is a collector with one pipeline of these processors.

@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"strconv"
 	"time"
 
@@ -17,7 +18,8 @@ var growthEntry = entry{
 	name:  "growth",
 	title: "One gateway as the fleet grows",
 	text: "`config/gateway.yaml` behind agents with `config/agent-raw.yaml`: nodes of 8 GPUs and 8 pods send the summary's input, 10 points a GPU, over OTLP/gRPC, uncompressed, " +
-		"each every 15 s. Without store and console, which at these sizes are a Prometheus of the user's; with the Prometheus output, which nobody scrapes. " +
+		"each every 15 s; in the row with everything all 60. Without store and console, which at these sizes are a Prometheus of the user's; with the Prometheus output, which nobody scrapes, " +
+		"but in the last row, which hands it to a debug exporter that writes nothing: what the gateway takes without it. " +
 		"Pods are those of `gpu.allocation`. The generator runs on the same two cores.",
 	columns: []column{
 		{Key: "points", Title: "points a second", Decimals: 0},
@@ -30,17 +32,24 @@ var growthEntry = entry{
 		{Key: "failed", Title: "requests refused", Decimals: 0},
 	},
 	rows: func(*world) (all []row) {
-		for _, nodes := range []int{10, 100, 1000, 5000} {
-			all = append(all, row{name: fmt.Sprintf("%d nodes, %d GPUs", nodes, nodes*fleet.Devices), measure: func(ctx context.Context, w *world) (figures, error) {
-				return measureGrowth(ctx, w, nodes)
+		at := func(nodes int, note string, everything bool, output string) {
+			all = append(all, row{name: fmt.Sprintf("%d nodes, %d GPUs%s", nodes, nodes*fleet.Devices, note), measure: func(ctx context.Context, w *world) (figures, error) {
+				return measureGrowth(ctx, w, nodes, everything, output)
 			}})
 		}
+		for _, nodes := range []int{10, 100, 1000, 5000} {
+			at(nodes, "", false, "prometheus")
+		}
+		at(1000, ", everything", true, "prometheus")
+		at(5000, ", no Prometheus output", false, "debug/nothing")
 		return all
 	},
 }
 
-func measureGrowth(ctx context.Context, w *world, nodes int) (figures, error) {
-	template, err := fleet.New(false)
+// measureGrowth runs config/gateway.yaml with output in place of its Prometheus
+// exporters.
+func measureGrowth(ctx context.Context, w *world, nodes int, everything bool, output string) (figures, error) {
+	template, err := fleet.New(everything)
 	if err != nil {
 		return nil, err
 	}
@@ -48,10 +57,11 @@ func measureGrowth(ctx context.Context, w *world, nodes int) (figures, error) {
 		moved := ports.Overlay()
 		delete(moved["extensions"].(m), "gpu_store")
 		delete(moved["extensions"].(m), "gpu_console")
+		moved["exporters"].(m)["debug/nothing"] = m{"verbosity": "basic", "use_internal_logger": false, "output_paths": []string{os.DevNull}}
 		moved["processors"] = m{"gpu_summary": m{"expected_pods": "allocation"}}
 		moved["service"].(m)["extensions"] = []string{"health_check", "file_storage/state"}
 		moved["service"].(m)["pipelines"] = m{
-			"metrics/prometheus": m{"exporters": []string{"prometheus"}},
+			"metrics/prometheus": m{"exporters": []string{output}},
 			"logs/events":        m{"exporters": []string{"debug/events"}},
 		}
 		return []string{w.config("gateway.yaml"), overlay(moved)}
