@@ -139,7 +139,7 @@ bench: build kubernetes ## measure everything beside its peers and write docs/be
 	@cd testbed/bench/report && $(GO) run . $(BENCH)
 
 .PHONY: fuzz
-fuzz: ## every fuzz test for FUZZTIME (default 30s)
+fuzz: ## every fuzz test for FUZZTIME (default 30s), and docs/fuzzing.md
 	@scripts/fuzz $(or $(FUZZTIME),30s)
 
 .PHONY: clean
