@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,8 +22,9 @@ import (
 // CPU time is that of the process which stores: a client's encoding is not in it.
 func BenchmarkAppend(b *testing.B) {
 	series := fleet(512)
+	all := map[string][]float64{}
 	for b.Loop() {
-		for round := range rounds {
+		for range rounds {
 			opened, err := openStore(b.TempDir(), "")
 			require.NoError(b, err)
 			embedded, p := opened.(store.Store), startPrometheus(b, b.TempDir())
@@ -45,9 +47,19 @@ func BenchmarkAppend(b *testing.B) {
 			require.NoError(b, opened.Shutdown(context.Background()))
 			rate := func(d time.Duration) float64 { return float64(samples) / d.Seconds() / 1000 }
 			each := func(d time.Duration) float64 { return d.Seconds() * 1e6 / float64(samples) }
-			say("round %d, %d samples: embedded %.0f thousand/s, %.2f us CPU; remote write %.0f thousand/s, %.2f us CPU; ratios %.1f, %.2f",
-				round+1, samples, rate(wall[0]), each(cpu[0]), rate(wall[1]), each(cpu[1]), rate(wall[0])/rate(wall[1]), each(cpu[0])/each(cpu[1]))
+			round := figures{
+				"embedded-thousand/s": rate(wall[0]), "embedded-cpu-us/sample": each(cpu[0]), "write-thousand/s": rate(wall[1]), "write-cpu-us/sample": each(cpu[1]),
+				"rate-ratio": rate(wall[0]) / rate(wall[1]), "cpu-ratio": each(cpu[0]) / each(cpu[1]),
+			}
+			for unit, value := range round {
+				all[unit] = append(all[unit], value)
+			}
 		}
+	}
+	b.ReportMetric(0, "ns/op") // means nothing here
+	for unit, values := range all {
+		slices.Sort(values)
+		b.ReportMetric(at(values, .5), unit)
 	}
 }
 

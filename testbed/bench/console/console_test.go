@@ -10,11 +10,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -36,19 +39,30 @@ var questions = []string{
 	"range?by=service&window=1h&" + service, "range?by=service&window=24h&" + service, "range?by=pod&window=24h&" + service,
 }
 
-// BenchmarkConsole prints a table. Run it with -benchtime 1x.
+// BenchmarkConsole measures a fleet, and has a benchmark for each thing that came
+// of it. Run it with -benchtime 1x.
 func BenchmarkConsole(b *testing.B) {
 	for _, gpus := range []int{64, 512, 4096} {
-		b.Run(fmt.Sprintf("gpus=%d", gpus), func(b *testing.B) {
-			for b.Loop() {
-				measure(b, gpus)
-			}
-		})
+		b.Run(fmt.Sprintf("gpus=%d", gpus), func(b *testing.B) { measure(b, gpus) })
 	}
 }
 
+// figures are what is reported, by unit.
+type figures map[string]float64
+
+// report is a benchmark that took place before.
+func report(b *testing.B, name string, all figures) {
+	b.Run(name, func(b *testing.B) {
+		b.ReportMetric(0, "ns/op") // means nothing here
+		for unit, value := range all {
+			b.ReportMetric(value, unit)
+		}
+	})
+}
+
 func measure(b *testing.B, gpus int) {
-	directory, last := day(b, gpus)
+	directory, last, samples := day(b, gpus)
+	onDisk := size(b, directory)
 	same := filepath.Join(b.TempDir(), "prometheus")
 	require.NoError(b, os.CopyFS(same, os.DirFS(filepath.Join(directory, "metrics"))))
 	_ = os.Remove(filepath.Join(same, "lock"))
@@ -62,7 +76,6 @@ func measure(b *testing.B, gpus int) {
 	ended := feed(b, p, gpus, last)
 	time.Sleep(2 * interval) // both have the newest samples, and are at rest
 
-	say("%d GPUs: %d series", gpus, len(fleet(gpus)))
 	took := map[string]*[2][]float64{}
 	for range rounds {
 		for _, q := range questions {
@@ -77,40 +90,62 @@ func measure(b *testing.B, gpus int) {
 			}
 		}
 	}
-	var text strings.Builder
-	fmt.Fprintf(&text, "\n| question | requests | embedded p50, ms | p99 | Prometheus p50, ms | p99 | ratio p50 | p99 |\n|---|---|---|---|---|---|---|---|\n")
+	alone, shares := together(b, ours), together(b, shared)
+	memories := figures{
+		"series": float64(len(fleet(gpus))), "day-disk-MiB": onDisk / (1 << 20), "disk-B/sample": onDisk / float64(samples),
+	}
+	for name, pid := range map[string]int{"embedded": inside.pid, "prometheus": p.pid, "console-alone": outside.pid} {
+		all, anonymous := memory(b, pid)
+		memories[name+"-MiB"], memories[name+"-anonymous-MiB"] = float64(all), float64(anonymous)
+	}
+	memories["ratio"] = memories["embedded-MiB"] / (memories["prometheus-MiB"] + memories["console-alone-MiB"])
+	pages := browse(b, ours, theirs)
+	close(ended)
+	inside.stop()
+	outside.stop()
+
 	for _, q := range questions {
 		a, z := took[q][0], took[q][1]
 		slices.Sort(a)
 		slices.Sort(z)
-		fmt.Fprintf(&text, "| %s | %d | %.1f | %.1f | %.1f | %.1f | %.2f | %.2f |\n", strings.TrimSuffix(q, "&"+service), len(a),
-			at(a, .5), at(a, .99), at(z, .5), at(z, .99), at(a, .5)/at(z, .5), at(a, .99)/at(z, .99))
+		report(b, strings.TrimSuffix(q, "&"+service), figures{
+			"requests": float64(len(a)), "embedded-p50-ms": at(a, .5), "embedded-p99-ms": at(a, .99), "prometheus-p50-ms": at(z, .5), "prometheus-p99-ms": at(z, .99),
+			"p50-ratio": at(a, .5) / at(z, .5), "p99-ratio": at(a, .99) / at(z, .99),
+		})
 	}
-	for name, pid := range map[string]int{"embedded store and console": inside.pid, "Prometheus server": p.pid, "console alone": outside.pid} {
-		all, anonymous := memory(b, pid)
-		fmt.Fprintf(&text, "%s: %d MiB resident, of which %d anonymous\n", name, all, anonymous)
+	report(b, "viewers", figures{
+		"alone-ms": at(alone, .5), "alone-max-ms": at(alone, 1), "shared-ms": at(shares, .5), "shared-max-ms": at(shares, 1), "ratio": at(shares, .5) / at(alone, .5),
+	})
+	report(b, "memory", memories)
+	for _, view := range slices.Sorted(maps.Keys(pages)) {
+		report(b, "browser/"+view, pages[view])
 	}
-	say("%s", text.String())
-	say("%d viewers of the fleet at once: each reading alone %v ms, shared %v ms", viewers, together(b, ours), together(b, shared))
-	browse(b, "embedded", ours)
-	browse(b, "Prometheus", theirs)
-	close(ended)
-	inside.stop()
-	outside.stop()
 }
 
-// say prints: a benchmark's own log ends after ten lines.
-func say(format string, args ...any) { fmt.Printf(format+"\n", args...) }
+// size is how much a directory's files take.
+func size(b *testing.B, directory string) (bytes float64) {
+	require.NoError(b, filepath.WalkDir(directory, func(_ string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil {
+			bytes += float64(info.Size())
+		}
+		return err
+	}))
+	return bytes
+}
 
-// day returns a directory with a day of a fleet, and when that ends.
-func day(b *testing.B, gpus int) (string, time.Time) {
+// day returns a directory with a day of a fleet, when that ends, and how many
+// samples it has.
+func day(b *testing.B, gpus int) (string, time.Time, int) {
 	directory := b.TempDir()
 	filler := (&job{Fill: true, Directory: directory, GPUs: gpus}).start(b)
 	var f filled
 	require.NoError(b, json.Unmarshal(filler.line(b), &f))
 	filler.stop()
-	say("%d GPUs: %d samples in %.1f s, 20 of each series at once: %.0f a second", gpus, f.Samples, f.Seconds, float64(f.Samples)/f.Seconds)
-	return directory, f.Last
+	return directory, f.Last, f.Samples
 }
 
 // feed writes what the fleet tells from then on into a Prometheus server.
@@ -152,7 +187,7 @@ func ask(b *testing.B, url string) float64 {
 const viewers = 5
 
 // together is how long it takes until all have the fleet, in milliseconds, by round.
-func together(b *testing.B, address string) (took []int) {
+func together(b *testing.B, address string) (took []float64) {
 	for range 5 {
 		time.Sleep(2100 * time.Millisecond) // what is shared is forgotten
 		began := time.Now()
@@ -163,7 +198,7 @@ func together(b *testing.B, address string) (took []int) {
 			}
 		}
 		group.Wait()
-		took = append(took, int(time.Since(began).Milliseconds()))
+		took = append(took, float64(time.Since(began).Milliseconds()))
 	}
 	slices.Sort(took)
 	return took
@@ -185,19 +220,34 @@ func memory(b *testing.B, pid int) (all, anonymous int) {
 	return all >> 10, anonymous >> 10
 }
 
+// loaded is what browser/load.mjs prints.
+var loaded = regexp.MustCompile(`^(\d+) requests, (\d+) bytes .*; (\d+) ms \(median\)`)
+
 // browse opens the fleet and a service in a browser, if npm ci has installed what
-// the console's browser tests need.
-func browse(b *testing.B, name, address string) {
+// the console's browser tests need. It returns figures by view.
+func browse(b *testing.B, ours, theirs string) map[string]figures {
 	web := filepath.Join(root, "extension", "gpuconsoleextension", "web")
 	if _, err := os.Stat(filepath.Join(web, "node_modules", "playwright-core")); err != nil {
-		say("no browser: run npm ci in extension/gpuconsoleextension/web")
-		return
+		fmt.Println("no browser: run npm ci in extension/gpuconsoleextension/web")
+		return nil
 	}
-	for _, view := range []string{"#/", "#/service?" + service + "&window=24h"} {
-		cmd := exec.Command("node", "browser/load.mjs", "http://"+address+"/"+view, "9")
-		cmd.Dir = web
-		out, err := cmd.CombinedOutput()
-		require.NoError(b, err, "%s", out)
-		say("%s, %s: %s", name, view, strings.TrimSpace(string(out)))
+	pages := map[string]figures{}
+	for name, view := range map[string]string{"fleet": "#/", "service": "#/service?" + service + "&window=24h"} {
+		f := figures{}
+		for side, address := range map[string]string{"embedded": ours, "prometheus": theirs} {
+			cmd := exec.Command("node", "browser/load.mjs", "http://"+address+"/"+view, "9")
+			cmd.Dir = web
+			out, err := cmd.CombinedOutput()
+			require.NoError(b, err, "%s", out)
+			got := loaded.FindSubmatch(out)
+			require.NotNil(b, got, "%s", out)
+			for i, unit := range []string{"requests", side + "-bytes", side + "-ms"} {
+				f[unit], err = strconv.ParseFloat(string(got[i+1]), 64)
+				require.NoError(b, err)
+			}
+		}
+		f["ratio"] = f["embedded-ms"] / f["prometheus-ms"]
+		pages[name] = f
 	}
+	return pages
 }
