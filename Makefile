@@ -135,7 +135,7 @@ lint: tools ## formatting, vet, staticcheck
 	@scripts/lint
 
 .PHONY: bench
-bench: build kubernetes ## measure everything beside its peers and write docs/benchmarks.md, hours (BENCH='-only agent-15s,gateway -turns 3'; BENCH=-help)
+bench: build kubernetes ## measure everything beside its peers and write docs/performance.md, hours (BENCH='-only agent-15s,gateway -turns 3'; BENCH=-help)
 	@cd testbed/bench/report && $(GO) run . $(BENCH)
 
 .PHONY: fuzz

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log"
@@ -36,8 +37,12 @@ type entry struct {
 	name, title, text string
 	columns           []column
 	rows              func(*world) []row
-	// all measures all rows of a turn at once, in place of rows.
+	// all measures all rows of a turn at once, in place of rows. A row that it names
+	// twice was measured twice.
 	all func(context.Context, *world) ([]named, error)
+	// Go benchmarks have no columns before they ran.
+	directory string            // that they are in, from the root
+	besides   map[string]string // row to the row that its ratios are to
 }
 
 // named are the figures of a row.
@@ -50,8 +55,6 @@ type named struct {
 type result struct {
 	Machine machine     `json:"machine"`
 	Command string      `json:"command"`
-	Title   string      `json:"title"`
-	Text    string      `json:"text"`
 	Columns []column    `json:"columns"`
 	Rows    []rowResult `json:"rows"`
 }
@@ -79,7 +82,7 @@ func (r *rowResult) values(key string) []float64 {
 // run measures all rows in turns, so that what disturbs the machine for a while
 // disturbs all of them. A row that fails is said to have, and costs no other.
 func (e *entry) run(ctx context.Context, w *world) (result, error) {
-	out := result{Title: e.title, Text: e.text, Columns: e.columns}
+	out := result{Columns: e.columns}
 	if e.all != nil {
 		return e.runAll(ctx, w, out)
 	}
@@ -109,6 +112,7 @@ func (e *entry) run(ctx context.Context, w *world) (result, error) {
 
 // runAll runs an entry that measures its rows at once.
 func (e *entry) runAll(ctx context.Context, w *world, out result) (result, error) {
+	var all []named
 	for turn := range w.turns {
 		got, err := e.all(ctx, w)
 		if ctx.Err() != nil {
@@ -117,21 +121,28 @@ func (e *entry) runAll(ctx context.Context, w *world, out result) (result, error
 		if err != nil {
 			err = fmt.Errorf("turn %d: %w", turn+1, err)
 			log.Printf("%s: %v", e.name, err)
-			got = []named{}
 			if len(out.Rows) == 0 {
 				out.Rows = append(out.Rows, rowResult{Name: "all", Figures: map[string][]*float64{}})
 			}
 			out.Rows[0].Failed = append(out.Rows[0].Failed, err.Error())
 		}
-		for _, n := range got {
-			i := slices.IndexFunc(out.Rows, func(r rowResult) bool { return r.Name == n.row })
-			if i < 0 {
-				i = len(out.Rows)
-				out.Rows = append(out.Rows, rowResult{Name: n.row, Figures: map[string][]*float64{}})
-			}
-			out.Rows[i].add(e.columns, n.figures)
-		}
+		all = append(all, got...)
 		log.Printf("%s: turn %d: %d rows", e.name, turn+1, len(got))
+	}
+	if e.columns == nil {
+		out.Columns = units(all)
+	}
+	for _, n := range all {
+		i := slices.IndexFunc(out.Rows, func(r rowResult) bool { return r.Name == n.row })
+		if i < 0 {
+			i = len(out.Rows)
+			row := rowResult{Name: n.row, Figures: map[string][]*float64{}}
+			if e.columns == nil { // most stand beside nothing
+				row.Beside = cmp.Or(e.besides[n.row], n.row)
+			}
+			out.Rows = append(out.Rows, row)
+		}
+		out.Rows[i].add(out.Columns, n.figures)
 	}
 	return out, nil
 }

@@ -12,18 +12,19 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// goBench is an entry of Go benchmarks: a row for each benchmark and unit.
+// goBench is an entry of Go benchmarks: a row for each benchmark, a column for
+// each unit that they report.
 func goBench(name, title, text, directory string, arguments ...string) entry {
 	return entry{
-		name: name, title: title, text: text,
-		columns: []column{{Key: "value", Title: "median", Decimals: -1}},
+		name: name, title: title, text: text, directory: directory,
 		all: func(ctx context.Context, w *world) ([]named, error) {
-			args := append([]string{"test", "-tags", tags, "-run", "^$", "-timeout", "60m"}, arguments...)
+			args := append([]string{"test", "-tags", tags, "-run", "^$", "-timeout", "90m"}, arguments...)
 			cmd := exec.CommandContext(ctx, "go", args...)
 			cmd.Dir = filepath.Join(w.root, directory)
 			cmd.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false")
@@ -36,14 +37,30 @@ func goBench(name, title, text, directory string, arguments ...string) entry {
 	}
 }
 
-// readBenchmarks reads what go test -bench prints. Of a benchmark that ran several
-// times the median is taken.
+// ofOurs is what the names of our packages begin with.
+const ofOurs = "github.com/otelcol-gpu/otelcol-gpu/"
+
+// processors is what Go appends to a benchmark's name unless there is one.
+var processors = regexp.MustCompile(`-\d+$`)
+
+// readBenchmarks reads what go test -bench prints: a benchmark that ran several
+// times is there as often. Where several packages have benchmarks, the package
+// stands before the name: two have a BenchmarkMemory.
 func readBenchmarks(out []byte) (all []named, err error) {
-	values := map[string][]float64{}
-	var order []string
+	type line struct {
+		of, name string
+		figures
+	}
+	var read []line
+	var packages []string
+	current, cores := "", true
 	lines := bufio.NewScanner(bytes.NewReader(out))
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
+		if name, ok := strings.CutPrefix(lines.Text(), "pkg: "); ok {
+			current = strings.TrimPrefix(name, ofOurs)
+			continue
+		}
 		fields := strings.Fields(lines.Text())
 		if len(fields) < 4 || !strings.HasPrefix(fields[0], "Benchmark") {
 			continue
@@ -51,23 +68,60 @@ func readBenchmarks(out []byte) (all []named, err error) {
 		if _, err := strconv.ParseInt(fields[1], 10, 64); err != nil {
 			continue // a line that only begins like one
 		}
+		got := line{of: current, name: strings.TrimPrefix(fields[0], "Benchmark"), figures: figures{}}
 		for i := 2; i+1 < len(fields); i += 2 {
-			value, err := strconv.ParseFloat(fields[i], 64)
-			if err != nil {
+			if got.figures[fields[i+1]], err = strconv.ParseFloat(fields[i], 64); err != nil {
 				return nil, fmt.Errorf("line %q: %w", lines.Text(), err)
 			}
-			name := strings.TrimPrefix(fields[0], "Benchmark") + ", " + fields[i+1]
-			if !slices.Contains(order, name) {
-				order = append(order, name)
-			}
-			values[name] = append(values[name], value)
+		}
+		cores = cores && processors.MatchString(got.name)
+		read = append(read, got)
+		if !slices.Contains(packages, current) {
+			packages = append(packages, current)
 		}
 	}
-	if len(order) == 0 {
+	if len(read) == 0 {
 		return nil, errors.New("no benchmark ran")
 	}
-	for _, name := range order {
-		all = append(all, named{name, figures{"value": median(values[name])}})
+	for _, l := range read {
+		name := l.name
+		if cores { // all have it, or none
+			name = processors.ReplaceAllString(name, "")
+		}
+		if len(packages) > 1 {
+			name = l.of + ": " + name
+		}
+		all = append(all, named{name, l.figures})
 	}
 	return all, lines.Err()
+}
+
+// units are the columns of Go benchmarks: time, what they report themselves, and
+// allocations.
+func units(all []named) (columns []column) {
+	var names []string
+	for _, n := range all {
+		for name := range n.figures {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	usual := []string{"B/op", "allocs/op"}
+	slices.SortFunc(names, func(a, b string) int {
+		rank := func(name string) int {
+			if name == "ns/op" {
+				return -1
+			}
+			return 1 + slices.Index(usual, name)
+		}
+		if by := rank(a) - rank(b); by != 0 {
+			return by
+		}
+		return strings.Compare(a, b)
+	})
+	for _, name := range names {
+		columns = append(columns, column{Key: name, Title: name, Decimals: -1, Ratio: true})
+	}
+	return columns
 }

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The report command measures otelcol-gpu beside its peers and writes
-// docs/benchmarks.md, in which no figure is typed by hand.
+// docs/performance.md, in which no figure is typed by hand, and the figures that
+// the guides repeat of it.
 package main
 
 import (
@@ -12,7 +13,6 @@ import (
 	"log"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -23,17 +23,9 @@ var (
 	agent15 = agentAt(15 * time.Second)
 	agent1  = agentAt(time.Second)
 
-	mapping     = goBench("go-dcgm", "dcgm receiver: scraping and mapping", "", ".", "-bench", "Receiver", "-benchtime", "1x", "./receiver/dcgmreceiver")
-	components  = goBench("go-components", "Components alone", "One core.", ".", "-cpu", "1", "-bench", ".", "-benchmem", "./processor/...", "./connector/...", "./receiver/gpuallocationreceiver/...", "./internal/audit")
-	attribution = goBench("go-attribution", "Attribution beside k8s_attributes", "", "testbed/bench/attribution", "-bench", ".", "-benchmem", ".")
-	summary     = goBench("go-summary", "Averages beside the stock pipeline", "One core.", "testbed/bench/summary", "-cpu", "1", "-bench", ".", "-benchmem", ".")
-	delivery    = goBench("go-delivery", "Deliveries to webhooks", "One core.", "testbed/bench/delivery", "-cpu", "1", "-bench", ".", "-benchtime", "1x", ".")
-	alarm       = goBench("go-alarm", "From the cause to the webhook", "", "testbed", "-bench", ".", "-benchtime", "1x", "./bench/alarm")
-	console     = goBench("go-console", "Store and console beside Prometheus", "", "testbed/bench/console", "-bench", ".", "-benchtime", "1x", ".")
-
 	entries = []*entry{
 		&agent15, &agent1, &scrapeEntry, &gatewayEntry, &growthEntry, &startEntry,
-		&mapping, &components, &attribution, &summary, &delivery, &alarm, &console,
+		&mapping, &components, &attribution, &summary, &delivery, &alarm, &console, &embedded,
 	}
 )
 
@@ -41,17 +33,38 @@ func main() {
 	log.SetFlags(log.Ltime)
 	w := &world{}
 	only := flag.String("only", "", "entries to measure, separated by commas; the others keep what they have. Default: all")
+	rendering := flag.Bool("render", false, "measure nothing: write the report, and the figures in the guides, from docs/performance.json")
 	keep := flag.Bool("keep", false, "leave logs behind, and say where")
 	flag.IntVar(&w.turns, "turns", 5, "turns of each entry")
 	flag.DurationVar(&w.window, "window", time.Minute, "length of a measurement")
 	flag.DurationVar(&w.warmup, "warmup", 45*time.Second, "time before it")
 	flag.Parse()
+	if *rendering {
+		if err := rerender(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, w, *only, *keep); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+}
+
+// rerender writes what there is without measuring.
+func rerender() error {
+	root, err := repository()
+	if err != nil {
+		return err
+	}
+	results, err := open(dataPath(root))
+	if err != nil {
+		return err
+	}
+	return write(root, results)
 }
 
 func run(ctx context.Context, w *world, only string, keep bool) (err error) {
@@ -71,14 +84,17 @@ func run(ctx context.Context, w *world, only string, keep bool) (err error) {
 		defer os.RemoveAll(w.work)
 	}
 	defer w.close()
-	path := filepath.Join(w.root, "docs", "benchmarks.json")
+	path := dataPath(w.root)
 	results, err := open(path)
 	if err != nil {
 		return err
 	}
 	failed := 0
 	for _, e := range chosen {
-		machine := w.machine()
+		machine, err := w.machine()
+		if err != nil {
+			return err
+		}
 		got, err := e.run(ctx, w)
 		if err != nil {
 			return err
@@ -93,7 +109,7 @@ func run(ctx context.Context, w *world, only string, keep bool) (err error) {
 		if err := save(path, results); err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(w.root, "docs", "benchmarks.md"), render(results), 0o644); err != nil {
+		if err := write(w.root, results); err != nil {
 			return err
 		}
 	}

@@ -9,12 +9,16 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
+	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
+	"unicode"
 )
+
+// dataPath is what each turn gave, reportPath the report.
+func dataPath(root string) string   { return filepath.Join(root, "docs", "performance.json") }
+func reportPath(root string) string { return filepath.Join(root, "docs", "performance.md") }
 
 // open reads what was measured before; there may be nothing.
 func open(path string) (map[string]result, error) {
@@ -40,40 +44,125 @@ func save(path string, results map[string]result) error {
 	return os.WriteFile(path, append(text, '\n'), 0o644)
 }
 
-// render is the report: every entry that was measured, in the order of entries.
-func render(results map[string]result) []byte {
-	var b bytes.Buffer
-	b.WriteString("<!-- Written by testbed/bench/report: make bench. Do not edit. -->\n# Benchmarks\n\n" +
-		"Everything here was measured and written by `make bench`. Rows of a table ran in turns, one after the other, on one machine: compare them, and\n" +
-		"not tables. A figure is the median of the turns; in parentheses the least and the most. ×: the median of the ratios to the row that it\n" +
-		"stands beside, of the same turn. What is measured is in `testbed/bench/report`; what each turn gave in `benchmarks.json`.\n")
-	for _, e := range entries {
-		if r, ok := results[e.name]; ok {
-			r.render(&b)
-		}
+// write writes the report and the figures of the guides from what was measured.
+func write(root string, results map[string]result) error {
+	report, err := render(results)
+	if err != nil {
+		return err
 	}
-	return b.Bytes()
+	if err := os.WriteFile(reportPath(root), report, 0o644); err != nil {
+		return err
+	}
+	return fillGuides(root, results)
 }
 
-func (r *result) render(b *bytes.Buffer) {
-	fmt.Fprintf(b, "\n## %s\n\n%s\n\n```\n%s\n```\n\n", r.Title, r.Text, r.Command)
-	mc := r.Machine
-	fmt.Fprintf(b, "%s, commit %s: %d cores (%s), %d GiB, %s, %s. Load before it began: %s.\n\n", mc.Time, mc.Commit, mc.Cores, mc.CPU, mc.Memory, mc.System, mc.Go, mc.Load)
-	head, line := "| |", "|---|"
-	for _, c := range r.Columns {
-		title := c.Title
-		if c.Goal != "" {
-			title += " (goal: " + c.Goal + ")"
-		}
-		head, line = head+" "+title+" |", line+"---|"
+// render is the report: all entries in their order. Those that nobody measured
+// have a section too, so that links to it lead somewhere.
+func render(results map[string]result) ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteString("<!-- Written by testbed/bench/report: make bench. Do not edit. -->\n# Performance\n\n" +
+		"Everything here was measured and written by `make bench`; what each turn gave is in [performance.json](performance.json), and how it is measured\n" +
+		"in [testbed/bench/report](../testbed/bench/report/README.md).\n\n" +
+		"- Rows of a table ran in turns, one after the other, on one machine: compare them, and not tables.\n" +
+		"- A figure is the median of the turns; in parentheses the least and the most, where there was more than one turn.\n" +
+		"- **×** is the median of the ratios to the row that it stands beside, of the same turn.\n" +
+		"- The load is that of the minute before: where it is near the number of cores or above, ratios mean more than times.\n\n")
+	renderMachines(&b, results)
+	if err := renderGoals(&b, results); err != nil {
+		return nil, err
 	}
-	fmt.Fprintf(b, "%s\n%s\n", head, line)
-	for i := range r.Rows {
-		fmt.Fprintf(b, "| %s |", r.Rows[i].Name)
-		for _, c := range r.Columns {
-			fmt.Fprintf(b, " %s |", r.cell(i, c))
+	var missing []string
+	for _, e := range entries {
+		if _, ok := results[e.name]; !ok {
+			missing = append(missing, fmt.Sprintf("[%s](#%s)", e.title, slug(e.title)))
+		}
+	}
+	if len(missing) > 0 {
+		fmt.Fprintf(&b, "\nNot measured yet: %s.\n", strings.Join(missing, ", "))
+	}
+	for _, e := range entries {
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n", e.title, e.text)
+		if r, ok := results[e.name]; ok {
+			e.render(&b, &r)
+		} else {
+			fmt.Fprintf(&b, "```\nmake bench BENCH='-only %s'\n```\n\nNot measured yet.\n", e.name)
+		}
+	}
+	return b.Bytes(), nil
+}
+
+// slug is the fragment of a heading, as GitHub makes it.
+func slug(title string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsLetter(r), unicode.IsDigit(r), r == '-', r == '_':
+			return unicode.ToLower(r)
+		case r == ' ':
+			return '-'
+		}
+		return -1
+	}, title)
+}
+
+// entryOf finds an entry, which a test says is there.
+func entryOf(name string) *entry {
+	i := slices.IndexFunc(entries, func(e *entry) bool { return e.name == name })
+	if i < 0 {
+		return &entry{}
+	}
+	return entries[i]
+}
+
+// renderMachines says on what, and beside what, with each that there was.
+func renderMachines(b *bytes.Buffer, results map[string]result) {
+	var order []string
+	of := map[string][]string{}
+	for _, e := range entries {
+		r, ok := results[e.name]
+		if !ok {
+			continue
+		}
+		line := r.Machine.String()
+		if of[line] == nil {
+			order = append(order, line)
+		}
+		of[line] = append(of[line], "`"+e.name+"`")
+	}
+	for _, line := range order {
+		fmt.Fprintf(b, "- %s", line)
+		if len(order) > 1 {
+			fmt.Fprintf(b, " (%s)", strings.Join(of[line], ", "))
 		}
 		b.WriteByte('\n')
+	}
+	if len(order) > 0 {
+		b.WriteByte('\n')
+	}
+}
+
+// shown are the columns of an entry's tables: its own, or, of Go benchmarks, the
+// units that there were.
+func (e *entry) shown(r result) []column {
+	if e.columns != nil {
+		return e.columns
+	}
+	return r.Columns
+}
+
+func (e *entry) render(b *bytes.Buffer, r *result) {
+	mc := r.Machine
+	fmt.Fprintf(b, "```\n%s\n```\n\n%s, commit %s. Load before it began: %s.\n", r.Command, mc.Time, mc.Commit, mc.Load)
+	for _, t := range e.tables(r) {
+		if t.caption != "" {
+			fmt.Fprintf(b, "\n`%s`:\n", t.caption)
+		}
+		b.WriteByte('\n')
+		for i, line := range t.cells {
+			fmt.Fprintf(b, "| %s |\n", strings.Join(line, " | "))
+			if i == 0 {
+				fmt.Fprintf(b, "|%s\n", strings.Repeat("---|", len(line)))
+			}
+		}
 	}
 	for _, row := range r.Rows {
 		for _, text := range row.Failed {
@@ -83,32 +172,130 @@ func (r *result) render(b *bytes.Buffer) {
 	}
 }
 
+// table is one of an entry, the first line its head.
+type table struct {
+	caption string
+	cells   [][]string
+}
+
+// wide is how many columns a table of Go benchmarks has at the most; one with more
+// of them than rows lies on its side.
+const wide = 8
+
+// tables are an entry's: one, if it has columns of its own. Go benchmarks have one
+// for each package and set of units.
+func (e *entry) tables(r *result) (all []table) {
+	if e.columns != nil {
+		rows := make([]int, len(r.Rows))
+		for i := range rows {
+			rows[i] = i
+		}
+		return []table{{cells: r.cells(e.columns, rows)}}
+	}
+	var order []string
+	groups := map[string][]int{}
+	for i := range r.Rows {
+		caption, _, ok := strings.Cut(r.Rows[i].Name, ": ")
+		if !ok {
+			caption = ""
+		}
+		key := caption
+		for _, c := range r.units(i) {
+			key += "\n" + c.Key
+		}
+		if groups[key] == nil {
+			order = append(order, key)
+		}
+		groups[key] = append(groups[key], i)
+	}
+	last := ""
+	for _, key := range order {
+		rows := groups[key]
+		units := r.units(rows[0])
+		if len(units) == 0 {
+			continue // it failed
+		}
+		caption, _, _ := strings.Cut(key, "\n")
+		t := table{cells: r.cells(units, rows)}
+		if caption != last {
+			t.caption, last = caption, caption
+		}
+		for i, row := range rows {
+			t.cells[i+1][0] = strings.TrimPrefix(r.Rows[row].Name, caption+": ")
+		}
+		if len(units) > wide && len(units) > len(rows) {
+			t.cells = turned(t.cells)
+		}
+		all = append(all, t)
+	}
+	return all
+}
+
+// units are the columns that a row has figures of.
+func (r *result) units(row int) (all []column) {
+	for _, c := range r.Columns {
+		if len(known(r.Rows[row].values(c.Key))) > 0 {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// cells are the lines of a table.
+func (r *result) cells(columns []column, rows []int) [][]string {
+	head := []string{""}
+	for _, c := range columns {
+		title := c.Title
+		if c.Goal != "" {
+			title += " (goal: " + c.Goal + ")"
+		}
+		head = append(head, title)
+	}
+	all := [][]string{head}
+	for _, i := range rows {
+		line := []string{r.Rows[i].Name}
+		for _, c := range columns {
+			line = append(line, r.cell(i, c))
+		}
+		all = append(all, line)
+	}
+	return all
+}
+
+// turned makes columns of rows.
+func turned(cells [][]string) [][]string {
+	all := make([][]string, len(cells[0]))
+	for _, line := range cells {
+		for i, cell := range line {
+			all[i] = append(all[i], cell)
+		}
+	}
+	return all
+}
+
+// spread is the median, and the range where there is one.
+func spread(values []float64, decimals int) string {
+	text := number(median(values), decimals)
+	if least, most := number(slices.Min(values), decimals), number(slices.Max(values), decimals); least != most {
+		text += " (" + least + " to " + most + ")"
+	}
+	return text
+}
+
 // cell is a row's figure: median, range, and the ratio.
 func (r *result) cell(i int, c column) string {
 	all := r.Rows[i].values(c.Key)
-	values := slices.DeleteFunc(slices.Clone(all), math.IsNaN)
+	values := known(all)
 	if len(values) == 0 {
 		return ""
 	}
-	number := func(v float64) string {
-		if c.Decimals < 0 { // of all sizes: three digits are enough
-			if math.Abs(v) >= 100 {
-				return strconv.FormatFloat(v, 'f', 0, 64)
-			}
-			return strconv.FormatFloat(v, 'g', 3, 64)
-		}
-		return strconv.FormatFloat(v, 'f', c.Decimals, 64)
-	}
-	text := number(median(values))
-	if least, most := number(slices.Min(values)), number(slices.Max(values)); least != most {
-		text += " (" + least + " to " + most + ")"
-	}
-	beside := 0
+	text := spread(values, c.Decimals)
+	beside := &r.Rows[0]
 	if name := r.Rows[i].Beside; name != "" {
-		beside = slices.IndexFunc(r.Rows, func(o rowResult) bool { return o.Name == name })
+		beside = r.row(name)
 	}
-	if c.Ratio && beside >= 0 && beside != i {
-		if all := ratios(all, r.Rows[beside].values(c.Key)); len(all) > 0 {
+	if c.Ratio && beside != nil && beside != &r.Rows[i] {
+		if all := ratios(all, beside.values(c.Key)); len(all) > 0 {
 			text += fmt.Sprintf(" **×%.2f**", median(all))
 		}
 	}

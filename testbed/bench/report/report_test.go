@@ -65,24 +65,34 @@ func TestRunAndRender(t *testing.T) {
 	before := entries
 	t.Cleanup(func() { entries = before })
 	entries = []*entry{&e}
-	path := filepath.Join(t.TempDir(), "benchmarks.json")
+	path := filepath.Join(t.TempDir(), "performance.json")
 	require.NoError(t, save(path, map[string]result{"made": got}))
 	read, err := open(path)
 	require.NoError(t, err)
-	text := string(render(read))
+	beforeGoals := goals
+	t.Cleanup(func() { goals = beforeGoals })
+	goals = []goal{
+		{what: "cheap", unit: "us", place: place{"made", "ours", "cpu"}, limit: 3, cause: "Never told."},
+		{what: "dear", unit: "us", place: place{"made", "stock", "cpu"}, limit: 3.2, cause: "It is slow."},
+	}
+	report, err := render(read)
+	require.NoError(t, err)
+	text := string(report)
 	for _, line := range []string{
 		"## Made up", "Of a test.", "make bench",
-		"| | CPU, us (goal: 3) | resident, MiB | nothing |",
+		"|  | CPU, us (goal: 3) | resident, MiB | nothing |",
 		"| stock | 4.0 (4.0 to 8.0) | 100 |  |",
 		"| ours | 1.5 (1.0 to 2.0) **×0.25** | 100 |  |",
 		"ours failed: turn 3: it ended.",
+		"| [cheap](#made-up) | at most 3 us | 1.50 (1 to 2) | met |",
+		"| [dear](#made-up) | at most 3.2 us | 4 (4 to 8) | **missed by 25 %.** It is slow. |",
 	} {
 		assert.Contains(t, text, line)
 	}
 }
 
 func TestOpen(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "benchmarks.json")
+	path := filepath.Join(t.TempDir(), "performance.json")
 	none, err := open(path)
 	require.NoError(t, err)
 	assert.Empty(t, none)
@@ -100,11 +110,53 @@ func TestChoose(t *testing.T) {
 }
 
 func TestReadBenchmarks(t *testing.T) {
-	got, err := readBenchmarks([]byte("goos: linux\nBenchmarkA-2 \t 10\t 12 ns/op\t 3 allocs/op\nBenchmarkA-2 \t 10\t 14 ns/op\t 3 allocs/op\nBenchmarkLooksLike one\nPASS\n"))
+	got, err := readBenchmarks([]byte("goos: linux\npkg: github.com/otelcol-gpu/otelcol-gpu/a\nBenchmarkA/x=1-2 \t 10\t 12 ns/op\t 3 allocs/op\nBenchmarkA/x=1-2 \t 10\t 14 ns/op\t 3 allocs/op\nBenchmarkLooksLike one\nPASS\n"))
 	require.NoError(t, err)
-	assert.Equal(t, []named{{"A-2, ns/op", figures{"value": 13}}, {"A-2, allocs/op", figures{"value": 3}}}, got)
+	assert.Equal(t, []named{{"A/x=1", figures{"ns/op": 12, "allocs/op": 3}}, {"A/x=1", figures{"ns/op": 14, "allocs/op": 3}}}, got)
 	_, err = readBenchmarks([]byte("PASS\n"))
 	assert.Error(t, err)
+}
+
+// Two packages may have a benchmark of one name, and a name may end in a number
+// without there being more than one core.
+func TestReadBenchmarksOfPackages(t *testing.T) {
+	got, err := readBenchmarks([]byte("pkg: github.com/otelcol-gpu/otelcol-gpu/a\nBenchmarkMemory 1 5 B/pod\npkg: github.com/otelcol-gpu/otelcol-gpu/b/c\nBenchmarkMemory-9 1 6 B/device\n"))
+	require.NoError(t, err)
+	assert.Equal(t, []named{{"a: Memory", figures{"B/pod": 5}}, {"b/c: Memory-9", figures{"B/device": 6}}}, got)
+}
+
+// A table for each package and set of units; each run of a benchmark is a value; a
+// table with many units lies on its side.
+func TestGoBenchmarksShown(t *testing.T) {
+	e := entry{name: "go-made", title: "Made", all: func(context.Context, *world) ([]named, error) {
+		return []named{
+			{"a: One", figures{"ns/op": 10, "allocs/op": 2, "x": 0.1234}},
+			{"a: One", figures{"ns/op": 30, "allocs/op": 2, "x": 0.1234}},
+			{"a: Two", figures{"ns/op": 5, "allocs/op": 1, "x": 1234.5}},
+			{"b: Three", figures{"B/x": 1, "ns/op": 1, "u1": 1, "u2": 1, "u3": 1, "u4": 1, "u5": 1, "u6": 1, "u7": 1}},
+		}, nil
+	}, besides: map[string]string{"a: Two": "a: One"}}
+	got, err := e.run(t.Context(), &world{turns: 1})
+	require.NoError(t, err)
+	tables := e.tables(&got)
+	require.Len(t, tables, 2)
+	assert.Equal(t, table{"a", [][]string{
+		{"", "ns/op", "x", "allocs/op"},
+		{"One", "20 (10 to 30)", "0.123", "2"},
+		{"Two", "5 **×0.50**", "1234 **×10004.05**", "1 **×0.50**"},
+	}}, tables[0])
+	assert.Equal(t, "b", tables[1].caption)
+	assert.Equal(t, [][]string{{"", "Three"}, {"ns/op", "1"}, {"B/x", "1"}}, tables[1].cells[:3])
+}
+
+func TestNumber(t *testing.T) {
+	for _, c := range []struct {
+		value    float64
+		decimals int
+		want     string
+	}{{1234.4, -1, "1234"}, {99.96, -1, "100"}, {12.34, -1, "12.3"}, {1.5, -1, "1.50"}, {8, -1, "8"}, {0.012345, -1, "0.0123"}, {0, -1, "0"}, {-0.001, 1, "0.0"}, {2.25, 1, "2.2"}} {
+		assert.Equal(t, c.want, number(c.value, c.decimals), c.value)
+	}
 }
 
 // This process is measured, and one that is not there is an error.
@@ -122,7 +174,7 @@ func TestWatch(t *testing.T) {
 // Every entry can be chosen and shown: names and columns are there once.
 func TestEntries(t *testing.T) {
 	seen := map[string]bool{}
-	for _, e := range []*entry{&agent15, &agent1, &scrapeEntry, &gatewayEntry, &growthEntry, &startEntry, &mapping, &components, &attribution, &summary, &delivery, &alarm, &console} {
+	for _, e := range entries {
 		assert.False(t, seen[e.name], e.name)
 		seen[e.name] = true
 		assert.NotEmpty(t, e.title)

@@ -7,11 +7,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -81,10 +83,31 @@ type machine struct {
 	Commit string `json:"commit"`
 	Time   string `json:"time"`
 	Load   string `json:"load"` // of the last minute before the measurement
+	// Versions are those of what it was measured beside.
+	Versions map[string]string `json:"versions"`
 }
 
-func (w *world) machine() machine {
-	mc := machine{Cores: runtime.NumCPU(), Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH, Time: time.Now().UTC().Format("2006-01-02 15:04 UTC")}
+// String is all of it but the moment.
+func (mc machine) String() string {
+	text := fmt.Sprintf("%d cores (%s), %d GiB, %s, %s", mc.Cores, mc.CPU, mc.Memory, mc.System, mc.Go)
+	for _, name := range slices.Sorted(maps.Keys(mc.Versions)) {
+		text += ", " + name + " " + mc.Versions[name]
+	}
+	return text
+}
+
+// busy says that others used the machine when the measurement began.
+func (mc machine) busy() bool {
+	load, err := strconv.ParseFloat(mc.Load, 64)
+	return err == nil && load > float64(mc.Cores)/2
+}
+
+func (w *world) machine() (machine, error) {
+	others, err := versions(w.root)
+	if err != nil {
+		return machine{}, err
+	}
+	mc := machine{Cores: runtime.NumCPU(), Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH, Time: time.Now().UTC().Format("2006-01-02 15:04 UTC"), Versions: others}
 	if text, err := os.ReadFile("/proc/meminfo"); err == nil {
 		var kib int
 		if _, err := fmt.Sscanf(string(text), "MemTotal: %d kB", &kib); err == nil {
@@ -108,7 +131,7 @@ func (w *world) machine() machine {
 	if out, err := exec.Command("git", "-C", w.root, "rev-parse", "--short", "HEAD").Output(); err == nil {
 		mc.Commit = strings.TrimSpace(string(out))
 	}
-	return mc
+	return mc, nil
 }
 
 // repository is the folder above that has the manifest.

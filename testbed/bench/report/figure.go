@@ -1,0 +1,90 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+)
+
+// place is where a figure stands: a row's column of an entry.
+type place struct{ entry, row, column string }
+
+func (p place) String() string { return p.entry + "; " + p.row + "; " + p.column }
+
+// errUnmeasured: the place is one, and nobody has been there.
+var errUnmeasured = errors.New("not measured yet")
+
+// values are what the turns gave at a place, NaN where one gave nothing.
+func (p place) values(results map[string]result) ([]float64, error) {
+	i := slices.IndexFunc(entries, func(e *entry) bool { return e.name == p.entry })
+	if i < 0 {
+		return nil, fmt.Errorf("there is no entry %q", p.entry)
+	}
+	r, ok := results[p.entry]
+	if !ok {
+		return nil, errUnmeasured
+	}
+	row := r.row(p.row)
+	if row == nil {
+		return nil, fmt.Errorf("%s has no row %q", p.entry, p.row)
+	}
+	if _, ok := row.Figures[p.column]; !ok {
+		return nil, fmt.Errorf("%s: %s has no column %q", p.entry, p.row, p.column)
+	}
+	all := row.values(p.column)
+	if len(known(all)) == 0 {
+		return nil, errUnmeasured
+	}
+	return all, nil
+}
+
+// decimals are those with which the report shows that column.
+func (p place) decimals(results map[string]result) int {
+	for _, e := range entries {
+		if e.name != p.entry {
+			continue
+		}
+		for _, c := range e.shown(results[p.entry]) {
+			if c.Key == p.column {
+				return c.Decimals
+			}
+		}
+	}
+	return -1
+}
+
+// row is the one of this name, nil where there is none.
+func (r *result) row(name string) *rowResult {
+	i := slices.IndexFunc(r.Rows, func(o rowResult) bool { return o.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &r.Rows[i]
+}
+
+// known are the values that are there.
+func known(values []float64) []float64 { return slices.DeleteFunc(slices.Clone(values), math.IsNaN) }
+
+// number writes a figure. With less than no decimals it has three digits, or all
+// those before the point: for columns whose rows are of all sizes.
+func number(v float64, decimals int) string {
+	if decimals < 0 {
+		decimals = 0
+		if v := math.Abs(v); v > 0 && v < 100 {
+			decimals = min(2-int(math.Floor(math.Log10(v))), 9)
+			if short, err := strconv.ParseFloat(strconv.FormatFloat(v, 'f', decimals, 64), 64); err == nil && short == math.Trunc(short) {
+				decimals = 0 // 8, and not 8.00
+			}
+		}
+	}
+	text := strconv.FormatFloat(v, 'f', decimals, 64)
+	if rounded, err := strconv.ParseFloat(text, 64); err == nil && rounded == 0 {
+		return strconv.FormatFloat(0, 'f', decimals, 64) // and not -0
+	}
+	return text
+}
