@@ -85,6 +85,7 @@ func TestGoalsArePlaces(t *testing.T) {
 		if _, err := g.measured(results); err != nil {
 			assert.ErrorIs(t, err, errUnmeasured, g.what)
 		}
+		assert.NotEmpty(t, g.cause, g.what)
 		assert.NotRegexp(t, `\d`, g.cause, "a cause has no figures: they would not be those of the next run")
 	}
 }

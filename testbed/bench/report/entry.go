@@ -22,6 +22,8 @@ type column struct {
 	Decimals int    `json:"decimals"`
 	Ratio    bool   `json:"ratio,omitempty"` // is shown beside the first row's
 	Goal     string `json:"goal,omitempty"`
+
+	divisor float64 // to its title's unit; 0 is 1
 }
 
 // row is one contender.
@@ -37,10 +39,10 @@ type entry struct {
 	name, title, text string
 	columns           []column
 	rows              func(*world) []row
-	// all measures all rows of a turn at once, in place of rows. A row that it names
-	// twice was measured twice.
+	// all measures all rows of a turn at once, in place of rows.
 	all func(context.Context, *world) ([]named, error)
-	// Go benchmarks have no columns before they ran.
+	// Go benchmarks have no columns before they ran; a row that all names twice was
+	// measured twice.
 	directory string            // that they are in, from the root
 	besides   map[string]string // row to the row that its ratios are to
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -216,6 +217,9 @@ func (e *entry) tables(r *result) (all []table) {
 			continue // it failed
 		}
 		caption, _, _ := strings.Cut(key, "\n")
+		for i, c := range units {
+			units[i] = r.readable(c, rows)
+		}
 		t := table{cells: r.cells(units, rows)}
 		if caption != last {
 			t.caption, last = caption, caption
@@ -231,14 +235,43 @@ func (e *entry) tables(r *result) (all []table) {
 	return all
 }
 
-// units are the columns that a row has figures of.
+// units are the columns that a row has figures of. What a benchmark of memory takes
+// to find out is of no interest.
 func (r *result) units(row int) (all []column) {
+	memory := strings.HasPrefix(r.Rows[row].Name[strings.LastIndex(r.Rows[row].Name, " ")+1:], "Memory")
 	for _, c := range r.Columns {
+		if memory && strings.HasSuffix(c.Key, "/op") {
+			continue
+		}
 		if len(known(r.Rows[row].values(c.Key))) > 0 {
 			all = append(all, c)
 		}
 	}
 	return all
+}
+
+// larger are units of the same in which numbers are shorter, the largest first.
+var larger = []struct {
+	of, unit string
+	factor   float64
+}{{"ns/", "ms/", 1e6}, {"ns/", "us/", 1e3}, {"B/", "MiB/", 1 << 20}, {"B/", "KiB/", 1 << 10}}
+
+// readable has a column in the largest unit that makes none of its rows less than
+// one.
+func (r *result) readable(c column, rows []int) column {
+	least := math.Inf(1)
+	for _, row := range rows {
+		if v := median(known(r.Rows[row].values(c.Key))); v > 0 {
+			least = min(least, v)
+		}
+	}
+	for _, l := range larger {
+		if rest, ok := strings.CutPrefix(c.Title, l.of); ok && least >= l.factor && !math.IsInf(least, 1) {
+			c.Title, c.divisor = l.unit+rest, l.factor
+			return c
+		}
+	}
+	return c
 }
 
 // cells are the lines of a table.
@@ -288,6 +321,11 @@ func (r *result) cell(i int, c column) string {
 	values := known(all)
 	if len(values) == 0 {
 		return ""
+	}
+	if c.divisor != 0 {
+		for i := range values {
+			values[i] /= c.divisor
+		}
 	}
 	text := spread(values, c.Decimals)
 	beside := &r.Rows[0]

@@ -149,6 +149,23 @@ func TestGoBenchmarksShown(t *testing.T) {
 	assert.Equal(t, [][]string{{"", "Three"}, {"ns/op", "1"}, {"B/x", "1"}}, tables[1].cells[:3])
 }
 
+// A column is in the largest unit that leaves no row below one, and a benchmark of
+// memory shows nothing of its own time.
+func TestReadable(t *testing.T) {
+	e := entry{name: "go-made", title: "Made", all: func(context.Context, *world) ([]named, error) {
+		return []named{
+			{"A", figures{"ns/op": 1.5e6, "B/op": 900}}, {"B", figures{"ns/op": 2e9, "B/op": 1 << 30}},
+			{"Memory/pods=1", figures{"ns/op": 1.5e6, "B/op": 900, "B/pod": 1536}},
+		}, nil
+	}}
+	got, err := e.run(t.Context(), &world{turns: 1})
+	require.NoError(t, err)
+	assert.Equal(t, []table{
+		{"", [][]string{{"", "ms/op", "B/op"}, {"A", "1.50", "900"}, {"B", "2000", "1073741824"}}},
+		{"", [][]string{{"", "KiB/pod"}, {"Memory/pods=1", "1.50"}}},
+	}, e.tables(&got))
+}
+
 func TestNumber(t *testing.T) {
 	for _, c := range []struct {
 		value    float64
