@@ -192,9 +192,9 @@ func TestFill(t *testing.T) {
 // quantity is a number with a unit that measurements have.
 var quantity = regexp.MustCompile(`[0-9][0-9,.]* ?(?:[KMG]i?B|kB|bytes|[mnuµ]s|%)(?:[^A-Za-z]|$)`)
 
-// settled are the lines of docs/sizing.md with quantities that no benchmark gives,
+// configured are the lines of docs/sizing.md with quantities that no benchmark gives,
 // by what they hold, with the reason.
-var settled = map[string]string{
+var configured = map[string]string{
 	"85 points × 11 bytes":             "computed from the rows above, which scripts/measure-traffic printed",
 	"1,000 × 63 bytes":                 "computed from what scripts/measure-traffic printed",
 	"queues while the gateway is away": "configuration",
@@ -219,14 +219,14 @@ func TestSizingIsMeasured(t *testing.T) {
 			continue
 		}
 		why := ""
-		for part := range settled {
+		for part := range configured {
 			if strings.Contains(line, part) {
 				why, used[part] = part, true
 			}
 		}
 		assert.NotEmpty(t, why, "%q was typed by hand: %s", found, line)
 	}
-	for part := range settled {
+	for part := range configured {
 		assert.True(t, used[part], "no line of docs/sizing.md needs %q any more", part)
 	}
 }
