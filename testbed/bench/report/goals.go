@@ -33,12 +33,12 @@ type term struct {
 }
 
 const (
-	summaryAlone = "processor/gpusummaryprocessor/internal/summary: "
-	gatewayRow   = "gpu_summary, gpu_events"
-	fleetRow     = "5000 nodes, 40000 GPUs"
-	alone        = "The processors without a gateway around them are in *Components alone*."
-	difference   = "It is the difference of two measurements of a whole process, and the generator shares the cores. " + alone
-	hangs        = "Both exporters and all receivers share the cores; *second* in the same table is what chance alone makes of the ratio."
+	summaryAlone    = "processor/gpusummaryprocessor/internal/summary: "
+	gatewayRow      = "gpu_summary, gpu_events"
+	fleetRow        = "5000 nodes, 40000 GPUs"
+	causeAlone      = "The processors without a gateway around them are in *Components alone*."
+	causeDifference = "It is the difference of two measurements of a whole process, and the generator shares the cores. " + causeAlone
+	causeHangs      = "Both exporters and all receivers share the cores; *second* in the same table is what chance alone makes of the ratio."
 )
 
 // goals, in the order of entries.
@@ -58,10 +58,10 @@ var goals = []goal{
 	{what: "500 exporters: memory", unit: "KiB a series", place: place{"scrape", "500 exporters, dcgm receiver", "kib"}, limit: 2,
 		cause: "Each exporter has a connection and the pages that it had last."},
 	{what: "gateway: summary and events, beyond receiving", unit: "us a point", place: place{"gateway", gatewayRow, "added"}, limit: 0.3,
-		cause: difference},
+		cause: causeDifference},
 	{what: "the same with attribution, which is done in the agent", unit: "us a point", place: place{"gateway", gatewayRow, "added"},
 		plus:  []term{{place{"go-components", "processor/gpupodprocessor: Devices", "ns/point"}, 0.001}},
-		limit: 0.3, cause: difference},
+		limit: 0.3, cause: causeDifference},
 	{what: "40,000 GPUs on one gateway: CPU", unit: "% of a core", place: place{"growth", fleetRow, "core"}, limit: 100,
 		cause: "The generator runs on the same cores."},
 	{what: "40,000 GPUs: requests refused", place: place{"growth", fleetRow, "failed"}, limit: 0,
@@ -79,9 +79,9 @@ var goals = []goal{
 		limit: 100, cause: "Writing is an allocation for every point and attribute, which is how pdata keeps them. It delays no arrival."},
 	{what: "summary of 100,000 pods: memory", unit: "KiB a pod", place: place{"go-components", summaryAlone + "Memory/pods=100000", "B/pod"}, factor: 1. / 1024, limit: 1.5,
 		cause: "A pod keeps its names, its device, and a value with its time for each input."},
-	{what: "10 receivers, one hangs: p99 of the others", unit: "of that without", place: place{"go-delivery", "Hanging/receivers=10/nothing", "hanging-p99-ratio-median"}, limit: 1.2, cause: hangs},
-	{what: "the same with retry, storage and audit", unit: "of that without", place: place{"go-delivery", "Hanging/receivers=10/storage+audit", "hanging-p99-ratio-median"}, limit: 1.2, cause: hangs},
-	{what: "100 receivers, the same", unit: "of that without", place: place{"go-delivery", "Hanging/receivers=100/storage+audit", "hanging-p99-ratio-median"}, limit: 1.2, cause: hangs},
+	{what: "10 receivers, one hangs: p99 of the others", unit: "of that without", place: place{"go-delivery", "Hanging/receivers=10/nothing", "hanging-p99-ratio-median"}, limit: 1.2, cause: causeHangs},
+	{what: "the same with retry, storage and audit", unit: "of that without", place: place{"go-delivery", "Hanging/receivers=10/storage+audit", "hanging-p99-ratio-median"}, limit: 1.2, cause: causeHangs},
+	{what: "100 receivers, the same", unit: "of that without", place: place{"go-delivery", "Hanging/receivers=100/storage+audit", "hanging-p99-ratio-median"}, limit: 1.2, cause: causeHangs},
 	{what: "cause to webhook, demo: the slowest", unit: "s", place: place{"go-alarm", "Alarm/demo", "death-max-s"}, limit: 16,
 		cause: "Staleness counts from the last point and evaluations have their beat; what remains is what the machine delayed."},
 	{what: "cause to webhook, defaults: the slowest", unit: "s", place: place{"go-alarm", "Alarm/defaults", "death-max-s"}, limit: 61,
