@@ -39,6 +39,9 @@ type entry struct {
 	name, title, text string
 	columns           []column
 	rows              func(*world) []row
+	// turns is how many there are of an entry that takes long, unless one asks for
+	// more; 0 is as many as of the others.
+	turns int
 	// all measures all rows of a turn at once, in place of rows.
 	all func(context.Context, *world) ([]named, error)
 	// Go benchmarks have no columns before they ran; a row that all names twice was
@@ -81,6 +84,21 @@ func (r *rowResult) values(key string) []float64 {
 	return all
 }
 
+// usualTurns is how many turns an entry has.
+const usualTurns = 5
+
+// turnsOf is how many turns it has now.
+func (e *entry) turnsOf(w *world) int {
+	switch {
+	case w.turns > 0:
+		return w.turns
+	case e.turns > 0:
+		return e.turns
+	default:
+		return usualTurns
+	}
+}
+
 // run measures all rows in turns, so that what disturbs the machine for a while
 // disturbs all of them. A row that fails is said to have, and costs no other.
 func (e *entry) run(ctx context.Context, w *world) (result, error) {
@@ -92,7 +110,7 @@ func (e *entry) run(ctx context.Context, w *world) (result, error) {
 	for _, r := range rows {
 		out.Rows = append(out.Rows, rowResult{Name: r.name, Beside: r.beside, Figures: map[string][]*float64{}})
 	}
-	for turn := range w.turns {
+	for turn := range e.turnsOf(w) {
 		for i := range rows {
 			i = (i + turn) % len(rows) // nobody is always the first
 			got, err := rows[i].measure(ctx, w)
@@ -115,7 +133,7 @@ func (e *entry) run(ctx context.Context, w *world) (result, error) {
 // runAll runs an entry that measures its rows at once.
 func (e *entry) runAll(ctx context.Context, w *world, out result) (result, error) {
 	var all []named
-	for turn := range w.turns {
+	for turn := range e.turnsOf(w) {
 		got, err := e.all(ctx, w)
 		if ctx.Err() != nil {
 			return out, ctx.Err()

@@ -3,6 +3,7 @@ module github.com/otelcol-gpu/otelcol-gpu/testbed/bench/report
 go 1.26.0
 
 require (
+	github.com/google/uuid v1.6.0
 	github.com/otelcol-gpu/otelcol-gpu v0.1.0
 	github.com/otelcol-gpu/otelcol-gpu/testbed v0.0.0
 	github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes v0.0.0-00010101000000-000000000000
@@ -33,7 +34,6 @@ require (
 	github.com/go-openapi/swag/typeutils v0.27.1 // indirect
 	github.com/go-openapi/swag/yamlutils v0.27.1 // indirect
 	github.com/google/gnostic-models v0.7.0 // indirect
-	github.com/google/uuid v1.6.0 // indirect
 	github.com/hashicorp/go-version v1.9.0 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
 	github.com/modern-go/concurrent v0.0.0-20180306012644-bacd9c7ef1dd // indirect

@@ -24,7 +24,7 @@ var (
 	agent1  = agentAt(time.Second)
 
 	entries = []*entry{
-		&agent15, &agent1, &scrapeEntry, &gatewayEntry, &growthEntry, &startEntry,
+		&agent15, &agent1, &scrapeEntry, &gatewayEntry, &growthEntry, &startEntry, &webhooksEntry, &webhookFaultsEntry, &buildEntry,
 		&mapping, &components, &attribution, &summary, &delivery, &alarm, &console,
 		&embedded,
 	}
@@ -36,7 +36,7 @@ func main() {
 	only := flag.String("only", "", "entries to measure, separated by commas; the others keep what they have. Default: all")
 	rendering := flag.Bool("render", false, "measure nothing: write the report, and the figures in the guides, from docs/performance.json")
 	keep := flag.Bool("keep", false, "leave logs behind, and say where")
-	flag.IntVar(&w.turns, "turns", 5, "turns of each entry")
+	flag.IntVar(&w.turns, "turns", 0, fmt.Sprintf("turns of each entry. Default: %d, fewer of those that take long", usualTurns))
 	flag.DurationVar(&w.window, "window", time.Minute, "length of a measurement")
 	flag.DurationVar(&w.warmup, "warmup", 45*time.Second, "time before it")
 	flag.Parse()
@@ -101,7 +101,7 @@ func run(ctx context.Context, w *world, only string, keep bool) (err error) {
 			return err
 		}
 		got.Machine = machine
-		got.Command = fmt.Sprintf("make bench BENCH='-only %s -turns %d -window %v -warmup %v'", e.name, w.turns, w.window, w.warmup)
+		got.Command = fmt.Sprintf("make bench BENCH='-only %s -turns %d -window %v -warmup %v'", e.name, e.turnsOf(w), w.window, w.warmup)
 		results[e.name] = got
 		for _, r := range got.Rows {
 			failed += len(r.Failed)

@@ -1,0 +1,54 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+const alertmanagerModule = "github.com/prometheus/alertmanager"
+
+// alertmanager is the path of Alertmanager's own command, in the version of
+// testbed/go.mod, which is built where it is missing. It is built as its release
+// is, with the requirements of its own go.mod. But its web page is an empty one:
+// the module has no built page, and does not compile without one.
+func (w *world) alertmanager(ctx context.Context) (string, error) {
+	path := w.bin("alertmanager")
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	list := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", alertmanagerModule)
+	list.Dir = filepath.Join(w.root, "testbed")
+	out, err := list.Output()
+	if err != nil {
+		return "", fmt.Errorf("finding alertmanager: %w", err)
+	}
+	// What is in the module cache cannot be added to.
+	source, err := w.folder("alertmanager-source")
+	if err != nil {
+		return "", err
+	}
+	if err := os.CopyFS(source, os.DirFS(strings.TrimSpace(string(out)))); err != nil {
+		return "", err
+	}
+	page := filepath.Join(source, "ui", "app", "dist")
+	if err := os.MkdirAll(page, 0o700); err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(filepath.Join(page, "index.html"), []byte("<!doctype html>\n"), 0o600); err != nil {
+		return "", err
+	}
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, "./cmd/alertmanager")
+	build.Dir = source
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false", "GOWORK=off")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building alertmanager: %w\n%s", err, out)
+	}
+	return path, nil
+}

@@ -1,0 +1,230 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// How much is handed over, and how fast.
+const (
+	steadyNotices = 2000
+	steadyRate    = 100 // a second
+	steadyWait    = time.Minute
+
+	faultNotices = 500
+	faultRate    = 25
+	faultKill    = 10 * time.Second // after the first is handed over
+	faultDown    = 2 * time.Second  // until it is started again
+	faultOutage  = 30 * time.Second // of the receivers that refuse and hang
+	faultLength  = 2 * time.Minute
+	faultResend  = time.Minute // Prometheus' rules.alert.resend-delay
+)
+
+// hookTimeout is the timeout of config/webhooks.yaml, and Alertmanager's here.
+const hookTimeout = 10 * time.Second
+
+var webhooksEntry = entry{
+	name:  "webhooks",
+	title: "Webhooks beside Alertmanager: cost and time of a delivery",
+	turns: 3,
+	text: fmt.Sprintf("%d events, %d a second, each to five receivers on loopback that answer at once. otelcol-gpu gets each in an OTLP/HTTP request, Alertmanager (its own command, with an empty web page) "+
+		"as an alert posted to its API. A delivery is one event at one receiver; the time is from the beginning of the request that hands it over to its arrival. CPU is that of all from the first event until the last has arrived. "+
+		"standalone.yaml with webhooks.yaml keeps the delivery on disk (with fsync) and writes an audit record of each attempt, writes the event into its store and prints it; Alertmanager keeps neither the alert nor the attempt. "+
+		"On the other hand Alertmanager holds what it was told until it resolves, which is in its memory. Of one row the groups are by `alertname` with the default waits: "+
+		"all events come within its group_wait of 30 s here; what came later would wait for its group_interval of 5 min.", steadyNotices, steadyRate),
+	columns: []column{
+		{Key: "cpu", Title: "CPU, us a delivery", Decimals: 0, Ratio: true},
+		{Key: "rss", Title: "resident, MiB", Decimals: 0, Ratio: true},
+		{Key: "median", Title: "arrives after, ms, median", Decimals: -1},
+		{Key: "p99", Title: "99th percentile", Decimals: -1},
+		{Key: "delivered", Title: "delivered, %", Decimals: 1},
+		{Key: "requests", Title: "requests a delivery", Decimals: -1},
+	},
+	rows: func(*world) []row {
+		at := func(name string, of func(*world, *hooks) notifier) row {
+			return row{name: name, measure: func(ctx context.Context, w *world) (figures, error) { return measureSteady(ctx, w, of) }}
+		}
+		return []row{
+			at("Alertmanager: a group an alert, group_wait 0s", func(w *world, h *hooks) notifier { return newAlertmanager(w, h, ungrouped) }),
+			at("otelcol-gpu: standalone.yaml, webhooks.yaml", func(w *world, h *hooks) notifier { return newShipped(w, h) }),
+			at("otelcol-gpu: OTLP in, webhook exporter, nothing kept", func(w *world, h *hooks) notifier { return newAlone(w, h) }),
+			at("Alertmanager: grouped by alertname, group_wait 30s", func(w *world, h *hooks) notifier { return newAlertmanager(w, h, grouped) }),
+		}
+	},
+}
+
+var webhookFaultsEntry = entry{
+	name:  "webhooks-faults",
+	title: "Webhooks beside Alertmanager: faults",
+	turns: 3,
+	text: fmt.Sprintf("%d events, %d a second, each to five receivers: two that are well, one that answers 503 for the first %.0f s, one that does not answer for the first %.0f s, and one that breaks off every third request. "+
+		"%.0f s after the first event the sender of the webhooks is killed with SIGKILL, and started again on the same files %.0f s later. What was not acknowledged is handed over again until it is. After %.0f s in all it is counted, by event and receiver: "+
+		"lost is what was acknowledged and not delivered, and nothing says that it was given up; a duplicate is a delivery after one that was answered 2xx. An attempt is proved by a record that names event, receiver and answer; "+
+		"Alertmanager's is that of its event recorder (an experimental feature, on here), which writes successes. Its attempts end after %.0f s as those of webhooks.yaml do, each alert is a group of its own, and group_wait is 0s; all else is its default. "+
+		"Alertmanager keeps no alerts over a restart, and is made for a sender that repeats those that last, as Prometheus does every minute: one row has such a sender, the other hands over once what is over at once, as an XID is.",
+		faultNotices, faultRate, faultOutage.Seconds(), faultOutage.Seconds(), faultKill.Seconds(), faultDown.Seconds(), faultLength.Seconds(), hookTimeout.Seconds()),
+	columns: []column{
+		{Key: "delivered", Title: "delivered, %", Decimals: 2, Goal: "100"},
+		{Key: "lost", Title: "lost", Decimals: 0, Goal: "0"},
+		{Key: "duplicates", Title: "duplicates", Decimals: 0},
+		{Key: "proved", Title: "attempts that a log proves, %", Decimals: 1, Goal: "100"},
+		{Key: "attempts", Title: "attempts", Decimals: 0},
+		{Key: "median", Title: "at the two that are well after, ms, median", Decimals: -1},
+		{Key: "p99", Title: "99th percentile", Decimals: -1},
+		{Key: "caught", Title: "the one that refused has its last, s after it recovered", Decimals: 1},
+	},
+	rows: func(*world) []row {
+		at := func(name string, resend time.Duration, of func(*world, *hooks) notifier) row {
+			return row{name: name, measure: func(ctx context.Context, w *world) (figures, error) { return measureFaults(ctx, w, resend, of) }}
+		}
+		recorded := func(w *world, h *hooks) notifier {
+			a := newAlertmanager(w, h, ungrouped)
+			a.recorder = true
+			return a
+		}
+		return []row{
+			at("Alertmanager, alerts handed over once", 0, recorded),
+			at("Alertmanager, alerts repeated every minute", faultResend, recorded),
+			at("otelcol-gpu: standalone.yaml, webhooks.yaml", 0, func(w *world, h *hooks) notifier { return newShipped(w, h) }),
+		}
+	},
+}
+
+// measureSteady measures a notifier whose receivers are all well.
+func measureSteady(ctx context.Context, w *world, of func(*world, *hooks) notifier) (_ figures, err error) {
+	h, err := newHooks(well, well, well, well, well)
+	if err != nil {
+		return nil, err
+	}
+	defer h.close()
+	n := of(w, h)
+	if err := n.start(ctx); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, n.stop()) }()
+
+	// The first ones cost more. They have a name of their own, because a group
+	// that has been told of waits longer for what comes later.
+	first := hand(ctx, n, steadyNotices/10, steadyRate, "gpu.thermal")
+	<-first.done
+	if err := h.await(ctx, first, steadyWait); err != nil {
+		return nil, err
+	}
+	h.forget()
+	before, err := read(n.pid())
+	if err != nil {
+		return nil, err
+	}
+	sent := hand(ctx, n, steadyNotices, steadyRate, "gpu.xid")
+	var rss []float64
+	var last usage
+	for end := time.Now().Add(steadyNotices/steadyRate*time.Second + steadyWait); ; {
+		if err := sleep(ctx, 500*time.Millisecond); err != nil {
+			return nil, err
+		}
+		if last, err = read(n.pid()); err != nil {
+			return nil, err
+		}
+		rss = append(rss, last.rss)
+		if sent.over() && h.has(sent) || time.Now().After(end) {
+			break
+		}
+	}
+	v, err := judgeNotices(sent, h, nil)
+	if err != nil {
+		return nil, err
+	}
+	f := v.figures()
+	f["cpu"] = float64((last.cpu - before.cpu).Microseconds()) / float64(v.delivered)
+	f["rss"] = median(rss)
+	f["requests"] = float64(h.count()) / float64(v.delivered)
+	return f, nil
+}
+
+// measureFaults measures what becomes of what is handed over where receivers
+// fail and the notifier is killed.
+func measureFaults(ctx context.Context, w *world, resend time.Duration, of func(*world, *hooks) notifier) (_ figures, err error) {
+	h, err := newHooks(well, well, refuses, hangs, cuts)
+	if err != nil {
+		return nil, err
+	}
+	defer h.close()
+	n := of(w, h)
+	if err := n.start(ctx); err != nil {
+		return nil, err
+	}
+	running := true
+	defer func() {
+		if running {
+			err = errors.Join(err, n.stop())
+		}
+	}()
+	h.begin()
+	begin := time.Now()
+	sent := hand(ctx, n, faultNotices, faultRate, "gpu.xid")
+	repeat, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if resend > 0 {
+		go sent.repeat(repeat, n, resend)
+	}
+	if err := sleep(ctx, faultKill); err != nil {
+		return nil, err
+	}
+	if err := n.kill(); err != nil {
+		running = false
+		return nil, err
+	}
+	if err := sleep(ctx, faultDown); err != nil {
+		running = false
+		return nil, err
+	}
+	if err := n.start(ctx); err != nil {
+		running = false
+		return nil, err
+	}
+	if err := sleep(ctx, time.Until(begin.Add(faultLength))); err != nil {
+		return nil, err
+	}
+	cancel()
+	running = false
+	if err := n.stop(); err != nil {
+		return nil, err
+	}
+	receipts, err := n.receipts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	v, err := judgeNotices(sent, h, receipts)
+	if err != nil {
+		return nil, err
+	}
+	f := v.figures()
+	if last := h.last(2); !last.IsZero() {
+		f["caught"] = last.Sub(begin.Add(faultOutage)).Seconds()
+	}
+	return f, nil
+}
+
+// judgeNotices judges what was handed over, all of which must have been taken.
+func judgeNotices(sent *handing, h *hooks, receipts []receipt) (verdict, error) {
+	if !sent.over() {
+		return verdict{}, errors.New("not all was taken: the process is gone or refuses")
+	}
+	return judge(sent.times(), h.names(), h.well(), h.seen(), receipts), nil
+}
+
+// figures are those that both entries have.
+func (v verdict) figures() figures {
+	slices.Sort(v.waits)
+	return figures{
+		"delivered": 100 * float64(v.delivered) / float64(v.pairs), "lost": float64(v.lost), "duplicates": float64(v.duplicates),
+		"attempts": float64(v.attempts), "proved": 100 * float64(v.proved) / float64(v.attempts),
+		"median": quantile(v.waits, 0.5), "p99": quantile(v.waits, 0.99),
+	}
+}
