@@ -34,14 +34,14 @@ func hand(ctx context.Context, n notifier, count, rate int, name string) *handin
 	h := &handing{done: make(chan struct{}), count: count}
 	go func() {
 		defer close(h.done)
-		tick := time.NewTicker(time.Second / time.Duration(rate))
-		defer tick.Stop()
+		begin := time.Now()
 		var posts sync.WaitGroup
-		for range count {
-			select {
-			case <-ctx.Done():
+		defer posts.Wait()
+		for i := range count {
+			// By the clock, and not so much after the last: a busy machine must not
+			// make the whole longer.
+			if sleep(ctx, time.Until(begin.Add(time.Duration(i)*time.Second/time.Duration(rate)))) != nil {
 				return
-			case <-tick.C:
 			}
 			one := notice{id: uuid.NewString(), name: name, at: time.Now()}
 			posts.Go(func() {
@@ -55,7 +55,6 @@ func hand(ctx context.Context, n notifier, count, rate int, name string) *handin
 				h.taken = append(h.taken, one)
 			})
 		}
-		posts.Wait()
 	}()
 	return h
 }

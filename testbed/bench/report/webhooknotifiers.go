@@ -84,6 +84,7 @@ type gpu struct {
 	ports     collector.Ports
 	lives     int
 	running   *collector.Collector
+	stopped   time.Time
 }
 
 // newShipped is a collector on the configurations that users have.
@@ -155,7 +156,10 @@ func (g *gpu) kill() error {
 	return g.running.Stop() // closes its log
 }
 
-func (g *gpu) stop() error { return g.running.Stop() }
+func (g *gpu) stop() error {
+	g.stopped = time.Now()
+	return g.running.Stop()
+}
 
 func (g *gpu) pid() int { return g.running.PID() }
 
@@ -198,6 +202,8 @@ func (g *gpu) receipts(ctx context.Context) ([]receipt, error) {
 			all = append(all, receipt{
 				hook: r.Receiver, id: id, attempt: r.Attempt > 0, status: r.Status,
 				gaveUp: r.Outcome != "succeeded" && r.NextAttempt.IsZero(),
+				// One that was due earlier would have been made.
+				waits: r.NextAttempt.After(g.stopped.Add(-hookTimeout)),
 			})
 		}
 	}
@@ -342,8 +348,8 @@ func (a *alertmanager) receipts(context.Context) ([]receipt, error) {
 	if err != nil {
 		return nil, err
 	}
-	for life := range a.lives {
-		more, err := scanned(a.logOf(life+1), a.logged)
+	for life := 1; life <= a.lives; life++ {
+		more, err := scanned(a.logOf(life), func(line []byte) ([]receipt, error) { return a.logged(line, life == a.lives) })
 		if err != nil {
 			return nil, err
 		}
@@ -418,13 +424,18 @@ func (a *alertmanager) recorded(line []byte) (all []receipt, err error) {
 
 var (
 	groupID     = regexp.MustCompile(idLabel + `=\\?"([^"\\]+)`)
-	integration = regexp.MustCompile(`webhook\[(\d+)\]: notify retry canceled`)
+	integration = regexp.MustCompile(`webhook\[(\d+)\]`)
 )
 
 // logged reads a line of the log: it says which group it gave up at which
-// receivers.
-func (a *alertmanager) logged(line []byte) (all []receipt, err error) {
-	if !bytes.Contains(line, []byte("Notify for alerts failed")) {
+// receivers, and which it will try again. What it would try again is in its
+// memory: of a life that was killed that means nothing.
+func (a *alertmanager) logged(line []byte, lastLife bool) (all []receipt, err error) {
+	one := receipt{
+		gaveUp: bytes.Contains(line, []byte("Notify for alerts failed")),
+		waits:  lastLife && bytes.Contains(line, []byte("will retry later")),
+	}
+	if !one.gaveUp && !one.waits {
 		return nil, nil
 	}
 	for _, id := range groupID.FindAllSubmatch(line, -1) {
@@ -433,11 +444,11 @@ func (a *alertmanager) logged(line []byte) (all []receipt, err error) {
 			if err != nil {
 				return nil, err
 			}
-			name, err := a.hookAt(i)
-			if err != nil {
+			if one.hook, err = a.hookAt(i); err != nil {
 				return nil, err
 			}
-			all = append(all, receipt{hook: name, id: string(id[1]), gaveUp: true})
+			one.id = string(id[1])
+			all = append(all, one)
 		}
 	}
 	return all, nil

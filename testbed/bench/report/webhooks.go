@@ -65,13 +65,14 @@ var webhookFaultsEntry = entry{
 	turns: 3,
 	text: fmt.Sprintf("%d events, %d a second, each to five receivers: two that are well, one that answers 503 for the first %.0f s, one that does not answer for the first %.0f s, and one that breaks off every third request. "+
 		"%.0f s after the first event the sender of the webhooks is killed with SIGKILL, and started again on the same files %.0f s later. What was not acknowledged is handed over again until it is. After %.0f s in all it is counted, by event and receiver: "+
-		"lost is what was acknowledged and not delivered, and nothing says that it was given up; a duplicate is a delivery after one that was answered 2xx. An attempt is proved by a record that names event, receiver and answer; "+
-		"Alertmanager's is that of its event recorder (an experimental feature, on here), which writes successes. Its attempts end after %.0f s as those of webhooks.yaml do, each alert is a group of its own, and group_wait is 0s; all else is its default. "+
+		"lost is what was acknowledged and not delivered, and nothing says that it was given up or will be tried again; a duplicate is a delivery after one that was answered 2xx. An attempt is proved by a record that names event, receiver and answer; "+
+		"Alertmanager's is that of its event recorder (an experimental feature, on here), which writes successes. Its attempts end after %.0f s as those of webhooks.yaml do, each alert is a group of its own, and group_wait is 0s; all else is its default. webhooks.yaml's attempts are further and further apart (5, 15, 45 s and so on), Alertmanager's at most a minute and a half: what was broken off four times still waits at the end. "+
 		"Alertmanager keeps no alerts over a restart, and is made for a sender that repeats those that last, as Prometheus does every minute: one row has such a sender, the other hands over once what is over at once, as an XID is.",
 		faultNotices, faultRate, faultOutage.Seconds(), faultOutage.Seconds(), faultKill.Seconds(), faultDown.Seconds(), faultLength.Seconds(), hookTimeout.Seconds()),
 	columns: []column{
 		{Key: "delivered", Title: "delivered, %", Decimals: 2, Goal: "100"},
 		{Key: "lost", Title: "lost", Decimals: 0, Goal: "0"},
+		{Key: "waiting", Title: "still to be tried again", Decimals: 0},
 		{Key: "duplicates", Title: "duplicates", Decimals: 0},
 		{Key: "proved", Title: "attempts that a log proves, %", Decimals: 1, Goal: "100"},
 		{Key: "attempts", Title: "attempts", Decimals: 0},
@@ -223,7 +224,7 @@ func judgeNotices(sent *handing, h *hooks, receipts []receipt) (verdict, error) 
 func (v verdict) figures() figures {
 	slices.Sort(v.waits)
 	return figures{
-		"delivered": 100 * float64(v.delivered) / float64(v.pairs), "lost": float64(v.lost), "duplicates": float64(v.duplicates),
+		"delivered": 100 * float64(v.delivered) / float64(v.pairs), "lost": float64(v.lost), "waiting": float64(v.waiting), "duplicates": float64(v.duplicates),
 		"attempts": float64(v.attempts), "proved": 100 * float64(v.proved) / float64(v.attempts),
 		"median": quantile(v.waits, 0.5), "p99": quantile(v.waits, 0.99),
 	}

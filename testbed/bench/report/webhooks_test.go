@@ -18,7 +18,7 @@ import (
 
 func TestJudge(t *testing.T) {
 	began := time.Unix(1000, 0)
-	handed := map[string]time.Time{"a": began, "b": began}
+	handed := map[string]time.Time{"a": began, "b": began, "d": began}
 	at := func(hook, id string, after time.Duration, status int) arrival {
 		return arrival{hook: hook, id: id, at: began.Add(after), status: status}
 	}
@@ -33,16 +33,18 @@ func TestJudge(t *testing.T) {
 		{hook: "good", id: "b", attempt: true, status: 204}, {hook: "good", id: "b", attempt: true, status: 500}, // another answer proves nothing
 		{hook: "bad", id: "a", attempt: true}, {hook: "bad", id: "a", attempt: true}, {hook: "bad", id: "a", attempt: true}, // two were, and one never arrived
 		{hook: "bad", id: "a", gaveUp: true},
+		{hook: "good", id: "d", waits: true}, {hook: "bad", id: "d", attempt: true, waits: true}, {hook: "bad", id: "d", gaveUp: true},
 	}
 	v := judge(handed, []string{"good", "bad"}, map[string]bool{"good": true}, arrivals, receipts)
-	assert.Equal(t, 4, v.pairs)
+	assert.Equal(t, 6, v.pairs)
 	assert.Equal(t, 2, v.delivered)
 	assert.Equal(t, 1, v.lost, "b never came to bad, and nothing says so; of a it is said")
+	assert.Equal(t, 1, v.waiting, "d at good; at bad it waited, and was given up then")
 	assert.Equal(t, 1, v.duplicates)
 	assert.Equal(t, 7, v.attempts)
 	assert.Equal(t, 4, v.proved)
 	assert.ElementsMatch(t, []float64{20, 80}, v.waits)
-	assert.Equal(t, 50.0, v.figures()["delivered"])
+	assert.InDelta(t, 33.3, v.figures()["delivered"], 0.1)
 }
 
 func TestQuantile(t *testing.T) {
@@ -131,10 +133,14 @@ func TestAlertmanagersReceipts(t *testing.T) {
 	_, err = a.recorded([]byte(strings.Replace(sent, "INDEX", `,"index":"3"`, 1)))
 	assert.Error(t, err)
 
-	got, err = a.logged([]byte(`time=2026-11-22T01:39:55.376Z level=ERROR source=dispatch.go:580 msg="Notify for alerts failed" component=dispatcher aggrGroup="{}:{alertname=\"gpu.xid\", event_id=\"abc-1\"}" num_alerts=1 err="all/webhook[2]: notify retry canceled due to unrecoverable error after 1 attempts: unexpected status code 400\nall/webhook[1]: notify retry canceled due to unrecoverable error after 1 attempts: unexpected status code 400"`))
+	got, err = a.logged([]byte(`time=2026-11-22T01:39:55.376Z level=ERROR source=dispatch.go:580 msg="Notify for alerts failed" component=dispatcher aggrGroup="{}:{alertname=\"gpu.xid\", event_id=\"abc-1\"}" num_alerts=1 err="all/webhook[2]: notify retry canceled due to unrecoverable error after 1 attempts: unexpected status code 400\nall/webhook[1]: notify retry canceled due to unrecoverable error after 1 attempts: unexpected status code 400"`), false)
 	require.NoError(t, err)
 	assert.Equal(t, []receipt{{hook: "receiver-2", id: "abc-1", gaveUp: true}, {hook: "receiver-1", id: "abc-1", gaveUp: true}}, got)
-	got, err = a.logged([]byte(`level=WARN msg="Notify attempt failed, will retry later" aggrGroup="{}:{event_id=\"abc-1\"}" integration=webhook[2] attempts=1`))
+	const again = `level=WARN msg="Notify attempt failed, will retry later" component=dispatcher receiver=all integration=webhook[2] aggrGroup="{}:{event_id=\"abc-1\"}" attempts=1`
+	got, err = a.logged([]byte(again), true)
+	require.NoError(t, err)
+	assert.Equal(t, []receipt{{hook: "receiver-2", id: "abc-1", waits: true}}, got)
+	got, err = a.logged([]byte(again), false) // what was in the memory of one that was killed
 	require.NoError(t, err)
 	assert.Empty(t, got)
 }

@@ -22,13 +22,15 @@ type receipt struct {
 	attempt  bool // of an attempt; else of what came to none
 	status   int  // the answer; 0 where it had none
 	gaveUp   bool // it was the last, and no success
+	waits    bool // another one was still to come at the end
 }
 
 // verdict is what became of all pairs of a notice and a receiver.
 type verdict struct {
-	pairs, delivered, lost, duplicates int
-	attempts, proved                   int
-	waits                              []float64 // ms until the first delivery to receivers that are well
+	pairs, delivered, duplicates int
+	waiting, lost                int // neither delivered nor given up
+	attempts, proved             int
+	waits                        []float64 // ms until the first delivery to receivers that are well
 }
 
 // judge compares what was handed over with what arrived and with what a log
@@ -53,11 +55,12 @@ func judge(handed map[string]time.Time, hooks []string, well map[string]bool, ar
 	// What says an answer proves an attempt that was so answered. What says none
 	// (it was cut off) may be of any that is left: the sender may have died before
 	// it read the answer.
-	gaveUp := map[pair]bool{}
+	gaveUp, waits := map[pair]bool{}, map[pair]bool{}
 	spare := map[pair]int{}
 	for _, r := range receipts {
 		p := pair{r.hook, r.id}
 		gaveUp[p] = gaveUp[p] || r.gaveUp
+		waits[p] = waits[p] || r.waits
 		if !r.attempt {
 			continue
 		}
@@ -87,7 +90,10 @@ func judge(handed map[string]time.Time, hooks []string, well map[string]bool, ar
 				if well[hook] {
 					v.waits = append(v.waits, float64(first[p].Sub(at).Microseconds())/1000)
 				}
-			case !gaveUp[p]:
+			case gaveUp[p]:
+			case waits[p]:
+				v.waiting++
+			default:
 				v.lost++
 			}
 		}
