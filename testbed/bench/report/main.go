@@ -24,7 +24,7 @@ var (
 	agent1  = agentAt(time.Second)
 
 	entries = []*entry{
-		&agent15, &agent1, &scrapeEntry, &gatewayEntry, &growthEntry, &startEntry, &webhooksEntry, &webhookFaultsEntry, &buildEntry,
+		&agent15, &agent1, &scrapeEntry, &gatewayEntry, &growthEntry, &correctnessEntry, &webhooksEntry, &webhookFaultsEntry, &startEntry, &buildEntry,
 		&mapping, &components, &attribution, &summary, &delivery, &alarm, &console,
 		&embedded,
 	}

@@ -1,0 +1,143 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	neturl "net/url"
+	"strconv"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
+	"google.golang.org/grpc"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+// summaries takes what a gateway sends on, and keeps the newest summary of each
+// service.
+type summaries struct {
+	pmetricotlp.UnimplementedGRPCServer
+	address string
+	server  *grpc.Server
+
+	mu     sync.Mutex
+	means  map[string]reading
+	states map[string]reading // 1: partial
+}
+
+// reading is a point.
+type reading struct {
+	at    time.Time
+	value float64
+	ended bool
+}
+
+func newSummaries() (*summaries, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	s := &summaries{address: listener.Addr().String(), server: grpc.NewServer(), means: map[string]reading{}, states: map[string]reading{}}
+	pmetricotlp.RegisterGRPCServer(s.server, s)
+	go func() { _ = s.server.Serve(listener) }() // ends with close
+	return s, nil
+}
+
+func (s *summaries) close() { s.server.Stop() }
+
+// Export takes a request.
+func (s *summaries) Export(_ context.Context, request pmetricotlp.ExportRequest) (pmetricotlp.ExportResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, rm := range request.Metrics().ResourceMetrics().All() {
+		service, _ := rm.Resource().Attributes().Get(names.ServiceName)
+		for _, sm := range rm.ScopeMetrics().All() {
+			for _, metric := range sm.Metrics().All() {
+				switch metric.Name() {
+				case names.ServiceUtilization.Name:
+					keep(s.means, service.Str(), metric.Gauge().DataPoints())
+				case names.ServicePartial.Name:
+					keep(s.states, service.Str(), metric.Sum().DataPoints())
+				}
+			}
+		}
+	}
+	return pmetricotlp.NewExportResponse(), nil
+}
+
+func keep(into map[string]reading, service string, points pmetric.NumberDataPointSlice) {
+	for _, dp := range points.All() {
+		r := reading{at: dp.Timestamp().AsTime(), value: dp.DoubleValue(), ended: dp.Flags().NoRecordedValue()}
+		if dp.ValueType() == pmetric.NumberDataPointValueTypeInt {
+			r.value = float64(dp.IntValue())
+		}
+		if !r.at.Before(into[service].at) {
+			into[service] = r
+		}
+	}
+}
+
+// ask gives what the summary says. One that was not renewed for a staleness is no
+// answer: then the gateway is away.
+func (s *summaries) ask(_ context.Context, at time.Time) (map[string]said, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := map[string]said{}
+	now := func(r reading) bool { return !r.ended && at.Sub(r.at) <= staleness }
+	for service, mean := range s.means {
+		state := s.states[service]
+		out[service] = said{mean: mean.value, there: now(mean), partial: now(state) && state.value == 1}
+	}
+	for service, state := range s.states {
+		if _, ok := out[service]; !ok {
+			out[service] = said{partial: now(state) && state.value == 1}
+		}
+	}
+	return out, nil
+}
+
+// vector is what an expression gives at a moment, by service.
+func vector(ctx context.Context, server, expression string, at time.Time, label string) (map[string]float64, error) {
+	query := neturl.Values{"query": {expression}, "time": {strconv.FormatFloat(float64(at.UnixMilli())/1000, 'f', 3, 64)}}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, server+"/api/v1/query?"+query.Encode(), nil)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	var parsed struct {
+		Error string `json:"error"`
+		Data  struct {
+			Result []struct {
+				Metric map[string]string `json:"metric"`
+				Value  [2]any            `json:"value"`
+			} `json:"result"`
+		} `json:"data"`
+	}
+	if err := json.NewDecoder(answer.Body).Decode(&parsed); err != nil {
+		return nil, err
+	}
+	if answer.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s: %s: %s", expression, answer.Status, parsed.Error)
+	}
+	out := map[string]float64{}
+	for _, r := range parsed.Data.Result {
+		value, err := strconv.ParseFloat(fmt.Sprint(r.Value[1]), 64)
+		if err != nil {
+			return nil, err
+		}
+		out[r.Metric[label]] = value
+	}
+	return out, nil
+}
