@@ -6,6 +6,8 @@
 package audit
 
 import (
+	"bytes"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -280,6 +282,57 @@ func TestRenamedFileIsNotWrittenOn(t *testing.T) {
 		require.NotNil(t, report.Break)
 		assert.Equal(t, MissingFile, report.Break.Kind)
 	})
+}
+
+// A folder that is away for a while, as one whose volume is mounted anew, comes
+// back with the file in it: the chain goes on there. A file that does not end
+// where the chain stands is left alone as ever.
+func TestFolderThatComesBackIsWrittenOn(t *testing.T) {
+	for name, tc := range map[string]struct {
+		meanwhile func(t *testing.T, path string)
+		back      bool
+	}{
+		"as it was": {func(*testing.T, string) {}, true},
+		"with a line too much": {func(t *testing.T, path string) {
+			f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+			require.NoError(t, err)
+			_, err = f.WriteString("{}\n")
+			require.NoError(t, errors.Join(err, f.Close()))
+		}, false},
+		"without its last line": {func(t *testing.T, path string) {
+			text, err := os.ReadFile(path)
+			require.NoError(t, err)
+			end := bytes.LastIndexByte(text[:len(text)-1], '\n') + 1
+			require.NoError(t, os.Truncate(path, int64(end)))
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder := filepath.Join(t.TempDir(), "audit")
+			require.NoError(t, os.Mkdir(folder, 0o700))
+			path := filepath.Join(folder, "audit.jsonl")
+			key, public := keyPair(t)
+			l := open(t, Options{Path: path, CheckpointKey: key, CheckpointInterval: 20 * time.Millisecond})
+			write(t, l, 3)
+			require.NoError(t, os.Rename(folder, folder+"-away"))
+			// The checkpoint after a record finds that it is away.
+			require.Eventually(t, func() bool { l.Append(sample()); return l.Stats().Buffered > 0 }, 10*time.Second, 10*time.Millisecond)
+			tc.meanwhile(t, filepath.Join(folder+"-away", "audit.jsonl"))
+			require.NoError(t, os.Rename(folder+"-away", folder))
+			before := l.Stats().Failures
+			require.Eventually(t, func() bool { return l.Stats().Buffered == 0 || l.Stats().Failures > before }, 10*time.Second, time.Millisecond)
+			assert.Equal(t, tc.back, l.Stats().Buffered == 0)
+			if !tc.back {
+				require.ErrorContains(t, l.Close(), "another file now")
+				return
+			}
+			write(t, l, 2)
+			require.NoError(t, l.Close())
+			report := verify(t, path, VerifyOptions{PublicKeys: public})
+			assert.True(t, report.Clean(), "%v", report.Break)
+			assert.Equal(t, l.Stats().Written, report.Records)
+			assert.Len(t, report.Files, 1)
+		})
+	}
 }
 
 // The name of the next full file is taken: the log grows on instead.

@@ -46,14 +46,28 @@ type writer struct {
 	line        []byte    // reused
 }
 
-// create makes the file; its first line is due with the next one.
+// create makes the file; its first line is due with the next one. A file that is
+// there is taken up again if it ends where the chain stands: its folder was away
+// for a while.
 func (w *writer) create() error {
 	f, err := openFile(w.o.Path, os.O_RDWR|os.O_APPEND|os.O_CREATE)
 	if err != nil {
 		return err
 	}
-	if info, err := f.Stat(); err != nil || info.Size() > 0 {
-		return errors.Join(err, fmt.Errorf("%s is another file now, which is not written to", w.o.Path), f.Close())
+	info, err := f.Stat()
+	if err == nil && info.Size() > 0 {
+		if t, err := readTail(f, info.Size()); err == nil && t.good && t.end == info.Size() && t.seq == w.seq && t.head == w.head {
+			w.file = f
+			if err = w.resume(true); err != nil {
+				w.file = nil
+				return errors.Join(err, f.Close())
+			}
+			return nil
+		}
+		err = fmt.Errorf("%s is another file now, which is not written to", w.o.Path)
+	}
+	if err != nil {
+		return errors.Join(err, f.Close())
 	}
 	w.file, w.size, w.lines, w.headed = f, 0, 0, false
 	w.l.neglect("sync folder", syncFolder(filepath.Dir(w.o.Path)))
