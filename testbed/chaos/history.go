@@ -4,6 +4,8 @@
 package chaos
 
 import (
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -26,6 +28,11 @@ type life struct {
 	node     string
 	devices  []string // as telemetry has their values: of a share, the GPU
 	from, to time.Time
+}
+
+// shared says that it holds replicas of GPUs that others hold too.
+func (l *life) shared() bool {
+	return slices.ContainsFunc(l.pod.ids, func(id string) bool { return strings.Contains(id, "::") })
 }
 
 // Places of disturbances that are no nodes.

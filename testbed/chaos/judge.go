@@ -6,12 +6,9 @@ package chaos
 import (
 	"context"
 	"fmt"
-	"math"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/day"
 )
 
@@ -23,8 +20,6 @@ const (
 	late = 3 * interval
 	// mostSilent is how long a service may go without an evaluation.
 	mostSilent = 4 * interval
-	// rounding of GPU_UTIL, which is a whole percentage.
-	rounding = 0.0051
 	// threshold is gpu_summary's partial_threshold.
 	threshold = 0.25
 )
@@ -142,98 +137,8 @@ func (w *world) judgeEvaluation(e *evaluation) {
 		w.verdict.violate("pods", "%s has %d pods at %s, all of them well; said: %v", e.service, b.there, w.clock(e.at), e.pods)
 		return
 	}
-	w.judgeAverage(e)
-}
-
-// judgeAverage compares an average with the lowest and the highest that the
-// devices did since the points that may be in it.
-func (w *world) judgeAverage(e *evaluation) {
-	low, high, ok := w.chronicle.mean(w.history.of(e.service, e.at, e.at), e.at.Add(-late), e.at.Add(interval/2))
-	switch {
-	case !ok:
-		w.verdict.count(func() { w.verdict.averagesSkipped++ })
-	case e.utilization == nil:
-		w.verdict.violate("averages", "%s has no utilization at %s, and all of its pods report", e.service, w.clock(e.at))
-	case *e.utilization < low-rounding || *e.utilization > high+rounding:
-		w.verdict.violate("averages", "%s has a utilization of %.4f at %s, in truth between %.4f and %.4f", e.service, *e.utilization, w.clock(e.at), low, high)
-	default:
-		w.verdict.count(func() { w.verdict.averages++ })
-	}
+	w.judgeAverages(e)
 }
 
 // clock is a time as the lines of the run count it.
 func (w *world) clock(at time.Time) string { return fmt.Sprintf("%.1f s", at.Sub(w.started).Seconds()) }
-
-// chronicle is what every device did in the last while.
-type chronicle struct {
-	mu     sync.Mutex
-	values map[string][]reading // by node/slot
-}
-
-type reading struct {
-	at    time.Time
-	value float64
-}
-
-// remember is how long the chronicle goes back: evaluations are judged late.
-const remember = 30 * time.Second
-
-// watch reads the truth until ctx ends.
-func (c *chronicle) watch(ctx context.Context, nodes []*member) {
-	for {
-		for _, n := range nodes {
-			now := time.Now()
-			for _, truth := range n.fleet.TruthAt(now).Nodes {
-				c.note(n.name, now, truth.Devices)
-			}
-		}
-		if !pause(ctx, interval/4) {
-			return
-		}
-	}
-}
-
-func (c *chronicle) note(node string, now time.Time, devices []gpusim.DeviceTruth) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.values == nil {
-		c.values = map[string][]reading{}
-	}
-	for _, d := range devices {
-		key := node + " " + d.ID
-		list := c.values[key]
-		for len(list) > 0 && now.Sub(list[0].at) > remember {
-			list = list[1:]
-		}
-		c.values[key] = append(list, reading{now, d.Utilization})
-	}
-}
-
-// mean bounds the mean over pods of the mean over their devices in a time. ok is
-// false where the truth was not looked at often enough.
-func (c *chronicle) mean(lives []life, from, to time.Time) (low, high float64, ok bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(lives) == 0 {
-		return 0, 0, false
-	}
-	for _, l := range lives {
-		var podLow, podHigh float64
-		for _, id := range l.devices {
-			least, most, seen := math.Inf(1), math.Inf(-1), 0
-			for _, r := range c.values[l.node+" "+id] {
-				if !r.at.Before(from) && !r.at.After(to) {
-					least, most, seen = min(least, r.value), max(most, r.value), seen+1
-				}
-			}
-			if seen < 3*int(to.Sub(from)/interval) {
-				return 0, 0, false
-			}
-			podLow, podHigh = podLow+least, podHigh+most
-		}
-		low += podLow / float64(len(l.devices))
-		high += podHigh / float64(len(l.devices))
-	}
-	n := float64(len(lives))
-	return low / n, high / n, true
-}

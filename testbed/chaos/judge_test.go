@@ -16,7 +16,7 @@ import (
 func judgeWorld() (*world, *bytes.Buffer, time.Time) {
 	out := &bytes.Buffer{}
 	w := &world{Options: Options{Out: out, Seed: 7}, started: time.Now().Add(-time.Hour), evaluated: map[string]time.Time{}}
-	w.verdict = verdict{w: w, by: map[string]int{}, kinds: map[string]*tally{}, partials: map[string][]time.Time{}}
+	w.verdict = verdict{w: w, by: map[string]int{}, kinds: map[string]*tally{}, partials: map[string][]time.Time{}, averages: map[string]int{}}
 	now := time.Now()
 	born := now.Add(-time.Minute)
 	for i, p := range []struct{ service, node string }{
@@ -29,7 +29,7 @@ func judgeWorld() (*world, *bytes.Buffer, time.Time) {
 }
 
 func said(service string, at time.Time, partial float64, pods map[string]float64) *evaluation {
-	return &evaluation{service: service, at: at, arrived: at, partial: &partial, pods: pods}
+	return &evaluation{service: service, at: at, arrived: at, partial: &partial, pods: pods, values: map[string]float64{}}
 }
 
 func TestJudgePartial(t *testing.T) {
@@ -71,8 +71,6 @@ func TestJudgePartial(t *testing.T) {
 				tc.is(w, now)
 			}
 			e := said(tc.service, now, tc.partial, tc.pods)
-			half := .5
-			e.utilization = &half
 			w.judgeEvaluation(e)
 			if tc.finds == "" {
 				assert.Zero(t, w.verdict.Violations(), out.String())
@@ -110,57 +108,14 @@ func TestJudgeSilence(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w, out, now := judgeWorld()
 			whole := map[string]float64{"reporting": 3}
-			half := .5
 			for _, at := range []time.Time{now, now.Add(tc.gap)} {
 				if tc.gateway {
 					w.history.disturbed = append(w.history.disturbed, span{gatewayPlace, now.Add(interval), now.Add(2 * interval)})
 				}
 				e := said("chat", at, 0, whole)
-				e.utilization = &half
 				w.judgeEvaluation(e)
 			}
 			assert.Equal(t, tc.finds, w.verdict.by["evaluations"], out.String())
-		})
-	}
-}
-
-func TestJudgeAverage(t *testing.T) {
-	for name, tc := range map[string]struct {
-		utilization float64
-		absent      bool
-		gap         bool // the truth was not looked at
-		finds       bool
-		judged      int
-	}{
-		"what it was in between": {utilization: .5, judged: 1},
-		"a rounded one":          {utilization: .604, judged: 1},
-		"too much":               {utilization: .61, finds: true},
-		"too little":             {utilization: .29, finds: true},
-		"none":                   {absent: true, finds: true},
-		"nobody can tell":        {utilization: .9, gap: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w, out, now := judgeWorld()
-			w.chronicle.values = map[string][]reading{}
-			for i, node := range []string{"a", "b", "c"} {
-				for back := 5 * time.Second; back >= -time.Second && !tc.gap; back -= interval / 4 {
-					value := .3 // then .6, from a second ago on
-					if back < time.Second {
-						value = .6
-					}
-					key := node + " " + string(rune('0'+i))
-					w.chronicle.values[key] = append(w.chronicle.values[key], reading{now.Add(-back), value})
-				}
-			}
-			e := said("chat", now, 0, map[string]float64{"reporting": 3})
-			if !tc.absent {
-				e.utilization = &tc.utilization
-			} else if tc.gap {
-				e.utilization = nil
-			}
-			w.judgeEvaluation(e)
-			assert.Equal(t, tc.finds, w.verdict.Violations() == 1, out.String())
-			assert.Equal(t, tc.judged, w.verdict.averages)
 		})
 	}
 }

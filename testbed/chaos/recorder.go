@@ -27,8 +27,8 @@ type evaluation struct {
 	at      time.Time
 	arrived time.Time
 	pods    map[string]float64 // by state
-	// Of these NaN-free values those that were said.
-	partial, utilization *float64
+	partial *float64           // nil: it was not said
+	values  map[string]float64 // of averages, by their key, those that were said
 }
 
 // event is one event as the gateway handed it on.
@@ -183,9 +183,8 @@ type evaluationKey struct {
 
 // evaluate adds what a metric of a service says, if it is one.
 func evaluate(to map[evaluationKey]*evaluation, resource pcommon.Map, metric pmetric.Metric, now time.Time) {
-	switch metric.Name() {
-	case names.ServicePods.Name, names.ServicePartial.Name, names.ServiceUtilization.Name:
-	default:
+	average := averaged[metric.Name()]
+	if !average && metric.Name() != names.ServicePods.Name && metric.Name() != names.ServicePartial.Name {
 		return
 	}
 	for _, dp := range numbers(metric).All() {
@@ -195,17 +194,17 @@ func evaluate(to map[evaluationKey]*evaluation, resource pcommon.Map, metric pme
 		key := evaluationKey{text(resource, names.ServiceName), dp.Timestamp()}
 		e := to[key]
 		if e == nil {
-			e = &evaluation{service: key.service, at: dp.Timestamp().AsTime(), arrived: now, pods: map[string]float64{}}
+			e = &evaluation{service: key.service, at: dp.Timestamp().AsTime(), arrived: now, pods: map[string]float64{}, values: map[string]float64{}}
 			to[key] = e
 		}
 		v := number(dp)
-		switch metric.Name() {
-		case names.ServicePods.Name:
+		switch {
+		case average:
+			e.values[averageKey(metric.Name(), text(dp.Attributes(), names.GPUPipe))] = v
+		case metric.Name() == names.ServicePods.Name:
 			e.pods[text(dp.Attributes(), names.GPUPodState)] = v
-		case names.ServicePartial.Name:
+		default:
 			e.partial = &v
-		case names.ServiceUtilization.Name:
-			e.utilization = &v
 		}
 	}
 }

@@ -33,9 +33,10 @@ type verdict struct {
 
 	points, expected   int // about devices, and those whose holder was rightly unknown
 	evaluations        int
-	partial, averages  int // evaluations whose flag, whose average was judged
-	averagesSkipped    int
-	truePartial        int // of them, those that had to be partial
+	partial            int            // evaluations whose flag was judged
+	averages           map[string]int // that were right, by their key
+	averagesSkipped    int            // evaluations
+	truePartial        int            // of them, those that had to be partial
 	probes             int
 	measured, verified int
 	partials           map[string][]time.Time // evaluations that said so, by service, since told was judged
@@ -112,8 +113,12 @@ func (v *verdict) report() {
 		w.say("%-26s %5d  %.1f s of %.0f s%s", name, t.times, t.slowest.Seconds(), t.allowed.Seconds(), alone)
 	}
 	w.say("holders: %d points, %d rightly without one", v.points, v.expected)
-	w.say("summary: %d evaluations, %d of them judged for partial (%d had to be), %d averages (%d not judged: the machine stalled)",
-		v.evaluations, v.partial, v.truePartial, v.averages, v.averagesSkipped)
+	right := 0
+	for _, n := range v.averages {
+		right += n
+	}
+	w.say("summary: %d evaluations, %d of them judged for partial (%d had to be), %d averages of %d fields (of %d evaluations none: the machine stalled)",
+		v.evaluations, v.partial, v.truePartial, right, len(v.averages), v.averagesSkipped)
 	w.say("XIDs told: %d; measured: %d times memory, goroutines, files and series; audit verified: %d times", v.probes, v.measured, v.verified)
 	for _, p := range w.processes() {
 		var longest *measured

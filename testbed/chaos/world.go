@@ -91,11 +91,12 @@ var layouts = [][]string{{"3g.40gb", "2g.20gb", "1g.10gb", "1g.10gb"}, {"3g.40gb
 
 // fleet are the nodes: whole GPUs, shared ones, and MIG. The exporter of the
 // second asks no kubelet: on a shared GPU the pod that it names last would stand
-// for all until the agent has heard the kubelet.
+// for all until the agent has heard the kubelet. The exporter of the first has
+// more on its page than the others'.
 func fleet(seed uint64) []gpusim.Node {
 	no := false
 	return []gpusim.Node{
-		{Name: "whole", Version: "4.6", Model: "H100", Devices: 6, PodLabels: true},
+		{Name: fullPages, Version: "4.6", Model: "H100", Devices: 6, PodLabels: true, Fields: "all"},
 		{Name: "shared", Version: "4.6", Model: "H100", Devices: 6, Kubernetes: &no},
 		{Name: "mig", Version: "4.5", Model: "A100-SXM4-80GB", Devices: 5, MIG: map[string][]string{"4": layouts[0]}},
 	}
@@ -107,7 +108,7 @@ func newWorld(ctx context.Context, o Options) (w *world, err error) {
 		Options: o, started: time.Now(), rand: rand.New(rand.NewPCG(o.Seed, 1)), ledger: day.NewLedger(), factor: 1,
 		expected: 200 + int(o.Duration/(2*time.Second)), read: map[string]int{}, xids: map[string]int{}, evaluated: map[string]time.Time{},
 	}
-	w.verdict = verdict{w: w, by: map[string]int{}, kinds: map[string]*tally{}, partials: map[string][]time.Time{}}
+	w.verdict = verdict{w: w, by: map[string]int{}, kinds: map[string]*tally{}, partials: map[string][]time.Time{}, averages: map[string]int{}}
 	if err := os.MkdirAll(filepath.Dir(w.audit()), 0o700); err != nil {
 		return w, err
 	}

@@ -189,6 +189,7 @@ func TestRecorder(t *testing.T) {
 	add(namespace, names.ServicePartial, 1, func(pmetric.NumberDataPoint) {})
 	add(namespace, names.ServicePods, 3, func(p pmetric.NumberDataPoint) { p.Attributes().PutStr(names.GPUPodState, "missing") })
 	add(namespace, names.ServiceUtilization, .7, func(p pmetric.NumberDataPoint) { p.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true)) })
+	add(namespace, names.ServicePipeActive, .2, func(p pmetric.NumberDataPoint) { p.Attributes().PutStr(names.GPUPipe, "fp16") })
 	_, err := r.Export(context.Background(), pmetricotlp.NewExportRequestFromMetrics(md))
 	require.NoError(t, err)
 
@@ -200,7 +201,7 @@ func TestRecorder(t *testing.T) {
 	assert.Equal(t, day.Holder{Namespace: namespace, Pod: "p"}, points[0].Holder)
 	require.Len(t, evaluations, 1)
 	assert.Equal(t, 1., *evaluations[0].partial)
-	assert.Nil(t, evaluations[0].utilization, "it has ended")
+	assert.Equal(t, map[string]float64{names.ServicePipeActive.Name + " fp16": .2}, evaluations[0].values, "the others have ended")
 	assert.Equal(t, 3., evaluations[0].pods["missing"])
 	latest, devices := r.newest()
 	assert.Equal(t, "p", devices["a GPU-1"].holder.Pod)
