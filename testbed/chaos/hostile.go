@@ -66,20 +66,23 @@ func hostileKinds() []*kind {
 	}
 }
 
-// post sends a body to a collector's OTLP/HTTP port, if it runs. What it answers
-// is its own affair.
-func (w *world) post(p *process, signal string, body []byte) {
+// post sends a body to a collector's OTLP/HTTP port and returns the status of the
+// answer, 0 if there is none: it may not run.
+func (w *world) post(p *process, signal string, body []byte) int {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address(p.ports.OTLPHTTP)+"/v1/"+signal, bytes.NewReader(body))
 	if err != nil {
-		return
+		return 0
 	}
 	req.Header.Set("Content-Type", "application/x-protobuf")
-	if resp, err := client.Do(req); err == nil {
-		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<20))
-		_ = resp.Body.Close()
+	resp, err := client.Do(req)
+	if err != nil {
+		return 0
 	}
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<20))
+	_ = resp.Body.Close()
+	return resp.StatusCode
 }
 
 // sendGarbage sends what is no request, and requests that nobody should send, to

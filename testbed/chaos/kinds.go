@@ -36,6 +36,9 @@ type kind struct {
 	deaf bool
 	// changes says that pods come, go or change hands.
 	changes bool
+	// harmless says that its place is to do all that it should while it lasts: it
+	// goes together with no other fault of that place, and is judged as ever.
+	harmless bool
 	// restarts says that a collector starts anew.
 	restarts bool
 	node     string // on which alone it makes sense; empty: any
@@ -101,6 +104,7 @@ func kinds() []*kind {
 	all = append(all, processKinds()...)
 	all = append(all, linkKinds()...)
 	all = append(all, diskKinds()...)
+	all = append(all, auditKinds()...)
 	all = append(all, hostileKinds()...)
 	for _, k := range all {
 		if k.weight == 0 {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -228,7 +229,7 @@ func (w *world) take(ctx context.Context, f *fault) (err error) {
 	}
 	w.verdict.fault(f.String())
 	f.counted, f.countedLife = w.counter(ctx, f)
-	if place := f.where(); place != "" {
+	if place := f.where(); place != "" && !f.harmless {
 		w.history.disturb(place)
 	}
 	if f.end, err = f.begin(w, f); err != nil {
@@ -347,6 +348,9 @@ func (w *world) missing(ctx context.Context, probes []*probe, since time.Time) (
 	}
 	if waiting, ok := w.gateway.metric(ctx, "otelcol_exporter_webhook_audit_buffered_records"); ok && waiting > 0 {
 		out = append(out, fmt.Sprintf("%g audit records are not written", waiting))
+	}
+	if info, err := os.Lstat(w.audit()); err != nil || !info.Mode().IsRegular() {
+		out = append(out, fmt.Sprintf("there is no audit file: %v", err))
 	}
 	slices.Sort(out)
 	return out

@@ -1,0 +1,104 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package chaos
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+// auditKinds are faults of the webhooks' audit file alone. The gateway goes on
+// as though nothing were: deliveries are made, and their records wait in memory.
+func auditKinds() []*kind {
+	of := func(name string, block, back func(path string) error) *kind {
+		failed := counter{name: "otelcol_exporter_webhook_audit_failures"}
+		return &kind{name: "gateway_audit_" + name, place: onGateway, harmless: true, weight: 2, recovery: reconnect, counts: failed, begin: func(w *world, f *fault) (func() error, error) {
+			if err := block(w.audit()); err != nil {
+				return nil, err
+			}
+			// One record that still gets into the file, so that the next checkpoint
+			// finds it gone; and one that has to wait.
+			if err := w.tell(f, 1); err != nil {
+				return nil, err
+			}
+			time.Sleep(2 * interval)
+			return func() error { return back(w.audit()) }, w.tell(f, 2)
+		}}
+	}
+	away := func(path string) string { return filepath.Dir(path) + "-away" }
+	return []*kind{
+		// As a rotation by somebody else does, and a folder takes the file's place:
+		// none can be made there, whoever the user is.
+		of("blocked", blockAudit, os.Remove),
+		// As a volume that is mounted anew.
+		of("away", func(path string) error { return os.Rename(filepath.Dir(path), away(path)) },
+			func(path string) error { return os.Rename(away(path), filepath.Dir(path)) }),
+	}
+}
+
+// blockAudit renames an audit file as a full one is and puts a folder in its
+// place. The writer may rotate or make the file anew at the same moment.
+func blockAudit(path string) error {
+	for tries := 0; tries < 100; tries++ {
+		ext := filepath.Ext(path)
+		full, err := filepath.Glob(strings.TrimSuffix(path, ext) + "-*" + ext)
+		if err != nil {
+			return err
+		}
+		to := fmt.Sprintf("%s-%06d%s", strings.TrimSuffix(path, ext), len(full)+1, ext)
+		// No rename, which would write over a file that was rotated just now.
+		if err := os.Link(path, to); errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist) {
+			continue
+		} else if err != nil {
+			return err
+		}
+		if err := os.Remove(path); err != nil {
+			return err
+		}
+		if err := os.Mkdir(path, 0o700); !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	return fmt.Errorf("%s comes back again and again", path)
+}
+
+// tell sends an event to the gateway as an agent does; webhooks are told of it.
+func (w *world) tell(f *fault, n int) error {
+	ld := plog.NewLogs()
+	resource := ld.ResourceLogs().AppendEmpty()
+	a := resource.Resource().Attributes()
+	a.PutStr(names.K8sClusterName, clusterName)
+	a.PutStr(names.HwID, f.name)
+	record := resource.ScopeLogs().AppendEmpty().LogRecords().AppendEmpty()
+	record.SetEventName(names.EventXID)
+	record.SetSeverityNumber(plog.SeverityNumberError)
+	record.SetTimestamp(pcommon.NewTimestampFromTime(time.Now()))
+	record.Body().SetStr("told by the test")
+	id := fmt.Sprintf("%s-%d-%016x", f.name, n, f.rand.Uint64())
+	record.Attributes().PutStr(names.GPUEventID, id)
+	record.Attributes().PutStr(names.GPUEventKey, names.EventXID+"/"+id)
+	record.Attributes().PutStr(names.GPUEventState, names.EventRaised)
+	body, err := plogotlp.NewExportRequestFromLogs(ld).MarshalProto()
+	if err != nil {
+		return err
+	}
+	for began := time.Now(); time.Since(began) < reconnect; time.Sleep(interval / 4) {
+		if w.post(w.gateway, "logs", body) == http.StatusOK {
+			return nil
+		}
+	}
+	return errors.New("the gateway takes no events")
+}

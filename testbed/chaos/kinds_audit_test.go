@@ -1,0 +1,46 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package chaos
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+)
+
+// While the file is blocked records wait, and when it is not any more the chain
+// goes on, without a gap and over as many files as there were faults.
+func TestBlockAudit(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	log, err := audit.Open(audit.Options{Path: path, CheckpointInterval: 20 * time.Millisecond})
+	require.NoError(t, err)
+	written := int64(0)
+	for range 2 {
+		log.Write(&audit.Record{})
+		require.NoError(t, blockAudit(path))
+		// This one is still written, and the checkpoint after it finds the file moved.
+		log.Write(&audit.Record{})
+		require.Eventually(t, func() bool { return log.Stats().Failures > 0 }, time.Minute, time.Millisecond)
+		require.Eventually(t, func() bool { log.Write(&audit.Record{}); return log.Stats().Buffered > 0 }, time.Minute, 10*time.Millisecond)
+		require.NoError(t, os.Remove(path), "nothing was written into the folder")
+		require.Eventually(t, func() bool { return log.Stats().Buffered == 0 && log.Stats().Written > written }, time.Minute, time.Millisecond)
+		written = log.Stats().Written
+	}
+	require.NoError(t, log.Close())
+	assert.Zero(t, log.Stats().Lost)
+	files, err := audit.Files(path)
+	require.NoError(t, err)
+	assert.Len(t, files, 3)
+	report, err := audit.Verify(audit.VerifyOptions{}, files...)
+	require.NoError(t, err)
+	assert.True(t, report.Clean(), "%v", report.Break)
+	assert.Equal(t, log.Stats().Written, report.Records)
+	assert.Error(t, blockAudit(filepath.Join(t.TempDir(), "none")), "there is nothing to block")
+}
