@@ -44,3 +44,20 @@ func TestBlockAudit(t *testing.T) {
 	assert.Equal(t, log.Stats().Written, report.Records)
 	assert.Error(t, blockAudit(filepath.Join(t.TempDir(), "none")), "there is nothing to block")
 }
+
+// Whoever is to do all that it should while a fault lasts is judged as ever.
+func TestHarmlessFaultDisturbsNothing(t *testing.T) {
+	for _, k := range auditKinds() {
+		assert.True(t, k.harmless, k.name)
+		assert.Equal(t, gatewayPlace, (&fault{kind: k}).where(), "with no other fault of the gateway")
+	}
+	nothing := func() error { return nil }
+	for _, harmless := range []bool{true, false} {
+		w, _, _ := judgeWorld()
+		began := time.Now()
+		f := &fault{kind: &kind{place: onGateway, harmless: harmless, begin: func(*world, *fault) (func() error, error) { return nothing, nil }}}
+		require.NoError(t, w.take(t.Context(), f))
+		require.NoError(t, w.take(t.Context(), f))
+		assert.Equal(t, !harmless, w.history.wasDisturbed(gatewayPlace, began, time.Now()))
+	}
+}
