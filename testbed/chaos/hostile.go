@@ -140,6 +140,10 @@ func garbageRequests(seed uint64) [][]byte {
 	}
 	deep := []byte(strings.Repeat(`{"resourceMetrics":[`, 5000))
 	noise := garbage(seed, 5000)
+	// pdata's reader of JSON takes what begins with } for an empty request, and
+	// answers 200: one noise in 256. That changes nothing, so it is not for us to
+	// refuse. This bit is in no byte that JSON can begin with.
+	noise[0] |= 0x80
 	out := [][]byte{
 		noise, {}, {0}, []byte("GET"), []byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), append([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), noise...),
 		[]byte("GET / HTTP/1.1\r\nHost: x\r\n" + strings.Repeat("A: "+strings.Repeat("b", 1000)+"\r\n", 1500)),

@@ -5,6 +5,7 @@ package chaos
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/delivery"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
@@ -254,6 +256,17 @@ func TestHostile(t *testing.T) {
 	assert.Equal(t, 16, timelessMetrics(time.Now()).DataPointCount())
 	assert.Equal(t, garbageRequests(1), garbageRequests(1))
 	assert.NotEqual(t, garbageRequests(1)[0], garbageRequests(2)[0])
+	// Noise that begins with } is a request to some.
+	const seed = 700
+	require.NoError(t, plogotlp.NewExportRequest().UnmarshalJSON(garbage(seed, 5000)), "no such noise")
+	found := 0
+	for _, body := range garbageRequests(seed) {
+		if _, noise, ok := bytes.Cut(body, []byte("/json\r\nContent-Length: 5000\r\nConnection: close\r\n\r\n")); ok {
+			found++
+			require.Error(t, plogotlp.NewExportRequest().UnmarshalJSON(noise))
+		}
+	}
+	assert.Equal(t, 3, found)
 	fleet, err := gpusim.New(gpusim.Config{Nodes: []gpusim.Node{{Name: "a", Version: "4.6", Model: "H100", Devices: 1}}}, time.Now)
 	require.NoError(t, err)
 	page, err := fleet.Page("a", time.Now())
