@@ -108,7 +108,7 @@ func measure(b *testing.B, gpus int) {
 		a, z := took[q][0], took[q][1]
 		slices.Sort(a)
 		slices.Sort(z)
-		report(b, strings.TrimSuffix(q, "&"+service), figures{
+		report(b, strings.TrimRight(strings.TrimSuffix(q, service), "?&"), figures{
 			"requests": float64(len(a)), "embedded-p50-ms": at(a, .5), "embedded-p99-ms": at(a, .99), "prometheus-p50-ms": at(z, .5), "prometheus-p99-ms": at(z, .99),
 			"p50-ratio": at(a, .5) / at(z, .5), "p99-ratio": at(a, .99) / at(z, .99),
 		})

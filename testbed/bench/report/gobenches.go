@@ -14,12 +14,13 @@ var (
 
 	components = goBench("go-components", "Components alone",
 		"One core, nothing around them: no exporter, no network; the next component does nothing. Bytes and allocations of an operation are those of the whole benchmark, which makes its own input in some; units that are no `/op` are what it is about.\n\n"+
+			"- **dcgm receiver**: `Read` reads a page of 8 GPUs with 60 fields that is laid out as the one before, has its lines in another order, or is the first; `textparse` is Prometheus' parser alone, without labels. `Map` maps such a page, by `names`.\n"+
 			"- **gpu_pod**: a node of 8 devices and 60 fields. `Devices` is the node as the dcgm receiver hands it over, `Scraped` as the prometheus receiver does, which is built anew. `Attribution` decides who holds a device, from the attributes of its resource; `Lookup` asks for one of 100,000 devices. `Memory` is a device that is held and heard.\n"+
 			"- **gpu_summary**: a pod has one device with eight inputs, a node eight pods, a service ten. A node's batch is decoded right before it arrives, and neither that nor collecting its garbage is timed. `Observe` is arrival; `Evaluate/compute` is an evaluation under the lock, `write` writes it down outside of it; `Memory` is what a pod takes between evaluations. `Consume` goes through the processor, with 10,000 pods: the summary's input alone (8 points a device), and everything passed through (60).\n"+
 			"- **gpu_events**: one interval of 1,000 devices of 60 metrics, six of them read by rules, its ticks included; by the sets of rules that are on. `Memory` is a watched device, its share of exporter and node included.\n"+
 			"- **gpu_allocation**: 10,000 devices, nine of ten of them held, by the device plugin and by DRA: an answer of the kubelet taken in (`snapshot`), and written down (`metrics`).\n"+
 			"- **audit**: `Append` writes a record: `synced` with an fsync each, which is the disk; `checkpoints` with signed ones. `Verify` reads 1,000 of them.",
-		".", "-cpu", "1", "-bench", ".", "-benchmem", "./processor/...", "./connector/...", "./receiver/gpuallocationreceiver/...", "./internal/audit")
+		".", "-cpu", "1", "-bench", ".", "-benchmem", "./processor/...", "./connector/...", "./receiver/dcgmreceiver/internal/...", "./receiver/gpuallocationreceiver/...", "./internal/audit")
 
 	attribution = beside(goBench("go-attribution", "Attribution beside k8s_attributes",
 		"gpu_pod beside contrib's k8s_attributes (uid, start time, owner, service.name, one label, from a Kubernetes API), on the same resources: a node of 8. `Decision` is who holds the device, decided and not written down; "+
@@ -51,7 +52,7 @@ var (
 			"The same console asks both, the server through `engine: prometheus`, in turns, three rounds. Two cores have it all.\n\n"+
 			"- By question: until the answer has arrived, with `share_for: 0s`, so that each request reads for itself. Fewer `requests` where answers are slow: with fifteen of them p99 is the slowest.\n"+
 			"- `viewers`: five viewers open the fleet at once (`status` and `services`, 10 requests), until the last has its answer; with `share_for` (2 s) they share one moment and its queries.\n"+
-			"- `memory`: resident, after the rounds, and what of it is no file's: most of the rest are mapped blocks, which the system takes back when it needs to. Disk is the day's blocks; values are made up, and compress worse than most.\n"+
+			"- `memory`: resident, after the rounds, and what of it is no file's: most of the rest are mapped blocks, which the system takes back when it needs to. Disk is all files of the day, what is in no block yet included; values are made up, and compress worse than most.\n"+
 			"- `browser`: until the first table or chart in Chromium on the same cores, with an empty cache; for it `npm --prefix extension/gpuconsoleextension/web ci` has to have run.\n"+
 			"- `Append`: scrapes of 512 GPUs, an hour of them, into the embedded store and by remote write into the server, both new; one writer; CPU time of the process that stores, a client's encoding not in it.",
 		"testbed/bench/console", "-bench", ".", "-benchtime", "1x", ".")
