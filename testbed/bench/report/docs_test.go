@@ -189,6 +189,28 @@ func TestFill(t *testing.T) {
 	assert.ErrorContains(t, err, "1 figures begin, and 0 end")
 }
 
+// Guides are written, wherever they are; the report and what is not ours are not.
+func TestFillGuides(t *testing.T) {
+	root := t.TempDir()
+	const before = "<!-- bench: growth; 10 nodes, 80 GPUs; points -->1<!-- /bench -->"
+	paths := map[string]bool{
+		"README.md": true, "docs/sizing.md": true, "receiver/x/README.md": true,
+		"docs/performance.md": false, "web/node_modules/x/README.md": false, ".tools/README.md": false, "docs/sizing.txt": false,
+	}
+	for path := range paths {
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(root, path)), 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(root, path), []byte(before), 0o600))
+	}
+	v := 57.6
+	require.NoError(t, fillGuides(root, map[string]result{"growth": {Rows: []rowResult{{Name: "10 nodes, 80 GPUs", Figures: map[string][]*float64{"points": {&v}}}}}}))
+	for path, ours := range paths {
+		text, err := os.ReadFile(filepath.Join(root, path))
+		require.NoError(t, err)
+		assert.Equal(t, ours, string(text) == strings.Replace(before, ">1<", ">58<", 1), "%s: %s", path, text)
+	}
+	assert.ErrorContains(t, fillGuides(root, map[string]result{"growth": {}}), "README.md")
+}
+
 // quantity is a number with a unit that measurements have.
 var quantity = regexp.MustCompile(`[0-9][0-9,.]* ?(?:[KMG]i?B|kB|bytes|[mnuµ]s|%)(?:[^A-Za-z]|$)`)
 
