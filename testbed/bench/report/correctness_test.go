@@ -93,17 +93,17 @@ func TestProtocolRows(t *testing.T) {
 func TestScript(t *testing.T) {
 	length := leastPhase
 	services, restart, end := script(length)
-	assert.Equal(t, settled+2*length, restart)
+	assert.Equal(t, fleetSettled+2*length, restart)
 	assert.Equal(t, restart+restartPhase, end)
 	by := map[string]*gpuService{}
 	for _, s := range services {
 		by[s.name] = s
-		for at := settled; at < end; at += cadence / 3 {
+		for at := fleetSettled; at < end; at += cadence / 3 {
 			_, ok := s.phaseAt(at)
 			assert.True(t, ok || at >= restart, "%s at %v", s.name, at)
 		}
 	}
-	first, second := settled, settled+length
+	first, second := fleetSettled, fleetSettled+length
 	for _, test := range []struct {
 		service string
 		at      time.Duration
@@ -144,7 +144,7 @@ func TestScriptCanBeFailed(t *testing.T) {
 	services, restart, _ := script(leastPhase)
 	for _, s := range services {
 		for _, ph := range s.phases {
-			if ph.from == restart || s.name == "mixed" && ph.from == settled || s.name == "scale" {
+			if ph.from == restart || s.name == "mixed" && ph.from == fleetSettled || s.name == "scale" {
 				continue // a fault of who receives, of who counts, or of what is said
 			}
 			before, had := s.truth(ph.from - 1)
@@ -176,7 +176,7 @@ func TestDevicesAreSeriesOfTheirOwn(t *testing.T) {
 	seen := map[string]bool{}
 	for _, s := range services {
 		for _, p := range s.pods {
-			for _, rm := range p.batch(settled+settling, time.Now()).ResourceMetrics().All() {
+			for _, rm := range p.batch(fleetSettled+settling, time.Now()).ResourceMetrics().All() {
 				for _, metric := range rm.ScopeMetrics().At(0).Metrics().All() {
 					if metric.Name() == names.GPUUtilization.Name {
 						id, _ := metric.Gauge().DataPoints().At(0).Attributes().Get(names.HwID)
@@ -192,11 +192,11 @@ func TestDevicesAreSeriesOfTheirOwn(t *testing.T) {
 
 // The pages and the batches say the same.
 func TestPagesAndBatches(t *testing.T) {
-	second := span{settled + leastPhase, settled + 2*leastPhase}
+	second := span{fleetSettled + leastPhase, fleetSettled + 2*leastPhase}
 	services, _, end := script(leastPhase)
 	for _, s := range services {
 		for _, p := range s.pods {
-			for _, at := range []time.Duration{0, settled, settled + settling, second.from, second.from + settling, end - 1} {
+			for _, at := range []time.Duration{0, fleetSettled, fleetSettled + settling, second.from, second.from + settling, end - 1} {
 				_, told := p.value(at)
 				text, up := p.page(at)
 				samples := 0
@@ -290,7 +290,7 @@ func TestWatchAnswersNeedsAnswers(t *testing.T) {
 	services := []*gpuService{{name: "s", phases: []phase{{fault: "f", span: span{0, ever}}}}}
 	services[0].pod(level{0, 0.5})
 	silent := contender{"silent", func(context.Context, time.Time) (map[string]said, error) { return nil, errors.New("away") }}
-	_, err := watchAnswers(t.Context(), time.Now().Add(-settled), settled+2*askEvery, services, []contender{silent})
+	_, err := watchAnswers(t.Context(), time.Now().Add(-fleetSettled), fleetSettled+2*askEvery, services, []contender{silent})
 	assert.ErrorContains(t, err, "silent answered nothing: away")
 }
 

@@ -23,8 +23,8 @@ const (
 )
 
 const (
-	// settled is when the first pods are, and every contender had time to begin.
-	settled = settling + 2*staleness
+	// fleetSettled is when the first pods are, and every contender had time to begin.
+	fleetSettled = settling + 2*staleness
 	// leastPhase is a look-back and what a contender needs beside it.
 	leastPhase = lookBehind + 2*staleness
 	// restartPhase is what gpu_summary needs to settle again, and as much beside it.
@@ -160,7 +160,7 @@ const restartFault = "receiver killed and started again"
 // as the others of their service, whose load changes at that moment: so the truth
 // is the same with and without them, and a value that is kept is wrong.
 func script(length time.Duration) (services []*gpuService, restart, end time.Duration) {
-	first := span{settled, settled + length}
+	first := span{fleetSettled, fleetSettled + length}
 	second := span{first.to, first.to + length}
 	third := span{second.to, second.to + restartPhase}
 	add := func(name string, one, two phase) *gpuService {
