@@ -5,11 +5,11 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 )
 
 const alertmanagerModule = "github.com/prometheus/alertmanager"
@@ -23,18 +23,22 @@ func (w *world) alertmanager(ctx context.Context) (string, error) {
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
-	list := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", alertmanagerModule)
-	list.Dir = filepath.Join(w.root, "testbed")
-	out, err := list.Output()
+	download := exec.CommandContext(ctx, "go", "mod", "download", "-json", alertmanagerModule)
+	download.Dir = filepath.Join(w.root, "testbed")
+	out, err := download.Output()
 	if err != nil {
-		return "", fmt.Errorf("finding alertmanager: %w", err)
+		return "", fmt.Errorf("downloading alertmanager: %w\n%s", err, out)
+	}
+	var module struct{ Dir string }
+	if err := json.Unmarshal(out, &module); err != nil {
+		return "", fmt.Errorf("downloading alertmanager: %w", err)
 	}
 	// What is in the module cache cannot be added to.
 	source, err := w.folder("alertmanager-source")
 	if err != nil {
 		return "", err
 	}
-	if err := os.CopyFS(source, os.DirFS(strings.TrimSpace(string(out)))); err != nil {
+	if err := os.CopyFS(source, os.DirFS(module.Dir)); err != nil {
 		return "", err
 	}
 	page := filepath.Join(source, "ui", "app", "dist")

@@ -217,7 +217,11 @@ func judgeNotices(sent *handing, h *hooks, receipts []receipt) (verdict, error) 
 	if !sent.over() {
 		return verdict{}, errors.New("not all was taken: the process is gone or refuses")
 	}
-	return judge(sent.times(), h.names(), h.well(), h.seen(), receipts), nil
+	v := judge(sent.times(), h.names(), h.well(), h.seen(), receipts)
+	if v.delivered == 0 {
+		return v, errors.New("nothing was delivered")
+	}
+	return v, nil
 }
 
 // figures are those that both entries have.
