@@ -45,6 +45,9 @@ func newFetcher(cfg *promconfig.ScrapeConfig, userAgent string) (*fetcher, error
 	if err != nil {
 		return nil, fmt.Errorf("scrape: %w", err)
 	}
+	if cfg.HTTPClientConfig.FollowRedirects {
+		client.CheckRedirect = stayThere
+	}
 	f := &fetcher{
 		client:  client,
 		timeout: time.Duration(cfg.ScrapeTimeout),
@@ -64,6 +67,19 @@ func newFetcher(cfg *promconfig.ScrapeConfig, userAgent string) (*fetcher, error
 		f.limit = math.MaxInt64
 	}
 	return f, nil
+}
+
+// stayThere refuses redirects to somebody else. Who may label a pod can be taken
+// for an exporter: it must not send the agent, which is in the node's network,
+// and its credentials to where it cannot go itself.
+func stayThere(req *http.Request, via []*http.Request) error {
+	switch first := via[0].URL; {
+	case req.URL.Scheme != first.Scheme || req.URL.Host != first.Host:
+		return fmt.Errorf("redirected to %s://%s: only redirects within %s are followed", req.URL.Scheme, req.URL.Host, first.Host)
+	case len(via) >= 10: // as net/http's own
+		return errors.New("stopped after 10 redirects")
+	}
+	return nil
 }
 
 // fetch gets a page. It asks for memory when an answer comes, not before: an

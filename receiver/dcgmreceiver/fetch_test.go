@@ -41,6 +41,10 @@ func zipped(t *testing.T, w http.ResponseWriter, text string) {
 func TestFetch(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 1<<20)
+	elsewhere := serveFunc(t, func(w http.ResponseWriter, _ *http.Request) {
+		t.Error("an exporter sent the receiver to somebody else")
+		_, _ = w.Write([]byte("page"))
+	})
 	for name, tt := range map[string]struct {
 		answer http.HandlerFunc
 		want   string
@@ -81,6 +85,12 @@ func TestFetch(t *testing.T) {
 			}
 			_, _ = w.Write([]byte("page of " + r.URL.Path))
 		}, "page of /there", ""},
+		"redirect to somebody else": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, elsewhere.URL+"/metrics", http.StatusFound)
+		}, "", outcomeConnect},
+		"redirects without end": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, r.URL.Path, http.StatusFound)
+		}, "", outcomeConnect},
 		"no content":   {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }, "", outcomeStatus},
 		"unauthorized": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }, "", outcomeStatus},
 		"no HTTP": {func(w http.ResponseWriter, _ *http.Request) {
