@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -27,6 +28,7 @@ type Server struct {
 	stop  chan struct{}
 	done  chan struct{}
 	once  sync.Once
+	pages atomic.Int64
 
 	mu    sync.Mutex // guards the listeners
 	ports []*port
@@ -123,6 +125,9 @@ func (s *Server) URL(node string) string {
 	return ""
 }
 
+// Pages is how many pages were given whole since the start.
+func (s *Server) Pages() int64 { return s.pages.Load() }
+
 // Close stops listening.
 func (s *Server) Close() {
 	s.once.Do(func() {
@@ -218,7 +223,9 @@ func (s *Server) exporter(node string) http.Handler {
 			_, _ = w.Write(page[:cutAt(page)])
 		default:
 			h.Set("Content-Length", strconv.Itoa(len(page)))
-			_, _ = w.Write(page)
+			if _, err := w.Write(page); err == nil { // else whoever asked has gone
+				s.pages.Add(1)
+			}
 		}
 	})
 	return mux

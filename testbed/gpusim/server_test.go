@@ -107,6 +107,7 @@ func TestServesPagesAsTheExporterDoes(t *testing.T) {
 		assert.Equal(t, "text/plain; version=0.0.4; charset=utf-8", resp.Header.Get("Content-Type"))
 		assert.Equal(t, b.clock.Now().Format(http.TimeFormat), resp.Header.Get("Date"))
 	}
+	assert.Eventually(t, func() bool { return b.server.Pages() == int64(len(b.fleet.Nodes())) }, time.Minute, time.Millisecond)
 	resp, err := b.client.Get(strings.TrimSuffix(b.server.URL("gpu-node-a"), "metrics") + "health")
 	require.NoError(t, err)
 	_ = resp.Body.Close()
