@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 )
 
@@ -19,11 +18,16 @@ const alertmanagerModule = "github.com/prometheus/alertmanager"
 // is, with the requirements of its own go.mod. But its web page is an empty one:
 // the module has no built page, and does not compile without one.
 func (w *world) alertmanager(ctx context.Context) (string, error) {
-	path := w.bin("alertmanager")
+	all, err := versions(w.root)
+	if err != nil {
+		return "", err
+	}
+	// The copy that it is built of has no version in it, as others' binaries have.
+	path := w.bin("alertmanager-" + all["Alertmanager"])
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
-	download := exec.CommandContext(ctx, "go", "mod", "download", "-json", alertmanagerModule)
+	download := command(ctx, "go", "mod", "download", "-json", alertmanagerModule)
 	download.Dir = filepath.Join(w.root, "testbed")
 	out, err := download.Output()
 	if err != nil {
@@ -48,7 +52,7 @@ func (w *world) alertmanager(ctx context.Context) (string, error) {
 	if err := os.WriteFile(filepath.Join(page, "index.html"), []byte("<!doctype html>\n"), 0o600); err != nil {
 		return "", err
 	}
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, "./cmd/alertmanager")
+	build := command(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, "./cmd/alertmanager")
 	build.Dir = source
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false", "GOWORK=off")
 	if out, err := build.CombinedOutput(); err != nil {

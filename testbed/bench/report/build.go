@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"syscall"
 	"time"
@@ -47,13 +46,13 @@ func measureBuild(ctx context.Context, w *world, directory string, args []string
 	}
 	defer os.RemoveAll(folder) // gigabytes
 	// Whatever has to be downloaded is, before the time begins.
-	list := exec.CommandContext(ctx, "go", append([]string{"list", "-deps", "-f", "{{/* nothing */}}"}, args...)...)
+	list := command(ctx, "go", append([]string{"list", "-deps", "-f", "{{/* nothing */}}"}, args...)...)
 	list.Dir = filepath.Join(w.root, directory)
 	if out, err := list.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("go list: %w\n%s", err, out)
 	}
 	binary := filepath.Join(folder, "binary")
-	cmd := exec.CommandContext(ctx, "go", append([]string{"build", "-trimpath", "-ldflags", "-s -w", "-o", binary}, args...)...)
+	cmd := command(ctx, "go", append([]string{"build", "-trimpath", "-ldflags", "-s -w", "-o", binary}, args...)...)
 	cmd.Dir = list.Dir
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false", "GOPROXY=off", "GOCACHE="+filepath.Join(folder, "cache"))
 	begin := time.Now()

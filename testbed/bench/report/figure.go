@@ -19,6 +19,9 @@ func (p place) String() string { return p.entry + "; " + p.row + "; " + p.column
 // errUnmeasured: the place is one, and nobody has been there.
 var errUnmeasured = errors.New("not measured yet")
 
+// errFailed: somebody has, and came back with nothing.
+var errFailed = fmt.Errorf("%w: the measurement failed", errUnmeasured)
+
 // values are what the turns gave at a place, NaN where one gave nothing.
 func (p place) values(results map[string]result) ([]float64, error) {
 	i := slices.IndexFunc(entries, func(e *entry) bool { return e.name == p.entry })
@@ -38,6 +41,9 @@ func (p place) values(results map[string]result) ([]float64, error) {
 	}
 	all := row.values(p.column)
 	if len(known(all)) == 0 {
+		if len(row.Failed) > 0 {
+			return nil, errFailed
+		}
 		return nil, errUnmeasured
 	}
 	return all, nil

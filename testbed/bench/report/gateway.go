@@ -24,11 +24,13 @@ const gatewayNodes = 1250
 const pace = 10 * time.Second
 
 var gatewayColumns = []column{
-	{Key: "cpu", Title: "CPU, us a point", Decimals: 2, Ratio: true},
+	{Key: "cpu", Title: "CPU, us a point", Decimals: 2},
+	{Key: "receiving", Title: "who only receives, at the same time, us", Decimals: 2},
 	{Key: "added", Title: "of it beyond receiving, us", Decimals: 2, Goal: "gpu_summary and gpu_events together 0.3"},
 	{Key: "rss", Title: "resident, MiB", Decimals: 0},
 	{Key: "anon", Title: "anonymous, MiB", Decimals: 0},
 	{Key: "failed", Title: "requests refused", Decimals: 0},
+	{Key: "late", Title: "sent late", Decimals: 0},
 }
 
 var gatewayEntry = entry{
@@ -39,7 +41,8 @@ var gatewayEntry = entry{
 		"and what is beyond receiving is the difference. A process with more memory collects garbage less often, so a small difference can be below zero. "+
 		"gpu_summary expects the pods of `gpu.allocation`, and evaluates every 15 s. "+
 		"The stock mean is wrong as soon as a service is spread over batches; it is here for what it costs. Prometheus stores what it takes, because its rules read from there; "+
-		"they average the same inputs over the pods of each service every 15 s.", gatewayNodes, fleet.Devices, pace),
+		"they average the same inputs over the pods of each service every 15 s. The row *receive* is two of the same: what it has beyond receiving is what chance makes of the difference. "+
+		"A request is late that is sent more than a second after its time, because the one before is still unanswered: who cannot keep up is not asked more.", gatewayNodes, fleet.Devices, pace),
 	columns: gatewayColumns,
 	rows: func(*world) []row {
 		at := func(name string, processors m, order []string, connectors m) row {
@@ -77,7 +80,7 @@ func besideReceiving(ctx context.Context, w *world, measure func() (figures, err
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
-	f["added"] = f["cpu"] - receiving["cpu"]
+	f["receiving"], f["added"] = receiving["cpu"], f["cpu"]-receiving["cpu"]
 	return f, nil
 }
 
@@ -166,8 +169,10 @@ func load(ctx context.Context, w *world, template *fleet.Template, nodes int, in
 		return nil, err
 	}
 	var own, now own
+	var errs [2]error
 	f, err := feed(ctx, w, c.PID(), fmt.Sprintf("%s:%d", collector.Loopback, ports.OTLPGRPC), template, nodes, interval,
-		func() { own = scrapeOwn(ctx, c) }, func() { now = scrapeOwn(ctx, c) })
+		func() { own, errs[0] = scrapeOwn(ctx, c) }, func() { now, errs[1] = scrapeOwn(ctx, c) })
+	err = errors.Join(append(errs[:], err)...)
 	if err != nil {
 		select {
 		case <-c.Exited():
@@ -211,13 +216,14 @@ func feed(ctx context.Context, w *world, pid int, endpoint string, template *fle
 	}, nil
 }
 
-// own is what a gateway says of itself.
+// own is what a gateway says of itself; a pipeline without gpu_summary has none
+// of it.
 type own struct{ evaluations, evaluating, pods float64 }
 
-func scrapeOwn(ctx context.Context, c *collector.Collector) (o own) {
+func scrapeOwn(ctx context.Context, c *collector.Collector) (o own, err error) {
 	families, err := c.OwnMetrics(ctx)
 	if err != nil {
-		return o // a pipeline without gpu_summary has none of it
+		return o, err
 	}
 	for name, family := range families {
 		for _, sample := range family.GetMetric() {
@@ -230,5 +236,5 @@ func scrapeOwn(ctx context.Context, c *collector.Collector) (o own) {
 			}
 		}
 	}
-	return o
+	return o, nil
 }

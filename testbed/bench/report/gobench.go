@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -25,7 +24,7 @@ func goBench(name, title, text, directory string, arguments ...string) entry {
 		name: name, title: title, text: text, directory: directory,
 		all: func(ctx context.Context, w *world) ([]named, error) {
 			args := append([]string{"test", "-tags", tags, "-run", "^$", "-timeout", "90m"}, arguments...)
-			cmd := exec.CommandContext(ctx, "go", args...)
+			cmd := command(ctx, "go", args...)
 			cmd.Dir = filepath.Join(w.root, directory)
 			cmd.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false")
 			out, err := cmd.CombinedOutput()

@@ -20,7 +20,7 @@ var growthEntry = entry{
 	text: "`config/gateway.yaml` behind agents with `config/agent-raw.yaml`: nodes of 8 GPUs and 8 pods send the summary's input, 10 points a GPU, over OTLP/gRPC, uncompressed, " +
 		"each every 15 s; in the row with everything all 60. Without store and console, which at these sizes are a Prometheus of the user's; with the Prometheus output, which nobody scrapes, " +
 		"but in the last row, which hands it to a debug exporter that writes nothing: what the gateway takes without it. " +
-		"Pods are those of `gpu.allocation`. The generator runs on the same two cores.",
+		"Pods are those of `gpu.allocation`. The generator runs on the same two cores. A request is late that is sent more than a second after its time, because the one before is still unanswered: who cannot keep up is not asked more.",
 	columns: []column{
 		{Key: "points", Title: "points a second", Decimals: 0},
 		{Key: "core", Title: "CPU, % of a core", Decimals: 1},
@@ -30,6 +30,7 @@ var growthEntry = entry{
 		{Key: "evaluation", Title: "evaluation, ms", Decimals: 1},
 		{Key: "pods", Title: "pods seen", Decimals: 0},
 		{Key: "failed", Title: "requests refused", Decimals: 0},
+		{Key: "late", Title: "sent late", Decimals: 0},
 	},
 	rows: func(*world) (all []row) {
 		at := func(nodes int, note string, everything bool, output string) {

@@ -65,7 +65,7 @@ func render(results map[string]result) ([]byte, error) {
 		"Everything here was measured and written by `make bench`; what each turn gave is in [performance.json](performance.json), and how it is measured\n" +
 		"in [testbed/bench/report](../testbed/bench/report/README.md).\n\n" +
 		"- Rows of a table ran in turns, one after the other, on one machine: compare them, and not tables.\n" +
-		"- A figure is the median of the turns; in parentheses the least and the most, where there was more than one turn.\n" +
+		"- A figure is the median of the turns; in parentheses the least and the most, where they differ. The command above a table says how many turns there were: one is one.\n" +
 		"- **×** is the median of the ratios to the row that it stands beside, of the same turn.\n" +
 		"- The load is that of the minute before: where it is near the number of cores or above, ratios mean more than times.\n\n")
 	renderMachines(&b, results)

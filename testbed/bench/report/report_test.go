@@ -5,7 +5,9 @@ package main
 
 import (
 	"context"
+	"debug/buildinfo"
 	"errors"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -174,6 +176,61 @@ func TestNumber(t *testing.T) {
 	}{{1234.4, -1, "1234"}, {99.96, -1, "100"}, {12.34, -1, "12.3"}, {1.5, -1, "1.50"}, {8, -1, "8"}, {0.012345, -1, "0.0123"}, {0, -1, "0"}, {-0.001, 1, "0.0"}, {2.25, 1, "2.2"}} {
 		assert.Equal(t, c.want, number(c.value, c.decimals), c.value)
 	}
+}
+
+// A row that failed in all turns is no row that nobody measured.
+func TestFailedGoal(t *testing.T) {
+	e, _ := made()
+	before, beforeGoals := entries, goals
+	t.Cleanup(func() { entries, goals = before, beforeGoals })
+	entries = []*entry{&e}
+	goals = []goal{{what: "cheap", unit: "us", place: place{"made", "ours", "cpu"}, limit: 3, cause: "Never told."}}
+	failed := map[string]result{"made": {Rows: []rowResult{{Name: "ours", Figures: map[string][]*float64{"cpu": {nil}}, Failed: []string{"it ended"}}}}}
+	report, err := render(failed)
+	require.NoError(t, err)
+	assert.Contains(t, string(report), "| [cheap](#made-up) | at most 3 us | it failed | **missed**: it could not be measured, as its section says |")
+	text, err := fill("<!-- bench: made; ours; cpu -->3<!-- /bench -->", failed)
+	require.NoError(t, err)
+	assert.Equal(t, "<!-- bench: made; ours; cpu -->"+unmeasured+"<!-- /bench -->", text)
+}
+
+// Who does not scrape is not cheap.
+func TestScrapedAll(t *testing.T) {
+	assert.NoError(t, scrapedAll(400, 400))
+	assert.NoError(t, scrapedAll(390, 400))
+	assert.ErrorContains(t, scrapedAll(200, 400), "200 pages were scraped, and 400 were due")
+	server, targets, samples, err := simulate(2)
+	require.NoError(t, err)
+	defer server.Close()
+	assert.Len(t, targets, 2)
+	assert.Greater(t, samples, 60*8)
+	assert.Eventually(t, func() bool { return server.Pages() == 1 }, time.Minute, time.Millisecond) // that whose samples were counted
+}
+
+// A program of another version is built anew.
+func TestIsVersion(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	info, err := buildinfo.ReadFile(self)
+	require.NoError(t, err)
+	assert.True(t, isVersion(self, info.Main.Version))
+	assert.False(t, isVersion(self, "v0.0.1"))
+	assert.False(t, isVersion(filepath.Join(t.TempDir(), "none"), ""))
+}
+
+// What a command started ends with it.
+func TestCommandEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cmd := command(ctx, "sh", "-c", "sleep 600 & echo; wait")
+	out, err := cmd.StdoutPipe() // the child has it too, and keeps it open
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	_, err = out.Read(make([]byte, 1))
+	require.NoError(t, err)
+	cancel()
+	_, err = io.ReadAll(out)
+	assert.NoError(t, err)
+	assert.Error(t, cmd.Wait())
 }
 
 // This process is measured, and one that is not there is an error.

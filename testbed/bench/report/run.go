@@ -63,7 +63,7 @@ func (w *world) prometheusAgent(ctx context.Context, targets []string, interval 
 // startPrometheus runs a Prometheus server of the train and waits until it is
 // ready. It returns its URL too.
 func (w *world) startPrometheus(ctx context.Context, config m, flags func(directory string) []string) (_ program, url string, err error) {
-	binary, err := w.prometheus()
+	binary, err := w.prometheus(ctx)
 	if err != nil {
 		return program{}, "", err
 	}
@@ -133,16 +133,15 @@ func ready(ctx context.Context, url string) error {
 	}
 }
 
-// measure warms a contender up and measures it; bytes sent are those that arrived
-// at the sink.
-func (w *world) measure(ctx context.Context, p program, s *sink) (window, float64, error) {
+// measure warms a contender up and measures it, and what was counted meanwhile.
+func (w *world) measure(ctx context.Context, p program, count func() int64) (window, float64, error) {
 	defer p.stop()
 	if err := sleep(ctx, w.warmup); err != nil {
 		return window{}, 0, err
 	}
-	before := s.bytes.Load()
+	before := count()
 	used, err := watch(ctx, p.pid, w.window)
-	return used, float64(s.bytes.Load() - before), err
+	return used, float64(count() - before), err
 }
 
 // stock is a Collector that does nothing but scrape these addresses, as the

@@ -21,7 +21,7 @@ const scrapeEvery = 15 * time.Second
 var scrapeEntry = entry{
 	name:  "scrape",
 	title: "Scraping many exporters from one place",
-	text: fmt.Sprintf("Simulated exporters of 8 GPUs, all fields, each scraped every %v by one process. The Collectors hand what they read to a debug exporter that writes nothing, "+
+	text: fmt.Sprintf("Simulated exporters of 8 GPUs, all fields, each scraped every %v by one process. A sample is one of a page that was scraped in that time. The Collectors hand what they read to a debug exporter that writes nothing, "+
 		"Prometheus in agent mode writes it to a server that throws it away. The stock Collector is the same binary with prometheusreceiver alone.", scrapeEvery),
 	columns: []column{
 		{Key: "cpu", Title: "CPU, us a sample", Decimals: 2, Ratio: true, Goal: "3.0"},
@@ -64,11 +64,11 @@ var scrapeEntry = entry{
 // scraping measures a contender that scrapes so many exporters.
 func scraping(exporters int, start func(context.Context, *world, []string, *sink) (program, error)) func(context.Context, *world) (figures, error) {
 	return func(ctx context.Context, w *world) (figures, error) {
-		targets, samples, stop, err := simulate(exporters)
+		server, targets, samples, err := simulate(exporters)
 		if err != nil {
 			return nil, err
 		}
-		defer stop()
+		defer server.Close()
 		s, err := newSink()
 		if err != nil {
 			return nil, err
@@ -78,43 +78,54 @@ func scraping(exporters int, start func(context.Context, *world, []string, *sink
 		if err != nil {
 			return nil, err
 		}
-		used, _, err := w.measure(ctx, p, s)
+		used, pages, err := w.measure(ctx, p, server.Pages)
 		if err != nil {
 			return nil, err
 		}
+		if err := scrapedAll(pages, float64(exporters)*used.took.Seconds()/scrapeEvery.Seconds()); err != nil {
+			return nil, err
+		}
 		series := float64(samples * exporters)
-		scraped := series * used.took.Seconds() / scrapeEvery.Seconds()
-		return figures{"cpu": used.cpu.Seconds() * 1e6 / scraped, "kib": used.anon * 1024 / series, "rss": used.rss, "core": 100 * used.core()}, nil
+		return figures{"cpu": used.cpu.Seconds() * 1e6 / (pages * float64(samples)), "kib": used.anon * 1024 / series, "rss": used.rss, "core": 100 * used.core()}, nil
 	}
 }
 
+// scrapedAll fails where many fewer pages were asked for than were due: who does
+// not scrape takes little for it. A window need not have as many scrapes of each.
+func scrapedAll(pages, due float64) error {
+	if pages < 0.8*due {
+		return fmt.Errorf("%.0f pages were scraped, and %.0f were due", pages, due)
+	}
+	return nil
+}
+
 // simulate serves the pages of so many nodes, and counts the samples of one.
-func simulate(nodes int) (targets []string, samples int, stop func(), err error) {
+func simulate(nodes int) (server *gpusim.Server, targets []string, samples int, err error) {
 	config := gpusim.Config{Seed: 1}
 	for i := range nodes {
 		config.Nodes = append(config.Nodes, gpusim.Node{Name: fmt.Sprintf("node-%d", i), Version: "4.6", Model: "H100", Devices: 8, Fields: "all"})
 	}
 	fleet, err := gpusim.New(config, time.Now)
 	if err != nil {
-		return nil, 0, nil, err
+		return nil, nil, 0, err
 	}
-	server, err := gpusim.Serve(fleet, collector.Loopback, 0)
+	server, err = gpusim.Serve(fleet, collector.Loopback, 0)
 	if err != nil {
-		return nil, 0, nil, err
+		return nil, nil, 0, err
 	}
 	for _, node := range config.Nodes {
 		address, err := url.Parse(server.URL(node.Name))
 		if err != nil {
 			server.Close()
-			return nil, 0, nil, err
+			return nil, nil, 0, err
 		}
 		targets = append(targets, address.Host)
 	}
 	if samples, err = countSamples(server.URL(config.Nodes[0].Name)); err != nil {
 		server.Close()
-		return nil, 0, nil, err
+		return nil, nil, 0, err
 	}
-	return targets, samples, server.Close, nil
+	return server, targets, samples, nil
 }
 
 // countSamples reads a page.

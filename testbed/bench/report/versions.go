@@ -16,6 +16,7 @@ var peers = []struct{ name, file, module string }{
 	{"Collector", "builder-config.yaml", "go.opentelemetry.io/collector/receiver/otlpreceiver"},
 	{"Collector contrib", "builder-config.yaml", "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/prometheusreceiver"},
 	{"Prometheus", "testbed/store/go.mod", "github.com/prometheus/prometheus"},
+	{"Alertmanager", "testbed/go.mod", "github.com/prometheus/alertmanager"},
 	{"Kubernetes", "testbed/kubernetes/binaries/go.mod", "k8s.io/kubernetes"},
 }
 

@@ -104,6 +104,8 @@ func measureSteady(ctx context.Context, w *world, of func(*world, *hooks) notifi
 		return nil, err
 	}
 	defer h.close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // nobody goes on handing over
 	n := of(w, h)
 	if err := n.start(ctx); err != nil {
 		return nil, err
@@ -156,6 +158,8 @@ func measureFaults(ctx context.Context, w *world, resend time.Duration, of func(
 		return nil, err
 	}
 	defer h.close()
+	ctx, stopHanding := context.WithCancel(ctx)
+	defer stopHanding()
 	n := of(w, h)
 	if err := n.start(ctx); err != nil {
 		return nil, err

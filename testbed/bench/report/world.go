@@ -4,6 +4,8 @@
 package main
 
 import (
+	"context"
+	"debug/buildinfo"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +17,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"syscall"
 	"time"
 )
 
@@ -30,6 +34,8 @@ type world struct {
 
 	node *gpuNode // started by the first who needs it
 	ends []func() // stop what was started, the last first
+
+	building sync.Mutex // two contenders may start at once
 }
 
 // close ends what entries started.
@@ -47,19 +53,41 @@ func (w *world) config(name string) string { return filepath.Join(w.root, "confi
 func (w *world) folder(name string) (string, error) { return os.MkdirTemp(w.work, name+"-") }
 
 // prometheus is the path of the server of the train, which is built where it is
-// missing.
-func (w *world) prometheus() (string, error) {
+// missing or of another version: what is said beside the figures is that of go.mod.
+func (w *world) prometheus(ctx context.Context) (string, error) {
+	w.building.Lock()
+	defer w.building.Unlock()
+	all, err := versions(w.root)
+	if err != nil {
+		return "", err
+	}
 	path := w.bin("prometheus")
-	if _, err := os.Stat(path); err == nil {
+	if isVersion(path, all["Prometheus"]) {
 		return path, nil
 	}
-	build := exec.Command("go", "build", "-tags", tags, "-trimpath", "-ldflags", "-s -w", "-o", path, "github.com/prometheus/prometheus/cmd/prometheus")
+	build := command(ctx, "go", "build", "-tags", tags, "-trimpath", "-ldflags", "-s -w", "-o", path, "github.com/prometheus/prometheus/cmd/prometheus")
 	build.Dir = filepath.Join(w.root, "testbed", "store")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building prometheus: %w\n%s", err, out)
 	}
 	return path, nil
+}
+
+// isVersion says whether a program is there and was built of this version of its
+// module.
+func isVersion(path, version string) bool {
+	info, err := buildinfo.ReadFile(path)
+	return err == nil && info.Main.Version == version
+}
+
+// command is a program that ends with ctx, and all that it started with it: go
+// itself leaves the tests and compilers behind that it runs.
+func command(ctx context.Context, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	return cmd
 }
 
 const tags = "remove_all_sd,enable_kubernetes_sd,enable_dns_sd"
@@ -130,6 +158,10 @@ func (w *world) machine() (machine, error) {
 	}
 	if out, err := exec.Command("git", "-C", w.root, "rev-parse", "--short", "HEAD").Output(); err == nil {
 		mc.Commit = strings.TrimSpace(string(out))
+	}
+	// What an entry before has written is no change of what is measured.
+	if out, err := exec.Command("git", "-C", w.root, "status", "--porcelain", "--", ".", ":!docs", ":!*.md").Output(); err == nil && len(out) > 0 {
+		mc.Commit += " with changes"
 	}
 	return mc, nil
 }
