@@ -48,11 +48,11 @@ var (
 		"testbed", "-bench", ".", "-benchtime", "1x", "./bench/alarm")
 
 	console = goBench("go-console", "Store and console beside Prometheus",
-		"The embedded store and a Prometheus server (the train's own module, its defaults) have the same 24 hours of 64, 512 and 4,096 GPUs, 8 a node and a service: the server starts on a copy of the store's files. Both are fed on while they are asked, a sample every 15 s. The series are those that the page asks for, where an exporter tells about four times as many. "+
+		"The embedded store and a Prometheus server (the train's own module, its defaults) have the same 24 hours of 64, 512 and 4,096 GPUs, 8 a node and a service: the server starts on a copy of the store's files. Both are fed on while they are asked, a sample every 15 s. The series are those that the page asks for, which are not all that an exporter tells. "+
 			"The same console asks both, the server through `engine: prometheus`, in turns, three rounds. Two cores have it all.\n\n"+
 			"- By question: until the answer has arrived, with `share_for: 0s`, so that each request reads for itself. Fewer `requests` where answers are slow: with fifteen of them p99 is the slowest.\n"+
 			"- `viewers`: five viewers open the fleet at once (`status` and `services`, 10 requests), until the last has its answer; with `share_for` (2 s) they share one moment and its queries.\n"+
-			"- `memory`: resident, after the rounds, and what of it is no file's: most of the rest are mapped blocks, which the system takes back when it needs to. Disk is all files of the day, what is in no block yet included; values are made up, and compress worse than most.\n"+
+			"- `memory`: resident, after the rounds, and what of it is no file's: most of the rest are mapped blocks, which the system takes back when it needs to. Disk is all files of the day, what is in no block yet included; values are made up: others compress better or worse.\n"+
 			"- `browser`: until the first table or chart in Chromium on the same cores, with an empty cache; for it `npm --prefix extension/gpuconsoleextension/web ci` has to have run.\n"+
 			"- `Append`: scrapes of 512 GPUs, an hour of them, into the embedded store and by remote write into the server, both new; one writer; CPU time of the process that stores, a client's encoding not in it.",
 		"testbed/bench/console", "-bench", ".", "-benchtime", "1x", ".")
