@@ -103,8 +103,11 @@ func measureAgent(ctx context.Context, w *world, interval time.Duration, sends b
 	}
 	f := figures{"rss": used.rss, "anon": used.anon, "core": 100 * used.core(), "samples": float64(n.samples)}
 	if sends {
+		if err := s.heard(); err != nil {
+			return nil, err
+		}
 		if bytes == 0 {
-			return nil, errors.New("nothing arrived in that time: what was measured did nothing")
+			return nil, errors.New("nothing arrived in that time")
 		}
 		f["sent"] = bytes / 1024 * interval.Seconds() / used.took.Seconds()
 	}

@@ -23,7 +23,7 @@ var (
 		".", "-cpu", "1", "-bench", ".", "-benchmem", "./processor/...", "./connector/...", "./receiver/dcgmreceiver/internal/...", "./receiver/gpuallocationreceiver/...", "./internal/audit")
 
 	attribution = beside(goBench("go-attribution", "Attribution beside k8s_attributes",
-		"gpu_pod beside contrib's k8s_attributes (uid, start time, owner, service.name, one label, from a Kubernetes API), on the same resources: a node of 8. `Decision` is who holds the device, decided and not written down; "+
+		"gpu_pod beside contrib's k8s_attributes (uid, start time, owner, service.name, one label, from a Kubernetes API), on the same resources: a node of 8. `Decision` is who holds the device, asked of devices that are free, so that nothing is written down; "+
 			"`GPUPod` is all of gpu_pod: decided, three names written, series remembered. `K8sAttributes` finds and writes too, more attributes than gpu_pod, and needs the pod's name on the resource: the like of it is `GPUPod`. Making the batches is not timed.",
 		"testbed/bench/attribution", "-bench", ".", "-benchmem", "."),
 		map[string]string{"Decision": "K8sAttributes", "GPUPod": "K8sAttributes"})
