@@ -51,11 +51,11 @@ var goals = []goal{
 		cause: "Beside scraping it asks the kubelet, watches pods and judges events, and every timer wakes it; the stock Collector's row is what scraping alone costs on that machine."},
 	{what: "100 exporters from one place: CPU", unit: "us a sample", place: place{"scrape", "100 exporters, dcgm receiver", "cpu"}, limit: 3,
 		cause: "The exporters share the cores with it."},
-	{what: "100 exporters: memory", unit: "KiB a series", place: place{"scrape", "100 exporters, dcgm receiver", "kib"}, limit: 2,
+	{what: "100 exporters: anonymous memory", unit: "KiB a series", place: place{"scrape", "100 exporters, dcgm receiver", "kib"}, limit: 2,
 		cause: "The process itself is in it, and is much of it with few exporters."},
 	{what: "500 exporters: CPU", unit: "us a sample", place: place{"scrape", "500 exporters, dcgm receiver", "cpu"}, limit: 3,
 		cause: "The exporters share the cores with it."},
-	{what: "500 exporters: memory", unit: "KiB a series", place: place{"scrape", "500 exporters, dcgm receiver", "kib"}, limit: 2,
+	{what: "500 exporters: anonymous memory", unit: "KiB a series", place: place{"scrape", "500 exporters, dcgm receiver", "kib"}, limit: 2,
 		cause: "Each exporter has a connection and the pages that it had last."},
 	{what: "gateway: summary and events, beyond receiving", unit: "us a point", place: place{"gateway", gatewayRow, "added"}, limit: 0.3,
 		cause: causeDifference},
@@ -175,7 +175,7 @@ func (g goal) verdict(all []float64, mc machine) string {
 	}
 	text := fmt.Sprintf("**missed by %s.** %s", distance, g.cause)
 	if mc.busy() {
-		text += fmt.Sprintf(" The machine was busy before it began: load %s on %d cores.", mc.Load, mc.Cores)
+		text += fmt.Sprintf(" The machine was busy in the minute before, with others' work or with the measurement before this one: load %s on %d cores.", mc.Load, mc.Cores)
 	}
 	return strings.TrimSpace(text)
 }

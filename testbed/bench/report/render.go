@@ -67,7 +67,7 @@ func render(results map[string]result) ([]byte, error) {
 		"- Rows of a table ran in turns, one after the other, on one machine: compare them, and not tables.\n" +
 		"- A figure is the median of the turns; in parentheses the least and the most, where they differ. The command above a table says how many turns there were: one is one.\n" +
 		"- **×** is the median of the ratios to the row that it stands beside, of the same turn.\n" +
-		"- The load is that of the minute before: where it is near the number of cores or above, ratios mean more than times.\n\n")
+		"- The load is that of the minute before, in which the measurement before may have run: where it is near the number of cores or above, ratios mean more than times.\n\n")
 	renderMachines(&b, results)
 	if err := renderGoals(&b, results); err != nil {
 		return nil, err

@@ -124,7 +124,8 @@ func (mc machine) String() string {
 	return text
 }
 
-// busy says that others used the machine when the measurement began.
+// busy says that the machine was used right before the measurement began: by
+// others, or by the entry before.
 func (mc machine) busy() bool {
 	load, err := strconv.ParseFloat(mc.Load, 64)
 	return err == nil && load > float64(mc.Cores)/2
