@@ -10,6 +10,8 @@ import (
 	"log"
 	"math"
 	"slices"
+	"sync"
+	"time"
 )
 
 // figures are what one turn of a row gave, by column.
@@ -42,6 +44,12 @@ type entry struct {
 	// turns is how many there are of an entry that takes long, unless one asks for
 	// more; 0 is as many as of the others.
 	turns int
+	// window is the length of a measurement that tells less when it is shorter, unless
+	// one asks for another; 0 is as long as those of the others.
+	window time.Duration
+	// together has all rows of a turn run at the same time: those that take next to
+	// nothing, and have to be watched for long.
+	together bool
 	// all measures all rows of a turn at once, in place of rows.
 	all func(context.Context, *world) ([]named, error)
 	// Go benchmarks have no columns before they ran; a row that all names twice was
@@ -99,6 +107,14 @@ func (e *entry) turnsOf(w *world) int {
 	}
 }
 
+// usualWindow is the length of a measurement.
+const usualWindow = time.Minute
+
+// windowOf is what it is now.
+func (e *entry) windowOf(asked time.Duration) time.Duration {
+	return cmp.Or(asked, e.window, usualWindow)
+}
+
 // run measures all rows in turns, so that what disturbs the machine for a while
 // disturbs all of them. A row that fails is said to have, and costs no other.
 func (e *entry) run(ctx context.Context, w *world) (result, error) {
@@ -111,12 +127,8 @@ func (e *entry) run(ctx context.Context, w *world) (result, error) {
 		out.Rows = append(out.Rows, rowResult{Name: r.name, Beside: r.beside, Figures: map[string][]*float64{}})
 	}
 	for turn := range e.turnsOf(w) {
-		for i := range rows {
-			i = (i + turn) % len(rows) // nobody is always the first
+		measure := func(i int) {
 			got, err := rows[i].measure(ctx, w)
-			if ctx.Err() != nil {
-				return out, ctx.Err()
-			}
 			if err != nil {
 				err = fmt.Errorf("turn %d: %w", turn+1, err)
 				log.Printf("%s: %s: %v", e.name, rows[i].name, err)
@@ -125,6 +137,18 @@ func (e *entry) run(ctx context.Context, w *world) (result, error) {
 				log.Printf("%s: %s: turn %d: %v", e.name, rows[i].name, turn+1, got)
 			}
 			out.Rows[i].add(e.columns, got)
+		}
+		var all sync.WaitGroup
+		for i := range rows {
+			i = (i + turn) % len(rows) // nobody is always the first
+			if e.together {
+				all.Go(func() { measure(i) })
+			} else if measure(i); ctx.Err() != nil {
+				return out, ctx.Err()
+			}
+		}
+		if all.Wait(); ctx.Err() != nil {
+			return out, ctx.Err()
 		}
 	}
 	return out, nil

@@ -37,6 +37,9 @@ func (p place) values(results map[string]result) ([]float64, error) {
 		return nil, fmt.Errorf("%s has no row %q", p.entry, p.row)
 	}
 	if _, ok := row.Figures[p.column]; !ok {
+		if slices.ContainsFunc(entries[i].columns, func(c column) bool { return c.Key == p.column }) {
+			return nil, errUnmeasured // it is newer than the measurement
+		}
 		return nil, fmt.Errorf("%s: %s has no column %q", p.entry, p.row, p.column)
 	}
 	all := row.values(p.column)

@@ -35,19 +35,19 @@ var (
 		"testbed/bench/summary", "-cpu", "1", "-bench", ".", "-benchmem", "."),
 		map[string]string{"GPUSummary": "Stock"})
 
-	delivery = goBench("go-delivery", "Deliveries to webhooks",
+	delivery = once(goBench("go-delivery", "Deliveries to webhooks",
 		"One core. Receivers are a process of their own on loopback, each a port.\n\n"+
 			"- **Deliveries**: CPU time of the exporter's process, a delivery: signed, the log line of each attempt written to nowhere. 4,000 deliveries or more a round, five rounds, all rows in turns. By receivers, scheme, and what is kept: nothing, the audit file, or that with `retry` and `storage` (file_storage, `fsync` off). A connection is made for each attempt, with https a handshake. MiB: heap and stacks under that load at the most, beyond what was there before.\n"+
 			"- **Memory**: a receiver that has nothing to do, and a delivery that waits because receivers never answer, its share of the event included. With few receivers the first is noise of the heap.\n"+
 			"- **Hanging**: from an event's handing over to its arrival. Three exporters in one process get events in turns: at *first* and *second* all receivers answer, at *hanging* one never does: attempts time out and are tried again, its queue is full, the rest is dropped. Ratios are to *first*; `second` shows what chance does. The run has ten parts; `median`, `min` and `max` are of their ratios.",
-		"testbed/bench/delivery", "-cpu", "1", "-bench", ".", "-benchtime", "1x", ".")
+		"testbed/bench/delivery", "-cpu", "1", "-bench", ".", "-benchtime", "1x", "."))
 
-	alarm = goBench("go-alarm", "From the cause to the webhook",
+	alarm = once(goBench("go-alarm", "From the cause to the webhook",
 		"The real binary with the shipped configurations, 40 simulated exporters with a board each. 20 of them die (`gpu.service.partial` is told) and 20 report an XID (`gpu.xid`), all at random moments, and so at random phases of scrapes and evaluations. Seconds until the webhook has arrived at its receiver. "+
 			"demo: staleness 10 s, evaluation every 5 s, scrapes every 2 s; defaults: 45 s, 15 s, 15 s. `goal-s` is staleness + evaluation + 1 s, and `late` are the deaths over it. Staleness counts from the last point, which is up to a collection interval older than the death. An XID waits for the next scrape, and up to two seconds for its points to be judged together.",
-		"testbed", "-bench", ".", "-benchtime", "1x", "./bench/alarm")
+		"testbed", "-bench", ".", "-benchtime", "1x", "./bench/alarm"))
 
-	console = goBench("go-console", "Store and console beside Prometheus",
+	console = once(goBench("go-console", "Store and console beside Prometheus",
 		"The embedded store and a Prometheus server (the train's own module, its defaults) have the same 24 hours of 64, 512 and 4,096 GPUs, 8 a node and a service: the server starts on a copy of the store's files. Both are fed on while they are asked, a sample every 15 s. The series are those that the page asks for, which are not all that an exporter tells. "+
 			"The same console asks both, the server through `engine: prometheus`, in turns, three rounds. Two cores have it all.\n\n"+
 			"- By question: until the answer has arrived, with `share_for: 0s`, so that each request reads for itself. Fewer `requests` where answers are slow: with fifteen of them p99 is the slowest.\n"+
@@ -55,14 +55,20 @@ var (
 			"- `memory`: resident, after the rounds, and what of it is no file's: most of the rest are mapped blocks, which the system takes back when it needs to. Disk is all files of the day, what is in no block yet included; values are made up: others compress better or worse.\n"+
 			"- `browser`: until the first table or chart in Chromium on the same cores, with an empty cache; for it `npm --prefix extension/gpuconsoleextension/web ci` has to have run.\n"+
 			"- `Append`: scrapes of 512 GPUs, an hour of them, into the embedded store and by remote write into the server, both new; one writer; CPU time of the process that stores, a client's encoding not in it.",
-		"testbed/bench/console", "-bench", ".", "-benchtime", "1x", ".")
+		"testbed/bench/console", "-bench", ".", "-benchtime", "1x", "."))
 
-	embedded = beside(goBench("go-store", "The embedded store",
+	embedded = beside(once(goBench("go-store", "The embedded store",
 		"60 series a GPU, a sample each 15 s, 8 GPUs a pod and four pods a service. `Append` takes one scrape of the fleet. `Query` is the mean by service of all GPUs, now (`instant`) and over an hour at 15 s (`range`), of 6 hours of 64 GPUs and one hour of 512; "+
 			"resident is the whole process. `BesidePrometheus` is the same range query of 64 GPUs over HTTP, here and from a Prometheus server with the same data.",
-		"testbed/store", "-bench", ".", "-benchmem", "."),
+		"testbed/store", "-bench", ".", "-benchmem", ".")),
 		map[string]string{"BesidePrometheus/embedded": "BesidePrometheus/prometheus"})
 )
+
+// once is an entry whose benchmarks repeat what they do themselves.
+func once(e entry) entry {
+	e.turns = 1
+	return e
+}
 
 // beside says what rows of an entry are compared to.
 func beside(e entry, rows map[string]string) entry {

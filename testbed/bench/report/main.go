@@ -20,8 +20,9 @@ import (
 )
 
 var (
-	agent15 = agentAt(15 * time.Second)
-	agent1  = agentAt(time.Second)
+	// footprint does its work every ten minutes: from there to there and beyond.
+	agent15 = agentAt(15*time.Second, 11*time.Minute)
+	agent1  = agentAt(time.Second, 0)
 
 	entries = []*entry{
 		&agent15, &agent1, &scrapeEntry, &gatewayEntry, &growthEntry, &correctnessEntry, &webhooksEntry, &webhookFaultsEntry, &startEntry, &buildEntry,
@@ -37,7 +38,7 @@ func main() {
 	rendering := flag.Bool("render", false, "measure nothing: write the report, and the figures in the guides, from docs/performance.json")
 	keep := flag.Bool("keep", false, "leave logs behind, and say where")
 	flag.IntVar(&w.turns, "turns", 0, fmt.Sprintf("turns of each entry. Default: %d, fewer of those that take long", usualTurns))
-	flag.DurationVar(&w.window, "window", time.Minute, "length of a measurement")
+	window := flag.Duration("window", 0, fmt.Sprintf("length of a measurement. Default: %v, more where less would tell nothing", usualWindow))
 	flag.DurationVar(&w.warmup, "warmup", 45*time.Second, "time before it")
 	flag.Parse()
 	if *rendering {
@@ -49,7 +50,7 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, w, *only, *keep); err != nil {
+	if err := run(ctx, w, *only, *window, *keep); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -68,7 +69,7 @@ func rerender() error {
 	return write(root, results)
 }
 
-func run(ctx context.Context, w *world, only string, keep bool) (err error) {
+func run(ctx context.Context, w *world, only string, window time.Duration, keep bool) (err error) {
 	chosen, err := choose(only)
 	if err != nil {
 		return err
@@ -96,6 +97,7 @@ func run(ctx context.Context, w *world, only string, keep bool) (err error) {
 		if err != nil {
 			return err
 		}
+		w.window = e.windowOf(window)
 		got, err := e.run(ctx, w)
 		if err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -69,6 +70,7 @@ type window struct {
 	cpu       time.Duration
 	took      time.Duration
 	rss, anon float64 // MiB, medians of the samples
+	most      float64 // MiB resident, of all samples
 }
 
 // core is the part of a core that it took.
@@ -104,7 +106,7 @@ func watch(ctx context.Context, pid int, length time.Duration) (w window, err er
 	if err != nil {
 		return w, err
 	}
-	return window{cpu: last.cpu - first.cpu, took: time.Since(begin), rss: median(rss), anon: median(anon)}, nil
+	return window{cpu: last.cpu - first.cpu, took: time.Since(begin), rss: median(rss), anon: median(anon), most: slices.Max(rss)}, nil
 }
 
 // sleep waits, or returns with an error when ctx ends.

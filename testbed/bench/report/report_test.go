@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -268,4 +269,35 @@ func TestEntries(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Rows that run together all run at the same time, and have their own figures.
+func TestTogether(t *testing.T) {
+	var all sync.WaitGroup
+	all.Add(3)
+	at := func(name string, v float64) row {
+		return row{name: name, measure: func(context.Context, *world) (figures, error) {
+			all.Done()
+			all.Wait() // nobody is measured before everybody runs
+			if name == "breaks" {
+				return nil, errors.New("broken")
+			}
+			return figures{"cpu": v}, nil
+		}}
+	}
+	e := entry{name: "made", together: true, columns: []column{{Key: "cpu"}}, rows: func(*world) []row {
+		return []row{at("one", 1), at("two", 2), at("breaks", 3)}
+	}}
+	got, err := e.run(t.Context(), &world{turns: 1})
+	require.NoError(t, err)
+	assert.Equal(t, []float64{1}, got.Rows[0].values("cpu"))
+	assert.Equal(t, []float64{2}, got.Rows[1].values("cpu"))
+	assert.Len(t, got.Rows[2].Failed, 1)
+}
+
+// A window that was asked for is that of all, else an entry may need a longer one.
+func TestWindow(t *testing.T) {
+	assert.Equal(t, usualWindow, (&entry{}).windowOf(0))
+	assert.Equal(t, 11*time.Minute, (&entry{window: 11 * time.Minute}).windowOf(0))
+	assert.Equal(t, time.Second, (&entry{window: 11 * time.Minute}).windowOf(time.Second))
 }

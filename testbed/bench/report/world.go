@@ -32,8 +32,9 @@ type world struct {
 	window time.Duration // each measurement
 	warmup time.Duration // before it
 
-	node *gpuNode // started by the first who needs it
-	ends []func() // stop what was started, the last first
+	node     *gpuNode // started by the first who needs it
+	starting sync.Mutex
+	ends     []func() // stop what was started, the last first
 
 	building sync.Mutex // two contenders may start at once
 }
