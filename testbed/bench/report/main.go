@@ -87,8 +87,7 @@ func run(ctx context.Context, w *world, only string, window time.Duration, keep 
 	}
 	defer w.close()
 	path := dataPath(w.root)
-	results, err := open(path)
-	if err != nil {
+	if _, err := open(path); err != nil { // before hours of measuring
 		return err
 	}
 	failed, written := 0, error(nil)
@@ -104,6 +103,11 @@ func run(ctx context.Context, w *world, only string, window time.Duration, keep 
 		}
 		got.Machine = machine
 		got.Command = fmt.Sprintf("make bench BENCH='-only %s -turns %d -window %v -warmup %v'", e.name, e.turnsOf(w), w.window, w.warmup)
+		// Another run may have written meanwhile.
+		results, err := open(path)
+		if err != nil {
+			return err
+		}
 		results[e.name] = got
 		for _, r := range got.Rows {
 			failed += len(r.Failed)
