@@ -283,7 +283,7 @@ func TestStartsThatFail(t *testing.T) {
 
 // A request that goes on does not keep the process.
 func TestShutdownWhileAnswering(t *testing.T) {
-	asked := make(chan struct{})
+	asked := make(chan struct{}, 1) // the question may come first
 	s := &fakeStore{ask: func(ctx context.Context) error {
 		select {
 		case asked <- struct{}{}:
