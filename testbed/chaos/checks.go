@@ -268,6 +268,12 @@ func (w *world) waiting(ctx context.Context) float64 {
 // and not be stored yet.
 const nearEnd = 3 * time.Second
 
+// resent is how often an agent sends anew what a gateway that is stopped has not
+// answered: every 5 s, for as long as such a fault lasts. It takes all of them when
+// it goes on, and who hands events on to the recorder may find that the agent has
+// given up.
+const resent = 3
+
 // deliveries compares what the gateway handed on, what the receivers saw, and
 // what the audit log says, with testbed/delivery's judge.
 func (w *world) deliveries() error {
@@ -289,6 +295,11 @@ func (w *world) deliveries() error {
 				near++
 			}
 			last = last || !at.Before(e.again) && !at.After(e.again.Add(nearEnd))
+		}
+		for _, at := range w.resumed {
+			if !at.Before(e.arrived.Add(-nearEnd)) && !at.After(e.again.Add(nearEnd)) {
+				near += resent
+			}
 		}
 		// Whoever wants a raising is told of its clearing, which is info.
 		severity := e.severity

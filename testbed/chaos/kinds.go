@@ -92,6 +92,9 @@ const (
 	soon      = 12 * time.Second
 	restart   = 25 * time.Second
 	reconnect = 30 * time.Second
+	// What no interval shrinks: client-go lists anew after a pause that grows to
+	// 30 s with each failure of the last two minutes, and up to twice that by chance.
+	relist = 75 * time.Second
 )
 
 // kinds are all of them.

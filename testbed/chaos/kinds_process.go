@@ -15,13 +15,13 @@ import (
 // apiKinds are faults of the API server. Whoever watches keeps what it knows.
 func apiKinds() []*kind {
 	mode := func(name string, what apiMode) *kind {
-		return &kind{name: "api_" + name, place: onAPI, recovery: soon, begin: func(w *world, _ *fault) (func() error, error) {
+		return &kind{name: "api_" + name, place: onAPI, recovery: relist, begin: func(w *world, _ *fault) (func() error, error) {
 			return func() error { return w.api.Set(apiWell) }, w.api.Set(what)
 		}}
 	}
 	return []*kind{
 		mode("away", apiAway), mode("hangs", apiHangs), mode("fails", apiFails), mode("garbles", apiGarbles),
-		{name: "api_expired", place: onAPI, recovery: soon, begin: func(w *world, _ *fault) (func() error, error) {
+		{name: "api_expired", place: onAPI, recovery: relist, begin: func(w *world, _ *fault) (func() error, error) {
 			w.api.Expire()
 			return func() error { w.api.Expire(); return nil }, nil
 		}},
@@ -66,7 +66,12 @@ func processKinds() []*kind {
 			}},
 			&kind{name: prefix + "stop", place: at, silent: true, recovery: bound, begin: func(w *world, f *fault) (func() error, error) {
 				p := of(w, f)
-				return func() error { return p.signal(syscall.SIGCONT) }, p.signal(syscall.SIGSTOP)
+				return func() error {
+					if p == w.gateway {
+						w.resumed = append(w.resumed, time.Now())
+					}
+					return p.signal(syscall.SIGCONT)
+				}, p.signal(syscall.SIGSTOP)
 			}},
 		)
 	}

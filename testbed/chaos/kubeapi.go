@@ -43,6 +43,7 @@ type kubeAPI struct {
 	history []apiChange  // since forgotten
 	expired int          // watches from before this version are told 410
 	mode    apiMode
+	watches int           // that are open
 	changed chan struct{} // closed and replaced with every change
 	server  *http.Server
 }
@@ -235,8 +236,24 @@ func (a *kubeAPI) list(w io.Writer, kind string, matches func(m) bool) {
 	_ = json.NewEncoder(w).Encode(m{"apiVersion": "v1", "kind": list, "metadata": m{"resourceVersion": version}, "items": items})
 }
 
+// Watches is how many are open. Who lost one lists anew after a pause, and knows
+// nothing new until then.
+func (a *kubeAPI) Watches() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.watches
+}
+
+func (a *kubeAPI) count(n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.watches += n
+}
+
 // watch writes what changes until the client or the server goes.
 func (a *kubeAPI) watch(ctx context.Context, w http.ResponseWriter, prefix string, from int, matches func(m) bool) {
+	a.count(1)
+	defer a.count(-1)
 	w.WriteHeader(http.StatusOK)
 	out := json.NewEncoder(w)
 	flush := http.NewResponseController(w).Flush

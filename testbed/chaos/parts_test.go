@@ -203,8 +203,10 @@ func TestKubeAPI(t *testing.T) {
 		a.Delete("pods", "n", "one")
 		assert.Equal(t, "ADDED three", <-events)
 		assert.Equal(t, "DELETED one", <-events)
+		assert.Equal(t, 1, a.Watches())
 		a.Expire()
 		assert.Equal(t, "ERROR ", <-events)
+		assert.Eventually(t, func() bool { return a.Watches() == 0 }, time.Minute, time.Millisecond, "nobody watches who was told to list")
 	})
 	t.Run("a watch from before the history is told to list", func(t *testing.T) {
 		assert.Equal(t, "ERROR ", <-watching(t, base+"pods?watch=1&resourceVersion=1"))

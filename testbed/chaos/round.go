@@ -100,6 +100,7 @@ func (w *world) play(ctx context.Context, s *script) error {
 	if err := w.recover(ctx, nil, w.started, 2*time.Minute); err != nil {
 		return err
 	}
+	w.watches = w.api.Watches()
 	took := time.Since(w.started)
 	w.factor = max(1, float64(took)/float64(usualStart))
 	w.say("all collectors are up and all services whole after %.1f s", took.Seconds())
@@ -301,6 +302,10 @@ func (w *world) missing(ctx context.Context, probes []*probe, since time.Time) (
 	if len(out) > 0 {
 		return out
 	}
+	// Who has no watch knows nothing of pods that come and go.
+	if open := w.api.Watches(); open < w.watches {
+		out = append(out, fmt.Sprintf("%d of %d watches of the API server are open", open, w.watches))
+	}
 	evaluations, devices := w.recorder.newest()
 	services := w.history.services()
 	for service, pods := range services {
@@ -321,7 +326,7 @@ func (w *world) missing(ctx context.Context, probes []*probe, since time.Time) (
 			// utilization.
 		case !ok || !h.at.After(since):
 			out = append(out, fmt.Sprintf("nothing was heard of %s on %s since", id, state.Node))
-		case len(state.Holders) == 1 && h.holder.Pod != state.Holders[0].Pod, len(state.Holders) == 0 && h.holder.Pod != "":
+		case len(state.Holders) == 1 && h.holder.Pod != state.Holders[0].Pod, len(state.Holders) == 1 && h.holder.UID != "" && h.holder.UID != state.Holders[0].UID, len(state.Holders) == 0 && h.holder.Pod != "":
 			out = append(out, fmt.Sprintf("%s on %s is said to be held by %s, but it is %v", id, state.Node, h.holder, state.Holders))
 		}
 	}

@@ -64,6 +64,8 @@ type world struct {
 	measures  []*measured
 	read      map[string]int       // life of each collector whose log was read last
 	ends      []time.Time          // of the gateway's lives
+	resumed   []time.Time          // when the gateway went on after a SIGSTOP
+	watches   int                  // of the API server, when the fleet was whole at first
 	probes    []*probe             // XIDs of this round
 	taken     atomic.Bool          // a port, by another program
 	xids      map[string]int       // injected, by GPU

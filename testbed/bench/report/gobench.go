@@ -29,9 +29,11 @@ func goBench(name, title, text, directory string, arguments ...string) entry {
 			cmd.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false")
 			out, err := cmd.CombinedOutput()
 			if err != nil {
-				return nil, fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, out)
+				err = fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, out)
 			}
-			return readBenchmarks(out)
+			// One that fails costs no other.
+			all, unread := readBenchmarks(out)
+			return all, errors.Join(err, unread)
 		},
 	}
 }
