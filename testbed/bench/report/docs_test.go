@@ -79,6 +79,9 @@ func TestGoalsArePlaces(t *testing.T) {
 		if g.beside != "" {
 			assert.NoError(t, declared(root, place{g.entry, g.beside, g.column}), g.what)
 		}
+		if g.peer != "" {
+			assert.NoError(t, declared(root, place{g.entry, g.peer, g.column}), g.what)
+		}
 		for _, p := range g.plus {
 			assert.NoError(t, declared(root, p.place), g.what)
 		}

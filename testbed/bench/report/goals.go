@@ -21,6 +21,9 @@ type goal struct {
 	plus   []term  // what is added, by its median
 	limit  float64
 	least  bool // the limit is the least, not the most
+	// peer is a row of the same run that tells a slow machine from a slow program: it
+	// stands beside a goal that is missed.
+	peer string
 	// cause is why it is missed, where it is. It has no figures: they would not be
 	// those of the next run.
 	cause string
@@ -47,14 +50,14 @@ var goals = []goal{
 		cause: "Most of it are pages of the binary, which the system can take back ([footprint](../extension/footprintextension/README.md))."},
 	{what: "agent: memory of its own (anonymous)", unit: "MiB", place: place{"agent-15s", "agent.yaml", "anon"}, limit: 30,
 		cause: "The stock Collector beside it is the same runtime with one receiver."},
-	{what: "agent: CPU every 15 s", unit: "% of a core", place: place{"agent-15s", "agent.yaml", "core"}, limit: 0.2,
+	{what: "agent: CPU every 15 s", unit: "% of a core", place: place{"agent-15s", "agent.yaml", "core"}, limit: 0.2, peer: "stock Collector",
 		cause: "Beside scraping it asks the kubelet, watches pods and judges events, and every timer wakes it; the stock Collector's row is what scraping alone costs on that machine."},
-	{what: "100 exporters from one place: CPU", unit: "us a sample", place: place{"scrape", "100 exporters, dcgm receiver", "cpu"}, limit: 3,
-		cause: "The exporters share the cores with it."},
+	{what: "100 exporters from one place: CPU", unit: "us a sample", place: place{"scrape", "100 exporters, dcgm receiver", "cpu"}, limit: 3, peer: "100 exporters, stock Collector",
+		cause: "The exporters share the cores with it, and a slower processor makes all rows dearer: the goal is a time."},
 	{what: "100 exporters: anonymous memory", unit: "KiB a series", place: place{"scrape", "100 exporters, dcgm receiver", "kib"}, limit: 2,
 		cause: "The process itself is in it, and is much of it with few exporters."},
-	{what: "500 exporters: CPU", unit: "us a sample", place: place{"scrape", "500 exporters, dcgm receiver", "cpu"}, limit: 3,
-		cause: "The exporters share the cores with it."},
+	{what: "500 exporters: CPU", unit: "us a sample", place: place{"scrape", "500 exporters, dcgm receiver", "cpu"}, limit: 3, peer: "500 exporters, stock Collector",
+		cause: "The exporters share the cores with it, and a slower processor makes all rows dearer: the goal is a time."},
 	{what: "500 exporters: anonymous memory", unit: "KiB a series", place: place{"scrape", "500 exporters, dcgm receiver", "kib"}, limit: 2,
 		cause: "Each exporter has a connection and the pages that it had last."},
 	{what: "gateway: summary and events, beyond receiving", unit: "us a point", place: place{"gateway", gatewayRow, "added"}, limit: 0.3,
@@ -153,14 +156,15 @@ func renderGoals(b *bytes.Buffer, results map[string]result) error {
 			if len(all) == 1 {
 				got += " (one turn)"
 			}
-			fmt.Fprintf(b, " %s | %s |\n", got, g.verdict(all, results[g.entry].Machine))
+			fmt.Fprintf(b, " %s | %s |\n", got, g.verdict(all, results))
 		}
 	}
 	return nil
 }
 
 // verdict is whether it is met; else by how much it is missed, and why.
-func (g goal) verdict(all []float64, mc machine) string {
+func (g goal) verdict(all []float64, results map[string]result) string {
+	mc := results[g.entry].Machine
 	missed := func(v float64) bool { return v > g.limit && !g.least || v < g.limit && g.least }
 	got := median(all)
 	if !missed(got) {
@@ -174,6 +178,9 @@ func (g goal) verdict(all []float64, mc machine) string {
 		distance = number(100*math.Abs(got-g.limit)/g.limit, 0) + " %"
 	}
 	text := fmt.Sprintf("**missed by %s.** %s", distance, g.cause)
+	if peer, err := (place{g.entry, g.peer, g.column}).values(results); g.peer != "" && err == nil {
+		text += fmt.Sprintf(" %s in the same run: %s.", g.peer, number(median(known(peer)), -1))
+	}
 	if mc.busy() {
 		text += fmt.Sprintf(" The machine was busy in the minute before, with others' work or with the measurement before this one: load %s on %d cores.", mc.Load, mc.Cores)
 	}

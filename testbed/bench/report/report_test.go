@@ -76,7 +76,7 @@ func TestRunAndRender(t *testing.T) {
 	t.Cleanup(func() { goals = beforeGoals })
 	goals = []goal{
 		{what: "cheap", unit: "us", place: place{"made", "ours", "cpu"}, limit: 3, cause: "Never told."},
-		{what: "dear", unit: "us", place: place{"made", "stock", "cpu"}, limit: 3.2, cause: "It is slow."},
+		{what: "dear", unit: "us", place: place{"made", "stock", "cpu"}, limit: 3.2, peer: "ours", cause: "It is slow."},
 	}
 	report, err := render(read)
 	require.NoError(t, err)
@@ -88,7 +88,7 @@ func TestRunAndRender(t *testing.T) {
 		"| ours | 1.5 (1.0 to 2.0) **×0.25** | 100 |  |",
 		"ours failed: turn 3: it ended.",
 		"| [cheap](#made-up) | at most 3 us | 1.50 (1 to 2) | met |",
-		"| [dear](#made-up) | at most 3.2 us | 4 (4 to 8) | **missed by 25 %.** It is slow. |",
+		"| [dear](#made-up) | at most 3.2 us | 4 (4 to 8) | **missed by 25 %.** It is slow. ours in the same run: 1.50. |",
 	} {
 		assert.Contains(t, text, line)
 	}
