@@ -63,7 +63,7 @@ var gatewayEntry = entry{
 			{name: "Prometheus: OTLP/HTTP in, recording rules", measure: func(ctx context.Context, w *world) (figures, error) {
 				return besideReceiving(ctx, w, func() (figures, error) { return measureRules(ctx, w) })
 			}},
-			at("stock mean: transform, groupbyattrs, transform", stockMean(), []string{"transform/keep", "groupbyattrs", "transform/mean"}, nil),
+			at(stockMeanRow, stockMean(), []string{"transform/keep", "groupbyattrs", "transform/mean"}, nil),
 		}
 	},
 }
