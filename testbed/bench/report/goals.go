@@ -39,7 +39,7 @@ const (
 	summaryAlone    = "processor/gpusummaryprocessor/internal/summary: "
 	gatewayRow      = "gpu_summary, gpu_events"
 	stockMeanRow    = "stock mean: transform, groupbyattrs, transform"
-	fleetRow        = "5000 nodes, 40000 GPUs"
+	fleetRow        = "5000 nodes, 40000 GPUs" + scaleOutNote
 	causeAlone      = "The processors without a gateway around them are in *Components alone*."
 	causeDifference = "It is the difference of two whole processes, whose noise is what *receive* differs from itself; and a slower processor makes every row dearer. " + causeAlone
 	causeHangs      = "Both exporters and all receivers share the cores; *second* in the same table is what chance alone makes of the ratio."
