@@ -30,7 +30,7 @@ type engine struct {
 	clock  clock
 	now    time.Duration // of clock, at the last call
 	wall   time.Time     // likewise
-	inputs map[string]input
+	inputs names.Table[input]
 
 	deviceRules []deviceRule
 	down        rule
@@ -70,7 +70,7 @@ func newEngine(cfg *Config) *engine {
 	e := &engine{
 		cfg: cfg, devices: map[deviceID]*device{}, exporters: map[exporterID]*exporter{},
 		sites: map[place]*site{}, nodes: map[place]*node{}, services: map[service]*tenant{},
-		pending: map[*device]struct{}{}, inputs: map[string]input{},
+		pending: map[*device]struct{}{},
 	}
 	for _, set := range cfg.Rules {
 		e.onDevices = e.onDevices || set == RuleSetDevice

@@ -164,7 +164,11 @@ func TestRulesAreSwitchedOff(t *testing.T) {
 			b.feed(scrape(page{at: time.Now(), node: "n1", frozen: true, gpus: []gpu{{id: gpuA, hot: 99, throttle: []string{"hw_thermal"}}}}))
 			require.Empty(t, b.wait(interval), i)
 		}
-		require.Len(t, b.c.engine.inputs, 2)
+		require.Equal(t, inputXIDs, b.c.engine.inputs.Get(names.GPUXIDErrors.Name))
+		require.Equal(t, inputXIDLast, b.c.engine.inputs.Get(names.GPUXIDLast.Name))
+		for _, m := range []names.Metric{names.HwTemperature, names.GPUMemoryUsage, names.GPUThrottleActive, names.HwErrors, names.ExporterUp} {
+			require.Equal(t, inputNone, b.c.engine.inputs.Get(m.Name))
+		}
 	})
 }
 

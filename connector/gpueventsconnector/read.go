@@ -46,7 +46,7 @@ func (e *engine) choose() {
 	read := func(on bool, i input, m ...*names.Metric) {
 		for _, m := range m {
 			if on {
-				e.inputs[m.Name] = i
+				e.inputs.Put(m.Name, i)
 			}
 		}
 	}
@@ -115,7 +115,7 @@ func (e *engine) timesOf(rm pmetric.ResourceMetrics) []pcommon.Timestamp {
 	e.times = e.times[:0]
 	for _, sm := range rm.ScopeMetrics().All() {
 		for _, m := range sm.Metrics().All() {
-			if !e.onDevices && e.inputs[m.Name()] == inputNone {
+			if !e.onDevices && e.inputs.Get(m.Name()) == inputNone {
 				continue
 			}
 			points, ok := numberPoints(m)
@@ -184,7 +184,7 @@ func (r *reading) describe() {
 func (e *engine) readResource(r *reading, rm pmetric.ResourceMetrics) {
 	for _, sm := range rm.ScopeMetrics().All() {
 		for _, m := range sm.Metrics().All() {
-			in := e.inputs[m.Name()]
+			in := e.inputs.Get(m.Name())
 			if in == inputNone && r.live {
 				continue
 			}

@@ -19,7 +19,7 @@ type reading struct {
 	device holders.Device // without the label's holder
 	there  holder         // named in k8s.* already
 	shared bool           // the exporter lists several holders
-	live   bool           // there is data, and not only ends of series
+	has    contents       // its points
 	strip  bool           // there are labels to be taken off
 	// service.name, if it is there already.
 	service string

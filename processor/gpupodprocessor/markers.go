@@ -48,27 +48,3 @@ func placeMarkers(t *tracker, id string, who holder, rm pmetric.ResourceMetrics,
 	}
 	removeEmpty(rm)
 }
-
-// hasMarkers reports whether any point of rm is a marker.
-func hasMarkers(rm pmetric.ResourceMetrics) (found bool) {
-	for _, sm := range rm.ScopeMetrics().All() {
-		for _, m := range sm.Metrics().All() {
-			eachPoint(m, func(_ pcommon.Map, _ pcommon.Timestamp, marker bool) { found = found || marker })
-		}
-	}
-	return found
-}
-
-// anyLive reports whether any point of rm is none.
-func anyLive(rm pmetric.ResourceMetrics) bool {
-	for _, sm := range rm.ScopeMetrics().All() {
-		for _, m := range sm.Metrics().All() {
-			live := false
-			eachPoint(m, func(_ pcommon.Map, _ pcommon.Timestamp, marker bool) { live = live || !marker })
-			if live {
-				return true
-			}
-		}
-	}
-	return false
-}

@@ -38,9 +38,9 @@ type visit func(attrs pcommon.Map, ts pcommon.Timestamp, marker bool)
 func eachPoint(m pmetric.Metric, f visit) {
 	switch m.Type() {
 	case pmetric.MetricTypeGauge:
-		each(m.Gauge().DataPoints(), f)
+		visitNumbers(m.Gauge().DataPoints(), f)
 	case pmetric.MetricTypeSum:
-		each(m.Sum().DataPoints(), f)
+		visitNumbers(m.Sum().DataPoints(), f)
 	case pmetric.MetricTypeHistogram:
 		each(m.Histogram().DataPoints(), f)
 	case pmetric.MetricTypeExponentialHistogram:
@@ -50,11 +50,42 @@ func eachPoint(m pmetric.Metric, f visit) {
 	}
 }
 
+// visitNumbers is each for nearly all points that there are. Code for any type of
+// point calls each method through a table.
+func visitNumbers(s pmetric.NumberDataPointSlice, f visit) {
+	for i := range s.Len() {
+		p := s.At(i)
+		f(p.Attributes(), p.Timestamp(), p.Flags().NoRecordedValue())
+	}
+}
+
 func each[P point[P], S points[P]](s S, f visit) {
 	for i := range s.Len() {
 		p := s.At(i)
 		f(p.Attributes(), p.Timestamp(), p.Flags().NoRecordedValue())
 	}
+}
+
+// contents is what kinds of points a resource has.
+type contents struct {
+	live    bool              // points that are no markers
+	newest  pcommon.Timestamp // of the live ones
+	markers bool
+}
+
+func contentsOf(rm pmetric.ResourceMetrics) (c contents) {
+	for _, sm := range rm.ScopeMetrics().All() {
+		for _, m := range sm.Metrics().All() {
+			eachPoint(m, func(_ pcommon.Map, ts pcommon.Timestamp, marker bool) {
+				if marker {
+					c.markers = true
+				} else {
+					c.live, c.newest = true, max(c.newest, ts)
+				}
+			})
+		}
+	}
+	return c
 }
 
 // pointCount is the number of m's data points.

@@ -198,7 +198,7 @@ func (p *gpuPod) readDevices(all pmetric.ResourceMetricsSlice, now time.Time) (r
 			continue
 		}
 		// What only ends series describes a device as it was.
-		if r.live = anyLive(all.At(i)); r.live && !p.see(r, now) {
+		if r.has = contentsOf(all.At(i)); r.has.live && !p.see(r, now) {
 			refused++
 		}
 	}
@@ -208,7 +208,7 @@ func (p *gpuPod) readDevices(all pmetric.ResourceMetricsSlice, now time.Time) (r
 // processDevice attributes the resource of one device.
 func (p *gpuPod) processDevice(r *reading, rm pmetric.ResourceMetrics, now time.Time, all pmetric.ResourceMetricsSlice, c *counts) {
 	attrs := rm.Resource().Attributes()
-	if !r.live {
+	if !r.has.live {
 		// What ends here was told under the identity that is there, if any: who
 		// holds the device now has nothing to do with it.
 		who, from := r.there, sourceResource
@@ -227,7 +227,7 @@ func (p *gpuPod) processDevice(r *reading, rm pmetric.ResourceMetrics, now time.
 		}
 	}
 	r.write(attrs, who, from, p.cfg)
-	c.add(p.tracker.observe(r.device.ID, who, from, rm, now, all))
+	c.add(p.tracker.observe(r.device.ID, who, from, rm, r.has, now, all))
 	c.add(p.replicate(r.device.ID, fact, said, rm, now, all))
 }
 
@@ -237,7 +237,7 @@ func (p *gpuPod) processPage(rm pmetric.ResourceMetrics, now time.Time, all pmet
 	p.split.run(&p.page, p.tracker, rm, all)
 	for _, g := range p.split.groups {
 		d := &p.page.devices[g.device]
-		c.add(p.tracker.observe(d.id, g.holder, d.source, g.rm, now, all))
+		c.add(p.tracker.observe(d.id, g.holder, d.source, g.rm, contentsOf(g.rm), now, all))
 		if g.holder == d.holder {
 			c.add(p.replicate(d.id, d.fact, pcommon.Slice{}, g.rm, now, all))
 		}
@@ -254,7 +254,7 @@ func (c *counts) add(ended, untracked int) {
 func (p *gpuPod) placeMarkers(all pmetric.ResourceMetricsSlice, now time.Time) (any bool) {
 	for i := range len(p.readings) {
 		rm, r := all.At(i), &p.readings[i]
-		if r.device.ID == "" || !hasMarkers(rm) {
+		if r.device.ID == "" || !r.has.markers {
 			continue
 		}
 		who, from, _ := p.identify(r, now)

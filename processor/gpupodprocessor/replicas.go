@@ -28,8 +28,8 @@ func (p *gpuPod) replicate(id string, f *holders.Fact, said pcommon.Slice, rm pm
 	if len(parts) == 0 && (d == nil || len(d.replicas) == 0) {
 		return 0, 0
 	}
-	newest, live := newestPoint(rm)
-	if !live {
+	has := contentsOf(rm)
+	if !has.live {
 		return 0, 0
 	}
 	written := false
@@ -53,15 +53,15 @@ func (p *gpuPod) replicate(id string, f *holders.Fact, said pcommon.Slice, rm pm
 		who.put(attrs, uid, service)
 		to := out.AppendEmpty()
 		own.MoveTo(to)
-		e, u := p.tracker.observe(id+part.Suffix, who, sourceReplica, to, now, out)
+		e, u := p.tracker.observe(id+part.Suffix, who, sourceReplica, to, contentsOf(to), now, out)
 		ended, untracked = ended+e, untracked+u
-		ended += p.tracker.endReplaced(id+part.Suffix, measured.hasUtilization, newest, out)
+		ended += p.tracker.endReplaced(id+part.Suffix, measured.hasUtilization, has.newest, out)
 	}
 	if len(parts) > 0 && !written {
 		return ended, untracked
 	}
-	if d != nil && newest >= d.newest {
-		ended += p.tracker.keepReplicas(id, d, parts, newest, now, out)
+	if d != nil && has.newest >= d.newest {
+		ended += p.tracker.keepReplicas(id, d, parts, has.newest, now, out)
 	}
 	return ended, untracked
 }

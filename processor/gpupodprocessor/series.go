@@ -50,7 +50,16 @@ type device struct {
 	newest   pcommon.Timestamp // of the data
 	heard    time.Time
 	series   map[uint64]*series
+	// The series in the order of the last batch: the next nearly always has the
+	// same, and comparing costs less than hashing. All of them are in series.
+	order    []*series
 	replicas []string // suffixes of the parts that were written with it
+}
+
+// drop forgets a series. Its caller counts.
+func (d *device) drop(key uint64) {
+	delete(d.series, key)
+	d.order = nil
 }
 
 type series struct {
@@ -60,10 +69,16 @@ type series struct {
 	number int // in order of appearance
 }
 
+// is reports whether a point of the metric is of this series.
+func (s *series) is(metric string, attrs pcommon.Map) bool {
+	return s.family.name == metric && s.attrs.Equal(attrs)
+}
+
 // family is a metric without its points, and the scope that it is in.
 type family struct {
 	scope     pcommon.InstrumentationScope
 	schemaURL string
+	name      string // the metric's
 	metric    pmetric.Metric
 }
 
@@ -71,8 +86,8 @@ func newTracker(cfg *Config) *tracker {
 	return &tracker{maxSeries: cfg.MaxSeries, lateFor: cfg.MaxAge / 2, devices: map[string]*device{}}
 }
 
-// observe takes note of the live points in rm, which is the device id held by
-// who. If the device changed hands, the series of its former identity are ended
+// observe takes note of the live points in rm, which has those contents and is
+// the device id held by who. If the device changed hands, the series of its former identity are ended
 // in a new resource of out.
 //
 // Another service.name is another identity too: it is a label of every series.
@@ -81,12 +96,13 @@ func newTracker(cfg *Config) *tracker {
 // identity with the same timestamp, for nothing changes hands within a scrape.
 // Where nothing but such data has come for a while, a clock was set back.
 func (t *tracker) observe(
-	id string, who holder, from source, rm pmetric.ResourceMetrics, now time.Time, out pmetric.ResourceMetricsSlice,
+	id string, who holder, from source, rm pmetric.ResourceMetrics, has contents, now time.Time,
+	out pmetric.ResourceMetricsSlice,
 ) (ended, untracked int) {
-	newest, live := newestPoint(rm)
-	if !live {
+	if !has.live {
 		return 0, 0
 	}
+	newest := has.newest
 	if newest == 0 {
 		newest = pcommon.NewTimestampFromTime(now)
 	}
@@ -134,6 +150,7 @@ func endOf(last, ts pcommon.Timestamp) pcommon.Timestamp {
 
 // track remembers the series of rm, as far as the limit allows.
 func (t *tracker) track(d *device, rm pmetric.ResourceMetrics) (untracked int) {
+	at := 0 // of d.order
 	for _, sm := range rm.ScopeMetrics().All() {
 		for _, m := range sm.Metrics().All() {
 			var fam *family
@@ -142,9 +159,16 @@ func (t *tracker) track(d *device, rm pmetric.ResourceMetrics) (untracked int) {
 				if marker {
 					return
 				}
+				at++
+				if at <= len(d.order) && d.order[at-1].is(name, attrs) {
+					s := d.order[at-1]
+					s.heard, fam = d.heard, s.family
+					return
+				}
 				key := seriesKey(name, attrs)
 				if s := d.series[key]; s != nil {
 					s.heard, fam = d.heard, s.family
+					d.place(at-1, s)
 					return
 				}
 				if t.tracked >= t.maxSeries {
@@ -157,12 +181,24 @@ func (t *tracker) track(d *device, rm pmetric.ResourceMetrics) (untracked int) {
 				s := &series{family: fam, attrs: pcommon.NewMap(), heard: d.heard, number: t.added}
 				attrs.CopyTo(s.attrs)
 				d.series[key] = s
+				d.place(at-1, s)
 				t.tracked++
 				t.added++
 			})
 		}
 	}
 	return untracked
+}
+
+// place notes which series is the i-th of a batch. Where a batch has series
+// twice, or some for which there was no room, what follows is not noted.
+func (d *device) place(i int, s *series) {
+	switch {
+	case i < len(d.order):
+		d.order[i] = s
+	case i == len(d.order) && i < len(d.series):
+		d.order = append(d.order, s)
+	}
 }
 
 // end writes markers for all series of d into a resource of their own, each in a
@@ -195,6 +231,7 @@ func (t *tracker) end(d *device, ts pcommon.Timestamp, out pmetric.ResourceMetri
 		appendMarker(m, s.attrs, ts)
 	}
 	clear(d.series)
+	d.order = nil
 	t.tracked -= n
 	return n
 }
@@ -213,7 +250,7 @@ func (t *tracker) lastIdentity(id string, key uint64, ts pcommon.Timestamp) (*de
 // forget takes note that the series was ended under the identity who.
 func (t *tracker) forget(id string, who holder, key uint64) {
 	if d := t.devices[id]; d != nil && d.holder == who && d.series[key] != nil {
-		delete(d.series, key)
+		d.drop(key)
 		t.tracked--
 	}
 }
@@ -227,7 +264,7 @@ func (t *tracker) sweep(now time.Time) bool {
 	for id, d := range t.devices {
 		for key, s := range d.series {
 			if now.Sub(s.heard) > maxSilence {
-				delete(d.series, key)
+				d.drop(key)
 				t.tracked--
 			}
 		}
@@ -243,6 +280,7 @@ func newFamily(sm pmetric.ScopeMetrics, m pmetric.Metric) *family {
 	f := &family{
 		scope:     pcommon.NewInstrumentationScope(),
 		schemaURL: sm.SchemaUrl(),
+		name:      m.Name(),
 		metric:    pmetric.NewMetric(),
 	}
 	sm.Scope().CopyTo(f.scope)
@@ -253,20 +291,6 @@ func newFamily(sm pmetric.ScopeMetrics, m pmetric.Metric) *family {
 func (f *family) sameScope(other *family) bool {
 	return f.scope.Name() == other.scope.Name() && f.scope.Version() == other.scope.Version() &&
 		f.schemaURL == other.schemaURL && f.scope.Attributes().Equal(other.scope.Attributes())
-}
-
-// newestPoint is the timestamp of the newest live point.
-func newestPoint(rm pmetric.ResourceMetrics) (newest pcommon.Timestamp, live bool) {
-	for _, sm := range rm.ScopeMetrics().All() {
-		for _, m := range sm.Metrics().All() {
-			eachPoint(m, func(_ pcommon.Map, ts pcommon.Timestamp, marker bool) {
-				if !marker {
-					live, newest = true, max(newest, ts)
-				}
-			})
-		}
-	}
-	return newest, live
 }
 
 func livePoints(rm pmetric.ResourceMetrics) (n int) {

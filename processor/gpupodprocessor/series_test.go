@@ -5,6 +5,7 @@ package gpupodprocessor
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
@@ -255,6 +256,43 @@ func TestSeriesLimit(t *testing.T) {
 	require.Equal(t, 3, strings.Count(out, "stale"))
 	metadatatest.AssertEqualGpuPodSeries(t, b.tel,
 		[]metricdata.DataPoint[int64]{{Value: 3}}, metricdatatest.IgnoreTimestamp())
+}
+
+// Whatever order the points of a device come in, with some missing, twice or
+// ended, what is remembered is what a store has: a change of hands ends just that.
+func TestSeriesInAnyOrder(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	pods := []string{"a", "b"}
+	for range 200 {
+		b, store, pod := start(t), backend{}, 0
+		for step := 1; step <= 12; step++ {
+			if r.IntN(4) == 0 {
+				pod = 1 - pod
+			}
+			var lines strings.Builder
+			for range r.IntN(10) + 1 {
+				fmt.Fprintf(&lines, "metric m%d gauge 1\n1 @%d hw.id=GPU-a k=%d\n", r.IntN(3), step, r.IntN(3))
+			}
+			identity := "resource hw.id=GPU-a k8s.namespace.name=n k8s.pod.name=" + pods[pod] + "\n"
+			store.write(t, b.feed(parse(identity+lines.String())))
+
+			d := b.p.tracker.devices["GPU-a"]
+			require.Len(t, d.series, len(store))
+			require.Equal(t, len(store), b.p.tracker.tracked)
+			require.LessOrEqual(t, len(d.order), len(d.series))
+			for _, s := range d.order {
+				require.Same(t, s, d.series[seriesKey(s.family.name, s.attrs)])
+			}
+			for series := range store {
+				require.Contains(t, series, " GPU-a n "+pods[pod]+" ", "the former holder's have ended")
+				if r.IntN(8) == 0 {
+					f := strings.Fields(series)
+					end := fmt.Sprintf("metric %s gauge 1\nstale @%d %s %s", f[0], step+1, f[len(f)-2], f[len(f)-1])
+					store.write(t, b.feed(parse(identity+end)))
+				}
+			}
+		}
+	}
 }
 
 func TestCountsDevicesBySource(t *testing.T) {

@@ -101,7 +101,7 @@ func (t *tracker) endReplaced(id string, own bool, ts pcommon.Timestamp, out pme
 				replaced = map[uint64]*series{}
 			}
 			replaced[key] = s
-			delete(d.series, key)
+			d.drop(key)
 		}
 	}
 	return t.end(&device{resource: d.resource, series: replaced}, ts, out)

@@ -59,23 +59,29 @@ type choice struct {
 
 var allocation = input{unit: names.GPUAllocation.Unit, only: share}
 
-var inputs = map[string]*input{
-	names.GPUUtilization.Name: {
-		unit: names.GPUUtilization.Unit, attr: names.HwGPUTask,
-		by: []choice{{taskGeneral, utilization}},
-	},
-	names.GPUPipeActive.Name: {
-		unit: names.GPUPipeActive.Unit, attr: names.GPUPipe,
-		by: []choice{{pipeTensor, tensorActive}, {pipeFP16, fp16Active}, {pipeFP32, fp32Active}},
-	},
-	names.GPUAllocation.Name: &allocation,
+// inputs are the metrics that are read.
+var inputs = func() (t names.Table[*input]) {
+	for metric, in := range map[*names.Metric]*input{
+		&names.GPUUtilization: {
+			unit: names.GPUUtilization.Unit, attr: names.HwGPUTask,
+			by: []choice{{taskGeneral, utilization}},
+		},
+		&names.GPUPipeActive: {
+			unit: names.GPUPipeActive.Unit, attr: names.GPUPipe,
+			by: []choice{{pipeTensor, tensorActive}, {pipeFP16, fp16Active}, {pipeFP32, fp32Active}},
+		},
+		&names.GPUAllocation: &allocation,
 
-	names.GPUSMActive.Name:    {unit: names.GPUSMActive.Unit, only: smActive},
-	names.GPUDRAMActive.Name:  {unit: names.GPUDRAMActive.Unit, only: dramActive},
-	names.GPUMemoryUsage.Name: {unit: names.GPUMemoryUsage.Unit, only: memoryUsage},
-	names.GPUMemoryLimit.Name: {unit: names.GPUMemoryLimit.Unit, only: memoryLimit},
-	names.HwPower.Name:        {unit: names.HwPower.Unit, only: power},
-}
+		&names.GPUSMActive:    {unit: names.GPUSMActive.Unit, only: smActive},
+		&names.GPUDRAMActive:  {unit: names.GPUDRAMActive.Unit, only: dramActive},
+		&names.GPUMemoryUsage: {unit: names.GPUMemoryUsage.Unit, only: memoryUsage},
+		&names.GPUMemoryLimit: {unit: names.GPUMemoryLimit.Unit, only: memoryLimit},
+		&names.HwPower:        {unit: names.HwPower.Unit, only: power},
+	} {
+		t.Put(metric.Name, in)
+	}
+	return t
+}()
 
 // fieldOf returns the field of a point with these attributes.
 func (in *input) fieldOf(attrs pcommon.Map) (field, bool) {

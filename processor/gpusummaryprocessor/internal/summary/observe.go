@@ -86,7 +86,7 @@ func (s *Summary) Observe(md pmetric.Metrics, now time.Time) Tally {
 		}
 		for _, sm := range rm.ScopeMetrics().All() {
 			for _, m := range sm.Metrics().All() {
-				in := inputs[m.Name()]
+				in := inputs.Get(m.Name())
 				if in != nil && (in != &allocation || s.cfg.Expected != Seen) {
 					o.metric(&src, in, m)
 				}
