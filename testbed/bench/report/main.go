@@ -20,8 +20,8 @@ import (
 )
 
 var (
-	// footprint does its work every ten minutes: from there to there and beyond.
-	agent15 = agentAt(15*time.Second, 11*time.Minute)
+	// footprint does its work every five minutes: from there to there and beyond.
+	agent15 = agentAt(15*time.Second, 6*time.Minute)
 	agent1  = agentAt(time.Second, 0)
 
 	entries = []*entry{
