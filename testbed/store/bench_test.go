@@ -58,14 +58,21 @@ func BenchmarkAppend(b *testing.B) {
 		b.Run(fmt.Sprintf("gpus=%d", n), func(b *testing.B) {
 			s := startStore(b, large)
 			series := gpus(n)
-			// Back from now, as far as the retention allows.
+			// From as far back as the retention allows until now, and then anew: what
+			// is in the future is refused.
 			begin := time.Now().Add(-23 * time.Hour)
-			stored := 0
+			at, stored := begin, 0
 			b.ReportAllocs()
-			for i := 0; b.Loop(); i++ {
-				fill(series, begin.Add(time.Duration(i)*interval))
+			for b.Loop() {
+				if at = at.Add(interval); at.After(time.Now()) {
+					b.StopTimer()
+					s, at = startStore(b, large), begin
+					b.StartTimer()
+				}
+				fill(series, at)
 				a, err := s.Append(context.Background(), series)
 				require.NoError(b, err)
+				require.Equal(b, len(series), a.Stored)
 				stored += a.Stored
 			}
 			b.ReportMetric(float64(stored)/b.Elapsed().Seconds(), "samples/s")
@@ -133,14 +140,14 @@ func BenchmarkBesidePrometheus(b *testing.B) {
 		"query": {`avg by (k8s_cluster_name, k8s_namespace_name, service_name) (hw_gpu_metric_00_ratio)`},
 		"start": {fmt.Sprint(now.Add(-time.Hour).Unix())}, "end": {fmt.Sprint(now.Unix())}, "step": {"15"},
 	}.Encode()
-	for name, at := range map[string]string{"embedded": ours, "prometheus": p.url} {
-		b.Run(name, func(b *testing.B) {
+	for _, server := range []struct{ name, url string }{{"embedded", ours}, {"prometheus", p.url}} {
+		b.Run(server.name, func(b *testing.B) {
 			for b.Loop() {
-				status, _, err := ask(context.Background(), "GET", at+"/api/v1/query_range?"+query, nil, nil)
+				status, _, err := ask(context.Background(), "GET", server.url+"/api/v1/query_range?"+query, nil, nil)
 				require.NoError(b, err)
 				require.Equal(b, 200, status)
 			}
-			if name == "prometheus" {
+			if server.url == p.url {
 				b.ReportMetric(float64(resident(p.pid))/(1<<20), "MiB-resident")
 			}
 		})

@@ -259,9 +259,10 @@ func measureCorrectness(ctx context.Context, w *world) (_ *protocol, err error) 
 		stop() // else the restart is over
 	}
 	again := <-restarted
+	refused := agents.taken() // of what the end breaks off nothing is said
 	stop()
 	agents.done.Wait()
-	return p, errors.Join(err, again, agents.punctual())
+	return p, errors.Join(err, again, refused, agents.punctual())
 }
 
 // restart kills all at a moment and starts it again.
@@ -269,14 +270,21 @@ func (s *stage) restart(ctx context.Context, after time.Duration, agents *agents
 	if err := sleep(ctx, time.Until(agents.begin.Add(after))); err != nil {
 		return err
 	}
-	// What is refused from here on is the restart's.
 	if err := agents.taken(); err != nil {
 		return err
 	}
 	if err := s.kill(); err != nil {
 		return err
 	}
-	return s.start(ctx)
+	if err := s.start(ctx); err != nil {
+		return err
+	}
+	// What was refused until now is the restart's.
+	if err := sleep(ctx, cadence); err != nil {
+		return err
+	}
+	agents.forgive()
+	return nil
 }
 
 // watchAnswers asks all contenders until the end, and judges.

@@ -229,6 +229,13 @@ func (a *agents) punctual() error {
 	return nil
 }
 
+// forgive forgets what was refused so far.
+func (a *agents) forgive() {
+	for _, r := range a.receivers {
+		r.refused.Store(0)
+	}
+}
+
 // taken fails where a receiver has refused some: then not all had the same data.
 func (a *agents) taken() error {
 	for _, r := range a.receivers {

@@ -304,6 +304,8 @@ func TestReceiverCountsWhatIsRefused(t *testing.T) {
 	assert.NoError(t, a.taken())
 	r.failed(errors.New("too old"))
 	assert.ErrorContains(t, a.taken(), "gateway refused 1 batches: too old")
+	a.forgive()
+	assert.NoError(t, a.taken())
 	a.batches.Add(100)
 	assert.NoError(t, a.punctual())
 	a.tardy.Add(3)
