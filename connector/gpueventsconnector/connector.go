@@ -130,7 +130,7 @@ func (*gpuEvents) Capabilities() consumer.Capabilities {
 func (c *gpuEvents) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error {
 	c.mu.Lock()
 	c.engine.consume(md, time.Now())
-	counted, busy := c.engine.counts, c.engine.changed || len(c.engine.waiting) > 0
+	counted, busy := c.engine.counts, c.busy()
 	c.engine.counts = counts{}
 	c.mu.Unlock()
 	c.tell(ctx, &counted)
@@ -141,6 +141,12 @@ func (c *gpuEvents) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) erro
 		}
 	}
 	return nil
+}
+
+// busy reports whether there is something to hand on or to store. It holds for
+// moments: each batch that comes meanwhile wakes run.
+func (c *gpuEvents) busy() bool {
+	return len(c.engine.waiting) > 0 || c.store != nil && c.engine.changed
 }
 
 // run hands events on until stop.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
@@ -78,4 +79,25 @@ func TestConcurrentScrapes(t *testing.T) {
 		require.Equal(t, 8, b.sink.LogRecordCount())
 		require.Equal(t, 8, b.c.engine.raised)
 	})
+}
+
+// Once events are handed on and stored, where there is a storage, nothing is left
+// to do: else each batch wakes the goroutine that does it.
+func TestIdleAfterEvents(t *testing.T) {
+	for name, boot := range map[string]func(*testing.T) *bench{
+		"nothing is stored": func(t *testing.T) *bench { return startOn(t, componenttest.NewNopHost()) },
+		"storage":           func(t *testing.T) *bench { return newDisk().boot(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := boot(t)
+				defer b.stop()
+				require.Equal(t, []string{"raised"}, states(b.feed(batch(evaluated{service: chat, at: 10, partial: 1}))))
+				synctest.Wait()
+				b.c.mu.Lock()
+				defer b.c.mu.Unlock()
+				require.False(t, b.c.busy())
+			})
+		})
+	}
 }

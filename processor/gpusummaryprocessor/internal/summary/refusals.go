@@ -71,7 +71,9 @@ type Tally struct {
 	Accepted int
 	Future   int // accepted or not, further than 30 s ahead
 	Refused  [NumReasons]int
-	Examples [NumReasons]Example
+	// Examples is nil while nothing is refused: the stack of each request, which
+	// is new and grows by being copied, would have to hold it.
+	Examples *[NumReasons]Example
 }
 
 // Example is where a refusal was met first.
@@ -84,6 +86,9 @@ func (t *Tally) Any() bool { return t.Refused != [NumReasons]int{} }
 
 func (t *Tally) refuse(why Reason, n int, pod podKey, metric string) {
 	if n > 0 && t.Refused[why] == 0 {
+		if t.Examples == nil {
+			t.Examples = new([NumReasons]Example)
+		}
 		t.Examples[why] = Example{pod.cluster, pod.namespace, pod.name, metric}
 	}
 	t.Refused[why] += n
