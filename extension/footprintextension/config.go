@@ -24,7 +24,7 @@ type Config struct {
 }
 
 func createDefaultConfig() component.Config {
-	return &Config{Delay: 30 * time.Second, Interval: 3 * time.Minute}
+	return &Config{Delay: 30 * time.Second, Interval: 5 * time.Minute}
 }
 
 // Validate tells what is wrong, by key.

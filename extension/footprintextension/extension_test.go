@@ -25,10 +25,10 @@ func TestGivesBackAtTheseTimes(t *testing.T) {
 			return 1, nil
 		}}
 		require.NoError(t, f.Start(t.Context(), nil))
-		time.Sleep(7 * time.Minute)
+		time.Sleep(11 * time.Minute)
 		require.NoError(t, f.Shutdown(t.Context()))
 		time.Sleep(time.Hour)
-		assert.Equal(t, []time.Duration{30 * time.Second, 3*time.Minute + 30*time.Second, 6*time.Minute + 30*time.Second}, times)
+		assert.Equal(t, []time.Duration{30 * time.Second, 5*time.Minute + 30*time.Second, 10*time.Minute + 30*time.Second}, times)
 	})
 }
 

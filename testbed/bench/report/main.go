@@ -20,7 +20,7 @@ import (
 )
 
 var (
-	// footprint does its work every three minutes: from there to there and beyond.
+	// footprint does its work every five minutes: from there to there and beyond.
 	agent15 = agentAt(15*time.Second, 6*time.Minute)
 	agent1  = agentAt(time.Second, 0)
 
