@@ -48,7 +48,7 @@ const (
 // goals, in the order of entries.
 var goals = []goal{
 	{what: "agent: resident memory, the most of it", unit: "MiB", place: place{"agent-15s", "agent.yaml", "most"}, limit: 60,
-		cause: "Most of it are pages of the binary, which the system can take back ([footprint](../extension/footprintextension/README.md))."},
+		cause: "Most of it are pages of the binary, which the system can take back ([footprint](../extension/footprintextension/README.md)). How many it maps with each that is touched depends on how the binary lies in the page cache: the row without footprint differs between runs by more than this distance."},
 	{what: "agent: memory of its own (anonymous)", unit: "MiB", place: place{"agent-15s", "agent.yaml", "anon"}, limit: 30,
 		cause: "The stock Collector beside it is the same runtime with one receiver."},
 	{what: "agent: CPU every 15 s", unit: "% of a core", place: place{"agent-15s", "agent.yaml", "core"}, limit: 0.2, peer: "stock Collector",
