@@ -176,7 +176,11 @@ func (g goal) verdict(all []float64, results map[string]result) string {
 	}
 	distance := number(math.Abs(got-g.limit), -1)
 	if g.limit != 0 {
-		distance = number(100*math.Abs(got-g.limit)/g.limit, 0) + " %"
+		percent, decimals := 100*math.Abs(got-g.limit)/g.limit, 0
+		if percent < 1 {
+			decimals = 2
+		}
+		distance = number(percent, decimals) + " %"
 	}
 	text := fmt.Sprintf("**missed by %s.** %s", distance, g.cause)
 	if peer, err := (place{g.entry, g.peer, g.column}).values(results); g.peer != "" && err == nil {

@@ -77,6 +77,7 @@ func TestRunAndRender(t *testing.T) {
 	goals = []goal{
 		{what: "cheap", unit: "us", place: place{"made", "ours", "cpu"}, limit: 3, cause: "Never told."},
 		{what: "dear", unit: "us", place: place{"made", "stock", "cpu"}, limit: 3.2, peer: "ours", cause: "It is slow."},
+		{what: "close", unit: "us", place: place{"made", "stock", "cpu"}, limit: 3.98, cause: "It is slow."},
 	}
 	report, err := render(read)
 	require.NoError(t, err)
@@ -89,6 +90,7 @@ func TestRunAndRender(t *testing.T) {
 		"ours failed: turn 3: it ended.",
 		"| [cheap](#made-up) | at most 3 us | 1.50 (1 to 2) | met |",
 		"| [dear](#made-up) | at most 3.2 us | 4 (4 to 8) | **missed by 25 %.** It is slow. ours in the same run: 1.50. |",
+		"| [close](#made-up) | at most 3.98 us | 4 (4 to 8) | **missed by 0.50 %.** It is slow. |",
 	} {
 		assert.Contains(t, text, line)
 	}
