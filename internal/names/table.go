@@ -2,9 +2,9 @@ package names
 
 // Table finds what belongs to a metric by its name. Most metrics that a component
 // is asked about are none of its own: their names differ in length from all that
-// are here, or in a letter, which costs a tenth of the hash that a map makes of
-// every name (BenchmarkTable). It is written before it is read, and then safe for
-// concurrent use.
+// are here, or in a letter, and to see that costs less than the hash that a map
+// makes of every name (BenchmarkTable). It is written before it is read, and then
+// safe for concurrent use.
 type Table[T any] struct {
 	byLength [][]row[T]
 }
