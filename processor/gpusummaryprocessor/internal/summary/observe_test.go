@@ -102,6 +102,7 @@ func TestPointsThatAreRefused(t *testing.T) {
 			if tt.want != accepted {
 				want = Tally{}
 				want.Refused[tt.want] = 1
+				want.Examples = new([NumReasons]Example)
 				want.Examples[tt.want] = Example{"", "shop", "a", names.GPUUtilization.Name}
 				if tt.want == noNamespace {
 					want.Examples[tt.want].Namespace = ""
