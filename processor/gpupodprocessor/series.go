@@ -69,9 +69,13 @@ type series struct {
 	number int // in order of appearance
 }
 
+// maxCompared is how many attributes are compared, which takes the square of their
+// number; a hash of more does not.
+const maxCompared = 16
+
 // is reports whether a point of the metric is of this series.
 func (s *series) is(metric string, attrs pcommon.Map) bool {
-	return s.family.name == metric && s.attrs.Equal(attrs)
+	return s.family.name == metric && attrs.Len() <= maxCompared && s.attrs.Equal(attrs)
 }
 
 // family is a metric without its points, and the scope that it is in.
