@@ -23,6 +23,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/metadata"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/durable"
 )
 
 // logEvery is the time between two log lines about the same cause.
@@ -42,6 +43,8 @@ type gpuEvents struct {
 	telemetry *metadata.TelemetryBuilder
 	logger    *zap.Logger // passes each message once in logEvery
 	store     *store      // nil: nothing is kept over a restart
+
+	stateLogger *zap.Logger // passes everything
 
 	mu     sync.Mutex
 	engine *engine
@@ -69,6 +72,8 @@ func newConnector(cfg *Config, set connector.Settings, next consumer.Logs) (*gpu
 		logger: set.Logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
 			return zapcore.NewSamplerWithOptions(core, logEvery, 1, 0)
 		})),
+		stateLogger: set.Logger,
+
 		engine: newEngine(cfg),
 		wake:   make(chan struct{}, 1),
 		stop:   make(chan struct{}),
@@ -79,17 +84,19 @@ func newConnector(cfg *Config, set connector.Settings, next consumer.Logs) (*gpu
 // on demand.
 func (c *gpuEvents) Start(ctx context.Context, host component.Host) error {
 	if c.cfg.Storage != nil {
-		client, damaged, err := openStorage(ctx, host, *c.cfg.Storage, c.id)
+		client, damaged, err := durable.Open(ctx, host, component.KindConnector, *c.cfg.Storage, c.id)
 		if err != nil {
 			return err
 		}
 		if damaged != nil {
 			c.telemetry.GpuEventsStateFailures.Add(ctx, 1)
-			c.logger.Error("The storage cannot be opened, a second one is used: what is raised may be raised a second time. "+
-				"Remove what is damaged", zap.Error(damaged))
+			c.logger.Error("the storage's file is damaged, a second one is used: what is raised may be raised a second time; "+
+				"remove the damaged file", zap.Error(damaged))
 		}
 		var state *savedState
-		c.store, state = newStore(ctx, client, c.cfg.MaxSubjects, c.telemetry, c.logger)
+		if c.store, state, err = newStore(ctx, client, c.cfg.MaxSubjects, c.telemetry, c.stateLogger); err != nil {
+			return err
+		}
 		c.engine.restore(state, time.Now())
 		c.store.start(c.snapshot)
 	}

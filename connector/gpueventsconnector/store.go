@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"time"
 
-	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.uber.org/zap"
 
@@ -38,46 +37,24 @@ type store struct {
 	snapshot func() *savedState
 
 	unwritten *savedState // that could not be written; only write reads it
+	failing   bool        // the last write failed; likewise
 
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
-// openStorage opens the storage extension of that name. One whose file is damaged
-// may refuse to open it: then a second one is used, and damaged says why.
-func openStorage(ctx context.Context, host component.Host, storageID, id component.ID) (client storage.Client, damaged, err error) {
-	ext, ok := host.GetExtensions()[storageID]
-	if !ok {
-		return nil, nil, fmt.Errorf("storage: there is no extension %s: define it and name it in service::extensions", storageID)
-	}
-	s, ok := ext.(storage.Extension)
-	if !ok {
-		return nil, nil, fmt.Errorf("storage: the extension %s stores nothing: name one such as file_storage", storageID)
-	}
-	client, damaged = s.GetClient(ctx, component.KindConnector, id, "")
-	if damaged == nil {
-		return client, nil, nil
-	}
-	if client, err = s.GetClient(ctx, component.KindConnector, id, "second"); err != nil {
-		return nil, nil, fmt.Errorf("storage: %s cannot be opened: see that its folder is writable and that no other process uses it: %w", storageID, err)
-	}
-	return client, damaged, nil
-}
-
-// newStore reads the state. One that cannot be read is told and started anew:
-// what is partial then is raised again.
-func newStore(ctx context.Context, client storage.Client, limit int, telemetry *metadata.TelemetryBuilder, logger *zap.Logger) (*store, *savedState) {
+// newStore reads the state. One that makes no sense is logged and replaced: what
+// is partial then is raised again. One that cannot be read now is an error: it
+// must not be written over.
+func newStore(ctx context.Context, client storage.Client, limit int, telemetry *metadata.TelemetryBuilder, logger *zap.Logger) (*store, *savedState, error) {
 	s := &store{client: client, telemetry: telemetry, logger: logger, changed: make(chan struct{}, 1), done: make(chan struct{})}
 	text, err := client.Get(ctx, stateKey)
-	var refused int
-	state := &savedState{}
-	if err == nil {
-		var read *savedState
-		if read, refused, err = decodeState(text, limit); err == nil {
-			state = read
-		}
-	}
 	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("storage: the state cannot be read: see that its disk answers and is not full; what it holds is untouched: %w", err), client.Close(ctx))
+	}
+	state, refused, err := decodeState(text, limit)
+	if err != nil {
+		state = &savedState{}
 		telemetry.GpuEventsStateFailures.Add(ctx, 1)
 		logger.Error("The stored state cannot be read and is started anew: what is raised may be raised a second time, "+
 			"and what ceased meanwhile is not cleared", zap.Error(err))
@@ -86,7 +63,7 @@ func newStore(ctx context.Context, client storage.Client, limit int, telemetry *
 		telemetry.GpuEventsStateFailures.Add(ctx, 1)
 		logger.Warn("The stored state has more than max_subjects, which is forgotten: raise it", zap.Int("forgotten", refused))
 	}
-	return s, state
+	return s, state, nil
 }
 
 // start begins to write changes until close.
@@ -147,12 +124,19 @@ func (s *store) write(ctx context.Context) (wrote bool, err error) {
 	}
 	if err == nil {
 		s.unwritten = nil
+		if s.failing {
+			s.failing = false
+			s.logger.Info("the state is written again")
+		}
 		return true, nil
 	}
 	s.unwritten = state
 	if ctx.Err() == nil {
 		s.telemetry.GpuEventsStateFailures.Add(ctx, 1)
-		s.logger.Warn("The state cannot be written, it is tried again: after a restart events may be told twice", zap.Error(err))
+		if !s.failing {
+			s.failing = true
+			s.logger.Warn("the state cannot be written and is tried again every 10 s: events go on, and a restart meanwhile may send them twice", zap.Error(err))
+		}
 	}
 	return false, err
 }

@@ -6,13 +6,16 @@ package gpueventsconnector
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	bbolt "go.etcd.io/bbolt/errors"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumertest"
@@ -208,10 +211,10 @@ func TestADamagedStateIsToldAndStartedAnew(t *testing.T) {
 	}
 }
 
-func TestAStorageThatDoesNotOpenIsReplaced(t *testing.T) {
+func TestADamagedStorageIsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDisk()
-		d.open = []error{errors.New("invalid database")}
+		d.open = []error{fmt.Errorf("open: %w", bbolt.ErrInvalid)}
 		b := d.boot(t)
 		defer b.stop()
 		require.Equal(t, 1, b.logs.FilterMessageSnippet("a second one is used").Len())
@@ -233,11 +236,10 @@ func TestStorageIsOffTheDataPath(t *testing.T) {
 		require.Equal(t, []string{"raised"}, states(b.feed(batch(evaluated{service: lab, at: 10, partial: 1}))))
 		synctest.Wait()
 		require.Empty(t, d.values)
-		d.fail(errors.New("disk is full"))
+		d.fail(syscall.ENOSPC)
 		close(d.block)
 		synctest.Wait()
 		require.Equal(t, int64(1), failures(t, b))
-		require.Equal(t, 1, b.logs.FilterMessageSnippet("cannot be written").Len())
 		d.fail(nil)
 		time.Sleep(retryEvery)
 		synctest.Wait()
@@ -246,11 +248,66 @@ func TestStorageIsOffTheDataPath(t *testing.T) {
 	})
 }
 
+// A disk that fills and empties twice is reported twice, and each time once.
+func TestAFullDiskIsReportedEachTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk()
+		b := d.boot(t)
+		defer b.stop()
+		partial := 0.0
+		for round := range 2 {
+			d.fail(syscall.ENOSPC)
+			partial = 1 - partial
+			require.Len(t, b.feed(batch(evaluated{service: chat, at: 10 + 60*round, partial: partial})), 1, "the event goes on at once")
+			time.Sleep(3 * retryEvery)
+			synctest.Wait()
+			require.Equal(t, round+1, b.logs.FilterMessageSnippet("the state cannot be written").Len())
+			require.Equal(t, round, b.logs.FilterMessageSnippet("the state is written again").Len())
+			d.fail(nil)
+			time.Sleep(retryEvery)
+			synctest.Wait()
+			require.Equal(t, round+1, b.logs.FilterMessageSnippet("the state is written again").Len())
+			require.Len(t, d.state(t), int(partial))
+		}
+	})
+}
+
+// What cannot be read now is not written over, and not left behind a second
+// file: another start may read it.
+func TestAStorageThatFailsStopsTheStart(t *testing.T) {
+	for name, spoil := range map[string]func(*disk){
+		"full":     func(d *disk) { d.open = []error{syscall.ENOSPC} },
+		"locked":   func(d *disk) { d.open = []error{bbolt.ErrTimeout} },
+		"no right": func(d *disk) { d.open = []error{syscall.EACCES} },
+		"no read":  func(d *disk) { d.fail(syscall.EIO) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDisk()
+				b := d.boot(t)
+				b.feed(batch(evaluated{service: chat, at: 10, partial: 1}))
+				b.stop()
+				spoil(d)
+				cfg := createDefaultConfig().(*Config)
+				onDisk(cfg)
+				tel := componenttest.NewTelemetry()
+				c, err := newConnector(cfg, metadatatest.NewSettings(tel), new(consumertest.LogsSink))
+				require.NoError(t, err)
+				require.ErrorContains(t, c.Start(t.Context(), host{diskID: d}), "storage: ")
+				require.NoError(t, c.Shutdown(t.Context()))
+				require.NoError(t, tel.Shutdown(t.Context()))
+				d.fail(nil)
+				require.Equal(t, map[service]struct{}{chat: {}}, d.state(t), "untouched")
+			})
+		})
+	}
+}
+
 func TestShutdownWritesWhatIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDisk()
-		d.fail(errors.New("not now"))
 		b := d.boot(t)
+		d.fail(errors.New("not now"))
 		b.feed(batch(evaluated{service: chat, at: 10, partial: 1}))
 		synctest.Wait()
 		d.fail(nil)
@@ -270,30 +327,6 @@ func TestMoreIsStoredThanMayBeRaised(t *testing.T) {
 		require.Equal(t, 1, b.logs.FilterMessageSnippet("more than max_subjects").Len())
 		require.Equal(t, 1, b.c.engine.raised)
 	})
-}
-
-func TestStorageMustBeThere(t *testing.T) {
-	cfg := createDefaultConfig().(*Config)
-	onDisk(cfg)
-	locked := newDisk()
-	locked.open = []error{errors.New("permission denied"), errors.New("permission denied")}
-	for says, h := range map[string]component.Host{
-		"cannot be opened: see that its folder is writable": host{diskID: locked},
-		"storage: there is no extension file_storage/state": host{},
-		"file_storage/state stores nothing":                 host{diskID: &noStorage{}},
-	} {
-		tel := componenttest.NewTelemetry()
-		c, err := newConnector(cfg, metadatatest.NewSettings(tel), new(consumertest.LogsSink))
-		require.NoError(t, err)
-		require.ErrorContains(t, c.Start(t.Context(), h), says)
-		require.NoError(t, c.Shutdown(t.Context()))
-		require.NoError(t, tel.Shutdown(t.Context()))
-	}
-}
-
-type noStorage struct {
-	component.StartFunc
-	component.ShutdownFunc
 }
 
 func failures(t *testing.T, b *bench) int64 {

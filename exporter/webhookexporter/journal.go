@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	bbolt "go.etcd.io/bbolt/errors"
-	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 )
 
@@ -28,36 +26,6 @@ var (
 	errStorageSlow   = fmt.Errorf("storage: it does not answer within %v", storagePatience)
 	errStorageClosed = errors.New("storage: it is closed, the exporter shuts down")
 )
-
-// openStorage opens the storage extension of that name. One whose file is damaged
-// may refuse to open it: then a second one is used, and damaged says why. Any
-// other failure may pass, and the deliveries in the first would be forgotten
-// behind the second: it is an error.
-func openStorage(ctx context.Context, host component.Host, storageID, id component.ID) (client storage.Client, damaged, err error) {
-	ext, ok := host.GetExtensions()[storageID]
-	if !ok {
-		return nil, nil, fmt.Errorf("storage: there is no extension %s: define it and name it in service::extensions", storageID)
-	}
-	s, ok := ext.(storage.Extension)
-	if !ok {
-		return nil, nil, fmt.Errorf("storage: the extension %s stores nothing: name one such as file_storage", storageID)
-	}
-	client, err = s.GetClient(ctx, component.KindExporter, id, "")
-	if isDamage(err) {
-		damaged = err
-		client, err = s.GetClient(ctx, component.KindExporter, id, "second")
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("storage: %s cannot be opened: see that its folder is writable and that no other process uses it: %w", storageID, err)
-	}
-	return client, damaged, nil
-}
-
-// isDamage reports whether a database file is none, or not whole, by the errors
-// of the database behind file_storage.
-func isDamage(err error) bool {
-	return errors.Is(err, bbolt.ErrInvalid) || errors.Is(err, bbolt.ErrVersionMismatch) || errors.Is(err, bbolt.ErrChecksum)
-}
 
 // journal writes keys to a storage client. What all callers want written while
 // it writes becomes its next transaction. What it cannot write it keeps and

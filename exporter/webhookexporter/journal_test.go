@@ -276,19 +276,10 @@ func TestStorageThatRefusesToOpen(t *testing.T) {
 	})
 }
 
-func TestStorageThatIsNotThere(t *testing.T) {
-	h := newHarness(t, hooks, onDisk)
-	require.ErrorContains(t, h.Start(context.Background(), host{}), "service::extensions")
-	h = newHarness(t, hooks, onDisk)
-	require.ErrorContains(t, h.Start(context.Background(), host{diskID: nil}), "stores nothing")
-	h = newHarness(t, hooks, onDisk)
-	d := newDisk()
-	d.open = []error{bbolt.ErrInvalid, errors.New("no space")}
-	require.ErrorContains(t, h.Start(context.Background(), host{diskID: d}), "writable")
-	// Another process has it, perhaps the one that is about to end.
-	h = newHarness(t, hooks, onDisk)
-	d = newDisk()
+// Another process has it, perhaps the one that is about to end.
+func TestStorageThatIsLocked(t *testing.T) {
+	h, d := newHarness(t, hooks, onDisk), newDisk()
 	d.open = []error{bbolt.ErrTimeout}
-	require.ErrorContains(t, h.Start(context.Background(), host{diskID: d}), "no other process uses it")
+	require.ErrorContains(t, h.Start(t.Context(), host{diskID: d}), "another process has it")
 	assert.Equal(t, []string{""}, d.names, "a second one would hide what is in the first")
 }

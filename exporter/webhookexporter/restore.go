@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/durable"
 )
 
 // restore opens the storage extension, if one is configured, and takes up what
@@ -27,7 +28,7 @@ func (e *webhookExporter) restore(ctx context.Context, host component.Host) erro
 	if e.config.Storage == nil {
 		return nil
 	}
-	client, damaged, err := openStorage(ctx, host, *e.config.Storage, e.id)
+	client, damaged, err := durable.Open(ctx, host, component.KindExporter, *e.config.Storage, e.id)
 	if err != nil {
 		return err
 	}
@@ -151,7 +152,7 @@ func (e *webhookExporter) resume(d *delivery, name string, r *receiver, recorded
 func (e *webhookExporter) storageFailed(operation string, err error) {
 	e.telemetry.ExporterWebhookStorageFailures.Add(context.Background(), 1, metric.WithAttributes(attribute.String("operation", operation)))
 	what := map[string]string{
-		"open":  "The storage cannot be opened and another one is used: what was stored there is not delivered.",
+		"open":  "The storage cannot be opened because its file is damaged, and a second one is used: what was stored there is not delivered.",
 		"read":  "Stored deliveries cannot be read, what cannot is left behind.",
 		"write": "Deliveries cannot be stored. New events are refused until they can be; what is queued is delivered, after a restart perhaps twice.",
 	}[operation]
