@@ -126,34 +126,60 @@ func physicalUtilization(s Selector, heard time.Duration) string {
 	return "max" + deviceIdentity + "(" + within(general(s, Is(Parent, "")), heard) + ")"
 }
 
-// xidSeries are the counters of XID errors, whoever holds the device.
-func xidSeries(s Selector) string {
-	return "max" + by(Cluster, Device, XIDCode, XIDDerived) + "(" + of(XIDErrors, s) + ")"
-}
+// xidIdentity names a counter of XIDs, whoever holds the device.
+var xidIdentity = by(Cluster, Device, XIDCode, XIDDerived)
 
 // XIDRise asks how often XIDs were counted within a time. A counter that begins
-// within it rises from its first value: FirstXID tells that.
-func XIDRise(s Selector, within time.Duration) string {
-	return "round(increase((" + xidSeries(s) + ")[" + duration(within) + ":1m]))"
-}
+// within it rises from its first value: XIDFirst asks for that.
+func XIDRise(s Selector, within time.Duration) string { return rise(of(XIDErrors, s), xidIdentity, within) }
 
-// XIDFirst asks for the value with which counters of XIDs began within a time,
-// XIDBegan for when.
+// XIDFirst asks for the lowest value of counters of XIDs within a time: the first
+// one, unless they were reset.
 func XIDFirst(s Selector, within time.Duration) string {
-	return "min_over_time((" + xidSeries(s) + ")[" + duration(within) + ":1m])"
-}
-func XIDBegan(s Selector, within time.Duration) string {
-	return "min" + by(Cluster, Device, XIDCode, XIDDerived) + "(min_over_time(timestamp(" + of(XIDErrors, s) + ")[" + duration(within) + ":1m]))"
+	return "min" + xidIdentity + "(min_over_time(" + of(XIDErrors, s) + "[" + duration(within) + "]))"
 }
 
-// DevicesBegan asks when devices were first heard of within a time.
+// XIDBegan asks when counters of XIDs began within a time, DevicesBegan when
+// devices did. The answer is the last sample within the minute of the first one:
+// BeganExactly asks within that minute.
+func XIDBegan(s Selector, within time.Duration) string {
+	return began(of(XIDErrors, s), xidIdentity, within, time.Minute)
+}
 func DevicesBegan(s Selector, within time.Duration) string {
-	return "min" + deviceIdentity + "(min_over_time(timestamp(" + general(s) + ")" + subquery(within) + "))"
+	return began(general(s), deviceIdentity, within, time.Minute)
+}
+
+// XIDBeganExactly and DevicesBeganExactly ask for the first sample of the minute
+// before the query.
+func XIDBeganExactly(s Selector) string {
+	return began(of(XIDErrors, s), xidIdentity, time.Minute, time.Second)
+}
+func DevicesBeganExactly(s Selector) string {
+	return began(general(s), deviceIdentity, time.Minute, time.Second)
+}
+
+// XIDBefore asks which counters of XIDs there were a time ago.
+func XIDBefore(s Selector, ago time.Duration) string {
+	return "count" + xidIdentity + "(" + of(XIDErrors, s) + " offset " + duration(ago) + ")"
+}
+
+// began asks for the time of the first sample that a grid finds, and of what began
+// after its last line.
+func began(series, identity string, within, step time.Duration) string {
+	return "min" + identity + "(min_over_time(timestamp(" + series + ")[" + duration(within) + ":" + duration(step) + "]) or timestamp(" + series + "))"
+}
+
+// rise asks for the rise of counters within a time, of all their samples: increase()
+// extrapolates, and is asked only where a counter was reset.
+func rise(series, identity string, within time.Duration) string {
+	window := series + "[" + duration(within) + "]"
+	return "((max" + identity + "(max_over_time(" + window + ")) - min" + identity + "(min_over_time(" + window + "))) unless (sum" + identity +
+		"(resets(" + window + ")) > 0)) or round(sum" + identity + "(increase(" + window + ")))"
 }
 
 // UncorrectedRise asks how many uncorrected errors were counted within a time.
 func UncorrectedRise(s Selector, within time.Duration) string {
-	return "round(increase((max" + deviceIdentity + "(" + of(HwErrors, Is(ErrorType, "uncorrected"), s) + "))" + subquery(within) + "))"
+	return rise(of(HwErrors, Is(ErrorType, "uncorrected"), s), deviceIdentity, within)
 }
 
 // Ever are selectors of which at least one has series if there ever was any GPU

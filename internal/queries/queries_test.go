@@ -71,6 +71,7 @@ func everyQuery(s Selector) map[string]string {
 		"NodeTimes": NodeTimes(s), "ExportersRemembered": ExportersRemembered(s, time.Hour), "DeviceValues": DeviceValues(s),
 		"SumOfDevices": SumOfDevices(Power, s, time.Minute), "MeanUtilization": MeanUtilization(s, time.Minute), "BusyPhysical": BusyPhysical(s, 0.05, time.Minute),
 		"XIDRise": XIDRise(s, time.Hour), "XIDFirst": XIDFirst(s, time.Hour), "XIDBegan": XIDBegan(s, time.Hour), "DevicesBegan": DevicesBegan(s, time.Hour),
+		"XIDBeganExactly": XIDBeganExactly(s), "DevicesBeganExactly": DevicesBeganExactly(s), "XIDBefore": XIDBefore(s, time.Hour),
 		"UncorrectedRise": UncorrectedRise(s, time.Hour), "Trend": Trend(s, time.Minute),
 		"ServiceChart": ServiceChart(ServiceUtilization, s, how), "coarse ServiceChart": ServiceChart(ServiceUtilization, s, coarse),
 		"PodsInMean": PodsInMean(s, how), "PodMean": PodMean(Utilization, s, how), "PodSum": PodSum(Power, s, coarse), "PodActivity": PodActivity(s, time.Hour),

@@ -6,6 +6,7 @@ package fleet // import "github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsole
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -171,34 +172,26 @@ func putGauge(d *consoleapi.Device, sample *model.Sample, enforced bool) bool {
 // askXIDs asks for the XIDs of a day; the function returns them after wait, and
 // asks once more if there are any.
 func (r *reading) askXIDs(s queries.Selector) func(context.Context) (map[place][]consoleapi.XIDErrors, error) {
-	rise := r.vector(queries.XIDRise(s, day))
-	first := r.vector(queries.XIDFirst(s, day))
-	began := r.vector(queries.XIDBegan(s, day))
+	rise, first := r.vector(queries.XIDRise(s, day)), r.vector(queries.XIDFirst(s, day))
+	began, before := r.vector(queries.XIDBegan(s, day)), r.vector(queries.XIDBefore(s, day))
 	return func(ctx context.Context) (map[place][]consoleapi.XIDErrors, error) {
-		heard, err := r.watchedSince(ctx, *first)
-		if err != nil {
-			return nil, err
-		}
 		counted := map[model.Fingerprint]float64{}
-		begins := map[model.Fingerprint]time.Time{}
 		for _, sample := range *rise {
 			counted[sample.Metric.Fingerprint()] = max(0, float64(sample.Value))
 		}
-		for _, sample := range *began {
-			begins[sample.Metric.Fingerprint()] = seconds(sample.Value)
+		appeared, err := r.appeared(ctx, *began, *before)
+		if err != nil {
+			return nil, err
 		}
 		out := map[place][]consoleapi.XIDErrors{}
 		for _, sample := range *first {
 			m := sample.Metric
 			n := counted[m.Fingerprint()]
-			at, id := begins[m.Fingerprint()], placeOf(m)
-			// A counter that appears while its device is watched counts what was
-			// not there before; with the device, it may be old.
-			if heard[id].Before(at.Add(-time.Minute)) && !heard[id].IsZero() {
-				n += float64(sample.Value)
+			if appeared[m.Fingerprint()] {
+				n += float64(sample.Value) // it was not there before: it rose from nothing
 			}
 			if n > 0 {
-				out[id] = append(out[id], consoleapi.XIDErrors{Code: string(m[queries.XIDCode]), Count: n, LowerBound: m[queries.XIDDerived] == "true"})
+				out[placeOf(m)] = append(out[placeOf(m)], consoleapi.XIDErrors{Code: string(m[queries.XIDCode]), Count: n, LowerBound: m[queries.XIDDerived] == "true"})
 			}
 		}
 		for _, list := range out {
@@ -210,26 +203,97 @@ func (r *reading) askXIDs(s queries.Selector) func(context.Context) (map[place][
 	}
 }
 
-// watchedSince reads when the devices of some counters were first heard of.
-func (r *reading) watchedSince(ctx context.Context, counters model.Vector) (map[place]time.Time, error) {
-	if len(counters) == 0 {
-		return nil, nil
+// appeared tells the counters that were absent from an earlier sample of their
+// device. One that came with the device's very first sample may be old: what an
+// exporter counted before anything looked at it is not known.
+func (r *reading) appeared(ctx context.Context, began, before model.Vector) (map[model.Fingerprint]bool, error) {
+	old := map[model.Fingerprint]bool{}
+	for _, sample := range before {
+		old[sample.Metric.Fingerprint()] = true
 	}
+	var young model.Vector
+	for _, sample := range began {
+		if !old[sample.Metric.Fingerprint()] {
+			young = append(young, sample)
+		}
+	}
+	appeared := map[model.Fingerprint]bool{}
+	if len(young) == 0 {
+		return appeared, nil
+	}
+	some := devicesOf(young)
+	r.more(ctx)
+	watched, devices := r.vector(queries.HeardBefore(some, day)), r.vector(queries.DevicesBegan(some, day))
+	if err := r.wait(); err != nil {
+		return nil, err
+	}
+	since := map[place]time.Time{}
+	for _, sample := range *devices {
+		since[placeOf(sample.Metric)] = nextMinute(seconds(sample.Value))
+	}
+	for _, sample := range *watched {
+		since[placeOf(sample.Metric)] = r.at.Add(-day)
+	}
+	together := map[time.Time]model.Vector{} // with their device within a minute
+	for _, sample := range young {
+		minute, device := nextMinute(seconds(sample.Value)), since[placeOf(sample.Metric)]
+		switch {
+		case device.IsZero():
+		case minute.After(device):
+			appeared[sample.Metric.Fingerprint()] = true
+		case minute.Equal(device):
+			together[minute] = append(together[minute], sample)
+		}
+	}
+	return appeared, r.exactly(ctx, together, appeared)
+}
+
+// maxExact is how many minutes are looked into.
+const maxExact = 32
+
+// exactly looks into the minutes in which both a counter and its device began.
+func (r *reading) exactly(ctx context.Context, together map[time.Time]model.Vector, appeared map[model.Fingerprint]bool) error {
+	minutes := slices.SortedFunc(maps.Keys(together), func(a, b time.Time) int { return b.Compare(a) })
+	var found [][2]*model.Vector
+	r.more(ctx)
+	for _, minute := range minutes[:min(len(minutes), maxExact)] {
+		some, at := devicesOf(together[minute]), minute
+		if at.After(r.at) {
+			at = r.at
+		}
+		found = append(found, [2]*model.Vector{r.vectorAt(queries.XIDBeganExactly(some), at), r.vectorAt(queries.DevicesBeganExactly(some), at)})
+	}
+	if err := r.wait(); err != nil {
+		return err
+	}
+	for i, of := range found {
+		began, since := map[model.Fingerprint]model.SampleValue{}, map[place]model.SampleValue{}
+		for _, sample := range *of[0] {
+			began[sample.Metric.Fingerprint()] = sample.Value
+		}
+		for _, sample := range *of[1] {
+			since[placeOf(sample.Metric)] = sample.Value
+		}
+		for _, sample := range together[minutes[i]] {
+			if at, known := since[placeOf(sample.Metric)]; known && began[sample.Metric.Fingerprint()] > at {
+				appeared[sample.Metric.Fingerprint()] = true
+			}
+		}
+	}
+	return nil
+}
+
+// nextMinute is the end of the minute that a time is in.
+func nextMinute(t time.Time) time.Time { return t.Add(time.Minute - 1).Truncate(time.Minute) }
+
+// devicesOf selects the devices of some counters.
+func devicesOf(counters model.Vector) queries.Selector {
 	ids := make([]string, 0, len(counters))
 	for _, sample := range counters {
 		ids = append(ids, string(sample.Metric[queries.Device]))
 	}
 	slices.Sort(ids)
-	r.more(ctx)
-	devices := r.vector(queries.DevicesBegan(queries.Fits(queries.OneOf(queries.Device, slices.Compact(ids)...)), day))
-	if err := r.wait(); err != nil {
-		return nil, err
-	}
-	heard := map[place]time.Time{}
-	for _, sample := range *devices {
-		heard[placeOf(sample.Metric)] = seconds(sample.Value)
-	}
-	return heard, nil
+	return queries.Fits(queries.OneOf(queries.Device, slices.Compact(ids)...))
 }
 
 func placeOf(m model.Metric) place {
