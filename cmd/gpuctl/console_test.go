@@ -38,7 +38,7 @@ type console struct {
 
 func (c *console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.asked = append(c.asked, r.URL.Path+"?"+r.URL.RawQuery)
-	refuse := func(status int, reason consoleapi.Reason) {
+	refuse := func(status int, reason consoleapi.ErrorReason) {
 		w.WriteHeader(status)
 		_ = json.NewEncoder(w).Encode(consoleapi.Error{Text: "It cannot be.", Reason: reason, Detail: "Details\x1b[31m."})
 	}

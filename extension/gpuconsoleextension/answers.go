@@ -18,7 +18,7 @@ func (a *api) status(ctx context.Context, _ *parameters) (any, error) {
 	out := &consoleapi.StatusAnswer{
 		Version: a.version, State: consoleapi.StoreUnreachable, Freshness: a.reader.Unknown(),
 		Store:     consoleapi.StoreStatus{Engine: info.Engine},
-		Telemetry: consoleapi.Telemetry{DownExporters: []consoleapi.Exporter{}},
+		Telemetry: consoleapi.Telemetry{DownExporters: []consoleapi.Exporter{}}, Endpoints: []consoleapi.Reason{},
 		Config:    a.told(info),
 	}
 	if info.Retention > 0 {

@@ -22,7 +22,7 @@ type failure struct {
 
 func (f *failure) Error() string { return f.body.Error() }
 
-func fail(status int, reason consoleapi.Reason, text, detail string) *failure {
+func fail(status int, reason consoleapi.ErrorReason, text, detail string) *failure {
 	return &failure{status: status, body: consoleapi.Error{Text: text, Reason: reason, Detail: detail}}
 }
 
@@ -47,7 +47,7 @@ func failed(err error) *failure {
 	if f := (*failure)(nil); errors.As(err, &f) {
 		return f
 	}
-	upstream := func(reason consoleapi.Reason, text string) *failure {
+	upstream := func(reason consoleapi.ErrorReason, text string) *failure {
 		return fail(http.StatusBadGateway, reason, text, sentence(err.Error()))
 	}
 	switch store.KindOf(err) {

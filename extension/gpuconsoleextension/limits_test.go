@@ -99,7 +99,7 @@ func TestQueryTimeout(t *testing.T) {
 func TestErrorsOfTheStore(t *testing.T) {
 	for _, test := range []struct {
 		err    error
-		reason consoleapi.Reason
+		reason consoleapi.ErrorReason
 		opens  bool
 	}{
 		{store.Errorf(store.Unavailable, "the server at url (p:9090) cannot be reached: connection refused"), consoleapi.UpstreamUnreachable, true},
@@ -144,7 +144,7 @@ func TestCircuitBreaker(t *testing.T) {
 		down := store.Errorf(store.Unavailable, "connection refused")
 		s := &fakeStore{err: down}
 		c := serveAPI(t, s, time.Now(), func(c *Config) { c.CircuitBreaker = CircuitBreakerConfig{Failures: 3, OpenFor: 10 * time.Second} })
-		reason := func() consoleapi.Reason { return reasonOf(t, c.query("services", "")).Reason }
+		reason := func() consoleapi.ErrorReason { return reasonOf(t, c.query("services", "")).Reason }
 		for range 3 {
 			assert.Equal(t, consoleapi.UpstreamUnreachable, reason())
 		}

@@ -34,7 +34,7 @@ func TestParametersThatAreRefused(t *testing.T) {
 	for _, test := range []struct {
 		path   string
 		query  url.Values
-		reason consoleapi.Reason
+		reason consoleapi.ErrorReason
 		detail string
 	}{
 		{"services", values("limit", "0"), consoleapi.InvalidParameter, "limit"},

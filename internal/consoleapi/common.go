@@ -5,29 +5,29 @@ package consoleapi // import "github.com/otelcol-gpu/otelcol-gpu/internal/consol
 
 import "time"
 
-// Reason says what kind of error an Error is.
-type Reason string
+// ErrorReason says what kind of error an Error is.
+type ErrorReason string
 
 const (
-	InvalidParameter    Reason = "invalid_parameter"
-	LimitExceeded       Reason = "limit_exceeded"
-	Unauthenticated     Reason = "unauthenticated"
-	NotFound            Reason = "not_found"
-	MethodNotAllowed    Reason = "method_not_allowed"
-	UpstreamUnreachable Reason = "upstream_unreachable"
-	UpstreamTimeout     Reason = "upstream_timeout"
-	UpstreamInvalid     Reason = "upstream_invalid"
-	UpstreamRejected    Reason = "upstream_rejected"
-	QueryLimit          Reason = "query_limit"
-	CircuitOpen         Reason = "circuit_open"
-	Busy                Reason = "busy"
-	InternalError       Reason = "internal"
+	InvalidParameter    ErrorReason = "invalid_parameter"
+	LimitExceeded       ErrorReason = "limit_exceeded"
+	Unauthenticated     ErrorReason = "unauthenticated"
+	NotFound            ErrorReason = "not_found"
+	MethodNotAllowed    ErrorReason = "method_not_allowed"
+	UpstreamUnreachable ErrorReason = "upstream_unreachable"
+	UpstreamTimeout     ErrorReason = "upstream_timeout"
+	UpstreamInvalid     ErrorReason = "upstream_invalid"
+	UpstreamRejected    ErrorReason = "upstream_rejected"
+	QueryLimit          ErrorReason = "query_limit"
+	CircuitOpen         ErrorReason = "circuit_open"
+	Busy                ErrorReason = "busy"
+	InternalError       ErrorReason = "internal"
 )
 
 // Error is the body of every answer that is none.
 type Error struct {
 	Text   string `json:"error"`
-	Reason Reason `json:"reason"`
+	Reason ErrorReason `json:"reason"`
 	Detail string `json:"detail"`
 }
 

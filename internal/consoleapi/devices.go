@@ -36,6 +36,7 @@ type Device struct {
 	XID               *int        `json:"xid"`
 	XIDErrors         []XIDErrors `json:"xid_errors"`
 	UncorrectedErrors *float64    `json:"uncorrected_errors"`
+	Reasons           []Reason    `json:"reasons"`
 	Told
 }
 
@@ -101,6 +102,7 @@ const (
 	NodeLost           NodeState = "lost"
 	NodeExporterDown   NodeState = "exporter_down"
 	NodeExporterFrozen NodeState = "exporter_frozen"
+	NodeDegraded       NodeState = "degraded" // it reports, and something is wrong with it or its devices
 	NodeOK             NodeState = "ok"
 )
 
@@ -113,6 +115,7 @@ type Node struct {
 	Schedulable      *bool         `json:"schedulable"`
 	MIGReconfiguring *bool         `json:"mig_reconfiguring"`
 	Counts           NodeCounts    `json:"counts"`
+	Reasons          []Reason      `json:"reasons"`
 	Devices          []Device      `json:"devices"`
 	Told
 }

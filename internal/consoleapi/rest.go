@@ -47,6 +47,7 @@ type EventsAnswer struct {
 	Total     int       `json:"total"`
 	Next      *string   `json:"next"`
 	Raised    int       `json:"raised"`
+	Notices   int       `json:"notices"`
 }
 
 // Event is an event.
@@ -55,6 +56,7 @@ type Event struct {
 	Name       string         `json:"name"`
 	Key        string         `json:"key"`
 	State      *string        `json:"state"`
+	Notice     bool           `json:"notice"`
 	Severity   *string        `json:"severity"`
 	Time       time.Time      `json:"time"`
 	Body       *string        `json:"body"`
@@ -63,7 +65,7 @@ type Event struct {
 	Deliveries []Delivery     `json:"deliveries"`
 }
 
-// Subject is what an event is about.
+// Subject is what an event or a reason is about.
 type Subject struct {
 	Cluster   *string `json:"cluster"`
 	Namespace *string `json:"namespace"`
@@ -110,6 +112,7 @@ type StatusAnswer struct {
 	State     State       `json:"state"`
 	Store     StoreStatus `json:"store"`
 	Telemetry Telemetry   `json:"telemetry"`
+	Endpoints []Reason    `json:"endpoints"`
 	Config    Config      `json:"config"`
 }
 
@@ -134,6 +137,7 @@ type Telemetry struct {
 	ServicesNoData  *int       `json:"services_no_data"`
 	PodsWarming     *int       `json:"pods_warming"`
 	RaisedEvents    *int       `json:"raised_events"`
+	Notices         *int       `json:"notices"`
 }
 
 // Config is what a page needs to know.

@@ -5,32 +5,13 @@ package consoleapi // import "github.com/otelcol-gpu/otelcol-gpu/internal/consol
 
 import "time"
 
-// Attention is a reason to look at a service.
-type Attention string
-
-// The reasons, the most pressing first.
-const (
-	Stale        Attention = "stale"
-	NoData       Attention = "no_data"
-	Partial      Attention = "partial"
-	MissingPods  Attention = "missing_pods"
-	DegradedPods Attention = "degraded_pods"
-	PendingPods  Attention = "pending_pods"
-	IdleDevices  Attention = "idle_devices"
-	NotRunning   Attention = "not_running"
-	Warming      Attention = "warming"
-	Unknown      Attention = "unknown"
-)
-
-// Attentions are all reasons, the most pressing first.
-var Attentions = []Attention{Stale, NoData, Partial, MissingPods, DegradedPods, PendingPods, IdleDevices, NotRunning, Warming, Unknown}
-
 // Service is a service.
 type Service struct {
 	Cluster        *string        `json:"cluster"`
 	Namespace      string         `json:"namespace"`
 	Service        string         `json:"service"`
 	Attention      []Attention    `json:"attention"`
+	Reasons        []Reason       `json:"reasons"`
 	Partial        *bool          `json:"partial"`
 	MissingRatio   *float64       `json:"missing_ratio"`
 	Values         Values         `json:"values"`
@@ -93,6 +74,8 @@ type Grid struct {
 type FleetSummary struct {
 	Services       *int     `json:"services"`
 	Attention      *int     `json:"attention"`
+	Reasons        []Reason `json:"reasons"`
+	ReasonsTotal   int      `json:"reasons_total"`
 	Devices        *int     `json:"devices"`
 	DevicesHeld    *int     `json:"devices_held"`
 	DevicesBusy    *int     `json:"devices_busy"`

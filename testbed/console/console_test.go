@@ -142,7 +142,7 @@ func TestServersThatAreNoPrometheus(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		handler http.HandlerFunc
-		reason  consoleapi.Reason
+		reason  consoleapi.ErrorReason
 	}{
 		"a login page":  {answering("text/html", "<html>Log in</html>", 200), consoleapi.UpstreamInvalid},
 		"other JSON":    {answering("application/json", `{"hello":"world"}`, 200), consoleapi.UpstreamInvalid},

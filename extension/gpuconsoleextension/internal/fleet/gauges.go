@@ -111,7 +111,7 @@ func (r *reading) deviceWithout(d *device, xids []consoleapi.XIDErrors) consolea
 	out := consoleapi.Device{
 		ID: d.id.name, Parent: text(model.LabelValue(d.parent)), Index: text(m[queries.Index]), Model: text(m[queries.Model]),
 		MIGProfile: text(m[queries.MIGProfile]), MIGInstance: text(m[queries.MIGInstance]),
-		State: d.state, Idle: d.idle, Throttle: []string{}, XIDErrors: xids, Told: r.told(d.heard),
+		State: d.state, Idle: d.idle, Throttle: []string{}, XIDErrors: xids, Reasons: []consoleapi.Reason{}, Told: r.told(d.heard),
 		Holders: slices.Clone(d.holders),
 	}
 	if out.Holders == nil {

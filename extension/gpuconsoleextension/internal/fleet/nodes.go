@@ -258,7 +258,7 @@ func (n *Nodes) Page(ctx context.Context, from, to int) ([]consoleapi.Node, erro
 		slices.SortFunc(one.devices, compareDevices)
 		node := consoleapi.Node{
 			Cluster: text(model.LabelValue(one.id.cluster)), Node: one.id.name, State: n.states[one], Exporter: one.exporter,
-			Schedulable: one.schedulable, MIGReconfiguring: one.migReconfiguring, Counts: one.counts(),
+			Schedulable: one.schedulable, MIGReconfiguring: one.migReconfiguring, Counts: one.counts(), Reasons: []consoleapi.Reason{},
 			Devices: make([]consoleapi.Device, 0, len(one.devices)), Told: n.reading.told(one.dataTime()),
 		}
 		for _, d := range one.devices {

@@ -45,7 +45,7 @@ func (r *reading) askServices(s queries.Selector, at time.Time) func() []*servic
 			key := keyOf(m)
 			if found[key] == nil {
 				found[key] = &service{key: key, Service: consoleapi.Service{
-					Cluster: text(m[queries.Cluster]), Namespace: key.Namespace, Service: key.Service, Attention: []consoleapi.Attention{},
+					Cluster: text(m[queries.Cluster]), Namespace: key.Namespace, Service: key.Service, Attention: []consoleapi.Attention{}, Reasons: []consoleapi.Reason{},
 				}}
 			}
 			return found[key]

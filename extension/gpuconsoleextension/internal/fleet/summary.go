@@ -41,7 +41,7 @@ func single(v *model.Vector) *float64 {
 // summarize tells of the whole fleet. What nothing tells of is null.
 func summarize(services []*service, inv *inventory, t totals) consoleapi.FleetSummary {
 	out := consoleapi.FleetSummary{
-		Services: pointer(len(services)), Attention: pointer(0), PodsPending: pending(services).Pods,
+		Services: pointer(len(services)), Attention: pointer(0), PodsPending: pending(services).Pods, Reasons: []consoleapi.Reason{},
 		Utilization: t.utilization, MemoryUsed: t.memoryUsed, MemoryTotal: t.memoryTotal, Power: t.power, DevicesBusy: t.busy,
 	}
 	for _, s := range services {

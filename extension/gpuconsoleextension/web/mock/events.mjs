@@ -13,7 +13,7 @@ export function events(now) {
     const key = [name, about.cluster ?? "", about.namespace, about.service, about.node, about.device].filter((x) => x !== null && x !== undefined).join("/");
     const time = now - ago * 1000;
     return {
-      id, name, key, state, severity, time: iso(time), body, subject: about, attributes,
+      id, name, key, state, notice: name === "gpu.xid" || name === "gpu.ecc.uncorrected", severity, time: iso(time), body, subject: about, attributes,
       deliveries: deliveries.map((d, i) => ({
         id: `${id.slice(0, -2)}${10 + i}`, time: iso(time + (d.after ?? 0.04) * 1000), receiver: d.receiver, url_host: d.host, format: d.format, attempt: d.attempt ?? 1, max_attempts: d.max ?? 1,
         outcome: d.outcome ?? "succeeded", status: d.status === undefined ? 200 : d.status, error_type: d.error ?? null,

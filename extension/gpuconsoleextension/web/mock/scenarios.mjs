@@ -3,11 +3,10 @@
 import { events } from "./events.mjs";
 import { lostNode, migNode, sharedNode, trouble } from "./extras.mjs";
 import { average, total } from "./numbers.mjs";
-import { build, finishNode, iso, noValues, plan, serviceKey, told } from "./world.mjs";
+import { endpointsOf, explain, ofFleet, pressing } from "./reasons.mjs";
+import { build, finishNode, iso, noValues, plan, told } from "./world.mjs";
 
 const staleAfter = 45;
-const attentive = ["stale", "no_data", "partial", "missing_pods", "degraded_pods", "pending_pods"];
-const order = ["stale", "no_data", "partial", "missing_pods", "degraded_pods", "pending_pods", "idle_devices", "not_running", "warming", "unknown"];
 
 export const config = {
   windows: ["5m", "30m", "1h", "24h"], refresh: 15, warmup: 90, idle_threshold: 0.05, idle_for: 900, partial_threshold: 0.25, remembered: 3600,
@@ -72,20 +71,17 @@ export function worldOf(name, now, began) {
     world.nodes.push(...free);
   }
   if (s.down) world.nodes = world.nodes.map((n) => ({ ...n, state: "exporter_down", exporter: "down", devices: n.devices.map((d) => ({ ...d, ...told(now, 312, staleAfter) })), ...told(now, 312, staleAfter) }));
-  const bad = (n) => (n.state === "lost" ? 0 : n.state !== "ok" ? 1 : n.counts.lost ? 2 : n.devices.some((d) => d.xid_errors.length) ? 3 : 9);
-  world.nodes.sort((a, b) => bad(a) - bad(b) || (a.node < b.node ? -1 : 1));
-  const rank = (x) => (x.attention.length ? order.indexOf(x.attention[0]) : 99);
-  world.services.sort((a, b) => rank(a) - rank(b) || b.devices.idle - a.devices.idle || cmp(a, b));
-  return { ...s, ...world, summary: summary(world), events: s.noEvents || s.ever === false ? [] : events(now) };
+  explain(world);
+  const happened = s.noEvents || s.ever === false ? [] : events(now);
+  const endpoints = endpointsOf(happened);
+  return { ...s, ...world, summary: { ...summary(world), ...ofFleet(world, endpoints) }, events: happened, endpoints };
 }
-
-const cmp = (a, b) => (serviceKey(a) < serviceKey(b) ? -1 : 1);
 
 function summary({ services: list, nodes }) {
   const physical = nodes.flatMap((n) => n.devices.filter((d) => d.parent === null));
   const sum = (key) => nodes.reduce((t, n) => t + n.counts[key], 0);
   return {
-    services: list.length, attention: list.filter((s) => s.attention.some((a) => attentive.includes(a))).length,
+    services: list.length, attention: list.filter((s) => pressing(s.reasons)).length,
     devices: sum("devices"), devices_held: sum("held"), devices_busy: physical.filter((d) => (d.values.utilization ?? 0) >= 0.05).length,
     devices_idle: sum("idle"), devices_free: sum("free"), devices_unknown: sum("unknown") + sum("lost"),
     utilization: average(physical.map((d) => d.values.utilization)), memory_used: total(physical.map((d) => d.values.memory_used)),
@@ -113,8 +109,9 @@ export function status(now, world) {
       devices: n(world.summary.devices), services: n(world.services.length),
       services_partial: n(world.services.filter((s) => s.partial).length), services_no_data: n(world.services.filter((s) => s.attention.includes("no_data")).length),
       pods_warming: n(world.services.reduce((t, s) => t + s.pods.warming, 0)),
-      raised_events: n(raised(world.events)),
+      raised_events: n(raised(world.events)), notices: n(world.events.filter((e) => e.notice).length),
     },
+    endpoints: world.endpoints,
     config: { ...config, grafana: world.noGrafana ? null : config.grafana },
   };
 }
@@ -123,7 +120,7 @@ export function raised(list) {
   const seen = new Set();
   let count = 0;
   for (const e of list) {
-    if (seen.has(e.key) || e.state === null) continue;
+    if (e.notice || seen.has(e.key) || e.state === null) continue;
     seen.add(e.key);
     if (e.state === "raised") count++;
   }

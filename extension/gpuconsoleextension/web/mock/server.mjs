@@ -70,7 +70,7 @@ export function answer(path, query, now, world) {
       const raisedKeys = new Set(world.events.filter((e) => order.indexOf(e.severity) >= order.indexOf(severe)).map((e) => e.key));
       const wanted = world.events.filter((e) => (!severe || raisedKeys.has(e.key)) && (!named.service || (e.subject.service === named.service && e.subject.namespace === named.namespace)));
       const { list, next, total } = page(wanted);
-      return { freshness: fresh, events: list, total, next, raised: raised(world.events) };
+      return { freshness: fresh, events: list, total, next, raised: raised(wanted), notices: wanted.filter((e) => e.notice).length };
     }
   }
   throw new Refusal(404, "not_found", "There is no such endpoint.");

@@ -54,7 +54,7 @@ function device(now, node, index, model, over = {}) {
   return {
     id: deviceId(`${node}/${index}`), parent: null, index: String(index), model: models[model].name, mig_profile: null, mig_instance: null,
     state: "free", holders: [], idle: null, values: { ...noValues, utilization: 0, memory_used: 0.4 * GiB, memory_total: models[model].memory, tensor: 0, sm: 0, dram: 0, fp16: 0, fp32: 0, power: models[model].idle },
-    temperature: 31, memory_temperature: model === "l4" ? null : 38, power_limit: models[model].limit, throttle: [], xid: 0, xid_errors: [], uncorrected_errors: 0,
+    temperature: 31, memory_temperature: model === "l4" ? null : 38, power_limit: models[model].limit, throttle: [], xid: 0, xid_errors: [], uncorrected_errors: 0, reasons: [],
     ...told(now, 6, 45), ...over,
   };
 }

@@ -33,8 +33,8 @@ export interface paths {
         };
         /**
          * Services, those that need attention first.
-         * @description In the order of `attention` (see there: the earliest reason of a service decides, more idle devices before fewer),
-         *     then namespace, service and cluster.
+         * @description In the order of `reasons` (the first reason of a service decides: its severity, then its kind in the order of
+         *     `Attention`; more idle devices before fewer), then namespace, service and cluster.
          */
         get: operations["listServices"];
         put?: never;
@@ -195,13 +195,10 @@ export interface components {
             cluster: string | null;
             namespace: string;
             service: string;
-            /**
-             * @description Why somebody should look, the most pressing first; empty is well. `stale`: the summary itself is old. `no_data`: every
-             *     settled pod is missing. `partial`: more than the threshold are. `missing_pods`, `degraded_pods`: some are.
-             *     `pending_pods`: no node has accepted them. `idle_devices`: held and unused for long. `not_running`: there are pods,
-             *     none of them runs. `warming`: no pod is settled yet. `unknown`: the summary has just started.
-             */
+            /** @description The kinds of its `reasons`, each once, in their order; empty is well. */
             attention: components["schemas"]["Attention"][];
+            /** @description Why it needs attention, worst first: its own, those of its pods and of the devices that it owns, and of the nodes that these are on. */
+            reasons: components["schemas"]["Reason"][];
             /** @description gpu.service.partial; null while it is not known. */
             partial: boolean | null;
             missing_ratio: components["schemas"]["Ratio"];
@@ -227,8 +224,57 @@ export interface components {
             /** @description `data_age`, or the age of the summary's evaluation, is above `freshness.stale_after`. */
             stale: boolean;
         };
-        /** @enum {string} */
-        Attention: "stale" | "no_data" | "partial" | "missing_pods" | "degraded_pods" | "pending_pods" | "idle_devices" | "not_running" | "warming" | "unknown";
+        /**
+         * @description What kind of reason it is, in the order in which reasons of one severity are listed. `stale`: the summary itself is old.
+         *     `no_data`: every settled pod is missing. `node_lost`, `exporter_down`, `exporter_frozen`: the state of a node and of its
+         *     exporter. `device_lost`: a device is silent although its exporter is up. `xid`, `ecc_uncorrected`: a notice, see
+         *     `Reason.notice`. `row_remap_failure`; `retired_pages`: they wait for a reboot. `throttle`: clocks are held down by heat or
+         *     by the power brake. `temperature` of the chip, `memory_temperature`, `memory_pressure`. `condition`: a condition that this
+         *     version has no kind for. `delivery`: a webhook endpoint does not get its deliveries. `partial`: more pods than the
+         *     threshold are missing. `missing_pods`, `degraded_pods`: some are. `pending_pods`: no node has accepted them.
+         *     `idle_devices`: owned and unused for long. `not_running`: there are pods, none of them runs. `warming`: no pod is settled
+         *     yet. `unknown`: the summary has just started.
+         * @enum {string}
+         */
+        Attention: "stale" | "no_data" | "node_lost" | "exporter_down" | "exporter_frozen" | "device_lost" | "xid" | "ecc_uncorrected" | "row_remap_failure" | "retired_pages" | "throttle" | "temperature" | "memory_temperature" | "memory_pressure" | "condition" | "delivery" | "partial" | "missing_pods" | "degraded_pods" | "pending_pods" | "idle_devices" | "not_running" | "warming" | "unknown";
+        /**
+         * @description `error` and `warn` need attention: `gpuctl … --check` exits with 1. `info` is worth knowing and needs nobody at once.
+         * @enum {string}
+         */
+        Severity: "error" | "warn" | "info";
+        /**
+         * @description Why somebody should look: a condition that gpu_events has raised and not cleared, or what telemetry shows right now. What
+         *     both report is one reason, with the event's text. Reasons are listed by severity, then by kind.
+         */
+        Reason: {
+            kind: components["schemas"]["Attention"];
+            severity: components["schemas"]["Severity"];
+            /** @description The reason in a few words, as `XID 79`. */
+            label: string;
+            /** @description The reason as one sentence. */
+            text: string;
+            /** @description An event that is never cleared (gpu.xid, gpu.ecc.uncorrected) and no raised condition. It is a reason until it is resolved or 24 hours old, see the README. */
+            notice: boolean;
+            subject: components["schemas"]["Subject"];
+            /** @description Of `delivery`: the name of the webhook endpoint. */
+            endpoint: string | null;
+            /** @description `id` of the event behind it; null where telemetry alone shows it. */
+            event_id: string | null;
+            /**
+             * Format: date-time
+             * @description Since when it is so; null where that is not known.
+             */
+            since: string | null;
+        };
+        /** @description What something is about; names that it does not have are null. */
+        Subject: {
+            cluster: string | null;
+            namespace: string | null;
+            service: string | null;
+            pod: string | null;
+            node: string | null;
+            device: string | null;
+        };
         /** @description gpu.service.pods by state. `settled` = reporting + degraded + missing; `in_mean` = reporting + degraded. */
         PodCounts: {
             total: components["schemas"]["Count"];
@@ -272,8 +318,12 @@ export interface components {
         /** @description The whole fleet, whatever `q` and page. Devices are physical ones, those without hw.parent. */
         FleetSummary: {
             services: components["schemas"]["Count"];
-            /** @description Services with a reason among stale, no_data, partial, missing_pods, degraded_pods, pending_pods. */
+            /** @description Services with a reason of severity error or warn. */
             attention: number | null;
+            /** @description Everything of severity error or warn that is known about services, nodes, devices, exporters and webhook endpoints, each once, worst first. Empty is well. */
+            reasons: components["schemas"]["Reason"][];
+            /** @description All of them; `reasons` has at most 50. */
+            reasons_total: number;
             devices: components["schemas"]["Count"];
             devices_held: components["schemas"]["Count"];
             devices_busy: components["schemas"]["Count"];
@@ -365,6 +415,8 @@ export interface components {
             }[];
             /** @description Rise of hw.errors (uncorrected) over the last 24 hours. */
             uncorrected_errors: number | null;
+            /** @description What is known to be wrong with the device itself, worst first. */
+            reasons: components["schemas"]["Reason"][];
             /** Format: date-time */
             data_time: string | null;
             data_age: number | null;
@@ -423,10 +475,12 @@ export interface components {
             /** @description k8s.node.name, else host.name, else the address that its devices are scraped from. */
             node: string;
             /**
-             * @description `lost`: neither telemetry nor allocation for longer than `freshness.stale_after`.
+             * @description The first that applies. `lost`: neither telemetry nor allocation for longer than `freshness.stale_after`. `degraded`: it reports, and has a reason of severity error or warn.
              * @enum {string}
              */
-            state: "lost" | "exporter_down" | "exporter_frozen" | "ok";
+            state: "lost" | "exporter_down" | "exporter_frozen" | "degraded" | "ok";
+            /** @description Why it needs attention, worst first: its own, its exporter's and those of its devices. */
+            reasons: components["schemas"]["Reason"][];
             exporter: components["schemas"]["ExporterState"];
             /** @description false: cordoned. */
             schedulable: boolean | null;
@@ -489,8 +543,10 @@ export interface components {
             /** @description Events in the log that match. */
             total: number;
             next: string | null;
-            /** @description Conditions whose newest event in the log is `raised`. */
+            /** @description Conditions that match and are raised: their newest event is `raised`. A notice is no condition. Without a filter this is what the gpu_events connectors report as otelcol_gpu_events_raised. */
             raised: number;
+            /** @description Notices that match and still count for attention, see `Reason.notice`. */
+            notices: number;
         };
         /** @description An event that only a delivery tells of (a test, or one older than the log) has no severity, state and body. */
         Event: {
@@ -500,21 +556,15 @@ export interface components {
             key: string;
             /** @enum {string|null} */
             state: "raised" | "cleared" | null;
+            /** @description It is never cleared, and is no raised condition. */
+            notice: boolean;
             /** @enum {string|null} */
             severity: "trace" | "debug" | "info" | "warn" | "error" | "fatal" | null;
             /** Format: date-time */
             time: string;
             /** @description A sentence for people. */
             body: string | null;
-            /** @description What it is about; names that it does not have are null. */
-            subject: {
-                cluster: string | null;
-                namespace: string | null;
-                service: string | null;
-                pod: string | null;
-                node: string | null;
-                device: string | null;
-            };
+            subject: components["schemas"]["Subject"];
             /** @description Further attributes of the event by their names. */
             attributes: {
                 [key: string]: unknown;
@@ -588,8 +638,13 @@ export interface components {
                 services_partial: components["schemas"]["Count"];
                 services_no_data: components["schemas"]["Count"];
                 pods_warming: components["schemas"]["Count"];
-                raised_events: components["schemas"]["Count"];
+                /** @description `raised` of all events. */
+                raised_events: number | null;
+                /** @description `notices` of all events. */
+                notices: number | null;
             };
+            /** @description Webhook endpoints that do not get their deliveries, worst first; known also while the store cannot be reached. */
+            endpoints: components["schemas"]["Reason"][];
             config: {
                 /** @description Those that the retention allows. */
                 windows: components["schemas"]["Window"][];
