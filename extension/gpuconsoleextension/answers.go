@@ -75,6 +75,10 @@ func kept(info store.Info, w fleet.Window) bool {
 func (a *api) services(ctx context.Context, p *parameters) (any, error) {
 	limit, after := p.limit(a.config.MaxServicesPerRequest), p.cursor()
 	match, trend := p.text("q", maxName), p.oneOf("trend", "false", "true", "false") == "true"
+	var over *fleet.Window
+	if p.has("window") {
+		over = a.window(p)
+	}
 	if p.err != nil {
 		return nil, p.err
 	}
@@ -85,7 +89,7 @@ func (a *api) services(ctx context.Context, p *parameters) (any, error) {
 			return err
 		}
 		page := pageOf(after, limit, all.Len(), all.Key)
-		out.Services, out.Trend, err = all.Page(ctx, page.from, page.to, trend)
+		out.Services, out.Trend, err = all.Page(ctx, page.from, page.to, trend, over)
 		out.Total, out.Next, out.Summary, out.Freshness = all.Len(), page.next, all.Summary, all.Freshness()
 		return err
 	})
@@ -116,7 +120,8 @@ func (a *api) pods(ctx context.Context, p *parameters) (any, error) {
 	out := &consoleapi.PodsAnswer{}
 	err := a.read(ctx, func() error {
 		all, err := a.reader.Pods(ctx, key)
-		if err != nil {
+		if err != nil || all == nil {
+			out = nil
 			return err
 		}
 		page := pageOf(after, limit, all.Len(), all.Key)
@@ -124,17 +129,24 @@ func (a *api) pods(ctx context.Context, p *parameters) (any, error) {
 		out.Total, out.Next, out.Freshness = all.Len(), page.next, all.Freshness()
 		return err
 	})
+	if err == nil && out == nil {
+		err = unknownService()
+	}
 	return out, err
 }
 
 func (a *api) nodes(ctx context.Context, p *parameters) (any, error) {
 	limit, after, match := p.limit(a.config.MaxServicesPerRequest), p.cursor(), p.text("q", maxName)
+	var named *fleet.Where
+	if p.has("node") || p.has("device") || p.has("cluster") {
+		named = p.where()
+	}
 	if p.err != nil {
 		return nil, p.err
 	}
 	out := &consoleapi.NodesAnswer{}
 	err := a.read(ctx, func() error {
-		all, err := a.reader.Nodes(ctx, match)
+		all, err := a.reader.Nodes(ctx, match, named)
 		if err != nil {
 			return err
 		}
@@ -147,27 +159,47 @@ func (a *api) nodes(ctx context.Context, p *parameters) (any, error) {
 	return out, err
 }
 
+// window is one that the store keeps samples for.
+func (a *api) window(p *parameters) *fleet.Window {
+	name := p.oneOf("window", "", "5m", "30m", "1h", "24h")
+	if p.err != nil {
+		return nil
+	}
+	window := fleet.WindowNamed(name)
+	if info := a.store.Info(); !kept(info, window) {
+		p.err = exceeded("window is longer than the store keeps samples, which is retention: " + info.Retention.Round(time.Minute).String() + ".")
+	}
+	return &window
+}
+
 func (a *api) charts(ctx context.Context, p *parameters) (any, error) {
 	key := p.key()
-	name := p.oneOf("window", "", "5m", "30m", "1h", "24h")
+	window := a.window(p)
 	by := p.oneOf("by", fleet.ByService, fleet.ByService, fleet.ByPod)
 	if p.err != nil {
 		return nil, p.err
 	}
-	var window fleet.Window
-	for _, w := range fleet.Windows {
-		if w.Name == name {
-			window = w
-		}
-	}
-	if info := a.store.Info(); !kept(info, window) {
-		return nil, exceeded("window is longer than the store keeps samples, which is retention: " + info.Retention.Round(time.Minute).String() + ".")
-	}
 	var out *consoleapi.RangeAnswer
 	err := a.read(ctx, func() (err error) {
-		out, err = a.reader.Range(ctx, key, window, by)
+		out, err = a.reader.Range(ctx, key, *window, by)
 		return err
 	})
+	return out, err
+}
+
+func (a *api) deviceCharts(ctx context.Context, p *parameters) (any, error) {
+	where, window := p.where(), a.window(p)
+	if p.err != nil {
+		return nil, p.err
+	}
+	var out *consoleapi.DeviceRangeAnswer
+	err := a.read(ctx, func() (err error) {
+		out, err = a.reader.DeviceRange(ctx, *where, *window)
+		return err
+	})
+	if err == nil && out == nil {
+		err = unknownDevice()
+	}
 	return out, err
 }
 

@@ -59,11 +59,12 @@ func (a *api) endpoints() []endpoint {
 	with := func(more ...string) []string { return append(more, service...) }
 	return []endpoint{
 		{"status", nil, a.status},
-		{"services", []string{"limit", "cursor", "q", "trend"}, a.services},
+		{"services", []string{"limit", "cursor", "q", "trend", "window"}, a.services},
 		{"service", service, a.service},
 		{"pods", with("limit", "cursor"), a.pods},
-		{"nodes", []string{"limit", "cursor", "q"}, a.nodes},
+		{"nodes", []string{"limit", "cursor", "q", "cluster", "node", "device"}, a.nodes},
 		{"range", with("window", "by"), a.charts},
+		{"device_range", []string{"cluster", "node", "device", "window"}, a.deviceCharts},
 		{"events", with("limit", "cursor", "name", "min_severity"), a.events},
 	}
 }

@@ -38,6 +38,10 @@ func unknownService() *failure {
 	return fail(http.StatusNotFound, consoleapi.NotFound, "Nothing is known of this service.", "It may be gone, or its name, namespace or cluster may be another.")
 }
 
+func unknownDevice() *failure {
+	return fail(http.StatusNotFound, consoleapi.NotFound, "Nothing is known of this node or device.", "It may be gone for longer than remembered, or its name or cluster may be another.")
+}
+
 // statusGone is that of an answer which nobody waits for any more.
 const statusGone = 499
 

@@ -5,6 +5,7 @@ package gpuconsoleextension
 
 import (
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
@@ -227,7 +228,7 @@ func TestDeviceChangesHands(t *testing.T) {
 	assert.Equal(t, 0.2, *one.Values.Utilization)
 	assert.Empty(t, one.XIDErrors, "the counter went on under another holder")
 	assert.False(t, *one.Idle)
-	assert.Zero(t, ok[consoleapi.PodsAnswer](c, "pods", values("cluster", "c1", "namespace", "ml", "service", "old")).Total)
+	assert.Equal(t, http.StatusNotFound, c.get("pods", values("cluster", "c1", "namespace", "ml", "service", "old")).status, "nothing is known of it any more")
 	assert.Equal(t, 1, ok[consoleapi.PodsAnswer](c, "pods", values("cluster", "c1", "namespace", "ml", "service", "new")).Total)
 }
 
@@ -308,5 +309,9 @@ func TestPods(t *testing.T) {
 	assert.True(t, big[0].Devices[2].Stale)
 
 	assert.Equal(t, 1, *ok[consoleapi.ServiceAnswer](c, "service", values("cluster", "c1", "namespace", "ml", "service", "chat")).Service.Devices.Busy)
-	assert.Zero(t, ok[consoleapi.PodsAnswer](c, "pods", values("namespace", "ml", "service", "chat")).Total, "in no cluster")
+	elsewhere := c.get("pods", values("namespace", "ml", "service", "chat"))
+	assert.Equal(t, http.StatusNotFound, elsewhere.status, "in no cluster")
+	assert.Equal(t, consoleapi.NotFound, reasonOf(t, elsewhere).Reason)
+	w.service(svc{cluster: "c1", namespace: "ml", name: "empty", pods: pods{notRunning: 1}})
+	assert.Zero(t, ok[consoleapi.PodsAnswer](c, "pods", values("cluster", "c1", "namespace", "ml", "service", "empty")).Total, "known, and none of its pods is")
 }

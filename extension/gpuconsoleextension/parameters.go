@@ -96,6 +96,15 @@ func (p *parameters) key() fleet.Key {
 	return fleet.Key{Cluster: p.text("cluster", maxName), Namespace: p.name("namespace"), Service: p.name("service")}
 }
 
+// where names a node or a device, or both.
+func (p *parameters) where() *fleet.Where {
+	w := &fleet.Where{Cluster: p.text("cluster", maxName), Node: p.text("node", maxName), Device: p.text("device", maxName)}
+	if w.Node == "" && w.Device == "" {
+		p.refuse("node", "is missing, and so is device; one of them is needed")
+	}
+	return w
+}
+
 // oneOf is a parameter with one of some values.
 func (p *parameters) oneOf(name, otherwise string, allowed ...string) string {
 	if !p.has(name) && otherwise != "" {

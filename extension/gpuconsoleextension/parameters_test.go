@@ -63,6 +63,11 @@ func TestParametersThatAreRefused(t *testing.T) {
 		{"range", with(service, "window", "-5m"), consoleapi.InvalidParameter, "window"},
 		{"range", with(service, "window", "5m", "by", "node"), consoleapi.InvalidParameter, "service, pod"},
 		{"range", with(service, "window", "5m", "step", "1ms"), consoleapi.InvalidParameter, "step"},
+		{"services", values("trend", "true", "window", "7d"), consoleapi.InvalidParameter, "5m, 30m, 1h, 24h"},
+		{"device_range", values("window", "5m", "cluster", "c1"), consoleapi.InvalidParameter, "node is missing"},
+		{"device_range", values("device", "GPU-1"), consoleapi.InvalidParameter, "window"},
+		{"device_range", values("device", long, "window", "5m"), consoleapi.InvalidParameter, "253"},
+		{"nodes", values("cluster", "c1"), consoleapi.InvalidParameter, "node is missing"},
 		{"events", values("min_severity", "bad"), consoleapi.InvalidParameter, "min_severity"},
 		{"events", values("cluster", "c1"), consoleapi.InvalidParameter, "namespace is missing"},
 		{"events", values("name", strings.Repeat("n", 129)), consoleapi.InvalidParameter, "128"},
@@ -106,6 +111,12 @@ func TestHostileNames(t *testing.T) {
 		query.Set("by", "pod")
 		assert.Equal(t, name, ok[consoleapi.RangeAnswer](c, "range", query).Charts.Power.Series[0].Name)
 		assert.Equal(t, 1, ok[consoleapi.ServicesAnswer](c, "services", values("q", name)).Total, kind)
+	}
+	for kind, name := range storetest.Hostile {
+		lines := ok[consoleapi.DeviceRangeAnswer](c, "device_range", values("cluster", name, "node", name, "device", name, "window", "5m"))
+		assert.Equal(t, name, lines.Charts.Utilization.Series[0].Name, kind)
+		assert.Equal(t, 0.5, *lines.Charts.Utilization.Series[0].Values[lines.Points-1], kind)
+		assert.Equal(t, 1, ok[consoleapi.NodesAnswer](c, "nodes", values("cluster", name, "device", name)).Total, kind)
 	}
 	assert.NotContains(t, string(c.get("services", nil).body), "<script", "HTML is escaped even within JSON")
 }

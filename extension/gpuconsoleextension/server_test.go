@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -121,6 +122,15 @@ func TestPage(t *testing.T) {
 	again := r.get(t, http.MethodGet, "/index.html", "If-None-Match", tag)
 	assert.Equal(t, http.StatusNotModified, again.status)
 	assert.Empty(t, again.body)
+
+	written, err := os.ReadFile("openapi.yaml")
+	require.NoError(t, err)
+	for _, prefix := range []string{"", "/gpu/console"} {
+		served := r.get(t, http.MethodGet, prefix+"/openapi.yaml")
+		require.Equal(t, http.StatusOK, served.status)
+		assert.Equal(t, "application/yaml", served.header.Get("Content-Type"))
+		assert.Equal(t, string(written), string(served.body))
+	}
 
 	assets := regexp.MustCompile(`"\./(assets/[^"]+)"`).FindAllStringSubmatch(string(index.body), -1)
 	require.NotEmpty(t, assets, "the page names its files relative to itself")

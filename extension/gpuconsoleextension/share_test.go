@@ -55,11 +55,11 @@ func TestRequestsShareWhatTheStoreSaid(t *testing.T) {
 		assert.Equal(t, first, evaluated("services"), "of the moment of the first, and says so")
 		assert.Equal(t, asked, s.queries())
 		assert.Equal(t, first, evaluated("status"))
-		assert.Equal(t, asked+1, s.queries(), "status asks for the same, and whether there ever was anything")
+		assert.Equal(t, asked+3, s.queries(), "status asks for the same, with which window to open, and whether there ever was anything")
 
 		time.Sleep(200 * time.Millisecond)
 		assert.Equal(t, first.Add(2100*time.Millisecond), evaluated("services"))
-		assert.Equal(t, 2*asked+1, s.queries(), "what is older than share_for is read again")
+		assert.Equal(t, 2*asked+3, s.queries(), "what is older than share_for is read again")
 	})
 }
 

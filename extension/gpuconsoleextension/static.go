@@ -25,6 +25,11 @@ import (
 //go:embed web/dist
 var dist embed.FS
 
+// The API's contract.
+//
+//go:embed openapi.yaml
+var openAPI []byte
+
 // policy lets the page do what it needs and nothing else: no script or style but
 // its own files, no request but to its own origin, no frame around it.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
@@ -44,7 +49,7 @@ func secure(h http.Header) {
 // types are those of the files; a system's own list may be another.
 var types = map[string]string{
 	".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
-	".svg": "image/svg+xml", ".md": "text/plain; charset=utf-8",
+	".svg": "image/svg+xml", ".md": "text/plain; charset=utf-8", ".yaml": "application/yaml",
 }
 
 // file is a file of the page.
@@ -108,11 +113,7 @@ func readPage() (map[string]*file, error) {
 		if err != nil {
 			return err
 		}
-		kind := types[path.Ext(name)]
-		if kind == "" {
-			kind = "application/octet-stream"
-		}
-		f, err := newFile(content, kind)
+		f, err := newFile(content, kindOf(name))
 		if err != nil {
 			return err
 		}
@@ -120,8 +121,19 @@ func readPage() (map[string]*file, error) {
 		files["/"+name] = f
 		return nil
 	})
+	if err != nil {
+		return nil, err
+	}
 	files["/"] = files["/index.html"]
+	files["/openapi.yaml"], err = newFile(openAPI, kindOf("openapi.yaml"))
 	return files, err
+}
+
+func kindOf(name string) string {
+	if kind := types[path.Ext(name)]; kind != "" {
+		return kind
+	}
+	return "application/octet-stream"
 }
 
 // page serves the files of the page. They are the same for everybody, so nobody

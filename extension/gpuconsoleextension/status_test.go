@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/queries"
@@ -93,6 +94,7 @@ func TestStatusCounts(t *testing.T) {
 			down("down", consoleapi.ExporterDown, 0), down("lost", consoleapi.ExporterUnknown, 600), down("shared", consoleapi.ExporterFrozen, 0),
 		},
 		Devices: pointer(10), Services: pointer(2), ServicesPartial: pointer(2), ServicesNoData: pointer(1), PodsWarming: pointer(2), RaisedEvents: pointer(0),
+		Kubernetes: pointer(true), Window: pointer("30m"),
 	}, got.Telemetry)
 	assert.Equal(t, "embedded", got.Store.Engine)
 	assert.Equal(t, 86400.0, *got.Store.Retention)
@@ -101,4 +103,44 @@ func TestStatusCounts(t *testing.T) {
 		DashboardURL: "https://grafana.example.com/g/d/gpu_1",
 		Variables:    []consoleapi.GrafanaVariable{{Name: "app", Value: "service"}, {Name: "ns", Value: "namespace"}},
 	}, got.Config.Grafana)
+}
+
+// A young store is opened with the smallest window that has all its data, and so
+// are the trends of services.
+func TestWindowToOpenWith(t *testing.T) {
+	for since, want := range map[time.Duration]string{
+		time.Minute: "5m", 4 * time.Minute: "5m", 6 * time.Minute: "30m", 25 * time.Minute: "30m", 31 * time.Minute: "1h", 20 * time.Hour: "1h",
+	} {
+		w := newWorld(t)
+		w.service(svc{namespace: "ml", name: "chat", pods: pods{reporting: 1}, figures: averages(0.5), from: min(since, time.Hour)})
+		if since > time.Hour {
+			w.write(queries.ExporterUp, tags{queries.Address: "localhost"}, since, 0, constant(1))
+		}
+		c := serveAPI(t, w.store, w.now, nil)
+		status := ok[consoleapi.StatusAnswer](c, "status", nil)
+		assert.Equal(t, want, *status.Telemetry.Window, since)
+		assert.False(t, *status.Telemetry.Kubernetes)
+		trend := func(window string) ([]*float64, *consoleapi.Grid) {
+			query := values("trend", "true")
+			if window != "" {
+				query.Set("window", window)
+			}
+			got := ok[consoleapi.ServicesAnswer](c, "services", query)
+			return got.Services[0].Trend, got.Trend
+		}
+		unasked, grid := trend("")
+		asked, same := trend(want)
+		assert.Equal(t, asked, unasked)
+		assert.Equal(t, same, grid)
+		require.Len(t, unasked, 31)
+		filled := 0
+		for _, v := range unasked {
+			if v != nil {
+				filled++
+			}
+		}
+		assert.Greater(t, filled, 4, "%v: the line is more than a dot", since)
+		_, day := trend("24h")
+		assert.Equal(t, 48*60.0, day.Step)
+	}
 }

@@ -26,6 +26,38 @@ type Charts struct {
 	Power       Chart `json:"power"`
 }
 
+// DeviceRangeAnswer are the charts of a node's devices, or of one device.
+type DeviceRangeAnswer struct {
+	Freshness Freshness    `json:"freshness"`
+	Window    string       `json:"window"`
+	Start     time.Time    `json:"start"`
+	End       time.Time    `json:"end"`
+	Step      float64      `json:"step"`
+	Points    int          `json:"points"`
+	Devices   []DeviceLine `json:"devices"`
+	Charts    DeviceCharts `json:"charts"`
+	Truncated int          `json:"truncated"`
+}
+
+// DeviceLine is a device that has a line on each chart.
+type DeviceLine struct {
+	ID          string  `json:"id"`
+	Parent      *string `json:"parent"`
+	Index       *string `json:"index"`
+	MIGProfile  *string `json:"mig_profile"`
+	MIGInstance *string `json:"mig_instance"`
+}
+
+// DeviceCharts are the six charts of devices.
+type DeviceCharts struct {
+	Utilization Chart `json:"utilization"`
+	Memory      Chart `json:"memory"`
+	Power       Chart `json:"power"`
+	Temperature Chart `json:"temperature"`
+	Clock       Chart `json:"clock"`
+	Throttle    Chart `json:"throttle"`
+}
+
 // Chart is a chart; Limit is null where there is none.
 type Chart struct {
 	Unit   string     `json:"unit"`
@@ -138,6 +170,8 @@ type Telemetry struct {
 	PodsWarming     *int       `json:"pods_warming"`
 	RaisedEvents    *int       `json:"raised_events"`
 	Notices         *int       `json:"notices"`
+	Kubernetes      *bool      `json:"kubernetes"`
+	Window          *string    `json:"window"`
 }
 
 // Config is what a page needs to know.

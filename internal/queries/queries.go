@@ -188,10 +188,8 @@ func Ever() []string {
 	return []string{general(), of(MemoryUsage), of(Allocation), of(ExporterUp), of(ServicePods)}
 }
 
-// Trend asks for the mean utilization of services over steps.
-func Trend(s Selector, step time.Duration) string {
-	return "avg_over_time(" + of(ServiceUtilization, s) + "[" + duration(step) + "])"
-}
+// Trend asks for the mean utilization of services.
+func Trend(s Selector, how Smooth) string { return how.read(of(ServiceUtilization, s)) }
 
 // Smooth is how a chart reads a series: over is what one value stands for.
 // A value is the mean over a step, and no less than what may lie between two
@@ -227,6 +225,32 @@ func PodSum(metric string, s Selector, how Smooth) string  { return pods("sum", 
 func pods(aggregate, metric string, s Selector, how Smooth) string {
 	return aggregate + by(Pod) + "(max" + by(Pod, Device) + "(" + how.read(of(metric, s, Selector(Pod+`!=""`))) + "))"
 }
+
+// DeviceChart asks for a figure of devices: one line each, whoever owns them.
+// Series that live side by side (a reason each, as of throttling) are read by their
+// labels, and the highest of them is taken.
+func DeviceChart(metric string, s Selector, how Smooth, labels ...string) string {
+	series, identity := of(metric, s), by(append([]string{Cluster, Device}, labels...)...)
+	one := "max" + identity + "(" + within(series, how.Gap) + ")"
+	if how.Step > how.Gap {
+		// The mean of all samples of a step: an owner's change splits none of it.
+		over := "[" + duration(how.Step) + "]))"
+		one = "(sum" + identity + "(sum_over_time(" + series + over + " / sum" + identity + "(count_over_time(" + series + over + ")"
+	}
+	if len(labels) == 0 {
+		return one
+	}
+	return "max" + deviceIdentity + "(" + one + ")"
+}
+
+// HeardOf asks how much telemetry there was a time ago: nothing, where there was none.
+func HeardOf(ago time.Duration) string {
+	return "count(" + anyOf([]string{ExporterUp, MemoryUsage, ServicePods}, All) + " offset " + duration(ago) + ")"
+}
+
+// HeldDown are the reasons for which clocks are below what the load could use: not
+// because there is none, or because that is how they were set.
+const HeldDown = Selector(Reason + `!~"gpu_idle|clocks_setting|display_clocks"`)
 
 // PodActivity asks for the mean utilization of pods within a time, to know the busiest.
 func PodActivity(s Selector, within time.Duration) string {

@@ -72,9 +72,11 @@ func everyQuery(s Selector) map[string]string {
 		"SumOfDevices": SumOfDevices(Power, s, time.Minute), "MeanUtilization": MeanUtilization(s, time.Minute), "BusyPhysical": BusyPhysical(s, 0.05, time.Minute),
 		"XIDRise": XIDRise(s, time.Hour), "XIDFirst": XIDFirst(s, time.Hour), "XIDBegan": XIDBegan(s, time.Hour), "DevicesBegan": DevicesBegan(s, time.Hour),
 		"XIDBeganExactly": XIDBeganExactly(s), "DevicesBeganExactly": DevicesBeganExactly(s), "XIDBefore": XIDBefore(s, time.Hour),
-		"UncorrectedRise": UncorrectedRise(s, time.Hour), "Trend": Trend(s, time.Minute),
+		"UncorrectedRise": UncorrectedRise(s, time.Hour), "Trend": Trend(s, coarse),
 		"ServiceChart": ServiceChart(ServiceUtilization, s, how), "coarse ServiceChart": ServiceChart(ServiceUtilization, s, coarse),
 		"PodsInMean": PodsInMean(s, how), "PodMean": PodMean(Utilization, s, how), "PodSum": PodSum(Power, s, coarse), "PodActivity": PodActivity(s, time.Hour),
+		"DeviceChart": DeviceChart(Power, s, how), "coarse DeviceChart": DeviceChart(Power, s, coarse), "DeviceChart by reason": DeviceChart(Throttle, And(s, HeldDown), coarse, Reason),
+		"HeardOf": HeardOf(time.Hour),
 	}
 }
 

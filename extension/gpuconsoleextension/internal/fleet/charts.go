@@ -37,6 +37,11 @@ const (
 	ByService = "service"
 )
 
+// WindowNamed is the window of that name.
+func WindowNamed(name string) Window {
+	return Windows[slices.IndexFunc(Windows, func(w Window) bool { return w.Name == name })]
+}
+
 // gap is the longest time between two samples that is none: half of what makes
 // data stale.
 func (o *Options) gap() time.Duration { return o.StaleAfter / 2 }
@@ -51,6 +56,24 @@ func (r *reading) grid(w Window) grid {
 	g.points = min(g.points, r.options.MaxPoints)
 	g.start = r.at.Truncate(g.step).UTC().Add(-time.Duration(g.points-1) * g.step)
 	return g
+}
+
+// askWindow asks which window to open with: the smallest that has all data, and
+// not more than an hour. The function returns it after wait.
+func (r *reading) askWindow() func() Window {
+	opening := Windows[:len(Windows)-1]
+	var before []*model.Vector
+	for _, w := range opening[:len(opening)-1] {
+		before = append(before, r.vector(queries.HeardOf(w.Length)))
+	}
+	return func() Window {
+		for i, v := range before {
+			if len(*v) == 0 {
+				return opening[i]
+			}
+		}
+		return opening[len(opening)-1]
+	}
 }
 
 // Range reads the charts of a service over a window that ends now.

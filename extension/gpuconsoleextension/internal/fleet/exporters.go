@@ -46,6 +46,8 @@ type exporter struct {
 	known  bool // up or down is known, and current
 	up     bool
 	frozen bool
+	// onKubernetes: it names a node of Kubernetes.
+	onKubernetes bool
 }
 
 func (e *exporter) state() consoleapi.ExporterState {
@@ -79,7 +81,7 @@ func (r *reading) exporters(a *inventoryAnswers) []*exporter {
 		for _, sample := range *times {
 			id := exporterOf(sample.Metric)
 			if all[id] == nil {
-				all[id] = &exporter{id: id}
+				all[id] = &exporter{id: id, onKubernetes: sample.Metric[queries.Node] != ""}
 			}
 			if t := seconds(sample.Value); t.After(all[id].heard) {
 				all[id].heard = t.Truncate(time.Millisecond)

@@ -181,8 +181,8 @@ type Nodes struct {
 }
 
 // Nodes reads all nodes whose name or cluster has a text, those that need
-// attention first.
-func (r *Reader) Nodes(ctx context.Context, match string) (*Nodes, error) {
+// attention first; or one that is named.
+func (r *Reader) Nodes(ctx context.Context, match string, named *Where) (*Nodes, error) {
 	reading := r.read(ctx)
 	inventory := reading.askInventory(queries.All)
 	rise := reading.askXIDs(queries.All)
@@ -199,7 +199,7 @@ func (r *Reader) Nodes(ctx context.Context, match string) (*Nodes, error) {
 	match = strings.ToLower(match)
 	out.Exporters = reading.strays(inv, match)
 	for _, n := range inv.nodes {
-		if n.newestWord().IsZero() || match != "" && !contains(match, n.id.name, n.id.cluster) {
+		if n.newestWord().IsZero() || match != "" && !contains(match, n.id.name, n.id.cluster) || named != nil && !named.selects(n) {
 			continue
 		}
 		for _, d := range n.devices {

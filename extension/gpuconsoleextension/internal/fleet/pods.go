@@ -30,7 +30,8 @@ type Pods struct {
 	list    []*pod
 }
 
-// Pods reads the pods of a service: missing and degraded ones first, then by name.
+// Pods reads the pods of a service: missing and degraded ones first, then by name;
+// nil is an unknown service.
 func (r *Reader) Pods(ctx context.Context, key Key) (*Pods, error) {
 	reading := r.read(ctx)
 	states := reading.vector(queries.PodStates(key.selector()))
@@ -75,6 +76,12 @@ func (r *Reader) Pods(ctx context.Context, key Key) (*Pods, error) {
 			if d.measured.IsZero() && d.heard.After(p.heard) && !d.alive {
 				p.heard = d.heard // remembered alone
 			}
+		}
+	}
+	if len(out.list) == 0 {
+		reading.more(ctx)
+		if known, err := reading.services(ctx, key.selector()); err != nil || len(known) == 0 {
+			return nil, err
 		}
 	}
 	slices.SortFunc(out.list, func(a, b *pod) int {

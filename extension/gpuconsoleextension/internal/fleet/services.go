@@ -277,8 +277,9 @@ func (s *Services) Key(i int) string {
 	return k.Cluster + "\x00" + k.Namespace + "\x00" + k.Service
 }
 
-// Page returns some of them, with the trend of each on a grid if wanted.
-func (s *Services) Page(ctx context.Context, from, to int, trend bool) ([]consoleapi.Service, *consoleapi.Grid, error) {
+// Page returns some of them, with the trend of each on a grid if wanted: over a
+// window, or over the one to open with.
+func (s *Services) Page(ctx context.Context, from, to int, trend bool, over *Window) ([]consoleapi.Service, *consoleapi.Grid, error) {
 	page := make([]consoleapi.Service, 0, to-from)
 	for _, one := range s.list[from:to] {
 		page = append(page, one.Service)
@@ -286,7 +287,15 @@ func (s *Services) Page(ctx context.Context, from, to int, trend bool) ([]consol
 	if !trend {
 		return page, nil, nil
 	}
-	g := newGrid(s.reading.at, trendWindow, trendStep)
+	if over == nil {
+		s.reading.more(ctx)
+		opening := s.reading.askWindow()
+		if err := s.reading.wait(); err != nil {
+			return nil, nil, err
+		}
+		over = pointer(opening())
+	}
+	g := newGrid(s.reading.at, over.Length, over.Length/(trendPoints-1))
 	if len(page) > 0 {
 		lines, err := s.reading.trends(ctx, s.list[from:to], g)
 		if err != nil {
@@ -299,10 +308,8 @@ func (s *Services) Page(ctx context.Context, from, to int, trend bool) ([]consol
 	return page, &consoleapi.Grid{Start: g.start, Step: g.step.Seconds(), Points: g.points}, nil
 }
 
-const (
-	trendWindow = time.Hour
-	trendStep   = 2 * time.Minute
-)
+// trendPoints is how many values a trend has.
+const trendPoints = 31
 
 func (r *reading) trends(ctx context.Context, list []*service, g grid) ([][]*float64, error) {
 	var services, namespaces []string
@@ -320,7 +327,7 @@ func (r *reading) trends(ctx context.Context, list []*service, g grid) ([][]*flo
 	some := queries.Fits(queries.And(
 		queries.OneOf(queries.Service, slices.Compact(services)...), queries.OneOf(queries.Namespace, slices.Compact(namespaces)...)))
 	r.more(ctx)
-	found := r.matrix(queries.Trend(some, g.step), g)
+	found := r.matrix(queries.Trend(some, queries.Smooth{Step: g.step, Gap: r.options.gap()}), g)
 	if err := r.wait(); err != nil {
 		return nil, err
 	}

@@ -27,12 +27,14 @@ type Status struct {
 func (r *Reader) Status(ctx context.Context) (*Status, error) {
 	reading := r.read(ctx)
 	inventory := reading.askInventory(queries.All)
+	opening := reading.askWindow()
 	services, err := reading.services(ctx, queries.All)
 	if err != nil {
 		return nil, err
 	}
 	inv := inventory()
 	out := &Status{Telemetry: r.telemetry(reading, inv, services)}
+	out.Telemetry.Kubernetes, out.Telemetry.Window = pointer(inv.kubernetes()), pointer(opening().Name)
 	out.State = reading.stateOf(inv, services, &out.Telemetry)
 	if out.State == "" {
 		if out.State, err = reading.everSeen(ctx); err != nil {
@@ -44,6 +46,21 @@ func (r *Reader) Status(ctx context.Context) (*Status, error) {
 	}
 	out.Freshness = reading.freshness()
 	return out, nil
+}
+
+// kubernetes reports whether telemetry names a node of Kubernetes, or a kubelet.
+func (inv *inventory) kubernetes() bool {
+	for _, n := range inv.nodes {
+		if n.schedulable != nil || !n.allocated.IsZero() {
+			return true
+		}
+	}
+	for _, d := range inv.devices {
+		if d.identity[queries.Node] != "" {
+			return true
+		}
+	}
+	return slices.ContainsFunc(inv.exporters, func(e *exporter) bool { return e.onKubernetes })
 }
 
 // silence counts as data what devices told, and nothing else: while no exporter

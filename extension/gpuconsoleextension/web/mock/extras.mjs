@@ -33,6 +33,12 @@ export function sharedNode(now) {
   return finishNode(now, { cluster: "eu-west-1", node: name, state: "ok", exporter: "up", schedulable: false, mig_reconfiguring: null, devices: [d, ...shares] });
 }
 
+/** A machine without Kubernetes: who has its GPUs is not known. */
+export function bareNode(now, name) {
+  const devices = [0.83, 0.12].map((load, g) => device(now, name, g, "l4", { state: "unknown", values: values(`${name}/${g}`, "l4", load, 0.6 - g * 0.4, second(now)), temperature: 68 - 20 * g }));
+  return finishNode(now, { cluster: null, node: name, state: "ok", exporter: "up", schedulable: null, mig_reconfiguring: null, devices });
+}
+
 /** A node that fell silent. */
 export function lostNode(now, cluster = "us-east-1") {
   const name = "gpu-h200-us-07";

@@ -5,13 +5,43 @@ import { iso } from "./world.mjs";
 const steps = { "5m": 15, "30m": 15, "1h": 30, "24h": 300 };
 const lengths = { "5m": 300, "30m": 1800, "1h": 3600, "24h": 86_400 };
 
-/** The charts of a service; `silence(second, pod)` tells whether a pod had no data then. */
-export function range(now, freshness, service, pods, window, by, plan, silence, most = 50) {
+function gridOf(now, window) {
   const step = steps[window];
   const end = Math.floor(now / 1000 / step) * step;
   const points = Math.floor(lengths[window] / step) + 1;
   const start = end - (points - 1) * step;
-  const times = Array.from({ length: points }, (_, i) => start + i * step);
+  return { step, points, start, end, times: Array.from({ length: points }, (_, i) => start + i * step) };
+}
+
+/** The charts of devices; `silence(second, device)` tells whether a device had no data then. */
+export function deviceRange(now, freshness, devices, window, silence, most = 50) {
+  const { step, points, start, end, times } = gridOf(now, window);
+  const all = devices.filter((d) => !d.id.includes("::"));
+  const shown = all.slice(0, most);
+  const chart = (unit, value, limit) => ({
+    unit,
+    series: shown.map((d) => ({ name: d.id, pods: null, values: times.map((t) => (silence(t, d) ? null : value(d, clamp(wave(d.id, d.values.utilization ?? 0, (d.values.utilization ?? 0) > 0.05 ? 0.15 : 0.01, t))))) })),
+    limit: limit !== undefined && shown.length && new Set(shown.map(limit)).size === 1 && limit(shown[0]) !== null ? times.map(() => limit(shown[0])) : null,
+  });
+  const part = (d, v) => (d.parent === null ? v : null);
+  return {
+    freshness, window, start: iso(start * 1000), end: iso(end * 1000), step, points,
+    devices: shown.map(({ id, parent, index, mig_profile, mig_instance }) => ({ id, parent, index, mig_profile, mig_instance })),
+    charts: {
+      utilization: chart("1", (d, u) => (d.values.utilization === null ? null : round(u))),
+      memory: chart("By", (d) => d.values.memory_used, (d) => d.values.memory_total),
+      power: chart("W", (d, u) => part(d, round(40 + (d.power_limit ?? 300) * u * 0.85, 1)), (d) => d.power_limit),
+      temperature: chart("Cel", (d, u) => part(d, Math.round(34 + u * 42))),
+      clock: chart("Hz", (d, u) => part(d, Math.round(345 + u * 1600) * 1e6)),
+      throttle: chart("1", (d, u) => part(d, d.throttle.length && u > 0.5 ? 1 : 0)),
+    },
+    truncated: all.length - shown.length,
+  };
+}
+
+/** The charts of a service; `silence(second, pod)` tells whether a pod had no data then. */
+export function range(now, freshness, service, pods, window, by, plan, silence, most = 50) {
+  const { step, points, start, end, times } = gridOf(now, window);
   const members = pods.filter((p) => p.state !== "not_running" && p.state !== "warming");
   const load = plan?.load ?? 0.5;
   const memory = plan?.memory ?? 0.5;

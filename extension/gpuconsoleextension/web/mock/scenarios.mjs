@@ -1,7 +1,7 @@
 // Answers by the name of a scenario. Each is a function of the time, so that what
 // is waited for can appear without a reload.
 import { events } from "./events.mjs";
-import { lostNode, migNode, sharedNode, trouble } from "./extras.mjs";
+import { bareNode, lostNode, migNode, sharedNode, trouble } from "./extras.mjs";
 import { average, total } from "./numbers.mjs";
 import { endpointsOf, explain, ofFleet, pressing } from "./reasons.mjs";
 import { build, finishNode, iso, noValues, plan, told } from "./world.mjs";
@@ -40,6 +40,7 @@ export const scenarios = {
   healthy: services(healthy),
   not_enabled: { ...services([]), state: "not_enabled", ever: false },
   no_services: { ...services([]), state: "no_services", freeNodes: true },
+  one_machine: { ...services([]), state: "no_services", bare: "workstation", young: 150, noEvents: true },
   warming: (elapsed) => (elapsed > 20_000 ? services(healthy.slice(0, 3)) : { ...services(healthy.slice(0, 3).map((s) => ({ ...s, warming: s.pods }))), state: "warming_up" }),
   scraper_down: { ...services(healthy.map((s) => ({ ...s, age: 312 }))), state: "scraper_down", down: true },
   partial: services(demo((s) => (s.service === "chat-70b" ? {} : { missing: 0 }))),
@@ -70,6 +71,7 @@ export function worldOf(name, now, began) {
     const free = build(now, healthy.slice(0, 2)).nodes.map((n) => finishNode(now, { ...n, devices: n.devices.map((d) => ({ ...d, state: "free", holders: [], idle: true, values: { ...d.values, utilization: 0 } })) }));
     world.nodes.push(...free);
   }
+  if (s.bare) world.nodes.push(bareNode(now, s.bare));
   if (s.down) world.nodes = world.nodes.map((n) => ({ ...n, state: "exporter_down", exporter: "down", devices: n.devices.map((d) => ({ ...d, ...told(now, 312, staleAfter) })), ...told(now, 312, staleAfter) }));
   explain(world);
   const happened = s.noEvents || s.ever === false ? [] : events(now);
@@ -110,6 +112,7 @@ export function status(now, world) {
       services_partial: n(world.services.filter((s) => s.partial).length), services_no_data: n(world.services.filter((s) => s.attention.includes("no_data")).length),
       pods_warming: n(world.services.reduce((t, s) => t + s.pods.warming, 0)),
       raised_events: n(raised(world.events)), notices: n(world.events.filter((e) => e.notice).length),
+      kubernetes: n(!world.bare), window: n(world.young ? "5m" : "1h"),
     },
     endpoints: world.endpoints,
     config: { ...config, grafana: world.noGrafana ? null : config.grafana },

@@ -5,7 +5,7 @@ import { createReadStream, existsSync } from "node:fs";
 import { createServer } from "node:http";
 import { extname, join, normalize } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { range } from "./range.mjs";
+import { deviceRange, range } from "./range.mjs";
 import { freshness, raised, scenarios, status, worldOf } from "./scenarios.mjs";
 import { plan, serviceKey } from "./world.mjs";
 
@@ -44,24 +44,32 @@ export function answer(path, query, now, world) {
     case "services": {
       const { list, next, total } = page(world.services.filter((s) => [s.service, s.namespace, s.cluster ?? ""].some((t) => t.toLowerCase().includes(q))));
       const trend = query.get("trend") === "true";
-      return { freshness: fresh, services: trend ? list : list.map((s) => ({ ...s, trend: null })), total, next, summary: world.summary, trend: trend ? { start: new Date(now - 59 * 60_000).toISOString(), step: 60, points: 60 } : null };
+      return { freshness: fresh, services: trend ? list : list.map((s) => ({ ...s, trend: null })), total, next, summary: world.summary, trend: trend ? { start: new Date(now - 59 * trendStep(query) * 1000).toISOString(), step: trendStep(query), points: 60 } : null };
     }
     case "service":
       if (!service) throw new Refusal(404, "not_found", "Nothing is known of this service.");
       return { freshness: fresh, service: { ...service, trend: null }, missing_pods: world.pods.get(key).filter((p) => p.state === "missing").map((p) => p.pod).slice(0, 50) };
     case "pods": {
+      if (!service) throw new Refusal(404, "not_found", "Nothing is known of this service.");
       const rank = ["missing", "degraded", "warming", "not_running", "reporting"];
       const { list, next, total } = page([...(world.pods.get(key) ?? [])].sort((a, b) => rank.indexOf(a.state) - rank.indexOf(b.state) || (a.pod < b.pod ? -1 : 1)));
       return { freshness: fresh, pods: list, total, next };
     }
     case "nodes": {
-      const { list, next, total } = page(world.nodes.filter((n) => [n.node, n.cluster ?? ""].some((t) => t.toLowerCase().includes(q))));
+      const exact = query.has("node") || query.has("device");
+      const { list, next, total } = page(exact ? placed(world, query) : world.nodes.filter((n) => [n.node, n.cluster ?? ""].some((t) => t.toLowerCase().includes(q))));
       const pending = world.services.filter((s) => s.pods.pending);
       return { freshness: fresh, nodes: list, total, next, pending: { pods: world.summary.pods_pending, services: pending.map((s) => ({ cluster: s.cluster, namespace: s.namespace, service: s.service, pods: s.pods.pending })) }, exporters: [] };
     }
+    case "device_range": {
+      const window = windowOf(query);
+      const id = query.get("device");
+      const devices = placed(world, query).flatMap((n) => n.devices).filter((d) => !id || d.id === id || d.parent === id);
+      if (!devices.length) throw new Refusal(404, "not_found", "Nothing is known of this node or device.");
+      return deviceRange(now, fresh, devices, window, (t, d) => (world.young && t < now / 1000 - world.young) || (d.data_age !== null && t > now / 1000 - d.data_age + 15));
+    }
     case "range": {
-      const window = query.get("window");
-      if (!["5m", "30m", "1h", "24h"].includes(window)) throw new Refusal(400, "invalid_parameter", "window is not 5m, 30m, 1h or 24h.", String(window));
+      const window = windowOf(query);
       return range(now, fresh, service, world.pods.get(key) ?? [], window, query.get("by") ?? "service", plan.find((p) => p.service === named.service), silence(now, world));
     }
     case "events": {
@@ -75,6 +83,18 @@ export function answer(path, query, now, world) {
   }
   throw new Refusal(404, "not_found", "There is no such endpoint.");
 }
+
+const trendStep = (query) => ({ "5m": 5, "30m": 30, "1h": 60, "24h": 1440 })[query.get("window") ?? "1h"];
+
+function windowOf(query) {
+  const window = query.get("window");
+  if (!["5m", "30m", "1h", "24h"].includes(window)) throw new Refusal(400, "invalid_parameter", "window is not 5m, 30m, 1h or 24h.", String(window));
+  return window;
+}
+
+/** The node that is named, or that has the device. */
+const placed = (world, query) =>
+  world.nodes.filter((n) => n.cluster === (query.get("cluster") || null) && (!query.get("node") || n.node === query.get("node")) && (!query.get("device") || n.devices.some((d) => d.id === query.get("device"))));
 
 /** Which pods were silent when: missing ones for six minutes; in the scenario of gaps, all for a while. */
 function silence(now, world) {

@@ -52,6 +52,14 @@ describe.each(Object.keys(scenarios))("%s", (name) => {
     if ("refused" in got) expect(name === "busy" || world.unreachable, JSON.stringify(got)).toBeTruthy();
   };
   test.each(answers)("%s", conforms);
+  test.each(["5m", "24h"])("device_range %s", (window) => {
+    for (const n of world.nodes.slice(0, 3)) {
+      const query = new URLSearchParams({ cluster: n.cluster ?? "", node: n.node, window });
+      conforms(`device_range?${query}`, "DeviceRangeAnswer");
+      query.set("device", n.devices[0].id);
+      conforms(`device_range?${query}`, "DeviceRangeAnswer");
+    }
+  });
   test.each(ofService)("%s", (path, wanted) => {
     for (const s of world.services.slice(0, 3)) {
       const query = new URLSearchParams({ cluster: s.cluster ?? "", namespace: s.namespace, service: s.service });

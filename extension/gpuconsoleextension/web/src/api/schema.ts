@@ -120,6 +120,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/device_range": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The six charts of a node's devices, or of one device, over a window that ends now.
+         * @description One line a device, whoever owns it: a change of owner, index or exporter does not split it. MIG instances have lines of
+         *     their own after their device, replicas (time slicing, MPS) have none. With `device` it and its instances alone. The grid,
+         *     gaps and limits are those of `/api/v1/range`.
+         */
+        get: operations["getDeviceRange"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/events": {
         parameters: {
             query?: never;
@@ -523,18 +545,53 @@ export interface components {
             /** @description Pods that were left out. */
             truncated: number;
         };
+        DeviceRangeAnswer: {
+            freshness: components["schemas"]["Freshness"];
+            window: components["schemas"]["Window"];
+            /** Format: date-time */
+            start: string;
+            /** Format: date-time */
+            end: string;
+            /** @description Seconds. */
+            step: number;
+            /** @description Length of every list of values. */
+            points: number;
+            /** @description Those that have a line, in the order of the lines of every chart; by index, instances after their device. */
+            devices: {
+                /** @description hw.id, the name of its lines */
+                id: string;
+                parent: string | null;
+                index: string | null;
+                mig_profile: string | null;
+                mig_instance: string | null;
+            }[];
+            /**
+             * @description `temperature` is the chip's, `clock` that of the SMs. `throttle` is the share of the time for which one reason held the
+             *     clocks down, of the reason that did so the longest; an idle GPU's low clocks and clocks that were set are none.
+             */
+            charts: {
+                utilization: components["schemas"]["Chart"];
+                memory: components["schemas"]["Chart"];
+                power: components["schemas"]["Chart"];
+                temperature: components["schemas"]["Chart"];
+                clock: components["schemas"]["Chart"];
+                throttle: components["schemas"]["Chart"];
+            };
+            /** @description Devices that were left out: there are more than `config.limits.max_series_per_range`. */
+            truncated: number;
+        };
         Chart: {
             /** @enum {string} */
-            unit: "1" | "By" | "W";
+            unit: "1" | "By" | "W" | "Cel" | "Hz";
             series: components["schemas"]["Series"][];
-            /** @description Of memory by service: gpu.service.pod.memory.limit on the same grid; else null. */
+            /** @description Of memory by service: gpu.service.pod.memory.limit on the same grid. Of memory and power by device: the limit that all of them have in common. Else null. */
             limit: components["schemas"]["Amount"][] | null;
         };
         Series: {
-            /** @description Of the service or the pod. */
+            /** @description Of the service or the pod; `hw.id` of the device. */
             name: string;
             values: components["schemas"]["Amount"][];
-            /** @description By service: how many pods are in the mean at that time (reporting and degraded ones). By pod: null. */
+            /** @description By service: how many pods are in the mean at that time (reporting and degraded ones). By pod and by device: null. */
             pods: components["schemas"]["Count"][] | null;
         };
         EventsAnswer: {
@@ -642,6 +699,13 @@ export interface components {
                 raised_events: number | null;
                 /** @description `notices` of all events. */
                 notices: number | null;
+                /** @description Telemetry names a node of Kubernetes, or a kubelet answers. false: nothing hints at Kubernetes. */
+                kubernetes: boolean | null;
+                /**
+                 * @description The window to open charts with: the smallest that has all data, and not more than an hour.
+                 * @enum {string|null}
+                 */
+                window: "5m" | "30m" | "1h" | null;
             };
             /** @description Webhook endpoints that do not get their deliveries, worst first; known also while the store cannot be reached. */
             endpoints: components["schemas"]["Reason"][];
@@ -780,8 +844,10 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Only services whose name, namespace or cluster contains this text; case does not matter. */
                 q?: string;
-                /** @description Whether to tell each service's utilization of the last hour. */
+                /** @description Whether each service has its utilization over time. */
                 trend?: boolean;
+                /** @description With `trend`: over which time; without it over the status's `telemetry.window`. */
+                window?: components["schemas"]["Window"];
             };
             header?: never;
             path?: never;
@@ -862,7 +928,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description One page of pods; none if nothing is known of the service. */
+            /** @description One page of pods. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -873,6 +939,15 @@ export interface operations {
             };
             400: components["responses"]["Invalid"];
             401: components["responses"]["Unauthenticated"];
+            /** @description Nothing is known of such a service, with reason `not_found`. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
             502: components["responses"]["Upstream"];
             503: components["responses"]["Busy"];
             default: components["responses"]["Failed"];
@@ -887,6 +962,12 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Only nodes whose name or cluster contains this text; case does not matter. */
                 q?: string;
+                /** @description Absent or empty where telemetry names no cluster. */
+                cluster?: components["parameters"]["Cluster"];
+                /** @description Only the node of just this name, in just this `cluster`. */
+                node?: string;
+                /** @description Only the node that has the device of just this `hw.id`, in just this `cluster`. */
+                device?: string;
             };
             header?: never;
             path?: never;
@@ -938,6 +1019,48 @@ export interface operations {
             };
             400: components["responses"]["Invalid"];
             401: components["responses"]["Unauthenticated"];
+            502: components["responses"]["Upstream"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["Failed"];
+        };
+    };
+    getDeviceRange: {
+        parameters: {
+            query: {
+                /** @description Absent or empty where telemetry names no cluster. */
+                cluster?: components["parameters"]["Cluster"];
+                /** @description Name of a node as `/api/v1/nodes` has it. It or `device` is needed. */
+                node?: string;
+                /** @description `hw.id` of a device. */
+                device?: string;
+                window: components["schemas"]["Window"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The charts. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeviceRangeAnswer"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            /** @description Nothing is known of such a node or device, with reason `not_found`. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
             502: components["responses"]["Upstream"];
             503: components["responses"]["Busy"];
             default: components["responses"]["Failed"];
