@@ -140,8 +140,16 @@ func (c *consoleClient) once(ctx context.Context, path string, query url.Values,
 	if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && e.Reason == consoleapi.Busy {
 		wait = time.Duration(min(max(seconds, 1), 10)) * time.Second
 	}
-	return wait, fmt.Errorf("%s %s (%s)", safetext.Strip(e.Text, 200), safetext.Strip(e.Detail, 1000), safetext.Strip(string(e.Reason), 50))
+	return wait, &refusal{e.Reason, fmt.Sprintf("%s %s (%s)", safetext.Strip(e.Text, 200), safetext.Strip(e.Detail, 1000), safetext.Strip(string(e.Reason), 50))}
 }
+
+// refusal is an error that the console answers with.
+type refusal struct {
+	reason consoleapi.ErrorReason
+	text   string
+}
+
+func (r *refusal) Error() string { return r.text }
 
 // pages asks for all pages of a list; one reads a page and returns the cursor of
 // the next.
@@ -195,6 +203,7 @@ func (c *consoleClient) nodes(ctx context.Context, q string) (*consoleapi.NodesA
 	})
 }
 
+// pods are those of a service; none if it ended since it was listed.
 func (c *consoleClient) pods(ctx context.Context, cluster *string, namespace, service string) (*consoleapi.PodsAnswer, error) {
 	all := &consoleapi.PodsAnswer{Pods: []consoleapi.Pod{}}
 	query := url.Values{"namespace": {namespace}, "service": {service}}
@@ -204,6 +213,9 @@ func (c *consoleClient) pods(ctx context.Context, cluster *string, namespace, se
 	return all, c.pages(query, func(query url.Values) (*string, error) {
 		var page consoleapi.PodsAnswer
 		if err := c.get(ctx, "pods", query, &page); err != nil {
+			if refused := (*refusal)(nil); errors.As(err, &refused) && refused.reason == consoleapi.NotFound {
+				return nil, nil
+			}
 			return nil, err
 		}
 		next := page.Next

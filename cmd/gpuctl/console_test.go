@@ -69,7 +69,12 @@ func (c *console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "/api/v1/nodes":
 		answer = consoleapi.NodesAnswer{Freshness: f, Nodes: c.nodes, Pending: consoleapi.Pending{Pods: ref(2)}, Exporters: c.strays}
 	case "/api/v1/pods":
-		answer = consoleapi.PodsAnswer{Freshness: f, Pods: c.pods[r.URL.Query().Get("service")]}
+		pods, known := c.pods[r.URL.Query().Get("service")]
+		if !known {
+			refuse(http.StatusNotFound, consoleapi.NotFound)
+			return
+		}
+		answer = consoleapi.PodsAnswer{Freshness: f, Pods: pods}
 	default:
 		refuse(http.StatusBadGateway, consoleapi.UpstreamUnreachable)
 		return
