@@ -39,32 +39,6 @@ func (m *model) devicesHeardOf(p *pod) []string {
 	return out
 }
 
-// devicesSeen: "a pod holds the devices it was seen with". Reading: a device that was
-// seen with another pod of the cluster later went there; one whose utilization was
-// ended and that stayed silent for service_ttl was given back.
-func (m *model) devicesSeen(p *pod, t at) []string {
-	var out []string
-	for _, device := range m.devicesHeardOf(p) {
-		last, ended := m.seenWith(p, device)
-		givenBack := ended && t-last > m.cfg.ServiceTTL
-		if last != never && !givenBack && last >= m.seenWithAny(p.key.cluster, device) {
-			out = append(out, device)
-		}
-	}
-	return out
-}
-
-func (m *model) seenWithAny(cluster, device string) at {
-	last := never
-	for _, other := range m.pods {
-		if other.key.cluster == cluster {
-			l, _ := m.seenWith(other, device)
-			last = max(last, l)
-		}
-	}
-	return last
-}
-
 // stands tells whether an announcement, or the end of one, still says something.
 func (m *model) stands(p *pod, a announcement, t at) bool {
 	return m.belongs(p, a.uid) && t-a.stamp <= m.cfg.AllocationTTL
@@ -123,6 +97,7 @@ func (m *model) seenWith(p *pod, device string) (last at, ended bool) {
 // held is what a pod holds and what of it reports.
 type held struct {
 	count     int        // devices
+	still     bool       // one that does not report has an exporter whose values stand still
 	reporting []reporter // those with a fresh utilization point
 }
 
@@ -139,8 +114,9 @@ type reporter struct {
 func (m *model) holds(p *pod, t, staleness at) held {
 	var h held
 	report := func(device string, replica bool) bool {
-		x, ok := newest(m.heard(p, device, utilization))
-		if !ok || !fresh(x, t, staleness) {
+		fresh, still := m.reports(p, device, t, staleness)
+		if !fresh || still {
+			h.still = h.still || still
 			return false
 		}
 		h.reporting = append(h.reporting, reporter{device, replica})
@@ -175,9 +151,14 @@ func (m *model) holds(p *pod, t, staleness at) held {
 		return slices.ContainsFunc(resolved, func(id string) bool { return id == device || strings.HasPrefix(id, device+"::") })
 	}
 	var further []point
+	still := false
 	for _, d := range m.devicesHeardOf(p) {
-		x, ok := newest(m.heard(p, d, utilization))
-		if ok && fresh(x, t, staleness) && !known(d) {
+		x, _ := newest(m.heard(p, d, utilization))
+		switch fresh, isStill := m.reports(p, d, t, staleness); {
+		case known(d):
+		case isStill:
+			still = true
+		case fresh:
 			further = append(further, x)
 		}
 	}
@@ -185,7 +166,16 @@ func (m *model) holds(p *pod, t, staleness at) held {
 	for _, x := range further[:min(len(further), h.count-len(resolved))] {
 		report(x.device, false)
 	}
+	h.still = h.still || still && len(further) < h.count-len(resolved)
 	return h
+}
+
+// reports: the device has a fresh utilization point, and whether that stands still.
+func (m *model) reports(p *pod, device string, t, staleness at) (isFresh, still bool) {
+	points := m.heard(p, device, utilization)
+	x, ok := newest(points)
+	isFresh = ok && fresh(x, t, staleness)
+	return isFresh, isFresh && m.isStill(points, x)
 }
 
 // announcedDevices are the ids that can be joined, and how many others there are.

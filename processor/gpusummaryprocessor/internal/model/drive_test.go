@@ -101,7 +101,9 @@ func (s *subject) append(md pmetric.Metrics, f fact) {
 	if p := f.point; p != nil {
 		fm := fieldMetrics[p.field]
 		dp := s.newPoint(md, fm.metric, p.pod, p.uid, p.service, p.stamp)
-		dp.Attributes().PutStr(names.HwID, p.device)
+		rm := md.ResourceMetrics().At(md.ResourceMetrics().Len() - 1)
+		putNotEmpty(rm.Resource().Attributes(), names.K8sNodeName, p.node)
+		putNotEmpty(dp.Attributes(), names.HwID, p.device)
 		putNotEmpty(dp.Attributes(), fm.attribute, fm.value)
 		switch {
 		case !p.end:
@@ -120,7 +122,7 @@ func (s *subject) append(md pmetric.Metrics, f fact) {
 	dp.Attributes().PutStr(names.HwID, a.device)
 	dp.Attributes().PutStr(names.K8sResourceName, "nvidia.com/gpu")
 	dp.Attributes().PutBool(names.GPUAllocationResolved, a.resolved)
-	if a.end {
+	if a.end || a.pod.name == "" {
 		dp.SetDoubleValue(0)
 	} else {
 		dp.SetDoubleValue(1)
@@ -228,7 +230,7 @@ func putNotEmpty(m pcommon.Map, key, value string) {
 }
 
 // fieldMetrics is the metric of each field and the attribute that selects it.
-var fieldMetrics = [numFields]struct {
+var fieldMetrics = [numFields + 1]struct {
 	metric           *names.Metric
 	attribute, value string
 }{
@@ -241,4 +243,5 @@ var fieldMetrics = [numFields]struct {
 	memoryUsage:  {&names.GPUMemoryUsage, "", ""},
 	memoryLimit:  {&names.GPUMemoryLimit, "", ""},
 	power:        {&names.HwPower, "", ""},
+	stillness:    {&names.ExporterFrozen, "", ""},
 }

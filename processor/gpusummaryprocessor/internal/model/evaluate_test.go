@@ -135,7 +135,7 @@ func (m *model) view(p *pod, t, staleness at, open bool) view {
 	switch {
 	case v.age != settled:
 		v.state = v.age
-	case len(v.held.reporting) == 0:
+	case len(v.held.reporting) == 0 && !v.held.still:
 		v.state = missing
 	case len(v.held.reporting) < v.held.count:
 		v.state = degraded
@@ -183,13 +183,16 @@ func (m *model) noteUnfresh(stalenesses map[*pod]at, t at) {
 		}
 		staleness, expected := stalenesses[p]
 		devices := m.devicesHeardOf(p)
+		if m.cfg.Expected == summary.Seen {
+			devices = m.devicesSeen(p, t)
+		}
 		for _, a := range p.announcements {
 			if m.stands(p, a, t) {
 				devices = append(devices, a.device)
 			}
 		}
 		for _, d := range devices {
-			if x, ok := newest(m.heard(p, d, utilization)); !expected || !ok || !fresh(x, t, staleness) {
+			if isFresh, still := m.reports(p, d, t, staleness); !expected || !isFresh || still {
 				p.unfresh[d] = t
 			}
 		}

@@ -32,7 +32,7 @@ func (m *model) expected(p *pod, t at) bool {
 		return len(m.announced(p, t)) > 0
 	default:
 		_, last := m.sightings(p)
-		return last != never && t-last <= m.cfg.ServiceTTL && len(m.devicesSeen(p, t)) > 0
+		return last != never && len(m.devicesSeen(p, t)) > 0 && (t-last <= m.cfg.ServiceTTL || m.allocated(p, t))
 	}
 }
 

@@ -43,12 +43,16 @@ const (
 	memoryLimit
 	power
 	numFields
+
+	// stillness is no field of a device: gpu.exporter.frozen of an exporter.
+	stillness = numFields
 )
 
-// point is a data point of telemetry.
+// point is a data point of telemetry; pod has no name where the device has no owner.
 type point struct {
 	pod          podKey
 	uid, service string
+	node         string
 	device       string
 	field        field
 	value        float64
@@ -56,7 +60,8 @@ type point struct {
 	stamp        at   // its own timestamp
 }
 
-// announcement is a data point of gpu.allocation.
+// announcement is a data point of gpu.allocation; pod has no name where the device is
+// free.
 type announcement struct {
 	pod               podKey
 	uid, service      string
@@ -116,6 +121,8 @@ type model struct {
 	cfg       summary.Config
 	pods      map[podKey]*pod
 	snapshots []snapshot
+	words     map[deviceKey][]word
+	still     []point // of gpu.exporter.frozen
 
 	open       map[serviceKey]bool // the start gate
 	emptySince map[serviceKey]at   // services that are said
@@ -132,7 +139,7 @@ type stateSaid struct {
 
 func newModel(cfg summary.Config) *model {
 	return &model{
-		cfg: cfg, pods: map[podKey]*pod{}, open: map[serviceKey]bool{}, emptySince: map[serviceKey]at{},
+		cfg: cfg, pods: map[podKey]*pod{}, words: map[deviceKey][]word{}, open: map[serviceKey]bool{}, emptySince: map[serviceKey]at{},
 		states: map[podKey]stateSaid{}, said: map[string]float64{},
 	}
 }
@@ -147,8 +154,18 @@ func (m *model) pod(k podKey) *pod {
 // hear takes a point of telemetry that arrives now.
 func (m *model) hear(p point, now at) {
 	p.stamp = fromTheFuture(p.stamp, now)
-	if p.value < 0 || p.service == "" || now-p.stamp > m.cfg.ServiceTTL {
-		return // bad input: negative, without identity, or of a time that is forgotten
+	switch {
+	case now-p.stamp > m.cfg.ServiceTTL, p.value < 0:
+		return // bad input: negative, or of a time that is forgotten
+	case p.field == stillness:
+		m.still = append(m.still, p)
+		return
+	case !p.end && (p.pod.name == "" || p.service != ""):
+		k := deviceKey{p.pod.cluster, p.device}
+		m.words[k] = append(m.words[k], word{pod: p.pod, uid: p.uid, stamp: p.stamp})
+	}
+	if p.service == "" {
+		return // of no pod, or without identity
 	}
 	pod := m.pod(p.pod)
 	if !p.end {
@@ -165,11 +182,18 @@ func (m *model) hear(p point, now at) {
 
 // hearAllocation takes a point of gpu.allocation that arrives now.
 func (m *model) hearAllocation(a announcement, now at) {
-	if m.cfg.Expected == summary.Seen {
+	a.stamp = fromTheFuture(a.stamp, now)
+	if now-a.stamp > m.cfg.AllocationTTL {
 		return
 	}
-	a.stamp = fromTheFuture(a.stamp, now)
-	if a.service == "" || now-a.stamp > m.cfg.AllocationTTL {
+	if m.cfg.Expected == summary.Seen {
+		if a.resolved {
+			k := deviceKey{a.pod.cluster, a.device}
+			m.words[k] = append(m.words[k], word{a.pod, a.uid, a.container, a.stamp, true, a.end})
+		}
+		return
+	}
+	if a.service == "" {
 		return
 	}
 	pod := m.pod(a.pod)

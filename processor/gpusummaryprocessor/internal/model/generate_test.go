@@ -35,6 +35,7 @@ type node struct {
 	lag           at
 	skew, skewed  at // its clock differs by skew, by skewed more once the gateway's was set
 	exporter, api []window
+	frozen        []window // its values stand still
 }
 
 // window is a time of silence.
@@ -70,7 +71,7 @@ func generate(seed uint64) world {
 	for i := range 1 + f.IntN(3) {
 		f.nodes = append(f.nodes, &node{
 			name: fmt.Sprint("node-", i), scrape: f.seconds(5, 15, 15, 15, 30, 60, 120), lag: f.seconds(0, 0, 1, 10, 25),
-			skew: f.seconds(0, 0, 0, -10, 10), exporter: f.windows(2), api: f.windows(1),
+			skew: f.seconds(0, 0, 0, -10, 10), exporter: f.windows(2), api: f.windows(1), frozen: f.windows(1),
 		})
 	}
 	if f.IntN(7) == 0 {

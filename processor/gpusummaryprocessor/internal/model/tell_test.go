@@ -19,6 +19,9 @@ func (p *life) serviceAt(t at) string {
 	return p.service
 }
 
+// on is the node that telemetry names; not all does.
+func (p *life) on(f *fleet) string { return pick(f, p.node.name, p.node.name, p.node.name, "") }
+
 // runs tells whether the pod's containers run at t, and since when.
 func (p *life) runs(t at) (since, lastRun at, up bool) {
 	if t < p.started || t >= p.stopped {
@@ -54,7 +57,14 @@ func (f *fleet) telemetry(p *life) {
 			}
 			f.read(p, d, uid, t)
 		}
+		if within(p.node.frozen, t) || f.IntN(60) == 0 {
+			f.point(f.arrival(t+p.node.lag+f.between(0, 3*second)), point{
+				pod: podKey{cluster: p.fact.pod.cluster}, node: pick(f, p.node.name, p.node.name, "", "another"),
+				field: stillness, value: float64(pick(f, 1, 1, 1, 0)), stamp: f.stamp(p.node, t),
+			})
+		}
 	}
+	f.goesOn(p)
 	if p.stopped < f.horizon && f.IntN(2) == 0 { // gpu_pod ends the series when the devices go
 		t := p.stopped + f.between(0, 20*second)
 		arrives := f.arrival(t + p.node.lag)
@@ -71,6 +81,25 @@ func (f *fleet) telemetry(p *life) {
 	}
 }
 
+// goesOn are the devices after the pod: they are there, and nobody's, for a while.
+func (f *fleet) goesOn(p *life) {
+	if p.stopped >= f.horizon || f.IntN(3) == 0 {
+		return
+	}
+	for t := max(p.stopped, 0); t < min(f.horizon, p.stopped+f.between(0, 300*second)); t += p.node.scrape {
+		if within(p.node.exporter, t) {
+			continue
+		}
+		for _, d := range p.devices {
+			if !d.broken {
+				f.point(f.arrival(t+p.node.lag+f.between(0, 2*second)), point{
+					pod: podKey{cluster: p.fact.pod.cluster}, node: p.node.name, device: d.id, field: utilization, stamp: f.stamp(p.node, t),
+				})
+			}
+		}
+	}
+}
+
 // read is one scrape of one device.
 func (f *fleet) read(p *life, d device, uid string, t at) {
 	delay := p.node.lag + f.between(0, 2*second)
@@ -81,7 +110,7 @@ func (f *fleet) read(p *life, d device, uid string, t at) {
 		if !d.fields[i] || f.IntN(30) == 0 {
 			continue
 		}
-		x := point{pod: p.fact.pod, uid: uid, service: p.serviceAt(t), device: d.id, field: i, stamp: f.stamp(p.node, t)}
+		x := point{pod: p.fact.pod, uid: uid, service: p.serviceAt(t), node: p.on(f), device: d.id, field: i, stamp: f.stamp(p.node, t)}
 		x.value = d.level * float64(f.IntN(8)) / 7
 		if i >= memoryUsage {
 			x.value = float64(f.IntN(80)) * (1 << 30)
@@ -124,7 +153,7 @@ func (f *fleet) point(t at, p point) {
 
 // allocations are the points of gpu.allocation for the pod.
 func (f *fleet) allocations(p *life) {
-	if f.cfg.Expected == summary.Seen || !p.announced {
+	if !p.announced || f.cfg.Expected == summary.Seen && f.IntN(2) == 0 {
 		return
 	}
 	say := func(t at, d device, end bool) {
@@ -155,6 +184,13 @@ func (f *fleet) allocations(p *life) {
 	if until < f.horizon && !p.named && f.IntN(2) == 0 {
 		for _, d := range p.devices {
 			say(until+f.between(second, 15*second), d, true)
+		}
+	}
+	if t := until + f.between(second, 30*second); t < f.horizon && f.IntN(2) == 0 {
+		for _, d := range p.devices {
+			f.facts = append(f.facts, fact{at: f.arrival(t), announcement: &announcement{
+				pod: podKey{cluster: p.fact.pod.cluster}, device: d.announcedAs, resolved: d.resolved, stamp: f.stamp(p.node, t),
+			}})
 		}
 	}
 }

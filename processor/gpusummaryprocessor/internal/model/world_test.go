@@ -90,7 +90,7 @@ func (w world) String() string {
 		switch {
 		case f.point != nil:
 			p := f.point
-			fmt.Fprintf(&b, "%s of service %s%s: %s of %s at %s is ", p.pod, p.service, uidSuffix(p.uid), p.field, p.device, p.stamp)
+			fmt.Fprintf(&b, "%s of service %s%s on %q: %s of %s at %s is ", p.pod, p.service, uidSuffix(p.uid), p.node, p.field, p.device, p.stamp)
 			if p.end {
 				b.WriteString("ended\n")
 			} else {
@@ -131,7 +131,7 @@ func uidSuffix(uid string) string {
 }
 
 func (f field) String() string {
-	return [numFields]string{"utilization", "sm", "dram", "tensor", "fp16", "fp32", "memory usage", "memory limit", "power"}[f]
+	return [numFields + 1]string{"utilization", "sm", "dram", "tensor", "fp16", "fp32", "memory usage", "memory limit", "power", "frozen"}[f]
 }
 
 const second = at(time.Second)

@@ -40,6 +40,9 @@ func (s *Summary) Evaluate(now time.Time) Evaluation {
 	t := now.UnixNano()
 	order := s.inOrder()
 	e := Evaluation{at: now, services: make([]serviceFigures, 0, len(order)), pods: make([]podPoint, 0, len(s.pods))}
+	if s.cfg.Expected == Seen {
+		s.attach(t)
+	}
 	// All services first, so that a pod is gone from the service that it left
 	// before the one that it came to says where it is.
 	for _, svc := range order {
@@ -64,6 +67,8 @@ func (s *Summary) Evaluate(now time.Time) Evaluation {
 			s.order = nil
 		}
 	}
+	s.pruneOwners(t)
+	s.pruneFrozen(t)
 	return e
 }
 
@@ -114,7 +119,7 @@ func (v *podValue) state(st standing, known bool) podState {
 		return notRunning
 	case !known || st.age < st.needs:
 		return warming
-	case v.fresh == 0:
+	case v.fresh == 0 && !v.frozen:
 		return missing
 	case v.silent > 0:
 		return degraded

@@ -57,7 +57,12 @@ type choice struct {
 	field field
 }
 
-var allocation = input{unit: names.GPUAllocation.Unit, only: share}
+// Inputs that are no fields: who holds a device, and whether the values of an
+// exporter's page stand still.
+var (
+	allocation = input{unit: names.GPUAllocation.Unit, only: share}
+	stillness  = input{unit: names.ExporterFrozen.Unit}
+)
 
 // inputs are the metrics that are read.
 var inputs = func() (t names.Table[*input]) {
@@ -70,7 +75,8 @@ var inputs = func() (t names.Table[*input]) {
 			unit: names.GPUPipeActive.Unit, attr: names.GPUPipe,
 			by: []choice{{pipeTensor, tensorActive}, {pipeFP16, fp16Active}, {pipeFP32, fp32Active}},
 		},
-		&names.GPUAllocation: &allocation,
+		&names.GPUAllocation:  &allocation,
+		&names.ExporterFrozen: &stillness,
 
 		&names.GPUSMActive:    {unit: names.GPUSMActive.Unit, only: smActive},
 		&names.GPUDRAMActive:  {unit: names.GPUDRAMActive.Unit, only: dramActive},

@@ -36,6 +36,7 @@ type source struct {
 	uid, service string
 	device       string
 	container    string
+	node         string
 
 	// What the points of this resource led to so far: a pod as a value of time
 	// seen left it, and the device of the last point.
@@ -63,6 +64,8 @@ func sourceOf(attrs pcommon.Map) (source, bool) {
 			src.container = v.Str()
 		case names.HwID:
 			src.device = v.Str()
+		case names.K8sNodeName:
+			src.node = v.Str()
 		}
 	}
 	return src, src.pod.name != ""
@@ -80,14 +83,20 @@ type observer struct {
 func (s *Summary) Observe(md pmetric.Metrics, now time.Time) Tally {
 	o := observer{Summary: s, now: now.UnixNano()}
 	for _, rm := range md.ResourceMetrics().All() {
-		src, ok := sourceOf(rm.Resource().Attributes())
-		if !ok {
+		src, owned := sourceOf(rm.Resource().Attributes())
+		seen := s.cfg.Expected == Seen
+		if !owned && !seen && src.device != "" {
 			continue // a device that no pod holds
 		}
 		for _, sm := range rm.ScopeMetrics().All() {
 			for _, m := range sm.Metrics().All() {
-				in := inputs.Get(m.Name())
-				if in != nil && (in != &allocation || s.cfg.Expected != Seen) {
+				switch in := inputs.Get(m.Name()); {
+				case in == nil:
+				case in == &stillness:
+					o.exporter(&src, m)
+				case seen && (!owned || in == &allocation):
+					o.evidence(&src, in, m)
+				case owned:
 					o.metric(&src, in, m)
 				}
 			}
@@ -132,11 +141,31 @@ func numbers(m pmetric.Metric) (pmetric.NumberDataPointSlice, bool) {
 	}
 }
 
-func (o *observer) point(src *source, f field, dp pmetric.NumberDataPoint) Reason {
-	id := src.device
+// idOf is the device of a point, "" for none.
+func (src *source) idOf(dp pmetric.NumberDataPoint) string {
 	if v, ok := dp.Attributes().Get(names.HwID); ok && v.Str() != "" {
-		id = v.Str()
+		return v.Str()
 	}
+	return src.device
+}
+
+// timeOf is the time of a point, and whether it is young enough to count.
+func (o *observer) timeOf(dp pmetric.NumberDataPoint, f field) (t int64, young bool) {
+	// Compared unsigned: a time beyond the year 2262 would be negative as int64.
+	t = int64(dp.Timestamp())
+	if uint64(dp.Timestamp()) > uint64(o.now+int64(futureSkew)) {
+		t = o.now
+		o.tally.Future++
+	}
+	ttl := o.cfg.ServiceTTL
+	if f == share {
+		ttl = o.cfg.AllocationTTL
+	}
+	return t, o.now-t <= int64(ttl)
+}
+
+func (o *observer) point(src *source, f field, dp pmetric.NumberDataPoint) Reason {
+	id := src.idOf(dp)
 	switch {
 	case src.pod.namespace == "":
 		return noNamespace
@@ -148,17 +177,8 @@ func (o *observer) point(src *source, f field, dp pmetric.NumberDataPoint) Reaso
 		return noTimestamp
 	}
 
-	// Compared unsigned: a time beyond the year 2262 would be negative as int64.
-	t := int64(dp.Timestamp())
-	if uint64(dp.Timestamp()) > uint64(o.now+int64(futureSkew)) {
-		t = o.now
-		o.tally.Future++
-	}
-	ttl := o.cfg.ServiceTTL
-	if f == share {
-		ttl = o.cfg.AllocationTTL
-	}
-	if o.now-t > int64(ttl) {
+	t, young := o.timeOf(dp, f)
+	if !young {
 		return tooOld
 	}
 	v := valueOf(dp)
@@ -171,6 +191,9 @@ func (o *observer) point(src *source, f field, dp pmetric.NumberDataPoint) Reaso
 
 	p, why := o.podFor(src, t, math.IsNaN(v))
 	if why != accepted {
+		if d := o.devices[deviceKey{src.pod.cluster, id}]; why == late && d != nil && !math.IsNaN(v) {
+			d.newest = max(d.newest, t) // it was that pod's all the same
+		}
 		return why
 	}
 	if src.held == nil || src.held.id != id {
@@ -179,7 +202,7 @@ func (o *observer) point(src *source, f field, dp pmetric.NumberDataPoint) Reaso
 		}
 	}
 	if f == share {
-		return o.announce(src, t, !math.IsNaN(v), dp)
+		return o.announce(src, announcementOf(src, t, dp))
 	}
 	return o.sample(src, f, t, v)
 }
@@ -269,6 +292,9 @@ func (o *observer) sample(src *source, f field, t int64, v float64) Reason {
 		}
 	}
 	s := &h.samples[f]
+	if f == utilization && (t > s.time || t == s.time && src.node > h.node) {
+		h.node = src.node
+	}
 	switch {
 	case t > s.time:
 		*s = sample{t, v}
@@ -285,16 +311,22 @@ func (o *observer) sample(src *source, f field, t int64, v float64) Reason {
 	}
 }
 
-// announce makes a point of gpu.allocation part of its series.
-func (o *observer) announce(src *source, t int64, held bool, dp pmetric.NumberDataPoint) Reason {
+// announcementOf reads a point of gpu.allocation.
+func announcementOf(src *source, t int64, dp pmetric.NumberDataPoint) announcement {
 	resolved := false
 	if v, ok := dp.Attributes().Get(names.GPUAllocationResolved); ok {
 		resolved = v.Bool()
 	}
+	v := valueOf(dp)
+	return announcement{src.container, src.uid, t, v != 0 && !math.IsNaN(v), resolved}
+}
+
+// announce makes a point of gpu.allocation part of its series.
+func (o *observer) announce(src *source, is announcement) Reason {
+	t, held, resolved := is.time, is.held, is.resolved
 	if p := src.known; held && (p.entry != nil || t > p.removed) {
 		p.firstAnnounced = oldest(p.firstAnnounced, t)
 	}
-	is := announcement{src.container, src.uid, t, held, resolved}
 	for i := range src.held.announced {
 		a := &src.held.announced[i]
 		switch {

@@ -20,8 +20,17 @@ func (s *Summary) Shift(step time.Duration) {
 		move(&svc.emptySince)
 	}
 	for _, d := range s.devices {
-		move(&d.newest)
+		move(&d.newest, &d.unowned, &d.free)
+		for i := range d.allocated {
+			move(&d.allocated[i].time)
+		}
 	}
+	frozen := make(map[scrape][]string, len(s.frozen))
+	for at, nodes := range s.frozen {
+		at.time += int64(step)
+		frozen[at] = nodes
+	}
+	s.frozen = frozen
 	for _, p := range s.pods {
 		move(&p.uidTime, &p.svcTime, &p.firstSeen, &p.lastSeen, &p.removed, &p.firstAnnounced)
 		for _, h := range p.devices {

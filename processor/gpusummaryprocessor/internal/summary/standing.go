@@ -3,10 +3,7 @@
 
 package summary
 
-import (
-	"math"
-	"time"
-)
+import "time"
 
 // standing is what is expected of a pod at one moment, whatever its telemetry.
 type standing struct {
@@ -35,7 +32,7 @@ func (s *Summary) standing(p *pod, now, staleness int64) standing {
 // isExpected tells whether p should report, after pruneDevices.
 func (s *Summary) isExpected(p *pod, now int64) bool {
 	if s.cfg.Expected == Seen {
-		return len(p.devices) > 0 && now-p.lastSeen <= int64(s.cfg.ServiceTTL)
+		return len(p.devices) > 0 && p.firstSeen != 0 && (p.allocated || now-p.lastSeen <= int64(s.cfg.ServiceTTL))
 	}
 	announced := false
 	for _, h := range p.devices {
@@ -105,17 +102,13 @@ func (s *Summary) forgettable(p *pod, now int64) bool {
 
 // pruneDevices takes out of p what no longer counts. Announcements do for
 // allocation_ttl, ended ones too: they stand against older points that come late.
-//
-// Telemetry does for service_ttl, and with Seen, where it says what is held, it is
-// said otherwise by: another pod that was seen with the device later, points that
-// did nothing but end a series, and service_ttl after the utilization ended, since
-// p, or a pod of its name before it, gave the device back. A device that only fell
-// silent is still held.
+// Telemetry does for service_ttl; with Seen, where it says what is held, see holds.
 func (s *Summary) pruneDevices(p *pod, now int64) {
 	p.sort()
+	p.allocated = false
 	kept := p.devices[:0]
 	for _, h := range p.devices {
-		if s.keeps(h, now) {
+		if s.keeps(p, h, now) {
 			kept = append(kept, h)
 		} else {
 			s.forgetHeld(h)
@@ -125,14 +118,12 @@ func (s *Summary) pruneDevices(p *pod, now int64) {
 	p.devices = kept
 }
 
-func (s *Summary) keeps(h *held, now int64) bool {
-	old := now-h.lastSeen > int64(s.cfg.ServiceTTL)
+func (s *Summary) keeps(p *pod, h *held, now int64) bool {
 	if s.cfg.Expected == Seen {
-		released := math.IsNaN(h.samples[utilization].value) && old
-		return h.lastSeen > 0 && h.lastSeen >= h.device.newest && !released
+		return s.holds(p, h, now)
 	}
 	h.pruneAnnouncements(now, s.cfg.AllocationTTL)
-	return len(h.announced) > 0 || h.lastSeen > 0 && !old
+	return len(h.announced) > 0 || h.lastSeen > 0 && now-h.lastSeen <= int64(s.cfg.ServiceTTL)
 }
 
 func (h *held) pruneAnnouncements(now int64, ttl time.Duration) {

@@ -38,6 +38,7 @@ type Summary struct {
 	pods     map[podKey]*pod
 	services map[serviceKey]*service
 	devices  map[deviceKey]*device // with Seen alone
+	frozen   map[scrape][]string   // nodes of exporters whose values stood still in it
 	round    uint64                // of SetPods
 
 	// order is services sorted by key, nil when it has to be made anew. Sums are
@@ -70,6 +71,7 @@ type pod struct {
 	devices   []*held
 	unsorted  bool
 	expected  bool // at the evaluation under way
+	allocated bool // with Seen, likewise: gpu.allocation says that it holds a device
 
 	entry   *Pod   // what the Kubernetes API says of it; nil: nothing
 	round   uint64 // of SetPods, in which it said so last
@@ -84,19 +86,13 @@ type pod struct {
 	shown   podState
 }
 
-// device is what all pods that were seen with a device share.
-type device struct {
-	key     deviceKey
-	newest  int64 // newest point of any pod
-	holders int
-}
-
 // held is a device as one pod was seen with it, or as it was announced for it.
 type held struct {
 	id       string
 	device   *device // with Seen alone
-	lastSeen int64
+	lastSeen int64   // by telemetry
 	samples  [numFields]sample
+	node     string // of the newest utilization point
 	times    recent // of utilization points
 	// firstUsed is the oldest utilization point, lastBusy the newest at or above
 	// idle_threshold, stale the newest evaluation at which utilization was not
@@ -133,6 +129,7 @@ func New(cfg Config, start time.Time) *Summary {
 		pods:     map[podKey]*pod{},
 		services: map[serviceKey]*service{},
 		devices:  map[deviceKey]*device{},
+		frozen:   map[scrape][]string{},
 	}
 	if cfg.Expected != Kubernetes {
 		s.synced = s.start
@@ -206,14 +203,8 @@ func (s *Summary) heldBy(p *pod, id string) *held {
 	}
 	h := &held{id: id}
 	if s.cfg.Expected == Seen {
-		dk := deviceKey{p.key.cluster, id}
-		d := s.devices[dk]
-		if d == nil {
-			d = &device{key: dk}
-			s.devices[dk] = d
-		}
-		d.holders++
-		h.device = d
+		h.device = s.device(deviceKey{p.key.cluster, id})
+		h.device.holders++
 	}
 	p.devices = append(p.devices, h)
 	p.unsorted = true
@@ -222,11 +213,8 @@ func (s *Summary) heldBy(p *pod, id string) *held {
 
 // forgetHeld drops what the state keeps of h; the caller takes it out of its pod.
 func (s *Summary) forgetHeld(h *held) {
-	if h.device == nil {
-		return
-	}
-	if h.device.holders--; h.device.holders == 0 {
-		delete(s.devices, h.device.key)
+	if h.device != nil {
+		h.device.holders--
 	}
 }
 

@@ -53,6 +53,13 @@
 //     power. The others are compared by count: of the pod's further devices
 //     with fresh utilization, the newest (then the first by hw.id) report, at most
 //     as many as there are. Further ones are left out.
+//   - With Seen a pod holds the devices it was seen with, and once it was seen, those
+//     that gpu.allocation says it has, until something newer says otherwise: see holds.
+//     gpu.allocation makes no pod known, and none older; what is not resolved says
+//     nothing.
+//   - A device whose newest utilization has the time of a gpu.exporter.frozen that is 1,
+//     of the same node where both name one, is not fresh. A pod that has such a device
+//     and no fresh one is degraded, and not missing.
 //   - With Kubernetes a pod that was in a snapshot and is no longer is not
 //     expected by announcements up to then. The state of a pod in the snapshot is
 //     told by the snapshot, of others by their announcements.
@@ -70,8 +77,9 @@ import "time"
 type Source uint8
 
 const (
-	// Seen expects the pods whose telemetry was seen within ServiceTTL. gpu.allocation
-	// is not read.
+	// Seen expects the pods whose telemetry was seen within ServiceTTL, or of which
+	// gpu.allocation said within AllocationTTL that they hold a device, until something
+	// says that their devices have another owner, or none.
 	Seen Source = iota
 	// Allocation expects the pods that gpu.allocation announced within AllocationTTL.
 	Allocation

@@ -11,7 +11,8 @@ import (
 
 // podValue is a pod at one moment.
 type podValue struct {
-	fresh, silent, idle int // devices
+	fresh, silent, idle int  // devices
+	frozen              bool // a silent one has an exporter whose values stand still
 	value               [numFields]float64
 	has                 [numFields]bool
 	oldest              int64 // time of the oldest point in value
@@ -24,13 +25,13 @@ type podValue struct {
 func (s *Summary) valueOf(p *pod, now, staleness int64) podValue {
 	v := podValue{oldest: now}
 	for _, h := range p.devices {
-		if !h.samples[utilization].fresh(now, staleness) {
+		if !s.fresh(p, h, now, staleness) {
 			h.stale = now
 		}
 	}
 	if s.cfg.Expected == Seen {
 		for _, h := range p.devices {
-			s.take(&v, h, numFields, now, staleness)
+			s.take(&v, p, h, numFields, now, staleness)
 		}
 	} else {
 		s.takeHeld(&v, p, now, staleness)
@@ -68,12 +69,12 @@ func (s *Summary) takeHeld(v *podValue, p *pod, now, staleness int64) {
 		if id, _, ok := strings.Cut(h.id, "::"); ok {
 			if whole := p.device(id); whole != nil {
 				whole.named = true
-				if !h.samples[utilization].fresh(now, staleness) {
+				if !s.fresh(p, h, now, staleness) {
 					device, end = whole, memoryUsage
 				}
 			}
 		}
-		s.take(v, device, end, now, staleness)
+		s.take(v, p, device, end, now, staleness)
 	}
 	if e := p.inCluster(); e != nil {
 		holds = max(holds, e.Devices)
@@ -82,10 +83,14 @@ func (s *Summary) takeHeld(v *podValue, p *pod, now, staleness int64) {
 	if more <= 0 {
 		return
 	}
-	others := s.others[:0]
+	still, others := false, s.others[:0]
 	for _, h := range p.devices {
-		if !h.named && h.samples[utilization].fresh(now, staleness) {
+		switch {
+		case h.named:
+		case s.fresh(p, h, now, staleness):
 			others = append(others, h)
+		default:
+			still = still || s.stands(p, h, now, staleness)
 		}
 	}
 	s.others = others
@@ -98,15 +103,19 @@ func (s *Summary) takeHeld(v *podValue, p *pod, now, staleness int64) {
 		slices.SortFunc(others, func(a, b *held) int { return cmp.Compare(a.id, b.id) })
 	}
 	for _, h := range others {
-		s.take(v, h, numFields, now, staleness)
+		s.take(v, p, h, numFields, now, staleness)
 	}
-	v.silent += more - len(others)
+	if silent := more - len(others); silent > 0 {
+		v.silent += silent
+		v.frozen = v.frozen || still
+	}
 }
 
 // take takes the fields of a device up to end.
-func (s *Summary) take(v *podValue, h *held, end field, now, staleness int64) {
-	if !h.samples[utilization].fresh(now, staleness) {
+func (s *Summary) take(v *podValue, p *pod, h *held, end field, now, staleness int64) {
+	if !s.fresh(p, h, now, staleness) {
 		v.silent++
+		v.frozen = v.frozen || s.stands(p, h, now, staleness)
 		return
 	}
 	v.fresh++

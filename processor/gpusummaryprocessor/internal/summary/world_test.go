@@ -31,7 +31,7 @@ func defaults() Config {
 // reading is what one device of one pod says at one moment.
 type reading struct {
 	cluster, namespace, service, pod, uid string
-	device                                string
+	node, device                          string
 	at                                    time.Time
 	fields                                map[field]float64 // NaN: a NaN value
 	ends                                  bool              // NoRecordedValue points
@@ -69,6 +69,7 @@ func (r reading) appendTo(md pmetric.Metrics) {
 	putNotEmpty(attrs, names.ServiceName, r.service)
 	putNotEmpty(attrs, names.K8sPodName, r.pod)
 	putNotEmpty(attrs, names.K8sPodUID, r.uid)
+	putNotEmpty(attrs, names.K8sNodeName, r.node)
 	ms := rm.ScopeMetrics().AppendEmpty().Metrics()
 	for f := range numFields {
 		v, ok := r.fields[f]
@@ -88,6 +89,17 @@ func (r reading) appendTo(md pmetric.Metrics) {
 			dp.SetDoubleValue(v)
 		}
 	}
+}
+
+// stillAt is what an exporter says of itself with a scrape of that time.
+func stillAt(at time.Time, node string, frozen float64) pmetric.Metrics {
+	md := pmetric.NewMetrics()
+	rm := md.ResourceMetrics().AppendEmpty()
+	putNotEmpty(rm.Resource().Attributes(), names.K8sNodeName, node)
+	dp := names.ExporterFrozen.Init(rm.ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()).AppendEmpty()
+	dp.SetTimestamp(pcommon.NewTimestampFromTime(at))
+	dp.SetIntValue(int64(frozen))
+	return md
 }
 
 // world is a state machine and its time.

@@ -1,0 +1,131 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import "slices"
+
+type deviceKey struct{ cluster, id string }
+
+// word is anything that says who holds a device, with Seen: a point of telemetry that
+// has a value, or one of gpu.allocation. The pod has no name where no pod holds it.
+type word struct {
+	pod            podKey
+	uid, container string
+	stamp          at
+	allocation     bool
+	end            bool // gpu.allocation takes back what it said
+}
+
+// newestWords are what gpu.allocation says of the device: of each pod and container the
+// newest within allocation_ttl; of two at one time the one that is not an end.
+func (m *model) newestWords(k deviceKey, t at) []word {
+	var out []word
+	for _, w := range m.words[k] {
+		if !w.allocation || w.pod.name == "" || t-w.stamp > m.cfg.AllocationTTL {
+			continue
+		}
+		i := slices.IndexFunc(out, func(o word) bool { return o.pod == w.pod && o.container == w.container && o.uid == w.uid })
+		switch {
+		case i < 0:
+			out = append(out, w)
+		case w.stamp > out[i].stamp, w.stamp == out[i].stamp && !w.end:
+			out[i] = w
+		}
+	}
+	return out
+}
+
+// allocatedTo is when gpu.allocation last said that the pod holds the device, and when
+// it took that back; never where it did not.
+func (m *model) allocatedTo(p *pod, device string, t at) (holds, takenBack at) {
+	holds, takenBack = never, never
+	for _, w := range m.newestWords(deviceKey{p.key.cluster, device}, t) {
+		switch {
+		case w.pod != p.key || !m.belongs(p, w.uid):
+		case w.end:
+			takenBack = max(takenBack, w.stamp)
+		default:
+			holds = max(holds, w.stamp)
+		}
+	}
+	return holds, takenBack
+}
+
+// otherwise is the newest time at which something said who holds the device, the pod
+// itself included. "telemetry of the device goes on without a pod" counts where
+// gpu.allocation has not spoken of the device for allocation_ttl.
+func (m *model) otherwise(k deviceKey, t at) at {
+	owned, unowned, free, allocated := never, never, never, never
+	for _, w := range m.words[k] {
+		switch {
+		case w.allocation && w.pod.name == "":
+			free = max(free, w.stamp)
+		case w.allocation:
+		case w.pod.name == "":
+			unowned = max(unowned, w.stamp)
+		default:
+			owned = max(owned, w.stamp)
+		}
+	}
+	for _, w := range m.newestWords(k, t) {
+		if !w.end {
+			allocated = max(allocated, w.stamp)
+		}
+	}
+	last := max(owned, free, allocated)
+	if spoke := max(free, allocated); spoke == never || t-spoke > m.cfg.AllocationTTL {
+		last = max(last, unowned)
+	}
+	return last
+}
+
+// devicesSeen: "a pod holds the devices it was seen with", and those that gpu.allocation
+// says it has, until something says otherwise. Reading: one whose utilization was ended
+// and that stayed silent for service_ttl was given back.
+func (m *model) devicesSeen(p *pod, t at) []string {
+	devices := m.devicesHeardOf(p)
+	if first, _ := m.sightings(p); first != never {
+		for k := range m.words {
+			holds, _ := m.allocatedTo(p, k.id, t)
+			if k.cluster == p.key.cluster && holds != never && !slices.Contains(devices, k.id) {
+				devices = append(devices, k.id)
+			}
+		}
+	}
+	slices.Sort(devices)
+	return slices.DeleteFunc(devices, func(device string) bool {
+		last, ended := m.seenWith(p, device)
+		holds, takenBack := m.allocatedTo(p, device, t)
+		switch {
+		case max(last, holds) == never, max(last, holds) < m.otherwise(deviceKey{p.key.cluster, device}, t):
+			return true
+		case holds == never:
+			return takenBack > last || ended && t-last > m.cfg.ServiceTTL
+		}
+		return false
+	})
+}
+
+// allocated tells whether gpu.allocation says that the pod holds one of its devices.
+func (m *model) allocated(p *pod, t at) bool {
+	return slices.ContainsFunc(m.devicesSeen(p, t), func(device string) bool {
+		holds, _ := m.allocatedTo(p, device, t)
+		return holds != never
+	})
+}
+
+// isStill: the point is of an exporter whose values stand still: gpu.exporter.frozen of
+// the same time and node is 1.
+func (m *model) isStill(points []point, newest point) bool {
+	node := ""
+	for _, p := range points {
+		if p.stamp == newest.stamp {
+			node = max(node, p.node)
+		}
+	}
+	return slices.ContainsFunc(m.still, func(s point) bool {
+		return s.value > 0 && s.pod.cluster == newest.pod.cluster && s.stamp == newest.stamp &&
+			(s.node == node || s.node == "" || node == "")
+	})
+}

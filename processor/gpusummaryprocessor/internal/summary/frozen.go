@@ -1,0 +1,81 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package summary
+
+import (
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+// An exporter whose host engine hangs answers every scrape with the values of before.
+// gpu.exporter.frozen says so of the exporter and not of its devices; but all points
+// of a scrape have one time, and that of two scrapes differs by nanoseconds.
+
+// scrape is what the points of one scrape have in common.
+type scrape struct {
+	cluster string
+	time    int64
+}
+
+// maxTogether bounds the exporters that are scraped at the very same time.
+const maxTogether = 64
+
+// exporter takes the points of gpu.exporter.frozen of one exporter.
+func (o *observer) exporter(src *source, m pmetric.Metric) {
+	points, ok := numbers(m)
+	if !ok || m.Unit() != stillness.unit {
+		return
+	}
+	for _, dp := range points.All() {
+		t, young := o.timeOf(dp, utilization)
+		if !young || dp.Timestamp() == 0 || !(valueOf(dp) > 0) {
+			continue
+		}
+		at := scrape{src.pod.cluster, t}
+		nodes := o.frozen[at]
+		switch {
+		case slices.Contains(nodes, src.node):
+		case len(nodes) == maxTogether, nodes == nil && len(o.frozen) >= o.cfg.MaxPods:
+			o.tally.refuse(LimitPods, 1, src.pod, m.Name())
+		default:
+			o.frozen[at] = append(nodes, src.node)
+		}
+	}
+}
+
+// fresh tells whether the device has a utilization that says something about now.
+func (s *Summary) fresh(p *pod, h *held, now, staleness int64) bool {
+	return h.samples[utilization].fresh(now, staleness) && !s.still(p, h)
+}
+
+// stands tells whether all that keeps it from being fresh is that its values stand
+// still.
+func (s *Summary) stands(p *pod, h *held, now, staleness int64) bool {
+	return h.samples[utilization].fresh(now, staleness) && s.still(p, h)
+}
+
+// still tells whether the newest utilization is of a frozen exporter: of the same
+// node, where both name one.
+func (s *Summary) still(p *pod, h *held) bool {
+	if len(s.frozen) == 0 {
+		return false
+	}
+	for _, node := range s.frozen[scrape{p.key.cluster, h.samples[utilization].time}] {
+		if node == h.node || node == "" || h.node == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// pruneFrozen forgets scrapes whose points count no more, whatever their interval.
+func (s *Summary) pruneFrozen(now int64) {
+	ttl := int64(max(s.cfg.ServiceTTL, s.cfg.StalenessAt(Outage)))
+	for at := range s.frozen {
+		if now-at.time > ttl {
+			delete(s.frozen, at)
+		}
+	}
+}
