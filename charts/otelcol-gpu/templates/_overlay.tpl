@@ -51,7 +51,7 @@ kubernetes: null
 endpoints: []
 {{- end }}
 kubernetes:
-  node_name: "${env:K8S_NODE_NAME}"
+  {{- ($.Files.Get "files/agent.yaml" | fromYaml).receivers.dcgm.kubernetes | toYaml | nindent 2 }}
   port: {{ .port }}
   {{- with .namespaces }}
   namespaces: {{ toJson . }}
@@ -69,8 +69,7 @@ scrape:
 
 {{- define "otelcol-gpu.allocation" -}}
 {{- if eq .Values.mode "standalone" }}
-node_name: "${env:K8S_NODE_NAME}"
-cluster_name: "${env:K8S_CLUSTER_NAME}"
+{{ (.Files.Get "files/agent.yaml" | fromYaml).receivers.gpu_allocation | toYaml }}
 {{- end }}
 dra: {enabled: {{ .Values.dra.enabled }}}
 {{- with .Values.resourceNames }}
