@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/configkeys"
 )
 
 // RuleSet is a set of rules that run in one place.
@@ -70,6 +73,10 @@ func createDefaultConfig() component.Config {
 		RestoredTTL: defaultRestoredTTL,
 	}
 }
+
+// Unmarshal implements confmap.Unmarshaler. A key that does not exist and a
+// duration without a unit stop the start.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return configkeys.Unmarshal(conf, c) }
 
 // Validate reports every key that cannot be used, with its remedy. What would
 // do nothing is refused.

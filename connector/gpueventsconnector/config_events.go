@@ -153,6 +153,14 @@ func (c *Events) validate() (errs []error) {
 		bad(names.EventDeviceLost, "scrapes", "%d: set it to 1 or more, and to 1000 at most", n)
 	}
 	t, m := &c.Temperature, &c.MemoryPressure
+	for _, d := range []struct {
+		key   string
+		value float64
+	}{{"high", t.High}, {"critical", t.Critical}, {"memory_high", t.MemoryHigh}, {"memory_critical", t.MemoryCritical}} {
+		if !(d.value >= coolest && d.value <= hottest) {
+			bad(names.EventTemperature, d.key, "%g: it is in degrees Celsius: set it between %d and %d", d.value, coolest, hottest)
+		}
+	}
 	if !(t.Critical > t.High) {
 		bad(names.EventTemperature, "critical", "%g: set it above high (%g)", t.Critical, t.High)
 	}
@@ -173,6 +181,10 @@ func (c *Events) validate() (errs []error) {
 	}
 	return errs
 }
+
+// Thresholds for temperatures lie between these, in degrees Celsius: below, every
+// GPU raises an event, and above none does.
+const coolest, hottest = 30, 150
 
 // maxFor bounds durations: what lasts for longer is no event.
 const maxFor = 24 * time.Hour

@@ -63,6 +63,8 @@ func TestConfig(t *testing.T) {
 		{name: "thresholds", err: "events::gpu.memory.pressure::critical: 0.98: set it above high (95) and below 1"},
 		{name: "thresholds", err: "events::gpu.memory.pressure::hysteresis: -0.1: set it to 0 or more"},
 		{name: "thresholds", err: "events::gpu.device.lost::scrapes: 0: set it to 1 or more"},
+		{name: "fractions", err: "events::gpu.temperature::high: 0.85: it is in degrees Celsius: set it between 30 and 150"},
+		{name: "fractions", err: "events::gpu.temperature::critical: 0.9: it is in degrees Celsius"},
 		{name: "misspelled", unmarshal: "gpu.service.parcial"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

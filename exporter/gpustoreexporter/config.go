@@ -6,8 +6,10 @@ package gpustoreexporter // import "github.com/otelcol-gpu/otelcol-gpu/exporter/
 import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/configoptional"
+	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/configkeys"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
 )
 
@@ -19,6 +21,10 @@ type Config struct {
 	// order.
 	QueueConfig configoptional.Optional[exporterhelper.QueueBatchConfig] `mapstructure:"sending_queue"`
 }
+
+// Unmarshal implements confmap.Unmarshaler. A key that does not exist stops the
+// start.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return configkeys.Unmarshal(conf, c) }
 
 func createDefaultConfig() component.Config {
 	queue := exporterhelper.NewDefaultQueueConfig()

@@ -17,6 +17,9 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/configopaque"
+	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/configkeys"
 )
 
 const (
@@ -100,6 +103,10 @@ type SigningConfig struct {
 	// Convox are keys for the Convox-Signature header, lower-case hexadecimal.
 	Convox []configopaque.String `mapstructure:"convox"`
 }
+
+// Unmarshal implements confmap.Unmarshaler. A key that does not exist and a
+// duration without a unit stop the start.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return configkeys.Unmarshal(conf, c) }
 
 // Validate checks everything that can be known before the first event. Its
 // messages name the key in the configuration and never show a URL or a key.

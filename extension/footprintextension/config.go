@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/configkeys"
 )
 
 // shortest is the shortest time between two times that pages are given back: each
@@ -26,6 +29,10 @@ type Config struct {
 func createDefaultConfig() component.Config {
 	return &Config{Delay: 30 * time.Second, Interval: 5 * time.Minute}
 }
+
+// Unmarshal implements confmap.Unmarshaler. A key that does not exist and a
+// duration without a unit stop the start.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return configkeys.Unmarshal(conf, c) }
 
 // Validate tells what is wrong, by key.
 func (c *Config) Validate() error {

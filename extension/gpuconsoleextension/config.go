@@ -17,7 +17,9 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/config/confignet"
+	"go.opentelemetry.io/collector/confmap"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/configkeys"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
 )
@@ -126,6 +128,10 @@ func createDefaultConfig() component.Config {
 		Grafana:               GrafanaConfig{Dashboard: "otelcol-gpu-service"},
 	}
 }
+
+// Unmarshal implements confmap.Unmarshaler. A key that does not exist and a
+// duration without a unit stop the start.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return configkeys.Unmarshal(conf, c) }
 
 // Validate checks everything that can be known before the start.
 func (c *Config) Validate() error {

@@ -15,6 +15,9 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/config/confignet"
+	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/configkeys"
 )
 
 const (
@@ -123,6 +126,10 @@ func createDefaultConfig() component.Config {
 		Log:              LogConfig{MaxEvents: 10_000, MaxDeliveries: 10_000, MaxBytes: 16 << 20},
 	}
 }
+
+// Unmarshal implements confmap.Unmarshaler. A key that does not exist and a
+// duration without a unit stop the start.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return configkeys.Unmarshal(conf, c) }
 
 // Validate checks everything that can be known before the start.
 func (c *Config) Validate() error {

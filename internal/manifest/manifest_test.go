@@ -124,6 +124,8 @@ func TestEveryComponentIsInTheManifest(t *testing.T) {
 			found++
 			folder := filepath.Base(filepath.Dir(f))
 			assert.Contains(t, text, "import: "+module+"/"+class+"/"+folder+"\n")
+			assert.Contains(t, string(read(t, class, folder, "config.go")), "configkeys.Unmarshal(conf, c)",
+				"%s reads its configuration strictly", folder)
 		}
 	}
 	assert.GreaterOrEqual(t, found, 5)

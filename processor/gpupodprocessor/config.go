@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/configkeys"
 )
 
 // ExporterLabels says what the exporter's labels are good for.
@@ -71,6 +74,10 @@ func createDefaultConfig() component.Config {
 		MaxDevices:     defaultMaxDevices,
 	}
 }
+
+// Unmarshal implements confmap.Unmarshaler. A key that does not exist and a
+// duration without a unit stop the start.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return configkeys.Unmarshal(conf, c) }
 
 // Validate reports every key that cannot be used, with its remedy.
 func (c *Config) Validate() error {

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/configkeys"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/resourcenames"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor/internal/cluster"
@@ -134,6 +135,10 @@ func createDefaultConfig() component.Config {
 		MaxServices:      20_000,
 	}
 }
+
+// Unmarshal implements confmap.Unmarshaler. A key that does not exist and a
+// duration without a unit stop the start.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return configkeys.Unmarshal(conf, c) }
 
 // Validate names every key that cannot work, with the remedy.
 func (c *Config) Validate() error {

@@ -9,6 +9,10 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/configkeys"
 )
 
 // Names chooses the names under which metrics leave the receiver.
@@ -73,6 +77,10 @@ type Config struct {
 	// relabelling and limits.
 	Scrape ScrapeConfig `mapstructure:"scrape"`
 }
+
+// Unmarshal implements confmap.Unmarshaler. A key that does not exist and a
+// duration without a unit stop the start.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return configkeys.Unmarshal(conf, c) }
 
 // Validate reports every problem with its key and remedy.
 func (c *Config) Validate() error {

@@ -10,8 +10,10 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/collector/confmap"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/configkeys"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/resourcenames"
 )
@@ -84,6 +86,10 @@ func (c *DRAConfig) drivers() map[string]bool {
 	}
 	return drivers
 }
+
+// Unmarshal implements confmap.Unmarshaler. A key that does not exist and a
+// duration without a unit stop the start.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return configkeys.Unmarshal(conf, c) }
 
 // Validate reports every problem with its key and remedy.
 func (c *Config) Validate() error {

@@ -1,0 +1,221 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package configkeys reads a component's configuration strictly. The Collector
+// takes a number where a duration belongs for nanoseconds, and reports a key that
+// does not exist under the name of a Go type; here both stop the start with the
+// key, the value and the remedy.
+package configkeys // import "github.com/otelcol-gpu/otelcol-gpu/internal/configkeys"
+
+import (
+	"encoding"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/confmap"
+)
+
+// Unmarshal checks conf against the type of config, a pointer to a struct with
+// mapstructure tags, and then reads it. It is what a Config's own Unmarshal calls.
+// The error names every key that is unknown, has the wrong shape, or is a duration
+// without a unit.
+func Unmarshal(conf *confmap.Conf, config any) error {
+	if errs := inStruct("", conf.ToStringMap(), reflect.TypeOf(config).Elem()); len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	return conf.Unmarshal(config)
+}
+
+var (
+	duration        = reflect.TypeFor[time.Duration]()
+	unmarshaler     = reflect.TypeFor[confmap.Unmarshaler]()
+	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
+)
+
+func inStruct(path string, values map[string]any, t reflect.Type) (errs []error) {
+	known := map[string]reflect.Type{}
+	open := fields(t, known)
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		at := join(path, key)
+		field, found := known[key]
+		switch {
+		case found:
+			errs = append(errs, inValue(at, values[key], field)...)
+		case !open:
+			errs = append(errs, errors.New(at+": there is no such key: "+remedy(key, slices.Sorted(maps.Keys(known)))))
+		}
+	}
+	return errs
+}
+
+// fields collects the keys of a struct and reports whether it takes others too.
+func fields(t reflect.Type, known map[string]reflect.Type) (open bool) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if !f.IsExported() {
+			continue
+		}
+		name, options, _ := strings.Cut(f.Tag.Get("mapstructure"), ",")
+		switch {
+		case name == "-":
+		case strings.Contains(options, "remain"):
+			open = true
+		case strings.Contains(options, "squash"):
+			if inner := pointed(f.Type); inner.Kind() == reflect.Struct {
+				open = fields(inner, known) || open
+			}
+		default:
+			if name == "" {
+				name = f.Name
+			}
+			known[name] = f.Type
+		}
+	}
+	return open
+}
+
+func inValue(path string, v any, t reflect.Type) (errs []error) {
+	t = pointed(t)
+	switch {
+	case v == nil:
+	case t == duration:
+		if err := checkDuration(path, v); err != nil {
+			return []error{err}
+		}
+	case reflect.PointerTo(t).Implements(unmarshaler), reflect.PointerTo(t).Implements(textUnmarshaler):
+		// It has rules of its own.
+	case t.Kind() == reflect.Struct, t.Kind() == reflect.Map:
+		values, ok := v.(map[string]any)
+		switch {
+		case !ok:
+			return []error{fmt.Errorf("%s: is %s, where keys and values belong: write them below it, indented", path, shape(v))}
+		case t.Kind() == reflect.Struct:
+			return inStruct(path, values, t)
+		}
+		for _, key := range slices.Sorted(maps.Keys(values)) {
+			errs = append(errs, inValue(join(path, key), values[key], t.Elem())...)
+		}
+	case t.Kind() == reflect.Slice:
+		list, _ := v.([]any)
+		for i, one := range list {
+			errs = append(errs, inValue(join(path, strconv.Itoa(i)), one, t.Elem())...)
+		}
+	}
+	return errs
+}
+
+func checkDuration(path string, v any) error {
+	switch n := reflect.ValueOf(v); {
+	case n.CanInt() && n.Int() == 0, n.CanUint() && n.Uint() == 0, n.CanFloat() && n.Float() == 0:
+		return nil
+	case n.CanInt(), n.CanUint(), n.CanFloat():
+		return fmt.Errorf("%s: %v has no unit: write %vs for seconds; ms, m and h are units too", path, v, v)
+	case n.Kind() == reflect.String:
+		text := n.String()
+		if _, err := time.ParseDuration(text); err != nil {
+			return fmt.Errorf("%s: %q is no duration: %s", path, text, spelled(text))
+		}
+		return nil
+	}
+	return fmt.Errorf("%s: is %s, where a duration belongs: write one as 15s", path, shape(v))
+}
+
+// units are what people write that Go does not read, in hours.
+var units = map[string]float64{"d": 24, "day": 24, "days": 24, "w": 7 * 24, "week": 7 * 24, "weeks": 7 * 24}
+
+// spelled says how a text that is no duration is written as one.
+func spelled(text string) string {
+	trimmed := strings.TrimSpace(text)
+	unit := strings.TrimLeft(trimmed, "0123456789.")
+	n, err := strconv.ParseFloat(strings.TrimSuffix(trimmed, unit), 64)
+	unit = strings.ToLower(strings.TrimSpace(unit))
+	if hours := n * units[unit]; err == nil && hours > 0 && hours == math.Trunc(hours) {
+		return fmt.Sprintf("days and weeks are written in hours, here %.0fh", hours)
+	}
+	if err == nil && unit != "" {
+		for _, known := range []string{"ms", "s", "m", "h"} {
+			long := map[string]string{"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours"}[known]
+			if strings.HasPrefix(long, unit) && unit != "m" {
+				return fmt.Sprintf("write %v%s", n, known)
+			}
+		}
+	}
+	return "write a number and its unit (ms, s, m or h), as 15s"
+}
+
+// remedy names the key that was probably meant, else all that exist.
+func remedy(key string, known []string) string {
+	if near := Nearest(key, known); near != "" {
+		return "did you mean " + near + "?"
+	}
+	if len(known) > 12 {
+		return "remove it; the component's README lists the keys"
+	}
+	return "use " + strings.Join(known, ", ")
+}
+
+// Nearest is the one of some names that a person probably meant who wrote
+// another; empty if none is near.
+func Nearest(written string, names []string) string {
+	best, least := "", max(1, len(written)/3)+1
+	for _, name := range names {
+		if d := distance(strings.ToLower(written), strings.ToLower(name)); d < least {
+			best, least = name, d
+		}
+	}
+	return best
+}
+
+// distance is how many letters have to be added, removed or changed to make one
+// text the other (Levenshtein).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
+}
+
+func shape(v any) string {
+	switch v.(type) {
+	case map[string]any:
+		return "a map"
+	case []any:
+		return "a list"
+	default:
+		return "a single value"
+	}
+}
+
+func pointed(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t
+}
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "::" + key
+}

@@ -1,0 +1,108 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package configkeys
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/configopaque"
+	"go.opentelemetry.io/collector/confmap"
+	"go.yaml.in/yaml/v3"
+)
+
+type config struct {
+	inner     `mapstructure:",squash"`
+	Squashed  `mapstructure:",squash"`
+	Interval  time.Duration       `mapstructure:"interval"`
+	Endpoints []string            `mapstructure:"endpoints"`
+	Storage   *component.ID       `mapstructure:"storage"`
+	Receivers map[string]receiver `mapstructure:"receivers"`
+	List      []receiver          `mapstructure:"list"`
+	Own       own                 `mapstructure:"own"`
+}
+
+type inner struct{}
+
+type Squashed struct {
+	Wait *time.Duration `mapstructure:"wait"`
+}
+
+type receiver struct {
+	URL     configopaque.String `mapstructure:"url"`
+	Timeout time.Duration       `mapstructure:"timeout"`
+}
+
+// own reads itself, whatever its keys are.
+type own map[string]any
+
+func (o *own) Unmarshal(conf *confmap.Conf) error {
+	*o = conf.ToStringMap()
+	return nil
+}
+
+func (c *config) Unmarshal(conf *confmap.Conf) error { return Unmarshal(conf, c) }
+
+func TestUnmarshal(t *testing.T) {
+	for name, test := range map[string]struct {
+		yaml string
+		want []string // what the error has; none: it is read
+	}{
+		"all of it": {yaml: `
+interval: 15s
+wait: 0
+endpoints: [a]
+storage: file_storage/a
+receivers: {a: {url: https://secret, timeout: 1m}, b: }
+list: [{timeout: 1s}]
+own: {timeout: 45, whatever: {there: is}}`},
+		"empty":                 {yaml: ``},
+		"capitals":              {"Interval: 1s", []string{"Interval: there is no such key: did you mean interval?"}},
+		"a number":              {"interval: 45", []string{"interval: 45 has no unit: write 45s"}},
+		"a fraction":            {"interval: 0.5", []string{"interval: 0.5 has no unit: write 0.5s"}},
+		"negative":              {"interval: -1", []string{"interval: -1 has no unit"}},
+		"squashed, a pointer":   {"wait: 10", []string{"wait: 10 has no unit"}},
+		"in a map":              {"receivers: {a: {timeout: 30}}", []string{"receivers::a::timeout: 30 has no unit"}},
+		"in a list":             {"list: [{timeout: 1s}, {timeout: 30}]", []string{"list::1::timeout: 30 has no unit"}},
+		"a long unit":           {"interval: 15sec", []string{`interval: "15sec" is no duration: write 15s`}},
+		"minutes":               {"interval: 5min", []string{`interval: "5min" is no duration: write 5m`}},
+		"days":                  {"interval: 30d", []string{`interval: "30d" is no duration: days and weeks are written in hours, here 720h`}},
+		"no number":             {"interval: soon", []string{`interval: "soon" is no duration: write a number and its unit (ms, s, m or h), as 15s`}},
+		"a quoted number":       {`interval: "45"`, []string{`interval: "45" is no duration`}},
+		"nothing between marks": {`interval: ""`, []string{`interval: "" is no duration`}},
+		"a list for a duration": {"interval: [1s]", []string{"interval: is a list, where a duration belongs"}},
+		"a key that is near":    {"endpoint: a", []string{"endpoint: there is no such key: did you mean endpoints?"}},
+		"a key that is far":     {"bananas: a", []string{"bananas: there is no such key: use endpoints, interval, list, own, receivers, storage, wait"}},
+		"a key below":           {"receivers: {a: {uri: https://secret}}", []string{"receivers::a::uri: there is no such key: did you mean url?"}},
+		"a value for keys":      {"receivers: {a: https://secret}", []string{"receivers::a: is a single value, where keys and values belong"}},
+		"a list for keys":       {"receivers: [a]", []string{"receivers: is a list, where keys and values belong"}},
+		"several at once":       {"{interval: 45, endpoint: a, wait: 3}", []string{"interval: 45", "endpoint: there", "wait: 3"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var values map[string]any
+			require.NoError(t, yaml.Unmarshal([]byte(test.yaml), &values))
+			err := confmap.NewFromStringMap(values).Unmarshal(&config{})
+			if len(test.want) == 0 {
+				require.NoError(t, err)
+				return
+			}
+			require.Error(t, err)
+			for _, want := range test.want {
+				assert.ErrorContains(t, err, want)
+			}
+			assert.NotContains(t, err.Error(), "secret")
+			assert.NotContains(t, err.Error(), "configkeys.", "a user knows no Go types")
+		})
+	}
+}
+
+func TestNearest(t *testing.T) {
+	names := []string{"gpu.xid", "gpu.throttle", "gpu.service.partial"}
+	for written, want := range map[string]string{"gpu.xidd": "gpu.xid", "GPU.XID": "gpu.xid", "gpu:xid": "gpu.xid", "gpu.servce.partial": "gpu.service.partial", "cpu.load": "", "": ""} {
+		assert.Equal(t, want, Nearest(written, names), written)
+	}
+}
