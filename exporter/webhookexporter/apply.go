@@ -78,7 +78,7 @@ func (e *webhookExporter) newReceiver(t *target) *receiver {
 // remove ends a receiver in the background.
 func (e *webhookExporter) remove(r *receiver) {
 	r.store.setGone(r.name, "", false)
-	r.close(false, audit.ErrorConfig, time.Now().Add(drainTime))
+	r.close(nil, audit.ErrorConfig, time.Now().Add(drainTime))
 	e.leaving.Go(func() {
 		hurry := time.AfterFunc(drainTime, r.endLife)
 		defer hurry.Stop()

@@ -80,6 +80,9 @@ func (s logSink) write(seq uint64, r *audit.Record) {
 	if !r.NextAttempt.IsZero() {
 		fields = append(fields, zap.Time("next_attempt", r.NextAttempt))
 	}
+	if r.NotStored {
+		fields = append(fields, zap.Bool("not_stored", true))
+	}
 	if r.TraceID != "" {
 		fields = append(fields, zap.String("trace_id", r.TraceID))
 	}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
@@ -106,13 +105,7 @@ func (e *webhookExporter) openAudit(host component.Host) error {
 		MaxFiles:           c.MaxFiles,
 		SyncRecords:        c.Sync == syncRecord,
 		Logger:             e.logger,
-		OnStatus: func(err error) {
-			if err != nil {
-				componentstatus.ReportStatus(host, componentstatus.NewRecoverableErrorEvent(fmt.Errorf("audit: %w", err)))
-			} else {
-				componentstatus.ReportStatus(host, componentstatus.NewEvent(componentstatus.StatusOK))
-			}
-		},
+		OnStatus:           func(err error) { e.health.Set("audit", err) },
 	})
 	if err != nil {
 		return fmt.Errorf("audit::path: %w", err)

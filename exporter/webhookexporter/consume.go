@@ -5,14 +5,13 @@ package webhookexporter // import "github.com/otelcol-gpu/otelcol-gpu/exporter/w
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/journal"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
@@ -30,13 +29,16 @@ type offer struct {
 // ConsumeLogs accepts a delivery for every event and every receiver that wants
 // it. What a receiver cannot take is dropped, counted and audited, and no reason
 // for the pipeline to send everybody everything again. With a storage extension
-// it returns when all is stored, or an error: then nothing was accepted, and the
-// sender has to try again.
+// it returns when all is stored. Where that fails it returns too, and what was
+// accepted is sent from memory: an alert matters more than its copy. The one
+// error is that of an exporter that has ended.
 func (e *webhookExporter) ConsumeLogs(ctx context.Context, logs plog.Logs) error {
+	if e.store.ended() {
+		return journal.ErrClosed
+	}
 	now := time.Now()
 	var items []*item
 	var offers []offer
-	var undo []func()
 	skipped := int64(0)
 	receivers := e.current()
 	for _, rl := range logs.ResourceLogs().All() {
@@ -46,7 +48,7 @@ func (e *webhookExporter) ConsumeLogs(ctx context.Context, logs plog.Logs) error
 					skipped++
 					continue
 				}
-				wanted := e.wantedBy(receivers, record, &undo)
+				wanted := e.wantedBy(receivers, record)
 				if len(wanted) == 0 {
 					continue
 				}
@@ -58,12 +60,7 @@ func (e *webhookExporter) ConsumeLogs(ctx context.Context, logs plog.Logs) error
 			}
 		}
 	}
-	if err := e.accept(items, offers, now); err != nil {
-		for _, f := range slices.Backward(undo) {
-			f()
-		}
-		return err
-	}
+	e.accept(items, offers, now)
 	if skipped > 0 {
 		e.telemetry.ExporterWebhookSkippedRecords.Add(ctx, skipped, metric.WithAttributes(attribute.String("reason", "no_event_name")))
 		e.tellSkip.Do(func() {
@@ -73,9 +70,8 @@ func (e *webhookExporter) ConsumeLogs(ctx context.Context, logs plog.Logs) error
 	return nil
 }
 
-// wantedBy returns the receivers that want the event. Where it may not be
-// accepted, what they remember of it can be undone.
-func (e *webhookExporter) wantedBy(receivers []*receiver, record plog.LogRecord, undo *[]func()) []*receiver {
+// wantedBy returns the receivers that want the event.
+func (e *webhookExporter) wantedBy(receivers []*receiver, record plog.LogRecord) []*receiver {
 	name := eventName(record)
 	severity := severityOf(record)
 	state := textAttribute(record, names.GPUEventState, maxName)
@@ -85,9 +81,6 @@ func (e *webhookExporter) wantedBy(receivers []*receiver, record plog.LogRecord,
 		t, _ := r.current()
 		if !t.filter.matches(name) {
 			continue
-		}
-		if e.store != nil && t.filter.minSeverity != plog.SeverityNumberUnspecified {
-			*undo = append(*undo, r.conditions.snapshot(key))
 		}
 		if !r.conditions.withholds(t.filter.minSeverity, severity, state, key) {
 			wanted = append(wanted, r)
@@ -106,10 +99,10 @@ func (e *webhookExporter) newDelivery(o offer, now time.Time) *delivery {
 	return &delivery{parts: []*part{p}, told: o.told}
 }
 
-// accept stores and queues. After an error it has done nothing.
-func (e *webhookExporter) accept(items []*item, offers []offer, now time.Time) error {
+// accept stores and queues.
+func (e *webhookExporter) accept(items []*item, offers []offer, now time.Time) {
 	if len(items) == 0 {
-		return nil
+		return
 	}
 	var accepted []offer
 	for i := range offers {
@@ -119,12 +112,10 @@ func (e *webhookExporter) accept(items []*item, offers []offer, now time.Time) e
 			accepted = append(accepted, *o)
 		}
 	}
-	if err := e.store.add(items, accepted); err != nil {
-		e.store.withdraw(items, accepted)
+	if e.store.add(items, accepted) > 0 {
 		for _, o := range accepted {
-			o.receiver.queue.release()
+			e.telemetry.ExporterWebhookUnstoredDeliveries.Add(context.Background(), 1, metric.WithAttributes(attribute.String("receiver", o.receiver.name)))
 		}
-		return fmt.Errorf("events cannot be stored, so none of them was accepted: %w", err)
 	}
 	e.store.forget(e.memory.remember(items))
 	for _, o := range offers {
@@ -135,5 +126,4 @@ func (e *webhookExporter) accept(items []*item, offers []offer, now time.Time) e
 			o.receiver.leave(o.delivery)
 		}
 	}
-	return nil
 }

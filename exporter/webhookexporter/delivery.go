@@ -26,6 +26,8 @@ type part struct {
 	number   uint64 // in the order of arrival
 	row      int    // in the store
 	received time.Time
+	// unstored: the storage could not take it when it was accepted.
+	unstored bool
 }
 
 // delivery is what travels to a receiver in one request: one event, or several

@@ -19,6 +19,8 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/health"
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/journal"
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/metadata"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
@@ -41,8 +43,10 @@ type webhookExporter struct {
 	logger    *zap.Logger
 	tellSkip  sync.Once
 
-	// tellStorage is true while writing to the storage fails.
-	tellStorage atomic.Bool
+	health health.Report
+
+	// storageFails is true while writing to the storage fails.
+	storageFails atomic.Bool
 
 	store  *store // nil before Start, and without a storage extension
 	memory memory
@@ -111,6 +115,7 @@ func (e *webhookExporter) Start(ctx context.Context, host component.Host) error 
 	if err := e.observe(); err != nil {
 		return err
 	}
+	e.health.Host = host
 	if err := e.openAudit(host); err != nil {
 		return err
 	}
@@ -224,7 +229,7 @@ func (e *webhookExporter) Shutdown(ctx context.Context) error {
 	defer cancel()
 	deadline, _ := drain.Deadline()
 	for _, r := range receivers {
-		r.close(e.store != nil, audit.ErrorShutdown, deadline)
+		r.close(e.store.holds, audit.ErrorShutdown, deadline)
 	}
 	stop := context.AfterFunc(drain, e.endLife)
 	for _, r := range receivers {
@@ -240,11 +245,11 @@ func (e *webhookExporter) Shutdown(ctx context.Context) error {
 
 // closeStores closes what outlives a restart, also when ctx is over.
 func (e *webhookExporter) closeStores(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storagePatience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), journal.Patience)
 	defer cancel()
 	var errs []error
 	if e.store != nil {
-		errs = append(errs, e.store.close(ctx))
+		errs = append(errs, e.store.Close(ctx))
 	}
 	return errors.Join(append(errs, e.closeAudit())...)
 }

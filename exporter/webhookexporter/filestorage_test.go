@@ -224,5 +224,5 @@ func TestDamagedDatabase(t *testing.T) {
 	require.Len(t, databases, 1)
 	require.NoError(t, os.WriteFile(databases[0], []byte("this is no database, whatever its name says"), 0o600))
 	h := run()
-	assert.Equal(t, 1, h.logs.FilterMessageSnippet("cannot be opened").Len())
+	assert.Equal(t, 1, h.logs.FilterMessageSnippet("file is damaged").Len())
 }

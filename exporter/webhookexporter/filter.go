@@ -100,20 +100,3 @@ func (c *conditions) withholds(minSeverity, severity plog.SeverityNumber, state,
 	}
 	return low
 }
-
-// snapshot returns a function that brings back what is known of the key now: an
-// event that was not accepted comes again, and must be judged as the first time.
-func (c *conditions) snapshot(key string) func() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	told, known := c.told[key]
-	return func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if known {
-			c.told[key] = told
-		} else {
-			delete(c.told, key)
-		}
-	}
-}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,11 +15,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	bbolt "go.etcd.io/bbolt/errors"
-	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/journal"
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/metadatatest"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
@@ -31,61 +32,73 @@ func assertStorageFailures(t *testing.T, h *harness, operation string, want int6
 		metricdatatest.IgnoreTimestamp())
 }
 
-// What cannot be stored is not accepted, and not audited either: the sender
-// still has it. What was accepted goes on.
-func TestStorageThatFails(t *testing.T) {
+// A disk that fills and empties twice silences no webhook: what arrives meanwhile
+// is sent at once from memory, marked and counted, and stored when there is room.
+// The log reports each failure and each recovery.
+func TestAFullDiskSilencesNoWebhook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, a := newDisk(), &answers{next: []answer{{status: 500}}}
+		d, a := newDisk(), &answers{}
 		h := d.bootWith(t, nil, a, hooks, retrying)
-		assert.Equal(t, 500, oneOf(h).Status)
-		synctest.Wait()
+		for round := range 2 {
+			d.fail(syscall.ENOSPC)
+			start := time.Now()
+			for i := range 3 {
+				a.next = []answer{{status: 200}}
+				if i == 2 {
+					a.next = []answer{{status: 500}} // waits for its second attempt
+				}
+				h.send(keyed(fmt.Sprint(round, i)))
+				rec := <-h.records
+				assert.Equal(t, fmt.Sprint(round, i), rec.Events[0].ID)
+				assert.True(t, rec.NotStored, "the record says that the storage had nothing of it")
+			}
+			assert.Equal(t, start, time.Now(), "at once")
+			assert.Equal(t, round+1, h.logs.FilterMessageSnippet("deliveries cannot be stored").Len(), "logged once each time")
+			metadatatest.AssertEqualExporterWebhookUnstoredDeliveries(t, h.telemetry, []metricdata.DataPoint[int64]{
+				{Value: int64(3 * (round + 1)), Attributes: attribute.NewSet(attribute.String("receiver", "ops"))},
+			}, metricdatatest.IgnoreTimestamp())
 
-		d.fail(errors.New("disk full"))
-		for range 3 {
-			err := h.ConsumeLogs(context.Background(), keyed("new"))
-			require.ErrorContains(t, err, "none of them was accepted")
-			require.ErrorContains(t, err, "disk full")
+			d.fail(nil)
+			time.Sleep(journal.FirstRest)
+			synctest.Wait()
+			assert.Equal(t, round+1, h.logs.FilterMessageSnippet("stored again").Len())
+			assert.Len(t, d.keys("d/"), 1, "what is not over is stored now")
+			rec := <-h.records
+			assert.Equal(t, 2, rec.Attempt)
+			assert.False(t, rec.NotStored)
+			synctest.Wait()
+			assert.Empty(t, d.keys("d/"))
+			assert.Len(t, d.keys("e/"), 3*(round+1), "kept for replay")
 		}
-		synctest.Wait()
-		assert.Empty(t, h.records)
-		rec := <-h.records
-		assert.Equal(t, audit.Succeeded, rec.Outcome, "the retry is made nevertheless")
-		assert.Equal(t, 2, rec.Attempt)
-		assert.Equal(t, 1, h.logs.FilterMessageSnippet("cannot be stored").Len(), "said once")
-
-		d.fail(nil)
-		h.send(keyed("new"))
-		assert.Equal(t, "new", (<-h.records).Events[0].ID)
-		synctest.Wait()
-		assert.Equal(t, 1, h.logs.FilterMessageSnippet("stored again").Len())
-		assert.Empty(t, d.keys("d/"), "what could not be removed then is removed now")
-		assert.Len(t, d.keys("e/"), 2)
-		waiting, _ := h.receivers[0].queue.lengths()
-		assert.Zero(t, waiting, "the promised places are given back")
 	})
 }
 
-// An event that was not accepted comes again, and min_severity then judges it as
-// the first time: what was withheld stays so, and is not cleared either.
-func TestWhatWasNotAcceptedIsForgotten(t *testing.T) {
+// At the end what no start would find gets its last attempt, and if that fails a
+// record that it was given up; what is stored stays.
+func TestShutdownWithAFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, a := newDisk(), &answers{}
-		cfg := to("https://hooks.example.com")
-		cfg.MinSeverity = "error"
-		h := d.bootWith(t, nil, a, map[string]ReceiverConfig{"errors": cfg, "all": to("https://hooks.example.com")})
-		h.send(partial("raised", names.EventRaised)) // a warning
-		assert.Equal(t, "all", (<-h.records).Receiver)
+		d, a := newDisk(), &answers{next: []answer{{status: 500}, {status: 500}, {status: 500}}}
+		h := d.bootWith(t, nil, a, hooks, retrying)
+		h.send(keyed("stored"))
+		<-h.records
 		synctest.Wait()
+		d.fail(syscall.ENOSPC)
+		h.send(keyed("memory"))
+		<-h.records
+		shutdown := make(chan error, 1)
+		go func() { shutdown <- h.Shutdown(context.Background()) }()
+		rec := <-h.records
+		assert.Equal(t, "memory", rec.Events[0].ID)
+		assert.Equal(t, 2, rec.Attempt)
+		assert.True(t, rec.NextAttempt.IsZero(), "given up")
+		require.NoError(t, <-shutdown)
+		assert.Empty(t, h.records)
 
-		d.fail(errors.New("disk full"))
-		both := partial("cleared", names.EventCleared)
-		addPartial(both, "again", names.EventRaised, plog.SeverityNumberError)
-		require.Error(t, h.ConsumeLogs(t.Context(), both))
 		d.fail(nil)
-		h.send(partial("cleared", names.EventCleared))
-		assert.Equal(t, "all", (<-h.records).Receiver)
-		synctest.Wait()
-		assert.Empty(t, h.records, "who was not told of it is not told that it is over")
+		h = d.bootWith(t, nil, a, hooks, retrying)
+		rec = <-h.records
+		assert.Equal(t, "stored", rec.Events[0].ID)
+		assert.Equal(t, audit.Succeeded, rec.Outcome)
 	})
 }
 
@@ -101,7 +114,7 @@ func TestStorageIsTriedAgain(t *testing.T) {
 		assert.Equal(t, audit.Succeeded, (<-h.records).Outcome)
 		d.fail(nil)
 		synctest.Wait()
-		time.Sleep(rewriteEvery)
+		time.Sleep(journal.FirstRest)
 		synctest.Wait()
 		assert.Empty(t, d.keys("d/"))
 	})
@@ -118,11 +131,11 @@ func TestStorageThatHangs(t *testing.T) {
 		d.mu.Unlock()
 		start := time.Now()
 		for i := range 20 {
-			require.ErrorIs(t, h.ConsumeLogs(context.Background(), keyed(fmt.Sprint(i))), errStorageSlow)
+			h.send(keyed(fmt.Sprint(i)))
+			assert.True(t, (<-h.records).NotStored)
 		}
-		assert.Equal(t, storagePatience, time.Since(start))
+		assert.Equal(t, journal.Patience, time.Since(start))
 		assertStorageFailures(t, h, "write", 1)
-		assert.Empty(t, a.received())
 
 		d.mu.Lock()
 		d.hang = nil
@@ -130,37 +143,12 @@ func TestStorageThatHangs(t *testing.T) {
 		close(hang)
 		synctest.Wait()
 		h.send(keyed("after"))
-		assert.Equal(t, "after", (<-h.records).Events[0].ID)
+		rec := <-h.records
+		assert.Equal(t, "after", rec.Events[0].ID)
+		assert.False(t, rec.NotStored)
 		synctest.Wait()
-		assert.Empty(t, d.keys("d/"), "what was refused is not delivered by the next start either")
+		assert.Empty(t, d.keys("d/"), "what was delivered is not delivered by the next start again")
 		assert.Equal(t, 1, h.logs.FilterMessageSnippet("stored again").Len())
-	})
-}
-
-// What failed to be written does not undo what came after it.
-func TestJournalKeepsTheLatest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDisk()
-		hang := make(chan struct{})
-		d.hang = hang
-		j := newJournal(d, func(string, error) {}, func() {})
-		write := func(key, value string) {
-			j.want(func(set func(string, []byte)) { set(key, []byte(value)) })
-		}
-		write("a", "old")
-		write("b", "only")
-		synctest.Wait()
-		write("a", "new")
-		d.mu.Lock()
-		d.hang, d.err = nil, errors.New("bad sector")
-		d.mu.Unlock()
-		close(hang)
-		synctest.Wait()
-		d.fail(nil)
-		require.NoError(t, j.flush())
-		assert.Equal(t, map[string][]byte{"a": []byte("new"), "b": []byte("only")}, d.snapshot())
-		require.NoError(t, j.close(t.Context()))
-		require.ErrorIs(t, j.flush(), errStorageClosed)
 	})
 }
 
@@ -176,10 +164,10 @@ func TestIntentThatCannotBeStored(t *testing.T) {
 		d.mu.Unlock()
 		second := <-h.records
 		assert.Equal(t, audit.Succeeded, second.Outcome)
-		assert.LessOrEqual(t, second.Time.Sub(first.NextAttempt), 2*storagePatience)
+		assert.LessOrEqual(t, second.Time.Sub(first.NextAttempt), 2*journal.Patience)
 		start := time.Now()
 		require.Error(t, h.Shutdown(context.Background()), "it still writes")
-		assert.Equal(t, storagePatience, time.Since(start))
+		assert.Equal(t, journal.Patience, time.Since(start))
 		close(hang)
 	})
 }

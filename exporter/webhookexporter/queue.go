@@ -40,9 +40,9 @@ type queue struct {
 
 	// closed: nothing more comes, and take ends when what is ready is gone.
 	closed bool
-	// keep: what waits for its next attempt stays (it is stored), else closing
-	// makes it ready: rather too early than never.
-	keep     bool
+	// keep: which of what waits for its next attempt stays (it is stored); nil is
+	// none. Closing makes the others ready: rather too early than never.
+	keep     func(*delivery) bool
 	deadline time.Time // of closing
 	over     bool      // nothing more is taken
 }
@@ -149,7 +149,7 @@ func (q *queue) offer(d *delivery) {
 func (q *queue) retry(d *delivery) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.retries[d] != nil && !(q.closed && q.keep) {
+	if q.retries[d] != nil && !(q.closed && q.kept(d)) {
 		delete(q.retries, d)
 		q.offer(d)
 	}
@@ -219,7 +219,7 @@ func (q *queue) again(d *delivery, wait time.Duration) {
 	q.flying--
 	q.waiting += len(d.parts)
 	switch {
-	case q.closed && q.keep, q.over:
+	case q.closed && q.kept(d), q.over:
 	case q.closed:
 		q.offer(d)
 	default:
@@ -255,13 +255,16 @@ func (q *queue) hasten() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.paused = time.Time{}
-	q.endRetries()
+	q.endRetries(func(*delivery) bool { return true })
 	q.endGroups()
 	q.moved.Broadcast()
 }
 
-func (q *queue) endRetries() {
+func (q *queue) endRetries(which func(*delivery) bool) {
 	for _, d := range slices.SortedFunc(maps.Keys(q.retries), byNumber) {
+		if !which(d) {
+			continue
+		}
 		q.retries[d].Stop()
 		delete(q.retries, d)
 		q.offer(d)
@@ -270,30 +273,31 @@ func (q *queue) endRetries() {
 
 // close takes nothing more. Workers go on with what is there, until they are
 // done with it or abandon ends them.
-func (q *queue) close(keep bool, deadline time.Time) {
+func (q *queue) close(keep func(*delivery) bool, deadline time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.closed, q.keep, q.deadline = true, keep, deadline
 	q.endGroups()
-	if !keep {
-		q.endRetries()
-	}
+	q.endRetries(func(d *delivery) bool { return !q.kept(d) })
 	q.moved.Broadcast()
 }
 
-// closing reports whether what fails now has no next attempt.
-func (q *queue) closing() bool {
+// closing reports whether the delivery has no next attempt if it fails now.
+func (q *queue) closing(d *delivery) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.closed && !q.keep
+	return q.closed && !q.kept(d)
 }
 
-// keeps reports whether what a closed queue did not deliver stays stored.
-func (q *queue) keeps() bool {
+// keeps reports whether the delivery stays stored if a closed queue did not
+// deliver it.
+func (q *queue) keeps(d *delivery) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.keep
+	return q.kept(d)
 }
+
+func (q *queue) kept(d *delivery) bool { return q.keep != nil && q.keep(d) }
 
 // abandon lets workers take nothing more.
 func (q *queue) abandon() {

@@ -111,7 +111,7 @@ func playQueue(t *testing.T, chance *rand.Rand) {
 	if roll(2) == 0 {
 		time.Sleep(time.Hour)
 	}
-	q.close(false, time.Now().Add(time.Hour))
+	q.close(nil, time.Now().Add(time.Hour))
 	workers.Wait()
 	require.Empty(t, q.empty())
 	require.Zero(t, q.waiting)

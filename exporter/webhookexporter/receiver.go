@@ -79,9 +79,9 @@ func (r *receiver) start() {
 }
 
 // close takes no further deliveries. Workers go on with what is queued. What is
-// left in the end stays stored if keep is true, else it is given up for the
+// left in the end stays stored if keep says so, else it is given up for the
 // reason given.
-func (r *receiver) close(keep bool, why audit.ErrorType, deadline time.Time) {
+func (r *receiver) close(keep func(*delivery) bool, why audit.ErrorType, deadline time.Time) {
 	r.mu.Lock()
 	r.ending = why
 	r.mu.Unlock()
@@ -102,7 +102,7 @@ func (r *receiver) wait() {
 
 // leave sees to a delivery that a closed queue will not deliver.
 func (r *receiver) leave(d *delivery) {
-	if r.queue.keeps() {
+	if r.queue.keeps(d) {
 		return // the next start finds it in the store
 	}
 	r.mu.RLock()
@@ -188,7 +188,7 @@ func (r *receiver) attempt(d *delivery) {
 		d.First = rec.Time
 	}
 	d.Intent = &intent{Record: rec.ID, Started: rec.Time, BodySHA256: rec.BodySHA256, BodySize: rec.BodySize}
-	r.store.saveNow(r.name, d)
+	rec.NotStored = !r.store.saveNow(r.name, d)
 
 	now = time.Now()
 	rec.Time, rec.Attempt = now.UTC(), d.Attempts
@@ -206,7 +206,7 @@ func (r *receiver) end(d *delivery, t *target, rec *audit.Record, res result) {
 	now := time.Now()
 	d.Intent = nil
 	d.Next = r.retry.after(&d.state, res.errorType, res.status, res.retryAfter, now)
-	if r.queue.closing() {
+	if r.queue.closing(d) {
 		d.Next = time.Time{}
 	}
 	rec.Status, rec.ErrorType, rec.PeerAddress = res.status, res.errorType, res.peer

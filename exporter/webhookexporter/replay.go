@@ -133,9 +133,7 @@ func (e *webhookExporter) trigger(ctx context.Context, ev *event, receivers []*r
 		told[i] = make(chan *audit.Record, 1)
 		offers[i] = offer{item: it, receiver: r, told: told[i]}
 	}
-	if err := e.accept([]*item{it}, offers, now); err != nil {
-		return nil, err
-	}
+	e.accept([]*item{it}, offers, now)
 	records := make([]*audit.Record, len(receivers))
 	for i, r := range receivers {
 		select {

@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/journal"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/durable"
 )
@@ -35,13 +36,13 @@ func (e *webhookExporter) restore(ctx context.Context, host component.Host) erro
 	if damaged != nil {
 		e.storageFailed("open", damaged)
 	}
-	s := &store{journal: newJournal(client, e.storageFailed, e.storageRecovered)}
+	s := &store{Journal: journal.New(client, e.storageFailed, e.storageRecovered)}
 	found, err := s.load(ctx)
 	if err != nil {
 		// What it holds is not known, and must not be written over.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storagePatience)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), journal.Patience)
 		defer cancel()
-		err = errors.Join(err, s.close(ctx))
+		err = errors.Join(err, s.Close(ctx))
 		return fmt.Errorf("storage: %s cannot be read: see that its disk answers and is not full; what it holds is untouched: %w", *e.config.Storage, err)
 	}
 	if len(found.damaged) > 0 {
@@ -148,21 +149,25 @@ func (e *webhookExporter) resume(d *delivery, name string, r *receiver, recorded
 	return true
 }
 
-// storageFailed counts and tells. Deliveries go on.
+// storageFailed counts and logs. Deliveries go on, from memory.
 func (e *webhookExporter) storageFailed(operation string, err error) {
 	e.telemetry.ExporterWebhookStorageFailures.Add(context.Background(), 1, metric.WithAttributes(attribute.String("operation", operation)))
 	what := map[string]string{
-		"open":  "The storage cannot be opened because its file is damaged, and a second one is used: what was stored there is not delivered.",
-		"read":  "Stored deliveries cannot be read, what cannot is left behind.",
-		"write": "Deliveries cannot be stored. New events are refused until they can be; what is queued is delivered, after a restart perhaps twice.",
+		"open":  "the storage's file is damaged and a second one is used: what was stored there is not delivered",
+		"read":  "stored deliveries cannot be read, what cannot is left behind",
+		"write": "deliveries cannot be stored: they are sent from memory, and a kill would lose those that are not over; see that the storage's disk has room and answers",
 	}[operation]
-	if operation == "write" && !e.tellStorage.CompareAndSwap(false, true) {
-		return // said once, until it is over
+	if operation == "write" {
+		if !e.storageFails.CompareAndSwap(false, true) {
+			return // logged once, until it is over
+		}
+		e.health.Set("storage", err)
 	}
 	e.logger.Error(what, zap.Error(err))
 }
 
 func (e *webhookExporter) storageRecovered() {
-	e.tellStorage.Store(false)
-	e.logger.Info("Deliveries are stored again.")
+	e.storageFails.Store(false)
+	e.health.Set("storage", nil)
+	e.logger.Info("deliveries are stored again")
 }

@@ -12,12 +12,14 @@ import (
 	"maps"
 	"slices"
 	"sync"
+
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/journal"
 )
 
 // store keeps events and deliveries over a restart, in numbered slots, since a
 // storage client cannot list what it holds. A nil store keeps nothing.
 type store struct {
-	*journal
+	*journal.Journal
 
 	slots  sync.Mutex // held before the journal's own
 	rows   slots
@@ -50,7 +52,7 @@ func (s *store) change(f func(set setter)) {
 	s.slots.Lock()
 	defer s.slots.Unlock()
 	high := [2]int{s.rows.high, s.events.high}
-	s.want(func(set func(string, []byte)) {
+	s.Want(func(set func(string, []byte)) {
 		f(set)
 		if high != [2]int{s.rows.high, s.events.high} {
 			s.setMeta(set)
@@ -63,17 +65,16 @@ func (s *store) setMeta(set setter) {
 	set(metaKey, text)
 }
 
-// add stores new events and deliveries of one part each. After an error the
-// caller has to withdraw them.
-func (s *store) add(items []*item, offers []offer) error {
+// add stores new events and deliveries of one part each. What cannot be stored
+// now is marked, and stored as soon as that is possible. It returns how many
+// deliveries those are.
+func (s *store) add(items []*item, offers []offer) (unstored int) {
 	if s == nil {
-		return nil
+		return 0
 	}
-	var err error
 	texts := make([][]byte, len(items))
 	for i, it := range items {
-		text, failed := encodeEvent(it)
-		texts[i], err = text, errors.Join(err, failed)
+		texts[i], _ = encodeEvent(it) // times beyond year 9999 alone fail, and no log record has one
 	}
 	s.change(func(set setter) {
 		for i, it := range items {
@@ -85,31 +86,33 @@ func (s *store) add(items []*item, offers []offer) error {
 			p := o.delivery.parts[0]
 			p.row = s.rows.take()
 			p.needed++
-			text, failed := encodeRow(o.receiver.name, o.delivery, p)
-			err = errors.Join(err, failed)
+			text, _ := encodeRow(o.receiver.name, o.delivery, p)
 			set(rowKey(p.row), text)
 		}
 	})
-	if err == nil {
-		err = s.flush()
+	if s.Flush() == nil {
+		return 0
 	}
-	return err
+	for _, o := range offers {
+		o.delivery.parts[0].unstored = true
+	}
+	return len(offers)
 }
 
-// withdraw removes what add could not store.
-func (s *store) withdraw(items []*item, offers []offer) {
-	s.change(func(set setter) {
-		for _, o := range offers {
-			p := o.delivery.parts[0]
-			set(rowKey(p.row), nil)
-			s.rows.give(p.row)
-			p.needed--
+// ended reports whether nothing can be stored any more.
+func (s *store) ended() bool { return s != nil && s.Closed() }
+
+// holds reports whether a start would find the delivery.
+func (s *store) holds(d *delivery) bool {
+	if s == nil {
+		return false
+	}
+	for _, p := range d.parts {
+		if p.unstored && !(s.Holds(rowKey(p.row)) && s.Holds(eventKey(p.slot))) {
+			return false
 		}
-		for _, it := range items {
-			set(eventKey(it.slot), nil)
-			s.events.give(it.slot)
-		}
-	})
+	}
+	return true
 }
 
 // save stores the state of a delivery.
@@ -119,21 +122,21 @@ func (s *store) save(receiver string, d *delivery) {
 	}
 	s.change(func(set setter) {
 		for _, p := range d.parts {
-			if text, err := encodeRow(receiver, d, p); err == nil { // times beyond year 9999 alone fail, and add refused those
+			if text, err := encodeRow(receiver, d, p); err == nil {
 				set(rowKey(p.row), text)
 			}
 		}
 	})
 }
 
-// saveNow is save, and waits until that is done. What fails is counted and tried
-// again; the delivery goes on.
-func (s *store) saveNow(receiver string, d *delivery) {
+// saveNow is save, and waits until that is done. It reports false where that
+// fails, which is counted and tried again; the delivery goes on.
+func (s *store) saveNow(receiver string, d *delivery) bool {
 	if s == nil {
-		return
+		return true
 	}
 	s.save(receiver, d)
-	_ = s.flush()
+	return s.Flush() == nil
 }
 
 // remove ends deliveries.
@@ -202,7 +205,7 @@ type stored struct {
 // error says that it could not be read.
 func (s *store) load(ctx context.Context) (*stored, error) {
 	s.gone = map[string]string{}
-	texts, err := s.read(ctx, []string{metaKey, goneKey})
+	texts, err := s.Read(ctx, []string{metaKey, goneKey})
 	if err != nil {
 		return nil, err
 	}
@@ -248,7 +251,7 @@ func decodeMeta(text []byte) (meta storedMeta, err error) {
 const maxSlots = 100 * maxQueueSize
 
 func (s *store) loadEvents(ctx context.Context, high int, out *stored) (map[int]*item, error) {
-	texts, err := s.read(ctx, keysBelow(high, eventKey))
+	texts, err := s.Read(ctx, keysBelow(high, eventKey))
 	if err != nil {
 		return nil, err
 	}
@@ -275,7 +278,7 @@ func (s *store) loadEvents(ctx context.Context, high int, out *stored) (map[int]
 }
 
 func (s *store) loadRows(ctx context.Context, high int, events map[int]*item, out *stored) error {
-	texts, err := s.read(ctx, keysBelow(high, rowKey))
+	texts, err := s.Read(ctx, keysBelow(high, rowKey))
 	if err != nil {
 		return err
 	}

@@ -123,6 +123,7 @@ type recordBody struct {
 	ErrorType         string      `json:"error.type,omitempty"`
 	RetryAfterSeconds float64     `json:"retry_after_seconds,omitempty"`
 	NextAttempt       time.Time   `json:"next_attempt,omitzero"`
+	NotStored         bool        `json:"not_stored,omitempty"`
 	QueuedSeconds     float64     `json:"queued_seconds"`
 	DNSSeconds        float64     `json:"dns_seconds,omitempty"`
 	ConnectSeconds    float64     `json:"connect_seconds,omitempty"`
@@ -164,6 +165,7 @@ func newRecordBody(r *Record) recordBody {
 		ErrorType:         string(r.ErrorType),
 		RetryAfterSeconds: r.RetryAfter.Seconds(),
 		NextAttempt:       utc(r.NextAttempt),
+		NotStored:         r.NotStored,
 		QueuedSeconds:     r.Durations.Queued.Seconds(),
 		DNSSeconds:        r.Durations.DNS.Seconds(),
 		ConnectSeconds:    r.Durations.Connect.Seconds(),

@@ -82,7 +82,10 @@ type Record struct {
 	// NextAttempt is when it is tried again; zero: this was the last attempt,
 	// and unless it succeeded, the delivery is given up.
 	NextAttempt time.Time
-	Durations   Durations
+	// NotStored: the storage could not take what is known of the attempt before
+	// it was made. A kill in the middle of it would have left no record.
+	NotStored bool
+	Durations Durations
 }
 
 // Event names an event in a record.

@@ -53,7 +53,7 @@ var rules = []rule{
 	{metric: "otelcol_exporter_webhook_receiver_disabled", gauge: true, above: 0.5, means: "a webhook receiver is switched off, it answered 410", remedy: "give the receiver a new URL, or take it out"},
 	{metric: "otelcol_exporter_webhook_deliveries", label: "outcome", fine: []string{"succeeded"}, means: "webhook deliveries that did not arrive", remedy: "gpuctl doctor webhook, gpuctl webhook test RECEIVER; the audit log has every attempt"},
 	{metric: "otelcol_exporter_webhook_receiver_files_skipped", means: "files in receivers_dir that are no receiver", remedy: "gpuctl doctor webhook names them"},
-	{metric: "otelcol_exporter_webhook_storage_failures", means: "failures of the folder that keeps deliveries", remedy: "gpuctl doctor state"},
+	{metric: "otelcol_exporter_webhook_storage_failures", means: "failures of the folder that keeps deliveries: they are sent from memory meanwhile, and a kill would lose them", remedy: "make room in STATE_DIRECTORY: gpuctl doctor state"},
 	{metric: "otelcol_exporter_webhook_audit_failures", means: "operations on the audit file that failed", remedy: "gpuctl doctor state; then gpuctl audit verify FILE"},
 	{metric: "otelcol_exporter_webhook_audit_lost_records", means: "audit records that were lost", remedy: "the audit file could not be written for too long: gpuctl doctor state"},
 }

@@ -42,6 +42,7 @@ type TelemetryBuilder struct {
 	ExporterWebhookRetriesWaiting       metric.Int64ObservableUpDownCounter
 	ExporterWebhookSkippedRecords       metric.Int64Counter
 	ExporterWebhookStorageFailures      metric.Int64Counter
+	ExporterWebhookUnstoredDeliveries   metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -268,8 +269,14 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ExporterWebhookStorageFailures, err = builder.meter.Int64Counter(
 		"otelcol_exporter_webhook_storage_failures",
-		metric.WithDescription("Failures of the storage extension; deliveries go on, but may not survive a restart. [Development]"),
+		metric.WithDescription("Operations on the storage extension that failed. Meanwhile deliveries are sent from memory, and a kill loses those that are not over. [Development]"),
 		metric.WithUnit("{failure}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterWebhookUnstoredDeliveries, err = builder.meter.Int64Counter(
+		"otelcol_exporter_webhook_unstored_deliveries",
+		metric.WithDescription("Deliveries that were accepted while the storage extension could not take them. They are sent from memory, and stored once that is possible. [Development]"),
+		metric.WithUnit("{delivery}"),
 	)
 	errs = errors.Join(errs, err)
 	return &builder, errs

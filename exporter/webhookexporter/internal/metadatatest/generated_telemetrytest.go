@@ -232,7 +232,7 @@ func AssertEqualExporterWebhookSkippedRecords(t *testing.T, tt *componenttest.Te
 func AssertEqualExporterWebhookStorageFailures(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_webhook_storage_failures",
-		Description: "Failures of the storage extension; deliveries go on, but may not survive a restart. [Development]",
+		Description: "Operations on the storage extension that failed. Meanwhile deliveries are sent from memory, and a kill loses those that are not over. [Development]",
 		Unit:        "{failure}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -241,6 +241,22 @@ func AssertEqualExporterWebhookStorageFailures(t *testing.T, tt *componenttest.T
 		},
 	}
 	got, err := tt.GetMetric("otelcol_exporter_webhook_storage_failures")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
+func AssertEqualExporterWebhookUnstoredDeliveries(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_exporter_webhook_unstored_deliveries",
+		Description: "Deliveries that were accepted while the storage extension could not take them. They are sent from memory, and stored once that is possible. [Development]",
+		Unit:        "{delivery}",
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: true,
+			DataPoints:  dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_exporter_webhook_unstored_deliveries")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }

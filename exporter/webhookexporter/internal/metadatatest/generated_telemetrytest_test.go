@@ -55,6 +55,7 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ExporterWebhookRestoredDeliveries.Add(context.Background(), 1)
 	tb.ExporterWebhookSkippedRecords.Add(context.Background(), 1)
 	tb.ExporterWebhookStorageFailures.Add(context.Background(), 1)
+	tb.ExporterWebhookUnstoredDeliveries.Add(context.Background(), 1)
 	AssertEqualExporterWebhookAttempts(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
@@ -95,6 +96,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualExporterWebhookStorageFailures(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualExporterWebhookUnstoredDeliveries(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 
