@@ -18,8 +18,8 @@ func (a *api) status(ctx context.Context, _ *parameters) (any, error) {
 	out := &consoleapi.StatusAnswer{
 		Version: a.version, State: consoleapi.StoreUnreachable, Freshness: a.reader.Unknown(),
 		Store:     consoleapi.StoreStatus{Engine: info.Engine},
-		Telemetry: consoleapi.Telemetry{DownExporters: []consoleapi.Exporter{}}, Endpoints: []consoleapi.Reason{},
-		Config:    a.told(info),
+		Telemetry: consoleapi.Telemetry{DownExporters: []consoleapi.Exporter{}}, Endpoints: a.reader.Endpoints(),
+		Config: a.told(info),
 	}
 	if info.Retention > 0 {
 		retention := info.Retention.Seconds()
@@ -31,8 +31,8 @@ func (a *api) status(ctx context.Context, _ *parameters) (any, error) {
 			return err
 		}
 		out.State, out.Freshness, out.Telemetry = s.State, s.Freshness, s.Telemetry
-		raised := a.reader.Events(fleet.EventQuery{}).Raised
-		out.Telemetry.RaisedEvents = &raised
+		events := a.reader.Events(fleet.EventQuery{})
+		out.Telemetry.RaisedEvents, out.Telemetry.Notices = &events.Raised, &events.Notices
 		return nil
 	})
 	out.Store.CircuitOpen = a.breaker.open()
@@ -219,6 +219,6 @@ func (a *api) events(_ context.Context, p *parameters) (any, error) {
 	all := a.reader.Events(q)
 	page := pageOf(after, limit, all.Len(), all.Key)
 	return &consoleapi.EventsAnswer{
-		Events: all.Page(page.from, page.to), Total: all.Len(), Next: page.next, Raised: all.Raised, Freshness: all.Freshness(),
+		Events: all.Page(page.from, page.to), Total: all.Len(), Next: page.next, Raised: all.Raised, Notices: all.Notices, Freshness: all.Freshness(),
 	}, nil
 }

@@ -112,7 +112,7 @@ func TestNodes(t *testing.T) {
 		order = append(order, n.Node)
 		nodes[n.Node] = n
 	}
-	require.Equal(t, []string{"lost", "down", "shared", "faulty", "split", "well"}, order)
+	require.Equal(t, []string{"lost", "faulty", "down", "shared", "split", "well"}, order, "the worst first")
 	assert.Equal(t, 3, *got.Pending.Pods)
 	assert.Equal(t, []consoleapi.PendingService{{Cluster: pointer("c1"), Namespace: "ml", Service: "waits", Pods: 3}}, got.Pending.Services)
 

@@ -93,7 +93,7 @@ func TestStatusCounts(t *testing.T) {
 		ExportersUp: pointer(3), ExportersDown: pointer(2), ExportersFrozen: pointer(1), DownExporters: []consoleapi.Exporter{
 			down("down", consoleapi.ExporterDown, 0), down("lost", consoleapi.ExporterUnknown, 600), down("shared", consoleapi.ExporterFrozen, 0),
 		},
-		Devices: pointer(10), Services: pointer(2), ServicesPartial: pointer(2), ServicesNoData: pointer(1), PodsWarming: pointer(2), RaisedEvents: pointer(0),
+		Devices: pointer(10), Services: pointer(2), ServicesPartial: pointer(2), ServicesNoData: pointer(1), PodsWarming: pointer(2), RaisedEvents: pointer(0), Notices: pointer(0),
 		Kubernetes: pointer(true), Window: pointer("30m"),
 	}, got.Telemetry)
 	assert.Equal(t, "embedded", got.Store.Engine)

@@ -33,6 +33,10 @@ const (
 	EventMemoryPressure  = "gpu.memory.pressure"
 )
 
+// EventIsNotice reports whether an event is a notice: it is raised, never cleared,
+// and no raised condition.
+func EventIsNotice(event string) bool { return event == EventXID || event == EventECCUncorrected }
+
 // Values of gpu.event.level and gpu.exporter.reason.
 const (
 	EventLevelHigh       = "high"
@@ -46,6 +50,7 @@ const (
 	ThrottleHWThermal    = "hw_thermal" // gpu.throttle.reason
 	ThrottleSWThermal    = "sw_thermal"
 	ThrottleHWPowerBrake = "hw_power_brake"
+	ThrottleHWSlowdown   = "hw_slowdown"
 	SensorGPU            = "gpu" // hw.sensor_location
 	SensorMemory         = "memory"
 	ErrorTypeUncorrected = "uncorrected" // error.type

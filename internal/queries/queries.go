@@ -182,6 +182,19 @@ func UncorrectedRise(s Selector, within time.Duration) string {
 	return rise(of(HwErrors, Is(ErrorType, "uncorrected"), s), deviceIdentity, within)
 }
 
+// FaultsNow asks which devices have a state that is 1 now, by reason where it has
+// one; LastXIDs for the last XID of devices.
+func FaultsNow(metric string, s Selector, heard time.Duration) string {
+	return "max" + by(Cluster, Device, Reason) + "(" + within(of(metric, s), heard) + " == 1)"
+}
+func LastXIDs(s Selector) string { return "max" + deviceIdentity + "(" + of(XIDLast, s) + ")" }
+
+// UncorrectedCounted asks which devices have counted uncorrected errors since
+// their driver was loaded.
+func UncorrectedCounted(s Selector) string {
+	return "max" + deviceIdentity + "(" + of(HwErrors, Is(ErrorType, "uncorrected"), s) + ") > 0"
+}
+
 // Ever are selectors of which at least one has series if there ever was any GPU
 // telemetry.
 func Ever() []string {

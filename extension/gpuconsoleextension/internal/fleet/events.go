@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/conditions"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
@@ -27,7 +28,8 @@ type EventQuery struct {
 type Events struct {
 	list    []*consoleapi.Event
 	told    map[string][]*store.Delivery
-	Raised  int
+	Raised  int // conditions that match and are raised
+	Notices int // notices that match and count
 	reading *reading
 }
 
@@ -41,16 +43,9 @@ func (r *Reader) Events(q EventQuery) *Events {
 	deliveries := r.store.Deliveries(store.DeliveryQuery{Limit: wholeLog})
 	all := make([]*consoleapi.Event, 0, len(log))
 	known := make(map[string]bool, len(log))
-	newest := map[string]bool{} // conditions whose newest event was seen
 	for _, e := range log {
 		all = append(all, convertEvent(e))
 		known[e.ID] = true
-		if e.Key != "" && !newest[e.Key] {
-			newest[e.Key] = true
-			if e.State == names.EventRaised {
-				out.Raised++
-			}
-		}
 	}
 	for _, d := range slices.Backward(deliveries) { // oldest first
 		for _, id := range d.EventIDs {
@@ -62,6 +57,21 @@ func (r *Reader) Events(q EventQuery) *Events {
 		}
 	}
 	out.list = r.matching(all, q)
+	matches := make(map[string]bool, len(out.list))
+	for _, e := range out.list {
+		matches[e.ID] = true
+	}
+	state := conditions.Read(log, now)
+	for _, e := range state.Raised {
+		if matches[e.ID] {
+			out.Raised++
+		}
+	}
+	for _, e := range state.Notices {
+		if matches[e.ID] && conditions.Counts(e, now, nil) {
+			out.Notices++
+		}
+	}
 	slices.SortStableFunc(out.list, func(a, b *consoleapi.Event) int { return b.Time.Compare(a.Time) })
 	for _, e := range all {
 		out.reading.used(e.Time)
@@ -140,7 +150,7 @@ func convertEvent(e *store.Event) *consoleapi.Event {
 		return nil
 	}
 	out := &consoleapi.Event{
-		ID: e.ID, Name: e.Name, Key: e.Key, Time: e.Time.UTC(), Body: &e.Message, Attributes: map[string]any{},
+		ID: e.ID, Name: e.Name, Key: e.Key, Notice: names.EventIsNotice(e.Name), Time: e.Time.UTC(), Body: &e.Message, Attributes: map[string]any{},
 		Subject: consoleapi.Subject{
 			Cluster: attribute(names.K8sClusterName), Namespace: attribute(names.K8sNamespaceName), Service: attribute(names.ServiceName),
 			Pod: attribute(names.K8sPodName), Node: cmp.Or(attribute(names.K8sNodeName), attribute(names.HostName)), Device: attribute(names.HwID),

@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/common/model"
 
+	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/conditions"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/queries"
 )
@@ -27,7 +28,6 @@ type node struct {
 	schedulable      *bool
 	migReconfiguring *bool
 	devices          []*device
-	xids             int // devices with an XID in the last day
 }
 
 func (inv *inventory) node(id place) *node {
@@ -174,7 +174,8 @@ func compareNatural(a, b string) int {
 type Nodes struct {
 	reading *reading
 	list    []*node
-	states  map[*node]consoleapi.NodeState
+	wrong   *conditions.Fleet
+	reasons map[*node][]consoleapi.Reason
 	Pending consoleapi.Pending
 	// Exporters that no node is known of.
 	Exporters []consoleapi.Exporter
@@ -185,52 +186,40 @@ type Nodes struct {
 func (r *Reader) Nodes(ctx context.Context, match string, named *Where) (*Nodes, error) {
 	reading := r.read(ctx)
 	inventory := reading.askInventory(queries.All)
-	rise := reading.askXIDs(queries.All)
+	attention := reading.askAttention(queries.All)
 	found, err := reading.services(ctx, queries.All)
 	if err != nil {
 		return nil, err
 	}
-	xids, err := rise(ctx)
+	inv := inventory()
+	wrong, err := attention(ctx, inv)
 	if err != nil {
 		return nil, err
 	}
-	inv := inventory()
-	out := &Nodes{reading: reading, states: map[*node]consoleapi.NodeState{}, Pending: pending(found)}
+	out := &Nodes{reading: reading, wrong: wrong, reasons: map[*node][]consoleapi.Reason{}, Pending: pending(found)}
 	match = strings.ToLower(match)
 	out.Exporters = reading.strays(inv, match)
 	for _, n := range inv.nodes {
 		if n.newestWord().IsZero() || match != "" && !contains(match, n.id.name, n.id.cluster) || named != nil && !named.selects(n) {
 			continue
 		}
-		for _, d := range n.devices {
-			if len(xids[d.id]) > 0 {
-				n.xids++
-			}
-		}
 		reading.used(n.dataTime())
-		out.states[n] = reading.nodeState(n)
+		out.reasons[n] = wrong.Node(n.id.shown())
 		out.list = append(out.list, n)
 	}
 	slices.SortFunc(out.list, func(a, b *node) int {
-		return cmp.Or(cmp.Compare(out.rank(a), out.rank(b)), cmp.Compare(a.id.name, b.id.name), cmp.Compare(a.id.cluster, b.id.cluster))
+		return cmp.Or(compareReasons(out.reasons[a], out.reasons[b]), cmp.Compare(a.id.name, b.id.name), cmp.Compare(a.id.cluster, b.id.cluster))
 	})
 	return out, nil
 }
 
-// rank is lower the more a node needs attention.
-func (n *Nodes) rank(of *node) int {
-	switch state := n.states[of]; {
-	case state == consoleapi.NodeLost:
-		return 0
-	case state != consoleapi.NodeOK:
-		return 1
-	case of.counts().Lost > 0:
-		return 2
-	case of.xids > 0:
-		return 3
-	default:
-		return 4
+// state of a node: one that reports may have something wrong with it.
+func (n *Nodes) state(of *node) consoleapi.NodeState {
+	state := n.reading.nodeState(of)
+	if state == consoleapi.NodeOK && consoleapi.Pressing(n.reasons[of]) {
+		return consoleapi.NodeDegraded
 	}
+	return state
 }
 
 // Freshness of the nodes.
@@ -257,12 +246,14 @@ func (n *Nodes) Page(ctx context.Context, from, to int) ([]consoleapi.Node, erro
 	for _, one := range list {
 		slices.SortFunc(one.devices, compareDevices)
 		node := consoleapi.Node{
-			Cluster: text(model.LabelValue(one.id.cluster)), Node: one.id.name, State: n.states[one], Exporter: one.exporter,
-			Schedulable: one.schedulable, MIGReconfiguring: one.migReconfiguring, Counts: one.counts(), Reasons: []consoleapi.Reason{},
+			Cluster: text(model.LabelValue(one.id.cluster)), Node: one.id.name, State: n.state(one), Exporter: one.exporter,
+			Schedulable: one.schedulable, MIGReconfiguring: one.migReconfiguring, Counts: one.counts(), Reasons: n.reasons[one],
 			Devices: make([]consoleapi.Device, 0, len(one.devices)), Told: n.reading.told(one.dataTime()),
 		}
 		for _, d := range one.devices {
-			node.Devices = append(node.Devices, shown[d])
+			device := shown[d]
+			device.Reasons = n.wrong.Device(d.id.shown())
+			node.Devices = append(node.Devices, device)
 		}
 		out = append(out, node)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/common/model"
 
+	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/conditions"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/queries"
 )
@@ -27,6 +28,7 @@ type pod struct {
 type Pods struct {
 	reading *reading
 	inv     *inventory
+	wrong   *conditions.Fleet
 	list    []*pod
 }
 
@@ -36,10 +38,15 @@ func (r *Reader) Pods(ctx context.Context, key Key) (*Pods, error) {
 	reading := r.read(ctx)
 	states := reading.vector(queries.PodStates(key.selector()))
 	inventory := reading.askInventory(queries.Is(queries.Cluster, key.Cluster))
+	attention := reading.askAttention(queries.Is(queries.Cluster, key.Cluster))
 	if err := reading.wait(); err != nil {
 		return nil, err
 	}
 	out := &Pods{reading: reading, inv: inventory()}
+	var err error
+	if out.wrong, err = attention(ctx, out.inv); err != nil {
+		return nil, err
+	}
 	found := map[string]*pod{}
 	of := func(name string) *pod {
 		if found[name] == nil {
@@ -140,7 +147,9 @@ func (p *Pods) Page(ctx context.Context, from, to int) ([]consoleapi.Pod, error)
 		}
 		var fresh []consoleapi.Values
 		for _, d := range one.devices {
-			pod.Devices = append(pod.Devices, shown[d])
+			device := shown[d]
+			device.Reasons = p.wrong.Device(d.id.shown())
+			pod.Devices = append(pod.Devices, device)
 			if p.reading.fresh(d.measured) {
 				fresh = append(fresh, shown[d].Values)
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/common/model"
 
+	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/conditions"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/queries"
 )
@@ -31,6 +32,7 @@ type service struct {
 	consoleapi.Service
 	key       Key
 	evaluated time.Time
+	own       []consoleapi.Reason // those that follow from its figures
 }
 
 // askServices asks for services; the function returns them after wait.
@@ -71,7 +73,6 @@ func (r *reading) askServices(s queries.Selector, at time.Time) func() []*servic
 			r.finish(known, age, averaged)
 			out = append(out, known)
 		}
-		slices.SortFunc(out, compareServices)
 		return out
 	}
 }
@@ -158,47 +159,15 @@ func (r *reading) finish(s *service, age float64, averaged bool) {
 	if !s.evaluated.IsZero() {
 		r.used(s.evaluated)
 	}
-	s.Attention = r.attention(s)
+	s.own = conditions.OfService(&s.Service, !r.fresh(s.evaluated))
 }
 
-// attention says why somebody should look at a service, the most pressing first.
-func (r *reading) attention(s *service) []consoleapi.Attention {
-	p := &s.Pods
-	partial := s.Partial != nil && *s.Partial
-	noneSettled := p.Settled != nil && *p.Settled == 0
-	noData := above(p.Settled) && *p.Missing == *p.Settled
-	applies := map[consoleapi.Attention]bool{
-		consoleapi.Stale:        !r.fresh(s.evaluated),
-		consoleapi.NoData:       noData && s.Partial != nil,
-		consoleapi.Partial:      partial && !noData,
-		consoleapi.MissingPods:  above(p.Missing) && s.Partial != nil,
-		consoleapi.DegradedPods: above(p.Degraded),
-		consoleapi.PendingPods:  above(p.Pending),
-		consoleapi.IdleDevices:  above(s.Devices.Idle),
-		consoleapi.NotRunning:   noneSettled && p.Warming != nil && *p.Warming == 0 && above(p.NotRunning),
-		consoleapi.Warming:      noneSettled && above(p.Warming),
-		consoleapi.Unknown:      s.Partial == nil,
+// compareReasons compares the worst reasons of two; none comes last.
+func compareReasons(a, b []consoleapi.Reason) int {
+	if len(a) == 0 || len(b) == 0 {
+		return cmp.Compare(min(1, len(b)), min(1, len(a)))
 	}
-	out := []consoleapi.Attention{}
-	for _, a := range consoleapi.Attentions {
-		if applies[a] {
-			out = append(out, a)
-		}
-	}
-	return out
-}
-
-// pressing reports whether the first reason of a service is one that somebody
-// should act on.
-func (s *service) pressing() bool {
-	return len(s.Attention) > 0 && slices.Index(consoleapi.Attentions, s.Attention[0]) <= slices.Index(consoleapi.Attentions, consoleapi.PendingPods)
-}
-
-func rank(s *service) int {
-	if len(s.Attention) == 0 {
-		return len(consoleapi.Attentions)
-	}
-	return slices.Index(consoleapi.Attentions, s.Attention[0])
+	return consoleapi.CompareReasons(a[0], b[0])
 }
 
 func compareServices(a, b *service) int {
@@ -208,7 +177,7 @@ func compareServices(a, b *service) int {
 		}
 		return *s.Devices.Idle
 	}
-	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(idle(b), idle(a)), compareKeys(a.key, b.key))
+	return cmp.Or(compareReasons(a.Reasons, b.Reasons), cmp.Compare(idle(b), idle(a)), compareKeys(a.key, b.key))
 }
 
 // services reads services; if none was evaluated lately, as they were when that
@@ -240,11 +209,18 @@ func (r *Reader) Services(ctx context.Context, match string) (*Services, error) 
 	reading := r.read(ctx)
 	devices := reading.askInventory(queries.All)
 	totals := reading.askTotals()
+	attention := reading.askAttention(queries.All)
 	found, err := reading.services(ctx, queries.All)
 	if err != nil {
 		return nil, err
 	}
-	out := &Services{reading: reading, Summary: summarize(found, devices(), totals())}
+	inv, sums := devices(), totals()
+	wrong, err := attention(ctx, inv)
+	if err != nil {
+		return nil, err
+	}
+	attend(found, wrong)
+	out := &Services{reading: reading, Summary: summarize(found, inv, sums, r.ofFleet(found, wrong))}
 	match = strings.ToLower(match)
 	for _, s := range found {
 		if match == "" || contains(match, s.key.Service, s.key.Namespace, s.key.Cluster) {
@@ -343,10 +319,18 @@ func (r *reading) trends(ctx context.Context, list []*service, g grid) ([][]*flo
 func (r *Reader) Service(ctx context.Context, key Key) (*consoleapi.ServiceAnswer, error) {
 	reading := r.read(ctx)
 	pods := reading.vector(queries.PodStates(key.selector()))
+	// Of the whole cluster, for a device that is lost has no owner.
+	inventory := reading.askInventory(queries.Is(queries.Cluster, key.Cluster))
+	attention := reading.askAttention(queries.Is(queries.Cluster, key.Cluster))
 	found, err := reading.services(ctx, key.selector())
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
+	wrong, err := attention(ctx, inventory())
+	if err != nil {
+		return nil, err
+	}
+	attend(found, wrong)
 	missing := []string{}
 	for _, sample := range *pods {
 		if sample.Value == 1 && sample.Metric[queries.StateOfPod] == "missing" {

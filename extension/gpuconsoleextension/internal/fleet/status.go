@@ -111,7 +111,7 @@ func (r *Reader) telemetry(reading *reading, inv *inventory, services []*service
 		if s.Partial != nil && *s.Partial {
 			*t.ServicesPartial++
 		}
-		if slices.Contains(s.Attention, consoleapi.NoData) {
+		if slices.ContainsFunc(s.own, func(r consoleapi.Reason) bool { return r.Kind == consoleapi.NoData }) {
 			*t.ServicesNoData++
 		}
 		*t.PodsWarming += zero(s.Pods.Warming)

@@ -39,13 +39,13 @@ func single(v *model.Vector) *float64 {
 }
 
 // summarize tells of the whole fleet. What nothing tells of is null.
-func summarize(services []*service, inv *inventory, t totals) consoleapi.FleetSummary {
+func summarize(services []*service, inv *inventory, t totals, wrong []consoleapi.Reason) consoleapi.FleetSummary {
 	out := consoleapi.FleetSummary{
-		Services: pointer(len(services)), Attention: pointer(0), PodsPending: pending(services).Pods, Reasons: []consoleapi.Reason{},
+		Services: pointer(len(services)), Attention: pointer(0), PodsPending: pending(services).Pods, Reasons: wrong[:min(len(wrong), maxReasons)], ReasonsTotal: len(wrong),
 		Utilization: t.utilization, MemoryUsed: t.memoryUsed, MemoryTotal: t.memoryTotal, Power: t.power, DevicesBusy: t.busy,
 	}
 	for _, s := range services {
-		if s.pressing() {
+		if consoleapi.Pressing(s.Reasons) {
 			*out.Attention++
 		}
 	}

@@ -1,0 +1,99 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package conditions
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
+)
+
+var now = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+
+// What became of an endpoint's last deliveries, the newest first, and whether it
+// gets them.
+func TestEndpoints(t *testing.T) {
+	d := func(outcome audit.Outcome, kind audit.ErrorType, ago time.Duration) *store.Delivery {
+		return &store.Delivery{Receiver: "ops", Outcome: outcome, ErrorType: kind, Time: now.Add(-ago), EventIDs: []string{"e"}}
+	}
+	again := func(d *store.Delivery) *store.Delivery { d.NextAttempt = now.Add(time.Minute); return d }
+	well := d(audit.Succeeded, "", time.Hour)
+	for name, test := range map[string]struct {
+		deliveries []*store.Delivery
+		severity   consoleapi.Severity // empty: it gets them
+		text       string
+	}{
+		"none":           {},
+		"delivered":      {deliveries: []*store.Delivery{well, d(audit.Failed, audit.ErrorGone, 2*time.Hour)}},
+		"switched off":   {[]*store.Delivery{d(audit.Dropped, audit.ErrorGone, time.Minute), d(audit.Failed, audit.ErrorGone, time.Hour), well}, "error", "410 Gone"},
+		"blocked":        {[]*store.Delivery{d(audit.Blocked, audit.ErrorSSRFBlocked, time.Minute)}, "error", "allow_cidrs"},
+		"tried again":    {[]*store.Delivery{again(d(audit.Failed, audit.ErrorTimeout, time.Minute)), well}, "warn", "the last attempt (timeout); it is tried again"},
+		"given up":       {[]*store.Delivery{d(audit.Failed, audit.ErrorTimeout, time.Minute), again(d(audit.Failed, audit.ErrorTimeout, time.Hour))}, "error", "the last 2 attempts (timeout); some were given up"},
+		"queue full":     {[]*store.Delivery{d(audit.Dropped, audit.ErrorQueueFull, time.Minute)}, "error", "queue_full"},
+		"the end of us":  {deliveries: []*store.Delivery{d(audit.Dropped, audit.ErrorShutdown, time.Minute), d(audit.Failed, audit.ErrorInterrupted, time.Minute), well}},
+		"long ago":       {deliveries: []*store.Delivery{d(audit.Failed, audit.ErrorGone, EndpointFor)}},
+		"days ago, 410s": {[]*store.Delivery{d(audit.Failed, audit.ErrorGone, 3*24*time.Hour)}, "error", "410 Gone"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Endpoints(test.deliveries, now)
+			if test.severity == "" {
+				require.Empty(t, got)
+				return
+			}
+			require.Len(t, got, 1)
+			assert.Equal(t, test.severity, got[0].Severity)
+			assert.Contains(t, got[0].Text, test.text)
+			assert.Equal(t, "ops", *got[0].Endpoint)
+		})
+	}
+}
+
+// A notice is no raised condition, and counts until it is resolved or a day old.
+func TestNotices(t *testing.T) {
+	zero, code := 0, 79
+	for name, test := range map[string]struct {
+		event    string
+		severity string
+		ago      time.Duration
+		last     *int
+		want     bool
+	}{
+		"fresh":                      {names.EventXID, "fatal", time.Minute, nil, true},
+		"old":                        {names.EventXID, "fatal", NoticeFor, nil, false},
+		"the GPU still shows it":     {names.EventXID, "error", time.Hour, &code, true},
+		"the GPU was reset":          {names.EventXID, "error", time.Hour, &zero, false},
+		"the gauge may lag behind":   {names.EventXID, "error", time.Minute, &zero, true},
+		"ECC is not told by XIDs":    {names.EventECCUncorrected, "error", time.Hour, &zero, true},
+		"nothing that anyone can do": {names.EventXID, "info", time.Minute, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := &store.Event{Name: test.event, Key: "k", State: names.EventRaised, Severity: test.severity, Time: now.Add(-test.ago)}
+			assert.Equal(t, test.want, Counts(e, now, test.last))
+			assert.Empty(t, Read([]*store.Event{e}, now).Raised)
+		})
+	}
+}
+
+// What a service was the last to own is its concern only while it misses
+// something: else its pods went elsewhere.
+func TestFormerOwners(t *testing.T) {
+	lost := Device{
+		ID: Place{"c1", "GPU-1"}, Node: Place{"c1", "n"}, Label: "GPU 1", Lost: true, Owners: []Owner{{"ml", "chat", "chat-0"}},
+	}
+	chat := Service{"c1", "ml", "chat"}
+	missing := []consoleapi.Reason{{Kind: consoleapi.MissingPods, Severity: consoleapi.SeverityWarn}}
+	f := Find(Read(nil, now), &Telemetry{Devices: []Device{lost}})
+	assert.Empty(t, f.Service(chat, nil))
+	assert.Equal(t, []consoleapi.Attention{consoleapi.LostDevice, consoleapi.MissingPods}, Kinds(f.Service(chat, missing)))
+	lost.Current = true
+	f = Find(Read(nil, now), &Telemetry{Devices: []Device{lost}})
+	assert.Equal(t, []consoleapi.Attention{consoleapi.LostDevice}, Kinds(f.Service(chat, nil)))
+}
