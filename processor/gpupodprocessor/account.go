@@ -9,6 +9,8 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
 var (
@@ -30,6 +32,14 @@ func (p *gpuPod) account(ctx context.Context, c counts) {
 		p.telemetry.GpuPodDevicesRefused.Add(ctx, int64(c.refused))
 		p.logger.Warn("Devices have the holder that the exporter names, or none: max_devices is reached: raise it",
 			zap.Int("max_devices", p.cfg.MaxDevices), zap.Int("devices", c.refused))
+	}
+	if c.duplicate > 0 {
+		p.telemetry.GpuPodPointsDuplicate.Add(ctx, int64(c.duplicate))
+		if c.news {
+			p.told.Warn("two exporters report the same devices: what the second one repeats is left out",
+				zap.String("owner", c.owner.Name), zap.String("exporter", c.exporter.Name), zap.String(names.HwID, c.example),
+				zap.String("remedy", "scrape each device through one exporter: otherwise its values and counters would jump"))
+		}
 	}
 	if c.late > 0 {
 		p.telemetry.GpuPodAllocationPointsRefused.Add(ctx, int64(c.late), reasonLate)

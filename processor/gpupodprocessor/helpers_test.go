@@ -76,6 +76,11 @@ func (b backend) write(t *testing.T, md pmetric.Metrics) {
 		for _, key := range []string{names.HwID, names.K8sNamespaceName, names.K8sPodName, names.K8sContainerName, names.ServiceName} {
 			identity += str(rm.Resource().Attributes(), key) + " "
 		}
+		for _, key := range []string{names.HostName, names.GPUIndex, names.GPUMIGProfile} {
+			if v := str(rm.Resource().Attributes(), key); v != "" {
+				identity += key + "=" + v + " "
+			}
+		}
 		for _, sm := range rm.ScopeMetrics().All() {
 			for _, m := range sm.Metrics().All() {
 				markers := 0

@@ -205,11 +205,15 @@ var seed = maphash.MakeSeed()
 func seriesKey(metric string, attrs pcommon.Map) uint64 {
 	key := maphash.String(seed, metric)
 	for k, v := range attrs.All() {
-		// The sum does not depend on the order; the multiplication keeps the
-		// key's hash and the value's from being exchanged.
-		key += maphash.String(seed, k)*0x9E3779B97F4A7C15 ^ hashValue(v)
+		key += hashAttribute(k, v) // the sum does not depend on the order
 	}
 	return key
+}
+
+// hashAttribute multiplies, so that the key's hash and the value's cannot be
+// exchanged.
+func hashAttribute(k string, v pcommon.Value) uint64 {
+	return maphash.String(seed, k)*0x9E3779B97F4A7C15 ^ hashValue(v)
 }
 
 func hashValue(v pcommon.Value) uint64 {

@@ -21,6 +21,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/exporters"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/holders"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/metadata"
 )
@@ -35,6 +36,7 @@ type gpuPod struct {
 	next      consumer.Metrics
 	telemetry *metadata.TelemetryBuilder
 	logger    *zap.Logger // passes each message once in logEvery
+	told      *zap.Logger // passes all: for what is logged once a cause
 
 	// What the instances of one component ID share. It has no part in the lock.
 	know    *holders.Knowledge
@@ -44,9 +46,11 @@ type gpuPod struct {
 	tracker     *tracker
 	allocations allocations
 	handovers   handovers
-	page        page      // scratch, kept between batches
-	split       split     // scratch, kept between batches
-	readings    []reading // scratch, of the resources of a batch
+	exporters   *exporters.Set
+	exporter    *exporters.Exporter // of the batch, nil where it is not known
+	page        page                // scratch, kept between batches
+	split       split               // scratch, kept between batches
+	readings    []reading           // scratch, of the resources of a batch
 }
 
 var _ processor.Metrics = (*gpuPod)(nil)
@@ -61,6 +65,8 @@ func newProcessor(cfg *Config, set processor.Settings, next consumer.Metrics) (*
 		cfg: cfg, next: next, telemetry: telemetry, tracker: t,
 		allocations: allocations{tracker: t, maxAge: cfg.MaxAge, nodes: map[holders.Node]*nodeAllocations{}},
 		handovers:   handovers{},
+		exporters:   exporters.NewSet(cfg.MaxAge),
+		told:        set.Logger,
 		logger: set.Logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
 			return zapcore.NewSamplerWithOptions(core, logEvery, 1, 0)
 		})),
@@ -136,6 +142,11 @@ func (p *gpuPod) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error {
 type counts struct {
 	ended, untracked       int // series, points
 	late, invalid, refused int // points of gpu.allocation; devices
+
+	duplicate       int                 // points left out, because another exporter
+	exporter, owner *exporters.Exporter // than that of the batch prints them
+	example         string              // one of the devices
+	news            bool                // the log does not know it yet
 }
 
 // process attributes the devices in md. All that md says of allocations and of
@@ -146,6 +157,7 @@ func (p *gpuPod) process(md pmetric.Metrics, now time.Time) (c counts) {
 	defer p.mu.Unlock()
 	if p.tracker.sweep(now) {
 		p.handovers.sweep(p.tracker)
+		p.exporters.Sweep(now)
 	}
 	p.know.Sweep(now)
 
@@ -153,8 +165,9 @@ func (p *gpuPod) process(md pmetric.Metrics, now time.Time) (c counts) {
 	n := all.Len() // what is appended is done already
 	learned := p.know.Learn(md, now)
 	c.late, c.invalid, c.refused = learned.Late, learned.Invalid, learned.Limited
-	c.refused += p.readDevices(all, now)
-	changed := p.placeMarkers(all, now)
+	p.exporter = p.exporters.Learn(all, now)
+	p.readDevices(all, now, &c)
+	changed := p.placeMarkers(all, now) || c.duplicate > 0
 
 	for i := range n {
 		rm := all.At(i)
@@ -181,12 +194,13 @@ func (p *gpuPod) process(md pmetric.Metrics, now time.Time) (c counts) {
 	if changed {
 		all.RemoveIf(func(rm pmetric.ResourceMetrics) bool { return rm.ScopeMetrics().Len() == 0 })
 	}
+	p.tracker.superseded.putBefore(all)
 	return c
 }
 
-// readDevices reads the resources that are devices, and returns how many there
-// is no room to remember.
-func (p *gpuPod) readDevices(all pmetric.ResourceMetricsSlice, now time.Time) (refused int) {
+// readDevices reads the resources that are devices, and leaves out what another
+// exporter prints.
+func (p *gpuPod) readDevices(all pmetric.ResourceMetricsSlice, now time.Time, c *counts) {
 	p.readings = slices.Grow(p.readings[:0], all.Len())[:all.Len()]
 	for i := range all.Len() {
 		r := &p.readings[i]
@@ -197,12 +211,18 @@ func (p *gpuPod) readDevices(all pmetric.ResourceMetricsSlice, now time.Time) (r
 		if r.device.ID == "" {
 			continue
 		}
+		if n, owner := p.tracker.leaveOut(r.device.ID, p.exporter, all.At(i), now); n > 0 {
+			c.duplicate, c.example = c.duplicate+n, r.device.ID
+			c.owner = owner
+		}
 		// What only ends series describes a device as it was.
 		if r.has = contentsOf(all.At(i)); r.has.live && !p.see(r, now) {
-			refused++
+			c.refused++
 		}
 	}
-	return refused
+	if c.owner != nil {
+		c.exporter, c.news = p.exporter, p.exporter.Duplicates(c.owner, now)
+	}
 }
 
 // processDevice attributes the resource of one device.
@@ -227,7 +247,7 @@ func (p *gpuPod) processDevice(r *reading, rm pmetric.ResourceMetrics, now time.
 		}
 	}
 	r.write(attrs, who, from, p.cfg)
-	c.add(p.tracker.observe(r.device.ID, who, from, rm, r.has, now, all))
+	c.add(p.tracker.observe(r.device.ID, who, from, p.exporter, rm, r.has, now, all))
 	c.add(p.replicate(r.device.ID, fact, said, rm, now, all))
 }
 
@@ -237,7 +257,7 @@ func (p *gpuPod) processPage(rm pmetric.ResourceMetrics, now time.Time, all pmet
 	p.split.run(&p.page, p.tracker, rm, all)
 	for _, g := range p.split.groups {
 		d := &p.page.devices[g.device]
-		c.add(p.tracker.observe(d.id, g.holder, d.source, g.rm, contentsOf(g.rm), now, all))
+		c.add(p.tracker.observe(d.id, g.holder, d.source, nil, g.rm, contentsOf(g.rm), now, all))
 		if g.holder == d.holder {
 			c.add(p.replicate(d.id, d.fact, pcommon.Slice{}, g.rm, now, all))
 		}

@@ -53,7 +53,7 @@ func (p *gpuPod) replicate(id string, f *holders.Fact, said pcommon.Slice, rm pm
 		who.put(attrs, uid, service)
 		to := out.AppendEmpty()
 		own.MoveTo(to)
-		e, u := p.tracker.observe(id+part.Suffix, who, sourceReplica, to, contentsOf(to), now, out)
+		e, u := p.tracker.observe(id+part.Suffix, who, sourceReplica, nil, to, contentsOf(to), now, out)
 		ended, untracked = ended+e, untracked+u
 		ended += p.tracker.endReplaced(id+part.Suffix, measured.hasUtilization, has.newest, out)
 	}

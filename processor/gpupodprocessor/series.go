@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/exporters"
 )
 
 const (
@@ -22,9 +23,10 @@ const (
 	sweepInterval = time.Minute
 )
 
-// tracker remembers, for every device, its last identity and the series seen
-// under it, so that they can be ended when the device changes hands. Nothing in
-// it is safe for concurrent use.
+// tracker remembers, for every device, its last holder, and for every series of it
+// the resource that it was passed on with, so that they can be ended when the
+// device changes hands or is described otherwise. Nothing in it is safe for
+// concurrent use.
 //
 // Which of two identities is newer is decided by the timestamps of the data.
 // Silence is measured by arrival: one node with a wrong clock must not make its
@@ -40,13 +42,17 @@ type tracker struct {
 	sources [sourceCount]int // devices by source
 	swept   time.Time
 	added   int // series ever tracked
+	// superseded are the ends of series that go on under another description. They
+	// stand before the data of their batch, see identity.
+	superseded endWriter
 }
 
 // device is what is remembered of one hw.id.
 type device struct {
 	holder   holder
 	source   source
-	resource pcommon.Map       // as it was last passed on
+	identity *identity         // as it was last passed on
+	former   *identity         // the one before it
 	newest   pcommon.Timestamp // of the data
 	heard    time.Time
 	series   map[uint64]*series
@@ -54,6 +60,11 @@ type device struct {
 	// same, and comparing costs less than hashing. All of them are in series.
 	order    []*series
 	replicas []string // suffixes of the parts that were written with it
+	// Series whose own attributes describe the device, by what is left of them
+	// without the description: their keys in series. See undescribed.
+	described map[uint64]uint64
+	again     bool // its newest data is not the first of its scrape
+	contested bool // several exporters print it
 }
 
 // drop forgets a series. Its caller counts.
@@ -63,10 +74,11 @@ func (d *device) drop(key uint64) {
 }
 
 type series struct {
-	family *family
-	attrs  pcommon.Map
-	heard  time.Time
-	number int // in order of appearance
+	family   *family
+	attrs    pcommon.Map
+	identity *identity
+	heard    time.Time
+	number   int // in order of appearance
 }
 
 // maxCompared is how many attributes are compared, which takes the square of their
@@ -87,12 +99,17 @@ type family struct {
 }
 
 func newTracker(cfg *Config) *tracker {
-	return &tracker{maxSeries: cfg.MaxSeries, lateFor: cfg.MaxAge / 2, devices: map[string]*device{}}
+	return &tracker{
+		maxSeries: cfg.MaxSeries, lateFor: cfg.MaxAge / 2, devices: map[string]*device{},
+		superseded: endWriter{out: pmetric.NewResourceMetricsSlice()},
+	}
 }
 
 // observe takes note of the live points in rm, which has those contents and is
-// the device id held by who. If the device changed hands, the series of its former identity are ended
-// in a new resource of out.
+// the device id held by who, printed by an exporter if that is known. If the
+// device changed hands, the series of its former identity are ended in a new
+// resource of out. A series that goes on under another description of the device
+// is ended under the former one in t.superseded.
 //
 // Another service.name is another identity too: it is a label of every series.
 //
@@ -100,7 +117,7 @@ func newTracker(cfg *Config) *tracker {
 // identity with the same timestamp, for nothing changes hands within a scrape.
 // Where nothing but such data has come for a while, a clock was set back.
 func (t *tracker) observe(
-	id string, who holder, from source, rm pmetric.ResourceMetrics, has contents, now time.Time,
+	id string, who holder, from source, by *exporters.Exporter, rm pmetric.ResourceMetrics, has contents, now time.Time,
 	out pmetric.ResourceMetricsSlice,
 ) (ended, untracked int) {
 	if !has.live {
@@ -111,11 +128,13 @@ func (t *tracker) observe(
 		newest = pcommon.NewTimestampFromTime(now)
 	}
 	d := t.devices[id]
+	attrs := rm.Resource().Attributes()
+	again := false
 	if d != nil {
-		changed := who != d.holder ||
-			str(rm.Resource().Attributes(), names.ServiceName) != str(d.resource, names.ServiceName)
+		changed := who != d.holder || str(attrs, names.ServiceName) != str(d.identity.attrs, names.ServiceName)
 		late := newest < d.newest && now.Sub(d.heard) <= t.lateFor
-		if late || newest == d.newest && changed {
+		again = newest == d.newest
+		if late || again && changed {
 			return 0, 0
 		}
 		if changed {
@@ -128,17 +147,19 @@ func (t *tracker) observe(
 		if t.tracked >= t.maxSeries {
 			return 0, livePoints(rm)
 		}
-		d = &device{resource: pcommon.NewMap(), series: map[uint64]*series{}, source: from}
+		d = &device{series: map[uint64]*series{}, source: from}
 		t.devices[id] = d
 		t.sources[from]++
 	}
 	t.sources[d.source]--
 	t.sources[from]++
+	t.superseded.at = before(d.newest, newest, again)
 	d.holder, d.source, d.newest, d.heard = who, from, newest, now
-	if !d.resource.Equal(rm.Resource().Attributes()) {
-		rm.Resource().Attributes().CopyTo(d.resource)
-	}
-	return ended, t.track(d, rm)
+	d.again = again
+	d.describe(attrs, by)
+	n := t.superseded.n
+	untracked = t.track(d, rm)
+	return ended + t.superseded.n - n, untracked
 }
 
 // endOf is the time of a marker that ends series whose last point is of time
@@ -166,15 +187,22 @@ func (t *tracker) track(d *device, rm pmetric.ResourceMetrics) (untracked int) {
 				at++
 				if at <= len(d.order) && d.order[at-1].is(name, attrs) {
 					s := d.order[at-1]
+					if s.identity != d.identity {
+						t.supersede(d, s)
+					}
 					s.heard, fam = d.heard, s.family
 					return
 				}
 				key := seriesKey(name, attrs)
 				if s := d.series[key]; s != nil {
+					if s.identity != d.identity {
+						t.supersede(d, s)
+					}
 					s.heard, fam = d.heard, s.family
 					d.place(at-1, s)
 					return
 				}
+				t.replaceDescribed(d, key, name, attrs)
 				if t.tracked >= t.maxSeries {
 					untracked++
 					return
@@ -182,7 +210,7 @@ func (t *tracker) track(d *device, rm pmetric.ResourceMetrics) (untracked int) {
 				if fam == nil {
 					fam = newFamily(sm, m)
 				}
-				s := &series{family: fam, attrs: pcommon.NewMap(), heard: d.heard, number: t.added}
+				s := &series{family: fam, attrs: pcommon.NewMap(), identity: d.identity, heard: d.heard, number: t.added}
 				attrs.CopyTo(s.attrs)
 				d.series[key] = s
 				d.place(at-1, s)
@@ -220,35 +248,26 @@ func (t *tracker) end(d *device, ts pcommon.Timestamp, out pmetric.ResourceMetri
 	}
 	slices.SortFunc(ordered, func(a, b *series) int { return a.number - b.number })
 
-	rm := out.AppendEmpty()
-	d.resource.CopyTo(rm.Resource().Attributes())
-	var scope pmetric.ScopeMetrics
-	var scopeOf *family
+	w := endWriter{out: out, at: ts}
 	for _, s := range ordered {
-		if scopeOf == nil || !scopeOf.sameScope(s.family) {
-			scope, scopeOf = rm.ScopeMetrics().AppendEmpty(), s.family
-			s.family.scope.CopyTo(scope.Scope())
-			scope.SetSchemaUrl(s.family.schemaURL)
-		}
-		m := scope.Metrics().AppendEmpty()
-		s.family.metric.CopyTo(m)
-		appendMarker(m, s.attrs, ts)
+		w.add(s)
 	}
+	clear(d.described)
 	clear(d.series)
 	d.order = nil
 	t.tracked -= n
 	return n
 }
 
-// lastIdentity is the device as it was last passed on, if the series was tracked
-// under that identity and a marker of time ts can be meant for it: one that is
-// no newer than the device's data ends something older.
-func (t *tracker) lastIdentity(id string, key uint64, ts pcommon.Timestamp) (*device, bool) {
+// lastIdentity is the resource under which the series was last passed on, and who
+// held the device, if a marker of time ts can be meant for it: one that is no newer
+// than the device's data ends something older.
+func (t *tracker) lastIdentity(id string, key uint64, ts pcommon.Timestamp) (*identity, holder, bool) {
 	d := t.devices[id]
 	if d == nil || d.series[key] == nil || ts <= d.newest {
-		return nil, false
+		return nil, holder{}, false
 	}
-	return d, true
+	return d.series[key].identity, d.holder, true
 }
 
 // forget takes note that the series was ended under the identity who.
@@ -270,6 +289,11 @@ func (t *tracker) sweep(now time.Time) bool {
 			if now.Sub(s.heard) > maxSilence {
 				d.drop(key)
 				t.tracked--
+			}
+		}
+		for left, key := range d.described {
+			if d.series[key] == nil {
+				delete(d.described, left)
 			}
 		}
 		if now.Sub(d.heard) > maxSilence {

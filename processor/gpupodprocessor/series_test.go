@@ -74,8 +74,8 @@ func TestDeviceChangesHands(t *testing.T) {
 	b.expect(deviceBatch(60, train), deviceBatch(60, trainID))
 	b.expect(deviceBatch(70, chat), deviceBatch(70, chatID))
 
-	// A uid that becomes known later is no change of hands.
-	b.expect(deviceBatch(80, chat+" pod_uid=u1"), deviceBatch(80, chatID+" k8s.pod.uid=u1"))
+	// A uid that becomes known later is another description: see identity.
+	b.expect(deviceBatch(80, chat+" pod_uid=u1"), ends(79, chatID)+deviceBatch(80, chatID+" k8s.pod.uid=u1"))
 
 	// A service that becomes known later is a label of every series: the old ones end.
 	const known = "k8s.namespace.name=ml k8s.pod.name=chat-0 k8s.pod.uid=u1 service.name=chat"
@@ -84,7 +84,7 @@ func TestDeviceChangesHands(t *testing.T) {
 	b.expect(deviceBatch(100, chat+" pod_uid=u1 pod_label_app=chat"), deviceBatch(100, known))
 
 	metadatatest.AssertEqualGpuPodSeriesEnded(t, b.tel,
-		[]metricdata.DataPoint[int64]{{Value: 16}}, metricdatatest.IgnoreTimestamp())
+		[]metricdata.DataPoint[int64]{{Value: 20}}, metricdatatest.IgnoreTimestamp())
 }
 
 func TestScrapedDeviceChangesHands(t *testing.T) {

@@ -104,5 +104,5 @@ func (t *tracker) endReplaced(id string, own bool, ts pcommon.Timestamp, out pme
 			d.drop(key)
 		}
 	}
-	return t.end(&device{resource: d.resource, series: replaced}, ts, out)
+	return t.end(&device{series: replaced}, ts, out)
 }

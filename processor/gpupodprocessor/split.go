@@ -127,8 +127,8 @@ func (s *split) takeMarker(attrs pcommon.Map, ts pcommon.Timestamp, _ bool) (pme
 	key := seriesKey(s.metric.Name(), attrs)
 	who := c.holder
 	if c.source != sourceLabels || d.fact != nil {
-		if last, ok := s.tracker.lastIdentity(d.id, key, ts); ok {
-			who = last.holder
+		if _, last, ok := s.tracker.lastIdentity(d.id, key, ts); ok {
+			who = last
 		}
 	}
 	if _, lives := s.live[liveSeries{device: at.device, key: key, ts: ts}]; lives && who == d.holder {
@@ -193,7 +193,7 @@ func (s *split) describe(d *pageDevice, attrs pcommon.Map) {
 // have on this page: as it was passed on, where that is known.
 func (s *split) former(d *pageDevice, c *claim, who holder, attrs pcommon.Map) {
 	if last := s.tracker.devices[d.id]; last != nil && last.holder == who {
-		last.resource.CopyTo(attrs)
+		last.identity.attrs.CopyTo(attrs)
 		return
 	}
 	s.describe(d, attrs)

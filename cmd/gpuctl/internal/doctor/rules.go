@@ -29,6 +29,7 @@ var rules = []rule{
 	{metric: "otelcol_gpu_pod_allocation_age", gauge: true, above: 60, means: "seconds since gpu.allocation was heard of a node", remedy: "the kubelet is silent: gpuctl doctor kubelet on that node"},
 	{metric: "otelcol_gpu_pod_devices_refused", means: "devices that were not remembered", remedy: "raise gpu_pod::max_devices"},
 	{metric: "otelcol_gpu_pod_points_untracked", means: "points whose series is not tracked: it ages instead of ending", remedy: "raise gpu_pod::max_series"},
+	{metric: "otelcol_gpu_pod_points_duplicate", means: "points left out because two exporters report the same device", remedy: "the log names both: scrape each device through one exporter"},
 	{metric: "otelcol_gpu_summary_api_requests", label: "result", fine: []string{"ok", "not_served"}, means: "requests of gpu_summary that the Kubernetes API did not answer well", remedy: "gpuctl doctor kubernetes rbac"},
 	{metric: "otelcol_gpu_summary_limit_refusals", means: "pods, services or devices that a limit kept out of the averages", remedy: "raise the limit of gpu_summary that the label names"},
 	{metric: "otelcol_gpu_summary_expected_pods_refused", means: "expected pods that a limit kept out", remedy: "raise the limit of gpu_summary"},

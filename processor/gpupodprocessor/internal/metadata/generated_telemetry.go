@@ -33,6 +33,7 @@ type TelemetryBuilder struct {
 	GpuPodDevices                 metric.Int64ObservableUpDownCounter
 	GpuPodDevicesRefused          metric.Int64Counter
 	GpuPodDevicesUnattributed     metric.Int64ObservableUpDownCounter
+	GpuPodPointsDuplicate         metric.Int64Counter
 	GpuPodPointsUntracked         metric.Int64Counter
 	GpuPodSeries                  metric.Int64ObservableUpDownCounter
 	GpuPodSeriesEnded             metric.Int64Counter
@@ -177,6 +178,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{device}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.GpuPodPointsDuplicate, err = builder.meter.Int64Counter(
+		"otelcol_gpu_pod_points_duplicate",
+		metric.WithDescription("Points left out because another exporter reports the same series, had it first and still answers. [Development]"),
+		metric.WithUnit("{datapoint}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.GpuPodPointsUntracked, err = builder.meter.Int64Counter(
 		"otelcol_gpu_pod_points_untracked",
 		metric.WithDescription("Points passed on whose series is not tracked because of max_series. Such a series ages when its device changes hands, it is not ended. [Development]"),
@@ -191,7 +198,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.GpuPodSeriesEnded, err = builder.meter.Int64Counter(
 		"otelcol_gpu_pod_series_ended",
-		metric.WithDescription("Series ended because their device changed hands. [Development]"),
+		metric.WithDescription("Series ended because their device changed hands, or goes on under another description (host, index, MIG profile). [Development]"),
 		metric.WithUnit("{series}"),
 	)
 	errs = errors.Join(errs, err)

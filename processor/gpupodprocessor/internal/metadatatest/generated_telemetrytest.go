@@ -99,6 +99,22 @@ func AssertEqualGpuPodDevicesUnattributed(t *testing.T, tt *componenttest.Teleme
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
 
+func AssertEqualGpuPodPointsDuplicate(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_gpu_pod_points_duplicate",
+		Description: "Points left out because another exporter reports the same series, had it first and still answers. [Development]",
+		Unit:        "{datapoint}",
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: true,
+			DataPoints:  dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_gpu_pod_points_duplicate")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
 func AssertEqualGpuPodPointsUntracked(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_gpu_pod_points_untracked",
@@ -134,7 +150,7 @@ func AssertEqualGpuPodSeries(t *testing.T, tt *componenttest.Telemetry, dps []me
 func AssertEqualGpuPodSeriesEnded(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_gpu_pod_series_ended",
-		Description: "Series ended because their device changed hands. [Development]",
+		Description: "Series ended because their device changed hands, or goes on under another description (host, index, MIG profile). [Development]",
 		Unit:        "{series}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

@@ -38,6 +38,7 @@ func TestSetupTelemetry(t *testing.T) {
 	}))
 	tb.GpuPodAllocationPointsRefused.Add(context.Background(), 1)
 	tb.GpuPodDevicesRefused.Add(context.Background(), 1)
+	tb.GpuPodPointsDuplicate.Add(context.Background(), 1)
 	tb.GpuPodPointsUntracked.Add(context.Background(), 1)
 	tb.GpuPodSeriesEnded.Add(context.Background(), 1)
 	AssertEqualGpuPodAllocationAge(t, testTel,
@@ -53,6 +54,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualGpuPodDevicesUnattributed(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualGpuPodPointsDuplicate(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualGpuPodPointsUntracked(t, testTel,

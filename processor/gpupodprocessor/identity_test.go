@@ -1,0 +1,183 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpupodprocessor
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
+
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/metadatatest"
+)
+
+// A device that is described otherwise goes on as other series, and the former
+// ones end before those begin, whoever holds it.
+func TestDeviceIsDescribedOtherwise(t *testing.T) {
+	const pod = " k8s.namespace.name=n k8s.pod.name=a k8s.node.name=n1 service.name=a"
+	for name, change := range map[string][2]string{
+		"host":    {"host.name=exporter-x2x9k", "host.name=exporter-b7c4d"},
+		"index":   {"gpu.index=0", "gpu.index=1"},
+		"profile": {"gpu.mig.profile=1g.5gb gpu.mig.instance_id=9", "gpu.mig.profile=1g.10gb gpu.mig.instance_id=9"},
+		"driver":  {"hw.driver_version=570", "hw.driver_version=580"},
+		"more":    {"", "hw.serial_number=7"},
+		"less":    {"hpc_job=1", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := start(t)
+			b.expect(deviceBatch(10, change[0]+pod), deviceBatch(10, change[0]+pod))
+			b.expect(deviceBatch(20, change[1]+pod), ends(19, change[0]+pod)+deviceBatch(20, change[1]+pod))
+			b.expect(deviceBatch(30, change[1]+pod), deviceBatch(30, change[1]+pod))
+			b.expect(deviceBatch(15, change[0]+pod), deviceBatch(15, change[0]+pod)) // late
+			b.expect(deviceBatch(40, change[0]), deviceBatch(40, change[0])+ends(40, change[1]+pod))
+			metadatatest.AssertEqualGpuPodSeriesEnded(t, b.tel,
+				[]metricdata.DataPoint[int64]{{Value: 8}}, metricdatatest.IgnoreTimestamp())
+		})
+	}
+}
+
+// The end of a series is older than the point with which it goes on, and newer
+// than its own last one: an output may leave out what changed.
+func TestEndStandsBetween(t *testing.T) {
+	b := start(t)
+	b.feed(parse(deviceBatch(10, "gpu.index=0")))
+	out := b.feed(parse(deviceBatch(20, "gpu.index=1"))).ResourceMetrics()
+	require.Equal(t, 2, out.Len())
+	marker := out.At(0).ScopeMetrics().At(0).Metrics().At(0).Gauge().DataPoints().At(0)
+	require.True(t, marker.Flags().NoRecordedValue())
+	require.EqualValues(t, 20e9-1e6, marker.Timestamp())
+}
+
+// What has labels on its points, as families with their DCGM names and scraped
+// pages do, ends by those.
+func TestLabelsDescribeOtherwise(t *testing.T) {
+	for name, resource := range map[string]string{"devices": "hw.id=GPU-a", "scraped": "service.name=dcgm"} {
+		t.Run(name, func(t *testing.T) {
+			b, store := start(t), backend{}
+			for i, labels := range []string{
+				"gpu=0 Hostname=e1", "gpu=0 Hostname=e1", "gpu=0 Hostname=e2", "gpu=1 device=nvidia1 Hostname=e2",
+				"gpu=1 device=nvidia1 Hostname=e2 DCGM_FI_DRIVER_VERSION=580", "gpu=1 Hostname=e2 GPU_I_PROFILE=1g.5gb",
+			} {
+				store.write(t, b.feed(parse(fmt.Sprintf(`
+					resource %[3]s
+					metric DCGM_FI_DEV_POWER_USAGE gauge W
+					%[1]d @%[1]d hw.id=GPU-a %[2]s
+					metric DCGM_FI_DEV_NVLINK gauge W
+					1 @%[1]d hw.id=GPU-a link=0 %[2]s
+					1 @%[1]d hw.id=GPU-a link=1 %[2]s`, i+1, labels, resource))))
+				require.InDelta(t, i+1, store.sum("DCGM_FI_DEV_POWER_USAGE"), 0, "%v", store)
+				require.Len(t, store, 3)
+				time.Sleep(time.Microsecond) // the batches arrive at different times
+			}
+		})
+	}
+}
+
+// A device may come by two ways, under other names and described otherwise.
+func TestTwoWaysEndNothing(t *testing.T) {
+	b := start(t)
+	for i := range 4 {
+		for _, way := range []string{
+			"resource hw.id=GPU-a host.name=h\nmetric hw.power gauge W\n1 @%d hw.id=GPU-a",
+			"resource hw.id=GPU-a\nmetric DCGM_FI_DEV_POWER_USAGE gauge W\n1 @%d hw.id=GPU-a gpu=0",
+		} {
+			in := fmt.Sprintf(way, 10*i+10)
+			b.expect(in, in)
+		}
+	}
+	// Nor do two resources in one scrape, of which only the second one changes.
+	two := "resource hw.id=GPU-b host.name=h\nmetric a gauge W\n1 @%[1]d hw.id=GPU-b\nresource hw.id=GPU-b host.name=%[2]s\nmetric b gauge W\n1 @%[1]d hw.id=GPU-b"
+	for i, host := range []string{"g", "g", "f"} {
+		require.Equal(t, i/2, strings.Count(format(b.feed(parse(fmt.Sprintf(two, 10*i+10, host)))), "stale"), "step %d", i)
+	}
+}
+
+// exporterPage is a page of one exporter as the dcgm receiver hands it over.
+func exporterPage(port, up, seconds, energy int, more string) string {
+	page := fmt.Sprintf(`
+		resource server.address=n1 server.port=%d
+		metric gpu.exporter.up gauge 1
+		%d @%d`, port, up, seconds)
+	if up == 0 {
+		return page
+	}
+	return page + fmt.Sprintf(`
+		resource hw.id=GPU-a host.name=h%[1]d
+		metric hw.energy counter J
+		%[3]d @%[2]d hw.id=GPU-a
+		metric DCGM_FI_DEV_X gauge 1
+		%[3]d @%[2]d hw.id=GPU-a Hostname=h%[1]d
+		%[4]s`, port, seconds, energy, strings.ReplaceAll(more, "@", fmt.Sprintf("@%d", seconds)))
+}
+
+// Of two exporters that print one device, the one that had it decides until it
+// answers no more, says that it is down, or is no target any more.
+func TestTwoExporters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, store := start(t), backend{}
+		clock := 0
+		page := func(after, port, up, energy int, more string) {
+			time.Sleep(time.Duration(after) * time.Second)
+			clock += after
+			store.write(t, b.feed(parse(exporterPage(port, up, clock, energy, more))))
+		}
+		decides := func(energy, left int) {
+			t.Helper()
+			require.InDelta(t, energy, store.sum("hw.energy"), 0)
+			require.InDelta(t, energy, store.sum("DCGM_FI_DEV_X"), 0)
+			if left > 0 {
+				metadatatest.AssertEqualGpuPodPointsDuplicate(t, b.tel,
+					[]metricdata.DataPoint[int64]{{Value: int64(left)}}, metricdatatest.IgnoreTimestamp())
+			}
+		}
+		page(1, 1, 1, 1000, "")
+		for i := range 3 {
+			page(5, 2, 1, 10+i, "metric only.here gauge 1\n7 @ hw.id=GPU-a")
+			decides(1000+i, 2*i+2)
+			require.InDelta(t, 7, store.sum("only.here"), 0, "what one alone prints is no duplicate")
+			page(5, 1, 1, 1001+i, "")
+			decides(1001+i, 2*i+2)
+		}
+		lines := b.logs.FilterMessageSnippet("two exporters").All()
+		require.Len(t, lines, 1, "once a cause")
+		require.Equal(t, "n1:1", lines[0].ContextMap()["owner"])
+		require.Equal(t, "n1:2", lines[0].ContextMap()["exporter"])
+		require.Equal(t, "GPU-a", lines[0].ContextMap()["hw.id"])
+
+		page(5, 2, 1, 13, "") // 1 printed 5 s ago
+		decides(1003, 8)
+		page(11, 2, 1, 14, "") // 1 has missed its turn
+		decides(14, 8)
+		page(1, 1, 1, 1004, "")
+		decides(14, 10)
+		page(1, 2, 0, 0, "")
+		page(1, 1, 1, 1005, "") // 2 is down
+		decides(1005, 10)
+		page(1, 2, 1, 15, "")
+		decides(1005, 12)
+		b.feed(parse(fmt.Sprintf("resource server.address=n1 server.port=1\nmetric gpu.exporter.up gauge 1\nstale @%d", clock)))
+		page(1, 2, 1, 16, "") // 1 is no target any more
+		decides(16, 12)
+
+		time.Sleep(maxSilence)
+		b.feed(parse(deviceBatch(2000, "")))
+		time.Sleep(sweepInterval + time.Second)
+		b.feed(parse(deviceBatch(3000, "")))
+		require.Zero(t, b.p.exporters.Len())
+	})
+}
+
+// A batch of several pages does not show which devices are whose.
+func TestMergedPagesAreNotJudged(t *testing.T) {
+	b := start(t)
+	b.feed(parse(exporterPage(1, 1, 10, 1, "")))
+	out := format(b.feed(parse(exporterPage(1, 1, 20, 2, "") + exporterPage(2, 1, 21, 3, ""))))
+	require.Contains(t, out, "3 @21")
+	require.Nil(t, b.p.exporter)
+}

@@ -1,0 +1,149 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package exporters knows the exporters that print devices, and whether they
+// still do: of two that print the same device, the one that had it first decides
+// for as long as it does.
+package exporters
+
+import (
+	"net"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+const (
+	// maxExporters bounds what is remembered. One beyond it is unknown, and the
+	// duplicates that it prints go unnoticed.
+	maxExporters = 10_000
+	// maxSilence is how long a silent exporter is remembered.
+	maxSilence = 10 * time.Minute
+	// retell is how long two exporters must not have printed the same device until
+	// that is news again.
+	retell = 10 * time.Minute
+)
+
+// Exporter is one exporter, as its receiver names it.
+type Exporter struct {
+	Name string // host:port
+
+	up    bool
+	at    pcommon.Timestamp // of its newest page
+	every time.Duration     // between its two newest pages, 0 with one
+	heard time.Time
+
+	owner      *Exporter // of devices that this one printed too,
+	duplicated time.Time // and when it last did
+}
+
+// Set remembers exporters. It is not safe for concurrent use.
+type Set struct {
+	known map[key]*Exporter
+	first time.Duration // how long the first page of an exporter is believed
+}
+
+type key struct{ cluster, node, address, port string }
+
+// NewSet returns a Set that believes the first page of an exporter, which does not
+// show its interval, for as long as that.
+func NewSet(first time.Duration) *Set {
+	return &Set{known: map[key]*Exporter{}, first: first}
+}
+
+// Learn takes in what a batch states of its exporter. It returns nil where there
+// is none or more than one: then no device can be assigned to it.
+func (s *Set) Learn(all pmetric.ResourceMetricsSlice, now time.Time) (found *Exporter) {
+	several := false
+	for i := range all.Len() {
+		rm := all.At(i)
+		if _, ok := rm.Resource().Attributes().Get(names.ServerAddress); !ok {
+			continue
+		}
+		p, ok := up(rm)
+		if !ok {
+			continue
+		}
+		e := s.learn(rm.Resource().Attributes(), p, now)
+		several = several || found != nil
+		found = e
+	}
+	if several {
+		return nil
+	}
+	return found
+}
+
+// up is the point that states whether the exporter answers.
+func up(rm pmetric.ResourceMetrics) (pmetric.NumberDataPoint, bool) {
+	for _, sm := range rm.ScopeMetrics().All() {
+		for _, m := range sm.Metrics().All() {
+			if m.Name() == names.ExporterUp.Name && m.Type() == pmetric.MetricTypeGauge && m.Gauge().DataPoints().Len() > 0 {
+				return m.Gauge().DataPoints().At(0), true
+			}
+		}
+	}
+	return pmetric.NumberDataPoint{}, false
+}
+
+func (s *Set) learn(attrs pcommon.Map, up pmetric.NumberDataPoint, now time.Time) *Exporter {
+	k := keyOf(attrs)
+	e := s.known[k]
+	if e == nil {
+		if len(s.known) >= maxExporters {
+			return nil
+		}
+		e = &Exporter{Name: net.JoinHostPort(k.address, k.port), every: s.first * 2 / 3}
+		s.known[k] = e
+	}
+	if at := up.Timestamp(); at > e.at {
+		if gap := at.AsTime().Sub(e.at.AsTime()); e.at != 0 && gap <= maxSilence {
+			e.every = gap
+		}
+		e.at = at
+	}
+	e.heard = now
+	e.up = !up.Flags().NoRecordedValue() && (up.IntValue() != 0 || up.DoubleValue() != 0)
+	return e
+}
+
+func keyOf(attrs pcommon.Map) key {
+	text := func(name string) string {
+		v, ok := attrs.Get(name)
+		if !ok {
+			return ""
+		}
+		return v.AsString()
+	}
+	return key{text(names.K8sClusterName), text(names.K8sNodeName), text(names.ServerAddress), text(names.ServerPort)}
+}
+
+// Sweep forgets exporters that were silent for long.
+func (s *Set) Sweep(now time.Time) {
+	for k, e := range s.known {
+		if now.Sub(e.heard) > maxSilence {
+			delete(s.known, k)
+		}
+	}
+}
+
+// Prints reports whether the exporter still prints what it last printed at that
+// time: it answers, and has missed no turn.
+func (e *Exporter) Prints(last, now time.Time) bool {
+	patience := e.every * 3 / 2
+	return e.up && now.Sub(e.heard) <= patience && now.Sub(last) <= patience
+}
+
+// Duplicates notes that the exporter printed what another decides, and reports
+// whether that is news.
+func (e *Exporter) Duplicates(owner *Exporter, now time.Time) (news bool) {
+	news = e.owner != owner || now.Sub(e.duplicated) > retell
+	e.owner, e.duplicated = owner, now
+	return news
+}
+
+// Len is the number of exporters that are remembered.
+func (s *Set) Len() int { return len(s.known) }
