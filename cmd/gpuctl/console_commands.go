@@ -19,13 +19,6 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
 )
 
-// pressing are the reasons that --check is about.
-var pressing = consoleapi.Attentions[:slices.Index(consoleapi.Attentions, consoleapi.PendingPods)+1]
-
-func needsAttention(s *consoleapi.Service) bool {
-	return slices.ContainsFunc(s.Attention, func(a consoleapi.Attention) bool { return slices.Contains(pressing, a) })
-}
-
 // run is a command that reads from a console.
 func (c *consoleClient) run(do func(context.Context, streams) error) func(context.Context, streams, []string) error {
 	return func(ctx context.Context, s streams, args []string) error {
@@ -45,7 +38,7 @@ func newServices() *command {
 	return &command{
 		name: "services", args: "[-q TEXT] [--check] [--endpoint URL] [--token-file FILE] [-o json]",
 		short: "services and their averages, those that need attention first",
-		long:  "--check is about stale and missing data, missing, degraded and pending pods.\n" + consoleLong,
+		long:  "--check is about whatever is not well: stale and missing data, missing, degraded and pending\npods, what is wrong with devices and nodes, and, without -q, about the rest of the fleet and webhook\nendpoints that do not get their deliveries. Idle GPUs and pods that start or end are well.\n" + consoleLong,
 		flags: func(f *pflag.FlagSet) {
 			c.flags(f)
 			c.checkFlag(f)
@@ -63,19 +56,23 @@ func newServices() *command {
 			} else {
 				fresh(s.err, all.Freshness)
 				err = servicesTable(s.out, all.Services)
+				if q == "" {
+					err = cmp.Or(err, elsewhere(s.out, &all.Summary))
+				}
 			}
-			return cmp.Or(err, c.finish(all.Freshness, slices.ContainsFunc(all.Services, func(s consoleapi.Service) bool { return needsAttention(&s) })))
+			attention := slices.ContainsFunc(all.Services, pressingService) || q == "" && all.Summary.ReasonsTotal > 0
+			return cmp.Or(err, c.finish(all.Freshness, attention))
 		}),
 	}
 }
 
 func servicesTable(w io.Writer, services []consoleapi.Service) error {
-	t := newTable(w, "CLUSTER", "NAMESPACE", "SERVICE", "STATE", "UTIL", "MEMORY/POD", "POWER", "PODS", "DEVICES", "BUSY", "IDLE", "AGE")
+	t := newTable(w, "CLUSTER", "NAMESPACE", "SERVICE", "STATE", "UTIL", "MEMORY/POD", "POWER", "PODS", "DEVICES", "BUSY", "IDLE", "AGE", "ATTENTION")
 	for i := range services {
 		s := &services[i]
 		t.row(named(s.Cluster), name(s.Namespace), name(s.Service), state(s), percent(s.Values.Utilization),
 			memory(s.Values.MemoryUsed, s.Values.MemoryTotal), watts(s.Totals.Power), inMean(s.Pods),
-			count(s.Devices.Held), count(s.Devices.Busy), count(s.Devices.Idle), age(s.Told))
+			count(s.Devices.Held), count(s.Devices.Busy), count(s.Devices.Idle), age(s.Told), labels(s.Reasons))
 	}
 	return t.end()
 }
@@ -94,7 +91,7 @@ func newPS() *command {
 	return &command{
 		name: "ps", args: "[--namespace NS] [--service NAME] [--cluster NAME] [--check] [--endpoint URL] [--token-file FILE] [-o json]",
 		short: "pods, their devices and what those do",
-		long:  "Without flags, of all services. --check is about missing and degraded pods.\n" + consoleLong,
+		long:  "Without flags, of all services. --check is about missing and degraded pods, and whatever is wrong\nwith their devices and services: XID, throttling, ECC errors, lost devices.\n" + consoleLong,
 		flags: func(f *pflag.FlagSet) {
 			c.flags(f)
 			c.checkFlag(f)
@@ -120,9 +117,7 @@ func newPS() *command {
 					return err
 				}
 				found = append(found, servicePods{one.Cluster, one.Namespace, one.Service, pods.Pods})
-				for _, p := range pods.Pods {
-					attention = attention || p.State == consoleapi.PodMissing || p.State == consoleapi.PodDegraded
-				}
+				attention = attention || pressingService(one) || slices.ContainsFunc(pods.Pods, pressingPod)
 			}
 			if service != "" && len(found) == 0 {
 				return errors.New("nothing is known of such a service")
@@ -142,11 +137,11 @@ func newPS() *command {
 }
 
 func podsTable(w io.Writer, services []servicePods) error {
-	t := newTable(w, "NAMESPACE", "SERVICE", "POD", "STATE", "NODE", "GPUS", "UTIL", "MEMORY", "POWER", "AGE")
+	t := newTable(w, "NAMESPACE", "SERVICE", "POD", "STATE", "NODE", "GPUS", "UTIL", "MEMORY", "POWER", "AGE", "ATTENTION")
 	for _, s := range services {
 		for _, p := range s.Pods {
 			t.row(name(s.Namespace), name(s.Service), name(p.Pod), name(string(p.State)), named(p.Node), ids(p.Devices),
-				percent(p.Values.Utilization), memory(p.Values.MemoryUsed, p.Values.MemoryTotal), watts(p.Values.Power), age(p.Told))
+				percent(p.Values.Utilization), memory(p.Values.MemoryUsed, p.Values.MemoryTotal), watts(p.Values.Power), age(p.Told), deviceLabels(p.Devices))
 		}
 	}
 	return t.end()
@@ -159,7 +154,7 @@ func newNodes() *command {
 	return &command{
 		name: "nodes", args: "[-q TEXT] [--devices] [--check] [--endpoint URL] [--token-file FILE] [-o json]",
 		short: "nodes and their devices: free, held, idle, lost",
-		long:  "--check is about nodes and devices that are lost, and exporters that are down or frozen.\n" + consoleLong,
+		long:  "--check is about nodes and devices that are lost or degraded (XID, throttling, ECC errors, …), and\nexporters that are down or frozen.\n" + consoleLong,
 		flags: func(f *pflag.FlagSet) {
 			c.flags(f)
 			c.checkFlag(f)
@@ -183,7 +178,7 @@ func newNodes() *command {
 				fresh(s.err, all.Freshness)
 				err = nodesTable(s.out, all)
 			}
-			unwell := slices.ContainsFunc(all.Nodes, func(n consoleapi.Node) bool { return n.State != consoleapi.NodeOK || n.Counts.Lost > 0 }) ||
+			unwell := slices.ContainsFunc(all.Nodes, pressingNode) ||
 				slices.ContainsFunc(all.Exporters, func(e consoleapi.Exporter) bool { return e.State != consoleapi.ExporterUp })
 			return cmp.Or(err, c.finish(all.Freshness, unwell))
 		}),
@@ -191,7 +186,7 @@ func newNodes() *command {
 }
 
 func nodesTable(w io.Writer, all *consoleapi.NodesAnswer) error {
-	t := newTable(w, "CLUSTER", "NODE", "STATE", "EXPORTER", "DEVICES", "FREE", "HELD", "IDLE", "LOST", "UNKNOWN", "AGE")
+	t := newTable(w, "CLUSTER", "NODE", "STATE", "EXPORTER", "DEVICES", "FREE", "HELD", "IDLE", "LOST", "UNKNOWN", "AGE", "ATTENTION")
 	for _, n := range all.Nodes {
 		shown := name(string(n.State))
 		if n.Schedulable != nil && !*n.Schedulable {
@@ -199,7 +194,7 @@ func nodesTable(w io.Writer, all *consoleapi.NodesAnswer) error {
 		}
 		k := n.Counts
 		t.row(named(n.Cluster), name(n.Node), shown, name(string(n.Exporter)), fmt.Sprint(k.Devices), fmt.Sprint(k.Free),
-			fmt.Sprint(k.Held), fmt.Sprint(k.Idle), fmt.Sprint(k.Lost), fmt.Sprint(k.Unknown), age(n.Told))
+			fmt.Sprint(k.Held), fmt.Sprint(k.Idle), fmt.Sprint(k.Lost), fmt.Sprint(k.Unknown), age(n.Told), labels(n.Reasons))
 	}
 	if err := t.end(); err != nil {
 		return err
@@ -222,7 +217,7 @@ func nodesTable(w io.Writer, all *consoleapi.NodesAnswer) error {
 }
 
 func devicesTable(w io.Writer, nodes []consoleapi.Node) error {
-	t := newTable(w, "NODE", "GPU", "ID", "MODEL", "STATE", "HOLDERS", "UTIL", "MEMORY", "POWER", "TEMP", "XID", "AGE")
+	t := newTable(w, "NODE", "GPU", "ID", "MODEL", "STATE", "HOLDERS", "UTIL", "MEMORY", "POWER", "TEMP", "XID", "AGE", "ATTENTION")
 	for _, n := range nodes {
 		for i := range n.Devices {
 			d := &n.Devices[i]
@@ -235,7 +230,7 @@ func devicesTable(w io.Writer, nodes []consoleapi.Node) error {
 				temperature = fmt.Sprintf("%.0f C", *d.Temperature)
 			}
 			t.row(name(n.Node), ids(n.Devices[i:i+1]), name(d.ID), named(d.Model), name(string(d.State)), cmp.Or(strings.Join(holders, ","), none),
-				percent(d.Values.Utilization), memory(d.Values.MemoryUsed, d.Values.MemoryTotal), watts(d.Values.Power), temperature, count(d.XID), age(d.Told))
+				percent(d.Values.Utilization), memory(d.Values.MemoryUsed, d.Values.MemoryTotal), watts(d.Values.Power), temperature, count(d.XID), age(d.Told), labels(d.Reasons))
 		}
 	}
 	return t.end()
@@ -305,7 +300,7 @@ func (c *consoleClient) top(ctx context.Context, s streams, clear bool) error {
 		all.Freshness.EvaluatedAt.Local().Format(time.TimeOnly), count(f.Devices), count(f.DevicesHeld), count(f.DevicesBusy), count(f.DevicesIdle), count(f.DevicesFree),
 		count(f.DevicesUnknown), percent(f.Utilization), memory(f.MemoryUsed, f.MemoryTotal), watts(f.Power), count(f.Services), count(f.Attention))
 	fresh(s.out, all.Freshness)
-	return servicesTable(s.out, all.Services)
+	return cmp.Or(servicesTable(s.out, all.Services), elsewhere(s.out, &all.Summary))
 }
 
 func isTerminal(w io.Writer) bool {

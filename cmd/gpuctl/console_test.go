@@ -29,6 +29,7 @@ type console struct {
 	services []consoleapi.Service
 	nodes    []consoleapi.Node
 	strays   []consoleapi.Exporter
+	summary  consoleapi.FleetSummary
 	pods     map[string][]consoleapi.Pod // by service
 	told     consoleapi.Told
 	busy     bool
@@ -63,7 +64,7 @@ func (c *console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var answer any
 	switch r.URL.Path {
 	case "/gpu/api/v1/services", "/api/v1/services":
-		a := consoleapi.ServicesAnswer{Freshness: f, Services: []consoleapi.Service{}, Next: next(len(c.services)), Total: len(c.services)}
+		a := consoleapi.ServicesAnswer{Freshness: f, Services: []consoleapi.Service{}, Next: next(len(c.services)), Total: len(c.services), Summary: c.summary}
 		a.Services = append(a.Services, c.services[min(from, len(c.services)):min(from+1, len(c.services))]...)
 		answer = a
 	case "/api/v1/nodes":
@@ -89,7 +90,7 @@ func fleet() *console {
 		Devices: consoleapi.ServiceDevices{Held: ref(2), Busy: ref(2), Idle: ref(0)}, Told: consoleapi.Told{DataAge: ref(7.0)},
 	}
 	return &console{
-		services: []consoleapi.Service{{Namespace: "ml", Service: "evil\x1b[2J\u202e", Attention: []consoleapi.Attention{consoleapi.IdleDevices}}, well},
+		services: []consoleapi.Service{{Namespace: "ml", Service: "evil\x1b[2J\u202e", Attention: []consoleapi.Attention{consoleapi.IdleDevices}, Reasons: []consoleapi.Reason{{Kind: consoleapi.IdleDevices, Severity: consoleapi.SeverityInfo, Label: "4 idle-held"}}}, well},
 		nodes: []consoleapi.Node{{
 			Cluster: ref("c1"), Node: "gpu-1", State: consoleapi.NodeOK, Exporter: consoleapi.ExporterUp, Schedulable: ref(false),
 			Counts: consoleapi.NodeCounts{Devices: 2, Free: 1, Held: 1}, Told: consoleapi.Told{DataAge: ref(7.0)},
@@ -116,9 +117,9 @@ func TestServicesTable(t *testing.T) {
 	require.Equal(t, exitOK, code, errOut)
 	got := lines(out)
 	require.Len(t, got, 3)
-	assert.Equal(t, []string{"CLUSTER", "NAMESPACE", "SERVICE", "STATE", "UTIL", "MEMORY/POD", "POWER", "PODS", "DEVICES", "BUSY", "IDLE", "AGE"}, strings.Fields(got[0]))
-	assert.Equal(t, "-  ml  idle_devices  -  -  -  -/-  -  -  -  -", strings.Join(append(strings.Fields(got[1])[:2], strings.Fields(got[1])[3:]...), "  "))
-	assert.Equal(t, "c1 ml chat ok 50% 40.0/80.0 GiB 1024 W 2/2 +1 warming 2 2 0 7s", strings.Join(strings.Fields(got[2]), " "))
+	assert.Equal(t, []string{"CLUSTER", "NAMESPACE", "SERVICE", "STATE", "UTIL", "MEMORY/POD", "POWER", "PODS", "DEVICES", "BUSY", "IDLE", "AGE", "ATTENTION"}, strings.Fields(got[0]))
+	assert.Equal(t, "-  ml  idle_devices  -  -  -  -/-  -  -  -  -  4  idle-held", strings.Join(append(strings.Fields(got[1])[:2], strings.Fields(got[1])[3:]...), "  "))
+	assert.Equal(t, "c1 ml chat ok 50% 40.0/80.0 GiB 1024 W 2/2 +1 warming 2 2 0 7s -", strings.Join(strings.Fields(got[2]), " "))
 	assert.NotContains(t, out, "\x1b", "a name is no command to the terminal")
 	assert.NotContains(t, out, "\u202e")
 	assert.Empty(t, errOut)
@@ -128,17 +129,17 @@ func TestPSAndNodesAndTop(t *testing.T) {
 	c := fleet()
 	url := begin(t, c)
 	_, out, _ := ask("ps", "--endpoint", url, "--service", "chat", "--cluster", "c1")
-	assert.Equal(t, "ml chat chat-0 reporting gpu-1 0,3/1 - - - -", strings.Join(strings.Fields(lines(out)[1]), " "))
+	assert.Equal(t, "ml chat chat-0 reporting gpu-1 0,3/1 - - - - -", strings.Join(strings.Fields(lines(out)[1]), " "))
 	code, _, errOut := ask("ps", "--endpoint", url, "--service", "other")
 	assert.Equal(t, exitUsage, code)
 	assert.Contains(t, errOut, "nothing is known")
 
 	_, out, _ = ask("nodes", "--endpoint", url)
-	assert.Equal(t, "c1 gpu-1 ok,cordoned up 2 1 1 0 0 0 7s", strings.Join(strings.Fields(lines(out)[1]), " "))
+	assert.Equal(t, "c1 gpu-1 ok,cordoned up 2 1 1 0 0 0 7s -", strings.Join(strings.Fields(lines(out)[1]), " "))
 	assert.Contains(t, out, "2 GPU pods wait for a node.")
 	assert.NotContains(t, out, "by address")
 	_, out, _ = ask("nodes", "--devices", "--endpoint", url)
-	assert.Equal(t, "gpu-1 0 GPU-1 H100 held ml/chat-0 - - - 61 C 0 -", strings.Join(strings.Fields(lines(out)[1]), " "))
+	assert.Equal(t, "gpu-1 0 GPU-1 H100 held ml/chat-0 - - - 61 C 0 - -", strings.Join(strings.Fields(lines(out)[1]), " "))
 
 	code, out, _ = ask("top", "--endpoint", url)
 	assert.Equal(t, exitOK, code, "without a terminal it looks once")
@@ -164,6 +165,36 @@ func TestConsoleJSON(t *testing.T) {
 	assert.Len(t, nodes.Nodes, 1)
 }
 
+// fault is a reason that needs attention.
+var fault = consoleapi.Reason{Kind: consoleapi.XID, Severity: consoleapi.SeverityError, Label: "XID 79", Text: "GPU 0 of gpu-1 fell off\x1b[2J the bus."}
+
+// TestAttention: whatever is wrong is named where it is.
+func TestAttention(t *testing.T) {
+	c := fleet()
+	throttled := consoleapi.Reason{Kind: consoleapi.Throttled, Severity: consoleapi.SeverityWarn, Label: "throttled: hw thermal"}
+	c.services[1].Reasons, c.services[1].Attention = []consoleapi.Reason{fault, throttled, fault}, []consoleapi.Attention{consoleapi.XID, consoleapi.Throttled}
+	c.pods["chat"][0].Devices[1].Reasons = []consoleapi.Reason{fault}
+	c.nodes[0].Reasons, c.nodes[0].State = []consoleapi.Reason{fault, throttled}, consoleapi.NodeDegraded
+	c.nodes[0].Devices[0].Reasons = []consoleapi.Reason{throttled}
+	c.summary = consoleapi.FleetSummary{Reasons: []consoleapi.Reason{fault}, ReasonsTotal: 3}
+	url := begin(t, c)
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"services"}, "c1 ml chat xid 50% 40.0/80.0 GiB 1024 W 2/2 +1 warming 2 2 0 7s XID 79; throttled: hw thermal error: GPU 0 of gpu-1 fell off[2J the bus. and 2 more"},
+		{[]string{"ps", "--service", "chat"}, "3/1: XID 79"},
+		{[]string{"nodes"}, "c1 gpu-1 degraded,cordoned up 2 1 1 0 0 0 7s XID 79; throttled: hw thermal"},
+		{[]string{"nodes", "--devices"}, "61 C 0 - throttled: hw thermal"},
+		{[]string{"top"}, "and 2 more"},
+	} {
+		_, out, _ := ask(append(test.args, "--endpoint", url)...)
+		assert.Contains(t, strings.Join(strings.Fields(out), " "), test.want)
+	}
+	_, out, _ := ask("services", "-q", "chat", "--endpoint", url)
+	assert.NotContains(t, out, "fell off", "only what was asked for")
+}
+
 func TestCheck(t *testing.T) {
 	for name, test := range map[string]struct {
 		change   func(*console)
@@ -173,7 +204,12 @@ func TestCheck(t *testing.T) {
 	}{
 		"well": {func(*console) {}, exitOK, exitOK, exitOK},
 		"partial": {func(c *console) {
-			c.services[1].Attention = []consoleapi.Attention{consoleapi.Partial, consoleapi.MissingPods}
+			c.services[1].Reasons = []consoleapi.Reason{fault}
+		}, exitFailed, exitFailed, exitOK},
+		"a device of a pod":  {func(c *console) { c.pods["chat"][0].Devices[1].Reasons = []consoleapi.Reason{fault} }, exitOK, exitFailed, exitOK},
+		"a device of a node": {func(c *console) { c.nodes[0].Reasons = []consoleapi.Reason{fault} }, exitOK, exitOK, exitFailed},
+		"elsewhere in the fleet": {func(c *console) {
+			c.summary = consoleapi.FleetSummary{Reasons: []consoleapi.Reason{fault}, ReasonsTotal: 1}
 		}, exitFailed, exitOK, exitOK},
 		"pods":    {func(c *console) { c.pods["chat"][0].State = consoleapi.PodDegraded }, exitOK, exitFailed, exitOK},
 		"node":    {func(c *console) { c.nodes[0].State = consoleapi.NodeExporterDown }, exitOK, exitOK, exitFailed},

@@ -1,0 +1,78 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
+)
+
+// labels are reasons in a few words each, the worst first.
+func labels(reasons []consoleapi.Reason) string {
+	var all []string
+	for i := range reasons {
+		if label := name(reasons[i].Label); !slices.Contains(all, label) {
+			all = append(all, label)
+		}
+	}
+	if len(all) == 0 {
+		return none
+	}
+	return strings.Join(all, "; ")
+}
+
+// deviceLabels are those of a pod's devices, each behind the device's number
+// where there are several.
+func deviceLabels(devices []consoleapi.Device) string {
+	var all []string
+	for i := range devices {
+		text := labels(devices[i].Reasons)
+		if text == none {
+			continue
+		}
+		if len(devices) > 1 {
+			text = ids(devices[i:i+1]) + ": " + text
+		}
+		all = append(all, text)
+	}
+	if len(all) == 0 {
+		return none
+	}
+	return strings.Join(all, "; ")
+}
+
+func pressingService(s consoleapi.Service) bool { return consoleapi.Pressing(s.Reasons) }
+
+// pressingPod reports whether a pod or one of its devices needs attention.
+func pressingPod(p consoleapi.Pod) bool {
+	return p.State == consoleapi.PodMissing || p.State == consoleapi.PodDegraded ||
+		slices.ContainsFunc(p.Devices, func(d consoleapi.Device) bool { return consoleapi.Pressing(d.Reasons) })
+}
+
+func pressingNode(n consoleapi.Node) bool {
+	return n.State != consoleapi.NodeOK || n.Counts.Lost > 0 || consoleapi.Pressing(n.Reasons)
+}
+
+// elsewhere writes what needs attention in the fleet, and is about no service.
+func elsewhere(w io.Writer, f *consoleapi.FleetSummary) error {
+	var lines []string
+	for i := range f.Reasons {
+		if r := &f.Reasons[i]; r.Subject.Service == nil {
+			lines = append(lines, fmt.Sprintf("%s: %s\n", name(string(r.Severity)), safetext.Strip(r.Text, 500)))
+		}
+	}
+	if more := f.ReasonsTotal - len(f.Reasons); more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more\n", more))
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	_, err := fmt.Fprint(w, "\n"+strings.Join(lines, ""))
+	return err
+}
