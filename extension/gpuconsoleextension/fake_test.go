@@ -86,6 +86,7 @@ func (f *fakeStore) Info() store.Info             { return store.Info{Engine: "p
 func (f *fakeStore) Append(context.Context, []store.Series) (store.Appended, error) {
 	return store.Appended{}, nil
 }
+func (f *fakeStore) Problems() []store.Problem                          { return nil }
 func (f *fakeStore) Describe(map[string]store.Metadata)                 {}
 func (f *fakeStore) AppendEvents(context.Context, []*store.Event) error { return nil }
 func (f *fakeStore) Events(store.EventQuery) []*store.Event             { return nil }

@@ -31,6 +31,7 @@ type tsdbStore struct {
 	mu         sync.Mutex
 	events     []*store.Event
 	deliveries []*store.Delivery
+	problems   []store.Problem
 }
 
 func newStore(t testing.TB) store.Store {
@@ -159,3 +160,5 @@ func (s *tsdbStore) Deliveries(store.DeliveryQuery) []*store.Delivery {
 	defer s.mu.Unlock()
 	return s.deliveries
 }
+
+func (s *tsdbStore) Problems() []store.Problem { return s.problems }

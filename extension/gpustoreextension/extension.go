@@ -21,8 +21,10 @@ import (
 	"go.opentelemetry.io/collector/extension/extensioncapabilities"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-gpu/otelcol-gpu/extension/gpustoreextension/internal/diskfault"
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpustoreextension/internal/embedded"
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpustoreextension/internal/metadata"
+	"github.com/otelcol-gpu/otelcol-gpu/extension/gpustoreextension/internal/problems"
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpustoreextension/internal/remote"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
 )
@@ -42,14 +44,17 @@ type gpuStore struct {
 	config    *Config
 	settings  extension.Settings
 	telemetry *metadata.TelemetryBuilder
-	refusals  *said // which refusals the log has told
+	health    *health
 	now       func() time.Time
+	// free is how much may be written into a directory; tests have other disks.
+	free func(directory string) (bytes int64, known bool)
 
 	lock   fileutil.Releaser
 	engine engine
 	log    *eventLog
 	server *http.Server
 	served sync.WaitGroup
+	ended  chan struct{} // closed by Shutdown
 	// address is where the API is served, for tests.
 	address net.Addr
 }
@@ -64,7 +69,9 @@ func newExtension(set extension.Settings, cfg *Config) (*gpuStore, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &gpuStore{config: cfg, settings: set, telemetry: telemetry, refusals: newSaid(), now: time.Now, engine: notStarted{}}, nil
+	g := &gpuStore{config: cfg, settings: set, telemetry: telemetry, now: time.Now, free: embedded.FreeBytes, engine: notStarted{}}
+	g.health = &health{Tracker: problems.New(), directory: cfg.Directory, logger: set.Logger, now: func() time.Time { return g.now() }}
+	return g, nil
 }
 
 // Dependencies are the authenticators and middlewares, which have to be there
@@ -112,8 +119,15 @@ func (g *gpuStore) Start(ctx context.Context, host component.Host) (err error) {
 		return err
 	}
 	if g.config.Engine == engineEmbedded && g.config.API.NetAddr.Endpoint != "" {
-		return g.serve(ctx, host)
+		if err := g.serve(ctx, host); err != nil {
+			return err
+		}
 	}
+	g.look()
+	g.health.start(host)
+	ended := make(chan struct{})
+	g.ended = ended
+	g.served.Go(func() { g.watch(ended) })
 	return nil
 }
 
@@ -124,12 +138,12 @@ func (g *gpuStore) open() (err error) {
 		return fmt.Errorf("directory: %s cannot be made; make it writable for this user, or set directory to another: %w", directory, err)
 	}
 	if g.lock, _, err = fileutil.Flock(filepath.Join(directory, "lock")); err != nil {
-		if errors.Is(err, os.ErrPermission) || isReadOnly(err) {
-			return fmt.Errorf("directory: %s cannot be written; make it writable for this user, or set directory to another: %w", directory, err)
+		if diskfault.Cause(err) == store.DiskReadOnly {
+			return diskfault.Explain(directory, err)
 		}
 		return fmt.Errorf("directory: %s is in use by another process or by another gpu_store; each needs a directory of its own, and an old process must have ended: %w", directory, err)
 	}
-	g.log, err = openLog(filepath.Join(directory, "log"), g.config.Log, g.settings.Logger, g.telemetry)
+	g.log, err = openLog(filepath.Join(directory, "log"), g.config.Log, g.health, g.telemetry)
 	return err
 }
 
@@ -139,7 +153,7 @@ func (g *gpuStore) embeddedOptions() embedded.Options {
 		Directory: filepath.Join(c.Directory, "metrics"),
 		Retention: c.Retention, MaxBytes: c.MaxBytes, OutOfOrder: c.OutOfOrderWindow, Lookback: c.lookback(),
 		MaxSeries: c.MaxSeries, MaxSamples: c.Query.MaxSamples, QueryTimeout: c.Query.Timeout, ConcurrentQuery: c.Query.MaxConcurrent,
-		Reserve: min(reserve, c.MaxBytes/16), Logger: g.settings.Logger, Now: g.now,
+		Reserve: min(reserve, c.MaxBytes/16), Logger: g.settings.Logger, Now: g.now, Free: g.free,
 	}
 }
 
@@ -167,8 +181,9 @@ func (g *gpuStore) serve(ctx context.Context, host component.Host) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("api: %w", err), listener.Close())
 	}
+	server := g.server
 	g.served.Go(func() {
-		if err := g.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(err))
 		}
 	})
@@ -180,6 +195,11 @@ func (g *gpuStore) serve(ctx context.Context, host component.Host) error {
 // is free when it returns.
 func (g *gpuStore) Shutdown(ctx context.Context) error {
 	var errs []error
+	if g.ended != nil {
+		g.health.stop()
+		close(g.ended)
+		g.ended = nil
+	}
 	if g.server != nil {
 		// A query that goes on holds a connection; it is canceled below.
 		short, cancel := context.WithTimeout(ctx, time.Second)
@@ -187,9 +207,9 @@ func (g *gpuStore) Shutdown(ctx context.Context) error {
 			errs = append(errs, g.server.Close())
 		}
 		cancel()
-		g.served.Wait()
 		g.server = nil
 	}
+	g.served.Wait()
 	g.telemetry.Shutdown()
 	errs = append(errs, g.engine.Close())
 	if g.log != nil {

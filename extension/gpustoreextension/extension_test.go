@@ -257,7 +257,7 @@ func TestRefusalsAreCountedAndSaidOnce(t *testing.T) {
 	}
 	assert.EqualValues(t, 3, g.counted(t, "otelcol_extension_gpu_store_samples", "", ""))
 	assert.EqualValues(t, 3, g.counted(t, "otelcol_extension_gpu_store_samples_refused", "reason", "too_new"))
-	said := g.logs.FilterMessageSnippet("Samples are not stored").All()
+	said := g.logs.FilterMessageSnippet("samples are not stored").All()
 	require.Len(t, said, 1)
 	assert.Contains(t, said[0].ContextMap()["meaning"], "clock")
 	assert.EqualValues(t, 1, g.counted(t, "otelcol_extension_gpu_store_series", "", ""))

@@ -8,13 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
-	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-gpu/otelcol-gpu/extension/gpustoreextension/internal/diskfault"
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpustoreextension/internal/journal"
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpustoreextension/internal/metadata"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
@@ -27,28 +26,34 @@ const defaultLimit = 100
 // eventLog is the log of events and deliveries: a journal of each, so that many
 // deliveries do not push out events.
 type eventLog struct {
+	directory  string
 	events     *journal.Journal[store.Event]
 	deliveries *journal.Journal[store.Delivery]
-	failed     func(kind, reason string, n int, err error)
+	failed     func(part store.Part, reason string, n int, err error)
 }
 
-func openLog(directory string, c LogConfig, logger *zap.Logger, telemetry *metadata.TelemetryBuilder) (*eventLog, error) {
-	told := newSaid()
-	l := &eventLog{failed: func(kind, reason string, n int, err error) {
+// kinds are what metrics call the parts of the log.
+var kinds = map[store.Part]string{store.Events: "event", store.Deliveries: "delivery"}
+
+func openLog(directory string, c LogConfig, h *health, telemetry *metadata.TelemetryBuilder) (*eventLog, error) {
+	l := &eventLog{directory: directory, failed: func(part store.Part, reason string, n int, err error) {
 		telemetry.ExtensionGpuStoreLogFailures.Add(context.Background(), int64(n),
-			metric.WithAttributes(attribute.String("kind", kind), attribute.String("reason", reason)))
-		if told.first(kind+reason, time.Now()) {
-			logger.Error("The log of events and deliveries is not complete on disk; extension_gpu_store_log_failures counts what is missing.",
-				zap.String("kind", kind), zap.String("reason", reason), zap.Int("entries", n), zap.Error(err))
+			metric.WithAttributes(attribute.String("kind", kinds[part]), attribute.String("reason", reason)))
+		if reason == "damaged" {
+			h.logger.Error("entries of the log cannot be read and are left out; extension_gpu_store_log_failures counts them",
+				zap.String("part", string(part)), zap.Int("entries", n), zap.String("directory", directory))
+			return
 		}
+		h.failed(part, n, diskfault.Explain(directory, err))
 	}}
 	var err error
 	if l.events, err = journal.Open(journal.Options[store.Event]{
 		Directory: directory, Name: "events", MaxEntries: c.MaxEvents, MaxBytes: c.MaxBytes,
 		ID:       func(e *store.Event) string { return e.ID },
 		Sequence: func(e *store.Event) *uint64 { return &e.Sequence },
-		Failed:   func(n int, err error) { l.failed("event", "write_failed", n, err) },
-		Damaged:  func(n int) { l.failed("event", "damaged", n, errors.New("lines cannot be read")) },
+		Failed:   func(n int, err error) { l.failed(store.Events, "write_failed", n, err) },
+		Written:  func() { h.written(store.Events) },
+		Damaged:  func(n int) { l.failed(store.Events, "damaged", n, nil) },
 	}); err != nil {
 		return nil, fmt.Errorf("directory: the log of events cannot be opened: %w", err)
 	}
@@ -56,8 +61,9 @@ func openLog(directory string, c LogConfig, logger *zap.Logger, telemetry *metad
 		Directory: directory, Name: "deliveries", MaxEntries: c.MaxDeliveries, MaxBytes: c.MaxBytes,
 		ID:       func(d *store.Delivery) string { return d.ID },
 		Sequence: func(d *store.Delivery) *uint64 { return &d.Sequence },
-		Failed:   func(n int, err error) { l.failed("delivery", "write_failed", n, err) },
-		Damaged:  func(n int) { l.failed("delivery", "damaged", n, errors.New("lines cannot be read")) },
+		Failed:   func(n int, err error) { l.failed(store.Deliveries, "write_failed", n, err) },
+		Written:  func() { h.written(store.Deliveries) },
+		Damaged:  func(n int) { l.failed(store.Deliveries, "damaged", n, nil) },
 	}); err != nil {
 		return nil, errors.Join(fmt.Errorf("directory: the log of deliveries cannot be opened: %w", err), l.events.Close())
 	}
@@ -67,14 +73,14 @@ func openLog(directory string, c LogConfig, logger *zap.Logger, telemetry *metad
 func (l *eventLog) appendEvents(ctx context.Context, events []*store.Event) error {
 	err := l.events.AppendAndWait(ctx, events...)
 	if errors.Is(err, journal.ErrBusy) {
-		l.failed("event", "busy", len(events), err)
+		l.failed(store.Events, "busy", len(events), err)
 	}
-	return err
+	return diskfault.Explain(l.directory, err)
 }
 
 func (l *eventLog) write(sequence uint64, r *audit.Record) {
 	if err := l.deliveries.Append(store.NewDelivery(sequence, r)); err != nil {
-		l.failed("delivery", "busy", 1, err)
+		l.failed(store.Deliveries, "busy", 1, err)
 	}
 }
 
@@ -95,28 +101,12 @@ func limit(n int) int {
 	return n
 }
 
+// retry writes what could not be written before.
+func (l *eventLog) retry() {
+	l.events.Retry()
+	l.deliveries.Retry()
+}
+
 func (l *eventLog) close() error {
 	return errors.Join(l.events.Close(), l.deliveries.Close())
-}
-
-// said remembers what was told to the log, so that one cause does not fill it.
-type said struct {
-	mu sync.Mutex
-	at map[string]time.Time
-}
-
-// again is how long one cause is not told again.
-const again = 10 * time.Minute
-
-func newSaid() *said { return &said{at: map[string]time.Time{}} }
-
-// first reports whether a cause is to be told. The number of causes is fixed.
-func (s *said) first(cause string, now time.Time) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if last, told := s.at[cause]; told && now.Sub(last) < again {
-		return false
-	}
-	s.at[cause] = now
-	return true
 }

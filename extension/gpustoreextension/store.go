@@ -6,13 +6,11 @@ package gpustoreextension // import "github.com/otelcol-gpu/otelcol-gpu/extensio
 import (
 	"context"
 	"errors"
-	"syscall"
 	"time"
 
 	"github.com/prometheus/common/model"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
-	"go.uber.org/zap"
 
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpustoreextension/internal/embedded"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
@@ -84,18 +82,18 @@ func (g *gpuStore) Append(ctx context.Context, series []store.Series) (store.App
 			for _, s := range series {
 				a.Refuse(store.WriteFailed, len(s.Samples)+len(s.Histograms))
 			}
-			if g.refusals.first(string(store.WriteFailed), g.now()) {
-				g.settings.Logger.Error("Samples are lost: "+err.Error(), zap.Int("samples", a.Refused[store.WriteFailed]))
-			}
+			g.health.failed(store.Samples, a.Refused[store.WriteFailed], err)
 		}
 	} else {
 		g.telemetry.ExtensionGpuStoreSamples.Add(ctx, int64(a.Stored))
+		if a.Stored > 0 {
+			g.health.written(store.Samples)
+		}
 	}
 	for why, n := range a.Refused {
 		g.telemetry.ExtensionGpuStoreSamplesRefused.Add(ctx, int64(n), metric.WithAttributes(attribute.String("reason", string(why))))
-		if why != store.WriteFailed && g.refusals.first(string(why), g.now()) {
-			g.settings.Logger.Warn("Samples are not stored; extension_gpu_store_samples_refused counts them.",
-				zap.String("reason", string(why)), zap.String("meaning", meaning[why]), zap.Int("samples", n))
+		if why != store.WriteFailed {
+			g.health.refused(why, n)
 		}
 	}
 	return a, err
@@ -110,8 +108,8 @@ var meaning = map[store.Refusal]string{
 	store.Invalid:      "their labels or histograms are not what Prometheus allows",
 	store.TooLarge:     "their labels are longer than 32 KiB together",
 	store.SeriesLimit:  "max_series is reached; raise it, or send fewer series",
-	store.DiskFull:     "too little is free on the disk of directory; make room, or set max_bytes to less",
-	store.StorageLimit: "max_bytes is reached; raise it, or send less",
+	store.DiskFull:     "too little is free on the disk of directory, which the store leaves free to go on; make room, or set max_bytes to less",
+	store.StorageLimit: "max_bytes is reached by samples that are not in a block yet, so none can be deleted; raise it, or send less",
 }
 
 // observe tells the sizes of the engine and of the log.
@@ -166,4 +164,5 @@ func (g *gpuStore) KeepAudit(sequence uint64, r *audit.Record) {
 	}
 }
 
-func isReadOnly(err error) bool { return errors.Is(err, syscall.EROFS) }
+// Problems are what the store cannot keep now, or could not a short time ago.
+func (g *gpuStore) Problems() []store.Problem { return g.health.All() }

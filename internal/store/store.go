@@ -18,6 +18,9 @@ type Store interface {
 	Querier
 	Appender
 	Log
+	// Problems are those that last, and for a few minutes those that have ended,
+	// in a fixed order.
+	Problems() []Problem
 }
 
 // Querier answers questions about metrics. Every error of its methods is an
@@ -155,7 +158,11 @@ const (
 	SeriesLimit  Refusal = "max_series"   // a new series, and the limit is reached
 	StorageLimit Refusal = "max_bytes"    // max_bytes is reached and nothing can be deleted
 	DiskFull     Refusal = "disk_full"    // too little is free on the disk
-	WriteFailed  Refusal = "write_failed" // the disk is broken
+	WriteFailed  Refusal = "write_failed" // the disk did not take it
+
+	// Problems name the cause of a failed write.
+	DiskReadOnly Refusal = "read_only"
+	DiskSlow     Refusal = "too_slow" // too much waits for the disk
 )
 
 // Refuse counts n refused samples.

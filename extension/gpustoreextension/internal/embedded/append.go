@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/chunks"
 
+	"github.com/otelcol-gpu/otelcol-gpu/extension/gpustoreextension/internal/diskfault"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
 )
 
@@ -40,7 +41,7 @@ func (e *Engine) Append(ctx context.Context, series []store.Series) (store.Appen
 	}
 	defer done()
 	var a store.Appended
-	if why := e.refusal(); why != "" {
+	if why := e.Refusal(); why != "" {
 		for _, s := range series {
 			a.Refuse(why, len(s.Samples)+len(s.Histograms))
 		}
@@ -64,8 +65,8 @@ func (e *Engine) Append(ctx context.Context, series []store.Series) (store.Appen
 	return a, nil
 }
 
-// refusal says why nothing is taken at all, empty if it is.
-func (e *Engine) refusal() store.Refusal {
+// Refusal is why nothing is taken at all, empty if something is.
+func (e *Engine) Refusal() store.Refusal {
 	switch {
 	case !e.hasRoom():
 		return store.DiskFull
@@ -77,7 +78,7 @@ func (e *Engine) refusal() store.Refusal {
 }
 
 func (e *Engine) failed(err error) error {
-	err = fmt.Errorf("samples cannot be stored: %w", explain(e.options.Directory, err))
+	err = fmt.Errorf("samples cannot be stored: %w", diskfault.Explain(e.options.Directory, err))
 	e.writeFailed.Store(&err)
 	return &store.Error{Kind: store.Internal, Err: err}
 }

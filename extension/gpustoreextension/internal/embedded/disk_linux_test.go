@@ -29,7 +29,7 @@ func disk(t *testing.T) string {
 
 func fill(t *testing.T, path string, leave int64) {
 	t.Helper()
-	free, known := freeBytes(filepath.Dir(path))
+	free, known := FreeBytes(filepath.Dir(path))
 	require.True(t, known)
 	require.NoError(t, os.WriteFile(path, make([]byte, free-leave), 0o600))
 }

@@ -5,5 +5,5 @@
 
 package embedded // import "github.com/otelcol-gpu/otelcol-gpu/extension/gpustoreextension/internal/embedded"
 
-// freeBytes is not known here.
-func freeBytes(string) (free int64, known bool) { return 0, false }
+// FreeBytes is not known here.
+func FreeBytes(string) (free int64, known bool) { return 0, false }

@@ -7,8 +7,8 @@ package embedded // import "github.com/otelcol-gpu/otelcol-gpu/extension/gpustor
 
 import "golang.org/x/sys/unix"
 
-// freeBytes is how much may still be written into a directory.
-func freeBytes(directory string) (free int64, known bool) {
+// FreeBytes is how much may still be written into a directory.
+func FreeBytes(directory string) (free int64, known bool) {
 	var s unix.Statfs_t
 	if unix.Statfs(directory, &s) != nil {
 		return 0, false

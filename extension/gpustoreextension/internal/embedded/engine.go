@@ -26,6 +26,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/exp/zapslog"
 
+	"github.com/otelcol-gpu/otelcol-gpu/extension/gpustoreextension/internal/diskfault"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
 )
 
@@ -57,8 +58,10 @@ type Options struct {
 	ConcurrentQuery int
 	// Reserve is what stays free on the disk: less, and nothing more is stored.
 	Reserve int64
-	Logger  *zap.Logger
-	Now     func() time.Time
+	// Free is how much may still be written into a directory: FreeBytes.
+	Free   func(directory string) (bytes int64, known bool)
+	Logger *zap.Logger
+	Now    func() time.Time
 }
 
 // Engine is an open TSDB. Its methods return an error of kind Unavailable after
@@ -83,6 +86,7 @@ type Engine struct {
 
 	bytes       atomic.Int64
 	full        atomic.Bool
+	short       atomic.Bool // too little was free when it was last looked at
 	writeFailed atomic.Pointer[error]
 }
 
@@ -157,10 +161,8 @@ func explain(directory string, err error) error {
 		return nil
 	case errors.Is(err, syscall.EAGAIN):
 		return fmt.Errorf("directory %s is in use by another process; every process needs a directory of its own, and the old one must have ended: %w", directory, err)
-	case errors.Is(err, os.ErrPermission), errors.Is(err, syscall.EROFS):
-		return fmt.Errorf("directory %s cannot be written; make it writable for this user, or set directory to another: %w", directory, err)
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return fmt.Errorf("directory %s is on a full disk; make room, or set directory to another: %w", directory, err)
+	case diskfault.Cause(err) != store.WriteFailed:
+		return diskfault.Explain(directory, err)
 	default:
 		return fmt.Errorf("directory %s cannot be opened as a metric store; if its files are damaged, move it away and a new one is made: %w", directory, err)
 	}
@@ -289,10 +291,17 @@ func (e *Engine) reserve() int64 {
 	return e.options.Reserve + seriesReserve*e.series.now.Load()
 }
 
-// hasRoom looks at the disk.
+// hasRoom looks at the disk. Once it was short, an eighth more has to be free
+// until the store goes on, so that one fault is not many.
 func (e *Engine) hasRoom() bool {
-	free, known := freeBytes(e.options.Directory)
-	return !known || free >= e.reserve()
+	free, known := e.options.Free(e.options.Directory)
+	needed := e.reserve()
+	if e.short.Load() {
+		needed += needed / 8
+	}
+	short := known && free < needed
+	e.short.Store(short)
+	return !short
 }
 
 // watchSize measures the files until Close.
@@ -319,9 +328,5 @@ func (e *Engine) measure() {
 		total += b.Size()
 	}
 	e.bytes.Store(total)
-	full := head >= e.options.MaxBytes
-	if e.full.Swap(full) != full && full {
-		e.options.Logger.Warn("The store has reached max_bytes with samples that are not in a block yet: it takes nothing until a block is full. Raise max_bytes or send less.",
-			zap.Int64("max_bytes", e.options.MaxBytes), zap.Int64("bytes", total))
-	}
+	e.full.Store(head >= e.options.MaxBytes)
 }

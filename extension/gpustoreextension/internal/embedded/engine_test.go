@@ -95,7 +95,6 @@ func TestSizeOfWhatCannotBeDeleted(t *testing.T) {
 	w.measure()
 	assert.Equal(t, map[store.Refusal]int{store.StorageLimit: 1}, w.write(one("m", w.now.Add(time.Second), 1)))
 	assert.ErrorContains(t, w.Health(t.Context()), "max_bytes")
-	assert.Len(t, w.logs.FilterMessageSnippet("max_bytes").All(), 1)
 	assert.Equal(t, 1, w.count(`m`, w.now), "it can be read")
 }
 

@@ -37,7 +37,7 @@ type world struct {
 func options(directory string) Options {
 	return Options{
 		Directory: directory, Retention: 24 * time.Hour, MaxBytes: 1 << 30, OutOfOrder: 10 * time.Minute, Lookback: 5 * time.Minute,
-		MaxSeries: 1000, MaxSamples: 100_000, QueryTimeout: 10 * time.Second, ConcurrentQuery: 4, Now: time.Now,
+		MaxSeries: 1000, MaxSamples: 100_000, QueryTimeout: 10 * time.Second, ConcurrentQuery: 4, Now: time.Now, Free: FreeBytes,
 	}
 }
 

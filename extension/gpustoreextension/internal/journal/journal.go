@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 )
 
@@ -33,9 +34,12 @@ type Options[T any] struct {
 	ID func(*T) string
 	// Sequence tells where an entry keeps its number.
 	Sequence func(*T) *uint64
-	// Failed is told of every batch that could not be written, and how many
-	// entries it had.
+	// Failed is called for every batch that could not be written, with the
+	// number of its entries: none where only older ones were tried again.
 	Failed func(entries int, err error)
+	// Written is called after every batch that was written, and with it
+	// everything that could not be before.
+	Written func()
 	// Damaged is told once, by Open, how many lines could not be read.
 	Damaged func(lines int)
 }
@@ -52,8 +56,9 @@ type Journal[T any] struct {
 	last    uint64 // sequence
 	batches chan batch
 
-	files  *segments // the writer's own after Open
-	writer sync.WaitGroup
+	files   *segments // the writer's own after Open
+	backlog [][]byte  // the writer's own: lines that the disk did not take yet
+	writer  sync.WaitGroup
 }
 
 // line is an entry and the size that it has on disk.
@@ -194,15 +199,46 @@ func (j *Journal[T]) write() {
 		for _, b := range all {
 			lines = append(lines, b.lines...)
 		}
-		err := j.files.append(lines)
-		if err != nil {
-			j.options.Failed(len(lines), err)
-		}
+		err := j.put(lines)
 		for _, b := range all {
 			if b.done != nil {
 				b.done <- err
 			}
 		}
+	}
+	_ = j.put(nil) // the last chance of what the disk did not take
+}
+
+// put writes lines behind those that the disk did not take before.
+func (j *Journal[T]) put(lines [][]byte) error {
+	all := append(j.backlog, lines...)
+	if len(all) == 0 {
+		return nil
+	}
+	if err := j.files.append(all); err != nil {
+		j.backlog = j.bounded(all)
+		j.options.Failed(len(lines), err)
+		return err
+	}
+	j.backlog = nil
+	j.options.Written()
+	return nil
+}
+
+// bounded leaves out the oldest lines of more than is kept in memory.
+func (j *Journal[T]) bounded(lines [][]byte) [][]byte {
+	size, from := int64(0), len(lines)
+	for from > 0 && len(lines)-from < j.options.MaxEntries && size+int64(len(lines[from-1])) <= j.options.MaxBytes {
+		from--
+		size += int64(len(lines[from]))
+	}
+	return slices.Clone(lines[from:])
+}
+
+// Retry writes what could not be written before. It does not wait for that.
+func (j *Journal[T]) Retry() {
+	if err := j.append(nil, nil); err != nil {
+		return // closed, or enough waits that will do it
 	}
 }
 

@@ -36,6 +36,7 @@ type world struct {
 	*Journal[entry]
 	mu      sync.Mutex
 	failed  int
+	written int
 	damaged int
 }
 
@@ -50,6 +51,11 @@ func open(t *testing.T, directory string, change func(*Options[entry])) *world {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.failed += n
+		},
+		Written: func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.written++
 		},
 		Damaged: func(n int) { w.damaged = n },
 	}
@@ -210,8 +216,8 @@ func TestTornAndDamagedFiles(t *testing.T) {
 	}
 }
 
-// A write that fails is told, counted, and leaves nothing half written; what it
-// was about can be read until the end.
+// A write that fails is reported, counted, and leaves nothing half written. What
+// it was about can be read, and is written as soon as the disk takes it.
 func TestAWriteThatFails(t *testing.T) {
 	directory := t.TempDir()
 	w := open(t, directory, nil)
@@ -222,17 +228,44 @@ func TestAWriteThatFails(t *testing.T) {
 	w.files.last = broken
 	assert.Error(t, w.AppendAndWait(t.Context(), &entry{ID: "b"}, &entry{ID: "c"}))
 	assert.Equal(t, 2, w.failed)
+	assert.Error(t, w.AppendAndWait(t.Context(), &entry{ID: "b"}), "it is known, and still not on disk")
+	assert.Equal(t, 2, w.failed)
+	assert.Equal(t, 1, w.written)
 	assert.Equal(t, []string{"c", "b", "a"}, w.ids())
 
 	require.NoError(t, broken.Close())
 	_, err = good.WriteAt([]byte(`{"n":2,"id":"half of it`), w.files.size)
 	require.NoError(t, err)
 	w.files.last = good
+	w.Retry()
 	w.put(t, "d")
+	assert.LessOrEqual(t, 2, w.written)
 	require.NoError(t, w.Close())
 	w = open(t, directory, nil)
-	assert.Equal(t, []string{"d", "a"}, w.ids())
+	assert.Equal(t, []string{"d", "c", "b", "a"}, w.ids())
 	assert.Zero(t, w.damaged)
+}
+
+// What waits for a disk that takes nothing is bounded, and the newest stay.
+func TestABacklogIsBounded(t *testing.T) {
+	for name, test := range map[string]struct {
+		entries int
+		bytes   int64
+		want    []string
+	}{
+		"everything":   {10, 100, []string{"aaa", "bbb", "ccc"}},
+		"some entries": {2, 100, []string{"bbb", "ccc"}},
+		"some bytes":   {10, 5, []string{"ccc"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := &Journal[entry]{options: Options[entry]{MaxEntries: test.entries, MaxBytes: test.bytes}}
+			var kept []string
+			for _, line := range j.bounded([][]byte{[]byte("aaa"), []byte("bbb"), []byte("ccc")}) {
+				kept = append(kept, string(line))
+			}
+			assert.Equal(t, test.want, kept)
+		})
+	}
 }
 
 func TestADiskThatDoesNotKeepUp(t *testing.T) {
