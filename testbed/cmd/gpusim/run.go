@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/simkubelet"
 )
 
 // run serves a fleet, its control port and a webhook sink.
@@ -30,6 +31,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 	base := fs.Int("base-port", 9400, "`port` of the first node, the others follow; 0: free ports")
 	control := fs.String("control", "127.0.0.1:9481", "`address` of the control port; empty: none")
 	sinkAddr := fs.String("sink", "127.0.0.1:9480", "`address` of the webhook sink; empty: none")
+	kubelets := fs.String("kubelets", "", "`folder` for the kubelets' pod-resources sockets, NODE.sock each; empty: no kubelets")
 	seed := fs.Uint64("seed", 0, "seed in place of the configuration's; 0: leave it")
 	faults := fs.Bool("faults", true, "play the scripted faults")
 	fs.DurationVar(&times.NewPod, "new-pod-at", times.NewPod, "demo: when a new pod starts")
@@ -89,6 +91,14 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 		}
 		defer stop()
 		also = append(also, "control http://"+addr+" (GET /truth, POST /fault)")
+	}
+	if *kubelets != "" {
+		k, err := simkubelet.Start(fleet, *kubelets, time.Now)
+		if err != nil {
+			return fmt.Errorf("%w (--kubelets)", err)
+		}
+		defer k.Stop()
+		also = append(also, "kubelets "+k.Socket("NODE"))
 	}
 	fmt.Fprintf(out, "gpusim: %d nodes: %s\n", len(urls), strings.Join(urls, " "))
 	if len(also) > 0 {
