@@ -188,16 +188,22 @@ func TestNodes(t *testing.T) {
 	assert.Equal(t, 5, *sum.DevicesHeld)
 	assert.Equal(t, 1, *sum.DevicesIdle)
 	assert.Equal(t, 1, *sum.DevicesFree)
-	assert.Equal(t, 4, *sum.DevicesUnknown)
-	assert.Equal(t, 3, *sum.DevicesBusy)
+	assert.Equal(t, 3, *sum.DevicesUnknown)
+	assert.Equal(t, 1, *sum.DevicesLost)
+	assert.Equal(t, 2, *sum.DevicesBusy)
 	fresh := ` and (time() - timestamp(%[1]s) <= 90)`
 	promql := func(aggregate, series string) float64 {
 		return w.ask(fmt.Sprintf(aggregate+"(%[1]s"+fresh+")", series))
 	}
-	assert.Equal(t, promql("sum", `hw_gpu_memory_usage_bytes{hw_parent=""}`), *sum.MemoryUsed)
-	assert.Equal(t, promql("sum", `hw_power_watts{hw_parent=""}`), *sum.Power)
-	assert.InDelta(t, promql("avg", `hw_gpu_utilization_ratio{hw_parent=""}`), *sum.Utilization, 1e-12)
-	assert.Equal(t, 400.0+106+100+400+200+280, *sum.Power)
+	assert.Equal(t, promql("sum", `hw_gpu_memory_usage_bytes{hw_parent="",k8s_node_name!="shared"}`), *sum.MemoryUsed, "without the frozen exporter's")
+	assert.Equal(t, promql("sum", `hw_power_watts{hw_parent="",k8s_node_name!="shared"}`), *sum.Power)
+	assert.InDelta(t, promql("avg", `hw_gpu_utilization_ratio{hw_parent="",k8s_node_name!="shared"}`), *sum.Utilization, 1e-12)
+	assert.Equal(t, 400.0+106+100+400+200, *sum.Power)
+	assert.Equal(t, 9*80.0*gib, *sum.MemoryTotal, "of all devices that ever had any")
+	assert.Equal(t, consoleapi.Coverages{
+		Utilization: &consoleapi.Coverage{Devices: 5, Of: 9}, MemoryUsed: &consoleapi.Coverage{Devices: 5, Of: 10},
+		MemoryTotal: &consoleapi.Coverage{Devices: 9, Of: 10}, Power: &consoleapi.Coverage{Devices: 5, Of: 10},
+	}, sum.Coverage)
 
 	one := ok[consoleapi.NodesAnswer](c, "nodes", values("q", "FAULT", "limit", "1"))
 	require.Equal(t, 1, one.Total)
@@ -288,7 +294,8 @@ func TestPods(t *testing.T) {
 	assert.Equal(t, "down", *chat[0].Node)
 	assert.Equal(t, 120.0, *chat[0].DataAge)
 	assert.True(t, chat[0].Stale)
-	assert.Equal(t, consoleapi.Values{}, chat[0].Values, "what is silent has no values")
+	assert.Equal(t, 0.5, *chat[0].Values.Utilization, "as it was")
+	assert.Equal(t, consoleapi.Coverage{Of: 1}, *chat[0].Coverage.Utilization)
 	require.Len(t, chat[0].Devices, 1)
 	assert.Equal(t, 600.0, *chat[1].DataAge)
 	assert.Equal(t, 0.5, *chat[2].Values.Utilization)
@@ -306,6 +313,8 @@ func TestPods(t *testing.T) {
 	assert.InDelta(t, 0.3, *big[0].Values.Utilization, 1e-12, "the mean over the devices that report")
 	assert.Equal(t, 80.0*gib, *big[0].Values.MemoryUsed, "the sum over them")
 	assert.InDelta(t, 560, *big[0].Values.Power, 1e-9)
+	assert.Equal(t, 240.0*gib, *big[0].Values.MemoryTotal, "a silent device keeps its capacity")
+	assert.Equal(t, consoleapi.Coverage{Devices: 2, Of: 3}, *big[0].Coverage.MemoryUsed)
 	assert.True(t, big[0].Devices[2].Stale)
 
 	assert.Equal(t, 1, *ok[consoleapi.ServiceAnswer](c, "service", values("cluster", "c1", "namespace", "ml", "service", "chat")).Service.Devices.Busy)

@@ -26,9 +26,9 @@ const (
 
 // Error is the body of every answer that is none.
 type Error struct {
-	Text   string `json:"error"`
+	Text   string      `json:"error"`
 	Reason ErrorReason `json:"reason"`
-	Detail string `json:"detail"`
+	Detail string      `json:"detail"`
 }
 
 func (e *Error) Error() string {
@@ -63,6 +63,25 @@ type Values struct {
 	FP16        *float64 `json:"fp16"`
 	FP32        *float64 `json:"fp32"`
 	Power       *float64 `json:"power"`
+}
+
+// Coverage is over how many devices a figure is, of those that should have it.
+type Coverage struct {
+	Devices int `json:"devices"`
+	Of      int `json:"of"`
+}
+
+// Coverages are those of the nine fields; null is of no device.
+type Coverages struct {
+	Utilization *Coverage `json:"utilization"`
+	MemoryUsed  *Coverage `json:"memory_used"`
+	MemoryTotal *Coverage `json:"memory_total"`
+	Tensor      *Coverage `json:"tensor"`
+	SM          *Coverage `json:"sm"`
+	DRAM        *Coverage `json:"dram"`
+	FP16        *Coverage `json:"fp16"`
+	FP32        *Coverage `json:"fp32"`
+	Power       *Coverage `json:"power"`
 }
 
 // ExporterState is the state of a node's exporter.

@@ -115,6 +115,8 @@ type Node struct {
 	Schedulable      *bool         `json:"schedulable"`
 	MIGReconfiguring *bool         `json:"mig_reconfiguring"`
 	Counts           NodeCounts    `json:"counts"`
+	Values           Values        `json:"values"`
+	Coverage         Coverages     `json:"coverage"`
 	Reasons          []Reason      `json:"reasons"`
 	Devices          []Device      `json:"devices"`
 	Told
@@ -158,6 +160,7 @@ type Pod struct {
 	Node     *string       `json:"node"`
 	Exporter ExporterState `json:"exporter"`
 	Values   Values        `json:"values"`
+	Coverage Coverages     `json:"coverage"`
 	Devices  []Device      `json:"devices"`
 	Told
 }

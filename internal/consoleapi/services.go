@@ -15,6 +15,7 @@ type Service struct {
 	Partial        *bool          `json:"partial"`
 	MissingRatio   *float64       `json:"missing_ratio"`
 	Values         Values         `json:"values"`
+	Coverage       Coverages      `json:"coverage"`
 	UtilizationMin *float64       `json:"utilization_min"`
 	UtilizationMax *float64       `json:"utilization_max"`
 	Totals         Totals         `json:"totals"`
@@ -51,6 +52,7 @@ type ServiceDevices struct {
 	Missing   *int `json:"missing"`
 	Busy      *int `json:"busy"`
 	Idle      *int `json:"idle"`
+	Frozen    int  `json:"frozen"`
 }
 
 // ServicesAnswer is a page of services.
@@ -72,21 +74,23 @@ type Grid struct {
 
 // FleetSummary is the whole fleet.
 type FleetSummary struct {
-	Services       *int     `json:"services"`
-	Attention      *int     `json:"attention"`
-	Reasons        []Reason `json:"reasons"`
-	ReasonsTotal   int      `json:"reasons_total"`
-	Devices        *int     `json:"devices"`
-	DevicesHeld    *int     `json:"devices_held"`
-	DevicesBusy    *int     `json:"devices_busy"`
-	DevicesIdle    *int     `json:"devices_idle"`
-	DevicesFree    *int     `json:"devices_free"`
-	DevicesUnknown *int     `json:"devices_unknown"`
-	Utilization    *float64 `json:"utilization"`
-	MemoryUsed     *float64 `json:"memory_used"`
-	MemoryTotal    *float64 `json:"memory_total"`
-	Power          *float64 `json:"power"`
-	PodsPending    *int     `json:"pods_pending"`
+	Services       *int      `json:"services"`
+	Attention      *int      `json:"attention"`
+	Reasons        []Reason  `json:"reasons"`
+	ReasonsTotal   int       `json:"reasons_total"`
+	Devices        *int      `json:"devices"`
+	DevicesHeld    *int      `json:"devices_held"`
+	DevicesBusy    *int      `json:"devices_busy"`
+	DevicesIdle    *int      `json:"devices_idle"`
+	DevicesFree    *int      `json:"devices_free"`
+	DevicesLost    *int      `json:"devices_lost"`
+	DevicesUnknown *int      `json:"devices_unknown"`
+	Utilization    *float64  `json:"utilization"`
+	MemoryUsed     *float64  `json:"memory_used"`
+	MemoryTotal    *float64  `json:"memory_total"`
+	Power          *float64  `json:"power"`
+	Coverage       Coverages `json:"coverage"`
+	PodsPending    *int      `json:"pods_pending"`
 }
 
 // ServiceAnswer is one service.

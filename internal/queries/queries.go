@@ -45,15 +45,11 @@ func LastEvaluation(s Selector, within time.Duration) string {
 	return "max(max_over_time(timestamp(" + of(ServicePods, s, Is(StateOfPod, "reporting")) + ")" + subquery(within) + "))"
 }
 
-// BusyDevices asks how many devices of services are at or above a utilization;
-// services of which no device was heard within a time are not in the answer.
-func BusyDevices(s Selector, threshold float64, heard time.Duration) string {
-	fresh := within(general(s, Selector(Service+`!=""`)), heard)
-	return "sum" + serviceIdentity + "(max" + by(Cluster, Namespace, Service, Device) + "(" + fresh + ") >= bool " + number(threshold) + ")"
-}
-
 // PodStates asks which pods are in which state: 1 for the one that a pod is in.
 func PodStates(s Selector) string { return of(PodState, s) }
+
+// MissingPods asks for those that are missing.
+func MissingPods(s Selector) string { return of(PodState, s, Is(StateOfPod, "missing")) + " == 1" }
 
 // DeviceUtilization asks for the utilization of devices.
 func DeviceUtilization(s Selector) string { return general(s) }
@@ -104,26 +100,29 @@ func ExportersRemembered(s Selector, within time.Duration) string {
 	return "max_over_time(timestamp(" + of(ExporterUp, s) + ")" + subquery(within) + ")"
 }
 
+// ExportersMoved asks when the values of exporters last moved within a time: when
+// they were not frozen.
+func ExportersMoved(s Selector, within time.Duration) string {
+	return "max_over_time(timestamp(" + of(Frozen, s) + " == 0)[" + duration(within) + ":1m])"
+}
+
 // DeviceValues asks for the gauges of devices.
 func DeviceValues(s Selector) string { return anyOf(deviceMetrics, s) }
 
-// SumOfDevices asks for a sum over physical devices, of values no older than a time.
-func SumOfDevices(metric string, s Selector, heard time.Duration) string {
-	return "sum(max" + deviceIdentity + "(" + within(of(metric, s, Is(Parent, "")), heard) + "))"
+// RecentDeviceValues asks for those of a time, whether or not their series ended.
+func RecentDeviceValues(s Selector, within time.Duration) string {
+	return "last_over_time(" + anyOf(deviceMetrics, s) + "[" + duration(within) + "])"
 }
 
-// MeanUtilization asks for the mean over physical devices.
-func MeanUtilization(s Selector, heard time.Duration) string {
-	return "avg(" + physicalUtilization(s, heard) + ")"
+// OfDevices asks for a figure of devices that is no older than a time.
+func OfDevices(metric string, s Selector, heard time.Duration) string {
+	return "max" + deviceIdentity + "(" + within(of(metric, s), heard) + ")"
 }
 
-// BusyPhysical asks how many physical devices are at or above a utilization.
-func BusyPhysical(s Selector, threshold float64, heard time.Duration) string {
-	return "sum(" + physicalUtilization(s, heard) + " >= bool " + number(threshold) + ")"
-}
-
-func physicalUtilization(s Selector, heard time.Duration) string {
-	return "max" + deviceIdentity + "(" + within(general(s, Is(Parent, "")), heard) + ")"
+// Capacity asks for the memory that devices had within a time, silent ones too.
+func Capacity(s Selector, within time.Duration) string {
+	limit := of(MemoryLimit, s)
+	return "max" + deviceIdentity + "(max_over_time(" + limit + subquery(within) + ") or " + limit + ")"
 }
 
 // xidIdentity names a counter of XIDs, whoever holds the device.
@@ -131,7 +130,9 @@ var xidIdentity = by(Cluster, Device, XIDCode, XIDDerived)
 
 // XIDRise asks how often XIDs were counted within a time. A counter that begins
 // within it rises from its first value: XIDFirst asks for that.
-func XIDRise(s Selector, within time.Duration) string { return rise(of(XIDErrors, s), xidIdentity, within) }
+func XIDRise(s Selector, within time.Duration) string {
+	return rise(of(XIDErrors, s), xidIdentity, within)
+}
 
 // XIDFirst asks for the lowest value of counters of XIDs within a time: the first
 // one, unless they were reset.

@@ -64,12 +64,12 @@ func everyQuery(s Selector) map[string]string {
 	how, coarse := Smooth{Step: 15 * time.Second, Gap: 45 * time.Second}, Smooth{Step: 2 * time.Minute, Gap: 45 * time.Second}
 	return map[string]string{
 		"Services": Services(s), "ServicesEvaluated": ServicesEvaluated(s), "LastEvaluation": LastEvaluation(s, time.Hour),
-		"BusyDevices": BusyDevices(s, 0.05, time.Minute), "PodStates": PodStates(s),
+		"PodStates": PodStates(s), "MissingPods": MissingPods(s), "ExportersMoved": ExportersMoved(s, time.Hour),
 		"DeviceUtilization": DeviceUtilization(s), "DeviceUtilizationTime": DeviceUtilizationTime(s), "DevicesHeard": DevicesHeard(s),
 		"DevicesRemembered": DevicesRemembered(s, time.Hour), "UtilizationPeak": UtilizationPeak(s, time.Minute), "HeardBefore": HeardBefore(s, time.Minute),
 		"Allocations": Allocations(s), "AllocationTimes": AllocationTimes(s), "Exporters": Exporters(s), "ExporterTimes": ExporterTimes(s),
 		"NodeTimes": NodeTimes(s), "ExportersRemembered": ExportersRemembered(s, time.Hour), "DeviceValues": DeviceValues(s),
-		"SumOfDevices": SumOfDevices(Power, s, time.Minute), "MeanUtilization": MeanUtilization(s, time.Minute), "BusyPhysical": BusyPhysical(s, 0.05, time.Minute),
+		"RecentDeviceValues": RecentDeviceValues(s, time.Minute), "OfDevices": OfDevices(Power, s, time.Minute), "Capacity": Capacity(s, time.Hour),
 		"XIDRise": XIDRise(s, time.Hour), "XIDFirst": XIDFirst(s, time.Hour), "XIDBegan": XIDBegan(s, time.Hour), "DevicesBegan": DevicesBegan(s, time.Hour),
 		"XIDBeganExactly": XIDBeganExactly(s), "DevicesBeganExactly": DevicesBeganExactly(s), "XIDBefore": XIDBefore(s, time.Hour),
 		"UncorrectedRise": UncorrectedRise(s, time.Hour), "Trend": Trend(s, coarse),

@@ -48,6 +48,7 @@ type exporter struct {
 	frozen bool
 	// onKubernetes: it names a node of Kubernetes.
 	onKubernetes bool
+	moved        time.Time // when its values last moved, as far as that is remembered
 }
 
 func (e *exporter) state() consoleapi.ExporterState {
@@ -100,6 +101,14 @@ func (r *reading) exporters(a *inventoryAnswers) []*exporter {
 			e.frozen = sample.Value != 0
 		}
 	}
+	for _, e := range all {
+		e.moved = r.at.Add(-r.options.Remembered)
+	}
+	for _, sample := range *a.exportersMoved {
+		if e := all[exporterOf(sample.Metric)]; e != nil {
+			e.moved = seconds(sample.Value)
+		}
+	}
 	return inOrder(all)
 }
 
@@ -143,10 +152,15 @@ func (r *reading) putExporters(inv *inventory, a *inventoryAnswers) {
 		}
 		// A node of two exporters is as bad as the worse one.
 		if worse(e.state()) > worse(n.exporter) {
-			n.exporter = e.state()
+			n.exporter, n.frozenSince = e.state(), e.moved
 		}
 	}
 	inv.adopt()
+	for _, d := range inv.devices {
+		if n := inv.node(d.node); n.exporter == consoleapi.ExporterFrozen {
+			d.frozenSince = n.frozenSince
+		}
+	}
 }
 
 // adopt tells of the exporters of hosts. Without Kubernetes a scrape knows an
@@ -156,6 +170,7 @@ func (inv *inventory) adopt() {
 	type common struct {
 		state consoleapi.ExporterState
 		heard time.Time // the least recent
+		moved time.Time // likewise
 	}
 	of := map[string]common{}
 	for _, e := range inv.exporters {
@@ -165,20 +180,26 @@ func (inv *inventory) adopt() {
 		c, found := of[e.id.cluster]
 		switch {
 		case !found:
-			c = common{e.state(), e.heard}
+			c = common{e.state(), e.heard, e.moved}
 		case c.state != e.state():
 			c.state = consoleapi.ExporterUnknown
-		case e.heard.Before(c.heard):
-			c.heard = e.heard
 		}
+		c.heard, c.moved = earlier(c.heard, e.heard), earlier(c.moved, e.moved)
 		of[e.id.cluster] = c
 	}
 	for _, d := range inv.devices {
 		n, c := inv.node(d.node), of[d.node.cluster]
 		if d.identity[queries.Node] == "" && n.exporter == consoleapi.ExporterUnknown && c.state != "" && c.state != consoleapi.ExporterUnknown {
-			n.exporter, n.exporterHeard = c.state, c.heard
+			n.exporter, n.exporterHeard, n.frozenSince = c.state, c.heard, c.moved
 		}
 	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // maxStrays is how many exporters without a node are named.

@@ -38,7 +38,7 @@ func (r *reading) show(ctx context.Context, devices []*device) (map[*device]cons
 	}
 	some := selectDevices(devices)
 	r.more(ctx)
-	gauges := r.vector(queries.DeviceValues(some))
+	gauges, recent := r.vector(queries.DeviceValues(some)), r.vector(queries.RecentDeviceValues(some, r.options.StaleAfter))
 	errors := r.vector(queries.UncorrectedRise(some, day))
 	rise := r.askXIDs(some)
 	if err := r.wait(); err != nil {
@@ -53,10 +53,15 @@ func (r *reading) show(ctx context.Context, devices []*device) (map[*device]cons
 		by[d.id] = d
 		shown[d] = r.deviceWithout(d, xids[d.id])
 	}
+	young := make(map[model.Fingerprint]bool, len(*recent))
+	for _, sample := range *recent {
+		young[sample.Metric.Fingerprint()] = true
+	}
 	limits := map[*device]bool{} // whose enforced limit is known
 	for _, sample := range *gauges {
 		d := by[placeOf(sample.Metric)]
-		if d == nil {
+		// Beside values that are current, an older one would look as if it were.
+		if d == nil || r.current(d, d.heard) && !young[sample.Metric.Fingerprint()] {
 			continue
 		}
 		one := shown[d]
@@ -111,7 +116,7 @@ func (r *reading) deviceWithout(d *device, xids []consoleapi.XIDErrors) consolea
 	out := consoleapi.Device{
 		ID: d.id.name, Parent: text(model.LabelValue(d.parent)), Index: text(m[queries.Index]), Model: text(m[queries.Model]),
 		MIGProfile: text(m[queries.MIGProfile]), MIGInstance: text(m[queries.MIGInstance]),
-		State: d.state, Idle: d.idle, Throttle: []string{}, XIDErrors: xids, Reasons: []consoleapi.Reason{}, Told: r.told(d.heard),
+		State: d.state, Idle: d.idle, Throttle: []string{}, XIDErrors: xids, Reasons: []consoleapi.Reason{}, Told: r.toldOf(d, d.heard),
 		Holders: slices.Clone(d.holders),
 	}
 	if out.Holders == nil {

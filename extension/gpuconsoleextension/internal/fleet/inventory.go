@@ -34,6 +34,10 @@ type device struct {
 	free        bool // known to be
 	state       consoleapi.DeviceState
 	parts       []*device // instances and replicas
+	frozenSince time.Time // of its exporter; zero is not frozen
+	gone        bool      // the summary counts a pod that holds it as missing
+	silent      bool      // the summary leaves it out
+	amounts     amounts
 }
 
 // inventory is all devices and nodes of a fleet.
@@ -50,6 +54,7 @@ type inventoryAnswers struct {
 	peak, before                                    *model.Vector
 	allocations, allocationTimes                    *model.Vector
 	exporters, exporterTimes, exportersRemembered   *model.Vector
+	exportersMoved                                  *model.Vector
 	nodeTimes                                       *model.Vector
 }
 
@@ -69,6 +74,7 @@ func (r *reading) askInventory(s queries.Selector) func() *inventory {
 		exporterTimes:   r.vector(queries.ExporterTimes(s)),
 
 		exportersRemembered: r.vector(queries.ExportersRemembered(s, o.Remembered)),
+		exportersMoved:      r.vector(queries.ExportersMoved(s, o.Remembered)),
 		nodeTimes:           r.vector(queries.NodeTimes(s)),
 	}
 	return func() *inventory {

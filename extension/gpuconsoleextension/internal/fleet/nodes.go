@@ -25,6 +25,7 @@ type node struct {
 	allocated        time.Time // newest word of the kubelet
 	exporter         consoleapi.ExporterState
 	exporterHeard    time.Time
+	frozenSince      time.Time // of its exporter
 	schedulable      *bool
 	migReconfiguring *bool
 	devices          []*device
@@ -185,13 +186,11 @@ type Nodes struct {
 // attention first; or one that is named.
 func (r *Reader) Nodes(ctx context.Context, match string, named *Where) (*Nodes, error) {
 	reading := r.read(ctx)
-	inventory := reading.askInventory(queries.All)
 	attention := reading.askAttention(queries.All)
-	found, err := reading.services(ctx, queries.All)
+	found, inv, err := reading.fleet(ctx)
 	if err != nil {
 		return nil, err
 	}
-	inv := inventory()
 	wrong, err := attention(ctx, inv)
 	if err != nil {
 		return nil, err
@@ -250,11 +249,20 @@ func (n *Nodes) Page(ctx context.Context, from, to int) ([]consoleapi.Node, erro
 			Schedulable: one.schedulable, MIGReconfiguring: one.migReconfiguring, Counts: one.counts(), Reasons: n.reasons[one],
 			Devices: make([]consoleapi.Device, 0, len(one.devices)), Told: n.reading.told(one.dataTime()),
 		}
+		var boards []*device
 		for _, d := range one.devices {
 			device := shown[d]
 			device.Reasons = n.wrong.Device(d.id.shown())
 			node.Devices = append(node.Devices, device)
+			if d.parent == "" {
+				boards = append(boards, d)
+			}
 		}
+		if one.exporter == consoleapi.ExporterFrozen && one.frozenSince.Before(one.dataTime()) {
+			node.Told = n.reading.told(one.frozenSince)
+			node.Stale = true
+		}
+		node.Values, node.Coverage = over(n.reading.measured(boards, shown))
 		out = append(out, node)
 	}
 	return out, nil

@@ -22,6 +22,7 @@ type pod struct {
 	state   consoleapi.PodState
 	devices []*device
 	heard   time.Time // of its newest utilization
+	newest  *device   // whose that is
 }
 
 // Pods are all pods of a service.
@@ -37,14 +38,13 @@ type Pods struct {
 func (r *Reader) Pods(ctx context.Context, key Key) (*Pods, error) {
 	reading := r.read(ctx)
 	states := reading.vector(queries.PodStates(key.selector()))
-	inventory := reading.askInventory(queries.Is(queries.Cluster, key.Cluster))
 	attention := reading.askAttention(queries.Is(queries.Cluster, key.Cluster))
-	if err := reading.wait(); err != nil {
+	_, inv, err := reading.servicesAndDevices(ctx, key.selector(), queries.Is(queries.Cluster, key.Cluster))
+	if err != nil {
 		return nil, err
 	}
-	out := &Pods{reading: reading, inv: inventory()}
-	var err error
-	if out.wrong, err = attention(ctx, out.inv); err != nil {
+	out := &Pods{reading: reading, inv: inv}
+	if out.wrong, err = attention(ctx, inv); err != nil {
 		return nil, err
 	}
 	found := map[string]*pod{}
@@ -77,11 +77,8 @@ func (r *Reader) Pods(ctx context.Context, key Key) (*Pods, error) {
 			}
 			p := of(h.Pod)
 			p.devices = append(p.devices, d)
-			if d.measured.After(p.heard) {
-				p.heard = d.measured
-			}
-			if d.measured.IsZero() && d.heard.After(p.heard) && !d.alive {
-				p.heard = d.heard // remembered alone
+			if t := d.lastWord(); t.After(p.heard) {
+				p.heard, p.newest = t, d
 			}
 		}
 	}
@@ -143,16 +140,15 @@ func (p *Pods) Page(ctx context.Context, from, to int) ([]consoleapi.Pod, error)
 		slices.SortFunc(one.devices, compareDevices)
 		pod := consoleapi.Pod{
 			Pod: one.name, State: one.state, Exporter: consoleapi.ExporterUnknown,
-			Devices: make([]consoleapi.Device, 0, len(one.devices)), Told: p.reading.told(one.heard),
+			Devices: make([]consoleapi.Device, 0, len(one.devices)),
 		}
-		var fresh []consoleapi.Values
+		if one.newest != nil {
+			pod.Told = p.reading.toldOf(one.newest, one.heard)
+		}
 		for _, d := range one.devices {
 			device := shown[d]
 			device.Reasons = p.wrong.Device(d.id.shown())
 			pod.Devices = append(pod.Devices, device)
-			if p.reading.fresh(d.measured) {
-				fresh = append(fresh, shown[d].Values)
-			}
 			n := p.inv.node(d.node)
 			if pod.Node == nil {
 				pod.Node = text(model.LabelValue(d.node.name))
@@ -161,40 +157,23 @@ func (p *Pods) Page(ctx context.Context, from, to int) ([]consoleapi.Pod, error)
 				pod.Exporter = n.exporter
 			}
 		}
-		pod.Values = ofDevices(fresh)
+		pod.Values, pod.Coverage = over(p.reading.measured(one.devices, shown))
+		if pod.Stale { // as they were, with their age
+			pod.Values = lastValues(one.devices, shown)
+		}
 		out = append(out, pod)
 	}
 	return out, nil
 }
 
-// ofDevices are the values of a pod: the mean of ratios and the sum of amounts,
-// over its devices that have them.
-func ofDevices(all []consoleapi.Values) consoleapi.Values {
-	fold := func(field func(*consoleapi.Values) *float64, mean bool) *float64 {
-		sum, n := 0.0, 0
-		for i := range all {
-			if v := field(&all[i]); v != nil {
-				sum += *v
-				n++
-			}
-		}
-		if n == 0 {
-			return nil
-		}
-		if mean {
-			sum /= float64(n)
-		}
-		return &sum
+// lastValues are the values that devices last had.
+func lastValues(devices []*device, shown map[*device]consoleapi.Device) consoleapi.Values {
+	all := make([]measured, 0, len(devices))
+	for _, d := range devices {
+		v := shown[d].Values
+		v.MemoryTotal = d.amounts.capacity
+		all = append(all, measured{d, v})
 	}
-	return consoleapi.Values{
-		Utilization: fold(func(v *consoleapi.Values) *float64 { return v.Utilization }, true),
-		Tensor:      fold(func(v *consoleapi.Values) *float64 { return v.Tensor }, true),
-		SM:          fold(func(v *consoleapi.Values) *float64 { return v.SM }, true),
-		DRAM:        fold(func(v *consoleapi.Values) *float64 { return v.DRAM }, true),
-		FP16:        fold(func(v *consoleapi.Values) *float64 { return v.FP16 }, true),
-		FP32:        fold(func(v *consoleapi.Values) *float64 { return v.FP32 }, true),
-		MemoryUsed:  fold(func(v *consoleapi.Values) *float64 { return v.MemoryUsed }, false),
-		MemoryTotal: fold(func(v *consoleapi.Values) *float64 { return v.MemoryTotal }, false),
-		Power:       fold(func(v *consoleapi.Values) *float64 { return v.Power }, false),
-	}
+	values, _ := over(all)
+	return values
 }

@@ -33,13 +33,13 @@ type service struct {
 	key       Key
 	evaluated time.Time
 	own       []consoleapi.Reason // those that follow from its figures
+	held      []*device
 }
 
 // askServices asks for services; the function returns them after wait.
 func (r *reading) askServices(s queries.Selector, at time.Time) func() []*service {
 	figures := r.vectorAt(queries.Services(s), at)
 	evaluated := r.vectorAt(queries.ServicesEvaluated(s), at)
-	busy := r.vectorAt(queries.BusyDevices(s, r.options.IdleThreshold, r.options.StaleAfter), r.at)
 	return func() []*service {
 		found := map[Key]*service{}
 		ages := map[Key]float64{}
@@ -60,11 +60,6 @@ func (r *reading) askServices(s queries.Selector, at time.Time) func() []*servic
 		for _, sample := range *evaluated {
 			if known := found[keyOf(sample.Metric)]; known != nil {
 				known.evaluated = seconds(sample.Value)
-			}
-		}
-		for _, sample := range *busy {
-			if known := found[keyOf(sample.Metric)]; known != nil {
-				known.Devices.Busy = pointer(int(sample.Value))
 			}
 		}
 		out := make([]*service, 0, len(found))
@@ -149,9 +144,6 @@ func (r *reading) finish(s *service, age float64, averaged bool) {
 	p.Settled = plus(p.InMean, p.Missing)
 	p.Total = plus(p.Settled, p.Warming, p.NotRunning)
 	d.Held = plus(d.Reporting, d.Missing)
-	if d.Busy == nil && d.Reporting != nil && *d.Reporting == 0 {
-		d.Busy = pointer(0)
-	}
 	if averaged && !s.evaluated.IsZero() {
 		s.Told = r.told(s.evaluated.Add(-time.Duration(age * float64(time.Second))))
 	}
@@ -207,20 +199,17 @@ func (r *reading) services(ctx context.Context, s queries.Selector) ([]*service,
 // cluster), those that need attention first, and the whole fleet.
 func (r *Reader) Services(ctx context.Context, match string) (*Services, error) {
 	reading := r.read(ctx)
-	devices := reading.askInventory(queries.All)
-	totals := reading.askTotals()
 	attention := reading.askAttention(queries.All)
-	found, err := reading.services(ctx, queries.All)
+	found, inv, err := reading.fleet(ctx)
 	if err != nil {
 		return nil, err
 	}
-	inv, sums := devices(), totals()
 	wrong, err := attention(ctx, inv)
 	if err != nil {
 		return nil, err
 	}
 	attend(found, wrong)
-	out := &Services{reading: reading, Summary: summarize(found, inv, sums, r.ofFleet(found, wrong))}
+	out := &Services{reading: reading, Summary: reading.summarize(found, inv, r.ofFleet(found, wrong))}
 	match = strings.ToLower(match)
 	for _, s := range found {
 		if match == "" || contains(match, s.key.Service, s.key.Namespace, s.key.Cluster) {
@@ -228,6 +217,26 @@ func (r *Reader) Services(ctx context.Context, match string) (*Services, error) 
 		}
 	}
 	return out, nil
+}
+
+// fleet reads all services and devices. Other questions may have been asked before.
+func (r *reading) fleet(ctx context.Context) ([]*service, *inventory, error) {
+	return r.servicesAndDevices(ctx, queries.All, queries.All)
+}
+
+// servicesAndDevices reads some services, with what some devices say of them.
+func (r *reading) servicesAndDevices(ctx context.Context, some, devices queries.Selector) ([]*service, *inventory, error) {
+	inventory, amounts := r.askInventory(devices), r.askAmounts(devices)
+	missing := r.vector(queries.MissingPods(some))
+	found, err := r.services(ctx, some)
+	if err != nil {
+		return nil, nil, err
+	}
+	inv := inventory()
+	amounts(inv)
+	r.judge(inv, found, missing)
+	r.measure(inv, found)
+	return found, inv, nil
 }
 
 func contains(match string, texts ...string) bool {
@@ -318,28 +327,33 @@ func (r *reading) trends(ctx context.Context, list []*service, g grid) ([][]*flo
 // Service reads one service and the names of its missing pods; nil is unknown.
 func (r *Reader) Service(ctx context.Context, key Key) (*consoleapi.ServiceAnswer, error) {
 	reading := r.read(ctx)
-	pods := reading.vector(queries.PodStates(key.selector()))
+	pods := reading.vector(queries.MissingPods(key.selector()))
 	// Of the whole cluster, for a device that is lost has no owner.
-	inventory := reading.askInventory(queries.Is(queries.Cluster, key.Cluster))
 	attention := reading.askAttention(queries.Is(queries.Cluster, key.Cluster))
-	found, err := reading.services(ctx, key.selector())
+	found, inv, err := reading.servicesAndDevices(ctx, key.selector(), queries.Is(queries.Cluster, key.Cluster))
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
-	wrong, err := attention(ctx, inventory())
+	wrong, err := attention(ctx, inv)
 	if err != nil {
 		return nil, err
 	}
 	attend(found, wrong)
+	one := found[0]
+	shown, err := reading.show(ctx, one.held)
+	if err != nil {
+		return nil, err
+	}
+	_, one.Coverage = over(reading.measured(one.held, shown))
 	missing := []string{}
 	for _, sample := range *pods {
-		if sample.Value == 1 && sample.Metric[queries.StateOfPod] == "missing" {
+		if sample.Value == 1 {
 			missing = append(missing, string(sample.Metric[queries.Pod]))
 		}
 	}
 	slices.Sort(missing)
 	return &consoleapi.ServiceAnswer{
-		Service: found[0].Service, MissingPods: missing[:min(len(missing), maxMissing)], Freshness: reading.freshness(),
+		Service: one.Service, MissingPods: missing[:min(len(missing), maxMissing)], Freshness: reading.freshness(),
 	}, nil
 }
 

@@ -26,13 +26,11 @@ type Status struct {
 // Status reads the state of the whole.
 func (r *Reader) Status(ctx context.Context) (*Status, error) {
 	reading := r.read(ctx)
-	inventory := reading.askInventory(queries.All)
 	opening := reading.askWindow()
-	services, err := reading.services(ctx, queries.All)
+	services, inv, err := reading.fleet(ctx)
 	if err != nil {
 		return nil, err
 	}
-	inv := inventory()
 	out := &Status{Telemetry: r.telemetry(reading, inv, services)}
 	out.Telemetry.Kubernetes, out.Telemetry.Window = pointer(inv.kubernetes()), pointer(opening().Name)
 	out.State = reading.stateOf(inv, services, &out.Telemetry)

@@ -4,7 +4,7 @@ import { events } from "./events.mjs";
 import { bareNode, lostNode, migNode, sharedNode, trouble } from "./extras.mjs";
 import { average, total } from "./numbers.mjs";
 import { endpointsOf, explain, ofFleet, pressing } from "./reasons.mjs";
-import { build, finishNode, iso, noValues, plan, told } from "./world.mjs";
+import { build, coverageOf, fewer, finishNode, iso, noValues, plan, told } from "./world.mjs";
 
 const staleAfter = 45;
 
@@ -85,9 +85,10 @@ function summary({ services: list, nodes }) {
   return {
     services: list.length, attention: list.filter((s) => pressing(s.reasons)).length,
     devices: sum("devices"), devices_held: sum("held"), devices_busy: physical.filter((d) => (d.values.utilization ?? 0) >= 0.05).length,
-    devices_idle: sum("idle"), devices_free: sum("free"), devices_unknown: sum("unknown") + sum("lost"),
+    devices_idle: sum("idle"), devices_free: sum("free"), devices_lost: sum("lost"), devices_unknown: sum("unknown"),
     utilization: average(physical.map((d) => d.values.utilization)), memory_used: total(physical.map((d) => d.values.memory_used)),
     memory_total: total(physical.map((d) => d.values.memory_total)), power: total(physical.map((d) => d.values.power)),
+    coverage: fewer(coverageOf(physical)),
     pods_pending: list.reduce((t, s) => t + (s.pods.pending ?? 0), 0),
   };
 }

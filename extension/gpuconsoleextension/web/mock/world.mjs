@@ -64,6 +64,17 @@ const merge = (list) => Object.fromEntries(Object.keys(noValues).map((k) => {
   const v = k.startsWith("memory") || k === "power" ? total(there) : average(there);
   return [k, v === null ? null : round(v)];
 }));
+/** Over how many of the devices each field is, of those that should have it. */
+export function coverageOf(devices) {
+  const split = (d) => devices.some((i) => i.parent === d.id && i.mig_profile);
+  const due = { memory_used: (d) => !d.id.includes("::"), memory_total: (d) => !d.id.includes("::"), power: (d) => d.parent === null };
+  return Object.fromEntries(Object.keys(noValues).map((k) => {
+    const there = devices.filter((d) => d.values[k] !== null || k === "memory_total").length;
+    const of = devices.filter((d) => d.values[k] !== null || (due[k] ?? ((one) => !split(one)))(d)).length;
+    return [k, of ? { devices: Math.min(there, of), of } : null];
+  }));
+}
+export const fewer = (c) => ({ ...c, tensor: null, sm: null, dram: null, fp16: null, fp32: null });
 const meanOf = (list) => Object.fromEntries(Object.keys(noValues).map((k) => {
   const v = average(list.map((x) => x[k]));
   return [k, v === null ? null : round(v)];
@@ -111,7 +122,7 @@ function podState(s, i) {
 function pod(now, second, s, i, place, staleAfter) {
   const state = podState(s, i);
   const suffix = s.podNames?.[i] ?? `${s.service}-${s.gpus > 1 ? i : `6d4f${(i * 7 + 11).toString(16)}c-${"bdfhjkmnpqrs"[i % 12]}${(i * 13 + 5).toString(36)}x`}`;
-  const result = { pod: suffix, state, node: null, exporter: "unknown", values: { ...noValues }, devices: [], ...told(now, null, staleAfter) };
+  const result = { pod: suffix, state, node: null, exporter: "unknown", values: { ...noValues }, coverage: coverageOf([]), devices: [], ...told(now, null, staleAfter) };
   if (state === "not_running") return result;
   const at = place(s);
   result.node = at.node;
@@ -139,6 +150,7 @@ function pod(now, second, s, i, place, staleAfter) {
   const heard = result.devices.filter((d) => d.values.utilization !== null);
   if (heard.length) result.values = merge(heard.map((d) => d.values));
   const ages = result.devices.map((d) => d.data_age).filter((a) => a !== null);
+  result.coverage = coverageOf(result.devices);
   return Object.assign(result, told(now, ages.length ? Math.min(...ages) : null, staleAfter));
 }
 
@@ -170,11 +182,12 @@ function service(now, second, s, members, staleAfter) {
   return {
     cluster: s.cluster, namespace: s.namespace, service: s.service, attention, partial, missing_ratio: ratio,
     values: heard.length ? meanOf(heard.map((p) => p.values)) : { ...noValues },
+    coverage: coverageOf(members.flatMap((p) => p.devices)),
     utilization_min: utilization.length ? Math.min(...utilization) : null,
     utilization_max: utilization.length ? Math.max(...utilization) : null,
     totals: { memory_used: total(heard.map((p) => p.values.memory_used)), memory_total: total(heard.map((p) => p.values.memory_total)), power: total(heard.map((p) => p.values.power)) },
     pods: { total: s.pods, settled, in_mean: inMean, ...counts, pending: s.pending ?? 0 },
-    devices: { held: devices.length, reporting: devices.length - silent, missing: silent, busy, idle: s.idle ?? 0 },
+    devices: { held: devices.length, reporting: devices.length - silent, missing: silent, busy, idle: s.idle ?? 0, frozen: 0 },
     trend: Array.from({ length: 60 }, (_, k) => (heard.length || counts.missing ? trendAt(s, second - (59 - k) * 60, k) : null)),
     ...freshness,
   };
@@ -204,6 +217,8 @@ export function finishNode(now, n, staleAfter = 45) {
   const ages = n.devices.map((d) => d.data_age).filter((a) => a !== null);
   return {
     ...n,
+    values: merge(physical.map((d) => d.values)),
+    coverage: coverageOf(physical),
     counts: { devices: physical.length, free: c("free"), held: c("held") + c("idle"), idle: c("idle"), lost: c("lost"), unknown: c("unknown") },
     ...told(now, ages.length ? Math.min(...ages) : null, staleAfter),
   };

@@ -213,6 +213,29 @@ export interface components {
             fp32: components["schemas"]["Ratio"];
             power: components["schemas"]["Amount"];
         };
+        /** @description Over how many devices a figure is, of those that should have it; null where no device should. */
+        Coverage: {
+            /** @description Those with a current value. */
+            devices: number;
+            /** @description All that can have one, silent and lost ones too. */
+            of: number;
+        } | null;
+        /**
+         * @description The coverage of each of the nine fields. Activity is that of instances where a device is in MIG mode, replicas have their
+         *     device's memory, and power is that of physical devices. `memory_total` is the capacity: that of a silent device stays known
+         *     for `config.remembered`.
+         */
+        Coverages: {
+            utilization: components["schemas"]["Coverage"];
+            memory_used: components["schemas"]["Coverage"];
+            memory_total: components["schemas"]["Coverage"];
+            tensor: components["schemas"]["Coverage"];
+            sm: components["schemas"]["Coverage"];
+            dram: components["schemas"]["Coverage"];
+            fp16: components["schemas"]["Coverage"];
+            fp32: components["schemas"]["Coverage"];
+            power: components["schemas"]["Coverage"];
+        };
         Service: {
             cluster: string | null;
             namespace: string;
@@ -225,9 +248,11 @@ export interface components {
             partial: boolean | null;
             missing_ratio: components["schemas"]["Ratio"];
             values: components["schemas"]["Values"];
+            /** @description Over the devices of the service. Null in a list for all but utilization, memory_used, memory_total and power. */
+            coverage: components["schemas"]["Coverages"];
             utilization_min: components["schemas"]["Ratio"];
             utilization_max: components["schemas"]["Ratio"];
-            /** @description Sums over the service. */
+            /** @description Sums over the service. `memory_total` is the capacity of all its devices, those that are silent or lost too. */
             totals: {
                 memory_used: components["schemas"]["Amount"];
                 memory_total: components["schemas"]["Amount"];
@@ -243,7 +268,7 @@ export interface components {
              */
             data_time: string | null;
             data_age: number | null;
-            /** @description `data_age`, or the age of the summary's evaluation, is above `freshness.stale_after`. */
+            /** @description `data_age`, or the age of the summary's evaluation, is above `freshness.stale_after`, or the exporters of all its devices are frozen. */
             stale: boolean;
         };
         /**
@@ -315,8 +340,10 @@ export interface components {
             held: number | null;
             reporting: components["schemas"]["Count"];
             missing: components["schemas"]["Count"];
-            /** @description Those whose fresh utilization is at or above `config.idle_threshold`. */
+            /** @description Those whose current utilization is at or above `config.idle_threshold`; none of `missing` is among them. */
             busy: number | null;
+            /** @description Those of which a frozen exporter repeats old values. */
+            frozen: number;
             /** @description gpu.service.idle_devices: held by settled pods and below the threshold for long. */
             idle: number | null;
         };
@@ -352,6 +379,8 @@ export interface components {
             devices_idle: components["schemas"]["Count"];
             /** @description Known to be free by gpu.allocation; null where nothing tells. */
             devices_free: number | null;
+            /** @description Silent although their exporter is up. devices = held + free + lost + unknown, where all are known. */
+            devices_lost: number | null;
             /** @description Their holder is not known; nobody says that they are free. */
             devices_unknown: number | null;
             /** @description Mean over devices. */
@@ -359,6 +388,7 @@ export interface components {
             memory_used: components["schemas"]["Amount"];
             memory_total: components["schemas"]["Amount"];
             power: components["schemas"]["Amount"];
+            coverage: components["schemas"]["Coverages"];
             pods_pending: components["schemas"]["Count"];
         };
         ServiceAnswer: {
@@ -382,7 +412,9 @@ export interface components {
             state: "reporting" | "degraded" | "missing" | "warming" | "not_running" | "unknown";
             node: string | null;
             exporter: components["schemas"]["ExporterState"];
+            /** @description The mean of ratios and the sum of amounts over its devices that have a current value. While `stale`, those that were last known. */
             values: components["schemas"]["Values"];
+            coverage: components["schemas"]["Coverages"];
             /** @description Devices that it holds, those without telemetry too where gpu.allocation tells of them. */
             devices: components["schemas"]["Device"][];
             /**
@@ -391,6 +423,7 @@ export interface components {
              */
             data_time: string | null;
             data_age: number | null;
+            /** @description No device of it is current. */
             stale: boolean;
         };
         /**
@@ -442,6 +475,7 @@ export interface components {
             /** Format: date-time */
             data_time: string | null;
             data_age: number | null;
+            /** @description It is not current: older than `freshness.stale_after`, of a frozen exporter, or left out of its service's averages as silent. `values` are then those that were last known, else all of them are current. */
             stale: boolean;
         };
         Holder: {
@@ -516,11 +550,15 @@ export interface components {
                 lost: number;
                 unknown: number;
             };
+            /** @description Over its physical devices that have a current value: the mean of ratios, the sum of amounts. */
+            values: components["schemas"]["Values"];
+            coverage: components["schemas"]["Coverages"];
             /** @description By index, then id; instances and replicas after their parent. */
             devices: components["schemas"]["Device"][];
             /** Format: date-time */
             data_time: string | null;
             data_age: number | null;
+            /** @description `data_age` is above `freshness.stale_after`, or its exporter is frozen. */
             stale: boolean;
         };
         RangeAnswer: {
