@@ -32,7 +32,7 @@ func webhookAlerts() []alert {
 			summary: "Webhook {{ $labels.receiver }} answered 410 Gone and gets nothing.",
 			meaning: "The receiver says that it is not there any more.",
 			check:   []string{"Whether its URL changed."},
-			do:      []string{"Change its configuration (that enables it), or remove it."},
+			do:      []string{"If the answer was a mistake (a proxy or ingress in between): `gpuctl webhook enable RECEIVER`.", "Else change its configuration, which enables it too, or remove it."},
 		},
 		{
 			name: "GPUWebhookFilesSkipped", severity: warning,

@@ -34,17 +34,18 @@ const (
 func newWebhook() *command {
 	return &command{
 		name:  "webhook",
-		short: "asks the running collector to send a webhook",
+		short: "asks the running collector to send a webhook, or to enable a receiver again",
 		subcommands: []*command{
 			newWebhookTest(),
 			newWebhookReplay(),
+			newWebhookEnable(),
 		},
 	}
 }
 
 const webhookLong = `The webhook exporter needs control_endpoint and control_token. The token is read
 from --token-file, else from the environment variable ` + tokenVariable + `.
-Exit code: 0 delivered, 1 not delivered, 2 nothing was asked for (wrong arguments,
+Exit code: 0 delivered or enabled, 1 not delivered, 2 nothing was asked for (wrong arguments,
 nobody there, a token that is not valid).`
 
 func newWebhookTest() *command {
@@ -85,6 +86,24 @@ func newWebhookReplay() *command {
 	}
 }
 
+func newWebhookEnable() *command {
+	var c controlClient
+	return &command{
+		name:  "enable",
+		args:  "RECEIVER [--endpoint URL] [--token-file FILE] [-o json]",
+		short: "gives a receiver that answered 410 Gone deliveries again",
+		long: `It sends nothing: gpuctl webhook test RECEIVER does. The audit log records it.
+` + webhookLong,
+		flags: c.flags,
+		run: func(ctx context.Context, s streams, args []string) error {
+			if len(args) != 1 {
+				return errors.New("name one receiver")
+			}
+			return c.ask(ctx, s, "/v1/webhook/enable", map[string]string{"receiver": args[0]})
+		},
+	}
+}
+
 // controlClient asks a control endpoint.
 type controlClient struct {
 	endpoint  string
@@ -106,6 +125,7 @@ type controlAnswer struct {
 		Reason  string `json:"reason"`
 		Message string `json:"message"`
 	} `json:"error"`
+	Enabled bool            `json:"enabled"`
 	Records []controlRecord `json:"records"`
 }
 
@@ -113,6 +133,7 @@ type controlRecord struct {
 	Receiver     string    `json:"receiver"`
 	Attempt      int       `json:"attempt"`
 	MaxAttempts  int       `json:"max_attempts"`
+	Trigger      string    `json:"trigger"`
 	Outcome      string    `json:"outcome"`
 	Status       int       `json:"status"`
 	ErrorType    string    `json:"error.type"`
@@ -160,8 +181,12 @@ func (c *controlClient) ask(ctx context.Context, s streams, path string, request
 		return fmt.Errorf("%s broke off its answer: %w", base.Host, err)
 	}
 	var answer controlAnswer
-	if json.Unmarshal(text, &answer) != nil || answer.Error == nil && len(answer.Records) == 0 {
+	if json.Unmarshal(text, &answer) != nil || answer.Error == nil && len(answer.Records) == 0 && !answer.Enabled {
 		return fmt.Errorf("%s is no control endpoint: it answered %d with something else", base.Host, resp.StatusCode)
+	}
+	if answer.Enabled && len(answer.Records) == 0 && c.output == "text" {
+		_, err := fmt.Fprintf(s.out, "%s: was enabled already\n", safetext.Strip(request["receiver"], 63))
+		return err
 	}
 	return c.show(s, resp.StatusCode, text, answer)
 }
@@ -244,6 +269,9 @@ func (c *controlClient) show(s streams, status int, text []byte, answer controlA
 // sentence tells of one record in one line.
 func (r controlRecord) sentence() string {
 	name := safetext.Strip(r.Receiver, 63)
+	if r.Trigger == "enable" {
+		return fmt.Sprintf("%s: enabled, it gets deliveries again (audit record %s); send it a test: gpuctl webhook test %s", name, safetext.Strip(r.ID, 40), name)
+	}
 	took := time.Duration(r.TotalSeconds * float64(time.Second)).Round(time.Millisecond)
 	answered := "no answer"
 	if r.Status != 0 {

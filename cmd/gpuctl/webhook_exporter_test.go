@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -24,7 +25,9 @@ import (
 // The command and the exporter that it is made for, over HTTP.
 func TestWebhookAgainstTheExporter(t *testing.T) {
 	t.Setenv(tokenVariable, testToken)
-	hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	answer := atomic.Int64{}
+	answer.Store(http.StatusOK)
+	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(int(answer.Load())) }))
 	t.Cleanup(hook.Close)
 
 	free, err := net.Listen("tcp", "127.0.0.1:0")
@@ -62,6 +65,23 @@ func TestWebhookAgainstTheExporter(t *testing.T) {
 	code, _, errOut = ask("webhook", "test", "nobody", "--endpoint", "http://"+endpoint)
 	assert.Equal(t, exitUsage, code)
 	assert.Contains(t, errOut, "unknown_receiver")
+
+	answer.Store(http.StatusGone)
+	code, _, _ = ask("webhook", "test", "ops", "--endpoint", "http://"+endpoint)
+	assert.Equal(t, exitFailed, code)
+	answer.Store(http.StatusOK)
+	code, out, errOut = ask("webhook", "test", "ops", "--endpoint", "http://"+endpoint)
+	assert.Equal(t, exitFailed, code)
+	assert.Contains(t, out, "dropped, gone")
+	assert.Contains(t, errOut, "receiver_disabled")
+	code, out, errOut = ask("webhook", "enable", "ops", "--endpoint", "http://"+endpoint)
+	assert.Equal(t, exitOK, code, errOut)
+	assert.Contains(t, out, "ops: enabled, it gets deliveries again")
+	code, out, errOut = ask("webhook", "enable", "ops", "--endpoint", "http://"+endpoint)
+	assert.Equal(t, exitOK, code, errOut)
+	assert.Equal(t, "ops: was enabled already\n", out)
+	code, _, errOut = ask("webhook", "test", "ops", "--endpoint", "http://"+endpoint)
+	assert.Equal(t, exitOK, code, errOut)
 
 	hook.Close()
 	code, out, _ = ask("webhook", "test", "ops", "--endpoint", "http://"+endpoint)

@@ -21,10 +21,17 @@ import (
 //
 // The targets are checked ones, of different names.
 func (e *webhookExporter) apply(_ context.Context, targets []*target) {
+	for _, r := range e.replace(targets) {
+		e.recordEnabling(r)
+	}
+}
+
+// replace returns those of the new receivers that were disabled until now.
+func (e *webhookExporter) replace(targets []*target) (enabled []*receiver) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.stopped {
-		return
+		return nil
 	}
 	old := map[string]*receiver{}
 	for _, r := range e.receivers {
@@ -39,8 +46,8 @@ func (e *webhookExporter) apply(_ context.Context, targets []*target) {
 		delete(old, t.name)
 		if r == nil {
 			r = e.newReceiver(t)
-		} else if now, _ := r.current(); now.fingerprint != t.fingerprint {
-			r.reconfigure(t, e.newTransport(t))
+		} else if now, _ := r.current(); now.fingerprint != t.fingerprint && r.reconfigure(t, e.newTransport(t)) {
+			enabled = append(enabled, r)
 		}
 		if e.started {
 			r.start()
@@ -52,6 +59,21 @@ func (e *webhookExporter) apply(_ context.Context, targets []*target) {
 	for _, r := range old {
 		e.remove(r)
 	}
+	return enabled
+}
+
+// recordEnabling hands the sinks a record of a receiver that answered 410 once
+// and gets deliveries again.
+func (e *webhookExporter) recordEnabling(r *receiver) *audit.Record {
+	t, _ := r.current()
+	rec := &audit.Record{
+		ID: newID(), Time: time.Now().UTC(), Trigger: audit.TriggerEnable, Outcome: audit.Succeeded,
+		Receiver: r.name, URLScheme: t.url.Scheme, URLHost: t.host, URLPort: t.port, URLFingerprint: t.urlFingerprint, Format: t.format,
+	}
+	for _, sink := range e.sinks {
+		sink.Write(rec)
+	}
+	return rec
 }
 
 func (e *webhookExporter) newTransport(t *target) roundTripper {

@@ -25,6 +25,11 @@ func (s logSink) Write(r *audit.Record) { s.write(0, r) }
 // write writes the line of a record that has this sequence number in the audit
 // file, 0 where it has none (yet).
 func (s logSink) write(seq uint64, r *audit.Record) {
+	if r.Trigger == audit.TriggerEnable {
+		s.logger.Info("audit_type=webhook_receiver_enabled url_host="+r.URLHost,
+			zap.String("audit_id", r.ID), zap.Time("audit_time", r.Time), zap.String("receiver", r.Receiver), zap.Uint64("audit_seq", seq))
+		return
+	}
 	log, auditType := s.logger.Warn, "webhook_dispatch_failed"
 	if r.Outcome == audit.Succeeded {
 		log, auditType = s.logger.Info, "webhook_dispatch_succeeded"

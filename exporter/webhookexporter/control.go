@@ -30,6 +30,7 @@ import (
 const (
 	pathTest   = "/v1/webhook/test"
 	pathReplay = "/v1/webhook/replay"
+	pathEnable = "/v1/webhook/enable"
 
 	maxControlBody        = 4 << 10
 	maxControlHeader      = 8 << 10 // and what net/http adds to it
@@ -47,6 +48,9 @@ const (
 type sender interface {
 	test(ctx context.Context, receiver string) (*audit.Record, error)
 	replay(ctx context.Context, eventID, receiver string) ([]*audit.Record, error)
+	// enable gives a receiver that answered 410 deliveries again; the record is
+	// nil if it had them.
+	enable(receiver string) (*audit.Record, error)
 }
 
 // control is the endpoint that gpuctl asks.
@@ -130,6 +134,7 @@ type reply struct {
 	reason  string // for programs; empty where there is no error
 	message string // for people
 	records []*audit.Record
+	enabled bool // of a receiver that should be
 }
 
 func refuse(status int, reason, message string) reply {
@@ -144,12 +149,14 @@ func (c *control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		operation, act = "test", c.test
 	case pathReplay:
 		operation, act = "replay", c.replay
+	case pathEnable:
+		operation, act = "enable", c.enable
 	}
 	answer := c.admit(w, r)
 	switch {
 	case answer.status != 0:
 	case act == nil:
-		answer = refuse(http.StatusNotFound, "unknown_path", "there is "+pathTest+" and "+pathReplay)
+		answer = refuse(http.StatusNotFound, "unknown_path", "there is "+pathTest+", "+pathReplay+" and "+pathEnable)
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", http.MethodPost)
 		answer = refuse(http.StatusMethodNotAllowed, "method_not_allowed", "use POST")
@@ -205,19 +212,41 @@ func cutPrefixFold(s, prefix string) (string, bool) {
 	return s[len(prefix):], true
 }
 
-func (c *control) test(r *http.Request) reply {
+// named reads a request that names a receiver and nothing else.
+func named(r *http.Request) (receiver string, refused reply) {
 	var request struct {
 		Receiver string `json:"receiver"`
 	}
-	if refused := readJSON(r, &request); refused.status != 0 {
+	if refused = readJSON(r, &request); refused.status == 0 && request.Receiver == "" {
+		refused = refuse(http.StatusBadRequest, "bad_request", `"receiver" is missing`)
+	}
+	return request.Receiver, refused
+}
+
+func (c *control) enable(r *http.Request) reply {
+	receiver, refused := named(r)
+	if refused.status != 0 {
 		return refused
 	}
-	if request.Receiver == "" {
-		return refuse(http.StatusBadRequest, "bad_request", `"receiver" is missing`)
+	record, err := c.sender.enable(receiver)
+	if err != nil {
+		return explainError(err)
+	}
+	answer := reply{status: http.StatusOK, enabled: true}
+	if record != nil {
+		answer.records = []*audit.Record{record}
+	}
+	return answer
+}
+
+func (c *control) test(r *http.Request) reply {
+	receiver, refused := named(r)
+	if refused.status != 0 {
+		return refused
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), controlPatience)
 	defer cancel()
-	record, err := c.sender.test(ctx, request.Receiver)
+	record, err := c.sender.test(ctx, receiver)
 	if err != nil {
 		return explainError(err)
 	}
@@ -295,7 +324,7 @@ func tellRecords(records []*audit.Record) reply {
 	}
 	switch records[0].ErrorType {
 	case audit.ErrorGone:
-		answer.status, answer.reason, answer.message = http.StatusConflict, "receiver_disabled", "the receiver answered 410 Gone and gets nothing until its configuration changes"
+		answer.status, answer.reason, answer.message = http.StatusConflict, "receiver_disabled", "the receiver answered 410 Gone and gets nothing until it is enabled again or its configuration changes"
 	case audit.ErrorQueueFull, audit.ErrorShutdown:
 		answer.status, answer.reason, answer.message = http.StatusServiceUnavailable, string(records[0].ErrorType), "the delivery could not be queued"
 	}
@@ -310,8 +339,9 @@ func (a reply) write(w http.ResponseWriter) {
 	}
 	body := struct {
 		Error   *problem        `json:"error,omitempty"`
+		Enabled bool            `json:"enabled,omitempty"`
 		Records []*audit.Record `json:"records,omitempty"`
-	}{Records: a.records}
+	}{Enabled: a.enabled, Records: a.records}
 	if a.reason != "" {
 		body.Error = &problem{a.reason, a.message}
 	}

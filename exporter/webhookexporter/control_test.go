@@ -64,6 +64,14 @@ func (f *fakeSender) replay(ctx context.Context, id, receiver string) ([]*audit.
 	return f.ask(ctx, "replay "+id+" "+receiver)
 }
 
+func (f *fakeSender) enable(receiver string) (*audit.Record, error) {
+	records, err := f.ask(context.Background(), "enable "+receiver)
+	if err != nil || len(records) == 0 {
+		return nil, err
+	}
+	return records[0], nil
+}
+
 // controlTest is a control endpoint on a free port of loopback.
 type controlTest struct {
 	*control
@@ -143,10 +151,25 @@ func TestControlAsks(t *testing.T) {
 	metadatatest.AssertEqualExporterWebhookControlRequests(t, c.tel, []metricdata.DataPoint[int64]{point("test", 1), point("replay", 3)}, metricdatatest.IgnoreTimestamp())
 }
 
+func TestControlEnables(t *testing.T) {
+	c := startControl(t)
+	c.fake.answer = func(context.Context) ([]*audit.Record, error) { return nil, nil }
+	resp, body := c.do(http.MethodPost, pathEnable, controlToken, `{"receiver": "ops"}`)
+	assert.Equal(t, http.StatusOK, resp.StatusCode)
+	assert.JSONEq(t, `{"enabled": true}`, body)
+	c.fake.answer = func(context.Context) ([]*audit.Record, error) { return nil, errNoReceiver }
+	resp, body = c.do(http.MethodPost, pathEnable, controlToken, `{"receiver": "nobody"}`)
+	assert.Equal(t, http.StatusNotFound, resp.StatusCode)
+	assert.Contains(t, body, "unknown_receiver")
+	resp, _ = c.do(http.MethodPost, pathEnable, controlToken, `{}`)
+	assert.Equal(t, http.StatusBadRequest, resp.StatusCode)
+	assert.Equal(t, []string{"enable ops", "enable nobody"}, c.fake.asked)
+}
+
 func TestControlNeedsTheToken(t *testing.T) {
 	c := startControl(t)
 	for _, token := range []string{"", "x", "token-SECRET-012345678", controlToken + "0", strings.ToUpper(controlToken), "Bearer " + controlToken, strings.Repeat("x", 4000)} {
-		for _, path := range []string{pathTest, pathReplay, "/", "/v1/webhook/nothing"} {
+		for _, path := range []string{pathTest, pathReplay, pathEnable, "/", "/v1/webhook/nothing"} {
 			resp, body := c.do(http.MethodPost, path, token, `{"receiver": "ops"}`)
 			assert.Equal(t, http.StatusUnauthorized, resp.StatusCode, token)
 			assert.Equal(t, "Bearer", resp.Header.Get("WWW-Authenticate"))

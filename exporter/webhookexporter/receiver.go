@@ -54,17 +54,26 @@ func (r *receiver) current() (*target, roundTripper) {
 }
 
 // reconfigure takes over another configuration. What is queued is delivered by
-// it, and a receiver that was gone gets another chance.
-func (r *receiver) reconfigure(t *target, transport roundTripper) {
+// it, and a receiver that was gone gets another chance: then it reports true.
+func (r *receiver) reconfigure(t *target, transport roundTripper) (enabled bool) {
 	r.mu.Lock()
 	old := r.transport
 	r.target, r.transport = t, transport
-	r.disabled.Store(false)
-	r.store.setGone(r.name, "", false)
 	r.mu.Unlock()
+	enabled = r.enable()
 	old.CloseIdleConnections()
 	r.queue.configure(t)
 	r.queue.hasten()
+	return enabled
+}
+
+// enable gives a receiver that answered 410 deliveries again. It reports false
+// if there was nothing to enable.
+func (r *receiver) enable() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.store.setGone(r.name, "", false)
+	return r.disabled.Swap(false)
 }
 
 // start starts the workers that are missing.
@@ -230,7 +239,7 @@ func (r *receiver) end(d *delivery, t *target, rec *audit.Record, res result) {
 	r.report(rec)
 	if gone {
 		r.queue.hasten() // what waits is given up now
-		r.logger.Error("Receiver answered 410 Gone and gets nothing more until its configuration changes.", zap.String("receiver", r.name))
+		r.logger.Error("receiver answered 410 Gone and gets nothing more until its configuration changes, or gpuctl webhook enable is used", zap.String("receiver", r.name))
 	}
 	d.tell(rec)
 	if d.Next.IsZero() {

@@ -94,6 +94,19 @@ func (e *webhookExporter) test(ctx context.Context, name string) (*audit.Record,
 	return records[0], nil
 }
 
+// enable gives a receiver that answered 410 deliveries again, and returns the
+// record of that; nil if it was enabled already.
+func (e *webhookExporter) enable(name string) (*audit.Record, error) {
+	r := e.receiver(name)
+	switch {
+	case r == nil:
+		return nil, errNoReceiver
+	case !r.enable():
+		return nil, nil
+	}
+	return e.recordEnabling(r), nil
+}
+
 // replay sends a stored event again: to the receiver, whether it wants it or
 // not, or to all that want it. It returns the records of the first attempts, or
 // of giving up.

@@ -309,11 +309,53 @@ func TestGoneSurvives(t *testing.T) {
 		changed := to("https://hooks.example.com")
 		changed.Timeout = time.Minute
 		h = d.bootWith(t, nil, a, only(changed))
+		assert.Equal(t, audit.TriggerEnable, (<-h.records).Trigger)
 		assert.Equal(t, audit.Succeeded, oneOf(h).Outcome)
 		require.NoError(t, h.Shutdown(context.Background()))
 		h = d.bootWith(t, nil, a, hooks)
 		assert.Equal(t, audit.Succeeded, oneOf(h).Outcome, "it had its chance, and took it")
 	})
+}
+
+// A 410 by mistake is not for ever: who is asked to enables the receiver, over a
+// restart, with a record; one that was removed and comes back is enabled too.
+func TestGoneIsNotForEver(t *testing.T) {
+	for name, again := range map[string]func(*testing.T, *disk, *harness) *harness{
+		"enabled": func(t *testing.T, d *disk, h *harness) *harness {
+			rec, err := h.enable("ops")
+			require.NoError(t, err)
+			assert.Same(t, rec, <-h.records)
+			assert.Equal(t, audit.TriggerEnable, rec.Trigger)
+			assert.Equal(t, audit.Succeeded, rec.Outcome)
+			assert.Equal(t, "hooks.example.com", rec.URLHost)
+			assert.Empty(t, rec.Events)
+			assert.Equal(t, 1, h.logs.FilterMessageSnippet("audit_type=webhook_receiver_enabled").Len())
+			rec, err = h.enable("ops")
+			require.NoError(t, err)
+			assert.Nil(t, rec, "it was")
+			_, err = h.enable("other")
+			require.ErrorIs(t, err, errNoReceiver)
+			require.NoError(t, h.Shutdown(context.Background()))
+			return d.bootWith(t, nil, &answers{}, hooks)
+		},
+		"removed": func(t *testing.T, d *disk, h *harness) *harness {
+			require.NoError(t, h.Shutdown(context.Background()))
+			h = d.bootWith(t, nil, &answers{}, map[string]ReceiverConfig{"other": to("https://hooks.example.com")})
+			require.NoError(t, h.Shutdown(context.Background()))
+			return d.bootWith(t, nil, &answers{}, hooks)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDisk()
+				h := d.bootWith(t, nil, &answers{next: []answer{{status: 410}}}, hooks)
+				assert.Equal(t, audit.ErrorGone, oneOf(h).ErrorType)
+				synctest.Wait()
+				h = again(t, d, h)
+				assert.Equal(t, audit.Succeeded, oneOf(h).Outcome)
+			})
+		})
+	}
 }
 
 func TestSlotsAreUsedAgain(t *testing.T) {

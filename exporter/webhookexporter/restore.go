@@ -57,7 +57,9 @@ func (e *webhookExporter) restore(ctx context.Context, host component.Host) erro
 		receivers[r.name] = r
 		t, _ := r.current()
 		if print, gone := s.gone[r.name]; gone {
-			r.disabled.Store(print == t.fingerprint)
+			if r.disabled.Store(print == t.fingerprint); !r.disabled.Load() {
+				e.recordEnabling(r)
+			}
 		}
 	}
 	for _, name := range slices.Collect(maps.Keys(s.gone)) {

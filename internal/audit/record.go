@@ -43,10 +43,13 @@ const (
 	TriggerEvent  Trigger = ""
 	TriggerTest   Trigger = "test"   // asked for by gpuctl webhook test
 	TriggerReplay Trigger = "replay" // asked for by gpuctl webhook replay
+	// TriggerEnable is no delivery: a receiver that had answered 410 gets
+	// deliveries again. The record has no events, no attempt, and succeeded.
+	TriggerEnable Trigger = "enable"
 )
 
-// Record is what is kept of one attempt, or of a delivery that came to no
-// attempt. It holds nothing secret: of the URL only scheme, host and port, of
+// Record is what is kept of one attempt, of a delivery that came to no attempt,
+// or of a receiver that was enabled again. It holds nothing secret: of the URL only scheme, host and port, of
 // the body only digest and size, of keys only their ids. Texts from outside in
 // it are stripped of control, bidirectional and zero-width characters and
 // bounded by whoever makes the record.

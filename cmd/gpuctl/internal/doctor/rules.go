@@ -51,7 +51,7 @@ var rules = []rule{
 	{metric: "otelcol_extension_gpu_store_log_failures", means: "events and deliveries that are not on disk", remedy: "the folder is full or not writable: gpuctl doctor state"},
 	{metric: "otelcol_exporter_gpu_store_translation_failures", means: "points that Prometheus has no form for", remedy: "send cumulative sums: an application sends delta temporality"},
 	{metric: "otelcol_extension_gpu_console_circuit_open", gauge: true, above: 0.5, means: "the console asks the store no more for now", remedy: "the store does not answer: its address, its log"},
-	{metric: "otelcol_exporter_webhook_receiver_disabled", gauge: true, above: 0.5, means: "a webhook receiver is switched off, it answered 410", remedy: "give the receiver a new URL, or take it out"},
+	{metric: "otelcol_exporter_webhook_receiver_disabled", gauge: true, above: 0.5, means: "a webhook receiver is switched off, it answered 410", remedy: "if its answer was a mistake: gpuctl webhook enable RECEIVER; else give it its new URL (a changed configuration enables it), or take it out"},
 	{metric: "otelcol_exporter_webhook_deliveries", label: "outcome", fine: []string{"succeeded"}, means: "webhook deliveries that did not arrive", remedy: "gpuctl doctor webhook, gpuctl webhook test RECEIVER; the audit log has every attempt"},
 	{metric: "otelcol_exporter_webhook_receiver_files_skipped", means: "files in receivers_dir that are no receiver", remedy: "gpuctl doctor webhook names them"},
 	{metric: "otelcol_exporter_webhook_storage_failures", means: "failures of the folder that keeps deliveries: they are sent from memory meanwhile, and a kill would lose them", remedy: "make room in STATE_DIRECTORY: gpuctl doctor state"},

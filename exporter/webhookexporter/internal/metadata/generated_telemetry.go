@@ -239,7 +239,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ExporterWebhookReceiverDisabled, err = builder.meter.Int64ObservableUpDownCounter(
 		"otelcol_exporter_webhook_receiver_disabled",
-		metric.WithDescription("1 for a receiver that answered 410 Gone and gets nothing until its configuration changes, else 0. [Development]"),
+		metric.WithDescription("1 for a receiver that answered 410 Gone and gets nothing until it is enabled again or its configuration changes, else 0. [Development]"),
 		metric.WithUnit("1"),
 	)
 	errs = errors.Join(errs, err)

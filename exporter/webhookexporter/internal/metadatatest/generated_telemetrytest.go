@@ -152,7 +152,7 @@ func AssertEqualExporterWebhookQueueLength(t *testing.T, tt *componenttest.Telem
 func AssertEqualExporterWebhookReceiverDisabled(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_webhook_receiver_disabled",
-		Description: "1 for a receiver that answered 410 Gone and gets nothing until its configuration changes, else 0. [Development]",
+		Description: "1 for a receiver that answered 410 Gone and gets nothing until it is enabled again or its configuration changes, else 0. [Development]",
 		Unit:        "1",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
