@@ -76,7 +76,7 @@ func (fl *Fleet) change(name string, do func(n *node, now time.Duration, settle 
 	return do(n, now, func() {
 		for _, f := range n.faults {
 			if f.Kind == ExporterFrozen && f.holds(now) && f.frozen == nil {
-				f.frozen = n.page(f.start, time.Time{})
+				f.frozen = n.page(f.start, time.Time{}, n.host(f.start))
 			}
 		}
 		k := Duration(now).step()

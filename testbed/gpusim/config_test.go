@@ -58,6 +58,9 @@ func TestBadConfigurationsSayWhatToDo(t *testing.T) {
 		{with(`"mig":{"0":["1g.5gb"]},"pods":[{"namespace":"a","name":"p","devices":["0"],"load":"idle"}]`), "is in MIG mode: name an instance, as 0:0"},
 		{with(`"pods":[{"namespace":"a","name":"p","devices":["0"],"load":"idle"},{"namespace":"a","name":"q","devices":["0"],"load":"idle"}]`), "held by p already"},
 		{`{"nodes":[{"name":"n","version":"4.5","model":"T4","devices":1}],"faults":[{"node":"n","kind":"xid"}]}`, "faults[0]: fault: xid needs a code"},
+		{`{"nodes":[{"name":"n","version":"4.5","model":"T4","devices":1}],"faults":[{"node":"n","kind":"exporter_twice"}]}`, "cannot listen on port 0"},
+		{`{"nodes":[{"name":"n","version":"4.5","model":"T4","devices":1}],"faults":[{"node":"n","kind":"index_change"}]}`, "needs one whole device"},
+		{`{"nodes":[{"name":"n","version":"4.5","model":"T4","devices":1}],"faults":[{"node":"n","kind":"mig_reprofile"}]}`, "needs the device of a MIG instance"},
 	} {
 		cfg, err := ReadConfig(strings.NewReader(tc.in))
 		if err == nil {

@@ -45,9 +45,10 @@ func (fl *Fleet) Devices(node string) ([]DeviceInfo, error) {
 		return nil, fmt.Errorf("unknown node %q", node)
 	}
 	var out []DeviceInfo
+	k := Duration(n.at(fl.elapsed(fl.clock()))).step()
 	for i, b := range n.boards {
 		d := DeviceInfo{
-			Index: b.index, Minor: b.index, UUID: b.uuid, PCIBusID: strings.ToLower(b.pci[4:]), Model: b.model.Name, Key: b.model.Key,
+			Index: n.index(b, k), Minor: b.index, UUID: b.uuid, PCIBusID: strings.ToLower(b.pci[4:]), Model: b.model.Name, Key: b.model.Key,
 			MemoryMiB: b.model.MemoryMiB, NUMANode: i * 2 / max(len(n.boards), 2), Driver: n.exp.driver,
 		}
 		for position := range b.instances {

@@ -27,9 +27,17 @@ const (
 	ClockSkew       Kind = "clock_skew"       // Date header, and timestamps if asked for, are off by Skew
 	NewPod          Kind = "new_pod"          // Pod starts and warms up
 	PodGone         Kind = "pod_gone"         // the pod named by Pod is no more
+	// What changes while the devices stay the same:
+	ExporterReplaced Kind = "exporter_replaced" // the exporter's pod is another one: it prints Host, and answers on Port alone
+	ExporterTwice    Kind = "exporter_twice"    // a second exporter beside the first: it prints Host, and answers on Port
+	IndexChange      Kind = "index_change"      // the device has Index, and the device that had it takes its
+	MIGReprofile     Kind = "mig_reprofile"     // the MIG instance has Profile under the same id
 )
 
-var kinds = []Kind{ExporterDown, ExporterSlow, ExporterFrozen, PageCut, GPULost, XID, ThermalThrottle, Sentinel, ClockSkew, NewPod, PodGone}
+var kinds = []Kind{
+	ExporterDown, ExporterSlow, ExporterFrozen, PageCut, GPULost, XID, ThermalThrottle, Sentinel, ClockSkew, NewPod, PodGone,
+	ExporterReplaced, ExporterTwice, IndexChange, MIGReprofile,
+}
 
 // Fault is something that goes wrong, or changes, on one node.
 type Fault struct {
@@ -51,6 +59,12 @@ type Fault struct {
 	Mode   string   `json:"mode,omitempty"`
 	Fields []string `json:"fields,omitempty"` // sentinel
 	Pod    *Pod     `json:"pod,omitempty"`    // new_pod: the pod; pod_gone: namespace and name
+	// Host is what the other exporter prints as Hostname: by default a name of a pod.
+	Host string `json:"host,omitempty"`
+	// Port of the other exporter; exporter_replaced without one stays at its address.
+	Port    int    `json:"port,omitempty"`
+	Index   int    `json:"index,omitempty"`   // index_change
+	Profile string `json:"profile,omitempty"` // mig_reprofile
 }
 
 // FaultStatus is a fault with its place in time, as seconds since the start.
@@ -81,6 +95,7 @@ type fault struct {
 	slots      []heldSlot
 	start, end time.Duration // since the fleet's start; end < 0 is open
 	frozen     []byte        // exporter_frozen: the page, once it was asked for
+	reprofiled instance      // mig_reprofile: its id counts for nothing
 }
 
 // holds reports whether the fault is active at a time since the start.
@@ -182,6 +197,30 @@ func (fl *Fleet) prepare(spec Fault, now time.Duration) (*fault, error) {
 			}
 			f.slots = slots
 		}
+	case ExporterReplaced, ExporterTwice:
+		if f.Port < 0 || f.Port > 65535 || f.Kind == ExporterTwice && f.Port == 0 {
+			return nil, fmt.Errorf("fault: %s cannot listen on port %d: use a free one", f.Kind, f.Port)
+		}
+		if f.Host == "" {
+			f.Host = "dcgm-exporter-" + uuidFrom(stream(fl.cfg.Seed, fmt.Sprint("host/", len(fl.faults))))[:5]
+		}
+	case IndexChange:
+		if f.everywhere || f.target.position >= 0 || f.Index < 0 || f.Index >= len(n.boards) {
+			return nil, fmt.Errorf("fault: index_change needs one whole device, and an index from 0 to %d", len(n.boards)-1)
+		}
+	case MIGReprofile:
+		if f.everywhere || f.target.position < 0 {
+			return nil, errors.New("fault: mig_reprofile needs the device of a MIG instance, such as 3:0")
+		}
+		b := n.boards[f.target.device]
+		other, err := b.model.layout([]string{f.Profile})
+		if err != nil {
+			return nil, fmt.Errorf("fault: %w", err)
+		}
+		if have := b.instances[f.target.position]; other[0].memoryMiB < have.memoryMiB {
+			return nil, fmt.Errorf("fault: mig_reprofile makes no instance smaller, and %s is than %s: use a larger profile", f.Profile, have.profile)
+		}
+		f.reprofiled = other[0]
 	}
 	return f, nil
 }

@@ -5,6 +5,8 @@ package gpusim
 
 import (
 	"fmt"
+	"io"
+	"net"
 	"testing"
 	"time"
 
@@ -256,4 +258,70 @@ func TestDemoTellsItsStory(t *testing.T) {
 			assert.Equal(t, len(s.Pods), s.PodsOnPage, "only llama loses a pod: %s", s.Name)
 		}
 	}
+}
+
+// What describes a device changes, and what it does goes on.
+func TestDescriptionChanges(t *testing.T) {
+	cfg := oneNode(Node{Version: "4.5", Model: "A100-SXM4-40GB", Devices: 3, MIG: map[string][]string{"2": {"2g.10gb", "1g.5gb"}}})
+	from, until := Duration(10*sec), Duration(10*sec)
+	cfg = withFault(cfg, Fault{Kind: ExporterReplaced, After: from, For: until})
+	cfg = withFault(cfg, Fault{Kind: IndexChange, Device: "0", Index: 1, After: from, For: until})
+	cfg = withFault(cfg, Fault{Kind: MIGReprofile, Device: "2:1", Profile: "1g.10gb", After: from, For: until})
+	fl, _ := newFleet(t, cfg)
+	plain, _ := newFleet(t, oneNode(cfg.Nodes[0]))
+	const power = "DCGM_FI_DEV_POWER_USAGE"
+	first := plain.nodes[0].boards[0].uuid
+	for _, at := range []struct {
+		after           time.Duration
+		index           int
+		profile, device string
+	}{{9 * sec, 0, "1g.5gb", "nvidia0"}, {10 * sec, 1, "1g.10gb", "nvidia1"}, {20 * sec, 0, "1g.5gb", "nvidia0"}} {
+		p, want := page(t, fl, "n", at.after), page(t, plain, "n", at.after)
+		truth := fl.TruthAt(epoch.Add(at.after)).Nodes[0]
+		changed := p.find(power, "UUID", first, "gpu", fmt.Sprint(at.index), "device", at.device, "Hostname", truth.Host)
+		require.Len(t, changed, 1)
+		assert.InDelta(t, want.one(t, power, "UUID", first), changed[0].value, 0)
+		assert.Equal(t, at.index == 0, truth.Host == "n")
+		assert.Len(t, p.find(power, "gpu", "0"), 1)
+		assert.Equal(t, at.index, truth.Devices[0].Index)
+		assert.Equal(t, 1-at.index, truth.Devices[1].Index)
+		assert.Len(t, p.find(power, "GPU_I_ID", "7", "GPU_I_PROFILE", at.profile), 1)
+		assert.Equal(t, at.profile, truth.Devices[3].MIG)
+		free := p.one(t, "DCGM_FI_DEV_FB_FREE", "GPU_I_ID", "7")
+		assert.Equal(t, float64(truth.Devices[3].MemoryTotalMiB-truth.Devices[3].MemoryUsedMiB), free)
+	}
+}
+
+// Another exporter of the same node: in the place of the first, or beside it.
+func TestExportersElsewhere(t *testing.T) {
+	b := newBench(t, Demo(DemoTimes()))
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	port := free.Addr().(*net.TCPAddr).Port
+	require.NoError(t, free.Close())
+	before := b.server.URL("gpu-node-b")
+	elsewhere := fmt.Sprintf("http://127.0.0.1:%d/metrics", port)
+	read := func(url string) string {
+		resp, err := b.client.Get(url)
+		if err != nil {
+			return "nothing"
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		return parse(t, body).samples[0].labels["Hostname"]
+	}
+	id := b.start(fmt.Sprintf(`{"node":"gpu-node-b","kind":"exporter_replaced","host":"other","port":%d}`, port))
+	assert.Equal(t, elsewhere, b.server.URL("gpu-node-b"))
+	assert.Equal(t, []string{"nothing", "other"}, []string{read(before), read(elsewhere)})
+	b.end(id)
+	assert.Equal(t, before, b.server.URL("gpu-node-b"))
+	assert.Equal(t, []string{"gpu-node-b", "nothing"}, []string{read(before), read(elsewhere)})
+
+	id = b.start(fmt.Sprintf(`{"node":"gpu-node-b","kind":"exporter_twice","host":"second","port":%d}`, port))
+	down := b.start(`{"node":"gpu-node-b","kind":"exporter_down"}`)
+	assert.Equal(t, []string{"nothing", "second"}, []string{read(before), read(elsewhere)})
+	b.end(down)
+	assert.Equal(t, []string{"gpu-node-b", "second"}, []string{read(before), read(elsewhere)})
+	b.end(id)
 }

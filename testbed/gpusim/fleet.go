@@ -192,6 +192,13 @@ func (n *node) mark(r *reading, k int64) bool {
 			if f.holdsStep(k) && f.covers(r.board.index, r.position) {
 				r.blank = append(r.blank, f)
 			}
+		case MIGReprofile:
+			if f.holdsStep(k) && f.target == (slotRef{r.board.index, r.position}) {
+				is := f.reprofiled
+				is.id = r.mig.id
+				r.free += is.memoryMiB - r.total
+				r.mig, r.total = &is, is.memoryMiB
+			}
 		case XID:
 			if k < Duration(f.start).step() || !f.hits(r.board, r.position) {
 				continue
@@ -209,4 +216,33 @@ func (n *node) mark(r *reading, k int64) bool {
 		}
 	}
 	return !lost
+}
+
+// index is what the driver numbers a board with at second k.
+func (n *node) index(b *board, k int64) int {
+	at := b.index
+	for _, f := range n.faults {
+		if f.Kind != IndexChange || !f.holdsStep(k) {
+			continue
+		}
+		switch at {
+		case f.target.device:
+			at = f.Index
+		case f.Index:
+			at = f.target.device
+		}
+	}
+	return at
+}
+
+// host is what the node's exporter prints as its host's name: the name of its own
+// pod, once that was replaced.
+func (n *node) host(t time.Duration) string {
+	host := n.cfg.Name
+	for _, f := range n.faults {
+		if f.Kind == ExporterReplaced && f.holds(t) {
+			host = f.Host
+		}
+	}
+	return host
 }

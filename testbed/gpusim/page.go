@@ -23,7 +23,10 @@ const (
 
 // Page is the page of a node's exporter at a time. Faults of the exporter
 // itself (down, slow, cut off) are not in it: they happen in the server.
-func (fl *Fleet) Page(name string, at time.Time) ([]byte, error) {
+func (fl *Fleet) Page(name string, at time.Time) ([]byte, error) { return fl.pageOf(name, "", at) }
+
+// pageOf is the page of the exporter that calls its host so, "" of the node's own.
+func (fl *Fleet) pageOf(name, host string, at time.Time) ([]byte, error) {
 	fl.mu.Lock()
 	defer fl.mu.Unlock()
 	n := fl.node(name)
@@ -31,10 +34,13 @@ func (fl *Fleet) Page(name string, at time.Time) ([]byte, error) {
 		return nil, fmt.Errorf("unknown node %q", name)
 	}
 	t := n.at(fl.elapsed(at))
+	if host == "" {
+		host = n.host(t)
+	}
 	for _, f := range n.faults {
 		if f.Kind == ExporterFrozen && f.holds(t) {
 			if f.frozen == nil {
-				f.frozen = n.page(f.start, time.Time{})
+				f.frozen = n.page(f.start, time.Time{}, host)
 			}
 			return f.frozen, nil
 		}
@@ -45,7 +51,7 @@ func (fl *Fleet) Page(name string, at time.Time) ([]byte, error) {
 			stamp = at.Add(time.Duration(f.Skew))
 		}
 	}
-	return n.page(t, stamp), nil
+	return n.page(t, stamp, host), nil
 }
 
 // line is one row of the page, its labels written out.
@@ -54,12 +60,12 @@ type line struct {
 	labels, attributes, xidAttributes string
 }
 
-func (n *node) page(t time.Duration, stamp time.Time) []byte {
+func (n *node) page(t time.Duration, stamp time.Time, host string) []byte {
 	readings := n.read(Duration(t).step())
 	lines := make([]line, 0, len(readings))
 	for i := range readings {
 		r := &readings[i]
-		lines = append(lines, line{r, n.labels(r), n.attributes(r, false), n.attributes(r, true)})
+		lines = append(lines, line{r, n.labels(r, n.index(r.board, Duration(t).step()), host), n.attributes(r, false), n.attributes(r, true)})
 	}
 	suffix := "\n"
 	if !stamp.IsZero() {
@@ -213,10 +219,10 @@ func sentinel(f *field) string {
 
 // labels writes what identifies a row, in the exporter's order, and the fields
 // that are printed as labels.
-func (n *node) labels(r *reading) string {
+func (n *node) labels(r *reading, number int, host string) string {
 	x := n.exp
 	var b strings.Builder
-	index := strconv.Itoa(r.board.index)
+	index := strconv.Itoa(number)
 	fmt.Fprintf(&b, "gpu=%q,", index)
 	if x.spaceAfterGPU {
 		b.WriteByte(' ')
@@ -237,7 +243,7 @@ func (n *node) labels(r *reading) string {
 		add("GPU_I_ID", strconv.Itoa(r.mig.id))
 	}
 	if x.hostname != "" {
-		add(x.hostname, n.cfg.Name)
+		add(x.hostname, host)
 	}
 	if x.driverLabel {
 		add("DCGM_FI_DRIVER_VERSION", x.driver)

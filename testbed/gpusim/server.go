@@ -22,7 +22,8 @@ const contentType = "text/plain; version=0.0.4; charset=utf-8"
 // or to return.
 const reconcileEvery = 50 * time.Millisecond
 
-// Server serves the pages of a fleet, one listener a node.
+// Server serves the pages of a fleet, one listener a node, and one for each exporter
+// that a fault started elsewhere.
 type Server struct {
 	fleet *Fleet
 	stop  chan struct{}
@@ -30,12 +31,14 @@ type Server struct {
 	once  sync.Once
 	pages atomic.Int64
 
-	mu    sync.Mutex // guards the listeners
-	ports []*port
+	mu     sync.Mutex // guards the listeners
+	ports  []*port
+	others map[string]*port // of exporters that a fault started, by its id
 }
 
 type port struct {
 	node string
+	host string // printed as Hostname, "" as the node says
 	addr string
 	http *http.Server // nil while the exporter is down
 }
@@ -43,7 +46,7 @@ type port struct {
 // Serve listens for every node on host: on base, base+1 and so on, or on free
 // ports when base is 0. Close ends it.
 func Serve(fl *Fleet, host string, base int) (*Server, error) {
-	s := &Server{fleet: fl, stop: make(chan struct{}), done: make(chan struct{})}
+	s := &Server{fleet: fl, stop: make(chan struct{}), done: make(chan struct{}), others: map[string]*port{}}
 	for i, name := range fl.Nodes() {
 		number := 0
 		if base != 0 {
@@ -75,7 +78,7 @@ func (s *Server) listen(p *port) error {
 		return err
 	}
 	p.addr = l.Addr().String()
-	p.http = &http.Server{Handler: s.exporter(p.node), ReadHeaderTimeout: 10 * time.Second}
+	p.http = &http.Server{Handler: s.exporter(p.node, p.host), ReadHeaderTimeout: 10 * time.Second}
 	go func(h *http.Server) { _ = h.Serve(l) }(p.http)
 	return nil
 }
@@ -101,22 +104,76 @@ func (s *Server) run() {
 func (s *Server) Reconcile() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, p := range s.ports {
-		down := s.fleet.transport(p.node).down
-		switch {
-		case down && p.http != nil:
-			_ = p.http.Close() // the listener and every open connection
-			p.http = nil
-		case !down && p.http == nil:
-			_ = s.listen(p)
+	wanted := s.fleet.others()
+	for id, p := range s.others {
+		if _, ok := wanted[id]; !ok {
+			p.close()
+			delete(s.others, id)
 		}
 	}
+	for _, p := range s.ports {
+		s.set(p, s.fleet.transport(p.node).down || s.current(p.node, wanted) != "")
+	}
+	for id, f := range wanted {
+		p := s.others[id]
+		if p == nil {
+			host, _, _ := net.SplitHostPort(s.ports[0].addr)
+			p = &port{node: f.Node, host: f.Host, addr: net.JoinHostPort(host, strconv.Itoa(f.Port))}
+			s.others[id] = p
+		}
+		s.set(p, f.Kind == ExporterReplaced && (s.fleet.transport(p.node).down || s.current(f.Node, wanted) != id))
+	}
+}
+
+// set closes or opens a listener.
+func (s *Server) set(p *port, down bool) {
+	switch {
+	case down:
+		p.close()
+	case p.http == nil:
+		_ = s.listen(p)
+	}
+}
+
+// close closes the listener and every open connection.
+func (p *port) close() {
+	if p.http != nil {
+		_ = p.http.Close()
+		p.http = nil
+	}
+}
+
+// current is the fault that moved the node's exporter to another address, the
+// newest if there are several; "" is none.
+func (s *Server) current(node string, others map[string]Fault) (id string) {
+	for other, f := range others {
+		if f.Node == node && f.Kind == ExporterReplaced && (len(other) > len(id) || len(other) == len(id) && other > id) {
+			id = other
+		}
+	}
+	return id
+}
+
+// others are the faults that started an exporter at another address.
+func (fl *Fleet) others() map[string]Fault {
+	fl.mu.Lock()
+	defer fl.mu.Unlock()
+	t, out := fl.elapsed(fl.clock()), map[string]Fault{}
+	for _, f := range fl.faults {
+		if (f.Kind == ExporterTwice || f.Kind == ExporterReplaced) && f.Port != 0 && f.holds(t) {
+			out[f.id] = f.Fault
+		}
+	}
+	return out
 }
 
 // URL is where a node's page is, or "" for an unknown node.
 func (s *Server) URL(node string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if p := s.others[s.current(node, s.fleet.others())]; p != nil {
+		return "http://" + p.addr + "/metrics"
+	}
 	for _, p := range s.ports {
 		if p.node == node {
 			return "http://" + p.addr + "/metrics"
@@ -141,9 +198,10 @@ func (s *Server) closePorts() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.ports {
-		if p.http != nil {
-			_ = p.http.Close()
-		}
+		p.close()
+	}
+	for _, p := range s.others {
+		p.close()
 	}
 }
 
@@ -182,15 +240,15 @@ func (fl *Fleet) transport(name string) transport {
 	return out
 }
 
-// exporter is the HTTP side of one node's exporter.
-func (s *Server) exporter(node string) http.Handler {
+// exporter is the HTTP side of one node's exporter, which calls its host so.
+func (s *Server) exporter(node, host string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte("OK"))
 	})
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
 		how := s.fleet.transport(node)
-		if how.down {
+		if how.down && host == "" {
 			panic(http.ErrAbortHandler) // the listener is about to go
 		}
 		if how.delay > 0 {
@@ -203,7 +261,7 @@ func (s *Server) exporter(node string) http.Handler {
 			}
 		}
 		now := s.fleet.clock()
-		page, err := s.fleet.Page(node, now)
+		page, err := s.fleet.pageOf(node, host, now)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return

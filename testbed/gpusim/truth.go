@@ -23,6 +23,7 @@ type NodeTruth struct {
 	Name     string        `json:"name"`
 	Version  string        `json:"version"`
 	Exporter string        `json:"exporter"` // up, slow, frozen, cut or down
+	Host     string        `json:"host"`     // what the exporter prints as Hostname
 	URL      string        `json:"url,omitempty"`
 	Devices  []DeviceTruth `json:"devices"`
 }
@@ -120,7 +121,7 @@ func (fl *Fleet) TruthAt(at time.Time) Truth {
 	services := map[[2]string]*ServiceTruth{}
 	for _, n := range fl.nodes {
 		k := Duration(n.at(t)).step()
-		nt := NodeTruth{Name: n.cfg.Name, Version: n.cfg.Version, Exporter: n.exporterState(t), Devices: []DeviceTruth{}}
+		nt := NodeTruth{Name: n.cfg.Name, Version: n.cfg.Version, Exporter: n.exporterState(t), Host: n.host(t), Devices: []DeviceTruth{}}
 		for _, b := range n.boards {
 			for _, r := range b.read(k) {
 				d := n.device(&r, k, nt.Exporter)
@@ -183,7 +184,7 @@ func (n *node) device(r *reading, k int64, exporter string) DeviceTruth {
 		}
 	}
 	d := DeviceTruth{
-		ID: r.board.id(r.position), UUID: r.board.uuid, Index: r.board.index, Model: r.board.model.Name, OnPage: shown,
+		ID: r.board.id(r.position), UUID: r.board.uuid, Index: n.index(r.board, k), Model: r.board.model.Name, OnPage: shown,
 		Utilization: r.util, SMActive: r.sm, TensorActive: r.tensor, DRAMActive: r.dram, FP16Active: r.fp16, FP32Active: r.fp32,
 		MemoryUsedMiB: r.used, MemoryTotalMiB: r.total, PowerWatts: r.power, TemperatureC: r.temp,
 		EnergyMilliJoule: r.energy, ClockEvents: r.clocks, XID: r.xid,
