@@ -81,6 +81,7 @@ type demo struct {
 	moved    bool // ports are others than those of the configuration
 	sink     *gpusim.Sink
 	targets  []string // the simulated exporters
+	kubelets string   // folder of the simulated kubelets' sockets
 	start    time.Time
 }
 
@@ -123,6 +124,7 @@ func (d *demo) startCollector() (*collector.Collector, error) {
 	}
 	if d.exporter == "" {
 		o.Configs = append(o.Configs, filepath.Join(d.root, "config", "demo.yaml"))
+		o.Env = append(o.Env, "KUBELETS="+d.kubelets)
 	} else {
 		o.Env = append(o.Env, "DCGM_EXPORTER_ENDPOINT="+d.exporter)
 	}
@@ -162,7 +164,7 @@ func (d *demo) introduce(c *collector.Collector) {
 	if d.exporter != "" {
 		d.print("scraping the exporter that you named; a device without pod labels has no holder")
 	} else {
-		d.print("simulated fleet: 4 nodes, 18 GPUs: %s", strings.Join(d.targets, " "))
+		d.print("simulated fleet: 4 nodes with exporter and kubelet, 18 GPUs: %s", strings.Join(d.targets, " "))
 		d.print("  truth and faults: http://localhost:%d/truth, POST /fault; webhooks that arrived: http://localhost:%d/received", d.sim.control, d.sim.sink)
 		d.print("  script: a pod starts at %s, an XID at %s, one exporter dies at %s and returns at %s",
 			d.times.NewPod, d.times.XID, d.times.Down, d.times.Down+d.times.DownFor)

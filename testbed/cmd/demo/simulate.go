@@ -4,13 +4,17 @@
 package main
 
 import (
+	"errors"
 	"net"
 	"net/http"
+	"os"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/simkubelet"
 )
 
 const demoNodes = 4
@@ -66,19 +70,45 @@ func (d *demo) simulate() (stop func(), err error) {
 	for _, node := range fleet.Nodes() {
 		d.targets = append(d.targets, server.URL(node))
 	}
+	var stops []func()
+	stop = func() {
+		for _, s := range slices.Backward(stops) {
+			s()
+		}
+	}
+	stops = append(stops, server.Close)
+	started := func(s func(), err error) error {
+		if err != nil {
+			stop()
+			return err
+		}
+		stops = append(stops, s)
+		return nil
+	}
+	if err := started(d.serveKubelets(fleet)); err != nil {
+		return nil, err
+	}
 	d.sink = gpusim.NewSink(time.Now)
-	stopSink, err := serve(d.sim.sink, d.sink)
-	if err != nil {
-		server.Close()
+	if err := started(serve(d.sim.sink, d.sink)); err != nil {
 		return nil, err
 	}
-	stopControl, err := serve(d.sim.control, gpusim.Control(fleet, server, d.sink))
-	if err != nil {
-		stopSink()
-		server.Close()
+	if err := started(serve(d.sim.control, gpusim.Control(fleet, server, d.sink))); err != nil {
 		return nil, err
 	}
-	return func() { stopControl(); stopSink(); server.Close() }, nil
+	return stop, nil
+}
+
+// serveKubelets serves each node's pod-resources API, in a folder whose path is
+// short enough for a socket.
+func (d *demo) serveKubelets(fleet *gpusim.Fleet) (stop func(), err error) {
+	if d.kubelets, err = os.MkdirTemp("", "kubelets"); err != nil {
+		return nil, err
+	}
+	k, err := simkubelet.Start(fleet, d.kubelets, time.Now)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(d.kubelets))
+	}
+	return func() { k.Stop(); _ = os.RemoveAll(d.kubelets) }, nil
 }
 
 func serve(port int, h http.Handler) (stop func(), err error) {
