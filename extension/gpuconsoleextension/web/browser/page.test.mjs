@@ -116,7 +116,7 @@ test("nodes: free, held by whom, idle, lost, MIG layout, temperature, XID, pendi
     await item.locator("table").waitFor();
     return item;
   };
-  assert.match(await seen(await node("gpu-h100-eu-02")), /1 lost.*XID errors.*XID 94 × 2.*1 ECC uncorrected.*throttled: hw thermal.*88 °C hot/s);
+  assert.match(await seen(await node("gpu-h100-eu-02")), /1 lost.*GPU lost.*XID 94.*ECC uncorrected.*throttled: hw thermal.*hot, above 85 °C.*XID 94 × 2.*1 ECC uncorrected.*throttled: hw thermal.*88 °C hot/s);
   assert.match(await seen(await node("gpu-a100-eu-01")), /4 idle-held.*3 free.*notebooks-/s);
   assert.match(await seen(await node("gpu-a100-mig-01")), /MIG 1 × 3g\.40gb, 1 × 2g\.20gb, 2 × 1g\.10gb.*mig-tutorials-00/s);
   assert.match(await seen(await node("gpu-l4-shared-01")), /cordoned.*rerank-shared-0.*25 % of it, time-slicing/s);

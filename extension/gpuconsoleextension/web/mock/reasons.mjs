@@ -12,21 +12,22 @@ const reason = (kind, severity, label, text, subject, over = {}) =>
 const sorted = (list) => [...list].sort((a, b) => severities.indexOf(a.severity) - severities.indexOf(b.severity) || kinds.indexOf(a.kind) - kinds.indexOf(b.kind));
 export const pressing = (list) => list.some((r) => r.severity !== "info");
 
-const own = {
-  stale: ["error", "stale"], no_data: ["error", "no data"], partial: ["warn", "partial"], missing_pods: ["warn", "pods missing"], degraded_pods: ["warn", "pods degraded"],
-  pending_pods: ["warn", "pods pending"], idle_devices: ["info", "idle GPUs"], not_running: ["info", "not running"], warming: ["info", "warming up"], unknown: ["info", "not known yet"],
-};
+const own = (kind, { pods, devices }) => ({
+  stale: ["error", "stale"], no_data: ["error", "no data"], partial: ["warn", `partial: ${pods.missing} of ${pods.settled} missing`], missing_pods: ["warn", `${pods.missing} missing`],
+  degraded_pods: ["warn", `${pods.degraded} degraded`], pending_pods: ["warn", `${pods.pending} pending`], idle_devices: ["info", `${devices.idle} idle-held`], not_running: ["info", "not running"],
+  warming: ["info", "warming up"], unknown: ["info", "not known yet"],
+})[kind];
 
 function ofDevice(n, d) {
   const holder = d.holders[0];
   const about = { cluster: n.cluster, node: n.node, device: d.id, namespace: holder?.namespace ?? null, service: holder?.service ?? null, pod: holder?.pod ?? null };
   const name = `GPU ${d.index} of ${n.node}`;
   const list = [];
-  if (d.state === "lost") list.push(reason("device_lost", "error", "device lost", `${name} reports nothing, although its exporter answers.`, about));
+  if (d.state === "lost") list.push(reason("device_lost", "error", "GPU lost", `${name} reports nothing, although its exporter answers.`, about));
   for (const x of d.xid_errors) list.push(reason("xid", "error", `XID ${x.code}`, `${name} reported XID ${x.code}.`, about, { notice: true }));
   if (d.uncorrected_errors) list.push(reason("ecc_uncorrected", "error", "ECC uncorrected", `${name} reported uncorrected ECC errors.`, about, { notice: true }));
   if (d.throttle.length) list.push(reason("throttle", "warn", `throttled: ${d.throttle.join(", ").replaceAll("_", " ")}`, `${name} holds its clocks down (${d.throttle.join(", ")}).`, about));
-  if (d.temperature >= 85) list.push(reason("temperature", "warn", "hot", `${name} has ${d.temperature} °C, above 85 °C (high).`, about));
+  if (d.temperature >= 85) list.push(reason("temperature", "warn", "hot, above 85 °C", `${name} has ${d.temperature} °C, above 85 °C (high).`, about));
   return sorted(list);
 }
 
@@ -44,7 +45,7 @@ export function explain(world) {
   for (const s of world.services) {
     const about = { cluster: s.cluster, namespace: s.namespace, service: s.service };
     const held = world.nodes.flatMap((n) => n.reasons).filter((r) => r.subject.namespace === s.namespace && r.subject.service === s.service && r.subject.cluster === s.cluster);
-    s.reasons = sorted([...s.attention.map((kind) => reason(kind, own[kind][0], own[kind][1], `Service ${s.service}: ${own[kind][1]}.`, about)), ...held]);
+    s.reasons = sorted([...s.attention.map((kind) => reason(kind, ...own(kind, s), `Service ${s.service}: ${own(kind, s)[1]}.`, about)), ...held]);
     s.attention = [...new Set(s.reasons.map((r) => r.kind))];
   }
   const rank = (x) => (x.reasons.length ? severities.indexOf(x.reasons[0].severity) * 100 + kinds.indexOf(x.reasons[0].kind) : 999);

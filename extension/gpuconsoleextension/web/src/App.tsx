@@ -11,6 +11,7 @@ import { loginNeeded, logout, token } from "./session";
 import { ageNow, type Screen, screenOf, staleNow } from "./state";
 import { announce, LiveRegion, useTitle } from "./parts/announce";
 import { Failure } from "./parts/notices";
+import { Endpoints } from "./parts/reasons";
 import { Skeleton } from "./parts/Figure";
 import { Time } from "./parts/values";
 import { Events } from "./views/Events";
@@ -91,6 +92,7 @@ function Content({ screen, known, poll, route: r }: { screen: Screen; known: Kno
       {!shows(screen, r) && <h1 class="vh">GPU console</h1>}
       {panel}
       {(screen.kind === "ready" || screen.letter === "B" || screen.letter === "C") && r.view !== "service" && <SomeDown status={status} />}
+      <Endpoints endpoints={status.endpoints} />
       {shows(screen, r) && <View route={r} status={status} />}
     </>
   );
@@ -122,7 +124,7 @@ function View({ route: r, status }: { route: Route; status: Status }) {
     case "nodes":
       return <Titled title="Nodes"><Nodes q={r.q} node={r.node} status={status} /></Titled>;
     case "events":
-      return <Titled title="Events"><Events severity={r.severity} name={r.name} status={status} /></Titled>;
+      return <Titled title="Events"><Events severity={r.severity} name={r.name} event={r.event} status={status} /></Titled>;
     case "service": {
       const asked = windows.includes(r.window as WindowName) ? (r.window as WindowName) : chosenWindow.value;
       const window = status.config.windows.includes(asked) ? asked : status.config.windows[status.config.windows.length - 1]!;

@@ -1,5 +1,5 @@
 import type { ApiError } from "./api/client";
-import type { Attention, PodCounts, Service, Status } from "./api/types";
+import type { Attention, PodCounts, Reason, Service, Status } from "./api/types";
 import type { Known } from "./poll";
 
 /**
@@ -57,46 +57,10 @@ export function serviceState(service: Service): ServiceState {
   return pods.not_running ? "not_running" : "unknown";
 }
 
-/** How a reason for attention is told: a word, a sign that needs no colour, and how pressing it is. */
-export interface Told {
-  word: string;
-  tone: "bad" | "warn" | "info" | "calm";
-}
-
-export function tell(reason: Attention, service: Service): Told {
-  const { pods, devices } = service;
-  switch (reason) {
-    case "stale":
-      return { word: "stale", tone: "bad" };
-    case "no_data":
-      return { word: "no data", tone: "bad" };
-    case "partial":
-      return { word: `partial: ${pods.missing ?? "some"} of ${pods.settled ?? "?"} missing`, tone: "warn" };
-    case "missing_pods":
-      return { word: `${pods.missing ?? "some"} missing`, tone: "warn" };
-    case "degraded_pods":
-      return { word: `${pods.degraded ?? "some"} degraded`, tone: "warn" };
-    case "pending_pods":
-      return { word: `${pods.pending ?? "some"} pending`, tone: "warn" };
-    case "idle_devices":
-      return { word: `${devices.idle ?? "some"} idle-held`, tone: "info" };
-    case "not_running":
-      return { word: "not running", tone: "info" };
-    case "warming":
-      return { word: "warming up", tone: "info" };
-    case "unknown":
-      return { word: "not known yet", tone: "calm" };
-    default:
-      return { word: String(reason).replaceAll("_", " "), tone: "info" };
-  }
-}
-
 /** Reasons worth a tag: "partial" says all that "missing_pods" does. */
-export function told(service: Service): Told[] {
-  const reasons = service.attention.filter(
-    (reason) => !(reason === "missing_pods" && (service.attention.includes("partial") || service.attention.includes("no_data"))),
-  );
-  return reasons.map((reason) => tell(reason, service));
+export function told(service: Service): Reason[] {
+  const says = (kind: Attention) => service.reasons.some((r) => r.kind === kind);
+  return service.reasons.filter((r) => !(r.kind === "missing_pods" && (says("partial") || says("no_data"))));
 }
 
 /** Whether some pods of a service are warming although others are settled. */

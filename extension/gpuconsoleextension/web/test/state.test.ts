@@ -1,8 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { ApiError } from "../src/api/client";
-import type { Service, Status } from "../src/api/types";
+import type { Reason, Service, Status } from "../src/api/types";
 import type { Known } from "../src/poll";
 import { delay } from "../src/poll";
+import { elsewhere, grouped, pressing, toneOf } from "../src/reasons";
 import { ageNow, screenOf, serviceState, staleNow, told } from "../src/state";
 
 const status = (state: string) => ({ state }) as Status;
@@ -33,12 +34,40 @@ function service(pods: Partial<Service["pods"]>, over: Partial<Service> = {}): S
   const settled = reporting + degraded + missing;
   return {
     attention: [],
+    reasons: [],
     partial: settled > 0 && missing / settled > 0.25,
     devices: { held: 4, reporting: 4, missing: 0, busy: 4, idle: 0 },
     ...over,
     pods: { total: 9, settled, in_mean: reporting + degraded, reporting, degraded, missing, warming: 0, not_running: 0, pending: 0, ...pods },
   } as Service;
 }
+
+const nowhere = { cluster: null, namespace: null, service: null, pod: null, node: null, device: null };
+const reason = (kind: Reason["kind"], over: Partial<Reason> = {}): Reason => ({
+  kind, severity: "warn", label: kind, text: `It is ${kind}.`, notice: false, subject: nowhere, endpoint: null, event_id: null, since: null, ...over,
+});
+
+describe("reasons", () => {
+  test("severity is a tone, and one of a later version no alarm", () => {
+    expect(["error", "warn", "info", "apocalypse"].map((s) => toneOf(s as Reason["severity"]))).toEqual(["bad", "warn", "info", "info"]);
+  });
+  test("what is worth knowing needs nobody", () => {
+    expect(pressing([])).toBe(false);
+    expect(pressing([reason("idle_devices", { severity: "info" })])).toBe(false);
+    expect(pressing([reason("idle_devices", { severity: "info" }), reason("xid", { severity: "error" })])).toBe(true);
+  });
+  test("the same on several devices is one tag", () => {
+    expect(grouped([reason("xid", { label: "XID 79" }), reason("throttle"), reason("xid", { label: "XID 79", text: "Another." })])).toMatchObject([
+      { times: 2, texts: ["It is xid.", "Another."] },
+      { times: 1 },
+    ]);
+  });
+  test("the fleet names what no service's row and no other banner does", () => {
+    const on = (over: Partial<Reason["subject"]>) => ({ subject: { ...nowhere, ...over } });
+    const list = [reason("xid", on({ node: "n", service: "chat" })), reason("device_lost", on({ node: "n" })), reason("exporter_down", on({ node: "n" })), reason("delivery", { endpoint: "ops" }), reason("no_data", on({ service: "chat" }))];
+    expect(elsewhere(list).map((r) => r.kind)).toEqual(["device_lost"]);
+  });
+});
 
 describe("the state of a service", () => {
   test.each([
@@ -55,11 +84,9 @@ describe("the state of a service", () => {
   test("the API decides what is partial, not the page", () => expect(serviceState(service({ reporting: 1, missing: 2 }, { partial: null }))).toBe("ok"));
 
   test("partial says all that missing pods say", () => {
-    const s = service({ reporting: 5, missing: 3 }, { attention: ["partial", "missing_pods", "idle_devices"] });
-    expect(told(s).map((t) => t.word)).toEqual(["partial: 3 of 8 missing", "0 idle-held"]);
-  });
-  test("a reason of a later version is shown by its name", () => {
-    expect(told(service({}, { attention: ["on_fire" as never] }))).toEqual([{ word: "on fire", tone: "info" }]);
+    const s = service({ reporting: 5, missing: 3 }, { reasons: [reason("partial"), reason("missing_pods"), reason("idle_devices", { severity: "info" })] });
+    expect(told(s).map((r) => r.kind)).toEqual(["partial", "idle_devices"]);
+    expect(told(service({}, { reasons: [reason("missing_pods")] }))).toHaveLength(1);
   });
 });
 

@@ -1,7 +1,9 @@
-import type { Device, GpuNode, Holder } from "../api/types";
+import type { Device, GpuNode, Holder, Reason } from "../api/types";
 import { gap, safe, text } from "../format";
 import { serviceLink } from "../router";
-import { Tag } from "../parts/notices";
+import { Tag, type Tone } from "../parts/notices";
+import { ReasonTags } from "../parts/reasons";
+import { pressing, toneOf } from "../reasons";
 import { type Column, Row, Table } from "../parts/table";
 import { Age, Memory, Meter, Name, Utilization, Value } from "../parts/values";
 import { shortModel } from "./Pods";
@@ -66,24 +68,31 @@ function DeviceName({ device: d, instances }: { device: Device; instances: reado
   );
 }
 
+/** What other columns of the row show. */
+const elsewhere = new Set(["xid", "ecc_uncorrected", "temperature", "memory_temperature"]);
+/** Reasons to hold the clocks down that are faults, or that every idle GPU has. */
+const faults = new Set(["hw_thermal", "sw_thermal", "hw_power_brake", "hw_slowdown", "gpu_idle"]);
+
 function State({ device: d }: { device: Device }) {
-  const throttle = d.throttle.length > 0 && (
-    <Tag tone="warn" title="Clocks are held down">
-      throttled: {d.throttle.map((r) => safe(r).replaceAll("_", " ")).join(", ")}
-    </Tag>
-  );
+  const limited = d.throttle.filter((r) => !faults.has(r));
+  const here = d.reasons.filter((r) => !elsewhere.has(r.kind) && !(r.kind === "device_lost" && d.state === "lost"));
   const tag = {
     lost: <Tag tone="bad" title="It was heard of, and is silent although its exporter is up">lost</Tag>,
     split: <Tag tone="calm">in MIG mode</Tag>,
     idle: <Tag tone="info" title="Held, and hardly used for long">idle-held</Tag>,
-    held: <Tag tone="good">held</Tag>,
+    held: <Tag tone={pressing(d.reasons) ? "calm" : "good"}>held</Tag>,
     free: <Tag tone="calm" title="The kubelet says that nobody holds it">free</Tag>,
     unknown: <Tag tone="calm" title="Nobody says who holds it, nor that it is free">holder unknown</Tag>,
   }[d.state];
   return (
     <span class="tags">
       {tag}
-      {throttle}
+      <ReasonTags reasons={here} />
+      {limited.length > 0 && (
+        <Tag tone="calm" title="Clocks are held down as configured; that is no fault">
+          clocks limited: {limited.map((r) => safe(r).replaceAll("_", " ")).join(", ")}
+        </Tag>
+      )}
     </span>
   );
 }
@@ -126,35 +135,55 @@ function Power({ device: d }: { device: Device }) {
   );
 }
 
+/** Hot is what gpu_events calls so: a raised gpu.temperature of that sensor. */
 function Temperature({ device: d }: { device: Device }) {
-  const hot = d.temperature !== null && d.temperature >= 85;
+  const hot = d.reasons.find((r) => r.kind === "temperature");
+  const hotMemory = d.reasons.find((r) => r.kind === "memory_temperature");
+  const mark = (reason: Reason | undefined) => reason && <span class="stale-mark" title={safe(reason.text)}> hot</span>;
   return (
     <span class={hot ? "hot" : undefined}>
       <Value value={d.temperature} unit="Cel" />
-      {hot && <span class="stale-mark"> hot</span>}
-      {d.memory_temperature !== null && (
-        <span class="under">
+      {mark(hot)}
+      {(d.memory_temperature !== null || hotMemory) && (
+        <span class={hotMemory ? "under hot" : "under"}>
           memory <Value value={d.memory_temperature} unit="Cel" />
+          {mark(hotMemory)}
         </span>
       )}
     </span>
   );
 }
 
+/** Errors of the last day; those that still need attention by how bad they are. */
 function Errors({ device: d }: { device: Device }) {
-  if (d.xid === null && d.uncorrected_errors === null && !d.xid_errors.length) return <Value value={null} unit="count" />;
-  if (!d.xid_errors.length && !d.uncorrected_errors) return <span class="quiet">none{d.xid ? `, last XID ${d.xid}` : ""}</span>;
+  const of = (kind: Reason["kind"], label?: string) => d.reasons.find((r) => r.kind === kind && (!label || r.label === label));
+  const tone = (reason: Reason | undefined): Tone => (reason ? toneOf(reason.severity) : "calm");
+  const codes = new Set(d.xid_errors.map((x) => `XID ${x.code}`));
+  const others = d.reasons.filter((r) => r.kind === "xid" && !codes.has(r.label)); // known by their events alone
+  const ecc = of("ecc_uncorrected");
+  if (!d.xid_errors.length && !others.length && !d.uncorrected_errors && !ecc) {
+    return d.xid === null && d.uncorrected_errors === null ? <Value value={null} unit="count" /> : <span class="quiet">none{d.xid ? `, last XID ${d.xid}` : ""}</span>;
+  }
   return (
     <span class="tags">
-      {d.xid_errors.map((x) => (
-        <Tag key={x.code} tone="warn" title={x.lower_bound ? "At least: the same code twice cannot be told from once" : undefined}>
-          XID {safe(x.code)}
-          {gap}×{gap}
-          {x.lower_bound ? "≥" : ""}
-          {x.count}
+      {d.xid_errors.map((x) => {
+        const reason = of("xid", `XID ${x.code}`);
+        const least = x.lower_bound ? "At least: the same code twice cannot be told from once" : "";
+        return (
+          <Tag key={x.code} tone={tone(reason)} title={[reason && safe(reason.text), least].filter(Boolean).join("\n") || undefined}>
+            XID {safe(x.code)}
+            {gap}×{gap}
+            {x.lower_bound ? "≥" : ""}
+            {x.count}
+          </Tag>
+        );
+      })}
+      <ReasonTags reasons={others} />
+      {(!!d.uncorrected_errors || ecc) && (
+        <Tag tone={tone(ecc)} title={ecc && safe(ecc.text)}>
+          {d.uncorrected_errors ? `${d.uncorrected_errors} ` : ""}ECC uncorrected
         </Tag>
-      ))}
-      {!!d.uncorrected_errors && <Tag tone="bad">{d.uncorrected_errors} ECC uncorrected</Tag>}
+      )}
     </span>
   );
 }

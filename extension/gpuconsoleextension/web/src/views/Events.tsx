@@ -1,4 +1,4 @@
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { api } from "../api/client";
 import type { Delivery, Events as EventsData, GpuEvent, ServiceName, Status } from "../api/types";
 import { count, gap, latency, plural, safe } from "../format";
@@ -15,7 +15,7 @@ const severities: readonly [string, string][] = [
   ["error", "Errors"],
 ];
 
-export function Events({ severity, name, status }: { severity: string; name: ServiceName | null; status: Status }) {
+export function Events({ severity, name, event, status }: { severity: string; name: ServiceName | null; event: string; status: Status }) {
   const page = Math.min(50, status.config.limits.max_services_per_request);
   const [limit, setLimit] = useState(page);
   const wanted = severity === "warn" || severity === "error" || severity === "info" ? severity : "";
@@ -49,7 +49,8 @@ export function Events({ severity, name, status }: { severity: string; name: Ser
         </span>
         {known.data && (
           <p class="quiet" role="status">
-            {plural(known.data.total, "event")}, newest first; {plural(known.data.raised, "condition")} raised now
+            {plural(known.data.total, "event")}, newest first; {plural(known.data.raised, "condition")}{wanted || name ? " of them" : ""} raised now
+            {known.data.notices > 0 && `, ${plural(known.data.notices, "notice")}`}
           </p>
         )}
       </div>
@@ -67,17 +68,17 @@ export function Events({ severity, name, status }: { severity: string; name: Ser
       {known.data && known.data.events.length === 0 && (
         <p class="empty">{wanted || name ? "No such event in the log." : "No event has happened yet. They are raised by the gpu_events connector and told to webhooks by the webhook exporter."}</p>
       )}
-      {known.data && known.data.events.length > 0 && <List known={known as Known<EventsData> & { data: EventsData }} />}
+      {known.data && known.data.events.length > 0 && <List known={known as Known<EventsData> & { data: EventsData }} marked={event} />}
       {known.data && <More shown={known.data.events.length} total={known.data.total} word="events" limit={page} grow={() => setLimit(limit + page)} />}
     </>
   );
 }
 
-function List({ known }: { known: Known<EventsData> & { data: EventsData } }) {
+function List({ known, marked }: { known: Known<EventsData> & { data: EventsData }; marked: string }) {
   return (
     <ol class="events">
       {known.data.events.map((e) => (
-        <Item key={e.id} event={e} />
+        <Item key={e.id} event={e} marked={e.id === marked} />
       ))}
     </ol>
   );
@@ -98,9 +99,13 @@ function tone(e: GpuEvent): Tone {
   }
 }
 
-function Item({ event: e }: { event: GpuEvent }) {
+function Item({ event: e, marked }: { event: GpuEvent; marked: boolean }) {
+  const self = useRef<HTMLLIElement>(null);
+  useEffect(() => {
+    if (marked) self.current?.scrollIntoView({ block: "center" });
+  }, [marked]);
   return (
-    <li class="event" data-event={e.id}>
+    <li class={marked ? "event marked" : "event"} data-event={e.id} ref={self}>
       <div class="event-time">
         <Time at={e.time} />
       </div>

@@ -6,7 +6,8 @@ import { type Known, usePoll } from "../poll";
 import { fleetLink, replace, serviceLink } from "../router";
 import { told } from "../state";
 import { Sparkline, Stack } from "../parts/bars";
-import { Failure, Tag } from "../parts/notices";
+import { Failure } from "../parts/notices";
+import { Elsewhere, ReasonTags } from "../parts/reasons";
 import { type Column, More, Row, Table } from "../parts/table";
 import { Age, Memory, Name, Utilization, Value } from "../parts/values";
 import { Search } from "../parts/Search";
@@ -35,6 +36,7 @@ export function Fleet({ q, status }: { q: string; status: Status }) {
       {!known.data && !known.error && <Skeleton rows={6} />}
       {known.data && (
         <>
+          <Elsewhere reasons={known.data.summary.reasons} />
           <Summary summary={known.data.summary} status={status} />
           <div class="toolbar">
             <h2>Services</h2>
@@ -100,7 +102,7 @@ function Summary({ summary: s, status }: { summary: FleetSummary; status: Status
           tone={s.attention ? "warn" : undefined}
         />
         <Figure name="Pods pending" note="wait for a node" value={s.pods_pending} unit="count" tone={s.pods_pending ? "warn" : undefined} />
-        <Figure name="Events raised" note={<a href="#/events">what and when</a>} value={status.telemetry.raised_events} unit="count" />
+        <Figure name="Events raised" note={<a href="#/events">what and when{status.telemetry.notices ? `, ${plural(status.telemetry.notices, "notice")}` : ""}</a>} value={status.telemetry.raised_events} unit="count" />
       </dl>
     </section>
   );
@@ -153,11 +155,7 @@ function Reasons({ service }: { service: Service }) {
   if (!reasons.length) return <span class="fine">all well</span>;
   return (
     <span class="tags">
-      {reasons.map((r) => (
-        <Tag key={r.word} tone={r.tone}>
-          {r.word}
-        </Tag>
-      ))}
+      <ReasonTags reasons={reasons} />
     </span>
   );
 }

@@ -5,6 +5,7 @@ import { count, plural, safe, text } from "../format";
 import { type Known, usePoll } from "../poll";
 import { nodesLink, replace, serviceLink } from "../router";
 import { Banner, Failure, Tag } from "../parts/notices";
+import { ReasonTags } from "../parts/reasons";
 import { Skeleton } from "../parts/Figure";
 import { More } from "../parts/table";
 import { Search } from "../parts/Search";
@@ -184,21 +185,15 @@ function NodeItem({ node: n, known, open: wanted }: { node: GpuNode; known: Know
 }
 
 function NodeTags({ node: n }: { node: GpuNode }) {
-  const xids = n.devices.some((d) => d.xid_errors.length > 0);
   const silent = n.exporter === "up" ? n.devices.filter((d) => d.parent === null && (d.state === "held" || d.state === "idle") && d.values.utilization === null).length : 0;
-  const uncorrected = n.devices.some((d) => (d.uncorrected_errors ?? 0) > 0);
+  const well = !n.reasons.length && n.state === "ok" && !silent && n.schedulable !== false && !n.mig_reconfiguring;
   return (
     <>
-      {n.state === "lost" && <Tag tone="bad">node lost</Tag>}
-      {n.state === "exporter_down" && <Tag tone="bad">exporter down</Tag>}
-      {n.state === "exporter_frozen" && <Tag tone="bad">exporter frozen</Tag>}
-      {n.state === "ok" && n.counts.lost > 0 && <Tag tone="bad">{plural(n.counts.lost, "device")} lost</Tag>}
+      <ReasonTags reasons={n.reasons} />
       {silent > 0 && <Tag tone="info">{plural(silent, "device")} without data</Tag>}
-      {uncorrected && <Tag tone="bad">ECC errors</Tag>}
-      {xids && <Tag tone="warn">XID errors</Tag>}
       {n.schedulable === false && <Tag tone="info">cordoned</Tag>}
       {n.mig_reconfiguring && <Tag tone="info">MIG is being changed</Tag>}
-      {n.state === "ok" && n.counts.lost === 0 && !silent && !uncorrected && !xids && n.schedulable !== false && !n.mig_reconfiguring && (n.exporter === "unknown" ? <Tag tone="info" title="Which exporter is this node’s is not known, and one of them is down; or nothing tells of any">exporter not known</Tag> : <Tag tone="good">all well</Tag>)}
+      {well && (n.exporter === "unknown" ? <Tag tone="info" title="Which exporter is this node’s is not known, and one of them is down; or nothing tells of any">exporter not known</Tag> : <Tag tone="good">all well</Tag>)}
     </>
   );
 }

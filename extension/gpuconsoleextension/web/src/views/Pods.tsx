@@ -5,6 +5,8 @@ import { gap, plural, safe } from "../format";
 import { type Known, usePoll } from "../poll";
 import { nodesLink } from "../router";
 import { Failure, Tag, type Tone } from "../parts/notices";
+import { ReasonTags } from "../parts/reasons";
+import { pressing } from "../reasons";
 import { type Column, More, Row, Table } from "../parts/table";
 import { Age, Memory, Name, Utilization, Value } from "../parts/values";
 
@@ -67,6 +69,7 @@ function Rows({ known, status }: { known: Known<PodsData> & { data: PodsData }; 
     <Table caption="Pods of the service" columns={columns} class="pods-table">
       {known.data.pods.map((pod) => {
         const state = states[pod.state] ?? states.unknown;
+        const wrong = pod.devices.flatMap((d) => d.reasons);
         return (
           <Row
             key={pod.pod}
@@ -76,7 +79,7 @@ function Rows({ known, status }: { known: Known<PodsData> & { data: PodsData }; 
             cells={[
               <Name>{pod.pod}</Name>,
               <span class="tags">
-                <Tag tone={state.tone} title={pod.state === "warming" ? `${state.title}; metrics should appear within ${status.config.warmup} seconds` : state.title}>
+                <Tag tone={state.tone === "good" && pressing(wrong) ? "calm" : state.tone} title={pod.state === "warming" ? `${state.title}; metrics should appear within ${status.config.warmup} seconds` : state.title}>
                   {state.word}
                 </Tag>
                 {(pod.exporter === "down" || pod.exporter === "frozen") && (
@@ -84,6 +87,7 @@ function Rows({ known, status }: { known: Known<PodsData> & { data: PodsData }; 
                     exporter {pod.exporter}
                   </Tag>
                 )}
+                <ReasonTags reasons={wrong} />
               </span>,
               <Utilization ratio={pod.values.utilization} />,
               <Memory used={pod.values.memory_used} total={pod.values.memory_total} />,

@@ -8,6 +8,8 @@ import { type Known, usePoll } from "../poll";
 import { eventsLink, fleetLink } from "../router";
 import { ageNow, serviceState, staleNow, told } from "../state";
 import { Banner, Failure, Panel, Tag } from "../parts/notices";
+import { ReasonList, ReasonTags } from "../parts/reasons";
+import { pressing } from "../reasons";
 import { Figure, Skeleton } from "../parts/Figure";
 import { Age, Name, Value } from "../parts/values";
 import { Stack } from "../parts/bars";
@@ -85,7 +87,7 @@ function Head({ name, known, status, window }: { name: ServiceName; known: Known
       </h1>
       {service && (
         <span class="tags">
-          {reasons.length === 0 ? <Tag tone="good">all well</Tag> : reasons.map((r) => <Tag key={r.word} tone={r.tone}>{r.word}</Tag>)}
+          {reasons.length === 0 ? <Tag tone="good">all well</Tag> : <ReasonTags reasons={reasons} />}
         </span>
       )}
       <span class="spread" />
@@ -126,8 +128,14 @@ function Notices({ known, status }: { known: Known<ServiceAnswer> & { data: Serv
       {more > 0 && <li class="quiet">and {count(more)} more</li>}
     </ul>
   );
+  const faults = service.reasons.filter((r) => r.subject.device !== null || r.subject.node !== null);
   return (
     <>
+      {faults.length > 0 && (
+        <Banner tone={faults.some((r) => r.severity === "error") ? "bad" : pressing(faults) ? "warn" : "info"} title={pressing(faults) ? "Its devices need attention" : "About its devices"} name="faults">
+          <ReasonList reasons={faults.slice(0, 8)} total={faults.length} here={{ service: true }} />
+        </Banner>
+      )}
       {stale && age !== null && (
         <Banner tone="bad" title={`Stale: this data is ${duration(age)} old`} name="stale">
           <p>It was so {service.data_time ? `at ${new Date(service.data_time).toLocaleString("en-GB")}` : "then"}, and need not be so any more. Nothing newer has arrived.</p>
