@@ -188,7 +188,7 @@ func TestKEDAAsks(t *testing.T) {
 	}
 	times["staleness"] = "6s"
 	c := start(t, m{
-		"receivers":  m{"dcgm": m{"endpoints": endpoints, "collection_interval": "1s", "exporter_interval": "1s"}},
+		"receivers":  m{"dcgm": m{"endpoints": endpoints, "collection_interval": "1s", "frozen_after": never}},
 		"processors": m{"gpu_summary": times},
 	}, []string{"STORE_API_TOKEN=" + token}, config("standalone.yaml"), path)
 	store := fmt.Sprintf("http://%s:%d", collector.Loopback, c.Ports.Store)

@@ -22,6 +22,10 @@ var quick = m{
 	"interval": "1s", "initial_interval": "1s", "warmup": "2s", "staleness": "4s",
 }
 
+// never is after how many scrapes a fleet that stands still on purpose is frozen:
+// then its values would be in no average.
+const never = 1_000_000
+
 // frozenFleet is the demo's fleet without its script, standing still, so that
 // what is scraped at any time equals the truth at any other.
 func frozenFleet(t *testing.T) (*gpusim.Fleet, *gpusim.Server, []string) {
@@ -128,7 +132,7 @@ func TestAveragesAreTheTruth(t *testing.T) {
 	t.Parallel()
 	f, _, endpoints := frozenFleet(t)
 	c := start(t, m{
-		"receivers":  m{"dcgm": m{"endpoints": endpoints, "collection_interval": "1s"}},
+		"receivers":  m{"dcgm": m{"endpoints": endpoints, "collection_interval": "1s", "frozen_after": never}},
 		"processors": m{"gpu_summary": quick},
 	}, nil, config("standalone.yaml"))
 	truth := f.TruthAt(f.Start())

@@ -176,7 +176,7 @@ func TestScaleOut(t *testing.T) {
 		agent := start(t, m{
 			"receivers": m{
 				"gpu_allocation": m{"socket": filepath.Join(t.TempDir(), "kubelet.sock")},
-				"dcgm":           m{"kubernetes": m{"port": ports[i]}, "collection_interval": "1s"},
+				"dcgm":           m{"kubernetes": m{"port": ports[i]}, "collection_interval": "1s", "frozen_after": never},
 			},
 			// The same telemetry into a gateway with a store of its own.
 			"exporters": m{
