@@ -52,6 +52,9 @@ func (e *engine) hearNode(r *reading, metric string, at pcommon.Timestamp) {
 	}
 	n := e.nodes[place{r.id.cluster, r.facts.node}]
 	if n == nil {
+		if metric == names.GPUAllocation.Name {
+			return // a kubelet that falls silent is no node that does
+		}
 		if !strings.HasPrefix(metric, "gpu.") && !strings.HasPrefix(metric, "hw.") && !strings.HasPrefix(metric, "dcgm.") {
 			return
 		}

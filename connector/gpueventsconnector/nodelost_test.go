@@ -150,13 +150,14 @@ func TestNoDataBecauseOfANode(t *testing.T) {
 	})
 }
 
-// What is no telemetry of GPUs makes no node known, and the end of a series is
-// no sign of life.
+// What is no telemetry of GPUs makes no node known, nor does a kubelet alone, and the
+// end of a series is no sign of life.
 func TestWhatANodeIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := start(t)
 		md := nodeSays(time.Now(), "app-1", map[*names.Metric]float64{{Name: "http.server.requests", Unit: "1"}: 1})
 		require.Empty(t, b.feed(md))
+		require.Empty(t, b.feed(nodeSays(time.Now(), "kubelet-1", map[*names.Metric]float64{&names.GPUAllocation: 1})))
 		f := newFleet("n1")
 		require.Empty(t, f.run(b, 1))
 		var got []string

@@ -28,7 +28,7 @@ const (
 	maxSocketPath         = 107 // bytes that fit into Linux' sockaddr_un
 )
 
-// Config of the gpu_allocation receiver. NodeName is required.
+// Config of the gpu_allocation receiver. NodeName or Optional is required.
 type Config struct {
 	// Config is how the receiver comes to the Kubernetes API. It is validated by
 	// itself.
@@ -39,6 +39,11 @@ type Config struct {
 
 	// Socket is the path of the kubelet's pod-resources socket.
 	Socket string `mapstructure:"socket"`
+
+	// Optional is for a collector that runs on machines with and without a kubelet,
+	// and not in a pod: that the socket is absent is no fault until it was there once,
+	// and without NodeName the node has the machine's name.
+	Optional bool `mapstructure:"optional"`
 
 	// NodeName becomes k8s.node.name, and is part of the hw.id of devices whose
 	// own is not known.
@@ -112,8 +117,9 @@ func (c *Config) Validate() error {
 		refuse("socket: is %d bytes long: a socket's path has at most %d, mount it at a shorter one", len(c.Socket), maxSocketPath)
 	}
 	switch {
+	case c.NodeName == "" && c.Optional:
 	case c.NodeName == "":
-		refuse("node_name: is empty: set it to ${env:K8S_NODE_NAME} and that variable, in the pod, from fieldRef spec.nodeName")
+		refuse("node_name: is empty: set it to ${env:K8S_NODE_NAME} and that variable, in the pod, from fieldRef spec.nodeName; outside of a pod, optional: true takes the machine's name")
 	case strings.ContainsAny(c.NodeName, "/ \t\r\n"):
 		refuse("node_name: %q is no name of a node: use ${env:K8S_NODE_NAME}", c.NodeName)
 	}

@@ -77,7 +77,7 @@ func TestValidate(t *testing.T) {
 		"socket with scheme":   {func(c *Config) { c.Socket = "unix:///var/lib/kubelet.sock" }, []string{"socket:", "without a scheme"}},
 		"socket is relative":   {func(c *Config) { c.Socket = "kubelet.sock" }, []string{"socket:", "absolute path"}},
 		"socket is too long":   {func(c *Config) { c.Socket = "/" + strings.Repeat("x", 107) }, []string{"socket:", "108", "shorter"}},
-		"no node":              {func(c *Config) { c.NodeName = "" }, []string{"node_name:", "${env:K8S_NODE_NAME}", "spec.nodeName"}},
+		"no node":              {func(c *Config) { c.NodeName = "" }, []string{"node_name:", "${env:K8S_NODE_NAME}", "spec.nodeName", "optional: true"}},
 		"node with slash":      {func(c *Config) { c.NodeName = "a/b" }, []string{"node_name:", "${env:K8S_NODE_NAME}"}},
 		"polls too often":      {func(c *Config) { c.PollInterval = 10 * time.Millisecond }, []string{"poll_interval:", "1s to 1m"}},
 		"polls too seldom":     {func(c *Config) { c.PollInterval = time.Hour }, []string{"poll_interval:", "1s to 1m"}},

@@ -18,6 +18,7 @@ type poller struct {
 	builder builder
 	causes  causes
 	failing bool // the last call of List failed, and the log was told
+	there   bool // the kubelet's socket was there once
 
 	allocatable *podresources.AllocatableResourcesResponse // the last answer
 	told        time.Time                                  // when it was given
@@ -92,6 +93,9 @@ func (p *poller) keepAllocatable(a *answer) {
 func (p *poller) tell(ctx context.Context, a answer) {
 	now := time.Now()
 	list, allocatable := classify(a.listErr), classify(a.allocatableErr)
+	if p.expectsNone(list) {
+		return
+	}
 	p.r.tel.called(ctx, "allocatable", allocatable)
 	p.r.tel.called(ctx, "list", list)
 	switch {
@@ -112,6 +116,26 @@ func (p *poller) tell(ctx context.Context, a answer) {
 			zap.String("outcome", string(allocatable)), zap.String("remedy", remedies[allocatable]),
 			zap.String("cause", cause(a.allocatableErr)))
 	}
+}
+
+// expectsNone reports whether the kubelet's socket is absent, as it may be, and tells
+// once that it is, and that it came.
+func (p *poller) expectsNone(list outcome) bool {
+	away := list == outcomeAbsent && p.r.cfg.Optional && !p.there
+	switch was := p.r.away.Swap(away); {
+	case away && !was:
+		p.r.logger.Info("no kubelet here: who owns a device is what the exporter's labels say, until the socket is there",
+			zap.String("socket", p.r.cfg.Socket))
+	case !away && was:
+		p.r.logger.Info("the kubelet's socket is there", zap.String("socket", p.r.cfg.Socket), zap.String("node", p.r.cfg.NodeName))
+	}
+	if !away && !p.there {
+		p.there = true
+		for _, tell := range p.r.doubts {
+			tell()
+		}
+	}
+	return away
 }
 
 // tellOdd tells what was odd about an answer, each cause once.

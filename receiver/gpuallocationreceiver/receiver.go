@@ -6,6 +6,8 @@ package gpuallocationreceiver
 import (
 	"context"
 	"errors"
+	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,6 +36,11 @@ type allocationReceiver struct {
 	source  source
 	api     atomic.Pointer[kubeAPI] // nil where it is not asked
 
+	// away is true while the kubelet's socket is absent, and was never there, and that
+	// is no fault; doubts is what has to be known once it is there.
+	away   atomic.Bool
+	doubts []func()
+
 	created time.Time
 	newest  atomic.Pointer[snapshot] // nil until the kubelet answered
 	changed chan struct{}            // has room for one: somebody else holds what
@@ -44,6 +51,11 @@ type allocationReceiver struct {
 }
 
 func newReceiver(set receiver.Settings, cfg *Config, next consumer.Metrics) (*allocationReceiver, error) {
+	if cfg.NodeName == "" {
+		named := *cfg
+		named.NodeName = machineName()
+		cfg = &named
+	}
 	obs, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
 		ReceiverID: set.ID, Transport: "unix", ReceiverCreateSettings: set,
 	})
@@ -65,6 +77,15 @@ func newReceiver(set receiver.Settings, cfg *Config, next consumer.Metrics) (*al
 		return nil, err
 	}
 	return r, nil
+}
+
+// machineName is the name that a kubelet gives to its node unless it is told another.
+func machineName() string {
+	name, err := os.Hostname()
+	if err != nil || name == "" {
+		return "localhost"
+	}
+	return strings.ToLower(name)
 }
 
 // Start begins to ask. A kubelet that is not there is no error: it may come.
@@ -94,8 +115,15 @@ func (r *allocationReceiver) connect() error {
 	client, err := r.cfg.REST("otelcol-gpu/" + r.version + " gpu_allocation")
 	switch {
 	case errors.Is(err, k8sclient.ErrNotInCluster):
-		r.logger.Warn("The Kubernetes API is not asked: devices of ResourceClaims (DRA) have no gpu.allocation, the node has no gpu.node.schedulable and gpu.node.mig.reconfiguring, and MPS is told as time-slicing",
-			zap.String("cause", cause(err)))
+		tell := func() {
+			r.logger.Warn("The Kubernetes API is not asked: devices of ResourceClaims (DRA) have no gpu.allocation, the node has no gpu.node.schedulable and gpu.node.mig.reconfiguring, and MPS is told as time-slicing",
+				zap.String("cause", cause(err)))
+		}
+		if r.cfg.Optional {
+			r.doubts = append(r.doubts, tell)
+			return nil
+		}
+		tell()
 		return nil
 	case err != nil || client == nil:
 		return err

@@ -6,7 +6,10 @@ package gpuallocationreceiver
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"math/rand/v2"
+	"os"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -16,6 +19,9 @@ import (
 	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/pdatatest/pmetrictest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
 func TestEmitsEveryInterval(t *testing.T) {
@@ -77,6 +83,42 @@ func TestOldSnapshotsAreNotEmitted(t *testing.T) {
 		assert.Equal(t, 1, r.told("The kubelet says again who holds which device"))
 		assert.Less(t, r.age(), 8.0)
 	}, func(c *Config) { c.CollectionInterval = time.Second })
+}
+
+// A machine need not have a kubelet: that it has none is said once, and is no fault; one
+// that comes is asked, and from then on has to be there.
+func TestKubeletThatMayBeAbsent(t *testing.T) {
+	const absent = "no kubelet here: who owns a device is what the exporter's labels say, until the socket is there"
+	host, err := os.Hostname()
+	require.NoError(t, err)
+	s := oneOfTwo()
+	s.err = fs.ErrNotExist
+	may := func(c *Config) { c.Optional, c.NodeName, c.AuthType = true, "", k8sclient.ServiceAccount }
+	story(t, s, func(t *testing.T, r *run) {
+		ages := func() bool {
+			_, err := r.telemetry.GetMetric("otelcol_gpu_allocation_snapshot_age")
+			return err == nil
+		}
+		until(r, 3600)
+		assert.Empty(t, r.taken())
+		assert.Equal(t, 1, r.told(absent))
+		assert.Equal(t, 1, r.logs.Len(), "nothing else is said")
+		assert.False(t, ages(), "no alert")
+
+		s.set(func(s *script) { s.err = nil })
+		until(r, 3606)
+		got := r.taken()
+		require.NotEmpty(t, got, "it does not wait for the interval")
+		node, ok := got[0].md.ResourceMetrics().At(0).Resource().Attributes().Get(names.K8sNodeName)
+		assert.True(t, ok && node.Str() == strings.ToLower(host), node.AsString())
+		assert.Equal(t, 1, r.told("the kubelet's socket is there"))
+		assert.Equal(t, 1, r.logs.FilterMessageSnippet("The Kubernetes API is not asked").Len(), "now it matters")
+
+		s.set(func(s *script) { s.err = fs.ErrNotExist })
+		until(r, 3620)
+		assert.Equal(t, 1, r.told("The kubelet does not say who holds which device"))
+		assert.True(t, ages())
+	}, may)
 }
 
 func TestOneFailedPollIsNoGap(t *testing.T) {

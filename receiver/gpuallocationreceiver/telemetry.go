@@ -35,7 +35,9 @@ func newTelemetry(set component.TelemetrySettings, r *allocationReceiver) (*tele
 	}
 	err = errors.Join(
 		builder.RegisterGpuAllocationSnapshotAgeCallback(func(_ context.Context, o metric.Float64Observer) error {
-			o.Observe(r.age().Seconds())
+			if !r.away.Load() {
+				o.Observe(r.age().Seconds())
+			}
 			return nil
 		}),
 		builder.RegisterGpuAllocationAPIAgeCallback(func(_ context.Context, o metric.Float64Observer) error {

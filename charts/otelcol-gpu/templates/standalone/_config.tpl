@@ -27,6 +27,7 @@ receivers:
     {{- include "otelcol-gpu.dcgm" . | nindent 4 }}
   {{- if $kubelet }}
   gpu_allocation:
+    optional: false
     {{- include "otelcol-gpu.allocation" . | nindent 4 }}
   {{- end }}
 processors:
@@ -59,7 +60,7 @@ service:
               prometheus: {host: "${env:K8S_POD_IP}", port: 8888}
   pipelines:
     metrics:
-      receivers: {{ include "otelcol-gpu.list" (dict "root" . "file" "standalone.yaml" "pipeline" "metrics" "key" "receivers" "add" (ternary (list "gpu_allocation") list $kubelet)) }}
+      receivers: {{ include "otelcol-gpu.list" (dict "root" . "file" "standalone.yaml" "pipeline" "metrics" "key" "receivers" "without" (ternary list (list "gpu_allocation") $kubelet)) }}
       processors: [memory_limiter, gpu_pod, k8s_attributes, transform/service, gpu_summary]
       exporters: {{ include "otelcol-gpu.list" (dict "root" . "file" "standalone.yaml" "pipeline" "metrics" "key" "exporters" "add" (include "otelcol-gpu.otlpNames" . | fromJsonArray)) }}
     {{- include "otelcol-gpu.outputs" (dict "root" . "file" "standalone.yaml") | nindent 4 }}

@@ -283,3 +283,25 @@ func TestUnreadableSockets(t *testing.T) {
 		assert.Contains(t, remedy, tt.remedy)
 	}
 }
+
+// A machine may have no kubelet: gpu_allocation does without where it is optional, and
+// nothing is asked of the Kubernetes API for its sake.
+func TestKubeletThatMayBeAbsent(t *testing.T) {
+	for name, tt := range map[string]struct {
+		optional bool
+		status   Status
+	}{
+		"optional": {true, Skipped},
+		"required": {false, Fail},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := of(t, fmt.Sprintf("{receivers: {gpu_allocation: {optional: %t, socket: %s/kubelet.sock}}, service: {pipelines: {metrics: {receivers: [gpu_allocation]}}}}",
+				tt.optional, t.TempDir()))
+			results := in.checkKubelet(t.Context())
+			require.Len(t, results, 1)
+			assert.Equal(t, tt.status, results[0].Status)
+			_, asks := in.authType()
+			assert.NotEqual(t, tt.optional, asks)
+		})
+	}
+}

@@ -163,8 +163,9 @@ func assumed() *configuration {
 	type m = map[string]any
 	return newConfiguration(confmap.NewFromStringMap(m{
 		"receivers": m{
-			"dcgm": m{"endpoints": []any{exporter}},
-			"otlp": m{"protocols": m{"grpc": m{"endpoint": "localhost:4317"}}},
+			"dcgm":           m{"endpoints": []any{exporter}},
+			"gpu_allocation": m{"optional": true},
+			"otlp":           m{"protocols": m{"grpc": m{"endpoint": "localhost:4317"}}},
 		},
 		"processors": m{"gpu_pod": m{}, "gpu_summary": m{"expected_pods": "seen"}},
 		"extensions": m{"health_check": m{"endpoint": "localhost:13133"}, "gpu_console": m{"endpoint": "localhost:8480"}},
@@ -173,7 +174,7 @@ func assumed() *configuration {
 			"telemetry": m{"metrics": m{"readers": []any{
 				m{"pull": m{"exporter": m{"prometheus": m{"host": "localhost", "port": 8888}}}},
 			}}},
-			"pipelines": m{"metrics": m{"receivers": []any{"dcgm", "otlp"}, "processors": []any{"gpu_pod", "gpu_summary"}}},
+			"pipelines": m{"metrics": m{"receivers": []any{"dcgm", "gpu_allocation", "otlp"}, "processors": []any{"gpu_pod", "gpu_summary"}}},
 		},
 	}))
 }

@@ -182,7 +182,8 @@ func (in *installation) checks() []check {
 // not.
 func (in *installation) authType() (k8sclient.Config, bool) {
 	own := k8sclient.Config{AuthType: k8sclient.ServiceAccount}
-	if _, inCluster := os.LookupEnv("KUBERNETES_SERVICE_HOST"); !inCluster {
+	_, inCluster := os.LookupEnv("KUBERNETES_SERVICE_HOST")
+	if !inCluster {
 		own.AuthType = k8sclient.KubeConfig
 	}
 	if in.remote {
@@ -191,14 +192,16 @@ func (in *installation) authType() (k8sclient.Config, bool) {
 	if in.configuration == nil {
 		return own, false
 	}
-	components := append(in.of("receivers", "gpu_allocation"), in.of("processors", "k8s_attributes", "k8sattributes")...)
+	components := append(in.allocations(), in.of("processors", "k8s_attributes", "k8sattributes")...)
 	for _, c := range append(components, in.of("processors", "gpu_summary")...) {
 		var cfg struct {
 			AuthType     k8sclient.AuthType `mapstructure:"auth_type"`
 			Context      string             `mapstructure:"context"`
 			ExpectedPods string             `mapstructure:"expected_pods"`
+			Optional     bool               `mapstructure:"optional"`
 		}
-		if c.read(&cfg) != nil || cfg.AuthType == k8sclient.None || strings.HasPrefix(c.id, "gpu_summary") && cfg.ExpectedPods != "kubernetes" {
+		// What is optional does without the API where it is in no cluster.
+		if c.read(&cfg) != nil || cfg.AuthType == k8sclient.None || cfg.Optional && !inCluster || strings.HasPrefix(c.id, "gpu_summary") && cfg.ExpectedPods != "kubernetes" {
 			continue
 		}
 		if cfg.AuthType == "" {

@@ -213,7 +213,7 @@ func lacks(host string, page *exporterpage.Page) []Result {
 func (in *installation) holders(host string, page *exporterpage.Page) []Result {
 	r := Result{"exporter", "pods of " + host, OK, fmt.Sprintf("%d of %d rows name a holder", page.Holders, page.Rows), ""}
 	switch {
-	case len(in.of("receivers", "gpu_allocation")) > 0:
+	case len(in.allocations()) > 0:
 		if page.AsksKubelet {
 			return []Result{r}
 		}

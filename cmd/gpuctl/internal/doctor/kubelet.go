@@ -13,21 +13,48 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 )
 
 const usualSocket = "/var/lib/kubelet/pod-resources/kubelet.sock"
 
+// allocationConfig is what is read of the configuration of gpu_allocation.
+type allocationConfig struct {
+	Socket   string `mapstructure:"socket"`
+	Optional bool   `mapstructure:"optional"`
+}
+
+func readAllocation(c component) (allocationConfig, error) {
+	cfg := allocationConfig{Socket: usualSocket}
+	err := c.read(&cfg)
+	return cfg, err
+}
+
+// allocations are the receivers that ask a kubelet: not those that do without, because
+// there is none on this machine.
+func (in *installation) allocations() []component {
+	return slices.DeleteFunc(in.of("receivers", "gpu_allocation"), func(c component) bool {
+		cfg, err := readAllocation(c)
+		if err != nil || !cfg.Optional {
+			return false
+		}
+		_, err = os.Stat(cfg.Socket)
+		return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+	})
+}
+
 func (in *installation) checkKubelet(ctx context.Context) []Result {
-	receivers := in.of("receivers", "gpu_allocation")
-	if len(receivers) == 0 {
-		return []Result{{"kubelet", "", Skipped, "the configuration has no gpu_allocation receiver: nobody asks the kubelet", ""}}
+	receivers := in.allocations()
+	switch {
+	case len(in.of("receivers", "gpu_allocation")) == 0:
+		return []Result{{"kubelet", "", Skipped, "the configuration has no gpu_allocation receiver: nothing asks the kubelet", ""}}
+	case len(receivers) == 0:
+		return []Result{{"kubelet", "", Skipped, "this machine has no kubelet, and gpu_allocation does without (optional)", ""}}
 	}
-	cfg := struct {
-		Socket string `mapstructure:"socket"`
-	}{usualSocket}
-	if err := receivers[0].read(&cfg); err != nil {
+	cfg, err := readAllocation(receivers[0])
+	if err != nil {
 		return []Result{{"kubelet", "", Fail, err.Error(), "otelcol-gpu validate with the same --config says why"}}
 	}
 	r := Result{Check: "kubelet", Subject: cfg.Socket, Status: Fail}

@@ -108,7 +108,7 @@ func (in *installation) node(ctx context.Context, serverMinor int) []Result {
 // nodeName is the node that the configuration, else the environment names.
 func (in *installation) nodeName() string {
 	if in.configuration != nil {
-		for _, c := range in.of("receivers", "gpu_allocation") {
+		for _, c := range in.allocations() {
 			var cfg struct {
 				NodeName string `mapstructure:"node_name"`
 			}

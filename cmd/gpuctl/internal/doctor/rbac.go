@@ -54,7 +54,7 @@ func (in *installation) rights() []right {
 			all = append(all, right{"", "pods", listAndWatch, cfg.Filter.Namespace, "k8s_attributes", false})
 		}
 	}
-	for _, c := range in.of("receivers", "gpu_allocation") {
+	for _, c := range in.allocations() {
 		var cfg auth
 		if c.read(&cfg) == nil && cfg.AuthType != "none" {
 			all = append(all, allocationRights()...)
