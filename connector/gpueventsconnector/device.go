@@ -4,6 +4,8 @@
 package gpueventsconnector
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -261,38 +263,45 @@ func putTexts(attrs pcommon.Map, pairs ...string) {
 	}
 }
 
-// String names the device in a sentence.
+// String names the device in a sentence: by its index and where it is, which is what
+// people look for, and by its id, which is what stays the same.
 func (d *device) String() string {
-	out := clean(d.id.id)
-	switch {
+	id, at := clean(d.id.id), ""
+	if where := cmp.Or(d.facts.node, d.facts.host); where != "" {
+		at = " on " + clean(where)
+	}
+	_, instance, _ := strings.Cut(id, "/")
+	switch gpu := fmt.Sprintf("GPU %d%s", d.facts.index, at); {
+	case d.facts.index >= 0 && d.facts.parent == "":
+		return gpu + " (" + id + ")"
+	case d.facts.index >= 0 && instance != "":
+		return "MIG instance " + instance + " of " + gpu + " (" + id + ")"
 	case d.facts.parent != "":
-		out = "MIG instance " + out
-	case !strings.HasPrefix(out, "GPU-"):
-		out = "GPU " + out
+		return "MIG instance " + id + at
+	case !strings.HasPrefix(id, "GPU-"):
+		return "GPU " + id + at
 	}
-	switch {
-	case d.facts.node != "":
-		out += " on node " + clean(d.facts.node)
-	case d.facts.host != "":
-		out += " on host " + clean(d.facts.host)
-	}
-	return out
+	return id + at
 }
 
-// held ends a sentence about the device with who holds it.
-func (d *device) held() string {
+// owned ends a sentence of an event about the device with who owned it then: it may be
+// read when another does.
+func (d *device) owned(ev *event) string {
 	h := d.facts.holder
 	if h.pod == "" {
 		return "."
 	}
-	out := ". It is held by pod " + clean(h.pod)
+	out := ". It was owned by pod " + clean(h.pod)
 	if h.service != "" && h.service != h.pod {
 		out += " of service " + clean(h.service)
 	}
 	if h.namespace != "" {
 		out += " in namespace " + clean(h.namespace)
 	}
-	return out + "."
+	if ev.state == names.EventCleared {
+		return out + " when this was cleared."
+	}
+	return out + " when this was raised."
 }
 
 // dropDevice forgets a device and clears what is raised about it.

@@ -114,7 +114,7 @@ func (e *engine) overdue(d *device, at pcommon.Timestamp) bool {
 func (e *engine) lose(d *device, at pcommon.Timestamp) {
 	e.move(&d.lost, &lostRule, 1, at, func(ev *event) {
 		d.subject(ev)
-		ev.body = d.String() + " is gone: its exporter answers without it" + d.held()
+		ev.body = d.String() + " is gone: its exporter answers without it" + d.owned(ev)
 		instances := names50(e.instances(d))
 		ev.details = append(ev.details, func(attrs pcommon.Map) { putList(attrs, names.GPUDeviceInstances, instances) })
 	})
@@ -124,7 +124,7 @@ func (e *engine) lose(d *device, at pcommon.Timestamp) {
 func (e *engine) found(d *device) {
 	e.move(&d.lost, &lostRule, 0, d.at, func(ev *event) {
 		d.subject(ev)
-		ev.body = d.String() + " is back" + d.held()
+		ev.body = d.String() + " is back" + d.owned(ev)
 	})
 }
 

@@ -127,7 +127,7 @@ func TestMIGLayouts(t *testing.T) {
 			require.Equal(t, []string{"gpu.memory.pressure raised critical"}, brief(feed(b, 8, whole, full, instance("2"))))
 			events := feed(b, 4, whole, instance("3"))
 			require.Equal(t, []string{"gpu.memory.pressure cleared"}, brief(events))
-			require.Equal(t, "MIG instance "+gpuA+"/1 on node n1 is no part of its GPU's MIG layout any more, and what was raised about it is over.", events[0].body)
+			require.Equal(t, "MIG instance 1 of GPU 3 on n1 ("+gpuA+"/1) is no part of its GPU's MIG layout any more, and what was raised about it is over.", events[0].body)
 			require.Len(t, b.c.engine.devices, 2, "what is gone is forgotten")
 		})
 	})

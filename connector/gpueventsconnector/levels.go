@@ -32,7 +32,7 @@ func temperatureRule(c *TemperatureEvent, sensor int) deviceRule {
 		},
 		describe: func(d *device, ev *event) {
 			v := d.was.temperature[sensor]
-			ev.say(d.String()+": the "+sensors[sensor]+" sensor reads "+number3(v)+" °C", ev.limit(high, critical, " °C"), d.held())
+			ev.say(d.String()+": the "+sensors[sensor]+" sensor reads "+number3(v)+" °C", ev.limit(high, critical, " °C"), d.owned(ev))
 			ev.details = append(ev.details, measured(ev.level, v, high, critical), func(attrs pcommon.Map) {
 				attrs.PutStr(names.HwSensorLocation, sensors[sensor])
 			})
@@ -115,7 +115,7 @@ func memoryRule(c *MemoryEvent) deviceRule {
 		describe: func(d *device, ev *event) {
 			v := usage(d)
 			ev.say(d.String()+": "+percent(v)+" of its memory is in use",
-				ev.limit(c.High*100, c.Critical*100, " %"), d.held())
+				ev.limit(c.High*100, c.Critical*100, " %"), d.owned(ev))
 			usage, limit := d.was.usage, d.was.limit
 			ev.details = append(ev.details, measured(ev.level, v, c.High, c.Critical), func(attrs pcommon.Map) {
 				if !math.IsNaN(usage) {

@@ -42,3 +42,17 @@ func FuzzText(f *testing.F) {
 		}
 	})
 }
+
+func TestDevicesByName(t *testing.T) {
+	for want, d := range map[string]device{
+		"GPU 3 on gpu-b (GPU-a)":  {id: deviceID{"c1", "GPU-a"}, facts: facts{index: 3, node: "gpu-b", host: "host-b"}},
+		"GPU 0 on host-b (GPU-a)": {id: deviceID{"", "GPU-a"}, facts: facts{index: 0, host: "host-b"}},
+		"GPU 0 (GPU-a)":           {id: deviceID{"", "GPU-a"}, facts: facts{index: 0}},
+		"GPU-a on gpu-b":          {id: deviceID{"", "GPU-a"}, facts: facts{index: -1, node: "gpu-b"}},
+		"GPU odd":                 {id: deviceID{"", "odd"}, facts: facts{index: -1}},
+		"MIG instance 9 of GPU 3 on gpu-b (GPU-a/9)": {id: deviceID{"", "GPU-a/9"}, facts: facts{index: 3, node: "gpu-b", parent: "GPU-a"}},
+		"MIG instance GPU-a/9 on gpu-b":              {id: deviceID{"", "GPU-a/9"}, facts: facts{index: -1, node: "gpu-b", parent: "GPU-a"}},
+	} {
+		require.Equal(t, want, d.String())
+	}
+}

@@ -34,9 +34,9 @@ func throttleRule(c *ThrottleEvent) deviceRule {
 				}
 			}
 			if ev.level == 0 {
-				ev.body = d.String() + " is no longer throttled" + d.held()
+				ev.body = d.String() + " is no longer throttled" + d.owned(ev)
 			} else {
-				ev.body = d.String() + " is throttled (" + strings.Join(active, ", ") + ")" + d.held()
+				ev.body = d.String() + " is throttled (" + strings.Join(active, ", ") + ")" + d.owned(ev)
 			}
 			ev.details = append(ev.details, func(attrs pcommon.Map) { putList(attrs, names.GPUThrottleReasons, active) })
 		},
@@ -56,10 +56,10 @@ func rowRemapRule() deviceRule {
 		},
 		describe: func(d *device, ev *event) {
 			if ev.level == 0 {
-				ev.body = d.String() + " no longer says that remapping a memory row failed" + d.held()
+				ev.body = d.String() + " no longer says that remapping a memory row failed" + d.owned(ev)
 				return
 			}
-			ev.body = d.String() + " could not remap a broken memory row: the board has to be replaced" + d.held()
+			ev.body = d.String() + " could not remap a broken memory row: the board has to be replaced" + d.owned(ev)
 		},
 	}
 }

@@ -187,7 +187,7 @@ func (d *device) xidEvent(c *xidCode, at pcommon.Timestamp) event {
 		what += fmt.Sprintf(" It happened %d times since it was last told.", n)
 	}
 	ev.body = what + " " + entry.Action
-	if h := d.held(); h != "." {
+	if h := d.owned(&ev); h != "." {
 		ev.body += h[1:]
 	}
 	code, count := c.code, c.notice.untold
@@ -223,7 +223,7 @@ func (d *device) eccEvent(at pcommon.Timestamp) event {
 	if count == 1 {
 		errs = "uncorrected memory error"
 	}
-	ev.body = fmt.Sprintf("%s counted %d more %s, %.0f since the driver was loaded", d, count, errs, total) + d.held()
+	ev.body = fmt.Sprintf("%s counted %d more %s, %.0f since the driver was loaded", d, count, errs, total) + d.owned(&ev)
 	ev.details = append(ev.details, func(attrs pcommon.Map) {
 		attrs.PutInt(names.GPUEventOccurrences, count)
 		attrs.PutInt(names.HwErrors.Name, int64(total))
