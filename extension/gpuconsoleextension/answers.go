@@ -25,6 +25,8 @@ func (a *api) status(ctx context.Context, _ *parameters) (any, error) {
 		retention := info.Retention.Seconds()
 		out.Store.Retention = &retention
 	}
+	unstored := a.reader.Unstored()
+	out.Store.Problems = unstored.Faults()
 	err := a.read(ctx, func() error {
 		s, err := a.reader.Status(ctx)
 		if err != nil {
@@ -45,6 +47,9 @@ func (a *api) status(ctx context.Context, _ *parameters) (any, error) {
 		return out, nil
 	}
 	out.Store.Reachable = true
+	if out.State == consoleapi.NotStored {
+		out.Store.Problems = unstored.Causes()
+	}
 	return out, nil
 }
 

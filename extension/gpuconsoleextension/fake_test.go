@@ -20,10 +20,11 @@ type fakeStore struct {
 	component.StartFunc
 	component.ShutdownFunc
 
-	mu    sync.Mutex
-	err   error
-	value model.Value // instead of an empty one
-	asked int
+	mu       sync.Mutex
+	err      error
+	value    model.Value // instead of an empty one
+	asked    int
+	problems []store.Problem
 	// ask is called by every query, and may wait.
 	ask func(context.Context) error
 }
@@ -86,7 +87,7 @@ func (f *fakeStore) Info() store.Info             { return store.Info{Engine: "p
 func (f *fakeStore) Append(context.Context, []store.Series) (store.Appended, error) {
 	return store.Appended{}, nil
 }
-func (f *fakeStore) Problems() []store.Problem                          { return nil }
+func (f *fakeStore) Problems() []store.Problem                          { return f.problems }
 func (f *fakeStore) Describe(map[string]store.Metadata)                 {}
 func (f *fakeStore) AppendEvents(context.Context, []*store.Event) error { return nil }
 func (f *fakeStore) Events(store.EventQuery) []*store.Event             { return nil }

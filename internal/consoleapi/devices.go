@@ -104,6 +104,7 @@ const (
 	NodeExporterFrozen NodeState = "exporter_frozen"
 	NodeDegraded       NodeState = "degraded" // it reports, and something is wrong with it or its devices
 	NodeOK             NodeState = "ok"
+	NodeUnknown        NodeState = "unknown" // the store took nothing that would show it
 )
 
 // Node is a node with its devices.

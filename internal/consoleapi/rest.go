@@ -130,6 +130,7 @@ type State string
 // The states; the first one that applies counts.
 const (
 	StoreUnreachable State = "store_unreachable"
+	NotStored        State = "not_stored" // samples arrive, or did a moment ago, and could not be stored
 	NotEnabled       State = "not_enabled"
 	ScraperDown      State = "scraper_down"
 	NoServices       State = "no_services"
@@ -155,6 +156,19 @@ type StoreStatus struct {
 	Error       *Error   `json:"error"`
 	CircuitOpen bool     `json:"circuit_open"`
 	Retention   *float64 `json:"retention"`
+	// Problems are what it cannot keep.
+	Problems []StoreProblem `json:"problems"`
+}
+
+// StoreProblem is why a store does not keep something that arrives.
+type StoreProblem struct {
+	Part    string     `json:"part"`
+	Reason  string     `json:"reason"`
+	Since   time.Time  `json:"since"`
+	Last    *time.Time `json:"last"`
+	Ended   *time.Time `json:"ended"`
+	Refused int64      `json:"refused"`
+	Detail  string     `json:"detail"`
 }
 
 // Telemetry is what there is.

@@ -64,6 +64,9 @@ func (e *exporter) state() consoleapi.ExporterState {
 	}
 }
 
+// excused reports whether it need not have fallen silent: the store took nothing.
+func (e *exporter) excused(r *reading) bool { return !e.known && r.unstored.Excuses(e.heard) }
+
 func (e *exporter) shown(r *reading) consoleapi.Exporter {
 	return consoleapi.Exporter{
 		Cluster: text(model.LabelValue(e.id.cluster)), Node: text(model.LabelValue(e.id.node)), Address: e.id.endpoint(), State: e.state(),

@@ -79,6 +79,9 @@ func (r *reading) putNodes(inv *inventory, a *inventoryAnswers) {
 func (r *reading) nodeState(n *node) consoleapi.NodeState {
 	switch {
 	case !r.fresh(n.heard) && !r.fresh(n.allocated) && !r.fresh(n.exporterHeard):
+		if r.unstored.Excuses(n.newestWord()) {
+			return consoleapi.NodeUnknown
+		}
 		return consoleapi.NodeLost
 	case n.exporter == consoleapi.ExporterDown:
 		return consoleapi.NodeExporterDown

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/common/model"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/unstored"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
 )
@@ -61,13 +62,21 @@ type reading struct {
 	ctx    context.Context
 	mu     sync.Mutex
 	newest time.Time // of the samples that went into it
+	// unstored is what the store could not keep.
+	unstored *unstored.Unstored
 }
 
 func (r *Reader) read(ctx context.Context) *reading {
 	m := r.moment()
-	reading := &reading{Reader: r, moment: m, now: m.now, at: m.now.Add(-r.options.Delay)}
+	reading := &reading{Reader: r, moment: m, now: m.now, at: m.now.Add(-r.options.Delay), unstored: r.Unstored()}
 	reading.more(ctx)
 	return reading
+}
+
+// Unstored is what the store cannot keep, or could not a moment ago. It asks no
+// metrics.
+func (r *Reader) Unstored() *unstored.Unstored {
+	return unstored.Of(r.store, r.options.Now(), r.options.StaleAfter)
 }
 
 // more begins to ask further questions.

@@ -42,6 +42,7 @@ func (r *Reader) Status(ctx context.Context) (*Status, error) {
 	if out.State == consoleapi.ScraperDown {
 		reading.silence(inv)
 	}
+	reading.unblame(out, inv)
 	out.Freshness = reading.freshness()
 	return out, nil
 }
@@ -59,6 +60,19 @@ func (inv *inventory) kubernetes() bool {
 		}
 	}
 	return slices.ContainsFunc(inv.exporters, func(e *exporter) bool { return e.onKubernetes })
+}
+
+// unblame leaves exporters in peace for samples that the store did not take.
+func (r *reading) unblame(out *Status, inv *inventory) {
+	t := &out.Telemetry
+	if r.unstored.Blind() && (len(inv.exporters) == 0 || slices.ContainsFunc(inv.exporters, func(e *exporter) bool { return e.excused(r) })) {
+		t.ExportersUp, t.ExportersDown, t.ExportersFrozen = nil, nil, nil
+	}
+	down := func(e *exporter) bool { return e.known && e.state() != consoleapi.ExporterUp } // which is stored, and current
+	silent := out.State == consoleapi.NotEnabled || out.State == consoleapi.ScraperDown && !slices.ContainsFunc(inv.exporters, down)
+	if silent && r.unstored.Arrived() {
+		out.State = consoleapi.NotStored
+	}
 }
 
 // silence counts as data what devices told, and nothing else: while no exporter
@@ -89,6 +103,8 @@ func (r *Reader) telemetry(reading *reading, inv *inventory, services []*service
 			reading.used(e.heard) // nothing else tells
 		}
 		switch state := e.state(); {
+		case e.excused(reading):
+			continue
 		case state == consoleapi.ExporterUp:
 			up++
 			continue
