@@ -43,9 +43,9 @@ func TestExportersByAddress(t *testing.T) {
 			1, 1, consoleapi.NoServices, 2, 0, nil,
 			map[string]consoleapi.ExporterState{"a": consoleapi.ExporterUp, "b": consoleapi.ExporterUp},
 		},
-		"one down": { // whose it is, nobody says
+		"one down": { // the other one is b's: its page had b's last sample
 			0, 1, consoleapi.NoServices, 1, 1, []string{"localhost:9400"},
-			map[string]consoleapi.ExporterState{"a": consoleapi.ExporterUnknown, "b": consoleapi.ExporterUnknown},
+			map[string]consoleapi.ExporterState{"a": consoleapi.ExporterDown, "b": consoleapi.ExporterUp},
 		},
 		"all down": {
 			0, 0, consoleapi.ScraperDown, 0, 2, []string{"localhost:9400", "localhost:9401"},
@@ -65,7 +65,7 @@ func TestExportersByAddress(t *testing.T) {
 			assert.Equal(t, test.down, *status.Telemetry.ExportersDown)
 			var named []string
 			for _, e := range status.Telemetry.DownExporters {
-				assert.Nil(t, e.Node)
+				assert.Equal(t, test.down == 1, e.Node != nil)
 				named = append(named, e.Address)
 			}
 			assert.Equal(t, test.named, named)
@@ -79,12 +79,76 @@ func TestExportersByAddress(t *testing.T) {
 				states[n.Node] = n.Exporter
 			}
 			assert.Equal(t, test.nodes, states)
-			require.Len(t, nodes.Exporters, 2)
 			if test.down == 1 {
-				assert.Equal(t, "localhost:9400", nodes.Exporters[0].Address, "the worst first")
-				assert.Equal(t, consoleapi.ExporterDown, nodes.Exporters[0].State)
+				assert.Empty(t, nodes.Exporters)
+				return
 			}
+			require.Len(t, nodes.Exporters, 2)
 			assert.Len(t, ok[consoleapi.NodesAnswer](c, "nodes", values("q", ":9401")).Exporters, 1)
+		})
+	}
+}
+
+// An exporter by address is joined to the host that its page names: all points of
+// one scrape have one time.
+func TestExportersOfHosts(t *testing.T) {
+	type exporter struct {
+		host   string // on its page
+		offset time.Duration
+		up     bool
+		frozen bool
+	}
+	up := exporter{"a", time.Second, true, false}
+	for name, test := range map[string]struct {
+		exporters map[string]exporter // by address
+		nodes     map[string]consoleapi.NodeState
+		strays    int
+	}{
+		"one exporter, one node": {map[string]exporter{"10.0.0.1": {"a", 0, false, false}}, map[string]consoleapi.NodeState{"a": consoleapi.NodeExporterDown}, 0},
+		"up, down and frozen": {
+			map[string]exporter{"10.0.0.1": up, "10.0.0.2": {"b", 2 * time.Second, false, false}, "10.0.0.3": {"c", 3 * time.Second, true, true}},
+			map[string]consoleapi.NodeState{"a": consoleapi.NodeOK, "b": consoleapi.NodeExporterDown, "c": consoleapi.NodeExporterFrozen}, 0,
+		},
+		"scraped at the same time as another one": {
+			map[string]exporter{"10.0.0.1": up, "10.0.0.2": {"b", time.Second, false, false}, "10.0.0.3": {"c", 3 * time.Second, true, false}},
+			map[string]consoleapi.NodeState{"a": consoleapi.NodeOK, "b": consoleapi.NodeExporterDown, "c": consoleapi.NodeOK}, 0,
+		},
+		"by its address": {
+			map[string]exporter{"a": {"a", 0, true, false}, "b": {"b", 0, false, false}},
+			map[string]consoleapi.NodeState{"a": consoleapi.NodeOK, "b": consoleapi.NodeExporterDown}, 0,
+		},
+		"not known which": { // but none is lost
+			map[string]exporter{"10.0.0.1": up, "10.0.0.2": {"b", time.Second, false, false}, "10.0.0.3": {"c", time.Second, false, false}},
+			map[string]consoleapi.NodeState{"a": consoleapi.NodeOK, "b": consoleapi.NodeExporterDown, "c": consoleapi.NodeExporterDown}, 2,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			for address, e := range test.exporters {
+				id := tags{queries.Address: address, queries.Port: "9400"}
+				silent := e.offset
+				if !e.up {
+					silent += 2 * time.Minute
+				}
+				w.write(queries.ExporterUp, id, 20*time.Minute+e.offset, e.offset, func(i int) float64 {
+					if !e.up && i > 72 {
+						return 0
+					}
+					return 1
+				})
+				if e.frozen {
+					w.write(queries.Frozen, id, 20*time.Minute+e.offset, e.offset, constant(1))
+				}
+				w.gpu(gpu{tags: tags{queries.Host: e.host, queries.Device: uuid + e.host, queries.Index: "0"}, values: busy(0.5), from: 20*time.Minute + e.offset, until: silent})
+			}
+			nodes := ok[consoleapi.NodesAnswer](serveAPI(t, w.store, w.now, nil), "nodes", nil)
+			states := map[string]consoleapi.NodeState{}
+			for _, n := range nodes.Nodes {
+				states[n.Node] = n.State
+				assert.Equal(t, n.State == consoleapi.NodeExporterFrozen || n.State == consoleapi.NodeExporterDown, n.Devices[0].Stale)
+			}
+			assert.Equal(t, test.nodes, states)
+			assert.Len(t, nodes.Exporters, test.strays)
 		})
 	}
 }

@@ -117,7 +117,7 @@ func (r *reading) telemetryOf(inv *inventory, found map[place]*conditions.Device
 	for _, e := range inv.exporters {
 		if state := e.state(); state != consoleapi.ExporterUp && !e.excused(r) {
 			t.Exporters = append(t.Exporters, conditions.Exporter{
-				Node: conditions.Place{Cluster: e.id.cluster, Name: e.id.node}, Address: e.id.address, Port: e.id.port,
+				Node: conditions.Place{Cluster: e.id.cluster, Name: e.node()}, Address: e.id.address, Port: e.id.port,
 				Frozen: state == consoleapi.ExporterFrozen, Unheard: state == consoleapi.ExporterUnknown, Heard: e.heard,
 			})
 		}

@@ -57,7 +57,11 @@ func (r *Reader) DeviceRange(ctx context.Context, where Where, w Window) (*conso
 	if err := reading.wait(); err != nil {
 		return nil, err
 	}
-	devices := where.lines(inventory())
+	inv, err := inventory(ctx)
+	if err != nil {
+		return nil, err
+	}
+	devices := where.lines(inv)
 	if len(devices) == 0 {
 		return nil, nil
 	}

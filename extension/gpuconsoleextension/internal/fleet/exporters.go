@@ -5,6 +5,8 @@ package fleet // import "github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsole
 
 import (
 	"cmp"
+	"context"
+	"maps"
 	"net"
 	"slices"
 	"time"
@@ -48,6 +50,7 @@ type exporter struct {
 	frozen bool
 	// onKubernetes: it names a node of Kubernetes.
 	onKubernetes bool
+	nodes        []*node   // that it is known to be of
 	moved        time.Time // when its values last moved, as far as that is remembered
 }
 
@@ -69,7 +72,7 @@ func (e *exporter) excused(r *reading) bool { return !e.known && r.unstored.Excu
 
 func (e *exporter) shown(r *reading) consoleapi.Exporter {
 	return consoleapi.Exporter{
-		Cluster: text(model.LabelValue(e.id.cluster)), Node: text(model.LabelValue(e.id.node)), Address: e.id.endpoint(), State: e.state(),
+		Cluster: text(model.LabelValue(e.id.cluster)), Node: text(model.LabelValue(e.node())), Address: e.id.endpoint(), State: e.state(),
 		DataTime: e.heard, DataAge: max(0, r.now.Sub(e.heard).Seconds()),
 	}
 }
@@ -142,20 +145,15 @@ func inOrder(all map[exporterID]*exporter) []*exporter {
 	return list
 }
 
-// putExporters gives nodes their exporters.
-func (r *reading) putExporters(inv *inventory, a *inventoryAnswers) {
+// putExporters gives nodes their exporters. Questions may not be open.
+func (r *reading) putExporters(ctx context.Context, inv *inventory, a *inventoryAnswers, s queries.Selector) error {
 	inv.exporters = r.exporters(a)
+	if err := r.join(ctx, inv, s); err != nil {
+		return err
+	}
 	for _, e := range inv.exporters {
-		if e.id.node == "" {
-			continue
-		}
-		n := inv.node(place{e.id.cluster, e.id.node})
-		if e.heard.After(n.exporterHeard) {
-			n.exporterHeard = e.heard
-		}
-		// A node of two exporters is as bad as the worse one.
-		if worse(e.state()) > worse(n.exporter) {
-			n.exporter, n.frozenSince = e.state(), e.moved
+		for _, n := range e.nodes {
+			n.has(e)
 		}
 	}
 	inv.adopt()
@@ -164,38 +162,178 @@ func (r *reading) putExporters(inv *inventory, a *inventoryAnswers) {
 			d.frozenSince = n.frozenSince
 		}
 	}
+	return nil
 }
 
-// adopt tells of the exporters of hosts. Without Kubernetes a scrape knows an
-// address, and the page behind it a host: which belongs to which is not known,
-// but if all such exporters of a cluster are in one state, so is each host's.
+// has notes an exporter of a node. A node of two is as bad as the worse one.
+func (n *node) has(e *exporter) {
+	if e.heard.After(n.exporterHeard) {
+		n.exporterHeard = e.heard
+	}
+	if worse(e.state()) > worse(n.exporter) {
+		n.exporter, n.frozenSince = e.state(), e.moved
+	}
+}
+
+// maxScrapes is how many scrapes of silent nodes are looked up.
+const maxScrapes = 16
+
+// join finds the nodes of exporters. A scrape knows an address, and the page behind
+// it a host: but all points of one scrape have one time, so the device whose sample
+// has the time of an exporter's was on its page. A silent one is looked up at the
+// time of its last sample.
+func (r *reading) join(ctx context.Context, inv *inventory, s queries.Selector) error {
+	strays := map[string][]*exporter{} // by cluster
+	for _, e := range inv.exporters {
+		switch n := inv.nodes[place{e.id.cluster, e.id.address}]; {
+		case e.id.node != "":
+			e.nodes = []*node{inv.node(place{e.id.cluster, e.id.node})}
+		case n != nil && !n.heard.IsZero():
+			e.nodes = []*node{n} // its address is the host's name
+		default:
+			strays[e.id.cluster] = append(strays[e.id.cluster], e)
+		}
+	}
+	if len(strays) == 0 {
+		return nil
+	}
+	may := map[*node][]*exporter{}
+	silent := map[time.Time][]*node{}
+	note := func(n *node, t time.Time, at func(*exporter) time.Time) bool {
+		found := false
+		for _, e := range strays[n.id.cluster] {
+			if at(e).Equal(t) {
+				found = true
+				if !slices.Contains(may[n], e) {
+					may[n] = append(may[n], e)
+				}
+			}
+		}
+		return found
+	}
+	for _, d := range inv.devices {
+		n := inv.node(d.node)
+		if d.heard.IsZero() || d.identity[queries.Node] != "" || strays[n.id.cluster] == nil {
+			continue
+		}
+		if !note(n, d.heard, (*exporter).page) && !slices.Contains(silent[d.heard], n) {
+			silent[d.heard] = append(silent[d.heard], n)
+		}
+	}
+	if err := r.lookUp(ctx, s, silent, may, note); err != nil {
+		return err
+	}
+	inv.decide(may, strays)
+	return nil
+}
+
+// lookUp asks which exporters were scraped when silent devices were last heard of.
+func (r *reading) lookUp(ctx context.Context, s queries.Selector, silent map[time.Time][]*node, may map[*node][]*exporter, note func(*node, time.Time, func(*exporter) time.Time) bool) error {
+	maps.DeleteFunc(silent, func(_ time.Time, nodes []*node) bool {
+		return !slices.ContainsFunc(nodes, func(n *node) bool { return len(may[n]) == 0 })
+	})
+	times := slices.SortedFunc(maps.Keys(silent), func(a, b time.Time) int { return b.Compare(a) })
+	times = times[:min(len(times), maxScrapes)]
+	found := make([]*model.Vector, len(times))
+	r.more(ctx)
+	for i, t := range times {
+		found[i] = r.vectorAt(queries.ExporterTimes(s), t)
+	}
+	if err := r.wait(); err != nil {
+		return err
+	}
+	for i, t := range times {
+		then := map[exporterID]time.Time{}
+		for _, sample := range *found[i] {
+			then[exporterOf(sample.Metric)] = seconds(sample.Value)
+		}
+		for _, n := range silent[t] {
+			note(n, t, func(e *exporter) time.Time { return then[e.id] })
+		}
+	}
+	return nil
+}
+
+// decide joins exporters to the nodes that they may be of, where that is one. What
+// is known of one is not of another, and one exporter of one node is its own.
+func (inv *inventory) decide(may map[*node][]*exporter, strays map[string][]*exporter) {
+	for range 2 {
+		for n, all := range may {
+			if len(all) > 1 {
+				may[n] = slices.DeleteFunc(all, func(e *exporter) bool { return len(e.nodes) > 0 && !slices.Contains(e.nodes, n) })
+			}
+			if one := may[n]; len(one) == 1 && !slices.Contains(one[0].nodes, n) {
+				one[0].nodes = append(one[0].nodes, n)
+			}
+		}
+	}
+	hosts := map[string][]*node{}
+	for _, d := range inv.devices {
+		if n := inv.node(d.node); d.identity[queries.Node] == "" && !d.heard.IsZero() && !slices.Contains(hosts[n.id.cluster], n) {
+			hosts[n.id.cluster] = append(hosts[n.id.cluster], n)
+		}
+	}
+	for cluster, all := range strays {
+		if len(all) == 1 && len(hosts[cluster]) == 1 {
+			all[0].nodes = hosts[cluster]
+		}
+	}
+}
+
+// adopt tells of the exporters of hosts that none could be joined to: if all of
+// them that are left in a cluster are in one state, so is each host's.
 func (inv *inventory) adopt() {
 	type common struct {
 		state consoleapi.ExporterState
 		heard time.Time // the least recent
 		moved time.Time // likewise
+		down  bool      // one is
 	}
 	of := map[string]common{}
 	for _, e := range inv.exporters {
-		if e.id.node != "" {
+		if len(e.nodes) > 0 {
 			continue
 		}
 		c, found := of[e.id.cluster]
 		switch {
 		case !found:
-			c = common{e.state(), e.heard, e.moved}
+			c = common{state: e.state(), heard: e.heard, moved: e.moved}
 		case c.state != e.state():
 			c.state = consoleapi.ExporterUnknown
 		}
 		c.heard, c.moved = earlier(c.heard, e.heard), earlier(c.moved, e.moved)
+		c.down = c.down || e.state() == consoleapi.ExporterDown
 		of[e.id.cluster] = c
 	}
 	for _, d := range inv.devices {
 		n, c := inv.node(d.node), of[d.node.cluster]
-		if d.identity[queries.Node] == "" && n.exporter == consoleapi.ExporterUnknown && c.state != "" && c.state != consoleapi.ExporterUnknown {
+		if d.identity[queries.Node] != "" || n.exporter != consoleapi.ExporterUnknown {
+			continue
+		}
+		n.suspect = c.down
+		if c.down {
+			n.exporterHeard = c.heard
+		}
+		if c.state != "" && c.state != consoleapi.ExporterUnknown {
 			n.exporter, n.exporterHeard, n.frozenSince = c.state, c.heard, c.moved
 		}
 	}
+}
+
+// page is when it last had one, as far as that is known now.
+func (e *exporter) page() time.Time {
+	if !e.up {
+		return time.Time{}
+	}
+	return e.heard
+}
+
+// node is the name of its node, if that is known and one.
+func (e *exporter) node() string {
+	if len(e.nodes) == 1 {
+		return e.nodes[0].id.name
+	}
+	return e.id.node
 }
 
 func earlier(a, b time.Time) time.Time {
@@ -213,7 +351,7 @@ const maxStrays = 100
 func (r *reading) strays(inv *inventory, match string) []consoleapi.Exporter {
 	list := []consoleapi.Exporter{}
 	for _, e := range inv.exporters {
-		if e.id.node == "" && len(list) < maxStrays && (match == "" || contains(match, e.id.endpoint(), e.id.cluster)) {
+		if len(e.nodes) == 0 && len(list) < maxStrays && (match == "" || contains(match, e.id.endpoint(), e.id.cluster)) {
 			list = append(list, e.shown(r))
 		}
 	}

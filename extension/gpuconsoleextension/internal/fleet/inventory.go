@@ -4,6 +4,7 @@
 package fleet // import "github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet"
 
 import (
+	"context"
 	"maps"
 	"time"
 
@@ -58,8 +59,9 @@ type inventoryAnswers struct {
 	nodeTimes                                       *model.Vector
 }
 
-// askInventory asks for devices and nodes; the function returns them after wait.
-func (r *reading) askInventory(s queries.Selector) func() *inventory {
+// askInventory asks for devices and nodes; the function returns them after wait,
+// and asks once more where it is not known whose an exporter is.
+func (r *reading) askInventory(s queries.Selector) func(context.Context) (*inventory, error) {
 	o := &r.options
 	a := inventoryAnswers{
 		utilization:     r.vector(queries.DeviceUtilization(s)),
@@ -77,14 +79,17 @@ func (r *reading) askInventory(s queries.Selector) func() *inventory {
 		exportersMoved:      r.vector(queries.ExportersMoved(s, o.Remembered)),
 		nodeTimes:           r.vector(queries.NodeTimes(s)),
 	}
-	return func() *inventory {
+	return func(ctx context.Context) (*inventory, error) {
 		inv := &inventory{devices: map[place]*device{}, nodes: map[place]*node{}}
 		inv.putTelemetry(&a)
 		inv.putIdle(&a, o.IdleThreshold)
 		r.putAllocations(inv, &a)
 		r.putNodes(inv, &a)
+		if err := r.putExporters(ctx, inv, &a, s); err != nil {
+			return nil, err
+		}
 		r.settle(inv)
-		return inv
+		return inv, nil
 	}
 }
 

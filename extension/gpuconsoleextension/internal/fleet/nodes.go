@@ -26,6 +26,7 @@ type node struct {
 	exporter         consoleapi.ExporterState
 	exporterHeard    time.Time
 	frozenSince      time.Time // of its exporter
+	suspect          bool      // an exporter is down that may be its own
 	schedulable      *bool
 	migReconfiguring *bool
 	devices          []*device
@@ -72,7 +73,6 @@ func (r *reading) putNodes(inv *inventory, a *inventoryAnswers) {
 			n.heard = d.heard
 		}
 	}
-	r.putExporters(inv, a)
 }
 
 // state is that of the node.
@@ -83,7 +83,7 @@ func (r *reading) nodeState(n *node) consoleapi.NodeState {
 			return consoleapi.NodeUnknown
 		}
 		return consoleapi.NodeLost
-	case n.exporter == consoleapi.ExporterDown:
+	case n.exporter == consoleapi.ExporterDown || n.suspect && !r.fresh(n.heard):
 		return consoleapi.NodeExporterDown
 	case n.exporter == consoleapi.ExporterFrozen:
 		return consoleapi.NodeExporterFrozen

@@ -232,7 +232,10 @@ func (r *reading) servicesAndDevices(ctx context.Context, some, devices queries.
 	if err != nil {
 		return nil, nil, err
 	}
-	inv := inventory()
+	inv, err := inventory(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
 	amounts(inv)
 	r.judge(inv, found, missing)
 	r.measure(inv, found)

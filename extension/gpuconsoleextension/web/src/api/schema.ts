@@ -514,7 +514,7 @@ export interface components {
         };
         Exporter: {
             cluster: string | null;
-            /** @description null where only the address is known. */
+            /** @description null where only the address is known. Without Kubernetes it is the host whose devices have a sample of the time of one of the exporter's scrapes. */
             node: string | null;
             /** @description Host and port, as in `localhost:9400`. */
             address: string;
