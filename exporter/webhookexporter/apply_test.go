@@ -66,6 +66,7 @@ func TestUnchangedReceiversStay(t *testing.T) {
 	changed := to(gone.URL)
 	changed.Timeout = time.Minute
 	h.applies(map[string]ReceiverConfig{"gone": changed})
+	assert.Equal(t, audit.TriggerEnable, h.record().Trigger)
 	assert.Equal(t, audit.Failed, h.one().Outcome)
 	assert.Len(t, gone.received(), 2)
 }

@@ -7,6 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
+	"syscall"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -108,10 +111,25 @@ func (e *webhookExporter) openAudit(host component.Host) error {
 		OnStatus:           func(err error) { e.health.Set("audit", err) },
 	})
 	if err != nil {
-		return fmt.Errorf("audit::path: %w", err)
+		return fmt.Errorf("audit::path: %s: %w", remedyFor(c.Path, err), err)
 	}
 	e.trail.log = log
 	return e.observeAudit(log)
+}
+
+// remedyFor says what to do where the audit file cannot be opened. A folder that
+// is missing is not made: it may be a volume that is not mounted, and the
+// evidence would then lie where nothing keeps it.
+func remedyFor(path string, err error) string {
+	folder := filepath.Dir(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Sprintf("the folder %s does not exist: make it (mkdir -m 700 %s) or mount it, owned by the collector's user, or name another", folder, folder)
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		return fmt.Sprintf("%s cannot be written: the collector's user must own the folder %s and the file, or name another", path, folder)
+	default:
+		return fmt.Sprintf("%s cannot be opened", path)
+	}
 }
 
 // observeAudit counts what becomes of audit records.

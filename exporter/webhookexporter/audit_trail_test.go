@@ -169,14 +169,14 @@ func TestAuditThatCannotStartIsSaid(t *testing.T) {
 	defer taken.Close()
 	missing, noKeeper := component.MustNewID("none"), component.MustNewID("other")
 	for want, c := range map[string]AuditConfig{
-		"audit::path: ":                       {Path: filepath.Join(dir, "none", "audit.jsonl")},
-		"being written by another exporter":   {Path: filepath.Join(dir, "taken.jsonl")},
-		"audit::fingerprint_key_file: stat":   {FingerprintKeyFile: filepath.Join(dir, "none")},
-		"is not a fingerprint key":            {FingerprintKeyFile: bad},
-		"is not a private checkpoint key":     {Path: filepath.Join(dir, "a.jsonl"), CheckpointKeyFile: bad},
-		"audit::checkpoint_key_file: ":        {Path: filepath.Join(dir, "a.jsonl"), CheckpointKeyFile: dir},
-		"audit::store: there is no extension": {Store: &missing},
-		"other keeps no audit records":        {Store: &noKeeper},
+		"audit::path: the folder " + filepath.Join(dir, "none") + " does not exist: make it": {Path: filepath.Join(dir, "none", "audit.jsonl")},
+		"being written by another exporter":                                                  {Path: filepath.Join(dir, "taken.jsonl")},
+		"audit::fingerprint_key_file: stat":                                                  {FingerprintKeyFile: filepath.Join(dir, "none")},
+		"is not a fingerprint key":                                                           {FingerprintKeyFile: bad},
+		"is not a private checkpoint key":                                                    {Path: filepath.Join(dir, "a.jsonl"), CheckpointKeyFile: bad},
+		"audit::checkpoint_key_file: ":                                                       {Path: filepath.Join(dir, "a.jsonl"), CheckpointKeyFile: dir},
+		"audit::store: there is no extension":                                                {Store: &missing},
+		"other keeps no audit records":                                                       {Store: &noKeeper},
 	} {
 		host := newAuditHost()
 		host.extensions[noKeeper] = struct {

@@ -138,14 +138,8 @@ func checkReachable(t *target, g *guard) error {
 	if g.proxy != nil {
 		return checkThroughProxy(t)
 	}
-	if addr, err := netip.ParseAddr(t.host); err == nil {
-		if g.check(netip.AddrPortFrom(addr, t.port)) != nil {
-			return fmt.Errorf("receivers::%s::url: its address and port may not be dialled; private and loopback addresses need an entry in allow_cidrs, other ports than allow_ports one there; link-local and metadata addresses stay closed", t.name)
-		}
-		return nil
-	}
-	if len(g.allowed) == 0 && !slices.Contains(g.ports, t.port) {
-		return fmt.Errorf("receivers::%s::url: port %d is not in allow_ports; add it there, or open the receiver's address range with allow_cidrs", t.name, t.port)
+	if why := g.refusal(t.host, t.port); why != "" {
+		return fmt.Errorf("receivers::%s::url: %s", t.name, why)
 	}
 	return nil
 }
@@ -178,10 +172,21 @@ var (
 	hostName     = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_.])?$`)
 )
 
+// shownName is what is shown of a name that is none. It may be a URL in the wrong
+// place, which is not shown, nor is a part of it that could be secret.
+func shownName(name string) string {
+	if scheme, _, isURL := strings.Cut(name, "://"); isURL && receiverName.MatchString(scheme) {
+		return "the URL that begins with " + scheme + ":"
+	}
+	if strings.ContainsAny(name, "/:@?#&=") || len(name) > 63 {
+		return fmt.Sprintf("a text of %d characters", len(name))
+	}
+	return strconv.Quote(name)
+}
+
 func newTarget(name string, cfg ReceiverConfig) (*target, error) {
 	if !receiverName.MatchString(name) {
-		// What is no name may be a URL in the wrong place: it is not shown.
-		return nil, errors.New("receivers: a name is 1 to 63 letters, digits, dots, dashes or underscores and starts with a letter or digit; one is not")
+		return nil, fmt.Errorf("receivers: %s is not a name: use 1 to 63 letters, digits, dots, dashes or underscores, beginning with a letter or digit", shownName(name))
 	}
 	key := "receivers::" + name
 	t := &target{name: name, timeout: cfg.Timeout, queueSize: cfg.QueueSize, workers: cfg.Workers}
@@ -247,8 +252,10 @@ func (t *target) parseURL(key, raw string) error {
 	switch {
 	case err != nil:
 		return refuse("cannot be parsed; write it as https://host/path")
+	case !strings.Contains(raw, "://"):
+		return refuse("has no scheme; write it as https://host/path")
 	case u.Scheme != "http" && u.Scheme != "https":
-		return refuse("must start with http:// or https://")
+		return refuse(fmt.Sprintf("its scheme is %q, and only http and https can be posted to; write it as https://host/path", u.Scheme))
 	case u.Hostname() == "":
 		return refuse("names no host")
 	case u.Fragment != "" || strings.Contains(raw, "#"):

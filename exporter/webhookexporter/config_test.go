@@ -87,27 +87,33 @@ func TestValidate(t *testing.T) {
 		want string
 	}{
 		{"no receiver", createDefaultConfig().(*Config), "receivers: none is configured"},
-		{"name with a slash", &Config{Receivers: map[string]ReceiverConfig{"a/b": to("https://x.example/")}, AllowPorts: []int{443}}, `receivers: a name is`},
-		{"empty name", &Config{Receivers: map[string]ReceiverConfig{"": to("https://x.example/")}, AllowPorts: []int{443}}, `receivers: a name is`},
-		{"URL as name", &Config{Receivers: map[string]ReceiverConfig{"https://hooks.example.com/SECRET": {}}, AllowPorts: []int{443}}, `receivers: a name is`},
+		{"name with a slash", &Config{Receivers: map[string]ReceiverConfig{"a/b": to("https://x.example/")}, AllowPorts: []int{443}}, `receivers: a text of 3 characters is not a name`},
+		{"name with a space", &Config{Receivers: map[string]ReceiverConfig{"ops team": to("https://x.example/")}, AllowPorts: []int{443}}, `receivers: "ops team" is not a name: use`},
+		{"empty name", &Config{Receivers: map[string]ReceiverConfig{"": to("https://x.example/")}, AllowPorts: []int{443}}, `receivers: "" is not a name`},
+		{"URL as name", &Config{Receivers: map[string]ReceiverConfig{"https://hooks.example.com/SECRET": {}}, AllowPorts: []int{443}}, `receivers: the URL that begins with https: is not a name`},
 		{"no url", withURL(""), "receivers::ops::url: is empty"},
 		{"blank url", withURL(" \n"), "receivers::ops::url: is empty"},
 		{"unparsable", withURL("https://hooks.example.com/SECRET%zz"), "receivers::ops::url: cannot be parsed"},
 		{"line feed inside", withURL("https://hooks.example.com/SECRET\nx"), "receivers::ops::url: cannot be parsed"},
-		{"no scheme", withURL("hooks.example.com/SECRET"), "receivers::ops::url: must start with http"},
-		{"other scheme", withURL("ftp://hooks.example.com/SECRET"), "receivers::ops::url: must start with http"},
+		{"no scheme", withURL("hooks.example.com/SECRET"), "receivers::ops::url: has no scheme; write it as https://host/path"},
+		{"other scheme", withURL("ftp://hooks.example.com/SECRET"), `receivers::ops::url: its scheme is "ftp", and only http and https`},
 		{"no host", withURL("https:///SECRET"), "receivers::ops::url: names no host"},
 		{"only a port", withURL("https://:443/SECRET"), "receivers::ops::url: names no host"},
 		{"fragment", withURL("https://hooks.example.com/SECRET#x"), "receivers::ops::url: has a fragment"},
 		{"empty fragment", withURL("https://hooks.example.com/SECRET#"), "receivers::ops::url: has a fragment"},
 		{"port 0", withURL("https://hooks.example.com:0/SECRET"), "receivers::ops::url: has a port"},
 		{"port too high", withURL("https://hooks.example.com:65536/SECRET"), "receivers::ops::url: has a port"},
-		{"port not allowed", withURL("https://hooks.example.com:8443/SECRET"), "receivers::ops::url: port 8443 is not in allow_ports"},
+		{"port not allowed", withURL("https://hooks.example.com:8443/SECRET"), "receivers::ops::url: port 8443 is not in allow_ports: add it there if the host has a public address; if it has a private one, add its range to allow_cidrs"},
 		{"space in host", withURL("https://hooks%20status=200/SECRET"), "receivers::ops::url: "},
 		{"bidirectional mark in host", withURL("https://hooks\u202e.example.com/SECRET"), "receivers::ops::url: has a host"},
 		{"zone", withURL("https://[fe80::1%25eth0]/SECRET"), "receivers::ops::url: has an address with a zone"},
-		{"loopback", withURL("http://127.0.0.1/SECRET"), "receivers::ops::url: its address and port may not be dialled"},
-		{"metadata", withURL("http://169.254.169.254/SECRET"), "receivers::ops::url: its address and port may not be dialled"},
+		{"loopback", withURL("http://127.0.0.1/SECRET"), "receivers::ops::url: its address is private or loopback, which is closed by default: if it is yours, add its range to allow_cidrs, as in [127.0.0.1/32]"},
+		{"private, another port", withURL("http://10.1.2.3:9480/SECRET"), "as in [10.1.2.3/32], which opens every port there"},
+		{"public, another port", withURL("http://8.8.8.8:9480/SECRET"), "port 9480 is not in allow_ports: add it there"},
+		{"localhost", withURL("http://localhost/SECRET"), "receivers::ops::url: localhost is private or loopback, which is closed by default: if it is yours, add its range to allow_cidrs, as in [127.0.0.1/32, ::1/128]"},
+		{"localhost, another port", withURL("http://Hooks.Localhost.:9480/SECRET"), "as in [127.0.0.1/32, ::1/128], which opens every port there"},
+		{"metadata by name", withURL("http://metadata.google.internal/SECRET"), "its host is link-local, a metadata service or reserved"},
+		{"metadata", withURL("http://169.254.169.254/SECRET"), "receivers::ops::url: its address is link-local, a metadata service or reserved, and stays closed"},
 		{"unknown format", ok(func(r *ReceiverConfig) { r.Format = "teams" }), `receivers::ops::format: "teams" is not supported; use one of alertmanager, convox, pagerduty, slack, standard`},
 		{"format in capitals", ok(func(r *ReceiverConfig) { r.Format = "Convox" }), "receivers::ops::format"},
 		{"negative timeout", ok(func(r *ReceiverConfig) { r.Timeout = -1 }), "receivers::ops::timeout"},
@@ -117,6 +123,12 @@ func TestValidate(t *testing.T) {
 		{"negative workers", ok(func(r *ReceiverConfig) { r.Workers = -1 }), "receivers::ops::workers"},
 		{"too many workers", ok(func(r *ReceiverConfig) { r.Workers = 65 }), "receivers::ops::workers"},
 		{"bad pattern", ok(func(r *ReceiverConfig) { r.Events = []string{"gpu.*", "gpu.[a"} }), "receivers::ops::events[1]"},
+		{"misspelled event", ok(func(r *ReceiverConfig) { r.Events = []string{"gpu.xid", "gpu.xidd"} }), `receivers::ops::events[1]: "gpu.xidd" matches no event: did you mean gpu.xid?`},
+		{"capitals", ok(func(r *ReceiverConfig) { r.Events = []string{"GPU.XID"} }), `"GPU.XID" matches no event: write gpu.xid`},
+		{"colons", ok(func(r *ReceiverConfig) { r.Events = []string{"gpu:service:*"} }), `"gpu:service:*" matches no event: write gpu.service.*`},
+		{"misspelled pattern", ok(func(r *ReceiverConfig) { r.Events = []string{"gpu.servcie.*"} }), "did you mean gpu.service.*?"},
+		{"a part left out", ok(func(r *ReceiverConfig) { r.Events = []string{"gpu.no_data"} }), "did you mean gpu.service.no_data?"},
+		{"no such event", ok(func(r *ReceiverConfig) { r.Events = []string{"gpu.something.else.altogether"} }), "there are gpu.service.partial, gpu.service.no_data,"},
 		{"empty pattern", ok(func(r *ReceiverConfig) { r.Events = []string{""} }), "receivers::ops::events[0]"},
 		{"severity", ok(func(r *ReceiverConfig) { r.MinSeverity = "critical" }), "receivers::ops::min_severity"},
 		{"cidr", &Config{Receivers: only(to("https://x.example/")), AllowPorts: []int{443}, AllowCIDRs: []string{"10.0.0.0/8", "10.0.0.1"}}, "allow_cidrs[1]"},
@@ -141,6 +153,9 @@ func TestValidate(t *testing.T) {
 	inCluster := withURL("http://receiver.monitoring.svc:9093/x")
 	inCluster.AllowCIDRs = []string{"10.0.0.0/8"}
 	assert.NoError(t, inCluster.Validate(), "any port within allow_cidrs")
+	here := withURL("http://localhost:9480/x")
+	here.AllowCIDRs = []string{"127.0.0.0/8"}
+	assert.NoError(t, here.Validate())
 }
 
 func TestAllProblemsAreTold(t *testing.T) {
@@ -169,8 +184,7 @@ func TestFilter(t *testing.T) {
 		{[]string{"gpu.*"}, "gpu.service.partial", true},
 		{[]string{"*"}, "anything", true},
 		{[]string{"*.lost"}, "gpu.node.lost", true},
-		{[]string{"gpu.no_data", "gpu.xi?"}, "gpu.xid", true},
-		{[]string{"GPU.XID"}, "gpu.xid", false},
+		{[]string{"gpu.node.lost", "gpu.xi?"}, "gpu.xid", true},
 	}
 	for _, tt := range tests {
 		f, err := newFilter("receivers::ops", tt.patterns, "")

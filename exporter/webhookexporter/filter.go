@@ -7,10 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
+	"strings"
 	"sync"
 
 	"go.opentelemetry.io/collector/pdata/plog"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/configkeys"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -40,6 +43,10 @@ func newFilter(key string, patterns []string, minSeverity string) (filter, error
 	for i, p := range patterns {
 		if _, err := path.Match(p, ""); err != nil || p == "" {
 			errs = append(errs, fmt.Errorf("%s::events[%d]: %q is not a pattern; write an event's name, with * for any part, as in gpu.service.*", key, i, p))
+			continue
+		}
+		if remedy := mistaken(p); remedy != "" {
+			errs = append(errs, fmt.Errorf("%s::events[%d]: %q matches no event: %s", key, i, p, remedy))
 		}
 	}
 	severity, ok := severities[minSeverity]
@@ -47,6 +54,39 @@ func newFilter(key string, patterns []string, minSeverity string) (filter, error
 		errs = append(errs, fmt.Errorf("%s::min_severity: %q is not one of trace, debug, info, warn, error, fatal", key, minSeverity))
 	}
 	return filter{patterns: patterns, minSeverity: severity}, errors.Join(errs...)
+}
+
+// mistaken says what to do about a pattern on GPU events that matches none of
+// them. Patterns on other events are not judged: who sends those is not known.
+func mistaken(pattern string) (remedy string) {
+	spelled := strings.ReplaceAll(strings.ToLower(pattern), ":", ".")
+	if !strings.HasPrefix(spelled, "gpu.") || matchesEvent(pattern) {
+		return ""
+	}
+	if matchesEvent(spelled) {
+		return fmt.Sprintf("write %s", spelled)
+	}
+	known := names.Events()
+	candidates := slices.Clone(known)
+	for _, name := range known {
+		if strings.HasSuffix(name, strings.TrimPrefix(spelled, "gpu")) {
+			return fmt.Sprintf("did you mean %s?", name)
+		}
+		if parts := strings.Split(name, "."); len(parts) > 2 {
+			candidates = append(candidates, parts[0]+"."+parts[1]+".*")
+		}
+	}
+	if near := configkeys.Nearest(spelled, candidates); near != "" {
+		return fmt.Sprintf("did you mean %s?", near)
+	}
+	return "there are " + strings.Join(known, ", ")
+}
+
+func matchesEvent(pattern string) bool {
+	return slices.ContainsFunc(names.Events(), func(name string) bool {
+		ok, _ := path.Match(pattern, name) // checked by newFilter
+		return ok
+	})
 }
 
 // matches reports whether the receiver wants events of this name.

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strings"
 	"syscall"
 
 	"code.dny.dev/ssrf"
@@ -127,6 +128,50 @@ func (g *guard) check(ap netip.AddrPort) error {
 		return fmt.Errorf("%w: %w", errBlocked, err)
 	}
 	return nil
+}
+
+// refusal says why a host and port will be blocked every time, and what would
+// open them; empty where that is not certain without a name server.
+func (g *guard) refusal(host string, port uint16) string {
+	addrs, what := certain(host)
+	if len(addrs) == 0 {
+		if len(g.allowed) > 0 || slices.Contains(g.ports, port) {
+			return ""
+		}
+		return fmt.Sprintf("port %d is not in allow_ports: add it there if the host has a public address; if it has a private one, add its range to allow_cidrs, which opens every port there", port)
+	}
+	var open []string
+	for _, addr := range addrs {
+		if g.check(netip.AddrPortFrom(addr, port)) == nil {
+			return ""
+		}
+		if !staysClosed(addr.Unmap()) {
+			open = append(open, netip.PrefixFrom(addr.Unmap(), addr.Unmap().BitLen()).String())
+		}
+	}
+	switch anyPort, err := newGuard(nil, []int{int(port)}); {
+	case len(open) == 0:
+		return what + " is link-local, a metadata service or reserved, and stays closed whatever is configured: use another address"
+	case err == nil && anyPort.check(netip.AddrPortFrom(addrs[0], port)) == nil:
+		return fmt.Sprintf("port %d is not in allow_ports: add it there", port)
+	default:
+		return fmt.Sprintf("%s is private or loopback, which is closed by default: if it is yours, add its range to allow_cidrs, as in [%s], which opens every port there", what, strings.Join(open, ", "))
+	}
+}
+
+// certain are the addresses that a host has whatever a name server says.
+func certain(host string) (addrs []netip.Addr, what string) {
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	if addr, err := netip.ParseAddr(host); err == nil {
+		return []netip.Addr{addr}, "its address"
+	}
+	switch {
+	case host == "localhost", strings.HasSuffix(host, ".localhost"): // RFC 6761
+		return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}, "localhost"
+	case host == "metadata.google.internal":
+		return []netip.Addr{netip.AddrFrom4([4]byte{169, 254, 169, 254})}, "its host"
+	}
+	return nil, ""
 }
 
 // staysClosed reports whether no configuration opens the address. It has no zone

@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"net/url"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -57,15 +56,13 @@ func parseProxy(raw string, g *guard) (*url.URL, error) {
 		port = uint16(n)
 	}
 	u.Path = ""
-	addr, err := netip.ParseAddr(u.Hostname())
-	switch {
-	case err != nil && !hostName.MatchString(u.Hostname()):
+	if _, err := netip.ParseAddr(u.Hostname()); err != nil && !hostName.MatchString(u.Hostname()) {
 		return nil, errors.New("proxy_url: has a host of other characters than letters, digits, dots and dashes")
-	case g == nil:
-	case err == nil && g.check(netip.AddrPortFrom(addr, port)) != nil:
-		return nil, errors.New("proxy_url: its address and port may not be dialled; private and loopback addresses need an entry in allow_cidrs, other ports than allow_ports one there; link-local and metadata addresses stay closed")
-	case err != nil && len(g.allowed) == 0 && !slices.Contains(g.ports, port):
-		return nil, fmt.Errorf("proxy_url: port %d is not in allow_ports; add it there, or open the proxy's address range with allow_cidrs", port)
+	}
+	if g != nil {
+		if why := g.refusal(u.Hostname(), port); why != "" {
+			return nil, errors.New("proxy_url: " + why)
+		}
 	}
 	return u, nil
 }

@@ -247,7 +247,6 @@ func TestProxyIsGuarded(t *testing.T) {
 	port := netip.MustParseAddrPort(trap.addr()).Port()
 	for name, proxy := range map[string]string{
 		"name of loopback": fmt.Sprintf("http://proxy.example.test:%d", port),
-		"localhost":        fmt.Sprintf("http://localhost:%d", port),
 		"socks":            fmt.Sprintf("socks5://proxy.example.test:%d", port),
 		"https":            fmt.Sprintf("https://proxy.example.test:%d", port),
 	} {
@@ -294,8 +293,9 @@ func TestValidateProxy(t *testing.T) {
 		"query":           {with("http://proxy.example.com?SECRET"), "proxy_url: has a path"},
 		"unparsable":      {with("http://SECRET%zz@proxy.example.com"), "proxy_url: cannot be parsed"},
 		"port":            {with("http://SECRET@proxy.example.com:0"), "proxy_url: has a port"},
-		"loopback":        {with("http://SECRET@127.0.0.1:3128"), "proxy_url: its address and port may not be dialled"},
-		"metadata":        {with("http://SECRET@169.254.169.254"), "proxy_url: its address and port may not be dialled"},
+		"loopback":        {with("http://SECRET@127.0.0.1:3128"), "proxy_url: its address is private or loopback"},
+		"localhost":       {with("http://SECRET@localhost:3128", func(c *Config) { c.AllowCIDRs = nil }), "proxy_url: localhost is private or loopback"},
+		"metadata":        {with("http://SECRET@169.254.169.254"), "proxy_url: its address is link-local"},
 		"port not open":   {with("http://SECRET@proxy.example.com:3128", func(c *Config) { c.AllowCIDRs = nil }), "proxy_url: port 3128 is not in allow_ports"},
 		"SOCKS port":      {with("socks5://SECRET@proxy.example.com", func(c *Config) { c.AllowCIDRs = nil }), "proxy_url: port 1080 is not in allow_ports"},
 		"metadata behind": {with("http://10.0.0.1", func(c *Config) { c.Receivers = only(to("http://169.254.169.254/SECRET")) }), "receivers::ops::url: its address may not be asked for"},

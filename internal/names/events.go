@@ -37,6 +37,15 @@ const (
 // and no raised condition.
 func EventIsNotice(event string) bool { return event == EventXID || event == EventECCUncorrected }
 
+// Events are the names of all events that this distribution emits. A pattern of
+// gpu.* that matches none of them is a mistake.
+func Events() []string {
+	return []string{
+		EventServicePartial, EventServiceNoData, EventIdleHeld, EventNodeLost, EventExporterDown, EventDeviceLost, EventXID,
+		EventECCUncorrected, EventRowRemapFailure, EventThrottle, EventTemperature, EventMemoryPressure,
+	}
+}
+
 // Values of gpu.event.level and gpu.exporter.reason.
 const (
 	EventLevelHigh       = "high"

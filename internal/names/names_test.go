@@ -1,9 +1,12 @@
 package names
 
 import (
+	"os"
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // TestInt: what is counted is whole, what is measured or shared is not.
@@ -14,4 +17,15 @@ func TestInt(t *testing.T) {
 	for _, m := range []Metric{GPUUtilization, HwEnergy, GPUPCIeThroughput, GPUAllocation} {
 		assert.False(t, m.Int(), m.Name)
 	}
+}
+
+// An event that is not in the list could not be selected by a webhook.
+func TestEventsIsComplete(t *testing.T) {
+	source, err := os.ReadFile("events.go")
+	require.NoError(t, err)
+	var all []string
+	for _, m := range regexp.MustCompile(`(?m)^\tEvent\w+ += "(gpu\..+)"`).FindAllSubmatch(source, -1) {
+		all = append(all, string(m[1]))
+	}
+	assert.ElementsMatch(t, all, Events())
 }
