@@ -83,7 +83,13 @@ func newDoctor() *command {
 				}
 				o.Running = len(running)
 			}
+			if isTerminal(s.err) {
+				o.Progress = func(done, all int) { fmt.Fprintf(s.err, "\r\x1b[Kchecked: %d of %d", done, all) }
+			}
 			results, err := doctor.Run(ctx, o)
+			if o.Progress != nil {
+				fmt.Fprint(s.err, "\r\x1b[K") // what was seen takes its place
+			}
 			if err != nil {
 				return err
 			}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
@@ -70,10 +71,48 @@ func Run(ctx context.Context, o Options) ([]Result, error) {
 		return nil, err
 	}
 	checks := slices.DeleteFunc(in.checks(), func(c check) bool { return len(o.Only) > 0 && !slices.Contains(o.Only, c.name) })
+	in.progress.add(len(checks))
+	for i, run := range checks {
+		checks[i].run = func(ctx context.Context) []Result {
+			defer in.progress.end()
+			return run.run(ctx)
+		}
+	}
 	if len(o.Only) > 0 && !slices.Contains(o.Only, "configuration") {
 		found = slices.DeleteFunc(found, func(r Result) bool { return r.Status == OK })
 	}
+	defer in.progress.stop()
 	return clean(append(found, runAll(ctx, checks, o.Timeout+o.Watch)...)), nil
+}
+
+// progress counts what is to be done and what is done. It may be nil.
+type progress struct {
+	report    func(done, all int)
+	mu        sync.Mutex
+	done, all int
+}
+
+func (p *progress) add(n int) { p.change(0, n) }
+
+func (p *progress) end() { p.change(1, 0) }
+
+func (p *progress) change(done, all int) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done, p.all = p.done+done, p.all+all
+	if p.report != nil {
+		p.report(p.done, p.all)
+	}
+}
+
+// stop ends the reports: a check that was left behind may still end.
+func (p *progress) stop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.report = nil
 }
 
 // Worst is fail where something fails.

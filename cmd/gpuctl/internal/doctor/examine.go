@@ -43,6 +43,9 @@ type Options struct {
 	Watch time.Duration
 	// Version of this program.
 	Version string
+	// Progress, if set, is called as the work goes on: of so much that is known to be
+	// done, so much is. Calls do not overlap.
+	Progress func(done, all int)
 
 	now    func() time.Time
 	folder string // of the usual configurations
@@ -61,8 +64,9 @@ type installation struct {
 	role string
 	// remote: there is neither a configuration nor a collector here, only a
 	// cluster to ask about rights.
-	remote bool
-	kube   *kubeAPI
+	remote   bool
+	kube     *kubeAPI
+	progress *progress
 }
 
 // examine finds out what there is to look at. The error is of the options.
@@ -82,7 +86,7 @@ func examine(ctx context.Context, o Options) (*installation, []Result, error) {
 			return nil, nil, errors.New("--exporter: one is no address as in http://localhost:9400/metrics")
 		}
 	}
-	in := &installation{Options: o}
+	in := &installation{Options: o, progress: &progress{report: o.Progress}}
 	result := in.configure(ctx)
 	in.role = in.found()
 	in.kube = newKubeAPI(in)
