@@ -6,6 +6,7 @@ package doctor
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -37,7 +38,7 @@ func TestRulesAreOfMetricsThatExist(t *testing.T) {
 		if r.label != "" {
 			assert.Contains(t, section, "| "+r.label+" |", r.metric)
 		}
-		for _, value := range r.fine {
+		for _, value := range slices.Concat(r.fine, r.only) {
 			assert.Regexp(t, `\b`+value+`\b`, section, r.metric)
 		}
 	}

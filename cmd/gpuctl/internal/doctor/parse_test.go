@@ -4,6 +4,7 @@
 package doctor
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -86,6 +87,8 @@ func TestJudgeOwnMetrics(t *testing.T) {
 			`otelcol_exporter_queue_capacity{data_type="logs",exporter="otlp_grpc/events"} 10` + "\n" + `otelcol_exporter_queue_size{data_type="logs",exporter="otlp_grpc/events"} 9` + "\n", "-",
 			[]string{"fail the queue of otlp_grpc/events is 90 % full"},
 		},
+		"no samples":  {`otelcol_dcgm_receiver_rows_refused{exporter="http://a:9400/metrics",reason="unparsable",receiver="dcgm"} 35` + "\n", "-", []string{"warn lines of a page that are no samples: 35 (exporter=http://a:9400/metrics,reason=unparsable,receiver=dcgm) since the start"}},
+		"a limit":     {`otelcol_dcgm_receiver_rows_refused{reason="limit"} 3` + "\n" + `otelcol_dcgm_receiver_rows_refused{reason="sentinel"} 9` + "\n", "-", []string{"warn rows beyond a limit of one target: 3 (reason=limit) since the start"}},
 		"a full disk": {`otelcol_extension_gpu_store_samples_refused{reason="disk_full"} 3` + "\n", "-", []string{"warn samples that were not stored: 3 (reason=disk_full) since the start"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -110,11 +113,12 @@ func TestJudgeOwnMetrics(t *testing.T) {
 func TestRulesSayWhatToDo(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range rules {
-		assert.False(t, seen[r.metric], r.metric)
-		seen[r.metric] = true
+		rule := fmt.Sprint(r.metric, r.only)
+		assert.False(t, seen[rule], rule)
+		seen[rule] = true
 		assert.NotEmpty(t, r.means, r.metric)
 		assert.NotEmpty(t, r.remedy, r.metric)
-		assert.Equal(t, r.label != "", len(r.fine) > 0, r.metric)
+		assert.Equal(t, r.label != "", len(r.fine)+len(r.only) > 0, r.metric)
 	}
 }
 

@@ -10,6 +10,7 @@ type rule struct {
 	// label and fine: samples with one of these values are as it should be.
 	label string
 	fine  []string
+	only  []string // in the place of fine: only these are not as they should be
 	// gauge: the value of now counts, and above is the bound.
 	gauge bool
 	above float64
@@ -21,7 +22,8 @@ type rule struct {
 // rules are told in this order. Counters are since the collector's start.
 var rules = []rule{
 	{metric: "otelcol_dcgm_receiver_scrapes", label: "outcome", fine: []string{"ok"}, means: "scrapes that gave nothing", remedy: "the log names cause and remedy (exporter gives no GPU metrics); gpuctl doctor exporter"},
-	{metric: "otelcol_dcgm_receiver_rows_refused", label: "reason", fine: []string{"sentinel", "not_a_number", "negative", "no_sensor", "not_dcgm", "unmapped", "repeated", "no_device", "wrong_type"}, means: "rows beyond a limit of one target", remedy: "the receiver's README has the limits; is it really one exporter's page?"},
+	{metric: "otelcol_dcgm_receiver_rows_refused", label: "reason", only: []string{"limit"}, means: "rows beyond a limit of one target", remedy: "is it really one exporter's page? The log names a label that is too long (max_labels, max_label_bytes); the receiver's README has the other limits"},
+	{metric: "otelcol_dcgm_receiver_rows_refused", label: "reason", only: []string{"unparsable"}, means: "lines of a page that are no samples", remedy: "mostly a field that is a text: in the exporter's counters file label as the type of a STRING field, BINARY ones out; gpuctl doctor exporter names the first line"},
 	{metric: "otelcol_gpu_allocation_snapshot_age", gauge: true, above: 60, means: "seconds since the kubelet answered", remedy: "nothing is emitted then, and holders expire: gpuctl doctor kubelet"},
 	{metric: "otelcol_gpu_allocation_calls", label: "outcome", fine: []string{"ok"}, means: "calls that the kubelet did not answer well", remedy: "the log names cause and remedy; gpuctl doctor kubelet"},
 	{metric: "otelcol_gpu_allocation_api_requests", label: "result", fine: []string{"ok", "not_served", "not_found", "other"}, means: "requests of gpu_allocation that the Kubernetes API did not answer well", remedy: "gpuctl doctor kubernetes rbac"},

@@ -98,7 +98,12 @@ func (in *installation) judge(address string, own, later ownMetrics) []Result {
 }
 
 func (r *rule) judge(own, later ownMetrics, watch time.Duration) []Result {
-	keep := func(ls labels.Labels) bool { return r.label == "" || !slices.Contains(r.fine, ls.Get(r.label)) }
+	keep := func(ls labels.Labels) bool {
+		if r.only != nil {
+			return slices.Contains(r.only, ls.Get(r.label))
+		}
+		return r.label == "" || !slices.Contains(r.fine, ls.Get(r.label))
+	}
 	now := own
 	if later != nil {
 		now = later
