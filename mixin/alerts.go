@@ -236,8 +236,8 @@ func collectorAlerts() []alert {
 				" /" + on(process...) + "group_left " + sum("rate("+queries.OwnScrapes+"[10m])", process...) + ") > 0.1",
 			summary: "{{ $labels.outcome }}: more than a tenth of the scrapes of " + theProcess + " fail.",
 			meaning: "Exporters answer sometimes. What arrives has holes.",
-			check:   []string{"`otelcol_dcgm_receiver_scrapes` by outcome: connect, timeout, http_status, cut_off, too_large, parse.", "How long scrapes take: `gpu_exporter_scrape_duration_seconds`."},
-			do:      []string{"timeout: a longer timeout or fewer fields. cut_off: the exporter's proxy or memory. parse: the answer is no page of an exporter, the log has its beginning."},
+			check:   []string{"`otelcol_dcgm_receiver_scrapes` by outcome: connect, tls, timeout, http_status, redirect, cut_off, too_large, parse, empty, not_dcgm, no_value, no_device.", "How long scrapes take: `gpu_exporter_scrape_duration_seconds`."},
+			do:      []string{"timeout: a longer timeout or fewer fields. cut_off: the exporter's proxy or memory. parse: the answer is no page of an exporter, the log has its beginning. no_value: the host engine behind the exporter, `dmesg` for XIDs. The collector's log has cause and remedy of each."},
 		},
 		{
 			name: "GPUTelemetryRefused", severity: warning, wait: "5m",

@@ -17,6 +17,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/exporterpage"
 )
 
 // TestBadPages gives one receiver many bad exporters and a good one. A bad one is
@@ -34,35 +37,57 @@ func TestBadPages(t *testing.T) {
 		told    []string
 	}{
 		"HTML": {
-			text("<!DOCTYPE html>\n<html><body>hello</body></html>\n"), outcomeParse, 0,
+			text("<!DOCTYPE html>\n<html><body>hello</body></html>\n"), exporterpage.Parse, 0,
 			[]string{"<!DOCTYPE html>", "use the exporter's /metrics"},
 		},
 		"a BINARY field": {
-			text(goodPage + `DCGM_FI_DEV_VALID_POWER_PROFILE_MASK{gpu="0",UUID="GPU-0"} ERROR - FAILED TO CONVERT TO STRING` + "\n"), outcomeOK, 1,
-			[]string{"they are left out", "in the exporter's counters file take the field in the line below out (BINARY)", "DCGM_FI_DEV_VALID_POWER_PROFILE_MASK"},
+			text(goodPage + `DCGM_FI_DEV_VALID_POWER_PROFILE_MASK{gpu="0",UUID="GPU-0"} ERROR - FAILED TO CONVERT TO STRING` + "\n"), exporterpage.OK, 1,
+			[]string{"they are left out", "in the exporter's counters file take the field of that line out (BINARY)", "DCGM_FI_DEV_VALID_POWER_PROFILE_MASK"},
 		},
 		"a STRING field": {
-			text(goodPage + `DCGM_FI_DEV_NAME{gpu="0",UUID="GPU-0"} NVIDIA H100` + "\n"), outcomeOK, 1,
+			text(goodPage + `DCGM_FI_DEV_NAME{gpu="0",UUID="GPU-0"} NVIDIA H100` + "\n"), exporterpage.OK, 1,
 			[]string{"they are left out", "type it label (STRING)", "DCGM_FI_DEV_NAME"},
 		},
 		"an unescaped label": {
-			text(goodPage + `DCGM_FI_DEV_GPU_TEMP{UUID="GPU-0",pod_label_a="say "hi""} 1` + "\n"), outcomeOK, 1,
-			[]string{"they are left out", "look at the line below", "say"},
+			text(goodPage + `DCGM_FI_DEV_GPU_TEMP{UUID="GPU-0",pod_label_a="say "hi""} 1` + "\n"), exporterpage.OK, 1,
+			[]string{"they are left out", "look at that line", "say"},
 		},
 		"nothing": {
-			text(""), outcomeEmpty, 1,
-			[]string{"the page names no GPU"},
+			text("# HELP DCGM_FI_DEV_GPU_UTIL x\n"), exporterpage.Empty, 0,
+			[]string{"the exporter prints nothing", "the page has no samples"},
+		},
+		"another program": {
+			text("nvidia_smi_index{uuid=\"a\"} 0\n"), exporterpage.NotDCGM, 1,
+			[]string{"page of another program", "samples: 1, of DCGM: 0, first: nvidia_smi_index"},
+		},
+		"sentinels alone": {
+			text("DCGM_FI_DEV_GPU_TEMP{UUID=\"GPU-0\"} 9223372036854775794\nDCGM_FI_DEV_GPU_TEMP{UUID=\"GPU-1\"} 9223372036854775794\n"), exporterpage.NoValue, 1,
+			[]string{"host engine", "dmesg", "GPUs: 2, rows: 2, values: 0"},
 		},
 		"no GPU": {
-			text("# HELP DCGM_FI_DEV_GPU_UTIL x\n# TYPE DCGM_FI_DEV_GPU_UTIL gauge\ngo_goroutines 12\n"), outcomeEmpty, 1,
-			[]string{"the page names no GPU"},
+			text("DCGM_FI_DEV_NVSWITCH_TEMPERATURE_CURRENT{nvswitch=\"0\"} 40\n"), exporterpage.NoDevice, 1,
+			[]string{"no row names a GPU", "samples of DCGM: 1, of a GPU: 0"},
+		},
+		"https on http": {
+			nil, exporterpage.TLS, 0,
+			[]string{"speaks no TLS: use http://"},
+		},
+		"redirected": {
+			func(w http.ResponseWriter, r *http.Request) {
+				http.Redirect(w, r, "http://elsewhere.example/x", http.StatusFound)
+			}, exporterpage.Redirect, 0,
+			[]string{"redirected to http://elsewhere.example", "write the address"},
+		},
+		"404": {
+			http.NotFound, exporterpage.Status, 0,
+			[]string{"HTTP status 404", "check the path, usually /metrics"},
 		},
 		"500": {
-			func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "boom", http.StatusInternalServerError) }, outcomeStatus, 0,
-			[]string{"HTTP status 500", "scrape::basic_auth"},
+			func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "boom", http.StatusInternalServerError) }, exporterpage.Status, 0,
+			[]string{"HTTP status 500", "when one entity fails"},
 		},
 		"slow": {
-			func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, outcomeTimeout, 0,
+			func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, exporterpage.Timeout, 0,
 			[]string{"scrape::scrape_timeout"},
 		},
 		"cut off in the middle of a line": {
@@ -74,18 +99,21 @@ func TestBadPages(t *testing.T) {
 				defer func() { _ = conn.Close() }()
 				_, _ = buf.WriteString("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n" + goodPage + "DCGM_FI_DEV_GPU_TE")
 				_ = buf.Flush()
-			}, outcomeCutOff, 0,
+			}, exporterpage.CutOff, 0,
 			[]string{"closed the connection"},
 		},
 		"down": {
-			nil, outcomeConnect, 0,
-			[]string{"connection refused", "check that the exporter runs"},
+			nil, exporterpage.Connect, 0,
+			[]string{"connection refused", "check that dcgm-exporter runs"},
 		},
 	}
 	servers := map[string]*httptest.Server{}
 	endpoints := []string{}
 	for name, tt := range cases {
 		servers[name] = serveFunc(t, tt.handler)
+		if name == "https on http" {
+			servers[name].URL = strings.Replace(servers[name].URL, "http:", "https:", 1)
+		}
 		endpoints = append(endpoints, servers[name].URL+"/metrics?token=hunter2")
 	}
 	servers["down"].Close()
@@ -113,12 +141,12 @@ func TestBadPages(t *testing.T) {
 			of := "exporter=" + servers[name].URL + "/metrics"
 			assert.Equal(t, 1, contains(warnings, of), "told once")
 			told := append(tt.told, of)
-			if tt.outcome != outcomeOK {
+			if tt.outcome != exporterpage.OK {
 				told = append(told, "outcome="+string(tt.outcome))
 			}
 			assert.Equal(t, 1, contains(warnings, told...), warnings)
 			util, there := r.last(servers[name], "hw.gpu.utilization")
-			assert.Equal(t, tt.outcome == outcomeOK, there, "the page's other lines")
+			assert.Equal(t, tt.outcome == exporterpage.OK, there, "the page's other lines")
 			if there {
 				assert.Equal(t, 0.5, util)
 			}
@@ -152,8 +180,8 @@ func TestHugePage(t *testing.T) {
 	})
 	good := serve(t, goodPage)
 	r := start(t, []string{huge.URL + "/metrics", good.URL + "/metrics"}, func(c *Config) { c.CollectionInterval = 5 * time.Second })
-	r.await(outcomeTooLarge, 3)
-	r.await(outcomeOK, 3)
+	r.await(exporterpage.TooLarge, 3)
+	r.await(exporterpage.OK, 3)
 	up, _ := r.last(huge, "gpu.exporter.up")
 	assert.Zero(t, up)
 	assert.False(t, ended.Load())
@@ -166,6 +194,37 @@ func TestHugePage(t *testing.T) {
 // megabyte is a page of comments.
 var megabyte = []byte(strings.Repeat("# "+strings.Repeat("x", 1021)+"\n", 1024))
 
+// TestLongLabels: a label of a megabyte costs its sample alone, is counted with the
+// exporter's name and logged once.
+func TestLongLabels(t *testing.T) {
+	t.Parallel()
+	server := serve(t, goodPage+"DCGM_FI_DEV_NEW{UUID=\"GPU-0\",x=\""+strings.Repeat("x", 1<<20)+"\"} 1\n")
+	r := start(t, []string{server.URL + "/metrics?token=hunter2"})
+	r.await(exporterpage.OK, 3)
+	assert.Equal(t, 1, contains(r.warnings(), "samples over a limit", "label x of DCGM_FI_DEV_NEW has 1048576 bytes", "max_label_bytes is 4096", "metric_relabel_configs"), r.warnings())
+	assert.Len(t, r.warnings(), 1)
+	assert.GreaterOrEqual(t, r.count("rows_refused")["reason=limit"], int64(3))
+	_, there := r.last(server, "dcgm.dev_new")
+	assert.False(t, there)
+	refused, err := r.telemetry.GetMetric("otelcol_dcgm_receiver_rows_refused")
+	require.NoError(t, err)
+	for _, p := range refused.Data.(metricdata.Sum[int64]).DataPoints {
+		exporter, _ := p.Attributes.Value("exporter")
+		receiver, _ := p.Attributes.Value("receiver")
+		assert.Equal(t, server.URL+"/metrics", exporter.AsString())
+		assert.Equal(t, r.id, receiver.AsString())
+	}
+}
+
+// Pods of exporters come and go: own metrics name a limited number of them.
+func TestExporterLabels(t *testing.T) {
+	var l exporterLabels
+	for i := range maxExporterLabels {
+		assert.Equal(t, fmt.Sprint(i), l.of(fmt.Sprint(i)))
+	}
+	assert.Equal(t, []string{"other", "7"}, []string{l.of("one more"), l.of("7")})
+}
+
 // TestWrongType: a counters file that types a gauge as histogram or summary costs
 // nothing; what really is a part of one is counted.
 func TestWrongType(t *testing.T) {
@@ -177,7 +236,7 @@ DCGM_FI_DEV_POWER_USAGE{UUID="GPU-0"} 400
 DCGM_FI_DEV_POWER_USAGE_sum{UUID="GPU-0"} 400
 `)
 	r := start(t, []string{server.URL})
-	r.await(outcomeOK, 3)
+	r.await(exporterpage.OK, 3)
 	assert.Empty(t, r.warnings())
 	assert.GreaterOrEqual(t, r.count("rows_refused")["reason=wrong_type"], int64(3))
 	for metric, want := range map[string]float64{"hw.power": 400, "hw.temperature": 40} {
@@ -194,7 +253,7 @@ func TestRepeated(t *testing.T) {
 DCGM_FI_DEV_POWER_USAGE{UUID="GPU-0"} 500
 `)
 	r := start(t, []string{server.URL + "/metrics?token=hunter2"})
-	r.await(outcomeOK, 3)
+	r.await(exporterpage.OK, 3)
 	assert.Equal(t, 1, contains(r.warnings(), "repeats series", "/metrics"), r.warnings())
 	assert.Len(t, r.warnings(), 1)
 	assert.GreaterOrEqual(t, r.count("rows_refused")["reason=repeated"], int64(3))
@@ -218,13 +277,13 @@ func TestBack(t *testing.T) {
 		_, _ = w.Write([]byte(goodPage))
 	})
 	r := start(t, []string{server.URL})
-	r.await(outcomeStatus, 1)
+	r.await(exporterpage.Status, 1)
 	down.Store(false)
-	r.await(outcomeOK, 2)
+	r.await(exporterpage.OK, 2)
 	assert.Equal(t, 1, r.logs.FilterMessage("exporter is back").Len())
 	assert.Equal(t, map[string]int64{"": 1}, r.count("devices"))
 	down.Store(true)
-	r.await(outcomeStatus, 3)
+	r.await(exporterpage.Status, 3)
 	assert.Len(t, r.warnings(), 1, "it is known to flap")
 	assert.Equal(t, map[string]int64{"": 0}, r.count("devices"))
 }
@@ -237,16 +296,16 @@ func TestStory(t *testing.T) {
 		told  bool
 	}
 	for name, steps := range map[string][]step{
-		"well from the start": {{0, outcomeOK, false}, {time.Hour, outcomeOK, false}},
-		"down for long":       {{0, outcomeConnect, true}, {time.Hour, outcomeConnect, false}, {0, outcomeOK, true}},
-		"another cause":       {{0, outcomeConnect, true}, {time.Second, outcomeTimeout, true}, {time.Second, outcomeConnect, false}},
+		"well from the start": {{0, exporterpage.OK, false}, {time.Hour, exporterpage.OK, false}},
+		"down for long":       {{0, exporterpage.Connect, true}, {time.Hour, exporterpage.Connect, false}, {0, exporterpage.OK, true}},
+		"another cause":       {{0, exporterpage.Connect, true}, {time.Second, exporterpage.Timeout, true}, {time.Second, exporterpage.Connect, false}},
 		"flapping": {
-			{0, outcomeConnect, true}, {time.Second, outcomeOK, true}, {time.Second, outcomeConnect, false},
-			{time.Second, outcomeOK, false}, {time.Second, outcomeConnect, false},
+			{0, exporterpage.Connect, true}, {time.Second, exporterpage.OK, true}, {time.Second, exporterpage.Connect, false},
+			{time.Second, exporterpage.OK, false}, {time.Second, exporterpage.Connect, false},
 		},
 		"flapped, then down for good": {
-			{0, outcomeConnect, true}, {time.Second, outcomeOK, true}, {time.Second, outcomeConnect, false},
-			{retell, outcomeConnect, true}, {retell, outcomeConnect, false},
+			{0, exporterpage.Connect, true}, {time.Second, exporterpage.OK, true}, {time.Second, exporterpage.Connect, false},
+			{retell, exporterpage.Connect, true}, {retell, exporterpage.Connect, false},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

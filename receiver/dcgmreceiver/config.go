@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/configkeys"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/exporterpage"
 )
 
 // Names chooses the names under which metrics leave the receiver.
@@ -40,6 +41,9 @@ const (
 const (
 	minInterval = time.Second
 	maxInterval = 5 * time.Minute
+	// What dcgm-exporter itself prints of a GPU that a pod owns.
+	minLabels     = 32
+	minLabelBytes = 256
 )
 
 // Config of the dcgm receiver. One of Endpoints and Kubernetes is required.
@@ -72,6 +76,12 @@ type Config struct {
 	// Kubernetes discovery knows the node's name by itself.
 	NodeName    string `mapstructure:"node_name"`
 	ClusterName string `mapstructure:"cluster_name"`
+
+	// MaxLabels is how many labels a sample may have, and MaxLabelBytes how long
+	// each of their names and values may be. A sample over one of them is left out
+	// and counted.
+	MaxLabels     int `mapstructure:"max_labels"`
+	MaxLabelBytes int `mapstructure:"max_label_bytes"`
 
 	// Scrape takes the keys of Prometheus' scrape_configs for TLS, authentication,
 	// relabelling and limits.
@@ -125,6 +135,12 @@ func (c *Config) Validate() error {
 	if c.ExporterInterval <= 0 {
 		errs = append(errs, fmt.Errorf("exporter_interval: is %v: use the exporter's --collect-interval, such as 30s", c.ExporterInterval))
 	}
+	if c.MaxLabels < minLabels {
+		errs = append(errs, fmt.Errorf("max_labels: is %d: use %d or more", c.MaxLabels, minLabels))
+	}
+	if c.MaxLabelBytes < minLabelBytes {
+		errs = append(errs, fmt.Errorf("max_label_bytes: is %d: use %d or more", c.MaxLabelBytes, minLabelBytes))
+	}
 	if errors.Join(errs...) == nil {
 		if _, err := c.promConfig(); err != nil {
 			errs = append(errs, err)
@@ -140,7 +156,7 @@ func samePage(endpoint string) string {
 		return endpoint
 	}
 	host, port := hostPort(u)
-	return fmt.Sprintf("%s://%s:%d%s?%s", u.Scheme, strings.ToLower(host), port, pagePath(u), u.Query().Encode())
+	return fmt.Sprintf("%s://%s:%d%s?%s", u.Scheme, strings.ToLower(host), port, exporterpage.PagePath(u), u.Query().Encode())
 }
 
 // validateEndpoint never quotes the endpoint: it may hold a password.

@@ -49,6 +49,8 @@ func TestLoadConfig(t *testing.T) {
 			ExporterInterval:   10 * time.Second,
 			NodeName:           "node-a",
 			ClusterName:        "prod",
+			MaxLabels:          64,
+			MaxLabelBytes:      1024,
 			Scrape: ScrapeConfig{
 				"scrape_timeout":  "5s",
 				"body_size_limit": "4MB",
@@ -90,6 +92,8 @@ func TestValidate(t *testing.T) {
 		"too seldom":        {func(c *Config) { c.CollectionInterval = time.Hour }, []string{"collection_interval:", "1s to 5m"}},
 		"names":             {func(c *Config) { c.Names = "nvidia" }, []string{"names:", "otel, dcgm or both"}},
 		"unmapped":          {func(c *Config) { c.Unmapped = "maybe" }, []string{"unmapped:", "keep or drop"}},
+		"max_labels":        {func(c *Config) { c.MaxLabels = 0 }, []string{"max_labels: is 0: use 32 or more"}},
+		"max_label_bytes":   {func(c *Config) { c.MaxLabelBytes = -1 }, []string{"max_label_bytes: is -1: use 256 or more"}},
 		"frozen_after":      {func(c *Config) { c.FrozenAfter = 1 }, []string{"frozen_after:", "2 or more"}},
 		"exporter_interval": {func(c *Config) { c.ExporterInterval = 0 }, []string{"exporter_interval:", "--collect-interval"}},
 		"node_name":         {func(c *Config) { c.Endpoints, c.Kubernetes = nil, &KubernetesConfig{} }, []string{"kubernetes::node_name:", "spec.nodeName"}},

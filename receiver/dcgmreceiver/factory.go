@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/receiver"
 
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/exporterpage"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/metadata"
 )
 
@@ -30,6 +31,8 @@ func createDefaultConfig() component.Config {
 		Unmapped:           UnmappedKeep,
 		FrozenAfter:        5,
 		ExporterInterval:   30 * time.Second,
+		MaxLabels:          exporterpage.DefaultMaxLabels,
+		MaxLabelBytes:      exporterpage.DefaultMaxLabelBytes,
 	}
 }
 

@@ -18,6 +18,8 @@ import (
 
 	commonconfig "github.com/prometheus/common/config"
 	promconfig "github.com/prometheus/prometheus/config"
+
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/exporterpage"
 )
 
 // fetcher asks exporters for their pages.
@@ -32,21 +34,13 @@ type fetcher struct {
 // firstRead is the most memory that is asked for before any of a page was read.
 const firstRead = 1 << 20
 
-// errTooLarge is a page over scrape::body_size_limit.
-var errTooLarge = errors.New("body size limit exceeded")
-
-// statusError is an answer that is no page.
-type statusError string
-
-func (s statusError) Error() string { return "server returned HTTP status " + string(s) }
-
 func newFetcher(cfg *promconfig.ScrapeConfig, userAgent string) (*fetcher, error) {
 	client, err := commonconfig.NewClientFromConfig(cfg.HTTPClientConfig, cfg.JobName, commonconfig.WithUserAgent(userAgent))
 	if err != nil {
 		return nil, fmt.Errorf("scrape: %w", err)
 	}
 	if cfg.HTTPClientConfig.FollowRedirects {
-		client.CheckRedirect = stayThere
+		client.CheckRedirect = exporterpage.FollowWithin
 	}
 	f := &fetcher{
 		client:  client,
@@ -69,19 +63,6 @@ func newFetcher(cfg *promconfig.ScrapeConfig, userAgent string) (*fetcher, error
 	return f, nil
 }
 
-// stayThere refuses redirects to somebody else. Who may label a pod can be taken
-// for an exporter: it must not send the agent, which is in the node's network,
-// and its credentials to where it cannot go itself.
-func stayThere(req *http.Request, via []*http.Request) error {
-	switch first := via[0].URL; {
-	case req.URL.Scheme != first.Scheme || req.URL.Host != first.Host:
-		return fmt.Errorf("redirected to %s://%s: only redirects within %s are followed", req.URL.Scheme, req.URL.Host, first.Host)
-	case len(via) >= 10: // as net/http's own
-		return errors.New("stopped after 10 redirects")
-	}
-	return nil
-}
-
 // fetch gets a page. It asks for memory when an answer comes, not before: an
 // exporter that hangs holds none. It returns that memory, or more where that was
 // not enough, on an error too.
@@ -101,11 +82,11 @@ func (f *fetcher) fetch(ctx context.Context, url string, memory func() []byte) (
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
 		_, _ = io.CopyN(io.Discard, resp.Body, 64<<10) // so that the connection can serve again
-		return nil, statusError(resp.Status)
+		return nil, &exporterpage.StatusError{Code: resp.StatusCode, Text: resp.Status}
 	}
 	zipped := resp.Header.Get("Content-Encoding") == "gzip"
 	if !zipped && resp.ContentLength > f.limit {
-		return nil, errTooLarge
+		return nil, exporterpage.ErrTooLarge
 	}
 	buf := memory()[:0]
 	if zipped {
@@ -141,7 +122,7 @@ func (f *fetcher) read(body io.Reader, buf []byte) ([]byte, error) {
 		buf = buf[:len(buf)+n]
 		switch {
 		case int64(len(buf)) > f.limit:
-			return buf, errTooLarge
+			return buf, exporterpage.ErrTooLarge
 		case errors.Is(err, io.EOF):
 			return buf, nil
 		case err != nil:

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/exporterpage"
 )
 
 // newTestFetcher is a fetcher as a configuration makes it.
@@ -56,28 +58,28 @@ func TestFetch(t *testing.T) {
 		"over the limit, as announced": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "1048577")
 			_, _ = w.Write([]byte(long + "x"))
-		}, "", outcomeTooLarge},
+		}, "", exporterpage.TooLarge},
 		"over the limit, in parts": {func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write([]byte("x"))
 			w.(http.Flusher).Flush()
 			_, _ = w.Write([]byte(long))
-		}, "", outcomeTooLarge},
+		}, "", exporterpage.TooLarge},
 		"gzip":                {func(w http.ResponseWriter, _ *http.Request) { zipped(t, w, "page") }, "page", ""},
-		"gzip over the limit": {func(w http.ResponseWriter, _ *http.Request) { zipped(t, w, long+"x") }, "", outcomeTooLarge},
+		"gzip over the limit": {func(w http.ResponseWriter, _ *http.Request) { zipped(t, w, long+"x") }, "", exporterpage.TooLarge},
 		"no gzip": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Encoding", "gzip")
 			_, _ = w.Write([]byte("page"))
-		}, "", outcomeCutOff},
+		}, "", exporterpage.CutOff},
 		"gzip of another kind": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Encoding", "gzip")
 			_, _ = w.Write([]byte("DCGM_FI_DEV_GPU_UTIL 1\n"))
-		}, "", outcomeParse},
+		}, "", exporterpage.Parse},
 		"gzip cut off": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Encoding", "gzip")
 			z := gzip.NewWriter(w)
 			_, _ = z.Write([]byte("page"))
 			_ = z.Flush()
-		}, "", outcomeCutOff},
+		}, "", exporterpage.CutOff},
 		"redirect": {func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/metrics" {
 				http.Redirect(w, r, "/there", http.StatusFound)
@@ -87,19 +89,19 @@ func TestFetch(t *testing.T) {
 		}, "page of /there", ""},
 		"redirect to somebody else": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, elsewhere.URL+"/metrics", http.StatusFound)
-		}, "", outcomeConnect},
+		}, "", exporterpage.Redirect},
 		"redirects without end": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, r.URL.Path, http.StatusFound)
-		}, "", outcomeConnect},
-		"no content":   {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }, "", outcomeStatus},
-		"unauthorized": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }, "", outcomeStatus},
+		}, "", exporterpage.Redirect},
+		"no content":   {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }, "", exporterpage.Status},
+		"unauthorized": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }, "", exporterpage.Status},
 		"no HTTP": {func(w http.ResponseWriter, _ *http.Request) {
 			conn, _, err := w.(http.Hijacker).Hijack()
 			if err == nil {
 				_, _ = conn.Write([]byte("SSH-2.0-x\r\n"))
 				_ = conn.Close()
 			}
-		}, "", outcomeConnect},
+		}, "", exporterpage.Connect},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -113,7 +115,7 @@ func TestFetch(t *testing.T) {
 					continue
 				}
 				require.Error(t, err)
-				assert.Equal(t, tt.err, classify(0, err), err)
+				assert.Equal(t, tt.err, exporterpage.Failed(err), err)
 				assert.LessOrEqual(t, cap(body), 4<<20, "what is read is bounded")
 			}
 		})
@@ -131,7 +133,7 @@ func TestLengthIsAPromise(t *testing.T) {
 			_ = http.NewResponseController(w).Flush()
 		})
 		body, err := newTestFetcher(t, ScrapeConfig{"body_size_limit": limit}).fetch(t.Context(), server.URL, memory)
-		assert.Equal(t, outcomeCutOff, classify(0, err), err)
+		assert.Equal(t, exporterpage.CutOff, exporterpage.Failed(err), err)
 		assert.Equal(t, "page", string(body))
 		assert.LessOrEqual(t, cap(body), 2<<20)
 	}
@@ -182,7 +184,7 @@ func TestScrapeKeys(t *testing.T) {
 			map[string]any{"source_labels": []any{"__name__"}, "regex": "DCGM_FI_DEV_MEMORY_TEMP", "action": "drop"},
 			map[string]any{"source_labels": []any{"instance", "job"}, "regex": ".+:.+;dcgm-0", "target_label": "modelName", "replacement": "Mine"},
 		}})
-		r.await(outcomeOK, 2)
+		r.await(exporterpage.OK, 2)
 		assert.Empty(t, r.count("rows_refused"))
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -195,7 +197,7 @@ func TestScrapeKeys(t *testing.T) {
 		t.Run(key, func(t *testing.T) {
 			t.Parallel()
 			r := start(t, []string{server.URL, server.URL + "/other"}, func(c *Config) { c.Scrape = ScrapeConfig{key: 1} })
-			r.await(outcomeTooLarge, 4)
+			r.await(exporterpage.TooLarge, 4)
 			assert.Equal(t, 2, contains(r.warnings(), told), r.warnings())
 			up, _ := r.last(server, "gpu.exporter.up")
 			assert.Zero(t, up)

@@ -43,6 +43,7 @@ const patience = 30 * time.Second
 type run struct {
 	t         *testing.T
 	receiver  receiver.Metrics
+	id        string
 	telemetry *componenttest.Telemetry
 	logs      *observer.ObservedLogs
 
@@ -64,6 +65,7 @@ func start(t *testing.T, endpoints []string, change ...func(*Config)) *run {
 
 	r := &run{t: t, telemetry: componenttest.NewTelemetry()}
 	set := receivertest.NewNopSettings(metadata.Type)
+	r.id = set.ID.String()
 	set.TelemetrySettings = r.telemetry.NewTelemetrySettings()
 	var core zapcore.Core
 	core, r.logs = observer.New(zap.DebugLevel)
@@ -108,7 +110,7 @@ func (r *run) awaitTarget(server *httptest.Server, n int, name string) {
 	}, patience, 20*time.Millisecond, "%d scrapes of %s", n, name)
 }
 
-// count reads own telemetry: values by their attribute.
+// count reads own telemetry: values by their reason or outcome.
 func (r *run) count(name string) map[string]int64 {
 	values := map[string]int64{}
 	m, err := r.telemetry.GetMetric("otelcol_dcgm_receiver_" + name)
@@ -118,9 +120,11 @@ func (r *run) count(name string) map[string]int64 {
 	for _, p := range m.Data.(metricdata.Sum[int64]).DataPoints {
 		var key string
 		for _, kv := range p.Attributes.ToSlice() {
-			key = string(kv.Key) + "=" + kv.Value.AsString()
+			if kv.Key != "exporter" && kv.Key != "receiver" {
+				key = string(kv.Key) + "=" + kv.Value.AsString()
+			}
 		}
-		values[key] = p.Value
+		values[key] += p.Value
 	}
 	return values
 }

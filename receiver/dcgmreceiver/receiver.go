@@ -5,7 +5,6 @@ package dcgmreceiver
 
 import (
 	"context"
-	"net/url"
 
 	promconfig "github.com/prometheus/prometheus/config"
 	"go.opentelemetry.io/collector/component"
@@ -13,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/exporterpage"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/mapping"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/metadata"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/page"
@@ -46,6 +46,7 @@ func newReceiver(set receiver.Settings, cfg *Config, next consumer.Metrics) (*dc
 			obs:       obs,
 			telemetry: telemetry,
 			logger:    set.Logger,
+			id:        set.ID.String(),
 			options: mapping.Options{
 				OTel:         cfg.Names != NamesDCGM,
 				DCGM:         cfg.Names != NamesOTel,
@@ -72,6 +73,7 @@ func (r *dcgmReceiver) Start(context.Context, component.Host) error {
 		return err
 	}
 	r.scraper.pages = pageOptions(job)
+	r.scraper.pages.MaxLabels, r.scraper.pages.MaxLabelBytes = r.cfg.MaxLabels, r.cfg.MaxLabelBytes
 	ctx, stop := context.WithCancel(context.Background())
 	limit := int(job.TargetLimit)
 	if r.cfg.Kubernetes == nil {
@@ -88,11 +90,10 @@ func (r *dcgmReceiver) Start(context.Context, component.Host) error {
 	} else {
 		var locations []location
 		for i, endpoint := range r.cfg.Endpoints {
-			u, err := url.Parse(endpoint)
+			u, err := exporterpage.Address(endpoint)
 			if err != nil { // Validate has refused it
 				continue
 			}
-			u.Path, u.RawQuery = pagePath(u), u.Query().Encode()
 			locations = append(locations, locate(u, prom.ScrapeConfigs[i].JobName))
 		}
 		targets.set(locations)

@@ -24,6 +24,7 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/exporterpage"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/fields"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/metadata"
 )
@@ -48,7 +49,7 @@ func TestAuthentication(t *testing.T) {
 		r := start(t, []string{server.URL}, func(c *Config) {
 			c.Scrape = ScrapeConfig{"tls_config": tls, "basic_auth": map[string]any{"username": "scraper", "password": configopaque.String("hunter2")}}
 		})
-		r.await(outcomeOK, 1)
+		r.await(exporterpage.OK, 1)
 		for _, e := range r.logs.All() {
 			assert.NotContains(t, logLine(e), "hunter2")
 		}
@@ -58,14 +59,14 @@ func TestAuthentication(t *testing.T) {
 		r := start(t, []string{server.URL}, func(c *Config) {
 			c.Scrape = ScrapeConfig{"tls_config": tls, "basic_auth": map[string]any{"username": "scraper", "password": "hunter3"}}
 		})
-		r.await(outcomeStatus, 1)
+		r.await(exporterpage.Status, 1)
 		assert.Equal(t, 1, contains(r.warnings(), "401", "scrape::basic_auth"))
 		assert.Zero(t, contains(r.warnings(), "hunter3"))
 	})
 	t.Run("unknown authority", func(t *testing.T) {
 		t.Parallel()
 		r := start(t, []string{server.URL})
-		r.await(outcomeConnect, 1)
+		r.await(exporterpage.TLS, 1)
 		assert.Equal(t, 1, contains(r.warnings(), "x509"))
 	})
 }
@@ -94,7 +95,7 @@ func TestPipelineRefuses(t *testing.T) {
 	server := serve(t, goodPage)
 	r := start(t, []string{server.URL})
 	r.refuseWith(errors.New("memory limit"))
-	r.await(outcomeOK, 3)
+	r.await(exporterpage.OK, 3)
 	require.Eventually(t, func() bool { return contains(r.warnings(), "pipeline refuses metrics", "memory limit") == 1 }, patience, 20*time.Millisecond)
 	assert.Len(t, r.warnings(), 1)
 	r.refuseWith(nil)
@@ -147,7 +148,7 @@ func TestEndpoint(t *testing.T) {
 		_, _ = w.Write([]byte(goodPage))
 	})
 	r := start(t, []string{server.URL + "/gpu/metrics?collect=a&collect=b"}, func(c *Config) { c.NodeName, c.ClusterName = "node-a", "prod" })
-	r.await(outcomeOK, 1)
+	r.await(exporterpage.OK, 1)
 	assert.Equal(t, "/gpu/metrics?collect=a&collect=b", asked.Load())
 }
 

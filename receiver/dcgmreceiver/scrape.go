@@ -20,16 +20,14 @@ import (
 	"go.opentelemetry.io/collector/config/configopaque"
 	"go.opentelemetry.io/collector/confmap"
 	"go.yaml.in/yaml/v2"
+
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/exporterpage"
 )
 
 // ScrapeConfig holds keys of a Prometheus scrape_config as they were written:
 // tls_config, basic_auth, authorization, oauth2, proxy_url, scrape_timeout,
 // body_size_limit and others. Prometheus' own loader checks them.
 type ScrapeConfig map[string]any
-
-// defaultBodySizeLimit bounds a page: 16 GPUs with every field there is take
-// well under 2 MiB.
-const defaultBodySizeLimit = "16MB"
 
 // ownedKeys are set by the receiver; the text says which key of ours does it.
 var ownedKeys = map[string]string{
@@ -178,7 +176,7 @@ func checkFiles(c *commonconfig.HTTPClientConfig) error {
 // job is one scrape_config: the user's keys, and over them those that are ours.
 func job(name string, interval time.Duration, scrape, discovery map[string]any) map[string]any {
 	job := map[string]any{
-		"body_size_limit": defaultBodySizeLimit,
+		"body_size_limit": exporterpage.DefaultBodySizeLimit,
 		"scrape_timeout":  min(interval, 10*time.Second).String(),
 	}
 	maps.Copy(job, scrape)
@@ -204,19 +202,11 @@ func static(endpoint string) map[string]any {
 	}
 	job := map[string]any{
 		"scheme":         u.Scheme,
-		"metrics_path":   pagePath(u),
+		"metrics_path":   exporterpage.PagePath(u),
 		"static_configs": []any{map[string]any{"targets": []string{u.Host}}},
 	}
 	if len(u.Query()) > 0 {
 		job["params"] = map[string][]string(u.Query())
 	}
 	return job
-}
-
-// pagePath is an endpoint's path, by default that of dcgm-exporter.
-func pagePath(u *url.URL) string {
-	if u.Path == "" {
-		return "/metrics"
-	}
-	return u.Path
 }

@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/exporterpage"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/mapping"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/metadata"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/page"
@@ -33,6 +34,31 @@ type scraper struct {
 	fetcher   *fetcher
 	refuse    atomic.Pointer[error] // what every scrape fails with, see targets
 	buffers   sync.Pool             // *buffer
+	id        string                // of the receiver
+	labels    exporterLabels
+}
+
+// maxExporterLabels is how many exporters the receiver's own metrics name: pods of
+// exporters come and go, and a counter stays.
+const maxExporterLabels = 256
+
+// exporterLabels are the exporters that own metrics name.
+type exporterLabels struct {
+	mu    sync.Mutex
+	known map[string]bool
+}
+
+func (l *exporterLabels) of(name string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.known[name] && len(l.known) >= maxExporterLabels {
+		return "other"
+	}
+	if l.known == nil {
+		l.known = map[string]bool{}
+	}
+	l.known[name] = true
+	return name
 }
 
 // buffer is the memory of one scrape. Targets take turns: few scrapes run at the
@@ -101,15 +127,19 @@ func (s *scraper) read(t *target, start time.Time, buf *buffer, err error) (resu
 	t.devices = result.Devices
 
 	ctx, logger := context.Background(), s.logger.With(zap.String("exporter", t.name))
-	outcome := classify(result.Devices, err)
-	s.telemetry.DcgmReceiverScrapes.Add(ctx, 1, withAttribute("outcome", string(outcome)))
+	outcome := exporterpage.Lacking(result.Lack)
+	if err != nil {
+		outcome = exporterpage.Failed(err)
+	}
+	s.telemetry.DcgmReceiverScrapes.Add(ctx, 1, metric.WithAttributeSet(attribute.NewSet(attribute.String("outcome", string(outcome)))))
 	for reason, n := range result.Refused {
 		if n > 0 {
-			s.telemetry.DcgmReceiverRowsRefused.Add(ctx, int64(n), withAttribute("reason", mapping.Reason(reason).String()))
+			s.telemetry.DcgmReceiverRowsRefused.Add(ctx, int64(n), metric.WithAttributeSet(attribute.NewSet(
+				attribute.String("exporter", s.labels.of(t.name)), attribute.String("reason", mapping.Reason(reason).String()), attribute.String("receiver", s.id))))
 		}
 	}
 	s.telemetry.DcgmReceiverDevices.Add(ctx, int64(devices))
-	t.tellScrape(logger, outcome, err)
+	t.tellScrape(logger, outcome, err, result.Why)
 	if err == nil {
 		t.tellLines(logger, read)
 	}
@@ -124,8 +154,4 @@ func (s *scraper) deliver(t *target, result mapping.Result) {
 	err := s.next.ConsumeMetrics(ctx, result.Metrics)
 	s.obs.EndMetricsOp(ctx, "prometheus", points, err)
 	t.tellPipeline(s.logger.With(zap.String("exporter", t.name)), err)
-}
-
-func withAttribute(key, value string) metric.MeasurementOption {
-	return metric.WithAttributeSet(attribute.NewSet(attribute.String(key, value)))
 }

@@ -4,73 +4,21 @@
 package dcgmreceiver
 
 import (
-	"context"
 	"errors"
-	"io"
 	"maps"
-	"net"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
 	"go.uber.org/zap"
 
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/exporterpage"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/mapping"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/page"
 )
 
-// outcome is how a scrape ended: the values of the attribute outcome.
-type outcome string
-
-const (
-	outcomeOK       outcome = "ok"
-	outcomeEmpty    outcome = "empty"
-	outcomeConnect  outcome = "connect"
-	outcomeTimeout  outcome = "timeout"
-	outcomeStatus   outcome = "http_status"
-	outcomeCutOff   outcome = "cut_off"
-	outcomeTooLarge outcome = "too_large"
-	outcomeParse    outcome = "parse"
-)
-
-// classify names the cause of a failed scrape.
-func classify(devices int, err error) outcome {
-	var (
-		netErr net.Error
-		status statusError
-	)
-	switch {
-	case err == nil && devices == 0:
-		return outcomeEmpty
-	case err == nil:
-		return outcomeOK
-	case errors.Is(err, errTooLarge), errors.Is(err, page.ErrLimit):
-		return outcomeTooLarge
-	case errors.Is(err, page.ErrNoPage):
-		return outcomeParse
-	case errors.As(err, &status):
-		return outcomeStatus
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &netErr) && netErr.Timeout():
-		return outcomeTimeout
-	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
-		return outcomeCutOff
-	case errors.As(err, &netErr): // url.Error, which all errors of a connection are in, is one
-		return outcomeConnect
-	}
-	return outcomeParse // gzip that is none
-}
-
-// remedies say what to do.
-var remedies = map[outcome]string{
-	outcomeEmpty:    "the page names no GPU: check the exporter's log and its counters file",
-	outcomeConnect:  "check that the exporter runs and that the address is right",
-	outcomeTimeout:  "raise collection_interval or scrape::scrape_timeout, or look at why the exporter is slow",
-	outcomeStatus:   "check path and authentication (scrape::basic_auth, scrape::authorization); dcgm-exporter answers 500 when one entity fails",
-	outcomeCutOff:   "the exporter closed the connection within the page: look at its log and memory limit",
-	outcomeTooLarge: "raise the limit that the cause names (scrape::body_size_limit, sample_limit, label_limit) if the page is really that large",
-	outcomeParse:    "the answer is no page in the Prometheus text format: use the exporter's /metrics",
-}
+// outcome is how a scrape ended, or what else the log is told of once.
+type outcome = exporterpage.Outcome
 
 // retell is how long a cause stays told for a target that flaps.
 const retell = 10 * time.Minute
@@ -86,7 +34,7 @@ func (s story) clone() story { return story{s.last, maps.Clone(s.told)} }
 
 // news reports whether the log should be told, and notes that it was.
 func (s *story) news(o outcome, now time.Time) bool {
-	if o == s.last || o == outcomeOK && s.last == "" {
+	if o == s.last || o == exporterpage.OK && s.last == "" {
 		return false
 	}
 	if t, ok := s.told[o]; ok && now.Sub(t) < retell {
@@ -99,27 +47,31 @@ func (s *story) news(o outcome, now time.Time) bool {
 	return true
 }
 
-func (t *target) tellScrape(logger *zap.Logger, o outcome, err error) {
+// tellScrape tells how a scrape ended; why is what a page lacks that was read.
+func (t *target) tellScrape(logger *zap.Logger, o outcome, err error, why string) {
 	switch {
 	case !t.scrapes.news(o, time.Now()):
-	case o == outcomeOK:
+	case o == exporterpage.OK:
 		logger.Info("exporter is back", zap.Int("devices", t.devices))
 	default:
+		if err != nil {
+			why = cause(err)
+		}
 		logger.Warn("exporter gives no GPU metrics",
-			zap.String("outcome", string(o)), zap.String("remedy", remedies[o]), zap.String("cause", cause(err)))
+			zap.String("outcome", string(o)), zap.String("remedy", o.Remedy(err)), zap.String("cause", why))
 	}
 }
 
 // tellLines tells what is wrong with some lines of a page. They cost nothing but
 // themselves.
 func (t *target) tellLines(logger *zap.Logger, read page.Result) {
-	o := outcomeOK
+	o := exporterpage.OK
 	if read.Bad != nil {
-		o = outcome(lineRemedy(read.Bad))
+		o = outcome(exporterpage.LineRemedy(read.Bad))
 	}
 	switch {
 	case !t.lines.news(o, time.Now()):
-	case o == outcomeOK:
+	case o == exporterpage.OK:
 		logger.Info("all lines of the exporter's page are samples again")
 	default:
 		logger.Warn("exporter prints lines that are no samples, they are left out",
@@ -127,22 +79,19 @@ func (t *target) tellLines(logger *zap.Logger, read page.Result) {
 	}
 	if n := read.Refused[mapping.Repeated]; n > 0 && !t.repeats {
 		t.repeats = true
-		logger.Warn("the page repeats series, the first of each counts: look at the exporter's counters file", zap.Int("repeated", n))
+		logger.Warn("the page repeats series, the first of each counts", zap.Int("repeated", n), zap.String("remedy", exporterpage.RemedyOfRepeated))
 	}
-}
-
-// lineRemedy says what to do about a line, from what Prometheus' parser says of it.
-func lineRemedy(err error) string {
-	if errors.Is(err, strconv.ErrSyntax) || errors.Is(err, strconv.ErrRange) {
-		return "a field prints a text as its value: in the exporter's counters file take the field in the line below out (BINARY) or type it label (STRING)"
+	if read.Long != nil && !t.long {
+		t.long = true
+		logger.Warn("exporter prints samples over a limit, they are left out",
+			zap.Int("samples", read.TooLong), zap.String("remedy", exporterpage.RemedyOfLong), zap.String("cause", cause(read.Long)))
 	}
-	return "look at the line below, and at the exporter's counters file and its pods' labels"
 }
 
 // tellPipeline tells that the next component refuses metrics, which has an
 // outcome of its own in the story and none in scrapes.
 func (t *target) tellPipeline(logger *zap.Logger, err error) {
-	o := outcomeOK
+	o := exporterpage.OK
 	if err != nil {
 		o = "refused"
 	}

@@ -52,6 +52,7 @@ type target struct {
 	lines    story
 	pipeline story
 	repeats  bool // that the page has series twice was told
+	long     bool // that samples are over a limit of a line was told
 }
 
 // leave ends a target: a scrape that still runs says nothing any more. It returns
@@ -71,6 +72,6 @@ func (t *target) moved(at location) *target {
 	defer t.mu.Unlock()
 	return &target{
 		location: at, reader: t.reader, mapping: t.mapping,
-		scrapes: t.scrapes.clone(), lines: t.lines.clone(), pipeline: t.pipeline.clone(), repeats: t.repeats,
+		scrapes: t.scrapes.clone(), lines: t.lines.clone(), pipeline: t.pipeline.clone(), repeats: t.repeats, long: t.long,
 	}
 }

@@ -26,6 +26,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/exporterpage"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/metadata"
 )
 
@@ -221,7 +222,7 @@ func TestMovedStories(t *testing.T) {
 	moved := old.moved(location{})
 	moved.tellPipeline(zap.NewNop(), nil)
 	assert.Equal(t, outcome("refused"), old.pipeline.last)
-	assert.NotContains(t, old.pipeline.told, outcomeOK, "what the new one told is its own")
+	assert.NotContains(t, old.pipeline.told, exporterpage.OK, "what the new one told is its own")
 	assert.Contains(t, moved.pipeline.told, outcome("refused"), "what was told is not told again")
 }
 

@@ -5,6 +5,7 @@ package exporterpage
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/fields"
@@ -17,7 +18,9 @@ type Lack struct {
 	For []string
 	// Field is the family's name, in the spelling that the page's version has.
 	Field string
-	// Line is what the exporter's counters file needs for it.
+	// Line is what the exporter's counters file needs for it. Where the name depends
+	// on a version that is not known, these are comments, of which one is to be used:
+	// an exporter ends over a name that it does not know.
 	Line string
 	// Blank is whether the family is on the page and no row has a value: the
 	// board or its driver gives none, and no line helps.
@@ -82,8 +85,9 @@ func (p *Page) QuietXID() bool {
 
 // Lacks are the fields that the page lacks, in the order of the cards. One that
 // is absent may be in the counters file all the same: from 4.x on the exporter
-// leaves out what the board gives no value for.
-func (p *Page) Lacks() []Lack {
+// leaves out what the board gives no value for. tag is that of the exporter's
+// image, where it is known.
+func (p *Page) Lacks(tag string) []Lack {
 	var lacks []Lack
 	for _, n := range needs {
 		for _, group := range n.of {
@@ -101,14 +105,14 @@ func (p *Page) Lacks() []Lack {
 					add, blank = id, true
 				}
 			}
-			lacks = p.lacking(lacks, n.what, add, blank)
+			lacks = p.lacking(lacks, n.what, add, blank, tag)
 		}
 	}
 	return lacks
 }
 
-func (p *Page) lacking(lacks []Lack, what string, id fields.ID, blank bool) []Lack {
-	name := p.spelling(&fields.All[id])
+func (p *Page) lacking(lacks []Lack, what string, id fields.ID, blank bool, tag string) []Lack {
+	name := p.spelling(id, tag)
 	if i := slices.IndexFunc(lacks, func(l Lack) bool { return l.Field == name }); i >= 0 {
 		if !slices.Contains(lacks[i].For, what) {
 			lacks[i].For = append(lacks[i].For, what)
@@ -116,17 +120,48 @@ func (p *Page) lacking(lacks []Lack, what string, id fields.ID, blank bool) []La
 		return lacks
 	}
 	l := Lack{For: []string{what}, Field: name, Blank: blank}
-	if !blank {
+	switch {
+	case blank:
+	case id == fields.ThrottleReasons && p.major(tag) == 0:
+		rest := ", " + lines[id]
+		l.Line = "# dcgm-exporter 4.x: " + clocksEventReasons + rest + "\n# dcgm-exporter 3.x and older: " + fields.All[id].Name + rest
+	default:
 		l.Line = name + ", " + lines[id]
 	}
 	return append(lacks, l)
 }
 
+// clocksEventReasons is the name of fields.ThrottleReasons since DCGM 4.0. Of
+// those before it is not known, and of some since then the old one is not.
+const clocksEventReasons = "DCGM_FI_DEV_CLOCKS_EVENT_REASONS"
+
 // spelling is the field's name as the page's exporter knows it: DCGM 4.6 has
 // names of its own.
-func (p *Page) spelling(f *fields.Field) string {
+func (p *Page) spelling(id fields.ID, tag string) string {
+	f := &fields.All[id]
+	if id == fields.ThrottleReasons {
+		if _, there := p.seen[id]; there && p.clocks || !there && p.major(tag) != 3 {
+			return clocksEventReasons
+		}
+		return f.Name
+	}
 	if p.newName && len(f.Aliases) > 0 && strings.HasPrefix(f.Aliases[0], "DCGM_") {
 		return f.Aliases[0]
 	}
 	return f.Name
+}
+
+// major is 4 for an exporter of 4.x or newer, 3 for an older one, and 0 where
+// neither its image nor its page tells: labels of a page can be of a relay.
+func (p *Page) major(tag string) int {
+	number, _, _ := strings.Cut(tag, ".")
+	n, err := strconv.Atoi(strings.TrimPrefix(number, "v"))
+	switch {
+	case err == nil && n >= 4, p.newName, p.newHost, p.clocks:
+		return 4
+	case err == nil && n > 0:
+		return 3
+	default:
+		return 0
+	}
 }

@@ -1,53 +1,70 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package exporterpage judges one page of a dcgm-exporter: whether it can be
-// read, and what it lacks for what otelcol-gpu shows and watches. It is for
-// those who look for the cause of a gap; the receiver itself does not use it.
+// Package exporterpage is how a page of a dcgm-exporter is asked for, read and
+// judged: by the dcgm receiver, which reads page after page, and by whoever looks
+// for the cause of a gap and reads one. Outcomes and remedies are the same ones
+// for both, and so is the reader. Page says beyond that what a page lacks for what
+// otelcol-gpu shows and watches.
 package exporterpage
 
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
-	"fmt"
 	"hash/fnv"
-	"io"
 	"math"
 	"slices"
 	"strings"
 
-	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/model/textparse"
-
 	"github.com/otelcol-gpu/otelcol-gpu/internal/exporterlabels"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/fields"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/mapping"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/page"
 )
 
 const (
 	maxDevices = 1024 // as the receiver has it
-	maxNames   = 16   // drivers and models that are told
-	maxCause   = 300  // bytes of an error that are told
+	maxNames   = 16   // drivers and models that are reported
+	maxCause   = 300  // bytes of an error that are reported
 )
+
+// Defaults of the receiver's configuration.
+const (
+	DefaultBodySizeLimit = "16MB"
+	DefaultMaxLabels     = 128
+	DefaultMaxLabelBytes = 4096
+)
+
+// Options say how a page is read.
+type Options = page.Options
 
 // Page is what was read from a page.
 type Page struct {
+	// Outcome is OK for a page that gives the receiver at least one GPU. Why has
+	// the evidence of any other.
+	Outcome Outcome
+	Why     string
 	// Rows are all samples, and Known those of DCGM fields that are in the field
 	// table.
 	Rows, Known int
-	// Refused are lines that are no samples, and Cause says why the first is none.
-	Refused int
-	Cause   string
-	// Devices are GPUs; MIG instances count with their GPU.
-	Devices int
-	// Drivers and Models are what the rows say, sorted.
+	// Unparsable are lines that are no samples, Cause is about the first, and
+	// LineRemedy what to do about it.
+	Unparsable        int
+	Cause, LineRemedy string
+	// Repeated are samples of a series that the page had already, and TooLong those
+	// over a limit of a line, of which LongCause is about the first.
+	Repeated, TooLong int
+	LongCause         string
+	// Devices are GPUs; MIG instances count with their GPU. Silent are those of
+	// them without any value.
+	Devices, Silent int
+	// Drivers and Models are what the rows name, sorted.
 	Drivers, Models []string
-	// Holders are rows that name a pod or a batch job as the device's holder.
+	// Holders are rows that name a pod or a batch job as the device's owner.
 	Holders int
 	// AsksKubelet is whether the rows have a label for the pod at all, be it
-	// empty: then the exporter asks the kubelet who holds a device.
+	// empty: then the exporter asks the kubelet who owns a device.
 	AsksKubelet bool
 
 	seen    map[fields.ID]bool // true: with a value on some row
@@ -55,40 +72,47 @@ type Page struct {
 	oldName bool               // the names of DCGM 1.x
 	newHost bool               // the label hostname in lower case, since 4.6
 	pci     bool               // PCI addresses, which exporters since 3.3 print
+	clocks  bool               // the name CLOCKS_EVENT_REASONS, which DCGM has since 4.0
 	still   uint64
 	energy  bool
 }
 
-// Read parses the page line by line with the parser of Prometheus, as the
-// receiver does: a line that it refuses costs that line. An error is a page
-// without any row, and says why.
-func Read(text []byte) (*Page, error) {
-	p := &Page{seen: map[fields.ID]bool{}}
+// Read reads a page as the receiver does. An error is a page that the receiver
+// refuses, see Failed.
+func Read(text []byte, o Options) (*Page, error) {
+	rows, read, err := page.NewReader(o).Read(text, nil)
+	if err != nil {
+		return nil, err
+	}
+	p := &Page{
+		Rows: read.Samples, Unparsable: read.Refused[mapping.Unparsable], Cause: shortCause(read.Bad),
+		Repeated: read.Refused[mapping.Repeated], TooLong: read.TooLong, LongCause: shortCause(read.Long),
+		seen: map[fields.ID]bool{},
+	}
+	if read.Bad != nil {
+		p.LineRemedy = LineRemedy(read.Bad)
+	}
+	result := mapping.NewTarget(mapping.Options{OTel: true}).Map(&mapping.Page{Up: true, Rows: rows, Samples: read.Samples, Refused: read.Refused}, mapping.Exporter{})
+	p.Outcome, p.Why = Lacking(result.Lack), result.Why
 	devices, drivers, models := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	var standing []string
-	for line := range bytes.Lines(text) {
-		line = bytes.TrimRight(line, "\r\n")
-		if len(line) == 0 || line[0] == '#' {
-			continue
+	for _, row := range rows {
+		device := p.readLabels(row.Series, drivers, models)
+		if device != "" && (devices[device] || len(devices) < maxDevices) {
+			devices[device] = devices[device] || row.Series.HasValue(row.Value)
 		}
-		ls, v, err := sample(append(slices.Clip(line), '\n'))
-		if err != nil {
-			p.Refused++
-			if p.Cause == "" {
-				p.Cause = safetext.Strip(err.Error(), maxCause)
-			}
-			continue
-		}
-		p.Rows++
-		p.readLabels(ls, devices, drivers, models)
-		if row := p.readValue(ls, v); row != "" {
-			standing = append(standing, row)
+		if text := p.readValue(row.Series, row.Value); text != "" {
+			standing = append(standing, text)
 		}
 	}
-	if p.Rows == 0 && p.Refused > 0 {
-		return nil, fmt.Errorf("no line of the page is one of Prometheus' text format; of the first its parser says: %s", p.Cause)
-	}
+	// The reader drops labels without a value, as Prometheus does.
+	p.AsksKubelet = p.AsksKubelet || bytes.Contains(text, []byte(`pod=""`)) || bytes.Contains(text, []byte(`pod_name=""`))
 	p.Devices = len(devices)
+	for _, alive := range devices {
+		if !alive {
+			p.Silent++
+		}
+	}
 	p.Drivers, p.Models = sorted(drivers), sorted(models)
 	slices.Sort(standing)
 	h := fnv.New64a()
@@ -99,70 +123,62 @@ func Read(text []byte) (*Page, error) {
 	return p, nil
 }
 
-// sample is what a line says.
-func sample(line []byte) (ls labels.Labels, v float64, err error) {
-	parser, err := textparse.New(line, "text/plain", labels.NewSymbolTable(), textparse.ParserOptions{})
-	if err != nil {
-		return ls, 0, err
+func shortCause(err error) string {
+	if err == nil {
+		return ""
 	}
-	entry, err := parser.Next()
-	if err != nil {
-		return ls, 0, err
-	}
-	if entry != textparse.EntrySeries {
-		return ls, 0, errors.New("it is no sample")
-	}
-	_, _, v = parser.Series()
-	parser.Labels(&ls)
-	if _, err := parser.Next(); !errors.Is(err, io.EOF) {
-		return ls, 0, errors.Join(errors.New("something follows the value"), err)
-	}
-	return ls, v, nil
+	return safetext.Strip(err.Error(), maxCause)
 }
 
-func (p *Page) readLabels(ls labels.Labels, devices, drivers, models map[string]bool) {
-	held := false
-	ls.Range(func(l labels.Label) {
-		switch kind := exporterlabels.Classify(l.Name); {
-		case kind == exporterlabels.UUID:
-			note(devices, l.Value, maxDevices)
-		case l.Name == "hostname":
+// readLabels notes what the labels of a row are about, and returns its GPU.
+func (p *Page) readLabels(s *mapping.Series, drivers, models map[string]bool) (device string) {
+	held, dcgm := false, strings.HasPrefix(s.Name(), "DCGM_") || strings.HasPrefix(s.Name(), "dcgm_")
+	for name, value := range s.Labels() {
+		switch kind := exporterlabels.Classify(name); {
+		case kind == exporterlabels.UUID && dcgm:
+			device = value
+		case name == "hostname":
 			p.newHost = true
 		case kind == exporterlabels.PCIAddress:
 			p.pci = true
 		case kind == exporterlabels.Model:
-			note(models, l.Value, maxNames)
-		case l.Name == "DCGM_FI_DRIVER_VERSION":
-			note(drivers, l.Value, maxNames)
+			note(models, value, maxNames)
+		case name == "DCGM_FI_DRIVER_VERSION":
+			note(drivers, value, maxNames)
 		case kind == exporterlabels.Pod, kind == exporterlabels.HPCJob:
 			p.AsksKubelet = p.AsksKubelet || kind == exporterlabels.Pod
-			held = held || l.Value != ""
+			held = true
 		}
-	})
+	}
 	if held {
 		p.Holders++
 	}
+	return device
 }
 
 // readValue notes the field, and returns the row if it is one that moves on
 // every healthy board: energy, and clocks beside it.
-func (p *Page) readValue(ls labels.Labels, v float64) string {
-	family := ls.Get(model.MetricNameLabel)
-	id, known := fields.ByName(family)
+func (p *Page) readValue(s *mapping.Series, v float64) string {
+	id, known := s.Field()
 	if !known {
 		return ""
 	}
 	p.Known++
-	f := &fields.All[id]
+	family, f := s.Name(), &fields.All[id]
 	p.oldName = p.oldName || strings.HasPrefix(family, "dcgm_")
-	p.newName = p.newName || family != f.Name && strings.HasPrefix(family, "DCGM_")
+	switch {
+	case family == clocksEventReasons:
+		p.clocks = true
+	case family != f.Name && strings.HasPrefix(family, "DCGM_"):
+		p.newName = true
+	}
 	value := !math.IsNaN(v) && !math.IsInf(v, 0) && !f.Sentinel(v)
 	p.seen[id] = p.seen[id] || value
 	if !value || !slices.Contains(moving, id) {
 		return ""
 	}
 	p.energy = p.energy || id == fields.Energy || id == fields.EnergyJoules
-	return ls.String() + string(binary.BigEndian.AppendUint64(nil, math.Float64bits(v)))
+	return s.String() + string(binary.BigEndian.AppendUint64(nil, math.Float64bits(v)))
 }
 
 var moving = []fields.ID{
@@ -177,6 +193,8 @@ func (p *Page) Version() string {
 		return "1.x"
 	case p.newHost || p.newName:
 		return "4.6 or newer"
+	case p.clocks:
+		return "4.0 to 4.5"
 	case p.pci:
 		return "3.3 to 4.5"
 	default:

@@ -4,7 +4,10 @@
 package exporterpage
 
 import (
+	"crypto/x509"
+	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"strings"
 	"testing"
@@ -31,6 +34,8 @@ func whole() map[string]string {
 	return rows
 }
 
+func noThrottle(rows map[string]string) { delete(rows, "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS") }
+
 func text(rows map[string]string) []byte {
 	var b strings.Builder
 	for family, value := range rows {
@@ -44,8 +49,9 @@ func TestLacks(t *testing.T) {
 		name   string
 		change func(map[string]string)
 		want   []string // field: what for
+		tag    string   // of the exporter's image
 	}{
-		{"all is there", func(map[string]string) {}, nil},
+		{"all is there", func(map[string]string) {}, nil, ""},
 		{"no profiling", func(rows map[string]string) {
 			for family := range rows {
 				if strings.Contains(family, "_PROF_") {
@@ -55,39 +61,58 @@ func TestLacks(t *testing.T) {
 		}, []string{
 			"DCGM_FI_PROF_PIPE_TENSOR_ACTIVE: card tensor", "DCGM_FI_PROF_SM_ACTIVE: card SM", "DCGM_FI_PROF_DRAM_ACTIVE: card DRAM",
 			"DCGM_FI_PROF_PIPE_FP16_ACTIVE: card FP16", "DCGM_FI_PROF_PIPE_FP32_ACTIVE: card FP32",
-		}},
+		}, ""},
 		{"one field for several", func(rows map[string]string) { delete(rows, "DCGM_FI_DEV_FB_USED") },
-			[]string{"DCGM_FI_DEV_FB_USED: card memory used, event gpu.memory.pressure"}},
+			[]string{"DCGM_FI_DEV_FB_USED: card memory used, event gpu.memory.pressure"}, ""},
 		{"memory by used and free", func(rows map[string]string) {
 			delete(rows, "DCGM_FI_DEV_FB_TOTAL")
 			rows["DCGM_FI_DEV_FB_FREE"] = "1"
-		}, nil},
+		}, nil, ""},
 		{"another field will do", func(rows map[string]string) {
 			delete(rows, "DCGM_FI_DEV_GPU_UTIL")
 			rows["DCGM_FI_PROF_GR_ENGINE_ACTIVE"] = "0.5"
-		}, nil},
+		}, nil, ""},
 		{"blank", func(rows map[string]string) { rows["DCGM_FI_DEV_ECC_DBE_VOL_TOTAL"] = "9223372036854775794" },
-			[]string{"DCGM_FI_DEV_ECC_DBE_VOL_TOTAL (blank): event gpu.ecc.uncorrected"}},
+			[]string{"DCGM_FI_DEV_ECC_DBE_VOL_TOTAL (blank): event gpu.ecc.uncorrected"}, ""},
 		{"the names of DCGM 4.6", func(rows map[string]string) {
 			delete(rows, "DCGM_FI_PROF_SM_ACTIVE")
 			rows["DCGM_FI_PROF_PIPE_TENSOR_ACTIVE"] = "0.1"
 			rows["DCGM_FI_PROF_DRAM_UTIL_RATIO"] = "0.1"
-		}, []string{"DCGM_FI_PROF_SM_UTIL_RATIO: card SM"}},
+		}, []string{"DCGM_FI_PROF_SM_UTIL_RATIO: card SM"}, ""},
+		// An exporter ends over a name that it does not know: of 4.x the new one,
+		// before it the old one.
+		{"throttle, version unknown", noThrottle, []string{"DCGM_FI_DEV_CLOCKS_EVENT_REASONS: event gpu.throttle"}, ""},
+		{"throttle, image without a version", noThrottle, []string{"DCGM_FI_DEV_CLOCKS_EVENT_REASONS: event gpu.throttle"}, "latest"},
+		{"throttle, 4.x", noThrottle, []string{"DCGM_FI_DEV_CLOCKS_EVENT_REASONS: event gpu.throttle"}, "4.5.3-4.8.2-ubi9"},
+		{"throttle, 3.x", noThrottle, []string{"DCGM_FI_DEV_CLOCK_THROTTLE_REASONS: event gpu.throttle"}, "3.3.9-3.6.1-ubuntu22.04"},
+		{"throttle of 4.x beside a field that is not there", func(rows map[string]string) {
+			noThrottle(rows)
+			delete(rows, "DCGM_FI_PROF_SM_ACTIVE")
+			rows["DCGM_FI_DEV_CLOCKS_EVENT_REASONS"] = "0"
+		}, []string{"DCGM_FI_PROF_SM_ACTIVE: card SM"}, ""},
+		{"throttle, blank", func(rows map[string]string) {
+			noThrottle(rows)
+			rows["DCGM_FI_DEV_CLOCKS_EVENT_REASONS"] = "9223372036854775794"
+		}, []string{"DCGM_FI_DEV_CLOCKS_EVENT_REASONS (blank): event gpu.throttle"}, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			rows := whole()
 			tt.change(rows)
-			page, err := Read(text(rows))
+			page, err := Read(text(rows), Options{})
 			require.NoError(t, err)
 			var got []string
-			for _, l := range page.Lacks() {
+			for _, l := range page.Lacks(tt.tag) {
 				name := l.Field
 				if l.Blank {
 					name += " (blank)"
 					assert.Empty(t, l.Line)
 				} else {
-					assert.Regexp(t, "^"+l.Field+", (gauge|counter), [^,]+$", l.Line, "a line of a counters file")
+					for line := range strings.SplitSeq(l.Line, "\n") {
+						assert.Regexp(t, "^(# dcgm-exporter [^:]+: )?DCGM_[A-Z0-9_]+, (gauge|counter), [^,]+$", line, "a line of a counters file")
+						assert.Equal(t, strings.HasPrefix(tt.name, "throttle, ") && !strings.Contains(tt.name, ".x"), strings.HasPrefix(line, "#"), "a comment harms no version")
+					}
+					assert.Contains(t, l.Line, l.Field+", ")
 				}
 				got = append(got, fmt.Sprintf("%s: %s", name, strings.Join(l.For, ", ")))
 			}
@@ -97,14 +122,13 @@ func TestLacks(t *testing.T) {
 }
 
 func TestEveryNeedHasALine(t *testing.T) {
-	page, err := Read(nil)
-	require.NoError(t, err)
-	for _, l := range page.Lacks() {
+	all := (&Page{}).Lacks("")
+	for _, l := range all {
 		assert.Contains(t, l.Line, l.Field+", ")
 		_, known := fields.ByName(l.Field)
 		assert.True(t, known, l.Field)
 	}
-	assert.Len(t, lines, len(page.Lacks()), "no line is for nothing")
+	assert.Len(t, lines, len(all), "no line is for nothing")
 }
 
 func TestWhatAPageSays(t *testing.T) {
@@ -113,24 +137,25 @@ func TestWhatAPageSays(t *testing.T) {
 		row("DCGM_FI_DEV_GPU_UTIL", "1", `,Hostname="h",pci_bus_id="00000000:53:00.0"`): "3.3 to 4.5",
 		row("DCGM_FI_DEV_GPU_UTIL", "1", `,hostname="h",pci_bus_id="00000000:53:00.0"`): "4.6 or newer",
 		row("DCGM_FI_PROF_SM_UTIL_RATIO", "1", ""):                                      "4.6 or newer",
+		row("DCGM_FI_DEV_CLOCKS_EVENT_REASONS", "0", `,pci_bus_id="00000000:53:00.0"`):  "4.0 to 4.5",
 		row("dcgm_gpu_utilization", "1", ""):                                            "1.x",
 	} {
-		page, err := Read([]byte(rows))
+		page, err := Read([]byte(rows), Options{})
 		require.NoError(t, err)
 		assert.Equal(t, want, page.Version(), rows)
 	}
-	quiet, err := Read([]byte(row("DCGM_FI_DEV_GPU_UTIL", "1", `,pci_bus_id="00000000:53:00.0"`)))
+	quiet, err := Read([]byte(row("DCGM_FI_DEV_GPU_UTIL", "1", `,pci_bus_id="00000000:53:00.0"`)), Options{})
 	require.NoError(t, err)
 	assert.True(t, quiet.QuietXID(), "a newer exporter prints no XID before the first")
-	assert.NotContains(t, fmt.Sprint(quiet.Lacks()), "XID")
-	old, err := Read([]byte(row("DCGM_FI_DEV_GPU_UTIL", "1", "")))
+	assert.NotContains(t, fmt.Sprint(quiet.Lacks("")), "XID")
+	old, err := Read([]byte(row("DCGM_FI_DEV_GPU_UTIL", "1", "")), Options{})
 	require.NoError(t, err)
 	assert.False(t, old.QuietXID())
-	assert.Contains(t, fmt.Sprint(old.Lacks()), "XID")
+	assert.Contains(t, fmt.Sprint(old.Lacks("")), "XID")
 
 	raw, err := os.ReadFile("../internal/mapping/testdata/shared-4.6.prom")
 	require.NoError(t, err)
-	page, err := Read(raw)
+	page, err := Read(raw, Options{})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"580.126.09"}, page.Drivers)
 	assert.Equal(t, []string{"NVIDIA H100 80GB HBM3"}, page.Models)
@@ -138,34 +163,80 @@ func TestWhatAPageSays(t *testing.T) {
 	assert.Positive(t, page.Holders)
 	assert.Positive(t, page.Devices)
 
-	page, err = Read([]byte(row("DCGM_FI_DEV_GPU_UTIL", "1", `,pod="",namespace=""`)))
+	page, err = Read([]byte(row("DCGM_FI_DEV_GPU_UTIL", "1", `,pod="",namespace=""`)), Options{})
 	require.NoError(t, err)
 	assert.True(t, page.AsksKubelet, "it asks, and nobody holds the device")
 	assert.Zero(t, page.Holders)
 }
 
-func TestPagesThatAreRefused(t *testing.T) {
-	for name, tt := range map[string]struct{ text, want string }{
-		"cut off":         {`DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GP`, "no line of the page"},
-		"a text as value": {row("DCGM_FI_DEV_BRAND", "Tesla", ""), "Tesla"},
-		"HTML":            {"<html><body>login</body></html>\n", "no line of the page"},
+// Pages of which the receiver makes no metrics are the same to it and to a reader
+// of one page.
+func TestOutcomes(t *testing.T) {
+	const sentinel = "9223372036854775794"
+	for name, tt := range map[string]struct {
+		text string
+		want Outcome
+		why  string // or a part of the error
+	}{
+		"good":             {row("DCGM_FI_DEV_GPU_UTIL", "1", ""), OK, ""},
+		"CRLF":             {strings.ReplaceAll(row("DCGM_FI_DEV_GPU_UTIL", "1", ""), "\n", "\r\n"), OK, ""},
+		"leading blanks":   {"  " + row("DCGM_FI_DEV_GPU_UTIL", "1", ""), OK, ""},
+		"an exemplar":      {row("DCGM_FI_DEV_GPU_UTIL", `1 # {trace_id="a"} 1 1.5`, ""), OK, ""},
+		"empty":            {"", Empty, "no samples"},
+		"comments":         {"# TYPE A gauge\n", Empty, "no samples"},
+		"another program":  {"vllm:num_requests_running 1\n", NotDCGM, "samples: 1, of DCGM: 0, first: vllm:num_requests_running"},
+		"sentinels":        {row("DCGM_FI_DEV_GPU_TEMP", sentinel, ""), NoValue, "GPUs: 1, rows: 1, values: 0"},
+		"no GPU":           {"DCGM_FI_DEV_NVSWITCH_POWER{nvswitch=\"0\"} 1\n", NoDevice, "of a GPU: 0"},
+		"cut off":          {`DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GP`, Parse, "no page of the text format"},
+		"a text as value":  {row("DCGM_FI_DEV_BRAND", "Tesla", ""), Parse, "Tesla"},
+		"HTML":             {"<html><body>login</body></html>\n", Parse, "it begins with"},
+		"too many samples": {row("DCGM_FI_DEV_GPU_UTIL", "1", "") + row("DCGM_FI_DEV_GPU_TEMP", "1", "") + row("DCGM_FI_DEV_SM_CLOCK", "1", ""), TooLarge, "sample_limit"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Read([]byte(tt.text))
-			require.Error(t, err)
-			assert.Contains(t, err.Error(), tt.want)
-			assert.Less(t, len(err.Error()), 400)
+			page, err := Read([]byte(tt.text), Options{Samples: 2})
+			outcome, why := Failed(err), ""
+			if err == nil {
+				outcome, why = page.Outcome, page.Why
+			} else {
+				why = err.Error()
+			}
+			assert.Equal(t, tt.want, outcome)
+			assert.Contains(t, why, tt.why)
+			assert.Equal(t, tt.want != OK, outcome.Remedy(err) != "")
 		})
 	}
 }
 
-// A line that is none costs itself.
+func TestRemedies(t *testing.T) {
+	for want, err := range map[string]error{
+		"scrape::basic_auth":  &StatusError{401, "401 Unauthorized"},
+		"usually /metrics":    &StatusError{404, "404 Not Found"},
+		"may speak TLS":       &StatusError{400, "400 Bad Request"},
+		"one entity fails":    &StatusError{500, "500 Internal Server Error"},
+		"path and auth":       &StatusError{418, "418 I'm a teapot"},
+		"that it redirects":   &StatusError{302, "302 Found"},
+		"redirects to into":   &RedirectError{"http://b", "a"},
+		"speaks no TLS":       errors.New("http: server gave HTTP response to HTTPS client"),
+		"the port speaks TLS": errors.New(`net/http: HTTP/1.x transport connection broken: malformed HTTP response "\x15\x03\x01\x00\x02\x02"`),
+		"tls_config":          &url.Error{Op: "Get", Err: x509.UnknownAuthorityError{}},
+		"name":                fmt.Errorf("x: %w", ErrTooLarge),
+	} {
+		assert.Contains(t, Failed(err).Remedy(err), want)
+	}
+}
+
+// A line that is no sample costs itself, and so does one that is too long; of a
+// series that is repeated the first counts.
 func TestRefusedLines(t *testing.T) {
-	p, err := Read([]byte(row("DCGM_FI_DEV_BRAND", "Tesla", "") + row("DCGM_FI_DEV_GPU_UTIL", "7", "") + "...\n"))
+	good := row("DCGM_FI_DEV_GPU_UTIL", "7", "")
+	text := row("DCGM_FI_DEV_BRAND", "Tesla", "") + good + "...\n" + good + row("DCGM_FI_DEV_NEW", "1", `,x="`+strings.Repeat("x", 200)+`"`) +
+		`DCGM_FI_DEV_GPU_TEMP{UUID="GPU-2"} 9223372036854775794` + "\n"
+	p, err := Read([]byte(text), Options{MaxLabelBytes: 100})
 	require.NoError(t, err)
-	assert.Equal(t, 1, p.Rows)
-	assert.Equal(t, 2, p.Refused)
+	assert.Equal(t, []int{4, 2, 1, 1}, []int{p.Rows, p.Unparsable, p.Repeated, p.TooLong})
 	assert.Contains(t, p.Cause, "Tesla")
+	assert.Contains(t, p.LongCause, "label x of DCGM_FI_DEV_NEW has 200 bytes")
+	assert.Equal(t, []int{2, 1}, []int{p.Devices, p.Silent})
 }
 
 func TestStoodStill(t *testing.T) {
@@ -174,7 +245,7 @@ func TestStoodStill(t *testing.T) {
 		if energy != "" {
 			rows["DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"] = energy
 		}
-		page, err := Read(text(rows))
+		page, err := Read(text(rows), Options{})
 		require.NoError(t, err)
 		return page
 	}
@@ -199,9 +270,9 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(`DCGM_FI_DEV_GPU_UTIL{gpu="0"UUID="GPU-1"} 1`))
 	f.Add([]byte("# TYPE a gauge\na 1\n# EOF\r\n...\n"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		page, err := Read(raw)
+		page, err := Read(raw, Options{})
 		if err != nil {
-			assert.LessOrEqual(t, len(err.Error()), maxCause+100)
+			assert.NotEqual(t, OK, Failed(err))
 			return
 		}
 		if page.Known > page.Rows || page.Holders > page.Rows || page.Devices > maxDevices || len(page.Drivers) > maxNames {
@@ -209,6 +280,6 @@ func FuzzRead(f *testing.F) {
 		}
 		still, known := page.StoodStill(page)
 		assert.Equal(t, known, still, "a page beside itself")
-		page.Lacks()
+		page.Lacks("")
 	})
 }

@@ -26,6 +26,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/exporterpage"
 )
 
 // of makes an installation of a configuration in YAML.
@@ -146,7 +148,7 @@ func TestTargets(t *testing.T) {
 		"not yet running": {dcgmKubernetes{}, exporterOf(ours, "Pending", 9400), ""},
 	} {
 		got := ""
-		for _, e := range tt.k.targets(tt.pod, nil) {
+		for _, e := range tt.k.targets(tt.pod, exporter{page: exporterpage.DefaultSettings()}) {
 			got += e.url
 			assert.Equal(t, "4.5.3", e.version, name)
 		}

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -24,7 +23,7 @@ type dcgmKubernetes struct {
 }
 
 // discover finds the exporters on the node.
-func (in *installation) discover(ctx context.Context, k *dcgmKubernetes, client *http.Client) ([]exporter, []Result) {
+func (in *installation) discover(ctx context.Context, k *dcgmKubernetes, as exporter) ([]exporter, []Result) {
 	r := Result{Check: "exporter", Subject: "on node " + k.NodeName, Status: Fail}
 	if k.NodeName == "" {
 		r.Subject, r.Seen, r.Remedy = "discovery", "dcgm::kubernetes::node_name is empty", "give the pod K8S_NODE_NAME from fieldRef spec.nodeName"
@@ -54,7 +53,7 @@ func (in *installation) discover(ctx context.Context, k *dcgmKubernetes, client 
 			return nil, []Result{r}
 		}
 		for _, p := range list.Items {
-			all = append(all, k.targets(p, client)...)
+			all = append(all, k.targets(p, as)...)
 		}
 	}
 	if len(all) == 0 {
@@ -69,8 +68,8 @@ func (in *installation) discover(ctx context.Context, k *dcgmKubernetes, client 
 }
 
 // targets are the pod's exporters: those on the port, or in a container that
-// declares none.
-func (k *dcgmKubernetes) targets(p pod, client *http.Client) []exporter {
+// declares none. as is how they are asked.
+func (k *dcgmKubernetes) targets(p pod, as exporter) []exporter {
 	if p.Status.Phase != "Running" || p.Status.PodIP == "" || k.LabelSelector == "" && !namedExporter(p.Metadata.Labels) {
 		return nil
 	}
@@ -83,8 +82,9 @@ func (k *dcgmKubernetes) targets(p pod, client *http.Client) []exporter {
 		if len(c.Ports) > 0 && !slices.Contains(c.Ports, containerPort{port}) {
 			continue
 		}
-		address := url.URL{Scheme: "http", Host: net.JoinHostPort(p.Status.PodIP, strconv.Itoa(port)), Path: "/metrics"}
-		e := exporter{url: address.String(), version: tagOf(c.Image), client: client}
+		scrape := as.page.Scrape
+		address := url.URL{Scheme: scrape.Scheme, Host: net.JoinHostPort(p.Status.PodIP, strconv.Itoa(port)), Path: scrape.MetricsPath, RawQuery: url.Values(scrape.Params).Encode()}
+		e := exporter{url: address.String(), version: tagOf(c.Image), client: as.client, page: as.page}
 		if !slices.ContainsFunc(all, func(o exporter) bool { return o.url == e.url }) {
 			all = append(all, e)
 		}

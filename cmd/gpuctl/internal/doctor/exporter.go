@@ -7,11 +7,13 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/exporterpage"
 )
 
@@ -23,6 +25,7 @@ type dcgmConfig struct {
 	Endpoints  []string        `mapstructure:"endpoints"`
 	Kubernetes *dcgmKubernetes `mapstructure:"kubernetes"`
 	Scrape     scrapeConfig    `mapstructure:"scrape"`
+	page       exporterpage.Settings
 }
 
 // exporter is one to look at.
@@ -30,6 +33,7 @@ type exporter struct {
 	url     string
 	version string // of its image, where discovery knows it
 	client  *http.Client
+	page    exporterpage.Settings
 }
 
 func (in *installation) dcgm() []dcgmConfig {
@@ -38,8 +42,8 @@ func (in *installation) dcgm() []dcgmConfig {
 	}
 	var all []dcgmConfig
 	for _, c := range in.of("receivers", "dcgm") {
-		var cfg dcgmConfig
-		if c.read(&cfg) == nil {
+		cfg := dcgmConfig{page: exporterpage.DefaultSettings()}
+		if c.read(&cfg) == nil && c.read(&cfg.page) == nil {
 			all = append(all, cfg)
 		}
 	}
@@ -52,6 +56,7 @@ func (in *installation) checkExporters(ctx context.Context) []Result {
 		results = append(results, Result{"exporter", "", Skipped, fmt.Sprintf("%d of %d exporters are not looked at", len(exporters)-maxExporters, len(exporters)), ""})
 		exporters = exporters[:maxExporters]
 	}
+	in.progress.add(len(exporters))
 	each := make([][]Result, len(exporters))
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, atOnce)
@@ -61,6 +66,7 @@ func (in *installation) checkExporters(ctx context.Context) []Result {
 			defer func() { <-slots }()
 			// A goroutine of its own: a panic in it would not be caught above.
 			each[i] = bounded(ctx, check{"exporter", func(ctx context.Context) []Result { return in.checkExporter(ctx, e) }}, in.Timeout+in.Watch)
+			in.progress.end()
 		})
 	}
 	wg.Wait()
@@ -71,7 +77,7 @@ func (in *installation) checkExporters(ctx context.Context) []Result {
 func (in *installation) exporters(ctx context.Context) ([]exporter, []Result) {
 	var all []exporter
 	for _, e := range in.Exporters {
-		all = append(all, exporter{url: e, client: direct(nil)})
+		all = append(all, exporter{url: pageOf(e), client: ofExporters(direct(nil), true), page: exporterpage.DefaultSettings()})
 	}
 	if len(all) > 0 {
 		return all, nil
@@ -83,22 +89,41 @@ func (in *installation) exporters(ctx context.Context) ([]exporter, []Result) {
 	var results []Result
 	for _, d := range receivers {
 		client, err := d.Scrape.client()
+		if err == nil {
+			_, err = d.page.Options("")
+		}
 		if err != nil {
 			results = append(results, Result{"exporter", "scrape", Fail, err.Error(), "check dcgm::scrape, and that its files are mounted"})
 			continue
 		}
+		client = ofExporters(client, d.page.Scrape.FollowRedirects == nil || *d.page.Scrape.FollowRedirects)
 		for _, e := range d.Endpoints {
-			all = append(all, exporter{url: e, client: client})
+			all = append(all, exporter{url: pageOf(e), client: client, page: d.page})
 		}
 		if d.Kubernetes != nil {
-			found, r := in.discover(ctx, d.Kubernetes, client)
+			found, r := in.discover(ctx, d.Kubernetes, exporter{client: client, page: d.page})
 			all, results = append(all, found...), append(results, r...)
 		}
 	}
 	return all, results
 }
 
-const remedyOfLines = "see which field prints it; one with a text as its value: in the exporter's counters file type it label (STRING) or take it out (BINARY)"
+// pageOf is what the receiver asks for at an endpoint.
+func pageOf(endpoint string) string {
+	u, err := exporterpage.Address(endpoint)
+	if err != nil {
+		return endpoint // asking for it says why
+	}
+	return u.String()
+}
+
+// ofExporters has a client follow redirects where the receiver does.
+func ofExporters(client *http.Client, follow bool) *http.Client {
+	if follow {
+		client.CheckRedirect = exporterpage.FollowWithin
+	}
+	return client
+}
 
 func (in *installation) checkExporter(ctx context.Context, e exporter) []Result {
 	host := hostOf(e.url)
@@ -107,11 +132,9 @@ func (in *installation) checkExporter(ctx context.Context, e exporter) []Result 
 		return append([]Result{r}, in.clockOf(host, a)...)
 	}
 	results := []Result{in.describe(host, e, page)}
-	if page.Refused > 0 {
-		results = append(results, Result{"exporter", host, Warn, fmt.Sprintf("%d lines of the page are no samples; of the first: %s", page.Refused, page.Cause), remedyOfLines})
-	}
+	results = append(results, lines(host, page)...)
 	results = append(results, in.clockOf(host, a)...)
-	results = append(results, lacks(host, page)...)
+	results = append(results, lacks(host, e, page)...)
 	results = append(results, in.holders(host, page)...)
 	if in.Watch > 0 {
 		results = append(results, in.watch(ctx, host, e, page)...)
@@ -126,34 +149,52 @@ func (in *installation) clockOf(host string, a *answer) []Result {
 	return clock("exporter", host, a.header, a.asked, a.answered)
 }
 
-// readPage reads the page, or says why not.
-func (in *installation) readPage(ctx context.Context, e exporter) (*exporterpage.Page, *answer, Result) {
-	host := hostOf(e.url)
-	failed := func(seen, remedy string) Result { return Result{"exporter", host, Fail, seen, remedy} }
-	a, err := get(ctx, e.client, e.url, http.Header{"Accept": {"text/plain;version=0.0.4"}})
-	switch {
-	case err != nil:
-		return nil, nil, failed(why(err), "check that dcgm-exporter runs and that this is its address; a NetworkPolicy may stand between")
-	case a.status == http.StatusUnauthorized || a.status == http.StatusForbidden:
-		return nil, a, failed(fmt.Sprintf("it answers %d", a.status), "give it what it asks for: dcgm::scrape::basic_auth or dcgm::scrape::authorization")
-	case a.status != http.StatusOK:
-		return nil, a, failed(fmt.Sprintf("it answers %d", a.status), "check the path, usually /metrics; dcgm-exporter answers 500 when one entity fails: look at its log")
-	}
-	page, err := exporterpage.Read(a.body)
-	if err != nil {
-		remedy := remedyOfLines
-		if strings.HasPrefix(strings.TrimSpace(string(a.body)), "<") {
-			remedy = "the address answers HTML: use the exporter's /metrics"
+// lines reports what of the page the receiver leaves out.
+func lines(host string, page *exporterpage.Page) []Result {
+	var results []Result
+	warn := func(n int, seen, remedy string) {
+		if n > 0 {
+			results = append(results, Result{"exporter", host, Warn, seen, remedy})
 		}
-		return nil, a, failed(err.Error(), remedy)
 	}
-	switch {
-	case page.Rows == 0:
-		return nil, a, failed("the page is empty", "look at the exporter's log: it has no device, or its counters file names no field that the device has")
-	case page.Known == 0 || page.Devices == 0:
-		return nil, a, failed(fmt.Sprintf("%d rows, and none of a GPU", page.Rows), "this is no dcgm-exporter, or its counters file names no field of a device: check the address, and the exporter's log")
+	warn(page.Unparsable, fmt.Sprintf("lines of the page that are no samples: %d; of the first: %s", page.Unparsable, page.Cause), page.LineRemedy)
+	warn(page.Repeated, fmt.Sprintf("samples of a series that the page has already: %d; the first of each counts", page.Repeated), exporterpage.RemedyOfRepeated)
+	warn(page.TooLong, fmt.Sprintf("samples over a limit, left out: %d; of the first: %s", page.TooLong, page.LongCause), exporterpage.RemedyOfLong)
+	warn(page.Silent, fmt.Sprintf("GPUs without any value: %d of %d", page.Silent, page.Devices), "look at dmesg and nvidia-smi on its node: such a GPU has failed, or has no field of the counters file")
+	return results
+}
+
+// readPage reads the page as the receiver does, or reports why not.
+func (in *installation) readPage(ctx context.Context, e exporter) (*exporterpage.Page, *answer, Result) {
+	a, err := get(ctx, e.client, e.url, http.Header{"Accept": {"text/plain;version=0.0.4"}})
+	seen := ""
+	var page *exporterpage.Page
+	switch limit := e.page.BodyLimit(); {
+	case err != nil:
+		// As Go's client has it: an error of the connection, whatever it is.
+		err = &url.Error{Op: "Get", Err: err}
+		seen = why(plain(err))
+	case a.status != http.StatusOK:
+		err, seen = &exporterpage.StatusError{Code: a.status, Text: fmt.Sprint(a.status)}, fmt.Sprintf("it answers %d", a.status)
+	case limit > 0 && int64(len(a.body)) > limit:
+		err, seen = exporterpage.ErrTooLarge, fmt.Sprintf("a page of %d bytes, scrape::body_size_limit is %d", len(a.body), limit)
+	default:
+		var options exporterpage.Options
+		if options, err = e.page.Options(hostOf(e.url)); err == nil {
+			page, err = exporterpage.Read(a.body, options)
+		}
+		if err != nil {
+			seen = safetext.Strip(err.Error(), 500)
+		}
 	}
-	return page, a, Result{}
+	outcome := exporterpage.Failed(err)
+	if err == nil {
+		if page.Outcome == exporterpage.OK {
+			return page, a, Result{}
+		}
+		outcome, seen = page.Outcome, page.Why
+	}
+	return nil, a, Result{"exporter", hostOf(e.url), Fail, seen, string(outcome) + ": " + outcome.Remedy(err)}
 }
 
 func (in *installation) describe(host string, e exporter, page *exporterpage.Page) Result {
@@ -176,9 +217,9 @@ func (in *installation) describe(host string, e exporter, page *exporterpage.Pag
 }
 
 // lacks says which fields are missing, and for what.
-func lacks(host string, page *exporterpage.Page) []Result {
+func lacks(host string, e exporter, page *exporterpage.Page) []Result {
 	var absent, blank, lines []string
-	for _, l := range page.Lacks() {
+	for _, l := range page.Lacks(e.version) {
 		text := l.Field + " (" + strings.Join(l.For, ", ") + ")"
 		if l.Blank {
 			blank = append(blank, text)

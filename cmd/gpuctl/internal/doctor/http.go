@@ -17,6 +17,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/exporterpage"
 )
 
 const maxAnswer = 64 << 20 // bytes
@@ -54,7 +56,7 @@ func do(ctx context.Context, client *http.Client, method, address string, header
 		return nil, fmt.Errorf("the answer broke off: %w", plain(err))
 	}
 	if len(a.body) > maxAnswer {
-		return nil, fmt.Errorf("the answer is larger than %d bytes", maxAnswer)
+		return nil, fmt.Errorf("the answer is larger than %d bytes: %w", maxAnswer, exporterpage.ErrTooLarge)
 	}
 	return a, nil
 }
@@ -98,7 +100,7 @@ func why(err error) string {
 	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"), strings.Contains(err.Error(), "first record does not look like a TLS handshake"):
 		return "it speaks no TLS"
 	case strings.Contains(err.Error(), "malformed HTTP response"):
-		return "it speaks something else than was expected: TLS, perhaps"
+		return "it speaks something else than HTTP: TLS, perhaps"
 	default:
 		return err.Error()
 	}

@@ -30,6 +30,8 @@ type Result struct {
 	Metrics pmetric.Metrics
 	Devices int
 	Refused Refused
+	Lack    Lack   // where there is no device
+	Why     string // the evidence of Lack
 }
 
 // Map turns one scrape into metrics.
@@ -45,7 +47,11 @@ func (t *Target) Map(p *Page, e Exporter) Result {
 	t.writeExporter(out, p, e, node)
 	t.writeDevices(out, node, e.Pod)
 	t.forget()
-	return Result{Metrics: out, Devices: len(t.page.order), Refused: t.page.refused}
+	result := Result{Metrics: out, Devices: len(t.page.order), Refused: t.page.refused}
+	if p.Up && result.Devices == 0 {
+		result.Lack, result.Why = p.lack()
+	}
+	return result
 }
 
 // writeExporter writes what is known about the exporter itself.

@@ -66,6 +66,15 @@ func split(b []byte) (name, end int, regular bool) {
 	return 0, 0, false
 }
 
+// withoutExemplar is the line without the exemplar that OpenMetrics allows behind
+// a sample: name and labels end at end.
+func withoutExemplar(b []byte, end int) []byte {
+	if i := bytes.Index(b[end:], []byte(" # {")); i > 0 {
+		return b[:end+i]
+	}
+	return b
+}
+
 // number reads the rest of a line as nearly all exporters print it: one blank,
 // the value and, rarely, one more blank and a timestamp, which is not used. What
 // looks different is left to the parser.
@@ -125,7 +134,7 @@ func (r *Reader) parseMeta(b []byte) (*meta, error) {
 	switch entry {
 	case textparse.EntryHelp:
 		name, help := parser.Help()
-		return &meta{family: r.family(string(name)), help: string(help)}, nil
+		return &meta{family: r.family(string(name)), help: r.cut(help)}, nil
 	case textparse.EntryType:
 		name, typ := parser.Type()
 		m := &meta{family: r.family(string(name)), isType: true}
@@ -141,6 +150,14 @@ func (r *Reader) parseMeta(b []byte) (*meta, error) {
 	default: // a comment after all
 		return &meta{family: &mapping.Family{}}, nil
 	}
+}
+
+// cut is a help text, of which a limit of a line leaves the beginning.
+func (r *Reader) cut(help []byte) string {
+	if n := r.opts.MaxLabelBytes; n > 0 && len(help) > n {
+		return strings.ToValidUTF8(string(help[:n]), "")
+	}
+	return string(help)
 }
 
 // parse has Prometheus' parser read one line.
@@ -161,8 +178,11 @@ type sample struct {
 	v      float64
 }
 
+// errLong is a sample over a limit of a line.
+var errLong = errors.New("over the limit of a line")
+
 // parse reads a sample by Prometheus' parser. Its error is ErrLimit for a series
-// over a label limit.
+// over a label limit, and errLong for one over a limit of a line.
 func (r *Reader) parse(b []byte) (s sample, err error) {
 	parser, entry, err := parse(b)
 	if err != nil {
@@ -189,8 +209,31 @@ func (r *Reader) parse(b []byte) (s sample, err error) {
 	if name == "" {
 		return s, fmt.Errorf("metric_relabel_configs leave no name: %q", b)
 	}
+	if err := r.checkLine(name, pairs); err != nil {
+		return s, err
+	}
 	s.series = r.canonical(name, pairs)
 	return s, nil
+}
+
+// checkLine holds a sample, as relabelling leaves it, against the limits of a line.
+func (r *Reader) checkLine(name string, pairs [][2]string) error {
+	if n := r.opts.MaxLabels; n > 0 && len(pairs) > n {
+		return fmt.Errorf("%.100s has %d labels: %w, max_labels is %d", name, len(pairs), errLong, n)
+	}
+	n := r.opts.MaxLabelBytes
+	if n <= 0 {
+		return nil
+	}
+	if len(name) > n {
+		return fmt.Errorf("the name %.100s has %d bytes: %w, max_label_bytes is %d", name, len(name), errLong, n)
+	}
+	for _, p := range pairs {
+		if size := max(len(p[0]), len(p[1])); size > n {
+			return fmt.Errorf("label %.100s of %.100s has %d bytes: %w, max_label_bytes is %d", p[0], name, size, errLong, n)
+		}
+	}
+	return nil
 }
 
 // relabel applies metric_relabel_configs as Prometheus does: with the target's

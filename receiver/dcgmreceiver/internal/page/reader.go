@@ -42,19 +42,28 @@ type Options struct {
 	// Limits, 0 for none. A page that is over one of them is refused.
 	Samples                                 int // sample_limit
 	Labels, LabelNameBytes, LabelValueBytes int // label_limit and the like
+
+	// Limits of a line, 0 for none. A line that is over one of them is refused.
+	MaxLabels     int // labels of a sample
+	MaxLabelBytes int // of each name and value, and of a help text, which is cut
 }
 
 // ErrLimit is a page over one of the limits in Options.
 var ErrLimit = errors.New("limit exceeded")
 
-// ErrNoPage is text that has no sample in it, or too many lines that are none.
+// ErrNoPage is text of which no line is a sample, or too many are none.
 var ErrNoPage = errors.New("no page of the text format")
+
+// ErrEmpty is a page without any sample: empty, or with comments alone.
+var ErrEmpty = errors.New("the page has no samples")
 
 // Result is what was found beside the rows.
 type Result struct {
 	Samples int             // lines that are samples
 	Refused mapping.Refused // of them and of other lines
 	Bad     error           // the first line that was refused as Unparsable
+	Long    error           // the first one that was over a limit of a line
+	TooLong int             // how many were
 }
 
 // Reader reads the pages of one target. It is not safe for concurrent use.
@@ -72,7 +81,7 @@ func NewReader(opts Options) *Reader {
 }
 
 // Read appends the rows of a page. It keeps nothing of the page's memory. Its
-// errors are ErrLimit and ErrNoPage, wrapped: then there are no rows.
+// errors are ErrLimit, ErrNoPage and ErrEmpty, wrapped: then there are no rows.
 func (r *Reader) Read(body []byte, rows []mapping.Row) ([]mapping.Row, Result, error) {
 	r.number++
 	r.next = r.next[:0]
@@ -115,14 +124,21 @@ func (p *pass) read(body []byte) error {
 		}
 		body = body[min(end+1, len(body)):]
 	}
-	if p.result.Samples == 0 && p.result.Bad != nil {
+	switch {
+	case p.result.Samples > 0:
+		return nil
+	case p.result.Bad != nil:
 		return fmt.Errorf("%w: %w", ErrNoPage, p.result.Bad)
+	default:
+		return ErrEmpty
 	}
-	return nil
 }
 
 // line reads one line. Its error refuses the page.
 func (p *pass) line(b []byte) error {
+	if n := len(b); n > 0 && b[n-1] == '\r' {
+		b = b[:n-1]
+	}
 	if p.room > 0 && p.expected < len(p.layout) {
 		l := p.layout[p.expected]
 		if v, ok := l.read(b); ok {
@@ -167,6 +183,7 @@ func (p *pass) take(l *line, v float64) error {
 func (p *pass) unexpected(b []byte) error {
 	name, end, regular := split(b)
 	if regular {
+		b = withoutExemplar(b, end)
 		if l := p.find(b[:name], b[name:end]); l != nil {
 			if v, ok := number(b[end:]); ok {
 				return p.take(l, v)
@@ -177,6 +194,8 @@ func (p *pass) unexpected(b []byte) error {
 	switch {
 	case errors.Is(err, ErrLimit):
 		return err
+	case errors.Is(err, errLong):
+		return p.long(err)
 	case err != nil:
 		return p.bad(err)
 	case !regular || s.end != end: // DCGM_X-1 5 is the sample -1 of DCGM_X
@@ -226,8 +245,23 @@ func (p *pass) bad(err error) error {
 		p.result.Bad = err
 	}
 	p.result.Refused[mapping.Unparsable]++
-	if p.result.Refused[mapping.Unparsable] > maxBad {
-		return fmt.Errorf("%w: more than %d lines of it are refused, the first: %w", ErrNoPage, maxBad, p.result.Bad)
+	return p.checkBad(err)
+}
+
+// long counts a sample that is over a limit of a line. It is not remembered.
+func (p *pass) long(err error) error {
+	if p.result.Long == nil {
+		p.result.Long = err
+	}
+	p.result.Samples++
+	p.result.TooLong++
+	p.result.Refused[mapping.Limit]++
+	return p.checkBad(err)
+}
+
+func (p *pass) checkBad(err error) error {
+	if p.result.Refused[mapping.Unparsable]+p.result.TooLong > maxBad {
+		return fmt.Errorf("%w: more than %d lines of it are refused, the last: %w", ErrNoPage, maxBad, err)
 	}
 	return nil
 }

@@ -80,7 +80,18 @@ func TestLines(t *testing.T) {
 		`A{x="{,}"} 1`:                      `A{x="{,}"} 1`,
 		`A{x="1",x="2"} 1`:                  `bad`,
 		"A{x=\"\xff\"} 1":                   `bad`,
-		"A 1\r":                             `bad`,
+		"A 1\r":                             `A 1`,
+		"A{x=\"1\"} 1 5\r":                  `A{x="1"} 1`,
+		"A 1\r\r":                           `bad`,
+		"\r":                                ``,
+		"# TYPE A gauge\r":                  ``,
+		`A 1 # {trace_id="a b"} 1 1.5`:      `A 1`,
+		`A{x="1"} 7 # {} 1`:                 `A{x="1"} 7`,
+		`A{x="a # {b"} 1`:                   `A{x="a # {b"} 1`,
+		`A{x="a # {b"} 1 5 # {y=" # {"} 1`:  `A{x="a # {b"} 1`,
+		`A 1 # text`:                        `bad`,
+		`A # {x="1"} 1`:                     `bad`,
+		`A{ x="1"} 1 # {y="2"} 1`:           `A{x="1"} 1`,
 		"A 1\x00":                           `bad`,
 		`...`:                               `bad`,
 		`1`:                                 `bad`,
@@ -232,10 +243,34 @@ func TestNoPage(t *testing.T) {
 		assert.ErrorIs(t, err, ErrNoPage, name)
 		assert.Empty(t, rows, name)
 	}
-	for _, text := range []string{"", "\n\n", "# TYPE A gauge\n", "A 1", "A 1\n" + strings.Repeat("...\n", maxBad)} {
+	for _, text := range []string{"A 1", "A 1\n" + strings.Repeat("...\n", maxBad)} {
 		_, _, err := NewReader(target).Read([]byte(text), nil)
 		assert.NoError(t, err)
 	}
+	for _, text := range []string{"", "\n\n", "\r\n", "# TYPE A gauge\n", "# comment"} {
+		_, _, err := NewReader(target).Read([]byte(text), nil)
+		assert.ErrorIs(t, err, ErrEmpty, "%q", text)
+	}
+}
+
+// TestLongLines: a sample over a limit of a line costs itself, and a help text is cut.
+func TestLongLines(t *testing.T) {
+	opts := target
+	opts.MaxLabels, opts.MaxLabelBytes = 2, 10
+	r := NewReader(opts)
+	long := strings.Repeat("x", 11)
+	for range 3 {
+		rows, result := read(t, r, "# HELP A "+long, `A{a="1",b="2"} 1`, `A{a="1",b="2",c="3"} 1`, `A{a="`+long+`"} 1`, `A{`+long+`="1"} 1`, long+" 1", `A{job="j"} 1`)
+		assert.Equal(t, []string{`A{a="1",b="2"} 1`}, rows[:1])
+		assert.Equal(t, map[string]int{"limit": 5}, refused(result), "exported_job is too long as well")
+		assert.Equal(t, 6, result.Samples)
+		assert.Equal(t, 5, result.TooLong)
+		assert.ErrorContains(t, result.Long, "A has 3 labels: over the limit of a line, max_labels is 2")
+		assert.Equal(t, long[:10], r.families["A"].Help)
+		assert.Len(t, r.series, 1, "nothing of them is remembered")
+	}
+	_, _, err := r.Read([]byte("A 1\n"+strings.Repeat(long+" 1\n", maxBad+1)), nil)
+	assert.ErrorIs(t, err, ErrNoPage)
 }
 
 // TestForget: what is remembered follows the page, not its history.
