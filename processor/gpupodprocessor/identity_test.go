@@ -102,7 +102,7 @@ func TestTwoWaysEndNothing(t *testing.T) {
 func exporterPage(port, up, seconds, energy int, more string) string {
 	page := fmt.Sprintf(`
 		resource server.address=n1 server.port=%d
-		metric gpu.exporter.up gauge 1
+		metric gpu.exporter.up sum 1
 		%d @%d`, port, up, seconds)
 	if up == 0 {
 		return page
@@ -161,7 +161,7 @@ func TestTwoExporters(t *testing.T) {
 		decides(1005, 10)
 		page(1, 2, 1, 15, "")
 		decides(1005, 12)
-		b.feed(parse(fmt.Sprintf("resource server.address=n1 server.port=1\nmetric gpu.exporter.up gauge 1\nstale @%d", clock)))
+		b.feed(parse(fmt.Sprintf("resource server.address=n1 server.port=1\nmetric gpu.exporter.up sum 1\nstale @%d", clock)))
 		page(1, 2, 1, 16, "") // 1 is no target any more
 		decides(16, 12)
 

@@ -81,8 +81,8 @@ func (s *Set) Learn(all pmetric.ResourceMetricsSlice, now time.Time) (found *Exp
 func up(rm pmetric.ResourceMetrics) (pmetric.NumberDataPoint, bool) {
 	for _, sm := range rm.ScopeMetrics().All() {
 		for _, m := range sm.Metrics().All() {
-			if m.Name() == names.ExporterUp.Name && m.Type() == pmetric.MetricTypeGauge && m.Gauge().DataPoints().Len() > 0 {
-				return m.Gauge().DataPoints().At(0), true
+			if m.Name() == names.ExporterUp.Name && m.Type() == pmetric.MetricTypeSum && m.Sum().DataPoints().Len() > 0 {
+				return m.Sum().DataPoints().At(0), true
 			}
 		}
 	}
