@@ -19,6 +19,8 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/remedies"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
 )
 
@@ -266,7 +268,7 @@ func (c *controlClient) show(s streams, status int, text []byte, answer controlA
 	return nil
 }
 
-// sentence tells of one record in one line.
+// sentence tells of one record in one line, and in a second one what to do.
 func (r controlRecord) sentence() string {
 	name := safetext.Strip(r.Receiver, 63)
 	if r.Trigger == "enable" {
@@ -283,6 +285,9 @@ func (r controlRecord) sentence() string {
 	text := fmt.Sprintf("%s: not delivered: %s, %s (%s, %v, audit record %s)", name, safetext.Strip(r.Outcome, 20), safetext.Strip(r.ErrorType, 20), answered, took, safetext.Strip(r.ID, 40))
 	if !r.NextAttempt.IsZero() {
 		text += fmt.Sprintf("; attempt %d of %d follows at %s", r.Attempt+1, r.MaxAttempts, r.NextAttempt.UTC().Format(time.RFC3339))
+	}
+	if remedy := remedies.Of(audit.ErrorType(r.ErrorType)); remedy != "" {
+		text += "\n  " + strings.ReplaceAll(strings.ReplaceAll(remedy, "RECEIVER", name), "NAME", name)
 	}
 	return text
 }

@@ -92,6 +92,8 @@ func TestWebhookExitCodes(t *testing.T) {
 		{"delivered", delivered, 200, exitOK, "ops: delivered", ""},
 		{"not delivered", refused, 200, exitFailed, "ops: not delivered: failed, http_5xx (status 503, 2s, audit record 0195-rec); attempt 2 of 5 follows at 2026-03-04T05:06:07Z", ""},
 		{"one of two", half, 200, exitFailed, "a: delivered (status 204, 0s, audit record )\nb: not delivered: blocked, ssrf_blocked (no answer", ""},
+		{"a remedy", half, 200, exitFailed, "\n  its address is closed by default (private, loopback, link-local, metadata, or a port outside allow_ports): if it is yours, add its range to allow_cidrs\n", ""},
+		{"a remedy with its name", `{"records": [{"receiver": "ops", "outcome": "dropped", "error.type": "gone"}]}`, 200, exitFailed, "if that was a mistake, gpuctl webhook enable ops;", ""},
 		{"disabled", `{"error": {"reason": "receiver_disabled", "message": "it is so"}, "records": [{"receiver": "ops", "outcome": "dropped", "error.type": "gone"}]}`, 409, exitFailed, "ops: not delivered: dropped, gone", "it is so (receiver_disabled)"},
 		{"nobody wants it", problem("not_wanted"), 409, exitFailed, "", "not_wanted"},
 		{"still queued", problem("not_tried_yet"), 503, exitFailed, "", "not_tried_yet"},

@@ -6,19 +6,10 @@ package doctor
 import (
 	"context"
 
+	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/remedies"
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 )
-
-// reachRemedies say what to do about a receiver that is not reached.
-var reachRemedies = map[audit.ErrorType]string{
-	audit.ErrorDNS:         "its host has no address here: check the URL, and the cluster's DNS",
-	audit.ErrorConnect:     "nobody answers there, or the proxy refuses: check the URL and the way out (NetworkPolicy, firewall, proxy_url)",
-	audit.ErrorTLS:         "its certificate is not trusted or not valid for this name: add your authority to the system's (SSL_CERT_FILE)",
-	audit.ErrorTimeout:     "no connection within the receiver's timeout: a firewall drops what is sent, or proxy_url is needed",
-	audit.ErrorSSRFBlocked: "its address is closed by default (private, loopback, link-local, metadata, or a port outside allow_ports): if it is yours, add its range to allow_cidrs",
-	audit.ErrorConfig:      "correct the receiver's configuration",
-}
 
 // checkWebhooks connects to every receiver, and tells none of them anything.
 func (in *installation) checkWebhooks(ctx context.Context) []Result {
@@ -56,9 +47,9 @@ func reached(p webhookexporter.Probe) Result {
 	}
 	switch {
 	case p.Problem != "":
-		r.Status, r.Seen, r.Remedy = Fail, p.Problem, reachRemedies[p.Error]
+		r.Status, r.Seen, r.Remedy = Fail, p.Problem, remedies.Of(p.Error)
 	case p.Error != audit.ErrorNone:
-		r.Status, r.Seen, r.Remedy = Fail, "not reached: "+p.Scheme+"://"+p.Host+": "+string(p.Error), reachRemedies[p.Error]
+		r.Status, r.Seen, r.Remedy = Fail, "not reached: "+p.Scheme+"://"+p.Host+": "+string(p.Error), remedies.Of(p.Error)
 	}
 	return r
 }
