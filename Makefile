@@ -107,6 +107,8 @@ tools: check
 .PHONY: generate
 generate: tools ## generated code and documentation
 	PATH="$(CURDIR)/$(TOOLS):$$PATH" $(GO) generate -tags $(TAGS) ./...
+	@# mdatagen knows the addresses of OpenTelemetry's own distributions alone.
+	sed -i 's|^\[otelcol-gpu\]: *$$|[otelcol-gpu]: https://github.com/otelcol-gpu/otelcol-gpu|' */*/README.md
 	cd mixin && $(GO) generate ./...
 	rm -rf charts/otelcol-gpu/files && mkdir -p charts/otelcol-gpu/files/dashboards charts/otelcol-gpu/files/rules
 	cp config/{agent,agent-raw,inference,host,gateway,raw-gateway,scale-out,scale-out-gateway,standalone}.yaml charts/otelcol-gpu/files/
