@@ -217,7 +217,7 @@ func (s Smooth) read(series string) string {
 	if s.Step > s.Gap {
 		return "avg_over_time(" + series + "[" + duration(s.Step) + "])"
 	}
-	return "last_over_time(" + series + "[" + duration(s.Gap) + "])"
+	return within(series, s.Gap) // which ends with its series
 }
 
 // ServiceChart asks for a figure of one service.

@@ -1,5 +1,6 @@
 import type { ApiError } from "./api/client";
-import type { Attention, PodCounts, Reason, Service, Status } from "./api/types";
+import type { Attention, Coverage, PodCounts, Reason, Service, Status } from "./api/types";
+import { count, plural } from "./format";
 import type { Known } from "./poll";
 
 /**
@@ -65,3 +66,26 @@ export function told(service: Service): Reason[] {
 
 /** Whether some pods of a service are warming although others are settled. */
 export const someWarming = (pods: PodCounts): boolean => !!pods.warming && !!pods.settled;
+
+/** Over how many of the devices a figure is, where that is not all of them: 11 of 18 devices. */
+export function partly(c: Coverage): string {
+  return c && c.devices > 0 && c.devices < c.of ? `${count(c.devices)} of ${plural(c.of, "device")}` : "";
+}
+
+/** What is the matter with exporters, in one line: one that is frozen answers. Empty if all are well. */
+export function exportersUnwell(t: Pick<Status["telemetry"], "exporters_up" | "exporters_down" | "exporters_frozen">): string {
+  const down = t.exporters_down ?? 0;
+  const frozen = t.exporters_frozen ?? 0;
+  const all = plural(down + frozen + (t.exporters_up ?? 0), "exporter");
+  const parts = [];
+  if (down) parts.push(`${count(down)} of ${all} ${down === 1 ? "does" : "do"} not answer`);
+  if (frozen) parts.push(`${parts.length ? `${count(frozen)}` : `${count(frozen)} of ${all}`} ${frozen === 1 ? "is frozen: it answers" : "are frozen: they answer"} with old values`);
+  return parts.join(", ");
+}
+
+/** The parts of a bar of held devices: busy ones are among those that are held, idle ones are not busy. */
+export function heldParts(held: number | null, busy: number | null, idle: number | null): { busy: number | null; rest: number | null } {
+  if (held === null || busy === null || idle === null) return { busy, rest: null };
+  const working = Math.min(busy, Math.max(0, held - idle));
+  return { busy: working, rest: held - idle - working };
+}

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Chart } from "../src/api/types";
-import { fitted, gaps, isolated, lastIndex, moments, quarters, top } from "../src/chart/grid";
+import { fitted, gaps, isolated, moments, quarters, top } from "../src/chart/grid";
 
 const chart = (unit: Chart["unit"], values: (number | null)[], limit: (number | null)[] | null = null): Chart => ({ unit, series: [{ name: "a", values, pods: null }], limit });
 
@@ -26,12 +26,6 @@ test("a value between two gaps is a dot", () => {
   expect(isolated([1, null, 2, null, 3, 4, null, 5])).toEqual([0, 2, 7]);
   expect(isolated([null, null])).toEqual([]);
   expect(isolated([0])).toEqual([0]);
-});
-
-test("the last moment with a value", () => {
-  expect(lastIndex([[1, null, null], [1, 2, null]])).toBe(1);
-  expect(lastIndex([[null], []])).toBe(-1);
-  expect(lastIndex([])).toBe(-1);
 });
 
 describe("the top of the axis", () => {

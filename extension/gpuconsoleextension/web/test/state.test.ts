@@ -4,7 +4,8 @@ import type { Reason, Service, Status } from "../src/api/types";
 import type { Known } from "../src/poll";
 import { delay } from "../src/poll";
 import { elsewhere, grouped, pressing, toneOf } from "../src/reasons";
-import { ageNow, screenOf, serviceState, staleNow, told } from "../src/state";
+import { reading } from "../src/chart/grid";
+import { ageNow, exportersUnwell, heldParts, partly, screenOf, serviceState, staleNow, told } from "../src/state";
 
 const status = (state: string) => ({ state }) as Status;
 const known = (over: Partial<Known<Status>>): Known<Status> => ({ data: null, receivedAt: 0, error: null, outdated: false, nextAt: null, ...over });
@@ -87,6 +88,38 @@ describe("the state of a service", () => {
     const s = service({ reporting: 5, missing: 3 }, { reasons: [reason("partial"), reason("missing_pods"), reason("idle_devices", { severity: "info" })] });
     expect(told(s).map((r) => r.kind)).toEqual(["partial", "idle_devices"]);
     expect(told(service({}, { reasons: [reason("missing_pods")] }))).toHaveLength(1);
+  });
+});
+
+describe("figures that hide nothing", () => {
+  test.each([
+    [{ devices: 11, of: 18 }, "11 of 18\u00a0devices"],
+    [{ devices: 18, of: 18 }, ""],
+    [{ devices: 0, of: 4 }, ""], // it is no data
+    [null, ""],
+  ])("%j: %s", (c, words) => expect(partly(c)).toBe(words));
+
+  test.each([
+    [3, 0, 0, ""],
+    [3, 1, 0, "1 of 4\u00a0exporters does not answer"],
+    [3, 0, 1, "1 of 4\u00a0exporters is frozen: it answers with old values"],
+    [1, 2, 2, "2 of 5\u00a0exporters do not answer, 2 are frozen: they answer with old values"],
+  ])("%i up, %i down, %i frozen: %s", (up, down, frozen, words) =>
+    expect(exportersUnwell({ exporters_up: up, exporters_down: down, exporters_frozen: frozen })).toBe(words),
+  );
+
+  test.each([
+    [8, 5, 1, { busy: 5, rest: 2 }],
+    [4, 6, 1, { busy: 3, rest: 0 }], // some that are busy have no known owner
+    [null, 2, 0, { busy: 2, rest: null }],
+  ])("a bar of %s held, %s busy, %s idle has no more parts than devices", (held, busy, idle, parts) => expect(heldParts(held, busy, idle)).toEqual(parts));
+
+  test("a chart's latest is what the card says, or no data", () => {
+    const chart = { unit: "1" as const, series: [{ name: "a", values: [0.5, 0.53, null], pods: [3, 3, 2] }], limit: null };
+    expect(reading(chart, null, null, { value: 0.65, pods: 2, stale: false })).toBe("65\u202f%, mean of 2\u00a0pods");
+    expect(reading(chart, null, null, { value: null, pods: 0, stale: false })).toBe("no data, no pod reports");
+    expect(reading(chart, null, null)).toBe("no data");
+    expect(reading(chart, 1, null, { value: 0.65, pods: 2, stale: true })).toBe("53\u202f%, mean of 3\u00a0pods");
   });
 });
 

@@ -24,6 +24,7 @@ export type GpuEvent = Schemas["Event"];
 export type Delivery = Schemas["Delivery"];
 export type Freshness = Schemas["Freshness"];
 export type Values = Schemas["Values"];
+export type Coverage = Schemas["Coverage"];
 export type WindowName = Schemas["Window"];
 export type Grafana = NonNullable<Status["config"]["grafana"]>;
 

@@ -2,10 +2,10 @@ import { signal, type Signal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import type { Chart, Range } from "../api/types";
-import { moment, plural, safe, text } from "../format";
+import { moment, safe, text } from "../format";
 import { theme } from "../preferences";
 import { columns, options } from "./plot";
-import { fitted, gaps, lastIndex, moments } from "./grid";
+import { fitted, gaps, type Latest, moments, reading } from "./grid";
 
 /** What all charts of a page have in common: where the cursor is, and the line that stands out. */
 export interface Cursor {
@@ -16,25 +16,7 @@ export interface Cursor {
 
 export const newCursor = (key: string): Cursor => ({ key, index: signal(null), focus: signal(null) });
 
-/** What a chart says at one moment, in words. */
-export function reading(chart: Chart, at: number | null, focus: string | null): string {
-  const last = lastIndex(chart.series.map((s) => s.values));
-  const index = at ?? last;
-  if (index < 0 || chart.series.length === 0) return "no data";
-  const series = chart.series.find((s) => s.name === focus) ?? (chart.series.length === 1 ? chart.series[0] : undefined);
-  if (!series) {
-    const values = chart.series.map((s) => s.values[index]).filter((v): v is number => v !== null && v !== undefined);
-    if (!values.length) return "no data";
-    return `${text(Math.min(...values), chart.unit)} to ${text(Math.max(...values), chart.unit)}, ${plural(values.length, "pod")}`;
-  }
-  const value = series.values[index] ?? null;
-  const name = chart.series.length > 1 ? `${safe(series.name)}: ` : "";
-  const pods = series.pods?.[index];
-  if (value === null) return `${name}no data${pods === 0 ? ", no pod reports" : ""}`;
-  return `${name}${text(value, chart.unit)}${pods != null ? `, mean of ${plural(pods, "pod")}` : ""}`;
-}
-
-export function ChartView({ title, chart, range, cursor, outdated }: { title: string; chart: Chart; range: Range; cursor: Cursor; outdated: boolean }) {
+export function ChartView({ title, chart, range, cursor, outdated, latest }: { title: string; chart: Chart; range: Range; cursor: Cursor; outdated: boolean; latest?: Latest }) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const [width, setWidth] = useState(0);
@@ -68,9 +50,9 @@ export function ChartView({ title, chart, range, cursor, outdated }: { title: st
   useEffect(() => plot.current?.setData(columns(drawn.current)), [chart, range]);
 
   const index = cursor.index.value;
-  const at = index ?? lastIndex(chart.series.map((s) => s.values));
+  const at = index ?? range.points - 1;
   const when = at >= 0 ? new Date(Date.parse(range.start) + at * range.step * 1000) : null;
-  const told = reading(chart, index, focus ?? nearest.value);
+  const told = reading(chart, index, focus ?? nearest.value, latest);
   const silent = gaps(chart.series.map((s) => fitted(s.values, range.points)), range.points).reduce((sum, [a, b]) => sum + b - a + 1, 0);
   const sentence = when ? `${moment(when, new Date(range.end))}: ${told}` : "no data";
 

@@ -1,4 +1,5 @@
 import type { Chart, Range } from "../api/types";
+import { plural, safe, text } from "../format";
 
 /** The moments of a range, in seconds: every series lies on them. */
 export function moments(range: Pick<Range, "start" | "step" | "points">): number[] {
@@ -37,17 +38,6 @@ export function isolated(values: ArrayLike<number | null | undefined>): number[]
   return found;
 }
 
-/** The last moment at which any series has a value; -1 if there is none. */
-export function lastIndex(series: readonly (readonly (number | null)[])[]): number {
-  let last = -1;
-  for (const values of series) {
-    for (let i = values.length - 1; i > last; i--) {
-      if (values[i] !== null && values[i] !== undefined) last = i;
-    }
-  }
-  return last;
-}
-
 /** The top of the vertical axis: what the values can reach where that is known, else a round number above them. */
 export function top(chart: Chart): number {
   if (chart.unit === "1") return 1;
@@ -68,3 +58,31 @@ function round(value: number, base: number): number {
 
 /** Where the vertical axis is labelled: quarters of its top. */
 export const quarters = (max: number): number[] => [0, max / 4, max / 2, (max * 3) / 4, max];
+
+/** What a chart calls its latest value where something else on the page says it too. */
+export interface Latest {
+  value: number | null;
+  pods: number | null;
+  stale: boolean;
+}
+
+/** What a chart says at one moment, in words; null is its last one, whether or not there is data. */
+export function reading(chart: Chart, at: number | null, focus: string | null, latest?: Latest): string {
+  if (chart.series.length === 0) return "no data";
+  const index = at ?? chart.series[0]!.values.length - 1;
+  if (at === null && latest) {
+    if (latest.value === null) return `no data${latest.pods === 0 ? ", no pod reports" : ""}`;
+    return `${text(latest.value, chart.unit)}${latest.pods !== null ? `, mean of ${plural(latest.pods, "pod")}` : ""}${latest.stale ? ", stale" : ""}`;
+  }
+  const series = chart.series.find((s) => s.name === focus) ?? (chart.series.length === 1 ? chart.series[0] : undefined);
+  if (!series) {
+    const values = chart.series.map((s) => s.values[index]).filter((v): v is number => v !== null && v !== undefined);
+    if (!values.length) return "no data";
+    return `${text(Math.min(...values), chart.unit)} to ${text(Math.max(...values), chart.unit)}, ${plural(values.length, "pod")}`;
+  }
+  const value = series.values[index] ?? null;
+  const name = chart.series.length > 1 ? `${safe(series.name)}: ` : "";
+  const pods = series.pods?.[index];
+  if (value === null) return `${name}no data${pods === 0 ? ", no pod reports" : ""}`;
+  return `${name}${text(value, chart.unit)}${pods != null ? `, mean of ${plural(pods, "pod")}` : ""}`;
+}

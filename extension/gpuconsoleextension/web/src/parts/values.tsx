@@ -1,7 +1,8 @@
 import type { ComponentChildren } from "preact";
 import { now } from "../clock";
 import { clock, count, duration, gap, moment, safe, text, type Unit, utc, write } from "../format";
-import { ageNow, staleNow } from "../state";
+import type { Coverage } from "../api/types";
+import { ageNow, partly, staleNow } from "../state";
 
 /** A value with its unit; null is told as no data, never as a number. */
 export function Value({ value, unit, title }: { value: number | null; unit: Unit; title?: string }) {
@@ -65,19 +66,30 @@ export function Meter({ ratio, tone, children }: { ratio: number | null; tone?: 
   );
 }
 
+/** Says that a figure is over part of the devices. */
+export function Partly({ of }: { of?: Coverage }) {
+  const words = partly(of ?? null);
+  return words ? (
+    <span class="partly" title="The others have no current value" data-partly={`${of!.devices}/${of!.of}`}>
+      {words}
+    </span>
+  ) : null;
+}
+
 /** Utilization as a bar with its value. */
-export function Utilization({ ratio, min, max }: { ratio: number | null; min?: number | null; max?: number | null }) {
+export function Utilization({ ratio, min, max, of }: { ratio: number | null; min?: number | null; max?: number | null; of?: Coverage }) {
   const range = min != null && max != null ? `lowest pod ${text(min, "1")}, highest ${text(max, "1")}` : undefined;
   return (
     <Meter ratio={ratio}>
       <Value value={ratio} unit="1" title={range} />
+      <Partly of={of} />
     </Meter>
   );
 }
 
-/** Memory in use of what there is. */
-export function Memory({ used, total }: { used: number | null; total: number | null }) {
-  const ratio = used !== null && total ? used / total : null;
+/** Memory in use of what there is. A part of the devices has no bar: it would look like less use. */
+export function Memory({ used, total, of }: { used: number | null; total: number | null; of?: Coverage }) {
+  const ratio = used !== null && total && !partly(of ?? null) ? used / total : null;
   return (
     <Meter ratio={ratio} tone={ratio !== null && ratio >= 0.95 ? "full" : "second"}>
       <Value value={used} unit="By" />
@@ -88,6 +100,7 @@ export function Memory({ used, total }: { used: number | null; total: number | n
         </span>
       )}
       {ratio !== null && <span class="vh">, {text(ratio, "1")}</span>}
+      <Partly of={of} />
     </Meter>
   );
 }

@@ -1,12 +1,13 @@
 import { useMemo, useState } from "preact/hooks";
 import { api } from "../api/client";
-import type { Range, ServiceName, Status, WindowName } from "../api/types";
+import type { Range, Service, ServiceName, Status, WindowName } from "../api/types";
 import { moment, plural, safe, spoken } from "../format";
 import { usePoll } from "../poll";
 import { chosenWindow, windowNames } from "../preferences";
 import { replace, serviceLink } from "../router";
 import { Failure } from "../parts/notices";
 import { ChartTable, ChartView, type Cursor, newCursor } from "../chart/ChartView";
+import type { Latest } from "../chart/grid";
 import { swatch } from "../chart/colours";
 
 const titles = [
@@ -16,7 +17,13 @@ const titles = [
   ["power", "Power"],
 ] as const;
 
-export function Charts({ name, status, window, by }: { name: ServiceName; status: Status; window: WindowName; by: "service" | "pod" }) {
+/** What a service's cards show is what its charts call the latest: one moment, and the same pods. */
+export const latestOf = (s: Service): Record<(typeof titles)[number][0], Latest> => {
+  const of = (value: number | null) => ({ value, pods: s.pods.in_mean, stale: s.stale });
+  return { utilization: of(s.values.utilization), memory: of(s.values.memory_used), tensor: of(s.values.tensor), power: of(s.values.power) };
+};
+
+export function Charts({ name, status, window, by, service }: { name: ServiceName; status: Status; window: WindowName; by: "service" | "pod"; service: Service }) {
   const [interval, setInterval] = useState(status.config.refresh);
   const poll = usePoll(
     async (signal) => {
@@ -72,7 +79,7 @@ export function Charts({ name, status, window, by }: { name: ServiceName; status
             tables ? (
               <ChartTable key={key} title={title} chart={range.charts[key]} range={range} />
             ) : (
-              <ChartView key={key} title={title} chart={range.charts[key]} range={range} cursor={cursor} outdated={known.outdated} />
+              <ChartView key={key} title={title} chart={range.charts[key]} range={range} cursor={cursor} outdated={known.outdated} latest={by === "service" ? latestOf(service)[key] : undefined} />
             ),
           )}
         </div>

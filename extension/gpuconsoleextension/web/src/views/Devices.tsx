@@ -99,8 +99,10 @@ function State({ device: d }: { device: Device }) {
 
 function Holders({ holders, cluster, device }: { holders: readonly Holder[]; cluster: string | null; device: Device }) {
   if (!holders.length) return <span class="none">{device.state === "split" ? "its instances" : device.state === "free" ? "nobody" : "not known"}</span>;
+  const last = device.state === "unknown" || device.state === "lost"; // it may have another one by now
   return (
     <ul class="holders">
+      {last && <li class="quiet">last known:</li>}
       {holders.map((h) => (
         <li key={`${h.namespace}\n${h.pod}\n${h.container ?? ""}`}>
           {h.service ? (

@@ -4,12 +4,12 @@ import type { FleetSummary, Service, Services, Status } from "../api/types";
 import { count, plural } from "../format";
 import { type Known, usePoll } from "../poll";
 import { fleetLink, replace, serviceLink } from "../router";
-import { told } from "../state";
+import { heldParts, told } from "../state";
 import { Sparkline, Stack } from "../parts/bars";
 import { Failure } from "../parts/notices";
 import { Elsewhere, ReasonTags } from "../parts/reasons";
 import { type Column, More, Row, Table } from "../parts/table";
-import { Age, Memory, Name, Utilization, Value } from "../parts/values";
+import { Age, Memory, Name, Partly, Utilization, Value } from "../parts/values";
 import { Search } from "../parts/Search";
 import { Figure, Skeleton } from "../parts/Figure";
 
@@ -71,8 +71,7 @@ async function pages(q: string, wanted: number, size: number, signal: AbortSigna
 }
 
 function Summary({ summary: s, status }: { summary: FleetSummary; status: Status }) {
-  const computing = s.devices_busy;
-  const rest = s.devices_held !== null && s.devices_busy !== null && s.devices_idle !== null ? Math.max(0, s.devices_held - s.devices_busy - s.devices_idle) : null;
+  const { busy, rest } = heldParts(s.devices_held, s.devices_busy, s.devices_idle);
   return (
     <section class="summary" aria-label="The whole fleet">
       <div class="summary-main">
@@ -82,18 +81,19 @@ function Summary({ summary: s, status }: { summary: FleetSummary; status: Status
           label="GPUs"
           total={s.devices}
           parts={[
-            { name: "busy", value: computing, kind: "busy" },
+            { name: "busy", value: busy, kind: "busy" },
             { name: "held, not busy", value: rest, kind: "rest" },
             { name: "idle-held", value: s.devices_idle, kind: "idle" },
             { name: "free", value: s.devices_free, kind: "free" },
+            { name: "lost", value: s.devices_lost || null, kind: "missing" },
             { name: "holder unknown", value: s.devices_unknown || null, kind: "unknown" },
           ]}
         />
       </div>
       <dl class="figures">
-        <Figure name="Utilization" note="mean over GPUs" value={s.utilization} unit="1" />
-        <Figure name="Memory used" note={s.memory_total !== null ? <>of <Value value={s.memory_total} unit="By" /></> : undefined} value={s.memory_used} unit="By" />
-        <Figure name="Power" value={s.power} unit="W" />
+        <Figure name="Utilization" note={<>mean over GPUs <Partly of={s.coverage.utilization} /></>} value={s.utilization} unit="1" />
+        <Figure name="Memory used" note={s.memory_total !== null ? <>of <Value value={s.memory_total} unit="By" /> <Partly of={s.coverage.memory_used} /></> : undefined} value={s.memory_used} unit="By" />
+        <Figure name="Power" note={<Partly of={s.coverage.power} />} value={s.power} unit="W" />
         <Figure
           name="Need attention"
           note={s.services !== null ? `of ${plural(s.services, "service")}` : undefined}
@@ -135,11 +135,14 @@ function Rows({ known }: { known: Known<Services> & { data: Services } }) {
             </>,
             <Reasons service={s} />,
             <span class="with-spark">
-              <Utilization ratio={s.values.utilization} min={s.utilization_min} max={s.utilization_max} />
+              <Utilization ratio={s.values.utilization} min={s.utilization_min} max={s.utilization_max} of={s.coverage.utilization} />
               <Sparkline values={s.trend} />
             </span>,
-            <Memory used={s.totals.memory_used} total={s.totals.memory_total} />,
-            <Value value={s.totals.power} unit="W" />,
+            <Memory used={s.totals.memory_used} total={s.totals.memory_total} of={s.coverage.memory_used} />,
+            <>
+              <Value value={s.totals.power} unit="W" />
+              <Partly of={s.coverage.power} />
+            </>,
             <DevicesOf service={s} />,
             <PodsOf service={s} />,
             <Age age={s.data_age} stale={s.stale} staleAfter={freshness.stale_after} receivedAt={known.receivedAt} time={s.data_time} />,
@@ -162,8 +165,8 @@ function Reasons({ service }: { service: Service }) {
 
 function DevicesOf({ service: { devices: d } }: { service: Service }) {
   if (d.held === null) return <Value value={null} unit="count" />;
-  const rest = Math.max(0, d.held - (d.busy ?? 0) - (d.idle ?? 0) - (d.missing ?? 0));
-  const words = [d.busy !== null && `${count(d.busy)} busy`, d.idle ? `${count(d.idle)} idle` : "", d.missing ? `${count(d.missing)} silent` : ""].filter(Boolean);
+  const { busy, rest } = heldParts(d.held - (d.missing ?? 0), d.busy, d.idle ?? 0);
+  const words = [d.busy !== null && `${count(d.busy)} busy`, d.idle ? `${count(d.idle)} idle` : "", d.missing ? `${count(d.missing)} silent` : "", d.frozen ? `${count(d.frozen)} frozen` : ""].filter(Boolean);
   return (
     <span class="with-stack">
       <span class="stack-words">
@@ -176,8 +179,8 @@ function DevicesOf({ service: { devices: d } }: { service: Service }) {
         label="Devices"
         total={d.held}
         parts={[
-          { name: "busy", value: d.busy, kind: "busy" },
-          { name: d.busy === null ? "held" : "held, not busy", value: rest, kind: "rest" },
+          { name: "busy", value: busy, kind: "busy" },
+          { name: busy === null ? "held" : "held, not busy", value: busy === null ? d.held - (d.idle ?? 0) - (d.missing ?? 0) : rest, kind: "rest" },
           { name: "idle for long", value: d.idle, kind: "idle" },
           { name: "silent", value: d.missing, kind: "missing" },
         ]}

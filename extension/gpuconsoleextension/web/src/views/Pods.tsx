@@ -8,7 +8,7 @@ import { Failure, Tag, type Tone } from "../parts/notices";
 import { ReasonTags } from "../parts/reasons";
 import { pressing } from "../reasons";
 import { type Column, More, Row, Table } from "../parts/table";
-import { Age, Memory, Name, Utilization, Value } from "../parts/values";
+import { Age, Memory, Name, Partly, Utilization, Value } from "../parts/values";
 
 const columns: readonly Column[] = [
   { name: "Pod", head: true },
@@ -89,10 +89,16 @@ function Rows({ known, status }: { known: Known<PodsData> & { data: PodsData }; 
                 )}
                 <ReasonTags reasons={wrong} />
               </span>,
-              <Utilization ratio={pod.values.utilization} />,
-              <Memory used={pod.values.memory_used} total={pod.values.memory_total} />,
-              <Value value={pod.values.tensor} unit="1" />,
-              <Value value={pod.values.power} unit="W" />,
+              <Utilization ratio={pod.values.utilization} of={pod.coverage.utilization} />,
+              <Memory used={pod.values.memory_used} total={pod.values.memory_total} of={pod.coverage.memory_used} />,
+              <>
+                <Value value={pod.values.tensor} unit="1" />
+                <Partly of={pod.coverage.tensor} />
+              </>,
+              <>
+                <Value value={pod.values.power} unit="W" />
+                <Partly of={pod.coverage.power} />
+              </>,
               pod.node ? (
                 <a href={nodesLink({ q: pod.node, node: pod.node })}>
                   <Name>{pod.node}</Name>
@@ -126,6 +132,7 @@ function Devices({ devices }: { devices: readonly Device[] }) {
           <li key={d.id}>
             <span class="device-index">{d.index !== null ? `GPU${gap}${safe(d.index)}` : "GPU"}</span>
             {d.values.utilization === null ? <span class="none">silent</span> : <Value value={d.values.utilization} unit="1" />}
+            {d.stale && d.values.utilization !== null && <span class="stale-mark">stale</span>}
             <code>{safe(d.id)}</code>
           </li>
         ))}

@@ -1,17 +1,17 @@
 import { useEffect } from "preact/hooks";
 import { api } from "../api/client";
-import type { Service as ServiceData, ServiceAnswer, ServiceName, Status, WindowName } from "../api/types";
+import type { Coverage, Service as ServiceData, ServiceAnswer, ServiceName, Status, WindowName } from "../api/types";
 import { count, duration, plural, safe, spoken } from "../format";
 import { grafanaLink } from "../grafana";
 import { now } from "../clock";
 import { type Known, usePoll } from "../poll";
 import { eventsLink, fleetLink } from "../router";
-import { ageNow, serviceState, staleNow, told } from "../state";
+import { ageNow, partly, serviceState, staleNow, told } from "../state";
 import { Banner, Failure, Panel, Tag } from "../parts/notices";
 import { ReasonList, ReasonTags } from "../parts/reasons";
 import { pressing } from "../reasons";
 import { Figure, Skeleton } from "../parts/Figure";
-import { Age, Name, Value } from "../parts/values";
+import { Age, Name, Partly, Value } from "../parts/values";
 import { Stack } from "../parts/bars";
 import { announce, useTitle } from "../parts/announce";
 import { Charts } from "./Charts";
@@ -59,7 +59,7 @@ export function Service({ name, status, window, by }: { name: ServiceName; statu
         <>
           <Notices known={known as Known<ServiceAnswer> & { data: ServiceAnswer }} status={status} />
           <Cards service={known.data.service} stale={known.data.service.stale} />
-          <Charts name={name} status={status} window={window} by={by} />
+          <Charts name={name} status={status} window={window} by={by} service={known.data.service} />
           <Pods name={name} status={status} />
         </>
       )}
@@ -183,7 +183,8 @@ function Cards({ service: s, stale }: { service: ServiceData; stale: boolean }) 
         pods <Value value={s.utilization_min} unit="1" /> to <Value value={s.utilization_max} unit="1" />
       </>
     ) : undefined;
-  const sum = (value: number | null, unit: "By" | "W") => (value !== null ? <><Value value={value} unit={unit} /> in all</> : undefined);
+  const c = s.coverage;
+  const sum = (value: number | null, unit: "By" | "W", of: Coverage) => (value !== null ? <><Value value={value} unit={unit} /> in all <Partly of={of} /></> : undefined);
   return (
     <section aria-label="Summary" class={stale ? "cards is-stale" : "cards"}>
       <p class="cards-note quiet">
@@ -204,15 +205,15 @@ function Cards({ service: s, stale }: { service: ServiceData; stale: boolean }) 
         </span>
       </p>
       <dl>
-        <Figure name="Utilization" value={v.utilization} unit="1" full={v.utilization} note={range} />
-        <Figure name="Memory used" value={v.memory_used} unit="By" full={v.memory_used !== null && v.memory_total ? v.memory_used / v.memory_total : undefined} note={sum(s.totals.memory_used, "By")} />
-        <Figure name="Memory total" value={v.memory_total} unit="By" note={sum(s.totals.memory_total, "By")} />
-        <Figure name="Tensor" value={v.tensor} unit="1" full={v.tensor} />
-        <Figure name="SM" value={v.sm} unit="1" full={v.sm} />
-        <Figure name="DRAM" value={v.dram} unit="1" full={v.dram} />
-        <Figure name="FP16" value={v.fp16} unit="1" full={v.fp16} />
-        <Figure name="FP32" value={v.fp32} unit="1" full={v.fp32} />
-        <Figure name="Power" value={v.power} unit="W" note={sum(s.totals.power, "W")} />
+        <Figure name="Utilization" value={v.utilization} unit="1" full={v.utilization} note={<>{range} <Partly of={c.utilization} /></>} />
+        <Figure name="Memory used" value={v.memory_used} unit="By" full={v.memory_used !== null && v.memory_total && !partly(c.memory_used) ? v.memory_used / v.memory_total : undefined} note={sum(s.totals.memory_used, "By", c.memory_used)} />
+        <Figure name="Memory total" value={v.memory_total} unit="By" note={sum(s.totals.memory_total, "By", c.memory_total)} />
+        <Figure name="Tensor" value={v.tensor} unit="1" full={v.tensor} note={<Partly of={c.tensor} />} />
+        <Figure name="SM" value={v.sm} unit="1" full={v.sm} note={<Partly of={c.sm} />} />
+        <Figure name="DRAM" value={v.dram} unit="1" full={v.dram} note={<Partly of={c.dram} />} />
+        <Figure name="FP16" value={v.fp16} unit="1" full={v.fp16} note={<Partly of={c.fp16} />} />
+        <Figure name="FP32" value={v.fp32} unit="1" full={v.fp32} note={<Partly of={c.fp32} />} />
+        <Figure name="Power" value={v.power} unit="W" note={sum(s.totals.power, "W", c.power)} />
       </dl>
     </section>
   );

@@ -5,6 +5,7 @@ import type { Known } from "../poll";
 import { nodesLink } from "../router";
 import { Banner, Panel, Retry } from "../parts/notices";
 import { Name } from "../parts/values";
+import { exportersUnwell } from "../state";
 
 /** What is not there yet, or not any more, and what would help. */
 export function StatePanel({ letter, status, known, refresh }: { letter: "A" | "B" | "C" | "D" | "F"; status: Status; known: Known<unknown>; refresh: () => void }) {
@@ -87,7 +88,7 @@ function ScraperDown({ status }: { status: Status }) {
   const age = status.freshness.data_age;
   const down = (t.exporters_down ?? 0) + (t.exporters_frozen ?? 0);
   // One that was not found on Kubernetes.
-  const byAddress = t.down_exporters.find((e) => e.node === null);
+  const byAddress = t.kubernetes ? undefined : t.down_exporters[0];
   return (
     <Panel tone="bad" title="The scraper is down" state="D">
       <p>
@@ -139,11 +140,10 @@ export function Offline({ error, known, refresh }: { error: ApiError; known: Kno
 
 /** Some exporters are down although the rest reports. */
 export function SomeDown({ status }: { status: Status }) {
-  const t = status.telemetry;
-  const down = (t.exporters_down ?? 0) + (t.exporters_frozen ?? 0);
-  if (!down) return null;
+  const title = exportersUnwell(status.telemetry);
+  if (!title) return null;
   return (
-    <Banner tone="warn" title={`${count(down)} of ${plural(down + (t.exporters_up ?? 0), "exporter")} ${down === 1 ? "does" : "do"} not answer`} name="exporters">
+    <Banner tone="warn" title={title} name="exporters">
       <Exporters status={status} />
     </Banner>
   );
@@ -155,7 +155,7 @@ function Exporters({ status }: { status: Status }) {
   const more = (t.exporters_down ?? 0) + (t.exporters_frozen ?? 0) - t.down_exporters.length;
   if (!t.down_exporters.length) return null;
   return (
-    <ul class="names" aria-label="Exporters that are down">
+    <ul class="names" aria-label="Exporters that are down or frozen">
       {t.down_exporters.map((e) => (
         <li key={`${e.cluster ?? ""}\n${e.node ?? ""}\n${e.address}`}>
           {e.node === null ? (
@@ -167,6 +167,7 @@ function Exporters({ status }: { status: Status }) {
               <Name>{e.node}</Name>
             </a>
           )}
+          {e.node !== null && !t.kubernetes && <span class="quiet"> ({safe(e.address)})</span>}
           {e.state === "frozen" && <span class="quiet"> frozen</span>}
         </li>
       ))}
