@@ -60,9 +60,12 @@ type device struct {
 	eccTold  notice
 
 	// For gpu.device.lost.
-	exporter exporterID       // that has it on its pages; zero: not known yet
-	missed   int              // scrapes of exporter without it since it was last there
-	gaps     [2]time.Duration // between the last points in time at which it was told of; 0: not known
+	exporter exporterID        // that has it on its pages; zero: not known yet
+	missed   int               // scrapes of exporter without it since it was last there
+	valued   bool              // its exporter did read it
+	measured pcommon.Timestamp // when it last did; 0: before the restart
+	blank    int               // times since at which there was the device, and no value of it
+	gaps     [2]time.Duration  // between the last points in time at which it was told of; 0: not known
 	lost     condition
 }
 
@@ -177,9 +180,7 @@ func (e *engine) judgeDevice(d *device) {
 	}
 	waits = e.judgeNotices(d) || waits
 	d.known, d.missed = true, 0
-	if d.lost.level > 0 {
-		e.found(d)
-	}
+	e.judgeValues(d)
 	if waits {
 		e.pending[d] = struct{}{}
 	} else {

@@ -62,7 +62,7 @@ func (e *engine) missDevices(x *exporter, at pcommon.Timestamp) {
 	if s == nil {
 		return
 	}
-	relayout := s.mig && e.now-s.heard < maxGap
+	relayout := s.relayout(e.now)
 	for d := range s.devices {
 		seen := d.latest()
 		if seen == at {
@@ -86,12 +86,38 @@ func (e *engine) missDevices(x *exporter, at pcommon.Timestamp) {
 		parent := e.devices[deviceID{d.id.cluster, d.facts.parent}]
 		switch {
 		case d.facts.parent == "" || parent == nil:
-			e.lose(d, at)
+			e.lose(d, at, " is gone: its exporter answers without it")
 		case parent.latest() >= at:
 			e.dropDevice(d, "is no part of its GPU's MIG layout any more")
 		}
 	}
 }
+
+// judgeValues judges whether the device's exporter still reads it. One that it prints
+// without a value, when it did read it before, is lost like one that it does not print.
+func (e *engine) judgeValues(d *device) {
+	switch {
+	case d.was.measured:
+		e.changed = e.changed || !d.valued
+		d.valued, d.measured = true, d.at
+	case d.valued:
+		d.blank++
+		s := e.sites[place{d.id.cluster, d.facts.node}]
+		if c := &e.cfg.Events.DeviceLost; !c.Enabled || s != nil && s.relayout(e.now) {
+			d.blank = 0
+		} else if d.blank >= c.Scrapes && (d.measured == 0 || time.Duration(d.at-d.measured) >= e.cfg.Staleness*5/6) {
+			e.lose(d, d.at, " gives no values: its exporter names it, and reads nothing from it")
+		}
+		return
+	}
+	if d.lost.level > 0 {
+		e.found(d)
+	}
+	d.blank = 0
+}
+
+// relayout reports whether the MIG layout of the node is being changed.
+func (s *site) relayout(now time.Duration) bool { return s.mig && now-s.heard < maxGap }
 
 // overdue reports whether the device was away for as many of its own intervals,
 // but half a one. Of an exporter with several pages, as those that a proxy has
@@ -111,10 +137,10 @@ func (e *engine) overdue(d *device, at pcommon.Timestamp) bool {
 	return away >= every*(2*scrapes-1)/2
 }
 
-func (e *engine) lose(d *device, at pcommon.Timestamp) {
+func (e *engine) lose(d *device, at pcommon.Timestamp, why string) {
 	e.move(&d.lost, &lostRule, 1, at, func(ev *event) {
 		d.subject(ev)
-		ev.body = d.String() + " is gone: its exporter answers without it" + d.owned(ev)
+		ev.body = d.String() + why + d.owned(ev)
 		instances := names50(e.instances(d))
 		ev.details = append(ev.details, func(attrs pcommon.Map) { putList(attrs, names.GPUDeviceInstances, instances) })
 	})
@@ -125,6 +151,9 @@ func (e *engine) found(d *device) {
 	e.move(&d.lost, &lostRule, 0, d.at, func(ev *event) {
 		d.subject(ev)
 		ev.body = d.String() + " is back" + d.owned(ev)
+		if d.blank > 0 {
+			ev.body = d.String() + " gives values again" + d.owned(ev)
+		}
 	})
 }
 

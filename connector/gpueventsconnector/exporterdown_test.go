@@ -5,6 +5,7 @@ package gpueventsconnector
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -103,7 +104,64 @@ func TestDeviceLostStory(t *testing.T) {
 		s.every(interval, 4, with(a, gpu{id: gpuB, pod: "chat-1", marker: true}))
 		s.says("it comes back, held by another pod")
 		s.every(interval, 2, with(a, gpu{id: gpuB, pod: "chat-9"}))
+		s.says("its exporter prints it and reads nothing from it; it is not there, then there again, and gives values")
+		s.every(interval, 4, with(a, gpu{id: gpuB, pod: "chat-9", blank: true}))
+		s.every(interval, 4, with(a))
+		s.every(interval, 1, with(a, gpu{id: gpuB, pod: "chat-9", blank: true}))
+		s.every(interval, 2, with(a, gpu{id: gpuB, pod: "chat-9"}))
 		s.golden("device_lost")
+	})
+}
+
+// A device of which nothing was ever read, as where names are DCGM's own, is not lost for
+// that; nor is one while its node's MIG layout is changed, or that misses a few values.
+func TestDeviceWithoutValues(t *testing.T) {
+	there, blank := gpu{id: gpuA}, gpu{id: gpuA, blank: true}
+	for name, tt := range map[string]struct {
+		pages []gpu
+		mig   bool
+		want  []string
+	}{
+		"never had one":       {slices.Repeat([]gpu{blank}, 8), false, nil},
+		"two are missing":     {[]gpu{there, blank, blank, there, blank, blank, there}, false, nil},
+		"all are missing":     {append([]gpu{there}, slices.Repeat([]gpu{blank}, 8)...), false, []string{"gpu.device.lost raised"}},
+		"MIG is being set up": {append([]gpu{there}, slices.Repeat([]gpu{blank}, 8)...), true, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := start(t, deviceSet)
+				var got []string
+				for _, g := range tt.pages {
+					if tt.mig {
+						b.feed(nodeSays(time.Now(), "n1", map[*names.Metric]float64{&names.GPUNodeMIGReconfiguring: 1}))
+					}
+					got = append(got, brief(b.feed(one(g)(time.Now())))...)
+					got = append(got, brief(b.wait(interval))...)
+				}
+				require.Equal(t, tt.want, got)
+			})
+		})
+	}
+}
+
+// What is raised stays so over a restart, until there are values.
+func TestDeviceWithoutValuesOverARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk()
+		b := d.boot(t, deviceSet)
+		run := func(n int, g gpu) (all []string) {
+			for range n {
+				all = append(all, brief(b.feed(one(g)(time.Now())))...)
+				all = append(all, brief(b.wait(interval))...)
+			}
+			return all
+		}
+		require.Equal(t, []string{"gpu.device.lost raised"}, append(run(1, gpu{}), run(4, gpu{blank: true})...))
+		b.stop()
+		b = d.boot(t, deviceSet)
+		defer func() { b.stop() }()
+		require.Empty(t, run(5, gpu{blank: true}))
+		require.Equal(t, []string{"gpu.device.lost cleared"}, run(1, gpu{}))
 	})
 }
 

@@ -6,6 +6,7 @@ package gpueventsconnector
 import (
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -85,6 +86,7 @@ type reading struct {
 	lastID  string
 	at      pcommon.Timestamp // of the points that are read; 0: of all
 	live    bool              // there was a point with a value
+	valued  bool              // and one of what is measured on a device
 }
 
 // consume reads one batch.
@@ -100,7 +102,7 @@ func (e *engine) consume(md pmetric.Metrics, now time.Time) {
 		}
 		// Points of several times: one time after the other.
 		for _, at := range times {
-			r.at, r.live, r.last, r.lastID = at, false, nil, ""
+			r.at, r.live, r.valued, r.last, r.lastID = at, false, false, nil, ""
 			e.readResource(&r, rm)
 		}
 	}
@@ -185,7 +187,8 @@ func (e *engine) readResource(r *reading, rm pmetric.ResourceMetrics) {
 	for _, sm := range rm.ScopeMetrics().All() {
 		for _, m := range sm.Metrics().All() {
 			in := e.inputs.Get(m.Name())
-			if in == inputNone && r.live {
+			measure := e.onDevices && !r.valued && isMeasured(m.Name())
+			if in == inputNone && r.live && !measure {
 				continue
 			}
 			points, ok := numberPoints(m)
@@ -200,6 +203,9 @@ func (e *engine) readResource(r *reading, rm pmetric.ResourceMetrics) {
 					r.live = true
 					e.alive(r, m.Name(), p.Timestamp())
 				}
+				if measure && !p.Flags().NoRecordedValue() && r.last != nil && r.last.snapshot == p.Timestamp() {
+					measure, r.valued, r.last.now.measured = false, true, true
+				}
 				if in != inputNone {
 					e.read(r, in, m.Name(), p)
 				} else if r.live {
@@ -209,6 +215,10 @@ func (e *engine) readResource(r *reading, rm pmetric.ResourceMetrics) {
 		}
 	}
 }
+
+// isMeasured tells what is read from a device from what an exporter prints of it whether
+// or not it can be read: a count of its own that is 0, a health status.
+func isMeasured(metric string) bool { return strings.HasPrefix(metric, "hw.") }
 
 // alive notes that there is telemetry of the resource.
 func (e *engine) alive(r *reading, metric string, at pcommon.Timestamp) {
@@ -270,6 +280,7 @@ func (e *engine) read(r *reading, in input, metric string, p pmetric.NumberDataP
 			}
 		}
 		if d := e.deviceAt(r, id, p.Timestamp()); d != nil {
+			d.now.measured = d.now.measured || isMeasured(metric)
 			e.readDevice(&d.now, in, p, v)
 		}
 	case in == inputReconfiguring:

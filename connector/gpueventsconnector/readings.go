@@ -16,6 +16,7 @@ import (
 
 // readings are the inputs of one time; what is absent is NaN or -1.
 type readings struct {
+	measured            bool       // there is a value of the device itself
 	temperature         [2]float64 // by sensor
 	usage, limit, ratio float64    // of the memory
 	throttle            int8       // 1: thermal or power-brake, 0: neither

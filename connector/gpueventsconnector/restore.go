@@ -46,7 +46,7 @@ func (e *engine) restoreDevice(s *savedDevice) {
 		f.index = max(-1, *s.Index)
 	}
 	e.present(d, &f, true)
-	d.known, d.heard = true, e.now
+	d.known, d.heard, d.valued = true, e.now, s.Valued
 	if id, ok := exporterNamed(s.Cluster, s.Node, s.Exporter); ok {
 		d.exporter = id
 	}

@@ -54,6 +54,7 @@ type savedDevice struct {
 	LastXID  *int64     `json:"last_xid,omitempty"`
 	XIDs     []savedXID `json:"xids,omitempty"`
 	ECC      *float64   `json:"ecc,omitempty"`
+	Valued   bool       `json:"valued,omitempty"`
 }
 
 type savedXID struct {
@@ -130,6 +131,7 @@ func (d *device) save() savedDevice {
 	f := &d.facts
 	s := savedDevice{
 		Cluster: d.id.cluster, ID: d.id.id, Node: f.node, Host: f.host, Parent: f.parent, Model: f.model, PCI: f.pci,
+		Valued: d.valued,
 	}
 	if d.exporter != (exporterID{}) {
 		s.Exporter = d.exporter.name()

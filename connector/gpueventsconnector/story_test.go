@@ -45,6 +45,7 @@ type gpu struct {
 	derivedSince time.Time // the counters are made of changes of the last code
 	since        time.Time // when the exporter's own counters began
 	marker       bool      // nothing but the end of a series
+	blank        bool      // nothing but what the exporter says without reading the device
 }
 
 func (p page) add(md pmetric.Metrics) {
@@ -87,6 +88,10 @@ func (p page) add(md pmetric.Metrics) {
 		ms = rm.ScopeMetrics().AppendEmpty().Metrics()
 		if g.marker {
 			point(&names.GPUUtilization, 0).SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
+			continue
+		}
+		if g.blank {
+			point(&names.GPUHealthStatus, 1)
 			continue
 		}
 		point(&names.GPUUtilization, 0.5).Attributes().PutStr(names.HwID, g.id)
