@@ -4,7 +4,12 @@
 package gpuconsoleextension // import "github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension"
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
 	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet"
@@ -210,7 +215,10 @@ func (a *api) deviceCharts(ctx context.Context, p *parameters) (any, error) {
 
 func (a *api) events(_ context.Context, p *parameters) (any, error) {
 	limit, after := p.limit(a.config.MaxServicesPerRequest), p.cursor()
-	q := fleet.EventQuery{Name: p.text("name", 128)}
+	q := fleet.EventQuery{
+		Name: p.text("name", 128), Text: strings.ToLower(p.text("q", maxName)),
+		Active: p.oneOf("active", "false", "true", "false") == "true",
+	}
 	if p.has("min_severity") {
 		q.MinSeverity = p.oneOf("min_severity", "", "info", "warn", "error")
 	}
@@ -226,4 +234,24 @@ func (a *api) events(_ context.Context, p *parameters) (any, error) {
 	return &consoleapi.EventsAnswer{
 		Events: all.Page(page.from, page.to), Total: all.Len(), Next: page.next, Raised: all.Raised, Notices: all.Notices, Freshness: all.Freshness(),
 	}, nil
+}
+
+// acknowledge keeps that a notice was seen.
+func (a *api) acknowledge(ctx context.Context, p *parameters) (any, error) {
+	var asked consoleapi.Acknowledgement
+	decoder := json.NewDecoder(bytes.NewReader(p.body))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&asked); err != nil || asked.EventID == "" {
+		return nil, invalid(`The body is not as in {"event_id": "…"}.`)
+	}
+	event, err := a.reader.Acknowledge(ctx, asked.EventID)
+	switch {
+	case errors.Is(err, fleet.ErrNoSuchEvent):
+		return nil, fail(http.StatusNotFound, consoleapi.NotFound, "This event is not known.", sentence(err.Error()))
+	case errors.Is(err, fleet.ErrNoNotice):
+		return nil, invalid(sentence(err.Error()))
+	case err != nil:
+		return nil, fail(http.StatusBadGateway, consoleapi.UpstreamUnreachable, "The store did not keep the acknowledgement.", sentence(err.Error()))
+	}
+	return &consoleapi.AcknowledgeAnswer{Event: *event}, nil
 }

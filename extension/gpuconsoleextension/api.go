@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"time"
@@ -52,20 +53,43 @@ type endpoint struct {
 	name       string
 	parameters []string
 	answer     func(context.Context, *parameters) (any, error)
+	// changes: it is asked by POST, with JSON. That media type is what keeps another
+	// site's page from asking in its reader's name: a browser asks us first whether
+	// it may, and no answer here allows it.
+	changes bool
+}
+
+// maxBody bounds the body of a request that changes something.
+const maxBody = 4 << 10
+
+// method refuses a request that asks in another way than the endpoint is asked.
+func (e *endpoint) method(w http.ResponseWriter, r *http.Request) *failure {
+	switch {
+	case e.changes && r.Method != http.MethodPost:
+		w.Header().Set("Allow", "POST")
+		return fail(http.StatusMethodNotAllowed, consoleapi.MethodNotAllowed, "This changes something.", "Use POST.")
+	case !e.changes && r.Method != http.MethodGet && r.Method != http.MethodHead:
+		w.Header().Set("Allow", "GET, HEAD")
+		return fail(http.StatusMethodNotAllowed, consoleapi.MethodNotAllowed, "This can only be read.", "Use GET.")
+	case e.changes && r.Header.Get("Content-Type") != "application/json":
+		return invalid("The Content-Type is not application/json.")
+	}
+	return nil
 }
 
 func (a *api) endpoints() []endpoint {
 	service := []string{"cluster", "namespace", "service"}
 	with := func(more ...string) []string { return append(more, service...) }
 	return []endpoint{
-		{"status", nil, a.status},
-		{"services", []string{"limit", "cursor", "q", "trend", "window"}, a.services},
-		{"service", service, a.service},
-		{"pods", with("limit", "cursor"), a.pods},
-		{"nodes", []string{"limit", "cursor", "q", "cluster", "node", "device"}, a.nodes},
-		{"range", with("window", "by"), a.charts},
-		{"device_range", []string{"cluster", "node", "device", "window"}, a.deviceCharts},
-		{"events", with("limit", "cursor", "name", "min_severity"), a.events},
+		{name: "status", answer: a.status},
+		{name: "services", parameters: []string{"limit", "cursor", "q", "trend", "window"}, answer: a.services},
+		{name: "service", parameters: service, answer: a.service},
+		{name: "pods", parameters: with("limit", "cursor"), answer: a.pods},
+		{name: "nodes", parameters: []string{"limit", "cursor", "q", "cluster", "node", "device"}, answer: a.nodes},
+		{name: "range", parameters: with("window", "by"), answer: a.charts},
+		{name: "device_range", parameters: []string{"cluster", "node", "device", "window"}, answer: a.deviceCharts},
+		{name: "events", parameters: with("limit", "cursor", "name", "min_severity", "q", "active"), answer: a.events},
+		{name: "acknowledge", answer: a.acknowledge, changes: true},
 	}
 }
 
@@ -81,12 +105,17 @@ func (a *api) serve(e endpoint) http.HandlerFunc {
 			writeFailure(w, f)
 			return
 		}
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			w.Header().Set("Allow", "GET, HEAD")
-			writeFailure(w, fail(http.StatusMethodNotAllowed, consoleapi.MethodNotAllowed, "This can only be read.", "Use GET."))
+		if f := e.method(w, r); f != nil {
+			writeFailure(w, f)
 			return
 		}
 		p := parse(r.URL.RawQuery, e.parameters...)
+		if e.changes {
+			var err error
+			if p.body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody)); err != nil {
+				p.refuse("the body", fmt.Sprintf("cannot be read, or is longer than %d bytes", maxBody))
+			}
+		}
 		select {
 		case a.turns <- struct{}{}:
 			defer func() { <-a.turns }()

@@ -4,7 +4,10 @@
 package gpuconsoleextension
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -87,7 +90,7 @@ func TestEvents(t *testing.T) {
 	test := all.Events[0]
 	assert.Equal(t, "gpu.test", test.Name)
 	assert.Nil(t, test.Severity)
-	assert.Nil(t, test.Body)
+	assert.Equal(t, "A test of webhook endpoint ops, asked for with gpuctl webhook test.", *all.Events[0].Body)
 	assert.Equal(t, "test", test.Deliveries[0].Trigger)
 	assert.Nil(t, test.Deliveries[0].Status)
 	assert.Nil(t, all.Events[1].State)
@@ -116,4 +119,85 @@ func TestEventPages(t *testing.T) {
 		w.tell(event(w, "new"+*got.Next, "gpu.xid", "new"+*got.Next, "raised", "error", 0))
 	}
 	assert.Equal(t, []string{"e6", "e5", "e4", "e3", "e2", "e1", "e0"}, seen)
+}
+
+// Events are found by what people know of them, and what is active stands apart.
+func TestEventsAreFound(t *testing.T) {
+	w := newWorld(t)
+	partial := event(w, "e1", "gpu.service.partial", "k1", "raised", "warn", 4*time.Minute)
+	partial.Message = "Service chat is partial: pod chat-0 is missing."
+	xid := event(w, "e2", "gpu.xid", "k2", "raised", "error", 3*time.Minute)
+	xid.Resource = map[string]any{"k8s.node.name": "gpu-node-b"}
+	xid.Attributes = map[string]any{"hw.id": "GPU-0000aaaa"}
+	w.tell(event(w, "e0", "gpu.throttle", "k0", "raised", "warn", 6*time.Minute), event(w, "c0", "gpu.throttle", "k0", "cleared", "info", 5*time.Minute), partial, xid)
+	c := serveAPI(t, w.store, w.now, nil)
+	for name, test := range map[string]struct{ query, want []string }{
+		"a sentence":      {[]string{"q", "CHAT-0"}, []string{"e1"}},
+		"a node":          {[]string{"q", "node-b"}, []string{"e2"}},
+		"a device":        {[]string{"q", "0000aaaa"}, []string{"e2"}},
+		"a name":          {[]string{"q", "throttle"}, []string{"c0", "e0"}},
+		"nothing":         {[]string{"q", "elsewhere"}, nil},
+		"what is active":  {[]string{"active", "true"}, []string{"e2", "e1"}},
+		"active and text": {[]string{"active", "true", "q", "partial"}, []string{"e1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, e := range ok[consoleapi.EventsAnswer](c, "events", values(test.query...)).Events {
+				got = append(got, e.ID)
+			}
+			assert.Equal(t, test.want, got)
+		})
+	}
+	assert.Equal(t, http.StatusBadRequest, c.get("events", values("active", "perhaps")).status)
+}
+
+// A notice counts until someone acknowledges it; the next one counts again. A
+// condition is no notice, and another site's page cannot ask in one's name.
+func TestAcknowledge(t *testing.T) {
+	w := newWorld(t)
+	w.tell(
+		event(w, "e1", "gpu.xid", "k1", "raised", "error", 3*time.Minute),
+		event(w, "e2", "gpu.service.partial", "k2", "raised", "warn", 2*time.Minute),
+	)
+	c := serveAPI(t, w.store, w.now, nil)
+	post := func(contentType, body string) answer {
+		r := httptest.NewRequest(http.MethodPost, "http://localhost/api/v1/acknowledge", strings.NewReader(body))
+		r.Header.Set("Content-Type", contentType)
+		return c.do(r)
+	}
+	notices := func() int { return ok[consoleapi.EventsAnswer](c, "events", nil).Notices }
+	require.Equal(t, 1, notices())
+	for name, test := range map[string]struct {
+		contentType, body string
+		status            int
+	}{
+		"another site's form": {"text/plain", `{"event_id":"e1"}`, http.StatusBadRequest},
+		"no JSON":             {"application/json", `e1`, http.StatusBadRequest},
+		"another key":         {"application/json", `{"id":"e1"}`, http.StatusBadRequest},
+		"no id":               {"application/json", `{}`, http.StatusBadRequest},
+		"unknown":             {"application/json", `{"event_id":"e9"}`, http.StatusNotFound},
+		"a condition":         {"application/json", `{"event_id":"e2"}`, http.StatusBadRequest},
+		"too long":            {"application/json", `{"event_id":"` + strings.Repeat("e", 5000) + `"}`, http.StatusBadRequest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := post(test.contentType, test.body)
+			assert.Equal(t, test.status, got.status, "%s", got.body)
+		})
+	}
+	assert.Equal(t, http.StatusMethodNotAllowed, c.get("acknowledge", nil).status)
+	require.Equal(t, 1, notices(), "nothing of this was an acknowledgement")
+
+	for range 2 { // twice is once
+		got := post("application/json", `{"event_id":"e1"}`)
+		require.Equal(t, http.StatusOK, got.status, "%s", got.body)
+		assert.Zero(t, notices())
+	}
+	all := ok[consoleapi.EventsAnswer](c, "events", nil)
+	require.Equal(t, 2, all.Total, "the record of it is no event")
+	assert.Equal(t, w.now.UTC(), all.Events[1].Acknowledged.UTC())
+	assert.False(t, all.Events[1].Active)
+	assert.True(t, all.Events[0].Active)
+
+	w.tell(event(w, "e3", "gpu.xid", "k1", "raised", "error", 0))
+	assert.Equal(t, 1, notices())
 }

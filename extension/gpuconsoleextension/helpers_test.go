@@ -91,8 +91,12 @@ func (c *client) get(path string, query url.Values) answer {
 func (c *client) do(r *http.Request) answer {
 	c.t.Helper()
 	w := httptest.NewRecorder()
+	body, err := io.ReadAll(r.Body)
+	require.NoError(c.t, err)
+	r.Body = io.NopCloser(bytes.NewReader(body))
 	c.handler.ServeHTTP(w, r)
 	got := answer{w.Code, w.Header(), w.Body.Bytes()}
+	r.Body = io.NopCloser(bytes.NewReader(body)) // the contract is about it, too
 	c.keepsContract(r, got)
 	return got
 }

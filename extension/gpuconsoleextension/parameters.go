@@ -28,6 +28,7 @@ const (
 // parameters are those of one request. The first error stays.
 type parameters struct {
 	values url.Values
+	body   []byte // of a request that changes something
 	err    error
 }
 

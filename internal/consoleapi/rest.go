@@ -84,17 +84,29 @@ type EventsAnswer struct {
 
 // Event is an event.
 type Event struct {
-	ID         string         `json:"id"`
-	Name       string         `json:"name"`
-	Key        string         `json:"key"`
-	State      *string        `json:"state"`
-	Notice     bool           `json:"notice"`
-	Severity   *string        `json:"severity"`
-	Time       time.Time      `json:"time"`
-	Body       *string        `json:"body"`
-	Subject    Subject        `json:"subject"`
-	Attributes map[string]any `json:"attributes"`
-	Deliveries []Delivery     `json:"deliveries"`
+	ID           string         `json:"id"`
+	Name         string         `json:"name"`
+	Key          string         `json:"key"`
+	State        *string        `json:"state"`
+	Notice       bool           `json:"notice"`
+	Active       bool           `json:"active"`
+	Acknowledged *time.Time     `json:"acknowledged_at"`
+	Severity     *string        `json:"severity"`
+	Time         time.Time      `json:"time"`
+	Body         *string        `json:"body"`
+	Subject      Subject        `json:"subject"`
+	Attributes   map[string]any `json:"attributes"`
+	Deliveries   []Delivery     `json:"deliveries"`
+}
+
+// Acknowledgement is the body of a request that acknowledges a notice.
+type Acknowledgement struct {
+	EventID string `json:"event_id"`
+}
+
+// AcknowledgeAnswer is the notice as it is then.
+type AcknowledgeAnswer struct {
+	Event Event `json:"event"`
 }
 
 // Subject is what an event or a reason is about.

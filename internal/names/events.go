@@ -5,6 +5,10 @@ package names
 
 // Values of gpu.event.state.
 const (
+	// EventAcknowledged is the state of a record that the console keeps: someone has
+	// seen a notice, which counts no more. It never leaves the store.
+	EventAcknowledged = "acknowledged"
+
 	EventRaised  = "raised"
 	EventCleared = "cleared"
 )

@@ -35,6 +35,7 @@ func Read(events []*store.Event, now time.Time) *Log {
 		}
 		seen[e.Key] = true
 		switch {
+		case e.State == names.EventAcknowledged:
 		case names.EventIsNotice(e.Name):
 			if now.Sub(e.Time) < NoticeFor {
 				log.Notices = append(log.Notices, e)
@@ -52,8 +53,8 @@ const settle = 2 * time.Minute
 // Counts decides whether a notice needs attention: the one place that does. Nobody
 // clears a notice, so it counts while it is younger than NoticeFor, unless it is
 // resolved: last, the device's own gpu.xid.last, is 0 again because the GPU was
-// reset or the driver loaded anew. nil is not known. What an operator acknowledges
-// is to be left out here.
+// reset or the driver loaded anew. nil is not known. What
+// was acknowledged is not among the notices of a Log.
 func Counts(e *store.Event, now time.Time, last *int) bool {
 	age := now.Sub(e.Time)
 	resolved := e.Name == names.EventXID && last != nil && *last == 0 && age >= settle

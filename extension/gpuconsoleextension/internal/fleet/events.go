@@ -5,10 +5,15 @@ package fleet // import "github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsole
 
 import (
 	"cmp"
+	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/conditions"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
@@ -21,7 +26,9 @@ const wholeLog = 1 << 30
 type EventQuery struct {
 	Name        string
 	MinSeverity string
-	Service     *Key // only events about it
+	Service     *Key   // only events about it
+	Text        string // only events whose sentence, name or subject contains it
+	Active      bool   // only conditions that are raised, and notices that count
 }
 
 // Events are all events that match, newest first.
@@ -43,9 +50,22 @@ func (r *Reader) Events(q EventQuery) *Events {
 	deliveries := r.store.Deliveries(store.DeliveryQuery{Limit: wholeLog})
 	all := make([]*consoleapi.Event, 0, len(log))
 	known := make(map[string]bool, len(log))
+	acknowledged := map[string]*time.Time{} // by key: when the notices before were
 	for _, e := range log {
-		all = append(all, convertEvent(e))
 		known[e.ID] = true
+		if e.State == names.EventAcknowledged {
+			acknowledged[e.Key] = pointer(e.Time.UTC())
+			continue
+		}
+		one := convertEvent(e)
+		if one.Notice && e.Key != "" {
+			one.Acknowledged = acknowledged[e.Key]
+		}
+		all = append(all, one)
+	}
+	active := activeIn(log, now)
+	for _, e := range all {
+		e.Active = active[e.ID]
 	}
 	for _, d := range slices.Backward(deliveries) { // oldest first
 		for _, id := range d.EventIDs {
@@ -57,19 +77,12 @@ func (r *Reader) Events(q EventQuery) *Events {
 		}
 	}
 	out.list = r.matching(all, q)
-	matches := make(map[string]bool, len(out.list))
 	for _, e := range out.list {
-		matches[e.ID] = true
-	}
-	state := conditions.Read(log, now)
-	for _, e := range state.Raised {
-		if matches[e.ID] {
-			out.Raised++
-		}
-	}
-	for _, e := range state.Notices {
-		if matches[e.ID] && conditions.Counts(e, now, nil) {
+		switch {
+		case e.Active && e.Notice:
 			out.Notices++
+		case e.Active:
+			out.Raised++
 		}
 	}
 	slices.SortStableFunc(out.list, func(a, b *consoleapi.Event) int { return b.Time.Compare(a.Time) })
@@ -77,6 +90,19 @@ func (r *Reader) Events(q EventQuery) *Events {
 		out.reading.used(e.Time)
 	}
 	return out
+}
+
+// activeIn are the ids of the conditions that are raised, and of the notices that
+// count.
+func activeIn(log []*store.Event, now time.Time) map[string]bool {
+	state, active := conditions.Read(log, now), map[string]bool{}
+	for _, e := range state.Raised {
+		active[e.ID] = true
+	}
+	for _, e := range state.Notices {
+		active[e.ID] = conditions.Counts(e, now, nil)
+	}
+	return active
 }
 
 // matching keeps the events that a query selects: those severe enough, and what
@@ -98,11 +124,20 @@ func (r *Reader) matching(all []*consoleapi.Event, q EventQuery) []*consoleapi.E
 		case q.Name != "" && e.Name != q.Name:
 		case least > 0 && !severe(e) && !(raised[e.Key] && value(e.State) == names.EventCleared):
 		case q.Service != nil && !about(e.Subject, *q.Service):
+		case q.Active && !e.Active:
+		case q.Text != "" && !mentions(e, q.Text):
 		default:
 			kept = append(kept, e)
 		}
 	}
 	return kept
+}
+
+// mentions reports whether an event's sentence, name or subject contains a text in
+// lower case.
+func mentions(e *consoleapi.Event, text string) bool {
+	s := &e.Subject
+	return contains(text, e.Name, value(e.Body), value(s.Cluster), value(s.Namespace), value(s.Service), value(s.Pod), value(s.Node), value(s.Device))
 }
 
 func about(s consoleapi.Subject, k Key) bool {
@@ -135,6 +170,47 @@ func (e *Events) Page(from, to int) []consoleapi.Event {
 		out = append(out, event)
 	}
 	return out
+}
+
+// Errors of Acknowledge: what was asked for cannot be acknowledged.
+var (
+	ErrNoSuchEvent = errors.New("the log has no event with this id")
+	ErrNoNotice    = errors.New("it is no notice: a condition is over when what raised it is")
+)
+
+// Acknowledge keeps in the log that a notice was seen, and returns it as it is
+// then. It and those before it with the same key count no more; a later one does.
+// Once acknowledged, nothing changes. An error beside those above is the log's,
+// which could not be written.
+func (r *Reader) Acknowledge(ctx context.Context, id string) (*consoleapi.Event, error) {
+	one := r.event(id)
+	switch {
+	case one == nil:
+		return nil, ErrNoSuchEvent
+	case !one.Notice || one.Key == "":
+		return nil, ErrNoNotice
+	case one.Acknowledged != nil:
+		return one, nil
+	}
+	err := r.store.AppendEvents(ctx, []*store.Event{{
+		ID: fmt.Sprintf("%s/%s/%d", names.EventAcknowledged, id, r.options.Now().UnixMilli()), Name: one.Name, Key: one.Key,
+		State: names.EventAcknowledged, Severity: "info", Message: "Acknowledged in the console.", Time: r.options.Now(),
+	}})
+	if err != nil {
+		return nil, err
+	}
+	return r.event(id), nil
+}
+
+// event is one event of the log; nil if it has none with this id.
+func (r *Reader) event(id string) *consoleapi.Event {
+	all := r.Events(EventQuery{})
+	for i, e := range all.list {
+		if e.ID == id {
+			return &all.Page(i, i+1)[0]
+		}
+	}
+	return nil
 }
 
 // subjects are the attributes of the subject.
@@ -170,10 +246,14 @@ func convertEvent(e *store.Event) *consoleapi.Event {
 	return out
 }
 
-// onlyDelivered is an event of which only a delivery tells: a test, or one older
-// than the log.
+// onlyDelivered is an event of which the log has its deliveries alone: a test, or
+// one older than the log.
 func onlyDelivered(id string, d *store.Delivery) *consoleapi.Event {
-	return &consoleapi.Event{ID: id, Name: d.EventName, Time: d.Time.UTC(), Attributes: map[string]any{}}
+	e := &consoleapi.Event{ID: id, Name: d.EventName, Time: d.Time.UTC(), Attributes: map[string]any{}}
+	if d.Trigger == audit.TriggerTest {
+		e.Body = pointer("A test of webhook endpoint " + d.Receiver + ", asked for with gpuctl webhook test.")
+	}
+	return e
 }
 
 func convertDelivery(d *store.Delivery) consoleapi.Delivery {
