@@ -4,6 +4,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,11 +30,16 @@ const (
 	busyTries        = 5
 )
 
-const consoleLong = `It asks the gpu_console of a running collector. Where that has an authenticator,
+const (
+	consoleLong = `It asks the gpu_console of a running collector. Where that has an authenticator,
 the token is read from --token-file, else from the environment variable ` + tokenVariable + `.
 - is no data; 0 is zero.
-Exit code: 0 well, 1 with --check where something needs attention, 2 nothing is
-known (wrong arguments, nobody there, a store that does not answer).`
+`
+	checkedLong = consoleLong + `Exit code: 0 well, 1 with --check where something needs attention, 2 nothing is
+known (wrong arguments, no console there, a store that does not answer).`
+	watchedLong = consoleLong + `Exit code: 0 well, 2 nothing is known (wrong arguments, no console there, a store
+that does not answer).`
+)
 
 // consoleClient asks the JSON API of a console.
 type consoleClient struct {
@@ -89,8 +95,21 @@ func (c *consoleClient) prepare(s streams) error {
 
 // get asks one endpoint. A console that is busy is asked again.
 func (c *consoleClient) get(ctx context.Context, path string, query url.Values, into any) error {
+	return c.ask(ctx, http.MethodGet, path, query, nil, into)
+}
+
+// post asks an endpoint that changes something.
+func (c *consoleClient) post(ctx context.Context, path string, body, into any) error {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	return c.ask(ctx, http.MethodPost, path, nil, text, into)
+}
+
+func (c *consoleClient) ask(ctx context.Context, method, path string, query url.Values, body []byte, into any) error {
 	for try := 1; ; try++ {
-		wait, err := c.once(ctx, path, query, into)
+		wait, err := c.once(ctx, method, path, query, body, into)
 		if err == nil || wait == 0 || try == busyTries {
 			return err
 		}
@@ -103,14 +122,17 @@ func (c *consoleClient) get(ctx context.Context, path string, query url.Values, 
 }
 
 // once returns for how long to wait if asking again may help.
-func (c *consoleClient) once(ctx context.Context, path string, query url.Values, into any) (time.Duration, error) {
+func (c *consoleClient) once(ctx context.Context, method, path string, query url.Values, body []byte, into any) (time.Duration, error) {
 	target := c.base.JoinPath("api", "v1", path)
 	target.RawQuery = query.Encode()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
+	req, err := http.NewRequestWithContext(ctx, method, target.String(), bytes.NewReader(body))
 	if err != nil {
 		return 0, err
 	}
 	req.Header.Set("Accept", "application/json")
+	if method == http.MethodPost {
+		req.Header.Set("Content-Type", "application/json")
+	}
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)
 	}

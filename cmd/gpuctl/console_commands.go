@@ -17,13 +17,14 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
 )
 
 // run is a command that reads from a console.
 func (c *consoleClient) run(do func(context.Context, streams) error) func(context.Context, streams, []string) error {
 	return func(ctx context.Context, s streams, args []string) error {
 		if len(args) > 0 {
-			return errors.New("there are no arguments but flags; see --help")
+			return fmt.Errorf("%q is an argument, and there are flags alone, as --service NAME or -q TEXT; see --help", safetext.Strip(args[0], 100))
 		}
 		if err := c.prepare(s); err != nil {
 			return err
@@ -38,7 +39,7 @@ func newServices() *command {
 	return &command{
 		name: "services", args: "[-q TEXT] [--check] [--endpoint URL] [--token-file FILE] [-o json]",
 		short: "services and their averages, those that need attention first",
-		long:  "--check is about whatever is not well: stale and missing data, missing, degraded and pending\npods, what is wrong with devices and nodes, and, without -q, about the rest of the fleet and webhook\nendpoints that do not get their deliveries. Idle GPUs and pods that start or end are well.\n" + consoleLong,
+		long:  "--check is about whatever is not well: stale and missing data, missing, degraded and pending\npods, what is wrong with devices and nodes, and, without -q, about the rest of the fleet and webhook\nendpoints that do not get their deliveries. Idle GPUs and pods that start or end are well.\n" + checkedLong,
 		flags: func(f *pflag.FlagSet) {
 			c.flags(f)
 			c.checkFlag(f)
@@ -91,7 +92,7 @@ func newPS() *command {
 	return &command{
 		name: "ps", args: "[--namespace NS] [--service NAME] [--cluster NAME] [--check] [--endpoint URL] [--token-file FILE] [-o json]",
 		short: "pods, their devices and what those do",
-		long:  "Without flags, of all services. --check is about missing and degraded pods, and whatever is wrong\nwith their devices and services: XID, throttling, ECC errors, lost devices.\n" + consoleLong,
+		long:  "Without flags, of all services. --check is about missing and degraded pods, and whatever is wrong\nwith their devices and services: XID, throttling, ECC errors, lost devices.\n" + checkedLong,
 		flags: func(f *pflag.FlagSet) {
 			c.flags(f)
 			c.checkFlag(f)
@@ -154,7 +155,7 @@ func newNodes() *command {
 	return &command{
 		name: "nodes", args: "[-q TEXT] [--devices] [--check] [--endpoint URL] [--token-file FILE] [-o json]",
 		short: "nodes and their devices: free, held, idle, lost",
-		long:  "--check is about nodes and devices that are lost or degraded (XID, throttling, ECC errors, …), and\nexporters that are down or frozen.\n" + consoleLong,
+		long:  "--check is about nodes and devices that are lost or degraded (XID, throttling, ECC errors, …), and\nexporters that are down or frozen.\n" + checkedLong,
 		flags: func(f *pflag.FlagSet) {
 			c.flags(f)
 			c.checkFlag(f)
@@ -243,7 +244,7 @@ func newTop() *command {
 	return &command{
 		name: "top", args: "[--interval 15s] [--count N] [--endpoint URL] [--token-file FILE] [-o json]",
 		short: "the busiest services, again and again",
-		long:  consoleLong,
+		long:  watchedLong,
 		flags: func(f *pflag.FlagSet) {
 			c.flags(f)
 			f.DurationVar(&every, "interval", 15*time.Second, "time between two looks")

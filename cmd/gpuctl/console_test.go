@@ -247,7 +247,7 @@ func TestConsoleThatDoesNotAnswer(t *testing.T) {
 		{[]string{"services", "--endpoint", "ftp://x"}, "--endpoint is no address"},
 		{[]string{"services", "--endpoint", "http://u:p@localhost"}, "--endpoint is no address"},
 		{[]string{"services", "-o", "yaml"}, "is not table or json"},
-		{[]string{"nodes", "gpu-1"}, "no arguments"},
+		{[]string{"nodes", "gpu-1"}, "is an argument"},
 		{[]string{"ps", "--timeout", "0s"}, "--timeout"},
 		{[]string{"top", "--interval", "1ms", "--endpoint", url}, "--interval"},
 		{[]string{"nodes", "--token-file", "/nonexistent"}, "nonexistent"},

@@ -26,6 +26,7 @@ func newRoot() *command {
 		subcommands: []*command{
 			newAudit(),
 			newDoctor(),
+			newEvents(),
 			newNodes(),
 			newPS(),
 			newServices(),
