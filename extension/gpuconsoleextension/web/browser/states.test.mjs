@@ -55,6 +55,26 @@ test("D: the scraper is down: says since when, names exporters, shows the past a
   assert.match(await seen(page.locator("[data-as-of]")), /stale: data 5 min 12 s old/);
 }));
 
+test("G: what arrives cannot be stored: why and since when, and no exporter is blamed", on("not_stored", {}, async ({ page, go }) => {
+  await go();
+  assert.match(await seen(panel(page, "G")), /What arrives cannot be stored.*Samples are not stored: the disk is full, since .*14,906 refused.*Too little is free.*make room.*5 min 12 s old/s);
+  assert.match(await seen(page.locator('tr[data-row="chat-8b"]')), /stale/);
+  assert.equal(await page.getByText("curl").count(), 0);
+}));
+
+test("G: nothing was ever stored: a disk, and not how to begin", on("never_stored", {}, async ({ page, go }) => {
+  await go();
+  assert.match(await seen(panel(page, "G")), /the disk is full.*Nothing was stored before/s);
+  assert.equal(await page.locator("table").count(), 0);
+}));
+
+test("a full disk is on every page while the data is still current", on("disk_full", {}, async ({ page, go }) => {
+  for (const hash of ["#/", "#/nodes", "#/events", link("chat-8b")]) {
+    await go(hash);
+    assert.match(await seen(page.locator('[data-banner="store"]')), /Samples are not stored: the disk is full.*Events are not stored/s);
+  }
+}));
+
 test("E: partial: the banner names the missing pods, averages are there, the charts stay", on("partial", {}, async ({ page, go }) => {
   await go(link("chat-70b"));
   const banner = page.locator('[data-banner="partial"]');

@@ -46,6 +46,9 @@ export const scenarios = {
   partial: services(demo((s) => (s.service === "chat-70b" ? {} : { missing: 0 }))),
   store_unreachable: { ...services(plan), state: "store_unreachable", unreachable: { error: "The store does not answer.", reason: "upstream_unreachable", detail: "dial tcp 10.0.0.7:9090: connect: connection refused." } },
   store_html: { ...services(plan), state: "store_unreachable", unreachable: { error: "What answers is not a Prometheus API.", reason: "upstream_invalid", detail: "The answer is text/html; see that gpu_store's url is that of the API and needs no login." } },
+  disk_full: { ...services(healthy), problems: [["samples", "disk_full", 25], ["events", "disk_full", 20]] },
+  not_stored: { ...services(healthy.map((s) => ({ ...s, age: 312 }))), state: "not_stored", problems: [["samples", "disk_full", 312]] },
+  never_stored: { ...services([]), state: "not_stored", ever: false, problems: [["samples", "disk_full", 312]] },
   stale: services(healthy.map((s) => ({ ...s, age: 252 }))),
   gaps: { ...services(demo((s) => ({ missing: s.service === "chat-8b" ? 0 : s.missing }))), gaps: true },
   busy: { ...services(plan), busy: true },
@@ -73,6 +76,7 @@ export function worldOf(name, now, began) {
   }
   if (s.bare) world.nodes.push(bareNode(now, s.bare));
   if (s.down) world.nodes = world.nodes.map((n) => ({ ...n, state: "exporter_down", exporter: "down", devices: n.devices.map((d) => ({ ...d, ...told(now, 312, staleAfter) })), ...told(now, 312, staleAfter) }));
+  if (s.state === "not_stored") world.nodes = world.nodes.map((n) => ({ ...n, state: "unknown", exporter: "unknown", ...told(now, 312, staleAfter) }));
   explain(world);
   const happened = s.noEvents || s.ever === false ? [] : events(now);
   const endpoints = endpointsOf(happened);
@@ -102,13 +106,15 @@ export function freshness(now, world) {
 export function status(now, world) {
   const known = !world.unreachable;
   const n = (value) => (known ? value : null);
+  const seen = (value) => (world.state === "not_stored" ? null : n(value));
   const down = world.nodes.filter((x) => x.exporter === "down");
   const heard = world.nodes.filter((x) => x.exporter === "up");
   return {
     freshness: freshness(now, world), version: "0.6.0", state: world.state ?? "ready",
-    store: { engine: world.unreachable ? "prometheus" : "embedded", reachable: known, error: world.unreachable ?? null, circuit_open: false, retention: known ? 86_400 : null },
+    store: { engine: world.unreachable ? "prometheus" : "embedded", reachable: known, error: world.unreachable ?? null, circuit_open: false, retention: known ? 86_400 : null,
+      problems: (world.problems ?? []).map(([part, reason, seconds]) => ({ part, reason, since: iso(now - seconds * 1000), last: iso(now), ended: null, refused: 14_906, detail: "too little is free on the disk of directory; make room" })) },
     telemetry: {
-      exporters_up: n(heard.length), exporters_down: n(down.length), exporters_frozen: n(0), down_exporters: known ? down.slice(0, 20).map((x) => ({ cluster: x.cluster, node: x.node, address: "10.4.7.19:9400", state: "down", data_time: iso(now), data_age: 0 })) : [],
+      exporters_up: seen(heard.length), exporters_down: seen(down.length), exporters_frozen: seen(0), down_exporters: known ? down.slice(0, 20).map((x) => ({ cluster: x.cluster, node: x.node, address: "10.4.7.19:9400", state: "down", data_time: iso(now), data_age: 0 })) : [],
       devices: n(world.summary.devices), services: n(world.services.length),
       services_partial: n(world.services.filter((s) => s.partial).length), services_no_data: n(world.services.filter((s) => s.attention.includes("no_data")).length),
       pods_warming: n(world.services.reduce((t, s) => t + s.pods.warming, 0)),

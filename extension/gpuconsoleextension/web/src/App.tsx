@@ -19,7 +19,7 @@ import { Fleet } from "./views/Fleet";
 import { Login } from "./views/Login";
 import { Nodes } from "./views/Nodes";
 import { Service } from "./views/Service";
-import { Offline, SomeDown, StatePanel } from "./views/States";
+import { Offline, SomeDown, StatePanel, StoreProblems } from "./views/States";
 
 export function App() {
   return (
@@ -47,6 +47,7 @@ const said: Record<string, string> = {
   C: "Warming up",
   D: "The scraper is down",
   F: "The metric store cannot be reached",
+  G: "What arrives cannot be stored",
 };
 
 function Console() {
@@ -90,6 +91,7 @@ function Content({ screen, known, poll, route: r }: { screen: Screen; known: Kno
     <>
       <Failure known={known} refresh={poll.refresh} />
       {!shows(screen, r) && <h1 class="vh">GPU console</h1>}
+      {!(screen.kind === "state" && screen.letter === "G") && <StoreProblems status={status} />}
       {panel}
       {(screen.kind === "ready" || screen.letter === "B" || screen.letter === "C") && r.view !== "service" && <SomeDown status={status} />}
       <Endpoints endpoints={status.endpoints} />
@@ -108,6 +110,8 @@ function shows(screen: Screen, r: Route): boolean {
   switch (screen.letter) {
     case "D":
       return true;
+    case "G": // what was stored before, if anything was
+      return !!screen.status.telemetry.devices || !!screen.status.telemetry.services;
     case "B":
       return r.view === "nodes";
     case "C":

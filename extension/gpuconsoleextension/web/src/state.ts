@@ -6,13 +6,14 @@ import type { Known } from "./poll";
 /**
  * In which state the page is. A to F are the states of the whole and of a service
  * that the console must tell apart:
- * A not enabled, B no GPU services, C warming up, D scraper down, E partial, F store unreachable.
+ * A not enabled, B no GPU services, C warming up, D scraper down, E partial, F store unreachable,
+ * G what arrives cannot be stored.
  */
-export type Letter = "A" | "B" | "C" | "D" | "E" | "F";
+export type Letter = "A" | "B" | "C" | "D" | "E" | "F" | "G";
 
 export type Screen =
   | { kind: "loading" }
-  | { kind: "state"; letter: "A" | "B" | "C" | "D" | "F"; status: Status }
+  | { kind: "state"; letter: "A" | "B" | "C" | "D" | "F" | "G"; status: Status }
   /** The console's own server does not answer, and nothing was ever heard of it. */
   | { kind: "offline"; error: ApiError }
   | { kind: "ready"; status: Status };
@@ -23,6 +24,7 @@ const letters = {
   warming_up: "C",
   scraper_down: "D",
   store_unreachable: "F",
+  not_stored: "G",
 } as const;
 
 /** What the whole page shows, from what is known of the status. */

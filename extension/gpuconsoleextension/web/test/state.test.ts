@@ -19,6 +19,7 @@ describe("the state of the whole", () => {
     ["warming_up", "C"],
     ["scraper_down", "D"],
     ["store_unreachable", "F"],
+    ["not_stored", "G"],
   ])("%s is %s", (state, letter) => expect(screenOf(known({ data: status(state) }))).toMatchObject({ kind: "state", letter }));
 
   test("ready", () => expect(screenOf(known({ data: status("ready") }))).toMatchObject({ kind: "ready" }));

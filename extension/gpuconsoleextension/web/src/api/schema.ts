@@ -162,6 +162,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/acknowledge": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Keep that a notice was seen, so that it needs attention no more.
+         * @description It, and earlier notices about the same, stay in the log as acknowledged; the next one needs attention again. A
+         *     condition cannot be acknowledged: it is over when what raised it is. Acknowledging twice changes nothing.
+         */
+        post: operations["acknowledgeNotice"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -172,6 +193,31 @@ export interface components {
             /** @enum {string} */
             reason: "invalid_parameter" | "limit_exceeded" | "unauthenticated" | "not_found" | "method_not_allowed" | "upstream_unreachable" | "upstream_timeout" | "upstream_invalid" | "upstream_rejected" | "query_limit" | "circuit_open" | "busy" | "internal";
             /** @description What exactly, and what would help; may be empty. Never an address with credentials. */
+            detail: string;
+        };
+        StoreProblem: {
+            /**
+             * @description What is not stored.
+             * @enum {string}
+             */
+            part: "samples" | "events" | "deliveries";
+            /** @description `disk_full`, `read_only`, `write_failed`, `too_slow`, `max_bytes`, `max_series`: of the store. Others as in extension_gpu_store_samples_refused, as `too_new`: a clock or a label of the sender. */
+            reason: string;
+            /** Format: date-time */
+            since: string;
+            /**
+             * Format: date-time
+             * @description When something was last refused; null if nothing has arrived since.
+             */
+            last: string | null;
+            /**
+             * Format: date-time
+             * @description null while it lasts.
+             */
+            ended: string | null;
+            /** @description Samples or entries since `since`. */
+            refused: number;
+            /** @description Cause and remedy. */
             detail: string;
         };
         /** @description How current the answer is. Everything null and `stale` false where there is no data at all. */
@@ -531,10 +577,10 @@ export interface components {
             /** @description k8s.node.name, else host.name, else the address that its devices are scraped from. */
             node: string;
             /**
-             * @description The first that applies. `lost`: neither telemetry nor allocation for longer than `freshness.stale_after`. `degraded`: it reports, and has a reason of severity error or warn.
+             * @description The first that applies. `lost`: neither telemetry nor allocation for longer than `freshness.stale_after`; `unknown` where the store took nothing meanwhile. `degraded`: it reports, and has a reason of severity error or warn.
              * @enum {string}
              */
-            state: "lost" | "exporter_down" | "exporter_frozen" | "degraded" | "ok";
+            state: "lost" | "exporter_down" | "exporter_frozen" | "degraded" | "ok" | "unknown";
             /** @description Why it needs attention, worst first: its own, its exporter's and those of its devices. */
             reasons: components["schemas"]["Reason"][];
             exporter: components["schemas"]["ExporterState"];
@@ -643,7 +689,10 @@ export interface components {
             /** @description Notices that match and still count for attention, see `Reason.notice`. */
             notices: number;
         };
-        /** @description An event that only a delivery tells of (a test, or one older than the log) has no severity, state and body. */
+        AcknowledgeAnswer: {
+            event: components["schemas"]["Event"];
+        };
+        /** @description An event of which the log holds its deliveries alone has no severity and state, and no body unless it was a test. */
         Event: {
             id: string;
             name: string;
@@ -653,6 +702,13 @@ export interface components {
             state: "raised" | "cleared" | null;
             /** @description It is never cleared, and is no raised condition. */
             notice: boolean;
+            /** @description A condition that is raised, or a notice that still needs attention: this is its newest event. */
+            active: boolean;
+            /**
+             * Format: date-time
+             * @description Of a notice: when someone acknowledged it.
+             */
+            acknowledged_at: string | null;
             /** @enum {string|null} */
             severity: "trace" | "debug" | "info" | "warn" | "error" | "fatal" | null;
             /** Format: date-time */
@@ -699,13 +755,14 @@ export interface components {
             /** @description Of otelcol-gpu. */
             version: string;
             /**
-             * @description The first that applies. `store_unreachable` (F). `not_enabled` (A): the store has never seen any GPU telemetry.
+             * @description The first that applies. `store_unreachable` (F). `not_stored` (G): no current telemetry is stored, and what
+             *     arrives, or did a moment ago, could not be: `store.problems` has the reasons. `not_enabled` (A): the store has never seen any GPU telemetry.
              *     `scraper_down` (D): exporters or the receiver were heard of and none answers now, or all telemetry is stale.
              *     `no_services` (B): devices report, and no service has a GPU. `warming_up` (C): there are services, and none has a settled
              *     pod yet. `ready`. Partial (E) is a state of a service: `telemetry.services_partial`.
              * @enum {string}
              */
-            state: "store_unreachable" | "not_enabled" | "scraper_down" | "no_services" | "warming_up" | "ready";
+            state: "store_unreachable" | "not_stored" | "not_enabled" | "scraper_down" | "no_services" | "warming_up" | "ready";
             store: {
                 /** @enum {string} */
                 engine: "embedded" | "prometheus";
@@ -719,10 +776,13 @@ export interface components {
                 circuit_open: boolean;
                 /** @description Seconds; null where the store does not say. */
                 retention: number | null;
+                /** @description What the store cannot keep, the worst first: faults of its own. In the state `not_stored` also what is wrong with the samples, and what ended within `freshness.stale_after`. */
+                problems: components["schemas"]["StoreProblem"][];
             };
             /** @description Everything null while the store cannot be reached. */
             telemetry: {
-                exporters_up: components["schemas"]["Count"];
+                /** @description null, as the two below, also while the store has not taken what would show it. */
+                exporters_up: number | null;
                 /** @description gpu.exporter.up is 0, or was heard of within `config.remembered` and is not any more. */
                 exporters_down: number | null;
                 exporters_frozen: components["schemas"]["Count"];
@@ -1119,6 +1179,10 @@ export interface operations {
                 cluster?: string;
                 namespace?: string;
                 service?: string;
+                /** @description Only events whose sentence, name or subject contains this text; case does not matter. */
+                q?: string;
+                /** @description Only conditions that are raised, and notices that still need attention. */
+                active?: boolean;
             };
             header?: never;
             path?: never;
@@ -1137,6 +1201,47 @@ export interface operations {
             };
             400: components["responses"]["Invalid"];
             401: components["responses"]["Unauthenticated"];
+            502: components["responses"]["Upstream"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["Failed"];
+        };
+    };
+    acknowledgeNotice: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description `id` of the notice. */
+                    event_id: string;
+                };
+            };
+        };
+        responses: {
+            /** @description The notice, acknowledged. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AcknowledgeAnswer"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            /** @description The log has no such event: reason `not_found`. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
             502: components["responses"]["Upstream"];
             503: components["responses"]["Busy"];
             default: components["responses"]["Failed"];

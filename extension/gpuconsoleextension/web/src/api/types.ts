@@ -3,6 +3,7 @@ import type { components } from "./schema";
 type Schemas = components["schemas"];
 
 export type Status = Schemas["StatusAnswer"];
+export type StoreProblem = Schemas["StoreProblem"];
 export type Services = Schemas["ServicesAnswer"];
 export type ServiceAnswer = Schemas["ServiceAnswer"];
 export type Service = Schemas["Service"];

@@ -190,6 +190,7 @@ function NodeTags({ node: n }: { node: GpuNode }) {
   return (
     <>
       <ReasonTags reasons={n.reasons} />
+      {n.state === "unknown" && <Tag tone="info" title="The store took nothing that would show it">not stored</Tag>}
       {silent > 0 && <Tag tone="info">{plural(silent, "device")} without data</Tag>}
       {n.schedulable === false && <Tag tone="info">cordoned</Tag>}
       {n.mig_reconfiguring && <Tag tone="info">MIG is being changed</Tag>}

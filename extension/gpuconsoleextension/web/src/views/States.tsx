@@ -1,14 +1,14 @@
 import type { ApiError } from "../api/client";
-import type { Status } from "../api/types";
+import type { Status, StoreProblem } from "../api/types";
 import { count, duration, plural, safe, spoken } from "../format";
 import type { Known } from "../poll";
 import { nodesLink } from "../router";
 import { Banner, Panel, Retry } from "../parts/notices";
-import { Name } from "../parts/values";
+import { Name, Time } from "../parts/values";
 import { exportersUnwell } from "../state";
 
 /** What is not there yet, or not any more, and what would help. */
-export function StatePanel({ letter, status, known, refresh }: { letter: "A" | "B" | "C" | "D" | "F"; status: Status; known: Known<unknown>; refresh: () => void }) {
+export function StatePanel({ letter, status, known, refresh }: { letter: "A" | "B" | "C" | "D" | "F" | "G"; status: Status; known: Known<unknown>; refresh: () => void }) {
   switch (letter) {
     case "A":
       return <NotEnabled />;
@@ -20,6 +20,8 @@ export function StatePanel({ letter, status, known, refresh }: { letter: "A" | "
       return <ScraperDown status={status} />;
     case "F":
       return <Unreachable status={status} known={known} refresh={refresh} />;
+    case "G":
+      return <NotStored status={status} />;
   }
 }
 
@@ -122,6 +124,64 @@ function Unreachable({ status, known, refresh }: { status: Status; known: Known<
       <p class="quiet">No chart is drawn, for an empty one would look like no load. Telemetry itself, events and webhooks do not depend on the store.</p>
       <Retry known={known} refresh={refresh} />
     </Panel>
+  );
+}
+
+/** Samples arrive, and the store does not take them: what is missing here need not be missing. */
+function NotStored({ status }: { status: Status }) {
+  const { problems } = status.store;
+  const lasts = problems.some((p) => p.ended === null);
+  const age = status.freshness.data_age;
+  return (
+    <Panel tone={lasts ? "bad" : "info"} title={lasts ? "What arrives cannot be stored" : "The store takes samples again"} state="G">
+      <Problems problems={problems} />
+      {!lasts && <p>The next samples appear here by themselves.</p>}
+      <p>
+        {age === null ? "Nothing was stored before." : <>The newest data is {duration(age)} old; what stands below was so then.</>} Exporters and nodes that seem silent may report all the same.
+      </p>
+      <p class="quiet">Events, webhooks and other backends do not depend on the store.</p>
+    </Panel>
+  );
+}
+
+/** What the store cannot keep although it can be read. */
+export function StoreProblems({ status }: { status: Status }) {
+  const { problems } = status.store;
+  if (!problems.length) return null;
+  const samples = problems.some((p) => p.part === "samples");
+  return (
+    <Banner tone="bad" title={samples ? "The store does not keep all that arrives" : "The log of events is not kept on disk"} name="store">
+      <Problems problems={problems} />
+      {samples && <p>What is missing or stale since then may be so for this reason alone.</p>}
+    </Banner>
+  );
+}
+
+const causes: Record<string, string> = {
+  disk_full: "the disk is full",
+  read_only: "the disk is read-only",
+  write_failed: "the disk has failed",
+  too_slow: "the disk is too slow",
+  max_bytes: "max_bytes is reached",
+  max_series: "max_series is reached",
+  too_new: "they are ahead of this machine’s clock",
+  too_old: "they are too old",
+  out_of_order: "they are older than what is stored of their series",
+  invalid: "Prometheus does not allow their labels",
+  too_large: "their labels are too long",
+};
+
+function Problems({ problems }: { problems: readonly StoreProblem[] }) {
+  return (
+    <ul aria-label="What is not stored">
+      {problems.map((p) => (
+        <li key={`${p.part}\n${p.reason}\n${p.since}`}>
+          {p.part[0]!.toUpperCase() + p.part.slice(1)} {p.ended === null ? "are" : "were"} not stored: {causes[p.reason] ?? safe(p.reason)}, since <Time at={p.since} />
+          {p.ended !== null && <>, until <Time at={p.ended} /></>}
+          {p.refused > 0 && `; ${count(p.refused)} refused`}. {p.ended === null && <span class="quiet">{safe(p.detail.charAt(0).toUpperCase() + p.detail.slice(1))}.</span>}
+        </li>
+      ))}
+    </ul>
   );
 }
 
