@@ -199,6 +199,7 @@ func (p *summaryProcessor) evaluate(ctx context.Context) {
 		p.tel.clockStepped(ctx, now, stepped)
 	}
 
+	p.tel.flapping(now, p.cfg.Staleness, e.Flapping)
 	md := e.Metrics(p.version)
 	p.tel.evaluated(ctx, time.Since(began))
 	if md.ResourceMetrics().Len() == 0 {

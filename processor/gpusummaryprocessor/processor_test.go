@@ -327,3 +327,23 @@ func TestConcurrentUse(t *testing.T) {
 	pods, _, _ := p.tracked()
 	require.Equal(t, 3, pods)
 }
+
+// A staleness that is too short for what arrives is told once, with what would do.
+func TestShortStalenessIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, logs := zapobserver.New(zap.WarnLevel)
+		set := processortest.NewNopSettings(metadata.Type)
+		set.Logger = zap.New(core)
+		cfg := createDefaultConfig().(*Config)
+		cfg.Staleness = 5 * time.Second
+		p := start(t, set, cfg, &recorder{})
+		for range 20 {
+			require.NoError(t, p.ConsumeMetrics(t.Context(), utilBatch("a")))
+			time.Sleep(15 * time.Second)
+		}
+		require.Equal(t, 1, logs.Len())
+		require.Equal(t, map[string]any{
+			"staleness": 5 * time.Second, "interval": 15 * time.Second, "least": 30 * time.Second, "namespace": "shop", "service": "api",
+		}, logs.All()[0].ContextMap())
+	})
+}

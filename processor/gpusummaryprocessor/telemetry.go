@@ -128,6 +128,15 @@ func (t *telemetry) clockStepped(ctx context.Context, now time.Time, step time.D
 	t.warn(now, "clock", "The wall clock was set; what is known keeps its age", zap.Duration("step", step))
 }
 
+// flapping warns of a staleness that is too short for what arrives.
+func (t *telemetry) flapping(now time.Time, staleness time.Duration, f summary.Flapping) {
+	if f.Interval > 0 {
+		t.warn(now, "flapping", "staleness is shorter than two intervals of the points, so that pods are missing in between: raise it, or leave it out to have it computed",
+			zap.Duration("staleness", staleness), zap.Duration("interval", f.Interval), zap.Duration("least", 2*f.Interval),
+			zap.String("namespace", f.Namespace), zap.String("service", f.Service))
+	}
+}
+
 func (t *telemetry) evaluated(ctx context.Context, took time.Duration) {
 	t.builder.GpuSummaryEvaluationDuration.Record(ctx, took.Seconds())
 }

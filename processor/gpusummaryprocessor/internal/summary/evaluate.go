@@ -23,6 +23,9 @@ type Evaluation struct {
 	services []serviceFigures
 	pods     []podPoint // service by service
 	gone     []podPoint // of which only the end of the series is said
+
+	// Flapping is the service of which staleness is the furthest from fitting.
+	Flapping Flapping
 }
 
 // podPoint is what is to be said about a pod.
@@ -74,7 +77,7 @@ func (s *Summary) Evaluate(now time.Time) Evaluation {
 
 // summarize appends the figures of svc and the states of its pods.
 func (s *Summary) summarize(svc *service, now int64, e *Evaluation) {
-	staleness := s.staleness(svc)
+	staleness := s.staleness(svc, e)
 	svc.known = svc.known || s.synced != 0 && now-s.synced >= staleness
 
 	var sum totals

@@ -52,10 +52,10 @@ func TestStalenessFollowsTheMedianGap(t *testing.T) {
 			for _, p := range svc.pods {
 				p.expected = true
 			}
-			require.Equal(t, tt.want, time.Duration(w.s.staleness(svc)))
+			require.Equal(t, tt.want, time.Duration(w.s.staleness(svc, new(Evaluation))))
 
 			w.s.cfg.Staleness = 100 * time.Second
-			require.Equal(t, 100*time.Second, time.Duration(w.s.staleness(svc)), "a configured staleness is not computed")
+			require.Equal(t, 100*time.Second, time.Duration(w.s.staleness(svc, new(Evaluation))), "a configured staleness is not computed")
 		})
 	}
 }
@@ -90,4 +90,34 @@ func TestRecentKeepsTheNewestWhateverTheOrder(t *testing.T) {
 	var r recent
 	r.add(7)
 	require.Empty(t, r.appendGaps(nil))
+}
+
+// A staleness that does not reach to the next point but one lets pods go missing in
+// between: that is noted when the interval is known, and of the worst service.
+func TestFlapping(t *testing.T) {
+	for name, tt := range map[string]struct {
+		staleness time.Duration
+		points    int
+		want      Flapping
+	}{
+		"too short":         {29 * time.Second, 4, Flapping{"shop", "api", 15 * time.Second}},
+		"long enough":       {30 * time.Second, 4, Flapping{}},
+		"computed":          {0, 4, Flapping{}},
+		"not known to be":   {29 * time.Second, 3, Flapping{}},
+		"that of the worst": {time.Second, 4, Flapping{"shop", "api", 15 * time.Second}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, func(c *Config) { c.Staleness = tt.staleness })
+			for range tt.points {
+				w.util("a", "GPU-0", 0.5)
+				w.now = w.now.Add(5 * time.Second)
+				w.read(reading{service: "quick", pod: "q", device: "GPU-1", fields: map[field]float64{utilization: 0.5}})
+				w.now = w.now.Add(5 * time.Second)
+				w.read(reading{service: "quick", pod: "q", device: "GPU-1", fields: map[field]float64{utilization: 0.5}})
+				w.now = w.now.Add(5 * time.Second)
+			}
+			e := w.s.Evaluate(w.now)
+			require.Equal(t, tt.want, e.Flapping)
+		})
+	}
 }
