@@ -206,7 +206,7 @@ func (c *gpuEvents) handOn(ctx context.Context) error {
 				c.keep()
 				return err
 			}
-			c.logger.Error("The next component refuses events for good, they are lost", zap.Int("events", len(sending)), zap.Error(err))
+			c.logger.Error("an exporter of the pipeline refuses events for good and does not get them again: its own log says why", zap.Int("events", len(sending)), zap.Error(err))
 		} else {
 			for i := range sending {
 				c.telemetry.GpuEventsEmitted.Add(ctx, 1, metric.WithAttributes(

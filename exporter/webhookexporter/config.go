@@ -40,8 +40,9 @@ type Config struct {
 	Receivers map[string]ReceiverConfig `mapstructure:"receivers"`
 	// Retry says whether and when a delivery is tried again.
 	Retry RetryConfig `mapstructure:"retry"`
-	// GroupWait is how long events of one node wait for each other to travel to
-	// a receiver as one delivery, where its format allows that. 0: not at all.
+	// GroupWait is how long events of one node, or of one service, wait for each
+	// other to travel to a receiver as one delivery, where its format allows
+	// that. 0: not at all.
 	GroupWait time.Duration `mapstructure:"group_wait"`
 	// Storage is the storage extension that keeps deliveries over a restart.
 	Storage *component.ID `mapstructure:"storage"`

@@ -73,6 +73,18 @@ func (e *event) node() string {
 	return e.text(names.HostName)
 }
 
+// place is what events are grouped by: their node, else their service; empty
+// where they name neither.
+func (e *event) place() string {
+	if node := e.node(); node != "" {
+		return "node " + node
+	}
+	if service := e.text(names.ServiceName); service != "" {
+		return "service " + e.text(names.K8sClusterName) + "/" + e.text(names.K8sNamespaceName) + "/" + service
+	}
+	return ""
+}
+
 // subject names what the event is about, the narrowest first; empty if it does
 // not say.
 func (e *event) subject() string {

@@ -13,18 +13,18 @@ import (
 // maxGroupWait is longer than anybody wants to learn late.
 const maxGroupWait = 10 * time.Minute
 
-// groups gathers events of one node into one delivery. An event that joins no
+// groups gathers events of one place into one delivery. An event that joins no
 // group but has a key in common with an open one ends that group first, so that
 // their order stays. Guarded by the queue.
 type groups struct {
-	wait   time.Duration
-	limit  int // parts of one group
-	byNode map[string]*group
-	byKey  map[string]*group
+	wait    time.Duration
+	limit   int // parts of one group
+	byPlace map[string]*group
+	byKey   map[string]*group
 }
 
 type group struct {
-	node  string
+	place string
 	parts []*part
 	timer *time.Timer
 }
@@ -32,24 +32,24 @@ type group struct {
 // takes reports whether the delivery may travel with others.
 func (g *groups) takes(d *delivery) bool {
 	p := d.parts[0]
-	return g.wait > 0 && g.limit > 1 && d.told == nil && p.trigger == audit.TriggerEvent && p.node() != ""
+	return g.wait > 0 && g.limit > 1 && d.told == nil && p.trigger == audit.TriggerEvent && p.place() != ""
 }
 
-// gather adds the part to the group of its node. The caller holds q.mu.
+// gather adds the part to the group of its place. The caller holds q.mu.
 func (q *queue) gather(p *part) {
-	node := p.node()
-	if other := q.groups.byKey[p.key]; other != nil && other.node != node {
+	place := p.place()
+	if other := q.groups.byKey[p.key]; other != nil && other.place != place {
 		q.dispatch(other)
 	}
-	g := q.groups.byNode[node]
+	g := q.groups.byPlace[place]
 	if g == nil {
-		g = &group{node: node}
+		g = &group{place: place}
 		g.timer = time.AfterFunc(q.groups.wait, func() {
 			q.mu.Lock()
 			defer q.mu.Unlock()
 			q.dispatch(g)
 		})
-		q.groups.byNode[node] = g
+		q.groups.byPlace[place] = g
 	}
 	g.parts = append(g.parts, p)
 	if p.key != "" {
@@ -63,11 +63,11 @@ func (q *queue) gather(p *part) {
 // dispatch lines the group up as one delivery, if that has not happened. The
 // caller holds q.mu.
 func (q *queue) dispatch(g *group) {
-	if q.groups.byNode[g.node] != g {
+	if q.groups.byPlace[g.place] != g {
 		return
 	}
 	g.timer.Stop()
-	delete(q.groups.byNode, g.node)
+	delete(q.groups.byPlace, g.place)
 	for _, p := range g.parts {
 		delete(q.groups.byKey, p.key)
 	}
@@ -76,7 +76,7 @@ func (q *queue) dispatch(g *group) {
 
 // endGroups dispatches all groups. The caller holds q.mu.
 func (q *queue) endGroups() {
-	for _, g := range q.groups.byNode {
+	for _, g := range q.groups.byPlace {
 		q.dispatch(g)
 	}
 }

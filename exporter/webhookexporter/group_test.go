@@ -52,6 +52,7 @@ func startListing(t *testing.T, a roundTripper, change ...func(*Config, *environ
 func of(node, id, key string) plog.Logs {
 	logs := partial(id, names.EventRaised)
 	rl := logs.ResourceLogs().At(0)
+	rl.Resource().Attributes().Remove(names.ServiceName)
 	if node != "" {
 		rl.Resource().Attributes().PutStr(names.K8sNodeName, node)
 	}
@@ -78,7 +79,7 @@ func TestEventsOfOneNodeTravelTogether(t *testing.T) {
 		h.send(of("n2", "c", "kc"))
 		h.send(of("", "d", "kd"))
 		rec := <-h.records
-		assert.Equal(t, "d", rec.Events[0].ID, "of no node: at once")
+		assert.Equal(t, "d", rec.Events[0].ID, "of no place: at once")
 		assert.Equal(t, time.Second, time.Since(start))
 
 		rec = <-h.records
@@ -95,6 +96,26 @@ func TestEventsOfOneNodeTravelTogether(t *testing.T) {
 		assert.Regexp(t, "^grp_", ids[1])
 		assert.Equal(t, "c", ids[2], "one alone keeps its own")
 		assertDeliveries(t, h.telemetry, map[[3]string]int64{{"ops", "succeeded", ""}: 4})
+	})
+}
+
+// One silent service is partial and without data: one message, not two.
+func TestEventsOfOneServiceTravelTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := startListing(t, &answers{})
+		logs := partial("partial", names.EventRaised)
+		second := addPartial(logs, "no_data", names.EventRaised, plog.SeverityNumberError)
+		second.SetEventName(names.EventServiceNoData)
+		second.Attributes().PutStr(names.GPUEventKey, "prod/vllm/no_data")
+		other := addPartial(logs, "other", names.EventRaised, plog.SeverityNumberWarn)
+		other.Attributes().PutStr(names.GPUEventKey, "prod/other/partial")
+		logs.ResourceLogs().At(2).Resource().Attributes().PutStr(names.ServiceName, "other")
+		h.send(logs)
+		counts := map[int]int{}
+		for range 2 {
+			counts[len((<-h.records).Events)]++
+		}
+		assert.Equal(t, map[int]int{2: 1, 1: 1}, counts)
 	})
 }
 

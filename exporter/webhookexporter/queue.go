@@ -51,7 +51,7 @@ func newQueue(t *target, groupWait time.Duration) *queue {
 	q := &queue{
 		lanes:   map[string][]*delivery{},
 		retries: map[*delivery]*time.Timer{},
-		groups:  groups{wait: groupWait, byNode: map[string]*group{}, byKey: map[string]*group{}},
+		groups:  groups{wait: groupWait, byPlace: map[string]*group{}, byKey: map[string]*group{}},
 	}
 	q.moved = sync.NewCond(&q.mu)
 	q.configure(t)
