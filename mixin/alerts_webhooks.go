@@ -15,7 +15,7 @@ func webhookAlerts() []alert {
 			check:   []string{"The audit log: `grep '\"receiver\":\"NAME\"' audit.jsonl | tail` has status, error and durations.", "`gpuctl webhook test NAME`."},
 			do: []string{
 				"http_4xx: URL, key or format. ssrf_blocked: `allow_cidrs` or `allow_ports`, if the address is meant. dns, connect, tls, timeout: the way to it.",
-				"`gpuctl webhook replay EVENT NAME` sends again what was lost.",
+				"`gpuctl webhook replay EVENT-ID --receiver NAME` sends again what was lost.",
 			},
 		},
 		{

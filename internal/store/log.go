@@ -71,6 +71,9 @@ type Delivery struct {
 	// NextAttempt is zero if this was the last one.
 	NextAttempt time.Time     `json:"next_attempt,omitzero"`
 	Duration    time.Duration `json:"duration_ns,omitempty"`
+	// NotStored: the exporter's storage could not take the attempt before it was
+	// made; a kill in the middle of it would have lost it.
+	NotStored bool `json:"not_stored,omitempty"`
 	// AuditSequence is the record's number in the audit file; 0 if it is in none.
 	AuditSequence uint64 `json:"audit_sequence,omitempty"`
 }
@@ -103,7 +106,7 @@ func NewDelivery(sequence uint64, r *audit.Record) *Delivery {
 		AuditSequence: sequence,
 		ID:            r.ID, Time: r.Time, Receiver: r.Receiver, Host: r.URLHost, Format: r.Format, Trigger: r.Trigger,
 		Attempt: r.Attempt, Attempts: r.MaxAttempts, Outcome: r.Outcome, Status: r.Status, ErrorType: r.ErrorType,
-		NextAttempt: r.NextAttempt, Duration: r.Durations.Total,
+		NextAttempt: r.NextAttempt, Duration: r.Durations.Total, NotStored: r.NotStored,
 		EventIDs: make([]string, 0, len(r.Events)),
 	}
 	for _, e := range r.Events {
