@@ -52,16 +52,16 @@ func newServices() *command {
 			if err != nil {
 				return err
 			}
+			unstored := c.notes(ctx, s.err, all.Freshness)
 			if c.output == "json" {
 				err = writeIndented(s.out, all)
 			} else {
-				fresh(s.err, all.Freshness)
 				err = servicesTable(s.out, all.Services)
 				if q == "" {
 					err = cmp.Or(err, elsewhere(s.out, &all.Summary))
 				}
 			}
-			attention := slices.ContainsFunc(all.Services, pressingService) || q == "" && all.Summary.ReasonsTotal > 0
+			attention := unstored || slices.ContainsFunc(all.Services, pressingService) || q == "" && all.Summary.ReasonsTotal > 0
 			return cmp.Or(err, c.finish(all.Freshness, attention))
 		}),
 	}
@@ -123,13 +123,13 @@ func newPS() *command {
 			if service != "" && len(found) == 0 {
 				return errors.New("nothing is known of such a service")
 			}
+			attention = c.notes(ctx, s.err, all.Freshness) || attention
 			if c.output == "json" {
 				err = writeIndented(s.out, struct {
 					Freshness consoleapi.Freshness `json:"freshness"`
 					Services  []servicePods        `json:"services"`
 				}{all.Freshness, found})
 			} else {
-				fresh(s.err, all.Freshness)
 				err = podsTable(s.out, found)
 			}
 			return cmp.Or(err, c.finish(all.Freshness, attention))
@@ -169,17 +169,16 @@ func newNodes() *command {
 			if err != nil {
 				return err
 			}
+			unstored := c.notes(ctx, s.err, all.Freshness)
 			switch {
 			case c.output == "json":
 				err = writeIndented(s.out, all)
 			case devices:
-				fresh(s.err, all.Freshness)
 				err = devicesTable(s.out, all.Nodes)
 			default:
-				fresh(s.err, all.Freshness)
 				err = nodesTable(s.out, all)
 			}
-			unwell := slices.ContainsFunc(all.Nodes, pressingNode) ||
+			unwell := unstored || slices.ContainsFunc(all.Nodes, pressingNode) ||
 				slices.ContainsFunc(all.Exporters, func(e consoleapi.Exporter) bool { return e.State != consoleapi.ExporterUp })
 			return cmp.Or(err, c.finish(all.Freshness, unwell))
 		}),
@@ -300,7 +299,7 @@ func (c *consoleClient) top(ctx context.Context, s streams, clear bool) error {
 	fmt.Fprintf(s.out, "%s  devices %s: held %s, busy %s, idle %s, free %s, unknown %s; utilization %s, memory %s, power %s; %s services, %s need attention\n\n",
 		all.Freshness.EvaluatedAt.Local().Format(time.TimeOnly), count(f.Devices), count(f.DevicesHeld), count(f.DevicesBusy), count(f.DevicesIdle), count(f.DevicesFree),
 		count(f.DevicesUnknown), percent(f.Utilization), memory(f.MemoryUsed, f.MemoryTotal), watts(f.Power), count(f.Services), count(f.Attention))
-	fresh(s.out, all.Freshness)
+	c.notes(ctx, s.out, all.Freshness)
 	return cmp.Or(servicesTable(s.out, all.Services), elsewhere(s.out, &all.Summary))
 }
 

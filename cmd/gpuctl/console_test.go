@@ -30,6 +30,7 @@ type console struct {
 	nodes    []consoleapi.Node
 	strays   []consoleapi.Exporter
 	summary  consoleapi.FleetSummary
+	status   consoleapi.StatusAnswer
 	pods     map[string][]consoleapi.Pod // by service
 	told     consoleapi.Told
 	busy     bool
@@ -76,6 +77,8 @@ func (c *console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		answer = consoleapi.PodsAnswer{Freshness: f, Pods: pods}
+	case "/gpu/api/v1/status", "/api/v1/status":
+		answer = c.status
 	default:
 		refuse(http.StatusBadGateway, consoleapi.UpstreamUnreachable)
 		return
@@ -311,4 +314,58 @@ func TestNodesNamesExportersByAddress(t *testing.T) {
 	c.strays = c.strays[1:]
 	code, _, _ = ask("nodes", "--endpoint", url, "--check")
 	assert.Equal(t, exitOK, code)
+}
+
+func TestWhatTheStoreCannotKeepStandsFirst(t *testing.T) {
+	since := time.Date(2026, 11, 22, 14, 30, 0, 0, time.UTC)
+	full := consoleapi.StoreProblem{Part: "samples", Reason: "disk_full", Since: since, Refused: 14906, Detail: "make\x1b[31m room"}
+	emptied := full
+	emptied.Ended = ref(since.Add(time.Minute))
+	for name, test := range map[string]struct {
+		status consoleapi.StatusAnswer
+		says   []string
+		code   int
+	}{
+		"well":                 {consoleapi.StatusAnswer{State: consoleapi.Ready}, nil, exitOK},
+		"full, data current":   {consoleapi.StatusAnswer{State: consoleapi.Ready, Store: consoleapi.StoreStatus{Problems: []consoleapi.StoreProblem{full}}}, []string{"STORE: samples are not stored: disk_full, since ", "14906 refused; make", "room."}, exitFailed},
+		"full, nothing is":     {consoleapi.StatusAnswer{State: consoleapi.NotStored, Store: consoleapi.StoreStatus{Problems: []consoleapi.StoreProblem{full}}}, []string{"disk_full", "may report all the same"}, exitFailed},
+		"emptied a moment ago": {consoleapi.StatusAnswer{State: consoleapi.NotStored, Store: consoleapi.StoreStatus{Problems: []consoleapi.StoreProblem{emptied}}}, []string{"were not stored"}, exitFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := fleet()
+			c.status, c.strays = test.status, nil
+			url := begin(t, c)
+			for _, command := range []string{"services", "nodes"} {
+				for _, output := range []string{"table", "json"} {
+					code, _, errOut := ask(command, "--check", "--endpoint", url, "-o", output)
+					assert.Equal(t, test.code, code)
+					assert.NotContains(t, errOut, "\x1b")
+					for _, text := range test.says {
+						assert.Contains(t, errOut, text)
+					}
+					if test.says == nil {
+						assert.Empty(t, errOut)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestWithoutServicesTheNextStepIsNamed(t *testing.T) {
+	for state, test := range map[consoleapi.State]struct {
+		devices int
+		says    string
+	}{
+		consoleapi.NotEnabled: {0, "Nothing has ever arrived in the store. Next: gpuctl doctor"},
+		consoleapi.NoServices: {18, "18 devices report, and no service is known to have one. Next: gpuctl nodes --devices"},
+		consoleapi.Ready:      {1, "There is no data."},
+	} {
+		c := &console{status: consoleapi.StatusAnswer{State: state, Telemetry: consoleapi.Telemetry{Devices: &test.devices}}}
+		_, _, errOut := ask("services", "--endpoint", begin(t, c))
+		assert.Contains(t, errOut, test.says)
+		if state != consoleapi.Ready {
+			assert.NotContains(t, errOut, "There is no data")
+		}
+	}
 }

@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/collector/extension"
 	"go.opentelemetry.io/collector/extension/extensioncapabilities"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpustoreextension/internal/diskfault"
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpustoreextension/internal/embedded"
@@ -70,7 +71,8 @@ func newExtension(set extension.Settings, cfg *Config) (*gpuStore, error) {
 		return nil, err
 	}
 	g := &gpuStore{config: cfg, settings: set, telemetry: telemetry, now: time.Now, free: embedded.FreeBytes, engine: notStarted{}}
-	g.health = &health{Tracker: problems.New(), directory: cfg.Directory, logger: set.Logger, now: func() time.Time { return g.now() }}
+	g.health = &health{Tracker: problems.New(), directory: cfg.Directory, now: func() time.Time { return g.now() },
+		logger: set.Logger.WithOptions(zap.AddStacktrace(zapcore.FatalLevel))} // a disk has no use for ours
 	return g, nil
 }
 

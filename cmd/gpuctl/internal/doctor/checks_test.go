@@ -188,6 +188,8 @@ func TestConsole(t *testing.T) {
 	}{
 		"well":           {200, well, "ok"},
 		"no store":       {200, strings.Replace(well, `"reachable": true`, `"reachable": false`, 1), "embedded, does not answer"},
+		"a full disk":    {200, strings.Replace(well, `"reachable": true`, `"reachable": true, "problems": [{"part": "samples", "reason": "disk_full", "since": "2026-11-22T14:30:00Z", "refused": 9, "detail": "make room"}]`, 1), "samples are not stored: disk_full, since 2026-11-22T14:30:00Z, 9 refused"},
+		"not stored":     {200, strings.Replace(well, `"ready"`, `"not_stored"`, 1), "none is current, for the store did not take what arrived"},
 		"old data":       {200, strings.Replace(well, `"data_age": 4`, `"data_age": 400, "stale": true`, 1), "the newest is 6m40s old"},
 		"no data":        {200, strings.Replace(well, `"data_age": 4`, `"data_age": null`, 1), "none has arrived"},
 		"a frozen one":   {200, strings.Replace(well, `"exporters_frozen": 0`, `"exporters_frozen": 1`, 1), "2 up, 0 down, 1 frozen"},

@@ -74,6 +74,13 @@ func store(status *consoleapi.StatusAnswer) Result {
 			r.Seen += ": " + status.Store.Error.Error()
 		}
 		r.Remedy = "engine prometheus: check gpu_store::url and its credentials; embedded: gpuctl doctor state telemetry"
+	} else if problems := status.Store.Problems; len(problems) > 0 {
+		p := &problems[0] // the worst
+		r.Status, r.Seen = Fail, fmt.Sprintf("%s are not stored: %s, since %s, %d refused", p.Part, p.Reason, p.Since.UTC().Format(time.RFC3339), p.Refused)
+		if p.Ended != nil {
+			r.Status, r.Seen = Warn, fmt.Sprintf("%s were not stored: %s, until %s, %d refused", p.Part, p.Reason, p.Ended.UTC().Format(time.RFC3339), p.Refused)
+		}
+		r.Remedy = p.Detail
 	}
 	return r
 }
@@ -85,6 +92,8 @@ func data(status *consoleapi.StatusAnswer) Result {
 	switch {
 	case status.State == consoleapi.StoreUnreachable:
 		r.Status, r.Seen = Skipped, "not known, the store does not answer"
+	case status.State == consoleapi.NotStored:
+		r.Status, r.Seen, r.Remedy = Fail, "none is current, for the store did not take what arrived", "see console store"
 	case f.DataAge == nil:
 		r.Status, r.Seen, r.Remedy = Fail, "none has arrived", "gpuctl doctor exporter, and gateway on the agents; a minute after the start it is too early to tell"
 	case f.Stale:

@@ -87,9 +87,11 @@ func TestJudgeOwnMetrics(t *testing.T) {
 			`otelcol_exporter_queue_capacity{data_type="logs",exporter="otlp_grpc/events"} 10` + "\n" + `otelcol_exporter_queue_size{data_type="logs",exporter="otlp_grpc/events"} 9` + "\n", "-",
 			[]string{"fail the queue of otlp_grpc/events is 90 % full"},
 		},
-		"no samples":  {`otelcol_dcgm_receiver_rows_refused{exporter="http://a:9400/metrics",reason="unparsable",receiver="dcgm"} 35` + "\n", "-", []string{"warn lines of a page that are no samples: 35 (exporter=http://a:9400/metrics,reason=unparsable,receiver=dcgm) since the start"}},
-		"a limit":     {`otelcol_dcgm_receiver_rows_refused{reason="limit"} 3` + "\n" + `otelcol_dcgm_receiver_rows_refused{reason="sentinel"} 9` + "\n", "-", []string{"warn rows beyond a limit of one target: 3 (reason=limit) since the start"}},
-		"a full disk": {`otelcol_extension_gpu_store_samples_refused{reason="disk_full"} 3` + "\n", "-", []string{"warn samples that were not stored: 3 (reason=disk_full) since the start"}},
+		"no samples":                      {`otelcol_dcgm_receiver_rows_refused{exporter="http://a:9400/metrics",reason="unparsable",receiver="dcgm"} 35` + "\n", "-", []string{"warn lines of a page that are no samples: 35 (exporter=http://a:9400/metrics,reason=unparsable,receiver=dcgm) since the start"}},
+		"a limit":                         {`otelcol_dcgm_receiver_rows_refused{reason="limit"} 3` + "\n" + `otelcol_dcgm_receiver_rows_refused{reason="sentinel"} 9` + "\n", "-", []string{"warn rows beyond a limit of one target: 3 (reason=limit) since the start"}},
+		"events that a full disk refused": {`otelcol_exporter_send_failed_log_records{exporter="gpu_store"} 3` + "\n", "-", []string{"warn events that the store did not take at once: 3 (exporter=gpu_store) since the start"}},
+		"events that a gateway refused":   {`otelcol_exporter_send_failed_log_records{exporter="otlp_grpc"} 3` + "\n", "-", []string{"warn events or logs that were given up: 3 (exporter=otlp_grpc) since the start"}},
+		"a full disk":                     {`otelcol_extension_gpu_store_samples_refused{reason="disk_full"} 3` + "\n", "-", []string{"warn samples that were not stored: 3 (reason=disk_full) since the start"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var later ownMetrics
