@@ -6,7 +6,6 @@ package gpuconsoleextension // import "github.com/otelcol-gpu/otelcol-gpu/extens
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"net/url"
 	"regexp"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/configkeys"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/listening"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
 )
 
@@ -182,10 +182,10 @@ func (c *Config) validateReach() error {
 	if c.NetAddr.Transport == confignet.TransportTypeUnix {
 		return errors.Join(errs...)
 	}
-	host, _, err := net.SplitHostPort(c.NetAddr.Endpoint)
+	host, err := listening.Split("endpoint", c.NetAddr.Endpoint, "localhost:8480")
 	switch {
 	case err != nil:
-		errs = append(errs, fmt.Errorf("endpoint: %q is no address and port, as localhost:8480", c.NetAddr.Endpoint))
+		errs = append(errs, err)
 	case !loopback(host) && !c.Auth.HasValue():
 		errs = append(errs, fmt.Errorf("endpoint: %q can be reached from other machines, and whoever reaches it can see the fleet; set auth::authenticator to an extension such as bearertokenauth, or use localhost (kubectl port-forward reaches it)", c.NetAddr.Endpoint))
 	}

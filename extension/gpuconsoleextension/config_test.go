@@ -58,6 +58,7 @@ func TestConfigIsValidated(t *testing.T) {
 		"mapped loopback":         {func(c *Config) { c.NetAddr.Endpoint = "[::ffff:127.0.0.1]:8480" }, ""},
 		"socket":                  {func(c *Config) { c.NetAddr = confignet.AddrConfig{Endpoint: "/run/c.sock", Transport: "unix"} }, ""},
 		"no endpoint":             {func(c *Config) { c.NetAddr.Endpoint = "" }, "endpoint: is empty"},
+		"no such port":            {func(c *Config) { c.NetAddr.Endpoint = "localhost:84800" }, "use a number from 1 to 65535"},
 		"no port":                 {func(c *Config) { c.NetAddr.Endpoint = "localhost" }, "endpoint:"},
 		"prefix":                  {func(c *Config) { c.PathPrefix = "/a/b-c" }, ""},
 		"prefix with a slash":     {func(c *Config) { c.PathPrefix = "/a/" }, "path_prefix"},

@@ -6,7 +6,6 @@ package gpuconsoleextension // import "github.com/otelcol-gpu/otelcol-gpu/extens
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"sync"
@@ -23,6 +22,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet"
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/metadata"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/listening"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
 )
 
@@ -112,7 +112,7 @@ func (c *console) serve(ctx context.Context, host component.Host, handler http.H
 	open.Auth = configoptional.None[confighttp.AuthConfig]()
 	listener, err := open.ToListener(ctx)
 	if err != nil {
-		return fmt.Errorf("endpoint: %s cannot be listened on; end what uses it, or set another: %w", open.NetAddr.Endpoint, err)
+		return listening.Explain("endpoint", open.NetAddr.Endpoint, "", err)
 	}
 	c.address = listener.Addr()
 	c.server, err = open.ToServer(ctx, host.GetExtensions(), c.settings.TelemetrySettings, handler)

@@ -6,7 +6,6 @@ package gpustoreextension // import "github.com/otelcol-gpu/otelcol-gpu/extensio
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"net/url"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/configkeys"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/listening"
 )
 
 const (
@@ -155,14 +155,17 @@ func (c *Config) Validate() error {
 }
 
 func (c *Config) validateEmbedded() error {
+	kept := within("retention", c.Retention, minRetention, maxRetention)
 	errs := []error{
-		within("retention", c.Retention, minRetention, maxRetention),
+		kept,
 		within("max_bytes", c.MaxBytes, minMaxBytes, 1<<50),
-		within("out_of_order_window", c.OutOfOrderWindow, 0, c.Retention),
 		within("max_interval", c.MaxInterval, time.Second, time.Hour),
 		within("max_series", c.MaxSeries, 1, 100_000_000),
 		within("query::max_samples", c.Query.MaxSamples, 1000, 1_000_000_000),
 		c.API.validate(),
+	}
+	if kept == nil { // else one error would be two
+		errs = append(errs, within("out_of_order_window", c.OutOfOrderWindow, 0, c.Retention))
 	}
 	if least := time.Duration(lookbackIntervals * float64(c.MaxInterval)); c.Lookback != 0 && c.Lookback < least {
 		errs = append(errs, fmt.Errorf("lookback: %v is less than 2.5 times max_interval (%v), so charts would have gaps where nothing is missing; set it to at least %v, or leave it out", c.Lookback, c.MaxInterval, least))
@@ -190,14 +193,14 @@ func within[T int | int64 | time.Duration](key string, value, least, most T) err
 
 // validate refuses to serve the API to everybody.
 func (c *APIConfig) validate() error {
-	if c.NetAddr.Endpoint == "" || c.Auth.HasValue() || c.NetAddr.Transport == confignet.TransportTypeUnix {
+	if c.NetAddr.Endpoint == "" || c.NetAddr.Transport == confignet.TransportTypeUnix {
 		return nil
 	}
-	host, _, err := net.SplitHostPort(c.NetAddr.Endpoint)
+	host, err := listening.Split("api::endpoint", c.NetAddr.Endpoint, "localhost:9090")
 	if err != nil {
-		return fmt.Errorf("api::endpoint: %q is no address and port, as localhost:9090", c.NetAddr.Endpoint)
+		return err
 	}
-	if !loopback(host) {
+	if !loopback(host) && !c.Auth.HasValue() {
 		return fmt.Errorf("api::endpoint: %q can be reached from other machines, and whoever reaches it can read everything; set api::auth to an authenticator, use localhost, or set endpoint to \"\" for no API", c.NetAddr.Endpoint)
 	}
 	return nil

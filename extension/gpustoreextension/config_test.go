@@ -55,6 +55,8 @@ func TestConfigurationsThatCannotWork(t *testing.T) {
 		`{engine: influx}`:                                                 {"engine:", "embedded", "prometheus"},
 		`{directory: " "}`:                                                 {"directory:", "/var/lib"},
 		`{retention: 1m}`:                                                  {"retention:", "15m"},
+		`{retention: 30d}`:                                                 {"retention:", `"30d"`, "720h"},
+		`{api: {endpoint: "localhost:84800"}}`:                             {"api::endpoint:", "84800", "65535"},
 		`{retention: -1h}`:                                                 {"retention:"},
 		`{max_bytes: 0}`:                                                   {"max_bytes:"},
 		`{out_of_order_window: 25h}`:                                       {"out_of_order_window:", "24h"},
@@ -92,5 +94,14 @@ func TestConfigurationsThatCannotWork(t *testing.T) {
 			assert.ErrorContains(t, err, s, text)
 		}
 		assert.False(t, strings.Contains(err.Error(), "secret"), "%s: %v", text, err)
+	}
+}
+
+// A value that is wrong is one error, and not also one of what follows from it.
+func TestOneMistakeIsOneError(t *testing.T) {
+	for _, text := range []string{`{retention: 24}`, `{retention: 24ns}`, `{retention: 5m}`} {
+		_, err := parse(t, text)
+		require.ErrorContains(t, err, "retention:")
+		assert.NotContains(t, err.Error(), "out_of_order_window")
 	}
 }

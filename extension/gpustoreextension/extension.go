@@ -27,6 +27,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpustoreextension/internal/metadata"
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpustoreextension/internal/problems"
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpustoreextension/internal/remote"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/listening"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
 )
 
@@ -176,7 +177,7 @@ func (g *gpuStore) serve(ctx context.Context, host component.Host) error {
 	c := &g.config.API
 	listener, err := c.ToListener(ctx)
 	if err != nil {
-		return fmt.Errorf("api::endpoint: %s cannot be listened on; end what uses it, set another, or \"\" for no API: %w", c.NetAddr.Endpoint, err)
+		return listening.Explain("api::endpoint", c.NetAddr.Endpoint, ", or \"\" for no API", err)
 	}
 	g.address = listener.Addr()
 	g.server, err = c.ToServer(ctx, host.GetExtensions(), g.settings.TelemetrySettings, g.apiHandler())
