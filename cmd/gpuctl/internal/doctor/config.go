@@ -6,6 +6,7 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -84,6 +85,15 @@ func (c *configuration) of(kind string, types ...string) []component {
 	}
 	slices.SortFunc(all, func(a, b component) int { return strings.Compare(a.id, b.id) })
 	return all
+}
+
+// unused returns the ids of components of a type that are defined, and that the
+// service does not use.
+func (c *configuration) unused(kind, of string) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(mapOf(c.conf.Get(kind)))), func(id string) bool {
+		name, _, _ := strings.Cut(id, "/")
+		return name != of || c.used[kind+"/"+id]
+	})
 }
 
 // extension returns an extension by its id, whether the service uses it or not.

@@ -13,11 +13,14 @@ import (
 
 // checkWebhooks connects to every receiver, and tells none of them anything.
 func (in *installation) checkWebhooks(ctx context.Context) []Result {
+	var results []Result
+	for _, id := range in.unused("exporters", "webhook") {
+		results = append(results, Result{"webhook", id, Warn, "no pipeline names it: nothing is sent to its receivers", "name it in service::pipelines::logs/events::exporters, or remove it"})
+	}
 	exporters := in.of("exporters", "webhook")
-	if len(exporters) == 0 {
+	if len(exporters) == 0 && len(results) == 0 {
 		return []Result{{"webhook", "", Skipped, "the configuration has no webhook exporter in a pipeline: nobody is told of events", ""}}
 	}
-	var results []Result
 	for _, c := range exporters {
 		cfg := webhookexporter.NewFactory().CreateDefaultConfig().(*webhookexporter.Config)
 		if c.conf.Unmarshal(cfg) != nil {
