@@ -31,7 +31,8 @@ func fleetOfOne(w *world) {
 	w.exporter("n", 1, 0)
 	w.gpu(gpu{tags: device("n", uuid+"0", 0, owner), values: busy(0.5)})
 	w.gpu(gpu{tags: device("n", uuid+"1", 1, nil), values: busy(0)})
-	w.write(queries.Allocation, allocation("n", uuid+"0", owner), 20*time.Minute, 0, constant(1))
+	// The kubelet names the pod, and no service.
+	w.write(queries.Allocation, allocation("n", uuid+"0", owner.with(tags{queries.Service: ""})), 20*time.Minute, 0, constant(1))
 	w.service(svc{cluster: "c1", namespace: "ml", name: "chat", pods: pods{reporting: 1}, devices: 1, figures: averages(0.5), states: map[string]string{"chat-0": "reporting"}})
 }
 
