@@ -33,7 +33,7 @@ const (
 const (
 	consoleLong = `It asks the gpu_console of a running collector. Where that has an authenticator,
 the token is read from --token-file, else from the environment variable ` + tokenVariable + `.
-- is no data; 0 is zero.
+- is no data; 0 is zero; "(3 of 4)" after a figure: it is over 3 of 4 devices.
 `
 	checkedLong = consoleLong + `Exit code: 0 well, 1 with --check where something needs attention, 2 nothing is
 known (wrong arguments, no console there, a store that does not answer).`

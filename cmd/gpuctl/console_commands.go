@@ -71,9 +71,9 @@ func servicesTable(w io.Writer, services []consoleapi.Service) error {
 	t := newTable(w, "CLUSTER", "NAMESPACE", "SERVICE", "STATE", "UTIL", "MEMORY/POD", "POWER", "PODS", "DEVICES", "BUSY", "IDLE", "AGE", "ATTENTION")
 	for i := range services {
 		s := &services[i]
-		t.row(named(s.Cluster), name(s.Namespace), name(s.Service), state(s), percent(s.Values.Utilization),
-			memory(s.Values.MemoryUsed, s.Values.MemoryTotal), watts(s.Totals.Power), inMean(s.Pods),
-			count(s.Devices.Held), count(s.Devices.Busy), count(s.Devices.Idle), age(s.Told), labels(s.Reasons))
+		t.row(named(s.Cluster), name(s.Namespace), name(s.Service), state(s), over(percent(s.Values.Utilization), s.Coverage.Utilization),
+			over(memory(s.Values.MemoryUsed, s.Values.MemoryTotal), s.Coverage.MemoryUsed), over(watts(s.Totals.Power), s.Coverage.Power), inMean(s.Pods),
+			held(&s.Devices), count(s.Devices.Busy), count(s.Devices.Idle), age(s.Told), labels(s.Reasons))
 	}
 	return t.end()
 }
@@ -142,7 +142,8 @@ func podsTable(w io.Writer, services []servicePods) error {
 	for _, s := range services {
 		for _, p := range s.Pods {
 			t.row(name(s.Namespace), name(s.Service), name(p.Pod), name(string(p.State)), named(p.Node), ids(p.Devices),
-				percent(p.Values.Utilization), memory(p.Values.MemoryUsed, p.Values.MemoryTotal), watts(p.Values.Power), age(p.Told), deviceLabels(p.Devices))
+				over(percent(p.Values.Utilization), p.Coverage.Utilization), over(memory(p.Values.MemoryUsed, p.Values.MemoryTotal), p.Coverage.MemoryUsed),
+				over(watts(p.Values.Power), p.Coverage.Power), age(p.Told), deviceLabels(p.Devices))
 		}
 	}
 	return t.end()
@@ -296,9 +297,10 @@ func (c *consoleClient) top(ctx context.Context, s streams, clear bool) error {
 		fmt.Fprint(s.out, "\x1b[H\x1b[2J")
 	}
 	f := all.Summary
-	fmt.Fprintf(s.out, "%s  devices %s: held %s, busy %s, idle %s, free %s, unknown %s; utilization %s, memory %s, power %s; %s services, %s need attention\n\n",
+	fmt.Fprintf(s.out, "%s  devices %s: held %s, busy %s, idle %s, free %s, lost %s, unknown %s; utilization %s, memory %s, power %s; %s services, %s need attention\n\n",
 		all.Freshness.EvaluatedAt.Local().Format(time.TimeOnly), count(f.Devices), count(f.DevicesHeld), count(f.DevicesBusy), count(f.DevicesIdle), count(f.DevicesFree),
-		count(f.DevicesUnknown), percent(f.Utilization), memory(f.MemoryUsed, f.MemoryTotal), watts(f.Power), count(f.Services), count(f.Attention))
+		count(f.DevicesLost), count(f.DevicesUnknown), over(percent(f.Utilization), f.Coverage.Utilization),
+		over(memory(f.MemoryUsed, f.MemoryTotal), f.Coverage.MemoryUsed), over(watts(f.Power), f.Coverage.Power), count(f.Services), count(f.Attention))
 	c.notes(ctx, s.out, all.Freshness)
 	return cmp.Or(servicesTable(s.out, all.Services), elsewhere(s.out, &all.Summary))
 }

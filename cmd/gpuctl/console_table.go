@@ -88,6 +88,26 @@ func watts(v *float64) string {
 	return strconv.FormatFloat(*v, 'f', 0, 64) + " W"
 }
 
+// over says over how many of the devices a figure is, where that is not all.
+func over(figure string, c *consoleapi.Coverage) string {
+	if figure == none || c == nil || c.Devices == 0 || c.Devices == c.Of {
+		return figure
+	}
+	return fmt.Sprintf("%s (%d of %d)", figure, c.Devices, c.Of)
+}
+
+// held shows the devices of a service, and how many of them are silent.
+func held(d *consoleapi.ServiceDevices) string {
+	text := count(d.Held)
+	if d.Missing != nil && *d.Missing > 0 {
+		text += fmt.Sprintf(" (%d silent)", *d.Missing)
+	}
+	if d.Frozen > 0 {
+		text += fmt.Sprintf(" (%d frozen)", d.Frozen)
+	}
+	return text
+}
+
 func count(n *int) string {
 	if n == nil {
 		return none

@@ -149,6 +149,27 @@ func TestPSAndNodesAndTop(t *testing.T) {
 	assert.Less(t, strings.Index(out, "chat"), strings.Index(out, "idle_devices"), "the busiest first")
 }
 
+// A figure over part of the devices says so, and what is lost or frozen has its place.
+func TestPartOfTheDevices(t *testing.T) {
+	c := fleet()
+	part := consoleapi.Coverages{Utilization: &consoleapi.Coverage{Devices: 3, Of: 4}, MemoryUsed: &consoleapi.Coverage{Devices: 2, Of: 4}, Power: &consoleapi.Coverage{Devices: 4, Of: 4}}
+	s := &c.services[1]
+	s.Coverage, s.Devices.Missing, s.Devices.Frozen = part, ref(1), 1
+	c.pods["chat"][0].Values, c.pods["chat"][0].Coverage = s.Values, part
+	c.summary = consoleapi.FleetSummary{DevicesLost: ref(1), Utilization: ref(0.5), MemoryUsed: ref(40.0 * (1 << 30)), MemoryTotal: ref(80.0 * (1 << 30)), Power: ref(1.0), Coverage: part}
+	c.nodes[0].State, c.nodes[0].Exporter = consoleapi.NodeExporterFrozen, consoleapi.ExporterFrozen
+	url := begin(t, c)
+	_, out, _ := ask("services", "--endpoint", url)
+	assert.Equal(t, "c1 ml chat ok 50% (3 of 4) 40.0/80.0 GiB (2 of 4) 1024 W 2/2 +1 warming 2 (1 silent) (1 frozen) 2 0 7s -", strings.Join(strings.Fields(lines(out)[2]), " "))
+	_, out, _ = ask("ps", "--endpoint", url, "--service", "chat", "--cluster", "c1")
+	assert.Contains(t, out, "40.0/80.0 GiB (2 of 4)")
+	_, out, _ = ask("top", "--endpoint", url)
+	assert.Contains(t, lines(out)[0], "lost 1, unknown -; utilization 50% (3 of 4), memory 40.0/80.0 GiB (2 of 4), power 1 W;")
+	code, out, _ := ask("nodes", "--check", "--endpoint", url)
+	assert.Equal(t, exitFailed, code)
+	assert.Contains(t, out, "exporter_frozen,cordoned  frozen")
+}
+
 func TestConsoleJSON(t *testing.T) {
 	url := begin(t, fleet())
 	_, out, _ := ask("services", "--endpoint", url, "-o", "json")
