@@ -166,3 +166,43 @@ func TestFiguresOverPartOfTheDevices(t *testing.T) {
 		})
 	}
 }
+
+// Services that ended while the summary was down are gone, neither well nor stale,
+// once their devices report without them; those that fell silent are not.
+func TestServicesThatEndedDuringARestart(t *testing.T) {
+	for name, test := range map[string]struct {
+		down      time.Duration // ago, when the collector ended
+		overdue   bool          // nothing was evaluated since
+		devices   bool          // its devices report since
+		attention []consoleapi.Attention
+		there     bool
+	}{
+		"just now":                       {down: 30 * time.Second, devices: true},
+		"some minutes ago":               {down: 3 * time.Minute, devices: true},
+		"and there is no other service":  {down: 3 * time.Minute, overdue: true, devices: true},
+		"the next evaluation is not due": {down: 30 * time.Second, overdue: true, devices: true, there: true, attention: []consoleapi.Attention{}},
+		"its devices are silent":         {down: 3 * time.Minute, there: true, attention: []consoleapi.Attention{consoleapi.Stale, consoleapi.LostNode}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.service(svc{cluster: "c1", namespace: "ml", name: "ended", pods: pods{reporting: 1}, devices: 1, figures: averages(0.5), until: test.down})
+			w.gpu(gpu{tags: device("n", uuid+"0", 0, held("ml", "ended", "ended-0")), values: busy(0.5), until: test.down})
+			if test.devices {
+				w.gpu(gpu{tags: device("n", uuid+"0", 0, nil), values: busy(0), from: test.down - interval})
+			}
+			if !test.overdue {
+				w.service(svc{cluster: "c1", namespace: "ml", name: "other", pods: pods{reporting: 1}, devices: 1, figures: averages(0.5)})
+			}
+			c := serveAPI(t, w.store, w.now, nil)
+			found := false
+			for _, s := range ok[consoleapi.ServicesAnswer](c, "services", nil).Services {
+				if s.Service == "ended" {
+					found = true
+					assert.Equal(t, test.attention, s.Attention)
+				}
+			}
+			assert.Equal(t, test.there, found)
+			assert.Equal(t, test.there, c.get("service", values("cluster", "c1", "namespace", "ml", "service", "ended")).status == 200)
+		})
+	}
+}

@@ -40,6 +40,11 @@ func ServicesEvaluated(s Selector) string {
 	return "max" + serviceIdentity + "(timestamp(" + of(ServicePods, s) + "))"
 }
 
+// NewestEvaluations asks when any service of a cluster was last evaluated.
+func NewestEvaluations(s Selector) string {
+	return "max" + by(Cluster) + "(timestamp(" + of(ServicePods, s, Is(StateOfPod, "reporting")) + "))"
+}
+
 // LastEvaluation asks when any service was last evaluated within a time.
 func LastEvaluation(s Selector, within time.Duration) string {
 	return "max(max_over_time(timestamp(" + of(ServicePods, s, Is(StateOfPod, "reporting")) + ")" + subquery(within) + "))"

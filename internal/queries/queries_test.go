@@ -63,7 +63,7 @@ func TestNamesAreThoseThatAreWritten(t *testing.T) {
 func everyQuery(s Selector) map[string]string {
 	how, coarse := Smooth{Step: 15 * time.Second, Gap: 45 * time.Second}, Smooth{Step: 2 * time.Minute, Gap: 45 * time.Second}
 	return map[string]string{
-		"Services": Services(s), "ServicesEvaluated": ServicesEvaluated(s), "LastEvaluation": LastEvaluation(s, time.Hour),
+		"Services": Services(s), "ServicesEvaluated": ServicesEvaluated(s), "NewestEvaluations": NewestEvaluations(s), "LastEvaluation": LastEvaluation(s, time.Hour),
 		"PodStates": PodStates(s), "MissingPods": MissingPods(s), "ExportersMoved": ExportersMoved(s, time.Hour),
 		"DeviceUtilization": DeviceUtilization(s), "DeviceUtilizationTime": DeviceUtilizationTime(s), "DevicesHeard": DevicesHeard(s),
 		"DevicesRemembered": DevicesRemembered(s, time.Hour), "UtilizationPeak": UtilizationPeak(s, time.Minute), "HeardBefore": HeardBefore(s, time.Minute),

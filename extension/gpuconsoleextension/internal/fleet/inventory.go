@@ -45,6 +45,8 @@ type device struct {
 type inventory struct {
 	devices map[place]*device
 	nodes   map[place]*node
+	// had are the devices that services were seen with.
+	had map[Key]map[place]bool
 	// exporters that were heard of, the worst first.
 	exporters []*exporter
 }
@@ -80,7 +82,7 @@ func (r *reading) askInventory(s queries.Selector) func(context.Context) (*inven
 		nodeTimes:           r.vector(queries.NodeTimes(s)),
 	}
 	return func(ctx context.Context) (*inventory, error) {
-		inv := &inventory{devices: map[place]*device{}, nodes: map[place]*node{}}
+		inv := &inventory{devices: map[place]*device{}, nodes: map[place]*node{}, had: map[Key]map[place]bool{}}
 		inv.putTelemetry(&a)
 		inv.putIdle(&a, o.IdleThreshold)
 		r.putAllocations(inv, &a)
@@ -114,6 +116,7 @@ func (inv *inventory) putTelemetry(a *inventoryAnswers) {
 			if d == nil {
 				continue
 			}
+			inv.owned(sample.Metric, d)
 			t := seconds(sample.Value)
 			// A series that goes on says more than one that may have ended.
 			if t.After(d.heard) || alive && !d.alive {
@@ -141,8 +144,8 @@ func (inv *inventory) putTelemetry(a *inventoryAnswers) {
 	}
 	// What goes on is in the answers above: here only what is silent counts.
 	for _, sample := range *a.remembered {
-		id := placeOf(sample.Metric)
-		if d := inv.devices[id]; d != nil && d.alive {
+		if d := inv.devices[placeOf(sample.Metric)]; d != nil && d.alive {
+			inv.owned(sample.Metric, d)
 			continue
 		}
 		one := model.Vector{sample}
@@ -155,6 +158,18 @@ func (inv *inventory) putTelemetry(a *inventoryAnswers) {
 			d.holders = []consoleapi.Holder{holderOf(d.identity, consoleapi.SourceExporterLabels)}
 		}
 	}
+}
+
+// owned notes that a service was seen with a device.
+func (inv *inventory) owned(m model.Metric, d *device) {
+	key := keyOf(m)
+	if key.Service == "" {
+		return
+	}
+	if inv.had[key] == nil {
+		inv.had[key] = map[place]bool{}
+	}
+	inv.had[key][d.id] = true
 }
 
 func sameHolder(a, b model.Metric) bool {

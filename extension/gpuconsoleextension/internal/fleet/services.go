@@ -227,7 +227,7 @@ func (r *reading) fleet(ctx context.Context) ([]*service, *inventory, error) {
 // servicesAndDevices reads some services, with what some devices say of them.
 func (r *reading) servicesAndDevices(ctx context.Context, some, devices queries.Selector) ([]*service, *inventory, error) {
 	inventory, amounts := r.askInventory(devices), r.askAmounts(devices)
-	missing := r.vector(queries.MissingPods(some))
+	missing, newest := r.vector(queries.MissingPods(some)), r.vector(queries.NewestEvaluations(devices))
 	found, err := r.services(ctx, some)
 	if err != nil {
 		return nil, nil, err
@@ -239,7 +239,30 @@ func (r *reading) servicesAndDevices(ctx context.Context, some, devices queries.
 	amounts(inv)
 	r.judge(inv, found, missing)
 	r.measure(inv, found)
-	return found, inv, nil
+	return r.withoutEnded(found, inv, newest), inv, nil
+}
+
+// withoutEnded leaves out services that ended while the summary was down: nothing
+// ends their series then, so the store shows them as they were. An evaluation has
+// been without them, or is overdue, and all of their devices report since, and are
+// not theirs. What is silent has not ended.
+func (r *reading) withoutEnded(found []*service, inv *inventory, evaluations *model.Vector) []*service {
+	newest := map[string]time.Time{}
+	for _, sample := range *evaluations {
+		newest[string(sample.Metric[queries.Cluster])] = seconds(sample.Value)
+	}
+	return slices.DeleteFunc(found, func(s *service) bool {
+		passed := newest[s.key.Cluster].Sub(s.evaluated) > time.Second || r.at.Sub(s.evaluated) > r.options.gap()
+		if !passed || len(s.held) > 0 || len(inv.had[s.key]) == 0 {
+			return false
+		}
+		for id := range inv.had[s.key] {
+			if d := inv.devices[id]; d != nil && !d.heard.After(s.evaluated) {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 func contains(match string, texts ...string) bool {
