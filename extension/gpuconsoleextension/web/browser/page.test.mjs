@@ -135,6 +135,18 @@ test("events: what happened and what became of the webhooks", on("ready", {}, as
   await until(async () => assert.equal(await page.locator(".event").count(), 3));
 }));
 
+test("events: found by a text, what is active, and a notice acknowledged", on("ready", {}, async ({ page, go }) => {
+  await go("#/events?q=gpu-l4-us-01");
+  await until(async () => assert.equal(await page.locator(".event").count(), 2));
+  await page.getByRole("searchbox").fill("xid");
+  await until(async () => assert.equal(await page.locator(".event").count(), 1));
+  await page.getByRole("button", { name: "Active now" }).click();
+  await page.getByRole("button", { name: "Acknowledge" }).click();
+  await page.getByText("No such event in the log.").waitFor();
+  await page.getByRole("button", { name: "Active now" }).click();
+  assert.match(await seen(page.locator(".event")), /acknowledged 14:05:09/);
+}));
+
 test("deep link: hostile names come through, as text", on("hostile", {}, async ({ page, go }) => {
   await go();
   page.on("dialog", (d) => assert.fail(`a dialog: ${d.message()}`));

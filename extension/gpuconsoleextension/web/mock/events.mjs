@@ -6,6 +6,16 @@ const uuid = (n) => `019a9d3c-${String(7000 + n)}-7${String(100 + n).padStart(3,
 
 const subject = (cluster, namespace, service) => ({ ...none, cluster, namespace, service });
 
+/** Which events are active: the newest of each condition, if raised, and of each notice. */
+function marked(list) {
+  const seen = new Set();
+  return list.map((e) => {
+    const newest = !seen.has(e.key);
+    seen.add(e.key);
+    return { ...e, active: newest && e.state === "raised", acknowledged_at: null };
+  });
+}
+
 export function events(now) {
   let n = 0;
   const event = (ago, name, state, severity, about, body, attributes = {}, deliveries = []) => {
@@ -24,7 +34,7 @@ export function events(now) {
   const slack = (over = {}) => ({ receiver: "ops-slack", host: "hooks.slack.com", format: "slack", ...over });
   const pager = (over = {}) => ({ receiver: "pager", host: "events.pagerduty.com", format: "pagerduty", status: 202, duration: 0.21, ...over });
   const billing = (over = {}) => ({ receiver: "billing", host: "billing.example.com", format: "standard", ...over });
-  return [
+  return marked([
     event(42, "gpu.service.partial", "raised", "warn", subject("eu-west-1", "inference", "chat-70b"), "Service chat-70b in namespace inference of cluster eu-west-1 is partial: 2 of 6 settled pods are missing (chat-70b-0, chat-70b-1).",
       { "gpu.service.missing_pods": ["chat-70b-0", "chat-70b-1"], "gpu.service.missing_pod_count": 2, "gpu.service.settled_pod_count": 6, "gpu.service.missing_ratio": 0.3333 },
       [slack(), billing({ outcome: "failed", status: 503, error: "http_5xx", max: 3, next: 2, duration: 0.412 }), billing({ after: 2.1, attempt: 2, max: 3, outcome: "failed", status: 503, error: "http_5xx", next: 34, duration: 0.388 })]),
@@ -41,5 +51,5 @@ export function events(now) {
     event(9100, "gpu.exporter.down", "cleared", "info", { ...none, cluster: "us-east-1", node: "gpu-l4-us-01" }, "The exporter on node gpu-l4-us-01 answers again.", {}, [slack()]),
     event(9420, "gpu.exporter.down", "raised", "warn", { ...none, cluster: "us-east-1", node: "gpu-l4-us-01" }, "The exporter on node gpu-l4-us-01 has not answered for 1 min.", { "server.address": "10.4.7.19:9400" }, [slack({ outcome: "dropped", status: null, error: "queue_full", attempt: 0, duration: 0 })]),
     event(90_400, "gpu.memory.pressure", "cleared", "info", { ...none, cluster: "us-east-1", node: "gpu-a100-us-01" }, "Memory of GPU 3 of node gpu-a100-us-01 is at 91 %.", {}, [slack()]),
-  ];
+  ]);
 }

@@ -76,9 +76,10 @@ export function answer(path, query, now, world) {
       const severe = query.get("min_severity");
       const order = ["trace", "debug", "info", "warn", "error", "fatal"];
       const raisedKeys = new Set(world.events.filter((e) => order.indexOf(e.severity) >= order.indexOf(severe)).map((e) => e.key));
-      const wanted = world.events.filter((e) => (!severe || raisedKeys.has(e.key)) && (!named.service || (e.subject.service === named.service && e.subject.namespace === named.namespace)));
+      const says = (e) => !q || [e.name, e.body, ...Object.values(e.subject)].some((t) => t?.toLowerCase().includes(q));
+      const wanted = world.events.filter((e) => says(e) && (query.get("active") !== "true" || e.active) && (!severe || raisedKeys.has(e.key)) && (!named.service || (e.subject.service === named.service && e.subject.namespace === named.namespace)));
       const { list, next, total } = page(wanted);
-      return { freshness: fresh, events: list, total, next, raised: raised(wanted), notices: wanted.filter((e) => e.notice).length };
+      return { freshness: fresh, events: list, total, next, raised: raised(wanted), notices: wanted.filter((e) => e.notice && e.active).length };
     }
   }
   throw new Refusal(404, "not_found", "There is no such endpoint.");
@@ -111,6 +112,7 @@ function silence(now, world) {
 export function serve({ scenario = "ready", port = 0, prefix = "", time = Date.now } = {}) {
   let name = scenario;
   let began = time();
+  const acknowledged = new Map(); // when, by event
   const requests = [];
   const server = createServer((request, response) => {
     const url = new URL(request.url, "http://mock");
@@ -128,7 +130,20 @@ export function serve({ scenario = "ready", port = 0, prefix = "", time = Date.n
     try {
       const wanted = scenarios[name].token;
       if (wanted && request.headers.authorization !== `Bearer ${wanted}`) throw new Refusal(401, "unauthenticated", "A token is needed.", "", { "WWW-Authenticate": "Bearer" });
-      send(200, answer(path.slice(8), url.searchParams, time(), worldOf(name, time(), began)));
+      const world = worldOf(name, time(), began);
+      world.events = world.events.map((e) => (acknowledged.has(e.id) ? { ...e, active: false, acknowledged_at: acknowledged.get(e.id) } : e));
+      if (path === "/api/v1/acknowledge") {
+        if (request.method !== "POST" || request.headers["content-type"] !== "application/json") throw new Refusal(405, "method_not_allowed", "This changes something.", "Use POST.");
+        let body = "";
+        request.on("data", (part) => (body += part));
+        request.on("end", () => {
+          const event = world.events.find((e) => e.id === JSON.parse(body).event_id);
+          acknowledged.set(event.id, new Date(time()).toISOString());
+          send(200, { event: { ...event, active: false, acknowledged_at: acknowledged.get(event.id) } });
+        });
+        return;
+      }
+      send(200, answer(path.slice(8), url.searchParams, time(), world));
     } catch (refusal) {
       if (!(refusal instanceof Refusal)) throw refusal;
       send(refusal.code, { error: refusal.message, reason: refusal.reason, detail: refusal.detail }, refusal.headers);

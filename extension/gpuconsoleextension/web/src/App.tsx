@@ -128,7 +128,7 @@ function View({ route: r, status }: { route: Route; status: Status }) {
     case "nodes":
       return <Titled title="Nodes"><Nodes q={r.q} node={r.node} status={status} /></Titled>;
     case "events":
-      return <Titled title="Events"><Events severity={r.severity} name={r.name} event={r.event} status={status} /></Titled>;
+      return <Titled title="Events"><Events severity={r.severity} q={r.q} active={r.active} name={r.name} event={r.event} status={status} /></Titled>;
     case "service": {
       const asked = windows.includes(r.window as WindowName) ? (r.window as WindowName) : chosenWindow.value;
       const window = status.config.windows.includes(asked) ? asked : status.config.windows[status.config.windows.length - 1]!;

@@ -10,7 +10,7 @@ export type Route =
   | { view: "fleet"; q: string }
   | { view: "nodes"; q: string; node: string }
   | { view: "service"; name: ServiceName; window: string | null; by: "service" | "pod" }
-  | { view: "events"; severity: string; name: ServiceName | null; event: string }
+  | { view: "events"; severity: string; q: string; active: boolean; name: ServiceName | null; event: string }
   | { view: "unknown"; path: string };
 
 export function parse(hash: string): Route {
@@ -26,7 +26,7 @@ export function parse(hash: string): Route {
       if (!text("namespace") || !text("service")) return { view: "unknown", path };
       return { view: "service", name: serviceName(p), window: p.get("window"), by: text("by") === "pod" ? "pod" : "service" };
     case "/events":
-      return { view: "events", severity: text("min_severity"), name: text("namespace") && text("service") ? serviceName(p) : null, event: text("event") };
+      return { view: "events", severity: text("min_severity"), q: text("q"), active: text("active") === "true", name: text("namespace") && text("service") ? serviceName(p) : null, event: text("event") };
     default:
       return { view: "unknown", path };
   }
@@ -54,8 +54,8 @@ export const fleetLink = (q = ""): string => address("/", { q });
 export const nodesLink = (p: { q?: string; node?: string } = {}): string => address("/nodes", p);
 export const serviceLink = (name: ServiceName, p: { window?: string | null; by?: string } = {}): string =>
   address("/service", { ...name, window: p.window, by: p.by === "pod" ? "pod" : undefined });
-export const eventsLink = (p: { min_severity?: string; name?: ServiceName | null; event?: string | null } = {}): string =>
-  address("/events", { min_severity: p.min_severity, ...(p.name ?? {}), event: p.event });
+export const eventsLink = (p: { min_severity?: string; q?: string; active?: boolean; name?: ServiceName | null; event?: string | null } = {}): string =>
+  address("/events", { min_severity: p.min_severity, q: p.q, active: p.active ? "true" : null, ...(p.name ?? {}), event: p.event });
 
 const hash = signal(location.hash);
 addEventListener("hashchange", () => (hash.value = location.hash));

@@ -1,5 +1,5 @@
 import { token } from "../session";
-import type { Events, Nodes, Pods, Range, ServiceAnswer, ServiceName, Services, Status, WindowName } from "./types";
+import type { AcknowledgeAnswer, Events, Nodes, Pods, Range, ServiceAnswer, ServiceName, Services, Status, WindowName } from "./types";
 
 /** Why a request has no answer. reason is the API's word, or one of ours. */
 export class ApiError extends Error {
@@ -52,12 +52,18 @@ async function failure(response: Response): Promise<ApiError> {
   return new ApiError(`The server answered ${response.status}.`, response.status, "unexpected", "What answers is not the console's API; a proxy may stand in between.", after);
 }
 
-async function get<T>(path: string, parameters: Parameters, signal: AbortSignal): Promise<T> {
-  const headers: Record<string, string> = { Accept: "application/json" };
+const get = <T>(path: string, parameters: Parameters, signal: AbortSignal): Promise<T> => ask(url(path, parameters), {}, signal);
+
+const post = <T>(path: string, body: unknown, signal: AbortSignal): Promise<T> =>
+  ask(url(path), { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) }, signal);
+
+async function ask<T>(address: string, request: { method?: string; headers?: Record<string, string>; body?: string }, signal: AbortSignal): Promise<T> {
+  const headers: Record<string, string> = { Accept: "application/json", ...request.headers };
   if (token.value) headers.Authorization = `Bearer ${token.value}`;
   let response: Response;
   try {
-    response = await fetch(url(path, parameters), {
+    response = await fetch(address, {
+      ...request,
       headers,
       signal: AbortSignal.any([signal, AbortSignal.timeout(timeout)]),
       cache: "no-store",
@@ -93,6 +99,7 @@ export const api = {
   nodes: (p: { q?: string; limit?: number; cursor?: string | null }, signal: AbortSignal) => get<Nodes>("nodes", p, signal),
   range: (name: ServiceName, window: WindowName, by: "service" | "pod", signal: AbortSignal) =>
     get<Range>("range", { ...identity(name), window, by }, signal),
-  events: (p: { limit?: number; cursor?: string | null; min_severity?: string; cluster?: string | null; namespace?: string; service?: string }, signal: AbortSignal) =>
+  events: (p: { limit?: number; cursor?: string | null; min_severity?: string; q?: string; active?: boolean; cluster?: string | null; namespace?: string; service?: string }, signal: AbortSignal) =>
     get<Events>("events", p, signal),
+  acknowledge: (id: string, signal: AbortSignal) => post<AcknowledgeAnswer>("acknowledge", { event_id: id }, signal),
 };

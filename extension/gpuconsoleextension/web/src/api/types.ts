@@ -22,6 +22,7 @@ export type Chart = Schemas["Chart"];
 export type Series = Schemas["Series"];
 export type Events = Schemas["EventsAnswer"];
 export type GpuEvent = Schemas["Event"];
+export type AcknowledgeAnswer = Schemas["AcknowledgeAnswer"];
 export type Delivery = Schemas["Delivery"];
 export type Freshness = Schemas["Freshness"];
 export type Values = Schemas["Values"];

@@ -1,9 +1,10 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { api } from "../api/client";
+import { api, ApiError } from "../api/client";
 import type { Delivery, Events as EventsData, GpuEvent, ServiceName, Status } from "../api/types";
 import { count, gap, latency, plural, safe } from "../format";
 import { type Known, usePoll } from "../poll";
 import { eventsLink, nodesLink, replace, serviceLink } from "../router";
+import { Search } from "../parts/Search";
 import { Failure, Tag, type Tone } from "../parts/notices";
 import { Skeleton } from "../parts/Figure";
 import { More } from "../parts/table";
@@ -15,13 +16,13 @@ const severities: readonly [string, string][] = [
   ["error", "Errors"],
 ];
 
-export function Events({ severity, name, event, status }: { severity: string; name: ServiceName | null; event: string; status: Status }) {
+export function Events({ severity, q, active, name, event, status }: { severity: string; q: string; active: boolean; name: ServiceName | null; event: string; status: Status }) {
   const page = Math.min(50, status.config.limits.max_services_per_request);
   const [limit, setLimit] = useState(page);
   const wanted = severity === "warn" || severity === "error" || severity === "info" ? severity : "";
   const poll = usePoll(
     async (signal) => {
-      const filter = { min_severity: wanted, ...(name ?? {}) };
+      const filter = { min_severity: wanted, q, active, ...(name ?? {}) };
       const first = await api.events({ ...filter, limit: Math.min(page, limit) }, signal);
       const events = [...first.events];
       let next = first.next;
@@ -33,8 +34,9 @@ export function Events({ severity, name, event, status }: { severity: string; na
       return { ...first, events };
     },
     status.config.refresh * 1000,
-    [wanted, name?.cluster, name?.namespace, name?.service, limit],
+    [wanted, q, active, name?.cluster, name?.namespace, name?.service, limit],
   );
+  const filtered = wanted || q || active || name;
   const known = poll.known.value;
   return (
     <>
@@ -42,14 +44,20 @@ export function Events({ severity, name, event, status }: { severity: string; na
         <h1>Events and deliveries</h1>
         <span class="switch" role="group" aria-label="Severity">
           {severities.map(([value, word]) => (
-            <button key={value} type="button" aria-pressed={wanted === value} onClick={() => replace(eventsLink({ min_severity: value, name }))}>
+            <button key={value} type="button" aria-pressed={wanted === value} onClick={() => replace(eventsLink({ min_severity: value, q, active, name }))}>
               {word}
             </button>
           ))}
         </span>
+        <span class="switch">
+          <button type="button" aria-pressed={active} onClick={() => replace(eventsLink({ min_severity: wanted, q, active: !active, name }))}>
+            Active now
+          </button>
+        </span>
+        <Search label="Find a text, pod, node or GPU" value={q} change={(text) => replace(eventsLink({ min_severity: wanted, q: text, active, name }))} />
         {known.data && (
           <p class="quiet" role="status">
-            {plural(known.data.total, "event")}, newest first; {plural(known.data.raised, "condition")}{wanted || name ? " of them" : ""} raised now
+            {plural(known.data.total, "event")}, newest first; {plural(known.data.raised, "condition")}{filtered ? " of them" : ""} raised now
             {known.data.notices > 0 && `, ${plural(known.data.notices, "notice")}`}
           </p>
         )}
@@ -66,19 +74,19 @@ export function Events({ severity, name, event, status }: { severity: string; na
       <Failure known={known} refresh={poll.refresh} />
       {!known.data && !known.error && <Skeleton rows={6} />}
       {known.data && known.data.events.length === 0 && (
-        <p class="empty">{wanted || name ? "No such event in the log." : "No event has happened yet. They are raised by the gpu_events connector and told to webhooks by the webhook exporter."}</p>
+        <p class="empty">{filtered ? "No such event in the log." : "No event has happened yet. The gpu_events connector raises them, and the webhook exporter sends them to webhooks."}</p>
       )}
-      {known.data && known.data.events.length > 0 && <List known={known as Known<EventsData> & { data: EventsData }} marked={event} />}
+      {known.data && known.data.events.length > 0 && <List known={known as Known<EventsData> & { data: EventsData }} marked={event} changed={poll.refresh} />}
       {known.data && <More shown={known.data.events.length} total={known.data.total} word="events" limit={page} grow={() => setLimit(limit + page)} />}
     </>
   );
 }
 
-function List({ known, marked }: { known: Known<EventsData> & { data: EventsData }; marked: string }) {
+function List({ known, marked, changed }: { known: Known<EventsData> & { data: EventsData }; marked: string; changed: () => void }) {
   return (
     <ol class="events">
       {known.data.events.map((e) => (
-        <Item key={e.id} event={e} marked={e.id === marked} />
+        <Item key={e.id} event={e} marked={e.id === marked} changed={changed} />
       ))}
     </ol>
   );
@@ -99,7 +107,7 @@ function tone(e: GpuEvent): Tone {
   }
 }
 
-function Item({ event: e, marked }: { event: GpuEvent; marked: boolean }) {
+function Item({ event: e, marked, changed }: { event: GpuEvent; marked: boolean; changed: () => void }) {
   const self = useRef<HTMLLIElement>(null);
   useEffect(() => {
     if (marked) self.current?.scrollIntoView({ block: "center" });
@@ -113,17 +121,48 @@ function Item({ event: e, marked }: { event: GpuEvent; marked: boolean }) {
         <Tag tone={tone(e)}>{e.state === "cleared" ? "cleared" : e.severity === null ? "no record" : e.state === "raised" ? e.severity : (e.severity ?? "")}</Tag>
       </div>
       <div class="event-text">
-        <p class="event-body">{e.body === null ? "The log holds nothing of this event but its deliveries." : safe(e.body)}</p>
+        <p class="event-body">{e.body === null ? "The log has the deliveries of this event alone." : safe(e.body)}</p>
         <div class="event-meta">
           <code>{safe(e.name)}</code>
           <Subject event={e} />
           <Attributes event={e} />
+          <Acknowledge event={e} changed={changed} />
         </div>
       </div>
       <div class="event-deliveries">
         <Deliveries deliveries={e.deliveries} />
       </div>
     </li>
+  );
+}
+
+/** A notice is never cleared: who has seen it takes it from what needs attention. */
+function Acknowledge({ event: e, changed }: { event: GpuEvent; changed: () => void }) {
+  const [state, setState] = useState<"" | "asked" | string>("");
+  if (e.acknowledged_at) {
+    return (
+      <span class="quiet">
+        acknowledged <Time at={e.acknowledged_at} />
+      </span>
+    );
+  }
+  if (!e.notice || !e.active) return null;
+  const acknowledge = async () => {
+    setState("asked");
+    try {
+      await api.acknowledge(e.id, AbortSignal.timeout(45_000));
+      changed();
+    } catch (error) {
+      setState(error instanceof ApiError ? `${error.message} ${error.detail}` : String(error));
+    }
+  };
+  return (
+    <>
+      <button type="button" class="link" disabled={state === "asked"} onClick={acknowledge}>
+        Acknowledge
+      </button>
+      {state && state !== "asked" && <span role="alert">{safe(state)}</span>}
+    </>
   );
 }
 
