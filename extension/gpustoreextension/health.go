@@ -116,19 +116,19 @@ func (h *health) failed(part store.Part, n int, err error) {
 }
 
 // refused notes what an engine refused without an error.
-func (h *health) refused(why store.Refusal, n int) {
+func (h *health) refused(why store.Refusal, n int, detail string) {
 	source := problems.Content
 	if why == store.DiskFull || why == store.StorageLimit {
 		source = problems.Look
 	}
-	h.raise(source, store.Problem{Part: store.Samples, Reason: why, Refused: int64(n), Detail: meaning[why]})
+	h.raise(source, store.Problem{Part: store.Samples, Reason: why, Refused: int64(n), Detail: detail})
 }
 
 // look looks at the disk, also where nothing arrives.
 func (g *gpuStore) look() {
 	if e, ok := g.engine.(*embedded.Engine); ok {
 		if why := e.Refusal(); why != "" {
-			g.health.refused(why, 0)
+			g.health.refused(why, 0, g.meaningOf(why))
 		} else {
 			g.health.over(g.health.End(g.now(), store.Samples, problems.Look))
 		}

@@ -86,6 +86,7 @@ func TestADiskThatFillsTwiceIsReportedTwice(t *testing.T) {
 		}
 		p := g.Problems()[0]
 		assert.Equal(t, []any{store.Samples, store.DiskFull, int64(3), true}, []any{p.Part, p.Reason, p.Refused, p.Ended.IsZero()})
+		assert.Contains(t, p.Detail, g.config.Directory+" has less than 72 MiB free")
 		assert.Contains(t, p.Detail, "make room")
 		assert.Len(t, g.lines(zapcore.ErrorLevel), occurrence+1)
 		r, err := g.Instant(t.Context(), "m", now)

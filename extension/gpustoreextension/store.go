@@ -6,6 +6,7 @@ package gpustoreextension // import "github.com/otelcol-gpu/otelcol-gpu/extensio
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -93,7 +94,7 @@ func (g *gpuStore) Append(ctx context.Context, series []store.Series) (store.App
 	for why, n := range a.Refused {
 		g.telemetry.ExtensionGpuStoreSamplesRefused.Add(ctx, int64(n), metric.WithAttributes(attribute.String("reason", string(why))))
 		if why != store.WriteFailed {
-			g.health.refused(why, n)
+			g.health.refused(why, n, g.meaningOf(why))
 		}
 	}
 	return a, err
@@ -108,8 +109,16 @@ var meaning = map[store.Refusal]string{
 	store.Invalid:      "their labels or histograms are not what Prometheus allows",
 	store.TooLarge:     "their labels are longer than 32 KiB together",
 	store.SeriesLimit:  "max_series is reached; raise it, or send fewer series",
-	store.DiskFull:     "too little is free on the disk of directory, which the store leaves free to go on; make room, or set max_bytes to less",
 	store.StorageLimit: "max_bytes is reached by samples that are not in a block yet, so none can be deleted; raise it, or send less",
+}
+
+// meaningOf is meaning with what only the engine knows.
+func (g *gpuStore) meaningOf(why store.Refusal) string {
+	e, ok := g.engine.(*embedded.Engine)
+	if why != store.DiskFull || !ok {
+		return meaning[why]
+	}
+	return fmt.Sprintf("the disk of directory %s has less than %d MiB free, which the store needs to go on; make room (a max_bytes below 1 GiB needs less)", g.config.Directory, e.Needed()>>20)
 }
 
 // observe tells the sizes of the engine and of the log.

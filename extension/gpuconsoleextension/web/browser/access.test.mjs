@@ -22,6 +22,8 @@ const views = [
   ["C", "warming", "#/"],
   ["D", "scraper_down", "#/"],
   ["F", "store_unreachable", "#/"],
+  ["G", "not_stored", "#/"],
+  ["a full disk", "disk_full", link("chat-8b")],
   ["stale", "stale", link("chat-8b")],
   ["busy", "busy", "#/"],
   ["login", "login", "#/"],

@@ -21,6 +21,8 @@ const views = [
   ["state-c", "warming", "#/"],
   ["state-d", "scraper_down", "#/"],
   ["state-f", "store_unreachable", "#/"],
+  ["state-g", "not_stored", "#/"],
+  ["disk-full", "disk_full", "#/"],
   ["stale", "stale", `${service}chat-8b`],
   ["busy", "busy", "#/"],
   ["login", "login", "#/"],

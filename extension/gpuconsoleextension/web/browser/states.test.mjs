@@ -1,4 +1,4 @@
-// States A to F, staleness, refusals and the login, each as a reader meets it.
+// States A to G, staleness, refusals and the login, each as a reader meets it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { link, on, seen, until, withBrowser } from "./harness.mjs";

@@ -4,7 +4,7 @@ import { count, plural } from "./format";
 import type { Known } from "./poll";
 
 /**
- * In which state the page is. A to F are the states of the whole and of a service
+ * In which state the page is. A to G are the states of the whole and of a service
  * that the console must tell apart:
  * A not enabled, B no GPU services, C warming up, D scraper down, E partial, F store unreachable,
  * G what arrives cannot be stored.

@@ -295,13 +295,18 @@ func (e *Engine) reserve() int64 {
 // until the store goes on, so that one fault is not many.
 func (e *Engine) hasRoom() bool {
 	free, known := e.options.Free(e.options.Directory)
+	short := known && free < e.Needed()
+	e.short.Store(short)
+	return !short
+}
+
+// Needed is how many bytes have to be free on the disk.
+func (e *Engine) Needed() int64 {
 	needed := e.reserve()
 	if e.short.Load() {
 		needed += needed / 8
 	}
-	short := known && free < needed
-	e.short.Store(short)
-	return !short
+	return needed
 }
 
 // watchSize measures the files until Close.
