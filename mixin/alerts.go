@@ -157,7 +157,7 @@ func nodeAlerts() []alert {
 			name: "GPUExporterFrozen", severity: warning, event: names.EventExporterDown, wait: "1m",
 			expr:    most(queries.Frozen, exporter...) + " == 1",
 			summary: "The GPU exporter of " + theNode + " answers with values that stand still.",
-			meaning: "Energy and clocks of every device have not moved for several scrapes: the host engine behind the exporter hangs.",
+			meaning: "Energy and clocks of every device have not moved for several scrapes: the host engine behind the exporter hangs. Averages of services leave these values out, and the pods on these GPUs are degraded.",
 			check:   []string{"`nvidia-smi` on the node: does it answer.", "`nv-hostengine` in the exporter's pod, and XIDs on the node."},
 			do:      []string{"Restart the exporter (and nv-hostengine). If nvidia-smi hangs too: drain the node and reboot it."},
 		},

@@ -33,7 +33,7 @@ func lostAlerts() []alert {
 				" and" + on(nodes...) + "(" + least("last_over_time("+queries.ExporterUp+"[2m])", nodes...) + " == 1)" +
 				" unless" + on(nodes...) + "(" + most(queries.Reconfiguring, nodes...) + " == 1)",
 			summary: theDevice + " is gone, and its exporter is up.",
-			meaning: "The exporter answers and does not list the device any more: it fell off the bus, or the driver gave it up. Where Prometheus scrapes the gateway instead of being written to, it is noticed five minutes later (`metric_expiration`). Outside Kubernetes, where a device does not say which exporter it came from, all exporters of the cluster must be up. The alert ends an hour after its last word.",
+			meaning: "The exporter answers and does not list the device any more, or without a value: it fell off the bus, or the driver or the host engine gave it up. Where Prometheus scrapes the gateway instead of being written to, it is noticed five minutes later (`metric_expiration`). Outside Kubernetes, where a device does not say which exporter it came from, all exporters of the cluster must be up. The alert ends an hour after its last word.",
 			check: []string{
 				"`nvidia-smi -L` on the node, and `dmesg | grep -i xid`: 79 is a GPU that has fallen off the bus.",
 				"Whether somebody took it out or changed its MIG mode.",
