@@ -143,8 +143,11 @@ func undescribed(metric string, attrs pcommon.Map) (key uint64, any bool) {
 // another exporter printed before and still prints. It returns how many there were
 // and who decides.
 func (t *tracker) leaveOut(id string, by *exporters.Exporter, rm pmetric.ResourceMetrics, now time.Time) (int, *exporters.Exporter) {
+	if by == nil {
+		return 0, nil
+	}
 	d := t.devices[id]
-	if d == nil || by == nil || d.identity.by == by && !d.contested {
+	if d == nil || d.identity.by == by && !d.contested {
 		return 0, nil
 	}
 	d.contested = false

@@ -165,7 +165,6 @@ func (p *gpuPod) process(md pmetric.Metrics, now time.Time) (c counts) {
 	n := all.Len() // what is appended is done already
 	learned := p.know.Learn(md, now)
 	c.late, c.invalid, c.refused = learned.Late, learned.Invalid, learned.Limited
-	p.exporter = p.exporters.Learn(all, now)
 	p.readDevices(all, now, &c)
 	changed := p.placeMarkers(all, now) || c.duplicate > 0
 
@@ -208,6 +207,10 @@ func (p *gpuPod) readDevices(all pmetric.ResourceMetricsSlice, now time.Time, c 
 		if t := r.labels.hwType; t != "" && t != names.HwTypeGPU {
 			r.device.ID = ""
 		}
+	}
+	p.exporter = p.exporters.Learn(all, func(i int) bool { return p.readings[i].device.ID != "" }, now)
+	for i := range all.Len() {
+		r := &p.readings[i]
 		if r.device.ID == "" {
 			continue
 		}

@@ -9,8 +9,12 @@ import (
 	"hash/fnv"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/mapping"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/page"
 )
 
@@ -31,6 +35,8 @@ type targets struct {
 type running struct {
 	target *target
 	stop   context.CancelFunc
+	// What ends the series about the exporter, once it is no target any more.
+	end atomic.Pointer[mapping.Result]
 }
 
 // rested is a target that has gone. It is kept for two intervals: the pod of an
@@ -68,7 +74,7 @@ func (ts *targets) set(locations []location) {
 	for url, r := range ts.running {
 		// Another pod at the same address is another exporter on the same devices.
 		if at, ok := wanted[url]; !ok || at != r.target.location {
-			ts.stop(url, now)
+			ts.stop(url, !ok || at.exporter.Node != r.target.exporter.Node, now)
 		}
 	}
 	for url, at := range wanted {
@@ -86,15 +92,26 @@ func (ts *targets) start(at location) {
 		t = r.target.moved(at)
 	}
 	ctx, stop := context.WithCancel(ts.ctx)
-	ts.running[at.url] = &running{target: t, stop: stop}
-	ts.wg.Go(func() { ts.loop(ctx, t) })
+	r := &running{target: t, stop: stop}
+	ts.running[at.url] = r
+	ts.wg.Go(func() {
+		ts.loop(ctx, t)
+		if end := r.end.Load(); end != nil { // behind the last scrape
+			ts.scraper.deliver(t, *end)
+		}
+	})
 }
 
-func (ts *targets) stop(url string, now time.Time) {
+// stop stops a target's scrapes. Where the exporter is gone and no other answers in
+// its place, the series about it end.
+func (ts *targets) stop(url string, gone bool, now time.Time) {
 	r := ts.running[url]
 	delete(ts.running, url)
-	r.stop()
 	ts.scraper.telemetry.DcgmReceiverDevices.Add(ts.ctx, -int64(r.target.leave()))
+	if md, ok := r.target.mapping.End(r.target.exporter, pcommon.NewTimestampFromTime(now)); ok && gone {
+		r.end.Store(&mapping.Result{Metrics: md})
+	}
+	r.stop()
 	ts.rested[url] = rested{r.target, now.Add(2 * ts.interval)}
 }
 

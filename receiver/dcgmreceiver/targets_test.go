@@ -189,6 +189,35 @@ func TestLeave(t *testing.T) {
 	})
 }
 
+// TestGone: the series about an exporter end with it, behind its last scrape, and do
+// not where another pod answers in its place.
+func TestGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended := 0
+		ts, _ := newTestTargets(t, &fakeExporters{page: goodPage}, 0, func(md pmetric.Metrics) {
+			metrics := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics()
+			if p := metrics.At(0).Sum().DataPoints().At(0); p.Flags().NoRecordedValue() {
+				ended += metrics.Len()
+				assert.Equal(t, names.ExporterUp.Name, metrics.At(0).Name())
+				assert.Equal(t, 1, md.ResourceMetrics().Len(), "its devices may go on")
+			}
+		})
+		a := at(t, "http://10.0.0.1:9400/metrics", "a")
+		ts.set([]location{a})
+		ts.set(nil)
+		pass(time.Second)
+		assert.Zero(t, ended, "it was never scraped")
+		ts.set([]location{a})
+		pass(31 * time.Second)
+		ts.set([]location{at(t, "http://10.0.0.1:9400/metrics", "b")})
+		pass(31 * time.Second)
+		assert.Zero(t, ended)
+		ts.set(nil)
+		pass(time.Second)
+		assert.Equal(t, 3, ended, "the page has no energy: there is no gpu.exporter.frozen")
+	})
+}
+
 // TestMoved: another pod at the same address takes over without a gap.
 func TestMoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -55,10 +55,14 @@ func NewSet(first time.Duration) *Set {
 }
 
 // Learn takes in what a batch states of its exporter. It returns nil where there
-// is none or more than one: then no device can be assigned to it.
-func (s *Set) Learn(all pmetric.ResourceMetricsSlice, now time.Time) (found *Exporter) {
+// is none or more than one: then no device can be assigned to it. Resources of
+// devices are passed over.
+func (s *Set) Learn(all pmetric.ResourceMetricsSlice, device func(i int) bool, now time.Time) (found *Exporter) {
 	several := false
 	for i := range all.Len() {
+		if device(i) {
+			continue
+		}
 		rm := all.At(i)
 		if _, ok := rm.Resource().Attributes().Get(names.ServerAddress); !ok {
 			continue

@@ -38,10 +38,7 @@ type Result struct {
 func (t *Target) Map(p *Page, e Exporter) Result {
 	t.read(p)
 	out := pmetric.NewMetrics()
-	node := t.opts.NodeName
-	if e.Node != "" {
-		node = e.Node
-	}
+	node := t.node(e)
 	// Exporters print devices and families in any order.
 	slices.SortFunc(t.page.order, func(a, b *device) int { return strings.Compare(a.id, b.id) })
 	t.writeExporter(out, p, e, node)
@@ -57,12 +54,7 @@ func (t *Target) Map(p *Page, e Exporter) Result {
 // writeExporter writes what is known about the exporter itself.
 func (t *Target) writeExporter(md pmetric.Metrics, scrape *Page, e Exporter, node string) {
 	now := scrape.Time
-	rm := md.ResourceMetrics().AppendEmpty()
-	e.put(rm.Resource().Attributes(), node)
-	if t.opts.ClusterName != "" {
-		rm.Resource().Attributes().PutStr(names.K8sClusterName, t.opts.ClusterName)
-	}
-	metrics := t.scope(rm).Metrics()
+	metrics := t.scope(t.exporterResource(md, e, node)).Metrics()
 	write := func(m *names.Metric, v float64) {
 		p := m.Init(metrics.AppendEmpty()).AppendEmpty()
 		p.SetTimestamp(now)
@@ -74,9 +66,47 @@ func (t *Target) writeExporter(md pmetric.Metrics, scrape *Page, e Exporter, nod
 	write(&names.ExporterScrapeSamples, float64(scrape.Samples))
 	if frozen, known := t.stoodStill(scrape.Up, now.AsTime()); known {
 		write(&names.ExporterFrozen, flag(frozen))
+		t.judged = true
 	}
 	w := writer{target: t, time: now, metrics: metrics}
 	w.writeRaw(t.page.loose, "")
+}
+
+// End ends the series about an exporter that is no target any more; false where
+// there are none. Those of its devices may go on: gpu_pod knows.
+func (t *Target) End(e Exporter, now pcommon.Timestamp) (pmetric.Metrics, bool) {
+	md := pmetric.NewMetrics()
+	if t.page.number == 0 {
+		return md, false
+	}
+	node := t.node(e)
+	metrics := t.scope(t.exporterResource(md, e, node)).Metrics()
+	for _, m := range []*names.Metric{&names.ExporterUp, &names.ExporterScrapeDuration, &names.ExporterScrapeSamples, &names.ExporterFrozen} {
+		if m == &names.ExporterFrozen && !t.judged {
+			continue
+		}
+		p := m.Init(metrics.AppendEmpty()).AppendEmpty()
+		p.SetTimestamp(now)
+		p.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
+		e.put(p.Attributes(), node)
+	}
+	return md, true
+}
+
+func (t *Target) node(e Exporter) string {
+	if e.Node != "" {
+		return e.Node
+	}
+	return t.opts.NodeName
+}
+
+func (t *Target) exporterResource(md pmetric.Metrics, e Exporter, node string) pmetric.ResourceMetrics {
+	rm := md.ResourceMetrics().AppendEmpty()
+	e.put(rm.Resource().Attributes(), node)
+	if t.opts.ClusterName != "" {
+		rm.Resource().Attributes().PutStr(names.K8sClusterName, t.opts.ClusterName)
+	}
+	return rm
 }
 
 func (e Exporter) put(attrs pcommon.Map, node string) {

@@ -82,6 +82,7 @@ type Target struct {
 	// unmapped are the series of families that the table does not know.
 	unmapped map[string]*unmappedSeries
 	still    still
+	judged   bool   // gpu.exporter.frozen was written
 	key      []byte // buffer for keys of unmapped
 }
 
