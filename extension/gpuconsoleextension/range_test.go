@@ -72,6 +72,25 @@ func TestRangeOfAService(t *testing.T) {
 	assert.Nil(t, none.Freshness.DataTime)
 }
 
+// When the last pod fell silent there is no mean any more, and no zero either.
+func TestRangeOfAServiceWithoutPodsInTheMean(t *testing.T) {
+	w := newWorld(t)
+	id := tags{queries.Namespace: "ml", queries.Service: "chat"}
+	w.write(queries.ServiceUtilization, id, 20*time.Minute, 30*time.Second, constant(0))
+	w.write(queries.ServicePods, id.with(tags{queries.StateOfPod: "reporting"}), 20*time.Minute, 0, func(i int) float64 { return max(0, min(1, float64(79-i))) })
+	c := serveAPI(t, w.store, w.now, nil)
+	for window, last := range map[string]time.Duration{"5m": 30 * time.Second, "1h": 30 * time.Second, "24h": 0} {
+		r := ok[consoleapi.RangeAnswer](c, "range", values("namespace", "ml", "service", "chat", "window", window))
+		line := r.Charts.Utilization.Series[0]
+		assert.NotNil(t, at(r, line.Values, last), window)
+		assert.Equal(t, 1, *at(r, line.Pods, last), window)
+		for ago := min(last, 15*time.Second); ago >= 0 && last > 0; ago -= time.Duration(r.Step) * time.Second {
+			assert.Nil(t, at(r, line.Values, ago), window)
+			assert.Zero(t, *at(r, line.Pods, ago), window)
+		}
+	}
+}
+
 func TestRangeByPod(t *testing.T) {
 	w := newWorld(t)
 	for i := range 4 {

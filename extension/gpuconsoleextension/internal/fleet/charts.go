@@ -140,6 +140,12 @@ func (r *reading) serviceLines(out *consoleapi.RangeAnswer, key Key, g grid, how
 		for _, stream := range *f.found {
 			g.fill(line.Values, stream)
 		}
+		for i, n := range inMean {
+			// A mean over no pod is that of the sample before.
+			if how.Step <= how.Gap && n != nil && *n == 0 {
+				line.Values[i] = nil
+			}
+		}
 		f.chart.Series = append(f.chart.Series, line)
 	}
 	out.Charts.Memory.Limit = g.line()

@@ -147,6 +147,37 @@ test("events: found by a text, what is active, and a notice acknowledged", on("r
   assert.match(await seen(page.locator(".event")), /acknowledged 14:05:09/);
 }));
 
+test("node and device: six charts, a line a device, over the window that an address names", on("ready", {}, async ({ page, go }) => {
+  await go("#/node?cluster=eu-west-1&node=gpu-h100-eu-02&window=30m");
+  await page.locator(".uplot").nth(5).waitFor();
+  assert.deepEqual(await page.locator(".chart h3").allInnerTexts(), ["Utilization", "Memory used", "Power", "Temperature", "SM clock", "Throttled"]);
+  const legend = page.getByRole("list", { name: "Lines" }).getByRole("button");
+  assert.equal(await legend.count(), 8);
+  const reading = (title) => seen(chart(page, title).locator("[data-reading]"));
+  assert.match(await reading("SM clock"), /^latest [\d.]+ [MG]Hz to [\d.]+ GHz, 7 devices$/, "one is lost");
+  await legend.nth(1).click();
+  assert.match(await reading("Throttled"), /GPU 1: 100 %$/);
+  await page.getByRole("group", { name: "Display window" }).getByRole("button", { name: "5 min" }).click();
+  await until(async () => assert.equal(await page.getByRole("slider").first().getAttribute("aria-valuemax"), "20"));
+  assert.match(page.url(), /node\?.*window=5m/);
+  await page.getByRole("link", { name: "GPU 2" }).click();
+  await until(async () => assert.match(await page.locator("h1").innerText(), /GPU\s2/));
+  await page.locator(".uplot").nth(5).waitFor();
+  assert.ok(Number(await chart(page, "Power").locator("[data-gaps]").getAttribute("data-gaps")) >= 10, "a lost device's line ends");
+  assert.match(await seen(page.locator(".device-table")), /GPU 2.*lost/s);
+  await go("#/device?device=GPU-of-nobody");
+  assert.match(await seen(page.locator('[data-state="not_found"]')), /Nothing is known of this device/);
+}));
+
+test("fleet: sparklines over a window of one's choice", on("healthy", {}, async ({ page, go, server }) => {
+  await go();
+  assert.ok(server.requests.some((r) => r.includes("/services?") && r.includes("window=1h")));
+  await page.getByRole("group", { name: "Display window" }).getByRole("button", { name: "24 hours" }).click();
+  await until(() => assert.ok(server.requests.some((r) => r.includes("/services?") && r.includes("window=24h"))));
+  await page.locator('tr[data-row="chat-8b"] a').click();
+  await until(async () => assert.equal(await page.getByRole("group", { name: "Display window" }).getByRole("button", { pressed: true }).innerText(), "24 hours", "and charts have the same"));
+}));
+
 test("deep link: hostile names come through, as text", on("hostile", {}, async ({ page, go }) => {
   await go();
   page.on("dialog", (d) => assert.fail(`a dialog: ${d.message()}`));
@@ -154,7 +185,7 @@ test("deep link: hostile names come through, as text", on("hostile", {}, async (
   await page.getByRole("link", { name: "<script>alert('x')</script>" }).click();
   await page.locator(".uplot").nth(3).waitFor();
   assert.equal(await page.locator("h1").innerText(), "<script>alert('x')</script>");
-  assert.deepEqual(await page.locator('[data-banner="partial"] li').allInnerTexts(), ['"><svg onload=alert(1)>']);
+  assert.deepEqual(await page.locator('[data-banner="partial"] .names li').allInnerTexts(), ['"><svg onload=alert(1)>']);
   await page.reload();
   await settled(page);
   assert.equal(await page.locator(".uplot").count(), 4);

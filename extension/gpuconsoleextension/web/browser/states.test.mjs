@@ -22,11 +22,30 @@ test("A: the first data appears without a reload", on("not_enabled", {}, async (
   assert.equal(await page.locator("tr[data-row]").count(), 11);
 }));
 
-test("B: devices report and no pod holds one: a pod that would", on("no_services", {}, async ({ page, go }) => {
+test("B: devices report and no pod has one: they are there, and a pod that would", on("no_services", {}, async ({ page, go }) => {
   await go();
-  assert.match(await seen(panel(page, "B")), /No service has a GPU.*32 devices report.*nvidia\.com\/gpu: 1/s);
-  await page.getByRole("link", { name: "Nodes", exact: true }).first().click();
-  await until(async () => assert.equal(await page.locator(".node").count(), 4, "the devices themselves can be seen"));
+  assert.match(await seen(panel(page, "B")), /No service has a GPU.*32 devices report/s);
+  await panel(page, "B").getByText("A pod with a GPU", { exact: true }).click();
+  assert.match(await seen(panel(page, "B")), /nvidia\.com\/gpu: 1/);
+  assert.equal(await page.locator('[data-figure="GPUs"] [data-value]').getAttribute("data-value"), "32");
+  assert.equal(await page.locator(".node").count(), 4);
+  await page.locator(".node summary").first().click();
+  await page.locator(".node").first().getByRole("link", { name: "Charts of" }).click();
+  await page.locator(".uplot").nth(5).waitFor();
+  await go("#/nodes");
+  assert.equal(await panel(page, "B").count(), 0, "it is no wall in front of what is there");
+}));
+
+test("B: one machine without Kubernetes: lines, and the next step there", on("one_machine", {}, async ({ page, go }) => {
+  await go();
+  await page.locator(".uplot").nth(5).waitFor();
+  assert.equal(await page.getByRole("group", { name: "Display window" }).getByRole("button", { pressed: true }).innerText(), "5 min", "a young store opens with what it has");
+  assert.match(await seen(page.locator(".node")), /workstation.*GPU 0.*GPU 1/s);
+  const text = await seen(panel(page, "B"));
+  assert.match(text, /No service is known.*2 devices report.*Slurm/s);
+  assert.doesNotMatch(text, /apiVersion|nvidia\.com\/gpu/);
+  await panel(page, "B").getByText("A message when a GPU fails").click();
+  assert.match(await seen(panel(page, "B")), /config\/webhooks\.yaml/);
 }));
 
 test("C: warming up, and the numbers appear without a reload", on("warming", {}, async ({ page, go, advance }) => {
@@ -78,11 +97,18 @@ test("a full disk is on every page while the data is still current", on("disk_fu
 test("E: partial: the banner names the missing pods, averages are there, the charts stay", on("partial", {}, async ({ page, go }) => {
   await go(link("chat-70b"));
   const banner = page.locator('[data-banner="partial"]');
-  assert.match(await seen(banner), /Partial: 2 of 6 settled pods report nothing/);
-  assert.deepEqual(await banner.locator("li").allInnerTexts(), ["chat-70b-0", "chat-70b-1"]);
+  assert.match(await seen(banner), /Partial: 2 of 6 settled pods report nothing The averages are over the 4 pods that report.*Likely cause/s);
+  assert.deepEqual(await banner.locator(".names li").allInnerTexts(), ["chat-70b-0", "chat-70b-1"]);
   assert.match(await seen(page.locator('[data-figure="Utilization"]')), /\d+ %/);
   assert.equal(await page.locator(".uplot").count(), 4);
   assert.match(await seen(page.locator('tr[data-row="chat-70b-0"]')), /missing.*exporter down/s);
+  const cause = banner.locator(".causes li", { hasText: "gpu-h100-eu-01" }).first();
+  assert.match(await seen(cause), /The exporter of node gpu-h100-eu-01 does not answer\./);
+  await banner.getByText("Dashboard filter mismatch?").click();
+  assert.match(await seen(banner), /the service “chat-70b” in the namespace “inference” of the cluster “eu-west-1”/);
+  await cause.getByRole("link").first().click();
+  await page.locator(".uplot").nth(5).waitFor();
+  assert.equal(await page.locator("h1").innerText(), "gpu-h100-eu-01");
 }));
 
 test("E: no data from any pod is not called partial, and not zero", on("ready", {}, async ({ page, go }) => {

@@ -1,11 +1,11 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { api } from "./api/client";
-import type { Status, WindowName } from "./api/types";
+import type { Status } from "./api/types";
 import { now } from "./clock";
 import { duration, spoken, utc } from "./format";
 import { changed, type Known, Poll, usePoll } from "./poll";
-import { chosenTheme, chosenWindow, themes, windows } from "./preferences";
+import { chosenTheme, themes, windowOf } from "./preferences";
 import { eventsLink, fleetLink, nodesLink, type Route, route } from "./router";
 import { loginNeeded, logout, token } from "./session";
 import { ageNow, type Screen, screenOf, staleNow } from "./state";
@@ -18,6 +18,7 @@ import { Events } from "./views/Events";
 import { Fleet } from "./views/Fleet";
 import { Login } from "./views/Login";
 import { Nodes } from "./views/Nodes";
+import { Place } from "./views/Place";
 import { Service } from "./views/Service";
 import { Offline, SomeDown, StatePanel, StoreProblems } from "./views/States";
 
@@ -86,7 +87,7 @@ function Content({ screen, known, poll, route: r }: { screen: Screen; known: Kno
   if (screen.kind === "loading") return <Skeleton rows={6} />;
   if (screen.kind === "offline") return <Offline error={screen.error} known={known} refresh={poll.refresh} />;
   const { status } = screen;
-  const panel = screen.kind === "state" && <StatePanel letter={screen.letter} status={status} known={known} refresh={poll.refresh} />;
+  const panel = screen.kind === "state" && screen.letter !== "B" && <StatePanel letter={screen.letter} status={status} known={known} refresh={poll.refresh} />;
   return (
     <>
       <Failure known={known} refresh={poll.refresh} />
@@ -112,8 +113,7 @@ function shows(screen: Screen, r: Route): boolean {
       return true;
     case "G": // what was stored before, if anything was
       return !!screen.status.telemetry.devices || !!screen.status.telemetry.services;
-    case "B":
-      return r.view === "nodes";
+    case "B": // what needs no service: devices and nodes are there
     case "C":
       return r.view !== "unknown";
     default:
@@ -130,11 +130,11 @@ function View({ route: r, status }: { route: Route; status: Status }) {
     case "events":
       return <Titled title="Events"><Events severity={r.severity} q={r.q} active={r.active} name={r.name} event={r.event} status={status} /></Titled>;
     case "service": {
-      const asked = windows.includes(r.window as WindowName) ? (r.window as WindowName) : chosenWindow.value;
-      const window = status.config.windows.includes(asked) ? asked : status.config.windows[status.config.windows.length - 1]!;
       const key = JSON.stringify([r.name.cluster, r.name.namespace, r.name.service]);
-      return <Service key={key} name={r.name} status={status} window={window} by={r.by} />;
+      return <Service key={key} name={r.name} status={status} window={windowOf(r.window, status)} by={r.by} />;
     }
+    case "place":
+      return <Place key={JSON.stringify(r.where)} where={r.where} status={status} window={windowOf(r.window, status)} />;
     case "unknown":
       return (
         <Titled title="Not found">
@@ -155,7 +155,7 @@ function Header({ known, route: r }: { known: Known<Status>; route: Route }) {
   const raised = known.data?.telemetry.raised_events;
   const tabs = [
     { name: "Fleet", link: fleetLink(), here: r.view === "fleet" || r.view === "service" },
-    { name: "Nodes", link: nodesLink(), here: r.view === "nodes" },
+    { name: "Nodes", link: nodesLink(), here: r.view === "nodes" || r.view === "place" },
     { name: "Events", link: eventsLink(), here: r.view === "events", badge: raised },
   ];
   return (

@@ -49,7 +49,9 @@ export const watts = (value: number): Written => scaled(value, 1000, ["W", "kW",
 
 export const celsius = (value: number): Written => ({ number: value.toFixed(0), unit: "°C" });
 
-export type Unit = "1" | "By" | "W" | "Cel" | "count";
+export const hertz = (value: number): Written => scaled(value, 1000, ["Hz", "kHz", "MHz", "GHz"]);
+
+export type Unit = "1" | "By" | "W" | "Cel" | "Hz" | "count";
 
 export function write(value: number, unit: Unit): Written {
   switch (unit) {
@@ -61,6 +63,8 @@ export function write(value: number, unit: Unit): Written {
       return watts(value);
     case "Cel":
       return celsius(value);
+    case "Hz":
+      return hertz(value);
     case "count":
       return { number: count(value), unit: "" };
   }

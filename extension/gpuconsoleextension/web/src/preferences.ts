@@ -1,5 +1,5 @@
 import { computed, effect, signal, type Signal } from "@preact/signals";
-import type { WindowName } from "./api/types";
+import type { Status, WindowName } from "./api/types";
 
 /** What the reader chose; remembered by the browser and shared by all tabs. */
 
@@ -28,8 +28,14 @@ function remembered<T extends string>(key: string, allowed: readonly T[], otherw
 export const windows: readonly WindowName[] = ["5m", "30m", "1h", "24h"];
 export const windowNames: Record<WindowName, string> = { "5m": "5 min", "30m": "30 min", "1h": "1 hour", "24h": "24 hours" };
 
-/** The display window of the charts. */
-export const chosenWindow = remembered<WindowName>("gpu-console.window", windows, "1h");
+/** The display window of charts and sparklines; until one is chosen, the smallest that has all data. */
+export const chosenWindow = remembered<WindowName | "auto">("gpu-console.window", ["auto", ...windows], "auto");
+
+/** The window to show: that of the address, the chosen one, or the one that fits the data; never one that the store does not keep. */
+export function windowOf(asked: string | null, { config, telemetry }: Pick<Status, "config" | "telemetry">): WindowName {
+  const wanted = [asked, chosenWindow.value, telemetry.window].find((w) => windows.includes(w as WindowName)) as WindowName | undefined;
+  return config.windows.includes(wanted ?? "1h") ? (wanted ?? "1h") : config.windows[config.windows.length - 1]!;
+}
 
 export type Theme = "auto" | "light" | "dark";
 export const themes: readonly Theme[] = ["auto", "light", "dark"];

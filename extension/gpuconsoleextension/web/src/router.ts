@@ -1,5 +1,5 @@
 import { computed, signal } from "@preact/signals";
-import type { ServiceName } from "./api/types";
+import type { ServiceName, Where } from "./api/types";
 
 /**
  * Where the reader is. Addresses stand in the fragment, so that they need nothing
@@ -9,6 +9,7 @@ import type { ServiceName } from "./api/types";
 export type Route =
   | { view: "fleet"; q: string }
   | { view: "nodes"; q: string; node: string }
+  | { view: "place"; where: Where; window: string | null }
   | { view: "service"; name: ServiceName; window: string | null; by: "service" | "pod" }
   | { view: "events"; severity: string; q: string; active: boolean; name: ServiceName | null; event: string }
   | { view: "unknown"; path: string };
@@ -22,6 +23,10 @@ export function parse(hash: string): Route {
       return { view: "fleet", q: text("q") };
     case "/nodes":
       return { view: "nodes", q: text("q"), node: text("node") };
+    case "/node":
+      return text("node") ? { view: "place", where: { cluster: p.get("cluster") || null, node: text("node") }, window: p.get("window") } : { view: "unknown", path };
+    case "/device":
+      return text("device") ? { view: "place", where: { cluster: p.get("cluster") || null, device: text("device") }, window: p.get("window") } : { view: "unknown", path };
     case "/service":
       if (!text("namespace") || !text("service")) return { view: "unknown", path };
       return { view: "service", name: serviceName(p), window: p.get("window"), by: text("by") === "pod" ? "pod" : "service" };
@@ -52,6 +57,8 @@ function address(path: string, parameters: Record<string, string | null | undefi
 
 export const fleetLink = (q = ""): string => address("/", { q });
 export const nodesLink = (p: { q?: string; node?: string } = {}): string => address("/nodes", p);
+/** A node's page, or that of one device. */
+export const placeLink = (w: Where, window?: string | null): string => (w.device ? address("/device", { cluster: w.cluster, device: w.device, window }) : address("/node", { cluster: w.cluster, node: w.node, window }));
 export const serviceLink = (name: ServiceName, p: { window?: string | null; by?: string } = {}): string =>
   address("/service", { ...name, window: p.window, by: p.by === "pod" ? "pod" : undefined });
 export const eventsLink = (p: { min_severity?: string; q?: string; active?: boolean; name?: ServiceName | null; event?: string | null } = {}): string =>

@@ -37,6 +37,10 @@ describe("the top of the axis", () => {
     ["W", [1820], null, 2000],
     ["W", [0], null, 100],
     ["W", [null], null, 100],
+    ["Cel", [41], null, 100],
+    ["Cel", [104], null, 120],
+    ["Hz", [1.98e9], null, 2.4e9],
+    ["Hz", [0], null, 1e9],
   ] as const)("%s %j is %d", (unit, values, limit, expected) => expect(top(chart(unit, [...values], limit ? [...limit] : null))).toBe(expected));
 
   test("is never below what is drawn", () => {

@@ -28,6 +28,13 @@ describe("a link to a service", () => {
   test("without a name is none", () => expect(router.parse("#/service?namespace=a").view).toBe("unknown"));
 });
 
+describe("a link to a node or a device", () => {
+  test.each([{ cluster: "c1", node: "n/1" }, { cluster: null, device: "GPU-a/3" }, { cluster: "a&b", device: "#x" }])("%j comes back as it went", (where) => {
+    expect(router.parse(router.placeLink(where, "5m"))).toEqual({ view: "place", where, window: "5m" });
+  });
+  test.each(["#/node", "#/device?node=n"])("%j names none", (hash) => expect(router.parse(hash).view).toBe("unknown"));
+});
+
 describe("other links", () => {
   test.each([
     ["", "fleet"],

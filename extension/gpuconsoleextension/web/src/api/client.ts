@@ -1,5 +1,5 @@
 import { token } from "../session";
-import type { AcknowledgeAnswer, Events, Nodes, Pods, Range, ServiceAnswer, ServiceName, Services, Status, WindowName } from "./types";
+import type { AcknowledgeAnswer, DeviceRange, Events, Nodes, Pods, Range, ServiceAnswer, ServiceName, Services, Status, Where, WindowName } from "./types";
 
 /** Why a request has no answer. reason is the API's word, or one of ours. */
 export class ApiError extends Error {
@@ -93,10 +93,11 @@ const identity = (name: ServiceName): Parameters => ({ cluster: name.cluster, na
 
 export const api = {
   status: (signal: AbortSignal) => get<Status>("status", {}, signal),
-  services: (p: { q?: string; limit?: number; cursor?: string | null; trend?: boolean }, signal: AbortSignal) => get<Services>("services", p, signal),
+  services: (p: { q?: string; limit?: number; cursor?: string | null; trend?: boolean; window?: WindowName }, signal: AbortSignal) => get<Services>("services", p, signal),
   service: (name: ServiceName, signal: AbortSignal) => get<ServiceAnswer>("service", identity(name), signal),
   pods: (name: ServiceName, p: { limit?: number; cursor?: string | null }, signal: AbortSignal) => get<Pods>("pods", { ...identity(name), ...p }, signal),
-  nodes: (p: { q?: string; limit?: number; cursor?: string | null }, signal: AbortSignal) => get<Nodes>("nodes", p, signal),
+  nodes: (p: { q?: string; limit?: number; cursor?: string | null } | Where, signal: AbortSignal) => get<Nodes>("nodes", { ...p }, signal),
+  deviceRange: (where: Where, window: WindowName, signal: AbortSignal) => get<DeviceRange>("device_range", { ...where, window }, signal),
   range: (name: ServiceName, window: WindowName, by: "service" | "pod", signal: AbortSignal) =>
     get<Range>("range", { ...identity(name), window, by }, signal),
   events: (p: { limit?: number; cursor?: string | null; min_severity?: string; q?: string; active?: boolean; cluster?: string | null; namespace?: string; service?: string }, signal: AbortSignal) =>

@@ -18,6 +18,9 @@ export type GpuNode = Schemas["Node"];
 export type Device = Schemas["Device"];
 export type Holder = Schemas["Holder"];
 export type Range = Schemas["RangeAnswer"];
+export type DeviceRange = Schemas["DeviceRangeAnswer"];
+/** The times of charts: every value lies on them. */
+export type Grid = Pick<Range, "start" | "end" | "step" | "points" | "window">;
 export type Chart = Schemas["Chart"];
 export type Series = Schemas["Series"];
 export type Events = Schemas["EventsAnswer"];
@@ -35,4 +38,11 @@ export interface ServiceName {
   cluster: string | null;
   namespace: string;
   service: string;
+}
+
+/** What names a node, or a device with its instances. */
+export interface Where {
+  cluster: string | null;
+  node?: string | undefined;
+  device?: string | undefined;
 }

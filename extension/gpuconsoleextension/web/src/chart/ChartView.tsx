@@ -1,7 +1,7 @@
 import { signal, type Signal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
-import type { Chart, Range } from "../api/types";
+import type { Chart, Grid } from "../api/types";
 import { moment, safe, text } from "../format";
 import { theme } from "../preferences";
 import { columns, options } from "./plot";
@@ -16,7 +16,8 @@ export interface Cursor {
 
 export const newCursor = (key: string): Cursor => ({ key, index: signal(null), focus: signal(null) });
 
-export function ChartView({ title, chart, range, cursor, outdated, latest }: { title: string; chart: Chart; range: Range; cursor: Cursor; outdated: boolean; latest?: Latest }) {
+/** `line` is what a line is of: a pod, a device. */
+export function ChartView({ title, chart, range, cursor, outdated, latest, line }: { title: string; chart: Chart; range: Grid; cursor: Cursor; outdated: boolean; latest?: Latest | undefined; line: string }) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const [width, setWidth] = useState(0);
@@ -34,7 +35,7 @@ export function ChartView({ title, chart, range, cursor, outdated, latest }: { t
   // The plot is made anew when its looks change; new values alone are only set, which does not flicker.
   const drawn = useRef({ chart, range, focus });
   drawn.current = { chart, range, focus };
-  const looks = [theme.value, chart.unit, !!chart.limit, range.window, range.by, focus, ...chart.series.map((s) => s.name)].join("\n");
+  const looks = [theme.value, chart.unit, !!chart.limit, range.window, focus, ...chart.series.map((s) => s.name)].join("\n");
   useEffect(() => {
     if (!width) return;
     const read = (index: number | null, series: number | null) => {
@@ -52,7 +53,7 @@ export function ChartView({ title, chart, range, cursor, outdated, latest }: { t
   const index = cursor.index.value;
   const at = index ?? range.points - 1;
   const when = at >= 0 ? new Date(Date.parse(range.start) + at * range.step * 1000) : null;
-  const told = reading(chart, index, focus ?? nearest.value, latest);
+  const told = reading(chart, index, focus ?? nearest.value, latest, line);
   const silent = gaps(chart.series.map((s) => fitted(s.values, range.points)), range.points).reduce((sum, [a, b]) => sum + b - a + 1, 0);
   const sentence = when ? `${moment(when, new Date(range.end))}: ${told}` : "no data";
 
@@ -95,7 +96,7 @@ export function ChartView({ title, chart, range, cursor, outdated, latest }: { t
 }
 
 /** The chart's values in a table, the newest first. */
-export function ChartTable({ title, chart, range }: { title: string; chart: Chart; range: Range }) {
+export function ChartTable({ title, chart, range }: { title: string; chart: Chart; range: Grid }) {
   const times = moments(range);
   const end = new Date(range.end);
   const pods = chart.series.length === 1 ? chart.series[0]!.pods : null;

@@ -1,8 +1,8 @@
-import type { Chart, Range } from "../api/types";
+import type { Chart, Grid } from "../api/types";
 import { plural, safe, text } from "../format";
 
 /** The moments of a range, in seconds: every series lies on them. */
-export function moments(range: Pick<Range, "start" | "step" | "points">): number[] {
+export function moments(range: Pick<Grid, "start" | "step" | "points">): number[] {
   const start = Date.parse(range.start) / 1000;
   return Array.from({ length: range.points }, (_, i) => start + i * range.step);
 }
@@ -44,8 +44,9 @@ export function top(chart: Chart): number {
   let highest = 0;
   for (const s of chart.series) for (const v of s.values) if (v !== null && v > highest) highest = v;
   for (const v of chart.limit ?? []) if (v !== null && v > highest) highest = v;
-  if (highest === 0) return chart.unit === "By" ? 1024 ** 3 : 100;
-  return round(highest * 1.04, chart.unit === "By" ? 1024 : 1000);
+  if (highest === 0) return { By: 1024 ** 3, Hz: 1e9 }[chart.unit as string] ?? 100;
+  const above = round(highest * 1.04, chart.unit === "By" ? 1024 : 1000);
+  return chart.unit === "Cel" ? Math.max(100, above) : above;
 }
 
 function round(value: number, base: number): number {
@@ -67,7 +68,7 @@ export interface Latest {
 }
 
 /** What a chart says at one moment, in words; null is its last one, whether or not there is data. */
-export function reading(chart: Chart, at: number | null, focus: string | null, latest?: Latest): string {
+export function reading(chart: Chart, at: number | null, focus: string | null, latest?: Latest, line = "pod"): string {
   if (chart.series.length === 0) return "no data";
   const index = at ?? chart.series[0]!.values.length - 1;
   if (at === null && latest) {
@@ -78,11 +79,12 @@ export function reading(chart: Chart, at: number | null, focus: string | null, l
   if (!series) {
     const values = chart.series.map((s) => s.values[index]).filter((v): v is number => v !== null && v !== undefined);
     if (!values.length) return "no data";
-    return `${text(Math.min(...values), chart.unit)} to ${text(Math.max(...values), chart.unit)}, ${plural(values.length, "pod")}`;
+    const [least, most] = [text(Math.min(...values), chart.unit), text(Math.max(...values), chart.unit)];
+    return `${least === most ? least : `${least} to ${most}`}, ${plural(values.length, line)}`;
   }
   const value = series.values[index] ?? null;
   const name = chart.series.length > 1 ? `${safe(series.name)}: ` : "";
   const pods = series.pods?.[index];
   if (value === null) return `${name}no data${pods === 0 ? ", no pod reports" : ""}`;
-  return `${name}${text(value, chart.unit)}${pods != null ? `, mean of ${plural(pods, "pod")}` : ""}`;
+  return `${name}${text(value, chart.unit)}${pods ? `, mean of ${plural(pods, "pod")}` : ""}`;
 }

@@ -33,6 +33,13 @@ export function Sparkline({ values }: { values: readonly (number | null)[] | nul
   );
 }
 
+/** Where the first of some lines begins; 0 if none has two values behind it. */
+export function begin(lines: readonly (readonly (number | null)[])[]): number {
+  const firsts = lines.map((values) => values.findIndex((v) => v !== null)).filter((at) => at >= 0);
+  const first = firsts.length ? Math.min(...firsts) : 0;
+  return lines.some((values) => values.length - first < 3) ? 0 : first;
+}
+
 export interface Part {
   name: string;
   value: number | null;

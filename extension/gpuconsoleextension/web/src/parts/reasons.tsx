@@ -1,7 +1,7 @@
 import type { Reason } from "../api/types";
 import { count, gap, safe } from "../format";
 import { elsewhere, grouped, toneOf } from "../reasons";
-import { eventsLink, nodesLink, serviceLink } from "../router";
+import { eventsLink, placeLink, serviceLink } from "../router";
 import { Banner, Tag } from "./notices";
 import { Name } from "./values";
 
@@ -48,10 +48,11 @@ function Links({ reason: { subject: s, event_id: event, endpoint }, here }: { re
         </a>
       )}
       {s.node && !here.node && (
-        <a href={nodesLink({ q: s.node, node: s.node })}>
+        <a href={placeLink({ cluster: s.cluster, node: s.node })}>
           <Name>{s.node}</Name>
         </a>
       )}
+      {s.device && <a href={placeLink({ cluster: s.cluster, device: s.device })}>device</a>}
       {(event || endpoint) && <a href={eventsLink({ event })}>{endpoint ? "deliveries" : "event"}</a>}
     </span>
   );

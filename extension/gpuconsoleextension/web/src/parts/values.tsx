@@ -106,7 +106,7 @@ export function Memory({ used, total, of }: { used: number | null; total: number
 }
 
 /** How old data is, as of now, and whether that is too old. */
-export function Age(p: { age: number | null; stale: boolean; staleAfter: number; receivedAt: number; time: string | null }) {
+export function Age(p: { age: number | null; stale: boolean; staleAfter: number; receivedAt: number; time: string | null; /** What stands behind an age, as " old". */ suffix?: string }) {
   const age = ageNow(p.age, p.receivedAt, now.value);
   if (age === null) return <span class="age none">no data</span>;
   const stale = staleNow(p.stale, age, p.staleAfter);
@@ -114,6 +114,7 @@ export function Age(p: { age: number | null; stale: boolean; staleAfter: number;
     <span class={stale ? "age is-stale" : "age"} title={p.time ? `measured ${utc(new Date(p.time))}` : undefined}>
       {stale && <span class="stale-mark">stale </span>}
       {duration(age)}
+      {p.suffix}
     </span>
   );
 }

@@ -1,8 +1,9 @@
 import { useMemo, useState } from "preact/hooks";
+import type { ComponentChildren } from "preact";
 import { api } from "../api/client";
-import type { Range, Service, ServiceName, Status, WindowName } from "../api/types";
-import { moment, plural, safe, spoken } from "../format";
-import { usePoll } from "../poll";
+import type { Chart, DeviceRange, Grid, Service, ServiceName, Status, Where, WindowName } from "../api/types";
+import { gap, moment, plural, safe, spoken } from "../format";
+import { type Poll, usePoll } from "../poll";
 import { chosenWindow, windowNames } from "../preferences";
 import { replace, serviceLink } from "../router";
 import { Failure } from "../parts/notices";
@@ -10,57 +11,136 @@ import { ChartTable, ChartView, type Cursor, newCursor } from "../chart/ChartVie
 import type { Latest } from "../chart/grid";
 import { swatch } from "../chart/colours";
 
-const titles = [
+type Titles = readonly (readonly [string, string])[];
+
+const titles: Titles = [
   ["utilization", "Utilization"],
   ["memory", "Memory used"],
   ["tensor", "Tensor activity"],
   ["power", "Power"],
-] as const;
+];
 
 /** What a service's cards show is what its charts call the latest: one moment, and the same pods. */
-export const latestOf = (s: Service): Record<(typeof titles)[number][0], Latest> => {
+export const latestOf = (s: Service): Record<string, Latest> => {
   const of = (value: number | null) => ({ value, pods: s.pods.in_mean, stale: s.stale });
   return { utilization: of(s.values.utilization), memory: of(s.values.memory_used), tensor: of(s.values.tensor), power: of(s.values.power) };
 };
 
+const deviceTitles: Titles = [
+  ["utilization", "Utilization"],
+  ["memory", "Memory used"],
+  ["power", "Power"],
+  ["temperature", "Temperature"],
+  ["clock", "SM clock"],
+  ["throttle", "Throttled"],
+];
+
+/** The charts of a service, a line for it or one a pod. */
 export function Charts({ name, status, window, by, service }: { name: ServiceName; status: Status; window: WindowName; by: "service" | "pod"; service: Service }) {
+  const poll = useRange((signal) => api.range(name, window, by, signal), status, [window, by]);
+  const range = poll.known.value.data;
+  return (
+    <Panel
+      id={`${name.cluster}/${name.namespace}/${name.service}`}
+      poll={poll}
+      titles={titles}
+      charts={range?.charts}
+      latest={by === "service" ? latestOf(service) : undefined}
+      line="pod"
+      status={status}
+      window={window}
+      change={(w) => replace(serviceLink(name, { window: w, by }))}
+      left={range?.truncated ? `The ${range.charts.utilization.series.length} busiest pods; ${plural(range.truncated, "further pod")} left out.` : ""}
+    >
+      <Switch
+        label="Lines"
+        options={[
+          ["service", "Service"],
+          ["pod", "Pods"],
+        ]}
+        value={by}
+        change={(to) => replace(serviceLink(name, { window, by: to }))}
+      />
+    </Panel>
+  );
+}
+
+/** The charts of a node's devices, or of one device and its instances. */
+export function DeviceCharts({ where, status, window, change }: { where: Where; status: Status; window: WindowName; change?: (to: WindowName) => void }) {
+  const poll = useRange((signal) => api.deviceRange(where, window, signal), status, [window]);
+  const range = poll.known.value.data;
+  const charts = useMemo(() => (range ? named(range) : undefined), [range]);
+  return (
+    <Panel
+      id={JSON.stringify(where)}
+      poll={poll}
+      titles={deviceTitles}
+      charts={charts}
+      line="device"
+      status={status}
+      window={window}
+      change={change}
+      left={range?.truncated ? `The first ${range.devices.length} devices; ${plural(range.truncated, "further device")} left out.` : ""}
+    />
+  );
+}
+
+/** Charts whose lines have the names that the page has for devices. */
+export function named(range: DeviceRange): Record<string, Chart> {
+  const short = range.devices.map(deviceName);
+  const once = (name: string) => short.indexOf(name) === short.lastIndexOf(name);
+  const names = new Map(range.devices.map((d, i) => [d.id, once(short[i]!) ? short[i]! : `${short[i]} (${safe(d.id)})`]));
+  const own = (chart: Chart): Chart => ({ ...chart, series: chart.series.map((s) => ({ ...s, name: names.get(s.name) ?? s.name })) });
+  return Object.fromEntries(Object.entries(range.charts).map(([key, chart]) => [key, own(chart)]));
+}
+
+/** "GPU 3", "GPU 3 MIG 1g.10gb 7". */
+export function deviceName(d: DeviceRange["devices"][number]): string {
+  const gpu = d.index !== null ? `GPU${gap}${safe(d.index)}` : "GPU";
+  return d.parent === null ? gpu : [gpu, d.mig_profile ? `MIG${gap}${safe(d.mig_profile)}` : "share", d.mig_instance ? safe(d.mig_instance) : ""].filter(Boolean).join(" ");
+}
+
+/** Asks for charts as often as they can have new values. */
+function useRange<T extends Grid>(load: (signal: AbortSignal) => Promise<T>, status: Status, about: readonly unknown[]): Poll<T> {
   const [interval, setInterval] = useState(status.config.refresh);
-  const poll = usePoll(
+  return usePoll(
     async (signal) => {
-      const range = await api.range(name, window, by, signal);
+      const range = await load(signal);
       setInterval(Math.max(status.config.refresh, Math.min(range.step, 60)));
       return range;
     },
     interval * 1000,
-    [window, by],
+    about,
   );
-  const cursor = useMemo(() => newCursor(`${name.cluster}/${name.namespace}/${name.service}`), []);
+}
+
+function Panel<T extends Grid>(p: {
+  id: string;
+  poll: Poll<T>;
+  titles: Titles;
+  charts: { [key: string]: Chart } | undefined;
+  latest?: Record<string, Latest> | undefined;
+  /** What a line is of. */
+  line: string;
+  status: Status;
+  window: WindowName;
+  change?: ((to: WindowName) => void) | undefined;
+  /** What was left out. */
+  left: string;
+  children?: ComponentChildren;
+}) {
+  const cursor = useMemo(() => newCursor(p.id), []);
   const [tables, setTables] = useState(false);
-  const known = poll.known.value;
-  const range = known.data;
-  const windows = status.config.windows;
+  const known = p.poll.known.value;
+  const { data: range } = known;
+  const { charts } = p;
+  const grid = p.titles.length % 3 ? "chart-grid" : "chart-grid thirds";
   return (
     <section class="charts" aria-label="Charts">
       <div class="toolbar">
         <h2>Over time</h2>
-        <Switch
-          label="Display window"
-          options={windows.map((w) => [w, windowNames[w] ?? w] as const)}
-          value={window}
-          change={(w) => {
-            chosenWindow.value = w;
-            replace(serviceLink(name, { window: w, by }));
-          }}
-        />
-        <Switch
-          label="Lines"
-          options={[
-            ["service", "Service"],
-            ["pod", "Pods"],
-          ]}
-          value={by}
-          change={(to) => replace(serviceLink(name, { window, by: to }))}
-        />
+        <WindowSwitch status={p.status} window={p.window} change={p.change} />
+        {p.children}
         <span class="spread" />
         {range && (
           <p class="quiet" aria-live="off">
@@ -71,28 +151,43 @@ export function Charts({ name, status, window, by, service }: { name: ServiceNam
           {tables ? "Show charts" : "Show as tables"}
         </button>
       </div>
-      <Failure known={known} refresh={poll.refresh} />
-      {range && range.truncated > 0 && <p class="quiet">The {range.charts.utilization.series.length} busiest pods; {plural(range.truncated, "further pod")} left out.</p>}
-      {range && (
-        <div class={known.outdated ? "chart-grid outdated" : "chart-grid"}>
-          {titles.map(([key, title]) =>
+      <Failure known={known} refresh={p.poll.refresh} />
+      {p.left && <p class="quiet">{p.left}</p>}
+      {range && charts && (
+        <div class={`${grid}${known.outdated ? " outdated" : ""}`}>
+          {p.titles.map(([key, title]) =>
             tables ? (
-              <ChartTable key={key} title={title} chart={range.charts[key]} range={range} />
+              <ChartTable key={key} title={title} chart={charts[key]!} range={range} />
             ) : (
-              <ChartView key={key} title={title} chart={range.charts[key]} range={range} cursor={cursor} outdated={known.outdated} latest={by === "service" ? latestOf(service)[key] : undefined} />
+              <ChartView key={key} title={title} chart={charts[key]!} range={range} cursor={cursor} outdated={known.outdated} latest={p.latest?.[key]} line={p.line} />
             ),
           )}
         </div>
       )}
-      {range && !tables && range.by === "pod" && <Legend range={range} cursor={cursor} />}
+      {charts && !tables && <Legend charts={charts} cursor={cursor} />}
       {!range && !known.error && (
-        <div class="chart-grid" role="status" aria-label="Loading">
-          {titles.map(([key]) => (
+        <div class={grid} role="status" aria-label="Loading">
+          {p.titles.map(([key]) => (
             <div key={key} class="chart waiting" />
           ))}
         </div>
       )}
     </section>
+  );
+}
+
+/** The display window, which all charts and sparklines share until an address names another. */
+export function WindowSwitch({ status, window, change }: { status: Status; window: WindowName; change?: ((to: WindowName) => void) | undefined }) {
+  return (
+    <Switch
+      label="Display window"
+      options={status.config.windows.map((w) => [w, windowNames[w] ?? w] as const)}
+      value={window}
+      change={(to) => {
+        chosenWindow.value = to;
+        change?.(to);
+      }}
+    />
   );
 }
 
@@ -109,9 +204,9 @@ function Switch<T extends string>(p: { label: string; options: readonly (readonl
   );
 }
 
-/** The lines' names; pressing one makes it stand out in all four charts. */
-function Legend({ range, cursor }: { range: Range; cursor: Cursor }) {
-  const series = range.charts.utilization.series;
+/** The lines' names; pressing one makes it stand out in all charts. */
+function Legend({ charts, cursor }: { charts: { [key: string]: Chart }; cursor: Cursor }) {
+  const series = charts.utilization!.series;
   if (series.length < 2) return null;
   return (
     <ul class="legend" aria-label="Lines">

@@ -1,6 +1,6 @@
 import type { Device, GpuNode, Holder, Reason } from "../api/types";
 import { gap, safe, text } from "../format";
-import { serviceLink } from "../router";
+import { placeLink, serviceLink } from "../router";
 import { Tag, type Tone } from "../parts/notices";
 import { ReasonTags } from "../parts/reasons";
 import { pressing, toneOf } from "../reasons";
@@ -31,7 +31,7 @@ export function DeviceTable({ node, receivedAt, staleAfter }: { node: GpuNode; r
           data={d.id}
           class={[d.parent ? "instance" : "", `device-${d.state}`, d.stale ? "is-stale" : ""].join(" ").trim()}
           cells={[
-            <DeviceName device={d} instances={node.devices.filter((i) => i.parent === d.id)} />,
+            <DeviceName device={d} cluster={node.cluster} instances={node.devices.filter((i) => i.parent === d.id)} />,
             <State device={d} />,
             <Holders holders={d.holders} cluster={node.cluster} device={d} />,
             <Utilization ratio={d.values.utilization} />,
@@ -47,7 +47,7 @@ export function DeviceTable({ node, receivedAt, staleAfter }: { node: GpuNode; r
   );
 }
 
-function DeviceName({ device: d, instances }: { device: Device; instances: readonly Device[] }) {
+function DeviceName({ device: d, cluster, instances }: { device: Device; cluster: string | null; instances: readonly Device[] }) {
   const name = d.parent ? (d.mig_profile ? `MIG ${safe(d.mig_profile)}` : "share") : d.index !== null ? `GPU${gap}${safe(d.index)}` : "GPU";
   const layout = new Map<string, number>();
   for (const i of instances) if (i.mig_profile) layout.set(i.mig_profile, (layout.get(i.mig_profile) ?? 0) + 1);
@@ -60,9 +60,9 @@ function DeviceName({ device: d, instances }: { device: Device; instances: reado
       : shortModel(d.model);
   return (
     <>
-      <span class="device-name" title={safe(d.id)}>
+      <a class="device-name" title={safe(d.id)} href={placeLink({ cluster, device: d.id })}>
         {name}
-      </span>
+      </a>
       <span class="under">{under}</span>
     </>
   );
@@ -174,9 +174,7 @@ function Errors({ device: d }: { device: Device }) {
         return (
           <Tag key={x.code} tone={tone(reason)} title={[reason && safe(reason.text), least].filter(Boolean).join("\n") || undefined}>
             XID {safe(x.code)}
-            {gap}×{gap}
-            {x.lower_bound ? "≥" : ""}
-            {x.count}
+            {x.lower_bound ? `, at least ${x.count === 1 ? "once" : `${x.count} times`}` : `${gap}×${gap}${x.count}`}
           </Tag>
         );
       })}

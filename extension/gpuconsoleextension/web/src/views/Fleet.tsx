@@ -1,22 +1,26 @@
 import { useState } from "preact/hooks";
 import { api } from "../api/client";
-import type { FleetSummary, Service, Services, Status } from "../api/types";
+import type { FleetSummary, Service, Services, Status, WindowName } from "../api/types";
 import { count, plural } from "../format";
 import { type Known, usePoll } from "../poll";
+import { chosenWindow, windowNames, windowOf } from "../preferences";
 import { fleetLink, replace, serviceLink } from "../router";
 import { heldParts, told } from "../state";
-import { Sparkline, Stack } from "../parts/bars";
+import { begin, Sparkline, Stack } from "../parts/bars";
 import { Failure } from "../parts/notices";
 import { Elsewhere, ReasonTags } from "../parts/reasons";
 import { type Column, More, Row, Table } from "../parts/table";
 import { Age, Memory, Name, Partly, Utilization, Value } from "../parts/values";
 import { Search } from "../parts/Search";
 import { Figure, Skeleton } from "../parts/Figure";
+import { WindowSwitch } from "./Charts";
+import { Nodes } from "./Nodes";
+import { NoServices } from "./States";
 
-const columns: readonly Column[] = [
+const columns = (window: WindowName): readonly Column[] => [
   { name: "Service", head: true },
   { name: "Attention", class: "wide" },
-  { name: "Utilization", title: "Mean over the service's pods, and the last hour" },
+  { name: "Utilization", title: `Mean over the service's pods, and over the last ${windowNames[window]}` },
   { name: "Memory", title: "Sum over the service's devices" },
   { name: "Power", title: "Sum over the service's devices", number: true },
   { name: "Devices", title: "Held by the service: busy, idle for long, and the rest" },
@@ -27,7 +31,8 @@ const columns: readonly Column[] = [
 export function Fleet({ q, status }: { q: string; status: Status }) {
   const page = Math.min(100, status.config.limits.max_services_per_request);
   const [limit, setLimit] = useState(page);
-  const poll = usePoll((signal) => pages(q, limit, page, signal), status.config.refresh * 1000, [q, limit]);
+  const window = windowOf(null, status);
+  const poll = usePoll((signal) => pages(q, limit, page, window, signal), status.config.refresh * 1000, [q, limit, window]);
   const known = poll.known.value;
   return (
     <>
@@ -38,19 +43,31 @@ export function Fleet({ q, status }: { q: string; status: Status }) {
         <>
           <Elsewhere reasons={known.data.summary.reasons} />
           <Summary summary={known.data.summary} status={status} />
-          <div class="toolbar">
-            <h2>Services</h2>
-            <Search label="Filter services" value={q} change={(text) => replace(fleetLink(text))} />
-            <p class="quiet" role="status">
-              {q ? `${plural(known.data.total, "match").replace(/matchs$/, "matches")}` : `${plural(known.data.total, "service")}, what needs attention first`}
-            </p>
-          </div>
-          {known.data.services.length > 0 ? (
-            <Rows known={known as Known<Services> & { data: Services }} />
+          {known.data.total === 0 && !q ? (
+            <>
+              {status.state === "no_services" && status.telemetry.kubernetes && <NoServices status={status} />}
+              <Nodes q="" node="" status={status} alone={false} />
+              {status.state === "no_services" && !status.telemetry.kubernetes && <NoServices status={status} />}
+            </>
           ) : (
-            <p class="empty">{q ? "No service has this text in its name, namespace or cluster." : "No service has a GPU."}</p>
+            <>
+              <div class="toolbar">
+                <h2>Services</h2>
+                <Search label="Filter services" value={q} change={(text) => replace(fleetLink(text))} />
+                <p class="quiet" role="status">
+                  {q ? `${plural(known.data.total, "match").replace(/matchs$/, "matches")}` : `${plural(known.data.total, "service")}, what needs attention first`}
+                </p>
+                <span class="spread" />
+                <WindowSwitch status={status} window={window} />
+              </div>
+              {known.data.services.length > 0 ? (
+                <Rows known={known as Known<Services> & { data: Services }} window={window} />
+              ) : (
+                <p class="empty">No service has this text in its name, namespace or cluster.</p>
+              )}
+              <More shown={known.data.services.length} total={known.data.total} word="services" limit={page} grow={() => setLimit(limit + page)} />
+            </>
           )}
-          <More shown={known.data.services.length} total={known.data.total} word="services" limit={page} grow={() => setLimit(limit + page)} />
         </>
       )}
     </>
@@ -58,12 +75,12 @@ export function Fleet({ q, status }: { q: string; status: Status }) {
 }
 
 /** As many pages as are shown, put together: a list that grew is refreshed whole. */
-async function pages(q: string, wanted: number, size: number, signal: AbortSignal): Promise<Services> {
-  const first = await api.services({ q, limit: Math.min(size, wanted), trend: true }, signal);
+async function pages(q: string, wanted: number, size: number, window: WindowName, signal: AbortSignal): Promise<Services> {
+  const first = await api.services({ q, limit: Math.min(size, wanted), trend: true, window }, signal);
   const services = [...first.services];
   let next = first.next;
   while (next && services.length < wanted) {
-    const more = await api.services({ q, limit: size, cursor: next, trend: true }, signal);
+    const more = await api.services({ q, limit: size, cursor: next, trend: true, window }, signal);
     services.push(...more.services);
     next = more.next;
   }
@@ -108,14 +125,17 @@ function Summary({ summary: s, status }: { summary: FleetSummary; status: Status
   );
 }
 
-function Rows({ known }: { known: Known<Services> & { data: Services } }) {
+function Rows({ known, window }: { known: Known<Services> & { data: Services }; window: WindowName }) {
   const { services, freshness } = known.data;
+  const all = columns(window);
+  // Unless a window was chosen, a young store's lines begin where its data does.
+  const from = chosenWindow.value === "auto" ? begin(services.map((s) => s.trend ?? [])) : 0;
   return (
-    <Table caption="Services, those that need attention first" columns={columns} class="fleet">
+    <Table caption="Services, those that need attention first" columns={all} class="fleet">
       {services.map((s) => (
         <Row
           key={`${s.cluster ?? ""}\n${s.namespace}\n${s.service}`}
-          columns={columns}
+          columns={all}
           class={s.stale ? "linked is-stale" : "linked"}
           data={s.service}
           cells={[
@@ -136,7 +156,7 @@ function Rows({ known }: { known: Known<Services> & { data: Services } }) {
             <Reasons service={s} />,
             <span class="with-spark">
               <Utilization ratio={s.values.utilization} min={s.utilization_min} max={s.utilization_max} of={s.coverage.utilization} />
-              <Sparkline values={s.trend} />
+              <Sparkline values={s.trend && s.trend.slice(from)} />
             </span>,
             <Memory used={s.totals.memory_used} total={s.totals.memory_total} of={s.coverage.memory_used} />,
             <>

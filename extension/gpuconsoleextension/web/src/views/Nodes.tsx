@@ -1,19 +1,25 @@
 import { useEffect, useState } from "preact/hooks";
 import { api } from "../api/client";
-import type { Device, GpuNode, Nodes as NodesData, Status } from "../api/types";
+import type { Device, GpuNode, Nodes as NodesData, Status, WindowName } from "../api/types";
 import { count, plural, safe, text } from "../format";
 import { type Known, usePoll } from "../poll";
-import { nodesLink, replace, serviceLink } from "../router";
+import { windowOf } from "../preferences";
+import { nodesLink, placeLink, replace, serviceLink } from "../router";
 import { Banner, Failure, Tag } from "../parts/notices";
 import { ReasonTags } from "../parts/reasons";
 import { Skeleton } from "../parts/Figure";
 import { More } from "../parts/table";
 import { Search } from "../parts/Search";
 import { Age, Name } from "../parts/values";
+import { DeviceCharts } from "./Charts";
 import { shortModel } from "./Pods";
 import { DeviceTable } from "./Devices";
 
-export function Nodes({ q, node, status }: { q: string; node: string; status: Status }) {
+/** So few nodes are all open, and have their charts at once. */
+const few = 2;
+
+/** All nodes; `alone`: as a view of its own, else below another. */
+export function Nodes({ q, node, status, alone = true }: { q: string; node: string; status: Status; alone?: boolean }) {
   const page = Math.min(50, status.config.limits.max_services_per_request);
   const [limit, setLimit] = useState(page);
   const poll = usePoll(
@@ -34,7 +40,7 @@ export function Nodes({ q, node, status }: { q: string; node: string; status: St
   const known = poll.known.value;
   return (
     <>
-      <h1 class="vh">Nodes</h1>
+      {alone && <h1 class="vh">Nodes</h1>}
       <Failure known={known} refresh={poll.refresh} />
       {!known.data && !known.error && <Skeleton rows={6} />}
       {known.data && (
@@ -42,7 +48,7 @@ export function Nodes({ q, node, status }: { q: string; node: string; status: St
           <Pending pending={known.data.pending} />
           <div class="toolbar">
             <h2>Nodes</h2>
-            <Search label="Filter nodes" value={q} change={(text) => replace(nodesLink({ q: text }))} />
+            {alone && <Search label="Filter nodes" value={q} change={(text) => replace(nodesLink({ q: text }))} />}
             <p class="quiet" role="status">
               {plural(known.data.total, "node")}, what needs attention first
             </p>
@@ -52,7 +58,14 @@ export function Nodes({ q, node, status }: { q: string; node: string; status: St
           {known.data.nodes.length === 0 && <p class="empty">{q ? "No node has this text in its name or cluster." : "No node is known."}</p>}
           <ul class="nodes">
             {known.data.nodes.map((n) => (
-              <NodeItem key={`${n.cluster ?? ""}\n${n.node}`} node={n} known={known as Known<NodesData> & { data: NodesData }} open={n.node === node || known.data!.total <= 2} />
+              <NodeItem
+                key={`${n.cluster ?? ""}\n${n.node}`}
+                node={n}
+                known={known as Known<NodesData> & { data: NodesData }}
+                open={n.node === node || known.data!.total <= few}
+                status={status}
+                charts={known.data!.total <= few ? windowOf(null, status) : null}
+              />
             ))}
           </ul>
           <More shown={known.data.nodes.length} total={known.data.total} word="nodes" limit={page} grow={() => setLimit(limit + page)} />
@@ -138,7 +151,7 @@ function Key() {
   );
 }
 
-function NodeItem({ node: n, known, open: wanted }: { node: GpuNode; known: Known<NodesData> & { data: NodesData }; open: boolean }) {
+function NodeItem({ node: n, known, open: wanted, status, charts }: { node: GpuNode; known: Known<NodesData> & { data: NodesData }; open: boolean; status: Status; charts: WindowName | null }) {
   const [open, setOpen] = useState(wanted);
   useEffect(() => {
     if (wanted) setOpen(true);
@@ -178,13 +191,26 @@ function NodeItem({ node: n, known, open: wanted }: { node: GpuNode; known: Know
             <Age age={n.data_age} stale={n.stale} staleAfter={known.data.freshness.stale_after} receivedAt={known.receivedAt} time={n.data_time} />
           </span>
         </summary>
-        {open && <DeviceTable node={n} receivedAt={known.receivedAt} staleAfter={known.data.freshness.stale_after} />}
+        {open && (
+          <>
+            {charts && n.devices.length > 0 ? (
+              <DeviceCharts where={{ cluster: n.cluster, node: n.node }} status={status} window={charts} />
+            ) : (
+              <p class="node-links">
+                <a href={placeLink({ cluster: n.cluster, node: n.node })}>
+                  Charts of <Name>{n.node}</Name>
+                </a>
+              </p>
+            )}
+            <DeviceTable node={n} receivedAt={known.receivedAt} staleAfter={known.data.freshness.stale_after} />
+          </>
+        )}
       </details>
     </li>
   );
 }
 
-function NodeTags({ node: n }: { node: GpuNode }) {
+export function NodeTags({ node: n }: { node: GpuNode }) {
   const silent = n.exporter === "up" ? n.devices.filter((d) => d.parent === null && (d.state === "held" || d.state === "idle") && d.values.utilization === null).length : 0;
   const well = !n.reasons.length && n.state === "ok" && !silent && n.schedulable !== false && !n.mig_reconfiguring;
   return (

@@ -3,7 +3,7 @@ import { api } from "../api/client";
 import type { Device, Pod, Pods as PodsData, ServiceName, Status } from "../api/types";
 import { gap, plural, safe } from "../format";
 import { type Known, usePoll } from "../poll";
-import { nodesLink } from "../router";
+import { placeLink } from "../router";
 import { Failure, Tag, type Tone } from "../parts/notices";
 import { ReasonTags } from "../parts/reasons";
 import { pressing } from "../reasons";
@@ -31,7 +31,8 @@ const states: Record<Pod["state"], { tone: Tone; word: string; title: string }> 
   unknown: { tone: "calm", word: "not known", title: "Nothing says yet in which state it is" },
 };
 
-export function Pods({ name, status }: { name: ServiceName; status: Status }) {
+/** The pods of a service, as many as are shown. */
+export function usePods(name: ServiceName, status: Status) {
   const page = Math.min(100, status.config.limits.max_services_per_request);
   const [limit, setLimit] = useState(page);
   const poll = usePoll(
@@ -49,6 +50,10 @@ export function Pods({ name, status }: { name: ServiceName; status: Status }) {
     status.config.refresh * 1000,
     [limit],
   );
+  return { poll, page, grow: () => setLimit(limit + page) };
+}
+
+export function Pods({ pods: { poll, page, grow }, cluster, status }: { pods: ReturnType<typeof usePods>; cluster: string | null; status: Status }) {
   const known = poll.known.value;
   return (
     <section aria-label="Pods" class="pods">
@@ -58,13 +63,13 @@ export function Pods({ name, status }: { name: ServiceName; status: Status }) {
       </div>
       <Failure known={known} refresh={poll.refresh} />
       {known.data && known.data.pods.length === 0 && <p class="empty">No pod is known.</p>}
-      {known.data && known.data.pods.length > 0 && <Rows known={known as Known<PodsData> & { data: PodsData }} status={status} />}
-      {known.data && <More shown={known.data.pods.length} total={known.data.total} word="pods" limit={page} grow={() => setLimit(limit + page)} />}
+      {known.data && known.data.pods.length > 0 && <Rows known={known as Known<PodsData> & { data: PodsData }} cluster={cluster} status={status} />}
+      {known.data && <More shown={known.data.pods.length} total={known.data.total} word="pods" limit={page} grow={grow} />}
     </section>
   );
 }
 
-function Rows({ known, status }: { known: Known<PodsData> & { data: PodsData }; status: Status }) {
+function Rows({ known, cluster, status }: { known: Known<PodsData> & { data: PodsData }; cluster: string | null; status: Status }) {
   return (
     <Table caption="Pods of the service" columns={columns} class="pods-table">
       {known.data.pods.map((pod) => {
@@ -100,13 +105,13 @@ function Rows({ known, status }: { known: Known<PodsData> & { data: PodsData }; 
                 <Partly of={pod.coverage.power} />
               </>,
               pod.node ? (
-                <a href={nodesLink({ q: pod.node, node: pod.node })}>
+                <a href={placeLink({ cluster, node: pod.node })}>
                   <Name>{pod.node}</Name>
                 </a>
               ) : (
                 <span class="none">no node</span>
               ),
-              <Devices devices={pod.devices} />,
+              <Devices devices={pod.devices} cluster={cluster} />,
               <Age age={pod.data_age} stale={pod.stale} staleAfter={known.data.freshness.stale_after} receivedAt={known.receivedAt} time={pod.data_time} />,
             ]}
           />
@@ -117,7 +122,7 @@ function Rows({ known, status }: { known: Known<PodsData> & { data: PodsData }; 
 }
 
 /** The devices of a pod: how many of which kind, and each with its own value on demand. */
-function Devices({ devices }: { devices: readonly Device[] }) {
+function Devices({ devices, cluster }: { devices: readonly Device[]; cluster: string | null }) {
   if (!devices.length) return <span class="none">none known</span>;
   const kinds = new Map<string, number>();
   for (const d of devices) {
@@ -130,7 +135,9 @@ function Devices({ devices }: { devices: readonly Device[] }) {
       <ul>
         {devices.map((d) => (
           <li key={d.id}>
-            <span class="device-index">{d.index !== null ? `GPU${gap}${safe(d.index)}` : "GPU"}</span>
+            <a class="device-index" href={placeLink({ cluster, device: d.id })}>
+              {d.index !== null ? `GPU${gap}${safe(d.index)}` : "GPU"}
+            </a>
             {d.values.utilization === null ? <span class="none">silent</span> : <Value value={d.values.utilization} unit="1" />}
             {d.stale && d.values.utilization !== null && <span class="stale-mark">stale</span>}
             <code>{safe(d.id)}</code>

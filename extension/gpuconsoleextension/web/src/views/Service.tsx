@@ -1,6 +1,7 @@
 import { useEffect } from "preact/hooks";
 import { api } from "../api/client";
-import type { Coverage, Service as ServiceData, ServiceAnswer, ServiceName, Status, WindowName } from "../api/types";
+import type { Coverage, Pod, Service as ServiceData, ServiceAnswer, ServiceName, Status, WindowName } from "../api/types";
+import { likelyCauses } from "../causes";
 import { count, duration, plural, safe, spoken } from "../format";
 import { grafanaLink } from "../grafana";
 import { now } from "../clock";
@@ -15,11 +16,12 @@ import { Age, Name, Partly, Value } from "../parts/values";
 import { Stack } from "../parts/bars";
 import { announce, useTitle } from "../parts/announce";
 import { Charts } from "./Charts";
-import { Pods } from "./Pods";
+import { Pods, usePods } from "./Pods";
 
 export function Service({ name, status, window, by }: { name: ServiceName; status: Status; window: WindowName; by: "service" | "pod" }) {
   const refresh = status.config.refresh * 1000;
   const poll = usePoll((signal) => api.service(name, signal), refresh, []);
+  const pods = usePods(name, status);
   const known = poll.known.value;
   const state = known.data ? serviceState(known.data.service) : null;
   useTitle(`${safe(name.service)} · ${safe(name.namespace)}`);
@@ -57,10 +59,10 @@ export function Service({ name, status, window, by }: { name: ServiceName; statu
       {!known.data && !known.error && <Skeleton rows={5} />}
       {known.data && (
         <>
-          <Notices known={known as Known<ServiceAnswer> & { data: ServiceAnswer }} status={status} />
+          <Notices known={known as Known<ServiceAnswer> & { data: ServiceAnswer }} pods={pods.poll.known.value.data?.pods ?? null} status={status} />
           <Cards service={known.data.service} stale={known.data.service.stale} />
           <Charts name={name} status={status} window={window} by={by} service={known.data.service} />
-          <Pods name={name} status={status} />
+          <Pods pods={pods} cluster={name.cluster} status={status} />
         </>
       )}
     </>
@@ -93,9 +95,8 @@ function Head({ name, known, status, window }: { name: ServiceName; known: Known
       <span class="spread" />
       {known.data && service && (
         <span class="quiet">
-          data{" "}
-          <Age age={service.data_age} stale={service.stale} staleAfter={known.data.freshness.stale_after} receivedAt={known.receivedAt} time={service.data_time} />{" "}
-          {service.data_age !== null && "old"}
+          {service.data_age !== null && "data "}
+          <Age age={service.data_age} stale={service.stale} staleAfter={known.data.freshness.stale_after} receivedAt={known.receivedAt} time={service.data_time} suffix=" old" />
         </span>
       )}
       <a class="button" href={eventsLink({ name })}>
@@ -112,12 +113,16 @@ function Head({ name, known, status, window }: { name: ServiceName; known: Known
 }
 
 /** What the reader should know before believing the numbers. */
-function Notices({ known, status }: { known: Known<ServiceAnswer> & { data: ServiceAnswer }; status: Status }) {
+function Notices({ known, pods, status }: { known: Known<ServiceAnswer> & { data: ServiceAnswer }; pods: readonly Pod[] | null; status: Status }) {
   const { service, missing_pods: missing, freshness } = known.data;
   const state = serviceState(service);
   const age = ageNow(service.data_age, known.receivedAt, now.value);
   const stale = staleNow(service.stale, age, freshness.stale_after);
   const more = (service.pods.missing ?? missing.length) - missing.length;
+  const settled = service.pods.settled ?? 0;
+  const silent = service.pods.missing ?? missing.length;
+  const likely = pods && (state === "partial" || state === "no_data") ? likelyCauses(service, pods) : null;
+  const causes = likely && <Causes service={service} {...likely} />;
   const names = missing.length > 0 && (
     <ul class="names" aria-label="Missing pods">
       {missing.map((pod) => (
@@ -128,7 +133,7 @@ function Notices({ known, status }: { known: Known<ServiceAnswer> & { data: Serv
       {more > 0 && <li class="quiet">and {count(more)} more</li>}
     </ul>
   );
-  const faults = service.reasons.filter((r) => r.subject.device !== null || r.subject.node !== null);
+  const faults = service.reasons.filter((r) => r.subject.device !== null || r.subject.node !== null).filter((r) => !likely?.reasons.includes(r));
   return (
     <>
       {faults.length > 0 && (
@@ -143,14 +148,18 @@ function Notices({ known, status }: { known: Known<ServiceAnswer> & { data: Serv
       )}
       {state === "no_data" && (
         <Banner tone="bad" title="No data from any pod" name="no_data">
-          <p>All {plural(service.pods.settled ?? 0, "settled pod")} are missing, so there are no averages. That is no data, not zero.</p>
+          <p>
+            {settled === 1 ? "The only settled pod is missing, so there is no average." : `All ${plural(settled, "settled pod")} are missing, so there are no averages.`} That is no data, not zero.
+          </p>
           {names}
+          {causes}
         </Banner>
       )}
       {state === "partial" && (
-        <Banner tone="warn" title={`Partial: ${count(service.pods.missing ?? 0)} of ${plural(service.pods.settled ?? 0, "settled pod")} report nothing`} name="partial">
-          <p>Averages leave them out. The charts stay.</p>
+        <Banner tone="warn" title={`Partial: ${count(silent)} of ${plural(settled, "settled pod")} ${silent === 1 ? "reports" : "report"} nothing`} name="partial">
+          <p>The averages are over the {plural(settled - silent, "pod")} that {settled - silent === 1 ? "reports" : "report"}; the charts go on with {settled - silent === 1 ? "it" : "those"}.</p>
           {names}
+          {causes}
         </Banner>
       )}
       {state === "warming" && (
@@ -171,6 +180,39 @@ function Notices({ known, status }: { known: Known<ServiceAnswer> & { data: Serv
           <p>The summary has just started. It says nothing about missing pods until it has seen a full interval.</p>
         </Banner>
       )}
+    </>
+  );
+}
+
+/** What else is known of the nodes and devices of the pods that report nothing, and what to look at if that is nothing. */
+function Causes({ service, reasons, hints }: { service: ServiceData } & ReturnType<typeof likelyCauses>) {
+  const all = reasons.length + hints.length;
+  return (
+    <>
+      {all > 0 ? (
+        <div class="causes">
+          <p>Likely {all === 1 ? "cause" : "causes"}:</p>
+          <ReasonList reasons={reasons.slice(0, 8)} total={reasons.length} here={{ service: true }} />
+          {hints.length > 0 && (
+            <ul class="reasons">
+              {hints.map(({ text, link }) => (
+                <li key={text}>
+                  {text} {link && <a href={link}>See the node</a>}
+                </li>
+              ))}
+            </ul>
+          )}
+        </div>
+      ) : (
+        <p>No cause is known: the exporters, nodes and devices of these pods show nothing. The container may have crashed or let its GPU go.</p>
+      )}
+      <details class="step">
+        <summary>Dashboard filter mismatch?</summary>
+        <p>
+          This page is of the service “{safe(service.service)}” in the namespace “{safe(service.namespace)}”{service.cluster ? <> of the cluster “{safe(service.cluster)}”</> : ", of telemetry that names no cluster"}. Pods
+          whose labels changed are counted under their new service: <a href={fleetLink(service.namespace)}>all services of the namespace</a>. A dashboard in Grafana shows the same only with the same values.
+        </p>
+      </details>
     </>
   );
 }

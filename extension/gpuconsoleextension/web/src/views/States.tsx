@@ -1,19 +1,18 @@
+import type { ComponentChildren } from "preact";
 import type { ApiError } from "../api/client";
 import type { Status, StoreProblem } from "../api/types";
 import { count, duration, plural, safe, spoken } from "../format";
 import type { Known } from "../poll";
-import { nodesLink } from "../router";
+import { nodesLink, placeLink } from "../router";
 import { Banner, Panel, Retry } from "../parts/notices";
 import { Name, Time } from "../parts/values";
 import { exportersUnwell } from "../state";
 
 /** What is not there yet, or not any more, and what would help. */
-export function StatePanel({ letter, status, known, refresh }: { letter: "A" | "B" | "C" | "D" | "F" | "G"; status: Status; known: Known<unknown>; refresh: () => void }) {
+export function StatePanel({ letter, status, known, refresh }: { letter: "A" | "C" | "D" | "F" | "G"; status: Status; known: Known<unknown>; refresh: () => void }) {
   switch (letter) {
     case "A":
       return <NotEnabled />;
-    case "B":
-      return <NoServices status={status} />;
     case "C":
       return <Warming status={status} />;
     case "D":
@@ -47,12 +46,15 @@ function NotEnabled() {
   );
 }
 
-function NoServices({ status }: { status: Status }) {
-  const { devices } = status.telemetry;
-  return (
+/** Devices report and no service has one: the next step, for the kind of installation that telemetry hints at. */
+export function NoServices({ status }: { status: Status }) {
+  const { devices, kubernetes } = status.telemetry;
+  const reporting = devices ? `${plural(devices, "device")} ${devices === 1 ? "reports" : "report"}` : "Exporters report";
+  return kubernetes ? (
     <Panel tone="info" title="No service has a GPU" state="B">
-      <p>{devices ? `${plural(devices, "device")} report, and no pod holds one.` : "Exporters report, and no pod holds a device."} A service appears here as soon as a pod with a GPU runs:</p>
-      <Command>{`apiVersion: v1
+      <p>{reporting}, and no pod has {devices === 1 ? "it" : "one"}. A service appears here as soon as a pod with a GPU runs.</p>
+      <Step name="A pod with a GPU">
+        <Command>{`apiVersion: v1
 kind: Pod
 metadata:
   name: gpu-example
@@ -63,11 +65,40 @@ spec:
       image: nvidia/cuda:12.8.1-base-ubuntu24.04
       command: [sleep, infinity]
       resources: {limits: {nvidia.com/gpu: 1}}`}</Command>
-      <p>
-        If pods do hold GPUs, the collector does not hear of them: see that <code>gpu_allocation</code> or dcgm-exporter’s pod labels name them. The devices
-        themselves are under <a href="#/nodes">Nodes</a>.
-      </p>
+      </Step>
+      <Step name="Pods do have GPUs">
+        <p>
+          Then the collector does not know of them: see that <code>gpu_allocation</code> reaches the kubelet, or that dcgm-exporter’s pod labels name them.
+        </p>
+        <Command>gpuctl doctor</Command>
+      </Step>
     </Panel>
+  ) : (
+    <Panel tone="info" title="No service is known" state="B">
+      <p>{reporting}. Outside Kubernetes nothing names the container or process that uses a GPU, so this page has nodes and devices. Next:</p>
+      <Step name="A message when a GPU fails">
+        <p>Events about devices are raised already. With a webhook they reach you:</p>
+        <Command>{"WEBHOOK_URL=https://hooks.example.com/… otelcol-gpu \\\n  --config config/standalone.yaml --config config/webhooks.yaml"}</Command>
+      </Step>
+      <Step name="Jobs of Slurm">
+        <p>
+          Start dcgm-exporter with <code>--hpc-job-mapping-dir</code>: each device then has the job’s id as <code>hpc_job</code>. See “Nodes without Kubernetes” in docs/install.md.
+        </p>
+      </Step>
+      <Step name="Services of Kubernetes">
+        <p>There the agent asks the kubelet which pod has which GPU, and each service has a page here:</p>
+        <Command>{"helm install otelcol-gpu charts/otelcol-gpu --namespace otelcol-gpu --create-namespace \\\n  --set clusterName=my-cluster"}</Command>
+      </Step>
+    </Panel>
+  );
+}
+
+function Step({ name, children }: { name: string; children: ComponentChildren }) {
+  return (
+    <details class="step">
+      <summary>{name}</summary>
+      {children}
+    </details>
   );
 }
 
@@ -223,7 +254,7 @@ function Exporters({ status }: { status: Status }) {
               <Name>{e.address}</Name>
             </a>
           ) : (
-            <a href={nodesLink({ q: e.node, node: e.node })}>
+            <a href={placeLink({ cluster: e.cluster, node: e.node })}>
               <Name>{e.node}</Name>
             </a>
           )}
