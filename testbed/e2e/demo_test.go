@@ -6,7 +6,10 @@ package e2e
 import (
 	"bytes"
 	"net"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -58,7 +61,7 @@ func TestDemo(t *testing.T) {
 		"collector is running",
 		"inference/llama ",
 		// The XID in Slack's format: whose it is, what it means, what to do.
-		"webhook at /slack: ERROR raised: gpu.xid: GPU-",
+		"webhook at /slack: ERROR raised: gpu.xid: GPU 2 on gpu-node-b (GPU-",
 		"reported XID 94 (",
 		"Restart the application",
 		"inference/llama is PARTIAL",
@@ -71,6 +74,34 @@ func TestDemo(t *testing.T) {
 			"%q is not among:\n%s", text, out)
 	}
 	interrupt(t, cmd, out)
+	isInReadme(t, out.String())
+}
+
+// What README shows of the demo is what the demo prints, but for times, figures,
+// and the name of this machine.
+func isInReadme(t *testing.T, printed string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "README.md"))
+	require.NoError(t, err)
+	_, sample, found := strings.Cut(string(text), "<!-- demo:")
+	require.True(t, found)
+	_, sample, _ = strings.Cut(sample, "```\n")
+	sample, _, _ = strings.Cut(sample, "```")
+	figure, spaces := regexp.MustCompile(`\b[0-9]+(\.[0-9]+)?`), regexp.MustCompile(` +`)
+	alike := func(line string) string {
+		line = strings.ReplaceAll(line, collector.Loopback, "localhost")
+		return spaces.ReplaceAllString(figure.ReplaceAllString(line, "0"), " ")
+	}
+	var lines []string
+	for line := range strings.Lines(printed) {
+		lines = append(lines, alike(line))
+	}
+	shown := 0
+	for line := range strings.Lines(sample) {
+		shown++
+		assert.Contains(t, lines, alike(line), "README.md shows a line that the demo does not print")
+	}
+	assert.Greater(t, shown, 5)
 }
 
 // DCGM_EXPORTER=URL scrapes that exporter.
