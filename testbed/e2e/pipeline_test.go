@@ -38,7 +38,7 @@ func frozenFleet(t *testing.T) (*gpusim.Fleet, *gpusim.Server, []string) {
 	return fleet(t, cfg)
 }
 
-// An exporter dies and returns: the service goes partial and becomes whole, two
+// A pod ends, and pages no one. An exporter dies and returns: the service goes partial and becomes whole, two
 // receivers hear of both, and every delivery has its audit line.
 func TestPartialStateComesAndGoes(t *testing.T) {
 	t.Parallel()
@@ -74,6 +74,7 @@ func TestPartialStateComesAndGoes(t *testing.T) {
 		return pods(f, "reporting") == 3 && partial(f) == 0
 	})
 	assert.Empty(t, sink.Received(), "nothing has happened yet")
+	require.NoError(t, f.SetPods("gpu-node-d", nil), "a pod ends, which is no event")
 
 	down, err := f.StartFault(gpusim.Fault{Node: "gpu-node-a", Kind: gpusim.ExporterDown})
 	require.NoError(t, err)
@@ -89,6 +90,11 @@ func TestPartialStateComesAndGoes(t *testing.T) {
 		alive += collector.Value(metric)
 	}
 	assert.Equal(t, 3.0, alive)
+	for _, state := range []string{"missing", "reporting"} {
+		ended := find(families["gpu_service_pods"], "service_name", "old-notebook-0", "gpu_pod_state", state)
+		require.Len(t, ended, 1)
+		assert.Zero(t, collector.Value(ended[0]), state)
+	}
 
 	_, err = f.EndFault(down.ID)
 	require.NoError(t, err)
