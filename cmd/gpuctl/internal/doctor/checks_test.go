@@ -309,3 +309,19 @@ func TestKubeletThatMayBeAbsent(t *testing.T) {
 		})
 	}
 }
+
+func TestHealth(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"status":"Server available"}`:        "healthy",
+		`{"healthy":true,"status":"StatusOK"}`: "healthy",
+		`{"healthy":true,"status":"StatusRecoverableError","error":"samples are not stored: disk_full, since 2026-11-22T14:30:00Z"}`: "a component is not well: samples are not stored: disk_full, since 2026-11-22T14:30:00Z",
+	} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) }))
+		t.Cleanup(s.Close)
+		in := of(t, fmt.Sprintf(`{extensions: {health_check: {endpoint: "%s"}}, service: {extensions: [health_check], pipelines: {}}}`, s.Listener.Addr()))
+		results := in.checkHealth(t.Context())
+		require.Len(t, results, 1)
+		assert.Equal(t, want, results[0].Seen)
+		assert.Equal(t, want == "healthy", results[0].Status == OK)
+	}
+}

@@ -7,10 +7,13 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
 )
 
 // expirySoon is when a certificate is worth a warning.
@@ -37,12 +40,26 @@ func (in *installation) checkHealth(ctx context.Context) []Result {
 	switch {
 	case err != nil:
 		r.Seen, r.Remedy = why(err), "the collector does not run, or not with this configuration; "+logs
+	case unwell(a.body) != "":
+		r.Seen, r.Remedy = "a component is not well: "+unwell(a.body), "the log names it and the cause; of a store: gpuctl doctor console state"
 	case a.status != http.StatusOK:
 		r.Seen, r.Remedy = fmt.Sprintf("not ready: it answers %d", a.status), "it starts (an agent waits a minute for the API server), stops, or has failed; "+logs
 	default:
 		r.Status, r.Seen = OK, "healthy"
 	}
 	return []Result{r}
+}
+
+// unwell is the error of a component that is not well, where health_check tells: it
+// does under the feature gate extension.healthcheck.useComponentStatus alone.
+func unwell(body []byte) string {
+	var health struct {
+		Error string `json:"error"`
+	}
+	if json.Unmarshal(body, &health) != nil {
+		return ""
+	}
+	return safetext.Strip(health.Error, 500)
 }
 
 // tlsServer are the keys of a listener's TLS that are looked at.
