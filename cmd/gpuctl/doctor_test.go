@@ -15,6 +15,7 @@ import (
 )
 
 func TestDoctorCommand(t *testing.T) {
+	t.Chdir(".") // that of a collector on this machine is taken, and given back here
 	page := `DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-1",pod="",modelName="H100"} 1` + "\n"
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(page)) }))
 	t.Cleanup(s.Close)

@@ -167,7 +167,7 @@ func TestInference(t *testing.T) {
 			if l.service == "" {
 				continue
 			}
-			expected := map[string]bool{"up": true}
+			expected := map[string]bool{"up": true, "scrape_samples_post_metric_relabeling": true}
 			for name, kind := range families(t, l.page) {
 				if name == "hw_forged_ratio" {
 					continue // the next test
@@ -194,10 +194,22 @@ func TestInference(t *testing.T) {
 		}
 	})
 
+	t.Run("the scraper's count of series is what arrives", func(t *testing.T) {
+		w.t = t
+		const by = "(k8s_namespace_name, k8s_pod_name, k8s_container_name, server_port)"
+		vector, err := w.ask("scrape_samples_post_metric_relabeling - on " + by + " count by " + by +
+			` ({k8s_pod_name!="", server_port!="", __name__!~"up|scrape_.*"})`)
+		require.NoError(t, err)
+		assert.NotEmpty(t, vector)
+		for _, s := range vector {
+			assert.Zero(t, float64(s.Value), s.Metric)
+		}
+	})
+
 	t.Run("nothing of the runtime, the scraper or the job", func(t *testing.T) {
 		w.t = t
 		for _, query := range []string{
-			`{__name__=~"(go|python|process|hw_forged)_.*|.*_created|scrape_.*|ray_(component|node)_.*"}`, `{job!=""}`, `{service_instance_id!=""}`,
+			`{__name__=~"(go|python|process|hw_forged)_.*|.*_created|scrape_(duration|timeout|series|samples_scraped|body).*|ray_(component|node)_.*"}`, `{job!=""}`, `{service_instance_id!=""}`,
 			`{service_name=~"inference|forged"}`, `{k8s_namespace_name="forged"}`, `{__tmp_ray!=""}`, "target_info", "huge",
 		} {
 			vector, err := w.ask(query)
