@@ -69,6 +69,15 @@ func TestFiguresOverPartOfTheDevices(t *testing.T) {
 			utilization: coverage(4, 4), used: coverage(2, 4), busy: 4,
 			pod: coverage(0, 2), node: consoleapi.NodeOK, attention: []consoleapi.Attention{}, held: 4,
 		},
+		"a page without memory": { // neither has the summary any
+			summary: svc{pods: pods{reporting: 2}, devices: 4, figures: map[string]float64{queries.ServiceUtilization: 0.5}},
+			change: func(w *world, g *gpu, i int) {
+				w.gpu(gpu{tags: g.tags, values: map[string]float64{"used": 40 * gib, "total": 80 * gib, "power": 400}, until: 2 * time.Minute})
+				g.values = map[string]float64{"utilization": 0.5}
+			},
+			utilization: coverage(4, 4), used: coverage(0, 4), busy: 4,
+			pod: coverage(0, 2), node: consoleapi.NodeOK, attention: []consoleapi.Attention{}, held: 4,
+		},
 		"a lost device": {
 			summary: svc{pods: pods{reporting: 1, degraded: 1}, devices: 3, silent: 1, figures: averages(0.5)},
 			change: func(_ *world, g *gpu, i int) {
@@ -137,7 +146,10 @@ func TestFiguresOverPartOfTheDevices(t *testing.T) {
 			assert.Equal(t, test.utilization, all.Summary.Coverage.Utilization)
 			assert.Equal(t, test.used, all.Summary.Coverage.Power)
 			assert.Equal(t, 320.0*gib, *all.Summary.MemoryTotal)
-			assert.Equal(t, float64(test.used.Devices)*40*gib, *all.Summary.MemoryUsed)
+			assert.Equal(t, test.used.Devices == 0, all.Summary.MemoryUsed == nil, "no data is not zero")
+			if test.used.Devices > 0 {
+				assert.Equal(t, float64(test.used.Devices)*40*gib, *all.Summary.MemoryUsed)
+			}
 			assert.Equal(t, test.busy, *all.Summary.DevicesBusy)
 			assert.Equal(t, test.lost, *all.Summary.DevicesLost)
 			assert.Equal(t, test.held, *all.Summary.DevicesHeld)

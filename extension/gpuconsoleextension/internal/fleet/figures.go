@@ -212,14 +212,6 @@ func known(c consoleapi.Coverages) consoleapi.Coverages {
 	return c
 }
 
-// greater is a figure of the summary, or what is known to be more.
-func greater(summary, known *float64) *float64 {
-	if summary == nil || known == nil || *known <= *summary {
-		return summary
-	}
-	return known
-}
-
 // perPod is the capacity of a pod of a service, the mean over those that report.
 func perPod(key Key, devices []*device) *float64 {
 	sum, pods := 0.0, map[string]bool{}
@@ -274,8 +266,12 @@ func (r *reading) measureService(s *service, devices []*device) {
 	sums, coverage := over(all)
 	s.Coverage = known(coverage)
 	// What is silent has not lost its memory: the capacity is that of all devices.
-	s.Totals.MemoryTotal = greater(s.Totals.MemoryTotal, sums.MemoryTotal)
-	s.Values.MemoryTotal = greater(s.Values.MemoryTotal, perPod(s.key, devices))
+	if total := sums.MemoryTotal; total != nil && (s.Totals.MemoryTotal == nil || *total >= *s.Totals.MemoryTotal) {
+		s.Totals.MemoryTotal = total
+		if mean := perPod(s.key, devices); mean != nil {
+			s.Values.MemoryTotal = mean
+		}
+	}
 	if s.Devices.Frozen > 0 && s.Devices.Frozen == len(devices) {
 		s.Told = r.told(frozen)
 		s.Stale = true
