@@ -266,5 +266,6 @@ test("theme: as the system has it, or as chosen, remembered", on("healthy", { th
 
 test("it works under a path prefix", on("healthy", { prefix: "/a/gpu%20console" }, async ({ page, go }) => {
   await go(link("chat-8b"));
+  await page.locator(".uplot").nth(3).waitFor();
   assert.equal(await page.locator(".uplot").count(), 4);
 }));
