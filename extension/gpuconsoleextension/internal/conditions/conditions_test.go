@@ -82,6 +82,29 @@ func TestNotices(t *testing.T) {
 	}
 }
 
+// An acknowledged notice is over, and the counter behind it brings it back no more
+// than the event.
+func TestAcknowledgedNotice(t *testing.T) {
+	xid := &store.Event{
+		Name: names.EventXID, Key: "k", State: names.EventRaised, Severity: "fatal", Time: now.Add(-time.Hour),
+		Resource: map[string]any{names.K8sClusterName: "c1", names.HwID: "GPU-1"}, Attributes: map[string]any{names.GPUXIDCode: 79.0},
+	}
+	seen := &store.Event{Name: names.EventXID, Key: "k", State: names.EventAcknowledged, Time: now.Add(-time.Minute)}
+	device := Device{ID: Place{"c1", "GPU-1"}, Label: "GPU 1", XIDs: []string{"79"}}
+	for name, test := range map[string]struct {
+		log  []*store.Event
+		want int
+	}{
+		"raised":       {[]*store.Event{xid}, 1},
+		"acknowledged": {[]*store.Event{seen, xid}, 0},
+		"and again":    {[]*store.Event{xid, seen, xid}, 1},
+		"no event":     {nil, 1},
+	} {
+		f := Find(Read(test.log, now), &Telemetry{Devices: []Device{device}})
+		assert.Len(t, f.Device(device.ID), test.want, name)
+	}
+}
+
 // What a service was the last to own is its concern only while it misses
 // something: else its pods went elsewhere.
 func TestFormerOwners(t *testing.T) {

@@ -23,7 +23,7 @@ var Throttling = []string{names.ThrottleHWThermal, names.ThrottleSWThermal, name
 // ofTelemetry finds what telemetry shows to be wrong right now.
 func ofTelemetry(log *Log, t *Telemetry, add func(*entry)) {
 	noticed := map[string]bool{} // the log decides on those
-	for _, e := range log.Notices {
+	for _, e := range slices.Concat(log.Notices, log.Acknowledged) {
 		noticed[ofEvent(e, true).same] = true
 	}
 	for i := range t.Devices {
