@@ -168,6 +168,17 @@ func TestFiguresOverPartOfTheDevices(t *testing.T) {
 			for _, d := range pod.Devices {
 				assert.Equal(t, d.Stale, test.stale || d.ID == fmt.Sprint(uuid, 3) && test.silent == 1, d.ID)
 			}
+			// A line ends where its exporter froze; another pod's goes on.
+			r := ok[consoleapi.RangeAnswer](c, "range", values("cluster", "c1", "namespace", "ml", "service", "trainer", "window", "30m", "by", "pod"))
+			of := ok[consoleapi.DeviceRangeAnswer](c, "device_range", values("cluster", "c1", "node", "n1", "window", "30m"))
+			for _, s := range append(r.Charts.Utilization.Series, of.Charts.Utilization.Series...) {
+				if test.node == consoleapi.NodeExporterFrozen && s.Name != "trainer-0" {
+					assert.Nil(t, s.Values[len(s.Values)-1], s.Name)
+					assert.NotNil(t, s.Values[len(s.Values)-1-25], s.Name)
+				} else if test.silent == 0 {
+					assert.NotNil(t, s.Values[len(s.Values)-1], s.Name)
+				}
+			}
 			for _, n := range ok[consoleapi.NodesAnswer](c, "nodes", nil).Nodes {
 				if n.Node == "n1" {
 					assert.Equal(t, test.node, n.State)

@@ -167,9 +167,15 @@ func (r *reading) podLines(ctx context.Context, out *consoleapi.RangeAnswer, key
 	s := key.selector()
 	active := r.vector(queries.PodActivity(s, w.Length))
 	heard := r.vector(queries.DeviceUtilizationTime(s))
+	inventory := r.askInventory(queries.Is(queries.Cluster, key.Cluster))
 	if err := r.wait(); err != nil {
 		return err
 	}
+	inv, err := inventory(ctx)
+	if err != nil {
+		return err
+	}
+	frozen := inv.frozenPods(key)
 	r.newestOf(heard)
 	slices.SortFunc(*active, func(a, b *model.Sample) int {
 		return cmp.Or(cmp.Compare(b.Value, a.Value), cmp.Compare(a.Metric[queries.Pod], b.Metric[queries.Pod]))
@@ -213,8 +219,37 @@ func (r *reading) podLines(ctx context.Context, out *consoleapi.RangeAnswer, key
 				g.fill(line, stream)
 			}
 		}
+		for name, line := range lines {
+			g.endAt(line, frozen[name])
+		}
 	}
 	return nil
+}
+
+// frozenPods are the pods of a service that have a device of a frozen exporter, and
+// since when: what it repeats is no data.
+func (inv *inventory) frozenPods(key Key) map[string]time.Time {
+	frozen := map[string]time.Time{}
+	for _, d := range inv.devices {
+		for _, h := range d.holders {
+			if d.frozenSince.IsZero() || h.Namespace != key.Namespace || value(h.Service) != key.Service {
+				continue
+			}
+			if t, found := frozen[h.Pod]; !found || d.frozenSince.Before(t) {
+				frozen[h.Pod] = d.frozenSince
+			}
+		}
+	}
+	return frozen
+}
+
+// endAt leaves out what a line has after a time; zero is never.
+func (g grid) endAt(line []*float64, t time.Time) {
+	for i := range line {
+		if !t.IsZero() && g.start.Add(time.Duration(i)*g.step).After(t) {
+			line[i] = nil
+		}
+	}
 }
 
 // grid is the times of a line: start, start+step and so on.

@@ -83,6 +83,12 @@ func (r *Reader) DeviceRange(ctx context.Context, where Where, w Window) (*conso
 	if err := reading.deviceLines(ctx, out, where.Cluster, g); err != nil {
 		return nil, err
 	}
+	charts := &out.Charts
+	for _, chart := range []*consoleapi.Chart{&charts.Utilization, &charts.Memory, &charts.Power, &charts.Temperature, &charts.Clock, &charts.Throttle} {
+		for i, d := range devices {
+			g.endAt(chart.Series[i].Values, d.frozenSince)
+		}
+	}
 	out.Freshness = reading.freshness()
 	return out, nil
 }
