@@ -22,6 +22,8 @@ const (
 	maxExporters = 10_000
 	// maxSilence is how long a silent exporter is remembered.
 	maxSilence = 10 * time.Minute
+	// minSlack is how late a page may be, however short the interval.
+	minSlack = 2 * time.Second
 	// retell is how long two exporters must not have printed the same device until
 	// that is news again.
 	retell = 10 * time.Minute
@@ -137,7 +139,7 @@ func (s *Set) Sweep(now time.Time) {
 // Prints reports whether the exporter still prints what it last printed at that
 // time: it answers, and has missed no turn.
 func (e *Exporter) Prints(last, now time.Time) bool {
-	patience := e.every * 3 / 2
+	patience := e.every + max(e.every/2, minSlack)
 	return e.up && now.Sub(e.heard) <= patience && now.Sub(last) <= patience
 }
 
