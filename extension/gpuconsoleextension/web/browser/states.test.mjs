@@ -113,6 +113,7 @@ test("E: partial: the banner names the missing pods, averages are there, the cha
 
 test("E: no data from any pod is not called partial, and not zero", on("ready", {}, async ({ page, go }) => {
   await go(link("speech", "", "us-east-1"));
+  assert.doesNotMatch(await seen(page.locator(".head-line")), /data no data/);
   assert.match(await seen(page.locator('[data-banner="no_data"]')), /All 2 settled pods are missing.*not zero/s);
   assert.equal(await page.locator('[data-banner="partial"]').count(), 0);
   assert.equal(await page.locator(".cards [data-figure] .figure-value [data-value='null']").count(), 9);

@@ -128,3 +128,6 @@ export function safe(name: string): string {
 
 /** "1 pod", "3 pods". */
 export const plural = (n: number, word: string): string => `${count(n)}${"\u00a0"}${word}${n === 1 ? "" : "s"}`;
+
+/** How often something happened: "× 3"; "at least once" where it may have been more. */
+export const times = (n: number, least: boolean): string => (least ? `, at least ${n === 1 ? "once" : `${count(n)} times`}` : `${gap}×${gap}${count(n)}`);

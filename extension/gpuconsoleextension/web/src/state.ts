@@ -91,3 +91,11 @@ export function heldParts(held: number | null, busy: number | null, idle: number
   const working = Math.min(busy, Math.max(0, held - idle));
   return { busy: working, rest: held - idle - working };
 }
+
+/** What is said where no settled pod reports. */
+export const noAverages = (settled: number): string =>
+  settled === 1 ? "The only settled pod is missing, so there is no average." : `All ${plural(settled, "settled pod")} are missing, so there are no averages.`;
+
+/** What is said of averages where some settled pods report. */
+export const averagesOver = (reporting: number): string =>
+  reporting === 1 ? "The averages are over the one pod that reports; the charts go on with it." : `The averages are over the ${plural(reporting, "pod")} that report; the charts go on with those.`;

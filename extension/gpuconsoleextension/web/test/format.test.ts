@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { bytes, celsius, clock, count, duration, gap, latency, moment, percent, plural, safe, spoken, text, utc, watts } from "../src/format";
+import { bytes, celsius, clock, count, duration, gap, hertz, latency, moment, percent, plural, safe, spoken, text, times, utc, watts } from "../src/format";
 
 const all = (w: { number: string; unit: string }) => `${w.number} ${w.unit}`;
 
@@ -35,6 +35,8 @@ describe("values", () => {
 
   test("degrees", () => expect(all(celsius(64.4))).toBe("64 °C"));
   test("counts are grouped", () => expect(count(4096)).toBe("4,096"));
+  test("how often, exactly or at least", () => expect([times(2, false), times(1, true), times(3, true)]).toEqual([`${gap}×${gap}2`, ", at least once", ", at least 3 times"]));
+  test("hertz", () => expect([all(hertz(0)), all(hertz(345e6)), all(hertz(1.98e9))]).toEqual(["0 Hz", "345 MHz", "1.98 GHz"]));
   test("one is singular", () => expect([plural(1, "pod"), plural(0, "pod"), plural(7, "pod")]).toEqual(["1\u00a0pod", "0\u00a0pods", "7\u00a0pods"]));
 });
 

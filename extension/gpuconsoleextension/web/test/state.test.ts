@@ -5,7 +5,7 @@ import type { Known } from "../src/poll";
 import { delay } from "../src/poll";
 import { elsewhere, grouped, pressing, toneOf } from "../src/reasons";
 import { reading } from "../src/chart/grid";
-import { ageNow, exportersUnwell, heldParts, partly, screenOf, serviceState, staleNow, told } from "../src/state";
+import { ageNow, averagesOver, exportersUnwell, heldParts, noAverages, partly, screenOf, serviceState, staleNow, told } from "../src/state";
 
 const status = (state: string) => ({ state }) as Status;
 const known = (over: Partial<Known<Status>>): Known<Status> => ({ data: null, receivedAt: 0, error: null, outdated: false, nextAt: null, ...over });
@@ -114,6 +114,14 @@ describe("figures that hide nothing", () => {
     [4, 6, 1, { busy: 3, rest: 0 }], // some that are busy have no known owner
     [null, 2, 0, { busy: 2, rest: null }],
   ])("a bar of %s held, %s busy, %s idle has no more parts than devices", (held, busy, idle, parts) => expect(heldParts(held, busy, idle)).toEqual(parts));
+
+  test("one pod and many, in English", () => {
+    const seen = [noAverages(1), noAverages(3), averagesOver(1), averagesOver(4)].map((s) => s.replace(/\u00a0/g, " "));
+    expect(seen[0]).toBe("The only settled pod is missing, so there is no average.");
+    expect(seen[1]).toBe("All 3 settled pods are missing, so there are no averages.");
+    expect(seen[2]).toMatch(/the one pod that reports;/);
+    expect(seen[3]).toMatch(/the 4 pods that report;/);
+  });
 
   test("a chart's latest is what the card says, or no data", () => {
     const chart = { unit: "1" as const, series: [{ name: "a", values: [0.5, 0.53, null], pods: [3, 3, 2] }], limit: null };

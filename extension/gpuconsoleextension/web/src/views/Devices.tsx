@@ -1,5 +1,5 @@
 import type { Device, GpuNode, Holder, Reason } from "../api/types";
-import { gap, safe, text } from "../format";
+import { gap, safe, text, times } from "../format";
 import { placeLink, serviceLink } from "../router";
 import { Tag, type Tone } from "../parts/notices";
 import { ReasonTags } from "../parts/reasons";
@@ -174,7 +174,7 @@ function Errors({ device: d }: { device: Device }) {
         return (
           <Tag key={x.code} tone={tone(reason)} title={[reason && safe(reason.text), least].filter(Boolean).join("\n") || undefined}>
             XID {safe(x.code)}
-            {x.lower_bound ? `, at least ${x.count === 1 ? "once" : `${x.count} times`}` : `${gap}×${gap}${x.count}`}
+            {times(x.count, x.lower_bound)}
           </Tag>
         );
       })}

@@ -7,7 +7,7 @@ import { grafanaLink } from "../grafana";
 import { now } from "../clock";
 import { type Known, usePoll } from "../poll";
 import { eventsLink, fleetLink } from "../router";
-import { ageNow, partly, serviceState, staleNow, told } from "../state";
+import { ageNow, averagesOver, noAverages, partly, serviceState, staleNow, told } from "../state";
 import { Banner, Failure, Panel, Tag } from "../parts/notices";
 import { ReasonList, ReasonTags } from "../parts/reasons";
 import { pressing } from "../reasons";
@@ -149,7 +149,7 @@ function Notices({ known, pods, status }: { known: Known<ServiceAnswer> & { data
       {state === "no_data" && (
         <Banner tone="bad" title="No data from any pod" name="no_data">
           <p>
-            {settled === 1 ? "The only settled pod is missing, so there is no average." : `All ${plural(settled, "settled pod")} are missing, so there are no averages.`} That is no data, not zero.
+            {noAverages(settled)} That is no data, not zero.
           </p>
           {names}
           {causes}
@@ -157,7 +157,7 @@ function Notices({ known, pods, status }: { known: Known<ServiceAnswer> & { data
       )}
       {state === "partial" && (
         <Banner tone="warn" title={`Partial: ${count(silent)} of ${plural(settled, "settled pod")} ${silent === 1 ? "reports" : "report"} nothing`} name="partial">
-          <p>The averages are over the {plural(settled - silent, "pod")} that {settled - silent === 1 ? "reports" : "report"}; the charts go on with {settled - silent === 1 ? "it" : "those"}.</p>
+          <p>{averagesOver(settled - silent)}</p>
           {names}
           {causes}
         </Banner>
