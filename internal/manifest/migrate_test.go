@@ -91,23 +91,29 @@ func migration(t *testing.T) string {
 	for _, row := range rows(section(t, fields, "Fields"), "| `") {
 		units[cell.FindStringSubmatch(row[0])[1]] = row[3]
 	}
-	type pair struct{ old, series, unit string }
+	// instead is the field that is read where the page has it.
+	type pair struct{ old, series, unit, instead string }
 	var pairs []pair
 	seen := map[string]bool{}
 	for _, row := range rows(section(t, fields, "One field, one series"), "| `") {
-		for _, field := range cell.FindAllStringSubmatch(strings.Split(row[3], ";")[0], -1) {
+		sources := cell.FindAllStringSubmatch(strings.Split(row[3], ";")[0], -1)
+		for i, field := range sources {
 			series := prometheus(t, strings.Trim(row[0], "`"), row[1], row[2])
 			// The second place where a field is read is that of its own metric.
 			if key := field[1] + series; !seen[key] {
 				seen[key] = true
 				_, unit, _ := strings.Cut(row[1], " ")
-				pairs = append(pairs, pair{field[1], series, unit})
+				one := pair{field[1], series, unit, ""}
+				if i > 0 {
+					one.instead = sources[0][1]
+				}
+				pairs = append(pairs, one)
 			}
 		}
 	}
 	pairs = append(pairs,
-		pair{"DCGM_FI_DEV_FB_USED", prometheus(t, "hw.gpu.memory.usage", "updowncounter By", ""), "By"},
-		pair{"DCGM_FI_DEV_FB_TOTAL", prometheus(t, "hw.gpu.memory.limit", "updowncounter By", ""), "By"})
+		pair{"DCGM_FI_DEV_FB_USED", prometheus(t, "hw.gpu.memory.usage", "updowncounter By", ""), "By", ""},
+		pair{"DCGM_FI_DEV_FB_TOTAL", prometheus(t, "hw.gpu.memory.limit", "updowncounter By", ""), "By", ""})
 	var out strings.Builder
 	out.WriteString("| old | new | then |\n|---|---|---|\n")
 	for _, p := range pairs {
@@ -115,6 +121,9 @@ func migration(t *testing.T) string {
 		if from := units[p.old]; from != p.unit {
 			then = conversions[from+" to "+p.unit]
 			require.True(t, then != "" || from == "bit mask" || p.unit == "{code}" || p.unit == "1" || strings.HasPrefix(from, "{"), "%s is in %s and %s in %s", p.old, from, p.series, p.unit)
+		}
+		if p.instead != "" {
+			then = strings.TrimPrefix(then+"; where the page has no `"+p.instead+"`", "; ")
 		}
 		fmt.Fprintf(&out, "| `%s` | `%s` | %s |\n", p.old, p.series, then)
 	}
