@@ -7,6 +7,7 @@ TAGS := remove_all_sd,enable_kubernetes_sd,enable_dns_sd
 # No VCS stamp: the version is the manifest's, and a build must not depend on
 # how the source was fetched.
 GO := GOFLAGS=-buildvcs=false go
+GO_BUILD := GOFLAGS=-buildvcs=false $(CURDIR)/scripts/go-build
 TOOLS := .tools
 BIN := bin
 export TAGS
@@ -71,9 +72,9 @@ chaos: build ## a fleet in which everything breaks, and judges that know the tru
 build: check ## binaries into bin/
 	@mkdir -p $(BIN)
 	@echo "building (the first build takes a few minutes)"
-	@cd cmd/otelcol-gpu && CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS) -ldflags '-s -w' -o ../../$(BIN)/otelcol-gpu .
-	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.version='$$(sed -n 's/^  version: //p' builder-config.yaml) -o $(BIN)/gpuctl ./cmd/gpuctl
-	@cd testbed && CGO_ENABLED=0 $(GO) build -trimpath -o ../$(BIN)/ ./cmd/gpusim ./cmd/demo
+	@cd cmd/otelcol-gpu && CGO_ENABLED=0 $(GO_BUILD) -trimpath -tags $(TAGS) -ldflags '-s -w' -o ../../$(BIN)/otelcol-gpu .
+	@CGO_ENABLED=0 $(GO_BUILD) -trimpath -ldflags '-s -w -X main.version='$$(sed -n 's/^  version: //p' builder-config.yaml) -o $(BIN)/gpuctl ./cmd/gpuctl
+	@cd testbed && CGO_ENABLED=0 $(GO_BUILD) -trimpath -o ../$(BIN)/ ./cmd/gpusim ./cmd/demo
 
 .PHONY: image
 image: ## the container image, with docker buildx or podman (IMAGE=name PLATFORMS=linux/amd64,linux/arm64 PUSH=1)

@@ -49,7 +49,13 @@ func newAuditVerify() *command {
 			if err != nil {
 				return err
 			}
+			if isTerminal(s.err) {
+				options.Progress = func(lines uint64) { fmt.Fprintf(s.err, "\r\x1b[Kchecked: %d lines", lines) }
+			}
 			report, err := verify(options, args)
+			if options.Progress != nil {
+				fmt.Fprint(s.err, "\r\x1b[K")
+			}
 			if err != nil {
 				return err
 			}

@@ -264,6 +264,17 @@ func TestReadmeHasEveryField(t *testing.T) {
 }
 
 // FuzzVerify reads anything without a panic.
+// Whoever waits for a large log sees how far it is.
+func TestVerifyReportsProgress(t *testing.T) {
+	path := logPath(t)
+	l := open(t, Options{Path: path})
+	write(t, l, 2*progressEvery)
+	require.NoError(t, l.Close())
+	var seen []uint64
+	verify(t, path, VerifyOptions{Progress: func(lines uint64) { seen = append(seen, lines) }})
+	assert.Equal(t, []uint64{progressEvery, 2 * progressEvery}, seen)
+}
+
 func FuzzVerify(f *testing.F) {
 	text, _, _ := goodLines(4)
 	f.Add(text, []byte("x"))

@@ -60,7 +60,13 @@ type VerifyOptions struct {
 	PublicKeys *PublicKeys
 	// Anchors must all be on the chain.
 	Anchors []Anchor
+	// Progress, if there is one, is called with the number of lines that were
+	// checked, every progressEvery lines.
+	Progress func(lines uint64)
 }
+
+// progressEvery is a fraction of a second's work.
+const progressEvery = 5000
 
 // Report is what Verify found out.
 type Report struct {
@@ -132,7 +138,10 @@ func Verify(o VerifyOptions, files ...string) (*Report, error) {
 	for _, a := range o.Anchors {
 		v.anchors[a.Count] = append(v.anchors[a.Count], a.Head)
 	}
-	for v.report.Break == nil {
+	for lines := uint64(1); v.report.Break == nil; lines++ {
+		if o.Progress != nil && lines%progressEvery == 0 {
+			o.Progress(lines)
+		}
 		it, err := in.next()
 		if err == io.EOF {
 			v.end()
