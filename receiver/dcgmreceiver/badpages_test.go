@@ -202,7 +202,6 @@ func TestLongLabels(t *testing.T) {
 	r := start(t, []string{server.URL + "/metrics?token=hunter2"})
 	r.await(exporterpage.OK, 3)
 	assert.Equal(t, 1, contains(r.warnings(), "samples over a limit", "label x of DCGM_FI_DEV_NEW has 1048576 bytes", "max_label_bytes is 4096", "metric_relabel_configs"), r.warnings())
-	assert.Len(t, r.warnings(), 1)
 	assert.GreaterOrEqual(t, r.count("rows_refused")["reason=limit"], int64(3))
 	_, there := r.last(server, "dcgm.dev_new")
 	assert.False(t, there)
