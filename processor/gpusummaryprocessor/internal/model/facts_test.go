@@ -122,7 +122,8 @@ type model struct {
 	pods      map[podKey]*pod
 	snapshots []snapshot
 	words     map[deviceKey][]word
-	still     []point // of gpu.exporter.frozen
+	seen      map[seenKey]at // the newest value of the device
+	still     []point        // of gpu.exporter.frozen
 
 	open       map[serviceKey]bool // the start gate
 	emptySince map[serviceKey]at   // services that are said
@@ -139,7 +140,7 @@ type stateSaid struct {
 
 func newModel(cfg summary.Config) *model {
 	return &model{
-		cfg: cfg, pods: map[podKey]*pod{}, words: map[deviceKey][]word{}, open: map[serviceKey]bool{}, emptySince: map[serviceKey]at{},
+		cfg: cfg, pods: map[podKey]*pod{}, words: map[deviceKey][]word{}, seen: map[seenKey]at{}, open: map[serviceKey]bool{}, emptySince: map[serviceKey]at{},
 		states: map[podKey]stateSaid{}, said: map[string]float64{},
 	}
 }
@@ -161,8 +162,10 @@ func (m *model) hear(p point, now at) {
 		m.still = append(m.still, p)
 		return
 	case !p.end && (p.pod.name == "" || p.service != ""):
-		k := deviceKey{p.pod.cluster, p.device}
-		m.words[k] = append(m.words[k], word{pod: p.pod, uid: p.uid, stamp: p.stamp})
+		k := seenKey{deviceKey{p.pod.cluster, p.device}, p.pod.name != ""}
+		if last, ok := m.seen[k]; !ok || p.stamp > last {
+			m.seen[k] = p.stamp
+		}
 	}
 	if p.service == "" {
 		return // of no pod, or without identity
@@ -189,7 +192,7 @@ func (m *model) hearAllocation(a announcement, now at) {
 	if m.cfg.Expected == summary.Seen {
 		if a.resolved {
 			k := deviceKey{a.pod.cluster, a.device}
-			m.words[k] = append(m.words[k], word{a.pod, a.uid, a.container, a.stamp, true, a.end})
+			m.words[k] = append(m.words[k], word{a.pod, a.uid, a.container, a.stamp, a.end})
 		}
 		return
 	}

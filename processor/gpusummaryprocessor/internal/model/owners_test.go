@@ -7,14 +7,19 @@ import "slices"
 
 type deviceKey struct{ cluster, id string }
 
-// word is anything that says who holds a device, with Seen: a point of telemetry that
-// has a value, or one of gpu.allocation. The pod has no name where no pod holds it.
+// seenKey is telemetry of a device, with a pod or without.
+type seenKey struct {
+	deviceKey
+	owned bool
+}
+
+// word is a point of gpu.allocation as it says who holds a device, with Seen. The pod has
+// no name where no pod does.
 type word struct {
 	pod            podKey
 	uid, container string
 	stamp          at
-	allocation     bool
-	end            bool // gpu.allocation takes back what it said
+	end            bool // it takes back what it said
 }
 
 // newestWords are what gpu.allocation says of the device: of each pod and container the
@@ -22,7 +27,7 @@ type word struct {
 func (m *model) newestWords(k deviceKey, t at) []word {
 	var out []word
 	for _, w := range m.words[k] {
-		if !w.allocation || w.pod.name == "" || t-w.stamp > m.cfg.AllocationTTL {
+		if w.pod.name == "" || t-w.stamp > m.cfg.AllocationTTL {
 			continue
 		}
 		i := slices.IndexFunc(out, func(o word) bool { return o.pod == w.pod && o.container == w.container && o.uid == w.uid })
@@ -56,16 +61,16 @@ func (m *model) allocatedTo(p *pod, device string, t at) (holds, takenBack at) {
 // itself included. "telemetry of the device goes on without a pod" counts where
 // gpu.allocation has not spoken of the device for allocation_ttl.
 func (m *model) otherwise(k deviceKey, t at) at {
-	owned, unowned, free, allocated := never, never, never, never
+	seen := func(owned bool) at {
+		if stamp, ok := m.seen[seenKey{k, owned}]; ok {
+			return stamp
+		}
+		return never
+	}
+	free, allocated := never, never
 	for _, w := range m.words[k] {
-		switch {
-		case w.allocation && w.pod.name == "":
+		if w.pod.name == "" {
 			free = max(free, w.stamp)
-		case w.allocation:
-		case w.pod.name == "":
-			unowned = max(unowned, w.stamp)
-		default:
-			owned = max(owned, w.stamp)
 		}
 	}
 	for _, w := range m.newestWords(k, t) {
@@ -73,9 +78,9 @@ func (m *model) otherwise(k deviceKey, t at) at {
 			allocated = max(allocated, w.stamp)
 		}
 	}
-	last := max(owned, free, allocated)
+	last := max(seen(true), free, allocated)
 	if spoke := max(free, allocated); spoke == never || t-spoke > m.cfg.AllocationTTL {
-		last = max(last, unowned)
+		last = max(last, seen(false))
 	}
 	return last
 }
