@@ -96,6 +96,10 @@ func TestAttentionOfDevices(t *testing.T) {
 			services := ok[consoleapi.ServicesAnswer](c, "services", nil)
 			key := values("cluster", "c1", "namespace", "ml", "service", "chat")
 			node := ok[consoleapi.NodesAnswer](c, "nodes", nil).Nodes[0]
+			assert.Equal(t, "chat", *node.Devices[0].Holders[0].Service)
+			if test.kind == "" {
+				assert.Equal(t, 1, *services.Services[0].Devices.Busy)
+			}
 			places := map[string][]consoleapi.Reason{
 				"services": services.Services[0].Reasons,
 				"service":  ok[consoleapi.ServiceAnswer](c, "service", key).Service.Reasons,

@@ -4,7 +4,6 @@
 package fleet // import "github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet"
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
@@ -33,7 +32,6 @@ func (r *reading) askAttention(s queries.Selector) func(context.Context, *invent
 	throttled := now(queries.Throttle, queries.OneOf(queries.Reason, conditions.Throttling...))
 	remap, retired := now(queries.RowRemapFailure), now(queries.RetiredPending)
 	counted := r.vector(queries.UncorrectedCounted(s))
-	pods := r.vector(queries.PodStates(s))
 	rise := r.askXIDs(s)
 	return func(ctx context.Context, inv *inventory) (*conditions.Fleet, error) {
 		xids, err := rise(ctx)
@@ -63,7 +61,7 @@ func (r *reading) askAttention(s queries.Selector) func(context.Context, *invent
 			}
 		}
 		found := map[place]*conditions.Device{}
-		t := r.telemetryOf(inv, found, servicesOf(*pods))
+		t := r.telemetryOf(inv, found)
 		for id, list := range xids {
 			if d := found[id]; d != nil {
 				for _, x := range list {
@@ -94,23 +92,9 @@ func (r *reading) askAttention(s queries.Selector) func(context.Context, *invent
 
 func (p place) shown() conditions.Place { return conditions.Place{Cluster: p.cluster, Name: p.name} }
 
-// podID names a pod.
-type podID struct{ cluster, namespace, name string }
-
-// servicesOf are the services of pods. The kubelet names the pods that own devices,
-// and no service.
-func servicesOf(pods model.Vector) map[podID]string {
-	out := make(map[podID]string, len(pods))
-	for _, sample := range pods {
-		m := sample.Metric
-		out[podID{string(m[queries.Cluster]), string(m[queries.Namespace]), string(m[queries.Pod])}] = string(m[queries.Service])
-	}
-	return out
-}
-
 // telemetryOf is what an inventory shows of nodes and exporters, and its devices
 // by their place.
-func (r *reading) telemetryOf(inv *inventory, found map[place]*conditions.Device, services map[podID]string) *conditions.Telemetry {
+func (r *reading) telemetryOf(inv *inventory, found map[place]*conditions.Device) *conditions.Telemetry {
 	t := &conditions.Telemetry{}
 	for id, d := range inv.devices {
 		one := &conditions.Device{
@@ -121,8 +105,7 @@ func (r *reading) telemetryOf(inv *inventory, found map[place]*conditions.Device
 		parent := inv.devices[place{id.cluster, d.parent}]
 		one.Lost = d.state == consoleapi.DeviceLost && (parent == nil || parent.state != consoleapi.DeviceLost)
 		for _, h := range d.holders {
-			service := cmp.Or(value(h.Service), services[podID{id.cluster, h.Namespace, h.Pod}])
-			one.Owners = append(one.Owners, conditions.Owner{Namespace: h.Namespace, Service: service, Pod: h.Pod})
+			one.Owners = append(one.Owners, conditions.Owner{Namespace: h.Namespace, Service: value(h.Service), Pod: h.Pod})
 		}
 		found[id] = one
 	}

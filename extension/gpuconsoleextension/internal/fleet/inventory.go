@@ -58,7 +58,7 @@ type inventoryAnswers struct {
 	allocations, allocationTimes                    *model.Vector
 	exporters, exporterTimes, exportersRemembered   *model.Vector
 	exportersMoved                                  *model.Vector
-	nodeTimes                                       *model.Vector
+	nodeTimes, pods                                 *model.Vector
 }
 
 // askInventory asks for devices and nodes; the function returns them after wait,
@@ -80,12 +80,14 @@ func (r *reading) askInventory(s queries.Selector) func(context.Context) (*inven
 		exportersRemembered: r.vector(queries.ExportersRemembered(s, o.Remembered)),
 		exportersMoved:      r.vector(queries.ExportersMoved(s, o.Remembered)),
 		nodeTimes:           r.vector(queries.NodeTimes(s)),
+		pods:                r.vector(queries.PodStates(s)),
 	}
 	return func(ctx context.Context) (*inventory, error) {
 		inv := &inventory{devices: map[place]*device{}, nodes: map[place]*node{}, had: map[Key]map[place]bool{}}
 		inv.putTelemetry(&a)
 		inv.putIdle(&a, o.IdleThreshold)
 		r.putAllocations(inv, &a)
+		inv.nameServices(*a.pods)
 		r.putNodes(inv, &a)
 		if err := r.putExporters(ctx, inv, &a, s); err != nil {
 			return nil, err
@@ -249,6 +251,24 @@ func (r *reading) putAllocations(inv *inventory, a *inventoryAnswers) {
 		d.free = len(holders) == 0
 	}
 	inv.putUnresolved(unresolved)
+}
+
+// nameServices gives owners their services: the kubelet names the pods that own
+// devices, and no service.
+func (inv *inventory) nameServices(pods model.Vector) {
+	type pod struct{ cluster, namespace, name string }
+	services := make(map[pod]model.LabelValue, len(pods))
+	for _, sample := range pods {
+		m := sample.Metric
+		services[pod{string(m[queries.Cluster]), string(m[queries.Namespace]), string(m[queries.Pod])}] = m[queries.Service]
+	}
+	for _, d := range inv.devices {
+		for i := range d.holders {
+			if h := &d.holders[i]; h.Service == nil {
+				h.Service = text(services[pod{d.id.cluster, h.Namespace, h.Pod}])
+			}
+		}
+	}
 }
 
 // allocated is the holder that gpu.allocation names; none for a free device.
