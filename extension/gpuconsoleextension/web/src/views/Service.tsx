@@ -93,9 +93,9 @@ function Head({ name, known, status, window }: { name: ServiceName; known: Known
         </span>
       )}
       <span class="spread" />
-      {known.data && service && (
+      {known.data && service && service.data_age !== null && (
         <span class="quiet">
-          {service.data_age !== null && "data "}
+          data{" "}
           <Age age={service.data_age} stale={service.stale} staleAfter={known.data.freshness.stale_after} receivedAt={known.receivedAt} time={service.data_time} suffix=" old" />
         </span>
       )}
