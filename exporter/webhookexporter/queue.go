@@ -77,13 +77,6 @@ func (q *queue) reserve() bool {
 	return true
 }
 
-// release takes the promise back.
-func (q *queue) release() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.waiting--
-}
-
 // put queues a delivery of one part for which a place is reserved. It reports
 // false if the queue takes no more.
 func (q *queue) put(d *delivery) bool {

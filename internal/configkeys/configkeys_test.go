@@ -16,7 +16,6 @@ import (
 )
 
 type config struct {
-	inner     `mapstructure:",squash"`
 	Squashed  `mapstructure:",squash"`
 	Interval  time.Duration       `mapstructure:"interval"`
 	Endpoints []string            `mapstructure:"endpoints"`
@@ -25,8 +24,6 @@ type config struct {
 	List      []receiver          `mapstructure:"list"`
 	Own       own                 `mapstructure:"own"`
 }
-
-type inner struct{}
 
 type Squashed struct {
 	Wait *time.Duration `mapstructure:"wait"`

@@ -120,9 +120,9 @@ func TestAnEventSurvivesTheAgent(t *testing.T) {
 	time.Sleep(3 * time.Second)
 	all := sink.all()
 	require.Len(t, all, 1, "%v", all)
-	assert.Contains(t, all[0], "gpu.xid: GPU-")
+	assert.Contains(t, all[0], "gpu.xid: GPU 0 on gpu-node-a (GPU-")
 	assert.Contains(t, all[0], "Drain the node and power it off and on")
-	assert.Contains(t, all[0], "pod llama-6b8d5c9f7d-k2x9p of service llama-70b in namespace inference.")
+	assert.Contains(t, all[0], "pod llama-6b8d5c9f7d-k2x9p of service llama-70b in namespace inference when this was raised.")
 }
 
 // ownEventually waits for something in the collector's metrics about itself.

@@ -47,15 +47,17 @@ func TestPagesAsTheReceiverReadsThem(t *testing.T) {
 		"relabelled":     {page(row + "\n"), "scrape: {metric_relabel_configs: [{action: drop, source_labels: [gpu], regex: .*}]}", Fail, "all dropped by metric_relabel_configs"},
 		"bad rules":      {page(row), "scrape: {metric_relabel_configs: [{action: drip}]}", Fail, "scrape::metric_relabel_configs"},
 		"unauthorized":   {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) }, "", Fail, "scrape::basic_auth"},
-		"a redirect":     {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://b.example/x", 302) }, "", Fail, "redirect: write the address"},
+		"a redirect": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://b.example/x", http.StatusFound)
+		}, "", Fail, "redirect: write the address"},
 		"one within": {func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/metrics" {
-				http.Redirect(w, r, "/there", 302)
+				http.Redirect(w, r, "/there", http.StatusFound)
 				return
 			}
 			_, _ = io.WriteString(w, row+"\n")
 		}, "", OK, "1 GPU"},
-		"none followed": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/there", 302) }, "scrape: {follow_redirects: false}", Fail, "it answers 302"},
+		"none followed": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/there", http.StatusFound) }, "scrape: {follow_redirects: false}", Fail, "it answers 302"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := httptest.NewServer(tt.handler)
