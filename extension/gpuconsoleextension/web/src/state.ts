@@ -92,6 +92,11 @@ export function heldParts(held: number | null, busy: number | null, idle: number
   return { busy: working, rest: held - idle - working };
 }
 
+/** Of the busy devices, those among the ones whose owner is unknown: what is left when all others have their place. */
+export function busyUnowned(busy: number | null, owned: number | null, unknown: number | null): number {
+  return Math.min(unknown ?? 0, Math.max(0, (busy ?? 0) - (owned ?? 0)));
+}
+
 /** What is said where no settled pod reports. */
 export const noAverages = (settled: number): string =>
   settled === 1 ? "The only settled pod is missing, so there is no average." : `All ${plural(settled, "settled pod")} are missing, so there are no averages.`;

@@ -5,7 +5,7 @@ import type { Known } from "../src/poll";
 import { delay } from "../src/poll";
 import { elsewhere, grouped, pressing, toneOf } from "../src/reasons";
 import { reading } from "../src/chart/grid";
-import { ageNow, averagesOver, exportersUnwell, heldParts, noAverages, partly, screenOf, serviceState, staleNow, told } from "../src/state";
+import { ageNow, averagesOver, busyUnowned, exportersUnwell, heldParts, noAverages, partly, screenOf, serviceState, staleNow, told } from "../src/state";
 
 const status = (state: string) => ({ state }) as Status;
 const known = (over: Partial<Known<Status>>): Known<Status> => ({ data: null, receivedAt: 0, error: null, outdated: false, nextAt: null, ...over });
@@ -114,6 +114,13 @@ describe("figures that hide nothing", () => {
     [4, 6, 1, { busy: 3, rest: 0 }], // some that are busy have no known owner
     [null, 2, 0, { busy: 2, rest: null }],
   ])("a bar of %s held, %s busy, %s idle has no more parts than devices", (held, busy, idle, parts) => expect(heldParts(held, busy, idle)).toEqual(parts));
+  test.each<[number | null, number | null, number | null, number]>([
+    [1, 0, 1, 1],
+    [3, 2, 4, 1],
+    [2, 2, 4, 0],
+    [null, null, null, 0],
+    [5, 0, 2, 2],
+  ])("%s busy, %s of them owned, %s of unknown owner: %s are both", (busy, owned, unknown, both) => expect(busyUnowned(busy, owned, unknown)).toBe(both));
 
   test("one pod and many, in English", () => {
     const seen = [noAverages(1), noAverages(3), averagesOver(1), averagesOver(4)].map((s) => s.replace(/\u00a0/g, " "));

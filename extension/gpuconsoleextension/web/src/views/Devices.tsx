@@ -82,7 +82,7 @@ function State({ device: d }: { device: Device }) {
     idle: <Tag tone="info" title="Held, and hardly used for long">idle-held</Tag>,
     held: <Tag tone={pressing(d.reasons) ? "calm" : "good"}>held</Tag>,
     free: <Tag tone="calm" title="The kubelet says that nobody holds it">free</Tag>,
-    unknown: <Tag tone="calm" title="Nobody says who holds it, nor that it is free">holder unknown</Tag>,
+    unknown: <Tag tone="calm" title="Neither the kubelet nor the exporter names an owner">owner unknown</Tag>,
   }[d.state];
   return (
     <span class="tags">

@@ -5,7 +5,7 @@ import { count, plural } from "../format";
 import { type Known, usePoll } from "../poll";
 import { chosenWindow, windowNames, windowOf } from "../preferences";
 import { fleetLink, replace, serviceLink } from "../router";
-import { heldParts, told } from "../state";
+import { busyUnowned, heldParts, told } from "../state";
 import { begin, Sparkline, Stack } from "../parts/bars";
 import { Failure } from "../parts/notices";
 import { Elsewhere, ReasonTags } from "../parts/reasons";
@@ -89,6 +89,7 @@ async function pages(q: string, wanted: number, size: number, window: WindowName
 
 function Summary({ summary: s, status }: { summary: FleetSummary; status: Status }) {
   const { busy, rest } = heldParts(s.devices_held, s.devices_busy, s.devices_idle);
+  const unowned = busyUnowned(s.devices_busy, busy, s.devices_unknown);
   return (
     <section class="summary" aria-label="The whole fleet">
       <div class="summary-main">
@@ -98,12 +99,12 @@ function Summary({ summary: s, status }: { summary: FleetSummary; status: Status
           label="GPUs"
           total={s.devices}
           parts={[
-            { name: "busy", value: busy, kind: "busy" },
+            { name: "busy", value: busy === null ? null : busy + unowned, kind: "busy" },
             { name: "held, not busy", value: rest, kind: "rest" },
             { name: "idle-held", value: s.devices_idle, kind: "idle" },
             { name: "free", value: s.devices_free, kind: "free" },
             { name: "lost", value: s.devices_lost || null, kind: "missing" },
-            { name: "holder unknown", value: s.devices_unknown || null, kind: "unknown" },
+            { name: unowned ? "not busy, owner unknown" : "owner unknown", value: (s.devices_unknown ?? 0) - unowned || null, kind: "unknown" },
           ]}
         />
       </div>

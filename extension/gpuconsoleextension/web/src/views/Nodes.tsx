@@ -132,7 +132,7 @@ const cells: readonly [string, string][] = [
   ["free", "free"],
   ["silent", "held, no data"],
   ["lost", "lost"],
-  ["unknown", "holder unknown"],
+  ["unknown", "owner unknown"],
 ];
 
 /** What the cells mean. */
@@ -225,7 +225,7 @@ export function NodeTags({ node: n }: { node: GpuNode }) {
   );
 }
 
-const words: Record<Device["state"], string> = { held: "held", idle: "idle-held", free: "free", lost: "lost", split: "MIG", unknown: "holder unknown" };
+const words: Record<Device["state"], string> = { held: "held", idle: "idle-held", free: "free", lost: "lost", split: "MIG", unknown: "owner unknown" };
 
 /** One device at a glance: its state by outline and sign, its utilization by height. */
 function Cell({ device: d, instances }: { device: Device; instances: readonly Device[] }) {
