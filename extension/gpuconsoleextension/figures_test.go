@@ -67,7 +67,7 @@ func TestFiguresOverPartOfTheDevices(t *testing.T) {
 				}
 			},
 			utilization: coverage(4, 4), used: coverage(2, 4), busy: 4,
-			pod: coverage(0, 2), node: consoleapi.NodeOK, attention: []consoleapi.Attention{}, held: 4,
+			pod: coverage(0, 2), node: consoleapi.NodeDegraded, attention: []consoleapi.Attention{consoleapi.MissingValues}, held: 4,
 		},
 		"a page without memory": { // neither has the summary any
 			summary: svc{pods: pods{reporting: 2}, devices: 4, figures: map[string]float64{queries.ServiceUtilization: 0.5}},
@@ -76,7 +76,7 @@ func TestFiguresOverPartOfTheDevices(t *testing.T) {
 				g.values = map[string]float64{"utilization": 0.5}
 			},
 			utilization: coverage(4, 4), used: coverage(0, 4), busy: 4,
-			pod: coverage(0, 2), node: consoleapi.NodeOK, attention: []consoleapi.Attention{}, held: 4,
+			pod: coverage(0, 2), node: consoleapi.NodeDegraded, attention: []consoleapi.Attention{consoleapi.MissingValues}, held: 4,
 		},
 		"a lost device": {
 			summary: svc{pods: pods{reporting: 1, degraded: 1}, devices: 3, silent: 1, figures: averages(0.5)},

@@ -20,6 +20,7 @@ const (
 	DownExporter      Attention = "exporter_down"
 	FrozenExporter    Attention = "exporter_frozen"
 	LostDevice        Attention = "device_lost"
+	MissingValues     Attention = "values_missing"
 	XID               Attention = "xid"
 	ECCUncorrected    Attention = "ecc_uncorrected"
 	RowRemapFailure   Attention = "row_remap_failure"
@@ -42,9 +43,9 @@ const (
 
 // Attentions are all kinds in their order.
 var Attentions = []Attention{
-	Stale, NoData, LostNode, DownExporter, FrozenExporter, LostDevice, XID, ECCUncorrected, RowRemapFailure, RetiredPages, Throttled,
-	Temperature, MemoryTemperature, MemoryPressure, OtherCondition, FailedDelivery, Partial, MissingPods, DegradedPods, PendingPods,
-	IdleDevices, NotRunning, Warming, Unknown,
+	Stale, NoData, LostNode, DownExporter, FrozenExporter, LostDevice, MissingValues, XID, ECCUncorrected, RowRemapFailure, RetiredPages,
+	Throttled, Temperature, MemoryTemperature, MemoryPressure, OtherCondition, FailedDelivery, Partial, MissingPods, DegradedPods,
+	PendingPods, IdleDevices, NotRunning, Warming, Unknown,
 }
 
 // Severity says how bad a reason is.

@@ -126,8 +126,20 @@ func OfDevices(metric string, s Selector, heard time.Duration) string {
 
 // Capacity asks for the memory that devices had within a time, silent ones too.
 func Capacity(s Selector, within time.Duration) string {
-	limit := of(MemoryLimit, s)
-	return "max" + deviceIdentity + "(max_over_time(" + limit + subquery(within) + ") or " + limit + ")"
+	return remembered(of(MemoryLimit, s), within)
+}
+
+// Gone asks of which devices a figure was there within a time, and is not any more,
+// or is older than a shorter one.
+func Gone(metric string, s Selector, heard, within time.Duration) string {
+	return remembered(of(metric, s), within) + " unless " + OfDevices(metric, s, heard)
+}
+
+// remembered is the highest value of devices within a time. What began after the
+// last step is found by its samples.
+func remembered(series string, within time.Duration) string {
+	step := min(rememberedStep, within)
+	return "max" + deviceIdentity + "(max_over_time(" + series + subquery(within) + ") or max_over_time(" + series + "[" + duration(step) + "]))"
 }
 
 // xidIdentity names a counter of XIDs, whoever holds the device.

@@ -69,7 +69,7 @@ func everyQuery(s Selector) map[string]string {
 		"DevicesRemembered": DevicesRemembered(s, time.Hour), "UtilizationPeak": UtilizationPeak(s, time.Minute), "HeardBefore": HeardBefore(s, time.Minute),
 		"Allocations": Allocations(s), "AllocationTimes": AllocationTimes(s), "Exporters": Exporters(s), "ExporterTimes": ExporterTimes(s),
 		"NodeTimes": NodeTimes(s), "ExportersRemembered": ExportersRemembered(s, time.Hour), "DeviceValues": DeviceValues(s),
-		"RecentDeviceValues": RecentDeviceValues(s, time.Minute), "OfDevices": OfDevices(Power, s, time.Minute), "Capacity": Capacity(s, time.Hour),
+		"RecentDeviceValues": RecentDeviceValues(s, time.Minute), "OfDevices": OfDevices(Power, s, time.Minute), "Capacity": Capacity(s, time.Hour), "Gone": Gone(Power, s, time.Minute, time.Hour),
 		"XIDRise": XIDRise(s, time.Hour), "XIDFirst": XIDFirst(s, time.Hour), "XIDBegan": XIDBegan(s, time.Hour), "DevicesBegan": DevicesBegan(s, time.Hour),
 		"XIDBeganExactly": XIDBeganExactly(s), "DevicesBeganExactly": DevicesBeganExactly(s), "XIDBefore": XIDBefore(s, time.Hour),
 		"UncorrectedRise": UncorrectedRise(s, time.Hour), "Trend": Trend(s, coarse),

@@ -39,6 +39,7 @@ type Device struct {
 	Retired     bool     // pages wait for a reboot
 	Uncorrected float64  // errors of the last day
 	XIDs        []string // codes of the last day
+	Gone        []string // what it reported before, and does not any more
 	LastXID     *int     // gpu.xid.last
 }
 

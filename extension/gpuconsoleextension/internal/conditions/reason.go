@@ -91,6 +91,7 @@ func kindOf(e *store.Event) (consoleapi.Attention, string) {
 const (
 	eccLabel     = "ECC uncorrected"
 	lostLabel    = "GPU lost"
+	goneLabel    = "values missing"
 	remapLabel   = "row remap failed"
 	retiredLabel = "pages wait to be retired"
 	downLabel    = "exporter down"

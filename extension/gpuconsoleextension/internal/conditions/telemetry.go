@@ -66,6 +66,9 @@ func ofDevice(d *Device, add func(*entry)) {
 	if d.Lost {
 		put(consoleapi.LostDevice, consoleapi.SeverityError, lostLabel, "reports nothing, although its exporter answers.", "")
 	}
+	if len(d.Gone) > 0 {
+		put(consoleapi.MissingValues, consoleapi.SeverityWarn, goneLabel, "reports no "+strings.Join(d.Gone, " and no ")+" any more: its exporter's page lacks it.", "")
+	}
 	for _, code := range d.XIDs {
 		n, err := strconv.Atoi(code)
 		known, _ := xid.Lookup(n)

@@ -32,6 +32,7 @@ func (r *reading) askAttention(s queries.Selector) func(context.Context, *invent
 	throttled := now(queries.Throttle, queries.OneOf(queries.Reason, conditions.Throttling...))
 	remap, retired := now(queries.RowRemapFailure), now(queries.RetiredPending)
 	counted := r.vector(queries.UncorrectedCounted(s))
+	gone := r.askGone(s)
 	rise := r.askXIDs(s)
 	return func(ctx context.Context, inv *inventory) (*conditions.Fleet, error) {
 		xids, err := rise(ctx)
@@ -76,6 +77,7 @@ func (r *reading) askAttention(s queries.Selector) func(context.Context, *invent
 				}
 			}
 		}
+		gone(inv, found)
 		each(throttled, func(d *conditions.Device, s *model.Sample) {
 			d.Throttle = append(d.Throttle, string(s.Metric[queries.Reason]))
 		})
@@ -145,6 +147,27 @@ func attend(found []*service, all *conditions.Fleet) {
 		s.Attention = conditions.Kinds(s.Reasons)
 	}
 	slices.SortFunc(found, compareServices)
+}
+
+// askGone asks for what devices report no more; the function notes it after wait.
+// The memory of a split device is that of its instances, the power that of the board.
+// What reports nothing at all, or old values, is not missing some.
+func (r *reading) askGone(s queries.Selector) func(*inventory, map[place]*conditions.Device) {
+	of := func(metric string) *model.Vector {
+		return r.vector(queries.Gone(metric, s, r.options.StaleAfter, r.options.Remembered))
+	}
+	used, power := of(queries.MemoryUsage), of(queries.Power)
+	return func(inv *inventory, found map[place]*conditions.Device) {
+		note := func(v *model.Vector, figure string) {
+			for _, sample := range *v {
+				if d := inv.devices[placeOf(sample.Metric)]; d != nil && d.parent == "" && !d.split() && r.current(d, d.measured) {
+					found[d.id].Gone = append(found[d.id].Gone, figure)
+				}
+			}
+		}
+		note(used, "memory usage")
+		note(power, "power")
+	}
 }
 
 // maxReasons is how many reasons of the fleet are listed.

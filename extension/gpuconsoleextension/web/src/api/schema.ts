@@ -320,7 +320,8 @@ export interface components {
         /**
          * @description What kind of reason it is, in the order in which reasons of one severity are listed. `stale`: the summary itself is old.
          *     `no_data`: every settled pod is missing. `node_lost`, `exporter_down`, `exporter_frozen`: the state of a node and of its
-         *     exporter. `device_lost`: a device is silent although its exporter is up. `xid`, `ecc_uncorrected`: a notice, see
+         *     exporter. `device_lost`: a device is silent although its exporter is up. `values_missing`: it reports no memory usage or no
+         *     power, and did within `config.remembered`: the page has holes. `xid`, `ecc_uncorrected`: a notice, see
          *     `Reason.notice`. `row_remap_failure`; `retired_pages`: they wait for a reboot. `throttle`: clocks are held down by heat or
          *     by the power brake. `temperature` of the chip, `memory_temperature`, `memory_pressure`. `condition`: a condition that this
          *     version has no kind for. `delivery`: a webhook endpoint does not get its deliveries. `partial`: more pods than the
@@ -329,7 +330,7 @@ export interface components {
          *     yet. `unknown`: the summary has just started.
          * @enum {string}
          */
-        Attention: "stale" | "no_data" | "node_lost" | "exporter_down" | "exporter_frozen" | "device_lost" | "xid" | "ecc_uncorrected" | "row_remap_failure" | "retired_pages" | "throttle" | "temperature" | "memory_temperature" | "memory_pressure" | "condition" | "delivery" | "partial" | "missing_pods" | "degraded_pods" | "pending_pods" | "idle_devices" | "not_running" | "warming" | "unknown";
+        Attention: "stale" | "no_data" | "node_lost" | "exporter_down" | "exporter_frozen" | "device_lost" | "values_missing" | "xid" | "ecc_uncorrected" | "row_remap_failure" | "retired_pages" | "throttle" | "temperature" | "memory_temperature" | "memory_pressure" | "condition" | "delivery" | "partial" | "missing_pods" | "degraded_pods" | "pending_pods" | "idle_devices" | "not_running" | "warming" | "unknown";
         /**
          * @description `error` and `warn` need attention: `gpuctl … --check` exits with 1. `info` is worth knowing and needs nobody at once.
          * @enum {string}
