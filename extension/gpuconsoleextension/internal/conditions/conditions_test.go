@@ -120,3 +120,19 @@ func TestFormerOwners(t *testing.T) {
 	f = Find(Read(nil, now), &Telemetry{Devices: []Device{lost}})
 	assert.Equal(t, []consoleapi.Attention{consoleapi.LostDevice}, Kinds(f.Service(chat, nil)))
 }
+
+// An exporter that is scraped by an address is known by it to events, and by its
+// node to telemetry: that is one reason, of the node.
+func TestExporterOfANodeIsOneReason(t *testing.T) {
+	node := Place{Name: "n"}
+	event := &store.Event{
+		ID: "e", Name: names.EventExporterDown, Key: "k", State: names.EventRaised, Severity: "warn", Time: now, Message: "It is so.",
+		Resource: map[string]any{names.ServerAddress: "10.0.0.1", names.ServerPort: 9400},
+	}
+	f := Find(Read([]*store.Event{event}, now), &Telemetry{Exporters: []Exporter{{Node: node, Address: "10.0.0.1", Port: "9400", Heard: now}}})
+	for place, got := range map[string][]consoleapi.Reason{"fleet": f.All(nil, nil), "node": f.Node(node)} {
+		require.Len(t, got, 1, place)
+		assert.Equal(t, "It is so.", got[0].Text)
+		assert.Equal(t, "n", *got[0].Subject.Node)
+	}
+}

@@ -111,10 +111,13 @@ func (f *Fleet) add(e *entry) {
 	before := f.same[e.same]
 	if before == nil {
 		f.same[e.same] = e
+		if e.also != "" {
+			f.same[e.also] = e
+		}
 		f.entries = append(f.entries, e)
 		return
 	}
-	e.node = before.node
+	e.node, e.same = before.node, before.same
 	if e.Kind == before.Kind {
 		e.Label = before.Label // telemetry's is newer
 	}

@@ -21,6 +21,9 @@ type entry struct {
 	service      Service
 	// same is equal for what is about the same fault of the same subject.
 	same string
+	// also is equal likewise, for who knows less of the subject: of an exporter
+	// its address, where telemetry knows its node.
+	also string
 }
 
 func text(e *store.Event, key string) string {

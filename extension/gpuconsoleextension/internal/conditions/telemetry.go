@@ -105,6 +105,9 @@ func ofExporter(x Exporter) *entry {
 		Text:    "The exporter " + of + " does not answer.",
 		Subject: consoleapi.Subject{Cluster: pointer(x.Node.Cluster)},
 	}}
+	if x.Node.Name != "" {
+		e.also = sameExporter(x.Node.Cluster, "", x.Address, x.Port)
+	}
 	switch {
 	case x.Frozen:
 		e.Kind, e.Label, e.Text = consoleapi.FrozenExporter, frozenLabel, "The exporter "+of+" answers with values that stand still."
