@@ -17,32 +17,58 @@ import (
 
 var _ extensioncapabilities.ConfigSnapshotWatcher = (*console)(nil)
 
-// NotifyConfigSnapshot warns of webhook exporters in no pipeline. The Collector
-// does not even make those, so that they cannot say so themselves: only an
-// extension sees the whole configuration.
+// lacks is what is missing where a component of ours is configured and in no
+// pipeline.
+var lacks = map[string]string{
+	"dcgm":           "no dcgm-exporter is scraped",
+	"gpu_allocation": "the kubelet is not asked who owns which device",
+	"gpu_pod":        "devices have no owner, and the series of a former owner do not end",
+	"gpu_summary":    "services have no averages and no partial state",
+	"gpu_events":     "no event is raised",
+	"webhook":        "no endpoint gets an event",
+	"gpu_store":      "nothing of it is stored, and the console does not show it",
+}
+
+// NotifyConfigSnapshot warns of components of ours that are configured and in no
+// pipeline, as where an overlay replaced a list of them. The Collector does not even
+// make those, so that they cannot report it themselves: only an extension sees the
+// whole configuration.
 func (c *console) NotifyConfigSnapshot(_ context.Context, snapshot extensioncapabilities.ConfigSnapshot) error {
-	for _, id := range unusedWebhooks(snapshot.Effective()) {
-		c.settings.Logger.Warn("exporter is in no pipeline, and no receiver of it gets an event: name it in the exporters of a pipeline under service::pipelines, as in logs/events", zap.String("exporter", id))
+	for _, one := range unused(snapshot.Effective()) {
+		kind, _, _ := strings.Cut(one.id, "/")
+		c.settings.Logger.Warn("component is configured and in no pipeline: name it in a pipeline under service::pipelines, or remove it",
+			zap.String("component", one.class+"::"+one.id), zap.String("effect", lacks[kind]))
 	}
 	return nil
 }
 
-func unusedWebhooks(conf *confmap.Conf) []string {
+type configured struct{ class, id string }
+
+// unused are the components of lacks that no pipeline names.
+func unused(conf *confmap.Conf) (out []configured) {
 	if conf == nil {
 		return nil
 	}
-	used := map[string]bool{}
+	used := map[configured]bool{}
 	pipelines, _ := conf.Get("service::pipelines").(map[string]any)
 	for _, p := range pipelines {
 		pipeline, _ := p.(map[string]any)
-		exporters, _ := pipeline["exporters"].([]any)
-		for _, id := range exporters {
-			used[fmt.Sprint(id)] = true
+		for class, list := range pipeline {
+			ids, _ := list.([]any)
+			for _, id := range ids {
+				used[configured{class, fmt.Sprint(id)}] = true
+			}
 		}
 	}
-	defined, _ := conf.Get("exporters").(map[string]any)
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(defined)), func(id string) bool {
-		kind, _, _ := strings.Cut(id, "/")
-		return kind != "webhook" || used[id]
-	})
+	for _, class := range []string{"receivers", "processors", "connectors", "exporters"} {
+		defined, _ := conf.Get(class).(map[string]any)
+		for _, id := range slices.Sorted(maps.Keys(defined)) {
+			kind, _, _ := strings.Cut(id, "/")
+			in := used[configured{class, id}] || class == "connectors" && used[configured{"exporters", id}]
+			if lacks[kind] != "" && !in {
+				out = append(out, configured{class, id})
+			}
+		}
+	}
+	return out
 }

@@ -16,12 +16,16 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-// A webhook that sends nothing because no pipeline leads to it is reported.
-func TestWebhooksInNoPipeline(t *testing.T) {
+// What does nothing because no pipeline leads to it is reported.
+func TestComponentsInNoPipeline(t *testing.T) {
 	r, err := confmap.NewRetrievedFromYAML([]byte(`
-exporters: {debug: {}, webhook: {}, webhook/idle: {}, webhook/other: }
+receivers: {dcgm: {}, otlp: {}, gpu_allocation: {}}
+processors: {gpu_pod: , gpu_summary: {}, batch: {}}
+connectors: {gpu_events: {}, gpu_events/idle: {}}
+exporters: {debug: {}, gpu_store: , webhook: {}, webhook/idle: {}, webhook/other: }
 service:
   pipelines:
+    metrics: {receivers: [dcgm], processors: [gpu_summary], exporters: [gpu_events]}
     logs/events: {receivers: [gpu_events], exporters: [debug, webhook]}
     logs/none:
 `))
@@ -32,11 +36,15 @@ service:
 	c := &console{settings: extension.Settings{}}
 	c.settings.Logger = zap.New(core)
 	require.NoError(t, c.NotifyConfigSnapshot(t.Context(), extensioncapabilities.NewConfigSnapshot(conf, nil)))
-	var unused []string
-	for _, line := range logs.FilterMessageSnippet("exporter is in no pipeline").All() {
-		unused = append(unused, line.ContextMap()["exporter"].(string))
+	var found []string
+	for _, line := range logs.FilterMessageSnippet("in no pipeline").All() {
+		found = append(found, line.ContextMap()["component"].(string))
+		assert.NotEmpty(t, line.ContextMap()["effect"])
 	}
-	assert.Equal(t, []string{"webhook/idle", "webhook/other"}, unused)
+	assert.Equal(t, []string{
+		"receivers::gpu_allocation", "processors::gpu_pod", "connectors::gpu_events/idle",
+		"exporters::gpu_store", "exporters::webhook/idle", "exporters::webhook/other",
+	}, found)
 	require.NoError(t, c.NotifyConfigSnapshot(t.Context(), extensioncapabilities.NewConfigSnapshot(confmap.New(), nil)))
 	require.NoError(t, c.NotifyConfigSnapshot(t.Context(), extensioncapabilities.NewConfigSnapshot(nil, nil)))
 }

@@ -238,3 +238,17 @@ func TestPrometheusLabelsAreTheAllowList(t *testing.T) {
 	assert.Empty(t, unexpected)
 	assert.True(t, seen["k8s_pod_name"] && seen["service_name"] && seen["gpu_mig_profile"])
 }
+
+// An address that was left out is named by its variable.
+func TestWhatIsNotSetIsNamed(t *testing.T) {
+	t.Parallel()
+	for file, variable := range map[string]string{
+		"raw-gateway.yaml": "BACKEND_ENDPOINT", "bring-your-own-pipeline.yaml": "BACKEND_ENDPOINT", "agent.yaml": "GATEWAY_ENDPOINT",
+	} {
+		cmd := exec.Command(binary(t, "otelcol-gpu"), "validate", "--config", config(file))
+		cmd.Env = []string{"HOME=" + t.TempDir(), "K8S_NODE_NAME=n", "SCRAPE_TARGET=localhost:9400"}
+		out, err := cmd.CombinedOutput()
+		assert.Error(t, err, file)
+		assert.Contains(t, string(out), variable+"-is-not-set", file)
+	}
+}
