@@ -26,7 +26,8 @@ type part struct {
 	number   uint64 // in the order of arrival
 	row      int    // in the store
 	received time.Time
-	// unstored: the storage could not take it when it was accepted.
+	// unstored: the storage could not take it when it was accepted, and it is not
+	// known to have since.
 	unstored bool
 }
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -99,6 +100,31 @@ func TestShutdownWithAFullDisk(t *testing.T) {
 		rec = <-h.records
 		assert.Equal(t, "stored", rec.Events[0].ID)
 		assert.Equal(t, audit.Succeeded, rec.Outcome)
+	})
+}
+
+// What was accepted while the disk was full, and is stored by the end, waits for
+// the next start as everything does: it is not tried over and over until it is
+// given up.
+func TestShutdownAfterAFullDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, a := newDisk(), &answers{next: append([]answer{{status: 500}, {status: 500, takes: 5 * time.Second}}, slices.Repeat([]answer{{status: 500}}, 20)...)}
+		h := d.bootWith(t, nil, a, hooks, retrying)
+		d.fail(syscall.ENOSPC)
+		h.send(keyed("memory"))
+		first := <-h.records
+		d.fail(nil)
+		time.Sleep(max(time.Until(first.NextAttempt), journal.FirstRest))
+		synctest.Wait()
+		require.Len(t, d.keys("d/"), 1)
+		shutdown := make(chan error, 1)
+		go func() { shutdown <- h.Shutdown(context.Background()) }()
+		rec := <-h.records
+		assert.Equal(t, 2, rec.Attempt)
+		assert.False(t, rec.NextAttempt.IsZero(), "it is kept")
+		require.NoError(t, <-shutdown)
+		assert.Empty(t, h.records)
+		assert.Len(t, d.keys("d/"), 1)
 	})
 }
 

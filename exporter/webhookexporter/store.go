@@ -102,15 +102,20 @@ func (s *store) add(items []*item, offers []offer) (unstored int) {
 // ended reports whether nothing can be stored any more.
 func (s *store) ended() bool { return s != nil && s.Closed() }
 
-// holds reports whether a start would find the delivery.
+// holds reports whether a start would find the delivery, at whatever point of its
+// attempts. The caller holds the lock of its queue.
 func (s *store) holds(d *delivery) bool {
 	if s == nil {
 		return false
 	}
 	for _, p := range d.parts {
-		if p.unstored && !(s.Holds(rowKey(p.row)) && s.Holds(eventKey(p.slot))) {
+		if !p.unstored {
+			continue
+		}
+		if !s.Holds(rowKey(p.row)) || !s.Holds(eventKey(p.slot)) {
 			return false
 		}
+		p.unstored = false // what is written of it later replaces what is there
 	}
 	return true
 }

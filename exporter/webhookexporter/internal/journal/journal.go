@@ -42,6 +42,9 @@ type Journal struct {
 	wake      chan struct{} // holds one
 	stop      chan struct{}
 	done      chan struct{}
+	// turn holds one: whoever changes failing, until that is reported. It is
+	// taken before mu.
+	turn chan struct{}
 
 	mu      sync.Mutex
 	wanted  map[string][]byte // not yet written; nil is deleted
@@ -55,7 +58,7 @@ type Journal struct {
 func New(client storage.Client, failed func(string, error), recovered func()) *Journal {
 	j := &Journal{
 		client: client, failed: failed, recovered: recovered,
-		wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
+		wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}), turn: make(chan struct{}, 1),
 		wanted: map[string][]byte{},
 	}
 	go j.run()
@@ -94,6 +97,13 @@ func (j *Journal) Flush() error {
 	case err := <-done:
 		return err
 	case <-patience.C:
+	}
+	j.turn <- struct{}{}
+	defer func() { <-j.turn }()
+	select {
+	case err := <-done:
+		return err // it was written in the last moment
+	default:
 	}
 	j.mu.Lock()
 	first := j.failing == nil
@@ -178,6 +188,8 @@ func (j *Journal) write() bool {
 		err = j.client.Batch(context.Background(), ops...)
 	}
 
+	j.turn <- struct{}{}
+	defer func() { <-j.turn }()
 	j.mu.Lock()
 	recovered := err == nil && len(wanted) > 0 && j.failing != nil
 	j.writing = nil

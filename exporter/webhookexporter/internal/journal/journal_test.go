@@ -78,6 +78,7 @@ func TestTheLatestIsKept(t *testing.T) {
 		require.ErrorContains(t, j.Flush(), "bad sector")
 		d.set(nil, nil)
 		time.Sleep(FirstRest)
+		synctest.Wait()
 		require.NoError(t, j.Flush())
 		assert.True(t, j.Holds("b"))
 		assert.Equal(t, map[string]string{"a": "new", "b": "only"}, d.values)
@@ -102,7 +103,28 @@ func TestAFailingStorageIsTriedNowAndThen(t *testing.T) {
 		assert.Equal(t, 1+4+4, d.tries, "after 1, 3, 7 and 15 s, then every 10 s")
 		d.set(nil, nil)
 		time.Sleep(LastRest)
+		synctest.Wait()
 		require.NoError(t, j.Flush())
+	})
+}
+
+// A storage that answers while its slowness is being reported has recovered
+// after that, not before.
+func TestARecoveryIsReportedLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hang, reports := make(chan struct{}), []string{}
+		d := &disk{Client: storage.NewNopClient(), values: map[string]string{}, hang: hang}
+		j := New(d, func(string, error) {
+			close(hang)
+			synctest.Wait()
+			reports = append(reports, "failed")
+		}, func() { reports = append(reports, "recovered") })
+		j.Want(func(set func(string, []byte)) { set("a", []byte("x")) })
+		require.ErrorIs(t, j.Flush(), ErrSlow)
+		synctest.Wait()
+		assert.Equal(t, []string{"failed", "recovered"}, reports)
+		require.NoError(t, j.Flush())
+		require.NoError(t, j.Close(t.Context()))
 	})
 }
 
