@@ -200,4 +200,11 @@ func TestAcknowledge(t *testing.T) {
 
 	w.tell(event(w, "e3", "gpu.xid", "k1", "raised", "error", 0))
 	assert.Equal(t, 1, notices())
+	w.tell(event(w, "e4", "gpu.xid", "k1", "raised", "error", 0)) // while e3 is looked at
+	require.Equal(t, http.StatusOK, post("application/json", `{"event_id":"e3"}`).status)
+	assert.Equal(t, 1, notices(), "nobody has seen e4")
+	all = ok[consoleapi.EventsAnswer](c, "events", nil)
+	for _, e := range all.Events {
+		assert.Equal(t, e.ID == "e3" || e.ID == "e1", e.Acknowledged != nil, e.ID)
+	}
 }

@@ -89,7 +89,10 @@ func TestAcknowledgedNotice(t *testing.T) {
 		Name: names.EventXID, Key: "k", State: names.EventRaised, Severity: "fatal", Time: now.Add(-time.Hour),
 		Resource: map[string]any{names.K8sClusterName: "c1", names.HwID: "GPU-1"}, Attributes: map[string]any{names.GPUXIDCode: 79.0},
 	}
-	seen := &store.Event{Name: names.EventXID, Key: "k", State: names.EventAcknowledged, Time: now.Add(-time.Minute)}
+	xid.ID = "e1"
+	again := *xid
+	again.ID = "e2"
+	seen := Acknowledgement("a1", xid, now.Add(-time.Minute))
 	device := Device{ID: Place{"c1", "GPU-1"}, Label: "GPU 1", XIDs: []string{"79"}}
 	for name, test := range map[string]struct {
 		log  []*store.Event
@@ -97,7 +100,9 @@ func TestAcknowledgedNotice(t *testing.T) {
 	}{
 		"raised":       {[]*store.Event{xid}, 1},
 		"acknowledged": {[]*store.Event{seen, xid}, 0},
-		"and again":    {[]*store.Event{xid, seen, xid}, 1},
+		"and again":    {[]*store.Event{&again, seen, xid}, 1},
+		"meanwhile":    {[]*store.Event{seen, &again, xid}, 1},
+		"both":         {[]*store.Event{Acknowledgement("a2", &again, now), seen, &again, xid}, 0},
 		"no event":     {nil, 1},
 	} {
 		f := Find(Read(test.log, now), &Telemetry{Devices: []Device{device}})

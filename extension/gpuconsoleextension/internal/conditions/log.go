@@ -31,19 +31,19 @@ type Log struct {
 // Read reads events, the newest first.
 func Read(events []*store.Event, now time.Time) *Log {
 	log := &Log{now: now}
-	seen, acknowledged := make(map[string]bool), make(map[string]bool)
+	seen, acknowledged := make(map[string]bool), Acknowledgements{}
 	for _, e := range events {
-		recent := names.EventIsNotice(e.Name) && now.Sub(e.Time) < NoticeFor
-		if e.Key == "" || seen[e.Key] {
-			if acknowledged[e.Key] && recent {
-				log.Acknowledged = append(log.Acknowledged, e)
-			}
+		at := acknowledged.When(e)
+		if e.Key == "" || seen[e.Key] || e.State == names.EventAcknowledged {
 			continue
 		}
+		recent := names.EventIsNotice(e.Name) && now.Sub(e.Time) < NoticeFor
 		seen[e.Key] = true
 		switch {
-		case e.State == names.EventAcknowledged:
-			acknowledged[e.Key] = true
+		case names.EventIsNotice(e.Name) && at != nil:
+			if recent {
+				log.Acknowledged = append(log.Acknowledged, e)
+			}
 		case names.EventIsNotice(e.Name):
 			if recent {
 				log.Notices = append(log.Notices, e)
@@ -53,6 +53,38 @@ func Read(events []*store.Event, now time.Time) *Log {
 		}
 	}
 	return log
+}
+
+// Acknowledgement is the record that a notice was seen.
+func Acknowledgement(id string, notice *store.Event, at time.Time) *store.Event {
+	return &store.Event{
+		ID: id, Name: notice.Name, Key: notice.Key, State: names.EventAcknowledged, Severity: "info",
+		Message: "Acknowledged in the console.", Time: at, Attributes: map[string]any{names.GPUEventID: notice.ID},
+	}
+}
+
+// Acknowledgements knows what was acknowledged, of events that it is shown the
+// newest first: a notice and those before it with its key. Between the notice and
+// the record of it there may be another, which nobody has seen yet.
+type Acknowledgements map[[2]string]time.Time
+
+// When is when an event was acknowledged; nil if it was not.
+func (a Acknowledgements) When(e *store.Event) *time.Time {
+	if e.Key == "" {
+		return nil
+	}
+	if e.State == names.EventAcknowledged {
+		a[[2]string{e.Key, text(e, names.GPUEventID)}] = e.Time.UTC()
+		return nil
+	}
+	all := [2]string{e.Key, ""} // from here on
+	if at, known := a[[2]string{e.Key, e.ID}]; known {
+		a[all] = at
+	}
+	if at, known := a[all]; known {
+		return &at
+	}
+	return nil
 }
 
 // settle is how long a device's last XID may lag behind the event about it.

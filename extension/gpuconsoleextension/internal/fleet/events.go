@@ -50,16 +50,16 @@ func (r *Reader) Events(q EventQuery) *Events {
 	deliveries := r.store.Deliveries(store.DeliveryQuery{Limit: wholeLog})
 	all := make([]*consoleapi.Event, 0, len(log))
 	known := make(map[string]bool, len(log))
-	acknowledged := map[string]*time.Time{} // by key: when the notices before were
+	acknowledged := conditions.Acknowledgements{}
 	for _, e := range log {
 		known[e.ID] = true
+		at := acknowledged.When(e)
 		if e.State == names.EventAcknowledged {
-			acknowledged[e.Key] = pointer(e.Time.UTC())
 			continue
 		}
 		one := convertEvent(e)
-		if one.Notice && e.Key != "" {
-			one.Acknowledged = acknowledged[e.Key]
+		if one.Notice {
+			one.Acknowledged = at
 		}
 		all = append(all, one)
 	}
@@ -192,11 +192,10 @@ func (r *Reader) Acknowledge(ctx context.Context, id string) (*consoleapi.Event,
 	case one.Acknowledged != nil:
 		return one, nil
 	}
-	err := r.store.AppendEvents(ctx, []*store.Event{{
-		ID: fmt.Sprintf("%s/%s/%d", names.EventAcknowledged, id, r.options.Now().UnixMilli()), Name: one.Name, Key: one.Key,
-		State: names.EventAcknowledged, Severity: "info", Message: "Acknowledged in the console.", Time: r.options.Now(),
-	}})
-	if err != nil {
+	now := r.options.Now()
+	record := fmt.Sprintf("%s/%s/%d", names.EventAcknowledged, id, now.UnixMilli())
+	notice := &store.Event{ID: id, Name: one.Name, Key: one.Key}
+	if err := r.store.AppendEvents(ctx, []*store.Event{conditions.Acknowledgement(record, notice, now)}); err != nil {
 		return nil, err
 	}
 	return r.event(id), nil
