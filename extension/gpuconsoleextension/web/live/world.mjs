@@ -1,7 +1,7 @@
 // The real thing for browser tests: the collector that `make build` made, fed by
 // gpusim, on free ports, with times short enough to wait for.
-import { spawn } from "node:child_process";
-import { existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { execFile, spawn } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, request } from "node:http";
 import { createServer as listen } from "node:net";
 import { tmpdir } from "node:os";
@@ -97,11 +97,23 @@ export class World {
   }
 
   /** Starts a fleet: `nodes` as gpusim's configuration has them. */
-  async fleet(nodes) {
+  fleet(nodes) {
     const file = join(this.folder, `fleet-${this.n}.json`);
     writeFileSync(file, JSON.stringify({ seed: 3, nodes }));
+    return this.simulate(["--config", file, "--sink", ""]);
+  }
+
+  /** Starts the fleet of `make run`, to which nothing happens by itself: with kubelets, and a sink for webhooks. */
+  async demo() {
+    const [port] = await freePorts(1);
+    const kubelets = join(this.folder, "k");
+    mkdirSync(kubelets);
+    return { kubelets, sink: `http://127.0.0.1:${port}`, ...(await this.simulate(["--faults=false", "--sink", `127.0.0.1:${port}`, "--kubelets", kubelets])) };
+  }
+
+  async simulate(args) {
     const [control] = await freePorts(1);
-    const child = this.child("gpusim", ["run", "--config", file, "--base-port", "0", "--sink", "", "--control", `127.0.0.1:${control}`]);
+    const child = this.child("gpusim", ["run", ...args, "--base-port", "0", "--control", `127.0.0.1:${control}`]);
     const url = `http://127.0.0.1:${control}`;
     const truth = () => fetch(`${url}/truth`).then((r) => r.json());
     const first = await eventually("gpusim answers", truth);
@@ -118,8 +130,8 @@ export class World {
     };
   }
 
-  /** Starts a collector on config/standalone.yaml; `more` is merged last. */
-  async collector({ exporters = [], more = {} }) {
+  /** Starts a collector on config/standalone.yaml; further files of config/ and `more` are merged last. */
+  async collector({ exporters = [], configs = [], more = {}, env = {} }) {
     const [prometheus, health, grpc, http, own, store, console] = await freePorts(7);
     const at = (port) => ({ endpoint: `127.0.0.1:${port}` });
     const seconds = (n) => `${n}s`;
@@ -131,8 +143,9 @@ export class World {
       // Without exporters nothing ever arrives.
       service: { telemetry: { metrics: { readers: [{ pull: { exporter: { prometheus: { host: "127.0.0.1", port: own } } } }] } }, ...(exporters.length ? {} : { pipelines: { metrics: { receivers: ["otlp"] } } }) },
     };
-    const args = ["--config", join(root, "config/standalone.yaml"), "--config", `yaml:${JSON.stringify(overlay)}`, "--config", `yaml:${JSON.stringify(more)}`];
-    const child = this.child("otelcol-gpu", args, { STATE_DIRECTORY: join(this.folder, `state-${this.n}`) });
+    const files = ["standalone.yaml", ...configs].flatMap((name) => ["--config", join(root, "config", name)]);
+    const args = [...files, "--config", `yaml:${JSON.stringify(overlay)}`, "--config", `yaml:${JSON.stringify(more)}`];
+    const child = this.child("otelcol-gpu", args, { STATE_DIRECTORY: join(this.folder, `state-${this.n}`), ...env });
     const url = `http://127.0.0.1:${console}/`;
     const api = async (path, query = {}) => {
       const r = await fetch(`${url}api/v1/${path}?${new URLSearchParams(query)}`);
@@ -143,7 +156,12 @@ export class World {
       if (child.gone) throw new Error(child.said().slice(-2000));
       return api("status");
     });
-    return { child, url, api, port: console, store: `http://127.0.0.1:${store}` };
+    /** What gpuctl prints about this collector, and its exit status. */
+    const gpuctl = (...args) =>
+      new Promise((done) => {
+        execFile(binary("gpuctl"), [...args, "--endpoint", url], (error, out, err) => done({ status: error ? error.code : 0, out: out + err }));
+      });
+    return { child, url, api, gpuctl, port: console, store: `http://127.0.0.1:${store}` };
   }
 
   /** Starts a collector whose console reads a server at a URL. */
