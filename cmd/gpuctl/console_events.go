@@ -71,7 +71,7 @@ func newEvents() *command {
 			}
 			ctx, cancel := context.WithTimeout(ctx, c.timeout)
 			defer cancel()
-			all, err := c.events(ctx, q)
+			all, err := c.events(ctx, q, nil)
 			if err != nil {
 				return err
 			}
@@ -92,8 +92,9 @@ func pressingEvent(e consoleapi.Event) bool {
 	return e.Active && (e.Severity == nil || !slices.Contains([]string{"trace", "debug", "info"}, *e.Severity))
 }
 
-// events are the newest that a filter selects.
-func (c *consoleClient) events(ctx context.Context, q eventFilter) (*consoleapi.EventsAnswer, error) {
+// events are the newest that a filter selects, to the page after which it is
+// enough; nil is never.
+func (c *consoleClient) events(ctx context.Context, q eventFilter, enough func(page []consoleapi.Event) bool) (*consoleapi.EventsAnswer, error) {
 	query := url.Values{}
 	for key, value := range map[string]string{
 		"q": q.text, "name": q.name, "min_severity": q.severity, "cluster": q.cluster, "namespace": q.namespace, "service": q.service,
@@ -112,6 +113,9 @@ func (c *consoleClient) events(ctx context.Context, q eventFilter) (*consoleapi.
 			return nil, err
 		}
 		next := page.Next
+		if enough != nil && enough(page.Events) {
+			next = nil
+		}
 		page.Events, page.Next = append(all.Events, page.Events...), nil
 		*all = page
 		if q.newest > 0 && len(all.Events) >= q.newest {
@@ -125,19 +129,36 @@ func (c *consoleClient) events(ctx context.Context, q eventFilter) (*consoleapi.
 // looks of an hour can show.
 const remembered = 10_000
 
-// follow prints the newest events, and then what comes, until ctx ends.
+// follow prints the newest events, and then all that comes, until ctx ends.
 func (c *consoleClient) follow(ctx context.Context, s streams, q eventFilter, every time.Duration) error {
 	printed := map[string]bool{}
+	first, from := true, time.Time{}
+	// What is older than the oldest that was printed at first is not news.
+	reached := func(page []consoleapi.Event) bool {
+		n := len(page)
+		return n == 0 || printed[page[n-1].ID] || page[n-1].Time.Before(from)
+	}
 	for {
-		all, err := c.look(ctx, q)
+		var all *consoleapi.EventsAnswer
+		var err error
+		if first {
+			all, err = c.look(ctx, q, nil)
+		} else {
+			all, err = c.look(ctx, q, reached)
+		}
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case err != nil && len(printed) == 0:
+		case err != nil && first:
 			return err
 		case err != nil: // it may come back, and nothing is missed: the log has it
 			fmt.Fprintln(s.err, "gpuctl:", err)
 		default:
+			if n := len(all.Events); first && n > 0 && n == q.newest {
+				from = all.Events[n-1].Time
+			}
+			first, q.newest = false, 0 // of what comes, all
+			all.Events = slices.DeleteFunc(all.Events, func(e consoleapi.Event) bool { return e.Time.Before(from) })
 			if err := c.printNew(s.out, all, printed); err != nil {
 				return err
 			}
@@ -150,10 +171,10 @@ func (c *consoleClient) follow(ctx context.Context, s streams, q eventFilter, ev
 	}
 }
 
-func (c *consoleClient) look(ctx context.Context, q eventFilter) (*consoleapi.EventsAnswer, error) {
+func (c *consoleClient) look(ctx context.Context, q eventFilter, enough func([]consoleapi.Event) bool) (*consoleapi.EventsAnswer, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	return c.events(ctx, q)
+	return c.events(ctx, q, enough)
 }
 
 func (c *consoleClient) printNew(w io.Writer, all *consoleapi.EventsAnswer, printed map[string]bool) error {

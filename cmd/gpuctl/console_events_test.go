@@ -10,6 +10,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -25,6 +27,7 @@ import (
 type eventLog struct {
 	mu     sync.Mutex
 	events []consoleapi.Event
+	page   int // how many one answer has; 0 is all
 	broken bool
 	query  string
 	body   string
@@ -45,7 +48,12 @@ func (l *eventLog) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	l.query = r.URL.RawQuery
-	_ = json.NewEncoder(w).Encode(consoleapi.EventsAnswer{Events: l.events, Total: len(l.events), Raised: 1, Notices: 1})
+	from, _ := strconv.Atoi(r.URL.Query().Get("cursor"))
+	answer := consoleapi.EventsAnswer{Events: l.events[from:], Total: len(l.events), Raised: 1, Notices: 1}
+	if l.page > 0 && len(answer.Events) > l.page {
+		answer.Events, answer.Next = answer.Events[:l.page], ref(strconv.Itoa(from+l.page))
+	}
+	_ = json.NewEncoder(w).Encode(answer)
 }
 
 func (l *eventLog) set(do func()) {
@@ -131,6 +139,34 @@ func TestEventsFollow(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		assert.Equal(t, "2026-03-04 05:07:02  ERROR        gpu.xid: GPU 3 reported XID 79.[31m\n", out.String())
+		stop()
+		assert.NoError(t, <-done)
+	})
+}
+
+// --follow prints all of a burst, however few it began with, and nothing from
+// before that.
+func TestEventsFollowABurst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := story()
+		log.page = 2
+		var out bytes.Buffer
+		c := &consoleClient{endpoint: "http://localhost:1", output: "table", timeout: time.Minute}
+		require.NoError(t, c.prepare(streams{out: &out}))
+		c.http = handlerTransport{log}
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- c.follow(ctx, streams{out: &out}, eventFilter{newest: 1}, time.Second) }()
+		synctest.Wait()
+		require.Equal(t, 1, strings.Count(out.String(), "\n"))
+		for i := range 5 {
+			one := log.events[0]
+			one.ID, one.Time = "b"+strconv.Itoa(i), one.Time.Add(time.Second)
+			log.set(func() { log.events = append([]consoleapi.Event{one}, log.events...) })
+		}
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		assert.Equal(t, 6, strings.Count(out.String(), "\n"), out.String())
 		stop()
 		assert.NoError(t, <-done)
 	})
