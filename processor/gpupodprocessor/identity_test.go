@@ -173,6 +173,44 @@ func TestTwoExporters(t *testing.T) {
 	})
 }
 
+// An exporter whose values stand still decides only while those of the other do too.
+func TestFrozenExporterDoesNotDecide(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, store := start(t), backend{}
+		for i, step := range []struct {
+			port, frozen, energy int
+			want                 float64
+		}{
+			{1, 0, 100, 100}, {2, 0, 200, 100}, {1, 1, 100, 100}, {2, 1, 200, 100}, {1, 1, 100, 100},
+			{2, 0, 201, 201}, {1, 1, 100, 201}, {2, 0, 202, 202}, {1, 0, 103, 202}, {2, 0, 203, 203},
+		} {
+			time.Sleep(5 * time.Second)
+			frozen := fmt.Sprintf("metric gpu.exporter.frozen sum 1\n%d @%d\nresource hw.id", step.frozen, 5*i+5)
+			page := exporterPage(step.port, 1, 5*i+5, step.energy, "")
+			store.write(t, b.feed(parse(strings.Replace(page, "resource hw.id", frozen, 1))))
+			require.InDelta(t, step.want, store.sum("hw.energy"), 0, "step %d", i)
+		}
+	})
+}
+
+// Where a batch has several scrapes, the end stands before the one that goes on.
+func TestEndStandsBehindEarlierScrapeOfItsBatch(t *testing.T) {
+	b, store := start(t), backend{}
+	store.write(t, b.feed(parse(deviceBatch(10, "gpu.index=0"))))
+	out := b.feed(parse(deviceBatch(20, "gpu.index=0") + deviceBatch(30, "gpu.index=1")))
+	require.Equal(t, format(parse(deviceBatch(20, "gpu.index=0")+ends(29, "gpu.index=0")+deviceBatch(30, "gpu.index=1"))), format(out))
+	store.write(t, out)
+	require.Len(t, store, 4)
+}
+
+// Two pages of one exporter in a batch are of one exporter.
+func TestTwoPagesOfOneExporter(t *testing.T) {
+	b := start(t)
+	b.feed(parse(exporterPage(1, 1, 10, 1, "")))
+	out := format(b.feed(parse(exporterPage(2, 1, 11, 2, "") + exporterPage(2, 1, 16, 3, ""))))
+	require.NotContains(t, out, "hw.energy")
+}
+
 // A batch of several pages does not show which devices are whose.
 func TestMergedPagesAreNotJudged(t *testing.T) {
 	b := start(t)

@@ -181,9 +181,9 @@ func (d *device) leaveOut(by *exporters.Exporter, rm pmetric.ResourceMetrics, no
 	return n, owner
 }
 
-// decided reports whether another exporter than by still prints the series.
+// decided reports whether another exporter than by decides the series.
 func (s *series) decided(by *exporters.Exporter, now time.Time) bool {
-	return s.identity.by != nil && s.identity.by != by && s.identity.by.Prints(s.heard, now)
+	return s.identity.by != nil && s.identity.by != by && s.identity.by.Decides(by, s.heard, now)
 }
 
 // before is the time of a marker that ends a series whose last point is of time
@@ -208,11 +208,15 @@ type endWriter struct {
 	identity *identity
 	scope    pmetric.ScopeMetrics
 	scopeOf  *family
+
+	live  pmetric.ResourceMetrics   // in which the series go on, see putBefore
+	lives []pmetric.ResourceMetrics // that of each resource in out
 }
 
 func (e *endWriter) add(s *series) {
-	if e.identity != s.identity {
+	if e.identity != s.identity || e.lives[len(e.lives)-1] != e.live {
 		e.resource, e.identity, e.scopeOf = e.out.AppendEmpty(), s.identity, nil
+		e.lives = append(e.lives, e.live)
 		s.identity.attrs.CopyTo(e.resource.Resource().Attributes())
 	}
 	if e.scopeOf == nil || !e.scopeOf.sameScope(s.family) {
@@ -226,12 +230,26 @@ func (e *endWriter) add(s *series) {
 	e.n++
 }
 
-// putBefore moves what was written in front of all, and starts over.
+// putBefore moves each resource that was written to all, in front of the one in which
+// its series go on, and starts over. What all has before that may be an earlier
+// scrape.
 func (e *endWriter) putBefore(all pmetric.ResourceMetricsSlice) {
 	if e.n == 0 {
+		e.live = pmetric.ResourceMetrics{} // lets go of the batch
 		return
 	}
-	all.MoveAndAppendTo(e.out)
-	e.out.MoveAndAppendTo(all)
-	*e = endWriter{out: e.out}
+	ends := map[pmetric.ResourceMetrics][]pmetric.ResourceMetrics{}
+	for i, live := range e.lives {
+		ends[live] = append(ends[live], e.out.At(i))
+	}
+	ordered := pmetric.NewResourceMetricsSlice()
+	for _, rm := range all.All() {
+		for _, end := range ends[rm] {
+			end.MoveTo(ordered.AppendEmpty())
+		}
+		rm.MoveTo(ordered.AppendEmpty())
+	}
+	all.RemoveIf(func(pmetric.ResourceMetrics) bool { return true })
+	ordered.MoveAndAppendTo(all)
+	*e = endWriter{out: pmetric.NewResourceMetricsSlice()}
 }

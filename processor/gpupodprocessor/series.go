@@ -43,7 +43,7 @@ type tracker struct {
 	swept   time.Time
 	added   int // series ever tracked
 	// superseded are the ends of series that go on under another description. They
-	// stand before the data of their batch, see identity.
+	// stand before the data that goes on, see identity.
 	superseded endWriter
 }
 
@@ -153,7 +153,7 @@ func (t *tracker) observe(
 	}
 	t.sources[d.source]--
 	t.sources[from]++
-	t.superseded.at = before(d.newest, newest, again)
+	t.superseded.at, t.superseded.live = before(d.newest, newest, again), rm
 	d.holder, d.source, d.newest, d.heard = who, from, newest, now
 	d.again = again
 	d.describe(attrs, by)

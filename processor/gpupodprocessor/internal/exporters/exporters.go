@@ -33,10 +33,11 @@ const (
 type Exporter struct {
 	Name string // host:port
 
-	up    bool
-	at    pcommon.Timestamp // of its newest page
-	every time.Duration     // between its two newest pages, 0 with one
-	heard time.Time
+	up     bool
+	frozen bool              // it answers with values that stand still
+	at     pcommon.Timestamp // of its newest page
+	every  time.Duration     // between its two newest pages, 0 with one
+	heard  time.Time
 
 	owner      *Exporter // of devices that this one printed too,
 	duplicated time.Time // and when it last did
@@ -60,7 +61,7 @@ func NewSet(first time.Duration) *Set {
 // is none or more than one: then no device can be assigned to it. Resources of
 // devices are passed over.
 func (s *Set) Learn(all pmetric.ResourceMetricsSlice, device func(i int) bool, now time.Time) (found *Exporter) {
-	several := false
+	any, several := false, false
 	for i := range all.Len() {
 		if device(i) {
 			continue
@@ -69,13 +70,17 @@ func (s *Set) Learn(all pmetric.ResourceMetricsSlice, device func(i int) bool, n
 		if _, ok := rm.Resource().Attributes().Get(names.ServerAddress); !ok {
 			continue
 		}
-		p, ok := up(rm)
+		up, ok := point(rm, names.ExporterUp.Name)
 		if !ok {
 			continue
 		}
-		e := s.learn(rm.Resource().Attributes(), p, now)
-		several = several || found != nil
-		found = e
+		still, ok := point(rm, names.ExporterFrozen.Name)
+		e := s.learn(rm.Resource().Attributes(), up, now)
+		if e != nil {
+			e.frozen = ok && on(still)
+		}
+		several = several || any && e != found
+		found, any = e, true
 	}
 	if several {
 		return nil
@@ -83,16 +88,21 @@ func (s *Set) Learn(all pmetric.ResourceMetricsSlice, device func(i int) bool, n
 	return found
 }
 
-// up is the point that states whether the exporter answers.
-func up(rm pmetric.ResourceMetrics) (pmetric.NumberDataPoint, bool) {
+// point is the point of a metric about the exporter.
+func point(rm pmetric.ResourceMetrics, metric string) (pmetric.NumberDataPoint, bool) {
 	for _, sm := range rm.ScopeMetrics().All() {
 		for _, m := range sm.Metrics().All() {
-			if m.Name() == names.ExporterUp.Name && m.Type() == pmetric.MetricTypeSum && m.Sum().DataPoints().Len() > 0 {
+			if m.Name() == metric && m.Type() == pmetric.MetricTypeSum && m.Sum().DataPoints().Len() > 0 {
 				return m.Sum().DataPoints().At(0), true
 			}
 		}
 	}
 	return pmetric.NumberDataPoint{}, false
+}
+
+// on reports whether a point has a value, which is not 0.
+func on(p pmetric.NumberDataPoint) bool {
+	return !p.Flags().NoRecordedValue() && (p.IntValue() != 0 || p.DoubleValue() != 0)
 }
 
 func (s *Set) learn(attrs pcommon.Map, up pmetric.NumberDataPoint, now time.Time) *Exporter {
@@ -112,7 +122,7 @@ func (s *Set) learn(attrs pcommon.Map, up pmetric.NumberDataPoint, now time.Time
 		e.at = at
 	}
 	e.heard = now
-	e.up = !up.Flags().NoRecordedValue() && (up.IntValue() != 0 || up.DoubleValue() != 0)
+	e.up = on(up)
 	return e
 }
 
@@ -136,11 +146,12 @@ func (s *Set) Sweep(now time.Time) {
 	}
 }
 
-// Prints reports whether the exporter still prints what it last printed at that
-// time: it answers, and has missed no turn.
-func (e *Exporter) Prints(last, now time.Time) bool {
+// Decides reports whether what the exporter last printed at that time is its own to
+// print, and not another's: it still answers, has missed no turn, and its values do
+// not stand still while those of the other move.
+func (e *Exporter) Decides(other *Exporter, last, now time.Time) bool {
 	patience := e.every + max(e.every/2, minSlack)
-	return e.up && now.Sub(e.heard) <= patience && now.Sub(last) <= patience
+	return e.up && (!e.frozen || other.frozen) && now.Sub(e.heard) <= patience && now.Sub(last) <= patience
 }
 
 // Duplicates notes that the exporter printed what another decides, and reports
