@@ -93,6 +93,8 @@ func TestAcknowledgedNotice(t *testing.T) {
 	again := *xid
 	again.ID = "e2"
 	seen := Acknowledgement("a1", xid, now.Add(-time.Minute))
+	old := *xid
+	old.Time = now.Add(-NoticeFor)
 	device := Device{ID: Place{"c1", "GPU-1"}, Label: "GPU 1", XIDs: []string{"79"}}
 	for name, test := range map[string]struct {
 		log  []*store.Event
@@ -104,6 +106,9 @@ func TestAcknowledgedNotice(t *testing.T) {
 		"meanwhile":    {[]*store.Event{seen, &again, xid}, 1},
 		"both":         {[]*store.Event{Acknowledgement("a2", &again, now), seen, &again, xid}, 0},
 		"no event":     {nil, 1},
+		// What the counters show of a day is a moment older than the log's.
+		"a day ago":              {[]*store.Event{&old}, 0},
+		"acknowledged a day ago": {[]*store.Event{seen, &old}, 0},
 	} {
 		f := Find(Read(test.log, now), &Telemetry{Devices: []Device{device}})
 		assert.Len(t, f.Device(device.ID), test.want, name)

@@ -18,8 +18,8 @@ const NoticeFor = 24 * time.Hour
 type Log struct {
 	// Raised are the conditions that were raised and not cleared since.
 	Raised []*store.Event
-	// Notices are the newest of each key that are younger than NoticeFor, whether
-	// they still count or not.
+	// Notices are the newest of each key that are younger than NoticeFor, or hardly
+	// older, whether they still count or not.
 	Notices []*store.Event
 	// Acknowledged are the notices that somebody has seen: of what the log decides,
 	// counters say nothing more.
@@ -37,7 +37,8 @@ func Read(events []*store.Event, now time.Time) *Log {
 		if e.Key == "" || seen[e.Key] || e.State == names.EventAcknowledged {
 			continue
 		}
-		recent := names.EventIsNotice(e.Name) && now.Sub(e.Time) < NoticeFor
+		// The counters behind it may show it for a moment longer.
+		recent := names.EventIsNotice(e.Name) && now.Sub(e.Time) < NoticeFor+settle
 		seen[e.Key] = true
 		switch {
 		case names.EventIsNotice(e.Name) && at != nil:
