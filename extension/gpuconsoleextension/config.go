@@ -107,6 +107,7 @@ func createDefaultConfig() component.Config {
 	server.NetAddr = confignet.AddrConfig{Endpoint: "localhost:8480", Transport: confignet.TransportTypeTCP}
 	server.MaxRequestBodySize = 64 << 10
 	server.ReadHeaderTimeout = 10 * time.Second
+	server.ReadTimeout = 10 * time.Second // with its body
 	server.WriteTimeout = time.Minute
 	return &Config{
 		ServerConfig:          server,

@@ -102,6 +102,20 @@ func (r *running) get(t *testing.T, method, path string, headers ...string) answ
 	return answer{response.StatusCode, response.Header, body}
 }
 
+// Who begins a request and never ends it keeps no connection for that.
+func TestABodyThatDoesNotCome(t *testing.T) {
+	assert.NotZero(t, createDefaultConfig().(*Config).ReadTimeout)
+	r := begin(t, &fakeStore{}, func(c *Config) { c.ReadTimeout = 50 * time.Millisecond })
+	conn, err := net.Dial("tcp", r.address.String())
+	require.NoError(t, err)
+	defer func() { _ = conn.Close() }()
+	_, err = io.WriteString(conn, "POST /api/v1/acknowledge HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{")
+	require.NoError(t, err)
+	answer, err := io.ReadAll(conn)
+	require.NoError(t, err)
+	assert.Contains(t, string(answer), "Connection: close")
+}
+
 // The page is there for everybody, its files are kept as long as they may be, and
 // nothing but what it needs is allowed to it.
 func TestPage(t *testing.T) {
