@@ -63,7 +63,7 @@ type device struct {
 	exporter exporterID        // that has it on its pages; zero: not known yet
 	missed   int               // scrapes of exporter without it since it was last there
 	valued   bool              // its exporter did read it
-	measured pcommon.Timestamp // when it last did; 0: before the restart
+	measured pcommon.Timestamp // when it last did, after a restart at the latest; 0: before it
 	blank    int               // times since at which there was the device, and no value of it
 	gaps     [2]time.Duration  // between the last points in time at which it was told of; 0: not known
 	lost     condition

@@ -102,10 +102,13 @@ func (e *engine) judgeValues(d *device) {
 		d.valued, d.measured = true, d.at
 	case d.valued:
 		d.blank++
+		if d.measured == 0 {
+			d.measured = d.at // it may have been read until the restart
+		}
 		s := e.sites[place{d.id.cluster, d.facts.node}]
 		if c := &e.cfg.Events.DeviceLost; !c.Enabled || s != nil && s.relayout(e.now) {
 			d.blank = 0
-		} else if d.blank >= c.Scrapes && (d.measured == 0 || time.Duration(d.at-d.measured) >= e.cfg.Staleness*5/6) {
+		} else if d.blank >= c.Scrapes && time.Duration(d.at-d.measured) >= e.cfg.Staleness*5/6 {
 			e.lose(d, d.at, " gives no values: its exporter names it, and reads nothing from it")
 		}
 		return

@@ -117,6 +117,7 @@ func TestDeviceLostStory(t *testing.T) {
 // that; nor is one while its node's MIG layout is changed, or that misses a few values.
 func TestDeviceWithoutValues(t *testing.T) {
 	there, blank := gpu{id: gpuA}, gpu{id: gpuA, blank: true}
+	profiled := gpu{id: gpuA, blank: true, values: map[*names.Metric]float64{&names.GPUSMActive: 0.3}}
 	for name, tt := range map[string]struct {
 		pages []gpu
 		mig   bool
@@ -125,6 +126,7 @@ func TestDeviceWithoutValues(t *testing.T) {
 		"never had one":       {slices.Repeat([]gpu{blank}, 8), false, nil},
 		"two are missing":     {[]gpu{there, blank, blank, there, blank, blank, there}, false, nil},
 		"all are missing":     {append([]gpu{there}, slices.Repeat([]gpu{blank}, 8)...), false, []string{"gpu.device.lost raised"}},
+		"profiled alone":      {append([]gpu{there}, slices.Repeat([]gpu{profiled}, 8)...), false, nil},
 		"MIG is being set up": {append([]gpu{there}, slices.Repeat([]gpu{blank}, 8)...), true, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -162,6 +164,30 @@ func TestDeviceWithoutValuesOverARestart(t *testing.T) {
 		defer func() { b.stop() }()
 		require.Empty(t, run(5, gpu{blank: true}))
 		require.Equal(t, []string{"gpu.device.lost cleared"}, run(1, gpu{}))
+	})
+}
+
+// After a restart a device has the time that it has without one: its exporter may
+// have been restarted too.
+func TestDeviceWithoutValuesAfterARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk()
+		b := d.boot(t, deviceSet)
+		b.feed(one(gpu{})(time.Now()))
+		b.wait(interval)
+		b.feed(one(gpu{})(time.Now()))
+		b.stop()
+		b = d.boot(t, deviceSet)
+		defer func() { b.stop() }()
+		var got []string
+		for i := range 12 {
+			got = append(got, brief(b.feed(one(gpu{blank: true})(time.Now())))...)
+			got = append(got, brief(b.wait(5*time.Second))...)
+			if i < 6 {
+				require.Empty(t, got)
+			}
+		}
+		require.Equal(t, []string{"gpu.device.lost raised"}, got)
 	})
 }
 

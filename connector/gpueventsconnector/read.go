@@ -218,7 +218,17 @@ func (e *engine) readResource(r *reading, rm pmetric.ResourceMetrics) {
 
 // isMeasured tells what is read from a device from what an exporter prints of it whether
 // or not it can be read: a count of its own that is 0, a health status.
-func isMeasured(metric string) bool { return strings.HasPrefix(metric, "hw.") }
+func isMeasured(metric string) bool {
+	if strings.HasPrefix(metric, "hw.") {
+		return true
+	}
+	switch metric {
+	case names.GPUSMActive.Name, names.GPUSMOccupancy.Name, names.GPUPipeActive.Name, names.GPUDRAMActive.Name, names.GPUEngineActive.Name,
+		names.GPUClockFrequency.Name:
+		return true
+	}
+	return false
+}
 
 // alive notes that there is telemetry of the resource.
 func (e *engine) alive(r *reading, metric string, at pcommon.Timestamp) {

@@ -45,7 +45,7 @@ type gpu struct {
 	derivedSince time.Time // the counters are made of changes of the last code
 	since        time.Time // when the exporter's own counters began
 	marker       bool      // nothing but the end of a series
-	blank        bool      // nothing but what the exporter says without reading the device
+	blank        bool      // but for values, nothing that the exporter reads from the device
 }
 
 func (p page) add(md pmetric.Metrics) {
@@ -92,9 +92,9 @@ func (p page) add(md pmetric.Metrics) {
 		}
 		if g.blank {
 			point(&names.GPUHealthStatus, 1)
-			continue
+		} else {
+			point(&names.GPUUtilization, 0.5).Attributes().PutStr(names.HwID, g.id)
 		}
-		point(&names.GPUUtilization, 0.5).Attributes().PutStr(names.HwID, g.id)
 		for _, m := range slices.SortedFunc(maps.Keys(g.values), func(a, b *names.Metric) int { return strings.Compare(a.Name, b.Name) }) {
 			point(m, g.values[m])
 		}
