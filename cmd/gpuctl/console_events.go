@@ -80,12 +80,27 @@ func newEvents() *command {
 			} else {
 				err = eventsTable(s.out, all)
 			}
-			if err == nil && c.check && slices.ContainsFunc(all.Events, pressingEvent) {
-				err = errFailed
+			if err == nil && c.check {
+				err = c.checkEvents(ctx, q, all)
 			}
 			return err
 		}),
 	}
+}
+
+// checkEvents fails if an event needs attention, shown or not.
+func (c *consoleClient) checkEvents(ctx context.Context, q eventFilter, shown *consoleapi.EventsAnswer) error {
+	if len(shown.Events) < shown.Total && !slices.ContainsFunc(shown.Events, pressingEvent) {
+		q.active, q.newest = true, 0
+		var err error
+		if shown, err = c.events(ctx, q, nil); err != nil {
+			return err
+		}
+	}
+	if slices.ContainsFunc(shown.Events, pressingEvent) {
+		return errFailed
+	}
+	return nil
 }
 
 func pressingEvent(e consoleapi.Event) bool {

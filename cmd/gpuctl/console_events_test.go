@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -95,7 +96,10 @@ func TestEventsTable(t *testing.T) {
 
 	code, _, errOut = ask("events", "--check", "--endpoint", server.URL)
 	assert.Equal(t, 1, code, errOut)
-	log.set(func() { log.events = log.events[1:] })
+	log.set(func() { log.events[0], log.events[1] = log.events[1], log.events[0] })
+	code, _, errOut = ask("events", "--check", "-n", "1", "--endpoint", server.URL)
+	assert.Equal(t, 1, code, "one that is not shown: %s", errOut)
+	log.set(func() { log.events = slices.Delete(log.events, 1, 2) })
 	code, _, errOut = ask("events", "--check", "--endpoint", server.URL)
 	assert.Equal(t, exitOK, code, errOut)
 
