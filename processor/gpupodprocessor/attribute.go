@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/exporters"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/holders"
 )
 
@@ -91,6 +92,38 @@ func (r *reading) said(cfg *Config) (holder, source) {
 		return holder{}, sourceShared
 	}
 	return r.labels.holder()
+}
+
+// names reports whether the exporter's labels name an owner, or several.
+func (r *reading) names() bool {
+	_, from := r.labels.holder()
+	return r.shared || from == sourceLabels
+}
+
+// owned reports whether what by prints of the device has the owner that the device
+// has already: the labels of another exporter, which goes on, name its owners, and
+// those of this one name none.
+func (d *device) owned(r *reading, by *exporters.Exporter, now time.Time) bool {
+	return d != nil && by != nil && d.namedBy != nil && d.namedBy != by &&
+		r.there.pod == "" && r.service == "" && !r.names() && d.namedBy.Prints(d.namedAt, now)
+}
+
+// own gives attrs the owner that the device has.
+func (d *device) own(attrs pcommon.Map) {
+	for _, key := range []string{names.K8sNamespaceName, names.K8sPodName, names.K8sContainerName, names.K8sPodUID, names.ServiceName} {
+		if v, ok := d.identity.attrs.Get(key); ok {
+			v.CopyTo(attrs.PutEmpty(key))
+		} else {
+			attrs.Remove(key)
+		}
+	}
+}
+
+// noteNames notes whether it is by whose labels name the device's owners.
+func (d *device) noteNames(r *reading, by *exporters.Exporter, now time.Time) {
+	if d != nil && by != nil && (by == d.namedBy || r.names()) {
+		d.namedBy, d.namedAt = by, now
+	}
 }
 
 // see tells what is known about devices that this one was heard of.

@@ -193,6 +193,44 @@ func TestFrozenExporterDoesNotDecide(t *testing.T) {
 	})
 }
 
+// What an exporter alone prints, whose labels name no pods, is the pod's that another
+// names, and the series of the two end nothing of each other.
+func TestOneOfTwoExportersNamesPods(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := start(t)
+		at := 0
+		page := func(port int, labels, metric string) string {
+			time.Sleep(5 * time.Second)
+			at += 5
+			return format(b.feed(parse(fmt.Sprintf(`
+				resource server.address=n1 server.port=%[1]d
+				metric gpu.exporter.up sum 1
+				1 @%[2]d
+				resource hw.id=GPU-a %[3]s
+				metric hw.energy counter J
+				%[2]d @%[2]d hw.id=GPU-a
+				metric %[4]s gauge 1
+				%[2]d @%[2]d hw.id=GPU-a`, port, at, labels, metric))))
+		}
+		page(2, "", "b")
+		for i, pod := range []string{"p", "p", "p", "q", "q"} {
+			const labels = "pod=%[1]s namespace=n container=c pod_uid=u pod_label_app=chat"
+			page(1, fmt.Sprintf(labels, pod), "a")
+			out := page(2, "", "b")
+			require.Contains(t, out, "k8s.pod.name="+pod, "step %d", i)
+			require.Contains(t, out, "service.name=chat", "step %d", i)
+			require.NotContains(t, out, "stale", "step %d", i)
+		}
+		require.Contains(t, page(1, "", "a"), "stale", "the pod has gone")
+		out := page(2, "", "b")
+		require.NotContains(t, out, "k8s.pod.name")
+		require.NotContains(t, out, "stale")
+		page(1, "pod=r namespace=n container=c", "a")
+		time.Sleep(time.Minute) // it is gone
+		require.Contains(t, page(2, "", "b"), "resource hw.id=GPU-a\nmetric hw.energy")
+	})
+}
+
 // Where a batch has several scrapes, the end stands before the one that goes on.
 func TestEndStandsBehindEarlierScrapeOfItsBatch(t *testing.T) {
 	b, store := start(t), backend{}

@@ -250,7 +250,12 @@ func (p *gpuPod) processDevice(r *reading, rm pmetric.ResourceMetrics, now time.
 		}
 	}
 	r.write(attrs, who, from, p.cfg)
+	if d := p.tracker.devices[r.device.ID]; d.owned(r, p.exporter, now) {
+		who, from = d.holder, d.source
+		d.own(attrs)
+	}
 	c.add(p.tracker.observe(r.device.ID, who, from, p.exporter, rm, r.has, now, all))
+	p.tracker.devices[r.device.ID].noteNames(r, p.exporter, now)
 	c.add(p.replicate(r.device.ID, fact, said, rm, now, all))
 }
 

@@ -65,6 +65,9 @@ type device struct {
 	described map[uint64]uint64
 	again     bool // its newest data is not the first of its scrape
 	contested bool // several exporters print it
+	// The exporter whose labels name its owners, and when it last printed it.
+	namedBy *exporters.Exporter
+	namedAt time.Time
 }
 
 // drop forgets a series. Its caller counts.

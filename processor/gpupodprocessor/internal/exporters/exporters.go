@@ -146,12 +146,18 @@ func (s *Set) Sweep(now time.Time) {
 	}
 }
 
-// Decides reports whether what the exporter last printed at that time is its own to
-// print, and not another's: it still answers, has missed no turn, and its values do
-// not stand still while those of the other move.
-func (e *Exporter) Decides(other *Exporter, last, now time.Time) bool {
+// Prints reports whether the exporter still prints what it last printed at that
+// time: it answers, and has missed no turn.
+func (e *Exporter) Prints(last, now time.Time) bool {
 	patience := e.every + max(e.every/2, minSlack)
-	return e.up && (!e.frozen || other.frozen) && now.Sub(e.heard) <= patience && now.Sub(last) <= patience
+	return e.up && now.Sub(e.heard) <= patience && now.Sub(last) <= patience
+}
+
+// Decides reports whether what the exporter last printed at that time is its own to
+// print, and not another's: it still does, and its values do not stand still while
+// those of the other move.
+func (e *Exporter) Decides(other *Exporter, last, now time.Time) bool {
+	return e.Prints(last, now) && (!e.frozen || other.frozen)
 }
 
 // Duplicates notes that the exporter printed what another decides, and reports
