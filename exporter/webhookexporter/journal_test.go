@@ -103,6 +103,28 @@ func TestShutdownWithAFullDisk(t *testing.T) {
 	})
 }
 
+// A clearing that no start would find does not wait at the end for the next
+// attempt of its raising, which is stored.
+func TestShutdownWithAClearingInMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, a := newDisk(), &answers{next: []answer{{status: 500}}}
+		h := d.bootWith(t, nil, a, hooks, retrying)
+		h.send(keyed("raised"))
+		<-h.records
+		synctest.Wait()
+		d.fail(syscall.ENOSPC)
+		cleared := keyed("cleared")
+		cleared.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0).Attributes().PutStr(names.GPUEventKey, "raised")
+		h.send(cleared)
+		require.NoError(t, h.Shutdown(context.Background()))
+		for _, id := range []string{"raised", "cleared"} {
+			rec := <-h.records
+			assert.Equal(t, id, rec.Events[0].ID)
+			assert.Equal(t, audit.Succeeded, rec.Outcome)
+		}
+	})
+}
+
 // What was accepted while the disk was full, and is stored by the end, waits for
 // the next start as everything does: it is not tried over and over until it is
 // given up.

@@ -41,7 +41,8 @@ type queue struct {
 	// closed: nothing more comes, and take ends when what is ready is gone.
 	closed bool
 	// keep: which of what waits for its next attempt stays (it is stored); nil is
-	// none. Closing makes the others ready: rather too early than never.
+	// none. Closing makes the others ready, and what they wait for: rather too
+	// early than never.
 	keep     func(*delivery) bool
 	deadline time.Time // of closing
 	over     bool      // nothing more is taken
@@ -271,8 +272,15 @@ func (q *queue) close(keep func(*delivery) bool, deadline time.Time) {
 	defer q.mu.Unlock()
 	q.closed, q.keep, q.deadline = true, keep, deadline
 	q.endGroups()
-	q.endRetries(func(d *delivery) bool { return !q.kept(d) })
+	q.endRetries(func(d *delivery) bool { return !q.kept(d) || q.withholds(d) })
 	q.moved.Broadcast()
+}
+
+// withholds reports whether a delivery that does not stay waits behind this one.
+func (q *queue) withholds(d *delivery) bool {
+	return slices.ContainsFunc(d.keys(), func(key string) bool {
+		return slices.ContainsFunc(q.lanes[key], func(other *delivery) bool { return !q.kept(other) })
+	})
 }
 
 // closing reports whether the delivery has no next attempt if it fails now.
