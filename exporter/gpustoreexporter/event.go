@@ -46,6 +46,9 @@ func newEvent(record plog.LogRecord, resource pcommon.Resource, now time.Time) *
 		Severity: severity(record),
 		Time:     now.UTC(),
 	}
+	if e.State == names.EventAcknowledged {
+		e.State = "" // people acknowledge, at the console: no sender does it for them, unseen
+	}
 	if e.ID == "" {
 		e.ID = uuid.Must(uuid.NewV7()).String()
 	}

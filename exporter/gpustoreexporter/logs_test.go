@@ -60,6 +60,15 @@ func TestEventsNeedNoWritableEngine(t *testing.T) {
 	finish()
 }
 
+// An acknowledgement is the console's: what a sender calls one is an event like
+// any other, and takes the attention from nothing.
+func TestNoSenderAcknowledges(t *testing.T) {
+	r := plog.NewLogRecord()
+	r.SetEventName(names.EventXID)
+	r.Attributes().PutStr(names.GPUEventState, names.EventAcknowledged)
+	assert.Empty(t, newEvent(r, pcommon.NewResource(), at).State)
+}
+
 func TestSeverityAndTime(t *testing.T) {
 	resource := pcommon.NewResource()
 	make := func(change func(plog.LogRecord)) *store.Event {
