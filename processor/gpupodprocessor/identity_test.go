@@ -241,6 +241,17 @@ func TestEndStandsBehindEarlierScrapeOfItsBatch(t *testing.T) {
 	require.Len(t, store, 4)
 }
 
+// Nor does it matter to labels on points that both scrapes arrive at once; and of two
+// batches of one time it is unknown which is newer.
+func TestDescriptionsOfOneBatchAndOfOneTime(t *testing.T) {
+	b, store := start(t), backend{}
+	const point = "resource hw.id=GPU-a\nmetric DCGM_X gauge 1\n%[1]d @%[1]d hw.id=GPU-a Hostname=%[2]s\n"
+	store.write(t, b.feed(parse(fmt.Sprintf(point, 10, "e1")+fmt.Sprintf(point, 20, "e2"))))
+	require.Len(t, store, 1)
+	b.feed(parse(deviceBatch(30, "host.name=a")))
+	b.expect(deviceBatch(30, "host.name=b"), deviceBatch(30, "host.name=b"))
+}
+
 // Two pages of one exporter in a batch are of one exporter.
 func TestTwoPagesOfOneExporter(t *testing.T) {
 	b := start(t)

@@ -95,7 +95,7 @@ func (d *device) describe(attrs pcommon.Map, by *exporters.Exporter) {
 // of one scrape.
 func (t *tracker) supersede(d *device, s *series) {
 	if !s.identity.attrs.Equal(d.identity.attrs) {
-		if d.again && s.heard.Equal(d.heard) {
+		if s.scrape == d.scrape {
 			return // which of the two is newer is unknown
 		}
 		t.superseded.add(s)
@@ -115,7 +115,7 @@ func (t *tracker) replaceDescribed(d *device, key uint64, metric string, attrs p
 		d.described = map[uint64]uint64{}
 	}
 	old := d.described[left]
-	if s := d.series[old]; s != nil && s.heard.Before(d.heard) {
+	if s := d.series[old]; s != nil && s.scrape != d.scrape {
 		t.superseded.add(s)
 		d.drop(old)
 		t.tracked--

@@ -63,7 +63,7 @@ type device struct {
 	// Series whose own attributes describe the device, by what is left of them
 	// without the description: their keys in series. See undescribed.
 	described map[uint64]uint64
-	again     bool // its newest data is not the first of its scrape
+	scrape    int  // number of the one that its newest data is of
 	contested bool // several exporters print it
 	// The exporter whose labels name its owners, and when it last printed it.
 	namedBy *exporters.Exporter
@@ -81,6 +81,7 @@ type series struct {
 	attrs    pcommon.Map
 	identity *identity
 	heard    time.Time
+	scrape   int // of the device, that had it last
 	number   int // in order of appearance
 }
 
@@ -158,7 +159,9 @@ func (t *tracker) observe(
 	t.sources[from]++
 	t.superseded.at, t.superseded.live = before(d.newest, newest, again), rm
 	d.holder, d.source, d.newest, d.heard = who, from, newest, now
-	d.again = again
+	if !again {
+		d.scrape++
+	}
 	d.describe(attrs, by)
 	n := t.superseded.n
 	untracked = t.track(d, rm)
@@ -193,7 +196,7 @@ func (t *tracker) track(d *device, rm pmetric.ResourceMetrics) (untracked int) {
 					if s.identity != d.identity {
 						t.supersede(d, s)
 					}
-					s.heard, fam = d.heard, s.family
+					s.heard, s.scrape, fam = d.heard, d.scrape, s.family
 					return
 				}
 				key := seriesKey(name, attrs)
@@ -201,7 +204,7 @@ func (t *tracker) track(d *device, rm pmetric.ResourceMetrics) (untracked int) {
 					if s.identity != d.identity {
 						t.supersede(d, s)
 					}
-					s.heard, fam = d.heard, s.family
+					s.heard, s.scrape, fam = d.heard, d.scrape, s.family
 					d.place(at-1, s)
 					return
 				}
@@ -213,7 +216,7 @@ func (t *tracker) track(d *device, rm pmetric.ResourceMetrics) (untracked int) {
 				if fam == nil {
 					fam = newFamily(sm, m)
 				}
-				s := &series{family: fam, attrs: pcommon.NewMap(), identity: d.identity, heard: d.heard, number: t.added}
+				s := &series{family: fam, attrs: pcommon.NewMap(), identity: d.identity, heard: d.heard, scrape: d.scrape, number: t.added}
 				attrs.CopyTo(s.attrs)
 				d.series[key] = s
 				d.place(at-1, s)
