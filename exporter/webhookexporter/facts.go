@@ -77,7 +77,7 @@ func (e *event) node() string {
 // where they name neither.
 func (e *event) place() string {
 	if node := e.node(); node != "" {
-		return "node " + node
+		return "node " + e.text(names.K8sClusterName) + "/" + node
 	}
 	if service := e.text(names.ServiceName); service != "" {
 		return "service " + e.text(names.K8sClusterName) + "/" + e.text(names.K8sNamespaceName) + "/" + service

@@ -146,6 +146,22 @@ func TestNoGroupsWhereTheFormatHasNone(t *testing.T) {
 	})
 }
 
+// Nodes of two clusters may have one name.
+func TestNodesOfTwoClustersAreTwo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &answers{}
+		h := startListing(t, a)
+		for _, cluster := range []string{"c1", "c2"} {
+			logs := of("gpu-0", cluster, cluster)
+			logs.ResourceLogs().At(0).Resource().Attributes().PutStr(names.K8sClusterName, cluster)
+			h.send(logs)
+		}
+		<-h.records
+		<-h.records
+		assert.ElementsMatch(t, []string{"c1", "c2"}, a.bodies())
+	})
+}
+
 // The order of a key holds between groups, and between a group and what travels
 // alone.
 func TestGroupsKeepTheOrderOfKeys(t *testing.T) {
