@@ -168,7 +168,7 @@ var remedies = map[Outcome]string{
 	Timeout:  "look at why the exporter is slow, and whether a NetworkPolicy drops packets; else raise collection_interval or scrape::scrape_timeout",
 	Redirect: "write the address that it redirects to into dcgm::endpoints, path included",
 	CutOff:   "the exporter closed the connection within the page: look at its log and memory limit",
-	TooLarge: "raise the limit that the cause names (scrape::body_size_limit, sample_limit, label_limit) if the page is really that large",
+	TooLarge: "raise the limit that the cause names (scrape::body_size_limit, sample_limit, label_limit, max_labels, max_label_bytes) if the page is really that large",
 	Parse:    "the answer is no page in the Prometheus text format (HTML is a login page or another server): use the exporter's /metrics; if it is that page, a field in its counters file prints a text as its value: type it label (STRING) or take it out (BINARY)",
 	Empty:    "the exporter prints nothing: look at its log; it has just started, sees no GPU, or its counters file names no field that the GPU has",
 	NotDCGM:  "this is the page of another program: check the address; dcgm-exporter listens on port 9400 by default",

@@ -261,7 +261,11 @@ func (p *pass) long(err error) error {
 
 func (p *pass) checkBad(err error) error {
 	if p.result.Refused[mapping.Unparsable]+p.result.TooLong > maxBad {
-		return fmt.Errorf("%w: more than %d lines of it are refused, the last: %w", ErrNoPage, maxBad, err)
+		is := ErrNoPage
+		if p.result.TooLong > p.result.Refused[mapping.Unparsable] {
+			is = ErrLimit // it is a page, and its samples are
+		}
+		return fmt.Errorf("%w: more than %d lines of it are refused, the last: %w", is, maxBad, err)
 	}
 	return nil
 }

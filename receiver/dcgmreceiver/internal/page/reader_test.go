@@ -270,7 +270,7 @@ func TestLongLines(t *testing.T) {
 		assert.Len(t, r.series, 1, "nothing of them is remembered")
 	}
 	_, _, err := r.Read([]byte("A 1\n"+strings.Repeat(long+" 1\n", maxBad+1)), nil)
-	assert.ErrorIs(t, err, ErrNoPage)
+	assert.ErrorIs(t, err, ErrLimit)
 }
 
 // TestForget: what is remembered follows the page, not its history.
