@@ -133,7 +133,7 @@ func TestBuildCommandsAreTheMakefiles(t *testing.T) {
 	target, _, _ = strings.Cut(target, "\n\n")
 	of := map[string]string{}
 	for _, line := range strings.Split(target, "\n") {
-		if _, command, ok := strings.Cut(line, "$(GO) build"); ok {
+		if _, command, ok := strings.Cut(line, "$(GO_BUILD)"); ok {
 			command = normal(" build"+command, tags[1])
 			of[command[strings.LastIndex(command, " ")+1:]] = command
 		}
