@@ -38,6 +38,10 @@ func (h Holder) String() string {
 	return s
 }
 
+// described are the attributes of a resource that describe a device, and can change
+// while it stays the same.
+var described = []string{names.HostName, names.HwModel, names.HwDriverVersion, names.GPUIndex, names.GPUPCIAddress, names.GPUMIGProfile}
+
 // Point is one data point as it arrived.
 type Point struct {
 	Arrived time.Time
@@ -48,8 +52,11 @@ type Point struct {
 	Parent  string // hw.parent; empty: a physical device
 	Holder  Holder
 	Service string
-	Value   float64
-	Ended   bool // a marker: it ends the series and has no value
+	// Description is what the resource has about the device beside hw.id, "key=value"
+	// with a newline behind each: another one is another series.
+	Description string
+	Value       float64
+	Ended       bool // a marker: it ends the series and has no value
 	// Attributes are those of the point but for hw.id, "key=value" in the order
 	// of the keys, with a newline behind each.
 	Attributes string
@@ -75,11 +82,16 @@ func flatten(to []Point, md pmetric.Metrics, arrived time.Time, intern func(stri
 			}
 			return ""
 		}
+		var description strings.Builder
+		for _, key := range described {
+			description.WriteString(key + "=" + get(key) + "\n")
+		}
 		common := Point{
-			Arrived: arrived,
-			Node:    get(names.K8sNodeName),
-			Parent:  get(names.HwParent),
-			Service: get(names.ServiceName),
+			Description: intern(description.String()),
+			Arrived:     arrived,
+			Node:        get(names.K8sNodeName),
+			Parent:      get(names.HwParent),
+			Service:     get(names.ServiceName),
 			Holder: Holder{
 				Namespace: get(names.K8sNamespaceName), Pod: get(names.K8sPodName),
 				Container: get(names.K8sContainerName), UID: get(names.K8sPodUID),

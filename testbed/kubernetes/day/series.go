@@ -90,7 +90,7 @@ func (e *Endings) follow(points []*Point, ledger *Ledger) (*Point, bool) {
 	for _, p := range points {
 		if p.Ended {
 			switch {
-			case live == nil || !live.Holder.same(p.Holder):
+			case live == nil || !live.same(p):
 				e.find(p, "ended, but not alive")
 			case !ended.IsZero():
 				e.find(p, "ended twice")
@@ -109,9 +109,9 @@ func (e *Endings) follow(points []*Point, ledger *Ledger) (*Point, bool) {
 			e.Repeated++
 		case live.Time.Equal(p.Time):
 			e.find(p, "twice at one time, also of %s", live.Holder)
-		case live.Holder.same(p.Holder) && !ended.IsZero() && !ledger.lost(p.Device, live.Holder, live.Time, p.Time):
+		case live.same(p) && !ended.IsZero() && !ledger.lost(p.Device, live.Holder, live.Time, p.Time):
 			e.find(p, "alive after its end at %s", ended.UTC().Format("15:04:05.000"))
-		case !live.Holder.same(p.Holder):
+		case !live.same(p):
 			e.Series++
 			if ended.IsZero() {
 				e.find(p, "the series of %s has not ended", live.Holder)
@@ -122,7 +122,10 @@ func (e *Endings) follow(points []*Point, ledger *Ledger) (*Point, bool) {
 	return live, !ended.IsZero()
 }
 
-// same is the identity of a series: the uid is no part of it.
+// same reports whether two points of a device's metric are of one series.
+func (p *Point) same(o *Point) bool { return p.Holder.same(o.Holder) && p.Description == o.Description }
+
+// same is the identity of a holder: the uid is no part of it.
 func (h Holder) same(o Holder) bool {
 	return h.Namespace == o.Namespace && h.Pod == o.Pod && h.Container == o.Container
 }

@@ -25,6 +25,7 @@ func TestFollow(t *testing.T) {
 			observe(l, float64(second), "GPU-1", s)
 		}
 	}
+	otherwise := func(p *Point) { p.Description = "gpu.mig.profile=2g.20gb\n" }
 	for name, tc := range map[string]struct {
 		points []Point
 		series int
@@ -40,6 +41,8 @@ func TestFollow(t *testing.T) {
 		"ended twice":                  {points: []Point{usage(1, ann), end(2, ann), end(2.5, ann), usage(3, bob)}, series: 2, ended: 1, says: "ended twice"},
 		"ended, but not alive":         {points: []Point{usage(1, ann), end(2, bob), end(3, ann), usage(3, bob)}, series: 2, ended: 0, says: "not alive"},
 		"alive after its end":          {points: []Point{usage(1, ann), end(2, ann), usage(3, ann)}, series: 1, ended: 1, says: "alive after its end"},
+		"described otherwise":          {points: []Point{usage(1, ann), end(2, ann), with(usage(2, ann), otherwise)}, series: 2, ended: 1},
+		"described, and not ended":     {points: []Point{usage(1, ann), with(usage(2, ann), otherwise)}, series: 2, says: "has not ended"},
 		"another's while nobody heard": {points: []Point{usage(48, ann), end(50, ann), usage(52, ann)}, series: 1, ended: 1},
 		"twice at one time":            {points: []Point{usage(1, ann), usage(1, ann)}, series: 1, says: "twice"},
 		"a snapshot sent again":        {points: []Point{allocation(1, 1, ann), allocation(1, 1, ann)}, series: 1},

@@ -17,6 +17,8 @@ before(async () => {
   collector = await world.collector({
     exporters: fleet.exporters,
     more: {
+      // Pages that stand still on purpose are no frozen exporter's.
+      receivers: { dcgm: { frozen_after: 1_000_000 } },
       exporters: {
         prometheus_remote_write: {
           endpoint: `${prometheus.url}/api/v1/write`,

@@ -130,7 +130,8 @@ test("E: partial: the banner names the pod, the exporter is named, and its line 
   await go(service("chat", "&window=5m"));
   const banner = page.locator('[data-banner="partial"]');
   await shows(banner, /Partial: 1 of 3 settled pods reports? nothing/);
-  assert.deepEqual(await banner.locator("li").allInnerTexts(), [chat(1).name]);
+  assert.deepEqual(await banner.locator("ul.names li").allInnerTexts(), [chat(1).name]);
+  await shows(banner, /Likely cause:.*The exporter of node gpu-b does not answer/s);
   await shows(page.locator('[data-figure="Utilization"]'), /\d+ %/);
   assert.equal(await page.locator(".uplot").count(), 4);
   await shows(chart(page, "Utilization").locator("[data-reading]"), /mean of 2 pods/);
