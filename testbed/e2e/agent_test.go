@@ -153,7 +153,7 @@ func TestAgentNeedsItsNodeAndGateway(t *testing.T) {
 	out, err := command(t, "validate", "--config", config("agent.yaml"))
 	require.Error(t, err)
 	for _, text := range []string{
-		"receivers::dcgm: kubernetes::node_name", "receivers::gpu_allocation: node_name", "processors::k8s_attributes", "K8S_NODE_NAME", "exporters::otlp_grpc", "endpoint",
+		"receivers::dcgm: kubernetes::node_name", "receivers::gpu_allocation: node_name", "processors::k8s_attributes", "K8S_NODE_NAME", "exporters::otlp_grpc", "GATEWAY_ENDPOINT-is-not-set",
 	} {
 		assert.Contains(t, out, text)
 	}

@@ -243,7 +243,7 @@ func TestPrometheusLabelsAreTheAllowList(t *testing.T) {
 func TestWhatIsNotSetIsNamed(t *testing.T) {
 	t.Parallel()
 	for file, variable := range map[string]string{
-		"raw-gateway.yaml": "BACKEND_ENDPOINT", "bring-your-own-pipeline.yaml": "BACKEND_ENDPOINT", "agent.yaml": "GATEWAY_ENDPOINT",
+		"raw-gateway.yaml": "BACKEND_ENDPOINT", "bring-your-own-pipeline.yaml": "BACKEND_ENDPOINT",
 	} {
 		cmd := exec.Command(binary(t, "otelcol-gpu"), "validate", "--config", config(file))
 		cmd.Env = []string{"HOME=" + t.TempDir(), "K8S_NODE_NAME=n", "SCRAPE_TARGET=localhost:9400"}
