@@ -232,6 +232,7 @@ test("keyboard: skip link, rows, and the moment of a chart", on("healthy", {}, a
 
 test("refresh: without flicker, and not while the tab is hidden", on("healthy", {}, async ({ page, go, server, advance }) => {
   await go(link("chat-8b"));
+  for (const part of ["canvas", "tr[data-row]", ".cards"]) await page.locator(part).first().waitFor();
   await page.evaluate(() => {
     window.kept = [document.querySelector("canvas"), document.querySelector("tr[data-row]"), document.querySelector(".cards")];
   });
