@@ -84,7 +84,9 @@ func flatten(to []Point, md pmetric.Metrics, arrived time.Time, intern func(stri
 		}
 		var description strings.Builder
 		for _, key := range described {
-			description.WriteString(key + "=" + get(key) + "\n")
+			if value := get(key); value != "" {
+				description.WriteString(key + "=" + value + "\n")
+			}
 		}
 		common := Point{
 			Description: intern(description.String()),

@@ -30,7 +30,7 @@ func TestRecorder(t *testing.T) {
 	md := pmetric.NewMetrics()
 	device := md.ResourceMetrics().AppendEmpty()
 	for k, v := range map[string]string{
-		names.K8sNodeName: "a", names.HwParent: "GPU-0", names.ServiceName: "s",
+		names.K8sNodeName: "a", names.HwParent: "GPU-0", names.ServiceName: "s", names.GPUMIGProfile: "1g.5gb",
 		names.K8sNamespaceName: "n", names.K8sPodName: "ann", names.K8sContainerName: "c", names.K8sPodUID: "1",
 	} {
 		device.Resource().Attributes().PutStr(k, v)
@@ -57,8 +57,8 @@ func TestRecorder(t *testing.T) {
 	}
 	epoch := time.Unix(0, 0).UTC()
 	assert.Equal(t, []Point{
-		{Time: at(1), Metric: "hw.gpu.memory.usage", Node: "a", Device: "GPU-1", Parent: "GPU-0", Holder: ann, Service: "s", Value: 7},
-		{Time: epoch, Metric: "hw.gpu.utilization", Node: "a", Parent: "GPU-0", Holder: ann, Service: "s", Ended: true, Attributes: "hw.gpu.task=general\nz=last\n"},
+		{Time: at(1), Metric: "hw.gpu.memory.usage", Node: "a", Device: "GPU-1", Parent: "GPU-0", Holder: ann, Service: "s", Description: "gpu.mig.profile=1g.5gb\n", Value: 7},
+		{Time: epoch, Metric: "hw.gpu.utilization", Node: "a", Parent: "GPU-0", Holder: ann, Service: "s", Description: "gpu.mig.profile=1g.5gb\n", Ended: true, Attributes: "hw.gpu.task=general\nz=last\n"},
 		{Time: epoch, Metric: "hw.power", Value: .5},
 	}, points)
 	assert.Equal(t, "last", points[1].Attribute("z"))
