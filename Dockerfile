@@ -21,7 +21,9 @@ RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache
     mkdir -p /out/bin /out/state && \
     export CGO_ENABLED=0 GOOS="$TARGETOS" GOARCH="$TARGETARCH" GOFLAGS=-buildvcs=false && \
     (cd cmd/otelcol-gpu && go build -trimpath -tags remove_all_sd,enable_kubernetes_sd,enable_dns_sd -ldflags '-s -w' -o /out/bin/otelcol-gpu .) && \
-    go build -trimpath -ldflags "-s -w -X main.version=$VERSION" -o /out/bin/gpuctl ./cmd/gpuctl
+    go build -trimpath -ldflags "-s -w -X main.version=$VERSION" -o /out/bin/gpuctl ./cmd/gpuctl && \
+    unset GOOS GOARCH && \
+    go run ./internal/sbom/thirdparty -page extension/gpuconsoleextension/web/dist/third-party-licenses.md -out /out/third-party /out/bin/otelcol-gpu /out/bin/gpuctl
 
 # Certificates of public authorities, /etc/passwd with nonroot (65532), time
 # zones, and nothing that can be executed.
@@ -38,6 +40,7 @@ LABEL org.opencontainers.image.title="otelcol-gpu" \
       org.opencontainers.image.documentation="https://github.com/otelcol-gpu/otelcol-gpu/tree/main/docs" \
       org.opencontainers.image.base.name="gcr.io/distroless/static-debian12:nonroot"
 COPY LICENSE /licenses/otelcol-gpu/LICENSE
+COPY --from=build /out/third-party/ /licenses/third-party/
 COPY --from=build /out/bin/ /usr/local/bin/
 COPY config/*.yaml /etc/otelcol-gpu/
 # A new named volume that is mounted here gets this owner.

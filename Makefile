@@ -91,6 +91,19 @@ sbom: build ## what is in the binaries, as CycloneDX: bin/*.cdx.json
 	@$(GO) run ./internal/sbom -version "$$(sed -n 's/^  version: //p' builder-config.yaml)" -web extension/gpuconsoleextension/web $(BIN)/otelcol-gpu >$(BIN)/otelcol-gpu.cdx.json
 	@$(GO) run ./internal/sbom -version "$$(sed -n 's/^  version: //p' builder-config.yaml)" $(BIN)/gpuctl >$(BIN)/gpuctl.cdx.json
 
+.PHONY: third-party
+third-party: build ## license texts of everything that is linked in: bin/third-party
+	@$(GO) run ./internal/sbom/thirdparty -page extension/gpuconsoleextension/web/dist/third-party-licenses.md -out $(BIN)/third-party $(BIN)/otelcol-gpu $(BIN)/gpuctl
+
+.PHONY: archive
+archive: ## commands, configurations, licenses and bill of materials: bin/otelcol-gpu-VERSION-OS-ARCH.tar.gz (GOOS, GOARCH)
+	@scripts/archive
+
+.PHONY: release
+release: vulncheck ## what is published for machines: both archives, if no vulnerability is known
+	@GOOS=linux GOARCH=amd64 scripts/archive
+	@GOOS=linux GOARCH=arm64 scripts/archive
+
 .PHONY: vulncheck
 vulncheck: check ## known vulnerabilities in the binaries (VULNDB=file:///… for a copy of the database)
 	@scripts/vulncheck

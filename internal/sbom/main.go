@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command sbom writes a CycloneDX bill of materials of a Go binary to standard
-// output: what `go version -m` tells of it, which is what the linker put in, and
+// output: what `go version -m` lists, which is what the linker put in, and
 // not what go.mod might have meant. With -web the packages of the console's page
 // too, which are embedded as files and so not known to Go.
 //
@@ -22,6 +22,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/sbom/licenses"
 )
 
 func main() {
@@ -57,7 +59,14 @@ type (
 		Version    string     `json:"version,omitempty"`
 		PURL       string     `json:"purl,omitempty"`
 		Hashes     []hash     `json:"hashes,omitempty"`
+		Licenses   []licensed `json:"licenses,omitempty"`
 		Properties []property `json:"properties,omitempty"`
+	}
+	licensed struct {
+		License license `json:"license"`
+	}
+	license struct {
+		ID string `json:"id"` // of SPDX
 	}
 	hash struct {
 		Algorithm string `json:"alg"`
@@ -94,15 +103,12 @@ func write(w io.Writer, path, version, web string) error {
 			out.Metadata.Component.Properties = append(out.Metadata.Component.Properties, property{"go:" + strings.TrimPrefix(s.Key, "-"), s.Value})
 		}
 	}
-	out.Components = append(out.Components, golang("stdlib", strings.TrimPrefix(info.GoVersion, "go"), ""))
-	for _, m := range info.Deps {
-		for m.Replace != nil {
-			m = m.Replace
-		}
-		if m.Version == "" || strings.HasPrefix(m.Path, ".") {
-			continue // of this checkout: the application itself
-		}
-		out.Components = append(out.Components, golang(m.Path, m.Version, m.Sum))
+	modules, err := licenses.Of(path)
+	if err != nil {
+		return err
+	}
+	for _, m := range modules {
+		out.Components = append(out.Components, golang(m))
 	}
 	if web != "" {
 		packages, err := page(web)
@@ -119,13 +125,21 @@ func write(w io.Writer, path, version, web string) error {
 
 // golang is a Go module. Its sum is Go's own kind of hash, of all of its files,
 // and so a property.
-func golang(module, version, sum string) component {
-	purl := "pkg:golang/" + escape(module) + "@" + escape(version)
-	c := component{Type: "library", Ref: purl, Name: module, Version: version, PURL: purl}
-	if sum != "" {
-		c.Properties = []property{{"go:sum", sum}}
+func golang(m licenses.Module) component {
+	purl := "pkg:golang/" + escape(m.Path) + "@" + escape(m.Version)
+	c := component{Type: "library", Ref: purl, Name: m.Path, Version: m.Version, PURL: purl, Licenses: licensedBy(m.Licenses...)}
+	if m.Sum != "" {
+		c.Properties = []property{{"go:sum", m.Sum}}
 	}
 	return c
+}
+
+func licensedBy(ids ...string) []licensed {
+	var list []licensed
+	for _, id := range ids {
+		list = append(list, licensed{license{id}})
+	}
+	return list
 }
 
 // page are the packages that the console's page is built from: the dependencies
@@ -138,6 +152,7 @@ func page(folder string) ([]component, error) {
 		Packages map[string]struct {
 			Version      string            `json:"version"`
 			Integrity    string            `json:"integrity"`
+			License      string            `json:"license"` // of SPDX
 			Dependencies map[string]string `json:"dependencies"`
 		} `json:"packages"`
 	}
@@ -163,9 +178,12 @@ func page(folder string) ([]component, error) {
 			if !ok {
 				return fmt.Errorf("package-lock.json does not have %s: run npm install in %s", name, folder)
 			}
+			if p.License == "" {
+				return fmt.Errorf("package-lock.json has no license of %s: read it before it is distributed", name)
+			}
 			purl := "pkg:npm/" + strings.ReplaceAll(escape(name), "@", "%40") + "@" + escape(p.Version)
 			found = append(found, component{
-				Type: "library", Ref: purl, Name: name, Version: p.Version, PURL: purl,
+				Type: "library", Ref: purl, Name: name, Version: p.Version, PURL: purl, Licenses: licensedBy(p.License),
 				Properties: []property{{"npm:integrity", p.Integrity}},
 			})
 			if err := add(p.Dependencies); err != nil {

@@ -14,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/sbom/licenses"
 )
 
 const console = "../../extension/gpuconsoleextension/web"
@@ -51,6 +53,7 @@ func TestEveryModuleIsListed(t *testing.T) {
 		assert.NotContains(t, versions, c.Name, "each once")
 		versions[c.Name] = c.Version
 		assert.Equal(t, c.PURL, c.Ref)
+		assert.NotEmpty(t, c.Licenses, c.Name)
 	}
 	for _, m := range info.Deps {
 		require.Nil(t, m.Replace)
@@ -65,7 +68,7 @@ func TestEveryModuleIsListed(t *testing.T) {
 }
 
 func TestPackageURLs(t *testing.T) {
-	assert.Equal(t, "pkg:golang/github.com/docker/docker@v28.0.0%2Bincompatible", golang("github.com/docker/docker", "v28.0.0+incompatible", "").PURL)
+	assert.Equal(t, "pkg:golang/github.com/docker/docker@v28.0.0%2Bincompatible", golang(licenses.Module{Path: "github.com/docker/docker", Version: "v28.0.0+incompatible"}).PURL)
 	packages, err := page(console)
 	require.NoError(t, err)
 	assert.Regexp(t, `^pkg:npm/%40preact/signals-core@\d`, packages[0].PURL)
@@ -82,4 +85,7 @@ func TestBadInput(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(locked, "package-lock.json"), []byte(`{"packages": {}}`), 0o600))
 	_, err = page(locked)
 	assert.ErrorContains(t, err, "does not have gone")
+	require.NoError(t, os.WriteFile(filepath.Join(locked, "package-lock.json"), []byte(`{"packages": {"node_modules/gone": {"version": "1"}}}`), 0o600))
+	_, err = page(locked)
+	assert.ErrorContains(t, err, "no license of gone")
 }

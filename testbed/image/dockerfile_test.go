@@ -158,6 +158,19 @@ func TestBuildCommandsAreTheMakefiles(t *testing.T) {
 	}
 }
 
+// The image has the license texts that `make third-party` collects: the same
+// command, of the binaries that are in it.
+func TestLicensesAreInTheImage(t *testing.T) {
+	command := regexp.MustCompile(`run \./internal/sbom/thirdparty -page \S+ -out \S+ \S+ \S+`)
+	clean := strings.NewReplacer("$(BIN)", "bin", "/out/bin", "bin", "/out/", "bin/").Replace
+	made := command.FindString(read(t, "Makefile"))
+	require.NotEmpty(t, made)
+	dockerfile := read(t, "Dockerfile")
+	assert.Equal(t, clean(made), clean(command.FindString(dockerfile)))
+	assert.Contains(t, dockerfile, "COPY --from=build /out/third-party/ /licenses/third-party/")
+	assert.FileExists(t, filepath.Join(root, "extension/gpuconsoleextension/web/dist/third-party-licenses.md"))
+}
+
 // ignored is .dockerignore, as a builder applies it.
 func ignored(t *testing.T) *patternmatcher.PatternMatcher {
 	t.Helper()

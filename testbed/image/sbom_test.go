@@ -29,6 +29,9 @@ func TestBillOfMaterials(t *testing.T) {
 	versions := map[string]string{}
 	for _, c := range *bom.Components {
 		versions[c.Name] = c.Version
+		if assert.NotNil(t, c.Licenses, c.Name) {
+			assert.NotEmpty(t, *c.Licenses, c.Name)
+		}
 	}
 	assert.Greater(t, len(versions), 100)
 	const otlp = "go.opentelemetry.io/collector/receiver/otlpreceiver"
