@@ -21,6 +21,7 @@ import (
 	hostmetricsreceiver "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/hostmetricsreceiver"
 	kubeletstatsreceiver "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/kubeletstatsreceiver"
 	prometheusreceiver "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/prometheusreceiver"
+	besteffortconnector "github.com/otelcol-gpu/otelcol-gpu/connector/besteffortconnector"
 	gpueventsconnector "github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector"
 	gpustoreexporter "github.com/otelcol-gpu/otelcol-gpu/exporter/gpustoreexporter"
 	webhookexporter "github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter"
@@ -171,14 +172,16 @@ func components() (otelcol.Factories, error) {
 
 	factories.Connectors, err = otelcol.MakeFactoryMap[connector.Factory](
 		gpueventsconnector.NewFactory(),
+		besteffortconnector.NewFactory(),
 		forwardconnector.NewFactory(),
 	)
 	if err != nil {
 		return otelcol.Factories{}, err
 	}
 	factories.ConnectorModules = makeModulesMap(factories.Connectors, map[component.Type]string{
-		gpueventsconnector.NewFactory().Type(): "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
-		forwardconnector.NewFactory().Type():   "go.opentelemetry.io/collector/connector/forwardconnector v0.159.0",
+		gpueventsconnector.NewFactory().Type():  "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
+		besteffortconnector.NewFactory().Type(): "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
+		forwardconnector.NewFactory().Type():    "go.opentelemetry.io/collector/connector/forwardconnector v0.159.0",
 	})
 
 	return factories, nil
