@@ -15,6 +15,9 @@ func (k *Kubelet) list() *podresources.ListPodResourcesResponse {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	out := &podresources.ListPodResourcesResponse{}
+	if k.faults.NoPods {
+		return out
+	}
 	for _, p := range k.pods {
 		if !p.finished || k.opts.ListFinished {
 			out.PodResources = append(out.PodResources, k.describe(p))

@@ -35,6 +35,9 @@ type Faults struct {
 	// Errors are what calls fail with: Unimplemented("List"), or any other.
 	Errors map[string]error
 	Delay  time.Duration // before every answer
+	// NoPods is a kubelet that is back and has not read its pods from the API server
+	// yet: List answers, and names none. What was given away stays given.
+	NoPods bool
 }
 
 // Unimplemented is what a kubelet that is too old for a call says to it.

@@ -179,3 +179,19 @@ func TestHugeAnswers(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, r.GetPodResources(), 2)
 }
+
+func TestAKubeletThatIsBackWithoutItsPods(t *testing.T) {
+	b := serve(t, Options{})
+	b.k.SetDevices(gpu, Devices("GPU-a"))
+	b.allocate(llama, "vllm", gpu, 1)
+	want := b.pods()
+
+	b.k.SetFaults(Faults{NoPods: true})
+	require.NoError(t, b.k.Serve(b.socket))
+	b.client = b.dial()
+	assert.Empty(t, b.pods())
+	assert.Len(t, b.k.Holders(), 1, "what was given stays given")
+
+	b.k.SetFaults(Faults{})
+	assert.Equal(t, want, b.pods())
+}

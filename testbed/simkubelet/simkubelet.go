@@ -76,6 +76,25 @@ func Start(fleet *gpusim.Fleet, dir string, now func() time.Time) (*Kubelets, er
 // Socket is the path of a node's pod-resources socket.
 func (k *Kubelets) Socket(node string) string { return filepath.Join(k.dir, node+".sock") }
 
+// Restart ends what clients have with a node's kubelet and serves again, with
+// faults from then on: kubelet.Faults{NoPods: true} is one that does not know its
+// pods yet. SetFaults ends that.
+func (k *Kubelets) Restart(node string, faults kubelet.Faults) error {
+	n := k.nodes[node]
+	if n == nil {
+		return fmt.Errorf("no node %q", node)
+	}
+	n.kubelet.SetFaults(faults)
+	return n.kubelet.Serve(k.Socket(node))
+}
+
+// SetFaults replaces the faults of a node's kubelet.
+func (k *Kubelets) SetFaults(node string, faults kubelet.Faults) {
+	if n := k.nodes[node]; n != nil {
+		n.kubelet.SetFaults(faults)
+	}
+}
+
 // Stop ends all kubelets and removes their sockets.
 func (k *Kubelets) Stop() {
 	k.stop()

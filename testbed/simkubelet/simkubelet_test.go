@@ -19,6 +19,7 @@ import (
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
 
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubelet"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -78,6 +79,13 @@ func TestKubeletsFollowTheFleet(t *testing.T) {
 	held, allocatable := owners(t, k.Socket("a"))
 	assert.Equal(t, []string{"n/part/main nvidia.com/mig-1g.5gb 1", "n/two/main nvidia.com/gpu 2"}, held)
 	assert.Equal(t, []string{"nvidia.com/gpu 3", "nvidia.com/mig-1g.5gb 1", "nvidia.com/mig-2g.10gb 1"}, allocatable)
+
+	require.NoError(t, k.Restart("a", kubelet.Faults{NoPods: true}))
+	forgot, _ := owners(t, k.Socket("a"))
+	assert.Empty(t, forgot, "a kubelet that is back without its pods")
+	k.SetFaults("a", kubelet.Faults{})
+	again, _ := owners(t, k.Socket("a"))
+	assert.Equal(t, held, again)
 
 	require.NoError(t, fleet.SetPods("a", []gpusim.Pod{
 		{Namespace: "n", Name: "two", Container: "main", Devices: []string{"1"}, Load: "idle"},
