@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/otlpseeds"
 )
 
 // TestOrderAndGroupingDoNotMatter: the points of one time may come in any order
@@ -135,6 +136,9 @@ func FuzzConsumeMetrics(f *testing.F) {
 	f.Add(marshal(randomScrape(r, time.Unix(1e9, 0))), marshal(randomScrape(r, time.Unix(1e9+15, 0))), uint16(15))
 	f.Add(marshal(batch(evaluated{service: chat, at: 10, partial: 1, missing: []string{"a"}, idle: 2})), marshal(batch(evaluated{service: chat, at: 9, stale: true})), uint16(1))
 	f.Add(marshal(newFleet("n1").heard(time.Unix(1e9, 0))), marshal(nodeSays(time.Unix(1, 0), "", map[*names.Metric]float64{&names.GPUNodeSchedulable: 0})), uint16(200))
+	for _, odd := range otlpseeds.Metrics(time.Unix(1e9, 0)) {
+		f.Add(odd, odd, uint16(1))
+	}
 	cfg := createDefaultConfig().(*Config)
 	cfg.Rules, cfg.MaxSubjects = []RuleSet{RuleSetDevice, RuleSetService}, 5
 	f.Fuzz(func(t *testing.T, a, b []byte, seconds uint16) {

@@ -19,9 +19,11 @@ type reading struct {
 	labels labels
 	device holders.Device // without the label's holder
 	there  holder         // named in k8s.* already
-	shared bool           // the exporter lists several holders
-	has    contents       // its points
-	strip  bool           // there are labels to be taken off
+	// The exporter's list of several owners; the zero Slice is none. It is taken
+	// here because a key can be on a resource more than once, and with another type.
+	list  pcommon.Slice
+	has   contents // its points
+	strip bool     // there are labels to be taken off
 	// service.name, if it is there already.
 	service string
 }
@@ -75,20 +77,25 @@ func (r *reading) read(attrs pcommon.Map) {
 				r.strip = r.strip || consumed(key)
 			}
 		case pcommon.ValueTypeSlice:
-			r.shared = r.shared || key == names.ExporterHolders
-			r.strip = r.strip || key == names.ExporterHolders || consumed(key)
+			if key == names.ExporterHolders {
+				r.list, r.strip = value.Slice(), true
+			}
+			r.strip = r.strip || consumed(key)
 		default:
 			r.strip = r.strip || consumed(key)
 		}
 	}
 }
 
+// shared reports whether the exporter lists several owners.
+func (r *reading) shared() bool { return r.list != (pcommon.Slice{}) }
+
 // said is the holder that the exporter's labels name.
 func (r *reading) said(cfg *Config) (holder, source) {
 	switch {
 	case cfg.ExporterLabels == ExporterLabelsIgnore:
 		return holder{}, sourceNone
-	case r.shared:
+	case r.shared():
 		return holder{}, sourceShared
 	}
 	return r.labels.holder()
@@ -97,7 +104,7 @@ func (r *reading) said(cfg *Config) (holder, source) {
 // names reports whether the exporter's labels name an owner, or several.
 func (r *reading) names() bool {
 	_, from := r.labels.holder()
-	return r.shared || from == sourceLabels
+	return r.shared() || from == sourceLabels
 }
 
 // owned reports whether what by prints of the device has the owner that the device

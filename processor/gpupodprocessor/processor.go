@@ -243,11 +243,9 @@ func (p *gpuPod) processDevice(r *reading, rm pmetric.ResourceMetrics, now time.
 	}
 	who, from, fact := p.identify(r, now)
 	var said pcommon.Slice
-	if r.shared && fact != nil && len(fact.Replicas) > 0 {
-		if list, ok := attrs.Get(names.ExporterHolders); ok {
-			said = pcommon.NewSlice()
-			list.Slice().CopyTo(said)
-		}
+	if r.shared() && fact != nil && len(fact.Replicas) > 0 {
+		said = pcommon.NewSlice()
+		r.list.CopyTo(said)
 	}
 	r.write(attrs, who, from, p.cfg)
 	if d := p.tracker.devices[r.device.ID]; d.owned(r, p.exporter, now) {

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/otlpseeds"
 )
 
 // batch returns one utilization point of pod shop/a, changed by change.
@@ -259,6 +260,9 @@ func FuzzObserve(f *testing.F) {
 	b, err := marshal.MarshalMetrics(claimed{namespace: "shop", service: "api", pod: "a", device: "GPU-0", value: 1, at: t0}.batch())
 	require.NoError(f, err)
 	f.Add(b)
+	for _, odd := range otlpseeds.Metrics(t0) {
+		f.Add(odd)
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		md, err := (&pmetric.ProtoUnmarshaler{}).UnmarshalMetrics(data)
 		if err != nil {
