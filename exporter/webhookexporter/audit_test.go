@@ -137,7 +137,8 @@ func TestSecretsStaySecret(t *testing.T) {
 	record.Attributes().PutStr("detail", "SECRETattribute")
 	seen := map[audit.ErrorType]bool{}
 	var told []string
-	for range 2 {
+	for _, id := range []string{"id", "another"} {
+		record.Attributes().PutStr(names.GPUEventID, id)
 		h.send(logs)
 		for range receivers {
 			rec := h.record()

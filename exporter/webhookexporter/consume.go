@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/journal"
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/known"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
@@ -31,7 +32,9 @@ type offer struct {
 // for the pipeline to send everybody everything again. With a storage extension
 // it returns when all is stored. Where that fails it returns too, and what was
 // accepted is sent from memory: an alert matters more than its copy. The one
-// error is that of an exporter that has ended.
+// error is that of an exporter that has ended. An event that is sent again, as a
+// sender does whose batch another exporter refused, is accepted without a
+// delivery.
 func (e *webhookExporter) ConsumeLogs(ctx context.Context, logs plog.Logs) error {
 	if e.store.ended() {
 		return journal.ErrClosed
@@ -39,7 +42,8 @@ func (e *webhookExporter) ConsumeLogs(ctx context.Context, logs plog.Logs) error
 	now := time.Now()
 	var items []*item
 	var offers []offer
-	skipped := int64(0)
+	skipped, duplicates := int64(0), int64(0)
+	batch := e.known.Begin()
 	receivers := e.current()
 	for _, rl := range logs.ResourceLogs().All() {
 		for _, sl := range rl.ScopeLogs().All() {
@@ -48,7 +52,15 @@ func (e *webhookExporter) ConsumeLogs(ctx context.Context, logs plog.Logs) error
 					skipped++
 					continue
 				}
-				wanted := e.wantedBy(receivers, record)
+				matching := matching(receivers, eventName(record))
+				if len(matching) == 0 {
+					continue
+				}
+				if id := textAttribute(record, names.GPUEventID, maxName); id != "" && !batch.Take(id) {
+					duplicates++
+					continue
+				}
+				wanted := wantedBy(matching, record)
 				if len(wanted) == 0 {
 					continue
 				}
@@ -60,7 +72,11 @@ func (e *webhookExporter) ConsumeLogs(ctx context.Context, logs plog.Logs) error
 			}
 		}
 	}
-	e.accept(items, offers, now)
+	e.accept(items, offers, now, batch)
+	batch.End()
+	if duplicates > 0 {
+		e.telemetry.ExporterWebhookSkippedRecords.Add(ctx, duplicates, metric.WithAttributes(attribute.String("reason", "duplicate")))
+	}
 	if skipped > 0 {
 		e.telemetry.ExporterWebhookSkippedRecords.Add(ctx, skipped, metric.WithAttributes(attribute.String("reason", "no_event_name")))
 		e.tellSkip.Do(func() {
@@ -70,19 +86,26 @@ func (e *webhookExporter) ConsumeLogs(ctx context.Context, logs plog.Logs) error
 	return nil
 }
 
-// wantedBy returns the receivers that want the event.
-func (e *webhookExporter) wantedBy(receivers []*receiver, record plog.LogRecord) []*receiver {
-	name := eventName(record)
+// matching returns the receivers that want events of this name.
+func matching(receivers []*receiver, name string) []*receiver {
+	var out []*receiver
+	for _, r := range receivers {
+		if t, _ := r.current(); t.filter.matches(name) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// wantedBy returns those of the receivers from which min_severity does not
+// withhold the event.
+func wantedBy(receivers []*receiver, record plog.LogRecord) []*receiver {
 	severity := severityOf(record)
 	state := textAttribute(record, names.GPUEventState, maxName)
 	key := textAttribute(record, names.GPUEventKey, maxKey)
 	var wanted []*receiver
 	for _, r := range receivers {
-		t, _ := r.current()
-		if !t.filter.matches(name) {
-			continue
-		}
-		if !r.conditions.withholds(t.filter.minSeverity, severity, state, key) {
+		if t, _ := r.current(); !r.conditions.withholds(t.filter.minSeverity, severity, state, key) {
 			wanted = append(wanted, r)
 		}
 	}
@@ -99,9 +122,12 @@ func (e *webhookExporter) newDelivery(o offer, now time.Time) *delivery {
 	return &delivery{parts: []*part{p}, told: o.told}
 }
 
-// accept stores and queues.
-func (e *webhookExporter) accept(items []*item, offers []offer, now time.Time) {
+// accept stores and queues. The batch is that of events that came by themselves.
+func (e *webhookExporter) accept(items []*item, offers []offer, now time.Time, batch *known.Batch) {
 	if len(items) == 0 {
+		if e.store != nil { // what min_severity withholds is known all the same
+			e.store.change(batch.Write)
+		}
 		return
 	}
 	var accepted []offer
@@ -112,7 +138,7 @@ func (e *webhookExporter) accept(items []*item, offers []offer, now time.Time) {
 			accepted = append(accepted, *o)
 		}
 	}
-	if e.store.add(items, accepted) > 0 {
+	if e.store.add(items, accepted, batch) > 0 {
 		for _, o := range accepted {
 			e.telemetry.ExporterWebhookUnstoredDeliveries.Add(context.Background(), 1, metric.WithAttributes(attribute.String("receiver", o.receiver.name)))
 		}

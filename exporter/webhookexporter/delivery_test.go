@@ -188,12 +188,8 @@ func TestRecordsWithoutEventNameAreSkipped(t *testing.T) {
 	}
 	h.send(logs)
 	h.send(logs)
-	for range 2 {
-		assert.Equal(t, "gpu.xid", h.record().Events[0].Name)
-	}
-	metadatatest.AssertEqualExporterWebhookSkippedRecords(t, h.telemetry,
-		[]metricdata.DataPoint[int64]{{Value: 4, Attributes: attribute.NewSet(attribute.String("reason", "no_event_name"))}},
-		metricdatatest.IgnoreTimestamp())
+	assert.Equal(t, "gpu.xid", h.record().Events[0].Name)
+	assertSkipped(t, h.telemetry, map[string]int64{"no_event_name": 4, "duplicate": 1})
 	assert.Equal(t, 1, h.logs.FilterMessageSnippet("without an event name").Len(), "said once")
 }
 
@@ -204,8 +200,8 @@ func TestInputIsNotChangedAndNotKept(t *testing.T) {
 	cfg.Workers = 1
 	h := startHarness(t, only(cfg))
 	assert.False(t, h.Capabilities().MutatesData)
-	for range 2 {
-		logs := partial("same", names.EventRaised)
+	for _, id := range []string{"one", "two"} {
+		logs := partial(id, names.EventRaised)
 		h.send(logs)
 		// The pipeline may do with its data what it likes once ConsumeLogs is back.
 		record := logs.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0)
@@ -219,6 +215,16 @@ func TestInputIsNotChangedAndNotKept(t *testing.T) {
 		assert.Contains(t, string(r.body), "1 of 2 pods")
 		assert.Contains(t, string(r.body), `"ratio":0.5`)
 	}
+}
+
+// assertSkipped compares the records skipped, by reason.
+func assertSkipped(t *testing.T, tel *componenttest.Telemetry, want map[string]int64) {
+	t.Helper()
+	var points []metricdata.DataPoint[int64]
+	for reason, value := range want {
+		points = append(points, metricdata.DataPoint[int64]{Value: value, Attributes: attribute.NewSet(attribute.String("reason", reason))})
+	}
+	metadatatest.AssertEqualExporterWebhookSkippedRecords(t, tel, points, metricdatatest.IgnoreTimestamp())
 }
 
 // assertDeliveries compares the deliveries counted, by receiver, outcome and

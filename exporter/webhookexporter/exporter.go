@@ -21,6 +21,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/health"
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/journal"
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/known"
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/metadata"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
@@ -29,6 +30,10 @@ import (
 // drainTime is how long Shutdown goes on delivering what is queued if its
 // context allows longer. It is well within the 30 s that Kubernetes grants.
 const drainTime = 10 * time.Second
+
+// minKnownEvents is how many events that are sent again are recognized at least:
+// as many as gpu_events keeps for a pipeline that refuses.
+const minKnownEvents = 10_000
 
 // webhookExporter sends events to its receivers.
 type webhookExporter struct {
@@ -50,6 +55,7 @@ type webhookExporter struct {
 
 	store  *store // nil before Start, and without a storage extension
 	memory memory
+	known  *known.IDs
 	number atomic.Uint64 // of the next item or part
 
 	folder  *receiversWatch // nil without receivers_dir
@@ -97,6 +103,7 @@ func newExporter(set exporter.Settings, cfg *Config, env environment) (*webhookE
 	}
 	e.lifetime, e.endLife = context.WithCancel(context.Background())
 	e.apply(context.Background(), targets)
+	e.known = known.New(e.knownEvents())
 	if cfg.ReceiversDir != "" {
 		e.folder = newReceiversWatch(cfg.ReceiversDir, targets, g, e.telemetry, e.logger)
 	}
@@ -122,6 +129,7 @@ func (e *webhookExporter) Start(ctx context.Context, host component.Host) error 
 	if err := e.folder.load(ctx, e.apply); err != nil {
 		return errors.Join(err, e.closeStores(ctx))
 	}
+	e.known = known.New(e.knownEvents()) // the folder's are among them now
 	if err := e.restore(ctx, host); err != nil {
 		return errors.Join(err, e.closeStores(ctx))
 	}
@@ -166,6 +174,17 @@ func (e *webhookExporter) observe() error {
 			return nil
 		}),
 	)
+}
+
+// knownEvents is how many events are recognized when they are sent again: as many
+// as a queue may hold.
+func (e *webhookExporter) knownEvents() int {
+	n := minKnownEvents
+	for _, r := range e.current() {
+		t, _ := r.current()
+		n = max(n, t.queueSize)
+	}
+	return n
 }
 
 // current returns the receivers of now.

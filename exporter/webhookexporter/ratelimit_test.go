@@ -83,3 +83,26 @@ func TestRateLimitHoldsBackTheOthers(t *testing.T) {
 		}
 	}
 }
+
+// A receiver that limits the rate without naming a time is asked again within a
+// minute, however far the back-off of the delivery has grown: what happens after
+// it is well again leaves then.
+func TestARateLimitWithoutATimePausesForAMinuteAtMost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &answers{next: []answer{{status: http.StatusTooManyRequests}}}
+		h := startWith(t, a, retrying, func(c *Config, _ *environment) { c.Retry.InitialInterval = 30 * time.Minute })
+		h.send(keyed("limited"))
+		rec := <-h.records
+		assert.GreaterOrEqual(t, rec.NextAttempt.Sub(rec.Time), 15*time.Minute)
+		h.send(keyed("new"))
+		time.Sleep(29 * time.Second)
+		synctest.Wait()
+		assert.Len(t, a.received(), 1)
+		time.Sleep(31 * time.Second)
+		synctest.Wait()
+		assert.Len(t, a.received(), 2)
+		time.Sleep(30 * time.Minute)
+		synctest.Wait()
+		assert.Len(t, a.received(), 3)
+	})
+}

@@ -271,12 +271,17 @@ func (r *receiver) gone(t *target, kind audit.ErrorType) bool {
 }
 
 // quiet is until when the receiver gets nothing at all, zero if it may: while
-// it limits the rate, its other deliveries wait too.
+// it limits the rate, its other deliveries wait too. One that does not name a
+// time is asked again soon, however long the delivery itself waits: its back-off
+// grows with each attempt, and what happened since must not wait as long.
 func (r *receiver) quiet(res result, next, now time.Time) time.Time {
 	switch {
 	case limitsRate(res.status) && res.retryAfter > 0:
 		return now.Add(res.retryAfter)
-	case res.status == http.StatusTooManyRequests:
+	case res.status == http.StatusTooManyRequests && !next.IsZero():
+		if soon := now.Add(upTo(maxUnnamedPause)); soon.Before(next) {
+			return soon
+		}
 		return next
 	default:
 		return time.Time{}

@@ -146,7 +146,7 @@ func (e *webhookExporter) trigger(ctx context.Context, ev *event, receivers []*r
 		told[i] = make(chan *audit.Record, 1)
 		offers[i] = offer{item: it, receiver: r, told: told[i]}
 	}
-	e.accept([]*item{it}, offers, now)
+	e.accept([]*item{it}, offers, now, e.known.Begin())
 	records := make([]*audit.Record, len(receivers))
 	for i, r := range receivers {
 		select {

@@ -38,12 +38,19 @@ func (e *webhookExporter) restore(ctx context.Context, host component.Host) erro
 	}
 	s := &store{Journal: journal.New(client, e.storageFailed, e.storageRecovered)}
 	found, err := s.load(ctx)
+	var damagedIDs int
+	if err == nil {
+		damagedIDs, err = e.known.Load(func(keys []string) ([][]byte, error) { return s.Read(ctx, keys) })
+	}
 	if err != nil {
 		// What it holds is not known, and must not be written over.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), journal.Patience)
 		defer cancel()
 		err = errors.Join(err, s.Close(ctx))
 		return fmt.Errorf("storage: %s cannot be read: see that its disk answers and is not full; what it holds is untouched: %w", *e.config.Storage, err)
+	}
+	if damagedIDs > 0 {
+		found.damaged = append(found.damaged, fmt.Errorf("%d ids of known events make no sense", damagedIDs))
 	}
 	if len(found.damaged) > 0 {
 		e.storageFailed("read", errors.Join(found.damaged[:min(len(found.damaged), 3)]...))
@@ -75,9 +82,14 @@ func (e *webhookExporter) restore(ctx context.Context, host component.Host) erro
 // restoreEvents keeps the last events for replay, and removes those that nobody
 // needs any more.
 func (e *webhookExporter) restoreEvents(items []*item) {
+	batch := e.known.Begin()
 	for _, it := range items {
 		it.needed++ // until it is forgotten
+		if it.trigger == audit.TriggerEvent {
+			batch.Take(it.id) // it is known already, unless an earlier version stored it
+		}
 	}
+	batch.End()
 	e.store.forget(e.memory.remember(items))
 }
 

@@ -28,6 +28,9 @@ const (
 	// maxRetryAfter bounds what a receiver may ask for, so that a mistake of
 	// its cannot silence it for good.
 	maxRetryAfter = time.Hour
+	// maxUnnamedPause bounds how long a receiver that answered 429 without
+	// Retry-After gets nothing; up to half of it is taken away by chance.
+	maxUnnamedPause = time.Minute
 )
 
 // RetryConfig says whether and when a delivery is tried again. The keys are
@@ -121,7 +124,12 @@ func (c *RetryConfig) backoff(attempts int) time.Duration {
 	for range attempts - 1 {
 		interval = min(interval*retryMultiplier, float64(c.MaxInterval))
 	}
-	return time.Duration(interval * (0.5 + rand.Float64()/2)) //nolint:gosec // chance, not secrecy
+	return upTo(time.Duration(interval))
+}
+
+// upTo takes up to half away by chance.
+func upTo(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * (0.5 + rand.Float64()/2)) //nolint:gosec // chance, not secrecy
 }
 
 // temporary reports whether another attempt may succeed.

@@ -158,8 +158,8 @@ func TestDefaultTimeout(t *testing.T) {
 		h := newHarness(t, only(to("https://hooks.example.com")))
 		h.receivers[0].transport = stuck{}
 		require.NoError(t, h.Start(context.Background(), componenttest.NewNopHost()))
-		h.send(partial("id", names.EventRaised))
-		h.send(partial("id", names.EventRaised)) // same key: waits for the first
+		h.send(partial("first", names.EventRaised))
+		h.send(partial("second", names.EventRaised)) // same key: waits for the first
 		for queued := range 2 {
 			rec := <-h.records
 			assert.Equal(t, audit.ErrorTimeout, rec.ErrorType)

@@ -263,7 +263,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ExporterWebhookSkippedRecords, err = builder.meter.Int64Counter(
 		"otelcol_exporter_webhook_skipped_records",
-		metric.WithDescription("Log records that are not events and were left out. [Development]"),
+		metric.WithDescription("Log records that were left out, because they are not events or because the event came before. [Development]"),
 		metric.WithUnit("{record}"),
 	)
 	errs = errors.Join(errs, err)

@@ -216,7 +216,7 @@ func AssertEqualExporterWebhookRetriesWaiting(t *testing.T, tt *componenttest.Te
 func AssertEqualExporterWebhookSkippedRecords(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_webhook_skipped_records",
-		Description: "Log records that are not events and were left out. [Development]",
+		Description: "Log records that were left out, because they are not events or because the event came before. [Development]",
 		Unit:        "{record}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
