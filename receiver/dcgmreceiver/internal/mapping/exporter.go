@@ -124,22 +124,41 @@ func flag(on bool) float64 {
 	return 0
 }
 
-// still tells how long an exporter's values have stood still.
+// still is for how long an exporter's values have stood still.
 type still struct {
 	sum   uint64 // of energy and clocks of all devices
 	pages int
 	since time.Time
+	moved bool // a page differed from the one before it, at since
 }
 
 // stoodStill reports whether the host engine behind the exporter hangs: energy
 // and all clocks of every device have the same value on FrozenAfter pages and
-// for FrozenFor. Energy always rises on a board that measures it; without any
-// energy on the page nothing can be said.
+// for FrozenFor. Energy always rises on a board that measures it; a page without any
+// says nothing. Nothing is known either until a page differed from the one before it,
+// or both limits have passed. A scrape that failed has no page: the count goes on.
 func (t *Target) stoodStill(up bool, now time.Time) (frozen, known bool) {
-	if !up {
-		t.still = still{}
+	sum, measured := t.movement()
+	if !up || !measured {
 		return false, false
 	}
+	s := &t.still
+	switch {
+	case s.pages == 0 || now.Before(s.since): // the first page, or the clock was set back
+		*s = still{sum: sum, since: now}
+	case sum != s.sum:
+		*s = still{sum: sum, since: now, moved: true}
+	}
+	s.pages++
+	if now.Sub(s.since) < t.opts.FrozenFor {
+		return false, s.moved
+	}
+	frozen = s.pages >= t.opts.FrozenAfter
+	return frozen, frozen
+}
+
+// movement is a hash of what always moves on the page, and whether there is any.
+func (t *Target) movement() (sum uint64, measured bool) {
 	h := fnv.New64a()
 	var buf [8]byte
 	for _, d := range t.page.order {
@@ -150,7 +169,7 @@ func (t *Target) stoodStill(up bool, now time.Time) (frozen, known bool) {
 		for _, id := range []fields.ID{fields.EnergyJoules, fields.Energy, fields.SMClock, fields.MemClock,
 			fields.VideoClock, fields.SMClockHertz, fields.MemClockHertz, fields.VideoClockHertz} {
 			x := d.values[id]
-			known = known || x.rank != rankNone && (id == fields.Energy || id == fields.EnergyJoules)
+			measured = measured || x.rank != rankNone && (id == fields.Energy || id == fields.EnergyJoules)
 			bits := math.Float64bits(x.v)
 			for i := range buf {
 				buf[i] = byte(bits >> (8 * i))
@@ -158,12 +177,7 @@ func (t *Target) stoodStill(up bool, now time.Time) (frozen, known bool) {
 			h.Write(buf[:])
 		}
 	}
-	if sum := h.Sum64(); sum != t.still.sum || t.still.pages == 0 || now.Before(t.still.since) {
-		t.still = still{sum: sum, since: now}
-	}
-	t.still.pages++
-	frozen = t.still.pages >= t.opts.FrozenAfter && now.Sub(t.still.since) >= t.opts.FrozenFor
-	return frozen, known
+	return h.Sum64(), measured
 }
 
 // forget drops what has not been on a page for long. Now and then is enough, and

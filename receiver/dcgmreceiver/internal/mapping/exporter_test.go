@@ -5,6 +5,7 @@ package mapping
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -70,41 +71,59 @@ func TestFrozen(t *testing.T) {
 		}
 		return "unknown"
 	}
-	t.Run("after five pages and a minute", func(t *testing.T) {
-		e := newExporter(t, otel)
-		for range 4 {
-			assert.Equal(t, "0", frozen(e.scrape(page(5000, 1980)...)))
-		}
-		assert.Equal(t, "1", frozen(e.scrape(page(5000, 1980)...)), "the fifth, a minute after the first")
-		assert.Equal(t, "1", frozen(e.scrape(page(5000, 1980)...)))
-		assert.Equal(t, "0", frozen(e.scrape(page(5001, 1980)...)), "it is back")
-	})
-	t.Run("pages that come faster than the exporter reads", func(t *testing.T) {
-		e := newExporter(t, otel)
-		for i := range 60 {
-			e.now = e.now.Add(time.Second - interval)
-			assert.Equal(t, "0", frozen(e.scrape(page(5000, 1980)...)), i)
-		}
-		e.now = e.now.Add(time.Second - interval)
-		assert.Equal(t, "1", frozen(e.scrape(page(5000, 1980)...)), "a minute has gone by")
-	})
-	t.Run("an idle GPU draws power", func(t *testing.T) {
-		e := newExporter(t, otel)
-		for i := range 20 {
-			assert.Equal(t, "0", frozen(e.scrape(page(5000+i, 210)...)))
-		}
-	})
+	still, moves, unknown := "1", "0", "unknown"
+	same := func() []string { return page(5000, 1980) }
+	energy := 5000
+	another := func() []string { energy++; return page(energy, 1980) }
+	fails := func() []string { return nil }
+	repeat := func(n int, make func() []string) (all []func() []string) {
+		return slices.Repeat([]func() []string{make}, n)
+	}
+	for _, tt := range []struct {
+		name  string
+		every time.Duration // interval, unless it is given
+		pages []func() []string
+		want  []string
+	}{
+		{"still from the first page on: known after five pages and a minute", 0, append(repeat(6, same), another, another), []string{unknown, unknown, unknown, unknown, still, still, moves, moves}},
+		{"pages that come faster than the exporter reads", 20 * time.Second / 3, append([]func() []string{another}, repeat(12, same)...),
+			[]string{unknown, moves, moves, moves, moves, moves, moves, moves, moves, moves, moves, still, still}},
+		{"an idle GPU draws power", 0, repeat(5, another), []string{unknown, moves, moves, moves, moves}},
+		{"intervals longer than the minute: a second page alone says nothing", time.Minute, append(repeat(2, another), repeat(4, fails)...), []string{unknown, moves, unknown, unknown, unknown, unknown}},
+		{"a scrape that failed says nothing, and the count goes on", 0, append(append(repeat(5, same), fails, same, fails, fails), same, another, fails, another), []string{
+			unknown, unknown, unknown, unknown, still, unknown, still, unknown, unknown, still, moves, unknown, moves}},
+		{"one page that failed after the start", 0, []func() []string{same, fails, same, same, same, same}, []string{unknown, unknown, unknown, unknown, unknown, still}},
+		{"pages without energy in between", 0, append(append(repeat(5, same), func() []string { return []string{onGPU("DCGM_FI_DEV_SM_CLOCK", 210)} }), same), []string{
+			unknown, unknown, unknown, unknown, still, unknown, still}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			e, got := newExporter(t, otel), []string(nil)
+			energy = 5000
+			for _, lines := range tt.pages {
+				if tt.every != 0 {
+					e.now = e.now.Add(tt.every - interval)
+				}
+				if lines := lines(); lines != nil {
+					got = append(got, frozen(e.scrape(lines...)))
+					continue
+				}
+				e.now = e.now.Add(interval)
+				got = append(got, frozen(e.target.Map(failed(e.now), here)))
+			}
+			assert.Equal(t, tt.want, got)
+		})
+	}
 	t.Run("one device that moves is enough", func(t *testing.T) {
 		e := newExporter(t, otel)
 		for i := range 20 {
 			lines := append(page(5000, 210), fmt.Sprintf(`DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{UUID="GPU-1"} %d`, i))
-			assert.Equal(t, "0", frozen(e.scrape(lines...)))
+			assert.Equal(t, i > 0, frozen(e.scrape(lines...)) == moves)
 		}
 	})
 	t.Run("a vGPU has no energy and may stand still", func(t *testing.T) {
 		e := newExporter(t, otel)
 		for range 20 {
-			assert.Equal(t, "unknown", frozen(e.scrape(onGPU("DCGM_FI_DEV_SM_CLOCK", 210))))
+			assert.Equal(t, unknown, frozen(e.scrape(onGPU("DCGM_FI_DEV_SM_CLOCK", 210))))
 		}
 	})
 	t.Run("MIG", func(t *testing.T) {
@@ -113,23 +132,15 @@ func TestFrozen(t *testing.T) {
 		for range 10 {
 			r = e.scrape(onMIG(7, "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", 5000), onMIG(7, "DCGM_FI_DEV_SM_CLOCK", 1980))
 		}
-		assert.Equal(t, "1", frozen(r))
-	})
-	t.Run("a scrape that failed says nothing, and the count starts again", func(t *testing.T) {
-		e := newExporter(t, otel)
-		for range 10 {
-			e.scrape(page(5000, 1980)...)
-		}
-		e.now = e.now.Add(interval)
-		assert.Equal(t, "unknown", frozen(e.target.Map(failed(e.now), here)))
-		assert.Equal(t, "0", frozen(e.scrape(page(5000, 1980)...)))
+		assert.Equal(t, still, frozen(r))
 	})
 	t.Run("a clock that is set back", func(t *testing.T) {
 		e := newExporter(t, otel)
 		for range 10 {
-			e.scrape(page(5000, 1980)...)
+			e.scrape(same()...)
 		}
 		e.now = e.now.Add(-time.Hour)
-		assert.Equal(t, "0", frozen(e.scrape(page(5000, 1980)...)))
+		assert.Equal(t, unknown, frozen(e.scrape(same()...)))
+		assert.Equal(t, moves, frozen(e.scrape(page(6000, 1980)...)))
 	})
 }
