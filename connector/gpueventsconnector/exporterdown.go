@@ -53,6 +53,10 @@ type exporter struct {
 	at       pcommon.Timestamp
 	answers  []answer // by address; one, but while a pod is replaced by the next
 	down     condition
+
+	frozen   bool              // when it was last judged
+	restored bool              // as frozen: no point has denied it since the restart
+	unsaid   pcommon.Timestamp // since when it answers, was frozen, and nothing is said of that; 0: it is
 }
 
 // answer is what is known of an exporter at one address.
@@ -60,8 +64,13 @@ type answer struct {
 	address    string
 	port       int64
 	up, frozen int8              // 1, 0; -1: not said
+	still      bool              // it was frozen, and nothing has denied it since
 	at, before pcommon.Timestamp // of this word, and of the one before it
 }
+
+// unsaidFor is after how long an exporter that was frozen is over it without a word on
+// that: its pages have none, as those of an exporter without energy fields.
+const unsaidFor = 15 * time.Minute
 
 // maxAnswers bounds the addresses of one exporter.
 const maxAnswers = 8
@@ -125,6 +134,7 @@ func (x *exporter) answered(address string, port int64, frozen bool, on int8) {
 	}
 	if frozen {
 		a.frozen = max(a.frozen, on)
+		a.still, x.restored = a.frozen == 1, false
 	} else if a.up < 0 || on < a.up {
 		a.up = on
 	}
@@ -152,13 +162,16 @@ func (e *engine) judgeExporter(x *exporter) {
 		answers = answers || a.up >= 0
 		scraped = scraped || a.at == at && a.up == 1
 	}
-	if c := &e.cfg.Events.ExporterDown; c.Enabled && answers {
-		met := uint8(0)
-		if down {
-			met = 1
-		}
+	met := uint8(0)
+	if down {
+		met, x.unsaid = 1, 0
+	}
+	if c := &e.cfg.Events.ExporterDown; c.Enabled && answers && (down || !x.keepsSilent(at)) {
 		x.down.take(at, met, !down)
 		e.moveExporter(x, at)
+	}
+	if frozen := x.wasFrozen(); frozen != x.frozen {
+		x.frozen, e.changed = frozen, true
 	}
 	// Of two exporters at one port the one that is down may be the one that has
 	// the devices.
@@ -171,6 +184,31 @@ func (e *engine) moveExporter(x *exporter, at pcommon.Timestamp) {
 	if next := x.down.next(&e.down, at); next != x.down.level {
 		e.move(&x.down, &e.down, next, at, x.describe)
 	}
+}
+
+// wasFrozen reports whether it was frozen when that was last said.
+func (x *exporter) wasFrozen() bool {
+	return x.restored || slices.ContainsFunc(x.answers, func(a answer) bool { return a.still })
+}
+
+// keepsSilent reports whether it was frozen, answers, and nothing is said of that: it may
+// be frozen still, as where the receiver that would know was restarted.
+func (x *exporter) keepsSilent(at pcommon.Timestamp) bool {
+	if !x.wasFrozen() {
+		x.unsaid = 0
+		return false
+	}
+	if x.unsaid == 0 || at < x.unsaid {
+		x.unsaid = at
+	}
+	if at.AsTime().Sub(x.unsaid.AsTime()) < unsaidFor {
+		return true
+	}
+	x.restored, x.unsaid = false, 0
+	for i := range x.answers {
+		x.answers[i].still = false
+	}
+	return false
 }
 
 // elapseExporter raises what became due since the newest scrape.

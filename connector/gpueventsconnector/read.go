@@ -68,9 +68,8 @@ func (e *engine) choose() {
 	}
 	if e.onServices {
 		read(c.NodeLost.Enabled, inputSchedulable, &names.GPUNodeSchedulable)
-		// Its end says that the service is gone.
-		read(c.ServicePartial.Enabled || c.ServiceNoData.Enabled || c.IdleHeld.Enabled, inputServiceRule, &names.ServicePartial)
-		read(c.ServiceNoData.Enabled, inputServiceRule, &names.ServicePods)
+		// An end of the one without a value of the other says that the service is gone.
+		read(c.ServicePartial.Enabled || c.ServiceNoData.Enabled || c.IdleHeld.Enabled, inputServiceRule, &names.ServicePartial, &names.ServicePods)
 		read(c.IdleHeld.Enabled, inputServiceRule, &names.ServiceIdleDevices)
 	}
 }

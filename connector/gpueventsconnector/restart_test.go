@@ -5,6 +5,7 @@ package gpueventsconnector
 
 import (
 	"maps"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,43 +16,74 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
-// TestARestartInEveryState: what is raised is not raised a second time, what is
-// over is cleared, and what was on its way begins anew.
+// TestARestartInEveryState: what is raised is not raised a second time, only a point
+// that denies it clears it, once, and what was on its way begins anew.
 func TestARestartInEveryState(t *testing.T) {
 	gauge := func(m *names.Metric, v float64) func(time.Time) pmetric.Metrics {
 		return one(gpu{values: map[*names.Metric]float64{m: v}})
 	}
 	f, gone := newFleet("n1", "n2"), newFleet("n1", "n2")
 	gone.silent["n2"] = true
+	// unsaid is an evaluation before the summary knows what to say of it; ended says
+	// that it did know.
+	unsaid := func(metric *names.Metric, ended bool, of func(time.Time) pmetric.Metrics) func(time.Time) pmetric.Metrics {
+		return func(at time.Time) pmetric.Metrics {
+			md := of(at)
+			md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().RemoveIf(func(m pmetric.Metric) bool {
+				if m.Name() != metric.Name {
+					return false
+				}
+				m.Sum().DataPoints().At(0).SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
+				return !ended
+			})
+			return md
+		}
+	}
+	well := func(at time.Time) pmetric.Metrics { return data(at, 0, 2) }
 	pageOf := func(p page) func(time.Time) pmetric.Metrics {
 		return func(at time.Time) pmetric.Metrics { p.at, p.node = at, "n1"; return scrape(p) }
 	}
-	for event, tt := range map[string]struct {
-		is, over func(time.Time) pmetric.Metrics
-		first    func(time.Time) pmetric.Metrics
+	silent := func(time.Time) pmetric.Metrics { return pmetric.NewMetrics() }
+	idle := func(n int64) func(time.Time) pmetric.Metrics {
+		return func(at time.Time) pmetric.Metrics {
+			return batch(evaluated{service: chat, at: int(at.Unix()), idle: n})
+		}
+	}
+	type makes = func(time.Time) pmetric.Metrics
+	for name, tt := range map[string]struct {
+		is, over makes
+		unknown  []makes // what denies nothing
+		first    makes
 		scrapes  int // until it is raised
 	}{
-		names.EventExporterDown:    {is: pageOf(page{down: true}), over: pageOf(page{}), scrapes: 5},
-		names.EventDeviceLost:      {first: pageOf(page{gpus: []gpu{{id: gpuA}}}), is: pageOf(page{}), over: pageOf(page{gpus: []gpu{{id: gpuA}}}), scrapes: 3},
-		names.EventRowRemapFailure: {is: gauge(&names.GPURowRemapFailure, 1), over: gauge(&names.GPURowRemapFailure, 0), scrapes: 1},
-		names.EventThrottle:        {is: one(gpu{throttle: []string{"hw_thermal"}}), over: one(gpu{throttle: []string{}}), scrapes: 9},
-		names.EventTemperature:     {is: one(gpu{hot: 95}), over: one(gpu{hot: 50}), scrapes: 9},
-		names.EventMemoryPressure:  {is: gauge(&names.GPUMemoryUtilization, 0.97), over: gauge(&names.GPUMemoryUtilization, 0.5), scrapes: 9},
+		names.EventExporterDown: {is: pageOf(page{down: true}), unknown: []makes{silent}, over: pageOf(page{}), scrapes: 5},
+		names.EventExporterDown + " frozen": {
+			is: pageOf(page{frozen: true}), unknown: []makes{silent, pageOf(page{unsaid: true}), pageOf(page{down: true})}, over: pageOf(page{}), scrapes: 5,
+		},
+		names.EventDeviceLost: {
+			first: pageOf(page{gpus: []gpu{{id: gpuA}}}), is: pageOf(page{}), over: pageOf(page{gpus: []gpu{{id: gpuA}}}), scrapes: 3,
+			unknown: []makes{pageOf(page{down: true}), pageOf(page{gpus: []gpu{{id: gpuA, blank: true}}}), pageOf(page{gpus: []gpu{{id: gpuA, marker: true}}})},
+		},
+		names.EventRowRemapFailure: {is: gauge(&names.GPURowRemapFailure, 1), unknown: []makes{one(gpu{})}, over: gauge(&names.GPURowRemapFailure, 0), scrapes: 1},
+		names.EventThrottle:        {is: one(gpu{throttle: []string{"hw_thermal"}}), unknown: []makes{one(gpu{})}, over: one(gpu{throttle: []string{}}), scrapes: 9},
+		names.EventTemperature:     {is: one(gpu{hot: 95}), unknown: []makes{one(gpu{hbm: 40})}, over: one(gpu{hot: 50}), scrapes: 9},
+		names.EventMemoryPressure:  {is: gauge(&names.GPUMemoryUtilization, 0.97), unknown: []makes{one(gpu{})}, over: gauge(&names.GPUMemoryUtilization, 0.5), scrapes: 9},
 		names.EventNodeLost:        {first: f.heard, is: gone.heard, over: f.heard, scrapes: 7},
-		names.EventServicePartial:  {is: func(at time.Time) pmetric.Metrics { return data(at, 1, 1) }, over: func(at time.Time) pmetric.Metrics { return data(at, 0, 2) }, scrapes: 1},
+		names.EventServicePartial: {
+			is: func(at time.Time) pmetric.Metrics { return data(at, 1, 1) }, over: well, scrapes: 1,
+			unknown: []makes{silent, unsaid(&names.ServicePartial, false, well), unsaid(&names.ServicePartial, true, well)},
+		},
 		names.EventServiceNoData: {
-			is:   func(at time.Time) pmetric.Metrics { return data(at, 2, 0) },
-			over: func(at time.Time) pmetric.Metrics { return data(at, 0, 2) }, scrapes: 1,
+			is: func(at time.Time) pmetric.Metrics { return data(at, 2, 0) }, over: well, scrapes: 1,
+			unknown: []makes{silent, unsaid(&names.ServicePartial, true, func(at time.Time) pmetric.Metrics { return data(at, 0, 0) })},
 		},
 		names.EventIdleHeld: {
-			is: func(at time.Time) pmetric.Metrics {
-				return batch(evaluated{service: chat, at: int(at.Unix()), idle: 1})
-			},
-			over:    func(at time.Time) pmetric.Metrics { return batch(evaluated{service: chat, at: int(at.Unix())}) },
-			scrapes: 1,
+			is: idle(1), over: idle(0), scrapes: 1,
+			unknown: []makes{silent, unsaid(&names.ServiceIdleDevices, false, idle(0)), unsaid(&names.ServiceIdleDevices, true, idle(0))},
 		},
 	} {
-		t.Run(event, func(t *testing.T) {
+		event, _, _ := strings.Cut(name, " ")
+		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := newDisk()
 				both := func(cfg *Config) { cfg.Rules = []RuleSet{RuleSetDevice, RuleSetService} }
@@ -92,6 +124,11 @@ func TestARestartInEveryState(t *testing.T) {
 				require.Equal(t, []string{"raised"}, feed(2, tt.is))
 				kill()
 				require.Empty(t, feed(tt.scrapes+1, tt.is), "it is not raised a second time")
+				for i, unknown := range tt.unknown {
+					require.Empty(t, feed(tt.scrapes+1, unknown), "nothing denies it: %d", i)
+					kill()
+					require.Empty(t, feed(tt.scrapes+1, unknown), "nor after the restart: %d", i)
+				}
 				kill()
 				over := feed(9, tt.over)
 				require.Equal(t, []string{"cleared"}, over, "it is over")

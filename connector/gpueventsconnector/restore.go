@@ -113,6 +113,8 @@ func (e *engine) restored(r *savedEvent) (c *condition, levels int) {
 			return nil, 0
 		}
 		x.heard = e.now
+		x.restored = r.Reason != names.ExporterReasonDown
+		x.frozen = x.restored
 		return &x.down, 1
 	}
 	d := e.devices[deviceID{r.Cluster, r.Device}]

@@ -48,7 +48,8 @@ var serviceRules = [3]rule{
 // not said is NaN or -1.
 type evaluation struct {
 	moment
-	gone             bool // the summary forgot the service
+	gone             bool // the summary forgot the service: nothing but an end
+	live             bool // there was a value
 	partial, idle    float64
 	missing, settled int64
 	reporting        int64 // and degraded: pods with data
@@ -79,6 +80,21 @@ func (b *serviceBatch) at(m moment) *evaluation {
 	return &b.evaluations[i]
 }
 
+// believe takes the end of gpu.service.partial for the end of its service only where the
+// batch has no value of the service at that time or later. Otherwise it is not known
+// whether the service is partial, which changes nothing.
+func (b *serviceBatch) believe() {
+	if !slices.ContainsFunc(b.evaluations, func(ev evaluation) bool { return ev.gone }) {
+		return
+	}
+	live := map[service]bool{}
+	for i := len(b.evaluations) - 1; i >= 0; i-- {
+		ev := &b.evaluations[i]
+		live[ev.service] = live[ev.service] || ev.live
+		ev.gone = ev.gone && !live[ev.service]
+	}
+}
+
 // readService takes a point of a service's evaluation.
 func (e *engine) readService(r *reading, metric string, p pmetric.NumberDataPoint) {
 	s := serviceOf(r.attrs, p.Attributes())
@@ -91,9 +107,14 @@ func (e *engine) readService(r *reading, metric string, p pmetric.NumberDataPoin
 		return // a series that ends for a while; the service itself ends with its state
 	}
 	ev := e.serviceBatch.at(moment{s, p.Timestamp()})
+	if gone {
+		ev.gone = true
+		return
+	}
+	ev.live = true
 	switch metric {
 	case names.ServicePartial.Name:
-		ev.gone, ev.partial = gone, v
+		ev.partial = v
 	case names.ServiceIdleDevices.Name:
 		ev.idle = v
 	case names.ServicePods.Name:
@@ -123,6 +144,7 @@ func (ev *evaluation) count(state string, pods int64) {
 func (e *engine) judgeServices(md pmetric.Metrics) {
 	b := &e.serviceBatch
 	slices.SortStableFunc(b.evaluations, func(x, y evaluation) int { return cmp.Compare(x.at, y.at) })
+	b.believe()
 	first := len(e.waiting)
 	var told []moment
 	for i := range b.evaluations {
@@ -144,6 +166,9 @@ func (e *engine) judgeServices(md pmetric.Metrics) {
 }
 
 func (e *engine) judgeService(ev *evaluation) {
+	if !ev.gone && !ev.live {
+		return
+	}
 	t := e.services[ev.service]
 	if t == nil {
 		if ev.gone {

@@ -38,7 +38,8 @@ type savedEvent struct {
 	Node      string `json:"node,omitempty"`
 	Exporter  string `json:"exporter,omitempty"`
 	Part      string `json:"part,omitempty"`
-	Level     uint8  `json:"level,omitempty"` // 1 where it is absent
+	Level     uint8  `json:"level,omitempty"`  // 1 where it is absent
+	Reason    string `json:"reason,omitempty"` // of an exporter that is down; unknown where it is absent
 }
 
 type savedDevice struct {
@@ -97,7 +98,11 @@ func (e *engine) save() *savedState {
 		s.add(d.lost.level, savedEvent{Event: lostRule.event, Cluster: d.id.cluster, Device: d.id.id})
 	}
 	for _, x := range e.exporters {
-		s.add(x.down.level, savedEvent{Event: names.EventExporterDown, Cluster: x.id.cluster, Node: x.id.node, Exporter: x.id.name()})
+		reason := names.ExporterReasonDown
+		if x.frozen {
+			reason = names.ExporterReasonFrozen
+		}
+		s.add(x.down.level, savedEvent{Event: names.EventExporterDown, Cluster: x.id.cluster, Node: x.id.node, Exporter: x.id.name(), Reason: reason})
 	}
 	for _, n := range e.nodes {
 		s.Nodes = append(s.Nodes, n.save())

@@ -30,6 +30,7 @@ type page struct {
 	port    int64
 	down    bool
 	frozen  bool
+	unsaid  bool // nothing is known of frozen
 	gpus    []gpu
 }
 
@@ -75,7 +76,9 @@ func (p page) add(md pmetric.Metrics) {
 	if p.down {
 		return
 	}
-	point(&names.ExporterFrozen, flag[p.frozen])
+	if !p.unsaid {
+		point(&names.ExporterFrozen, flag[p.frozen])
+	}
 	for _, g := range p.gpus {
 		rm := md.ResourceMetrics().AppendEmpty()
 		attrs := rm.Resource().Attributes()

@@ -1,0 +1,54 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpueventsconnector
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A host engine that hangs, with failed scrapes and restarts of the receiver in between,
+// is one condition; an exporter that never says a word on it again is over after a while.
+func TestWhatClearsAFrozenExporter(t *testing.T) {
+	up, down := page{unsaid: true}, page{down: true}
+	for name, tt := range map[string]struct {
+		pages []page
+		want  []string // after it was raised
+		after time.Duration
+	}{
+		"failed scrapes, and nothing known in between": {[]page{down, up, up, {frozen: true}, down, up, {frozen: true}}, nil, 0},
+		"it moves": {[]page{up, down, {}}, []string{"gpu.exporter.down cleared"}, 2 * interval},
+		"the next exporter answers at another address, twice": {
+			[]page{{unsaid: true, address: "10.0.0.2"}, {unsaid: true, address: "10.0.0.2"}, {unsaid: true, address: "10.0.0.2"}},
+			[]string{"gpu.exporter.down cleared"}, interval,
+		},
+		"not a word": {[]page{up}, []string{"gpu.exporter.down cleared"}, unsaidFor},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := start(t, deviceSet)
+				feed := func(p page) []string {
+					p.at, p.node = time.Now(), "n1"
+					return append(brief(b.feed(scrape(p))), brief(b.wait(interval))...)
+				}
+				var got []string
+				for range 6 {
+					got = append(got, feed(page{frozen: true})...)
+				}
+				require.Equal(t, []string{"gpu.exporter.down raised frozen"}, got)
+				begin := time.Now()
+				for i := range 100 {
+					if got = feed(tt.pages[min(i, len(tt.pages)-1)]); len(got) > 0 {
+						require.Equal(t, tt.after, time.Since(begin)-interval)
+						break
+					}
+				}
+				require.Equal(t, tt.want, got)
+			})
+		})
+	}
+}
