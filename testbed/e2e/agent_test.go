@@ -29,8 +29,8 @@ func owner(kind, name string) []m {
 	return []m{{"apiVersion": "any/v1", "kind": kind, "name": name, "uid": name + "-uid"}}
 }
 
-// startAgent runs config/agent.yaml on the pods of a node. What it sends to the
-// gateway and for applications goes to the two sinks.
+// startAgent runs config/agent.yaml with config/applications.yaml on the pods of a
+// node. What it sends to the gateway and for applications goes to the two sinks.
 func startAgent(t *testing.T, api *pods, overlay m) (c *collector.Collector, gateway, apps *otlp.Sink) {
 	t.Helper()
 	gateway, apps = &otlp.Sink{}, &otlp.Sink{}
@@ -51,7 +51,8 @@ func startAgent(t *testing.T, api *pods, overlay m) (c *collector.Collector, gat
 			maps.Copy(top[section].(m), more)
 		}
 	}
-	return start(t, top, agentEnv(t, api, "localhost:1"), config("agent.yaml")), gateway, apps
+	env := append(agentEnv(t, api, "localhost:1"), "APPS_ENDPOINT=localhost:1")
+	return start(t, top, env, config("agent.yaml"), config("applications.yaml")), gateway, apps
 }
 
 func agentEnv(t *testing.T, api *pods, gateway string) []string {
@@ -150,12 +151,18 @@ func TestAgentSaysWhatThePodsAre(t *testing.T) {
 // What the agent cannot know by itself stops the start where it is missing.
 func TestAgentNeedsItsNodeAndGateway(t *testing.T) {
 	t.Parallel()
-	out, err := command(t, "validate", "--config", config("agent.yaml"))
-	require.Error(t, err)
-	for _, text := range []string{
-		"receivers::dcgm: kubernetes::node_name", "receivers::gpu_allocation: node_name", "processors::k8s_attributes", "K8S_NODE_NAME", "exporters::otlp_grpc", "GATEWAY_ENDPOINT-is-not-set",
+	for overlay, more := range map[string][]string{
+		"applications.yaml": {"exporters::otlp_grpc/apps", "APPS_ENDPOINT-is-not-set"},
+		"inference.yaml":    {"exporters::otlp_grpc/apps", "APPS_ENDPOINT-is-not-set"},
+		"host.yaml":         {"exporters::otlp_grpc/host"},
 	} {
-		assert.Contains(t, out, text)
+		out, err := command(t, "validate", "--config", config("agent.yaml"), "--config", config(overlay))
+		require.Error(t, err)
+		for _, text := range append([]string{
+			"receivers::dcgm: kubernetes::node_name", "receivers::gpu_allocation: node_name", "processors::k8s_attributes", "K8S_NODE_NAME", "exporters::otlp_grpc", "GATEWAY_ENDPOINT-is-not-set",
+		}, more...) {
+			assert.Contains(t, out, text, overlay)
+		}
 	}
 }
 

@@ -33,6 +33,8 @@ var started = map[string][]string{
 	"demo.yaml":                      {"standalone.yaml", "demo.yaml"},
 	"webhooks.yaml":                  {"standalone.yaml", "webhooks.yaml"},
 	"agent.yaml":                     {"e2e/agent_test.go"},
+	"applications.yaml":              {"e2e/agent_test.go"},
+	"gateway-applications.yaml":      {"e2e/exemplars_test.go"},
 	"agent-raw.yaml":                 {"kubernetes/gateway/world_test.go"},
 	"gateway.yaml":                   {"kubernetes/gateway/world_test.go"},
 	"raw-gateway.yaml":               {"kubernetes/gateway/world_test.go"},
@@ -92,43 +94,50 @@ func TestEveryConfigurationRuns(t *testing.T) {
 // there: names and labels are those of dashboards, alerts and the console.
 func TestPrometheusOutputIsOne(t *testing.T) {
 	t.Parallel()
-	type file struct {
-		Processors map[string]any
-		Exporters  map[string]map[string]any
-	}
-	read := func(name string) (f file) {
-		text, err := os.ReadFile(config(name))
-		require.NoError(t, err)
-		require.NoError(t, yaml.Unmarshal(text, &f), name)
-		return f
-	}
-	shipped, err := filepath.Glob(config("*.yaml"))
+	all, err := filepath.Glob(config("*.yaml"))
 	require.NoError(t, err)
-	gateway, scaled := read("gateway.yaml"), read("scale-out.yaml")
+	gateway, scaled := shipped(t, "gateway.yaml"), shipped(t, "scale-out.yaml")
 	prometheus, write := maps.Clone(gateway.Exporters["prometheus"]), scaled.Exporters["prometheus_remote_write"]
 	delete(prometheus, "endpoint")
 	for _, option := range []string{"translation_strategy", "resource_to_telemetry_conversion"} {
 		assert.Equal(t, prometheus[option], write[option])
 	}
 	transforms, pages, writes := 0, 0, 0
-	for _, path := range shipped {
+	for _, path := range all {
 		name := filepath.Base(path)
-		f := read(name)
+		f := shipped(t, name)
 		if transform, ok := f.Processors["transform/prometheus"]; ok {
 			assert.Equal(t, gateway.Processors["transform/prometheus"], transform, name)
 			transforms++
 		}
-		if page, ok := f.Exporters["prometheus"]; ok {
-			delete(page, "endpoint")
-			assert.Equal(t, prometheus, page, name)
-			pages++
+		for _, id := range []string{"prometheus", "prometheus/apps"} {
+			if page, ok := f.Exporters[id]; ok {
+				delete(page, "endpoint")
+				assert.Equal(t, prometheus, page, name)
+				pages++
+			}
 		}
 		if other, ok := f.Exporters["prometheus_remote_write"]; ok {
 			assert.Equal(t, write, other, name)
 			writes++
 		}
 	}
-	assert.Equal(t, []int{4, 3, 2}, []int{transforms, pages, writes})
+	assert.Equal(t, []int{4, 4, 2}, []int{transforms, pages, writes})
+}
+
+// file is what a configuration of config/ has.
+type file struct {
+	Receivers  map[string]any
+	Processors map[string]any
+	Exporters  map[string]map[string]any
+}
+
+func shipped(t *testing.T, name string) (f file) {
+	t.Helper()
+	text, err := os.ReadFile(config(name))
+	require.NoError(t, err)
+	require.NoError(t, yaml.Unmarshal(text, &f), name)
+	return f
 }
 
 // command runs the collector's command line to its end.

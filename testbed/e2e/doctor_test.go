@@ -237,7 +237,7 @@ func TestDoctorOnTheGateway(t *testing.T) {
 	env := []string{"K8S_NODE_NAME=n1", "GATEWAY_INSECURE=true", fmt.Sprintf("GATEWAY_ENDPOINT=%s:%d", collector.Loopback, c.Ports.OTLPGRPC)}
 	agent := func(token string) *diagnosis {
 		over, err := json.Marshal(m{
-			"exporters":  m{"otlp_grpc": m{"auth": m{"authenticator": "bearertokenauth/out"}}, "otlp_grpc/events": m{"auth": m{"authenticator": "bearertokenauth/out"}}, "otlp_grpc/apps": m{"auth": m{"authenticator": "bearertokenauth/out"}}},
+			"exporters":  m{"otlp_grpc": m{"auth": m{"authenticator": "bearertokenauth/out"}}, "otlp_grpc/events": m{"auth": m{"authenticator": "bearertokenauth/out"}}},
 			"extensions": m{"bearertokenauth/out": m{"token": token}},
 			"service":    m{"extensions": []string{"health_check", "file_storage/state", "bearertokenauth/out"}},
 		})
@@ -246,10 +246,10 @@ func TestDoctorOnTheGateway(t *testing.T) {
 	}
 	right := agent("the-right-token")
 	assert.Zero(t, right.code, right.text)
-	assert.Len(t, right.of("gateway", "warn"), 3, "the token travels unencrypted")
+	assert.Len(t, right.of("gateway", "warn"), 2, "the token travels unencrypted")
 	wrong := agent("a-wrong-token")
 	assert.Equal(t, 1, wrong.code)
-	assert.Len(t, wrong.of("gateway", "fail"), 3)
+	assert.Len(t, wrong.of("gateway", "fail"), 2)
 	assert.Contains(t, wrong.of("gateway", "fail")[0].Remedy, "token is not the gateway's")
 	assert.NotContains(t, right.text+wrong.text, "-token\"", "no token is shown")
 	assert.NotContains(t, wrong.text, "a-wrong-token")

@@ -51,17 +51,21 @@ func TestApplicationMetrics(t *testing.T) {
 	api.pod("shop", "cart-0", m{"ownerReferences": owner("StatefulSet", "cart")}, collector.Loopback)
 	prometheus := startPrometheus(t, "storage: {tsdb: {out_of_order_time_window: 10m}, exemplars: {max_exemplars: 1000}}\n", "--enable-feature=exemplar-storage")
 	raw := start(t, nil, []string{"REMOTE_WRITE_URL=" + prometheus + "/api/v1/write"}, config("scale-out.yaml"))
+	free, err := collector.Free(2)
+	require.NoError(t, err)
+	apps, exposed := fmt.Sprintf("%s:%d", collector.Loopback, free[0]), fmt.Sprintf("%s:%d", collector.Loopback, free[1])
 	summary := maps.Clone(quick)
 	summary["expected_pods"] = "seen"
 	gateway := start(t, m{
 		"processors": m{"gpu_summary": summary},
-		"exporters":  m{"prometheus": m{"enable_open_metrics": true}}, // docs/app-metrics.md
-	}, nil, config("gateway.yaml"))
+		"receivers":  m{"otlp/apps": m{"protocols": m{"grpc": m{"endpoint": apps}}}},
+		"exporters":  m{"prometheus/apps": m{"endpoint": exposed, "enable_open_metrics": true}}, // docs/app-metrics.md
+	}, nil, config("gateway.yaml"), config("gateway-applications.yaml"))
 	agent := start(t, m{
 		"receivers": m{"gpu_allocation": m{"socket": filepath.Join(t.TempDir(), "kubelet.sock")}},
 		"exporters": m{"otlp_grpc/too": m{"endpoint": grpcOf(raw), "tls": m{"insecure": true}}},
 		"service":   m{"pipelines": m{"metrics/apps": m{"exporters": []string{"otlp_grpc/apps", "otlp_grpc/too"}}}},
-	}, agentEnv(t, api, grpcOf(gateway)), config("agent.yaml"))
+	}, append(agentEnv(t, api, grpcOf(gateway)), "APPS_ENDPOINT="+apps, "APPS_INSECURE=true"), config("agent.yaml"), config("applications.yaml"))
 
 	began, n := now(), 0
 	send := func() {
@@ -103,7 +107,7 @@ func TestApplicationMetrics(t *testing.T) {
 	require.Eventually(t, func() bool { send(); return exemplars(prometheus) > 0 }, time.Minute, 500*time.Millisecond, "remote write")
 	require.Eventually(t, func() bool {
 		send()
-		page := openMetrics(t, gateway)
+		page := openMetrics(t, exposed)
 		for line := range strings.Lines(page) {
 			if strings.HasPrefix(line, "gen_ai_server_request_duration_seconds_bucket{") && strings.Contains(line, `service_name="cart"`) &&
 				strings.Contains(line, `# {span_id="`+spanID+`",trace_id="`+traceID+`"} 0.5`) {
@@ -112,7 +116,7 @@ func TestApplicationMetrics(t *testing.T) {
 		}
 		return false
 	}, time.Minute, 500*time.Millisecond, "the page, as OpenMetrics")
-	assert.NotContains(t, plain(t, gateway), traceID, "the older format has no exemplars")
+	assert.NotContains(t, plain(t, exposed), traceID, "the older format has no exemplars")
 	assert.Zero(t, exemplars(store), "nor has the embedded store")
 
 	for _, server := range []string{prometheus, store} {
@@ -165,15 +169,15 @@ func alert(t *testing.T, name, word string) string {
 	return ""
 }
 
-func openMetrics(t *testing.T, c *collector.Collector) string {
-	return page(t, c, "application/openmetrics-text; version=1.0.0")
+func openMetrics(t *testing.T, address string) string {
+	return page(t, address, "application/openmetrics-text; version=1.0.0")
 }
 
-func plain(t *testing.T, c *collector.Collector) string { return page(t, c, "text/plain") }
+func plain(t *testing.T, address string) string { return page(t, address, "text/plain") }
 
-func page(t *testing.T, c *collector.Collector, accept string) string {
+func page(t *testing.T, address, accept string) string {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("http://%s:%d/metrics", collector.Loopback, c.Ports.Prometheus), nil)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/metrics", nil)
 	require.NoError(t, err)
 	r.Header.Set("Accept", accept)
 	answer, err := http.DefaultClient.Do(r)

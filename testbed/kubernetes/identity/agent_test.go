@@ -65,7 +65,7 @@ func startAgent(t *testing.T, c *cluster.Cluster) *agent {
 			"traces/apps":  m{"exporters": []string{"otlp_http/apps"}},
 		}},
 	}}
-	configs := []string{filepath.Join(root, "config", "agent.yaml")}
+	configs := []string{filepath.Join(root, "config", "agent.yaml"), filepath.Join(root, "config", "applications.yaml")}
 	for _, o := range overlays {
 		text, err := json.Marshal(o)
 		require.NoError(t, err)
@@ -74,7 +74,7 @@ func startAgent(t *testing.T, c *cluster.Cluster) *agent {
 	a.collector, err = collector.Start(collector.Options{
 		Binary: filepath.Join(root, "bin", "otelcol-gpu"), Configs: configs,
 		Env: []string{
-			"K8S_NODE_NAME=" + node, "K8S_CLUSTER_NAME=real", "GATEWAY_ENDPOINT=localhost:1",
+			"K8S_NODE_NAME=" + node, "K8S_CLUSTER_NAME=real", "GATEWAY_ENDPOINT=localhost:1", "APPS_ENDPOINT=localhost:1",
 			"K8S_AUTH_TYPE=kubeConfig", "KUBECONFIG=" + kubeconfig,
 		},
 		LogPath: filepath.Join(t.TempDir(), "agent.log"), Ports: ports,

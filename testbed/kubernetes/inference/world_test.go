@@ -151,9 +151,16 @@ func (w *world) log(c *collector.Collector) string {
 // observe starts the gateway and the node's agent.
 func (w *world) observe() {
 	w.t.Helper()
-	w.gateway = w.run("gateway", m{"processors": m{"gpu_summary": m{
-		"interval": "1s", "staleness": "6s", "warmup": "2s", "initial_interval": "2s",
-	}}}, []string{"KUBECONFIG=" + w.account("gateway-rbac.yaml")}, "gateway.yaml")
+	free, err := collector.Free(2)
+	require.NoError(w.t, err)
+	apps := fmt.Sprintf("%s:%d", collector.Loopback, free[0])
+	w.gateway = w.run("gateway", m{
+		"receivers": m{"otlp/apps": m{"protocols": m{"grpc": m{"endpoint": apps}}}},
+		"exporters": m{"prometheus/apps": m{"endpoint": fmt.Sprintf("%s:%d", collector.Loopback, free[1])}},
+		"processors": m{"gpu_summary": m{
+			"interval": "1s", "staleness": "6s", "warmup": "2s", "initial_interval": "2s",
+		}},
+	}, []string{"KUBECONFIG=" + w.account("gateway-rbac.yaml")}, "gateway.yaml", "gateway-applications.yaml")
 	exporter, err := url.Parse(w.node.ExporterURL())
 	require.NoError(w.t, err)
 	port, err := strconv.Atoi(exporter.Port())
@@ -164,6 +171,7 @@ func (w *world) observe() {
 	}}, []string{
 		"K8S_NODE_NAME=" + nodeName, "KUBECONFIG=" + w.account("agent-rbac.yaml"), "INFERENCE_INTERVAL=2s",
 		fmt.Sprintf("GATEWAY_ENDPOINT=%s:%d", collector.Loopback, w.gateway.Ports.OTLPGRPC), "GATEWAY_INSECURE=true",
+		"APPS_ENDPOINT=" + apps, "APPS_INSECURE=true",
 	}, "agent.yaml", "inference.yaml")
 }
 
