@@ -28,6 +28,7 @@ import (
 	footprintextension "github.com/otelcol-gpu/otelcol-gpu/extension/footprintextension"
 	gpuconsoleextension "github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension"
 	gpustoreextension "github.com/otelcol-gpu/otelcol-gpu/extension/gpustoreextension"
+	appguardprocessor "github.com/otelcol-gpu/otelcol-gpu/processor/appguardprocessor"
 	gpupodprocessor "github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor"
 	gpusummaryprocessor "github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor"
 	dcgmreceiver "github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver"
@@ -141,6 +142,7 @@ func components() (otelcol.Factories, error) {
 	})
 
 	factories.Processors, err = otelcol.MakeFactoryMap[processor.Factory](
+		appguardprocessor.NewFactory(),
 		gpupodprocessor.NewFactory(),
 		gpusummaryprocessor.NewFactory(),
 		memorylimiterprocessor.NewFactory(),
@@ -157,6 +159,7 @@ func components() (otelcol.Factories, error) {
 		return otelcol.Factories{}, err
 	}
 	factories.ProcessorModules = makeModulesMap(factories.Processors, map[component.Type]string{
+		appguardprocessor.NewFactory().Type():          "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
 		gpupodprocessor.NewFactory().Type():            "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
 		gpusummaryprocessor.NewFactory().Type():        "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
 		memorylimiterprocessor.NewFactory().Type():     "go.opentelemetry.io/collector/processor/memorylimiterprocessor v0.159.0",

@@ -1,0 +1,60 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reserved // import "github.com/otelcol-gpu/otelcol-gpu/internal/reserved"
+
+import (
+	"strings"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+// deviceLabels are the labels of GPU telemetry that do not begin with hw_, by which
+// a series could be joined with that of a device. Training frameworks have a gpu_id
+// or gpu_name of their own: those stay.
+var deviceLabels = labelsOf(
+	names.GPUIndex, names.GPUPCIAddress, names.GPUMIGProfile, names.GPUMIGInstanceID, names.GPUMIGUUID,
+	names.GPUPodState, names.GPUDeviceState, names.GPUXIDCode, names.GPUXIDDerived, names.GPUValueScope,
+	names.GPUAttributionSource, names.GPUSharing, names.GPUAllocationResolved,
+)
+
+// ownerLabels say whose a series is, beside those that begin with k8s_. They come
+// from the resource.
+var ownerLabels = labelsOf(names.ServiceName, names.HostName)
+
+func labelsOf(attributes ...string) map[string]bool {
+	labels := map[string]bool{}
+	for _, a := range attributes {
+		labels[label(a)] = true
+	}
+	return labels
+}
+
+// label is what becomes of an attribute's key: letters and digits as they are, all
+// else one underscore, none in front.
+func label(key string) string {
+	return strings.Join(strings.FieldsFunc(key, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9')
+	}), "_")
+}
+
+// Attribute reports whether an attribute of an application's point would become a
+// label of a device, of an owner, or of Prometheus itself.
+func Attribute(key string) bool {
+	l := label(key)
+	return device(l) || owner(l) || strings.HasPrefix(key, "__")
+}
+
+// ResourceAttribute is Attribute for a resource, which names its owner, and does so
+// in the spelling of the conventions alone.
+func ResourceAttribute(key string) bool {
+	l := label(key)
+	return device(l) || strings.HasPrefix(key, "__") ||
+		owner(l) && !strings.HasPrefix(key, "k8s.") && key != names.ServiceName && key != names.HostName
+}
+
+func device(label string) bool {
+	return label == "hw" || strings.HasPrefix(label, "hw_") || deviceLabels[label]
+}
+
+func owner(label string) bool { return strings.HasPrefix(label, "k8s_") || ownerLabels[label] }

@@ -1,0 +1,166 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package series knows which points are of one series, and how many series
+// Prometheus makes of a point.
+package series // import "github.com/otelcol-gpu/otelcol-gpu/processor/appguardprocessor/internal/series"
+
+import (
+	"hash/maphash"
+	"math"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+const (
+	// maxBytes bounds the labels of a point, and those that its resource gives it.
+	maxBytes = 4 << 10
+	// maxAttributes bounds their number.
+	maxAttributes = 64
+	// bucketsASeries is how many buckets of a native histogram weigh as much as a
+	// series.
+	bucketsASeries = 16
+)
+
+var seed = maphash.MakeSeed()
+
+// Resource is what the points of a resource have in common.
+type Resource struct {
+	fingerprint uint64
+	bytes       int
+}
+
+// Of returns the resource with these attributes.
+func Of(attributes pcommon.Map) Resource {
+	r := Resource{fingerprint: fingerprint(attributes)}
+	for key, v := range attributes.All() {
+		if becomesLabel(key) && v.Type() == pcommon.ValueTypeStr {
+			r.bytes += len(v.Str())
+		}
+	}
+	return r
+}
+
+// TooLarge reports whether the labels of a resource are longer than any honest one.
+func (r Resource) TooLarge() bool { return r.bytes > maxBytes }
+
+// becomesLabel reports whether the shipped configurations may make a label of a
+// resource's attribute (docs/decisions/0006).
+func becomesLabel(key string) bool {
+	for _, prefix := range []string{"k8s.", "host.", "server.", "service."} {
+		if strings.HasPrefix(key, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// Point is what is to be known of a point.
+type Point struct {
+	Fingerprint uint64
+	Series      int
+	TooLarge    bool
+}
+
+// fingerprint does not depend on the order of attributes.
+func fingerprint(attributes pcommon.Map) (sum uint64) {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	for key, v := range attributes.All() {
+		h.Reset()
+		_, _ = h.WriteString(key)
+		_ = h.WriteByte(0)
+		_, _ = h.WriteString(v.AsString())
+		sum += h.Sum64()
+	}
+	return sum
+}
+
+// of returns the point with these attributes and bounds of the metric whose name
+// has the hash.
+func (r Resource) of(metric uint64, attributes pcommon.Map, bounds []float64, n int) Point {
+	size := 0
+	for key, v := range attributes.All() {
+		size += len(key)
+		if v.Type() == pcommon.ValueTypeStr {
+			size += len(v.Str())
+		} else if v.Type() == pcommon.ValueTypeMap || v.Type() == pcommon.ValueTypeSlice || v.Type() == pcommon.ValueTypeBytes {
+			size += len(v.AsString())
+		}
+	}
+	if size > maxBytes || attributes.Len() > maxAttributes {
+		return Point{TooLarge: true}
+	}
+	var h maphash.Hash
+	h.SetSeed(seed)
+	write := func(x uint64) {
+		var b [8]byte
+		for i := range b {
+			b[i] = byte(x >> (8 * i))
+		}
+		_, _ = h.Write(b[:])
+	}
+	write(r.fingerprint)
+	write(metric)
+	write(fingerprint(attributes))
+	for _, bound := range bounds {
+		write(math.Float64bits(bound))
+	}
+	return Point{Fingerprint: h.Sum64(), Series: n}
+}
+
+// Points is how many points a metric has.
+func Points(m pmetric.Metric) int {
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		return m.Gauge().DataPoints().Len()
+	case pmetric.MetricTypeSum:
+		return m.Sum().DataPoints().Len()
+	case pmetric.MetricTypeHistogram:
+		return m.Histogram().DataPoints().Len()
+	case pmetric.MetricTypeExponentialHistogram:
+		return m.ExponentialHistogram().DataPoints().Len()
+	case pmetric.MetricTypeSummary:
+		return m.Summary().DataPoints().Len()
+	default:
+		return 0
+	}
+}
+
+// RemoveIf prepares the attributes of each point of a metric, asks about the point
+// and removes it if the answer is yes. It returns how many are left.
+func (r Resource) RemoveIf(m pmetric.Metric, prepare func(pcommon.Map), remove func(Point) bool) int {
+	name := maphash.String(seed, m.Type().String()+"\x00"+m.Unit()+"\x00"+m.Name())
+	judge := func(attributes pcommon.Map, bounds []float64, n int) bool {
+		prepare(attributes)
+		return remove(r.of(name, attributes, bounds, n))
+	}
+	number := func(p pmetric.NumberDataPoint) bool { return judge(p.Attributes(), nil, 1) }
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		m.Gauge().DataPoints().RemoveIf(number)
+	case pmetric.MetricTypeSum:
+		m.Sum().DataPoints().RemoveIf(number)
+	case pmetric.MetricTypeHistogram:
+		m.Histogram().DataPoints().RemoveIf(func(p pmetric.HistogramDataPoint) bool {
+			bounds := p.ExplicitBounds().AsRaw()
+			return judge(p.Attributes(), bounds, len(bounds)+3) // +Inf, sum, count
+		})
+	case pmetric.MetricTypeExponentialHistogram:
+		m.ExponentialHistogram().DataPoints().RemoveIf(func(p pmetric.ExponentialHistogramDataPoint) bool {
+			buckets := p.Positive().BucketCounts().Len() + p.Negative().BucketCounts().Len()
+			return judge(p.Attributes(), nil, 1+buckets/bucketsASeries)
+		})
+	case pmetric.MetricTypeSummary:
+		m.Summary().DataPoints().RemoveIf(func(p pmetric.SummaryDataPoint) bool {
+			quantiles := make([]float64, p.QuantileValues().Len())
+			for i, q := range p.QuantileValues().All() {
+				quantiles[i] = q.Quantile()
+			}
+			return judge(p.Attributes(), quantiles, len(quantiles)+2) // sum, count
+		})
+	}
+	return Points(m)
+}

@@ -1,0 +1,136 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package appguardprocessor // import "github.com/otelcol-gpu/otelcol-gpu/processor/appguardprocessor"
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/reserved"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/appguardprocessor/internal/guard"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/appguardprocessor/internal/series"
+)
+
+// Limits of what one metric may weigh: what Prometheus keeps of it lasts.
+const (
+	maxName        = 256 // bytes, name and unit each
+	maxDescription = 512 // runes
+)
+
+type metricsProcessor struct {
+	*base
+	next consumer.Metrics
+}
+
+// Start registers what is observed on demand.
+func (p *metricsProcessor) Start(context.Context, component.Host) error {
+	observe := func(value func() int) metric.Int64Callback {
+		return func(_ context.Context, o metric.Int64Observer) error {
+			p.mu.Lock()
+			n := value()
+			p.mu.Unlock()
+			o.Observe(int64(n))
+			return nil
+		}
+	}
+	return errors.Join(
+		p.telemetry.RegisterAppGuardSeriesCallback(observe(func() int { return p.guard.Series() })),
+		p.telemetry.RegisterAppGuardSendersCallback(observe(func() int { return p.guard.Senders() })),
+	)
+}
+
+// ConsumeMetrics passes on what applications may send.
+func (p *metricsProcessor) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error {
+	b := p.begin(ctx)
+	p.mu.Lock()
+	b.metrics(md)
+	p.mu.Unlock()
+	b.report(ctx, p.telemetry.AppGuardDroppedPoints, "points")
+	if md.ResourceMetrics().Len() == 0 {
+		return nil
+	}
+	return p.next.ConsumeMetrics(ctx, md)
+}
+
+func (b *batch) metrics(md pmetric.Metrics) {
+	now := b.now()
+	md.ResourceMetrics().RemoveIf(func(rm pmetric.ResourceMetrics) bool {
+		resource := rm.Resource().Attributes()
+		name := b.sender(resource)
+		sender := b.guard.Sender(name, now)
+		b.rename(resource, reserved.ResourceAttribute)
+		of := series.Of(resource)
+		rm.ScopeMetrics().RemoveIf(func(sm pmetric.ScopeMetrics) bool {
+			b.rename(sm.Scope().Attributes(), reserved.Attribute)
+			sm.Metrics().RemoveIf(func(m pmetric.Metric) bool { return b.metric(m, of, name, sender) })
+			return sm.Metrics().Len() == 0
+		})
+		return rm.ScopeMetrics().Len() == 0
+	})
+}
+
+// metric reports whether nothing is left of a metric.
+func (b *batch) metric(m pmetric.Metric, of series.Resource, name string, sender *guard.Sender) (gone bool) {
+	if len(m.Name()) > maxName || len(m.Unit()) > maxName || of.TooLarge() {
+		b.drop(name, tooLarge, int64(series.Points(m)), m.Name())
+		return true
+	}
+	family, owner, err := reserved.Metric(m)
+	switch {
+	case err != nil:
+		b.drop(name, noName, int64(series.Points(m)), m.Name())
+		return true
+	case owner != reserved.Free && !slices.Contains(b.config.Allow, family):
+		b.drop(name, notTheirs, int64(series.Points(m)), m.Name())
+		return true
+	}
+	m.SetDescription(safetext.Strip(m.Description(), maxDescription))
+	refused := map[guard.Verdict]int64{}
+	left := of.RemoveIf(m, func(attributes pcommon.Map) { b.rename(attributes, reserved.Attribute) },
+		func(p series.Point) bool {
+			verdict := tooLarge
+			if !p.TooLarge {
+				verdict = sender.Point(p.Fingerprint, p.Series)
+			}
+			if verdict != guard.Admitted {
+				refused[verdict]++
+			}
+			return verdict != guard.Admitted
+		})
+	for verdict, n := range refused {
+		b.drop(name, verdict, n, m.Name())
+	}
+	return left == 0
+}
+
+// rename puts app. in front of attributes that would pass for those of a device or
+// of another owner: two points that differ in nothing else stay two series.
+func (b *batch) rename(attributes pcommon.Map, foreign func(key string) bool) {
+	var keys []string
+	for key := range attributes.All() {
+		if foreign(key) {
+			keys = append(keys, key)
+		}
+	}
+	for _, key := range keys {
+		v, ok := attributes.Get(key)
+		if !ok {
+			continue // it is there more than once
+		}
+		value := pcommon.NewValueEmpty()
+		v.CopyTo(value)
+		attributes.RemoveIf(func(k string, _ pcommon.Value) bool { return k == key })
+		value.CopyTo(attributes.PutEmpty("app." + strings.TrimLeft(key, "_")))
+		b.renamed++
+	}
+}

@@ -1,0 +1,92 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package appguardprocessor // import "github.com/otelcol-gpu/otelcol-gpu/processor/appguardprocessor"
+
+import (
+	"context"
+
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/reserved"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/appguardprocessor/internal/guard"
+)
+
+type logsProcessor struct {
+	*base
+	next consumer.Logs
+}
+
+// ConsumeLogs passes on what applications may send.
+func (p *logsProcessor) ConsumeLogs(ctx context.Context, ld plog.Logs) error {
+	b := p.begin(ctx)
+	p.mu.Lock()
+	b.logs(ld)
+	p.mu.Unlock()
+	b.report(ctx, p.telemetry.AppGuardDroppedLogRecords, "log records")
+	if ld.ResourceLogs().Len() == 0 {
+		return nil
+	}
+	return p.next.ConsumeLogs(ctx, ld)
+}
+
+func (b *batch) logs(ld plog.Logs) {
+	now := b.now()
+	ld.ResourceLogs().RemoveIf(func(rl plog.ResourceLogs) bool {
+		name := b.sender(rl.Resource().Attributes())
+		sender := b.guard.Sender(name, now)
+		rl.ScopeLogs().RemoveIf(func(sl plog.ScopeLogs) bool {
+			sl.LogRecords().RemoveIf(func(record plog.LogRecord) bool {
+				verdict := notTheirs
+				if !reserved.Event(record) {
+					verdict = sender.Item()
+				}
+				if verdict != guard.Admitted {
+					b.drop(name, verdict, 1, record.EventName())
+				}
+				return verdict != guard.Admitted
+			})
+			return sl.LogRecords().Len() == 0
+		})
+		return rl.ScopeLogs().Len() == 0
+	})
+}
+
+type tracesProcessor struct {
+	*base
+	next consumer.Traces
+}
+
+// ConsumeTraces passes on what applications may send.
+func (p *tracesProcessor) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
+	b := p.begin(ctx)
+	p.mu.Lock()
+	b.traces(td)
+	p.mu.Unlock()
+	b.report(ctx, p.telemetry.AppGuardDroppedSpans, "spans")
+	if td.ResourceSpans().Len() == 0 {
+		return nil
+	}
+	return p.next.ConsumeTraces(ctx, td)
+}
+
+func (b *batch) traces(td ptrace.Traces) {
+	now := b.now()
+	td.ResourceSpans().RemoveIf(func(rs ptrace.ResourceSpans) bool {
+		name := b.sender(rs.Resource().Attributes())
+		sender := b.guard.Sender(name, now)
+		rs.ScopeSpans().RemoveIf(func(ss ptrace.ScopeSpans) bool {
+			ss.Spans().RemoveIf(func(span ptrace.Span) bool {
+				verdict := sender.Item()
+				if verdict != guard.Admitted {
+					b.drop(name, verdict, 1, span.Name())
+				}
+				return verdict != guard.Admitted
+			})
+			return ss.Spans().Len() == 0
+		})
+		return rs.ScopeSpans().Len() == 0
+	})
+}
