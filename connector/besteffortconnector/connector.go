@@ -29,6 +29,12 @@ type signal[T any] struct {
 	copy  func(T) T
 }
 
+// way is the way into a pipeline.
+type way[T any] struct {
+	consume func(context.Context, T) error
+	dropped func(T) // may be nil
+}
+
 // forwarder forwards to each pipeline behind it.
 type forwarder[T any] struct {
 	config    Config
@@ -43,6 +49,7 @@ type output[T any] struct {
 	*branch.Branch[T]
 	logger  *zap.Logger
 	name    metric.MeasurementOption
+	dropped func(T) // what never reached the pipeline
 	refused metric.MeasurementOption
 	busy    metric.MeasurementOption
 	causes  logonce.Causes
@@ -61,7 +68,7 @@ func newForwarder[T any](set connector.Settings, config *Config, s signal[T]) (*
 func behind[T any, C any, R interface {
 	Consumer(...pipeline.ID) (C, error)
 	PipelineIDs() []pipeline.ID
-}](f *forwarder[T], router R, consume func(C, context.Context, T) error) error {
+}](f *forwarder[T], router R, way func(C) way[T]) error {
 	ids := router.PipelineIDs()
 	slices.SortFunc(ids, func(a, b pipeline.ID) int { return cmp.Compare(a.String(), b.String()) })
 	for _, id := range ids {
@@ -69,19 +76,20 @@ func behind[T any, C any, R interface {
 		if err != nil {
 			return err
 		}
-		f.outputs = append(f.outputs, f.newOutput(id.String(), func(ctx context.Context, v T) error { return consume(next, ctx, v) }))
+		f.outputs = append(f.outputs, f.newOutput(id.String(), way(next)))
 	}
 	return nil
 }
 
-func (f *forwarder[T]) newOutput(name string, consume func(context.Context, T) error) *output[T] {
+func (f *forwarder[T]) newOutput(name string, to way[T]) *output[T] {
 	with := func(reason string) metric.MeasurementOption {
 		return metric.WithAttributeSet(attribute.NewSet(attribute.String("pipeline", name), attribute.String("reason", reason)))
 	}
 	return &output[T]{
-		Branch:  branch.New(consume, f.config.Timeout, f.config.MaxInFlight),
+		Branch:  branch.New(to.consume, f.config.Timeout, f.config.MaxInFlight),
 		logger:  f.logger.With(zap.String("pipeline", name)),
 		name:    metric.WithAttributeSet(attribute.NewSet(attribute.String("pipeline", name))),
+		dropped: to.dropped,
 		refused: with("refused"),
 		busy:    with("busy"),
 	}
@@ -128,6 +136,9 @@ func (f *forwarder[T]) forwardTo(ctx context.Context, o *output[T], v T, items i
 		case err == nil:
 		case errors.Is(err, branch.ErrBusy):
 			f.telemetry.ConnectorBestEffortDropped.Add(ctx, items, o.busy)
+			if o.dropped != nil {
+				o.dropped(v)
+			}
 			o.log("a pipeline has not returned from earlier calls, and its data is dropped", err)
 		default:
 			f.telemetry.ConnectorBestEffortDropped.Add(ctx, items, o.refused)

@@ -182,6 +182,34 @@ func TestFullQueueBehind(t *testing.T) {
 	assert.GreaterOrEqual(t, points[0].Value, int64(17), "three wait: two in the queue, and one with the backend")
 }
 
+// The end of a series in a batch that was refused comes with the next one, also
+// where somebody else has that batch too, who may not see it change.
+func TestEndsAreKept(t *testing.T) {
+	var got []int
+	fails := true
+	behind, err := consumer.NewMetrics(func(_ context.Context, md pmetric.Metrics) error {
+		if fails {
+			return gone
+		}
+		got = append(got, md.DataPointCount())
+		return nil
+	})
+	require.NoError(t, err)
+	c := newFixture(t).metrics(t, map[pipeline.ID]consumer.Metrics{pipeline.NewID(pipeline.SignalMetrics): behind})
+	end := oneMetric("gpu.allocation")
+	end.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Gauge().DataPoints().At(0).
+		SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
+	require.NoError(t, c.ConsumeMetrics(t.Context(), end))
+	fails = false
+	for range 2 {
+		next := oneMetric("m")
+		next.MarkReadOnly()
+		require.NoError(t, c.ConsumeMetrics(t.Context(), next))
+		assert.Equal(t, 1, next.DataPointCount())
+	}
+	assert.Equal(t, []int{2, 1}, got)
+}
+
 // Two pipelines get data of their own: one may change it in the background.
 func TestPipelinesShareNothing(t *testing.T) {
 	renamed, err := consumer.NewMetrics(func(_ context.Context, md pmetric.Metrics) error {

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/besteffortconnector/internal/metadata"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/seriesends"
 )
 
 // NewFactory returns the factory of the best_effort connector.
@@ -43,7 +44,7 @@ func createMetrics(_ context.Context, set connector.Settings, cfg component.Conf
 	if err != nil {
 		return nil, err
 	}
-	return metrics{f}, behind(f, next.(connector.MetricsRouterAndConsumer), consumer.Metrics.ConsumeMetrics)
+	return metrics{f}, behind(f, next.(connector.MetricsRouterAndConsumer), wayOfMetrics)
 }
 
 func createLogs(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Logs) (connector.Logs, error) {
@@ -55,7 +56,7 @@ func createLogs(_ context.Context, set connector.Settings, cfg component.Config,
 	if err != nil {
 		return nil, err
 	}
-	return logs{f}, behind(f, next.(connector.LogsRouterAndConsumer), consumer.Logs.ConsumeLogs)
+	return logs{f}, behind(f, next.(connector.LogsRouterAndConsumer), func(next consumer.Logs) way[plog.Logs] { return way[plog.Logs]{consume: next.ConsumeLogs} })
 }
 
 func createTraces(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Traces) (connector.Traces, error) {
@@ -67,7 +68,17 @@ func createTraces(_ context.Context, set connector.Settings, cfg component.Confi
 	if err != nil {
 		return nil, err
 	}
-	return traces{f}, behind(f, next.(connector.TracesRouterAndConsumer), consumer.Traces.ConsumeTraces)
+	return traces{f}, behind(f, next.(connector.TracesRouterAndConsumer), func(next consumer.Traces) way[ptrace.Traces] { return way[ptrace.Traces]{consume: next.ConsumeTraces} })
+}
+
+// maxEnds bounds the ends of series that wait for a pipeline to take them.
+const maxEnds = 20_000
+
+// wayOfMetrics keeps the ends of series that a pipeline did not take, and puts them
+// in front of the next batch: whoever is in front of the connector has forgotten them.
+func wayOfMetrics(next consumer.Metrics) way[pmetric.Metrics] {
+	sender := seriesends.New(next, maxEnds, nil)
+	return way[pmetric.Metrics]{sender.ConsumeMetrics, sender.Keep}
 }
 
 func (m metrics) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error {

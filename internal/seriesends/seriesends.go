@@ -72,7 +72,13 @@ func (s *Sender) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error {
 				rm.CopyTo(all.ResourceMetrics().AppendEmpty())
 			}
 		}
-		md.ResourceMetrics().MoveAndAppendTo(all.ResourceMetrics())
+		if md.IsReadOnly() { // another component has it too
+			for _, rm := range md.ResourceMetrics().All() {
+				rm.CopyTo(all.ResourceMetrics().AppendEmpty())
+			}
+		} else {
+			md.ResourceMetrics().MoveAndAppendTo(all.ResourceMetrics())
+		}
 		md = all
 	}
 	err := s.next.ConsumeMetrics(ctx, md)
@@ -80,6 +86,19 @@ func (s *Sender) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error {
 		s.keep(owed, own, consumererror.IsPermanent(err))
 	}
 	return err
+}
+
+// Keep keeps the ends in md, which is not passed on.
+func (s *Sender) Keep(md pmetric.Metrics) {
+	own := batch{ends: pmetric.NewMetrics()}
+	if own.n = s.copyEnds(md, own.ends); own.n == 0 {
+		return
+	}
+	s.mu.Lock()
+	s.sent++
+	own.number = s.sent
+	s.mu.Unlock()
+	s.keep(nil, own, false)
 }
 
 // keep takes back what was refused. Batches may be under way at the same time: they

@@ -48,6 +48,13 @@ otlp_grpc/{{ $name }}:
 {{- toJson $names -}}
 {{- end -}}
 
+{{/* Backends by OTLP are optional: one that takes nothing holds nothing else. */}}
+{{- define "otelcol-gpu.otlpConnector" -}}
+{{- if .Values.gateway.otlp }}
+best_effort/otlp: {}
+{{- end }}
+{{- end -}}
+
 {{- define "otelcol-gpu.hasWebhooks" -}}
 {{- or (gt (len .Values.webhooks.receivers) 0) (ne .Values.webhooks.receiversSecret "") -}}
 {{- end -}}
@@ -63,6 +70,11 @@ otlp_grpc/{{ $name }}:
 {{- $unread := ternary list (list "gpu_store") (eq $v.gateway.store.engine "embedded") -}}
 metrics/prometheus:
   exporters: {{ include "otelcol-gpu.list" (dict "root" .root "file" .file "pipeline" "metrics/prometheus" "key" "exporters" "add" $written "without" $unread) }}
+{{- with include "otelcol-gpu.otlpNames" .root | fromJsonArray }}
+metrics/otlp:
+  receivers: [best_effort/otlp]
+  exporters: [{{ join ", " . }}]
+{{- end }}
 logs/events:
   exporters: {{ include "otelcol-gpu.list" (dict "root" .root "file" .file "pipeline" "logs/events" "key" "exporters" "add" $told) }}
 {{- end -}}

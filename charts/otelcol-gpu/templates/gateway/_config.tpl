@@ -31,6 +31,7 @@ processors:
   gpu_summary:
     {{- include "otelcol-gpu.summary" . | nindent 4 }}
 connectors:
+  {{- include "otelcol-gpu.otlpConnector" . | indent 2 }}
   gpu_events:
     {{- include "otelcol-gpu.events" (dict "root" . "rules" (list "service")) | nindent 4 }}
 exporters:
@@ -50,6 +51,6 @@ service:
   extensions: {{ include "otelcol-gpu.extensionNames" (dict "root" . "file" "gateway.yaml") }}
   pipelines:
     metrics:
-      exporters: {{ include "otelcol-gpu.list" (dict "root" . "file" "gateway.yaml" "pipeline" "metrics" "key" "exporters" "add" (include "otelcol-gpu.otlpNames" . | fromJsonArray)) }}
+      exporters: {{ include "otelcol-gpu.list" (dict "root" . "file" "gateway.yaml" "pipeline" "metrics" "key" "exporters" "add" (ternary (list "best_effort/otlp") list (not (empty .Values.gateway.otlp)))) }}
     {{- include "otelcol-gpu.outputs" (dict "root" . "file" "gateway.yaml") | nindent 4 }}
 {{- end -}}

@@ -39,6 +39,7 @@ processors:
   gpu_summary:
     {{- include "otelcol-gpu.summary" . | nindent 4 }}
 connectors:
+  {{- include "otelcol-gpu.otlpConnector" . | indent 2 }}
   gpu_events:
     {{- include "otelcol-gpu.events" (dict "root" . "rules" (list "device" "service")) | nindent 4 }}
 exporters:
@@ -62,6 +63,6 @@ service:
     metrics:
       receivers: {{ include "otelcol-gpu.list" (dict "root" . "file" "standalone.yaml" "pipeline" "metrics" "key" "receivers" "without" (ternary list (list "gpu_allocation") $kubelet)) }}
       processors: [memory_limiter, gpu_pod, k8s_attributes, transform/service, gpu_summary]
-      exporters: {{ include "otelcol-gpu.list" (dict "root" . "file" "standalone.yaml" "pipeline" "metrics" "key" "exporters" "add" (include "otelcol-gpu.otlpNames" . | fromJsonArray)) }}
+      exporters: {{ include "otelcol-gpu.list" (dict "root" . "file" "standalone.yaml" "pipeline" "metrics" "key" "exporters" "add" (ternary (list "best_effort/otlp") list (not (empty .Values.gateway.otlp)))) }}
     {{- include "otelcol-gpu.outputs" (dict "root" . "file" "standalone.yaml") | nindent 4 }}
 {{- end -}}
