@@ -6,6 +6,7 @@
 package journal // import "github.com/otelcol-gpu/otelcol-gpu/extension/gpustoreextension/internal/journal"
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -55,6 +56,7 @@ type Journal[T any] struct {
 	known   map[string]bool
 	last    uint64 // sequence
 	batches chan batch
+	excess  [][]byte // lines for which batches had no room
 
 	files   *segments // the writer's own after Open
 	backlog [][]byte  // the writer's own: lines that the disk did not take yet
@@ -76,7 +78,7 @@ type batch struct {
 // ErrClosed is what a closed journal answers.
 var ErrClosed = errors.New("the log is closed")
 
-// ErrBusy means that the disk does not keep up.
+// ErrBusy means that the disk does not keep up. What it is about is written later.
 var ErrBusy = errors.New("too much waits to be written")
 
 // Open reads what is there. A last line that was not finished is cut off.
@@ -105,6 +107,9 @@ func Open[T any](o Options[T]) (*Journal[T], error) {
 	if damaged > 0 {
 		o.Damaged(damaged)
 	}
+	slices.SortStableFunc(j.kept, func(a, b line[T]) int { // what was in excess stands behind what came later
+		return cmp.Compare(*o.Sequence(a.entry), *o.Sequence(b.entry))
+	})
 	j.writer.Go(j.write)
 	return j, nil
 }
@@ -176,6 +181,7 @@ func (j *Journal[T]) append(entries []*T, done chan<- error) error {
 	case j.batches <- b: // the only senders hold mu, and so does Close
 		return errs
 	default:
+		j.excess = j.bounded(append(j.excess, b.lines...))
 		return errors.Join(errs, ErrBusy)
 	}
 }
@@ -183,22 +189,12 @@ func (j *Journal[T]) append(entries []*T, done chan<- error) error {
 // write is the writer's work, until Close.
 func (j *Journal[T]) write() {
 	for b := range j.batches {
-		// What has come in the meantime shares the sync.
-		all := []batch{b}
-		for more := true; more && len(all) < waiting; {
-			select {
-			case next, ok := <-j.batches:
-				if more = ok; ok {
-					all = append(all, next)
-				}
-			default:
-				more = false
-			}
-		}
+		all, excess := j.waiting(b)
 		var lines [][]byte
 		for _, b := range all {
 			lines = append(lines, b.lines...)
 		}
+		lines = append(lines, excess...)
 		err := j.put(lines)
 		for _, b := range all {
 			if b.done != nil {
@@ -207,6 +203,25 @@ func (j *Journal[T]) write() {
 		}
 	}
 	_ = j.put(nil) // the last chance of what the disk did not take
+}
+
+// waiting is all that has come in the meantime and shares the sync.
+func (j *Journal[T]) waiting(first batch) (all []batch, excess [][]byte) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	excess, j.excess = j.excess, nil
+	all = append(all, first)
+	for {
+		select {
+		case b, ok := <-j.batches: // who sends holds mu, so they are no more than it has room for
+			if !ok {
+				return all, excess
+			}
+			all = append(all, b)
+		default:
+			return all, excess
+		}
+	}
 }
 
 // put writes lines behind those that the disk did not take before.

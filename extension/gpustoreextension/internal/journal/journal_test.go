@@ -268,18 +268,32 @@ func TestABacklogIsBounded(t *testing.T) {
 	}
 }
 
+// What the disk does not keep up with is refused, can be read all the same, and
+// is written with what is written next.
 func TestADiskThatDoesNotKeepUp(t *testing.T) {
+	directory := t.TempDir()
+	files, err := openSegments(directory, "events", 100, 1<<20)
+	require.NoError(t, err)
 	j := &Journal[entry]{
-		options: Options[entry]{MaxEntries: 1000, MaxBytes: 1 << 20, ID: func(e *entry) string { return e.ID }, Sequence: func(e *entry) *uint64 { return &e.N }},
-		known:   map[string]bool{}, batches: make(chan batch, 1),
+		options: Options[entry]{
+			MaxEntries: 1000, MaxBytes: 1 << 20, ID: func(e *entry) string { return e.ID }, Sequence: func(e *entry) *uint64 { return &e.N },
+			Written: func() {},
+		},
+		known: map[string]bool{}, batches: make(chan batch, 1), files: files,
 	}
 	require.NoError(t, j.Append(&entry{ID: "a"}))
 	assert.ErrorIs(t, j.Append(&entry{ID: "b"}), ErrBusy)
+	assert.ErrorIs(t, j.Append(&entry{ID: "b"}), ErrBusy, "it is known, and still not on disk")
 	assert.Equal(t, 2, j.Len(), "it can be read all the same")
+	first := <-j.batches
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	<-j.batches
 	assert.ErrorIs(t, j.AppendAndWait(ctx, &entry{ID: "c"}), context.Canceled)
+	<-j.batches
+	j.batches <- first
+	j.writer.Go(j.write)
+	require.NoError(t, j.Close())
+	assert.Equal(t, []string{"b", "a"}, open(t, directory, nil).ids())
 }
 
 func TestOpenSaysWhatItCannot(t *testing.T) {
