@@ -107,14 +107,7 @@ gateway.store.url: it is set, and the engine is {{ .engine }}. Set gateway.store
 {{- end }}
 {{- end }}
 {{- end }}
-{{- with $v.agent.applications }}
-{{- if and (not .endpoint) (or .insecure .headers) }}
-agent.applications.endpoint: it is empty, and insecure or headers of it are set. Set it to a host:port, or leave them out
-{{- end }}
-{{- end }}
-{{- if and (eq $v.mode "standalone") (or $v.agent.inference.enabled $v.agent.host.enabled) }}
-agent.inference.enabled, agent.host.enabled: mode standalone has no agent that sends on what they read. Set them to false, or mode to cluster
-{{- end }}
+{{- include "otelcol-gpu.contradictions.applications" . }}
 {{- include "otelcol-gpu.contradictions.labels" . }}
 {{- include "otelcol-gpu.contradictions.webhooks" . }}
 {{- include "otelcol-gpu.contradictions.times" . }}
@@ -128,6 +121,32 @@ agent.updateStrategy.rollingUpdate.maxSurge: two agents of a node cannot share a
 {{- end }}
 {{- if and $v.agent.seLinuxOptions (ne (include "otelcol-gpu.agentIsRoot" .) "true") }}
 agent.seLinuxOptions: without folders of the node the agent needs none. Leave it out
+{{- end }}
+{{- end -}}
+
+{{/* Where telemetry of applications goes: never to where GPUs' does unasked. */}}
+{{- define "otelcol-gpu.contradictions.applications" -}}
+{{- $v := .Values -}}
+{{- $gateway := $v.gateway.applications -}}
+{{- with $v.agent.applications }}
+{{- if and (not .endpoint) (or .insecure .headers) }}
+agent.applications.endpoint: it is empty, and insecure or headers of it are set. Set it to a host:port, or leave them out
+{{- end }}
+{{- if and (ne $v.mode "standalone") (or .enabled $v.agent.inference.enabled) (not .endpoint) (not $gateway.enabled) }}
+agent.applications.endpoint: it is empty, and {{ ternary "agent.applications.enabled" "agent.inference.enabled" .enabled }} needs somewhere to send. Set it to the host:port of an OTLP/gRPC backend{{ if eq $v.mode "cluster" }}, or gateway.applications.enabled to true (metrics alone){{ end }}
+{{- end }}
+{{- if and .endpoint $gateway.enabled }}
+agent.applications.endpoint: {{ .endpoint }} gets what applications send, and gateway.applications.enabled waits for it too. Leave it empty, or set gateway.applications.enabled to false
+{{- end }}
+{{- end }}
+{{- if and $gateway.enabled (ne $v.mode "cluster") }}
+gateway.applications.enabled: mode {{ $v.mode }} has no gateway. Set it to false, or mode to cluster
+{{- end }}
+{{- if and $gateway.enabled (eq $v.gateway.store.engine "embedded") (ge (int64 $gateway.maxSeries) (int64 $v.gateway.store.maxSeries)) }}
+gateway.applications.maxSeries: {{ $gateway.maxSeries | int64 }} is not below gateway.store.maxSeries, {{ $v.gateway.store.maxSeries | int64 }}: applications would take the place of GPUs. Lower it, or raise that
+{{- end }}
+{{- if and (eq $v.mode "standalone") (or $v.agent.applications.enabled $v.agent.inference.enabled $v.agent.host.enabled) }}
+agent.applications.enabled, agent.inference.enabled, agent.host.enabled: mode standalone has no agent that sends on what they read. Set them to false, or mode to cluster
 {{- end }}
 {{- end -}}
 

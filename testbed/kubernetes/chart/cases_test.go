@@ -52,7 +52,25 @@ mode: agent
 exporter: {url: "https://otlp.example.com/otlp", token: {existingSecret: backend-token}}
 `},
 	{name: "inference-and-host", started: true, values: `
-agent: {inference: {enabled: true, interval: 30s}, host: {enabled: true, kubeletInsecureSkipVerify: true}}
+agent: {inference: {enabled: true, interval: 30s}, host: {enabled: true, kubeletInsecureSkipVerify: true}, applications: {endpoint: "otlp.example.com:4317"}}
+`},
+	{name: "applications", started: true, apis: operator, values: `
+agent: {applications: {enabled: true}, inference: {enabled: true}, memoryLimitMiB: 380}
+gateway: {applications: {enabled: true, maxSeries: 5000}}
+serviceMonitor: {enabled: true}
+networkPolicy: {egress: {enabled: true}}
+`},
+	{name: "applications-elsewhere", started: true, values: `
+mode: agent
+exporter: {url: "https://otlp.example.com/otlp"}
+agent:
+  applications: {enabled: true, endpoint: "otlp.example.com:4317", headers: {api-key: {secret: backend, key: api-key}}}
+  host: {enabled: true}
+`},
+	{name: "applications-beside-raw-gateways", values: `
+agent: {applications: {enabled: true}, host: {enabled: true}}
+rawGateway: {enabled: true, remoteWrite: {url: "https://mimir.example.com/api/v1/push"}}
+gateway: {applications: {enabled: true}, store: {engine: prometheus, url: "https://mimir.example.com/prometheus"}}
 `},
 	{name: "ipv6", values: `
 ipv6: true
@@ -186,7 +204,7 @@ thresholds:
     gpu.idle_held: {enabled: false}
 `},
 	{name: "without-the-kubelet", started: true, values: `
-agent: {podResources: {enabled: false}, stateHostPath: "", applications: {enabled: false}}
+agent: {podResources: {enabled: false}, stateHostPath: ""}
 dra: {enabled: false}
 `},
 	{name: "exporter-by-address", values: `

@@ -12,6 +12,10 @@ agent.yaml: |
 agent-raw.yaml: |
   {{- .Files.Get "files/agent-raw.yaml" | nindent 2 }}
 {{- end }}
+{{- if .Values.agent.applications.enabled }}
+applications.yaml: |
+  {{- .Files.Get "files/applications.yaml" | nindent 2 }}
+{{- end }}
 {{- if .Values.agent.inference.enabled }}
 inference.yaml: |
   {{- .Files.Get "files/inference.yaml" | nindent 2 }}
@@ -32,6 +36,7 @@ custom.yaml: |
 {{- define "otelcol-gpu.agent.files" -}}
 {{- $files := list "agent.yaml" -}}
 {{- if eq (include "otelcol-gpu.raw" .) "true" -}}{{- $files = append $files "agent-raw.yaml" -}}{{- end -}}
+{{- if .Values.agent.applications.enabled -}}{{- $files = append $files "applications.yaml" -}}{{- end -}}
 {{- if .Values.agent.inference.enabled -}}{{- $files = append $files "inference.yaml" -}}{{- end -}}
 {{- if .Values.agent.host.enabled -}}{{- $files = append $files "host.yaml" -}}{{- end -}}
 {{- toJson (append $files "values.yaml") -}}
@@ -78,7 +83,12 @@ headers:
 {{- end }}
 {{- end -}}
 
-{{/* What the exporter of applications needs: it ends where the rest does, or elsewhere. */}}
+{{/* Whether the agent has telemetry of applications, of their own or scraped. */}}
+{{- define "otelcol-gpu.agent.hasApps" -}}
+{{- or .Values.agent.applications.enabled .Values.agent.inference.enabled -}}
+{{- end -}}
+
+{{/* What the exporter of applications needs: the gateway's port for them, or elsewhere. */}}
 {{- define "otelcol-gpu.agent.apps" -}}
 {{- if .Values.agent.applications.endpoint }}
 {{- with .Values.agent.applications.headers }}
@@ -86,8 +96,7 @@ headers:
   {{- include "otelcol-gpu.headers" (dict "path" "apps" "headers" .) | indent 2 }}
 {{- end }}
 {{- else }}
-{{- $part := ternary "raw-gateway" "gateway" (eq (include "otelcol-gpu.raw" .) "true") }}
-{{- include "otelcol-gpu.agent.client" (dict "root" . "part" $part) }}
+{{- include "otelcol-gpu.agent.client" (dict "root" . "part" "gateway") }}
 {{- end }}
 {{- end -}}
 
@@ -102,7 +111,6 @@ headers:
 
 {{- define "otelcol-gpu.agent.overlay" -}}
 {{- $raw := eq (include "otelcol-gpu.raw" .) "true" -}}
-{{- $apps := .Values.agent.applications -}}
 {{- $gateway := dict "root" . "part" "gateway" -}}
 {{- $rawGateway := dict "root" . "part" "raw-gateway" -}}
 {{- $token := eq (include "otelcol-gpu.agent.hasToken" .) "true" -}}
@@ -111,12 +119,6 @@ receivers:
     {{- include "otelcol-gpu.dcgm" . | nindent 4 }}
   gpu_allocation:
     {{- include "otelcol-gpu.allocation" . | nindent 4 }}
-  {{- if not $apps.enabled }}
-  otlp:
-    protocols:
-      grpc: {endpoint: "localhost:4317"}
-      http: {endpoint: "localhost:4318"}
-  {{- end }}
 {{- with .Values.agent.memoryLimitMiB }}
 processors:
   memory_limiter: {limit_mib: {{ . | int64 }}, spike_limit_mib: {{ div . 4 }}}
@@ -134,6 +136,11 @@ exporters:
   {{- if $raw }}
   {{- include "otelcol-gpu.block" (dict "name" "otlp_grpc/raw" "body" (include "otelcol-gpu.agent.client" $rawGateway)) | nindent 2 }}
   {{- end }}
+  {{- if .Values.agent.host.enabled }}
+  {{- include "otelcol-gpu.block" (dict "name" "otlp_grpc/host" "body" (include "otelcol-gpu.agent.client" (ternary $rawGateway $gateway $raw))) | nindent 2 }}
+  {{- end }}
+  {{- end }}
+  {{- if eq (include "otelcol-gpu.agent.hasApps" .) "true" }}
   {{- include "otelcol-gpu.block" (dict "name" "otlp_grpc/apps" "body" (include "otelcol-gpu.agent.apps" .)) | nindent 2 }}
   {{- end }}
 {{- if $token }}

@@ -12,6 +12,10 @@ gateway.yaml: |
 scale-out-gateway.yaml: |
   {{- .Files.Get "files/scale-out-gateway.yaml" | nindent 2 }}
 {{- end }}
+{{- if .Values.gateway.applications.enabled }}
+gateway-applications.yaml: |
+  {{- .Files.Get "files/gateway-applications.yaml" | nindent 2 }}
+{{- end }}
 values.yaml: |
   # What the chart's values make of it: goes over the files above.
   {{- include "otelcol-gpu.tidy" (include "otelcol-gpu.gateway.overlay" .) | nindent 2 }}
@@ -21,12 +25,26 @@ custom.yaml: |
 {{- end }}
 {{- end -}}
 
+{{- define "otelcol-gpu.gateway.files" -}}
+{{- $files := list "gateway.yaml" -}}
+{{- if eq (include "otelcol-gpu.scaleOut" .) "true" -}}{{- $files = append $files "scale-out-gateway.yaml" -}}{{- end -}}
+{{- if .Values.gateway.applications.enabled -}}{{- $files = append $files "gateway-applications.yaml" -}}{{- end -}}
+{{- toJson (append $files "values.yaml") -}}
+{{- end -}}
+
 {{- define "otelcol-gpu.gateway.overlay" -}}
+{{- $apps := .Values.gateway.applications -}}
+{{- $embedded := eq .Values.gateway.store.engine "embedded" -}}
 receivers:
   otlp:
     protocols:
       {{- include "otelcol-gpu.block" (dict "name" "grpc" "body" (include "otelcol-gpu.serverSecurity" .)) | nindent 6 }}
       {{- include "otelcol-gpu.block" (dict "name" "http" "body" (include "otelcol-gpu.serverSecurity" .)) | nindent 6 }}
+  {{- if $apps.enabled }}
+  otlp/apps:
+    protocols:
+      {{- include "otelcol-gpu.block" (dict "name" "grpc" "body" (include "otelcol-gpu.serverSecurity" .)) | nindent 6 }}
+  {{- end }}
 processors:
   gpu_summary:
     {{- include "otelcol-gpu.summary" . | nindent 4 }}
@@ -37,6 +55,10 @@ connectors:
 exporters:
   prometheus:
     metric_expiration: {{ include "otelcol-gpu.expiration" . }}
+  {{- if $apps.enabled }}
+  prometheus/apps:
+    metric_expiration: {{ include "otelcol-gpu.expiration" . }}
+  {{- end }}
   {{- if eq (include "otelcol-gpu.scaleOut" .) "true" }}
   {{- include "otelcol-gpu.scaleOut.exporter" . | indent 2 }}
   {{- end }}
@@ -53,4 +75,8 @@ service:
     metrics:
       exporters: {{ include "otelcol-gpu.list" (dict "root" . "file" "gateway.yaml" "pipeline" "metrics" "key" "exporters" "add" (ternary (list "best_effort/otlp") list (not (empty .Values.gateway.otlp)))) }}
     {{- include "otelcol-gpu.outputs" (dict "root" . "file" "gateway.yaml") | nindent 4 }}
+    {{- if and $apps.enabled (not $embedded) }}
+    metrics/apps-prometheus:
+      exporters: {{ include "otelcol-gpu.list" (dict "root" . "file" "gateway-applications.yaml" "pipeline" "metrics/apps-prometheus" "key" "exporters" "without" (list "gpu_store/apps")) }}
+    {{- end }}
 {{- end -}}

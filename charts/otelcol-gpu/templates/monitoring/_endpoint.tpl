@@ -11,10 +11,10 @@ otelcol-gpu in its name, whatever the release is called.
   interval: {{ .interval }}
   relabelings:
     - {targetLabel: job, replacement: otelcol-gpu-{{ .part }}}
-    {{- if eq .port "prometheus" }}
+    {{- if has .port (list "prometheus" "prometheus-apps") }}
     # What the gateway says is about the fleet: its pod is not part of a series'
     # identity, and a restart begins no new ones.
-    - {targetLabel: instance, replacement: otelcol-gpu}
+    - {targetLabel: instance, replacement: {{ ternary "otelcol-gpu" "otelcol-gpu-apps" (eq .port "prometheus") }}}
     - {action: labeldrop, regex: pod|container|endpoint|service}
     {{- end }}
 {{- end -}}
