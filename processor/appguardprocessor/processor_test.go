@@ -1,0 +1,258 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package appguardprocessor
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/client"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/processor"
+	"go.opentelemetry.io/collector/processor/processortest"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/reserved"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/appguardprocessor/internal/metadata"
+)
+
+type bench struct {
+	t    *testing.T
+	tel  *componenttest.Telemetry
+	logs *observer.ObservedLogs
+	set  processor.Settings
+	cfg  *Config
+}
+
+func newBench(t *testing.T, change func(*Config)) *bench {
+	b := &bench{t: t, tel: componenttest.NewTelemetry(), set: processortest.NewNopSettings(metadata.Type), cfg: createDefaultConfig().(*Config)}
+	t.Cleanup(func() { require.NoError(t, b.tel.Shutdown(context.Background())) })
+	b.set.TelemetrySettings = b.tel.NewTelemetrySettings()
+	core, logs := observer.New(zap.WarnLevel)
+	b.set.Logger, b.logs = zap.New(core), logs
+	if change != nil {
+		change(b.cfg)
+	}
+	require.NoError(t, b.cfg.Validate())
+	return b
+}
+
+// dropped are the counts of one counter by reason.
+func (b *bench) dropped(counter string) map[string]int64 {
+	m, err := b.tel.GetMetric("otelcol_" + counter)
+	if err != nil {
+		return nil
+	}
+	counts := map[string]int64{}
+	for _, p := range m.Data.(metricdata.Sum[int64]).DataPoints {
+		reason, _ := p.Attributes.Value(attribute.Key("reason"))
+		counts[reason.AsString()] = p.Value
+	}
+	return counts
+}
+
+// metrics returns a processor with a clock that stands still, and what passes it.
+func (b *bench) metrics() (*metricsProcessor, *consumertest.MetricsSink) {
+	sink := &consumertest.MetricsSink{}
+	p, err := createMetrics(b.t.Context(), b.set, b.cfg, sink)
+	require.NoError(b.t, err)
+	require.NoError(b.t, p.Start(b.t.Context(), componenttest.NewNopHost()))
+	b.t.Cleanup(func() { require.NoError(b.t, p.Shutdown(context.Background())) })
+	m := p.(*metricsProcessor)
+	m.now = func() time.Time { return time.Unix(1_700_000_000, 0) }
+	return m, sink
+}
+
+// gauges are metrics of a pod with a point for each name.
+func gauges(pod string, names ...string) pmetric.Metrics {
+	md := pmetric.NewMetrics()
+	rm := md.ResourceMetrics().AppendEmpty()
+	if pod != "" {
+		rm.Resource().Attributes().PutStr("k8s.namespace.name", "shop")
+		rm.Resource().Attributes().PutStr("k8s.pod.name", pod)
+	}
+	sm := rm.ScopeMetrics().AppendEmpty()
+	for _, name := range names {
+		m := sm.Metrics().AppendEmpty()
+		m.SetName(name)
+		m.SetEmptyGauge().DataPoints().AppendEmpty().SetIntValue(1)
+	}
+	return md
+}
+
+func passed(sink *consumertest.MetricsSink) (names []string) {
+	for _, md := range sink.AllMetrics() {
+		for _, rm := range md.ResourceMetrics().All() {
+			for _, sm := range rm.ScopeMetrics().All() {
+				for _, m := range sm.Metrics().All() {
+					names = append(names, m.Name())
+				}
+			}
+		}
+	}
+	return names
+}
+
+func TestReservedNamesAreDropped(t *testing.T) {
+	b := newBench(t, func(c *Config) { c.Allow = []string{"up", "scrape_samples_post_metric_relabeling"} })
+	p, sink := b.metrics()
+	require.NoError(t, p.ConsumeMetrics(t.Context(), gauges("web-1", "http.requests", "_hw.gpu.temperature", "gpu.exporter.up", "device:gpu_xid_errors:max",
+		"up", "scrape_samples_post_metric_relabeling", "scrape_duration_seconds", "ALERTS", "gpu_cache_usage_perc", "vllm:kv", "___")))
+	require.NoError(t, p.ConsumeMetrics(t.Context(), gauges("web-1", "-gpu.service.partial")), "nothing is left of it")
+	assert.Equal(t, []string{"http.requests", "up", "scrape_samples_post_metric_relabeling", "gpu_cache_usage_perc", "vllm:kv"}, passed(sink))
+	assert.Len(t, sink.AllMetrics(), 1)
+	assert.Equal(t, map[string]int64{"reserved": 6, "no_name": 1}, b.dropped("app_guard_dropped_points"))
+	require.Equal(t, 2, b.logs.Len(), "once for each sender and reason")
+	assert.Equal(t, "shop/web-1", b.logs.FilterFieldKey("sender").All()[0].ContextMap()["sender"])
+}
+
+func TestIdentityOfOthersIsRenamed(t *testing.T) {
+	b := newBench(t, nil)
+	p, sink := b.metrics()
+	md := gauges("web-1", "requests")
+	rm := md.ResourceMetrics().At(0)
+	rm.Resource().Attributes().PutStr("hw.id", "GPU-1")
+	point := rm.ScopeMetrics().At(0).Metrics().At(0).Gauge().DataPoints().At(0).Attributes()
+	for _, key := range []string{"hw_id", "k8s.pod.name", "service.name", "__name__", "route"} {
+		point.PutStr(key, "x")
+	}
+	require.NoError(t, p.ConsumeMetrics(t.Context(), md))
+	rm = sink.AllMetrics()[0].ResourceMetrics().At(0)
+	assert.Equal(t, map[string]any{"k8s.namespace.name": "shop", "k8s.pod.name": "web-1", "app.hw.id": "GPU-1"}, rm.Resource().Attributes().AsRaw())
+	assert.Equal(t, map[string]any{"app.hw_id": "x", "app.k8s.pod.name": "x", "app.service.name": "x", "app.name__": "x", "route": "x"},
+		rm.ScopeMetrics().At(0).Metrics().At(0).Gauge().DataPoints().At(0).Attributes().AsRaw())
+	assert.Equal(t, map[string]int64{"": 5}, b.dropped("app_guard_attributes_renamed"))
+}
+
+func TestLimits(t *testing.T) {
+	b := newBench(t, func(c *Config) { c.MaxSeries, c.MaxSeriesPerSender, c.MaxPointsPerMinutePerSender = 12, 8, 20 })
+	p, sink := b.metrics()
+	var many []string
+	for i := range 15 {
+		many = append(many, fmt.Sprintf("m%d", i))
+	}
+	require.NoError(t, p.ConsumeMetrics(t.Context(), gauges("web-1", many...)))
+	assert.Equal(t, many[:8], passed(sink))
+	sink.Reset()
+	require.NoError(t, p.ConsumeMetrics(t.Context(), gauges("web-1", many...)))
+	assert.Equal(t, many[:5], passed(sink), "the same series again, until 20 points of this minute are reached")
+	sink.Reset()
+	from := client.NewContext(t.Context(), client.Info{Addr: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 7), Port: 4711}})
+	require.NoError(t, p.ConsumeMetrics(from, gauges("", many...)))
+	assert.Equal(t, many[:4], passed(sink), "another sender has what is left for all")
+	assert.Equal(t, map[string]int64{"max_series_per_sender": 7, "rate": 10, "max_series": 11}, b.dropped("app_guard_dropped_points"))
+	assert.Equal(t, "10.0.0.7", b.logs.All()[2].ContextMap()["sender"])
+	series, err := b.tel.GetMetric("otelcol_app_guard_series")
+	require.NoError(t, err)
+	assert.EqualValues(t, 12, series.Data.(metricdata.Sum[int64]).DataPoints[0].Value)
+}
+
+func TestSeriesOfOnePoint(t *testing.T) {
+	b := newBench(t, func(c *Config) { c.MaxSeriesPerSender = 20 })
+	p, sink := b.metrics()
+	histogram := func(attributes ...string) pmetric.Metrics {
+		md := gauges("web-1", "latency")
+		point := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).SetEmptyHistogram().DataPoints().AppendEmpty()
+		point.ExplicitBounds().FromRaw(make([]float64, 14))
+		for _, a := range attributes {
+			point.Attributes().PutStr(a, a)
+		}
+		return md
+	}
+	require.NoError(t, p.ConsumeMetrics(t.Context(), histogram("a", "b")))
+	require.NoError(t, p.ConsumeMetrics(t.Context(), histogram("b", "a")))
+	assert.Len(t, sink.AllMetrics(), 2, "the order of attributes makes no series")
+	require.NoError(t, p.ConsumeMetrics(t.Context(), histogram("c")))
+	assert.Len(t, sink.AllMetrics(), 2, "17 and 17 are more than 20")
+	require.NoError(t, p.ConsumeMetrics(t.Context(), histogram(strings.Repeat("x", 3000))))
+	require.NoError(t, p.ConsumeMetrics(t.Context(), gauges("web-1", strings.Repeat("x", 300))))
+	require.NoError(t, p.ConsumeMetrics(t.Context(), gauges(strings.Repeat("x", 5000), "m")))
+	assert.Equal(t, map[string]int64{"max_series_per_sender": 1, "too_large": 3}, b.dropped("app_guard_dropped_points"))
+}
+
+func TestLogsAndTraces(t *testing.T) {
+	b := newBench(t, func(c *Config) { c.MaxPointsPerMinutePerSender = 2 })
+	logs, traces := &consumertest.LogsSink{}, &consumertest.TracesSink{}
+	l, err := createLogs(t.Context(), b.set, b.cfg, logs)
+	require.NoError(t, err)
+	ld := plog.NewLogs()
+	records := ld.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty().LogRecords()
+	for _, name := range []string{"gpu.xid", "a", "b", "c"} {
+		records.AppendEmpty().SetEventName(name)
+	}
+	require.NoError(t, l.ConsumeLogs(t.Context(), ld))
+	assert.Equal(t, 2, logs.LogRecordCount())
+	assert.Equal(t, map[string]int64{"reserved": 1, "rate": 1}, b.dropped("app_guard_dropped_log_records"))
+	require.NoError(t, l.Shutdown(t.Context()))
+
+	tr, err := createTraces(t.Context(), b.set, b.cfg, traces)
+	require.NoError(t, err)
+	td := ptrace.NewTraces()
+	spans := td.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans()
+	for range 3 {
+		spans.AppendEmpty().SetName("GET /")
+	}
+	require.NoError(t, tr.ConsumeTraces(t.Context(), td))
+	assert.Equal(t, 2, traces.SpanCount())
+	assert.Equal(t, map[string]int64{"rate": 1}, b.dropped("app_guard_dropped_spans"))
+	require.NoError(t, tr.Shutdown(t.Context()))
+}
+
+func TestConfigNamesWhatIsWrong(t *testing.T) {
+	c := &Config{Allow: []string{"hw_power_watts", "a b", "x:y", "up"}}
+	err := c.Validate()
+	for _, want := range []string{"max_series: 0: set it", "max_series_per_sender: 0", "max_points_per_minute_per_sender: 0", `allow::0: "hw_power_watts" is a name of GPU`, `allow::1: "a b"`, `allow::2: "x:y"`} {
+		assert.ErrorContains(t, err, want)
+	}
+	assert.NotContains(t, err.Error(), "allow::3")
+}
+
+// FuzzConsumeMetrics feeds metrics of any shape. None that passes has a reserved
+// name, and no label of a device.
+func FuzzConsumeMetrics(f *testing.F) {
+	marshaler := pmetric.ProtoMarshaler{}
+	for _, md := range []pmetric.Metrics{gauges("web-1", "http.requests", "_hw.power", "x"), gauges("", "up")} {
+		seed, err := marshaler.MarshalMetrics(md)
+		require.NoError(f, err)
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		md, err := (&pmetric.ProtoUnmarshaler{}).UnmarshalMetrics(in)
+		if err != nil {
+			return
+		}
+		sink := &consumertest.MetricsSink{}
+		p, err := createMetrics(t.Context(), processortest.NewNopSettings(metadata.Type), createDefaultConfig(), sink)
+		require.NoError(t, err)
+		require.NoError(t, p.ConsumeMetrics(t.Context(), md))
+		require.NoError(t, p.Shutdown(t.Context()))
+		for _, md := range sink.AllMetrics() {
+			for _, rm := range md.ResourceMetrics().All() {
+				for key := range rm.Resource().Attributes().All() {
+					assert.False(t, reserved.ResourceAttribute(key), key)
+				}
+				for _, sm := range rm.ScopeMetrics().All() {
+					for _, m := range sm.Metrics().All() {
+						name, owner, err := reserved.Metric(m)
+						assert.NoError(t, err)
+						assert.Equal(t, reserved.Free, owner, name)
+					}
+				}
+			}
+		}
+	})
+}
