@@ -49,6 +49,11 @@ type Config struct {
 	// own is not known.
 	NodeName string `mapstructure:"node_name"`
 
+	// PodNamespace and PodName are the pod that the collector runs in. An answer of
+	// the kubelet without it is that of one which does not know its pods yet.
+	PodNamespace string `mapstructure:"pod_namespace"`
+	PodName      string `mapstructure:"pod_name"`
+
 	// ClusterName becomes k8s.cluster.name where it is set.
 	ClusterName string `mapstructure:"cluster_name"`
 
@@ -122,6 +127,9 @@ func (c *Config) Validate() error {
 		refuse("node_name: is empty: set it to ${env:K8S_NODE_NAME} and that variable, in the pod, from fieldRef spec.nodeName; outside of a pod, optional: true takes the machine's name")
 	case strings.ContainsAny(c.NodeName, "/ \t\r\n"):
 		refuse("node_name: %q is no name of a node: use ${env:K8S_NODE_NAME}", c.NodeName)
+	}
+	if (c.PodNamespace == "") != (c.PodName == "") {
+		refuse("pod_namespace, pod_name: are %q and %q: set both, to ${env:K8S_POD_NAMESPACE} and ${env:K8S_POD_NAME} from fieldRef metadata.namespace and metadata.name, or, outside of a pod, neither", c.PodNamespace, c.PodName)
 	}
 	if c.PollInterval < minInterval || c.PollInterval > maxPollInterval {
 		refuse("poll_interval: is %v: use %v to %v", c.PollInterval, minInterval, maxPollInterval)

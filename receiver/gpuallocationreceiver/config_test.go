@@ -42,6 +42,8 @@ func TestLoadConfig(t *testing.T) {
 
 			Socket:             "/var/lib/k0s/kubelet/pod-resources/kubelet.sock",
 			NodeName:           "node-b",
+			PodNamespace:       "monitoring",
+			PodName:            "agent-x",
 			ClusterName:        "prod",
 			PollInterval:       2 * time.Second,
 			CollectionInterval: 30 * time.Second,
@@ -79,6 +81,7 @@ func TestValidate(t *testing.T) {
 		"socket is too long":   {func(c *Config) { c.Socket = "/" + strings.Repeat("x", 107) }, []string{"socket:", "108", "shorter"}},
 		"no node":              {func(c *Config) { c.NodeName = "" }, []string{"node_name:", "${env:K8S_NODE_NAME}", "spec.nodeName", "optional: true"}},
 		"node with slash":      {func(c *Config) { c.NodeName = "a/b" }, []string{"node_name:", "${env:K8S_NODE_NAME}"}},
+		"half a pod":           {func(c *Config) { c.PodName = "agent-x" }, []string{"pod_namespace, pod_name:", "metadata.name", "set both"}},
 		"polls too often":      {func(c *Config) { c.PollInterval = 10 * time.Millisecond }, []string{"poll_interval:", "1s to 1m"}},
 		"polls too seldom":     {func(c *Config) { c.PollInterval = time.Hour }, []string{"poll_interval:", "1s to 1m"}},
 		"emits too often":      {func(c *Config) { c.CollectionInterval = 0 }, []string{"collection_interval:", "1s to 5m"}},

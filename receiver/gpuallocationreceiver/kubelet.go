@@ -28,6 +28,8 @@ import (
 type answer struct {
 	at   time.Time // before List was asked: what it says was true then or later
 	list *podresources.ListPodResourcesResponse
+	// served is when the kubelet made its socket; zero where that is not known.
+	served time.Time
 	// allocatable is nil where the kubelet did not tell what it has; then nothing
 	// is known to be free.
 	allocatable *podresources.AllocatableResourcesResponse
@@ -126,6 +128,9 @@ func (k *kubelet) over(ctx context.Context, c *connection) (a answer) {
 	// First what there is, then who holds it: what was given away between the two
 	// is then known to be held.
 	a.allocatable, a.allocatableErr = call(ctx, k.timeout, client.GetAllocatableResources, &podresources.AllocatableResourcesRequest{})
+	if c.file != nil {
+		a.served = c.file.ModTime()
+	}
 	a.at = time.Now()
 	a.list, a.listErr = call(ctx, k.timeout, client.List, &podresources.ListPodResourcesRequest{})
 	return a
@@ -196,6 +201,7 @@ const (
 	outcomeUnimplemented outcome = "unimplemented"
 	outcomeTooLarge      outcome = "too_large"
 	outcomeRateLimited   outcome = "rate_limited"
+	outcomeIncomplete    outcome = "incomplete"
 	outcomeFailed        outcome = "failed"
 )
 
@@ -208,14 +214,20 @@ var remedies = map[outcome]string{
 	outcomeUnimplemented: "the kubelet does not serve this call of pod-resources v1: use Kubernetes 1.23 or newer",
 	outcomeTooLarge:      "raise max_message_size if the node really holds that many devices",
 	outcomeRateLimited:   "the kubelet limits calls for all its clients together: raise poll_interval here, or look for who asks so often",
+	outcomeIncomplete:    "the kubelet was restarted and does not list its pods yet: look whether it reaches the API server; if this stays, check that pod_namespace and pod_name are those of the collector's own pod",
 	outcomeFailed:        "look at the kubelet's log",
 }
+
+// errIncomplete is an answer of a kubelet that does not know its pods yet.
+var errIncomplete = errors.New("the answer does not name the pods of the node")
 
 // classify names the cause of a failed call.
 func classify(err error) outcome {
 	switch {
 	case err == nil:
 		return outcomeOK
+	case errors.Is(err, errIncomplete):
+		return outcomeIncomplete
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		return outcomeAbsent
 	case errors.Is(err, fs.ErrPermission):

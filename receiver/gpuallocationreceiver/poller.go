@@ -10,6 +10,8 @@ import (
 
 	"go.uber.org/zap"
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
+
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/complete"
 )
 
 // poller asks the kubelet and replaces the snapshot. One goroutine runs it.
@@ -19,6 +21,7 @@ type poller struct {
 	causes  causes
 	failing bool // the last call of List failed, and the log was told
 	there   bool // the kubelet's socket was there once
+	judge   complete.Judge
 
 	allocatable *podresources.AllocatableResourcesResponse // the last answer
 	told        time.Time                                  // when it was given
@@ -52,11 +55,15 @@ func (p *poller) run(ctx context.Context) {
 	}
 }
 
-// poll asks once. A List that fails leaves the snapshot as it is: it ages.
+// poll asks once. A List that fails, or does not name the node's pods, leaves the
+// snapshot as it is: it ages.
 func (p *poller) poll(ctx context.Context) {
 	a := p.r.source.ask(ctx)
 	if ctx.Err() != nil {
 		return // shut down: how the call ended says nothing about the kubelet
+	}
+	if a.listErr == nil && !p.judge.Complete(p.builder.read.pods(&a)) {
+		a.listErr = errIncomplete
 	}
 	p.tell(ctx, a)
 	if a.listErr != nil {

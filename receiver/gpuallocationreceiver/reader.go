@@ -10,6 +10,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/resourcenames"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/complete"
 )
 
 const (
@@ -90,6 +91,22 @@ func (r *reader) list(response *podresources.ListPodResourcesResponse) ([]entry,
 	slices.SortFunc(tl.claimed, claimed.compare)
 	tl.claimed = slices.Compact(tl.claimed)
 	return held, tl
+}
+
+// pods are those that an answer lists, and which of them have devices.
+func (r *reader) pods(a *answer) complete.Answer {
+	pods := make(map[complete.Pod]bool, len(a.list.GetPodResources()))
+	for _, pod := range a.list.GetPodResources() {
+		key := complete.Pod{Namespace: pod.GetNamespace(), Name: pod.GetName()}
+		pods[key] = pods[key] || slices.ContainsFunc(pod.GetContainers(), r.owns)
+	}
+	return complete.Answer{At: a.at, Served: a.served, Pods: pods}
+}
+
+func (r *reader) owns(c *podresources.ContainerResources) bool {
+	return len(c.GetDynamicResources()) > 0 || slices.ContainsFunc(c.GetDevices(), func(d *podresources.ContainerDevices) bool {
+		return r.resources.Match(d.GetResourceName())
+	})
 }
 
 // allocatable gives each id that the kubelet can give away once.

@@ -21,6 +21,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/resourcenames"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/complete"
 )
 
 // allocationReceiver polls the kubelet in one goroutine and emits in another, and
@@ -98,6 +99,7 @@ func (r *allocationReceiver) Start(context.Context, component.Host) error {
 		return err
 	}
 	p := &poller{r: r, builder: builder{cfg: r.cfg, read: reader{resources, r.cfg.DRA.drivers()}}, causes: causes{}}
+	p.judge.Own = complete.Pod{Namespace: r.cfg.PodNamespace, Name: r.cfg.PodName}
 	// The context given to Start ends with it.
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel = cancel

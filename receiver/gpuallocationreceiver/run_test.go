@@ -153,6 +153,8 @@ type script struct {
 	hangs bool
 	asked uint64
 
+	served time.Time // when its socket was made; zero: not known
+
 	allocatableErr error // of that call alone
 }
 
@@ -180,7 +182,7 @@ func (s *script) ask(ctx context.Context) answer {
 		return answer{listErr: s.err, allocatableErr: s.err}
 	}
 	a := s.node.answer(s.asked)
-	a.at = time.Now()
+	a.at, a.served = time.Now(), s.served
 	if s.allocatableErr != nil {
 		a.allocatable, a.allocatableErr = nil, s.allocatableErr
 	}
