@@ -81,6 +81,11 @@ resources:
 {{- define "otelcol-gpu.env" -}}
 - name: K8S_NODE_NAME
   valueFrom: {fieldRef: {fieldPath: spec.nodeName}}
+# The kubelet's answers are believed when this pod is in them.
+- name: K8S_POD_NAMESPACE
+  valueFrom: {fieldRef: {fieldPath: metadata.namespace}}
+- name: K8S_POD_NAME
+  valueFrom: {fieldRef: {fieldPath: metadata.name}}
 {{- range $name, $path := dict "K8S_POD_IP" "status.podIP" "K8S_NODE_IP" "status.hostIP" }}
 - name: {{ $name }}{{ if $.root.Values.ipv6 }}_PLAIN{{ end }}
   valueFrom: {fieldRef: {fieldPath: {{ $path }}}}
