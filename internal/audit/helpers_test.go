@@ -92,6 +92,14 @@ func files(t testing.TB, path string) []string {
 	return list
 }
 
+// setAsideFiles are the files that were set aside, sorted.
+func setAsideFiles(t testing.TB, path string) []string {
+	t.Helper()
+	list, err := filepath.Glob(filepath.Join(filepath.Dir(path), "audit.set-aside-*"))
+	require.NoError(t, err)
+	return list
+}
+
 func verify(t testing.TB, path string, o VerifyOptions) *Report {
 	t.Helper()
 	report, err := Verify(o, files(t, path)...)

@@ -4,6 +4,7 @@
 package audit // import "github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 
 import (
+	"crypto/ed25519"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -29,6 +30,7 @@ var keyName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]{0,126}$`)
 // CheckpointKey signs checkpoints.
 type CheckpointKey struct {
 	signer note.Signer
+	public note.Verifier
 }
 
 // GenerateCheckpointKey makes an ed25519 key pair in the text form of signed
@@ -50,7 +52,29 @@ func ParseCheckpointKey(text string) (*CheckpointKey, error) {
 	if !keyName.MatchString(signer.Name()) {
 		return nil, errors.New("is a checkpoint key with a name of other characters than letters, digits, dots, dashes, underscores and slashes; make one with gpuctl audit keygen")
 	}
-	return &CheckpointKey{signer}, nil
+	public, err := publicOf(signer.Name(), strings.TrimSpace(text))
+	if err != nil {
+		return nil, errors.New("is a checkpoint key that is not ed25519; make one with gpuctl audit keygen")
+	}
+	return &CheckpointKey{signer, public}, nil
+}
+
+// publicOf derives the public key of a private one in the text form of signed
+// notes, PRIVATE+KEY+name+hash+base64(algorithm, seed).
+func publicOf(name, private string) (note.Verifier, error) {
+	parts := strings.SplitN(private, "+", 5) // base64 has plus signs of its own
+	raw, err := base64.StdEncoding.DecodeString(parts[len(parts)-1])
+	if err != nil {
+		return nil, err
+	}
+	if len(raw) != 1+ed25519.SeedSize {
+		return nil, errors.New("another length")
+	}
+	text, err := note.NewEd25519VerifierKey(name, ed25519.NewKeyFromSeed(raw[1:]).Public().(ed25519.PublicKey))
+	if err != nil {
+		return nil, err
+	}
+	return note.NewVerifier(text)
 }
 
 // origin is what the checkpoints are from: the key's name.
@@ -62,7 +86,23 @@ func keyID(hash uint32) string { return fmt.Sprintf("%08x", hash) }
 
 // PublicKeys check checkpoints.
 type PublicKeys struct {
-	verifiers note.Verifiers
+	list []note.Verifier
+}
+
+// with are these keys and the one that belongs to a private key.
+func (p *PublicKeys) with(k *CheckpointKey) *PublicKeys {
+	if k == nil {
+		return p
+	}
+	all := []note.Verifier{k.public}
+	if p != nil {
+		for _, v := range p.list {
+			if v.Name() != k.public.Name() || v.KeyHash() != k.public.KeyHash() {
+				all = append(all, v)
+			}
+		}
+	}
+	return &PublicKeys{all}
 }
 
 // ParsePublicKeys reads public keys, one a line, as GenerateCheckpointKey makes
@@ -83,7 +123,7 @@ func ParsePublicKeys(text string) (*PublicKeys, error) {
 	if len(list) == 0 {
 		return nil, errors.New("holds no public key")
 	}
-	return &PublicKeys{note.VerifierList(list...)}, nil
+	return &PublicKeys{list}, nil
 }
 
 // noteText is what a checkpoint's signature covers: origin, size and root hash

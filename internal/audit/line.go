@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 // schemaVersion is the v of every line. A change that a reader of today would
@@ -304,8 +306,22 @@ func parseLine(line []byte) (envelope, any, error) {
 		return e, nil, errNotALine
 	}
 	again, err := json.Marshal(body)
-	if err != nil || !bytes.Equal(again, raw) {
+	if err != nil || !bytes.Equal(again, raw) || !named(body) {
 		return e, nil, errNotALine
 	}
 	return e, body, nil
+}
+
+// named reports whether a line names its log and its key as a Log does: by a
+// UUID, and as keys are called.
+func named(body any) bool {
+	switch b := body.(type) {
+	case *fileBody:
+		id, err := uuid.Parse(b.Log)
+		return err == nil && id.String() == b.Log
+	case *checkpointBody:
+		return keyName.MatchString(b.Origin)
+	default:
+		return true
+	}
 }

@@ -33,6 +33,16 @@ type Options struct {
 	// CheckpointKey signs checkpoints; without it there are none, and the
 	// chain alone does not stop somebody who writes it anew.
 	CheckpointKey *CheckpointKey
+	// PreviousKeys are public keys of earlier checkpoint keys: a log whose last
+	// checkpoint is of one of them is continued too.
+	PreviousKeys *PublicKeys
+	// Kept is what Keep was last given, by an earlier process; nil if that is not
+	// known. A log that does not have these lines is not continued.
+	Kept *Head
+	// Keep, if there is one, takes the head of each checkpoint, to be kept where
+	// the files are not. It is called once the checkpoint is on disk. With wait
+	// it returns when that is done, or clear that it fails; else at once.
+	Keep func(h Head, wait bool)
 	// CheckpointInterval is how often a checkpoint is written, and the file
 	// made to outlive a power cut, when something was written. 0 is 1m.
 	CheckpointInterval time.Duration
@@ -54,12 +64,21 @@ type Options struct {
 	// Now is the time in lines and checkpoints; nil is time.Now.
 	Now func() time.Time
 
-	// For tests: how bytes get into the file, how much may wait, and for how
-	// long Write and Close wait. Zero is the default.
+	// For tests: how bytes get into the file, how much may wait, for how long
+	// Write and Close wait, and more. Zero is the default.
 	write        func(*os.File, []byte) (int, error)
 	bufferBytes  int
 	writeWait    time.Duration
 	closeTimeout time.Duration
+	uncovered    int // lines until a checkpoint that is not due yet
+}
+
+// Head is where the chain of a log stood: the first Count lines end in the
+// digest Head.
+type Head struct {
+	Log   string `json:"log"`
+	Count uint64 `json:"count"`
+	Head  string `json:"head"`
 }
 
 func (o *Options) setDefaults() {
@@ -69,11 +88,15 @@ func (o *Options) setDefaults() {
 	setDefault(&o.bufferBytes, defaultBufferBytes)
 	setDefault(&o.writeWait, defaultWriteWait)
 	setDefault(&o.closeTimeout, defaultCloseTimeout)
+	setDefault(&o.uncovered, maxUncovered)
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()
 	}
 	if o.OnStatus == nil {
 		o.OnStatus = func(error) {}
+	}
+	if o.Keep == nil {
+		o.Keep = func(Head, bool) {}
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -112,6 +135,8 @@ type Log struct {
 	statusMu sync.Mutex
 	reported error
 	told     map[string]time.Time // per cause, when it was last logged
+
+	setAside error // why the log that Open found is not continued; set before it returns
 }
 
 // Stats counts since Open.
@@ -120,6 +145,7 @@ type Stats struct {
 	Buffered int64 // records that wait for the file
 	Lost     int64 // records that could not be kept
 	Failures int64 // operations on the file that failed
+	SetAside int64 // logs that did not verify at the start
 }
 
 // entry is a record, or a gap, on its way to the file.
@@ -136,7 +162,8 @@ var _ Sink = (*Log)(nil)
 // Open opens the log at o.Path, continues its chain, and closes off what an
 // interrupted write left at its end. It fails where the configuration is at
 // fault: no such folder, no permission, a symbolic link, another writer, a file
-// that is no audit log. A full disk is no such fault.
+// that is no audit log. A full disk is no such fault. A log that does not verify
+// is set aside, and a new one begins: SetAside.
 func Open(o Options) (*Log, error) {
 	o.setDefaults()
 	if o.Path == "" {
@@ -285,6 +312,10 @@ func (l *Log) Stats() Stats {
 	defer l.mu.Unlock()
 	return l.stats
 }
+
+// SetAside says why the log that Open found was not continued; nil if it was, or
+// if there was none.
+func (l *Log) SetAside() error { return l.setAside }
 
 // Close writes what is buffered and the closing lines, for 3 s at most, and
 // lets go of the file. Records that come later are lost and counted. Its error

@@ -143,8 +143,9 @@ func TestRotationDeletesTheOldestAndSaysSo(t *testing.T) {
 	assert.Equal(t, list[1], report.Break.File)
 }
 
-// Files that somebody kept before they were deleted still join the rest.
-func TestKeptFilesJoinTheRest(t *testing.T) {
+// The log deletes its oldest files. A hole with older files before it is none of
+// its own, whatever it says.
+func TestAHoleBehindOlderFilesIsABreak(t *testing.T) {
 	key, keys := keyPair(t)
 	path := logPath(t)
 	l := open(t, Options{Path: path, CheckpointKey: key, MaxBytes: 5000, MaxFiles: 3})
@@ -156,9 +157,11 @@ func TestKeptFilesJoinTheRest(t *testing.T) {
 	require.NoError(t, l.Close())
 	require.NotContains(t, files(t, path), kept)
 	require.NoError(t, os.WriteFile(kept, text, 0o600))
-	report := requireClean(t, path, keys)
-	assert.EqualValues(t, 1, report.FirstSeq)
-	assert.Contains(t, kinds(report), RemovedFiles)
+	for _, o := range []VerifyOptions{{PublicKeys: keys}, {}} {
+		report := verify(t, path, o)
+		require.NotNil(t, report.Break)
+		assert.Equal(t, MissingFile, report.Break.Kind)
+	}
 }
 
 // Files under other names, in any order, are one log all the same.

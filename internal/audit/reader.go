@@ -5,7 +5,6 @@ package audit // import "github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"errors"
@@ -44,23 +43,22 @@ type reader struct {
 	current int
 	in      *bufio.Reader
 	line    int
+	begin   int64 // offset in the first file
 	offset  int64
 	ahead   *item
 	partial *item
 }
 
-// newReader opens the files in their order, and reads which files the log says
-// it deleted.
-func newReader(files []string) (*reader, []removedBody, error) {
+// newReader opens the files in their order.
+func newReader(open func(string) (*os.File, error), files []string) (*reader, error) {
 	if len(files) == 0 {
-		return nil, nil, errors.New("no file is given")
+		return nil, errors.New("no file is given")
 	}
 	r := &reader{current: -1}
-	var removed []removedBody
 	for _, path := range files {
-		f, err := os.Open(path)
+		f, err := open(path)
 		if err != nil {
-			return nil, nil, errors.Join(err, r.close())
+			return nil, errors.Join(err, r.close())
 		}
 		s := &source{path: path, f: f}
 		r.sources = append(r.sources, s)
@@ -68,44 +66,41 @@ func newReader(files []string) (*reader, []removedBody, error) {
 		if err == nil && !info.Mode().IsRegular() {
 			err = fmt.Errorf("%s is not a regular file", path)
 		}
-		var more []removedBody
 		if err == nil {
-			s.first, more, err = scout(f)
+			s.first, err = firstSeq(f)
 		}
 		if err != nil {
-			return nil, nil, errors.Join(err, r.close())
+			return nil, errors.Join(err, r.close())
 		}
-		removed = append(removed, more...)
 	}
 	r.sort()
-	return r, removed, nil
+	return r, nil
 }
 
-// scout reads a file for its first line's number and for what it says was
-// deleted.
-func scout(f *os.File) (first uint64, removed []removedBody, err error) {
-	in := bufio.NewReaderSize(f, 256<<10)
+// firstSeq reads a file for the number of its first line; 0 if it has none.
+func firstSeq(f *os.File) (uint64, error) {
+	in := bufio.NewReader(f)
 	for {
 		line, _, err := readLine(in)
-		if err == io.EOF {
+		if err != nil && err != io.EOF {
+			return 0, err
+		}
+		first := uint64(0)
+		if e, _, bad := parseLine(line); err == nil && bad == nil {
+			first = e.seq
+		}
+		if err == io.EOF || first > 0 {
 			_, err = f.Seek(0, io.SeekStart)
-			return first, removed, err
-		}
-		if err != nil {
-			return 0, nil, err
-		}
-		if first > 0 && !bytes.Contains(line, []byte(`","kind":"`+kindRemoved+`"`)) {
-			continue
-		}
-		if e, body, err := parseLine(line); err == nil {
-			if first == 0 {
-				first = e.seq
-			}
-			if b, ok := body.(*removedBody); ok {
-				removed = append(removed, *b)
-			}
+			return first, err
 		}
 	}
+}
+
+// from lets the first file begin at a line that is not its first.
+func (r *reader) from(offset int64) error {
+	r.begin = offset
+	_, err := r.sources[0].f.Seek(offset, io.SeekStart)
+	return err
 }
 
 // sort brings the files into the order of their names, where these are those of
@@ -190,7 +185,8 @@ func (r *reader) read() (*item, error) {
 				return nil, io.EOF
 			}
 			r.current++
-			r.in, r.line, r.offset = bufio.NewReaderSize(r.sources[r.current].f, 256<<10), 0, 0
+			r.in, r.line, r.offset = bufio.NewReaderSize(r.sources[r.current].f, 256<<10), 0, r.begin
+			r.begin = 0
 		}
 		text, n, err := readLine(r.in)
 		if err != nil && err != io.EOF {

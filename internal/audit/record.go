@@ -46,6 +46,10 @@ const (
 	// TriggerEnable is no delivery: a receiver that had answered 410 gets
 	// deliveries again. The record has no events, no attempt, and succeeded.
 	TriggerEnable Trigger = "enable"
+	// TriggerSetAside is no delivery either: the audit log that was found at the
+	// start did not verify and was set aside; this log began in its place. The
+	// record has no events, no receiver, no attempt, and failed.
+	TriggerSetAside Trigger = "set_aside"
 )
 
 // Record is what is kept of one attempt, of a delivery that came to no attempt,
@@ -117,4 +121,13 @@ type Durations struct {
 // and never stops a delivery.
 type Sink interface {
 	Write(*Record)
+}
+
+// Keeper is what an extension offers that also wants the records, such as a
+// store that shows them beside the events. It is a copy: the file is the record.
+type Keeper interface {
+	// KeepAudit takes a record and its sequence number in the audit file, 0
+	// where it has none (yet). It is called by several goroutines at once, must
+	// not wait, and must neither change nor keep the record.
+	KeepAudit(seq uint64, r *Record)
 }

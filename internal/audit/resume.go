@@ -21,15 +21,19 @@ func newWriter(l *Log) (*writer, error) {
 	if err != nil {
 		return nil, err
 	}
+	w.file, err = openFile(w.o.Path, os.O_RDWR|os.O_APPEND)
+	if errors.Is(err, os.ErrNotExist) {
+		err = nil
+	}
+	if err == nil {
+		full, err = w.admit(full)
+	}
 	w.number = 1
 	if len(full) > 0 {
 		w.number = full[len(full)-1].n + 1
 	}
-	w.file, err = openFile(w.o.Path, os.O_RDWR|os.O_APPEND)
-	if err == nil {
+	if err == nil && w.file != nil {
 		err = w.resume(len(full) > 0)
-	} else if errors.Is(err, os.ErrNotExist) {
-		err = nil
 	}
 	if err == nil && w.seq == 0 {
 		err = w.resumeFrom(full)
@@ -49,6 +53,10 @@ func newWriter(l *Log) (*writer, error) {
 	}
 	if w.log == "" {
 		w.log = uuid.Must(uuid.NewV7()).String()
+		if kept := w.o.Kept; kept != nil && kept.Count == 0 {
+			w.log = kept.Log // begun, and ended before its first line
+		}
+		w.o.Keep(Head{Log: w.log}, false)
 	}
 	return w, nil
 }

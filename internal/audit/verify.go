@@ -6,7 +6,12 @@ package audit // import "github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 import (
 	"fmt"
 	"io"
+	"os"
 	"time"
+
+	"golang.org/x/mod/sumdb/note"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
 )
 
 // FindingKind says what Verify found. The list is closed.
@@ -26,6 +31,8 @@ const (
 	UnknownKey         FindingKind = "unknown_key"         // a checkpoint is signed by none of the keys given
 	CheckpointMismatch FindingKind = "checkpoint_mismatch" // what was signed is not what is there
 	Unsigned           FindingKind = "unsigned"            // keys were given, and there is no checkpoint
+	Uncheckpointed     FindingKind = "uncheckpointed"      // keys were given, and a checkpoint that the writer makes is not there
+	ForgedRemoval      FindingKind = "forged_removal"      // files are not there, and no checkpoint covers the line that says they were deleted
 	AnchorMismatch     FindingKind = "anchor_mismatch"     // what an anchor says is not, or no longer, there
 )
 
@@ -88,6 +95,9 @@ type Report struct {
 	// them only the unsigned chain speaks.
 	LastCheckpoint *Checkpoint `json:"last_checkpoint"`
 	Uncovered      int64       `json:"uncovered"`
+	// Closed: the last writer ended in good order. That of an earlier end looks
+	// alike: only an anchor shows that later lines were cut off.
+	Closed bool `json:"closed"`
 }
 
 // Checkpoint is one that was found good. Without PublicKeys its signature was
@@ -108,58 +118,93 @@ type verifier struct {
 	in      *reader
 	report  *Report
 	anchors map[uint64][]string // not met yet, heads by count
-	removed []removedBody
+	keys    note.Verifiers      // nil without keys
+	skip    bool                // what comes before the first line is known
+	hashed  int64               // bytes behind a fault that were hashed
+	stretch int64               // maxStretch
 
 	seq        uint64 // of the last line that is good
 	head       digest // of it
 	headBefore digest // of the line before it
 	last       *item  // that line; nil at the start
 	signed     bool   // the last line is a checkpoint with a good signature
+	known      bool   // whether a writer is running is known
 	running    bool   // a writer has begun and not ended
 	number     int    // of the file that the last line is in
+	fault      *item  // where the break is
+
+	missing *item   // the first line, where lines before it are not there
+	before  *Report // what was found up to it
+	removal *item   // the line that says why they are not
+	refuted *item   // one whose writer made no checkpoint behind it
+	covered bool    // a checkpoint covers that line
+	awaits  *item   // an open line, until the checkpoint behind it
+	lacks   *item   // one that had none
 }
+
+// maxUncovered is after how many lines a writer makes a checkpoint that is not
+// due yet. Verify allows ten times as many: earlier versions kept to the
+// interval alone. Times say nothing: those of records are of attempts, and a
+// disk that fails delays all lines.
+const (
+	maxUncovered = 10_000
+	maxStretch   = 10 * maxUncovered
+)
 
 // Verify checks the files of one log. It brings them into their order itself.
 // Its error says that a file cannot be read; what is wrong with a file that can
 // is in the report. It needs little memory, however long the log is.
 func Verify(o VerifyOptions, files ...string) (*Report, error) {
-	in, removed, err := newReader(files)
+	in, err := newReader(os.Open, files)
 	if err != nil {
 		return nil, err
 	}
 	defer in.close()
+	v := newVerifier(o, in)
+	return v.report, v.run()
+}
+
+func newVerifier(o VerifyOptions, in *reader) *verifier {
 	v := &verifier{
 		o:       o,
 		in:      in,
-		removed: removed,
+		stretch: maxStretch,
 		anchors: map[uint64][]string{},
 		report:  &Report{SignaturesChecked: o.PublicKeys != nil, Files: in.paths(), Facts: []Finding{}},
+	}
+	if o.PublicKeys != nil {
+		v.keys = note.VerifierList(o.PublicKeys.list...)
 	}
 	for _, a := range o.Anchors {
 		v.anchors[a.Count] = append(v.anchors[a.Count], a.Head)
 	}
+	return v
+}
+
+// run walks up to the first break or the end.
+func (v *verifier) run() error {
 	for lines := uint64(1); v.report.Break == nil; lines++ {
-		if o.Progress != nil && lines%progressEvery == 0 {
-			o.Progress(lines)
+		if v.o.Progress != nil && lines%progressEvery == 0 {
+			v.o.Progress(lines)
 		}
-		it, err := in.next()
+		it, err := v.in.next()
 		if err == io.EOF {
 			v.end()
 			break
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if err := v.line(it); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return v.report, nil
+	return nil
 }
 
 func (v *verifier) broken(it *item, kind FindingKind, detail string, args ...any) {
 	if v.report.Break == nil {
-		v.report.Break = v.finding(it, kind, detail, args...)
+		v.report.Break, v.fault = v.finding(it, kind, detail, args...), it
 	}
 }
 
@@ -172,8 +217,12 @@ func (v *verifier) finding(it *item, kind FindingKind, detail string, args ...an
 	if it.err != nil {
 		seq = v.seq + 1
 	}
-	return &Finding{Kind: kind, File: it.file.path, Line: it.line, Seq: seq, Detail: fmt.Sprintf(detail, args...)}
+	return &Finding{Kind: kind, File: it.file.path, Line: it.line, Seq: seq, Detail: safetext.Strip(fmt.Sprintf(detail, args...), maxDetail)}
 }
+
+// maxDetail bounds what a finding quotes of the log, in which somebody may have
+// written anything.
+const maxDetail = 500
 
 // line checks one line; its error is one of reading.
 func (v *verifier) line(it *item) error {
@@ -205,6 +254,7 @@ func (v *verifier) line(it *item) error {
 
 // body looks at what the line says.
 func (v *verifier) body(it *item) {
+	v.order(it)
 	switch b := it.body.(type) {
 	case *fileBody:
 		v.number = b.File
@@ -218,9 +268,12 @@ func (v *verifier) body(it *item) {
 		if v.running {
 			v.fact(it, UncleanEnd, "the writer before this one ended without closing the log")
 		}
-		v.running = true
+		v.known, v.running, v.awaits, v.report.Closed = true, true, it, false
+		if v.keys != nil && !v.covered && v.removal != nil {
+			v.refuted, v.removal = v.removal, nil
+		}
 	case *closeBody:
-		v.running = false
+		v.known, v.running, v.report.Closed = true, false, true
 	case *recordBody:
 		v.report.Records++
 	case *gapBody:
@@ -228,6 +281,7 @@ func (v *verifier) body(it *item) {
 		v.fact(it, LostRecords, "%d records between %s and %s could not be kept", b.Lost, b.From.Format(time.RFC3339), b.To.Format(time.RFC3339))
 	case *removedBody:
 		v.fact(it, RemovedFiles, "files up to number %d, with lines up to %d, were deleted because there were too many", b.ThroughFile, b.LastSeq)
+		v.explains(it, b)
 	case *tornBody:
 		v.fact(it, InterruptedWrite, "%d bytes before this line were not written whole", b.Bytes)
 	case *checkpointBody:
@@ -246,6 +300,7 @@ func (v *verifier) end() {
 	} else if v.running {
 		v.fact(v.last, NotClosed, "the log does not end in good order: it is in use, its writer was killed, or its end was cut off")
 	}
+	v.removals()
 	for count := range v.anchors {
 		if count > v.seq {
 			v.broken(v.last, AnchorMismatch, "an anchor knows of %d lines: what came after this one was cut off", count)

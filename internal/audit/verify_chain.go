@@ -11,6 +11,8 @@ import (
 	"io"
 
 	"golang.org/x/mod/sumdb/note"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
 )
 
 // chain checks that the line follows the one before, and where it does not,
@@ -18,6 +20,9 @@ import (
 // does not refer to the one before it, either may have been changed, and the
 // line after says which.
 func (v *verifier) chain(it *item) error {
+	if v.last == nil && v.skip {
+		return nil
+	}
 	if v.last == nil {
 		v.first(it)
 		return nil
@@ -64,21 +69,61 @@ func (v *verifier) first(it *item) {
 		if it.kind != kindFile && it.kind != kindTorn {
 			v.broken(it, Edited, "a log does not begin so")
 		}
+		v.known = true
 	case it.seq == 1 || it.prev == digest{}:
 		v.broken(it, Edited, "only line 1 refers to no line")
-	case !v.wasRemoved(it):
-		v.broken(it, MissingFile, "lines 1 to %d are not there, and the log does not say that it deleted their files; give all files that there are", it.seq-1)
+	case it.kind != kindFile && it.kind != kindTorn:
+		v.broken(it, MissingFile, "lines 1 to %d are not there, and it is not the first line of a file", it.seq-1)
+	default: // at the end it is known whether the log says that it deleted them
+		found := *v.report
+		v.missing, v.before = it, &found
 	}
 }
 
-// wasRemoved reports whether the log says that it deleted all before the line.
-func (v *verifier) wasRemoved(it *item) bool {
-	for _, r := range v.removed {
-		if r.LastSeq == it.seq-1 && r.Head == it.prev.String() {
-			return true
-		}
+// explains notes a line that says that the files before the first line there is
+// were deleted. A process that was killed meanwhile left some of them.
+func (v *verifier) explains(it *item, r *removedBody) {
+	if v.missing == nil || v.covered {
+		return
 	}
-	return false
+	if last := v.missing.seq - 1; r.LastSeq > last || r.LastSeq == last && r.Head == v.missing.prev.String() {
+		v.removal = it
+	}
+}
+
+// removals is reached at the end: only then is it known whether the log itself
+// deleted what is not there. Anybody can append a line that says so: with keys
+// it counts if its own writer made a checkpoint behind it, which it does before
+// it deletes. That of the next writer covers whatever it finds.
+func (v *verifier) removals() {
+	if v.removal == nil {
+		v.removal = v.refuted
+	}
+	switch {
+	case v.missing == nil || v.covered || v.removal != nil && v.keys == nil:
+		return
+	case v.removal == nil:
+		*v.report = *v.before
+		v.broken(v.missing, MissingFile, "lines 1 to %d are not there, and the log does not say that it deleted their files; give all files that there are", v.missing.seq-1)
+	default:
+		v.broken(v.removal, ForgedRemoval, "lines 1 to %d are not there; this line says that the log deleted their files, and no checkpoint covers it", v.missing.seq-1)
+	}
+}
+
+// order checks what a writer writes when: nothing before its open line, and
+// with keys a checkpoint right behind that. One that was killed in between is
+// followed by the next writer's lines.
+func (v *verifier) order(it *item) {
+	switch it.kind {
+	case kindRecord, kindGap, kindRemoved, kindClose:
+		if v.known && !v.running {
+			v.broken(it, Inserted, "no writer had begun")
+		}
+		if v.lacks == nil {
+			v.lacks = v.awaits
+		}
+		v.awaits = nil
+	}
 }
 
 // foreign tells a file of another log from one with a gap before it.
@@ -115,10 +160,8 @@ func (v *verifier) gap(it *item) {
 	from, to := v.seq+1, it.seq-1
 	header, isFirst := it.body.(*fileBody)
 	switch {
-	case isFirst && v.wasRemoved(it):
-		v.fact(it, RemovedFiles, "lines %d to %d were in files that the log deleted", from, to)
 	case isFirst && header.File > v.number+1:
-		v.broken(it, MissingFile, "lines %d to %d are not there, nor their files, and the log does not say that it deleted them", from, to)
+		v.broken(it, MissingFile, "lines %d to %d are not there, nor their files; the log deletes only the oldest", from, to)
 	default:
 		v.broken(it, Missing, "lines %d to %d are not there", from, to)
 	}
@@ -127,6 +170,7 @@ func (v *verifier) gap(it *item) {
 // interrupted looks for the line that closes off what was torn. It returns nil
 // after telling of a break where there is none.
 func (v *verifier) interrupted(bad *item) (*item, error) {
+	h, hashed := sha256.New(), int64(0)
 	for it := bad; ; {
 		after, err := v.in.peek()
 		if err == io.EOF || err == nil && after.file != bad.file {
@@ -143,12 +187,18 @@ func (v *verifier) interrupted(bad *item) (*item, error) {
 		if !ok || it.seq != v.seq+1 || it.prev != v.head {
 			continue
 		}
-		h := sha256.New()
-		n, err := io.Copy(h, io.NewSectionReader(bad.file.f, bad.offset, it.offset-bad.offset))
+		if torn.Bytes != it.offset-bad.offset {
+			continue
+		}
+		// Each byte is hashed once, however many lines claim to close them off.
+		from := bad.offset + hashed
+		n, err := io.Copy(h, io.NewSectionReader(bad.file.f, from, it.offset-from))
+		hashed += n
+		v.hashed += n
 		if err != nil {
 			return nil, err
 		}
-		if n == torn.Bytes && torn.SHA256 == fmt.Sprintf("%x", h.Sum(nil)) {
+		if hashed == torn.Bytes && torn.SHA256 == fmt.Sprintf("%x", h.Sum(nil)) {
 			return it, nil
 		}
 	}
@@ -166,17 +216,26 @@ func (v *verifier) checkpoint(it *item, c *checkpointBody) {
 		v.broken(it, CheckpointMismatch, "it says %d lines and another head than the lines before it have; something since %s was changed and the chain written anew", c.Count, v.since())
 		return
 	}
-	if v.o.PublicKeys != nil && !v.signature(it, c) {
+	if v.keys != nil && !v.signature(it, c) {
 		return
 	}
-	v.signed = v.o.PublicKeys != nil
+	v.signed = v.keys != nil
+	if v.keys != nil && v.lacks != nil {
+		v.broken(v.lacks, Uncheckpointed, "a writer began here, and its checkpoint is not behind it; line %d covers it without having seen the writer of those lines", it.seq)
+		return
+	}
+	if v.keys != nil && v.report.Uncovered > v.stretch {
+		v.broken(it, Uncheckpointed, "since %s there are %d lines, more than the writer leaves without one", v.since(), v.report.Uncovered)
+		return
+	}
+	v.awaits, v.covered = nil, v.removal != nil
 	v.report.Checkpoints++
 	v.report.Uncovered = 0
-	v.report.LastCheckpoint = &Checkpoint{Seq: it.seq, Time: c.Time, Origin: c.Origin, KeyID: c.KeyID}
+	v.report.LastCheckpoint = &Checkpoint{Seq: it.seq, Time: c.Time, Origin: c.Origin, KeyID: safetext.Strip(c.KeyID, 64)}
 }
 
 func (v *verifier) signature(it *item, c *checkpointBody) bool {
-	n, err := note.Open([]byte(c.Note), v.o.PublicKeys.verifiers)
+	n, err := note.Open([]byte(c.Note), v.keys)
 	var unverified *note.UnverifiedNoteError
 	switch {
 	case errors.As(err, &unverified):

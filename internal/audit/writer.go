@@ -35,12 +35,15 @@ type writer struct {
 	log     string
 	seq     uint64
 	head    digest
-	begun   bool      // the open line is written
+	opened  bool      // the open line is written
+	begun   bool      // and the checkpoint behind it
 	torn    *tornBody // has to be closed off before anything else is written
 	endless bool      // the file does not end with a line feed
 	mend    int64     // size to which a write that failed halfway must be undone; -1: none
 
 	dirty       bool // something was written since the last checkpoint
+	uncovered   int  // lines since then
+	synced      bool // the last checkpoint outlives a power cut
 	retry       time.Duration
 	rotateAgain time.Time // not before then, after a rotation that failed
 	line        []byte    // reused
@@ -130,6 +133,11 @@ func (w *writer) drain() error {
 		if err := w.begin(); err != nil {
 			return err
 		}
+		if w.uncovered >= w.o.uncovered {
+			if err := w.checkpoint(); err != nil {
+				return err
+			}
+		}
 		if err := w.append(e.kind, e.body); err != nil {
 			return err
 		}
@@ -164,12 +172,17 @@ func (w *writer) begin() error {
 		}
 		w.headed = true
 	}
-	if !w.begun {
+	if !w.opened {
 		if err := w.appendBody(kindOpen, openBody{Time: utc(w.o.Now())}); err != nil {
 			return err
 		}
+		w.opened = true
+	}
+	if !w.begun { // verify takes nothing for a writer's that lacks it
+		if err := w.sign(); err != nil {
+			return err
+		}
 		w.begun = true
-		return w.checkpoint() // so that a signed log never begins without one
 	}
 	return nil
 }
@@ -214,6 +227,7 @@ func (w *writer) append(kind string, body []byte) error {
 	w.seq++
 	w.head = sha256.Sum256(w.line[start : n-1])
 	w.lines++
+	w.uncovered++
 	w.dirty = kind != kindCheckpoint
 	return nil
 }
@@ -227,6 +241,17 @@ func (w *writer) checkpoint() error {
 	if err := w.begin(); err != nil {
 		return err
 	}
+	if w.dirty {
+		if err := w.sign(); err != nil {
+			return err
+		}
+	}
+	return w.stillThere()
+}
+
+// sign writes the checkpoint and hands its head to who keeps it elsewhere: after
+// it is on disk, so that what is kept never knows of more than the file has.
+func (w *writer) sign() error {
 	count, head := w.seq, w.head
 	fields := []zap.Field{zap.String("log", w.log), zap.Uint64("count", count), zap.Stringer("head", head)}
 	if key := w.o.CheckpointKey; key != nil {
@@ -240,10 +265,14 @@ func (w *writer) checkpoint() error {
 		}
 		fields = append(fields, zap.String("origin", c.Origin), zap.String("key_id", c.KeyID), zap.String("note", c.Note))
 	}
-	w.dirty = false
-	w.l.neglect("sync", w.file.Sync())
+	w.dirty, w.uncovered = false, 0
+	err := w.file.Sync()
+	w.l.neglect("sync", err)
+	if w.synced = err == nil; w.synced {
+		w.o.Keep(Head{Log: w.log, Count: w.seq, Head: w.head.String()}, false)
+	}
 	w.o.Logger.Info("Audit checkpoint.", fields...)
-	return w.stillThere()
+	return nil
 }
 
 // stillThere lets go of a file that somebody renamed or deleted: what is written
