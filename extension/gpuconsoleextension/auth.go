@@ -6,15 +6,13 @@ package gpuconsoleextension // import "github.com/otelcol-gpu/otelcol-gpu/extens
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/http"
-	"slices"
-	"strings"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/extension/extensionauth"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/listening"
 )
 
 // newAuthenticator returns the authenticator of the API; nil is none.
@@ -49,17 +47,13 @@ func (a *api) authenticated(r *http.Request) (*http.Request, *failure) {
 
 // localOnly refuses requests for another host than this machine, where nothing
 // else guards the API. A page from elsewhere can make a browser ask loopback
-// under a name of its own, and would read the answers.
+// under a name of its own, and would read the answers; or ask without reading them,
+// and what was asked for is done.
 func (a *api) localOnly(r *http.Request) *failure {
 	if a.authenticator != nil || a.config.NetAddr.Transport == "unix" {
 		return nil
 	}
-	host := r.Host
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	host = strings.Trim(host, "[]")
-	if loopback(host) || slices.ContainsFunc(a.config.AllowedHosts, func(h string) bool { return strings.EqualFold(h, host) }) {
+	if listening.LocalRequest(r, a.config.AllowedHosts) {
 		return nil
 	}
 	return fail(http.StatusForbidden, consoleapi.Unauthenticated, "This console is for its own machine alone.",

@@ -6,7 +6,6 @@ package gpuconsoleextension // import "github.com/otelcol-gpu/otelcol-gpu/extens
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
@@ -187,19 +186,10 @@ func (c *Config) validateReach() error {
 	switch {
 	case err != nil:
 		errs = append(errs, err)
-	case !loopback(host) && !c.Auth.HasValue():
+	case !listening.Loopback(host) && !c.Auth.HasValue():
 		errs = append(errs, fmt.Errorf("endpoint: %q can be reached from other machines, and whoever reaches it can see the fleet; set auth::authenticator to an extension such as bearertokenauth, or use localhost (kubectl port-forward reaches it)", c.NetAddr.Endpoint))
 	}
 	return errors.Join(errs...)
-}
-
-// loopback reports whether a host is this machine alone.
-func loopback(host string) bool {
-	if strings.EqualFold(strings.TrimSuffix(host, "."), "localhost") {
-		return true
-	}
-	address, err := netip.ParseAddr(host)
-	return err == nil && address.Unmap().IsLoopback()
 }
 
 var (

@@ -243,6 +243,9 @@ func TestOtherHosts(t *testing.T) {
 	} {
 		assert.Equal(t, want, r.get(t, http.MethodGet, "/api/v1/status", "Host", name).status, name)
 	}
+	assert.Equal(t, 403, r.get(t, http.MethodGet, "/api/v1/status", "Host", "localhost", "Origin", "https://evil.example.com").status)
+	assert.Equal(t, 403, r.get(t, http.MethodGet, "/api/v1/status", "Host", "localhost", "Sec-Fetch-Site", "cross-site").status)
+	assert.Equal(t, 200, r.get(t, http.MethodGet, "/api/v1/status", "Host", "gpu.example.com", "Origin", "https://gpu.example.com").status)
 }
 
 // The access log has no secrets, and telemetry has every answer.

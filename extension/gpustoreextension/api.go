@@ -5,7 +5,6 @@ package gpustoreextension // import "github.com/otelcol-gpu/otelcol-gpu/extensio
 
 import (
 	"context"
-	"net"
 	"net/http"
 	"runtime"
 	"runtime/debug"
@@ -15,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpustoreextension/internal/promapi"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/listening"
 )
 
 // apiHandler serves the Prometheus API over this store.
@@ -32,16 +32,11 @@ func (g *gpuStore) apiHandler() http.Handler {
 	return handler
 }
 
-// localOnly refuses requests for another host than this machine. A page from
-// elsewhere can make a browser ask loopback under a name of its own, and would
-// read the answers.
+// localOnly refuses requests for another host than this machine, and those that a
+// page of another makes a browser send: such a query runs too.
 func localOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host := r.Host
-		if name, _, err := net.SplitHostPort(host); err == nil {
-			host = name
-		}
-		if !loopback(strings.Trim(host, "[]")) {
+		if !listening.LocalRequest(r, nil) {
 			http.Error(w, "This API is for this machine alone: ask for localhost, or configure api::auth.", http.StatusForbidden)
 			return
 		}

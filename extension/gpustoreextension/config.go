@@ -6,7 +6,6 @@ package gpustoreextension // import "github.com/otelcol-gpu/otelcol-gpu/extensio
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -200,19 +199,10 @@ func (c *APIConfig) validate() error {
 	if err != nil {
 		return err
 	}
-	if !loopback(host) && !c.Auth.HasValue() {
+	if !listening.Loopback(host) && !c.Auth.HasValue() {
 		return fmt.Errorf("api::endpoint: %q can be reached from other machines, and whoever reaches it can read everything; set api::auth to an authenticator, use localhost, or set endpoint to \"\" for no API", c.NetAddr.Endpoint)
 	}
 	return nil
-}
-
-// loopback reports whether a host is this machine alone.
-func loopback(host string) bool {
-	if strings.EqualFold(strings.TrimSuffix(host, "."), "localhost") {
-		return true
-	}
-	address, err := netip.ParseAddr(host)
-	return err == nil && address.Unmap().IsLoopback()
 }
 
 func (c *PrometheusConfig) validate() error {

@@ -171,6 +171,10 @@ func TestTheAPIIsForThisMachine(t *testing.T) {
 		status, _ = get(t, g.url()+"/api/v1/query?query=m", func(r *http.Request) { r.Host = name })
 		assert.Equal(t, 200, status, name)
 	}
+	for header, value := range map[string]string{"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"} {
+		status, _ = get(t, g.url()+"/api/v1/query?query=m", func(r *http.Request) { r.Header.Set(header, value) })
+		assert.Equal(t, 403, status, "a page of another host: %s", header)
+	}
 	assert.Positive(t, g.counted(t, "otelcol_extension_gpu_store_api_requests", "endpoint", "query"))
 }
 
