@@ -151,7 +151,7 @@ func (e *engine) present(d *device, f *facts, begun bool) {
 		return // of several resources at one time the same one wins in any order
 	}
 	if f.node != d.facts.node {
-		delete(e.site(place{d.id.cluster, d.facts.node}).devices, d)
+		e.leave(d)
 		e.site(place{d.id.cluster, f.node}).devices[d] = struct{}{}
 		e.changed = true
 	}
@@ -325,9 +325,7 @@ func (e *engine) dropDevice(d *device, why string) {
 	}
 	delete(e.devices, d.id)
 	delete(e.pending, d)
-	if s := e.sites[place{d.id.cluster, d.facts.node}]; s != nil {
-		delete(s.devices, d)
-	}
+	e.leave(d)
 	e.changed = true
 }
 

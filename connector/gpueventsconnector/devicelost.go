@@ -31,6 +31,20 @@ func (e *engine) site(p place) *site {
 	return s
 }
 
+// leave takes the device from its site, which goes with its last device where nothing is
+// known of its MIG layout.
+func (e *engine) leave(d *device) {
+	p := place{d.id.cluster, d.facts.node}
+	s := e.sites[p]
+	if s == nil {
+		return
+	}
+	delete(s.devices, d)
+	if len(s.devices) == 0 && s.at == 0 {
+		delete(e.sites, p)
+	}
+}
+
 // reconfiguring notes what a point of gpu.node.mig.reconfiguring says.
 func (e *engine) reconfiguring(p place, at pcommon.Timestamp, on bool) {
 	if p.node == "" {

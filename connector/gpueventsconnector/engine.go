@@ -62,6 +62,8 @@ type counts struct {
 	late     int64            // points older than what was judged
 	invalid  int64            // points that say nothing
 	example  string           // the metric of one of them
+	twice    int64            // counts of a device that two exporters have
+	twiceOn  deviceID         // one of them
 	refused  map[string]int64 // events that were not raised, by name
 	subjects map[string]int64 // subjects that are not watched, by kind
 }

@@ -166,7 +166,7 @@ func FuzzConsumeMetrics(f *testing.F) {
 		}
 		state := e.save()
 		require.Len(t, state.Raised, e.raised)
-		text, err := encodeState(state)
+		text, _, err := encodeState(state)
 		require.NoError(t, err)
 		again, refused, err := decodeState(text, 5)
 		require.NoError(t, err)

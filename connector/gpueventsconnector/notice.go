@@ -19,6 +19,17 @@ type notice struct {
 // happened counts n more at the time at.
 func (n *notice) happened(count int64) { n.untold += count }
 
+// clockAhead is by how much a notice may be newer than its device: one that is newer by
+// more has its time from a clock that was ahead, and was set since.
+const clockAhead = time.Minute
+
+// forget drops the time of a notice that is not of the clock that now counts.
+func (n *notice) forget(at pcommon.Timestamp) {
+	if n.told > later(at, clockAhead) {
+		n.told = 0
+	}
+}
+
 // due is when it may be told again, and with untold is told then.
 func (n *notice) due(repeatAfter time.Duration) pcommon.Timestamp {
 	if n.told == 0 {

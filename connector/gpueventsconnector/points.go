@@ -23,6 +23,12 @@ func numberPoints(m pmetric.Metric) (points pmetric.NumberDataPointSlice, ok boo
 	return points, false
 }
 
+// isDelta reports whether the points of the metric are what was added since the ones
+// before.
+func isDelta(m pmetric.Metric) bool {
+	return m.Type() == pmetric.MetricTypeSum && m.Sum().AggregationTemporality() == pmetric.AggregationTemporalityDelta
+}
+
 // eachPoint calls f with every gauge and sum point of md.
 func eachPoint(md pmetric.Metrics, f func(metric string, resource pcommon.Map, p pmetric.NumberDataPoint)) {
 	for _, rm := range md.ResourceMetrics().All() {

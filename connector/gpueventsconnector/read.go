@@ -206,7 +206,7 @@ func (e *engine) readResource(r *reading, rm pmetric.ResourceMetrics) {
 					measure, r.valued, r.last.now.measured = false, true, true
 				}
 				if in != inputNone {
-					e.read(r, in, m.Name(), p)
+					e.read(r, in, m, p)
 				} else if r.live {
 					break
 				}
@@ -260,7 +260,8 @@ func (e *engine) deviceAt(r *reading, id string, at pcommon.Timestamp) *device {
 }
 
 // read takes one point of a metric that a rule reads.
-func (e *engine) read(r *reading, in input, metric string, p pmetric.NumberDataPoint) {
+func (e *engine) read(r *reading, in input, m pmetric.Metric, p pmetric.NumberDataPoint) {
+	metric := m.Name()
 	if in == inputServiceRule {
 		e.readService(r, metric, p)
 		return
@@ -269,7 +270,7 @@ func (e *engine) read(r *reading, in input, metric string, p pmetric.NumberDataP
 		return // an end: absent input leaves a state unchanged
 	}
 	v := number(p)
-	if math.IsNaN(v) {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
 		e.invalid(metric)
 		return
 	}
@@ -290,7 +291,7 @@ func (e *engine) read(r *reading, in input, metric string, p pmetric.NumberDataP
 		}
 		if d := e.deviceAt(r, id, p.Timestamp()); d != nil {
 			d.now.measured = d.now.measured || isMeasured(metric)
-			e.readDevice(&d.now, in, p, v)
+			e.readDevice(&d.now, in, p, v, isDelta(m))
 		}
 	case in == inputReconfiguring:
 		e.reconfiguring(r.place(p), p.Timestamp(), v > 0)

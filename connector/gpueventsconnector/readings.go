@@ -22,6 +22,7 @@ type readings struct {
 	throttle            int8       // 1: thermal or power-brake, 0: neither
 	reasons             uint8      // bits of throttleReasons
 	uncorrected         float64
+	uncorrectedMore     float64 // since the point before, of one that is a delta
 	remapFailure        float64
 	xidLast             int64
 	xids                []xidCount
@@ -31,7 +32,7 @@ func (r *readings) clear() {
 	nan := math.NaN()
 	*r = readings{
 		temperature: [2]float64{nan, nan}, usage: nan, limit: nan, ratio: nan, throttle: -1,
-		uncorrected: nan, remapFailure: nan, xidLast: -1, xids: r.xids[:0],
+		uncorrected: nan, uncorrectedMore: nan, remapFailure: nan, xidLast: -1, xids: r.xids[:0],
 	}
 }
 
@@ -42,7 +43,11 @@ func greater(dst *float64, v float64) {
 	}
 }
 
-func (e *engine) readDevice(now *readings, in input, p pmetric.NumberDataPoint, v float64) {
+// maxCount is the largest number of events that is believed. A float64 counts no
+// further.
+const maxCount = 1 << 53
+
+func (e *engine) readDevice(now *readings, in input, p pmetric.NumberDataPoint, v float64, delta bool) {
 	switch in {
 	case inputTemperature:
 		for i, sensor := range sensors {
@@ -68,7 +73,13 @@ func (e *engine) readDevice(now *readings, in input, p pmetric.NumberDataPoint, 
 			now.reasons |= 1 << i
 		}
 	case inputErrors:
-		if str(p.Attributes(), names.ErrorType) == names.ErrorTypeUncorrected {
+		switch {
+		case str(p.Attributes(), names.ErrorType) != names.ErrorTypeUncorrected:
+		case v < 0 || v > maxCount:
+			e.invalid(names.HwErrors.Name)
+		case delta:
+			greater(&now.uncorrectedMore, v)
+		default:
 			greater(&now.uncorrected, v)
 		}
 	case inputRemapFailure:
@@ -79,11 +90,11 @@ func (e *engine) readDevice(now *readings, in input, p pmetric.NumberDataPoint, 
 		}
 	case inputXIDs:
 		code, ok := xidCodeOf(p)
-		if !ok || v < 0 {
+		if !ok || v < 0 || v > maxCount {
 			e.invalid(names.GPUXIDErrors.Name)
 			return
 		}
-		n := xidCount{code: code, start: p.StartTimestamp(), count: v}
+		n := xidCount{code: code, delta: delta, start: p.StartTimestamp(), count: v}
 		if derived, ok := p.Attributes().Get(names.GPUXIDDerived); ok {
 			n.derived = derived.AsString() == "true"
 		}

@@ -9,6 +9,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/counting"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -55,10 +56,7 @@ func (e *engine) restoreDevice(s *savedDevice) {
 	}
 	for _, x := range s.XIDs {
 		if c := d.xid.code(x.Code); c != nil {
-			*c = xidCode{
-				code: x.Code, derived: x.Derived, start: pcommon.Timestamp(x.Start),
-				counter: counter{known: true, value: x.Count},
-			}
+			*c = xidCode{code: x.Code, count: counting.Restored(x.Count, pcommon.Timestamp(x.Start), x.Derived)}
 		}
 	}
 	if s.ECC != nil {

@@ -99,7 +99,7 @@ func (b *serviceBatch) believe() {
 func (e *engine) readService(r *reading, metric string, p pmetric.NumberDataPoint) {
 	s := serviceOf(r.attrs, p.Attributes())
 	v, gone := number(p), p.Flags().NoRecordedValue()
-	if s.name == "" || math.IsNaN(v) && !gone {
+	if s.name == "" || (math.IsNaN(v) || math.IsInf(v, 0)) && !gone {
 		e.invalid(metric)
 		return
 	}

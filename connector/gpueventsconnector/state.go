@@ -148,8 +148,8 @@ func (d *device) save() savedDevice {
 		s.LastXID = &d.xid.last
 	}
 	for _, c := range d.xid.codes {
-		if c.counter.known { // what is still to be told has not happened yet
-			s.XIDs = append(s.XIDs, savedXID{c.code, max(0, c.counter.value-float64(c.notice.untold)), c.derived, uint64(c.start)})
+		if value, start, derived, known := c.count.Known(); known { // what is still to be told has not happened yet
+			s.XIDs = append(s.XIDs, savedXID{c.code, max(0, value-float64(c.notice.untold)), derived, uint64(start)})
 		}
 	}
 	if d.ecc.known {
@@ -174,7 +174,20 @@ func (n *node) save() savedNode {
 	return s
 }
 
-func encodeState(s *savedState) ([]byte, error) { return json.Marshal(s) }
+// encodeState writes s, and reports how many devices it had to leave out: JSON has no
+// text for some numbers, and one device must not cost all others their state.
+func encodeState(s *savedState) (text []byte, dropped int, err error) {
+	if text, err = json.Marshal(s); err == nil {
+		return text, 0, nil
+	}
+	left := *s
+	left.Devices = slices.DeleteFunc(slices.Clone(s.Devices), func(d savedDevice) bool {
+		_, err := json.Marshal(&d)
+		return err != nil
+	})
+	text, err = json.Marshal(&left)
+	return text, len(s.Devices) - len(left.Devices), err
+}
 
 // decodeState reads what encodeState wrote; nothing at all is no state. Of more
 // than limit conditions, devices or nodes the first are taken, and the number of

@@ -118,7 +118,11 @@ func (s *store) write(ctx context.Context) (wrote bool, err error) {
 	if state == nil {
 		return false, nil
 	}
-	text, err := encodeState(state)
+	text, dropped, err := encodeState(state)
+	if dropped > 0 {
+		s.telemetry.GpuEventsStateFailures.Add(ctx, int64(dropped))
+		s.logger.Error("devices whose state has no text are not stored: what is raised about them may be raised a second time after a restart", zap.Int("devices", dropped))
+	}
 	if err == nil {
 		err = s.client.Set(ctx, stateKey, text)
 	}

@@ -354,7 +354,7 @@ func FuzzState(f *testing.F) {
 		e := newEngine(cfg)
 		e.restore(state, now)
 		require.LessOrEqual(t, len(e.devices), 3)
-		written, err := encodeState(e.save())
+		written, _, err := encodeState(e.save())
 		require.NoError(t, err)
 		state, refused, err := decodeState(written, 100)
 		require.NoError(t, err)

@@ -49,6 +49,11 @@ func (c *gpuEvents) tell(ctx context.Context, n *counts) {
 		c.logger.Warn("Points say nothing: they have no service.name, hw.id or node, or their value is not a number",
 			zap.String("metric", n.example), zap.Int64("points", n.invalid))
 	}
+	if n.twice > 0 {
+		c.telemetry.GpuEventsInputDuplicate.Add(ctx, n.twice)
+		c.logger.Warn("two exporters count the XIDs of one device, the counts of one of them are followed: scrape one exporter a GPU",
+			zap.String("hw.id", n.twiceOn.id))
+	}
 	if n.late > 0 {
 		c.telemetry.GpuEventsInputLate.Add(ctx, n.late)
 		c.logger.Debug("Points are older than what was judged already", zap.Int64("points", n.late))

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/counting"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/xid"
@@ -27,17 +28,16 @@ type xidState struct {
 
 // xidCode is one code of one device.
 type xidCode struct {
-	code    int64
-	derived bool // the counter is made of changes of the last code
-	start   pcommon.Timestamp
-	counter counter
-	notice  notice
+	code   int64
+	count  counting.Series
+	notice notice
 }
 
 // xidCount is a point of gpu.xid.errors.
 type xidCount struct {
 	code    int64
-	derived bool
+	derived bool // the counter is made of changes of the last code
+	delta   bool // it is what happened since the point before
 	start   pcommon.Timestamp
 	count   float64
 }
@@ -46,7 +46,7 @@ type xidCount struct {
 func (r *readings) add(n xidCount) bool {
 	for i := range r.xids {
 		if r.xids[i].code == n.code {
-			if r.xids[i].derived == n.derived {
+			if r.xids[i].derived == n.derived && r.xids[i].delta == n.delta {
 				r.xids[i].count = max(r.xids[i].count, n.count)
 			} else if !n.derived {
 				r.xids[i] = n
@@ -75,11 +75,16 @@ func (s *xidState) code(code int64) *xidCode {
 }
 
 // judgeXID counts the XIDs that happened since the snapshot before: counters that
-// rose, and a last code that changed where no counter tells of it. On a device
-// that was not known before nothing has risen; on one that was, a code that is
-// new has risen from 0.
+// rose, and a last code that changed where no counter has it. On a device that was
+// not known before nothing has risen; on one that was, a code that is new has risen
+// from 0.
 func (e *engine) judgeXID(d *device) {
 	s, r := &d.xid, &d.was
+	for i := range s.codes {
+		if code := s.codes[i].code; !slices.ContainsFunc(r.xids, func(x xidCount) bool { return x.code == code }) {
+			s.codes[i].count.Missing()
+		}
+	}
 	exact := false // the exporter counts, so that the last code says nothing more
 	for _, x := range r.xids {
 		exact = exact || !x.derived
@@ -87,24 +92,21 @@ func (e *engine) judgeXID(d *device) {
 		if c == nil {
 			continue
 		}
-		switch {
-		case !c.counter.known && d.known:
-			c.counter = counter{known: true}
-		case c.counter.known && c.derived != x.derived:
-			c.counter.known = false // another counter
-		case x.derived && x.start > c.start:
-			c.counter.value = 0 // the receiver was restarted, and counts what it saw since
-		case c.counter.known && x.start > c.start && x.start < d.at:
-			// The exporter's count began anew after it had been away: with the node's
-			// restart, say. One that began with this very page may be an old one.
-			c.counter.value = 0
+		before := c.count
+		by, twice := 0., false
+		if x.delta {
+			by = c.count.Add(x.count)
+		} else {
+			by, twice = c.count.Take(counting.Reading{Value: x.count, Start: x.start, At: d.at, Derived: x.derived}, d.known)
 		}
-		c.derived, c.start = x.derived, x.start
-		before := c.counter
-		if by := c.counter.rise(x.count); by > 0 {
+		if twice {
+			e.counts.twice++
+			e.counts.twiceOn = d.id
+		}
+		if by > 0 {
 			c.notice.happened(int64(by))
 		}
-		e.changed = e.changed || c.counter != before
+		e.changed = e.changed || c.count != before
 	}
 	if r.xidLast < 0 {
 		return
@@ -125,9 +127,15 @@ func (e *engine) judgeNotices(d *device) (waits bool) {
 	if e.cfg.Events.XID.Enabled {
 		e.judgeXID(d)
 	}
-	if c := &e.cfg.Events.ECCUncorrected; c.Enabled && d.was.uncorrected >= 0 {
+	if c := &e.cfg.Events.ECCUncorrected; c.Enabled && (d.was.uncorrected >= 0 || d.was.uncorrectedMore > 0) {
 		before := d.ecc
-		if by := d.ecc.rise(d.was.uncorrected); by > 0 {
+		by := d.was.uncorrectedMore
+		if d.was.uncorrected >= 0 {
+			by = d.ecc.rise(d.was.uncorrected)
+		} else {
+			d.ecc = counter{}
+		}
+		if by > 0 {
 			d.eccTold.happened(int64(by))
 		}
 		e.changed = e.changed || d.ecc != before
@@ -158,6 +166,7 @@ func (e *engine) tellNotices(d *device, when func(due pcommon.Timestamp) (at pco
 		if n.untold == 0 {
 			return 0, false
 		}
+		n.forget(d.at)
 		at, come := when(n.due(c.RepeatAfter))
 		return at, come && n.ready(at, c.RepeatAfter)
 	}
@@ -223,10 +232,17 @@ func (d *device) eccEvent(at pcommon.Timestamp) event {
 	if count == 1 {
 		errs = "uncorrected memory error"
 	}
-	ev.body = fmt.Sprintf("%s counted %d more %s, %.0f since the driver was loaded", d, count, errs, total) + d.owned(&ev)
+	ev.body = fmt.Sprintf("%s counted %d more %s", d, count, errs)
+	if d.ecc.known {
+		ev.body += fmt.Sprintf(", %.0f since the driver was loaded", total)
+	}
+	ev.body += d.owned(&ev)
+	known := d.ecc.known
 	ev.details = append(ev.details, func(attrs pcommon.Map) {
 		attrs.PutInt(names.GPUEventOccurrences, count)
-		attrs.PutInt(names.HwErrors.Name, int64(total))
+		if known {
+			attrs.PutInt(names.HwErrors.Name, int64(total))
+		}
 	})
 	return ev
 }

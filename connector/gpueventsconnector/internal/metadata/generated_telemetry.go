@@ -30,6 +30,7 @@ type TelemetryBuilder struct {
 	registrations            []metric.Registration
 	GpuEventsEmitted         metric.Int64Counter
 	GpuEventsFailures        metric.Int64Counter
+	GpuEventsInputDuplicate  metric.Int64Counter
 	GpuEventsInputInvalid    metric.Int64Counter
 	GpuEventsInputLate       metric.Int64Counter
 	GpuEventsRaised          metric.Int64ObservableUpDownCounter
@@ -118,6 +119,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_gpu_events_failures",
 		metric.WithDescription("Attempts to hand events on that failed. [Development]"),
 		metric.WithUnit("{call}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.GpuEventsInputDuplicate, err = builder.meter.Int64Counter(
+		"otelcol_gpu_events_input_duplicate",
+		metric.WithDescription("Counts of XIDs of a device that two exporters have in turn. One of them is followed. [Development]"),
+		metric.WithUnit("{datapoint}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.GpuEventsInputInvalid, err = builder.meter.Int64Counter(

@@ -30,6 +30,7 @@ func TestSetupTelemetry(t *testing.T) {
 	}))
 	tb.GpuEventsEmitted.Add(context.Background(), 1)
 	tb.GpuEventsFailures.Add(context.Background(), 1)
+	tb.GpuEventsInputDuplicate.Add(context.Background(), 1)
 	tb.GpuEventsInputInvalid.Add(context.Background(), 1)
 	tb.GpuEventsInputLate.Add(context.Background(), 1)
 	tb.GpuEventsRefused.Add(context.Background(), 1)
@@ -39,6 +40,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualGpuEventsFailures(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualGpuEventsInputDuplicate(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualGpuEventsInputInvalid(t, testTel,
