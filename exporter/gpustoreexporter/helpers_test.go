@@ -35,7 +35,7 @@ type fakeStore struct {
 }
 
 func (f *fakeStore) Info() store.Info {
-	return store.Info{Engine: "prometheus", ReadOnly: f.readOnly}
+	return store.Info{Engine: "prometheus", ReadOnly: f.readOnly, MaxSeries: 100}
 }
 
 func (f *fakeStore) Append(_ context.Context, series []store.Series) (store.Appended, error) {
@@ -43,6 +43,13 @@ func (f *fakeStore) Append(_ context.Context, series []store.Series) (store.Appe
 	defer f.mu.Unlock()
 	f.series = append(f.series, series...)
 	return store.Appended{}, f.fail
+}
+
+func (f *fakeStore) AppendWithin(ctx context.Context, series []store.Series, maxSeries int) (store.Appended, error) {
+	within := series[:min(len(series), maxSeries)]
+	a, err := f.Append(ctx, within)
+	a.Refuse(store.ShareLimit, len(series)-len(within))
+	return a, err
 }
 
 func (f *fakeStore) Describe(families map[string]store.Metadata) {

@@ -18,10 +18,13 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/multierr"
 	"go.uber.org/zap"
 
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/gpustoreexporter/internal/metadata"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/reserved"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
 )
@@ -41,6 +44,7 @@ type metricsExporter struct {
 	logger    *zap.Logger
 	telemetry *metadata.TelemetryBuilder
 	tell      sync.Once
+	logged    sync.Map // reasons
 	store     store.Store
 }
 
@@ -60,6 +64,9 @@ func (e *metricsExporter) start(_ context.Context, host component.Host) error {
 	if s.Info().ReadOnly {
 		return fmt.Errorf("store: the extension %q has the engine %s, which takes no samples; write metrics to that server with prometheus_remote_write, and take this exporter out of pipelines of metrics (events and their log it takes)", e.config.Store, s.Info().Engine)
 	}
+	if room := s.Info().MaxSeries; e.config.MaxSeries > 0 && room > 0 && e.config.MaxSeries >= room {
+		return fmt.Errorf("max_series: %d: the extension %q has room for %d series (its own max_series); set the share of applications to a part of that, so that GPU telemetry has the rest", e.config.MaxSeries, e.config.Store, room)
+	}
 	e.store = s
 	return nil
 }
@@ -78,12 +85,46 @@ func (e *metricsExporter) push(ctx context.Context, md pmetric.Metrics) error {
 		})
 	}
 	if families, err := prometheusremotewrite.OtelMetricsToMetadata(md, translation); err == nil {
-		e.store.Describe(describe(families))
+		e.store.Describe(describe(families, e.config.MaxSeries > 0))
+	}
+	if e.config.MaxSeries > 0 {
+		return e.pushShare(ctx, seriesOf(converted))
 	}
 	if _, err := e.store.Append(ctx, seriesOf(converted)); err != nil {
 		return consumererror.NewPermanent(err)
 	}
 	return nil
+}
+
+// pushShare writes series of applications.
+func (e *metricsExporter) pushShare(ctx context.Context, series []store.Series) error {
+	foreign := 0
+	series = slices.DeleteFunc(series, func(s store.Series) bool {
+		if reserved.ForApplications(s.Labels.Get(labels.MetricName)) {
+			return false
+		}
+		foreign += len(s.Samples) + len(s.Histograms)
+		return true
+	})
+	e.refused(ctx, "reserved", foreign, "they have names of GPU telemetry, of recording rules or of the Collector; put app_guard in front")
+	appended, err := e.store.AppendWithin(ctx, series, e.config.MaxSeries)
+	if err != nil {
+		return consumererror.NewPermanent(err)
+	}
+	e.refused(ctx, "max_series", appended.Refused[store.ShareLimit], "the share of applications is used up; raise max_series here and in the store, or send fewer series")
+	return nil
+}
+
+// refused counts samples of applications, and logs once why.
+func (e *metricsExporter) refused(ctx context.Context, reason string, n int, meaning string) {
+	if n == 0 {
+		return
+	}
+	e.telemetry.ExporterGpuStoreRefusedSamples.Add(ctx, int64(n), metric.WithAttributes(attribute.String("reason", reason)))
+	if _, logged := e.logged.LoadOrStore(reason, true); !logged {
+		e.logger.Warn("samples of applications are not stored; logged once, exporter_gpu_store_refused_samples counts them",
+			zap.String("reason", reason), zap.String("meaning", meaning))
+	}
 }
 
 // seriesOf copies what was converted, oldest samples first.
@@ -117,9 +158,12 @@ func seriesOf(converted map[string]*prompb.TimeSeries) []store.Series {
 // maxHelp bounds a description, in runes.
 const maxHelp = 512
 
-func describe(families []*prompb.MetricMetadata) map[string]store.Metadata {
+func describe(families []*prompb.MetricMetadata, ofApplications bool) map[string]store.Metadata {
 	out := make(map[string]store.Metadata, len(families))
 	for _, f := range families {
+		if ofApplications && !reserved.ForApplications(f.MetricFamilyName) {
+			continue
+		}
 		out[f.MetricFamilyName] = store.Metadata{Type: strings.ToLower(f.Type.String()), Unit: f.Unit, Help: safetext.Strip(f.Help, maxHelp)}
 	}
 	return out

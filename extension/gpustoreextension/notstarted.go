@@ -47,6 +47,10 @@ func (notStarted) Append(context.Context, []store.Series) (store.Appended, error
 	return store.Appended{}, errNotStarted()
 }
 
+func (notStarted) AppendWithin(context.Context, []store.Series, int) (store.Appended, error) {
+	return store.Appended{}, errNotStarted()
+}
+
 func (notStarted) Health(context.Context) error       { return errNotStarted() }
 func (notStarted) Info() store.Info                   { return store.Info{} }
 func (notStarted) Describe(map[string]store.Metadata) {}

@@ -78,6 +78,18 @@ func (g *gpuStore) count(ctx context.Context, began time.Time, err *error) {
 // Append stores samples.
 func (g *gpuStore) Append(ctx context.Context, series []store.Series) (store.Appended, error) {
 	a, err := g.engine.Append(ctx, series)
+	return g.appended(ctx, series, a, err)
+}
+
+// AppendWithin stores samples of a writer with a share.
+func (g *gpuStore) AppendWithin(ctx context.Context, series []store.Series, maxSeries int) (store.Appended, error) {
+	a, err := g.engine.AppendWithin(ctx, series, maxSeries)
+	return g.appended(ctx, series, a, err)
+}
+
+// appended counts what became of samples. What goes beyond its writer's share is the
+// writer's to count: it says nothing about the store.
+func (g *gpuStore) appended(ctx context.Context, series []store.Series, a store.Appended, err error) (store.Appended, error) {
 	if err != nil {
 		if store.KindOf(err) == store.Internal {
 			for _, s := range series {
@@ -92,6 +104,9 @@ func (g *gpuStore) Append(ctx context.Context, series []store.Series) (store.App
 		}
 	}
 	for why, n := range a.Refused {
+		if why == store.ShareLimit {
+			continue
+		}
 		g.telemetry.ExtensionGpuStoreSamplesRefused.Add(ctx, int64(n), metric.WithAttributes(attribute.String("reason", string(why))))
 		if why != store.WriteFailed {
 			g.health.refused(why, n, g.meaningOf(why))

@@ -50,6 +50,13 @@ var engines = map[string]bool{
 	"ray_vllm": true, "ray_llm": true, "ray_serve": true, "ray_sglang": true,
 }
 
+// ForApplications reports whether applications may have a family with this name in
+// the embedded store. What Prometheus' scraper writes about their pages belongs to it.
+func ForApplications(name string) bool {
+	owner := Of(name)
+	return owner == Free || owner == Prometheus
+}
+
 // Of returns the owner of a name as Prometheus has it: that of a family, or that of
 // a series of one.
 func Of(name string) Owner {

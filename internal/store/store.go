@@ -55,6 +55,10 @@ type Appender interface {
 	// result, and costs its neighbours nothing; an error means that nothing of
 	// this call was stored.
 	Append(ctx context.Context, series []Series) (Appended, error)
+	// AppendWithin is Append for what must leave room for others: of all the series
+	// that are written by it, at most maxSeries are in memory. Further new ones are
+	// refused with ShareLimit.
+	AppendWithin(ctx context.Context, series []Series, maxSeries int) (Appended, error)
 	// Describe keeps the metadata of metric families by their Prometheus names.
 	Describe(map[string]Metadata)
 }
@@ -115,6 +119,8 @@ type Info struct {
 	MaxPoints int
 	// MaxConcurrentQueries is how many queries run at once; others wait.
 	MaxConcurrentQueries int
+	// MaxSeries is how many series may be in memory.
+	MaxSeries int
 	// NewestSample is the time of the newest sample; zero if not known.
 	NewestSample time.Time
 }
@@ -156,6 +162,7 @@ const (
 	Invalid      Refusal = "invalid"      // labels or a histogram that Prometheus does not allow
 	TooLarge     Refusal = "too_large"    // labels longer than any honest one
 	SeriesLimit  Refusal = "max_series"   // a new series, and the limit is reached
+	ShareLimit   Refusal = "share"        // a new series, and the share of its writer is used up
 	StorageLimit Refusal = "max_bytes"    // max_bytes is reached and nothing can be deleted
 	DiskFull     Refusal = "disk_full"    // too little is free on the disk
 	WriteFailed  Refusal = "write_failed" // the disk did not take it

@@ -26,6 +26,7 @@ type TelemetryBuilder struct {
 	meter                               metric.Meter
 	mu                                  sync.Mutex
 	registrations                       []metric.Registration
+	ExporterGpuStoreRefusedSamples      metric.Int64Counter
 	ExporterGpuStoreSkippedRecords      metric.Int64Counter
 	ExporterGpuStoreTranslationFailures metric.Int64Counter
 }
@@ -59,6 +60,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	}
 	builder.meter = Meter(settings)
 	var err, errs error
+	builder.ExporterGpuStoreRefusedSamples, err = builder.meter.Int64Counter(
+		"otelcol_exporter_gpu_store_refused_samples",
+		metric.WithDescription("Samples of applications that this exporter refused, where it has max_series. [Development]"),
+		metric.WithUnit("{sample}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ExporterGpuStoreSkippedRecords, err = builder.meter.Int64Counter(
 		"otelcol_exporter_gpu_store_skipped_records",
 		metric.WithDescription("Log records that are not events and were left out. [Development]"),

@@ -19,8 +19,12 @@ func TestSetupTelemetry(t *testing.T) {
 	tb, err := metadata.NewTelemetryBuilder(testTel.NewTelemetrySettings())
 	require.NoError(t, err)
 	defer tb.Shutdown()
+	tb.ExporterGpuStoreRefusedSamples.Add(context.Background(), 1)
 	tb.ExporterGpuStoreSkippedRecords.Add(context.Background(), 1)
 	tb.ExporterGpuStoreTranslationFailures.Add(context.Background(), 1)
+	AssertEqualExporterGpuStoreRefusedSamples(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
 	AssertEqualExporterGpuStoreSkippedRecords(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())

@@ -8,15 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
-	"github.com/prometheus/prometheus/tsdb/chunks"
 
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpustoreextension/internal/diskfault"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/reserved"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
 )
 
@@ -35,6 +34,16 @@ const (
 
 // Append stores samples.
 func (e *Engine) Append(ctx context.Context, series []store.Series) (store.Appended, error) {
+	return e.append(ctx, series, 0)
+}
+
+// AppendWithin stores samples of what shares the store with others.
+func (e *Engine) AppendWithin(ctx context.Context, series []store.Series, maxSeries int) (store.Appended, error) {
+	return e.append(ctx, series, max(maxSeries, 1))
+}
+
+// append stores samples; share is how many series they may have, 0 without a share.
+func (e *Engine) append(ctx context.Context, series []store.Series, share int) (store.Appended, error) {
 	done, err := e.use()
 	if err != nil {
 		return store.Appended{}, err
@@ -52,6 +61,7 @@ func (e *Engine) Append(ctx context.Context, series []store.Series) (store.Appen
 		appender: e.db.Appender(ctx), Appended: &a,
 		oldest: now.Add(-e.options.Retention).UnixMilli(),
 		newest: now.Add(maxAhead).UnixMilli(),
+		shared: &e.series.shared, share: share,
 	}
 	for i := range series {
 		if err := b.add(&series[i]); err != nil {
@@ -88,6 +98,8 @@ type batch struct {
 	*store.Appended
 	appender       storage.Appender
 	oldest, newest int64
+	shared         *shared
+	share          int
 }
 
 // add returns an error only if the storage itself fails.
@@ -96,6 +108,15 @@ func (b *batch) add(s *store.Series) error {
 	if why := check(s.Labels); why != "" {
 		b.Refuse(why, n)
 		return nil
+	}
+	switch {
+	case b.share == 0:
+		b.shared.own(s.Labels)
+	case !b.shared.begin(s.Labels, b.share):
+		b.Refuse(store.ShareLimit, n)
+		return nil
+	default:
+		defer b.shared.end(s.Labels)
 	}
 	var ref storage.SeriesRef
 	for _, sample := range s.Samples {
@@ -191,34 +212,6 @@ func (b *batch) count(err error) error {
 	return nil
 }
 
-// seriesLimit refuses new series when there are enough in memory. The TSDB tells
-// it of every series.
-type seriesLimit struct {
-	max      int64
-	now      atomic.Int64
-	enforced atomic.Bool
-}
-
-// enforce begins to refuse: what the TSDB reads back when it is opened is not
-// to be refused.
-func (l *seriesLimit) enforce() { l.enforced.Store(true) }
-
-// PreCreation refuses a series above the limit.
-func (l *seriesLimit) PreCreation(labels.Labels) error {
-	if l.enforced.Load() && l.now.Load() >= l.max {
-		return errSeriesLimit
-	}
-	return nil
-}
-
-// PostCreation counts a series.
-func (l *seriesLimit) PostCreation(labels.Labels) { l.now.Add(1) }
-
-// PostDeletion counts series that went out of memory.
-func (l *seriesLimit) PostDeletion(gone map[chunks.HeadSeriesRef]labels.Labels) {
-	l.now.Add(-int64(len(gone)))
-}
-
 // metadata is what is known of metric families.
 type metadata struct {
 	mu       sync.RWMutex
@@ -233,7 +226,11 @@ func (e *Engine) Describe(families map[string]store.Metadata) {
 		if len(name)+len(m.Type)+len(m.Unit)+len(m.Help) > maxFamilyBytes {
 			continue
 		}
-		if _, known := e.metadata.families[name]; known || len(e.metadata.families) < maxFamilies {
+		room := maxFamilies
+		if !reserved.ForApplications(name) {
+			room += maxFamilies // those of applications take no room from them
+		}
+		if _, known := e.metadata.families[name]; known || len(e.metadata.families) < room {
 			e.metadata.families[name] = m
 		}
 	}

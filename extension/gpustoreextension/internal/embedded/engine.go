@@ -238,6 +238,7 @@ func (e *Engine) Info() store.Info {
 	info := store.Info{
 		Engine: "embedded", Retention: o.Retention, Lookback: o.Lookback, QueryTimeout: o.QueryTimeout,
 		MaxSamples: o.MaxSamples, MaxPoints: maxPoints, MaxConcurrentQueries: o.ConcurrentQuery,
+		MaxSeries: o.MaxSeries,
 	}
 	if done, err := e.use(); err == nil {
 		newest := e.db.Head().MaxTime()

@@ -252,6 +252,11 @@ func (*Engine) Append(context.Context, []store.Series) (store.Appended, error) {
 	return store.Appended{}, store.Errorf(store.ReadOnly, "the engine prometheus is read only; write to that server with prometheus_remote_write")
 }
 
+// AppendWithin refuses like Append.
+func (e *Engine) AppendWithin(ctx context.Context, series []store.Series, _ int) (store.Appended, error) {
+	return e.Append(ctx, series)
+}
+
 // Describe does nothing: the server has its own metadata.
 func (*Engine) Describe(map[string]store.Metadata) {}
 
