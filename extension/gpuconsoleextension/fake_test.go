@@ -87,6 +87,9 @@ func (f *fakeStore) Info() store.Info             { return store.Info{Engine: "p
 func (f *fakeStore) Append(context.Context, []store.Series) (store.Appended, error) {
 	return store.Appended{}, nil
 }
+func (f *fakeStore) AppendWithin(context.Context, []store.Series, int) (store.Appended, error) {
+	return store.Appended{}, nil
+}
 func (f *fakeStore) Problems() []store.Problem                          { return f.problems }
 func (f *fakeStore) Describe(map[string]store.Metadata)                 {}
 func (f *fakeStore) AppendEvents(context.Context, []*store.Event) error { return nil }
