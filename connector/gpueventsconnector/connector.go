@@ -51,7 +51,10 @@ type gpuEvents struct {
 
 	wake    chan struct{} // holds one: there are events to hand on
 	stop    chan struct{}
+	handing context.Context // of what is handed on; Shutdown breaks it off
+	breakUp context.CancelFunc
 	done    chan struct{} // nil: not started
+	last    error         // of the attempt at the shutdown; set when done is closed
 	sending []event       // taken from the engine and not handed on yet; under mu
 	rest    time.Duration // until the next attempt after one that failed
 }
@@ -63,7 +66,10 @@ func newConnector(cfg *Config, set connector.Settings, next consumer.Logs) (*gpu
 	if err != nil {
 		return nil, err
 	}
+	handing, breakUp := context.WithCancel(context.Background())
 	return &gpuEvents{
+		handing:   handing,
+		breakUp:   breakUp,
 		cfg:       cfg,
 		id:        set.ID,
 		next:      next,
@@ -105,26 +111,53 @@ func (c *gpuEvents) Start(ctx context.Context, host component.Host) error {
 	return c.observe()
 }
 
-// Shutdown hands on what is left, and stores what is left to store.
+const (
+	// drainTime is how long Shutdown waits for the next component at most.
+	drainTime = 10 * time.Second
+	// storeTime is how long it waits for the storage after that.
+	storeTime = 5 * time.Second
+)
+
+// Shutdown hands on what is left, and stores what is left to store. What the next
+// component does not take in time stays out of the stored state, so that it is reported
+// after the next start.
 func (c *gpuEvents) Shutdown(ctx context.Context) (err error) {
+	defer c.breakUp()
 	if c.done != nil {
 		close(c.stop)
-		select {
-		case <-c.done:
+		drain, cancel := context.WithTimeout(ctx, drainTime)
+		defer cancel()
+		context.AfterFunc(drain, c.breakUp)
+		if err = c.lastErr(drain); err != nil {
 			c.mu.Lock()
-			c.engine.advance(time.Now())
-			c.engine.judgeOpen(0)
+			left := len(c.sending) + len(c.engine.waiting)
 			c.mu.Unlock()
-			err = c.handOn(ctx)
-		case <-ctx.Done():
-			err = fmt.Errorf("the next component still takes events: %w", ctx.Err())
+			err = fmt.Errorf("the next component did not take %d events: with a storage they are reported after the next start: %w", left, err)
 		}
 	}
 	if c.store != nil {
-		err = errors.Join(err, c.store.close(ctx))
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+		defer cancel()
+		err = errors.Join(err, c.store.close(closing))
 	}
 	c.telemetry.Shutdown()
 	return err
+}
+
+// lastErr waits for run and its last attempt: until ctx ends, and then for a moment more, in
+// which the call under way is broken off.
+func (c *gpuEvents) lastErr(ctx context.Context) error {
+	select {
+	case <-c.done:
+		return c.last
+	case <-ctx.Done():
+	}
+	select {
+	case <-c.done:
+		return c.last
+	case <-time.After(time.Second):
+		return ctx.Err()
+	}
 }
 
 // Capabilities says that metrics are only read.
@@ -156,7 +189,7 @@ func (c *gpuEvents) busy() bool {
 	return len(c.engine.waiting) > 0 || c.store != nil && c.engine.changed
 }
 
-// run hands events on until stop.
+// run hands events on until stop, and then what is left.
 func (c *gpuEvents) run() {
 	defer close(c.done)
 	ticker := time.NewTicker(tickEvery)
@@ -165,6 +198,11 @@ func (c *gpuEvents) run() {
 	for {
 		select {
 		case <-c.stop:
+			c.mu.Lock()
+			c.engine.advance(time.Now())
+			c.engine.judgeOpen(0)
+			c.mu.Unlock()
+			c.last = c.handOn(c.handing)
 			return
 		case <-c.wake:
 		case <-ticker.C:
@@ -178,7 +216,7 @@ func (c *gpuEvents) run() {
 		if !failed.IsZero() && time.Since(failed) < c.rest {
 			continue
 		}
-		if err := c.handOn(context.Background()); err != nil {
+		if err := c.handOn(c.handing); err != nil {
 			failed, c.rest = time.Now(), min(max(2*c.rest, time.Second), maxRest)
 			continue
 		}

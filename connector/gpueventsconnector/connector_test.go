@@ -34,28 +34,47 @@ func TestShutdownJudgesTheLastScrape(t *testing.T) {
 	})
 }
 
-// A next component that hangs delays no metrics, and the shutdown not for ever.
+// A next component that hangs delays no metrics, and the shutdown not for ever, with and
+// without a deadline of its own. What it did not take is reported after the next start.
 func TestANextComponentThatHangs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := startOn(t, host{})
-		h := &hanging{release: make(chan struct{})}
-		b.c.next = h
-		for i := range 10 {
-			require.NoError(t, b.c.ConsumeMetrics(t.Context(), batch(evaluated{service: chat, at: i, partial: float64(i % 2)})))
-		}
-		time.Sleep(time.Minute)
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Second)
-		defer cancel()
-		require.ErrorContains(t, b.c.Shutdown(ctx), "still takes events")
-		close(h.release)
-		synctest.Wait()
-		require.NoError(t, b.tel.Shutdown(context.WithoutCancel(t.Context())))
-	})
+	for name, tt := range map[string]struct {
+		deadline, took time.Duration
+		obeys          bool // it ends when its context does
+	}{
+		"a deadline":                       {time.Second, 2 * time.Second, false},
+		"none":                             {24 * time.Hour, drainTime + time.Second, false},
+		"none, and the call is broken off": {24 * time.Hour, drainTime, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDisk()
+				b := d.boot(t)
+				h := &hanging{release: make(chan struct{}), obeys: tt.obeys}
+				b.c.next = h
+				for i := range 9 {
+					require.NoError(t, b.c.ConsumeMetrics(t.Context(), batch(evaluated{service: chat, at: i, partial: float64((i + 1) % 2)})))
+				}
+				time.Sleep(time.Minute)
+				ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), tt.deadline)
+				defer cancel()
+				began := time.Now()
+				require.ErrorContains(t, b.c.Shutdown(ctx), "did not take 9 events")
+				require.Equal(t, tt.took, time.Since(began))
+				close(h.release)
+				synctest.Wait()
+				require.NoError(t, b.tel.Shutdown(context.WithoutCancel(t.Context())))
+				b = d.boot(t)
+				defer b.stop()
+				require.Equal(t, []string{"raised"}, states(b.feed(batch(evaluated{service: chat, at: 20, partial: 1}))))
+			})
+		})
+	}
 }
 
 type hanging struct {
 	refusing
 	release chan struct{}
+	obeys   bool
 }
 
 // Many exporters at once, as several receivers and OTLP streams send them.

@@ -236,6 +236,15 @@ func (r *refusing) ConsumeLogs(ctx context.Context, logs plog.Logs) error {
 }
 
 func (h *hanging) ConsumeLogs(ctx context.Context, logs plog.Logs) error {
-	<-h.release
+	select {
+	case <-h.release:
+	case <-func() <-chan struct{} {
+		if h.obeys {
+			return ctx.Done()
+		}
+		return nil
+	}():
+		return ctx.Err()
+	}
 	return h.refusing.ConsumeLogs(ctx, logs)
 }
