@@ -51,6 +51,7 @@ type Fault struct {
 	For    Duration `json:"for,omitempty"`   // 0: until it is ended
 	Code   int      `json:"code,omitempty"`  // xid
 	Delay  Duration `json:"delay,omitempty"` // exporter_slow; default 20s
+	Every  int      `json:"every,omitempty"` // exporter_slow: only every n-th request of a page
 	Skew   Duration `json:"skew,omitempty"`  // clock_skew; default 2m; may be negative
 	// Timestamps puts explicit timestamps on the samples (clock_skew).
 	Timestamps bool `json:"timestamps,omitempty"`
@@ -95,6 +96,7 @@ type fault struct {
 	slots      []heldSlot
 	start, end time.Duration // since the fleet's start; end < 0 is open
 	frozen     []byte        // exporter_frozen: the page, once it was asked for
+	asked      int           // exporter_slow: requests since its start
 	reprofiled instance      // mig_reprofile: its id counts for nothing
 }
 
@@ -147,8 +149,8 @@ func (fl *Fleet) prepare(spec Fault, now time.Duration) (*fault, error) {
 	if !slices.Contains(kinds, spec.Kind) {
 		return nil, fmt.Errorf("fault: unknown kind %q: use one of %v", spec.Kind, kinds)
 	}
-	if spec.After < 0 || spec.For < 0 || spec.Delay < 0 {
-		return nil, errors.New("fault: after, for and delay cannot be negative")
+	if spec.After < 0 || spec.For < 0 || spec.Delay < 0 || spec.Every < 0 {
+		return nil, errors.New("fault: after, for, delay and every cannot be negative")
 	}
 	f := &fault{Fault: spec, node: n, everywhere: spec.Device == "", start: now + time.Duration(spec.After), end: -1}
 	if spec.For > 0 {

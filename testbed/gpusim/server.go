@@ -213,7 +213,10 @@ type transport struct {
 	skew  time.Duration
 }
 
-func (fl *Fleet) transport(name string) transport {
+func (fl *Fleet) transport(name string) transport { return fl.answer(name, false) }
+
+// answer is transport, for a request where asked.
+func (fl *Fleet) answer(name string, asked bool) transport {
 	fl.mu.Lock()
 	defer fl.mu.Unlock()
 	var out transport
@@ -230,7 +233,12 @@ func (fl *Fleet) transport(name string) transport {
 		case ExporterDown:
 			out.down = true
 		case ExporterSlow:
-			out.delay = max(out.delay, time.Duration(f.Delay))
+			if asked {
+				f.asked++
+			}
+			if f.Every == 0 || f.asked%f.Every == 0 {
+				out.delay = max(out.delay, time.Duration(f.Delay))
+			}
 		case PageCut:
 			out.cut = f.Mode
 		case ClockSkew:
@@ -247,7 +255,7 @@ func (s *Server) exporter(node, host string) http.Handler {
 		_, _ = w.Write([]byte("OK"))
 	})
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
-		how := s.fleet.transport(node)
+		how := s.fleet.answer(node, true)
 		if how.down && host == "" {
 			panic(http.ErrAbortHandler) // the listener is about to go
 		}

@@ -148,7 +148,15 @@ func TestSlowExporter(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	b.mustGet("gpu-node-b")
 	b.end(id)
-	b.start(`{"node":"gpu-node-a","kind":"exporter_slow","delay":"1ms"}`)
+	id = b.start(`{"node":"gpu-node-a","kind":"exporter_slow","delay":"1ms"}`)
+	b.mustGet("gpu-node-a")
+	b.end(id)
+	b.start(`{"node":"gpu-node-a","kind":"exporter_slow","delay":"1h","every":2}`)
+	b.mustGet("gpu-node-a")
+	ctx, cancel = context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, _, err = b.get(ctx, "gpu-node-a")
+	require.ErrorIs(t, err, context.DeadlineExceeded, "every second one")
 	b.mustGet("gpu-node-a")
 }
 
