@@ -68,7 +68,7 @@ livenessProbe:
   httpGet: {path: /, port: health}
   periodSeconds: 10
   failureThreshold: 6
-# It waits a minute for the API server, and reads what the last process left.
+# It reads what the last process left.
 startupProbe:
   httpGet: {path: /, port: health}
   periodSeconds: 5
