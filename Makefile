@@ -63,6 +63,11 @@ test-delivery: build ## events to misbehaving webhooks, the collector killed mea
 	@cd testbed && CGO_ENABLED=0 $(GO) build -trimpath -o ../$(BIN)/ ./cmd/delivery
 	@$(BIN)/delivery -events=$(or $(EVENTS),10000) -receivers=$(or $(RECEIVERS),20) -seed=$(or $(SEED),1)
 
+.PHONY: test-hostile
+test-hostile: build ## attacks on the binaries with the shipped configurations; last: attacks N, succeeded N (ONLY=expression)
+	@cd testbed && CGO_ENABLED=0 $(GO) build -trimpath -o ../$(BIN)/ ./cmd/hostile
+	@$(BIN)/hostile -bin $(BIN) -config config -only '$(ONLY)'
+
 .PHONY: chaos
 chaos: build ## a fleet in which everything breaks, and judges that know the truth (DURATION=1h, default 10m; SEED=n; ONLY=kinds)
 	@cd testbed/chaos && CGO_ENABLED=0 $(GO) build -trimpath -o ../../$(BIN)/ ./cmd/chaos
