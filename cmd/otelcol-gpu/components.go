@@ -28,6 +28,7 @@ import (
 	footprintextension "github.com/otelcol-gpu/otelcol-gpu/extension/footprintextension"
 	gpuconsoleextension "github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension"
 	gpustoreextension "github.com/otelcol-gpu/otelcol-gpu/extension/gpustoreextension"
+	requestlimitextension "github.com/otelcol-gpu/otelcol-gpu/extension/requestlimitextension"
 	appguardprocessor "github.com/otelcol-gpu/otelcol-gpu/processor/appguardprocessor"
 	gpupodprocessor "github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor"
 	gpusummaryprocessor "github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor"
@@ -73,6 +74,7 @@ func components() (otelcol.Factories, error) {
 
 	factories.Extensions, err = otelcol.MakeFactoryMap[extension.Factory](
 		footprintextension.NewFactory(),
+		requestlimitextension.NewFactory(),
 		gpuconsoleextension.NewFactory(),
 		gpustoreextension.NewFactory(),
 		healthcheckextension.NewFactory(),
@@ -86,6 +88,7 @@ func components() (otelcol.Factories, error) {
 	}
 	factories.ExtensionModules = makeModulesMap(factories.Extensions, map[component.Type]string{
 		footprintextension.NewFactory().Type():       "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
+		requestlimitextension.NewFactory().Type():    "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
 		gpuconsoleextension.NewFactory().Type():      "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
 		gpustoreextension.NewFactory().Type():        "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
 		healthcheckextension.NewFactory().Type():     "github.com/open-telemetry/opentelemetry-collector-contrib/extension/healthcheckextension v0.159.0",
