@@ -54,8 +54,11 @@ const (
 	GPUEventKey       = "gpu.event.key"
 	GPUEventState     = "gpu.event.state"
 
-	GPUAttributionSource  = "gpu.attribution.source"
-	GPUSharing            = "gpu.sharing"
+	GPUAttributionSource = "gpu.attribution.source"
+	GPUSharing           = "gpu.sharing"
+	// GPUAllocationInterval is no attribute: it stands in the metadata of the metric
+	// gpu.allocation, which makes no series, and is the seconds between two snapshots.
+	GPUAllocationInterval = "gpu.allocation.interval"
 	GPUAllocationResolved = "gpu.allocation.resolved" // false: hw.id is node and kubelet's id
 )
 

@@ -174,7 +174,7 @@ func (b *builder) addClaimed(s *snapshot, all []claimed, v view, old *snapshot, 
 // addDevice adds one device for its holders. It is shared where each of them has
 // a share of its own, or all of them have it by one claim; how large a share is
 // is not known, so that n holders have 1/n each; those whose claims are unread
-// count among them. Else, as by the claims of pods that are finished, several
+// count among them. Where they are all of one pod, it is the pod's, whole. Else, as by the claims of pods that are finished, several
 // holders contest the device.
 func (b *builder) addDevice(s *snapshot, held []claimed, known attributes, old *snapshot, unread int) {
 	d := held[0].device
@@ -194,8 +194,17 @@ func (b *builder) addDevice(s *snapshot, held []claimed, known attributes, old *
 		shares = shares && c.share != ""
 		byOneClaim = byOneClaim && c.claim.claimName == held[0].claim.claimName
 	}
-	contested := false
+	contested, onePod := false, true
+	for _, c := range holders {
+		onePod = onePod && c.holder.wholePod() == holders[0].holder.wholePod()
+	}
 	switch {
+	case onePod && unread == 0 && len(held) > 1 && (shares || byOneClaim):
+		// The pod has it alone, whichever of its containers use it.
+		if template.holder = holders[0].holder; len(holders) > 1 {
+			template.holder = holders[0].holder.wholePod()
+		}
+		s.allocations = append(s.allocations, template)
 	case shares || byOneClaim && len(holders) > 1:
 		template.sharing = names.SharingTimeSlicing
 		template.share = 1 / float64(len(held)+unread)

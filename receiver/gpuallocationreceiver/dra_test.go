@@ -250,6 +250,12 @@ func TestDRA(t *testing.T) {
 			},
 			states: states{held: 1},
 		},
+		"one claim of two containers of one pod is the pod's": {
+			node:   node{pods: []pod{{"ml", "a", []container{{name: "main", claims: []claimedDevice{{"c", nvidia, "gpu-0", ""}}}, {name: "sidecar", claims: []claimedDevice{{"c", nvidia, "gpu-0", ""}}}}}}},
+			pools:  onePool(wholeGPU("gpu-0", gpuA)),
+			want:   []string{"a/ " + gpuA + " 1 gpu.nvidia.com dra none true"},
+			states: states{held: 1},
+		},
 		"shares of one device": {
 			node: node{pods: []pod{
 				shared("a", "c", nvidia, "gpu-0", "s1"), shared("b", "d", nvidia, "gpu-0", "s2"), shared("c", "e", nvidia, "gpu-0", "s3"),

@@ -55,7 +55,9 @@ func (s nodeState) addNode(md pmetric.Metrics, at time.Time, cfg *Config, versio
 }
 
 func newResource(md pmetric.Metrics, h holder, cfg *Config, version string) pmetric.NumberDataPointSlice {
-	return names.GPUAllocation.Init(newScope(md, h, cfg, version).AppendEmpty())
+	m := newScope(md, h, cfg, version).AppendEmpty()
+	m.Metadata().PutDouble(names.GPUAllocationInterval, max(cfg.CollectionInterval, cfg.PollInterval).Seconds())
+	return names.GPUAllocation.Init(m)
 }
 
 func newScope(md pmetric.Metrics, h holder, cfg *Config, version string) pmetric.MetricSlice {
@@ -69,7 +71,9 @@ func newScope(md pmetric.Metrics, h holder, cfg *Config, version string) pmetric
 	if h != (holder{}) {
 		attrs.PutStr(names.K8sNamespaceName, h.namespace)
 		attrs.PutStr(names.K8sPodName, h.pod)
-		attrs.PutStr(names.K8sContainerName, h.container)
+		if h.container != "" { // several of the pod
+			attrs.PutStr(names.K8sContainerName, h.container)
+		}
 	}
 	sm := rm.ScopeMetrics().AppendEmpty()
 	sm.Scope().SetName(metadata.ScopeName)

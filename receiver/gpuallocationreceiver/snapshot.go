@@ -13,7 +13,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
-// holder is a container; the zero holder is nobody.
+// holder is a container, or the pod of several; the zero holder is nobody.
 type holder struct {
 	namespace, pod, container string
 }
@@ -21,6 +21,9 @@ type holder struct {
 func (h holder) compare(o holder) int {
 	return cmp.Or(cmp.Compare(h.namespace, o.namespace), cmp.Compare(h.pod, o.pod), cmp.Compare(h.container, o.container))
 }
+
+// wholePod is h without the container.
+func (h holder) wholePod() holder { return holder{namespace: h.namespace, pod: h.pod} }
 
 // allocation is one point: a device that a container holds, or that is free.
 type allocation struct {
