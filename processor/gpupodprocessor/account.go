@@ -41,6 +41,10 @@ func (p *gpuPod) account(ctx context.Context, c counts) {
 				zap.String("remedy", "scrape each device through one exporter: otherwise its values and counters would jump"))
 		}
 	}
+	if c.slow > 0 {
+		p.told.Info("gpu.allocation comes less often than max_age is made for: it is believed for three of its intervals",
+			zap.Duration("collection_interval", c.slow), zap.Duration("max_age", p.cfg.MaxAge))
+	}
 	if c.late > 0 {
 		p.telemetry.GpuPodAllocationPointsRefused.Add(ctx, int64(c.late), reasonLate)
 	}

@@ -55,8 +55,8 @@ type Config struct {
 	// MaxSeries is how many series are tracked, so that they can be ended when
 	// their device changes hands. Beyond it they age instead; no data is lost.
 	MaxSeries int `mapstructure:"max_series"`
-	// MaxAge is how old what a node's gpu.allocation said may be: three of
-	// gpu_allocation's intervals. Beyond it the holder is unknown.
+	// MaxAge is how old what a node's gpu.allocation said may be, and at least three
+	// of its intervals. Beyond it the holder is unknown.
 	MaxAge time.Duration `mapstructure:"max_age"`
 	// MaxDevices is how many devices are remembered, of gpu.allocation and of
 	// telemetry each. What goes beyond has the holder that the exporter names.

@@ -31,13 +31,21 @@ func createMetrics(
 }
 
 func createLogs(
-	_ context.Context, _ processor.Settings, cfg component.Config, next consumer.Logs,
+	_ context.Context, set processor.Settings, cfg component.Config, next consumer.Logs,
 ) (processor.Logs, error) {
-	return &logsProcessor{records: newRecords(cfg.(*Config)), next: next}, nil
+	r, err := newRecords(cfg.(*Config), set)
+	if err != nil {
+		return nil, err
+	}
+	return &logsProcessor{records: r, next: next}, nil
 }
 
 func createTraces(
-	_ context.Context, _ processor.Settings, cfg component.Config, next consumer.Traces,
+	_ context.Context, set processor.Settings, cfg component.Config, next consumer.Traces,
 ) (processor.Traces, error) {
-	return &tracesProcessor{records: newRecords(cfg.(*Config)), next: next}, nil
+	r, err := newRecords(cfg.(*Config), set)
+	if err != nil {
+		return nil, err
+	}
+	return &tracesProcessor{records: r, next: next}, nil
 }

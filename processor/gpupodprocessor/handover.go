@@ -41,7 +41,7 @@ func (p *gpuPod) handOver(s holders.Snapshot, now time.Time, out pmetric.Resourc
 		return 0
 	}
 	// Most of an interval: snapshots do not come to the millisecond.
-	grace := pcommon.Timestamp(p.cfg.MaxAge / 4)
+	grace := pcommon.Timestamp(s.Believed / 4)
 	for id, h := range p.handovers {
 		switch {
 		case h.node != s.Node:

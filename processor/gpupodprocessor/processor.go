@@ -21,6 +21,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/seriesends"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/exporters"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/holders"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/metadata"
@@ -33,7 +34,7 @@ const logEvery = 10 * time.Minute
 // work on one batch in memory, never the call of the next consumer.
 type gpuPod struct {
 	cfg       *Config
-	next      consumer.Metrics
+	next      *seriesends.Sender
 	telemetry *metadata.TelemetryBuilder
 	logger    *zap.Logger // passes each message once in logEvery
 	told      *zap.Logger // passes all: for what is logged once a cause
@@ -46,6 +47,7 @@ type gpuPod struct {
 	tracker     *tracker
 	allocations allocations
 	handovers   handovers
+	slow        bool // the log knows that gpu.allocation comes seldom
 	exporters   *exporters.Set
 	exporter    *exporters.Exporter // of the batch, nil where it is not known
 	page        page                // scratch, kept between batches
@@ -62,7 +64,7 @@ func newProcessor(cfg *Config, set processor.Settings, next consumer.Metrics) (*
 	}
 	t := newTracker(cfg)
 	return &gpuPod{
-		cfg: cfg, next: next, telemetry: telemetry, tracker: t,
+		cfg: cfg, next: seriesends.New(next, cfg.MaxSeries, nil), telemetry: telemetry, tracker: t,
 		allocations: allocations{tracker: t, maxAge: cfg.MaxAge, nodes: map[holders.Node]*nodeAllocations{}},
 		handovers:   handovers{},
 		exporters:   exporters.NewSet(cfg.MaxAge),
@@ -114,6 +116,11 @@ func (p *gpuPod) Start(context.Context, component.Host) error {
 			o.Observe(int64(p.tracker.tracked))
 			return nil
 		}),
+		p.telemetry.RegisterGpuPodSeriesEndsDroppedCallback(func(_ context.Context, o metric.Int64Observer) error {
+			_, dropped := p.next.Kept()
+			o.Observe(dropped)
+			return nil
+		}),
 	)
 }
 
@@ -132,7 +139,8 @@ func (p *gpuPod) Capabilities() consumer.Capabilities {
 	return consumer.Capabilities{MutatesData: true}
 }
 
-// ConsumeMetrics attributes the devices in md and passes md on.
+// ConsumeMetrics attributes the devices in md and passes md on. The ends of series in
+// a batch that is refused stand in front of the next one.
 func (p *gpuPod) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error {
 	p.account(ctx, p.process(md, time.Now()))
 	return p.next.ConsumeMetrics(ctx, md)
@@ -142,6 +150,8 @@ func (p *gpuPod) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error {
 type counts struct {
 	ended, untracked       int // series, points
 	late, invalid, refused int // points of gpu.allocation; devices
+
+	slow time.Duration // interval of gpu.allocation, where the log does not know it yet
 
 	duplicate       int                 // points left out, because another exporter
 	exporter, owner *exporters.Exporter // than that of the batch prints them
@@ -165,6 +175,9 @@ func (p *gpuPod) process(md pmetric.Metrics, now time.Time) (c counts) {
 	n := all.Len() // what is appended is done already
 	learned := p.know.Learn(md, now)
 	c.late, c.invalid, c.refused = learned.Late, learned.Invalid, learned.Limited
+	if learned.Slow > 0 && !p.slow {
+		c.slow, p.slow = learned.Slow, true
+	}
 	p.readDevices(all, now, &c)
 	changed := p.placeMarkers(all, now) || c.duplicate > 0
 

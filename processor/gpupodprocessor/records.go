@@ -5,6 +5,7 @@ package gpupodprocessor
 
 import (
 	"context"
+	"iter"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -12,21 +13,30 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/processor"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/exporterlabels"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/holders"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/metadata"
 )
 
 // records attributes logs and spans: whatever names a device, the resource or
-// the record, gets the names of its holder beside it.
+// the record, gets the names beside it of who owned it at the time of the record.
 type records struct {
-	cfg  *Config
-	know *holders.Knowledge // from Start to Shutdown
+	cfg       *Config
+	telemetry *metadata.TelemetryBuilder
+	know      *holders.Knowledge // from Start to Shutdown
 }
 
-func newRecords(cfg *Config) records { return records{cfg: cfg} }
+// maxAhead is how far the clock of a record's node may be ahead.
+const maxAhead = time.Minute
+
+func newRecords(cfg *Config, set processor.Settings) (records, error) {
+	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
+	return records{cfg: cfg, telemetry: telemetry}, err
+}
 
 // Start takes hold of what the metrics of the same component ID tell.
 func (r *records) Start(context.Context, component.Host) error {
@@ -36,6 +46,7 @@ func (r *records) Start(context.Context, component.Host) error {
 
 // Shutdown lets go of it.
 func (r *records) Shutdown(context.Context) error {
+	r.telemetry.Shutdown()
 	if r.know != nil {
 		shared.release(r.cfg)
 		r.know = nil
@@ -48,16 +59,78 @@ func (*records) Capabilities() consumer.Capabilities {
 	return consumer.Capabilities{MutatesData: true}
 }
 
-// attribute puts the holder of the device that attrs name into attrs. A holder
-// that is there is kept.
-func (r *records) attribute(attrs pcommon.Map, now time.Time) {
+// record is a log record or a span.
+type record struct {
+	attrs pcommon.Map
+	// The time that it is about; 0 where it has none.
+	from, to pcommon.Timestamp
+}
+
+// attribute puts the owner of the device that a resource or a record of it names
+// beside that name. An owner that is there is kept. A record of a time of which it
+// is not known who owned the device gets none; where it shares its resource with
+// others that get one, they have it themselves and the resource does not.
+func (r *records) attribute(ctx context.Context, resource pcommon.Map, all iter.Seq[record], now time.Time) {
+	unknown := 0
+	for rec := range all {
+		f := r.owner(rec.attrs, now)
+		switch {
+		case f == nil:
+		case covers(f, rec, now):
+			holderOf(f.Holder).put(rec.attrs, "", "")
+		default:
+			unknown++
+		}
+	}
+	if f := r.owner(resource, now); f != nil {
+		unknown += spread(f, resource, all, now)
+	}
+	if unknown > 0 {
+		r.telemetry.GpuPodRecordsUnattributed.Add(ctx, int64(unknown))
+	}
+}
+
+// spread puts the owner of the device that a resource names on it, or on those of its
+// records that are of the owner's time, and counts the others.
+func spread(f *holders.Fact, resource pcommon.Map, all iter.Seq[record], now time.Time) (unknown int) {
+	whole := true
+	for rec := range all {
+		whole = whole && covers(f, rec, now)
+	}
+	if whole {
+		holderOf(f.Holder).put(resource, "", "")
+		return 0
+	}
+	for rec := range all {
+		switch {
+		case namedDevice(rec.attrs) != "", str(rec.attrs, names.K8sPodName) != "":
+		case covers(f, rec, now):
+			holderOf(f.Holder).put(rec.attrs, "", "")
+		default:
+			unknown++
+		}
+	}
+	return unknown
+}
+
+// owner is who owns the device that attrs name, nil if they name none or its owner too,
+// or if it has none.
+func (r *records) owner(attrs pcommon.Map, now time.Time) *holders.Fact {
 	id := namedDevice(attrs)
 	if id == "" || str(attrs, names.K8sPodName) != "" {
-		return
+		return nil
 	}
 	if f := r.know.Lookup(id, now); f.State == holders.Held {
-		holderOf(f.Holder).put(attrs, "", "")
+		return f
 	}
+	return nil
+}
+
+// covers reports whether a Fact speaks of the time of a record: it began after the
+// first snapshot that names this owner, and not in a future of which no snapshot is.
+// Both times are those of the device's node.
+func covers(f *holders.Fact, rec record, now time.Time) bool {
+	return rec.from >= f.Since && rec.to <= pcommon.NewTimestampFromTime(now.Add(maxAhead))
 }
 
 // namedDevice is the id of the GPU that attrs name, or "".
@@ -104,12 +177,19 @@ type logsProcessor struct {
 func (p *logsProcessor) ConsumeLogs(ctx context.Context, ld plog.Logs) error {
 	now := time.Now()
 	for _, rl := range ld.ResourceLogs().All() {
-		p.attribute(rl.Resource().Attributes(), now)
-		for _, sl := range rl.ScopeLogs().All() {
-			for _, record := range sl.LogRecords().All() {
-				p.attribute(record.Attributes(), now)
+		p.attribute(ctx, rl.Resource().Attributes(), func(yield func(record) bool) {
+			for _, sl := range rl.ScopeLogs().All() {
+				for _, r := range sl.LogRecords().All() {
+					at := r.Timestamp()
+					if at == 0 {
+						at = r.ObservedTimestamp()
+					}
+					if !yield(record{r.Attributes(), at, at}) {
+						return
+					}
+				}
 			}
-		}
+		}, now)
 	}
 	return p.next.ConsumeLogs(ctx, ld)
 }
@@ -123,12 +203,15 @@ type tracesProcessor struct {
 func (p *tracesProcessor) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
 	now := time.Now()
 	for _, rs := range td.ResourceSpans().All() {
-		p.attribute(rs.Resource().Attributes(), now)
-		for _, ss := range rs.ScopeSpans().All() {
-			for _, span := range ss.Spans().All() {
-				p.attribute(span.Attributes(), now)
+		p.attribute(ctx, rs.Resource().Attributes(), func(yield func(record) bool) {
+			for _, ss := range rs.ScopeSpans().All() {
+				for _, span := range ss.Spans().All() {
+					if !yield(record{span.Attributes(), span.StartTimestamp(), span.EndTimestamp()}) {
+						return
+					}
+				}
 			}
-		}
+		}, now)
 	}
 	return p.next.ConsumeTraces(ctx, td)
 }

@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/seriesends"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/metadatatest"
 )
 
@@ -325,7 +326,7 @@ func TestCountsDevicesBySource(t *testing.T) {
 
 func TestConcurrentBatches(t *testing.T) {
 	b := start(t)
-	b.p.next = consumertest.NewNop()
+	b.p.next = seriesends.New(consumertest.NewNop(), b.p.cfg.MaxSeries, nil)
 	var wg sync.WaitGroup
 	for worker := range 4 {
 		wg.Go(func() {

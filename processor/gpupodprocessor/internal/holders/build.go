@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
 	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
 )
 
@@ -27,7 +29,7 @@ func (k *Knowledge) publish(n *node, now time.Time) {
 
 // build decides what the newest snapshot of n says of each device.
 func (k *Knowledge) build(n *node, now time.Time) *view {
-	v := &view{arrived: n.arrived, facts: make(map[string]*Fact, len(n.told))}
+	v := &view{arrived: n.arrived, believed: k.believed(n), facts: make(map[string]*Fact, len(n.told))}
 	j := k.joiner(n, now)
 	claims := make(map[string][]claim, len(n.told))
 	for _, t := range n.told {
@@ -46,6 +48,7 @@ func (k *Knowledge) build(n *node, now time.Time) *view {
 	}
 	for id, c := range claims {
 		v.facts[id] = decide(slices.Clip(c))
+		v.facts[id].date(n.view.Load().previous[id], n.t)
 	}
 	for _, t := range n.told {
 		id := t.Device
@@ -64,6 +67,29 @@ func (k *Knowledge) build(n *node, now time.Time) *view {
 	}
 	k.parents(n, v)
 	return v
+}
+
+// date says since when a Fact of the snapshot at t is known: since the one before it,
+// where that says the same.
+func (f *Fact) date(before *Fact, t pcommon.Timestamp) {
+	if f.State == Held {
+		f.Since = t
+		if before != nil && before.State == Held && before.Holder == f.Holder {
+			f.Since = min(t, before.Since)
+		}
+	}
+	for i := range f.Replicas {
+		r := &f.Replicas[i]
+		r.Since = t
+		if before == nil {
+			continue
+		}
+		for _, old := range before.Replicas {
+			if old.Suffix == r.Suffix && old.Holder == r.Holder {
+				r.Since = min(t, old.Since)
+			}
+		}
+	}
 }
 
 // parents says of the GPUs that have instances that nobody holds them. What is

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"time"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
 	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
 )
 
@@ -54,12 +56,16 @@ type Fact struct {
 	Holder   Container // if Held
 	DRA      bool      // the holder is known from a ResourceClaim
 	Replicas []Replica // of a Shared device, those with one holder
+	// Since is the time of the first snapshot of those in a row that name this
+	// holder: of what was before it is not known whose the device was.
+	Since pcommon.Timestamp
 }
 
 // Replica is a part of a shared device.
 type Replica struct {
 	Suffix string // "::<n>", what follows the device's hw.id
 	Holder Container
+	Since  pcommon.Timestamp // as Fact's
 }
 
 var (
@@ -70,7 +76,9 @@ var (
 )
 
 func (f *Fact) agrees(o *Fact) bool {
-	return f.State == o.State && f.Holder == o.Holder && slices.Equal(f.Replicas, o.Replicas)
+	return f.State == o.State && f.Holder == o.Holder && slices.EqualFunc(f.Replicas, o.Replicas, func(x, y Replica) bool {
+		return x.Suffix == y.Suffix && x.Holder == y.Holder
+	})
 }
 
 // claim is what one point says of a device.
@@ -100,6 +108,8 @@ func decide(claims []claim) *Fact {
 		}
 	}
 	switch {
+	case len(whole) == 0 && len(parts) == len(claims) && ofOnePodByClaim(parts):
+		return &Fact{State: Held, Holder: parts[0].holder.pod(), DRA: true}
 	case len(parts) > 0:
 		return &Fact{State: Shared, Replicas: replicas(parts)}
 	case len(whole) == 0:
@@ -128,6 +138,20 @@ func decide(claims []claim) *Fact {
 		return &Fact{State: Shared}
 	}
 	return contested
+}
+
+// ofOnePodByClaim reports whether parts are those that several containers of one
+// pod have through ResourceClaims, and nobody else has one: the pod owns the device.
+func ofOnePodByClaim(parts []claim) bool {
+	const rounding = 1e-6
+	sum := 0.0
+	for _, c := range parts {
+		if !c.dra || !c.holder.samePod(parts[0].holder) {
+			return false
+		}
+		sum += c.share
+	}
+	return len(parts) > 1 && sum >= 1-rounding
 }
 
 // replicas gives each replica its holder; parts are sorted by replica. One that
@@ -165,7 +189,7 @@ func (k *Knowledge) Lookup(id string, now time.Time) *Fact {
 	}
 	for i := range f.Replicas {
 		if r := &f.Replicas[i]; r.Suffix == replica {
-			return &Fact{State: Held, Holder: r.Holder}
+			return &Fact{State: Held, Holder: r.Holder, Since: r.Since}
 		}
 	}
 	return f
@@ -178,7 +202,7 @@ func (k *Knowledge) device(id string, now time.Time) *Fact {
 		f := v.fact(id, now)
 		switch {
 		case f == nil:
-		case now.Sub(v.arrived) > k.maxAge:
+		case now.Sub(v.arrived) > v.believed:
 			stale = true
 		case found == unknown:
 			found = f
@@ -207,7 +231,7 @@ func (k *Knowledge) Unjoined(node Node, now time.Time) bool {
 		return false
 	}
 	v := n.view.Load()
-	return v.unjoined && now.Sub(v.arrived) <= k.maxAge
+	return v.unjoined && now.Sub(v.arrived) <= v.believed
 }
 
 // Resolve gives the hw.id of a device that the kubelet could not name, replica

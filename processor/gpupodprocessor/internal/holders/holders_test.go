@@ -47,7 +47,7 @@ func TestDecideIsOrderless(t *testing.T) {
 		{holder: pod("a"), share: 0.5, replica: "::10"}, {holder: pod("b"), share: 0.5, replica: "::9"},
 		{holder: pod("b"), share: 0.5, replica: "::2"}, {holder: pod("c"), share: 0.5, replica: "::2"}, {replica: "::3"},
 	}
-	want := &Fact{State: Shared, Replicas: []Replica{{"::9", pod("b")}, {"::10", pod("a")}}}
+	want := &Fact{State: Shared, Replicas: []Replica{{Suffix: "::9", Holder: pod("b")}, {Suffix: "::10", Holder: pod("a")}}}
 	for range 50 {
 		rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 		require.Equal(t, want, decide(append([]claim(nil), all...)))

@@ -71,13 +71,15 @@ type node struct {
 	t       pcommon.Timestamp // of the newest snapshot
 	arrived time.Time         // its first part
 	told    map[string]*told
-	dirty   bool // view is older than told
+	dirty   bool          // view is older than told
+	every   time.Duration // the interval of its snapshots, where it is known
 	view    publishedView
 }
 
 // view is what is believed of one node. It is immutable.
 type view struct {
 	arrived  time.Time
+	believed time.Duration     // since arrived
 	facts    map[string]*Fact  // by hw.id, and by MIG UUID
 	previous map[string]*Fact  // of the snapshot before
 	joined   map[string]string // unresolved device -> hw.id
@@ -92,6 +94,12 @@ func (v *view) fact(id string, now time.Time) *Fact {
 		return v.previous[id]
 	}
 	return nil
+}
+
+// believed is for how long a snapshot of n is believed: three of its intervals, where
+// those are longer than what is configured for.
+func (k *Knowledge) believed(n *node) time.Duration {
+	return max(k.maxAge, min(3*n.every, maxSilence))
 }
 
 // Age is the largest age of what is known of a node, and false if none is.

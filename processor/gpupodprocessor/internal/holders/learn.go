@@ -66,12 +66,15 @@ type Learned struct {
 	Late    int        // points of a snapshot older than the newest
 	Invalid int        // points that say nothing that can be believed
 	Limited int        // points refused by a limit
+	// Slow is the longest interval of which three are more than the maxAge of New.
+	Slow time.Duration
 }
 
-// Snapshot is the newest one of a node, and its time.
+// Snapshot is the newest one of a node.
 type Snapshot struct {
-	Node Node
-	Time pcommon.Timestamp
+	Node     Node
+	Time     pcommon.Timestamp
+	Believed time.Duration // how long it is believed
 }
 
 // Learn takes in the points of gpu.allocation in md, which it leaves as it is.
@@ -95,7 +98,7 @@ func (k *Knowledge) Learn(md pmetric.Metrics, now time.Time) (l Learned) {
 		}
 	}
 	for _, n := range changed {
-		l.Nodes = append(l.Nodes, Snapshot{n.key, n.t})
+		l.Nodes = append(l.Nodes, Snapshot{n.key, n.t, k.believed(n)})
 		k.publish(n, now)
 	}
 	return l
@@ -105,6 +108,10 @@ func (k *Knowledge) learnMetric(resource pcommon.Map, m pmetric.Metric, now time
 	points := numbers(m)
 	if points == (pmetric.NumberDataPointSlice{}) {
 		return changed
+	}
+	every := interval(m)
+	if 3*every > k.maxAge {
+		l.Slow = max(l.Slow, every)
 	}
 	own := Node{Cluster: str(resource, names.K8sClusterName), Name: str(resource, names.K8sNodeName)}
 	who := Container{
@@ -143,6 +150,7 @@ func (k *Knowledge) learnMetric(resource pcommon.Map, m pmetric.Metric, now time
 			l.Late++
 			continue
 		}
+		n.every = every
 		if !k.tell(n, id, who, share, p.Attributes()) {
 			l.Limited++
 		}
@@ -178,7 +186,7 @@ func (k *Knowledge) addNode(key Node) *node {
 // turnTo makes the snapshot of time t the newest one of n, and reports whether
 // it is. When the newest has expired any other is newer: a clock was set back.
 func (k *Knowledge) turnTo(n *node, t pcommon.Timestamp, now time.Time) bool {
-	known := now.Sub(n.arrived) <= k.maxAge
+	known := now.Sub(n.arrived) <= k.believed(n)
 	switch {
 	case n.t == t && !n.arrived.IsZero():
 		return true
@@ -186,7 +194,7 @@ func (k *Knowledge) turnTo(n *node, t pcommon.Timestamp, now time.Time) bool {
 		return false
 	}
 	v := n.view.Load()
-	next := &view{arrived: now}
+	next := &view{arrived: now, believed: k.believed(n)}
 	if known {
 		next.previous = v.facts
 		if n.dirty {
@@ -254,6 +262,16 @@ func numbers(m pmetric.Metric) (none pmetric.NumberDataPointSlice) {
 		return m.Sum().DataPoints()
 	}
 	return none
+}
+
+// interval is the time between two snapshots, as gpu_allocation says it with them; 0
+// where it does not.
+func interval(m pmetric.Metric) time.Duration {
+	v, ok := m.Metadata().Get(names.GPUAllocationInterval)
+	if !ok || v.Type() != pcommon.ValueTypeDouble || !(v.Double() > 0) {
+		return 0
+	}
+	return time.Duration(min(v.Double(), maxSilence.Seconds()) * float64(time.Second))
 }
 
 func value(p pmetric.NumberDataPoint) float64 {

@@ -35,8 +35,10 @@ type TelemetryBuilder struct {
 	GpuPodDevicesUnattributed     metric.Int64ObservableUpDownCounter
 	GpuPodPointsDuplicate         metric.Int64Counter
 	GpuPodPointsUntracked         metric.Int64Counter
+	GpuPodRecordsUnattributed     metric.Int64Counter
 	GpuPodSeries                  metric.Int64ObservableUpDownCounter
 	GpuPodSeriesEnded             metric.Int64Counter
+	GpuPodSeriesEndsDropped       metric.Int64ObservableCounter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -101,6 +103,21 @@ func (builder *TelemetryBuilder) RegisterGpuPodSeriesCallback(cb metric.Int64Cal
 		cb(ctx, &observerInt64{inst: builder.GpuPodSeries, obs: o})
 		return nil
 	}, builder.GpuPodSeries)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterGpuPodSeriesEndsDroppedCallback sets callback for observable GpuPodSeriesEndsDropped metric.
+func (builder *TelemetryBuilder) RegisterGpuPodSeriesEndsDroppedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.GpuPodSeriesEndsDropped, obs: o})
+		return nil
+	}, builder.GpuPodSeriesEndsDropped)
 	if err != nil {
 		return err
 	}
@@ -190,6 +207,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{datapoint}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.GpuPodRecordsUnattributed, err = builder.meter.Int64Counter(
+		"otelcol_gpu_pod_records_unattributed",
+		metric.WithDescription("Log records and spans that name a device with an owner and did not get it, because they are of a time of which it is not known who owned the device. [Development]"),
+		metric.WithUnit("{record}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.GpuPodSeries, err = builder.meter.Int64ObservableUpDownCounter(
 		"otelcol_gpu_pod_series",
 		metric.WithDescription("Series that would be ended if their device changed hands. [Development]"),
@@ -199,6 +222,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	builder.GpuPodSeriesEnded, err = builder.meter.Int64Counter(
 		"otelcol_gpu_pod_series_ended",
 		metric.WithDescription("Series ended because their device changed hands, or goes on under another description (host, index, MIG profile). [Development]"),
+		metric.WithUnit("{series}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.GpuPodSeriesEndsDropped, err = builder.meter.Int64ObservableCounter(
+		"otelcol_gpu_pod_series_ends_dropped",
+		metric.WithDescription("Ends of series that were refused with their batch, and of which there were more than max_series since or that were refused again for good. Such a series ages. [Development]"),
 		metric.WithUnit("{series}"),
 	)
 	errs = errors.Join(errs, err)

@@ -36,10 +36,15 @@ func TestSetupTelemetry(t *testing.T) {
 		observer.Observe(1)
 		return nil
 	}))
+	require.NoError(t, tb.RegisterGpuPodSeriesEndsDroppedCallback(func(_ context.Context, observer metric.Int64Observer) error {
+		observer.Observe(1)
+		return nil
+	}))
 	tb.GpuPodAllocationPointsRefused.Add(context.Background(), 1)
 	tb.GpuPodDevicesRefused.Add(context.Background(), 1)
 	tb.GpuPodPointsDuplicate.Add(context.Background(), 1)
 	tb.GpuPodPointsUntracked.Add(context.Background(), 1)
+	tb.GpuPodRecordsUnattributed.Add(context.Background(), 1)
 	tb.GpuPodSeriesEnded.Add(context.Background(), 1)
 	AssertEqualGpuPodAllocationAge(t, testTel,
 		[]metricdata.DataPoint[float64]{{Value: 1}},
@@ -62,10 +67,16 @@ func TestSetupTelemetry(t *testing.T) {
 	AssertEqualGpuPodPointsUntracked(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
+	AssertEqualGpuPodRecordsUnattributed(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
 	AssertEqualGpuPodSeries(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualGpuPodSeriesEnded(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualGpuPodSeriesEndsDropped(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 
