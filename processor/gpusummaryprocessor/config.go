@@ -90,6 +90,10 @@ type Config struct {
 	// service that has no pod, is forgotten.
 	ServiceTTL time.Duration `mapstructure:"service_ttl"`
 
+	// Storage is the storage extension that keeps the pods that were seen over a
+	// restart; with ExpectedPods seen.
+	Storage *component.ID `mapstructure:"storage"`
+
 	// MaxPods limits the pods in memory.
 	MaxPods int `mapstructure:"max_pods"`
 
@@ -154,6 +158,9 @@ func (c *Config) Validate() error {
 		c.validateKubernetes(bad)
 	default:
 		bad("expected_pods must be %q, %q or %q, got %q", expectedKubernetes, expectedAllocation, expectedSeen, c.ExpectedPods)
+	}
+	if c.Storage != nil && c.ExpectedPods != expectedSeen {
+		bad("storage is of use with expected_pods: %s alone, the other sources know their pods at once: remove it", expectedSeen)
 	}
 	if c.AllocationTTL <= 0 {
 		bad("allocation_ttl must be positive, some intervals of gpu_allocation, got %s", c.AllocationTTL)

@@ -13,7 +13,10 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/processor"
+	"go.uber.org/zap"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/seriesends"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor/internal/cluster"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor/internal/summary"
 )
@@ -22,6 +25,7 @@ import (
 type summaryProcessor struct {
 	cfg     *Config
 	next    consumer.Metrics
+	sender  *seriesends.Sender // of evaluations
 	version string
 	owner   owner
 	tel     *telemetry
@@ -30,6 +34,7 @@ type summaryProcessor struct {
 	// is no other. set is what state was told, again when a limit refused some.
 	source *cluster.Source
 	set    *summary.Pods
+	seen   *seenPods // nil: no storage
 
 	// mu guards clock, state and set. It is held while the state machine runs, and
 	// never while next is called.
@@ -48,6 +53,7 @@ func newProcessor(set processor.Settings, cfg *Config, next consumer.Metrics) (*
 	p := &summaryProcessor{
 		cfg:     cfg,
 		next:    next,
+		sender:  seriesends.New(next, cfg.MaxPods, leftState),
 		version: set.BuildInfo.Version,
 		owner:   owner{cfg, set.ID},
 		clock:   newClock(systemClock()),
@@ -62,7 +68,7 @@ func newProcessor(set processor.Settings, cfg *Config, next consumer.Metrics) (*
 
 // Start begins the evaluations. It fails if another instance of the same component
 // runs in this Collector.
-func (p *summaryProcessor) Start(context.Context, component.Host) error {
+func (p *summaryProcessor) Start(startCtx context.Context, host component.Host) error {
 	if err := p.owner.claim(); err != nil {
 		return err
 	}
@@ -73,10 +79,27 @@ func (p *summaryProcessor) Start(context.Context, component.Host) error {
 		}
 	}
 
+	var pods []summary.SeenPod
+	known := false
+	if p.cfg.Storage != nil {
+		var err error
+		if p.seen, pods, known, err = openSeen(startCtx, host, *p.cfg.Storage, p.owner.id, p.tel); err != nil {
+			return err
+		}
+	}
+
 	p.mu.Lock()
 	now, _ := p.clock.now()
 	p.state, p.set = summary.New(p.cfg.summary(), now), nil
+	if known {
+		if n := p.state.Restore(pods); n > 0 {
+			p.tel.warn(now, "restored", "more pods are stored than max_pods and max_services allow: raise them", zap.Int("forgotten", n))
+		}
+	}
 	p.mu.Unlock()
+	if p.seen != nil {
+		p.seen.start(p.seenPods)
+	}
 
 	// The context given to Start ends with it.
 	ctx, cancel := context.WithCancel(context.Background())
@@ -104,18 +127,31 @@ func (p *summaryProcessor) openSource() error {
 }
 
 // Shutdown ends the evaluations. It ends no series: a restart is no gap.
-func (p *summaryProcessor) Shutdown(context.Context) error {
+func (p *summaryProcessor) Shutdown(ctx context.Context) error {
 	if p.cancel != nil {
 		p.cancel()
 		<-p.done
 	}
 	p.source.Shutdown()
+	err := p.seen.close(ctx)
 	p.tel.shutdown()
 	if p.claimed {
 		p.claimed = false
 		p.owner.release()
 	}
-	return nil
+	return err
+}
+
+// seenPods are the pods for the next start to know.
+func (p *summaryProcessor) seenPods() []summary.SeenPod {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.state.Seen()
+}
+
+// leftState tells the points that say once that a pod is not in a state.
+func leftState(metric string, dp pmetric.NumberDataPoint) bool {
+	return metric == names.PodState.Name && dp.IntValue() == 0
 }
 
 // Capabilities says that what passes through is not changed.
@@ -188,7 +224,8 @@ func (p *summaryProcessor) setPods(ctx context.Context) {
 	p.tel.expected(ctx, now, &t)
 }
 
-// evaluate sends the summary of this moment on, in one call.
+// evaluate sends the summary of this moment on, in one call, behind the ends of series
+// that the next component refused before.
 func (p *summaryProcessor) evaluate(ctx context.Context) {
 	began := time.Now()
 	p.mu.Lock()
@@ -205,7 +242,7 @@ func (p *summaryProcessor) evaluate(ctx context.Context) {
 	if md.ResourceMetrics().Len() == 0 {
 		return
 	}
-	if err := p.next.ConsumeMetrics(ctx, md); err != nil && ctx.Err() == nil {
+	if err := p.sender.ConsumeMetrics(ctx, md); err != nil && ctx.Err() == nil {
 		p.tel.evaluationFailed(ctx, now, err)
 	}
 }

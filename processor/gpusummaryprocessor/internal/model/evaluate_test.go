@@ -18,11 +18,13 @@ var ended = math.Inf(-1)
 
 // view is one expected pod at one evaluation.
 type view struct {
-	pod    *pod
-	age    string
-	state  string
-	held   held
-	values [numFields]*value
+	pod   *pod
+	age   string
+	state string
+	// unknown: it may be settled, but for what a start does not know.
+	unknown bool
+	held    held
+	values  [numFields]*value
 }
 
 // value is a pod's value of a field, and the age of the oldest point in it.
@@ -72,13 +74,13 @@ func (m *model) evaluate(t at) map[string]float64 {
 			views = append(views, v)
 			m.sayState(out, states, k, v)
 		}
-		m.sayService(out, k, views, t)
+		m.sayService(out, k, views, t, stalenesses[pods[0]])
 	}
 	for k := range m.emptySince {
 		if m.synced() && t-m.syncedSince() >= m.staleness(m.cfg.InitialInterval) {
 			m.open[k] = true
 		}
-		m.sayService(out, k, nil, t)
+		m.sayService(out, k, nil, t, m.staleness(m.cfg.InitialInterval))
 	}
 	m.states = states
 
@@ -107,6 +109,8 @@ func (m *model) forgetServices(services map[serviceKey][]*pod, t at) {
 		if t-since >= m.cfg.ServiceTTL {
 			delete(m.emptySince, k)
 			delete(m.open, k)
+			delete(m.partial, k)
+			delete(m.hasIdled, k)
 		}
 	}
 }
@@ -128,7 +132,7 @@ func (m *model) syncedSince() at {
 // point; degraded when some have; missing when none has"; until the start gate is open
 // nothing is known.
 func (m *model) view(p *pod, t, staleness at, open bool) view {
-	v := view{pod: p, age: m.age(p, t, staleness), held: m.holds(p, t, staleness)}
+	v := view{pod: p, age: m.age(p, t, staleness), held: m.holds(p, t, staleness), unknown: m.unknown(p, t, staleness)}
 	if !open && v.age == settled {
 		v.age = warming
 	}
@@ -199,47 +203,33 @@ func (m *model) noteUnfresh(stalenesses map[*pod]at, t at) {
 	}
 }
 
-// idle: "held by a settled pod, utilization below idle_threshold (0.05) for idle_for
-// (15m)"; "after a start idle_for starts anew".
-func (m *model) idle(p *pod, device string, t at) bool {
-	points := m.heard(p, device, utilization)
-	since, first := at(0), at(math.MaxInt64)
-	if u, ok := p.unfresh[device]; ok {
-		since = max(since, u)
-	}
-	for _, x := range points {
-		if x.end {
-			continue
-		}
-		first = min(first, x.stamp)
-		if x.value >= m.cfg.IdleThreshold {
-			since = max(since, x.stamp)
-		}
-	}
-	now, _ := newest(points)
-	return now.value < m.cfg.IdleThreshold && t-max(since, first) >= m.cfg.IdleFor
-}
-
-// sayState: "1 for the state it is in, 0 once for the state it left".
-func (m *model) sayState(out map[string]float64, states map[podKey]stateSaid, k serviceKey, v view) {
+// sayState: "1 for the state it is in, 0 once for the state it left", of a pod that was
+// not said before for the four that it is not in.
+func (m *model) sayState(out map[string]float64, now map[podKey]stateSaid, k serviceKey, v view) {
 	name := func(state string) string { return k.String() + "/" + v.pod.key.name + " gpu.pod.state " + state }
-	states[v.pod.key] = stateSaid{k, v.state}
-	if before, ok := m.states[v.pod.key]; ok && before.service == k && before.state != v.state {
-		out[name(before.state)] = 0
+	now[v.pod.key] = stateSaid{k, v.state}
+	before, ok := m.states[v.pod.key]
+	for _, s := range states {
+		if !ok || before.service != k || before.state == s {
+			out[name(s)] = 0
+		}
 	}
 	out[name(v.state)] = 1
 }
 
 // sayService is the table "The fields of a service".
-func (m *model) sayService(out map[string]float64, k serviceKey, views []view, t at) {
+func (m *model) sayService(out map[string]float64, k serviceKey, views []view, t, staleness at) {
 	say := func(metric string, v float64) { out[k.String()+" gpu.service."+metric] = v }
 
 	pods := map[string]int{}
-	pending, reportingDevices, missingDevices, idle := 0, 0, 0, 0
+	pending, reportingDevices, missingDevices, idle, unknown, quiet := 0, 0, 0, 0, 0, 0
 	var averaged []view // "means over its reporting and degraded pods"
 	for _, v := range views {
 		pods[v.state]++
 		reportingDevices += len(v.held.reporting)
+		if v.unknown {
+			unknown++
+		}
 		if v.state == notRunning && m.fact(v.pod) != nil && m.fact(v.pod).node == "" {
 			pending++
 		}
@@ -248,8 +238,12 @@ func (m *model) sayService(out map[string]float64, k serviceKey, views []view, t
 		}
 		missingDevices += v.held.count - len(v.held.reporting)
 		for _, r := range v.held.reporting {
-			if m.idle(v.pod, r.device, t) {
+			is, mayBe := m.idle(v.pod, r.device, t, staleness)
+			if is {
 				idle++
+			}
+			if mayBe {
+				quiet++
 			}
 		}
 		if v.state != missing {
@@ -267,9 +261,15 @@ func (m *model) sayService(out map[string]float64, k serviceKey, views []view, t
 		return // "nothing is known: partial, missing_ratio and averages are absent"
 	}
 	say("devices reporting", float64(reportingDevices))
-	say("devices missing", float64(missingDevices))
-	say("idle_devices", float64(idle))
-	m.sayPartial(say, pods)
+	back, all := m.all(views, t, staleness)
+	if unknown == 0 {
+		say("devices missing", float64(missingDevices))
+		m.sayPartial(say, k, pods, all)
+	}
+	m.hasIdled[k] = m.hasIdled[k] || idle > 0
+	if unknown == 0 && quiet == 0 && (back || m.hasIdled[k]) {
+		say("idle_devices", float64(idle))
+	}
 
 	oldest := never
 	for f := range numFields {
@@ -312,21 +312,6 @@ func valuesOf(views []view, f field) []*value {
 		}
 	}
 	return all
-}
-
-// sayPartial: "partial = 1 when settled > 0 and missing / settled > partial_threshold";
-// "Only warming or not running pods: partial 0".
-func (m *model) sayPartial(say func(string, float64), pods map[string]int) {
-	settled := pods[reporting] + pods[degraded] + pods[missing]
-	partial := 0.
-	if settled > 0 {
-		ratio := float64(pods[missing]) / float64(settled)
-		say("missing_ratio", ratio)
-		if ratio > m.cfg.PartialThreshold {
-			partial = 1
-		}
-	}
-	say("partial", partial)
 }
 
 func (k serviceKey) String() string {

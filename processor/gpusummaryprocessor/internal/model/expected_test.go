@@ -70,18 +70,23 @@ func (m *model) age(p *pod, t, staleness at) string {
 			return m.kubernetesAge(f, t, enough)
 		}
 	}
-	var since at
-	if m.cfg.Expected == summary.Seen {
-		// "settled means first seen at least max(warmup, staleness) ago"
-		since, _ = m.sightings(p)
-	} else {
-		// "From allocation alone, settled means announced for at least warmup."
-		since, enough = m.announcedSince(p), m.cfg.Warmup
-	}
+	since, enough := m.youngSince(p, enough)
 	if t-max(since, 0) >= enough {
 		return settled
 	}
 	return warming
+}
+
+// youngSince is since when a pod of which Kubernetes does not tell is known, and how
+// long it has to be.
+func (m *model) youngSince(p *pod, enough at) (since, needs at) {
+	if m.cfg.Expected == summary.Seen {
+		// "settled means first seen at least max(warmup, staleness) ago"
+		since, _ = m.sightings(p)
+		return since, enough
+	}
+	// "From allocation alone, settled means announced for at least warmup."
+	return m.announcedSince(p), m.cfg.Warmup
 }
 
 // kubernetesAge: "settled: Running, not being deleted, and its accelerator containers

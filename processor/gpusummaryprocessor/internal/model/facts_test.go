@@ -126,7 +126,9 @@ type model struct {
 	still     []point        // of gpu.exporter.frozen
 
 	open       map[serviceKey]bool // the start gate
-	emptySince map[serviceKey]at   // services that are said
+	partial    map[serviceKey]bool // it was, since the start
+	hasIdled   map[serviceKey]bool
+	emptySince map[serviceKey]at // services that are said
 	states     map[podKey]stateSaid
 	said       map[string]float64
 	offset     at              // wall clock minus the clock that is never set
@@ -140,7 +142,7 @@ type stateSaid struct {
 
 func newModel(cfg summary.Config) *model {
 	return &model{
-		cfg: cfg, pods: map[podKey]*pod{}, words: map[deviceKey][]word{}, seen: map[seenKey]at{}, open: map[serviceKey]bool{}, emptySince: map[serviceKey]at{},
+		cfg: cfg, pods: map[podKey]*pod{}, words: map[deviceKey][]word{}, seen: map[seenKey]at{}, open: map[serviceKey]bool{}, partial: map[serviceKey]bool{}, hasIdled: map[serviceKey]bool{}, emptySince: map[serviceKey]at{},
 		states: map[podKey]stateSaid{}, said: map[string]float64{},
 	}
 }

@@ -143,6 +143,9 @@ func (f *fleet) configure() {
 	c.Warmup = f.seconds(0, 30, 90, 90, 180)
 	c.AllocationTTL = f.seconds(60, 300)
 	c.ServiceTTL = max(c.Warmup, c.StalenessAt(c.InitialInterval)) + f.seconds(15, 60, 420)
+	if c.Expected != summary.Kubernetes { // there it says more, which the model does not know
+		c.ReconnectGrace = f.seconds(0, 30, 150)
+	}
 	c.PartialThreshold = pick(f, 0, 0.25, 0.25, 1./3, 0.5, 1)
 	c.IdleThreshold = pick(f, 0, 0.05, 0.05, 0.5)
 	c.IdleFor = f.seconds(30, 120, 900)

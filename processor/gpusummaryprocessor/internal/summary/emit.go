@@ -86,7 +86,7 @@ func (w *writer) seriesOf(ms pmetric.MetricSlice, f *serviceFigures, set seriesS
 	}
 }
 
-// pods writes 1 for the state that each pod is in, and 0 once for the state it left.
+// pods writes 1 for the state that each pod is in, and 0 once for those it left.
 func (w *writer) pods(ms pmetric.MetricSlice, pods []podPoint) {
 	if len(pods) == 0 {
 		return
@@ -96,8 +96,10 @@ func (w *writer) pods(ms pmetric.MetricSlice, pods []podPoint) {
 	for i := range pods {
 		p := &pods[i]
 		w.pod(points.AppendEmpty(), p, p.state).SetIntValue(1)
-		if p.hasLeft {
-			w.pod(points.AppendEmpty(), p, p.left).SetIntValue(0)
+		for st, left := range p.left {
+			if left {
+				w.pod(points.AppendEmpty(), p, podState(st)).SetIntValue(0)
+			}
 		}
 	}
 }

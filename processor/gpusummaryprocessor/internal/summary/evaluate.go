@@ -33,8 +33,7 @@ type podPoint struct {
 	service serviceKey
 	pod     string
 	state   podState
-	left    podState // the state it left, if hasLeft
-	hasLeft bool
+	left    [numPodStates]bool // the states that it is said not to be in any more
 }
 
 // Evaluate returns the figures of all services at now. Its cost is linear in pods
@@ -86,20 +85,23 @@ func (s *Summary) summarize(svc *service, now int64, e *Evaluation) {
 			continue
 		}
 		v := s.valueOf(p, now, staleness)
-		st := v.state(s.standing(p, now, staleness), svc.known && !s.awaited(p, now))
+		stands := s.standing(p, now, staleness)
+		st := v.state(stands, svc.known)
 		if entry := p.inCluster(); st == notRunning && entry != nil && entry.Node == "" {
 			sum.pending++
 		}
-		sum.add(&v, st)
+		sum.add(&v, st, stands)
 
-		e.pods = append(e.pods, podPoint{
-			service: svc.key, pod: p.key.name, state: st,
-			left: p.shown, hasLeft: p.shownIn == svc && p.shown != st,
-		})
+		// Which state it was in before a start is not known: it is in none of the others.
+		point := podPoint{service: svc.key, pod: p.key.name, state: st}
+		for other := range numPodStates {
+			point.left[other] = other != st && (p.shownIn != svc || p.shown == other)
+		}
+		e.pods = append(e.pods, point)
 		p.shownIn, p.shown = svc, st
 	}
 
-	f := sum.figures(svc.known, s.cfg.PartialThreshold, now)
+	f := sum.figures(svc, s.knowledge(svc, &sum, now, staleness), s.cfg.PartialThreshold, now)
 	if s.cfg.Expected == Kubernetes && s.synced != 0 {
 		f.set(serPodsPending, float64(sum.pending))
 	}
@@ -109,18 +111,13 @@ func (s *Summary) summarize(svc *service, now int64, e *Evaluation) {
 	e.services = append(e.services, f)
 }
 
-// awaited tells whether p's agent may not have come back yet since the start.
-func (s *Summary) awaited(p *pod, now int64) bool {
-	return s.cfg.Expected == Kubernetes && len(p.devices) == 0 && now-s.start < int64(s.cfg.ReconnectGrace)
-}
-
 // state of a pod. Until the start gate is open, for its service and for the pod
 // itself, it is not known to be missing.
 func (v *podValue) state(st standing, known bool) podState {
 	switch {
 	case !st.running:
 		return notRunning
-	case !known || st.age < st.needs:
+	case !known || st.awaited || st.age < st.needs:
 		return warming
 	case v.fresh == 0 && !v.frozen:
 		return missing

@@ -251,10 +251,16 @@ func TestStartGate(t *testing.T) {
 func TestStateLeftIsZeroOnce(t *testing.T) {
 	w := newWorld(t)
 	w.pass(60*time.Second, func() { w.util("a", "GPU-a", 0.5) })
-	require.NotContains(t, w.evaluate().values, podSeries("a", "reporting"))
+	got := w.evaluate()
+	got.state(t, "a", "warming")
+	for _, other := range []string{"reporting", "degraded", "missing", "not_running"} {
+		v, said := got.values[podSeries("a", other)]
+		require.True(t, said && v == 0, "it may have been %s before the start", other)
+	}
+	require.NotContains(t, w.evaluate().values, podSeries("a", "reporting"), "once is enough")
 
 	w.pass(time.Minute, func() { w.util("a", "GPU-a", 0.5) })
-	got := w.evaluate()
+	got = w.evaluate()
 	require.Equal(t, 1., got.values[podSeries("a", "reporting")])
 	require.Equal(t, 0., got.values[podSeries("a", "warming")])
 
@@ -332,13 +338,16 @@ func TestIdleDevices(t *testing.T) {
 	}
 }
 
+// A device that does nothing since the start may have been idle before.
 func TestIdleForStartsAnewWithTheProcess(t *testing.T) {
 	w := newWorld(t)
 	w.read(reading{pod: "a", device: "GPU-0", at: t0.Add(-9 * time.Minute), fields: map[field]float64{utilization: 0}})
 	w.pass(15*time.Minute-time.Second, func() { w.util("a", "GPU-0", 0) })
-	w.evaluate().has(t, map[string]float64{"idle_devices": 0})
+	w.evaluate().lacks(t, "idle_devices")
 	w.now = t0.Add(15 * time.Minute)
 	w.evaluate().has(t, map[string]float64{"idle_devices": 1})
+	w.util("a", "GPU-0", 0.5)
+	w.evaluate().has(t, map[string]float64{"idle_devices": 0})
 }
 
 func TestIdleNeedsASettledPod(t *testing.T) {

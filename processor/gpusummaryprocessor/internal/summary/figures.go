@@ -124,17 +124,24 @@ type totals struct {
 	pods                                          [numPodStates]int
 	settled, pending                              int
 	devicesReporting, devicesMissing, devicesIdle int
+	unknown, quiet                                int  // pods that may be settled, devices that may be idle
+	listed                                        bool // the Kubernetes API has one
 }
 
-func (s *totals) add(v *podValue, st podState) {
+func (s *totals) add(v *podValue, st podState, stands standing) {
 	s.pods[st]++
 	s.devicesReporting += v.fresh
+	s.listed = s.listed || stands.listed
+	if stands.unknown() {
+		s.unknown++
+	}
 	if st == warming || st == notRunning {
 		return
 	}
 	s.settled++
 	s.devicesMissing += v.silent
 	s.devicesIdle += v.idle
+	s.quiet += v.quiet
 	if v.fresh == 0 {
 		return
 	}
@@ -151,27 +158,39 @@ func (s *totals) add(v *podValue, st podState) {
 	}
 }
 
-// figures writes the sums as series. Until known, only pods are counted: what is
-// missing and what the averages are cannot be told.
-func (s *totals) figures(known bool, partialThreshold float64, now int64) serviceFigures {
+// figures writes the sums as series. Until the gate is open, only pods are counted:
+// what is missing and what the averages are cannot be told.
+//
+// Who watches takes a 0 for the end of what was raised before the start. So what is
+// missing, and what is idle, is absent while a pod or a device may be that, and none
+// are said only of all pods. That something is missing is a fact when it is of those
+// that are known, and then so is its end.
+func (s *totals) figures(svc *service, k knowledge, partialThreshold float64, now int64) serviceFigures {
 	var f serviceFigures
 	for st, n := range s.pods {
 		f.set(serPodsReporting+series(st), float64(n))
 	}
-	if !known {
+	if !k.open {
 		return f
 	}
 	f.set(serDevicesReporting, float64(s.devicesReporting))
-	f.set(serDevicesMissing, float64(s.devicesMissing))
-	f.set(serIdleDevices, float64(s.devicesIdle))
-
-	f.set(serPartial, 0)
-	if s.settled > 0 {
-		ratio := float64(s.pods[missing]) / float64(s.settled)
-		f.set(serMissingRatio, ratio)
-		if ratio > partialThreshold {
+	if s.unknown == 0 {
+		f.set(serDevicesMissing, float64(s.devicesMissing))
+		ratio := float64(s.pods[missing]) / float64(s.settled) // NaN where none is settled
+		partial := ratio > partialThreshold
+		svc.wasPartial = svc.wasPartial || partial
+		if k.all || svc.wasPartial {
+			f.set(serPartial, 0)
+			if s.settled > 0 {
+				f.set(serMissingRatio, ratio)
+			}
+		}
+		if partial {
 			f.set(serPartial, 1)
 		}
+	}
+	if svc.wasIdle = svc.wasIdle || s.devicesIdle > 0; s.unknown+s.quiet == 0 && (k.back || svc.wasIdle) {
+		f.set(serIdleDevices, float64(s.devicesIdle))
 	}
 
 	for fd, n := range s.votes {

@@ -227,6 +227,7 @@ func TestClockThatIsSetIsHarmless(t *testing.T) {
 			w.pass(4*time.Minute, feed)
 			w.util("b", "GPU-1", 0.4)
 			w.pass(30*time.Second, feed)
+			w.evaluate() // it says which states the pods are not in
 			before := w.evaluate()
 			require.Contains(t, before.values, "shop/empty gpu.service.partial")
 			before.has(t, map[string]float64{"pods reporting": 1, "pods warming": 1, "idle_devices": 1, "partial": 0})

@@ -278,7 +278,7 @@ func (o *observer) sample(src *source, f field, t int64, v float64) Reason {
 	p, h := src.known, src.held
 	if !math.IsNaN(v) {
 		p.firstSeen = oldest(p.firstSeen, t)
-		p.lastSeen = max(p.lastSeen, t)
+		p.lastSeen, p.restored = max(p.lastSeen, t), false
 		h.lastSeen = max(h.lastSeen, t)
 		if h.device != nil {
 			h.device.newest = max(h.device.newest, t)

@@ -210,3 +210,74 @@ func (d *device) allocate(is allocated) Reason {
 	d.allocated = append(d.allocated, is)
 	return accepted
 }
+
+// SeenPod is a pod as telemetry showed it, for the next start to know. Times are
+// nanoseconds since the Unix epoch.
+type SeenPod struct {
+	Cluster   string       `json:"cluster,omitempty"`
+	Namespace string       `json:"namespace"`
+	Name      string       `json:"name"`
+	UID       string       `json:"uid,omitempty"`
+	Service   string       `json:"service"`
+	First     int64        `json:"first"`
+	Last      int64        `json:"last"`
+	Devices   []SeenDevice `json:"devices"`
+}
+
+// SeenDevice is a device that a pod was seen with last at a time.
+type SeenDevice struct {
+	ID   string `json:"id"`
+	Last int64  `json:"last"`
+}
+
+// Seen returns the pods that were seen, for Restore.
+func (s *Summary) Seen() []SeenPod {
+	out := make([]SeenPod, 0, len(s.pods))
+	for _, p := range s.pods {
+		if p.firstSeen == 0 {
+			continue
+		}
+		seen := SeenPod{p.key.cluster, p.key.namespace, p.key.name, p.uid, p.service.key.name, p.firstSeen, p.lastSeen, nil}
+		for _, h := range p.devices {
+			if h.lastSeen != 0 {
+				seen.Devices = append(seen.Devices, SeenDevice{h.id, h.lastSeen})
+			}
+		}
+		out = append(out, seen)
+	}
+	return out
+}
+
+// Restore takes over what Seen returned before the start, before anything else is told.
+// So the pods that fell silent before are known, and which pods are young. Time before
+// the start does not count as silence: nothing could be seen.
+func (s *Summary) Restore(pods []SeenPod) (refused int) {
+	s.restored = true
+	for i := range pods {
+		is := &pods[i]
+		if is.Namespace == "" || is.Name == "" || is.Service == "" || is.First <= 0 || is.First > s.start {
+			continue
+		}
+		key := podKey{is.Cluster, is.Namespace, is.Name}
+		if s.pods[key] != nil {
+			continue
+		}
+		p, why := s.newPod(key, is.Service)
+		if why != accepted {
+			refused++
+			continue
+		}
+		p.uid, p.uidTime, p.svcTime = is.UID, min(is.Last, s.start), min(is.Last, s.start)
+		p.firstSeen, p.lastSeen, p.restored = is.First, s.start, true
+		for _, d := range is.Devices {
+			if d.ID == "" || d.Last <= 0 {
+				continue
+			}
+			if h := s.heldBy(p, d.ID); h != nil {
+				h.lastSeen = min(d.Last, s.start)
+				h.device.newest = max(h.device.newest, h.lastSeen)
+			}
+		}
+	}
+	return refused
+}

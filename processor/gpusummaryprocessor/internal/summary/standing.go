@@ -10,23 +10,68 @@ type standing struct {
 	running bool
 	age     int64 // of its containers, its announcements or its telemetry
 	needs   int64 // the age at which it is settled
+
+	// A start knows nothing: awaited, its agent may not have come back yet since;
+	// unaged, it may be older than the start, and so than age.
+	awaited, unaged bool
+	listed          bool // the Kubernetes API has it
+}
+
+// unknown tells whether the pod may be settled, but for what the start does not know.
+func (st standing) unknown() bool {
+	return st.running && (st.awaited && st.age >= st.needs || st.unaged && st.age < st.needs)
 }
 
 // standing of an expected pod. What was before the start is not known, so no
-// sighting is older than it.
+// sighting is older than it, but those of Restore.
 func (s *Summary) standing(p *pod, now, staleness int64) standing {
 	least := max(int64(s.cfg.Warmup), staleness)
-	if s.cfg.Expected == Seen {
-		return standing{true, now - max(p.firstSeen, s.start), least}
-	}
+	reconnects := now-s.start < int64(s.cfg.ReconnectGrace)
 	e := p.inCluster()
-	if e == nil {
-		return standing{true, now - max(p.firstAnnounced, s.start), int64(s.cfg.Warmup)}
+	switch {
+	case s.cfg.Expected == Seen && s.restored:
+		return standing{running: true, age: now - p.firstSeen, needs: least, awaited: p.restored && reconnects}
+	case s.cfg.Expected == Seen:
+		return standing{running: true, age: now - max(p.firstSeen, s.start), needs: least, unaged: p.firstSeen <= s.back(staleness)}
+	case e == nil:
+		return standing{
+			running: true, age: now - max(p.firstAnnounced, s.start), needs: int64(s.cfg.Warmup),
+			awaited: s.awaited(p, reconnects), unaged: p.firstAnnounced <= s.back(staleness),
+		}
 	}
 	age := now - e.Started.UnixNano()
 	// It crashes again and again: this run and the one before are short.
 	loops := age < int64(s.cfg.Warmup) && e.LastRun >= 0 && e.LastRun < s.cfg.Warmup
-	return standing{e.Running && !e.Deleted && e.Up && !loops, age, least}
+	return standing{
+		running: e.Running && !e.Deleted && e.Up && !loops, age: age, needs: least,
+		awaited: s.awaited(p, reconnects), listed: true,
+	}
+}
+
+// awaited tells whether the agent of p, with Kubernetes, may not have come back yet.
+func (s *Summary) awaited(p *pod, reconnects bool) bool {
+	return s.cfg.Expected == Kubernetes && len(p.devices) == 0 && reconnects
+}
+
+// back is when all senders are back after the start.
+func (s *Summary) back(staleness int64) int64 {
+	return s.start + max(int64(s.cfg.ReconnectGrace), staleness)
+}
+
+// knowledge is how much the start lets be known of a service.
+type knowledge struct {
+	open bool // the start gate
+	back bool // all senders are
+	all  bool // its pods are known, those that fell silent before the start too
+}
+
+// knowledge of a service: the Kubernetes API has all pods, gpu.allocation those of the
+// agents that are back, and telemetry alone never has those that are silent: until
+// they would be forgotten in any case.
+func (s *Summary) knowledge(svc *service, sum *totals, now, staleness int64) knowledge {
+	k := knowledge{open: svc.known, back: sum.listed || s.restored || now >= s.back(staleness)}
+	k.all = k.back && (s.cfg.Expected != Seen || s.restored || now-s.start >= int64(s.cfg.ServiceTTL))
+	return k
 }
 
 // isExpected tells whether p should report, after pruneDevices.

@@ -39,6 +39,7 @@ type Summary struct {
 	services map[serviceKey]*service
 	devices  map[deviceKey]*device // with Seen alone
 	frozen   map[scrape][]string   // nodes of exporters whose values stood still in it
+	restored bool                  // the pods that were seen before the start are known, see Restore
 	round    uint64                // of SetPods
 
 	// order is services sorted by key, nil when it has to be made anew. Sums are
@@ -54,6 +55,8 @@ type service struct {
 	pods       []*pod // may hold pods that have moved on until prune
 	unsorted   bool
 	known      bool  // the start gate is open
+	wasPartial bool  // said since the start
+	wasIdle    bool  // it has had idle devices since the start
 	expected   int   // pods, at the evaluation under way
 	emptySince int64 // since when it has no expected pod; 0: it has
 	shown      seriesSet
@@ -64,6 +67,7 @@ type pod struct {
 	key       podKey
 	uid       string
 	uidTime   int64 // newest point that bore uid
+	restored  bool  // it is known from before the start, and was not seen since
 	service   *service
 	svcTime   int64 // newest point that named service; 0: none did
 	firstSeen int64 // by telemetry; 0: never
@@ -235,7 +239,7 @@ func (s *Summary) renew(p *pod, uid string) {
 	}
 	clear(p.devices[len(kept):])
 	p.devices = kept
-	p.firstSeen, p.lastSeen = 0, 0
+	p.firstSeen, p.lastSeen, p.restored = 0, 0, false
 	if !announced {
 		p.firstAnnounced = 0
 	}

@@ -15,7 +15,8 @@
 //
 // What the specification leaves open is decided so:
 //
-//   - Times before start, of first sightings and announcements, count as start.
+//   - Times before start, of first sightings and announcements, count as start, but
+//     after Restore.
 //   - Until the start gate is open no pod is settled: pods that would be are
 //     warming. Absent are partial, missing_ratio, the averages, sums, min and max,
 //     data.age, and also devices and idle_devices. The gate of a service opens at
@@ -26,6 +27,12 @@
 //     before the gate opens. So a pod of Kubernetes of which neither telemetry nor
 //     gpu.allocation has told since start is warming, and not missing, until
 //     ReconnectGrace after start.
+//   - So partial, missing_ratio, devices{missing} and idle_devices are absent while
+//     such a pod is there, or one that is warming by its announcements or sightings alone
+//     and showed first before ReconnectGrace, or one staleness, after start. And a partial
+//     of 0 is, until all pods can be known; see knowledge and figures.
+//   - idle_devices is absent, too, while a device did nothing since the start, or since
+//     before all senders were back, for less than idle_for.
 //   - An evaluation is missing_ratio-less while no pod is settled.
 //   - A service that has no expected pod any more is said, with zeros, for
 //     ServiceTTL from the first evaluation without one, and then ended. A service

@@ -12,6 +12,7 @@ import (
 // podValue is a pod at one moment.
 type podValue struct {
 	fresh, silent, idle int  // devices
+	quiet               int  // those that may be idle: since when they do nothing is not known
 	frozen              bool // a silent one has an exporter whose values stand still
 	value               [numFields]float64
 	has                 [numFields]bool
@@ -119,8 +120,11 @@ func (s *Summary) take(v *podValue, p *pod, h *held, end field, now, staleness i
 		return
 	}
 	v.fresh++
-	if s.isIdle(h, now) {
+	switch idle, unknown := s.isIdle(h, now, staleness); {
+	case idle:
 		v.idle++
+	case unknown:
+		v.quiet++
 	}
 	for f := range end {
 		if sample := h.samples[f]; sample.fresh(now, staleness) {
@@ -133,8 +137,13 @@ func (s *Summary) take(v *podValue, p *pod, h *held, end field, now, staleness i
 
 // isIdle tells whether h, whose utilization is fresh, has been below
 // idle_threshold for idle_for. A point speaks of the time before it, so a device
-// is idle from its last busy point on, not from the first idle one.
-func (s *Summary) isIdle(h *held, now int64) bool {
-	since := max(h.lastBusy, h.firstUsed, h.stale, s.start)
-	return h.samples[utilization].value < s.cfg.IdleThreshold && now-since >= int64(s.cfg.IdleFor)
+// is idle from its last busy point on, not from the first idle one. One that was not
+// busy since the start may have been idle before.
+func (s *Summary) isIdle(h *held, now, staleness int64) (idle, unknown bool) {
+	if h.samples[utilization].value >= s.cfg.IdleThreshold {
+		return false, false
+	}
+	since := max(h.firstUsed, h.stale, s.start)
+	idle = now-max(h.lastBusy, since) >= int64(s.cfg.IdleFor)
+	return idle, !idle && h.lastBusy == 0 && since <= s.back(staleness)
 }

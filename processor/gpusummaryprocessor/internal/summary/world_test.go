@@ -114,7 +114,11 @@ func newWorld(t *testing.T, change ...func(*Config)) *world {
 	for _, c := range change {
 		c(&cfg)
 	}
-	return &world{t: t, s: New(cfg, t0), now: t0}
+	w := &world{t: t, s: New(cfg, t0), now: t0}
+	if cfg.Expected == Seen {
+		w.s.Restore(nil) // nothing was there before
+	}
+	return w
 }
 
 // read takes one reading in, of service shop/api and of this moment where the

@@ -1,0 +1,129 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package summary
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// t0 is a restart: c and d of four pods have been silent for an hour, and the GPU of a
+// has been idle for as long. Neither is taken back, and then both are said.
+func TestAStartTakesNothingBack(t *testing.T) {
+	pods := []string{"a", "b", "c", "d"}
+	old := t0.Add(-time.Hour)
+	before := newWorld(t) // of which the next one knows
+	before.s.start = old.UnixNano()
+	before.now = old
+	before.pass(10*time.Minute, func() {
+		for _, p := range pods {
+			before.util(p, "GPU-"+p, 0.5)
+		}
+	})
+	var seen []SeenPod
+	for _, p := range before.s.Seen() {
+		p.Last = t0.Add(-9 * time.Minute).UnixNano()
+		seen = append(seen, p)
+	}
+	announce := func(w *world, now time.Duration) {
+		for i, p := range pods {
+			if now >= time.Duration(i)*40*time.Second { // agents come back one after the other
+				w.holds(p, "GPU-"+p)
+			}
+		}
+	}
+	for name, tt := range map[string]struct {
+		source  func(*Config)
+		begin   func(*world)
+		feed    func(*world, time.Duration)
+		partial time.Duration // when it is known at last
+	}{
+		"allocation": {fromAllocation, nil, announce, 210 * time.Second},
+		"kubernetes": {fromKubernetes, func(w *world) {
+			list := &Pods{}
+			for _, p := range pods {
+				list.List = append(list.List, running(p, old))
+			}
+			w.s.SetPods(list, w.now)
+		}, announce, 120 * time.Second},
+		"kubernetes, of another cluster": {fromKubernetes, func(w *world) { w.s.SetPods(&Pods{}, w.now) }, announce, 210 * time.Second},
+		"seen, with storage":             {nil, func(w *world) { w.s.Restore(seen) }, nil, 150 * time.Second},
+		"seen, without":                  {nil, func(w *world) { w.s.restored = false }, nil, math.MaxInt64},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, func(c *Config) {
+				c.ReconnectGrace = 150 * time.Second
+				if tt.source != nil {
+					tt.source(c)
+				}
+			})
+			if tt.begin != nil {
+				tt.begin(w)
+			}
+			idle := false
+			w.pass(20*time.Minute, func() {
+				since := w.now.Sub(t0)
+				if tt.feed != nil {
+					tt.feed(w, since)
+				}
+				w.util("a", "GPU-a", 0)
+				w.util("b", "GPU-b", 0.5)
+				got := w.evaluate()
+				if v, said := got.values["shop/api gpu.service.partial"]; since < min(tt.partial, 10*time.Minute) {
+					require.False(t, said, "at %s it is %v", since, v)
+					got.lacks(t, "missing_ratio")
+				} else if tt.partial != math.MaxInt64 && since < 10*time.Minute {
+					got.has(t, map[string]float64{"partial": 1, "missing_ratio": 0.5, "pods missing": 2, "devices missing": 2})
+				}
+				if n, said := got.values["shop/api gpu.service.idle_devices"]; said {
+					require.Equal(t, 1., n, "at %s", since)
+					idle = true
+				}
+			})
+			require.True(t, idle)
+		})
+	}
+}
+
+// Without storage, telemetry alone does not tell whether pods were silent before the
+// start; what falls silent after it is known, and so is its end.
+func TestPartialSinceTheStartIsAFact(t *testing.T) {
+	w := newWorld(t)
+	w.s.restored = false
+	both := func() { w.util("a", "GPU-a", 0.5); w.util("b", "GPU-b", 0.5) }
+	w.pass(2*time.Minute, both)
+	w.evaluate().lacks(t, "partial")
+	w.pass(time.Minute, func() { w.util("a", "GPU-a", 0.5) })
+	w.evaluate().has(t, map[string]float64{"partial": 1, "missing_ratio": 0.5})
+	both()
+	w.evaluate().has(t, map[string]float64{"partial": 0, "missing_ratio": 0})
+}
+
+// A pod that was known before the start and holds its device no more is gone, not missing.
+func TestAPodThatLeftDuringTheRestartIsGone(t *testing.T) {
+	w := newWorld(t)
+	last := t0.Add(-time.Minute).UnixNano()
+	require.Zero(t, w.s.Restore([]SeenPod{
+		{Namespace: "shop", Service: "api", Name: "a", First: last, Last: last, Devices: []SeenDevice{{"GPU-a", last}}},
+		{Namespace: "shop", Service: "api", Name: "b", First: last, Last: last, Devices: []SeenDevice{{"GPU-b", last}, {"", last}}},
+		{Namespace: "shop", Service: "api", Name: "b", First: last, Last: last}, {Name: "no namespace"},
+	}))
+	w.pass(2*time.Minute, func() { w.util("next", "GPU-a", 0.5) })
+	got := w.evaluate()
+	got.state(t, "b", "missing")
+	require.NotContains(t, got.values, podSeries("a", "missing"))
+	w.pass(11*time.Minute, func() { w.util("next", "GPU-a", 0.5) })
+	require.Contains(t, w.evaluate().ended, podSeries("b", "missing"), "after service_ttl")
+}
+
+func TestRestoredPodsAreLimited(t *testing.T) {
+	w := newWorld(t, func(c *Config) { c.MaxPods = 1 })
+	last := t0.UnixNano()
+	require.Equal(t, 1, w.s.Restore([]SeenPod{
+		{Namespace: "shop", Service: "api", Name: "a", First: last, Last: last}, {Namespace: "shop", Service: "api", Name: "b", First: last, Last: last},
+	}))
+}
