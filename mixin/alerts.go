@@ -248,6 +248,18 @@ func collectorAlerts() []alert {
 			do:      []string{"More memory (MEMORY_LIMIT_MIB with it), or send raw telemetry past the gateway (config/agent-raw.yaml)."},
 		},
 		{
+			// Not memory_limiter/apps: it refuses applications first, so that GPUs are not.
+			name: "GPUCollectorRefusing", severity: critical, wait: "1m",
+			expr:    grew(queries.Of(queries.OwnMemoryRefused, queries.Selector(`processor!="memory_limiter/apps"`)), "5m", "processor"),
+			summary: theProcess + " is short of memory and refuses telemetry ({{ $labels.processor }}).",
+			meaning: "What is shown as missing or without data may be well: this collector takes no telemetry of it. No event says so, because it is the process that would raise it; its events and webhooks go on.",
+			check: []string{
+				"Memory: `otelcol_process_memory_rss` against the limit of the container and MEMORY_LIMIT_MIB.",
+				"What grows: `otelcol_extension_gpu_store_series`, queries of the store (`max_samples`), `otelcol_gpu_summary_pods_tracked`, telemetry of applications.",
+			},
+			do: []string{"More memory, and MEMORY_LIMIT_MIB with it; or less to hold: a lower `max_series` of gpu_store, applications elsewhere. When it accepts again, agents send what they kept for five minutes."},
+		},
+		{
 			name: "GPUQueueFull", severity: warning, wait: "5m",
 			expr:    "(" + most(queries.OwnQueueSize, append(slices.Clone(process), "exporter", "data_type")...) + " / " + most(queries.OwnQueueCapacity, append(slices.Clone(process), "exporter", "data_type")...) + ") > 0.8",
 			summary: "The queue of {{ $labels.exporter }} at " + theProcess + " is {{ $value | humanizePercentage }} full.",

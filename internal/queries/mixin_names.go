@@ -37,6 +37,7 @@ const (
 const (
 	OwnReceived            = "otelcol_receiver_accepted_metric_points"
 	OwnReceiverRefused     = "otelcol_receiver_refused_metric_points"
+	OwnMemoryRefused       = "otelcol_processor_memory_limiter_refused_metric_points"
 	OwnReceiverFailed      = "otelcol_receiver_failed_metric_points"
 	OwnSent                = "otelcol_exporter_sent_metric_points"
 	OwnSendFailed          = "otelcol_exporter_send_failed_metric_points"
