@@ -96,11 +96,11 @@ func (b *batch) metric(m pmetric.Metric, of series.Resource, name string, sender
 	}
 	m.SetDescription(safetext.Strip(m.Description(), maxDescription))
 	refused := map[guard.Verdict]int64{}
-	left := of.RemoveIf(m, func(attributes pcommon.Map) { b.rename(attributes, reserved.Attribute) },
+	left := of.RemoveIf(m, family, func(attributes pcommon.Map) { b.rename(attributes, reserved.Attribute) },
 		func(p series.Point) bool {
 			verdict := tooLarge
 			if !p.TooLarge {
-				verdict = sender.Point(p.Fingerprint, p.Series)
+				verdict = sender.Point(p.Fingerprint, p.Written, p.Series)
 			}
 			if verdict != guard.Admitted {
 				refused[verdict]++

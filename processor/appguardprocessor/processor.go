@@ -157,6 +157,7 @@ var remedies = map[guard.Verdict]string{
 	notTheirs:                "rename it at the sender: the name belongs to GPU telemetry, recording rules, the Collector or Prometheus",
 	noName:                   "name it at the sender, with letters",
 	tooLarge:                 "shorten names and labels at the sender",
+	guard.Ambiguous:          "write name, type, unit and attributes in one way at the sender: in Prometheus they are one series",
 	guard.OverRate:           "send less often, or raise max_points_per_minute_per_sender",
 	guard.OverSeriesOfSender: "take labels with many values off at the sender, or raise max_series_per_sender",
 	guard.OverSeries:         "take labels with many values off at the senders, or raise max_series",

@@ -120,6 +120,16 @@ func TestReservedNamesAreDropped(t *testing.T) {
 	assert.Equal(t, "shop/web-1", b.logs.FilterFieldKey("sender").All()[0].ContextMap()["sender"])
 }
 
+// Two metrics that Prometheus gives one name are duplicates there: the first has it.
+func TestOneSeriesIsWrittenInOneWay(t *testing.T) {
+	b := newBench(t, nil)
+	p, sink := b.metrics()
+	require.NoError(t, p.ConsumeMetrics(t.Context(), gauges("web-1", "foo.bar", "foo_bar", "foo-bar", "foo.baz")))
+	require.NoError(t, p.ConsumeMetrics(t.Context(), gauges("web-2", "foo_bar")))
+	assert.Equal(t, []string{"foo.bar", "foo.baz", "foo_bar"}, passed(sink))
+	assert.Equal(t, map[string]int64{"ambiguous": 2}, b.dropped("app_guard_dropped_points"))
+}
+
 func TestIdentityOfOthersIsRenamed(t *testing.T) {
 	b := newBench(t, nil)
 	p, sink := b.metrics()

@@ -25,6 +25,7 @@ const (
 	OverRate           Verdict = "rate"                  // max_points_per_minute_per_sender
 	OverSeries         Verdict = "max_series"            // of all senders
 	OverSeriesOfSender Verdict = "max_series_per_sender" // of this one
+	Ambiguous          Verdict = "ambiguous"             // Prometheus' name and labels are those of a series that was written otherwise
 )
 
 // Limits of a guard; all are above zero.
@@ -51,11 +52,17 @@ func New(limits Limits) *Guard {
 type Sender struct {
 	guard *Guard
 	// recent has the series of the running half of the window and older those of the
-	// half before it that came not again since: fingerprint to number of series.
-	recent, older map[uint64]int
+	// half before it that came not again since, by fingerprint.
+	recent, older map[uint64]kept
 	series        int
 	minute        int64
 	items         int
+}
+
+// kept is what is known of a point's series.
+type kept struct {
+	written uint64 // how name and labels were written
+	series  int
 }
 
 // Sender returns the sender with a name.
@@ -96,10 +103,10 @@ func (g *Guard) turn(now time.Time) {
 }
 
 func (g *Guard) age(s *Sender, both bool) {
-	drop := func(gone map[uint64]int) {
-		for _, n := range gone {
-			s.series -= n
-			g.series -= n
+	drop := func(gone map[uint64]kept) {
+		for _, k := range gone {
+			s.series -= k.series
+			g.series -= k.series
 		}
 	}
 	drop(s.older)
@@ -119,20 +126,25 @@ func (s *Sender) Item() Verdict {
 	return Admitted
 }
 
-// Point judges a point: its fingerprint stands for n series.
-func (s *Sender) Point(fingerprint uint64, n int) Verdict {
+// Point judges a point: its fingerprint, of name and labels as Prometheus has them,
+// stands for n series. A series of this sender that was written in another way
+// would be a duplicate there, which fails a scrape or fills the log.
+func (s *Sender) Point(fingerprint, written uint64, n int) Verdict {
 	if v := s.Item(); v != Admitted {
 		return v
 	}
-	if _, known := s.recent[fingerprint]; known {
-		return Admitted
-	}
-	if had, known := s.older[fingerprint]; known {
-		delete(s.older, fingerprint)
-		s.keep(fingerprint, had)
-		return Admitted
+	had, known := s.recent[fingerprint]
+	if !known {
+		if had, known = s.older[fingerprint]; known && had.written == written {
+			delete(s.older, fingerprint)
+			s.keep(fingerprint, had)
+		}
 	}
 	switch {
+	case known && had.written == written:
+		return Admitted
+	case known:
+		return Ambiguous
 	case s.series+n > s.guard.limits.SeriesPerSender:
 		return OverSeriesOfSender
 	case s.guard.series+n > s.guard.limits.Series:
@@ -140,15 +152,15 @@ func (s *Sender) Point(fingerprint uint64, n int) Verdict {
 	}
 	s.series += n
 	s.guard.series += n
-	s.keep(fingerprint, n)
+	s.keep(fingerprint, kept{written, n})
 	return Admitted
 }
 
-func (s *Sender) keep(fingerprint uint64, n int) {
+func (s *Sender) keep(fingerprint uint64, k kept) {
 	if s.recent == nil {
-		s.recent = map[uint64]int{}
+		s.recent = map[uint64]kept{}
 	}
-	s.recent[fingerprint] = n
+	s.recent[fingerprint] = k
 }
 
 // Series is how many series count now, and Senders how many senders are known.

@@ -17,47 +17,62 @@ func TestSeriesOfASenderAndOfAll(t *testing.T) {
 	g := New(Limits{Series: 5, SeriesPerSender: 3, ItemsPerMinute: 100})
 	a := g.Sender("a", start)
 	for i := range uint64(3) {
-		assert.Equal(t, Admitted, a.Point(i, 1))
+		assert.Equal(t, Admitted, a.Point(i, 0, 1))
 	}
-	assert.Equal(t, OverSeriesOfSender, a.Point(3, 1))
-	assert.Equal(t, Admitted, a.Point(0, 1), "what is known goes on")
-	assert.Equal(t, Admitted, g.Sender("b", start).Point(0, 2), "the same fingerprint of another sender is another series")
-	assert.Equal(t, OverSeries, g.Sender("c", start).Point(0, 1))
+	assert.Equal(t, OverSeriesOfSender, a.Point(3, 0, 1))
+	assert.Equal(t, Admitted, a.Point(0, 0, 1), "what is known goes on")
+	assert.Equal(t, Admitted, g.Sender("b", start).Point(0, 0, 2), "the same fingerprint of another sender is another series")
+	assert.Equal(t, OverSeries, g.Sender("c", start).Point(0, 0, 1))
 	assert.Equal(t, 5, g.Series())
 }
 
 func TestAWeightCountsWhole(t *testing.T) {
 	g := New(Limits{Series: 100, SeriesPerSender: 17, ItemsPerMinute: 100})
 	s := g.Sender("a", start)
-	assert.Equal(t, OverSeriesOfSender, s.Point(1, 18))
-	assert.Equal(t, Admitted, s.Point(2, 17))
-	assert.Equal(t, OverSeriesOfSender, s.Point(3, 1))
+	assert.Equal(t, OverSeriesOfSender, s.Point(1, 0, 18))
+	assert.Equal(t, Admitted, s.Point(2, 0, 17))
+	assert.Equal(t, OverSeriesOfSender, s.Point(3, 0, 1))
+}
+
+// One series of Prometheus that is written in two ways is there once: as it came
+// first, until that has not come for the window.
+func TestTwoWaysToWriteASeries(t *testing.T) {
+	g := New(Limits{Series: 10, SeriesPerSender: 10, ItemsPerMinute: 100})
+	at := func(minutes int) *Sender { return g.Sender("a", start.Add(time.Duration(minutes)*time.Minute)) }
+	assert.Equal(t, Admitted, at(0).Point(1, 7, 1))
+	assert.Equal(t, Ambiguous, at(0).Point(1, 8, 1))
+	assert.Equal(t, Admitted, at(0).Point(1, 7, 1))
+	assert.Equal(t, Admitted, g.Sender("b", start).Point(1, 8, 1), "another sender's series has other labels")
+	assert.Equal(t, Ambiguous, at(6).Point(1, 8, 1))
+	assert.Equal(t, Admitted, at(12).Point(1, 8, 1))
+	assert.Equal(t, Ambiguous, at(12).Point(1, 7, 1))
+	assert.Equal(t, 1, g.Series())
 }
 
 func TestTheWindowSlides(t *testing.T) {
 	g := New(Limits{Series: 10, SeriesPerSender: 2, ItemsPerMinute: 100})
 	at := func(minutes int) *Sender { return g.Sender("a", start.Add(time.Duration(minutes)*time.Minute)) }
-	at(0).Point(1, 1)
-	at(0).Point(2, 1)
-	assert.Equal(t, OverSeriesOfSender, at(4).Point(3, 1))
-	assert.Equal(t, Admitted, at(6).Point(1, 1))
-	assert.Equal(t, OverSeriesOfSender, at(7).Point(3, 1), "series 2 was there in the half before")
-	assert.Equal(t, Admitted, at(12).Point(3, 1), "series 2 is over")
-	assert.Equal(t, OverSeriesOfSender, at(12).Point(2, 1))
+	at(0).Point(1, 0, 1)
+	at(0).Point(2, 0, 1)
+	assert.Equal(t, OverSeriesOfSender, at(4).Point(3, 0, 1))
+	assert.Equal(t, Admitted, at(6).Point(1, 0, 1))
+	assert.Equal(t, OverSeriesOfSender, at(7).Point(3, 0, 1), "series 2 was there in the half before")
+	assert.Equal(t, Admitted, at(12).Point(3, 0, 1), "series 2 is over")
+	assert.Equal(t, OverSeriesOfSender, at(12).Point(2, 0, 1))
 	assert.Equal(t, 2, g.Series())
 	at(60)
 	assert.Zero(t, g.Series())
 	at(-60) // a clock that was set back
-	assert.Equal(t, Admitted, at(-60).Point(9, 1))
+	assert.Equal(t, Admitted, at(-60).Point(9, 0, 1))
 }
 
 func TestItemsOfAMinute(t *testing.T) {
 	g := New(Limits{Series: 10, SeriesPerSender: 10, ItemsPerMinute: 2})
 	s := g.Sender("a", start)
 	assert.Equal(t, Admitted, s.Item())
-	assert.Equal(t, Admitted, s.Point(1, 1))
+	assert.Equal(t, Admitted, s.Point(1, 0, 1))
 	assert.Equal(t, OverRate, s.Item())
-	assert.Equal(t, OverRate, s.Point(2, 1), "also of a series that would have room")
+	assert.Equal(t, OverRate, s.Point(2, 0, 1), "also of a series that would have room")
 	assert.Equal(t, Admitted, g.Sender("b", start).Item())
 	assert.Equal(t, Admitted, g.Sender("a", start.Add(time.Minute)).Item())
 }
@@ -65,12 +80,12 @@ func TestItemsOfAMinute(t *testing.T) {
 func TestSendersAreBounded(t *testing.T) {
 	g := New(Limits{Series: 1 << 20, SeriesPerSender: 2, ItemsPerMinute: 1 << 20})
 	for i := range maxSenders {
-		g.Sender(fmt.Sprint(i), start).Point(1, 1)
+		g.Sender(fmt.Sprint(i), start).Point(1, 0, 1)
 	}
-	assert.Equal(t, Admitted, g.Sender("x", start).Point(1, 1))
-	assert.Equal(t, Admitted, g.Sender("y", start).Point(2, 1))
-	assert.Equal(t, OverSeriesOfSender, g.Sender("z", start).Point(3, 1), "those beyond share the limits of one")
-	assert.Equal(t, Admitted, g.Sender("7", start).Point(2, 1))
+	assert.Equal(t, Admitted, g.Sender("x", start).Point(1, 0, 1))
+	assert.Equal(t, Admitted, g.Sender("y", start).Point(2, 0, 1))
+	assert.Equal(t, OverSeriesOfSender, g.Sender("z", start).Point(3, 0, 1), "those beyond share the limits of one")
+	assert.Equal(t, Admitted, g.Sender("7", start).Point(2, 0, 1))
 	assert.Equal(t, maxSenders, g.Senders())
 	g.Sender("new", start.Add(time.Hour))
 	assert.Equal(t, 1, g.Senders())

@@ -28,13 +28,14 @@ var seed = maphash.MakeSeed()
 
 // Resource is what the points of a resource have in common.
 type Resource struct {
-	fingerprint uint64
-	bytes       int
+	fingerprint, written uint64
+	bytes                int
 }
 
 // Of returns the resource with these attributes.
 func Of(attributes pcommon.Map) Resource {
-	r := Resource{fingerprint: fingerprint(attributes)}
+	var r Resource
+	r.fingerprint, r.written = fingerprint(attributes)
 	for key, v := range attributes.All() {
 		if becomesLabel(key) && v.Type() == pcommon.ValueTypeStr {
 			r.bytes += len(v.Str())
@@ -59,28 +60,53 @@ func becomesLabel(key string) bool {
 
 // Point is what is to be known of a point.
 type Point struct {
-	Fingerprint uint64
+	Fingerprint uint64 // of name and labels as Prometheus has them
+	Written     uint64 // of name, type and attributes as they were sent
 	Series      int
 	TooLarge    bool
 }
 
-// fingerprint does not depend on the order of attributes.
-func fingerprint(attributes pcommon.Map) (sum uint64) {
+// fingerprint does not depend on the order of attributes. In the first one
+// attributes that become one label are the same.
+func fingerprint(attributes pcommon.Map) (sum, written uint64) {
 	var h maphash.Hash
 	h.SetSeed(seed)
 	for key, v := range attributes.All() {
+		value := v.AsString()
+		h.Reset()
+		writeLabel(&h, key)
+		_ = h.WriteByte(0)
+		_, _ = h.WriteString(value)
+		sum += h.Sum64()
 		h.Reset()
 		_, _ = h.WriteString(key)
 		_ = h.WriteByte(0)
-		_, _ = h.WriteString(v.AsString())
-		sum += h.Sum64()
+		_, _ = h.WriteString(value)
+		written += h.Sum64()
 	}
-	return sum
+	return sum, written
 }
 
-// of returns the point with these attributes and bounds of the metric whose name
-// has the hash.
-func (r Resource) of(metric uint64, attributes pcommon.Map, bounds []float64, n int) Point {
+// writeLabel writes the name of a label that an attribute becomes: what is no letter
+// or digit is an underscore there, and several are one.
+func writeLabel(h *maphash.Hash, key string) {
+	underscore := false
+	for _, r := range key {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+			_ = h.WriteByte(byte(r))
+			underscore = false
+		} else if !underscore {
+			_ = h.WriteByte('_')
+			underscore = true
+		}
+	}
+}
+
+// metric is the hashes of a metric's name, as Prometheus has it and as it was sent.
+type metric struct{ family, written uint64 }
+
+// of returns the point with these attributes and bounds of a metric.
+func (r Resource) of(of metric, attributes pcommon.Map, bounds []float64, n int) Point {
 	size := 0
 	for key, v := range attributes.All() {
 		size += len(key)
@@ -102,13 +128,20 @@ func (r Resource) of(metric uint64, attributes pcommon.Map, bounds []float64, n 
 		}
 		_, _ = h.Write(b[:])
 	}
+	labels, written := fingerprint(attributes)
 	write(r.fingerprint)
-	write(metric)
-	write(fingerprint(attributes))
+	write(of.family)
+	write(labels)
 	for _, bound := range bounds {
 		write(math.Float64bits(bound))
 	}
-	return Point{Fingerprint: h.Sum64(), Series: n}
+	p := Point{Fingerprint: h.Sum64(), Series: n}
+	h.Reset()
+	write(r.written)
+	write(of.written)
+	write(written)
+	p.Written = h.Sum64()
+	return p
 }
 
 // Points is how many points a metric has.
@@ -130,9 +163,10 @@ func Points(m pmetric.Metric) int {
 }
 
 // RemoveIf prepares the attributes of each point of a metric, asks about the point
-// and removes it if the answer is yes. It returns how many are left.
-func (r Resource) RemoveIf(m pmetric.Metric, prepare func(pcommon.Map), remove func(Point) bool) int {
-	name := maphash.String(seed, m.Type().String()+"\x00"+m.Unit()+"\x00"+m.Name())
+// and removes it if the answer is yes. Family is the metric's name in Prometheus.
+// It returns how many are left.
+func (r Resource) RemoveIf(m pmetric.Metric, family string, prepare func(pcommon.Map), remove func(Point) bool) int {
+	name := metric{maphash.String(seed, family), maphash.String(seed, m.Type().String()+"\x00"+m.Unit()+"\x00"+m.Name())}
 	judge := func(attributes pcommon.Map, bounds []float64, n int) bool {
 		prepare(attributes)
 		return remove(r.of(name, attributes, bounds, n))
