@@ -30,6 +30,10 @@ func (s logSink) write(seq uint64, r *audit.Record) {
 			zap.String("audit_id", r.ID), zap.Time("audit_time", r.Time), zap.String("receiver", r.Receiver), zap.Uint64("audit_seq", seq))
 		return
 	}
+	if r.Trigger == audit.TriggerSetAside {
+		s.logger.Warn("audit_type=webhook_audit_set_aside", zap.String("audit_id", r.ID), zap.Time("audit_time", r.Time), zap.Uint64("audit_seq", seq))
+		return
+	}
 	log, auditType := s.logger.Warn, "webhook_dispatch_failed"
 	if r.Outcome == audit.Succeeded {
 		log, auditType = s.logger.Info, "webhook_dispatch_succeeded"

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"time"
 
@@ -38,6 +39,10 @@ type AuditConfig struct {
 	// CheckpointKeyFile holds the private key that signs checkpoints, as
 	// gpuctl audit keygen makes it. Without it there are no checkpoints.
 	CheckpointKeyFile string `mapstructure:"checkpoint_key_file"`
+	// PreviousKeysFile holds public keys of earlier checkpoint keys, one a line:
+	// a log whose last checkpoint is of one of them is continued. A log that none
+	// of the keys has signed is set aside at the start.
+	PreviousKeysFile string `mapstructure:"previous_keys_file"`
 	// CheckpointInterval is how often a checkpoint is written when something
 	// was written; 0 is 1m.
 	CheckpointInterval time.Duration `mapstructure:"checkpoint_interval"`
@@ -77,6 +82,9 @@ func (c *AuditConfig) validate() error {
 	if c.MaxFiles != 0 && (c.MaxFiles < minAuditFiles || c.MaxFiles > maxAuditFiles) {
 		errs = append(errs, fmt.Errorf("audit::max_files: %d is not within %d and %d; leave it out for %d", c.MaxFiles, minAuditFiles, maxAuditFiles, audit.DefaultMaxFiles))
 	}
+	if c.PreviousKeysFile != "" && c.CheckpointKeyFile == "" {
+		errs = append(errs, errors.New("audit::previous_keys_file: means nothing without a key of now; set audit::checkpoint_key_file, or leave it out"))
+	}
 	switch c.Sync {
 	case "", syncCheckpoint, syncRecord:
 	default:
@@ -115,6 +123,37 @@ func (c *AuditConfig) checkpointKey() (*audit.CheckpointKey, error) {
 		return nil, fmt.Errorf("audit::checkpoint_key_file: %s %w", c.CheckpointKeyFile, err)
 	}
 	return key, nil
+}
+
+// previousKeys reads the public keys of earlier checkpoint keys; nil where there
+// are none.
+func (c *AuditConfig) previousKeys() (*audit.PublicKeys, error) {
+	if c.PreviousKeysFile == "" {
+		return nil, nil
+	}
+	text, err := readKeyFile(c.PreviousKeysFile)
+	if err != nil {
+		return nil, fmt.Errorf("audit::previous_keys_file: %w", err)
+	}
+	keys, err := audit.ParsePublicKeys(text)
+	if err != nil {
+		return nil, fmt.Errorf("audit::previous_keys_file: %s %w", c.PreviousKeysFile, err)
+	}
+	return keys, nil
+}
+
+// exposed are the keys whose files every user of the machine can read.
+func (c *AuditConfig) exposed() map[string]string {
+	files := map[string]string{}
+	if runtime.GOOS == "windows" {
+		return files // has no such bits
+	}
+	for key, path := range map[string]string{"audit::checkpoint_key_file": c.CheckpointKeyFile, "audit::fingerprint_key_file": c.FingerprintKeyFile} {
+		if info, err := os.Stat(path); path != "" && err == nil && info.Mode().Perm()&0o007 != 0 {
+			files[key] = path
+		}
+	}
+	return files
 }
 
 func readKeyFile(path string) (string, error) {

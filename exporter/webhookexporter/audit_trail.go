@@ -5,6 +5,7 @@ package webhookexporter // import "github.com/otelcol-gpu/otelcol-gpu/exporter/w
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,7 +15,9 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/otel/metric"
+	"go.uber.org/zap"
 
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/unsampled"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 )
 
@@ -75,7 +78,7 @@ func (t *auditTrail) fingerprint(to *target) string {
 
 // openAudit completes the audit trail: keys, store, audit file. It must be
 // called before the first delivery; closeAudit ends it after the last.
-func (e *webhookExporter) openAudit(host component.Host) error {
+func (e *webhookExporter) openAudit(ctx context.Context, host component.Host) error {
 	c := &e.config.Audit
 	var err error
 	if e.trail.fingerprintKey, err = c.fingerprintKey(); err != nil {
@@ -100,21 +103,81 @@ func (e *webhookExporter) openAudit(host component.Host) error {
 	if err != nil {
 		return err
 	}
+	previous, err := c.previousKeys()
+	if err != nil {
+		return err
+	}
+	for name, path := range c.exposed() {
+		e.logger.Warn("a key of the audit log can be read by every user of this machine, who can sign as the collector does: take the rights of others away (chmod o=)",
+			zap.String("key", name), zap.String("file", path))
+	}
+	kept, err := e.store.keptHead(ctx, c.Path)
+	if err != nil {
+		return fmt.Errorf("storage: %s cannot be read: see that its disk answers and is not full; what it holds is untouched: %w", *e.config.Storage, err)
+	}
 	log, err := audit.Open(audit.Options{
 		Path:               c.Path,
 		CheckpointKey:      key,
+		PreviousKeys:       previous,
+		Kept:               kept,
+		Keep:               func(h audit.Head, wait bool) { e.store.keepHead(c.Path, h, wait) },
 		CheckpointInterval: c.CheckpointInterval,
 		MaxBytes:           c.MaxBytes,
 		MaxFiles:           c.MaxFiles,
 		SyncRecords:        c.Sync == syncRecord,
-		Logger:             e.logger,
+		Logger:             unsampled.Logger(e.logger),
 		OnStatus:           func(err error) { e.health.Set("audit", err) },
 	})
 	if err != nil {
 		return fmt.Errorf("audit::path: %s: %w", remedyFor(c.Path, err), err)
 	}
 	e.trail.log = log
+	if why := log.SetAside(); why != nil {
+		e.health.Set("audit history", fmt.Errorf("the audit log that was found at the start does not verify and was set aside: %w", why))
+		rec := &audit.Record{ID: newID(), Time: time.Now().UTC(), Trigger: audit.TriggerSetAside, Outcome: audit.Failed}
+		for _, sink := range e.sinks {
+			sink.Write(rec)
+		}
+	}
 	return e.observeAudit(log)
+}
+
+// storedHead is the head of the audit log, as it is kept in the storage: where
+// who can write the log's folder need not be able to write.
+type storedHead struct {
+	Path string `json:"path"` // of the file: another one is another log
+	audit.Head
+}
+
+const headKey = "audit"
+
+// keptHead is the head that was stored last; nil where none is known.
+func (s *store) keptHead(ctx context.Context, path string) (*audit.Head, error) {
+	if s == nil {
+		return nil, nil
+	}
+	texts, err := s.Read(ctx, []string{headKey})
+	if err != nil {
+		return nil, err
+	}
+	var stored storedHead
+	if texts[0] == nil || json.Unmarshal(texts[0], &stored) != nil || stored.Path != path || stored.Log == "" {
+		return nil, nil
+	}
+	return &stored.Head, nil
+}
+
+// keepHead stores the head of the audit log; with wait it returns when that is
+// done, or is known to fail.
+func (s *store) keepHead(path string, h audit.Head, wait bool) {
+	if s == nil {
+		return
+	}
+	text, _ := json.Marshal(storedHead{path, h}) // texts and numbers only
+	s.Want(func(set func(string, []byte)) { set(headKey, text) })
+	if wait {
+		_ = s.Flush() // reported as every failure of the storage is
+	}
 }
 
 // remedyFor says what to do where the audit file cannot be opened. A folder that
@@ -145,6 +208,7 @@ func (e *webhookExporter) observeAudit(l *audit.Log) error {
 		e.telemetry.RegisterExporterWebhookAuditLostRecordsCallback(observe(func(s audit.Stats) int64 { return s.Lost })),
 		e.telemetry.RegisterExporterWebhookAuditFailuresCallback(observe(func(s audit.Stats) int64 { return s.Failures })),
 		e.telemetry.RegisterExporterWebhookAuditBufferedRecordsCallback(observe(func(s audit.Stats) int64 { return s.Buffered })),
+		e.telemetry.RegisterExporterWebhookAuditSetAsideCallback(observe(func(s audit.Stats) int64 { return s.SetAside })),
 	)
 }
 

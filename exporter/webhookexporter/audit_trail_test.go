@@ -160,6 +160,62 @@ func TestStatusTellsOfTheAuditFile(t *testing.T) {
 	assert.Equal(t, componentstatus.StatusOK, host.events[len(host.events)-1].Status())
 }
 
+// The storage keeps where the audit log stood. A log that does not have these
+// lines is set aside: the log, a metric, the status, the new log's first record
+// and the store report it, and deliveries go on.
+func TestAuditLogIsComparedWithTheStorage(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	storeID := component.MustNewID("gpu_store")
+	d, server := newDisk(), newHook(t, answerWith(http.StatusOK))
+	run := func(aside int64) {
+		t.Helper()
+		store, ah := &keeper{kept: map[uint64]audit.Record{}}, newAuditHost()
+		ah.extensions[storeID], ah.extensions[diskID] = store, d
+		h := newHarness(t, only(to(server.URL)), onDisk, func(c *Config, _ *environment) { c.Audit = AuditConfig{Path: path, Store: &storeID} })
+		require.NoError(t, h.Start(t.Context(), ah))
+		metadatatest.AssertEqualExporterWebhookAuditSetAside(t, h.telemetry, []metricdata.DataPoint[int64]{{Value: aside}}, metricdatatest.IgnoreTimestamp())
+		assert.EqualValues(t, aside, h.logs.FilterMessageSnippet("the audit log does not verify").Len())
+		triggers := map[audit.Trigger]int64{}
+		for range aside {
+			triggers[h.record().Trigger]++
+		}
+		assert.Equal(t, aside, triggers[audit.TriggerSetAside])
+		assert.EqualValues(t, aside, len(ah.events))
+		assert.EqualValues(t, aside, len(store.kept))
+		assert.Equal(t, audit.Succeeded, h.one().Outcome)
+		require.NoError(t, h.Shutdown(context.Background()))
+	}
+	run(0)
+	run(0)
+	before, err := os.ReadFile(path)
+	require.NoError(t, err)
+	run(0)
+	require.NoError(t, os.WriteFile(path, before, 0o600)) // an earlier end in good order
+	run(1)
+	run(0)
+	aside, err := filepath.Glob(filepath.Join(filepath.Dir(path), "audit.set-aside-*.jsonl"))
+	require.NoError(t, err)
+	require.Len(t, aside, 1)
+	after, err := os.ReadFile(aside[0])
+	require.NoError(t, err)
+	assert.Equal(t, before, after)
+}
+
+func TestKeyThatEveryUserCanReadIsLogged(t *testing.T) {
+	for mode, want := range map[os.FileMode]int{0o600: 0, 0o440: 0, 0o644: 1} {
+		dir := t.TempDir()
+		private, public, err := audit.GenerateCheckpointKey("prod/gateway")
+		require.NoError(t, err)
+		c := AuditConfig{Path: filepath.Join(dir, "audit.jsonl"), CheckpointKeyFile: filepath.Join(dir, "key"), PreviousKeysFile: filepath.Join(dir, "old")}
+		require.NoError(t, os.WriteFile(c.CheckpointKeyFile, []byte(private), 0o600))
+		require.NoError(t, os.WriteFile(c.PreviousKeysFile, []byte(public), 0o644))
+		require.NoError(t, os.Chmod(c.CheckpointKeyFile, mode))
+		h := newHarness(t, only(to("http://127.0.0.1:9/hook")), func(cfg *Config, _ *environment) { cfg.Audit = c })
+		require.NoError(t, h.Start(t.Context(), newAuditHost()))
+		assert.Equal(t, want, h.logs.FilterMessageSnippet("can be read by every user").Len(), mode)
+	}
+}
+
 func TestAuditThatCannotStartIsSaid(t *testing.T) {
 	dir := t.TempDir()
 	bad := filepath.Join(dir, "bad")
@@ -175,6 +231,7 @@ func TestAuditThatCannotStartIsSaid(t *testing.T) {
 		"is not a fingerprint key":                                                           {FingerprintKeyFile: bad},
 		"is not a private checkpoint key":                                                    {Path: filepath.Join(dir, "a.jsonl"), CheckpointKeyFile: bad},
 		"audit::checkpoint_key_file: ":                                                       {Path: filepath.Join(dir, "a.jsonl"), CheckpointKeyFile: dir},
+		"audit::previous_keys_file: " + bad + " line 1 is not a public checkpoint key":       {Path: filepath.Join(dir, "a.jsonl"), PreviousKeysFile: bad},
 		"audit::store: there is no extension":                                                {Store: &missing},
 		"other keeps no audit records":                                                       {Store: &noKeeper},
 	} {
@@ -205,6 +262,7 @@ func TestAuditConfiguration(t *testing.T) {
 	for want, c := range map[string]map[string]any{
 		"audit::checkpoint_key_file: means nothing without an audit file": {"checkpoint_key_file": "c"},
 		"audit::max_files: means nothing":                                 {"max_files": 3},
+		"audit::previous_keys_file: means nothing without a key of now":   {"path": "p", "previous_keys_file": "k"},
 		"audit::checkpoint_interval: 1ms is shorter than 1s":              {"path": "p", "checkpoint_interval": "1ms"},
 		"audit::checkpoint_interval: -1m0s":                               {"path": "p", "checkpoint_interval": "-1m"},
 		"audit::max_bytes: 100 is less than 65536":                        {"path": "p", "max_bytes": 100},

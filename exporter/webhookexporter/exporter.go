@@ -23,6 +23,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/journal"
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/known"
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/metadata"
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/unsampled"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
@@ -85,7 +86,7 @@ func newExporter(set exporter.Settings, cfg *Config, env environment) (*webhookE
 		guard:     g,
 		env:       env,
 		userAgent: userAgent(set.BuildInfo),
-		trail:     &auditTrail{courtesy: logSink{set.Logger}},
+		trail:     &auditTrail{courtesy: logSink{unsampled.Logger(set.Logger)}},
 		logger:    set.Logger,
 		memory:    memory{limit: cfg.ReplayEvents, byID: map[string]*item{}},
 	}
@@ -123,15 +124,18 @@ func (e *webhookExporter) Start(ctx context.Context, host component.Host) error 
 		return err
 	}
 	e.health.Host = host
-	if err := e.openAudit(host); err != nil {
+	if err := e.openStorage(ctx, host); err != nil {
 		return err
 	}
+	if err := e.openAudit(ctx, host); err != nil {
+		return e.unopened(ctx, err)
+	}
 	if err := e.folder.load(ctx, e.apply); err != nil {
-		return errors.Join(err, e.closeStores(ctx))
+		return e.unopened(ctx, err)
 	}
 	e.known = known.New(e.knownEvents()) // the folder's are among them now
-	if err := e.restore(ctx, host); err != nil {
-		return errors.Join(err, e.closeStores(ctx))
+	if err := e.restore(ctx); err != nil {
+		return e.unopened(ctx, err)
 	}
 	e.mu.Lock()
 	e.started = true
@@ -262,13 +266,21 @@ func (e *webhookExporter) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// closeStores closes what outlives a restart, also when ctx is over.
+// unopened undoes what a start that failed had opened.
+func (e *webhookExporter) unopened(ctx context.Context, err error) error {
+	err = errors.Join(err, e.closeStores(ctx))
+	e.store = nil
+	return err
+}
+
+// closeStores closes what outlives a restart, also when ctx is over: the audit
+// file first, whose last head goes into the storage.
 func (e *webhookExporter) closeStores(ctx context.Context) error {
+	errs := []error{e.closeAudit()}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), journal.Patience)
 	defer cancel()
-	var errs []error
 	if e.store != nil {
 		errs = append(errs, e.store.Close(ctx))
 	}
-	return errors.Join(append(errs, e.closeAudit())...)
+	return errors.Join(errs...)
 }

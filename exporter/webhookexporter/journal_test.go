@@ -222,10 +222,9 @@ func TestIntentThatCannotBeStored(t *testing.T) {
 
 func TestStorageThatCannotBeRead(t *testing.T) {
 	contents := map[string]map[string][]byte{
-		"no JSON":         {metaKey: []byte("\x00\xff")},
-		"another version": {metaKey: []byte(`{"version":99,"rows":1,"events":1}`), "d/0": []byte(`{}`)},
-		"impossible":      {metaKey: []byte(`{"version":1,"rows":-5,"events":1}`)},
-		"immense":         {metaKey: []byte(`{"version":1,"rows":1,"events":9000000000}`)},
+		"no JSON":    {metaKey: []byte("\x00\xff")},
+		"impossible": {metaKey: []byte(`{"version":1,"rows":-5,"events":1}`)},
+		"immense":    {metaKey: []byte(`{"version":1,"rows":1,"events":9000000000}`)},
 	}
 	for name, values := range contents {
 		t.Run(name, func(t *testing.T) {
@@ -241,6 +240,17 @@ func TestStorageThatCannotBeRead(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What another version stored, which this one would write over, stops the start.
+func TestStorageOfAnotherVersion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &disk{values: map[string][]byte{metaKey: []byte(`{"version":2,"rows":1,"events":1}`), "d/0": []byte(`{}`)}}
+		before := d.snapshot()
+		err := newHarness(t, hooks, onDisk).Start(context.Background(), host{diskID: d})
+		assert.ErrorContains(t, err, "written by another version of the exporter (schema 2, this one reads 1): start the version that wrote it")
+		assert.Equal(t, before, d.snapshot())
+	})
 }
 
 // A storage that cannot be read now stops the start. To go on without what it

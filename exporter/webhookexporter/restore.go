@@ -21,11 +21,8 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/durable"
 )
 
-// restore opens the storage extension, if one is configured, and takes up what
-// an earlier process left: deliveries that were queued, those that waited for
-// their next attempt, attempts that were interrupted, receivers that are gone,
-// and the events for replay.
-func (e *webhookExporter) restore(ctx context.Context, host component.Host) error {
+// openStorage opens the storage extension, if one is configured.
+func (e *webhookExporter) openStorage(ctx context.Context, host component.Host) error {
 	if e.config.Storage == nil {
 		return nil
 	}
@@ -36,7 +33,18 @@ func (e *webhookExporter) restore(ctx context.Context, host component.Host) erro
 	if damaged != nil {
 		e.storageFailed("open", damaged)
 	}
-	s := &store{Journal: journal.New(client, e.storageFailed, e.storageRecovered)}
+	e.store = &store{Journal: journal.New(client, e.storageFailed, e.storageRecovered)}
+	return nil
+}
+
+// restore takes up what an earlier process left: deliveries that were queued,
+// those that waited for their next attempt, attempts that were interrupted,
+// receivers that are gone, and the events for replay.
+func (e *webhookExporter) restore(ctx context.Context) error {
+	s := e.store
+	if s == nil {
+		return nil
+	}
 	found, err := s.load(ctx)
 	var damagedIDs int
 	if err == nil {
@@ -44,10 +52,10 @@ func (e *webhookExporter) restore(ctx context.Context, host component.Host) erro
 	}
 	if err != nil {
 		// What it holds is not known, and must not be written over.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), journal.Patience)
-		defer cancel()
-		err = errors.Join(err, s.Close(ctx))
-		return fmt.Errorf("storage: %s cannot be read: see that its disk answers and is not full; what it holds is untouched: %w", *e.config.Storage, err)
+		if !errors.Is(err, errOtherVersion) {
+			err = fmt.Errorf("see that its disk answers and is not full; what it holds is untouched: %w", err)
+		}
+		return fmt.Errorf("storage: %s cannot be read: %w", *e.config.Storage, err)
 	}
 	if damagedIDs > 0 {
 		found.damaged = append(found.damaged, fmt.Errorf("%d ids of known events make no sense", damagedIDs))
@@ -55,7 +63,6 @@ func (e *webhookExporter) restore(ctx context.Context, host component.Host) erro
 	if len(found.damaged) > 0 {
 		e.storageFailed("read", errors.Join(found.damaged[:min(len(found.damaged), 3)]...))
 	}
-	e.store = s
 	e.number.Store(max(e.number.Load(), found.next))
 
 	receivers := map[string]*receiver{}

@@ -22,11 +22,14 @@ import (
 //	gone     {"receiver":"fingerprint"}: receivers that answered 410
 //	e/SLOT   an event
 //	d/SLOT   a row: one event on its way to one receiver
+//	audit    where the chain of the audit log stood at its last checkpoint
 //
 // There is no URL, header or key in it.
 
-// schemaVersion is raised when what is stored changes its meaning. A store of
-// another version is not read.
+// schemaVersion is raised when what is stored changes its meaning. A higher one
+// puts its number before every key, so that it writes over nothing of a lower
+// one, takes over what that left, and is not seen by it after a rollback. A
+// store of another version under the keys of this one stops the start.
 const schemaVersion = 1
 
 const (

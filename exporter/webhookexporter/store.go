@@ -222,6 +222,9 @@ func (s *store) load(ctx context.Context) (*stored, error) {
 		return out, nil
 	}
 	meta, err := decodeMeta(texts[0])
+	if errors.Is(err, errOtherVersion) {
+		return nil, err
+	}
 	if err != nil {
 		out.damaged = append(out.damaged, err)
 		return out, nil
@@ -247,13 +250,15 @@ func decodeMeta(text []byte) (meta storedMeta, err error) {
 		return meta, fmt.Errorf("read the table of contents: %w", err)
 	}
 	if meta.Version != schemaVersion {
-		return meta, fmt.Errorf("it was written by another version of the exporter (schema %d, this one reads %d)", meta.Version, schemaVersion)
+		return meta, fmt.Errorf("%w (schema %d, this one reads %d): start the version that wrote it, which delivers what waits there, or name another storage; what it holds is untouched", errOtherVersion, meta.Version, schemaVersion)
 	}
 	if meta.Rows < 0 || meta.Rows > maxSlots || meta.Events < 0 || meta.Events > maxSlots {
 		return meta, errors.New("the table of contents makes no sense")
 	}
 	return meta, nil
 }
+
+var errOtherVersion = errors.New("it was written by another version of the exporter")
 
 // maxSlots is more than can ever be in use: full queues of 100 receivers.
 const maxSlots = 100 * maxQueueSize

@@ -32,6 +32,7 @@ type TelemetryBuilder struct {
 	ExporterWebhookAuditBufferedRecords metric.Int64ObservableUpDownCounter
 	ExporterWebhookAuditFailures        metric.Int64ObservableCounter
 	ExporterWebhookAuditLostRecords     metric.Int64ObservableCounter
+	ExporterWebhookAuditSetAside        metric.Int64ObservableUpDownCounter
 	ExporterWebhookAuditWrittenRecords  metric.Int64ObservableCounter
 	ExporterWebhookControlRequests      metric.Int64Counter
 	ExporterWebhookDeliveries           metric.Int64Counter
@@ -92,6 +93,21 @@ func (builder *TelemetryBuilder) RegisterExporterWebhookAuditLostRecordsCallback
 		cb(ctx, &observerInt64{inst: builder.ExporterWebhookAuditLostRecords, obs: o})
 		return nil
 	}, builder.ExporterWebhookAuditLostRecords)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterExporterWebhookAuditSetAsideCallback sets callback for observable ExporterWebhookAuditSetAside metric.
+func (builder *TelemetryBuilder) RegisterExporterWebhookAuditSetAsideCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ExporterWebhookAuditSetAside, obs: o})
+		return nil
+	}, builder.ExporterWebhookAuditSetAside)
 	if err != nil {
 		return err
 	}
@@ -211,6 +227,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_exporter_webhook_audit_lost_records",
 		metric.WithDescription("Audit records that could not be kept because the audit file could not be written for too long. [Development]"),
 		metric.WithUnit("{record}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterWebhookAuditSetAside, err = builder.meter.Int64ObservableUpDownCounter(
+		"otelcol_exporter_webhook_audit_set_aside",
+		metric.WithDescription("1 if the audit log that was found at the start did not verify and was set aside, else 0. [Development]"),
+		metric.WithUnit("{log}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExporterWebhookAuditWrittenRecords, err = builder.meter.Int64ObservableCounter(
