@@ -89,7 +89,7 @@ func nodeA(t *testing.T) (api *pods, port int) {
 func TestAgentFeedsAGateway(t *testing.T) {
 	t.Parallel()
 	api, port := nodeA(t)
-	gateway := start(t, m{"processors": m{"gpu_summary": quick}}, nil, config("standalone.yaml"))
+	gateway := start(t, m{"processors": m{"gpu_summary": quick}}, nil, config("standalone.yaml"), fromAgents)
 	agent := start(t, m{"receivers": m{
 		"gpu_allocation": m{"socket": filepath.Join(t.TempDir(), "kubelet.sock")},
 		"dcgm":           m{"kubernetes": m{"port": port}, "collection_interval": "1s"},

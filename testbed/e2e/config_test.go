@@ -122,7 +122,7 @@ func TestPrometheusOutputIsOne(t *testing.T) {
 			writes++
 		}
 	}
-	assert.Equal(t, []int{4, 4, 2}, []int{transforms, pages, writes})
+	assert.Equal(t, []int{4, 5, 2}, []int{transforms, pages, writes})
 }
 
 // file is what a configuration of config/ has.

@@ -52,7 +52,7 @@ func TestDoctorOnAnAgent(t *testing.T) {
 	t.Cleanup(k.Stop)
 	k.SetDevices("nvidia.com/gpu", kubelet.Devices("GPU-1"))
 
-	gateway := start(t, nil, []string{"DCGM_EXPORTER_ENDPOINT=http://localhost:1/metrics"}, config("standalone.yaml"))
+	gateway := start(t, nil, []string{"DCGM_EXPORTER_ENDPOINT=http://localhost:1/metrics"}, config("standalone.yaml"), fromAgents)
 	env = append(env, fmt.Sprintf("GATEWAY_ENDPOINT=%s:%d", collector.Loopback, gateway.Ports.OTLPGRPC))
 	overlay := m{"receivers": m{
 		"gpu_allocation": m{"socket": socket},
@@ -70,7 +70,7 @@ func TestDoctorOnAnAgent(t *testing.T) {
 		t.Fatal(d.text)
 	}
 	assert.Len(t, d.of("rbac", "ok"), 4)
-	assert.Len(t, d.of("gateway", "ok"), 3)
+	assert.Len(t, d.of("gateway", "ok"), 2)
 	assert.Len(t, d.of("kubelet", "ok"), 3)
 	assert.Contains(t, fmt.Sprint(d.of("kubernetes", "ok")), "kubelet v1.34.2")
 	assert.NotEmpty(t, d.of("exporter", "ok"), "found by its pod")

@@ -233,7 +233,7 @@ func TestDoctorOnTheGateway(t *testing.T) {
 		"extensions": m{"bearertokenauth/in": m{"token": "the-right-token"}},
 		"service":    m{"extensions": []string{"health_check", "file_storage/state", "gpu_store", "gpu_console", "bearertokenauth/in"}},
 	}
-	c := start(t, overlay, []string{"DCGM_EXPORTER_ENDPOINT=http://localhost:1/metrics"}, config("standalone.yaml"))
+	c := start(t, overlay, []string{"DCGM_EXPORTER_ENDPOINT=http://localhost:1/metrics"}, config("standalone.yaml"), fromAgents)
 	env := []string{"K8S_NODE_NAME=n1", "GATEWAY_INSECURE=true", fmt.Sprintf("GATEWAY_ENDPOINT=%s:%d", collector.Loopback, c.Ports.OTLPGRPC)}
 	agent := func(token string) *diagnosis {
 		over, err := json.Marshal(m{

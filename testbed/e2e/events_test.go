@@ -139,7 +139,7 @@ func ownEventually(t *testing.T, c *collector.Collector, what string, ok func(ma
 // What applications log is no event here, whatever they call it.
 func TestWhatApplicationsLogIsNoEvent(t *testing.T) {
 	t.Parallel()
-	c := start(t, m{"exporters": m{"debug/events": m{"verbosity": "detailed"}}}, nil, config("standalone.yaml"))
+	c := start(t, m{"exporters": m{"debug/events": m{"verbosity": "detailed"}}}, nil, config("standalone.yaml"), fromAgents)
 	record := func(name, body string, attributes ...string) m {
 		r := m{"timeUnixNano": "1", "eventName": name, "body": m{"stringValue": body}}
 		var kvs []m

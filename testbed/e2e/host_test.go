@@ -69,7 +69,7 @@ func TestHostAndKubelet(t *testing.T) {
 	certificate, private := write("cert.pem", "CERTIFICATE", kubelet.Certificate().Raw), write("key.pem", "PRIVATE KEY", key)
 
 	api, _ := nodeA(t)
-	gateway := start(t, nil, nil, config("standalone.yaml"))
+	gateway := start(t, nil, nil, config("standalone.yaml"), fromAgents)
 	run := func(env ...string) *collector.Collector {
 		return start(t, m{"receivers": m{
 			"gpu_allocation": m{"socket": filepath.Join(t.TempDir(), "kubelet.sock")},

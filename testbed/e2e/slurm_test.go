@@ -41,7 +41,7 @@ func TestSlurmNodesWithoutKubernetes(t *testing.T) {
 	const token = "d1f0c3b2a4958677"
 	exporter := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, slurmPage) }))
 	credentials := slurmCredentials(t, token)
-	central := start(t, nil, []string{"LISTEN_ADDRESS=" + collector.Loopback, "CREDENTIALS_DIRECTORY=" + credentials},
+	central := start(t, m{"receivers": m{"otlp/apps": m{"protocols": m{"grpc": m{"endpoint": "127.0.0.1:0"}}}}}, []string{"LISTEN_ADDRESS=" + collector.Loopback, "CREDENTIALS_DIRECTORY=" + credentials},
 		config("standalone.yaml"), slurm("slurm-central.yaml"))
 	endpoint := fmt.Sprintf("localhost:%d", central.Ports.OTLPGRPC)
 	node := func(token string) *collector.Collector {

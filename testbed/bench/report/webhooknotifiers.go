@@ -96,8 +96,8 @@ func newShipped(w *world, h *hooks) *gpu {
 	}
 	more := overlay(m{
 		"exporters": m{"webhook": m{"receivers": receivers, "allow_cidrs": []string{"127.0.0.0/8"}}},
-		// There are no devices.
-		"service": m{"pipelines": m{"metrics": m{"receivers": []string{"otlp"}}}},
+		// There are no devices, and the events are these.
+		"service": m{"pipelines": m{"metrics": m{"receivers": []string{"otlp"}}, "logs/events": m{"receivers": []string{"gpu_events", "otlp"}}}},
 	})
 	h.list[0].name = "default"
 	return &gpu{w: w, env: []string{"WEBHOOK_URL=" + h.list[0].url}, configs: func(ports collector.Ports) []string {

@@ -18,6 +18,7 @@ const Loopback = "127.0.0.1"
 // Ports are what a collector on config/standalone.yaml listens on.
 type Ports struct {
 	Prometheus int
+	Apps       int // the Prometheus exporter of applications
 	Health     int
 	OTLPGRPC   int
 	OTLPHTTP   int
@@ -28,16 +29,16 @@ type Ports struct {
 
 // UsualPorts are those of config/standalone.yaml.
 func UsualPorts() Ports {
-	return Ports{Prometheus: 9464, Health: 13133, OTLPGRPC: 4317, OTLPHTTP: 4318, Own: 8888, Store: 9090, Console: 8480}
+	return Ports{Prometheus: 9464, Apps: 9465, Health: 13133, OTLPGRPC: 4317, OTLPHTTP: 4318, Own: 8888, Store: 9090, Console: 8480}
 }
 
 // FreePorts are ports for a collector, as Free finds them.
 func FreePorts() (Ports, error) {
-	n, err := Free(7)
+	n, err := Free(8)
 	if err != nil {
 		return Ports{}, err
 	}
-	return Ports{Prometheus: n[0], Health: n[1], OTLPGRPC: n[2], OTLPHTTP: n[3], Own: n[4], Store: n[5], Console: n[6]}, nil
+	return Ports{Prometheus: n[0], Health: n[1], OTLPGRPC: n[2], OTLPHTTP: n[3], Own: n[4], Store: n[5], Console: n[6], Apps: n[7]}, nil
 }
 
 // Where Free looks: below what systems give to outgoing connections (32768 and
@@ -84,6 +85,7 @@ type Use struct {
 func (p Ports) Uses() []Use {
 	return []Use{
 		{p.Prometheus, "the collector's Prometheus exporter"},
+		{p.Apps, "the collector's Prometheus exporter of applications"},
 		{p.Health, "the collector's health check"},
 		{p.OTLPGRPC, "the collector's OTLP receiver (gRPC)"},
 		{p.OTLPHTTP, "the collector's OTLP receiver (HTTP)"},
@@ -115,7 +117,9 @@ func (p Ports) Overlay() map[string]any {
 			"grpc": m{"endpoint": address(p.OTLPGRPC)},
 			"http": m{"endpoint": address(p.OTLPHTTP)},
 		}}},
-		"exporters": m{"prometheus": m{"endpoint": address(p.Prometheus)}},
+		"exporters": m{
+			"prometheus": m{"endpoint": address(p.Prometheus)}, "prometheus/apps": m{"endpoint": address(p.Apps)},
+		},
 		"extensions": m{
 			"health_check": m{"endpoint": address(p.Health)},
 			"gpu_store":    m{"api": m{"endpoint": address(p.Store)}},

@@ -33,6 +33,7 @@ receivers:
 processors:
   {{- with .Values.standalone.memoryLimitMiB }}
   memory_limiter: {limit_mib: {{ . | int64 }}, spike_limit_mib: {{ div . 4 }}}
+  memory_limiter/apps: {limit_mib: {{ div (mul 5 .) 8 }}}
   {{- end }}
   gpu_pod: {service_name: none}
   {{- pick $agent "k8s_attributes" "transform/service" | toYaml | nindent 2 }}
