@@ -120,6 +120,7 @@ func (c *console) serve(ctx context.Context, host component.Host, handler http.H
 		return errors.Join(err, listener.Close())
 	}
 	c.server.MaxHeaderBytes = maxHeader
+	listening.Limit(c.server, func() { c.telemetry.ExtensionGpuConsoleConnectionsRefused.Add(context.Background(), 1) })
 	c.served.Go(func() {
 		if err := c.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(err))

@@ -76,7 +76,8 @@ type QueryConfig struct {
 	// MaxConcurrent is how many run at once; others wait.
 	MaxConcurrent int `mapstructure:"max_concurrent"`
 	// MaxSamples is how many samples a query may hold in memory at once (engine
-	// embedded). One whose answer has as many takes about 60 bytes for each.
+	// embedded), and those that run beside it together. An answer that has as many
+	// takes about 100 bytes for each.
 	MaxSamples int `mapstructure:"max_samples"`
 }
 
@@ -110,6 +111,8 @@ func createDefaultConfig() component.Config {
 	server := confighttp.NewDefaultServerConfig()
 	server.NetAddr = confignet.AddrConfig{Endpoint: "localhost:9090", Transport: confignet.TransportTypeTCP}
 	server.MaxRequestBodySize = 1 << 20
+	server.ReadHeaderTimeout = 10 * time.Second
+	server.ReadTimeout = 30 * time.Second // with its body
 	server.WriteTimeout = time.Minute
 	return &Config{
 		Engine:           engineEmbedded,
@@ -119,7 +122,7 @@ func createDefaultConfig() component.Config {
 		OutOfOrderWindow: 10 * time.Minute,
 		MaxInterval:      time.Minute,
 		MaxSeries:        500_000,
-		Query:            QueryConfig{Timeout: 30 * time.Second, MaxConcurrent: 5, MaxSamples: 10_000_000},
+		Query:            QueryConfig{Timeout: 30 * time.Second, MaxConcurrent: 5, MaxSamples: 1_000_000},
 		API:              APIConfig{server},
 		Prometheus:       PrometheusConfig{MaxResponseBytes: 64 << 20, ClientConfig: confighttp.NewDefaultClientConfig()},
 		Log:              LogConfig{MaxEvents: 10_000, MaxDeliveries: 10_000, MaxBytes: 16 << 20},

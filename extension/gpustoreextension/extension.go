@@ -184,6 +184,7 @@ func (g *gpuStore) serve(ctx context.Context, host component.Host) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("api: %w", err), listener.Close())
 	}
+	listening.Limit(g.server, func() { g.telemetry.ExtensionGpuStoreConnectionsRefused.Add(context.Background(), 1) })
 	server := g.server
 	g.served.Go(func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

@@ -178,6 +178,21 @@ func TestTheAPIIsForThisMachine(t *testing.T) {
 	assert.Positive(t, g.counted(t, "otelcol_extension_gpu_store_api_requests", "endpoint", "query"))
 }
 
+// Who begins a request and never ends it keeps no connection for that.
+func TestABodyThatDoesNotCome(t *testing.T) {
+	assert.NotZero(t, createDefaultConfig().(*Config).API.ReadTimeout)
+	g := begin(t, configured(t, func(c *Config) { c.API.ReadTimeout = 50 * time.Millisecond }))
+	conn, err := net.Dial("tcp", g.address.String())
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = io.WriteString(conn, "POST /api/v1/query HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 99\r\n\r\nq")
+	require.NoError(t, err)
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(20*time.Second)))
+	text, err := io.ReadAll(conn)
+	assert.NoError(t, err)
+	assert.Contains(t, string(text), "400 Bad Request")
+}
+
 func TestTheAPIBehindAnAuthenticator(t *testing.T) {
 	id := component.MustNewID("bearertokenauth")
 	c := configured(t, func(c *Config) {
@@ -198,7 +213,7 @@ func TestTheAPIBehindAnAuthenticator(t *testing.T) {
 
 func TestABodyIsBounded(t *testing.T) {
 	g := begin(t, configured(t, nil))
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, g.url()+"/api/v1/query", strings.NewReader("query="+strings.Repeat("x", 2<<20)))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, g.url()+"/api/v1/query", strings.NewReader("query="+strings.Repeat("x", 1<<20)))
 	require.NoError(t, err)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}

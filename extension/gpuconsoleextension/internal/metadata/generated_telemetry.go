@@ -25,12 +25,13 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                              metric.Meter
-	mu                                 sync.Mutex
-	registrations                      []metric.Registration
-	ExtensionGpuConsoleCircuitOpen     metric.Int64ObservableUpDownCounter
-	ExtensionGpuConsoleRequestDuration metric.Float64Histogram
-	ExtensionGpuConsoleRequests        metric.Int64Counter
+	meter                                 metric.Meter
+	mu                                    sync.Mutex
+	registrations                         []metric.Registration
+	ExtensionGpuConsoleCircuitOpen        metric.Int64ObservableUpDownCounter
+	ExtensionGpuConsoleConnectionsRefused metric.Int64Counter
+	ExtensionGpuConsoleRequestDuration    metric.Float64Histogram
+	ExtensionGpuConsoleRequests           metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -91,6 +92,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_extension_gpu_console_circuit_open",
 		metric.WithDescription("1 while the store is left alone because it failed several times, else 0. [Development]"),
 		metric.WithUnit("1"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExtensionGpuConsoleConnectionsRefused, err = builder.meter.Int64Counter(
+		"otelcol_extension_gpu_console_connections_refused",
+		metric.WithDescription("Connections that were closed because as many as the console keeps were open. [Development]"),
+		metric.WithUnit("{connection}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExtensionGpuConsoleRequestDuration, err = builder.meter.Float64Histogram(

@@ -24,9 +24,13 @@ func TestSetupTelemetry(t *testing.T) {
 		observer.Observe(1)
 		return nil
 	}))
+	tb.ExtensionGpuConsoleConnectionsRefused.Add(context.Background(), 1)
 	tb.ExtensionGpuConsoleRequestDuration.Record(context.Background(), 1)
 	tb.ExtensionGpuConsoleRequests.Add(context.Background(), 1)
 	AssertEqualExtensionGpuConsoleCircuitOpen(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualExtensionGpuConsoleConnectionsRefused(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualExtensionGpuConsoleRequestDuration(t, testTel,

@@ -69,10 +69,10 @@ type Options struct {
 type Engine struct {
 	options  Options
 	db       *tsdb.DB
-	promql   *promql.Engine
+	shared   turns // of queries that run with others
+	alone    turns // of the one that takes more
 	parser   parser.Parser
 	registry *prometheus.Registry
-	turns    chan struct{} // one for each query that runs
 	series   *seriesLimit
 	metadata metadata
 
@@ -101,7 +101,6 @@ func Open(o Options) (*Engine, error) {
 		options:  o,
 		parser:   parser.NewParser(parser.Options{}),
 		registry: prometheus.NewRegistry(),
-		turns:    make(chan struct{}, o.ConcurrentQuery),
 		series:   &seriesLimit{max: int64(o.MaxSeries)},
 		metadata: metadata{families: map[string]store.Metadata{}},
 	}
@@ -128,15 +127,20 @@ func Open(o Options) (*Engine, error) {
 		o.Logger.Warn("The store's write-ahead log was damaged, as after a power failure; it was repaired, and the samples behind the damage are lost.",
 			zap.String("directory", o.Directory), zap.Int("damages", n))
 	}
-	e.promql = promql.NewEngine(promql.EngineOpts{
-		Logger: logger, Reg: e.registry, Parser: e.parser,
-		MaxSamples: o.MaxSamples, Timeout: o.QueryTimeout, LookbackDelta: o.Lookback,
-		NoStepSubqueryIntervalFn: func(int64) int64 { return time.Minute.Milliseconds() },
-		EnableAtModifier:         true, EnableNegativeOffset: true,
-	})
+	e.shared = turns{make(chan struct{}, o.ConcurrentQuery), e.newPromQL(logger, e.registry, o.MaxSamples/o.ConcurrentQuery), o.MaxSamples / o.ConcurrentQuery}
+	e.alone = turns{make(chan struct{}, 1), e.newPromQL(logger, nil, o.MaxSamples), o.MaxSamples}
 	e.measure()
 	e.inUse.Go(e.watchSize)
 	return e, nil
+}
+
+func (e *Engine) newPromQL(logger *slog.Logger, registry prometheus.Registerer, samples int) *promql.Engine {
+	return promql.NewEngine(promql.EngineOpts{
+		Logger: logger, Reg: registry, Parser: e.parser,
+		MaxSamples: samples, Timeout: e.options.QueryTimeout, LookbackDelta: e.options.Lookback,
+		NoStepSubqueryIntervalFn: func(int64) int64 { return time.Minute.Milliseconds() },
+		EnableAtModifier:         true, EnableNegativeOffset: true,
+	})
 }
 
 // prepare makes the directory and finds out whether it can be written, which
@@ -199,7 +203,7 @@ func (e *Engine) Close() error {
 	e.mu.Unlock()
 	e.end()
 	e.inUse.Wait()
-	return errors.Join(e.db.Close(), e.promql.Close())
+	return errors.Join(e.db.Close(), e.shared.engine.Close(), e.alone.engine.Close())
 }
 
 // use keeps the TSDB open until the function that it returns is called.

@@ -152,7 +152,7 @@ func TestADirectoryThatCannotBeUsedIsExplained(t *testing.T) {
 
 func TestQueriesWaitForTheirTurnAndNotForEver(t *testing.T) {
 	w := open(t, t.TempDir(), func(o *Options) { o.ConcurrentQuery, o.QueryTimeout = 1, 50*time.Millisecond })
-	w.turns <- struct{}{} // somebody runs
+	w.shared.slots <- struct{}{} // one runs
 	_, err := w.Instant(t.Context(), `1`, begin)
 	assert.Equal(t, store.Busy, store.KindOf(err))
 	assert.ErrorContains(t, err, "try again")
@@ -160,9 +160,43 @@ func TestQueriesWaitForTheirTurnAndNotForEver(t *testing.T) {
 	cancel()
 	_, _, err = w.LabelNames(ctx, store.Selection{})
 	assert.Equal(t, store.Canceled, store.KindOf(err))
-	<-w.turns
+	<-w.shared.slots
 	_, err = w.Instant(t.Context(), `1`, begin)
 	assert.NoError(t, err)
+}
+
+// What takes more than its share of max_samples runs alone among such, and keeps
+// its turn until the answer is written; what takes less goes on beside it.
+func TestLargeQueriesShareOneBudget(t *testing.T) {
+	w := open(t, t.TempDir(), func(o *Options) { o.ConcurrentQuery, o.QueryTimeout, o.MaxSamples = 4, 100*time.Millisecond, 4000 })
+	for i := range 95 {
+		require.Empty(t, w.write(one(fmt.Sprint("m", i), begin, 1)))
+	}
+	hour := store.Range{Start: begin, End: begin.Add(time.Hour), Step: 2 * time.Second}
+	for name, large := range map[string]func(context.Context) error{
+		"samples": func(ctx context.Context) error { _, err := w.Range(ctx, `m1 * 1`, hour); return err },
+		"series":  func(ctx context.Context) error { _, err := w.Instant(ctx, `{__name__=~"m.+"}`, begin); return err },
+		"labels": func(ctx context.Context) error {
+			_, _, err := w.Series(ctx, store.Selection{Matchers: []string{`{__name__=~"m.+"}`}})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, hold := store.WithHold(t.Context())
+			require.NoError(t, large(ctx))
+			assert.Equal(t, store.Busy, store.KindOf(large(t.Context())), "its answer is not written yet")
+			assert.Empty(t, w.shared.slots)
+			_, err := w.Instant(t.Context(), `m1`, begin)
+			assert.NoError(t, err)
+			hold.Release()
+			assert.NoError(t, large(t.Context()))
+			assert.Empty(t, w.alone.slots)
+		})
+	}
+	_, err := w.Range(t.Context(), `{__name__=~"m.+"}`, hour)
+	assert.Equal(t, store.TooMuch, store.KindOf(err))
+	assert.ErrorContains(t, err, "4000 samples")
+	assert.Empty(t, w.alone.slots)
 }
 
 func TestAQueryThatTakesTooLongEnds(t *testing.T) {
@@ -182,7 +216,7 @@ func TestCloseEndsQueriesFirst(t *testing.T) {
 			assert.Equal(t, store.Unavailable, store.KindOf(err), "%v", err)
 		})
 	}
-	require.Eventually(t, func() bool { return len(w.turns) == 3 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(w.shared.slots) == 3 }, 10*time.Second, time.Millisecond)
 	require.NoError(t, w.Close())
 	wg.Wait()
 	_, err := w.Instant(t.Context(), `m`, begin)

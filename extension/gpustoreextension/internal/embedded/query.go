@@ -15,8 +15,8 @@ import (
 
 // Instant evaluates a PromQL expression at one time.
 func (e *Engine) Instant(ctx context.Context, query string, at time.Time) (*store.Result, error) {
-	return e.run(ctx, query, func(ctx context.Context) (promql.Query, error) {
-		return e.promql.NewInstantQuery(ctx, e.db, nil, query, at)
+	return e.run(ctx, query, func(ctx context.Context, engine *promql.Engine) (promql.Query, error) {
+		return engine.NewInstantQuery(ctx, e.db, nil, query, at)
 	})
 }
 
@@ -30,63 +30,65 @@ func (e *Engine) Range(ctx context.Context, query string, r store.Range) (*store
 	case r.End.Sub(r.Start)/r.Step >= maxPoints:
 		return nil, store.Errorf(store.BadQuery, "exceeded maximum resolution of %d points per timeseries: use a longer step or a shorter range", maxPoints)
 	}
-	return e.run(ctx, query, func(ctx context.Context) (promql.Query, error) {
-		return e.promql.NewRangeQuery(ctx, e.db, nil, query, r.Start, r.End, r.Step)
+	return e.run(ctx, query, func(ctx context.Context, engine *promql.Engine) (promql.Query, error) {
+		return engine.NewRangeQuery(ctx, e.db, nil, query, r.Start, r.End, r.Step)
 	})
 }
 
-// run waits for a turn and runs a query.
-func (e *Engine) run(ctx context.Context, text string, create func(context.Context) (promql.Query, error)) (*store.Result, error) {
+// create makes a query of an engine.
+type create func(context.Context, *promql.Engine) (promql.Query, error)
+
+// run runs a query with others, as most can be. One that takes more than their
+// share is run again, alone among such.
+func (e *Engine) run(ctx context.Context, text string, create create) (*store.Result, error) {
 	if len(text) > maxQueryBytes {
 		return nil, store.Errorf(store.BadQuery, "the query is longer than %d bytes", maxQueryBytes)
 	}
-	ctx, done, err := e.turn(ctx)
+	ctx, leave, err := e.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer done()
-	query, err := create(ctx)
+	defer leave()
+	result, err := e.runIn(ctx, &e.shared, text, create)
+	if errors.Is(err, errShare) {
+		return e.runIn(ctx, &e.alone, text, create)
+	}
+	return result, err
+}
+
+// runIn waits for a turn and runs a query in it. The turn is kept for as long as
+// the result is.
+func (e *Engine) runIn(ctx context.Context, turns *turns, text string, create create) (*store.Result, error) {
+	done, err := e.wait(ctx, turns)
+	if err != nil {
+		return nil, err
+	}
+	kept := false
+	defer func() {
+		if !kept {
+			done()
+		}
+	}()
+	query, err := create(ctx, turns.engine)
 	if err != nil {
 		return nil, &store.Error{Kind: store.BadQuery, Err: err}
 	}
 	defer query.Close()
 	result := query.Exec(ctx)
 	if result.Err != nil {
-		return nil, e.queryError(result.Err)
+		return nil, e.queryError(result.Err, turns)
+	}
+	if !fits(result.Value, turns.samples) {
+		return nil, e.tooMuch(turns)
 	}
 	value, err := convert(result.Value)
 	if err != nil {
 		return nil, err
 	}
 	warnings, infos := result.Warnings.AsStrings(text, 10, 10)
+	kept = true
+	store.KeepOrRelease(ctx, done)
 	return &store.Result{Value: value, Warnings: warnings, Infos: infos}, nil
-}
-
-// turn waits until a query may run. The context that it returns ends at the
-// query's timeout, and when the engine is closed.
-func (e *Engine) turn(ctx context.Context) (context.Context, func(), error) {
-	release, err := e.use()
-	if err != nil {
-		return nil, nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, e.options.QueryTimeout)
-	stop := context.AfterFunc(e.life, cancel)
-	finish := func() {
-		stop()
-		cancel()
-		release()
-	}
-	select {
-	case e.turns <- struct{}{}:
-		return ctx, func() { <-e.turns; finish() }, nil
-	case <-ctx.Done():
-		err := ctx.Err()
-		finish()
-		if errors.Is(err, context.DeadlineExceeded) {
-			return nil, nil, store.Errorf(store.Busy, "%d queries are running, and none ended within %v; try again later", e.options.ConcurrentQuery, e.options.QueryTimeout)
-		}
-		return nil, nil, e.canceled()
-	}
 }
 
 func (e *Engine) canceled() error {
@@ -96,8 +98,15 @@ func (e *Engine) canceled() error {
 	return store.Errorf(store.Canceled, "the query was canceled")
 }
 
+func (e *Engine) tooMuch(turns *turns) error {
+	if turns.samples < e.options.MaxSamples {
+		return errShare
+	}
+	return store.Errorf(store.TooMuch, "the query would hold more than %d samples at once, each series of the answer counted as %d: select fewer series or a shorter range (query::max_samples)", e.options.MaxSamples, seriesWeight)
+}
+
 // queryError says what became of a query.
-func (e *Engine) queryError(err error) error {
+func (e *Engine) queryError(err error, turns *turns) error {
 	var (
 		timeout  promql.ErrQueryTimeout
 		canceled promql.ErrQueryCanceled
@@ -106,7 +115,7 @@ func (e *Engine) queryError(err error) error {
 	)
 	switch {
 	case errors.As(err, &many):
-		return store.Errorf(store.TooMuch, "the query would hold more than %d samples at once: select fewer series or a shorter range (max_samples)", e.options.MaxSamples)
+		return e.tooMuch(turns)
 	case errors.As(err, &canceled), errors.Is(err, context.Canceled):
 		return e.canceled()
 	case errors.As(err, &timeout), errors.Is(err, context.DeadlineExceeded):

@@ -27,8 +27,12 @@ func (e *Engine) Series(ctx context.Context, s store.Selection) ([]model.LabelSe
 		found    []model.LabelSet
 		warnings store.Warnings
 	)
-	err := e.look(ctx, s, func(ctx context.Context, q storage.Querier, selectors [][]*labels.Matcher) error {
-		limit := limited(s.Limit)
+	limit := min(limited(s.Limit), e.alone.samples/seriesWeight)
+	turns := &e.shared
+	if limit*seriesWeight > turns.samples {
+		turns = &e.alone
+	}
+	err := e.look(ctx, turns, s, func(ctx context.Context, q storage.Querier, selectors [][]*labels.Matcher) error {
 		hints := &storage.SelectHints{
 			Start: milliseconds(s.Start, math.MinInt64), End: milliseconds(s.End, math.MaxInt64),
 			Func: "series", Limit: limit + 1,
@@ -83,7 +87,7 @@ func (e *Engine) labels(ctx context.Context, s store.Selection,
 		found    []string
 		warnings store.Warnings
 	)
-	err := e.look(ctx, s, func(ctx context.Context, q storage.Querier, selectors [][]*labels.Matcher) error {
+	err := e.look(ctx, &e.shared, s, func(ctx context.Context, q storage.Querier, selectors [][]*labels.Matcher) error {
 		limit := limited(s.Limit)
 		if len(selectors) == 0 {
 			selectors = [][]*labels.Matcher{nil} // of all series
@@ -118,7 +122,7 @@ func limited(limit int) int {
 
 // look opens a querier for a selection. It is a query like any other: it waits
 // for a turn, and has the same timeout.
-func (e *Engine) look(ctx context.Context, s store.Selection, do func(context.Context, storage.Querier, [][]*labels.Matcher) error) error {
+func (e *Engine) look(ctx context.Context, turns *turns, s store.Selection, do func(context.Context, storage.Querier, [][]*labels.Matcher) error) error {
 	if !s.Start.IsZero() && !s.End.IsZero() && s.End.Before(s.Start) {
 		return store.Errorf(store.BadQuery, "end must not be before start")
 	}
@@ -138,18 +142,23 @@ func (e *Engine) look(ctx context.Context, s store.Selection, do func(context.Co
 			return store.Errorf(store.BadQuery, "%s selects everything: match[] must contain at least one non-empty matcher", s.Matchers[i])
 		}
 	}
-	ctx, done, err := e.turn(ctx)
+	ctx, leave, err := e.enter(ctx)
 	if err != nil {
 		return err
 	}
-	defer done()
+	defer leave()
+	done, err := e.wait(ctx, turns)
+	if err != nil {
+		return err
+	}
+	defer func() { store.KeepOrRelease(ctx, done) }()
 	q, err := e.db.Querier(milliseconds(s.Start, math.MinInt64), milliseconds(s.End, math.MaxInt64))
 	if err != nil {
 		return &store.Error{Kind: store.Internal, Err: err}
 	}
 	defer func() { _ = q.Close() }()
 	if err := do(ctx, q, selectors); err != nil {
-		return e.queryError(err)
+		return e.queryError(err, turns)
 	}
 	return nil
 }

@@ -25,18 +25,19 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                           metric.Meter
-	mu                              sync.Mutex
-	registrations                   []metric.Registration
-	ExtensionGpuStoreAPIRequests    metric.Int64Counter
-	ExtensionGpuStoreLogEntries     metric.Int64ObservableUpDownCounter
-	ExtensionGpuStoreLogFailures    metric.Int64Counter
-	ExtensionGpuStoreQueries        metric.Int64Counter
-	ExtensionGpuStoreQueryDuration  metric.Float64Histogram
-	ExtensionGpuStoreSamples        metric.Int64Counter
-	ExtensionGpuStoreSamplesRefused metric.Int64Counter
-	ExtensionGpuStoreSeries         metric.Int64ObservableUpDownCounter
-	ExtensionGpuStoreSize           metric.Int64ObservableUpDownCounter
+	meter                               metric.Meter
+	mu                                  sync.Mutex
+	registrations                       []metric.Registration
+	ExtensionGpuStoreAPIRequests        metric.Int64Counter
+	ExtensionGpuStoreConnectionsRefused metric.Int64Counter
+	ExtensionGpuStoreLogEntries         metric.Int64ObservableUpDownCounter
+	ExtensionGpuStoreLogFailures        metric.Int64Counter
+	ExtensionGpuStoreQueries            metric.Int64Counter
+	ExtensionGpuStoreQueryDuration      metric.Float64Histogram
+	ExtensionGpuStoreSamples            metric.Int64Counter
+	ExtensionGpuStoreSamplesRefused     metric.Int64Counter
+	ExtensionGpuStoreSeries             metric.Int64ObservableUpDownCounter
+	ExtensionGpuStoreSize               metric.Int64ObservableUpDownCounter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -127,6 +128,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_extension_gpu_store_api_requests",
 		metric.WithDescription("Answers of the Prometheus API. [Development]"),
 		metric.WithUnit("{request}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExtensionGpuStoreConnectionsRefused, err = builder.meter.Int64Counter(
+		"otelcol_extension_gpu_store_connections_refused",
+		metric.WithDescription("Connections to the Prometheus API that were closed because as many as it keeps were open. [Development]"),
+		metric.WithUnit("{connection}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExtensionGpuStoreLogEntries, err = builder.meter.Int64ObservableUpDownCounter(

@@ -33,12 +33,16 @@ func TestSetupTelemetry(t *testing.T) {
 		return nil
 	}))
 	tb.ExtensionGpuStoreAPIRequests.Add(context.Background(), 1)
+	tb.ExtensionGpuStoreConnectionsRefused.Add(context.Background(), 1)
 	tb.ExtensionGpuStoreLogFailures.Add(context.Background(), 1)
 	tb.ExtensionGpuStoreQueries.Add(context.Background(), 1)
 	tb.ExtensionGpuStoreQueryDuration.Record(context.Background(), 1)
 	tb.ExtensionGpuStoreSamples.Add(context.Background(), 1)
 	tb.ExtensionGpuStoreSamplesRefused.Add(context.Background(), 1)
 	AssertEqualExtensionGpuStoreAPIRequests(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualExtensionGpuStoreConnectionsRefused(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualExtensionGpuStoreLogEntries(t, testTel,

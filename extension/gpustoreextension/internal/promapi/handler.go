@@ -21,6 +21,10 @@ import (
 
 var encoder = jsoniter.ConfigCompatibleWithStandardLibrary
 
+// smallAnswer is the size, in bytes, up to which an answer that its reader does
+// not take keeps no query from running: connections are limited too.
+const smallAnswer = 256 << 10
+
 // Options of the handler.
 type Options struct {
 	Store store.Querier
@@ -105,8 +109,10 @@ func (e *notServed) Error() string { return "this store does not serve this path
 // serve answers in the API's form.
 func (a *api) serve(endpoint string, do func(*http.Request) (answer, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, hold := store.WithHold(r.Context())
+		defer hold.Release()
 		status, out := http.StatusOK, body{Status: "success"}
-		got, err := a.answer(r, do)
+		got, err := a.answer(r.WithContext(ctx), do)
 		if err != nil {
 			status, out = failure(err)
 			if status == http.StatusServiceUnavailable {
@@ -119,6 +125,10 @@ func (a *api) serve(endpoint string, do func(*http.Request) (answer, error)) htt
 		if err != nil {
 			status = http.StatusInternalServerError
 			text = []byte(`{"status":"error","errorType":"internal","error":"the answer cannot be written as JSON"}`)
+		}
+		got, out = answer{}, body{}
+		if len(text) <= smallAnswer {
+			hold.Release()
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("X-Content-Type-Options", "nosniff")

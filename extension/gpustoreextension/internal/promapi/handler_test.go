@@ -37,11 +37,15 @@ type fake struct {
 	selection store.Selection
 	label     string
 	deadline  bool
+	release   func()
 }
 
 func (f *fake) Instant(ctx context.Context, query string, at time.Time) (*store.Result, error) {
 	f.query, f.at = query, at
 	_, f.deadline = ctx.Deadline()
+	if f.release != nil {
+		store.KeepOrRelease(ctx, f.release)
+	}
 	return f.result, f.err
 }
 
@@ -205,6 +209,35 @@ func TestParameters(t *testing.T) {
 	_, _, _ = f.ask("GET", "/api/v1/label/U__k8s_2e_pod/values?match[]=a&match[]=b&start=1&limit=7", "")
 	assert.Equal(t, "k8s.pod", f.label)
 	assert.Equal(t, store.Selection{Matchers: []string{"a", "b"}, Start: time.Unix(1, 0).UTC(), Limit: 7}, f.selection)
+}
+
+// slowReader is a connection on which an answer is being read.
+type slowReader struct {
+	http.ResponseWriter
+	write func()
+}
+
+func (r slowReader) Write(text []byte) (int, error) {
+	r.write()
+	return r.ResponseWriter.Write(text)
+}
+
+// A query keeps its turn until its answer is written, unless that is small.
+func TestALargeAnswerHoldsItsTurnUntilItIsWritten(t *testing.T) {
+	for labels, want := range map[int]bool{1: true, 1 << 20: false} {
+		released := false
+		f := &fake{
+			result:  &store.Result{Value: model.Vector{{Metric: model.Metric{"a": model.LabelValue(strings.Repeat("x", labels))}}}},
+			release: func() { released = true },
+		}
+		writes := 0
+		f.handler().ServeHTTP(slowReader{httptest.NewRecorder(), func() {
+			writes++
+			assert.Equal(t, want, released, labels)
+		}}, httptest.NewRequest("GET", "/api/v1/query?query=m", nil))
+		assert.Equal(t, 1, writes)
+		assert.True(t, released)
+	}
 }
 
 func TestErrorsHaveTheStatusesOfPrometheus(t *testing.T) {
