@@ -110,16 +110,22 @@ func peer(ctx context.Context) string {
 
 // sender is the name of who sent a resource: its pod, else the address.
 func (b *batch) sender(resource pcommon.Map) string {
-	namespace, _ := resource.Get(names.K8sNamespaceName)
-	pod, ok := resource.Get(names.K8sPodName)
-	if !ok || pod.Type() != pcommon.ValueTypeStr || pod.Str() == "" {
+	pod := str(resource, names.K8sPodName)
+	if pod == "" {
 		return b.peer
 	}
-	name := pod.Str()
-	if namespace.Type() == pcommon.ValueTypeStr {
-		name = namespace.Str() + "/" + name
+	if namespace := str(resource, names.K8sNamespaceName); namespace != "" {
+		pod = namespace + "/" + pod
 	}
-	return safetext.Strip(name, maxText)
+	return safetext.Strip(pod, maxText)
+}
+
+// str is the text of an attribute, empty where it has none.
+func str(attributes pcommon.Map, key string) string {
+	if v, ok := attributes.Get(key); ok && v.Type() == pcommon.ValueTypeStr {
+		return v.Str()
+	}
+	return ""
 }
 
 // drop notes that n items were dropped, and whether that is to be logged.
