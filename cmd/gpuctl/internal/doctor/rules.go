@@ -41,6 +41,7 @@ var rules = []rule{
 	{metric: "otelcol_gpu_summary_evaluations_failed", means: "evaluations that nobody took", remedy: "the log names who refused them: mostly memory_limiter, raise MEMORY_LIMIT_MIB"},
 	{metric: "otelcol_gpu_events_refused", means: "events that were not raised, too many are", remedy: "raise gpu_events::max_subjects, or look at why so much is wrong at once"},
 	{metric: "otelcol_gpu_events_subjects_refused", means: "devices, nodes or services that are not watched", remedy: "raise gpu_events::max_subjects"},
+	{metric: "otelcol_gpu_events_input_duplicate", means: "counts of XIDs that two exporters have in turn", remedy: "the log names a device: scrape each device through one exporter"},
 	{metric: "otelcol_gpu_events_failures", means: "attempts to hand events on that failed", remedy: "they are tried again; the log names who refused them"},
 	{metric: "otelcol_gpu_events_state_failures", means: "failures of the stored state of events", remedy: "gpuctl doctor state"},
 	{metric: "otelcol_receiver_refused_metric_points", means: "points that the pipeline refused; their sender tries again", remedy: "the memory limit: raise MEMORY_LIMIT_MIB (gateway) or memory_limiter::limit_mib and the container's limit"},
