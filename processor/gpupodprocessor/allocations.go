@@ -84,6 +84,7 @@ func (t *allocations) observe(all pmetric.ResourceMetricsSlice, now time.Time) (
 	var of pmetric.ResourceMetrics
 	var metric pmetric.Metric
 	var fam *family
+	var former []*allocationSeries
 	eachAllocation(all, func(a allocation) {
 		n := t.nodes[a.node]
 		marker := a.point.Flags().NoRecordedValue()
@@ -96,6 +97,7 @@ func (t *allocations) observe(all pmetric.ResourceMetricsSlice, now time.Time) (
 				return
 			}
 			if n != nil && n.series[key] != nil && n.series[key].t < a.point.Timestamp() {
+				t.rename(n.series[key], a.rm)
 				t.forget(n, key)
 			}
 			return
@@ -115,6 +117,11 @@ func (t *allocations) observe(all pmetric.ResourceMetricsSlice, now time.Time) (
 			return
 		}
 		s := n.series[key]
+		if s != nil && s.snapshot != n.number && str(s.resource, names.ServiceName) != str(a.rm.Resource().Attributes(), names.ServiceName) {
+			former = append(former, s) // it goes on under another service
+			t.forget(n, key)
+			s = nil
+		}
 		if s == nil {
 			if t.tracker.tracked >= t.tracker.maxSeries {
 				untracked++
@@ -144,7 +151,23 @@ func (t *allocations) observe(all pmetric.ResourceMetricsSlice, now time.Time) (
 		s.t, s.snapshot, s.alone = n.t, n.number, alone(a.point)
 		n.current++
 	})
+	w := allocationEnds{out: all}
+	for _, s := range former {
+		w.add(s, s.t+pcommon.Timestamp(time.Millisecond))
+	}
 	return untracked
+}
+
+// rename gives a resource that only ends series the service.name that they had.
+func (t *allocations) rename(s *allocationSeries, rm pmetric.ResourceMetrics) {
+	service, attrs := str(s.resource, names.ServiceName), rm.Resource().Attributes()
+	switch {
+	case !t.tracker.renames, service == str(attrs, names.ServiceName), contentsOf(rm).live:
+	case service == "":
+		attrs.Remove(names.ServiceName)
+	default:
+		attrs.PutStr(names.ServiceName, service)
+	}
 }
 
 // endGone appends the ends of series that the newest snapshots do not have to
@@ -216,28 +239,38 @@ func (t *allocations) end(n *nodeAllocations, complete bool, renamed map[string]
 		}
 	}
 	slices.SortFunc(over, func(a, b allocationKey) int { return n.series[a].number - n.series[b].number })
-	var rm pmetric.ResourceMetrics
-	var sm pmetric.ScopeMetrics
-	var last *allocationSeries
+	w := allocationEnds{out: out}
 	for _, key := range over {
 		s := n.series[key]
-		other := last == nil || !last.resource.Equal(s.resource)
-		if other {
-			rm = out.AppendEmpty()
-			s.resource.CopyTo(rm.Resource().Attributes())
-		}
-		if other || !last.family.sameScope(s.family) {
-			sm = rm.ScopeMetrics().AppendEmpty()
-			s.family.scope.CopyTo(sm.Scope())
-			sm.SetSchemaUrl(s.family.schemaURL)
-		}
-		last = s
-		m := sm.Metrics().AppendEmpty()
-		s.family.metric.CopyTo(m)
-		appendMarker(m, s.attrs, endOf(s.t, n.t))
+		w.add(s, endOf(s.t, n.t))
 		t.forget(n, key)
 	}
 	return len(over)
+}
+
+// allocationEnds writes the ends of series of gpu.allocation to out.
+type allocationEnds struct {
+	out  pmetric.ResourceMetricsSlice
+	rm   pmetric.ResourceMetrics
+	sm   pmetric.ScopeMetrics
+	last *allocationSeries
+}
+
+func (w *allocationEnds) add(s *allocationSeries, at pcommon.Timestamp) {
+	other := w.last == nil || !w.last.resource.Equal(s.resource)
+	if other {
+		w.rm = w.out.AppendEmpty()
+		s.resource.CopyTo(w.rm.Resource().Attributes())
+	}
+	if other || !w.last.family.sameScope(s.family) {
+		w.sm = w.rm.ScopeMetrics().AppendEmpty()
+		s.family.scope.CopyTo(w.sm.Scope())
+		w.sm.SetSchemaUrl(s.family.schemaURL)
+	}
+	w.last = s
+	m := w.sm.Metrics().AppendEmpty()
+	s.family.metric.CopyTo(m)
+	appendMarker(m, s.attrs, at)
 }
 
 // alone reports whether a point gives the device to one container whole, or to

@@ -52,6 +52,10 @@ type Config struct {
 	// ServiceName is exporter_labels (default) or none. It must be none where
 	// k8s_attributes follows, which never overwrites a service.name.
 	ServiceName ServiceName `mapstructure:"service_name"`
+	// OnlyEndSeries is for a gpu_pod behind the component that sets service.name, and
+	// behind a gpu_pod that attributes: it attributes nothing, and ends the series of
+	// a device that goes on under another service.name.
+	OnlyEndSeries bool `mapstructure:"only_end_series"`
 	// MaxSeries is how many series are tracked, so that they can be ended when
 	// their device changes hands. Beyond it they age instead; no data is lost.
 	MaxSeries int `mapstructure:"max_series"`

@@ -5,6 +5,7 @@ package gpupodprocessor
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -58,6 +59,46 @@ func (p *gpuPod) handOver(s holders.Snapshot, now time.Time, out pmetric.Resourc
 		delete(p.handovers, id)
 	}
 	return ended
+}
+
+// endRenamed ends the series of devices, and of gpu.allocation, that go on in md under
+// another identity: what a gpu_pod in front of k8s_attributes cannot see.
+func (p *gpuPod) endRenamed(md pmetric.Metrics, now time.Time) (c counts) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tracker.sweep(now)
+	all := md.ResourceMetrics()
+	n := all.Len() // what is appended is done already
+	p.readings = slices.Grow(p.readings[:0], n)[:n]
+	for i := range n {
+		r := &p.readings[i]
+		r.read(all.At(i).Resource().Attributes())
+		r.has = contentsOf(all.At(i))
+	}
+	any := false
+	for i := range n {
+		if r := &p.readings[i]; r.device.ID != "" && r.has.markers {
+			placeMarkers(p.tracker, r.device.ID, r.there, all.At(i), all)
+			any = true
+		}
+	}
+	for i := range n {
+		r, from := &p.readings[i], sourceNone
+		if r.there.pod != "" {
+			from = sourceResource
+		}
+		if r.device.ID != "" {
+			c.add(p.tracker.observe(r.device.ID, r.there, from, nil, all.At(i), r.has, now, all))
+		}
+	}
+	clear(p.readings) // lets go of the batch
+	c.untracked += p.allocations.observe(all, now)
+	c.ended += p.allocations.endGone(nil, now, all)
+	if any {
+		all.RemoveIf(func(rm pmetric.ResourceMetrics) bool { return rm.ScopeMetrics().Len() == 0 })
+	}
+	p.tracker.superseded.putBefore(all)
+	return c
 }
 
 // sweep forgets the devices that t forgot: their node may never be heard again.

@@ -10,12 +10,14 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/exporterlabels"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/exporters"
 )
 
 // placeMarkers gives each marker in the resource of the device id, held by who, a
 // metric of its own (see tracker.end). Where the resource names no holder, a marker goes to
-// the resource under which its series was last passed on, in out.
+// the resource under which its series was last passed on, in out; so does one that names
+// another service than the series had.
 func placeMarkers(t *tracker, id string, who holder, rm pmetric.ResourceMetrics, out pmetric.ResourceMetricsSlice) {
 	var former pmetric.ResourceMetrics
 	var formerly *identity
@@ -29,7 +31,8 @@ func placeMarkers(t *tracker, id string, who holder, rm pmetric.ResourceMetrics,
 				}
 				key := seriesKey(m.Name(), attrs)
 				last, of, tracked := t.lastIdentity(id, key, ts)
-				if who != (holder{}) || !tracked || of == who {
+				renamed := t.renames && tracked && of == who && str(last.attrs, names.ServiceName) != str(rm.Resource().Attributes(), names.ServiceName)
+				if (who != (holder{}) || !tracked || of == who) && !renamed {
 					t.forget(id, who, key)
 					own := sm.Metrics().AppendEmpty()
 					describe(m, own)

@@ -78,6 +78,22 @@ func newProcessor(cfg *Config, set processor.Settings, next consumer.Metrics) (*
 // Start takes hold of what the instances of this component ID share, and
 // registers what is observed on demand.
 func (p *gpuPod) Start(context.Context, component.Host) error {
+	err := errors.Join(
+		p.telemetry.RegisterGpuPodSeriesCallback(func(_ context.Context, o metric.Int64Observer) error {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			o.Observe(int64(p.tracker.tracked))
+			return nil
+		}),
+		p.telemetry.RegisterGpuPodSeriesEndsDroppedCallback(func(_ context.Context, o metric.Int64Observer) error {
+			_, dropped := p.next.Kept()
+			o.Observe(dropped)
+			return nil
+		}),
+	)
+	if p.cfg.OnlyEndSeries {
+		return err // it knows no owner, and counts no device a second time
+	}
 	p.know, p.started = shared.take(p.cfg), true
 	devices := func(observe func(s source, n int64)) {
 		p.mu.Lock()
@@ -88,6 +104,7 @@ func (p *gpuPod) Start(context.Context, component.Host) error {
 		}
 	}
 	return errors.Join(
+		err,
 		p.telemetry.RegisterGpuPodDevicesCallback(func(_ context.Context, o metric.Int64Observer) error {
 			devices(func(s source, n int64) {
 				o.Observe(n, metric.WithAttributes(attribute.String("source", sourceNames[s])))
@@ -108,17 +125,6 @@ func (p *gpuPod) Start(context.Context, component.Host) error {
 			if age, known := p.know.Age(time.Now()); known {
 				o.Observe(age.Seconds())
 			}
-			return nil
-		}),
-		p.telemetry.RegisterGpuPodSeriesCallback(func(_ context.Context, o metric.Int64Observer) error {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			o.Observe(int64(p.tracker.tracked))
-			return nil
-		}),
-		p.telemetry.RegisterGpuPodSeriesEndsDroppedCallback(func(_ context.Context, o metric.Int64Observer) error {
-			_, dropped := p.next.Kept()
-			o.Observe(dropped)
 			return nil
 		}),
 	)
@@ -142,7 +148,11 @@ func (p *gpuPod) Capabilities() consumer.Capabilities {
 // ConsumeMetrics attributes the devices in md and passes md on. The ends of series in
 // a batch that is refused stand in front of the next one.
 func (p *gpuPod) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error {
-	p.account(ctx, p.process(md, time.Now()))
+	work := p.process
+	if p.cfg.OnlyEndSeries {
+		work = p.endRenamed
+	}
+	p.account(ctx, work(md, time.Now()))
 	return p.next.ConsumeMetrics(ctx, md)
 }
 

@@ -33,6 +33,7 @@ const (
 // neighbours forgotten.
 type tracker struct {
 	maxSeries int
+	renames   bool // service.name may change between data and marker
 	// lateFor is how long only older data may come of a device until it counts
 	// as newer. It is less than max_age: the identity has not changed yet, and so
 	// nothing has to be ended that was passed on in between.
@@ -104,7 +105,7 @@ type family struct {
 
 func newTracker(cfg *Config) *tracker {
 	return &tracker{
-		maxSeries: cfg.MaxSeries, lateFor: cfg.MaxAge / 2, devices: map[string]*device{},
+		maxSeries: cfg.MaxSeries, renames: cfg.OnlyEndSeries, lateFor: cfg.MaxAge / 2, devices: map[string]*device{},
 		superseded: endWriter{out: pmetric.NewResourceMetricsSlice()},
 	}
 }

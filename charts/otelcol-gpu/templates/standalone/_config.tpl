@@ -36,7 +36,7 @@ processors:
   memory_limiter/apps: {limit_mib: {{ div (mul 5 .) 8 }}}
   {{- end }}
   gpu_pod: {service_name: none}
-  {{- pick $agent "k8s_attributes" "transform/service" | toYaml | nindent 2 }}
+  {{- pick $agent "k8s_attributes" "transform/service" "gpu_pod/ends" | toYaml | nindent 2 }}
   gpu_summary:
     {{- include "otelcol-gpu.summary" . | nindent 4 }}
 connectors:
@@ -63,7 +63,7 @@ service:
   pipelines:
     metrics:
       receivers: {{ include "otelcol-gpu.list" (dict "root" . "file" "standalone.yaml" "pipeline" "metrics" "key" "receivers" "without" (ternary list (list "gpu_allocation") $kubelet)) }}
-      processors: [memory_limiter, gpu_pod, k8s_attributes, transform/service, gpu_summary]
+      processors: [memory_limiter, gpu_pod, k8s_attributes, transform/service, gpu_pod/ends, gpu_summary]
       exporters: {{ include "otelcol-gpu.list" (dict "root" . "file" "standalone.yaml" "pipeline" "metrics" "key" "exporters" "add" (ternary (list "best_effort/otlp") list (not (empty .Values.gateway.otlp)))) }}
     {{- include "otelcol-gpu.outputs" (dict "root" . "file" "standalone.yaml") | nindent 4 }}
 {{- end -}}
