@@ -56,6 +56,7 @@ func TestKeygenThenVerify(t *testing.T) {
 	assert.Equal(t, exitOK, code)
 	assert.Contains(t, out, "clean: 20 records in lines 1 to ")
 	assert.Contains(t, out, "by prod/gateway (")
+	assert.Contains(t, out, "The log ends in good order")
 	head := out[strings.Index(out, "Head: ")+len("Head: ") : len(out)-1]
 	code, out, _ = gpuctl(t, "", "audit", "verify", path, "--anchor", head)
 	assert.Equal(t, exitOK, code)
@@ -108,6 +109,25 @@ func TestVerifyWhileTheLogIsRotated(t *testing.T) {
 	<-done
 	require.NoError(t, l.Close())
 	assert.Positive(t, clean)
+}
+
+// What somebody wrote into a log reaches no terminal as it is.
+func TestVerifyPrintsNoControlCharactersOfALog(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	l, err := audit.Open(audit.Options{Path: path})
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	whole, err := os.ReadFile(path)
+	require.NoError(t, err)
+	head, log, _ := bytes.Cut(whole, []byte(`"log":"`))
+	forged := append(append(append([]byte{}, head...), `"log":"\u001b[2K\u001b[1Gclean: 401 records\u001b[8m`...), log[36:]...)
+	require.NoError(t, os.WriteFile(path, append(forged, whole...), 0o600))
+	for _, output := range []string{"text", "json"} {
+		code, out, _ := gpuctl(t, "", "audit", "verify", path, "-o", output)
+		assert.Equal(t, exitFailed, code)
+		assert.NotContains(t, out, "\x1b")
+		assert.NotContains(t, out, "401")
+	}
 }
 
 func TestAnEmptyLogIsNoCleanOne(t *testing.T) {

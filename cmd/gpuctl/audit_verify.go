@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
 )
 
 func newAuditVerify() *command {
@@ -31,7 +32,8 @@ func newAuditVerify() *command {
 		short: "checks an audit log and says where it was changed",
 		long: "FILE is the file that is being written: the full ones beside it are checked with it.\n" +
 			"Full files can also be named themselves. Without a public key only the chain is\n" +
-			"checked, which somebody may have written anew as a whole.\n\n" +
+			"checked, which somebody may have written anew as a whole. Files that the collector set\n" +
+			"aside (…set-aside-….jsonl) are checked like any other.\n\n" +
 			"Exit code: 0 the log is clean, 1 it is not, 2 it could not be checked.",
 		flags: func(f *pflag.FlagSet) {
 			f.StringArrayVar(&keyFiles, "public-key-file", nil, "file with public keys of the checkpoints, one a line; may be repeated")
@@ -192,11 +194,12 @@ func expand(args []string) ([]string, error) {
 // reportText tells the report to people: facts first, the verdict last.
 func reportText(r *audit.Report) string {
 	var b strings.Builder
+	name := func(file string) string { return safetext.Strip(file, 1024) }
 	for _, f := range r.Facts {
-		fmt.Fprintf(&b, "note: %s:%d: line %d of the log: %s: %s\n", f.File, f.Line, f.Seq, f.Kind, f.Detail)
+		fmt.Fprintf(&b, "note: %s:%d: line %d of the log: %s: %s\n", name(f.File), f.Line, f.Seq, f.Kind, f.Detail)
 	}
 	if f := r.Break; f != nil {
-		fmt.Fprintf(&b, "BROKEN: %s:%d: line %d of the log: %s: %s\n", f.File, f.Line, f.Seq, f.Kind, f.Detail)
+		fmt.Fprintf(&b, "BROKEN: %s:%d: line %d of the log: %s: %s\n", name(f.File), f.Line, f.Seq, f.Kind, f.Detail)
 		fmt.Fprintf(&b, "Up to there: ")
 	} else {
 		b.WriteString("clean: ")
@@ -213,6 +216,9 @@ func reportText(r *audit.Report) string {
 		b.WriteString("Signatures were not checked: no public key was given. A chain that was written anew as a whole looks like this too.\n")
 	} else if r.Uncovered > 0 {
 		fmt.Fprintf(&b, "%d lines come after the last checkpoint: for them only the unsigned chain speaks.\n", r.Uncovered)
+	}
+	if r.Clean() && r.Closed {
+		b.WriteString("The log ends in good order: its last writer closed it. One that was cut at an earlier such end looks the same; an anchor shows that.\n")
 	}
 	if r.Head != "" {
 		fmt.Fprintf(&b, "Head: %d:%s\n", r.LastSeq, r.Head)
