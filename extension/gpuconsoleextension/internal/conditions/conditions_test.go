@@ -56,6 +56,19 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
+// An audit log that was set aside counts for a week, once.
+func TestAuditLogThatWasSetAside(t *testing.T) {
+	aside := func(ago time.Duration) *store.Delivery {
+		return &store.Delivery{Trigger: audit.TriggerSetAside, Outcome: audit.Failed, Time: now.Add(-ago)}
+	}
+	got := Endpoints([]*store.Delivery{aside(time.Hour), aside(2 * time.Hour)}, now)
+	require.Len(t, got, 1)
+	assert.Contains(t, got[0].Text, "audit log")
+	assert.Equal(t, now.Add(-time.Hour), *got[0].Since)
+	assert.Nil(t, got[0].Endpoint)
+	assert.Empty(t, Endpoints([]*store.Delivery{aside(EndpointFor)}, now))
+}
+
 // A notice is no raised condition, and counts until it is resolved or a day old.
 func TestNotices(t *testing.T) {
 	zero, code := 0, 79

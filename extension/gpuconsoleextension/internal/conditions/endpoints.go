@@ -28,10 +28,15 @@ type endpoint struct {
 
 // Endpoints are the webhook endpoints that do not get their deliveries, of which
 // the newest come first: what happened last decides, so that one delivery, or a
-// test, ends it.
+// test, ends it. Among them is the audit log of deliveries, if it was set aside:
+// nothing ends that but time.
 func Endpoints(deliveries []*store.Delivery, now time.Time) []consoleapi.Reason {
 	all := map[string]*endpoint{}
+	out := []consoleapi.Reason{}
 	for _, d := range deliveries {
+		if d.Trigger == audit.TriggerSetAside && len(out) == 0 && now.Sub(d.Time) < EndpointFor {
+			out = append(out, setAside(d))
+		}
 		// The end of the collector says nothing about the endpoint.
 		if d.ErrorType == audit.ErrorShutdown || d.ErrorType == audit.ErrorInterrupted || d.Receiver == "" {
 			continue
@@ -53,13 +58,20 @@ func Endpoints(deliveries []*store.Delivery, now time.Time) []consoleapi.Reason 
 			}
 		}
 	}
-	out := []consoleapi.Reason{}
 	for name, e := range all {
 		if e.failed > 0 && now.Sub(e.last.Time) < EndpointFor {
 			out = append(out, e.reason(name))
 		}
 	}
 	return sorted(out)
+}
+
+func setAside(d *store.Delivery) consoleapi.Reason {
+	return consoleapi.Reason{
+		Kind: consoleapi.FailedDelivery, Severity: consoleapi.SeverityError, Label: "audit log set aside", Since: when(d.Time),
+		Text: "The audit log that the collector found at a start did not verify: it was set aside, and a new one began. " +
+			"The collector's log names its files; check them with gpuctl audit verify.",
+	}
 }
 
 func (e *endpoint) reason(name string) consoleapi.Reason {

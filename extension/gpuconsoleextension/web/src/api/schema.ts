@@ -806,7 +806,7 @@ export interface components {
                  */
                 window: "5m" | "30m" | "1h" | null;
             };
-            /** @description Webhook endpoints that do not get their deliveries, worst first; known also while the store cannot be reached. */
+            /** @description Webhook endpoints that do not get their deliveries, and the audit log of deliveries (`endpoint` is null) if a start set it aside, worst first; known also while the store cannot be reached. */
             endpoints: components["schemas"]["Reason"][];
             config: {
                 /** @description Those that the retention allows. */

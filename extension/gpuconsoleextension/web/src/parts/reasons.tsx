@@ -61,7 +61,7 @@ function Links({ reason: { subject: s, event_id: event, endpoint }, here }: { re
 /** Webhook endpoints that do not get their deliveries: nobody is paged by them. */
 export function Endpoints({ endpoints }: { endpoints: readonly Reason[] }) {
   if (!endpoints.length) return null;
-  const title = endpoints.length === 1 ? "A webhook endpoint does not get its deliveries" : `${count(endpoints.length)} webhook endpoints do not get their deliveries`;
+  const title = endpoints.some((r) => r.endpoint === null) ? "The audit log of webhooks was set aside" : endpoints.length === 1 ? "A webhook endpoint does not get its deliveries" : `${count(endpoints.length)} webhook endpoints do not get their deliveries`;
   return (
     <Banner tone={endpoints.some((r) => r.severity === "error") ? "bad" : "warn"} title={title} name="endpoints">
       <ReasonList reasons={endpoints.slice(0, 10)} total={endpoints.length} />
