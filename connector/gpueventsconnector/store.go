@@ -48,7 +48,10 @@ type store struct {
 // must not be written over.
 func newStore(ctx context.Context, client storage.Client, limit int, telemetry *metadata.TelemetryBuilder, logger *zap.Logger) (*store, *savedState, error) {
 	s := &store{client: client, telemetry: telemetry, logger: logger, changed: make(chan struct{}, 1), done: make(chan struct{})}
-	text, err := client.Get(ctx, stateKey)
+	text, err := readState(ctx, client)
+	if errors.Is(err, errSilent) { // nor would it close
+		return nil, nil, err
+	}
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("storage: the state cannot be read: see that its disk answers and is not full; what it holds is untouched: %w", err), client.Close(ctx))
 	}
@@ -64,6 +67,32 @@ func newStore(ctx context.Context, client storage.Client, limit int, telemetry *
 		logger.Warn("The stored state has more than max_subjects, which is forgotten: raise it", zap.Int("forgotten", refused))
 	}
 	return s, state, nil
+}
+
+// readWithin is how long the storage may take to give the state.
+const readWithin = 30 * time.Second
+
+var errSilent = fmt.Errorf("storage: it does not answer for %s: see that its disk or server does; what it holds is untouched", readWithin)
+
+// readState reads the state. A storage that hangs ends the start and does not hang it.
+func readState(ctx context.Context, client storage.Client) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, readWithin)
+	type answer struct {
+		text []byte
+		err  error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		defer cancel()
+		text, err := client.Get(ctx, stateKey)
+		answers <- answer{text, err}
+	}()
+	select {
+	case a := <-answers:
+		return a.text, a.err
+	case <-time.After(readWithin + time.Second):
+		return nil, errSilent
+	}
 }
 
 // start begins to write changes until close.
