@@ -92,7 +92,7 @@ func (l *lab) gateway(ctx context.Context, more m) (*process, error) {
 			"otlp":      m{"protocols": m{"grpc": m{"endpoint": local(p.grpc)}, "http": m{"endpoint": local(p.http)}}},
 			"otlp/apps": m{"protocols": m{"grpc": m{"endpoint": local(p.appsGRPC)}}},
 		},
-		"processors": m{"gpu_summary": merge(m{"expected_pods": "seen"}, intervals)},
+		"processors": m{"gpu_summary": merge(m{"expected_pods": "seen", "storage": "file_storage/state"}, intervals)},
 		"exporters":  m{"prometheus": m{"endpoint": local(p.prometheus)}, "prometheus/apps": m{"endpoint": local(p.appsPrometheus)}},
 		"extensions": m{"gpu_store": m{"api": m{"endpoint": local(p.store)}}, "gpu_console": m{"endpoint": local(p.console)}},
 	}
