@@ -21,7 +21,7 @@ func (c *consoleClient) notes(ctx context.Context, w io.Writer, f consoleapi.Fre
 	if err := c.get(ctx, "status", nil, &status); err != nil {
 		fmt.Fprintf(w, "Whether the store keeps what arrives is not known: %v\n", err)
 		fresh(w, f)
-		return false
+		return true
 	}
 	for _, p := range status.Store.Problems {
 		text := fmt.Sprintf("%s are not stored: %s, since %s", name(p.Part), name(p.Reason), p.Since.Local().Format(time.DateTime))

@@ -31,6 +31,7 @@ type console struct {
 	strays   []consoleapi.Exporter
 	summary  consoleapi.FleetSummary
 	status   consoleapi.StatusAnswer
+	noStatus bool
 	pods     map[string][]consoleapi.Pod // by service
 	told     consoleapi.Told
 	busy     bool
@@ -78,6 +79,10 @@ func (c *console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		answer = consoleapi.PodsAnswer{Freshness: f, Pods: pods}
 	case "/gpu/api/v1/status", "/api/v1/status":
+		if c.noStatus {
+			refuse(http.StatusServiceUnavailable, consoleapi.Busy)
+			return
+		}
 		answer = c.status
 	default:
 		refuse(http.StatusBadGateway, consoleapi.UpstreamUnreachable)
@@ -240,6 +245,10 @@ func TestCheck(t *testing.T) {
 		"device":  {func(c *console) { c.nodes[0].Counts.Lost = 1 }, exitOK, exitOK, exitFailed},
 		"stale":   {func(c *console) { c.told = consoleapi.Told{DataAge: ref(600.0), Stale: true} }, exitFailed, exitFailed, exitFailed},
 		"no data": {func(c *console) { *c = console{} }, exitFailed, exitFailed, exitFailed},
+		"a store that refuses": {func(c *console) {
+			c.status.Store.Problems = []consoleapi.StoreProblem{{Part: "samples", Reason: "max_series", Detail: "raise it"}}
+		}, exitFailed, exitFailed, exitFailed},
+		"a status that is not known": {func(c *console) { c.noStatus = true }, exitFailed, exitFailed, exitFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := fleet()

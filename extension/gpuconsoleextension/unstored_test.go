@@ -99,15 +99,21 @@ func ago(d time.Duration) time.Time { return epoch.Add(-d) }
 // While data is current, a fault of the store is a problem and no state; and a
 // store that cannot be read either says both.
 func TestAFaultOfTheStoreBesideItsData(t *testing.T) {
+	for _, why := range []store.Refusal{store.DiskFull, store.SeriesLimit} {
+		t.Run(string(why), func(t *testing.T) { faultBesideData(t, why) })
+	}
+}
+
+func faultBesideData(t *testing.T, why store.Refusal) {
 	w := newWorld(t)
 	fleetOfNodes(w)
 	w.service(svc{cluster: "c1", namespace: "ml", name: "chat", pods: pods{reporting: 1}, figures: averages(0.5)})
-	p := store.Problem{Part: store.Samples, Reason: store.DiskFull, Since: w.now.Add(-20 * time.Second), Last: w.now, Refused: 7, Detail: "make room"}
+	p := store.Problem{Part: store.Samples, Reason: why, Since: w.now.Add(-20 * time.Second), Last: w.now, Refused: 7, Detail: "make room"}
 	w.store.(*tsdbStore).problems = []store.Problem{p, {Part: store.Events, Reason: store.DiskFull, Since: p.Since, Refused: 1}, {Part: store.Samples, Reason: store.Duplicate, Since: p.Since, Last: w.now, Refused: 1}}
 	got := ok[consoleapi.StatusAnswer](serveAPI(t, w.store, w.now, nil), "status", nil)
 	assert.Equal(t, consoleapi.Ready, got.State)
 	require.Len(t, got.Store.Problems, 2)
-	assert.Equal(t, consoleapi.StoreProblem{Part: "samples", Reason: "disk_full", Since: p.Since.UTC(), Last: pointer(p.Last.UTC()), Refused: 7, Detail: "make room"}, got.Store.Problems[0])
+	assert.Equal(t, consoleapi.StoreProblem{Part: "samples", Reason: string(why), Since: p.Since.UTC(), Last: pointer(p.Last.UTC()), Refused: 7, Detail: "make room"}, got.Store.Problems[0])
 
 	f := &fakeStore{problems: []store.Problem{p}}
 	f.set(&store.Error{Kind: store.Internal, Err: errors.New("input/output error")})

@@ -6,6 +6,7 @@ package gpustoreextension
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -67,6 +68,33 @@ func watched(t *testing.T, free *int64) (*running, *statuses) {
 	require.NoError(t, g.Start(t.Context(), h))
 	t.Cleanup(func() { require.NoError(t, g.Shutdown(context.Background())) })
 	return &running{g, logs, tel}, h
+}
+
+// New series that there is no room for are a problem for as long as they come, also
+// while others are stored.
+func TestSeriesThatThereIsNoRoomForAreAProblem(t *testing.T) {
+	set, logs, tel := settings(t)
+	g, err := newExtension(set, configured(t, func(c *Config) { c.MaxSeries = 2 }))
+	require.NoError(t, err)
+	var clock atomic.Int64
+	clock.Store(time.Now().Unix())
+	g.now = func() time.Time { return time.Unix(clock.Load(), 0) }
+	h := &statuses{}
+	require.NoError(t, g.Start(t.Context(), h))
+	t.Cleanup(func() { require.NoError(t, g.Shutdown(context.Background())) })
+	for range 50 {
+		clock.Add(15)
+		now := g.now()
+		_, err := g.Append(t.Context(), []store.Series{sample("a", now, 1), sample("b", now, 1), sample("new", now, 1)})
+		require.NoError(t, err)
+		g.look()
+	}
+	require.Len(t, g.Problems(), 1)
+	p := g.Problems()[0]
+	assert.Equal(t, []any{store.Samples, store.SeriesLimit, int64(50), true}, []any{p.Part, p.Reason, p.Refused, p.Ended.IsZero()})
+	assert.Contains(t, p.Detail, "are missing")
+	assert.Contains(t, h.reported[len(h.reported)-1], "max_series")
+	assert.Len(t, (&running{g, logs, tel}).lines(zapcore.ErrorLevel), 1)
 }
 
 func TestADiskThatFillsTwiceIsReportedTwice(t *testing.T) {

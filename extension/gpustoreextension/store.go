@@ -123,7 +123,7 @@ var meaning = map[store.Refusal]string{
 	store.TooNew:       "they are more than 10 minutes ahead of this machine's clock; one of the clocks is wrong",
 	store.Invalid:      "their labels or histograms are not what Prometheus allows",
 	store.TooLarge:     "their labels are longer than 32 KiB together",
-	store.SeriesLimit:  "max_series is reached; raise it, or send fewer series",
+	store.SeriesLimit:  "max_series is reached, so GPUs, pods and services that are new are missing from what is shown; raise it, or send fewer series",
 	store.StorageLimit: "max_bytes is reached by samples that are not in a block yet, so none can be deleted; raise it, or send less",
 }
 
