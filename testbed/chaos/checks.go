@@ -220,6 +220,9 @@ func (w *world) verify(ctx context.Context) {
 	if out, err := w.gpuctl(ctx, "audit", "verify", "--public-key-file", w.checkpointKey()+".pub", w.audit()); err != nil {
 		w.verdict.violate("audit", "gpuctl audit verify: %v: %s", err, out)
 	}
+	if aside, err := delivery.SetAside(w.audit()); err != nil || len(aside) > 0 {
+		w.verdict.violate("audit", "a start did not continue what it found: %q %v", aside, err)
+	}
 }
 
 // finish waits until all events are told, ends the collectors in good order, and

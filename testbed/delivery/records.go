@@ -52,6 +52,13 @@ func auditFiles(path string) ([]string, error) {
 	return files, nil
 }
 
+// setAside are the files of logs that the collector did not continue because they
+// did not verify. No kill is a reason for that.
+func setAside(path string) ([]string, error) {
+	ext := filepath.Ext(path)
+	return filepath.Glob(strings.TrimSuffix(path, ext) + ".set-aside-*" + ext)
+}
+
 // readRecords returns the records of these files, and how many lines of other
 // kinds there are.
 func readRecords(files []string) ([]Record, map[string]int, error) {

@@ -44,6 +44,20 @@ func TestReadRecords(t *testing.T) {
 	}, records)
 }
 
+func TestSetAside(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	aside := filepath.Join(filepath.Dir(path), "audit.set-aside-20260304T050607Z-000001.jsonl")
+	for _, file := range []string{path, filepath.Join(filepath.Dir(path), "audit-000001.jsonl"), aside} {
+		require.NoError(t, os.WriteFile(file, nil, 0o600))
+	}
+	found, err := SetAside(path)
+	require.NoError(t, err)
+	assert.Equal(t, []string{aside}, found)
+	files, err := auditFiles(path)
+	require.NoError(t, err)
+	assert.NotContains(t, files, aside)
+}
+
 // A record that does not say what it is about must not pass for one that says
 // nothing bad.
 func TestReadRecordsWithoutEvents(t *testing.T) {

@@ -20,6 +20,11 @@ const (
 
 // judge compares the accounts and says what came of it.
 func (r *run) judge(ctx context.Context) error {
+	if aside, err := setAside(r.process.audit()); err != nil {
+		return err
+	} else if len(aside) > 0 {
+		return fmt.Errorf("audit: a start did not continue what it found: %q", aside)
+	}
 	files, err := auditFiles(r.process.audit())
 	if err != nil {
 		return err

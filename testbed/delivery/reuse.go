@@ -44,6 +44,9 @@ func ReadAudit(path string) ([]Record, map[string]int, error) {
 	return readRecords(files)
 }
 
+// SetAside are the files of audit logs that the collector did not continue.
+func SetAside(path string) ([]string, error) { return setAside(path) }
+
 // FreePorts finds n ports on loopback on which nobody listens now, outside of
 // the range from which the system takes the near ends of connections.
 func FreePorts(n int) ([]int, error) { return freePorts(n) }
