@@ -135,7 +135,7 @@ func newReadBack(t *testing.T, pods []gpusim.Pod) *readBack {
 	r.otlp = &otlpHistory{history: newHistory(t, "otlp")}
 	r.write, r.page = newHistory(t, "prometheus_remote_write"), newHistory(t, "prometheus")
 	summary := maps.Clone(quick)
-	maps.Copy(summary, m{"expected_pods": "allocation", "allocation_ttl": "5s", "service_ttl": "6s"})
+	maps.Copy(summary, m{"expected_pods": "allocation", "storage": nil, "allocation_ttl": "5s", "service_ttl": "6s"})
 	c := start(t, m{
 		"receivers": m{
 			"dcgm": m{"endpoints": []string{server.URL(readBackNode)}, "collection_interval": "1s"},

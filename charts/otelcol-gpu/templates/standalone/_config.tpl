@@ -39,6 +39,7 @@ processors:
   {{- pick $agent "k8s_attributes" "transform/service" "gpu_pod/ends" | toYaml | nindent 2 }}
   gpu_summary:
     {{- include "otelcol-gpu.summary" . | nindent 4 }}
+    storage: null # Kubernetes knows which pods should report
 connectors:
   {{- include "otelcol-gpu.otlpConnector" . | indent 2 }}
   gpu_events:
