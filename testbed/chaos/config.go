@@ -119,7 +119,7 @@ func (w *world) gatewayOf(ports collector.Ports, pprof int) (*process, error) {
 	extensions := overlay["extensions"].(m)
 	extensions["pprof"] = m{"endpoint": address(pprof)}
 	service := overlay["service"].(m)
-	service["extensions"] = []string{"health_check", "file_storage/state", "gpu_store", "gpu_console", "pprof"}
+	service["extensions"] = []string{"health_check", "request_limit", "file_storage/state", "gpu_store", "gpu_console", "pprof"}
 	service["pipelines"] = m{
 		"metrics":     m{"exporters": []string{"best_effort/prometheus", "gpu_events", "otlp_grpc/judge"}},
 		"logs/events": m{"exporters": []string{"otlp_grpc/events", "gpu_store", "webhook"}},

@@ -231,7 +231,7 @@ func TestDoctorOnTheGateway(t *testing.T) {
 	overlay := m{
 		"receivers":  m{"otlp": m{"protocols": m{"grpc": m{"auth": m{"authenticator": "bearertokenauth/in"}}}}},
 		"extensions": m{"bearertokenauth/in": m{"token": "the-right-token"}},
-		"service":    m{"extensions": []string{"health_check", "file_storage/state", "gpu_store", "gpu_console", "bearertokenauth/in"}},
+		"service":    m{"extensions": []string{"health_check", "request_limit", "file_storage/state", "gpu_store", "gpu_console", "bearertokenauth/in"}},
 	}
 	c := start(t, overlay, []string{"DCGM_EXPORTER_ENDPOINT=http://localhost:1/metrics"}, config("standalone.yaml"), fromAgents)
 	env := []string{"K8S_NODE_NAME=n1", "GATEWAY_INSECURE=true", fmt.Sprintf("GATEWAY_ENDPOINT=%s:%d", collector.Loopback, c.Ports.OTLPGRPC)}

@@ -68,7 +68,7 @@ func measureGrowth(ctx context.Context, w *world, nodes int, everything, scaleOu
 		delete(moved["extensions"].(m), "gpu_console")
 		moved["processors"] = m{"gpu_summary": m{"expected_pods": "allocation"}}
 		service := moved["service"].(m)
-		service["extensions"] = []string{"health_check", "file_storage/state"}
+		service["extensions"] = []string{"health_check", "request_limit", "file_storage/state"}
 		if scaleOut {
 			service["pipelines"] = m{"logs/events": m{"exporters": []string{"debug/events"}}}
 			return []string{w.config("gateway.yaml"), w.config("scale-out-gateway.yaml"), overlay(moved)}
