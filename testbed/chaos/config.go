@@ -101,7 +101,16 @@ func (w *world) gatewayOf(ports collector.Ports, pprof int) (*process, error) {
 	}}}
 	exporters := overlay["exporters"].(m)
 	plain := m{"insecure": true}
-	exporters["otlp_grpc/judge"] = m{"endpoint": w.recorder.addr, "tls": plain, "sending_queue": m{"num_consumers": 1}}
+	// No queue: what it refuses is refused to gpu_summary.
+	exporters["otlp_grpc/judge"] = m{
+		"endpoint": w.recorder.addr, "tls": plain, "headers": m{fromGateway: "1"}, "sending_queue": m{"enabled": false}, "retry_on_failure": m{"enabled": false},
+	}
+	// A backend that takes nothing, all the time: what is optional delays and refuses
+	// nothing else.
+	exporters["otlp_grpc/clogged"] = m{
+		"endpoint": w.clogged.Addr().String(), "tls": plain, "timeout": "1s", "retry_on_failure": m{"enabled": false},
+		"sending_queue": m{"queue_size": 2, "num_consumers": 1},
+	}
 	exporters["otlp_grpc/events"] = m{"endpoint": w.recorder.addr, "tls": plain, "sending_queue": m{"enabled": false}}
 	exporters["prometheus"].(m)["metric_expiration"] = "20s"
 	list := m{}
@@ -121,8 +130,9 @@ func (w *world) gatewayOf(ports collector.Ports, pprof int) (*process, error) {
 	service := overlay["service"].(m)
 	service["extensions"] = []string{"health_check", "request_limit", "file_storage/state", "gpu_store", "gpu_console", "pprof"}
 	service["pipelines"] = m{
-		"metrics":     m{"exporters": []string{"best_effort/prometheus", "gpu_events", "otlp_grpc/judge"}},
-		"logs/events": m{"exporters": []string{"otlp_grpc/events", "gpu_store", "webhook"}},
+		"metrics":            m{"exporters": []string{"best_effort/prometheus", "gpu_events", "otlp_grpc/judge"}},
+		"metrics/prometheus": m{"exporters": []string{"prometheus", "gpu_store", "otlp_grpc/clogged"}},
+		"logs/events":        m{"exporters": []string{"otlp_grpc/events", "gpu_store", "webhook"}},
 	}
 	text, err := merged(overlay)
 	p.configs = []string{w.config("gateway.yaml"), text}

@@ -49,6 +49,7 @@ type history struct {
 	disturbed []span // from the first fault of a round to the fleet being whole
 	silent    []span // nodes of which nothing can be known, for sure
 	deaf      []span // nodes whose kubelet says nothing, for sure
+	frozen    []span // nodes whose exporter's pages stand still, for sure
 	lives     []life
 	stalled   time.Duration // in sum
 	whole     []time.Time   // when the fleet was found to be whole
@@ -131,6 +132,29 @@ func (h *history) deafen(node string, on bool) {
 		return
 	}
 	end(h.deaf, node, time.Now())
+}
+
+// freeze says that the pages of a node's exporter stand still from now on, or change again.
+func (h *history) freeze(node string, on bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if on {
+		begin(&h.frozen, node, time.Now())
+		return
+	}
+	end(h.frozen, node, time.Now())
+}
+
+// frozenAt is the time around a moment in which a node's pages stood still.
+func (h *history) frozenAt(node string, at time.Time) (s span, ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, s := range h.frozen {
+		if s.what == node && s.touches(at, at) {
+			return s, true
+		}
+	}
+	return span{}, false
 }
 
 // stall says that the machine had no time from one moment to another.

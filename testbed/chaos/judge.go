@@ -6,9 +6,12 @@ package chaos
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/chaos/claims"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/day"
 )
 
@@ -60,6 +63,57 @@ func (w *world) judgeBefore(t time.Time) {
 	for i := range evaluations {
 		w.judgeEvaluation(&evaluations[i])
 	}
+	w.judgeClaims(t)
+}
+
+// oldXID is after how long an XID that is raised is of an earlier report: what waits for
+// a gateway that was away is not that old.
+const oldXID = time.Minute
+
+// judgeClaims judges what was said over time: the states of pods, that exporters are not
+// frozen, and events that arrived before a time.
+func (w *world) judgeClaims(t time.Time) {
+	states, notFrozen := w.recorder.claimed()
+	for _, batch := range states {
+		for _, found := range w.states.Observe(batch) {
+			w.verdict.violate("states", "%s", found)
+		}
+	}
+	for i := range notFrozen {
+		word := &notFrozen[i]
+		s, ok := w.history.frozenAt(word.Node, word.At)
+		if since := w.agentSince(word.Node); ok && !word.Known(claims.Frozen{From: s.from, To: s.to, Agent: since}) {
+			w.verdict.violate("frozen", "the agent of %s cannot know yet that the exporter is not frozen, which it said at %s", word.Node, w.clock(word.At))
+		}
+	}
+	events := w.recorder.Events()
+	w.mu.Lock()
+	reported := slices.Clone(w.reported)
+	w.mu.Unlock()
+	for ; w.heard < len(events) && events[w.heard].arrived.Before(t); w.heard++ {
+		e := &events[w.heard]
+		switch {
+		case e.name == names.EventXID && e.state != names.EventCleared:
+			for _, found := range claims.OldXIDs([]claims.XID{{Device: e.device, Code: e.code, At: e.at}}, reported, oldXID) {
+				w.verdict.violate("xids", "%s", found)
+			}
+		case e.name == names.EventServicePartial && e.state == names.EventCleared:
+			service := e.key[strings.LastIndex(e.key, "/")+1:]
+			if b := w.bounds(service, e.at); float64(b.certain) > threshold*float64(b.certain+b.maybe+b.there) {
+				w.verdict.violate("cleared", "%s is said to be no longer partial at %s, and %d of its pods are missing", service, w.clock(e.at), b.certain)
+			}
+		}
+	}
+}
+
+// agentSince is when the agent of a node started.
+func (w *world) agentSince(node string) (since time.Time) {
+	for _, n := range w.nodes {
+		if n.name == node && n.agent != nil {
+			_, since = n.agent.running()
+		}
+	}
+	return since
 }
 
 // bounds are how many pods of a service may and must be missing at a time.

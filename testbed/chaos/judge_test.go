@@ -9,6 +9,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/chaos/claims"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/day"
 )
 
 // judgeWorld is a world of three nodes with nothing running, at a moment long
@@ -172,4 +177,67 @@ func TestMost(t *testing.T) {
 			assert.Greater(t, first+leak, most(what, first), what)
 		}
 	}
+}
+
+// What was said over time and is not true, whatever was restarted meanwhile.
+func TestJudgeClaims(t *testing.T) {
+	for name, tc := range map[string]struct {
+		is    func(w *world, now time.Time)
+		finds string
+	}{
+		"a state that was left and stands": {func(w *world, now time.Time) {
+			w.recorder.states = [][]claims.StatePoint{
+				{{Service: "chat", Pod: "p", State: "reporting", At: now.Add(-time.Second), Value: 1}}, {{Service: "chat", Pod: "p", State: "warming", At: now, Value: 1}},
+			}
+		}, "VIOLATION of states"},
+		"not frozen, by an agent that cannot know": {func(w *world, now time.Time) {
+			w.history.frozen = []span{{what: "a", from: now.Add(-10 * time.Second)}}
+			w.nodes = nodesNamed("a")
+			w.nodes[0].agent = &process{current: &collector.Collector{}, since: now.Add(-5 * time.Second)}
+			w.recorder.notFrozen = []claims.NotFrozen{{Node: "a", At: now}, {Node: "b", At: now}}
+		}, "VIOLATION of frozen"},
+		"an XID of minutes ago": {func(w *world, now time.Time) {
+			w.reported = []claims.XID{{Device: "GPU-1", Code: "79", At: now.Add(-5 * time.Minute)}}
+			w.recorder.order = []*event{{name: names.EventXID, device: "GPU-1", code: "79", at: now, arrived: now}}
+		}, "VIOLATION of xids"},
+		"no longer partial, and it is": {func(w *world, now time.Time) {
+			w.history.silent = []span{{what: "a", from: now.Add(-time.Minute)}}
+			w.history.disturbed = []span{{what: "a", from: now.Add(-time.Minute)}, {what: gatewayPlace, from: now.Add(-time.Second)}}
+			w.recorder.order = []*event{{name: names.EventServicePartial, state: names.EventCleared, key: "gpu.service.partial/c/n/chat", at: now, arrived: now}}
+		}, "VIOLATION of cleared"},
+		"no longer partial, and whole": {func(w *world, now time.Time) {
+			w.recorder.order = []*event{{name: names.EventServicePartial, state: names.EventCleared, key: "gpu.service.partial/c/n/chat", at: now, arrived: now}}
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, out, now := judgeWorld()
+			w.recorder = &recorder{events: map[string]*event{}}
+			tc.is(w, now)
+			for range 2 { // each is judged once
+				w.judgeClaims(now.Add(time.Second))
+			}
+			if tc.finds == "" {
+				assert.Zero(t, w.verdict.Violations(), out.String())
+				return
+			}
+			assert.Equal(t, 1, w.verdict.Violations(), out.String())
+			assert.Contains(t, out.String(), tc.finds)
+		})
+	}
+}
+
+// A device that is held is not free, whatever its kubelet's silence.
+func TestJudgeFreeWhileTheKubeletHasNoPods(t *testing.T) {
+	w, out, now := judgeWorld()
+	w.ledger = day.NewLedger()
+	w.nodes = nodesNamed("a")
+	held := map[string]day.State{"GPU-1": {Node: "a", Share: 1, Holders: []day.Holder{{Namespace: namespace, Pod: "p", Container: container}}}}
+	w.ledger.Observe(now.Add(-time.Minute), now.Add(-time.Minute), held)
+	w.history.disturbed = []span{{what: "a", from: now.Add(-2 * time.Second)}}
+	w.history.deaf = []span{{what: "a", from: now.Add(-2 * time.Second)}}
+	free := day.Point{Metric: names.GPUAllocation.Name, Node: "a", Device: "GPU-1", Time: now, Arrived: now}
+	w.recorder = &recorder{events: map[string]*event{}, points: []day.Point{free}}
+	w.judgeBefore(now.Add(time.Second))
+	assert.Equal(t, 1, w.verdict.by["holders"], out.String())
+	assert.Contains(t, out.String(), "it is not free")
 }

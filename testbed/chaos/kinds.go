@@ -123,7 +123,7 @@ var opening = [][]string{
 	{"exporter_down", "kubelet_hang", "pod_replaced", "otlp_garbage"},
 	{"gateway_kill", "exporter_garbage", "link_refuse", "agent_term"},
 	{"agent_kill", "exporter_duplicates", "mig_reconfigure", "otlp_hostile"},
-	{"gateway_disk_full", "link_cut", "kubelet_kill", "exporter_frozen"},
+	{"gateway_refused", "link_cut", "kubelet_no_pods", "agent_term_frozen"},
 }
 
 // script makes rounds of faults: the opening, every kind once, and then what

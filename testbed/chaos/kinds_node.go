@@ -95,6 +95,12 @@ func kubeletKinds() []*kind {
 		faults("silent", true, kubelet.Faults{Silent: map[string]bool{kubelet.List: true}}),
 		faults("error", true, kubelet.Faults{Errors: map[string]error{kubelet.List: refused}}),
 		faults("slow", false, kubelet.Faults{Delay: interval / 3}),
+		// It was started anew, and the API server has not named its pods to it: what
+		// they hold is not free.
+		{name: "kubelet_no_pods", deaf: true, recovery: soon, begin: func(_ *world, f *fault) (func() error, error) {
+			f.node.kubelet.SetFaults(kubelet.Faults{NoPods: true})
+			return func() error { f.node.kubelet.SetFaults(kubelet.Faults{}); return nil }, nil
+		}},
 		faults("no_allocatable", false, kubelet.Faults{Errors: map[string]error{kubelet.GetAllocatableResources: refused}}),
 		faults("silent_allocatable", false, kubelet.Faults{Silent: map[string]bool{kubelet.GetAllocatableResources: true}}),
 		restart("stop", (*kubelet.Kubelet).Stop), restart("kill", (*kubelet.Kubelet).Kill),

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 )
 
 // apiKinds are faults of the API server. Whoever watches keeps what it knows.
@@ -83,6 +85,40 @@ func processKinds() []*kind {
 		time.Sleep(4 * interval) // it is noticed, and stored
 		return func() error { return f.node.link.Set(linkWell) }, errors.Join(f.node.agent.kill(), f.node.agent.start())
 	}})
+	out = append(out,
+		// An agent that starts while the exporter's pages stand still.
+		&kind{name: "agent_term_frozen", restarts: true, weight: 2, recovery: restart, begin: func(w *world, f *fault) (func() error, error) {
+			status, err := f.node.fleet.StartFault(gpusim.Fault{Node: f.node.name, Kind: gpusim.ExporterFrozen})
+			if err != nil {
+				return nil, err
+			}
+			w.history.freeze(f.node.name, true)
+			time.Sleep(interval) // what was scraped before is of before
+			return func() error {
+				w.history.freeze(f.node.name, false)
+				_, err := f.node.fleet.EndFault(status.ID)
+				return err
+			}, errors.Join(f.node.agent.term(), f.node.agent.start())
+		}},
+		// What the gateway says once, while what is behind it takes nothing: a pod
+		// comes before and is settled meanwhile.
+		&kind{name: "gateway_refused", place: onGateway, changes: true, weight: 1, recovery: reconnect + warmup, begin: func(w *world, f *fault) (func() error, error) {
+			for _, n := range w.nodes {
+				if n.free(gpuResource) == 0 {
+					continue
+				}
+				w.history.disturb(n.name)
+				p := w.newPod("chat")
+				if err := n.place(p); err != nil {
+					return nil, err
+				}
+				time.Sleep(3 * interval)
+				w.recorder.refuse(true)
+				return func() error { w.recorder.refuse(false); return n.remove(p.name) }, nil
+			}
+			return func() error { return nil }, nil
+		}},
+	)
 	return out
 }
 

@@ -15,9 +15,13 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	_ "google.golang.org/grpc/encoding/gzip" // the exporters compress
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/chaos/claims"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/day"
 )
 
@@ -63,6 +67,28 @@ type recorder struct {
 	devices     map[string]heard      // by node/device
 	events      map[string]*event     // by id
 	order       []*event
+	states      [][]claims.StatePoint // of batches, not judged yet
+	notFrozen   []claims.NotFrozen    // likewise
+	refuses     bool                  // what the gateway sends
+}
+
+// fromGateway marks what the gateway sends, beside the agents.
+const fromGateway = "x-chaos-gateway"
+
+// refuse lets the recorder refuse what the gateway sends, or take it again.
+func (r *recorder) refuse(on bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.refuses = on
+}
+
+// claimed takes the words about states and frozen exporters.
+func (r *recorder) claimed() (states [][]claims.StatePoint, notFrozen []claims.NotFrozen) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	states, notFrozen = r.states, r.notFrozen
+	r.states, r.notFrozen = nil, nil
+	return states, notFrozen
 }
 
 // record starts a recorder on a free port. Close ends it.
@@ -96,9 +122,18 @@ var judged = []string{names.GPUUtilization.Name, names.GPUMemoryUsage.Name, name
 
 // Export takes metrics: points about devices from agents, evaluations from the
 // gateway.
-func (r *recorder) Export(_ context.Context, request pmetricotlp.ExportRequest) (pmetricotlp.ExportResponse, error) {
+func (r *recorder) Export(ctx context.Context, request pmetricotlp.ExportRequest) (pmetricotlp.ExportResponse, error) {
 	now := time.Now()
+	md, _ := metadata.FromIncomingContext(ctx)
+	r.mu.Lock()
+	refused := r.refuses && len(md.Get(fromGateway)) > 0
+	r.mu.Unlock()
+	if refused {
+		return pmetricotlp.NewExportResponse(), status.Error(codes.Unavailable, "the queue is full")
+	}
 	var points []day.Point
+	var states []claims.StatePoint
+	var notFrozen []claims.NotFrozen
 	evaluations := map[evaluationKey]*evaluation{}
 	for _, rm := range request.Metrics().ResourceMetrics().All() {
 		resource := rm.Resource().Attributes()
@@ -109,6 +144,14 @@ func (r *recorder) Export(_ context.Context, request pmetricotlp.ExportRequest) 
 					// What the test sends through the agents is no word of theirs.
 				case slices.Contains(judged, metric.Name()):
 					points = appendPoints(points, resource, metric, now)
+				case metric.Name() == names.PodState.Name:
+					states = appendStates(states, resource, metric)
+				case metric.Name() == names.ExporterFrozen.Name:
+					for _, dp := range numbers(metric).All() {
+						if !dp.Flags().NoRecordedValue() && number(dp) == 0 {
+							notFrozen = append(notFrozen, claims.NotFrozen{Node: text(resource, names.K8sNodeName), At: dp.Timestamp().AsTime()})
+						}
+					}
 				default:
 					evaluate(evaluations, resource, metric, now)
 				}
@@ -125,6 +168,10 @@ func (r *recorder) Export(_ context.Context, request pmetricotlp.ExportRequest) 
 		}
 	}
 	r.points = append(r.points, points...)
+	r.notFrozen = append(r.notFrozen, notFrozen...)
+	if len(states) > 0 {
+		r.states = append(r.states, states)
+	}
 	for key, e := range evaluations {
 		r.evaluations = append(r.evaluations, *e)
 		if e.at.After(r.latest[key.service].at) {
@@ -171,6 +218,19 @@ func appendPoints(to []day.Point, resource pcommon.Map, metric pmetric.Metric, n
 				Container: text(resource, names.K8sContainerName), UID: text(resource, names.K8sPodUID),
 			},
 			Service: text(resource, names.ServiceName), Ended: dp.Flags().NoRecordedValue(),
+		})
+	}
+	return to
+}
+
+func appendStates(to []claims.StatePoint, resource pcommon.Map, metric pmetric.Metric) []claims.StatePoint {
+	if text(resource, names.K8sNamespaceName) != namespace {
+		return to
+	}
+	for _, dp := range numbers(metric).All() {
+		to = append(to, claims.StatePoint{
+			Service: text(resource, names.ServiceName), Pod: text(dp.Attributes(), names.K8sPodName), State: text(dp.Attributes(), names.GPUPodState),
+			At: dp.Timestamp().AsTime(), Value: number(dp), Ended: dp.Flags().NoRecordedValue(),
 		})
 	}
 	return to

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/chaos/claims"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 )
 
@@ -158,6 +159,9 @@ func (w *world) injectOn(n *member, index int) error {
 	code := xids[w.xids[id]%len(xids)]
 	_, err = n.fleet.StartFault(gpusim.Fault{Node: n.name, Kind: gpusim.XID, Device: strconv.Itoa(index), Code: code})
 	w.probes = append(w.probes, &probe{id, code, time.Now()})
+	w.mu.Lock()
+	w.reported = append(w.reported, claims.XID{Device: id, Code: strconv.Itoa(code), At: time.Now()})
+	w.mu.Unlock()
 	w.verdict.fault(fmt.Sprintf("XID %d of %s on %s", code, id, n.name))
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/chaos/claims"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/delivery"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
@@ -70,6 +72,11 @@ type world struct {
 	taken     atomic.Bool          // a port, by another program
 	xids      map[string]int       // injected, by GPU
 	evaluated map[string]time.Time // last, by service; the judge's own
+	states    claims.States        // likewise
+	heard     int                  // events, likewise
+	mu        sync.Mutex           // guards reported
+	reported  []claims.XID         // injected, of all rounds
+	clogged   net.Listener         // a backend that takes nothing
 }
 
 // base are the pods that are always there: name of the service, node, resource,
@@ -138,6 +145,10 @@ func newWorld(ctx context.Context, o Options) (w *world, err error) {
 		return w, err
 	}
 	if err := w.api.Kubeconfig(filepath.Join(o.Dir, "kubeconfig")); err != nil {
+		return w, err
+	}
+	// Connections wait for someone to accept them.
+	if w.clogged, err = net.Listen("tcp", address(0)); err != nil {
 		return w, err
 	}
 	gatewayPorts := all()
@@ -246,6 +257,9 @@ func (w *world) close() {
 	}
 	if w.recorder != nil {
 		w.recorder.Close()
+	}
+	if w.clogged != nil {
+		_ = w.clogged.Close()
 	}
 	if w.sockets != "" {
 		_ = os.RemoveAll(w.sockets)
