@@ -56,6 +56,10 @@ type Config struct {
 	// their beginning followed by "*".
 	ResourceNames []string `mapstructure:"resource_names"`
 
+	// UnobservedNodes are nodes on which no agent can run, such as virtual ones: names,
+	// or their beginning followed by "*". Pods on them are not expected.
+	UnobservedNodes []string `mapstructure:"unobserved_nodes"`
+
 	// DRA is about what is asked for through ResourceClaims.
 	DRA DRAConfig `mapstructure:"dra"`
 
@@ -216,6 +220,11 @@ func (c *Config) validateKubernetes(bad func(string, ...any)) {
 	if len(c.ResourceNames) == 0 {
 		bad("resource_names is empty: name a resource such as nvidia.com/gpu, or leave the key out for the defaults")
 	}
+	for i, node := range c.UnobservedNodes {
+		if len(validation.IsDNS1123Subdomain(strings.TrimSuffix(node, "*")+"0")) > 0 || node == "*" {
+			bad("unobserved_nodes::%d: %q is no name of a node, nor the beginning of one followed by *: write it as kubectl get nodes does", i, node)
+		}
+	}
 	if _, err := resourcenames.New(c.ResourceNames); err != nil {
 		for _, one := range strings.Split(err.Error(), "\n") {
 			bad("resource_names::%s", one)
@@ -242,7 +251,7 @@ func (c *Config) cluster() (cluster.Config, error) {
 	if err != nil {
 		return cluster.Config{}, err
 	}
-	out := cluster.Config{Cluster: c.ClusterName, Namespaces: c.Namespaces, Resources: resources, MaxPods: c.MaxPods}
+	out := cluster.Config{Cluster: c.ClusterName, Namespaces: c.Namespaces, Resources: resources, Unobserved: c.UnobservedNodes, MaxPods: c.MaxPods}
 	if c.DRA.Enabled {
 		out.Claims = &cluster.Claims{Drivers: setOf(c.DRA.Drivers), Classes: setOf(c.DRA.DeviceClasses)}
 	}

@@ -35,6 +35,10 @@ type summaryProcessor struct {
 	source *cluster.Source
 	set    *summary.Pods
 	seen   *seenPods // nil: no storage
+	// silent are the nodes that the last evaluation named, leftOut how many pods are on
+	// nodes where no agent can run.
+	silent  []string
+	leftOut int
 
 	// mu guards clock, state and set. It is held while the state machine runs, and
 	// never while next is called.
@@ -62,7 +66,7 @@ func newProcessor(set processor.Settings, cfg *Config, next consumer.Metrics) (*
 	p.state = summary.New(cfg.summary(), now)
 
 	var err error
-	p.tel, err = newTelemetry(set.TelemetrySettings, p.tracked)
+	p.tel, err = newTelemetry(set.TelemetrySettings, p.tracked, p.unobserved)
 	return p, err
 }
 
@@ -214,6 +218,7 @@ func (p *summaryProcessor) setPods(ctx context.Context) {
 	}
 	now, stepped := p.tick()
 	t := p.state.SetPods(pods, now)
+	p.leftOut = pods.Unobserved
 	if p.set = pods; t.Any() {
 		p.set = nil // there may be room later
 	}
@@ -231,12 +236,14 @@ func (p *summaryProcessor) evaluate(ctx context.Context) {
 	p.mu.Lock()
 	now, stepped := p.tick()
 	e := p.state.Evaluate(now)
+	p.silent = e.SilentNodes
 	p.mu.Unlock()
 	if stepped != 0 {
 		p.tel.clockStepped(ctx, now, stepped)
 	}
 
 	p.tel.flapping(now, p.cfg.Staleness, e.Flapping)
+	p.tel.silentNodes(now, e.SilentNodes)
 	md := e.Metrics(p.version)
 	p.tel.evaluated(ctx, time.Since(began))
 	if md.ResourceMetrics().Len() == 0 {
@@ -254,4 +261,12 @@ func (p *summaryProcessor) tracked() (pods, services, expected int) {
 	defer p.mu.Unlock()
 	pods, services = p.state.Tracked()
 	return pods, services, p.state.Expected()
+}
+
+// unobserved returns how many pods are on nodes where no agent can run, and the nodes
+// on which none seems to.
+func (p *summaryProcessor) unobserved() (pods int, nodes []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.leftOut, p.silent
 }

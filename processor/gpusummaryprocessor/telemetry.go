@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor/internal/metadata"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor/internal/summary"
 )
@@ -31,7 +32,7 @@ type telemetry struct {
 	logged map[string]time.Time // cause -> last line
 }
 
-func newTelemetry(set component.TelemetrySettings, tracked func() (pods, services, expected int)) (*telemetry, error) {
+func newTelemetry(set component.TelemetrySettings, tracked func() (pods, services, expected int), unobserved func() (pods int, nodes []string)) (*telemetry, error) {
 	builder, err := metadata.NewTelemetryBuilder(set)
 	if err != nil {
 		return nil, err
@@ -53,6 +54,18 @@ func newTelemetry(set component.TelemetrySettings, tracked func() (pods, service
 		builder.RegisterGpuSummaryPodsExpectedCallback(func(_ context.Context, o metric.Int64Observer) error {
 			_, _, expected := tracked()
 			o.Observe(int64(expected))
+			return nil
+		}),
+		builder.RegisterGpuSummaryPodsUnobservedCallback(func(_ context.Context, o metric.Int64Observer) error {
+			pods, _ := unobserved()
+			o.Observe(int64(pods))
+			return nil
+		}),
+		builder.RegisterGpuSummaryNodesSilentCallback(func(_ context.Context, o metric.Int64Observer) error {
+			_, nodes := unobserved()
+			for _, node := range nodes {
+				o.Observe(1, metric.WithAttributes(attribute.String(names.K8sNodeName, node)))
+			}
 			return nil
 		}),
 		builder.RegisterGpuSummaryServicesTrackedCallback(func(_ context.Context, o metric.Int64Observer) error {
@@ -134,6 +147,14 @@ func (t *telemetry) flapping(now time.Time, staleness time.Duration, f summary.F
 		t.warn(now, "flapping", "staleness is shorter than two intervals of the points, so that pods are missing in between: raise it, or leave it out to have it computed",
 			zap.Duration("staleness", staleness), zap.Duration("interval", f.Interval), zap.Duration("least", 2*f.Interval),
 			zap.String("namespace", f.Namespace), zap.String("service", f.Service))
+	}
+}
+
+// silentNodes warns of nodes on which no agent seems to run.
+func (t *telemetry) silentNodes(now time.Time, nodes []string) {
+	if len(nodes) > 0 {
+		t.warn(now, "silent_nodes", "pods are missing on nodes of which nothing arrived since the start: let the agent run there "+
+			"(tolerations, node selector), or name nodes where it cannot in unobserved_nodes", zap.Strings("nodes", nodes[:min(10, len(nodes))]), zap.Int("count", len(nodes)))
 	}
 }
 

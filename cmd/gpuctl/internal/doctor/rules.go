@@ -35,6 +35,7 @@ var rules = []rule{
 	{metric: "otelcol_gpu_summary_api_requests", label: "result", fine: []string{"ok", "not_served"}, means: "requests of gpu_summary that the Kubernetes API did not answer well", remedy: "gpuctl doctor kubernetes rbac"},
 	{metric: "otelcol_gpu_summary_limit_refusals", means: "pods, services or devices that a limit kept out of the averages", remedy: "raise the limit of gpu_summary that the label names"},
 	{metric: "otelcol_gpu_summary_expected_pods_refused", means: "expected pods that a limit kept out", remedy: "raise the limit of gpu_summary"},
+	{metric: "otelcol_gpu_summary_nodes_silent", gauge: true, means: "nodes with missing pods of which nothing arrived since the start", remedy: "let the agent's DaemonSet run there (tolerations, node selector); name nodes on which it cannot run, such as virtual ones, in gpu_summary::unobserved_nodes"},
 	{metric: "otelcol_gpu_summary_points_refused", label: "reason", fine: []string{"late", "duplicate"}, means: "points that the summary cannot use", remedy: "reason tells: no_namespace, no_service and no_device came past gpu_pod or k8s_attributes; too_old from a clock that is behind; wrong_unit and wrong_kind not from the dcgm receiver"},
 	{metric: "otelcol_gpu_summary_points_future", means: "points dated more than 30 s ahead", remedy: "a node's clock is wrong: synchronise it (chrony, ntpd)"},
 	{metric: "otelcol_gpu_summary_clock_steps", means: "steps of this machine's clock", remedy: "let chrony or ntpd slew the clock instead of setting it"},

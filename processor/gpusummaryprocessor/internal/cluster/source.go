@@ -8,6 +8,8 @@ package cluster
 import (
 	"context"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,6 +37,7 @@ type Config struct {
 	Cluster    string   // k8s.cluster.name of the pods' telemetry
 	Namespaces []string // none: all
 	Resources  *resourcenames.Matcher
+	Unobserved []string // nodes whose pods are not expected: names, or beginnings with "*"
 	// Claims is nil where ResourceClaims are not to be read.
 	Claims *Claims
 	// MaxPods bounds the pods kept of each namespace followed.
@@ -203,10 +206,22 @@ func (s *Source) snapshot() *summary.Pods {
 	out := &summary.Pods{Cluster: s.cfg.Cluster}
 	for _, st := range s.pods {
 		st.each(func(n name, p keptPod) {
-			if pod := p.resolve(claims); pod.Devices > 0 {
+			switch pod := p.resolve(claims); {
+			case pod.Devices == 0:
+			case s.cfg.unobserved(pod.Node):
+				out.Unobserved++
+			default:
 				out.List = append(out.List, pod)
 			}
 		})
 	}
 	return out
+}
+
+// unobserved tells whether no agent can run on the node.
+func (c *Config) unobserved(node string) bool {
+	return node != "" && slices.ContainsFunc(c.Unobserved, func(pattern string) bool {
+		beginning, wild := strings.CutSuffix(pattern, "*")
+		return node == pattern || wild && strings.HasPrefix(node, beginning)
+	})
 }

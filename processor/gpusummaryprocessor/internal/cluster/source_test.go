@@ -239,3 +239,18 @@ func TestPodsBeyondTheLimitAreCounted(t *testing.T) {
 	api.Tell("pods", "ADDED", named(newPod(gpus("main", "1")), "shop", "d"))
 	require.Eventually(t, func() bool { tel.mu.Lock(); defer tel.mu.Unlock(); return tel.refused == 2 }, patience, tick)
 }
+
+// Pods on nodes where no agent can run are counted and not expected.
+func TestUnobservedNodes(t *testing.T) {
+	t.Parallel()
+	api := k8sfake.New(t)
+	on := func(node, name string) *corev1.Pod {
+		p := named(newPod(gpus("main", "1")), "shop", name)
+		p.Spec.NodeName = node
+		return p
+	}
+	api.Set("pods", on("virtual-kubelet-east", "a"), on("fargate-1", "b"), on("fargate-10", "c"), on("gpu-1", "d"), on("", "e"))
+	s, _, _ := follow(t, api, func(c *Config) { c.Unobserved = []string{"virtual-kubelet-*", "fargate-1"} })
+	s.has(t, map[string]int{"shop/c": 1, "shop/d": 1, "shop/e": 1})
+	require.Equal(t, 2, s.Pods().Unobserved)
+}

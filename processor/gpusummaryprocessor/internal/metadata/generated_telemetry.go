@@ -34,8 +34,10 @@ type TelemetryBuilder struct {
 	GpuSummaryEvaluationsFailed   metric.Int64Counter
 	GpuSummaryExpectedPodsRefused metric.Int64Counter
 	GpuSummaryLimitRefusals       metric.Int64Counter
+	GpuSummaryNodesSilent         metric.Int64ObservableUpDownCounter
 	GpuSummaryPodsExpected        metric.Int64ObservableUpDownCounter
 	GpuSummaryPodsTracked         metric.Int64ObservableUpDownCounter
+	GpuSummaryPodsUnobserved      metric.Int64ObservableUpDownCounter
 	GpuSummaryPointsAccepted      metric.Int64Counter
 	GpuSummaryPointsFuture        metric.Int64Counter
 	GpuSummaryPointsRefused       metric.Int64Counter
@@ -51,6 +53,21 @@ type telemetryBuilderOptionFunc func(mb *TelemetryBuilder)
 
 func (tbof telemetryBuilderOptionFunc) apply(mb *TelemetryBuilder) {
 	tbof(mb)
+}
+
+// RegisterGpuSummaryNodesSilentCallback sets callback for observable GpuSummaryNodesSilent metric.
+func (builder *TelemetryBuilder) RegisterGpuSummaryNodesSilentCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.GpuSummaryNodesSilent, obs: o})
+		return nil
+	}, builder.GpuSummaryNodesSilent)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
 }
 
 // RegisterGpuSummaryPodsExpectedCallback sets callback for observable GpuSummaryPodsExpected metric.
@@ -74,6 +91,21 @@ func (builder *TelemetryBuilder) RegisterGpuSummaryPodsTrackedCallback(cb metric
 		cb(ctx, &observerInt64{inst: builder.GpuSummaryPodsTracked, obs: o})
 		return nil
 	}, builder.GpuSummaryPodsTracked)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterGpuSummaryPodsUnobservedCallback sets callback for observable GpuSummaryPodsUnobserved metric.
+func (builder *TelemetryBuilder) RegisterGpuSummaryPodsUnobservedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.GpuSummaryPodsUnobserved, obs: o})
+		return nil
+	}, builder.GpuSummaryPodsUnobserved)
 	if err != nil {
 		return err
 	}
@@ -163,6 +195,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{point}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.GpuSummaryNodesSilent, err = builder.meter.Int64ObservableUpDownCounter(
+		"otelcol_gpu_summary_nodes_silent",
+		metric.WithDescription("1 for each node, of at most 100, that has missing pods and of which nothing arrived since the start: no agent runs there [Alpha]"),
+		metric.WithUnit("{node}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.GpuSummaryPodsExpected, err = builder.meter.Int64ObservableUpDownCounter(
 		"otelcol_gpu_summary_pods_expected",
 		metric.WithDescription("Pods that the last evaluation expected to report. Those tracked beyond them are heard of and expected by nobody [Alpha]"),
@@ -172,6 +210,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	builder.GpuSummaryPodsTracked, err = builder.meter.Int64ObservableUpDownCounter(
 		"otelcol_gpu_summary_pods_tracked",
 		metric.WithDescription("Pods in memory [Alpha]"),
+		metric.WithUnit("{pod}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.GpuSummaryPodsUnobserved, err = builder.meter.Int64ObservableUpDownCounter(
+		"otelcol_gpu_summary_pods_unobserved",
+		metric.WithDescription("Pods of the Kubernetes API that are not expected because they are on unobserved_nodes [Alpha]"),
 		metric.WithUnit("{pod}"),
 	)
 	errs = errors.Join(errs, err)

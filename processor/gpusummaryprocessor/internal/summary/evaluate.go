@@ -26,6 +26,9 @@ type Evaluation struct {
 
 	// Flapping is the service of which staleness is the furthest from fitting.
 	Flapping Flapping
+	// SilentNodes are nodes with missing pods of which nothing came since the start: no
+	// agent runs there. At most maxSilentNodes.
+	SilentNodes []string
 }
 
 // podPoint is what is to be said about a pod.
@@ -91,6 +94,9 @@ func (s *Summary) summarize(svc *service, now int64, e *Evaluation) {
 			sum.pending++
 		}
 		sum.add(&v, st, stands)
+		if st == missing {
+			e.note(s, p)
+		}
 
 		// Which state it was in before a start is not known: it is in none of the others.
 		point := podPoint{service: svc.key, pod: p.key.name, state: st}

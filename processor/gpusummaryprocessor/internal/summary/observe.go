@@ -84,6 +84,9 @@ func (s *Summary) Observe(md pmetric.Metrics, now time.Time) Tally {
 	o := observer{Summary: s, now: now.UnixNano()}
 	for _, rm := range md.ResourceMetrics().All() {
 		src, owned := sourceOf(rm.Resource().Attributes())
+		if src.node != "" && s.cfg.Expected == Kubernetes {
+			s.heardOf(src.pod.cluster, src.node)
+		}
 		seen := s.cfg.Expected == Seen
 		if !owned && !seen && src.device != "" {
 			continue // a device that no pod holds

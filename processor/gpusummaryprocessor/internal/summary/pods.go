@@ -3,12 +3,17 @@
 
 package summary
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Pods are the pods of one cluster that ask for an accelerator. It is immutable.
 type Pods struct {
 	Cluster string // k8s.cluster.name of their telemetry, "" for none
 	List    []Pod  // each namespace and name once
+	// Unobserved is how many pods are left out because no agent can run on their node.
+	Unobserved int
 }
 
 // Pod is a pod that asks for an accelerator, as the Kubernetes API has it.
@@ -95,6 +100,28 @@ func (p *pod) oldestStanding(after int64) (first int64) {
 		}
 	}
 	return first
+}
+
+// maxSilentNodes bounds the nodes that are named.
+const maxSilentNodes = 100
+
+// heardOf takes note that something came from a node.
+func (s *Summary) heardOf(cluster, node string) {
+	key := nodeKey{cluster, node}
+	if _, known := s.nodes[key]; !known && len(s.nodes) < s.cfg.MaxPods {
+		s.nodes[key] = struct{}{}
+	}
+}
+
+// note takes down the node of a pod that is missing, if nothing came from it since the start.
+func (e *Evaluation) note(s *Summary, p *pod) {
+	entry := p.inCluster()
+	if entry == nil || entry.Node == "" || len(e.SilentNodes) == maxSilentNodes {
+		return
+	}
+	if _, known := s.nodes[nodeKey{p.key.cluster, entry.Node}]; !known && !slices.Contains(e.SilentNodes, entry.Node) {
+		e.SilentNodes = append(e.SilentNodes, entry.Node)
+	}
 }
 
 // inCluster returns what the Kubernetes API says of p; nil if nothing, or of

@@ -127,3 +127,27 @@ func TestRestoredPodsAreLimited(t *testing.T) {
 		{Namespace: "shop", Service: "api", Name: "a", First: last, Last: last}, {Namespace: "shop", Service: "api", Name: "b", First: last, Last: last},
 	}))
 }
+
+// A node of which nothing came is named, and its pods are missing: that no agent runs
+// there may be a mistake.
+func TestSilentNodesAreNamed(t *testing.T) {
+	w := newWorld(t, fromKubernetes, func(c *Config) { c.ReconnectGrace = 150 * time.Second })
+	pods := &Pods{}
+	for pod, node := range map[string]string{"a": "gpu-1", "b": "virtual", "c": "virtual", "d": "gpu-2", "e": ""} {
+		p := running(pod, t0.Add(-time.Hour))
+		p.Node, p.Running = node, node != ""
+		pods.List = append(pods.List, p)
+	}
+	w.s.SetPods(pods, w.now)
+	w.pass(time.Minute, func() {
+		w.read(reading{pod: "a", device: "GPU-a", node: "gpu-1", fields: map[field]float64{utilization: 0.5}})
+		w.s.Observe(stillAt(w.now, "gpu-2", 0), w.now) // an agent runs there
+	})
+	require.Empty(t, w.s.Evaluate(w.now).SilentNodes, "agents may still come back")
+	w.now = t0.Add(150 * time.Second)
+	e := w.s.Evaluate(w.now)
+	require.Equal(t, []string{"virtual"}, e.SilentNodes)
+	got := flatten(t, e.Metrics(""), w.now)
+	got.state(t, "b", "missing")
+	got.has(t, map[string]float64{"partial": 1})
+}

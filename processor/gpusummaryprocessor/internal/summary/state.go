@@ -18,6 +18,7 @@ type (
 	podKey     struct{ cluster, namespace, name string }
 	serviceKey struct{ cluster, namespace, name string }
 	deviceKey  struct{ cluster, id string }
+	nodeKey    struct{ cluster, name string }
 )
 
 // Summary is all that is known between two evaluations. Times are nanoseconds since
@@ -41,6 +42,7 @@ type Summary struct {
 	frozen   map[scrape][]string   // nodes of exporters whose values stood still in it
 	restored bool                  // the pods that were seen before the start are known, see Restore
 	round    uint64                // of SetPods
+	nodes    map[nodeKey]struct{}  // with Kubernetes: those that something came from since start
 
 	// order is services sorted by key, nil when it has to be made anew. Sums are
 	// taken in this order, because floating point addition is not associative.
@@ -134,6 +136,7 @@ func New(cfg Config, start time.Time) *Summary {
 		services: map[serviceKey]*service{},
 		devices:  map[deviceKey]*device{},
 		frozen:   map[scrape][]string{},
+		nodes:    map[nodeKey]struct{}{},
 	}
 	if cfg.Expected != Kubernetes {
 		s.synced = s.start
