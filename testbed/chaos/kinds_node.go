@@ -98,8 +98,9 @@ func kubeletKinds() []*kind {
 		// It was started anew, and the API server has not named its pods to it: what
 		// they hold is not free.
 		{name: "kubelet_no_pods", deaf: true, recovery: soon, begin: func(_ *world, f *fault) (func() error, error) {
+			f.node.kubelet.Stop()
 			f.node.kubelet.SetFaults(kubelet.Faults{NoPods: true})
-			return func() error { f.node.kubelet.SetFaults(kubelet.Faults{}); return nil }, nil
+			return func() error { f.node.kubelet.SetFaults(kubelet.Faults{}); return nil }, f.node.kubelet.Serve(f.node.socket)
 		}},
 		faults("no_allocatable", false, kubelet.Faults{Errors: map[string]error{kubelet.GetAllocatableResources: refused}}),
 		faults("silent_allocatable", false, kubelet.Faults{Silent: map[string]bool{kubelet.GetAllocatableResources: true}}),
