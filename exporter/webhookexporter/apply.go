@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 )
 
@@ -46,8 +48,12 @@ func (e *webhookExporter) replace(targets []*target) (enabled []*receiver) {
 		delete(old, t.name)
 		if r == nil {
 			r = e.newReceiver(t)
-		} else if now, _ := r.current(); now.fingerprint != t.fingerprint && r.reconfigure(t, e.newTransport(t)) {
-			enabled = append(enabled, r)
+			e.warnOfPlainText(t)
+		} else if now, _ := r.current(); now.fingerprint != t.fingerprint {
+			if r.reconfigure(t, e.newTransport(t)) {
+				enabled = append(enabled, r)
+			}
+			e.warnOfPlainText(t)
 		}
 		if e.started {
 			r.start()
@@ -60,6 +66,14 @@ func (e *webhookExporter) replace(targets []*target) (enabled []*receiver) {
 		e.remove(r)
 	}
 	return enabled
+}
+
+// warnOfPlainText warns of a secret that travels unencrypted, without showing it.
+func (e *webhookExporter) warnOfPlainText(t *target) {
+	if secret := t.plainSecret(); secret != "" {
+		e.logger.Warn("the receiver's url is http://, and a secret goes there unencrypted with each event; use https://, or a url without one",
+			zap.String("receiver", t.name), zap.String("secret", secret))
+	}
 }
 
 // recordEnabling hands the sinks a record of a receiver that answered 410 once

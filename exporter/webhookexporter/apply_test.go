@@ -8,12 +8,15 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/config/configopaque"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
@@ -50,6 +53,32 @@ func TestReceiversComeAndGo(t *testing.T) {
 	h.applies(map[string]ReceiverConfig{"first": to(first.URL)})
 	assert.Equal(t, "first", h.one().Receiver)
 	assert.Len(t, second.received(), 2)
+}
+
+// A secret that goes unencrypted to another machine is warned of once, and not
+// shown.
+func TestASecretInPlainTextIsWarnedOf(t *testing.T) {
+	for url, want := range map[string]string{
+		"http://ops:SECRET@hooks.example.com/":                "user info",
+		"http://hooks.example.com/?token=SECRET":              "query",
+		"http://hooks.example.com/services/SECRETh3Bq0oTzR1x": "path",
+		"http://hooks.example.com/v1/webhooks-of-operations":  "",
+		"http://hooks.example.com/":                           "",
+		"http://localhost:9480/?token=SECRET":                 "",
+		"https://ops:SECRET@hooks.example.com/?token=SECRET":  "",
+	} {
+		h := newHarness(t, only(to(url)))
+		h.applies(only(to(url)))
+		warned := h.logs.FilterLevelExact(zapcore.WarnLevel).All()
+		if want == "" {
+			assert.Empty(t, warned, url)
+			continue
+		}
+		require.Len(t, warned, 1, url)
+		assert.Equal(t, map[string]any{"receiver": "ops", "secret": want}, warned[0].ContextMap())
+	}
+	paging := ReceiverConfig{URL: "http://events.example.com/v2/enqueue", Format: formatPagerDuty, RoutingKey: configopaque.String(strings.Repeat("0", 32))}
+	assert.Equal(t, "routing_key", mustTarget(t, "ops", paging).plainSecret())
 }
 
 // What did not change is not touched: a 410 stays, and so does what is queued.

@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/configkeys"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/listening"
 )
 
 const (
@@ -285,4 +286,28 @@ func (t *target) parseURL(key, raw string) error {
 	t.user, u.User = u.User, nil
 	t.url = u
 	return nil
+}
+
+// tokenLike is a part of a path that nobody reads aloud: the credential of most
+// webhook services.
+var tokenLike = regexp.MustCompile(`^[A-Za-z0-9_.~-]{16,}$`)
+
+// plainSecret says which secret a request carries unencrypted to another machine,
+// empty if none.
+func (t *target) plainSecret() string {
+	switch {
+	case t.url.Scheme != "http" || listening.Loopback(t.host):
+		return ""
+	case t.user != nil:
+		return "user info"
+	case t.routingKey != "":
+		return "routing_key"
+	case t.url.RawQuery != "":
+		return "query"
+	case slices.ContainsFunc(strings.Split(t.url.Path, "/"), func(part string) bool {
+		return tokenLike.MatchString(part) && strings.ContainsAny(part, "0123456789")
+	}):
+		return "path"
+	}
+	return ""
 }
