@@ -204,7 +204,7 @@ func TestNoKillSetsALogAside(t *testing.T) {
 				return f.Write(b)
 			}
 			l := open(t, o)
-			write(t, l, 14)
+			write(t, l, 9)
 			require.NoError(t, l.Close())
 			require.Contains(t, kinds(verify(t, path, VerifyOptions{})), RemovedFiles)
 			for i, m := range moments {
