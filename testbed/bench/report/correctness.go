@@ -187,7 +187,7 @@ func (s *stage) stop() {
 func summaryGateway(to string) m {
 	config := pipelines(m{"gpu_summary": m{
 		"expected_pods": "allocation", "interval": cadence.String(), "staleness": staleness.String(), "initial_interval": cadence.String(),
-		"warmup": settling.String(), "allocation_ttl": expiry.String(),
+		"warmup": settling.String(), "allocation_ttl": expiry.String(), "reconnect_grace": "0s", // nothing was there before
 	}}, []string{"gpu_summary"}, nil)
 	config["exporters"] = m{"otlp_grpc": m{"endpoint": to, "tls": m{"insecure": true}, "compression": "none", "sending_queue": m{"enabled": false}}}
 	config["service"].(m)["pipelines"].(m)["metrics"].(m)["exporters"] = []string{"otlp_grpc"}
