@@ -40,7 +40,7 @@ var (
 // Metrics about an exporter, from the dcgm receiver.
 var (
 	ExporterUp             = Metric{"gpu.exporter.up", "1", UpDownCounter, "1 if the last scrape of the exporter succeeded, else 0."}
-	ExporterFrozen         = Metric{"gpu.exporter.frozen", "1", UpDownCounter, "1 while the exporter answers with values that have stood still, else 0."}
+	ExporterFrozen         = Metric{"gpu.exporter.frozen", "1", UpDownCounter, "1 while the exporter answers with values that have stood still, 0 while they move; absent while neither is known."}
 	ExporterScrapeDuration = Metric{"gpu.exporter.scrape.duration", "s", Gauge, "Duration of the last scrape."}
 	ExporterScrapeSamples  = Metric{"gpu.exporter.scrape.samples", "{sample}", Gauge, "Samples on the exporter's last page."}
 )
