@@ -62,7 +62,7 @@ func TestComposeFile(t *testing.T) {
 
 	version := regexp.MustCompile(`(?m)^  version: (\S+)$`).FindStringSubmatch(read(t, "builder-config.yaml"))[1]
 	collector := project.Services["otelcol-gpu"]
-	assert.Equal(t, "ghcr.io/otelcol-gpu/otelcol-gpu:"+version, collector.Image, "the name that make image gives")
+	assert.Equal(t, "otelcol-gpu:"+version, collector.Image, "the name that make image gives")
 	assert.Equal(t, "host", collector.NetworkMode)
 	assert.True(t, collector.ReadOnly)
 	exporter, err := url.Parse(*collector.Environment["DCGM_EXPORTER_ENDPOINT"])

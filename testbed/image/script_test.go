@@ -30,8 +30,8 @@ func TestScriptOfMakeImage(t *testing.T) {
 	}{
 		"docker, for this machine": {
 			engines: map[string]string{"docker": working},
-			asked:   []string{"docker buildx build", "--build-arg VERSION=0.1.0", "--build-arg REVISION=", "--tag ghcr.io/otelcol-gpu/otelcol-gpu:0.1.0", "--load", " .\n"},
-			said:    "image: ghcr.io/otelcol-gpu/otelcol-gpu:0.1.0",
+			asked:   []string{"docker buildx build", "--build-arg VERSION=0.1.0", "--build-arg REVISION=", "--tag otelcol-gpu:0.1.0", "--load", " .\n"},
+			said:    "image: otelcol-gpu:0.1.0",
 		},
 		"docker, two platforms into a file": {
 			engines: map[string]string{"docker": working}, env: []string{"PLATFORMS=linux/amd64,linux/arm64"},
@@ -44,11 +44,11 @@ func TestScriptOfMakeImage(t *testing.T) {
 		},
 		"podman, where docker has no daemon": {
 			engines: map[string]string{"docker": noDaemon, "podman": working},
-			asked:   []string{"podman build", "--build-arg VERSION=0.1.0", "--tag ghcr.io/otelcol-gpu/otelcol-gpu:0.1.0"}, not: "docker buildx build",
+			asked:   []string{"podman build", "--build-arg VERSION=0.1.0", "--tag otelcol-gpu:0.1.0"}, not: "docker buildx build",
 		},
 		"podman, two platforms, pushed": {
 			engines: map[string]string{"podman": working}, env: []string{"PLATFORMS=linux/amd64,linux/arm64", "PUSH=1"},
-			asked: []string{"podman build", "--manifest ghcr.io/otelcol-gpu/otelcol-gpu:0.1.0", "podman manifest push --all"},
+			asked: []string{"podman build", "--manifest otelcol-gpu:0.1.0", "podman manifest push --all"},
 		},
 		"no engine":     {said: "no container engine: install podman, or docker", fails: true},
 		"build failing": {engines: map[string]string{"podman": `[ "$1" != build ]`}, asked: []string{"podman build"}, fails: true},

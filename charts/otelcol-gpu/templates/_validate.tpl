@@ -13,6 +13,9 @@ remedy; all of them are told at once.
 {{- if not $v.clusterName }}
 clusterName: it is empty, and becomes k8s.cluster.name of everything. Set it: --set clusterName=NAME
 {{- end }}
+{{- if not $v.image.repository }}
+image.repository: it is empty, and no image is published. Build one (make image, docs/install.md), push it, and name it: --set image.repository=REGISTRY/otelcol-gpu
+{{- end }}
 {{- if hasKey $v.gateway "replicas" }}
 gateway.replicas: there is exactly one gateway, because two would each see half of a service and call it partial. Leave it out; for large fleets set rawGateway.enabled
 {{- end }}

@@ -161,8 +161,12 @@ func (w *world) applied(t *testing.T, d drawing, namespace string) {
 		assert.NoError(t, w.delete(t.Context(), o))
 	}
 	keep := 0 // volumes that are to outlive the release
-	if strings.Contains(d.values, "whenDeleted: Retain") {
-		keep = 1
+	for _, o := range objects {
+		templates, _, _ := unstructured.NestedSlice(o.Object, "spec", "volumeClaimTemplates")
+		policy, _, _ := unstructured.NestedString(o.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted")
+		if policy == "Retain" {
+			keep += len(templates)
+		}
 	}
 	w.eventually("its pods and volumes are gone", func(ctx context.Context) error {
 		pods, err := w.pods(ctx, namespace, "")

@@ -69,7 +69,8 @@ func (h helm) template(t *testing.T, values string, more ...string) (string, err
 	return h.run(t.Context(), append(args, more...)...)
 }
 
-// valuesArgs are a file with values, and a cluster's name where they have none.
+// valuesArgs are a file with values, a cluster's name and an image
+// where they have none.
 func valuesArgs(t *testing.T, values string) []string {
 	t.Helper()
 	// Not the test's own folder: Helm takes a comma in its name for a list.
@@ -81,6 +82,9 @@ func valuesArgs(t *testing.T, values string) []string {
 	args := []string{"--values", file}
 	if !strings.Contains(values, "clusterName:") {
 		args = append(args, "--set", "clusterName=test")
+	}
+	if !strings.Contains(values, "image:") {
+		args = append(args, "--set", "image.repository=registry.example.com/otelcol-gpu")
 	}
 	return args
 }

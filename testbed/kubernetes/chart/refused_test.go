@@ -21,6 +21,12 @@ func TestRefused(t *testing.T) {
 	}{
 		// What contradicts.
 		{"clusterName: ''", []string{"clusterName", "it is empty", "--set clusterName=NAME"}},
+		{"image: {tag: '1'}", []string{"image.repository", "no image is published", "--set image.repository="}},
+		{"agent: {stateHostPath: /}", []string{"/agent/stateHostPath"}},
+		{"agent: {stateHostPath: /var/lib/../../etc}", []string{"/agent/stateHostPath"}},
+		{"agent: {podResources: {hostPath: /etc}}", []string{"/agent/podResources/hostPath"}},
+		{"networkPolicy: {egress: {apiServerCIDRs: [any]}}", []string{"/networkPolicy/egress/apiServerCIDRs"}},
+		{"agent: {applications: {enabled: true, endpoint: 'u:password@host:4317'}}", []string{"/agent/applications/endpoint"}},
 		{"mode: agent", []string{"exporter.endpoint", "host:port"}},
 		{"exporter: {endpoint: 'a.example.com:4317'}", []string{"exporter.endpoint", "only mode agent"}},
 		{"{mode: agent, exporter: {endpoint: 'a.example.com:4317', insecure: true, token: {existingSecret: a}}}", []string{"exporter.insecure", "never sent without TLS"}},

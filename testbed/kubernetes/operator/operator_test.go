@@ -27,7 +27,7 @@ func TestFields(t *testing.T) {
 		{"podMonitor.enabled=true", "dcgm-exporter.enabled=true"},
 	} {
 		t.Run(strings.Join(values, " "), func(t *testing.T) {
-			args := []string{"template", "otelcol-gpu", "charts/otelcol-gpu", "--set", "clusterName=test", "--set", strings.Join(values, ",")}
+			args := []string{"template", "otelcol-gpu", "charts/otelcol-gpu", "--set", "clusterName=test", "--set", "image.repository=registry.example.com/otelcol-gpu", "--set", strings.Join(values, ",")}
 			for _, kind := range []string{"PodMonitor", "ServiceMonitor", "PrometheusRule"} {
 				args = append(args, "--api-versions", "monitoring.coreos.com/v1/"+kind)
 			}
