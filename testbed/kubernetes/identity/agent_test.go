@@ -58,9 +58,10 @@ func startAgent(t *testing.T, c *cluster.Cluster) *agent {
 		"receivers": m{"gpu_allocation": m{"socket": filepath.Join(t.TempDir(), "kubelet.sock")}},
 		"exporters": m{"otlp_http": otlp.Exporter(serve(t, a.gpu)), "otlp_http/apps": otlp.Exporter(serve(t, a.apps))},
 		"service": m{"pipelines": m{
-			"metrics":      m{"receivers": []string{"dcgm", "gpu_allocation", "otlp"}, "exporters": []string{"otlp_http", "gpu_events"}},
-			"logs/events":  m{"exporters": []string{"otlp_http"}},
-			"metrics/apps": m{"exporters": []string{"otlp_http/apps"}},
+			"metrics":     m{"receivers": []string{"dcgm", "gpu_allocation", "otlp"}, "exporters": []string{"otlp_http", "gpu_events"}},
+			"logs/events": m{"exporters": []string{"otlp_http"}},
+			// Without app_guard, which drops names as long as some are here.
+			"metrics/apps": m{"processors": []string{"transform/said", "k8s_attributes", "transform/service"}, "exporters": []string{"otlp_http/apps"}},
 			"logs/apps":    m{"exporters": []string{"otlp_http/apps"}},
 			"traces/apps":  m{"exporters": []string{"otlp_http/apps"}},
 		}},
