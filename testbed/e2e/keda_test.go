@@ -190,6 +190,7 @@ func TestKEDAAsks(t *testing.T) {
 	c := start(t, m{
 		"receivers":  m{"dcgm": m{"endpoints": endpoints, "collection_interval": "1s", "frozen_after": never}},
 		"processors": m{"gpu_summary": times},
+		"extensions": m{"request_limit/apps": m{}}, // gateway.yaml has one
 	}, []string{"STORE_API_TOKEN=" + token}, config("standalone.yaml"), path)
 	store := fmt.Sprintf("http://%s:%d", collector.Loopback, c.Ports.Store)
 	triggers := kedaObjects(t, "queue.yaml")[0].Spec.Triggers
