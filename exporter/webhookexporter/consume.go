@@ -124,10 +124,14 @@ func (e *webhookExporter) newDelivery(o offer, now time.Time) *delivery {
 
 // accept stores and queues. The batch is that of events that came by themselves.
 func (e *webhookExporter) accept(items []*item, offers []offer, now time.Time, batch *known.Batch) {
-	if len(items) == 0 {
-		if e.store != nil { // what min_severity withholds is known all the same
+	// Last: an id that is stored before the refusals have their records would keep
+	// them from getting any after a kill. What min_severity withholds is known too.
+	defer func() {
+		if e.store != nil {
 			e.store.change(batch.Write)
 		}
+	}()
+	if len(items) == 0 {
 		return
 	}
 	var accepted []offer
@@ -138,7 +142,7 @@ func (e *webhookExporter) accept(items []*item, offers []offer, now time.Time, b
 			accepted = append(accepted, *o)
 		}
 	}
-	if e.store.add(items, accepted, batch) > 0 {
+	if e.store.add(items, accepted) > 0 {
 		for _, o := range accepted {
 			e.telemetry.ExporterWebhookUnstoredDeliveries.Add(context.Background(), 1, metric.WithAttributes(attribute.String("receiver", o.receiver.name)))
 		}

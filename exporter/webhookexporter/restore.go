@@ -89,14 +89,9 @@ func (e *webhookExporter) restore(ctx context.Context) error {
 // restoreEvents keeps the last events for replay, and removes those that nobody
 // needs any more.
 func (e *webhookExporter) restoreEvents(items []*item) {
-	batch := e.known.Begin()
 	for _, it := range items {
 		it.needed++ // until it is forgotten
-		if it.trigger == audit.TriggerEvent {
-			batch.Take(it.id) // it is known already, unless an earlier version stored it
-		}
 	}
-	batch.End()
 	e.store.forget(e.memory.remember(items))
 }
 

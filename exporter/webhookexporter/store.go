@@ -14,7 +14,6 @@ import (
 	"sync"
 
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/journal"
-	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/known"
 )
 
 // store keeps events and deliveries over a restart, in numbered slots, since a
@@ -66,11 +65,10 @@ func (s *store) setMeta(set setter) {
 	set(metaKey, text)
 }
 
-// add stores new events with the ids of their batch, and deliveries of one part
-// each. What cannot be stored
+// add stores new events and deliveries of one part each. What cannot be stored
 // now is marked, and stored as soon as that is possible. It returns how many
 // deliveries those are.
-func (s *store) add(items []*item, offers []offer, batch *known.Batch) (unstored int) {
+func (s *store) add(items []*item, offers []offer) (unstored int) {
 	if s == nil {
 		return 0
 	}
@@ -79,7 +77,6 @@ func (s *store) add(items []*item, offers []offer, batch *known.Batch) (unstored
 		texts[i], _ = encodeEvent(it) // times beyond year 9999 alone fail, and no log record has one
 	}
 	s.change(func(set setter) {
-		batch.Write(set)
 		for i, it := range items {
 			it.slot = s.events.take()
 			it.needed++ // by who adds it, until it is forgotten

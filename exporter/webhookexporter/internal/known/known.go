@@ -177,8 +177,8 @@ func (b *Batch) Take(id string) bool {
 	return true
 }
 
-// Write writes the ids of the batch. It belongs into the transaction that stores
-// its events: an id that is stored without its event would lose it.
+// Write writes the ids of the batch. It comes when its events are accepted, and
+// what was refused has its record: an id that is stored before would lose these.
 func (b *Batch) Write(set func(key string, value []byte)) {
 	if len(b.added) == 0 {
 		return
