@@ -28,6 +28,7 @@ import (
 	footprintextension "github.com/otelcol-gpu/otelcol-gpu/extension/footprintextension"
 	gpuconsoleextension "github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension"
 	gpustoreextension "github.com/otelcol-gpu/otelcol-gpu/extension/gpustoreextension"
+	reloadonchangeextension "github.com/otelcol-gpu/otelcol-gpu/extension/reloadonchangeextension"
 	requestlimitextension "github.com/otelcol-gpu/otelcol-gpu/extension/requestlimitextension"
 	appguardprocessor "github.com/otelcol-gpu/otelcol-gpu/processor/appguardprocessor"
 	gpupodprocessor "github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor"
@@ -77,6 +78,7 @@ func components() (otelcol.Factories, error) {
 		requestlimitextension.NewFactory(),
 		gpuconsoleextension.NewFactory(),
 		gpustoreextension.NewFactory(),
+		reloadonchangeextension.NewFactory(),
 		healthcheckextension.NewFactory(),
 		pprofextension.NewFactory(),
 		zpagesextension.NewFactory(),
@@ -91,6 +93,7 @@ func components() (otelcol.Factories, error) {
 		requestlimitextension.NewFactory().Type():    "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
 		gpuconsoleextension.NewFactory().Type():      "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
 		gpustoreextension.NewFactory().Type():        "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
+		reloadonchangeextension.NewFactory().Type():  "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
 		healthcheckextension.NewFactory().Type():     "github.com/open-telemetry/opentelemetry-collector-contrib/extension/healthcheckextension v0.159.0",
 		pprofextension.NewFactory().Type():           "github.com/open-telemetry/opentelemetry-collector-contrib/extension/pprofextension v0.159.0",
 		zpagesextension.NewFactory().Type():          "go.opentelemetry.io/collector/extension/zpagesextension v0.159.0",

@@ -109,11 +109,22 @@ headers:
 {{- end -}}
 {{- end -}}
 
+{{/* Whether the agent checks the other side by an authority of its own. It is read
+at the start alone: when it is replaced, the agent has to read it again. */}}
+{{- define "otelcol-gpu.agent.hasAuthority" -}}
+{{- if eq .Values.mode "cluster" -}}
+{{- .Values.tls.enabled -}}
+{{- else -}}
+{{- and (not .Values.exporter.insecure) (ne .Values.exporter.tls.caSecret "") -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "otelcol-gpu.agent.overlay" -}}
 {{- $raw := eq (include "otelcol-gpu.raw" .) "true" -}}
 {{- $gateway := dict "root" . "part" "gateway" -}}
 {{- $rawGateway := dict "root" . "part" "raw-gateway" -}}
 {{- $token := eq (include "otelcol-gpu.agent.hasToken" .) "true" -}}
+{{- $authority := eq (include "otelcol-gpu.agent.hasAuthority" .) "true" -}}
 receivers:
   dcgm:
     {{- include "otelcol-gpu.dcgm" . | nindent 4 }}
@@ -143,12 +154,17 @@ exporters:
   {{- if eq (include "otelcol-gpu.agent.hasApps" .) "true" }}
   {{- include "otelcol-gpu.block" (dict "name" "otlp_grpc/apps" "body" (include "otelcol-gpu.agent.apps" .)) | nindent 2 }}
   {{- end }}
-{{- if $token }}
+{{- if or $token $authority }}
 extensions:
+  {{- if $token }}
   bearertokenauth/gateway: {filename: /etc/otelcol-gpu-secrets/token/token}
+  {{- end }}
+  {{- if $authority }}
+  reload_on_change: {files: [/etc/otelcol-gpu-secrets/tls/ca.crt]}
+  {{- end }}
 {{- end }}
 service:
-  extensions: {{ include "otelcol-gpu.list" (dict "root" . "file" "agent.yaml" "key" "extensions" "add" (ternary (list "bearertokenauth/gateway") list $token)) }}
+  extensions: {{ include "otelcol-gpu.list" (dict "root" . "file" "agent.yaml" "key" "extensions" "add" (concat (ternary (list "bearertokenauth/gateway") list $token) (ternary (list "reload_on_change") list $authority))) }}
   {{- with include "otelcol-gpu.agent.pipelines" . | trim }}
   pipelines:
     {{- . | nindent 4 }}
