@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,12 +17,16 @@ import (
 )
 
 // make image asks the engine that is there, and says so where there is none. The
-// engines are stand-ins that note what they are asked.
+// engines are stand-ins that note what they are asked, and so is Go: what is pushed
+// has been checked for known vulnerabilities, which would ask the internet.
 func TestScriptOfMakeImage(t *testing.T) {
-	version := regexp.MustCompile(`(?m)^  version: (\S+)$`).FindStringSubmatch(read(t, "builder-config.yaml"))[1]
-	const working, noDaemon = "exit 0", `[ "$1" != info ]`
+	manifest := read(t, "builder-config.yaml")
+	version := regexp.MustCompile(`(?m)^  version: (\S+)$`).FindStringSubmatch(manifest)[1]
+	tags := regexp.MustCompile(`(?m)^  build_tags: "(\S+)"$`).FindStringSubmatch(manifest)[1]
+	const working, noDaemon, vulnerable = "exit 0", `[ "$1" != info ]`, `[ "$1" != run ]`
+	checked := []string{"go build -trimpath -tags " + tags, "go run golang.org/x/vuln/cmd/govulncheck@"}
 	for name, tc := range map[string]struct {
-		engines map[string]string
+		engines map[string]string // and Go
 		env     []string
 		asked   []string // parts of what is noted, in order
 		not     string
@@ -39,16 +44,20 @@ func TestScriptOfMakeImage(t *testing.T) {
 			said: "image: bin/otelcol-gpu-0.1.0.oci.tar",
 		},
 		"docker, pushed under another name": {
-			engines: map[string]string{"docker": working}, env: []string{"PLATFORMS=linux/amd64,linux/arm64", "PUSH=1", "IMAGE=registry.example.com/x:1"},
-			asked: []string{"--tag registry.example.com/x:1", "--push"}, not: "--output", said: "image: pushed registry.example.com/x:1",
+			engines: map[string]string{"docker": working, "go": working}, env: []string{"PLATFORMS=linux/amd64,linux/arm64", "PUSH=1", "IMAGE=registry.example.com/x:1"},
+			asked: append(slices.Clip(checked), "--tag registry.example.com/x:1", "--push"), not: "--output", said: "image: pushed registry.example.com/x:1",
 		},
 		"podman, where docker has no daemon": {
 			engines: map[string]string{"docker": noDaemon, "podman": working},
 			asked:   []string{"podman build", "--build-arg VERSION=0.1.0", "--tag otelcol-gpu:0.1.0"}, not: "docker buildx build",
 		},
 		"podman, two platforms, pushed": {
-			engines: map[string]string{"podman": working}, env: []string{"PLATFORMS=linux/amd64,linux/arm64", "PUSH=1"},
-			asked: []string{"podman build", "--manifest otelcol-gpu:0.1.0", "podman manifest push --all"},
+			engines: map[string]string{"podman": working, "go": working}, env: []string{"PLATFORMS=linux/amd64,linux/arm64", "PUSH=1"},
+			asked: append(slices.Clip(checked), "podman build", "--manifest otelcol-gpu:0.1.0", "podman manifest push --all"),
+		},
+		"a known vulnerability is not pushed": {
+			engines: map[string]string{"podman": working, "go": vulnerable}, env: []string{"PUSH=1"},
+			asked: checked, not: "podman", said: "image: not pushed: see vulncheck above", fails: true,
 		},
 		"no engine":     {said: "no container engine: install podman, or docker", fails: true},
 		"build failing": {engines: map[string]string{"podman": `[ "$1" != build ]`}, asked: []string{"podman build"}, fails: true},
