@@ -53,6 +53,7 @@ export function serviceState(service: Service): ServiceState {
   if (pods.settled === null) return "unknown";
   if (pods.settled > 0) {
     if (pods.missing === pods.settled) return "no_data";
+    if (service.partial === null) return "unknown";
     return service.partial ? "partial" : "ok";
   }
   if (service.attention.includes("unknown")) return "unknown";

@@ -83,7 +83,11 @@ describe("the state of a service", () => {
     ["unknown", service({ settled: null })],
   ])("%s", (state, s) => expect(serviceState(s)).toBe(state));
 
-  test("the API decides what is partial, not the page", () => expect(serviceState(service({ reporting: 1, missing: 2 }, { partial: null }))).toBe("ok"));
+  test.each([
+    [true, "partial"],
+    [false, "ok"],
+    [null, "unknown"],
+  ])("the API decides what is partial, not the page: %s is %s", (partial, state) => expect(serviceState(service({ reporting: 1, missing: 2 }, { partial }))).toBe(state));
 
   test("partial says all that missing pods say", () => {
     const s = service({ reporting: 5, missing: 3 }, { reasons: [reason("partial"), reason("missing_pods"), reason("idle_devices", { severity: "info" })] });
