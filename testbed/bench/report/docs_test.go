@@ -223,6 +223,7 @@ var configured = map[string]string{
 	"85 points × 11 bytes":             "computed from the rows above, which scripts/measure-traffic printed",
 	"1,000 × 63 bytes":                 "computed from what scripts/measure-traffic printed",
 	"queues while the gateway is away": "configuration",
+	"more queues":                      "configuration",
 	"Request 100m":                     "configuration",
 	"to begin with and a limit of":     "configuration",
 	"the volume 10 GiB":                "configuration",
