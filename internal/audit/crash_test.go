@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -192,6 +193,52 @@ func TestInterruptedRotation(t *testing.T) {
 	report := requireClean(t, path, keys)
 	assert.EqualValues(t, 6, report.Records)
 	assert.Len(t, report.Files, 2)
+}
+
+// The first line of a further file can be interrupted at any byte, and the line that
+// closes it off be the last that a process writes: the log stays the same one, and
+// clean, also when this file is the oldest that is left.
+func TestInterruptedFirstLineOfAFile(t *testing.T) {
+	key, keys := keyPair(t)
+	first := logPath(t)
+	l := open(t, Options{Path: first, CheckpointKey: key})
+	write(t, l, 3)
+	require.NoError(t, l.Close())
+	whole := requireClean(t, first, keys)
+	full, err := os.ReadFile(first)
+	require.NoError(t, err)
+	require.NoError(t, os.Rename(first, rotatedName(first, 1)))
+	l = open(t, Options{Path: first, CheckpointKey: key})
+	write(t, l, 1)
+	require.NoError(t, l.Close())
+	header := linesOf(t, first)[0]
+	for cut := 0; cut <= len(header); cut += 1 + 39*min(1, max(0, len(header)-40-cut)) {
+		for _, k := range []*CheckpointKey{key, nil} {
+			path := logPath(t)
+			require.NoError(t, os.WriteFile(rotatedName(path, 1), full, 0o600))
+			require.NoError(t, os.WriteFile(path, header[:cut], 0o600))
+			writes := 0
+			l := open(t, Options{Path: path, CheckpointKey: k, closeTimeout: 1, write: func(f *os.File, b []byte) (int, error) {
+				if writes++; writes > 1 {
+					return 0, syscall.ENOSPC
+				}
+				return f.Write(b)
+			}})
+			require.NoError(t, l.SetAside())
+			_ = l.Close()
+			l = open(t, Options{Path: path, CheckpointKey: k, MaxBytes: 2500, MaxFiles: 2})
+			require.NoError(t, l.SetAside(), "cut at %d", cut)
+			write(t, l, 3)
+			require.NoError(t, l.Close())
+			vouched := keys
+			if k == nil {
+				vouched = nil
+			}
+			report := requireClean(t, path, vouched)
+			assert.Equal(t, whole.Log, report.Log, "cut at %d", cut)
+			assert.Contains(t, kinds(report), RemovedFiles)
+		}
+	}
 }
 
 // What is no audit log is not written to.

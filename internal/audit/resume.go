@@ -33,9 +33,9 @@ func newWriter(l *Log) (*writer, error) {
 		w.number = full[len(full)-1].n + 1
 	}
 	if err == nil && w.file != nil {
-		err = w.resume(len(full) > 0)
+		err = w.resume(full)
 	}
-	if err == nil && w.seq == 0 {
+	if err == nil && (w.seq == 0 || w.log == "") {
 		err = w.resumeFrom(full)
 	}
 	if err == nil && w.file == nil {
@@ -61,8 +61,8 @@ func newWriter(l *Log) (*writer, error) {
 	return w, nil
 }
 
-// resume takes over the file that is there.
-func (w *writer) resume(hasOlder bool) error {
+// resume takes over the file that is there, behind the full ones.
+func (w *writer) resume(full []numbered) error {
 	info, err := w.file.Stat()
 	if err != nil {
 		return err
@@ -80,13 +80,17 @@ func (w *writer) resume(hasOlder bool) error {
 	if err != nil {
 		return err
 	}
-	if !t.good && !hasOlder && !maybeOurs(w.file) {
+	if !t.good && len(full) == 0 && !maybeOurs(w.file) {
 		return fmt.Errorf("%s is no audit log; choose another path, or move the file away", w.o.Path)
 	}
-	if t.good {
-		w.seq, w.head, w.headed, w.lines = t.seq, t.head, true, 1
+	if !t.good { // what is there may be the next line of the file before
+		if err := w.resumeFrom(full); err != nil {
+			return err
+		}
+	} else {
+		w.seq, w.head, w.lines = t.seq, t.head, 1
 		if _, header, ok := firstLine(w.file); ok {
-			w.log, w.number = header.Log, header.File
+			w.log, w.number, w.headed = header.Log, header.File, true
 		}
 	}
 	if t.end == w.size {
@@ -128,9 +132,9 @@ func (w *writer) completes(from int64) bool {
 		return false
 	}
 	if header, ok := body.(*fileBody); ok {
-		w.log, w.number = header.Log, header.File
+		w.log, w.number, w.headed = header.Log, header.File, true
 	}
-	w.seq, w.head, w.headed, w.lines = e.seq, sha256.Sum256(line), true, max(w.lines, 1)
+	w.seq, w.head, w.lines = e.seq, sha256.Sum256(line), max(w.lines, 1)
 	return true
 }
 
@@ -148,7 +152,8 @@ func maybeOurs(f io.ReaderAt) bool {
 }
 
 // resumeFrom continues the chain of the full files, newest first: a rotation
-// may have been interrupted.
+// may have been interrupted, before a line of the next file was whole or only
+// before the one that names the log.
 func (w *writer) resumeFrom(full []numbered) error {
 	for i := len(full) - 1; i >= 0; i-- {
 		f, err := openFile(full[i].path, os.O_RDONLY)
@@ -166,8 +171,10 @@ func (w *writer) resumeFrom(full []numbered) error {
 		if err := errors.Join(err, f.Close()); err != nil {
 			return err
 		}
-		if t.good {
+		if t.good && w.seq == 0 {
 			w.seq, w.head = t.seq, t.head
+		}
+		if w.seq > 0 && w.log != "" {
 			return nil
 		}
 	}

@@ -184,7 +184,8 @@ func (v *verifier) interrupted(bad *item) (*item, error) {
 			return nil, err
 		}
 		torn, ok := it.body.(*tornBody)
-		if !ok || it.seq != v.seq+1 || it.prev != v.head {
+		begins := v.last == nil && !v.skip // whether lines before it are missing is for first to judge
+		if !ok || !begins && (it.seq != v.seq+1 || it.prev != v.head) {
 			continue
 		}
 		if torn.Bytes != it.offset-bad.offset {

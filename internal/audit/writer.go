@@ -61,7 +61,7 @@ func (w *writer) create() error {
 	if err == nil && info.Size() > 0 {
 		if t, err := readTail(f, info.Size()); err == nil && t.good && t.end == info.Size() && t.seq == w.seq && t.head == w.head {
 			w.file = f
-			if err = w.resume(true); err != nil {
+			if err = w.resume(nil); err != nil {
 				w.file = nil
 				return errors.Join(err, f.Close())
 			}
