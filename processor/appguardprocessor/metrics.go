@@ -94,12 +94,22 @@ func (b *batch) metric(m pmetric.Metric, of series.Resource, name string, sender
 		b.drop(name, notTheirs, int64(series.Points(m)), m.Name())
 		return true
 	}
+	metric, kind := series.Name(family), series.Kind(m)
+	if !b.guard.Type(metric, kind) {
+		b.drop(name, guard.Ambiguous, int64(series.Points(m)), m.Name())
+		return true
+	}
 	m.SetDescription(safetext.Strip(m.Description(), maxDescription))
 	refused := map[guard.Verdict]int64{}
 	left := of.RemoveIf(m, family, func(attributes pcommon.Map) { b.rename(attributes, reserved.Attribute) },
 		func(p series.Point) bool {
-			verdict := tooLarge
-			if !p.TooLarge {
+			verdict := guard.Admitted
+			switch {
+			case p.TooLarge:
+				verdict = tooLarge
+			case p.Unusable:
+				verdict = unusable
+			default:
 				verdict = sender.Point(p.Fingerprint, p.Written, p.Series)
 			}
 			if verdict != guard.Admitted {
@@ -109,6 +119,9 @@ func (b *batch) metric(m pmetric.Metric, of series.Resource, name string, sender
 		})
 	for verdict, n := range refused {
 		b.drop(name, verdict, n, m.Name())
+	}
+	if left > 0 {
+		b.guard.Keep(metric, kind)
 	}
 	return left == 0
 }

@@ -29,6 +29,7 @@ const (
 	notTheirs guard.Verdict = "reserved"
 	noName    guard.Verdict = "no_name"
 	tooLarge  guard.Verdict = "too_large"
+	unusable  guard.Verdict = "unusable"
 )
 
 const (
@@ -162,6 +163,7 @@ func (b *batch) report(ctx context.Context, counter metric.Int64Counter, what st
 var remedies = map[guard.Verdict]string{
 	notTheirs:                "rename it at the sender: the name belongs to GPU telemetry, recording rules, the Collector or Prometheus",
 	noName:                   "name it at the sender, with letters",
+	unusable:                 "name attributes with letters, each label once, in UTF-8; histograms need as many observations as their buckets have, and a scale of -4 or more",
 	tooLarge:                 "shorten names and labels at the sender",
 	guard.Ambiguous:          "write name, type, unit and attributes in one way at the sender: in Prometheus they are one series",
 	guard.OverRate:           "send less often, or raise max_points_per_minute_per_sender",

@@ -127,7 +127,15 @@ func TestOneSeriesIsWrittenInOneWay(t *testing.T) {
 	require.NoError(t, p.ConsumeMetrics(t.Context(), gauges("web-1", "foo.bar", "foo_bar", "foo-bar", "foo.baz")))
 	require.NoError(t, p.ConsumeMetrics(t.Context(), gauges("web-2", "foo_bar")))
 	assert.Equal(t, []string{"foo.bar", "foo.baz", "foo_bar"}, passed(sink))
-	assert.Equal(t, map[string]int64{"ambiguous": 2}, b.dropped("app_guard_dropped_points"))
+
+	md := gauges("web-3", "foo.baz", "foo.qux")
+	for _, m := range md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().All() {
+		m.SetEmptyHistogram().DataPoints().AppendEmpty()
+	}
+	sink.Reset()
+	require.NoError(t, p.ConsumeMetrics(t.Context(), md))
+	assert.Equal(t, []string{"foo.qux"}, passed(sink), "one metric has one type, whoever sends it")
+	assert.Equal(t, map[string]int64{"ambiguous": 3}, b.dropped("app_guard_dropped_points"))
 }
 
 func TestIdentityOfOthersIsRenamed(t *testing.T) {

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 )
@@ -178,23 +180,29 @@ func fillAgentLog(ctx context.Context, l *lab) ([]string, error) {
 	return nil, nil
 }
 
-// fillGatewayLog sends two metrics that become one name in Prometheus.
+// fillGatewayLog sends what the prometheus exporter cannot show and logs instead,
+// with the sender's own words, at every scrape: metrics that become one name, types
+// that change, labels that are none.
 func fillGatewayLog(ctx context.Context, l *lab) ([]string, error) {
 	c, err := l.cluster(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var metrics []metric
-	for i := range 3000 {
+	for i := range 1000 {
 		labels := map[string]string{"i": fmt.Sprint(i)}
-		metrics = append(metrics, metric{name: "foo.bar", labels: labels}, metric{name: "foo_bar", labels: labels})
+		name := fmt.Sprintf("lines.%d", i)
+		metrics = append(metrics, metric{name: "foo.bar", labels: labels}, metric{name: "foo_bar", labels: labels},
+			metric{name: name, labels: labels}, metric{name: name, kind: pmetric.MetricTypeHistogram},
+			metric{name: name + ".a", labels: map[string]string{"__": "x"}}, metric{name: name + ".b", labels: map[string]string{"a.b": "x", "a_b": "y"}},
+			metric{name: name + ".c", labels: map[string]string{"a": "\xff"}})
 	}
 	if status, err := post(ctx, c.agent.ports.http, "metrics", request(nil, metrics...), nil); err != nil || status != http.StatusOK {
 		return nil, errors.Join(err, fmt.Errorf("the agent answers %d", status))
 	}
 	if err := until(ctx, "the application's metric", func() (bool, error) {
 		f, err := collector.Scrape(ctx, at(c.gateway.ports.appsPrometheus, "/metrics"))
-		return len(f["foo_bar"].GetMetric()) > 0, err
+		return len(f["foo_bar"].GetMetric()) > 0 && len(f["lines_999"].GetMetric()) > 0, err
 	}); err != nil {
 		return nil, err
 	}

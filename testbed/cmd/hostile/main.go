@@ -33,7 +33,7 @@ func main() {
 }
 
 // command plays the attacks once. What the processes wrote stays where one
-// succeeded.
+// succeeded, and in a folder that was named.
 func command(ctx context.Context, args []string, out, errOut io.Writer) error {
 	o := hostile.Options{Out: out}
 	fs := flag.NewFlagSet("hostile", flag.ContinueOnError)
@@ -48,7 +48,8 @@ func command(ctx context.Context, args []string, out, errOut io.Writer) error {
 	if fs.NArg() > 0 {
 		return fmt.Errorf("takes no arguments, only flags: %q", fs.Args())
 	}
-	if o.Dir == "" {
+	temporary := o.Dir == ""
+	if temporary {
 		dir, err := os.MkdirTemp("", "hostile-")
 		if err != nil {
 			return err
@@ -65,5 +66,8 @@ func command(ctx context.Context, args []string, out, errOut io.Writer) error {
 	if err := hostile.Run(ctx, o); err != nil {
 		return err
 	}
-	return os.RemoveAll(o.Dir)
+	if temporary {
+		return os.RemoveAll(o.Dir)
+	}
+	return nil
 }

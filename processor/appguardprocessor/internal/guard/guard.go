@@ -25,7 +25,7 @@ const (
 	OverRate           Verdict = "rate"                  // max_points_per_minute_per_sender
 	OverSeries         Verdict = "max_series"            // of all senders
 	OverSeriesOfSender Verdict = "max_series_per_sender" // of this one
-	Ambiguous          Verdict = "ambiguous"             // Prometheus' name and labels are those of a series that was written otherwise
+	Ambiguous          Verdict = "ambiguous"             // in Prometheus it is a series, or of a metric, that is written in another way
 )
 
 // Limits of a guard; all are above zero.
@@ -40,6 +40,9 @@ type Guard struct {
 	rest    *Sender // of those beyond maxSenders
 	series  int
 	turned  time.Time
+	// How a series is written, and of which type a metric is: of all senders,
+	// because in Prometheus they share both.
+	written, types halves[uint64]
 }
 
 // New returns a guard that has seen nothing.
@@ -47,22 +50,51 @@ func New(limits Limits) *Guard {
 	return &Guard{limits: limits, senders: map[string]*Sender{}, rest: &Sender{}}
 }
 
+// halves has what came in the running half of the window, and what came in the half
+// before and not again since.
+type halves[V any] struct{ recent, older map[uint64]V }
+
+// get returns what is known of a key, which counts as seen now.
+func (h *halves[V]) get(key uint64) (v V, known bool) {
+	if v, known = h.recent[key]; known {
+		return v, true
+	}
+	if v, known = h.older[key]; known {
+		delete(h.older, key)
+		h.set(key, v)
+	}
+	return v, known
+}
+
+// peek is get for a key that was not seen.
+func (h *halves[V]) peek(key uint64) (v V, known bool) {
+	if v, known = h.recent[key]; !known {
+		v, known = h.older[key]
+	}
+	return v, known
+}
+
+func (h *halves[V]) set(key uint64, v V) {
+	if h.recent == nil {
+		h.recent = map[uint64]V{}
+	}
+	h.recent[key] = v
+}
+
+// turn begins another half and returns what has not come for a whole window.
+func (h *halves[V]) turn() (gone map[uint64]V) {
+	gone, h.older, h.recent = h.older, h.recent, nil
+	return gone
+}
+
 // Sender is what is known of one sender. It is good until the next call of
 // Guard.Sender.
 type Sender struct {
-	guard *Guard
-	// recent has the series of the running half of the window and older those of the
-	// half before it that came not again since, by fingerprint.
-	recent, older map[uint64]kept
-	series        int
-	minute        int64
-	items         int
-}
-
-// kept is what is known of a point's series.
-type kept struct {
-	written uint64 // how name and labels were written
-	series  int
+	guard  *Guard
+	points halves[int] // fingerprint to number of series
+	series int
+	minute int64
+	items  int
 }
 
 // Sender returns the sender with a name.
@@ -100,20 +132,25 @@ func (g *Guard) turn(now time.Time) {
 		}
 	}
 	g.age(g.rest, both)
+	for range turns(both) {
+		g.written.turn()
+		g.types.turn()
+	}
+}
+
+func turns(both bool) int {
+	if both {
+		return 2
+	}
+	return 1
 }
 
 func (g *Guard) age(s *Sender, both bool) {
-	drop := func(gone map[uint64]kept) {
-		for _, k := range gone {
-			s.series -= k.series
-			g.series -= k.series
+	for range turns(both) {
+		for _, n := range s.points.turn() {
+			s.series -= n
+			g.series -= n
 		}
-	}
-	drop(s.older)
-	s.older, s.recent = s.recent, nil
-	if both {
-		drop(s.older)
-		s.older = nil
 	}
 }
 
@@ -126,25 +163,35 @@ func (s *Sender) Item() Verdict {
 	return Admitted
 }
 
+// Type reports whether a metric of Prometheus, by the hash of its name, may be of a
+// type: the one that it has had for the window. Two types fail at every scrape.
+func (g *Guard) Type(metric, kind uint64) bool {
+	had, known := g.types.peek(metric)
+	return !known || had == kind
+}
+
+// Keep notes that a metric with points of this type was admitted.
+func (g *Guard) Keep(metric, kind uint64) {
+	if _, known := g.types.get(metric); !known {
+		g.types.set(metric, kind)
+	}
+}
+
 // Point judges a point: its fingerprint, of name and labels as Prometheus has them,
-// stands for n series. A series of this sender that was written in another way
-// would be a duplicate there, which fails a scrape or fills the log.
+// stands for n series. A series that is written in another way would be a duplicate
+// there, which is logged at every scrape.
 func (s *Sender) Point(fingerprint, written uint64, n int) Verdict {
 	if v := s.Item(); v != Admitted {
 		return v
 	}
-	had, known := s.recent[fingerprint]
-	if !known {
-		if had, known = s.older[fingerprint]; known && had.written == written {
-			delete(s.older, fingerprint)
-			s.keep(fingerprint, had)
-		}
+	if way, known := s.guard.written.peek(fingerprint); known && way != written {
+		return Ambiguous
+	}
+	if _, known := s.points.get(fingerprint); known {
+		s.guard.written.get(fingerprint)
+		return Admitted
 	}
 	switch {
-	case known && had.written == written:
-		return Admitted
-	case known:
-		return Ambiguous
 	case s.series+n > s.guard.limits.SeriesPerSender:
 		return OverSeriesOfSender
 	case s.guard.series+n > s.guard.limits.Series:
@@ -152,15 +199,9 @@ func (s *Sender) Point(fingerprint, written uint64, n int) Verdict {
 	}
 	s.series += n
 	s.guard.series += n
-	s.keep(fingerprint, kept{written, n})
+	s.points.set(fingerprint, n)
+	s.guard.written.set(fingerprint, written)
 	return Admitted
-}
-
-func (s *Sender) keep(fingerprint uint64, k kept) {
-	if s.recent == nil {
-		s.recent = map[uint64]kept{}
-	}
-	s.recent[fingerprint] = k
 }
 
 // Series is how many series count now, and Senders how many senders are known.

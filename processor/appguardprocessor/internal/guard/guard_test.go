@@ -42,11 +42,21 @@ func TestTwoWaysToWriteASeries(t *testing.T) {
 	assert.Equal(t, Admitted, at(0).Point(1, 7, 1))
 	assert.Equal(t, Ambiguous, at(0).Point(1, 8, 1))
 	assert.Equal(t, Admitted, at(0).Point(1, 7, 1))
-	assert.Equal(t, Admitted, g.Sender("b", start).Point(1, 8, 1), "another sender's series has other labels")
+	assert.Equal(t, Ambiguous, g.Sender("b", start).Point(1, 8, 1), "also of another sender")
+	assert.Equal(t, Admitted, g.Sender("b", start).Point(1, 7, 1))
 	assert.Equal(t, Ambiguous, at(6).Point(1, 8, 1))
 	assert.Equal(t, Admitted, at(12).Point(1, 8, 1))
 	assert.Equal(t, Ambiguous, at(12).Point(1, 7, 1))
 	assert.Equal(t, 1, g.Series())
+
+	assert.True(t, g.Type(1, 5))
+	assert.True(t, g.Type(1, 6), "nothing of it was admitted yet")
+	g.Keep(1, 5)
+	assert.False(t, g.Type(1, 6))
+	at(18)
+	assert.False(t, g.Type(1, 6))
+	at(24)
+	assert.True(t, g.Type(1, 6))
 }
 
 func TestTheWindowSlides(t *testing.T) {

@@ -8,10 +8,11 @@ package series // import "github.com/otelcol-gpu/otelcol-gpu/processor/appguardp
 import (
 	"hash/maphash"
 	"math"
-	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
 const (
@@ -28,17 +29,20 @@ var seed = maphash.MakeSeed()
 
 // Resource is what the points of a resource have in common.
 type Resource struct {
-	fingerprint, written uint64
-	bytes                int
+	fingerprint uint64 // of what becomes labels
+	bytes       int
 }
 
 // Of returns the resource with these attributes.
 func Of(attributes pcommon.Map) Resource {
 	var r Resource
-	r.fingerprint, r.written = fingerprint(attributes)
 	for key, v := range attributes.All() {
-		if becomesLabel(key) && v.Type() == pcommon.ValueTypeStr {
-			r.bytes += len(v.Str())
+		if becomesLabel[key] {
+			sum, _ := one(key, v)
+			r.fingerprint += sum
+			if v.Type() == pcommon.ValueTypeStr {
+				r.bytes += len(v.Str())
+			}
 		}
 	}
 	return r
@@ -47,15 +51,12 @@ func Of(attributes pcommon.Map) Resource {
 // TooLarge reports whether the labels of a resource are longer than any honest one.
 func (r Resource) TooLarge() bool { return r.bytes > maxBytes }
 
-// becomesLabel reports whether the shipped configurations may make a label of a
-// resource's attribute (docs/decisions/0006).
-func becomesLabel(key string) bool {
-	for _, prefix := range []string{"k8s.", "host.", "server.", "service."} {
-		if strings.HasPrefix(key, prefix) {
-			return true
-		}
-	}
-	return false
+// becomesLabel are the attributes of a resource that the shipped configurations make
+// labels of (docs/decisions/0006), but for those of devices, which applications have
+// not. What else it has does not keep two of its points apart in Prometheus.
+var becomesLabel = map[string]bool{
+	names.K8sClusterName: true, names.K8sNodeName: true, names.K8sNamespaceName: true, names.K8sPodName: true, names.K8sContainerName: true,
+	names.HostName: true, names.ServerAddress: true, names.ServerPort: true, names.ServiceName: true,
 }
 
 // Point is what is to be known of a point.
@@ -64,25 +65,32 @@ type Point struct {
 	Written     uint64 // of name, type and attributes as they were sent
 	Series      int
 	TooLarge    bool
+	Unusable    bool // Prometheus' exporter would refuse it at every scrape
+}
+
+// one is the hash of an attribute as the label that it becomes, and as it was sent.
+func one(key string, v pcommon.Value) (label, written uint64) {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	value := v.AsString()
+	writeLabel(&h, key)
+	_ = h.WriteByte(0)
+	_, _ = h.WriteString(value)
+	label = h.Sum64()
+	h.Reset()
+	_, _ = h.WriteString(key)
+	_ = h.WriteByte(0)
+	_, _ = h.WriteString(value)
+	return label, h.Sum64()
 }
 
 // fingerprint does not depend on the order of attributes. In the first one
 // attributes that become one label are the same.
 func fingerprint(attributes pcommon.Map) (sum, written uint64) {
-	var h maphash.Hash
-	h.SetSeed(seed)
 	for key, v := range attributes.All() {
-		value := v.AsString()
-		h.Reset()
-		writeLabel(&h, key)
-		_ = h.WriteByte(0)
-		_, _ = h.WriteString(value)
-		sum += h.Sum64()
-		h.Reset()
-		_, _ = h.WriteString(key)
-		_ = h.WriteByte(0)
-		_, _ = h.WriteString(value)
-		written += h.Sum64()
+		label, sent := one(key, v)
+		sum += label
+		written += sent
 	}
 	return sum, written
 }
@@ -135,9 +143,8 @@ func (r Resource) of(of metric, attributes pcommon.Map, bounds []float64, n int)
 	for _, bound := range bounds {
 		write(math.Float64bits(bound))
 	}
-	p := Point{Fingerprint: h.Sum64(), Series: n}
+	p := Point{Fingerprint: h.Sum64(), Series: n, Unusable: !usable(attributes)}
 	h.Reset()
-	write(r.written)
 	write(of.written)
 	write(written)
 	p.Written = h.Sum64()
@@ -162,11 +169,25 @@ func Points(m pmetric.Metric) int {
 	}
 }
 
+// Kind is what Prometheus takes for the type of a metric.
+func Kind(m pmetric.Metric) uint64 {
+	if m.Type() == pmetric.MetricTypeSum && !m.Sum().IsMonotonic() {
+		return uint64(pmetric.MetricTypeGauge)
+	}
+	if m.Type() == pmetric.MetricTypeExponentialHistogram {
+		return uint64(pmetric.MetricTypeHistogram)
+	}
+	return uint64(m.Type())
+}
+
+// Name is the hash of a metric's name.
+func Name(name string) uint64 { return maphash.String(seed, name) }
+
 // RemoveIf prepares the attributes of each point of a metric, asks about the point
 // and removes it if the answer is yes. Family is the metric's name in Prometheus.
 // It returns how many are left.
 func (r Resource) RemoveIf(m pmetric.Metric, family string, prepare func(pcommon.Map), remove func(Point) bool) int {
-	name := metric{maphash.String(seed, family), maphash.String(seed, m.Type().String()+"\x00"+m.Unit()+"\x00"+m.Name())}
+	name := metric{Name(family), maphash.String(seed, m.Type().String()+"\x00"+m.Unit()+"\x00"+m.Name())}
 	judge := func(attributes pcommon.Map, bounds []float64, n int) bool {
 		prepare(attributes)
 		return remove(r.of(name, attributes, bounds, n))
@@ -184,6 +205,10 @@ func (r Resource) RemoveIf(m pmetric.Metric, family string, prepare func(pcommon
 		})
 	case pmetric.MetricTypeExponentialHistogram:
 		m.ExponentialHistogram().DataPoints().RemoveIf(func(p pmetric.ExponentialHistogramDataPoint) bool {
+			if !native(p) {
+				prepare(p.Attributes())
+				return remove(Point{Unusable: true})
+			}
 			buckets := p.Positive().BucketCounts().Len() + p.Negative().BucketCounts().Len()
 			return judge(p.Attributes(), nil, 1+buckets/bucketsASeries)
 		})
