@@ -111,12 +111,8 @@ func (c *gpuEvents) Start(ctx context.Context, host component.Host) error {
 	return c.observe()
 }
 
-const (
-	// drainTime is how long Shutdown waits for the next component at most.
-	drainTime = 10 * time.Second
-	// storeTime is how long it waits for the storage after that.
-	storeTime = 5 * time.Second
-)
+// drainTime is how long Shutdown waits for the next component at most.
+const drainTime = 10 * time.Second
 
 // Shutdown hands on what is left, and stores what is left to store. What the next
 // component does not take in time stays out of the stored state, so that it is reported
@@ -136,9 +132,7 @@ func (c *gpuEvents) Shutdown(ctx context.Context) (err error) {
 		}
 	}
 	if c.store != nil {
-		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
-		defer cancel()
-		err = errors.Join(err, c.store.close(closing))
+		err = errors.Join(err, c.store.close(ctx))
 	}
 	c.telemetry.Shutdown()
 	return err

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/metadata"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/durable"
 )
 
 const (
@@ -48,8 +49,8 @@ type store struct {
 // must not be written over.
 func newStore(ctx context.Context, client storage.Client, limit int, telemetry *metadata.TelemetryBuilder, logger *zap.Logger) (*store, *savedState, error) {
 	s := &store{client: client, telemetry: telemetry, logger: logger, changed: make(chan struct{}, 1), done: make(chan struct{})}
-	text, err := readState(ctx, client)
-	if errors.Is(err, errSilent) { // nor would it close
+	text, err := durable.Get(ctx, client, stateKey)
+	if errors.Is(err, durable.ErrSilent) { // nor would it close
 		return nil, nil, err
 	}
 	if err != nil {
@@ -67,32 +68,6 @@ func newStore(ctx context.Context, client storage.Client, limit int, telemetry *
 		logger.Warn("The stored state has more than max_subjects, which is forgotten: raise it", zap.Int("forgotten", refused))
 	}
 	return s, state, nil
-}
-
-// readWithin is how long the storage may take to give the state.
-const readWithin = 30 * time.Second
-
-var errSilent = fmt.Errorf("storage: it does not answer for %s: see that its disk or server does; what it holds is untouched", readWithin)
-
-// readState reads the state. A storage that hangs ends the start and does not hang it.
-func readState(ctx context.Context, client storage.Client) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, readWithin)
-	type answer struct {
-		text []byte
-		err  error
-	}
-	answers := make(chan answer, 1)
-	go func() {
-		defer cancel()
-		text, err := client.Get(ctx, stateKey)
-		answers <- answer{text, err}
-	}()
-	select {
-	case a := <-answers:
-		return a.text, a.err
-	case <-time.After(readWithin + time.Second):
-		return nil, errSilent
-	}
 }
 
 // start begins to write changes until close.
@@ -175,14 +150,11 @@ func (s *store) write(ctx context.Context) (wrote bool, err error) {
 }
 
 // close writes what was not written yet. A storage that does not come back is
-// left behind when ctx ends.
+// left behind.
 func (s *store) close(ctx context.Context) error {
 	s.cancel()
-	select {
-	case <-s.done:
-	case <-ctx.Done():
-		return fmt.Errorf("storage: it still writes: %w", ctx.Err())
-	}
-	_, err := s.write(ctx)
-	return errors.Join(err, s.client.Close(ctx))
+	return durable.Close(ctx, s.done, func(ctx context.Context) error {
+		_, err := s.write(ctx)
+		return errors.Join(err, s.client.Close(ctx))
+	})
 }

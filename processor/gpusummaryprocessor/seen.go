@@ -49,7 +49,10 @@ func openSeen(ctx context.Context, host component.Host, storageID, id component.
 	if err != nil {
 		return nil, nil, false, err
 	}
-	text, err := client.Get(ctx, seenKey)
+	text, err := durable.Get(ctx, client, seenKey)
+	if errors.Is(err, durable.ErrSilent) {
+		return nil, nil, false, err
+	}
 	if err != nil {
 		return nil, nil, false, errors.Join(fmt.Errorf("storage: the pods seen cannot be read: see that its disk answers and is not full: %w", err), client.Close(ctx))
 	}
@@ -97,7 +100,7 @@ func (s *seenPods) write(ctx context.Context) error {
 	return s.client.Set(ctx, seenKey, text)
 }
 
-// close writes a last time. A storage that does not answer is left behind when ctx ends.
+// close writes a last time. A storage that does not answer is left behind.
 func (s *seenPods) close(ctx context.Context) error {
 	if s == nil {
 		return nil
@@ -106,10 +109,7 @@ func (s *seenPods) close(ctx context.Context) error {
 		return s.client.Close(ctx)
 	}
 	s.cancel()
-	select {
-	case <-s.done:
-	case <-ctx.Done():
-		return fmt.Errorf("storage: it still writes: %w", ctx.Err())
-	}
-	return errors.Join(s.write(ctx), s.client.Close(ctx))
+	return durable.Close(ctx, s.done, func(ctx context.Context) error {
+		return errors.Join(s.write(ctx), s.client.Close(ctx))
+	})
 }

@@ -30,6 +30,7 @@ type disk struct {
 	value []byte
 	err   error
 	sets  int
+	hangs chan struct{} // Get and Set wait for it, whatever their context
 }
 
 func (d *disk) GetExtensions() map[component.ID]component.Component {
@@ -39,8 +40,17 @@ func (d *disk) GetExtensions() map[component.ID]component.Component {
 func (d *disk) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
 	return d, nil
 }
-func (d *disk) Get(context.Context, string) ([]byte, error) { return d.value, d.err }
+func (d *disk) Get(context.Context, string) ([]byte, error) {
+	if d.hangs != nil {
+		<-d.hangs
+	}
+	return d.value, d.err
+}
+
 func (d *disk) Set(_ context.Context, _ string, value []byte) error {
+	if d.hangs != nil {
+		<-d.hangs
+	}
 	d.sets++
 	if d.err == nil {
 		d.value = value
@@ -129,6 +139,33 @@ func TestStorageThatCannotBeReadStopsTheStart(t *testing.T) {
 		require.NoError(t, err)
 		require.ErrorContains(t, p.Start(t.Context(), &disk{err: errors.New("no answer")}), tt.want)
 		require.NoError(t, p.Shutdown(t.Context()))
+	}
+}
+
+// A storage that hangs hangs neither the start nor the shutdown, of which the Collector
+// bounds none.
+func TestAStorageThatHangsIsLeftBehind(t *testing.T) {
+	for name, after := range map[string]time.Duration{"before the start": 0, "before a write": 90 * time.Second, "before the last write": 10 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d, hangs := &disk{}, make(chan struct{})
+				defer close(hangs)
+				if after == 0 {
+					d.hangs = hangs
+					cfg := createDefaultConfig().(*Config)
+					cfg.Storage = &diskID
+					p, err := NewFactory().CreateMetrics(t.Context(), processortest.NewNopSettings(metadata.Type), cfg, &recorder{})
+					require.NoError(t, err)
+					require.ErrorContains(t, p.Start(t.Context(), d), "does not answer")
+					require.NoError(t, p.Shutdown(t.Context()))
+					return
+				}
+				p := startWith(t, d, &recorder{}, processortest.NewNopSettings(metadata.Type))
+				d.hangs = hangs
+				time.Sleep(after)
+				require.ErrorContains(t, p.Shutdown(t.Context()), "does not answer")
+			})
+		})
 	}
 }
 
