@@ -72,6 +72,10 @@ func (b *batch) metrics(md pmetric.Metrics) {
 		of := series.Of(resource)
 		rm.ScopeMetrics().RemoveIf(func(sm pmetric.ScopeMetrics) bool {
 			b.rename(sm.Scope().Attributes(), reserved.Attribute)
+			// No label in Prometheus, but for its exporter a series of its own.
+			sm.Scope().SetVersion("")
+			sm.SetSchemaUrl("")
+			of := of.Scope(sm.Scope())
 			sm.Metrics().RemoveIf(func(m pmetric.Metric) bool { return b.metric(m, of, name, sender) })
 			return sm.Metrics().Len() == 0
 		})

@@ -138,6 +138,42 @@ func TestOneSeriesIsWrittenInOneWay(t *testing.T) {
 	assert.Equal(t, map[string]int64{"ambiguous": 3}, b.dropped("app_guard_dropped_points"))
 }
 
+// Neither a scope nor service.instance.id is a label in Prometheus: with them a series
+// could be there twice. Of two processes of a pod each has its points all the same.
+func TestScopesAndInstancesHaveNoSeriesOfTheirOwn(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		instance string
+		scope    string
+		metric   string
+		passes   bool
+	}{
+		{name: "another process, of another version", instance: "2", scope: "http", metric: "foo.bar", passes: true},
+		{name: "another scope", instance: "1", scope: "grpc", metric: "foo.bar"},
+		{name: "another name", instance: "1", scope: "http", metric: "foo_bar"},
+		{name: "another name of another process", instance: "2", scope: "http", metric: "foo_bar"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t, nil)
+			p, sink := b.metrics()
+			send := func(instance, scope, version, metric string) {
+				md := gauges("web-1", metric)
+				rm := md.ResourceMetrics().At(0)
+				rm.Resource().Attributes().PutStr("service.instance.id", instance)
+				rm.ScopeMetrics().At(0).Scope().SetName(scope)
+				rm.ScopeMetrics().At(0).Scope().SetVersion(version)
+				require.NoError(t, p.ConsumeMetrics(t.Context(), md))
+			}
+			send("1", "http", "1.0", "foo.bar")
+			send(c.instance, c.scope, "2.0", c.metric)
+			assert.Equal(t, c.passes, len(sink.AllMetrics()) == 2)
+			for _, md := range sink.AllMetrics() {
+				assert.Empty(t, md.ResourceMetrics().At(0).ScopeMetrics().At(0).Scope().Version(), "the exporter would have two series")
+			}
+		})
+	}
+}
+
 func TestIdentityOfOthersIsRenamed(t *testing.T) {
 	b := newBench(t, nil)
 	p, sink := b.metrics()

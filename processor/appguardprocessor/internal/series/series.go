@@ -27,9 +27,10 @@ const (
 
 var seed = maphash.MakeSeed()
 
-// Resource is what the points of a resource have in common.
+// Resource is what the points of a resource, and then of a scope, have in common.
 type Resource struct {
 	fingerprint uint64 // of what becomes labels
+	written     uint64 // of the scope
 	bytes       int
 }
 
@@ -48,6 +49,15 @@ func Of(attributes pcommon.Map) Resource {
 	return r
 }
 
+// Scope is the resource with a scope: Prometheus has no label of it, so the same
+// series of two scopes is written in two ways. Version and schema do not count: a pod
+// that restarts under its name, with another version, goes on.
+func (r Resource) Scope(scope pcommon.InstrumentationScope) Resource {
+	_, attributes := fingerprint(scope.Attributes())
+	r.written = attributes*3 + maphash.String(seed, scope.Name())
+	return r
+}
+
 // TooLarge reports whether the labels of a resource are longer than any honest one.
 func (r Resource) TooLarge() bool { return r.bytes > maxBytes }
 
@@ -62,7 +72,7 @@ var becomesLabel = map[string]bool{
 // Point is what is to be known of a point.
 type Point struct {
 	Fingerprint uint64 // of name and labels as Prometheus has them
-	Written     uint64 // of name, type and attributes as they were sent
+	Written     uint64 // of scope, name, type and attributes as they were sent
 	Series      int
 	TooLarge    bool
 	Unusable    bool // Prometheus' exporter would refuse it at every scrape
@@ -145,6 +155,7 @@ func (r Resource) of(of metric, attributes pcommon.Map, bounds []float64, n int)
 	}
 	p := Point{Fingerprint: h.Sum64(), Series: n, Unusable: !usable(attributes)}
 	h.Reset()
+	write(r.written)
 	write(of.written)
 	write(written)
 	p.Written = h.Sum64()
