@@ -51,6 +51,7 @@ func openLog(directory string, c LogConfig, h *health, telemetry *metadata.Telem
 		Directory: directory, Name: "events", MaxEntries: c.MaxEvents, MaxBytes: c.MaxBytes,
 		ID:       func(e *store.Event) string { return e.ID },
 		Sequence: func(e *store.Event) *uint64 { return &e.Sequence },
+		Standing: (*store.Event).Condition,
 		Failed:   func(n int, err error) { l.failed(store.Events, "write_failed", n, err) },
 		Written:  func() { h.written(store.Events) },
 		Damaged:  func(n int) { l.failed(store.Events, "damaged", n, nil) },

@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
 // Log is the bounded, persisted log of events and of what became of their
-// webhooks. The oldest entries go when it is full.
+// webhooks. The oldest entries go when it is full, conditions that are raised last.
 type Log interface {
 	// AppendEvents returns when the events are on disk. Events whose id is in
 	// the log already are skipped, so whoever is unsure may send them again.
@@ -48,6 +49,15 @@ type Event struct {
 	Resource   map[string]any `json:"resource,omitempty"`
 	// Truncated is true if something was left out because of a limit.
 	Truncated bool `json:"truncated,omitempty"`
+}
+
+// Condition is the key of the condition that an event raises or clears, and whether
+// it raises it. Notices, and acknowledgements of them, have none.
+func (e *Event) Condition() (key string, raised bool) {
+	if names.EventIsNotice(e.Name) || e.State == names.EventAcknowledged {
+		return "", false
+	}
+	return e.Key, e.State == names.EventRaised
 }
 
 // Delivery is an attempt to deliver events to a webhook, or one that came to no

@@ -23,7 +23,7 @@ const (
 	maxLine = 1 << 20
 )
 
-// Options of a journal; all are needed.
+// Options of a journal; all but Standing are needed.
 type Options[T any] struct {
 	Directory string // must exist
 	Name      string // of the files
@@ -35,6 +35,10 @@ type Options[T any] struct {
 	ID func(*T) string
 	// Sequence tells where an entry keeps its number.
 	Sequence func(*T) *uint64
+	// Standing is the key of an entry and whether it stands until a later one with
+	// that key: what stands is kept beyond those bounds, to a quarter of them. An
+	// entry without a key changes nothing. nil: none stands.
+	Standing func(*T) (key string, stands bool)
 	// Failed is called for every batch that could not be written, with the
 	// number of its entries: none where only older ones were tried again.
 	Failed func(entries int, err error)
@@ -49,11 +53,12 @@ type Options[T any] struct {
 type Journal[T any] struct {
 	options Options[T]
 
-	mu      sync.RWMutex
-	closed  bool
-	kept    []line[T] // oldest first
-	bytes   int64     // of kept
-	known   map[string]bool
+	mu     sync.RWMutex
+	closed bool
+	kept   []line[T] // oldest first
+	bytes  int64     // of kept
+	known  map[string]bool
+	standing[T]
 	last    uint64 // sequence
 	batches chan batch
 	excess  [][]byte // lines for which batches had no room
@@ -83,13 +88,15 @@ var ErrBusy = errors.New("too much waits to be written")
 
 // Open reads what is there. A last line that was not finished is cut off.
 func Open[T any](o Options[T]) (*Journal[T], error) {
-	j := &Journal[T]{options: o, known: map[string]bool{}, batches: make(chan batch, waiting)}
+	j := &Journal[T]{options: o, known: map[string]bool{}, batches: make(chan batch, waiting), standing: standing[T]{newest: map[string]*T{}}}
 	files, err := openSegments(o.Directory, o.Name, max(1, o.MaxEntries/4), max(1, o.MaxBytes/4))
 	if err != nil {
 		return nil, err
 	}
 	j.files = files
+	files.standing = j.standingLines
 	damaged := 0
+	var found []line[T]
 	err = files.read(func(text []byte) {
 		entry := new(T)
 		if json.Unmarshal(text, entry) != nil {
@@ -97,9 +104,7 @@ func Open[T any](o Options[T]) (*Journal[T], error) {
 			return
 		}
 		j.last = max(j.last, *o.Sequence(entry))
-		if id := o.ID(entry); !j.known[id] {
-			j.keep(entry, len(text))
-		}
+		found = append(found, line[T]{entry, len(text)})
 	})
 	if err != nil {
 		return nil, errors.Join(err, files.close())
@@ -107,22 +112,28 @@ func Open[T any](o Options[T]) (*Journal[T], error) {
 	if damaged > 0 {
 		o.Damaged(damaged)
 	}
-	slices.SortStableFunc(j.kept, func(a, b line[T]) int { // what was in excess stands behind what came later
+	slices.SortStableFunc(found, func(a, b line[T]) int { // what was in excess stands behind what came later
 		return cmp.Compare(*o.Sequence(a.entry), *o.Sequence(b.entry))
 	})
+	for _, l := range found {
+		if !j.known[o.ID(l.entry)] {
+			j.keep(l.entry, l.size)
+		}
+	}
 	j.writer.Go(j.write)
 	return j, nil
 }
 
-// keep appends an entry and lets go of the oldest. The caller holds mu.
+// keep appends an entry and lets go of the oldest that do not stand. The caller holds mu.
 func (j *Journal[T]) keep(entry *T, size int) {
 	j.kept = append(j.kept, line[T]{entry, size})
 	j.known[j.options.ID(entry)] = true
 	j.bytes += int64(size)
+	j.note(entry)
 	gone := 0
 	for len(j.kept)-gone > 1 && (len(j.kept)-gone > j.options.MaxEntries || j.bytes > j.options.MaxBytes) {
 		j.bytes -= int64(j.kept[gone].size)
-		delete(j.known, j.options.ID(j.kept[gone].entry))
+		j.letGo(j.kept[gone])
 		j.kept[gone] = line[T]{}
 		gone++
 	}
@@ -264,13 +275,15 @@ func (j *Journal[T]) Newest(before uint64, limit int, match func(*T) bool) []*T 
 	j.mu.RLock()
 	defer j.mu.RUnlock()
 	found := []*T{}
-	for i := len(j.kept) - 1; i >= 0 && len(found) < limit; i-- {
-		entry := j.kept[i].entry
-		if before > 0 && *j.options.Sequence(entry) >= before {
-			continue
-		}
-		if match == nil || match(entry) {
-			found = append(found, entry)
+	for _, lines := range [][]line[T]{j.kept, j.carried} { // those are older
+		for i := len(lines) - 1; i >= 0 && len(found) < limit; i-- {
+			entry := lines[i].entry
+			if before > 0 && *j.options.Sequence(entry) >= before {
+				continue
+			}
+			if match == nil || match(entry) {
+				found = append(found, entry)
+			}
 		}
 	}
 	return found
@@ -280,7 +293,7 @@ func (j *Journal[T]) Newest(before uint64, limit int, match func(*T) bool) []*T 
 func (j *Journal[T]) Len() int {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
-	return len(j.kept)
+	return len(j.kept) + len(j.carried)
 }
 
 // Close writes what waits and closes the files. What it keeps can still be read.

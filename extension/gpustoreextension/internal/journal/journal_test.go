@@ -156,6 +156,60 @@ func TestTheOldestGo(t *testing.T) {
 	assert.Equal(t, "0", w.ids()[0], "what has gone is no longer known")
 }
 
+// What stands is kept beyond the bound until an entry with its key ends it, in memory and on disk.
+func TestWhatStandsStays(t *testing.T) {
+	directory := t.TempDir()
+	small := func(o *Options[entry]) {
+		o.MaxEntries = 8
+		o.Standing = func(e *entry) (string, bool) { return strings.TrimRight(e.Text, "+-"), strings.HasSuffix(e.Text, "+") }
+	}
+	w := open(t, directory, small)
+	again := func() {
+		t.Helper()
+		before := w.ids()
+		require.NoError(t, w.Close())
+		w = open(t, directory, small)
+		assert.Equal(t, before, w.ids(), "as many are on disk")
+	}
+	put := func(id, text string) {
+		t.Helper()
+		require.NoError(t, w.AppendAndWait(t.Context(), &entry{ID: id, Text: text}))
+	}
+	old := func() []string { return w.ids()[8:] }
+	for _, key := range []string{"a", "b", "c"} {
+		put(key+" begins", key+"+")
+	}
+	put("c ends", "c-")
+	w.put(t, numbered(0, 50)...)
+	assert.Equal(t, []string{"b begins", "a begins"}, old(), "those that stand, in their order")
+	assert.EqualValues(t, 1, w.Newest(3, 2, nil)[1].N, "a page has them")
+	again()
+	put("a begins", "a+")
+	assert.Equal(t, []string{"b begins", "a begins"}, old(), "it is known")
+
+	put("a ends", "a-")
+	assert.Equal(t, []string{"b begins"}, old())
+	again()
+	w.put(t, numbered(50, 100)...)
+	assert.Equal(t, []string{"b begins"}, old())
+	put("b begins again", "b+")
+	assert.Empty(t, old(), "the newest of a key alone stands")
+	w.put(t, numbered(100, 150)...)
+	assert.Equal(t, []string{"b begins again"}, old())
+	again()
+	put("b ends", "b-")
+	w.put(t, numbered(150, 200)...)
+	assert.Empty(t, old())
+	again()
+	assert.LessOrEqual(t, len(files(t, directory)), keptSegments)
+
+	for _, id := range numbered(0, 50) {
+		put("many "+id, id+"+")
+	}
+	assert.Equal(t, 10, w.Len(), "a quarter more at most")
+	again()
+}
+
 func TestBytesAreBounded(t *testing.T) {
 	directory := t.TempDir()
 	w := open(t, directory, func(o *Options[entry]) { o.MaxBytes = 10_000 })

@@ -25,6 +25,7 @@ type segments struct {
 	directory, name string
 	maxLines        int
 	maxBytes        int64
+	standing        func() ([]byte, error) // the lines of what outlives its file
 
 	numbers []uint64 // sorted
 	last    *os.File
@@ -69,6 +70,9 @@ func (s *segments) open() error {
 // read passes all finished lines, oldest first, and cuts off what follows the
 // last finished one. It is called once, before anything is appended.
 func (s *segments) read(each func([]byte)) error {
+	if err := s.readStanding(each); err != nil {
+		return err
+	}
 	for _, number := range s.numbers[:len(s.numbers)-1] {
 		text, err := readBounded(s.path(number), s.maxBytes)
 		if err != nil {
@@ -140,6 +144,9 @@ func (s *segments) append(lines [][]byte) error {
 
 // next begins a file and deletes the oldest.
 func (s *segments) next() error {
+	if err := s.saveStanding(); err != nil {
+		return err
+	}
 	full := s.last
 	s.numbers = append(s.numbers, s.numbers[len(s.numbers)-1]+1)
 	lines, size := s.lines, s.size
