@@ -201,6 +201,7 @@ func grew(series, within string, labels ...string) string {
 }
 
 func collectorAlerts() []alert {
+	reserved := queries.Is("reason", "reserved")
 	return []alert{
 		{
 			name: "GPUGatewayGone", severity: critical, wait: "2m",
@@ -282,6 +283,20 @@ func collectorAlerts() []alert {
 			meaning: "There are more pods, services or devices than the configuration allows. Some services are not in the summary.",
 			check:   []string{"`otelcol_gpu_summary_pods_tracked` and `_services_tracked`.", "A label that changes with every run (a job's id as service.name) makes services without end."},
 			do:      []string{"Raise `max_pods` or `max_services`, with memory; or correct service.name."},
+		},
+		{
+			name: "GPUReservedNames", severity: warning,
+			expr:    grew(queries.Of(queries.OwnGuardPoints, reserved), "10m") + " or " + grew(queries.Of(queries.OwnGuardRecords, reserved), "10m"),
+			summary: "An application sends " + theProcess + " metrics or events under names of GPUs or of the collector.",
+			meaning: "app_guard has dropped them, so what is shown of GPUs is right. An application may be trying to make a GPU or a service look other than it is.",
+			check: []string{
+				"The collector's log: app_guard names the sender and the first name of each cause.",
+				"What that is: an exporter of GPUs or a collector whose own telemetry goes to the port of applications, or neither.",
+			},
+			do: []string{
+				"Send what is about GPUs through the dcgm receiver, and a collector's own telemetry to Prometheus; or list names of the collector or of Prometheus in `allow` of app_guard.",
+				"Neither: talk to the owner of the workload. A NetworkPolicy keeps others from that port.",
+			},
 		},
 		{
 			name: "GPUEventsRefused", severity: warning,

@@ -57,6 +57,8 @@ const (
 	OwnEvaluation          = "otelcol_gpu_summary_evaluation_duration"
 	OwnEvaluationsFailed   = "otelcol_gpu_summary_evaluations_failed"
 	OwnSummaryLimits       = "otelcol_gpu_summary_limit_refusals"
+	OwnGuardPoints         = "otelcol_app_guard_dropped_points"
+	OwnGuardRecords        = "otelcol_app_guard_dropped_log_records"
 	OwnEvents              = "otelcol_gpu_events_emitted"
 	OwnEventsRaised        = "otelcol_gpu_events_raised"
 	OwnEventsRefused       = "otelcol_gpu_events_refused"

@@ -6,6 +6,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -123,6 +124,39 @@ func TestPrometheusOutputIsOne(t *testing.T) {
 		}
 	}
 	assert.Equal(t, []int{4, 5, 2}, []int{transforms, pages, writes})
+}
+
+// Applications are refused before anything else is: all that they may use is less
+// than what has the other limiter refuse.
+func TestApplicationsAreRefusedFirst(t *testing.T) {
+	t.Parallel()
+	all, err := filepath.Glob(config("*.yaml"))
+	require.NoError(t, err)
+	under := map[string]string{"applications.yaml": "agent.yaml", "gateway-applications.yaml": "gateway.yaml", "standalone.yaml": "standalone.yaml"}
+	mib := func(limiter any, key string) (mib int) {
+		text := fmt.Sprint(limiter.(m)[key])
+		if _, preset, ok := strings.Cut(text, ":-"); ok {
+			text = strings.TrimSuffix(preset, "}")
+		}
+		_, _ = fmt.Sscan(text, &mib)
+		return mib
+	}
+	for _, path := range all {
+		name := filepath.Base(path)
+		apps, has := shipped(t, name).Processors["memory_limiter/apps"]
+		if !has {
+			assert.NotContains(t, under, name)
+			continue
+		}
+		require.Contains(t, under, name, "over which configuration?")
+		all := shipped(t, under[name]).Processors["memory_limiter"]
+		limit, spike := mib(all, "limit_mib"), mib(all, "spike_limit_mib")
+		if spike == 0 {
+			spike = limit / 5 // the limiter's own
+		}
+		assert.Positive(t, mib(apps, "limit_mib"), name)
+		assert.LessOrEqual(t, mib(apps, "limit_mib"), limit-spike, name)
+	}
 }
 
 // file is what a configuration of config/ has.
