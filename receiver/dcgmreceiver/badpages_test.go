@@ -215,6 +215,25 @@ func TestLongLabels(t *testing.T) {
 	}
 }
 
+// TestManyDevices: of a page of many nodes, as a federation has it, the first
+// devices are read. The log names the limit once, with a remedy, and another
+// target keeps its data.
+func TestManyDevices(t *testing.T) {
+	t.Parallel()
+	var federated strings.Builder
+	for i := range 10_000 {
+		fmt.Fprintf(&federated, "DCGM_FI_DEV_GPU_UTIL{gpu=\"%d\",UUID=\"GPU-%05d\",Hostname=\"node-%d\"} 50\n", i%8, i, i/8)
+	}
+	many, good := serve(t, federated.String()), serve(t, goodPage)
+	r := start(t, []string{many.URL + "/metrics", good.URL + "/metrics"})
+	r.awaitTarget(many, 3, "many")
+	r.awaitTarget(good, 3, "good")
+	assert.Equal(t, 1, contains(r.warnings(), "over a limit of the receiver", "more than 1024 GPUs and MIG instances", "of each node by itself", many.URL), r.warnings())
+	assert.GreaterOrEqual(t, r.count("rows_refused")["reason=limit"], int64(3*8976))
+	util, _ := r.last(good, "hw.gpu.utilization")
+	assert.Equal(t, 0.5, util)
+}
+
 // Pods of exporters come and go: own metrics name a limited number of them.
 func TestExporterLabels(t *testing.T) {
 	var l exporterLabels

@@ -119,7 +119,7 @@ func (s *scraper) read(t *target, start time.Time, buf *buffer, err error) (resu
 	}
 	scraped.Duration = time.Since(start).Seconds()
 	if err == nil {
-		scraped.Up, scraped.Rows, scraped.Samples, scraped.Refused = true, buf.rows, read.Samples, read.Refused
+		scraped.Up, scraped.Rows, scraped.Samples, scraped.Refused, scraped.Over = true, buf.rows, read.Samples, read.Refused, read.Over
 	}
 	result = t.mapping.Map(&scraped, t.exporter)
 	clear(buf.rows) // of what belongs to the target
@@ -142,6 +142,7 @@ func (s *scraper) read(t *target, start time.Time, buf *buffer, err error) (resu
 	t.tellScrape(logger, outcome, err, result.Why)
 	if err == nil {
 		t.tellLines(logger, read)
+		t.logOver(logger, result.Over, result.Refused[mapping.Limit]-read.TooLong)
 	}
 	return result, true
 }

@@ -88,6 +88,23 @@ func (t *target) tellLines(logger *zap.Logger, read page.Result) {
 	}
 }
 
+// logOver logs that a page is over a limit of the receiver: what goes beyond is
+// missing although the exporter is up.
+func (t *target) logOver(logger *zap.Logger, over mapping.Over, samples int) {
+	o := exporterpage.OK
+	if over != "" {
+		o = outcome(over)
+	}
+	switch {
+	case !t.limits.news(o, time.Now()):
+	case over == "":
+		logger.Info("the exporter's page is within the limits of the receiver again")
+	default:
+		logger.Warn("the exporter's page is over a limit of the receiver, what goes beyond is left out",
+			zap.Int("samples", samples), zap.String("remedy", exporterpage.RemedyOfOver(over)), zap.String("cause", string(over)))
+	}
+}
+
 // tellPipeline tells that the next component refuses metrics, which has an
 // outcome of its own in the story and none in scrapes.
 func (t *target) tellPipeline(logger *zap.Logger, err error) {

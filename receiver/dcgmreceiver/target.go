@@ -50,6 +50,7 @@ type target struct {
 	left     bool // it is no target any more, and its state may be another's
 	scrapes  story
 	lines    story
+	limits   story
 	pipeline story
 	repeats  bool // that the page has series twice was told
 	long     bool // that samples are over a limit of a line was told
@@ -72,6 +73,6 @@ func (t *target) moved(at location) *target {
 	defer t.mu.Unlock()
 	return &target{
 		location: at, reader: t.reader, mapping: t.mapping,
-		scrapes: t.scrapes.clone(), lines: t.lines.clone(), pipeline: t.pipeline.clone(), repeats: t.repeats, long: t.long,
+		scrapes: t.scrapes.clone(), lines: t.lines.clone(), limits: t.limits.clone(), pipeline: t.pipeline.clone(), repeats: t.repeats, long: t.long,
 	}
 }

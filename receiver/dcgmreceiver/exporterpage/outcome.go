@@ -209,6 +209,20 @@ func remedyOfTLS(err error) string {
 	return "check scrape::tls_config (ca_file, server_name, cert_file) against the exporter's certificate"
 }
 
+// RemedyOfOver is what to do about a page that is over a limit of a target.
+func RemedyOfOver(over mapping.Over) string {
+	switch over {
+	case "":
+		return ""
+	case mapping.OverUnmapped:
+		return "take families out by scrape::metric_relabel_configs or in the exporter's counters file, or set unmapped: drop"
+	case mapping.OverHolders, mapping.OverXIDCodes:
+		return "no GPU has so many: look at what prints the page, and at the labels that a proxy or relabelling puts on it"
+	default:
+		return "scrape the exporter of each node by itself, not one page of many nodes (a federated one), or take families out in the exporter's counters file"
+	}
+}
+
 // LineRemedy is what to do about a line that is no sample, from the parser's error.
 func LineRemedy(err error) string {
 	if errors.Is(err, strconv.ErrSyntax) || errors.Is(err, strconv.ErrRange) {

@@ -56,6 +56,10 @@ type Page struct {
 	// over a limit of a line, of which LongCause is about the first.
 	Repeated, TooLong int
 	LongCause         string
+	// OverLimit names the limit of the receiver that the page is over, if it is over
+	// one: Beyond samples are left out for it, and OverRemedy is what to do.
+	OverLimit, OverRemedy string
+	Beyond                int
 	// Devices are GPUs; MIG instances count with their GPU. Silent are those of
 	// them without any value.
 	Devices, Silent int
@@ -92,8 +96,9 @@ func Read(text []byte, o Options) (*Page, error) {
 	if read.Bad != nil {
 		p.LineRemedy = LineRemedy(read.Bad)
 	}
-	result := mapping.NewTarget(mapping.Options{OTel: true}).Map(&mapping.Page{Up: true, Rows: rows, Samples: read.Samples, Refused: read.Refused}, mapping.Exporter{})
+	result := mapping.NewTarget(mapping.Options{OTel: true}).Map(&mapping.Page{Up: true, Rows: rows, Samples: read.Samples, Refused: read.Refused, Over: read.Over}, mapping.Exporter{})
 	p.Outcome, p.Why = Lacking(result.Lack), result.Why
+	p.OverLimit, p.OverRemedy, p.Beyond = string(result.Over), RemedyOfOver(result.Over), result.Refused[mapping.Limit]-read.TooLong
 	devices, drivers, models := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	var standing []string
 	for _, row := range rows {

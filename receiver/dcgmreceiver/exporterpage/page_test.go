@@ -239,6 +239,20 @@ func TestRefusedLines(t *testing.T) {
 	assert.Equal(t, []int{2, 1}, []int{p.Devices, p.Silent})
 }
 
+// A page of more devices than a target may have is read as the receiver reads it.
+func TestOverLimit(t *testing.T) {
+	text := row("DCGM_FI_DEV_GPU_UTIL", "7", "")
+	for i := range maxDevices {
+		text += fmt.Sprintf("DCGM_FI_DEV_GPU_TEMP{UUID=\"GPU-of-%d\"} 40\n", i)
+	}
+	p, err := Read([]byte(text), Options{})
+	require.NoError(t, err)
+	assert.Equal(t, OK, p.Outcome)
+	assert.Equal(t, []int{maxDevices, 1}, []int{p.Devices, p.Beyond})
+	assert.Contains(t, p.OverLimit, "more than 1024 GPUs")
+	assert.Contains(t, p.OverRemedy, "of each node by itself")
+}
+
 func TestStoodStill(t *testing.T) {
 	read := func(energy, clock string) *Page {
 		rows := map[string]string{"DCGM_FI_DEV_SM_CLOCK": clock}

@@ -151,7 +151,7 @@ func (w *writer) countXID(code int64) {
 	count := s.codes[code]
 	if count == nil {
 		if len(s.codes) >= maxXIDCodes {
-			w.target.page.refused[Limit]++
+			w.target.beyond(OverXIDCodes)
 			return
 		}
 		if s.codes == nil {
@@ -177,7 +177,7 @@ func (w *writer) writeXIDTotal(rows map[string]value) {
 		c := s.total[text]
 		if c == nil {
 			if len(s.total) >= maxXIDCodes {
-				w.target.page.refused[Limit]++
+				w.target.beyond(OverXIDCodes)
 				continue
 			}
 			// A code that is new on a later page has risen from 0.

@@ -30,6 +30,7 @@ type Result struct {
 	Metrics pmetric.Metrics
 	Devices int
 	Refused Refused
+	Over    Over   // the limit of a target that the page is over
 	Lack    Lack   // where there is no device
 	Why     string // the evidence of Lack
 }
@@ -44,7 +45,7 @@ func (t *Target) Map(p *Page, e Exporter) Result {
 	t.writeExporter(out, p, e, node)
 	t.writeDevices(out, node, e.Pod)
 	t.forget()
-	result := Result{Metrics: out, Devices: len(t.page.order), Refused: t.page.refused}
+	result := Result{Metrics: out, Devices: len(t.page.order), Refused: t.page.refused, Over: t.page.over}
 	if p.Up && result.Devices == 0 {
 		result.Lack, result.Why = p.lack()
 	}

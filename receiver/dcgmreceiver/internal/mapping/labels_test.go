@@ -164,6 +164,7 @@ func TestLimits(t *testing.T) {
 		r := mapOnce(t, otel, page...)
 		assert.Equal(t, maxDevices, r.Devices)
 		assert.Equal(t, map[string]int{"limit": 11}, refused(r))
+		assert.Equal(t, OverDevices, r.Over)
 	})
 	t.Run("holders", func(t *testing.T) {
 		var page []string
@@ -173,6 +174,7 @@ func TestLimits(t *testing.T) {
 		r := mapOnce(t, otel, page...)
 		assert.Len(t, resource(r, "GPU-0")["dcgm.holders"], maxHolders)
 		assert.Equal(t, map[string]int{"limit": 5}, refused(r))
+		assert.Equal(t, OverHolders, r.Over)
 	})
 	t.Run("unknown series", func(t *testing.T) {
 		var page []string
@@ -182,6 +184,7 @@ func TestLimits(t *testing.T) {
 		r := mapOnce(t, otel, page...)
 		assert.Len(t, points(r, "GPU-0"), maxUnmapped)
 		assert.Equal(t, map[string]int{"limit": 5}, refused(r))
+		assert.Equal(t, OverUnmapped, r.Over)
 	})
 	t.Run("XID codes", func(t *testing.T) {
 		var page []string
@@ -191,6 +194,7 @@ func TestLimits(t *testing.T) {
 		r := mapOnce(t, otel, page...)
 		assert.Len(t, only(r, "gpu.xid.errors"), maxXIDCodes)
 		assert.Equal(t, map[string]int{"limit": 5}, refused(r))
+		assert.Equal(t, OverXIDCodes, r.Over)
 
 		e := newExporter(t, otel)
 		for i := range maxXIDCodes + 6 {

@@ -42,6 +42,7 @@ const (
 	maxHolders  = 256              // holders of one shared device
 	maxXIDCodes = 256              // codes counted for one device
 	maxUnmapped = 20_000           // series of unknown families
+	MaxLines    = 60_000           // lines of one page
 	forgetAfter = 10 * time.Minute // a device that left the page
 )
 
@@ -94,6 +95,7 @@ type pageState struct {
 	loose   []rawPoint        // rows without a device, of unknown families
 	shares  []share           // rows that may be shares, see shares.go
 	refused Refused
+	over    Over // the first limit of a target that it is over
 }
 
 // NewTarget returns the state of an exporter that was never scraped.

@@ -20,6 +20,7 @@ type Page struct {
 	Samples  int               // on the page, those that became no row included
 	Rows     []Row             // each Series at most once
 	Refused  Refused           // samples that the reader of the page refused
+	Over     Over              // the limit that the reader found it to be over
 }
 
 // Row is a series and its value on one page.

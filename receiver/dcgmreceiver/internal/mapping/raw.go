@@ -158,7 +158,7 @@ func (t *Target) unmappedSeries(raw rawPoint, name, device string) (s *unmappedS
 	s = t.unmapped[string(t.key)]
 	if s == nil {
 		if len(t.unmapped) >= maxUnmapped {
-			t.page.refused[Limit]++
+			t.beyond(OverUnmapped)
 			return nil, false
 		}
 		s = &unmappedSeries{}

@@ -25,7 +25,7 @@ func (t *Target) read(p *Page) {
 	t.page.time = 0
 	t.page.order = t.page.order[:0]
 	t.page.loose = t.page.loose[:0]
-	t.page.refused = p.Refused
+	t.page.refused, t.page.over = p.Refused, p.Over
 	for i := range p.Rows {
 		t.readRow(p.Rows[i].Series, p.Rows[i].Value, p.Time)
 	}
@@ -54,13 +54,13 @@ func (t *Target) readRow(s *Series, v float64, now pcommon.Timestamp) {
 	}
 	d := t.device(s.labels)
 	if d == nil {
-		refused[Limit]++
+		t.beyond(OverDevices)
 		return
 	}
 	h := &s.labels.row.holder
 	place, ok := d.heldBy(h)
 	if !ok {
-		refused[Limit]++ // the row's value still counts
+		t.beyond(OverHolders) // the row's value still counts
 	}
 	if t.opts.DCGM {
 		d.raw = append(d.raw, rawPoint{s, v, true})

@@ -26,7 +26,7 @@ const (
 	// lines included. The rest of the page is refused. An exporter's 16 MB are about
 	// as many; an exporter that names other series on each page makes the Reader
 	// remember up to three of them.
-	maxLines = 60_000
+	maxLines = mapping.MaxLines
 	// maxBad is how many lines of a page can be refused before it is no page: each
 	// of them costs a turn of Prometheus' parser at every scrape.
 	maxBad = 10_000
@@ -64,6 +64,7 @@ type Result struct {
 	Bad     error           // the first line that was refused as Unparsable
 	Long    error           // the first one that was over a limit of a line
 	TooLong int             // how many were
+	Over    mapping.Over    // OverLines where the page has more lines than are read
 }
 
 // Reader reads the pages of one target. It is not safe for concurrent use.
@@ -155,6 +156,7 @@ func (p *pass) line(b []byte) error {
 	case p.room <= 0:
 		p.result.Samples++
 		p.result.Refused[mapping.Limit]++
+		p.result.Over = mapping.OverLines
 		return nil
 	default:
 		return p.unexpected(b)

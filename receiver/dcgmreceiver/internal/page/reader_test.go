@@ -320,6 +320,7 @@ func TestTooManyLines(t *testing.T) {
 			want = map[string]int{}
 		}
 		assert.Equal(t, want, refused(result))
+		assert.Equal(t, n > 0, result.Over == mapping.OverLines)
 		assert.Equal(t, maxLines+10*n, result.Samples)
 		assert.Len(t, r.layout, maxLines)
 	}
