@@ -169,6 +169,12 @@ func (w *writer) writeXIDTotal(rows map[string]value) {
 	if s.total == nil {
 		s.total = map[string]*counter{}
 	}
+	// An exporter that counts forgets no code: this one was restarted, and what it
+	// counts of the code next has risen from 0, however high it was before.
+	maps.DeleteFunc(s.total, func(text string, _ *counter) bool {
+		_, counted := rows[text]
+		return !counted
+	})
 	for _, text := range slices.Sorted(maps.Keys(rows)) {
 		code, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {

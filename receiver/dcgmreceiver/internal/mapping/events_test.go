@@ -190,6 +190,10 @@ func TestXIDTotal(t *testing.T) {
 	assert.Equal(t, map[string]float64{"gpu.xid.errors{gpu.xid.code=79} 3": 0, "gpu.xid.errors{gpu.xid.code=31} 1": 15},
 		xidErrors(e.scrape(total("79", 3), total("31", 1))))
 	assert.Equal(t, map[string]float64{"gpu.xid.errors{gpu.xid.code=79} 1": 45}, xidErrors(e.scrape(total("79", 1))), "a restart")
+	assert.Empty(t, xidErrors(e.scrape(total("none", 0))), "a restart, seen before the next XID")
+	assert.Equal(t, map[string]float64{"gpu.xid.errors{gpu.xid.code=79} 1": 60}, xidErrors(e.scrape(total("79", 1))), "as high as it was, and new")
+	assert.Empty(t, xidErrors(e.scrape(onGPU("DCGM_FI_DEV_GPU_UTIL", 1))), "a page without any count is no restart")
+	assert.Equal(t, map[string]float64{"gpu.xid.errors{gpu.xid.code=79} 1": 60}, xidErrors(e.scrape(total("79", 1))))
 
 	assert.Equal(t, map[string]float64{"gpu.xid.errors{gpu.xid.code=79} 5": 0}, xidErrors(mapOnce(t, otel, total("79", 5))))
 	assert.Empty(t, xidErrors(mapOnce(t, otel, total("none", 5))))
