@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -41,15 +42,33 @@ func TestSlurmNodesWithoutKubernetes(t *testing.T) {
 	const token = "d1f0c3b2a4958677"
 	exporter := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, slurmPage) }))
 	credentials := slurmCredentials(t, token)
-	central := start(t, m{"receivers": m{"otlp/apps": m{"protocols": m{"grpc": m{"endpoint": "127.0.0.1:0"}}}}}, []string{"LISTEN_ADDRESS=" + collector.Loopback, "CREDENTIALS_DIRECTORY=" + credentials},
+	ports, err := collector.Free(1)
+	require.NoError(t, err)
+	central := start(t, m{"receivers": m{"otlp/nodes": m{"protocols": m{"grpc": m{"endpoint": fmt.Sprintf("%s:%d", collector.Loopback, ports[0])}}}}}, []string{"LISTEN_ADDRESS=" + collector.Loopback, "CREDENTIALS_DIRECTORY=" + credentials},
 		config("standalone.yaml"), slurm("slurm-central.yaml"))
-	endpoint := fmt.Sprintf("localhost:%d", central.Ports.OTLPGRPC)
+	endpoint := fmt.Sprintf("localhost:%d", ports[0])
 	node := func(token string) *collector.Collector {
 		return start(t, m{"receivers": m{"dcgm": m{"collection_interval": "1s"}}}, []string{
 			"DCGM_EXPORTER_ENDPOINT=" + exporter + "/metrics", "NODE_NAME=gpu-7", "CLUSTER_NAME=hpc",
 			"GATEWAY_ENDPOINT=" + endpoint, "GATEWAY_CA_FILE=" + filepath.Join(credentials, "tls.crt"), "GATEWAY_TOKEN=" + token,
 		}, slurm("slurm-node.yaml"))
 	}
+
+	// Who is on this machine has no token, and so no names of GPUs; a page of another
+	// site has nothing.
+	local := func(host string) int {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, fmt.Sprintf("http://localhost:%d/v1/metrics", central.Ports.OTLPHTTP), strings.NewReader(
+			`{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"name":"hw.gpu.utilization","unit":"1","gauge":{"dataPoints":[{"asDouble":1}]}}]}]}]}`))
+		require.NoError(t, err)
+		request.Header.Set("Content-Type", "application/json")
+		request.Host = host
+		response, err := http.DefaultClient.Do(request)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		return response.StatusCode
+	}
+	assert.Equal(t, http.StatusForbidden, local("evil.example"))
+	assert.Equal(t, http.StatusOK, local("localhost"))
 
 	stranger := node("not-the-token")
 	require.Eventually(t, func() bool { return len(lines(log(t, stranger), "Unauthenticated")) > 0 }, time.Minute, 100*time.Millisecond,
