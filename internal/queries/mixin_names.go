@@ -74,6 +74,7 @@ const (
 	OwnAuditFailures       = "otelcol_exporter_webhook_audit_failures"
 	OwnAuditBuffered       = "otelcol_exporter_webhook_audit_buffered_records"
 	OwnAuditLost           = "otelcol_exporter_webhook_audit_lost_records"
+	OwnAuditSetAside       = "otelcol_exporter_webhook_audit_set_aside"
 	OwnStoreSamples        = "otelcol_extension_gpu_store_samples"
 	OwnStoreRefused        = "otelcol_extension_gpu_store_samples_refused"
 	OwnStoreSeries         = "otelcol_extension_gpu_store_series"

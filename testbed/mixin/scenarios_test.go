@@ -225,6 +225,9 @@ var scenarios = map[string]scenario{
 	"the audit file fails":    {map[string]string{`otelcol_exporter_webhook_audit_failures{` + own + `}`: from("0", "1")}, []string{"GPUAuditFailing"}},
 	"audit records wait":      {map[string]string{`otelcol_exporter_webhook_audit_buffered_records{` + own + `}`: from("0", "3")}, []string{"GPUAuditFailing"}},
 	"audit records are lost":  {map[string]string{`otelcol_exporter_webhook_audit_lost_records{` + own + `}`: from("0", "2")}, []string{"GPUAuditRecordsLost"}},
+	"an audit log does not verify": {
+		map[string]string{`otelcol_exporter_webhook_audit_set_aside{` + own + `}`: from("0", "1")}, []string{"GPUAuditSetAside"},
+	},
 	"an application fails": {
 		map[string]string{`http_server_request_duration_seconds_count{http_response_status_code="503",` + svc + `}`: "0x360 0+30x119"}, []string{"GPUAppErrorRate"},
 	},
