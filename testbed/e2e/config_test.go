@@ -48,6 +48,31 @@ var started = map[string][]string{
 	"bring-your-own-prometheus.yaml": {"e2e/bringyourown_test.go"},
 }
 
+// A place for a request is taken before a token is read: no address alone has all of
+// them where others than this machine can ask.
+func TestNoPeerHasAllPlaces(t *testing.T) {
+	shipped, err := filepath.Glob(config("*.yaml"))
+	require.NoError(t, err)
+	for _, path := range append(shipped, slurm("slurm-central.yaml")) {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		var c struct{ Extensions map[string]json.RawMessage }
+		require.NoError(t, yaml.Unmarshal(text, &c))
+		for id, raw := range c.Extensions {
+			if !strings.HasPrefix(id, "request_limit") {
+				continue
+			}
+			var limit struct {
+				All   int `json:"max_requests"`
+				Peer  int `json:"max_requests_per_peer"`
+				Hosts []string
+			}
+			require.NoError(t, json.Unmarshal(raw, &limit))
+			assert.True(t, limit.Peer < limit.All || len(limit.Hosts) > 0, "%s: %s", path, id)
+		}
+	}
+}
+
 // Every configuration that ships starts, scrapes, serves service averages, says
 // nothing about deprecation, and stops cleanly.
 func TestEveryConfigurationRuns(t *testing.T) {
