@@ -32,6 +32,9 @@ type Config struct {
 	// MaxPointsPerMinutePerSender is how many points, log records or spans a sender
 	// may send within a minute.
 	MaxPointsPerMinutePerSender int `mapstructure:"max_points_per_minute_per_sender"`
+	// OneRegistry states that a Prometheus registry follows that has the metrics of
+	// all senders: there a metric has one type, that of whoever sent it first.
+	OneRegistry bool `mapstructure:"one_registry"`
 	// Allow are reserved names, as Prometheus has them, that pass all the same: those
 	// that the prometheus receiver before this processor writes.
 	Allow []string `mapstructure:"allow"`

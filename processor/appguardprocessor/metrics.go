@@ -98,10 +98,12 @@ func (b *batch) metric(m pmetric.Metric, of series.Resource, name string, sender
 		b.drop(name, notTheirs, int64(series.Points(m)), m.Name())
 		return true
 	}
-	metric, kind := series.Name(family), series.Kind(m)
-	if !b.guard.Type(metric, kind) {
-		b.drop(name, guard.Ambiguous, int64(series.Points(m)), m.Name())
-		return true
+	metrics := b.registry(series.Metrics(m, family), name)
+	for metric, kind := range metrics {
+		if !b.guard.Type(metric, kind) {
+			b.drop(name, guard.Ambiguous, int64(series.Points(m)), m.Name())
+			return true
+		}
 	}
 	m.SetDescription(safetext.Strip(m.Description(), maxDescription))
 	refused := map[guard.Verdict]int64{}
@@ -125,9 +127,23 @@ func (b *batch) metric(m pmetric.Metric, of series.Resource, name string, sender
 		b.drop(name, verdict, n, m.Name())
 	}
 	if left > 0 {
-		b.guard.Keep(metric, kind)
+		for metric, kind := range metrics {
+			b.guard.Keep(metric, kind)
+		}
 	}
 	return left == 0
+}
+
+// registry keeps the metrics of senders apart where no registry has those of all.
+func (b *batch) registry(metrics map[uint64]uint64, sender string) map[uint64]uint64 {
+	if b.config.OneRegistry {
+		return metrics
+	}
+	own := make(map[uint64]uint64, len(metrics))
+	for metric, kind := range metrics {
+		own[metric^series.Name(sender)] = kind
+	}
+	return own
 }
 
 // rename puts app. in front of attributes that would pass for those of a device or

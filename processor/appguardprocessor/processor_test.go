@@ -121,56 +121,35 @@ func TestReservedNamesAreDropped(t *testing.T) {
 }
 
 // Two metrics that Prometheus gives one name are duplicates there: the first has it.
+// In one registry a metric has one type, whoever sends it; elsewhere no sender takes
+// another's.
 func TestOneSeriesIsWrittenInOneWay(t *testing.T) {
-	b := newBench(t, nil)
-	p, sink := b.metrics()
-	require.NoError(t, p.ConsumeMetrics(t.Context(), gauges("web-1", "foo.bar", "foo_bar", "foo-bar", "foo.baz")))
-	require.NoError(t, p.ConsumeMetrics(t.Context(), gauges("web-2", "foo_bar")))
-	assert.Equal(t, []string{"foo.bar", "foo.baz", "foo_bar"}, passed(sink))
-
-	md := gauges("web-3", "foo.baz", "foo.qux")
-	for _, m := range md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().All() {
-		m.SetEmptyHistogram().DataPoints().AppendEmpty()
+	histograms := func(pod string, names ...string) pmetric.Metrics {
+		md := gauges(pod, names...)
+		for _, m := range md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().All() {
+			m.SetEmptyHistogram().DataPoints().AppendEmpty()
+		}
+		return md
 	}
-	sink.Reset()
-	require.NoError(t, p.ConsumeMetrics(t.Context(), md))
-	assert.Equal(t, []string{"foo.qux"}, passed(sink), "one metric has one type, whoever sends it")
-	assert.Equal(t, map[string]int64{"ambiguous": 3}, b.dropped("app_guard_dropped_points"))
-}
-
-// Neither a scope nor service.instance.id is a label in Prometheus: with them a series
-// could be there twice. Of two processes of a pod each has its points all the same.
-func TestScopesAndInstancesHaveNoSeriesOfTheirOwn(t *testing.T) {
-	for _, c := range []struct {
-		name     string
-		instance string
-		scope    string
-		metric   string
-		passes   bool
-	}{
-		{name: "another process, of another version", instance: "2", scope: "http", metric: "foo.bar", passes: true},
-		{name: "another scope", instance: "1", scope: "grpc", metric: "foo.bar"},
-		{name: "another name", instance: "1", scope: "http", metric: "foo_bar"},
-		{name: "another name of another process", instance: "2", scope: "http", metric: "foo_bar"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			b := newBench(t, nil)
-			p, sink := b.metrics()
-			send := func(instance, scope, version, metric string) {
-				md := gauges("web-1", metric)
-				rm := md.ResourceMetrics().At(0)
-				rm.Resource().Attributes().PutStr("service.instance.id", instance)
-				rm.ScopeMetrics().At(0).Scope().SetName(scope)
-				rm.ScopeMetrics().At(0).Scope().SetVersion(version)
-				require.NoError(t, p.ConsumeMetrics(t.Context(), md))
-			}
-			send("1", "http", "1.0", "foo.bar")
-			send(c.instance, c.scope, "2.0", c.metric)
-			assert.Equal(t, c.passes, len(sink.AllMetrics()) == 2)
-			for _, md := range sink.AllMetrics() {
-				assert.Empty(t, md.ResourceMetrics().At(0).ScopeMetrics().At(0).Scope().Version(), "the exporter would have two series")
-			}
-		})
+	for _, one := range []bool{true, false} {
+		b := newBench(t, func(c *Config) { c.OneRegistry = one })
+		p, sink := b.metrics()
+		send := func(md pmetric.Metrics) []string {
+			sink.Reset()
+			require.NoError(t, p.ConsumeMetrics(t.Context(), md))
+			return passed(sink)
+		}
+		assert.Equal(t, []string{"foo.bar", "foo.baz"}, send(gauges("web-1", "foo.bar", "foo_bar", "foo-bar", "foo.baz")))
+		assert.Equal(t, []string{"foo_bar"}, send(gauges("web-2", "foo_bar")))
+		assert.Equal(t, []string{"foo.qux"}, send(histograms("web-1", "foo.baz", "foo.qux")))
+		assert.Equal(t, []string{"foo.qux.counts"}, send(gauges("web-1", "foo.qux.count", "foo_qux_bucket", "foo.qux.counts")), "a histogram's own series")
+		assert.Equal(t, []string{"lat.count"}, send(gauges("web-1", "lat.count")))
+		assert.Empty(t, send(histograms("web-1", "lat")), "its count is another's")
+		others := []string{"foo.baz", "foo.qux"}
+		if one {
+			others = []string{"foo.qux"}
+		}
+		assert.Equal(t, others, send(histograms("web-3", "foo.baz", "foo.qux")))
 	}
 }
 

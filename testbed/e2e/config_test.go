@@ -34,7 +34,7 @@ var started = map[string][]string{
 	"demo.yaml":                      {"standalone.yaml", "demo.yaml"},
 	"webhooks.yaml":                  {"standalone.yaml", "webhooks.yaml"},
 	"agent.yaml":                     {"e2e/agent_test.go"},
-	"applications.yaml":              {"e2e/agent_test.go"},
+	"inference.yaml": "agent.yaml", "applications.yaml":              {"e2e/agent_test.go"},
 	"gateway-applications.yaml":      {"e2e/exemplars_test.go"},
 	"agent-raw.yaml":                 {"kubernetes/gateway/world_test.go"},
 	"gateway.yaml":                   {"kubernetes/gateway/world_test.go"},

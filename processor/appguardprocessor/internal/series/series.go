@@ -180,15 +180,27 @@ func Points(m pmetric.Metric) int {
 	}
 }
 
-// Kind is what Prometheus takes for the type of a metric.
-func Kind(m pmetric.Metric) uint64 {
-	if m.Type() == pmetric.MetricTypeSum && !m.Sum().IsMonotonic() {
-		return uint64(pmetric.MetricTypeGauge)
+// part is the type of the series that a histogram or a summary consists of: no
+// other metric may have their names.
+const part = math.MaxUint64
+
+// Metrics are the metrics that Prometheus makes of one, by the hash of their names,
+// with their types.
+func Metrics(m pmetric.Metric, family string) map[uint64]uint64 {
+	kind := m.Type()
+	switch {
+	case kind == pmetric.MetricTypeSum && !m.Sum().IsMonotonic():
+		kind = pmetric.MetricTypeGauge
+	case kind == pmetric.MetricTypeExponentialHistogram:
+		kind = pmetric.MetricTypeHistogram
 	}
-	if m.Type() == pmetric.MetricTypeExponentialHistogram {
-		return uint64(pmetric.MetricTypeHistogram)
+	made := map[uint64]uint64{Name(family): uint64(kind)}
+	if kind == pmetric.MetricTypeHistogram || kind == pmetric.MetricTypeSummary {
+		for _, suffix := range []string{"_bucket", "_count", "_sum"} {
+			made[Name(family+suffix)] = part
+		}
 	}
-	return uint64(m.Type())
+	return made
 }
 
 // Name is the hash of a metric's name.
