@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -173,7 +174,8 @@ func TestDay(t *testing.T) {
 	w.uninstalled(t, h, before)
 }
 
-// uninstalled is that nothing of the release is left in the cluster.
+// uninstalled is that the gateway's volume, with the audit log, stays after the
+// release, and that nothing is left in the cluster once its claim is deleted too.
 func (w *world) uninstalled(t *testing.T, h helm, before map[string]bool) {
 	t.Run("uninstall", func(t *testing.T) {
 		if w.story.Failed() {
@@ -183,22 +185,30 @@ func (w *world) uninstalled(t *testing.T, h helm, before map[string]bool) {
 		defer func() { w.t = w.story }()
 		_, err := h.run(t.Context(), "uninstall", release, "--namespace", release, "--wait")
 		require.NoError(t, err)
-		w.eventually("nothing is left", func(ctx context.Context) error {
-			now, err := w.everything(ctx)
-			if err != nil {
-				return err
-			}
-			for name := range w.nodes {
-				delete(now, "nodes /"+name)
-				delete(now, "csinodes /"+name)
-			}
-			delete(now, "namespaces /"+inference)
-			delete(now, "namespaces /gpu-operator")
-			if left := leftBehind(before, now); len(left) > 0 {
-				return fmt.Errorf("left: %v", left)
-			}
-			return nil
-		})
+		const claim = "state-otelcol-gpu-gateway-0"
+		kept, err := w.Client().CoreV1().PersistentVolumeClaims(release).Get(t.Context(), claim, metav1.GetOptions{})
+		require.NoError(t, err, "the volume stays")
+		onlyLeft := func(want ...string) {
+			w.eventually(fmt.Sprintf("left is %v", want), func(ctx context.Context) error {
+				now, err := w.everything(ctx)
+				if err != nil {
+					return err
+				}
+				for name := range w.nodes {
+					delete(now, "nodes /"+name)
+					delete(now, "csinodes /"+name)
+				}
+				delete(now, "namespaces /"+inference)
+				delete(now, "namespaces /gpu-operator")
+				if left := leftBehind(before, now); !slices.Equal(want, left) {
+					return fmt.Errorf("left: %v", left)
+				}
+				return nil
+			})
+		}
+		onlyLeft("persistentvolumeclaims "+release+"/"+claim, "persistentvolumes /"+kept.Spec.VolumeName)
+		w.kubectl(t, "delete", "persistentvolumeclaim", claim)
+		onlyLeft()
 	})
 }
 
