@@ -34,7 +34,7 @@ var started = map[string][]string{
 	"demo.yaml":                      {"standalone.yaml", "demo.yaml"},
 	"webhooks.yaml":                  {"standalone.yaml", "webhooks.yaml"},
 	"agent.yaml":                     {"e2e/agent_test.go"},
-	"inference.yaml": "agent.yaml", "applications.yaml":              {"e2e/agent_test.go"},
+	"applications.yaml":              {"e2e/agent_test.go"},
 	"gateway-applications.yaml":      {"e2e/exemplars_test.go"},
 	"agent-raw.yaml":                 {"kubernetes/gateway/world_test.go"},
 	"gateway.yaml":                   {"kubernetes/gateway/world_test.go"},
@@ -157,7 +157,7 @@ func TestApplicationsAreRefusedFirst(t *testing.T) {
 	t.Parallel()
 	all, err := filepath.Glob(config("*.yaml"))
 	require.NoError(t, err)
-	under := map[string]string{"applications.yaml": "agent.yaml", "gateway-applications.yaml": "gateway.yaml", "standalone.yaml": "standalone.yaml"}
+	under := map[string]string{"applications.yaml": "agent.yaml", "inference.yaml": "agent.yaml", "gateway-applications.yaml": "gateway.yaml", "standalone.yaml": "standalone.yaml"}
 	mib := func(limiter any, key string) (mib int) {
 		text := fmt.Sprint(limiter.(m)[key])
 		if _, preset, ok := strings.Cut(text, ":-"); ok {
