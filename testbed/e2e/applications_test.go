@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -16,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -134,6 +136,59 @@ func TestEventsLeaveWhileMetricsAreRefused(t *testing.T) {
 	require.NoError(t, response.Body.Close())
 	assert.Equal(t, http.StatusOK, response.StatusCode)
 	require.Eventually(t, func() bool { return strings.Contains(log(t, gateway), "from an agent") }, 30*time.Second, 100*time.Millisecond)
+}
+
+// A backend behind the gateway that hangs, its exporter's queue full, costs nothing
+// in front of it: the agent's fresh data goes on, no pod turns missing, no event is raised.
+func TestABackendThatHangsLeavesTheSummaryWhole(t *testing.T) {
+	t.Parallel()
+	released := make(chan struct{})
+	mine := serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-released }))
+	defer close(released) // before the collectors end
+	f, _, endpoints := frozenFleet(t)
+	apis, ports := nodes(t, f, endpoints, 1)
+	summary := maps.Clone(quick)
+	summary["expected_pods"] = "seen"
+	// As docs/existing-collector.md has it.
+	gateway := start(t, m{
+		"processors": m{"gpu_summary": summary},
+		"connectors": m{"best_effort/mine": nil},
+		"exporters":  m{"otlp_http/mine": m{"endpoint": mine, "timeout": "10m", "sending_queue": m{"num_consumers": 1, "queue_size": 1}}},
+		"service": m{"pipelines": m{
+			"metrics":      m{"exporters": []string{"best_effort/prometheus", "gpu_events", "best_effort/mine"}},
+			"metrics/mine": m{"receivers": []string{"best_effort/mine"}, "exporters": []string{"otlp_http/mine"}},
+		}},
+	}, nil, config("gateway.yaml"))
+	start(t, m{
+		"receivers": m{
+			"gpu_allocation": m{"socket": filepath.Join(t.TempDir(), "kubelet.sock")},
+			"dcgm":           m{"kubernetes": m{"port": ports[0]}, "collection_interval": "1s", "frozen_after": never},
+		},
+	}, agentEnv(t, apis[0], grpcOf(gateway)), config("agent.yaml"))
+
+	first, missing := 0.0, 0.0
+	pods := func(f *dto.MetricFamily, state string) (sum float64) {
+		for _, series := range find(f, "gpu_pod_state", state) {
+			sum += collector.Value(series)
+		}
+		return sum
+	}
+	eventually(t, gateway, "pods report and the backend refuses one batch after another", func(families map[string]*dto.MetricFamily) bool {
+		if missing = pods(families["gpu_service_pods"], "missing"); missing > 0 {
+			return true
+		}
+		own, err := gateway.OwnMetrics(t.Context())
+		refused := 0.0
+		for _, series := range own["otelcol_exporter_enqueue_failed_metric_points"].GetMetric() {
+			refused += collector.Value(series)
+		}
+		if first == 0 {
+			first = refused
+		}
+		return err == nil && first > 0 && refused >= 8*first && pods(families["gpu_service_pods"], "reporting") > 0
+	})
+	assert.Zero(t, missing)
+	assert.Empty(t, lines(log(t, gateway), "gpu.service."), "events")
 }
 
 // The exporter of applications is the same wherever it stands.
