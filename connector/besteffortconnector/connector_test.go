@@ -87,54 +87,54 @@ func dropped(pipeline, reason string, n int64) metricdata.DataPoint[int64] {
 	return metricdata.DataPoint[int64]{Value: n, Attributes: attribute.NewSet(attribute.String("pipeline", pipeline), attribute.String("reason", reason))}
 }
 
-var gone = errors.New("connection refused")
+var errGone = errors.New("connection refused")
 
 // For each signal: what is there is forwarded, and an error of the pipeline is
 // counted, logged once, and not returned.
 func TestSignals(t *testing.T) {
 	id := pipeline.NewIDWithName(pipeline.SignalMetrics, "backend")
-	for name, send := range map[string]func(t *testing.T, f fixture, fails bool) (err error, taken int){
-		"metrics": func(t *testing.T, f fixture, fails bool) (error, int) {
+	for name, send := range map[string]func(t *testing.T, f fixture, fails bool) (taken func() int, err error){
+		"metrics": func(t *testing.T, f fixture, fails bool) (func() int, error) {
 			sink := new(consumertest.MetricsSink)
 			behind := map[pipeline.ID]consumer.Metrics{id: sink}
 			if fails {
-				behind[id] = consumertest.NewErr(gone)
+				behind[id] = consumertest.NewErr(errGone)
 			}
-			return f.metrics(t, behind).ConsumeMetrics(t.Context(), oneMetric("m")), sink.DataPointCount()
+			return sink.DataPointCount, f.metrics(t, behind).ConsumeMetrics(t.Context(), oneMetric("m"))
 		},
-		"logs": func(t *testing.T, f fixture, fails bool) (error, int) {
+		"logs": func(t *testing.T, f fixture, fails bool) (func() int, error) {
 			sink := new(consumertest.LogsSink)
 			behind := map[pipeline.ID]consumer.Logs{id: sink}
 			if fails {
-				behind[id] = consumertest.NewErr(gone)
+				behind[id] = consumertest.NewErr(errGone)
 			}
 			c, err := NewFactory().CreateLogsToLogs(t.Context(), f.Settings, createDefaultConfig(), connector.NewLogsRouter(behind))
 			require.NoError(t, err)
 			run(t, c)
-			return c.ConsumeLogs(t.Context(), oneLog()), sink.LogRecordCount()
+			return sink.LogRecordCount, c.ConsumeLogs(t.Context(), oneLog())
 		},
-		"traces": func(t *testing.T, f fixture, fails bool) (error, int) {
+		"traces": func(t *testing.T, f fixture, fails bool) (func() int, error) {
 			sink := new(consumertest.TracesSink)
 			behind := map[pipeline.ID]consumer.Traces{id: sink}
 			if fails {
-				behind[id] = consumertest.NewErr(gone)
+				behind[id] = consumertest.NewErr(errGone)
 			}
 			c, err := NewFactory().CreateTracesToTraces(t.Context(), f.Settings, createDefaultConfig(), connector.NewTracesRouter(behind))
 			require.NoError(t, err)
 			run(t, c)
-			return c.ConsumeTraces(t.Context(), oneSpan()), sink.SpanCount()
+			return sink.SpanCount, c.ConsumeTraces(t.Context(), oneSpan())
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			well := newFixture(t)
-			err, taken := send(t, well, false)
+			taken, err := send(t, well, false)
 			assert.NoError(t, err)
-			assert.Equal(t, 1, taken)
+			assert.Equal(t, 1, taken())
 			assert.Zero(t, well.logs.Len())
 			failing := newFixture(t)
-			err, _ = send(t, failing, true)
+			_, err = send(t, failing, true)
 			assert.NoError(t, err)
-			assert.Equal(t, 1, failing.logs.FilterField(zap.String("error", gone.Error())).Len())
+			assert.Equal(t, 1, failing.logs.FilterField(zap.String("error", errGone.Error())).Len())
 			metadatatest.AssertEqualConnectorBestEffortDropped(t, failing.telemetry,
 				[]metricdata.DataPoint[int64]{dropped("metrics/backend", "refused", 1)}, metricdatatest.IgnoreTimestamp())
 		})
@@ -189,7 +189,7 @@ func TestEndsAreKept(t *testing.T) {
 	fails := true
 	behind, err := consumer.NewMetrics(func(_ context.Context, md pmetric.Metrics) error {
 		if fails {
-			return gone
+			return errGone
 		}
 		got = append(got, md.DataPointCount())
 		return nil
@@ -214,7 +214,7 @@ func TestEndsAreKept(t *testing.T) {
 func TestPipelinesShareNothing(t *testing.T) {
 	renamed, err := consumer.NewMetrics(func(_ context.Context, md pmetric.Metrics) error {
 		md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).SetName("renamed")
-		return gone
+		return errGone
 	}, consumer.WithCapabilities(consumer.Capabilities{MutatesData: true}))
 	require.NoError(t, err)
 	sink := new(consumertest.MetricsSink)

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/translator/prometheusremotewrite"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/prompb"
 	"go.opentelemetry.io/collector/component"
@@ -100,7 +101,7 @@ func (e *metricsExporter) push(ctx context.Context, md pmetric.Metrics) error {
 func (e *metricsExporter) pushShare(ctx context.Context, series []store.Series) error {
 	foreign := 0
 	series = slices.DeleteFunc(series, func(s store.Series) bool {
-		if reserved.ForApplications(s.Labels.Get(labels.MetricName)) {
+		if reserved.ForApplications(s.Labels.Get(model.MetricNameLabel)) {
 			return false
 		}
 		foreign += len(s.Samples) + len(s.Histograms)

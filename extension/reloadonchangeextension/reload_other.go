@@ -7,4 +7,6 @@ package reloadonchangeextension // import "github.com/otelcol-gpu/otelcol-gpu/ex
 
 import "errors"
 
-func hangUp() error { return errors.New("this system has no signal upon which a Collector reads its configuration again") }
+func hangUp() error {
+	return errors.New("this system has no signal upon which a Collector reads its configuration again")
+}

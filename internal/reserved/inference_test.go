@@ -30,7 +30,7 @@ func TestPagesOfEnginesHaveTheirOwnNames(t *testing.T) {
 		require.NoError(t, rule.Validate(model.UTF8Validation))
 	}
 	kept := func(name string) bool {
-		return relabel.ProcessBuilder(labels.NewBuilder(labels.FromStrings(labels.MetricName, name)), rules...)
+		return relabel.ProcessBuilder(labels.NewBuilder(labels.FromStrings(model.MetricNameLabel, name)), rules...)
 	}
 	for _, family := range families(t) {
 		for _, name := range []string{family, "_" + family, "__" + family, "total_" + family, "_ratio_" + family} {

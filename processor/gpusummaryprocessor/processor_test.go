@@ -60,6 +60,13 @@ func (r *recorder) ConsumeMetrics(_ context.Context, md pmetric.Metrics) error {
 	return r.err
 }
 
+// all are the calls until now.
+func (r *recorder) all() []call {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.summaries)
+}
+
 // start starts a processor with these settings before next; it is shut down at the
 // end of the test, and has then left no goroutine (TestMain).
 func start(t *testing.T, set processor.Settings, cfg *Config, next consumer.Metrics) processor.Metrics {

@@ -6,6 +6,7 @@ package gpusummaryprocessor
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,10 +28,27 @@ var diskID = component.MustNewID("file_storage")
 type disk struct {
 	component.StartFunc
 	component.ShutdownFunc
+	mu    sync.Mutex
 	value []byte
 	err   error
 	sets  int
 	hangs chan struct{} // Get and Set wait for it, whatever their context
+}
+
+// change is what happens to the disk while the processor uses it.
+func (d *disk) change(what func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	what()
+}
+
+func (d *disk) wait() {
+	d.mu.Lock()
+	hangs := d.hangs
+	d.mu.Unlock()
+	if hangs != nil {
+		<-hangs
+	}
 }
 
 func (d *disk) GetExtensions() map[component.ID]component.Component {
@@ -41,16 +59,16 @@ func (d *disk) GetClient(context.Context, component.Kind, component.ID, string) 
 	return d, nil
 }
 func (d *disk) Get(context.Context, string) ([]byte, error) {
-	if d.hangs != nil {
-		<-d.hangs
-	}
+	d.wait()
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	return d.value, d.err
 }
 
 func (d *disk) Set(_ context.Context, _ string, value []byte) error {
-	if d.hangs != nil {
-		<-d.hangs
-	}
+	d.wait()
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	d.sets++
 	if d.err == nil {
 		d.value = value
@@ -90,27 +108,29 @@ func TestSilentPodsAreKnownAfterARestart(t *testing.T) {
 					time.Sleep(15 * time.Second)
 				}
 				synctest.Wait()
-				last := next.summaries[len(next.summaries)-1]
+				summaries := next.all()
+				last := summaries[len(summaries)-1]
 				flatten(t, last.md, last.at).has(t, map[string]float64{"partial": 1, "pods missing": 1})
-				require.Equal(t, 6, d.sets, "each minute")
+				d.change(func() { require.Equal(t, 6, d.sets, "each minute") })
 				require.NoError(t, p.Shutdown(t.Context()))
 
 				if value != "" {
-					d.value = []byte(value)
+					d.change(func() { d.value = []byte(value) })
 				}
-				next.summaries = nil
+				next = &recorder{}
 				p = startWith(t, d, next, set)
 				for range 20 {
 					require.NoError(t, p.ConsumeMetrics(t.Context(), utilBatch("a")))
 					time.Sleep(15 * time.Second)
 				}
 				synctest.Wait()
-				for _, c := range next.summaries {
+				summaries = next.all()
+				for _, c := range summaries {
 					if v, said := flatten(t, c.md, c.at).values["shop/api gpu.service.partial"]; said {
 						require.Equal(t, 1., v)
 					}
 				}
-				last = next.summaries[len(next.summaries)-1]
+				last = summaries[len(summaries)-1]
 				if got := flatten(t, last.md, last.at); value == "" {
 					got.has(t, map[string]float64{"partial": 1, "pods missing": 1})
 				} else {
@@ -118,7 +138,7 @@ func TestSilentPodsAreKnownAfterARestart(t *testing.T) {
 					require.Equal(t, 1, logs.FilterMessageSnippet("cannot be read").Len())
 				}
 
-				d.err = errors.New("disk is full")
+				d.change(func() { d.err = errors.New("disk is full") })
 				time.Sleep(time.Minute)
 				synctest.Wait()
 				require.Equal(t, 1, logs.FilterMessageSnippet("cannot be written").Len())
@@ -161,7 +181,7 @@ func TestAStorageThatHangsIsLeftBehind(t *testing.T) {
 					return
 				}
 				p := startWith(t, d, &recorder{}, processortest.NewNopSettings(metadata.Type))
-				d.hangs = hangs
+				d.change(func() { d.hangs = hangs })
 				time.Sleep(after)
 				require.ErrorContains(t, p.Shutdown(t.Context()), "does not answer")
 			})

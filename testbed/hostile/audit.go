@@ -190,15 +190,14 @@ func (r rewrite) play(ctx context.Context, l *lab) ([]string, error) {
 		return nil, err
 	}
 	records := 0
-	names, err := rechain(a.dir, func(line string) (string, bool) {
+	if _, err := rechain(a.dir, func(line string) (string, bool) {
 		if strings.Contains(line, `"kind":"record"`) {
 			records++
 			line = status.ReplaceAllString(line, `"status":204`)
 			return line, records%2 == 1
 		}
 		return line, !strings.Contains(line, `"kind":"checkpoint"`)
-	})
-	if err != nil {
+	}); err != nil {
 		return nil, err
 	}
 	if records < events {
@@ -232,7 +231,8 @@ func (r rewrite) play(ctx context.Context, l *lab) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if names, err = files(a.dir); err != nil {
+	names, err := files(a.dir)
+	if err != nil {
 		return nil, err
 	}
 	for _, name := range names {

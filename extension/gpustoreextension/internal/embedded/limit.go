@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/tsdb/chunks"
 
@@ -137,5 +138,5 @@ func (s *shared) deleted(gone map[chunks.HeadSeriesRef]labels.Labels) {
 
 // shareable reports whether a writer with a share may have written a series.
 func shareable(series labels.Labels) bool {
-	return reserved.ForApplications(series.Get(labels.MetricName))
+	return reserved.ForApplications(series.Get(model.MetricNameLabel))
 }
