@@ -132,13 +132,13 @@ export class World {
 
   /** Starts a collector on config/standalone.yaml; further files of config/ and `more` are merged last. */
   async collector({ exporters = [], configs = [], more = {}, env = {} }) {
-    const [prometheus, health, grpc, http, own, store, console] = await freePorts(7);
+    const [prometheus, health, grpc, http, own, store, console, apps] = await freePorts(8);
     const at = (port) => ({ endpoint: `127.0.0.1:${port}` });
     const seconds = (n) => `${n}s`;
     const overlay = {
       receivers: { dcgm: { endpoints: exporters.length ? exporters : ["http://127.0.0.1:1/metrics"], collection_interval: seconds(times.scrape), exporter_interval: "1s" }, otlp: { protocols: { grpc: at(grpc), http: at(http) } } },
       processors: { gpu_summary: { interval: seconds(times.summary), initial_interval: "1s", staleness: seconds(times.stale), warmup: seconds(times.warmup) } },
-      exporters: { prometheus: at(prometheus) },
+      exporters: { prometheus: at(prometheus), "prometheus/apps": at(apps) },
       extensions: { health_check: at(health), gpu_store: { api: at(store) }, gpu_console: { ...at(console), refresh: "1s", stale_after: seconds(times.stale), warmup: seconds(times.warmup), circuit_breaker: { open_for: "1s" } } },
       // Without exporters nothing ever arrives.
       service: { telemetry: { metrics: { readers: [{ pull: { exporter: { prometheus: { host: "127.0.0.1", port: own } } } }] } }, ...(exporters.length ? {} : { pipelines: { metrics: { receivers: ["otlp"] } } }) },
@@ -169,7 +169,7 @@ export class World {
     return this.collector({
       more: {
         extensions: { gpu_store: { engine: "prometheus", prometheus: { url } }, gpu_console },
-        service: { pipelines: { "metrics/prometheus": { exporters: ["prometheus"] } } },
+        service: { pipelines: { "metrics/prometheus": { exporters: ["prometheus"] }, "metrics/apps-prometheus": { exporters: ["prometheus/apps"] } } },
       },
     });
   }
