@@ -225,3 +225,40 @@ func hostileRows(page []byte) []byte {
 	fmt.Fprintf(&b, "DCGM_FI_DEV_GPU_UTIL{gpu=\"0\",UUID=\"\"} 50\nDCGM_FI_DEV_GPU_UTIL{gpu=\"\"} 50\n")
 	return b.Bytes()
 }
+
+// exporterPod puts the exporter's pod into the API server, in the node's network.
+func (n *node) exporterPod() { n.exporterPodAt("nvidia-dcgm-exporter-"+n.name, "127.0.0.1") }
+
+func (n *node) exporterPodAt(name, address string) {
+	started := time.Now().UTC().Format(time.RFC3339)
+	n.api.Put("pods", "gpu-operator", name, m{
+		"apiVersion": "v1", "kind": "Pod",
+		"metadata": m{"namespace": "gpu-operator", "name": name, "uid": name, "creationTimestamp": started, "labels": m{"app": "nvidia-dcgm-exporter"}},
+		"spec":     m{"nodeName": n.name, "hostNetwork": true, "containers": []m{{"name": "nvidia-dcgm-exporter", "image": "example.com/dcgm-exporter"}}},
+		"status": m{
+			"phase": "Running", "podIP": address, "hostIP": address, "startTime": started, "conditions": []m{{"type": "Ready", "status": "True"}},
+		},
+	})
+}
+
+// secondExporter is another exporter's pod on the node, which began later, as beside
+// that of a cloud's own. End takes it away.
+func (n *node) secondExporter() (end func() error, err error) {
+	const address = "127.0.0.2"
+	_, port, err := net.SplitHostPort(n.exporter.addr)
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(address, port))
+	if err != nil {
+		return nil, err
+	}
+	server := &http.Server{Handler: n.exporter, ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = server.Serve(l) }() // ends with Close
+	name := "nvidia-dcgm-exporter-second-" + n.name
+	n.exporterPodAt(name, address)
+	return func() error {
+		n.api.Delete("pods", "gpu-operator", name)
+		return server.Close()
+	}, nil
+}

@@ -42,6 +42,10 @@ func exporterKinds() []*kind {
 		page("error", pageError), page("garbage", pageGarbage), page("html", pageHTML), page("cut", pageCut),
 		page("huge", pageHuge), page("bomb", pageBomb), page("reset", pageReset), page("hostile", pageHostile),
 		page("duplicates", pageDuplicates, "otelcol_dcgm_receiver_rows_refused"),
+		// Two counts of one GPU's XIDs, with two starts.
+		{name: "exporter_twice", harmless: true, recovery: soon, counts: counter{name: "otelcol_gpu_pod_points_duplicate"}, begin: func(_ *world, f *fault) (func() error, error) {
+			return f.node.secondExporter()
+		}},
 		sim("exporter_frozen", func(*fault) gpusim.Fault { return gpusim.Fault{Kind: gpusim.ExporterFrozen} }),
 		sim("clock_skew", func(f *fault) gpusim.Fault {
 			return gpusim.Fault{Kind: gpusim.ClockSkew, Timestamps: true, Skew: gpusim.Duration([]time.Duration{-time.Hour, -time.Minute, time.Minute, time.Hour}[f.rand.IntN(4)])}

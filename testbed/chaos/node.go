@@ -355,20 +355,6 @@ func (n *node) object(p *pod) m {
 	}
 }
 
-// exporterPod puts the exporter's pod into the API server, in the node's network.
-func (n *node) exporterPod() {
-	started := time.Now().UTC().Format(time.RFC3339)
-	name := "nvidia-dcgm-exporter-" + n.name
-	n.api.Put("pods", "gpu-operator", name, m{
-		"apiVersion": "v1", "kind": "Pod",
-		"metadata": m{"namespace": "gpu-operator", "name": name, "uid": name, "creationTimestamp": started, "labels": m{"app": "nvidia-dcgm-exporter"}},
-		"spec":     m{"nodeName": n.name, "hostNetwork": true, "containers": []m{{"name": "nvidia-dcgm-exporter", "image": "example.com/dcgm-exporter"}}},
-		"status": m{
-			"phase": "Running", "podIP": "127.0.0.1", "hostIP": "127.0.0.1", "startTime": started, "conditions": []m{{"type": "Ready", "status": "True"}},
-		},
-	})
-}
-
 var uids struct {
 	sync.Mutex
 	n int
