@@ -71,7 +71,7 @@ func webhookAlerts() []alert {
 			name: "GPUAuditSetAside", severity: critical,
 			expr:    most(queries.OwnAuditSetAside, process...) + " > 0",
 			summary: "The audit log that " + theProcess + " found at its start did not verify.",
-			meaning: "Somebody changed, cut or deleted the log, or its key or its disk was replaced. It is under another name beside the new log, unchanged; deliveries go on. The alert ends with the next start that finds its log whole.",
+			meaning: "The log was changed, cut or deleted, or its key or its disk was replaced. It is under another name beside the new log, unchanged; deliveries go on. The alert ends with the next start that finds its log whole.",
 			check:   []string{"The Collector's log: `the audit log does not verify` names the line, the cause and the files.", "`gpuctl audit verify` with those files, the public keys and the last anchor that you keep elsewhere.", "Whether the checkpoint key, the volume or the storage was replaced."},
 			do:      []string{"A key that was replaced: name the former one in `audit::previous_keys_file` from now on.", "Else keep the files as evidence, and find out who can write the folder."},
 		},

@@ -111,7 +111,7 @@ func TestVerifyWhileTheLogIsRotated(t *testing.T) {
 	assert.Positive(t, clean)
 }
 
-// What somebody wrote into a log reaches no terminal as it is.
+// What an attacker wrote into a log reaches no terminal as it is.
 func TestVerifyPrintsNoControlCharactersOfALog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	l, err := audit.Open(audit.Options{Path: path})

@@ -32,7 +32,7 @@ func newAuditVerify() *command {
 		short: "checks an audit log and says where it was changed",
 		long: "FILE is the file that is being written: the full ones beside it are checked with it.\n" +
 			"Full files can also be named themselves. Without a public key only the chain is\n" +
-			"checked, which somebody may have written anew as a whole. Files that the collector set\n" +
+			"checked, which may have been rewritten as a whole. Files that the collector set\n" +
 			"aside (…set-aside-….jsonl) are checked like any other.\n\n" +
 			"Exit code: 0 the log is clean, 1 it is not, 2 it could not be checked.",
 		flags: func(f *pflag.FlagSet) {

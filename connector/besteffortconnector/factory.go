@@ -75,7 +75,7 @@ func createTraces(_ context.Context, set connector.Settings, cfg component.Confi
 const maxEnds = 20_000
 
 // wayOfMetrics keeps the ends of series that a pipeline did not take, and puts them
-// in front of the next batch: whoever is in front of the connector has forgotten them.
+// in front of the next batch: the component before the connector has forgotten them.
 func wayOfMetrics(next consumer.Metrics) way[pmetric.Metrics] {
 	sender := seriesends.New(next, maxEnds, nil)
 	return way[pmetric.Metrics]{sender.ConsumeMetrics, sender.Keep}

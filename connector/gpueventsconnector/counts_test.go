@@ -30,7 +30,7 @@ func (b *bench) count(p countPage, begin time.Time) []string {
 	return append(got, brief(b.wait(interval))...)
 }
 
-// What was counted long ago is not told again: not where two exporters have it in turn,
+// What was counted long ago is not reported again: not where two exporters have it in turn,
 // nor where the first page after a restart was lost.
 func TestAnOldXIDIsNotRaised(t *testing.T) {
 	for name, tt := range map[string]struct {

@@ -17,7 +17,7 @@ import (
 )
 
 // TestARestartInEveryState: what is raised is not raised a second time, only a point
-// that denies it clears it, once, and what was on its way begins anew.
+// that denies it clears it, once, and what was on its way starts again.
 func TestARestartInEveryState(t *testing.T) {
 	gauge := func(m *names.Metric, v float64) func(time.Time) pmetric.Metrics {
 		return one(gpu{values: map[*names.Metric]float64{m: v}})

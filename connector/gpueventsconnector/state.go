@@ -148,7 +148,7 @@ func (d *device) save() savedDevice {
 		s.LastXID = &d.xid.last
 	}
 	for _, c := range d.xid.codes {
-		if value, start, derived, known := c.count.Known(); known { // what is still to be told has not happened yet
+		if value, start, derived, known := c.count.Known(); known { // what is still to be reported has not happened yet
 			s.XIDs = append(s.XIDs, savedXID{c.code, max(0, value-float64(c.notice.untold)), derived, uint64(start)})
 		}
 	}

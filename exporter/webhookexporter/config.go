@@ -288,7 +288,7 @@ func (t *target) parseURL(key, raw string) error {
 	return nil
 }
 
-// tokenLike is a part of a path that nobody reads aloud: the credential of most
+// tokenLike is a part of a path that is no word: the credential of most
 // webhook services.
 var tokenLike = regexp.MustCompile(`^[A-Za-z0-9_.~-]{16,}$`)
 

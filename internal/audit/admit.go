@@ -21,7 +21,7 @@ import (
 // A writer signs what it continues. So it continues only a log of which it knows
 // that it is its own: up to the last checkpoint by the signature, up to the head
 // kept elsewhere by that, and from there on by the chain, as verify does. What
-// does not pass is set aside under another name, for whoever has to look into
+// does not pass is set aside under another name, for those who have to look into
 // it, and a new log begins.
 //
 // A kill or power cut leaves the head that is kept behind the file, never before
@@ -173,7 +173,7 @@ func (m *landmarks) scanFile(i int, path string, kept *Head) error {
 func (w *writer) examine(full []numbered) (why, err error) {
 	var files []string
 	for _, f := range full {
-		// What is in the way of a rotation is none of the log's files.
+		// What is in the way of a rotation is not one of the log's files.
 		if info, err := os.Lstat(f.path); err == nil && info.Mode().IsRegular() {
 			files = append(files, f.path)
 		}

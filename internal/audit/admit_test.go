@@ -51,7 +51,7 @@ func withoutCheckpoints(e envelope, body any) any {
 }
 
 // rewrite leaves checkpoints and records out, and makes failures of the rest
-// successes: what somebody without the key can do.
+// successes: what an attacker without the key can do.
 func rewrite(f *tampered) {
 	n := 0
 	f.restamp(0, 0, func(e envelope, body any) any {
@@ -226,7 +226,7 @@ func TestNoKillSetsALogAside(t *testing.T) {
 	}
 }
 
-// A log that somebody rewrote without the key does not become clean by the
+// A log that was rewritten without the key does not become clean by the
 // checkpoints of a writer that signs what it finds, as earlier versions did.
 func TestACheckpointVouchesForItsOwnWriterAlone(t *testing.T) {
 	key, keys := keyPair(t)

@@ -220,7 +220,7 @@ func (v *verifier) finding(it *item, kind FindingKind, detail string, args ...an
 	return &Finding{Kind: kind, File: it.file.path, Line: it.line, Seq: seq, Detail: safetext.Strip(fmt.Sprintf(detail, args...), maxDetail)}
 }
 
-// maxDetail bounds what a finding quotes of the log, in which somebody may have
+// maxDetail bounds what a finding quotes of the log, in which an attacker may have
 // written anything.
 const maxDetail = 500
 

@@ -33,7 +33,7 @@ type Config struct {
 	// may send within a minute.
 	MaxPointsPerMinutePerSender int `mapstructure:"max_points_per_minute_per_sender"`
 	// OneRegistry states that a Prometheus registry follows that has the metrics of
-	// all senders: there a metric has one type, that of whoever sent it first.
+	// all senders: there a metric has one type, that of the first sender.
 	OneRegistry bool `mapstructure:"one_registry"`
 	// Allow are reserved names, as Prometheus has them, that pass all the same: those
 	// that the prometheus receiver before this processor writes.

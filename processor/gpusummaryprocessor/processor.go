@@ -153,7 +153,7 @@ func (p *summaryProcessor) seenPods() []summary.SeenPod {
 	return p.state.Seen()
 }
 
-// leftState tells the points that say once that a pod is not in a state.
+// leftState reports whether a point states once that a pod is not in a state.
 func leftState(metric string, dp pmetric.NumberDataPoint) bool {
 	return metric == names.PodState.Name && dp.IntValue() == 0
 }

@@ -25,7 +25,7 @@ const (
 )
 
 // seenPods keeps the pods that telemetry showed in a storage extension: with
-// expected_pods seen, nothing else tells the next start which pods fell silent
+// expected_pods seen, nothing else lets the next start know which pods fell silent
 // before it.
 type seenPods struct {
 	client storage.Client

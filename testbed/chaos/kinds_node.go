@@ -99,7 +99,7 @@ func kubeletKinds() []*kind {
 		faults("silent", true, kubelet.Faults{Silent: map[string]bool{kubelet.List: true}}),
 		faults("error", true, kubelet.Faults{Errors: map[string]error{kubelet.List: refused}}),
 		faults("slow", false, kubelet.Faults{Delay: interval / 3}),
-		// It was started anew, and the API server has not named its pods to it: what
+		// It was restarted, and the API server has not named its pods to it: what
 		// they hold is not free.
 		{name: "kubelet_no_pods", deaf: true, recovery: soon, begin: func(_ *world, f *fault) (func() error, error) {
 			f.node.kubelet.Stop()

@@ -87,7 +87,7 @@ func request(resource map[string]string, metrics ...metric) []byte {
 	return text
 }
 
-// flood is a request with n series of one metric that nobody sent before.
+// flood is a request with n new series of one metric.
 func flood(prefix string, n int) []byte {
 	md := pmetric.NewMetrics()
 	m := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()

@@ -83,7 +83,7 @@ func silenceWebhooks(ctx context.Context, l *lab) ([]string, error) {
 	return nil, nil
 }
 
-// webPage is a page elsewhere in the browser of somebody who runs standalone on
+// webPage is a page elsewhere in the browser of a user who runs standalone on
 // a workstation: by its own origin, and by a name of its own that resolves to
 // loopback.
 func webPage(ctx context.Context, l *lab) ([]string, error) {

@@ -162,7 +162,7 @@ func namesInStandalone(ctx context.Context, l *lab) ([]string, error) {
 }
 
 // typeTakeover sends a histogram under the name of a gauge before the first GPU
-// telemetry arrives: whoever is first decides the type in one registry. It goes
+// telemetry arrives: the first decides the type in one registry. It goes
 // straight to the gateway's port for applications, as an agent would send it.
 func typeTakeover(ctx context.Context, l *lab) ([]string, error) {
 	g, err := l.gateway(ctx, nil)

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package counting finds out how often something happened from a count that is read
-// again and again: across resets of the count, restarts of whoever reads it, and where
+// again and again: across resets of the count, restarts of its reader, and where
 // two exporters count the same.
 package counting
 

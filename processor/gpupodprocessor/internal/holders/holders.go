@@ -141,7 +141,7 @@ func decide(claims []claim) *Fact {
 }
 
 // ofOnePodByClaim reports whether parts are those that several containers of one
-// pod have through ResourceClaims, and nobody else has one: the pod owns the device.
+// pod have through ResourceClaims, and no other pod has one: the pod owns the device.
 func ofOnePodByClaim(parts []claim) bool {
 	const rounding = 1e-6
 	sum := 0.0

@@ -218,7 +218,7 @@ func (s *Source) snapshot() *summary.Pods {
 	return out
 }
 
-// unobserved tells whether no agent can run on the node.
+// unobserved reports whether no agent can run on the node.
 func (c *Config) unobserved(node string) bool {
 	return node != "" && slices.ContainsFunc(c.Unobserved, func(pattern string) bool {
 		beginning, wild := strings.CutSuffix(pattern, "*")

@@ -159,7 +159,7 @@ func (s *totals) add(v *podValue, st podState, stands standing) {
 }
 
 // figures writes the sums as series. Until the gate is open, only pods are counted:
-// what is missing and what the averages are cannot be told.
+// what is missing and what the averages are cannot be known.
 //
 // Who watches takes a 0 for the end of what was raised before the start. So what is
 // missing, and what is idle, is absent while a pod or a device may be that, and none

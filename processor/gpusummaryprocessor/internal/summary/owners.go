@@ -248,7 +248,7 @@ func (s *Summary) Seen() []SeenPod {
 	return out
 }
 
-// Restore takes over what Seen returned before the start, before anything else is told.
+// Restore takes over what Seen returned before the start, before any other call.
 // So the pods that fell silent before are known, and which pods are young. Time before
 // the start does not count as silence: nothing could be seen.
 func (s *Summary) Restore(pods []SeenPod) (refused int) {

@@ -17,7 +17,7 @@ type standing struct {
 	listed          bool // the Kubernetes API has it
 }
 
-// unknown tells whether the pod may be settled, but for what the start does not know.
+// unknown reports whether the pod may be settled, but for what the start does not know.
 func (st standing) unknown() bool {
 	return st.running && (st.awaited && st.age >= st.needs || st.unaged && st.age < st.needs)
 }
@@ -48,7 +48,7 @@ func (s *Summary) standing(p *pod, now, staleness int64) standing {
 	}
 }
 
-// awaited tells whether the agent of p, with Kubernetes, may not have come back yet.
+// awaited reports whether the agent of p, with Kubernetes, may not have come back yet.
 func (s *Summary) awaited(p *pod, reconnects bool) bool {
 	return s.cfg.Expected == Kubernetes && len(p.devices) == 0 && reconnects
 }

@@ -8,7 +8,7 @@ import "fmt"
 // Over names the limit of a target that a page is over, empty where it is over none.
 type Over string
 
-// The limits of a target. OverLines is found by whoever reads the page.
+// The limits of a target. OverLines is found by the reader of the page.
 var (
 	OverDevices  = over(maxDevices, "GPUs and MIG instances")
 	OverLines    = over(MaxLines, "lines")

@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package complete tells an answer of the kubelet that names the node's pods from
+// Package complete distinguishes an answer of the kubelet that names the node's pods from
 // one of a kubelet that does not know them yet.
 //
 // A kubelet serves its pod-resources API as soon as it starts, and lists the pods
@@ -37,7 +37,7 @@ type Judge struct {
 
 	served    time.Time
 	since     time.Time // since when the socket is known
-	restarted bool      // no complete answer since the socket was made anew
+	restarted bool      // no complete answer since the socket was recreated
 	missed    bool      // an owner was missing in the answer before
 	owners    map[Pod]bool
 }
