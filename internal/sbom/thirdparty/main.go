@@ -38,8 +38,8 @@ const index = "README.md"
 
 const head = `# Licenses of what the commands are made of
 
-otelcol-gpu and gpuctl are Apache-2.0. They were linked from the modules below; the texts are in the folder of each. The source of a module is
-at https://proxy.golang.org/MODULE/@v/VERSION.zip (capital letters as ! and the small letter), that of Go's standard library at https://go.dev/dl.
+otelcol-gpu and gpuctl are Apache-2.0. They were linked from the modules below; the texts are in the folder of each. "go mod download
+MODULE@VERSION" fetches the source of a module; that of Go's standard library comes with Go.
 
 | module | version | license (SPDX) |
 |---|---|---|
