@@ -4,56 +4,72 @@
 package manifest
 
 import (
-	"go/parser"
-	"go/token"
-	"io/fs"
-	"path/filepath"
+	"path"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
-// Whoever imports one component gets no other with it: what two of them share is
-// in internal/, and tests of several are in testbed/.
-func TestNoComponentImportsAnother(t *testing.T) {
-	checked := 0
-	for _, class := range []string{"receiver", "processor", "connector", "exporter", "extension", "internal"} {
-		err := filepath.WalkDir(filepath.Join(root, class), func(path string, entry fs.DirEntry, err error) error {
-			switch {
-			case err != nil:
-				if path == filepath.Join(root, class) {
-					return nil // a class of which there is none yet
-				}
-				return err
-			case entry.IsDir() || !strings.HasSuffix(path, ".go"):
-				return nil
+// A program that imports one component gets no other with it: what two of them share
+// is in internal/, and tests of several are in testbed/.
+func TestImportsRunOneWay(t *testing.T) {
+	for _, p := range sources(t) {
+		for _, f := range p.files {
+			for _, imported := range f.imports {
+				assert.True(t, mayImport(p.path, imported), "%s imports %s", path.Join(p.path, f.name), imported)
+				// Go refuses circles alone. What a component keeps in its internal/ must be
+				// usable without the component; its tests may use both.
+				assert.False(t, !f.isTest() && isInternalOf(p.path, imported), "%s imports its component %s", path.Join(p.path, f.name), imported)
 			}
-			checked++
-			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
-			if err != nil {
-				return err
-			}
-			own, err := filepath.Rel(root, path)
-			if err != nil {
-				return err
-			}
-			for _, spec := range file.Imports {
-				imported, ours := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), module+"/")
-				if ours && !strings.HasPrefix(imported, "internal/") {
-					assert.Equal(t, folderOf(filepath.ToSlash(own)), folderOf(imported), "%s imports %s", own, imported)
-				}
-			}
-			return nil
-		})
-		require.NoError(t, err)
+		}
 	}
-	assert.Greater(t, checked, 100)
 }
 
-// folderOf is the first two elements of a path: the folder of a component.
-func folderOf(path string) string {
-	parts := strings.SplitN(path, "/", 3)
-	return strings.Join(parts[:min(2, len(parts))], "/")
+func TestMayImport(t *testing.T) {
+	for _, allowed := range [][2]string{
+		{"receiver/a", "internal/x"}, {"receiver/a/internal/b", "receiver/a/c"}, {"internal/x", "internal/y/z"},
+		{"cmd/a", "exporter/b"}, {"cmd/a", "cmd/a/internal/b"}, {"mixin/cmd/a", "mixin"}, {"testbed/a", "cmd/b"}, {"testbed/a", "testbed/b"},
+	} {
+		assert.True(t, mayImport(allowed[0], allowed[1]), allowed)
+	}
+	for _, refused := range [][2]string{
+		{"receiver/a", "receiver/b"}, {"receiver/a", "cmd/a"}, {"internal/x", "receiver/a"}, {"cmd/a", "cmd/b"}, {"cmd/a", "testbed/b"},
+		{"mixin", "receiver/a"}, {"receiver/a", "mixin"},
+	} {
+		assert.False(t, mayImport(refused[0], refused[1]), refused)
+	}
+	assert.True(t, isInternalOf("receiver/a/internal/b/internal/c", "receiver/a"))
+	assert.True(t, isInternalOf("receiver/a/internal/b/internal/c", "receiver/a/internal/b"))
+	assert.False(t, isInternalOf("receiver/a/internal/b", "receiver/a/c"))
+	assert.False(t, isInternalOf("receiver/ab/internal/b", "receiver/a"))
+}
+
+// mayImport: commands import components, components and the mixin import internal/,
+// and only testbed/ imports testbed/.
+func mayImport(from, imported string) bool {
+	components := []string{"receiver", "processor", "connector", "exporter", "extension"}
+	class, target := first(from, 1), first(imported, 1)
+	switch {
+	case class == "testbed", target == "internal":
+		return true
+	case class == "mixin", class == "internal":
+		return class == target
+	case class == "cmd" && slices.Contains(components, target):
+		return true
+	default:
+		return first(from, 2) == first(imported, 2)
+	}
+}
+
+// isInternalOf is whether from lies in a folder internal/ of the imported package.
+func isInternalOf(from, imported string) bool {
+	return strings.HasPrefix(from, imported+"/internal/")
+}
+
+// first returns the first n elements of a path.
+func first(path string, n int) string {
+	parts := strings.Split(path, "/")
+	return strings.Join(parts[:min(n, len(parts))], "/")
 }

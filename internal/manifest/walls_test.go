@@ -1,0 +1,237 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The limits keep every part of the repository small enough to read at once. Tests
+// count for the lines of a file alone, generated code for nothing.
+const (
+	maxFileLines    = 400
+	maxPackageFiles = 15
+	maxTypeFiles    = 3 // that declare methods of one type
+	maxModules      = 6
+)
+
+// exceptions are what is over a limit today, and why. The list may only shrink: an
+// entry that is within the limits again fails the test until it is removed.
+var exceptions = map[string]string{
+	"file cmd/gpuctl/console_test.go":               "to be divided",
+	"file testbed/bench/report/webhooknotifiers.go": "to be divided",
+	"go.mod files":                                                        "benchmarks and suites of the testbed with dependencies of their own are to become one module",
+	"package cmd/gpuctl/internal/doctor":                                  "a package for each probe is to come",
+	"package connector/gpueventsconnector":                                "rules, subjects and state are to become packages",
+	"package exporter/webhookexporter":                                    "formats, queue and control interface are to become packages",
+	"package internal/audit":                                              "to be divided by what its parts do",
+	"package processor/gpupodprocessor":                                   "ownership and ends of series are to become packages",
+	"package receiver/gpuallocationreceiver":                              "to be divided by what its parts do",
+	"package testbed/bench/report":                                        "to be divided by what its parts do",
+	"package testbed/chaos":                                               "to be divided by what its parts do",
+	"package testbed/gpusim":                                              "to be divided by what its parts do",
+	"type cmd/gpuctl/internal/doctor/doctor.installation":                 "a package for each probe is to come",
+	"type cmd/gpuctl/main.consoleClient":                                  "does more than one thing",
+	"type connector/gpueventsconnector/gpueventsconnector.engine":         "rules, subjects and state are to become packages",
+	"type exporter/webhookexporter/webhookexporter.webhookExporter":       "formats, queue and control interface are to become packages",
+	"type extension/gpuconsoleextension/gpuconsoleextension.api":          "does more than one thing",
+	"type extension/gpuconsoleextension/internal/fleet/fleet.Reader":      "does more than one thing",
+	"type extension/gpuconsoleextension/internal/fleet/fleet.inventory":   "does more than one thing",
+	"type extension/gpuconsoleextension/internal/fleet/fleet.reading":     "does more than one thing",
+	"type extension/gpustoreextension/gpustoreextension.gpuStore":         "does more than one thing",
+	"type extension/gpustoreextension/internal/embedded/embedded.Engine":  "does more than one thing",
+	"type internal/audit/audit.writer":                                    "does more than one thing",
+	"type processor/gpupodprocessor/gpupodprocessor.gpuPod":               "does more than one thing",
+	"type processor/gpupodprocessor/gpupodprocessor.tracker":              "does more than one thing",
+	"type processor/gpupodprocessor/internal/holders/holders.Knowledge":   "does more than one thing",
+	"type processor/gpusummaryprocessor/internal/summary/summary.Summary": "does more than one thing",
+	"type receiver/dcgmreceiver/internal/mapping/mapping.Target":          "does more than one thing",
+	"type receiver/dcgmreceiver/internal/mapping/mapping.device":          "does more than one thing",
+	"type testbed/bench/report/main.world":                                "does more than one thing",
+	"type testbed/chaos/chaos.world":                                      "does more than one thing",
+	"type testbed/gpusim/gpusim.Fleet":                                    "does more than one thing",
+	"type testbed/gpusim/gpusim.node":                                     "does more than one thing",
+	"type testbed/hostile/hostile.lab":                                    "does more than one thing",
+	"type testbed/kubelet/kubelet.Kubelet":                                "does more than one thing",
+	"type testbed/kubernetes/cluster/cluster.Cluster":                     "does more than one thing",
+	"type testbed/kubernetes/node/node.Node":                              "does more than one thing",
+	"type testbed/kubernetes/runner/runner.Runner":                        "does more than one thing",
+	"type testbed/kubernetes/runner/runner.pod":                           "does more than one thing",
+}
+
+func TestWalls(t *testing.T) {
+	found := map[string]string{} // what is over a limit: by how much
+	packages := sources(t)
+	files := 0
+	for _, p := range packages {
+		files += len(p.files)
+		maps.Copy(found, p.overLimits())
+	}
+	require.Greater(t, files, 600, "a part of the repository was not read")
+	if modules := modules(t); len(modules) > maxModules {
+		found["go.mod files"] = fmt.Sprintf("%d (%s), at most %d", len(modules), strings.Join(modules, ", "), maxModules)
+	}
+	for _, subject := range slices.Sorted(maps.Keys(found)) {
+		if exceptions[subject] == "" {
+			t.Errorf("%s: %s", subject, found[subject])
+		}
+	}
+	for subject := range exceptions {
+		assert.Contains(t, found, subject, "within the limits: remove it from the exceptions")
+	}
+}
+
+// goPackage is a folder of Go files, by the path from the root of the repository.
+type goPackage struct {
+	path  string
+	files []goFile
+}
+
+// goFile is a file written by hand.
+type goFile struct {
+	name    string
+	lines   int
+	syntax  *ast.File
+	imports []string // from this repository, without the path of the module
+}
+
+func (f goFile) isTest() bool { return strings.HasSuffix(f.name, "_test.go") }
+
+// overLimits returns what of the package is over a limit.
+func (p goPackage) overLimits() map[string]string {
+	over := map[string]string{}
+	files := 0
+	declaring := map[string][]string{} // the files of each type's methods
+	for _, f := range p.files {
+		if f.lines > maxFileLines {
+			over["file "+path.Join(p.path, f.name)] = fmt.Sprintf("%d lines, at most %d", f.lines, maxFileLines)
+		}
+		if f.isTest() {
+			continue
+		}
+		files++
+		for _, receiver := range receivers(f.syntax) {
+			if name := path.Join(p.path, f.syntax.Name.Name) + "." + receiver; !slices.Contains(declaring[name], f.name) {
+				declaring[name] = append(declaring[name], f.name)
+			}
+		}
+	}
+	if files > maxPackageFiles {
+		over["package "+p.path] = fmt.Sprintf("%d files, at most %d", files, maxPackageFiles)
+	}
+	for name, files := range declaring {
+		if len(files) > maxTypeFiles {
+			over["type "+name] = fmt.Sprintf("methods in %d files (%s), at most %d", len(files), strings.Join(files, ", "), maxTypeFiles)
+		}
+	}
+	return over
+}
+
+// receivers are the types of the methods that the file declares.
+func receivers(file *ast.File) []string {
+	var all []string
+	for _, declaration := range file.Decls {
+		f, ok := declaration.(*ast.FuncDecl)
+		if !ok || f.Recv == nil {
+			continue
+		}
+		expression := f.Recv.List[0].Type
+		for {
+			switch e := expression.(type) {
+			case *ast.StarExpr:
+				expression = e.X
+				continue
+			case *ast.IndexExpr:
+				expression = e.X
+				continue
+			case *ast.IndexListExpr:
+				expression = e.X
+				continue
+			case *ast.Ident:
+				all = append(all, e.Name)
+			}
+			break
+		}
+	}
+	return all
+}
+
+// sources are the packages of all modules.
+func sources(t *testing.T) []goPackage {
+	t.Helper()
+	packages := map[string]*goPackage{}
+	walk(t, func(name string) {
+		if !strings.HasSuffix(name, ".go") {
+			return
+		}
+		text := read(t, name)
+		syntax, err := parser.ParseFile(token.NewFileSet(), name, text, parser.SkipObjectResolution|parser.ParseComments)
+		require.NoError(t, err)
+		if ast.IsGenerated(syntax) {
+			return
+		}
+		f := goFile{name: path.Base(name), lines: bytes.Count(text, []byte("\n")), syntax: syntax}
+		for _, spec := range syntax.Imports {
+			if imported, ours := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), module+"/"); ours {
+				f.imports = append(f.imports, imported)
+			}
+		}
+		folder := path.Dir(name)
+		if packages[folder] == nil {
+			packages[folder] = &goPackage{path: folder}
+		}
+		packages[folder].files = append(packages[folder].files, f)
+	})
+	var all []goPackage
+	for _, folder := range slices.Sorted(maps.Keys(packages)) {
+		all = append(all, *packages[folder])
+	}
+	return all
+}
+
+// modules are the folders that hold a go.mod.
+func modules(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	walk(t, func(name string) {
+		if path.Base(name) == "go.mod" {
+			all = append(all, path.Dir(name))
+		}
+	})
+	return all
+}
+
+// walk calls do with every file of the repository, by its path from the root, but for
+// files that Go ignores and for what is built or fetched.
+func walk(t *testing.T, do func(name string)) {
+	t.Helper()
+	repository := os.DirFS(root)
+	require.NoError(t, fs.WalkDir(repository, ".", func(name string, entry fs.DirEntry, err error) error {
+		switch base := path.Base(name); {
+		case err != nil:
+			return err
+		case entry.IsDir() && name != "." && (strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") ||
+			base == "node_modules" || base == "testdata" || name == "bin"):
+			return fs.SkipDir
+		case !entry.IsDir():
+			do(filepath.ToSlash(name))
+		}
+		return nil
+	}))
+}
