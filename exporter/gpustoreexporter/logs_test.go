@@ -8,7 +8,6 @@ import (
 	"math"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -67,29 +66,6 @@ func TestNoSenderAcknowledges(t *testing.T) {
 	r.SetEventName(names.EventXID)
 	r.Attributes().PutStr(names.GPUEventState, names.EventAcknowledged)
 	assert.Empty(t, newEvent(r, pcommon.NewResource(), at).State)
-}
-
-func TestSeverityAndTime(t *testing.T) {
-	resource := pcommon.NewResource()
-	make := func(change func(plog.LogRecord)) *store.Event {
-		r := plog.NewLogRecord()
-		r.SetEventName("e")
-		change(r)
-		return newEvent(r, resource, at)
-	}
-	for want, change := range map[string]func(plog.LogRecord){
-		"info":  func(plog.LogRecord) {},
-		"trace": func(r plog.LogRecord) { r.SetSeverityNumber(plog.SeverityNumberTrace) },
-		"fatal": func(r plog.LogRecord) { r.SetSeverityNumber(plog.SeverityNumberFatal4) },
-		"error": func(r plog.LogRecord) { r.SetSeverityText("Error") },
-		"warn":  func(r plog.LogRecord) { r.SetSeverityText("WARNING"); r.SetSeverityNumber(99) },
-	} {
-		assert.Equal(t, want, make(change).Severity)
-	}
-	assert.Equal(t, at, make(func(plog.LogRecord) {}).Time)
-	observed := at.Add(-time.Minute)
-	assert.Equal(t, observed, make(func(r plog.LogRecord) { r.SetObservedTimestamp(pcommon.NewTimestampFromTime(observed)) }).Time)
-	assert.NotEqual(t, make(func(plog.LogRecord) {}).ID, make(func(plog.LogRecord) {}).ID, "an event without an id gets one")
 }
 
 func TestHostileEventsAreBoundedAndSafe(t *testing.T) {

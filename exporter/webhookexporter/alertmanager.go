@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/common/model"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -110,13 +111,13 @@ func newAlert(e *event) (alert, error) {
 		Status:      alertFiring,
 		Labels:      labels,
 		Annotations: annotations,
-		StartsAt:    e.time,
+		StartsAt:    e.Time,
 		Fingerprint: labels.Fingerprint().String(),
 	}
-	if e.state == names.EventCleared {
+	if e.State == names.EventCleared {
 		// Since when it was raised is not known here. Alertmanager's own rule
 		// for an alert without a start is to take the end.
-		a.Status, a.EndsAt = alertResolved, e.time
+		a.Status, a.EndsAt = alertResolved, e.Time
 		a.Annotations[annotationUnknown] = "true"
 	}
 	return a, nil
@@ -146,23 +147,23 @@ func (a *alert) follow(before *alert) {
 // name, its key, and the subject as far as the key tells of it. An event
 // without a key is an alert of its own.
 func labelsOf(e *event) model.LabelSet {
-	labels := model.LabelSet{model.AlertNameLabel: model.LabelValue(e.name)}
-	if e.key != "" {
-		labels[model.LabelName(labelName(names.GPUEventKey))] = model.LabelValue(e.key)
+	labels := model.LabelSet{model.AlertNameLabel: model.LabelValue(e.Name)}
+	if e.Key != "" {
+		labels[model.LabelName(labelName(names.GPUEventKey))] = model.LabelValue(e.Key)
 	} else {
-		labels[model.LabelName(labelName(names.GPUEventID))] = model.LabelValue(e.id)
+		labels[model.LabelName(labelName(names.GPUEventID))] = model.LabelValue(e.ID)
 	}
 	subject := []string{names.K8sClusterName}
 	switch {
-	case e.resource[names.HwID] != nil:
+	case e.Resource[names.HwID] != nil:
 		subject = append(subject, names.HwID)
-	case e.resource[names.ServiceName] != nil:
+	case e.Resource[names.ServiceName] != nil:
 		subject = append(subject, names.K8sNamespaceName, names.ServiceName)
 	default:
 		subject = append(subject, names.K8sNodeName)
 	}
 	for _, name := range subject {
-		if s, ok := e.resource[name].(string); ok && s != "" {
+		if s, ok := e.Resource[name].(string); ok && s != "" {
 			labels[model.LabelName(labelName(name))] = model.LabelValue(s)
 		}
 	}
@@ -172,11 +173,11 @@ func labelsOf(e *event) model.LabelSet {
 // annotationsOf returns everything that the event says. Attributes whose names
 // become the same share an annotation.
 func annotationsOf(e *event) (model.LabelSet, error) {
-	all := maps.Clone(e.resource)
+	all := maps.Clone(e.Resource)
 	if all == nil {
 		all = map[string]any{}
 	}
-	maps.Copy(all, e.attributes)
+	maps.Copy(all, e.Attributes)
 	out := make(model.LabelSet, len(all)+6)
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		text, err := plainText(all[key])
@@ -195,10 +196,10 @@ func annotationsOf(e *event) (model.LabelSet, error) {
 		}
 	}
 	set(annotationSummary, e.sentence())
-	set(annotationSeverity, severityName(e.severity))
-	set(annotationTraceID, e.traceID)
-	set(names.GPUEventID, e.id)
-	for name, is := range map[string]bool{"test": e.isTest(), "replay": e.isReplay(), "truncated": e.truncated} {
+	set(annotationSeverity, eventrecord.SeverityName(e.Severity))
+	set(annotationTraceID, e.TraceID)
+	set(names.GPUEventID, e.ID)
+	for name, is := range map[string]bool{"test": e.isTest(), "replay": e.isReplay(), "truncated": e.Truncated} {
 		if is {
 			set(name, "true")
 		}

@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -111,6 +112,6 @@ func startWith(t *testing.T, a *answers, change ...func(*Config, *environment)) 
 
 // oneOf sends one event and returns its record, on a clock of its own.
 func oneOf(h *harness) *audit.Record {
-	h.send(partial(newID(), names.EventRaised))
+	h.send(partial(eventrecord.NewID(), names.EventRaised))
 	return <-h.records
 }

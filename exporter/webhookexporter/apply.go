@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
 )
 
 // apply makes these the exporter's receivers. Those that are new start. Those
@@ -81,7 +82,7 @@ func (e *webhookExporter) warnOfPlainText(t *target) {
 func (e *webhookExporter) recordEnabling(r *receiver) *audit.Record {
 	t, _ := r.current()
 	rec := &audit.Record{
-		ID: newID(), Time: time.Now().UTC(), Trigger: audit.TriggerEnable, Outcome: audit.Succeeded,
+		ID: eventrecord.NewID(), Time: time.Now().UTC(), Trigger: audit.TriggerEnable, Outcome: audit.Succeeded,
 		Receiver: r.name, URLScheme: t.url.Scheme, URLHost: t.host, URLPort: t.port, URLFingerprint: t.urlFingerprint, Format: t.format,
 	}
 	for _, sink := range e.sinks {

@@ -19,6 +19,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -163,7 +164,7 @@ func TestARemovedReceiverIsDrained(t *testing.T) {
 	cfg.Workers = 1
 	h := startHarness(t, map[string]ReceiverConfig{"slow": cfg, "fast": to(fast.URL)})
 	for range 3 {
-		h.send(keyed(newID()))
+		h.send(keyed(eventrecord.NewID()))
 		assert.Equal(t, "fast", h.record().Receiver)
 	}
 	h.applies(map[string]ReceiverConfig{"fast": to(fast.URL)})

@@ -19,6 +19,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/unsampled"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
 )
 
 // auditLog is the file of audit records.
@@ -134,7 +135,7 @@ func (e *webhookExporter) openAudit(ctx context.Context, host component.Host) er
 	e.trail.log = log
 	if why := log.SetAside(); why != nil {
 		e.health.Set("audit history", fmt.Errorf("the audit log that was found at the start does not verify and was set aside: %w", why))
-		rec := &audit.Record{ID: newID(), Time: time.Now().UTC(), Trigger: audit.TriggerSetAside, Outcome: audit.Failed}
+		rec := &audit.Record{ID: eventrecord.NewID(), Time: time.Now().UTC(), Trigger: audit.TriggerSetAside, Outcome: audit.Failed}
 		for _, sink := range e.sinks {
 			sink.Write(rec)
 		}

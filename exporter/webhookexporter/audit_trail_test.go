@@ -26,6 +26,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/metadatatest"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
 )
 
 // auditHost is a host with extensions that remembers the status reported.
@@ -89,7 +90,7 @@ func TestAuditFileLineAndStoreTellTheSame(t *testing.T) {
 	metadatatest.AssertEqualExporterWebhookAuditFailures(t, h.telemetry, []metricdata.DataPoint[int64]{{Value: 0}}, metricdatatest.IgnoreTimestamp())
 	assert.Equal(t, map[string]time.Time{rec.ID: {}}, h.trail.find([]string{rec.ID, "other"}))
 	promise := *rec
-	promise.ID, promise.NextAttempt = newID(), eventTime
+	promise.ID, promise.NextAttempt = eventrecord.NewID(), eventTime
 	h.trail.log.Append(&promise)
 	assert.Equal(t, eventTime, h.trail.find([]string{promise.ID})[promise.ID])
 	require.NoError(t, h.Shutdown(context.Background()))

@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -194,7 +195,7 @@ func TestBadReceivers(t *testing.T) {
 			cfg.Workers = 1
 			fine := newHook(t, nil)
 			h := startHarness(t, map[string]ReceiverConfig{"bad": cfg, "fine": to(fine.URL)})
-			h.send(partial(newID(), names.EventRaised))
+			h.send(partial(eventrecord.NewID(), names.EventRaised))
 			for range 2 {
 				rec := h.record()
 				if rec.Receiver == "fine" {

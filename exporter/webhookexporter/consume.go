@@ -14,7 +14,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/journal"
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/known"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
-	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
 )
 
 // offer is an event for a receiver. Only what the receiver has room for becomes
@@ -48,15 +48,15 @@ func (e *webhookExporter) ConsumeLogs(ctx context.Context, logs plog.Logs) error
 	for _, rl := range logs.ResourceLogs().All() {
 		for _, sl := range rl.ScopeLogs().All() {
 			for _, record := range sl.LogRecords().All() {
-				if eventName(record) == "" {
+				if eventrecord.Name(record) == "" {
 					skipped++
 					continue
 				}
-				matching := matching(receivers, eventName(record))
+				matching := matching(receivers, eventrecord.Name(record))
 				if len(matching) == 0 {
 					continue
 				}
-				if id := textAttribute(record, names.GPUEventID, maxName); id != "" && !batch.Take(id) {
+				if id := eventrecord.ID(record); id != "" && !batch.Take(id) {
 					duplicates++
 					continue
 				}
@@ -64,7 +64,7 @@ func (e *webhookExporter) ConsumeLogs(ctx context.Context, logs plog.Logs) error
 				if len(wanted) == 0 {
 					continue
 				}
-				it := e.newItem(newEvent(record, rl.Resource(), now, newID))
+				it := e.newItem(&event{Event: eventrecord.Read(record, rl.Resource(), now)})
 				items = append(items, it)
 				for _, r := range wanted {
 					offers = append(offers, offer{item: it, receiver: r})
@@ -100,9 +100,9 @@ func matching(receivers []*receiver, name string) []*receiver {
 // wantedBy returns those of the receivers from which min_severity does not
 // withhold the event.
 func wantedBy(receivers []*receiver, record plog.LogRecord) []*receiver {
-	severity := severityOf(record)
-	state := textAttribute(record, names.GPUEventState, maxName)
-	key := textAttribute(record, names.GPUEventKey, maxKey)
+	severity := eventrecord.Severity(record)
+	state := eventrecord.State(record)
+	key := eventrecord.Key(record)
 	var wanted []*receiver
 	for _, r := range receivers {
 		if t, _ := r.current(); !r.conditions.withholds(t.filter.minSeverity, severity, state, key) {

@@ -6,9 +6,8 @@ package webhookexporter // import "github.com/otelcol-gpu/otelcol-gpu/exporter/w
 import (
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
 )
 
 // item is an event that is kept: for the deliveries that carry it, and for
@@ -71,12 +70,12 @@ func (d *delivery) events() []*event {
 // webhookID is the same in every attempt.
 func (d *delivery) webhookID() string {
 	if len(d.parts) > 1 && d.group == "" {
-		d.group = "grp_" + newID()
+		d.group = "grp_" + eventrecord.NewID()
 	}
 	if d.group != "" {
 		return d.group
 	}
-	return webhookID(d.parts[0].id)
+	return webhookID(d.parts[0].ID)
 }
 
 // record starts an audit record of the delivery. Of a receiver that is no
@@ -84,18 +83,18 @@ func (d *delivery) webhookID() string {
 func (d *delivery) record(receiver string, t *target, now time.Time) *audit.Record {
 	first := d.parts[0]
 	rec := &audit.Record{
-		ID:          newID(),
+		ID:          eventrecord.NewID(),
 		Time:        now.UTC(),
 		WebhookID:   d.webhookID(),
-		TraceID:     first.traceID,
-		Trigger:     first.trigger,
+		TraceID:     first.TraceID,
+		Trigger:     first.Trigger,
 		Receiver:    receiver,
 		MaxAttempts: 1,
 		Durations:   audit.Durations{Queued: now.Sub(first.received)},
 	}
 	for _, p := range d.parts {
-		rec.Events = append(rec.Events, audit.Event{Name: p.name, ID: p.id, Key: p.key, Time: p.time})
-		if p.traceID != rec.TraceID {
+		rec.Events = append(rec.Events, audit.Event{Name: p.Name, ID: p.ID, Key: p.Key, Time: p.Time})
+		if p.TraceID != rec.TraceID {
 			rec.TraceID = "" // several have no trace in common
 		}
 	}
@@ -112,9 +111,4 @@ func (d *delivery) tell(rec *audit.Record) {
 		d.told <- rec // holds one
 		d.told = nil
 	}
-}
-
-// newID returns a UUIDv7.
-func newID() string {
-	return uuid.Must(uuid.NewV7()).String() // fails only without a source of randomness
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/metadatatest"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -28,7 +29,7 @@ func TestSlowReceiverDelaysNobody(t *testing.T) {
 	h := startHarness(t, map[string]ReceiverConfig{"a-slow": to(slow.URL), "b-fast": to(fast.URL)})
 	const events = 50
 	for range events {
-		h.send(partial(newID(), names.EventRaised))
+		h.send(partial(eventrecord.NewID(), names.EventRaised))
 	}
 	for range events {
 		assert.Equal(t, "b-fast", h.record().Receiver)
@@ -113,7 +114,7 @@ func TestGoneEmptiesTheQueue(t *testing.T) {
 	})
 	h := startHarness(t, only(to(server.URL)))
 	for range 3 {
-		h.send(partial(newID(), names.EventRaised)) // of one key, so one after the other
+		h.send(partial(eventrecord.NewID(), names.EventRaised)) // of one key, so one after the other
 	}
 	<-entered
 	close(release)
@@ -163,7 +164,7 @@ func TestEventsWithoutKeyDoNotWaitForEachOther(t *testing.T) {
 	const events = 100 // so many do not all come to the same worker
 	for range events {
 		logs := plog.NewLogs()
-		addPartial(logs, newID(), names.EventRaised, plog.SeverityNumberWarn).Attributes().Remove(names.GPUEventKey)
+		addPartial(logs, eventrecord.NewID(), names.EventRaised, plog.SeverityNumberWarn).Attributes().Remove(names.GPUEventKey)
 		h.send(logs)
 	}
 	for range 2 {

@@ -11,6 +11,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -41,7 +42,7 @@ func facts(e *event) []fact {
 	add("Meaning", e.text(names.GPUXIDMeaning))
 	add("Action", e.text(names.GPUXIDAction))
 	add("Missing pods", missingPods(e))
-	for _, name := range slices.Sorted(maps.Keys(e.attributes)) {
+	for _, name := range slices.Sorted(maps.Keys(e.Attributes)) {
 		switch name {
 		case names.ServiceName, names.K8sNamespaceName, names.K8sNodeName, names.HostName, names.HwID, names.K8sClusterName,
 			names.GPUXIDCode, names.GPUXIDMnemonic, names.GPUXIDMeaning, names.GPUXIDAction, names.GPUXIDFatal,
@@ -56,7 +57,7 @@ func facts(e *event) []fact {
 // text returns what the event's resource, else the event itself says under the
 // name, as text; empty if neither says anything but blanks.
 func (e *event) text(name string) string {
-	for _, m := range []map[string]any{e.resource, e.attributes} {
+	for _, m := range []map[string]any{e.Resource, e.Attributes} {
 		if v, ok := m[name]; ok {
 			if s, err := plainText(v); err == nil && strings.TrimSpace(s) != "" {
 				return s
@@ -100,24 +101,24 @@ func (e *event) subject() string {
 // no text from outside but the name, and of that only letters, digits, dots
 // and underscores.
 func (e *event) title() string {
-	word := strings.ToUpper(severityName(e.severity))
-	if e.state == names.EventRaised || e.state == names.EventCleared {
-		word += " " + e.state
+	word := strings.ToUpper(eventrecord.SeverityName(e.Severity))
+	if e.State == names.EventRaised || e.State == names.EventCleared {
+		word += " " + e.State
 	}
-	return e.mark() + word + ": " + strings.Map(typeRune, e.name)
+	return e.mark() + word + ": " + strings.Map(typeRune, e.Name)
 }
 
 // sentence is the event's message, else what it is about.
 func (e *event) sentence() string {
-	if strings.TrimSpace(e.message) != "" {
-		return e.message
+	if strings.TrimSpace(e.Message) != "" {
+		return e.Message
 	}
 	return e.subject()
 }
 
 // mark tells people that the event is a test or was sent before.
 func (e *event) mark() string {
-	switch e.trigger {
+	switch e.Trigger {
 	case audit.TriggerTest:
 		return "[TEST] "
 	case audit.TriggerReplay:
@@ -126,8 +127,8 @@ func (e *event) mark() string {
 	return ""
 }
 
-func (e *event) isTest() bool   { return e.trigger == audit.TriggerTest }
-func (e *event) isReplay() bool { return e.trigger == audit.TriggerReplay }
+func (e *event) isTest() bool   { return e.Trigger == audit.TriggerTest }
+func (e *event) isReplay() bool { return e.Trigger == audit.TriggerReplay }
 
 // xid is the code with what the catalogue calls it.
 func xid(e *event) string {
@@ -135,7 +136,7 @@ func xid(e *event) string {
 	if out == "" {
 		return ""
 	}
-	switch e.attributes[names.GPUXIDFatal] {
+	switch e.Attributes[names.GPUXIDFatal] {
 	case true:
 		out += ", fatal"
 	case false:
@@ -146,8 +147,8 @@ func xid(e *event) string {
 
 // missingPods says how many are missing, of how many, and names the first.
 func missingPods(e *event) string {
-	list, _ := e.attributes[names.GPUServiceMissingPods].([]any)
-	count, counted := e.attributes[names.GPUServiceMissingPodCount].(int64)
+	list, _ := e.Attributes[names.GPUServiceMissingPods].([]any)
+	count, counted := e.Attributes[names.GPUServiceMissingPodCount].(int64)
 	if !counted {
 		count = int64(len(list))
 	}
@@ -155,7 +156,7 @@ func missingPods(e *event) string {
 		return ""
 	}
 	out := fmt.Sprint(count)
-	if settled, ok := e.attributes[names.GPUServiceSettledPodCount].(int64); ok {
+	if settled, ok := e.Attributes[names.GPUServiceSettledPodCount].(int64); ok {
 		out += fmt.Sprintf(" of %d", settled)
 	}
 	var named []string

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/configkeys"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -21,16 +22,6 @@ import (
 // clearing is sent although its raising was not: harmless, where the reverse
 // is not.
 const maxConditions = 10_000
-
-var severities = map[string]plog.SeverityNumber{
-	"":      plog.SeverityNumberUnspecified,
-	"trace": plog.SeverityNumberTrace,
-	"debug": plog.SeverityNumberDebug,
-	"info":  plog.SeverityNumberInfo,
-	"warn":  plog.SeverityNumberWarn,
-	"error": plog.SeverityNumberError,
-	"fatal": plog.SeverityNumberFatal,
-}
 
 // filter says which events a receiver wants.
 type filter struct {
@@ -49,8 +40,8 @@ func newFilter(key string, patterns []string, minSeverity string) (filter, error
 			errs = append(errs, fmt.Errorf("%s::events[%d]: %q matches no event: %s", key, i, p, remedy))
 		}
 	}
-	severity, ok := severities[minSeverity]
-	if !ok {
+	severity, ok := eventrecord.ParseSeverity(minSeverity)
+	if !ok && minSeverity != "" {
 		errs = append(errs, fmt.Errorf("%s::min_severity: %q is not one of trace, debug, info, warn, error, fatal", key, minSeverity))
 	}
 	return filter{patterns: patterns, minSeverity: severity}, errors.Join(errs...)

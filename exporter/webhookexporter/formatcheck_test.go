@@ -213,7 +213,7 @@ func checkPagerDuty(body []byte, e *event) error {
 		errs = append(errs, errors.New("no source"))
 	}
 	want := "trigger"
-	if e.state == names.EventCleared {
+	if e.State == names.EventCleared {
 		want = "resolve"
 	}
 	if msg.EventAction != want {
@@ -322,8 +322,8 @@ func checkAlertmanager(body []byte, events []*event) error {
 		refuse("status %q with alerts that are %q", msg.Status, status)
 	}
 	for _, e := range events { // none is lost, merged ones included
-		if e.id != "" && !bytes.Contains(body, mustJSON(e.id)) {
-			refuse("event %q is not told", e.id)
+		if e.ID != "" && !bytes.Contains(body, mustJSON(e.ID)) {
+			refuse("event %q is not told", e.ID)
 		}
 	}
 	return errors.Join(errs...)

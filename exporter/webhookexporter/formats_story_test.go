@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/plog"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -29,7 +30,7 @@ func conditionEvent(id, key, state string, severity plog.SeverityNumber, at time
 	logs := plog.NewLogs()
 	addPartial(logs, id, state, severity)
 	e := eventOf(logs)
-	e.key, e.time = key, eventTime.Add(at)
+	e.Key, e.Time = key, eventTime.Add(at)
 	return e
 }
 
@@ -59,8 +60,8 @@ func TestAlertsOfAConditionHaveOneFingerprint(t *testing.T) {
 func TestHolderAndNodeAreNoLabels(t *testing.T) {
 	raised := storyEvents()["xid"][0]
 	moved := *raised
-	moved.resource = map[string]any{names.K8sClusterName: "prod", names.HwID: "GPU-5f1c0a3e", names.HwDriverVersion: "580.1", names.K8sPodName: "other", names.ServiceName: "chat"}
-	moved.state = names.EventCleared
+	moved.Resource = map[string]any{names.K8sClusterName: "prod", names.HwID: "GPU-5f1c0a3e", names.HwDriverVersion: "580.1", names.K8sPodName: "other", names.ServiceName: "chat"}
+	moved.State = names.EventCleared
 	a, b := labelsOf(raised), labelsOf(&moved)
 	assert.Equal(t, a, b)
 }
@@ -146,8 +147,8 @@ func TestLabelName(t *testing.T) {
 
 func TestAttributesOfOneLabelNameShareIt(t *testing.T) {
 	e := storyEvents()["raised"][0]
-	e.attributes["same.name"], e.attributes["same_name"] = "x", "y"
-	e.attributes["starts_at_unknown"] = "an attribute must not pass for ours"
+	e.Attributes["same.name"], e.Attributes["same_name"] = "x", "y"
+	e.Attributes["starts_at_unknown"] = "an attribute must not pass for ours"
 	a := decoded[alertmanagerBody](t, formatAlertmanager, e).Alerts[0]
 	assert.EqualValues(t, "x; y", a.Annotations["same_name"])
 	assert.NotContains(t, a.Annotations, "starts_at_unknown")
@@ -176,8 +177,8 @@ func TestPagerDutyActions(t *testing.T) {
 			assert.Equal(t, tt.action, body.EventAction)
 			if len(tt.key) > 255 {
 				assert.Regexp(t, "^sha256:[0-9a-f]{64}$", body.DedupKey)
-				assert.Equal(t, dedupKey(&event{key: tt.key}), body.DedupKey)
-				assert.NotEqual(t, dedupKey(&event{key: tt.key + "k"}), body.DedupKey)
+				assert.Equal(t, dedupKey(&event{Event: eventrecord.Event{Key: tt.key}}), body.DedupKey)
+				assert.NotEqual(t, dedupKey(&event{Event: eventrecord.Event{Key: tt.key + "k"}}), body.DedupKey)
 				return
 			}
 			assert.Equal(t, tt.dedup, body.DedupKey)
@@ -215,7 +216,7 @@ func TestPagerDutySource(t *testing.T) {
 		{map[string]any{names.K8sClusterName: " "}, "unknown", ""},
 	}
 	for _, tt := range tests {
-		body := decoded[pagerDutyBody](t, formatPagerDuty, &event{id: "id", name: "gpu.x", time: eventTime, resource: tt.resource})
+		body := decoded[pagerDutyBody](t, formatPagerDuty, &event{Event: eventrecord.Event{ID: "id", Name: "gpu.x", Time: eventTime, Resource: tt.resource}})
 		assert.Equal(t, tt.source, body.Payload.Source, "%v", tt.resource)
 		assert.Equal(t, tt.group, body.Payload.Group, "%v", tt.resource)
 	}
@@ -229,8 +230,8 @@ func TestSlackTextStandsAlone(t *testing.T) {
 	require.Len(t, lines, 3)
 	assert.True(t, strings.HasPrefix(lines[1], "ERROR raised: gpu.xid: GPU GPU-5f1c0a3e on node-7"), lines[1])
 
-	silent := &event{id: "id", name: "gpu.device.lost", severity: plog.SeverityNumberError, state: names.EventRaised, time: eventTime,
-		resource: map[string]any{names.HwID: "GPU-1"}}
+	silent := &event{Event: eventrecord.Event{ID: "id", Name: "gpu.device.lost", Severity: plog.SeverityNumberError, State: names.EventRaised, Time: eventTime,
+		Resource: map[string]any{names.HwID: "GPU-1"}}}
 	assert.Equal(t, "ERROR raised: gpu.device.lost: GPU-1", decoded[slackBody](t, formatSlack, silent).Text, "without a sentence, what it is about")
 }
 
@@ -244,7 +245,7 @@ func TestSlackSaysWhenThereIsMore(t *testing.T) {
 	assert.False(t, says(storyEvents()["xid"][0]))
 	assert.True(t, says(manyAttributes()))
 	bounded := *storyEvents()["xid"][0]
-	bounded.truncated = true
+	bounded.Truncated = true
 	assert.True(t, says(&bounded), "the event itself was bounded")
 }
 
@@ -291,6 +292,6 @@ func TestMissingPods(t *testing.T) {
 		{map[string]any{names.GPUServiceMissingPods: "not a list"}, ""},
 	}
 	for _, tt := range tests {
-		assert.Equal(t, tt.want, missingPods(&event{attributes: tt.attributes}), "%v", tt.attributes)
+		assert.Equal(t, tt.want, missingPods(&event{Event: eventrecord.Event{Attributes: tt.attributes}}), "%v", tt.attributes)
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -85,9 +86,9 @@ func storyEvents() map[string][]*event {
 		describe(record, "gpu.webhook.test", "0195-test", "", "", plog.SeverityNumberInfo)
 		record.Body().SetStr("A test of this webhook.")
 	})
-	test.trigger = audit.TriggerTest
+	test.Trigger = audit.TriggerTest
 	replay := partial("0195-raised", names.EventRaised, plog.SeverityNumberWarn, 0)
-	replay.trigger = audit.TriggerReplay
+	replay.Trigger = audit.TriggerReplay
 	raised := partial("0195-raised", names.EventRaised, plog.SeverityNumberWarn, 0)
 	cleared := partial("0195-cleared", names.EventCleared, plog.SeverityNumberInfo, 5*time.Minute)
 	return map[string][]*event{
@@ -152,7 +153,7 @@ func nastyEvent(text string, state string) *event {
 	rl := logs.ResourceLogs().AppendEmpty()
 	record := rl.ScopeLogs().AppendEmpty().LogRecords().AppendEmpty()
 	record.SetEventName(text)
-	if eventName(record) == "" { // which would be no event
+	if eventrecord.Name(record) == "" { // which would be no event
 		record.SetEventName("gpu.odd")
 	}
 	record.SetSeverityText(text)
@@ -176,7 +177,7 @@ func nastyEvent(text string, state string) *event {
 func manyAttributes() *event {
 	logs := plog.NewLogs()
 	record := addPartial(logs, "id", names.EventRaised, plog.SeverityNumberFatal)
-	for i := range maxEntries {
+	for i := range eventrecord.MaxEntries {
 		record.Attributes().PutStr(fmt.Sprintf("%d attribute & `%d`", i, i), strings.Repeat("<", 100))
 		record.Attributes().PutStr(fmt.Sprintf("same.name_%d", i%3), "x")
 		record.Attributes().PutStr(fmt.Sprintf("same_name.%d", i%3), "y")
@@ -185,7 +186,7 @@ func manyAttributes() *event {
 }
 
 func TestNastyEventsAreAcceptedByTheirReceivers(t *testing.T) {
-	events := map[string]*event{"128 attributes": manyAttributes(), "nothing at all": {id: "id", name: "x", time: eventTime}}
+	events := map[string]*event{"128 attributes": manyAttributes(), "nothing at all": {Event: eventrecord.Event{ID: "id", Name: "x", Time: eventTime}}}
 	for name, text := range nastyTexts {
 		events[name] = nastyEvent(text, names.EventRaised)
 		events[name+", cleared"] = nastyEvent(text, names.EventCleared)
@@ -202,7 +203,7 @@ func TestNastyEventsAreAcceptedByTheirReceivers(t *testing.T) {
 					group[i] = e
 					if i%2 == 1 { // not the same condition each time
 						other := *e
-						other.key, other.id = fmt.Sprint(i), fmt.Sprint("id-", i)
+						other.Key, other.ID = fmt.Sprint(i), fmt.Sprint("id-", i)
 						group[i] = &other
 					}
 				}
@@ -220,7 +221,7 @@ func TestTriggerIsSaidInEveryFormat(t *testing.T) {
 	for format, enc := range encoders {
 		e := *storyEvents()["raised"][0]
 		say := func(trigger audit.Trigger) string {
-			e.trigger = trigger
+			e.Trigger = trigger
 			body, err := enc.encode(formatTarget, []*event{&e})
 			require.NoError(t, err)
 			return strings.ToLower(string(body))
@@ -300,7 +301,7 @@ func FuzzFormats(f *testing.F) {
 			for i := range group {
 				group[i] = nastyEvent(text, state)
 				if !same {
-					group[i].key += fmt.Sprint(i)
+					group[i].Key += fmt.Sprint(i)
 				}
 			}
 			body, err := enc.encode(formatTarget, group)

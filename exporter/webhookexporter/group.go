@@ -32,13 +32,13 @@ type group struct {
 // takes reports whether the delivery may travel with others.
 func (g *groups) takes(d *delivery) bool {
 	p := d.parts[0]
-	return g.wait > 0 && g.limit > 1 && d.told == nil && p.trigger == audit.TriggerEvent && p.place() != ""
+	return g.wait > 0 && g.limit > 1 && d.told == nil && p.Trigger == audit.TriggerEvent && p.place() != ""
 }
 
 // gather adds the part to the group of its place. The caller holds q.mu.
 func (q *queue) gather(p *part) {
 	place := p.place()
-	if other := q.groups.byKey[p.key]; other != nil && other.place != place {
+	if other := q.groups.byKey[p.Key]; other != nil && other.place != place {
 		q.dispatch(other)
 	}
 	g := q.groups.byPlace[place]
@@ -52,8 +52,8 @@ func (q *queue) gather(p *part) {
 		q.groups.byPlace[place] = g
 	}
 	g.parts = append(g.parts, p)
-	if p.key != "" {
-		q.groups.byKey[p.key] = g
+	if p.Key != "" {
+		q.groups.byKey[p.Key] = g
 	}
 	if len(g.parts) >= q.groups.limit {
 		q.dispatch(g)
@@ -69,7 +69,7 @@ func (q *queue) dispatch(g *group) {
 	g.timer.Stop()
 	delete(q.groups.byPlace, g.place)
 	for _, p := range g.parts {
-		delete(q.groups.byKey, p.key)
+		delete(q.groups.byKey, p.Key)
 	}
 	q.line(&delivery{parts: g.parts})
 }

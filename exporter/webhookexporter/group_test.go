@@ -24,7 +24,7 @@ import (
 var listing = encoder{group: 5, encode: func(_ *target, events []*event) ([]byte, error) {
 	var ids []string
 	for _, e := range events {
-		ids = append(ids, e.id)
+		ids = append(ids, e.ID)
 	}
 	return []byte(strings.Join(ids, " ")), nil
 }}

@@ -31,6 +31,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/metadata"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -129,7 +130,7 @@ func (h *harness) record() *audit.Record {
 // one sends one event and returns its audit record.
 func (h *harness) one() *audit.Record {
 	h.t.Helper()
-	h.send(partial(newID(), names.EventRaised))
+	h.send(partial(eventrecord.NewID(), names.EventRaised))
 	return h.record()
 }
 

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/metadata"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -33,7 +34,7 @@ func TestFiguresOfTwoExportersAddUp(t *testing.T) {
 		t.Cleanup(func() { require.NoError(t, e.Shutdown(context.Background())) })
 		require.NoError(t, e.observe())
 		for range 3 { // nobody works yet
-			require.NoError(t, e.ConsumeLogs(t.Context(), partial(newID(), names.EventRaised)))
+			require.NoError(t, e.ConsumeLogs(t.Context(), partial(eventrecord.NewID(), names.EventRaised)))
 		}
 	}
 	m, err := tel.GetMetric("otelcol_exporter_webhook_queue_length")

@@ -9,6 +9,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/plog"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/otlpseeds"
 )
 
@@ -27,7 +28,7 @@ func FuzzOTLP(f *testing.F) {
 		for _, rl := range ld.ResourceLogs().All() {
 			for _, sl := range rl.ScopeLogs().All() {
 				for _, record := range sl.LogRecords().All() {
-					e := newEvent(record, rl.Resource(), now, func() string { return "new-id" })
+					e := &event{Event: eventrecord.Read(record, rl.Resource(), now)}
 					for format, enc := range encoders {
 						out, err := enc.encode(formatTarget, []*event{e})
 						if err != nil || !json.Valid(out) {

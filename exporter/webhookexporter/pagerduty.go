@@ -77,10 +77,10 @@ func encodePagerDuty(t *target, events []*event) ([]byte, error) {
 	}
 	e := events[0]
 	action := "trigger"
-	if e.state == names.EventCleared {
+	if e.State == names.EventCleared {
 		action = "resolve"
 	}
-	class := strings.Map(typeRune, e.name)
+	class := strings.Map(typeRune, e.Name)
 	summary := e.mark() + class
 	if sentence := e.sentence(); sentence != "" {
 		summary += ": " + sentence
@@ -103,8 +103,8 @@ func encodePagerDuty(t *target, events []*event) ([]byte, error) {
 		Payload: pagerDutyPayload{
 			Summary:       cut(summary, pagerDutySummary, nil),
 			Source:        source,
-			Severity:      pagerDutySeverity(e.severity),
-			Timestamp:     e.time.UTC().Format(pagerDutyTime),
+			Severity:      pagerDutySeverity(e.Severity),
+			Timestamp:     e.Time.UTC().Format(pagerDutyTime),
 			Component:     component,
 			Group:         pagerDutyGroup(e),
 			Class:         class,
@@ -117,9 +117,9 @@ func encodePagerDuty(t *target, events []*event) ([]byte, error) {
 // An event without one is an alert of its own. A clearing without one resolves
 // nothing, which PagerDuty takes and passes over.
 func dedupKey(e *event) string {
-	key := e.key
+	key := e.Key
 	if key == "" {
-		key = e.id
+		key = e.ID
 	}
 	if len(key) > pagerDutyDedup {
 		sum := sha256.Sum256([]byte(key))

@@ -13,6 +13,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/plog"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -65,23 +66,23 @@ type standardData struct {
 func encodeStandard(_ *target, events []*event) ([]byte, error) {
 	e := events[0]
 	return encodeJSON(standardBody{
-		Type:      strings.Map(typeRune, e.name),
-		Timestamp: e.time.Format(time.RFC3339Nano),
+		Type:      strings.Map(typeRune, e.Name),
+		Timestamp: e.Time.Format(time.RFC3339Nano),
 		Data:      dataOf(e),
 	})
 }
 
 func dataOf(e *event) standardData {
 	return standardData{
-		ID:         e.id,
-		Key:        e.key,
-		State:      e.state,
-		Severity:   severityName(e.severity),
-		Message:    e.message,
-		Attributes: e.attributes,
-		Resource:   e.resource,
-		TraceID:    e.traceID,
-		Truncated:  e.truncated,
+		ID:         e.ID,
+		Key:        e.Key,
+		State:      e.State,
+		Severity:   eventrecord.SeverityName(e.Severity),
+		Message:    e.Message,
+		Attributes: e.Attributes,
+		Resource:   e.Resource,
+		TraceID:    e.TraceID,
+		Truncated:  e.Truncated,
 		Test:       e.isTest(),
 		Replay:     e.isReplay(),
 	}
@@ -110,10 +111,10 @@ type convoxBody struct {
 
 func encodeConvox(_ *target, events []*event) ([]byte, error) {
 	e := events[0]
-	data := make(map[string]string, len(e.attributes)+len(e.resource)+10)
+	data := make(map[string]string, len(e.Attributes)+len(e.Resource)+10)
 	// Later ones win: what the event says of itself over what its resource
 	// says, and the fields that Convox receivers rely on over both.
-	for _, m := range []map[string]any{e.resource, e.attributes} {
+	for _, m := range []map[string]any{e.Resource, e.Attributes} {
 		for key, value := range m {
 			text, err := plainText(value)
 			if err != nil {
@@ -124,18 +125,18 @@ func encodeConvox(_ *target, events []*event) ([]byte, error) {
 	}
 	data["actor"] = "system"
 	data["rack"] = "unknown"
-	if cluster, ok := e.resource[names.K8sClusterName].(string); ok && cluster != "" {
+	if cluster, ok := e.Resource[names.K8sClusterName].(string); ok && cluster != "" {
 		data["rack"] = cluster
 	}
-	data["id"] = e.id
-	data["key"] = e.key
-	data["state"] = e.state
-	data["severity"] = severityName(e.severity)
-	data["message"] = e.message
-	if e.traceID != "" {
-		data["trace_id"] = e.traceID
+	data["id"] = e.ID
+	data["key"] = e.Key
+	data["state"] = e.State
+	data["severity"] = eventrecord.SeverityName(e.Severity)
+	data["message"] = e.Message
+	if e.TraceID != "" {
+		data["trace_id"] = e.TraceID
 	}
-	if e.truncated {
+	if e.Truncated {
 		data["truncated"] = "true"
 	}
 	switch {
@@ -145,17 +146,17 @@ func encodeConvox(_ *target, events []*event) ([]byte, error) {
 		data["replay"] = "true"
 	}
 	return encodeJSON(convoxBody{
-		Action:    strings.ReplaceAll(strings.Map(typeRune, e.name), ".", ":"),
+		Action:    strings.ReplaceAll(strings.Map(typeRune, e.Name), ".", ":"),
 		Data:      data,
 		Status:    convoxStatus(e),
-		Timestamp: e.time.Format(time.RFC3339Nano),
+		Timestamp: e.Time.Format(time.RFC3339Nano),
 	})
 }
 
 // convoxStatus maps onto the two of Convox's four words that fit: a condition
 // that people should look at is an error, its end and mere notices a success.
 func convoxStatus(e *event) string {
-	if e.state != names.EventCleared && e.severity >= plog.SeverityNumberWarn {
+	if e.State != names.EventCleared && e.Severity >= plog.SeverityNumberWarn {
 		return "error"
 	}
 	return "success"

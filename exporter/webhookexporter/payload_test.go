@@ -4,10 +4,8 @@
 package webhookexporter
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"math"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
 )
@@ -27,7 +26,7 @@ var now = time.Date(2026, 3, 4, 6, 0, 0, 0, time.UTC)
 // eventOf copies the first record of the logs.
 func eventOf(logs plog.Logs) *event {
 	rl := logs.ResourceLogs().At(0)
-	return newEvent(rl.ScopeLogs().At(0).LogRecords().At(0), rl.Resource(), now, func() string { return "new-id" })
+	return &event{Event: eventrecord.Read(rl.ScopeLogs().At(0).LogRecords().At(0), rl.Resource(), now)}
 }
 
 func encode(t *testing.T, format string, e *event) string {
@@ -91,7 +90,7 @@ func TestConvoxStatus(t *testing.T) {
 		{"", plog.SeverityNumberInfo, "success"},
 	}
 	for _, tt := range tests {
-		assert.Equal(t, tt.want, convoxStatus(&event{state: tt.state, severity: tt.severity}), "%+v", tt)
+		assert.Equal(t, tt.want, convoxStatus(&event{Event: eventrecord.Event{State: tt.state, Severity: tt.severity}}), "%+v", tt)
 	}
 }
 
@@ -99,54 +98,12 @@ func TestBareEvent(t *testing.T) {
 	logs := plog.NewLogs()
 	record := logs.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty().LogRecords().AppendEmpty()
 	record.SetEventName("GPU.Odd Name!")
+	record.Attributes().PutStr(names.GPUEventID, "new-id")
 	e := eventOf(logs)
 	assert.Equal(t, `{"type":"gpu.odd_name_","timestamp":"2026-03-04T06:00:00Z","data":{"id":"new-id","key":"","state":"","severity":"info","message":"","attributes":{},"resource":{}}}`,
 		encode(t, formatStandard, e))
 	assert.Equal(t, `{"action":"gpu:odd_name_","data":{"actor":"system","id":"new-id","key":"","message":"","rack":"unknown","severity":"info","state":""},"status":"success","timestamp":"2026-03-04T06:00:00Z"}`,
 		encode(t, formatConvox, e))
-
-	record.SetObservedTimestamp(pcommon.NewTimestampFromTime(eventTime))
-	assert.Equal(t, eventTime, eventOf(logs).time, "when it was observed, if it does not say when it was")
-}
-
-func TestSeverity(t *testing.T) {
-	tests := []struct {
-		number plog.SeverityNumber
-		text   string
-		want   string
-	}{
-		{plog.SeverityNumberTrace, "", "trace"}, {plog.SeverityNumberDebug4, "", "debug"},
-		{plog.SeverityNumberInfo, "", "info"}, {plog.SeverityNumberInfo4, "", "info"},
-		{plog.SeverityNumberWarn, "", "warn"}, {plog.SeverityNumberError2, "", "error"}, {plog.SeverityNumberFatal4, "", "fatal"},
-		{plog.SeverityNumberUnspecified, "ERROR", "error"}, {plog.SeverityNumberUnspecified, "Warn", "warn"},
-		{plog.SeverityNumberUnspecified, "", "info"}, {plog.SeverityNumberUnspecified, "loud", "info"},
-		{plog.SeverityNumber(99), "", "info"}, {plog.SeverityNumber(-1), "", "info"},
-		{plog.SeverityNumberError, "info", "error"},
-	}
-	for _, tt := range tests {
-		record := plog.NewLogRecord()
-		record.SetSeverityNumber(tt.number)
-		record.SetSeverityText(tt.text)
-		assert.Equal(t, tt.want, severityName(severityOf(record)), "%+v", tt)
-	}
-}
-
-func TestTextsFromOutsideAreMadeSafe(t *testing.T) {
-	const evil = "a\n\x1b[2J\u202e\u200bb"
-	const safe = "a [2Jb"
-	logs := plog.NewLogs()
-	record := addPartial(logs, evil, evil, plog.SeverityNumberWarn)
-	record.SetEventName(evil)
-	record.Body().SetStr(evil)
-	record.Attributes().PutStr(names.GPUEventKey, evil)
-	record.Attributes().PutStr(evil, evil)
-	logs.ResourceLogs().At(0).Resource().Attributes().PutStr(evil, evil)
-	e := eventOf(logs)
-	for _, got := range []string{e.id, e.state, e.name, e.message, e.key} {
-		assert.Equal(t, safe, got)
-	}
-	assert.Equal(t, safe, e.attributes[safe])
-	assert.Equal(t, safe, e.resource[safe])
 }
 
 func TestHugeEventIsBounded(t *testing.T) {
@@ -161,64 +118,13 @@ func TestHugeEventIsBounded(t *testing.T) {
 		list.AppendEmpty().SetEmptyMap()
 	}
 	e := eventOf(logs)
-	assert.True(t, e.truncated)
-	assert.Len(t, e.resource, 2, "the subject is kept")
+	assert.True(t, e.Truncated)
+	assert.Len(t, e.Resource, 2, "the subject is kept")
 	for _, f := range []string{formatStandard, formatConvox} {
 		body := encode(t, f, e)
 		assert.Less(t, len(body), 64<<10)
 		assert.Contains(t, body, `"truncated":`)
 	}
-}
-
-func TestLongBytesAreCut(t *testing.T) {
-	logs := plog.NewLogs()
-	addPartial(logs, "id", names.EventRaised, plog.SeverityNumberWarn).Attributes().PutEmptyBytes("raw").FromRaw(make([]byte, maxValue+1))
-	e := eventOf(logs)
-	assert.Equal(t, base64.StdEncoding.EncodeToString(make([]byte, maxValue)), e.attributes["raw"])
-	assert.True(t, e.truncated)
-}
-
-// Values without any text take room as well: in the queue, and in the body.
-func TestManyEmptyValuesAreBounded(t *testing.T) {
-	logs := plog.NewLogs()
-	attrs := addPartial(logs, "id", names.EventRaised, plog.SeverityNumberWarn).Attributes()
-	for i := range maxEntries {
-		list := attrs.PutEmptySlice(strconv.Itoa(i))
-		for range maxEntries {
-			list.AppendEmpty().SetEmptyMap()
-		}
-	}
-	e := eventOf(logs)
-	assert.True(t, e.truncated)
-	values := 0
-	for _, v := range e.attributes {
-		list, _ := v.([]any)
-		values += 1 + len(list)
-	}
-	assert.LessOrEqual(t, values, maxEventBytes/valueBytes)
-}
-
-func TestDeepEventIsBounded(t *testing.T) {
-	logs := plog.NewLogs()
-	m := addPartial(logs, "id", names.EventRaised, plog.SeverityNumberWarn).Attributes().PutEmptyMap("deep")
-	for range 1000 {
-		m = m.PutEmptyMap("deep")
-	}
-	e := eventOf(logs)
-	assert.True(t, e.truncated)
-	assert.Equal(t, map[string]any{"deep": map[string]any{"deep": map[string]any{}}}, e.attributes["deep"])
-}
-
-// Fifty pods with the longest names that Kubernetes allows fit.
-func TestFiftyPodNamesFit(t *testing.T) {
-	logs := plog.NewLogs()
-	pods := addPartial(logs, "id", names.EventRaised, plog.SeverityNumberWarn).Attributes().PutEmptySlice("missing")
-	for range 50 {
-		pods.AppendEmpty().SetStr(strings.Repeat("p", 253))
-	}
-	e := eventOf(logs)
-	assert.False(t, e.truncated)
-	assert.Len(t, e.attributes["missing"], 50)
 }
 
 func FuzzPayload(f *testing.F) {
@@ -262,9 +168,9 @@ func FuzzPayload(f *testing.F) {
 				}
 			}
 		}
-		for _, r := range webhookID(e.id) {
+		for _, r := range webhookID(e.ID) {
 			if r == '.' || r <= ' ' || r >= 0x7f {
-				t.Fatalf("id %q cannot be a header", webhookID(e.id))
+				t.Fatalf("id %q cannot be a header", webhookID(e.ID))
 			}
 		}
 	})

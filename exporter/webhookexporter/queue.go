@@ -117,7 +117,7 @@ func (q *queue) restore(d *delivery, now time.Time) {
 // line puts the delivery behind all that have a key in common with it.
 func (q *queue) line(d *delivery) {
 	for _, p := range d.parts {
-		if g := q.groups.byKey[p.key]; g != nil {
+		if g := q.groups.byKey[p.Key]; g != nil {
 			q.dispatch(g) // what is in there was first
 		}
 	}
@@ -345,12 +345,12 @@ func (q *queue) lengths() (waiting, retries int64) {
 func (d *delivery) keys() []string {
 	keys := make([]string, 0, len(d.parts))
 	for _, p := range d.parts {
-		key := "key " + p.key
+		key := "key " + p.Key
 		switch {
-		case p.trigger != audit.TriggerEvent:
+		case p.Trigger != audit.TriggerEvent:
 			key = "number " + strconv.FormatUint(p.number, 10)
-		case p.key == "":
-			key = "id " + p.id
+		case p.Key == "":
+			key = "id " + p.ID
 		}
 		if !slices.Contains(keys, key) {
 			keys = append(keys, key)

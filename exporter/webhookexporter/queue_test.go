@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -41,9 +42,9 @@ func playQueue(t *testing.T, chance *rand.Rand) {
 		defer mu.Unlock()
 		for _, p := range d.parts {
 			if d.Attempts == 0 {
-				assert.Greater(t, p.number, last[p.key], "key %s", p.key)
+				assert.Greater(t, p.number, last[p.Key], "key %s", p.Key)
 			}
-			last[p.key] = p.number
+			last[p.Key] = p.number
 		}
 		for _, key := range d.keys() {
 			assert.False(t, flying[key], key)
@@ -92,9 +93,9 @@ func playQueue(t *testing.T, chance *rand.Rand) {
 			continue
 		}
 		accepted++
-		ev := &event{id: fmt.Sprint(n), key: fmt.Sprint("k", roll(8))}
+		ev := &event{Event: eventrecord.Event{ID: fmt.Sprint(n), Key: fmt.Sprint("k", roll(8))}}
 		if node := roll(4); node > 0 {
-			ev.resource = map[string]any{names.K8sNodeName: fmt.Sprint("n", node)}
+			ev.Resource = map[string]any{names.K8sNodeName: fmt.Sprint("n", node)}
 		}
 		require.True(t, q.put(&delivery{parts: []*part{{item: &item{event: ev}, number: n + 1}}}))
 		switch roll(40) {

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/metadata"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
 )
 
@@ -214,7 +215,7 @@ func (w *receiversWatch) tell(ctx context.Context, f finding) {
 	if !w.talk.Allow() {
 		return
 	}
-	fields := []zap.Field{zap.String("file", safetext.Strip(f.name, maxName)), zap.String("cause", f.text)}
+	fields := []zap.Field{zap.String("file", safetext.Strip(f.name, eventrecord.MaxName)), zap.String("cause", f.text)}
 	switch {
 	case f.reason == skipNone:
 		w.logger.Warn("A file in the folder of receivers is used in part.", fields...)

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -44,17 +45,17 @@ func (m *memory) remember(items []*item) (forgotten []*item) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, it := range items {
-		if it.trigger != audit.TriggerEvent {
+		if it.Trigger != audit.TriggerEvent {
 			forgotten = append(forgotten, it)
 			continue
 		}
 		m.items = append(m.items, it)
-		m.byID[it.id] = it
+		m.byID[it.ID] = it
 	}
 	over := max(0, len(m.items)-m.limit)
 	for _, it := range m.items[:over] {
-		if m.byID[it.id] == it {
-			delete(m.byID, it.id)
+		if m.byID[it.ID] == it {
+			delete(m.byID, it.ID)
 		}
 	}
 	forgotten = append(forgotten, m.items[:over]...)
@@ -77,17 +78,16 @@ func (e *webhookExporter) test(ctx context.Context, name string) (*audit.Record,
 		return nil, errNoReceiver
 	}
 	now := time.Now()
-	records, err := e.trigger(ctx, &event{
-		id:         newID(),
-		name:       testEventName,
-		key:        "webhook/test/" + r.name,
-		message:    "This is a test of the webhook " + r.name + ". Nothing has happened.",
-		severity:   plog.SeverityNumberInfo,
-		time:       now.UTC(),
-		trigger:    audit.TriggerTest,
-		attributes: map[string]any{},
-		resource:   map[string]any{},
-	}, []*receiver{r}, now)
+	records, err := e.trigger(ctx, &event{Trigger: audit.TriggerTest, Event: eventrecord.Event{
+		ID:         eventrecord.NewID(),
+		Name:       testEventName,
+		Key:        "webhook/test/" + r.name,
+		Message:    "This is a test of the webhook " + r.name + ". Nothing has happened.",
+		Severity:   plog.SeverityNumberInfo,
+		Time:       now.UTC(),
+		Attributes: map[string]any{},
+		Resource:   map[string]any{},
+	}}, []*receiver{r}, now)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +133,7 @@ func (e *webhookExporter) replay(ctx context.Context, eventID, name string) ([]*
 		}
 	}
 	again := *kept.event
-	again.trigger = audit.TriggerReplay
+	again.Trigger = audit.TriggerReplay
 	return e.trigger(ctx, &again, receivers, time.Now())
 }
 
@@ -163,5 +163,5 @@ func (e *webhookExporter) trigger(ctx context.Context, ev *event, receivers []*r
 // wants reports whether the event passes the filter. Whether a clearing follows
 // a raising that was told is no longer known: it is taken for one.
 func wants(f *filter, ev *event) bool {
-	return f.matches(ev.name) && (ev.severity >= f.minSeverity || ev.state == names.EventCleared)
+	return f.matches(ev.Name) && (ev.Severity >= f.minSeverity || ev.State == names.EventCleared)
 }

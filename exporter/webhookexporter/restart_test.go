@@ -23,6 +23,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/metadatatest"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -140,8 +141,8 @@ func TestAnEventSurvivesUnchanged(t *testing.T) {
 	list.AppendEmpty().SetDouble(1)
 	list.AppendEmpty().SetInt(1)
 	attrs.PutEmptyMap("map").PutDouble("d", 7)
-	ev := newEvent(record, plog.NewResourceLogs().Resource(), eventTime, newID)
-	ev.trigger = audit.TriggerReplay
+	ev := &event{Event: eventrecord.Read(record, plog.NewResourceLogs().Resource(), eventTime)}
+	ev.Trigger = audit.TriggerReplay
 	text, err := encodeEvent(&item{event: ev, number: 7})
 	require.NoError(t, err)
 	it, err := decodeEvent(text)
@@ -151,7 +152,7 @@ func TestAnEventSurvivesUnchanged(t *testing.T) {
 }
 
 func FuzzDecodeStored(f *testing.F) {
-	text, err := encodeEvent(&item{event: &event{id: "1", name: "n", attributes: map[string]any{"f": 1.5, "l": []any{int64(1), nil}}}})
+	text, err := encodeEvent(&item{event: &event{Event: eventrecord.Event{ID: "1", Name: "n", Attributes: map[string]any{"f": 1.5, "l": []any{int64(1), nil}}}}})
 	if err != nil {
 		f.Fatal(err)
 	}

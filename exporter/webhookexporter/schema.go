@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
 )
 
 // What is stored, as JSON:
@@ -75,7 +76,7 @@ type storedEvent struct {
 
 func encodeRow(receiver string, d *delivery, p *part) ([]byte, error) {
 	return json.Marshal(storedRow{
-		Number: p.number, Receiver: receiver, Event: p.slot, EventID: p.id,
+		Number: p.number, Receiver: receiver, Event: p.slot, EventID: p.ID,
 		Received: p.received, Group: d.group, state: d.state,
 	})
 }
@@ -92,9 +93,9 @@ func decodeRow(text []byte) (r storedRow, err error) {
 
 func encodeEvent(it *item) ([]byte, error) {
 	return json.Marshal(storedEvent{
-		Number: it.number, ID: it.id, Name: it.name, Key: it.key, State: it.state, Message: it.message,
-		Severity: it.severity, Time: it.time, TraceID: it.traceID, Trigger: it.trigger,
-		Attributes: storable(it.attributes).(map[string]any), Resource: storable(it.resource).(map[string]any), Truncated: it.truncated,
+		Number: it.number, ID: it.ID, Name: it.Name, Key: it.Key, State: it.State, Message: it.Message,
+		Severity: it.Severity, Time: it.Time, TraceID: it.TraceID, Trigger: it.Trigger,
+		Attributes: storable(it.Attributes).(map[string]any), Resource: storable(it.Resource).(map[string]any), Truncated: it.Truncated,
 	})
 }
 
@@ -108,11 +109,11 @@ func decodeEvent(text []byte) (*item, error) {
 	if s.ID == "" || s.Name == "" {
 		return nil, fmt.Errorf("a stored event is incomplete")
 	}
-	return &item{number: s.Number, event: &event{
-		id: s.ID, name: s.Name, key: s.Key, state: s.State, message: s.Message,
-		severity: s.Severity, time: s.Time, traceID: s.TraceID, trigger: s.Trigger,
-		attributes: restored(s.Attributes), resource: restored(s.Resource), truncated: s.Truncated,
-	}}, nil
+	return &item{number: s.Number, event: &event{Trigger: s.Trigger, Event: eventrecord.Event{
+		ID: s.ID, Name: s.Name, Key: s.Key, State: s.State, Message: s.Message,
+		Severity: s.Severity, Time: s.Time, TraceID: s.TraceID,
+		Attributes: restored(s.Attributes), Resource: restored(s.Resource), Truncated: s.Truncated,
+	}}}, nil
 }
 
 // storable writes floats so that they come back as floats: with an exponent,

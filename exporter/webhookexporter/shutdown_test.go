@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -182,7 +183,7 @@ func TestNothingIsLostWhileStopping(t *testing.T) {
 		go func() {
 			defer func() { done <- struct{}{} }()
 			for range events {
-				_ = h.ConsumeLogs(context.Background(), partial(newID(), names.EventRaised))
+				_ = h.ConsumeLogs(context.Background(), partial(eventrecord.NewID(), names.EventRaised))
 			}
 		}()
 	}

@@ -81,7 +81,7 @@ func slackBlocks(e *event, budget int) []slackBlock {
 		left -= units(text)
 		section.Text = slackMarkdown(text)
 	}
-	shortened := e.truncated
+	shortened := e.Truncated
 	for _, f := range facts(e) {
 		if len(section.Fields) == slackFields || left < slackLeastOfField {
 			shortened = true
@@ -92,7 +92,7 @@ func slackBlocks(e *event, budget int) []slackBlock {
 		section.Fields = append(section.Fields, slackMarkdown(text))
 	}
 
-	about := e.time.UTC().Format(time.DateTime) + " UTC, event `" + slackCode(e.id, slackContext/2) + "`"
+	about := e.Time.UTC().Format(time.DateTime) + " UTC, event `" + slackCode(e.ID, slackContext/2) + "`"
 	if shortened {
 		about += ", more in the event than shown"
 	}

@@ -301,7 +301,7 @@ func (s *store) loadRows(ctx context.Context, high int, events map[int]*item, ou
 		}
 		row, err := decodeRow(text)
 		it := events[row.Event]
-		if err == nil && (it == nil || it.id != row.EventID) {
+		if err == nil && (it == nil || it.ID != row.EventID) {
 			err = errors.New("a stored delivery has lost its event")
 		}
 		if err != nil {
