@@ -31,6 +31,7 @@ var (
 	GPURetiredPending    = Metric{"gpu.memory.retired_pages.pending", "1", UpDownCounter, "1 while pages wait for a reboot to be retired, else 0."}
 	GPURemappedRows      = Metric{"gpu.memory.remapped_rows", "{row}", Counter, "Memory rows remapped because of ECC errors."}
 	GPURowRemapFailure   = Metric{"gpu.memory.row_remap.failure", "1", UpDownCounter, "1 if remapping a row failed, else 0."}
+	GPURowRemapPending   = Metric{"gpu.memory.row_remap.pending", "1", UpDownCounter, "1 while a memory row waits for a reset of the GPU to be remapped, else 0."}
 	GPUXIDLast           = Metric{"gpu.xid.last", "{code}", Gauge, "Code of the last XID; 0 is none seen."}
 	GPUXIDErrors         = Metric{"gpu.xid.errors", "{error}", Counter, "XID errors by code."}
 	GPUHealthStatus      = Metric{"gpu.health.status", "1", UpDownCounter, "1 for the state that a health watch is in, 0 for the others."}

@@ -92,6 +92,7 @@ func TestConvert(t *testing.T) {
 		"DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS": {7, 7},
 		"DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS":   {8, 8},
 		"DCGM_FI_DEV_ROW_REMAP_FAILURE":           {1, 1},
+		"DCGM_FI_DEV_ROW_REMAP_PENDING":           {1, 1},
 
 		"DCGM_FI_DEV_XID_ERRORS":          {79, 79},
 		"DCGM_EXP_XID_ERRORS_TOTAL":       {2, 2},

@@ -84,6 +84,7 @@ var Table = []Series{
 	{Metric: &names.GPURemappedRows, Key: names.ErrorType, Value: "corrected", From: []ID{RemappedCorr}},
 	{Metric: &names.GPURemappedRows, Key: names.ErrorType, Value: "uncorrected", From: []ID{RemappedUncorr}},
 	{Metric: &names.GPURowRemapFailure, From: []ID{RowRemapFailure}},
+	{Metric: &names.GPURowRemapPending, From: []ID{RowRemapPending}},
 
 	{Metric: &names.GPUXIDLast, From: []ID{XIDLast}},
 	{Metric: &names.GPUVGPULicensed, From: []ID{VGPULicense}},

@@ -99,6 +99,7 @@ var (
 	RemappedUncorr  = add(Field{Name: "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", Aliases: []string{"DCGM_FI_DEV_ROW_REMAP_UNCORRECTABLE_TOTAL"}, Number: 393, Scope: Board, Unit: "{row}"})
 	RemappedCorr    = add(Field{Name: "DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS", Aliases: []string{"DCGM_FI_DEV_ROW_REMAP_CORRECTABLE_TOTAL"}, Number: 394, Scope: Board, Unit: "{row}"})
 	RowRemapFailure = add(Field{Name: "DCGM_FI_DEV_ROW_REMAP_FAILURE", Aliases: []string{"DCGM_FI_DEV_ROW_REMAP_FAILED"}, Number: 395, Scope: Board, Unit: "flag"})
+	RowRemapPending = add(Field{Name: "DCGM_FI_DEV_ROW_REMAP_PENDING", Number: 396, Scope: Board, Unit: "flag"})
 )
 
 // XID, health and licence. An XID belongs to the entity that threw it.
