@@ -42,13 +42,13 @@ func inState(states ...string) queries.Selector { return queries.OneOf(queries.S
 
 func serviceAlerts() []alert {
 	missing := sum(queries.Of(queries.ServicePods, inState("missing")), service...)
-	heard := sum(queries.Of(queries.ServicePods, inState("reporting", "degraded")), service...)
+	reporting := sum(queries.Of(queries.ServicePods, inState("reporting", "degraded")), service...)
 	return []alert{
 		{
 			name: "GPUServicePartial", severity: warning, event: names.EventServicePartial, wait: "1m",
 			expr:    most(queries.ServicePartial, service...) + " == 1",
 			summary: "More than a quarter of the settled pods of " + theService + " send no GPU telemetry.",
-			meaning: "The averages of the service leave the missing pods out: they are right for the others, and say nothing about these.",
+			meaning: "The averages of the service exclude the missing pods: they are correct for the pods that report.",
 			check: []string{
 				"Which pods: `gpuctl ps`, the console's service page, or `gpu_pod_state{gpu_pod_state=\"missing\"} == 1`.",
 				"Whether they are on one node: then look for GPUExporterDown or GPUNodeLost there.",
@@ -62,7 +62,7 @@ func serviceAlerts() []alert {
 		},
 		{
 			name: "GPUServiceNoData", severity: critical, event: names.EventServiceNoData, wait: "1m",
-			expr:    missing + " > 0 unless" + on(service...) + "(" + heard + " > 0)",
+			expr:    missing + " > 0 unless" + on(service...) + "(" + reporting + " > 0)",
 			summary: "No settled pod of " + theService + " sends GPU telemetry.",
 			meaning: "There is no average of the service: this is no data, and not idleness.",
 			check: []string{
@@ -109,8 +109,8 @@ func serviceAlerts() []alert {
 			name: "GPUServiceThrottled", severity: info, wait: "2m",
 			expr:    most(queries.Of(queries.Throttle, protecting, set(queries.Service)), service...) + " == 1",
 			summary: "A GPU of " + theService + " is slowed down to protect itself.",
-			meaning: "Latency and throughput of the service suffer from the hardware. Alertmanager holds back what says so while this fires.",
-			check:   []string{"GPUThrottled says which device."},
+			meaning: "Latency and throughput of the service suffer from the hardware. Alertmanager inhibits the alerts on latency and throughput while this fires.",
+			check:   []string{"GPUThrottled names the device."},
 			do:      []string{"See GPUThrottled; move the pod to another node if it matters."},
 		},
 	}
@@ -118,18 +118,18 @@ func serviceAlerts() []alert {
 
 func nodeAlerts() []alert {
 	exporter := []string{queries.Cluster, queries.Node, queries.Address, queries.Port}
-	heard := func(within string) string {
+	seen := func(within string) string {
 		return count("count_over_time("+queries.Of(queries.ExporterUp, set(queries.Node))+"["+within+"])", nodes...)
 	}
 	return []alert{
 		{
 			name: "GPUNodeLost", severity: critical, event: names.EventNodeLost, wait: "1m",
-			expr: heard("1h") + " unless" + on(nodes...) + heard("3m") +
+			expr: seen("1h") + " unless" + on(nodes...) + seen("3m") +
 				" unless" + on(nodes...) + "(" + most("last_over_time("+queries.Schedulable+"[1h])", nodes...) + " == 0)",
-			summary: "Nothing is heard of node " + theNode + ".",
-			meaning: "Neither exporter nor agent of the node has said anything for three minutes, and it was not cordoned before. The alert ends an hour after the last word.",
+			summary: "Node " + theNode + " sends no telemetry.",
+			meaning: "Neither the exporter nor the agent of the node has reported for three minutes, and the node was not cordoned before. The alert ends an hour after the last report.",
 			check: []string{
-				"`kubectl get node`: is it there, is it Ready.",
+				"`kubectl get node`: does it exist, is it Ready.",
 				"`kubectl get pods -A --field-selector spec.nodeName=NODE`: is the agent running.",
 				"Whether all nodes are lost: then it is the gateway or the network.",
 			},
@@ -146,26 +146,26 @@ func nodeAlerts() []alert {
 			check: []string{
 				"The exporter's pod or service, and its log.",
 				"`curl http://ADDRESS:PORT/metrics` from the agent's node: refused, slow, or cut off.",
-				"The agent's log: it names the outcome, and what was answered if that is no page.",
+				"The agent's log: it names the outcome, and quotes a response that is not a metrics page.",
 			},
 			do: []string{
 				"Restart the exporter. If it dies again: driver and DCGM versions, memory limit of its pod.",
-				"An answer that is no page: another server or a login page has the exporter's address.",
+				"A response that is not a metrics page: another server or a login page has the exporter's address.",
 			},
 		},
 		{
 			name: "GPUExporterFrozen", severity: warning, event: names.EventExporterDown, wait: "1m",
 			expr:    most(queries.Frozen, exporter...) + " == 1",
-			summary: "The GPU exporter of " + theNode + " answers with values that stand still.",
-			meaning: "Energy and clocks of every device have not moved for several scrapes: the host engine behind the exporter hangs. Averages of services leave these values out, and the pods on these GPUs are degraded.",
+			summary: "The GPU exporter of " + theNode + " returns values that no longer change.",
+			meaning: "Energy and clocks of every device have not changed for several scrapes: the host engine behind the exporter hangs. Averages of services exclude these values, and the pods on these GPUs are degraded.",
 			check:   []string{"`nvidia-smi` on the node: does it answer.", "`nv-hostengine` in the exporter's pod, and XIDs on the node."},
 			do:      []string{"Restart the exporter (and nv-hostengine). If nvidia-smi hangs too: drain the node and reboot it."},
 		},
 		{
 			name: "GPUAllocationStale", severity: warning, wait: "5m",
 			expr:    most(queries.OwnSnapshotAge, process...) + " > 300",
-			summary: "The agent at " + theProcess + " has not heard from its kubelet for {{ $value | humanizeDuration }}.",
-			meaning: "Who holds which GPU on that node is not known any more; gpu_allocation is silent there.",
+			summary: "The agent at " + theProcess + " has had no response from its kubelet for {{ $value | humanizeDuration }}.",
+			meaning: "The owners of the GPUs on that node are no longer known; gpu_allocation sends nothing for it.",
 			check:   []string{"`otelcol_gpu_allocation_calls` by outcome, and the agent's log.", "The socket /var/lib/kubelet/pod-resources/kubelet.sock: mounted, and readable by the agent's user."},
 			do:      []string{"Restart the kubelet if it does not answer; else correct mount or security context of the agent."},
 		},
@@ -208,7 +208,7 @@ func collectorAlerts() []alert {
 			expr: "absent(" + queries.OwnServices + ") or (" + count("count_over_time("+queries.ServicePods+"[1h])", queries.Cluster) +
 				" unless" + on(queries.Cluster) + count("count_over_time("+queries.ServicePods+"[5m])", queries.Cluster) + ")",
 			summary: "The GPU telemetry gateway{{ with $labels." + queries.Cluster + " }} of cluster {{ . }}{{ end }} is gone.",
-			meaning: "Nobody summarises services, and no event about a service or node is raised: the other alerts of this cluster say nothing now.",
+			meaning: "Services are not summarised, and no event about a service or a node is raised: the other alerts of this cluster mean nothing now.",
 			check: []string{
 				"`kubectl get statefulset,pods -l app.kubernetes.io/name=otelcol-gpu-gateway -A`, and the log of its last run.",
 				"Whether Prometheus scrapes it: targets page. Its own metrics on 8888 are needed as well as 9464.",
@@ -218,9 +218,9 @@ func collectorAlerts() []alert {
 		{
 			name: "GPUWatchdog", severity: "none",
 			expr:    "vector(1)",
-			summary: "Always fires: route it to a heartbeat that calls when it stops.",
-			meaning: "Shows that Prometheus evaluates these rules and Alertmanager delivers. No news of it is bad news.",
-			check:   []string{"When the heartbeat calls: is Prometheus up, are the rules loaded, does Alertmanager deliver."},
+			summary: "Always fires: route it to a heartbeat that notifies when it stops.",
+			meaning: "Shows that Prometheus evaluates these rules and Alertmanager delivers. If it stops, the pipeline is broken.",
+			check:   []string{"When the heartbeat notifies: is Prometheus up, are the rules loaded, does Alertmanager deliver."},
 			do:      []string{"Bring back what is down. Nothing is wrong while this alert fires."},
 		},
 		{
@@ -236,9 +236,9 @@ func collectorAlerts() []alert {
 			expr: "(" + sum("rate("+queries.Of(queries.OwnScrapes, not("outcome", "ok"))+"[10m])", append(slices.Clone(process), "outcome")...) +
 				" /" + on(process...) + "group_left " + sum("rate("+queries.OwnScrapes+"[10m])", process...) + ") > 0.1",
 			summary: "{{ $labels.outcome }}: more than a tenth of the scrapes of " + theProcess + " fail.",
-			meaning: "Exporters answer sometimes. What arrives has holes.",
+			meaning: "Exporters respond intermittently, so the series have gaps.",
 			check:   []string{"`otelcol_dcgm_receiver_scrapes` by outcome: connect, tls, timeout, http_status, redirect, cut_off, too_large, parse, empty, not_dcgm, no_value, no_device.", "How long scrapes take: `gpu_exporter_scrape_duration_seconds`."},
-			do:      []string{"timeout: a longer timeout or fewer fields. cut_off: the exporter's proxy or memory. parse: the answer is no page of an exporter, the log has its beginning. no_value: the host engine behind the exporter, `dmesg` for XIDs. The collector's log has cause and remedy of each."},
+			do:      []string{"timeout: a longer timeout or fewer fields. cut_off: the exporter's proxy or memory. parse: the response is not an exporter's page, the log quotes its beginning. no_value: the host engine behind the exporter, `dmesg` for XIDs. The collector's log has cause and remedy of each."},
 		},
 		{
 			name: "GPUTelemetryRefused", severity: warning, wait: "5m",
@@ -253,7 +253,7 @@ func collectorAlerts() []alert {
 			name: "GPUCollectorRefusing", severity: critical, wait: "1m",
 			expr:    grew(queries.Of(queries.OwnMemoryRefused, queries.Selector(`processor!="memory_limiter/apps"`)), "5m", "processor"),
 			summary: theProcess + " is short of memory and refuses telemetry ({{ $labels.processor }}).",
-			meaning: "What is shown as missing or without data may be well: this collector takes no telemetry of it. No event says so, because it is the process that would raise it; its events and webhooks go on.",
+			meaning: "Pods and devices that are shown as missing or without data may be healthy: this collector does not accept their telemetry. There is no event for it, because this process would have to raise it; other events and webhooks continue.",
 			check: []string{
 				"Memory: `otelcol_process_memory_rss` against the limit of the container and MEMORY_LIMIT_MIB.",
 				"What grows: `otelcol_extension_gpu_store_series`, queries of the store (`max_samples`), `otelcol_gpu_summary_pods_tracked`, telemetry of applications.",
@@ -291,7 +291,7 @@ func collectorAlerts() []alert {
 			meaning: "app_guard has dropped them, so what is shown of GPUs is right. An application may be trying to make a GPU or a service look other than it is.",
 			check: []string{
 				"The collector's log: app_guard names the sender and the first name of each cause.",
-				"What that is: an exporter of GPUs or a collector whose own telemetry goes to the port of applications, or neither.",
+				"What that is: an exporter of GPUs or a collector that sends its own telemetry to the port of applications, or neither.",
 			},
 			do: []string{
 				"Send what is about GPUs through the dcgm receiver, and a collector's own telemetry to Prometheus; or list names of the collector or of Prometheus in `allow` of app_guard.",
@@ -318,7 +318,7 @@ func collectorAlerts() []alert {
 			name: "GPUStoreRefusingSamples", severity: warning,
 			expr:    grew(queries.Of(queries.OwnStoreRefused, queries.Selector(`reason!~"duplicate|out_of_order"`)), "10m", "reason"),
 			summary: "gpu_store at " + theProcess + " refuses samples: {{ $labels.reason }}.",
-			meaning: "The console and whoever asks the store see less than there is. Duplicates and late samples do not count here.",
+			meaning: "The console and other clients of the store see incomplete data. Duplicates and late samples do not count here.",
 			check:   []string{"The reason: max_series, max_bytes, disk_full and write_failed are the store's; too_old, too_new, invalid are the sender's."},
 			do: []string{
 				"max_series: raise it (STORE_MAX_SERIES) with memory, or use an engine of its own. disk_full, max_bytes: space, or a shorter retention.",

@@ -9,7 +9,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/xid"
 )
 
-// aDevice is what names a device in an alert, whoever holds it.
+// aDevice is the labels that name a device in an alert, whatever its owner.
 var aDevice = []string{queries.Cluster, queries.Node, queries.Host, queries.Device, queries.Model, queries.Index}
 
 func deviceAlerts() []alert {
@@ -22,21 +22,21 @@ func deviceAlerts() []alert {
 }
 
 func lostAlerts() []alert {
-	heard := func(within string) string {
+	seen := func(within string) string {
 		return "count_over_time(" + queries.Of(queries.MemoryUsage, physical) + "[" + within + "])"
 	}
 	return []alert{
 		{
 			name: "GPUDeviceLost", severity: critical, event: names.EventDeviceLost, wait: "1m",
-			expr: count(heard("1h"), aDevice...) + " unless" + on(queries.Cluster, queries.Device) + heard("3m") +
-				// Heard itself more lately: silence of both is the node's.
+			expr: count(seen("1h"), aDevice...) + " unless" + on(queries.Cluster, queries.Device) + seen("3m") +
+				// The exporter was seen more recently; if neither was, the node is lost.
 				" and" + on(nodes...) + "(" + least("last_over_time("+queries.ExporterUp+"[2m])", nodes...) + " == 1)" +
 				" unless" + on(nodes...) + "(" + most(queries.Reconfiguring, nodes...) + " == 1)",
 			summary: theDevice + " is gone, and its exporter is up.",
-			meaning: "The exporter answers and does not list the device any more, or without a value: it fell off the bus, or the driver or the host engine gave it up. Where Prometheus scrapes the gateway instead of being written to, it is noticed five minutes later (`metric_expiration`). Outside Kubernetes, where a device does not say which exporter it came from, all exporters of the cluster must be up. The alert ends an hour after its last word.",
+			meaning: "The exporter responds and no longer lists the device, or lists it without a value: it fell off the bus, or the driver or the host engine gave up on it. Where Prometheus scrapes the gateway instead of being written to, it is noticed five minutes later (`metric_expiration`). Outside Kubernetes, where a device does not name its exporter, all exporters of the cluster must be up. The alert ends an hour after the device was last seen.",
 			check: []string{
 				"`nvidia-smi -L` on the node, and `dmesg | grep -i xid`: 79 is a GPU that has fallen off the bus.",
-				"Whether somebody took it out or changed its MIG mode.",
+				"Whether it was removed, or its MIG mode was changed.",
 			},
 			do: []string{"Drain the node and reboot it. If the device does not come back: power and PCIe, then the vendor."},
 		},
@@ -44,8 +44,8 @@ func lostAlerts() []alert {
 			name: "GPUHealthWatchFailed", severity: warning, wait: "2m",
 			expr:    most(queries.Of(queries.HealthStatus, queries.Is(queries.HealthState, "fail")), append(aDevice[:len(aDevice):len(aDevice)], queries.HealthWatch)...) + " == 1",
 			summary: "DCGM's health watch {{ $labels." + queries.HealthWatch + " }} fails on " + theDevice + ".",
-			meaning: "DCGM itself calls a subsystem of the device unhealthy.",
-			check:   []string{"`dcgmi health -c` on the node says why."},
+			meaning: "DCGM itself reports a subsystem of the device as unhealthy.",
+			check:   []string{"`dcgmi health -c` on the node shows the cause."},
 			do:      []string{"Drain the node and run `dcgmi diag -r 3`; what it names decides."},
 		},
 		{
@@ -62,7 +62,7 @@ func lostAlerts() []alert {
 func xidAlerts() []alert {
 	code := []string{queries.XIDCode}
 	check := []string{
-		"What the code means: the event `gpu.xid` says it, with the recommended action.",
+		"What the code means: it is in the event `gpu.xid`, with the recommended action.",
 		"`dmesg | grep -i xid` on the node: process, and further codes beside it.",
 		"Whether it comes back on the same device, whatever runs there.",
 	}
@@ -73,7 +73,7 @@ func xidAlerts() []alert {
 			summary: "XID {{ $labels." + queries.XIDCode + " }} on " + theDevice + ": it cannot be relied on before a reset or repair.",
 			meaning: "The driver reported an error after which the GPU cannot be used as it is.",
 			check:   check,
-			do:      []string{"Cordon the node; drain and reset the GPU, or reboot, as the event's action says.", "Comes back after that: collect nvidia-bug-report.sh and contact support."},
+			do:      []string{"Cordon the node; drain and reset the GPU, or reboot, as the event's action recommends.", "Comes back after that: collect nvidia-bug-report.sh and contact support."},
 		},
 		{
 			name: "GPUXIDError", severity: warning, event: names.EventXID,
@@ -87,7 +87,7 @@ func xidAlerts() []alert {
 			name: "GPUXIDWarning", severity: info, event: names.EventXID,
 			expr:    rises(recordXID, code, queries.Selector(queries.XIDCode+`!~"`+codes(xid.Fatal, xid.Error, xid.Info)+`"`)),
 			summary: "XID {{ $labels." + queries.XIDCode + " }} on " + theDevice + ".",
-			meaning: "The driver reported something that needs no action at once, or a code that is not in the catalogue. Codes that say that nothing is wrong do not fire.",
+			meaning: "The driver reported something that needs no action at once, or a code that is not in the catalogue. Codes that report no fault do not fire.",
 			check:   check,
 			do:      []string{"Nothing at once; if it repeats, contact support."},
 		},
@@ -96,7 +96,7 @@ func xidAlerts() []alert {
 
 func memoryAlerts() []alert {
 	uncorrected, corrected := queries.Is(queries.ErrorType, "uncorrected"), queries.Is(queries.ErrorType, "corrected")
-	// Of an instance and not of its board, whose memory is the sum; a replica has
+	// Of an instance and not of its board, which has the sum; a replica has
 	// none of its own.
 	board := "count" + queries.By(queries.Cluster, queries.Parent) + "(" + queries.Of(queries.MemoryUtilization, set(queries.Parent)) + ")"
 	fullness := most(queries.MemoryUtilization, append(aDevice[:len(aDevice):len(aDevice)], queries.MIGInstance)...)
@@ -117,7 +117,7 @@ func memoryAlerts() []alert {
 			name: "GPUECCCorrected", severity: info,
 			expr:    "increase(" + queries.Of(recordErrors, corrected) + "[1h]) > 10",
 			summary: "{{ $value | humanize }} corrected memory errors in an hour on " + theDevice + ".",
-			meaning: "The memory mends itself, but often. Nothing was lost.",
+			meaning: "The memory corrects itself, but often. No data was lost.",
 			check:   []string{"`gpu_memory_remapped_rows_total` and whether the rate grows: dashboard GPU health."},
 			do:      []string{"Watch it; plan a replacement if uncorrected errors or failed remaps follow."},
 		},
@@ -169,7 +169,7 @@ func heatAlerts() []alert {
 			name: "GPUThrottled", severity: warning, event: names.EventThrottle, wait: "2m",
 			expr:    most(queries.Of(queries.Throttle, protecting), aDevice...) + " == 1",
 			summary: theDevice + " slows down to protect itself.",
-			meaning: "Heat or the power brake hold the clocks down. A power cap alone does not count: that is what the board was told.",
+			meaning: "Heat or the power brake hold the clocks down. A power cap alone does not count: that is a configured limit.",
 			check:   append([]string{"Which reason: `gpu_throttle_active == 1`."}, cool...),
 			do:      []string{"Thermal: cooling, air flow, dust; move work away meanwhile.", "Power brake: power supply and rack budget."},
 		},

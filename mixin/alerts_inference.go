@@ -5,8 +5,8 @@ package mixin // import "github.com/otelcol-gpu/otelcol-gpu/mixin"
 
 import "github.com/otelcol-gpu/otelcol-gpu/internal/queries"
 
-// What applications say about themselves: the semantic conventions' names, and
-// those of vLLM, whose colon some ways of writing turn into an underscore.
+// Metrics of applications: the names of the semantic conventions, and
+// those of vLLM, in which some writers turn the colon into an underscore.
 const (
 	httpDuration = "http_server_request_duration_seconds"
 	genDuration  = "gen_ai_server_request_duration_seconds"
@@ -49,7 +49,7 @@ func inferenceAlerts() []group {
 				summary: "{{ $value | humanizePercentage }} of the requests to " + theService + " fail.",
 				meaning: "More than a twentieth of requests or generations end with an error.",
 				check:   []string{"`error_type` or status of the failures, and the application's log and traces.", "XIDs and memory pressure of its devices."},
-				do:      []string{"Roll back if it began with a release; restart pods whose device reported an XID."},
+				do:      []string{"Roll back if it began with a release; restart the pods on devices that reported an XID."},
 			},
 			{
 				name: "GPUAppLatencyP95", severity: warning, wait: "10m",

@@ -55,10 +55,10 @@ func collectorBoard() board {
 			}},
 			{"GPUs", []panel{
 				gauge("Devices", "On the newest pages of all exporters.", units.Short, queries.OwnDevices),
-				gauge("Devices without a known holder", "Neither held, nor free, nor shared.", units.Short, queries.OwnUnattributed),
+				gauge("Devices without a known owner", "Neither owned, nor free, nor shared.", units.Short, queries.OwnUnattributed),
 				gauge("Services", "In memory of gpu_summary.", units.Short, queries.OwnServices),
 				gauge("Pods", "In memory of gpu_summary.", units.Short, queries.OwnPods),
-				gauge("Age of the kubelet's answer", "Of agents. After three intervals nothing is said about holders.", units.Seconds, queries.OwnSnapshotAge),
+				gauge("Age of the kubelet's answer", "Of agents. After three intervals owners are no longer reported.", units.Seconds, queries.OwnSnapshotAge),
 			}},
 			{"Events and webhooks", []panel{
 				gauge("Events", "Raised and cleared since the start.", units.Short, queries.OwnEvents, "event", "state"),

@@ -177,5 +177,5 @@ func serviceDevices() []panel {
 }
 
 // protecting are the throttle reasons with which the hardware protects itself; a
-// power cap is what it was told to do.
+// power cap is a configured limit.
 var protecting = matching(queries.Reason, "hw_thermal|sw_thermal|hw_power_brake")

@@ -66,7 +66,7 @@ func fleetBoard() board {
 		variables:   []variable{clusterVariable, namespaceVariable},
 		rows: []row{
 			{"Now", []panel{
-				figure("GPUs", "Physical devices heard from.", units.Short, count(most(last(queries.Of(queries.MemoryUsage, inCluster, physical)), queries.Cluster, queries.Device)), 0, 0),
+				figure("GPUs", "Physical devices that report.", units.Short, count(most(last(queries.Of(queries.MemoryUsage, inCluster, physical)), queries.Cluster, queries.Device)), 0, 0),
 				figure("Utilization", "Mean over physical devices, free ones included. A board in MIG mode has none.", units.PercentUnit,
 					avg(most(last(queries.General(inCluster, physical)), queries.Cluster, queries.Device)), 0, 0),
 				figure("Memory used", "On all physical devices.", units.BytesIEC, onBoards(queries.MemoryUsage), 0, 0),
@@ -192,7 +192,7 @@ func healthBoard() board {
 				figure("Uncorrected errors", "Memory errors that lost data, within the time on display.", units.Short,
 					sum(rise(queries.Of(recordErrors, onNode, queries.Is(queries.ErrorType, "uncorrected")))), 0, 1),
 				flag("Failed row remaps", "Devices with a memory row that could not be replaced.", queries.RowRemapFailure),
-				figure("Lost devices", "Heard of within the time on display, and not now.", units.Short, count("("+lost+")")+" or vector(0)", 0, 1),
+				figure("Lost devices", "Seen within the time range of the dashboard, and not now.", units.Short, count("("+lost+")")+" or vector(0)", 0, 1),
 				figure("Throttled", "Devices that slow down to protect themselves.", units.Short,
 					sum(most(last(queries.Of(queries.Throttle, protecting, onNode)), queries.Cluster, queries.Device)), 1, 0),
 				figure("Hottest chip", "The highest of all devices.", units.Celsius, most(last(queries.Of(queries.Temperature, onNode, not(queries.Sensor, "memory")))), 85, 90),
@@ -200,14 +200,14 @@ func healthBoard() board {
 			{"XID", []panel{
 				{
 					kind: grid, title: "Last XID of devices", unit: units.Number, width: 12, height: 9,
-					description: "The code that a device reported last; 0 is none. The event gpu.xid says what it means and what to do.",
+					description: "The code that a device reported last; 0 is none. The event gpu.xid has its meaning and what to do.",
 					queries:     []query{{expr: byDevice(queries.XIDLast, queries.Model) + " > 0", column: "Last XID"}},
 				},
 				lines("XID errors", "Counted by device and code, since the collector first saw the device or as the exporter counts.", units.Short,
 					query{expr: last(queries.Of(recordXID, onNode)), legend: "{{" + queries.Node + "}}{{" + queries.Host + "}} GPU {{" + queries.Index + "}} XID {{" + queries.XIDCode + "}}"}),
 			}},
 			{"Memory", []panel{
-				lines("ECC errors", "Corrected ones are mended, uncorrected ones lost data; since the driver was loaded.", units.Short,
+				lines("ECC errors", "Corrected ones were repaired, uncorrected ones lost data; since the driver was loaded.", units.Short,
 					query{expr: last(queries.Of(recordErrors, onNode)) + " > 0", legend: "{{" + queries.Node + "}}{{" + queries.Host + "}} GPU {{" + queries.Index + "}} " + name(queries.ErrorType)}),
 				lines("Remapped rows", "Memory rows that were replaced by spare ones.", units.Short,
 					query{expr: byDevice(queries.RemappedRows, queries.ErrorType), legend: ofDevice + " " + name(queries.ErrorType)}),
@@ -225,7 +225,7 @@ func healthBoard() board {
 			{"Devices and exporters", []panel{
 				{
 					kind: grid, title: "Lost devices", unit: units.Short, width: 12, height: 9,
-					description: "Heard of within the time on display, and not now. Empty is good.",
+					description: "Seen within the time range of the dashboard, and not now. Empty is good.",
 					queries:     []query{{expr: lost, column: "Was there"}},
 				},
 				{

@@ -32,18 +32,18 @@ func TestFilesAreGenerated(t *testing.T) {
 	}
 }
 
-// Every event of gpu_events has an alert that says the same.
+// Every event of gpu_events has an alert for the same condition.
 func TestEveryEventHasAnAlert(t *testing.T) {
-	said := map[string]bool{}
+	covered := map[string]bool{}
 	for _, g := range alerts() {
 		for _, a := range g.alerts {
-			said[a.event] = true
+			covered[a.event] = true
 		}
 	}
 	for _, event := range []string{
 		names.EventServicePartial, names.EventServiceNoData, names.EventIdleHeld, names.EventNodeLost, names.EventExporterDown, names.EventDeviceLost,
 		names.EventXID, names.EventECCUncorrected, names.EventRowRemapFailure, names.EventThrottle, names.EventTemperature, names.EventMemoryPressure,
 	} {
-		assert.True(t, said[event], event)
+		assert.True(t, covered[event], event)
 	}
 }

@@ -37,9 +37,9 @@ var (
 	busy     = most(queries.General(set(queries.Service)), byDevice...)
 )
 
-// held is how many devices a service holds: shares where the kubelet says them,
-// whole devices on nodes whose kubelet says nothing; and where none does, what
-// the summary counts, which knows of those without telemetry.
+// held is how many devices a service owns: shares where the kubelet reports them, whole
+// devices on nodes where it does not; and where no kubelet does, the count of the summary,
+// which includes devices without telemetry.
 func held() string {
 	return sum(share+" or "+busy+" * 0 + 1", service...) + " and" + on(service...) + queries.Of(queries.Allocation, set(queries.Service)) +
 		" or " + sum(queries.ServiceDevices, service...)
@@ -63,7 +63,7 @@ func recording() ruleFile {
 			{Record: recordEnergy, Expr: "sum_over_time(" + most(queries.Of(queries.ServicePower), service...) + "[1h:1m]) * 60"},
 		}},
 		{Name: "otelcol-gpu.devices", Rules: []rule{
-			// Counters by device and not by holder: who holds it changes.
+			// Counters by device and not by owner, which changes.
 			{Record: recordXID, Expr: most(queries.XIDErrors, append(perDevice, queries.XIDCode)...)},
 			{Record: recordErrors, Expr: most(queries.HwErrors, append(perDevice, queries.ErrorType)...)},
 			{Record: recordReplays, Expr: most(queries.PCIeReplays, perDevice...)},

@@ -5,7 +5,10 @@ package mixin // import "github.com/otelcol-gpu/otelcol-gpu/mixin"
 
 import (
 	"bytes"
+	"regexp"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -34,7 +37,7 @@ type rule struct {
 // runbooks is where the runbooks can be read.
 const runbooks = "https://github.com/otelcol-gpu/otelcol-gpu/blob/main/docs/runbooks/"
 
-// Severities: a person is woken, a person looks today, nobody is called.
+// Severities: page someone, look today, no notification.
 const (
 	critical = "critical"
 	warning  = "warning"
@@ -47,7 +50,7 @@ type alert struct {
 	expr     string
 	wait     string // for how long it must be so
 	severity string
-	event    string // of gpu_events, that says the same
+	event    string // of gpu_events, for the same condition
 	summary  string // one line, with labels
 	meaning  string // what is the case
 	check    []string
@@ -71,32 +74,61 @@ func (a alert) rule() rule {
 	}
 }
 
-func (a alert) runbook() []byte {
+// runbook is the page of an alert, which refers to the rule in a file of the folder rules.
+func (a alert) runbook(file string) []byte {
 	var b strings.Builder
-	b.WriteString("# " + a.name + "\n\n" + a.meaning + "\n\nSeverity: " + a.severity + ".")
+	b.WriteString("# " + a.name + "\n\n")
+	wrap(&b, "", a.meaning)
+	severity := "Severity: " + a.severity + "."
 	if a.wait != "" {
-		b.WriteString(" Fires when this has been so for " + a.wait + ".")
+		severity += " Fires after " + a.wait + "."
 	}
 	if a.event != "" {
-		b.WriteString(" The event `" + a.event + "` says the same, sooner and with more detail, to webhooks.")
+		severity += " Webhooks receive the event `" + a.event + "` for it, sooner and with more detail."
 	}
-	b.WriteString("\n\n```promql\n" + a.expr + "\n```\n")
+	b.WriteString("\n")
+	wrap(&b, "", severity)
+	b.WriteString("\nExpression: `" + a.name + "` in [mixin/" + file + "](../../mixin/" + file + ").\n")
 	for _, part := range []struct {
 		title string
 		lines []string
 	}{{"What to check", a.check}, {"What to do", a.do}} {
 		b.WriteString("\n## " + part.title + "\n\n")
 		for i, line := range part.lines {
-			b.WriteString(string(rune('1'+i)) + ". " + line + "\n")
+			wrap(&b, strconv.Itoa(i+1)+". ", line)
 		}
 	}
 	return []byte(b.String())
 }
 
+// columns is the width at which Markdown is wrapped.
+const columns = 100
+
+// code is a span that is not broken, with what adjoins it.
+var code = regexp.MustCompile("(?:[^\\s`]*`[^`]*`)+[^\\s`]*|\\S+")
+
+// wrap writes text after a mark, its further lines indented as far.
+func wrap(b *strings.Builder, mark, text string) {
+	line := mark
+	for i, word := range code.FindAllString(text, -1) {
+		switch {
+		case i == 0:
+			line += word
+		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > columns:
+			b.WriteString(line + "\n")
+			line = strings.Repeat(" ", len(mark)) + word
+		default:
+			line += " " + word
+		}
+	}
+	b.WriteString(line + "\n")
+}
+
 // index lists the runbooks.
 func index(groups []group) []byte {
 	var b strings.Builder
-	b.WriteString("# Runbooks\n\nOne for each alert of [mixin/rules](../../mixin/rules): what it means, what to check, what to do.\n")
+	b.WriteString("# Runbooks\n\nOne page for each alert of [mixin/rules](../../mixin/rules): what it means, what to check, what to\n" +
+		"do. The last column is the event that `gpu_events` raises for the same condition.\n")
 	for _, g := range groups {
 		b.WriteString("\n## " + g.name + "\n\n| alert | severity | event |\n|---|---|---|\n")
 		for _, a := range g.alerts {
@@ -119,7 +151,7 @@ func ruleFiles() (map[string][]byte, error) {
 			rules := ruleGroup{Name: g.name}
 			for _, a := range g.alerts {
 				rules.Rules = append(rules.Rules, a.rule())
-				files["../docs/runbooks/"+a.name+".md"] = a.runbook()
+				files["../docs/runbooks/"+a.name+".md"] = a.runbook(file)
 			}
 			out.Groups = append(out.Groups, rules)
 		}

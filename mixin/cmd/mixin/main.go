@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Mixin writes the generated files of the repository whose mixin/ is the current
+// Mixin writes the generated files of the repository that has mixin/ as the current
 // directory, and removes those that are no longer generated.
 package main
 
