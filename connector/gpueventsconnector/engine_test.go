@@ -259,7 +259,7 @@ func TestPagesOfTheReceiver(t *testing.T) {
 		"h100.prom.yaml": {2, 0}, "a100-mig.prom.yaml": {2, 3}, "shared-4.6.prom.yaml": {2, 0},
 	} {
 		t.Run(file, func(t *testing.T) {
-			md, err := golden.ReadMetrics(filepath.Join("..", "..", "receiver", "dcgmreceiver", "internal", "mapping", "testdata", file))
+			md, err := golden.ReadMetrics(filepath.Join("..", "..", "receiver", "dcgmreceiver", "testdata", "pages", file))
 			require.NoError(t, err)
 			cfg := createDefaultConfig().(*Config)
 			cfg.Rules = []RuleSet{RuleSetDevice}

@@ -12,10 +12,10 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/devicemap"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/pagetext"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/exporterpage"
-	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/mapping"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/metadata"
-	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/page"
 )
 
 // dcgmReceiver scrapes the exporters that are configured or discovered.
@@ -47,7 +47,7 @@ func newReceiver(set receiver.Settings, cfg *Config, next consumer.Metrics) (*dc
 			telemetry: telemetry,
 			logger:    set.Logger,
 			id:        set.ID.String(),
-			options: mapping.Options{
+			options: devicemap.Options{
 				OTel:         cfg.Names != NamesDCGM,
 				DCGM:         cfg.Names != NamesOTel,
 				DropUnmapped: cfg.Unmapped == UnmappedDrop,
@@ -102,8 +102,8 @@ func (r *dcgmReceiver) Start(context.Context, component.Host) error {
 	return nil
 }
 
-func pageOptions(job *promconfig.ScrapeConfig) page.Options {
-	return page.Options{
+func pageOptions(job *promconfig.ScrapeConfig) pagetext.Options {
+	return pagetext.Options{
 		Relabel:         job.MetricRelabelConfigs,
 		Samples:         int(job.SampleLimit),
 		Labels:          int(job.LabelLimit),

@@ -16,10 +16,10 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/devicemap"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/pagetext"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/exporterpage"
-	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/mapping"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/metadata"
-	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/page"
 )
 
 // scraper fetches pages, maps them and hands the metrics on. It is safe for
@@ -29,8 +29,8 @@ type scraper struct {
 	obs       *receiverhelper.ObsReport
 	telemetry *metadata.TelemetryBuilder
 	logger    *zap.Logger
-	options   mapping.Options
-	pages     page.Options
+	options   devicemap.Options
+	pages     pagetext.Options
 	fetcher   *fetcher
 	refuse    atomic.Pointer[error] // what every scrape fails with, see targets
 	buffers   sync.Pool             // *buffer
@@ -65,13 +65,13 @@ func (l *exporterLabels) of(name string) string {
 // same time, however many targets there are.
 type buffer struct {
 	body []byte
-	rows []mapping.Row
+	rows []devicemap.Row
 }
 
 func (s *scraper) newTarget(at location) *target {
 	pages := s.pages
 	pages.Job, pages.Instance = at.job, at.instance
-	return &target{location: at, reader: page.NewReader(pages), mapping: mapping.NewTarget(s.options)}
+	return &target{location: at, reader: pagetext.NewReader(pages), mapping: devicemap.NewTarget(s.options)}
 }
 
 // scrape makes one scrape of a target. Once ctx has ended it says nothing.
@@ -106,14 +106,14 @@ func (s *scraper) fetch(ctx context.Context, t *target) (*buffer, error) {
 }
 
 // read reads and maps a page, and counts and tells what came of it.
-func (s *scraper) read(t *target, start time.Time, buf *buffer, err error) (result mapping.Result, ok bool) {
+func (s *scraper) read(t *target, start time.Time, buf *buffer, err error) (result devicemap.Result, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.left {
 		return result, false
 	}
-	scraped := mapping.Page{Time: pcommon.NewTimestampFromTime(start)}
-	var read page.Result
+	scraped := devicemap.Page{Time: pcommon.NewTimestampFromTime(start)}
+	var read pagetext.Result
 	if err == nil {
 		buf.rows, read, err = t.reader.Read(buf.body, buf.rows[:0])
 	}
@@ -135,21 +135,21 @@ func (s *scraper) read(t *target, start time.Time, buf *buffer, err error) (resu
 	for reason, n := range result.Refused {
 		if n > 0 {
 			s.telemetry.DcgmReceiverRowsRefused.Add(ctx, int64(n), metric.WithAttributeSet(attribute.NewSet(
-				attribute.String("exporter", s.labels.of(t.name)), attribute.String("reason", mapping.Reason(reason).String()), attribute.String("receiver", s.id))))
+				attribute.String("exporter", s.labels.of(t.name)), attribute.String("reason", devicemap.Reason(reason).String()), attribute.String("receiver", s.id))))
 		}
 	}
 	s.telemetry.DcgmReceiverDevices.Add(ctx, int64(devices))
 	t.tellScrape(logger, outcome, err, result.Why)
 	if err == nil {
 		t.tellLines(logger, read)
-		t.logOver(logger, result.Over, result.Refused[mapping.Limit]-read.TooLong)
+		t.logOver(logger, result.Over, result.Refused[devicemap.Limit]-read.TooLong)
 	}
 	return result, true
 }
 
 // deliver hands metrics to the next component. They are lost if it refuses them:
 // the next scrape is newer.
-func (s *scraper) deliver(t *target, result mapping.Result) {
+func (s *scraper) deliver(t *target, result devicemap.Result) {
 	points := result.Metrics.DataPointCount()
 	ctx := s.obs.StartMetricsOp(context.Background()) // a shutdown waits for it
 	err := s.next.ConsumeMetrics(ctx, result.Metrics)

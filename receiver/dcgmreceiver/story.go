@@ -12,9 +12,9 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/devicemap"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/pagetext"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/exporterpage"
-	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/mapping"
-	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/page"
 )
 
 // outcome is how a scrape ended, or what else the log is told of once.
@@ -64,7 +64,7 @@ func (t *target) tellScrape(logger *zap.Logger, o outcome, err error, why string
 
 // tellLines tells what is wrong with some lines of a page. They cost nothing but
 // themselves.
-func (t *target) tellLines(logger *zap.Logger, read page.Result) {
+func (t *target) tellLines(logger *zap.Logger, read pagetext.Result) {
 	o := exporterpage.OK
 	if read.Bad != nil {
 		o = outcome(exporterpage.LineRemedy(read.Bad))
@@ -75,9 +75,9 @@ func (t *target) tellLines(logger *zap.Logger, read page.Result) {
 		logger.Info("all lines of the exporter's page are samples again")
 	default:
 		logger.Warn("exporter prints lines that are no samples, they are left out",
-			zap.Int("lines", read.Refused[mapping.Unparsable]), zap.String("remedy", string(o)), zap.String("cause", cause(read.Bad)))
+			zap.Int("lines", read.Refused[devicemap.Unparsable]), zap.String("remedy", string(o)), zap.String("cause", cause(read.Bad)))
 	}
-	if n := read.Refused[mapping.Repeated]; n > 0 && !t.repeats {
+	if n := read.Refused[devicemap.Repeated]; n > 0 && !t.repeats {
 		t.repeats = true
 		logger.Warn("the page repeats series, the first of each counts", zap.Int("repeated", n), zap.String("remedy", exporterpage.RemedyOfRepeated))
 	}
@@ -90,7 +90,7 @@ func (t *target) tellLines(logger *zap.Logger, read page.Result) {
 
 // logOver logs that a page is over a limit of the receiver: what goes beyond is
 // missing although the exporter is up.
-func (t *target) logOver(logger *zap.Logger, over mapping.Over, samples int) {
+func (t *target) logOver(logger *zap.Logger, over devicemap.Over, samples int) {
 	o := exporterpage.OK
 	if over != "" {
 		o = outcome(over)

@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/mapping"
-	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/page"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/devicemap"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/pagetext"
 )
 
 // location says where an exporter is.
@@ -19,7 +19,7 @@ type location struct {
 	name     string // the URL for people, without query
 	job      string // Prometheus' label job
 	instance string // host:port, its label instance
-	exporter mapping.Exporter
+	exporter devicemap.Exporter
 }
 
 func locate(u *url.URL, job string) location {
@@ -44,8 +44,8 @@ type target struct {
 	location
 
 	mu       sync.Mutex // over reading, never over I/O
-	reader   *page.Reader
-	mapping  *mapping.Target
+	reader   *pagetext.Reader
+	mapping  *devicemap.Target
 	devices  int
 	left     bool // it is no target any more, and its state may be another's
 	scrapes  story

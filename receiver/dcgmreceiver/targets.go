@@ -14,8 +14,8 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
-	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/mapping"
-	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/page"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/devicemap"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/pagetext"
 )
 
 // targets scrapes a set of exporters, which discovery may change.
@@ -36,7 +36,7 @@ type running struct {
 	target *target
 	stop   context.CancelFunc
 	// What ends the series about the exporter, once it is no target any more.
-	end atomic.Pointer[mapping.Result]
+	end atomic.Pointer[devicemap.Result]
 }
 
 // rested is a target that has gone. It is kept for two intervals: the pod of an
@@ -109,7 +109,7 @@ func (ts *targets) stop(url string, gone bool, now time.Time) {
 	delete(ts.running, url)
 	ts.scraper.telemetry.DcgmReceiverDevices.Add(ts.ctx, -int64(r.target.leave()))
 	if md, ok := r.target.mapping.End(r.target.exporter, pcommon.NewTimestampFromTime(now)); ok && gone {
-		r.end.Store(&mapping.Result{Metrics: md})
+		r.end.Store(&devicemap.Result{Metrics: md})
 	}
 	r.stop()
 	ts.rested[url] = rested{r.target, now.Add(2 * ts.interval)}
@@ -122,7 +122,7 @@ func (ts *targets) checkLimit(n int) {
 		ts.scraper.refuse.Store(nil)
 		return
 	}
-	err := fmt.Errorf("target_%w: there are %d targets, and %d are allowed", page.ErrLimit, n, ts.limit)
+	err := fmt.Errorf("target_%w: there are %d targets, and %d are allowed", pagetext.ErrLimit, n, ts.limit)
 	ts.scraper.refuse.Store(&err)
 }
 

@@ -65,7 +65,7 @@ func TestSharedDevices(t *testing.T) {
 			require.NoError(t, node.Serve(socket))
 			t.Cleanup(node.Stop)
 
-			endpoint := replay(t, filepath.Join(root, "receiver/dcgmreceiver/internal/mapping/testdata", "shared-"+version+".prom"))
+			endpoint := replay(t, filepath.Join(root, "receiver/dcgmreceiver/testdata/pages", "shared-"+version+".prom"))
 			c := start(t, m{
 				"receivers": m{
 					"dcgm": m{"endpoints": []string{endpoint}, "collection_interval": "1s"},

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/fields"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/devicetable"
 )
 
 // Lack is a field that the page does not have, or has without a value, and what
@@ -30,56 +30,56 @@ type Lack struct {
 // need is something that is made of one field of each group.
 type need struct {
 	what string
-	of   [][]fields.ID
+	of   [][]devicetable.ID
 }
 
 // one is a need that any of the fields satisfies; the first is the one to add.
-func one(what string, any ...fields.ID) need { return need{what, [][]fields.ID{any}} }
+func one(what string, any ...devicetable.ID) need { return need{what, [][]devicetable.ID{any}} }
 
 // needs are the nine cards of a service, and the events about devices.
 var needs = []need{
-	one("card utilization", fields.GPUUtil, fields.GREngineActive),
-	one("card memory used", fields.FBUsed),
-	{"card memory total", [][]fields.ID{{fields.FBTotal, fields.FBFree}, {fields.FBTotal, fields.FBUsed}}},
-	one("card tensor", fields.PipeTensorActive),
-	one("card SM", fields.SMActive),
-	one("card DRAM", fields.DRAMActive),
-	one("card FP16", fields.PipeFP16Active),
-	one("card FP32", fields.PipeFP32Active),
-	one("card power", fields.PowerUsage),
-	one("event gpu.xid", fields.XIDLast, fields.XIDTotal),
-	one("event gpu.ecc.uncorrected", fields.ECCDBEVolatile),
-	one("event gpu.row_remap.failure", fields.RowRemapFailure),
-	one("event gpu.throttle", fields.ThrottleReasons, fields.ClockEventsCount, fields.ClockEventsTotal),
-	one("event gpu.temperature", fields.GPUTemp),
-	{"event gpu.memory.pressure", [][]fields.ID{{fields.FBUsed}, {fields.FBTotal, fields.FBFree}}},
-	one("event gpu.exporter.down (frozen)", fields.Energy, fields.EnergyJoules),
+	one("card utilization", devicetable.GPUUtil, devicetable.GREngineActive),
+	one("card memory used", devicetable.FBUsed),
+	{"card memory total", [][]devicetable.ID{{devicetable.FBTotal, devicetable.FBFree}, {devicetable.FBTotal, devicetable.FBUsed}}},
+	one("card tensor", devicetable.PipeTensorActive),
+	one("card SM", devicetable.SMActive),
+	one("card DRAM", devicetable.DRAMActive),
+	one("card FP16", devicetable.PipeFP16Active),
+	one("card FP32", devicetable.PipeFP32Active),
+	one("card power", devicetable.PowerUsage),
+	one("event gpu.xid", devicetable.XIDLast, devicetable.XIDTotal),
+	one("event gpu.ecc.uncorrected", devicetable.ECCDBEVolatile),
+	one("event gpu.row_remap.failure", devicetable.RowRemapFailure),
+	one("event gpu.throttle", devicetable.ThrottleReasons, devicetable.ClockEventsCount, devicetable.ClockEventsTotal),
+	one("event gpu.temperature", devicetable.GPUTemp),
+	{"event gpu.memory.pressure", [][]devicetable.ID{{devicetable.FBUsed}, {devicetable.FBTotal, devicetable.FBFree}}},
+	one("event gpu.exporter.down (frozen)", devicetable.Energy, devicetable.EnergyJoules),
 }
 
 // lines are the rest of a field's line in a counters file: type and help.
-var lines = map[fields.ID]string{
-	fields.GPUUtil:          "gauge, GPU utilization (in %).",
-	fields.FBUsed:           "gauge, Framebuffer memory used (in MiB).",
-	fields.FBTotal:          "gauge, Framebuffer memory total (in MiB).",
-	fields.PipeTensorActive: "gauge, Ratio of cycles in which the tensor pipe is active.",
-	fields.SMActive:         "gauge, Ratio of cycles in which an SM has a warp assigned.",
-	fields.DRAMActive:       "gauge, Ratio of cycles in which device memory is read or written.",
-	fields.PipeFP16Active:   "gauge, Ratio of cycles in which the FP16 pipe is active.",
-	fields.PipeFP32Active:   "gauge, Ratio of cycles in which the FP32 pipe is active.",
-	fields.PowerUsage:       "gauge, Power draw (in W).",
-	fields.XIDLast:          "gauge, Last XID error.",
-	fields.ECCDBEVolatile:   "counter, Double-bit ECC errors since the driver was loaded.",
-	fields.RowRemapFailure:  "gauge, Whether remapping a row of memory failed.",
-	fields.ThrottleReasons:  "gauge, Reasons why clocks are held down (bit mask).",
-	fields.GPUTemp:          "gauge, GPU temperature (in C).",
-	fields.Energy:           "counter, Energy since the driver was loaded (in mJ).",
+var lines = map[devicetable.ID]string{
+	devicetable.GPUUtil:          "gauge, GPU utilization (in %).",
+	devicetable.FBUsed:           "gauge, Framebuffer memory used (in MiB).",
+	devicetable.FBTotal:          "gauge, Framebuffer memory total (in MiB).",
+	devicetable.PipeTensorActive: "gauge, Ratio of cycles in which the tensor pipe is active.",
+	devicetable.SMActive:         "gauge, Ratio of cycles in which an SM has a warp assigned.",
+	devicetable.DRAMActive:       "gauge, Ratio of cycles in which device memory is read or written.",
+	devicetable.PipeFP16Active:   "gauge, Ratio of cycles in which the FP16 pipe is active.",
+	devicetable.PipeFP32Active:   "gauge, Ratio of cycles in which the FP32 pipe is active.",
+	devicetable.PowerUsage:       "gauge, Power draw (in W).",
+	devicetable.XIDLast:          "gauge, Last XID error.",
+	devicetable.ECCDBEVolatile:   "counter, Double-bit ECC errors since the driver was loaded.",
+	devicetable.RowRemapFailure:  "gauge, Whether remapping a row of memory failed.",
+	devicetable.ThrottleReasons:  "gauge, Reasons why clocks are held down (bit mask).",
+	devicetable.GPUTemp:          "gauge, GPU temperature (in C).",
+	devicetable.Energy:           "counter, Energy since the driver was loaded (in mJ).",
 }
 
 // QuietXID is whether the page has no XID and that says nothing: from 4.x on the
 // exporter prints none before the first.
 func (p *Page) QuietXID() bool {
-	_, last := p.seen[fields.XIDLast]
-	_, counted := p.seen[fields.XIDTotal]
+	_, last := p.seen[devicetable.XIDLast]
+	_, counted := p.seen[devicetable.XIDTotal]
 	return p.pci && !last && !counted
 }
 
@@ -91,10 +91,10 @@ func (p *Page) Lacks(tag string) []Lack {
 	var lacks []Lack
 	for _, n := range needs {
 		for _, group := range n.of {
-			if group[0] == fields.XIDLast && p.QuietXID() {
+			if group[0] == devicetable.XIDLast && p.QuietXID() {
 				continue
 			}
-			if slices.ContainsFunc(group, func(id fields.ID) bool { return p.seen[id] }) {
+			if slices.ContainsFunc(group, func(id devicetable.ID) bool { return p.seen[id] }) {
 				continue
 			}
 			add := group[0]
@@ -111,7 +111,7 @@ func (p *Page) Lacks(tag string) []Lack {
 	return lacks
 }
 
-func (p *Page) lacking(lacks []Lack, what string, id fields.ID, blank bool, tag string) []Lack {
+func (p *Page) lacking(lacks []Lack, what string, id devicetable.ID, blank bool, tag string) []Lack {
 	name := p.spelling(id, tag)
 	if i := slices.IndexFunc(lacks, func(l Lack) bool { return l.Field == name }); i >= 0 {
 		if !slices.Contains(lacks[i].For, what) {
@@ -122,24 +122,24 @@ func (p *Page) lacking(lacks []Lack, what string, id fields.ID, blank bool, tag 
 	l := Lack{For: []string{what}, Field: name, Blank: blank}
 	switch {
 	case blank:
-	case id == fields.ThrottleReasons && p.major(tag) == 0:
+	case id == devicetable.ThrottleReasons && p.major(tag) == 0:
 		rest := ", " + lines[id]
-		l.Line = "# dcgm-exporter 4.x: " + clocksEventReasons + rest + "\n# dcgm-exporter 3.x and older: " + fields.All[id].Name + rest
+		l.Line = "# dcgm-exporter 4.x: " + clocksEventReasons + rest + "\n# dcgm-exporter 3.x and older: " + devicetable.All[id].Name + rest
 	default:
 		l.Line = name + ", " + lines[id]
 	}
 	return append(lacks, l)
 }
 
-// clocksEventReasons is the name of fields.ThrottleReasons since DCGM 4.0. Of
+// clocksEventReasons is the name of devicetable.ThrottleReasons since DCGM 4.0. Of
 // those before it is not known, and of some since then the old one is not.
 const clocksEventReasons = "DCGM_FI_DEV_CLOCKS_EVENT_REASONS"
 
 // spelling is the field's name as the page's exporter knows it: DCGM 4.6 has
 // names of its own.
-func (p *Page) spelling(id fields.ID, tag string) string {
-	f := &fields.All[id]
-	if id == fields.ThrottleReasons {
+func (p *Page) spelling(id devicetable.ID, tag string) string {
+	f := &devicetable.All[id]
+	if id == devicetable.ThrottleReasons {
 		if _, there := p.seen[id]; there && p.clocks || !there && p.major(tag) != 3 {
 			return clocksEventReasons
 		}

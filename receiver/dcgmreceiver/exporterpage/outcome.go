@@ -15,8 +15,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/mapping"
-	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/page"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/devicemap"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/pagetext"
 )
 
 // Outcome is how reading an exporter's page ended: the values of the attribute
@@ -91,11 +91,11 @@ func Failed(err error) Outcome {
 	switch {
 	case err == nil:
 		return OK
-	case errors.Is(err, ErrTooLarge), errors.Is(err, page.ErrLimit):
+	case errors.Is(err, ErrTooLarge), errors.Is(err, pagetext.ErrLimit):
 		return TooLarge
-	case errors.Is(err, page.ErrNoPage):
+	case errors.Is(err, pagetext.ErrNoPage):
 		return Parse
-	case errors.Is(err, page.ErrEmpty):
+	case errors.Is(err, pagetext.ErrEmpty):
 		return Empty
 	case errors.As(err, &redirect):
 		return Redirect
@@ -117,13 +117,13 @@ func Failed(err error) Outcome {
 }
 
 // Lacking is the outcome of a page that could be read, by what it lacks.
-func Lacking(lack mapping.Lack) Outcome {
+func Lacking(lack devicemap.Lack) Outcome {
 	switch lack {
-	case mapping.LacksNothing:
+	case devicemap.LacksNothing:
 		return OK
-	case mapping.LacksDCGM:
+	case devicemap.LacksDCGM:
 		return NotDCGM
-	case mapping.LacksValues:
+	case devicemap.LacksValues:
 		return NoValue
 	default:
 		return NoDevice
@@ -210,13 +210,13 @@ func remedyOfTLS(err error) string {
 }
 
 // RemedyOfOver is what to do about a page that is over a limit of a target.
-func RemedyOfOver(over mapping.Over) string {
+func RemedyOfOver(over devicemap.Over) string {
 	switch over {
 	case "":
 		return ""
-	case mapping.OverUnmapped:
+	case devicemap.OverUnmapped:
 		return "take families out by scrape::metric_relabel_configs or in the exporter's counters file, or set unmapped: drop"
-	case mapping.OverHolders, mapping.OverXIDCodes:
+	case devicemap.OverHolders, devicemap.OverXIDCodes:
 		return "no GPU has so many: look at what prints the page, and at the labels that a proxy or relabelling puts on it"
 	default:
 		return "scrape the exporter of each node by itself, not one page of many nodes (a federated one), or take families out in the exporter's counters file"

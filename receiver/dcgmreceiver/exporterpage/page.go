@@ -16,11 +16,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/devicemap"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/devicetable"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/exporterlabels"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/pagetext"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
-	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/fields"
-	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/mapping"
-	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/page"
 )
 
 const (
@@ -37,7 +37,7 @@ const (
 )
 
 // Options say how a page is read.
-type Options = page.Options
+type Options = pagetext.Options
 
 // Page is what was read from a page.
 type Page struct {
@@ -71,12 +71,12 @@ type Page struct {
 	// empty: then the exporter asks the kubelet who owns a device.
 	AsksKubelet bool
 
-	seen    map[fields.ID]bool // true: with a value on some row
-	newName bool               // the names of DCGM 4.6
-	oldName bool               // the names of DCGM 1.x
-	newHost bool               // the label hostname in lower case, since 4.6
-	pci     bool               // PCI addresses, which exporters since 3.3 print
-	clocks  bool               // the name CLOCKS_EVENT_REASONS, which DCGM has since 4.0
+	seen    map[devicetable.ID]bool // true: with a value on some row
+	newName bool                    // the names of DCGM 4.6
+	oldName bool                    // the names of DCGM 1.x
+	newHost bool                    // the label hostname in lower case, since 4.6
+	pci     bool                    // PCI addresses, which exporters since 3.3 print
+	clocks  bool                    // the name CLOCKS_EVENT_REASONS, which DCGM has since 4.0
 	still   uint64
 	energy  bool
 }
@@ -84,21 +84,21 @@ type Page struct {
 // Read reads a page as the receiver does. An error is a page that the receiver
 // refuses, see Failed.
 func Read(text []byte, o Options) (*Page, error) {
-	rows, read, err := page.NewReader(o).Read(text, nil)
+	rows, read, err := pagetext.NewReader(o).Read(text, nil)
 	if err != nil {
 		return nil, err
 	}
 	p := &Page{
-		Rows: read.Samples, Unparsable: read.Refused[mapping.Unparsable], Cause: shortCause(read.Bad),
-		Repeated: read.Refused[mapping.Repeated], TooLong: read.TooLong, LongCause: shortCause(read.Long),
-		seen: map[fields.ID]bool{},
+		Rows: read.Samples, Unparsable: read.Refused[devicemap.Unparsable], Cause: shortCause(read.Bad),
+		Repeated: read.Refused[devicemap.Repeated], TooLong: read.TooLong, LongCause: shortCause(read.Long),
+		seen: map[devicetable.ID]bool{},
 	}
 	if read.Bad != nil {
 		p.LineRemedy = LineRemedy(read.Bad)
 	}
-	result := mapping.NewTarget(mapping.Options{OTel: true}).Map(&mapping.Page{Up: true, Rows: rows, Samples: read.Samples, Refused: read.Refused, Over: read.Over}, mapping.Exporter{})
+	result := devicemap.NewTarget(devicemap.Options{OTel: true}).Map(&devicemap.Page{Up: true, Rows: rows, Samples: read.Samples, Refused: read.Refused, Over: read.Over}, devicemap.Exporter{})
 	p.Outcome, p.Why = Lacking(result.Lack), result.Why
-	p.OverLimit, p.OverRemedy, p.Beyond = string(result.Over), RemedyOfOver(result.Over), result.Refused[mapping.Limit]-read.TooLong
+	p.OverLimit, p.OverRemedy, p.Beyond = string(result.Over), RemedyOfOver(result.Over), result.Refused[devicemap.Limit]-read.TooLong
 	devices, drivers, models := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	var standing []string
 	for _, row := range rows {
@@ -136,7 +136,7 @@ func shortCause(err error) string {
 }
 
 // readLabels notes what the labels of a row are about, and returns its GPU.
-func (p *Page) readLabels(s *mapping.Series, drivers, models map[string]bool) (device string) {
+func (p *Page) readLabels(s *devicemap.Series, drivers, models map[string]bool) (device string) {
 	held, dcgm := false, strings.HasPrefix(s.Name(), "DCGM_") || strings.HasPrefix(s.Name(), "dcgm_")
 	for name, value := range s.Labels() {
 		switch kind := exporterlabels.Classify(name); {
@@ -163,13 +163,13 @@ func (p *Page) readLabels(s *mapping.Series, drivers, models map[string]bool) (d
 
 // readValue notes the field, and returns the row if it is one that moves on
 // every healthy board: energy, and clocks beside it.
-func (p *Page) readValue(s *mapping.Series, v float64) string {
+func (p *Page) readValue(s *devicemap.Series, v float64) string {
 	id, known := s.Field()
 	if !known {
 		return ""
 	}
 	p.Known++
-	family, f := s.Name(), &fields.All[id]
+	family, f := s.Name(), &devicetable.All[id]
 	p.oldName = p.oldName || strings.HasPrefix(family, "dcgm_")
 	switch {
 	case family == clocksEventReasons:
@@ -182,13 +182,13 @@ func (p *Page) readValue(s *mapping.Series, v float64) string {
 	if !value || !slices.Contains(moving, id) {
 		return ""
 	}
-	p.energy = p.energy || id == fields.Energy || id == fields.EnergyJoules
+	p.energy = p.energy || id == devicetable.Energy || id == devicetable.EnergyJoules
 	return s.String() + string(binary.BigEndian.AppendUint64(nil, math.Float64bits(v)))
 }
 
-var moving = []fields.ID{
-	fields.EnergyJoules, fields.Energy, fields.SMClock, fields.MemClock, fields.VideoClock,
-	fields.SMClockHertz, fields.MemClockHertz, fields.VideoClockHertz,
+var moving = []devicetable.ID{
+	devicetable.EnergyJoules, devicetable.Energy, devicetable.SMClock, devicetable.MemClock, devicetable.VideoClock,
+	devicetable.SMClockHertz, devicetable.MemClockHertz, devicetable.VideoClockHertz,
 }
 
 // Version is the exporter's, as far as names and labels of the page tell.

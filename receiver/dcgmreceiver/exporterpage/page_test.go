@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/fields"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/devicetable"
 )
 
 // row is a row of the GPU that all rows here are of.
@@ -28,7 +28,7 @@ func whole() map[string]string {
 	rows := map[string]string{}
 	for _, n := range needs {
 		for _, group := range n.of {
-			rows[fields.All[group[0]].Name] = "7"
+			rows[devicetable.All[group[0]].Name] = "7"
 		}
 	}
 	return rows
@@ -125,7 +125,7 @@ func TestEveryNeedHasALine(t *testing.T) {
 	all := (&Page{}).Lacks("")
 	for _, l := range all {
 		assert.Contains(t, l.Line, l.Field+", ")
-		_, known := fields.ByName(l.Field)
+		_, known := devicetable.ByName(l.Field)
 		assert.True(t, known, l.Field)
 	}
 	assert.Len(t, lines, len(all), "no line is for nothing")
@@ -153,7 +153,7 @@ func TestWhatAPageSays(t *testing.T) {
 	assert.False(t, old.QuietXID())
 	assert.Contains(t, fmt.Sprint(old.Lacks("")), "XID")
 
-	raw, err := os.ReadFile("../internal/mapping/testdata/shared-4.6.prom")
+	raw, err := os.ReadFile("../testdata/pages/shared-4.6.prom")
 	require.NoError(t, err)
 	page, err := Read(raw, Options{})
 	require.NoError(t, err)

@@ -11,8 +11,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/devicetable"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
-	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/fields"
 )
 
 func main() {
@@ -40,7 +40,7 @@ func markdown() string {
 	b.WriteString("## One field, one series\n\nWhere several fields are named, the first that is on the page gives the value.\n\n")
 	row(&b, "Metric", "Kind, unit", "Attributes", "DCGM fields")
 	row(&b, "---", "---", "---", "---")
-	for _, s := range fields.Table {
+	for _, s := range devicetable.Table {
 		from := listed(s.From)
 		if len(s.Unless) > 0 {
 			from += "; not beside " + listed(s.Unless)
@@ -50,7 +50,7 @@ func markdown() string {
 	b.WriteString("\n## Several fields, or more than a value\n\n")
 	row(&b, "Metric", "Kind, unit", "Attributes", "DCGM fields", "How")
 	row(&b, "---", "---", "---", "---", "---")
-	for _, d := range fields.Derived {
+	for _, d := range devicetable.Derived {
 		row(&b, code(d.Metric.Name), kind(d.Metric), codes(d.Keys), listed(d.From), d.Rule)
 	}
 	b.WriteString("\n## About the exporter\n\nResource and points have `server.address`, `server.port` and, where known, `k8s.node.name`.\n\n")
@@ -62,8 +62,8 @@ func markdown() string {
 	b.WriteString("\n## Fields\n\n")
 	row(&b, "Field", "Number", "Other names", "Unit on the page", "Scope", "Notes")
 	row(&b, "---", "---", "---", "---", "---", "---")
-	for i := range fields.All {
-		f := &fields.All[i]
+	for i := range devicetable.All {
+		f := &devicetable.All[i]
 		row(&b, code(f.Name), number(f), codes(f.Aliases), f.Unit, scope(f), notes(f))
 	}
 	return b.String()
@@ -85,7 +85,7 @@ func codes(list []string) string {
 
 func kind(m *names.Metric) string { return m.Kind.String() + " " + m.Unit }
 
-func attributes(s fields.Series) string {
+func attributes(s devicetable.Series) string {
 	var out []string
 	if s.Key != "" {
 		out = append(out, code(s.Key)+"="+s.Value)
@@ -96,29 +96,29 @@ func attributes(s fields.Series) string {
 	return strings.Join(out, ", ")
 }
 
-func listed(ids []fields.ID) string {
+func listed(ids []devicetable.ID) string {
 	var out []string
 	for _, id := range ids {
-		out = append(out, fields.All[id].Name)
+		out = append(out, devicetable.All[id].Name)
 	}
 	return codes(out)
 }
 
-func number(f *fields.Field) string {
+func number(f *devicetable.Field) string {
 	if f.Number == 0 {
 		return "exporter"
 	}
 	return strconv.Itoa(f.Number)
 }
 
-func scope(f *fields.Field) string {
-	if f.Scope == fields.Board {
+func scope(f *devicetable.Field) string {
+	if f.Scope == devicetable.Board {
 		return "board"
 	}
 	return "instance"
 }
 
-func notes(f *fields.Field) string {
+func notes(f *devicetable.Field) string {
 	var out []string
 	if f.Label != "" {
 		out = append(out, "a row for each "+code(f.Label))

@@ -1,0 +1,236 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package devicemap
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/devicetable"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+// TestEverySpelling puts each field alone on a page, under each of its names and
+// with a wrong TYPE, and expects the same series every time.
+func TestEverySpelling(t *testing.T) {
+	for id, f := range devicetable.All {
+		if f.Label != "" {
+			continue // TestThrottle, TestHealth, TestXIDTotal
+		}
+		want := points(mapOnce(t, otel, onGPU(f.Name, 40)), "GPU-0")
+		switch devicetable.ID(id) {
+		case devicetable.FBFree: // gives a limit together with others
+			assert.Empty(t, want)
+		default:
+			assert.NotEmpty(t, want, f.Name)
+		}
+		for _, name := range append([]string{f.Name}, f.Aliases...) {
+			for _, typ := range []string{"gauge", "counter", "untyped"} {
+				r := mapOnce(t, otel, "# TYPE "+name+" "+typ, onGPU(name, 40))
+				assert.Equal(t, want, points(r, "GPU-0"), "%s as %s", name, typ)
+				assert.Empty(t, refused(r), name)
+			}
+		}
+	}
+}
+
+// TestKinds checks the kind on the wire: the field's true one.
+func TestKinds(t *testing.T) {
+	lines := []string{"# TYPE DCGM_FI_DEV_RETIRED_PENDING counter", "# TYPE DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION gauge"}
+	for _, f := range devicetable.All {
+		if f.Label == "" {
+			lines = append(lines, onGPU(f.Name, 40))
+		}
+	}
+	kinds := map[string]names.Kind{}
+	for _, s := range devicetable.Table {
+		kinds[s.Metric.Name] = s.Metric.Kind
+	}
+	for _, d := range devicetable.Derived {
+		kinds[d.Metric.Name] = d.Metric.Kind
+	}
+	seen := map[string]bool{}
+	each(mapOnce(t, otel, lines...).Metrics, func(res pcommon.Map, m pmetric.Metric, p pmetric.NumberDataPoint) {
+		if _, ok := res.Get(names.HwID); !ok {
+			return
+		}
+		seen[m.Name()] = true
+		sum := m.Type() == pmetric.MetricTypeSum
+		assert.Equal(t, kinds[m.Name()] != names.Gauge, sum, m.Name())
+		if sum {
+			assert.Equal(t, pmetric.AggregationTemporalityCumulative, m.Sum().AggregationTemporality(), m.Name())
+			assert.Equal(t, kinds[m.Name()] == names.Counter, m.Sum().IsMonotonic(), m.Name())
+		}
+		assert.Equal(t, kinds[m.Name()] == names.Counter, p.StartTimestamp() != 0, "start time of %s", m.Name())
+		assert.NotEmpty(t, m.Unit(), m.Name())
+		assert.NotEmpty(t, m.Description(), m.Name())
+		id, _ := p.Attributes().Get(names.HwID)
+		assert.Equal(t, "GPU-0", id.Str(), m.Name())
+		_, generic := p.Attributes().Get(names.HwType)
+		assert.Equal(t, strings.HasPrefix(m.Name(), "hw.") && !strings.HasPrefix(m.Name(), "hw.gpu."), generic, m.Name())
+	})
+	assert.Len(t, seen, len(kinds)-2, "all but gpu.health.status and gpu.xid.errors")
+}
+
+func TestUnits(t *testing.T) {
+	r := mapOnce(t, otel,
+		onGPU("DCGM_FI_DEV_GPU_UTIL", 29),
+		onGPU("DCGM_FI_DEV_FB_USED", 1000), onGPU("DCGM_FI_DEV_FB_FREE", 2000), onGPU("DCGM_FI_DEV_FB_RESERVED", 1000),
+		onGPU("DCGM_FI_DEV_POWER_USAGE", "697.234000"),
+		onGPU("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", 1234567),
+		onGPU("DCGM_FI_DEV_SM_CLOCK", 1980),
+		onGPU("DCGM_FI_DEV_GPU_TEMP", -5),
+		onGPU("DCGM_FI_DEV_POWER_VIOLATION", 2500000000),
+		onGPU("DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", 100),
+		onGPU("DCGM_FI_DEV_NVLINK_COUNT_TX_BYTES", 7),
+	)
+	assert.Equal(t, []string{
+		"gpu.clock.frequency{gpu.clock.domain=sm} 1980000000",
+		"gpu.memory.reserved{} 1048576000",
+		"gpu.nvlink.throughput{} 102400000",
+		"gpu.throttle.duration{gpu.throttle.reason=power} 2.5",
+		"hw.energy{} 1234.567",
+		"hw.gpu.io{gpu.io.link=nvlink,network.io.direction=transmit} 7",
+		"hw.gpu.memory.limit{} 4194304000",
+		"hw.gpu.memory.usage{} 1048576000",
+		"hw.gpu.memory.utilization{} 0.25",
+		"hw.gpu.utilization{hw.gpu.task=general} 0.29",
+		"hw.power{} 697.234",
+		"hw.temperature{hw.sensor_location=gpu} -5",
+	}, points(r, "GPU-0"))
+}
+
+func TestMemoryLimit(t *testing.T) {
+	used, free := onGPU("DCGM_FI_DEV_FB_USED", 1), onGPU("DCGM_FI_DEV_FB_FREE", 2)
+	reserved, total := onGPU("DCGM_FI_DEV_FB_RESERVED", 4), onGPU("DCGM_FI_DEV_FB_TOTAL", 8)
+	for name, tt := range map[string]struct {
+		page []string
+		want []string
+	}{
+		"total wins":            {[]string{used, free, reserved, total}, []string{"hw.gpu.memory.limit{} 8388608"}},
+		"three parts":           {[]string{used, free, reserved}, []string{"hw.gpu.memory.limit{} 7340032"}},
+		"a driver before 510":   {[]string{used, free}, []string{"hw.gpu.memory.limit{} 3145728"}},
+		"free is missing":       {[]string{used, reserved}, []string{}},
+		"used is not supported": {[]string{onGPU("DCGM_FI_DEV_FB_USED", "9223372036854775794"), free}, []string{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, tt.want, only(mapOnce(t, otel, tt.page...), "hw.gpu.memory.limit"))
+		})
+	}
+	assert.Empty(t, only(mapOnce(t, otel, onGPU("DCGM_FI_DEV_FB_USED", 0), onGPU("DCGM_FI_DEV_FB_FREE", 0)), "hw.gpu.memory.utilization"),
+		"nothing of nothing is no ratio")
+}
+
+// TestSources checks fields that stand in for others.
+func TestSources(t *testing.T) {
+	engine := onGPU("DCGM_FI_PROF_GR_ENGINE_ACTIVE", 0.5)
+	assert.Equal(t, []string{"hw.gpu.utilization{hw.gpu.task=general} 0.5"}, only(mapOnce(t, otel, engine), "hw.gpu.utilization"))
+	assert.Equal(t, []string{"hw.gpu.utilization{hw.gpu.task=general} 0.9"},
+		only(mapOnce(t, otel, engine, onGPU("DCGM_FI_DEV_GPU_UTIL", 90)), "hw.gpu.utilization"))
+
+	assert.Equal(t, []string{"gpu.nvlink.throughput{network.io.direction=transmit} 3"},
+		only(mapOnce(t, otel, onGPU("DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", 100), onGPU("DCGM_FI_PROF_NVLINK_TX_BYTES", 3)), "gpu.nvlink.throughput"))
+
+	assert.Equal(t, []string{"hw.energy{} 12"},
+		only(mapOnce(t, otel, onGPU("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", 12345), onGPU("DCGM_FI_DEV_GPU_ENERGY_JOULES_TOTAL", 12)), "hw.energy"))
+
+	assert.Equal(t, []string{"gpu.clock.frequency{gpu.clock.domain=sm} 1.5"},
+		only(mapOnce(t, otel, onGPU("DCGM_FI_DEV_SM_CLOCK", 1), onGPU("DCGM_FI_DEV_SM_CLOCK_HERTZ", 1.5)), "gpu.clock.frequency"))
+}
+
+// TestNoValue checks that what is no value becomes no point and is counted.
+func TestNoValue(t *testing.T) {
+	for _, tt := range []struct {
+		family, value, reason string
+	}{
+		{"DCGM_FI_DEV_GPU_TEMP", "9223372036854775792", "sentinel"},
+		{"DCGM_FI_DEV_GPU_TEMP", "9223372036854775794", "sentinel"},
+		{"DCGM_FI_DEV_GPU_TEMP", "2147483634", "sentinel"},
+		{"DCGM_FI_DEV_POWER_USAGE", "140737488355328.000000", "sentinel"},
+		{"DCGM_FI_DEV_POWER_USAGE", "140737488355330.000000", "sentinel"},
+		{"DCGM_FI_DEV_FB_USED", "1e18", "sentinel"},
+		{"DCGM_FI_SOME_FIELD", "140737488355329", "sentinel"},
+		{"DCGM_FI_SOME_FIELD", "9.223372036854776e+18", "sentinel"},
+		{"DCGM_FI_DEV_POWER_USAGE", "NaN", "not_a_number"},
+		{"DCGM_FI_DEV_POWER_USAGE", "+Inf", "not_a_number"},
+		{"DCGM_FI_SOME_FIELD", "-Inf", "not_a_number"},
+		{"DCGM_FI_DEV_POWER_USAGE", "-1", "negative"},
+		{"DCGM_FI_DEV_FB_USED", "-1", "negative"},
+		{"DCGM_FI_DEV_MEMORY_TEMP", "0", "no_sensor"},
+		{"DCGM_FI_DEV_MEMORY_TEMP_CELSIUS", "0", "no_sensor"},
+	} {
+		t.Run(tt.family+" "+tt.value, func(t *testing.T) {
+			r := mapOnce(t, otel, onGPU(tt.family, tt.value), onGPU("DCGM_FI_DEV_GPU_UTIL", 0))
+			assert.Equal(t, []string{"hw.gpu.utilization{hw.gpu.task=general} 0"}, points(r, "GPU-0"), "the neighbour stays, and 0 is data")
+			assert.Equal(t, map[string]int{tt.reason: 1}, refused(r))
+		})
+	}
+	t.Run("values near the sentinels are data", func(t *testing.T) {
+		r := mapOnce(t, otel,
+			onGPU("DCGM_FI_DEV_NVLINK_COUNT_TX_BYTES", 140737488355328), // an integer field
+			onGPU("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", 2147483636),
+			onGPU("DCGM_FI_SOME_FIELD", -4),
+		)
+		assert.Len(t, points(r, "GPU-0"), 3)
+		assert.Empty(t, refused(r))
+	})
+}
+
+// TestWrongTypes: DCGM has no histograms. A mistyped family is read like any
+// other; the parts of a histogram or a summary are no values of a field.
+func TestWrongTypes(t *testing.T) {
+	r := mapOnce(t, otel,
+		"# TYPE DCGM_FI_DEV_GPU_UTIL histogram", onGPU("DCGM_FI_DEV_GPU_UTIL", 50),
+		"# TYPE DCGM_FI_DEV_GPU_TEMP summary", onGPU("DCGM_FI_DEV_GPU_TEMP", 40),
+		"# TYPE DCGM_FI_SOME_FIELD histogram", onGPU("DCGM_FI_SOME_FIELD", 1),
+		onGPU("DCGM_FI_SOME_FIELD_bucket", 1, `le="1"`), onGPU("DCGM_FI_SOME_FIELD_sum", 1), onGPU("DCGM_FI_SOME_FIELD_count", 1),
+		"# TYPE DCGM_FI_OTHER_FIELD summary", onGPU("DCGM_FI_OTHER_FIELD", 1, `quantile="0.5"`),
+		onGPU("DCGM_FI_GAUGE_sum", 1),
+	)
+	assert.Equal(t, []string{
+		"dcgm.gauge_sum{} 1",
+		"dcgm.some_field{} 1",
+		"hw.gpu.utilization{hw.gpu.task=general} 0.5",
+		"hw.temperature{hw.sensor_location=gpu} 40",
+	}, points(r, "GPU-0"))
+	assert.Equal(t, map[string]int{"wrong_type": 4}, refused(r))
+}
+
+// TestDuplicates: of rows for one field of one device the greater wins.
+func TestDuplicates(t *testing.T) {
+	r := mapOnce(t, otel, onGPU("DCGM_FI_DEV_GPU_UTIL", 50), onGPU("DCGM_FI_DEV_GPU_UTIL", 70), onGPU("DCGM_FI_DEV_GPU_UTIL", 60))
+	assert.Equal(t, []string{"hw.gpu.utilization{hw.gpu.task=general} 0.7"}, points(r, "GPU-0"))
+}
+
+// TestCounters follows the start time of a counter over a reset and a clock that
+// is set back.
+func TestCounters(t *testing.T) {
+	e := newExporter(t, otel)
+	start := func(r Result) (seconds float64) {
+		each(r.Metrics, func(_ pcommon.Map, m pmetric.Metric, p pmetric.NumberDataPoint) {
+			if m.Name() == names.HwEnergy.Name {
+				assert.LessOrEqual(t, p.StartTimestamp(), p.Timestamp())
+				seconds = p.StartTimestamp().AsTime().Sub(t0).Seconds()
+			}
+		})
+		return seconds
+	}
+	energy := func(v int) string { return onGPU("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", v) }
+	assert.Equal(t, 0.0, start(e.scrape(energy(5000))), "nobody knows when it began")
+	assert.Equal(t, 0.0, start(e.scrape(energy(6000))))
+	assert.Equal(t, 0.0, start(e.scrape(energy(6000))))
+	assert.Equal(t, 45.0, start(e.scrape(energy(100))), "the driver was loaded again")
+	assert.Equal(t, 45.0, start(e.scrape(energy(200))))
+	e.scrape(onGPU("DCGM_FI_DEV_GPU_UTIL", 1))
+	assert.Equal(t, 45.0, start(e.scrape(energy(300))), "a page without it is no reset")
+	e.now = e.now.Add(-time.Hour)
+	assert.Equal(t, e.now.Add(interval).Sub(t0).Seconds(), start(e.scrape(energy(400))), "the clock was set back")
+	e.now = e.now.Add(2 * time.Hour)
+	assert.Less(t, start(e.scrape(energy(500))), 0.0, "the clock was set forward")
+}

@@ -1,0 +1,231 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package devicetable
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+// TestConvert has one row a field: what the page says and what leaves. A field
+// that is added must be added here, with a value worked out by hand.
+func TestConvert(t *testing.T) {
+	cases := map[string]struct{ in, out float64 }{
+		"DCGM_FI_DEV_GPU_UTIL":      {29, 0.29},
+		"DCGM_FI_DEV_MEM_COPY_UTIL": {7, 0.07},
+		"DCGM_FI_DEV_ENC_UTIL":      {100, 1},
+		"DCGM_FI_DEV_DEC_UTIL":      {57, 0.57},
+		"DCGM_FI_DEV_FB_TOTAL":      {81559, 85520809984},
+		"DCGM_FI_DEV_FB_FREE":       {80995, 84929413120},
+		"DCGM_FI_DEV_FB_USED":       {1, 1048576},
+		"DCGM_FI_DEV_FB_RESERVED":   {564, 591396864},
+
+		"DCGM_FI_PROF_GR_ENGINE_ACTIVE":        {0.123456, 0.123456},
+		"DCGM_FI_PROF_SM_ACTIVE":               {0.5, 0.5},
+		"DCGM_FI_PROF_SM_OCCUPANCY":            {0.25, 0.25},
+		"DCGM_FI_PROF_PIPE_TENSOR_ACTIVE":      {0.75, 0.75},
+		"DCGM_FI_PROF_DRAM_ACTIVE":             {0.3, 0.3},
+		"DCGM_FI_PROF_PIPE_FP64_ACTIVE":        {0.01, 0.01},
+		"DCGM_FI_PROF_PIPE_FP32_ACTIVE":        {0.02, 0.02},
+		"DCGM_FI_PROF_PIPE_FP16_ACTIVE":        {0.03, 0.03},
+		"DCGM_FI_PROF_PIPE_TENSOR_IMMA_ACTIVE": {0.04, 0.04},
+		"DCGM_FI_PROF_PIPE_TENSOR_HMMA_ACTIVE": {0.05, 0.05},
+		"DCGM_FI_PROF_PIPE_TENSOR_DFMA_ACTIVE": {0.06, 0.06},
+		"DCGM_FI_PROF_PIPE_INT_ACTIVE":         {0.07, 0.07},
+
+		"DCGM_FI_DEV_POWER_USAGE":              {697.234, 697.234},
+		"DCGM_FI_DEV_POWER_MGMT_LIMIT":         {700, 700},
+		"DCGM_FI_DEV_ENFORCED_POWER_LIMIT":     {650, 650},
+		"DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION": {1234567, 1234.567},
+		"DCGM_FI_DEV_GPU_ENERGY_JOULES_TOTAL":  {1234, 1234},
+		"DCGM_FI_DEV_GPU_TEMP":                 {61, 61},
+		"DCGM_FI_DEV_MEMORY_TEMP":              {72, 72},
+		"DCGM_FI_DEV_SM_CLOCK":                 {1980, 1.98e9},
+		"DCGM_FI_DEV_MEM_CLOCK":                {2619, 2.619e9},
+		"DCGM_FI_DEV_VIDEO_CLOCK":              {1545, 1.545e9},
+		"DCGM_FI_DEV_SM_CLOCK_HERTZ":           {1.98e9, 1.98e9},
+		"DCGM_FI_DEV_MEMORY_CLOCK_HERTZ":       {2.619e9, 2.619e9},
+		"DCGM_FI_DEV_VIDEO_CLOCK_HERTZ":        {1.545e9, 1.545e9},
+
+		"DCGM_FI_DEV_CLOCK_THROTTLE_REASONS": {68, 68},
+		"DCGM_FI_DEV_POWER_VIOLATION":        {2_500_000_000, 2.5},
+		"DCGM_FI_DEV_THERMAL_VIOLATION":      {1_000_000, 0.001},
+		"DCGM_FI_DEV_SYNC_BOOST_VIOLATION":   {1, 1e-9},
+		"DCGM_FI_DEV_BOARD_LIMIT_VIOLATION":  {3_000_000_000, 3},
+		"DCGM_FI_DEV_LOW_UTIL_VIOLATION":     {4_000_000_000, 4},
+		"DCGM_FI_DEV_RELIABILITY_VIOLATION":  {5_000_000_000, 5},
+		"DCGM_EXP_CLOCK_EVENTS_COUNT":        {12, 12},
+		"DCGM_EXP_CLOCK_EVENTS_TOTAL":        {12, 12},
+
+		"DCGM_FI_PROF_PCIE_TX_BYTES":                    {1.5e9, 1.5e9},
+		"DCGM_FI_PROF_PCIE_RX_BYTES":                    {2.5e9, 2.5e9},
+		"DCGM_FI_PROF_NVLINK_TX_BYTES":                  {3e11, 3e11},
+		"DCGM_FI_PROF_NVLINK_RX_BYTES":                  {4e11, 4e11},
+		"DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL":            {100, 102_400_000},
+		"DCGM_FI_PROF_PCIE_TX_BYTES_TOTAL":              {9e12, 9e12},
+		"DCGM_FI_PROF_PCIE_RX_BYTES_TOTAL":              {8e12, 8e12},
+		"DCGM_FI_DEV_NVLINK_COUNT_TX_BYTES":             {7e15, 7e15},
+		"DCGM_FI_DEV_NVLINK_COUNT_RX_BYTES":             {6e15, 6e15},
+		"DCGM_FI_DEV_PCIE_REPLAY_COUNTER":               {3, 3},
+		"DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL": {4, 4},
+		"DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL": {5, 5},
+		"DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL":   {6, 6},
+		"DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL": {7, 7},
+
+		"DCGM_FI_DEV_ECC_SBE_VOL_TOTAL":           {1, 1},
+		"DCGM_FI_DEV_ECC_DBE_VOL_TOTAL":           {2, 2},
+		"DCGM_FI_DEV_ECC_SBE_AGG_TOTAL":           {3, 3},
+		"DCGM_FI_DEV_ECC_DBE_AGG_TOTAL":           {4, 4},
+		"DCGM_FI_DEV_RETIRED_SBE":                 {5, 5},
+		"DCGM_FI_DEV_RETIRED_DBE":                 {6, 6},
+		"DCGM_FI_DEV_RETIRED_PENDING":             {1, 1},
+		"DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS": {7, 7},
+		"DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS":   {8, 8},
+		"DCGM_FI_DEV_ROW_REMAP_FAILURE":           {1, 1},
+		"DCGM_FI_DEV_ROW_REMAP_PENDING":           {1, 1},
+
+		"DCGM_FI_DEV_XID_ERRORS":          {79, 79},
+		"DCGM_EXP_XID_ERRORS_TOTAL":       {2, 2},
+		"DCGM_EXP_GPU_HEALTH_STATUS":      {20, 20},
+		"DCGM_FI_DEV_VGPU_LICENSE_STATUS": {1, 1},
+	}
+	for i := range All {
+		f := &All[i]
+		want, ok := cases[f.Name]
+		if assert.True(t, ok, "%s has no row here", f.Name) {
+			assert.Equal(t, want.out, f.Convert(want.in), f.Name)
+		}
+		for _, alias := range f.Aliases {
+			id, ok := ByName(alias)
+			assert.True(t, ok, alias)
+			assert.Equal(t, ID(i), id, "%s is another name of %s", alias, f.Name)
+		}
+		assert.NotEmpty(t, f.Unit, f.Name)
+	}
+	assert.Len(t, All, len(cases))
+}
+
+// TestTable checks what the emitting code relies on.
+func TestTable(t *testing.T) {
+	used := map[ID]bool{}
+	ended := map[*names.Metric]bool{}
+	seen := map[string]bool{}
+	var last *names.Metric
+	for _, s := range Table {
+		if s.Metric != last {
+			assert.False(t, ended[s.Metric], "%s stands in two places", s.Metric.Name)
+			ended[last] = true
+			last = s.Metric
+		}
+		series := strings.Join([]string{s.Metric.Name, s.Key, s.Value, s.Key2, s.Value2}, "|")
+		assert.False(t, seen[series], "%s twice", series)
+		seen[series] = true
+		assert.NotEmpty(t, s.From, series)
+		for _, id := range s.From {
+			used[id] = true
+			assert.Empty(t, All[id].Label, "%s has rows with a label", All[id].Name)
+		}
+	}
+	for _, d := range Derived {
+		assert.NotEmpty(t, d.Rule, d.Metric.Name)
+		for _, id := range d.From {
+			used[id] = true
+		}
+	}
+	for i, f := range All {
+		assert.True(t, used[ID(i)], "%s becomes nothing", f.Name)
+	}
+}
+
+func TestSentinel(t *testing.T) {
+	integer, double, memory := Field{}, Field{Type: Double}, Field{Unit: "MiB", Mul: mib}
+	for _, tt := range []struct {
+		v                       float64
+		integer, double, memory bool
+	}{
+		{v: 0},
+		{v: -1},
+		{v: 112}, // DCGM's INT8 blank is a temperature, too
+		{v: 9223372036854775792, integer: true, double: true, memory: true},
+		{v: 9223372036854775795, integer: true, double: true, memory: true},
+		{v: 1e300, integer: true, double: true, memory: true},
+		{v: 9.2e18, memory: true},
+		{v: 2147483631, memory: true},
+		{v: 2147483632, integer: true, double: true, memory: true},
+		{v: 2147483635, integer: true, double: true, memory: true},
+		{v: 2147483636, memory: true},
+		{v: 2147483633.5, memory: true},
+		{v: 140737488355327, memory: true},
+		{v: 140737488355328, double: true, memory: true},
+		{v: 140737488355331, double: true, memory: true},
+		{v: 140737488355332, memory: true},
+		{v: 1<<30 - 1},
+		{v: 1 << 30, memory: true},
+	} {
+		assert.Equal(t, tt.integer, integer.Sentinel(tt.v), "integer %v", tt.v)
+		assert.Equal(t, tt.double, double.Sentinel(tt.v), "double %v", tt.v)
+		assert.Equal(t, tt.double, UnknownSentinel(tt.v), "unknown %v", tt.v)
+		assert.Equal(t, tt.memory, memory.Sentinel(tt.v), "memory %v", tt.v)
+	}
+	assert.Less(t, 3*1024*maxMiB*mib, float64(math.MaxInt64), "used, free and reserved of the most instances there are")
+}
+
+func TestMistypedCounter(t *testing.T) {
+	for family, want := range map[string]bool{
+		"DCGM_EXP_XID_ERRORS_COUNT":                  true,
+		"DCGM_EXP_P2P_STATUS":                        true,
+		"DCGM_FI_DEV_NVLINK_BANDWIDTH_L0":            true,
+		"DCGM_FI_DEV_NVLINK_TX_BANDWIDTH_TOTAL":      true,
+		"DCGM_FI_DEV_NVLINK_RX_THROUGHPUT_L17":       true,
+		"DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_L0": false,
+		"DCGM_FI_DEV_NVSWITCH_THROUGHPUT_TX":         false,
+		"DCGM_FI_PROF_SM_CYCLES_ACTIVE_TOTAL":        false,
+	} {
+		assert.Equal(t, want, MistypedCounter(family), family)
+	}
+}
+
+// TestCountersFiles holds the counters files that exporters ship against the
+// table: every line, commented ones included, is a known field, a label, or one
+// of the families that are passed on under dcgm.* on purpose.
+func TestCountersFiles(t *testing.T) {
+	files, err := filepath.Glob("../../../shared/data/dcgm_counters/*.csv")
+	require.NoError(t, err)
+	if len(files) == 0 {
+		t.Skip("no counters files beside this checkout")
+	}
+	passedOn := []string{
+		"DCGM_EXP_XID_ERRORS_COUNT", // a count in a sliding window says nothing that DCGM_EXP_XID_ERRORS_TOTAL does not
+		"DCGM_EXP_P2P_STATUS",
+		"DCGM_FI_DEV_NVLINK_BANDWIDTH_L0", // one link of many
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			lines := 0
+			for line := range strings.Lines(string(text)) {
+				columns := strings.SplitN(strings.TrimLeft(line, "# "), ",", 3)
+				family := strings.TrimSpace(columns[0])
+				if len(columns) < 3 || !strings.HasPrefix(strings.ToUpper(family), "DCGM_") {
+					continue
+				}
+				lines++
+				_, known := ByName(family)
+				label := strings.TrimSpace(columns[1]) == "label"
+				assert.True(t, known != (label || slices.Contains(passedOn, family)), line)
+			}
+			assert.Positive(t, lines)
+		})
+	}
+}

@@ -1,0 +1,48 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package devicetable
+
+import "strings"
+
+// DCGM says "no value" by values that no sensor has (dcgm_fields.h): BLANK,
+// NOT_FOUND, NOT_SUPPORTED and NOT_PERMISSIONED for each type, consecutive.
+const (
+	// All four INT64 sentinels and everything above are 2^63 once parsed as a
+	// float64.
+	int64Blank = float64(1 << 63)
+	int32Blank = float64(0x7ffffff0)
+	fp64Blank  = float64(1 << 47)
+	// No GPU has 1 PiB of memory; what is below stays an int64 in bytes, summed over
+	// instances too.
+	maxMiB = float64(1 << 30)
+)
+
+// Sentinel reports whether v, as printed on the page, means that there is no
+// value. INT32 sentinels appear on INT64 fields too, since some drivers hand
+// DCGM 32 bits. The FP64 ones are tested on doubles alone: a byte counter may
+// pass 2^47.
+func (f *Field) Sentinel(v float64) bool {
+	return v >= int64Blank ||
+		v >= int32Blank && v <= int32Blank+3 && v == float64(int64(v)) ||
+		f.Type == Double && v >= fp64Blank && v <= fp64Blank+3 ||
+		f.Unit == "MiB" && v >= maxMiB
+}
+
+// UnknownSentinel is Sentinel for a field that is not in the table.
+func UnknownSentinel(v float64) bool {
+	unknown := Field{Type: Double}
+	return unknown.Sentinel(v)
+}
+
+// MistypedCounter tells the families outside of the table that the exporter's
+// counters files type counter although their values fall: counts in a sliding
+// window, states, and rates (DCGM computes *_BANDWIDTH_* from two readings).
+func MistypedCounter(family string) bool {
+	switch family {
+	case "DCGM_EXP_XID_ERRORS_COUNT", "DCGM_EXP_P2P_STATUS":
+		return true
+	}
+	return strings.HasPrefix(family, "DCGM_FI_DEV_NVLINK_") &&
+		(strings.Contains(family, "_BANDWIDTH_") || strings.Contains(family, "_THROUGHPUT_"))
+}
