@@ -83,7 +83,7 @@ func (e *webhookExporter) recordEnabling(r *receiver) *audit.Record {
 	t, _ := r.current()
 	rec := &audit.Record{
 		ID: eventrecord.NewID(), Time: time.Now().UTC(), Trigger: audit.TriggerEnable, Outcome: audit.Succeeded,
-		Receiver: r.name, URLScheme: t.url.Scheme, URLHost: t.host, URLPort: t.port, URLFingerprint: t.urlFingerprint, Format: t.format,
+		Receiver: r.name, URLScheme: t.url.Scheme, URLHost: t.host, URLPort: t.port, URLFingerprint: t.urlFingerprint, Format: t.encoder.Name,
 	}
 	for _, sink := range e.sinks {
 		sink.Write(rec)

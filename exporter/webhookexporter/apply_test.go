@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/config/configopaque"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/format"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
@@ -78,7 +79,7 @@ func TestASecretInPlainTextIsWarnedOf(t *testing.T) {
 		require.Len(t, warned, 1, url)
 		assert.Equal(t, map[string]any{"receiver": "ops", "secret": want}, warned[0].ContextMap())
 	}
-	paging := ReceiverConfig{URL: "http://events.example.com/v2/enqueue", Format: formatPagerDuty, RoutingKey: configopaque.String(strings.Repeat("0", 32))}
+	paging := ReceiverConfig{URL: "http://events.example.com/v2/enqueue", Config: format.Config{Format: "pagerduty", PagerDutyConfig: format.PagerDutyConfig{RoutingKey: configopaque.String(strings.Repeat("0", 32))}}}
 	assert.Equal(t, "routing_key", mustTarget(t, "ops", paging).plainSecret())
 }
 

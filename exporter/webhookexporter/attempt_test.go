@@ -57,7 +57,7 @@ func TestDelivery(t *testing.T) {
 	assert.Equal(t, "127.0.0.1", rec.URLHost)
 	assert.Equal(t, server.port(), rec.URLPort)
 	assert.Equal(t, server.Listener.Addr().String(), rec.PeerAddress)
-	assert.Equal(t, formatStandard, rec.Format)
+	assert.Equal(t, "standard", rec.Format)
 	assert.Equal(t, 1, rec.Attempt)
 	assert.Equal(t, 1, rec.MaxAttempts)
 	assert.Equal(t, hex.EncodeToString(sum[:]), rec.BodySHA256)

@@ -55,7 +55,7 @@ func TestCourtesyLineIsFoundByGrep(t *testing.T) {
 func TestAuditFields(t *testing.T) {
 	server := newHook(t, answerWith(http.StatusServiceUnavailable))
 	cfg := to(server.URL)
-	cfg.Format = formatConvox
+	cfg.Format = "convox"
 	cfg.Signing.Standard = []configopaque.String{whsec(1)}
 	h := startHarness(t, only(cfg))
 	rec := h.one()

@@ -4,6 +4,7 @@
 package webhookexporter // import "github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter"
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -19,6 +20,8 @@ import (
 	"go.opentelemetry.io/collector/config/configopaque"
 	"go.opentelemetry.io/collector/confmap"
 
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/event"
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/format"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/configkeys"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/listening"
 )
@@ -72,12 +75,8 @@ type ReceiverConfig struct {
 	// URL is where events are posted. It is a secret: most webhook services
 	// put the credential into the path.
 	URL configopaque.String `mapstructure:"url"`
-	// Format of the request's body: standard (default), convox, slack,
-	// pagerduty or alertmanager.
-	Format string `mapstructure:"format"`
-	// RoutingKey is the integration key that format pagerduty sends with each
-	// event, and that no other format has.
-	RoutingKey configopaque.String `mapstructure:"routing_key"`
+	// FormatConfig says how the body of a request is written.
+	format.Config `mapstructure:",squash"`
 	// Timeout of one delivery, from name lookup to the end of the response.
 	// 0 is 30s.
 	Timeout time.Duration `mapstructure:"timeout"`
@@ -158,15 +157,12 @@ type target struct {
 	user           *url.Userinfo
 	host           string
 	port           uint16
-	format         string
-	encoder
-	timeout   time.Duration
-	filter    filter
-	signer    *signer
-	queueSize int
-	workers   int
-
-	routingKey string // of format pagerduty, else empty
+	encoder        format.Encoder
+	timeout        time.Duration
+	filter         event.Filter
+	signer         *signer
+	queueSize      int
+	workers        int
 }
 
 var (
@@ -192,19 +188,12 @@ func newTarget(name string, cfg ReceiverConfig) (*target, error) {
 	}
 	key := "receivers::" + name
 	t := &target{name: name, timeout: cfg.Timeout, queueSize: cfg.QueueSize, workers: cfg.Workers}
-	t.format = cfg.Format
-	if t.format == "" {
-		t.format = formatStandard
-	}
-	address := string(cfg.URL)
-	if t.format == formatPagerDuty && strings.TrimSpace(address) == "" {
-		address = pagerDutyURL
-	}
-	errs := []error{t.parseURL(key, address), t.parseRoutingKey(key, string(cfg.RoutingKey))}
-
-	var known bool
-	if t.encoder, known = encoders[t.format]; !known {
-		errs = append(errs, fmt.Errorf("%s::format: %q is not supported; use one of %s", key, cfg.Format, strings.Join(slices.Sorted(maps.Keys(encoders)), ", ")))
+	f, _ := format.Find(cfg.Format)
+	address := cmp.Or(strings.TrimSpace(string(cfg.URL)), f.URL) // a secret kept in a file often ends in a line feed
+	errs := []error{t.parseURL(key, address)}
+	var err error
+	if t.encoder, err = format.New(name, cfg.Config); err != nil {
+		errs = append(errs, fmt.Errorf("%s::%w", key, err))
 	}
 
 	switch {
@@ -228,8 +217,7 @@ func newTarget(name string, cfg ReceiverConfig) (*target, error) {
 		t.workers = defaultWorkers
 	}
 
-	var err error
-	if t.filter, err = newFilter(key, cfg.Events, cfg.MinSeverity); err != nil {
+	if t.filter, err = event.NewFilter(key, cfg.Events, cfg.MinSeverity); err != nil {
 		errs = append(errs, err)
 	}
 	if t.signer, err = newSigner(key, cfg.Signing); err != nil {
@@ -246,7 +234,6 @@ func newTarget(name string, cfg ReceiverConfig) (*target, error) {
 // errors, so they are replaced.
 func (t *target) parseURL(key, raw string) error {
 	refuse := func(why string) error { return fmt.Errorf("%s::url: %s", key, why) }
-	raw = strings.TrimSpace(raw) // a secret kept in a file often ends in a line feed
 	if raw == "" {
 		return refuse("is empty; set the address to post to")
 	}
@@ -300,8 +287,8 @@ func (t *target) plainSecret() string {
 		return ""
 	case t.user != nil:
 		return "user info"
-	case t.routingKey != "":
-		return "routing_key"
+	case len(t.encoder.Secrets) > 0:
+		return t.encoder.Secrets[0]
 	case t.url.RawQuery != "":
 		return "query"
 	case slices.ContainsFunc(strings.Split(t.url.Path, "/"), func(part string) bool {

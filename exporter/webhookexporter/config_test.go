@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/confmap/confmaptest"
 	"go.opentelemetry.io/collector/pdata/plog"
 
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/format"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -33,7 +34,7 @@ func TestConfigFromYAML(t *testing.T) {
 				Events: []string{"gpu.service.*", "gpu.xid"}, MinSeverity: "warn", QueueSize: 50, Workers: 2,
 			},
 			"billing": {
-				URL: "http://billing.internal.example:8080/hook", Format: "convox",
+				URL: "http://billing.internal.example:8080/hook", Config: format.Config{Format: "convox"},
 				Signing: SigningConfig{
 					Standard: []configopaque.String{"whsec_C+0sZ3Jb9I5PGrXwVz3oD7xkKqMuYt1RZcNa0pQeSgU="},
 					Convox:   []configopaque.String{"5e884898da28047151d0e56f8dc6292773603d0d6aabbdd62a11ef721d1542d8"},
@@ -160,84 +161,13 @@ func TestValidate(t *testing.T) {
 
 func TestAllProblemsAreTold(t *testing.T) {
 	c := &Config{
-		Receivers:  map[string]ReceiverConfig{"a": {Format: "teams", Timeout: -1}, "b": to("nonsense")},
+		Receivers:  map[string]ReceiverConfig{"a": {Config: format.Config{Format: "teams"}, Timeout: -1}, "b": to("nonsense")},
 		AllowPorts: []int{0},
 	}
 	err := c.Validate()
 	for _, want := range []string{"allow_ports[0]", "receivers::a::url", "receivers::a::format", "receivers::a::timeout", "receivers::b::url"} {
 		assert.ErrorContains(t, err, want)
 	}
-}
-
-func TestFilter(t *testing.T) {
-	tests := []struct {
-		patterns []string
-		name     string
-		want     bool
-	}{
-		{nil, "gpu.xid", true},
-		{[]string{"gpu.xid"}, "gpu.xid", true},
-		{[]string{"gpu.xid"}, "gpu.xid.other", false},
-		{[]string{"gpu.service.*"}, "gpu.service.partial", true},
-		{[]string{"gpu.service.*"}, "gpu.service", false},
-		{[]string{"gpu.service.*"}, "gpu.node.lost", false},
-		{[]string{"gpu.*"}, "gpu.service.partial", true},
-		{[]string{"*"}, "anything", true},
-		{[]string{"*.lost"}, "gpu.node.lost", true},
-		{[]string{"gpu.node.lost", "gpu.xi?"}, "gpu.xid", true},
-	}
-	for _, tt := range tests {
-		f, err := newFilter("receivers::ops", tt.patterns, "")
-		require.NoError(t, err)
-		assert.Equal(t, tt.want, f.matches(tt.name), "%v on %q", tt.patterns, tt.name)
-	}
-}
-
-// A clearing is an info event and follows its raising.
-func TestMinSeverity(t *testing.T) {
-	const info, warn, fault = plog.SeverityNumberInfo, plog.SeverityNumberWarn, plog.SeverityNumberError
-	type step struct {
-		severity plog.SeverityNumber
-		state    string
-		key      string
-		sent     bool
-	}
-	tests := []struct {
-		name  string
-		min   string
-		steps []step
-	}{
-		{"no minimum", "", []step{{info, names.EventRaised, "k", true}, {info, names.EventCleared, "k", true}}},
-		{"told, so cleared", "error", []step{{fault, names.EventRaised, "k", true}, {info, names.EventCleared, "k", true}}},
-		{"not told, so not cleared", "error", []step{{warn, names.EventRaised, "k", false}, {info, names.EventCleared, "k", false}}},
-		{"equal is enough", "warn", []step{{warn, names.EventRaised, "k", true}}},
-		{"keys apart", "error", []step{{fault, names.EventRaised, "a", true}, {warn, names.EventRaised, "b", false}, {info, names.EventCleared, "b", false}, {info, names.EventCleared, "a", true}}},
-		{"it grew worse", "error", []step{{warn, names.EventRaised, "k", false}, {fault, names.EventRaised, "k", true}, {info, names.EventCleared, "k", true}}},
-		{"it grew better", "error", []step{{fault, names.EventRaised, "k", true}, {warn, names.EventRaised, "k", false}, {info, names.EventCleared, "k", true}}},
-		{"a second turn", "error", []step{{fault, names.EventRaised, "k", true}, {info, names.EventCleared, "k", true}, {warn, names.EventRaised, "k", false}, {info, names.EventCleared, "k", false}}},
-		{"raised before a restart", "error", []step{{info, names.EventCleared, "k", true}}},
-		{"neither raised nor cleared", "error", []step{{info, "", "k", false}, {fault, "", "k", true}}},
-		{"no key", "error", []step{{info, names.EventCleared, "", false}}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			f, err := newFilter("receivers::ops", nil, tt.min)
-			require.NoError(t, err)
-			var c conditions
-			for i, s := range tt.steps {
-				assert.Equal(t, s.sent, !c.withholds(f.minSeverity, s.severity, s.state, s.key), "step %d", i)
-			}
-			assert.LessOrEqual(t, len(c.told), 1, "what is over is forgotten")
-		})
-	}
-}
-
-func TestConditionsAreBounded(t *testing.T) {
-	var c conditions
-	for i := range maxConditions + 10 {
-		c.withholds(plog.SeverityNumberError, plog.SeverityNumberWarn, names.EventRaised, time.Duration(i).String())
-	}
-	assert.Len(t, c.told, maxConditions)
 }
 
 func TestFiltersSelectReceivers(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/event"
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/journal"
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/known"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
@@ -64,7 +65,7 @@ func (e *webhookExporter) ConsumeLogs(ctx context.Context, logs plog.Logs) error
 				if len(wanted) == 0 {
 					continue
 				}
-				it := e.newItem(&event{Event: eventrecord.Read(record, rl.Resource(), now)})
+				it := e.newItem(&event.Event{Event: eventrecord.Read(record, rl.Resource(), now)})
 				items = append(items, it)
 				for _, r := range wanted {
 					offers = append(offers, offer{item: it, receiver: r})
@@ -90,7 +91,7 @@ func (e *webhookExporter) ConsumeLogs(ctx context.Context, logs plog.Logs) error
 func matching(receivers []*receiver, name string) []*receiver {
 	var out []*receiver
 	for _, r := range receivers {
-		if t, _ := r.current(); t.filter.matches(name) {
+		if t, _ := r.current(); t.filter.Matches(name) {
 			out = append(out, r)
 		}
 	}
@@ -105,15 +106,15 @@ func wantedBy(receivers []*receiver, record plog.LogRecord) []*receiver {
 	key := eventrecord.Key(record)
 	var wanted []*receiver
 	for _, r := range receivers {
-		if t, _ := r.current(); !r.conditions.withholds(t.filter.minSeverity, severity, state, key) {
+		if t, _ := r.current(); !r.conditions.Withholds(t.filter.MinSeverity, severity, state, key) {
 			wanted = append(wanted, r)
 		}
 	}
 	return wanted
 }
 
-func (e *webhookExporter) newItem(ev *event) *item {
-	return &item{event: ev, number: e.number.Add(1)}
+func (e *webhookExporter) newItem(ev *event.Event) *item {
+	return &item{Event: ev, number: e.number.Add(1)}
 }
 
 // newDelivery makes the delivery of one event.

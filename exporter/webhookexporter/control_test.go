@@ -106,7 +106,7 @@ func startControl(t *testing.T) *controlTest {
 func sentRecord(receiver string) *audit.Record {
 	return &audit.Record{
 		ID: "0195-record", Time: eventTime, WebhookID: "0195-event", Receiver: receiver, Trigger: audit.TriggerTest, Events: []audit.Event{{Name: "gpu.webhook.test", ID: "0195-event", Key: "k", Time: eventTime}},
-		URLScheme: "https", URLHost: "hooks.example.com", URLPort: 443, PeerAddress: "203.0.113.9:443", Format: formatStandard, Attempt: 1, MaxAttempts: 3,
+		URLScheme: "https", URLHost: "hooks.example.com", URLPort: 443, PeerAddress: "203.0.113.9:443", Format: "standard", Attempt: 1, MaxAttempts: 3,
 		BodySHA256: "abc", BodySize: 300, SignatureKeyIDs: []string{"v1:1234"}, Outcome: audit.Failed, Status: 503, ErrorType: audit.ErrorHTTP5xx,
 		RetryAfter: 30 * time.Second, NextAttempt: eventTime.Add(time.Minute), Durations: audit.Durations{Queued: time.Millisecond, Total: 250 * time.Millisecond},
 	}

@@ -6,6 +6,7 @@ package webhookexporter // import "github.com/otelcol-gpu/otelcol-gpu/exporter/w
 import (
 	"time"
 
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/event"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
 )
@@ -13,7 +14,7 @@ import (
 // item is an event that is kept: for the deliveries that carry it, and for
 // replay. The store counts who needs it.
 type item struct {
-	*event
+	*event.Event
 	number uint64 // in the order of arrival
 	slot   int    // in the store
 	needed int    // by so many parts and memories; guarded by the store
@@ -59,10 +60,10 @@ type intent struct {
 	BodySize   int       `json:"body_size"`
 }
 
-func (d *delivery) events() []*event {
-	events := make([]*event, len(d.parts))
+func (d *delivery) events() []*event.Event {
+	events := make([]*event.Event, len(d.parts))
 	for i, p := range d.parts {
-		events[i] = p.event
+		events[i] = p.Event
 	}
 	return events
 }
@@ -99,7 +100,7 @@ func (d *delivery) record(receiver string, t *target, now time.Time) *audit.Reco
 		}
 	}
 	if t != nil {
-		rec.URLScheme, rec.URLHost, rec.URLPort, rec.Format = t.url.Scheme, t.host, t.port, t.format
+		rec.URLScheme, rec.URLHost, rec.URLPort, rec.Format = t.url.Scheme, t.host, t.port, t.encoder.Name
 		rec.URLFingerprint = t.urlFingerprint
 	}
 	return rec

@@ -15,33 +15,42 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/confmap"
 
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/event"
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/format"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
+
+const routingKey = "0123456789abcdefABCDEF0123456789"
 
 // Every format arrives as its receiver wants it, and PagerDuty's key arrives
 // nowhere else.
 func TestEveryFormatIsDelivered(t *testing.T) {
-	for format := range encoders {
-		t.Run(format, func(t *testing.T) {
+	for _, f := range format.All() {
+		t.Run(f.Name, func(t *testing.T) {
 			server := newHook(t, nil)
 			cfg := to(server.URL)
-			cfg.Format = format
-			if format == formatPagerDuty {
-				cfg.RoutingKey = testRoutingKey
+			cfg.Format = f.Name
+			if f.Name == "pagerduty" {
+				cfg.RoutingKey = routingKey
 			}
 			h := startHarness(t, only(cfg))
 			h.send(partial("0195-x", names.EventRaised))
 			rec := h.record()
 			require.Equal(t, audit.Succeeded, rec.Outcome)
-			assert.Equal(t, format, rec.Format)
+			assert.Equal(t, f.Name, rec.Format)
 
 			got := server.received()
 			require.Len(t, got, 1)
 			assert.Equal(t, "application/json", got[0].header.Get("Content-Type"))
-			e := eventOf(partial("0195-x", names.EventRaised))
-			require.NoError(t, checkBody(format, got[0].body, []*event{e}))
-			assert.Equal(t, format == formatPagerDuty, strings.Contains(string(got[0].body), testRoutingKey))
+			encoder, err := format.New("ops", cfg.Config)
+			require.NoError(t, err)
+			rl := partial("0195-x", names.EventRaised).ResourceLogs().At(0)
+			want, err := encoder.Encode([]*event.Event{{Event: eventrecord.Read(rl.ScopeLogs().At(0).LogRecords().At(0), rl.Resource(), eventTime)}})
+			require.NoError(t, err)
+			assert.Equal(t, string(want), string(got[0].body))
+			assert.Equal(t, f.Name == "pagerduty", strings.Contains(string(got[0].body), routingKey))
 
 			kept, err := json.Marshal(rec)
 			require.NoError(t, err)
@@ -49,8 +58,8 @@ func TestEveryFormatIsDelivered(t *testing.T) {
 			for _, line := range h.logs.All() {
 				said += fmt.Sprint(line.Message, line.ContextMap())
 			}
-			assert.NotContains(t, said, testRoutingKey)
-			assert.NotContains(t, fmt.Sprintf("%v %+v", cfg, cfg), testRoutingKey)
+			assert.NotContains(t, said, routingKey)
+			assert.NotContains(t, fmt.Sprintf("%v %+v", cfg, cfg), routingKey)
 		})
 	}
 }
@@ -63,7 +72,7 @@ func TestDocumentedReceiversAreValid(t *testing.T) {
 	require.NotNil(t, text)
 	filled := strings.NewReplacer(
 		"${env:SLACK_URL}", "https://hooks.slack.com/services/T0/B0/x",
-		"${env:PAGERDUTY_KEY}", testRoutingKey,
+		"${env:PAGERDUTY_KEY}", routingKey,
 		"${env:BILLING_WHSEC}", string(whsec(1)),
 	).Replace(string(text[1]))
 	retrieved, err := confmap.NewRetrievedFromYAML([]byte(filled))
@@ -76,4 +85,26 @@ func TestDocumentedReceiversAreValid(t *testing.T) {
 	require.NoError(t, conf.Unmarshal(cfg))
 	require.NoError(t, cfg.Validate())
 	assert.Len(t, cfg.Receivers, 3)
+}
+
+func TestPagerDutyHasAnAddress(t *testing.T) {
+	cfg := ReceiverConfig{Config: format.Config{Format: "pagerduty", PagerDutyConfig: format.PagerDutyConfig{RoutingKey: routingKey}}}
+	target, err := newTarget("pager", cfg)
+	require.NoError(t, err)
+	assert.Equal(t, "https://events.pagerduty.com/v2/enqueue", target.url.String())
+	c := createDefaultConfig().(*Config)
+	c.Receivers = only(cfg)
+	require.NoError(t, c.Validate())
+
+	cfg.URL = "https://events.eu.pagerduty.com/v2/enqueue"
+	target, err = newTarget("pager", cfg)
+	require.NoError(t, err)
+	assert.Equal(t, "events.eu.pagerduty.com", target.host)
+
+	cfg.RoutingKey = cfg.RoutingKey[1:]
+	_, err = newTarget("pager", cfg)
+	require.ErrorContains(t, err, "receivers::pager::routing_key: is not 32 letters and digits")
+
+	_, err = newTarget("ops", ReceiverConfig{Config: format.Config{Format: "slack"}})
+	assert.ErrorContains(t, err, "receivers::ops::url: is empty")
 }

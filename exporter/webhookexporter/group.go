@@ -32,12 +32,12 @@ type group struct {
 // takes reports whether the delivery may travel with others.
 func (g *groups) takes(d *delivery) bool {
 	p := d.parts[0]
-	return g.wait > 0 && g.limit > 1 && d.told == nil && p.Trigger == audit.TriggerEvent && p.place() != ""
+	return g.wait > 0 && g.limit > 1 && d.told == nil && p.Trigger == audit.TriggerEvent && p.Place() != ""
 }
 
 // gather adds the part to the group of its place. The caller holds q.mu.
 func (q *queue) gather(p *part) {
-	place := p.place()
+	place := p.Place()
 	if other := q.groups.byKey[p.Key]; other != nil && other.place != place {
 		q.dispatch(other)
 	}

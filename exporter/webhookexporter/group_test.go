@@ -16,12 +16,14 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/pdata/plog"
 
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/event"
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/format"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
 // listing is a format that tells of up to five events.
-var listing = encoder{group: 5, encode: func(_ *target, events []*event) ([]byte, error) {
+var listing = format.Encoder{Format: format.Format{Name: "listing", Group: 5}, Encode: func(events []*event.Event) ([]byte, error) {
 	var ids []string
 	for _, e := range events {
 		ids = append(ids, e.ID)
@@ -238,19 +240,19 @@ func TestAGroupForAnotherFormat(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			old, fresh := newHook(t, answerWith(500)), newHook(t, nil)
 			slack := to(old.URL)
-			slack.Format = formatSlack
+			slack.Format = "slack"
 			h := newHarness(t, only(slack), retrying, storage, func(c *Config, _ *environment) { c.GroupWait = time.Minute })
 			d := newDisk()
 			require.NoError(t, h.Start(t.Context(), host{diskID: d}))
-			for i := range slackGroup { // the last one sends it
+			for i := range 10 { // the last one sends it
 				h.send(of("n1", fmt.Sprint(i), fmt.Sprint("k", i%3)))
 			}
 			first := h.record()
-			assert.Len(t, first.Events, slackGroup)
+			assert.Len(t, first.Events, 10)
 			h.send(of("n1", "behind", "k1"))
 			h.applies(only(to(fresh.URL)))
 			last := map[string]string{}
-			for range slackGroup + 1 {
+			for range 10 + 1 {
 				rec := h.record()
 				require.Len(t, rec.Events, 1)
 				assert.Equal(t, audit.Succeeded, rec.Outcome)
@@ -260,7 +262,7 @@ func TestAGroupForAnotherFormat(t *testing.T) {
 				assert.Greater(t, rec.Events[0].ID, last[rec.Events[0].Key])
 				last[rec.Events[0].Key] = rec.Events[0].ID
 			}
-			assert.Len(t, fresh.received(), slackGroup+1)
+			assert.Len(t, fresh.received(), 10+1)
 			require.NoError(t, h.Shutdown(t.Context()))
 			assert.Empty(t, d.keys("d/"))
 		})

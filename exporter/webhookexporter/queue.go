@@ -63,7 +63,7 @@ func newQueue(t *target, groupWait time.Duration) *queue {
 func (q *queue) configure(t *target) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.limit, q.workers, q.groups.limit = t.queueSize, t.workers, t.group
+	q.limit, q.workers, q.groups.limit = t.queueSize, t.workers, t.encoder.Group
 	q.moved.Broadcast()
 }
 

@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/event"
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/format"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
@@ -31,7 +33,7 @@ func TestQueueKeepsOrderAndLosesNothing(t *testing.T) {
 
 func playQueue(t *testing.T, chance *rand.Rand) {
 	const deliveries = 300
-	target := &target{queueSize: 50, workers: 1 + chance.IntN(5), encoder: encoder{group: 1 + chance.IntN(4)}}
+	target := &target{queueSize: 50, workers: 1 + chance.IntN(5), encoder: format.Encoder{Format: format.Format{Group: 1 + chance.IntN(4)}}}
 	q := newQueue(target, time.Duration(chance.IntN(3))*time.Second)
 
 	var mu sync.Mutex
@@ -93,11 +95,11 @@ func playQueue(t *testing.T, chance *rand.Rand) {
 			continue
 		}
 		accepted++
-		ev := &event{Event: eventrecord.Event{ID: fmt.Sprint(n), Key: fmt.Sprint("k", roll(8))}}
+		ev := &event.Event{Event: eventrecord.Event{ID: fmt.Sprint(n), Key: fmt.Sprint("k", roll(8))}}
 		if node := roll(4); node > 0 {
 			ev.Resource = map[string]any{names.K8sNodeName: fmt.Sprint("n", node)}
 		}
-		require.True(t, q.put(&delivery{parts: []*part{{item: &item{event: ev}, number: n + 1}}}))
+		require.True(t, q.put(&delivery{parts: []*part{{item: &item{Event: ev}, number: n + 1}}}))
 		switch roll(40) {
 		case 0:
 			target.workers = 1 + roll(5)

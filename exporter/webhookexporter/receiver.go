@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/event"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 )
 
@@ -26,7 +27,7 @@ type roundTripper interface {
 // receiver sends deliveries to one webhook, with workers and a queue of its own.
 type receiver struct {
 	name       string
-	conditions conditions
+	conditions event.Conditions
 	queue      *queue
 	retry      RetryConfig
 	store      *store // nil: nothing is kept over a restart
@@ -168,7 +169,7 @@ func (r *receiver) serve(d *delivery) {
 // attempt has its record, now or at the next start.
 func (r *receiver) attempt(d *delivery) {
 	t, transport := r.current()
-	if len(d.parts) > t.group {
+	if len(d.parts) > t.encoder.Group {
 		// It was grouped for another format, which the receiver had until now:
 		// this one would leave events out. What is stored stays until each is
 		// attempted; a start in between finds the group, and splits it again.
@@ -178,7 +179,7 @@ func (r *receiver) attempt(d *delivery) {
 	now := time.Now()
 	rec := d.record(r.name, t, now)
 	rec.MaxAttempts = r.retry.attempts()
-	body, err := t.encode(t, d.events())
+	body, err := t.encoder.Encode(d.events())
 	if err != nil {
 		rec.Outcome, rec.ErrorType = audit.Dropped, audit.ErrorConfig
 		r.report(rec)

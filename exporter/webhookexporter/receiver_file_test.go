@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/config/configopaque"
+
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/format"
 )
 
 const (
@@ -45,7 +47,7 @@ func TestReceiverFile(t *testing.T) {
 		{"all fields", `{"url": "https://hooks.example.com/x", "timeout": "5s", "format": "convox", "events": ["gpu.service.*", "gpu.xid"], "min_severity": "warn",
 			"signing": {"standard": ["` + goodKey + `"]}, "queue_size": 50, "workers": 2}`,
 			ReceiverConfig{
-				URL: "https://hooks.example.com/x", Timeout: 5 * time.Second, Format: "convox", Events: []string{"gpu.service.*", "gpu.xid"}, MinSeverity: "warn",
+				URL: "https://hooks.example.com/x", Timeout: 5 * time.Second, Config: format.Config{Format: "convox"}, Events: []string{"gpu.service.*", "gpu.xid"}, MinSeverity: "warn",
 				Signing: SigningConfig{Standard: []configopaque.String{goodKey}}, QueueSize: 50, Workers: 2,
 			}, false},
 	}

@@ -12,6 +12,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/plog"
 
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/event"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
@@ -78,7 +79,7 @@ func (e *webhookExporter) test(ctx context.Context, name string) (*audit.Record,
 		return nil, errNoReceiver
 	}
 	now := time.Now()
-	records, err := e.trigger(ctx, &event{Trigger: audit.TriggerTest, Event: eventrecord.Event{
+	records, err := e.trigger(ctx, &event.Event{Trigger: audit.TriggerTest, Event: eventrecord.Event{
 		ID:         eventrecord.NewID(),
 		Name:       testEventName,
 		Key:        "webhook/test/" + r.name,
@@ -124,7 +125,7 @@ func (e *webhookExporter) replay(ctx context.Context, eventID, name string) ([]*
 		receivers = append(receivers, r)
 	} else {
 		for _, r := range e.current() {
-			if t, _ := r.current(); wants(&t.filter, kept.event) {
+			if t, _ := r.current(); wants(&t.filter, kept.Event) {
 				receivers = append(receivers, r)
 			}
 		}
@@ -132,13 +133,13 @@ func (e *webhookExporter) replay(ctx context.Context, eventID, name string) ([]*
 			return nil, errNobody
 		}
 	}
-	again := *kept.event
+	again := *kept.Event
 	again.Trigger = audit.TriggerReplay
 	return e.trigger(ctx, &again, receivers, time.Now())
 }
 
 // trigger sends the event to the receivers and waits for a record of each.
-func (e *webhookExporter) trigger(ctx context.Context, ev *event, receivers []*receiver, now time.Time) ([]*audit.Record, error) {
+func (e *webhookExporter) trigger(ctx context.Context, ev *event.Event, receivers []*receiver, now time.Time) ([]*audit.Record, error) {
 	it := e.newItem(ev)
 	told := make([]chan *audit.Record, len(receivers))
 	offers := make([]offer, len(receivers))
@@ -162,6 +163,6 @@ func (e *webhookExporter) trigger(ctx context.Context, ev *event, receivers []*r
 
 // wants reports whether the event passes the filter. Whether a clearing follows
 // a raising that was told is no longer known: it is taken for one.
-func wants(f *filter, ev *event) bool {
-	return f.matches(ev.Name) && (ev.Severity >= f.minSeverity || ev.State == names.EventCleared)
+func wants(f *event.Filter, ev *event.Event) bool {
+	return f.Matches(ev.Name) && (ev.Severity >= f.MinSeverity || ev.State == names.EventCleared)
 }

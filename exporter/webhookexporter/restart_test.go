@@ -21,6 +21,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/event"
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/metadatatest"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
@@ -141,18 +142,18 @@ func TestAnEventSurvivesUnchanged(t *testing.T) {
 	list.AppendEmpty().SetDouble(1)
 	list.AppendEmpty().SetInt(1)
 	attrs.PutEmptyMap("map").PutDouble("d", 7)
-	ev := &event{Event: eventrecord.Read(record, plog.NewResourceLogs().Resource(), eventTime)}
+	ev := &event.Event{Event: eventrecord.Read(record, plog.NewResourceLogs().Resource(), eventTime)}
 	ev.Trigger = audit.TriggerReplay
-	text, err := encodeEvent(&item{event: ev, number: 7})
+	text, err := encodeEvent(&item{Event: ev, number: 7})
 	require.NoError(t, err)
 	it, err := decodeEvent(text)
 	require.NoError(t, err)
 	assert.Equal(t, uint64(7), it.number)
-	assert.Equal(t, ev, it.event)
+	assert.Equal(t, ev, it.Event)
 }
 
 func FuzzDecodeStored(f *testing.F) {
-	text, err := encodeEvent(&item{event: &event{Event: eventrecord.Event{ID: "1", Name: "n", Attributes: map[string]any{"f": 1.5, "l": []any{int64(1), nil}}}}})
+	text, err := encodeEvent(&item{Event: &event.Event{Event: eventrecord.Event{ID: "1", Name: "n", Attributes: map[string]any{"f": 1.5, "l": []any{int64(1), nil}}}}})
 	if err != nil {
 		f.Fatal(err)
 	}

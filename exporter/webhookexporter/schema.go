@@ -13,6 +13,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/plog"
 
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/event"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
 )
@@ -109,7 +110,7 @@ func decodeEvent(text []byte) (*item, error) {
 	if s.ID == "" || s.Name == "" {
 		return nil, fmt.Errorf("a stored event is incomplete")
 	}
-	return &item{number: s.Number, event: &event{Trigger: s.Trigger, Event: eventrecord.Event{
+	return &item{number: s.Number, Event: &event.Event{Trigger: s.Trigger, Event: eventrecord.Event{
 		ID: s.ID, Name: s.Name, Key: s.Key, State: s.State, Message: s.Message,
 		Severity: s.Severity, Time: s.Time, TraceID: s.TraceID,
 		Attributes: restored(s.Attributes), Resource: restored(s.Resource), Truncated: s.Truncated,

@@ -26,7 +26,7 @@ import (
 
 // bodies are the golden bodies of the exporter's own tests, which hold them
 // equal to what is sent.
-const bodies = "../../exporter/webhookexporter/testdata/bodies/alertmanager-*.json"
+const bodies = "../../exporter/webhookexporter/internal/format/testdata/bodies/alertmanager-*.json"
 
 // read takes a body as a receiver does that uses Alertmanager's own type, and
 // refuses any field that the type does not have.

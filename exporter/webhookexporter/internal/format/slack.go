@@ -1,12 +1,14 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package webhookexporter // import "github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter"
+package format // import "github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/format"
 
 import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/event"
 )
 
 // Limits of a message, as Slack documents them. Of slackTotal, the text of all
@@ -23,6 +25,8 @@ const (
 	slackContext      = 300
 	slackLeastOfField = 60 // less room than this is not worth a field
 )
+
+var slack = Format{Name: "slack", Group: slackGroup, new: always(encodeSlack)}
 
 // slackBody is a message for an incoming webhook.
 type slackBody struct {
@@ -50,12 +54,12 @@ func slackMarkdown(text string) *slackTextObject {
 	return &slackTextObject{Type: "mrkdwn", Text: text, Verbatim: true}
 }
 
-func encodeSlack(_ *target, events []*event) ([]byte, error) {
+func encodeSlack(events []*event.Event) ([]byte, error) {
 	var body slackBody
 	lines := make([]string, len(events))
 	for i, e := range events {
-		line := e.title()
-		if sentence := e.sentence(); sentence != "" {
+		line := e.Title()
+		if sentence := e.Sentence(); sentence != "" {
 			line += ": " + sentence
 		}
 		lines[i] = slackEscape(line, slackText/len(events)-1)
@@ -65,18 +69,18 @@ func encodeSlack(_ *target, events []*event) ([]byte, error) {
 		body.Blocks = append(body.Blocks, slackBlocks(e, slackTotal/len(events))...)
 	}
 	body.Text = strings.Join(lines, "\n")
-	return encodeJSON(body)
+	return event.JSON(body)
 }
 
 // slackBlocks shows one event in at most three blocks, with at most budget of
 // text in them.
-func slackBlocks(e *event, budget int) []slackBlock {
-	header := cut(e.title(), slackHeader, nil)
+func slackBlocks(e *event.Event, budget int) []slackBlock {
+	header := cut(e.Title(), slackHeader, nil)
 	budget -= units(header)
 
 	section := slackBlock{Type: "section"}
 	left := budget - slackContext
-	if sentence := e.sentence(); sentence != "" {
+	if sentence := e.Sentence(); sentence != "" {
 		text := slackEscape(sentence, min(slackSection, left*2/3))
 		left -= units(text)
 		section.Text = slackMarkdown(text)

@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package webhookexporter
+package format
 
 import (
 	"bytes"
@@ -18,6 +18,7 @@ import (
 
 	"github.com/prometheus/common/model"
 
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/event"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
 )
@@ -26,7 +27,7 @@ import (
 // of the encoders: limits, required fields and enumerations are written here a
 // second time, from Slack's Block Kit reference, PagerDuty's Events API v2
 // schema and Alertmanager's webhook documentation.
-func checkBody(format string, body []byte, events []*event) error {
+func checkBody(format string, body []byte, events []*event.Event) error {
 	if !utf8.Valid(body) || !json.Valid(body) {
 		return errors.New("not JSON")
 	}
@@ -81,7 +82,7 @@ var (
 	severityWord  = regexp.MustCompile(`\b(TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b`)
 )
 
-func checkSlack(body []byte, events []*event) error {
+func checkSlack(body []byte, events []*event.Event) error {
 	var msg struct {
 		Text   string `json:"text"`
 		Blocks []struct {
@@ -179,7 +180,7 @@ func harmlessInSlack(s string) error {
 	return nil
 }
 
-func checkPagerDuty(body []byte, e *event) error {
+func checkPagerDuty(body []byte, e *event.Event) error {
 	var msg struct {
 		RoutingKey  string `json:"routing_key"`
 		EventAction string `json:"event_action"`
@@ -252,7 +253,7 @@ type alertmanagerDoc struct {
 	} `json:"alerts"`
 }
 
-func checkAlertmanager(body []byte, events []*event) error {
+func checkAlertmanager(body []byte, events []*event.Event) error {
 	var msg alertmanagerDoc
 	if err := strict(body, &msg); err != nil {
 		return err
@@ -331,7 +332,7 @@ func checkAlertmanager(body []byte, events []*event) error {
 
 // mustJSON is the inner part of the text's JSON form.
 func mustJSON(s string) []byte {
-	b, err := encodeJSON(s)
+	b, err := event.JSON(s)
 	if err != nil {
 		panic(err)
 	}

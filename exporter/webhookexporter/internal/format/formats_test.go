@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package webhookexporter
+package format
 
 import (
 	"bytes"
@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +22,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/event"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
@@ -29,16 +32,30 @@ var update = flag.Bool("update", false, "write the golden bodies of all formats 
 
 const testRoutingKey = "0123456789abcdefABCDEF0123456789"
 
-// formatTarget is what encoders are given in tests.
-var formatTarget = &target{name: "ops.team-a", routingKey: testRoutingKey}
+// testEncoders are the encoders of an endpoint, by format.
+var testEncoders = func() map[string]Encoder {
+	all := map[string]Encoder{}
+	for _, f := range All() {
+		c := Config{Format: f.Name}
+		if slices.Contains(f.Keys, "routing_key") {
+			c.RoutingKey = testRoutingKey
+		}
+		e, err := New("ops.team-a", c)
+		if err != nil {
+			panic(err)
+		}
+		all[f.Name] = e
+	}
+	return all
+}()
 
 // storyEvents are the events of the golden bodies.
-func storyEvents() map[string][]*event {
-	one := func(fill func(plog.LogRecord, pcommon.Map)) *event {
+func storyEvents() map[string][]*event.Event {
+	one := func(fill func(plog.LogRecord, pcommon.Map)) *event.Event {
 		logs := plog.NewLogs()
 		rl := logs.ResourceLogs().AppendEmpty()
 		record := rl.ScopeLogs().AppendEmpty().LogRecords().AppendEmpty()
-		record.SetTimestamp(pcommon.NewTimestampFromTime(eventTime))
+		record.SetTimestamp(pcommon.NewTimestampFromTime(storyTime))
 		rl.Resource().Attributes().PutStr(names.K8sClusterName, "prod")
 		fill(record, rl.Resource().Attributes())
 		return eventOf(logs)
@@ -51,11 +68,11 @@ func storyEvents() map[string][]*event {
 		record.Attributes().PutStr(names.GPUEventState, state)
 		return record.Attributes()
 	}
-	partial := func(id, state string, severity plog.SeverityNumber, after time.Duration) *event {
+	partial := func(id, state string, severity plog.SeverityNumber, after time.Duration) *event.Event {
 		return one(func(record plog.LogRecord, resource pcommon.Map) {
 			resource.PutStr(names.K8sNamespaceName, "ml")
 			resource.PutStr(names.ServiceName, "chat")
-			record.SetTimestamp(pcommon.NewTimestampFromTime(eventTime.Add(after)))
+			record.SetTimestamp(pcommon.NewTimestampFromTime(storyTime.Add(after)))
 			attrs := describe(record, "gpu.service.partial", id, "gpu.service.partial/prod/ml/chat", state, severity)
 			if state == names.EventCleared {
 				record.Body().SetStr("Service chat in namespace ml of cluster prod is no longer partial: none of 4 settled pods is missing.")
@@ -91,7 +108,7 @@ func storyEvents() map[string][]*event {
 	replay.Trigger = audit.TriggerReplay
 	raised := partial("0195-raised", names.EventRaised, plog.SeverityNumberWarn, 0)
 	cleared := partial("0195-cleared", names.EventCleared, plog.SeverityNumberInfo, 5*time.Minute)
-	return map[string][]*event{
+	return map[string][]*event.Event{
 		"raised": {raised}, "cleared": {cleared}, "xid": {xid}, "test": {test}, "replay": {replay},
 		"group": {raised, xid, cleared},
 	}
@@ -101,12 +118,12 @@ func storyEvents() map[string][]*event {
 // are also read by Alertmanager's own types, in the testbed.
 func TestGoldenBodies(t *testing.T) {
 	for story, events := range storyEvents() {
-		for format, enc := range encoders {
-			if len(events) > enc.group {
+		for format, enc := range testEncoders {
+			if len(events) > enc.Group {
 				continue
 			}
 			t.Run(format+"/"+story, func(t *testing.T) {
-				body, err := enc.encode(formatTarget, events)
+				body, err := enc.Encode(events)
 				require.NoError(t, err)
 				require.NoError(t, checkBody(format, body, events))
 				var pretty bytes.Buffer
@@ -148,7 +165,7 @@ var nastyTexts = map[string]string{
 }
 
 // nastyEvent puts one text wherever a text from outside can stand.
-func nastyEvent(text string, state string) *event {
+func nastyEvent(text string, state string) *event.Event {
 	logs := plog.NewLogs()
 	rl := logs.ResourceLogs().AppendEmpty()
 	record := rl.ScopeLogs().AppendEmpty().LogRecords().AppendEmpty()
@@ -174,9 +191,9 @@ func nastyEvent(text string, state string) *event {
 }
 
 // manyAttributes is an event at the limits of what an event may hold.
-func manyAttributes() *event {
+func manyAttributes() *event.Event {
 	logs := plog.NewLogs()
-	record := addPartial(logs, "id", names.EventRaised, plog.SeverityNumberFatal)
+	record := addStory(logs, "id", names.EventRaised, plog.SeverityNumberFatal)
 	for i := range eventrecord.MaxEntries {
 		record.Attributes().PutStr(fmt.Sprintf("%d attribute & `%d`", i, i), strings.Repeat("<", 100))
 		record.Attributes().PutStr(fmt.Sprintf("same.name_%d", i%3), "x")
@@ -186,19 +203,19 @@ func manyAttributes() *event {
 }
 
 func TestNastyEventsAreAcceptedByTheirReceivers(t *testing.T) {
-	events := map[string]*event{"128 attributes": manyAttributes(), "nothing at all": {Event: eventrecord.Event{ID: "id", Name: "x", Time: eventTime}}}
+	events := map[string]*event.Event{"128 attributes": manyAttributes(), "nothing at all": {Event: eventrecord.Event{ID: "id", Name: "x", Time: storyTime}}}
 	for name, text := range nastyTexts {
 		events[name] = nastyEvent(text, names.EventRaised)
 		events[name+", cleared"] = nastyEvent(text, names.EventCleared)
 		events[name+", as state"] = nastyEvent(text, text)
 	}
 	for name, e := range events {
-		for format, enc := range encoders {
-			for _, n := range []int{1, 2, enc.group} {
-				if n > enc.group {
+		for format, enc := range testEncoders {
+			for _, n := range []int{1, 2, enc.Group} {
+				if n > enc.Group {
 					continue
 				}
-				group := make([]*event, n)
+				group := make([]*event.Event, n)
 				for i := range group {
 					group[i] = e
 					if i%2 == 1 { // not the same condition each time
@@ -207,7 +224,7 @@ func TestNastyEventsAreAcceptedByTheirReceivers(t *testing.T) {
 						group[i] = &other
 					}
 				}
-				body, err := enc.encode(formatTarget, group)
+				body, err := enc.Encode(group)
 				require.NoError(t, err, "%s, %s, %d", format, name, n)
 				assert.NoError(t, checkBody(format, body, group), "%s, %s, %d", format, name, n)
 			}
@@ -218,11 +235,11 @@ func TestNastyEventsAreAcceptedByTheirReceivers(t *testing.T) {
 // Every format says that an event is a test or was sent before, and says
 // nothing of the kind of others.
 func TestTriggerIsSaidInEveryFormat(t *testing.T) {
-	for format, enc := range encoders {
+	for format, enc := range testEncoders {
 		e := *storyEvents()["raised"][0]
 		say := func(trigger audit.Trigger) string {
 			e.Trigger = trigger
-			body, err := enc.encode(formatTarget, []*event{&e})
+			body, err := enc.Encode([]*event.Event{&e})
 			require.NoError(t, err)
 			return strings.ToLower(string(body))
 		}
@@ -243,27 +260,30 @@ func TestRoutingKey(t *testing.T) {
 		key    string
 		want   string
 	}{
-		{"right", formatPagerDuty, testRoutingKey, ""},
-		{"from a file", formatPagerDuty, testRoutingKey + "\n", ""},
-		{"missing", formatPagerDuty, "", "receivers::ops::routing_key: is empty; format pagerduty needs"},
-		{"blank", formatPagerDuty, " ", "receivers::ops::routing_key: is empty"},
-		{"too short", formatPagerDuty, testRoutingKey[1:], "receivers::ops::routing_key: is not 32 letters and digits"},
-		{"too long", formatPagerDuty, testRoutingKey + "0", "receivers::ops::routing_key: is not 32 letters and digits"},
-		{"other characters", formatPagerDuty, testRoutingKey[1:] + "-", "receivers::ops::routing_key: is not 32 letters and digits"},
-		{"of another format", formatSlack, testRoutingKey, "receivers::ops::routing_key: belongs to format pagerduty, and the format is slack"},
+		{"right", "pagerduty", testRoutingKey, ""},
+		{"from a file", "pagerduty", testRoutingKey + "\n", ""},
+		{"missing", "pagerduty", "", "routing_key: is empty; format pagerduty needs"},
+		{"blank", "pagerduty", " ", "routing_key: is empty"},
+		{"too short", "pagerduty", testRoutingKey[1:], "routing_key: is not 32 letters and digits"},
+		{"too long", "pagerduty", testRoutingKey + "0", "routing_key: is not 32 letters and digits"},
+		{"other characters", "pagerduty", testRoutingKey[1:] + "-", "routing_key: is not 32 letters and digits"},
+		{"of another format", "slack", testRoutingKey, "routing_key: belongs to format pagerduty, and the format is slack"},
 		{"of the default format", "", testRoutingKey, "the format is standard"},
+		{"blank, of another format", "slack", "\n", ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			cfg := to("https://hooks.example.com/x")
-			cfg.Format, cfg.RoutingKey = tt.format, configopaque.String(tt.key)
-			target, err := newTarget("ops", cfg)
+			e, err := New("ops", Config{Format: tt.format, PagerDutyConfig: PagerDutyConfig{RoutingKey: configopaque.String(tt.key)}})
 			if tt.want == "" {
 				require.NoError(t, err)
-				assert.Equal(t, testRoutingKey, target.routingKey)
+				body, err := e.Encode(storyEvents()["raised"])
+				require.NoError(t, err)
+				assert.Equal(t, tt.format == "pagerduty", strings.Contains(string(body), `"`+testRoutingKey+`"`))
+				assert.Equal(t, tt.format == "pagerduty", slices.Equal(e.Secrets, []string{"routing_key"}))
 				return
 			}
 			require.ErrorContains(t, err, tt.want)
+			assert.True(t, strings.HasPrefix(err.Error(), "routing_key: "))
 			if tt.key != "" && tt.key != " " {
 				assert.NotContains(t, err.Error(), tt.key[1:31], "a secret is never shown")
 			}
@@ -271,22 +291,35 @@ func TestRoutingKey(t *testing.T) {
 	}
 }
 
-func TestPagerDutyHasAnAddress(t *testing.T) {
-	cfg := ReceiverConfig{Format: formatPagerDuty, RoutingKey: testRoutingKey}
-	target, err := newTarget("pager", cfg)
-	require.NoError(t, err)
-	assert.Equal(t, "https://events.pagerduty.com/v2/enqueue", target.url.String())
-	c := createDefaultConfig().(*Config)
-	c.Receivers = only(cfg)
-	require.NoError(t, c.Validate())
-
-	cfg.URL = "https://events.eu.pagerduty.com/v2/enqueue"
-	target, err = newTarget("pager", cfg)
-	require.NoError(t, err)
-	assert.Equal(t, "events.eu.pagerduty.com", target.host)
-
-	_, err = newTarget("ops", ReceiverConfig{Format: formatSlack})
-	assert.ErrorContains(t, err, "receivers::ops::url: is empty")
+// The table of formats is complete: names are different, the default is there, and every setting
+// has a format that it belongs to.
+func TestFormats(t *testing.T) {
+	names, keys := map[string]bool{}, map[string]bool{"format": true}
+	for _, f := range All() {
+		assert.False(t, names[f.Name], f.Name)
+		names[f.Name] = true
+		assert.Positive(t, f.Group, f.Name)
+		for _, key := range f.Keys {
+			assert.False(t, keys[key], key)
+			keys[key] = true
+		}
+	}
+	var walk func(reflect.Type)
+	walk = func(config reflect.Type) {
+		for i := range config.NumField() {
+			if field := config.Field(i); field.Anonymous {
+				walk(field.Type)
+			} else {
+				assert.True(t, keys[field.Tag.Get("mapstructure")], field.Name)
+			}
+		}
+	}
+	walk(reflect.TypeFor[Config]())
+	f, known := Find("")
+	assert.True(t, known)
+	assert.Equal(t, "standard", f.Name)
+	_, err := New("ops", Config{Format: "teams"})
+	assert.EqualError(t, err, `format: "teams" is not supported; use one of alertmanager, convox, pagerduty, slack, standard`)
 }
 
 // FuzzFormats puts texts everywhere and groups events: what comes out is what
@@ -296,15 +329,15 @@ func FuzzFormats(f *testing.F) {
 		f.Add(text[:min(len(text), 2000)], names.EventRaised, uint8(3), true)
 	}
 	f.Fuzz(func(t *testing.T, text, state string, n uint8, same bool) {
-		for format, enc := range encoders {
-			group := make([]*event, 1+int(n)%enc.group)
+		for format, enc := range testEncoders {
+			group := make([]*event.Event, 1+int(n)%enc.Group)
 			for i := range group {
 				group[i] = nastyEvent(text, state)
 				if !same {
 					group[i].Key += fmt.Sprint(i)
 				}
 			}
-			body, err := enc.encode(formatTarget, group)
+			body, err := enc.Encode(group)
 			if err != nil {
 				t.Fatalf("%s: %v", format, err)
 			}

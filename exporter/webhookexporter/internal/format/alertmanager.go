@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package webhookexporter // import "github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter"
+package format // import "github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/format"
 
 import (
 	"crypto/sha256"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/common/model"
 
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/event"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
@@ -36,6 +37,13 @@ const (
 	// the same message.
 	annotationEarlier = "gpu_event_ids_earlier"
 )
+
+var alertmanager = Format{
+	Name: "alertmanager", Group: alertmanagerGroup,
+	new: func(endpoint string, _ Config) (EncodeFunc, error) {
+		return func(events []*event.Event) ([]byte, error) { return encodeAlertmanager(endpoint, events) }, nil
+	},
+}
 
 // alertmanagerBody is what Alertmanager's webhook receiver gets.
 type alertmanagerBody struct {
@@ -63,11 +71,8 @@ type alert struct {
 
 // encodeAlertmanager tells of every event; several of one condition make one
 // alert, as a fingerprint is unique in a message of Alertmanager.
-func encodeAlertmanager(t *target, events []*event) ([]byte, error) {
-	body := alertmanagerBody{Version: alertmanagerVersion, Status: alertResolved}
-	if t != nil {
-		body.Receiver = t.name
-	}
+func encodeAlertmanager(endpoint string, events []*event.Event) ([]byte, error) {
+	body := alertmanagerBody{Version: alertmanagerVersion, Status: alertResolved, Receiver: endpoint}
 	at := map[string]int{} // of a fingerprint's alert
 	for _, e := range events {
 		a, err := newAlert(e)
@@ -95,13 +100,13 @@ func encodeAlertmanager(t *target, events []*event) ([]byte, error) {
 	}
 	body.GroupLabels = body.CommonLabels
 	body.GroupKey = groupKey(body.GroupLabels, body.Alerts)
-	return encodeJSON(body)
+	return event.JSON(body)
 }
 
 // newAlert describes one event. What differs between a raising and its
 // clearing, the severity above all, is an annotation: the labels, and with them
 // the fingerprint, are the condition's.
-func newAlert(e *event) (alert, error) {
+func newAlert(e *event.Event) (alert, error) {
 	annotations, err := annotationsOf(e)
 	if err != nil {
 		return alert{}, err
@@ -146,7 +151,7 @@ func (a *alert) follow(before *alert) {
 // labelsOf returns what is the same in every event of a condition: the event's
 // name, its key, and the subject as far as the key tells of it. An event
 // without a key is an alert of its own.
-func labelsOf(e *event) model.LabelSet {
+func labelsOf(e *event.Event) model.LabelSet {
 	labels := model.LabelSet{model.AlertNameLabel: model.LabelValue(e.Name)}
 	if e.Key != "" {
 		labels[model.LabelName(labelName(names.GPUEventKey))] = model.LabelValue(e.Key)
@@ -172,7 +177,7 @@ func labelsOf(e *event) model.LabelSet {
 
 // annotationsOf returns everything that the event says. Attributes whose names
 // become the same share an annotation.
-func annotationsOf(e *event) (model.LabelSet, error) {
+func annotationsOf(e *event.Event) (model.LabelSet, error) {
 	all := maps.Clone(e.Resource)
 	if all == nil {
 		all = map[string]any{}
@@ -180,7 +185,7 @@ func annotationsOf(e *event) (model.LabelSet, error) {
 	maps.Copy(all, e.Attributes)
 	out := make(model.LabelSet, len(all)+6)
 	for _, key := range slices.Sorted(maps.Keys(all)) {
-		text, err := plainText(all[key])
+		text, err := event.PlainText(all[key])
 		if err != nil {
 			return nil, err
 		}
@@ -195,11 +200,11 @@ func annotationsOf(e *event) (model.LabelSet, error) {
 			out[model.LabelName(labelName(name))] = model.LabelValue(text)
 		}
 	}
-	set(annotationSummary, e.sentence())
+	set(annotationSummary, e.Sentence())
 	set(annotationSeverity, eventrecord.SeverityName(e.Severity))
 	set(annotationTraceID, e.TraceID)
 	set(names.GPUEventID, e.ID)
-	for name, is := range map[string]bool{"test": e.isTest(), "replay": e.isReplay(), "truncated": e.Truncated} {
+	for name, is := range map[string]bool{"test": e.IsTest(), "replay": e.IsReplay(), "truncated": e.Truncated} {
 		if is {
 			set(name, "true")
 		}

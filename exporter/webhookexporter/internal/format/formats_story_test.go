@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package webhookexporter
+package format
 
 import (
 	"encoding/json"
@@ -13,12 +13,13 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/plog"
 
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/event"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
-func decoded[T any](t *testing.T, format string, events ...*event) T {
-	body, err := encoders[format].encode(formatTarget, events)
+func decoded[T any](t *testing.T, format string, events ...*event.Event) T {
+	body, err := testEncoders[format].Encode(events)
 	require.NoError(t, err)
 	var out T
 	require.NoError(t, json.Unmarshal(body, &out))
@@ -26,19 +27,19 @@ func decoded[T any](t *testing.T, format string, events ...*event) T {
 }
 
 // conditionEvent is an event of one of two conditions of one service.
-func conditionEvent(id, key, state string, severity plog.SeverityNumber, at time.Duration) *event {
+func conditionEvent(id, key, state string, severity plog.SeverityNumber, at time.Duration) *event.Event {
 	logs := plog.NewLogs()
-	addPartial(logs, id, state, severity)
+	addStory(logs, id, state, severity)
 	e := eventOf(logs)
-	e.Key, e.Time = key, eventTime.Add(at)
+	e.Key, e.Time = key, storyTime.Add(at)
 	return e
 }
 
 // A receiver pairs what was raised with what was cleared by the fingerprint or
 // by the group's key, although severity, texts and details differ.
 func TestAlertsOfAConditionHaveOneFingerprint(t *testing.T) {
-	raised := decoded[alertmanagerBody](t, formatAlertmanager, storyEvents()["raised"]...)
-	cleared := decoded[alertmanagerBody](t, formatAlertmanager, storyEvents()["cleared"]...)
+	raised := decoded[alertmanagerBody](t, "alertmanager", storyEvents()["raised"]...)
+	cleared := decoded[alertmanagerBody](t, "alertmanager", storyEvents()["cleared"]...)
 	assert.Equal(t, raised.Alerts[0].Fingerprint, cleared.Alerts[0].Fingerprint)
 	assert.Equal(t, raised.Alerts[0].Labels, cleared.Alerts[0].Labels)
 	assert.Equal(t, raised.GroupKey, cleared.GroupKey)
@@ -50,7 +51,7 @@ func TestAlertsOfAConditionHaveOneFingerprint(t *testing.T) {
 	assert.EqualValues(t, "true", cleared.Alerts[0].Annotations["starts_at_unknown"])
 	assert.NotContains(t, raised.Alerts[0].Annotations, "starts_at_unknown")
 
-	xid := decoded[alertmanagerBody](t, formatAlertmanager, storyEvents()["xid"]...)
+	xid := decoded[alertmanagerBody](t, "alertmanager", storyEvents()["xid"]...)
 	assert.NotEqual(t, raised.Alerts[0].Fingerprint, xid.Alerts[0].Fingerprint)
 	assert.NotEqual(t, raised.GroupKey, xid.GroupKey)
 }
@@ -68,7 +69,7 @@ func TestHolderAndNodeAreNoLabels(t *testing.T) {
 
 func TestEventsWithoutKeyAreAlertsOfTheirOwn(t *testing.T) {
 	one, two := conditionEvent("1", "", "", plog.SeverityNumberWarn, 0), conditionEvent("2", "", "", plog.SeverityNumberWarn, 0)
-	body := decoded[alertmanagerBody](t, formatAlertmanager, one, two)
+	body := decoded[alertmanagerBody](t, "alertmanager", one, two)
 	assert.Len(t, body.Alerts, 2)
 	assert.Equal(t, "firing", body.Status)
 }
@@ -92,16 +93,16 @@ func TestOneConditionIsOneAlertOfAMessage(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			var events []*event
+			var events []*event.Event
 			for i, state := range tt.states {
 				events = append(events, conditionEvent(string(rune('0'+i)), "key", state, plog.SeverityNumberWarn, time.Duration(i)*time.Minute))
 			}
-			body := decoded[alertmanagerBody](t, formatAlertmanager, events...)
+			body := decoded[alertmanagerBody](t, "alertmanager", events...)
 			require.Len(t, body.Alerts, 1)
 			a := body.Alerts[0]
 			assert.Equal(t, tt.status, a.Status)
 			assert.Equal(t, tt.status, body.Status)
-			assert.Equal(t, eventTime.Add(tt.starts), a.StartsAt)
+			assert.Equal(t, storyTime.Add(tt.starts), a.StartsAt)
 			_, unknown := a.Annotations["starts_at_unknown"]
 			assert.Equal(t, tt.unknown, unknown)
 			assert.EqualValues(t, tt.earlier, a.Annotations["gpu_event_ids_earlier"])
@@ -113,23 +114,23 @@ func TestOneConditionIsOneAlertOfAMessage(t *testing.T) {
 func TestClearingBeforeItsRaising(t *testing.T) {
 	raised := conditionEvent("1", "key", names.EventRaised, plog.SeverityNumberWarn, time.Minute)
 	cleared := conditionEvent("2", "key", names.EventCleared, plog.SeverityNumberInfo, 0)
-	a := decoded[alertmanagerBody](t, formatAlertmanager, raised, cleared).Alerts[0]
-	assert.Equal(t, eventTime, a.StartsAt)
-	assert.Equal(t, eventTime, a.EndsAt)
+	a := decoded[alertmanagerBody](t, "alertmanager", raised, cleared).Alerts[0]
+	assert.Equal(t, storyTime, a.StartsAt)
+	assert.Equal(t, storyTime, a.EndsAt)
 	assert.EqualValues(t, "true", a.Annotations["starts_at_unknown"])
 }
 
 // A message about some alerts of a node does not pass for one about others.
 func TestGroupKeyOfSeveralAlerts(t *testing.T) {
-	of := func(key string) *event {
+	of := func(key string) *event.Event {
 		return conditionEvent("id"+key, key, names.EventRaised, plog.SeverityNumberWarn, 0)
 	}
 	group := func(keys ...string) string {
-		var events []*event
+		var events []*event.Event
 		for _, key := range keys {
 			events = append(events, of(key))
 		}
-		return decoded[alertmanagerBody](t, formatAlertmanager, events...).GroupKey
+		return decoded[alertmanagerBody](t, "alertmanager", events...).GroupKey
 	}
 	assert.Equal(t, group("a", "b"), group("b", "a"))
 	assert.NotEqual(t, group("a", "b"), group("a", "c"))
@@ -149,7 +150,7 @@ func TestAttributesOfOneLabelNameShareIt(t *testing.T) {
 	e := storyEvents()["raised"][0]
 	e.Attributes["same.name"], e.Attributes["same_name"] = "x", "y"
 	e.Attributes["starts_at_unknown"] = "an attribute must not pass for ours"
-	a := decoded[alertmanagerBody](t, formatAlertmanager, e).Alerts[0]
+	a := decoded[alertmanagerBody](t, "alertmanager", e).Alerts[0]
 	assert.EqualValues(t, "x; y", a.Annotations["same_name"])
 	assert.NotContains(t, a.Annotations, "starts_at_unknown")
 }
@@ -173,23 +174,16 @@ func TestPagerDutyActions(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			body := decoded[pagerDutyBody](t, formatPagerDuty, conditionEvent("id", tt.key, tt.state, plog.SeverityNumberError, 0))
+			body := decoded[pagerDutyBody](t, "pagerduty", conditionEvent("id", tt.key, tt.state, plog.SeverityNumberError, 0))
 			assert.Equal(t, tt.action, body.EventAction)
 			if len(tt.key) > 255 {
 				assert.Regexp(t, "^sha256:[0-9a-f]{64}$", body.DedupKey)
-				assert.Equal(t, dedupKey(&event{Event: eventrecord.Event{Key: tt.key}}), body.DedupKey)
-				assert.NotEqual(t, dedupKey(&event{Event: eventrecord.Event{Key: tt.key + "k"}}), body.DedupKey)
+				assert.Equal(t, dedupKey(&event.Event{Event: eventrecord.Event{Key: tt.key}}), body.DedupKey)
+				assert.NotEqual(t, dedupKey(&event.Event{Event: eventrecord.Event{Key: tt.key + "k"}}), body.DedupKey)
 				return
 			}
 			assert.Equal(t, tt.dedup, body.DedupKey)
 		})
-	}
-}
-
-func TestPagerDutyNeedsAKey(t *testing.T) {
-	for _, target := range []*target{nil, {name: "x"}} {
-		_, err := encodePagerDuty(target, storyEvents()["raised"])
-		assert.ErrorIs(t, err, errNoRoutingKey)
 	}
 }
 
@@ -216,7 +210,7 @@ func TestPagerDutySource(t *testing.T) {
 		{map[string]any{names.K8sClusterName: " "}, "unknown", ""},
 	}
 	for _, tt := range tests {
-		body := decoded[pagerDutyBody](t, formatPagerDuty, &event{Event: eventrecord.Event{ID: "id", Name: "gpu.x", Time: eventTime, Resource: tt.resource}})
+		body := decoded[pagerDutyBody](t, "pagerduty", &event.Event{Event: eventrecord.Event{ID: "id", Name: "gpu.x", Time: storyTime, Resource: tt.resource}})
 		assert.Equal(t, tt.source, body.Payload.Source, "%v", tt.resource)
 		assert.Equal(t, tt.group, body.Payload.Group, "%v", tt.resource)
 	}
@@ -225,19 +219,19 @@ func TestPagerDutySource(t *testing.T) {
 // A notification shows the text alone: it says what happened without blocks,
 // and without colours.
 func TestSlackTextStandsAlone(t *testing.T) {
-	body := decoded[slackBody](t, formatSlack, storyEvents()["group"]...)
+	body := decoded[slackBody](t, "slack", storyEvents()["group"]...)
 	lines := strings.Split(body.Text, "\n")
 	require.Len(t, lines, 3)
 	assert.True(t, strings.HasPrefix(lines[1], "ERROR raised: gpu.xid: GPU GPU-5f1c0a3e on node-7"), lines[1])
 
-	silent := &event{Event: eventrecord.Event{ID: "id", Name: "gpu.device.lost", Severity: plog.SeverityNumberError, State: names.EventRaised, Time: eventTime,
+	silent := &event.Event{Event: eventrecord.Event{ID: "id", Name: "gpu.device.lost", Severity: plog.SeverityNumberError, State: names.EventRaised, Time: storyTime,
 		Resource: map[string]any{names.HwID: "GPU-1"}}}
-	assert.Equal(t, "ERROR raised: gpu.device.lost: GPU-1", decoded[slackBody](t, formatSlack, silent).Text, "without a sentence, what it is about")
+	assert.Equal(t, "ERROR raised: gpu.device.lost: GPU-1", decoded[slackBody](t, "slack", silent).Text, "without a sentence, what it is about")
 }
 
 func TestSlackSaysWhenThereIsMore(t *testing.T) {
-	says := func(e *event) bool {
-		body := decoded[slackBody](t, formatSlack, e)
+	says := func(e *event.Event) bool {
+		body := decoded[slackBody](t, "slack", e)
 		b, err := json.Marshal(body.Blocks[len(body.Blocks)-1])
 		require.NoError(t, err)
 		return strings.Contains(string(b), "more in the event than shown")
@@ -292,6 +286,6 @@ func TestMissingPods(t *testing.T) {
 		{map[string]any{names.GPUServiceMissingPods: "not a list"}, ""},
 	}
 	for _, tt := range tests {
-		assert.Equal(t, tt.want, missingPods(&event{Event: eventrecord.Event{Attributes: tt.attributes}}), "%v", tt.attributes)
+		assert.Equal(t, tt.want, missingPods(&event.Event{Event: eventrecord.Event{Attributes: tt.attributes}}), "%v", tt.attributes)
 	}
 }

@@ -1,18 +1,19 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package webhookexporter // import "github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter"
+package format // import "github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/format"
 
 import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"regexp"
 	"strings"
 
+	"go.opentelemetry.io/collector/config/configopaque"
 	"go.opentelemetry.io/collector/pdata/plog"
 
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/event"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -24,23 +25,26 @@ const (
 	pagerDutyTime = "2006-01-02T15:04:05.000Z07:00"
 )
 
+var pagerDuty = Format{Name: "pagerduty", Group: 1, URL: pagerDutyURL, Keys: []string{"routing_key"}, new: newPagerDuty}
+
+// PagerDutyConfig are the settings of format pagerduty.
+type PagerDutyConfig struct {
+	// RoutingKey is the integration key of an Events API v2 integration, which is
+	// sent with each event.
+	RoutingKey configopaque.String `mapstructure:"routing_key"`
+}
+
 var pagerDutyRoutingKey = regexp.MustCompile(`^[A-Za-z0-9]{32}$`)
 
-// parseRoutingKey takes the routing key over, which PagerDuty cannot do without
-// and which means nothing to others. It is a secret: errors do not show it.
-func (t *target) parseRoutingKey(key, raw string) error {
-	t.routingKey = strings.TrimSpace(raw) // a secret kept in a file often ends in a line feed
+func newPagerDuty(_ string, c Config) (EncodeFunc, error) {
+	key := strings.TrimSpace(string(c.RoutingKey)) // a secret kept in a file often ends in a line feed
 	switch {
-	case t.format != formatPagerDuty && t.routingKey == "":
-		return nil
-	case t.format != formatPagerDuty:
-		return fmt.Errorf("%s::routing_key: belongs to format %s, and the format is %s; remove it", key, formatPagerDuty, t.format)
-	case t.routingKey == "":
-		return fmt.Errorf("%s::routing_key: is empty; format %s needs the integration key of an Events API v2 integration", key, formatPagerDuty)
-	case !pagerDutyRoutingKey.MatchString(t.routingKey):
-		return fmt.Errorf("%s::routing_key: is not 32 letters and digits; copy the integration key of an Events API v2 integration", key)
+	case key == "":
+		return nil, errors.New("routing_key: is empty; format pagerduty needs the integration key of an Events API v2 integration")
+	case !pagerDutyRoutingKey.MatchString(key):
+		return nil, errors.New("routing_key: is not 32 letters and digits; copy the integration key of an Events API v2 integration")
 	}
-	return nil
+	return func(events []*event.Event) ([]byte, error) { return encodePagerDuty(key, events[0]) }, nil
 }
 
 // pagerDutyBody is an event of the Events API v2.
@@ -69,34 +73,28 @@ type pagerDutyDetails struct {
 	MissingPods string `json:"missing_pods,omitempty"`
 }
 
-var errNoRoutingKey = errors.New("no routing key")
-
-func encodePagerDuty(t *target, events []*event) ([]byte, error) {
-	if t == nil || t.routingKey == "" {
-		return nil, errNoRoutingKey
-	}
-	e := events[0]
+func encodePagerDuty(routingKey string, e *event.Event) ([]byte, error) {
 	action := "trigger"
 	if e.State == names.EventCleared {
 		action = "resolve"
 	}
-	class := strings.Map(typeRune, e.Name)
-	summary := e.mark() + class
-	if sentence := e.sentence(); sentence != "" {
+	class := event.TypeName(e.Name)
+	summary := e.Mark() + class
+	if sentence := e.Sentence(); sentence != "" {
 		summary += ": " + sentence
 	}
-	source := e.node()
-	for _, s := range []string{e.subject(), "unknown"} {
+	source := e.Node()
+	for _, s := range []string{e.Subject(), "unknown"} {
 		if source == "" {
 			source = s
 		}
 	}
-	component := e.text(names.HwID)
+	component := e.Text(names.HwID)
 	if component == "" {
-		component = e.text(names.ServiceName)
+		component = e.Text(names.ServiceName)
 	}
-	return encodeJSON(pagerDutyBody{
-		RoutingKey:  t.routingKey,
+	return event.JSON(pagerDutyBody{
+		RoutingKey:  routingKey,
 		EventAction: action,
 		DedupKey:    dedupKey(e),
 		Client:      "otelcol-gpu",
@@ -116,7 +114,7 @@ func encodePagerDuty(t *target, events []*event) ([]byte, error) {
 // dedupKey is the event's key: what is raised under it is resolved under it.
 // An event without one is an alert of its own. A clearing without one resolves
 // nothing, which PagerDuty takes and passes over.
-func dedupKey(e *event) string {
+func dedupKey(e *event.Event) string {
 	key := e.Key
 	if key == "" {
 		key = e.ID
@@ -142,8 +140,8 @@ func pagerDutySeverity(n plog.SeverityNumber) string {
 }
 
 // pagerDutyGroup is the cluster and, for what lives in one, the namespace.
-func pagerDutyGroup(e *event) string {
-	cluster, namespace := e.text(names.K8sClusterName), e.text(names.K8sNamespaceName)
+func pagerDutyGroup(e *event.Event) string {
+	cluster, namespace := e.Text(names.K8sClusterName), e.Text(names.K8sNamespaceName)
 	if cluster != "" && namespace != "" {
 		return cluster + "/" + namespace
 	}

@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package webhookexporter
+package format
 
 import (
 	"encoding/json"
@@ -9,6 +9,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/plog"
 
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/event"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/otlpseeds"
 )
@@ -28,9 +29,9 @@ func FuzzOTLP(f *testing.F) {
 		for _, rl := range ld.ResourceLogs().All() {
 			for _, sl := range rl.ScopeLogs().All() {
 				for _, record := range sl.LogRecords().All() {
-					e := &event{Event: eventrecord.Read(record, rl.Resource(), now)}
-					for format, enc := range encoders {
-						out, err := enc.encode(formatTarget, []*event{e})
+					e := &event.Event{Event: eventrecord.Read(record, rl.Resource(), now)}
+					for format, enc := range testEncoders {
+						out, err := enc.Encode([]*event.Event{e})
 						if err != nil || !json.Valid(out) {
 							t.Fatalf("%s: %v: %q", format, err, out)
 						}

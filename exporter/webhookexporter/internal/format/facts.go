@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package webhookexporter // import "github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter"
+package format // import "github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/format"
 
 import (
 	"fmt"
@@ -10,8 +10,7 @@ import (
 	"strings"
 	"unicode/utf16"
 
-	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
-	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/event"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -26,21 +25,21 @@ type fact struct {
 
 // facts returns what the event is about, the advice that it gives, and then
 // everything else that it says, in the order of the names.
-func facts(e *event) []fact {
+func facts(e *event.Event) []fact {
 	var out []fact
 	add := func(label, text string) {
 		if text != "" {
 			out = append(out, fact{label, text})
 		}
 	}
-	add("Service", e.text(names.ServiceName))
-	add("Namespace", e.text(names.K8sNamespaceName))
-	add("Node", e.node())
-	add("Device", e.text(names.HwID))
-	add("Cluster", e.text(names.K8sClusterName))
+	add("Service", e.Text(names.ServiceName))
+	add("Namespace", e.Text(names.K8sNamespaceName))
+	add("Node", e.Node())
+	add("Device", e.Text(names.HwID))
+	add("Cluster", e.Text(names.K8sClusterName))
 	add("XID", xid(e))
-	add("Meaning", e.text(names.GPUXIDMeaning))
-	add("Action", e.text(names.GPUXIDAction))
+	add("Meaning", e.Text(names.GPUXIDMeaning))
+	add("Action", e.Text(names.GPUXIDAction))
 	add("Missing pods", missingPods(e))
 	for _, name := range slices.Sorted(maps.Keys(e.Attributes)) {
 		switch name {
@@ -48,91 +47,15 @@ func facts(e *event) []fact {
 			names.GPUXIDCode, names.GPUXIDMnemonic, names.GPUXIDMeaning, names.GPUXIDAction, names.GPUXIDFatal,
 			names.GPUServiceMissingPods, names.GPUServiceMissingPodCount, names.GPUServiceSettledPodCount:
 		default:
-			add(strings.Map(typeRune, name), e.text(name))
+			add(event.TypeName(name), e.Text(name))
 		}
 	}
 	return out
 }
 
-// text returns what the event's resource, else the event itself says under the
-// name, as text; empty if neither says anything but blanks.
-func (e *event) text(name string) string {
-	for _, m := range []map[string]any{e.Resource, e.Attributes} {
-		if v, ok := m[name]; ok {
-			if s, err := plainText(v); err == nil && strings.TrimSpace(s) != "" {
-				return s
-			}
-		}
-	}
-	return ""
-}
-
-func (e *event) node() string {
-	if node := e.text(names.K8sNodeName); node != "" {
-		return node
-	}
-	return e.text(names.HostName)
-}
-
-// place is what events are grouped by: their node, else their service; empty
-// where they name neither.
-func (e *event) place() string {
-	if node := e.node(); node != "" {
-		return "node " + e.text(names.K8sClusterName) + "/" + node
-	}
-	if service := e.text(names.ServiceName); service != "" {
-		return "service " + e.text(names.K8sClusterName) + "/" + e.text(names.K8sNamespaceName) + "/" + service
-	}
-	return ""
-}
-
-// subject names what the event is about, the narrowest first; empty if it does
-// not say.
-func (e *event) subject() string {
-	for _, s := range []string{e.text(names.HwID), e.text(names.ServiceName), e.node(), e.text(names.K8sClusterName)} {
-		if s != "" {
-			return s
-		}
-	}
-	return ""
-}
-
-// title says in a few words what happened: severity, state and name. It holds
-// no text from outside but the name, and of that only letters, digits, dots
-// and underscores.
-func (e *event) title() string {
-	word := strings.ToUpper(eventrecord.SeverityName(e.Severity))
-	if e.State == names.EventRaised || e.State == names.EventCleared {
-		word += " " + e.State
-	}
-	return e.mark() + word + ": " + strings.Map(typeRune, e.Name)
-}
-
-// sentence is the event's message, else what it is about.
-func (e *event) sentence() string {
-	if strings.TrimSpace(e.Message) != "" {
-		return e.Message
-	}
-	return e.subject()
-}
-
-// mark tells people that the event is a test or was sent before.
-func (e *event) mark() string {
-	switch e.Trigger {
-	case audit.TriggerTest:
-		return "[TEST] "
-	case audit.TriggerReplay:
-		return "[REPLAY] "
-	}
-	return ""
-}
-
-func (e *event) isTest() bool   { return e.Trigger == audit.TriggerTest }
-func (e *event) isReplay() bool { return e.Trigger == audit.TriggerReplay }
-
 // xid is the code with what the catalogue calls it.
-func xid(e *event) string {
-	out := strings.TrimSpace(e.text(names.GPUXIDCode) + " " + e.text(names.GPUXIDMnemonic))
+func xid(e *event.Event) string {
+	out := strings.TrimSpace(e.Text(names.GPUXIDCode) + " " + e.Text(names.GPUXIDMnemonic))
 	if out == "" {
 		return ""
 	}
@@ -146,7 +69,7 @@ func xid(e *event) string {
 }
 
 // missingPods says how many are missing, of how many, and names the first.
-func missingPods(e *event) string {
+func missingPods(e *event.Event) string {
 	list, _ := e.Attributes[names.GPUServiceMissingPods].([]any)
 	count, counted := e.Attributes[names.GPUServiceMissingPodCount].(int64)
 	if !counted {

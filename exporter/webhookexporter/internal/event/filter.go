@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package webhookexporter // import "github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter"
+package event // import "github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/event"
 
 import (
 	"errors"
@@ -23,13 +23,13 @@ import (
 // is not.
 const maxConditions = 10_000
 
-// filter says which events a receiver wants.
-type filter struct {
+// Filter says which events a receiver wants.
+type Filter struct {
 	patterns    []string
-	minSeverity plog.SeverityNumber
+	MinSeverity plog.SeverityNumber
 }
 
-func newFilter(key string, patterns []string, minSeverity string) (filter, error) {
+func NewFilter(key string, patterns []string, minSeverity string) (Filter, error) {
 	var errs []error
 	for i, p := range patterns {
 		if _, err := path.Match(p, ""); err != nil || p == "" {
@@ -44,7 +44,7 @@ func newFilter(key string, patterns []string, minSeverity string) (filter, error
 	if !ok && minSeverity != "" {
 		errs = append(errs, fmt.Errorf("%s::min_severity: %q is not one of trace, debug, info, warn, error, fatal", key, minSeverity))
 	}
-	return filter{patterns: patterns, minSeverity: severity}, errors.Join(errs...)
+	return Filter{patterns: patterns, MinSeverity: severity}, errors.Join(errs...)
 }
 
 // mistaken says what to do about a pattern on GPU events that matches none of
@@ -80,8 +80,8 @@ func matchesEvent(pattern string) bool {
 	})
 }
 
-// matches reports whether the receiver wants events of this name.
-func (f *filter) matches(name string) bool {
+// Matches reports whether the receiver wants events of this name.
+func (f *Filter) Matches(name string) bool {
 	if len(f.patterns) == 0 {
 		return true
 	}
@@ -93,7 +93,7 @@ func (f *filter) matches(name string) bool {
 	return false
 }
 
-// conditions remembers, by event key, whether a receiver with min_severity was
+// Conditions remembers, by event key, whether a receiver with min_severity was
 // told of a condition that is still raised. A clearing is an info event, so
 // min_severity alone would withhold every one of them, and a receiver that was
 // told of an error would never learn that it is over: a clearing follows its
@@ -101,14 +101,14 @@ func (f *filter) matches(name string) bool {
 // sent.
 //
 // Safe for concurrent use.
-type conditions struct {
+type Conditions struct {
 	mu   sync.Mutex
 	told map[string]bool
 }
 
-// withholds reports whether the event is not for a receiver with this
+// Withholds reports whether the event is not for a receiver with this
 // min_severity.
-func (c *conditions) withholds(minSeverity, severity plog.SeverityNumber, state, key string) bool {
+func (c *Conditions) Withholds(minSeverity, severity plog.SeverityNumber, state, key string) bool {
 	if minSeverity == plog.SeverityNumberUnspecified {
 		return false
 	}
