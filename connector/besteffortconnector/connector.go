@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/connector"
@@ -158,7 +159,7 @@ var errLate = errors.New("timeout exceeded")
 
 func (o *output[T]) log(message string, err error) {
 	text := safetext.Strip(err.Error(), longestCause)
-	if o.causes.First(text) {
+	if o.causes.First(text, time.Now()) {
 		o.logger.Warn(message+"; further ones with this cause are only counted", zap.String("error", text))
 	}
 }

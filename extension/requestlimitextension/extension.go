@@ -66,7 +66,7 @@ func (e *requestLimit) Shutdown(context.Context) error {
 // refused counts a request that is refused, and logs the first with its reason.
 func (e *requestLimit) refused(ctx context.Context, reason limit.Reason, peer, authority string) {
 	e.telemetry.ExtensionRequestLimitRefused.Add(ctx, 1, metric.WithAttributes(attribute.String("reason", string(reason))))
-	if e.causes.First(string(reason)) {
+	if e.causes.First(string(reason), time.Now()) {
 		e.logger.Warn("requests are refused; further ones with this reason are only counted",
 			zap.String("reason", string(reason)), zap.String("peer", peer), zap.String("host", safetext.Strip(authority, 128)),
 			zap.Int("max_requests", e.config.MaxRequests), zap.Int("max_requests_per_peer", e.config.MaxRequestsPerPeer))

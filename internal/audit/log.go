@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/logonce"
 )
 
 // Defaults of Options.
@@ -134,7 +136,7 @@ type Log struct {
 
 	statusMu sync.Mutex
 	reported error
-	told     map[string]time.Time // per cause, when it was last logged
+	logged   logonce.Causes
 
 	setAside error // why the log that Open found is not continued; set before it returns
 }
@@ -182,7 +184,7 @@ func Open(o Options) (*Log, error) {
 		wake:   make(chan struct{}, 1),
 		done:   make(chan struct{}),
 		broken: make(chan struct{}),
-		told:   map[string]time.Time{},
+		logged: logonce.Causes{Most: 64},
 		upkeep: map[string]error{},
 	}
 	if l.w, err = newWriter(l); err != nil {

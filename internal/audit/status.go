@@ -8,20 +8,16 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"go.uber.org/zap"
 )
-
-// tellEvery is how often the same cause is logged while it lasts.
-const tellEvery = 10 * time.Minute
 
 // fail notes that records cannot be written now.
 func (l *Log) fail(err error) {
 	l.mu.Lock()
 	l.fails(err)
 	l.mu.Unlock()
-	l.tell("Audit records cannot be written. They are kept in memory, up to a bound, and written once that is possible.", err)
+	l.warn("Audit records cannot be written. They are kept in memory, up to a bound, and written once that is possible.", err)
 	l.status()
 }
 
@@ -70,7 +66,7 @@ func (l *Log) stalled(e *entry) {
 	}
 	l.mu.Unlock()
 	if first {
-		l.tell("Audit records cannot be written. They are kept in memory, up to a bound, and written once that is possible.", err)
+		l.warn("Audit records cannot be written. They are kept in memory, up to a bound, and written once that is possible.", err)
 		l.status()
 	}
 }
@@ -89,36 +85,24 @@ func (l *Log) neglect(what string, err error) {
 	}
 	l.mu.Unlock()
 	if err != nil {
-		l.tell("The audit file cannot be kept as configured. Records are written all the same.", err)
+		l.warn("The audit file cannot be kept as configured. Records are written all the same.", err)
 	}
 	if was != (err != nil) {
 		l.status()
 	}
 }
 
-// tell logs a failure, each cause once per tellEvery.
-func (l *Log) tell(message string, err error) {
-	now := l.o.Now()
-	l.statusMu.Lock()
-	cause := message + err.Error()
-	last, known := l.told[cause]
-	due := !known || now.Sub(last) >= tellEvery || now.Before(last)
-	if due {
-		if len(l.told) >= 64 { // causes are few; this is for paths in them that change
-			clear(l.told)
-		}
-		l.told[cause] = now
-	}
-	l.statusMu.Unlock()
-	if due {
+// warn logs a failure, each cause that lasts once in logonce.Every.
+func (l *Log) warn(message string, err error) {
+	if l.logged.Due(message+err.Error(), l.o.Now()) {
 		stats := l.Stats()
 		l.o.Logger.Error(message, zap.Error(err), zap.String("path", l.o.Path),
 			zap.Int64("buffered", stats.Buffered), zap.Int64("lost", stats.Lost))
 	}
 }
 
-// status tells OnStatus of a change. Whoever calls it last reports the state
-// as it is then, so that calls which overlap cannot leave a wrong one.
+// status reports a change to OnStatus. The last call reports the state as it is then,
+// so that calls which overlap cannot leave a wrong one.
 func (l *Log) status() {
 	l.statusMu.Lock()
 	defer l.statusMu.Unlock()
@@ -134,7 +118,7 @@ func (l *Log) status() {
 	l.reported = err
 	l.o.OnStatus(err)
 	if err == nil {
-		clear(l.told)
+		l.logged.Forget()
 		l.o.Logger.Info("The audit file is written again as configured.", zap.String("path", l.o.Path))
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/logonce"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/appguardprocessor/internal/guard"
@@ -49,7 +50,7 @@ type base struct {
 
 	mu     sync.Mutex
 	guard  *guard.Guard
-	logged map[cause]bool
+	logged logonce.Causes
 }
 
 // cause is what is logged once.
@@ -68,7 +69,7 @@ func newBase(cfg *Config, set processor.Settings) (*base, error) {
 		guard: guard.New(guard.Limits{
 			Series: cfg.MaxSeries, SeriesPerSender: cfg.MaxSeriesPerSender, ItemsPerMinute: cfg.MaxPointsPerMinutePerSender,
 		}),
-		logged: map[cause]bool{},
+		logged: logonce.Causes{Most: maxCauses},
 	}, nil
 }
 
@@ -139,8 +140,7 @@ func (b *batch) drop(sender string, reason guard.Verdict, n int64, example strin
 	}
 	b.dropped[reason] += n
 	c := cause{sender, reason}
-	if !b.logged[c] && len(b.logged) < maxCauses {
-		b.logged[c] = true
+	if b.logged.First(string(reason)+" "+sender, b.now()) {
 		b.causes[c] = example
 	}
 }

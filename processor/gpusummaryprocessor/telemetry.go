@@ -14,13 +14,11 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/logonce"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor/internal/metadata"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor/internal/summary"
 )
-
-// logEvery is the time between two log lines about the same cause.
-const logEvery = 10 * time.Minute
 
 // telemetry is what the processor says about itself. It is safe for concurrent use.
 type telemetry struct {
@@ -29,7 +27,7 @@ type telemetry struct {
 	attrs   [summary.NumReasons]metric.MeasurementOption
 
 	mu     sync.Mutex
-	logged map[string]time.Time // cause -> last line
+	logged logonce.Causes
 }
 
 func newTelemetry(set component.TelemetrySettings, tracked func() (pods, services, expected int), unobserved func() (pods int, nodes []string)) (*telemetry, error) {
@@ -37,7 +35,7 @@ func newTelemetry(set component.TelemetrySettings, tracked func() (pods, service
 	if err != nil {
 		return nil, err
 	}
-	t := &telemetry{builder: builder, logger: set.Logger, logged: map[string]time.Time{}}
+	t := &telemetry{builder: builder, logger: set.Logger}
 	for r := summary.Reason(1); r < summary.NumReasons; r++ {
 		key := "reason"
 		if r.IsLimit() {
@@ -167,16 +165,9 @@ func (t *telemetry) evaluationFailed(ctx context.Context, now time.Time, err err
 	t.warn(now, "evaluation_failed", "The next component refused an evaluation", zap.Error(err))
 }
 
-// warn logs a cause at most once every logEvery. Causes are a fixed set.
+// warn logs a cause that lasts once in logonce.Every.
 func (t *telemetry) warn(now time.Time, cause, message string, fields ...zap.Field) {
-	t.mu.Lock()
-	last, ok := t.logged[cause]
-	due := !ok || now.Sub(last) >= logEvery || now.Before(last)
-	if due {
-		t.logged[cause] = now
-	}
-	t.mu.Unlock()
-	if due {
+	if t.logged.Due(cause, now) {
 		t.logger.Warn(message, fields...)
 	}
 }
