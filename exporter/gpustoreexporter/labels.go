@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
 )
 
 // resourceLabels are the resource attributes that become labels, as the
@@ -44,41 +45,16 @@ func prepareResource(rm pmetric.ResourceMetrics) {
 	resource := rm.Resource().Attributes()
 	if service, ok := resource.Get(names.ServiceName); ok {
 		// On the resource it would turn into target_info and the label job.
-		eachPoint(rm, func(attributes pcommon.Map) {
-			service.CopyTo(attributes.PutEmpty(names.ServiceName))
-		})
+		for _, sm := range rm.ScopeMetrics().All() {
+			for _, m := range sm.Metrics().All() {
+				points.Each(m, func(attributes pcommon.Map, _ pcommon.Timestamp, _ bool) {
+					service.CopyTo(attributes.PutEmpty(names.ServiceName))
+				})
+			}
+		}
 	}
 	_, onNode := resource.Get(names.K8sNodeName)
 	resource.RemoveIf(func(key string, _ pcommon.Value) bool {
 		return !slices.Contains(resourceLabels, key) || onNode && key == names.HostName
 	})
-}
-
-func eachPoint(rm pmetric.ResourceMetrics, do func(pcommon.Map)) {
-	for _, sm := range rm.ScopeMetrics().All() {
-		for _, m := range sm.Metrics().All() {
-			switch m.Type() {
-			case pmetric.MetricTypeGauge:
-				for _, p := range m.Gauge().DataPoints().All() {
-					do(p.Attributes())
-				}
-			case pmetric.MetricTypeSum:
-				for _, p := range m.Sum().DataPoints().All() {
-					do(p.Attributes())
-				}
-			case pmetric.MetricTypeHistogram:
-				for _, p := range m.Histogram().DataPoints().All() {
-					do(p.Attributes())
-				}
-			case pmetric.MetricTypeExponentialHistogram:
-				for _, p := range m.ExponentialHistogram().DataPoints().All() {
-					do(p.Attributes())
-				}
-			case pmetric.MetricTypeSummary:
-				for _, p := range m.Summary().DataPoints().All() {
-					do(p.Attributes())
-				}
-			}
-		}
-	}
 }

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/reserved"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/appguardprocessor/internal/guard"
@@ -86,22 +87,22 @@ func (b *batch) metrics(md pmetric.Metrics) {
 // metric reports whether nothing is left of a metric.
 func (b *batch) metric(m pmetric.Metric, of series.Resource, name string, sender *guard.Sender) (gone bool) {
 	if len(m.Name()) > maxName || len(m.Unit()) > maxName || of.TooLarge() {
-		b.drop(name, tooLarge, int64(series.Points(m)), m.Name())
+		b.drop(name, tooLarge, int64(points.Count(m)), m.Name())
 		return true
 	}
 	family, owner, err := reserved.Metric(m)
 	switch {
 	case err != nil:
-		b.drop(name, noName, int64(series.Points(m)), m.Name())
+		b.drop(name, noName, int64(points.Count(m)), m.Name())
 		return true
 	case owner != reserved.Free && !slices.Contains(b.config.Allow, family):
-		b.drop(name, notTheirs, int64(series.Points(m)), m.Name())
+		b.drop(name, notTheirs, int64(points.Count(m)), m.Name())
 		return true
 	}
 	metrics := b.registry(series.Metrics(m, family), name)
 	for metric, kind := range metrics {
 		if !b.guard.Type(metric, kind) {
-			b.drop(name, guard.Ambiguous, int64(series.Points(m)), m.Name())
+			b.drop(name, guard.Ambiguous, int64(points.Count(m)), m.Name())
 			return true
 		}
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/logonce"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/appguardprocessor/internal/guard"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/appguardprocessor/internal/metadata"
@@ -112,22 +113,14 @@ func peer(ctx context.Context) string {
 
 // sender is the name of who sent a resource: its pod, else the address.
 func (b *batch) sender(resource pcommon.Map) string {
-	pod := str(resource, names.K8sPodName)
+	pod := points.Str(resource, names.K8sPodName)
 	if pod == "" {
 		return b.peer
 	}
-	if namespace := str(resource, names.K8sNamespaceName); namespace != "" {
+	if namespace := points.Str(resource, names.K8sNamespaceName); namespace != "" {
 		pod = namespace + "/" + pod
 	}
 	return safetext.Strip(pod, maxText)
-}
-
-// str is the text of an attribute, empty where it has none.
-func str(attributes pcommon.Map, key string) string {
-	if v, ok := attributes.Get(key); ok && v.Type() == pcommon.ValueTypeStr {
-		return v.Str()
-	}
-	return ""
 }
 
 // drop notes that n items were dropped, and whether that is to be logged.

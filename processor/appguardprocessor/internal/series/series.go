@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
 )
 
 const (
@@ -162,24 +163,6 @@ func (r Resource) of(of metric, attributes pcommon.Map, bounds []float64, n int)
 	return p
 }
 
-// Points is how many points a metric has.
-func Points(m pmetric.Metric) int {
-	switch m.Type() {
-	case pmetric.MetricTypeGauge:
-		return m.Gauge().DataPoints().Len()
-	case pmetric.MetricTypeSum:
-		return m.Sum().DataPoints().Len()
-	case pmetric.MetricTypeHistogram:
-		return m.Histogram().DataPoints().Len()
-	case pmetric.MetricTypeExponentialHistogram:
-		return m.ExponentialHistogram().DataPoints().Len()
-	case pmetric.MetricTypeSummary:
-		return m.Summary().DataPoints().Len()
-	default:
-		return 0
-	}
-}
-
 // part is the type of the series that a histogram or a summary consists of: no
 // other metric may have their names.
 const part = math.MaxUint64
@@ -244,5 +227,5 @@ func (r Resource) RemoveIf(m pmetric.Metric, family string, prepare func(pcommon
 			return judge(p.Attributes(), quantiles, len(quantiles)+2) // sum, count
 		})
 	}
-	return Points(m)
+	return points.Count(m)
 }

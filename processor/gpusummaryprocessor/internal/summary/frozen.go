@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
 )
 
 // An exporter whose host engine hangs answers every scrape with the values of before.
@@ -24,13 +26,13 @@ const maxTogether = 64
 
 // exporter takes the points of gpu.exporter.frozen of one exporter.
 func (o *observer) exporter(src *source, m pmetric.Metric) {
-	points, ok := numbers(m)
+	dps, ok := numbers(m)
 	if !ok || m.Unit() != stillness.unit {
 		return
 	}
-	for _, dp := range points.All() {
+	for _, dp := range dps.All() {
 		t, young := o.timeOf(dp, utilization)
-		if !young || dp.Timestamp() == 0 || !(valueOf(dp) > 0) {
+		if !young || dp.Timestamp() == 0 || !(points.Value(dp) > 0) {
 			continue
 		}
 		at := scrape{src.pod.cluster, t}

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
 )
 
 const (
@@ -109,16 +110,16 @@ func (s *Summary) Observe(md pmetric.Metrics, now time.Time) Tally {
 }
 
 func (o *observer) metric(src *source, in *input, m pmetric.Metric) {
-	points, ok := numbers(m)
+	dps, ok := numbers(m)
 	if !ok {
 		o.tally.refuse(wrongKind, 1, src.pod, m.Name())
 		return
 	}
 	if m.Unit() != in.unit {
-		o.tally.refuse(wrongUnit, points.Len(), src.pod, m.Name())
+		o.tally.refuse(wrongUnit, dps.Len(), src.pod, m.Name())
 		return
 	}
-	for _, dp := range points.All() {
+	for _, dp := range dps.All() {
 		f, ok := in.fieldOf(dp.Attributes())
 		if !ok {
 			continue
@@ -131,17 +132,10 @@ func (o *observer) metric(src *source, in *input, m pmetric.Metric) {
 	}
 }
 
-// numbers returns the points of a gauge or a cumulative sum. A delta is a change
-// and not a value.
+// numbers returns the points of a gauge or a cumulative sum.
 func numbers(m pmetric.Metric) (pmetric.NumberDataPointSlice, bool) {
-	switch m.Type() {
-	case pmetric.MetricTypeGauge:
-		return m.Gauge().DataPoints(), true
-	case pmetric.MetricTypeSum:
-		return m.Sum().DataPoints(), m.Sum().AggregationTemporality() != pmetric.AggregationTemporalityDelta
-	default:
-		return pmetric.NumberDataPointSlice{}, false
-	}
+	dps, ok := points.Numbers(m)
+	return dps, ok && !points.IsDelta(m)
 }
 
 // idOf is the device of a point, "" for none.
@@ -184,7 +178,7 @@ func (o *observer) point(src *source, f field, dp pmetric.NumberDataPoint) Reaso
 	if !young {
 		return tooOld
 	}
-	v := valueOf(dp)
+	v := points.Value(dp)
 	if f == share && v == 0 {
 		v = math.NaN() // held no more
 	}
@@ -208,20 +202,6 @@ func (o *observer) point(src *source, f field, dp pmetric.NumberDataPoint) Reaso
 		return o.announce(src, announcementOf(src, t, dp))
 	}
 	return o.sample(src, f, t, v)
-}
-
-// valueOf returns NaN for a point that ends its series.
-func valueOf(dp pmetric.NumberDataPoint) float64 {
-	switch {
-	case dp.Flags().NoRecordedValue():
-		return math.NaN()
-	case dp.ValueType() == pmetric.NumberDataPointValueTypeInt:
-		return float64(dp.IntValue())
-	case dp.ValueType() == pmetric.NumberDataPointValueTypeDouble:
-		return dp.DoubleValue()
-	default:
-		return math.NaN()
-	}
 }
 
 // podFor returns the pod of src as a point of time t leaves it. A point that ends
@@ -320,7 +300,7 @@ func announcementOf(src *source, t int64, dp pmetric.NumberDataPoint) announceme
 	if v, ok := dp.Attributes().Get(names.GPUAllocationResolved); ok {
 		resolved = v.Bool()
 	}
-	v := valueOf(dp)
+	v := points.Value(dp)
 	return announcement{src.container, src.uid, t, v != 0 && !math.IsNaN(v), resolved}
 }
 

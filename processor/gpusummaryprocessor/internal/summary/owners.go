@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
 )
 
 // With Seen, telemetry says what a pod holds, and falls silent in two ways: the
@@ -143,11 +145,11 @@ func (s *Summary) pruneOwners(now int64) {
 // evidence takes the points of a metric that say who holds a device, with Seen: those
 // of devices without a pod, and gpu.allocation.
 func (o *observer) evidence(src *source, in *input, m pmetric.Metric) {
-	points, ok := numbers(m)
+	dps, ok := numbers(m)
 	if !ok || m.Unit() != in.unit {
 		return
 	}
-	for _, dp := range points.All() {
+	for _, dp := range dps.All() {
 		f, ok := in.fieldOf(dp.Attributes())
 		id := src.idOf(dp)
 		if !ok || id == "" || dp.Timestamp() == 0 {
@@ -166,7 +168,7 @@ func (o *observer) evidence(src *source, in *input, m pmetric.Metric) {
 // told takes one such point. Whether a pod is known does not matter yet: its telemetry
 // may come after.
 func (o *observer) told(src *source, f field, key deviceKey, t int64, dp pmetric.NumberDataPoint) Reason {
-	v := valueOf(dp)
+	v := points.Value(dp)
 	is := announcementOf(src, t, dp)
 	owned := src.pod.name != ""
 	switch {
