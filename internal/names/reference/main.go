@@ -53,7 +53,7 @@ func rewrite(sources string, text []byte) ([]byte, error) {
 	before, rest, ok := bytes.Cut(text, []byte(begin))
 	_, after, ok2 := bytes.Cut(rest, []byte(end))
 	if !ok || !ok2 {
-		return nil, errors.New("no lines " + begin + " and " + end)
+		return nil, fmt.Errorf("want the lines %q and %q", begin, end)
 	}
 	groups, err := read(sources)
 	if err != nil {
