@@ -16,12 +16,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	resourcev1client "k8s.io/client-go/kubernetes/typed/resource/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/k8swatch"
 )
 
 // maxAPIAge is for how long what the API said last is taken for what is true now,
@@ -40,17 +42,20 @@ type kubeAPI struct {
 	resource resourcev1client.ResourceV1Interface // nil without DRA
 	http     *http.Client
 
-	node                   atomic.Pointer[nodeState] // nil: not known
-	nodeHealth, poolHealth health
-	pools                  atomic.Pointer[pools] // nil: never listed
-	claims                 *claims               // nil without DRA
-	created                time.Time
-	notServed              atomic.Bool // resource.k8s.io/v1, by its last answer
+	nodes     *k8swatch.Store[nodeState]
+	slices    *k8swatch.Store[keptSlice]
+	node      atomic.Pointer[nodeState] // nil: not known
+	pools     atomic.Pointer[pools]     // nil: never listed
+	claims    *claims                   // nil without DRA
+	created   time.Time
+	notServed atomic.Bool // resource.k8s.io/v1, by its last answer
 }
 
 // newKubeAPI makes the clients. It makes no request.
 func newKubeAPI(cfg *Config, client *rest.Config, tel *telemetry, emit func()) (*kubeAPI, error) {
 	k := &kubeAPI{cfg: cfg, tel: tel, emit: emit, changed: make(chan struct{}, 1), created: time.Now()}
+	k.nodes = k8swatch.New(k8swatch.Config[nodeState]{Keep: keepNode, Changed: k.nodeChanged})
+	k.slices = k8swatch.New(k8swatch.Config[keptSlice]{Keep: sliceKeeper{cfg.DRA.drivers()}.keep, Changed: k.slicesChanged})
 	var err error
 	if k.http, err = rest.HTTPClientFor(client); err != nil {
 		return nil, err
@@ -88,51 +93,57 @@ func (k *kubeAPI) start(ctx context.Context, work *sync.WaitGroup) {
 }
 
 func (k *kubeAPI) followNode(ctx context.Context) {
-	m := &mirror[nodeState]{keep: keepNode, health: &k.nodeHealth, update: func(items map[string]nodeState) {
-		var is *nodeState
-		if s, ok := items[k.cfg.NodeName]; ok {
-			is = &s
-		}
-		was := k.node.Swap(is)
-		if (was == nil) != (is == nil) || was != nil && *was != *is {
-			k.emit()
-		}
-		if was.sharing() != is.sharing() {
-			k.signal()
-		}
-	}}
 	nodes := k.core.Nodes()
-	m.run(ctx, &lister{
-		list: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return nodes.List(ctx, o) },
-		watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	k.nodes.Run(ctx, &k8swatch.Source{
+		Kind: &corev1.Node{},
+		List: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return nodes.List(ctx, o) },
+		Watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			return nodes.Watch(ctx, o)
 		},
-		selector: fields.OneTermEqualSelector("metadata.name", k.cfg.NodeName).String(),
-		requests: newRequests(nodeObject, k.tel),
-	}, &corev1.Node{})
+		Selector: fields.OneTermEqualSelector("metadata.name", k.cfg.NodeName).String(),
+		Requests: newRequests(nodeObject, k.tel),
+	})
+}
+
+func (k *kubeAPI) nodeChanged() {
+	var is *nodeState
+	if s, ok := k.nodes.Get(types.NamespacedName{Name: k.cfg.NodeName}); ok {
+		is = &s
+	}
+	was := k.node.Swap(is)
+	if (was == nil) != (is == nil) || was != nil && *was != *is {
+		k.emit()
+	}
+	if was.sharing() != is.sharing() {
+		k.signal()
+	}
 }
 
 func (k *kubeAPI) followSlices(ctx context.Context) {
-	m := &mirror[keptSlice]{keep: sliceKeeper{k.cfg.DRA.drivers()}.keep, health: &k.poolHealth, update: func(items map[string]keptSlice) {
-		is := newPools(items, k.cfg.MaxDevices)
-		if was := k.pools.Load(); was == nil || !reflect.DeepEqual(was, is) {
-			k.pools.Store(is)
-			k.signal()
-		}
-	}}
 	all := k.resource.ResourceSlices()
-	m.run(ctx, &lister{
-		list: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+	k.slices.Run(ctx, &k8swatch.Source{
+		Kind: &resourcev1.ResourceSlice{},
+		List: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			list, err := all.List(ctx, o)
 			k.notServed.Store(k8sclient.ResultOf(err) == k8sclient.ResultNotServed)
 			return list, err
 		},
-		watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+		Watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			return all.Watch(ctx, o)
 		},
-		selector: fields.OneTermEqualSelector(resourcev1.ResourceSliceSelectorNodeName, k.cfg.NodeName).String(),
-		requests: newRequests(resourceSlices, k.tel),
-	}, &resourcev1.ResourceSlice{})
+		Selector: fields.OneTermEqualSelector(resourcev1.ResourceSliceSelectorNodeName, k.cfg.NodeName).String(),
+		Requests: newRequests(resourceSlices, k.tel),
+	})
+}
+
+func (k *kubeAPI) slicesChanged() {
+	kept := map[string]keptSlice{}
+	k.slices.Each(func(n types.NamespacedName, s keptSlice) { kept[n.Name] = s })
+	is := newPools(kept, k.cfg.MaxDevices)
+	if was := k.pools.Load(); was == nil || !reflect.DeepEqual(was, is) {
+		k.pools.Store(is)
+		k.signal()
+	}
 }
 
 // signal says that the kubelet is to be asked now: what it says may mean more
@@ -176,7 +187,7 @@ func (k *kubeAPI) view(now time.Time) view {
 	if k.claims != nil {
 		v.dra, v.claims = true, *k.claims.read.Load()
 	}
-	at, ok := k.poolHealth.asOf(now)
+	at, ok := k.slices.AsOf(now)
 	v.fresh = ok && now.Sub(at) <= maxAPIAge
 	return v
 }
@@ -188,7 +199,7 @@ func (k *kubeAPI) nodeNow(now time.Time) (nodeState, time.Time, bool) {
 		return nodeState{}, now, false
 	}
 	s := k.node.Load()
-	at, ok := k.nodeHealth.asOf(now)
+	at, ok := k.nodes.AsOf(now)
 	if s == nil || !ok || now.Sub(at) > maxAPIAge {
 		return nodeState{}, now, false
 	}
@@ -202,15 +213,15 @@ func (k *kubeAPI) ages(now time.Time) map[object]time.Duration {
 	if k == nil {
 		return ages
 	}
-	age := func(h *health) time.Duration {
-		if at, ok := h.asOf(now); ok {
+	age := func(asOf func(time.Time) (time.Time, bool)) time.Duration {
+		if at, ok := asOf(now); ok {
 			return now.Sub(at)
 		}
 		return now.Sub(k.created)
 	}
-	ages[nodeObject] = age(&k.nodeHealth)
+	ages[nodeObject] = age(k.nodes.AsOf)
 	if k.resource != nil && !k.notServed.Load() {
-		ages[resourceSlices] = age(&k.poolHealth)
+		ages[resourceSlices] = age(k.slices.AsOf)
 	}
 	return ages
 }

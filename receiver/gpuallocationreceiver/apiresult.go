@@ -4,11 +4,6 @@
 package gpuallocationreceiver
 
 import (
-	"context"
-	"time"
-
-	"go.uber.org/zap"
-
 	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient"
 )
 
@@ -41,10 +36,10 @@ var without = map[object]string{
 	resourceClaims: "ResourceClaims cannot be read: it is not known whether their devices are held or only looked at, they have no gpu.allocation and are not free",
 }
 
-func remedy(o object, r k8sclient.Result) string {
+func remedy(kind string, r k8sclient.Result) string {
 	switch r {
 	case k8sclient.ResultDenied:
-		return "let the service account " + rights[o] + " (ClusterRole and ClusterRoleBinding)"
+		return "let the service account " + rights[object(kind)] + " (ClusterRole and ClusterRoleBinding)"
 	case k8sclient.ResultNotServed:
 		return "the cluster does not serve resource.k8s.io/v1, as Kubernetes 1.34 and newer do: nothing is missing where nobody uses DRA; dra::enabled: false ends the question"
 	case resultNotFound, resultOther:
@@ -56,36 +51,6 @@ func remedy(o object, r k8sclient.Result) string {
 	}
 }
 
-// requests counts the requests about one kind of object, and tells the log each
-// cause of failure once. One goroutine uses it.
-type requests struct {
-	object object
-	tel    *telemetry
-	told   causes
-	last   k8sclient.Result
-}
-
-func newRequests(o object, tel *telemetry) *requests {
-	return &requests{object: o, tel: tel, told: causes{}, last: k8sclient.ResultOK}
-}
-
-// ended takes note of how a request ended.
-func (r *requests) ended(ctx context.Context, res k8sclient.Result, err error) {
-	if err != nil && ctx.Err() == context.Canceled {
-		return // shut down: how the request ended says nothing about the API
-	}
-	r.tel.asked(ctx, r.object, res)
-	last := r.last
-	r.last = res
-	switch {
-	case res == k8sclient.ResultOK:
-		if last != k8sclient.ResultOK && r.told.due("again", time.Now()) {
-			r.tel.logger.Info("The Kubernetes API answers again", zap.String("object", string(r.object)))
-		}
-	case res == k8sclient.ResultNotServed && last == res:
-		// A cluster without DRA stays one.
-	case r.told.due(string(res), time.Now()):
-		r.tel.logger.Warn(without[r.object], zap.String("result", string(res)),
-			zap.String("remedy", remedy(r.object, res)), zap.String("cause", cause(err)))
-	}
+func newRequests(o object, tel *telemetry) *k8sclient.Requests {
+	return &k8sclient.Requests{Object: string(o), Count: tel.asked, Logger: tel.logger, Failure: without[o], Remedy: remedy}
 }

@@ -44,7 +44,9 @@ func manyDRA() (node, *pools) {
 	keeper := sliceKeeper{map[string]bool{nvidia: true}}
 	kept := map[string]keptSlice{}
 	for _, s := range all {
-		kept[s.Name] = keeper.keep(s)
+		if is, ok := keeper.keep(s); ok {
+			kept[s.Name] = is
+		}
 	}
 	return n, newPools(kept, 50_000)
 }

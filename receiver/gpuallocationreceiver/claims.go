@@ -113,7 +113,7 @@ func (c *claims) run(ctx context.Context) {
 
 // round reads what is wanted, not yet read, and does not wait. It gives the time
 // at which the first of those that wait is due, and false where the API failed.
-func (c *claims) round(ctx context.Context, requests *requests, wait map[claimID]waiting) (next time.Time, ok bool) {
+func (c *claims) round(ctx context.Context, requests *k8sclient.Requests, wait map[claimID]waiting) (next time.Time, ok bool) {
 	c.mu.Lock()
 	wanted := c.wanted
 	c.mu.Unlock()
@@ -131,7 +131,7 @@ func (c *claims) round(ctx context.Context, requests *requests, wait map[claimID
 		w := wait[id]
 		if ok && !time.Now().Before(w.until) && ctx.Err() == nil {
 			got, res, err := c.ask(ctx, id, device)
-			requests.ended(ctx, res, err)
+			requests.Ended(ctx, res, err)
 			switch res {
 			case k8sclient.ResultOK:
 				read[id] = got

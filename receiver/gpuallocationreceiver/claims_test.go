@@ -151,7 +151,7 @@ func TestClaimsWaitForTheAPI(t *testing.T) {
 		s.answer(func(string) (*resourcev1.ResourceClaim, error) { return allocated(false, "gpu-0"), nil })
 		assert.Len(t, s.after(30*time.Second), 4)
 		assert.Equal(t, 1, s.news, "told once for all")
-		assert.Equal(t, 1, s.r.told("The Kubernetes API answers again"))
+		assert.Equal(t, 1, s.r.told("Kubernetes API answers again"))
 	})
 }
 

@@ -54,7 +54,9 @@ func poolsOf(all ...*resourcev1.ResourceSlice) *pools {
 	keeper := sliceKeeper{createDefaultConfig().(*Config).DRA.drivers()}
 	kept := map[string]keptSlice{}
 	for _, s := range all {
-		kept[s.Name] = keeper.keep(s)
+		if is, ok := keeper.keep(s); ok {
+			kept[s.Name] = is
+		}
 	}
 	return newPools(kept, 1000)
 }

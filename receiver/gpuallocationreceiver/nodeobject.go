@@ -25,10 +25,10 @@ type nodeState struct {
 	mps                   bool // replicas are shared by MPS
 }
 
-func keepNode(obj any) nodeState {
+func keepNode(obj any) (nodeState, bool) {
 	node, ok := obj.(*corev1.Node)
 	if !ok {
-		return nodeState{}
+		return nodeState{}, false
 	}
 	s := nodeState{
 		schedulable: !node.Spec.Unschedulable,
@@ -40,7 +40,7 @@ func keepNode(obj any) nodeState {
 	case "success", "failed":
 		s.hasMIG = true
 	}
-	return s
+	return s, true
 }
 
 // sharing is the value of gpu.sharing for replicas of the device plugin, whose

@@ -46,7 +46,8 @@ func TestNode(t *testing.T) {
 		"time-slicing":     {nodeOf(false, labelSharing, "time-slicing", labelGKESharing, "time-sharing"), map[string]int64{"gpu.node.schedulable": 1}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := keepNode(tt.node)
+			s, ok := keepNode(tt.node)
+			assert.True(t, ok)
 			assert.Equal(t, tt.mps, s.mps)
 			md := pmetric.NewMetrics()
 			at := time.Unix(1, 2)
@@ -65,5 +66,6 @@ func TestNode(t *testing.T) {
 			assert.Equal(t, tt.want, got)
 		})
 	}
-	assert.Equal(t, nodeState{}, keepNode("no node"))
+	_, ok := keepNode("no node")
+	assert.False(t, ok)
 }

@@ -72,10 +72,10 @@ type keptSlice struct {
 // sliceKeeper keeps the slices of some drivers.
 type sliceKeeper struct{ drivers map[string]bool }
 
-func (k sliceKeeper) keep(obj any) keptSlice {
+func (k sliceKeeper) keep(obj any) (keptSlice, bool) {
 	slice, ok := obj.(*resourcev1.ResourceSlice)
 	if !ok || !k.drivers[slice.Spec.Driver] {
-		return keptSlice{}
+		return keptSlice{}, false
 	}
 	kept := keptSlice{
 		pool:       pool{slice.Spec.Driver, slice.Spec.Pool.Name},
@@ -103,7 +103,7 @@ func (k sliceKeeper) keep(obj any) keptSlice {
 		}
 		kept.devices = append(kept.devices, out)
 	}
-	return kept
+	return kept, true
 }
 
 // pools is what all slices of a node say, each pool as of its newest generation.
@@ -123,7 +123,6 @@ func newPools(kept map[string]keptSlice, limit int) *pools {
 	count := map[pool]int64{}
 	for _, s := range kept {
 		switch newest, ok := generation[s.pool]; {
-		case s.pool == (pool{}): // of a driver that is none of ours
 		case !ok || s.generation > newest:
 			generation[s.pool], count[s.pool] = s.generation, 1
 		case s.generation == newest:
@@ -141,7 +140,7 @@ func newPools(kept map[string]keptSlice, limit int) *pools {
 	var complete []poolDevice
 	for _, name := range names {
 		s := kept[name]
-		if s.pool == (pool{}) || s.generation != generation[s.pool] {
+		if s.generation != generation[s.pool] {
 			continue
 		}
 		for _, d := range s.devices {

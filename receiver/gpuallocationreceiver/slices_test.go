@@ -70,7 +70,8 @@ func TestPools(t *testing.T) {
 
 func TestPoolsHaveALimit(t *testing.T) {
 	keeper := sliceKeeper{map[string]bool{nvidia: true}}
-	kept := map[string]keptSlice{"a": keeper.keep(resourceSlice("a", nvidia, 1, 1, wholeGPU("gpu-0", gpuA), wholeGPU("gpu-1", gpuB), wholeGPU("gpu-2", gpuC)))}
+	kept := map[string]keptSlice{}
+	kept["a"], _ = keeper.keep(resourceSlice("a", nvidia, 1, 1, wholeGPU("gpu-0", gpuA), wholeGPU("gpu-1", gpuB), wholeGPU("gpu-2", gpuC)))
 	p := newPools(kept, 2)
 	assert.Len(t, p.devices, 2)
 	assert.Equal(t, 1, p.refused)
@@ -83,14 +84,18 @@ func TestPoolsHaveALimit(t *testing.T) {
 
 func TestKeepsWhatIsNeeded(t *testing.T) {
 	keeper := sliceKeeper{map[string]bool{nvidia: true}}
-	assert.Equal(t, keptSlice{}, keeper.keep(resourceSlice("a", "dra.net", 1, 1, sliceDevice("eth0"))))
-	assert.Equal(t, keptSlice{}, keeper.keep("no slice"))
+	for _, obj := range []any{resourceSlice("a", "dra.net", 1, 1, sliceDevice("eth0")), "no slice"} {
+		_, ok := keeper.keep(obj)
+		assert.False(t, ok)
+	}
+	kept, ok := keeper.keep(resourceSlice("a", nvidia, 3, 2, migDevice("m", migC, gpuA)))
+	assert.True(t, ok)
 	assert.Equal(t, keptSlice{
 		pool: pool{nvidia, "node-a"}, generation: 3, count: 2,
 		devices: []keptDevice{{name: "m", attributes: attributes{kind: "mig", uuid: migC, parent: gpuA, profile: "1g.10gb"}}},
-	}, keeper.keep(resourceSlice("a", nvidia, 3, 2, migDevice("m", migC, gpuA))))
-	d := keeper.keep(resourceSlice("a", nvidia, 1, 1, sliceDevice("x", "uuid", strings.Repeat("x", maxID+1)))).devices[0]
-	assert.Empty(t, d.uuid)
+	}, kept)
+	kept, _ = keeper.keep(resourceSlice("a", nvidia, 1, 1, sliceDevice("x", "uuid", strings.Repeat("x", maxID+1))))
+	assert.Empty(t, kept.devices[0].uuid)
 }
 
 // Slices of a real cluster, where the samples are at hand.

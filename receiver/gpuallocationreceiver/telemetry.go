@@ -75,9 +75,9 @@ func (t *telemetry) called(ctx context.Context, call string, o outcome) {
 		attribute.String("call", call), attribute.String("outcome", string(o)))))
 }
 
-func (t *telemetry) asked(ctx context.Context, o object, r k8sclient.Result) {
+func (t *telemetry) asked(ctx context.Context, object string, r k8sclient.Result) {
 	t.builder.GpuAllocationAPIRequests.Add(ctx, 1, metric.WithAttributeSet(attribute.NewSet(
-		attribute.String("object", string(o)), attribute.String("result", string(r)))))
+		attribute.String("object", object), attribute.String("result", string(r)))))
 }
 
 func (t *telemetry) counted(ctx context.Context, tl *tally) {

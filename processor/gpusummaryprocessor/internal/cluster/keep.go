@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/resourcenames"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/serviceidentity"
@@ -200,7 +201,7 @@ func (k *keeper) claim(obj any) (keptClaim, bool) {
 }
 
 // resolve tells a pod with its claims. It has no Devices where it asks for none.
-func (p *keptPod) resolve(claims map[name]keptClaim) summary.Pod {
+func (p *keptPod) resolve(claims map[types.NamespacedName]keptClaim) summary.Pod {
 	pod := p.pod
 	if len(p.containers) == 0 {
 		return pod // told before
@@ -213,7 +214,7 @@ func (p *keptPod) resolve(claims map[name]keptClaim) summary.Pod {
 		has[i] = c.requests > 0
 	}
 	for _, u := range p.uses {
-		for r, n := range claims[name{pod.Namespace, u.claim}] {
+		for r, n := range claims[types.NamespacedName{Namespace: pod.Namespace, Name: u.claim}] {
 			if u.request != "" && u.request != r {
 				continue
 			}

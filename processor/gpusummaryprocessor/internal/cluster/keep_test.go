@@ -12,6 +12,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/resourcenames"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor/internal/summary"
@@ -94,10 +95,10 @@ func asks(name, class string, count int64) resourcev1.DeviceRequest {
 
 // kept is what the summary is told of a pod; false if nothing.
 func (k *keeper) told(p *corev1.Pod, claims []*resourcev1.ResourceClaim) (summary.Pod, bool) {
-	all := map[name]keptClaim{}
+	all := map[types.NamespacedName]keptClaim{}
 	for _, c := range claims {
 		if is, ok := k.claim(c); ok {
-			all[name{c.Namespace, c.Name}] = is
+			all[types.NamespacedName{Namespace: c.Namespace, Name: c.Name}] = is
 		}
 	}
 	is, ok := k.pod(p)

@@ -19,11 +19,13 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	resourcev1client "k8s.io/client-go/kubernetes/typed/resource/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/k8swatch"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/resourcenames"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor/internal/summary"
 )
@@ -69,8 +71,8 @@ type Source struct {
 	core     corev1client.CoreV1Interface
 	resource resourcev1client.ResourceV1Interface
 
-	pods    []*store[keptPod] // by namespace followed
-	claims  []*store[keptClaim]
+	pods    []*k8swatch.Store[keptPod] // by namespace followed
+	claims  []*k8swatch.Store[keptClaim]
 	wake    chan struct{} // has room for one: something is to be built
 	changed chan struct{} // has room for one: something was built
 	built   atomic.Pointer[summary.Pods]
@@ -117,25 +119,31 @@ func (s *Source) Start() {
 	}
 	keep := keeper{s.cfg.Resources, s.cfg.Claims}
 	for _, ns := range namespaces {
-		pods := newStore(keep.pod, s.cfg.MaxPods, s.signal)
-		pods.refused = func(n int) { s.tel.Refused(ctx, n) }
+		pods := k8swatch.New(k8swatch.Config[keptPod]{
+			Keep: keep.pod, Changed: s.signal, Limit: s.cfg.MaxPods,
+			Refused: func(n int) { s.tel.Refused(ctx, n) },
+		})
 		s.pods = append(s.pods, pods)
 		api := s.core.Pods(ns)
-		s.follow(ctx, podObjects, &corev1.Pod{}, pods, lister{
-			list:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return api.List(ctx, o) },
-			watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return api.Watch(ctx, o) },
+		run(ctx, s, podObjects, pods, k8swatch.Source{
+			Kind:  &corev1.Pod{},
+			List:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return api.List(ctx, o) },
+			Watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return api.Watch(ctx, o) },
 		})
 		if s.cfg.Claims == nil {
 			continue
 		}
-		claims := newStore(keep.claim, 4*s.cfg.MaxPods, s.signal)
+		claims := k8swatch.New(k8swatch.Config[keptClaim]{
+			Keep: keep.claim, Changed: s.signal, Limit: 4 * s.cfg.MaxPods,
+			Refused: func(int) {}, // what is counted is pods
+		})
 		s.claims = append(s.claims, claims)
 		drapi := s.resource.ResourceClaims(ns)
-		s.follow(ctx, claimObjects, &resourcev1.ResourceClaim{}, claims, lister{
-			list:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return drapi.List(ctx, o) },
-			watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return drapi.Watch(ctx, o) },
-			// Without claims the pods are known all the same.
-			without: claims.without,
+		run(ctx, s, claimObjects, claims, k8swatch.Source{
+			Kind:     &resourcev1.ResourceClaim{},
+			List:     func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return drapi.List(ctx, o) },
+			Watch:    func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return drapi.Watch(ctx, o) },
+			Optional: true, // without claims the pods are known all the same
 		})
 	}
 	s.work.Go(func() { s.build(ctx) })
@@ -185,12 +193,12 @@ func (s *Source) build(ctx context.Context) {
 
 func (s *Source) inSync() bool {
 	for _, st := range s.pods {
-		if !st.inSync() {
+		if !st.Listed() {
 			return false
 		}
 	}
 	for _, st := range s.claims {
-		if !st.inSync() {
+		if !st.Listed() {
 			return false
 		}
 	}
@@ -199,13 +207,13 @@ func (s *Source) inSync() bool {
 
 // snapshot joins pods with their claims.
 func (s *Source) snapshot() *summary.Pods {
-	claims := map[name]keptClaim{}
+	claims := map[types.NamespacedName]keptClaim{}
 	for _, st := range s.claims {
-		st.each(func(n name, c keptClaim) { claims[n] = c })
+		st.Each(func(n types.NamespacedName, c keptClaim) { claims[n] = c })
 	}
 	out := &summary.Pods{Cluster: s.cfg.Cluster}
 	for _, st := range s.pods {
-		st.each(func(n name, p keptPod) {
+		st.Each(func(_ types.NamespacedName, p keptPod) {
 			switch pod := p.resolve(claims); {
 			case pod.Devices == 0:
 			case s.cfg.unobserved(pod.Node):

@@ -191,30 +191,6 @@ func TestClustersWithoutDRA(t *testing.T) {
 	}
 }
 
-func TestAPIServerThatGoesAwayAndComesBack(t *testing.T) {
-	t.Parallel()
-	api := k8sfake.New(t)
-	api.Set("pods", named(newPod(gpus("main", "1")), "shop", "a"), named(newPod(gpus("main", "1")), "shop", "b"))
-	s, tel, logs := follow(t, api, nil)
-	s.has(t, map[string]int{"shop/a": 1, "shop/b": 1})
-	watched(t, api, 2)
-
-	api.Leave()
-	require.Eventually(t, func() bool {
-		return tel.of("pods no_answer") > 0 && tel.of("resource_claims no_answer") > 0
-	}, patience, tick)
-	s.has(t, map[string]int{"shop/a": 1, "shop/b": 1}) // what is known stays
-
-	api.Set("pods", named(newPod(gpus("main", "1")), "shop", "b"), named(newPod(gpus("main", "2")), "shop", "c"))
-	api.Return()
-	// The watch begins where it ended: a server that forgot says so, and is listed anew.
-	watched(t, api, 2)
-	api.Tell("pods", "ERROR", map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 410, "reason": "Expired"})
-	s.has(t, map[string]int{"shop/b": 1, "shop/c": 2})
-	require.Eventually(t, func() bool { return logs.FilterMessage("The Kubernetes API answers again").Len() == 2 }, patience, tick,
-		"of pods and of claims")
-}
-
 func TestStartDoesNotWaitForTheAPI(t *testing.T) {
 	t.Parallel()
 	api := k8sfake.New(t)
