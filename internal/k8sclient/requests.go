@@ -14,7 +14,7 @@ import (
 )
 
 // Requests reports how the requests about one kind of object end: Count gets each
-// result, the log each cause of failure once in logonce.QuietFor. It is not safe for
+// result, the log each cause of failure once in logonce.Every. It is not safe for
 // concurrent use.
 type Requests struct {
 	Object  string                                               // the kind, as telemetry names it
@@ -25,7 +25,7 @@ type Requests struct {
 
 	failing bool
 	last    Result
-	logged  logonce.Periodic
+	logged  logonce.Causes
 }
 
 // maxCause bounds the text of an error in the log, in bytes.

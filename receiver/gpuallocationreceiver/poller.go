@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/logonce"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/complete"
 )
 
@@ -18,7 +19,7 @@ import (
 type poller struct {
 	r       *allocationReceiver
 	builder builder
-	causes  causes
+	causes  logonce.Causes
 	failing bool // the last call of List failed, and the log was told
 	there   bool // the kubelet's socket was there once
 	judge   complete.Judge
@@ -107,7 +108,7 @@ func (p *poller) tell(ctx context.Context, a answer) {
 	p.r.tel.called(ctx, "list", list)
 	switch {
 	case a.listErr != nil:
-		if p.causes.due("list "+string(list), now) {
+		if p.causes.Due("list "+string(list), now) {
 			p.failing = true
 			p.r.logger.Warn("The kubelet does not say who holds which device",
 				zap.String("outcome", string(list)), zap.String("remedy", remedies[list]),
@@ -118,7 +119,7 @@ func (p *poller) tell(ctx context.Context, a answer) {
 		p.failing = false
 		p.r.logger.Info("The kubelet says again who holds which device")
 	}
-	if a.allocatableErr != nil && p.causes.due("allocatable "+string(allocatable), now) {
+	if a.allocatableErr != nil && p.causes.Due("allocatable "+string(allocatable), now) {
 		p.r.logger.Warn("The kubelet does not say which devices it has: after three poll intervals none is known to be free",
 			zap.String("outcome", string(allocatable)), zap.String("remedy", remedies[allocatable]),
 			zap.String("cause", cause(a.allocatableErr)))
@@ -148,7 +149,7 @@ func (p *poller) expectsNone(list outcome) bool {
 // tellOdd tells what was odd about an answer, each cause once.
 func (p *poller) tellOdd(s *snapshot, tl *tally, v view) {
 	warn := func(cause, message string, n int) {
-		if n > 0 && p.causes.due(cause, s.at) {
+		if n > 0 && p.causes.Due(cause, s.at) {
 			p.r.logger.Warn(message, zap.Int("count", n))
 		}
 	}

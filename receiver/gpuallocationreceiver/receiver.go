@@ -20,6 +20,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/logonce"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/resourcenames"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/complete"
 )
@@ -98,7 +99,7 @@ func (r *allocationReceiver) Start(context.Context, component.Host) error {
 	if err := r.connect(); err != nil {
 		return err
 	}
-	p := &poller{r: r, builder: builder{cfg: r.cfg, read: reader{resources, r.cfg.DRA.drivers()}}, causes: causes{}}
+	p := &poller{r: r, builder: builder{cfg: r.cfg, read: reader{resources, r.cfg.DRA.drivers()}}}
 	p.judge.Own = complete.Pod{Namespace: r.cfg.PodNamespace, Name: r.cfg.PodName}
 	// The context given to Start ends with it.
 	ctx, cancel := context.WithCancel(context.Background())
@@ -183,7 +184,7 @@ func (r *allocationReceiver) emitNow() {
 func (r *allocationReceiver) emitUntil(ctx context.Context) {
 	ticker := time.NewTicker(r.cfg.CollectionInterval)
 	defer ticker.Stop()
-	told := causes{}
+	var told logonce.Causes
 	for {
 		select {
 		case <-ctx.Done():
@@ -191,13 +192,13 @@ func (r *allocationReceiver) emitUntil(ctx context.Context) {
 		case <-ticker.C:
 		case <-r.changed:
 		}
-		r.emit(ctx, told)
+		r.emit(ctx, &told)
 	}
 }
 
 // emit hands on the newest snapshot and what is known of the node, each unless it
 // is too old.
-func (r *allocationReceiver) emit(ctx context.Context, told causes) {
+func (r *allocationReceiver) emit(ctx context.Context, told *logonce.Causes) {
 	now := time.Now()
 	md := pmetric.NewMetrics()
 	s := r.newest.Load()
@@ -212,7 +213,7 @@ func (r *allocationReceiver) emit(ctx context.Context, told causes) {
 			s.nothing(md, r.cfg, r.version)
 		}
 	default:
-		if told.due("stale", now) {
+		if told.Due("stale", now) {
 			r.logger.Warn("The kubelet's last answer is older than three poll intervals: gpu.allocation is not emitted until it answers",
 				zap.Duration("age", now.Sub(s.at)))
 		}
@@ -227,7 +228,7 @@ func (r *allocationReceiver) emit(ctx context.Context, told causes) {
 	ctx = r.obs.StartMetricsOp(ctx)
 	err := r.next.ConsumeMetrics(ctx, md)
 	r.obs.EndMetricsOp(ctx, "pod_resources", points, err)
-	if err != nil && told.due("refused", now) {
+	if err != nil && told.Due("refused", now) {
 		r.logger.Warn("The next component refused gpu.allocation; it is sent again with the next interval", zap.Error(err))
 	}
 }

@@ -17,9 +17,6 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/metadata"
 )
 
-// logEvery is the time between two log lines about the same cause.
-const logEvery = 10 * time.Minute
-
 // telemetry is what the receiver says about itself. Each goroutine that writes log
 // lines has its own causes.
 type telemetry struct {
@@ -89,17 +86,4 @@ func (t *telemetry) counted(ctx context.Context, tl *tally) {
 	if tl.sharesAssumed > 0 {
 		t.builder.GpuAllocationSharesAssumed.Add(ctx, int64(tl.sharesAssumed))
 	}
-}
-
-// causes remembers what the log was told, so that it is told each of a fixed set
-// of causes at most once every logEvery. It is not safe for concurrent use.
-type causes map[string]time.Time
-
-// due reports whether the log should be told, and notes that it was.
-func (c causes) due(cause string, now time.Time) bool {
-	if last, ok := c[cause]; ok && now.Sub(last) < logEvery {
-		return false
-	}
-	c[cause] = now
-	return true
 }
