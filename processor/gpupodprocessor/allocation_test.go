@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/owner"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/metadatatest"
 )
 
@@ -50,8 +51,8 @@ func holdersIn(b *bench, in string) map[string]string {
 	for _, rm := range b.feed(parse(in)).ResourceMetrics().All() {
 		attrs := rm.Resource().Attributes()
 		if id := str(attrs, names.HwID); id != "" && livePoints(rm) > 0 {
-			h := resourceHolder(attrs)
-			out[id] = strings.Trim(h.namespace+"/"+h.pod+"/"+h.container, "/")
+			h := owner.Of(attrs)
+			out[id] = h.String()
 		}
 	}
 	return out

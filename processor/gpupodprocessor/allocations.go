@@ -12,6 +12,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/owner"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/holders"
 )
 
@@ -39,7 +40,7 @@ type nodeAllocations struct {
 }
 
 type allocationKey struct {
-	holder holder
+	holder owner.Owner
 	hash   uint64 // of the point's attributes
 }
 
@@ -287,7 +288,7 @@ func alone(p pmetric.NumberDataPoint) bool {
 // allocation is one point of gpu.allocation and where it is.
 type allocation struct {
 	node   holders.Node
-	holder holder
+	holder owner.Owner
 	rm     pmetric.ResourceMetrics
 	sm     pmetric.ScopeMetrics
 	metric pmetric.Metric
@@ -310,7 +311,7 @@ func eachAllocation(all pmetric.ResourceMetricsSlice, f func(allocation)) {
 					attrs := rm.Resource().Attributes()
 					a := allocation{
 						node:   holders.Node{Cluster: str(attrs, names.K8sClusterName), Name: str(attrs, names.K8sNodeName)},
-						holder: resourceHolder(attrs), rm: rm, sm: sm, metric: m,
+						holder: owner.Of(attrs), rm: rm, sm: sm, metric: m,
 					}
 					eachNumber(m, func(p pmetric.NumberDataPoint) {
 						markers = markers || p.Flags().NoRecordedValue()

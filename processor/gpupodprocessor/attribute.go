@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/owner"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/exporters"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/holders"
 )
@@ -18,7 +19,7 @@ import (
 type reading struct {
 	labels labels
 	device holders.Device // without the label's holder
-	there  holder         // named in k8s.* already
+	there  owner.Owner    // named in k8s.* already
 	// The exporter's list of several owners; the zero Slice is none. It is taken
 	// here because a key can be on a resource more than once, and with another type.
 	list  pcommon.Slice
@@ -59,11 +60,11 @@ func (r *reading) read(attrs pcommon.Map) {
 			case names.K8sNodeName:
 				d.Node.Name = value.Str()
 			case names.K8sNamespaceName:
-				r.there.namespace = value.Str()
+				r.there.Namespace = value.Str()
 			case names.K8sPodName:
-				r.there.pod = value.Str()
+				r.there.Pod = value.Str()
 			case names.K8sContainerName:
-				r.there.container = value.Str()
+				r.there.Container = value.Str()
 			default:
 				r.strip = r.labels.read(key, value) || r.strip
 			}
@@ -91,12 +92,12 @@ func (r *reading) read(attrs pcommon.Map) {
 func (r *reading) shared() bool { return r.list != (pcommon.Slice{}) }
 
 // said is the holder that the exporter's labels name.
-func (r *reading) said(cfg *Config) (holder, source) {
+func (r *reading) said(cfg *Config) (owner.Owner, source) {
 	switch {
 	case cfg.ExporterLabels == ExporterLabelsIgnore:
-		return holder{}, sourceNone
+		return owner.Owner{}, sourceNone
 	case r.shared():
-		return holder{}, sourceShared
+		return owner.Owner{}, sourceShared
 	}
 	return r.labels.holder()
 }
@@ -112,7 +113,7 @@ func (r *reading) names() bool {
 // those of this one name none.
 func (d *device) owned(r *reading, by *exporters.Exporter, now time.Time) bool {
 	return d != nil && by != nil && d.namedBy != nil && d.namedBy != by &&
-		r.there.pod == "" && r.service == "" && !r.names() && d.namedBy.Prints(d.namedAt, now)
+		r.there.Pod == "" && r.service == "" && !r.names() && d.namedBy.Prints(d.namedAt, now)
 }
 
 // own gives attrs the owner that the device has.
@@ -136,7 +137,7 @@ func (d *device) noteNames(r *reading, by *exporters.Exporter, now time.Time) {
 // see tells what is known about devices that this one was heard of.
 func (p *gpuPod) see(r *reading, now time.Time) bool {
 	if said, from := r.said(p.cfg); from == sourceLabels {
-		r.device.Label = containerOf(said)
+		r.device.Label = said
 	}
 	return p.know.See(&r.device, now)
 }
@@ -144,13 +145,13 @@ func (p *gpuPod) see(r *reading, now time.Time) bool {
 // identify says who holds the device: who is named in k8s.* already; else what
 // gpu.allocation told; else, where that cannot be joined to the device, whom the
 // exporter's labels name.
-func (p *gpuPod) identify(r *reading, now time.Time) (holder, source, *holders.Fact) {
-	if r.there.pod != "" {
+func (p *gpuPod) identify(r *reading, now time.Time) (owner.Owner, source, *holders.Fact) {
+	if r.there.Pod != "" {
 		return r.there, sourceResource, nil
 	}
 	f := p.know.Lookup(r.device.ID, now)
 	if from := sourceOf(f); from != sourceNone {
-		return holderOf(f.Holder), from, f
+		return f.Holder, from, f
 	}
 	who, from := r.said(p.cfg)
 	if from == sourceNone && p.know.Unjoined(r.device.Node, now) {
@@ -181,25 +182,17 @@ func sourceOf(f *holders.Fact) source {
 	return sourceNone
 }
 
-func holderOf(c holders.Container) holder {
-	return holder{namespace: c.Namespace, pod: c.Pod, container: c.Name}
-}
-
-func containerOf(h holder) holders.Container {
-	return holders.Container{Namespace: h.namespace, Pod: h.pod, Name: h.container}
-}
-
 // write turns the exporter's labels on the resource of a device into the
 // holder's k8s.* attributes. Points are left as they are.
-func (r *reading) write(attrs pcommon.Map, who holder, from source, cfg *Config) {
+func (r *reading) write(attrs pcommon.Map, who owner.Owner, from source, cfg *Config) {
 	service := r.service
 	said, _ := r.labels.holder()
 	// Labels of another pod than the holder's say nothing about it.
-	same := said.pod == who.pod && said.namespace == who.namespace
+	same := said.SamePod(who)
 	if from.held() && service == "" && cfg.ServiceName == ServiceNameExporterLabels {
-		service = who.pod
+		service = who.Pod
 		if same {
-			service = serviceName(who.pod, attrs)
+			service = serviceName(who.Pod, attrs)
 		}
 	}
 	if r.strip {
@@ -218,7 +211,7 @@ func (r *reading) write(attrs pcommon.Map, who holder, from source, cfg *Config)
 		service = "" // it is there
 	}
 	if from == sourceResource {
-		who = holder{} // and so is he
+		who = owner.Owner{} // and so is he
 	}
-	who.put(attrs, uid, service)
+	putIdentity(attrs, who, uid, service)
 }

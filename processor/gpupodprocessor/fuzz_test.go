@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/processor/processortest"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/owner"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/holders"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/metadata"
 )
@@ -75,9 +76,9 @@ func checkDevice(t *testing.T, rm pmetric.ResourceMetrics, in string) {
 	if id == "" || !aboutGPUs(attrs) {
 		return
 	}
-	who := resourceHolder(attrs)
+	who := owner.Of(attrs)
 	if !strings.Contains(in, "k8s.") {
-		require.Equal(t, who.pod == "", who.namespace == "", "a holder is whole or unknown: %v", who)
+		require.Equal(t, who.Pod == "", who.Namespace == "", "a holder is whole or unknown: %v", who)
 	}
 	for key := range attrs.All() {
 		require.False(t, consumed(key), key)

@@ -84,7 +84,7 @@ func (p *gpuPod) endRenamed(md pmetric.Metrics, now time.Time) (c counts) {
 	}
 	for i := range n {
 		r, from := &p.readings[i], sourceNone
-		if r.there.pod != "" {
+		if r.there.Pod != "" {
 			from = sourceResource
 		}
 		if r.device.ID != "" {
@@ -119,7 +119,7 @@ func (p *gpuPod) handedOver(id string, gone bool, now time.Time) bool {
 		gone = gone || p.know.Lookup(device, now).State != holders.Shared
 	}
 	if gone {
-		return d.holder != holder{}
+		return !d.holder.IsZero()
 	}
-	return holderOf(p.know.Lookup(id, now).Holder) != d.holder
+	return p.know.Lookup(id, now).Holder != d.holder
 }

@@ -10,13 +10,9 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/exporterlabels"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/owner"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/serviceidentity"
 )
-
-// holder is the identity of the container that holds a device. The pod's UID is
-// no part of it: it may become known later, and a series must not start anew
-// when it does.
-type holder struct{ namespace, pod, container string }
 
 // source is where a holder is known from, or why it is not.
 type source uint8
@@ -71,7 +67,7 @@ func (s source) unattributed() bool {
 // labels is what an exporter's labels say, in whichever spelling. Empty values
 // are absent ones.
 type labels struct {
-	plain, exported holder
+	plain, exported owner.Owner
 	uid, vgpu       string
 	exportedUID     string
 	podLabels       bool // there are pod_label_*, so that points with and without them differ
@@ -104,11 +100,11 @@ func (l *labels) read(key string, value pcommon.Value) bool {
 	case exporterlabels.MIGInstance:
 		first(&l.migInstance, value)
 	case exporterlabels.Pod:
-		first(&own.pod, value)
+		first(&own.Pod, value)
 	case exporterlabels.Namespace:
-		first(&own.namespace, value)
+		first(&own.Namespace, value)
 	case exporterlabels.Container:
-		first(&own.container, value)
+		first(&own.Container, value)
 	case exporterlabels.PodUID:
 		if exporterlabels.Exported(key) {
 			first(&l.exportedUID, value)
@@ -139,7 +135,7 @@ func first(dst *string, v pcommon.Value) {
 }
 
 // renamed reports whether a scraper renamed the exporter's labels.
-func (l *labels) renamed() bool { return l.exported != holder{} }
+func (l *labels) renamed() bool { return !l.exported.IsZero() }
 
 // holder is who holds the device according to l.
 //
@@ -147,24 +143,24 @@ func (l *labels) renamed() bool { return l.exported != holder{} }
 // too, and the exporter prints pod, namespace and container together. So where
 // one of them is renamed, a plain one that is not renamed is the exporter's own
 // word. The container alone is not believed then: a target mostly has it.
-func (l *labels) holder() (holder, source) {
+func (l *labels) holder() (owner.Owner, source) {
 	h := l.plain
 	if l.renamed() {
 		h = l.exported
-		if h.pod == "" {
-			h.pod = l.plain.pod
+		if h.Pod == "" {
+			h.Pod = l.plain.Pod
 		}
-		if h.namespace == "" {
-			h.namespace = l.plain.namespace
+		if h.Namespace == "" {
+			h.Namespace = l.plain.Namespace
 		}
 	}
 	switch {
-	case h.pod == "" && h.namespace == "":
-		return holder{}, sourceNone
-	case h.pod == "" || h.namespace == "":
-		return holder{}, sourceIncomplete
+	case h.Pod == "" && h.Namespace == "":
+		return owner.Owner{}, sourceNone
+	case h.Pod == "" || h.Namespace == "":
+		return owner.Owner{}, sourceIncomplete
 	case l.vgpu != "":
-		return holder{}, sourceShared
+		return owner.Owner{}, sourceShared
 	}
 	return h, sourceLabels
 }
@@ -194,15 +190,6 @@ func consumedAs(label exporterlabels.Label, key string) bool {
 	return false
 }
 
-// resourceHolder is the holder that a resource already names in k8s.*.
-func resourceHolder(attrs pcommon.Map) holder {
-	return holder{
-		namespace: str(attrs, names.K8sNamespaceName),
-		pod:       str(attrs, names.K8sPodName),
-		container: str(attrs, names.K8sContainerName),
-	}
-}
-
 func str(attrs pcommon.Map, key string) string {
 	v, ok := attrs.Get(key)
 	if !ok || v.Type() != pcommon.ValueTypeStr {
@@ -211,18 +198,14 @@ func str(attrs pcommon.Map, key string) string {
 	return v.Str()
 }
 
-// put writes the identity, as far as it is known.
-func (h holder) put(attrs pcommon.Map, uid, service string) {
-	for _, a := range [...]struct{ key, value string }{
-		{names.K8sNamespaceName, h.namespace},
-		{names.K8sPodName, h.pod},
-		{names.K8sContainerName, h.container},
-		{names.K8sPodUID, uid},
-		{names.ServiceName, service},
-	} {
-		if a.value != "" {
-			attrs.PutStr(a.key, a.value)
-		}
+// putIdentity writes the owner, the pod's uid and the service, as far as they are known.
+func putIdentity(attrs pcommon.Map, who owner.Owner, uid, service string) {
+	who.Put(attrs)
+	if uid != "" {
+		attrs.PutStr(names.K8sPodUID, uid)
+	}
+	if service != "" {
+		attrs.PutStr(names.ServiceName, service)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/exporterlabels"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/owner"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/exporters"
 )
 
@@ -18,7 +19,7 @@ import (
 // metric of its own (see tracker.end). Where the resource names no holder, a marker goes to
 // the resource under which its series was last passed on, in out; so does one that names
 // another service than the series had.
-func placeMarkers(t *tracker, id string, who holder, rm pmetric.ResourceMetrics, out pmetric.ResourceMetricsSlice) {
+func placeMarkers(t *tracker, id string, who owner.Owner, rm pmetric.ResourceMetrics, out pmetric.ResourceMetricsSlice) {
 	var former pmetric.ResourceMetrics
 	var formerly *identity
 	for _, sm := range rm.ScopeMetrics().All() {
@@ -32,7 +33,7 @@ func placeMarkers(t *tracker, id string, who holder, rm pmetric.ResourceMetrics,
 				key := seriesKey(m.Name(), attrs)
 				last, of, tracked := t.lastIdentity(id, key, ts)
 				renamed := t.renames && tracked && of == who && str(last.attrs, names.ServiceName) != str(rm.Resource().Attributes(), names.ServiceName)
-				if (who != (holder{}) || !tracked || of == who) && !renamed {
+				if (!who.IsZero() || !tracked || of == who) && !renamed {
 					t.forget(id, who, key)
 					own := sm.Metrics().AppendEmpty()
 					describe(m, own)

@@ -14,6 +14,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/exporterlabels"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/owner"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/holders"
 )
 
@@ -40,7 +41,7 @@ type pageDevice struct {
 	group   int            // 1 + the index in split.groups of its live points; 0 is none
 
 	// Who holds the device: decided over all live points of the page.
-	holder       holder
+	holder       owner.Owner
 	source       source
 	uid, service string
 	fact         *holders.Fact // what gpu.allocation says; nil where it has no say
@@ -52,7 +53,7 @@ type claim struct {
 	attrs  pcommon.Map // of the first such point, for its pod labels
 	live   bool        // on a live point
 
-	holder       holder
+	holder       owner.Owner
 	source       source
 	uid, service string
 }
@@ -188,9 +189,9 @@ func (d *pageDevice) decide(t *target, cfg *Config) {
 		}
 		switch {
 		case c.source == sourceLabels && d.source == sourceLabels && c.holder != d.holder:
-			d.holder, d.source = holder{}, sourceShared
+			d.holder, d.source = owner.Owner{}, sourceShared
 		case c.source == sourceShared:
-			d.holder, d.source = holder{}, sourceShared
+			d.holder, d.source = owner.Owner{}, sourceShared
 		case c.source > d.source && d.source != sourceShared:
 			d.holder, d.source = c.holder, c.source
 		}
@@ -203,7 +204,7 @@ func (d *pageDevice) ask(by *gpuPod, node holders.Node, now time.Time) {
 	f := by.know.Lookup(d.id, now)
 	switch from := sourceOf(f); {
 	case from != sourceNone:
-		d.holder, d.source, d.fact = holderOf(f.Holder), from, f
+		d.holder, d.source, d.fact = f.Holder, from, f
 	case d.source == sourceNone && by.know.Unjoined(node, now):
 		d.source = sourceUnresolved
 	}
@@ -212,17 +213,17 @@ func (d *pageDevice) ask(by *gpuPod, node holders.Node, now time.Time) {
 	}
 	if by.cfg.ServiceName == ServiceNameExporterLabels {
 		// The pod's name is what is left where no label tells more.
-		d.service = d.holder.pod
+		d.service = d.holder.Pod
 	}
 	for i := range d.claims {
 		c := &d.claims[i]
-		if c.holder.pod != d.holder.pod || c.holder.namespace != d.holder.namespace {
+		if !c.holder.SamePod(d.holder) {
 			continue
 		}
 		if d.uid == "" {
 			d.uid = c.uid
 		}
-		if d.service == d.holder.pod && c.service != "" {
+		if d.service == d.holder.Pod && c.service != "" {
 			d.service = c.service
 		}
 	}
@@ -233,7 +234,7 @@ func (d *pageDevice) ask(by *gpuPod, node holders.Node, now time.Time) {
 func (d *pageDevice) describe(node holders.Node) *holders.Device {
 	out := &holders.Device{ID: d.id, Node: node, Parent: deviceid.Parent(d.id)}
 	if d.source == sourceLabels {
-		out.Label = containerOf(d.holder)
+		out.Label = d.holder
 	}
 	if len(d.claims) == 0 {
 		return out
@@ -265,7 +266,7 @@ func (c *claim) read(t *target, cfg *Config) {
 	}
 	c.uid = c.labels.podUID()
 	if cfg.ServiceName == ServiceNameExporterLabels {
-		c.service = serviceName(c.holder.pod, c.attrs)
+		c.service = serviceName(c.holder.Pod, c.attrs)
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/owner"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/seriesends"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/exporters"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/holders"
@@ -258,7 +259,7 @@ func (p *gpuPod) processDevice(r *reading, rm pmetric.ResourceMetrics, now time.
 		// What ends here was told under the identity that is there, if any: who
 		// holds the device now has nothing to do with it.
 		who, from := r.there, sourceResource
-		if who.pod == "" {
+		if who.Pod == "" {
 			who, from = r.said(p.cfg)
 		}
 		r.write(attrs, who, from, p.cfg)
@@ -309,7 +310,7 @@ func (p *gpuPod) placeMarkers(all pmetric.ResourceMetricsSlice, now time.Time) (
 		who, from, _ := p.identify(r, now)
 		if from.allocated() {
 			// The holder of today; the marker's resource names nobody.
-			who = holder{}
+			who = owner.Owner{}
 		}
 		placeMarkers(p.tracker, r.device.ID, who, rm, all)
 		any = true

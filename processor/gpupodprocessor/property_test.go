@@ -19,6 +19,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/owner"
 )
 
 // world is a node whose devices are held in a random way: what gpu_allocation
@@ -108,8 +109,8 @@ func attribution(md pmetric.Metrics, into map[string]string) {
 	for _, rm := range md.ResourceMetrics().All() {
 		attrs := rm.Resource().Attributes()
 		if id := str(attrs, names.HwID); id != "" && livePoints(rm) > 0 {
-			h := resourceHolder(attrs)
-			into[id] = strings.Trim(h.namespace+"/"+h.pod+"/"+h.container, "/")
+			h := owner.Of(attrs)
+			into[id] = h.String()
 		}
 	}
 }

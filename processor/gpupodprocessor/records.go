@@ -77,7 +77,7 @@ func (r *records) attribute(ctx context.Context, resource pcommon.Map, all iter.
 		switch {
 		case f == nil:
 		case covers(f, rec, now):
-			holderOf(f.Holder).put(rec.attrs, "", "")
+			f.Holder.Put(rec.attrs)
 		default:
 			unknown++
 		}
@@ -98,14 +98,14 @@ func spread(f *holders.Fact, resource pcommon.Map, all iter.Seq[record], now tim
 		whole = whole && covers(f, rec, now)
 	}
 	if whole {
-		holderOf(f.Holder).put(resource, "", "")
+		f.Holder.Put(resource)
 		return 0
 	}
 	for rec := range all {
 		switch {
 		case namedDevice(rec.attrs) != "", str(rec.attrs, names.K8sPodName) != "":
 		case covers(f, rec, now):
-			holderOf(f.Holder).put(rec.attrs, "", "")
+			f.Holder.Put(rec.attrs)
 		default:
 			unknown++
 		}

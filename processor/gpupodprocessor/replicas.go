@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/owner"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/holders"
 )
 
@@ -45,12 +46,12 @@ func (p *gpuPod) replicate(id string, f *holders.Fact, said pcommon.Slice, rm pm
 		rm.Resource().Attributes().CopyTo(attrs)
 		attrs.PutStr(names.HwID, id+part.Suffix)
 		attrs.PutStr(names.HwParent, id)
-		who := holderOf(part.Holder)
+		who := part.Holder
 		uid, service := p.saidOf(who, said)
 		if str(attrs, names.ServiceName) != "" {
 			service = ""
 		}
-		who.put(attrs, uid, service)
+		putIdentity(attrs, who, uid, service)
 		to := out.AppendEmpty()
 		own.MoveTo(to)
 		e, u := p.tracker.observe(id+part.Suffix, who, sourceReplica, nil, to, contentsOf(to), now, out)
@@ -68,9 +69,9 @@ func (p *gpuPod) replicate(id string, f *holders.Fact, said pcommon.Slice, rm pm
 
 // saidOf is the pod's uid and service as the exporter's list of holders tells
 // them, as far as they are wanted.
-func (p *gpuPod) saidOf(who holder, said pcommon.Slice) (uid, service string) {
+func (p *gpuPod) saidOf(who owner.Owner, said pcommon.Slice) (uid, service string) {
 	if p.cfg.ServiceName == ServiceNameExporterLabels {
-		service = who.pod
+		service = who.Pod
 	}
 	if said == (pcommon.Slice{}) {
 		return "", service
@@ -80,14 +81,14 @@ func (p *gpuPod) saidOf(who holder, said pcommon.Slice) (uid, service string) {
 			continue
 		}
 		m := v.Map()
-		if str(m, names.ExporterPod) != who.pod || str(m, names.ExporterNamespace) != who.namespace {
+		if str(m, names.ExporterPod) != who.Pod || str(m, names.ExporterNamespace) != who.Namespace {
 			continue
 		}
 		if uid == "" {
 			uid = str(m, names.ExporterPodUID)
 		}
-		if service == who.pod && service != "" {
-			service = serviceName(who.pod, m)
+		if service == who.Pod && service != "" {
+			service = serviceName(who.Pod, m)
 		}
 	}
 	return uid, service

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/owner"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/exporters"
 )
 
@@ -50,7 +51,7 @@ type tracker struct {
 
 // device is what is remembered of one hw.id.
 type device struct {
-	holder   holder
+	holder   owner.Owner
 	source   source
 	identity *identity         // as it was last passed on
 	former   *identity         // the one before it
@@ -122,7 +123,7 @@ func newTracker(cfg *Config) *tracker {
 // identity with the same timestamp, for nothing changes hands within a scrape.
 // Where nothing but such data has come for a while, a clock was set back.
 func (t *tracker) observe(
-	id string, who holder, from source, by *exporters.Exporter, rm pmetric.ResourceMetrics, has contents, now time.Time,
+	id string, who owner.Owner, from source, by *exporters.Exporter, rm pmetric.ResourceMetrics, has contents, now time.Time,
 	out pmetric.ResourceMetricsSlice,
 ) (ended, untracked int) {
 	if !has.live {
@@ -269,16 +270,16 @@ func (t *tracker) end(d *device, ts pcommon.Timestamp, out pmetric.ResourceMetri
 // lastIdentity is the resource under which the series was last passed on, and who
 // held the device, if a marker of time ts can be meant for it: one that is no newer
 // than the device's data ends something older.
-func (t *tracker) lastIdentity(id string, key uint64, ts pcommon.Timestamp) (*identity, holder, bool) {
+func (t *tracker) lastIdentity(id string, key uint64, ts pcommon.Timestamp) (*identity, owner.Owner, bool) {
 	d := t.devices[id]
 	if d == nil || d.series[key] == nil || ts <= d.newest {
-		return nil, holder{}, false
+		return nil, owner.Owner{}, false
 	}
 	return d.series[key].identity, d.holder, true
 }
 
 // forget takes note that the series was ended under the identity who.
-func (t *tracker) forget(id string, who holder, key uint64) {
+func (t *tracker) forget(id string, who owner.Owner, key uint64) {
 	if d := t.devices[id]; d != nil && d.holder == who && d.series[key] != nil {
 		d.drop(key)
 		t.tracked--

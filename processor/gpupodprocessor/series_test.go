@@ -238,7 +238,7 @@ func TestClockJumps(t *testing.T) {
 		require.NotContains(t, format(b.feed(parse(fmt.Sprintf(back, 30)))), "stale")
 		time.Sleep(maxSilence + 2*sweepInterval)
 		b.feed(parse(fmt.Sprintf(back, 700)))
-		require.Equal(t, "y", b.p.tracker.devices["GPU-b"].holder.pod)
+		require.Equal(t, "y", b.p.tracker.devices["GPU-b"].holder.Pod)
 	})
 }
 

@@ -33,7 +33,7 @@ func (p *gpuPod) shareOf(part holders.Replica, parts []holders.Replica, said pco
 	who := part.Holder
 	held := 0
 	for i := range parts {
-		if h := &parts[i].Holder; h.Pod == who.Pod && h.Namespace == who.Namespace {
+		if h := &parts[i].Holder; h.SamePod(who) {
 			held++
 		}
 	}
@@ -48,7 +48,7 @@ func (p *gpuPod) shareOf(part holders.Replica, parts []holders.Replica, said pco
 			listed++
 		}
 	}
-	if held != 1 || listed != 1 || str(entry, names.ExporterContainer) != who.Name {
+	if held != 1 || listed != 1 || str(entry, names.ExporterContainer) != who.Container {
 		return share{}
 	}
 	if n := str(entry, names.ExporterVGPU); n != "" && "::"+n != part.Suffix {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/owner"
 )
 
 // split takes a page apart: one resource for the live points of each device,
@@ -19,7 +20,7 @@ type split struct {
 	src     pmetric.ResourceMetrics
 	out     pmetric.ResourceMetricsSlice
 	groups  []group
-	byOwner map[owner]int // index in groups
+	byOwner map[ownedDevice]int // index in groups
 
 	// Where the walk over the page is.
 	scopeAt, metricAt, pointAt int
@@ -32,10 +33,10 @@ type split struct {
 	live map[liveSeries]struct{}
 }
 
-// owner is a device under one identity.
-type owner struct {
+// ownedDevice is a device under one owner.
+type ownedDevice struct {
 	device int
-	holder holder
+	holder owner.Owner
 }
 
 type liveSeries struct {
@@ -48,7 +49,7 @@ type liveSeries struct {
 // the page's scope scopeAt and metric metricAt.
 type group struct {
 	device            int
-	holder            holder
+	holder            owner.Owner
 	rm                pmetric.ResourceMetrics
 	scopeAt, metricAt int
 	scope             pmetric.ScopeMetrics
@@ -59,7 +60,7 @@ type group struct {
 // own, at the end of out. Points without a device stay in rm as they are.
 func (s *split) run(p *page, t *tracker, rm pmetric.ResourceMetrics, out pmetric.ResourceMetricsSlice) {
 	if s.live == nil {
-		s.live, s.byOwner = map[liveSeries]struct{}{}, map[owner]int{}
+		s.live, s.byOwner = map[liveSeries]struct{}{}, map[ownedDevice]int{}
 	}
 	clear(s.live)
 	clear(s.byOwner)
@@ -106,7 +107,7 @@ func (s *split) takeLive(attrs pcommon.Map, ts pcommon.Timestamp, marker bool) (
 	if d.group == 0 {
 		g := s.add(at.device, d.holder)
 		s.describe(d, g.rm.Resource().Attributes())
-		d.holder.put(g.rm.Resource().Attributes(), d.uid, d.service)
+		putIdentity(g.rm.Resource().Attributes(), d.holder, d.uid, d.service)
 		d.group = len(s.groups)
 	}
 	return s.metricOf(&s.groups[d.group-1]), moved
@@ -144,17 +145,17 @@ func (s *split) takeMarker(attrs pcommon.Map, ts pcommon.Timestamp, _ bool) (pme
 	return s.metricOf(g), moved
 }
 
-func (s *split) find(device int, who holder) *group {
-	if i, ok := s.byOwner[owner{device, who}]; ok {
+func (s *split) find(device int, who owner.Owner) *group {
+	if i, ok := s.byOwner[ownedDevice{device, who}]; ok {
 		return &s.groups[i]
 	}
 	return nil
 }
 
-func (s *split) add(device int, who holder) *group {
+func (s *split) add(device int, who owner.Owner) *group {
 	rm := s.out.AppendEmpty()
 	rm.SetSchemaUrl(s.src.SchemaUrl())
-	s.byOwner[owner{device, who}] = len(s.groups)
+	s.byOwner[ownedDevice{device, who}] = len(s.groups)
 	s.groups = append(s.groups, group{device: device, holder: who, rm: rm, scopeAt: -1, metricAt: -1})
 	return &s.groups[len(s.groups)-1]
 }
@@ -191,13 +192,13 @@ func (s *split) describe(d *pageDevice, attrs pcommon.Map) {
 
 // former writes the resource of a device under an identity that it does not
 // have on this page: as it was passed on, where that is known.
-func (s *split) former(d *pageDevice, c *claim, who holder, attrs pcommon.Map) {
+func (s *split) former(d *pageDevice, c *claim, who owner.Owner, attrs pcommon.Map) {
 	if last := s.tracker.devices[d.id]; last != nil && last.holder == who {
 		last.identity.attrs.CopyTo(attrs)
 		return
 	}
 	s.describe(d, attrs)
-	who.put(attrs, c.uid, c.service)
+	putIdentity(attrs, who, c.uid, c.service)
 }
 
 // rewrite makes a scraped point's attributes those of the device id: the

@@ -9,21 +9,22 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/owner"
 )
 
 // target is what is known about the exporter that a page came from. A scraper
 // labels points with its target's pod; where a device is free the exporter
 // prints no pod of its own, and the target's looks like a holder.
 type target struct {
-	names    map[string]struct{} // what the exporter's DaemonSet may be called
-	pods     map[holder]struct{} // the exporter's own pod; the namespace may be unknown
-	podNames map[string]struct{} // of pods
+	names    map[string]struct{}      // what the exporter's DaemonSet may be called
+	pods     map[owner.Owner]struct{} // the exporter's own pod; the namespace may be unknown
+	podNames map[string]struct{}      // of pods
 }
 
 // reset starts the page of the target that resource describes.
 func (t *target) reset(resource pcommon.Map) {
 	if t.names == nil {
-		t.names, t.pods, t.podNames = map[string]struct{}{}, map[holder]struct{}{}, map[string]struct{}{}
+		t.names, t.pods, t.podNames = map[string]struct{}{}, map[owner.Owner]struct{}{}, map[string]struct{}{}
 	}
 	clear(t.names)
 	clear(t.pods)
@@ -37,12 +38,12 @@ func (t *target) reset(resource pcommon.Map) {
 // learn takes from the labels of one point what they tell about the exporter.
 func (t *target) learn(l *labels) {
 	t.addName(l.service)
-	if l.exported.pod != "" && l.plain.pod != "" {
+	if l.exported.Pod != "" && l.plain.Pod != "" {
 		namespace := ""
-		if l.exported.namespace != "" {
-			namespace = l.plain.namespace
+		if l.exported.Namespace != "" {
+			namespace = l.plain.Namespace
 		}
-		t.addPod(namespace, l.plain.pod)
+		t.addPod(namespace, l.plain.Pod)
 	}
 }
 
@@ -56,25 +57,25 @@ func (t *target) addName(name string) {
 }
 
 func (t *target) addPod(namespace, pod string) {
-	t.pods[holder{namespace: namespace, pod: pod}] = struct{}{}
+	t.pods[owner.Owner{Namespace: namespace, Pod: pod}] = struct{}{}
 	t.podNames[pod] = struct{}{}
 }
 
 // is reports whether h, read from labels that nobody renamed, is the exporter
 // and not a holder.
-func (t *target) is(h holder) bool {
-	switch h.container {
+func (t *target) is(h owner.Owner) bool {
+	switch h.Container {
 	case "nvidia-dcgm-exporter", "dcgm-exporter":
 		return true
 	}
-	if _, own := t.podNames[h.pod]; own {
-		_, exact := t.pods[holder{namespace: h.namespace, pod: h.pod}]
-		_, anywhere := t.pods[holder{pod: h.pod}]
-		if exact || anywhere || h.namespace == "" {
+	if _, own := t.podNames[h.Pod]; own {
+		_, exact := t.pods[owner.Owner{Namespace: h.Namespace, Pod: h.Pod}]
+		_, anywhere := t.pods[owner.Owner{Pod: h.Pod}]
+		if exact || anywhere || h.Namespace == "" {
 			return true
 		}
 	}
-	_, own := t.names[daemonSet(h.pod)]
+	_, own := t.names[daemonSet(h.Pod)]
 	return own
 }
 

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/owner"
 )
 
 // A scraper labels points with its target's pod. Beside the exporter's own
@@ -125,7 +126,7 @@ func TestRealSeriesWithoutHonoredLabels(t *testing.T) {
 	for _, rm := range out.ResourceMetrics().All() {
 		attrs := rm.Resource().Attributes()
 		require.Contains(t, str(attrs, names.HwID), "GPU-")
-		require.Equal(t, holder{}, resourceHolder(attrs), "dcgm-exporter is no holder")
+		require.Equal(t, owner.Owner{}, owner.Of(attrs), "dcgm-exporter is no holder")
 		point := rm.ScopeMetrics().At(0).Metrics().At(0).Gauge().DataPoints().At(0).Attributes()
 		require.NotContains(t, point.AsRaw(), "pod")
 		require.Equal(t, "NVIDIA GB200", str(point, "modelName"))

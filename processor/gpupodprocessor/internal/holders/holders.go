@@ -15,20 +15,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/owner"
 )
-
-// Container is a holder; the zero Container is nobody. Its Name is empty where
-// only the pod is known.
-type Container struct{ Namespace, Pod, Name string }
-
-func (c Container) compare(o Container) int {
-	return cmp.Or(cmp.Compare(c.Namespace, o.Namespace), cmp.Compare(c.Pod, o.Pod), cmp.Compare(c.Name, o.Name))
-}
-
-// pod is c without its name.
-func (c Container) pod() Container { return Container{Namespace: c.Namespace, Pod: c.Pod} }
-
-func (c Container) samePod(o Container) bool { return c.Namespace == o.Namespace && c.Pod == o.Pod }
 
 // State is what is known of a device's holder.
 type State uint8
@@ -53,9 +41,9 @@ const (
 // Fact is the answer about one device. It is immutable.
 type Fact struct {
 	State    State
-	Holder   Container // if Held
-	DRA      bool      // the holder is known from a ResourceClaim
-	Replicas []Replica // of a Shared device, those with one holder
+	Holder   owner.Owner // if Held
+	DRA      bool        // the holder is known from a ResourceClaim
+	Replicas []Replica   // of a Shared device, those with one holder
 	// Since is the time of the first snapshot of those in a row that name this
 	// holder: of what was before it is not known whose the device was.
 	Since pcommon.Timestamp
@@ -64,7 +52,7 @@ type Fact struct {
 // Replica is a part of a shared device.
 type Replica struct {
 	Suffix string // "::<n>", what follows the device's hw.id
-	Holder Container
+	Holder owner.Owner
 	Since  pcommon.Timestamp // as Fact's
 }
 
@@ -83,7 +71,7 @@ func (f *Fact) agrees(o *Fact) bool {
 
 // claim is what one point says of a device.
 type claim struct {
-	holder  Container
+	holder  owner.Owner
 	share   float64
 	replica string
 	shared  bool // time-slicing or MPS
@@ -91,7 +79,7 @@ type claim struct {
 }
 
 func (c claim) compare(o claim) int {
-	return cmp.Or(cmp.Compare(len(c.replica), len(o.replica)), cmp.Compare(c.replica, o.replica), c.holder.compare(o.holder))
+	return cmp.Or(cmp.Compare(len(c.replica), len(o.replica)), cmp.Compare(c.replica, o.replica), c.holder.Compare(o.holder))
 }
 
 // decide turns the claims on one device, in any order, into a Fact.
@@ -100,7 +88,7 @@ func decide(claims []claim) *Fact {
 	var whole, parts []claim // held ones
 	for _, c := range claims {
 		switch {
-		case c.holder == Container{}:
+		case c.holder == owner.Owner{}:
 		case c.replica == "":
 			whole = append(whole, c)
 		default:
@@ -109,7 +97,7 @@ func decide(claims []claim) *Fact {
 	}
 	switch {
 	case len(whole) == 0 && len(parts) == len(claims) && ofOnePodByClaim(parts):
-		return &Fact{State: Held, Holder: parts[0].holder.pod(), DRA: true}
+		return &Fact{State: Held, Holder: parts[0].holder.Whole(), DRA: true}
 	case len(parts) > 0:
 		return &Fact{State: Shared, Replicas: replicas(parts)}
 	case len(whole) == 0:
@@ -119,7 +107,7 @@ func decide(claims []claim) *Fact {
 	one, samePod, shared, dra, sum := true, true, false, true, 0.0
 	for i, c := range whole {
 		one = one && c.holder == first.holder
-		samePod = samePod && c.holder.samePod(first.holder)
+		samePod = samePod && c.holder.SamePod(first.holder)
 		shared = shared || c.shared
 		dra = dra && c.dra
 		// A container that holds a device under two names holds it once.
@@ -132,7 +120,7 @@ func decide(claims []claim) *Fact {
 	case one:
 		return &Fact{State: Held, Holder: first.holder, DRA: dra}
 	case samePod:
-		return &Fact{State: Held, Holder: Container{Namespace: first.holder.Namespace, Pod: first.holder.Pod}, DRA: dra}
+		return &Fact{State: Held, Holder: first.holder.Whole(), DRA: dra}
 	case shared, dra, sum <= 1+rounding:
 		// GKE's replicas; a claim that several pods use; compute instances.
 		return &Fact{State: Shared}
@@ -146,7 +134,7 @@ func ofOnePodByClaim(parts []claim) bool {
 	const rounding = 1e-6
 	sum := 0.0
 	for _, c := range parts {
-		if !c.dra || !c.holder.samePod(parts[0].holder) {
+		if !c.dra || !c.holder.SamePod(parts[0].holder) {
 			return false
 		}
 		sum += c.share

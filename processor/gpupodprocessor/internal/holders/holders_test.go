@@ -17,20 +17,17 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/owner"
 )
 
 const maxAge = 45 * time.Second
 
 // point adds one point of gpu.allocation of node n1 to md.
-func point(md pmetric.Metrics, at int, who Container, share float64, pairs ...string) {
+func point(md pmetric.Metrics, at int, who owner.Owner, share float64, pairs ...string) {
 	rm := md.ResourceMetrics().AppendEmpty()
 	attrs := rm.Resource().Attributes()
 	attrs.PutStr(names.K8sNodeName, "n1")
-	for k, v := range map[string]string{names.K8sNamespaceName: who.Namespace, names.K8sPodName: who.Pod, names.K8sContainerName: who.Name} {
-		if v != "" {
-			attrs.PutStr(k, v)
-		}
-	}
+	who.Put(attrs)
 	p := names.GPUAllocation.Init(rm.ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()).AppendEmpty()
 	p.SetTimestamp(pcommon.Timestamp(at))
 	p.SetDoubleValue(share)
@@ -39,7 +36,7 @@ func point(md pmetric.Metrics, at int, who Container, share float64, pairs ...st
 	}
 }
 
-func pod(name string) Container { return Container{"ml", name, "main"} }
+func pod(name string) owner.Owner { return owner.Owner{Namespace: "ml", Pod: name, Container: "main"} }
 
 // However claims are ordered, the answer is the same.
 func TestDecideIsOrderless(t *testing.T) {
@@ -65,7 +62,7 @@ func TestParentHeldWithItsInstances(t *testing.T) {
 	point(md, 1, pod("a"), 1, names.HwID, "GPU-a")
 	point(md, 1, pod("b"), 1, names.HwID, "GPU-a/1")
 	point(md, 1, pod("a"), 1, names.HwID, "GPU-b")
-	point(md, 1, Container{}, 0, names.HwID, "GPU-b/1") // could be partitioned
+	point(md, 1, owner.Owner{}, 0, names.HwID, "GPU-b/1") // could be partitioned
 	k.Learn(md, now)
 	require.Equal(t, Contested, k.Lookup("GPU-a", now).State)
 	require.Equal(t, Held, k.Lookup("GPU-a/1", now).State)
@@ -186,7 +183,7 @@ func FuzzLearn(f *testing.F) {
 		}
 		for at := range 3 {
 			md := pmetric.NewMetrics()
-			point(md, at, Container{namespace, name, ""}, share, names.HwID, id, names.HwParent, parent, names.GPUMIGProfile, profile)
+			point(md, at, owner.Owner{Namespace: namespace, Pod: name}, share, names.HwID, id, names.HwParent, parent, names.GPUMIGProfile, profile)
 			point(md, at, pod("other"), share, names.HwID, id+"::0")
 			md.ResourceMetrics().At(0).Resource().Attributes().PutStr(names.K8sNodeName, node)
 			if bits&2 != 0 {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/owner"
 )
 
 // joiner finds the device that an unresolved allocation of one node means among
@@ -20,7 +21,7 @@ type joiner struct {
 	profiles map[[2]string]int
 	// The pods that the exporter names on a device that its node's kubelet,
 	// counting minors, gives to somebody else.
-	misplaced map[Container]bool
+	misplaced map[owner.Owner]bool
 }
 
 func (k *Knowledge) joiner(n *node, now time.Time) *joiner {
@@ -61,13 +62,13 @@ func (j *joiner) misplace() {
 	if len(given) == 0 {
 		return
 	}
-	j.misplaced = map[Container]bool{}
+	j.misplaced = map[owner.Owner]bool{}
 	for _, s := range j.seen {
 		if s.Node.Name == "" || s.Label.Pod == "" || !j.k.fresh(&s.heard, j.now) {
 			continue
 		}
 		if t := given[place{s.Index, s.Instance}]; t != nil && t.contradicts(s.Label) {
-			j.misplaced[s.Label.pod()] = true
+			j.misplaced[s.Label.Whole()] = true
 		}
 	}
 }
@@ -130,12 +131,12 @@ func parentOf(s *seen) string {
 // does not, or names the allocation's holder elsewhere. GKE's ids count /dev
 // minors, the exporter counts devices: where they differ the labels show it, on
 // the device that is held and on the one that is not.
-func (j *joiner) contradicts(label Container, t *told) bool {
+func (j *joiner) contradicts(label owner.Owner, t *told) bool {
 	if label.Pod != "" {
 		return t.contradicts(label)
 	}
 	for _, c := range t.claims {
-		if j.misplaced[c.holder.pod()] {
+		if j.misplaced[c.holder.Whole()] {
 			return true
 		}
 	}
@@ -143,9 +144,9 @@ func (j *joiner) contradicts(label Container, t *told) bool {
 }
 
 // contradicts reports whether t is not the pod's that the label names.
-func (t *told) contradicts(label Container) bool {
+func (t *told) contradicts(label owner.Owner) bool {
 	for _, c := range t.claims {
-		if c.holder.samePod(label) {
+		if c.holder.SamePod(label) {
 			return false
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/owner"
 )
 
 // maxClaims bounds what is remembered of one device: it has one holder, or as
@@ -44,7 +45,7 @@ func (t *told) add(c claim) bool {
 	if len(t.claims) >= maxClaims {
 		return false
 	}
-	c.holder = Container{strings.Clone(c.holder.Namespace), strings.Clone(c.holder.Pod), strings.Clone(c.holder.Name)}
+	c.holder = c.holder.Clone()
 	c.replica = strings.Clone(c.replica)
 	t.claims = append(t.claims, c)
 	if len(t.claims) > fewClaims {
@@ -114,11 +115,7 @@ func (k *Knowledge) learnMetric(resource pcommon.Map, m pmetric.Metric, now time
 		l.Slow = max(l.Slow, every)
 	}
 	own := Node{Cluster: str(resource, names.K8sClusterName), Name: str(resource, names.K8sNodeName)}
-	who := Container{
-		Namespace: str(resource, names.K8sNamespaceName),
-		Pod:       str(resource, names.K8sPodName),
-		Name:      str(resource, names.K8sContainerName),
-	}
+	who := owner.Of(resource)
 	for _, p := range points.All() {
 		key := own
 		if key.Name == "" {
@@ -164,12 +161,12 @@ func (k *Knowledge) learnMetric(resource pcommon.Map, m pmetric.Metric, now time
 
 // believable reports whether a share can be true: nobody holds nothing, and what
 // is free is held by nobody.
-func believable(who Container, share float64) bool {
+func believable(who owner.Owner, share float64) bool {
 	const rounding = 1e-6
-	if (who.Pod == "") != (who.Namespace == "") || who.Pod == "" && who.Name != "" {
+	if !who.Valid() {
 		return false
 	}
-	if who.Pod == "" {
+	if who.IsZero() {
 		return share == 0
 	}
 	return share > 0 && share <= 1+rounding // NaN is neither
@@ -210,7 +207,7 @@ func (k *Knowledge) turnTo(n *node, t pcommon.Timestamp, now time.Time) bool {
 }
 
 // tell adds one point to the newest snapshot of n, if there is room.
-func (k *Knowledge) tell(n *node, id string, who Container, share float64, attrs pcommon.Map) bool {
+func (k *Knowledge) tell(n *node, id string, who owner.Owner, share float64, attrs pcommon.Map) bool {
 	h, resolved := deviceid.Hint{}, resolved(n.key, id, attrs)
 	if resolved {
 		h.Device, h.Replica = deviceid.CutReplica(id)

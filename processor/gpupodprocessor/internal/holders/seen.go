@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/owner"
 )
 
 // Device is a device as its telemetry describes it; what is not known is empty.
@@ -18,7 +19,7 @@ type Device struct {
 	Index, Instance string // on the node; of the MIG instance on its GPU
 	Parent, Profile string // of a MIG instance
 	MIGUUID         string
-	Label           Container // whom the exporter's labels name
+	Label           owner.Owner // whom the exporter's labels name
 }
 
 // seen is a device that telemetry was heard of.
@@ -104,7 +105,7 @@ func (k *Knowledge) addSeen(d *Device) *seen {
 		Node:  Node{strings.Clone(d.Node.Cluster), strings.Clone(d.Node.Name)},
 		Index: strings.Clone(d.Index), Instance: strings.Clone(d.Instance),
 		Parent: strings.Clone(d.Parent), Profile: strings.Clone(d.Profile), MIGUUID: strings.Clone(d.MIGUUID),
-		Label: Container{strings.Clone(d.Label.Namespace), strings.Clone(d.Label.Pod), strings.Clone(d.Label.Name)},
+		Label: d.Label.Clone(),
 	}}
 	old := k.seen.get(s.ID)
 	if old != nil {
