@@ -42,7 +42,7 @@ test-kubernetes: build kubernetes ## the whole suite on a real Kubernetes contro
 test-chart: build kubernetes ## the chart: both majors of Helm, the API server, the real binary, a day and a newcomer on a control plane
 	@scripts/kubernetes-clients
 	@cd testbed/kubernetes && $(GO) test -count 1 -timeout 30m ./runner ./chart
-	@cd testbed/kubernetes/operator && $(GO) test -count 1 ./...
+	@cd testbed/kubernetes && $(GO) test -count 1 ./operator
 
 .PHONY: cluster
 cluster: kubernetes ## run a Kubernetes control plane with simulated nodes until Ctrl-C
@@ -70,7 +70,7 @@ test-hostile: build ## attacks on the binaries with the shipped configurations; 
 
 .PHONY: chaos
 chaos: build ## a fleet in which everything breaks, and judges that know the truth (DURATION=1h, default 10m; SEED=n; ONLY=kinds)
-	@cd testbed/chaos && CGO_ENABLED=0 $(GO) build -trimpath -o ../../$(BIN)/ ./cmd/chaos
+	@cd testbed && CGO_ENABLED=0 $(GO) build -trimpath -o ../$(BIN)/ ./chaos/cmd/chaos
 	@$(BIN)/chaos -duration=$(or $(DURATION),10m) -seed=$(or $(SEED),1) -only=$(ONLY)
 
 .PHONY: build
@@ -89,7 +89,7 @@ image: ## the container image, with docker buildx or podman (IMAGE=name PLATFORM
 image-check: build ## Dockerfile, compose file, units and guides; the collector for arm64, really compiled (minutes)
 	@mkdir -p .test
 	@cd cmd/otelcol-gpu && CGO_ENABLED=0 GOOS=linux GOARCH=arm64 $(GO) build -trimpath -tags $(TAGS) -ldflags '-s -w' -o ../../.test/otelcol-gpu-arm64 .
-	@cd testbed/image && OTELCOL_GPU_ARM64=$(CURDIR)/.test/otelcol-gpu-arm64 $(GO) test -count 1 -timeout 20m ./...
+	@cd testbed && OTELCOL_GPU_ARM64=$(CURDIR)/.test/otelcol-gpu-arm64 $(GO) test -count 1 -timeout 20m ./image
 
 .PHONY: sbom
 sbom: build ## what is in the binaries, as CycloneDX: bin/*.cdx.json
@@ -121,7 +121,7 @@ kubernetes: check
 .PHONY: tools
 tools: check
 	@mkdir -p $(TOOLS)
-	@cd internal/tools && $(GO) build -o ../../$(TOOLS)/ tool
+	@cd tools && $(GO) build -o ../$(TOOLS)/ tool
 
 .PHONY: generate
 generate: tools ## generated code and documentation
@@ -133,22 +133,7 @@ generate: tools ## generated code and documentation
 	cp config/{agent,agent-raw,applications,inference,host,gateway,gateway-applications,raw-gateway,scale-out,scale-out-gateway,standalone}.yaml charts/otelcol-gpu/files/
 	cp mixin/dashboards/*.json charts/otelcol-gpu/files/dashboards/ && cp mixin/rules/*.yaml charts/otelcol-gpu/files/rules/
 	$(TOOLS)/builder --config builder-config.yaml --skip-compilation
-	$(GO) mod tidy
-	cd mixin && $(GO) mod tidy
-	cd testbed && $(GO) mod tidy
-	cd testbed/chaos && $(GO) mod tidy
-	cd testbed/console && $(GO) mod tidy
-	cd testbed/bench/attribution && $(GO) mod tidy
-	cd testbed/bench/console && $(GO) mod tidy
-	cd testbed/bench/delivery && $(GO) mod tidy
-	cd testbed/bench/report && $(GO) mod tidy
-	cd testbed/bench/summary && $(GO) mod tidy
-	cd testbed/store && $(GO) mod tidy
-	cd testbed/image && $(GO) mod tidy
-	cd testbed/kubernetes && $(GO) mod tidy
-	cd testbed/kubernetes/binaries && $(GO) mod tidy
-	cd testbed/kubernetes/clients && $(GO) mod tidy
-	cd testbed/kubernetes/operator && $(GO) mod tidy
+	for module in . tools mixin testbed testbed/kubernetes; do (cd $$module && $(GO) mod tidy) || exit 1; done
 	gofmt -w cmd/otelcol-gpu
 
 .PHONY: lint
@@ -157,7 +142,7 @@ lint: tools ## formatting, vet, staticcheck
 
 .PHONY: bench
 bench: build kubernetes ## measure everything beside its peers and write docs/performance.md, hours (BENCH='-only agent-15s,gateway -turns 3'; BENCH=-help)
-	@cd testbed/bench/report && $(GO) run . $(BENCH)
+	@cd testbed/kubernetes/bench && $(GO) run . $(BENCH)
 
 .PHONY: fuzz
 fuzz: ## every fuzz test for FUZZTIME (default 30s), and docs/fuzzing.md

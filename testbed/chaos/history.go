@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/day"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/ownership"
 )
 
 // span is a time in which something was wrong; to is zero while it lasts.
@@ -207,7 +207,7 @@ func (h *history) wasSilent(node string, from, to time.Time) bool {
 // silences are the disturbances as the judge of holders takes them: whoever was
 // disturbed may not know a holder, and, if deaf is wanted, who hears nothing from
 // the kubelet must not name one.
-func (h *history) silences(nodes []string, deaf bool) (out []day.Silence) {
+func (h *history) silences(nodes []string, deaf bool) (out []ownership.Silence) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	never := time.Now().Add(time.Hour)
@@ -220,14 +220,14 @@ func (h *history) silences(nodes []string, deaf bool) (out []day.Silence) {
 			if s.what == machinePlace {
 				until = until.Add(2 * interval)
 			}
-			out = append(out, day.Silence{Node: node, From: s.from.Add(-interval), Unknown: never, Until: until})
+			out = append(out, ownership.Silence{Node: node, From: s.from.Add(-interval), Unknown: never, Until: until})
 		}
 	}
 	for _, s := range h.deaf {
 		if !deaf {
 			break
 		}
-		out = append(out, day.Silence{Node: s.what, From: s.from, Unknown: s.from.Add(3*interval + maxAge + 4*interval), Until: s.to})
+		out = append(out, ownership.Silence{Node: s.what, From: s.from, Unknown: s.from.Add(3*interval + maxAge + 4*interval), Until: s.to})
 	}
 	return out
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/chaos/claims"
-	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/day"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/ownership"
 )
 
 const (
@@ -44,7 +44,7 @@ func (w *world) judgeBefore(t time.Time) {
 	// A MIG instance cannot be joined to what the kubelet says, so that the
 	// exporter's labels say whose it is: a silent kubelet is no reason to be
 	// silent of it.
-	var joined, labelled []day.Point
+	var joined, labelled []ownership.Point
 	for i := range points {
 		if strings.Contains(points[i].Device, "/") {
 			labelled = append(labelled, points[i])
@@ -52,10 +52,10 @@ func (w *world) judgeBefore(t time.Time) {
 			joined = append(joined, points[i])
 		}
 	}
-	rules := day.Rules{Interval: 2*interval + late, Slack: 2 * interval, Silences: w.history.silences(nodes, false)}
-	v := day.Judge(labelled, w.ledger, rules)
+	rules := ownership.Rules{Interval: 2*interval + late, Slack: 2 * interval, Silences: w.history.silences(nodes, false)}
+	v := ownership.Judge(labelled, w.ledger, rules)
 	rules.Silences = w.history.silences(nodes, true)
-	v.Add(day.Judge(joined, w.ledger, rules))
+	v.Add(ownership.Judge(joined, w.ledger, rules))
 	w.verdict.count(func() { w.verdict.points += v.Points; w.verdict.expected += v.Expected })
 	for _, f := range v.Findings {
 		w.verdict.violate("holders", "%s", f)

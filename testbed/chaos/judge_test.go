@@ -13,7 +13,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/chaos/claims"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
-	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/day"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/ownership"
 )
 
 // judgeWorld is a world of three nodes with nothing running, at a moment long
@@ -229,14 +229,14 @@ func TestJudgeClaims(t *testing.T) {
 // A device that is held is not free, whatever its kubelet's silence.
 func TestJudgeFreeWhileTheKubeletHasNoPods(t *testing.T) {
 	w, out, now := judgeWorld()
-	w.ledger = day.NewLedger()
+	w.ledger = ownership.NewLedger()
 	w.nodes = nodesNamed("a")
-	held := map[string]day.State{"GPU-1": {Node: "a", Share: 1, Holders: []day.Holder{{Namespace: namespace, Pod: "p", Container: container}}}}
+	held := map[string]ownership.State{"GPU-1": {Node: "a", Share: 1, Holders: []ownership.Holder{{Namespace: namespace, Pod: "p", Container: container}}}}
 	w.ledger.Observe(now.Add(-time.Minute), now.Add(-time.Minute), held)
 	w.history.disturbed = []span{{what: "a", from: now.Add(-2 * time.Second)}}
 	w.history.deaf = []span{{what: "a", from: now.Add(-2 * time.Second)}}
-	free := day.Point{Metric: names.GPUAllocation.Name, Node: "a", Device: "GPU-1", Time: now, Arrived: now}
-	w.recorder = &recorder{events: map[string]*event{}, points: []day.Point{free}}
+	free := ownership.Point{Metric: names.GPUAllocation.Name, Node: "a", Device: "GPU-1", Time: now, Arrived: now}
+	w.recorder = &recorder{events: map[string]*event{}, points: []ownership.Point{free}}
 	w.judgeBefore(now.Add(time.Second))
 	assert.Equal(t, 1, w.verdict.by["holders"], out.String())
 	assert.Contains(t, out.String(), "it is not free")

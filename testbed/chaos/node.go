@@ -14,7 +14,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubelet"
-	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/day"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/ownership"
 )
 
 const (
@@ -49,7 +49,7 @@ type node struct {
 	socket   string
 	exporter *exporter
 	api      *kubeAPI
-	ledger   *day.Ledger
+	ledger   *ownership.Ledger
 	looking  *sync.Mutex // of the ledger, shared by all nodes
 	history  *history
 
@@ -143,16 +143,16 @@ func (n *node) observe(began time.Time) error {
 		return err
 	}
 	all := n.ledger.Now()
-	maps.DeleteFunc(all, func(_ string, s day.State) bool { return s.Node == n.name })
+	maps.DeleteFunc(all, func(_ string, s ownership.State) bool { return s.Node == n.name })
 	holders := n.kubelet.Holders()
 	for _, d := range devices {
-		state := day.State{Node: n.name, Share: d.share}
+		state := ownership.State{Node: n.name, Share: d.share}
 		for _, h := range holders[d.kubelet] {
-			state.Holders = append(state.Holders, day.Holder{Namespace: h.Pod.Namespace, Pod: h.Pod.Name, Container: h.Container, UID: h.Pod.UID})
+			state.Holders = append(state.Holders, ownership.Holder{Namespace: h.Pod.Namespace, Pod: h.Pod.Name, Container: h.Container, UID: h.Pod.UID})
 		}
 		all[d.id] = state
 		if d.parent != "" {
-			all[d.parent] = day.State{Node: n.name, Divided: true}
+			all[d.parent] = ownership.State{Node: n.name, Divided: true}
 		}
 		if strings.HasPrefix(d.kubelet, "MIG-") {
 			n.ledger.Alias(n.name+"/"+d.kubelet, d.id)

@@ -22,7 +22,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/chaos/claims"
-	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/day"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/ownership"
 )
 
 // evaluation is what the gateway said of a service at one time.
@@ -48,7 +48,7 @@ type event struct {
 // heard is when a device was last spoken of, and whose it was then.
 type heard struct {
 	at     time.Time
-	holder day.Holder
+	holder ownership.Holder
 }
 
 // recorder is an OTLP/gRPC server that takes what the agents send beside the
@@ -61,7 +61,7 @@ type recorder struct {
 	done   chan struct{}
 
 	mu          sync.Mutex
-	points      []day.Point // about devices, not judged yet
+	points      []ownership.Point // about devices, not judged yet
 	evaluations []evaluation
 	latest      map[string]evaluation // by service
 	devices     map[string]heard      // by node/device
@@ -131,7 +131,7 @@ func (r *recorder) Export(ctx context.Context, request pmetricotlp.ExportRequest
 	if refused {
 		return pmetricotlp.NewExportResponse(), status.Error(codes.Unavailable, "the queue is full")
 	}
-	var points []day.Point
+	var points []ownership.Point
 	var states []claims.StatePoint
 	var notFrozen []claims.NotFrozen
 	evaluations := map[evaluationKey]*evaluation{}
@@ -205,15 +205,15 @@ func number(p pmetric.NumberDataPoint) float64 {
 	return p.DoubleValue()
 }
 
-func appendPoints(to []day.Point, resource pcommon.Map, metric pmetric.Metric, now time.Time) []day.Point {
+func appendPoints(to []ownership.Point, resource pcommon.Map, metric pmetric.Metric, now time.Time) []ownership.Point {
 	for _, dp := range numbers(metric).All() {
 		if task := text(dp.Attributes(), names.HwGPUTask); task != "" && task != "general" {
 			continue
 		}
-		to = append(to, day.Point{
+		to = append(to, ownership.Point{
 			Arrived: now, Time: dp.Timestamp().AsTime(), Metric: metric.Name(),
 			Node: text(resource, names.K8sNodeName), Device: text(dp.Attributes(), names.HwID), Value: number(dp),
-			Holder: day.Holder{
+			Holder: ownership.Holder{
 				Namespace: text(resource, names.K8sNamespaceName), Pod: text(resource, names.K8sPodName),
 				Container: text(resource, names.K8sContainerName), UID: text(resource, names.K8sPodUID),
 			},
@@ -304,7 +304,7 @@ func (r *logRecorder) Export(_ context.Context, request plogotlp.ExportRequest) 
 
 // ripe takes the points and evaluations that arrived before a time, in the order
 // of their arrival.
-func (r *recorder) ripe(before time.Time) (points []day.Point, evaluations []evaluation) {
+func (r *recorder) ripe(before time.Time) (points []ownership.Point, evaluations []evaluation) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := 0

@@ -22,7 +22,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubelet"
-	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/day"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/ownership"
 )
 
 // Options of a run.
@@ -50,7 +50,7 @@ type world struct {
 	started   time.Time
 	rand      *rand.Rand
 	api       *kubeAPI
-	ledger    *day.Ledger
+	ledger    *ownership.Ledger
 	looking   sync.Mutex // of the ledger
 	recorder  *recorder
 	receivers []*delivery.Receiver
@@ -114,7 +114,7 @@ func fleet(seed uint64) []gpusim.Node {
 // newWorld starts everything. close ends it, also after an error.
 func newWorld(ctx context.Context, o Options) (w *world, err error) {
 	w = &world{
-		Options: o, started: time.Now(), rand: rand.New(rand.NewPCG(o.Seed, 1)), ledger: day.NewLedger(), factor: 1,
+		Options: o, started: time.Now(), rand: rand.New(rand.NewPCG(o.Seed, 1)), ledger: ownership.NewLedger(), factor: 1,
 		expected: 200 + int(o.Duration/(2*time.Second)), read: map[string]int{}, xids: map[string]int{}, evaluated: map[string]time.Time{},
 	}
 	w.verdict = verdict{w: w, by: map[string]int{}, kinds: map[string]*tally{}, partials: map[string][]time.Time{}, averages: map[string]int{}}

@@ -24,7 +24,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubelet"
-	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/day"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/ownership"
 )
 
 // program is a process of a shell script in place of the collector.
@@ -91,7 +91,7 @@ func newNode(t *testing.T, config gpusim.Node) *node {
 	t.Cleanup(api.Close)
 	w := &world{}
 	n := &node{
-		name: config.Name, fleet: fleet, kubelet: kubelet.New(kubelet.Options{}), api: api, ledger: day.NewLedger(),
+		name: config.Name, fleet: fleet, kubelet: kubelet.New(kubelet.Options{}), api: api, ledger: ownership.NewLedger(),
 		looking: &w.looking, history: &w.history, replicas: 1,
 	}
 	require.NoError(t, n.change(n.announce))
@@ -198,7 +198,7 @@ func TestRecorder(t *testing.T) {
 	assert.Empty(t, evaluations)
 	points, evaluations = r.ripe(now.Add(time.Hour))
 	require.Len(t, points, 1)
-	assert.Equal(t, day.Holder{Namespace: namespace, Pod: "p"}, points[0].Holder)
+	assert.Equal(t, ownership.Holder{Namespace: namespace, Pod: "p"}, points[0].Holder)
 	require.Len(t, evaluations, 1)
 	assert.Equal(t, 1., *evaluations[0].partial)
 	assert.Equal(t, map[string]float64{names.ServicePipeActive.Name + " fp16": .2}, evaluations[0].values, "the others have ended")

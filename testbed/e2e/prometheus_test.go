@@ -26,7 +26,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 )
 
-// buildPrometheus builds the server that testbed/store pins into bin/, where what
+// buildPrometheus builds the server that testbed/go.mod pins into bin/, where what
 // is up to date is left as it is.
 var buildPrometheus = sync.OnceValues(func() (string, error) {
 	path, err := filepath.Abs(filepath.Join(root, "bin", "prometheus"))

@@ -68,7 +68,7 @@ func TestCustomDistributionIsOfOneTrain(t *testing.T) {
 	for _, m := range modules {
 		assert.Contains(t, ours, "- gomod: "+m[1]+"\n")
 	}
-	tool := regexp.MustCompile(`go\.opentelemetry\.io/collector/cmd/builder v(\S+)`).FindStringSubmatch(read(t, "internal", "tools", "go.mod"))
+	tool := regexp.MustCompile(`go\.opentelemetry\.io/collector/cmd/builder v(\S+)`).FindStringSubmatch(read(t, "tools", "go.mod"))
 	require.Len(t, tool, 2)
 	for _, file := range []string{"docs/examples/custom-distribution/builder-config.yaml", "docs/custom-distribution.md"} {
 		assert.Contains(t, read(t, strings.Split(file, "/")...), "cmd/builder@v"+tool[1], file)

@@ -29,7 +29,7 @@ import (
 
 const root = "../../.."
 
-// build builds the Prometheus server of testbed/store's go.mod into bin/.
+// build builds the Prometheus server of testbed/go.mod into bin/.
 var build = sync.OnceValues(func() (string, error) {
 	path, err := filepath.Abs(filepath.Join(root, "bin", "prometheus"))
 	if err != nil {

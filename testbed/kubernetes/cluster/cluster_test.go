@@ -39,7 +39,7 @@ func TestCluster(t *testing.T) {
 	t.Run("serves DRA and what stands on it", func(t *testing.T) {
 		version, err := client.Discovery().ServerVersion()
 		require.NoError(t, err)
-		assert.Equal(t, "v1.36.3", version.GitVersion)
+		assert.Equal(t, "v1.37.2", version.GitVersion)
 		resources, err := client.Discovery().ServerResourcesForGroupVersion("resource.k8s.io/v1")
 		require.NoError(t, err)
 		var names []string

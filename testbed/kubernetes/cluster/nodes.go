@@ -49,7 +49,7 @@ func (c *Cluster) AddNode(ctx context.Context, spec NodeSpec) error {
 		Status: corev1.NodeStatus{
 			Capacity: capacity, Allocatable: capacity,
 			Addresses: []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: spec.Name}, {Type: corev1.NodeInternalIP, Address: host}},
-			NodeInfo:  corev1.NodeSystemInfo{KubeletVersion: "v1.36.3", OperatingSystem: "linux", Architecture: "amd64"},
+			NodeInfo:  corev1.NodeSystemInfo{KubeletVersion: "v1.37.2", OperatingSystem: "linux", Architecture: "amd64"},
 		},
 	}
 	if _, err := c.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {

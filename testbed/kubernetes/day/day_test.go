@@ -14,6 +14,8 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/node"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/ownership"
 )
 
 // A day in the life of a cluster. One step builds on the one before; each is
@@ -69,18 +71,18 @@ func TestDay(t *testing.T) {
 		w.permitted()
 	}
 	t.Run("every series once, ended once", func(t *testing.T) {
-		e := Follow(w.recorder.Since(0), w.ledger, w.rules.Interval)
+		e := ownership.Follow(w.recorder.Since(0), w.ledger, w.rules.Interval)
 		w.report(e.String())
 		assert.NotZero(t, e.Ended)
 		assert.Zero(t, e.Faults, "%q", e.Findings)
 	})
 	t.Run("sums over physical devices", func(t *testing.T) {
-		s := CompareSums(w.whole(), w.chronicle)
+		s := ownership.CompareSums(w.whole(), w.chronicle)
 		w.report(s.String())
 		assert.NotZero(t, s.Sums)
 		assert.Zero(t, s.Wrong, "%q", s.Findings)
 	})
-	w.report(Latency(w.recorder.Since(0), w.ledger.Placements()).In(w.rules.Interval))
+	w.report(ownership.Latency(w.recorder.Since(0), w.ledger.Placements()).In(w.rules.Interval))
 	w.report(w.verdict.String())
 }
 
@@ -89,7 +91,7 @@ func (w *world) judge() {
 	w.t.Helper()
 	points := w.recorder.Since(w.judged)
 	w.judged += len(points)
-	v := Judge(points, w.ledger, w.rules)
+	v := ownership.Judge(points, w.ledger, w.rules)
 	w.verdict.Add(v)
 	w.t.Log(v)
 	assert.NotZero(w.t, v.Points)
@@ -98,7 +100,7 @@ func (w *world) judge() {
 
 // whole are the points without those of exporters that did not tell the truth,
 // and without the newest, of which parts may be under way.
-func (w *world) whole() (out []Point) {
+func (w *world) whole() (out []ownership.Point) {
 	all := w.recorder.Since(0)
 	end := time.Now().Add(-w.rules.Interval)
 	for i := range all {
@@ -116,7 +118,7 @@ func (w *world) whole() (out []Point) {
 
 // untrue tells that the exporter of a node did not tell the truth since a time.
 func (w *world) untrue(n *member, from time.Time) {
-	w.excluded = append(w.excluded, Silence{Node: n.Name(), From: from, Until: time.Now().Add(slack)})
+	w.excluded = append(w.excluded, ownership.Silence{Node: n.Name(), From: from, Until: time.Now().Add(slack)})
 }
 
 func (w *world) stepDeploy() {
@@ -136,13 +138,13 @@ func (w *world) stepDeploy() {
 }
 
 // sees is the newest telemetry of a holder.
-func (w *world) sees(n *member, h Holder) (Point, bool) {
+func (w *world) sees(n *member, h ownership.Holder) (ownership.Point, bool) {
 	for key, p := range w.latest.points {
-		if key.node == n.Name() && key.metric == names.GPUMemoryUsage.Name && p.Holder.is(h) {
+		if key.node == n.Name() && key.metric == names.GPUMemoryUsage.Name && p.Holder.Is(h) {
 			return p, true
 		}
 	}
-	return Point{}, false
+	return ownership.Point{}, false
 }
 
 func (w *world) stepScale() {
@@ -179,7 +181,7 @@ func (w *world) stepReplaced() {
 	w.held(n, 3)
 	w.eventually("the new pod's uid", func(context.Context) error {
 		w.latest.update(w)
-		if p, ok := w.sees(n, Holder{Namespace: namespace, Pod: "db-0", Container: "main", UID: string(again)}); !ok || p.Holder.UID == "" {
+		if p, ok := w.sees(n, ownership.Holder{Namespace: namespace, Pod: "db-0", Container: "main", UID: string(again)}); !ok || p.Holder.UID == "" {
 			return fmt.Errorf("last: %s", p.Holder)
 		}
 		return nil

@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/ownership"
 )
 
 // patience bounds every wait. The longest is the one for controllers that lost
@@ -30,12 +32,12 @@ func (w *world) eventually(what string, done func(context.Context) error) {
 // latest is the newest point of every series that somebody waits for.
 type latest struct {
 	read   int
-	points map[latestKey]Point
+	points map[latestKey]ownership.Point
 }
 
 type latestKey struct{ node, device, metric string }
 
-func newLatest() *latest { return &latest{points: map[latestKey]Point{}} }
+func newLatest() *latest { return &latest{points: map[latestKey]ownership.Point{}} }
 
 // update reads what has arrived since.
 func (l *latest) update(w *world) {
@@ -57,7 +59,7 @@ func (l *latest) update(w *world) {
 }
 
 // said is the newest point of a metric that is not about a device.
-func (w *world) said(n *member, metric names.Metric) (Point, bool) {
+func (w *world) said(n *member, metric names.Metric) (ownership.Point, bool) {
 	w.latest.update(w)
 	p, ok := w.latest.points[latestKey{n.Name(), "", metric.Name}]
 	return p, ok
@@ -99,8 +101,8 @@ func (w *world) settle(q quiet) {
 	})
 }
 
-func (w *world) agrees(id string, state State, since time.Time, q quiet) error {
-	newest := func(metric names.Metric) (Point, error) {
+func (w *world) agrees(id string, state ownership.State, since time.Time, q quiet) error {
+	newest := func(metric names.Metric) (ownership.Point, error) {
 		p, ok := w.latest.points[latestKey{state.Node, id, metric.Name}]
 		switch {
 		case !ok:
@@ -117,8 +119,8 @@ func (w *world) agrees(id string, state State, since time.Time, q quiet) error {
 		p, err := newest(names.GPUAllocation)
 		switch {
 		case err != nil:
-		case len(state.Holders) == 0 && (p.Value != 0 || p.Holder != Holder{}),
-			len(state.Holders) == 1 && (p.Value == 0 || !p.Holder.in(state)):
+		case len(state.Holders) == 0 && (p.Value != 0 || p.Holder != ownership.Holder{}),
+			len(state.Holders) == 1 && (p.Value == 0 || !p.Holder.In(state)):
 			err = fmt.Errorf("allocation of %s: %s with %v, it is %v", id, p.Holder, p.Value, state.Holders)
 		}
 		errs = append(errs, err)
@@ -131,7 +133,7 @@ func (w *world) agrees(id string, state State, since time.Time, q quiet) error {
 		p, err := newest(metric)
 		switch {
 		case err != nil:
-		case len(state.Holders) != 1 && p.Holder != Holder{}, len(state.Holders) == 1 && !p.Holder.in(state):
+		case len(state.Holders) != 1 && p.Holder != ownership.Holder{}, len(state.Holders) == 1 && !p.Holder.In(state):
 			err = fmt.Errorf("telemetry of %s: %s, it is %v", id, p.Holder, state.Holders)
 		}
 		errs = append(errs, err)

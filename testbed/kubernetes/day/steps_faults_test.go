@@ -14,6 +14,8 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubelet"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/ownership"
 )
 
 // What breaks: kubelet, API server, exporter.
@@ -22,7 +24,7 @@ import (
 // is younger than a time.
 func (w *world) passes(metric names.Metric, until time.Time, nodes ...*member) {
 	w.t.Helper()
-	states := map[string]State{}
+	states := map[string]ownership.State{}
 	for _, n := range nodes {
 		n.states(w.ledger, states)
 	}
@@ -53,17 +55,17 @@ func (w *world) stepKubeletRestarts() {
 func (w *world) stepKubeletHangs() {
 	n := w.nodes[0]
 	from := time.Now()
-	w.rules.Silences = append(w.rules.Silences, Silence{Node: n.Name(), From: from, Unknown: from.Add(4*collection + 2*slack)})
+	w.rules.Silences = append(w.rules.Silences, ownership.Silence{Node: n.Name(), From: from, Unknown: from.Add(4*collection + 2*slack)})
 	silence := &w.rules.Silences[len(w.rules.Silences)-1]
 	n.Kubelet().SetFaults(kubelet.Faults{Hang: true})
-	states := map[string]State{}
+	states := map[string]ownership.State{}
 	n.states(w.ledger, states)
 	var last time.Time
 	w.eventually("the holders are unknown", func(context.Context) error {
 		w.latest.update(w)
 		for id, s := range states {
 			p := w.latest.points[latestKey{n.Name(), id, names.GPUMemoryUsage.Name}]
-			if len(s.Holders) > 0 && (p.Holder != Holder{}) {
+			if len(s.Holders) > 0 && (p.Holder != ownership.Holder{}) {
 				return fmt.Errorf("%s: %s", id, p.Holder)
 			}
 			last = p.Time

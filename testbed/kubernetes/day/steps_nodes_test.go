@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/ownership"
 )
 
 // What is done to nodes: drained, cut into MIG instances, cut into replicas.
@@ -92,7 +94,7 @@ func (w *world) stepWhole() {
 // sharing waits until every device of a node is said to be shared like that.
 func (w *world) sharing(n *member, want string) {
 	w.t.Helper()
-	states := map[string]State{}
+	states := map[string]ownership.State{}
 	n.states(w.ledger, states)
 	devices := 0
 	w.eventually(n.Name()+" shares by "+want, func(context.Context) error {

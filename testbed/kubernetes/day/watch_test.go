@@ -12,6 +12,8 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubelet"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/ownership"
 )
 
 // lookEvery is how often the truth is looked at.
@@ -44,7 +46,7 @@ func (w *world) look() {
 	w.looking.Lock()
 	defer w.looking.Unlock()
 	before := time.Now()
-	all := map[string]State{}
+	all := map[string]ownership.State{}
 	for _, n := range w.nodes {
 		n.states(w.ledger, all)
 	}
@@ -52,21 +54,21 @@ func (w *world) look() {
 }
 
 // states adds what is true of the node's devices now.
-func (n *member) states(ledger *Ledger, to map[string]State) {
+func (n *member) states(ledger *ownership.Ledger, to map[string]ownership.State) {
 	devices, truth, replicas := n.Devices(), n.Truth(), int(n.replicas.Load())
 	for _, d := range devices {
-		of := func(id string, share float64) State {
-			return State{Node: n.Name(), Holders: holdersOf(truth.Holders[id]), Share: share}
+		of := func(id string, share float64) ownership.State {
+			return ownership.State{Node: n.Name(), Holders: holdersOf(truth.Holders[id]), Share: share}
 		}
 		if d.MIG != nil {
-			to[d.GPU.UUID] = State{Node: n.Name(), Divided: true}
+			to[d.GPU.UUID] = ownership.State{Node: n.Name(), Divided: true}
 			ledger.Alias(n.Name()+"/"+d.MIG.UUID, d.HWID)
 		}
 		if replicas == 1 {
 			to[d.HWID] = of(d.HWID, 1)
 			continue
 		}
-		to[d.HWID] = State{Node: n.Name(), Divided: true}
+		to[d.HWID] = ownership.State{Node: n.Name(), Divided: true}
 		for i := range replicas {
 			id := kubelet.ReplicaID(d.HWID, i)
 			to[id] = of(id, 1/float64(replicas))
@@ -74,20 +76,20 @@ func (n *member) states(ledger *Ledger, to map[string]State) {
 	}
 }
 
-func holdersOf(list []kubelet.Holder) (out []Holder) {
+func holdersOf(list []kubelet.Holder) (out []ownership.Holder) {
 	for _, h := range list {
 		if h.Claim != adminClaim {
-			out = append(out, Holder{h.Pod.Namespace, h.Pod.Name, h.Container, h.Pod.UID})
+			out = append(out, ownership.Holder{Namespace: h.Pod.Namespace, Pod: h.Pod.Name, Container: h.Container, UID: h.Pod.UID})
 		}
 	}
-	slices.SortFunc(out, func(a, b Holder) int { return cmp.Compare(a.String(), b.String()) })
+	slices.SortFunc(out, func(a, b ownership.Holder) int { return cmp.Compare(a.String(), b.String()) })
 	return slices.Compact(out)
 }
 
 // readings are what the physical devices do. A GPU in MIG mode has the memory of
 // its instances and no utilization.
-func readings(devices []gpusim.DeviceTruth) map[string]Reading {
-	utilization, memory, power := Reading{}, Reading{}, Reading{}
+func readings(devices []gpusim.DeviceTruth) map[string]ownership.Reading {
+	utilization, memory, power := ownership.Reading{}, ownership.Reading{}, ownership.Reading{}
 	for _, d := range devices {
 		if d.MIG == "" {
 			utilization[d.UUID] = d.Utilization
@@ -95,5 +97,5 @@ func readings(devices []gpusim.DeviceTruth) map[string]Reading {
 		memory[d.UUID] += float64(d.MemoryUsedMiB) * (1 << 20)
 		power[d.UUID] = d.PowerWatts
 	}
-	return map[string]Reading{names.GPUUtilization.Name: utilization, names.GPUMemoryUsage.Name: memory, names.HwPower.Name: power}
+	return map[string]ownership.Reading{names.GPUUtilization.Name: utilization, names.GPUMemoryUsage.Name: memory, names.HwPower.Name: power}
 }

@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/cluster"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/ownership"
 )
 
 const gpu = "nvidia.com/gpu"
@@ -179,7 +181,7 @@ func (w *world) deletePod(name string) {
 func (w *world) held(n *member, want int) {
 	w.t.Helper()
 	w.eventually(fmt.Sprintf("%d devices of %s are held", want, n.Name()), func(context.Context) error {
-		states := map[string]State{}
+		states := map[string]ownership.State{}
 		n.states(w.ledger, states)
 		held := 0
 		for _, s := range states {

@@ -27,6 +27,8 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/cluster"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/node"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/ownership"
 )
 
 const (
@@ -51,16 +53,16 @@ type world struct {
 	*cluster.Cluster
 	t         *testing.T
 	nodes     []*member
-	recorder  *Recorder
-	ledger    *Ledger
-	chronicle *Chronicle
-	rules     Rules
+	recorder  *ownership.Recorder
+	ledger    *ownership.Ledger
+	chronicle *ownership.Chronicle
+	rules     ownership.Rules
 	latest    *latest
 	looking   sync.Mutex // one look at the truth at a time
 
 	judged   int // points
-	verdict  Verdict
-	excluded []Silence // times at which an exporter did not tell the truth
+	verdict  ownership.Verdict
+	excluded []ownership.Silence // times at which an exporter did not tell the truth
 }
 
 // member is a node with what runs on it.
@@ -78,13 +80,13 @@ func newWorld(t *testing.T, options ...node.Options) *world {
 	require.NoError(t, err)
 	require.FileExists(t, binary, "run make build")
 	w := &world{
-		t: t, ledger: NewLedger(), chronicle: &Chronicle{}, latest: newLatest(),
-		rules: Rules{Interval: poll + collection, Slack: slack},
+		t: t, ledger: ownership.NewLedger(), chronicle: &ownership.Chronicle{}, latest: newLatest(),
+		rules: ownership.Rules{Interval: poll + collection, Slack: slack},
 	}
 	w.Cluster, err = cluster.Start(t.Context(), cluster.Options{Dir: t.TempDir()})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, w.Stop()) })
-	w.recorder, err = Record()
+	w.recorder, err = ownership.Record()
 	require.NoError(t, err)
 	t.Cleanup(w.recorder.Close)
 	require.NoError(t, w.CreateNamespace(t.Context(), namespace))

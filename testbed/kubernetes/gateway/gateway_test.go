@@ -21,7 +21,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
-	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/day"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/ownership"
 )
 
 // One cluster, one story: the steps build on each other.
@@ -275,11 +275,11 @@ func (w *world) calledBy(from int) (agents, gateway map[string]string) {
 func (w *world) routes(t *testing.T) {
 	type series struct {
 		metric, device, attributes string
-		holder                     day.Holder
+		holder                     ownership.Holder
 		time                       time.Time
 		ended                      bool
 	}
-	of := func(r *day.Recorder, node string) map[string]int {
+	of := func(r *ownership.Recorder, node string) map[string]int {
 		metrics, seen := map[string]int{}, map[series]int{}
 		for _, p := range r.Since(0) {
 			if p.Node != node {

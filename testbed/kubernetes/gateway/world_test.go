@@ -35,8 +35,8 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/cluster"
-	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/day"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/node"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/ownership"
 )
 
 const (
@@ -60,8 +60,8 @@ type world struct {
 	story   *testing.T // with it everything ends
 	binary  string
 	nodes   []*member
-	out     *day.Recorder // what the gateway hands on, what the agents said included
-	raw     *day.Recorder // what went past the gateway
+	out     *ownership.Recorder // what the gateway hands on, what the agents said included
+	raw     *ownership.Recorder // what went past the gateway
 	events  *events
 	ports   collector.Ports // of the gateway, whichever process it is
 	state   string          // folder of its state
@@ -120,9 +120,9 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func record(t *testing.T) *day.Recorder {
+func record(t *testing.T) *ownership.Recorder {
 	t.Helper()
-	r, err := day.Record()
+	r, err := ownership.Record()
 	require.NoError(t, err)
 	t.Cleanup(r.Close)
 	return r

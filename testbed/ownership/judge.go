@@ -1,0 +1,186 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ownership
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+// Rules say how late an agent may be.
+type Rules struct {
+	// Interval is one poll of the kubelet plus one collection: what is said at a
+	// time must have been true at some moment of the interval before it.
+	Interval time.Duration
+	// Slack is how much younger than its timestamp a fact may be: the agent
+	// takes the time before it asks.
+	Slack time.Duration
+	// Silences are times at which the holders of a node could not be known.
+	Silences []Silence
+}
+
+// Silence is a kubelet that does not answer. From Unknown on, its node's holders
+// must be called unknown; after it, they are known again within an interval.
+type Silence struct {
+	Node                 string
+	From, Unknown, Until time.Time // Until zero: it lasts
+}
+
+func (s *Silence) over(at time.Time) bool { return !s.Until.IsZero() && at.After(s.Until) }
+
+// Kind is what is wrong with a point.
+type Kind string
+
+// The kinds of faults.
+const (
+	Wrong   Kind = "wrong"   // a holder that never was, a share that it never had
+	Stale   Kind = "stale"   // a holder that was, longer ago than an interval
+	Unknown Kind = "unknown" // no holder, although there has been one for an interval
+)
+
+// Finding is one point that is at fault.
+type Finding struct {
+	Kind  Kind
+	Point Point
+	Says  string
+}
+
+func (f Finding) String() string {
+	p := &f.Point
+	return fmt.Sprintf("%s: %s %s of %s on %s says %s: %s", f.Kind,
+		p.Time.UTC().Format("15:04:05.000"), p.Metric, p.Device, p.Node, p.Holder, f.Says)
+}
+
+// Verdict is the sum of what Judge found.
+type Verdict struct {
+	Points                int // about devices
+	Wrong, Stale, Unknown int
+	Expected              int // unknown, and rightly so
+	Findings              []Finding
+}
+
+// maxFindings is how many findings of a kind a verdict tells.
+const maxFindings = 5
+
+func (v *Verdict) find(kind Kind, p *Point, format string, args ...any) {
+	n := map[Kind]*int{Wrong: &v.Wrong, Stale: &v.Stale, Unknown: &v.Unknown}[kind]
+	if *n++; *n <= maxFindings {
+		v.Findings = append(v.Findings, Finding{kind, *p, fmt.Sprintf(format, args...)})
+	}
+}
+
+// Add adds another verdict.
+func (v *Verdict) Add(o Verdict) {
+	v.Points += o.Points
+	v.Wrong += o.Wrong
+	v.Stale += o.Stale
+	v.Unknown += o.Unknown
+	v.Expected += o.Expected
+	v.Findings = append(v.Findings, o.Findings...)
+}
+
+func (v Verdict) String() string {
+	return fmt.Sprintf("holders: %d points, wrong %d, stale %d, unknown %d (%d expected)", v.Points, v.Wrong, v.Stale, v.Unknown, v.Expected)
+}
+
+// Judge compares the holder of every point about a device with the ledger, and
+// of gpu.allocation the value as well.
+func Judge(points []Point, ledger *Ledger, rules Rules) Verdict {
+	var v Verdict
+	for i := range points {
+		p := &points[i]
+		if p.Device == "" || p.Ended {
+			continue
+		}
+		v.Points++
+		rules.judge(&v, p, ledger)
+	}
+	return v
+}
+
+func (r *Rules) judge(v *Verdict, p *Point, ledger *Ledger) {
+	from := p.Time.Add(-r.Interval)
+	excused, silent := false, false
+	for i := range r.Silences {
+		s := &r.Silences[i]
+		if s.Node != p.Node || p.Time.Before(s.From) || s.over(from) {
+			continue
+		}
+		excused = true
+		silent = silent || !p.Time.Before(s.Unknown) && !s.over(p.Time.Add(r.Slack))
+		// What was last heard holds until it must be called unknown.
+		if heard := s.From.Add(-r.Interval); heard.Before(from) {
+			from = heard
+		}
+	}
+	now, former, known := ledger.between(p.Device, from, p.Time.Add(r.Slack))
+	allocation := p.Metric == names.GPUAllocation.Name
+	switch {
+	case !known:
+		v.find(Wrong, p, "there is no such device")
+	case silent && (allocation || p.Holder != Holder{}):
+		v.find(Stale, p, "the kubelet is silent")
+	case len(now) == 0:
+		v.find(Stale, p, "the device is gone")
+	case allocation:
+		judgeAllocation(v, p, now, former)
+	case p.Holder != Holder{}:
+		judgeHolder(v, p, now, former)
+	// A device with several holders belongs to none of them.
+	case slices.ContainsFunc(now, func(s State) bool { return len(s.Holders) != 1 }) && !silent:
+	case excused:
+		v.Expected++
+	default:
+		v.find(Unknown, p, "it is held by %v", now[0].Holders)
+	}
+}
+
+func judgeHolder(v *Verdict, p *Point, now, former []State) {
+	switch {
+	case slices.ContainsFunc(now, p.Holder.In):
+	case slices.ContainsFunc(former, p.Holder.In):
+		v.find(Stale, p, "that is over, it is %v", holders(now))
+	default:
+		v.find(Wrong, p, "it is %v", holders(now))
+	}
+}
+
+func judgeAllocation(v *Verdict, p *Point, now, former []State) {
+	if (p.Holder != Holder{}) {
+		before := v.Wrong + v.Stale
+		judgeHolder(v, p, now, former)
+		if v.Wrong+v.Stale == before && !slices.ContainsFunc(now, func(s State) bool {
+			return p.Holder.In(s) && math.Abs(s.Share-p.Value) < 1e-9
+		}) {
+			v.find(Wrong, p, "the share is not %v", p.Value)
+		}
+		return
+	}
+	switch {
+	case p.Value != 0:
+		v.find(Wrong, p, "a share of %v that nobody has", p.Value)
+	case !slices.ContainsFunc(now, State.free):
+		v.find(Wrong, p, "it is not free: %v", holders(now))
+	}
+}
+
+func (s State) free() bool { return len(s.Holders) == 0 && !s.Divided }
+
+// In reports whether h is one of the owners of a state.
+func (h Holder) In(s State) bool { return slices.ContainsFunc(s.Holders, h.Is) }
+
+// holders are the holders of all these states.
+func holders(states []State) (out []Holder) {
+	for _, s := range states {
+		if len(s.Holders) == 0 {
+			out = append(out, Holder{})
+		}
+		out = append(out, s.Holders...)
+	}
+	return out
+}
