@@ -1,118 +1,179 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package doctor finds out what is wrong with an installation of otelcol-gpu and
-// says what to do. It only looks: it sends no telemetry and no event.
+// Package doctor finds out what is wrong with an installation of otelcol-gpu and what
+// to do. It only looks: it sends no telemetry and no event. Each probe is a package.
 package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
+	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/collector"
+	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/config"
+	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/console"
+	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/exporter"
+	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/gateway"
+	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/kube"
+	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/kubelet"
+	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/kubernetes"
+	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/probe"
+	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/state"
+	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/telemetry"
+	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/versions"
+	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/webhook"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
 )
 
-// Status is how something was found.
-type Status string
-
-const (
-	OK      Status = "ok"
-	Warn    Status = "warn"
-	Fail    Status = "fail"
-	Skipped Status = "skipped" // there is nothing to look at, or no way to
+type (
+	// Result is one thing that was looked at.
+	Result = probe.Result
+	// Status is how something was found.
+	Status = probe.Status
 )
 
-// Result is one thing that was looked at.
-type Result struct {
-	// Check is what found it: one of Names.
-	Check string `json:"check"`
-	// Subject is which of several things it is about.
-	Subject string `json:"subject,omitempty"`
-	Status  Status `json:"status"`
-	Seen    string `json:"seen"`
-	// Remedy says what to do. It may have several lines.
-	Remedy string `json:"remedy,omitempty"`
-}
-
 const (
-	atOnce = 8 // checks
-	// patience is for how long a check may go on after its time is over. One that
-	// takes longer is left behind.
-	patience = time.Second
-	maxSeen  = 2000
+	OK      = probe.OK
+	Warn    = probe.Warn
+	Fail    = probe.Fail
+	Skipped = probe.Skipped
 )
 
-// check is a part of the whole, which costs the others nothing.
-type check struct {
+const (
+	configuration = "configuration"
+	maxSeen       = 2000 // bytes
+)
+
+// probes in the order of their results.
+var probes = []struct {
 	name string
-	run  func(context.Context) []Result
+	run  probe.Func
+	// cluster: it makes sense where there is only a cluster to ask.
+	cluster bool
+}{
+	{"exporter", exporter.Probe, false},
+	{"kubelet", kubelet.Probe, false},
+	{"kubernetes", kubernetes.Probe, true},
+	{"rbac", kubernetes.Rights, true},
+	{"collector", collector.Health, false},
+	{"telemetry", telemetry.Probe, false},
+	{"otlp", collector.Listeners, false},
+	{"gateway", gateway.Probe, false},
+	{"console", console.Probe, false},
+	{"state", state.Probe, false},
+	{"webhook", webhook.Probe, false},
+	{"versions", versions.Probe, true},
 }
 
-// Names are the checks, in the order in which they are told.
-var Names = []string{
-	"configuration", "exporter", "kubelet", "kubernetes", "rbac", "collector", "telemetry",
-	"otlp", "gateway", "console", "state", "webhook", "versions",
+// Names are the checks, in the order of their results.
+var Names = names()
+
+func names() []string {
+	all := []string{configuration}
+	for _, p := range probes {
+		all = append(all, p.name)
+	}
+	return all
+}
+
+// Options choose what to look at. The zero values of the strings and lists find it
+// out by themselves.
+type Options struct {
+	// Configs are the collector's configurations, as its own --config takes them.
+	Configs []string
+	// Running is how many collectors run here. Of more than one none is meant
+	// without Configs.
+	Running int
+	// Exporters are URLs that are looked at instead of the configured ones.
+	Exporters []string
+	// Role is agent or gateway: whose rights are checked where there is no
+	// configuration.
+	Role string
+	// As is the user whose rights are checked, instead of one's own.
+	As string
+	// Token is for the console.
+	Token string
+	// Only are the names of the checks to make.
+	Only []string
+	// Timeout of each check.
+	Timeout time.Duration
+	// Watch is the time between two readings of what must move. 0: one reading.
+	Watch time.Duration
+	// Version of this program.
+	Version string
+	// Progress, if set, is called as the work goes on: done of all that is known to be
+	// needed. Calls do not overlap.
+	Progress func(done, all int)
+
+	folder string // of the usual configurations
+}
+
+// onlyCluster is whether there is neither a configuration nor a collector here, only a
+// cluster to ask about rights.
+func (o *Options) onlyCluster() bool { return len(o.Configs) == 0 && o.Role != "" }
+
+// wants is whether a check is to be made.
+func (o *Options) wants(name string) bool { return len(o.Only) == 0 || slices.Contains(o.Only, name) }
+
+func (o *Options) validate() error {
+	for _, name := range o.Only {
+		if !slices.Contains(Names, name) {
+			return fmt.Errorf("there is no check %q: use %s", safetext.Strip(name, 40), strings.Join(Names, ", "))
+		}
+	}
+	if o.Role != "" && o.Role != config.RoleAgent && o.Role != config.RoleGateway {
+		return errors.New("--role: use agent or gateway")
+	}
+	for _, e := range o.Exporters {
+		u, err := url.Parse(e)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			return errors.New("--exporter: one is no address as in http://localhost:9400/metrics")
+		}
+	}
+	return nil
 }
 
 // Run makes the checks that are wanted, or all. Its error is of the options; what
 // is wrong with the installation is in the results.
 func Run(ctx context.Context, o Options) ([]Result, error) {
-	for _, name := range o.Only {
-		if !slices.Contains(Names, name) {
-			return nil, fmt.Errorf("there is no check %q: use %s", safetext.Strip(name, 40), strings.Join(Names, ", "))
-		}
-	}
-	in, found, err := examine(ctx, o)
-	if err != nil {
+	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	checks := slices.DeleteFunc(in.checks(), func(c check) bool { return len(o.Only) > 0 && !slices.Contains(o.Only, c.name) })
-	in.progress.add(len(checks))
-	for i, run := range checks {
-		checks[i].run = func(ctx context.Context) []Result {
-			defer in.progress.end()
-			return run.run(ctx)
+	env, configured := examine(ctx, o)
+	var results []Result
+	if o.wants(configuration) || configured.Status != OK {
+		results = append(results, configured)
+	}
+	var checks []probe.Check
+	for _, p := range probes {
+		if o.wants(p.name) && (p.cluster || !o.onlyCluster()) {
+			checks = append(checks, probe.Check{Name: p.name, Run: func(ctx context.Context) []Result { return p.run(ctx, env) }})
 		}
 	}
-	if len(o.Only) > 0 && !slices.Contains(o.Only, "configuration") {
-		found = slices.DeleteFunc(found, func(r Result) bool { return r.Status == OK })
-	}
-	defer in.progress.stop()
-	return clean(append(found, runAll(ctx, checks, o.Timeout+o.Watch)...)), nil
+	defer env.Progress.Stop()
+	return clean(append(results, probe.Run(ctx, checks, o.Timeout+o.Watch, env.Progress)...)), nil
 }
 
-// progress counts what is to be done and what is done. It may be nil.
-type progress struct {
-	report    func(done, all int)
-	mu        sync.Mutex
-	done, all int
-}
-
-func (p *progress) add(n int) { p.change(0, n) }
-
-func (p *progress) end() { p.change(1, 0) }
-
-func (p *progress) change(done, all int) {
-	if p == nil {
-		return
+// examine finds out what there is to look at.
+func examine(ctx context.Context, o Options) (probe.Env, Result) {
+	if o.folder == "" {
+		o.folder = config.UsualFolder
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.done, p.all = p.done+done, p.all+all
-	if p.report != nil {
-		p.report(p.done, p.all)
+	conf, result := configure(ctx, o)
+	result.Check = configuration
+	env := probe.Env{
+		Config: conf, Kube: kube.New(conf, o.As, o.onlyCluster()), Exporters: o.Exporters, Token: o.Token, Version: o.Version,
+		Timeout: o.Timeout, Watch: o.Watch, Now: time.Now(), Progress: probe.NewProgress(o.Progress),
 	}
-}
-
-// stop ends the reports: a check that was left behind may still end.
-func (p *progress) stop() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.report = nil
+	if o.onlyCluster() {
+		env.Role = o.Role
+	}
+	return env, result
 }
 
 // Worst is fail where something fails.
@@ -124,59 +185,6 @@ func Worst(results []Result) Status {
 		}
 	}
 	return worst
-}
-
-// runAll runs the checks, some at the same time, and returns their results in
-// order. Each has so much time.
-func runAll(ctx context.Context, checks []check, timeout time.Duration) []Result {
-	results := make([][]Result, len(checks))
-	slots := make(chan struct{}, atOnce)
-	type done struct {
-		i       int
-		results []Result
-	}
-	all := make(chan done, len(checks))
-	for i, c := range checks {
-		go func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			all <- done{i, bounded(ctx, c, timeout)}
-		}()
-	}
-	for range checks {
-		d := <-all
-		results[d.i] = d.results
-	}
-	return slices.Concat(results...)
-}
-
-// bounded runs a check that may panic or hang.
-func bounded(ctx context.Context, c check, timeout time.Duration) []Result {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	results := make(chan []Result, 1)
-	go func() {
-		defer func() {
-			if p := recover(); p != nil {
-				// What it panicked with may quote what must not be shown.
-				results <- []Result{{c.name, "", Fail, fmt.Sprintf("the check itself broke (%T)", p), "this is a defect of gpuctl: please report it with your version of it"}}
-			}
-		}()
-		results <- c.run(ctx)
-	}()
-	select {
-	case r := <-results:
-		return r
-	case <-late(ctx):
-		return []Result{{c.name, "", Fail, fmt.Sprintf("not finished within %v", timeout), "raise --timeout, or look at why nothing answers"}}
-	}
-}
-
-// late is closed some time after ctx has ended.
-func late(ctx context.Context) <-chan struct{} {
-	over := make(chan struct{})
-	context.AfterFunc(ctx, func() { time.AfterFunc(patience, func() { close(over) }) })
-	return over
 }
 
 // clean makes what came from outside fit to be shown.

@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package doctor_test
+package doctor
 
 import (
 	"context"
@@ -21,13 +21,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
-
-	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -42,10 +39,10 @@ func TestGolden(t *testing.T) {
 	addresses := map[string]string{
 		"EXPORTER": serve(t, page), "FROZEN": serve(t, "not a page\n"), "OWN": serve(t, ownMetricsPage), "HEALTH": serve(t, `{"status":"Server available"}`),
 		"UNWELL": serve(t, `{"error":"samples are not stored"}`), "CONSOLE": serve(t, consoleStatus), "NOCONSOLE": serve(t, "<html>"),
-		"TAKES": otlpServer(t, codes.OK), "REFUSES": otlpServer(t, codes.Unavailable), "UNAUTHENTICATED": otlpServer(t, codes.Unauthenticated),
+		"TAKES": serveOTLP(t, &otlp{answer: codes.OK}), "REFUSES": serveOTLP(t, &otlp{answer: codes.Unavailable}), "UNAUTHENTICATED": serveOTLP(t, &otlp{answer: codes.Unauthenticated}),
 		"CLOSED": closed(t), "FOLDER": dir, "SOCKET": socket,
 	}
-	kubelet(t, socket)
+	serveKubelet(t, socket)
 	kubeconfig(t, dir)
 	agent := `
 receivers: {dcgm: {endpoints: ["http://EXPORTER/metrics"]}, gpu_allocation: {socket: SOCKET, auth_type: kubeConfig, node_name: n1}, otlp: {protocols: {grpc: {endpoint: "GATEWAY"}}}}
@@ -70,22 +67,22 @@ service:
 	addresses["OWNPORT"] = addresses["OWN"][strings.LastIndexByte(addresses["OWN"], ':')+1:]
 	for name, tt := range map[string]struct {
 		config  string
-		options doctor.Options
+		options Options
 	}{
-		"agent":           {strings.ReplaceAll(agent, "GATEWAY", "TAKES"), doctor.Options{}},
-		"refused":         {strings.ReplaceAll(agent, "GATEWAY", "REFUSES"), doctor.Options{Only: []string{"gateway", "kubelet"}}},
-		"unauthenticated": {strings.ReplaceAll(agent, "GATEWAY", "UNAUTHENTICATED"), doctor.Options{Only: []string{"gateway"}}},
+		"agent":           {strings.ReplaceAll(agent, "GATEWAY", "TAKES"), Options{}},
+		"refused":         {strings.ReplaceAll(agent, "GATEWAY", "REFUSES"), Options{Only: []string{"gateway", "kubelet"}}},
+		"unauthenticated": {strings.ReplaceAll(agent, "GATEWAY", "UNAUTHENTICATED"), Options{Only: []string{"gateway"}}},
 		"nothing-listens": {
 			strings.NewReplacer("GATEWAY", "CLOSED", "EXPORTER", "CLOSED", "HEALTH", "CLOSED", "SOCKET", "FOLDER/none.sock").Replace(agent),
-			doctor.Options{Only: []string{"configuration", "exporter", "kubelet", "collector", "otlp", "gateway", "console", "state", "webhook"}},
+			Options{Only: []string{"configuration", "exporter", "kubelet", "collector", "otlp", "gateway", "console", "state", "webhook"}},
 		},
-		"gateway":    {gateway, doctor.Options{}},
-		"no-console": {strings.ReplaceAll(gateway, "CONSOLE", "NOCONSOLE"), doctor.Options{Only: []string{"console"}}},
-		"no-page":    {strings.ReplaceAll(agent, "EXPORTER", "FROZEN"), doctor.Options{Only: []string{"exporter"}}},
-		"watched":    {strings.ReplaceAll(agent, "GATEWAY", "TAKES"), doctor.Options{Only: []string{"exporter", "telemetry"}, Watch: time.Millisecond}},
-		"role-agent": {"", doctor.Options{Role: "agent", As: "system:serviceaccount:otelcol-gpu:otelcol-gpu-agent"}},
-		"role":       {"", doctor.Options{Role: "gateway"}},
-		"empty":      {"service: {pipelines: {metrics: {receivers: [x]}}, telemetry: {metrics: {readers: []}}}", doctor.Options{}},
+		"gateway":    {gateway, Options{}},
+		"no-console": {strings.ReplaceAll(gateway, "CONSOLE", "NOCONSOLE"), Options{Only: []string{"console"}}},
+		"no-page":    {strings.ReplaceAll(agent, "EXPORTER", "FROZEN"), Options{Only: []string{"exporter"}}},
+		"watched":    {strings.ReplaceAll(agent, "GATEWAY", "TAKES"), Options{Only: []string{"exporter", "telemetry"}, Watch: time.Millisecond}},
+		"role-agent": {"", Options{Role: "agent", As: "system:serviceaccount:otelcol-gpu:otelcol-gpu-agent"}},
+		"role":       {"", Options{Role: "gateway"}},
+		"empty":      {"service: {pipelines: {metrics: {receivers: [x]}}, telemetry: {metrics: {readers: []}}}", Options{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := tt.options
@@ -98,7 +95,7 @@ service:
 				// Longest first: NOCONSOLE before CONSOLE, OWNPORT before OWN.
 				o.Configs = []string{"yaml:" + longestFirst(forward).Replace(tt.config)}
 			}
-			results, err := doctor.Run(t.Context(), o)
+			results, err := Run(t.Context(), o)
 			require.NoError(t, err)
 			var got strings.Builder
 			for _, r := range results {
@@ -170,27 +167,6 @@ func closed(t *testing.T) string {
 	return l.Addr().String()
 }
 
-type otlp struct {
-	pmetricotlp.UnimplementedGRPCServer
-	answer codes.Code
-}
-
-func (o *otlp) Export(context.Context, pmetricotlp.ExportRequest) (pmetricotlp.ExportResponse, error) {
-	return pmetricotlp.NewExportResponse(), status.Error(o.answer, "no more")
-}
-
-// otlpServer answers every export so.
-func otlpServer(t *testing.T, answer codes.Code) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	s := grpc.NewServer()
-	pmetricotlp.RegisterGRPCServer(s, &otlp{answer: answer})
-	go func() { _ = s.Serve(l) }()
-	t.Cleanup(s.Stop)
-	return l.Addr().String()
-}
-
 // lister is a kubelet that has its devices listed and not what is allocatable.
 type lister struct {
 	podresources.UnimplementedPodResourcesListerServer
@@ -210,7 +186,7 @@ func (lister) GetAllocatableResources(context.Context, *podresources.Allocatable
 	return nil, status.Error(codes.Unknown, "Pod Resources API GetAllocatableResources disabled")
 }
 
-func kubelet(t *testing.T, socket string) {
+func serveKubelet(t *testing.T, socket string) {
 	t.Helper()
 	l, err := net.Listen("unix", socket)
 	require.NoError(t, err)
@@ -231,7 +207,7 @@ func kubeconfig(t *testing.T, dir string) {
 		case r.URL.Path == "/version":
 			fmt.Fprint(w, `{"major":"1","minor":"33+","gitVersion":"v1.33.1"}`)
 		case strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews"):
-			allowed := !strings.Contains(string(body), `"watch"`) && r.Header.Get("Impersonate-User") == ""
+			allowed := !strings.Contains(string(body), "watch") && r.Header.Get("Impersonate-User") == ""
 			fmt.Fprintf(w, `{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","metadata":{},"spec":{},"status":{"allowed":%t}}`, allowed)
 		case r.URL.Path == "/api/v1/nodes":
 			assert.Equal(t, "metadata.name=n1", r.URL.Query().Get("fieldSelector"))

@@ -66,7 +66,7 @@ func TestPagesAsTheReceiverReadsThem(t *testing.T) {
 			in := of(t, fmt.Sprintf(`{receivers: {dcgm: {endpoints: ["%s"], %s}}, service: {pipelines: {metrics: {receivers: [dcgm]}}}}`, s.URL, tt.scrape))
 			host := strings.TrimPrefix(s.URL, "http://")
 			worst, all := OK, ""
-			for _, r := range in.checkExporters(t.Context()) {
+			for _, r := range in.check(t, "exporter") {
 				if r.Subject == host || r.Subject == "scrape" {
 					all += r.Seen + "\n" + r.Remedy + "\n"
 					if r.Status == Fail || worst == OK {
@@ -89,11 +89,10 @@ func TestWrongSchemes(t *testing.T) {
 		strings.Replace(secure.URL, "https:", "http:", 1): "may speak TLS: use https://",
 		secure.URL: "tls: check scrape::tls_config",
 	} {
-		in, _, err := examine(t.Context(), Options{Exporters: []string{address}, Timeout: 5 * time.Second})
+		results, err := Run(t.Context(), Options{Exporters: []string{address}, Only: []string{"exporter"}, Timeout: 5 * time.Second, folder: t.TempDir()})
 		require.NoError(t, err)
-		results := in.checkExporters(t.Context())
-		assert.Equal(t, Fail, results[0].Status)
-		assert.Contains(t, results[0].Remedy, want)
+		assert.Equal(t, Fail, results[1].Status)
+		assert.Contains(t, results[1].Remedy, want)
 	}
 }
 

@@ -1,0 +1,50 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package exporter
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/config"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/exporterpage"
+)
+
+// The rules by which the receiver chooses pods and ports.
+func TestTargets(t *testing.T) {
+	exporterOf := func(labels map[string]string, phase corev1.PodPhase, ports ...int32) *corev1.Pod {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Status: corev1.PodStatus{Phase: phase, PodIP: "10.0.0.1"}}
+		c := corev1.Container{Image: "nvcr.io/nvidia/k8s/dcgm-exporter:4.5.3"}
+		for _, port := range ports {
+			c.Ports = append(c.Ports, corev1.ContainerPort{ContainerPort: port})
+		}
+		p.Spec.Containers = []corev1.Container{c}
+		return p
+	}
+	ours := map[string]string{"app": "nvidia-dcgm-exporter"}
+	for name, tt := range map[string]struct {
+		k    config.Discovery
+		pod  *corev1.Pod
+		want string
+	}{
+		"its port":        {config.Discovery{}, exporterOf(ours, "Running", 9400), "http://10.0.0.1:9400/metrics"},
+		"no port":         {config.Discovery{}, exporterOf(ours, "Running"), "http://10.0.0.1:9400/metrics"},
+		"GKE":             {config.Discovery{}, exporterOf(map[string]string{"k8s-app": "dcgm-exporter"}, "Running", 9400), "http://10.0.0.1:9400/metrics"},
+		"another port":    {config.Discovery{}, exporterOf(ours, "Running", 9500), ""},
+		"a port given":    {config.Discovery{Port: 9500}, exporterOf(ours, "Running", 9500), "http://10.0.0.1:9500/metrics"},
+		"another pod":     {config.Discovery{}, exporterOf(map[string]string{"app": "node-exporter"}, "Running", 9400), ""},
+		"by selector":     {config.Discovery{LabelSelector: "x=y"}, exporterOf(map[string]string{"x": "y"}, "Running", 9400), "http://10.0.0.1:9400/metrics"},
+		"not yet running": {config.Discovery{}, exporterOf(ours, "Pending", 9400), ""},
+	} {
+		got := ""
+		for _, e := range targets(&tt.k, tt.pod, exporter{page: exporterpage.DefaultSettings()}) {
+			got += e.url
+			assert.Equal(t, "4.5.3", e.version, name)
+		}
+		assert.Equal(t, tt.want, got, name)
+	}
+}

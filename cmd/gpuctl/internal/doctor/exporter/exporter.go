@@ -1,0 +1,273 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package exporter is the probe of dcgm-exporters and of their pages.
+package exporter
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/config"
+	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/probe"
+	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/web"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/exporterpage"
+)
+
+// maxExporters is how many exporters are looked at.
+const maxExporters = 64
+
+// exporter is one to look at.
+type exporter struct {
+	url     string
+	version string // of its image, where discovery knows it
+	client  *http.Client
+	page    exporterpage.Settings
+}
+
+// Probe reads the pages of the exporters as the receiver does.
+func Probe(ctx context.Context, env probe.Env) []probe.Result {
+	exporters, results := exporters(ctx, env)
+	if len(exporters) > maxExporters {
+		results = append(results, probe.New("", probe.Skipped, fmt.Sprintf("%d of %d exporters are not looked at", len(exporters)-maxExporters, len(exporters)), ""))
+		exporters = exporters[:maxExporters]
+	}
+	checks := make([]probe.Check, len(exporters))
+	for i, e := range exporters {
+		checks[i] = probe.Check{Name: "exporter", Run: func(ctx context.Context) []probe.Result { return checkExporter(ctx, env, e) }}
+	}
+	return append(probe.Run(ctx, checks, env.Timeout+env.Watch, env.Progress), results...)
+}
+
+// exporters are those to look at, and the results of finding them.
+func exporters(ctx context.Context, env probe.Env) ([]exporter, []probe.Result) {
+	var all []exporter
+	for _, e := range env.Exporters {
+		all = append(all, exporter{url: pageOf(e), client: ofExporters(web.Direct(nil), true), page: exporterpage.DefaultSettings()})
+	}
+	if len(all) > 0 {
+		return all, nil
+	}
+	receivers := env.Config.DCGM()
+	if len(receivers) == 0 {
+		return nil, []probe.Result{probe.New("", probe.Skipped, "the configuration has no dcgm receiver in a pipeline", "")}
+	}
+	var results []probe.Result
+	for _, d := range receivers {
+		as, err := clientOf(d)
+		if err != nil {
+			results = append(results, probe.New("scrape", probe.Fail, err.Error(), "check dcgm::scrape, and that its files are mounted"))
+			continue
+		}
+		for _, e := range d.Endpoints {
+			all = append(all, exporter{url: pageOf(e), client: as.client, page: as.page})
+		}
+		if d.Kubernetes != nil {
+			found, r := discover(ctx, env.Kube, d.Kubernetes, as)
+			all, results = append(all, found...), append(results, r...)
+		}
+	}
+	return all, results
+}
+
+// clientOf is how the receiver asks its exporters: an exporter without an address.
+func clientOf(d config.DCGM) (exporter, error) {
+	var cfg struct {
+		Scrape scrapeConfig `mapstructure:"scrape"`
+	}
+	e := exporter{page: exporterpage.DefaultSettings()}
+	if err := d.Read(&cfg); err != nil {
+		return e, err
+	}
+	if err := d.Read(&e.page); err != nil {
+		return e, err
+	}
+	client, err := cfg.Scrape.client()
+	if err != nil {
+		return e, err
+	}
+	if _, err := e.page.Options(""); err != nil {
+		return e, err
+	}
+	e.client = ofExporters(client, e.page.Scrape.FollowRedirects == nil || *e.page.Scrape.FollowRedirects)
+	return e, nil
+}
+
+// pageOf is what the receiver asks for at an endpoint.
+func pageOf(endpoint string) string {
+	u, err := exporterpage.Address(endpoint)
+	if err != nil {
+		return endpoint // asking for it says why
+	}
+	return u.String()
+}
+
+// ofExporters has a client follow redirects where the receiver does.
+func ofExporters(client *http.Client, follow bool) *http.Client {
+	if follow {
+		client.CheckRedirect = exporterpage.FollowWithin
+	}
+	return client
+}
+
+func checkExporter(ctx context.Context, env probe.Env, e exporter) []probe.Result {
+	host := web.HostOf(e.url)
+	page, a, r := readPage(ctx, e)
+	if page == nil {
+		return append([]probe.Result{r}, probe.Clock(host, a)...)
+	}
+	results := []probe.Result{describe(host, e, page)}
+	results = append(results, lines(host, page)...)
+	results = append(results, probe.Clock(host, a)...)
+	results = append(results, lacks(host, e, page)...)
+	results = append(results, owners(env, host, page)...)
+	if env.Watch > 0 {
+		results = append(results, watch(ctx, env.Watch, host, e, page)...)
+	}
+	return results
+}
+
+// lines reports what of the page the receiver leaves out.
+func lines(host string, page *exporterpage.Page) []probe.Result {
+	var results []probe.Result
+	warn := func(n int, seen, remedy string) {
+		if n > 0 {
+			results = append(results, probe.New(host, probe.Warn, seen, remedy))
+		}
+	}
+	warn(page.Unparsable, fmt.Sprintf("lines of the page that are no samples: %d; of the first: %s", page.Unparsable, page.Cause), page.LineRemedy)
+	warn(page.Repeated, fmt.Sprintf("samples of a series that the page has already: %d; the first of each counts", page.Repeated), exporterpage.RemedyOfRepeated)
+	warn(page.TooLong, fmt.Sprintf("samples over a limit, left out: %d; of the first: %s", page.TooLong, page.LongCause), exporterpage.RemedyOfLong)
+	warn(page.Beyond, fmt.Sprintf("samples beyond a limit of the receiver, left out: %d; the page has %s", page.Beyond, page.OverLimit), page.OverRemedy)
+	warn(page.Silent, fmt.Sprintf("GPUs without any value: %d of %d", page.Silent, page.Devices), "look at dmesg and nvidia-smi on its node: such a GPU has failed, or has no field of the counters file")
+	return results
+}
+
+// readPage reads the page as the receiver does, or reports why not.
+func readPage(ctx context.Context, e exporter) (*exporterpage.Page, *web.Answer, probe.Result) {
+	a, err := web.Get(ctx, e.client, e.url, http.Header{"Accept": {"text/plain;version=0.0.4"}})
+	seen := ""
+	var page *exporterpage.Page
+	switch limit := e.page.BodyLimit(); {
+	case err != nil:
+		// As Go's client has it: an error of the connection, whatever it is.
+		err = &url.Error{Op: "Get", Err: err}
+		seen = web.Why(web.Plain(err))
+	case a.Status != http.StatusOK:
+		err, seen = &exporterpage.StatusError{Code: a.Status, Text: fmt.Sprint(a.Status)}, fmt.Sprintf("it answers %d", a.Status)
+	case limit > 0 && int64(len(a.Body)) > limit:
+		err, seen = exporterpage.ErrTooLarge, fmt.Sprintf("a page of %d bytes, scrape::body_size_limit is %d", len(a.Body), limit)
+	default:
+		var options exporterpage.Options
+		if options, err = e.page.Options(web.HostOf(e.url)); err == nil {
+			page, err = exporterpage.Read(a.Body, options)
+		}
+		if err != nil {
+			seen = safetext.Strip(err.Error(), 500)
+		}
+	}
+	outcome := exporterpage.Failed(err)
+	if err == nil {
+		if page.Outcome == exporterpage.OK {
+			return page, a, probe.Result{}
+		}
+		outcome, seen = page.Outcome, page.Why
+	}
+	return nil, a, probe.New(web.HostOf(e.url), probe.Fail, seen, string(outcome)+": "+outcome.Remedy(err))
+}
+
+func describe(host string, e exporter, page *exporterpage.Page) probe.Result {
+	parts := []string{fmt.Sprintf("%d GPUs", page.Devices)}
+	if page.Devices == 1 {
+		parts[0] = "1 GPU"
+	}
+	if len(page.Models) > 0 {
+		parts[0] += " (" + strings.Join(page.Models, ", ") + ")"
+	}
+	if len(page.Drivers) > 0 {
+		parts = append(parts, "driver "+strings.Join(page.Drivers, ", "))
+	}
+	version := "dcgm-exporter " + e.version
+	if e.version == "" {
+		version = "by its labels of dcgm-exporter " + page.Version()
+	}
+	parts = append(parts, version)
+	return probe.New(host, probe.OK, strings.Join(append(parts, fmt.Sprintf("%d rows", page.Rows)), ", "), "")
+}
+
+// lacks are the fields that are missing, and what for.
+func lacks(host string, e exporter, page *exporterpage.Page) []probe.Result {
+	var absent, blank, lines []string
+	for _, l := range page.Lacks(e.version) {
+		text := l.Field + " (" + strings.Join(l.For, ", ") + ")"
+		if l.Blank {
+			blank = append(blank, text)
+			continue
+		}
+		absent, lines = append(absent, text), append(lines, l.Line)
+	}
+	var results []probe.Result
+	if len(absent) > 0 {
+		results = append(results, probe.New("fields of "+host, probe.Warn, "not on the page: "+strings.Join(absent, "; "),
+			"add these lines to the exporter's counters file (--collectors, DCGM_EXPORTER_COLLECTORS) and restart it; where a line is there already, the board gives no value; DCGM_FI_PROF_* need a data-centre GPU and the capability SYS_ADMIN:\n"+strings.Join(lines, "\n")))
+	}
+	if len(blank) > 0 {
+		results = append(results, probe.New("fields of "+host, probe.Warn, "without a value: "+strings.Join(blank, "; "),
+			"the board or its driver gives none, and these stay empty; for DCGM_FI_PROF_* end other profilers (Nsight, dcgmi dmon), and give the exporter SYS_ADMIN"))
+	}
+	if len(results) == 0 {
+		seen := "all that the nine cards and the events need"
+		if page.QuietXID() {
+			seen += "; XIDs cannot be seen before the first: the counters file needs DCGM_FI_DEV_XID_ERRORS"
+		}
+		results = []probe.Result{probe.New("fields of "+host, probe.OK, seen, "")}
+	}
+	return results
+}
+
+// owners is whether the rows name the owners of devices, where nothing else does.
+func owners(env probe.Env, host string, page *exporterpage.Page) []probe.Result {
+	r := probe.New("pods of "+host, probe.OK, fmt.Sprintf("%d of %d rows name a holder", page.Holders, page.Rows), "")
+	switch {
+	case len(env.Config.Allocations()) > 0:
+		if page.AsksKubelet {
+			return []probe.Result{r}
+		}
+		r.Seen, r.Remedy = "no pod labels: gpu_allocation says who holds a device", "with MIG switch them on too: DCGM_EXPORTER_KUBERNETES=true for the exporter, with the kubelet's pod-resources folder"
+	case page.AsksKubelet || page.Holders > 0:
+	default:
+		r.Status, r.Seen = probe.Warn, "no pod labels, and no gpu_allocation: nobody says who holds a device, so there are no services"
+		r.Remedy = "on Kubernetes: DCGM_EXPORTER_KUBERNETES=true for the exporter, with the kubelet's pod-resources folder mounted, or use config/agent.yaml; with batch jobs: dcgm-exporter --hpc-job-mapping-dir"
+	}
+	return []probe.Result{r}
+}
+
+// watch reads the page again later: on a healthy board energy rises.
+func watch(ctx context.Context, every time.Duration, host string, e exporter, before *exporterpage.Page) []probe.Result {
+	r := probe.New("movement of "+host, probe.OK, fmt.Sprintf("values moved within %v", every), "")
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-time.After(every):
+	}
+	page, _, failed := readPage(ctx, e)
+	if page == nil {
+		return []probe.Result{failed}
+	}
+	switch still, known := page.StoodStill(before); {
+	case !known:
+		r.Status, r.Seen = probe.Skipped, "no energy on the page: whether it is frozen cannot be said"
+	case still && every >= time.Minute:
+		r.Status, r.Seen = probe.Fail, fmt.Sprintf("frozen: energy and clocks of all GPUs stood still for %v", every)
+		r.Remedy = "the host engine behind the exporter hangs: restart dcgm-exporter (and nv-hostengine), then look at dmesg for XIDs"
+	case still:
+		r.Status, r.Seen = probe.Warn, fmt.Sprintf("energy and clocks of all GPUs stood still for %v", every)
+		r.Remedy = "the exporter reads its devices every 30 s unless told otherwise: run it again with --watch 65s"
+	}
+	return []probe.Result{r}
+}
