@@ -79,11 +79,11 @@ func TestTroubleshootingIsTrue(t *testing.T) {
 	}
 }
 
-// read joins the components' files whose names end so.
+// read joins the files of the components and of what they share whose names end so.
 func read(t *testing.T, suffix string) string {
 	t.Helper()
 	var all strings.Builder
-	for _, dir := range []string{"receiver", "processor", "connector", "exporter", "extension"} {
+	for _, dir := range []string{"receiver", "processor", "connector", "exporter", "extension", "internal"} {
 		require.NoError(t, filepath.WalkDir("../../"+dir, func(path string, e fs.DirEntry, err error) error {
 			if err != nil || e.IsDir() || !strings.HasSuffix(path, suffix) || strings.HasSuffix(path, "_test.go") {
 				if e != nil && e.Name() == "node_modules" {
