@@ -32,7 +32,7 @@ const again = "run: cd testbed/kubernetes/bench && go run . -render"
 // docs/performance.md is what the command writes.
 func TestReportIsWritten(t *testing.T) {
 	root, results := committed(t)
-	want, err := render(results)
+	want, err := page(results)
 	require.NoError(t, err)
 	got, err := os.ReadFile(reportPath(root))
 	require.NoError(t, err)
@@ -227,6 +227,7 @@ var configured = map[string]string{
 	"Request 100m":                     "configuration",
 	"to begin with and a limit of":     "configuration",
 	"the volume 10 GiB":                "configuration",
+	"refuses data at":                  "configuration",
 	"`max_bytes` (2 GiB)":              "configuration",
 	"gpu_store::max_bytes":             "configuration",
 	"a queue of 256 MiB":               "configuration",
@@ -236,8 +237,11 @@ var configured = map[string]string{
 // docs/sizing.md has no figure that was typed.
 func TestSizingIsMeasured(t *testing.T) {
 	root, _ := committed(t)
-	text, err := os.ReadFile(filepath.Join(root, "docs", "sizing.md"))
+	text, err := os.ReadFile(sizingSource(root))
 	require.NoError(t, err)
+	written, err := os.ReadFile(sizingPath(root))
+	require.NoError(t, err)
+	assert.True(t, sizing(string(text)) == string(written), "docs/sizing.md is not what its source gives; "+again)
 	used := map[string]bool{}
 	for line := range strings.Lines(string(text)) {
 		found := quantity.FindString(marker.ReplaceAllString(line, "") + " ")

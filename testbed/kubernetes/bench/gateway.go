@@ -12,8 +12,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/bench/fleet"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/bench/fleet"
 )
 
 // gatewayNodes is the fleet that pipelines are compared with: 10,000 GPUs.

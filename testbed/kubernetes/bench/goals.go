@@ -4,11 +4,8 @@
 package main
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 )
 
@@ -40,15 +37,15 @@ const (
 	gatewayRow      = "gpu_summary, gpu_events"
 	stockMeanRow    = "stock mean: transform, groupbyattrs, transform"
 	fleetRow        = "5000 nodes, 40000 GPUs" + scaleOutNote
-	causeAlone      = "The processors without a gateway around them are in *Components alone*."
-	causeDifference = "It is the difference of two whole processes, whose noise is what *receive* differs from itself; and a slower processor makes every row dearer. " + causeAlone
+	causeAlone      = "The processors without a gateway are in *Components alone*."
+	causeDifference = "It is the difference of two processes; *receive* shows its noise. " + causeAlone
 	causeHangs      = "Both exporters and all receivers share the cores; *second* in the same table is what chance alone makes of the ratio."
 )
 
 // goals, in the order of entries.
 var goals = []goal{
 	{what: "agent: resident memory, the most of it", unit: "MiB", place: place{"agent-15s", "agent.yaml", "most"}, limit: 60,
-		cause: "Most of it are pages of the binary, which the system can take back ([footprint](../extension/footprintextension/README.md)). How many it maps with each that is touched depends on how the binary lies in the page cache: the row without footprint differs between runs by more than this distance."},
+		cause: "Mostly pages of the binary, which the system can reclaim ([footprint](../extension/footprintextension/README.md)). Their number depends on the page cache, and differs more between runs than this."},
 	{what: "agent: memory of its own (anonymous)", unit: "MiB", place: place{"agent-15s", "agent.yaml", "anon"}, limit: 30,
 		cause: "The stock Collector beside it is the same runtime with one receiver."},
 	{what: "agent: CPU every 15 s", unit: "% of a core", place: place{"agent-15s", "agent.yaml", "core"}, limit: 0.2, peer: "stock Collector",
@@ -74,21 +71,21 @@ var goals = []goal{
 		cause: "Where a request is answered late, the next one is sent late; the generator runs on the same cores."},
 	{what: "40,000 GPUs: pods seen", place: place{"growth", fleetRow, "pods"}, limit: 40000, least: true,
 		cause: "Not every node had been heard of when the measurement ended."},
-	{what: "a service is called partial that is not", unit: "% of the time", place: place{"correctness", "**All faults**: says partial while it is not, % of answers", "summary"}, limit: 0,
+	{what: "a complete service is called partial", unit: "% of the time", place: place{"correctness", "**All faults**: says partial while it is not, % of answers", "summary"}, limit: 0,
 		cause: "No fault of the script ends a partial state, so that an old answer explains none of it: gpu_summary is wrong there."},
-	{what: "events that are neither delivered nor given up and told", place: place{"webhooks-faults", "otelcol-gpu: standalone.yaml, webhooks.yaml", "lost"}, limit: 0,
+	{what: "events neither delivered nor given up on record", place: place{"webhooks-faults", "otelcol-gpu: standalone.yaml, webhooks.yaml", "lost"}, limit: 0,
 		cause: "What is acknowledged is kept, so nothing that was done to the sender excuses it."},
 	{what: "attempts that the audit log proves", unit: "%", place: place{"webhooks-faults", "otelcol-gpu: standalone.yaml, webhooks.yaml", "proved"}, limit: 100, least: true,
 		cause: "What was on its way when the sender was killed has no record of its own."},
 	{what: "attribution: the decision alone beside all that k8s_attributes does", unit: "of its time", place: place{"go-attribution", "Decision", "ns/resource"}, beside: "K8sAttributes", limit: 0.1,
 		cause: "A round of so little work is mostly the benchmark's own loop and what disturbs it."},
 	{what: "summary of 100,000 pods: arrival", unit: "ns a point", place: place{"go-components", summaryAlone + "Observe/pods=100000", "ns/point"}, limit: 100,
-		cause: "With fewer pods the same code takes what *Components alone* says: what grows with the fleet is the time that a pod's state takes to come from memory."},
+		cause: "With fewer pods it is met: what grows with the fleet is the time to load the state of a pod from memory."},
 	{what: "summary of 100,000 pods: evaluation, under the lock", unit: "ms", place: place{"go-components", summaryAlone + "Evaluate/compute/pods=100000", "ns/op"}, factor: 1e-6, limit: 100,
-		cause: "It visits every pod and device once; the rows with fewer pods in *Components alone* say what of it is the fleet's size."},
+		cause: "It visits every pod and device once."},
 	{what: "the same with writing it, outside the lock", unit: "ms", place: place{"go-components", summaryAlone + "Evaluate/compute/pods=100000", "ns/op"}, factor: 1e-6,
 		plus:  []term{{place{"go-components", summaryAlone + "Evaluate/write/pods=100000", "ns/op"}, 1e-6}},
-		limit: 100, cause: "Writing is an allocation for every point and attribute, which is how pdata keeps them. It delays no arrival."},
+		limit: 100, cause: "pdata allocates every point and attribute. It delays no arrival."},
 	{what: "summary of 100,000 pods: memory", unit: "KiB a pod", place: place{"go-components", summaryAlone + "Memory/pods=100000", "B/pod"}, factor: 1. / 1024, limit: 1.5,
 		cause: "A pod keeps its names, its device, and a value with its time for each input."},
 	{what: "10 receivers, one hangs: p99 of the others", unit: "of that without", place: place{"go-delivery", "Hanging/receivers=10/nothing", "hanging-p99-ratio-median"}, limit: 1.2, cause: causeHangs},
@@ -134,45 +131,13 @@ func (g goal) measured(results map[string]result) ([]float64, error) {
 	return all, nil
 }
 
-// renderGoals is the table of goals.
-func renderGoals(b *bytes.Buffer, results map[string]result) error {
-	b.WriteString("## Goals\n\nA goal is met where the median meets it.\n\n| | goal | measured | |\n|---|---|---|---|\n")
-	for _, g := range goals {
-		most := "at most"
-		if g.least {
-			most = "at least"
-		}
-		limit := strings.TrimSpace(fmt.Sprintf("%s %v %s", most, g.limit, g.unit))
-		fmt.Fprintf(b, "| [%s](#%s) | %s |", g.what, slug(entryOf(g.entry).title), limit)
-		all, err := g.measured(results)
-		switch {
-		case errors.Is(err, errFailed):
-			b.WriteString(" it failed | **missed**: it could not be measured, as its section says |\n")
-		case errors.Is(err, errUnmeasured):
-			b.WriteString(" not measured yet | |\n")
-		case err != nil:
-			return fmt.Errorf("goal %q: %w", g.what, err)
-		default:
-			got := spread(all, -1)
-			if len(all) == 1 {
-				got += " (one turn)"
-			}
-			fmt.Fprintf(b, " %s | %s |\n", got, g.verdict(all, results))
-		}
-	}
-	return nil
-}
-
-// verdict is whether it is met; else by how much it is missed, and why.
-func (g goal) verdict(all []float64, results map[string]result) string {
+// verdict is whether the goal is met, else by how much it is missed, and the cause.
+func (g goal) verdict(all []float64, results map[string]result) (verdict, cause string) {
 	mc := results[g.entry].Machine
 	missed := func(v float64) bool { return v > g.limit && !g.least || v < g.limit && g.least }
 	got := median(all)
 	if !missed(got) {
-		if n := len(slices.DeleteFunc(slices.Clone(all), func(v float64) bool { return !missed(v) })); n > 0 {
-			return fmt.Sprintf("met, but not in %d of %d turns", n, len(all))
-		}
-		return "met"
+		return "met", ""
 	}
 	distance := number(math.Abs(got-g.limit), -1)
 	if g.limit != 0 {
@@ -182,12 +147,12 @@ func (g goal) verdict(all []float64, results map[string]result) string {
 		}
 		distance = number(percent, decimals) + " %"
 	}
-	text := fmt.Sprintf("**missed by %s.** %s", distance, g.cause)
+	cause = g.cause
 	if peer, err := (place{g.entry, g.peer, g.column}).values(results); g.peer != "" && err == nil {
-		text += fmt.Sprintf(" %s in the same run: %s.", g.peer, number(median(known(peer)), -1))
+		cause += fmt.Sprintf(" %s in the same run: %s.", g.peer, number(median(known(peer)), -1))
 	}
 	if mc.busy() {
-		text += fmt.Sprintf(" The machine was busy in the minute before, with others' work or with the measurement before this one: load %s on %d cores.", mc.Load, mc.Cores)
+		cause += fmt.Sprintf(" The machine was busy in the minute before: load %s on %d cores.", mc.Load, mc.Cores)
 	}
-	return strings.TrimSpace(text)
+	return "**missed by " + distance + "**", strings.TrimSpace(cause)
 }

@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/bench/fleet"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/bench/fleet"
 )
 
 var growthEntry = entry{

@@ -3,7 +3,7 @@
 
 // The report command measures otelcol-gpu beside its peers and writes
 // docs/performance.md, in which no figure is typed by hand, and the figures that
-// the guides repeat of it.
+// guides repeat. What each turn gave goes to bin/, which is not committed.
 package main
 
 import (
@@ -66,6 +66,15 @@ func rerender() error {
 	if err != nil {
 		return err
 	}
+	turns, err := open(turnsPath(root))
+	if err != nil {
+		return err
+	}
+	if len(turns) > 0 {
+		if err := os.WriteFile(fullPath(root), full(turns), 0o644); err != nil {
+			return err
+		}
+	}
 	return write(root, results)
 }
 
@@ -108,7 +117,18 @@ func run(ctx context.Context, w *world, only string, window time.Duration, keep 
 		if err != nil {
 			return err
 		}
-		results[e.name] = got
+		turns, err := open(turnsPath(w.root))
+		if err != nil {
+			return err
+		}
+		turns[e.name] = got
+		if err := save(turnsPath(w.root), turns); err != nil {
+			return err
+		}
+		if err := os.WriteFile(fullPath(w.root), full(turns), 0o644); err != nil {
+			return err
+		}
+		results[e.name] = medians(map[string]result{e.name: got})[e.name]
 		for _, r := range got.Rows {
 			failed += len(r.Failed)
 		}

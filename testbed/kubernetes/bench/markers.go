@@ -102,7 +102,18 @@ func guides(root string) (all []string, err error) {
 	return all, err
 }
 
-// fillGuides writes the figures of all guides anew.
+// sizing.md here is the source of docs/sizing.md, which has its figures without the comments.
+func sizingSource(root string) string {
+	return filepath.Join(root, "testbed", "kubernetes", "bench", "sizing.md")
+}
+func sizingPath(root string) string { return filepath.Join(root, "docs", "sizing.md") }
+
+// sizing is docs/sizing.md, from its source with figures filled in.
+func sizing(source string) string {
+	return "<!-- Written by make bench from testbed/kubernetes/bench/sizing.md. Do not edit. -->\n" + marker.ReplaceAllString(source, "$2")
+}
+
+// fillGuides writes the figures of all guides.
 func fillGuides(root string, results map[string]result) error {
 	paths, err := guides(root)
 	if err != nil {

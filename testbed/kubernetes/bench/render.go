@@ -9,17 +9,23 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 )
 
-// dataPath is what each turn gave, reportPath the report.
-func dataPath(root string) string   { return filepath.Join(root, "docs", "performance.json") }
+// dataPath are the medians that the repository keeps, turnsPath is what each turn gave.
+func dataPath(root string) string  { return filepath.Join(root, "docs", "performance.json") }
+func turnsPath(root string) string { return filepath.Join(root, "bin", "performance.json") }
+
+// reportPath is the page of the repository, fullPath the report with every row.
 func reportPath(root string) string { return filepath.Join(root, "docs", "performance.md") }
+func fullPath(root string) string   { return filepath.Join(root, "bin", "performance.md") }
 
 // open reads what was measured before; there may be nothing.
 func open(path string) (map[string]result, error) {
@@ -37,59 +43,92 @@ func open(path string) (map[string]result, error) {
 	return results, nil
 }
 
+// save writes results, a row on a line.
 func save(path string, results map[string]result) error {
-	text, err := json.MarshalIndent(results, "", " ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(path, append(text, '\n'), 0o644)
-}
-
-// write writes the report and the figures of the guides from what was measured.
-func write(root string, results map[string]result) error {
-	report, err := render(results)
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(reportPath(root), report, 0o644); err != nil {
-		return err
-	}
-	return fillGuides(root, results)
-}
-
-// render is the report: all entries in their order. Those that nobody measured
-// have a section too, so that links to it lead somewhere.
-func render(results map[string]result) ([]byte, error) {
 	var b bytes.Buffer
-	b.WriteString("<!-- Written by testbed/kubernetes/bench: make bench. Do not edit. -->\n# Performance\n\n" +
-		"Everything here was measured and written by `make bench`; what each turn gave is in [performance.json](performance.json), and how it is measured\n" +
-		"in [testbed/kubernetes/bench](../testbed/kubernetes/bench/README.md).\n\n" +
-		"- Rows of a table ran in turns, one after the other, on one machine: compare them, and not tables.\n" +
-		"- A figure is the median of the turns; in parentheses the least and the most, where they differ. The command above a table says how many turns there were: one is one.\n" +
-		"- **×** is the median of the ratios to the row that it stands beside, of the same turn.\n" +
-		"- The load is that of the minute before, in which the measurement before may have run: where it is near the number of cores or above, ratios mean more than times.\n\n")
+	line := func(value any) string {
+		text, err := json.Marshal(value)
+		if err != nil {
+			panic(err) // there is nothing in it that JSON has no form for
+		}
+		return string(text)
+	}
+	b.WriteString("{")
+	for i, name := range slices.Sorted(maps.Keys(results)) {
+		r := results[name]
+		if i > 0 {
+			b.WriteString(",")
+		}
+		fmt.Fprintf(&b, "\n%q: {\n \"machine\": %s,\n \"command\": %s,\n \"columns\": %s,\n \"rows\": [", name, line(r.Machine), line(r.Command), line(r.Columns))
+		for i, row := range r.Rows {
+			if i > 0 {
+				b.WriteString(",")
+			}
+			b.WriteString("\n  " + line(row))
+		}
+		b.WriteString("\n ]\n}")
+	}
+	b.WriteString("\n}\n")
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, b.Bytes(), 0o644)
+}
+
+// medians has the median of each figure in place of its turns, with five digits.
+func medians(results map[string]result) map[string]result {
+	all := map[string]result{}
+	for name, r := range results {
+		rows := make([]rowResult, len(r.Rows))
+		for i, row := range r.Rows {
+			figures := map[string][]*float64{}
+			for column := range row.Figures {
+				figures[column] = []*float64{nil}
+				if values := known(row.values(column)); len(values) > 0 {
+					if v, err := strconv.ParseFloat(strconv.FormatFloat(median(values), 'g', 5, 64), 64); err == nil {
+						figures[column][0] = &v
+					}
+				}
+			}
+			rows[i] = rowResult{Name: row.Name, Beside: row.Beside, Figures: figures, Failed: row.Failed}
+		}
+		r.Rows = rows
+		all[name] = r
+	}
+	return all
+}
+
+// write writes the page and the figures of the guides.
+func write(root string, results map[string]result) error {
+	text, err := page(results)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(reportPath(root), text, 0o644); err != nil {
+		return err
+	}
+	unfilled := fillGuides(root, results)
+	source, err := os.ReadFile(sizingSource(root))
+	if err != nil {
+		return err
+	}
+	return errors.Join(unfilled, os.WriteFile(sizingPath(root), []byte(sizing(string(source))), 0o644))
+}
+
+// full is the report with every row and what the turns gave.
+func full(results map[string]result) []byte {
+	var b bytes.Buffer
+	b.WriteString("# Performance, every row\n\nA figure is the median of the turns; in parentheses the least and the most. **×** is the median of the ratios of the same turn.\n\n")
 	renderMachines(&b, results)
-	if err := renderGoals(&b, results); err != nil {
-		return nil, err
-	}
-	var missing []string
 	for _, e := range entries {
-		if _, ok := results[e.name]; !ok {
-			missing = append(missing, fmt.Sprintf("[%s](#%s)", e.title, slug(e.title)))
-		}
-	}
-	if len(missing) > 0 {
-		fmt.Fprintf(&b, "\nNot measured yet: %s.\n", strings.Join(missing, ", "))
-	}
-	for _, e := range entries {
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n", e.title, e.text)
 		if r, ok := results[e.name]; ok {
-			e.render(&b, &r)
-		} else {
-			fmt.Fprintf(&b, "```\nmake bench BENCH='-only %s'\n```\n\nNot measured yet.\n", e.name)
+			mc := r.Machine
+			fmt.Fprintf(&b, "\n## %s\n\n%s\n\n```\n%s\n```\n\n%s, commit %s. Load before it began: %s.\n", e.title, e.text, r.Command, mc.Time, mc.Commit, mc.Load)
+			e.renderTables(&b, &r, nil)
+			r.renderFailed(&b)
 		}
 	}
-	return b.Bytes(), nil
+	return b.Bytes()
 }
 
 // slug is the fragment of a heading, as GitHub makes it.
@@ -130,11 +169,11 @@ func renderMachines(b *bytes.Buffer, results map[string]result) {
 		of[line] = append(of[line], "`"+e.name+"`")
 	}
 	for _, line := range order {
-		fmt.Fprintf(b, "- %s", line)
+		names := of[line]
 		if len(order) > 1 {
-			fmt.Fprintf(b, " (%s)", strings.Join(of[line], ", "))
+			line += " (" + strings.Join(names, ", ") + ")"
 		}
-		b.WriteByte('\n')
+		b.WriteString(wrapped("- ", line))
 	}
 	if len(order) > 0 {
 		b.WriteByte('\n')
@@ -150,25 +189,31 @@ func (e *entry) shown(r result) []column {
 	return r.Columns
 }
 
-func (e *entry) render(b *bytes.Buffer, r *result) {
-	mc := r.Machine
-	fmt.Fprintf(b, "```\n%s\n```\n\n%s, commit %s. Load before it began: %s.\n", r.Command, mc.Time, mc.Commit, mc.Load)
+// renderTables writes the tables of an entry, with the rows that are wanted.
+func (e *entry) renderTables(b *bytes.Buffer, r *result, wanted func(row string) bool) {
 	for _, t := range e.tables(r) {
 		if t.caption != "" {
 			fmt.Fprintf(b, "\n`%s`:\n", t.caption)
 		}
 		b.WriteByte('\n')
 		for i, line := range t.cells {
+			if i > 0 && wanted != nil && !wanted(line[0]) {
+				continue
+			}
 			fmt.Fprintf(b, "| %s |\n", strings.Join(line, " | "))
 			if i == 0 {
 				fmt.Fprintf(b, "|%s\n", strings.Repeat("---|", len(line)))
 			}
 		}
 	}
+}
+
+// renderFailed names the rows that failed.
+func (r *result) renderFailed(b *bytes.Buffer) {
 	for _, row := range r.Rows {
 		for _, text := range row.Failed {
 			first, _, _ := strings.Cut(text, "\n")
-			fmt.Fprintf(b, "\n%s failed: %s.\n", row.Name, first)
+			b.WriteString("\n" + wrapped("", fmt.Sprintf("%s failed: %s.", row.Name, first)))
 		}
 	}
 }
@@ -276,7 +321,7 @@ func (r *result) readable(c column, rows []int) column {
 
 // cells are the lines of a table.
 func (r *result) cells(columns []column, rows []int) [][]string {
-	head := []string{""}
+	head := []string{"row"}
 	for _, c := range columns {
 		title := c.Title
 		if c.Goal != "" {

@@ -79,21 +79,46 @@ func TestRunAndRender(t *testing.T) {
 		{what: "dear", unit: "us", place: place{"made", "stock", "cpu"}, limit: 3.2, peer: "ours", cause: "It is slow."},
 		{what: "close", unit: "us", place: place{"made", "stock", "cpu"}, limit: 3.98, cause: "It is slow."},
 	}
-	report, err := render(read)
-	require.NoError(t, err)
-	text := string(report)
+	text := string(full(read))
 	for _, line := range []string{
 		"## Made up", "Of a test.", "make bench",
-		"|  | CPU, us (goal: 3) | resident, MiB | nothing |",
+		"| row | CPU, us (goal: 3) | resident, MiB | nothing |",
 		"| stock | 4.0 (4.0 to 8.0) | 100 |  |",
 		"| ours | 1.5 (1.0 to 2.0) **×0.25** | 100 |  |",
 		"ours failed: turn 3: it ended.",
-		"| [cheap](#made-up) | at most 3 us | 1.50 (1 to 2) | met |",
-		"| [dear](#made-up) | at most 3.2 us | 4 (4 to 8) | **missed by 25 %.** It is slow. ours in the same run: 1.50. |",
-		"| [close](#made-up) | at most 3.98 us | 4 (4 to 8) | **missed by 0.50 %.** It is slow. |",
 	} {
 		assert.Contains(t, text, line)
 	}
+
+	short["made"] = "In short."
+	t.Cleanup(func() { delete(short, "made") })
+	report, err := page(medians(read))
+	require.NoError(t, err)
+	text = string(report)
+	for _, line := range []string{
+		"## Made up", "In short.",
+		"| stock | 4.0 | 100 |  |",
+		"| ours | 1.5 **×0.38** | 100 |  |", // of the medians
+		"ours failed: turn 3: it ended.",
+		"| [cheap](#made-up) | at most 3 us | 1.50 | met |",
+		"| [dear](#made-up) | at most 3.2 us | 4 | **missed by 25 %** |",
+		"| [close](#made-up) | at most 3.98 us | 4 | **missed by 0.50 %** |",
+		"- **dear**: It is slow. ours in the same run: 1.50.\n- **close**: It is slow.\n",
+	} {
+		assert.Contains(t, text, line)
+	}
+	assert.NotContains(t, text, "Never told.")
+}
+
+// Every entry has its lines in the page, which stay short.
+func TestPageIsShort(t *testing.T) {
+	for _, e := range entries {
+		assert.NotEmpty(t, short[e.name], e.name)
+	}
+	_, results := committed(t)
+	text, err := page(results)
+	require.NoError(t, err)
+	assert.LessOrEqual(t, strings.Count(string(text), "\n"), 250)
 }
 
 func TestOpen(t *testing.T) {
@@ -146,12 +171,12 @@ func TestGoBenchmarksShown(t *testing.T) {
 	tables := e.tables(&got)
 	require.Len(t, tables, 2)
 	assert.Equal(t, table{"a", [][]string{
-		{"", "ns/op", "x", "allocs/op"},
+		{"row", "ns/op", "x", "allocs/op"},
 		{"One", "20 (10 to 30)", "0.123", "2"},
 		{"Two", "5 **×0.50**", "1234 **×10004.05**", "1 **×0.50**"},
 	}}, tables[0])
 	assert.Equal(t, "b", tables[1].caption)
-	assert.Equal(t, [][]string{{"", "Three"}, {"ns/op", "1"}, {"B/x", "1"}}, tables[1].cells[:3])
+	assert.Equal(t, [][]string{{"row", "Three"}, {"ns/op", "1"}, {"B/x", "1"}}, tables[1].cells[:3])
 }
 
 // A column is in the largest unit that leaves no row below one, and a benchmark of
@@ -166,8 +191,8 @@ func TestReadable(t *testing.T) {
 	got, err := e.run(t.Context(), &world{turns: 1})
 	require.NoError(t, err)
 	assert.Equal(t, []table{
-		{"", [][]string{{"", "ms/op", "B/op"}, {"A", "1.50", "900"}, {"B", "2000", "1073741824"}}},
-		{"", [][]string{{"", "KiB/pod"}, {"Memory/pods=1", "1.50"}}},
+		{"", [][]string{{"row", "ms/op", "B/op"}, {"A", "1.50", "900"}, {"B", "2000", "1073741824"}}},
+		{"", [][]string{{"row", "KiB/pod"}, {"Memory/pods=1", "1.50"}}},
 	}, e.tables(&got))
 }
 
@@ -189,9 +214,9 @@ func TestFailedGoal(t *testing.T) {
 	entries = []*entry{&e}
 	goals = []goal{{what: "cheap", unit: "us", place: place{"made", "ours", "cpu"}, limit: 3, cause: "Never told."}}
 	failed := map[string]result{"made": {Rows: []rowResult{{Name: "ours", Figures: map[string][]*float64{"cpu": {nil}}, Failed: []string{"it ended"}}}}}
-	report, err := render(failed)
+	report, err := page(failed)
 	require.NoError(t, err)
-	assert.Contains(t, string(report), "| [cheap](#made-up) | at most 3 us | it failed | **missed**: it could not be measured, as its section says |")
+	assert.Contains(t, string(report), "| [cheap](#made-up) | at most 3 us | failed | **missed**: it could not be measured, as its section shows |")
 	text, err := fill("<!-- bench: made; ours; cpu -->3<!-- /bench -->", failed)
 	require.NoError(t, err)
 	assert.Equal(t, "<!-- bench: made; ours; cpu -->"+unmeasured+"<!-- /bench -->", text)

@@ -1,0 +1,145 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// short is what docs/performance.md has about an entry; the full report has its text.
+var short = map[string]string{
+	"agent-15s":       "One node of 8 GPUs with owners, every field on the page, on a real control plane. All contenders run at the same time. `agent.yaml` and `standalone.yaml` have `footprint`, and the agent `GOGC=50`; the stock Collector is the same binary with prometheusreceiver alone.",
+	"agent-1s":        "The same, with a collection every second.",
+	"scrape":          "Exporters of 8 GPUs with all fields, scraped every 15 s by one process that discards what it reads. Prometheus in agent mode writes it to a server that discards it.",
+	"gateway":         "1,250 nodes send 60 points per GPU over OTLP every 10 s. A collector that only receives runs beside each row; the difference is the cost of the components. *receive* compares two of the same: its difference is noise.",
+	"growth":          "`gateway.yaml` behind agents with `agent-raw.yaml`: 10 points per GPU every 15 s, 60 in the row with everything. Rows with `scale-out-gateway.yaml` write to a remote store, as is meant for large fleets. The generator runs on the same cores.",
+	"correctness":     "Services with a known utilization, and faults at known moments, 15 times faster than the defaults. An answer is right within 0.5 points of the truth. *avg with care* is PromQL that was written with these faults in mind.",
+	"webhooks":        "2,000 events, 100 per second, each to five endpoints that respond at once. `standalone.yaml` stores every delivery with fsync and writes an audit record for every attempt; Alertmanager stores neither.",
+	"webhooks-faults": "500 events to five endpoints: two work, one responds 503 for 30 s, one not at all for 30 s, one drops every third request. The sender is killed after 10 s and restarted. Lost is what was acknowledged and neither delivered nor given up on record.",
+	"start":           "Until the health check responds, with a warm page cache.",
+	"build":           "From source with an empty build cache and a full module cache.",
+	"go-dcgm":         "The dcgm receiver beside prometheusreceiver, which maps nothing, on the same exporters.",
+	"go-components":   "Benchmarks of the components on one core, without exporter and network.",
+	"go-attribution":  "`gpu_pod` beside `k8s_attributes`, on the same resources.",
+	"go-summary":      "`gpu_summary` beside transform, groupbyattrs and transform, on the same batches. The stock pipeline is wrong as soon as a service is spread over several batches.",
+	"go-delivery":     "CPU time of a delivery by number of endpoints, scheme, and what is stored; and the latency of other endpoints while one hangs.",
+	"go-alarm":        "The binary with the shipped configurations; exporters die and report XIDs at random moments. Seconds until the webhook has arrived.",
+	"go-console":      "The embedded store and a Prometheus server with the same day of 64 to 4,096 GPUs, queried by the same console.",
+	"go-store":        "Appending scrapes and querying averages per service, in the embedded store and over HTTP from Prometheus.",
+}
+
+// inPage reports whether docs/performance.md has a row of an entry; the full report has all.
+func inPage(entry, row string) bool {
+	return entry != "correctness" || strings.HasPrefix(row, "**All faults")
+}
+
+// columnsOfText is the width at which text is wrapped.
+const columnsOfText = 100
+
+var unbroken = regexp.MustCompile("(?:[^\\s`]*`[^`]*`)+[^\\s`]*|\\S+")
+
+// wrapped breaks lines of text, which is a paragraph; a mark begins it.
+func wrapped(mark, text string) string {
+	var b strings.Builder
+	line := mark
+	for i, word := range unbroken.FindAllString(text, -1) {
+		switch {
+		case i == 0:
+			line += word
+		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > columnsOfText:
+			b.WriteString(line + "\n")
+			line = strings.Repeat(" ", len(mark)) + word
+		default:
+			line += " " + word
+		}
+	}
+	return b.String() + line + "\n"
+}
+
+// page is docs/performance.md: goals, causes of those missed, the comparisons, and how to
+// repeat them. Entries that were never measured have a section too, so that links to it
+// lead somewhere.
+func page(results map[string]result) ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteString("<!-- Written by testbed/kubernetes/bench: make bench. Do not edit. -->\n# Performance\n\n" +
+		wrapped("", "Medians, measured by `make bench` ([how](../testbed/kubernetes/bench/README.md)). "+
+			"Rows of one table ran in turns on one machine: compare rows, not tables. **×** is the ratio to the first row.") + "\n")
+	if err := renderGoals(&b, results); err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		fmt.Fprintf(&b, "\n## %s\n\n%s", e.title, wrapped("", short[e.name]))
+		r, ok := results[e.name]
+		switch {
+		case !ok:
+			fmt.Fprintf(&b, "\nNot measured yet.\n")
+		case e.columns != nil:
+			e.renderTables(&b, &r, func(row string) bool { return inPage(e.name, row) })
+		}
+		r.renderFailed(&b)
+	}
+	b.WriteString("\n## Repeat\n\n" + wrapped("", "`make bench BENCH='-only NAME'` measures one entry, `make bench` all of them, which takes hours; leave the machine alone. "+
+		"Both write this page, the figures in other guides, and a report with every row and turn to `bin/performance.md`. The medians of all rows are in [performance.json](performance.json). "+
+		"`load` is that of the minute before: near the number of cores, ratios mean more than times.") + "\n")
+	b.WriteString(wrapped("", versionsOf(results)) + "\n| name | measured | machine | load |\n|---|---|---|---|\n")
+	for _, e := range entries {
+		if r, ok := results[e.name]; ok {
+			mc := r.Machine
+			fmt.Fprintf(&b, "| [%s](#%s) | %s, commit %s | %d cores, %s, %s | %s |\n", e.name, slug(e.title), mc.Time, mc.Commit, mc.Cores, mc.CPU, mc.System, mc.Load)
+		}
+	}
+	return b.Bytes(), nil
+}
+
+// versionsOf names what was measured, with each version that there was.
+func versionsOf(results map[string]result) string {
+	seen := map[string]bool{}
+	for _, r := range results {
+		seen["Go "+strings.TrimPrefix(r.Machine.Go, "go")] = true
+		for name, version := range r.Machine.Versions {
+			seen[name+" "+version] = true
+		}
+	}
+	return "Versions: " + strings.Join(slices.Sorted(maps.Keys(seen)), ", ") + "."
+}
+
+// renderGoals is the table of goals, and the causes of those that are missed.
+func renderGoals(b *bytes.Buffer, results map[string]result) error {
+	b.WriteString("## Goals\n\n| what | goal | measured | result |\n|---|---|---|---|\n")
+	var causes []string
+	for _, g := range goals {
+		most := "at most"
+		if g.least {
+			most = "at least"
+		}
+		limit := strings.TrimSpace(fmt.Sprintf("%s %v %s", most, g.limit, g.unit))
+		fmt.Fprintf(b, "| [%s](#%s) | %s |", g.what, slug(entryOf(g.entry).title), limit)
+		all, err := g.measured(results)
+		switch {
+		case errors.Is(err, errFailed):
+			b.WriteString(" failed | **missed**: it could not be measured, as its section shows |\n")
+		case errors.Is(err, errUnmeasured):
+			b.WriteString(" not measured yet | |\n")
+		case err != nil:
+			return fmt.Errorf("goal %q: %w", g.what, err)
+		default:
+			verdict, cause := g.verdict(all, results)
+			fmt.Fprintf(b, " %s | %s |\n", number(median(all), -1), verdict)
+			if cause != "" {
+				causes = append(causes, wrapped("- ", "**"+g.what+"**: "+cause))
+			}
+		}
+	}
+	if len(causes) > 0 {
+		b.WriteString("\nWhy a goal is missed:\n\n" + strings.Join(causes, ""))
+	}
+	return nil
+}
