@@ -28,8 +28,9 @@ func (c *Cluster) StartAPIServer(ctx context.Context) error {
 	})
 }
 
-// StopAPIServer stops the API server alone: clients are refused until
-// StartAPIServer. The other programs go on and keep trying.
+// StopAPIServer ends the API server alone, as a crash does: clients are refused
+// until StartAPIServer. The other programs go on and keep trying. Asked to end, it
+// would wait for the watches of its clients until it is killed.
 func (c *Cluster) StopAPIServer() error {
 	p := c.apiServer()
 	if p == nil {
@@ -38,7 +39,7 @@ func (c *Cluster) StopAPIServer() error {
 	c.mu.Lock()
 	c.processes = slices.DeleteFunc(c.processes, func(o *process) bool { return o == p })
 	c.mu.Unlock()
-	p.stop()
+	p.kill()
 	return nil
 }
 

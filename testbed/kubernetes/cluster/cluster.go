@@ -148,12 +148,14 @@ func (c *Cluster) start(ctx context.Context) error {
 		"--use-service-account-credentials",
 		"--service-account-private-key-file="+accounts, "--root-ca-file="+c.ca.file(),
 		"--leader-elect=false", "--secure-port=0", "--profiling=false",
+		"--kube-api-qps=200", "--kube-api-burst=400",
 	); err != nil {
 		return err
 	}
 	if err := c.run("kube-scheduler",
 		"--kubeconfig="+c.file("kube-scheduler.kubeconfig"),
 		"--leader-elect=false", "--secure-port=0", "--profiling=false",
+		"--kube-api-qps=200", "--kube-api-burst=400",
 	); err != nil {
 		return err
 	}

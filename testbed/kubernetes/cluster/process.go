@@ -69,6 +69,16 @@ func (p *process) stop() {
 	select {
 	case <-p.done:
 	case <-timer.C:
+		p.kill()
+	}
+}
+
+// kill ends the program and all that it started at once, and returns when it is
+// gone.
+func (p *process) kill() {
+	select {
+	case <-p.done:
+	default:
 		_ = syscall.Kill(-p.pid, syscall.SIGKILL)
 		<-p.done
 	}
