@@ -287,7 +287,14 @@ func (w *world) told(c console, name string, want ...string) {
 		return err
 	}
 	w.eventually(fmt.Sprintf("%s is %v", name, want), same)
-	time.Sleep(5 * time.Second)
+	later := time.Now().Add(5 * time.Second) // evaluations, one a second
+	w.eventually("some evaluations more", func(ctx context.Context) error {
+		s, err := c.service(ctx, "chat")
+		if err == nil && !s.DataTime.After(later) {
+			err = fmt.Errorf("the last one at %v", s.DataTime)
+		}
+		return err
+	})
 	assert.NoError(w.t, same(w.t.Context()), name)
 }
 

@@ -43,7 +43,7 @@ func TestGateway(t *testing.T) {
 		summary := w.out.Len()
 		w.kill(w.stateless)
 		// The summary goes its own way: two evaluations after the kill all is whole.
-		time.Sleep(2 * evaluation)
+		w.evaluations(2)
 		w.wait("all services are whole without it", summary, whole)
 		raw := w.raw.Len()
 		w.startStateless()
@@ -85,8 +85,7 @@ func TestGateway(t *testing.T) {
 		before := w.events.all()
 		w.restarted(func(first map[string]float64) { assert.Equal(t, 1., first["chat"], "never said to be whole") },
 			func(s map[string]service) error { return s["chat"].is(1, 2, 2) })
-		// Some evaluations more: each of them would raise.
-		time.Sleep(3 * evaluation)
+		w.evaluations(3) // each of them would raise
 		assert.Equal(t, before, w.events.all(), "nothing is told again: %v", w.events.said)
 	})
 	t.Run("the exporter is back", func(t *testing.T) {
@@ -95,7 +94,7 @@ func TestGateway(t *testing.T) {
 		w.nodes[1].down.Store(false)
 		w.wait("all services are whole", from, whole)
 		w.told("chat", "raised", "cleared")
-		time.Sleep(3 * evaluation)
+		w.evaluations(3)
 		for service := range w.events.said {
 			assert.Equal(t, []string{"raised", "cleared"}, w.events.of(service), service)
 		}
@@ -136,7 +135,7 @@ func TestGateway(t *testing.T) {
 		})
 		w.kill(w.gateway)
 		w.start()
-		time.Sleep(3 * evaluation)
+		w.evaluations(3)
 		assert.Equal(t, want, w.events.ofXIDs(), "and not again")
 	})
 
@@ -240,6 +239,26 @@ func (w *world) wait(what string, from int, done func(map[string]service) error)
 			services[p.Service] = s
 		}
 		return done(services)
+	})
+}
+
+// evaluations waits until the gateway has evaluated the services so many times
+// from now on.
+func (w *world) evaluations(n int) {
+	w.t.Helper()
+	from, times := w.out.Len(), map[time.Time]bool{}
+	w.eventually(fmt.Sprintf("%d evaluations", n), func(context.Context) error {
+		points := w.out.Since(from)
+		from += len(points)
+		for _, p := range points {
+			if p.Metric == names.ServicePods.Name {
+				times[p.Time] = true
+			}
+		}
+		if len(times) < n {
+			return fmt.Errorf("%d so far", len(times))
+		}
+		return nil
 	})
 }
 
