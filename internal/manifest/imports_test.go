@@ -49,7 +49,7 @@ func TestMayImport(t *testing.T) {
 // independent are the folders of testbed/ that simulate the world or judge the
 // binaries from outside. They share no code with the product: a mistake in it would
 // be right on both sides.
-var independent = []string{"cmd", "delivery", "e2e", "gpusim", "hostile", "image", "internal", "kubelet", "mixin", "simkubelet", "webhooks"}
+var independent = []string{"cmd", "delivery", "e2e", "fakes", "gpusim", "hostile", "image", "internal", "kubelet", "mixin", "simkubelet", "webhooks"}
 
 // mayImport: commands import components, components and the mixin import internal/,
 // and only testbed/ imports testbed/.

@@ -46,7 +46,7 @@ func (w *world) agentOf(n *node, link string, ports collector.Ports, pprof int) 
 	}
 	overlay := ports.Overlay()
 	overlay["exporters"] = m{
-		"otlp_grpc/judge":  m{"endpoint": w.recorder.addr, "tls": m{"insecure": true}, "sending_queue": m{"num_consumers": 1}},
+		"otlp_grpc/judge":  m{"endpoint": w.recorder.Addr(), "tls": m{"insecure": true}, "sending_queue": m{"num_consumers": 1}},
 		"otlp_grpc":        m{"retry_on_failure": m{"initial_interval": "200ms", "max_interval": "1s"}, "timeout": "2s"},
 		"otlp_grpc/events": m{"retry_on_failure": m{"initial_interval": "200ms", "max_interval": "1s"}, "timeout": "2s"},
 	}
@@ -103,7 +103,7 @@ func (w *world) gatewayOf(ports collector.Ports, pprof int) (*process, error) {
 	plain := m{"insecure": true}
 	// No queue: what it refuses is refused to gpu_summary.
 	exporters["otlp_grpc/judge"] = m{
-		"endpoint": w.recorder.addr, "tls": plain, "headers": m{fromGateway: "1"}, "sending_queue": m{"enabled": false}, "retry_on_failure": m{"enabled": false},
+		"endpoint": w.recorder.Addr(), "tls": plain, "headers": m{fromGateway: "1"}, "sending_queue": m{"enabled": false}, "retry_on_failure": m{"enabled": false},
 	}
 	// A backend that takes nothing, all the time: what is optional delays and refuses
 	// nothing else.
@@ -111,7 +111,7 @@ func (w *world) gatewayOf(ports collector.Ports, pprof int) (*process, error) {
 		"endpoint": w.clogged.Addr().String(), "tls": plain, "timeout": "1s", "retry_on_failure": m{"enabled": false},
 		"sending_queue": m{"queue_size": 2, "num_consumers": 1},
 	}
-	exporters["otlp_grpc/events"] = m{"endpoint": w.recorder.addr, "tls": plain, "sending_queue": m{"enabled": false}}
+	exporters["otlp_grpc/events"] = m{"endpoint": w.recorder.Addr(), "tls": plain, "sending_queue": m{"enabled": false}}
 	exporters["prometheus"].(m)["metric_expiration"] = "20s"
 	list := m{}
 	for _, r := range w.receivers {

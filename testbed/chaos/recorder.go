@@ -5,23 +5,20 @@ package chaos
 
 import (
 	"context"
-	"net"
 	"slices"
 	"sync"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
+	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
-	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	_ "google.golang.org/grpc/encoding/gzip" // the exporters compress
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/chaos/claims"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/fakes/otlp"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/ownership"
 )
 
@@ -54,11 +51,7 @@ type heard struct {
 // recorder is an OTLP/gRPC server that takes what the agents send beside the
 // gateway, what the gateway hands on, and its events.
 type recorder struct {
-	pmetricotlp.UnimplementedGRPCServer
-
-	addr   string
-	server *grpc.Server
-	done   chan struct{}
+	*otlp.Server
 
 	mu          sync.Mutex
 	points      []ownership.Point // about devices, not judged yet
@@ -93,49 +86,31 @@ func (r *recorder) claimed() (states [][]claims.StatePoint, notFrozen []claims.N
 
 // record starts a recorder on a free port. Close ends it.
 func record() (*recorder, error) {
-	l, err := net.Listen("tcp", address(0))
-	if err != nil {
-		return nil, err
-	}
-	r := &recorder{
-		addr: l.Addr().String(), server: grpc.NewServer(grpc.MaxRecvMsgSize(64 << 20)), done: make(chan struct{}),
-		latest: map[string]evaluation{}, devices: map[string]heard{}, events: map[string]*event{},
-	}
-	pmetricotlp.RegisterGRPCServer(r.server, r)
-	plogotlp.RegisterGRPCServer(r.server, &logRecorder{recorder: r})
-	go func() {
-		defer close(r.done)
-		_ = r.server.Serve(l) // ends with Close
-	}()
-	return r, nil
-}
-
-// Close ends the server.
-func (r *recorder) Close() {
-	r.server.Stop()
-	<-r.done
+	r := &recorder{latest: map[string]evaluation{}, devices: map[string]heard{}, events: map[string]*event{}}
+	var err error
+	r.Server, err = otlp.Serve(address(0), otlp.Handler{Metrics: r.takeMetrics, Logs: r.takeLogs})
+	return r, err
 }
 
 // judged are the metrics whose points' holders are judged; the others of a
 // resource have the same.
 var judged = []string{names.GPUUtilization.Name, names.GPUMemoryUsage.Name, names.HwPower.Name, names.GPUAllocation.Name}
 
-// Export takes metrics: points about devices from agents, evaluations from the
-// gateway.
-func (r *recorder) Export(ctx context.Context, request pmetricotlp.ExportRequest) (pmetricotlp.ExportResponse, error) {
+// takeMetrics keeps points about devices from agents and evaluations from the gateway.
+func (r *recorder) takeMetrics(ctx context.Context, received pmetric.Metrics) error {
 	now := time.Now()
 	md, _ := metadata.FromIncomingContext(ctx)
 	r.mu.Lock()
 	refused := r.refuses && len(md.Get(fromGateway)) > 0
 	r.mu.Unlock()
 	if refused {
-		return pmetricotlp.NewExportResponse(), status.Error(codes.Unavailable, "the queue is full")
+		return status.Error(codes.Unavailable, "the queue is full")
 	}
 	var points []ownership.Point
 	var states []claims.StatePoint
 	var notFrozen []claims.NotFrozen
 	evaluations := map[evaluationKey]*evaluation{}
-	for _, rm := range request.Metrics().ResourceMetrics().All() {
+	for _, rm := range received.ResourceMetrics().All() {
 		resource := rm.Resource().Attributes()
 		for _, sm := range rm.ScopeMetrics().All() {
 			for _, metric := range sm.Metrics().All() {
@@ -178,7 +153,7 @@ func (r *recorder) Export(ctx context.Context, request pmetricotlp.ExportRequest
 			r.latest[key.service] = *e
 		}
 	}
-	return pmetricotlp.NewExportResponse(), nil
+	return nil
 }
 
 func text(attributes pcommon.Map, key string) string {
@@ -269,18 +244,12 @@ func evaluate(to map[evaluationKey]*evaluation, resource pcommon.Map, metric pme
 	}
 }
 
-// logRecorder takes events.
-type logRecorder struct {
-	plogotlp.UnimplementedGRPCServer
-	*recorder
-}
-
-// Export takes logs.
-func (r *logRecorder) Export(_ context.Context, request plogotlp.ExportRequest) (plogotlp.ExportResponse, error) {
+// takeLogs keeps events.
+func (r *recorder) takeLogs(_ context.Context, ld plog.Logs) error {
 	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, rl := range request.Logs().ResourceLogs().All() {
+	for _, rl := range ld.ResourceLogs().All() {
 		for _, sl := range rl.ScopeLogs().All() {
 			for _, record := range sl.LogRecords().All() {
 				a := record.Attributes()
@@ -299,7 +268,7 @@ func (r *logRecorder) Export(_ context.Context, request plogotlp.ExportRequest) 
 			}
 		}
 	}
-	return plogotlp.NewExportResponse(), nil
+	return nil
 }
 
 // ripe takes the points and evaluations that arrived before a time, in the order

@@ -4,7 +4,6 @@
 package chaos
 
 import (
-	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,9 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
-	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"go.opentelemetry.io/collector/pdata/pmetric"
-	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
@@ -190,8 +187,7 @@ func TestRecorder(t *testing.T) {
 	add(namespace, names.ServicePods, 3, func(p pmetric.NumberDataPoint) { p.Attributes().PutStr(names.GPUPodState, "missing") })
 	add(namespace, names.ServiceUtilization, .7, func(p pmetric.NumberDataPoint) { p.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true)) })
 	add(namespace, names.ServicePipeActive, .2, func(p pmetric.NumberDataPoint) { p.Attributes().PutStr(names.GPUPipe, "fp16") })
-	_, err := r.Export(context.Background(), pmetricotlp.NewExportRequestFromMetrics(md))
-	require.NoError(t, err)
+	require.NoError(t, r.takeMetrics(t.Context(), md))
 
 	points, evaluations := r.ripe(now)
 	assert.Empty(t, points, "they came later")
@@ -214,8 +210,7 @@ func TestRecorder(t *testing.T) {
 	record.Attributes().PutStr(names.GPUEventKey, "gpu.service.partial/c/n/s")
 	record.Attributes().PutStr(names.GPUEventState, names.EventRaised)
 	for range 2 {
-		_, err = (&logRecorder{recorder: r}).Export(context.Background(), plogotlp.NewExportRequestFromLogs(ld))
-		require.NoError(t, err)
+		require.NoError(t, r.takeLogs(t.Context(), ld))
 	}
 	require.Len(t, r.Events(), 1, "by its id")
 	assert.Equal(t, 2, r.Events()[0].posts)

@@ -21,8 +21,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/fakes/otlp"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
-	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/otlp"
 )
 
 // An agent that starts while the API server is away is ready, delivers GPU

@@ -21,32 +21,30 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
-	"google.golang.org/grpc"
-	_ "google.golang.org/grpc/encoding/gzip" // what the exporter sends
+	"go.opentelemetry.io/collector/pdata/plog"
 
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/fakes/otlp"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 )
 
 // eventSink is where a gateway would be: it keeps what events say.
 type eventSink struct {
-	plogotlp.UnimplementedGRPCServer
 	mu     sync.Mutex
 	events []string // name and body
 }
 
-func (s *eventSink) Export(_ context.Context, request plogotlp.ExportRequest) (plogotlp.ExportResponse, error) {
+func (s *eventSink) take(_ context.Context, ld plog.Logs) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, rl := range request.Logs().ResourceLogs().All() {
+	for _, rl := range ld.ResourceLogs().All() {
 		for _, sl := range rl.ScopeLogs().All() {
 			for _, r := range sl.LogRecords().All() {
 				s.events = append(s.events, r.EventName()+": "+r.Body().AsString())
 			}
 		}
 	}
-	return plogotlp.NewExportResponse(), nil
+	return nil
 }
 
 func (s *eventSink) all() []string {
@@ -107,15 +105,10 @@ func TestAnEventSurvivesTheAgent(t *testing.T) {
 
 	agent = run("again")
 	require.NoError(t, agent.WaitReady(t.Context()))
-	gateway, err := net.Listen("tcp", address)
+	sink := &eventSink{}
+	gateway, err := otlp.Serve(address, otlp.Handler{Logs: sink.take})
 	require.NoError(t, err)
-	sink, server, done := &eventSink{}, grpc.NewServer(), make(chan struct{})
-	plogotlp.RegisterGRPCServer(server, sink)
-	go func() {
-		defer close(done)
-		_ = server.Serve(gateway) // ends with Stop
-	}()
-	t.Cleanup(func() { server.Stop(); <-done })
+	t.Cleanup(gateway.Close)
 	require.Eventually(t, func() bool { return len(sink.all()) > 0 }, 20*time.Second, 50*time.Millisecond)
 	time.Sleep(3 * time.Second)
 	all := sink.all()

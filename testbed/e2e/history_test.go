@@ -25,7 +25,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
-	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 )
@@ -210,18 +209,9 @@ type otlpHistory struct {
 	got []pmetric.Metrics
 }
 
-func (h *otlpHistory) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(r.Body)
-	req := pmetricotlp.NewExportRequest()
-	if err == nil {
-		err = req.UnmarshalProto(body)
-	}
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
+func (h *otlpHistory) take(_ context.Context, md pmetric.Metrics) error {
 	var points []point
-	each(req.Metrics(), func(resource pcommon.Map, name string, dp pmetric.NumberDataPoint) {
+	each(md, func(resource pcommon.Map, name string, dp pmetric.NumberDataPoint) {
 		b := labels.NewBuilder(labels.EmptyLabels()).Set("__name__", underscores(name))
 		for k, v := range resource.All() {
 			b.Set(underscores(k), v.AsString())
@@ -234,9 +224,9 @@ func (h *otlpHistory) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})
 	h.add(points)
 	h.mu.Lock()
-	h.got = append(h.got, req.Metrics())
+	h.got = append(h.got, md)
 	h.mu.Unlock()
-	w.Header().Set("Content-Type", "application/x-protobuf")
+	return nil
 }
 
 // requests are those that arrived until now.

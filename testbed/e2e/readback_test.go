@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/fakes/otlp"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubelet"
 )
@@ -153,7 +154,7 @@ func newReadBack(t *testing.T, pods []gpusim.Pod) *readBack {
 			}}}},
 		},
 		"exporters": m{
-			"otlp_http": m{"endpoint": serve(t, r.otlp), "compression": "none", "sending_queue": m{"num_consumers": 1}},
+			"otlp_http": otlp.Exporter(serve(t, otlp.Handler{Metrics: r.otlp.take})),
 			"prometheus_remote_write": m{
 				"endpoint":                         serve(t, http.HandlerFunc(r.write.remoteWrite)),
 				"translation_strategy":             "UnderscoreEscapingWithSuffixes",

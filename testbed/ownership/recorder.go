@@ -5,66 +5,40 @@ package ownership
 
 import (
 	"context"
-	"net"
 	"sync"
 	"time"
 
-	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
-	"google.golang.org/grpc"
-	_ "google.golang.org/grpc/encoding/gzip" // the agents' exporters compress
-)
+	"go.opentelemetry.io/collector/pdata/pmetric"
 
-// maxMessage bounds what an agent may send at once: above the 2 MiB of a batch.
-const maxMessage = 32 << 20
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/fakes/otlp"
+)
 
 // Recorder is an OTLP/gRPC server that keeps every point of metrics that
 // arrives.
 type Recorder struct {
-	pmetricotlp.UnimplementedGRPCServer
-
-	addr   string
-	server *grpc.Server
-	done   chan struct{}
+	*otlp.Server
 
 	mu      sync.Mutex
 	points  []Point
 	strings map[string]string // one copy of each
 }
 
-// Record starts a recorder on a free port of loopback. Close ends it.
+// Record starts a recorder on a free port of loopback. Close ends it; what was
+// recorded stays.
 func Record() (*Recorder, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	r := &Recorder{
-		addr: l.Addr().String(), server: grpc.NewServer(grpc.MaxRecvMsgSize(maxMessage)),
-		done: make(chan struct{}), strings: map[string]string{},
-	}
-	pmetricotlp.RegisterGRPCServer(r.server, r)
-	go func() {
-		defer close(r.done)
-		_ = r.server.Serve(l) // ends with Close
-	}()
-	return r, nil
+	r := &Recorder{strings: map[string]string{}}
+	var err error
+	r.Server, err = otlp.Serve("127.0.0.1:0", otlp.Handler{Metrics: r.take})
+	return r, err
 }
 
-// Addr is host:port of the server, which speaks without TLS.
-func (r *Recorder) Addr() string { return r.addr }
-
-// Close ends the server; what was recorded stays.
-func (r *Recorder) Close() {
-	r.server.Stop()
-	<-r.done
-}
-
-// Export takes what an agent sends.
-func (r *Recorder) Export(_ context.Context, request pmetricotlp.ExportRequest) (pmetricotlp.ExportResponse, error) {
+// take keeps what an agent sends.
+func (r *Recorder) take(_ context.Context, md pmetric.Metrics) error {
 	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.points = flatten(r.points, request.Metrics(), now, r.intern)
-	return pmetricotlp.NewExportResponse(), nil
+	r.points = flatten(r.points, md, now, r.intern)
+	return nil
 }
 
 func (r *Recorder) intern(s string) string {

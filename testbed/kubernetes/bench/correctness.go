@@ -130,7 +130,7 @@ func (s *stage) startGateway(ctx context.Context) (program, error) {
 	var url string
 	p, err := s.w.collect(ctx, nil, func(ports collector.Ports) []string {
 		url = fmt.Sprintf("http://%s:%d/v1/metrics", collector.Loopback, ports.OTLPHTTP)
-		return []string{overlay(summaryGateway(s.summaries.address)), overlay(moved(ports, "receivers"))}
+		return []string{overlay(summaryGateway(s.summaries.Addr())), overlay(moved(ports, "receivers"))}
 	})
 	s.ours.at(url)
 	return p, err
@@ -235,7 +235,7 @@ func measureCorrectness(ctx context.Context, w *world) (_ *protocol, err error) 
 	if s.summaries, err = newSummaries(); err != nil {
 		return nil, err
 	}
-	defer s.summaries.close()
+	defer s.summaries.Close()
 	if s.data, err = w.folder("correctness"); err != nil {
 		return nil, err
 	}

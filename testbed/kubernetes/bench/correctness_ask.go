@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	neturl "net/url"
 	"strconv"
@@ -15,18 +14,15 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pmetric"
-	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
-	"google.golang.org/grpc"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/fakes/otlp"
 )
 
 // summaries takes what a gateway sends on, and keeps the newest summary of each
 // service.
 type summaries struct {
-	pmetricotlp.UnimplementedGRPCServer
-	address string
-	server  *grpc.Server
+	*otlp.Server
 
 	mu     sync.Mutex
 	means  map[string]reading
@@ -41,23 +37,17 @@ type reading struct {
 }
 
 func newSummaries() (*summaries, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	s := &summaries{address: listener.Addr().String(), server: grpc.NewServer(), means: map[string]reading{}, states: map[string]reading{}}
-	pmetricotlp.RegisterGRPCServer(s.server, s)
-	go func() { _ = s.server.Serve(listener) }() // ends with close
-	return s, nil
+	s := &summaries{means: map[string]reading{}, states: map[string]reading{}}
+	var err error
+	s.Server, err = otlp.Serve("127.0.0.1:0", otlp.Handler{Metrics: s.take})
+	return s, err
 }
 
-func (s *summaries) close() { s.server.Stop() }
-
-// Export takes a request.
-func (s *summaries) Export(_ context.Context, request pmetricotlp.ExportRequest) (pmetricotlp.ExportResponse, error) {
+// take keeps what a request has.
+func (s *summaries) take(_ context.Context, md pmetric.Metrics) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, rm := range request.Metrics().ResourceMetrics().All() {
+	for _, rm := range md.ResourceMetrics().All() {
 		service, _ := rm.Resource().Attributes().Get(names.ServiceName)
 		for _, sm := range rm.ScopeMetrics().All() {
 			for _, metric := range sm.Metrics().All() {
@@ -70,7 +60,7 @@ func (s *summaries) Export(_ context.Context, request pmetricotlp.ExportRequest)
 			}
 		}
 	}
-	return pmetricotlp.NewExportResponse(), nil
+	return nil
 }
 
 func keep(into map[string]reading, service string, points pmetric.NumberDataPointSlice) {

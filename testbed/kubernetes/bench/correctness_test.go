@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
-	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
@@ -241,15 +240,14 @@ func sendSummary(t *testing.T, s *summaries, at time.Time, mean float64, ended b
 		dp.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
 	}
 	point(names.ServicePartial).SetIntValue(1)
-	_, err := s.Export(t.Context(), pmetricotlp.NewExportRequestFromMetrics(md))
-	require.NoError(t, err)
+	require.NoError(t, s.take(t.Context(), md))
 }
 
 // The newest point counts until it is stale or its series ends.
 func TestSummariesAsk(t *testing.T) {
 	s, err := newSummaries()
 	require.NoError(t, err)
-	defer s.close()
+	defer s.Close()
 	at := time.Now()
 	ask := func(at time.Time) said {
 		answers, err := s.ask(t.Context(), at)

@@ -5,22 +5,20 @@ package gateway
 
 import (
 	"context"
-	"net"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
-	"google.golang.org/grpc"
+	"go.opentelemetry.io/collector/pdata/plog"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/fakes/otlp"
 )
 
 // events is an OTLP/gRPC server that keeps the events that arrive.
 type events struct {
-	plogotlp.UnimplementedGRPCServer
-	addr string
+	*otlp.Server
 
 	mu   sync.Mutex
 	said map[string][]string // states of gpu.service.partial by service, in order
@@ -29,24 +27,19 @@ type events struct {
 
 func recordEvents(t *testing.T) *events {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	e := &events{said: map[string][]string{}}
+	var err error
+	e.Server, err = otlp.Serve("127.0.0.1:0", otlp.Handler{Logs: e.take})
 	require.NoError(t, err)
-	e := &events{addr: l.Addr().String(), said: map[string][]string{}}
-	server, done := grpc.NewServer(), make(chan struct{})
-	plogotlp.RegisterGRPCServer(server, e)
-	go func() {
-		defer close(done)
-		_ = server.Serve(l) // ends with Stop
-	}()
-	t.Cleanup(func() { server.Stop(); <-done })
+	t.Cleanup(e.Close)
 	return e
 }
 
-// Export takes what the gateway sends.
-func (e *events) Export(_ context.Context, request plogotlp.ExportRequest) (plogotlp.ExportResponse, error) {
+// take keeps what the gateway sends.
+func (e *events) take(_ context.Context, ld plog.Logs) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, rl := range request.Logs().ResourceLogs().All() {
+	for _, rl := range ld.ResourceLogs().All() {
 		service, _ := rl.Resource().Attributes().Get(names.ServiceName)
 		for _, sl := range rl.ScopeLogs().All() {
 			for _, r := range sl.LogRecords().All() {
@@ -61,7 +54,7 @@ func (e *events) Export(_ context.Context, request plogotlp.ExportRequest) (plog
 			}
 		}
 	}
-	return plogotlp.NewExportResponse(), nil
+	return nil
 }
 
 func xid(resource, attributes pcommon.Map) string {

@@ -46,7 +46,7 @@ const (
 
 	collection = 2 * time.Second
 	evaluation = time.Second
-	staleness  = 8 * time.Second // also the start gate
+	staleness  = 6 * time.Second // also the start gate
 	warmup     = 3 * time.Second
 	patience   = time.Minute // bounds every wait
 )
@@ -201,7 +201,7 @@ func (w *world) start() {
 	exporters := overlay["exporters"].(m)
 	plain := m{"insecure": true}
 	exporters["otlp_grpc/out"] = m{"endpoint": w.out.Addr(), "tls": plain, "sending_queue": m{"num_consumers": 1}}
-	exporters["otlp_grpc/events"] = m{"endpoint": w.events.addr, "tls": plain, "sending_queue": m{"enabled": false}}
+	exporters["otlp_grpc/events"] = m{"endpoint": w.events.Addr(), "tls": plain, "sending_queue": m{"enabled": false}}
 	overlay["service"].(m)["pipelines"] = m{
 		"metrics":     m{"exporters": []string{"best_effort/prometheus", "gpu_events", "otlp_grpc/out"}},
 		"logs/events": m{"exporters": []string{"debug/events", "otlp_grpc/events"}},

@@ -30,8 +30,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/fakes/otlp"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
-	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/otlp"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/cluster"
 )
 

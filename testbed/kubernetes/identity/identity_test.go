@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/serviceidentity"
-	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/otlp"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/fakes/otlp"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/cluster"
 )
 
