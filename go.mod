@@ -82,6 +82,8 @@ require (
 	k8s.io/kubelet v0.35.4
 )
 
+require github.com/CycloneDX/cyclonedx-go v0.12.0
+
 require (
 	cloud.google.com/go/auth v0.20.0 // indirect
 	cloud.google.com/go/auth/oauth2adapt v0.2.8 // indirect

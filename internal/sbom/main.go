@@ -3,7 +3,7 @@
 
 // Command sbom writes a CycloneDX bill of materials of a Go binary to standard
 // output: what `go version -m` lists, which is what the linker put in, and
-// not what go.mod might have meant. With -web the packages of the console's page
+// not what go.mod lists. With -web the packages of the console's page
 // too, which are embedded as files and so not known to Go.
 //
 //	sbom [-version 0.1.0] [-web extension/gpuconsoleextension/web] bin/otelcol-gpu
@@ -23,6 +23,8 @@ import (
 	"slices"
 	"strings"
 
+	cdx "github.com/CycloneDX/cyclonedx-go"
+
 	"github.com/otelcol-gpu/otelcol-gpu/internal/sbom/licenses"
 )
 
@@ -40,50 +42,12 @@ func main() {
 	}
 }
 
-// The parts of CycloneDX 1.6 that are used here.
-type (
-	bom struct {
-		Format      string      `json:"bomFormat"`
-		SpecVersion string      `json:"specVersion"`
-		Version     int         `json:"version"`
-		Metadata    metadata    `json:"metadata"`
-		Components  []component `json:"components"`
-	}
-	metadata struct {
-		Component component `json:"component"`
-	}
-	component struct {
-		Type       string     `json:"type"`
-		Ref        string     `json:"bom-ref"`
-		Name       string     `json:"name"`
-		Version    string     `json:"version,omitempty"`
-		PURL       string     `json:"purl,omitempty"`
-		Hashes     []hash     `json:"hashes,omitempty"`
-		Licenses   []licensed `json:"licenses,omitempty"`
-		Properties []property `json:"properties,omitempty"`
-	}
-	licensed struct {
-		License license `json:"license"`
-	}
-	license struct {
-		ID string `json:"id"` // of SPDX
-	}
-	hash struct {
-		Algorithm string `json:"alg"`
-		Content   string `json:"content"`
-	}
-	property struct {
-		Name  string `json:"name"`
-		Value string `json:"value"`
-	}
-)
-
 // write writes the bill of the binary at path. It has no serial number and no
 // time: the same binary gives the same bill.
 func write(w io.Writer, path, version, web string) error {
 	info, err := buildinfo.ReadFile(path)
 	if err != nil {
-		return fmt.Errorf("%s is no Go binary: %w", path, err)
+		return fmt.Errorf("%s is not a Go binary: %w", path, err)
 	}
 	digest, err := sha256Of(path)
 	if err != nil {
@@ -93,58 +57,60 @@ func write(w io.Writer, path, version, web string) error {
 	if version == "" {
 		version = info.Main.Version
 	}
-	out := bom{Format: "CycloneDX", SpecVersion: "1.6", Version: 1}
-	out.Metadata.Component = component{
-		Type: "application", Ref: name, Name: name, Version: version,
-		Hashes: []hash{{"SHA-256", digest}},
-	}
+	var settings []cdx.Property
 	for _, s := range info.Settings {
 		if slices.Contains([]string{"GOOS", "GOARCH", "CGO_ENABLED", "-tags", "-trimpath"}, s.Key) {
-			out.Metadata.Component.Properties = append(out.Metadata.Component.Properties, property{"go:" + strings.TrimPrefix(s.Key, "-"), s.Value})
+			settings = append(settings, cdx.Property{Name: "go:" + strings.TrimPrefix(s.Key, "-"), Value: s.Value})
 		}
 	}
 	modules, err := licenses.Of(path)
 	if err != nil {
 		return err
 	}
+	var components []cdx.Component
 	for _, m := range modules {
-		out.Components = append(out.Components, golang(m))
+		components = append(components, golang(m))
 	}
 	if web != "" {
 		packages, err := page(web)
 		if err != nil {
 			return err
 		}
-		out.Components = append(out.Components, packages...)
+		components = append(components, packages...)
 	}
-	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", "  ")
-	encoder.SetEscapeHTML(false)
-	return encoder.Encode(out)
+	bom := cdx.NewBOM()
+	bom.Metadata = &cdx.Metadata{Component: &cdx.Component{
+		Type: cdx.ComponentTypeApplication, BOMRef: name, Name: name, Version: version,
+		Hashes: &[]cdx.Hash{{Algorithm: cdx.HashAlgoSHA256, Value: digest}}, Properties: &settings,
+	}}
+	bom.Components = &components
+	return cdx.NewBOMEncoder(w, cdx.BOMFileFormatJSON).SetPretty(true).SetEscapeHTML(false).EncodeVersion(bom, cdx.SpecVersion1_6)
 }
 
 // golang is a Go module. Its sum is Go's own kind of hash, of all of its files,
 // and so a property.
-func golang(m licenses.Module) component {
-	purl := "pkg:golang/" + escape(m.Path) + "@" + escape(m.Version)
-	c := component{Type: "library", Ref: purl, Name: m.Path, Version: m.Version, PURL: purl, Licenses: licensedBy(m.Licenses...)}
+func golang(m licenses.Module) cdx.Component {
+	c := library("pkg:golang/"+escape(m.Path), m.Path, m.Version, m.Licenses...)
 	if m.Sum != "" {
-		c.Properties = []property{{"go:sum", m.Sum}}
+		c.Properties = &[]cdx.Property{{Name: "go:sum", Value: m.Sum}}
 	}
 	return c
 }
 
-func licensedBy(ids ...string) []licensed {
-	var list []licensed
+// library is a component; its package URL is without the version, its licenses are
+// SPDX identifiers.
+func library(purl, name, version string, ids ...string) cdx.Component {
+	purl += "@" + escape(version)
+	var all cdx.Licenses
 	for _, id := range ids {
-		list = append(list, licensed{license{id}})
+		all = append(all, cdx.LicenseChoice{License: &cdx.License{ID: id}})
 	}
-	return list
+	return cdx.Component{Type: cdx.ComponentTypeLibrary, BOMRef: purl, Name: name, Version: version, PackageURL: purl, Licenses: &all}
 }
 
 // page are the packages that the console's page is built from: the dependencies
 // of package.json and theirs, at the versions of package-lock.json.
-func page(folder string) ([]component, error) {
+func page(folder string) ([]cdx.Component, error) {
 	var manifest struct {
 		Dependencies map[string]string `json:"dependencies"`
 	}
@@ -165,7 +131,7 @@ func page(folder string) ([]component, error) {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 	}
-	var found []component
+	var found []cdx.Component
 	seen := map[string]bool{}
 	var add func(names map[string]string) error
 	add = func(names map[string]string) error {
@@ -181,11 +147,9 @@ func page(folder string) ([]component, error) {
 			if p.License == "" {
 				return fmt.Errorf("package-lock.json has no license of %s: read it before it is distributed", name)
 			}
-			purl := "pkg:npm/" + strings.ReplaceAll(escape(name), "@", "%40") + "@" + escape(p.Version)
-			found = append(found, component{
-				Type: "library", Ref: purl, Name: name, Version: p.Version, PURL: purl, Licenses: licensedBy(p.License),
-				Properties: []property{{"npm:integrity", p.Integrity}},
-			})
+			c := library("pkg:npm/"+strings.ReplaceAll(escape(name), "@", "%40"), name, p.Version, p.License)
+			c.Properties = &[]cdx.Property{{Name: "npm:integrity", Value: p.Integrity}}
+			found = append(found, c)
 			if err := add(p.Dependencies); err != nil {
 				return err
 			}
@@ -195,7 +159,7 @@ func page(folder string) ([]component, error) {
 	if err := add(manifest.Dependencies); err != nil {
 		return nil, err
 	}
-	slices.SortFunc(found, func(a, b component) int { return strings.Compare(a.PURL, b.PURL) })
+	slices.SortFunc(found, func(a, b cdx.Component) int { return strings.Compare(a.PackageURL, b.PackageURL) })
 	return found, nil
 }
 

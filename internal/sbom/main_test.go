@@ -6,12 +6,12 @@ package main
 import (
 	"bytes"
 	"debug/buildinfo"
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 
+	cdx "github.com/CycloneDX/cyclonedx-go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -43,17 +43,18 @@ func TestEveryModuleIsListed(t *testing.T) {
 	require.NoError(t, write(&first, binary, "1.2.3", console))
 	require.NoError(t, write(&again, binary, "1.2.3", console))
 	assert.Equal(t, first.String(), again.String())
-	var made bom
-	require.NoError(t, json.Unmarshal(first.Bytes(), &made))
+	var made cdx.BOM
+	require.NoError(t, cdx.NewBOMDecoder(&first, cdx.BOMFileFormatJSON).Decode(&made))
+	assert.Equal(t, cdx.SpecVersion1_6, made.SpecVersion)
 	assert.Equal(t, "1.2.3", made.Metadata.Component.Version)
-	assert.Len(t, made.Metadata.Component.Hashes[0].Content, 64)
+	assert.Len(t, (*made.Metadata.Component.Hashes)[0].Value, 64)
 
 	versions := map[string]string{}
-	for _, c := range made.Components {
+	for _, c := range *made.Components {
 		assert.NotContains(t, versions, c.Name, "each once")
 		versions[c.Name] = c.Version
-		assert.Equal(t, c.PURL, c.Ref)
-		assert.NotEmpty(t, c.Licenses, c.Name)
+		assert.Equal(t, c.PackageURL, c.BOMRef)
+		assert.NotEmpty(t, *c.Licenses, c.Name)
 	}
 	for _, m := range info.Deps {
 		require.Nil(t, m.Replace)
@@ -68,16 +69,16 @@ func TestEveryModuleIsListed(t *testing.T) {
 }
 
 func TestPackageURLs(t *testing.T) {
-	assert.Equal(t, "pkg:golang/github.com/docker/docker@v28.0.0%2Bincompatible", golang(licenses.Module{Path: "github.com/docker/docker", Version: "v28.0.0+incompatible"}).PURL)
+	assert.Equal(t, "pkg:golang/github.com/docker/docker@v28.0.0%2Bincompatible", golang(licenses.Module{Path: "github.com/docker/docker", Version: "v28.0.0+incompatible"}).PackageURL)
 	packages, err := page(console)
 	require.NoError(t, err)
-	assert.Regexp(t, `^pkg:npm/%40preact/signals-core@\d`, packages[0].PURL)
+	assert.Regexp(t, `^pkg:npm/%40preact/signals-core@\d`, packages[0].PackageURL)
 }
 
 func TestBadInput(t *testing.T) {
 	text := filepath.Join(t.TempDir(), "x")
 	require.NoError(t, os.WriteFile(text, []byte("no binary"), 0o600))
-	assert.ErrorContains(t, write(&bytes.Buffer{}, text, "", ""), "no Go binary")
+	assert.ErrorContains(t, write(&bytes.Buffer{}, text, "", ""), "not a Go binary")
 	_, err := page(t.TempDir())
 	assert.Error(t, err, "a page without package.json")
 	locked := t.TempDir()

@@ -39,7 +39,7 @@ const Stdlib = "stdlib"
 func Of(binary string) ([]Module, error) {
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {
-		return nil, fmt.Errorf("%s is no Go binary: %w", binary, err)
+		return nil, fmt.Errorf("%s is not a Go binary: %w", binary, err)
 	}
 	cache, root, err := environment()
 	if err != nil {
@@ -132,7 +132,7 @@ func texts(dir string) ([]string, error) {
 	return found, err
 }
 
-// noLicense are texts that licensecheck knows and that are no license by SPDX:
+// noLicense are texts that licensecheck knows and that are not a license in SPDX:
 // they are distributed with the rest.
 var noLicense = map[string]bool{"GooglePatentsFile": true}
 
