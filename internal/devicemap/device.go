@@ -16,16 +16,15 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
-// device is a physical GPU or a MIG instance of one target.
-type device struct {
-	id        string
-	parent    *device            // of a MIG instance
-	instances map[string]*device // of a GPU in MIG mode, by GPU_I_ID
-	instance  string             // GPU_I_ID of a MIG instance
-	facts     facts
-	holders   []held
-	whole     []*Family // those with shares that have a row without holder
-	of        *Target   // that knows it, nil once forgotten
+// Device is a board, or a part of one, of one target.
+type Device struct {
+	id      string
+	parent  *Device            // of a part
+	parts   map[string]*Device // of a board, by their numbers
+	part    string             // number of a part
+	facts   facts
+	holders holders
+	of      *devices // that it is one of, nil once forgotten
 
 	seen       uint64            // number of the last page that had the device,
 	lastSeen   pcommon.Timestamp // its time,
@@ -33,23 +32,115 @@ type device struct {
 
 	// Of the current page:
 	learned  *Labels // whose facts were added last
-	values   []value // by devicetable.ID
+	values   readings
 	labelled labelled
 	raw      []rawPoint
 
 	// From page to page:
-	starts           []counter // by place in devicetable.Table
-	xid              xidState
-	clockEventTotals map[string]float64
+	starts     []Cumulative // by place in Table.Series
+	derivation Derivation   // nil where the vendor derives nothing
 }
 
-// facts are the labels that describe a device. Rows may differ in which they
-// have; where they contradict each other the greater text wins, so that the
-// order of rows does not matter.
-type facts struct {
-	index, pci, model, host, driver, serial, firmware string
-	profile, migUUID                                  string            // of a MIG instance
-	other                                             map[string]string // label-type fields without a convention
+// Reading is what the current page says for a field.
+func (d *Device) Reading(id devicetable.ID) Reading { return d.values[id] }
+
+// Rows are the current page's rows of a field that has a label of its own, by that
+// label, nil where it has none. The text "" is a row without it.
+func (d *Device) Rows(id devicetable.ID) map[string]Reading { return d.labelled[id] }
+
+// SeenBefore is the time of the page before the last one that had the device, 0 for a
+// new device.
+func (d *Device) SeenBefore() pcommon.Timestamp { return d.seenBefore }
+
+// devices are the boards and parts of one target.
+type devices struct {
+	vendor *Vendor
+	boards map[string]*Device // by hw.id; their parts hang on them
+	count  int                // boards and parts together
+}
+
+// find returns the device that labels are about, nil when there are too many.
+func (ds *devices) find(l *Labels) *Device {
+	d := l.device
+	if d == nil || d.of != ds {
+		if d = ds.findRow(&l.row); d == nil {
+			return nil
+		}
+		l.device = d
+	}
+	return d
+}
+
+func (ds *devices) findRow(r *row) *Device {
+	board := ds.boards[r.board]
+	if board == nil {
+		if board = ds.add(r.board, nil); board == nil {
+			return nil
+		}
+		ds.boards[board.id] = board
+	}
+	if r.part == "" {
+		return board
+	}
+	part := board.parts[r.part]
+	if part == nil {
+		if part = ds.add(ds.vendor.PartID(r.board, r.part), board); part == nil {
+			return nil
+		}
+		if board.parts == nil {
+			board.parts = map[string]*Device{}
+		}
+		part.part = strings.Clone(r.part)
+		board.parts[part.part] = part
+	}
+	return part
+}
+
+func (ds *devices) add(id string, parent *Device) *Device {
+	if ds.count >= MaxDevices {
+		return nil
+	}
+	ds.count++
+	d := &Device{
+		id:     strings.Clone(id), // not a substring that pins the row's labels
+		of:     ds,
+		parent: parent,
+		values: make(readings, len(ds.vendor.Table.Fields)),
+		starts: make([]Cumulative, len(ds.vendor.Table.Series)),
+	}
+	if ds.vendor.Derive != nil {
+		d.derivation = ds.vendor.Derive()
+	}
+	return d
+}
+
+// forget drops the devices that were not on a page for long.
+func (ds *devices) forget(now pcommon.Timestamp) {
+	old := func(d *Device) bool { return now.AsTime().Sub(d.lastSeen.AsTime()) > forgetAfter }
+	for id, board := range ds.boards {
+		for number, part := range board.parts {
+			if old(part) {
+				delete(board.parts, number)
+				part.of = nil
+				ds.count--
+			}
+		}
+		if old(board) && len(board.parts) == 0 {
+			delete(ds.boards, id)
+			board.of = nil
+			ds.count--
+		}
+	}
+}
+
+// startPage forgets the values of the page before.
+func (d *Device) startPage(number uint64, time pcommon.Timestamp) {
+	d.seenBefore, d.seen, d.lastSeen = d.lastSeen, number, time
+	clear(d.values)
+	d.raw = d.raw[:0]
+	clear(d.labelled)
+	d.facts, d.learned = facts{}, nil
+	d.holders.startPage()
 }
 
 func keep(dst *string, v string) {
@@ -58,143 +149,82 @@ func keep(dst *string, v string) {
 	}
 }
 
-// device finds the device that rows with the labels are about, nil when there
-// are too many.
-func (t *Target) device(l *Labels) *device {
-	d := l.device
-	if d == nil || d.of != t {
-		if d = t.find(&l.row); d == nil {
-			return nil
+func (d *Device) learn(r *row) {
+	for fact, text := range r.facts.text {
+		if d.parent != nil || Fact(fact) < PartProfile {
+			keep(&d.facts.text[fact], text)
 		}
-		l.device = d
-	}
-	if d.parent != nil {
-		t.see(d.parent, l)
-	}
-	t.see(d, l)
-	return d
-}
-
-func (t *Target) find(r *row) *device {
-	gpu := t.gpus[r.uuid]
-	if gpu == nil {
-		if gpu = t.newDevice(r.uuid, nil); gpu == nil {
-			return nil
-		}
-		t.gpus[gpu.id] = gpu
-	}
-	if r.instance == "" {
-		return gpu
-	}
-	instance := gpu.instances[r.instance]
-	if instance == nil {
-		if instance = t.newDevice(deviceid.MIG(r.uuid, r.instance), gpu); instance == nil {
-			return nil
-		}
-		if gpu.instances == nil {
-			gpu.instances = map[string]*device{}
-		}
-		instance.instance = strings.Clone(r.instance)
-		gpu.instances[instance.instance] = instance
-	}
-	return instance
-}
-
-func (t *Target) newDevice(id string, parent *device) *device {
-	if t.devices >= maxDevices {
-		return nil
-	}
-	t.devices++
-	return &device{
-		id:     strings.Clone(id), // not a substring that pins the row's labels
-		of:     t,
-		parent: parent,
-		values: make([]value, len(devicetable.All)),
-		starts: make([]counter, len(devicetable.Table)),
-	}
-}
-
-func (t *Target) see(d *device, l *Labels) {
-	if d.seen != t.page.number {
-		d.startPage(t.page.number, t.page.time)
-		t.page.order = append(t.page.order, d)
-	}
-	if d.learned != l {
-		d.learn(&l.row)
-		d.learned = l
-	}
-}
-
-// startPage forgets what the page before said.
-func (d *device) startPage(number uint64, time pcommon.Timestamp) {
-	d.seenBefore, d.seen, d.lastSeen = d.lastSeen, number, time
-	clear(d.values)
-	d.raw = d.raw[:0]
-	clear(d.labelled)
-	d.facts, d.holders, d.whole, d.learned = facts{}, d.holders[:0], d.whole[:0], nil
-}
-
-func (d *device) learn(r *row) {
-	f := &d.facts
-	keep(&f.index, r.facts.index)
-	keep(&f.pci, r.facts.pci)
-	keep(&f.model, r.facts.model)
-	keep(&f.host, r.facts.host)
-	keep(&f.driver, r.facts.driver)
-	keep(&f.serial, r.facts.serial)
-	keep(&f.firmware, r.facts.firmware)
-	if d.parent != nil {
-		keep(&f.profile, r.facts.profile)
-		keep(&f.migUUID, r.facts.migUUID)
 	}
 	for k, v := range r.facts.other {
-		if f.other == nil {
-			f.other = map[string]string{}
+		if d.facts.other == nil {
+			d.facts.other = map[string]string{}
 		}
-		if v > f.other[k] {
-			f.other[k] = v
+		if v > d.facts.other[k] {
+			d.facts.other[k] = v
 		}
 	}
+}
+
+// keepValue keeps the value of a row of a known field, on the board where it belongs
+// there.
+func (d *Device) keepValue(s *Series, v float64) {
+	f := s.family
+	rank := rankOwn
+	if !s.labels.row.holder.empty() {
+		rank = rankHolder
+	}
+	if f.field.Scope == devicetable.Board && d.parent != nil {
+		d, rank = d.parent, rankPart
+	}
+	if f.field.Label == "" {
+		d.values[f.id].offer(f.field.Convert(v), rank, f.field.Code)
+		return
+	}
+	d.labelled.offer(f.id, s.labels.get(f.field.Label), v, rank)
 }
 
 // putResource writes the identity of the device, and nothing about the exporter.
-func (d *device) putResource(attrs pcommon.Map, opts *Options, node, exporterPod string) {
+func (d *Device) putResource(attrs pcommon.Map, vendor *Vendor, opts *Options, node, exporterPod string) {
 	attrs.EnsureCapacity(16)
 	attrs.PutStr(names.HwID, d.id)
 	attrs.PutStr(names.HwType, names.HwTypeGPU)
-	attrs.PutStr(names.HwVendor, names.HwVendorNVIDIA)
+	attrs.PutStr(names.HwVendor, vendor.HwVendor)
 	put := func(key, v string) {
-		if v != "" {
+		if v != "" && key != "" {
 			attrs.PutStr(key, v)
 		}
 	}
 	putNumber := func(key, v string) {
-		if n, err := strconv.ParseInt(v, 10, 64); err == nil {
+		if n, err := strconv.ParseInt(v, 10, 64); err == nil && key != "" {
 			attrs.PutInt(key, n)
 		}
 	}
-	f := &d.facts
-	put(names.HwModel, f.model)
-	put(names.HwDriverVersion, f.driver)
-	put(names.HwSerialNumber, f.serial)
-	put(names.HwFirmware, f.firmware)
-	putNumber(names.GPUIndex, f.index)
-	if f.pci != "" {
-		attrs.PutStr(names.GPUPCIAddress, deviceid.PCIAddress(f.pci))
+	f := &d.facts.text
+	put(names.HwModel, f[Model])
+	put(names.HwDriverVersion, f[Driver])
+	put(names.HwSerialNumber, f[Serial])
+	put(names.HwFirmware, f[Firmware])
+	putNumber(names.GPUIndex, f[Index])
+	if f[PCIAddress] != "" {
+		attrs.PutStr(names.GPUPCIAddress, deviceid.PCIAddress(f[PCIAddress]))
 	}
 	if d.parent != nil {
 		attrs.PutStr(names.HwParent, d.parent.id)
-		put(names.GPUMIGProfile, f.profile)
-		putNumber(names.GPUMIGInstanceID, d.instance)
-		put(names.GPUMIGUUID, f.migUUID)
+		put(vendor.Part.Profile, f[PartProfile])
+		putNumber(vendor.Part.Number, d.part)
+		put(vendor.Part.UUID, f[PartUUID])
 	}
-	for _, k := range slices.Sorted(maps.Keys(f.other)) {
-		attrs.PutStr(k, f.other[k])
+	for _, k := range slices.Sorted(maps.Keys(d.facts.other)) {
+		attrs.PutStr(k, d.facts.other[k])
 	}
-	if f.host != exporterPod { // what a pod without NODE_NAME takes for its host
-		put(names.HostName, f.host)
+	if f[Host] != exporterPod { // what a pod without NODE_NAME takes for its host
+		put(names.HostName, f[Host])
 	}
 	put(names.K8sNodeName, node)
 	put(names.K8sClusterName, opts.ClusterName)
-	d.putHolder(attrs, opts.OTel)
+	if vendor.Shares != nil && opts.OTel {
+		d.holders.put(attrs, d.values[vendor.Shares.Memory].V, true)
+	} else {
+		d.holders.put(attrs, 0, false)
+	}
 }

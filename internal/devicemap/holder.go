@@ -19,8 +19,6 @@ type holder struct {
 	more []label
 }
 
-type label struct{ key, value string }
-
 func (h *holder) empty() bool {
 	return h.pod == "" && h.namespace == "" && h.container == "" && h.podUID == "" && len(h.more) == 0
 }
@@ -57,55 +55,6 @@ func (h *holder) label(key string) string {
 	return ""
 }
 
-// noHolder is the place of a holder that is not in the device's list.
-const noHolder = -1
-
-// heldBy remembers a holder that a row of the device names. It returns the
-// holder's place in d.holders, and reports whether there was room for it.
-func (d *device) heldBy(h *holder) (place int, ok bool) {
-	if h.empty() {
-		return noHolder, true
-	}
-	for i := range d.holders {
-		if d.holders[i].same(h) {
-			d.holders[i].merge(h)
-			return i, true
-		}
-	}
-	if len(d.holders) >= maxHolders {
-		return noHolder, false
-	}
-	own := *h
-	own.more = slices.Clone(h.more)
-	d.holders = append(d.holders, held{holder: own})
-	return len(d.holders) - 1, true
-}
-
-// putHolder hands the exporter's word on who holds the device to gpu_pod. One
-// holder goes onto the resource; the holders of a shared device into a list,
-// since the device's series belong to none of them, together with what is told
-// of each one's share, if shares is set.
-func (d *device) putHolder(attrs pcommon.Map, shares bool) {
-	switch {
-	case len(d.holders) == 0:
-	case len(d.holders) == 1 && !d.holders[0].shared():
-		d.holders[0].put(attrs)
-	default:
-		slices.SortFunc(d.holders, func(a, b held) int {
-			return strings.Compare(a.sortKey(), b.sortKey())
-		})
-		list := attrs.PutEmptySlice(names.ExporterHolders)
-		shares = shares && d.sharesSeen()
-		for i := range d.holders {
-			entry := list.AppendEmpty().SetEmptyMap()
-			d.holders[i].put(entry)
-			if shares {
-				d.holders[i].putShares(entry)
-			}
-		}
-	}
-}
-
 func (h *holder) sortKey() string {
 	return strings.Join([]string{h.namespace, h.pod, h.container, h.label(names.ExporterVGPU), h.label("hpc_job")}, "\x00")
 }
@@ -123,5 +72,60 @@ func (h *holder) put(attrs pcommon.Map) {
 	}
 	for _, l := range h.more {
 		attrs.PutStr(l.key, l.value)
+	}
+}
+
+// holders are those that the rows of one device name on one page.
+type holders struct {
+	list  []held
+	whole []*Family // those with shares that have a row without holder
+}
+
+// noHolder is the place of a holder that is not in the list.
+const noHolder = -1
+
+func (hs *holders) startPage() { hs.list, hs.whole = hs.list[:0], hs.whole[:0] }
+
+// add remembers the holder that a row names. It returns the holder's place in the
+// list, and reports whether there was room for it.
+func (hs *holders) add(h *holder) (place int, ok bool) {
+	if h.empty() {
+		return noHolder, true
+	}
+	for i := range hs.list {
+		if hs.list[i].same(h) {
+			hs.list[i].merge(h)
+			return i, true
+		}
+	}
+	if len(hs.list) >= MaxHolders {
+		return noHolder, false
+	}
+	own := *h
+	own.more = slices.Clone(h.more)
+	hs.list = append(hs.list, held{holder: own})
+	return len(hs.list) - 1, true
+}
+
+// put writes the owners that the exporter names, for gpu_pod. One goes onto the
+// resource; those of a shared device into a list, since the device's series belong to
+// none of them, together with their shares, if shares is set. usage is the memory that
+// the device as a whole uses.
+func (hs *holders) put(attrs pcommon.Map, usage float64, shares bool) {
+	switch {
+	case len(hs.list) == 0:
+	case len(hs.list) == 1 && !hs.list[0].shared():
+		hs.list[0].put(attrs)
+	default:
+		slices.SortFunc(hs.list, func(a, b held) int { return strings.Compare(a.sortKey(), b.sortKey()) })
+		list := attrs.PutEmptySlice(names.ExporterHolders)
+		shares = shares && hs.sharesSeen(usage)
+		for i := range hs.list {
+			entry := list.AppendEmpty().SetEmptyMap()
+			hs.list[i].put(entry)
+			if shares {
+				hs.list[i].putShares(entry)
+			}
+		}
 	}
 }

@@ -5,6 +5,7 @@ package devicemap
 
 import (
 	"fmt"
+	"iter"
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -14,7 +15,7 @@ import (
 
 // Page is what one scrape of a target gave.
 type Page struct {
-	Time     pcommon.Timestamp // of all that it says
+	Time     pcommon.Timestamp // of all its values
 	Up       bool              // false: the scrape failed, and there are no rows
 	Duration float64           // of the scrape, in seconds
 	Samples  int               // on the page, those that became no row included
@@ -45,38 +46,42 @@ type Family struct {
 	Help string
 	Type Type
 
-	name  string
-	id    devicetable.ID
-	known bool // id is one of the field table
-	dcgm  bool // not one of the exporter's process
-	share int  // place in shareFields, or notShared
+	name    string
+	id      devicetable.ID
+	field   *devicetable.Field // nil for a family that is not in the table
+	ours    bool               // not one of the exporter's process
+	dropped bool
+	share   int // place in a held's shares, or notShared
 }
 
 // NewFamily returns the family of a name, without TYPE and HELP.
-func NewFamily(name string) *Family {
-	f := &Family{name: name, share: notShared, dcgm: strings.HasPrefix(name, "DCGM_") || strings.HasPrefix(name, "dcgm_")}
-	if f.id, f.known = devicetable.ByName(name); f.known {
-		f.share = sharedOut(f.id)
+func (v *Vendor) NewFamily(name string) *Family {
+	f := &Family{name: name, share: notShared, ours: v.ours(name), dropped: v.Table.Drops(name)}
+	if id, known := v.Table.ByName(name); known {
+		f.id, f.field = id, &v.Table.Fields[id]
+		f.share = v.Shares.place(id)
 	}
 	return f
 }
 
-// Labels are the labels of a row. Rows that have the same share one Labels, so
-// that what they say of the device is read once.
+// Labels are the labels of a row. Rows that have the same share one Labels, so that
+// the device is read from them once.
 type Labels struct {
 	all    []label
 	row    row
-	device *device // that they were found to be about, nil if not yet
+	device *Device // that they were found to be about, nil if not yet
 }
+
+type label struct{ key, value string }
 
 // NewLabels reads labels: pairs of key and value, sorted by key, no key twice
 // and no value empty.
-func NewLabels(pairs [][2]string) *Labels {
+func (v *Vendor) NewLabels(pairs [][2]string) *Labels {
 	l := &Labels{all: make([]label, len(pairs))}
 	for i, p := range pairs {
 		l.all[i] = label{p[0], p[1]}
 	}
-	l.row.read(l.all)
+	l.row.read(v, l.all)
 	return l
 }
 
@@ -96,14 +101,36 @@ type Series struct {
 	whole  *Family // that the row belongs to if it is a histogram or a summary
 }
 
-// NewSeries returns a series. whole is the family DCGM_X of a row DCGM_X_bucket,
-// DCGM_X_sum or DCGM_X_count, and nil for any other row.
+// NewSeries returns a series. whole is the family X of a row X_bucket, X_sum or
+// X_count, and nil for any other row.
 func NewSeries(f *Family, l *Labels, whole *Family) *Series {
 	return &Series{family: f, labels: l, whole: whole}
 }
 
 // Whole is what NewSeries was given.
 func (s *Series) Whole() *Family { return s.whole }
+
+// Name is the name of the series' family.
+func (s *Series) Name() string { return s.family.name }
+
+// Ours reports whether the family has one of the vendor's prefixes.
+func (s *Series) Ours() bool { return s.family.ours }
+
+// Field is the field of the series' family, if the vendor's table has it.
+func (s *Series) Field() (id devicetable.ID, known bool) { return s.family.id, s.family.field != nil }
+
+// Labels are the labels of the series by their keys, sorted.
+func (s *Series) Labels() iter.Seq2[string, string] { return pairs(s.labels.all) }
+
+func pairs(labels []label) iter.Seq2[string, string] {
+	return func(yield func(key, value string) bool) {
+		for _, l := range labels {
+			if !yield(l.key, l.value) {
+				return
+			}
+		}
+	}
+}
 
 // String writes the series as a page does.
 func (s *Series) String() string {
@@ -118,8 +145,8 @@ func (s *Series) String() string {
 	return b.String()
 }
 
-// part reports whether the row is a part of a histogram or a summary, which no
-// DCGM field is: a mistake in the exporter's counters file.
+// part reports whether the row is a part of a histogram or a summary, which no field
+// of a device is: a mistake in the exporter's configuration.
 func (s *Series) part() bool {
 	switch {
 	case s.whole != nil && (s.whole.Type == Histogram || s.whole.Type == Summary):

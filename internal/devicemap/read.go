@@ -3,74 +3,64 @@
 
 package devicemap
 
-import (
-	"math"
-
-	"go.opentelemetry.io/collector/pdata/pcommon"
-
-	"github.com/otelcol-gpu/otelcol-gpu/internal/devicetable"
-)
-
-// rawPoint is a row that keeps its family: in OpenTelemetry names one that the
-// table does not know, in DCGM names any.
-type rawPoint struct {
-	series *Series
-	v      float64
-	dcgm   bool // to be written under its DCGM name, with all its labels
-}
+import "go.opentelemetry.io/collector/pdata/pcommon"
 
 // read sorts all rows of one page to their devices.
 func (t *Target) read(p *Page) {
-	t.page.number++
-	t.page.time = 0
-	t.page.order = t.page.order[:0]
-	t.page.loose = t.page.loose[:0]
-	t.page.refused, t.page.over = p.Refused, p.Over
+	t.page.start(p)
 	for i := range p.Rows {
 		t.readRow(p.Rows[i].Series, p.Rows[i].Value, p.Time)
 	}
-	t.settleShares()
+	for i := range t.page.shares {
+		t.page.shares[i].settle()
+	}
+	clear(t.page.shares)
+	t.page.shares = t.page.shares[:0]
 }
 
 func (t *Target) readRow(s *Series, v float64, now pcommon.Timestamp) {
 	refused := &t.page.refused
 	f := s.family
 	switch {
-	case !f.dcgm:
-		refused[NotDCGM]++
+	case !f.ours:
+		refused[NotVendor]++
 		return
 	case s.part():
 		refused[WrongType]++
 		return
 	}
-	if reason, ok := check(v, f.id, f.known); !ok {
+	if reason, ok := t.vendor.check(v, f.field); !ok {
 		refused[reason]++
 		return
 	}
 	t.page.time = now
-	if s.labels.row.uuid == "" {
+	if s.labels.row.board == "" {
 		t.readLoose(s, v)
 		return
 	}
-	d := t.device(s.labels)
+	d := t.devices.find(s.labels)
 	if d == nil {
-		t.beyond(OverDevices)
+		t.page.beyond(t.tooMany)
 		return
 	}
-	h := &s.labels.row.holder
-	place, ok := d.heldBy(h)
+	t.page.see(d, s.labels)
+	place, ok := d.holders.add(&s.labels.row.holder)
 	if !ok {
-		t.beyond(OverHolders) // the row's value still counts
+		t.page.beyond(OverHolders) // the row's value still counts
 	}
-	if t.opts.DCGM {
+	if t.opts.AsIs {
 		d.raw = append(d.raw, rawPoint{s, v, true})
 	}
 	switch {
-	case f.known:
-		d.take(s, v)
+	case f.field != nil:
+		d.keepValue(s, v)
 		if f.share != notShared {
-			t.noteShare(d, place, s, v)
+			if row, may := d.note(place, s, v); may {
+				t.page.shares = append(t.page.shares, row)
+			}
 		}
+	case f.dropped:
+		refused[Dropped]++
 	case !t.opts.OTel:
 	case t.opts.DropUnmapped:
 		refused[Unmapped]++
@@ -79,58 +69,55 @@ func (t *Target) readRow(s *Series, v float64, now pcommon.Timestamp) {
 	}
 }
 
-// take keeps the value of a known field, on the board where it belongs there.
-func (d *device) take(s *Series, v float64) {
-	id := s.family.id
-	field := &devicetable.All[id]
-	rank := rankOwn
-	if !s.labels.row.holder.empty() {
-		rank = rankHolder
-	}
-	if field.Scope == devicetable.Board && d.parent != nil {
-		d, rank = d.parent, rankInstance
-	}
-	if field.Label == "" {
-		d.values[id].offer(field.Convert(v), rank, id == devicetable.XIDLast)
-		return
-	}
-	d.labelled.offer(id, s.labels.get(field.Label), v, rank) // "" is the row of an exporter that has seen no event
-}
-
 // readLoose keeps rows of NVSwitches, CPUs and whatever else is no GPU, under
 // the exporter. A known field without a device has no meaning.
 func (t *Target) readLoose(s *Series, v float64) {
-	switch {
-	case s.family.known:
+	if s.family.field != nil {
 		t.page.refused[NoDevice]++
-	case t.opts.OTel && t.opts.DropUnmapped && !t.opts.DCGM:
+		return
+	}
+	if t.opts.AsIs {
+		t.page.loose = append(t.page.loose, rawPoint{s, v, true})
+	}
+	switch {
+	case s.family.dropped:
+		t.page.refused[Dropped]++
+	case !t.opts.OTel:
+	case !t.opts.DropUnmapped:
+		t.page.loose = append(t.page.loose, rawPoint{s, v, false})
+	case !t.opts.AsIs:
 		t.page.refused[Unmapped]++
-	default:
-		if t.opts.DCGM {
-			t.page.loose = append(t.page.loose, rawPoint{s, v, true})
-		}
-		if t.opts.OTel && !t.opts.DropUnmapped {
-			t.page.loose = append(t.page.loose, rawPoint{s, v, false})
-		}
 	}
 }
 
-// check says whether v is a value at all.
-func check(v float64, id devicetable.ID, known bool) (Reason, bool) {
-	switch {
-	case math.IsNaN(v) || math.IsInf(v, 0):
-		return NotANumber, false
-	case !known:
-		return Sentinel, !devicetable.UnknownSentinel(v)
+// start begins a page.
+func (p *pageState) start(page *Page) {
+	p.number++
+	p.time = 0
+	p.order = p.order[:0]
+	p.loose = p.loose[:0]
+	p.refused, p.over = page.Refused, page.Over
+}
+
+// see notes that a row with the labels is about the device, and about its board.
+func (p *pageState) see(d *Device, l *Labels) {
+	if d.parent != nil {
+		p.see(d.parent, l)
 	}
-	field := &devicetable.All[id]
-	switch {
-	case field.Sentinel(v):
-		return Sentinel, false
-	case v < 0 && !field.Signed:
-		return Negative, false
-	case v == 0 && field.ZeroIsAbsent:
-		return NoSensor, false
+	if d.seen != p.number {
+		d.startPage(p.number, p.time)
+		p.order = append(p.order, d)
 	}
-	return 0, true
+	if d.learned != l {
+		d.learn(&l.row)
+		d.learned = l
+	}
+}
+
+// beyond counts a row that is over a limit. The first of a page is named.
+func (p *pageState) beyond(limit Over) {
+	p.refused[Limit]++
+	if p.over == "" {
+		p.over = limit
+	}
 }

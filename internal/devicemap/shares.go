@@ -19,35 +19,34 @@ import (
 // names no holder, and the rows of holders are shares of it. That row is how the
 // two are told apart.
 
-// shareFields are the fields with shares, and the metrics under whose names and
-// in whose units they are handed to gpu_pod.
-var shareFields = [...]struct {
-	field  devicetable.ID
-	metric *names.Metric
-}{
-	{devicetable.FBUsed, &names.GPUMemoryUsage},
-	{devicetable.GPUUtil, &names.GPUUtilization},
-}
+// shareMetrics are the metrics under whose names and in whose units shares are
+// written, by place in a held's shares.
+var shareMetrics = [...]*names.Metric{&names.GPUMemoryUsage, &names.GPUUtilization}
 
 const (
-	notShared   = -1
-	memoryShare = 0 // place of FBUsed in shareFields
+	notShared = iota - 1
+	memoryShare
+	utilizationShare
 )
 
-// sharedOut is the place of a field in shareFields.
-func sharedOut(id devicetable.ID) int {
-	for i := range shareFields {
-		if shareFields[i].field == id {
-			return i
-		}
+// place is the place of a field in a held's shares.
+func (s *Shares) place(id devicetable.ID) int {
+	switch {
+	case s == nil:
+		return notShared
+	case id == s.Memory:
+		return memoryShare
+	case id == s.Utilization:
+		return utilizationShare
+	default:
+		return notShared
 	}
-	return notShared
 }
 
-// held is a holder with its share of each of shareFields.
+// held is a holder with its shares.
 type held struct {
 	holder
-	shares [len(shareFields)]shareValue
+	shares [len(shareMetrics)]shareValue
 }
 
 // shareValue is what a page says is a holder's share. Rows that contradict each
@@ -65,54 +64,50 @@ func (s *shareValue) offer(v float64) {
 // share is a row of a holder, which is a share if its family has a row of the
 // whole device as well.
 type share struct {
-	device *device
-	place  int // in the device's holders
+	device *Device
+	place  int // among the device's holders
 	family *Family
 	v      float64
 }
 
-// noteShare takes a row of one of shareFields.
-func (t *Target) noteShare(d *device, place int, s *Series, v float64) {
+// note takes a row of one of the fields with shares, and returns it where it may be a
+// share.
+func (d *Device) note(place int, s *Series, v float64) (share, bool) {
 	h := &s.labels.row.holder
-	switch {
-	case h.empty():
-		d.whole = append(d.whole, s.family)
-	case place != noHolder && h.shared():
-		t.page.shares = append(t.page.shares, share{d, place, s.family, v})
+	if h.empty() {
+		d.holders.whole = append(d.holders.whole, s.family)
 	}
+	return share{d, place, s.family, v}, place != noHolder && h.shared()
 }
 
-// settleShares decides, at the end of a page, which of its rows were shares.
-func (t *Target) settleShares() {
-	for _, s := range t.page.shares {
-		if slices.Contains(s.device.whole, s.family) {
-			s.device.holders[s.place].shares[s.family.share].offer(devicetable.All[s.family.id].Convert(s.v))
-		}
+// settle decides, at the end of a page, whether the row was a share.
+func (s *share) settle() {
+	hs := &s.device.holders
+	if slices.Contains(hs.whole, s.family) {
+		hs.list[s.place].shares[s.family.share].offer(s.family.field.Convert(s.v))
 	}
-	clear(t.page.shares)
-	t.page.shares = t.page.shares[:0]
 }
 
 // sharesSeen reports whether the exporter sees the processes on the device. One
 // that does not run in the host's PID namespace sees none and says 0 for every
 // holder, whatever the device as a whole uses.
-func (d *device) sharesSeen() bool {
-	told := false
-	for i := range d.holders {
-		s := &d.holders[i].shares[memoryShare]
+func (hs *holders) sharesSeen(usage float64) bool {
+	known := false
+	for i := range hs.list {
+		s := &hs.list[i].shares[memoryShare]
 		if s.known && s.v > 0 {
 			return true
 		}
-		told = told || s.known
+		known = known || s.known
 	}
-	return !told || d.values[devicetable.FBUsed].v == 0
+	return !known || usage == 0
 }
 
 // putShares writes the shares beside the holder's labels, under the names and in
 // the units of their metrics.
 func (h *held) putShares(attrs pcommon.Map) {
-	for i := range shareFields {
-		s, m := h.shares[i], shareFields[i].metric
+	for i, m := range shareMetrics {
+		s := h.shares[i]
 		switch {
 		case !s.known || s.contra:
 		case m.Int():

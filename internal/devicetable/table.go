@@ -3,109 +3,80 @@
 
 package devicetable
 
-const (
-	mib = 1 << 20
-	// NVML counts NVLink data in KiB; DCGM divides the rate by 1000 (field 449).
-	kibPerSecond1000 = 1000 * 1024
-)
+import "github.com/otelcol-gpu/otelcol-gpu/internal/names"
 
-// Utilization and memory. In MIG mode they belong to the instance.
-var (
-	GPUUtil     = add(Field{Name: "DCGM_FI_DEV_GPU_UTIL", Aliases: []string{"DCGM_FI_DEV_GPU_UTIL_RATIO", "dcgm_gpu_utilization"}, Number: 203, Unit: "%", Div: 100})
-	MemCopyUtil = add(Field{Name: "DCGM_FI_DEV_MEM_COPY_UTIL", Aliases: []string{"dcgm_mem_copy_utilization"}, Number: 204, Unit: "%", Div: 100})
-	EncUtil     = add(Field{Name: "DCGM_FI_DEV_ENC_UTIL", Aliases: []string{"dcgm_enc_utilization"}, Number: 206, Unit: "%", Div: 100})
-	DecUtil     = add(Field{Name: "DCGM_FI_DEV_DEC_UTIL", Aliases: []string{"dcgm_dec_utilization"}, Number: 207, Unit: "%", Div: 100})
-	FBTotal     = add(Field{Name: "DCGM_FI_DEV_FB_TOTAL", Aliases: []string{"dcgm_fb_total"}, Number: 250, Unit: "MiB", Mul: mib})
-	FBFree      = add(Field{Name: "DCGM_FI_DEV_FB_FREE", Aliases: []string{"dcgm_fb_free"}, Number: 251, Unit: "MiB", Mul: mib})
-	FBUsed      = add(Field{Name: "DCGM_FI_DEV_FB_USED", Aliases: []string{"dcgm_fb_used"}, Number: 252, Unit: "MiB", Mul: mib})
-	FBReserved  = add(Field{Name: "DCGM_FI_DEV_FB_RESERVED", Aliases: []string{"dcgm_fb_reserved"}, Number: 253, Unit: "MiB", Mul: mib})
-)
+// ID is a field's place in Table.Fields.
+type ID int
 
-// Profiling.
-var (
-	GREngineActive   = add(Field{Name: "DCGM_FI_PROF_GR_ENGINE_ACTIVE", Aliases: []string{"DCGM_FI_PROF_GR_ENGINE_UTIL_RATIO", "dcgm_fi_prof_gr_engine_active"}, Number: 1001, Type: Double, Unit: "1"})
-	SMActive         = add(Field{Name: "DCGM_FI_PROF_SM_ACTIVE", Aliases: []string{"DCGM_FI_PROF_SM_UTIL_RATIO", "dcgm_fi_prof_sm_active"}, Number: 1002, Type: Double, Unit: "1"})
-	SMOccupancy      = add(Field{Name: "DCGM_FI_PROF_SM_OCCUPANCY", Aliases: []string{"DCGM_FI_PROF_SM_OCCUPANCY_RATIO", "dcgm_fi_prof_sm_occupancy"}, Number: 1003, Type: Double, Unit: "1"})
-	PipeTensorActive = add(Field{Name: "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", Aliases: []string{"DCGM_FI_PROF_TENSOR_UTIL_RATIO", "dcgm_fi_prof_pipe_tensor_active"}, Number: 1004, Type: Double, Unit: "1"})
-	DRAMActive       = add(Field{Name: "DCGM_FI_PROF_DRAM_ACTIVE", Aliases: []string{"DCGM_FI_PROF_DRAM_UTIL_RATIO", "dcgm_fi_prof_dram_active"}, Number: 1005, Type: Double, Unit: "1"})
-	PipeFP64Active   = add(Field{Name: "DCGM_FI_PROF_PIPE_FP64_ACTIVE", Aliases: []string{"DCGM_FI_PROF_FP64_UTIL_RATIO", "dcgm_fi_prof_pipe_fp64_active"}, Number: 1006, Type: Double, Unit: "1"})
-	PipeFP32Active   = add(Field{Name: "DCGM_FI_PROF_PIPE_FP32_ACTIVE", Aliases: []string{"DCGM_FI_PROF_FP32_UTIL_RATIO", "dcgm_fi_prof_pipe_fp32_active"}, Number: 1007, Type: Double, Unit: "1"})
-	PipeFP16Active   = add(Field{Name: "DCGM_FI_PROF_PIPE_FP16_ACTIVE", Aliases: []string{"DCGM_FI_PROF_FP16_UTIL_RATIO", "dcgm_fi_prof_pipe_fp16_active"}, Number: 1008, Type: Double, Unit: "1"})
-	PipeIMMAActive   = add(Field{Name: "DCGM_FI_PROF_PIPE_TENSOR_IMMA_ACTIVE", Aliases: []string{"DCGM_FI_PROF_IMMA_UTIL_RATIO"}, Number: 1013, Type: Double, Unit: "1"})
-	PipeHMMAActive   = add(Field{Name: "DCGM_FI_PROF_PIPE_TENSOR_HMMA_ACTIVE", Aliases: []string{"DCGM_FI_PROF_HMMA_UTIL_RATIO"}, Number: 1014, Type: Double, Unit: "1"})
-	PipeDFMAActive   = add(Field{Name: "DCGM_FI_PROF_PIPE_TENSOR_DFMA_ACTIVE", Aliases: []string{"DCGM_FI_PROF_DFMA_UTIL_RATIO"}, Number: 1015, Type: Double, Unit: "1"})
-	PipeIntActive    = add(Field{Name: "DCGM_FI_PROF_PIPE_INT_ACTIVE", Aliases: []string{"DCGM_FI_PROF_INT_UTIL_RATIO"}, Number: 1016, Type: Double, Unit: "1"})
-)
+// Series is one OpenTelemetry series of a device that takes its value from a field as
+// it is.
+type Series struct {
+	Metric *names.Metric
+	// Attribute of the points beside hw.id; empty where the metric has none.
+	Key, Value string
+	// Second attribute, for hw.gpu.io.
+	Key2, Value2 string
+	// From are the fields that can give the value; the first on the page does.
+	From []ID
+	// Unless keeps the series away where one of these fields is on the page.
+	Unless []ID
+}
 
-// Power, temperature and clocks of the board.
-var (
-	PowerUsage         = add(Field{Name: "DCGM_FI_DEV_POWER_USAGE", Aliases: []string{"DCGM_FI_DEV_BOARD_POWER_WATTS", "dcgm_power_usage"}, Number: 155, Type: Double, Scope: Board, Unit: "W"})
-	PowerMgmtLimit     = add(Field{Name: "DCGM_FI_DEV_POWER_MGMT_LIMIT", Aliases: []string{"DCGM_FI_DEV_BOARD_POWER_LIMIT_REQUESTED_WATTS", "dcgm_power_management_limit"}, Number: 160, Type: Double, Scope: Board, Unit: "W"})
-	EnforcedPowerLimit = add(Field{Name: "DCGM_FI_DEV_ENFORCED_POWER_LIMIT", Aliases: []string{"DCGM_FI_DEV_BOARD_POWER_LIMIT_ENFORCED_WATTS", "dcgm_enforced_power_limit"}, Number: 164, Type: Double, Scope: Board, Unit: "W"})
-	Energy             = add(Field{Name: "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", Aliases: []string{"dcgm_total_energy_consumption"}, Number: 156, Scope: Board, Unit: "mJ", Div: 1000})
-	EnergyJoules       = add(Field{Name: "DCGM_FI_DEV_GPU_ENERGY_JOULES_TOTAL", Aliases: []string{"DCGM_FI_GPU_ENERGY_JOULES_TOTAL"}, Number: 1611, Scope: Board, Unit: "J"})
-	GPUTemp            = add(Field{Name: "DCGM_FI_DEV_GPU_TEMP", Aliases: []string{"DCGM_FI_DEV_GPU_TEMP_CELSIUS", "dcgm_gpu_temp"}, Number: 150, Scope: Board, Unit: "Cel", Signed: true})
-	MemoryTemp         = add(Field{Name: "DCGM_FI_DEV_MEMORY_TEMP", Aliases: []string{"DCGM_FI_DEV_MEMORY_TEMP_CELSIUS", "dcgm_memory_temp"}, Number: 140, Scope: Board, Unit: "Cel", Signed: true, ZeroIsAbsent: true})
-	SMClock            = add(Field{Name: "DCGM_FI_DEV_SM_CLOCK", Aliases: []string{"dcgm_sm_clock"}, Number: 100, Scope: Board, Unit: "MHz", Mul: 1e6})
-	MemClock           = add(Field{Name: "DCGM_FI_DEV_MEM_CLOCK", Aliases: []string{"dcgm_memory_clock"}, Number: 101, Scope: Board, Unit: "MHz", Mul: 1e6})
-	VideoClock         = add(Field{Name: "DCGM_FI_DEV_VIDEO_CLOCK", Aliases: []string{"dcgm_video_clock"}, Number: 102, Scope: Board, Unit: "MHz", Mul: 1e6})
-	SMClockHertz       = add(Field{Name: "DCGM_FI_DEV_SM_CLOCK_HERTZ", Number: 1603, Scope: Board, Unit: "Hz"})
-	MemClockHertz      = add(Field{Name: "DCGM_FI_DEV_MEMORY_CLOCK_HERTZ", Number: 1604, Scope: Board, Unit: "Hz"})
-	VideoClockHertz    = add(Field{Name: "DCGM_FI_DEV_VIDEO_CLOCK_HERTZ", Number: 1605, Scope: Board, Unit: "Hz"})
-)
+// Derived is a metric whose values take more than one field, or more than its value.
+// Code makes them, and the documentation describes how.
+type Derived struct {
+	Metric *names.Metric
+	From   []ID
+	// Keys are the attributes of the points beside hw.id.
+	Keys []string
+	// Rule describes in one sentence how the values are computed.
+	Rule string
+}
 
-// Throttling of the board. The violation counters hold nanoseconds in every
-// version; older headers and HELP texts say microseconds.
-var (
-	ThrottleReasons      = add(Field{Name: "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS", Aliases: []string{"DCGM_FI_DEV_CLOCKS_EVENT_REASONS"}, Number: 112, Scope: Board, Unit: "bit mask"})
-	PowerViolation       = add(Field{Name: "DCGM_FI_DEV_POWER_VIOLATION", Aliases: []string{"dcgm_power_violation"}, Number: 240, Scope: Board, Unit: "ns", Div: 1e9})
-	ThermalViolation     = add(Field{Name: "DCGM_FI_DEV_THERMAL_VIOLATION", Aliases: []string{"dcgm_thermal_violation"}, Number: 241, Scope: Board, Unit: "ns", Div: 1e9})
-	SyncBoostViolation   = add(Field{Name: "DCGM_FI_DEV_SYNC_BOOST_VIOLATION", Aliases: []string{"dcgm_sync_boost_violation"}, Number: 242, Scope: Board, Unit: "ns", Div: 1e9})
-	BoardLimitViolation  = add(Field{Name: "DCGM_FI_DEV_BOARD_LIMIT_VIOLATION", Aliases: []string{"dcgm_board_limit_violation"}, Number: 243, Scope: Board, Unit: "ns", Div: 1e9})
-	LowUtilViolation     = add(Field{Name: "DCGM_FI_DEV_LOW_UTIL_VIOLATION", Aliases: []string{"dcgm_low_util_violation"}, Number: 244, Scope: Board, Unit: "ns", Div: 1e9})
-	ReliabilityViolation = add(Field{Name: "DCGM_FI_DEV_RELIABILITY_VIOLATION", Aliases: []string{"dcgm_reliability_violation"}, Number: 245, Scope: Board, Unit: "ns", Div: 1e9})
-	ClockEventsCount     = add(Field{Name: "DCGM_EXP_CLOCK_EVENTS_COUNT", Scope: Board, Unit: "samples in a sliding window", Label: "clock_event"})
-	ClockEventsTotal     = add(Field{Name: "DCGM_EXP_CLOCK_EVENTS_TOTAL", Scope: Board, Unit: "samples", Label: "clock_event"})
-)
+// Table is what a vendor's exporter prints and what becomes of it. It is not changed
+// after New.
+type Table struct {
+	// Fields are the known fields, indexed by ID.
+	Fields []Field
+	// Series holds the series of one metric next to each other, in the order in which
+	// they are emitted.
+	Series []Series
+	// Derived are all metrics of a device that are not in Series.
+	Derived []Derived
+	// Dropped are families that are counted and not passed on: others have the same
+	// value, or it has no meaning outside of the exporter.
+	Dropped []string
 
-// PCIe and NVLink of the board. The PROF fields are rates whatever their HELP
-// says; NVLINK_BANDWIDTH_TOTAL is typed counter by the exporter and is a rate.
-var (
-	PCIeTX           = add(Field{Name: "DCGM_FI_PROF_PCIE_TX_BYTES", Aliases: []string{"dcgm_fi_prof_pcie_tx_bytes"}, Number: 1009, Scope: Board, Unit: "By/s"})
-	PCIeRX           = add(Field{Name: "DCGM_FI_PROF_PCIE_RX_BYTES", Aliases: []string{"dcgm_fi_prof_pcie_rx_bytes"}, Number: 1010, Scope: Board, Unit: "By/s"})
-	NVLinkTX         = add(Field{Name: "DCGM_FI_PROF_NVLINK_TX_BYTES", Aliases: []string{"dcgm_fi_prof_nvlink_tx_bytes"}, Number: 1011, Scope: Board, Unit: "By/s"})
-	NVLinkRX         = add(Field{Name: "DCGM_FI_PROF_NVLINK_RX_BYTES", Aliases: []string{"dcgm_fi_prof_nvlink_rx_bytes"}, Number: 1012, Scope: Board, Unit: "By/s"})
-	NVLinkBandwidth  = add(Field{Name: "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", Aliases: []string{"DCGM_FI_DEV_NVLINK_THROUGHPUT_TOTAL", "dcgm_nvlink_bandwidth_total"}, Number: 449, Scope: Board, Unit: "1000 KiBy/s", Mul: kibPerSecond1000})
-	PCIeTXTotal      = add(Field{Name: "DCGM_FI_PROF_PCIE_TX_BYTES_TOTAL", Number: 1091, Scope: Board, Unit: "By"})
-	PCIeRXTotal      = add(Field{Name: "DCGM_FI_PROF_PCIE_RX_BYTES_TOTAL", Number: 1092, Scope: Board, Unit: "By"})
-	NVLinkTXTotal    = add(Field{Name: "DCGM_FI_DEV_NVLINK_COUNT_TX_BYTES", Aliases: []string{"DCGM_FI_DEV_NVLINK_TX_BYTES_TOTAL"}, Number: 1201, Scope: Board, Unit: "By"})
-	NVLinkRXTotal    = add(Field{Name: "DCGM_FI_DEV_NVLINK_COUNT_RX_BYTES", Aliases: []string{"DCGM_FI_DEV_NVLINK_RX_BYTES_TOTAL"}, Number: 1203, Scope: Board, Unit: "By"})
-	PCIeReplays      = add(Field{Name: "DCGM_FI_DEV_PCIE_REPLAY_COUNTER", Aliases: []string{"DCGM_FI_DEV_PCIE_REPLAY_TOTAL", "dcgm_pcie_replay_counter"}, Number: 202, Scope: Board, Unit: "{replay}"})
-	NVLinkCRCFlit    = add(Field{Name: "DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", Aliases: []string{"DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_TOTAL", "dcgm_nvlink_flit_crc_error_count_total"}, Number: 409, Scope: Board, Unit: "{error}"})
-	NVLinkCRCData    = add(Field{Name: "DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL", Aliases: []string{"DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_TOTAL", "dcgm_nvlink_data_crc_error_count_total"}, Number: 419, Scope: Board, Unit: "{error}"})
-	NVLinkReplayErrs = add(Field{Name: "DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL", Aliases: []string{"DCGM_FI_DEV_NVLINK_REPLAY_ERROR_TOTAL", "dcgm_nvlink_replay_error_count_total"}, Number: 429, Scope: Board, Unit: "{error}"})
-	NVLinkRecovery   = add(Field{Name: "DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL", Aliases: []string{"DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_TOTAL", "dcgm_nvlink_recovery_error_count_total"}, Number: 439, Scope: Board, Unit: "{error}"})
-)
+	byName  map[string]ID
+	dropped map[string]bool
+}
 
-// Memory errors of the board.
-var (
-	ECCSBEVolatile  = add(Field{Name: "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", Aliases: []string{"dcgm_ecc_sbe_volatile_total"}, Number: 310, Scope: Board, Unit: "{error}"})
-	ECCDBEVolatile  = add(Field{Name: "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", Aliases: []string{"dcgm_ecc_dbe_volatile_total"}, Number: 311, Scope: Board, Unit: "{error}"})
-	ECCSBEAggregate = add(Field{Name: "DCGM_FI_DEV_ECC_SBE_AGG_TOTAL", Aliases: []string{"dcgm_ecc_sbe_aggregate_total"}, Number: 312, Scope: Board, Unit: "{error}"})
-	ECCDBEAggregate = add(Field{Name: "DCGM_FI_DEV_ECC_DBE_AGG_TOTAL", Aliases: []string{"dcgm_ecc_dbe_aggregate_total"}, Number: 313, Scope: Board, Unit: "{error}"})
-	RetiredSBE      = add(Field{Name: "DCGM_FI_DEV_RETIRED_SBE", Aliases: []string{"DCGM_FI_DEV_PAGE_RETIRED_SBE_TOTAL", "dcgm_retired_pages_sbe"}, Number: 390, Scope: Board, Unit: "{page}"})
-	RetiredDBE      = add(Field{Name: "DCGM_FI_DEV_RETIRED_DBE", Aliases: []string{"DCGM_FI_DEV_PAGE_RETIRED_DBE_TOTAL", "dcgm_retired_pages_dbe"}, Number: 391, Scope: Board, Unit: "{page}"})
-	RetiredPending  = add(Field{Name: "DCGM_FI_DEV_RETIRED_PENDING", Aliases: []string{"DCGM_FI_DEV_PAGE_RETIRED_PENDING", "dcgm_retired_pages_pending"}, Number: 392, Scope: Board, Unit: "flag"})
-	RemappedUncorr  = add(Field{Name: "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", Aliases: []string{"DCGM_FI_DEV_ROW_REMAP_UNCORRECTABLE_TOTAL"}, Number: 393, Scope: Board, Unit: "{row}"})
-	RemappedCorr    = add(Field{Name: "DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS", Aliases: []string{"DCGM_FI_DEV_ROW_REMAP_CORRECTABLE_TOTAL"}, Number: 394, Scope: Board, Unit: "{row}"})
-	RowRemapFailure = add(Field{Name: "DCGM_FI_DEV_ROW_REMAP_FAILURE", Aliases: []string{"DCGM_FI_DEV_ROW_REMAP_FAILED"}, Number: 395, Scope: Board, Unit: "flag"})
-	RowRemapPending = add(Field{Name: "DCGM_FI_DEV_ROW_REMAP_PENDING", Number: 396, Scope: Board, Unit: "flag"})
-)
+// New returns the table with its names indexed. It panics where one name has two
+// meanings, which is a mistake in the table.
+func New(t Table) *Table {
+	t.byName, t.dropped = map[string]ID{}, map[string]bool{}
+	for id, f := range t.Fields {
+		for _, name := range append([]string{f.Name}, f.Aliases...) {
+			if _, taken := t.byName[name]; taken || name == "" {
+				panic("the name of two fields, or of none: " + name)
+			}
+			t.byName[name] = ID(id)
+		}
+	}
+	for _, name := range t.Dropped {
+		if _, taken := t.byName[name]; taken {
+			panic("a field and a dropped family: " + name)
+		}
+		t.dropped[name] = true
+	}
+	return &t
+}
 
-// XID, health and licence. An XID belongs to the entity that threw it.
-var (
-	XIDLast      = add(Field{Name: "DCGM_FI_DEV_XID_ERRORS", Aliases: []string{"DCGM_FI_DEV_XID_ERROR", "dcgm_xid_errors"}, Number: 230, Unit: "{code}"})
-	XIDTotal     = add(Field{Name: "DCGM_EXP_XID_ERRORS_TOTAL", Unit: "{error}", Label: "xid"})
-	HealthStatus = add(Field{Name: "DCGM_EXP_GPU_HEALTH_STATUS", Unit: "0, 10, 20", Label: "health_watch"})
-	VGPULicense  = add(Field{Name: "DCGM_FI_DEV_VGPU_LICENSE_STATUS", Aliases: []string{"dcgm_vgpu_license_status"}, Number: 526, Unit: "flag"})
-)
+// ByName finds the field of a family by any of its names.
+func (t *Table) ByName(family string) (ID, bool) {
+	id, ok := t.byName[family]
+	return id, ok
+}
+
+// Drops reports whether a family is one of Dropped.
+func (t *Table) Drops(family string) bool { return t.dropped[family] }

@@ -58,8 +58,6 @@ var exceptions = []struct{ subject, reason string }{
 	{"type processor/gpupodprocessor/gpupodprocessor.tracker", "does more than one thing"},
 	{"type processor/gpupodprocessor/internal/holders/holders.Knowledge", "does more than one thing"},
 	{"type processor/gpusummaryprocessor/internal/summary/summary.Summary", "does more than one thing"},
-	{"type internal/devicemap/devicemap.Target", "does more than one thing"},
-	{"type internal/devicemap/devicemap.device", "does more than one thing"},
 	{"type testbed/kubernetes/bench/main.world", "does more than one thing"},
 	{"type testbed/chaos/chaos.world", "does more than one thing"},
 	{"type testbed/gpusim/gpusim.Fleet", "does more than one thing"},

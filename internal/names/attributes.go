@@ -81,6 +81,9 @@ const (
 	ExporterPodUID    = "pod_uid"
 	ExporterPodLabel  = "pod_label_" // prefix
 	ExporterVGPU      = "vgpu"       // the replica's number
+	// DCGMPrefix begins the metrics of DCGM's families that have no name of their own
+	// here.
+	DCGMPrefix = "dcgm."
 	// ExporterHolders lists the holders of a shared device, each a map of the
 	// labels above, in place of them. Where the exporter measured what a holder
 	// itself uses, the map has GPUMemoryUsage (int, bytes) and GPUUtilization

@@ -50,10 +50,10 @@ func BenchmarkRead(b *testing.B) {
 			perSample(b)
 		})
 	}
-	r := NewReader(target)
+	r := NewReader(vendor, target)
 	read("same layout", func(int) (*Reader, []byte) { return r, same })
 	read("other order", func(i int) (*Reader, []byte) { return r, pages[i%2] })
-	read("first page", func(int) (*Reader, []byte) { return NewReader(target), same })
+	read("first page", func(int) (*Reader, []byte) { return NewReader(vendor, target), same })
 	b.Run("textparse", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {

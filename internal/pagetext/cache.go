@@ -13,6 +13,7 @@ import (
 // have in common is kept once: the families' names, and the labels, which all
 // families of a device share.
 type cache struct {
+	vendor   *devicemap.Vendor
 	texts    map[string]*string
 	lines    map[text]*line
 	metas    map[*line]*meta // of TYPE and HELP lines
@@ -40,8 +41,9 @@ type identity struct {
 	labels *devicemap.Labels
 }
 
-func newCache() cache {
+func newCache(v *devicemap.Vendor) cache {
 	return cache{
+		vendor:   v,
 		texts:    map[string]*string{},
 		lines:    map[text]*line{},
 		metas:    map[*line]*meta{},
@@ -94,7 +96,7 @@ func (c *cache) family(name string) *devicemap.Family {
 	f := c.families[name]
 	if f == nil {
 		name = strings.Clone(name) // not a part of a line
-		f = devicemap.NewFamily(name)
+		f = c.vendor.NewFamily(name)
 		c.families[name] = f
 	}
 	return f
@@ -109,7 +111,7 @@ func (c *cache) canonical(name string, pairs [][2]string) *series {
 	}
 	l := c.labels[string(c.key)]
 	if l == nil {
-		l = devicemap.NewLabels(pairs)
+		l = c.vendor.NewLabels(pairs)
 		c.labels[string(c.key)] = l
 	}
 	id := identity{c.family(name), l}
@@ -136,7 +138,7 @@ func (c *cache) forget(page uint32, used int) {
 		return
 	}
 	old := *c
-	*c = newCache() // maps do not shrink
+	*c = newCache(c.vendor) // maps do not shrink
 	families, labels := map[*devicemap.Family]bool{}, map[*devicemap.Labels]bool{}
 	for key, l := range old.lines {
 		if l.page != page {

@@ -29,7 +29,7 @@ func FuzzRead(f *testing.F) {
 	f.Add("A 1\r\n# TYPE A counter\r\n\tA{x=\"1\"} 2\r\n", "A 1\r\r\n\r\nA{x=\"\r\"} 1\r")
 	f.Add("A{x=\"1\"} 7 # {trace_id=\"a\"} 1 1.5\nA 1 # {} 1\n", "A{x=\" # {\"} 1 # {y=\" # {\"} 1\nA # {} 1\nA 1 # x\n")
 	f.Fuzz(func(t *testing.T, first, second string) {
-		r := NewReader(target)
+		r := NewReader(vendor, target)
 		for _, text := range []string{first, second, first, first, second + "\n" + first} {
 			rows, result, err := r.Read([]byte(text), nil)
 			if err != nil {

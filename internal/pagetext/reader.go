@@ -77,8 +77,8 @@ type Reader struct {
 }
 
 // NewReader returns the reader of a target that was never read.
-func NewReader(opts Options) *Reader {
-	return &Reader{opts: opts, cache: newCache()}
+func NewReader(v *devicemap.Vendor, opts Options) *Reader {
+	return &Reader{opts: opts, cache: newCache(v)}
 }
 
 // Read appends the rows of a page. It keeps nothing of the page's memory. Its
@@ -89,7 +89,7 @@ func (r *Reader) Read(body []byte, rows []devicemap.Row) ([]devicemap.Row, Resul
 	p := pass{Reader: r, rows: rows, room: maxLines}
 	if err := p.read(body); err != nil {
 		// What it said is not worth remembering.
-		r.cache, r.layout, r.next = newCache(), nil, nil
+		r.cache, r.layout, r.next = newCache(r.vendor), nil, nil
 		return rows, p.result, err
 	}
 	r.layout, r.next = r.next, r.layout

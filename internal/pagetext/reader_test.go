@@ -40,7 +40,7 @@ func refused(r Result) map[string]int {
 	got := map[string]int{}
 	for reason, n := range r.Refused {
 		if n > 0 {
-			got[devicemap.Reason(reason).String()] = n
+			got[vendor.Reason(devicemap.Reason(reason))] = n
 		}
 	}
 	return got
@@ -113,7 +113,7 @@ func TestLines(t *testing.T) {
 		`#HELP A text`:                      ``,
 	} {
 		t.Run(line, func(t *testing.T) {
-			r := NewReader(target)
+			r := NewReader(vendor, target)
 			for scrape := range 3 {
 				rows, result := read(t, r, "good 1", line)
 				wantRows, wantBad := []string{"good 1"}, 0
@@ -139,13 +139,13 @@ func TestLayout(t *testing.T) {
 	for i := range 20 {
 		lines = append(lines, fmt.Sprintf(`A{x="%d"} %d`, i, i), fmt.Sprintf("B%d %d", i, i), fmt.Sprintf("# TYPE B%d gauge", i))
 	}
-	r, random := NewReader(target), rand.New(rand.NewPCG(1, 2))
+	r, random := NewReader(vendor, target), rand.New(rand.NewPCG(1, 2))
 	for range 200 {
 		random.Shuffle(min(len(lines), 5), func(i, j int) { lines[i], lines[j] = lines[j], lines[i] })
 		from := random.IntN(10)
 		page := append(append([]string{}, lines[from:]...), lines[:random.IntN(from+1)]...)
 		got, result := read(t, r, page...)
-		want, _ := read(t, NewReader(target), page...)
+		want, _ := read(t, NewReader(vendor, target), page...)
 		require.Equal(t, want, got)
 		require.Empty(t, refused(result))
 	}
@@ -153,7 +153,7 @@ func TestLayout(t *testing.T) {
 
 // TestMeta: what TYPE and HELP lines say holds for the page that they are on.
 func TestMeta(t *testing.T) {
-	r := NewReader(target)
+	r := NewReader(vendor, target)
 	for _, tt := range []struct {
 		lines []string
 		want  devicemap.Type
@@ -174,7 +174,7 @@ func TestMeta(t *testing.T) {
 
 // TestRepeated: a series counts once, however its labels are written.
 func TestRepeated(t *testing.T) {
-	r := NewReader(target)
+	r := NewReader(vendor, target)
 	for range 3 {
 		rows, result := read(t, r, `A{x="1",y="2"} 1`, `A{x="1",y="2"} 2`, `A{y="2",x="1"} 3`, `A{ x="1",y="2"} 4`, `A{x="1"} 5`)
 		assert.Equal(t, []string{`A{x="1",y="2"} 1`, `A{x="1"} 5`}, rows)
@@ -199,7 +199,7 @@ func TestRelabel(t *testing.T) {
 	}
 	opts := target
 	opts.Relabel = rules
-	r := NewReader(opts)
+	r := NewReader(vendor, opts)
 	for range 3 {
 		rows, result := read(t, r, "A 1", "DROPPED 2", `OLD{secret="x"} 3`, "NEW 4", "NAMELESS 5")
 		assert.Equal(t, []string{`A{from="node-a:9400;dcgm"} 1`, `NEW{from="node-a:9400;dcgm"} 3`}, rows)
@@ -218,7 +218,7 @@ func TestLimits(t *testing.T) {
 	} {
 		opts := Options{Job: "j", Instance: "i"}
 		change(&opts)
-		r := NewReader(opts)
+		r := NewReader(vendor, opts)
 		for range 2 {
 			rows, _, err := r.Read(page, nil)
 			assert.ErrorIs(t, err, ErrLimit)
@@ -226,7 +226,7 @@ func TestLimits(t *testing.T) {
 			assert.Empty(t, rows)
 		}
 	}
-	rows, _, err := NewReader(Options{Job: "j", Instance: "i", Samples: 2, Labels: 4, LabelNameBytes: 9, LabelValueBytes: 10}).Read(page, nil)
+	rows, _, err := NewReader(vendor, Options{Job: "j", Instance: "i", Samples: 2, Labels: 4, LabelNameBytes: 9, LabelValueBytes: 10}).Read(page, nil)
 	assert.NoError(t, err)
 	assert.Len(t, rows, 2)
 }
@@ -239,16 +239,16 @@ func TestNoPage(t *testing.T) {
 		"no good line":   "# TYPE A gauge\nA\n",
 		"many bad lines": "A 1\n" + strings.Repeat("...\n", maxBad+1),
 	} {
-		rows, _, err := NewReader(target).Read([]byte(text), nil)
+		rows, _, err := NewReader(vendor, target).Read([]byte(text), nil)
 		assert.ErrorIs(t, err, ErrNoPage, name)
 		assert.Empty(t, rows, name)
 	}
 	for _, text := range []string{"A 1", "A 1\n" + strings.Repeat("...\n", maxBad)} {
-		_, _, err := NewReader(target).Read([]byte(text), nil)
+		_, _, err := NewReader(vendor, target).Read([]byte(text), nil)
 		assert.NoError(t, err)
 	}
 	for _, text := range []string{"", "\n\n", "\r\n", "# TYPE A gauge\n", "# comment"} {
-		_, _, err := NewReader(target).Read([]byte(text), nil)
+		_, _, err := NewReader(vendor, target).Read([]byte(text), nil)
 		assert.ErrorIs(t, err, ErrEmpty, "%q", text)
 	}
 }
@@ -257,7 +257,7 @@ func TestNoPage(t *testing.T) {
 func TestLongLines(t *testing.T) {
 	opts := target
 	opts.MaxLabels, opts.MaxLabelBytes = 2, 10
-	r := NewReader(opts)
+	r := NewReader(vendor, opts)
 	long := strings.Repeat("x", 11)
 	for range 3 {
 		rows, result := read(t, r, "# HELP A "+long, `A{a="1",b="2"} 1`, `A{a="1",b="2",c="3"} 1`, `A{a="`+long+`"} 1`, `A{`+long+`="1"} 1`, long+" 1", `A{job="j"} 1`)
@@ -275,7 +275,7 @@ func TestLongLines(t *testing.T) {
 
 // TestForget: what is remembered follows the page, not its history.
 func TestForget(t *testing.T) {
-	r := NewReader(target)
+	r := NewReader(vendor, target)
 	for page := range 20 {
 		var lines []string
 		for i := range 2000 {
@@ -304,7 +304,7 @@ func TestTooManyLines(t *testing.T) {
 	for i := range maxLines {
 		fmt.Fprintf(&page, "A%d 1\n", i)
 	}
-	r := NewReader(target)
+	r := NewReader(vendor, target)
 	for n := range 3 {
 		text := strings.Repeat("# TYPE A0 gauge\n", n) // a line that is there often is remembered once
 		for i := range 10 * n {

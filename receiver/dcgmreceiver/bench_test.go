@@ -32,7 +32,7 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 
-	"github.com/otelcol-gpu/otelcol-gpu/internal/devicetable"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/dcgm"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/metadata"
 )
 
@@ -264,7 +264,7 @@ func served(t *testing.T, url string) int {
 func benchPage() string {
 	var page strings.Builder
 	families := 0
-	for _, f := range devicetable.All {
+	for _, f := range dcgm.Table.Fields {
 		if f.Label != "" || families == benchSamples/8 {
 			continue
 		}

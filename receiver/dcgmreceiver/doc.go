@@ -5,9 +5,10 @@
 // names: one resource a device, built from nothing but what the page says about
 // the device.
 //
-// targets.go says whom to scrape and when, fetch.go gets a page. internal/page
-// reads it, mostly by what it remembers of the page before, and internal/mapping
-// turns it into device metrics by the table in internal/fields.
+// targets.go decides which exporters are scraped and when, fetch.go gets a page.
+// internal/pagetext reads it, mostly by what it remembers of the page before, and
+// internal/devicemap turns it into device metrics. What both must know of DCGM is in
+// internal/dcgm.
 package dcgmreceiver
 
 //go:generate mdatagen metadata.yaml

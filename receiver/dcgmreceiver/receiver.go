@@ -49,7 +49,7 @@ func newReceiver(set receiver.Settings, cfg *Config, next consumer.Metrics) (*dc
 			id:        set.ID.String(),
 			options: devicemap.Options{
 				OTel:         cfg.Names != NamesDCGM,
-				DCGM:         cfg.Names != NamesOTel,
+				AsIs:         cfg.Names != NamesOTel,
 				DropUnmapped: cfg.Unmapped == UnmappedDrop,
 				NodeName:     cfg.NodeName,
 				ClusterName:  cfg.ClusterName,

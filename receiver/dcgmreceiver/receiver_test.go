@@ -24,8 +24,8 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 
-	"github.com/otelcol-gpu/otelcol-gpu/internal/devicetable"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/exporterpage"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/dcgm"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/metadata"
 )
 
@@ -158,7 +158,7 @@ func TestFamiliesWithoutType(t *testing.T) {
 	t.Parallel()
 	var page strings.Builder
 	names := 0
-	for _, f := range devicetable.All {
+	for _, f := range dcgm.Table.Fields {
 		for i, name := range append([]string{f.Name}, f.Aliases...) {
 			if f.Label == "" && f.Name != "DCGM_FI_DEV_FB_FREE" { // that one alone makes no series
 				names++

@@ -19,6 +19,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/devicemap"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/pagetext"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/exporterpage"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/dcgm"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/metadata"
 )
 
@@ -71,7 +72,7 @@ type buffer struct {
 func (s *scraper) newTarget(at location) *target {
 	pages := s.pages
 	pages.Job, pages.Instance = at.job, at.instance
-	return &target{location: at, reader: pagetext.NewReader(pages), mapping: devicemap.NewTarget(s.options)}
+	return &target{location: at, reader: pagetext.NewReader(&dcgm.Vendor, pages), mapping: devicemap.NewTarget(&dcgm.Vendor, s.options)}
 }
 
 // scrape makes one scrape of a target. Once ctx has ended it says nothing.
@@ -135,7 +136,7 @@ func (s *scraper) read(t *target, start time.Time, buf *buffer, err error) (resu
 	for reason, n := range result.Refused {
 		if n > 0 {
 			s.telemetry.DcgmReceiverRowsRefused.Add(ctx, int64(n), metric.WithAttributeSet(attribute.NewSet(
-				attribute.String("exporter", s.labels.of(t.name)), attribute.String("reason", devicemap.Reason(reason).String()), attribute.String("receiver", s.id))))
+				attribute.String("exporter", s.labels.of(t.name)), attribute.String("reason", dcgm.Vendor.Reason(devicemap.Reason(reason))), attribute.String("receiver", s.id))))
 		}
 	}
 	s.telemetry.DcgmReceiverDevices.Add(ctx, int64(devices))

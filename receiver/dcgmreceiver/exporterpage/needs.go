@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/devicetable"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/dcgm"
 )
 
 // Lack is a field that the page does not have, or has without a value, and what
@@ -38,48 +39,48 @@ func one(what string, any ...devicetable.ID) need { return need{what, [][]device
 
 // needs are the nine cards of a service, and the events about devices.
 var needs = []need{
-	one("card utilization", devicetable.GPUUtil, devicetable.GREngineActive),
-	one("card memory used", devicetable.FBUsed),
-	{"card memory total", [][]devicetable.ID{{devicetable.FBTotal, devicetable.FBFree}, {devicetable.FBTotal, devicetable.FBUsed}}},
-	one("card tensor", devicetable.PipeTensorActive),
-	one("card SM", devicetable.SMActive),
-	one("card DRAM", devicetable.DRAMActive),
-	one("card FP16", devicetable.PipeFP16Active),
-	one("card FP32", devicetable.PipeFP32Active),
-	one("card power", devicetable.PowerUsage),
-	one("event gpu.xid", devicetable.XIDLast, devicetable.XIDTotal),
-	one("event gpu.ecc.uncorrected", devicetable.ECCDBEVolatile),
-	one("event gpu.row_remap.failure", devicetable.RowRemapFailure),
-	one("event gpu.throttle", devicetable.ThrottleReasons, devicetable.ClockEventsCount, devicetable.ClockEventsTotal),
-	one("event gpu.temperature", devicetable.GPUTemp),
-	{"event gpu.memory.pressure", [][]devicetable.ID{{devicetable.FBUsed}, {devicetable.FBTotal, devicetable.FBFree}}},
-	one("event gpu.exporter.down (frozen)", devicetable.Energy, devicetable.EnergyJoules),
+	one("card utilization", dcgm.GPUUtil, dcgm.GREngineActive),
+	one("card memory used", dcgm.FBUsed),
+	{"card memory total", [][]devicetable.ID{{dcgm.FBTotal, dcgm.FBFree}, {dcgm.FBTotal, dcgm.FBUsed}}},
+	one("card tensor", dcgm.PipeTensorActive),
+	one("card SM", dcgm.SMActive),
+	one("card DRAM", dcgm.DRAMActive),
+	one("card FP16", dcgm.PipeFP16Active),
+	one("card FP32", dcgm.PipeFP32Active),
+	one("card power", dcgm.PowerUsage),
+	one("event gpu.xid", dcgm.XIDLast, dcgm.XIDTotal),
+	one("event gpu.ecc.uncorrected", dcgm.ECCDBEVolatile),
+	one("event gpu.row_remap.failure", dcgm.RowRemapFailure),
+	one("event gpu.throttle", dcgm.ThrottleReasons, dcgm.ClockEventsCount, dcgm.ClockEventsTotal),
+	one("event gpu.temperature", dcgm.GPUTemp),
+	{"event gpu.memory.pressure", [][]devicetable.ID{{dcgm.FBUsed}, {dcgm.FBTotal, dcgm.FBFree}}},
+	one("event gpu.exporter.down (frozen)", dcgm.Energy, dcgm.EnergyJoules),
 }
 
 // lines are the rest of a field's line in a counters file: type and help.
 var lines = map[devicetable.ID]string{
-	devicetable.GPUUtil:          "gauge, GPU utilization (in %).",
-	devicetable.FBUsed:           "gauge, Framebuffer memory used (in MiB).",
-	devicetable.FBTotal:          "gauge, Framebuffer memory total (in MiB).",
-	devicetable.PipeTensorActive: "gauge, Ratio of cycles in which the tensor pipe is active.",
-	devicetable.SMActive:         "gauge, Ratio of cycles in which an SM has a warp assigned.",
-	devicetable.DRAMActive:       "gauge, Ratio of cycles in which device memory is read or written.",
-	devicetable.PipeFP16Active:   "gauge, Ratio of cycles in which the FP16 pipe is active.",
-	devicetable.PipeFP32Active:   "gauge, Ratio of cycles in which the FP32 pipe is active.",
-	devicetable.PowerUsage:       "gauge, Power draw (in W).",
-	devicetable.XIDLast:          "gauge, Last XID error.",
-	devicetable.ECCDBEVolatile:   "counter, Double-bit ECC errors since the driver was loaded.",
-	devicetable.RowRemapFailure:  "gauge, Whether remapping a row of memory failed.",
-	devicetable.ThrottleReasons:  "gauge, Reasons why clocks are held down (bit mask).",
-	devicetable.GPUTemp:          "gauge, GPU temperature (in C).",
-	devicetable.Energy:           "counter, Energy since the driver was loaded (in mJ).",
+	dcgm.GPUUtil:          "gauge, GPU utilization (in %).",
+	dcgm.FBUsed:           "gauge, Framebuffer memory used (in MiB).",
+	dcgm.FBTotal:          "gauge, Framebuffer memory total (in MiB).",
+	dcgm.PipeTensorActive: "gauge, Ratio of cycles in which the tensor pipe is active.",
+	dcgm.SMActive:         "gauge, Ratio of cycles in which an SM has a warp assigned.",
+	dcgm.DRAMActive:       "gauge, Ratio of cycles in which device memory is read or written.",
+	dcgm.PipeFP16Active:   "gauge, Ratio of cycles in which the FP16 pipe is active.",
+	dcgm.PipeFP32Active:   "gauge, Ratio of cycles in which the FP32 pipe is active.",
+	dcgm.PowerUsage:       "gauge, Power draw (in W).",
+	dcgm.XIDLast:          "gauge, Last XID error.",
+	dcgm.ECCDBEVolatile:   "counter, Double-bit ECC errors since the driver was loaded.",
+	dcgm.RowRemapFailure:  "gauge, Whether remapping a row of memory failed.",
+	dcgm.ThrottleReasons:  "gauge, Reasons why clocks are held down (bit mask).",
+	dcgm.GPUTemp:          "gauge, GPU temperature (in C).",
+	dcgm.Energy:           "counter, Energy since the driver was loaded (in mJ).",
 }
 
 // QuietXID is whether the page has no XID and that says nothing: from 4.x on the
 // exporter prints none before the first.
 func (p *Page) QuietXID() bool {
-	_, last := p.seen[devicetable.XIDLast]
-	_, counted := p.seen[devicetable.XIDTotal]
+	_, last := p.seen[dcgm.XIDLast]
+	_, counted := p.seen[dcgm.XIDTotal]
 	return p.pci && !last && !counted
 }
 
@@ -91,7 +92,7 @@ func (p *Page) Lacks(tag string) []Lack {
 	var lacks []Lack
 	for _, n := range needs {
 		for _, group := range n.of {
-			if group[0] == devicetable.XIDLast && p.QuietXID() {
+			if group[0] == dcgm.XIDLast && p.QuietXID() {
 				continue
 			}
 			if slices.ContainsFunc(group, func(id devicetable.ID) bool { return p.seen[id] }) {
@@ -122,24 +123,24 @@ func (p *Page) lacking(lacks []Lack, what string, id devicetable.ID, blank bool,
 	l := Lack{For: []string{what}, Field: name, Blank: blank}
 	switch {
 	case blank:
-	case id == devicetable.ThrottleReasons && p.major(tag) == 0:
+	case id == dcgm.ThrottleReasons && p.major(tag) == 0:
 		rest := ", " + lines[id]
-		l.Line = "# dcgm-exporter 4.x: " + clocksEventReasons + rest + "\n# dcgm-exporter 3.x and older: " + devicetable.All[id].Name + rest
+		l.Line = "# dcgm-exporter 4.x: " + clocksEventReasons + rest + "\n# dcgm-exporter 3.x and older: " + dcgm.Table.Fields[id].Name + rest
 	default:
 		l.Line = name + ", " + lines[id]
 	}
 	return append(lacks, l)
 }
 
-// clocksEventReasons is the name of devicetable.ThrottleReasons since DCGM 4.0. Of
+// clocksEventReasons is the name of dcgm.ThrottleReasons since DCGM 4.0. Of
 // those before it is not known, and of some since then the old one is not.
 const clocksEventReasons = "DCGM_FI_DEV_CLOCKS_EVENT_REASONS"
 
 // spelling is the field's name as the page's exporter knows it: DCGM 4.6 has
 // names of its own.
 func (p *Page) spelling(id devicetable.ID, tag string) string {
-	f := &devicetable.All[id]
-	if id == devicetable.ThrottleReasons {
+	f := &dcgm.Table.Fields[id]
+	if id == dcgm.ThrottleReasons {
 		if _, there := p.seen[id]; there && p.clocks || !there && p.major(tag) != 3 {
 			return clocksEventReasons
 		}

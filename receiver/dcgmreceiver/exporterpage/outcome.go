@@ -17,6 +17,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/devicemap"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/pagetext"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/dcgm"
 )
 
 // Outcome is how reading an exporter's page ended: the values of the attribute
@@ -121,7 +122,7 @@ func Lacking(lack devicemap.Lack) Outcome {
 	switch lack {
 	case devicemap.LacksNothing:
 		return OK
-	case devicemap.LacksDCGM:
+	case devicemap.LacksFamilies:
 		return NotDCGM
 	case devicemap.LacksValues:
 		return NoValue
@@ -216,7 +217,7 @@ func RemedyOfOver(over devicemap.Over) string {
 		return ""
 	case devicemap.OverUnmapped:
 		return "take families out by scrape::metric_relabel_configs or in the exporter's counters file, or set unmapped: drop"
-	case devicemap.OverHolders, devicemap.OverXIDCodes:
+	case devicemap.OverHolders, dcgm.OverXIDCodes:
 		return "no GPU has so many: look at what prints the page, and at the labels that a proxy or relabelling puts on it"
 	default:
 		return "scrape the exporter of each node by itself, not one page of many nodes (a federated one), or take families out in the exporter's counters file"

@@ -21,6 +21,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/exporterlabels"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/pagetext"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/dcgm"
 )
 
 const (
@@ -84,7 +85,7 @@ type Page struct {
 // Read reads a page as the receiver does. An error is a page that the receiver
 // refuses, see Failed.
 func Read(text []byte, o Options) (*Page, error) {
-	rows, read, err := pagetext.NewReader(o).Read(text, nil)
+	rows, read, err := pagetext.NewReader(&dcgm.Vendor, o).Read(text, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +97,7 @@ func Read(text []byte, o Options) (*Page, error) {
 	if read.Bad != nil {
 		p.LineRemedy = LineRemedy(read.Bad)
 	}
-	result := devicemap.NewTarget(devicemap.Options{OTel: true}).Map(&devicemap.Page{Up: true, Rows: rows, Samples: read.Samples, Refused: read.Refused, Over: read.Over}, devicemap.Exporter{})
+	result := devicemap.NewTarget(&dcgm.Vendor, devicemap.Options{OTel: true}).Map(&devicemap.Page{Up: true, Rows: rows, Samples: read.Samples, Refused: read.Refused, Over: read.Over}, devicemap.Exporter{})
 	p.Outcome, p.Why = Lacking(result.Lack), result.Why
 	p.OverLimit, p.OverRemedy, p.Beyond = string(result.Over), RemedyOfOver(result.Over), result.Refused[devicemap.Limit]-read.TooLong
 	devices, drivers, models := map[string]bool{}, map[string]bool{}, map[string]bool{}
@@ -104,7 +105,7 @@ func Read(text []byte, o Options) (*Page, error) {
 	for _, row := range rows {
 		device := p.readLabels(row.Series, drivers, models)
 		if device != "" && (devices[device] || len(devices) < maxDevices) {
-			devices[device] = devices[device] || row.Series.HasValue(row.Value)
+			devices[device] = devices[device] || dcgm.Vendor.HasValue(row.Series, row.Value)
 		}
 		if text := p.readValue(row.Series, row.Value); text != "" {
 			standing = append(standing, text)
@@ -169,7 +170,7 @@ func (p *Page) readValue(s *devicemap.Series, v float64) string {
 		return ""
 	}
 	p.Known++
-	family, f := s.Name(), &devicetable.All[id]
+	family, f := s.Name(), &dcgm.Table.Fields[id]
 	p.oldName = p.oldName || strings.HasPrefix(family, "dcgm_")
 	switch {
 	case family == clocksEventReasons:
@@ -177,18 +178,18 @@ func (p *Page) readValue(s *devicemap.Series, v float64) string {
 	case family != f.Name && strings.HasPrefix(family, "DCGM_"):
 		p.newName = true
 	}
-	value := !math.IsNaN(v) && !math.IsInf(v, 0) && !f.Sentinel(v)
+	value := !math.IsNaN(v) && !math.IsInf(v, 0) && !dcgm.Vendor.Absent(f, v)
 	p.seen[id] = p.seen[id] || value
 	if !value || !slices.Contains(moving, id) {
 		return ""
 	}
-	p.energy = p.energy || id == devicetable.Energy || id == devicetable.EnergyJoules
+	p.energy = p.energy || id == dcgm.Energy || id == dcgm.EnergyJoules
 	return s.String() + string(binary.BigEndian.AppendUint64(nil, math.Float64bits(v)))
 }
 
 var moving = []devicetable.ID{
-	devicetable.EnergyJoules, devicetable.Energy, devicetable.SMClock, devicetable.MemClock, devicetable.VideoClock,
-	devicetable.SMClockHertz, devicetable.MemClockHertz, devicetable.VideoClockHertz,
+	dcgm.EnergyJoules, dcgm.Energy, dcgm.SMClock, dcgm.MemClock, dcgm.VideoClock,
+	dcgm.SMClockHertz, dcgm.MemClockHertz, dcgm.VideoClockHertz,
 }
 
 // Version is the exporter's, as far as names and labels of the page tell.

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-gpu/otelcol-gpu/internal/devicetable"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/dcgm"
 )
 
 // row is a row of the GPU that all rows here are of.
@@ -28,7 +28,7 @@ func whole() map[string]string {
 	rows := map[string]string{}
 	for _, n := range needs {
 		for _, group := range n.of {
-			rows[devicetable.All[group[0]].Name] = "7"
+			rows[dcgm.Table.Fields[group[0]].Name] = "7"
 		}
 	}
 	return rows
@@ -125,7 +125,7 @@ func TestEveryNeedHasALine(t *testing.T) {
 	all := (&Page{}).Lacks("")
 	for _, l := range all {
 		assert.Contains(t, l.Line, l.Field+", ")
-		_, known := devicetable.ByName(l.Field)
+		_, known := dcgm.Table.ByName(l.Field)
 		assert.True(t, known, l.Field)
 	}
 	assert.Len(t, lines, len(all), "no line is for nothing")

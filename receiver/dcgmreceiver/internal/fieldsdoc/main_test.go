@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-gpu/otelcol-gpu/internal/devicetable"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/dcgm"
 )
 
 // TestUpToDate fails when fields.md is not what the table says.
@@ -23,12 +23,12 @@ func TestUpToDate(t *testing.T) {
 
 func TestComplete(t *testing.T) {
 	text := markdown()
-	for _, f := range devicetable.All {
+	for _, f := range dcgm.Table.Fields {
 		for _, name := range append([]string{f.Name}, f.Aliases...) {
 			assert.Contains(t, text, "`"+name+"`")
 		}
 	}
-	for _, s := range devicetable.Table {
+	for _, s := range dcgm.Table.Series {
 		assert.Contains(t, text, "`"+s.Metric.Name+"`")
 	}
 	for line := range strings.Lines(text) {

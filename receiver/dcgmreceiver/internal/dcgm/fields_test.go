@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package devicetable
+package dcgm
 
 import (
 	"math"
@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/devicetable"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -99,29 +100,29 @@ func TestConvert(t *testing.T) {
 		"DCGM_EXP_GPU_HEALTH_STATUS":      {20, 20},
 		"DCGM_FI_DEV_VGPU_LICENSE_STATUS": {1, 1},
 	}
-	for i := range All {
-		f := &All[i]
+	for i := range Table.Fields {
+		f := &Table.Fields[i]
 		want, ok := cases[f.Name]
 		if assert.True(t, ok, "%s has no row here", f.Name) {
 			assert.Equal(t, want.out, f.Convert(want.in), f.Name)
 		}
 		for _, alias := range f.Aliases {
-			id, ok := ByName(alias)
+			id, ok := Table.ByName(alias)
 			assert.True(t, ok, alias)
-			assert.Equal(t, ID(i), id, "%s is another name of %s", alias, f.Name)
+			assert.Equal(t, devicetable.ID(i), id, "%s is another name of %s", alias, f.Name)
 		}
 		assert.NotEmpty(t, f.Unit, f.Name)
 	}
-	assert.Len(t, All, len(cases))
+	assert.Len(t, Table.Fields, len(cases))
 }
 
 // TestTable checks what the emitting code relies on.
 func TestTable(t *testing.T) {
-	used := map[ID]bool{}
+	used := map[devicetable.ID]bool{}
 	ended := map[*names.Metric]bool{}
 	seen := map[string]bool{}
 	var last *names.Metric
-	for _, s := range Table {
+	for _, s := range Table.Series {
 		if s.Metric != last {
 			assert.False(t, ended[s.Metric], "%s stands in two places", s.Metric.Name)
 			ended[last] = true
@@ -133,22 +134,22 @@ func TestTable(t *testing.T) {
 		assert.NotEmpty(t, s.From, series)
 		for _, id := range s.From {
 			used[id] = true
-			assert.Empty(t, All[id].Label, "%s has rows with a label", All[id].Name)
+			assert.Empty(t, Table.Fields[id].Label, "%s has rows with a label", Table.Fields[id].Name)
 		}
 	}
-	for _, d := range Derived {
+	for _, d := range Table.Derived {
 		assert.NotEmpty(t, d.Rule, d.Metric.Name)
 		for _, id := range d.From {
 			used[id] = true
 		}
 	}
-	for i, f := range All {
-		assert.True(t, used[ID(i)], "%s becomes nothing", f.Name)
+	for i, f := range Table.Fields {
+		assert.True(t, used[devicetable.ID(i)], "%s becomes nothing", f.Name)
 	}
 }
 
 func TestSentinel(t *testing.T) {
-	integer, double, memory := Field{}, Field{Type: Double}, Field{Unit: "MiB", Mul: mib}
+	integer, double, memory := devicetable.Field{}, devicetable.Field{Type: devicetable.Double}, devicetable.Field{Unit: "MiB", Mul: mib}
 	for _, tt := range []struct {
 		v                       float64
 		integer, double, memory bool
@@ -172,10 +173,10 @@ func TestSentinel(t *testing.T) {
 		{v: 1<<30 - 1},
 		{v: 1 << 30, memory: true},
 	} {
-		assert.Equal(t, tt.integer, integer.Sentinel(tt.v), "integer %v", tt.v)
-		assert.Equal(t, tt.double, double.Sentinel(tt.v), "double %v", tt.v)
-		assert.Equal(t, tt.double, UnknownSentinel(tt.v), "unknown %v", tt.v)
-		assert.Equal(t, tt.memory, memory.Sentinel(tt.v), "memory %v", tt.v)
+		assert.Equal(t, tt.integer, sentinel(&integer, tt.v), "integer %v", tt.v)
+		assert.Equal(t, tt.double, sentinel(&double, tt.v), "double %v", tt.v)
+		assert.Equal(t, tt.double, sentinel(nil, tt.v), "unknown %v", tt.v)
+		assert.Equal(t, tt.memory, sentinel(&memory, tt.v), "memory %v", tt.v)
 	}
 	assert.Less(t, 3*1024*maxMiB*mib, float64(math.MaxInt64), "used, free and reserved of the most instances there are")
 }
@@ -191,7 +192,7 @@ func TestMistypedCounter(t *testing.T) {
 		"DCGM_FI_DEV_NVSWITCH_THROUGHPUT_TX":         false,
 		"DCGM_FI_PROF_SM_CYCLES_ACTIVE_TOTAL":        false,
 	} {
-		assert.Equal(t, want, MistypedCounter(family), family)
+		assert.Equal(t, want, mistypedCounter(family), family)
 	}
 }
 
@@ -199,7 +200,7 @@ func TestMistypedCounter(t *testing.T) {
 // table: every line, commented ones included, is a known field, a label, or one
 // of the families that are passed on under dcgm.* on purpose.
 func TestCountersFiles(t *testing.T) {
-	files, err := filepath.Glob("../../../shared/data/dcgm_counters/*.csv")
+	files, err := filepath.Glob("../../../../../shared/data/dcgm_counters/*.csv")
 	require.NoError(t, err)
 	if len(files) == 0 {
 		t.Skip("no counters files beside this checkout")
@@ -221,7 +222,7 @@ func TestCountersFiles(t *testing.T) {
 					continue
 				}
 				lines++
-				_, known := ByName(family)
+				_, known := Table.ByName(family)
 				label := strings.TrimSpace(columns[1]) == "label"
 				assert.True(t, known != (label || slices.Contains(passedOn, family)), line)
 			}

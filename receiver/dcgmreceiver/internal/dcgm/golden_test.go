@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package devicemap
+package dcgm
 
 import (
 	"fmt"
@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/devicemap"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -26,7 +27,7 @@ import (
 // they become. A change of a .yaml file there is a change for every user. golden
 // writes sorted and without times: TestOrder and TestCounters are about those.
 func TestGolden(t *testing.T) {
-	pages, err := filepath.Glob("../../receiver/dcgmreceiver/testdata/pages/*.prom")
+	pages, err := filepath.Glob("../../testdata/pages/*.prom")
 	require.NoError(t, err)
 	require.NotEmpty(t, pages)
 	for _, page := range pages {
@@ -35,7 +36,7 @@ func TestGolden(t *testing.T) {
 			require.NoError(t, err)
 			md, err := scrape(string(text), t0)
 			require.NoError(t, err)
-			r := NewTarget(otel).Map(md, here)
+			r := newTarget(otel).Map(md, here)
 			file := page + ".yaml"
 			want, err := golden.ReadMetrics(file)
 			require.NoError(t, err)
@@ -49,17 +50,17 @@ func TestGolden(t *testing.T) {
 // TestOrder: the order of families on a page says nothing.
 func TestOrder(t *testing.T) {
 	opts := otel
-	opts.DCGM = true
-	for _, page := range []string{"../../receiver/dcgmreceiver/testdata/pages/h100.prom", "../../receiver/dcgmreceiver/testdata/pages/a100-mig.prom"} {
+	opts.AsIs = true
+	for _, page := range []string{"../../testdata/pages/h100.prom", "../../testdata/pages/a100-mig.prom"} {
 		text, err := os.ReadFile(page)
 		require.NoError(t, err)
 		md, err := scrape(string(text), t0)
 		require.NoError(t, err)
 		marshaler := pmetric.ProtoMarshaler{}
-		want, err := marshaler.MarshalMetrics(NewTarget(opts).Map(md, here).Metrics)
+		want, err := marshaler.MarshalMetrics(newTarget(opts).Map(md, here).Metrics)
 		require.NoError(t, err)
 		for seed := range uint64(20) {
-			got, err := marshaler.MarshalMetrics(NewTarget(opts).Map(shuffle(md, seed), here).Metrics)
+			got, err := marshaler.MarshalMetrics(newTarget(opts).Map(shuffle(md, seed), here).Metrics)
 			require.NoError(t, err)
 			require.Equal(t, want, got, "%s, seed %d", page, seed)
 		}
@@ -67,11 +68,11 @@ func TestOrder(t *testing.T) {
 }
 
 // shuffle copies a page with its families in another order.
-func shuffle(p *Page, seed uint64) *Page {
-	rows := map[*Family][]Row{}
-	var families []*Family
+func shuffle(p *devicemap.Page, seed uint64) *devicemap.Page {
+	rows := map[string][]devicemap.Row{}
+	var families []string
 	for _, row := range p.Rows {
-		f := row.Series.family
+		f := row.Series.Name()
 		if rows[f] == nil {
 			families = append(families, f)
 		}
@@ -99,8 +100,8 @@ func FuzzMap(f *testing.F) {
 	f.Add("dcgm_a 1\nDCGM_A 2\nup 0\nup{a=\"b\"} NaN\n# TYPE DCGM_A summary\nDCGM_A_sum 1\nDCGM_A{quantile=\"1\"} 2\n", `DCGM_A{UUID="x",pod="a",vgpu="1",pod_label_a="b",hpc_job="c"} 1`+"\n")
 	f.Add(`{"DCGM_é",UUID="x","hw.id"="y"} 1`+"\n", `DCGM_FI_DEV_GPU_UTIL{UUID="x",GPU_I_ID="-1",gpu="99999999999999999999"} 1e308`+"\n")
 	f.Fuzz(func(t *testing.T, first, second string) {
-		for _, opts := range []Options{otel, {OTel: true, DCGM: true}, {OTel: true, DropUnmapped: true}} {
-			target := NewTarget(opts)
+		for _, opts := range []devicemap.Options{otel, {OTel: true, AsIs: true}, {OTel: true, DropUnmapped: true}} {
+			target := newTarget(opts)
 			for i, text := range []string{first, second, first} {
 				md, err := scrape(text, t0.Add(interval*[]time.Duration{0, 2, 1}[i]))
 				if err != nil {
@@ -112,7 +113,7 @@ func FuzzMap(f *testing.F) {
 	})
 }
 
-func checkInvariants(t *testing.T, opts Options, r Result) {
+func checkInvariants(t *testing.T, opts devicemap.Options, r devicemap.Result) {
 	ids := map[string]bool{}
 	for _, rm := range r.Metrics.ResourceMetrics().All() {
 		id, device := text(rm.Resource().Attributes(), names.HwID)
@@ -131,7 +132,7 @@ func checkInvariants(t *testing.T, opts Options, r Result) {
 			if m.Name() == names.GPUMemoryUsage.Name || m.Name() == names.GPUMemoryLimit.Name {
 				assert.GreaterOrEqual(t, v, 0.0, m.Name())
 			}
-			if opts.DCGM { // a page may tell rows apart by nothing but a label hw.id
+			if opts.AsIs { // a page may tell rows apart by nothing but a label hw.id
 				return
 			}
 			key := fmt.Sprint(m.Name(), p.Attributes().AsRaw())

@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package devicemap
+package dcgm
 
 import (
 	"fmt"
@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/devicemap"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -27,22 +28,22 @@ var t0 = time.Date(2026, 11, 2, 12, 0, 0, 0, time.UTC)
 
 const interval = 15 * time.Second
 
-var otel = Options{OTel: true, ScopeName: "test", FrozenAfter: 5, FrozenFor: time.Minute}
+var otel = devicemap.Options{OTel: true, ScopeName: "test", FrozenAfter: 5, FrozenFor: time.Minute}
 
-var here = Exporter{Address: "node-a", Port: 9400}
+var here = devicemap.Exporter{Address: "node-a", Port: 9400}
 
 // scrape reads a page with Prometheus' parser. A series that is there twice gives
 // two rows, which the receiver's reader does not let through.
-func scrape(text string, at time.Time) (*Page, error) {
-	page := &Page{Time: pcommon.NewTimestampFromTime(at), Up: true, Duration: 0.25}
-	families := map[string]*Family{}
-	family := func(name string) *Family {
+func scrape(text string, at time.Time) (*devicemap.Page, error) {
+	page := &devicemap.Page{Time: pcommon.NewTimestampFromTime(at), Up: true, Duration: 0.25}
+	families := map[string]*devicemap.Family{}
+	family := func(name string) *devicemap.Family {
 		if families[name] == nil {
-			families[name] = NewFamily(name)
+			families[name] = Vendor.NewFamily(name)
 		}
 		return families[name]
 	}
-	known := map[string]*Labels{}
+	known := map[string]*devicemap.Labels{}
 	parser := textparse.NewPromParser([]byte(text), labels.NewSymbolTable(), false)
 	for {
 		entry, err := parser.Next()
@@ -58,8 +59,8 @@ func scrape(text string, at time.Time) (*Page, error) {
 			family(string(name)).Help = string(text)
 		case textparse.EntryType:
 			name, typ := parser.Type()
-			family(string(name)).Type = map[model.MetricType]Type{
-				model.MetricTypeCounter: Counter, model.MetricTypeHistogram: Histogram, model.MetricTypeSummary: Summary,
+			family(string(name)).Type = map[model.MetricType]devicemap.Type{
+				model.MetricTypeCounter: devicemap.Counter, model.MetricTypeHistogram: devicemap.Histogram, model.MetricTypeSummary: devicemap.Summary,
 			}[typ]
 		case textparse.EntrySeries:
 			page.Samples++
@@ -77,37 +78,37 @@ func scrape(text string, at time.Time) (*Page, error) {
 				}
 			})
 			if known[fmt.Sprint(pairs)] == nil {
-				known[fmt.Sprint(pairs)] = NewLabels(pairs)
+				known[fmt.Sprint(pairs)] = Vendor.NewLabels(pairs)
 			}
-			var whole *Family
+			var whole *devicemap.Family
 			for _, suffix := range []string{"_bucket", "_sum", "_count"} {
 				if of, ok := strings.CutSuffix(name, suffix); ok {
 					whole = family(of)
 				}
 			}
-			page.Rows = append(page.Rows, Row{NewSeries(family(name), known[fmt.Sprint(pairs)], whole), v})
+			page.Rows = append(page.Rows, devicemap.Row{Series: devicemap.NewSeries(family(name), known[fmt.Sprint(pairs)], whole), Value: v})
 		}
 	}
 }
 
 // failed is a scrape that gave nothing.
-func failed(at time.Time) *Page {
-	return &Page{Time: pcommon.NewTimestampFromTime(at), Duration: 0.25}
+func failed(at time.Time) *devicemap.Page {
+	return &devicemap.Page{Time: pcommon.NewTimestampFromTime(at), Duration: 0.25}
 }
 
 // exporter is an exporter that is scraped at an interval, for tests that need
 // several pages.
 type exporter struct {
 	t      testing.TB
-	target *Target
+	target *devicemap.Target
 	now    time.Time
 }
 
-func newExporter(t testing.TB, opts Options) *exporter {
-	return &exporter{t: t, target: NewTarget(opts), now: t0.Add(-interval)}
+func newExporter(t testing.TB, opts devicemap.Options) *exporter {
+	return &exporter{t: t, target: newTarget(opts), now: t0.Add(-interval)}
 }
 
-func (e *exporter) scrape(lines ...string) Result {
+func (e *exporter) scrape(lines ...string) devicemap.Result {
 	e.t.Helper()
 	e.now = e.now.Add(interval)
 	md, err := scrape(strings.Join(lines, "\n")+"\n", e.now)
@@ -115,7 +116,7 @@ func (e *exporter) scrape(lines ...string) Result {
 	return e.target.Map(md, here)
 }
 
-func mapOnce(t testing.TB, opts Options, lines ...string) Result {
+func mapOnce(t testing.TB, opts devicemap.Options, lines ...string) devicemap.Result {
 	t.Helper()
 	return newExporter(t, opts).scrape(lines...)
 }
@@ -135,7 +136,7 @@ func onMIG(instance int, family string, v any) string {
 
 // points renders the points of one device as "metric{attributes} value", without
 // hw.id and hw.type, sorted.
-func points(r Result, device string) []string {
+func points(r devicemap.Result, device string) []string {
 	lines := []string{}
 	each(r.Metrics, func(res pcommon.Map, m pmetric.Metric, p pmetric.NumberDataPoint) {
 		if id, ok := res.Get(names.HwID); ok && id.Str() == device {
@@ -147,7 +148,7 @@ func points(r Result, device string) []string {
 }
 
 // exporterPoints renders the points that are about no device.
-func exporterPoints(r Result) []string {
+func exporterPoints(r devicemap.Result) []string {
 	lines := []string{}
 	each(r.Metrics, func(res pcommon.Map, m pmetric.Metric, p pmetric.NumberDataPoint) {
 		if _, ok := res.Get(names.HwID); !ok {
@@ -159,14 +160,14 @@ func exporterPoints(r Result) []string {
 }
 
 // only renders the points of one metric of GPU-0.
-func only(r Result, metric string) []string {
+func only(r devicemap.Result, metric string) []string {
 	return slices.DeleteFunc(points(r, "GPU-0"), func(line string) bool {
 		name, _, _ := strings.Cut(line, "{")
 		return name != metric
 	})
 }
 
-func resource(r Result, device string) map[string]any {
+func resource(r devicemap.Result, device string) map[string]any {
 	for _, rm := range r.Metrics.ResourceMetrics().All() {
 		if id, ok := rm.Resource().Attributes().Get(names.HwID); ok && id.Str() == device {
 			return rm.Resource().Attributes().AsRaw()
@@ -175,11 +176,11 @@ func resource(r Result, device string) map[string]any {
 	return nil
 }
 
-func refused(r Result) map[string]int {
+func refused(r devicemap.Result) map[string]int {
 	got := map[string]int{}
 	for reason, n := range r.Refused {
 		if n > 0 {
-			got[Reason(reason).String()] = n
+			got[Vendor.Reason(devicemap.Reason(reason))] = n
 		}
 	}
 	return got
@@ -228,3 +229,5 @@ func pointValue(p pmetric.NumberDataPoint) float64 {
 		return math.NaN()
 	}
 }
+
+func newTarget(opts devicemap.Options) *devicemap.Target { return devicemap.NewTarget(&Vendor, opts) }

@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package devicemap
+package dcgm
 
 import (
 	"fmt"
@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/devicemap"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -23,7 +24,7 @@ func TestExporter(t *testing.T) {
 	opts.ClusterName = "prod"
 	md, err := scrape(onGPU("DCGM_FI_DEV_GPU_UTIL", 50)+"\n", t0)
 	require.NoError(t, err)
-	r := NewTarget(opts).Map(md, Exporter{Address: "10.0.0.1", Port: 9400, Node: "node-a"})
+	r := newTarget(opts).Map(md, devicemap.Exporter{Address: "10.0.0.1", Port: 9400, Node: "node-a"})
 	assert.Equal(t, map[string]any{
 		"server.address": "10.0.0.1", "server.port": int64(9400), "k8s.node.name": "node-a", "k8s.cluster.name": "prod",
 	}, r.Metrics.ResourceMetrics().At(0).Resource().Attributes().AsRaw())
@@ -37,7 +38,7 @@ func TestExporter(t *testing.T) {
 }
 
 func TestFailedScrape(t *testing.T) {
-	r := NewTarget(otel).Map(failed(t0), here)
+	r := newTarget(otel).Map(failed(t0), here)
 	assert.Equal(t, []string{
 		"gpu.exporter.scrape.duration{} 0.25",
 		"gpu.exporter.scrape.samples{} 0",
@@ -51,7 +52,7 @@ func TestExporterPod(t *testing.T) {
 	for pod, want := range map[string]any{"dcgm-exporter-x": nil, "": "dcgm-exporter-x", "dcgm-exporter": "dcgm-exporter-x"} {
 		md, err := scrape(onGPU("DCGM_FI_DEV_GPU_UTIL", 50, `Hostname="dcgm-exporter-x"`)+"\n", t0)
 		require.NoError(t, err)
-		r := NewTarget(otel).Map(md, Exporter{Address: "10.0.0.1", Port: 9400, Pod: pod})
+		r := newTarget(otel).Map(md, devicemap.Exporter{Address: "10.0.0.1", Port: 9400, Pod: pod})
 		assert.Equal(t, want, resource(r, "GPU-0")["host.name"], pod)
 	}
 }
@@ -63,7 +64,7 @@ func TestFrozen(t *testing.T) {
 			onGPU("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", energy), onGPU("DCGM_FI_DEV_SM_CLOCK", clock), onGPU("DCGM_FI_DEV_GPU_UTIL", 0),
 		}
 	}
-	frozen := func(r Result) string {
+	frozen := func(r devicemap.Result) string {
 		for _, line := range exporterPoints(r) {
 			if v, ok := strings.CutPrefix(line, "gpu.exporter.frozen{} "); ok {
 				return v

@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package devicemap
+package dcgm
 
 import (
 	"testing"
@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/devicemap"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -50,7 +51,7 @@ func TestUnmappedDrop(t *testing.T) {
 // Prometheus exporter add a suffix: no unit, no monotonic sum.
 func TestNamesDCGM(t *testing.T) {
 	opts := otel
-	opts.OTel, opts.DCGM = false, true
+	opts.OTel, opts.AsIs = false, true
 	r := mapOnce(t, opts, migration...)
 	assert.Equal(t, []string{
 		"DCGM_FI_DEV_GPU_UTIL{UUID=GPU-0,gpu=0,modelName=NVIDIA H100,pod=p} 50",
@@ -75,10 +76,10 @@ func TestNamesDCGM(t *testing.T) {
 
 func TestNamesBoth(t *testing.T) {
 	opts := otel
-	opts.DCGM = true
+	opts.AsIs = true
 	r := mapOnce(t, opts, migration...)
 	dcgm := otel
-	dcgm.OTel, dcgm.DCGM = false, true
+	dcgm.OTel, dcgm.AsIs = false, true
 	assert.ElementsMatch(t,
 		append(points(mapOnce(t, dcgm, migration...), "GPU-0"), points(mapOnce(t, otel, migration...), "GPU-0")...),
 		points(r, "GPU-0"))
@@ -88,7 +89,7 @@ func TestNamesBoth(t *testing.T) {
 // TestSharedInDCGMNames: each holder's row is a series of its own there.
 func TestSharedInDCGMNames(t *testing.T) {
 	opts := otel
-	opts.DCGM = true
+	opts.AsIs = true
 	r := mapOnce(t, opts, onGPU("DCGM_FI_DEV_GPU_UTIL", 50, `pod="a"`), onGPU("DCGM_FI_DEV_GPU_UTIL", 50, `pod="b"`),
 		onGPU("DCGM_FI_SOME_FIELD", 1, `pod="a"`), onGPU("DCGM_FI_SOME_FIELD", 1, `pod="b"`))
 	assert.Len(t, only(r, "DCGM_FI_DEV_GPU_UTIL"), 2)
@@ -98,14 +99,14 @@ func TestSharedInDCGMNames(t *testing.T) {
 
 func TestUnmappedKinds(t *testing.T) {
 	e := newExporter(t, otel)
-	page := func(v int) Result {
+	page := func(v int) devicemap.Result {
 		return e.scrape(
 			"# TYPE DCGM_FI_DEV_SOME_TOTAL counter", onGPU("DCGM_FI_DEV_SOME_TOTAL", v),
 			"# TYPE DCGM_FI_DEV_SOME_GAUGE gauge", onGPU("DCGM_FI_DEV_SOME_GAUGE", v),
 			"# TYPE DCGM_EXP_XID_ERRORS_COUNT counter", onGPU("DCGM_EXP_XID_ERRORS_COUNT", v, `xid="79"`, `window_size_in_ms="300000"`),
 		)
 	}
-	kinds := func(r Result) map[string]string {
+	kinds := func(r devicemap.Result) map[string]string {
 		got := map[string]string{}
 		each(r.Metrics, func(res pcommon.Map, m pmetric.Metric, p pmetric.NumberDataPoint) {
 			if _, device := res.Get(names.HwID); !device {

@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package devicemap
+package dcgm
 
 import (
 	"slices"
@@ -13,12 +13,13 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/devicemap"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
 // active lists the reasons that hold the clocks down, and fails unless every
 // reason has a point.
-func active(t *testing.T, r Result) []string {
+func active(t *testing.T, r devicemap.Result) []string {
 	t.Helper()
 	on := []string{}
 	lines := only(r, names.GPUThrottleActive.Name)
@@ -90,7 +91,7 @@ func TestHealth(t *testing.T) {
 }
 
 // xidErrors renders the counts with their start, in seconds after the first page.
-func xidErrors(r Result) map[string]float64 {
+func xidErrors(r devicemap.Result) map[string]float64 {
 	starts := map[string]float64{}
 	each(r.Metrics, func(_ pcommon.Map, m pmetric.Metric, p pmetric.NumberDataPoint) {
 		if m.Name() == names.GPUXIDErrors.Name {

@@ -12,56 +12,75 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
-// row is what the labels of a row say.
-type row struct {
-	uuid, instance string
-	facts          facts
-	holder         holder
+// Fact is a text that describes a device.
+type Fact uint8
+
+const (
+	Index Fact = iota
+	PCIAddress
+	Model
+	Host
+	Driver
+	Serial
+	Firmware
+	PartProfile // of a part alone, as is the next
+	PartUUID
+	numFacts
+)
+
+// facts describe a device. Rows may differ in which they have; where they contradict
+// each other the greater text wins, so that the order of rows does not matter.
+type facts struct {
+	text  [numFacts]string
+	other map[string]string // label-type fields without a convention, by their metrics' names
 }
 
-// read sorts labels. Empty values and the sentinels of DCGM's
-// STRING fields count as absent.
-func (r *row) read(labels []label) {
+// row is what the labels of a row say.
+type row struct {
+	board, part string
+	facts       facts
+	holder      holder
+}
+
+// read sorts labels. Empty values and texts that stand for no value count as absent.
+func (r *row) read(v *Vendor, labels []label) {
 	*r = row{}
 	var exported bool
 	for _, l := range labels {
 		key, text := l.key, l.value
-		if text == "" || stringSentinel(text) {
+		if v.absentText(text) {
 			continue
 		}
-		switch kind := exporterlabels.Classify(key); kind {
-		case exporterlabels.UUID:
-			r.uuid = text
-		case exporterlabels.MIGInstance:
-			r.instance = text
+		switch kind := v.Label(key); kind {
 		case exporterlabels.MIGProfile:
-			r.facts.profile = text
+			r.facts.text[PartProfile] = text
 		case exporterlabels.Index:
-			r.facts.index = text
+			r.facts.text[Index] = text
 		case exporterlabels.PCIAddress:
-			r.facts.pci = text
+			r.facts.text[PCIAddress] = text
 		case exporterlabels.Model:
-			r.facts.model = text
+			r.facts.text[Model] = text
 		case exporterlabels.Host:
-			r.facts.host = text
+			r.facts.text[Host] = text
 		case exporterlabels.Field:
-			r.readField(key, text)
+			r.readField(v, key, text)
 		case exporterlabels.Pod, exporterlabels.Namespace, exporterlabels.Container, exporterlabels.PodUID:
 			exported = exported || exporterlabels.Exported(key)
 			r.readHolder(kind, text)
 		case exporterlabels.Other:
-			if unprefixedPodLabel(key) {
+			if v.podLabel(key) {
 				r.holder.more = append(r.holder.more, label{names.ExporterPodLabel + key, text})
 			}
 		case exporterlabels.PodLabel, exporterlabels.VGPU, exporterlabels.HPCJob, exporterlabels.DRA:
 			r.holder.more = append(r.holder.more, label{key, text})
-			if key == "dra_mig_device_uuid" {
-				r.facts.migUUID = text
+			if fact, known := v.Facts[key]; known {
+				r.facts.text[fact] = text
 			}
 		}
 	}
+	r.board, r.part = v.Identify(pairs(labels))
 	if exported {
-		r.readExported(labels)
+		r.readExported(v, labels)
 	}
 	if len(r.holder.more) > 1 {
 		slices.SortFunc(r.holder.more, func(a, b label) int {
@@ -85,48 +104,25 @@ func (r *row) readHolder(kind exporterlabels.Label, text string) {
 	}
 }
 
-// unprefixedPodLabel knows the labels of a pod that can name its service, as
-// exporters before 4.8.3 print them: without pod_label_. Only on pages that we
-// scraped ourselves: elsewhere such a label may be the exporter pod's own.
-func unprefixedPodLabel(key string) bool {
-	switch key {
-	case "app", "app_kubernetes_io_name", "app_kubernetes_io_instance":
-		return true
-	default:
-		return false
-	}
-}
-
 // readExported reads the holder from the exported_* labels alone: where a
 // scraper renamed any of them, the plain ones name the exporter's own pod.
-func (r *row) readExported(labels []label) {
+func (r *row) readExported(v *Vendor, labels []label) {
 	r.holder.pod, r.holder.namespace, r.holder.container, r.holder.podUID = "", "", "", ""
 	for _, l := range labels {
-		if exporterlabels.Exported(l.key) && l.value != "" && !stringSentinel(l.value) {
-			r.readHolder(exporterlabels.Classify(l.key), l.value)
+		if exporterlabels.Exported(l.key) && !v.absentText(l.value) {
+			r.readHolder(v.Label(l.key), l.value)
 		}
 	}
 }
 
 // readField reads a field of type label.
-func (r *row) readField(key, text string) {
-	switch key {
-	case "DCGM_FI_DRIVER_VERSION", "DCGM_FI_SYSTEM_DRIVER_VERSION":
-		r.facts.driver = text
-	case "DCGM_FI_DEV_SERIAL", "DCGM_FI_DEV_BOARD_SERIAL":
-		r.facts.serial = text
-	case "DCGM_FI_DEV_VBIOS_VERSION":
-		r.facts.firmware = text
-	default:
-		if r.facts.other == nil {
-			r.facts.other = map[string]string{}
-		}
-		r.facts.other[unmappedName(key)] = text
+func (r *row) readField(v *Vendor, key, text string) {
+	if fact, known := v.Facts[key]; known {
+		r.facts.text[fact] = text
+		return
 	}
-}
-
-// stringSentinel tells <<<NULL>>>, <<<NOT_SUPPORTED>>> and their like, as
-// dcgm_fields.h does. s is not empty.
-func stringSentinel(s string) bool {
-	return s[0] == '<' && strings.HasPrefix(s, "<<<") && strings.Contains(s, ">>>")
+	if r.facts.other == nil {
+		r.facts.other = map[string]string{}
+	}
+	r.facts.other[v.Unmapped(key)] = text
 }

@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package devicemap
+package dcgm
 
 import (
 	"maps"
@@ -12,26 +12,27 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
-	"github.com/otelcol-gpu/otelcol-gpu/internal/devicetable"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/devicemap"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
-// labelled are the rows of families with a label of their own (clock_event,
-// xid, health_watch), by that label.
-type labelled map[devicetable.ID]map[string]value
+// maxXIDCodes are counted for one device.
+const maxXIDCodes = 256
 
-func (l *labelled) offer(id devicetable.ID, text string, v float64, r rank) {
-	if *l == nil {
-		*l = labelled{}
-	}
-	rows := (*l)[id]
-	if rows == nil {
-		rows = map[string]value{}
-		(*l)[id] = rows
-	}
-	x := rows[text]
-	x.offer(v, r, false)
-	rows[text] = x
+// OverXIDCodes is the limit that a page with more codes is over.
+var OverXIDCodes = devicemap.OverLimit(maxXIDCodes, "XID codes of one GPU")
+
+// events are what is derived of one device: throttling, health and XIDs.
+type events struct {
+	clockTotals map[string]float64 // of the page before
+	xid         xidState
+}
+
+// Write implements devicemap.Derivation.
+func (e *events) Write(d *devicemap.Device, w *devicemap.Writer) {
+	e.writeThrottle(d, w)
+	writeHealth(d, w)
+	e.xid.write(d, w)
 }
 
 // clockEvents are the reasons in the order of their bits in field 112; NVML and
@@ -44,40 +45,39 @@ var clockEvents = [...]string{
 // writeThrottle says for each reason whether it holds the clocks down. The bit
 // mask tells it exactly; without it the exporter's count over its sliding window
 // (above 0), or the rise of its total since the page before.
-func (w *writer) writeThrottle() {
-	d := w.device
+func (e *events) writeThrottle(d *devicemap.Device, w *devicemap.Writer) {
 	active := map[string]bool{}
-	if mask := d.values[devicetable.ThrottleReasons]; mask.rank != rankNone {
+	if mask := d.Reading(ThrottleReasons); mask.Known() {
 		for bit, reason := range clockEvents {
-			active[reason] = uint64(mask.v)&(1<<bit) != 0
+			active[reason] = uint64(mask.V)&(1<<bit) != 0
 		}
-	} else if rows := d.labelled[devicetable.ClockEventsCount]; rows != nil {
+	} else if rows := d.Rows(ClockEventsCount); rows != nil {
 		for reason, x := range rows {
-			active[reason] = x.v > 0
+			active[reason] = x.V > 0
 		}
-	} else if rows := d.labelled[devicetable.ClockEventsTotal]; rows != nil {
+	} else if rows := d.Rows(ClockEventsTotal); rows != nil {
 		for reason, x := range rows {
 			// A reason that is new on a later page has risen from 0.
-			active[reason] = d.clockEventTotals != nil && x.v > d.clockEventTotals[reason]
+			active[reason] = e.clockTotals != nil && x.V > e.clockTotals[reason]
 		}
-		d.clockEventTotals = totals(rows)
+		e.clockTotals = totals(rows)
 	} else {
 		return
 	}
 	for _, reason := range clockEvents {
-		w.state(&names.GPUThrottleActive, active[reason], names.GPUThrottleReason, reason)
+		w.State(&names.GPUThrottleActive, active[reason], names.GPUThrottleReason, reason)
 		delete(active, reason)
 	}
 	delete(active, "") // the row of an exporter that has seen no event
 	for _, reason := range slices.Sorted(maps.Keys(active)) {
-		w.state(&names.GPUThrottleActive, active[reason], names.GPUThrottleReason, reason)
+		w.State(&names.GPUThrottleActive, active[reason], names.GPUThrottleReason, reason)
 	}
 }
 
-func totals(rows map[string]value) map[string]float64 {
+func totals(rows map[string]devicemap.Reading) map[string]float64 {
 	m := make(map[string]float64, len(rows))
 	for k, x := range rows {
-		m[k] = x.v
+		m[k] = x.V
 	}
 	return m
 }
@@ -86,13 +86,13 @@ var healthStates = [...]string{"pass", "warn", "fail"}
 
 // writeHealth writes one point a state for each watch: 1 for the state that it
 // is in. At the source 0 is pass, 10 warn, 20 fail.
-func (w *writer) writeHealth() {
-	rows := w.device.labelled[devicetable.HealthStatus]
+func writeHealth(d *devicemap.Device, w *devicemap.Writer) {
+	rows := d.Rows(HealthStatus)
 	delete(rows, "") // a row without its watch
 	for _, watch := range slices.Sorted(maps.Keys(rows)) {
-		in := min(int(rows[watch].v/10), len(healthStates)-1)
+		in := min(int(rows[watch].V/10), len(healthStates)-1)
 		for i, state := range healthStates {
-			p := w.state(&names.GPUHealthStatus, i == in, names.GPUHealthState, state)
+			p := w.State(&names.GPUHealthStatus, i == in, names.GPUHealthState, state)
 			p.Attributes().PutStr(names.GPUHealthWatch, strings.ToLower(watch))
 		}
 	}
@@ -104,7 +104,7 @@ type xidState struct {
 	known bool  // the device was seen on an earlier page
 	last  int64 // the last code then, 0 for none
 	codes map[int64]*xidCount
-	total map[string]*counter // start times of the exporter's own counts
+	total map[string]*devicemap.Cumulative // start times of the exporter's own counts
 }
 
 type xidCount struct {
@@ -112,33 +112,29 @@ type xidCount struct {
 	start pcommon.Timestamp
 }
 
-// writeXID writes gpu.xid.errors: the exporter's own counts where it has them.
-func (w *writer) writeXID() {
-	d := w.device
-	total := d.labelled[devicetable.XIDTotal]
-	s := &d.xid
-	last := d.values[devicetable.XIDLast]
-	switch code := int64(last.v); {
-	case last.rank == rankNone:
+// write writes gpu.xid.errors: the exporter's own counts where it has them.
+func (s *xidState) write(d *devicemap.Device, w *devicemap.Writer) {
+	total := d.Rows(XIDTotal)
+	last := d.Reading(XIDLast)
+	switch code := int64(last.V); {
+	case !last.Known():
 		// 4.x exporters have no row before the first XID, and lose it when the
 		// field is blank: what was known stays known.
 	case total == nil && s.known && code != s.last && code != 0:
-		w.countXID(code)
+		s.count(code, d, w)
 		s.last = code
 	default:
 		s.last = code
 	}
 	s.known = true
 	if total != nil {
-		w.writeXIDTotal(total)
+		s.writeTotal(total, d, w)
 		return
 	}
 	for _, code := range slices.Sorted(maps.Keys(s.codes)) {
 		count := s.codes[code]
-		p := w.point(&names.GPUXIDErrors)
-		if w.time < count.start { // the clock was set back
-			count.start = w.time
-		}
+		p := w.Point(&names.GPUXIDErrors)
+		count.start = min(count.start, w.Time()) // the clock may be set back
 		p.SetIntValue(count.n)
 		p.SetStartTimestamp(count.start)
 		p.Attributes().PutInt(names.GPUXIDCode, code)
@@ -146,32 +142,30 @@ func (w *writer) writeXID() {
 	}
 }
 
-func (w *writer) countXID(code int64) {
-	s := &w.device.xid
+func (s *xidState) count(code int64, d *devicemap.Device, w *devicemap.Writer) {
 	count := s.codes[code]
 	if count == nil {
 		if len(s.codes) >= maxXIDCodes {
-			w.target.beyond(OverXIDCodes)
+			w.Beyond(OverXIDCodes)
 			return
 		}
 		if s.codes == nil {
 			s.codes = map[int64]*xidCount{}
 		}
 		// It was 0 on the page before, so the first count of 1 is a rise.
-		count = &xidCount{start: w.device.seenBefore}
+		count = &xidCount{start: d.SeenBefore()}
 		s.codes[code] = count
 	}
 	count.n++
 }
 
-func (w *writer) writeXIDTotal(rows map[string]value) {
-	s := &w.device.xid
+func (s *xidState) writeTotal(rows map[string]devicemap.Reading, d *devicemap.Device, w *devicemap.Writer) {
 	if s.total == nil {
-		s.total = map[string]*counter{}
+		s.total = map[string]*devicemap.Cumulative{}
 	}
 	// An exporter that counts forgets no code: this one was restarted, and what it
 	// counts of the code next has risen from 0, however high it was before.
-	maps.DeleteFunc(s.total, func(text string, _ *counter) bool {
+	maps.DeleteFunc(s.total, func(text string, _ *devicemap.Cumulative) bool {
 		_, counted := rows[text]
 		return !counted
 	})
@@ -183,17 +177,17 @@ func (w *writer) writeXIDTotal(rows map[string]value) {
 		c := s.total[text]
 		if c == nil {
 			if len(s.total) >= maxXIDCodes {
-				w.target.beyond(OverXIDCodes)
+				w.Beyond(OverXIDCodes)
 				continue
 			}
 			// A code that is new on a later page has risen from 0.
-			c = &counter{start: w.device.seenBefore}
+			c = &devicemap.Cumulative{Start: d.SeenBefore()}
 			s.total[strings.Clone(text)] = c
 		}
-		v := rows[text].v
-		p := w.point(&names.GPUXIDErrors)
+		v := rows[text].V
+		p := w.Point(&names.GPUXIDErrors)
 		p.SetIntValue(int64(math.Round(v)))
-		p.SetStartTimestamp(c.observe(v, w.time))
+		p.SetStartTimestamp(c.Observe(v, w.Time()))
 		p.Attributes().PutInt(names.GPUXIDCode, code)
 	}
 }

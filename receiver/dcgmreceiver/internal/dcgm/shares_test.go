@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package devicemap
+package dcgm
 
 import (
 	"fmt"
@@ -9,12 +9,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/devicemap"
 )
 
 const (
 	memory = "DCGM_FI_DEV_FB_USED"
 	util   = "DCGM_FI_DEV_GPU_UTIL"
-	mib    = int64(1 << 20)
+	perMiB = int64(mib)
 )
 
 // of is a row of family for a replica that a pod holds.
@@ -32,14 +34,14 @@ func entry(pod string, vgpu int, shares map[string]any) any {
 }
 
 func shares(usage int64, utilization float64) map[string]any {
-	return map[string]any{"hw.gpu.memory.usage": usage * mib, "hw.gpu.utilization": utilization}
+	return map[string]any{"hw.gpu.memory.usage": usage * perMiB, "hw.gpu.utilization": utilization}
 }
 
 // TestShares: what a page says of the holders of a shared device, by the
 // exporter's generation. The device's own series are the same with all of them.
 func TestShares(t *testing.T) {
 	whole := []string{onGPU(memory, 8000), onGPU(util, 70)}
-	onlyMemory := func(v int64) map[string]any { return map[string]any{"hw.gpu.memory.usage": v * mib} }
+	onlyMemory := func(v int64) map[string]any { return map[string]any{"hw.gpu.memory.usage": v * perMiB} }
 	for _, tt := range []struct {
 		name    string
 		page    []string
@@ -72,7 +74,7 @@ func TestShares(t *testing.T) {
 		{"two rows that contradict each other", append(slices.Clone(whole), of("a", 0, memory, 5000), of("a", 0, memory, 4000, `pod_uid="u"`), of("b", 1, memory, 3000)),
 			[]any{entry("a", 0, map[string]any{"pod_uid": "u"}), entry("b", 1, onlyMemory(3000))}},
 		{"two rows that agree", append(slices.Clone(whole), of("a", 0, memory, 5000), of("a", 0, memory, 5000, `pod_uid="u"`)),
-			[]any{entry("a", 0, map[string]any{"pod_uid": "u", "hw.gpu.memory.usage": 5000 * mib})}},
+			[]any{entry("a", 0, map[string]any{"pod_uid": "u", "hw.gpu.memory.usage": 5000 * perMiB})}},
 		{"an exporter that sees no process", append(slices.Clone(whole), of("a", 0, memory, 0), of("b", 1, memory, 0), of("a", 0, util, 0), of("b", 1, util, 0)),
 			[]any{entry("a", 0, nil), entry("b", 1, nil)}},
 		{"nothing to see", []string{
@@ -102,9 +104,9 @@ func TestSharesPerDevice(t *testing.T) {
 	instance := `GPU_I_ID="7",GPU_I_PROFILE="3g.20gb"`
 	r := e.scrape(onGPU(memory, 8000), of("a", 0, memory, 5000), other(memory, 6000),
 		onGPU(memory, 900, instance), of("m", 0, memory, 400, instance))
-	assert.Equal(t, []any{entry("a", 0, map[string]any{"hw.gpu.memory.usage": 5000 * mib})}, resource(r, "GPU-0")["dcgm.holders"])
+	assert.Equal(t, []any{entry("a", 0, map[string]any{"hw.gpu.memory.usage": 5000 * perMiB})}, resource(r, "GPU-0")["dcgm.holders"])
 	assert.Equal(t, []any{entry("b", 1, nil)}, resource(r, "GPU-1")["dcgm.holders"])
-	assert.Equal(t, []any{entry("m", 0, map[string]any{"hw.gpu.memory.usage": 400 * mib})}, resource(r, "GPU-0/7")["dcgm.holders"])
+	assert.Equal(t, []any{entry("m", 0, map[string]any{"hw.gpu.memory.usage": 400 * perMiB})}, resource(r, "GPU-0/7")["dcgm.holders"])
 
 	r = e.scrape(of("a", 0, memory, 8000), other(memory, 6000))
 	assert.Equal(t, []any{entry("a", 0, nil)}, resource(r, "GPU-0")["dcgm.holders"], "an older exporter took over")
@@ -113,7 +115,7 @@ func TestSharesPerDevice(t *testing.T) {
 // TestSharesWithDCGMNames: the rows are there as they are, so nothing else is
 // made of them.
 func TestSharesWithDCGMNames(t *testing.T) {
-	r := mapOnce(t, Options{DCGM: true}, onGPU(memory, 8000), of("a", 0, memory, 5000))
+	r := mapOnce(t, devicemap.Options{AsIs: true}, onGPU(memory, 8000), of("a", 0, memory, 5000))
 	assert.Equal(t, []any{entry("a", 0, nil)}, resource(r, "GPU-0")["dcgm.holders"])
 	assert.Len(t, points(r, "GPU-0"), 2)
 }
@@ -121,14 +123,14 @@ func TestSharesWithDCGMNames(t *testing.T) {
 // TestSharesBeyondTheLimit: a holder that is not in the list has no share.
 func TestSharesBeyondTheLimit(t *testing.T) {
 	page := []string{onGPU(memory, 8000)}
-	for i := range maxHolders + 5 {
+	for i := range devicemap.MaxHolders + 5 {
 		page = append(page, of(fmt.Sprintf("p%03d", i), i, memory, 10))
 	}
 	r := mapOnce(t, otel, page...)
 	list := resource(r, "GPU-0")["dcgm.holders"].([]any)
-	assert.Len(t, list, maxHolders)
+	assert.Len(t, list, devicemap.MaxHolders)
 	for _, e := range list {
-		assert.Equal(t, 10*mib, e.(map[string]any)["hw.gpu.memory.usage"])
+		assert.Equal(t, 10*perMiB, e.(map[string]any)["hw.gpu.memory.usage"])
 	}
 	assert.Equal(t, map[string]int{"limit": 5}, refused(r))
 }

@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package devicemap
+package dcgm
 
 import (
 	"fmt"
@@ -10,14 +10,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-gpu/otelcol-gpu/internal/devicetable"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/devicemap"
 )
 
 // benchPage is a page of 8 GPUs of 60 known fields each, held by pods.
 func benchPage() string {
 	var b strings.Builder
 	families := 0
-	for _, f := range devicetable.All {
+	for _, f := range Table.Fields {
 		if f.Label != "" || families == 60 {
 			continue
 		}
@@ -33,11 +33,11 @@ func benchPage() string {
 
 // BenchmarkMap is the mapping alone: no scrape, no parser.
 func BenchmarkMap(b *testing.B) {
-	for name, opts := range map[string]Options{"otel": otel, "dcgm": {DCGM: true}, "both": {OTel: true, DCGM: true}} {
+	for name, opts := range map[string]devicemap.Options{"otel": otel, "dcgm": {AsIs: true}, "both": {OTel: true, AsIs: true}} {
 		b.Run(name, func(b *testing.B) {
 			md, err := scrape(benchPage(), t0)
 			require.NoError(b, err)
-			target := NewTarget(opts)
+			target := newTarget(opts)
 			samples := 8 * 60
 			b.ReportAllocs()
 			for b.Loop() {

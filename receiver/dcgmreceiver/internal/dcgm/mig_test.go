@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package devicemap
+package dcgm
 
 import (
 	"testing"
@@ -84,22 +84,6 @@ func TestMIGProfile(t *testing.T) {
 	assert.Equal(t, "1g.10gb", resource(r, "GPU-0/7")["gpu.mig.profile"])
 	r = e.scrape(onGPU("DCGM_FI_DEV_FB_USED", 10, `GPU_I_ID="7"`, `GPU_I_PROFILE="3g.40gb"`))
 	assert.Equal(t, "3g.40gb", resource(r, "GPU-0/7")["gpu.mig.profile"])
-}
-
-// TestForgotten: devices, instances and series that left do not stay for ever.
-func TestForgotten(t *testing.T) {
-	e := newExporter(t, otel)
-	e.scrape(onMIG(7, "DCGM_FI_DEV_FB_USED", 10), `DCGM_FI_DEV_FB_USED{UUID="GPU-1"} 1`, onGPU("DCGM_FI_SOME_FIELD", 1))
-	assert.Equal(t, 3, e.target.devices)
-	assert.Len(t, e.target.unmapped, 1)
-	e.now = e.now.Add(forgetAfter + time.Minute)
-	for range 200 {
-		e.scrape(onGPU("DCGM_FI_DEV_FB_USED", 10))
-	}
-	assert.Equal(t, 1, e.target.devices)
-	assert.Len(t, e.target.gpus, 1)
-	assert.Empty(t, e.target.gpus["GPU-0"].instances)
-	assert.Empty(t, e.target.unmapped)
 }
 
 // TestSilence: whatever an exporter had is still there when it comes back.

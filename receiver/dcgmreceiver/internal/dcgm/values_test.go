@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package devicemap
+package dcgm
 
 import (
 	"strings"
@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/devicemap"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/devicetable"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
@@ -19,13 +20,13 @@ import (
 // TestEverySpelling puts each field alone on a page, under each of its names and
 // with a wrong TYPE, and expects the same series every time.
 func TestEverySpelling(t *testing.T) {
-	for id, f := range devicetable.All {
+	for id, f := range Table.Fields {
 		if f.Label != "" {
 			continue // TestThrottle, TestHealth, TestXIDTotal
 		}
 		want := points(mapOnce(t, otel, onGPU(f.Name, 40)), "GPU-0")
 		switch devicetable.ID(id) {
-		case devicetable.FBFree: // gives a limit together with others
+		case FBFree: // gives a limit together with others
 			assert.Empty(t, want)
 		default:
 			assert.NotEmpty(t, want, f.Name)
@@ -43,16 +44,16 @@ func TestEverySpelling(t *testing.T) {
 // TestKinds checks the kind on the wire: the field's true one.
 func TestKinds(t *testing.T) {
 	lines := []string{"# TYPE DCGM_FI_DEV_RETIRED_PENDING counter", "# TYPE DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION gauge"}
-	for _, f := range devicetable.All {
+	for _, f := range Table.Fields {
 		if f.Label == "" {
 			lines = append(lines, onGPU(f.Name, 40))
 		}
 	}
 	kinds := map[string]names.Kind{}
-	for _, s := range devicetable.Table {
+	for _, s := range Table.Series {
 		kinds[s.Metric.Name] = s.Metric.Kind
 	}
-	for _, d := range devicetable.Derived {
+	for _, d := range Table.Derived {
 		kinds[d.Metric.Name] = d.Metric.Kind
 	}
 	seen := map[string]bool{}
@@ -212,7 +213,7 @@ func TestDuplicates(t *testing.T) {
 // is set back.
 func TestCounters(t *testing.T) {
 	e := newExporter(t, otel)
-	start := func(r Result) (seconds float64) {
+	start := func(r devicemap.Result) (seconds float64) {
 		each(r.Metrics, func(_ pcommon.Map, m pmetric.Metric, p pmetric.NumberDataPoint) {
 			if m.Name() == names.HwEnergy.Name {
 				assert.LessOrEqual(t, p.StartTimestamp(), p.Timestamp())

@@ -1,9 +1,13 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package devicetable
+package dcgm
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/devicetable"
+)
 
 // DCGM says "no value" by values that no sensor has (dcgm_fields.h): BLANK,
 // NOT_FOUND, NOT_SUPPORTED and NOT_PERMISSIONED for each type, consecutive.
@@ -18,27 +22,33 @@ const (
 	maxMiB = float64(1 << 30)
 )
 
-// Sentinel reports whether v, as printed on the page, means that there is no
+// unknown stands for a field that is not in the table.
+var unknown = devicetable.Field{Type: devicetable.Double}
+
+// sentinel reports whether v, as printed on the page, means that there is no
 // value. INT32 sentinels appear on INT64 fields too, since some drivers hand
 // DCGM 32 bits. The FP64 ones are tested on doubles alone: a byte counter may
 // pass 2^47.
-func (f *Field) Sentinel(v float64) bool {
+func sentinel(f *devicetable.Field, v float64) bool {
+	if f == nil {
+		f = &unknown
+	}
 	return v >= int64Blank ||
 		v >= int32Blank && v <= int32Blank+3 && v == float64(int64(v)) ||
-		f.Type == Double && v >= fp64Blank && v <= fp64Blank+3 ||
+		f.Type == devicetable.Double && v >= fp64Blank && v <= fp64Blank+3 ||
 		f.Unit == "MiB" && v >= maxMiB
 }
 
-// UnknownSentinel is Sentinel for a field that is not in the table.
-func UnknownSentinel(v float64) bool {
-	unknown := Field{Type: Double}
-	return unknown.Sentinel(v)
+// textSentinel knows <<<NULL>>>, <<<NOT_SUPPORTED>>> and their like, as
+// dcgm_fields.h does. s is not empty.
+func textSentinel(s string) bool {
+	return s[0] == '<' && strings.HasPrefix(s, "<<<") && strings.Contains(s, ">>>")
 }
 
-// MistypedCounter tells the families outside of the table that the exporter's
+// mistypedCounter knows the families outside of the table that the exporter's
 // counters files type counter although their values fall: counts in a sliding
 // window, states, and rates (DCGM computes *_BANDWIDTH_* from two readings).
-func MistypedCounter(family string) bool {
+func mistypedCounter(family string) bool {
 	switch family {
 	case "DCGM_EXP_XID_ERRORS_COUNT", "DCGM_EXP_P2P_STATUS":
 		return true

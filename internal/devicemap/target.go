@@ -1,0 +1,129 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package devicemap turns pages of a vendor's exporter into OpenTelemetry metrics: one
+// resource a device. What it must know of the vendor is in a Vendor.
+//
+// A page is read in two steps. Reading sorts every row to its device and keeps one
+// value a field (read.go, labels.go, device.go). Writing then makes the device's series
+// from those values (writer.go), which is where values of several fields meet; what a
+// vendor derives beyond its table is in its Derivation. The owners' shares of a device
+// are in shares.go. What a device needs from one page to the next (start times of
+// counters, its derivation) stays in its Device.
+//
+// A Target is not safe for concurrent use; an exporter is scraped by one
+// goroutine at a time.
+package devicemap
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+// Options are the receiver's settings that change what is emitted.
+type Options struct {
+	OTel         bool   // OpenTelemetry names
+	AsIs         bool   // families under the exporter's names
+	DropUnmapped bool   // leave out families that the table does not know
+	NodeName     string // k8s.node.name, where known
+	ClusterName  string // k8s.cluster.name, where configured
+	ScopeName    string // instrumentation scope of everything emitted
+	ScopeVersion string
+	// FrozenAfter is the number of pages, and FrozenFor the time, for which an
+	// exporter's values must stand still to be called frozen.
+	FrozenAfter int
+	FrozenFor   time.Duration
+}
+
+// Target keeps what is known about one exporter from page to page.
+type Target struct {
+	vendor   *Vendor
+	opts     Options
+	devices  devices
+	page     pageState
+	unmapped unmapped
+	tooMany  Over // devices
+	still    still
+	judged   bool // gpu.exporter.frozen was written
+}
+
+// pageState is what one page has said so far; its memory serves the next page.
+type pageState struct {
+	number  uint64
+	time    pcommon.Timestamp // 0 where no row has a value
+	order   []*Device         // devices on this page, in order of appearance
+	loose   []rawPoint        // rows without a device, of unknown families
+	shares  []share           // rows that may be shares, see shares.go
+	refused Refused
+	over    Over // the first limit of a target that it is over
+}
+
+// NewTarget returns the state of an exporter that was never scraped.
+func NewTarget(v *Vendor, opts Options) *Target {
+	return &Target{
+		vendor: v, opts: opts, tooMany: v.OverDevices(),
+		devices:  devices{vendor: v, boards: map[string]*Device{}},
+		unmapped: unmapped{series: map[string]*unmappedSeries{}},
+	}
+}
+
+// Result is what one scrape gave.
+type Result struct {
+	Metrics pmetric.Metrics
+	Devices int
+	Refused Refused
+	Over    Over   // the limit of the target that the page is over
+	Lack    Lack   // where there is no device
+	Why     string // the evidence of Lack
+}
+
+// Map turns one scrape into metrics.
+func (t *Target) Map(p *Page, e Exporter) Result {
+	t.read(p)
+	out := pmetric.NewMetrics()
+	node := t.node(e)
+	// Exporters print devices and families in any order.
+	slices.SortFunc(t.page.order, func(a, b *Device) int { return strings.Compare(a.id, b.id) })
+	t.writeExporter(out, p, e, node)
+	t.writeDevices(out, node, e.Pod)
+	t.forget()
+	result := Result{Metrics: out, Devices: len(t.page.order), Refused: t.page.refused, Over: t.page.over}
+	if p.Up && result.Devices == 0 {
+		result.Lack, result.Why = p.lack(t.vendor.System)
+	}
+	return result
+}
+
+// writeDevices appends one resource a device.
+func (t *Target) writeDevices(md pmetric.Metrics, node, exporterPod string) {
+	order := t.page.order
+	if t.opts.OTel {
+		for _, d := range order {
+			d.sumParts(&t.vendor.Memory, t.page.number)
+		}
+	}
+	md.ResourceMetrics().EnsureCapacity(len(order) + 1)
+	for _, d := range order {
+		rm := md.ResourceMetrics().AppendEmpty()
+		d.putResource(rm.Resource().Attributes(), t.vendor, &t.opts, node, exporterPod)
+		w := Writer{target: t, device: d, time: d.lastSeen, metrics: t.scope(rm).Metrics()}
+		w.writeDevice()
+	}
+	md.ResourceMetrics().RemoveIf(func(rm pmetric.ResourceMetrics) bool {
+		return rm.ScopeMetrics().At(0).Metrics().Len() == 0
+	})
+}
+
+// forget drops what has not been on a page for long. Now and then is enough, and
+// never while there are no pages: what a silent exporter has comes back with it.
+func (t *Target) forget() {
+	if t.page.number%64 != 0 || t.page.time == 0 {
+		return
+	}
+	t.devices.forget(t.page.time)
+	t.unmapped.forget(t.page.number)
+}

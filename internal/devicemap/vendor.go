@@ -1,0 +1,163 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package devicemap
+
+import (
+	"iter"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/devicetable"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/exporterlabels"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+// Vendor is what the mapping must know of a vendor's exporter. Its functions do no
+// I/O and keep nothing: what they need from page to page is in a Derivation.
+type Vendor struct {
+	// Name is the receiver's type, such as dcgm.
+	Name string
+	// HwVendor is the value of hw.vendor.
+	HwVendor string
+	// System is what the exporter's families are of, in texts: DCGM.
+	System string
+	// Devices is what boards and their parts are called, in texts: GPUs and MIG instances.
+	Devices string
+	// Prefixes begin the families that are about devices. Others are those of the
+	// exporter's process.
+	Prefixes []string
+	// EmptyIsDown sets gpu.exporter.up to 0 for a page without any device.
+	EmptyIsDown bool
+
+	Table  *devicetable.Table
+	Memory Memory
+	Shares *Shares // nil where no version of the exporter prints any
+	Moving Moving
+
+	// Absent reports whether v, as printed on the page, means that there is no value.
+	// The field is nil for a family that is not in the table. nil: no value does.
+	Absent func(f *devicetable.Field, v float64) bool
+	// Unmapped is the metric's name for a family or a label-type field that is not in
+	// the table.
+	Unmapped func(family string) string
+	// Falls reports whether the values of a family that is not in the table can fall
+	// although the exporter types it counter. nil: none do.
+	Falls func(family string) bool
+
+	// Identify finds the device that labels are about: the hw.id of the board, "" where
+	// they name none, and the number of the board's part, "" for the board itself.
+	Identify func(labels iter.Seq2[string, string]) (board, part string)
+	// PartID is the hw.id of a part.
+	PartID func(board, part string) string
+	// Part has the resource attributes of a part.
+	Part PartAttributes
+
+	// Label classifies a label by its key, whatever its spelling.
+	Label func(key string) exporterlabels.Label
+	// AbsentText reports whether the text of a label, which is not empty, stands for no
+	// value. nil: none does.
+	AbsentText func(text string) bool
+	// Facts are the label-type fields, and labels of a claim, that describe the device.
+	Facts map[string]Fact
+	// PodLabel reports whether a label that Label takes for none of its own is a label
+	// of the owner's pod. nil: none is.
+	PodLabel func(key string) bool
+
+	// Derive returns the derivation of a new device. nil: there is nothing to derive.
+	Derive func() Derivation
+}
+
+// Derivation writes the points of one device that take more than one field, more than
+// a value, or a memory of the pages before. It belongs to one device of one exporter,
+// and keeps that memory.
+type Derivation interface {
+	Write(d *Device, w *Writer)
+}
+
+// Memory are the fields of a device's memory, in bytes once converted. Of each the
+// first on the page counts.
+type Memory struct{ Used, Total, Free, Reserved []devicetable.ID }
+
+// Shares are the fields of which the exporter may print each owner's share of a shared
+// device, under the same family.
+type Shares struct{ Memory, Utilization devicetable.ID }
+
+// Moving are the fields by which an exporter that repeats old values is found.
+type Moving struct {
+	Energy []devicetable.ID // rise always on a board that measures them
+	Clocks []devicetable.ID // mostly differ
+}
+
+// PartAttributes are the keys of resource attributes; empty for those that the
+// vendor's parts do not have.
+type PartAttributes struct{ Number, Profile, UUID string }
+
+// OverDevices is the limit of a page with too many devices.
+func (v *Vendor) OverDevices() Over { return OverLimit(MaxDevices, v.Devices) }
+
+// ours reports whether a family is about devices.
+func (v *Vendor) ours(family string) bool {
+	return slices.ContainsFunc(v.Prefixes, func(p string) bool { return strings.HasPrefix(family, p) })
+}
+
+func (v *Vendor) absent(f *devicetable.Field, x float64) bool {
+	return v.Absent != nil && v.Absent(f, x)
+}
+
+func (v *Vendor) absentText(text string) bool {
+	return text == "" || v.AbsentText != nil && v.AbsentText(text)
+}
+
+func (v *Vendor) podLabel(key string) bool { return v.PodLabel != nil && v.PodLabel(key) }
+
+// monotonic reports whether a family that is not in the table becomes a monotonic sum.
+func (v *Vendor) monotonic(f *Family) bool {
+	return f.Type == Counter && (v.Falls == nil || !v.Falls(f.name))
+}
+
+// unmappedLabel says whether a label stays on the points of an unmapped family.
+// Without a device the device's index is all that tells rows apart.
+func (v *Vendor) unmappedLabel(key, device string) bool {
+	switch v.Label(key) {
+	case exporterlabels.Other:
+		return key != names.HwID && (device == "" || !v.podLabel(key))
+	case exporterlabels.Index, exporterlabels.Device:
+		return device == ""
+	default:
+		return false
+	}
+}
+
+// check says whether v is a value at all; f is nil for a family that is not in the
+// table.
+func (v *Vendor) check(x float64, f *devicetable.Field) (Reason, bool) {
+	switch {
+	case math.IsNaN(x) || math.IsInf(x, 0):
+		return NotANumber, false
+	case v.absent(f, x):
+		return Sentinel, false
+	case f == nil:
+		return 0, true
+	case x < 0 && !f.Signed:
+		return Negative, false
+	case x == 0 && f.ZeroIsAbsent:
+		return NoSensor, false
+	}
+	return 0, true
+}
+
+// HasValue reports whether x is a value of the series at all, as Map decides it.
+func (v *Vendor) HasValue(s *Series, x float64) bool {
+	_, ok := v.check(x, s.family.field)
+	return ok
+}
+
+// Reason is the name of a reason in the receiver's own metrics.
+func (v *Vendor) Reason(r Reason) string {
+	if r == NotVendor {
+		return reasonNames[r] + v.Name
+	}
+	return reasonNames[r]
+}

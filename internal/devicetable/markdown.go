@@ -1,0 +1,114 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package devicetable
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+// Words are what the documentation of a table has beside the table.
+type Words struct {
+	Intro  string // title and first paragraphs
+	System string // what the fields are of, such as DCGM
+	Part   string // what a part of a board is called, such as instance
+}
+
+// Markdown returns the documentation of the table.
+func (t *Table) Markdown(w Words) string {
+	var b strings.Builder
+	b.WriteString(w.Intro)
+	b.WriteString("## One field, one series\n\nWhere several fields are named, the first that is on the page gives the value.\n\n")
+	row(&b, "Metric", "Kind, unit", "Attributes", w.System+" fields")
+	row(&b, "---", "---", "---", "---")
+	for _, s := range t.Series {
+		from := t.listed(s.From)
+		if len(s.Unless) > 0 {
+			from += "; not beside " + t.listed(s.Unless)
+		}
+		row(&b, code(s.Metric.Name), kind(s.Metric), attributes(s), from)
+	}
+	b.WriteString("\n## Several fields, or more than a value\n\n")
+	row(&b, "Metric", "Kind, unit", "Attributes", w.System+" fields", "How")
+	row(&b, "---", "---", "---", "---", "---")
+	for _, d := range t.Derived {
+		row(&b, code(d.Metric.Name), kind(d.Metric), codes(d.Keys), t.listed(d.From), d.Rule)
+	}
+	b.WriteString("\n## About the exporter\n\nResource and points have `server.address`, `server.port` and, where known, `k8s.node.name`.\n\n")
+	row(&b, "Metric", "Kind, unit", "What")
+	row(&b, "---", "---", "---")
+	for _, m := range []*names.Metric{&names.ExporterUp, &names.ExporterFrozen, &names.ExporterScrapeDuration, &names.ExporterScrapeSamples} {
+		row(&b, code(m.Name), kind(m), m.Description)
+	}
+	b.WriteString("\n## Fields\n\n")
+	row(&b, "Field", "Number", "Other names", "Unit on the page", "Scope", "Notes")
+	row(&b, "---", "---", "---", "---", "---", "---")
+	for i := range t.Fields {
+		f := &t.Fields[i]
+		scope := w.Part
+		if f.Scope == Board {
+			scope = "board"
+		}
+		row(&b, code(f.Name), number(f), codes(f.Aliases), f.Unit, scope, notes(f))
+	}
+	return b.String()
+}
+
+func row(b *strings.Builder, cells ...string) {
+	b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
+}
+
+func code(s string) string { return "`" + s + "`" }
+
+func codes(list []string) string {
+	var out []string
+	for _, s := range list {
+		out = append(out, code(s))
+	}
+	return strings.Join(out, ", ")
+}
+
+func kind(m *names.Metric) string { return m.Kind.String() + " " + m.Unit }
+
+func attributes(s Series) string {
+	var out []string
+	if s.Key != "" {
+		out = append(out, code(s.Key)+"="+s.Value)
+	}
+	if s.Key2 != "" {
+		out = append(out, code(s.Key2)+"="+s.Value2)
+	}
+	return strings.Join(out, ", ")
+}
+
+func (t *Table) listed(ids []ID) string {
+	var out []string
+	for _, id := range ids {
+		out = append(out, t.Fields[id].Name)
+	}
+	return codes(out)
+}
+
+func number(f *Field) string {
+	if f.Number == 0 {
+		return "exporter"
+	}
+	return strconv.Itoa(f.Number)
+}
+
+func notes(f *Field) string {
+	var out []string
+	if f.Label != "" {
+		out = append(out, "a row for each "+code(f.Label))
+	}
+	if f.Signed {
+		out = append(out, "may be negative")
+	}
+	if f.ZeroIsAbsent {
+		out = append(out, "0 is a board without the sensor")
+	}
+	return strings.Join(out, "; ")
+}

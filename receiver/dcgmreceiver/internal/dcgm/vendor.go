@@ -1,0 +1,93 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package dcgm is what dcgm-exporter prints, as data for the machinery that all vendors'
+// receivers share: the table of DCGM fields (fields.go, series.go, derived.go), DCGM's
+// values for no value, the labels, and what takes more than one field (events.go).
+package dcgm
+
+import (
+	"iter"
+	"strings"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/devicemap"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/devicetable"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/exporterlabels"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+// Table is the table of DCGM fields.
+var Table = devicetable.New(devicetable.Table{Fields: fields, Series: series, Derived: derived})
+
+// Vendor is NVIDIA's dcgm-exporter.
+var Vendor = devicemap.Vendor{
+	Name: "dcgm", HwVendor: names.HwVendorNVIDIA, System: "DCGM", Devices: "GPUs and MIG instances",
+	Prefixes: []string{"DCGM_", "dcgm_"},
+
+	Table: Table,
+	Memory: devicemap.Memory{
+		Used: []devicetable.ID{FBUsed}, Total: []devicetable.ID{FBTotal},
+		Free: []devicetable.ID{FBFree}, Reserved: []devicetable.ID{FBReserved},
+	},
+	Shares: &devicemap.Shares{Memory: FBUsed, Utilization: GPUUtil},
+	Moving: devicemap.Moving{
+		Energy: []devicetable.ID{EnergyJoules, Energy},
+		Clocks: []devicetable.ID{SMClock, MemClock, VideoClock, SMClockHertz, MemClockHertz, VideoClockHertz},
+	},
+	Absent:   sentinel,
+	Unmapped: unmapped,
+	Falls:    mistypedCounter,
+
+	Identify: identify,
+	PartID:   deviceid.MIG,
+	Part:     devicemap.PartAttributes{Number: names.GPUMIGInstanceID, Profile: names.GPUMIGProfile, UUID: names.GPUMIGUUID},
+
+	Label:      exporterlabels.Classify,
+	AbsentText: textSentinel,
+	Facts: map[string]devicemap.Fact{
+		"DCGM_FI_DRIVER_VERSION":        devicemap.Driver,
+		"DCGM_FI_SYSTEM_DRIVER_VERSION": devicemap.Driver,
+		"DCGM_FI_DEV_SERIAL":            devicemap.Serial,
+		"DCGM_FI_DEV_BOARD_SERIAL":      devicemap.Serial,
+		"DCGM_FI_DEV_VBIOS_VERSION":     devicemap.Firmware,
+		"dra_mig_device_uuid":           devicemap.PartUUID,
+	},
+	PodLabel: unprefixedPodLabel,
+	Derive:   func() devicemap.Derivation { return &events{} },
+}
+
+// identify finds the GPU, and the GPU instance in MIG mode.
+func identify(labels iter.Seq2[string, string]) (gpu, instance string) {
+	for key, text := range labels {
+		if textSentinel(text) {
+			continue
+		}
+		switch exporterlabels.Classify(key) {
+		case exporterlabels.UUID:
+			gpu = text
+		case exporterlabels.MIGInstance:
+			instance = text
+		}
+	}
+	return gpu, instance
+}
+
+// unprefixedPodLabel knows the labels of a pod that can name its service, as
+// exporters before 4.8.3 print them: without pod_label_. Only on pages that we
+// scraped ourselves: elsewhere such a label may be the exporter pod's own.
+func unprefixedPodLabel(key string) bool {
+	switch key {
+	case "app", "app_kubernetes_io_name", "app_kubernetes_io_instance":
+		return true
+	default:
+		return false
+	}
+}
+
+// unmapped is the name of a family or label-type field that the table does
+// not know: dcgm.<field>, lower case, without DCGM_FI_ or DCGM_.
+func unmapped(family string) string {
+	name := strings.TrimPrefix(strings.ToLower(family), "dcgm_")
+	return names.DCGMPrefix + strings.TrimPrefix(name, "fi_")
+}
