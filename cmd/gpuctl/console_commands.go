@@ -52,7 +52,7 @@ func newServices() *command {
 			if err != nil {
 				return err
 			}
-			unstored := c.notes(ctx, s.err, all.Freshness)
+			unstored := notes(ctx, c, s.err, all.Freshness)
 			if c.output == "json" {
 				err = writeIndented(s.out, all)
 			} else {
@@ -123,7 +123,7 @@ func newPS() *command {
 			if service != "" && len(found) == 0 {
 				return errors.New("nothing is known of such a service")
 			}
-			attention = c.notes(ctx, s.err, all.Freshness) || attention
+			attention = notes(ctx, c, s.err, all.Freshness) || attention
 			if c.output == "json" {
 				err = writeIndented(s.out, struct {
 					Freshness consoleapi.Freshness `json:"freshness"`
@@ -170,7 +170,7 @@ func newNodes() *command {
 			if err != nil {
 				return err
 			}
-			unstored := c.notes(ctx, s.err, all.Freshness)
+			unstored := notes(ctx, c, s.err, all.Freshness)
 			switch {
 			case c.output == "json":
 				err = writeIndented(s.out, all)
@@ -301,7 +301,7 @@ func (c *consoleClient) top(ctx context.Context, s streams, clear bool) error {
 		all.Freshness.EvaluatedAt.Local().Format(time.TimeOnly), count(f.Devices), count(f.DevicesHeld), count(f.DevicesBusy), count(f.DevicesIdle), count(f.DevicesFree),
 		count(f.DevicesLost), count(f.DevicesUnknown), over(percent(f.Utilization), f.Coverage.Utilization),
 		over(memory(f.MemoryUsed, f.MemoryTotal), f.Coverage.MemoryUsed), over(watts(f.Power), f.Coverage.Power), count(f.Services), count(f.Attention))
-	c.notes(ctx, s.out, all.Freshness)
+	notes(ctx, c, s.out, all.Freshness)
 	return cmp.Or(servicesTable(s.out, all.Services), elsewhere(s.out, &all.Summary))
 }
 

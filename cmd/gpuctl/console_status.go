@@ -16,7 +16,7 @@ import (
 // notes writes what a reader of an answer has to know first: what the store cannot
 // keep, how old the answer is, and why there is nothing to show. It reports whether
 // something is wrong with the store.
-func (c *consoleClient) notes(ctx context.Context, w io.Writer, f consoleapi.Freshness) bool {
+func notes(ctx context.Context, c *consoleClient, w io.Writer, f consoleapi.Freshness) bool {
 	var status consoleapi.StatusAnswer
 	if err := c.get(ctx, "status", nil, &status); err != nil {
 		fmt.Fprintf(w, "Whether the store keeps what arrives is not known: %v\n", err)
