@@ -25,6 +25,8 @@ const (
 	maxAge    = 4 * time.Second  // of what gpu.allocation said
 )
 
+type m = map[string]any
+
 func address(port int) string { return net.JoinHostPort(collector.Loopback, strconv.Itoa(port)) }
 
 // merged is an overlay of JSON, which is YAML.

@@ -11,18 +11,19 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/fakes/kubeapi"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 )
 
 // apiKinds are faults of the API server. Whoever watches keeps what it knows.
 func apiKinds() []*kind {
-	mode := func(name string, what apiMode) *kind {
+	mode := func(name string, what kubeapi.Mode) *kind {
 		return &kind{name: "api_" + name, place: onAPI, recovery: relist, begin: func(w *world, _ *fault) (func() error, error) {
-			return func() error { return w.api.Set(apiWell) }, w.api.Set(what)
+			return func() error { return w.api.Set(kubeapi.Well) }, w.api.Set(what)
 		}}
 	}
 	return []*kind{
-		mode("away", apiAway), mode("hangs", apiHangs), mode("fails", apiFails), mode("garbles", apiGarbles),
+		mode("away", kubeapi.Away), mode("hangs", kubeapi.Hangs), mode("fails", kubeapi.Fails), mode("garbles", kubeapi.Garbles),
 		{name: "api_expired", place: onAPI, recovery: relist, begin: func(w *world, _ *fault) (func() error, error) {
 			w.api.Expire()
 			return func() error { w.api.Expire(); return nil }, nil

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/fakes/kubeapi"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubelet"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/ownership"
@@ -48,7 +49,7 @@ type node struct {
 	kubelet  *kubelet.Kubelet
 	socket   string
 	exporter *exporter
-	api      *kubeAPI
+	api      *kubeapi.Server
 	ledger   *ownership.Ledger
 	looking  *sync.Mutex // of the ledger, shared by all nodes
 	history  *history

@@ -7,7 +7,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"io"
 	"net"
 	"net/http"
@@ -163,90 +162,6 @@ func TestLinkHangEnds(t *testing.T) {
 	line, err := in.ReadString('\n')
 	require.NoError(t, err)
 	assert.Equal(t, "hello\n", line)
-}
-
-// podNamed is a pod as the API server takes it.
-func podNamed(name, node string) m {
-	return m{"metadata": m{"name": name, "namespace": "n"}, "spec": m{"nodeName": node}}
-}
-
-func TestKubeAPI(t *testing.T) {
-	a, err := newKubeAPI(freePort(t))
-	require.NoError(t, err)
-	t.Cleanup(a.Close)
-	base := "http://" + a.addr + "/api/v1/"
-	a.Put("pods", "n", "one", podNamed("one", "a"))
-	a.Put("pods", "n", "two", podNamed("two", "b"))
-	(&node{api: a, name: "a"}).labels("success")
-
-	var list struct {
-		Kind     string
-		Metadata struct{ ResourceVersion string }
-		Items    []struct{ Metadata struct{ Name string } }
-	}
-	text, _ := get(t, base+"pods?fieldSelector=spec.nodeName=a", time.Minute)
-	require.NoError(t, json.Unmarshal([]byte(text), &list))
-	require.Len(t, list.Items, 1)
-	assert.Equal(t, "one", list.Items[0].Metadata.Name)
-	assert.Equal(t, "PodList", list.Kind)
-	text, _ = get(t, base+"nodes?fieldSelector=metadata.name=a", time.Minute)
-	assert.Contains(t, text, `"name":"a"`)
-	_, status := get(t, "http://"+a.addr+"/apis/resource.k8s.io/v1/resourceclaims", time.Minute)
-	assert.Equal(t, http.StatusNotFound, status)
-	_, status = get(t, base+"pods?watch=true&sendInitialEvents=true", time.Minute)
-	assert.Equal(t, http.StatusBadRequest, status)
-
-	t.Run("a watch is told what changes", func(t *testing.T) {
-		events := watching(t, base+"pods?watch=1&fieldSelector=spec.nodeName=a&resourceVersion="+list.Metadata.ResourceVersion)
-		a.Put("pods", "n", "three", podNamed("three", "a"))
-		a.Put("pods", "n", "two", podNamed("two", "b"))
-		a.Delete("pods", "n", "one")
-		assert.Equal(t, "ADDED three", <-events)
-		assert.Equal(t, "DELETED one", <-events)
-		assert.Equal(t, 1, a.Watches())
-		a.Expire()
-		assert.Equal(t, "ERROR ", <-events)
-		assert.Eventually(t, func() bool { return a.Watches() == 0 }, time.Minute, time.Millisecond, "nobody watches who was told to list")
-	})
-	t.Run("a watch from before the history is told to list", func(t *testing.T) {
-		assert.Equal(t, "ERROR ", <-watching(t, base+"pods?watch=1&resourceVersion=1"))
-	})
-	for mode, status := range map[apiMode]int{apiAway: 0, apiHangs: 0, apiFails: http.StatusInternalServerError, apiGarbles: http.StatusOK, apiWell: http.StatusOK} {
-		require.NoError(t, a.Set(mode))
-		patience := time.Minute
-		if mode == apiHangs {
-			patience = time.Second
-		}
-		text, got := get(t, base+"pods", patience)
-		assert.Equal(t, status, got)
-		assert.Equal(t, mode == apiWell, json.Valid([]byte(text)) && got == http.StatusOK)
-	}
-}
-
-// watching reads a watch: type and name of each event.
-func watching(t *testing.T, url string) <-chan string {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	require.NoError(t, err)
-	resp, err := http.DefaultTransport.RoundTrip(req)
-	require.NoError(t, err)
-	out := make(chan string, 10)
-	go func() {
-		defer resp.Body.Close()
-		defer close(out)
-		d := json.NewDecoder(resp.Body)
-		for {
-			var event struct {
-				Type   string
-				Object struct{ Metadata struct{ Name string } }
-			}
-			if d.Decode(&event) != nil {
-				return
-			}
-			out <- event.Type + " " + event.Object.Metadata.Name
-		}
-	}()
-	return out
 }
 
 // What is sent to the ports is hostile and, where it says so, well-formed.

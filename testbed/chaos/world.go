@@ -19,6 +19,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/chaos/claims"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/delivery"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/fakes/kubeapi"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubelet"
@@ -49,7 +50,7 @@ type world struct {
 	Options
 	started   time.Time
 	rand      *rand.Rand
-	api       *kubeAPI
+	api       *kubeapi.Server
 	ledger    *ownership.Ledger
 	looking   sync.Mutex // of the ledger
 	recorder  *recorder
@@ -141,10 +142,10 @@ func newWorld(ctx context.Context, o Options) (w *world, err error) {
 	all := func() collector.Ports {
 		return collector.Ports{Prometheus: take(), Health: take(), OTLPGRPC: take(), OTLPHTTP: take(), Own: take(), Store: take(), Console: take()}
 	}
-	if w.api, err = newKubeAPI(take()); err != nil {
+	if w.api, err = kubeapi.Serve(kubeapi.New(""), address(take())); err != nil {
 		return w, err
 	}
-	if err := w.api.Kubeconfig(filepath.Join(o.Dir, "kubeconfig")); err != nil {
+	if err := kubeapi.Kubeconfig(filepath.Join(o.Dir, "kubeconfig"), w.api.URL()); err != nil {
 		return w, err
 	}
 	// Connections wait for someone to accept them.

@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/fakes/kubeapi"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubelet"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/ownership"
@@ -83,7 +84,7 @@ func newNode(t *testing.T, config gpusim.Node) *node {
 	t.Helper()
 	fleet, err := gpusim.New(gpusim.Config{Nodes: []gpusim.Node{config}}, time.Now)
 	require.NoError(t, err)
-	api, err := newKubeAPI(freePort(t))
+	api, err := kubeapi.Serve(kubeapi.New(""), address(freePort(t)))
 	require.NoError(t, err)
 	t.Cleanup(api.Close)
 	w := &world{}
@@ -132,7 +133,7 @@ func TestNode(t *testing.T) {
 		assert.ElementsMatch(t, pods, got)
 		assert.Equal(t, len(pods), n.history.services()["s"])
 		for _, pod := range pods {
-			assert.Contains(t, n.api.objects, "pods/"+namespace+"/"+pod)
+			assert.True(t, n.api.Has("pods", namespace, pod), pod)
 		}
 	}
 	require.NoError(t, n.place(pod1))

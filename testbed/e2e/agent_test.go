@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/fakes/kubeapi"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/fakes/otlp"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
@@ -31,7 +32,7 @@ func owner(kind, name string) []m {
 
 // startAgent runs config/agent.yaml with config/applications.yaml on the pods of a
 // node. What it sends to the gateway and for applications goes to the two sinks.
-func startAgent(t *testing.T, api *pods, overlay m) (c *collector.Collector, gateway, apps *otlp.Sink) {
+func startAgent(t *testing.T, api *kubeapi.API, overlay m) (c *collector.Collector, gateway, apps *otlp.Sink) {
 	t.Helper()
 	gateway, apps = &otlp.Sink{}, &otlp.Sink{}
 	pipeline := func(exporters ...string) m { return m{"exporters": exporters} }
@@ -55,26 +56,26 @@ func startAgent(t *testing.T, api *pods, overlay m) (c *collector.Collector, gat
 	return start(t, top, env, config("agent.yaml"), config("applications.yaml")), gateway, apps
 }
 
-func agentEnv(t *testing.T, api *pods, gateway string) []string {
+func agentEnv(t *testing.T, api *kubeapi.API, gateway string) []string {
 	t.Helper()
 	return []string{
-		"K8S_NODE_NAME=" + api.node, "K8S_CLUSTER_NAME=test-cluster", "GATEWAY_ENDPOINT=" + gateway, "GATEWAY_INSECURE=true",
-		"K8S_AUTH_TYPE=kubeConfig", "KUBECONFIG=" + api.kubeconfig(t),
+		"K8S_NODE_NAME=" + api.Node(), "K8S_CLUSTER_NAME=test-cluster", "GATEWAY_ENDPOINT=" + gateway, "GATEWAY_INSECURE=true",
+		"K8S_AUTH_TYPE=kubeConfig", "KUBECONFIG=" + kubeconfigOf(t, serve(t, api)),
 	}
 }
 
 // nodeA is the API of the demo's first node: its exporter's pod, at the port
 // that is returned, and the pod of llama, which here is one of a LeaderWorkerSet.
-func nodeA(t *testing.T) (api *pods, port int) {
+func nodeA(t *testing.T) (api *kubeapi.API, port int) {
 	t.Helper()
 	_, _, endpoints := fleet(t, gpusim.Demo(gpusim.DemoTimes()))
 	exporter, err := url.Parse(endpoints[0])
 	require.NoError(t, err)
 	port, err = strconv.Atoi(exporter.Port())
 	require.NoError(t, err)
-	api = &pods{node: "gpu-node-a"}
-	api.pod("gpu-operator", "exporter-x7k2p", m{"labels": m{"app": "nvidia-dcgm-exporter"}, "ownerReferences": owner("DaemonSet", "nvidia-dcgm-exporter")}, exporter.Hostname())
-	api.pod("inference", "llama-6b8d5c9f7d-k2x9p", m{
+	api = kubeapi.New("gpu-node-a")
+	api.AddPod("gpu-operator", "exporter-x7k2p", m{"labels": m{"app": "nvidia-dcgm-exporter"}, "ownerReferences": owner("DaemonSet", "nvidia-dcgm-exporter")}, exporter.Hostname())
+	api.AddPod("inference", "llama-6b8d5c9f7d-k2x9p", m{
 		"labels": m{
 			"app.kubernetes.io/name": "llama", "app.kubernetes.io/component": "prefill", "team": "blue",
 			"pod-template-hash": "6b8d5c9f7d", "leaderworkerset.sigs.k8s.io/name": "llama-70b",
@@ -181,7 +182,7 @@ func assertNoHelpers(t *testing.T, attributes map[string]string) {
 // rule, testbed/kubernetes compares both on a real API server.
 func TestAgentNamesServices(t *testing.T) {
 	t.Parallel()
-	api := &pods{node: "node-1"}
+	api := kubeapi.New("node-1")
 	minute := time.Now().Unix() / 60
 	groups := m{
 		"leaderworkerset.sigs.k8s.io/name": "lws", "ray.io/cluster": "ray", "jobset.sigs.k8s.io/jobset-name": "jobset",
@@ -197,7 +198,7 @@ func TestAgentNamesServices(t *testing.T) {
 	const lws, ray, jobset, kubeflow, volcano = "leaderworkerset.sigs.k8s.io/name", "ray.io/cluster", "jobset.sigs.k8s.io/jobset-name", "training.kubeflow.org/job-name", "volcano.sh/job-name"
 	want := map[string]string{}
 	add := func(pod, service string, metadata m) {
-		api.pod("apps", pod, metadata, fmt.Sprintf("10.0.1.%d", len(api.list)))
+		api.AddPod("apps", pod, metadata, fmt.Sprintf("10.0.1.%d", len(want)))
 		want[pod] = service
 	}
 	add("bare", "bare", nil)
@@ -215,7 +216,7 @@ func TestAgentNamesServices(t *testing.T) {
 	add("deployment", "chat", m{"labels": m{"pod-template-hash": "abc"}, "ownerReferences": owner("ReplicaSet", "chat-abc")})
 	add("cronjob", "nightly", m{"ownerReferences": owner("Job", fmt.Sprintf("nightly-%d", minute))})
 	add("job", "nightly-20261121", m{"ownerReferences": owner("Job", "nightly-20261121")})
-	api.pod("apps", "peer", m{"ownerReferences": owner("DaemonSet", "the-peer")}, collector.Loopback)
+	api.AddPod("apps", "peer", m{"ownerReferences": owner("DaemonSet", "the-peer")}, collector.Loopback)
 	c, gateway, apps := startAgent(t, api, m{"receivers": m{"dcgm": m{"collection_interval": "1s"}}})
 
 	var resources []map[string]string

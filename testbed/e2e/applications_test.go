@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/fakes/kubeapi"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/fakes/otlp"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 )
@@ -39,7 +40,7 @@ func TestAgentStartsWithoutAnAPIServer(t *testing.T) {
 		"receivers": m{
 			"gpu_allocation": m{"socket": filepath.Join(t.TempDir(), "kubelet.sock")},
 			"dcgm": m{
-				"kubernetes": nil, "node_name": api.node, "endpoints": []string{fmt.Sprintf("http://%s:%d/metrics", collector.Loopback, port)},
+				"kubernetes": nil, "node_name": api.Node(), "endpoints": []string{fmt.Sprintf("http://%s:%d/metrics", collector.Loopback, port)},
 				"collection_interval": "1s",
 			},
 		},
@@ -48,7 +49,7 @@ func TestAgentStartsWithoutAnAPIServer(t *testing.T) {
 			"metrics": m{"exporters": []string{"otlp_http", "gpu_events"}}, "logs/events": m{"exporters": []string{"otlp_http"}},
 		}},
 	}, []string{
-		"K8S_NODE_NAME=" + api.node, "GATEWAY_ENDPOINT=localhost:1", "K8S_AUTH_TYPE=kubeConfig", "KUBECONFIG=" + kubeconfigOf(t, "http://"+address),
+		"K8S_NODE_NAME=" + api.Node(), "GATEWAY_ENDPOINT=localhost:1", "K8S_AUTH_TYPE=kubeConfig", "KUBECONFIG=" + kubeconfigOf(t, "http://"+address),
 	}, config("agent.yaml"))
 	held := func(ok func(attributes map[string]string) bool) func() bool {
 		return func() bool {
@@ -76,8 +77,8 @@ func TestScrapesFollowNoRedirect(t *testing.T) {
 	elsewhere := serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { followed.Add(1) }))
 	pod, err := url.Parse(serve(t, http.RedirectHandler(elsewhere+"/internal/metrics?secret=1", http.StatusFound)))
 	require.NoError(t, err)
-	api := &pods{node: "node-1"}
-	api.pod("apps", "engine-0", m{"annotations": m{"otelcol-gpu.io/scrape": "true", "otelcol-gpu.io/port": pod.Port()}}, pod.Hostname())
+	api := kubeapi.New("node-1")
+	api.AddPod("apps", "engine-0", m{"annotations": m{"otelcol-gpu.io/scrape": "true", "otelcol-gpu.io/port": pod.Port()}}, pod.Hostname())
 	apps := &otlp.Sink{}
 	start(t, m{
 		"receivers": m{"gpu_allocation": m{"socket": filepath.Join(t.TempDir(), "kubelet.sock")}},
@@ -94,7 +95,7 @@ func TestScrapesFollowNoRedirect(t *testing.T) {
 // read: fifty lines a minute at most, and none with a stack.
 func TestRefusedApplicationsDoNotFillTheLog(t *testing.T) {
 	t.Parallel()
-	api := &pods{node: "node-1"}
+	api := kubeapi.New("node-1")
 	agent := start(t, m{
 		"receivers": m{"gpu_allocation": m{"socket": filepath.Join(t.TempDir(), "kubelet.sock")}},
 		"exporters": m{"otlp_grpc/apps": m{"sending_queue": m{"queue_size": 4000, "batch": m{"min_size": 1, "max_size": 2000}}}},

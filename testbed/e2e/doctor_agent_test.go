@@ -14,12 +14,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/fakes/kubeapi"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubelet"
 )
 
 // clusterAPI is pods with as much more as an agent with all its rights sees.
-type clusterAPI struct{ pods *pods }
+type clusterAPI struct{ pods *kubeapi.API }
 
 func (a clusterAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer := func(v any) {
@@ -32,7 +33,7 @@ func (a clusterAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews":
 		answer(m{"kind": "SelfSubjectAccessReview", "apiVersion": "authorization.k8s.io/v1", "status": m{"allowed": true}})
 	case r.URL.Path == "/api/v1/nodes" && r.URL.Query().Get("watch") == "" && r.URL.Query().Get("sendInitialEvents") == "":
-		answer(m{"kind": "NodeList", "apiVersion": "v1", "items": []m{{"metadata": m{"name": a.pods.node}, "status": m{"nodeInfo": m{"kubeletVersion": "v1.34.2"}}}}})
+		answer(m{"kind": "NodeList", "apiVersion": "v1", "items": []m{{"metadata": m{"name": a.pods.Node()}, "status": m{"nodeInfo": m{"kubeletVersion": "v1.34.2"}}}}})
 	default:
 		a.pods.ServeHTTP(w, r)
 	}

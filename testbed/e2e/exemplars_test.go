@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
 
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/fakes/kubeapi"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 )
 
@@ -47,8 +48,8 @@ func requests(metric, failure string, n int, began string) m {
 // that are templates for applications.
 func TestApplicationMetrics(t *testing.T) {
 	t.Parallel()
-	api := &pods{node: "node-1"}
-	api.pod("shop", "cart-0", m{"ownerReferences": owner("StatefulSet", "cart")}, collector.Loopback)
+	api := kubeapi.New("node-1")
+	api.AddPod("shop", "cart-0", m{"ownerReferences": owner("StatefulSet", "cart")}, collector.Loopback)
 	prometheus := startPrometheus(t, "storage: {tsdb: {out_of_order_time_window: 10m}, exemplars: {max_exemplars: 1000}}\n", "--enable-feature=exemplar-storage")
 	raw := start(t, nil, []string{"REMOTE_WRITE_URL=" + prometheus + "/api/v1/write"}, config("scale-out.yaml"))
 	free, err := collector.Free(2)

@@ -24,6 +24,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/fakes/kubeapi"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 )
@@ -122,19 +123,19 @@ func (w *tee) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 }
 
 // nodes are APIs of the first nodes of a fleet and the ports of their exporters.
-func nodes(t *testing.T, f *gpusim.Fleet, endpoints []string, n int) (apis []*pods, ports []int) {
+func nodes(t *testing.T, f *gpusim.Fleet, endpoints []string, n int) (apis []*kubeapi.API, ports []int) {
 	t.Helper()
 	for i, name := range f.Nodes()[:n] {
 		exporter, err := url.Parse(endpoints[i])
 		require.NoError(t, err)
 		port, err := strconv.Atoi(exporter.Port())
 		require.NoError(t, err)
-		api := &pods{node: name}
-		api.pod("gpu-operator", "exporter-"+name, m{"labels": m{"app": "nvidia-dcgm-exporter"}}, exporter.Hostname())
+		api := kubeapi.New(name)
+		api.AddPod("gpu-operator", "exporter-"+name, m{"labels": m{"app": "nvidia-dcgm-exporter"}}, exporter.Hostname())
 		for _, s := range f.TruthAt(f.Start()).Services {
 			for j, p := range s.Pods {
 				if p.Node == name {
-					api.pod(s.Namespace, p.Name, m{"labels": m{"app.kubernetes.io/name": s.Name}}, fmt.Sprintf("10.0.%d.%d", i, j+1))
+					api.AddPod(s.Namespace, p.Name, m{"labels": m{"app.kubernetes.io/name": s.Name}}, fmt.Sprintf("10.0.%d.%d", i, j+1))
 				}
 			}
 		}

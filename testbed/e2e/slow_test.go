@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/fakes/kubeapi"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 )
 
@@ -23,7 +24,7 @@ func TestHealthCheckWaitsForNobody(t *testing.T) {
 	for _, name := range []string{"standalone.yaml", "gateway.yaml", "raw-gateway.yaml"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := start(t, m{}, []string{"BACKEND_ENDPOINT=localhost:1", "BACKEND_INSECURE=true", "K8S_AUTH_TYPE=kubeConfig", "KUBECONFIG=" + (&pods{}).kubeconfig(t)}, config(name))
+			c := start(t, m{}, []string{"BACKEND_ENDPOINT=localhost:1", "BACKEND_INSECURE=true", "K8S_AUTH_TYPE=kubeConfig", "KUBECONFIG=" + kubeconfigOf(t, serve(t, kubeapi.New("none")))}, config(name))
 			conn, err := net.Dial("tcp", net.JoinHostPort(collector.Loopback, strconv.Itoa(c.Ports.Health)))
 			require.NoError(t, err)
 			defer conn.Close()

@@ -12,8 +12,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/fakes/kubeapi"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
-	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/podapi"
 )
 
 const (
@@ -39,7 +39,7 @@ var intervals = m{"interval": "1s", "initial_interval": "1s", "warmup": "2s", "s
 type cluster struct {
 	*lab
 	fleet          *gpusim.Fleet
-	api            *podapi.API
+	api            *kubeapi.API
 	agent, gateway *process
 	engines        engines
 }
@@ -47,7 +47,7 @@ type cluster struct {
 // newCluster starts agent and gateway, with engines that a tenant has on the
 // node, and waits until the console shows the victim.
 func (l *lab) newCluster(ctx context.Context) (*cluster, error) {
-	c := &cluster{lab: l, api: &podapi.API{Node: nodeName}}
+	c := &cluster{lab: l, api: kubeapi.New(nodeName)}
 	var server *gpusim.Server
 	var err error
 	if c.fleet, server, err = l.fleet(); err != nil {
@@ -60,9 +60,9 @@ func (l *lab) newCluster(ctx context.Context) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.api.Add("gpu-operator", "exporter-x7k2p", m{"labels": m{"app": "nvidia-dcgm-exporter"}}, exporter.Hostname())
-	c.api.Add(victimNamespace, victimPod, m{"labels": m{"app.kubernetes.io/name": victim}}, "10.0.0.1")
-	c.api.Add(newcomer.Namespace, newcomer.Name, m{"labels": m{"app.kubernetes.io/name": "newcomer"}}, "10.0.0.2")
+	c.api.AddPod("gpu-operator", "exporter-x7k2p", m{"labels": m{"app": "nvidia-dcgm-exporter"}}, exporter.Hostname())
+	c.api.AddPod(victimNamespace, victimPod, m{"labels": m{"app.kubernetes.io/name": victim}}, "10.0.0.1")
+	c.api.AddPod(newcomer.Namespace, newcomer.Name, m{"labels": m{"app.kubernetes.io/name": "newcomer"}}, "10.0.0.2")
 	if err := c.engines.add(l, c.api); err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (c *cluster) startAgent(ctx context.Context, name, exporterPort, appsEndpoi
 		return nil, err
 	}
 	kubeconfig := filepath.Join(c.dir, name+"-kubeconfig")
-	if err := podapi.Kubeconfig(kubeconfig, apiURL); err != nil {
+	if err := kubeapi.Kubeconfig(kubeconfig, apiURL); err != nil {
 		return nil, err
 	}
 	port, err := strconv.Atoi(exporterPort)

@@ -20,8 +20,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/fakes/kubeapi"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
-	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/podapi"
 )
 
 // ours are names of GPU telemetry, of recorded series, of Prometheus' own and of
@@ -216,7 +216,7 @@ func typeTakeover(ctx context.Context, l *lab) ([]string, error) {
 // inside the cluster.
 type engines struct{ away, inside counter }
 
-func (e *engines) add(l *lab, api *podapi.API) error {
+func (e *engines) add(l *lab, api *kubeapi.API) error {
 	var b strings.Builder
 	for _, name := range ours {
 		name = strings.ReplaceAll(name, ".", "_")
@@ -242,7 +242,7 @@ func (e *engines) add(l *lab, api *podapi.API) error {
 		if err != nil {
 			return err
 		}
-		api.Add("tenant", name, m{"annotations": m{"otelcol-gpu.io/port": at.Port()}}, at.Hostname(), m{"name": "vllm", "image": "vllm"})
+		api.AddPod("tenant", name, m{"annotations": m{"otelcol-gpu.io/port": at.Port()}}, at.Hostname(), m{"name": "vllm", "image": "vllm"})
 	}
 	return nil
 }
