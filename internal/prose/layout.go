@@ -36,7 +36,7 @@ func layout(name, source string) []finding {
 		switch {
 		case strings.HasPrefix(trimmed, "```") || strings.HasPrefix(trimmed, "~~~"):
 			code = !code
-		case code || strings.HasPrefix(trimmed, "<") || strings.HasPrefix(trimmed, "#"):
+		case code || strings.HasPrefix(trimmed, "<") || strings.HasPrefix(trimmed, "#") || strings.HasPrefix(line, "    ") && i > 0 && indented(lines[:i]):
 		case strings.HasPrefix(trimmed, "|"):
 			if i+1 < len(lines) && tableRule.MatchString(strings.TrimSpace(lines[i+1])) && emptyHeader.MatchString(trimmed) {
 				add(i+1, "table without a header row")
@@ -54,4 +54,15 @@ func layout(name, source string) []finding {
 		}
 	}
 	return found
+}
+
+// indented reports whether a line after these that begins with four spaces is code: an indented
+// block begins after an empty line.
+func indented(before []string) bool {
+	for i := len(before) - 1; i >= 0; i-- {
+		if !strings.HasPrefix(before[i], "    ") {
+			return strings.TrimSpace(before[i]) == ""
+		}
+	}
+	return true
 }

@@ -71,6 +71,7 @@ func TestLayout(t *testing.T) {
 	}{
 		{"long prose", "README.md", "# " + long + "\n\n" + long + "\n", []string{"README.md:3: : line of 120 columns: wrap prose at 100"}},
 		{"what may be long", "README.md", "```\n" + long + "\n```\n| a |\n|---|\n| " + long + " |\n\n[a](" + strings.Repeat("x", 100) + ")\n<!--\n" + long + "\n-->\n", nil},
+		{"indented code", "README.md", "words\n\n    " + long + "\n    " + long + "\n", nil},
 		{"a table without a header", "docs/a.md", "| | |\n|---|---|\n| a | b |\n", []string{"docs/a.md:1: : table without a header row"}},
 		{"a column without a header", "docs/a.md", "| a | |\n|---|---|\n| a | b |\n", nil},
 		{"title of a decision", "docs/decisions/0042-a.md", "# 0042: why\n", nil},

@@ -126,7 +126,7 @@ func (p *protocol) rows(contenders []string, sayPartial map[string]bool) []named
 			return sum / n
 		})
 	}
-	for i, name := range []string{"says partial while it is not, % of answers", "says partial while it is, %"} {
+	for i, name := range []string{"reports partial while it is not, % of answers", "reports partial while it is, %"} {
 		add("**All faults**: "+name, func(c string) float64 {
 			asked, said := 0, 0
 			for _, of := range p.tallies {

@@ -71,7 +71,7 @@ var goals = []goal{
 		cause: "Where a request is answered late, the next one is sent late; the generator runs on the same cores."},
 	{what: "40,000 GPUs: pods seen", place: place{"growth", fleetRow, "pods"}, limit: 40000, least: true,
 		cause: "Not every node had been heard of when the measurement ended."},
-	{what: "a complete service is called partial", unit: "% of the time", place: place{"correctness", "**All faults**: says partial while it is not, % of answers", "summary"}, limit: 0,
+	{what: "a complete service is called partial", unit: "% of the time", place: place{"correctness", "**All faults**: reports partial while it is not, % of answers", "summary"}, limit: 0,
 		cause: "No fault of the script ends a partial state, so that an old answer explains none of it: gpu_summary is wrong there."},
 	{what: "events neither delivered nor given up on record", place: place{"webhooks-faults", "otelcol-gpu: standalone.yaml, webhooks.yaml", "lost"}, limit: 0,
 		cause: "What is acknowledged is kept, so nothing that was done to the sender excuses it."},
