@@ -9,8 +9,8 @@ import "time"
 // wall clock was set. NTP slews both alike.
 const leastStep = time.Second
 
-// clock tells the wall clock's time, and when that clock was set rather than went
-// on. It is not safe for concurrent use.
+// clock returns the wall clock's time, and whether that clock was set since the last
+// call. It is not safe for concurrent use.
 type clock struct {
 	// read returns the wall clock's time and the time since some fixed moment.
 	read   func() (wall time.Time, monotonic time.Duration)

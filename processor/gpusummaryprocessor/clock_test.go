@@ -13,7 +13,7 @@ import (
 // t0 is some time.
 var t0 = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
 
-func TestClockTellsStepsFromTimeGoingBy(t *testing.T) {
+func TestClockReportsStepsFromTimeGoingBy(t *testing.T) {
 	wall, mono := t0, 5*time.Second
 	c := newClock(func() (time.Time, time.Duration) { return wall, mono })
 	for _, tt := range []struct{ wall, mono, step time.Duration }{

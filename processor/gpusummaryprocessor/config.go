@@ -30,14 +30,14 @@ const (
 
 // Config of the gpu_summary processor.
 type Config struct {
-	// Config is how the Kubernetes API is come to, with ExpectedPods kubernetes. It
+	// Config is how to connect to the Kubernetes API, with ExpectedPods kubernetes. It
 	// is validated by itself.
 	k8sclient.Config `mapstructure:",squash"`
 
 	// Interval is the time between two evaluations.
 	Interval time.Duration `mapstructure:"interval"`
 
-	// ExpectedPods says where the pods that should report are known from: seen,
+	// ExpectedPods is the source of the pods that should report: seen,
 	// allocation or kubernetes.
 	ExpectedPods string `mapstructure:"expected_pods"`
 
@@ -49,7 +49,7 @@ type Config struct {
 	// Kubernetes API has; "" where it has none.
 	ClusterName string `mapstructure:"cluster_name"`
 
-	// Namespaces are those whose pods are read; all without.
+	// Namespaces are those in which pods are read; all if empty.
 	Namespaces []string `mapstructure:"namespaces"`
 
 	// ResourceNames are the extended resources that are accelerators: names, or
@@ -75,7 +75,7 @@ type Config struct {
 	Warmup time.Duration `mapstructure:"warmup"`
 
 	// ReconnectGrace is for how long after its own start a pod of the Kubernetes
-	// API, of which no agent told yet, is warming and not missing: agents come
+	// API, of which no agent reported yet, is warming and not missing: agents come
 	// back to a gateway that was away one after the other.
 	ReconnectGrace time.Duration `mapstructure:"reconnect_grace"`
 
@@ -90,12 +90,12 @@ type Config struct {
 	// counts as idle.
 	IdleFor time.Duration `mapstructure:"idle_for"`
 
-	// ServiceTTL is the time after which a pod that was not heard of, and then a
+	// ServiceTTL is the time after which a pod that was not seen, and then a
 	// service that has no pod, is forgotten.
 	ServiceTTL time.Duration `mapstructure:"service_ttl"`
 
-	// Storage is the storage extension that keeps the pods that were seen over a
-	// restart; with ExpectedPods seen.
+	// Storage is the storage extension that keeps the pods that were seen across
+	// restarts; with ExpectedPods seen.
 	Storage *component.ID `mapstructure:"storage"`
 
 	// MaxPods limits the pods in memory.
@@ -110,10 +110,10 @@ type DRAConfig struct {
 	// Enabled is whether ResourceClaims are read.
 	Enabled bool `mapstructure:"enabled"`
 
-	// Drivers are those whose devices are GPUs.
+	// Drivers are those of GPUs.
 	Drivers []string `mapstructure:"drivers"`
 
-	// DeviceClasses are those whose devices are GPUs, for claims that were not
+	// DeviceClasses are those of GPUs, for claims that were not
 	// allocated yet.
 	DeviceClasses []string `mapstructure:"device_classes"`
 }
@@ -245,7 +245,7 @@ func (c *Config) validateKubernetes(bad func(string, ...any)) {
 	}
 }
 
-// cluster is the part of the configuration that says what to follow.
+// cluster is the configuration of what to follow.
 func (c *Config) cluster() (cluster.Config, error) {
 	resources, err := resourcenames.New(c.ResourceNames)
 	if err != nil {
@@ -270,7 +270,7 @@ var sources = map[string]summary.Source{
 	expectedSeen: summary.Seen, expectedAllocation: summary.Allocation, expectedKubernetes: summary.Kubernetes,
 }
 
-// summary is the part of the configuration that says how to sum up.
+// summary is the configuration of the summary.
 func (c *Config) summary() summary.Config {
 	return summary.Config{
 		Expected:         sources[c.ExpectedPods],

@@ -97,7 +97,7 @@ func TestConfigThatCannotWorkIsRefused(t *testing.T) {
 	}
 }
 
-func TestAllFaultsAreToldAtOnce(t *testing.T) {
+func TestAllFaultsAreReportedAtOnce(t *testing.T) {
 	cfg := createDefaultConfig().(*Config)
 	cfg.Interval, cfg.MaxPods = 0, 0
 	err := cfg.Validate()

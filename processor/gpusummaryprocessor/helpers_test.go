@@ -40,15 +40,15 @@ func numbers(m pmetric.Metric) pmetric.NumberDataPointSlice {
 	return m.Sum().DataPoints()
 }
 
-// said is what an evaluation said, by "namespace/service[/pod] metric [attribute]".
-type said struct {
+// reported is what an evaluation reported, by "namespace/service[/pod] metric [attribute]".
+type reported struct {
 	values map[string]float64
 	ended  map[string]bool
 }
 
-// flatten reads one evaluation, whose points all have this time.
-func flatten(t *testing.T, md pmetric.Metrics, at time.Time) said {
-	out := said{values: map[string]float64{}, ended: map[string]bool{}}
+// flatten reads one evaluation; all its points have this time.
+func flatten(t *testing.T, md pmetric.Metrics, at time.Time) reported {
+	out := reported{values: map[string]float64{}, ended: map[string]bool{}}
 	for _, rm := range md.ResourceMetrics().All() {
 		res := rm.Resource().Attributes()
 		for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
@@ -101,7 +101,7 @@ func seriesKey(metric string, attrs pcommon.Map) string {
 }
 
 // has asserts values of service shop/api, by metric without "gpu.service.".
-func (s said) has(t *testing.T, want map[string]float64) {
+func (s reported) has(t *testing.T, want map[string]float64) {
 	t.Helper()
 	for name, v := range want {
 		got, ok := s.values["shop/api gpu.service."+name]
@@ -111,7 +111,7 @@ func (s said) has(t *testing.T, want map[string]float64) {
 }
 
 // lacks asserts that series of service shop/api are absent.
-func (s said) lacks(t *testing.T, absent ...string) {
+func (s reported) lacks(t *testing.T, absent ...string) {
 	t.Helper()
 	for _, name := range absent {
 		require.NotContains(t, s.values, "shop/api gpu.service."+name)

@@ -57,16 +57,16 @@ func TestPodsOfTheKubernetesAPI(t *testing.T) {
 		}
 		md := next.summaries[len(next.summaries)-1].md
 		at := numbers(md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0)).At(0).Timestamp().AsTime()
-		said := flatten(t, md, at)
-		return said.values["shop/api gpu.service.pods not_running"] == 1 &&
-			said.values["shop/api gpu.service.pods.pending"] == 1 &&
-			said.values["shop/api/api-0 gpu.pod.state not_running"] == 1
+		reported := flatten(t, md, at)
+		return reported.values["shop/api gpu.service.pods not_running"] == 1 &&
+			reported.values["shop/api gpu.service.pods.pending"] == 1 &&
+			reported.values["shop/api/api-0 gpu.pod.state not_running"] == 1
 	}, 30*time.Second, 10*time.Millisecond)
 	_, _, expected := p.(*summaryProcessor).tracked()
 	require.Equal(t, 1, expected, "the pod that was heard and that nobody expects is not counted")
 }
 
-func TestKubernetesThatCannotBeComeToFailsAtStart(t *testing.T) {
+func TestKubernetesThatCannotBeReachedFailsAtStart(t *testing.T) {
 	for name, tt := range map[string]struct {
 		auth k8sclient.AuthType
 		want string

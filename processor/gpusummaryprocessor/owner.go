@@ -15,8 +15,8 @@ import (
 // A component that is named in two pipelines is created twice, with the same
 // configuration: each instance would see a part of the pods and write the same
 // series. The Collector hands the very same *Config to both, and another one after
-// a reload or to another Collector in the process, so the pointer is what tells
-// these apart; the ID alone would not. The claim is made at start and not at
+// a reload or to another Collector in the process, so the pointer distinguishes
+// these; the ID alone would not. The claim is made at start and not at
 // creation, because a Collector that fails to build its pipelines shuts nothing
 // down that it has created, while it does shut down what it has started.
 var owners sync.Map // owner -> struct{}

@@ -31,7 +31,7 @@ type summaryProcessor struct {
 	tel     *telemetry
 
 	// source is where expected pods are known from beside what arrives; nil: there
-	// is no other. set is what state was told, again when a limit refused some.
+	// is no other. set is the last list passed to state; it is passed again when a limit refused some.
 	source *cluster.Source
 	set    *summary.Pods
 	seen   *seenPods // nil: no storage
@@ -158,7 +158,7 @@ func leftState(metric string, dp pmetric.NumberDataPoint) bool {
 	return metric == names.PodState.Name && dp.IntValue() == 0
 }
 
-// Capabilities says that what passes through is not changed.
+// Capabilities reports that what passes through is not changed.
 func (p *summaryProcessor) Capabilities() consumer.Capabilities {
 	return consumer.Capabilities{MutatesData: false}
 }
@@ -205,7 +205,7 @@ func (p *summaryProcessor) run(ctx context.Context) {
 	}
 }
 
-// setPods tells the state which pods the Kubernetes API has, where that is news.
+// setPods passes the pods of the Kubernetes API to the state, where they changed.
 func (p *summaryProcessor) setPods(ctx context.Context) {
 	if p.source == nil {
 		return

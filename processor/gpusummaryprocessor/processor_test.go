@@ -97,19 +97,19 @@ func TestSummaryGoesOnInSilence(t *testing.T) {
 		for i, c := range next.summaries {
 			at := began.Add(time.Duration(i+1) * 15 * time.Second)
 			require.Equal(t, at, c.at)
-			said := flatten(t, c.md, at) // one timestamp throughout
+			reported := flatten(t, c.md, at) // one timestamp throughout
 			switch age := at.Sub(began); {
 			case age < 45*time.Second:
-				said.lacks(t, "partial")
+				reported.lacks(t, "partial")
 			case age < 90*time.Second:
-				said.lacks(t, "partial") // pods may have fallen silent before the start
-				said.has(t, map[string]float64{"pods warming": 3})
+				reported.lacks(t, "partial") // pods may have fallen silent before the start
+				reported.has(t, map[string]float64{"pods warming": 3})
 			case age >= 105*time.Second && age <= 180*time.Second:
-				said.lacks(t, "partial")
-				said.has(t, map[string]float64{"pods reporting": 3, "utilization": 0.5})
+				reported.lacks(t, "partial")
+				reported.has(t, map[string]float64{"pods reporting": 3, "utilization": 0.5})
 			case age >= 225*time.Second:
-				said.has(t, map[string]float64{"partial": 1, "pods missing": 3})
-				said.lacks(t, averages...)
+				reported.has(t, map[string]float64{"partial": 1, "pods missing": 3})
+				reported.lacks(t, averages...)
 			}
 		}
 	})
@@ -164,7 +164,7 @@ func (blocker) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error {
 	return nil
 }
 
-func TestSlowNextHoldsUpNobodyElse(t *testing.T) {
+func TestSlowNextHoldsUpNoOneElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := start(t, processortest.NewNopSettings(metadata.Type), createDefaultConfig().(*Config), blocker{})
 		for range 8 {
@@ -312,8 +312,8 @@ func TestSetClockIsFollowed(t *testing.T) {
 		live(time.Minute)
 		require.Len(t, next.summaries, 5)
 		for _, c := range next.summaries {
-			said := flatten(t, c.md, c.md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Gauge().DataPoints().At(0).Timestamp().AsTime())
-			said.has(t, map[string]float64{"pods reporting": 1, "utilization": 0.5})
+			reported := flatten(t, c.md, c.md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Gauge().DataPoints().At(0).Timestamp().AsTime())
+			reported.has(t, map[string]float64{"pods reporting": 1, "utilization": 0.5})
 		}
 	}
 	metadatatest.AssertEqualGpuSummaryClockSteps(t, tel, []metricdata.DataPoint[int64]{{Value: 2}}, metricdatatest.IgnoreTimestamp())
@@ -337,8 +337,8 @@ func TestConcurrentUse(t *testing.T) {
 	require.Equal(t, 3, pods)
 }
 
-// A staleness that is too short for what arrives is told once, with what would do.
-func TestShortStalenessIsTold(t *testing.T) {
+// A staleness that is too short for what arrives is logged once, with a sufficient value.
+func TestShortStalenessIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := zapobserver.New(zap.WarnLevel)
 		set := processortest.NewNopSettings(metadata.Type)

@@ -42,7 +42,7 @@ type seenState struct {
 	Pods    []summary.SeenPod `json:"pods"`
 }
 
-// openSeen opens the storage and reads what the last process wrote. known tells
+// openSeen opens the storage and reads what the last process wrote. known reports
 // whether that is all that it had seen; a state that makes no sense is not.
 func openSeen(ctx context.Context, host component.Host, storageID, id component.ID, tel *telemetry) (s *seenPods, pods []summary.SeenPod, known bool, err error) {
 	client, damaged, err := durable.Open(ctx, host, component.KindProcessor, storageID, id)

@@ -126,7 +126,7 @@ func TestSilentPodsAreKnownAfterARestart(t *testing.T) {
 				synctest.Wait()
 				summaries = next.all()
 				for _, c := range summaries {
-					if v, said := flatten(t, c.md, c.at).values["shop/api gpu.service.partial"]; said {
+					if v, reported := flatten(t, c.md, c.at).values["shop/api gpu.service.partial"]; reported {
 						require.Equal(t, 1., v)
 					}
 				}
@@ -189,7 +189,7 @@ func TestAStorageThatHangsIsLeftBehind(t *testing.T) {
 	}
 }
 
-// What an evaluation says once is said again when the next component refused it.
+// What an evaluation reports once is reported again when the next component refused it.
 func TestEndsOfARefusedEvaluationAreSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := &recorder{}

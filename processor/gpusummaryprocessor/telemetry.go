@@ -20,7 +20,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor/internal/summary"
 )
 
-// telemetry is what the processor says about itself. It is safe for concurrent use.
+// telemetry is what the processor reports about itself. It is safe for concurrent use.
 type telemetry struct {
 	builder *metadata.TelemetryBuilder
 	logger  *zap.Logger
@@ -101,7 +101,7 @@ func (t *telemetry) observed(ctx context.Context, now time.Time, tl *summary.Tal
 			t.builder.GpuSummaryPointsRefused.Add(ctx, int64(n), t.attrs[r])
 		}
 		if r.Remedy() == "" {
-			continue // late points and duplicates are no fault of anybody's
+			continue // late points and duplicates are no fault of anyone's
 		}
 		t.warn(now, r.String(), "Points are left out of the summary: "+r.Remedy(),
 			zap.String("reason", r.String()),

@@ -24,7 +24,7 @@ type keeper struct {
 
 // keptPod is a pod with what its requests ask for, and how it uses claims.
 type keptPod struct {
-	pod        summary.Pod // Up, Started, LastRun and Devices are told by resolve
+	pod        summary.Pod // Up, Started, LastRun and Devices come from resolve
 	containers []container // with requests for an accelerator or a claim
 	uses       []use
 }
@@ -64,7 +64,7 @@ func (k *keeper) pod(obj any) (keptPod, bool) {
 		add(&p.Spec.Containers[i], p.Status.ContainerStatuses)
 	}
 	// A sidecar runs as long as the pod. Other init containers give their devices
-	// back before anybody could look at them.
+	// back before anyone could look at them.
 	for i := range p.Spec.InitContainers {
 		if c := &p.Spec.InitContainers[i]; c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
 			add(c, p.Status.InitContainerStatuses)
@@ -79,7 +79,7 @@ func (k *keeper) pod(obj any) (keptPod, bool) {
 		Running: p.Status.Phase == corev1.PodRunning,
 		Deleted: p.DeletionTimestamp != nil,
 	}
-	if len(out.uses) == 0 { // nothing is left to be told by claims
+	if len(out.uses) == 0 { // claims add nothing
 		return keptPod{pod: out.resolve(nil)}, true
 	}
 	return out, true
@@ -200,11 +200,11 @@ func (k *keeper) claim(obj any) (keptClaim, bool) {
 	return out, len(out) > 0
 }
 
-// resolve tells a pod with its claims. It has no Devices where it asks for none.
+// resolve returns a pod with its claims. It has no Devices where it asks for none.
 func (p *keptPod) resolve(claims map[types.NamespacedName]keptClaim) summary.Pod {
 	pod := p.pod
 	if len(p.containers) == 0 {
-		return pod // told before
+		return pod // complete already
 	}
 	type request struct{ claim, request string }
 	counted := map[request]bool{} // containers may share a request

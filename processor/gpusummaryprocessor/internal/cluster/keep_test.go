@@ -93,8 +93,8 @@ func asks(name, class string, count int64) resourcev1.DeviceRequest {
 	return resourcev1.DeviceRequest{Name: name, Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: class, Count: count}}
 }
 
-// kept is what the summary is told of a pod; false if nothing.
-func (k *keeper) told(p *corev1.Pod, claims []*resourcev1.ResourceClaim) (summary.Pod, bool) {
+// kept is what the summary gets of a pod; false if nothing.
+func (k *keeper) reported(p *corev1.Pod, claims []*resourcev1.ResourceClaim) (summary.Pod, bool) {
 	all := map[types.NamespacedName]keptClaim{}
 	for _, c := range claims {
 		if is, ok := k.claim(c); ok {
@@ -174,7 +174,7 @@ func TestDevicesAskedFor(t *testing.T) {
 		}}, want: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, ok := newKeeper(t).told(tt.pod, tt.claims)
+			got, ok := newKeeper(t).reported(tt.pod, tt.claims)
 			require.Equal(t, tt.want > 0, ok)
 			require.Equal(t, tt.want, got.Devices)
 		})
@@ -197,7 +197,7 @@ func TestWithoutClaims(t *testing.T) {
 	require.False(t, ok)
 }
 
-func TestWhatIsToldOfAPod(t *testing.T) {
+func TestWhatIsReportedOfAPod(t *testing.T) {
 	base := summary.Pod{
 		Namespace: "shop", Name: "api-5d4f8-x2x7q", UID: "uid-1", Node: "node-1", Service: "api",
 		Running: true, Up: true, Started: t0, LastRun: -1, Devices: 1,
@@ -248,7 +248,7 @@ func TestWhatIsToldOfAPod(t *testing.T) {
 			tt.pod(p)
 			want := base
 			tt.change(&want)
-			got, ok := newKeeper(t).told(p, nil)
+			got, ok := newKeeper(t).reported(p, nil)
 			require.True(t, ok)
 			require.Equal(t, want, got)
 		})

@@ -34,19 +34,19 @@ import (
 // changes, and an evaluation needs only the last.
 const buildEvery = time.Second
 
-// Config says what to follow.
+// Config is what to follow.
 type Config struct {
 	Cluster    string   // k8s.cluster.name of the pods' telemetry
 	Namespaces []string // none: all
 	Resources  *resourcenames.Matcher
-	Unobserved []string // nodes whose pods are not expected: names, or beginnings with "*"
+	Unobserved []string // nodes on which no pods are expected: names, or beginnings with "*"
 	// Claims is nil where ResourceClaims are not to be read.
 	Claims *Claims
 	// MaxPods bounds the pods kept of each namespace followed.
 	MaxPods int
 }
 
-// Claims says which requests of a ResourceClaim ask for a GPU.
+// Claims decides which requests of a ResourceClaim ask for a GPU.
 type Claims struct {
 	Drivers map[string]bool // of the devices allocated
 	Classes map[string]bool // DeviceClasses, until devices are allocated
@@ -60,7 +60,7 @@ type Telemetry interface {
 	Refused(ctx context.Context, pods int)
 }
 
-// Source follows the Kubernetes API with goroutines of its own. Whoever reads
+// Source follows the Kubernetes API with goroutines of its own. Anyone who reads
 // gets what is known and never waits.
 type Source struct {
 	cfg    Config

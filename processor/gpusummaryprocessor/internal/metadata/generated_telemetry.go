@@ -227,7 +227,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.GpuSummaryPointsFuture, err = builder.meter.Int64Counter(
 		"otelcol_gpu_summary_points_future",
-		metric.WithDescription("Input points whose timestamp lay more than 30 s in the future and that counted as arriving now [Alpha]"),
+		metric.WithDescription("Input points with a timestamp more than 30 s in the future, which counted as arriving now [Alpha]"),
 		metric.WithUnit("{point}"),
 	)
 	errs = errors.Join(errs, err)

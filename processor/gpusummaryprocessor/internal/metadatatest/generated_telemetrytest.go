@@ -199,7 +199,7 @@ func AssertEqualGpuSummaryPointsAccepted(t *testing.T, tt *componenttest.Telemet
 func AssertEqualGpuSummaryPointsFuture(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_gpu_summary_points_future",
-		Description: "Input points whose timestamp lay more than 30 s in the future and that counted as arriving now [Alpha]",
+		Description: "Input points with a timestamp more than 30 s in the future, which counted as arriving now [Alpha]",
 		Unit:        "{point}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

@@ -11,8 +11,8 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor/internal/summary"
 )
 
-// heard are the points of one field of one of the pod's devices.
-func (m *model) heard(p *pod, device string, f field) []point {
+// pointsOf are the points of one field of one of the pod's devices.
+func (m *model) pointsOf(p *pod, device string, f field) []point {
 	var only []point // one series, nearly always
 	for _, s := range p.series {
 		if s.device != device || s.field != f || !m.belongs(p, s.uid) {
@@ -27,8 +27,8 @@ func (m *model) heard(p *pod, device string, f field) []point {
 	return only
 }
 
-// devicesHeardOf are the devices of which the pod has telemetry, by hw.id.
-func (m *model) devicesHeardOf(p *pod) []string {
+// devicesSeenOf are the devices of which the pod has telemetry, by hw.id.
+func (m *model) devicesSeenOf(p *pod) []string {
 	var out []string
 	for _, s := range p.series {
 		if m.belongs(p, s.uid) && !slices.Contains(out, s.device) {
@@ -39,19 +39,19 @@ func (m *model) devicesHeardOf(p *pod) []string {
 	return out
 }
 
-// stands tells whether an announcement, or the end of one, still says something.
+// stands reports whether an announcement, or the end of one, still counts.
 func (m *model) stands(p *pod, a announcement, t at) bool {
 	return m.belongs(p, a.uid) && t-a.stamp <= m.cfg.AllocationTTL
 }
 
-// announcedOnce tells whether something stands that was said of the device.
+// announcedOnce reports whether something stands that was reported of the device.
 func (m *model) announcedOnce(p *pod, device string, t at) bool {
 	return slices.ContainsFunc(p.announcements, func(a announcement) bool { return a.device == device && m.stands(p, a, t) })
 }
 
 // forget drops what a pod no longer holds, and pods of which nothing is known any
 // more: memory is bounded. Reading: with Seen that is what devicesSeen and expected
-// say; else telemetry counts for service_ttl, and announcements for allocation_ttl.
+// report; else telemetry counts for service_ttl, and announcements for allocation_ttl.
 func (m *model) forget(t at) {
 	keep := map[*pod][]string{}
 	for _, p := range m.pods {
@@ -59,7 +59,7 @@ func (m *model) forget(t at) {
 			keep[p] = m.devicesSeen(p, t)
 			continue
 		}
-		for _, d := range m.devicesHeardOf(p) {
+		for _, d := range m.devicesSeenOf(p) {
 			last, _ := m.seenWith(p, d)
 			if m.announcedOnce(p, d, t) || last != never && t-last <= m.cfg.ServiceTTL {
 				keep[p] = append(keep[p], d)
@@ -84,20 +84,20 @@ func (m *model) forget(t at) {
 func (m *model) seenWith(p *pod, device string) (last at, ended bool) {
 	last = never
 	for f := range numFields {
-		for _, x := range m.heard(p, device, f) {
+		for _, x := range m.pointsOf(p, device, f) {
 			if !x.end {
 				last = max(last, x.stamp)
 			}
 		}
 	}
-	now, ok := newest(m.heard(p, device, utilization))
+	now, ok := newest(m.pointsOf(p, device, utilization))
 	return last, ok && now.end
 }
 
 // held is what a pod holds and what of it reports.
 type held struct {
 	count     int        // devices
-	still     bool       // one that does not report has an exporter whose values stand still
+	still     bool       // one that does not report has a frozen exporter
 	reporting []reporter // those with a fresh utilization point
 }
 
@@ -152,8 +152,8 @@ func (m *model) holds(p *pod, t, staleness at) held {
 	}
 	var further []point
 	still := false
-	for _, d := range m.devicesHeardOf(p) {
-		x, _ := newest(m.heard(p, d, utilization))
+	for _, d := range m.devicesSeenOf(p) {
+		x, _ := newest(m.pointsOf(p, d, utilization))
 		switch fresh, isStill := m.reports(p, d, t, staleness); {
 		case known(d):
 		case isStill:
@@ -172,7 +172,7 @@ func (m *model) holds(p *pod, t, staleness at) held {
 
 // reports: the device has a fresh utilization point, and whether that stands still.
 func (m *model) reports(p *pod, device string, t, staleness at) (isFresh, still bool) {
-	points := m.heard(p, device, utilization)
+	points := m.pointsOf(p, device, utilization)
 	x, ok := newest(points)
 	isFresh = ok && fresh(x, t, staleness)
 	return isFresh, isFresh && m.isStill(points, x)

@@ -51,7 +51,7 @@ func compare(w world, seed uint64) result {
 			s.offset += f.step
 			s.summary.Shift(f.step)
 		case f.pods != nil:
-			m.hearPods(*f.pods, f.at)
+			m.receivePods(*f.pods, f.at)
 			s.setPods(*f.pods, f.at)
 		default:
 			for i+n < len(w.facts) && w.facts[i+n].at == f.at && (w.facts[i+n].point != nil || w.facts[i+n].announcement != nil) {
@@ -59,9 +59,9 @@ func compare(w world, seed uint64) result {
 			}
 			for _, g := range w.facts[i : i+n] {
 				if g.point != nil {
-					m.hear(*g.point, g.at)
+					m.receive(*g.point, g.at)
 				} else {
-					m.hearAllocation(*g.announcement, g.at)
+					m.receiveAllocation(*g.announcement, g.at)
 				}
 			}
 			s.observe(w.facts[i:i+n], f.at)
@@ -158,9 +158,9 @@ func (s *subject) setPods(pods []podFact, now at) {
 
 // evaluate is what the summary emits at t, by series, and what is wrong with its form:
 // every point has the time of the evaluation and the identity of its resource, an end
-// is a Metric of its own, no series is there twice.
-func (s *subject) evaluate(t at) (said map[string]float64, fault string) {
-	said = map[string]float64{}
+// is a Metric of its own, no series is duplicated.
+func (s *subject) evaluate(t at) (reported map[string]float64, fault string) {
+	reported = map[string]float64{}
 	evaluation := s.summary.Evaluate(s.wall(t))
 	now := pcommon.NewTimestampFromTime(s.wall(t))
 	for _, rm := range evaluation.Metrics("0").ResourceMetrics().All() {
@@ -174,7 +174,7 @@ func (s *subject) evaluate(t at) (said map[string]float64, fault string) {
 				}
 				for _, dp := range points.All() {
 					series := seriesOf(metric.Name(), dp.Attributes())
-					if _, twice := said[series]; twice {
+					if _, twice := reported[series]; twice {
 						return nil, series + " is there twice"
 					}
 					if dp.Timestamp() != now {
@@ -187,20 +187,20 @@ func (s *subject) evaluate(t at) (said map[string]float64, fault string) {
 					}
 					switch {
 					case dp.Flags().NoRecordedValue():
-						said[series] = ended
+						reported[series] = ended
 						if points.Len() > 1 {
 							return nil, series + ": an end is not alone"
 						}
 					case dp.ValueType() == pmetric.NumberDataPointValueTypeInt:
-						said[series] = float64(dp.IntValue())
+						reported[series] = float64(dp.IntValue())
 					default:
-						said[series] = dp.DoubleValue()
+						reported[series] = dp.DoubleValue()
 					}
 				}
 			}
 		}
 	}
-	return said, ""
+	return reported, ""
 }
 
 func seriesOf(metric string, attrs pcommon.Map) string {

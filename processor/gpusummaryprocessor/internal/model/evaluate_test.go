@@ -44,7 +44,7 @@ func (m *model) evaluate(t at) map[string]float64 {
 			p.unannounced = len(p.announcements)
 		}
 		if m.expected(p, t) {
-			// Reading: a pod whose service nobody named is nowhere.
+			// Reading: a pod without a known service is nowhere.
 			if k := m.service(p); k.name != "" {
 				services[k] = append(services[k], p)
 			}
@@ -55,7 +55,7 @@ func (m *model) evaluate(t at) map[string]float64 {
 	}
 	m.forgetServices(services, t)
 
-	states := map[podKey]stateSaid{}
+	states := map[podKey]stateReported{}
 	stalenesses := map[*pod]at{}
 	for k, pods := range services {
 		staleness := m.staleness(m.interval(pods))
@@ -72,36 +72,36 @@ func (m *model) evaluate(t at) map[string]float64 {
 		for _, p := range pods {
 			v := m.view(p, t, stalenesses[p], m.open[k])
 			views = append(views, v)
-			m.sayState(out, states, k, v)
+			m.reportState(out, states, k, v)
 		}
-		m.sayService(out, k, views, t, stalenesses[pods[0]])
+		m.reportService(out, k, views, t, stalenesses[pods[0]])
 	}
 	for k := range m.emptySince {
 		if m.synced() && t-m.syncedSince() >= m.staleness(m.cfg.InitialInterval) {
 			m.open[k] = true
 		}
-		m.sayService(out, k, nil, t, m.staleness(m.cfg.InitialInterval))
+		m.reportService(out, k, nil, t, m.staleness(m.cfg.InitialInterval))
 	}
 	m.states = states
 
-	// What was said and is not said any more ends, once. The 0 of a state that was
-	// left is said once, and ends nothing further.
-	for s, v := range m.said {
+	// What was reported and is not reported any more ends, once. The 0 of a state that was
+	// left is reported once, and ends nothing further.
+	for s, v := range m.reported {
 		left := v == 0 && strings.Contains(s, " gpu.pod.state ")
 		if _, still := out[s]; !still && v != ended && !left {
 			out[s] = ended
 		}
 	}
-	m.said = out
+	m.reported = out
 	return out
 }
 
 // forgetServices: "A service without any pod for service_ttl is forgotten". Until then
-// it is said, from the first evaluation without one.
+// it is reported, from the first evaluation without one.
 func (m *model) forgetServices(services map[serviceKey][]*pod, t at) {
-	for series := range m.said {
+	for series := range m.reported {
 		k, ok := serviceOf(series)
-		if _, empty := m.emptySince[k]; ok && !empty && services[k] == nil && m.said[series] != ended {
+		if _, empty := m.emptySince[k]; ok && !empty && services[k] == nil && m.reported[series] != ended {
 			m.emptySince[k] = t
 		}
 	}
@@ -158,7 +158,7 @@ func (m *model) view(p *pod, t, staleness at, open bool) view {
 func (m *model) podValue(p *pod, devices []reporter, f field, t, staleness at) *value {
 	n, sum, age := 0, 0., never
 	for _, d := range devices {
-		x, ok := newest(m.heard(p, d.device, f))
+		x, ok := newest(m.pointsOf(p, d.device, f))
 		if !ok || !fresh(x, t, staleness) || d.replica && f >= memoryUsage {
 			continue
 		}
@@ -175,7 +175,7 @@ func (m *model) podValue(p *pod, devices []reporter, f field, t, staleness at) *
 	return &value{sum, age}
 }
 
-// noteUnfresh: a device that was not fresh at an evaluation starts idle_for anew.
+// noteUnfresh: a device that was not fresh at an evaluation starts idle_for again.
 // Reading: so does one of a pod that was not expected.
 func (m *model) noteUnfresh(stalenesses map[*pod]at, t at) {
 	for _, p := range m.pods {
@@ -186,7 +186,7 @@ func (m *model) noteUnfresh(stalenesses map[*pod]at, t at) {
 			p.unfreshUID = uid
 		}
 		staleness, expected := stalenesses[p]
-		devices := m.devicesHeardOf(p)
+		devices := m.devicesSeenOf(p)
 		if m.cfg.Expected == summary.Seen {
 			devices = m.devicesSeen(p, t)
 		}
@@ -203,11 +203,11 @@ func (m *model) noteUnfresh(stalenesses map[*pod]at, t at) {
 	}
 }
 
-// sayState: "1 for the state it is in, 0 once for the state it left", of a pod that was
-// not said before for the four that it is not in.
-func (m *model) sayState(out map[string]float64, now map[podKey]stateSaid, k serviceKey, v view) {
+// reportState: "1 for the state it is in, 0 once for the state it left", of a pod that was
+// not reported before for the four that it is not in.
+func (m *model) reportState(out map[string]float64, now map[podKey]stateReported, k serviceKey, v view) {
 	name := func(state string) string { return k.String() + "/" + v.pod.key.name + " gpu.pod.state " + state }
-	now[v.pod.key] = stateSaid{k, v.state}
+	now[v.pod.key] = stateReported{k, v.state}
 	before, ok := m.states[v.pod.key]
 	for _, s := range states {
 		if !ok || before.service != k || before.state == s {
@@ -217,9 +217,9 @@ func (m *model) sayState(out map[string]float64, now map[podKey]stateSaid, k ser
 	out[name(v.state)] = 1
 }
 
-// sayService is the table "The fields of a service".
-func (m *model) sayService(out map[string]float64, k serviceKey, views []view, t, staleness at) {
-	say := func(metric string, v float64) { out[k.String()+" gpu.service."+metric] = v }
+// reportService is the table "The fields of a service".
+func (m *model) reportService(out map[string]float64, k serviceKey, views []view, t, staleness at) {
+	put := func(metric string, v float64) { out[k.String()+" gpu.service."+metric] = v }
 
 	pods := map[string]int{}
 	pending, reportingDevices, missingDevices, idle, unknown, quiet := 0, 0, 0, 0, 0, 0
@@ -251,24 +251,24 @@ func (m *model) sayService(out map[string]float64, k serviceKey, views []view, t
 		}
 	}
 	for _, s := range states {
-		say("pods "+s, float64(pods[s])) // "all five, 0 included"
+		put("pods "+s, float64(pods[s])) // "all five, 0 included"
 	}
 	if m.cfg.Expected == summary.Kubernetes && m.synced() {
-		// Reading: absent until Kubernetes has told its pods once.
-		say("pods.pending", float64(pending))
+		// Reading: absent until Kubernetes has reported its pods once.
+		put("pods.pending", float64(pending))
 	}
 	if !m.open[k] {
 		return // "nothing is known: partial, missing_ratio and averages are absent"
 	}
-	say("devices reporting", float64(reportingDevices))
+	put("devices reporting", float64(reportingDevices))
 	back, all := m.all(views, t, staleness)
 	if unknown == 0 {
-		say("devices missing", float64(missingDevices))
-		m.sayPartial(say, k, pods, all)
+		put("devices missing", float64(missingDevices))
+		m.reportPartial(put, k, pods, all)
 	}
 	m.hasIdled[k] = m.hasIdled[k] || idle > 0
 	if unknown == 0 && quiet == 0 && (back || m.hasIdled[k]) {
-		say("idle_devices", float64(idle))
+		put("idle_devices", float64(idle))
 	}
 
 	oldest := never
@@ -283,17 +283,17 @@ func (m *model) sayService(out map[string]float64, k serviceKey, views []view, t
 			least, most = min(least, v.v), max(most, v.v)
 			oldest = max(oldest, v.age)
 		}
-		say(meanOf[f], sum/float64(len(all))) // "each pod one vote"
+		put(meanOf[f], sum/float64(len(all))) // "each pod one vote"
 		if f >= memoryUsage {
-			say(sumOf[f], sum)
+			put(sumOf[f], sum)
 		}
 		if f == utilization {
-			say("utilization.min", least)
-			say("utilization.max", most)
+			put("utilization.min", least)
+			put("utilization.max", most)
 		}
 	}
 	if oldest != never {
-		say("data.age", max(0, oldest.Seconds()))
+		put("data.age", max(0, oldest.Seconds()))
 	}
 }
 
@@ -346,12 +346,12 @@ func difference(want, got map[string]float64) string {
 		if inModel && inSummary && (w == g || !exact(s) && math.Abs(w-g) <= 1e-9*math.Max(math.Abs(w), math.Abs(g))) {
 			continue
 		}
-		return s + ": " + tell(w, inModel) + " by the model, " + tell(g, inSummary) + " by the summary"
+		return s + ": " + text(w, inModel) + " by the model, " + text(g, inSummary) + " by the summary"
 	}
 	return ""
 }
 
-// exact tells counts and states from averages.
+// exact distinguishes counts and states from averages.
 func exact(series string) bool {
 	for _, count := range []string{".pods", ".devices ", ".idle_devices", ".partial", "gpu.pod.state"} {
 		if strings.Contains(series, count) {
@@ -361,7 +361,7 @@ func exact(series string) bool {
 	return false
 }
 
-func tell(v float64, present bool) string {
+func text(v float64, present bool) string {
 	switch {
 	case !present:
 		return "absent"

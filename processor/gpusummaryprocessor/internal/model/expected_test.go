@@ -36,7 +36,7 @@ func (m *model) expected(p *pod, t at) bool {
 	}
 }
 
-// listed is what the newest snapshot says of the name.
+// listed is the newest snapshot's fact about the name.
 func (m *model) listed(k podKey) *podFact {
 	if len(m.snapshots) == 0 {
 		return nil
@@ -44,7 +44,7 @@ func (m *model) listed(k podKey) *podFact {
 	return m.snapshots[len(m.snapshots)-1].fact(k)
 }
 
-// fact is what Kubernetes says of the pod that bears the name now: the agents may know
+// fact is what Kubernetes reports of the pod that bears the name now: the agents may know
 // the next one already.
 func (m *model) fact(p *pod) *podFact {
 	if f := m.listed(p.key); f != nil && m.belongs(p, f.uid) {
@@ -62,7 +62,7 @@ func (s *snapshot) fact(k podKey) *podFact {
 	return nil
 }
 
-// age is the pod's state as far as its age and Kubernetes tell.
+// age is the pod's state as far as its age and Kubernetes report.
 func (m *model) age(p *pod, t, staleness at) string {
 	enough := max(m.cfg.Warmup, staleness)
 	if m.cfg.Expected == summary.Kubernetes {
@@ -77,7 +77,7 @@ func (m *model) age(p *pod, t, staleness at) string {
 	return warming
 }
 
-// youngSince is since when a pod of which Kubernetes does not tell is known, and how
+// youngSince is since when a pod of which Kubernetes does not report is known, and how
 // long it has to be.
 func (m *model) youngSince(p *pod, enough at) (since, needs at) {
 	if m.cfg.Expected == summary.Seen {
@@ -94,7 +94,7 @@ func (m *model) youngSince(p *pod, enough at) (since, needs at) {
 // pending, image pull, crash loop (last start younger than warmup, again and again),
 // completed."
 func (m *model) kubernetesAge(f *podFact, t, enough at) string {
-	// Reading: what the cluster says keeps the cluster's time when this clock is set.
+	// Reading: what the cluster reports keeps the cluster's time when this clock is set.
 	t += m.offset
 	crashLoop := t-f.started < m.cfg.Warmup && f.lastRun >= 0 && f.lastRun < m.cfg.Warmup
 	switch {
@@ -190,7 +190,7 @@ func (m *model) belongs(p *pod, uid string) bool {
 }
 
 // uid is the uid of the pod that bears the name now: the newest that telemetry,
-// allocation, or Kubernetes when it was new there, has told.
+// allocation, or Kubernetes when it was new there, has reported.
 func (m *model) uid(p *pod) string {
 	uid, ok := m.uids[p] // this function is asked for every point
 	if !ok {
@@ -222,7 +222,7 @@ func (m *model) newestUID(p *pod) string {
 }
 
 // service: "the service is what the pod's newest telemetry or allocation says"; only
-// a pod that was never heard has the one that is computed from the pod itself.
+// a pod that was never seen has the one that is computed from the pod itself.
 func (m *model) service(p *pod) serviceKey {
 	name, stamp := "", never
 	for _, n := range p.named {

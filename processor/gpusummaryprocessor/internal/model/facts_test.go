@@ -3,11 +3,11 @@
 
 // Package model is a second, slow implementation of the specification of the
 // service summary, written from its text, and the test that compares package
-// summary with it over random worlds. It keeps every fact it ever heard and answers
+// summary with it over random worlds. It keeps every fact it was ever given and answers
 // by filtering them; one sentence of the specification is one function.
 //
 // All of it is test code. Where the text leaves something open it follows the list
-// in the documentation of package summary, and says "Reading" where it had to choose
+// in the documentation of package summary, and writes "Reading" where it had to choose
 // itself.
 package model
 
@@ -88,7 +88,7 @@ type snapshot struct {
 	pods    []podFact
 }
 
-// series is the history of one field of one device of a pod, as heard.
+// series is the history of one field of one device of a pod, as seen.
 type series struct {
 	uid    string
 	device string
@@ -96,7 +96,7 @@ type series struct {
 	points []point
 }
 
-// pod is what was heard of one name.
+// pod is what was seen of one name.
 type pod struct {
 	key           podKey
 	named         []naming
@@ -104,17 +104,17 @@ type pod struct {
 	unfreshUID    string        // of the pod that unfresh is about
 	series        []*series
 	announcements []announcement
-	unannounced   int // announcements that were heard up to the last evaluation without one that stood
+	unannounced   int // announcements that were seen up to the last evaluation without one that stood
 }
 
-// naming is a point that has a value, or an announcement, as far as it says who its
-// pod is.
+// naming is a point that has a value, or an announcement, as far as it identifies its
+// pod.
 type naming struct {
 	uid, service string
 	stamp        at
 }
 
-// model keeps all that was heard, and of earlier evaluations what the text refers
+// model keeps all that was seen, and of earlier evaluations what the text refers
 // to: "0 once for the state it left", "until one staleness period has passed",
 // "a service without any pod for service_ttl is forgotten", "final stale markers".
 type model struct {
@@ -128,14 +128,14 @@ type model struct {
 	open       map[serviceKey]bool // the start gate
 	partial    map[serviceKey]bool // it was, since the start
 	hasIdled   map[serviceKey]bool
-	emptySince map[serviceKey]at // services that are said
-	states     map[podKey]stateSaid
-	said       map[string]float64
+	emptySince map[serviceKey]at // services that are reported
+	states     map[podKey]stateReported
+	reported   map[string]float64
 	offset     at              // wall clock minus the clock that is never set
 	uids       map[*pod]string // of this evaluation
 }
 
-type stateSaid struct {
+type stateReported struct {
 	service serviceKey
 	state   string
 }
@@ -143,7 +143,7 @@ type stateSaid struct {
 func newModel(cfg summary.Config) *model {
 	return &model{
 		cfg: cfg, pods: map[podKey]*pod{}, words: map[deviceKey][]word{}, seen: map[seenKey]at{}, open: map[serviceKey]bool{}, partial: map[serviceKey]bool{}, hasIdled: map[serviceKey]bool{}, emptySince: map[serviceKey]at{},
-		states: map[podKey]stateSaid{}, said: map[string]float64{},
+		states: map[podKey]stateReported{}, reported: map[string]float64{},
 	}
 }
 
@@ -154,8 +154,8 @@ func (m *model) pod(k podKey) *pod {
 	return m.pods[k]
 }
 
-// hear takes a point of telemetry that arrives now.
-func (m *model) hear(p point, now at) {
+// receive takes a point of telemetry that arrives now.
+func (m *model) receive(p point, now at) {
 	p.stamp = fromTheFuture(p.stamp, now)
 	switch {
 	case now-p.stamp > m.cfg.ServiceTTL, p.value < 0:
@@ -185,8 +185,8 @@ func (m *model) hear(p point, now at) {
 	pod.series = append(pod.series, &series{uid: p.uid, device: p.device, field: p.field, points: []point{p}})
 }
 
-// hearAllocation takes a point of gpu.allocation that arrives now.
-func (m *model) hearAllocation(a announcement, now at) {
+// receiveAllocation takes a point of gpu.allocation that arrives now.
+func (m *model) receiveAllocation(a announcement, now at) {
 	a.stamp = fromTheFuture(a.stamp, now)
 	if now-a.stamp > m.cfg.AllocationTTL {
 		return
@@ -208,8 +208,8 @@ func (m *model) hearAllocation(a announcement, now at) {
 	pod.announcements = append(pod.announcements, a)
 }
 
-// hearPods takes what the Kubernetes API says now.
-func (m *model) hearPods(pods []podFact, now at) {
+// receivePods takes what the Kubernetes API reports now.
+func (m *model) receivePods(pods []podFact, now at) {
 	m.snapshots = append(m.snapshots, snapshot{now, pods})
 	for _, p := range pods {
 		m.pod(p.pod)

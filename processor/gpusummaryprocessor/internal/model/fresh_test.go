@@ -50,8 +50,8 @@ func (m *model) staleness(interval at) at {
 func (m *model) interval(pods []*pod) at {
 	var all []at
 	for _, p := range pods {
-		for _, device := range m.devicesHeardOf(p) {
-			all = append(all, lastGaps(m.heard(p, device, utilization))...)
+		for _, device := range m.devicesSeenOf(p) {
+			all = append(all, lastGaps(m.pointsOf(p, device, utilization))...)
 		}
 	}
 	if len(all) < 3 {

@@ -143,7 +143,7 @@ func (f *fleet) configure() {
 	c.Warmup = f.seconds(0, 30, 90, 90, 180)
 	c.AllocationTTL = f.seconds(60, 300)
 	c.ServiceTTL = max(c.Warmup, c.StalenessAt(c.InitialInterval)) + f.seconds(15, 60, 420)
-	if c.Expected != summary.Kubernetes { // there it says more, which the model does not know
+	if c.Expected != summary.Kubernetes { // there it means more, which the model does not know
 		c.ReconnectGrace = f.seconds(0, 30, 150)
 	}
 	c.PartialThreshold = pick(f, 0, 0.25, 0.25, 1./3, 0.5, 1)
@@ -177,7 +177,7 @@ func (f *fleet) stepped(t at) at {
 	return 0
 }
 
-// stamp is what a node's clock says at t.
+// stamp is what a node's clock reports at t.
 func (f *fleet) stamp(n *node, t at) at {
 	if n.skewed != 0 && f.stepped(t) != 0 {
 		t -= n.skewed

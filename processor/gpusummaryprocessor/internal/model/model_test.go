@@ -18,7 +18,7 @@ var (
 )
 
 // TestModel compares the summary with the model over random worlds, until as many
-// evaluations as asked for are done. A difference is told with the smallest world
+// evaluations as asked for are done. A difference is reported with the smallest world
 // that was found to have it; -seed=N -evaluations=1 repeats it.
 func TestModel(t *testing.T) {
 	var done, differences atomic.Int64

@@ -10,7 +10,7 @@ import (
 
 // TestOrderAndGroupingChangeNothing: the order in which batches arrive between two
 // evaluations, the moment at which they do, and how points are grouped into them
-// change nothing in what is said, to the last bit.
+// change nothing in what is reported, to the last bit.
 func TestOrderAndGroupingChangeNothing(t *testing.T) {
 	for seed := range uint64(150) {
 		w := generate(seed)
@@ -44,9 +44,9 @@ func reordered(w world, seed uint64) int {
 		}
 		switch {
 		case f.evaluate:
-			said, fault := a.evaluate(f.at)
+			reported, fault := a.evaluate(f.at)
 			again, faultAgain := b.evaluate(f.at)
-			if fault != faultAgain || !maps.Equal(said, again) {
+			if fault != faultAgain || !maps.Equal(reported, again) {
 				return i
 			}
 		case f.pods != nil:
@@ -62,7 +62,7 @@ func reordered(w world, seed uint64) int {
 	return -1
 }
 
-// mayWait tells whether a point says the same when it arrives with what comes next:
+// mayWait reports whether a point means the same when it arrives with what comes next:
 // one from the future counts as arriving when it does, and one that is about to be
 // too old must not become it.
 func mayWait(w world, i int) bool {

@@ -13,16 +13,16 @@ type seenKey struct {
 	owned bool
 }
 
-// word is a point of gpu.allocation as it says who holds a device, with Seen. The pod has
+// word is a point of gpu.allocation as it reports who holds a device, with Seen. The pod has
 // no name where no pod does.
 type word struct {
 	pod            podKey
 	uid, container string
 	stamp          at
-	end            bool // it takes back what it said
+	end            bool // it takes back what it reported
 }
 
-// newestWords are what gpu.allocation says of the device: of each pod and container the
+// newestWords are what gpu.allocation reports of the device: of each pod and container the
 // newest within allocation_ttl; of two at one time the one that is not an end.
 func (m *model) newestWords(k deviceKey, t at) []word {
 	var out []word
@@ -41,7 +41,7 @@ func (m *model) newestWords(k deviceKey, t at) []word {
 	return out
 }
 
-// allocatedTo is when gpu.allocation last said that the pod holds the device, and when
+// allocatedTo is when gpu.allocation last reported that the pod holds the device, and when
 // it took that back; never where it did not.
 func (m *model) allocatedTo(p *pod, device string, t at) (holds, takenBack at) {
 	holds, takenBack = never, never
@@ -57,7 +57,7 @@ func (m *model) allocatedTo(p *pod, device string, t at) (holds, takenBack at) {
 	return holds, takenBack
 }
 
-// otherwise is the newest time at which something said who holds the device, the pod
+// otherwise is the newest time at which something reported who holds the device, the pod
 // itself included. "telemetry of the device goes on without a pod" counts where
 // gpu.allocation has not spoken of the device for allocation_ttl.
 func (m *model) otherwise(k deviceKey, t at) at {
@@ -86,10 +86,10 @@ func (m *model) otherwise(k deviceKey, t at) at {
 }
 
 // devicesSeen: "a pod holds the devices it was seen with", and those that gpu.allocation
-// says it has, until something says otherwise. Reading: one whose utilization was ended
-// and that stayed silent for service_ttl was given back.
+// reports it has, until something reports otherwise. Reading: one with an ended utilization
+// that stayed silent for service_ttl was given back.
 func (m *model) devicesSeen(p *pod, t at) []string {
-	devices := m.devicesHeardOf(p)
+	devices := m.devicesSeenOf(p)
 	if first, _ := m.sightings(p); first != never {
 		for k := range m.words {
 			holds, _ := m.allocatedTo(p, k.id, t)
@@ -112,7 +112,7 @@ func (m *model) devicesSeen(p *pod, t at) []string {
 	})
 }
 
-// allocated tells whether gpu.allocation says that the pod holds one of its devices.
+// allocated reports whether gpu.allocation reports that the pod holds one of its devices.
 func (m *model) allocated(p *pod, t at) bool {
 	return slices.ContainsFunc(m.devicesSeen(p, t), func(device string) bool {
 		holds, _ := m.allocatedTo(p, device, t)
@@ -120,7 +120,7 @@ func (m *model) allocated(p *pod, t at) bool {
 	})
 }
 
-// isStill: the point is of an exporter whose values stand still: gpu.exporter.frozen of
+// isStill: the point is of a frozen exporter: gpu.exporter.frozen of
 // the same time and node is 1.
 func (m *model) isStill(points []point, newest point) bool {
 	node := ""

@@ -15,7 +15,7 @@ func shrink(w world, differs func(world) bool) world {
 	}
 }
 
-// size counts facts, and pods in what Kubernetes says.
+// size counts facts, and pods in what Kubernetes reports.
 func size(w world) int {
 	n := len(w.facts)
 	for _, f := range w.facts {

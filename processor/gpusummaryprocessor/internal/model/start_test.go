@@ -25,7 +25,7 @@ func (m *model) unknown(p *pod, t, staleness at) bool {
 	return t-max(since, 0) < enough && since <= m.back(staleness)
 }
 
-// all: of a service that Kubernetes tells a pod of, the pods are known; else once all
+// all: of a service with a pod that Kubernetes reports, the pods are known; else once all
 // senders are back, with Seen not before what was silent at the start is forgotten.
 func (m *model) all(views []view, t, staleness at) (back, all bool) {
 	back = t >= m.back(staleness)
@@ -36,10 +36,10 @@ func (m *model) all(views []view, t, staleness at) (back, all bool) {
 }
 
 // idle: "held by a settled pod, utilization below idle_threshold (0.05) for idle_for
-// (15m)"; "after a start idle_for starts anew", and until then is unknown of a device
+// (15m)"; "after a start idle_for starts again", and until then is unknown of a device
 // that did nothing since.
 func (m *model) idle(p *pod, device string, t, staleness at) (is, unknown bool) {
-	points := m.heard(p, device, utilization)
+	points := m.pointsOf(p, device, utilization)
 	since, first, busy := at(0), at(math.MaxInt64), false
 	if u, ok := p.unfresh[device]; ok {
 		since = max(since, u)
@@ -59,10 +59,10 @@ func (m *model) idle(p *pod, device string, t, staleness at) (is, unknown bool) 
 	return is, quiet && !is && !busy && max(since, first) <= m.back(staleness)
 }
 
-// sayPartial: "partial = 1 when settled > 0 and missing / settled > partial_threshold";
+// reportPartial: "partial = 1 when settled > 0 and missing / settled > partial_threshold";
 // "Only warming or not running pods: partial 0". What is missing is a fact, and that
 // nothing is only of all pods, or where the service was partial since the start.
-func (m *model) sayPartial(say func(string, float64), k serviceKey, pods map[string]int, all bool) {
+func (m *model) reportPartial(put func(string, float64), k serviceKey, pods map[string]int, all bool) {
 	settled := pods[reporting] + pods[degraded] + pods[missing]
 	partial, ratio := 0., 0.
 	if settled > 0 {
@@ -75,7 +75,7 @@ func (m *model) sayPartial(say func(string, float64), k serviceKey, pods map[str
 		return
 	}
 	if settled > 0 {
-		say("missing_ratio", ratio)
+		put("missing_ratio", ratio)
 	}
-	say("partial", partial)
+	put("partial", partial)
 }

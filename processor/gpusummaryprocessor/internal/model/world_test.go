@@ -78,7 +78,7 @@ func (w world) withoutPod(k podKey) world {
 	return out
 }
 
-// String tells the world as a story.
+// String is the world as text.
 func (w world) String() string {
 	var b strings.Builder
 	c := w.cfg

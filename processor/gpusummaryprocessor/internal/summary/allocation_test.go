@@ -20,7 +20,7 @@ func fromAllocation(c *Config) { c.Expected = Allocation }
 
 func fromKubernetes(c *Config) { c.Expected = Kubernetes }
 
-// claimed is what gpu.allocation says of one device of one pod.
+// claimed is what gpu.allocation reports of one device of one pod.
 type claimed struct {
 	namespace, service, pod, uid, container string
 	device                                  string
@@ -32,7 +32,7 @@ type claimed struct {
 }
 
 // allocate takes one point of gpu.allocation in, of service shop/api and of this
-// moment where it does not say otherwise.
+// moment where it does not report otherwise.
 func (w *world) allocate(c claimed) Tally {
 	if c.namespace == "" {
 		c.namespace = "shop"
@@ -90,7 +90,7 @@ func TestAnnouncedPodThatNeverReportsIsMissing(t *testing.T) {
 	got.state(t, "a", "reporting")
 	got.state(t, "b", "missing")
 	got.has(t, map[string]float64{"missing_ratio": 0.5, "partial": 1, "utilization": 0.5, "devices reporting": 1, "devices missing": 1})
-	got.lacks(t, "pods.pending") // no allocation tells what no node has accepted
+	got.lacks(t, "pods.pending") // no allocation reports what no node has accepted
 }
 
 // With Allocation settled means announced for at least warmup.
@@ -116,7 +116,7 @@ func TestAnnouncedWithinAllocationTTLIsExpected(t *testing.T) {
 	require.True(t, got.ended[podSeries("a", "missing")])
 	got.has(t, map[string]float64{"pods missing": 0, "partial": 0})
 
-	// Announced anew it is young.
+	// Announced again it is young.
 	w.now = w.now.Add(time.Minute)
 	w.holds("a", "GPU-0")
 	w.evaluate().state(t, "a", "warming")
@@ -158,37 +158,37 @@ func TestDeviceOfTwoContainersIsHeldUntilBothEnd(t *testing.T) {
 
 // What a pod holds, and what of it reports.
 func TestHeldDevices(t *testing.T) {
-	type told struct {
+	type reported struct {
 		hold       []string // by id
 		unresolved []string
 		asked      int // by the Kubernetes API
 		telemetry  []string
 	}
 	for name, tt := range map[string]struct {
-		told
+		reported
 		state              string
 		reporting, missing float64
 	}{
-		"every id":                        {told{hold: []string{"GPU-0", "GPU-1"}, telemetry: []string{"GPU-0", "GPU-1"}}, "reporting", 2, 0},
-		"one of two ids":                  {told{hold: []string{"GPU-0", "GPU-1"}, telemetry: []string{"GPU-1"}}, "degraded", 1, 1},
-		"another id":                      {told{hold: []string{"GPU-0"}, telemetry: []string{"GPU-7"}}, "missing", 0, 1},
-		"counts":                          {told{unresolved: []string{"n/MIG-a", "n/MIG-b"}, telemetry: []string{"GPU-0/1", "GPU-0/2"}}, "reporting", 2, 0},
-		"counts, one short":               {told{unresolved: []string{"n/MIG-a", "n/MIG-b"}, telemetry: []string{"GPU-0/1"}}, "degraded", 1, 1},
-		"counts, none":                    {told{unresolved: []string{"n/MIG-a", "n/MIG-b"}}, "missing", 0, 2},
-		"counts, more than it holds":      {told{unresolved: []string{"n/MIG-a"}, telemetry: []string{"GPU-0/1", "GPU-0/2"}}, "reporting", 1, 0},
-		"ids and counts":                  {told{hold: []string{"GPU-0"}, unresolved: []string{"n/MIG-a"}, telemetry: []string{"GPU-0", "GPU-1/1"}}, "reporting", 2, 0},
-		"an id is counted once":           {told{hold: []string{"GPU-0"}, unresolved: []string{"n/MIG-a"}, telemetry: []string{"GPU-0"}}, "degraded", 1, 1},
-		"asked for, before allocation":    {told{asked: 2, telemetry: []string{"GPU-0", "GPU-1"}}, "reporting", 2, 0},
-		"asked for, one short":            {told{asked: 2, telemetry: []string{"GPU-0"}}, "degraded", 1, 1},
-		"asked for, and announced":        {told{asked: 2, hold: []string{"GPU-0", "GPU-1"}, telemetry: []string{"GPU-0", "GPU-1"}}, "reporting", 2, 0},
-		"asked for, announced by half":    {told{asked: 2, hold: []string{"GPU-0"}, telemetry: []string{"GPU-0"}}, "degraded", 1, 1},
-		"announced more than asked for":   {told{asked: 1, hold: []string{"GPU-0", "GPU-1"}, telemetry: []string{"GPU-0", "GPU-1"}}, "reporting", 2, 0},
-		"replicas of their own":           {told{hold: []string{"GPU-0::0", "GPU-1::3"}, telemetry: []string{"GPU-0::0", "GPU-1::3"}}, "reporting", 2, 0},
-		"a replica has its device's":      {told{hold: []string{"GPU-0::0", "GPU-0::1"}, telemetry: []string{"GPU-0"}}, "reporting", 2, 0},
-		"a replica and an unrelated one":  {told{hold: []string{"GPU-0::0"}, asked: 2, telemetry: []string{"GPU-0"}}, "degraded", 1, 1},
-		"a replica of a silent device":    {told{hold: []string{"GPU-0::0"}, telemetry: []string{"GPU-1"}}, "missing", 0, 1},
-		"a MIG instance and its parent":   {told{hold: []string{"GPU-0/7"}, telemetry: []string{"GPU-0"}}, "missing", 0, 1},
-		"a MIG instance and its replicas": {told{hold: []string{"GPU-0/7::0"}, telemetry: []string{"GPU-0/7"}}, "reporting", 1, 0},
+		"every id":                        {reported{hold: []string{"GPU-0", "GPU-1"}, telemetry: []string{"GPU-0", "GPU-1"}}, "reporting", 2, 0},
+		"one of two ids":                  {reported{hold: []string{"GPU-0", "GPU-1"}, telemetry: []string{"GPU-1"}}, "degraded", 1, 1},
+		"another id":                      {reported{hold: []string{"GPU-0"}, telemetry: []string{"GPU-7"}}, "missing", 0, 1},
+		"counts":                          {reported{unresolved: []string{"n/MIG-a", "n/MIG-b"}, telemetry: []string{"GPU-0/1", "GPU-0/2"}}, "reporting", 2, 0},
+		"counts, one short":               {reported{unresolved: []string{"n/MIG-a", "n/MIG-b"}, telemetry: []string{"GPU-0/1"}}, "degraded", 1, 1},
+		"counts, none":                    {reported{unresolved: []string{"n/MIG-a", "n/MIG-b"}}, "missing", 0, 2},
+		"counts, more than it holds":      {reported{unresolved: []string{"n/MIG-a"}, telemetry: []string{"GPU-0/1", "GPU-0/2"}}, "reporting", 1, 0},
+		"ids and counts":                  {reported{hold: []string{"GPU-0"}, unresolved: []string{"n/MIG-a"}, telemetry: []string{"GPU-0", "GPU-1/1"}}, "reporting", 2, 0},
+		"an id is counted once":           {reported{hold: []string{"GPU-0"}, unresolved: []string{"n/MIG-a"}, telemetry: []string{"GPU-0"}}, "degraded", 1, 1},
+		"asked for, before allocation":    {reported{asked: 2, telemetry: []string{"GPU-0", "GPU-1"}}, "reporting", 2, 0},
+		"asked for, one short":            {reported{asked: 2, telemetry: []string{"GPU-0"}}, "degraded", 1, 1},
+		"asked for, and announced":        {reported{asked: 2, hold: []string{"GPU-0", "GPU-1"}, telemetry: []string{"GPU-0", "GPU-1"}}, "reporting", 2, 0},
+		"asked for, announced by half":    {reported{asked: 2, hold: []string{"GPU-0"}, telemetry: []string{"GPU-0"}}, "degraded", 1, 1},
+		"announced more than asked for":   {reported{asked: 1, hold: []string{"GPU-0", "GPU-1"}, telemetry: []string{"GPU-0", "GPU-1"}}, "reporting", 2, 0},
+		"replicas of their own":           {reported{hold: []string{"GPU-0::0", "GPU-1::3"}, telemetry: []string{"GPU-0::0", "GPU-1::3"}}, "reporting", 2, 0},
+		"a replica has its device's":      {reported{hold: []string{"GPU-0::0", "GPU-0::1"}, telemetry: []string{"GPU-0"}}, "reporting", 2, 0},
+		"a replica and an unrelated one":  {reported{hold: []string{"GPU-0::0"}, asked: 2, telemetry: []string{"GPU-0"}}, "degraded", 1, 1},
+		"a replica of a silent device":    {reported{hold: []string{"GPU-0::0"}, telemetry: []string{"GPU-1"}}, "missing", 0, 1},
+		"a MIG instance and its parent":   {reported{hold: []string{"GPU-0/7"}, telemetry: []string{"GPU-0"}}, "missing", 0, 1},
+		"a MIG instance and its replicas": {reported{hold: []string{"GPU-0/7::0"}, telemetry: []string{"GPU-0/7"}}, "reporting", 1, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, fromKubernetes)
@@ -216,32 +216,32 @@ func TestHeldDevices(t *testing.T) {
 
 func TestValueIsOverTheDevicesHeld(t *testing.T) {
 	w := newWorld(t, fromAllocation)
-	say := func(device string, u float64) {
+	report := func(device string, u float64) {
 		w.read(reading{pod: "a", device: device, fields: map[field]float64{utilization: u, memoryUsage: gib}})
 	}
-	w.pass(2*time.Minute, func() { w.holds("a", "GPU-0"); say("GPU-0", 0.2); say("GPU-9", 0.8) })
+	w.pass(2*time.Minute, func() { w.holds("a", "GPU-0"); report("GPU-0", 0.2); report("GPU-9", 0.8) })
 	w.evaluate().has(t, map[string]float64{"utilization": 0.2, "memory.usage": gib})
 
 	// By count, the newest are taken, and the first ids of those that are as new.
 	w = newWorld(t, fromAllocation)
 	w.pass(2*time.Minute, func() {
 		w.allocate(claimed{pod: "a", device: "n/MIG-a", unresolved: true})
-		say("GPU-0/1", 0.8)
+		report("GPU-0/1", 0.8)
 		w.now = w.now.Add(time.Second)
-		say("GPU-0/3", 0.4)
-		say("GPU-0/2", 0.2)
+		report("GPU-0/3", 0.4)
+		report("GPU-0/2", 0.2)
 	})
 	w.evaluate().has(t, map[string]float64{"utilization": 0.2, "memory.usage": gib, "devices reporting": 1})
 
 	// A replica that has no series of its own has its device's ratios, not its memory.
 	w = newWorld(t, fromAllocation)
-	w.pass(2*time.Minute, func() { w.holds("a", "GPU-0::0"); say("GPU-0", 0.8) })
+	w.pass(2*time.Minute, func() { w.holds("a", "GPU-0::0"); report("GPU-0", 0.8) })
 	got := w.evaluate()
 	got.has(t, map[string]float64{"utilization": 0.8})
 	got.lacks(t, "memory.usage")
 }
 
-func TestPodThatNobodyExpectsBelongsToNothing(t *testing.T) {
+func TestPodThatNoOneExpectsBelongsToNothing(t *testing.T) {
 	w := newWorld(t, fromAllocation)
 	w.pass(2*time.Minute, func() { w.holds("a", "GPU-0"); w.util("a", "GPU-0", 0.5); w.util("ghost", "GPU-1", 1) })
 	got := w.evaluate()
@@ -262,7 +262,7 @@ func TestAllocationIsNotReadWithSeen(t *testing.T) {
 	require.Empty(t, w.s.pods)
 }
 
-func TestServiceIsWhatNewestAllocationSaysToo(t *testing.T) {
+func TestServiceIsWhatNewestAllocationReportsToo(t *testing.T) {
 	w := newWorld(t, fromAllocation)
 	w.pass(2*time.Minute, func() { w.holds("a", "GPU-0"); w.util("a", "GPU-0", 0.5) })
 	w.evaluate()

@@ -19,7 +19,7 @@ func running(name string, since time.Time) Pod {
 	}
 }
 
-// inCluster is a world at t0 plus an hour, whose pods have been known since t0.
+// inCluster is a world at t0 plus an hour, with pods known since t0.
 func inCluster(t *testing.T, pods ...Pod) *world {
 	w := newWorld(t, fromKubernetes)
 	w.s.SetPods(&Pods{List: pods}, w.now)
@@ -27,7 +27,7 @@ func inCluster(t *testing.T, pods ...Pod) *world {
 	return w
 }
 
-func TestStateThatTheClusterTells(t *testing.T) {
+func TestStateThatTheClusterReports(t *testing.T) {
 	const s = time.Second
 	now := t0.Add(time.Hour)
 	for name, tt := range map[string]struct {
@@ -77,7 +77,7 @@ func TestReconnectGrace(t *testing.T) {
 	w.now = t0.Add(60 * time.Second) // the gate is open
 	w.allocate(claimed{pod: "a", device: "GPU-a"})
 	got := w.evaluate()
-	got.state(t, "a", "missing") // its agent told that it holds a device, and nobody what that does
+	got.state(t, "a", "missing") // its agent reported that it owns a device, without telemetry
 	got.state(t, "b", "warming")
 	got.has(t, map[string]float64{"pods warming": 2, "pods missing": 1})
 	got.lacks(t, "missing_ratio", "partial", "devices missing") // the others may report
@@ -126,8 +126,8 @@ func TestStartGateWaitsForTheCluster(t *testing.T) {
 	got.state(t, "b", "missing")
 }
 
-// A gateway that is killed and started anew raises and clears nothing.
-func TestRestartTellsNothingFalse(t *testing.T) {
+// A gateway that is killed and started again raises and clears nothing.
+func TestRestartReportsNothingFalse(t *testing.T) {
 	for name, silent := range map[string]bool{"all report": false, "half is missing": true} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, fromKubernetes)
@@ -141,7 +141,7 @@ func TestRestartTellsNothingFalse(t *testing.T) {
 				if silent {
 					want = 1
 				}
-				if v, said := w.evaluate().values["shop/api gpu.service.partial"]; said {
+				if v, reported := w.evaluate().values["shop/api gpu.service.partial"]; reported {
 					require.Equal(t, want, v)
 				}
 			})
@@ -172,7 +172,7 @@ func TestUnionOfClusterAndAllocation(t *testing.T) {
 	w.evaluate().state(t, "b", "warming")
 }
 
-func TestServiceOfAPodThatWasNeverHeard(t *testing.T) {
+func TestServiceOfAPodThatWasNeverSeen(t *testing.T) {
 	p := running("a", t0)
 	w := inCluster(t, p)
 	w.evaluate().state(t, "a", "missing")
@@ -180,7 +180,7 @@ func TestServiceOfAPodThatWasNeverHeard(t *testing.T) {
 	w.s.SetPods(&Pods{List: []Pod{p}}, w.now)
 	require.Equal(t, 1., w.evaluate().values["shop/computed/a gpu.pod.state missing"])
 
-	w.util("a", "GPU-0", 0.5) // telemetry says api
+	w.util("a", "GPU-0", 0.5) // telemetry reports api
 	w.evaluate().state(t, "a", "reporting")
 	p.Service = "other"
 	w.s.SetPods(&Pods{List: []Pod{p}}, w.now)
@@ -209,11 +209,11 @@ func TestNextPodOfTheSameName(t *testing.T) {
 	})
 	w.evaluate().state(t, "db-0", "reporting")
 
-	// Telemetry may know the next one first. What the cluster says is of another pod then.
+	// Telemetry may know the next one first. What the cluster reports is of another pod then.
 	w.now = w.now.Add(time.Second)
 	w.read(reading{pod: "db-0", uid: "uid-3", device: "GPU-1", fields: map[field]float64{utilization: 0.5}})
 	require.True(t, w.evaluate().ended[podSeries("db-0", "reporting")])
-	w.s.SetPods(&Pods{List: []Pod{p, running("x", t0)}}, w.now) // it still says so
+	w.s.SetPods(&Pods{List: []Pod{p, running("x", t0)}}, w.now) // it still reports it
 	require.NotContains(t, w.evaluate().values, podSeries("db-0", "reporting"))
 	p.UID = "uid-3"
 	w.s.SetPods(&Pods{List: []Pod{p}}, w.now)
@@ -279,7 +279,7 @@ func TestAsManyPodsAsThereMayBeAndOneMore(t *testing.T) {
 func TestClockThatIsSetChangesNoState(t *testing.T) {
 	w := inCluster(t, running("a", t0.Add(-time.Hour*2)), running("b", t0.Add(-time.Hour*2)))
 	w.pass(2*time.Minute, func() { w.holds("a", "GPU-0"); w.util("a", "GPU-0", 0.01); w.holds("c", "GPU-3") })
-	w.evaluate() // it says which states the pods are not in
+	w.evaluate() // it reports which states the pods are not in
 	before := w.evaluate()
 	before.has(t, map[string]float64{"pods reporting": 1, "pods missing": 2})
 	w.s.Shift(-time.Hour)
@@ -325,7 +325,7 @@ func TestLateAnnouncementOfAPodThatIsGone(t *testing.T) {
 }
 
 // The time without announcements is no part of "announced for at least warmup".
-func TestAnnouncedAnewWarmsUpAnew(t *testing.T) {
+func TestAnnouncedAgainWarmsUpAgain(t *testing.T) {
 	w := newWorld(t, fromAllocation)
 	w.pass(10*time.Minute, func() { w.holds("a", "GPU-0") })
 	w.evaluate().state(t, "a", "missing")
@@ -338,9 +338,9 @@ func TestAnnouncedAnewWarmsUpAnew(t *testing.T) {
 	w.evaluate().state(t, "a", "missing")
 }
 
-// A new pod of the same name that was never heard has the service that is computed
+// A new pod of the same name that was never seen has the service that is computed
 // from it, not its predecessor's.
-func TestServiceOfTheNextPodThatWasNeverHeard(t *testing.T) {
+func TestServiceOfTheNextPodThatWasNeverSeen(t *testing.T) {
 	first := running("db-0", t0)
 	first.UID = "uid-1"
 	w := inCluster(t, first)

@@ -13,7 +13,7 @@ const (
 	degraded                   // some have
 	missing                    // none has
 	warming                    // too young to be missing
-	notRunning                 // the Kubernetes API says so
+	notRunning                 // the Kubernetes API reports it
 	numPodStates
 )
 
@@ -22,7 +22,7 @@ type Evaluation struct {
 	at       time.Time
 	services []serviceFigures
 	pods     []podPoint // service by service
-	gone     []podPoint // of which only the end of the series is said
+	gone     []podPoint // of which only the end of the series is reported
 
 	// Flapping is the service of which staleness is the furthest from fitting.
 	Flapping Flapping
@@ -31,12 +31,12 @@ type Evaluation struct {
 	SilentNodes []string
 }
 
-// podPoint is what is to be said about a pod.
+// podPoint is what is to be reported about a pod.
 type podPoint struct {
 	service serviceKey
 	pod     string
 	state   podState
-	left    [numPodStates]bool // the states that it is said not to be in any more
+	left    [numPodStates]bool // the states it has left, to be reported as 0
 }
 
 // Evaluate returns the figures of all services at now. Its cost is linear in pods
@@ -49,7 +49,7 @@ func (s *Summary) Evaluate(now time.Time) Evaluation {
 		s.attach(t)
 	}
 	// All services first, so that a pod is gone from the service that it left
-	// before the one that it came to says where it is.
+	// before the one that it joined reports it.
 	for _, svc := range order {
 		s.prune(svc, t, &e)
 	}

@@ -188,7 +188,7 @@ func TestDegradedPodIsAveragedOverWhatItHas(t *testing.T) {
 	})
 	w.pass(time.Minute, func() {
 		w.read(reading{pod: "a", device: "GPU-0", fields: all})
-		// The second device still tells its memory, but not its utilization.
+		// The second device still reports its memory, but not its utilization.
 		w.read(reading{pod: "a", device: "GPU-1", fields: map[field]float64{memoryUsage: gib, memoryLimit: 40 * gib}})
 	})
 	got := w.evaluate()
@@ -254,8 +254,8 @@ func TestStateLeftIsZeroOnce(t *testing.T) {
 	got := w.evaluate()
 	got.state(t, "a", "warming")
 	for _, other := range []string{"reporting", "degraded", "missing", "not_running"} {
-		v, said := got.values[podSeries("a", other)]
-		require.True(t, said && v == 0, "it may have been %s before the start", other)
+		v, reported := got.values[podSeries("a", other)]
+		require.True(t, reported && v == 0, "it may have been %s before the start", other)
 	}
 	require.NotContains(t, w.evaluate().values, podSeries("a", "reporting"), "once is enough")
 
@@ -339,7 +339,7 @@ func TestIdleDevices(t *testing.T) {
 }
 
 // A device that does nothing since the start may have been idle before.
-func TestIdleForStartsAnewWithTheProcess(t *testing.T) {
+func TestIdleForStartsAgainWithTheProcess(t *testing.T) {
 	w := newWorld(t)
 	w.read(reading{pod: "a", device: "GPU-0", at: t0.Add(-9 * time.Minute), fields: map[field]float64{utilization: 0}})
 	w.pass(15*time.Minute-time.Second, func() { w.util("a", "GPU-0", 0) })

@@ -24,12 +24,12 @@ const (
 	power
 	numFields
 
-	// share of gpu.allocation is no field: it says who holds the device.
+	// share of gpu.allocation is no field: it reports who holds the device.
 	share = numFields
 )
 
-// isRatio tells the fields whose value in a pod is the mean over its devices from
-// those whose value is the sum.
+// isRatio reports whether the value of a field in a pod is the mean over its devices from
+// the sum.
 func (f field) isRatio() bool { return f <= fp32Active }
 
 // Values of hw.gpu.task and gpu.pipe that the summary reads.
@@ -40,12 +40,12 @@ const (
 	pipeFP32    = "fp32"
 )
 
-// input says how the points of one metric become a field.
+// input reports how the points of one metric become a field.
 type input struct {
 	unit string
 	// only is the field of every point where attr is empty.
 	only field
-	// attr is the point attribute whose value selects the field. Points with
+	// attr is the point attribute that selects the field by its value. Points with
 	// other values, such as the encoder's utilization, are no input.
 	attr string
 	by   []choice

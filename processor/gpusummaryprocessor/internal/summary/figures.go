@@ -101,8 +101,8 @@ var (
 	sums = map[field]series{memoryUsage: serMemoryUsage, memoryLimit: serMemoryLimit, power: serPower}
 )
 
-// serviceFigures is what is to be said about a service: values of the series
-// present, and the end of those that were said before and are no more.
+// serviceFigures is what is to be reported about a service: values of the series
+// present, and the end of those that were reported before and are no more.
 type serviceFigures struct {
 	key            serviceKey
 	values         [numSeries]float64
@@ -163,7 +163,7 @@ func (s *totals) add(v *podValue, st podState, stands standing) {
 //
 // Who watches takes a 0 for the end of what was raised before the start. So what is
 // missing, and what is idle, is absent while a pod or a device may be that, and none
-// are said only of all pods. That something is missing is a fact when it is of those
+// are reported only of all pods. That something is missing is a fact when it is of those
 // that are known, and then so is its end.
 func (s *totals) figures(svc *service, k knowledge, partialThreshold float64, now int64) serviceFigures {
 	var f serviceFigures

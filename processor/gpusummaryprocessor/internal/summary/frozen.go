@@ -11,8 +11,8 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
 )
 
-// An exporter whose host engine hangs answers every scrape with the values of before.
-// gpu.exporter.frozen says so of the exporter and not of its devices; but all points
+// An exporter with a hung host engine answers every scrape with the previous values.
+// gpu.exporter.frozen reports it of the exporter and not of its devices; but all points
 // of a scrape have one time, and that of two scrapes differs by nanoseconds.
 
 // scrape is what the points of one scrape have in common.
@@ -47,18 +47,18 @@ func (o *observer) exporter(src *source, m pmetric.Metric) {
 	}
 }
 
-// fresh tells whether the device has a utilization that says something about now.
+// fresh reports whether the device has a current utilization.
 func (s *Summary) fresh(p *pod, h *held, now, staleness int64) bool {
 	return h.samples[utilization].fresh(now, staleness) && !s.still(p, h)
 }
 
-// stands tells whether all that keeps it from being fresh is that its values stand
+// stands distinguishes whether all that keeps it from being fresh is that its values stand
 // still.
 func (s *Summary) stands(p *pod, h *held, now, staleness int64) bool {
 	return h.samples[utilization].fresh(now, staleness) && s.still(p, h)
 }
 
-// still tells whether the newest utilization is of a frozen exporter: of the same
+// still reports whether the newest utilization is of a frozen exporter: of the same
 // node, where both name one.
 func (s *Summary) still(p *pod, h *held) bool {
 	if len(s.frozen) == 0 {
@@ -72,7 +72,7 @@ func (s *Summary) still(p *pod, h *held) bool {
 	return false
 }
 
-// pruneFrozen forgets scrapes whose points count no more, whatever their interval.
+// pruneFrozen forgets scrapes with points that no longer count, whatever their interval.
 func (s *Summary) pruneFrozen(now int64) {
 	ttl := int64(max(s.cfg.ServiceTTL, s.cfg.StalenessAt(Outage)))
 	for at := range s.frozen {

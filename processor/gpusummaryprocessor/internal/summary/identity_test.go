@@ -71,7 +71,7 @@ func TestServiceThatComesBackIsNotForgotten(t *testing.T) {
 	w.pass(5*time.Minute, func() { w.util("b", "GPU-b", 0.5) })
 	w.evaluate().has(t, map[string]float64{"pods reporting": 1})
 
-	// It is empty for the second time, and service_ttl begins anew.
+	// It is empty for the second time, and service_ttl begins again.
 	w.pass(10*time.Minute+15*time.Second, func() { w.evaluate() })
 	w.evaluate().has(t, map[string]float64{"partial": 0, "pods missing": 0})
 	w.pass(10*time.Minute-time.Second, func() { w.evaluate() })
@@ -96,7 +96,7 @@ func TestDeviceMovesToAnotherPod(t *testing.T) {
 	got.has(t, map[string]float64{"pods missing": 0, "pods reporting": 0, "pods warming": 1, "partial": 0})
 }
 
-func TestLatePointOfFormerHolderTakesNothingBack(t *testing.T) {
+func TestLatePointOfFormerOwnerTakesNothingBack(t *testing.T) {
 	w := newWorld(t)
 	w.util("a", "GPU-0", 0.5)
 	before := w.now
@@ -113,7 +113,7 @@ func TestPodsThatShareADeviceBothHoldIt(t *testing.T) {
 	w.evaluate().has(t, map[string]float64{"pods reporting": 2, "utilization": 0.6})
 }
 
-func TestServiceIsWhatNewestTelemetrySays(t *testing.T) {
+func TestServiceIsWhatNewestTelemetryReports(t *testing.T) {
 	w := newWorld(t)
 	w.pass(2*time.Minute, func() { w.util("a", "GPU-0", 0.5) })
 	w.evaluate()
@@ -137,7 +137,7 @@ func TestServiceIsWhatNewestTelemetrySays(t *testing.T) {
 	require.Empty(t, got.ended)
 }
 
-func TestNewPodOfTheSameNameStartsAnew(t *testing.T) {
+func TestNewPodOfTheSameNameStartsAgain(t *testing.T) {
 	w := newWorld(t)
 	read := func(uid, device string) {
 		w.read(reading{pod: "db-0", uid: uid, device: device, fields: map[field]float64{utilization: 0.5}})
@@ -227,7 +227,7 @@ func TestClockThatIsSetIsHarmless(t *testing.T) {
 			w.pass(4*time.Minute, feed)
 			w.util("b", "GPU-1", 0.4)
 			w.pass(30*time.Second, feed)
-			w.evaluate() // it says which states the pods are not in
+			w.evaluate() // it reports which states the pods are not in
 			before := w.evaluate()
 			require.Contains(t, before.values, "shop/empty gpu.service.partial")
 			before.has(t, map[string]float64{"pods reporting": 1, "pods warming": 1, "idle_devices": 1, "partial": 0})

@@ -64,7 +64,7 @@ func (s *Summary) staleness(svc *service, e *Evaluation) int64 {
 	return int64(s.cfg.StalenessAt(interval))
 }
 
-// Flapping is a service whose points come so seldom that the configured staleness calls
+// Flapping is a service with points so rare that the configured staleness makes
 // them old in between: its pods are missing and back again. The zero value is none.
 type Flapping struct {
 	Namespace, Service string

@@ -19,7 +19,7 @@ const (
 	// ahead counts as arriving now.
 	futureSkew = 30 * time.Second
 
-	// maxRatio leaves room for profiling ratios, whose two counters are not read
+	// maxRatio leaves room for profiling ratios, with two counters that are not read
 	// at the same instant. What lies above is no ratio but a percentage.
 	maxRatio = 1.01
 
@@ -86,7 +86,7 @@ func (s *Summary) Observe(md pmetric.Metrics, now time.Time) Tally {
 	for _, rm := range md.ResourceMetrics().All() {
 		src, owned := sourceOf(rm.Resource().Attributes())
 		if src.node != "" && s.cfg.Expected == Kubernetes {
-			s.heardOf(src.pod.cluster, src.node)
+			s.seenOf(src.pod.cluster, src.node)
 		}
 		seen := s.cfg.Expected == Seen
 		if !owned && !seen && src.device != "" {
@@ -205,7 +205,7 @@ func (o *observer) point(src *source, f field, dp pmetric.NumberDataPoint) Reaso
 }
 
 // podFor returns the pod of src as a point of time t leaves it. A point that ends
-// a series is no sighting: it says what was, under an identity that may be gone.
+// a series is no sighting: it reports what was, under an identity that may be gone.
 func (o *observer) podFor(src *source, t int64, ends bool) (*pod, Reason) {
 	p := src.known
 	if p != nil && t == src.seen {
@@ -250,7 +250,7 @@ func (o *observer) podFor(src *source, t int64, ends bool) (*pod, Reason) {
 	return p, accepted
 }
 
-// newer tells whether a name given at time t replaces the one given at time was;
+// newer reports whether a name given at time t replaces the one given at time was;
 // of two given at the same time, the greater stays, whichever came first.
 func newer(t int64, name string, was int64, old string) bool {
 	return t > was || t == was && name > old
@@ -285,7 +285,7 @@ func (o *observer) sample(src *source, f field, t int64, v float64) Reason {
 	case t < s.time:
 		return late
 	default:
-		// A value beats an end: when the holder changes within a pod (another
+		// A value beats an end: when the owner changes within a pod (another
 		// container) the old series ends at the very time of the new one's point.
 		if math.IsNaN(s.value) || v > s.value {
 			s.value = v

@@ -241,7 +241,7 @@ func TestPointsFromTheFuture(t *testing.T) {
 }
 
 // FuzzObserve feeds whatever decodes as OTLP: nothing may panic, and no evaluation
-// may say what cannot be.
+// may report what cannot be.
 func FuzzObserve(f *testing.F) {
 	marshal := pmetric.ProtoMarshaler{}
 	add := func(change func(pmetric.ResourceMetrics, pmetric.Metric, pmetric.NumberDataPoint)) {

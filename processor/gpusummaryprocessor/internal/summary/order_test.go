@@ -104,7 +104,7 @@ func randomAllocations(r *rand.Rand, tick int, now time.Time) []pmetric.Metrics 
 	return out
 }
 
-// randomReadings is what a fleet of 12 devices says within one interval: pods that
+// randomReadings is what a fleet of 12 devices reports within one interval: pods that
 // come, go, share services, change service or hand devices on, devices that fall
 // silent, series that end, points that come late, twice, or from the future.
 func randomReadings(r *rand.Rand, tick int, now time.Time) []reading {
@@ -115,7 +115,7 @@ func randomReadings(r *rand.Rand, tick int, now time.Time) []reading {
 		}
 		pod := dev / 2
 		if tick > 40 && dev == 3 {
-			pod = 0 // handed on
+			pod = 0 // forwarded
 		}
 		service := pod % 3
 		if tick > 55 && pod == 4 {

@@ -12,19 +12,19 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
 )
 
-// With Seen, telemetry says what a pod holds, and falls silent in two ways: the
+// With Seen, telemetry reports what a pod holds, and falls silent in two ways: the
 // device is silent, or it goes on under another identity. The second is the normal
-// end of a pod, and what is here tells the two apart.
+// end of a pod, and what is here distinguishes the two.
 
 // device is what is known of a device, whichever pod holds it.
 type device struct {
 	key     deviceKey
 	newest  int64 // newest point of any pod
 	unowned int64 // newest point without a pod
-	free    int64 // newest gpu.allocation that says that nothing holds it
+	free    int64 // newest gpu.allocation that reports that nothing holds it
 	// allocated are the newest points of gpu.allocation by pod and container.
 	allocated []allocated
-	holders   int // pods in memory that have it
+	owners    int // pods in memory that have it
 }
 
 // allocated is the newest point of a series of gpu.allocation.
@@ -43,7 +43,7 @@ func (s *Summary) device(key deviceKey) *device {
 	return d
 }
 
-// spoke is when gpu.allocation last said who holds the device, or that nobody does.
+// spoke is when gpu.allocation last reported who holds the device, or that no one does.
 func (d *device) spoke() int64 {
 	last := d.free
 	for i := range d.allocated {
@@ -54,8 +54,8 @@ func (d *device) spoke() int64 {
 	return last
 }
 
-// allocatedTo tells until when gpu.allocation said that p holds the device, 0 where
-// it does not any more; and when it said that p does not.
+// allocatedTo reports until when gpu.allocation reported that p holds the device, 0 where
+// it does not any more; and when it reported that p does not.
 func (d *device) allocatedTo(p *pod, now int64, ttl time.Duration) (held, left int64) {
 	for i := range d.allocated {
 		a := &d.allocated[i]
@@ -70,16 +70,16 @@ func (d *device) allocatedTo(p *pod, now int64, ttl time.Duration) (held, left i
 	return held, left
 }
 
-// holds tells whether p still holds h, with Seen. It does until something says
+// holds reports whether p still holds h, with Seen. It does until something reports
 // otherwise later than p was seen with it:
 //
 //   - telemetry of the device, or gpu.allocation, names another pod;
-//   - gpu.allocation says that the device is free, or takes its word about p back;
+//   - gpu.allocation reports that the device is free, or takes its word about p back;
 //   - telemetry of the device goes on without a pod, and gpu.allocation has not
 //     spoken of the device for allocation_ttl: where it does, telemetry without a pod
 //     may only mean that the owner is unknown.
 //
-// A device that fell silent is still held, but for one whose utilization was ended
+// A device that fell silent is still held, unless its utilization was ended
 // service_ttl ago.
 func (s *Summary) holds(p *pod, h *held, now int64) bool {
 	d := h.device
@@ -101,7 +101,7 @@ func (s *Summary) holds(p *pod, h *held, now int64) bool {
 	return true
 }
 
-// attach gives pods that were seen the further devices that gpu.allocation says
+// attach gives pods that were seen the further devices that gpu.allocation reports
 // they hold.
 func (s *Summary) attach(now int64) {
 	for key, d := range s.devices {
@@ -119,7 +119,7 @@ func (s *Summary) attach(now int64) {
 	}
 }
 
-// forget drops what gpu.allocation said longer than ttl ago.
+// forget drops what gpu.allocation reported longer than ttl ago.
 func (d *device) forget(now int64, ttl time.Duration) {
 	kept := d.allocated[:0]
 	for _, a := range d.allocated {
@@ -136,13 +136,13 @@ func (d *device) forget(now int64, ttl time.Duration) {
 func (s *Summary) pruneOwners(now int64) {
 	ttl := int64(max(s.cfg.ServiceTTL, s.cfg.AllocationTTL))
 	for key, d := range s.devices {
-		if d.holders == 0 && len(d.allocated) == 0 && now-max(d.newest, d.unowned, d.free) > ttl {
+		if d.owners == 0 && len(d.allocated) == 0 && now-max(d.newest, d.unowned, d.free) > ttl {
 			delete(s.devices, key)
 		}
 	}
 }
 
-// evidence takes the points of a metric that say who holds a device, with Seen: those
+// evidence takes the points of a metric that report who holds a device, with Seen: those
 // of devices without a pod, and gpu.allocation.
 func (o *observer) evidence(src *source, in *input, m pmetric.Metric) {
 	dps, ok := numbers(m)
@@ -159,22 +159,22 @@ func (o *observer) evidence(src *source, in *input, m pmetric.Metric) {
 		if !young {
 			continue
 		}
-		if why := o.told(src, f, deviceKey{src.pod.cluster, id}, t, dp); why != accepted {
+		if why := o.reported(src, f, deviceKey{src.pod.cluster, id}, t, dp); why != accepted {
 			o.tally.refuse(why, 1, src.pod, m.Name())
 		}
 	}
 }
 
-// told takes one such point. Whether a pod is known does not matter yet: its telemetry
+// reported takes one such point. Whether a pod is known does not matter yet: its telemetry
 // may come after.
-func (o *observer) told(src *source, f field, key deviceKey, t int64, dp pmetric.NumberDataPoint) Reason {
+func (o *observer) reported(src *source, f field, key deviceKey, t int64, dp pmetric.NumberDataPoint) Reason {
 	v := points.Value(dp)
 	is := announcementOf(src, t, dp)
 	owned := src.pod.name != ""
 	switch {
 	case !owned && (math.IsNaN(v) || f == share && v != 0),
 		owned && (src.pod.namespace == "" || !is.resolved || v < 0 || v > maxRatio):
-		return accepted // it tells nothing
+		return accepted // it reports nothing
 	}
 	d := o.devices[key]
 	if d == nil {

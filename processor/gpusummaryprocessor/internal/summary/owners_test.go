@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A pod that ends gives its devices back, and pages no one; one whose device falls
+// A pod that ends gives its devices back, and pages no one; one with a device that goes
 // silent is missing. What each kind of evidence makes of a pod with two devices, and of
 // its neighbour in the service, which goes on.
 func TestOwnerLeaves(t *testing.T) {
@@ -19,7 +19,7 @@ func TestOwnerLeaves(t *testing.T) {
 		w.read(reading{pod: "a", device: id, ends: true, fields: map[field]float64{utilization: 0}})
 	}
 	free := func(w *world) { w.util("", id, 0) }
-	say := func(pod string, ends bool) func(*world) {
+	report := func(pod string, ends bool) func(*world) {
 		return func(w *world) { w.allocate(claimed{pod: pod, container: "main", device: id, ends: ends}) }
 	}
 	for name, tt := range map[string]struct {
@@ -34,17 +34,17 @@ func TestOwnerLeaves(t *testing.T) {
 		"goes on with one pod more":            {nil, func(w *world) { w.util("a", id, 0.5); w.util("b", id, 0.5) }, "reporting"},
 		"its GPU goes on, its instance is not": {nil, func(w *world) { w.util("", "GPU", 0) }, "missing"},
 
-		"allocation: holds it, silent":          {say("a", false), say("a", false), "missing"},
-		"allocation: holds it, owner unknown":   {say("a", false), func(w *world) { say("a", false)(w); end(w); free(w) }, "missing"},
-		"allocation fell silent, owner unknown": {say("a", false), free, "missing"},
-		"allocation: free":                      {say("a", false), func(w *world) { w.allocate(claimed{device: id, zero: true}) }, ""},
-		"allocation: another pod":               {say("a", false), func(w *world) { say("b", false)(w) }, ""},
-		"allocation: taken back":                {say("a", false), say("a", true), ""},
+		"allocation: holds it, silent":          {report("a", false), report("a", false), "missing"},
+		"allocation: holds it, owner unknown":   {report("a", false), func(w *world) { report("a", false)(w); end(w); free(w) }, "missing"},
+		"allocation fell silent, owner unknown": {report("a", false), free, "missing"},
+		"allocation: free":                      {report("a", false), func(w *world) { w.allocate(claimed{device: id, zero: true}) }, ""},
+		"allocation: another pod":               {report("a", false), func(w *world) { report("b", false)(w) }, ""},
+		"allocation: taken back":                {report("a", false), report("a", true), ""},
 		"allocation: of one container taken back": {func(w *world) {
-			say("a", false)(w)
+			report("a", false)(w)
 			w.allocate(claimed{pod: "a", container: "side", device: id})
 		}, func(w *world) {
-			say("a", true)(w)
+			report("a", true)(w)
 			w.allocate(claimed{pod: "a", container: "side", device: id})
 		}, "missing"},
 		"allocation: another pod, not resolved": {nil, func(w *world) { w.allocate(claimed{pod: "b", device: id, unresolved: true}) }, "missing"},
@@ -83,7 +83,7 @@ func TestSomeOfADevicesOwnerLeave(t *testing.T) {
 	got.has(t, map[string]float64{"utilization": 0.5, "devices reporting": 1, "devices missing": 1})
 }
 
-// A replica of a shared device has no row without a pod: only gpu.allocation says that
+// A replica of a shared device has no row without a pod: only gpu.allocation reports that
 // its owner left.
 func TestOwnerOfAReplicaLeaves(t *testing.T) {
 	w := newWorld(t)
@@ -108,7 +108,7 @@ func TestOwnerOfAReplicaLeaves(t *testing.T) {
 	got.has(t, map[string]float64{"pods reporting": 1, "pods missing": 0, "partial": 0})
 }
 
-// What gpu.allocation says is not forgotten with the telemetry: a silent pod is missing
+// What gpu.allocation reports is not forgotten with the telemetry: a silent pod is missing
 // for as long as it holds its devices, and holds those that never reported.
 func TestSilentPodIsMissingWhileItHoldsItsDevice(t *testing.T) {
 	w := newWorld(t)

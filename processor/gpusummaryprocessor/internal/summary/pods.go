@@ -25,7 +25,7 @@ type Pod struct {
 	Service string
 	Running bool // status.phase is Running
 	Deleted bool // it has a deletion timestamp
-	// Up tells that all accelerator containers are running, Started the newest
+	// Up reports that all accelerator containers are running, Started the newest
 	// start among them.
 	Up      bool
 	Started time.Time
@@ -35,8 +35,8 @@ type Pod struct {
 	Devices int // asked for by requests and claims, each once; at least 1
 }
 
-// SetPods says which pods the Kubernetes API has now, with the source Kubernetes;
-// the first call says that it is in sync. The Tally counts pods that a limit
+// SetPods reports which pods the Kubernetes API has now, with the source Kubernetes;
+// the first call reports that it is in sync. The Tally counts pods that a limit
 // refuses, as of each call; calling again with the same pods refuses and changes
 // nothing else. Its cost is linear in pods.
 func (s *Summary) SetPods(pods *Pods, now time.Time) Tally {
@@ -70,7 +70,7 @@ func (s *Summary) setPod(key podKey, e *Pod, now int64) Reason {
 			return why
 		}
 	}
-	// Only what is new in the API says anything about the uid: telemetry may know
+	// Only what is new in the API reports anything about the uid: telemetry may know
 	// the next pod of this name already.
 	if e.UID != "" && e.UID != p.uid && (p.entry == nil || p.entry.UID != e.UID) {
 		if p.uid != "" {
@@ -105,8 +105,8 @@ func (p *pod) oldestStanding(after int64) (first int64) {
 // maxSilentNodes bounds the nodes that are named.
 const maxSilentNodes = 100
 
-// heardOf takes note that something came from a node.
-func (s *Summary) heardOf(cluster, node string) {
+// seenOf takes note that something came from a node.
+func (s *Summary) seenOf(cluster, node string) {
 	key := nodeKey{cluster, node}
 	if _, known := s.nodes[key]; !known && len(s.nodes) < s.cfg.MaxPods {
 		s.nodes[key] = struct{}{}
@@ -124,7 +124,7 @@ func (e *Evaluation) note(s *Summary, p *pod) {
 	}
 }
 
-// inCluster returns what the Kubernetes API says of p; nil if nothing, or of
+// inCluster returns what the Kubernetes API reports of p; nil if nothing, or of
 // another pod of its name.
 func (p *pod) inCluster() *Pod {
 	if p.entry == nil || p.entry.UID != "" && p.uid != "" && p.entry.UID != p.uid {

@@ -60,10 +60,10 @@ var remedies = [NumReasons]string{
 // String is the name of the reason in telemetry.
 func (r Reason) String() string { return reasonNames[r] }
 
-// Remedy is what somebody can do about it; "" where it is nobody's fault.
+// Remedy is what an operator can do about it; "" where nothing is wrong.
 func (r Reason) Remedy() string { return remedies[r] }
 
-// IsLimit tells limits from what is wrong with the point itself.
+// IsLimit distinguishes limits from what is wrong with the point itself.
 func (r Reason) IsLimit() bool { return r >= LimitPods }
 
 // Tally counts what became of the points of one batch.
@@ -81,7 +81,7 @@ type Example struct {
 	Cluster, Namespace, Pod, Metric string
 }
 
-// Any tells whether something was refused.
+// Any reports whether something was refused.
 func (t *Tally) Any() bool { return t.Refused != [NumReasons]int{} }
 
 func (t *Tally) refuse(why Reason, n int, pod podKey, metric string) {

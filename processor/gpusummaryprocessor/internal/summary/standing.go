@@ -74,7 +74,7 @@ func (s *Summary) knowledge(svc *service, sum *totals, now, staleness int64) kno
 	return k
 }
 
-// isExpected tells whether p should report, after pruneDevices.
+// isExpected reports whether p should report, after pruneDevices.
 func (s *Summary) isExpected(p *pod, now int64) bool {
 	if s.cfg.Expected == Seen {
 		return len(p.devices) > 0 && p.firstSeen != 0 && (p.allocated || now-p.lastSeen <= int64(s.cfg.ServiceTTL))
@@ -87,12 +87,12 @@ func (s *Summary) isExpected(p *pod, now int64) bool {
 		}
 	}
 	if !announced {
-		p.firstAnnounced = 0 // the next one is announced anew
+		p.firstAnnounced = 0 // the next one is announced again
 	}
 	return announced || p.inCluster() != nil
 }
 
-// announced tells whether h is announced for p, and by its own id.
+// announced reports whether h is announced for p, and by its own id.
 func (s *Summary) announced(p *pod, h *held, now int64) (held, resolved bool) {
 	for _, a := range h.announced {
 		if a.held && now-a.time <= int64(s.cfg.AllocationTTL) && (p.entry != nil || a.time > p.removed) {
@@ -104,7 +104,7 @@ func (s *Summary) announced(p *pod, h *held, now int64) (held, resolved bool) {
 }
 
 // prune takes out of svc the pods that moved to another service and those of which
-// nothing is known any more, and says which of the others are expected.
+// nothing is known any more, and reports which of the others are expected.
 func (s *Summary) prune(svc *service, now int64, e *Evaluation) {
 	svc.sort()
 	svc.expected = 0
@@ -121,7 +121,7 @@ func (s *Summary) prune(svc *service, now int64, e *Evaluation) {
 				s.forgetPod(p)
 			} else {
 				for _, h := range p.devices {
-					h.stale = now // idle_for starts anew
+					h.stale = now // idle_for starts again
 				}
 				kept = append(kept, p)
 			}
@@ -135,7 +135,7 @@ func (s *Summary) prune(svc *service, now int64, e *Evaluation) {
 	svc.pods = kept
 }
 
-// forgettable tells whether nothing is known any more of p, which is not expected.
+// forgettable reports whether nothing is known any more of p, which is not expected.
 // What Kubernetes has taken back is known for as long as an announcement of before
 // may come: it must not make the pod expected again.
 func (s *Summary) forgettable(p *pod, now int64) bool {
@@ -147,7 +147,7 @@ func (s *Summary) forgettable(p *pod, now int64) bool {
 
 // pruneDevices takes out of p what no longer counts. Announcements do for
 // allocation_ttl, ended ones too: they stand against older points that come late.
-// Telemetry does for service_ttl; with Seen, where it says what is held, see holds.
+// Telemetry does for service_ttl; with Seen, where it reports what is held, see holds.
 func (s *Summary) pruneDevices(p *pod, now int64) {
 	p.sort()
 	p.allocated = false

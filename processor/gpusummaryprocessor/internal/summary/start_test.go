@@ -12,7 +12,7 @@ import (
 )
 
 // t0 is a restart: c and d of four pods have been silent for an hour, and the GPU of a
-// has been idle for as long. Neither is taken back, and then both are said.
+// has been idle for as long. Neither is taken back, and then both are reported.
 func TestAStartTakesNothingBack(t *testing.T) {
 	pods := []string{"a", "b", "c", "d"}
 	old := t0.Add(-time.Hour)
@@ -73,13 +73,13 @@ func TestAStartTakesNothingBack(t *testing.T) {
 				w.util("a", "GPU-a", 0)
 				w.util("b", "GPU-b", 0.5)
 				got := w.evaluate()
-				if v, said := got.values["shop/api gpu.service.partial"]; since < min(tt.partial, 10*time.Minute) {
-					require.False(t, said, "at %s it is %v", since, v)
+				if v, reported := got.values["shop/api gpu.service.partial"]; since < min(tt.partial, 10*time.Minute) {
+					require.False(t, reported, "at %s it is %v", since, v)
 					got.lacks(t, "missing_ratio")
 				} else if tt.partial != math.MaxInt64 && since < 10*time.Minute {
 					got.has(t, map[string]float64{"partial": 1, "missing_ratio": 0.5, "pods missing": 2, "devices missing": 2})
 				}
-				if n, said := got.values["shop/api gpu.service.idle_devices"]; said {
+				if n, reported := got.values["shop/api gpu.service.idle_devices"]; reported {
 					require.Equal(t, 1., n, "at %s", since)
 					idle = true
 				}
@@ -89,7 +89,7 @@ func TestAStartTakesNothingBack(t *testing.T) {
 	}
 }
 
-// Without storage, telemetry alone does not tell whether pods were silent before the
+// Without storage, telemetry alone does not report whether pods were silent before the
 // start; what falls silent after it is known, and so is its end.
 func TestPartialSinceTheStartIsAFact(t *testing.T) {
 	w := newWorld(t)

@@ -29,7 +29,7 @@ type (
 // value stays, and any value before an end. So the order in which batches arrive, and how points are grouped
 // into them, changes no evaluation. The exceptions are about the next pod of the
 // same name: the end of a series that overtakes the pod's first value is dropped,
-// because it cannot be told from an end of the earlier pod; and what has no uid
+// because it cannot be distinguished from an end of the earlier pod; and what has no uid
 // among points that have one is taken for the pod's that is known when it arrives.
 type Summary struct {
 	cfg    Config
@@ -39,25 +39,25 @@ type Summary struct {
 	pods     map[podKey]*pod
 	services map[serviceKey]*service
 	devices  map[deviceKey]*device // with Seen alone
-	frozen   map[scrape][]string   // nodes of exporters whose values stood still in it
+	frozen   map[scrape][]string   // nodes of exporters that were frozen in it
 	restored bool                  // the pods that were seen before the start are known, see Restore
 	round    uint64                // of SetPods
 	nodes    map[nodeKey]struct{}  // with Kubernetes: those that something came from since start
 
-	// order is services sorted by key, nil when it has to be made anew. Sums are
+	// order is services sorted by key, nil when it has to be made again. Sums are
 	// taken in this order, because floating point addition is not associative.
 	order  []*service
 	gaps   []int64 // scratch space of interval
 	others []*held // scratch space of valueOf
 }
 
-// service is a set of pods and what was last said about them.
+// service is a set of pods and what was last reported about them.
 type service struct {
 	key        serviceKey
 	pods       []*pod // may hold pods that have moved on until prune
 	unsorted   bool
 	known      bool  // the start gate is open
-	wasPartial bool  // said since the start
+	wasPartial bool  // reported since the start
 	wasIdle    bool  // it has had idle devices since the start
 	expected   int   // pods, at the evaluation under way
 	emptySince int64 // since when it has no expected pod; 0: it has
@@ -77,11 +77,11 @@ type pod struct {
 	devices   []*held
 	unsorted  bool
 	expected  bool // at the evaluation under way
-	allocated bool // with Seen, likewise: gpu.allocation says that it holds a device
+	allocated bool // with Seen, likewise: gpu.allocation reports that it holds a device
 
-	entry   *Pod   // what the Kubernetes API says of it; nil: nothing
-	round   uint64 // of SetPods, in which it said so last
-	removed int64  // when it last ceased to say anything
+	entry   *Pod   // what the Kubernetes API reports of it; nil: nothing
+	round   uint64 // of SetPods, in which it reported it last
+	removed int64  // when it last ceased to report anything
 	// firstAnnounced is the oldest announcement since the last evaluation at which
 	// none stood; 0: none since.
 	firstAnnounced int64
@@ -106,7 +106,7 @@ type held struct {
 	firstUsed, lastBusy, stale int64
 
 	announced []announcement // one for each container
-	named     bool           // scratch of valueOf: it is told by its id
+	named     bool           // scratch of valueOf: it is announced by its id
 }
 
 // announcement is the newest point of a series of gpu.allocation.
@@ -122,7 +122,7 @@ type sample struct {
 	value float64
 }
 
-// fresh tells whether the point still counts at now.
+// fresh reports whether the point still counts at now.
 func (s sample) fresh(now, staleness int64) bool {
 	return s.time != 0 && now-s.time <= staleness && !math.IsNaN(s.value)
 }
@@ -211,7 +211,7 @@ func (s *Summary) heldBy(p *pod, id string) *held {
 	h := &held{id: id}
 	if s.cfg.Expected == Seen {
 		h.device = s.device(deviceKey{p.key.cluster, id})
-		h.device.holders++
+		h.device.owners++
 	}
 	p.devices = append(p.devices, h)
 	p.unsorted = true
@@ -221,7 +221,7 @@ func (s *Summary) heldBy(p *pod, id string) *held {
 // forgetHeld drops what the state keeps of h; the caller takes it out of its pod.
 func (s *Summary) forgetHeld(h *held) {
 	if h.device != nil {
-		h.device.holders--
+		h.device.owners--
 	}
 }
 
@@ -246,7 +246,7 @@ func (s *Summary) renew(p *pod, uid string) {
 	if !announced {
 		p.firstAnnounced = 0
 	}
-	p.svcTime = 0 // nobody has named the service of this one
+	p.svcTime = 0 // the service of this one is not known yet
 }
 
 // inOrder returns the services sorted by key.
@@ -268,7 +268,7 @@ func (s *Summary) inOrder() []*service {
 }
 
 // sort puts the pods of svc into order, each once: a pod that left for another
-// service and came back before prune stands there twice.
+// service and came back before prune is in it twice.
 func (svc *service) sort() {
 	if !svc.unsorted {
 		return

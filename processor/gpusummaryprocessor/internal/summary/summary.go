@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package summary is the service summary as a state machine without clock,
-// goroutine or I/O: what arrives is told with the time at which it does, and an
-// evaluation is a function of what was told and of the time given.
+// goroutine or I/O: input comes with the time of its arrival, and an
+// evaluation is a function of that input and of its own time.
 //
 //	s := summary.New(cfg, start)
 //	s.SetPods(pods, now)   // Kubernetes alone: the pods of the cluster
@@ -25,7 +25,7 @@
 //     first SetPods), and stays open while the service is in memory.
 //   - Senders that lost their gateway come back one after the other, and not all
 //     before the gate opens. So a pod of Kubernetes of which neither telemetry nor
-//     gpu.allocation has told since start is warming, and not missing, until
+//     gpu.allocation has reported since start is warming, and not missing, until
 //     ReconnectGrace after start.
 //   - So partial, missing_ratio, devices{missing} and idle_devices are absent while
 //     such a pod is there, or one that is warming by its announcements or sightings alone
@@ -34,16 +34,16 @@
 //   - idle_devices is absent, too, while a device did nothing since the start, or since
 //     before all senders were back, for less than idle_for.
 //   - An evaluation is missing_ratio-less while no pod is settled.
-//   - A service that has no expected pod any more is said, with zeros, for
+//   - A service that has no expected pod any more is reported, with zeros, for
 //     ServiceTTL from the first evaluation without one, and then ended. A service
-//     that never had one is not said.
-//   - A pod heard of that is not expected belongs to nothing. It goes
+//     that never had one is not reported.
+//   - A pod seen that is not expected belongs to nothing. It goes
 //     neither into counts nor into the interval.
 //   - The interval pools the gaps of all devices of the service's expected pods;
 //     three gaps are three in all. Of an even number the median is the mean of
 //     the two in the middle.
-//   - A device that was not fresh at an evaluation, or whose pod was not expected,
-//     starts idle_for anew at that evaluation. idle_for is counted from the latest of: start, that evaluation,
+//   - A device that was not fresh at an evaluation, or its pod not expected,
+//     starts idle_for again at that evaluation. idle_for is counted from the latest of: start, that evaluation,
 //     the first utilization point, the newest one that is not below the threshold.
 //   - devices{missing} and idle_devices are those of settled pods; devices{reporting}
 //     are those of all expected pods.
@@ -61,16 +61,16 @@
 //     with fresh utilization, the newest (then the first by hw.id) report, at most
 //     as many as there are. Further ones are left out.
 //   - With Seen a pod holds the devices it was seen with, and once it was seen, those
-//     that gpu.allocation says it has, until something newer says otherwise: see holds.
-//     gpu.allocation makes no pod known, and none older; what is not resolved says
+//     that gpu.allocation reports it has, until something newer reports otherwise: see holds.
+//     gpu.allocation makes no pod known, and none older; what is not resolved reports
 //     nothing.
-//   - A device whose newest utilization has the time of a gpu.exporter.frozen that is 1,
+//   - A device with its newest utilization at the time of a gpu.exporter.frozen that is 1,
 //     of the same node where both name one, is not fresh. A pod that has such a device
 //     and no fresh one is degraded, and not missing.
 //   - With Kubernetes a pod that was in a snapshot and is no longer is not
 //     expected by announcements up to then. The state of a pod in the snapshot is
-//     told by the snapshot, of others by their announcements.
-//   - A pod with another uid than the pod of its name before it starts anew, and so
+//     reported by the snapshot, of others by their announcements.
+//   - A pod with another uid than the pod of its name before it starts again, and so
 //     does the naming of its service. Announcements that bear another uid than
 //     the new one end with it; those without uid stay.
 //   - gpu.allocation of value 0 for a pod, NaN and NoRecordedValue end that
@@ -80,13 +80,13 @@ package summary
 
 import "time"
 
-// Source is what says which pods should report.
+// Source is where the pods that should report are known from.
 type Source uint8
 
 const (
-	// Seen expects the pods whose telemetry was seen within ServiceTTL, or of which
-	// gpu.allocation said within AllocationTTL that they hold a device, until something
-	// says that their devices have another owner, or none.
+	// Seen expects the pods with telemetry within ServiceTTL, or of which
+	// gpu.allocation reported within AllocationTTL that they hold a device, until something
+	// reports that their devices have another owner, or none.
 	Seen Source = iota
 	// Allocation expects the pods that gpu.allocation announced within AllocationTTL.
 	Allocation
@@ -94,7 +94,7 @@ const (
 	Kubernetes
 )
 
-// Config says how to sum up. All values have to be set but Staleness.
+// Config is how to sum up. All values but Staleness must be set.
 type Config struct {
 	Expected         Source
 	Staleness        time.Duration // 0: max(2.5 × interval, 45s), for each service

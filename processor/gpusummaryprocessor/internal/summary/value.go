@@ -13,7 +13,7 @@ import (
 type podValue struct {
 	fresh, silent, idle int  // devices
 	quiet               int  // those that may be idle: since when they do nothing is not known
-	frozen              bool // a silent one has an exporter whose values stand still
+	frozen              bool // a silent one has a frozen exporter
 	value               [numFields]float64
 	has                 [numFields]bool
 	oldest              int64 // time of the oldest point in value
@@ -135,7 +135,7 @@ func (s *Summary) take(v *podValue, p *pod, h *held, end field, now, staleness i
 	}
 }
 
-// isIdle tells whether h, whose utilization is fresh, has been below
+// isIdle reports whether h, with a fresh utilization, has been below
 // idle_threshold for idle_for. A point speaks of the time before it, so a device
 // is idle from its last busy point on, not from the first idle one. One that was not
 // busy since the start may have been idle before.

@@ -28,7 +28,7 @@ func defaults() Config {
 	}
 }
 
-// reading is what one device of one pod says at one moment.
+// reading is what one device of one pod reports at one moment.
 type reading struct {
 	cluster, namespace, service, pod, uid string
 	node, device                          string
@@ -91,7 +91,7 @@ func (r reading) appendTo(md pmetric.Metrics) {
 	}
 }
 
-// stillAt is what an exporter says of itself with a scrape of that time.
+// stillAt is what an exporter reports of itself with a scrape of that time.
 func stillAt(at time.Time, node string, frozen float64) pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	rm := md.ResourceMetrics().AppendEmpty()
@@ -122,7 +122,7 @@ func newWorld(t *testing.T, change ...func(*Config)) *world {
 }
 
 // read takes one reading in, of service shop/api and of this moment where the
-// reading does not say otherwise.
+// reading does not set it.
 func (w *world) read(r reading) Tally {
 	if r.namespace == "" {
 		r.namespace = "shop"
@@ -154,22 +154,22 @@ func (w *world) pass(d time.Duration, feed func()) {
 	}
 }
 
-// said is what an evaluation said, by "namespace/service[/pod] metric [attribute]".
-type said struct {
+// reported is what an evaluation reported, by "namespace/service[/pod] metric [attribute]".
+type reported struct {
 	values map[string]float64
 	ended  map[string]bool
 }
 
-// evaluate returns what is said now, and checks what holds for every evaluation:
+// evaluate returns what is reported now, and checks what holds for every evaluation:
 // one timestamp, identity on resource and points, no end beside a live point, no
 // series twice.
-func (w *world) evaluate() said {
+func (w *world) evaluate() reported {
 	e := w.s.Evaluate(w.now)
 	return flatten(w.t, e.Metrics("1.2.3"), w.now)
 }
 
-func flatten(t *testing.T, md pmetric.Metrics, at time.Time) said {
-	out := said{values: map[string]float64{}, ended: map[string]bool{}}
+func flatten(t *testing.T, md pmetric.Metrics, at time.Time) reported {
+	out := reported{values: map[string]float64{}, ended: map[string]bool{}}
 	for _, rm := range md.ResourceMetrics().All() {
 		res := rm.Resource().Attributes()
 		for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
@@ -223,7 +223,7 @@ func seriesKey(metric string, attrs pcommon.Map) string {
 }
 
 // has asserts values of service shop/api, by metric without "gpu.service.".
-func (s said) has(t *testing.T, want map[string]float64) {
+func (s reported) has(t *testing.T, want map[string]float64) {
 	t.Helper()
 	for name, v := range want {
 		got, ok := s.values["shop/api gpu.service."+name]
@@ -233,7 +233,7 @@ func (s said) has(t *testing.T, want map[string]float64) {
 }
 
 // lacks asserts that series of service shop/api are absent.
-func (s said) lacks(t *testing.T, absent ...string) {
+func (s reported) lacks(t *testing.T, absent ...string) {
 	t.Helper()
 	for _, name := range absent {
 		require.NotContains(t, s.values, "shop/api gpu.service."+name)
@@ -241,7 +241,7 @@ func (s said) lacks(t *testing.T, absent ...string) {
 }
 
 // state asserts that the pod is in this state and no other.
-func (s said) state(t *testing.T, pod, state string) {
+func (s reported) state(t *testing.T, pod, state string) {
 	t.Helper()
 	for st := range numPodStates {
 		if v, ok := s.values[podSeries(pod, podStateNames[st])]; ok && v == 1 {

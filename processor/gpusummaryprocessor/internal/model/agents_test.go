@@ -11,7 +11,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor/internal/summary"
 )
 
-// serviceAt is the service that agents say at t.
+// serviceAt is the service that agents report at t.
 func (p *life) serviceAt(t at) string {
 	if t >= p.moves {
 		return p.later
@@ -22,7 +22,7 @@ func (p *life) serviceAt(t at) string {
 // on is the node that telemetry names; not all does.
 func (p *life) on(f *fleet) string { return pick(f, p.node.name, p.node.name, p.node.name, "") }
 
-// runs tells whether the pod's containers run at t, and since when.
+// runs reports whether the pod's containers run at t, and since when.
 func (p *life) runs(t at) (since, lastRun at, up bool) {
 	if t < p.started || t >= p.stopped {
 		return p.started, -1, false
@@ -81,7 +81,7 @@ func (f *fleet) telemetry(p *life) {
 	}
 }
 
-// goesOn are the devices after the pod: they are there, and nobody's, for a while.
+// goesOn are the devices after the pod: they are there, and unowned, for a while.
 func (f *fleet) goesOn(p *life) {
 	if p.stopped >= f.horizon || f.IntN(3) == 0 {
 		return
@@ -117,7 +117,7 @@ func (f *fleet) read(p *life, d device, uid string, t at) {
 		}
 		odd := f.IntN(200)
 		if p.named && odd != 3 {
-			// Pods that had the same name in turn are told apart by their times: the
+			// Pods that had the same name in turn are distinguished by their times: the
 			// end of a series that overtakes the first value of a successor, and
 			// times at which both seem to be, are the exceptions that package summary
 			// names.
@@ -136,7 +136,7 @@ func (f *fleet) read(p *life, d device, uid string, t at) {
 			x.stamp += f.between(-40*second, 40*second)
 		}
 		f.point(f.arrival(t+delay), x)
-		if f.IntN(60) == 0 { // told again, and perhaps something else
+		if f.IntN(60) == 0 { // reported again, and perhaps something else
 			if f.IntN(2) == 0 && !x.end {
 				x.value *= float64(f.IntN(2)) / 2
 			}
@@ -156,7 +156,7 @@ func (f *fleet) allocations(p *life) {
 	if !p.announced || f.cfg.Expected == summary.Seen && f.IntN(2) == 0 {
 		return
 	}
-	say := func(t at, d device, end bool) {
+	announce := func(t at, d device, end bool) {
 		a := announcement{pod: p.fact.pod, container: d.container, device: d.announcedAs, resolved: d.resolved, end: end, stamp: f.stamp(p.node, t)}
 		if p.uidOnAlloc {
 			a.uid = p.fact.uid
@@ -178,12 +178,12 @@ func (f *fleet) allocations(p *life) {
 			continue
 		}
 		for _, d := range p.devices {
-			say(t, d, !p.named && f.IntN(300) == 0)
+			announce(t, d, !p.named && f.IntN(300) == 0)
 		}
 	}
 	if until < f.horizon && !p.named && f.IntN(2) == 0 {
 		for _, d := range p.devices {
-			say(until+f.between(second, 15*second), d, true)
+			announce(until+f.between(second, 15*second), d, true)
 		}
 	}
 	if t := until + f.between(second, 30*second); t < f.horizon && f.IntN(2) == 0 {
@@ -195,7 +195,7 @@ func (f *fleet) allocations(p *life) {
 	}
 }
 
-// snapshots are what the Kubernetes API says, at the start and at every change, but
+// snapshots are what the Kubernetes API reports, at the start and at every change, but
 // while it is away.
 func (f *fleet) snapshots() {
 	if f.cfg.Expected != summary.Kubernetes {
