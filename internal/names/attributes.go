@@ -25,7 +25,6 @@ const (
 	K8sNamespaceName = "k8s.namespace.name"
 	K8sPodName       = "k8s.pod.name"
 	K8sPodUID        = "k8s.pod.uid"
-	K8sPodLabel      = "k8s.pod.label." // prefix: the label's key follows unchanged
 	K8sContainerName = "k8s.container.name"
 	K8sResourceName  = "k8s.resource.name"
 )

@@ -8,6 +8,7 @@ package names
 import (
 	"strings"
 
+	"github.com/prometheus/otlptranslator"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
@@ -48,6 +49,21 @@ type Metric struct {
 // things, and states. The share of a device that is held is a fraction.
 func (m *Metric) Int() bool {
 	return m.Unit == "By" || m.Unit[0] == '{' || m.Kind == UpDownCounter && m.Name != GPUAllocation.Name
+}
+
+// Prometheus is the name that the metric has in Prometheus under translation_strategy
+// UnderscoreEscapingWithSuffixes, which all shipped configurations and the embedded
+// store use. It panics where the metric has no name.
+func (m Metric) Prometheus() string {
+	kind := map[Kind]otlptranslator.MetricType{
+		Gauge: otlptranslator.MetricTypeGauge, UpDownCounter: otlptranslator.MetricTypeNonMonotonicCounter, Counter: otlptranslator.MetricTypeMonotonicCounter,
+	}[m.Kind]
+	namer := otlptranslator.MetricNamer{WithMetricSuffixes: true}
+	name, err := namer.Build(otlptranslator.Metric{Name: m.Name, Unit: m.Unit, Type: kind})
+	if err != nil {
+		panic(err)
+	}
+	return name
 }
 
 // Generic reports whether the metric is one of the conventions' hw.* metrics that

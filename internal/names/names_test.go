@@ -29,3 +29,18 @@ func TestEventsIsComplete(t *testing.T) {
 	}
 	assert.ElementsMatch(t, all, Events())
 }
+
+// The names that dashboards, rules and the store read, by kind and unit.
+func TestPrometheus(t *testing.T) {
+	for want, m := range map[string]Metric{
+		"hw_gpu_utilization_ratio":             GPUUtilization,
+		"hw_gpu_memory_usage_bytes":            GPUMemoryUsage,
+		"gpu_throttle_active":                  GPUThrottleActive,
+		"gpu_throttle_duration_seconds_total":  GPUThrottleDuration,
+		"gpu_pcie_throughput_bytes_per_second": GPUPCIeThroughput,
+		"gpu_service_pods":                     ServicePods,
+		"gpu_xid_last":                         GPUXIDLast,
+	} {
+		assert.Equal(t, want, m.Prometheus())
+	}
+}

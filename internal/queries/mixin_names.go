@@ -3,33 +3,29 @@
 
 package queries // import "github.com/otelcol-gpu/otelcol-gpu/internal/queries"
 
+import "github.com/otelcol-gpu/otelcol-gpu/internal/names"
+
 // Metrics of devices that the dashboards and rules read beside those of names.go.
-const (
-	MemoryUtilization = "hw_gpu_memory_utilization_ratio"
-	Energy            = "hw_energy_joules_total"
-	Clock             = "gpu_clock_frequency_hertz"
-	ThrottleDuration  = "gpu_throttle_duration_seconds_total"
-	PCIeThroughput    = "gpu_pcie_throughput_bytes_per_second"
-	NVLinkThroughput  = "gpu_nvlink_throughput_bytes_per_second"
-	PCIeReplays       = "gpu_pcie_replays_total"
-	NVLinkErrors      = "gpu_nvlink_errors_total"
-	RemappedRows      = "gpu_memory_remapped_rows_total"
-	RowRemapFailure   = "gpu_memory_row_remap_failure"
-	RetiredPages      = "gpu_memory_retired_pages_total"
-	RetiredPending    = "gpu_memory_retired_pages_pending"
-	HealthStatus      = "gpu_health_status"
-	ScrapeDuration    = "gpu_exporter_scrape_duration_seconds"
-	ScrapeSamples     = "gpu_exporter_scrape_samples"
+var (
+	MemoryUtilization = names.GPUMemoryUtilization.Prometheus()
+	Energy            = names.HwEnergy.Prometheus()
+	Clock             = names.GPUClockFrequency.Prometheus()
+	ThrottleDuration  = names.GPUThrottleDuration.Prometheus()
+	PCIeThroughput    = names.GPUPCIeThroughput.Prometheus()
+	NVLinkThroughput  = names.GPUNVLinkThroughput.Prometheus()
+	PCIeReplays       = names.GPUPCIeReplays.Prometheus()
+	RemappedRows      = names.GPURemappedRows.Prometheus()
+	RowRemapFailure   = names.GPURowRemapFailure.Prometheus()
+	RetiredPending    = names.GPURetiredPending.Prometheus()
+	HealthStatus      = names.GPUHealthStatus.Prometheus()
 )
 
 // Labels.
 const (
-	ClockDomain     = "gpu_clock_domain"
-	Direction       = "network_io_direction"
-	NVLinkErrorType = "gpu_nvlink_error_type"
-	HealthWatch     = "gpu_health_watch"
-	HealthState     = "gpu_health_state"
-	ValueScope      = "gpu_value_scope"
+	ClockDomain = "gpu_clock_domain"
+	Direction   = "network_io_direction"
+	HealthWatch = "gpu_health_watch"
+	HealthState = "gpu_health_state"
 )
 
 // The Collector's own telemetry, as its own endpoint writes it: counters without
@@ -38,7 +34,6 @@ const (
 	OwnReceived            = "otelcol_receiver_accepted_metric_points"
 	OwnReceiverRefused     = "otelcol_receiver_refused_metric_points"
 	OwnMemoryRefused       = "otelcol_processor_memory_limiter_refused_metric_points"
-	OwnReceiverFailed      = "otelcol_receiver_failed_metric_points"
 	OwnSent                = "otelcol_exporter_sent_metric_points"
 	OwnSendFailed          = "otelcol_exporter_send_failed_metric_points"
 	OwnEnqueueFailed       = "otelcol_exporter_enqueue_failed_metric_points"
@@ -55,7 +50,6 @@ const (
 	OwnServices            = "otelcol_gpu_summary_services_tracked"
 	OwnPods                = "otelcol_gpu_summary_pods_tracked"
 	OwnEvaluation          = "otelcol_gpu_summary_evaluation_duration"
-	OwnEvaluationsFailed   = "otelcol_gpu_summary_evaluations_failed"
 	OwnSummaryLimits       = "otelcol_gpu_summary_limit_refusals"
 	OwnGuardPoints         = "otelcol_app_guard_dropped_points"
 	OwnGuardRecords        = "otelcol_app_guard_dropped_log_records"
@@ -63,10 +57,8 @@ const (
 	OwnEventsRaised        = "otelcol_gpu_events_raised"
 	OwnEventsRefused       = "otelcol_gpu_events_refused"
 	OwnEventsState         = "otelcol_gpu_events_state_failures"
-	OwnAttempts            = "otelcol_exporter_webhook_attempts"
 	OwnDeliveries          = "otelcol_exporter_webhook_deliveries"
 	OwnWebhookQueue        = "otelcol_exporter_webhook_queue_length"
-	OwnRetries             = "otelcol_exporter_webhook_retries_waiting"
 	OwnReceiverDisabled    = "otelcol_exporter_webhook_receiver_disabled"
 	OwnWebhookFilesSkipped = "otelcol_exporter_webhook_receiver_files_skipped"
 	OwnWebhookStorage      = "otelcol_exporter_webhook_storage_failures"

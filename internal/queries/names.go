@@ -3,53 +3,55 @@
 
 package queries // import "github.com/otelcol-gpu/otelcol-gpu/internal/queries"
 
+import "github.com/otelcol-gpu/otelcol-gpu/internal/names"
+
 // Metrics of devices.
-const (
-	Utilization   = "hw_gpu_utilization_ratio"
-	MemoryUsage   = "hw_gpu_memory_usage_bytes"
-	MemoryLimit   = "hw_gpu_memory_limit_bytes"
-	PipeActive    = "gpu_pipe_active_ratio"
-	SMActive      = "gpu_sm_active_ratio"
-	DRAMActive    = "gpu_dram_active_ratio"
-	Power         = "hw_power_watts"
-	PowerLimit    = "gpu_power_limit_watts"
-	Temperature   = "hw_temperature_celsius"
-	Throttle      = "gpu_throttle_active"
-	XIDLast       = "gpu_xid_last"
-	XIDErrors     = "gpu_xid_errors_total"
-	HwErrors      = "hw_errors_total"
-	Allocation    = "gpu_allocation"
-	ExporterUp    = "gpu_exporter_up"
-	Frozen        = "gpu_exporter_frozen"
-	Schedulable   = "gpu_node_schedulable"
-	Reconfiguring = "gpu_node_mig_reconfiguring"
+var (
+	Utilization   = names.GPUUtilization.Prometheus()
+	MemoryUsage   = names.GPUMemoryUsage.Prometheus()
+	MemoryLimit   = names.GPUMemoryLimit.Prometheus()
+	PipeActive    = names.GPUPipeActive.Prometheus()
+	SMActive      = names.GPUSMActive.Prometheus()
+	DRAMActive    = names.GPUDRAMActive.Prometheus()
+	Power         = names.HwPower.Prometheus()
+	PowerLimit    = names.GPUPowerLimit.Prometheus()
+	Temperature   = names.HwTemperature.Prometheus()
+	Throttle      = names.GPUThrottleActive.Prometheus()
+	XIDLast       = names.GPUXIDLast.Prometheus()
+	XIDErrors     = names.GPUXIDErrors.Prometheus()
+	HwErrors      = names.HwErrors.Prometheus()
+	Allocation    = names.GPUAllocation.Prometheus()
+	ExporterUp    = names.ExporterUp.Prometheus()
+	Frozen        = names.ExporterFrozen.Prometheus()
+	Schedulable   = names.GPUNodeSchedulable.Prometheus()
+	Reconfiguring = names.GPUNodeMIGReconfiguring.Prometheus()
 )
 
 // Metrics of services and their pods.
-const (
-	ServiceUtilization    = "gpu_service_utilization_ratio"
-	ServiceUtilizationMin = "gpu_service_utilization_min_ratio"
-	ServiceUtilizationMax = "gpu_service_utilization_max_ratio"
-	ServiceSM             = "gpu_service_sm_active_ratio"
-	ServiceDRAM           = "gpu_service_dram_active_ratio"
-	ServicePipe           = "gpu_service_pipe_active_ratio"
-	ServicePodMemory      = "gpu_service_pod_memory_usage_bytes"
-	ServicePodLimit       = "gpu_service_pod_memory_limit_bytes"
-	ServicePodPower       = "gpu_service_pod_power_watts"
-	ServiceMemory         = "gpu_service_memory_usage_bytes"
-	ServiceLimit          = "gpu_service_memory_limit_bytes"
-	ServicePower          = "gpu_service_power_watts"
-	ServicePods           = "gpu_service_pods"
-	ServicePending        = "gpu_service_pods_pending"
-	ServiceDevices        = "gpu_service_devices"
-	ServiceIdle           = "gpu_service_idle_devices"
-	ServiceMissingRatio   = "gpu_service_missing_ratio"
-	ServicePartial        = "gpu_service_partial"
-	ServiceDataAge        = "gpu_service_data_age_seconds"
-	PodState              = "gpu_pod_state"
+var (
+	ServiceUtilization    = names.ServiceUtilization.Prometheus()
+	ServiceUtilizationMin = names.ServiceUtilizationMin.Prometheus()
+	ServiceUtilizationMax = names.ServiceUtilizationMax.Prometheus()
+	ServiceSM             = names.ServiceSMActive.Prometheus()
+	ServiceDRAM           = names.ServiceDRAMActive.Prometheus()
+	ServicePipe           = names.ServicePipeActive.Prometheus()
+	ServicePodMemory      = names.ServicePodMemoryUsage.Prometheus()
+	ServicePodLimit       = names.ServicePodMemoryLimit.Prometheus()
+	ServicePodPower       = names.ServicePodPower.Prometheus()
+	ServiceMemory         = names.ServiceMemoryUsage.Prometheus()
+	ServiceLimit          = names.ServiceMemoryLimit.Prometheus()
+	ServicePower          = names.ServicePower.Prometheus()
+	ServicePods           = names.ServicePods.Prometheus()
+	ServicePending        = names.ServicePodsPending.Prometheus()
+	ServiceDevices        = names.ServiceDevices.Prometheus()
+	ServiceIdle           = names.ServiceIdleDevices.Prometheus()
+	ServiceMissingRatio   = names.ServiceMissingRatio.Prometheus()
+	ServicePartial        = names.ServicePartial.Prometheus()
+	ServiceDataAge        = names.ServiceDataAge.Prometheus()
+	PodState              = names.PodState.Prometheus()
 )
 
-// Labels.
+// Labels, as Prometheus has them for the attributes of internal/names.
 const (
 	Cluster       = "k8s_cluster_name"
 	Namespace     = "k8s_namespace_name"

@@ -17,35 +17,9 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
-// The names here are those that prometheus_remote_write and the embedded store
-// give to the metrics of internal/names.
-func TestNamesAreThoseThatAreWritten(t *testing.T) {
-	namer := otlptranslator.MetricNamer{WithMetricSuffixes: true}
-	for constant, metric := range map[string]names.Metric{
-		Utilization: names.GPUUtilization, MemoryUsage: names.GPUMemoryUsage, MemoryLimit: names.GPUMemoryLimit, PipeActive: names.GPUPipeActive,
-		SMActive: names.GPUSMActive, DRAMActive: names.GPUDRAMActive, Power: names.HwPower, PowerLimit: names.GPUPowerLimit,
-		Temperature: names.HwTemperature, Throttle: names.GPUThrottleActive, XIDLast: names.GPUXIDLast, XIDErrors: names.GPUXIDErrors,
-		HwErrors: names.HwErrors, Allocation: names.GPUAllocation, ExporterUp: names.ExporterUp, Frozen: names.ExporterFrozen,
-		Schedulable: names.GPUNodeSchedulable, Reconfiguring: names.GPUNodeMIGReconfiguring,
-		ServiceUtilization: names.ServiceUtilization, ServiceUtilizationMin: names.ServiceUtilizationMin, ServiceUtilizationMax: names.ServiceUtilizationMax,
-		ServiceSM: names.ServiceSMActive, ServiceDRAM: names.ServiceDRAMActive, ServicePipe: names.ServicePipeActive,
-		ServicePodMemory: names.ServicePodMemoryUsage, ServicePodLimit: names.ServicePodMemoryLimit, ServicePodPower: names.ServicePodPower,
-		ServiceMemory: names.ServiceMemoryUsage, ServiceLimit: names.ServiceMemoryLimit, ServicePower: names.ServicePower,
-		ServicePods: names.ServicePods, ServicePending: names.ServicePodsPending, ServiceDevices: names.ServiceDevices, ServiceIdle: names.ServiceIdleDevices,
-		ServiceMissingRatio: names.ServiceMissingRatio, ServicePartial: names.ServicePartial, ServiceDataAge: names.ServiceDataAge, PodState: names.PodState,
-	} {
-		kind := otlptranslator.MetricType(otlptranslator.MetricTypeGauge)
-		switch metric.Kind {
-		case names.Counter:
-			kind = otlptranslator.MetricTypeMonotonicCounter
-		case names.UpDownCounter:
-			kind = otlptranslator.MetricTypeNonMonotonicCounter
-		}
-		got, err := namer.Build(otlptranslator.Metric{Name: metric.Name, Unit: metric.Unit, Type: kind})
-		require.NoError(t, err)
-		assert.Equal(t, got, constant, metric.Name)
-	}
-	labels := otlptranslator.LabelNamer{}
+// The labels here are those that Prometheus has for the attributes.
+func TestLabelsAreThoseThatAreWritten(t *testing.T) {
+	namer := otlptranslator.LabelNamer{}
 	for constant, attribute := range map[string]string{
 		Cluster: names.K8sClusterName, Namespace: names.K8sNamespaceName, Service: names.ServiceName, Pod: names.K8sPodName, Container: names.K8sContainerName,
 		Node: names.K8sNodeName, Host: names.HostName, Address: names.ServerAddress, Port: names.ServerPort, Device: names.HwID, Parent: names.HwParent,
@@ -53,10 +27,12 @@ func TestNamesAreThoseThatAreWritten(t *testing.T) {
 		Pipe: names.GPUPipe, Sensor: names.HwSensorLocation, LimitKind: names.GPUPowerLimitKind, Reason: names.GPUThrottleReason,
 		XIDCode: names.GPUXIDCode, XIDDerived: names.GPUXIDDerived, ErrorType: names.ErrorType, Source: names.GPUAttributionSource,
 		Sharing: names.GPUSharing, Resolved: names.GPUAllocationResolved, StateOfPod: names.GPUPodState, StateOfDevice: names.GPUDeviceState,
+		ClockDomain: names.GPUClockDomain, Direction: names.NetworkDirection,
+		HealthWatch: names.GPUHealthWatch, HealthState: names.GPUHealthState,
 	} {
-		got, err := labels.Build(attribute)
+		label, err := namer.Build(attribute)
 		require.NoError(t, err)
-		assert.Equal(t, got, constant, attribute)
+		assert.Equal(t, label, constant, attribute)
 	}
 }
 

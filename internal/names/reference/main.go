@@ -20,7 +20,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/prometheus/otlptranslator"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
 const begin, end = "<!-- metrics -->\n", "<!-- end of metrics -->\n"
@@ -65,11 +65,7 @@ func rewrite(sources string, text []byte) ([]byte, error) {
 	for _, g := range groups {
 		fmt.Fprintf(&b, "\n### %s\n\n| metric | kind, unit | in Prometheus | meaning |\n|---|---|---|---|\n", g.title)
 		for _, m := range g.metrics {
-			prometheus, err := m.prometheus()
-			if err != nil {
-				return nil, err
-			}
-			fmt.Fprintf(&b, "| `%s` | %s %s | `%s` | %s |\n", m.name, strings.ToLower(m.kind), m.unit, prometheus, m.description)
+			fmt.Fprintf(&b, "| `%s` | %s %s | `%s` | %s |\n", m.Name, m.Kind, m.Unit, m.Prometheus(), m.Description)
 		}
 	}
 	b.WriteString("\n" + end)
@@ -80,20 +76,10 @@ func rewrite(sources string, text []byte) ([]byte, error) {
 // group is a declaration of several metrics, with its comment as the title.
 type group struct {
 	title   string
-	metrics []metric
+	metrics []names.Metric
 }
 
-type metric struct{ name, unit, kind, description string }
-
-var types = map[string]otlptranslator.MetricType{
-	"Gauge": otlptranslator.MetricTypeGauge, "Counter": otlptranslator.MetricTypeMonotonicCounter,
-	"UpDownCounter": otlptranslator.MetricTypeNonMonotonicCounter,
-}
-
-func (m metric) prometheus() (string, error) {
-	namer := otlptranslator.MetricNamer{WithMetricSuffixes: true}
-	return namer.Build(otlptranslator.Metric{Name: m.name, Unit: m.unit, Type: types[m.kind]})
-}
+var kinds = map[string]names.Kind{"Gauge": names.Gauge, "Counter": names.Counter, "UpDownCounter": names.UpDownCounter}
 
 // read finds the declarations of variables of type Metric in the sources of a package.
 func read(folder string) ([]group, error) {
@@ -130,13 +116,13 @@ func read(folder string) ([]group, error) {
 }
 
 // metricOf reads Metric{name, unit, kind, description}.
-func metricOf(value ast.Expr) (metric, bool) {
+func metricOf(value ast.Expr) (names.Metric, bool) {
 	literal, ok := value.(*ast.CompositeLit)
 	if !ok || len(literal.Elts) < 4 {
-		return metric{}, false
+		return names.Metric{}, false
 	}
 	if name, ok := literal.Type.(*ast.Ident); !ok || name.Name != "Metric" {
-		return metric{}, false
+		return names.Metric{}, false
 	}
 	text := func(i int) string {
 		if l, ok := literal.Elts[i].(*ast.BasicLit); ok {
@@ -145,9 +131,10 @@ func metricOf(value ast.Expr) (metric, bool) {
 		}
 		return ""
 	}
-	kind, ok := literal.Elts[2].(*ast.Ident)
+	identifier, ok := literal.Elts[2].(*ast.Ident)
 	if !ok {
-		return metric{}, false
+		return names.Metric{}, false
 	}
-	return metric{name: text(0), unit: text(1), kind: kind.Name, description: text(3)}, true
+	kind, ok := kinds[identifier.Name]
+	return names.Metric{Name: text(0), Unit: text(1), Kind: kind, Description: text(3)}, ok
 }

@@ -100,7 +100,7 @@ func (r *reading) exporters(a *inventoryAnswers) []*exporter {
 		if e == nil {
 			continue
 		}
-		switch sample.Metric[model.MetricNameLabel] {
+		switch string(sample.Metric[model.MetricNameLabel]) {
 		case queries.ExporterUp:
 			e.up, e.known = sample.Value != 0, r.fresh(e.heard)
 		case queries.Frozen:

@@ -57,7 +57,7 @@ func (r *reading) putNodes(inv *inventory, a *inventoryAnswers) {
 	}
 	for _, sample := range *a.exporters {
 		m, on := sample.Metric, pointer(sample.Value != 0)
-		name := m[model.MetricNameLabel]
+		name := string(m[model.MetricNameLabel])
 		if name != queries.Schedulable && name != queries.Reconfiguring || nodeName(m) == "" {
 			continue
 		}
