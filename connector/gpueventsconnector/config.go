@@ -12,19 +12,20 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
 
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rule"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/configkeys"
 )
 
 // RuleSet is a set of rules that run in one place.
-type RuleSet string
+type RuleSet = rule.Set
 
 const (
 	// RuleSetDevice are the rules about devices and exporters. They run next to
 	// the hardware: in the agent, or in a single collector.
-	RuleSetDevice RuleSet = "device"
+	RuleSetDevice = rule.Device
 	// RuleSetService are the rules about services and nodes. They run where the
 	// summary is computed: in the gateway, or in a single collector.
-	RuleSetService RuleSet = "service"
+	RuleSetService = rule.Service
 )
 
 const (
@@ -40,24 +41,24 @@ const (
 type Config struct {
 	// Rules are the rule sets that run.
 	Rules []RuleSet `mapstructure:"rules"`
-	// Events configures each event by its name.
+	// Events has the settings of each event under its name.
 	Events Events `mapstructure:"events"`
 	// MaxSubjects is how many devices, exporters, nodes and services each are
-	// watched, and how many conditions may be raised at the same time. What goes
-	// beyond raises no event; it is counted.
+	// watched, and how many conditions may be raised at the same time. Events about
+	// more are dropped and counted.
 	MaxSubjects int `mapstructure:"max_subjects"`
-	// Staleness is for how long a point says something about the time after it.
-	// A duration that ends later is waited for with the next point.
+	// Staleness is for how long a point is true. A duration that ends later is decided by
+	// the next point.
 	Staleness time.Duration `mapstructure:"staleness"`
-	// SubjectTTL is after how long a silent device, exporter or node is forgotten,
-	// while others are heard of. What is raised about it is cleared.
+	// SubjectTTL is after how long a device, exporter or node without telemetry is
+	// forgotten, while there is some of others. What is raised about it is cleared.
 	SubjectTTL time.Duration `mapstructure:"subject_ttl"`
-	// Storage is the storage extension that keeps what is raised over a restart;
+	// Storage is the storage extension that keeps the state across restarts;
 	// nil: it is kept in memory alone.
 	Storage *component.ID `mapstructure:"storage"`
-	// RestoredTTL is for how long after a restart a condition of a service that
-	// was raised before it stays raised while evaluations arrive that do not name
-	// the service. Used with Storage.
+	// RestoredTTL is for how long after a restart a condition of a service that was
+	// raised before stays raised while evaluations arrive, and none of that service. Used
+	// with Storage.
 	RestoredTTL time.Duration `mapstructure:"restored_ttl"`
 }
 
@@ -74,24 +75,24 @@ func createDefaultConfig() component.Config {
 	}
 }
 
-// Unmarshal implements confmap.Unmarshaler. A key that does not exist and a
-// duration without a unit stop the start.
+// Unmarshal implements confmap.Unmarshaler. An unknown key and a
+// duration without a unit are errors.
 func (c *Config) Unmarshal(conf *confmap.Conf) error { return configkeys.Unmarshal(conf, c) }
 
-// Validate reports every key that cannot be used, with its remedy. What would
-// do nothing is refused.
+// Validate reports every key that cannot be used, with its remedy. A configuration
+// without any effect is refused.
 func (c *Config) Validate() error {
 	var errs []error
 	for i, set := range c.Rules {
 		switch {
 		case set != RuleSetService && set != RuleSetDevice:
-			errs = append(errs, fmt.Errorf("rules: %q is no rule set: use [%s], [%s] or both", set, RuleSetDevice, RuleSetService))
+			errs = append(errs, fmt.Errorf("rules: %q is not a rule set: use [%s], [%s] or both", set, RuleSetDevice, RuleSetService))
 		case slices.Contains(c.Rules[:i], set):
-			errs = append(errs, fmt.Errorf("rules: %s is there twice: remove one", set))
+			errs = append(errs, fmt.Errorf("rules: %s is listed twice: remove one", set))
 		}
 	}
 	if len(c.Rules) == 0 {
-		errs = append(errs, fmt.Errorf("rules: no rule set is named: set it to [%s] in the agent, [%s] in the gateway", RuleSetDevice, RuleSetService))
+		errs = append(errs, fmt.Errorf("rules: no rule set is listed: set it to [%s] in the agent, [%s] in the gateway", RuleSetDevice, RuleSetService))
 	}
 	if len(c.Rules) > 0 && !c.Events.any(c.Rules) {
 		errs = append(errs, errors.New("events: every event of the rule sets is switched off: enable one, or remove the connector"))

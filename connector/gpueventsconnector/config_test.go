@@ -4,6 +4,7 @@
 package gpueventsconnector
 
 import (
+	"maps"
 	"path/filepath"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/confmap/confmaptest"
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/metadata"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rule"
 )
 
 func TestConfig(t *testing.T) {
@@ -25,13 +27,18 @@ func TestConfig(t *testing.T) {
 	small := *whole
 	small.MaxSubjects = 5
 	small.Staleness, small.SubjectTTL = time.Minute, time.Hour
-	e := &small.Events
-	e.ExporterDown.For, e.DeviceLost.Scrapes, e.XID.RepeatAfter, e.ECCUncorrected.RepeatAfter = 2*time.Minute, 5, time.Hour, 0
-	e.RowRemapFailure.Enabled, e.IdleHeld.Enabled = false, false
-	e.Throttle.For, e.Throttle.ClearFor = time.Minute, time.Second
-	e.Temperature = TemperatureEvent{Event{true}, 70, time.Minute, 75.5, time.Second, 80, 85, 1}
-	e.MemoryPressure = MemoryEvent{Event{true}, 0.8, time.Second, 0.9, 0, 0.1}
-	e.NodeLost.LostAfter = 5 * time.Minute
+	small.Events = defaultEvents()
+	for event, keys := range map[string]rule.Settings{
+		"gpu.exporter.down": {"for": 2 * time.Minute}, "gpu.device.lost": {"scrapes": 5},
+		"gpu.xid": {"repeat_after": time.Hour}, "gpu.ecc.uncorrected": {"repeat_after": time.Duration(0)},
+		"gpu.row_remap.failure": {"enabled": false}, "gpu.idle_held": {"enabled": false},
+		"gpu.throttle":        {"for": time.Minute, "clear_for": time.Second},
+		"gpu.temperature":     {"high": 70., "high_for": time.Minute, "critical": 75.5, "critical_for": time.Second, "memory_high": 80., "memory_critical": 85., "hysteresis": 1.},
+		"gpu.memory.pressure": {"high": 0.8, "high_for": time.Second, "critical": 0.9, "critical_for": time.Duration(0), "hysteresis": 0.1},
+		"gpu.node.lost":       {"lost_after": 5 * time.Minute},
+	} {
+		maps.Copy(small.Events[event], keys)
+	}
 	both := *whole
 	both.Rules = []RuleSet{"service", "device"}
 	id := component.MustNewIDWithName("file_storage", "state")
@@ -45,9 +52,9 @@ func TestConfig(t *testing.T) {
 		{name: "", want: whole},
 		{name: "all", want: &small},
 		{name: "device", want: &both},
-		{name: "unknown", err: `rules: "pods" is no rule set: use [device], [service] or both`},
-		{name: "twice", err: "rules: service is there twice"},
-		{name: "none", err: "rules: no rule set is named: set it to [device] in the agent"},
+		{name: "unknown", err: `rules: "pods" is not a rule set: use [device], [service] or both`},
+		{name: "twice", err: "rules: service is listed twice"},
+		{name: "none", err: "rules: no rule set is listed: set it to [device] in the agent"},
 		{name: "off", err: "events: every event of the rule sets is switched off"},
 		{name: "limit", err: "max_subjects: -1: set it to 1 or more"},
 		{name: "ttl", err: "restored_ttl: 0s: set it above 0"},

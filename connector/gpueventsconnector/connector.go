@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,19 +23,22 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/engine"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/event"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/metadata"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/state"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/durable"
 )
 
 // logEvery is the time between two log lines about the same cause.
 const logEvery = 10 * time.Minute
 
-// tickEvery is how often is looked for what is due.
+// tickEvery is the interval between checks for what is due.
 const tickEvery = time.Second
 
-// gpuEvents is the connector. Metrics are judged as they arrive; a goroutine
-// hands the events on, so that no metric waits for them. The lock covers the
-// engine and is never held while something is handed on or stored.
+// gpuEvents is the connector. Metrics are judged as they arrive; a goroutine forwards
+// the events, so that no metric waits for them. The lock covers the engine and is never
+// held while something is forwarded or stored.
 type gpuEvents struct {
 	cfg       *Config
 	id        component.ID
@@ -42,21 +46,21 @@ type gpuEvents struct {
 	version   string
 	telemetry *metadata.TelemetryBuilder
 	logger    *zap.Logger // passes each message once in logEvery
-	store     *store      // nil: nothing is kept over a restart
+	store     *store      // nil: the state is in memory alone
 
 	stateLogger *zap.Logger // passes everything
 
 	mu     sync.Mutex
-	engine *engine
+	engine *engine.Engine
 
-	wake    chan struct{} // holds one: there are events to hand on
-	stop    chan struct{}
-	handing context.Context // of what is handed on; Shutdown breaks it off
-	breakUp context.CancelFunc
-	done    chan struct{} // nil: not started
-	last    error         // of the attempt at the shutdown; set when done is closed
-	sending []event       // taken from the engine and not handed on yet; under mu
-	rest    time.Duration // until the next attempt after one that failed
+	wake           chan struct{} // holds one: there are events to forward
+	stop           chan struct{}
+	forwarding     context.Context // canceled by Shutdown
+	stopForwarding context.CancelFunc
+	done           chan struct{} // nil: not started
+	last           error         // of the attempt at the shutdown; set when done is closed
+	sending        []event.Event // taken from the engine and not accepted yet; under mu
+	backoff        time.Duration // until the next attempt after one that failed
 }
 
 var _ connector.Metrics = (*gpuEvents)(nil)
@@ -66,15 +70,15 @@ func newConnector(cfg *Config, set connector.Settings, next consumer.Logs) (*gpu
 	if err != nil {
 		return nil, err
 	}
-	handing, breakUp := context.WithCancel(context.Background())
+	forwarding, stopForwarding := context.WithCancel(context.Background())
 	return &gpuEvents{
-		handing:   handing,
-		breakUp:   breakUp,
-		cfg:       cfg,
-		id:        set.ID,
-		next:      next,
-		version:   set.BuildInfo.Version,
-		telemetry: telemetry,
+		forwarding:     forwarding,
+		stopForwarding: stopForwarding,
+		cfg:            cfg,
+		id:             set.ID,
+		next:           next,
+		version:        set.BuildInfo.Version,
+		telemetry:      telemetry,
 		logger: set.Logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
 			return zapcore.NewSamplerWithOptions(core, logEvery, 1, 0)
 		})),
@@ -86,8 +90,17 @@ func newConnector(cfg *Config, set connector.Settings, next consumer.Logs) (*gpu
 	}, nil
 }
 
-// Start reads what was raised before a restart, and registers what is observed
-// on demand.
+// newEngine returns the engine of a configuration.
+func newEngine(cfg *Config) *engine.Engine {
+	return engine.New(engine.Options{
+		Devices: slices.Contains(cfg.Rules, RuleSetDevice), Services: slices.Contains(cfg.Rules, RuleSetService),
+		Rules: cfg.Events, MaxSubjects: cfg.MaxSubjects,
+		Staleness: cfg.Staleness, SubjectTTL: cfg.SubjectTTL, RestoredTTL: cfg.RestoredTTL,
+	})
+}
+
+// Start reads what was raised before a restart, and registers the metrics about the
+// connector.
 func (c *gpuEvents) Start(ctx context.Context, host component.Host) error {
 	if c.cfg.Storage != nil {
 		client, damaged, err := durable.Open(ctx, host, component.KindConnector, *c.cfg.Storage, c.id)
@@ -96,14 +109,14 @@ func (c *gpuEvents) Start(ctx context.Context, host component.Host) error {
 		}
 		if damaged != nil {
 			c.telemetry.GpuEventsStateFailures.Add(ctx, 1)
-			c.logger.Error("the storage's file is damaged, a second one is used: what is raised may be raised a second time; "+
+			c.logger.Error("storage file is damaged, using a second one: active events may be raised again; "+
 				"remove the damaged file", zap.Error(damaged))
 		}
-		var state *savedState
-		if c.store, state, err = newStore(ctx, client, c.cfg.MaxSubjects, c.telemetry, c.stateLogger); err != nil {
+		var restored *state.State
+		if c.store, restored, err = newStore(ctx, client, c.cfg.MaxSubjects, c.telemetry, c.stateLogger); err != nil {
 			return err
 		}
-		c.engine.restore(state, time.Now())
+		c.engine.Restore(restored, time.Now())
 		c.store.start(c.snapshot)
 	}
 	c.done = make(chan struct{})
@@ -114,19 +127,19 @@ func (c *gpuEvents) Start(ctx context.Context, host component.Host) error {
 // drainTime is how long Shutdown waits for the next component at most.
 const drainTime = 10 * time.Second
 
-// Shutdown hands on what is left, and stores what is left to store. What the next
-// component does not take in time stays out of the stored state, so that it is reported
-// after the next start.
+// Shutdown forwards the remaining events and stores the state. Events that the next
+// component does not take in time are no part of the stored state, so that they are
+// reported after the next start.
 func (c *gpuEvents) Shutdown(ctx context.Context) (err error) {
-	defer c.breakUp()
+	defer c.stopForwarding()
 	if c.done != nil {
 		close(c.stop)
 		drain, cancel := context.WithTimeout(ctx, drainTime)
 		defer cancel()
-		context.AfterFunc(drain, c.breakUp)
+		context.AfterFunc(drain, c.stopForwarding)
 		if err = c.lastErr(drain); err != nil {
 			c.mu.Lock()
-			left := len(c.sending) + len(c.engine.waiting)
+			left := len(c.sending) + c.engine.Waiting()
 			c.mu.Unlock()
 			err = fmt.Errorf("the next component did not take %d events: with a storage they are reported after the next start: %w", left, err)
 		}
@@ -138,8 +151,8 @@ func (c *gpuEvents) Shutdown(ctx context.Context) (err error) {
 	return err
 }
 
-// lastErr waits for run and its last attempt: until ctx ends, and then for a moment more, in
-// which the call under way is broken off.
+// lastErr waits for run and its last attempt: until ctx ends, and then for one second
+// more, in which the call under way is canceled.
 func (c *gpuEvents) lastErr(ctx context.Context) error {
 	select {
 	case <-c.done:
@@ -154,20 +167,19 @@ func (c *gpuEvents) lastErr(ctx context.Context) error {
 	}
 }
 
-// Capabilities says that metrics are only read.
+// Capabilities implements connector.Metrics: metrics are only read.
 func (*gpuEvents) Capabilities() consumer.Capabilities {
 	return consumer.Capabilities{MutatesData: false}
 }
 
-// ConsumeMetrics reads md and never fails: who sends metrics cannot mend what is
-// wrong with events.
+// ConsumeMetrics reads md. Senders of metrics cannot fix event delivery, so it never
+// returns an error.
 func (c *gpuEvents) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error {
 	c.mu.Lock()
-	c.engine.consume(md, time.Now())
-	counted, busy := c.engine.counts, c.busy()
-	c.engine.counts = counts{}
+	c.engine.Consume(md, time.Now())
+	counts, busy := c.engine.TakeCounts(), c.busy()
 	c.mu.Unlock()
-	c.tell(ctx, &counted)
+	c.report(ctx, &counts)
 	if busy {
 		select {
 		case c.wake <- struct{}{}:
@@ -177,13 +189,13 @@ func (c *gpuEvents) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) erro
 	return nil
 }
 
-// busy reports whether there is something to hand on or to store. It holds for
-// moments: each batch that comes meanwhile wakes run.
+// busy reports whether there is something to forward or to store. Every batch that
+// arrives meanwhile wakes run.
 func (c *gpuEvents) busy() bool {
-	return len(c.engine.waiting) > 0 || c.store != nil && c.engine.changed
+	return c.engine.Waiting() > 0 || c.store != nil && c.engine.Changed()
 }
 
-// run hands events on until stop, and then what is left.
+// run forwards events until stop, and then the remaining ones.
 func (c *gpuEvents) run() {
 	defer close(c.done)
 	ticker := time.NewTicker(tickEvery)
@@ -193,56 +205,52 @@ func (c *gpuEvents) run() {
 		select {
 		case <-c.stop:
 			c.mu.Lock()
-			c.engine.advance(time.Now())
-			c.engine.judgeOpen(0)
+			c.engine.Finish(time.Now())
 			c.mu.Unlock()
-			c.last = c.handOn(c.handing)
+			c.last = c.forward(c.forwarding)
 			return
 		case <-c.wake:
 		case <-ticker.C:
 			c.mu.Lock()
-			c.engine.tick(time.Now())
-			counted := c.engine.counts
-			c.engine.counts = counts{}
+			c.engine.Tick(time.Now())
+			counts := c.engine.TakeCounts()
 			c.mu.Unlock()
-			c.tell(context.Background(), &counted)
+			c.report(context.Background(), &counts)
 		}
-		if !failed.IsZero() && time.Since(failed) < c.rest {
+		if !failed.IsZero() && time.Since(failed) < c.backoff {
 			continue
 		}
-		if err := c.handOn(c.handing); err != nil {
-			failed, c.rest = time.Now(), min(max(2*c.rest, time.Second), maxRest)
+		if err := c.forward(c.forwarding); err != nil {
+			failed, c.backoff = time.Now(), min(max(2*c.backoff, time.Second), maxBackoff)
 			continue
 		}
-		failed, c.rest = time.Time{}, 0
+		failed, c.backoff = time.Time{}, 0
 	}
 }
 
-// maxRest is the longest time between two attempts to hand events on.
-const maxRest = 30 * time.Second
+// maxBackoff is the longest time between two attempts to forward events.
+const maxBackoff = 30 * time.Second
 
-// handOn hands on all events there are, in one call. What the next component
-// refuses stays, in its order; what it will never take is left out.
-func (c *gpuEvents) handOn(ctx context.Context) error {
+// forward forwards all events in one call. Events that the next component refuses wait
+// again, in their order; those that it refuses for good are dropped.
+func (c *gpuEvents) forward(ctx context.Context) error {
 	c.mu.Lock()
-	c.sending = append(c.sending, c.engine.waiting...)
-	clear(c.engine.waiting)
-	c.engine.waiting = c.engine.waiting[:0]
-	sending, changed := c.sending, c.engine.changed
+	c.sending = c.engine.Take(c.sending)
+	sending, changed := c.sending, c.engine.Changed()
 	c.mu.Unlock()
 	if len(sending) > 0 {
 		if err := c.emit(ctx, sending); err != nil {
 			c.telemetry.GpuEventsFailures.Add(ctx, 1)
-			if !forGood(err) {
-				c.logger.Warn("The next component does not take events, they are tried again", zap.Error(err))
-				c.keep()
+			if !isPermanent(err) {
+				c.logger.Warn("next component refused events, retrying", zap.Error(err))
+				c.putBack()
 				return err
 			}
-			c.logger.Error("an exporter of the pipeline refuses events for good and does not get them again: its own log says why", zap.Int("events", len(sending)), zap.Error(err))
+			c.logger.Error("events dropped: an exporter of the pipeline refused them permanently, see its own log", zap.Int("events", len(sending)), zap.Error(err))
 		} else {
 			for i := range sending {
 				c.telemetry.GpuEventsEmitted.Add(ctx, 1, metric.WithAttributes(
-					attribute.String("event", sending[i].name), attribute.String("state", sending[i].state)))
+					attribute.String("event", sending[i].Name), attribute.String("state", sending[i].State)))
 			}
 		}
 		c.mu.Lock()
@@ -255,48 +263,47 @@ func (c *gpuEvents) handOn(ctx context.Context) error {
 	return nil
 }
 
-// forGood reports whether nobody will ever take what err refused. Where several
-// take events, each must have said so: what one refuses for good the other may
-// only refuse for now.
-func forGood(err error) bool {
+// isPermanent reports whether no component will ever take what err refused. An error of
+// several components is permanent if each of theirs is: what one refuses for good
+// another may only refuse for now.
+func isPermanent(err error) bool {
 	all, several := err.(interface{ Unwrap() []error })
 	if !several {
 		return consumererror.IsPermanent(err)
 	}
 	for _, one := range all.Unwrap() {
-		if !forGood(one) {
+		if !isPermanent(one) {
 			return false
 		}
 	}
 	return true
 }
 
-// keep puts events that were refused back where their number is limited.
-func (c *gpuEvents) keep() {
+// putBack returns refused events to the engine, which limits their number.
+func (c *gpuEvents) putBack() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.engine.waiting = append(c.sending, c.engine.waiting...)
+	c.engine.PutBack(c.sending)
 	c.sending = nil
 }
 
-// snapshot is the state to store; nil where nothing has changed, or where events
-// were not handed on yet: killed before that, they are told twice rather than
-// never.
-func (c *gpuEvents) snapshot() *savedState {
+// snapshot is the state to store; nil where it has not changed, or where there are
+// events that were not accepted yet: after a kill before that they are reported twice
+// rather than never.
+func (c *gpuEvents) snapshot() *state.State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.engine.changed || len(c.sending) > 0 || len(c.engine.waiting) > 0 {
+	if !c.engine.Changed() || len(c.sending) > 0 || c.engine.Waiting() > 0 {
 		return nil
 	}
-	c.engine.changed = false
-	return c.engine.save()
+	return c.engine.Save()
 }
 
-func (c *gpuEvents) emit(ctx context.Context, events []event) error {
+func (c *gpuEvents) emit(ctx context.Context, events []event.Event) error {
 	logs := plog.NewLogs()
 	now := pcommon.NewTimestampFromTime(time.Now())
 	for i := range events {
-		if err := events[i].write(logs, now, metadata.ScopeName, c.version); err != nil {
+		if err := events[i].Write(logs, now, metadata.ScopeName, c.version); err != nil {
 			return err
 		}
 	}

@@ -96,7 +96,7 @@ func TestConcurrentScrapes(t *testing.T) {
 			time.Sleep(interval)
 		}
 		require.Equal(t, 8, b.sink.LogRecordCount())
-		require.Equal(t, 8, b.c.engine.raised)
+		require.Equal(t, 8, b.c.engine.Raised())
 	})
 }
 

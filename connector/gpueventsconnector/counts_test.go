@@ -4,7 +4,6 @@
 package gpueventsconnector
 
 import (
-	"fmt"
 	"math"
 	"testing"
 	"testing/synctest"
@@ -14,6 +13,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/event"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/state"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -102,34 +103,36 @@ func TestInfinities(t *testing.T) {
 	for i, v := range []float64{math.Inf(1), math.Inf(-1), math.NaN(), 1e300} {
 		md := pmetric.NewMetrics()
 		rm := md.ResourceMetrics().AppendEmpty()
-		putTexts(rm.Resource().Attributes(), names.HwID, gpuA, names.K8sNodeName, "n1", names.ServiceName, "chat")
+		event.PutTexts(rm.Resource().Attributes(), names.HwID, gpuA, names.K8sNodeName, "n1", names.ServiceName, "chat")
 		for _, m := range []*names.Metric{&names.HwErrors, &names.GPUXIDErrors, &names.GPUXIDLast, &names.HwTemperature, &names.ServicePartial, &names.ServicePods} {
 			p := m.Init(rm.ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()).AppendEmpty()
 			p.SetDoubleValue(v)
 			p.SetTimestamp(at(float64(i)))
-			putTexts(p.Attributes(), names.ErrorType, names.ErrorTypeUncorrected, names.GPUXIDCode, "79")
+			event.PutTexts(p.Attributes(), names.ErrorType, names.ErrorTypeUncorrected, names.GPUXIDCode, "79")
 		}
-		before := e.counts.invalid
-		e.consume(md, now)
-		e.judgeOpen(0)
-		require.GreaterOrEqual(t, e.counts.invalid-before, int64(2), v)
+		e.TakeCounts()
+		e.Consume(md, now)
+		e.Finish(now)
+		require.GreaterOrEqual(t, e.TakeCounts().Invalid, int64(2), v)
 	}
-	_, dropped, err := encodeState(e.save())
+	_, dropped, err := state.Encode(e.Save())
 	require.NoError(t, err)
 	require.Zero(t, dropped)
 	inf := math.Inf(1)
-	text, dropped, err := encodeState(&savedState{Version: stateVersion, Devices: []savedDevice{{ID: "a"}, {ID: "b", ECC: &inf}, {ID: "c"}}})
+	text, dropped, err := state.Encode(&state.State{Version: state.Version, Devices: []state.Device{{ID: "a"}, {ID: "b", ECC: &inf}, {ID: "c"}}})
 	require.NoError(t, err)
 	require.Equal(t, 1, dropped, "one device costs the others nothing")
-	state, _, err := decodeState(text, 10)
+	again, _, err := state.Decode(text, 10)
 	require.NoError(t, err)
-	require.Len(t, state.Devices, 2)
+	require.Len(t, again.Devices, 2)
 }
 
 // A delta is the rise.
 func TestDeltas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := start(t, deviceSet, func(cfg *Config) { cfg.Events.XID.RepeatAfter, cfg.Events.ECCUncorrected.RepeatAfter = 0, 0 })
+		b := start(t, deviceSet, func(cfg *Config) {
+			cfg.Events["gpu.xid"]["repeat_after"], cfg.Events["gpu.ecc.uncorrected"]["repeat_after"] = time.Duration(0), time.Duration(0)
+		})
 		var got []string
 		for _, n := range []int64{1, 0, 1, 1} {
 			md := one(gpu{xids: map[int64]int64{79: n}, ecc: &n})(time.Now())
@@ -150,19 +153,4 @@ func TestDeltas(t *testing.T) {
 			"gpu.xid raised 79", "gpu.ecc.uncorrected raised", "gpu.xid raised 79", "gpu.ecc.uncorrected raised", "gpu.xid raised 79", "gpu.ecc.uncorrected raised",
 		}, got)
 	})
-}
-
-// A device that is on another node each time leaves nothing behind on the last.
-func TestSitesAreBounded(t *testing.T) {
-	cfg := createDefaultConfig().(*Config)
-	cfg.Rules, cfg.MaxSubjects = []RuleSet{RuleSetDevice}, 10
-	e := newEngine(cfg)
-	now := time.Now()
-	for i := range 5000 {
-		now = now.Add(time.Second)
-		e.consume(scrape2(now, gpu{id: gpuA}), now)
-		md := scrape(page{at: now, node: fmt.Sprint("n", i), gpus: []gpu{{id: gpuA}}})
-		e.consume(md, now)
-	}
-	require.LessOrEqual(t, len(e.sites), 2)
 }

@@ -69,7 +69,7 @@ func TestXIDsByTheLastCode(t *testing.T) {
 		// The receiver was restarted: its count begins anew, with a new XID.
 		since = time.Now()
 		require.Equal(t, []string{"gpu.xid raised 48"}, feed(b, both(48, map[int64]int64{48: 1}), both(48, map[int64]int64{48: 1})))
-		require.Zero(t, b.c.engine.raised, "nothing is raised, because nothing clears it")
+		require.Zero(t, b.c.engine.Raised(), "nothing is raised, because nothing clears it")
 	})
 	synctest.Test(t, func(t *testing.T) {
 		// Older exporters have no row before the first XID.

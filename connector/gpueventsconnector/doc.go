@@ -3,6 +3,7 @@
 
 //go:generate mdatagen metadata.yaml
 
-// Package gpueventsconnector turns metrics into events: log records that say
-// that a condition was raised or cleared.
+// Package gpueventsconnector turns metrics into events: log records that report
+// that a condition was raised or cleared. internal/rules has a file for each event,
+// internal/engine the state of all rules, without clock, goroutine or I/O.
 package gpueventsconnector

@@ -5,19 +5,18 @@ package gpueventsconnector
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
-	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/golden"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/event"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/state"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/otlpseeds"
 )
@@ -32,8 +31,8 @@ func TestOrderAndGroupingDoNotMatter(t *testing.T) {
 		for i := range 40 {
 			scrapes = append(scrapes, randomScrape(r, begin.Add(time.Duration(i)*interval)))
 		}
-		whole := tellAll(begin, scrapes, func(md pmetric.Metrics) []pmetric.Metrics { return []pmetric.Metrics{md} })
-		split := tellAll(begin, scrapes, func(md pmetric.Metrics) []pmetric.Metrics { return shuffle(r, md) })
+		whole := eventsOf(begin, scrapes, func(md pmetric.Metrics) []pmetric.Metrics { return []pmetric.Metrics{md} })
+		split := eventsOf(begin, scrapes, func(md pmetric.Metrics) []pmetric.Metrics { return shuffle(r, md) })
 		require.Equal(t, whole, split, "seed %d", seed)
 		if seed == 0 {
 			require.NotEmpty(t, whole)
@@ -88,40 +87,39 @@ func shuffle(r *rand.Rand, md pmetric.Metrics) []pmetric.Metrics {
 	return out
 }
 
-// tellAll feeds every scrape, in the batches that split makes of it, and returns
-// what is told.
-func tellAll(begin time.Time, scrapes []pmetric.Metrics, split func(pmetric.Metrics) []pmetric.Metrics) (told []string) {
+// eventsOf feeds every scrape, in the batches that split makes of it, and returns
+// the events.
+func eventsOf(begin time.Time, scrapes []pmetric.Metrics, split func(pmetric.Metrics) []pmetric.Metrics) (events []string) {
 	cfg := createDefaultConfig().(*Config)
 	cfg.Rules = []RuleSet{RuleSetDevice, RuleSetService}
 	// Short, so that a lot happens.
-	cfg.Events.Temperature.HighFor, cfg.Events.Temperature.CriticalFor = 30*time.Second, 15*time.Second
-	cfg.Events.MemoryPressure.HighFor, cfg.Events.MemoryPressure.CriticalFor = 30*time.Second, 15*time.Second
-	cfg.Events.Throttle.For, cfg.Events.Throttle.ClearFor = 30*time.Second, 15*time.Second
-	cfg.Events.ExporterDown.For, cfg.Events.DeviceLost.Scrapes = 15*time.Second, 2
-	cfg.Events.XID.RepeatAfter = time.Minute
+	cfg.Events["gpu.temperature"]["high_for"], cfg.Events["gpu.temperature"]["critical_for"] = 30*time.Second, 15*time.Second
+	cfg.Events["gpu.memory.pressure"]["high_for"], cfg.Events["gpu.memory.pressure"]["critical_for"] = 30*time.Second, 15*time.Second
+	cfg.Events["gpu.throttle"]["for"], cfg.Events["gpu.throttle"]["clear_for"] = 30*time.Second, 15*time.Second
+	cfg.Events["gpu.exporter.down"]["for"], cfg.Events["gpu.device.lost"]["scrapes"] = 15*time.Second, 2
+	cfg.Events["gpu.xid"]["repeat_after"] = time.Minute
 	e := newEngine(cfg)
 	for i, md := range scrapes {
 		now := begin.Add(time.Duration(i) * interval)
 		whole := pmetric.NewMetrics()
 		md.CopyTo(whole)
 		for _, b := range split(whole) {
-			e.consume(b, now)
+			e.Consume(b, now)
 		}
 		for s := 1; s < int(interval/time.Second); s++ {
-			e.tick(now.Add(time.Duration(s) * time.Second))
+			e.Tick(now.Add(time.Duration(s) * time.Second))
 		}
-		first := len(told)
-		for _, ev := range e.waiting {
+		first := len(events)
+		for _, ev := range e.Take(nil) {
 			attrs := pcommon.NewMap()
-			for _, put := range ev.details {
+			for _, put := range ev.Details {
 				put(attrs)
 			}
-			told = append(told, fmt.Sprint(i, " ", ev.at, " ", ev.key, " ", ev.state, " ", ev.severity, " ", ev.body, " ", attrs.AsRaw()))
+			events = append(events, fmt.Sprint(i, " ", ev.At, " ", ev.Key, " ", ev.State, " ", ev.Severity, " ", ev.Body, " ", attrs.AsRaw()))
 		}
-		e.waiting = e.waiting[:0]
-		slices.Sort(told[first:])
+		slices.Sort(events[first:])
 	}
-	return told
+	return events
 }
 
 func FuzzConsumeMetrics(f *testing.F) {
@@ -149,31 +147,32 @@ func FuzzConsumeMetrics(f *testing.F) {
 			if err != nil {
 				return
 			}
-			e.consume(md, now)
+			e.Consume(md, now)
 			for range seconds % 300 {
 				now = now.Add(time.Second)
-				e.tick(now)
+				e.Tick(now)
 			}
 		}
-		for _, n := range []int{len(e.devices), len(e.exporters), len(e.nodes), len(e.services), e.raised} {
-			require.LessOrEqual(t, n, 5)
+		for kind, n := range e.Subjects() {
+			require.LessOrEqual(t, n, 5, kind)
 		}
+		require.LessOrEqual(t, e.Raised(), 5)
 		logs := plog.NewLogs()
-		for i := range e.waiting {
-			require.NoError(t, e.waiting[i].write(logs, 1, "scope", "v"))
-			require.LessOrEqual(t, len(e.waiting[i].key), maxKey)
-			require.NotEmpty(t, e.waiting[i].body)
+		for _, ev := range e.Take(nil) {
+			require.NoError(t, ev.Write(logs, 1, "scope", "v"))
+			require.LessOrEqual(t, len(ev.Key), event.MaxKey)
+			require.NotEmpty(t, ev.Body)
 		}
-		state := e.save()
-		require.Len(t, state.Raised, e.raised)
-		text, _, err := encodeState(state)
+		saved := e.Save()
+		require.Len(t, saved.Raised, e.Raised())
+		text, _, err := state.Encode(saved)
 		require.NoError(t, err)
-		again, refused, err := decodeState(text, 5)
+		again, refused, err := state.Decode(text, 5)
 		require.NoError(t, err)
 		require.Zero(t, refused)
 		restored := newEngine(cfg)
-		restored.restore(again, now)
-		require.Equal(t, e.raised, restored.raised)
+		restored.Restore(again, now)
+		require.Equal(t, e.Raised(), restored.Raised())
 	})
 }
 
@@ -219,20 +218,35 @@ func BenchmarkConsume(b *testing.B) {
 				now = now.Add(interval)
 				setTime(md, pcommon.NewTimestampFromTime(now))
 				b.StartTimer()
-				e.consume(md, now)
+				e.Consume(md, now)
 				for s := range 15 {
-					e.tick(now.Add(time.Duration(s) * time.Second))
+					e.Tick(now.Add(time.Duration(s) * time.Second))
 				}
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(points), "ns/point")
 			b.ReportMetric(float64(points), "points")
-			require.Empty(b, e.waiting)
+			require.Zero(b, e.Waiting())
 		})
 	}
 }
 
 func setTime(md pmetric.Metrics, at pcommon.Timestamp) {
-	eachPoint(md, func(_ string, _ pcommon.Map, p pmetric.NumberDataPoint) { p.SetTimestamp(at) })
+	for _, rm := range md.ResourceMetrics().All() {
+		for _, sm := range rm.ScopeMetrics().All() {
+			for _, m := range sm.Metrics().All() {
+				var points pmetric.NumberDataPointSlice
+				switch m.Type() {
+				case pmetric.MetricTypeGauge:
+					points = m.Gauge().DataPoints()
+				case pmetric.MetricTypeSum:
+					points = m.Sum().DataPoints()
+				}
+				for _, p := range points.All() {
+					p.SetTimestamp(at)
+				}
+			}
+		}
+	}
 }
 
 // TestUnreadPointsCostNoMemory: a steady fleet allocates nothing.
@@ -245,46 +259,10 @@ func TestUnreadPointsCostNoMemory(t *testing.T) {
 	next := func() {
 		now = now.Add(interval)
 		setTime(md, pcommon.NewTimestampFromTime(now))
-		e.consume(md, now)
-		e.tick(now.Add(2 * time.Second))
+		e.Consume(md, now)
+		e.Tick(now.Add(2 * time.Second))
 	}
 	next()
 	next()
 	require.Zero(t, testing.AllocsPerRun(100, next))
-}
-
-// TestPagesOfTheReceiver: what the dcgm receiver makes of real pages is read.
-func TestPagesOfTheReceiver(t *testing.T) {
-	for file, want := range map[string]struct{ gpus, instances int }{
-		"h100.prom.yaml": {2, 0}, "a100-mig.prom.yaml": {2, 3}, "shared-4.6.prom.yaml": {2, 0},
-	} {
-		t.Run(file, func(t *testing.T) {
-			md, err := golden.ReadMetrics(filepath.Join("..", "..", "receiver", "dcgmreceiver", "testdata", "pages", file))
-			require.NoError(t, err)
-			cfg := createDefaultConfig().(*Config)
-			cfg.Rules = []RuleSet{RuleSetDevice}
-			e := newEngine(cfg)
-			now := time.Now()
-			e.consume(md, now)
-			e.tick(now.Add(2 * time.Second))
-			require.Zero(t, e.counts)
-			require.Len(t, e.exporters, 1)
-			var gpus, instances int
-			for _, d := range e.devices {
-				require.Positive(t, d.was.limit, "memory")
-				require.Less(t, d.was.ratio, 1.)
-				if d.facts.parent != "" {
-					instances++
-					continue
-				}
-				gpus++
-				require.Equal(t, file == "shared-4.6.prom.yaml", math.IsNaN(d.was.temperature[0]), "temperature")
-				require.Equal(t, file == "h100.prom.yaml", d.was.throttle == 0 && d.was.uncorrected == 0, "what the page has")
-				for _, x := range e.exporters {
-					require.Equal(t, x.id, d.exporter)
-				}
-			}
-			require.Equal(t, want, struct{ gpus, instances int }{gpus, instances})
-		})
-	}
 }

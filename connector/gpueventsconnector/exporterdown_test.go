@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/event"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -212,7 +213,7 @@ func TestMIGLayouts(t *testing.T) {
 			events := feed(b, 4, whole, instance("3"))
 			require.Equal(t, []string{"gpu.memory.pressure cleared"}, brief(events))
 			require.Equal(t, "MIG instance 1 of GPU 3 on n1 ("+gpuA+"/1) is no part of its GPU's MIG layout any more, and what was raised about it is over.", events[0].body)
-			require.Len(t, b.c.engine.devices, 2, "what is gone is forgotten")
+			require.Equal(t, 2, b.c.engine.Subjects()["device"], "what is gone is forgotten")
 		})
 	})
 	t.Run("the GPU goes with its instances", func(t *testing.T) {
@@ -248,7 +249,7 @@ func TestMIGLayouts(t *testing.T) {
 func nodeSays(at time.Time, node string, values map[*names.Metric]float64) pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	rm := md.ResourceMetrics().AppendEmpty()
-	putTexts(rm.Resource().Attributes(), names.K8sClusterName, "c1", names.K8sNodeName, node)
+	event.PutTexts(rm.Resource().Attributes(), names.K8sClusterName, "c1", names.K8sNodeName, node)
 	ms := rm.ScopeMetrics().AppendEmpty().Metrics()
 	for m, v := range values {
 		p := m.Init(ms.AppendEmpty()).AppendEmpty()

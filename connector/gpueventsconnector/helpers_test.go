@@ -22,6 +22,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/metadatatest"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/subject"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -133,7 +134,7 @@ func states(events []occurred) (s []string) {
 
 // evaluated is one evaluation of one service, as gpu_summary emits it.
 type evaluated struct {
-	service         service
+	service         subject.Service
 	at              int // seconds
 	partial         float64
 	stale           bool // the service was forgotten
@@ -150,14 +151,14 @@ type evaluated struct {
 func (e evaluated) add(md pmetric.Metrics) {
 	rm := md.ResourceMetrics().AppendEmpty()
 	if e.resourceOnly {
-		e.service.put(rm.Resource().Attributes())
+		e.service.Put(rm.Resource().Attributes())
 	}
 	sm := rm.ScopeMetrics().AppendEmpty()
 	point := func(m *names.Metric) pmetric.NumberDataPoint {
 		p := m.Init(sm.Metrics().AppendEmpty()).AppendEmpty()
 		p.SetTimestamp(pcommon.Timestamp(e.at) * 1e9)
 		if !e.resourceOnly {
-			e.service.put(p.Attributes())
+			e.service.Put(p.Attributes())
 		}
 		return p
 	}
@@ -247,4 +248,11 @@ func (h *hanging) ConsumeLogs(ctx context.Context, logs plog.Logs) error {
 		return ctx.Err()
 	}
 	return h.refusing.ConsumeLogs(ctx, logs)
+}
+
+// at is a time in seconds.
+func at(seconds float64) pcommon.Timestamp { return pcommon.Timestamp(1e18 + seconds*1e9) }
+
+func serviceID(cluster, namespace, name string) subject.Service {
+	return subject.Service{Cluster: cluster, Namespace: namespace, Name: name}
 }

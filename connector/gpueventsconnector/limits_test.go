@@ -15,6 +15,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/engine"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/event"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/metadatatest"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
@@ -33,7 +35,7 @@ func TestSilenceChangesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := start(t, deviceSet, func(cfg *Config) {
-					cfg.Events.ExporterDown.Enabled, cfg.Events.DeviceLost.Enabled = false, false
+					cfg.Events["gpu.exporter.down"]["enabled"], cfg.Events["gpu.device.lost"]["enabled"] = false, false
 				})
 				var raised []string
 				for range 10 {
@@ -127,7 +129,7 @@ func TestSubjectsAreBounded(t *testing.T) {
 			{Value: 2, Attributes: kind("device")}, {Value: 2, Attributes: kind("exporter")},
 			{Value: 2, Attributes: kind("node")}, {Value: 0, Attributes: kind("service")},
 		}, metricdatatest.IgnoreTimestamp())
-		require.Equal(t, 1, b.logs.FilterMessageSnippet("more to watch than a limit allows").Len(), "once in ten minutes")
+		require.Equal(t, 1, b.logs.FilterMessageSnippet("limit of watched subjects reached").Len(), "once in ten minutes")
 		m, err := b.tel.GetMetric("otelcol_gpu_events_subjects_refused")
 		require.NoError(t, err)
 		require.Len(t, m.Data.(metricdata.Sum[int64]).DataPoints, 3)
@@ -147,10 +149,10 @@ func TestSubjectsAreForgotten(t *testing.T) {
 		b.feed(scrape(page{at: time.Now(), node: "n2", gpus: []gpu{{id: gpuB}}}))
 		events := b.wait(time.Minute)
 		require.ElementsMatch(t, []string{"gpu.row_remap.failure cleared", "gpu.node.lost cleared"}, brief(events))
-		require.Zero(t, b.c.engine.raised)
-		require.Len(t, b.c.engine.devices, 1)
-		require.Len(t, b.c.engine.nodes, 1)
-		require.Len(t, b.c.engine.exporters, 1)
+		require.Zero(t, b.c.engine.Raised())
+		require.Equal(t, 1, b.c.engine.Subjects()["device"])
+		require.Equal(t, 1, b.c.engine.Subjects()["node"])
+		require.Equal(t, 1, b.c.engine.Subjects()["exporter"])
 	})
 }
 
@@ -158,16 +160,11 @@ func TestSubjectsAreForgotten(t *testing.T) {
 func TestRulesAreSwitchedOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := start(t, deviceSet, func(cfg *Config) {
-			cfg.Events = Events{XID: cfg.Events.XID}
+			cfg.Events = Events{names.EventXID: cfg.Events[names.EventXID]}
 		})
 		for i := range 20 {
 			b.feed(scrape(page{at: time.Now(), node: "n1", frozen: true, gpus: []gpu{{id: gpuA, hot: 99, throttle: []string{"hw_thermal"}}}}))
 			require.Empty(t, b.wait(interval), i)
-		}
-		require.Equal(t, inputXIDs, b.c.engine.inputs.Get(names.GPUXIDErrors.Name))
-		require.Equal(t, inputXIDLast, b.c.engine.inputs.Get(names.GPUXIDLast.Name))
-		for _, m := range []names.Metric{names.HwTemperature, names.GPUMemoryUsage, names.GPUThrottleActive, names.HwErrors, names.ExporterUp} {
-			require.Equal(t, inputNone, b.c.engine.inputs.Get(m.Name))
 		}
 	})
 }
@@ -182,7 +179,7 @@ func TestOtherHardware(t *testing.T) {
 			require.Empty(t, b.feed(md))
 			require.Empty(t, b.wait(interval))
 		}
-		require.Empty(t, b.c.engine.devices)
+		require.Zero(t, b.c.engine.Subjects()["device"])
 	})
 }
 
@@ -191,12 +188,12 @@ func TestOtherHardware(t *testing.T) {
 func TestWaitingEventsAreBounded(t *testing.T) {
 	e := newEngine(createDefaultConfig().(*Config))
 	now := time.Now()
-	e.waiting = make([]event, maxWaiting)
-	e.consume(data(now, 1, 1), now)
-	require.Len(t, e.waiting, maxWaiting)
-	require.Equal(t, map[string]int64{names.EventServicePartial: 1}, e.counts.refused)
-	require.Zero(t, e.raised)
-	e.waiting = e.waiting[:0]
-	e.consume(data(now.Add(interval), 1, 1), now.Add(interval))
-	require.Len(t, e.waiting, 1)
+	e.PutBack(make([]event.Event, engine.MaxWaiting))
+	e.Consume(data(now, 1, 1), now)
+	require.Equal(t, engine.MaxWaiting, e.Waiting())
+	require.Equal(t, map[string]int64{names.EventServicePartial: 1}, e.TakeCounts().Refused)
+	require.Zero(t, e.Raised())
+	e.Take(nil)
+	e.Consume(data(now.Add(interval), 1, 1), now.Add(interval))
+	require.Equal(t, 1, e.Waiting())
 }

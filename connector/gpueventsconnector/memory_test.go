@@ -21,9 +21,9 @@ func BenchmarkMemory(b *testing.B) {
 	for b.Loop() {
 		before := heap()
 		e := newEngine(cfg)
-		e.consume(fleetPages(devices, now), now)
-		e.tick(now.Add(2 * time.Second))
-		require.Len(b, e.devices, devices)
+		e.Consume(fleetPages(devices, now), now)
+		e.Tick(now.Add(2 * time.Second))
+		require.Equal(b, devices, e.Subjects()["device"])
 		b.ReportMetric(float64(heap()-before)/devices, "B/device")
 		runtime.KeepAlive(e)
 	}

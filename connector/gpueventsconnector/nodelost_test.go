@@ -166,7 +166,7 @@ func TestWhatANodeIs(t *testing.T) {
 			got = append(got, brief(b.wait(interval))...)
 		}
 		require.Equal(t, []string{"gpu.node.lost raised"}, got)
-		require.Len(t, b.c.engine.nodes, 1)
+		require.Equal(t, 1, b.c.engine.Subjects()["node"])
 	})
 }
 
@@ -187,17 +187,17 @@ func TestAPauseIsNoSilence(t *testing.T) {
 	now := time.Now()
 	e := newEngine(createDefaultConfig().(*Config))
 	f := newFleet("n1")
-	e.consume(f.heard(now), now)
+	e.Consume(f.heard(now), now)
 	for range 60 {
 		now = now.Add(time.Second)
-		e.tick(now)
+		e.Tick(now)
 	}
 	now = now.Add(time.Hour)
-	e.tick(now)
-	require.Empty(t, e.waiting)
+	e.Tick(now)
+	require.Zero(t, e.Waiting())
 	for range 60 {
 		now = now.Add(time.Second)
-		e.tick(now)
+		e.Tick(now)
 	}
-	require.Len(t, e.waiting, 1)
+	require.Equal(t, 1, e.Waiting())
 }

@@ -23,12 +23,14 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/event"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/metadata"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/metadatatest"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/subject"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
-var chat = service{cluster: "c1", namespace: "ml", name: "chat"}
+var chat = subject.Service{Cluster: "c1", Namespace: "ml", Name: "chat"}
 
 func TestPartialIsRaisedAndCleared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -117,7 +119,7 @@ func TestAbsentInputChangesNothing(t *testing.T) {
 		b := start(t)
 		require.Equal(t, []string{"raised"}, states(b.feed(batch(evaluated{service: chat, at: 10, partial: 1}))))
 		require.Empty(t, b.feed(pmetric.NewMetrics()))
-		require.Empty(t, b.feed(batch(evaluated{service: service{name: "other"}, at: 25})))
+		require.Empty(t, b.feed(batch(evaluated{service: subject.Service{Name: "other"}, at: 25})))
 
 		// Averages go on while partial is absent, as after a start of the summary.
 		md := batch(evaluated{service: chat, at: 40})
@@ -132,9 +134,9 @@ func TestAbsentInputChangesNothing(t *testing.T) {
 func TestServicesAreToldApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := start(t)
-		services := []service{
-			{"c1", "ml", "chat"}, {"c1", "lab", "chat"}, {"c2", "ml", "chat"}, {"", "ml", "chat"}, {"", "", "chat"},
-			{"c1", "ml/chat", "x"}, {"c1", "ml", "chat/x"},
+		services := []subject.Service{
+			serviceID("c1", "ml", "chat"), serviceID("c1", "lab", "chat"), serviceID("c2", "ml", "chat"), serviceID("", "ml", "chat"), serviceID("", "", "chat"),
+			serviceID("c1", "ml/chat", "x"), serviceID("c1", "ml", "chat/x"),
 		}
 		var all []evaluated
 		for _, s := range services {
@@ -144,7 +146,7 @@ func TestServicesAreToldApart(t *testing.T) {
 		for i, e := range b.feed(batch(all...)) {
 			want := map[string]any{}
 			attrs := pcommon.NewMap()
-			services[i].put(attrs)
+			services[i].Put(attrs)
 			for k, v := range attrs.AsRaw() {
 				want[k] = v
 			}
@@ -180,7 +182,7 @@ func TestAServiceThatIsGoneIsCleared(t *testing.T) {
 		require.Equal(t, []string{"cleared"}, states(events))
 		require.Equal(t, "Service chat in namespace ml of cluster c1 is gone, and its partial state with it.", events[0].body)
 		require.Equal(t, plog.SeverityNumberInfo, events[0].record.SeverityNumber())
-		require.Zero(t, b.c.engine.raised)
+		require.Zero(t, b.c.engine.Raised())
 	})
 }
 
@@ -205,7 +207,7 @@ func TestNamesAtMostFiftyPods(t *testing.T) {
 func TestUnknownDetailsAreAbsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := start(t).feed(batch(evaluated{
-			service: service{name: "chat"}, at: 10, partial: 1, withoutPods: true, resourceOnly: true, partialIsDouble: true,
+			service: subject.Service{Name: "chat"}, at: 10, partial: 1, withoutPods: true, resourceOnly: true, partialIsDouble: true,
 		}))[0]
 		require.Equal(t, "Service chat is partial.", e.body)
 		require.Len(t, e.attrs, 3, "id, key and state: %v", e.attrs)
@@ -219,15 +221,15 @@ func TestTextsFromOutsideAreBounded(t *testing.T) {
 		evil := "chat\u202e\u200b\n\x00\xff"
 		b := start(t)
 		events := b.feed(batch(
-			evaluated{service: service{"c", "n", long}, at: 10, partial: 1, missing: []string{long, "po\u200bd"}, ratio: 1},
-			evaluated{service: service{"c", "n", long + "x"}, at: 10, partial: 1},
-			evaluated{service: service{"c", "n", evil}, at: 10, partial: 1},
+			evaluated{service: serviceID("c", "n", long), at: 10, partial: 1, missing: []string{long, "po\u200bd"}, ratio: 1},
+			evaluated{service: serviceID("c", "n", long+"x"), at: 10, partial: 1},
+			evaluated{service: serviceID("c", "n", evil), at: 10, partial: 1},
 		))
 		require.Len(t, events, 3)
 		require.NotEqual(t, events[0].attrs[names.GPUEventKey], events[1].attrs[names.GPUEventKey])
 		for _, e := range events {
-			require.LessOrEqual(t, len(e.attrs[names.GPUEventKey].(string)), maxKey)
-			require.LessOrEqual(t, len(e.resource["service.name"].(string)), maxText)
+			require.LessOrEqual(t, len(e.attrs[names.GPUEventKey].(string)), event.MaxKey)
+			require.LessOrEqual(t, len(e.resource["service.name"].(string)), 256)
 			require.Less(t, len(e.body), 2000)
 		}
 		require.Contains(t, events[0].attrs[names.GPUServiceMissingPods], "pod")
@@ -239,7 +241,7 @@ func TestInvalidInputIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := start(t)
 		require.Empty(t, b.feed(batch(
-			evaluated{service: service{"c", "n", ""}, at: 10, partial: 1},
+			evaluated{service: serviceID("c", "n", ""), at: 10, partial: 1},
 			evaluated{service: chat, at: 10, partial: math.NaN(), partialIsDouble: true},
 		)))
 		md := batch(evaluated{service: chat, at: 10})
@@ -248,7 +250,7 @@ func TestInvalidInputIsCounted(t *testing.T) {
 		metadatatest.AssertEqualGpuEventsInputInvalid(t, b.tel,
 			[]metricdata.DataPoint[int64]{{Value: 8}}, metricdatatest.IgnoreTimestamp())
 
-		b.feed(batch(evaluated{service: service{"c", "n", ""}, at: 25, partial: 1}))
+		b.feed(batch(evaluated{service: serviceID("c", "n", ""), at: 25, partial: 1}))
 		require.Equal(t, 1, b.logs.Len(), "counted each time, logged once")
 	})
 }
@@ -256,7 +258,7 @@ func TestInvalidInputIsCounted(t *testing.T) {
 func TestSubjectsAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := start(t, func(c *Config) { c.MaxSubjects = 1 })
-		other := service{"c1", "ml", "other"}
+		other := serviceID("c1", "ml", "other")
 		require.Len(t, b.feed(batch(evaluated{service: chat, at: 10, partial: 1}, evaluated{service: other, at: 10, partial: 1})), 1)
 		event := attribute.NewSet(attribute.String("event", "gpu.service.partial"))
 		metadatatest.AssertEqualGpuEventsRefused(t, b.tel,
@@ -287,9 +289,9 @@ func TestRefusedEventsComeAgain(t *testing.T) {
 			require.Empty(t, b.feed(batch(evaluated{service: chat, at: 10 + i, partial: partial})))
 		}
 		synctest.Wait()
-		require.Equal(t, 1, b.logs.FilterMessageSnippet("does not take events").Len())
+		require.Equal(t, 1, b.logs.FilterMessageSnippet("next component refused events").Len())
 		next.refuse(nil)
-		time.Sleep(maxRest)
+		time.Sleep(maxBackoff)
 		synctest.Wait()
 		require.Len(t, next.AllLogs(), 1)
 		var got []string
@@ -312,7 +314,7 @@ func TestEventsThatAreRefusedForGood(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		require.Empty(t, next.AllLogs())
-		require.Equal(t, 1, b.logs.FilterMessageSnippet("refuses events for good").Len())
+		require.Equal(t, 1, b.logs.FilterMessageSnippet("refused them permanently").Len())
 	})
 }
 
@@ -334,7 +336,7 @@ func TestOneRefusesForGoodTheOtherForNow(t *testing.T) {
 		next.refuse(errors.Join(no, no))
 		b.feed(batch(evaluated{service: chat, at: 11}))
 		synctest.Wait()
-		require.Equal(t, 1, b.logs.FilterMessageSnippet("refuses events for good").Len())
+		require.Equal(t, 1, b.logs.FilterMessageSnippet("refused them permanently").Len())
 	})
 }
 
@@ -344,7 +346,7 @@ func TestConcurrentBatches(t *testing.T) {
 		var wg sync.WaitGroup
 		for worker := range 4 {
 			wg.Go(func() {
-				s := service{"c1", "ml", fmt.Sprint("svc-", worker)}
+				s := serviceID("c1", "ml", fmt.Sprint("svc-", worker))
 				for i := range 50 {
 					if b.c.ConsumeMetrics(t.Context(), batch(evaluated{service: s, at: i, partial: float64(i % 2)})) != nil {
 						t.Error("a batch was refused")
@@ -355,7 +357,7 @@ func TestConcurrentBatches(t *testing.T) {
 		wg.Wait()
 		synctest.Wait()
 		require.Equal(t, 4*49, b.sink.LogRecordCount())
-		require.Equal(t, 4, b.c.engine.raised)
+		require.Equal(t, 4, b.c.engine.Raised())
 	})
 }
 

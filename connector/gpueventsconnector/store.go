@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/metadata"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/state"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/durable"
 )
 
@@ -25,53 +26,52 @@ const (
 	writeEvery = time.Second
 )
 
-// store keeps the state in a storage extension. It is written by a goroutine of
-// its own when it has changed; changes while it writes become one write.
+// store keeps the state in a storage extension. A goroutine writes it when it has
+// changed; changes during a write become one write.
 type store struct {
 	client    storage.Client
 	telemetry *metadata.TelemetryBuilder
 	logger    *zap.Logger
 	changed   chan struct{} // holds one
 
-	// snapshot gives the state, where it has changed and all events of it were
-	// handed on.
-	snapshot func() *savedState
+	// snapshot returns the state, where it has changed and all events of it were
+	// accepted.
+	snapshot func() *state.State
 
-	unwritten *savedState // that could not be written; only write reads it
-	failing   bool        // the last write failed; likewise
+	unwritten *state.State // that could not be written; only write reads it
+	failing   bool         // the last write failed; likewise
 
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
-// newStore reads the state. One that makes no sense is logged and replaced: what
-// is partial then is raised again. One that cannot be read now is an error: it
-// must not be written over.
-func newStore(ctx context.Context, client storage.Client, limit int, telemetry *metadata.TelemetryBuilder, logger *zap.Logger) (*store, *savedState, error) {
+// newStore reads the state. An invalid one is logged and replaced: active events are
+// raised again. One that cannot be read now is an error: it must not be overwritten.
+func newStore(ctx context.Context, client storage.Client, limit int, telemetry *metadata.TelemetryBuilder, logger *zap.Logger) (*store, *state.State, error) {
 	s := &store{client: client, telemetry: telemetry, logger: logger, changed: make(chan struct{}, 1), done: make(chan struct{})}
 	text, err := durable.Get(ctx, client, stateKey)
 	if errors.Is(err, durable.ErrSilent) { // nor would it close
 		return nil, nil, err
 	}
 	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("storage: the state cannot be read: see that its disk answers and is not full; what it holds is untouched: %w", err), client.Close(ctx))
+		return nil, nil, errors.Join(fmt.Errorf("storage: the state cannot be read: check that its disk responds and is not full; its content is unchanged: %w", err), client.Close(ctx))
 	}
-	state, refused, err := decodeState(text, limit)
+	saved, refused, err := state.Decode(text, limit)
 	if err != nil {
-		state = &savedState{}
+		saved = state.New()
 		telemetry.GpuEventsStateFailures.Add(ctx, 1)
-		logger.Error("The stored state cannot be read and is started anew: what is raised may be raised a second time, "+
-			"and what ceased meanwhile is not cleared", zap.Error(err))
+		logger.Error("stored state is invalid, starting with an empty one: active events may be raised again, "+
+			"and those that ended meanwhile are not cleared", zap.Error(err))
 	}
 	if refused > 0 {
 		telemetry.GpuEventsStateFailures.Add(ctx, 1)
-		logger.Warn("The stored state has more than max_subjects, which is forgotten: raise it", zap.Int("forgotten", refused))
+		logger.Warn("stored state is larger than max_subjects, the rest is dropped: raise it", zap.Int("dropped", refused))
 	}
-	return s, state, nil
+	return s, saved, nil
 }
 
 // start begins to write changes until close.
-func (s *store) start(snapshot func() *savedState) {
+func (s *store) start(snapshot func() *state.State) {
 	s.snapshot = snapshot
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
@@ -103,7 +103,7 @@ func (s *store) run(ctx context.Context) {
 	}
 }
 
-// wake says that there may be something to write.
+// wake tries a write soon.
 func (s *store) wake() {
 	select {
 	case s.changed <- struct{}{}:
@@ -111,21 +111,19 @@ func (s *store) wake() {
 	}
 }
 
-// write stores the state, where there is one to store.
+// write stores the state where it has changed.
 func (s *store) write(ctx context.Context) (wrote bool, err error) {
-	state := s.unwritten
-	if state == nil {
-		state = s.snapshot()
-	} else if newer := s.snapshot(); newer != nil {
-		state = newer
+	saved := s.unwritten
+	if newer := s.snapshot(); newer != nil {
+		saved = newer
 	}
-	if state == nil {
+	if saved == nil {
 		return false, nil
 	}
-	text, dropped, err := encodeState(state)
+	text, dropped, err := state.Encode(saved)
 	if dropped > 0 {
 		s.telemetry.GpuEventsStateFailures.Add(ctx, int64(dropped))
-		s.logger.Error("devices whose state has no text are not stored: what is raised about them may be raised a second time after a restart", zap.Int("devices", dropped))
+		s.logger.Error("state of devices without valid numbers is not stored: active events about them may be raised again after a restart", zap.Int("devices", dropped))
 	}
 	if err == nil {
 		err = s.client.Set(ctx, stateKey, text)
@@ -134,23 +132,22 @@ func (s *store) write(ctx context.Context) (wrote bool, err error) {
 		s.unwritten = nil
 		if s.failing {
 			s.failing = false
-			s.logger.Info("the state is written again")
+			s.logger.Info("state is written again")
 		}
 		return true, nil
 	}
-	s.unwritten = state
+	s.unwritten = saved
 	if ctx.Err() == nil {
 		s.telemetry.GpuEventsStateFailures.Add(ctx, 1)
 		if !s.failing {
 			s.failing = true
-			s.logger.Warn("the state cannot be written and is tried again every 10 s: events go on, and a restart meanwhile may send them twice", zap.Error(err))
+			s.logger.Warn("state cannot be written, retrying every 10 s: events continue, and a restart meanwhile may send them twice", zap.Error(err))
 		}
 	}
 	return false, err
 }
 
-// close writes what was not written yet. A storage that does not come back is
-// left behind.
+// close writes a last time. A storage that does not respond is abandoned.
 func (s *store) close(ctx context.Context) error {
 	s.cancel()
 	return durable.Close(ctx, s.done, func(ctx context.Context) error {

@@ -24,9 +24,11 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/metadatatest"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/state"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/subject"
 )
 
-var lab = service{cluster: "c1", namespace: "lab", name: "chat"}
+var lab = subject.Service{Cluster: "c1", Namespace: "lab", Name: "chat"}
 
 // disk is a storage extension that outlives a restart, and its client.
 type disk struct {
@@ -106,14 +108,14 @@ func (d *disk) boot(t *testing.T, change ...func(*Config)) *bench {
 }
 
 // state are the services that are stored as partial.
-func (d *disk) state(t *testing.T) map[service]struct{} {
+func (d *disk) state(t *testing.T) map[subject.Service]struct{} {
 	t.Helper()
-	s, _, err := decodeState(d.values[stateKey], 100)
+	s, _, err := state.Decode(d.values[stateKey], 100)
 	require.NoError(t, err)
-	raised := map[service]struct{}{}
+	raised := map[subject.Service]struct{}{}
 	for _, r := range s.Raised {
 		require.Equal(t, "gpu.service.partial", r.Event)
-		raised[service{r.Cluster, r.Namespace, r.Service}] = struct{}{}
+		raised[serviceID(r.Cluster, r.Namespace, r.Service)] = struct{}{}
 	}
 	return raised
 }
@@ -168,7 +170,7 @@ func TestWhatWentDuringARestartIsCleared(t *testing.T) {
 		require.Equal(t, []string{"cleared"}, states(events))
 		require.Equal(t, "Service chat in namespace ml of cluster c1 was not heard of since the restart, and is no longer partial.", events[0].body)
 		synctest.Wait()
-		require.Equal(t, map[service]struct{}{lab: {}}, d.state(t))
+		require.Equal(t, map[subject.Service]struct{}{lab: {}}, d.state(t))
 		time.Sleep(time.Hour)
 		require.Empty(t, b.feed(batch(evaluated{service: lab, at: 10, partial: 1})), "what was heard of stays")
 	})
@@ -205,11 +207,11 @@ func TestADamagedStateIsToldAndStartedAnew(t *testing.T) {
 				d.values[stateKey] = []byte(text)
 				b := d.boot(t)
 				defer b.stop()
-				require.Equal(t, 1, b.logs.FilterMessageSnippet("cannot be read and is started anew").Len())
+				require.Equal(t, 1, b.logs.FilterMessageSnippet("stored state is invalid").Len())
 				require.Equal(t, int64(1), failures(t, b))
 				require.Equal(t, []string{"raised"}, states(b.feed(batch(evaluated{service: chat, at: 10, partial: 1}))))
 				synctest.Wait()
-				require.Equal(t, map[service]struct{}{chat: {}}, d.state(t))
+				require.Equal(t, map[subject.Service]struct{}{chat: {}}, d.state(t))
 			})
 		})
 	}
@@ -221,11 +223,11 @@ func TestADamagedStorageIsReplaced(t *testing.T) {
 		d.open = []error{fmt.Errorf("open: %w", bbolt.ErrInvalid)}
 		b := d.boot(t)
 		defer b.stop()
-		require.Equal(t, 1, b.logs.FilterMessageSnippet("a second one is used").Len())
+		require.Equal(t, 1, b.logs.FilterMessageSnippet("using a second one").Len())
 		require.Equal(t, int64(1), failures(t, b))
 		b.feed(batch(evaluated{service: chat, at: 10, partial: 1}))
 		synctest.Wait()
-		require.Equal(t, map[service]struct{}{chat: {}}, d.state(t))
+		require.Equal(t, map[subject.Service]struct{}{chat: {}}, d.state(t))
 	})
 }
 
@@ -247,7 +249,7 @@ func TestStorageIsOffTheDataPath(t *testing.T) {
 		d.fail(nil)
 		time.Sleep(retryEvery)
 		synctest.Wait()
-		require.Equal(t, map[service]struct{}{chat: {}, lab: {}}, d.state(t))
+		require.Equal(t, map[subject.Service]struct{}{chat: {}, lab: {}}, d.state(t))
 		b.stop()
 	})
 }
@@ -265,12 +267,12 @@ func TestAFullDiskIsReportedEachTime(t *testing.T) {
 			require.Len(t, b.feed(batch(evaluated{service: chat, at: 10 + 60*round, partial: partial})), 1, "the event goes on at once")
 			time.Sleep(3 * retryEvery)
 			synctest.Wait()
-			require.Equal(t, round+1, b.logs.FilterMessageSnippet("the state cannot be written").Len())
-			require.Equal(t, round, b.logs.FilterMessageSnippet("the state is written again").Len())
+			require.Equal(t, round+1, b.logs.FilterMessageSnippet("state cannot be written").Len())
+			require.Equal(t, round, b.logs.FilterMessageSnippet("state is written again").Len())
 			d.fail(nil)
 			time.Sleep(retryEvery)
 			synctest.Wait()
-			require.Equal(t, round+1, b.logs.FilterMessageSnippet("the state is written again").Len())
+			require.Equal(t, round+1, b.logs.FilterMessageSnippet("state is written again").Len())
 			require.Len(t, d.state(t), int(partial))
 		}
 	})
@@ -306,7 +308,7 @@ func TestAStorageThatFailsStopsTheStart(t *testing.T) {
 				require.NoError(t, c.Shutdown(t.Context()))
 				require.NoError(t, tel.Shutdown(t.Context()))
 				d.fail(nil)
-				require.Equal(t, map[service]struct{}{chat: {}}, d.state(t), "untouched")
+				require.Equal(t, map[subject.Service]struct{}{chat: {}}, d.state(t), "untouched")
 			})
 		})
 	}
@@ -321,7 +323,7 @@ func TestShutdownWritesWhatIsLeft(t *testing.T) {
 		synctest.Wait()
 		d.fail(nil)
 		b.stop()
-		require.Equal(t, map[service]struct{}{chat: {}}, d.state(t))
+		require.Equal(t, map[subject.Service]struct{}{chat: {}}, d.state(t))
 	})
 }
 
@@ -333,8 +335,8 @@ func TestMoreIsStoredThanMayBeRaised(t *testing.T) {
 		b.stop()
 		b = d.boot(t, func(cfg *Config) { cfg.MaxSubjects = 1 })
 		defer b.stop()
-		require.Equal(t, 1, b.logs.FilterMessageSnippet("more than max_subjects").Len())
-		require.Equal(t, 1, b.c.engine.raised)
+		require.Equal(t, 1, b.logs.FilterMessageSnippet("larger than max_subjects").Len())
+		require.Equal(t, 1, b.c.engine.Raised())
 	})
 }
 
@@ -355,21 +357,21 @@ func FuzzState(f *testing.F) {
 	cfg := createDefaultConfig().(*Config)
 	cfg.Rules, cfg.MaxSubjects = []RuleSet{RuleSetDevice, RuleSetService}, 3
 	f.Fuzz(func(t *testing.T, text []byte) {
-		state, _, err := decodeState(text, 3)
+		saved, _, err := state.Decode(text, 3)
 		if err != nil {
 			return
 		}
 		now := time.Now()
 		e := newEngine(cfg)
-		e.restore(state, now)
-		require.LessOrEqual(t, len(e.devices), 3)
-		written, _, err := encodeState(e.save())
+		e.Restore(saved, now)
+		require.LessOrEqual(t, e.Subjects()["device"], 3)
+		written, _, err := state.Encode(e.Save())
 		require.NoError(t, err)
-		state, refused, err := decodeState(written, 100)
+		saved, refused, err := state.Decode(written, 100)
 		require.NoError(t, err)
 		require.Zero(t, refused)
 		again := newEngine(cfg)
-		again.restore(state, now)
-		require.Equal(t, e.save(), again.save())
+		again.Restore(saved, now)
+		require.Equal(t, e.Save(), again.Save())
 	})
 }

@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/event"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -58,7 +59,7 @@ func (p page) add(md pmetric.Metrics) {
 		p.port = 9400
 	}
 	rm := md.ResourceMetrics().AppendEmpty()
-	putTexts(rm.Resource().Attributes(), names.K8sClusterName, "c1", names.K8sNodeName, p.node, names.ServerAddress, p.address)
+	event.PutTexts(rm.Resource().Attributes(), names.K8sClusterName, "c1", names.K8sNodeName, p.node, names.ServerAddress, p.address)
 	rm.Resource().Attributes().PutInt(names.ServerPort, p.port)
 	ms := rm.ScopeMetrics().AppendEmpty().Metrics()
 	point := func(m *names.Metric, v float64) pmetric.NumberDataPoint {
@@ -82,11 +83,11 @@ func (p page) add(md pmetric.Metrics) {
 	for _, g := range p.gpus {
 		rm := md.ResourceMetrics().AppendEmpty()
 		attrs := rm.Resource().Attributes()
-		putTexts(attrs, names.HwID, g.id, names.HwType, names.HwTypeGPU, names.HwParent, g.parent, names.HwModel, "H100",
+		event.PutTexts(attrs, names.HwID, g.id, names.HwType, names.HwTypeGPU, names.HwParent, g.parent, names.HwModel, "H100",
 			names.K8sClusterName, "c1", names.K8sNodeName, p.node, names.HostName, "host-1", names.GPUPCIAddress, "0000:03:00.0")
 		attrs.PutInt(names.GPUIndex, 3)
 		if g.pod != "" {
-			putTexts(attrs, names.K8sNamespaceName, "ml", names.K8sPodName, g.pod, names.K8sContainerName, "server", names.ServiceName, "chat")
+			event.PutTexts(attrs, names.K8sNamespaceName, "ml", names.K8sPodName, g.pod, names.K8sContainerName, "server", names.ServiceName, "chat")
 		}
 		ms = rm.ScopeMetrics().AppendEmpty().Metrics()
 		if g.marker {

@@ -9,22 +9,23 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
+
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/engine"
 )
 
-// observe registers what is observed on demand.
+// observe registers the metrics that are observed on demand.
 func (c *gpuEvents) observe() error {
 	if err := c.telemetry.RegisterGpuEventsRaisedCallback(func(_ context.Context, o metric.Int64Observer) error {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		o.Observe(int64(c.engine.raised))
+		o.Observe(int64(c.engine.Raised()))
 		return nil
 	}); err != nil {
 		return err
 	}
 	return c.telemetry.RegisterGpuEventsSubjectsCallback(func(_ context.Context, o metric.Int64Observer) error {
 		c.mu.Lock()
-		e := c.engine
-		sizes := map[string]int{"device": len(e.devices), "exporter": len(e.exporters), "node": len(e.nodes), "service": len(e.services)}
+		sizes := c.engine.Subjects()
 		c.mu.Unlock()
 		for kind, n := range sizes {
 			o.Observe(int64(n), metric.WithAttributes(attribute.String("kind", kind)))
@@ -33,29 +34,29 @@ func (c *gpuEvents) observe() error {
 	})
 }
 
-// tell counts and logs what was left out.
-func (c *gpuEvents) tell(ctx context.Context, n *counts) {
-	for event, refused := range n.refused {
+// report counts and logs what was left out.
+func (c *gpuEvents) report(ctx context.Context, n *engine.Counts) {
+	for event, refused := range n.Refused {
 		c.telemetry.GpuEventsRefused.Add(ctx, refused, metric.WithAttributes(attribute.String("event", event)))
-		c.logger.Warn("Events are not raised: max_subjects conditions are raised already, or the next component takes none: raise it, or look there",
+		c.logger.Warn("events not raised: max_subjects conditions are raised already, or the next component takes no events; raise it, or check that component",
 			zap.String("event", event), zap.Int64("refused", refused))
 	}
-	for kind, refused := range n.subjects {
+	for kind, refused := range n.Subjects {
 		c.telemetry.GpuEventsSubjectsRefused.Add(ctx, refused, metric.WithAttributes(attribute.String("kind", kind)))
-		c.logger.Warn("There is more to watch than a limit allows, no event tells of the rest: raise max_subjects", zap.String("kind", kind))
+		c.logger.Warn("limit of watched subjects reached, there are no events about the rest: raise max_subjects", zap.String("kind", kind))
 	}
-	if n.invalid > 0 {
-		c.telemetry.GpuEventsInputInvalid.Add(ctx, n.invalid)
-		c.logger.Warn("Points say nothing: they have no service.name, hw.id or node, or their value is not a number",
-			zap.String("metric", n.example), zap.Int64("points", n.invalid))
+	if n.Invalid > 0 {
+		c.telemetry.GpuEventsInputInvalid.Add(ctx, n.Invalid)
+		c.logger.Warn("skipping invalid points: without service.name, hw.id or node, or without a valid number",
+			zap.String("metric", n.InvalidExample), zap.Int64("points", n.Invalid))
 	}
-	if n.twice > 0 {
-		c.telemetry.GpuEventsInputDuplicate.Add(ctx, n.twice)
-		c.logger.Warn("two exporters count the XIDs of one device, the counts of one of them are followed: scrape one exporter a GPU",
-			zap.String("hw.id", n.twiceOn.id))
+	if n.Duplicate > 0 {
+		c.telemetry.GpuEventsInputDuplicate.Add(ctx, n.Duplicate)
+		c.logger.Warn("two exporters count the XIDs of one device, following one of them: scrape one exporter for each GPU",
+			zap.String("hw.id", n.DuplicateOn.ID))
 	}
-	if n.late > 0 {
-		c.telemetry.GpuEventsInputLate.Add(ctx, n.late)
-		c.logger.Debug("Points are older than what was judged already", zap.Int64("points", n.late))
+	if n.Late > 0 {
+		c.telemetry.GpuEventsInputLate.Add(ctx, n.Late)
+		c.logger.Debug("skipping late points", zap.Int64("points", n.Late))
 	}
 }

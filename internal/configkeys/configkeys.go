@@ -33,6 +33,22 @@ func Unmarshal(conf *confmap.Conf, config any) error {
 	return conf.Unmarshal(config)
 }
 
+// Keyed is a type whose keys are not those of its fields, as where a table lists
+// them.
+type Keyed interface {
+	// Keys returns a struct type that has the keys in its tags.
+	Keys() reflect.Type
+}
+
+// StructOf returns the struct type that has the keys of t, and t itself where it is not
+// Keyed.
+func StructOf(t reflect.Type) reflect.Type {
+	if k, ok := reflect.New(t).Interface().(Keyed); ok {
+		return k.Keys()
+	}
+	return t
+}
+
 var (
 	duration        = reflect.TypeFor[time.Duration]()
 	unmarshaler     = reflect.TypeFor[confmap.Unmarshaler]()
@@ -82,7 +98,7 @@ func fields(t reflect.Type, known map[string]reflect.Type) (open bool) {
 }
 
 func inValue(path string, v any, t reflect.Type) (errs []error) {
-	t = pointed(t)
+	t = StructOf(pointed(t))
 	switch {
 	case v == nil:
 	case t == duration:

@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/configkeys"
 )
 
 // Strict tests that a configuration refuses an unknown key, and a number without a
@@ -44,6 +46,7 @@ func durations(t reflect.Type) (paths [][]string) {
 		if at.Kind() == reflect.Pointer {
 			at = at.Elem()
 		}
+		at = configkeys.StructOf(at)
 		switch {
 		case !f.IsExported() || name == "-":
 		case strings.Contains(options, "squash"):

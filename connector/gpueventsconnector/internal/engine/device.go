@@ -1,0 +1,148 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/condition"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rules/devicerules"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/subject"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+// device is a device that is watched.
+type device struct {
+	subject.Device
+	seen     time.Duration     // when the first point of the newest time arrived
+	opened   bool              // it is in devices.open
+	snapshot pcommon.Timestamp // the time of the points that are read; 0: all were judged
+	at       pcommon.Timestamp // the newest time that was judged
+	known    bool              // there was a time before, or a stored state
+	// The readings of snapshot, or else of at.
+	values   []float64
+	counts   []devicerules.XIDCount
+	measured bool // there is a value of the device itself
+
+	conditions []condition.Condition
+	xids       devicerules.XIDs
+	ecc        devicerules.ECC
+	absence
+}
+
+// absence is what decides whether a device is lost.
+type absence struct {
+	exporter   subject.ExporterID // that has it on its pages; zero: not known yet
+	missed     int                // scrapes of exporter without it since its last point
+	valued     bool               // its exporter did read it
+	measuredAt pcommon.Timestamp  // when it last did, after a restart at the latest; 0: before it
+	blank      int                // times since then with a point of the device, and no value of it
+	gaps       [2]time.Duration   // between its last points; 0: not known
+	lost       condition.Condition
+}
+
+// latest is the newest time of a point of the device.
+func (d *device) latest() pcommon.Timestamp {
+	if d.snapshot != 0 {
+		return d.snapshot
+	}
+	return d.at
+}
+
+// clear drops the readings.
+func (d *device) clear() {
+	nan := math.NaN()
+	for i := range d.values {
+		d.values[i] = nan
+	}
+	d.counts, d.measured = d.counts[:0], false
+}
+
+// interval is the time between the last points; 0: unknown. An outage is no interval, so
+// of two the shorter one counts.
+func (a *absence) interval() time.Duration {
+	if a.gaps[1] != 0 {
+		return min(a.gaps[0], a.gaps[1])
+	}
+	return a.gaps[0]
+}
+
+// read takes a point of a metric that a rule reads. It reports whether the point is
+// valid, and whether there was room for it.
+func (d *device) read(in *input, p pmetric.NumberDataPoint, v float64, delta bool) (valid, room bool) {
+	valid, room = true, true
+	for i := range in.reads {
+		s := &in.reads[i]
+		value := 0
+		if s.Attribute != "" {
+			if value = slices.Index(s.Values, str(p.Attributes(), s.Attribute)); value < 0 {
+				continue
+			}
+		}
+		code, coded := int64(0), true
+		if s.ByCode {
+			code, coded = xidCode(p)
+		}
+		if !coded || s.Most > 0 && !(v >= 0 && v <= s.Most) {
+			valid = false
+			continue
+		}
+		switch {
+		case s.ByCode:
+			n := devicerules.XIDCount{Code: code, Delta: delta, Start: p.StartTimestamp(), Count: v}
+			if derived, ok := p.Attributes().Get(names.GPUXIDDerived); ok {
+				n.Derived = derived.AsString() == "true"
+			}
+			d.counts, room = devicerules.AddXIDCount(d.counts, n)
+		case s.Count && delta:
+			greater(&d.values[s.first+2*value+1], v)
+		case s.Count:
+			greater(&d.values[s.first+2*value], v)
+		default:
+			greater(&d.values[s.first+value], v)
+		}
+	}
+	return valid, room
+}
+
+// greater keeps the greater of two readings, so that their order does not matter.
+func greater(dst *float64, v float64) {
+	if math.IsNaN(*dst) || v > *dst {
+		*dst = v
+	}
+}
+
+// xidCode reads the code of a point, which is a text where a pipeline made it one.
+func xidCode(p pmetric.NumberDataPoint) (int64, bool) {
+	v, ok := p.Attributes().Get(names.GPUXIDCode)
+	if !ok {
+		return 0, false
+	}
+	code, err := v.Int(), error(nil)
+	if v.Type() == pcommon.ValueTypeStr {
+		code, err = strconv.ParseInt(v.Str(), 10, 64)
+	}
+	return code, err == nil && code > 0 && code <= math.MaxInt32
+}
+
+// isMeasured distinguishes what is read from a device from what an exporter prints of it
+// whether or not it can be read: a count of its own that is 0, a health status.
+func isMeasured(metric string) bool {
+	if strings.HasPrefix(metric, "hw.") {
+		return true
+	}
+	switch metric {
+	case names.GPUSMActive.Name, names.GPUSMOccupancy.Name, names.GPUPipeActive.Name, names.GPUDRAMActive.Name, names.GPUEngineActive.Name,
+		names.GPUClockFrequency.Name:
+		return true
+	}
+	return false
+}

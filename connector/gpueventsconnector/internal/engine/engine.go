@@ -1,0 +1,148 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package engine has the state of all rules: what is watched, what is raised, and the
+// events about it. It does no I/O, starts no goroutine and reads no clock.
+package engine
+
+import (
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/event"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rule"
+)
+
+// Options of an Engine.
+type Options struct {
+	Devices, Services bool // the rule sets that run
+	// Rules are the settings of each rule by its event; a rule without settings does not
+	// run.
+	Rules map[string]rule.Settings
+	// MaxSubjects is how many devices, exporters, nodes and services each are watched, and
+	// how many conditions may be raised.
+	MaxSubjects int
+	Staleness   time.Duration // for how long a point is true
+	SubjectTTL  time.Duration // of a subject without telemetry, while there is some of others
+	RestoredTTL time.Duration // of a service from before a restart without an evaluation
+}
+
+// settings returns the settings of a rule; they are empty where its set does not run.
+func (o *Options) settings(r *rule.Rule) rule.Settings {
+	if r.Set == rule.Device && !o.Devices || r.Set == rule.Service && !o.Services {
+		return nil
+	}
+	return o.Rules[r.Event]
+}
+
+// Engine judges metrics as they arrive. Its methods must not be called at the same
+// time.
+type Engine struct {
+	*ledger
+	inputs     inputs
+	onServices bool
+	subjectTTL time.Duration
+
+	devices   *devices
+	exporters *exporters
+	nodes     *nodes
+	services  *services
+
+	forgot time.Duration // when the last round of forgetting was
+	times  []pcommon.Timestamp
+}
+
+// New returns an engine that has seen nothing.
+func New(o Options) *Engine {
+	e := &Engine{
+		ledger:     &ledger{staleness: o.Staleness, maxSubjects: o.MaxSubjects},
+		onServices: o.Services, subjectTTL: o.SubjectTTL,
+	}
+	e.devices = newDevices(e.ledger, &o, &e.inputs)
+	e.exporters = newExporters(e.ledger, &o, &e.inputs, e.devices)
+	e.nodes = newNodes(e.ledger, &o, &e.inputs)
+	e.services = newServices(e.ledger, &o, &e.inputs, e.nodes)
+	return e
+}
+
+// Consume reads one batch.
+func (e *Engine) Consume(md pmetric.Metrics, now time.Time) {
+	e.advance(now)
+	e.read(md)
+	e.services.judge(md)
+}
+
+// Tick moves time on: it judges what has settled, and raises and clears what became
+// due in between.
+func (e *Engine) Tick(now time.Time) {
+	e.advance(now)
+	e.judgeOpen(settle)
+	e.devices.elapse()
+	e.exporters.elapse()
+	e.nodes.elapse()
+	if e.now-e.forgot > time.Minute {
+		e.forgot = e.now
+		e.forget()
+	}
+}
+
+// Finish judges everything that has arrived.
+func (e *Engine) Finish(now time.Time) {
+	e.advance(now)
+	e.judgeOpen(0)
+}
+
+// judgeOpen judges devices first: the exporter that misses one may be judged then.
+func (e *Engine) judgeOpen(age time.Duration) {
+	e.devices.judgeOpen(age)
+	e.exporters.judgeOpen(age)
+}
+
+// forget drops subjects without telemetry while there is some of others. What is raised
+// about them is cleared: nothing stays raised for ever.
+func (e *Engine) forget() {
+	newest := max(e.devices.newest(), e.exporters.newest(), e.nodes.newest())
+	if e.now-newest > time.Minute+e.staleness {
+		return // without any telemetry nothing is known
+	}
+	old := func(seen time.Duration) bool { return e.now-seen > e.subjectTTL }
+	e.devices.forget(old, e.subjectTTL)
+	e.exporters.forget(old, e.subjectTTL)
+	e.nodes.forget(old, e.subjectTTL)
+}
+
+// Waiting is how many events wait to be taken.
+func (e *Engine) Waiting() int { return len(e.waiting) }
+
+// Take appends the waiting events to events, in their order, and drops them.
+func (e *Engine) Take(events []event.Event) []event.Event {
+	events = append(events, e.waiting...)
+	clear(e.waiting)
+	e.waiting = e.waiting[:0]
+	return events
+}
+
+// PutBack makes events that were taken wait again, before all others.
+func (e *Engine) PutBack(events []event.Event) { e.waiting = append(events, e.waiting...) }
+
+// Changed reports whether the state has changed since Save.
+func (e *Engine) Changed() bool { return e.changed }
+
+// Raised is how many conditions are raised.
+func (e *Engine) Raised() int { return e.raised }
+
+// Subjects is how many subjects are watched, by kind.
+func (e *Engine) Subjects() map[string]int {
+	return map[string]int{
+		"device": len(e.devices.all), "exporter": len(e.exporters.all), "node": len(e.nodes.all), "service": len(e.services.all),
+	}
+}
+
+// TakeCounts returns what was left out since the last call.
+func (e *Engine) TakeCounts() Counts {
+	c := e.counts
+	e.counts = Counts{}
+	return c
+}

@@ -1,0 +1,117 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/event"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rules/devicerules"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/subject"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+// reconfiguring takes a point of gpu.node.mig.reconfiguring.
+func (s *devices) reconfiguring(n subject.Node, at pcommon.Timestamp, on bool) {
+	if n.Name == "" {
+		s.invalid(names.GPUNodeMIGReconfiguring.Name)
+		return
+	}
+	site := s.sites[n]
+	if site == nil {
+		if len(s.sites) >= 2*s.maxSubjects {
+			s.unwatched("node")
+			return
+		}
+		site = s.sites.get(n)
+	}
+	if at < site.at && s.now-site.seen < clockSet {
+		s.counts.Late++
+		return
+	}
+	site.at, site.seen, site.mig = at, s.now, on
+}
+
+// miss counts a successful scrape of an exporter for those of its devices that were not
+// on its page, and raises gpu.device.lost after enough of them.
+//
+// A MIG instance is not lost while its GPU is there: then the layout is another
+// one. With its GPU it is named in the GPU's event.
+func (s *devices) miss(x subject.ExporterID, at pcommon.Timestamp) {
+	site := s.sites[subject.Node{Cluster: x.Cluster, Name: x.Node}]
+	if !s.lost.on || site == nil {
+		return
+	}
+	relayout := site.relayout(s.now)
+	for d := range site.devices {
+		seen := d.latest()
+		if seen == at {
+			if d.exporter != x {
+				d.exporter = x
+				s.changed = true
+			}
+			d.missed = 0
+			continue
+		}
+		if d.exporter != x || seen > at {
+			continue
+		}
+		if relayout {
+			d.missed = 0
+			continue
+		}
+		d.missed++
+		away := s.now - d.seen
+		if seen != 0 {
+			away = time.Duration(at - seen)
+		}
+		a := devicerules.Absence{Scrapes: d.missed, Away: away, Interval: d.interval()}
+		if !a.Lost(s.lost.scrapes, s.staleness) {
+			continue
+		}
+		parent := s.all[subject.DeviceID{Cluster: d.ID.Cluster, ID: d.Facts.Parent}]
+		switch {
+		case d.Facts.Parent == "" || parent == nil:
+			s.lose(d, at, false)
+		case parent.latest() >= at:
+			s.drop(d, "is no part of its GPU's MIG layout any more")
+		}
+	}
+}
+
+// judgeValues judges whether the device's exporter still reads it. One that it prints
+// without a value, after it did read it, is lost like one that it does not print.
+func (s *devices) judgeValues(d *device) {
+	switch {
+	case d.measured:
+		s.changed = s.changed || !d.valued
+		d.valued, d.measuredAt = true, d.at
+	case d.valued:
+		d.blank++
+		if d.measuredAt == 0 {
+			d.measuredAt = d.at // it may have been read until the restart
+		}
+		switch {
+		case !s.lost.on || s.sites.relayout(d, s.now):
+			d.blank = 0
+		case devicerules.Blank(d.blank, time.Duration(d.at-d.measuredAt), s.lost.scrapes, s.staleness):
+			s.lose(d, d.at, true)
+		}
+		return
+	}
+	if d.lost.Level > 0 {
+		s.move(&d.lost, &devicerules.DeviceLostSpec, devicerules.DeviceLost.Event, 0, d.at, func(ev *event.Event) {
+			devicerules.DescribeFound(&d.Device, d.blank > 0, ev)
+		})
+	}
+	d.blank = 0
+}
+
+func (s *devices) lose(d *device, at pcommon.Timestamp, blank bool) {
+	s.move(&d.lost, &devicerules.DeviceLostSpec, devicerules.DeviceLost.Event, 1, at, func(ev *event.Event) {
+		devicerules.DescribeLost(&d.Device, blank, event.Names(s.sites.instances(d)), ev)
+	})
+}

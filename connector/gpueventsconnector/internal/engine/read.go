@@ -1,0 +1,284 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"math"
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/event"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/subject"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+// resource is the resource whose points are read.
+type resource struct {
+	attrs   pcommon.Map
+	device  subject.DeviceID
+	facts   subject.Facts
+	notGPU  bool // hw.type is another kind of hardware
+	replica bool // of a shared device: it comes and goes with its owner
+
+	last   *device // of the last point
+	lastID string
+	at     pcommon.Timestamp // of the points that are read; 0: of all
+	live   bool              // there was a point with a value
+	valued bool              // and one of what is measured on a device
+}
+
+// describe reads the resource's attributes.
+func (r *resource) describe() {
+	r.facts.Index = -1
+	for k, v := range r.attrs.All() {
+		if v.Type() == pcommon.ValueTypeInt && k == names.GPUIndex {
+			r.facts.Index = v.Int()
+		}
+		if v.Type() != pcommon.ValueTypeStr {
+			continue
+		}
+		to := (*string)(nil)
+		switch k {
+		case names.HwID:
+			to = &r.device.ID
+		case names.K8sClusterName:
+			to = &r.device.Cluster
+		case names.K8sNodeName:
+			to = &r.facts.Node
+		case names.HostName:
+			to = &r.facts.Host
+		case names.HwParent:
+			to = &r.facts.Parent
+		case names.HwModel:
+			to = &r.facts.Model
+		case names.GPUPCIAddress:
+			to = &r.facts.PCI
+		case names.K8sNamespaceName:
+			to = &r.facts.Owner.Namespace
+		case names.K8sPodName:
+			to = &r.facts.Owner.Pod
+		case names.K8sContainerName:
+			to = &r.facts.Owner.Container
+		case names.ServiceName:
+			to = &r.facts.Owner.Service
+		case names.HwType:
+			r.notGPU = v.Str() != names.HwTypeGPU && v.Str() != ""
+		}
+		if to != nil {
+			*to = event.Bounded(v.Str())
+		}
+	}
+	_, replica := deviceid.CutReplica(r.device.ID)
+	r.replica = replica != ""
+}
+
+// node is the node of a point.
+func (r *resource) node(p pmetric.NumberDataPoint) subject.Node {
+	node := r.facts.Node
+	if node == "" {
+		node = event.Bounded(str(p.Attributes(), names.K8sNodeName))
+	}
+	return subject.Node{Cluster: r.device.Cluster, Name: node}
+}
+
+// read reads one batch. Points of several times are read one time after the other.
+func (e *Engine) read(md pmetric.Metrics) {
+	for _, rm := range md.ResourceMetrics().All() {
+		r := resource{attrs: rm.Resource().Attributes()}
+		r.describe()
+		times := e.timesOf(rm)
+		if len(times) <= 1 {
+			e.readResource(&r, rm)
+			continue
+		}
+		for _, at := range times {
+			r.at, r.live, r.valued, r.last, r.lastID = at, false, false, nil, ""
+			e.readResource(&r, rm)
+		}
+	}
+}
+
+// timesOf are the times of the resource's points, in order: nearly always one.
+// Without rules about devices only points that a rule reads have an order.
+func (e *Engine) timesOf(rm pmetric.ResourceMetrics) []pcommon.Timestamp {
+	e.times = e.times[:0]
+	for _, sm := range rm.ScopeMetrics().All() {
+		for _, m := range sm.Metrics().All() {
+			if !e.devices.on && e.inputs.table.Get(m.Name()) == nil {
+				continue
+			}
+			points, ok := numberPoints(m)
+			if !ok {
+				continue
+			}
+			for _, p := range points.All() {
+				t := p.Timestamp()
+				if n := len(e.times); n > 0 && e.times[n-1] == t {
+					continue
+				}
+				if i, found := slices.BinarySearch(e.times, t); !found {
+					e.times = slices.Insert(e.times, i, t)
+				}
+			}
+		}
+	}
+	return e.times
+}
+
+func (e *Engine) readResource(r *resource, rm pmetric.ResourceMetrics) {
+	for _, sm := range rm.ScopeMetrics().All() {
+		for _, m := range sm.Metrics().All() {
+			in := e.inputs.table.Get(m.Name())
+			measure := e.devices.on && !r.valued && isMeasured(m.Name())
+			if in == nil && r.live && !measure {
+				continue
+			}
+			points, ok := numberPoints(m)
+			if !ok {
+				continue
+			}
+			for _, p := range points.All() {
+				if r.at != 0 && p.Timestamp() != r.at {
+					continue
+				}
+				if !r.live && !p.Flags().NoRecordedValue() {
+					r.live = true
+					e.see(r, m.Name(), p.Timestamp())
+				}
+				if measure && !p.Flags().NoRecordedValue() && r.last != nil && r.last.snapshot == p.Timestamp() {
+					measure, r.valued, r.last.measured = false, true, true
+				}
+				if in != nil {
+					e.readPoint(r, in, m, p)
+				} else if r.live {
+					break
+				}
+			}
+		}
+	}
+}
+
+// see notes that there is telemetry of the resource.
+func (e *Engine) see(r *resource, metric string, at pcommon.Timestamp) {
+	if e.devices.on && r.device.ID != "" && !r.notGPU && !r.replica && metric != names.GPUAllocation.Name {
+		e.deviceAt(r, r.device.ID, at)
+	}
+	if e.onServices {
+		device := r.device.ID
+		if r.notGPU || r.replica {
+			device = ""
+		}
+		o := &r.facts.Owner
+		e.nodes.see(subject.Node{Cluster: r.device.Cluster, Name: r.facts.Node}, metric, device,
+			subject.Service{Cluster: r.device.Cluster, Namespace: o.Namespace, Name: o.Service}, at)
+	}
+}
+
+// deviceAt opens the device's snapshot of that time; nil where the point cannot
+// be used.
+func (e *Engine) deviceAt(r *resource, id string, at pcommon.Timestamp) *device {
+	if r.last == nil || r.lastID != id {
+		d := e.devices.get(subject.DeviceID{Cluster: r.device.Cluster, ID: id})
+		if d == nil {
+			return nil
+		}
+		r.last, r.lastID = d, id
+	}
+	first := r.last.snapshot != at
+	if !e.devices.openAt(r.last, at) {
+		return nil
+	}
+	if r.device.ID == id || first {
+		e.devices.present(r.last, &r.facts, first)
+	}
+	return r.last
+}
+
+// readPoint takes one point of a metric that a rule reads.
+func (e *Engine) readPoint(r *resource, in *input, m pmetric.Metric, p pmetric.NumberDataPoint) {
+	metric := m.Name()
+	if in.kind == ofService {
+		if !e.services.batch.read(r.attrs, metric, p) {
+			e.invalid(metric)
+		}
+		return
+	}
+	if p.Flags().NoRecordedValue() {
+		return // an end: absent input leaves a state unchanged
+	}
+	v := number(p)
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		e.invalid(metric)
+		return
+	}
+	switch in.kind {
+	case ofDevice:
+		e.readDevice(r, in, m, p, v)
+	case ofReconfiguring:
+		e.devices.reconfiguring(r.node(p), p.Timestamp(), v > 0)
+	case ofSchedulable:
+		e.nodes.schedulable(r.node(p), p.Timestamp(), v > 0)
+	default:
+		e.readExporter(r, in, p, v)
+	}
+}
+
+func (e *Engine) readDevice(r *resource, in *input, m pmetric.Metric, p pmetric.NumberDataPoint, v float64) {
+	if r.notGPU || r.replica {
+		return
+	}
+	if t := str(p.Attributes(), names.HwType); t != "" && t != names.HwTypeGPU {
+		return
+	}
+	id := r.device.ID
+	if id == "" {
+		if id = event.Bounded(str(p.Attributes(), names.HwID)); id == "" {
+			e.invalid(m.Name())
+			return
+		}
+	}
+	d := e.deviceAt(r, id, p.Timestamp())
+	if d == nil {
+		return
+	}
+	d.measured = d.measured || in.measured
+	valid, room := d.read(in, p, v, isDelta(m))
+	if !valid {
+		e.invalid(m.Name())
+	}
+	if !room {
+		e.unwatched("xid")
+	}
+}
+
+func (e *Engine) readExporter(r *resource, in *input, p pmetric.NumberDataPoint, v float64) {
+	address := text(names.ServerAddress, r.attrs, p.Attributes())
+	port := int64(0)
+	for _, attrs := range [...]pcommon.Map{r.attrs, p.Attributes()} {
+		if v, ok := attrs.Get(names.ServerPort); ok && v.Type() == pcommon.ValueTypeInt {
+			port = v.Int()
+		}
+	}
+	at := r.node(p)
+	id := subject.ExporterID{Cluster: at.Cluster, Node: at.Name, Port: port}
+	if at.Name == "" {
+		if address == "" {
+			e.invalid(names.ExporterUp.Name)
+			return
+		}
+		id.Address = address
+	}
+	x := e.exporters.get(id)
+	if x == nil || !e.exporters.openAt(x, p.Timestamp()) {
+		return
+	}
+	on := int8(0)
+	if v > 0 {
+		on = 1
+	}
+	x.read(address, port, in.kind == ofExporterFrozen, on)
+}

@@ -1,0 +1,190 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/condition"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/counting"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rules/devicerules"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rules/servicerules"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/state"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/subject"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+// Save returns the state to store. All events must have been taken.
+func (e *Engine) Save() *state.State {
+	e.changed = false
+	s := state.New()
+	for _, t := range e.services.all {
+		for i, r := range servicerules.Rules {
+			s.Raise(t.conditions[i].Level, state.Raised{
+				Event: r.Event, Cluster: t.id.Cluster, Namespace: t.id.Namespace, Service: t.id.Name,
+			})
+		}
+	}
+	for _, d := range e.devices.all {
+		s.Devices = append(s.Devices, saveDevice(d))
+		for i := range d.conditions {
+			w := &e.devices.conditions[i]
+			s.Raise(d.conditions[i].Level, state.Raised{Event: w.event, Cluster: d.ID.Cluster, Device: d.ID.ID, Part: w.Part})
+		}
+		s.Raise(d.lost.Level, state.Raised{Event: devicerules.DeviceLost.Event, Cluster: d.ID.Cluster, Device: d.ID.ID})
+	}
+	for _, x := range e.exporters.all {
+		reason := names.ExporterReasonDown
+		if x.frozen {
+			reason = names.ExporterReasonFrozen
+		}
+		s.Raise(x.down.Level, state.Raised{
+			Event: devicerules.ExporterDown.Event, Cluster: x.id.Cluster, Node: x.id.Node, Exporter: x.id.Name(), Reason: reason,
+		})
+	}
+	for _, n := range e.nodes.all {
+		s.Nodes = append(s.Nodes, saveNode(n))
+		s.Raise(n.lost.Level, state.Raised{Event: servicerules.NodeLost.Event, Cluster: n.id.Cluster, Node: n.id.Name})
+	}
+	s.Sort()
+	return s
+}
+
+func saveDevice(d *device) state.Device {
+	f := &d.Facts
+	s := state.Device{
+		Cluster: d.ID.Cluster, ID: d.ID.ID, Node: f.Node, Host: f.Host, Parent: f.Parent, Model: f.Model, PCI: f.PCI,
+		Valued: d.valued,
+	}
+	if d.exporter != (subject.ExporterID{}) {
+		s.Exporter = d.exporter.Name()
+	}
+	if f.Index >= 0 {
+		index := f.Index
+		s.Index = &index
+	}
+	if d.xids.Last >= 0 {
+		last := d.xids.Last
+		s.LastXID = &last
+	}
+	for _, c := range d.xids.Codes {
+		if value, start, derived, known := c.Count.Known(); known { // what is pending has not been reported: it counts again
+			s.XIDs = append(s.XIDs, state.XID{Code: c.Code, Count: max(0, value-float64(c.Notice.Pending)), Derived: derived, Start: uint64(start)})
+		}
+	}
+	if d.ecc.Count.Known {
+		v := max(0, d.ecc.Count.Value-float64(d.ecc.Notice.Pending))
+		s.ECC = &v
+	}
+	return s
+}
+
+func saveNode(n *node) state.Node {
+	s := state.Node{Cluster: n.id.Cluster, Node: n.id.Name, Cordoned: n.cordoned}
+	for id := range n.devices {
+		s.Devices = append(s.Devices, id)
+	}
+	for v := range n.services {
+		s.Services = append(s.Services, state.Service{Namespace: v.Namespace, Service: v.Name})
+	}
+	return s
+}
+
+// Restore takes the state from before a restart, on a new engine. What belongs to rules
+// that do not run any more is left out.
+func (e *Engine) Restore(s *state.State, now time.Time) {
+	e.advance(now)
+	if e.devices.on {
+		for i := range s.Devices {
+			e.restoreDevice(&s.Devices[i])
+		}
+	}
+	if e.nodes.on {
+		for i := range s.Nodes {
+			e.restoreNode(&s.Nodes[i])
+		}
+	}
+	for i := range s.Raised {
+		r := &s.Raised[i]
+		if c, levels := e.restored(r); c != nil && c.Level == 0 {
+			c.Level = min(max(r.Level, 1), uint8(levels))
+			e.raised++
+		}
+	}
+	e.changed = false
+}
+
+func (e *Engine) restoreDevice(s *state.Device) {
+	d := e.devices.get(subject.DeviceID{Cluster: s.Cluster, ID: s.ID})
+	if d == nil {
+		return
+	}
+	f := subject.Facts{Node: s.Node, Host: s.Host, Parent: s.Parent, Model: s.Model, PCI: s.PCI, Index: -1}
+	if s.Index != nil {
+		f.Index = max(-1, *s.Index)
+	}
+	e.devices.present(d, &f, true)
+	d.known, d.seen, d.valued = true, e.now, s.Valued
+	if id, ok := subject.ExporterNamed(s.Cluster, s.Node, s.Exporter); ok {
+		d.exporter = id
+	}
+	if s.LastXID != nil {
+		d.xids.Last = max(-1, *s.LastXID)
+	}
+	for _, x := range s.XIDs {
+		if c := d.xids.Code(x.Code); c != nil {
+			*c = devicerules.XIDCode{Code: x.Code, Count: counting.Restored(x.Count, pcommon.Timestamp(x.Start), x.Derived)}
+		}
+	}
+	if s.ECC != nil {
+		d.ecc.Count = condition.Counter{Known: true, Value: *s.ECC}
+	}
+}
+
+func (e *Engine) restoreNode(s *state.Node) {
+	n := e.nodes.get(subject.Node{Cluster: s.Cluster, Name: s.Node})
+	if n == nil {
+		return
+	}
+	n.restored, n.cordoned = true, s.Cordoned
+	for _, id := range s.Devices {
+		n.devices[id] = e.now
+	}
+	for _, v := range s.Services {
+		n.services[subject.Service{Cluster: s.Cluster, Namespace: v.Namespace, Name: v.Service}] = e.now
+	}
+}
+
+// restored finds the condition that was raised, and how many levels it has; nil
+// where its rule does not run.
+func (e *Engine) restored(r *state.Raised) (c *condition.Condition, levels int) {
+	switch {
+	case r.Event == servicerules.NodeLost.Event:
+		if n := e.nodes.all[subject.Node{Cluster: r.Cluster, Name: r.Node}]; n != nil {
+			return &n.lost, 1
+		}
+		return nil, 0
+	case r.Event == devicerules.ExporterDown.Event:
+		id, ok := subject.ExporterNamed(r.Cluster, r.Node, r.Exporter)
+		if !e.exporters.on || !ok {
+			return nil, 0
+		}
+		x := e.exporters.get(id)
+		if x == nil {
+			return nil, 0
+		}
+		x.seen = e.now
+		x.restored = r.Reason != names.ExporterReasonDown
+		x.frozen = x.restored
+		return &x.down, 1
+	}
+	if d := e.devices.all[subject.DeviceID{Cluster: r.Cluster, ID: r.Device}]; d != nil {
+		if c, levels = d.find(e.devices, r.Event, r.Part); c != nil {
+			return c, levels
+		}
+	}
+	return e.services.restore(r.Event, subject.Service{Cluster: r.Cluster, Namespace: r.Namespace, Name: r.Service}), 1
+}

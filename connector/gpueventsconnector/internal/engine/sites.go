@@ -1,0 +1,87 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/condition"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/subject"
+)
+
+// site is a node as the rules about devices see it.
+type site struct {
+	devices map[*device]struct{}
+	seen    time.Duration     // when the last point about its MIG layout arrived
+	at      pcommon.Timestamp // of that point; 0: there was none
+	mig     bool              // its MIG layout is being changed
+}
+
+// sites are the nodes of the devices.
+type sites map[subject.Node]*site
+
+func (s sites) of(d *device) *site { return s[subject.Node{Cluster: d.ID.Cluster, Name: d.Facts.Node}] }
+
+func (s sites) get(n subject.Node) *site {
+	if s[n] == nil {
+		s[n] = &site{devices: map[*device]struct{}{}}
+	}
+	return s[n]
+}
+
+// add puts the device on its node.
+func (s sites) add(d *device) {
+	s.get(subject.Node{Cluster: d.ID.Cluster, Name: d.Facts.Node}).devices[d] = struct{}{}
+}
+
+// remove takes the device from its node, which goes with its last device where nothing is
+// known of its MIG layout.
+func (s sites) remove(d *device) {
+	at := s.of(d)
+	if at == nil {
+		return
+	}
+	delete(at.devices, d)
+	if len(at.devices) == 0 && at.at == 0 {
+		delete(s, subject.Node{Cluster: d.ID.Cluster, Name: d.Facts.Node})
+	}
+}
+
+// relayout reports whether the MIG layout of the device's node is being changed.
+func (s sites) relayout(d *device, now time.Duration) bool {
+	at := s.of(d)
+	return at != nil && at.relayout(now)
+}
+
+func (s *site) relayout(now time.Duration) bool { return s.mig && now-s.seen < condition.MaxGap }
+
+// instances are the ids of the MIG instances of a GPU.
+func (s sites) instances(d *device) (ids []string) {
+	at := s.of(d)
+	if at == nil {
+		return nil
+	}
+	for o := range at.devices {
+		if o.Facts.Parent == d.ID.ID {
+			ids = append(ids, o.ID.ID)
+		}
+	}
+	return ids
+}
+
+// divided reports whether the GPU has MIG instances now.
+func (s sites) divided(d *device) bool {
+	at := s.of(d)
+	if at == nil || d.Facts.Parent != "" {
+		return false
+	}
+	for o := range at.devices {
+		if o.Facts.Parent == d.ID.ID && o.latest() >= d.at {
+			return true
+		}
+	}
+	return false
+}

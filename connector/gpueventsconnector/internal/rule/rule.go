@@ -1,0 +1,129 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rule describes the rules of gpu_events: what all rules have, whatever they
+// are about. Everything that lists rules (the configuration, its checks, the metrics that
+// are read, the README, the chart) loops over these values.
+package rule
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+// Set is a set of rules that run in one place.
+type Set string
+
+const (
+	// Device are the rules about devices and exporters, which run next to the
+	// hardware.
+	Device Set = "device"
+	// Service are the rules about services and nodes, which run where the summary is
+	// computed.
+	Service Set = "service"
+)
+
+// Rule is one event: when it is raised, and how that is configured.
+type Rule struct {
+	Event string
+	Set   Set
+	// Notice is whether the event is raised only, and never cleared.
+	Notice bool
+	// Reads are the metrics that decide.
+	Reads []Input
+	// Keys are the keys of the event's configuration beside enabled.
+	Keys []Key
+	// Check reports keys that do not fit each other; nil: there are none.
+	Check func(Settings, Refuse)
+	// Doc is what the README and the chart say about the event.
+	Doc Doc
+}
+
+// Refuse reports the value of a key that cannot be used, with the remedy.
+type Refuse func(key, format string, args ...any)
+
+// Input is a metric that a rule reads, or those of its points that have an attribute.
+type Input struct {
+	Metric *names.Metric
+	// Attribute and Values select points. There is one reading for each value, in this
+	// order; without an attribute there is one reading.
+	Attribute string
+	Values    []string
+	// Count is whether the metric counts something. It has two readings, one after the
+	// other: the count, and the sum of what a delta adds.
+	Count bool
+	// Most is the largest value; points below 0 and above Most are invalid. 0: every
+	// number is valid.
+	Most float64
+	// ByCode is whether the points count something by its code. They are no readings:
+	// the rule gets all of them.
+	ByCode bool
+}
+
+// Doc is a row of the README's table of events, in Markdown.
+type Doc struct {
+	Raised   string
+	Cleared  string // empty: it is a notice
+	Severity string
+	Key      string // the parts of the event key after the name
+	Chart    string // a comment in the chart's values; empty: none
+}
+
+// Key is one key of an event's configuration.
+type Key struct {
+	Name    string
+	Default any // a time.Duration, float64 or int
+	// Check returns why a value cannot be used, and the remedy; empty: it can.
+	Check func(value any) string
+	// Schema is the JSON schema of the key in the chart's values.
+	Schema string
+	// FromInterval is whether the chart computes the default from its collection
+	// interval, where the key is empty.
+	FromInterval bool
+}
+
+const (
+	// MostCount is the largest count that is valid: a float64 counts no further.
+	MostCount = 1 << 53
+	// MostCode is the largest number that can be a code of an error.
+	MostCode = math.MaxInt32
+)
+
+// MaxFor is the longest duration of a rule.
+const MaxFor = 24 * time.Hour
+
+// Duration is a key with a duration between least and most, inclusive.
+func Duration(name string, byDefault, least, most time.Duration) Key {
+	return Key{Name: name, Default: byDefault, Schema: `{"$ref": "#/definitions/duration"}`, Check: func(value any) string {
+		if v := value.(time.Duration); v < least || v > most {
+			return fmt.Sprintf("%s: set it to %s or more, and to %s at most", v, least, most)
+		}
+		return ""
+	}}
+}
+
+// Count is a key with a whole number between least and most, inclusive.
+func Count(name string, byDefault, least, most int) Key {
+	schema := fmt.Sprintf(`{"type": "integer", "minimum": %d, "maximum": %d}`, least, most)
+	return Key{Name: name, Default: byDefault, Schema: schema, Check: func(value any) string {
+		if v := value.(int); v < least || v > most {
+			return fmt.Sprintf("%d: set it to %d or more, and to %d at most", v, least, most)
+		}
+		return ""
+	}}
+}
+
+// Number is a key with a number, of which the chart knows the least and the greatest.
+// check may be nil.
+func Number(name string, byDefault, least, greatest float64, check func(float64) string) Key {
+	schema := fmt.Sprintf(`{"type": "number", "minimum": %g, "maximum": %g}`, least, greatest)
+	return Key{Name: name, Default: byDefault, Schema: schema, Check: func(value any) string {
+		if check == nil {
+			return ""
+		}
+		return check(value.(float64))
+	}}
+}

@@ -1,0 +1,60 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package devicerules
+
+import (
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/condition"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/event"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rule"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/subject"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+// ExporterDown is gpu.exporter.down.
+var ExporterDown = rule.Rule{
+	Event: names.EventExporterDown, Set: rule.Device,
+	Reads: []rule.Input{{Metric: &names.ExporterUp}, {Metric: &names.ExporterFrozen}},
+	Keys:  []rule.Key{rule.Duration("for", time.Minute, 0, rule.MaxFor)},
+	Doc: rule.Doc{
+		Raised:  "`gpu.exporter.up` is 0, or `gpu.exporter.frozen` 1, `for` 1m",
+		Cleared: "it is up, and `gpu.exporter.frozen` is 0 where it was 1", Severity: "WARN",
+		Key: "cluster/node/port; without a node cluster//address:port",
+	},
+}
+
+// ExporterDownSpec is the condition of ExporterDown.
+func ExporterDownSpec(s rule.Settings) condition.Spec {
+	return condition.Spec{Levels: []condition.Level{{For: s.Duration("for"), Severity: plog.SeverityNumberWarn}}}
+}
+
+// JudgeExporter judges one scrape: whether there was a point about it, whether it failed
+// or its values stand still, and whether they may stand still without a point that
+// states it.
+func JudgeExporter(scraped, down, maybeFrozen bool) condition.Verdict {
+	if !scraped || !down && maybeFrozen {
+		return condition.Verdict{}
+	}
+	return condition.Holds(down)
+}
+
+// DescribeExporter completes an event about an exporter; reason is a value of
+// gpu.exporter.reason.
+func DescribeExporter(x subject.Exporter, reason string, ev *event.Event) {
+	x.About(ev)
+	switch {
+	case ev.Cleared():
+		ev.Body = x.String() + " answers again."
+		return
+	case reason == names.ExporterReasonDown:
+		ev.Body = x.String() + " does not answer: nothing is known about its GPUs."
+	default:
+		ev.Body = x.String() + " answers with values that stand still: the host engine behind it hangs."
+	}
+	ev.Add(func(attrs pcommon.Map) { attrs.PutStr(names.GPUExporterReason, reason) })
+}

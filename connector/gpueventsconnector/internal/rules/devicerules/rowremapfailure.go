@@ -1,0 +1,17 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package devicerules
+
+import (
+	"go.opentelemetry.io/collector/pdata/plog"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+// RowRemapFailure is gpu.row_remap.failure.
+var RowRemapFailure = flag{
+	event: names.EventRowRemapFailure, metric: &names.GPURowRemapFailure, severity: plog.SeverityNumberError,
+	on:  "could not remap a broken memory row: the board has to be replaced",
+	off: "no longer says that remapping a memory row failed",
+}.rule("ERROR")

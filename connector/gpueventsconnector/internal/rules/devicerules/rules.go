@@ -1,0 +1,95 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package devicerules has the rules about devices and exporters: one file for each
+// event. They are values and pure functions; what happens over time and is stored is the
+// engine's.
+package devicerules
+
+import (
+	"math"
+
+	"go.opentelemetry.io/collector/pdata/plog"
+
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/condition"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/event"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rule"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/subject"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+// Rule is a rule that is judged from the readings of one device at one time.
+type Rule struct {
+	rule.Rule
+	// Conditions are what the rule watches on each device.
+	Conditions func(rule.Settings) []Condition
+}
+
+// Condition is raised and cleared by the readings of a device.
+type Condition struct {
+	condition.Spec
+	Part  string // last part of the event key, of a rule with several conditions; or empty
+	Judge func(Readings) condition.Verdict
+	// Describe completes an event with its sentence and its attributes.
+	Describe func(*subject.Device, Readings, *event.Event)
+	// Undivided is whether the condition is that of a GPU without MIG instances: with
+	// them its readings are a sum, and each instance has its own.
+	Undivided bool
+}
+
+// Readings are the readings of one rule's inputs, in the order of rule.Input.
+type Readings struct {
+	Values []float64 // of all rules; NaN: absent
+	Index  []int     // in Values
+}
+
+// At returns the i-th reading of the rule; NaN: there was none.
+func (r Readings) At(i int) float64 { return r.Values[r.Index[i]] }
+
+// Conditions are the rules that are raised and cleared by readings. Their order is that
+// of the events of one time.
+var Conditions = []*Rule{&Temperature, &MemoryPressure, &Throttle, &RowRemapFailure}
+
+// Notices are the rules that report what happened.
+var Notices = []*rule.Rule{&XID, &ECCUncorrected}
+
+// flag is a rule about a metric of the device that is 0 or 1.
+type flag struct {
+	event    string
+	metric   *names.Metric
+	severity plog.SeverityNumber
+	// on and off complete the sentence that begins with the device.
+	on, off string
+}
+
+// rule returns the rule. A flag is a state: it is raised by the first point that is 1.
+func (f flag) rule(docSeverity string) Rule {
+	return Rule{
+		Rule: rule.Rule{
+			Event: f.event, Set: rule.Device,
+			Reads: []rule.Input{{Metric: f.metric}},
+			Doc:   rule.Doc{Raised: "`" + f.metric.Name + "` is 1", Cleared: "it is 0", Severity: docSeverity, Key: perDevice},
+		},
+		Conditions: func(rule.Settings) []Condition {
+			return []Condition{{
+				Spec: condition.Once(f.severity),
+				Judge: func(r Readings) condition.Verdict {
+					if v := r.At(0); math.IsNaN(v) || v < 0 {
+						return condition.Verdict{}
+					}
+					return condition.Holds(r.At(0) > 0)
+				},
+				Describe: func(d *subject.Device, _ Readings, ev *event.Event) {
+					if ev.Cleared() {
+						d.Say(ev, " "+f.off)
+					} else {
+						d.Say(ev, " "+f.on)
+					}
+				},
+			}}
+		},
+	}
+}
+
+// perDevice is the event key of most rules about devices.
+const perDevice = "cluster/`hw.id`"

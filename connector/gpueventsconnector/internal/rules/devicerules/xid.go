@@ -1,0 +1,186 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package devicerules
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/condition"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/counting"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/event"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rule"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/subject"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/xid"
+)
+
+// XID is gpu.xid. Its one reading is the last code; the counts are by code.
+var XID = rule.Rule{
+	Event: names.EventXID, Set: rule.Device, Notice: true,
+	Reads: []rule.Input{{Metric: &names.GPUXIDLast, Most: rule.MostCode}, {Metric: &names.GPUXIDErrors, ByCode: true, Most: rule.MostCount}},
+	Keys:  []rule.Key{repeatAfter},
+	Doc: rule.Doc{
+		Raised:   "`gpu.xid.errors` rises, or `gpu.xid.last` changes",
+		Severity: "by code: INFO, WARN, ERROR or FATAL", Key: perDevice + "/code",
+	},
+}
+
+// repeatAfter is for how long the same about the same device is not reported again. What
+// happens in between is counted in the next report.
+var repeatAfter = rule.Duration("repeat_after", fiveMinutes, 0, 24*time.Hour)
+
+// MaxXIDCodes is how many codes of one device are kept.
+const MaxXIDCodes = 256
+
+// XIDCount is a point of gpu.xid.errors.
+type XIDCount struct {
+	Code    int64
+	Derived bool // counted by the receiver, from changes of the last code
+	Delta   bool // what happened since the point before
+	Start   pcommon.Timestamp
+	Count   float64
+}
+
+// AddXIDCount adds a point to those of one time, of which it keeps one for each code. It
+// reports whether there was room.
+func AddXIDCount(counts []XIDCount, n XIDCount) ([]XIDCount, bool) {
+	for i := range counts {
+		if counts[i].Code == n.Code {
+			if counts[i].Derived == n.Derived && counts[i].Delta == n.Delta {
+				counts[i].Count = max(counts[i].Count, n.Count)
+			} else if !n.Derived {
+				counts[i] = n
+			}
+			return counts, true
+		}
+	}
+	if len(counts) >= MaxXIDCodes {
+		return counts, false
+	}
+	return append(counts, n), true
+}
+
+// XIDs is the state of the rule XID for one device.
+type XIDs struct {
+	Last  int64     // the last code, 0 for none; -1: there was no point of it
+	Codes []XIDCode // in ascending order
+}
+
+// XIDCode is one code of one device.
+type XIDCode struct {
+	Code   int64
+	Count  counting.Series
+	Notice condition.Notice
+}
+
+// Code finds or adds a code; nil when there is no room. It is valid until the next
+// call.
+func (s *XIDs) Code(code int64) *XIDCode {
+	i, found := slices.BinarySearchFunc(s.Codes, code, func(c XIDCode, code int64) int { return cmp.Compare(c.Code, code) })
+	if !found {
+		if len(s.Codes) >= MaxXIDCodes {
+			return nil
+		}
+		s.Codes = slices.Insert(s.Codes, i, XIDCode{Code: code})
+	}
+	return &s.Codes[i]
+}
+
+// Take counts the XIDs that happened up to the time at: counters that rose, and a last
+// code that changed where no counter has it. last is -1 where there is none. On a device
+// that is not known nothing has risen; on one that is, a new code has risen from 0.
+// duplicates is how many counts two exporters have in turn.
+func (s *XIDs) Take(counts []XIDCount, last int64, at pcommon.Timestamp, known bool) (changed bool, duplicates int) {
+	for i := range s.Codes {
+		if code := s.Codes[i].Code; !slices.ContainsFunc(counts, func(x XIDCount) bool { return x.Code == code }) {
+			s.Codes[i].Count.Missing()
+		}
+	}
+	exact := false // the exporter counts: the last code adds nothing
+	for _, x := range counts {
+		exact = exact || !x.Derived
+		c := s.Code(x.Code)
+		if c == nil {
+			continue
+		}
+		before := c.Count
+		by, twice := 0., false
+		if x.Delta {
+			by = c.Count.Add(x.Count)
+		} else {
+			by, twice = c.Count.Take(counting.Reading{Value: x.Count, Start: x.Start, At: at, Derived: x.Derived}, known)
+		}
+		if twice {
+			duplicates++
+		}
+		if by > 0 {
+			c.Notice.Happened(int64(by))
+		}
+		changed = changed || c.Count != before
+	}
+	if last < 0 {
+		return changed, duplicates
+	}
+	counted := slices.ContainsFunc(counts, func(x XIDCount) bool { return x.Code == last })
+	if known && last > 0 && last != s.Last && !counted && !exact {
+		if c := s.Code(last); c != nil {
+			c.Notice.Happened(1)
+		}
+	}
+	changed = changed || s.Last != last
+	s.Last = last
+	return changed, duplicates
+}
+
+// Pending reports whether there is an XID that is not reported yet.
+func (s *XIDs) Pending() bool {
+	return slices.ContainsFunc(s.Codes, func(c XIDCode) bool { return c.Notice.Pending > 0 })
+}
+
+// Event is the event about what is pending.
+func (c *XIDCode) Event(d *subject.Device, at pcommon.Timestamp) event.Event {
+	entry, known := xid.Lookup(int(c.Code))
+	ev := event.Event{Name: names.EventXID, State: names.EventRaised, At: at, Severity: xidSeverity(entry.Severity)}
+	d.About(&ev, fmt.Sprint(c.Code))
+	what := fmt.Sprintf(" reported XID %d", c.Code)
+	if known {
+		what += " (" + entry.Mnemonic + "): " + entry.Meaning
+	} else {
+		what += ": " + entry.Meaning
+	}
+	if n := c.Notice.Pending; n > 1 {
+		what += fmt.Sprintf(" It happened %d times since it was last told.", n)
+	}
+	d.SayWhole(&ev, what+" "+entry.Action)
+	code, count := c.Code, c.Notice.Pending
+	ev.Add(func(attrs pcommon.Map) {
+		attrs.PutInt(names.GPUXIDCode, code)
+		event.PutTexts(attrs, names.GPUXIDMnemonic, entry.Mnemonic,
+			names.GPUXIDMeaning, safetext.Strip(entry.Meaning, xid.MaxText), names.GPUXIDAction, safetext.Strip(entry.Action, xid.MaxText))
+		if known {
+			attrs.PutBool(names.GPUXIDFatal, entry.Fatal)
+		}
+		attrs.PutInt(names.GPUEventOccurrences, count)
+	})
+	return ev
+}
+
+func xidSeverity(s xid.Severity) plog.SeverityNumber {
+	switch s {
+	case xid.Info:
+		return plog.SeverityNumberInfo
+	case xid.Error:
+		return plog.SeverityNumberError
+	case xid.Fatal:
+		return plog.SeverityNumberFatal
+	}
+	return plog.SeverityNumberWarn
+}

@@ -1,0 +1,119 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package subject has what events are about: devices, exporters, nodes and services,
+// with their identity, their resource and their name in a sentence.
+package subject
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/event"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+// DeviceID is the identity of a device: never its owner or its index, which change.
+type DeviceID struct{ Cluster, ID string }
+
+// Owner is the container that a device is assigned to, and its service.
+type Owner struct{ Namespace, Pod, Container, Service string }
+
+// Compare orders owners.
+func (o Owner) Compare(other Owner) int {
+	return cmp.Or(cmp.Compare(o.Namespace, other.Namespace), cmp.Compare(o.Pod, other.Pod),
+		cmp.Compare(o.Container, other.Container), cmp.Compare(o.Service, other.Service))
+}
+
+// Facts describe a device for people.
+type Facts struct {
+	Node, Host, Parent, Model, PCI string
+	Index                          int64 // -1: unknown
+	Owner                          Owner
+}
+
+// Device is a physical GPU or a MIG instance.
+type Device struct {
+	ID    DeviceID
+	Facts Facts
+}
+
+// About makes the device the subject of an event. Its owner is an attribute and no part
+// of the key.
+func (d *Device) About(ev *event.Event, parts ...string) {
+	key := []string{d.ID.Cluster, d.ID.ID}
+	for _, p := range parts {
+		if p != "" {
+			key = append(key, p)
+		}
+	}
+	ev.Key = event.Key(ev.Name, key...)
+	id, f := d.ID, d.Facts
+	ev.Resource = func(attrs pcommon.Map) {
+		event.PutTexts(attrs,
+			names.K8sClusterName, id.Cluster, names.K8sNodeName, f.Node, names.HostName, f.Host,
+			names.HwID, id.ID, names.HwType, names.HwTypeGPU, names.HwParent, f.Parent, names.HwModel, f.Model,
+			names.GPUPCIAddress, f.PCI)
+		if f.Index >= 0 {
+			attrs.PutInt(names.GPUIndex, f.Index)
+		}
+	}
+	ev.Add(func(attrs pcommon.Map) {
+		event.PutTexts(attrs, names.K8sNamespaceName, f.Owner.Namespace, names.K8sPodName, f.Owner.Pod,
+			names.K8sContainerName, f.Owner.Container, names.ServiceName, f.Owner.Service)
+	})
+}
+
+// String names the device in a sentence: by its index and its node, which people look
+// for, and by its id, which does not change.
+func (d *Device) String() string {
+	id, at := event.Clean(d.ID.ID), ""
+	if where := cmp.Or(d.Facts.Node, d.Facts.Host); where != "" {
+		at = " on " + event.Clean(where)
+	}
+	_, instance, _ := strings.Cut(id, "/")
+	switch gpu := fmt.Sprintf("GPU %d%s", d.Facts.Index, at); {
+	case d.Facts.Index >= 0 && d.Facts.Parent == "":
+		return gpu + " (" + id + ")"
+	case d.Facts.Index >= 0 && instance != "":
+		return "MIG instance " + instance + " of " + gpu + " (" + id + ")"
+	case d.Facts.Parent != "":
+		return "MIG instance " + id + at
+	case !strings.HasPrefix(id, "GPU-"):
+		return "GPU " + id + at
+	}
+	return id + at
+}
+
+// Say makes the event's sentence of what is the matter with the device, and of who
+// owned it then: it may be read when another pod does.
+func (d *Device) Say(ev *event.Event, what string) { ev.Body = d.String() + what + d.owned(ev) }
+
+func (d *Device) owned(ev *event.Event) string {
+	o := d.Facts.Owner
+	if o.Pod == "" {
+		return "."
+	}
+	out := ". It was owned by pod " + event.Clean(o.Pod)
+	if o.Service != "" && o.Service != o.Pod {
+		out += " of service " + event.Clean(o.Service)
+	}
+	if o.Namespace != "" {
+		out += " in namespace " + event.Clean(o.Namespace)
+	}
+	if ev.Cleared() {
+		return out + " when this was cleared."
+	}
+	return out + " when this was raised."
+}
+
+// SayWhole is Say of a text that ends with a full stop.
+func (d *Device) SayWhole(ev *event.Event, what string) {
+	ev.Body = d.String() + what
+	if owned := d.owned(ev); owned != "." {
+		ev.Body += owned[1:]
+	}
+}
