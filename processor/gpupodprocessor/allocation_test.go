@@ -17,6 +17,8 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/owner"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/identity"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/metadatatest"
 )
 
@@ -50,7 +52,7 @@ func holdersIn(b *bench, in string) map[string]string {
 	out := map[string]string{}
 	for _, rm := range b.feed(parse(in)).ResourceMetrics().All() {
 		attrs := rm.Resource().Attributes()
-		if id := str(attrs, names.HwID); id != "" && livePoints(rm) > 0 {
+		if id := str(attrs, names.HwID); id != "" && points.CountLive(rm) > 0 {
 			h := owner.Of(attrs)
 			out[id] = h.String()
 		}
@@ -189,11 +191,11 @@ func TestForgetsSilentNodes(t *testing.T) {
 			require.Equal(t, i == 0, holdersIn(b, telemetry(10+60*i, "GPU-a", "namespace=ml pod=label-0"))["GPU-a"] != "")
 			time.Sleep(time.Minute + time.Second)
 		}
-		_, known := b.p.know.Age(time.Now())
+		_, known := b.p.pipeline.Join.Memory.Age(time.Now())
 		require.True(t, known)
 		time.Sleep(11 * time.Minute)
 		b.feed(parse(""))
-		_, known = b.p.know.Age(time.Now())
+		_, known = b.p.pipeline.Join.Memory.Age(time.Now())
 		require.False(t, known)
 		require.Equal(t, "ml/label-0", holdersIn(b, telemetry(2000, "GPU-a", "namespace=ml pod=label-0"))["GPU-a"])
 	})
@@ -251,5 +253,5 @@ func TestManyHolders(t *testing.T) {
 		lines = append(lines, fmt.Sprintf("ml/p-%d/main 1 hw.id=GPU-a", i))
 	}
 	require.Equal(t, map[string]string{"GPU-a": ""}, holdersIn(b, snapshot(10, lines...)+telemetry(10, "GPU-a", "namespace=ml pod=label-0")))
-	require.Equal(t, 1, b.p.tracker.sources[sourceContested])
+	require.Equal(t, 1, b.p.pipeline.Tracker.Devices()[identity.SourceContested])
 }

@@ -15,8 +15,9 @@ import (
 	"go.opentelemetry.io/collector/processor/processortest"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
-	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/holders"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/identity"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/metadata"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/ownership"
 )
 
 const (
@@ -35,7 +36,7 @@ func benchmark(b *testing.B, batch pmetric.Metrics) {
 	p, err := newProcessor(createDefaultConfig().(*Config),
 		processortest.NewNopSettings(metadata.Type), consumertest.NewNop())
 	require.NoError(b, err)
-	p.know = holders.New(p.cfg.MaxAge, p.cfg.MaxDevices)
+	p.pipeline = newPipeline(p.cfg, ownership.New(p.cfg.MaxAge, p.cfg.MaxDevices))
 	now := time.Unix(10, 0)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -107,21 +108,21 @@ func BenchmarkAttribution(b *testing.B) {
 	p, err := newProcessor(createDefaultConfig().(*Config),
 		processortest.NewNopSettings(metadata.Type), consumertest.NewNop())
 	require.NoError(b, err)
-	p.know = holders.New(p.cfg.MaxAge, p.cfg.MaxDevices)
+	p.pipeline = newPipeline(p.cfg, ownership.New(p.cfg.MaxAge, p.cfg.MaxDevices))
 	now := time.Unix(10, 0)
 	var lines []string
 	for d := range benchDevices {
 		lines = append(lines, fmt.Sprintf("ml/chat-%d/main 1 hw.id=%s", d, uuid(d)))
 	}
-	p.know.Learn(parse(snapshot(10, lines...)), now)
+	p.pipeline.Join.Memory.Learn(ownership.Allocations(nil, parse(snapshot(10, lines...)).ResourceMetrics()), now)
 	all := deviceResources().ResourceMetrics()
 	i := 0
 	b.ReportAllocs()
 	for b.Loop() {
-		var r reading
-		r.read(all.At(i % benchDevices).Resource().Attributes())
-		p.see(&r, now)
-		if _, from, _ := p.identify(&r, now); from != sourcePodResources {
+		var r identity.Reading
+		r.Read(all.At(i % benchDevices).Resource().Attributes())
+		p.pipeline.Join.See(&r, now)
+		if _, from, _ := p.pipeline.Join.Identify(&r, now); from != identity.SourcePodResources {
 			b.Fatal("not attributed")
 		}
 		i++
@@ -134,10 +135,10 @@ func TestAttributionAllocatesNothing(t *testing.T) {
 	b.feed(parse(snapshot(10, "ml/a-0/main 1 hw.id="+uuid(0))))
 	attrs := deviceResources().ResourceMetrics().At(0).Resource().Attributes()
 	now := time.Now()
-	var r reading
+	var r identity.Reading
 	require.Zero(t, testing.AllocsPerRun(100, func() {
-		r.read(attrs)
-		b.p.see(&r, now)
-		b.p.identify(&r, now)
+		r.Read(attrs)
+		b.p.pipeline.Join.See(&r, now)
+		b.p.pipeline.Join.Identify(&r, now)
 	}))
 }

@@ -99,6 +99,6 @@ func TestAllocationWithoutTime(t *testing.T) {
 				holdersIn(b, telemetry(10+15*i, "GPU-a", "namespace=ml pod=label-0")), "once believed, it would expire and never come back")
 			time.Sleep(15 * time.Second)
 		}
-		require.Empty(t, b.p.allocations.nodes)
+		require.Zero(t, b.p.pipeline.Allocations.Nodes())
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/configkeys"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/identity"
 )
 
 // ExporterLabels says what the exporter's labels are good for.
@@ -108,4 +109,12 @@ func (c *Config) Validate() error {
 		errs = append(errs, fmt.Errorf("max_devices: %d: set it to 1 or more; the default is %d", c.MaxDevices, defaultMaxDevices))
 	}
 	return errors.Join(errs...)
+}
+
+// policy is what to do with the exporter's labels.
+func (c *Config) policy() identity.Policy {
+	return identity.Policy{
+		IgnoreLabels:      c.ExporterLabels == ExporterLabelsIgnore,
+		ServiceFromLabels: c.ServiceName == ServiceNameExporterLabels,
+	}
 }

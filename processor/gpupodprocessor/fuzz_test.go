@@ -16,8 +16,10 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/owner"
-	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/holders"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/identity"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/metadata"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/ownership"
 )
 
 // FuzzLabels feeds any labels, on the resource and on two points: nothing
@@ -41,23 +43,23 @@ func FuzzLabels(f *testing.F) {
 		p, err := newProcessor(createDefaultConfig().(*Config),
 			processortest.NewNopSettings(metadata.Type), consumertest.NewNop())
 		require.NoError(t, err)
-		p.know = holders.New(p.cfg.MaxAge, p.cfg.MaxDevices)
+		p.pipeline = newPipeline(p.cfg, ownership.New(p.cfg.MaxAge, p.cfg.MaxDevices))
 		for at := range 2 {
 			md := pmetric.NewMetrics()
 			rm := md.ResourceMetrics().AppendEmpty()
 			putAll(rm.Resource().Attributes(), strings.Split(resource, ","))
 			m := rm.ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
 			m.SetName("m")
-			points := m.SetEmptyGauge().DataPoints()
+			in := m.SetEmptyGauge().DataPoints()
 			for i, labels := range []string{first, second} {
 				ts := pcommon.Timestamp((at + 1) * 1e9)
 				flags := pmetric.DefaultDataPointFlags.WithNoRecordedValue(marker && at == 1 && i == 0)
-				fill(points.AppendEmpty(), ts, flags, strings.Split(labels, ","))
+				fill(in.AppendEmpty(), ts, flags, strings.Split(labels, ","))
 			}
 			p.process(md, time.Unix(int64(at), 0))
 			live := 0
 			for _, rm := range md.ResourceMetrics().All() {
-				live += livePoints(rm)
+				live += points.CountLive(rm)
 				checkDevice(t, rm, resource)
 			}
 			if !marker {
@@ -65,7 +67,6 @@ func FuzzLabels(f *testing.F) {
 				require.LessOrEqual(t, live, 2)
 			}
 		}
-		require.Equal(t, len(p.tracker.devices), devicesBySource(p.tracker))
 	})
 }
 
@@ -73,7 +74,7 @@ func FuzzLabels(f *testing.F) {
 func checkDevice(t *testing.T, rm pmetric.ResourceMetrics, in string) {
 	attrs := rm.Resource().Attributes()
 	id := str(attrs, names.HwID)
-	if id == "" || !aboutGPUs(attrs) {
+	if hardware := str(attrs, names.HwType); id == "" || hardware != "" && hardware != names.HwTypeGPU {
 		return
 	}
 	who := owner.Of(attrs)
@@ -81,7 +82,7 @@ func checkDevice(t *testing.T, rm pmetric.ResourceMetrics, in string) {
 		require.Equal(t, who.Pod == "", who.Namespace == "", "a holder is whole or unknown: %v", who)
 	}
 	for key := range attrs.All() {
-		require.False(t, consumed(key), key)
+		require.False(t, identity.Consumed(key), key)
 	}
 	if strings.Contains(in, names.HwID) {
 		return // a device's resource: its points are left alone
@@ -89,14 +90,7 @@ func checkDevice(t *testing.T, rm pmetric.ResourceMetrics, in string) {
 	for _, p := range rm.ScopeMetrics().At(0).Metrics().At(0).Gauge().DataPoints().All() {
 		require.Equal(t, id, str(p.Attributes(), names.HwID))
 		for key := range p.Attributes().All() {
-			require.False(t, consumed(key), key)
+			require.False(t, identity.Consumed(key), key)
 		}
 	}
-}
-
-func devicesBySource(t *tracker) (n int) {
-	for _, of := range t.sources {
-		n += of
-	}
-	return n
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/holders"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/ownership"
 )
 
 const (
@@ -94,8 +94,8 @@ func TestChangesHandsWhileTheExporterIsSilent(t *testing.T) {
 						require.NotContains(t, out, "hw.power", at)
 					}
 				}
-				require.Empty(t, b.p.handovers)
-				require.Zero(t, len(b.p.tracker.devices["GPU-a"].series))
+				require.Zero(t, b.p.pipeline.Handovers.Len())
+				require.Equal(t, b.p.pipeline.Allocations.Series(ownership.Node{Name: "n1"}), b.tracked(), "none is of a device")
 			})
 		})
 	}
@@ -112,7 +112,7 @@ func TestPartsEndWhileTheExporterIsSilent(t *testing.T) {
 	for series := range store {
 		require.True(t, strings.HasPrefix(series, "gpu.allocation "), series)
 	}
-	require.Empty(t, b.p.handovers)
+	require.Zero(t, b.p.pipeline.Handovers.Len())
 }
 
 // A node that vanishes right after a device of it changed hands is forgotten
@@ -122,10 +122,10 @@ func TestForgetsHandoversOfVanishedNodes(t *testing.T) {
 		b := start(t, noService)
 		b.feed(parse(snapshot(10, "ml/a-0/main 1 hw.id=GPU-a") + telemetry(12, "GPU-a", "")))
 		b.feed(parse(snapshot(20, "- 0 hw.id=GPU-a")))
-		require.Len(t, b.p.handovers, 1)
-		time.Sleep(maxSilence + sweepInterval)
+		require.Equal(t, 1, b.p.pipeline.Handovers.Len())
+		time.Sleep(ownership.MaxSilence + time.Minute)
 		b.feed(parse(""))
-		require.Empty(t, b.p.handovers)
+		require.Zero(t, b.p.pipeline.Handovers.Len())
 	})
 }
 
@@ -137,7 +137,7 @@ func TestSnapshotEndsNothingThatLives(t *testing.T) {
 	b.feed(parse(telemetry(27, "GPU-a", "")))
 	require.NotContains(t, format(b.feed(parse(snapshot(35, "ml/b-0/main 1 hw.id=GPU-a")))), "stale")
 	require.NotContains(t, format(b.feed(parse(snapshot(50, "ml/b-0/main 1 hw.id=GPU-a")))), "stale")
-	require.Empty(t, b.p.handovers)
+	require.Zero(t, b.p.pipeline.Handovers.Len())
 }
 
 // What a snapshot no longer lists ends once its parts had time to arrive; an
@@ -161,7 +161,7 @@ func TestAllocationSeriesEnd(t *testing.T) {
 			metric gpu.allocation sum 1
 			stale @20 gpu.sharing=time_slicing hw.id=GPU-b::0`)
 		b.expect("", "")
-		require.Equal(t, 1, b.p.tracker.tracked)
+		require.Equal(t, 1, b.tracked())
 
 		// A marker from upstream is for a series that is then not ended again.
 		b.feed(parse(snapshot(30, "- 0 hw.id=GPU-c x=2") + `
@@ -172,10 +172,10 @@ func TestAllocationSeriesEnd(t *testing.T) {
 		b.expect("", "")
 
 		// A node that is gone is forgotten: its series have aged out.
-		time.Sleep(maxSilence)
+		time.Sleep(ownership.MaxSilence)
 		b.expect("", "")
-		require.Empty(t, b.p.allocations.nodes)
-		require.Zero(t, b.p.tracker.tracked)
+		require.Zero(t, b.p.pipeline.Allocations.Nodes())
+		require.Zero(t, b.tracked())
 	})
 }
 
@@ -196,7 +196,7 @@ func TestAllocationSeriesEndWithTheNextSnapshot(t *testing.T) {
 		time.Sleep(15 * time.Second)
 		feed(40, held, "- 0 gpu.sharing=time_slicing hw.id=GPU-a::1")
 		require.Equal(t, 0.5, store.sum("gpu.allocation"))
-		require.Len(t, b.p.allocations.nodes[holders.Node{Name: "n1"}].series, 2)
+		require.Equal(t, 2, b.p.pipeline.Allocations.Series(ownership.Node{Name: "n1"}))
 	})
 }
 
@@ -213,7 +213,7 @@ func TestPartsOfASnapshot(t *testing.T) {
 			b.expect(part, part)
 		}
 	}
-	require.Equal(t, 4, b.p.tracker.tracked)
+	require.Equal(t, 4, b.tracked())
 }
 
 // An id that telemetry resolves is rewritten, and the series under the former
@@ -250,7 +250,7 @@ func TestNodeWithNothingLeft(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := start(t, noService)
 				b.feed(parse(nothing)) // of a node that nobody knows
-				require.Empty(t, b.p.allocations.nodes)
+				require.Zero(t, b.p.pipeline.Allocations.Nodes())
 				b.feed(parse(snapshot(10, "ml/a-0/main 1 hw.id=GPU-a", "- 0 hw.id=GPU-b") + telemetry(12, "GPU-a", "")))
 				b.expect(nothing, nothing+`
 					resource k8s.container.name=main k8s.namespace.name=ml k8s.node.name=n1 k8s.pod.name=a-0
@@ -259,7 +259,7 @@ func TestNodeWithNothingLeft(t *testing.T) {
 					resource k8s.node.name=n1
 					metric gpu.allocation sum 1
 					stale @20 hw.id=GPU-b`)
-				time.Sleep(partsTogether)
+				time.Sleep(ownership.Together)
 				const end = "resource hw.id=GPU-a " + aHeld + "\nmetric hw.power gauge W\nstale @27 hw.id=GPU-a"
 				if exporter == "alive" {
 					b.expect(telemetry(27, "GPU-a", ""), telemetry(27, "GPU-a", "")+end)

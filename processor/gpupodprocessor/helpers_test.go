@@ -11,11 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/metadatatest"
 )
 
@@ -63,6 +65,27 @@ func (b *bench) feed(md pmetric.Metrics) pmetric.Metrics {
 func (b *bench) expect(in, want string) {
 	b.t.Helper()
 	require.Equal(b.t, format(parse(want)), format(b.feed(parse(in))))
+}
+
+// str is the text of an attribute.
+var str = points.Str
+
+// point is a data point of any type.
+type point[P any] interface {
+	Attributes() pcommon.Map
+	SetTimestamp(pcommon.Timestamp)
+	SetFlags(pmetric.DataPointFlags)
+}
+
+// tracked is the number of series that are remembered.
+func (b *bench) tracked() int { return b.p.pipeline.Tracker.Series() }
+
+// devices is the number of devices that are remembered.
+func (b *bench) devices() (n int) {
+	for _, of := range b.p.pipeline.Tracker.Devices() {
+		n += of
+	}
+	return n
 }
 
 // backend is what a metric store would answer: the last value of every series,

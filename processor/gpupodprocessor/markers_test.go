@@ -78,7 +78,7 @@ func TestMarkersGoToTheirOwnSeries(t *testing.T) {
 
 // A page may name any number of holders of one device.
 func TestMarkersOfManyHolders(t *testing.T) {
-	const pods = 3 * fewClaims
+	const pods = 24 // more than are looked through one by one
 	in, want := "resource service.name=x\nmetric m gauge 1\n", ""
 	for i := range 2 * pods {
 		in += fmt.Sprintf("stale @10 UUID=GPU-a namespace=n pod=p%d x=%d\n", i%pods, i/pods)
@@ -102,7 +102,7 @@ func TestLateMarkerEndsNothingThatLives(t *testing.T) {
 	b.feed(parse(live))
 	const late = "resource hw.id=GPU-a\nmetric m gauge 1\nstale @20 hw.id=GPU-a"
 	b.expect(late, late)
-	require.Equal(t, 1, b.p.tracker.tracked)
+	require.Equal(t, 1, b.tracked())
 }
 
 // Every end has the scope of the series that it ends.

@@ -20,6 +20,8 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/owner"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/ownership"
 )
 
 // world is a node whose devices are held in a random way: what gpu_allocation
@@ -104,11 +106,11 @@ func overOTLP(t *testing.T, md pmetric.Metrics) pmetric.Metrics {
 	return req.Metrics()
 }
 
-// attribution is the holder of each device with live points.
-func attribution(md pmetric.Metrics, into map[string]string) {
+// attributed is the holder of each device with live points.
+func attributed(md pmetric.Metrics, into map[string]string) {
 	for _, rm := range md.ResourceMetrics().All() {
 		attrs := rm.Resource().Attributes()
-		if id := str(attrs, names.HwID); id != "" && livePoints(rm) > 0 {
+		if id := str(attrs, names.HwID); id != "" && points.CountLive(rm) > 0 {
 			h := owner.Of(attrs)
 			into[id] = h.String()
 		}
@@ -138,11 +140,11 @@ func TestAttributionDoesNotDependOnOrder(t *testing.T) {
 				for _, in := range batches(r, slices.Concat(w.allocations, w.telemetry)) {
 					pass(in)
 				}
-				time.Sleep(partsTogether)
+				time.Sleep(ownership.Together)
 				got, sum := map[string]string{}, 0.0
 				for _, in := range batches(r, later(w.telemetry, at)) {
 					sum += physical(parse(in), names.HwPower.Name)
-					attribution(pass(in), got)
+					attributed(pass(in), got)
 				}
 				require.Equal(t, w.truth, got, "seed %d at %d", i, at)
 				require.InDelta(t, sum, store.sumPhysical(names.HwPower.Name), 0, "seed %d at %d", i, at)

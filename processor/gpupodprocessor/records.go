@@ -15,11 +15,11 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/processor"
 
-	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
-	"github.com/otelcol-gpu/otelcol-gpu/internal/exporterlabels"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
-	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/holders"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/identity"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/metadata"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/ownership"
 )
 
 // records attributes logs and spans: whatever names a device, the resource or
@@ -27,7 +27,7 @@ import (
 type records struct {
 	cfg       *Config
 	telemetry *metadata.TelemetryBuilder
-	know      *holders.Knowledge // from Start to Shutdown
+	memory    *ownership.Memory // from Start to Shutdown
 }
 
 // maxAhead is how far the clock of a record's node may be ahead.
@@ -40,16 +40,16 @@ func newRecords(cfg *Config, set processor.Settings) (records, error) {
 
 // Start takes hold of what the metrics of the same component ID tell.
 func (r *records) Start(context.Context, component.Host) error {
-	r.know = shared.take(r.cfg)
+	r.memory = shared.take(r.cfg)
 	return nil
 }
 
 // Shutdown lets go of it.
 func (r *records) Shutdown(context.Context) error {
 	r.telemetry.Shutdown()
-	if r.know != nil {
+	if r.memory != nil {
 		shared.release(r.cfg)
-		r.know = nil
+		r.memory = nil
 	}
 	return nil
 }
@@ -92,7 +92,7 @@ func (r *records) attribute(ctx context.Context, resource pcommon.Map, all iter.
 
 // spread puts the owner of the device that a resource names on it, or on those of its
 // records that are of the owner's time, and counts the others.
-func spread(f *holders.Fact, resource pcommon.Map, all iter.Seq[record], now time.Time) (unknown int) {
+func spread(f *ownership.Fact, resource pcommon.Map, all iter.Seq[record], now time.Time) (unknown int) {
 	whole := true
 	for rec := range all {
 		whole = whole && covers(f, rec, now)
@@ -103,7 +103,7 @@ func spread(f *holders.Fact, resource pcommon.Map, all iter.Seq[record], now tim
 	}
 	for rec := range all {
 		switch {
-		case namedDevice(rec.attrs) != "", str(rec.attrs, names.K8sPodName) != "":
+		case identity.NamedDevice(rec.attrs) != "", points.Str(rec.attrs, names.K8sPodName) != "":
 		case covers(f, rec, now):
 			f.Holder.Put(rec.attrs)
 		default:
@@ -115,12 +115,12 @@ func spread(f *holders.Fact, resource pcommon.Map, all iter.Seq[record], now tim
 
 // owner is who owns the device that attrs name, nil if they name none or its owner too,
 // or if it has none.
-func (r *records) owner(attrs pcommon.Map, now time.Time) *holders.Fact {
-	id := namedDevice(attrs)
-	if id == "" || str(attrs, names.K8sPodName) != "" {
+func (r *records) owner(attrs pcommon.Map, now time.Time) *ownership.Fact {
+	id := identity.NamedDevice(attrs)
+	if id == "" || points.Str(attrs, names.K8sPodName) != "" {
 		return nil
 	}
-	if f := r.know.Lookup(id, now); f.State == holders.Held {
+	if f := r.memory.Lookup(id, now); f.State == ownership.Held {
 		return f
 	}
 	return nil
@@ -129,43 +129,8 @@ func (r *records) owner(attrs pcommon.Map, now time.Time) *holders.Fact {
 // covers reports whether a Fact speaks of the time of a record: it began after the
 // first snapshot that names this owner, and not in a future of which no snapshot is.
 // Both times are those of the device's node.
-func covers(f *holders.Fact, rec record, now time.Time) bool {
+func covers(f *ownership.Fact, rec record, now time.Time) bool {
 	return rec.from >= f.Since && rec.to <= pcommon.NewTimestampFromTime(now.Add(maxAhead))
-}
-
-// namedDevice is the id of the GPU that attrs name, or "".
-func namedDevice(attrs pcommon.Map) string {
-	var id, uuid, instance string
-	for key, value := range attrs.All() {
-		if value.Type() != pcommon.ValueTypeStr || value.Str() == "" {
-			continue
-		}
-		switch key {
-		case names.HwID:
-			id = value.Str()
-			continue
-		case names.HwType:
-			if value.Str() != names.HwTypeGPU {
-				return ""
-			}
-			continue
-		}
-		switch exporterlabels.Classify(key) {
-		case exporterlabels.UUID:
-			if uuid == "" && isUUID(value.Str()) {
-				uuid = value.Str()
-			}
-		case exporterlabels.MIGInstance:
-			instance = value.Str()
-		}
-	}
-	switch {
-	case id != "":
-		return id
-	case uuid != "" && instance != "":
-		return deviceid.MIG(uuid, instance)
-	}
-	return uuid
 }
 
 type logsProcessor struct {

@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/processor/processortest"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/identity"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/metadata"
 )
 
@@ -117,9 +118,9 @@ func TestSharedKnowledge(t *testing.T) {
 	one, two := createDefaultConfig().(*Config), createDefaultConfig().(*Config)
 	a, b := startPipelines(t, one), startPipelines(t, two)
 	again := startPipelines(t, one)
-	require.Same(t, a.metrics.(*gpuPod).know, a.logs.(*logsProcessor).know)
-	require.Same(t, a.metrics.(*gpuPod).know, again.traces.(*tracesProcessor).know)
-	require.NotSame(t, a.metrics.(*gpuPod).know, b.metrics.(*gpuPod).know)
+	require.Same(t, a.metrics.(*gpuPod).pipeline.Join.Memory, a.logs.(*logsProcessor).memory)
+	require.Same(t, a.metrics.(*gpuPod).pipeline.Join.Memory, again.traces.(*tracesProcessor).memory)
+	require.NotSame(t, a.metrics.(*gpuPod).pipeline.Join.Memory, b.metrics.(*gpuPod).pipeline.Join.Memory)
 	require.Len(t, shared.users, 2)
 
 	never, err := NewFactory().CreateLogs(t.Context(), processortest.NewNopSettings(metadata.Type), one, consumertest.NewNop())
@@ -147,5 +148,5 @@ func TestNamedDeviceIgnoresOtherTypes(t *testing.T) {
 	m.PutInt(names.HwID, 3)
 	m.PutBool("UUID", true)
 	m.PutStr("uuid", "")
-	require.Empty(t, namedDevice(m))
+	require.Empty(t, identity.NamedDevice(m))
 }

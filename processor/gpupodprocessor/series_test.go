@@ -14,12 +14,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/owner"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/seriesends"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/identity"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/metadatatest"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/ownership"
 )
 
 // deviceBatch is one device as the dcgm receiver hands it over.
@@ -195,17 +199,17 @@ func TestForgetsSilentDevices(t *testing.T) {
 			return fmt.Sprintf("resource hw.id=GPU-b\nmetric m gauge 1\n1 @%d hw.id=GPU-b", seconds)
 		}
 		b.feed(parse(other(10)))
-		require.Equal(t, 5, b.p.tracker.tracked)
+		require.Equal(t, 5, b.tracked())
 
-		time.Sleep(maxSilence)
+		time.Sleep(ownership.MaxSilence)
 		b.feed(parse(other(20)))
-		require.Len(t, b.p.tracker.devices, 2)
+		require.Equal(t, 2, b.devices())
 
-		time.Sleep(sweepInterval + time.Second)
+		time.Sleep(time.Minute + time.Second)
 		b.feed(parse(other(30)))
-		require.Len(t, b.p.tracker.devices, 1)
-		require.Equal(t, 1, b.p.tracker.tracked)
-		require.Equal(t, [sourceCount]int{sourceNone: 1}, b.p.tracker.sources)
+		require.Equal(t, 1, b.devices())
+		require.Equal(t, 1, b.tracked())
+		require.Equal(t, [identity.SourceCount]int{identity.SourceNone: 1}, b.p.pipeline.Tracker.Devices())
 
 		// Nothing is ended that aged out long ago.
 		out := format(b.feed(parse(deviceBatch(700, "namespace=n pod=b"))))
@@ -219,7 +223,7 @@ func TestRemembersWhatGoesOn(t *testing.T) {
 		b := start(t)
 		for i := range 10 {
 			b.feed(parse(deviceBatch(60*(i+1), "namespace=n pod=a")))
-			time.Sleep(sweepInterval + time.Second)
+			time.Sleep(time.Minute + time.Second)
 		}
 		require.Equal(t, 4, strings.Count(format(b.feed(parse(deviceBatch(1000, "")))), "stale"))
 	})
@@ -236,9 +240,9 @@ func TestClockJumps(t *testing.T) {
 
 		back := "resource hw.id=GPU-b namespace=n pod=y\nmetric m gauge 1\n1 @%d hw.id=GPU-b"
 		require.NotContains(t, format(b.feed(parse(fmt.Sprintf(back, 30)))), "stale")
-		time.Sleep(maxSilence + 2*sweepInterval)
+		time.Sleep(ownership.MaxSilence + 2*time.Minute)
 		b.feed(parse(fmt.Sprintf(back, 700)))
-		require.Equal(t, "y", b.p.tracker.devices["GPU-b"].holder.Pod)
+		require.True(t, b.p.pipeline.Tracker.CopyLast("GPU-b", owner.Owner{Namespace: "n", Pod: "y"}, pcommon.NewMap()))
 	})
 }
 
@@ -247,7 +251,7 @@ func TestSeriesLimit(t *testing.T) {
 	const chat = "k8s.namespace.name=n k8s.pod.name=a service.name=a"
 	b.expect(deviceBatch(10, "namespace=n pod=a"), deviceBatch(10, chat)) // the fourth is refused
 	b.feed(parse("resource hw.id=GPU-b\nmetric m gauge 1\n1 @10 hw.id=GPU-b"))
-	require.Len(t, b.p.tracker.devices, 1, "no device without a series")
+	require.Equal(t, 1, b.devices(), "no device without a series")
 	metadatatest.AssertEqualGpuPodPointsUntracked(t, b.tel,
 		[]metricdata.DataPoint[int64]{{Value: 2}}, metricdatatest.IgnoreTimestamp())
 
@@ -277,13 +281,7 @@ func TestSeriesInAnyOrder(t *testing.T) {
 			identity := "resource hw.id=GPU-a k8s.namespace.name=n k8s.pod.name=" + pods[pod] + "\n"
 			store.write(t, b.feed(parse(identity+lines.String())))
 
-			d := b.p.tracker.devices["GPU-a"]
-			require.Len(t, d.series, len(store))
-			require.Equal(t, len(store), b.p.tracker.tracked)
-			require.LessOrEqual(t, len(d.order), len(d.series))
-			for _, s := range d.order {
-				require.Same(t, s, d.series[seriesKey(s.family.name, s.attrs)])
-			}
+			require.Equal(t, len(store), b.tracked())
 			for series := range store {
 				require.Contains(t, series, " GPU-a n "+pods[pod]+" ", "the former holder's have ended")
 				if r.IntN(8) == 0 {
@@ -315,7 +313,8 @@ func TestCountsDevicesBySource(t *testing.T) {
 		1 @10 UUID=GPU-f`))
 	var want []metricdata.DataPoint[int64]
 	counted := map[string]int64{"exporter_labels": 1, "resource": 1, "shared": 1, "incomplete": 1, "none": 2}
-	for _, source := range sourceNames {
+	for of := range identity.SourceCount {
+		source := of.String()
 		n := counted[source]
 		want = append(want, metricdata.DataPoint[int64]{Value: n, Attributes: attribute.NewSet(attribute.String("source", source))})
 	}
@@ -339,5 +338,5 @@ func TestConcurrentBatches(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	require.Equal(t, 4, b.p.tracker.tracked)
+	require.Equal(t, 4, b.tracked())
 }

@@ -6,38 +6,38 @@ package gpupodprocessor
 import (
 	"sync"
 
-	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/holders"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/ownership"
 )
 
-// shared is the knowledge of each gpu_pod that runs. The instances of one
-// component ID in several pipelines have the same *Config, and share what they
-// know: logs and traces are attributed by what metrics told. It is taken at
-// Start and let go at Shutdown, so that a pipeline that never starts holds none.
-var shared = sharedKnowledge{users: map[*Config]*knowledgeUsers{}}
+// shared is the memory of gpu.allocation of each gpu_pod that runs. The instances of
+// one component ID in several pipelines have the same *Config, and share it: logs and
+// traces are attributed by what arrives with metrics. It is taken at Start and released
+// at Shutdown, so that a pipeline that never starts has none.
+var shared = sharedMemories{users: map[*Config]*memoryUsers{}}
 
-type sharedKnowledge struct {
+type sharedMemories struct {
 	mu    sync.Mutex
-	users map[*Config]*knowledgeUsers
+	users map[*Config]*memoryUsers
 }
 
-type knowledgeUsers struct {
-	know  *holders.Knowledge
-	count int
+type memoryUsers struct {
+	memory *ownership.Memory
+	count  int
 }
 
-func (s *sharedKnowledge) take(cfg *Config) *holders.Knowledge {
+func (s *sharedMemories) take(cfg *Config) *ownership.Memory {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u := s.users[cfg]
 	if u == nil {
-		u = &knowledgeUsers{know: holders.New(cfg.MaxAge, cfg.MaxDevices)}
+		u = &memoryUsers{memory: ownership.New(cfg.MaxAge, cfg.MaxDevices)}
 		s.users[cfg] = u
 	}
 	u.count++
-	return u.know
+	return u.memory
 }
 
-func (s *sharedKnowledge) release(cfg *Config) {
+func (s *sharedMemories) release(cfg *Config) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u := s.users[cfg]

@@ -79,15 +79,6 @@ func TestExporterIsNoHolder(t *testing.T) {
 	}
 }
 
-func TestNamesOfDaemonSetPods(t *testing.T) {
-	for pod, want := range map[string]string{
-		"gpu-x2x9k": "gpu", "gpu-burn": "", "gpu-burns": "gpu", "gpu": "", "gpu-": "", "-x2x9k": "", "": "",
-		"gpu-7d9c6b5f4-x2x9k": "gpu-7d9c6b5f4", "gpu-X2x9k": "", "gpu-0": "", "mygpu-x2x9k": "mygpu",
-	} {
-		require.Equal(t, want, daemonSet(pod), pod)
-	}
-}
-
 // One held device is enough to learn the exporter's name for the whole page.
 func TestLearnsExporterFromThePage(t *testing.T) {
 	start(t).expect(`

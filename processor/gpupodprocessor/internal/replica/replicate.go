@@ -1,7 +1,8 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gpupodprocessor
+// Package replica makes resources for the parts of a shared device that have owners.
+package replica
 
 import (
 	"time"
@@ -11,32 +12,40 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/owner"
-	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/holders"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/identity"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/ownership"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/seriesend"
 )
 
-// replicate writes, for each part of the shared device in rm that has a holder,
+// Writer writes replicas.
+type Writer struct {
+	Join    *identity.Join
+	Tracker *seriesend.Tracker
+}
+
+// Write writes, for each part of the shared device in rm that has a holder,
 // a resource with the inputs of the summary to out, and ends the series of the
 // parts that have none any more. The values are those of the whole device and
 // say so, except for what the exporter measured for the part alone, see share.
 //
 // Nothing is written for a device whose parts somebody upstream wrote already.
-func (p *gpuPod) replicate(id string, f *holders.Fact, said pcommon.Slice, rm pmetric.ResourceMetrics, now time.Time, out pmetric.ResourceMetricsSlice) (ended, untracked int) {
-	var parts []holders.Replica
-	if f != nil && f.State == holders.Shared && !p.know.ReplicasSeen(id, now) {
+func (w *Writer) Write(id string, f *ownership.Fact, said pcommon.Slice, rm pmetric.ResourceMetrics, now time.Time, out pmetric.ResourceMetricsSlice) (c seriesend.Counts) {
+	var parts []ownership.Replica
+	if f != nil && f.State == ownership.Shared && !w.Join.Memory.ReplicasSeen(id, now) {
 		parts = f.Replicas
 	}
-	d := p.tracker.devices[id]
-	if len(parts) == 0 && (d == nil || len(d.replicas) == 0) {
-		return 0, 0
+	if len(parts) == 0 && !w.Tracker.HasReplicas(id) {
+		return c
 	}
-	has := contentsOf(rm)
-	if !has.live {
-		return 0, 0
+	has := points.ContentsOf(rm)
+	if !has.Live {
+		return c
 	}
 	written := false
 	for _, part := range parts {
 		own := pmetric.NewResourceMetrics()
-		measured := p.shareOf(part, parts, said)
+		measured := w.shareOf(part, parts, said)
 		copyInputs(rm, own, id+part.Suffix, &measured)
 		if own.ScopeMetrics().Len() == 0 {
 			continue // this resource has none of them
@@ -47,30 +56,27 @@ func (p *gpuPod) replicate(id string, f *holders.Fact, said pcommon.Slice, rm pm
 		attrs.PutStr(names.HwID, id+part.Suffix)
 		attrs.PutStr(names.HwParent, id)
 		who := part.Holder
-		uid, service := p.saidOf(who, said)
-		if str(attrs, names.ServiceName) != "" {
+		uid, service := w.podOf(who, said)
+		if points.Str(attrs, names.ServiceName) != "" {
 			service = ""
 		}
-		putIdentity(attrs, who, uid, service)
+		identity.Put(attrs, who, uid, service)
 		to := out.AppendEmpty()
 		own.MoveTo(to)
-		e, u := p.tracker.observe(id+part.Suffix, who, sourceReplica, nil, to, contentsOf(to), now, out)
-		ended, untracked = ended+e, untracked+u
-		ended += p.tracker.endReplaced(id+part.Suffix, measured.hasUtilization, has.newest, out)
+		c.Add(w.Tracker.Observe(id+part.Suffix, who, identity.SourceReplica, nil, to, points.ContentsOf(to), now, out))
+		c.Ended += w.Tracker.EndReplaced(id+part.Suffix, measured.hasUtilization, has.Newest, out)
 	}
 	if len(parts) > 0 && !written {
-		return ended, untracked
+		return c
 	}
-	if d != nil && has.newest >= d.newest {
-		ended += p.tracker.keepReplicas(id, d, parts, has.newest, now, out)
-	}
-	return ended, untracked
+	c.Ended += w.Tracker.KeepReplicas(id, parts, has.Newest, now, out)
+	return c
 }
 
-// saidOf is the pod's uid and service as the exporter's list of holders tells
+// podOf is the pod's uid and service as the exporter's list of holders tells
 // them, as far as they are wanted.
-func (p *gpuPod) saidOf(who owner.Owner, said pcommon.Slice) (uid, service string) {
-	if p.cfg.ServiceName == ServiceNameExporterLabels {
+func (w *Writer) podOf(who owner.Owner, said pcommon.Slice) (uid, service string) {
+	if w.Join.Policy.ServiceFromLabels {
 		service = who.Pod
 	}
 	if said == (pcommon.Slice{}) {
@@ -81,14 +87,14 @@ func (p *gpuPod) saidOf(who owner.Owner, said pcommon.Slice) (uid, service strin
 			continue
 		}
 		m := v.Map()
-		if str(m, names.ExporterPod) != who.Pod || str(m, names.ExporterNamespace) != who.Namespace {
+		if points.Str(m, names.ExporterPod) != who.Pod || points.Str(m, names.ExporterNamespace) != who.Namespace {
 			continue
 		}
 		if uid == "" {
-			uid = str(m, names.ExporterPodUID)
+			uid = points.Str(m, names.ExporterPodUID)
 		}
 		if service == who.Pod && service != "" {
-			service = serviceName(who.Pod, m)
+			service = identity.ServiceName(who.Pod, m)
 		}
 	}
 	return uid, service
@@ -107,8 +113,8 @@ func copyInputs(rm, dst pmetric.ResourceMetrics, id string, measured *share) {
 				continue
 			}
 			var to pmetric.NumberDataPointSlice
-			for _, point := range numberPoints(m).All() {
-				if point.Flags().NoRecordedValue() || len(values) > 0 && !oneOf(str(point.Attributes(), key), values) {
+			for _, point := range numbersOf(m).All() {
+				if point.Flags().NoRecordedValue() || len(values) > 0 && !oneOf(points.Str(point.Attributes(), key), values) {
 					continue
 				}
 				if to == (pmetric.NumberDataPointSlice{}) {
@@ -118,8 +124,8 @@ func copyInputs(rm, dst pmetric.ResourceMetrics, id string, measured *share) {
 						sm.Scope().CopyTo(scope.Scope())
 					}
 					own := scope.Metrics().AppendEmpty()
-					describe(m, own)
-					to = numberPoints(own)
+					points.Describe(m, own)
+					to = numbersOf(own)
 				}
 				copied := to.AppendEmpty()
 				point.CopyTo(copied)
@@ -134,13 +140,10 @@ func copyInputs(rm, dst pmetric.ResourceMetrics, id string, measured *share) {
 	}
 }
 
-// numberPoints are the points of a gauge or sum, and none of another type.
-func numberPoints(m pmetric.Metric) pmetric.NumberDataPointSlice {
-	switch m.Type() {
-	case pmetric.MetricTypeGauge:
-		return m.Gauge().DataPoints()
-	case pmetric.MetricTypeSum:
-		return m.Sum().DataPoints()
+// numbersOf are the points of a gauge or sum, and none of another type.
+func numbersOf(m pmetric.Metric) pmetric.NumberDataPointSlice {
+	if all, ok := points.Numbers(m); ok {
+		return all
 	}
 	return pmetric.NewNumberDataPointSlice()
 }
@@ -174,23 +177,4 @@ func oneOf(s string, values []string) bool {
 		}
 	}
 	return false
-}
-
-// keepReplicas remembers which parts of the device were written, and ends the
-// series of those that were before and are not now.
-func (t *tracker) keepReplicas(id string, d *device, parts []holders.Replica, ts pcommon.Timestamp, now time.Time, out pmetric.ResourceMetricsSlice) (ended int) {
-	for _, suffix := range d.replicas {
-		gone := true
-		for _, part := range parts {
-			gone = gone && part.Suffix != suffix
-		}
-		if old := t.devices[id+suffix]; gone && old != nil && (old.newest < ts || now.Sub(old.heard) > t.lateFor) {
-			ended += t.end(old, endOf(old.newest, ts), out)
-		}
-	}
-	d.replicas = d.replicas[:0]
-	for _, part := range parts {
-		d.replicas = append(d.replicas, part.Suffix)
-	}
-	return ended
 }

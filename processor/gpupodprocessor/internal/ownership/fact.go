@@ -1,20 +1,14 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package holders knows who holds which device. It learns from gpu.allocation
-// points, joins the devices that the kubelet could not name with those seen in
-// telemetry, and answers from immutable snapshots: Lookup takes no lock and
-// allocates nothing.
-package holders
+package ownership
 
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
-	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/owner"
 )
 
@@ -167,73 +161,25 @@ func decideWhole(parts []claim) *Fact {
 	return decide(own)
 }
 
-// Lookup says who holds the device or replica id at the time now. The answer is
-// never nil.
-func (k *Knowledge) Lookup(id string, now time.Time) *Fact {
-	device, replica := deviceid.CutReplica(id)
-	f := k.device(device, now)
-	if replica == "" || f.State != Shared {
-		return f
+// date says since when a Fact of the snapshot at t is known: since the one before it,
+// where that says the same.
+func (f *Fact) date(before *Fact, t pcommon.Timestamp) {
+	if f.State == Held {
+		f.Since = t
+		if before != nil && before.State == Held && before.Holder == f.Holder {
+			f.Since = min(t, before.Since)
+		}
 	}
 	for i := range f.Replicas {
-		if r := &f.Replicas[i]; r.Suffix == replica {
-			return &Fact{State: Held, Holder: r.Holder, Since: r.Since}
+		r := &f.Replicas[i]
+		r.Since = t
+		if before == nil {
+			continue
+		}
+		for _, old := range before.Replicas {
+			if old.Suffix == r.Suffix && old.Holder == r.Holder {
+				r.Since = min(t, old.Since)
+			}
 		}
 	}
-	return f
-}
-
-func (k *Knowledge) device(id string, now time.Time) *Fact {
-	found, stale := unknown, false
-	for _, n := range k.index.get(id) {
-		v := n.view.Load()
-		f := v.fact(id, now)
-		switch {
-		case f == nil:
-		case now.Sub(v.arrived) > v.believed:
-			stale = true
-		case found == unknown:
-			found = f
-		case !found.agrees(f):
-			// Two nodes claim one device, as after a machine got a new name.
-			found = contested
-		}
-	}
-	if found != unknown && found.State != Free {
-		return found
-	}
-	if s := k.seen.get(id); s != nil && k.fresh(&s.childHeard, now) {
-		return migParent
-	}
-	if found == unknown && stale {
-		return expired
-	}
-	return found
-}
-
-// Unjoined reports whether the node has allocations that are joined to no
-// device: a device of it without holder may be one of them.
-func (k *Knowledge) Unjoined(node Node, now time.Time) bool {
-	n := k.nodes.get(node.id())
-	if n == nil {
-		return false
-	}
-	v := n.view.Load()
-	return v.unjoined && now.Sub(v.arrived) <= v.believed
-}
-
-// Resolve gives the hw.id of a device that the kubelet could not name, replica
-// included, if it is joined to one.
-func (k *Knowledge) Resolve(node Node, hwID string) (string, bool) {
-	n := k.nodes.get(node.id())
-	if n == nil {
-		return "", false
-	}
-	v := n.view.Load()
-	if len(v.joined) == 0 {
-		return "", false
-	}
-	h := parseHint(node, hwID)
-	id, ok := v.joined[h.Device]
-	return id + h.Replica, ok
 }

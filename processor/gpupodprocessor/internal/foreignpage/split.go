@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gpupodprocessor
+package foreignpage
 
 import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -10,13 +10,16 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/owner"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/identity"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/seriesend"
 )
 
 // split takes a page apart: one resource for the live points of each device,
 // and one for each further identity that markers end.
 type split struct {
 	page    *page
-	tracker *tracker
+	tracker *seriesend.Tracker
 	src     pmetric.ResourceMetrics
 	out     pmetric.ResourceMetricsSlice
 	groups  []group
@@ -58,7 +61,7 @@ type group struct {
 
 // run moves the points that are about a device from rm into resources of their
 // own, at the end of out. Points without a device stay in rm as they are.
-func (s *split) run(p *page, t *tracker, rm pmetric.ResourceMetrics, out pmetric.ResourceMetricsSlice) {
+func (s *split) run(p *page, t *seriesend.Tracker, rm pmetric.ResourceMetrics, out pmetric.ResourceMetricsSlice) {
 	if s.live == nil {
 		s.live, s.byOwner = map[liveSeries]struct{}{}, map[ownedDevice]int{}
 	}
@@ -73,10 +76,10 @@ func (s *split) run(p *page, t *tracker, rm pmetric.ResourceMetrics, out pmetric
 		p.keepMarkers()
 		s.walk(s.takeMarker)
 	}
-	removeEmpty(rm)
+	points.RemoveEmpty(rm)
 }
 
-func (s *split) walk(where destination) {
+func (s *split) walk(where points.Destination) {
 	s.pointAt = 0
 	scopes := s.src.ScopeMetrics()
 	for s.scopeAt = range scopes.Len() {
@@ -84,65 +87,65 @@ func (s *split) walk(where destination) {
 		metrics := s.scope.Metrics()
 		for s.metricAt = range metrics.Len() {
 			s.metric = metrics.At(s.metricAt)
-			movePoints(s.metric, where)
+			points.Move(s.metric, where)
 		}
 	}
 }
 
-func (s *split) takeLive(attrs pcommon.Map, ts pcommon.Timestamp, marker bool) (pmetric.Metric, fate) {
+func (s *split) takeLive(attrs pcommon.Map, ts pcommon.Timestamp, marker bool) (pmetric.Metric, points.Fate) {
 	at := s.page.points[s.pointAt]
 	s.pointAt++
 	if at.device < 0 || marker {
-		return pmetric.Metric{}, stay
+		return pmetric.Metric{}, points.Stay
 	}
 	d := &s.page.devices[at.device]
 	rewrite(attrs, d.id)
-	if s.page.markers || d.source == sourceShared {
-		series := liveSeries{device: at.device, key: seriesKey(s.metric.Name(), attrs), ts: ts}
-		if _, twice := s.live[series]; twice && d.source == sourceShared {
-			return pmetric.Metric{}, dropped
+	if s.page.markers || d.source == identity.SourceShared {
+		series := liveSeries{device: at.device, key: points.Key(s.metric.Name(), attrs), ts: ts}
+		if _, twice := s.live[series]; twice && d.source == identity.SourceShared {
+			return pmetric.Metric{}, points.Dropped
 		}
 		s.live[series] = struct{}{}
 	}
 	if d.group == 0 {
 		g := s.add(at.device, d.holder)
 		s.describe(d, g.rm.Resource().Attributes())
-		putIdentity(g.rm.Resource().Attributes(), d.holder, d.uid, d.service)
+		identity.Put(g.rm.Resource().Attributes(), d.holder, d.uid, d.service)
 		d.group = len(s.groups)
 	}
-	return s.metricOf(&s.groups[d.group-1]), moved
+	return s.metricOf(&s.groups[d.group-1]), points.Moved
 }
 
 // takeMarker gives a marker to the identity of the series that it ends: the one
 // that its labels name, or, without such labels, the one under which the series
 // was last passed on.
-func (s *split) takeMarker(attrs pcommon.Map, ts pcommon.Timestamp, _ bool) (pmetric.Metric, fate) {
+func (s *split) takeMarker(attrs pcommon.Map, ts pcommon.Timestamp, _ bool) (pmetric.Metric, points.Fate) {
 	at := s.page.points[s.pointAt]
 	s.pointAt++
 	if at.device < 0 {
-		return pmetric.Metric{}, stay
+		return pmetric.Metric{}, points.Stay
 	}
 	d := &s.page.devices[at.device]
 	c := &d.claims[at.claim]
 	rewrite(attrs, d.id)
-	key := seriesKey(s.metric.Name(), attrs)
+	key := points.Key(s.metric.Name(), attrs)
 	who := c.holder
-	if c.source != sourceLabels || d.fact != nil {
-		if _, last, ok := s.tracker.lastIdentity(d.id, key, ts); ok {
+	if c.source != identity.SourceLabels || d.fact != nil {
+		if last, ok := s.tracker.LastOwner(d.id, key, ts); ok {
 			who = last
 		}
 	}
 	if _, lives := s.live[liveSeries{device: at.device, key: key, ts: ts}]; lives && who == d.holder {
-		return pmetric.Metric{}, dropped
+		return pmetric.Metric{}, points.Dropped
 	}
 	g := s.find(at.device, who)
 	if g == nil {
 		g = s.add(at.device, who)
 		s.former(d, c, who, g.rm.Resource().Attributes())
 	}
-	s.tracker.forget(d.id, who, key)
+	s.tracker.Forget(d.id, who, key)
 	g.metricAt = -1 // each marker has a metric of its own, see tracker.end
-	return s.metricOf(g), moved
+	return s.metricOf(g), points.Moved
 }
 
 func (s *split) find(device int, who owner.Owner) *group {
@@ -171,7 +174,7 @@ func (s *split) metricOf(g *group) pmetric.Metric {
 	if g.metricAt != s.metricAt {
 		g.metricAt = s.metricAt
 		g.metric = g.scope.Metrics().AppendEmpty()
-		describe(s.metric, g.metric)
+		points.Describe(s.metric, g.metric)
 	}
 	return g.metric
 }
@@ -179,7 +182,7 @@ func (s *split) metricOf(g *group) pmetric.Metric {
 // describe writes the resource of a device without its holder.
 func (s *split) describe(d *pageDevice, attrs pcommon.Map) {
 	for k, v := range s.src.Resource().Attributes().All() {
-		if keptOnDevice(k) && !consumed(k) {
+		if keptOnDevice(k) && !identity.Consumed(k) {
 			v.CopyTo(attrs.PutEmpty(k))
 		}
 	}
@@ -193,27 +196,18 @@ func (s *split) describe(d *pageDevice, attrs pcommon.Map) {
 // former writes the resource of a device under an identity that it does not
 // have on this page: as it was passed on, where that is known.
 func (s *split) former(d *pageDevice, c *claim, who owner.Owner, attrs pcommon.Map) {
-	if last := s.tracker.devices[d.id]; last != nil && last.holder == who {
-		last.identity.attrs.CopyTo(attrs)
+	if s.tracker.CopyLast(d.id, who, attrs) {
 		return
 	}
 	s.describe(d, attrs)
-	putIdentity(attrs, who, c.uid, c.service)
+	identity.Put(attrs, who, c.uid, c.service)
 }
 
 // rewrite makes a scraped point's attributes those of the device id: the
 // holder's labels go, for they are on the resource.
 func rewrite(attrs pcommon.Map, id string) {
-	attrs.RemoveIf(func(key string, _ pcommon.Value) bool { return consumed(key) })
-	if str(attrs, names.HwID) != id {
+	attrs.RemoveIf(func(key string, _ pcommon.Value) bool { return identity.Consumed(key) })
+	if points.Str(attrs, names.HwID) != id {
 		attrs.PutStr(names.HwID, id)
 	}
-}
-
-// removeEmpty takes out the metrics and scopes that have lost all points.
-func removeEmpty(rm pmetric.ResourceMetrics) {
-	rm.ScopeMetrics().RemoveIf(func(sm pmetric.ScopeMetrics) bool {
-		sm.Metrics().RemoveIf(func(m pmetric.Metric) bool { return pointCount(m) == 0 })
-		return sm.Metrics().Len() == 0
-	})
 }

@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gpupodprocessor
+package foreignpage
 
 import (
 	"strings"
@@ -10,6 +10,8 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/owner"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/identity"
 )
 
 // target is what is known about the exporter that a page came from. A scraper
@@ -29,21 +31,21 @@ func (t *target) reset(resource pcommon.Map) {
 	clear(t.names)
 	clear(t.pods)
 	clear(t.podNames)
-	t.addName(str(resource, names.ServiceName)) // the scrape job
-	if pod := str(resource, names.K8sPodName); pod != "" {
-		t.addPod(str(resource, names.K8sNamespaceName), pod)
+	t.addName(points.Str(resource, names.ServiceName)) // the scrape job
+	if pod := points.Str(resource, names.K8sPodName); pod != "" {
+		t.addPod(points.Str(resource, names.K8sNamespaceName), pod)
 	}
 }
 
 // learn takes from the labels of one point what they tell about the exporter.
-func (t *target) learn(l *labels) {
-	t.addName(l.service)
-	if l.exported.Pod != "" && l.plain.Pod != "" {
+func (t *target) learn(l *identity.Labels) {
+	t.addName(l.Service)
+	if l.Exported.Pod != "" && l.Plain.Pod != "" {
 		namespace := ""
-		if l.exported.Namespace != "" {
-			namespace = l.plain.Namespace
+		if l.Exported.Namespace != "" {
+			namespace = l.Plain.Namespace
 		}
-		t.addPod(namespace, l.plain.Pod)
+		t.addPod(namespace, l.Plain.Pod)
 	}
 }
 

@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package holders
+package ownership
 
 import (
 	"fmt"
@@ -63,7 +63,7 @@ func TestParentHeldWithItsInstances(t *testing.T) {
 	point(md, 1, pod("b"), 1, names.HwID, "GPU-a/1")
 	point(md, 1, pod("a"), 1, names.HwID, "GPU-b")
 	point(md, 1, owner.Owner{}, 0, names.HwID, "GPU-b/1") // could be partitioned
-	k.Learn(md, now)
+	k.Learn(Allocations(nil, md.ResourceMetrics()), now)
 	require.Equal(t, Contested, k.Lookup("GPU-a", now).State)
 	require.Equal(t, Held, k.Lookup("GPU-a/1", now).State)
 	require.Equal(t, Held, k.Lookup("GPU-b", now).State)
@@ -80,10 +80,10 @@ func TestJoinsWithTheDeviceThatIsHeard(t *testing.T) {
 	k.See(&Device{ID: "GPU-new", Node: node, Index: "0"}, now)
 	md := pmetric.NewMetrics()
 	point(md, 1, pod("a"), 1, names.HwID, "n1/nvidia0")
-	k.Learn(md, now)
+	k.Learn(Allocations(nil, md.ResourceMetrics()), now)
 	require.Equal(t, Held, k.Lookup("GPU-new", now).State)
 	require.Equal(t, Unknown, k.Lookup("GPU-old", now).State)
-	id, ok := k.Resolve(node, "n1/nvidia0")
+	id, ok := k.resolve(node, "n1/nvidia0")
 	require.True(t, ok)
 	require.Equal(t, "GPU-new", id)
 	// Both are heard: nobody knows which is meant.
@@ -100,7 +100,7 @@ func TestNodesOfTwoClusters(t *testing.T) {
 		md := pmetric.NewMetrics()
 		point(md, 1, pod(cluster), 1, names.HwID, "n1/nvidia0")
 		md.ResourceMetrics().At(0).Resource().Attributes().PutStr(names.K8sClusterName, cluster)
-		k.Learn(md, now)
+		k.Learn(Allocations(nil, md.ResourceMetrics()), now)
 		k.See(&Device{ID: "GPU-" + cluster, Node: Node{cluster, "n1"}, Index: "0"}, now)
 	}
 	for _, cluster := range []string{"c1", "c2"} {
@@ -119,7 +119,7 @@ func TestConcurrentUse(t *testing.T) {
 				md := pmetric.NewMetrics()
 				point(md, i, pod("a"), 1, names.HwID, "GPU-a")
 				point(md, i, pod("b"), 1, names.HwID, "n1/nvidia0")
-				k.Learn(md, now)
+				k.Learn(Allocations(nil, md.ResourceMetrics()), now)
 				k.See(&Device{ID: fmt.Sprint("GPU-", w), Node: Node{Name: "n1"}, Index: fmt.Sprint(w)}, now)
 				k.Sweep(now.Add(time.Duration(i) * time.Minute))
 			}
@@ -129,7 +129,7 @@ func TestConcurrentUse(t *testing.T) {
 				if f := k.Lookup("GPU-a", now); f.State == Held && f.Holder != pod("a") {
 					t.Error("a holder of another device")
 				}
-				k.Resolve(Node{Name: "n1"}, "n1/nvidia0")
+				k.resolve(Node{Name: "n1"}, "n1/nvidia0")
 				k.Age(now)
 				k.Devices(Node{Name: "n1"}, func(string, bool) {})
 			}
@@ -147,22 +147,22 @@ func TestForgetsEverything(t *testing.T) {
 		point(md, i, pod("a"), 1, names.HwID, fmt.Sprint("GPU-", i%7))
 		point(md, i, pod("a"), 0.5, names.HwID, fmt.Sprint("GPU-s::", i%7))
 		point(md, i, pod("b"), 1, names.HwID, fmt.Sprint("n1/nvidia", i%5))
-		k.Learn(md, now)
+		k.Learn(Allocations(nil, md.ResourceMetrics()), now)
 		k.See(&Device{ID: fmt.Sprint("GPU-g", i%3), Node: Node{Name: "n1"}, Index: fmt.Sprint(i % 5)}, now)
 		k.See(&Device{ID: fmt.Sprint("GPU-p/", i%3), Node: Node{Name: "n1"}}, now)
 		now = now.Add(10 * time.Second)
 	}
 	require.Equal(t, 3, k.devices)
-	require.Equal(t, 3+3+1, k.seenCount)
+	require.Equal(t, 3+3+1, k.seen.count)
 	k.Sweep(now.Add(time.Hour))
 	require.Zero(t, k.devices)
-	require.Zero(t, k.seenCount)
-	require.Empty(t, k.byNode)
+	require.Zero(t, k.seen.count)
+	require.Empty(t, k.seen.byNode)
 	require.Empty(t, k.unresolved)
 	count := 0
-	k.index.each(func(string, []*node) { count++ })
+	k.holding.each(func(string, []*node) { count++ })
 	k.nodes.each(func(string, *node) { count++ })
-	k.seen.each(func(string, *seen) { count++ })
+	k.seen.each(func(string, *sighting) { count++ })
 	require.Zero(t, count)
 }
 
@@ -189,7 +189,7 @@ func FuzzLearn(f *testing.F) {
 			if bits&2 != 0 {
 				k.See(&device, now)
 			}
-			k.Learn(md, now)
+			k.Learn(Allocations(nil, md.ResourceMetrics()), now)
 			k.See(&device, now)
 			for _, x := range []string{id, heard, parent, id + "::0", device.MIGUUID} {
 				got := k.Lookup(x, now)
@@ -201,7 +201,7 @@ func FuzzLearn(f *testing.F) {
 		}
 		k.Sweep(now.Add(time.Hour))
 		require.Zero(t, k.devices)
-		require.Zero(t, k.seenCount)
+		require.Zero(t, k.seen.count)
 	})
 }
 
@@ -219,7 +219,7 @@ func BenchmarkLookup(b *testing.B) {
 }
 
 // fleet is n held devices on nodes of eight.
-func fleet(n int) (*Knowledge, []string, time.Time) {
+func fleet(n int) (*Memory, []string, time.Time) {
 	k, now := New(maxAge, n), time.Unix(100, 0)
 	ids := make([]string, 0, n)
 	for len(ids) < n {
@@ -232,7 +232,7 @@ func fleet(n int) (*Knowledge, []string, time.Time) {
 		for _, rm := range md.ResourceMetrics().All() {
 			rm.Resource().Attributes().PutStr(names.K8sNodeName, fmt.Sprint("node-", len(ids)/8))
 		}
-		k.Learn(md, now)
+		k.Learn(Allocations(nil, md.ResourceMetrics()), now)
 		for _, id := range ids[len(ids)-8:] {
 			k.See(&Device{ID: id, Node: Node{Name: fmt.Sprint("node-", len(ids)/8)}, Index: "0"}, now)
 		}

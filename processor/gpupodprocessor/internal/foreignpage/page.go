@@ -1,11 +1,10 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gpupodprocessor
+package foreignpage
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -15,10 +14,12 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/exporterlabels"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/owner"
-	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/holders"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/identity"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/ownership"
 )
 
-// page is what somebody else scraped from one target: the devices that its
+// page is what another program scraped from one target: the devices that its
 // points are about, and what each point says of its device's holder. It is
 // filled by read and then says, in the same order, where points go.
 type page struct {
@@ -37,24 +38,24 @@ type deviceKey struct{ id, migInstance string }
 type pageDevice struct {
 	id      string // hw.id
 	claims  []claim
-	further map[labels]int // claims behind the first few, by their labels
-	group   int            // 1 + the index in split.groups of its live points; 0 is none
+	further map[identity.Labels]int // claims behind the first few, by their labels
+	group   int                     // 1 + the index in split.groups of its live points; 0 is none
 
 	// Who holds the device: decided over all live points of the page.
 	holder       owner.Owner
-	source       source
+	source       identity.Source
 	uid, service string
-	fact         *holders.Fact // what gpu.allocation says; nil where it has no say
+	fact         *ownership.Fact // what gpu.allocation says; nil where it has no say
 }
 
 // claim is one set of labels found on points of a device.
 type claim struct {
-	labels labels
+	labels identity.Labels
 	attrs  pcommon.Map // of the first such point, for its pod labels
 	live   bool        // on a live point
 
 	holder       owner.Owner
-	source       source
+	source       identity.Source
 	uid, service string
 }
 
@@ -65,13 +66,13 @@ type pagePoint struct {
 }
 
 // read fills p with rm, and reports whether any point is about a device.
-func (p *page) read(rm pmetric.ResourceMetrics, by *gpuPod, now time.Time) bool {
+func (p *page) read(rm pmetric.ResourceMetrics, by *identity.Join, now time.Time) bool {
 	p.reset(rm.Resource().Attributes())
 	for _, sm := range rm.ScopeMetrics().All() {
 		for _, m := range sm.Metrics().All() {
 			// gpu.allocation is about a device and says itself who holds it.
 			allocation := m.Name() == names.GPUAllocation.Name
-			eachPoint(m, func(attrs pcommon.Map, _ pcommon.Timestamp, marker bool) {
+			points.Each(m, func(attrs pcommon.Map, _ pcommon.Timestamp, marker bool) {
 				at := pagePoint{device: -1}
 				if !allocation {
 					at = p.add(attrs, marker)
@@ -80,10 +81,10 @@ func (p *page) read(rm pmetric.ResourceMetrics, by *gpuPod, now time.Time) bool 
 			})
 		}
 	}
-	node := nodeOf(rm.Resource().Attributes())
+	node := ownership.NodeOf(rm.Resource().Attributes())
 	for i := range p.devices {
-		p.devices[i].decide(&p.target, by.cfg)
-		if !by.know.See(p.devices[i].describe(node), now) {
+		p.devices[i].decide(&p.target, by.Policy)
+		if !by.Memory.See(p.devices[i].describe(node), now) {
 			p.refused++
 		}
 	}
@@ -106,12 +107,12 @@ func (p *page) reset(resource pcommon.Map) {
 }
 
 func (p *page) add(attrs pcommon.Map, marker bool) pagePoint {
-	l := readLabels(attrs)
-	key := deviceKey{id: l.uuid, migInstance: l.migInstance}
-	if l.hwID != "" {
-		key = deviceKey{id: l.hwID}
+	l := identity.ReadLabels(attrs)
+	key := deviceKey{id: l.UUID, migInstance: l.MIGInstance}
+	if l.HwID != "" {
+		key = deviceKey{id: l.HwID}
 	}
-	if l.hwID == "" && !isUUID(l.uuid) || l.hwType != "" && l.hwType != names.HwTypeGPU {
+	if l.HwID == "" && !identity.IsUUID(l.UUID) || l.HwType != "" && l.HwType != names.HwTypeGPU {
 		return pagePoint{device: -1}
 	}
 	p.target.learn(&l)
@@ -123,12 +124,6 @@ func (p *page) add(attrs pcommon.Map, marker bool) pagePoint {
 		p.byKey[key] = i
 	}
 	return pagePoint{device: i, claim: p.devices[i].claim(l, attrs, !marker), marker: marker}
-}
-
-// isUUID tells a GPU's UUID from what other points have in an attribute of that
-// name: a request's, an order's, a disk's.
-func isUUID(uuid string) bool {
-	return strings.HasPrefix(uuid, "GPU-") || strings.HasPrefix(uuid, "MIG-")
 }
 
 // device is the index of the device that key means. A page may name it in two
@@ -151,14 +146,14 @@ func (p *page) device(key deviceKey) int {
 // device has one or two; a page that makes up more costs no more for each point.
 const fewClaims = 8
 
-func (d *pageDevice) claim(l labels, attrs pcommon.Map, live bool) int {
+func (d *pageDevice) claim(l identity.Labels, attrs pcommon.Map, live bool) int {
 	i, ok := d.known(l)
 	if !ok {
 		i = len(d.claims)
 		d.claims = append(d.claims, claim{labels: l, attrs: attrs})
 		if i >= fewClaims {
 			if d.further == nil {
-				d.further = map[labels]int{}
+				d.further = map[identity.Labels]int{}
 			}
 			d.further[l] = i
 		}
@@ -167,7 +162,7 @@ func (d *pageDevice) claim(l labels, attrs pcommon.Map, live bool) int {
 	return i
 }
 
-func (d *pageDevice) known(l labels) (int, bool) {
+func (d *pageDevice) known(l identity.Labels) (int, bool) {
 	for i := range min(len(d.claims), fewClaims) {
 		if d.claims[i].labels == l {
 			return i, true
@@ -180,19 +175,19 @@ func (d *pageDevice) known(l labels) (int, bool) {
 // decide finds the one holder that the live points of the device name. Points
 // without holder labels (of links, say) do not contradict; two holders share
 // the device, and then its series belong to neither.
-func (d *pageDevice) decide(t *target, cfg *Config) {
+func (d *pageDevice) decide(t *target, policy identity.Policy) {
 	for i := range d.claims {
 		c := &d.claims[i]
-		c.read(t, cfg)
+		c.read(t, policy)
 		if !c.live {
 			continue
 		}
 		switch {
-		case c.source == sourceLabels && d.source == sourceLabels && c.holder != d.holder:
-			d.holder, d.source = owner.Owner{}, sourceShared
-		case c.source == sourceShared:
-			d.holder, d.source = owner.Owner{}, sourceShared
-		case c.source > d.source && d.source != sourceShared:
+		case c.source == identity.SourceLabels && d.source == identity.SourceLabels && c.holder != d.holder:
+			d.holder, d.source = owner.Owner{}, identity.SourceShared
+		case c.source == identity.SourceShared:
+			d.holder, d.source = owner.Owner{}, identity.SourceShared
+		case c.source > d.source && d.source != identity.SourceShared:
 			d.holder, d.source = c.holder, c.source
 		}
 	}
@@ -200,18 +195,18 @@ func (d *pageDevice) decide(t *target, cfg *Config) {
 
 // ask gives the device the holder that gpu.allocation tells, if it tells any, and
 // takes the pod's uid and service from the rows that name the same pod.
-func (d *pageDevice) ask(by *gpuPod, node holders.Node, now time.Time) {
-	f := by.know.Lookup(d.id, now)
-	switch from := sourceOf(f); {
-	case from != sourceNone:
+func (d *pageDevice) ask(by *identity.Join, node ownership.Node, now time.Time) {
+	f := by.Memory.Lookup(d.id, now)
+	switch from := identity.SourceOf(f); {
+	case from != identity.SourceNone:
 		d.holder, d.source, d.fact = f.Holder, from, f
-	case d.source == sourceNone && by.know.Unjoined(node, now):
-		d.source = sourceUnresolved
+	case d.source == identity.SourceNone && by.Memory.Unjoined(node, now):
+		d.source = identity.SourceUnresolved
 	}
-	if !d.source.held() {
+	if !d.source.Owned() {
 		return
 	}
-	if by.cfg.ServiceName == ServiceNameExporterLabels {
+	if by.Policy.ServiceFromLabels {
 		// The pod's name is what is left where no label tells more.
 		d.service = d.holder.Pod
 	}
@@ -231,9 +226,9 @@ func (d *pageDevice) ask(by *gpuPod, node holders.Node, now time.Time) {
 
 // describe is what the labels of the device tell that an allocation may be
 // joined by.
-func (d *pageDevice) describe(node holders.Node) *holders.Device {
-	out := &holders.Device{ID: d.id, Node: node, Parent: deviceid.Parent(d.id)}
-	if d.source == sourceLabels {
+func (d *pageDevice) describe(node ownership.Node) *ownership.Device {
+	out := &ownership.Device{ID: d.id, Node: node, Parent: deviceid.Parent(d.id)}
+	if d.source == identity.SourceLabels {
 		out.Label = d.holder
 	}
 	if len(d.claims) == 0 {
@@ -252,21 +247,17 @@ func (d *pageDevice) describe(node holders.Node) *holders.Device {
 	return out
 }
 
-func nodeOf(resource pcommon.Map) holders.Node {
-	return holders.Node{Cluster: str(resource, names.K8sClusterName), Name: str(resource, names.K8sNodeName)}
-}
-
-func (c *claim) read(t *target, cfg *Config) {
-	if cfg.ExporterLabels == ExporterLabelsIgnore || !c.labels.renamed() && t.is(c.labels.plain) {
+func (c *claim) read(t *target, policy identity.Policy) {
+	if policy.IgnoreLabels || !c.labels.Renamed() && t.is(c.labels.Plain) {
 		return
 	}
-	c.holder, c.source = c.labels.holder()
-	if c.source != sourceLabels {
+	c.holder, c.source = c.labels.Owner()
+	if c.source != identity.SourceLabels {
 		return
 	}
-	c.uid = c.labels.podUID()
-	if cfg.ServiceName == ServiceNameExporterLabels {
-		c.service = serviceName(c.holder.Pod, c.attrs)
+	c.uid = c.labels.PodUID()
+	if policy.ServiceFromLabels {
+		c.service = identity.ServiceName(c.holder.Pod, c.attrs)
 	}
 }
 

@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package holders
+package ownership
 
 import (
 	"time"
@@ -13,10 +13,10 @@ import (
 // joiner finds the device that an unresolved allocation of one node means among
 // the devices that telemetry was heard of. Where several may be meant, none is.
 type joiner struct {
-	k    *Knowledge
+	all  *sightings
 	node *node
 	now  time.Time
-	seen []*seen // on the node, or nobody knows where
+	seen []*sighting // on the node, or nobody knows where
 	// How many unresolved allocations have this profile on this GPU.
 	profiles map[[2]string]int
 	// The pods that the exporter names on a device that its node's kubelet,
@@ -24,9 +24,9 @@ type joiner struct {
 	misplaced map[owner.Owner]bool
 }
 
-func (k *Knowledge) joiner(n *node, now time.Time) *joiner {
-	j := &joiner{k: k, node: n, now: now}
-	for _, t := range n.told {
+func newJoiner(seen *sightings, n *node, now time.Time) *joiner {
+	j := &joiner{all: seen, node: n, now: now}
+	for _, t := range n.listed {
 		if t.resolved {
 			continue
 		}
@@ -35,16 +35,16 @@ func (k *Knowledge) joiner(n *node, now time.Time) *joiner {
 		}
 		j.profiles[[2]string{t.parent, t.profile}]++
 	}
-	add := func(of map[string]*seen) {
+	add := func(of map[string]*sighting) {
 		for _, s := range of {
 			if s.Node.Name == "" || s.Node.may(n.key) {
 				j.seen = append(j.seen, s)
 			}
 		}
 	}
-	add(k.byNode[n.key.Name])
+	add(seen.byNode[n.key.Name])
 	if n.key.Name != "" && len(j.profiles) > 0 {
-		add(k.byNode[""])
+		add(seen.byNode[""])
 	}
 	j.misplace()
 	return j
@@ -53,8 +53,8 @@ func (k *Knowledge) joiner(n *node, now time.Time) *joiner {
 // misplace finds out whom the exporter names where the kubelet does not.
 func (j *joiner) misplace() {
 	type place struct{ index, instance string }
-	given := map[place]*told{}
-	for _, t := range j.node.told {
+	given := map[place]*listed{}
+	for _, t := range j.node.listed {
 		if t.Index != "" && !t.resolved {
 			given[place{t.Index, t.Instance}] = t
 		}
@@ -64,7 +64,7 @@ func (j *joiner) misplace() {
 	}
 	j.misplaced = map[owner.Owner]bool{}
 	for _, s := range j.seen {
-		if s.Node.Name == "" || s.Label.Pod == "" || !j.k.fresh(&s.heard, j.now) {
+		if s.Node.Name == "" || s.Label.Pod == "" || !j.all.fresh(&s.last, j.now) {
 			continue
 		}
 		if t := given[place{s.Index, s.Instance}]; t != nil && t.contradicts(s.Label) {
@@ -74,21 +74,21 @@ func (j *joiner) misplace() {
 }
 
 // join is the hw.id of the device that t means, or "".
-func (j *joiner) join(t *told) string {
+func (j *joiner) join(t *listed) string {
 	if t.MIGUUID != "" {
-		if s := j.one(func(s *seen) bool { return s.MIGUUID == t.MIGUUID }); s != nil {
+		if s := j.one(func(s *sighting) bool { return s.MIGUUID == t.MIGUUID }); s != nil {
 			return s.ID
 		}
 	}
 	if t.parent != "" && t.profile != "" && j.profiles[[2]string{t.parent, t.profile}] == 1 {
-		s := j.one(func(s *seen) bool { return s.Profile == t.profile && parentOf(s) == t.parent })
+		s := j.one(func(s *sighting) bool { return s.Profile == t.profile && parentOf(s) == t.parent })
 		// An instance with an id of its own is another one.
 		if s != nil && s.MIGUUID == "" || s != nil && t.MIGUUID == "" {
 			return s.ID
 		}
 	}
 	if t.Index != "" {
-		s := j.one(func(s *seen) bool {
+		s := j.one(func(s *sighting) bool {
 			return s.Node.Name != "" && s.Index == t.Index && s.Instance == t.Instance && (parentOf(s) == "") == (t.Instance == "")
 		})
 		if s != nil && !j.contradicts(s.Label, t) {
@@ -100,14 +100,14 @@ func (j *joiner) join(t *told) string {
 
 // one is the only device that fits. A device that was replaced is remembered for
 // a while: what was heard lately counts before it.
-func (j *joiner) one(fits func(*seen) bool) *seen {
-	var all, fresh []*seen
+func (j *joiner) one(fits func(*sighting) bool) *sighting {
+	var all, fresh []*sighting
 	for _, s := range j.seen {
 		if !fits(s) {
 			continue
 		}
 		all = append(all, s)
-		if j.k.fresh(&s.heard, j.now) {
+		if j.all.fresh(&s.last, j.now) {
 			fresh = append(fresh, s)
 		}
 	}
@@ -120,7 +120,7 @@ func (j *joiner) one(fits func(*seen) bool) *seen {
 	return nil
 }
 
-func parentOf(s *seen) string {
+func parentOf(s *sighting) string {
 	if s.Parent != "" {
 		return s.Parent
 	}
@@ -131,7 +131,7 @@ func parentOf(s *seen) string {
 // does not, or names the allocation's holder elsewhere. GKE's ids count /dev
 // minors, the exporter counts devices: where they differ the labels show it, on
 // the device that is held and on the one that is not.
-func (j *joiner) contradicts(label owner.Owner, t *told) bool {
+func (j *joiner) contradicts(label owner.Owner, t *listed) bool {
 	if label.Pod != "" {
 		return t.contradicts(label)
 	}
@@ -144,7 +144,7 @@ func (j *joiner) contradicts(label owner.Owner, t *told) bool {
 }
 
 // contradicts reports whether t is not the pod's that the label names.
-func (t *told) contradicts(label owner.Owner) bool {
+func (t *listed) contradicts(label owner.Owner) bool {
 	for _, c := range t.claims {
 		if c.holder.SamePod(label) {
 			return false

@@ -1,7 +1,9 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gpupodprocessor
+// Package seriesend remembers what was passed on, and ends it: the series of devices
+// that get another owner or are described otherwise, and those of gpu.allocation.
+package seriesend
 
 import (
 	"slices"
@@ -12,19 +14,25 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/owner"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/exporters"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/identity"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/ownership"
 )
 
-const (
-	// maxSilence is how long a silent device or series is remembered. What was
-	// silent for longer has aged out of every backend: it needs no end.
-	maxSilence = 10 * time.Minute
+// Counts are what became of series and points.
+type Counts struct {
+	Ended     int // series
+	Untracked int // points whose series is not remembered, for want of room
+}
 
-	// sweepInterval is how often silence is looked for.
-	sweepInterval = time.Minute
-)
+// Add adds the counts of one call.
+func (c *Counts) Add(o Counts) { c.Ended, c.Untracked = c.Ended+o.Ended, c.Untracked+o.Untracked }
 
-// tracker remembers, for every device, its last holder, and for every series of it
+// sweepInterval is how often silence is looked for.
+const sweepInterval = time.Minute
+
+// Tracker remembers, for every device, its last owner, and for every series of it
 // the resource that it was passed on with, so that they can be ended when the
 // device changes hands or is described otherwise. Nothing in it is safe for
 // concurrent use.
@@ -32,7 +40,7 @@ const (
 // Which of two identities is newer is decided by the timestamps of the data.
 // Silence is measured by arrival: one node with a wrong clock must not make its
 // neighbours forgotten.
-type tracker struct {
+type Tracker struct {
 	maxSeries int
 	renames   bool // service.name may change between data and marker
 	// lateFor is how long only older data may come of a device until it counts
@@ -40,8 +48,8 @@ type tracker struct {
 	// nothing has to be ended that was passed on in between.
 	lateFor time.Duration
 	devices map[string]*device
-	tracked int              // series of all devices
-	sources [sourceCount]int // devices by source
+	tracked int                       // series of all devices
+	sources [identity.SourceCount]int // devices by source
 	swept   time.Time
 	added   int // series ever tracked
 	// superseded are the ends of series that go on under another description. They
@@ -52,9 +60,9 @@ type tracker struct {
 // device is what is remembered of one hw.id.
 type device struct {
 	holder   owner.Owner
-	source   source
-	identity *identity         // as it was last passed on
-	former   *identity         // the one before it
+	source   identity.Source
+	identity *described        // as it was last passed on
+	former   *described        // the one before it
 	newest   pcommon.Timestamp // of the data
 	heard    time.Time
 	series   map[uint64]*series
@@ -81,7 +89,7 @@ func (d *device) drop(key uint64) {
 type series struct {
 	family   *family
 	attrs    pcommon.Map
-	identity *identity
+	identity *described
 	heard    time.Time
 	scrape   int // of the device, that had it last
 	number   int // in order of appearance
@@ -104,14 +112,26 @@ type family struct {
 	metric    pmetric.Metric
 }
 
-func newTracker(cfg *Config) *tracker {
-	return &tracker{
-		maxSeries: cfg.MaxSeries, renames: cfg.OnlyEndSeries, lateFor: cfg.MaxAge / 2, devices: map[string]*device{},
+// NewTracker returns a Tracker of at most maxSeries series, those of gpu.allocation
+// included. renames is whether service.name may change between data and marker. maxAge
+// is for how long a snapshot of gpu.allocation counts.
+func NewTracker(maxSeries int, renames bool, maxAge time.Duration) *Tracker {
+	return &Tracker{
+		maxSeries: maxSeries, renames: renames, lateFor: maxAge / 2, devices: map[string]*device{},
 		superseded: endWriter{out: pmetric.NewResourceMetricsSlice()},
 	}
 }
 
-// observe takes note of the live points in rm, which has those contents and is
+// full reports whether there is no room for another series.
+func (t *Tracker) full() bool { return t.tracked >= t.maxSeries }
+
+// Series is the number of series that are remembered.
+func (t *Tracker) Series() int { return t.tracked }
+
+// Devices is the number of devices by the source of their owner.
+func (t *Tracker) Devices() [identity.SourceCount]int { return t.sources }
+
+// Observe takes note of the live points in rm, which has those contents and is
 // the device id held by who, printed by an exporter if that is known. If the
 // device changed hands, the series of its former identity are ended in a new
 // resource of out. A series that goes on under another description of the device
@@ -122,14 +142,14 @@ func newTracker(cfg *Config) *tracker {
 // Data older than the newest is late: it changes nothing. Nor does another
 // identity with the same timestamp, for nothing changes hands within a scrape.
 // Where nothing but such data has come for a while, a clock was set back.
-func (t *tracker) observe(
-	id string, who owner.Owner, from source, by *exporters.Exporter, rm pmetric.ResourceMetrics, has contents, now time.Time,
+func (t *Tracker) Observe(
+	id string, who owner.Owner, from identity.Source, by *exporters.Exporter, rm pmetric.ResourceMetrics, has points.Contents, now time.Time,
 	out pmetric.ResourceMetricsSlice,
-) (ended, untracked int) {
-	if !has.live {
-		return 0, 0
+) (c Counts) {
+	if !has.Live {
+		return c
 	}
-	newest := has.newest
+	newest := has.Newest
 	if newest == 0 {
 		newest = pcommon.NewTimestampFromTime(now)
 	}
@@ -137,21 +157,21 @@ func (t *tracker) observe(
 	attrs := rm.Resource().Attributes()
 	again := false
 	if d != nil {
-		changed := who != d.holder || str(attrs, names.ServiceName) != str(d.identity.attrs, names.ServiceName)
+		changed := who != d.holder || points.Str(attrs, names.ServiceName) != points.Str(d.identity.attrs, names.ServiceName)
 		late := newest < d.newest && now.Sub(d.heard) <= t.lateFor
 		again = newest == d.newest
 		if late || again && changed {
-			return 0, 0
+			return c
 		}
 		if changed {
-			ended = t.end(d, endOf(d.newest, newest), out)
+			c.Ended = t.end(d, endOf(d.newest, newest), out)
 		}
 	}
 	// The device itself is only remembered with a series, so that one limit
 	// bounds both.
 	if d == nil {
-		if t.tracked >= t.maxSeries {
-			return 0, livePoints(rm)
+		if t.full() {
+			return Counts{Untracked: points.CountLive(rm)}
 		}
 		d = &device{series: map[uint64]*series{}, source: from}
 		t.devices[id] = d
@@ -166,29 +186,19 @@ func (t *tracker) observe(
 	}
 	d.describe(attrs, by)
 	n := t.superseded.n
-	untracked = t.track(d, rm)
-	return ended + t.superseded.n - n, untracked
-}
-
-// endOf is the time of a marker that ends series whose last point is of time
-// last, when something newer is of time ts. Stores keep milliseconds, and take
-// nothing older than the last point: so it lies behind that after a clock was
-// set back, too.
-func endOf(last, ts pcommon.Timestamp) pcommon.Timestamp {
-	if ts > last {
-		return ts
-	}
-	return last + pcommon.Timestamp(time.Millisecond)
+	c.Untracked = t.track(d, rm)
+	c.Ended += t.superseded.n - n
+	return c
 }
 
 // track remembers the series of rm, as far as the limit allows.
-func (t *tracker) track(d *device, rm pmetric.ResourceMetrics) (untracked int) {
+func (t *Tracker) track(d *device, rm pmetric.ResourceMetrics) (untracked int) {
 	at := 0 // of d.order
 	for _, sm := range rm.ScopeMetrics().All() {
 		for _, m := range sm.Metrics().All() {
 			var fam *family
 			name := m.Name()
-			eachPoint(m, func(attrs pcommon.Map, _ pcommon.Timestamp, marker bool) {
+			points.Each(m, func(attrs pcommon.Map, _ pcommon.Timestamp, marker bool) {
 				if marker {
 					return
 				}
@@ -201,7 +211,7 @@ func (t *tracker) track(d *device, rm pmetric.ResourceMetrics) (untracked int) {
 					s.heard, s.scrape, fam = d.heard, d.scrape, s.family
 					return
 				}
-				key := seriesKey(name, attrs)
+				key := points.Key(name, attrs)
 				if s := d.series[key]; s != nil {
 					if s.identity != d.identity {
 						t.supersede(d, s)
@@ -211,7 +221,7 @@ func (t *tracker) track(d *device, rm pmetric.ResourceMetrics) (untracked int) {
 					return
 				}
 				t.replaceDescribed(d, key, name, attrs)
-				if t.tracked >= t.maxSeries {
+				if t.full() {
 					untracked++
 					return
 				}
@@ -245,7 +255,7 @@ func (d *device) place(i int, s *series) {
 // metric of its own, and forgets them. The stock prometheus exporter stops
 // reading a metric at the first marker in it: what follows there, live point or
 // marker, would be lost.
-func (t *tracker) end(d *device, ts pcommon.Timestamp, out pmetric.ResourceMetricsSlice) int {
+func (t *Tracker) end(d *device, ts pcommon.Timestamp, out pmetric.ResourceMetricsSlice) int {
 	n := len(d.series)
 	if n == 0 {
 		return 0
@@ -267,10 +277,10 @@ func (t *tracker) end(d *device, ts pcommon.Timestamp, out pmetric.ResourceMetri
 	return n
 }
 
-// lastIdentity is the resource under which the series was last passed on, and who
+// lastDescribed is the resource under which the series was last passed on, and who
 // held the device, if a marker of time ts can be meant for it: one that is no newer
 // than the device's data ends something older.
-func (t *tracker) lastIdentity(id string, key uint64, ts pcommon.Timestamp) (*identity, owner.Owner, bool) {
+func (t *Tracker) lastDescribed(id string, key uint64, ts pcommon.Timestamp) (*described, owner.Owner, bool) {
 	d := t.devices[id]
 	if d == nil || d.series[key] == nil || ts <= d.newest {
 		return nil, owner.Owner{}, false
@@ -278,23 +288,45 @@ func (t *tracker) lastIdentity(id string, key uint64, ts pcommon.Timestamp) (*id
 	return d.series[key].identity, d.holder, true
 }
 
-// forget takes note that the series was ended under the identity who.
-func (t *tracker) forget(id string, who owner.Owner, key uint64) {
+// LastOwner is the owner under which the series was last passed on, if a marker of time
+// ts can be meant for it.
+func (t *Tracker) LastOwner(id string, key uint64, ts pcommon.Timestamp) (who owner.Owner, ok bool) {
+	_, who, ok = t.lastDescribed(id, key, ts)
+	return who, ok
+}
+
+// CopyLast copies the attributes to attrs that the device was last passed on with, if
+// who owned it then.
+func (t *Tracker) CopyLast(id string, who owner.Owner, attrs pcommon.Map) bool {
+	d := t.devices[id]
+	if d == nil || d.holder != who {
+		return false
+	}
+	d.identity.attrs.CopyTo(attrs)
+	return true
+}
+
+// PutSuperseded moves the ends of series that go on under another description into all,
+// in front of the resource with which they go on, and starts over.
+func (t *Tracker) PutSuperseded(all pmetric.ResourceMetricsSlice) { t.superseded.putBefore(all) }
+
+// Forget takes note that the series was ended under the identity who.
+func (t *Tracker) Forget(id string, who owner.Owner, key uint64) {
 	if d := t.devices[id]; d != nil && d.holder == who && d.series[key] != nil {
 		d.drop(key)
 		t.tracked--
 	}
 }
 
-// sweep forgets what has been silent for long. It reports whether it was time to.
-func (t *tracker) sweep(now time.Time) bool {
+// Sweep forgets what has been silent for long. It reports whether it was time to.
+func (t *Tracker) Sweep(now time.Time) bool {
 	if now.Sub(t.swept) < sweepInterval {
 		return false
 	}
 	t.swept = now
 	for id, d := range t.devices {
 		for key, s := range d.series {
-			if now.Sub(s.heard) > maxSilence {
+			if now.Sub(s.heard) > ownership.MaxSilence {
 				d.drop(key)
 				t.tracked--
 			}
@@ -304,40 +336,10 @@ func (t *tracker) sweep(now time.Time) bool {
 				delete(d.described, left)
 			}
 		}
-		if now.Sub(d.heard) > maxSilence {
+		if now.Sub(d.heard) > ownership.MaxSilence {
 			t.sources[d.source]--
 			delete(t.devices, id)
 		}
 	}
 	return true
-}
-
-func newFamily(sm pmetric.ScopeMetrics, m pmetric.Metric) *family {
-	f := &family{
-		scope:     pcommon.NewInstrumentationScope(),
-		schemaURL: sm.SchemaUrl(),
-		name:      m.Name(),
-		metric:    pmetric.NewMetric(),
-	}
-	sm.Scope().CopyTo(f.scope)
-	describe(m, f.metric)
-	return f
-}
-
-func (f *family) sameScope(other *family) bool {
-	return f.scope.Name() == other.scope.Name() && f.scope.Version() == other.scope.Version() &&
-		f.schemaURL == other.schemaURL && f.scope.Attributes().Equal(other.scope.Attributes())
-}
-
-func livePoints(rm pmetric.ResourceMetrics) (n int) {
-	for _, sm := range rm.ScopeMetrics().All() {
-		for _, m := range sm.Metrics().All() {
-			eachPoint(m, func(_ pcommon.Map, _ pcommon.Timestamp, marker bool) {
-				if !marker {
-					n++
-				}
-			})
-		}
-	}
-	return n
 }

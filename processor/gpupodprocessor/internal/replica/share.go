@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gpupodprocessor
+package replica
 
 import (
 	"math"
@@ -10,7 +10,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
-	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/holders"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/ownership"
 )
 
 // share is what the exporter measured for one replica alone, of the metrics that
@@ -23,11 +24,11 @@ type share struct {
 }
 
 // shareOf is the share of the replica part according to the exporter's list of
-// holders. The exporter adds up the processes of a pod, and says the same sum
+// ownership. The exporter adds up the processes of a pod, and says the same sum
 // for whatever else of the device the pod holds: it is a replica's own only if
 // the pod has no other, here and in the list.
-func (p *gpuPod) shareOf(part holders.Replica, parts []holders.Replica, said pcommon.Slice) (s share) {
-	if said == (pcommon.Slice{}) || p.cfg.ExporterLabels == ExporterLabelsIgnore {
+func (w *Writer) shareOf(part ownership.Replica, parts []ownership.Replica, said pcommon.Slice) (s share) {
+	if said == (pcommon.Slice{}) || w.Join.Policy.IgnoreLabels {
 		return share{}
 	}
 	who := part.Holder
@@ -43,15 +44,15 @@ func (p *gpuPod) shareOf(part holders.Replica, parts []holders.Replica, said pco
 		if v.Type() != pcommon.ValueTypeMap {
 			continue
 		}
-		if m := v.Map(); str(m, names.ExporterPod) == who.Pod && str(m, names.ExporterNamespace) == who.Namespace {
+		if m := v.Map(); points.Str(m, names.ExporterPod) == who.Pod && points.Str(m, names.ExporterNamespace) == who.Namespace {
 			entry = m
 			listed++
 		}
 	}
-	if held != 1 || listed != 1 || str(entry, names.ExporterContainer) != who.Container {
+	if held != 1 || listed != 1 || points.Str(entry, names.ExporterContainer) != who.Container {
 		return share{}
 	}
-	if n := str(entry, names.ExporterVGPU); n != "" && "::"+n != part.Suffix {
+	if n := points.Str(entry, names.ExporterVGPU); n != "" && "::"+n != part.Suffix {
 		return share{}
 	}
 	s.read(entry)
@@ -81,28 +82,4 @@ func (s *share) put(metric string, point pmetric.NumberDataPoint) {
 		return
 	}
 	point.SetDoubleValue(s.utilization)
-}
-
-// endReplaced ends the series of utilization that the replica id had until the
-// data of time ts: the device's if it has its own now (own is true), its own if
-// the exporter does not tell it any more. Both together would count twice.
-func (t *tracker) endReplaced(id string, own bool, ts pcommon.Timestamp, out pmetric.ResourceMetricsSlice) (ended int) {
-	d := t.devices[id]
-	if d == nil || d.newest != ts {
-		return 0 // late, or not remembered
-	}
-	var replaced map[uint64]*series
-	for key, s := range d.series {
-		if s.family.metric.Name() != names.GPUUtilization.Name {
-			continue
-		}
-		if _, copied := s.attrs.Get(names.GPUValueScope); copied == own {
-			if replaced == nil {
-				replaced = map[uint64]*series{}
-			}
-			replaced[key] = s
-			d.drop(key)
-		}
-	}
-	return t.end(&device{series: replaced}, ts, out)
 }
