@@ -5,7 +5,6 @@ package webhookexporter
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"net/http"
 	"sync"
@@ -13,9 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/component/componenttest"
-
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/signing"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
@@ -89,7 +86,7 @@ func (a *answers) received() []call {
 func (a *answers) ids() []string {
 	var ids []string
 	for _, c := range a.received() {
-		ids = append(ids, c.header.Get(headerID))
+		ids = append(ids, c.header.Get(signing.HeaderID))
 	}
 	return ids
 }
@@ -104,10 +101,7 @@ func repeat(a answer, times int) []answer {
 
 // startWith starts an exporter whose only receiver is a.
 func startWith(t *testing.T, a *answers, change ...func(*Config, *environment)) *harness {
-	h := newHarness(t, only(to("https://hooks.example.com")), change...)
-	h.receivers[0].transport = a
-	require.NoError(t, h.Start(context.Background(), componenttest.NewNopHost()))
-	return h
+	return startHarness(t, only(to("https://hooks.example.com")), append(change, via(a))...)
 }
 
 // oneOf sends one event and returns its record, on a clock of its own.

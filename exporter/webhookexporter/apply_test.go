@@ -4,7 +4,6 @@
 package webhookexporter
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -14,45 +13,46 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/config/configopaque"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/endpoint"
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/format"
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/signing"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
 // targets parses receivers.
-func targets(t *testing.T, receivers map[string]ReceiverConfig) []*target {
-	var out []*target
+func targets(t *testing.T, receivers map[string]endpoint.Config) []*endpoint.Endpoint {
+	var out []*endpoint.Endpoint
 	for name, cfg := range receivers {
 		out = append(out, mustTarget(t, name, cfg))
 	}
 	return out
 }
 
-func (h *harness) applies(receivers map[string]ReceiverConfig) {
+func (h *harness) applies(receivers map[string]endpoint.Config) {
 	h.t.Helper()
 	h.apply(h.t.Context(), targets(h.t, receivers))
 }
 
 func TestReceiversComeAndGo(t *testing.T) {
 	first, second := newHook(t, nil), newHook(t, nil)
-	h := startHarness(t, map[string]ReceiverConfig{"first": to(first.URL)})
+	h := startHarness(t, map[string]endpoint.Config{"first": to(first.URL)})
 	assert.Equal(t, "first", h.one().Receiver)
 
-	h.applies(map[string]ReceiverConfig{"first": to(first.URL), "second": to(second.URL)})
+	h.applies(map[string]endpoint.Config{"first": to(first.URL), "second": to(second.URL)})
 	assert.ElementsMatch(t, []string{"first", "second"}, []string{h.one().Receiver, h.record().Receiver})
 
-	h.applies(map[string]ReceiverConfig{"second": to(second.URL)})
+	h.applies(map[string]endpoint.Config{"second": to(second.URL)})
 	assert.Equal(t, "second", h.one().Receiver)
 	assert.Len(t, first.received(), 2)
 
 	h.applies(nil)
 	h.send(partial("nobody", names.EventRaised))
-	h.applies(map[string]ReceiverConfig{"first": to(first.URL)})
+	h.applies(map[string]endpoint.Config{"first": to(first.URL)})
 	assert.Equal(t, "first", h.one().Receiver)
 	assert.Len(t, second.received(), 2)
 }
@@ -79,24 +79,26 @@ func TestASecretInPlainTextIsWarnedOf(t *testing.T) {
 		require.Len(t, warned, 1, url)
 		assert.Equal(t, map[string]any{"receiver": "ops", "secret": want}, warned[0].ContextMap())
 	}
-	paging := ReceiverConfig{URL: "http://events.example.com/v2/enqueue", Config: format.Config{Format: "pagerduty", PagerDutyConfig: format.PagerDutyConfig{RoutingKey: configopaque.String(strings.Repeat("0", 32))}}}
-	assert.Equal(t, "routing_key", mustTarget(t, "ops", paging).plainSecret())
+	paging := endpoint.Config{URL: "http://events.example.com/v2/enqueue", Config: format.Config{Format: "pagerduty", PagerDutyConfig: format.PagerDutyConfig{RoutingKey: configopaque.String(strings.Repeat("0", 32))}}}
+	h := newHarness(t, only(paging))
+	h.applies(only(paging))
+	assert.Equal(t, map[string]any{"receiver": "ops", "secret": "routing_key"}, h.logs.FilterLevelExact(zapcore.WarnLevel).All()[0].ContextMap())
 }
 
 // What did not change is not touched: a 410 stays, and so does what is queued.
 func TestUnchangedReceiversStay(t *testing.T) {
 	gone := newHook(t, answerWith(http.StatusGone))
-	h := startHarness(t, map[string]ReceiverConfig{"gone": to(gone.URL)})
+	h := startHarness(t, map[string]endpoint.Config{"gone": to(gone.URL)})
 	h.one()
-	before := h.receivers[0]
-	h.applies(map[string]ReceiverConfig{"gone": to(gone.URL)})
-	assert.Same(t, before, h.receivers[0])
+	before := h.set.Find("gone")
+	h.applies(map[string]endpoint.Config{"gone": to(gone.URL)})
+	assert.Same(t, before, h.set.Find("gone"))
 	assert.Equal(t, audit.Dropped, h.one().Outcome)
 
 	// A changed one gets another chance.
 	changed := to(gone.URL)
 	changed.Timeout = time.Minute
-	h.applies(map[string]ReceiverConfig{"gone": changed})
+	h.applies(map[string]endpoint.Config{"gone": changed})
 	assert.Equal(t, audit.TriggerEnable, h.record().Trigger)
 	assert.Equal(t, audit.Failed, h.one().Outcome)
 	assert.Len(t, gone.received(), 2)
@@ -129,7 +131,7 @@ func TestAChangedReceiverKeepsItsQueue(t *testing.T) {
 	}
 	var ids []string
 	for _, r := range fresh.received() {
-		ids = append(ids, r.header.Get(headerID))
+		ids = append(ids, r.header.Get(signing.HeaderID))
 	}
 	assert.Equal(t, []string{"1", "2", "3"}, ids)
 	assert.Len(t, old.received(), 1)
@@ -163,12 +165,12 @@ func TestARemovedReceiverIsDrained(t *testing.T) {
 	slow, fast := newHook(t, func(http.ResponseWriter, *http.Request) { <-release }), newHook(t, nil)
 	cfg := to(slow.URL)
 	cfg.Workers = 1
-	h := startHarness(t, map[string]ReceiverConfig{"slow": cfg, "fast": to(fast.URL)})
+	h := startHarness(t, map[string]endpoint.Config{"slow": cfg, "fast": to(fast.URL)})
 	for range 3 {
 		h.send(keyed(eventrecord.NewID()))
 		assert.Equal(t, "fast", h.record().Receiver)
 	}
-	h.applies(map[string]ReceiverConfig{"fast": to(fast.URL)})
+	h.applies(map[string]endpoint.Config{"fast": to(fast.URL)})
 	assert.Equal(t, "fast", h.one().Receiver)
 	close(release)
 	for range 3 {
@@ -196,14 +198,6 @@ func TestShutdownEndsRemovedReceivers(t *testing.T) {
 	assert.Equal(t, audit.Dropped, rec.Outcome)
 	assert.Equal(t, audit.ErrorConfig, rec.ErrorType)
 	h.applies(only(cfg)) // too late: nothing starts any more
-}
-
-func TestReceiversBeforeTheStart(t *testing.T) {
-	server := newHook(t, nil)
-	h := newHarness(t, only(to("https://hooks.example.com")))
-	h.applies(map[string]ReceiverConfig{"file": to(server.URL)})
-	require.NoError(t, h.Start(context.Background(), componenttest.NewNopHost()))
-	assert.Equal(t, "file", h.one().Receiver)
 }
 
 // Whatever a receiver does, the others do not notice: their records come within
@@ -250,7 +244,7 @@ func TestBadReceiversDelayNobody(t *testing.T) {
 		"fails": answerWith(http.StatusInternalServerError),
 	}
 	good := newHook(t, nil)
-	receivers := map[string]ReceiverConfig{"good": to(good.URL)}
+	receivers := map[string]endpoint.Config{"good": to(good.URL)}
 	for name, answer := range bad {
 		cfg := to(newHook(t, answer).URL)
 		cfg.Timeout = time.Minute

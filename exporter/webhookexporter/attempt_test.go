@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/signing"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
@@ -39,16 +40,16 @@ func TestDelivery(t *testing.T) {
 	assert.Equal(t, http.MethodPost, got.method)
 	assert.Equal(t, "/hook?x=1", got.path)
 	assert.Equal(t, "application/json", got.header.Get("Content-Type"))
-	assert.Equal(t, "0195-event", got.header.Get(headerID))
-	assert.NotEmpty(t, got.header.Get(headerTimestamp))
-	assert.Empty(t, got.header.Get(headerSignature), "no key, no signature")
-	assert.Empty(t, got.header.Get(headerConvoxSignature))
+	assert.Equal(t, "0195-event", got.header.Get(signing.HeaderID))
+	assert.NotEmpty(t, got.header.Get(signing.HeaderTimestamp))
+	assert.Empty(t, got.header.Get(signing.HeaderSignature), "no key, no signature")
+	assert.Empty(t, got.header.Get(signing.HeaderConvoxSignature))
 
 	sum := sha256.Sum256(got.body)
 	assert.Regexp(t, `^[0-9a-f]{8}-[0-9a-f]{4}-7`, rec.ID, "a UUIDv7")
 	assert.Equal(t, "gpu.service.partial", rec.Events[0].Name)
 	assert.Equal(t, "0195-event", rec.Events[0].ID)
-	assert.Equal(t, got.header.Get(headerID), rec.WebhookID)
+	assert.Equal(t, got.header.Get(signing.HeaderID), rec.WebhookID)
 	assert.Equal(t, "prod/vllm/partial", rec.Events[0].Key)
 	assert.Equal(t, eventTime, rec.Events[0].Time)
 	assert.Equal(t, "01020000000000000000000000000000", rec.TraceID)
@@ -145,10 +146,10 @@ func TestTransportFailures(t *testing.T) {
 	mutual.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert}
 	mutual.StartTLS()
 	verbose := newHook(t, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("X-Long", strings.Repeat("x", 2*maxResponseHeader))
+		w.Header().Set("X-Long", strings.Repeat("x", 32<<10))
 	})
 	plain := newHook(t, nil)
-	noNames := func(_ *Config, env *environment) { env.resolver = nameServer(t, nil) }
+	noNames := func(_ *Config, env *environment) { env.Resolver = nameServer(t, nil) }
 
 	tests := []struct {
 		name   string

@@ -4,7 +4,6 @@
 package webhookexporter
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -22,6 +21,8 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/endpoint"
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/signing"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
@@ -30,26 +31,6 @@ import (
 var encodings = map[string]func(zapcore.EncoderConfig) zapcore.Encoder{
 	"console": zapcore.NewConsoleEncoder,
 	"json":    zapcore.NewJSONEncoder,
-}
-
-func TestCourtesyLineIsFoundByGrep(t *testing.T) {
-	records := map[string]audit.Record{
-		"audit_type=webhook_dispatch_succeeded url_host=hooks.slack.com status=200":  {URLHost: "hooks.slack.com", Outcome: audit.Succeeded, Status: 200},
-		"audit_type=webhook_dispatch_failed url_host=hooks.slack.com status=503":     {URLHost: "hooks.slack.com", Outcome: audit.Failed, Status: 503, ErrorType: audit.ErrorHTTP5xx},
-		"audit_type=webhook_dispatch_failed url_host=10.0.0.1 status=0":              {URLHost: "10.0.0.1", Outcome: audit.Blocked, ErrorType: audit.ErrorSSRFBlocked},
-		"audit_type=webhook_dispatch_failed url_host=pager.example.com status=0":     {URLHost: "pager.example.com", Outcome: audit.Dropped, ErrorType: audit.ErrorQueueFull},
-		"audit_type=webhook_dispatch_failed url_host=2606:4700::1111 status=302":     {URLHost: "2606:4700::1111", Outcome: audit.Failed, Status: 302, ErrorType: audit.ErrorRedirect},
-		"audit_type=webhook_dispatch_succeeded url_host=billing.internal status=204": {URLHost: "billing.internal", Outcome: audit.Succeeded, Status: 204},
-	}
-	for name, encoder := range encodings {
-		for want, rec := range records {
-			var out bytes.Buffer
-			core := zapcore.NewCore(encoder(zap.NewProductionEncoderConfig()), zapcore.AddSync(&out), zapcore.InfoLevel)
-			logSink{zap.New(core)}.Write(&rec)
-			assert.Equal(t, 1, strings.Count(out.String(), want), "%s: %s", name, out.String())
-			assert.Equal(t, 1, strings.Count(out.String(), "\n"), "one line")
-		}
-	}
 }
 
 func TestAuditFields(t *testing.T) {
@@ -115,22 +96,22 @@ func TestSecretsStaySecret(t *testing.T) {
 	refused := httptest.NewServer(nil)
 	refused.Close()
 
-	with := func(base string) ReceiverConfig {
+	with := func(base string) endpoint.Config {
 		scheme, host, _ := strings.Cut(base, "://")
 		r := to(fmt.Sprintf("%s://%s:%s@%s/%s?token=%s", scheme, user, password, host, path, query))
 		r.Timeout = 300 * time.Millisecond
-		r.Signing = SigningConfig{
-			Standard: []configopaque.String{configopaque.String(prefixHMAC + base64.StdEncoding.EncodeToString(hmacKey))},
+		r.Signing = signing.Config{
+			Standard: []configopaque.String{configopaque.String("whsec_" + base64.StdEncoding.EncodeToString(hmacKey))},
 			Convox:   []configopaque.String{configopaque.String(convoxKey)},
 		}
 		return r
 	}
-	receivers := map[string]ReceiverConfig{
+	receivers := map[string]endpoint.Config{
 		"fine": with(fine.URL), "redirect": with(redirect.URL), "bad-redirect": with(badRedirect.URL), "failing": with(failing.URL),
 		"gone": with(gone.URL), "babbling": with(babbling.URL), "silent": with(silent.URL), "tls": with(secure.URL), "refused": with(refused.URL),
 		"dns": with("http://missing.example.test"), "blocked": with("http://169.254.169.254"),
 	}
-	h := startHarness(t, receivers, func(_ *Config, env *environment) { env.resolver = nameServer(t, nil) })
+	h := startHarness(t, receivers, func(_ *Config, env *environment) { env.Resolver = nameServer(t, nil) })
 	logs := partial("id", names.EventRaised)
 	record := logs.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0)
 	record.Body().SetStr("SECRETmessage")

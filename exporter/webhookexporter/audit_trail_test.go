@@ -21,12 +21,10 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/metadatatest"
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/trail"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
-	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
 )
 
 // auditHost is a host with extensions that remembers the status reported.
@@ -79,7 +77,7 @@ func TestAuditFileLineAndStoreTellTheSame(t *testing.T) {
 
 	server := newHook(t, answerWith(http.StatusServiceUnavailable))
 	h := newHarness(t, only(to(strings.Replace(server.URL, "http://", "http://user:secret@", 1)+"/token?q=1")), func(c *Config, _ *environment) {
-		c.Audit = AuditConfig{Path: path, CheckpointKeyFile: checkpoint, FingerprintKeyFile: fingerprint, Sync: syncRecord, Store: &id}
+		c.Audit = trail.Config{Path: path, CheckpointKeyFile: checkpoint, FingerprintKeyFile: fingerprint, Sync: "record", Store: &id}
 	})
 	require.NoError(t, h.Start(t.Context(), host))
 	h.send(partial("one", "raised"))
@@ -88,11 +86,7 @@ func TestAuditFileLineAndStoreTellTheSame(t *testing.T) {
 	metadatatest.AssertEqualExporterWebhookAuditLostRecords(t, h.telemetry, []metricdata.DataPoint[int64]{{Value: 0}}, metricdatatest.IgnoreTimestamp())
 	metadatatest.AssertEqualExporterWebhookAuditBufferedRecords(t, h.telemetry, []metricdata.DataPoint[int64]{{Value: 0}}, metricdatatest.IgnoreTimestamp())
 	metadatatest.AssertEqualExporterWebhookAuditFailures(t, h.telemetry, []metricdata.DataPoint[int64]{{Value: 0}}, metricdatatest.IgnoreTimestamp())
-	assert.Equal(t, map[string]time.Time{rec.ID: {}}, h.trail.find([]string{rec.ID, "other"}))
-	promise := *rec
-	promise.ID, promise.NextAttempt = eventrecord.NewID(), eventTime
-	h.trail.log.Append(&promise)
-	assert.Equal(t, eventTime, h.trail.find([]string{promise.ID})[promise.ID])
+	assert.Equal(t, map[string]time.Time{rec.ID: {}}, h.trail.Find([]string{rec.ID, "other"}))
 	require.NoError(t, h.Shutdown(context.Background()))
 
 	keys, err := audit.ParsePublicKeys(public)
@@ -100,7 +94,7 @@ func TestAuditFileLineAndStoreTellTheSame(t *testing.T) {
 	report, err := audit.Verify(audit.VerifyOptions{PublicKeys: keys}, path)
 	require.NoError(t, err)
 	require.Nil(t, report.Break)
-	assert.EqualValues(t, 2, report.Records)
+	assert.EqualValues(t, 1, report.Records)
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	assert.Contains(t, string(text), rec.ID)
@@ -120,27 +114,6 @@ func TestAuditFileLineAndStoreTellTheSame(t *testing.T) {
 	}
 	assert.Equal(t, want, fields["url_fingerprint"])
 	assert.Empty(t, host.events)
-}
-
-func TestCourtesyLineOfAGroup(t *testing.T) {
-	core, logs := observer.New(zap.InfoLevel)
-	next := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
-	logSink{zap.New(core)}.write(7, &audit.Record{
-		Events:         []audit.Event{{ID: "a"}, {ID: "b"}},
-		Trigger:        audit.TriggerReplay,
-		RetryAfter:     1500 * time.Millisecond,
-		NextAttempt:    next,
-		URLFingerprint: "f1",
-	})
-	fields := logs.All()[0].ContextMap()
-	assert.Equal(t, []any{"a", "b"}, fields["event_ids"])
-	for key, want := range map[string]any{"event_id": "a", "event_count": int64(2), "trigger": "replay", "retry_after_seconds": 1.5, "next_attempt": next, "url_fingerprint": "f1", "audit_seq": uint64(7)} {
-		assert.Equal(t, want, fields[key], key)
-	}
-	logSink{zap.New(core)}.Write(&audit.Record{})
-	for _, key := range []string{"event_count", "event_ids", "trigger", "retry_after_seconds", "next_attempt", "url_fingerprint", "audit_seq"} {
-		assert.NotContains(t, logs.All()[1].ContextMap(), key)
-	}
 }
 
 // An audit file that is gone is told by the status, and by OK once it is there
@@ -172,7 +145,7 @@ func TestAuditLogIsComparedWithTheStorage(t *testing.T) {
 		t.Helper()
 		store, ah := &keeper{kept: map[uint64]audit.Record{}}, newAuditHost()
 		ah.extensions[storeID], ah.extensions[diskID] = store, d
-		h := newHarness(t, only(to(server.URL)), onDisk, func(c *Config, _ *environment) { c.Audit = AuditConfig{Path: path, Store: &storeID} })
+		h := newHarness(t, only(to(server.URL)), onDisk, func(c *Config, _ *environment) { c.Audit = trail.Config{Path: path, Store: &storeID} })
 		require.NoError(t, h.Start(t.Context(), ah))
 		metadatatest.AssertEqualExporterWebhookAuditSetAside(t, h.telemetry, []metricdata.DataPoint[int64]{{Value: aside}}, metricdatatest.IgnoreTimestamp())
 		assert.EqualValues(t, aside, h.logs.FilterMessageSnippet("the audit log does not verify").Len())
@@ -207,7 +180,7 @@ func TestKeyThatEveryUserCanReadIsLogged(t *testing.T) {
 		dir := t.TempDir()
 		private, public, err := audit.GenerateCheckpointKey("prod/gateway")
 		require.NoError(t, err)
-		c := AuditConfig{Path: filepath.Join(dir, "audit.jsonl"), CheckpointKeyFile: filepath.Join(dir, "key"), PreviousKeysFile: filepath.Join(dir, "old")}
+		c := trail.Config{Path: filepath.Join(dir, "audit.jsonl"), CheckpointKeyFile: filepath.Join(dir, "key"), PreviousKeysFile: filepath.Join(dir, "old")}
 		require.NoError(t, os.WriteFile(c.CheckpointKeyFile, []byte(private), 0o600))
 		require.NoError(t, os.WriteFile(c.PreviousKeysFile, []byte(public), 0o644))
 		require.NoError(t, os.Chmod(c.CheckpointKeyFile, mode))
@@ -225,7 +198,7 @@ func TestAuditThatCannotStartIsSaid(t *testing.T) {
 	require.NoError(t, err)
 	defer taken.Close()
 	missing, noKeeper := component.MustNewID("none"), component.MustNewID("other")
-	for want, c := range map[string]AuditConfig{
+	for want, c := range map[string]trail.Config{
 		"audit::path: the folder " + filepath.Join(dir, "none") + " does not exist: make it": {Path: filepath.Join(dir, "none", "audit.jsonl")},
 		"being written by another exporter":                                                  {Path: filepath.Join(dir, "taken.jsonl")},
 		"audit::fingerprint_key_file: stat":                                                  {FingerprintKeyFile: filepath.Join(dir, "none")},

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/plog"
 
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/endpoint"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
@@ -194,7 +195,7 @@ func TestBadReceivers(t *testing.T) {
 			cfg.Timeout = 300 * time.Millisecond
 			cfg.Workers = 1
 			fine := newHook(t, nil)
-			h := startHarness(t, map[string]ReceiverConfig{"bad": cfg, "fine": to(fine.URL)})
+			h := startHarness(t, map[string]endpoint.Config{"bad": cfg, "fine": to(fine.URL)})
 			h.send(partial(eventrecord.NewID(), names.EventRaised))
 			for range 2 {
 				rec := h.record()

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/exporter/exportertest"
 
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/endpoint"
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/metadata"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 )
@@ -43,7 +44,7 @@ func BenchmarkDelivery(b *testing.B) {
 func benchmarkDelivery(b *testing.B, url string, receivers int, stored, network bool) {
 	cfg := createDefaultConfig().(*Config)
 	cfg.AllowCIDRs = []string{"127.0.0.0/8"}
-	cfg.Receivers = map[string]ReceiverConfig{}
+	cfg.Receivers = map[string]endpoint.Config{}
 	for i := range receivers {
 		cfg.Receivers[fmt.Sprint("r", i)] = to(url)
 	}
@@ -57,15 +58,13 @@ func benchmarkDelivery(b *testing.B, url string, receivers int, stored, network 
 	set := exportertest.NewNopSettings(metadata.Type)
 	set.ID = component.NewID(metadata.Type)
 	set.TelemetrySettings = componenttest.NewNopTelemetrySettings()
-	e, err := newExporter(set, cfg, environment{})
-	require.NoError(b, err)
 	done := make(gate, 1000)
-	e.sinks = append(e.sinks, done)
+	env := environment{sinks: []audit.Sink{done}}
 	if !network {
-		for _, r := range e.receivers {
-			r.transport = &nowhere{}
-		}
+		env.transport = &nowhere{}
 	}
+	e, err := newExporter(set, cfg, env)
+	require.NoError(b, err)
 	require.NoError(b, e.Start(context.Background(), h))
 	b.ReportAllocs()
 	b.ResetTimer()

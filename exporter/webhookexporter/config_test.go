@@ -14,7 +14,12 @@ import (
 	"go.opentelemetry.io/collector/confmap/confmaptest"
 	"go.opentelemetry.io/collector/pdata/plog"
 
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/control"
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/delivery"
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/endpoint"
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/format"
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/signing"
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/trail"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -28,14 +33,14 @@ func TestConfigFromYAML(t *testing.T) {
 	require.NoError(t, cfg.Validate())
 
 	assert.Equal(t, &Config{
-		Receivers: map[string]ReceiverConfig{
+		Receivers: map[string]endpoint.Config{
 			"ops": {
 				URL: "https://hooks.example.com/services/T000", Timeout: 5 * time.Second,
 				Events: []string{"gpu.service.*", "gpu.xid"}, MinSeverity: "warn", QueueSize: 50, Workers: 2,
 			},
 			"billing": {
 				URL: "http://billing.internal.example:8080/hook", Config: format.Config{Format: "convox"},
-				Signing: SigningConfig{
+				Signing: signing.Config{
 					Standard: []configopaque.String{"whsec_C+0sZ3Jb9I5PGrXwVz3oD7xkKqMuYt1RZcNa0pQeSgU="},
 					Convox:   []configopaque.String{"5e884898da28047151d0e56f8dc6292773603d0d6aabbdd62a11ef721d1542d8"},
 				},
@@ -43,7 +48,7 @@ func TestConfigFromYAML(t *testing.T) {
 		},
 		AllowCIDRs: []string{"10.0.0.0/8"},
 		AllowPorts: []int{443},
-		Retry: RetryConfig{
+		Retry: delivery.RetryConfig{
 			Enabled: true, InitialInterval: 10 * time.Second, MaxInterval: time.Hour, MaxElapsedTime: 24 * time.Hour, MaxAttempts: 5,
 		},
 		GroupWait:    2 * time.Second,
@@ -51,12 +56,12 @@ func TestConfigFromYAML(t *testing.T) {
 		ReplayEvents: 1000,
 	}, cfg)
 
-	target, err := newTarget("billing", cfg.Receivers["billing"])
+	target, err := endpoint.New("billing", cfg.Receivers["billing"])
 	require.NoError(t, err)
-	assert.Equal(t, defaultTimeout, target.timeout)
-	assert.Equal(t, defaultQueueSize, target.queueSize)
-	assert.Equal(t, defaultWorkers, target.workers)
-	assert.EqualValues(t, 8080, target.port)
+	assert.Equal(t, 30*time.Second, target.Timeout)
+	assert.Equal(t, 1000, target.QueueSize)
+	assert.Equal(t, 4, target.Workers)
+	assert.EqualValues(t, 8080, target.Port)
 }
 
 // What a later version will understand must not be taken and ignored now.
@@ -72,7 +77,7 @@ func TestKeysThatMeanNothingYetAreRefused(t *testing.T) {
 }
 
 func TestValidate(t *testing.T) {
-	ok := func(change func(*ReceiverConfig)) *Config {
+	ok := func(change func(*endpoint.Config)) *Config {
 		r := to("https://hooks.example.com/x")
 		change(&r)
 		c := createDefaultConfig().(*Config)
@@ -80,7 +85,7 @@ func TestValidate(t *testing.T) {
 		return c
 	}
 	withURL := func(url string) *Config {
-		return ok(func(r *ReceiverConfig) { r.URL = configopaque.String(url) })
+		return ok(func(r *endpoint.Config) { r.URL = configopaque.String(url) })
 	}
 	tests := []struct {
 		name string
@@ -88,10 +93,10 @@ func TestValidate(t *testing.T) {
 		want string
 	}{
 		{"no receiver", createDefaultConfig().(*Config), "receivers: none is configured"},
-		{"name with a slash", &Config{Receivers: map[string]ReceiverConfig{"a/b": to("https://x.example/")}, AllowPorts: []int{443}}, `receivers: a text of 3 characters is not a name`},
-		{"name with a space", &Config{Receivers: map[string]ReceiverConfig{"ops team": to("https://x.example/")}, AllowPorts: []int{443}}, `receivers: "ops team" is not a name: use`},
-		{"empty name", &Config{Receivers: map[string]ReceiverConfig{"": to("https://x.example/")}, AllowPorts: []int{443}}, `receivers: "" is not a name`},
-		{"URL as name", &Config{Receivers: map[string]ReceiverConfig{"https://hooks.example.com/SECRET": {}}, AllowPorts: []int{443}}, `receivers: the URL that begins with https: is not a name`},
+		{"name with a slash", &Config{Receivers: map[string]endpoint.Config{"a/b": to("https://x.example/")}, AllowPorts: []int{443}}, `receivers: a text of 3 characters is not a name`},
+		{"name with a space", &Config{Receivers: map[string]endpoint.Config{"ops team": to("https://x.example/")}, AllowPorts: []int{443}}, `receivers: "ops team" is not a name: use`},
+		{"empty name", &Config{Receivers: map[string]endpoint.Config{"": to("https://x.example/")}, AllowPorts: []int{443}}, `receivers: "" is not a name`},
+		{"URL as name", &Config{Receivers: map[string]endpoint.Config{"https://hooks.example.com/SECRET": {}}, AllowPorts: []int{443}}, `receivers: the URL that begins with https: is not a name`},
 		{"no url", withURL(""), "receivers::ops::url: is empty"},
 		{"blank url", withURL(" \n"), "receivers::ops::url: is empty"},
 		{"unparsable", withURL("https://hooks.example.com/SECRET%zz"), "receivers::ops::url: cannot be parsed"},
@@ -115,23 +120,23 @@ func TestValidate(t *testing.T) {
 		{"localhost, another port", withURL("http://Hooks.Localhost.:9480/SECRET"), "as in [127.0.0.1/32, ::1/128], which opens every port there"},
 		{"metadata by name", withURL("http://metadata.google.internal/SECRET"), "its host is link-local, a metadata service or reserved"},
 		{"metadata", withURL("http://169.254.169.254/SECRET"), "receivers::ops::url: its address is link-local, a metadata service or reserved, and stays closed"},
-		{"unknown format", ok(func(r *ReceiverConfig) { r.Format = "teams" }), `receivers::ops::format: "teams" is not supported; use one of alertmanager, convox, pagerduty, slack, standard`},
-		{"format in capitals", ok(func(r *ReceiverConfig) { r.Format = "Convox" }), "receivers::ops::format"},
-		{"negative timeout", ok(func(r *ReceiverConfig) { r.Timeout = -1 }), "receivers::ops::timeout"},
-		{"timeout without unit", ok(func(r *ReceiverConfig) { r.Timeout = 5 }), "receivers::ops::timeout: 5ns is shorter than 1ms; write it with its unit"},
-		{"negative queue", ok(func(r *ReceiverConfig) { r.QueueSize = -1 }), "receivers::ops::queue_size"},
-		{"huge queue", ok(func(r *ReceiverConfig) { r.QueueSize = 1 << 30 }), "receivers::ops::queue_size"},
-		{"negative workers", ok(func(r *ReceiverConfig) { r.Workers = -1 }), "receivers::ops::workers"},
-		{"too many workers", ok(func(r *ReceiverConfig) { r.Workers = 65 }), "receivers::ops::workers"},
-		{"bad pattern", ok(func(r *ReceiverConfig) { r.Events = []string{"gpu.*", "gpu.[a"} }), "receivers::ops::events[1]"},
-		{"misspelled event", ok(func(r *ReceiverConfig) { r.Events = []string{"gpu.xid", "gpu.xidd"} }), `receivers::ops::events[1]: "gpu.xidd" matches no event: did you mean gpu.xid?`},
-		{"capitals", ok(func(r *ReceiverConfig) { r.Events = []string{"GPU.XID"} }), `"GPU.XID" matches no event: write gpu.xid`},
-		{"colons", ok(func(r *ReceiverConfig) { r.Events = []string{"gpu:service:*"} }), `"gpu:service:*" matches no event: write gpu.service.*`},
-		{"misspelled pattern", ok(func(r *ReceiverConfig) { r.Events = []string{"gpu.servcie.*"} }), "did you mean gpu.service.*?"},
-		{"a part left out", ok(func(r *ReceiverConfig) { r.Events = []string{"gpu.no_data"} }), "did you mean gpu.service.no_data?"},
-		{"no such event", ok(func(r *ReceiverConfig) { r.Events = []string{"gpu.something.else.altogether"} }), "there are gpu.service.partial, gpu.service.no_data,"},
-		{"empty pattern", ok(func(r *ReceiverConfig) { r.Events = []string{""} }), "receivers::ops::events[0]"},
-		{"severity", ok(func(r *ReceiverConfig) { r.MinSeverity = "critical" }), "receivers::ops::min_severity"},
+		{"unknown format", ok(func(r *endpoint.Config) { r.Format = "teams" }), `receivers::ops::format: "teams" is not supported; use one of alertmanager, convox, pagerduty, slack, standard`},
+		{"format in capitals", ok(func(r *endpoint.Config) { r.Format = "Convox" }), "receivers::ops::format"},
+		{"negative timeout", ok(func(r *endpoint.Config) { r.Timeout = -1 }), "receivers::ops::timeout"},
+		{"timeout without unit", ok(func(r *endpoint.Config) { r.Timeout = 5 }), "receivers::ops::timeout: 5ns is shorter than 1ms; write it with its unit"},
+		{"negative queue", ok(func(r *endpoint.Config) { r.QueueSize = -1 }), "receivers::ops::queue_size"},
+		{"huge queue", ok(func(r *endpoint.Config) { r.QueueSize = 1 << 30 }), "receivers::ops::queue_size"},
+		{"negative workers", ok(func(r *endpoint.Config) { r.Workers = -1 }), "receivers::ops::workers"},
+		{"too many workers", ok(func(r *endpoint.Config) { r.Workers = 65 }), "receivers::ops::workers"},
+		{"bad pattern", ok(func(r *endpoint.Config) { r.Events = []string{"gpu.*", "gpu.[a"} }), "receivers::ops::events[1]"},
+		{"misspelled event", ok(func(r *endpoint.Config) { r.Events = []string{"gpu.xid", "gpu.xidd"} }), `receivers::ops::events[1]: "gpu.xidd" matches no event: did you mean gpu.xid?`},
+		{"capitals", ok(func(r *endpoint.Config) { r.Events = []string{"GPU.XID"} }), `"GPU.XID" matches no event: write gpu.xid`},
+		{"colons", ok(func(r *endpoint.Config) { r.Events = []string{"gpu:service:*"} }), `"gpu:service:*" matches no event: write gpu.service.*`},
+		{"misspelled pattern", ok(func(r *endpoint.Config) { r.Events = []string{"gpu.servcie.*"} }), "did you mean gpu.service.*?"},
+		{"a part left out", ok(func(r *endpoint.Config) { r.Events = []string{"gpu.no_data"} }), "did you mean gpu.service.no_data?"},
+		{"no such event", ok(func(r *endpoint.Config) { r.Events = []string{"gpu.something.else.altogether"} }), "there are gpu.service.partial, gpu.service.no_data,"},
+		{"empty pattern", ok(func(r *endpoint.Config) { r.Events = []string{""} }), "receivers::ops::events[0]"},
+		{"severity", ok(func(r *endpoint.Config) { r.MinSeverity = "critical" }), "receivers::ops::min_severity"},
 		{"cidr", &Config{Receivers: only(to("https://x.example/")), AllowPorts: []int{443}, AllowCIDRs: []string{"10.0.0.0/8", "10.0.0.1"}}, "allow_cidrs[1]"},
 		{"cidr with host bits", &Config{Receivers: only(to("https://x.example/")), AllowPorts: []int{443}, AllowCIDRs: []string{"10.0.0.1/8"}}, "allow_cidrs[0]"},
 		{"mapped cidr", &Config{Receivers: only(to("https://x.example/")), AllowPorts: []int{443}, AllowCIDRs: []string{"::ffff:10.0.0.0/104"}}, "allow_cidrs[0]"},
@@ -159,13 +164,23 @@ func TestValidate(t *testing.T) {
 	assert.NoError(t, here.Validate())
 }
 
+func TestABadKeyStopsTheStart(t *testing.T) {
+	receiver := to("https://hooks.example.test/x")
+	for _, bad := range []signing.Config{{Standard: []configopaque.String{""}}, {Convox: []configopaque.String{"deadbeef"}}} {
+		receiver.Signing = bad
+		assert.ErrorContains(t, (&Config{Receivers: only(receiver), AllowPorts: []int{443}}).Validate(), "receivers::ops::signing::")
+	}
+}
+
 func TestAllProblemsAreTold(t *testing.T) {
 	c := &Config{
-		Receivers:  map[string]ReceiverConfig{"a": {Config: format.Config{Format: "teams"}, Timeout: -1}, "b": to("nonsense")},
+		Receivers:  map[string]endpoint.Config{"a": {Config: format.Config{Format: "teams"}, Timeout: -1}, "b": to("nonsense")},
 		AllowPorts: []int{0},
+		Control:    control.Config{Token: "0123456789abcdef"},
+		Audit:      trail.Config{MaxFiles: 3},
 	}
 	err := c.Validate()
-	for _, want := range []string{"allow_ports[0]", "receivers::a::url", "receivers::a::format", "receivers::a::timeout", "receivers::b::url"} {
+	for _, want := range []string{"allow_ports[0]", "control_token: means nothing", "audit::max_files: means nothing", "receivers::a::url", "receivers::a::format", "receivers::a::timeout", "receivers::b::url"} {
 		assert.ErrorContains(t, err, want)
 	}
 }
@@ -175,7 +190,7 @@ func TestFiltersSelectReceivers(t *testing.T) {
 	all, services, serious := to(server.URL+"/all"), to(server.URL+"/services"), to(server.URL+"/serious")
 	services.Events = []string{"gpu.service.*"}
 	serious.MinSeverity = "error"
-	h := startHarness(t, map[string]ReceiverConfig{"all": all, "services": services, "serious": serious})
+	h := startHarness(t, map[string]endpoint.Config{"all": all, "services": services, "serious": serious})
 	logs := plog.NewLogs()
 	addPartial(logs, "1", names.EventRaised, plog.SeverityNumberWarn)
 	addPartial(logs, "2", names.EventRaised, plog.SeverityNumberError).SetEventName("gpu.xid")

@@ -11,6 +11,8 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/delivery"
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/dispatch"
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/event"
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/journal"
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/known"
@@ -21,10 +23,10 @@ import (
 // offer is an event for a receiver. Only what the receiver has room for becomes
 // a delivery: a flood is refused without taking memory for each.
 type offer struct {
-	item     *item
-	receiver *receiver
+	item     *delivery.Item
+	receiver *dispatch.Dispatcher
 	told     chan<- *audit.Record // of the delivery
-	delivery *delivery            // nil: refused
+	delivery *delivery.Delivery   // nil: refused
 	refused  audit.ErrorType
 }
 
@@ -37,15 +39,15 @@ type offer struct {
 // sender does whose batch another exporter refused, is accepted without a
 // delivery.
 func (e *webhookExporter) ConsumeLogs(ctx context.Context, logs plog.Logs) error {
-	if e.store.ended() {
+	if e.store.Ended() {
 		return journal.ErrClosed
 	}
 	now := time.Now()
-	var items []*item
+	var items []*delivery.Item
 	var offers []offer
 	skipped, duplicates := int64(0), int64(0)
 	batch := e.known.Begin()
-	receivers := e.current()
+	receivers := e.set.All()
 	for _, rl := range logs.ResourceLogs().All() {
 		for _, sl := range rl.ScopeLogs().All() {
 			for _, record := range sl.LogRecords().All() {
@@ -80,7 +82,7 @@ func (e *webhookExporter) ConsumeLogs(ctx context.Context, logs plog.Logs) error
 	}
 	if skipped > 0 {
 		e.telemetry.ExporterWebhookSkippedRecords.Add(ctx, skipped, metric.WithAttributes(attribute.String("reason", "no_event_name")))
-		e.tellSkip.Do(func() {
+		e.skipOnce.Do(func() {
 			e.logger.Warn("Log records without an event name are not events and are skipped; this is said once, the metric exporter_webhook_skipped_records counts them.")
 		})
 	}
@@ -88,10 +90,10 @@ func (e *webhookExporter) ConsumeLogs(ctx context.Context, logs plog.Logs) error
 }
 
 // matching returns the receivers that want events of this name.
-func matching(receivers []*receiver, name string) []*receiver {
-	var out []*receiver
+func matching(receivers []*dispatch.Dispatcher, name string) []*dispatch.Dispatcher {
+	var out []*dispatch.Dispatcher
 	for _, r := range receivers {
-		if t, _ := r.current(); t.filter.Matches(name) {
+		if r.Matches(name) {
 			out = append(out, r)
 		}
 	}
@@ -100,61 +102,56 @@ func matching(receivers []*receiver, name string) []*receiver {
 
 // wantedBy returns those of the receivers from which min_severity does not
 // withhold the event.
-func wantedBy(receivers []*receiver, record plog.LogRecord) []*receiver {
+func wantedBy(receivers []*dispatch.Dispatcher, record plog.LogRecord) []*dispatch.Dispatcher {
 	severity := eventrecord.Severity(record)
 	state := eventrecord.State(record)
 	key := eventrecord.Key(record)
-	var wanted []*receiver
+	var wanted []*dispatch.Dispatcher
 	for _, r := range receivers {
-		if t, _ := r.current(); !r.conditions.Withholds(t.filter.MinSeverity, severity, state, key) {
+		if !r.Withholds(severity, state, key) {
 			wanted = append(wanted, r)
 		}
 	}
 	return wanted
 }
 
-func (e *webhookExporter) newItem(ev *event.Event) *item {
-	return &item{Event: ev, number: e.number.Add(1)}
+func (e *webhookExporter) newItem(ev *event.Event) *delivery.Item {
+	return &delivery.Item{Event: ev, Number: e.number.Add(1)}
 }
 
 // newDelivery makes the delivery of one event.
-func (e *webhookExporter) newDelivery(o offer, now time.Time) *delivery {
-	p := &part{item: o.item, number: e.number.Add(1), received: now}
-	return &delivery{parts: []*part{p}, told: o.told}
+func (e *webhookExporter) newDelivery(o offer, now time.Time) *delivery.Delivery {
+	p := &delivery.Part{Item: o.item, Number: e.number.Add(1), Received: now}
+	return &delivery.Delivery{Endpoint: o.receiver.Name, Parts: []*delivery.Part{p}, Waiter: o.told}
 }
 
 // accept stores and queues. The batch is that of events that came by themselves.
-func (e *webhookExporter) accept(items []*item, offers []offer, now time.Time, batch *known.Batch) {
+func (e *webhookExporter) accept(items []*delivery.Item, offers []offer, now time.Time, batch *known.Batch) {
 	// Last: an id that is stored before the refusals have their records would keep
 	// them from getting any after a kill. What min_severity withholds is known too.
-	defer func() {
-		if e.store != nil {
-			e.store.change(batch.Write)
-		}
-	}()
+	defer func() { e.store.WriteIDs(batch) }()
 	if len(items) == 0 {
 		return
 	}
-	var accepted []offer
+	var accepted []*delivery.Delivery
 	for i := range offers {
 		o := &offers[i]
-		if o.refused = o.receiver.reserve(); o.refused == audit.ErrorNone {
+		if o.refused = o.receiver.Reserve(); o.refused == audit.ErrorNone {
 			o.delivery = e.newDelivery(*o, now)
-			accepted = append(accepted, *o)
+			accepted = append(accepted, o.delivery)
 		}
 	}
-	if e.store.add(items, accepted) > 0 {
-		for _, o := range accepted {
-			e.telemetry.ExporterWebhookUnstoredDeliveries.Add(context.Background(), 1, metric.WithAttributes(attribute.String("receiver", o.receiver.name)))
+	if !e.store.Add(items, accepted) {
+		for _, d := range accepted {
+			e.telemetry.ExporterWebhookUnstoredDeliveries.Add(context.Background(), 1, metric.WithAttributes(ofReceiver(d.Endpoint)))
 		}
 	}
-	e.store.forget(e.memory.remember(items))
+	e.store.Forget(e.memory.remember(items))
 	for _, o := range offers {
-		switch {
-		case o.delivery == nil:
-			o.receiver.refuse(e.newDelivery(o, now), o.refused)
-		case !o.receiver.queue.put(o.delivery):
-			o.receiver.leave(o.delivery)
+		if o.delivery == nil {
+			o.receiver.Refuse(e.newDelivery(o, now), o.refused)
+		} else {
+			o.receiver.Put(o.delivery)
 		}
 	}
 }

@@ -16,7 +16,9 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/endpoint"
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/metadatatest"
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/signing"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
@@ -26,7 +28,7 @@ func TestSlowReceiverDelaysNobody(t *testing.T) {
 	release := make(chan struct{})
 	slow := newHook(t, func(http.ResponseWriter, *http.Request) { <-release })
 	fast := newHook(t, nil)
-	h := startHarness(t, map[string]ReceiverConfig{"a-slow": to(slow.URL), "b-fast": to(fast.URL)})
+	h := startHarness(t, map[string]endpoint.Config{"a-slow": to(slow.URL), "b-fast": to(fast.URL)})
 	const events = 50
 	for range events {
 		h.send(partial(eventrecord.NewID(), names.EventRaised))
@@ -81,7 +83,7 @@ func TestQueueFull(t *testing.T) {
 
 func TestGoneDisablesTheReceiver(t *testing.T) {
 	gone, fine := newHook(t, answerWith(http.StatusGone)), newHook(t, nil)
-	h := startHarness(t, map[string]ReceiverConfig{"gone": to(gone.URL), "fine": to(fine.URL)})
+	h := startHarness(t, map[string]endpoint.Config{"gone": to(gone.URL), "fine": to(fine.URL)})
 	byReceiver := func() map[string]*audit.Record {
 		a, b := h.one(), h.record()
 		return map[string]*audit.Record{a.Receiver: a, b.Receiver: b}
@@ -144,7 +146,7 @@ func TestEventsOfOneKeyKeepTheirOrder(t *testing.T) {
 	}
 	last := map[byte]string{}
 	for _, r := range server.received() {
-		id := r.header.Get(headerID)
+		id := r.header.Get(signing.HeaderID)
 		assert.Less(t, last[id[0]], id)
 		last[id[0]] = id
 	}

@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/endpoint"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 )
 
@@ -135,7 +136,7 @@ func onDisk(cfg *Config, _ *environment) { cfg.Storage = &diskID }
 func retrying(cfg *Config, _ *environment) { cfg.Retry.Enabled = true }
 
 // boot starts an exporter on the disk.
-func (d *disk) boot(t *testing.T, receivers map[string]ReceiverConfig, change ...func(*Config, *environment)) *harness {
+func (d *disk) boot(t *testing.T, receivers map[string]endpoint.Config, change ...func(*Config, *environment)) *harness {
 	t.Helper()
 	h := newHarness(t, receivers, append(change, onDisk)...)
 	d.start(t, h)
@@ -192,6 +193,9 @@ func (f *file) Find(ids []string) map[string]time.Time {
 
 func (*file) Close() error { return nil }
 
-func (f *file) audits(h *harness) {
-	h.trail.log = f
-}
+func (*file) Stats() audit.Stats { return audit.Stats{} }
+
+func (*file) SetAside() error { return nil }
+
+// audits lets the exporter write into the file.
+func (f *file) audits(_ *Config, env *environment) { env.auditLog = f }

@@ -43,7 +43,7 @@ func TestAnEventThatIsSentAgainIsPostedOnce(t *testing.T) {
 				assert.Len(t, a.received(), 22)
 				assertSkipped(t, again.telemetry, map[string]int64{"duplicate": 1})
 				if replay > 0 {
-					records, err := again.replay(context.Background(), "same", "")
+					records, err := again.Replay(context.Background(), "same", "")
 					assert.NoError(t, err)
 					assert.Len(t, records, 1, "by hand it is sent")
 				}

@@ -4,8 +4,10 @@
 package webhookexporter // import "github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter"
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -15,197 +17,231 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/exporter"
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/control"
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/delivery"
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/dispatch"
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/egress"
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/endpoint"
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/folder"
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/health"
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/journal"
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/known"
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/metadata"
-	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/unsampled"
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/send"
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/spool"
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/trail"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
-	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
 )
-
-// drainTime is how long Shutdown goes on delivering what is queued if its
-// context allows longer. It is well within the 30 s that Kubernetes grants.
-const drainTime = 10 * time.Second
 
 // minKnownEvents is how many events that are sent again are recognized at least:
 // as many as gpu_events keeps for a pipeline that refuses.
 const minKnownEvents = 10_000
 
-// webhookExporter sends events to its receivers.
+// environment replaces parts of the machine in tests.
+type environment struct {
+	egress.Network
+	// transport replaces the transport of all endpoints; nil does not.
+	transport send.RoundTripper
+	// sinks get the audit records too.
+	sinks []audit.Sink
+	// auditLog replaces the audit file.
+	auditLog trail.Log
+	// settle and poll replace the times of the folder of receivers; 0 does not.
+	settle, poll time.Duration
+}
+
+// webhookExporter sends events to its endpoints.
 type webhookExporter struct {
 	id        component.ID
 	config    *Config
-	guard     *guard
-	env       environment
-	userAgent string
-	sinks     []audit.Sink
-	trail     *auditTrail // the first of sinks
 	telemetry *metadata.TelemetryBuilder
 	logger    *zap.Logger
-	tellSkip  sync.Once
+	skipOnce  sync.Once
 
-	health health.Report
-
-	// storageFails is true while writing to the storage fails.
-	storageFails atomic.Bool
-
-	store  *store // nil before Start, and without a storage extension
+	trail  *trail.Trail
+	sinks  []audit.Sink // the trail first
+	health *health.Report
+	status *storageStatus
+	store  *spool.Store // nil before Start, and without a storage extension
 	memory memory
-	known  *known.IDs
+	known  *known.IDs    // nil before Start
 	number atomic.Uint64 // of the next item or part
 
-	folder  *receiversWatch // nil without receivers_dir
-	control *control
-
+	shared  *dispatch.Shared
+	set     *dispatch.Set
+	fixed   []*endpoint.Endpoint // of the configuration
+	folder  *folder.Watch        // nil without receivers_dir
+	control *control.Server
 	// lifetime ends when Shutdown gives up waiting; endLife ends it.
 	lifetime context.Context
 	endLife  context.CancelFunc
-	leaving  sync.WaitGroup // receivers that were removed
-
-	mu        sync.RWMutex
-	receivers []*receiver // sorted by name; replaced, never changed
-	started   bool
-	stopped   bool
 }
 
 var _ exporter.Logs = (*webhookExporter)(nil)
 
 func newExporter(set exporter.Settings, cfg *Config, env environment) (*webhookExporter, error) {
-	g, err := newReach(cfg)
+	g, err := cfg.guard()
 	if err != nil {
 		return nil, err
 	}
 	e := &webhookExporter{
-		id:        set.ID,
-		config:    cfg,
-		guard:     g,
-		env:       env,
-		userAgent: userAgent(set.BuildInfo),
-		trail:     &auditTrail{courtesy: logSink{unsampled.Logger(set.Logger)}},
-		logger:    set.Logger,
-		memory:    memory{limit: cfg.ReplayEvents, byID: map[string]*item{}},
+		id:     set.ID,
+		config: cfg,
+		logger: set.Logger,
+		trail:  trail.New(set.Logger, env.auditLog),
+		health: &health.Report{},
+		memory: memory{limit: cfg.ReplayEvents, byID: map[string]*delivery.Item{}},
 	}
-	e.sinks = []audit.Sink{e.trail}
-	var targets []*target
+	e.sinks = append([]audit.Sink{e.trail}, env.sinks...)
 	for _, name := range slices.Sorted(maps.Keys(cfg.Receivers)) {
-		t, err := newTarget(name, cfg.Receivers[name])
+		ep, err := endpoint.New(name, cfg.Receivers[name])
 		if err != nil {
 			return nil, err
 		}
-		targets = append(targets, t)
+		e.fixed = append(e.fixed, ep)
 	}
 	if e.telemetry, err = metadata.NewTelemetryBuilder(set.TelemetrySettings); err != nil {
 		return nil, err
 	}
+	e.status = &storageStatus{telemetry: e.telemetry, logger: e.logger, health: e.health}
 	e.lifetime, e.endLife = context.WithCancel(context.Background())
-	e.apply(context.Background(), targets)
-	e.known = known.New(e.knownEvents())
-	if cfg.ReceiversDir != "" {
-		e.folder = newReceiversWatch(cfg.ReceiversDir, targets, g, e.telemetry, e.logger)
+	e.shared = &dispatch.Shared{
+		Report:    e.report,
+		Retry:     cfg.Retry,
+		GroupWait: cfg.GroupWait,
+		UserAgent: set.BuildInfo.Command + "/" + set.BuildInfo.Version,
+		Logger:    e.logger,
+		Lifetime:  e.lifetime,
+		NewTransport: func(ep *endpoint.Endpoint) send.RoundTripper {
+			if env.transport != nil {
+				return env.transport
+			}
+			return egress.NewTransport(ep.Timeout, g, env.Network)
+		},
 	}
-	e.control = newControl(cfg.Control, e, e.telemetry, e.logger)
+	e.set = dispatch.NewSet(e.shared)
+	if cfg.ReceiversDir != "" {
+		e.folder = folder.NewWatch(cfg.ReceiversDir, e.fixed, g, e.telemetry, e.logger)
+		e.folder.Settle, e.folder.Poll = cmp.Or(env.settle, e.folder.Settle), cmp.Or(env.poll, e.folder.Poll)
+	}
+	e.control = control.New(cfg.Control, e, e.telemetry, e.logger)
 	return e, nil
 }
 
-func userAgent(b component.BuildInfo) string {
-	return b.Command + "/" + b.Version
-}
-
-// Start opens what outlives a restart, takes up what an earlier process left, and
-// starts the workers. All receivers have to be known by then: deliveries of
-// others are given up.
+// Start opens what outlives a restart, resumes what an earlier process left, and
+// starts the workers. All endpoints have to be known by then: deliveries of others
+// are given up.
 func (e *webhookExporter) Start(ctx context.Context, host component.Host) error {
-	if err := e.observe(); err != nil {
-		return err
-	}
 	e.health.Host = host
-	if err := e.openStorage(ctx, host); err != nil {
+	if err := observe(e.telemetry, e.set, e.trail); err != nil {
 		return err
 	}
-	if err := e.openAudit(ctx, host); err != nil {
-		return e.unopened(ctx, err)
+	if err := e.open(ctx, host); err != nil {
+		err = errors.Join(err, e.closeStores(ctx))
+		e.store, e.shared.Store = nil, nil
+		return err
 	}
-	if err := e.folder.load(ctx, e.apply); err != nil {
-		return e.unopened(ctx, err)
-	}
-	e.known = known.New(e.knownEvents()) // the folder's are among them now
-	if err := e.restore(ctx); err != nil {
-		return e.unopened(ctx, err)
-	}
-	e.mu.Lock()
-	e.started = true
-	for _, r := range e.receivers {
-		r.start()
-	}
-	e.mu.Unlock()
-	e.folder.follow()
-	return e.control.start()
+	e.set.Start()
+	e.folder.Follow()
+	return e.control.Start()
 }
 
-// observe registers the metrics that are read, not counted.
-func (e *webhookExporter) observe() error {
-	of := func(r *receiver) metric.MeasurementOption {
-		return metric.WithAttributes(attribute.String("receiver", r.name))
+// open opens the storage and the audit trail, and makes the endpoints.
+func (e *webhookExporter) open(ctx context.Context, host component.Host) error {
+	if e.config.Storage != nil {
+		store, damaged, err := spool.Open(ctx, host, *e.config.Storage, e.id, e.status.failed, e.status.recovered)
+		if err != nil {
+			return err
+		}
+		if damaged != nil {
+			e.status.failed("open", damaged)
+		}
+		e.store, e.shared.Store = store, store
 	}
-	return errors.Join(
-		e.telemetry.RegisterExporterWebhookQueueLengthCallback(func(_ context.Context, o metric.Int64Observer) error {
-			for _, r := range e.current() {
-				waiting, _ := r.queue.lengths()
-				o.Observe(waiting, of(r))
-			}
-			return nil
-		}),
-		e.telemetry.RegisterExporterWebhookRetriesWaitingCallback(func(_ context.Context, o metric.Int64Observer) error {
-			for _, r := range e.current() {
-				_, retries := r.queue.lengths()
-				o.Observe(retries, of(r))
-			}
-			return nil
-		}),
-		e.telemetry.RegisterExporterWebhookReceiverDisabledCallback(func(_ context.Context, o metric.Int64Observer) error {
-			for _, r := range e.current() {
-				disabled := int64(0)
-				if r.disabled.Load() {
-					disabled = 1
-				}
-				o.Observe(disabled, of(r))
-			}
-			return nil
-		}),
-	)
-}
-
-// knownEvents is how many events are recognized when they are sent again: as many
-// as a queue may hold.
-func (e *webhookExporter) knownEvents() int {
-	n := minKnownEvents
-	for _, r := range e.current() {
-		t, _ := r.current()
-		n = max(n, t.queueSize)
+	if err := e.trail.Open(ctx, host, &e.config.Audit, e.store, func(err error) { e.health.Set("audit", err) }); err != nil {
+		return err
 	}
-	return n
+	if why := e.trail.SetAside(); why != nil {
+		e.health.Set("audit history", fmt.Errorf("the audit log that was found at the start does not verify and was set aside: %w", why))
+		e.write(&audit.Record{ID: eventrecord.NewID(), Time: time.Now().UTC(), Trigger: audit.TriggerSetAside, Outcome: audit.Failed})
+	}
+	e.apply(ctx, e.fixed)
+	if err := e.folder.Load(ctx, e.apply); err != nil {
+		return err
+	}
+	n := minKnownEvents // or as many as a queue may hold
+	for _, r := range e.set.All() {
+		n = max(n, r.Endpoint().QueueSize)
+	}
+	e.known = known.New(n)
+	return e.restore(ctx)
 }
 
-// current returns the receivers of now.
-func (e *webhookExporter) current() []*receiver {
-	e.mu.RLock()
-	defer e.mu.RUnlock()
-	return e.receivers
-}
-
-// receiver returns the one of that name, nil if there is none.
-func (e *webhookExporter) receiver(name string) *receiver {
-	for _, r := range e.current() {
-		if r.name == name {
-			return r
+// restore resumes what an earlier process left: deliveries that were queued, those
+// that waited for their next attempt, attempts that were interrupted, endpoints
+// that are gone, and the events for replay.
+func (e *webhookExporter) restore(ctx context.Context) error {
+	if e.store == nil {
+		return nil
+	}
+	found, err := e.store.Load(ctx)
+	if err != nil {
+		return err
+	}
+	damagedIDs, err := e.store.LoadIDs(ctx, e.known)
+	if err != nil {
+		return err
+	}
+	if damagedIDs > 0 {
+		found.Damaged = append(found.Damaged, fmt.Errorf("%d ids of known events make no sense", damagedIDs))
+	}
+	if len(found.Damaged) > 0 {
+		e.status.failed("read", errors.Join(found.Damaged[:min(len(found.Damaged), 3)]...))
+	}
+	e.number.Store(max(e.number.Load(), found.Next))
+	for name, fingerprint := range e.store.GoneReceivers() {
+		r := e.set.Find(name)
+		switch {
+		case r == nil:
+			e.store.SetGone(name, "", false)
+		case !r.RestoreGone(fingerprint):
+			e.recordEnabling(r) // its configuration has changed
 		}
 	}
+	e.store.Forget(e.memory.remember(found.Events))
+	r := restorer{
+		store: e.store, set: e.set, retry: e.config.Retry, recorded: e.trail.Find, report: e.report,
+		restored: func(d *delivery.Delivery) {
+			e.telemetry.ExporterWebhookRestoredDeliveries.Add(ctx, int64(len(d.Parts)), metric.WithAttributes(ofReceiver(d.Endpoint)))
+		},
+	}
+	r.deliveries(found.Deliveries)
 	return nil
+}
+
+// apply makes these the exporter's endpoints.
+func (e *webhookExporter) apply(_ context.Context, endpoints []*endpoint.Endpoint) {
+	for _, ep := range endpoints {
+		if f := e.trail.Fingerprint(&ep.Address); f != ep.URLFingerprint {
+			ep.URLFingerprint = f // it is new: nothing reads it yet
+		}
+	}
+	for _, r := range e.set.Apply(endpoints) {
+		e.recordEnabling(r)
+	}
+}
+
+// recordEnabling writes a record of an endpoint that answered 410 once and gets
+// deliveries again.
+func (e *webhookExporter) recordEnabling(r *dispatch.Dispatcher) *audit.Record {
+	rec := &audit.Record{ID: eventrecord.NewID(), Time: time.Now().UTC(), Trigger: audit.TriggerEnable, Outcome: audit.Succeeded}
+	r.Endpoint().Describe(rec)
+	e.write(rec)
+	return rec
 }
 
 // Capabilities says that the exporter only reads what it is given.
@@ -213,22 +249,13 @@ func (*webhookExporter) Capabilities() consumer.Capabilities {
 	return consumer.Capabilities{MutatesData: false}
 }
 
-// report counts attempts and deliveries that ended, and hands the record to the
-// sinks.
+// report counts and writes the record of an attempt, or of giving up.
 func (e *webhookExporter) report(rec *audit.Record) {
-	attrs := []attribute.KeyValue{
-		attribute.String("receiver", rec.Receiver),
-		attribute.String("outcome", string(rec.Outcome)),
-	}
-	if rec.ErrorType != audit.ErrorNone {
-		attrs = append(attrs, attribute.String(names.ErrorType, string(rec.ErrorType)))
-	}
-	if rec.Attempt > 0 {
-		e.telemetry.ExporterWebhookAttempts.Add(context.Background(), 1, metric.WithAttributes(attrs...))
-	}
-	if rec.NextAttempt.IsZero() {
-		e.telemetry.ExporterWebhookDeliveries.Add(context.Background(), int64(len(rec.Events)), metric.WithAttributes(attrs...))
-	}
+	count(e.telemetry, rec)
+	e.write(rec)
+}
+
+func (e *webhookExporter) write(rec *audit.Record) {
 	for _, sink := range e.sinks {
 		sink.Write(rec)
 	}
@@ -238,27 +265,16 @@ func (e *webhookExporter) report(rec *audit.Record) {
 // are over), then breaks off what is on its way. What was not delivered by then
 // is stored for the next start, or has its audit record.
 func (e *webhookExporter) Shutdown(ctx context.Context) error {
-	e.mu.Lock()
-	first := !e.stopped
-	e.stopped = true
-	receivers := e.receivers
-	e.mu.Unlock()
-	if !first {
+	if !e.set.End() {
 		return nil
 	}
-	e.control.shutdown()
-	e.folder.shutdown()
-	drain, cancel := context.WithTimeout(ctx, drainTime)
+	e.control.Shutdown()
+	e.folder.Shutdown()
+	drain, cancel := context.WithTimeout(ctx, dispatch.DrainTime)
 	defer cancel()
 	deadline, _ := drain.Deadline()
-	for _, r := range receivers {
-		r.close(e.store.holds, audit.ErrorShutdown, deadline)
-	}
 	stop := context.AfterFunc(drain, e.endLife)
-	for _, r := range receivers {
-		r.wait()
-	}
-	e.leaving.Wait()
+	e.set.Drain(deadline)
 	stop()
 	e.endLife()
 	err := e.closeStores(ctx)
@@ -266,17 +282,10 @@ func (e *webhookExporter) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// unopened undoes what a start that failed had opened.
-func (e *webhookExporter) unopened(ctx context.Context, err error) error {
-	err = errors.Join(err, e.closeStores(ctx))
-	e.store = nil
-	return err
-}
-
 // closeStores closes what outlives a restart, also when ctx is over: the audit
-// file first, whose last head goes into the storage.
+// file first, since its last head goes into the storage.
 func (e *webhookExporter) closeStores(ctx context.Context) error {
-	errs := []error{e.closeAudit()}
+	errs := []error{e.trail.Close()}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), journal.Patience)
 	defer cancel()
 	if e.store != nil {

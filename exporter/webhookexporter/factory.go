@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/exporter"
 
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/delivery"
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/metadata"
 )
 
@@ -27,7 +28,7 @@ func NewFactory() exporter.Factory {
 }
 
 func createDefaultConfig() component.Config {
-	return &Config{AllowPorts: []int{80, 443}, Retry: defaultRetry(), ReplayEvents: defaultReplayEvents}
+	return &Config{AllowPorts: []int{80, 443}, Retry: delivery.DefaultRetry(), ReplayEvents: defaultReplayEvents}
 }
 
 func createLogs(_ context.Context, set exporter.Settings, cfg component.Config) (exporter.Logs, error) {

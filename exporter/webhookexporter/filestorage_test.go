@@ -25,6 +25,9 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.opentelemetry.io/collector/pdata/plog"
 
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/delivery"
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/endpoint"
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/signing"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
@@ -99,7 +102,7 @@ func newFaulty(t *testing.T, seed uint64) *faulty {
 		case 3:
 			w.WriteHeader(http.StatusNotFound)
 		default:
-			f.took = append(f.took, r.Header.Get(headerID))
+			f.took = append(f.took, r.Header.Get(signing.HeaderID))
 		}
 	})
 	return f
@@ -111,22 +114,21 @@ func newFaulty(t *testing.T, seed uint64) *faulty {
 func TestNothingIsLostByKills(t *testing.T) {
 	const events, kills, receiverCount, keys = 100, 3, 3, 17
 	hooks := map[string]*faulty{}
-	receivers := map[string]ReceiverConfig{}
+	receivers := map[string]endpoint.Config{}
 	for i := range receiverCount {
 		name := fmt.Sprint("r", i)
 		hooks[name] = newFaulty(t, uint64(i))
 		receivers[name] = to(hooks[name].URL)
 	}
 	fast := func(c *Config, _ *environment) {
-		c.Retry = RetryConfig{Enabled: true, InitialInterval: time.Millisecond, MaxInterval: 20 * time.Millisecond, MaxAttempts: 20}
+		c.Retry = delivery.RetryConfig{Enabled: true, InitialInterval: time.Millisecond, MaxInterval: 20 * time.Millisecond, MaxAttempts: 20}
 		c.Storage = &diskID
 	}
 	folder := t.TempDir()
 	var records []audit.Record
 	for life := range kills + 1 {
 		disk, f := fileStorage(t, folder), &file{records: records, dead: &atomic.Bool{}}
-		h := newHarness(t, receivers, fast)
-		f.audits(h)
+		h := newHarness(t, receivers, fast, f.audits)
 		require.NoError(t, h.Start(context.Background(), host{diskID: disk}))
 		logs := plog.NewLogs()
 		for i := range events {
@@ -136,13 +138,12 @@ func TestNothingIsLostByKills(t *testing.T) {
 		h.send(logs)
 		if life == kills {
 			require.Eventually(t, func() bool {
-				left := 0
-				for _, r := range h.receivers {
-					r.queue.mu.Lock()
-					left += len(r.queue.lanes)
-					r.queue.mu.Unlock()
+				left := int64(0)
+				for _, r := range h.set.All() {
+					waiting, _ := r.Lengths()
+					left += waiting
 				}
-				return left == 0
+				return left == 0 // what is on its way ends before the shutdown
 			}, 5*patience, 10*time.Millisecond)
 			require.NoError(t, h.Shutdown(context.Background()))
 			records = f.copied()

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/confmap"
 
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/endpoint"
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/event"
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/format"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
@@ -66,7 +67,7 @@ func TestEveryFormatIsDelivered(t *testing.T) {
 
 // What the document shows as configuration starts.
 func TestDocumentedReceiversAreValid(t *testing.T) {
-	doc, err := os.ReadFile(verifyDoc)
+	doc, err := os.ReadFile("../../docs/webhooks.md")
 	require.NoError(t, err)
 	text := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindSubmatch(doc)
 	require.NotNil(t, text)
@@ -88,23 +89,23 @@ func TestDocumentedReceiversAreValid(t *testing.T) {
 }
 
 func TestPagerDutyHasAnAddress(t *testing.T) {
-	cfg := ReceiverConfig{Config: format.Config{Format: "pagerduty", PagerDutyConfig: format.PagerDutyConfig{RoutingKey: routingKey}}}
-	target, err := newTarget("pager", cfg)
+	cfg := endpoint.Config{Config: format.Config{Format: "pagerduty", PagerDutyConfig: format.PagerDutyConfig{RoutingKey: routingKey}}}
+	target, err := endpoint.New("pager", cfg)
 	require.NoError(t, err)
-	assert.Equal(t, "https://events.pagerduty.com/v2/enqueue", target.url.String())
+	assert.Equal(t, "https://events.pagerduty.com/v2/enqueue", target.URL.String())
 	c := createDefaultConfig().(*Config)
 	c.Receivers = only(cfg)
 	require.NoError(t, c.Validate())
 
 	cfg.URL = "https://events.eu.pagerduty.com/v2/enqueue"
-	target, err = newTarget("pager", cfg)
+	target, err = endpoint.New("pager", cfg)
 	require.NoError(t, err)
-	assert.Equal(t, "events.eu.pagerduty.com", target.host)
+	assert.Equal(t, "events.eu.pagerduty.com", target.Host)
 
 	cfg.RoutingKey = cfg.RoutingKey[1:]
-	_, err = newTarget("pager", cfg)
+	_, err = endpoint.New("pager", cfg)
 	require.ErrorContains(t, err, "receivers::pager::routing_key: is not 32 letters and digits")
 
-	_, err = newTarget("ops", ReceiverConfig{Config: format.Config{Format: "slack"}})
+	_, err = endpoint.New("ops", endpoint.Config{Config: format.Config{Format: "slack"}})
 	assert.ErrorContains(t, err, "receivers::ops::url: is empty")
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/event"
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/format"
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/send"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
@@ -33,19 +34,16 @@ var listing = format.Encoder{Format: format.Format{Name: "listing", Group: 5}, E
 
 func grouping(cfg *Config, _ *environment) { cfg.GroupWait = 2 * time.Second }
 
-// listed makes the harness's receivers take lists, and talk to a.
-func listed(h *harness, a roundTripper) {
-	for _, r := range h.receivers {
-		t := *r.target
-		t.encoder = listing
-		r.target, r.transport = &t, a
-		r.queue.configure(&t)
+// listed lets the harness's endpoints, which have not started, take lists.
+func listed(h *harness) {
+	for _, ep := range h.fixed {
+		ep.Encoder = listing
 	}
 }
 
-func startListing(t *testing.T, a roundTripper, change ...func(*Config, *environment)) *harness {
-	h := newHarness(t, hooks, append(change, grouping)...)
-	listed(h, a)
+func startListing(t *testing.T, a send.RoundTripper, change ...func(*Config, *environment)) *harness {
+	h := newHarness(t, hooks, append(change, grouping, via(a))...)
+	listed(h)
 	require.NoError(t, h.Start(context.Background(), componenttest.NewNopHost()))
 	return h
 }
@@ -200,9 +198,9 @@ func TestAGroupIsTriedAgainAsOne(t *testing.T) {
 // what was still gathered is gathered anew.
 func TestGroupsSurvive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		boot := func(d *disk, a roundTripper) *harness {
-			h := newHarness(t, hooks, grouping, retrying, onDisk)
-			listed(h, a)
+		boot := func(d *disk, a send.RoundTripper) *harness {
+			h := newHarness(t, hooks, grouping, retrying, onDisk, via(a))
+			listed(h)
 			d.start(t, h)
 			return h
 		}

@@ -29,7 +29,9 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 	"golang.org/x/net/dns/dnsmessage"
 
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/endpoint"
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/metadata"
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/send"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
@@ -79,11 +81,12 @@ func (s chanSink) Write(r *audit.Record) { s <- r }
 
 // newHarness makes an exporter that may dial loopback, and shuts it down at the
 // end of the test.
-func newHarness(t *testing.T, receivers map[string]ReceiverConfig, change ...func(*Config, *environment)) *harness {
+func newHarness(t *testing.T, receivers map[string]endpoint.Config, change ...func(*Config, *environment)) *harness {
 	cfg := createDefaultConfig().(*Config)
 	cfg.Receivers = receivers
 	cfg.AllowCIDRs = []string{"127.0.0.0/8", "::1/128"}
-	var env environment
+	records := make(chan *audit.Record, 10_000)
+	env := environment{sinks: []audit.Sink{chanSink(records)}}
 	for _, f := range change {
 		f(cfg, &env)
 	}
@@ -95,8 +98,7 @@ func newHarness(t *testing.T, receivers map[string]ReceiverConfig, change ...fun
 	set.Logger = zap.New(core)
 	e, err := newExporter(set, cfg, env)
 	require.NoError(t, err)
-	h := &harness{webhookExporter: e, t: t, logs: logs, telemetry: tel, records: make(chan *audit.Record, 10_000)}
-	e.sinks = append(e.sinks, chanSink(h.records))
+	h := &harness{webhookExporter: e, t: t, logs: logs, telemetry: tel, records: records}
 	t.Cleanup(func() {
 		require.NoError(t, e.Shutdown(context.Background()))
 		require.NoError(t, tel.Shutdown(context.Background()))
@@ -104,7 +106,7 @@ func newHarness(t *testing.T, receivers map[string]ReceiverConfig, change ...fun
 	return h
 }
 
-func startHarness(t *testing.T, receivers map[string]ReceiverConfig, change ...func(*Config, *environment)) *harness {
+func startHarness(t *testing.T, receivers map[string]endpoint.Config, change ...func(*Config, *environment)) *harness {
 	h := newHarness(t, receivers, change...)
 	require.NoError(t, h.Start(context.Background(), componenttest.NewNopHost()))
 	return h
@@ -195,18 +197,23 @@ func (h *hook) port() uint16 {
 	return netip.MustParseAddrPort(h.Listener.Addr().String()).Port()
 }
 
+// via makes all endpoints of the exporter talk to this transport.
+func via(transport send.RoundTripper) func(*Config, *environment) {
+	return func(_ *Config, env *environment) { env.transport = transport }
+}
+
 func answerWith(status int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }
 }
 
-func to(url string) ReceiverConfig { return ReceiverConfig{URL: configopaque.String(url)} }
+func to(url string) endpoint.Config { return endpoint.Config{URL: configopaque.String(url)} }
 
-func only(c ReceiverConfig) map[string]ReceiverConfig { return map[string]ReceiverConfig{"ops": c} }
+func only(c endpoint.Config) map[string]endpoint.Config { return map[string]endpoint.Config{"ops": c} }
 
 func trusting(h *hook) func(*Config, *environment) {
 	return func(_ *Config, env *environment) {
-		env.rootCAs = x509.NewCertPool()
-		env.rootCAs.AddCert(h.Certificate())
+		env.RootCAs = x509.NewCertPool()
+		env.RootCAs.AddCert(h.Certificate())
 	}
 }
 

@@ -222,9 +222,9 @@ func TestIntentThatCannotBeStored(t *testing.T) {
 
 func TestStorageThatCannotBeRead(t *testing.T) {
 	contents := map[string]map[string][]byte{
-		"no JSON":    {metaKey: []byte("\x00\xff")},
-		"impossible": {metaKey: []byte(`{"version":1,"rows":-5,"events":1}`)},
-		"immense":    {metaKey: []byte(`{"version":1,"rows":1,"events":9000000000}`)},
+		"no JSON":    {"meta": []byte("\x00\xff")},
+		"impossible": {"meta": []byte(`{"version":1,"rows":-5,"events":1}`)},
+		"immense":    {"meta": []byte(`{"version":1,"rows":1,"events":9000000000}`)},
 	}
 	for name, values := range contents {
 		t.Run(name, func(t *testing.T) {
@@ -245,7 +245,7 @@ func TestStorageThatCannotBeRead(t *testing.T) {
 // What another version stored, which this one would write over, stops the start.
 func TestStorageOfAnotherVersion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &disk{values: map[string][]byte{metaKey: []byte(`{"version":2,"rows":1,"events":1}`), "d/0": []byte(`{}`)}}
+		d := &disk{values: map[string][]byte{"meta": []byte(`{"version":2,"rows":1,"events":1}`), "d/0": []byte(`{}`)}}
 		before := d.snapshot()
 		err := newHarness(t, hooks, onDisk).Start(context.Background(), host{diskID: d})
 		assert.ErrorContains(t, err, "written by another version of the exporter (schema 2, this one reads 1): start the version that wrote it")
@@ -297,9 +297,9 @@ func TestDamagedValues(t *testing.T) {
 		}
 		synctest.Wait()
 		after := d.copied()
-		after.values[rowKey(1)] = []byte("{")
-		after.values[eventKey(2)] = []byte(`{"id":7}`)
-		after.values[goneKey] = []byte("[]")
+		after.values["d/1"] = []byte("{")
+		after.values["e/2"] = []byte(`{"id":7}`)
+		after.values["gone"] = []byte("[]")
 		a := &answers{}
 		h := after.bootWith(t, nil, a, hooks)
 		assertStorageFailures(t, h, "read", 1)

@@ -6,6 +6,7 @@ package webhookexporter
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -29,19 +30,23 @@ func TestFiguresOfTwoExportersAddUp(t *testing.T) {
 		cfg.Receivers = only(to("https://hooks.example.com"))
 		set := exportertest.NewNopSettings(metadata.Type)
 		set.TelemetrySettings = tel.NewTelemetrySettings()
-		e, err := newExporter(set, cfg, environment{})
+		e, err := newExporter(set, cfg, environment{transport: stuck{}})
 		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, e.Shutdown(context.Background())) })
-		require.NoError(t, e.observe())
-		for range 3 { // nobody works yet
+		now, cancel := context.WithCancel(context.Background())
+		cancel()
+		t.Cleanup(func() { require.NoError(t, e.Shutdown(now)) })
+		require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))
+		for range 3 { // of one key: the first is on its way, the others wait
 			require.NoError(t, e.ConsumeLogs(t.Context(), partial(eventrecord.NewID(), names.EventRaised)))
 		}
 	}
-	m, err := tel.GetMetric("otelcol_exporter_webhook_queue_length")
-	require.NoError(t, err)
-	data, ok := m.Data.(metricdata.Sum[int64])
-	require.True(t, ok, "%T", m.Data)
-	require.Len(t, data.DataPoints, 1)
-	assert.EqualValues(t, 6, data.DataPoints[0].Value)
-	assert.False(t, data.IsMonotonic)
+	require.EventuallyWithT(t, func(t *assert.CollectT) {
+		m, err := tel.GetMetric("otelcol_exporter_webhook_queue_length")
+		require.NoError(t, err)
+		data, ok := m.Data.(metricdata.Sum[int64])
+		require.True(t, ok, "%T", m.Data)
+		require.Len(t, data.DataPoints, 1)
+		assert.EqualValues(t, 4, data.DataPoints[0].Value)
+		assert.False(t, data.IsMonotonic)
+	}, patience, 5*time.Millisecond)
 }

@@ -4,28 +4,19 @@
 package webhookexporter // import "github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter"
 
 import (
-	"bufio"
 	"context"
-	"crypto/tls"
-	"encoding/base64"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"net"
-	"net/http"
-	"net/url"
 	"slices"
-	"strconv"
 	"sync"
 
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/egress"
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/endpoint"
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/folder"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 )
 
-const (
-	probesAtOnce   = 8
-	maxProxyAnswer = 16 << 10 // bytes
-)
+const probesAtOnce = 8
 
 // Probe is how far a receiver can be reached without telling it anything.
 type Probe struct {
@@ -46,22 +37,22 @@ type Probe struct {
 // with a TLS handshake. It sends no request, so no receiver is told anything.
 // An error is a configuration that the exporter refuses as a whole.
 func (c *Config) Probe(ctx context.Context) ([]Probe, error) {
-	return c.probe(ctx, environment{})
+	return c.probe(ctx, egress.Network{})
 }
 
-func (c *Config) probe(ctx context.Context, env environment) ([]Probe, error) {
-	g, err := newReach(c)
+func (c *Config) probe(ctx context.Context, env egress.Network) ([]Probe, error) {
+	g, err := c.guard()
 	if err != nil {
 		return nil, err
 	}
-	var targets []*target
+	var targets []*endpoint.Endpoint
 	var probes []Probe
 	taken := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(c.Receivers)) {
 		taken[name] = true
-		t, err := newTarget(name, c.Receivers[name])
+		t, err := endpoint.New(name, c.Receivers[name])
 		if err != nil {
-			if !receiverName.MatchString(name) {
+			if !endpoint.NamePattern.MatchString(name) {
 				name = "…" // it may be a URL in the wrong place
 			}
 			probes = append(probes, Probe{Receiver: name, Error: audit.ErrorConfig, Problem: err.Error()})
@@ -70,14 +61,14 @@ func (c *Config) probe(ctx context.Context, env environment) ([]Probe, error) {
 		targets = append(targets, t)
 	}
 	if c.ReceiversDir != "" {
-		found, err := newReceiversDir(c.ReceiversDir, taken, g).scan()
+		found, err := folder.NewDir(c.ReceiversDir, taken, g).Scan()
 		if err != nil {
 			return nil, fmt.Errorf("receivers_dir: %w", err)
 		}
-		targets = append(targets, found.targets...)
-		for _, f := range found.findings {
-			if f.reason != skipNone {
-				probes = append(probes, Probe{Receiver: f.name, Error: audit.ErrorConfig, Problem: "its file in receivers_dir " + f.text})
+		targets = append(targets, found.Targets...)
+		for _, f := range found.Findings {
+			if f.Reason != folder.SkipNone {
+				probes = append(probes, Probe{Receiver: f.Name, Error: audit.ErrorConfig, Problem: "its file in receivers_dir " + f.Text})
 			}
 		}
 	}
@@ -90,7 +81,7 @@ func (c *Config) probe(ctx context.Context, env environment) ([]Probe, error) {
 			defer func() {
 				<-slots
 				if recover() != nil { // it must not cost the others
-					results[i] = Probe{Receiver: t.name, Error: audit.ErrorConfig, Problem: "to look at it broke: a defect, please report it"}
+					results[i] = Probe{Receiver: t.Name, Error: audit.ErrorConfig, Problem: "to look at it broke: a defect, please report it"}
 				}
 			}()
 			results[i] = probe(ctx, t, g, env)
@@ -100,92 +91,9 @@ func (c *Config) probe(ctx context.Context, env environment) ([]Probe, error) {
 	return append(results, probes...), nil
 }
 
-func probe(lifetime context.Context, t *target, g *guard, env environment) Probe {
-	ctx, cancel := context.WithTimeout(lifetime, t.timeout)
-	defer cancel()
-	p := Probe{Receiver: t.name, Scheme: t.url.Scheme, Host: t.url.Hostname(), Proxied: g.proxy != nil}
-	// Without a proxy the guard judges what is dialled.
-	if g.proxy != nil {
-		if err := checkThroughProxy(t); err != nil {
-			p.Error = audit.ErrorSSRFBlocked
-			return p
-		}
+func probe(ctx context.Context, ep *endpoint.Endpoint, g *egress.Guard, n egress.Network) Probe {
+	return Probe{
+		Receiver: ep.Name, Scheme: ep.URL.Scheme, Host: ep.URL.Hostname(), Proxied: g.Proxied(),
+		Error: egress.Connect(ctx, &ep.Address, ep.Timeout, g, n),
 	}
-	if tlsFailed, err := reach(ctx, t, g, newTransport(t, g, env)); err != nil {
-		p.Error = classify(err, tlsFailed, context.Background(), ctx)
-	}
-	return p
-}
-
-// reach connects and closes again.
-func reach(ctx context.Context, t *target, g *guard, transport *http.Transport) (tlsFailed bool, err error) {
-	address := net.JoinHostPort(t.host, strconv.Itoa(int(t.port)))
-	first := address
-	if g.proxy != nil {
-		port := g.proxy.Port()
-		if port == "" {
-			port = strconv.Itoa(int(proxyPorts[g.proxy.Scheme]))
-		}
-		first = net.JoinHostPort(g.proxy.Hostname(), port)
-	}
-	conn, err := transport.DialContext(ctx, "tcp", first)
-	if err != nil {
-		return false, err
-	}
-	defer func() { conn.Close() }()
-	if g.proxy != nil {
-		switch g.proxy.Scheme {
-		case "https":
-			if conn, err = handshake(ctx, conn, g.proxy.Hostname(), transport.TLSClientConfig); err != nil {
-				return true, err
-			}
-		case "http":
-		default:
-			return false, nil // of a SOCKS proxy no more is asked
-		}
-		if t.url.Scheme == "http" {
-			return false, nil // it would be sent the request itself
-		}
-		if err := tunnel(conn, g.proxy, address); err != nil {
-			return false, err
-		}
-	}
-	if t.url.Scheme == "https" {
-		if conn, err = handshake(ctx, conn, t.host, transport.TLSClientConfig); err != nil {
-			return true, err
-		}
-	}
-	return false, nil
-}
-
-// handshake returns a connection that can be closed whatever the error.
-func handshake(ctx context.Context, conn net.Conn, host string, base *tls.Config) (net.Conn, error) {
-	cfg := base.Clone()
-	cfg.ServerName = host
-	secure := tls.Client(conn, cfg)
-	return secure, secure.HandshakeContext(ctx)
-}
-
-var errProxyRefused = errors.New("the proxy refuses")
-
-// tunnel asks a proxy for the way to an address.
-func tunnel(conn net.Conn, proxy *url.URL, address string) error {
-	req := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: address}, Host: address, Header: http.Header{}}
-	if proxy.User != nil {
-		password, _ := proxy.User.Password()
-		req.Header.Set("Proxy-Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(proxy.User.Username()+":"+password)))
-	}
-	if err := req.Write(conn); err != nil {
-		return err
-	}
-	// Nothing follows the answer until we speak: the buffer swallows nothing.
-	resp, err := http.ReadResponse(bufio.NewReader(io.LimitReader(conn, maxProxyAnswer)), req)
-	if err != nil {
-		return err
-	}
-	_ = resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return errProxyRefused
-	}
-	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/config/configopaque"
 
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/egress"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 )
 
@@ -29,8 +30,8 @@ func TestProbe(t *testing.T) {
 	t.Cleanup(plain.Close)
 	secure := httptest.NewTLSServer(http.HandlerFunc(told))
 	t.Cleanup(secure.Close)
-	trusted := environment{rootCAs: x509.NewCertPool()}
-	trusted.rootCAs.AddCert(secure.Certificate())
+	trusted := egress.Network{RootCAs: x509.NewCertPool()}
+	trusted.RootCAs.AddCert(secure.Certificate())
 	gone, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, gone.Close())
@@ -41,18 +42,18 @@ func TestProbe(t *testing.T) {
 	loopback := []string{"127.0.0.0/8"}
 	for name, tt := range map[string]struct {
 		url   string
-		env   environment
+		env   egress.Network
 		cidrs []string
 		want  audit.ErrorType
 	}{
-		"reached":            {plain.URL + "/secret", environment{}, loopback, audit.ErrorNone},
+		"reached":            {plain.URL + "/secret", egress.Network{}, loopback, audit.ErrorNone},
 		"reached over TLS":   {secure.URL + "/secret", trusted, loopback, audit.ErrorNone},
-		"not trusted":        {secure.URL + "/secret", environment{}, loopback, audit.ErrorTLS},
-		"blocked":            {plain.URL + "/secret", environment{}, nil, audit.ErrorSSRFBlocked},
-		"metadata":           {"http://169.254.169.254/secret", environment{}, loopback, audit.ErrorSSRFBlocked},
-		"nobody there":       {"http://" + gone.Addr().String() + "/secret", environment{}, loopback, audit.ErrorConnect},
-		"no handshake":       {"https://" + silent.Addr().String() + "/secret", environment{}, loopback, audit.ErrorTimeout},
-		"a URL that is none": {"ftp://secret.example/", environment{}, loopback, audit.ErrorConfig},
+		"not trusted":        {secure.URL + "/secret", egress.Network{}, loopback, audit.ErrorTLS},
+		"blocked":            {plain.URL + "/secret", egress.Network{}, nil, audit.ErrorSSRFBlocked},
+		"metadata":           {"http://169.254.169.254/secret", egress.Network{}, loopback, audit.ErrorSSRFBlocked},
+		"nobody there":       {"http://" + gone.Addr().String() + "/secret", egress.Network{}, loopback, audit.ErrorConnect},
+		"no handshake":       {"https://" + silent.Addr().String() + "/secret", egress.Network{}, loopback, audit.ErrorTimeout},
+		"a URL that is none": {"ftp://secret.example/", egress.Network{}, loopback, audit.ErrorConfig},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := createDefaultConfig().(*Config)
@@ -75,10 +76,10 @@ func TestProbe(t *testing.T) {
 func TestProbeNames(t *testing.T) {
 	c := createDefaultConfig().(*Config)
 	c.Receivers = only(to("https://hooks.example/secret"))
-	probes, err := c.probe(t.Context(), environment{resolver: nameServer(t, map[string][]string{"hooks.example": {"10.1.2.3"}})})
+	probes, err := c.probe(t.Context(), egress.Network{Resolver: nameServer(t, map[string][]string{"hooks.example": {"10.1.2.3"}})})
 	require.NoError(t, err)
 	assert.Equal(t, audit.ErrorSSRFBlocked, probes[0].Error, "a public name that leads inside")
-	probes, err = c.probe(t.Context(), environment{resolver: nameServer(t, nil)})
+	probes, err = c.probe(t.Context(), egress.Network{Resolver: nameServer(t, nil)})
 	require.NoError(t, err)
 	assert.Equal(t, audit.ErrorDNS, probes[0].Error)
 }
@@ -86,8 +87,8 @@ func TestProbeNames(t *testing.T) {
 func TestProbeThroughAProxy(t *testing.T) {
 	secure := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a probe sends no request") }))
 	t.Cleanup(secure.Close)
-	env := environment{rootCAs: x509.NewCertPool()}
-	env.rootCAs.AddCert(secure.Certificate())
+	env := egress.Network{RootCAs: x509.NewCertPool()}
+	env.RootCAs.AddCert(secure.Certificate())
 	proxy := func(status int) string {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			user, password, _ := (&http.Request{Header: http.Header{"Authorization": r.Header["Proxy-Authorization"]}}).BasicAuth()
@@ -126,7 +127,7 @@ func TestProbeThroughAProxy(t *testing.T) {
 }
 
 func TestProbeOfAFolder(t *testing.T) {
-	f := newFolder(t)
+	f := newFiles(t)
 	hook := newHook(t, nil)
 	f.write("fine", hook.URL+"/secret")
 	f.write("broken", "ftp://secret.example")

@@ -24,16 +24,16 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 )
 
-// egress is an HTTP proxy that goes to one address whatever it is asked for, and
+// forward is an HTTP proxy that goes to one address whatever it is asked for, and
 // remembers what that was.
-type egress struct {
+type forward struct {
 	*hook
 	asked atomic.Pointer[string]
 	auth  atomic.Pointer[string]
 }
 
-func newEgress(t *testing.T, upstream string, tls bool) *egress {
-	e := &egress{}
+func newForward(t *testing.T, upstream string, tls bool) *forward {
+	e := &forward{}
 	e.hook = newUnstartedHook(t, nil)
 	e.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked, auth := r.Method+" "+r.RequestURI, r.Header.Get("Proxy-Authorization")
@@ -113,7 +113,7 @@ func TestProxy(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			before := len(tt.upstream.received())
-			proxy := newEgress(t, tt.upstream.Listener.Addr().String(), tt.secureProxy)
+			proxy := newForward(t, tt.upstream.Listener.Addr().String(), tt.secureProxy)
 			address := strings.Replace(proxy.URL, "://", "://"+user+"@", 1)
 			h := startHarness(t, only(to(tt.url)), trusting(secure), through(address))
 			rec := h.one()
@@ -203,7 +203,7 @@ func TestProxyFailures(t *testing.T) {
 			}
 		}
 	})
-	closed := newEgress(t, refused.Listener.Addr().String(), false) // its own upstream does not answer
+	closed := newForward(t, refused.Listener.Addr().String(), false) // its own upstream does not answer
 	untrusted := newUnstartedHook(t, nil)
 	untrusted.StartTLS()
 	tests := []struct {
@@ -253,7 +253,7 @@ func TestProxyIsGuarded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rec := startHarness(t, only(to("https://example.com/")), through(proxy), func(c *Config, env *environment) {
 				c.AllowCIDRs, c.AllowPorts = nil, []int{int(port)}
-				env.resolver = nameServer(t, map[string][]string{"proxy.example.test": {"127.0.0.1"}})
+				env.Resolver = nameServer(t, map[string][]string{"proxy.example.test": {"127.0.0.1"}})
 			}).one()
 			assert.Equal(t, audit.Blocked, rec.Outcome)
 			assert.Equal(t, audit.ErrorSSRFBlocked, rec.ErrorType)

@@ -20,28 +20,56 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/confmap"
 
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/control"
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/endpoint"
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/signing"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
+const (
+	fileKey    = "whsec_C+0sZ3Jb9I5PGrXwVz3oD7xkKqMuYt1RZcNa0pQeSgU="
+	rotatedKey = "whsec_v2h1PpRf8cXq4LwT9zKsYdN0eUaJ6gBiOmQ3nV5xW7k="
+)
+
+const reachToken = "token-SECRET-0123456789"
+
+// files is a folder of receiver files.
+type files struct {
+	path string
+	t    *testing.T
+}
+
+func newFiles(t *testing.T) *files { return &files{t.TempDir(), t} }
+
+func (f *files) write(name, content string) {
+	f.t.Helper()
+	require.NoError(f.t, os.WriteFile(filepath.Join(f.path, name), []byte(content), 0o600))
+}
+
+func (f *files) remove(name string) {
+	f.t.Helper()
+	require.NoError(f.t, os.RemoveAll(filepath.Join(f.path, name)))
+}
+
 // startWithFolder starts an exporter whose receivers are those of a folder.
-func startWithFolder(t *testing.T, receivers map[string]ReceiverConfig, files map[string]string) (*harness, *folder) {
-	f := newFolder(t)
+func startWithFolder(t *testing.T, receivers map[string]endpoint.Config, files map[string]string) (*harness, *files) {
+	f := newFiles(t)
 	for name, content := range files {
 		f.write(name, content)
 	}
-	h := newHarness(t, receivers, func(c *Config, _ *environment) {
+	h := newHarness(t, receivers, func(c *Config, env *environment) {
 		c.ReceiversDir = f.path
-		c.Control = ControlConfig{Endpoint: "127.0.0.1:0", Token: controlToken}
+		env.settle, env.poll = 20*time.Millisecond, 100*time.Millisecond
+		c.Control = control.Config{Endpoint: "127.0.0.1:0", Token: reachToken}
 	})
-	h.folder.settle, h.folder.poll = 20*time.Millisecond, 100*time.Millisecond
 	require.NoError(t, h.Start(context.Background(), componenttest.NewNopHost()))
 	return h, f
 }
 
 // replace puts a new file in the place of the old one, and waits until it is in
 // force: until has to hold.
-func (h *harness) replace(f *folder, name, content string, until func() bool) {
+func (h *harness) replace(f *files, name, content string, until func() bool) {
 	h.t.Helper()
 	f.write(".new", content)
 	require.NoError(h.t, os.Rename(filepath.Join(f.path, ".new"), filepath.Join(f.path, name)))
@@ -50,20 +78,19 @@ func (h *harness) replace(f *folder, name, content string, until func() bool) {
 
 // targetOf returns where a receiver's deliveries go now, "" for no receiver.
 func (h *harness) targetOf(name string) string {
-	r := h.receiver(name)
+	r := h.set.Find(name)
 	if r == nil {
 		return ""
 	}
-	t, _ := r.current()
-	return t.url.String()
+	return r.Endpoint().URL.String()
 }
 
 // ask asks the control endpoint and returns status and answer.
 func (h *harness) ask(path, body string) (int, string) {
 	h.t.Helper()
-	req, err := http.NewRequest(http.MethodPost, "http://"+h.control.address.String()+path, strings.NewReader(body))
+	req, err := http.NewRequest(http.MethodPost, "http://"+h.control.Addr().String()+path, strings.NewReader(body))
 	require.NoError(h.t, err)
-	req.Header.Set("Authorization", "Bearer "+controlToken)
+	req.Header.Set("Authorization", "Bearer "+reachToken)
 	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
 	require.NoError(h.t, err)
 	defer resp.Body.Close()
@@ -77,7 +104,7 @@ func TestRotatedReceiverTakesEffect(t *testing.T) {
 	signed := func(url, key string) string {
 		return fmt.Sprintf(`{"url": %q, "timeout": "5s", "signing": {"standard": [%q]}}`, url, key)
 	}
-	h, f := startWithFolder(t, map[string]ReceiverConfig{"fixed": to(fixed.URL)}, map[string]string{"ops": signed(one.URL, goodKey)})
+	h, f := startWithFolder(t, map[string]endpoint.Config{"fixed": to(fixed.URL)}, map[string]string{"ops": signed(one.URL, fileKey)})
 	both := func() map[string]*audit.Record {
 		a, b := h.one(), h.record()
 		return map[string]*audit.Record{a.Receiver: a, b.Receiver: b}
@@ -86,7 +113,7 @@ func TestRotatedReceiverTakesEffect(t *testing.T) {
 	assert.Equal(t, audit.Succeeded, first["ops"].Outcome)
 	assert.Equal(t, audit.Succeeded, first["fixed"].Outcome)
 
-	h.replace(f, "ops", signed(two.URL, otherKey), func() bool { return h.targetOf("ops") == two.URL })
+	h.replace(f, "ops", signed(two.URL, rotatedKey), func() bool { return h.targetOf("ops") == two.URL })
 	second := both()
 	assert.Equal(t, audit.Succeeded, second["ops"].Outcome)
 	assert.NotEqual(t, first["ops"].SignatureKeyIDs, second["ops"].SignatureKeyIDs)
@@ -99,7 +126,7 @@ func TestRotatedReceiverTakesEffect(t *testing.T) {
 	assert.Equal(t, second["ops"].SignatureKeyIDs, third["ops"].SignatureKeyIDs)
 	assert.Len(t, two.received(), 2)
 	for _, r := range append(one.received(), two.received()...) {
-		assert.NotEmpty(t, r.header.Get(headerSignature))
+		assert.NotEmpty(t, r.header.Get(signing.HeaderSignature))
 	}
 
 	// The name of a configured receiver is not the folder's to give.
@@ -137,14 +164,14 @@ func TestTestEventThroughControl(t *testing.T) {
 	gone := newHook(t, answerWith(http.StatusGone))
 	quiet := to(server.URL + "/SECRET-path")
 	quiet.MinSeverity, quiet.Events = "fatal", []string{"nothing.at.all"} // a test comes through any filter
-	h, _ := startWithFolder(t, map[string]ReceiverConfig{"ops": quiet, "down": to(down.URL), "gone": to(gone.URL)}, map[string]string{"file": server.URL + "/from-file"})
+	h, _ := startWithFolder(t, map[string]endpoint.Config{"ops": quiet, "down": to(down.URL), "gone": to(gone.URL)}, map[string]string{"file": server.URL + "/from-file"})
 
 	type answer struct {
 		Error   *struct{ Reason string } `json:"error"`
 		Records []map[string]any         `json:"records"`
 	}
 	ask := func(receiver string) (int, answer) {
-		status, body := h.ask(pathTest, fmt.Sprintf(`{"receiver": %q}`, receiver))
+		status, body := h.ask("/v1/webhook/test", fmt.Sprintf(`{"receiver": %q}`, receiver))
 		assert.NotContains(t, body, "SECRET")
 		var a answer
 		require.NoError(t, json.Unmarshal([]byte(body), &a))
@@ -185,31 +212,31 @@ func TestReplayThroughControl(t *testing.T) {
 	server := newHook(t, nil)
 	xid := to(server.URL + "/xid")
 	xid.Events = []string{"gpu.xid"}
-	h, _ := startWithFolder(t, map[string]ReceiverConfig{"all": to(server.URL + "/all"), "xid": xid}, nil)
+	h, _ := startWithFolder(t, map[string]endpoint.Config{"all": to(server.URL + "/all"), "xid": xid}, nil)
 	h.send(partial("0195-event", names.EventRaised))
 	h.record()
 
-	status, body := h.ask(pathReplay, `{"event_id": "0195-event"}`)
+	status, body := h.ask("/v1/webhook/replay", `{"event_id": "0195-event"}`)
 	assert.Equal(t, http.StatusOK, status, body)
 	rec := h.record()
 	assert.Equal(t, "all", rec.Receiver, "it goes to those that want it")
 	assert.Equal(t, audit.TriggerReplay, rec.Trigger)
 	assert.Equal(t, "0195-event", rec.Events[0].ID)
 
-	status, body = h.ask(pathReplay, `{"event_id": "0195-event", "receiver": "xid"}`)
+	status, body = h.ask("/v1/webhook/replay", `{"event_id": "0195-event", "receiver": "xid"}`)
 	assert.Equal(t, http.StatusOK, status, body)
 	assert.Equal(t, "xid", h.record().Receiver, "and to one that is named")
-	status, body = h.ask(pathReplay, `{"event_id": "0195-other"}`)
+	status, body = h.ask("/v1/webhook/replay", `{"event_id": "0195-other"}`)
 	assert.Equal(t, http.StatusNotFound, status)
 	assert.Contains(t, body, "unknown_event")
-	status, body = h.ask(pathReplay, `{"event_id": "0195-event", "receiver": "nobody"}`)
+	status, body = h.ask("/v1/webhook/replay", `{"event_id": "0195-event", "receiver": "nobody"}`)
 	assert.Equal(t, http.StatusNotFound, status)
 	assert.Contains(t, body, "unknown_receiver")
 
 	got := server.received()
 	require.Len(t, got, 3)
 	for _, r := range got {
-		assert.Equal(t, "0195-event", r.header.Get(headerID), "a replay is told from a second event by its id")
+		assert.Equal(t, "0195-event", r.header.Get(signing.HeaderID), "a replay is told from a second event by its id")
 	}
 }
 
@@ -220,7 +247,7 @@ func TestShutdownWhileATestWaits(t *testing.T) {
 	h, _ := startWithFolder(t, only(to(server.URL)), nil)
 	answered := make(chan int)
 	go func() {
-		status, _ := h.ask(pathTest, `{"receiver": "ops"}`)
+		status, _ := h.ask("/v1/webhook/test", `{"receiver": "ops"}`)
 		answered <- status
 	}()
 	<-entered
@@ -242,13 +269,13 @@ func TestReachFromYAML(t *testing.T) {
 	require.NoError(t, cfg.Validate())
 	assert.Equal(t, "/etc/otelcol-gpu/webhooks", cfg.ReceiversDir)
 	assert.EqualValues(t, "http://user:pw@proxy.example.com:3128", cfg.ProxyURL)
-	assert.Equal(t, ControlConfig{Endpoint: "localhost:8481", TokenFile: "/run/secrets/token"}, cfg.Control)
+	assert.Equal(t, control.Config{Endpoint: "localhost:8481", TokenFile: "/run/secrets/token"}, cfg.Control)
 
 	// What the Collector prints of a configuration holds no secret.
-	cfg.Control.Token = controlToken
+	cfg.Control.Token = reachToken
 	back := confmap.New()
 	require.NoError(t, back.Marshal(cfg))
 	text := fmt.Sprint(back.ToStringMap())
 	assert.NotContains(t, text, "pw@")
-	assert.NotContains(t, text, controlToken)
+	assert.NotContains(t, text, reachToken)
 }

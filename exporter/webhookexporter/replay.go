@@ -5,13 +5,15 @@ package webhookexporter // import "github.com/otelcol-gpu/otelcol-gpu/exporter/w
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/plog"
 
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/control"
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/delivery"
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/dispatch"
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/event"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
@@ -25,24 +27,18 @@ const (
 	testEventName = "gpu.webhook.test"
 )
 
-var (
-	errNoReceiver = errors.New("there is no receiver of that name")
-	errNoEvent    = errors.New("no event of that id is kept: it is older than the last replay_events, or no receiver wanted it")
-	errNobody     = errors.New("no receiver wants this event; name one to send it nevertheless")
-)
-
 // memory keeps the last events for replay.
 type memory struct {
 	limit int
 
 	mu    sync.Mutex
-	items []*item // in order of arrival
-	byID  map[string]*item
+	items []*delivery.Item // in order of arrival
+	byID  map[string]*delivery.Item
 }
 
 // remember keeps the events, and returns those that it does not keep any more,
 // or never does: what was sent by hand.
-func (m *memory) remember(items []*item) (forgotten []*item) {
+func (m *memory) remember(items []*delivery.Item) (forgotten []*delivery.Item) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, it := range items {
@@ -65,72 +61,72 @@ func (m *memory) remember(items []*item) (forgotten []*item) {
 	return forgotten
 }
 
-func (m *memory) find(id string) *item {
+func (m *memory) find(id string) *delivery.Item {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.byID[id]
 }
 
-// test sends a test event to the receiver and returns the record of its first
+// Test sends a test event to the receiver and returns the record of its first
 // attempt, or of giving it up.
-func (e *webhookExporter) test(ctx context.Context, name string) (*audit.Record, error) {
-	r := e.receiver(name)
+func (e *webhookExporter) Test(ctx context.Context, name string) (*audit.Record, error) {
+	r := e.set.Find(name)
 	if r == nil {
-		return nil, errNoReceiver
+		return nil, control.ErrNoReceiver
 	}
 	now := time.Now()
 	records, err := e.trigger(ctx, &event.Event{Trigger: audit.TriggerTest, Event: eventrecord.Event{
 		ID:         eventrecord.NewID(),
 		Name:       testEventName,
-		Key:        "webhook/test/" + r.name,
-		Message:    "This is a test of the webhook " + r.name + ". Nothing has happened.",
+		Key:        "webhook/test/" + r.Name,
+		Message:    "This is a test of the webhook " + r.Name + ". Nothing has happened.",
 		Severity:   plog.SeverityNumberInfo,
 		Time:       now.UTC(),
 		Attributes: map[string]any{},
 		Resource:   map[string]any{},
-	}}, []*receiver{r}, now)
+	}}, []*dispatch.Dispatcher{r}, now)
 	if err != nil {
 		return nil, err
 	}
 	return records[0], nil
 }
 
-// enable gives a receiver that answered 410 deliveries again, and returns the
+// Enable gives a receiver that answered 410 deliveries again, and returns the
 // record of that; nil if it was enabled already.
-func (e *webhookExporter) enable(name string) (*audit.Record, error) {
-	r := e.receiver(name)
+func (e *webhookExporter) Enable(name string) (*audit.Record, error) {
+	r := e.set.Find(name)
 	switch {
 	case r == nil:
-		return nil, errNoReceiver
-	case !r.enable():
+		return nil, control.ErrNoReceiver
+	case !r.Enable():
 		return nil, nil
 	}
 	return e.recordEnabling(r), nil
 }
 
-// replay sends a stored event again: to the receiver, whether it wants it or
+// Replay sends a stored event again: to the receiver, whether it wants it or
 // not, or to all that want it. It returns the records of the first attempts, or
 // of giving up.
-func (e *webhookExporter) replay(ctx context.Context, eventID, name string) ([]*audit.Record, error) {
+func (e *webhookExporter) Replay(ctx context.Context, eventID, name string) ([]*audit.Record, error) {
 	kept := e.memory.find(eventID)
 	if kept == nil {
-		return nil, errNoEvent
+		return nil, control.ErrNoEvent
 	}
-	var receivers []*receiver
+	var receivers []*dispatch.Dispatcher
 	if name != "" {
-		r := e.receiver(name)
+		r := e.set.Find(name)
 		if r == nil {
-			return nil, errNoReceiver
+			return nil, control.ErrNoReceiver
 		}
 		receivers = append(receivers, r)
 	} else {
-		for _, r := range e.current() {
-			if t, _ := r.current(); wants(&t.filter, kept.Event) {
+		for _, r := range e.set.All() {
+			if wants(&r.Endpoint().Filter, kept.Event) {
 				receivers = append(receivers, r)
 			}
 		}
 		if len(receivers) == 0 {
-			return nil, errNobody
+			return nil, control.ErrNotWanted
 		}
 	}
 	again := *kept.Event
@@ -139,7 +135,7 @@ func (e *webhookExporter) replay(ctx context.Context, eventID, name string) ([]*
 }
 
 // trigger sends the event to the receivers and waits for a record of each.
-func (e *webhookExporter) trigger(ctx context.Context, ev *event.Event, receivers []*receiver, now time.Time) ([]*audit.Record, error) {
+func (e *webhookExporter) trigger(ctx context.Context, ev *event.Event, receivers []*dispatch.Dispatcher, now time.Time) ([]*audit.Record, error) {
 	it := e.newItem(ev)
 	told := make([]chan *audit.Record, len(receivers))
 	offers := make([]offer, len(receivers))
@@ -147,15 +143,15 @@ func (e *webhookExporter) trigger(ctx context.Context, ev *event.Event, receiver
 		told[i] = make(chan *audit.Record, 1)
 		offers[i] = offer{item: it, receiver: r, told: told[i]}
 	}
-	e.accept([]*item{it}, offers, now, e.known.Begin())
+	e.accept([]*delivery.Item{it}, offers, now, e.known.Begin())
 	records := make([]*audit.Record, len(receivers))
 	for i, r := range receivers {
 		select {
 		case records[i] = <-told[i]:
 		case <-ctx.Done():
-			return nil, fmt.Errorf("%s has not been tried yet, it is still queued: %w", r.name, ctx.Err())
+			return nil, fmt.Errorf("%s has not been tried yet, it is still queued: %w", r.Name, ctx.Err())
 		case <-e.lifetime.Done():
-			return nil, fmt.Errorf("%s was not tried: the exporter shuts down", r.name)
+			return nil, fmt.Errorf("%s was not tried: the exporter shuts down", r.Name)
 		}
 	}
 	return records, nil

@@ -15,6 +15,8 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/pdata/plog"
 
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/control"
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/endpoint"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
@@ -27,22 +29,22 @@ func TestTestEvent(t *testing.T) {
 			r.Events, r.MinSeverity = []string{"gpu.xid"}, "fatal"
 			c.Receivers = only(r)
 		})
-		rec, err := h.test(t.Context(), "ops")
+		rec, err := h.Test(t.Context(), "ops")
 		require.NoError(t, err, "filters do not apply")
 		assert.Equal(t, audit.Succeeded, rec.Outcome)
 		assert.Equal(t, audit.TriggerTest, rec.Trigger)
 		assert.Equal(t, testEventName, rec.Events[0].Name)
 		assert.Equal(t, rec, <-h.records, "audited like any other")
 
-		rec, err = h.test(t.Context(), "ops")
+		rec, err = h.Test(t.Context(), "ops")
 		require.NoError(t, err)
 		assert.Equal(t, audit.Failed, rec.Outcome, "the first attempt's, also if there will be others")
 		assert.NotZero(t, rec.NextAttempt)
 
-		_, err = h.test(t.Context(), "nobody")
-		require.ErrorIs(t, err, errNoReceiver)
-		_, err = h.replay(t.Context(), rec.Events[0].ID, "")
-		require.ErrorIs(t, err, errNoEvent, "a test is no event")
+		_, err = h.Test(t.Context(), "nobody")
+		require.ErrorIs(t, err, control.ErrNoReceiver)
+		_, err = h.Replay(t.Context(), rec.Events[0].ID, "")
+		require.ErrorIs(t, err, control.ErrNoEvent, "a test is no event")
 	})
 }
 
@@ -52,18 +54,15 @@ func TestReplay(t *testing.T) {
 		severe.MinSeverity = "error"
 		other := to("https://other.example.com")
 		other.Events = []string{"gpu.xid"}
-		receivers := map[string]ReceiverConfig{"all": to("https://all.example.com"), "other": other, "severe": severe}
+		receivers := map[string]endpoint.Config{"all": to("https://all.example.com"), "other": other, "severe": severe}
 		a := &answers{}
-		h := newHarness(t, receivers, func(c *Config, _ *environment) { c.ReplayEvents = 2 })
-		for _, r := range h.receivers {
-			r.transport = a
-		}
+		h := newHarness(t, receivers, via(a), func(c *Config, _ *environment) { c.ReplayEvents = 2 })
 		require.NoError(t, h.Start(context.Background(), componenttest.NewNopHost()))
 		for _, id := range []string{"a", "b", "c"} {
 			h.send(partial(id, names.EventRaised))
 			<-h.records
 		}
-		records, err := h.replay(t.Context(), "b", "")
+		records, err := h.Replay(t.Context(), "b", "")
 		require.NoError(t, err)
 		require.Len(t, records, 1, "all that want it")
 		assert.Equal(t, "all", records[0].Receiver)
@@ -72,25 +71,25 @@ func TestReplay(t *testing.T) {
 		assert.Equal(t, audit.Succeeded, records[0].Outcome)
 		assert.Equal(t, "b", a.ids()[3], "the same message")
 
-		records, err = h.replay(t.Context(), "c", "severe")
+		records, err = h.Replay(t.Context(), "c", "severe")
 		require.NoError(t, err, "it is named: whether it wants it or not")
 		assert.Equal(t, "severe", records[0].Receiver)
 
-		for id, want := range map[string]error{"a": errNoEvent, "z": errNoEvent} {
-			_, err = h.replay(t.Context(), id, "")
+		for id, want := range map[string]error{"a": control.ErrNoEvent, "z": control.ErrNoEvent} {
+			_, err = h.Replay(t.Context(), id, "")
 			require.ErrorIs(t, err, want, "%s: only the last two are kept", id)
 		}
-		_, err = h.replay(t.Context(), "c", "nobody")
-		require.ErrorIs(t, err, errNoReceiver)
-		h.apply(t.Context(), []*target{mustTarget(t, "other", other)})
-		_, err = h.replay(t.Context(), "c", "")
-		require.ErrorIs(t, err, errNobody)
+		_, err = h.Replay(t.Context(), "c", "nobody")
+		require.ErrorIs(t, err, control.ErrNoReceiver)
+		h.apply(t.Context(), []*endpoint.Endpoint{mustTarget(t, "other", other)})
+		_, err = h.Replay(t.Context(), "c", "")
+		require.ErrorIs(t, err, control.ErrNotWanted)
 	})
 }
 
-func mustTarget(t *testing.T, name string, cfg ReceiverConfig) *target {
+func mustTarget(t *testing.T, name string, cfg endpoint.Config) *endpoint.Endpoint {
 	t.Helper()
-	target, err := newTarget(name, cfg)
+	target, err := endpoint.New(name, cfg)
 	require.NoError(t, err)
 	return target
 }
@@ -104,7 +103,7 @@ func TestReplayWaitsForNothing(t *testing.T) {
 		h.send(partial("a", names.EventRaised))
 		<-h.records
 		start := time.Now()
-		records, err := h.replay(t.Context(), "a", "")
+		records, err := h.Replay(t.Context(), "a", "")
 		require.NoError(t, err)
 		assert.Equal(t, audit.Succeeded, records[0].Outcome)
 		assert.Zero(t, time.Since(start))
@@ -119,12 +118,12 @@ func TestReplayGivesUpWaiting(t *testing.T) {
 		<-h.records
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		_, err := h.replay(ctx, "a", "ops")
+		_, err := h.Replay(ctx, "a", "ops")
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorContains(t, err, "still queued")
 		shutdown := make(chan error)
 		go func() {
-			_, err := h.test(context.Background(), "ops")
+			_, err := h.Test(context.Background(), "ops")
 			shutdown <- err
 		}()
 		synctest.Wait()
@@ -137,7 +136,7 @@ func TestTestOfAReceiverThatIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := startWith(t, &answers{next: []answer{{status: 410}}})
 		oneOf(h)
-		rec, err := h.test(t.Context(), "ops")
+		rec, err := h.Test(t.Context(), "ops")
 		require.NoError(t, err)
 		assert.Equal(t, audit.Dropped, rec.Outcome)
 		assert.Equal(t, audit.ErrorGone, rec.ErrorType)
@@ -155,15 +154,15 @@ func TestReplayMemorySurvives(t *testing.T) {
 			h.send(keyed(fmt.Sprint(i)))
 			<-h.records
 		}
-		_, err := h.test(t.Context(), "ops")
+		_, err := h.Test(t.Context(), "ops")
 		require.NoError(t, err)
 		<-h.records
 		synctest.Wait()
 		after := d.copied()
 		h = after.bootWith(t, nil, a, hooks, few)
-		_, err = h.replay(t.Context(), "6", "")
-		require.ErrorIs(t, err, errNoEvent)
-		records, err := h.replay(t.Context(), "7", "")
+		_, err = h.Replay(t.Context(), "6", "")
+		require.ErrorIs(t, err, control.ErrNoEvent)
+		records, err := h.Replay(t.Context(), "7", "")
 		require.NoError(t, err)
 		assert.Equal(t, "gpu.service.partial", records[0].Events[0].Name)
 		require.NoError(t, h.Shutdown(context.Background()))

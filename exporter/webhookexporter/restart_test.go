@@ -21,23 +21,23 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 
-	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/event"
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/control"
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/dispatch"
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/endpoint"
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/metadatatest"
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/send"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
-	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
 // bootWith starts an exporter on the disk whose receivers all talk to a.
-func (d *disk) bootWith(t *testing.T, f *file, a roundTripper, receivers map[string]ReceiverConfig, change ...func(*Config, *environment)) *harness {
+func (d *disk) bootWith(t *testing.T, f *file, a send.RoundTripper, receivers map[string]endpoint.Config, change ...func(*Config, *environment)) *harness {
 	t.Helper()
-	h := newHarness(t, receivers, append(change, onDisk)...)
-	for _, r := range h.receivers {
-		r.transport = a
-	}
+	change = append(change, onDisk, via(a))
 	if f != nil {
-		f.audits(h)
+		change = append(change, f.audits)
 	}
+	h := newHarness(t, receivers, change...)
 	d.start(t, h)
 	return h
 }
@@ -60,7 +60,7 @@ func (silent) CloseIdleConnections() {}
 func TestDeliveriesAreStoredBeforeTheyAreAcknowledged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDisk()
-		receivers := map[string]ReceiverConfig{}
+		receivers := map[string]endpoint.Config{}
 		for i := range 20 {
 			r := to("https://hooks.example.com/SECRETpath?token=SECRETtoken")
 			r.Workers = 1
@@ -121,55 +121,6 @@ func TestARestartDeliversWhatWasQueued(t *testing.T) {
 	})
 }
 
-// The body after a restart is the body before it, to the byte.
-func TestAnEventSurvivesUnchanged(t *testing.T) {
-	record := plog.NewLogRecord()
-	record.SetEventName("gpu.xid")
-	record.Body().SetStr("GPU 3 has fallen off the bus. <&>")
-	record.SetSeverityNumber(plog.SeverityNumberError2)
-	record.SetTraceID([16]byte{1})
-	attrs := record.Attributes()
-	attrs.PutStr(names.GPUEventKey, "key")
-	attrs.PutInt("int", 1<<62+1)
-	attrs.PutDouble("whole", 123456789)
-	attrs.PutDouble("great", 1e300)
-	attrs.PutDouble("fraction", 0.1)
-	attrs.PutDouble("minus", -2)
-	attrs.PutBool("bool", true)
-	attrs.PutEmpty("nothing")
-	attrs.PutEmptyBytes("bytes").FromRaw([]byte{0, 255})
-	list := attrs.PutEmptySlice("list")
-	list.AppendEmpty().SetDouble(1)
-	list.AppendEmpty().SetInt(1)
-	attrs.PutEmptyMap("map").PutDouble("d", 7)
-	ev := &event.Event{Event: eventrecord.Read(record, plog.NewResourceLogs().Resource(), eventTime)}
-	ev.Trigger = audit.TriggerReplay
-	text, err := encodeEvent(&item{Event: ev, number: 7})
-	require.NoError(t, err)
-	it, err := decodeEvent(text)
-	require.NoError(t, err)
-	assert.Equal(t, uint64(7), it.number)
-	assert.Equal(t, ev, it.Event)
-}
-
-func FuzzDecodeStored(f *testing.F) {
-	text, err := encodeEvent(&item{Event: &event.Event{Event: eventrecord.Event{ID: "1", Name: "n", Attributes: map[string]any{"f": 1.5, "l": []any{int64(1), nil}}}}})
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(text)
-	f.Add([]byte(`{"number":1,"receiver":"ops","event":0,"event_id":"1","attempts":3,"attempting":{"record":"x"}}`))
-	f.Add([]byte(`{"id":"1","name":"n","attributes":{"x":1e999}}`))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		if it, err := decodeEvent(text); err == nil {
-			if _, err := encodeEvent(it); err != nil {
-				t.Errorf("what was read cannot be written: %v", err)
-			}
-		}
-		_, _ = decodeRow(text)
-	})
-}
-
 func TestAWaitingRetrySurvives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDisk()
@@ -202,11 +153,11 @@ func TestAWaitingRetryHasALimit(t *testing.T) {
 		first := <-killed.records
 		synctest.Wait()
 		after := d.copied()
-		row := string(after.values[rowKey(0)])
+		row := string(after.values["d/0"])
 		year := first.NextAttempt.AddDate(1, 0, 0).Format(time.RFC3339Nano)
 		changed := strings.Replace(row, first.NextAttempt.Format(time.RFC3339Nano), year, 1)
 		require.NotEqual(t, row, changed)
-		after.values[rowKey(0)] = []byte(changed)
+		after.values["d/0"] = []byte(changed)
 		h := after.bootWith(t, nil, &answers{}, hooks, retrying)
 		start := time.Now()
 		assert.Equal(t, audit.Succeeded, (<-h.records).Outcome)
@@ -232,7 +183,7 @@ func TestShutdownKeepsWhatItCannotDeliver(t *testing.T) {
 		synctest.Wait()
 		start := time.Now()
 		require.NoError(t, h.Shutdown(context.Background()))
-		assert.Equal(t, drainTime, time.Since(start))
+		assert.Equal(t, dispatch.DrainTime, time.Since(start))
 		for range 2 {
 			rec := <-h.records
 			assert.Equal(t, audit.Failed, rec.Outcome)
@@ -273,7 +224,7 @@ func TestShutdownWithoutRetryGivesUpWhatIsOnItsWay(t *testing.T) {
 func TestDeliveriesOfAFormerReceiverAreGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDisk()
-		killed := d.bootWith(t, nil, stuck{}, map[string]ReceiverConfig{"old": to("https://old.example.com")})
+		killed := d.bootWith(t, nil, stuck{}, map[string]endpoint.Config{"old": to("https://old.example.com")})
 		killed.send(partial("1", names.EventRaised)) // on its way
 		killed.send(partial("2", names.EventRaised)) // queued
 		synctest.Wait()
@@ -324,7 +275,7 @@ func TestGoneSurvives(t *testing.T) {
 func TestGoneIsNotForEver(t *testing.T) {
 	for name, again := range map[string]func(*testing.T, *disk, *harness) *harness{
 		"enabled": func(t *testing.T, d *disk, h *harness) *harness {
-			rec, err := h.enable("ops")
+			rec, err := h.Enable("ops")
 			require.NoError(t, err)
 			assert.Same(t, rec, <-h.records)
 			assert.Equal(t, audit.TriggerEnable, rec.Trigger)
@@ -332,17 +283,17 @@ func TestGoneIsNotForEver(t *testing.T) {
 			assert.Equal(t, "hooks.example.com", rec.URLHost)
 			assert.Empty(t, rec.Events)
 			assert.Equal(t, 1, h.logs.FilterMessageSnippet("audit_type=webhook_receiver_enabled").Len())
-			rec, err = h.enable("ops")
+			rec, err = h.Enable("ops")
 			require.NoError(t, err)
 			assert.Nil(t, rec, "it was")
-			_, err = h.enable("other")
-			require.ErrorIs(t, err, errNoReceiver)
+			_, err = h.Enable("other")
+			require.ErrorIs(t, err, control.ErrNoReceiver)
 			require.NoError(t, h.Shutdown(context.Background()))
 			return d.bootWith(t, nil, &answers{}, hooks)
 		},
 		"removed": func(t *testing.T, d *disk, h *harness) *harness {
 			require.NoError(t, h.Shutdown(context.Background()))
-			h = d.bootWith(t, nil, &answers{}, map[string]ReceiverConfig{"other": to("https://hooks.example.com")})
+			h = d.bootWith(t, nil, &answers{}, map[string]endpoint.Config{"other": to("https://hooks.example.com")})
 			require.NoError(t, h.Shutdown(context.Background()))
 			return d.bootWith(t, nil, &answers{}, hooks)
 		},
@@ -369,8 +320,8 @@ func TestSlotsAreUsedAgain(t *testing.T) {
 			<-h.records
 			synctest.Wait()
 		}
-		assert.LessOrEqual(t, h.store.rows.high, 2)
-		assert.LessOrEqual(t, h.store.events.high, 5)
+		meta := string(d.values["meta"])
+		assert.Regexp(t, `"rows":[12],"events":[1-5]}`, meta)
 		assert.Len(t, d.keys("e/"), 3)
 		assert.Empty(t, d.keys("d/"))
 	})

@@ -112,7 +112,7 @@ func TestShutdownBreaksOffNameLookup(t *testing.T) {
 	cfg := to("https://hooks.example.test")
 	cfg.Timeout = time.Hour
 	h := startHarness(t, only(cfg), func(_ *Config, env *environment) {
-		env.resolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		env.Resolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			entered <- struct{}{}
 			<-ctx.Done()
 			left <- struct{}{}
@@ -142,8 +142,7 @@ func TestShutdownWithoutDeadlineGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := to("https://hooks.example.com")
 		cfg.Timeout = time.Hour
-		h := newHarness(t, only(cfg))
-		h.receivers[0].transport = stuck{}
+		h := newHarness(t, only(cfg), via(stuck{}))
 		require.NoError(t, h.Start(context.Background(), componenttest.NewNopHost()))
 		h.send(partial("id", names.EventRaised))
 		synctest.Wait()
@@ -156,8 +155,7 @@ func TestShutdownWithoutDeadlineGivesUp(t *testing.T) {
 
 func TestDefaultTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHarness(t, only(to("https://hooks.example.com")))
-		h.receivers[0].transport = stuck{}
+		h := newHarness(t, only(to("https://hooks.example.com")), via(stuck{}))
 		require.NoError(t, h.Start(context.Background(), componenttest.NewNopHost()))
 		h.send(partial("first", names.EventRaised))
 		h.send(partial("second", names.EventRaised)) // same key: waits for the first

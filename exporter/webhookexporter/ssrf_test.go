@@ -132,7 +132,7 @@ func TestNamesOfClosedAddresses(t *testing.T) {
 	resolver := nameServer(t, zone)
 	for name, host := range hosts {
 		t.Run(name, func(t *testing.T) {
-			h := startHarness(t, only(to(fmt.Sprintf("http://%s:%d/latest/meta-data", host, port))), trapped(port), func(_ *Config, env *environment) { env.resolver = resolver })
+			h := startHarness(t, only(to(fmt.Sprintf("http://%s:%d/latest/meta-data", host, port))), trapped(port), func(_ *Config, env *environment) { env.Resolver = resolver })
 			rec := h.one()
 			// Go asks nobody about some of the numbers: then there is nobody to dial.
 			assert.Contains(t, []audit.ErrorType{audit.ErrorSSRFBlocked, audit.ErrorDNS}, rec.ErrorType)
@@ -155,7 +155,7 @@ func TestNameThatChangesItsMind(t *testing.T) {
 	bad := newTrap(t, fmt.Sprintf("127.0.0.2:%d", port))
 	answers := &changingZone{}
 	h := startHarness(t, only(to(fmt.Sprintf("http://rebind.example.test:%d/", port))), trapped(port, "127.0.0.1/32"), func(_ *Config, env *environment) {
-		env.resolver = answers.serve(t)
+		env.Resolver = answers.serve(t)
 	})
 	for i := range 10 {
 		answers.set([]string{"127.0.0.1"}, []string{"127.0.0.2"}) // the good one once, then the bad one for ever
@@ -206,7 +206,7 @@ func TestOneBadAnswerAmongGoodOnes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			rec := startHarness(t, only(to(fmt.Sprintf("http://several.example.test:%d/", port))), trapped(port, "127.0.0.1/32"), func(_ *Config, env *environment) {
-				env.resolver = nameServer(t, map[string][]string{"several.example.test": answers})
+				env.Resolver = nameServer(t, map[string][]string{"several.example.test": answers})
 			}).one()
 			assert.Equal(t, audit.Succeeded, rec.Outcome)
 			assert.Equal(t, good.Listener.Addr().String(), rec.PeerAddress)
@@ -215,7 +215,7 @@ func TestOneBadAnswerAmongGoodOnes(t *testing.T) {
 	// With the good one not answering, the bad one is still none to turn to.
 	good.Close()
 	rec := startHarness(t, only(to(fmt.Sprintf("http://several.example.test:%d/", port))), trapped(port, "127.0.0.1/32"), func(_ *Config, env *environment) {
-		env.resolver = nameServer(t, map[string][]string{"several.example.test": {"127.0.0.1", "127.0.0.2"}})
+		env.Resolver = nameServer(t, map[string][]string{"several.example.test": {"127.0.0.1", "127.0.0.2"}})
 	}).one()
 	assert.NotEqual(t, audit.Succeeded, rec.Outcome)
 	bad.assertUntouched()

@@ -1,0 +1,138 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package delivery // import "github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/delivery"
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"time"
+
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/event"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
+)
+
+// Item is an event that is kept: for the deliveries that carry it, and for
+// replay. The store counts who needs it.
+type Item struct {
+	*event.Event
+	Number uint64 // in the order of arrival
+	Slot   int    // in the store
+	Refs   int    // by so many parts and memories; guarded by the store
+}
+
+// Part is one event on its way to one receiver, and a row of the store.
+type Part struct {
+	*Item
+	Number   uint64 // in the order of arrival
+	Row      int    // in the store
+	Received time.Time
+	// Unstored: the storage could not take it when it was accepted, and it is not
+	// known to have since.
+	Unstored bool
+}
+
+// Delivery is what travels to a receiver in one request: one event, or several
+// that were grouped. It belongs to the queue, or to the worker that took it.
+type Delivery struct {
+	Endpoint string // its name
+	Parts    []*Part
+	Group    string // webhook id of several; given with the first attempt
+	State
+	// Waiter gets the record of the first attempt, or of giving up. It may be nil.
+	Waiter chan<- *audit.Record
+
+	blockers int // earlier deliveries that have a key in common; the queue's
+}
+
+// State is how far a delivery has come. It is stored with each of its parts.
+type State struct {
+	Attempts int       `json:"attempts,omitempty"` // begun
+	First    time.Time `json:"first,omitzero"`     // start of the first attempt
+	Next     time.Time `json:"next,omitzero"`      // when it is tried again
+	Intent   *intent   `json:"attempting,omitempty"`
+}
+
+// intent is an attempt that has begun. What is found of it at a start was
+// interrupted.
+type intent struct {
+	Record     string    `json:"record"`
+	Started    time.Time `json:"started"`
+	BodySHA256 string    `json:"body_sha256"`
+	BodySize   int       `json:"body_size"`
+}
+
+func (d *Delivery) Events() []*event.Event {
+	events := make([]*event.Event, len(d.Parts))
+	for i, p := range d.Parts {
+		events[i] = p.Event
+	}
+	return events
+}
+
+// WebhookID is the same in every attempt.
+func (d *Delivery) WebhookID() string {
+	if len(d.Parts) > 1 && d.Group == "" {
+		d.Group = "grp_" + eventrecord.NewID()
+	}
+	if d.Group != "" {
+		return d.Group
+	}
+	return webhookID(d.Parts[0].ID)
+}
+
+// Record starts an audit record of the delivery, without what it says about the
+// endpoint.
+func (d *Delivery) Record(now time.Time) *audit.Record {
+	first := d.Parts[0]
+	rec := &audit.Record{
+		ID:        eventrecord.NewID(),
+		Time:      now.UTC(),
+		WebhookID: d.WebhookID(),
+		TraceID:   first.TraceID,
+		Trigger:   first.Trigger,
+		Durations: audit.Durations{Queued: now.Sub(first.Received)},
+	}
+	for _, p := range d.Parts {
+		rec.Events = append(rec.Events, audit.Event{Name: p.Name, ID: p.ID, Key: p.Key, Time: p.Time})
+		if p.TraceID != rec.TraceID {
+			rec.TraceID = "" // several have no trace in common
+		}
+	}
+	return rec
+}
+
+// Begin notes that an attempt begins: it is stored with the delivery until the
+// attempt has its record.
+func (d *Delivery) Begin(record string, now time.Time, bodySHA256 string, bodySize int) {
+	d.WebhookID() // a group gets its id with the first attempt
+	d.Attempts++
+	if d.First.IsZero() {
+		d.First = now.UTC()
+	}
+	d.Intent = &intent{Record: record, Started: now.UTC(), BodySHA256: bodySHA256, BodySize: bodySize}
+}
+
+// Notify hands the record to whoever waits for the delivery.
+func (d *Delivery) Notify(rec *audit.Record) {
+	if d.Waiter != nil {
+		d.Waiter <- rec // holds one
+		d.Waiter = nil
+	}
+}
+
+// webhookID returns the id that is sent for an event: its own where a header
+// and a signature can carry it (a dot would make the signed text ambiguous),
+// else a digest, which is as stable.
+func webhookID(eventID string) string {
+	for i := range len(eventID) {
+		switch c := eventID[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_':
+		default:
+			sum := sha256.Sum256([]byte(eventID))
+			return "evt_" + hex.EncodeToString(sum[:16])
+		}
+	}
+	return eventID
+}
