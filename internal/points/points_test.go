@@ -68,6 +68,42 @@ func TestEveryType(t *testing.T) {
 			})
 			assert.Equal(t, []seen{{"first", 7, false}, {"marker", 8, true}}, got)
 			assert.Equal(t, 2, Count(m))
+
+			// The marker moves to a metric that is described alike, and gets another one.
+			to := pmetric.NewMetric()
+			m.SetName("m")
+			m.SetUnit("1")
+			m.SetDescription("about m")
+			m.Metadata().PutStr("key", "value")
+			Describe(m, to)
+			Move(m, func(_ pcommon.Map, _ pcommon.Timestamp, marker bool) (pmetric.Metric, Fate) {
+				if marker {
+					return to, Moved
+				}
+				return to, Stay
+			})
+			assert.Equal(t, 1, Count(m))
+			attrs := pcommon.NewMap()
+			attrs.PutStr("name", "end")
+			AppendMarker(to, attrs, 9)
+			got = nil
+			Each(to, func(attrs pcommon.Map, ts pcommon.Timestamp, stale bool) {
+				got = append(got, seen{Str(attrs, "name"), ts, stale})
+			})
+			assert.Equal(t, []seen{{"marker", 8, true}, {"end", 9, true}}, got)
+			assert.Equal(t, []any{m.Name(), m.Unit(), m.Description(), m.Type(), m.Metadata().AsRaw()},
+				[]any{to.Name(), to.Unit(), to.Description(), to.Type(), to.Metadata().AsRaw()})
+
+			rm := pmetric.NewResourceMetrics()
+			m.MoveTo(rm.ScopeMetrics().AppendEmpty().Metrics().AppendEmpty())
+			m = rm.ScopeMetrics().At(0).Metrics().At(0)
+			to.MoveTo(rm.ScopeMetrics().AppendEmpty().Metrics().AppendEmpty())
+			assert.Equal(t, Contents{Live: true, Newest: 7, Markers: true}, ContentsOf(rm))
+			assert.Equal(t, 1, CountLive(rm))
+			Move(m, func(pcommon.Map, pcommon.Timestamp, bool) (pmetric.Metric, Fate) { return pmetric.Metric{}, Dropped })
+			RemoveEmpty(rm)
+			assert.Equal(t, 1, rm.ScopeMetrics().Len())
+			m = rm.ScopeMetrics().At(0).Metrics().At(0)
 			numbers, ok := Numbers(m)
 			assert.Equal(t, test.number, ok)
 			if ok {
@@ -108,4 +144,30 @@ func TestStr(t *testing.T) {
 	assert.Equal(t, "a", Str(attrs, "text"))
 	assert.Empty(t, Str(attrs, "number"))
 	assert.Empty(t, Str(attrs, "absent"))
+}
+
+// A series is its metric and its attributes, whatever their order and with their types.
+func TestKey(t *testing.T) {
+	key := func(metric string, put ...func(pcommon.Map)) uint64 {
+		attrs := pcommon.NewMap()
+		for _, p := range put {
+			p(attrs)
+		}
+		return Key(metric, attrs)
+	}
+	a, b := func(m pcommon.Map) { m.PutStr("a", "1") }, func(m pcommon.Map) { m.PutStr("b", "2") }
+	assert.Equal(t, key("m", a, b), key("m", b, a))
+	different := map[uint64]string{}
+	for name, k := range map[string]uint64{
+		"none": key("m"), "another metric": key("n", a, b), "two": key("m", a, b), "one": key("m", a),
+		"exchanged":     key("m", func(m pcommon.Map) { m.PutStr("a", "2"); m.PutStr("b", "1") }),
+		"key and value": key("m", func(m pcommon.Map) { m.PutStr("1", "a"); m.PutStr("2", "b") }),
+		"int":           key("m", func(m pcommon.Map) { m.PutInt("a", 1) }),
+		"double":        key("m", func(m pcommon.Map) { m.PutDouble("a", 1) }),
+		"bool":          key("m", func(m pcommon.Map) { m.PutBool("a", true) }),
+		"slice":         key("m", func(m pcommon.Map) { m.PutEmptySlice("a").AppendEmpty().SetStr("1") }),
+	} {
+		assert.Empty(t, different[k], name)
+		different[k] = name
+	}
 }

@@ -18,6 +18,8 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
 )
 
 // Sender passes batches on. It is safe for concurrent use.
@@ -152,12 +154,7 @@ func (s *Sender) copyEnds(md, ends pmetric.Metrics) (n int) {
 						sm.Scope().CopyTo(scope.Scope())
 						scope.SetSchemaUrl(sm.SchemaUrl())
 					}
-					own := scope.Metrics().AppendEmpty()
-					own.SetName(m.Name())
-					own.SetUnit(m.Unit())
-					own.SetDescription(m.Description())
-					m.Metadata().CopyTo(own.Metadata())
-					return own
+					return scope.Metrics().AppendEmpty()
 				})
 			}
 		}
@@ -165,37 +162,27 @@ func (s *Sender) copyEnds(md, ends pmetric.Metrics) (n int) {
 	return n
 }
 
-// ends copies the ends among the points of m, each to a metric that to makes.
+// ends copies the ends among the points of m, each to a metric of its own that to makes.
 func (s *Sender) ends(m pmetric.Metric, to func() pmetric.Metric) int {
 	is := func(p pmetric.NumberDataPoint) bool { return p.Flags().NoRecordedValue() || s.also(m.Name(), p) }
+	own := func() pmetric.Metric {
+		own := to()
+		points.Describe(m, own)
+		return own
+	}
 	switch m.Type() {
 	case pmetric.MetricTypeGauge:
-		return copyIf(m.Gauge().DataPoints(), is, func() pmetric.NumberDataPoint {
-			return to().SetEmptyGauge().DataPoints().AppendEmpty()
-		})
+		return copyIf(m.Gauge().DataPoints(), is, func() pmetric.NumberDataPoint { return own().Gauge().DataPoints().AppendEmpty() })
 	case pmetric.MetricTypeSum:
-		return copyIf(m.Sum().DataPoints(), is, func() pmetric.NumberDataPoint {
-			sum := to().SetEmptySum()
-			sum.SetAggregationTemporality(m.Sum().AggregationTemporality())
-			sum.SetIsMonotonic(m.Sum().IsMonotonic())
-			return sum.DataPoints().AppendEmpty()
-		})
+		return copyIf(m.Sum().DataPoints(), is, func() pmetric.NumberDataPoint { return own().Sum().DataPoints().AppendEmpty() })
 	case pmetric.MetricTypeHistogram:
-		return copyIf(m.Histogram().DataPoints(), marker, func() pmetric.HistogramDataPoint {
-			h := to().SetEmptyHistogram()
-			h.SetAggregationTemporality(m.Histogram().AggregationTemporality())
-			return h.DataPoints().AppendEmpty()
-		})
+		return copyIf(m.Histogram().DataPoints(), marker, func() pmetric.HistogramDataPoint { return own().Histogram().DataPoints().AppendEmpty() })
 	case pmetric.MetricTypeExponentialHistogram:
 		return copyIf(m.ExponentialHistogram().DataPoints(), marker, func() pmetric.ExponentialHistogramDataPoint {
-			h := to().SetEmptyExponentialHistogram()
-			h.SetAggregationTemporality(m.ExponentialHistogram().AggregationTemporality())
-			return h.DataPoints().AppendEmpty()
+			return own().ExponentialHistogram().DataPoints().AppendEmpty()
 		})
 	case pmetric.MetricTypeSummary:
-		return copyIf(m.Summary().DataPoints(), marker, func() pmetric.SummaryDataPoint {
-			return to().SetEmptySummary().DataPoints().AppendEmpty()
-		})
+		return copyIf(m.Summary().DataPoints(), marker, func() pmetric.SummaryDataPoint { return own().Summary().DataPoints().AppendEmpty() })
 	}
 	return 0
 }
@@ -208,12 +195,12 @@ type point[P any] interface {
 
 func marker[P point[P]](p P) bool { return p.Flags().NoRecordedValue() }
 
-func copyIf[P point[P]](points interface {
+func copyIf[P point[P]](all interface {
 	Len() int
 	At(int) P
 }, is func(P) bool, to func() P) (n int) {
-	for i := range points.Len() {
-		if p := points.At(i); is(p) {
+	for i := range all.Len() {
+		if p := all.At(i); is(p) {
 			p.CopyTo(to())
 			n++
 		}
