@@ -69,9 +69,9 @@ func TestARecordOfAnotherTimeGetsNoOwner(t *testing.T) {
 	metadatatest.AssertEqualGpuPodRecordsUnattributed(t, b.tel, []metricdata.DataPoint[int64]{{Value: 6}}, metricdatatest.IgnoreTimestamp())
 }
 
-// slow is a snapshot that says that it comes every minute.
-func slow(at int) pmetric.Metrics {
-	md := parse(snapshot(at, "ml/a/main 1 hw.id=GPU-a"))
+// slow is a snapshot in which the pod owns GPU-a, with an interval of a minute.
+func slow(at int, pod string) pmetric.Metrics {
+	md := parse(snapshot(at, "ml/"+pod+"/main 1 hw.id=GPU-a"))
 	md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Metadata().PutDouble(names.GPUAllocationInterval, 60)
 	return md
 }
@@ -82,7 +82,7 @@ func TestASlowIntervalEndsNothing(t *testing.T) {
 		b := start(t)
 		at := func() int { return int(time.Now().Unix()) }
 		for range 10 {
-			b.feed(slow(at()))
+			b.feed(slow(at(), "a"))
 			for range 4 {
 				time.Sleep(14 * time.Second)
 				require.Equal(t, map[string]string{"GPU-a": "ml/a/main"}, holdersIn(b, telemetry(at(), "GPU-a", "k8s.node.name=n1")))
@@ -95,6 +95,18 @@ func TestASlowIntervalEndsNothing(t *testing.T) {
 
 		time.Sleep(3 * time.Minute)
 		require.Equal(t, map[string]string{"GPU-a": ""}, holdersIn(b, telemetry(at(), "GPU-a", "k8s.node.name=n1")), "silent for three intervals")
+	})
+}
+
+// A snapshot that arrives late, as after a retry, is not the newest while three of the
+// intervals have not passed: it gives no device another owner, and ends no series.
+func TestALateSnapshotOfASlowIntervalEndsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := start(t, noService)
+		b.feed(slow(100, "b"))
+		time.Sleep(50 * time.Second)
+		require.NotContains(t, format(b.feed(slow(40, "a"))), "stale")
+		require.Equal(t, map[string]string{"GPU-a": "ml/b/main"}, holdersIn(b, telemetry(150, "GPU-a", "k8s.node.name=n1")))
 	})
 }
 
