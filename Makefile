@@ -2,94 +2,104 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
-# The build tags of builder-config.yaml.
-TAGS := remove_all_sd,enable_kubernetes_sd,enable_dns_sd
-# No VCS stamp: the version is the manifest's, and a build must not depend on
-# how the source was fetched.
-GO := GOFLAGS=-buildvcs=false go
-GO_BUILD := GOFLAGS=-buildvcs=false $(CURDIR)/scripts/go-build
+# How everything is compiled: scripts/env has the flags, and their reasons.
+TAGS := $(shell . scripts/env && echo "$$TAGS")
+GOFLAGS := $(shell . scripts/env && echo "$$GOFLAGS")
+CGO_ENABLED := $(shell . scripts/env && echo "$$CGO_ENABLED")
+export TAGS GOFLAGS CGO_ENABLED
+GO := go
+GO_BUILD := $(CURDIR)/scripts/go-build
 TOOLS := .tools
 BIN := bin
-export TAGS
 
-# Go sources of the modules; the targets below are rebuilt when one changes.
-# Go's own cache makes that cheap.
 .PHONY: help
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
 
 .PHONY: run
-run: check build ## run the demo: a simulated fleet and the collector (DCGM_EXPORTER=URL for a real exporter)
+run: build ## run the demo: a simulated fleet and the collector (DCGM_EXPORTER=URL for a real exporter)
 	@$(BIN)/demo $(if $(DCGM_EXPORTER),--exporter '$(DCGM_EXPORTER)') $(DEMO_FLAGS)
 
+# Three tiers, see CONTRIBUTING.md; what a tier needs is looked for when it is run.
+.PHONY: check
+check: ## while writing: formatting, vet, staticcheck, words, unit tests; 90 s
+	@scripts/requirements check
+	@scripts/test check
+
 .PHONY: test
-test: ## everything that CI runs
-	@scripts/check test
-	@scripts/test
+test: ## what comes with every change: check, end-to-end tests, mixin, store, console and its page; 12 minutes
+	@scripts/requirements test
+	@scripts/test test
 
-.PHONY: test-browser
-test-browser: build ## the console's page: unit tests, build, and Chromium on made-up answers and on the real binaries
-	@scripts/check browser
-	@scripts/browser
+.PHONY: test-full
+test-full: ## everything else: control plane, chart, chaos, attacks, delivery, live page, race detector, fuzz, model; 45 minutes
+	@scripts/requirements full
+	@scripts/test full
 
-.PHONY: test-kubernetes
-test-kubernetes: build kubernetes ## the whole suite on a real Kubernetes control plane; last: wrong, stale and unknown holders
-	@mkdir -p .test && rm -f .test/day
-	@scripts/kubernetes-clients
-	@status=0; cd testbed/kubernetes && DAY_REPORT=$(CURDIR)/.test/day $(GO) test -count 1 -p 1 -timeout 60m ./... || status=$$?; cat $(CURDIR)/.test/day; exit $$status
+# The suites, one target each; what they are is in scripts/suite.
+.PHONY: image-check test-unit test-race test-mixin test-e2e test-store test-console test-report test-image test-chaos test-delivery test-hostile test-model test-page test-live test-browser test-kubernetes test-chart
+test-unit: tools ## unit, component and corpus tests of the components and the testbed
+	@scripts/suite unit testbed rules report
+test-race: tools ## unit, component and corpus tests with the race detector
+	@scripts/requirements race
+	@scripts/suite race
+test-e2e: build tools ## end-to-end tests of the binaries with the shipped configurations
+	@scripts/suite e2e
+test-mixin: build tools ## dashboards, rules and alerts in Prometheus' and Alertmanager's own code
+	@scripts/suite rules mixin
+test-store: build tools ## the store against a Prometheus server
+	@scripts/suite store
+test-console: build tools ## the console over both engines of the store
+	@scripts/suite console
+test-page: ## the console's page: types, unit tests, build, and Chromium on made-up answers
+	@scripts/requirements browser
+	@scripts/suite page
+test-live: build ## the console's page: Chromium on the real binaries
+	@scripts/requirements browser
+	@scripts/suite live
+test-browser: build ## test-page and test-live
+	@scripts/requirements browser
+	@scripts/suite page live
+test-image: build tools ## Dockerfile, compose file, units, guides, custom distribution
+	@scripts/suite image
+image-check: build tools ## test-image, and the collector for arm64, really compiled (minutes)
+	@scripts/suite arm64
+test-report: tools ## the frame of the benchmarks
+	@scripts/suite report
+test-model: requirements ## gpu_summary against its model (EVALUATIONS=n, default 1000000; SEED=n for other worlds)
+	@scripts/suite model
+test-delivery: build ## events to misbehaving webhooks, the collector killed meanwhile (EVENTS=n, default 10000; RECEIVERS=n, 20; SEED=n)
+	@scripts/suite delivery
+test-hostile: build ## attacks on the binaries with the shipped configurations; last: attacks N, succeeded N (ONLY=expression)
+	@scripts/suite hostile
+test-chaos: build tools ## two minutes of chaos
+	@scripts/suite chaos
+test-kubernetes: build tools kubernetes ## the whole suite on a real Kubernetes control plane
+	@scripts/suite kubernetes chart
+test-chart: build tools kubernetes ## the chart: both majors of Helm, the API server, the real binary, a day and a newcomer on a control plane
+	@scripts/suite chart
+export EVALUATIONS SEED EVENTS RECEIVERS ONLY
 
-.PHONY: test-chart
-test-chart: build kubernetes ## the chart: both majors of Helm, the API server, the real binary, a day and a newcomer on a control plane
-	@scripts/kubernetes-clients
-	@cd testbed/kubernetes && $(GO) test -count 1 -timeout 30m ./runner ./chart
-	@cd testbed/kubernetes && $(GO) test -count 1 ./operator
+.PHONY: chaos
+chaos: build ## a fleet in which everything breaks, and judges that know the truth (DURATION=1h, default 10m; SEED=n; ONLY=kinds)
+	@cd testbed && $(GO) build -o ../$(BIN)/ ./chaos/cmd/chaos
+	@$(BIN)/chaos -duration=$(or $(DURATION),10m) -seed=$(or $(SEED),1) -only=$(ONLY)
 
 .PHONY: cluster
 cluster: kubernetes ## run a Kubernetes control plane with simulated nodes until Ctrl-C
 	@cd testbed/kubernetes && $(GO) run ./cmd/cluster $(CLUSTER_FLAGS)
 
-.PHONY: test-model
-test-model: check ## gpu_summary against its model (EVALUATIONS=n, default 1000000; SEED=n for other worlds)
-	@$(GO) test -tags $(TAGS) -count=1 -timeout 24h -v -run '^TestModel$$' ./processor/gpusummaryprocessor/internal/model \
-		-args -evaluations=$(or $(EVALUATIONS),1000000) -seed=$(or $(SEED),1) | grep -v '^\(===\|---\|PASS\|ok\)'; exit $${PIPESTATUS[0]}
-
-.PHONY: test-mixin
-test-mixin: build ## dashboards, rules and alerts in Prometheus' and Alertmanager's own code
-	@cd mixin && $(GO) test ./...
-	@cd testbed && $(GO) test -count 1 -timeout 20m ./mixin/...
-
-.PHONY: test-delivery
-test-delivery: build ## events to misbehaving webhooks, the collector killed meanwhile (EVENTS=n, default 10000; RECEIVERS=n, 20; SEED=n)
-	@cd testbed && CGO_ENABLED=0 $(GO) build -trimpath -o ../$(BIN)/ ./cmd/delivery
-	@$(BIN)/delivery -events=$(or $(EVENTS),10000) -receivers=$(or $(RECEIVERS),20) -seed=$(or $(SEED),1)
-
-.PHONY: test-hostile
-test-hostile: build ## attacks on the binaries with the shipped configurations; last: attacks N, succeeded N (ONLY=expression)
-	@cd testbed && CGO_ENABLED=0 $(GO) build -trimpath -o ../$(BIN)/ ./cmd/hostile
-	@$(BIN)/hostile -bin $(BIN) -config config -only '$(ONLY)'
-
-.PHONY: chaos
-chaos: build ## a fleet in which everything breaks, and judges that know the truth (DURATION=1h, default 10m; SEED=n; ONLY=kinds)
-	@cd testbed && CGO_ENABLED=0 $(GO) build -trimpath -o ../$(BIN)/ ./chaos/cmd/chaos
-	@$(BIN)/chaos -duration=$(or $(DURATION),10m) -seed=$(or $(SEED),1) -only=$(ONLY)
-
 .PHONY: build
-build: check ## binaries into bin/
+build: requirements ## binaries into bin/
 	@mkdir -p $(BIN)
 	@echo "building (the first build takes a few minutes)"
-	@cd cmd/otelcol-gpu && CGO_ENABLED=0 $(GO_BUILD) -trimpath -tags $(TAGS) -ldflags '-s -w' -o ../../$(BIN)/otelcol-gpu .
-	@CGO_ENABLED=0 $(GO_BUILD) -trimpath -ldflags '-s -w -X main.version='$$(sed -n 's/^  version: //p' builder-config.yaml) -o $(BIN)/gpuctl ./cmd/gpuctl
-	@cd testbed && CGO_ENABLED=0 $(GO_BUILD) -trimpath -o ../$(BIN)/ ./cmd/gpusim ./cmd/demo
+	@cd cmd/otelcol-gpu && $(GO_BUILD) -trimpath -tags $(TAGS) -ldflags '-s -w' -o ../../$(BIN)/otelcol-gpu .
+	@$(GO_BUILD) -trimpath -ldflags '-s -w -X main.version='$$(sed -n 's/^  version: //p' builder-config.yaml) -o $(BIN)/gpuctl ./cmd/gpuctl
+	@cd testbed && $(GO_BUILD) -trimpath -o ../$(BIN)/ ./cmd/gpusim ./cmd/demo
 
 .PHONY: image
 image: ## the container image, with docker buildx or podman (IMAGE=name PLATFORMS=linux/amd64,linux/arm64 PUSH=1)
 	@scripts/image
-
-.PHONY: image-check
-image-check: build ## Dockerfile, compose file, units and guides; the collector for arm64, really compiled (minutes)
-	@mkdir -p .test
-	@cd cmd/otelcol-gpu && CGO_ENABLED=0 GOOS=linux GOARCH=arm64 $(GO) build -trimpath -tags $(TAGS) -ldflags '-s -w' -o ../../.test/otelcol-gpu-arm64 .
-	@cd testbed && OTELCOL_GPU_ARM64=$(CURDIR)/.test/otelcol-gpu-arm64 $(GO) test -count 1 -timeout 20m ./image
 
 .PHONY: sbom
 sbom: build ## what is in the binaries, as CycloneDX: bin/*.cdx.json
@@ -110,22 +120,23 @@ release: vulncheck ## what is published for machines: both archives, if no vulne
 	@GOOS=linux GOARCH=arm64 scripts/archive
 
 .PHONY: vulncheck
-vulncheck: check ## known vulnerabilities in the binaries (VULNDB=file:///… for a copy of the database)
+vulncheck: requirements ## known vulnerabilities in the binaries (VULNDB=file:///… for a copy of the database)
 	@scripts/vulncheck
 
-# etcd, the Kubernetes control plane and KWOK, for tests.
+# etcd, the Kubernetes control plane, KWOK, both Helms and kubectl, for tests.
 .PHONY: kubernetes
-kubernetes: check
+kubernetes: requirements
 	@scripts/kubernetes-binaries
+	@scripts/kubernetes-clients
 
 .PHONY: tools
-tools: check
+tools: requirements
 	@mkdir -p $(TOOLS)
 	@cd tools && $(GO) build -o ../$(TOOLS)/ tool
 
 .PHONY: generate
 generate: tools ## generated code and documentation
-	PATH="$(CURDIR)/$(TOOLS):$$PATH" $(GO) generate -tags $(TAGS) ./...
+	PATH="$(CURDIR)/$(TOOLS):$$PATH" $(GO) generate ./...
 	@# mdatagen knows the addresses of OpenTelemetry's own distributions alone.
 	sed -i 's|^\[otelcol-gpu\]: *$$|[otelcol-gpu]: https://github.com/otelcol-gpu/otelcol-gpu|' */*/README.md
 	cd mixin && $(GO) generate ./...
@@ -152,6 +163,6 @@ fuzz: ## every fuzz test for FUZZTIME (default 30s), and docs/fuzzing.md
 clean:
 	rm -rf $(BIN) $(TOOLS) .test
 
-.PHONY: check
-check:
-	@scripts/check
+.PHONY: requirements
+requirements:
+	@scripts/requirements

@@ -77,7 +77,6 @@ func TestManifestGeneratedCodeAndGoModAgree(t *testing.T) {
 
 	assert.Empty(t, rootMod.Replace, "importers ignore our replaces: the root go.mod has none")
 	assert.Contains(t, main, `"`+m.Dist.Version+`"`, "main.go is generated from another version: run make generate")
-	assert.Contains(t, string(read(t, "Makefile")), "TAGS := "+m.Dist.BuildTags+"\n")
 	assert.Contains(t, string(read(t, "CHANGELOG.md")), "## "+m.Dist.Version)
 	chart := string(read(t, "charts", "otelcol-gpu", "Chart.yaml"))
 	assert.Contains(t, chart, "\nversion: "+m.Dist.Version+"\nappVersion: "+m.Dist.Version+"\n", "charts/otelcol-gpu/Chart.yaml")

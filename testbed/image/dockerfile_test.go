@@ -115,6 +115,14 @@ func TestVersionsInTheDockerfile(t *testing.T) {
 
 var goBuild = regexp.MustCompile(`go\)? build [^&\n)]*(?:\$\([^)]*\)[^&\n)]*)*`)
 
+// buildTags are the distribution's.
+func buildTags(t *testing.T) string {
+	t.Helper()
+	tags := regexp.MustCompile(`(?m)^  build_tags: "(\S+)"$`).FindStringSubmatch(read(t, "builder-config.yaml"))
+	require.Len(t, tags, 2)
+	return tags[1]
+}
+
 // normal is a go build command without what differs on purpose: where the result
 // goes, and how the version and the tags are fetched.
 func normal(command, tags string) string {
@@ -125,16 +133,14 @@ func normal(command, tags string) string {
 
 // The image's binaries are those of `make build`.
 func TestBuildCommandsAreTheMakefiles(t *testing.T) {
-	makefile := read(t, "Makefile")
-	tags := regexp.MustCompile(`(?m)^TAGS := (\S+)$`).FindStringSubmatch(makefile)
-	require.Len(t, tags, 2)
+	makefile, tags := read(t, "Makefile"), buildTags(t)
 	_, target, found := strings.Cut(makefile, "\nbuild: ")
 	require.True(t, found)
 	target, _, _ = strings.Cut(target, "\n\n")
 	of := map[string]string{}
 	for _, line := range strings.Split(target, "\n") {
 		if _, command, ok := strings.Cut(line, "$(GO_BUILD)"); ok {
-			command = normal(" build"+command, tags[1])
+			command = normal(" build"+command, tags)
 			of[command[strings.LastIndex(command, " ")+1:]] = command
 		}
 	}
@@ -149,11 +155,12 @@ func TestBuildCommandsAreTheMakefiles(t *testing.T) {
 	commands := goBuild.FindAllString(script, -1)
 	require.Len(t, commands, 2, script)
 	for _, command := range commands {
-		command = normal(command, tags[1])
+		command = normal(command, tags)
 		assert.Equal(t, of[command[strings.LastIndex(command, " ")+1:]], command)
 	}
+	flags := strings.ReplaceAll(read(t, "scripts", "env"), `"`, "")
 	for _, setting := range []string{"CGO_ENABLED=0", "GOFLAGS=-buildvcs=false"} {
-		assert.Contains(t, makefile, setting)
+		assert.Contains(t, flags, setting)
 		assert.Contains(t, script, setting)
 	}
 }
@@ -216,7 +223,7 @@ func TestCopiedFilesExist(t *testing.T) {
 // architectures; tests and what lies about is not.
 func TestDockerignoreKeepsWhatIsBuilt(t *testing.T) {
 	matcher := ignored(t)
-	tags := regexp.MustCompile(`(?m)^TAGS := (\S+)$`).FindStringSubmatch(read(t, "Makefile"))[1]
+	tags := buildTags(t)
 	absolute, err := filepath.Abs(root)
 	require.NoError(t, err)
 	const format = `{{$d := .Dir}}{{range .GoFiles}}{{$d}}/{{.}}{{"\n"}}{{end}}{{range .EmbedFiles}}{{$d}}/{{.}}{{"\n"}}{{end}}`
