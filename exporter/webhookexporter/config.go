@@ -18,6 +18,8 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/delivery"
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/egress"
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/endpoint"
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/format"
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/signing"
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/trail"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/configkeys"
 )
@@ -54,6 +56,17 @@ type Config struct {
 	// Audit says where audit records are kept.
 	Audit trail.Config `mapstructure:"audit"`
 }
+
+// The parts of the configuration, for programs that write it in Go.
+type (
+	ReceiverConfig  = endpoint.Config
+	FormatConfig    = format.Config
+	PagerDutyConfig = format.PagerDutyConfig
+	SigningConfig   = signing.Config
+	RetryConfig     = delivery.RetryConfig
+	ControlConfig   = control.Config
+	AuditConfig     = trail.Config
+)
 
 // guard makes the guard that decides which addresses may be dialled.
 func (c *Config) guard() (*egress.Guard, error) {
