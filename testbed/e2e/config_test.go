@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
 
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/fakes/webhook"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 )
@@ -97,7 +98,7 @@ func TestEveryConfigurationRuns(t *testing.T) {
 				configs = append(configs, config(f))
 			}
 			_, _, endpoints := fleet(t, gpusim.Demo(gpusim.DemoTimes()))
-			sink := serve(t, gpusim.NewSink(time.Now))
+			sink := serve(t, webhook.NewSink(time.Now))
 			c := start(t, m{
 				"receivers":  m{"dcgm": m{"endpoints": endpoints, "collection_interval": "1s"}},
 				"processors": m{"gpu_summary": m{"interval": "1s"}},

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/exporters"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 )
 
@@ -114,11 +115,11 @@ func serve(t *testing.T, h http.Handler) (url string) {
 }
 
 // fleet serves a simulated fleet on free ports and returns its exporters' URLs.
-func fleet(t *testing.T, cfg gpusim.Config) (f *gpusim.Fleet, s *gpusim.Server, endpoints []string) {
+func fleet(t *testing.T, cfg gpusim.Config) (f *gpusim.Fleet, s *exporters.Server, endpoints []string) {
 	t.Helper()
 	f, err := gpusim.New(cfg, time.Now)
 	require.NoError(t, err)
-	s, err = gpusim.Serve(f, collector.Loopback, 0)
+	s, err = exporters.Serve(f, collector.Loopback, 0)
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
 	for _, node := range f.Nodes() {

@@ -13,7 +13,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/fakes/webhook"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/exporters"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 )
 
@@ -28,7 +30,7 @@ const never = 1_000_000
 
 // frozenFleet is the demo's fleet without its script, standing still, so that
 // what is scraped at any time equals the truth at any other.
-func frozenFleet(t *testing.T) (*gpusim.Fleet, *gpusim.Server, []string) {
+func frozenFleet(t *testing.T) (*gpusim.Fleet, *exporters.Server, []string) {
 	t.Helper()
 	cfg := gpusim.Demo(gpusim.DemoTimes())
 	cfg.Faults = nil
@@ -45,7 +47,7 @@ func TestPartialStateComesAndGoes(t *testing.T) {
 	cfg := gpusim.Demo(gpusim.DemoTimes())
 	cfg.Faults = nil
 	f, server, endpoints := fleet(t, cfg)
-	sink := gpusim.NewSink(time.Now)
+	sink := webhook.NewSink(time.Now)
 	sinkURL := serve(t, sink)
 	c := start(t, m{
 		"receivers":  m{"dcgm": m{"endpoints": endpoints, "collection_interval": "1s", "exporter_interval": "1s"}},

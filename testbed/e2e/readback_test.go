@@ -21,6 +21,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/fakes/otlp"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/exporters"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubelet"
 )
 
@@ -129,7 +130,7 @@ func newReadBack(t *testing.T, pods []gpusim.Pod) *readBack {
 	socket := filepath.Join(folder, "kubelet.sock")
 	require.NoError(t, r.node.Serve(socket))
 	t.Cleanup(r.node.Stop)
-	server, err := gpusim.Serve(r.fleet, "127.0.0.1", 0)
+	server, err := exporters.Serve(r.fleet, "127.0.0.1", 0)
 	require.NoError(t, err)
 	t.Cleanup(server.Close)
 

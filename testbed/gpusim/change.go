@@ -39,7 +39,7 @@ func (fl *Fleet) SetMIG(name string, device int, layout []string) error {
 		if err != nil {
 			return fmt.Errorf("device %d of node %s: %w", device, name, err)
 		}
-		k := Duration(now).step()
+		k := step(Duration(now))
 		for _, position := range b.positions() {
 			if held := n.holders(slotRef{device, position}, k); len(held) > 0 {
 				return fmt.Errorf("device %d of node %s is held by pod %s/%s: take it away first", device, name, held[0].pod.Namespace, held[0].pod.Name)
@@ -79,7 +79,7 @@ func (fl *Fleet) change(name string, do func(n *node, now time.Duration, settle 
 				f.frozen = n.page(f.start, time.Time{}, n.host(f.start))
 			}
 		}
-		k := Duration(now).step()
+		k := step(Duration(now))
 		n.remember(k)
 		for _, b := range n.boards {
 			b.advance(k)

@@ -4,9 +4,7 @@
 package gpusim
 
 import (
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/internal/pagetest"
 )
 
 const energyField = "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"
@@ -26,12 +26,12 @@ func pod(name string, load Load, devices ...string) Pod {
 func holders(t *testing.T, fl *Fleet, at time.Duration) map[string]string {
 	t.Helper()
 	out := map[string]string{}
-	for _, s := range page(t, fl, "n", at).find("DCGM_FI_DEV_GPU_TEMP") {
-		key := s.labels["gpu"]
-		if gi := s.labels["GPU_I_ID"]; gi != "" {
+	for _, s := range page(t, fl, "n", at).Find("DCGM_FI_DEV_GPU_TEMP") {
+		key := s.Labels["gpu"]
+		if gi := s.Labels["GPU_I_ID"]; gi != "" {
 			key += "/" + gi
 		}
-		out[key] = s.labels["namespace"] + "/" + s.labels["pod"]
+		out[key] = s.Labels["namespace"] + "/" + s.Labels["pod"]
 	}
 	return out
 }
@@ -48,15 +48,15 @@ func TestPodsChangeWhileCountersGoOn(t *testing.T) {
 		case 80:
 			require.NoError(t, fl.SetPods("n", []Pod{pod("b", Training, "1", "2")}))
 		}
-		p := page(t, fl, "n", clock.Now().Sub(epoch))
-		for _, e := range p.find(energyField) {
-			gpu := e.labels["gpu"]
+		p := page(t, fl, "n", clock.Now().Sub(pagetest.Epoch))
+		for _, e := range p.Find(energyField) {
+			gpu := e.Labels["gpu"]
 			if s > 0 {
-				require.InDelta(t, energy[gpu]+power[gpu]*1000, e.value, .5, "energy is the power added up, second %d", s)
+				require.InDelta(t, energy[gpu]+power[gpu]*1000, e.Value, .5, "energy is the power added up, second %d", s)
 			}
-			energy[gpu] = e.value
-			power[gpu] = p.one(t, "DCGM_FI_DEV_POWER_USAGE", "gpu", gpu)
-			util[gpu] = append(util[gpu], p.one(t, "DCGM_FI_DEV_GPU_UTIL", "gpu", gpu))
+			energy[gpu] = e.Value
+			power[gpu] = p.One(t, "DCGM_FI_DEV_POWER_USAGE", "gpu", gpu)
+			util[gpu] = append(util[gpu], p.One(t, "DCGM_FI_DEV_GPU_UTIL", "gpu", gpu))
 		}
 		clock.Advance(sec)
 	}
@@ -70,12 +70,12 @@ func TestPodsChangeWhileCountersGoOn(t *testing.T) {
 	assert.Equal(t, map[string]string{"0": "/", "1": "x/b", "2": "x/b"}, holders(t, fl, 119*sec))
 
 	// A time before the last change is that of the change.
-	early, err := fl.Page("n", epoch.Add(10*sec))
+	early, err := fl.Page("n", pagetest.Epoch.Add(10*sec))
 	require.NoError(t, err)
-	then, err := fl.Page("n", epoch.Add(80*sec))
+	then, err := fl.Page("n", pagetest.Epoch.Add(80*sec))
 	require.NoError(t, err)
 	assert.Equal(t, string(then), string(early))
-	assert.Equal(t, fl.TruthAt(epoch.Add(80*sec)).Nodes, fl.TruthAt(epoch).Nodes)
+	assert.Equal(t, fl.TruthAt(pagetest.Epoch.Add(80*sec)).Nodes, fl.TruthAt(pagetest.Epoch).Nodes)
 }
 
 // What somebody read ahead of the change, or after it, leaves no trace.
@@ -96,7 +96,7 @@ func TestChangesAreDeterministic(t *testing.T) {
 			}
 			require.NoError(t, change())
 		}
-		b, err := fl.Page("n", epoch.Add(200*sec))
+		b, err := fl.Page("n", pagetest.Epoch.Add(200*sec))
 		require.NoError(t, err)
 		return string(b)
 	}
@@ -109,13 +109,13 @@ func TestAPodOfTheSameNameIsAnotherByItsUID(t *testing.T) {
 	again := pod("db-0", Training, "0")
 	require.NoError(t, fl.SetPods("n", []Pod{again}))
 	util := func() float64 {
-		return page(t, fl, "n", clock.Now().Sub(epoch)).one(t, "DCGM_FI_DEV_GPU_UTIL")
+		return page(t, fl, "n", clock.Now().Sub(pagetest.Epoch)).One(t, "DCGM_FI_DEV_GPU_UTIL")
 	}
 	assert.Positive(t, util())
 	again.UID = "uid-2"
 	require.NoError(t, fl.SetPods("n", []Pod{again}))
 	assert.Zero(t, util(), "it warms up")
-	assert.Len(t, page(t, fl, "n", 30*sec).find("DCGM_FI_DEV_GPU_UTIL", "pod_uid", "uid-2"), 1)
+	assert.Len(t, page(t, fl, "n", 30*sec).Find("DCGM_FI_DEV_GPU_UTIL", "pod_uid", "uid-2"), 1)
 }
 
 func TestMIGChangesWhileTheFleetRuns(t *testing.T) {
@@ -123,9 +123,9 @@ func TestMIGChangesWhileTheFleetRuns(t *testing.T) {
 	xid := Fault{Node: "n", Kind: XID, Device: "0:0", Code: 13}
 	step := func(layout ...string) []DeviceInfo {
 		clock.Advance(10 * sec)
-		before := page(t, fl, "n", clock.Now().Sub(epoch)).find(energyField, "gpu", "0")[0].value
+		before := page(t, fl, "n", clock.Now().Sub(pagetest.Epoch)).Find(energyField, "gpu", "0")[0].Value
 		require.NoError(t, fl.SetMIG("n", 0, layout))
-		assert.Equal(t, before, page(t, fl, "n", clock.Now().Sub(epoch)).find(energyField, "gpu", "0")[0].value, "in the same second")
+		assert.Equal(t, before, page(t, fl, "n", clock.Now().Sub(pagetest.Epoch)).Find(energyField, "gpu", "0")[0].Value, "in the same second")
 		d, err := fl.Devices("n")
 		require.NoError(t, err)
 		return d
@@ -143,7 +143,7 @@ func TestMIGChangesWhileTheFleetRuns(t *testing.T) {
 
 	second := step("1g.5gb", "1g.5gb")
 	assert.Equal(t, map[string]string{"0/7": "/", "0/8": "/", "1": "/"}, holders(t, fl, 20*sec))
-	assert.Empty(t, page(t, fl, "n", 20*sec).find(xidField), "a new instance has seen no XID")
+	assert.Empty(t, page(t, fl, "n", 20*sec).Find(xidField), "a new instance has seen no XID")
 	again := step("3g.20gb", "1g.5gb")
 	assert.Equal(t, first, again, "the same instances at the same places are the same to the driver")
 	assert.NotEqual(t, first[0].Instances[0].UUID, second[0].Instances[0].UUID)
@@ -156,10 +156,10 @@ func TestWhatTheDriverSaysOfDevices(t *testing.T) {
 	d, err := fl.Devices("n")
 	require.NoError(t, err)
 	require.Len(t, d, 4)
-	rows := page(t, fl, "n", 0).find("DCGM_FI_DEV_FB_FREE")
+	rows := page(t, fl, "n", 0).Find("DCGM_FI_DEV_FB_FREE")
 	for i := range 4 {
-		assert.Equal(t, rows[i].labels["UUID"], d[i].UUID)
-		assert.Equal(t, strings.ToLower(rows[i].labels["pci_bus_id"]), "0000"+d[i].PCIBusID)
+		assert.Equal(t, rows[i].Labels["UUID"], d[i].UUID)
+		assert.Equal(t, strings.ToLower(rows[i].Labels["pci_bus_id"]), "0000"+d[i].PCIBusID)
 		assert.Equal(t, []int{i, i, i / 2}, []int{d[i].Index, d[i].Minor, d[i].NUMANode})
 	}
 	assert.Equal(t, "0000:53:00.0", d[0].PCIBusID)
@@ -170,7 +170,7 @@ func TestWhatTheDriverSaysOfDevices(t *testing.T) {
 		assert.Regexp(t, `^MIG-[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$`, in.UUID)
 		assert.False(t, seen[in.UUID])
 		seen[in.UUID] = true
-		assert.Len(t, page(t, fl, "n", 0).find("DCGM_FI_DEV_FB_FREE", "gpu", "3", "GPU_I_ID", fmt.Sprint(in.ID), "GPU_I_PROFILE", in.Profile), 1)
+		assert.Len(t, page(t, fl, "n", 0).Find("DCGM_FI_DEV_FB_FREE", "gpu", "3", "GPU_I_ID", fmt.Sprint(in.ID), "GPU_I_PROFILE", in.Profile), 1)
 	}
 	_, err = fl.Devices("m")
 	assert.ErrorContains(t, err, `unknown node "m"`)
@@ -242,27 +242,12 @@ func TestAFrozenPageStaysFrozenOverAChange(t *testing.T) {
 	cfg := trainer("4.5")
 	fl, clock := newFleet(t, withFault(cfg, Fault{Kind: ExporterFrozen, After: Duration(10 * sec), For: Duration(30 * sec)}))
 	healthy, _ := newFleet(t, cfg)
-	want, err := healthy.Page("n", epoch.Add(10*sec))
+	want, err := healthy.Page("n", pagetest.Epoch.Add(10*sec))
 	require.NoError(t, err)
 	clock.Advance(20 * sec)
 	require.NoError(t, fl.SetPods("n", nil))
-	got, err := fl.Page("n", epoch.Add(30*sec))
+	got, err := fl.Page("n", pagetest.Epoch.Add(30*sec))
 	require.NoError(t, err)
 	assert.Equal(t, string(want), string(got))
 	assert.Equal(t, map[string]string{"0": "/", "1": "/", "2": "/"}, holders(t, fl, 40*sec))
-}
-
-func TestChangesThroughTheControlPort(t *testing.T) {
-	b := newBench(t, oneNode(Node{Version: "4.5", Model: "A100-SXM4-40GB", Devices: 1}))
-	var nothing any
-	body, err := json.Marshal(map[string]any{"node": "n", "pods": []Pod{pod("a", Idle, "0:1")}})
-	require.NoError(t, err)
-	assert.Equal(t, http.StatusBadRequest, b.call(http.MethodPost, "/pods", string(body), &nothing), "not in MIG mode yet")
-	assert.Equal(t, http.StatusNoContent, b.call(http.MethodPost, "/mig", `{"node":"n","device":0,"layout":["1g.5gb","2g.10gb"]}`, nil))
-	assert.Equal(t, http.StatusNoContent, b.call(http.MethodPost, "/pods", string(body), nil))
-	assert.Equal(t, http.StatusBadRequest, b.call(http.MethodPost, "/mig", `{"nodes":"n"}`, &nothing))
-	var devices []DeviceInfo
-	assert.Equal(t, http.StatusOK, b.call(http.MethodGet, "/devices/n", "", &devices))
-	assert.Equal(t, "2g.10gb", devices[0].Instances[1].Profile)
-	assert.Equal(t, http.StatusBadRequest, b.call(http.MethodGet, "/devices/m", "", &nothing))
 }

@@ -4,11 +4,11 @@
 package gpusim
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/strictjson"
 )
 
 // Config describes a fleet. It is decoded from JSON by ReadConfig.
@@ -100,59 +100,17 @@ func (p *Pod) warmup() float64 {
 
 // Duration is a time.Duration that JSON writes as "1m30s"; plain numbers are
 // read as seconds.
-type Duration time.Duration
+type Duration = strictjson.Duration
 
 // step is the whole second that a time since the start falls into.
-func (d Duration) step() int64 { return int64(time.Duration(d) / time.Second) }
-
-// MarshalJSON writes the duration as text.
-func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(d).String()) }
-
-// UnmarshalJSON reads text such as "90s", or a number of seconds.
-func (d *Duration) UnmarshalJSON(b []byte) error {
-	if len(b) > 0 && b[0] != '"' {
-		var s float64
-		if err := json.Unmarshal(b, &s); err != nil {
-			return fmt.Errorf("duration %s: write it as \"90s\" or as a number of seconds", b)
-		}
-		*d = Duration(s * float64(time.Second))
-		return nil
-	}
-	var s string
-	if err := json.Unmarshal(b, &s); err != nil {
-		return err
-	}
-	v, err := time.ParseDuration(s)
-	if err != nil {
-		return fmt.Errorf("duration %q: write it as \"90s\" or as a number of seconds", s)
-	}
-	*d = Duration(v)
-	return nil
-}
+func step(d Duration) int64 { return int64(time.Duration(d) / time.Second) }
 
 // ReadConfig decodes one JSON configuration. Unknown keys are errors; whether
 // the fleet makes sense is checked by New.
 func ReadConfig(r io.Reader) (Config, error) {
 	var c Config
-	if err := decodeStrict(r, &c); err != nil {
+	if err := strictjson.Decode(r, &c); err != nil {
 		return Config{}, fmt.Errorf("configuration: %w", err)
 	}
 	return c, nil
-}
-
-// decodeStrict decodes exactly one JSON value without unknown keys.
-func decodeStrict(r io.Reader, into any) error {
-	b, err := io.ReadAll(io.LimitReader(r, 8<<20))
-	if err != nil {
-		return err
-	}
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return err
-	}
-	if d.More() {
-		return fmt.Errorf("more than one JSON value")
-	}
-	return nil
 }

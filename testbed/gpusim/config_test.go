@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/internal/pagetest"
 )
 
 func TestDemoSurvivesJSON(t *testing.T) {
@@ -20,17 +22,6 @@ func TestDemoSurvivesJSON(t *testing.T) {
 	cfg, err := ReadConfig(bytes.NewReader(b))
 	require.NoError(t, err)
 	assert.Equal(t, Demo(DemoTimes()), cfg)
-}
-
-func TestDurationsAreTextOrSeconds(t *testing.T) {
-	for in, want := range map[string]time.Duration{`"90s"`: 90 * time.Second, `1.5`: 1500 * time.Millisecond, `"1m30s"`: 90 * time.Second} {
-		var d Duration
-		require.NoError(t, json.Unmarshal([]byte(in), &d))
-		assert.Equal(t, want, time.Duration(d))
-	}
-	var d Duration
-	assert.ErrorContains(t, json.Unmarshal([]byte(`"soon"`), &d), "number of seconds")
-	assert.ErrorContains(t, json.Unmarshal([]byte(`true`), &d), "number of seconds")
 }
 
 func TestBadConfigurationsSayWhatToDo(t *testing.T) {
@@ -64,7 +55,7 @@ func TestBadConfigurationsSayWhatToDo(t *testing.T) {
 	} {
 		cfg, err := ReadConfig(strings.NewReader(tc.in))
 		if err == nil {
-			_, err = New(cfg, newClock().Now)
+			_, err = New(cfg, pagetest.NewClock().Now)
 		}
 		assert.ErrorContains(t, err, tc.want, tc.in)
 	}
@@ -90,14 +81,14 @@ func FuzzConfig(f *testing.F) {
 		if err != nil {
 			return
 		}
-		fl, err := New(cfg, newClock().Now)
+		fl, err := New(cfg, pagetest.NewClock().Now)
 		if err != nil {
 			return
 		}
 		for _, n := range fl.Nodes() {
-			_, err := fl.Page(n, epoch.Add(3*time.Second))
+			_, err := fl.Page(n, pagetest.Epoch.Add(3*time.Second))
 			require.NoError(t, err)
 		}
-		fl.TruthAt(epoch.Add(3 * time.Second))
+		fl.TruthAt(pagetest.Epoch.Add(3 * time.Second))
 	})
 }

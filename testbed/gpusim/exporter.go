@@ -6,6 +6,7 @@ package gpusim
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 // exporter says how one line of dcgm-exporter versions prints its page.
@@ -101,3 +102,61 @@ func sanitize(key string) string {
 		return '_'
 	}, key)
 }
+
+// Transport is how a node's exporter responds now.
+type Transport struct {
+	Down  bool
+	Delay time.Duration
+	Cut   string        // "", short or clean
+	Skew  time.Duration // of its clock
+}
+
+// Transport is how the exporter of a node responds, and counts a request if it is for
+// one.
+func (fl *Fleet) Transport(name string, request bool) Transport {
+	fl.mu.Lock()
+	defer fl.mu.Unlock()
+	var out Transport
+	n := fl.node(name)
+	if n == nil {
+		return out
+	}
+	t := fl.elapsed(fl.clock())
+	for _, f := range n.faults {
+		if !f.holds(t) {
+			continue
+		}
+		switch f.Kind {
+		case ExporterDown:
+			out.Down = true
+		case ExporterSlow:
+			if request {
+				f.asked++
+			}
+			if f.Every == 0 || f.asked%f.Every == 0 {
+				out.Delay = max(out.Delay, time.Duration(f.Delay))
+			}
+		case PageCut:
+			out.Cut = f.Mode
+		case ClockSkew:
+			out.Skew = time.Duration(f.Skew)
+		}
+	}
+	return out
+}
+
+// Elsewhere are the faults that started an exporter at another address, by their ids.
+func (fl *Fleet) Elsewhere() map[string]Fault {
+	fl.mu.Lock()
+	defer fl.mu.Unlock()
+	t, out := fl.elapsed(fl.clock()), map[string]Fault{}
+	for _, f := range fl.faults {
+		if (f.Kind == ExporterTwice || f.Kind == ExporterReplaced) && f.Port != 0 && f.holds(t) {
+			out[f.id] = f.Fault
+		}
+	}
+	return out
+}
+
+// Now is the time on the fleet's clock.
+func (fl *Fleet) Now() time.Time { return fl.clock() }

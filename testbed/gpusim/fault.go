@@ -108,7 +108,7 @@ func (f *fault) holds(at time.Duration) bool {
 // holdsStep reports the same for second k: what changes values takes effect
 // with the second it falls into.
 func (f *fault) holdsStep(k int64) bool {
-	return k >= Duration(f.start).step() && (f.end < 0 || k < Duration(f.end).step())
+	return k >= step(Duration(f.start)) && (f.end < 0 || k < step(Duration(f.end)))
 }
 
 // covers reports whether a row of the page is one that the fault is about.
@@ -119,7 +119,7 @@ func (f *fault) covers(device, position int) bool {
 // hits is covers for events that belong to one entity only. A MIG instance has
 // seen nothing that was before it.
 func (f *fault) hits(b *board, position int) bool {
-	if position >= 0 && Duration(f.start).step() < b.migSince {
+	if position >= 0 && step(Duration(f.start)) < b.migSince {
 		return false
 	}
 	return f.everywhere || f.target == slotRef{b.index, position}
@@ -246,7 +246,7 @@ func (fl *Fleet) add(spec Fault, now time.Duration) (FaultStatus, error) {
 	f.id = fmt.Sprintf("f%d", len(fl.faults)+1)
 	fl.faults = append(fl.faults, f)
 	f.node.faults = append(f.node.faults, f)
-	f.node.rewind(Duration(f.start).step())
+	f.node.rewind(step(Duration(f.start)))
 	return f.status(now), nil
 }
 
@@ -262,7 +262,7 @@ func (fl *Fleet) EndFault(id string) (FaultStatus, error) {
 		if f.end < 0 || now < f.end {
 			f.end = max(now, f.start)
 			f.frozen = nil
-			f.node.rewind(Duration(f.end).step())
+			f.node.rewind(step(Duration(f.end)))
 		}
 		return f.status(now), nil
 	}

@@ -5,13 +5,13 @@ package gpusim
 
 import (
 	"fmt"
-	"io"
-	"net"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/internal/pagetest"
 )
 
 const sec = time.Second
@@ -34,43 +34,43 @@ func TestXIDAppearsAndStays(t *testing.T) {
 	cfg := withFault(trainer("4.6"), Fault{Kind: XID, Device: "1", Code: 31, After: Duration(20 * sec)})
 	cfg = withFault(cfg, Fault{Kind: XID, Device: "1", Code: 94, After: Duration(10 * sec)})
 	fl, _ := newFleet(t, cfg)
-	assert.Empty(t, page(t, fl, "n", 9*sec).find(xidField), "4.x prints nothing before the first XID")
+	assert.Empty(t, page(t, fl, "n", 9*sec).Find(xidField), "4.x prints nothing before the first XID")
 
 	p := page(t, fl, "n", 10*sec)
-	s := p.find(xidField)
+	s := p.Find(xidField)
 	require.Len(t, s, 1)
-	assert.Equal(t, 94.0, s[0].value)
-	assert.Equal(t, "1", s[0].labels["gpu"])
-	assert.Equal(t, "94", s[0].labels["err_code"])
-	assert.Equal(t, "Contained ECC error", s[0].labels["err_msg"])
-	assert.Equal(t, 1.0, p.one(t, "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", "gpu", "1"))
-	assert.Equal(t, 0.0, p.one(t, "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", "gpu", "0"))
+	assert.Equal(t, 94.0, s[0].Value)
+	assert.Equal(t, "1", s[0].Labels["gpu"])
+	assert.Equal(t, "94", s[0].Labels["err_code"])
+	assert.Equal(t, "Contained ECC error", s[0].Labels["err_msg"])
+	assert.Equal(t, 1.0, p.One(t, "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", "gpu", "1"))
+	assert.Equal(t, 0.0, p.One(t, "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", "gpu", "0"))
 
 	p = page(t, fl, "n", 10*time.Minute)
-	assert.Equal(t, 31.0, p.one(t, xidField), "the last one, whatever the order of the script")
-	assert.Equal(t, 1.0, p.one(t, "DCGM_EXP_XID_ERRORS_TOTAL", "gpu", "1", "xid", "94"))
-	assert.Empty(t, p.find("DCGM_EXP_XID_ERRORS_COUNT", "xid", "94"), "out of the window of 5m")
-	assert.Equal(t, 0.0, p.one(t, "DCGM_EXP_XID_ERRORS_COUNT", "gpu", "1"))
-	assert.Equal(t, 1.0, page(t, fl, "n", 60*sec).one(t, "DCGM_EXP_XID_ERRORS_COUNT", "gpu", "1", "xid", "94"))
+	assert.Equal(t, 31.0, p.One(t, xidField), "the last one, whatever the order of the script")
+	assert.Equal(t, 1.0, p.One(t, "DCGM_EXP_XID_ERRORS_TOTAL", "gpu", "1", "xid", "94"))
+	assert.Empty(t, p.Find("DCGM_EXP_XID_ERRORS_COUNT", "xid", "94"), "out of the window of 5m")
+	assert.Equal(t, 0.0, p.One(t, "DCGM_EXP_XID_ERRORS_COUNT", "gpu", "1"))
+	assert.Equal(t, 1.0, page(t, fl, "n", 60*sec).One(t, "DCGM_EXP_XID_ERRORS_COUNT", "gpu", "1", "xid", "94"))
 }
 
 func TestXIDOfAMIGInstanceIsOnItsRowOnly(t *testing.T) {
 	cfg := oneNode(Node{Version: "3.0", Model: "A100-SXM4-40GB", Devices: 1, MIG: map[string][]string{"0": {"1g.5gb", "1g.5gb"}}})
 	fl, _ := newFleet(t, withFault(cfg, Fault{Kind: XID, Device: "0:1", Code: 13}))
 	p := page(t, fl, "n", sec)
-	assert.Equal(t, 0.0, p.one(t, xidField, "GPU_I_ID", "7"))
-	assert.Equal(t, 13.0, p.one(t, xidField, "GPU_I_ID", "8"))
+	assert.Equal(t, 0.0, p.One(t, xidField, "GPU_I_ID", "7"))
+	assert.Equal(t, 13.0, p.One(t, xidField, "GPU_I_ID", "8"))
 
 	fl, _ = newFleet(t, withFault(cfg, Fault{Kind: XID, Device: "0", Code: 79}))
-	for _, s := range page(t, fl, "n", sec).find(xidField) {
-		assert.Zero(t, s.value, "an XID of the whole board is on no instance")
+	for _, s := range page(t, fl, "n", sec).Find(xidField) {
+		assert.Zero(t, s.Value, "an XID of the whole board is on no instance")
 	}
-	assert.Zero(t, fl.TruthAt(epoch.Add(sec)).Nodes[0].Devices[0].XID)
+	assert.Zero(t, fl.TruthAt(pagetest.Epoch.Add(sec)).Nodes[0].Devices[0].XID)
 }
 
 func TestThermalThrottle(t *testing.T) {
 	fl, _ := newFleet(t, withFault(trainer("4.5"), Fault{Kind: ThermalThrottle, Device: "0", After: Duration(60 * sec), For: Duration(60 * sec)}))
-	at := func(d time.Duration, field string) float64 { return page(t, fl, "n", d).one(t, field, "gpu", "0") }
+	at := func(d time.Duration, field string) float64 { return page(t, fl, "n", d).One(t, field, "gpu", "0") }
 	const clock, reasons, violation, temp = "DCGM_FI_DEV_SM_CLOCK", "DCGM_FI_DEV_CLOCKS_EVENT_REASONS", "DCGM_FI_DEV_THERMAL_VIOLATION", "DCGM_FI_DEV_GPU_TEMP"
 	assert.Zero(t, at(59*sec, violation))
 	assert.Zero(t, int(at(59*sec, reasons))&reasonHWThermal)
@@ -80,21 +80,21 @@ func TestThermalThrottle(t *testing.T) {
 	assert.Equal(t, 30*6e8, at(90*sec, violation), "30 seconds at 0.6, in ns")
 	assert.Equal(t, 60*6e8, at(300*sec, violation), "stands still afterwards")
 	assert.Less(t, at(300*sec, temp), at(110*sec, temp))
-	assert.Zero(t, page(t, fl, "n", 300*sec).one(t, violation, "gpu", "1"), "the neighbour is cool")
+	assert.Zero(t, page(t, fl, "n", 300*sec).One(t, violation, "gpu", "1"), "the neighbour is cool")
 }
 
 func TestLostGPULeavesItsNeighbours(t *testing.T) {
 	fl, _ := newFleet(t, withFault(trainer("3.3"), Fault{Kind: GPULost, Device: "1", After: Duration(5 * sec), For: Duration(5 * sec)}))
 	devices := func(d time.Duration) (out []string) {
-		for _, s := range page(t, fl, "n", d).find("DCGM_FI_DEV_GPU_TEMP") {
-			out = append(out, s.labels["gpu"])
+		for _, s := range page(t, fl, "n", d).Find("DCGM_FI_DEV_GPU_TEMP") {
+			out = append(out, s.Labels["gpu"])
 		}
 		return out
 	}
 	assert.Equal(t, []string{"0", "1", "2"}, devices(4*sec))
 	assert.Equal(t, []string{"0", "2"}, devices(5*sec))
 	assert.Equal(t, []string{"0", "1", "2"}, devices(10*sec))
-	truth := fl.TruthAt(epoch.Add(6 * sec))
+	truth := fl.TruthAt(pagetest.Epoch.Add(6 * sec))
 	assert.False(t, truth.Nodes[0].Devices[1].OnPage)
 	assert.Greater(t, truth.Nodes[0].Devices[1].Utilization, 0.0, "it computes all the same")
 	assert.Equal(t, 1, truth.Services[0].Pods[0].DevicesOnPage)
@@ -102,19 +102,19 @@ func TestLostGPULeavesItsNeighbours(t *testing.T) {
 
 func TestSentinelsOfEachType(t *testing.T) {
 	fl, _ := newFleet(t, withFault(trainer("4.5"), Fault{Kind: Sentinel, Device: "0", Fields: []string{"DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_POWER_USAGE"}}))
-	b, err := fl.Page("n", epoch)
+	b, err := fl.Page("n", pagetest.Epoch)
 	require.NoError(t, err)
 	assert.Regexp(t, `DCGM_FI_DEV_FB_USED\{gpu="0".*\} 9223372036854775794\n`, string(b))
 	assert.Regexp(t, `DCGM_FI_DEV_POWER_USAGE\{gpu="0".*\} 140737488355330\.000000\n`, string(b))
-	p := parse(t, b)
-	assert.Less(t, p.one(t, "DCGM_FI_DEV_POWER_USAGE", "gpu", "1"), 701.0)
-	assert.Less(t, p.one(t, "DCGM_FI_DEV_GPU_TEMP", "gpu", "0"), 100.0)
+	p := pagetest.Parse(t, b)
+	assert.Less(t, p.One(t, "DCGM_FI_DEV_POWER_USAGE", "gpu", "1"), 701.0)
+	assert.Less(t, p.One(t, "DCGM_FI_DEV_GPU_TEMP", "gpu", "0"), 100.0)
 
 	fl, _ = newFleet(t, withFault(trainer("4.5"), Fault{Kind: Sentinel, Device: "0"}))
-	for _, s := range page(t, fl, "n", 0).find("DCGM_FI_DEV_GPU_UTIL", "gpu", "0") {
-		assert.Greater(t, s.value, 1e18, "every field of the device is blank")
+	for _, s := range page(t, fl, "n", 0).Find("DCGM_FI_DEV_GPU_UTIL", "gpu", "0") {
+		assert.Greater(t, s.Value, 1e18, "every field of the device is blank")
 	}
-	assert.False(t, fl.TruthAt(epoch).Nodes[0].Devices[0].OnPage)
+	assert.False(t, fl.TruthAt(pagetest.Epoch).Nodes[0].Devices[0].OnPage)
 }
 
 func TestFrozenPageStandsStillThenCatchesUp(t *testing.T) {
@@ -122,32 +122,32 @@ func TestFrozenPageStandsStillThenCatchesUp(t *testing.T) {
 	healthy, _ := newFleet(t, cfg)
 	fl, _ := newFleet(t, withFault(cfg, Fault{Kind: ExporterFrozen, After: Duration(10 * sec), For: Duration(30 * sec)}))
 	at := func(f *Fleet, d time.Duration) string {
-		b, err := f.Page("n", epoch.Add(d))
+		b, err := f.Page("n", pagetest.Epoch.Add(d))
 		require.NoError(t, err)
 		return string(b)
 	}
 	assert.Equal(t, at(healthy, 10*sec), at(fl, 39*sec))
 	assert.Equal(t, at(healthy, 40*sec), at(fl, 40*sec))
-	assert.Equal(t, "frozen", fl.TruthAt(epoch.Add(15 * sec)).Nodes[0].Exporter)
+	assert.Equal(t, "frozen", fl.TruthAt(pagetest.Epoch.Add(15 * sec)).Nodes[0].Exporter)
 }
 
 func TestNewPodWarmsUp(t *testing.T) {
 	pod := &Pod{Namespace: "x", Name: "new", Container: "c", Devices: []string{"2"}, Load: Inference, Warmup: Duration(20 * sec)}
 	fl, _ := newFleet(t, withFault(trainer("4.5"), Fault{Kind: NewPod, Pod: pod, After: Duration(10 * sec)}))
 	mem := func(d time.Duration) float64 {
-		return page(t, fl, "n", d).one(t, "DCGM_FI_DEV_FB_USED", "gpu", "2")
+		return page(t, fl, "n", d).One(t, "DCGM_FI_DEV_FB_USED", "gpu", "2")
 	}
 	util := func(d time.Duration) float64 {
-		return page(t, fl, "n", d).one(t, "DCGM_FI_DEV_GPU_UTIL", "gpu", "2")
+		return page(t, fl, "n", d).One(t, "DCGM_FI_DEV_GPU_UTIL", "gpu", "2")
 	}
-	assert.Empty(t, page(t, fl, "n", 9*sec).find("DCGM_FI_DEV_GPU_UTIL", "pod", "new"))
-	assert.Len(t, page(t, fl, "n", 10*sec).find("DCGM_FI_DEV_GPU_UTIL", "pod", "new"), 1)
+	assert.Empty(t, page(t, fl, "n", 9*sec).Find("DCGM_FI_DEV_GPU_UTIL", "pod", "new"))
+	assert.Len(t, page(t, fl, "n", 10*sec).Find("DCGM_FI_DEV_GPU_UTIL", "pod", "new"), 1)
 	assert.Zero(t, mem(9*sec))
 	assert.Less(t, mem(15*sec), mem(25*sec))
 	assert.Zero(t, util(25*sec))
 	assert.Positive(t, util(30*sec))
-	assert.True(t, fl.TruthAt(epoch.Add(29 * sec)).Services[1].Pods[0].Warming)
-	assert.False(t, fl.TruthAt(epoch.Add(30 * sec)).Services[1].Pods[0].Warming)
+	assert.True(t, fl.TruthAt(pagetest.Epoch.Add(29 * sec)).Services[1].Pods[0].Warming)
+	assert.False(t, fl.TruthAt(pagetest.Epoch.Add(30 * sec)).Services[1].Pods[0].Warming)
 }
 
 func TestPodGoneAndDeviceChangesHands(t *testing.T) {
@@ -156,8 +156,8 @@ func TestPodGoneAndDeviceChangesHands(t *testing.T) {
 	cfg = withFault(cfg, Fault{Kind: PodGone, Pod: &Pod{Namespace: "x", Name: "job-0"}, After: Duration(10 * sec)})
 	fl, _ := newFleet(t, cfg)
 	holders := func(d time.Duration) (out []string) {
-		for _, s := range page(t, fl, "n", d).find("DCGM_FI_DEV_GPU_UTIL") {
-			out = append(out, s.labels["pod"])
+		for _, s := range page(t, fl, "n", d).Find("DCGM_FI_DEV_GPU_UTIL") {
+			out = append(out, s.Labels["pod"])
 		}
 		return out
 	}
@@ -173,7 +173,7 @@ func TestFaultsStartedByHand(t *testing.T) {
 	st, err := fl.StartFault(Fault{Node: "n", Kind: XID, Device: "0", Code: 48})
 	require.NoError(t, err)
 	assert.Equal(t, "active", st.State)
-	assert.Equal(t, 48.0, page(t, fl, "n", 30*sec+800*time.Millisecond).one(t, xidField, "gpu", "0"), "at once, in the second it falls into")
+	assert.Equal(t, 48.0, page(t, fl, "n", 30*sec+800*time.Millisecond).One(t, xidField, "gpu", "0"), "at once, in the second it falls into")
 
 	later, err := fl.StartFault(Fault{Node: "n", Kind: GPULost, Device: "0", After: Duration(10 * sec)})
 	require.NoError(t, err)
@@ -182,7 +182,7 @@ func TestFaultsStartedByHand(t *testing.T) {
 	require.NoError(t, err)
 	clock.Advance(15 * sec)
 	assert.Equal(t, []string{"active", "ended"}, []string{fl.Faults()[0].State, fl.Faults()[1].State})
-	assert.Len(t, page(t, fl, "n", 45*sec).find(xidField), 3, "ended before it began")
+	assert.Len(t, page(t, fl, "n", 45*sec).Find(xidField), 3, "ended before it began")
 
 	_, err = fl.EndFault("f99")
 	assert.ErrorIs(t, err, ErrNoFault)
@@ -236,7 +236,7 @@ func TestTheNumberOfFaultsHasALimit(t *testing.T) {
 func TestDemoTellsItsStory(t *testing.T) {
 	fl, _ := newFleet(t, Demo(DemoTimes()))
 	service := func(d time.Duration, name string) *ServiceTruth {
-		for _, s := range fl.TruthAt(epoch.Add(d)).Services {
+		for _, s := range fl.TruthAt(pagetest.Epoch.Add(d)).Services {
 			if s.Name == name {
 				return &s
 			}
@@ -251,9 +251,9 @@ func TestDemoTellsItsStory(t *testing.T) {
 		assert.Equal(t, want, llama.PodsOnPage, fmt.Sprint(d))
 	}
 	assert.Len(t, service(0, "llama").Pods[0].Devices, 2)
-	assert.Empty(t, page(t, fl, "gpu-node-b", 39*sec).find(xidField, "err_code", "94"))
-	assert.Len(t, page(t, fl, "gpu-node-b", 40*sec).find(xidField, "err_code", "94"), 1)
-	for _, s := range fl.TruthAt(epoch.Add(80 * sec)).Services {
+	assert.Empty(t, page(t, fl, "gpu-node-b", 39*sec).Find(xidField, "err_code", "94"))
+	assert.Len(t, page(t, fl, "gpu-node-b", 40*sec).Find(xidField, "err_code", "94"), 1)
+	for _, s := range fl.TruthAt(pagetest.Epoch.Add(80 * sec)).Services {
 		if s.Name != "llama" {
 			assert.Equal(t, len(s.Pods), s.PodsOnPage, "only llama loses a pod: %s", s.Name)
 		}
@@ -277,51 +277,17 @@ func TestDescriptionChanges(t *testing.T) {
 		profile, device string
 	}{{9 * sec, 0, "1g.5gb", "nvidia0"}, {10 * sec, 1, "1g.10gb", "nvidia1"}, {20 * sec, 0, "1g.5gb", "nvidia0"}} {
 		p, want := page(t, fl, "n", at.after), page(t, plain, "n", at.after)
-		truth := fl.TruthAt(epoch.Add(at.after)).Nodes[0]
-		changed := p.find(power, "UUID", first, "gpu", fmt.Sprint(at.index), "device", at.device, "Hostname", truth.Host)
+		truth := fl.TruthAt(pagetest.Epoch.Add(at.after)).Nodes[0]
+		changed := p.Find(power, "UUID", first, "gpu", fmt.Sprint(at.index), "device", at.device, "Hostname", truth.Host)
 		require.Len(t, changed, 1)
-		assert.InDelta(t, want.one(t, power, "UUID", first), changed[0].value, 0)
+		assert.InDelta(t, want.One(t, power, "UUID", first), changed[0].Value, 0)
 		assert.Equal(t, at.index == 0, truth.Host == "n")
-		assert.Len(t, p.find(power, "gpu", "0"), 1)
+		assert.Len(t, p.Find(power, "gpu", "0"), 1)
 		assert.Equal(t, at.index, truth.Devices[0].Index)
 		assert.Equal(t, 1-at.index, truth.Devices[1].Index)
-		assert.Len(t, p.find(power, "GPU_I_ID", "7", "GPU_I_PROFILE", at.profile), 1)
+		assert.Len(t, p.Find(power, "GPU_I_ID", "7", "GPU_I_PROFILE", at.profile), 1)
 		assert.Equal(t, at.profile, truth.Devices[3].MIG)
-		free := p.one(t, "DCGM_FI_DEV_FB_FREE", "GPU_I_ID", "7")
+		free := p.One(t, "DCGM_FI_DEV_FB_FREE", "GPU_I_ID", "7")
 		assert.Equal(t, float64(truth.Devices[3].MemoryTotalMiB-truth.Devices[3].MemoryUsedMiB), free)
 	}
-}
-
-// Another exporter of the same node: in the place of the first, or beside it.
-func TestExportersElsewhere(t *testing.T) {
-	b := newBench(t, Demo(DemoTimes()))
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	port := free.Addr().(*net.TCPAddr).Port
-	require.NoError(t, free.Close())
-	before := b.server.URL("gpu-node-b")
-	elsewhere := fmt.Sprintf("http://127.0.0.1:%d/metrics", port)
-	read := func(url string) string {
-		resp, err := b.client.Get(url)
-		if err != nil {
-			return "nothing"
-		}
-		defer resp.Body.Close()
-		body, err := io.ReadAll(resp.Body)
-		require.NoError(t, err)
-		return parse(t, body).samples[0].labels["Hostname"]
-	}
-	id := b.start(fmt.Sprintf(`{"node":"gpu-node-b","kind":"exporter_replaced","host":"other","port":%d}`, port))
-	assert.Equal(t, elsewhere, b.server.URL("gpu-node-b"))
-	assert.Equal(t, []string{"nothing", "other"}, []string{read(before), read(elsewhere)})
-	b.end(id)
-	assert.Equal(t, before, b.server.URL("gpu-node-b"))
-	assert.Equal(t, []string{"gpu-node-b", "nothing"}, []string{read(before), read(elsewhere)})
-
-	id = b.start(fmt.Sprintf(`{"node":"gpu-node-b","kind":"exporter_twice","host":"second","port":%d}`, port))
-	down := b.start(`{"node":"gpu-node-b","kind":"exporter_down"}`)
-	assert.Equal(t, []string{"nothing", "second"}, []string{read(before), read(elsewhere)})
-	b.end(down)
-	assert.Equal(t, []string{"gpu-node-b", "second"}, []string{read(before), read(elsewhere)})
-	b.end(id)
 }

@@ -200,7 +200,7 @@ func (n *node) mark(r *reading, k int64) bool {
 				r.mig, r.total = &is, is.memoryMiB
 			}
 		case XID:
-			if k < Duration(f.start).step() || !f.hits(r.board, r.position) {
+			if k < step(Duration(f.start)) || !f.hits(r.board, r.position) {
 				continue
 			}
 			if f.holdsStep(k) && f.start >= lastXID {

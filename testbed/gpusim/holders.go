@@ -147,7 +147,7 @@ func (n *node) holders(ref slotRef, k int64) []holding {
 	var out []holding
 	consider := func(p *Pod, slots []heldSlot) {
 		for _, s := range slots {
-			if s.slotRef != ref || k < p.Start.step() || n.gone(p, k) {
+			if s.slotRef != ref || k < step(p.Start) || n.gone(p, k) {
 				continue
 			}
 			together := s.replica >= 0 && len(out) > 0 && out[0].replica >= 0
@@ -195,7 +195,7 @@ func (b *board) work(position, replica int, pod *Pod, k int64) activity {
 	slot := b.seed + uint64(position+2)<<40 + uint64(replica+1)<<50
 	warm := 1.0
 	if pod.Start > 0 {
-		warm = min(1, max(float64(k-pod.Start.step())/pod.warmup(), 0))
+		warm = min(1, max(float64(k-step(pod.Start))/pod.warmup(), 0))
 	}
 	fleet := b.node.fleet.cfg.Seed
 	service := stream(fleet, "service/"+pod.Namespace+"/"+pod.Service())

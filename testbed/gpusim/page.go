@@ -23,10 +23,10 @@ const (
 
 // Page is the page of a node's exporter at a time. Faults of the exporter
 // itself (down, slow, cut off) are not in it: they happen in the server.
-func (fl *Fleet) Page(name string, at time.Time) ([]byte, error) { return fl.pageOf(name, "", at) }
+func (fl *Fleet) Page(name string, at time.Time) ([]byte, error) { return fl.PageOf(name, "", at) }
 
-// pageOf is the page of the exporter that calls its host so, "" of the node's own.
-func (fl *Fleet) pageOf(name, host string, at time.Time) ([]byte, error) {
+// PageOf is the page of the exporter that calls its host so, "" of the node's own.
+func (fl *Fleet) PageOf(name, host string, at time.Time) ([]byte, error) {
 	fl.mu.Lock()
 	defer fl.mu.Unlock()
 	n := fl.node(name)
@@ -61,11 +61,11 @@ type line struct {
 }
 
 func (n *node) page(t time.Duration, stamp time.Time, host string) []byte {
-	readings := n.read(Duration(t).step())
+	readings := n.read(step(Duration(t)))
 	lines := make([]line, 0, len(readings))
 	for i := range readings {
 		r := &readings[i]
-		lines = append(lines, line{r, n.labels(r, n.index(r.board, Duration(t).step()), host), n.attributes(r, false), n.attributes(r, true)})
+		lines = append(lines, line{r, n.labels(r, n.index(r.board, step(Duration(t))), host), n.attributes(r, false), n.attributes(r, true)})
 	}
 	suffix := "\n"
 	if !stamp.IsZero() {
@@ -89,7 +89,7 @@ func (n *node) page(t time.Duration, stamp time.Time, host string) []byte {
 			w.family(f, lines)
 		}
 		if n.cfg.Fields == "all" {
-			n.xidFamilies(w, lines, Duration(t).step())
+			n.xidFamilies(w, lines, step(Duration(t)))
 		}
 	}
 	return w.Bytes()
@@ -338,7 +338,7 @@ func (n *node) xidFamilies(w *writer, lines []line, k int64) {
 func (n *node) xidCounts(r *reading, k, seconds int64) [][2]int {
 	byCode := map[int]int{}
 	for _, f := range n.faults {
-		at := Duration(f.start).step()
+		at := step(Duration(f.start))
 		if f.Kind == XID && at <= k && at > k-seconds && f.hits(r.board, r.position) {
 			byCode[f.Code]++
 		}

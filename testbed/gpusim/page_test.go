@@ -11,12 +11,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/internal/pagetest"
 )
 
 func TestSameSeedSamePage(t *testing.T) {
 	a, _ := newFleet(t, Demo(DemoTimes()))
 	// Another fleet, started at another time and asked in another order.
-	clock := newClock()
+	clock := pagetest.NewClock()
 	clock.Advance(99 * time.Hour)
 	b, err := New(Demo(DemoTimes()), clock.Now)
 	require.NoError(t, err)
@@ -60,34 +62,34 @@ func TestCountersNeverFallAndEnergyIsThePowerAddedUp(t *testing.T) {
 	fl, _ := newFleet(t, cfg)
 	// Typed counter by the exporter, in truth rates or window counts.
 	falls := map[string]bool{nvlinkTotal: true, "DCGM_FI_DEV_NVLINK_BANDWIDTH_L0": true, "DCGM_EXP_XID_ERRORS_COUNT": true}
-	key := func(s sample) string { return s.name + "/" + s.labels["UUID"] + "/" + s.labels["GPU_I_ID"] }
+	key := func(s pagetest.Sample) string { return s.Name + "/" + s.Labels["UUID"] + "/" + s.Labels["GPU_I_ID"] }
 	for _, node := range fl.Nodes() {
 		last := map[string]float64{}
 		power := map[string]float64{} // mJ since the first page
 		first := map[string]float64{}
 		for sec := range 70 {
 			p := page(t, fl, node, time.Duration(sec)*time.Second)
-			for _, s := range p.samples {
-				if p.types[s.name] == "counter" && !falls[s.name] {
+			for _, s := range p.Samples {
+				if p.Types[s.Name] == "counter" && !falls[s.Name] {
 					k := key(s)
-					if s.value < last[k] {
-						t.Fatalf("%s fell from %f to %f at second %d", k, last[k], s.value, sec)
+					if s.Value < last[k] {
+						t.Fatalf("%s fell from %f to %f at second %d", k, last[k], s.Value, sec)
 					}
-					last[k] = s.value
+					last[k] = s.Value
 				}
-				switch s.name {
+				switch s.Name {
 				case "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION":
-					k := s.labels["UUID"]
+					k := s.Labels["UUID"]
 					if sec == 0 {
-						first[k] = s.value
+						first[k] = s.Value
 					}
-					require.InDelta(t, first[k]+power[k], s.value, .5, "energy at second %d", sec)
+					require.InDelta(t, first[k]+power[k], s.Value, .5, "energy at second %d", sec)
 				}
 			}
 			seen := map[string]bool{} // MIG rows repeat the board's power
-			for _, s := range p.find("DCGM_FI_DEV_POWER_USAGE") {
-				if k := s.labels["UUID"]; !seen[k] {
-					power[k] += s.value * 1000
+			for _, s := range p.Find("DCGM_FI_DEV_POWER_USAGE") {
+				if k := s.Labels["UUID"]; !seen[k] {
+					power[k] += s.Value * 1000
 					seen[k] = true
 				}
 			}
@@ -103,18 +105,18 @@ func TestValuesFitTogether(t *testing.T) {
 			low, high := 1.0, 0.0
 			for sec := 0; sec < 490; sec += 7 {
 				p := page(t, fl, "n", time.Duration(sec)*time.Second)
-				util := p.one(t, "DCGM_FI_DEV_GPU_UTIL") / 100
+				util := p.One(t, "DCGM_FI_DEV_GPU_UTIL") / 100
 				low, high = min(low, util), max(high, util)
-				require.InDelta(t, util, p.one(t, "DCGM_FI_PROF_GR_ENGINE_ACTIVE"), 1e-9)
-				sm := p.one(t, "DCGM_FI_PROF_SM_ACTIVE")
+				require.InDelta(t, util, p.One(t, "DCGM_FI_PROF_GR_ENGINE_ACTIVE"), 1e-9)
+				sm := p.One(t, "DCGM_FI_PROF_SM_ACTIVE")
 				require.LessOrEqual(t, sm, util)
 				for _, pipe := range []string{"TENSOR", "FP64", "FP32", "FP16"} {
-					require.LessOrEqual(t, p.one(t, "DCGM_FI_PROF_PIPE_"+pipe+"_ACTIVE"), sm)
+					require.LessOrEqual(t, p.One(t, "DCGM_FI_PROF_PIPE_"+pipe+"_ACTIVE"), sm)
 				}
-				require.LessOrEqual(t, p.one(t, "DCGM_FI_DEV_POWER_USAGE"), m.TDPWatts)
-				require.Greater(t, p.one(t, "DCGM_FI_DEV_POWER_USAGE"), .95*m.IdleWatts)
-				require.LessOrEqual(t, p.one(t, "DCGM_FI_DEV_SM_CLOCK"), float64(m.SMClock))
-				used, free, reserved := p.one(t, "DCGM_FI_DEV_FB_USED"), p.one(t, "DCGM_FI_DEV_FB_FREE"), p.one(t, "DCGM_FI_DEV_FB_RESERVED")
+				require.LessOrEqual(t, p.One(t, "DCGM_FI_DEV_POWER_USAGE"), m.TDPWatts)
+				require.Greater(t, p.One(t, "DCGM_FI_DEV_POWER_USAGE"), .95*m.IdleWatts)
+				require.LessOrEqual(t, p.One(t, "DCGM_FI_DEV_SM_CLOCK"), float64(m.SMClock))
+				used, free, reserved := p.One(t, "DCGM_FI_DEV_FB_USED"), p.One(t, "DCGM_FI_DEV_FB_FREE"), p.One(t, "DCGM_FI_DEV_FB_RESERVED")
 				require.EqualValues(t, m.MemoryMiB, used+free+reserved)
 				require.Greater(t, used, .1*float64(m.MemoryMiB), "a pod holds memory even when it does nothing")
 			}
@@ -138,7 +140,7 @@ func TestTemperatureFollowsPowerWithALag(t *testing.T) {
 	cfg.Faults = []Fault{{Node: "n", Kind: NewPod, Pod: pod, After: Duration(10 * time.Second)}}
 	fl, _ := newFleet(t, cfg)
 	temp := func(s int) float64 {
-		return page(t, fl, "n", time.Duration(s)*time.Second).one(t, "DCGM_FI_DEV_GPU_TEMP")
+		return page(t, fl, "n", time.Duration(s)*time.Second).One(t, "DCGM_FI_DEV_GPU_TEMP")
 	}
 	cold, soon, later := temp(9), temp(14), temp(70)
 	assert.Less(t, cold, 36.0)
@@ -162,20 +164,20 @@ func TestEveryVersionParses(t *testing.T) {
 			fl, _ := newFleet(t, cfg)
 			p := page(t, fl, "n", time.Minute)
 			series := map[string]bool{}
-			for _, s := range p.samples {
-				assert.Contains(t, p.types, s.name)
-				assert.NotEmpty(t, p.help[s.name])
-				k := s.name
-				for _, n := range strings.Fields(s.order()) {
-					k += "," + n + "=" + s.labels[n]
+			for _, s := range p.Samples {
+				assert.Contains(t, p.Types, s.Name)
+				assert.NotEmpty(t, p.Help[s.Name])
+				k := s.Name
+				for _, n := range strings.Fields(s.Order()) {
+					k += "," + n + "=" + s.Labels[n]
 				}
 				assert.False(t, series[k], "twice: %s", k)
 				series[k] = true
 			}
 			if x.podLabels {
-				s := p.find("DCGM_FI_DEV_FB_USED", "gpu", "0")[0]
-				assert.Equal(t, `quote " backslash \ ü`, s.labels[x.podPrefix+"app"])
-				assert.Equal(t, "v", s.labels[x.podPrefix+"a_b_c_d"])
+				s := p.Find("DCGM_FI_DEV_FB_USED", "gpu", "0")[0]
+				assert.Equal(t, `quote " backslash \ ü`, s.Labels[x.podPrefix+"app"])
+				assert.Equal(t, "v", s.Labels[x.podPrefix+"a_b_c_d"])
 			}
 		})
 	}
@@ -200,16 +202,16 @@ func TestLooksLikeCapturedPages(t *testing.T) {
 		{"runai-fraction-shared-1workload.prom", Node{Version: "3.0", Model: "T4", Devices: 2, Pods: held}},
 	} {
 		t.Run(tc.file, func(t *testing.T) {
-			real := parse(t, realSample(t, tc.file))
+			real := pagetest.Parse(t, pagetest.Captured(t, tc.file))
 			fl, _ := newFleet(t, oneNode(tc.node))
 			ours := page(t, fl, "n", time.Minute)
-			orders := func(p parsed) map[string]map[string]bool {
+			orders := func(p pagetest.Page) map[string]map[string]bool {
 				out := map[string]map[string]bool{}
-				for _, s := range p.samples {
-					if out[s.name] == nil {
-						out[s.name] = map[string]bool{}
+				for _, s := range p.Samples {
+					if out[s.Name] == nil {
+						out[s.Name] = map[string]bool{}
 					}
-					out[s.name][s.order()] = true
+					out[s.Name][s.Order()] = true
 				}
 				return out
 			}
@@ -222,22 +224,22 @@ func TestLooksLikeCapturedPages(t *testing.T) {
 				}
 				shared++
 				assert.Equal(t, want[name], have[name], name)
-				if typ, ok := real.types[name]; ok {
-					assert.Equal(t, typ, ours.types[name], name)
-					assert.Equal(t, real.help[name], ours.help[name], name)
+				if typ, ok := real.Types[name]; ok {
+					assert.Equal(t, typ, ours.Types[name], name)
+					assert.Equal(t, real.Help[name], ours.Help[name], name)
 				}
 			}
 			assert.GreaterOrEqual(t, shared, 3)
 			// Families stand in the order of the real page.
 			var theirs, mine []string
-			for _, s := range real.samples {
-				if len(theirs) == 0 || theirs[len(theirs)-1] != s.name {
-					theirs = append(theirs, s.name)
+			for _, s := range real.Samples {
+				if len(theirs) == 0 || theirs[len(theirs)-1] != s.Name {
+					theirs = append(theirs, s.Name)
 				}
 			}
-			for _, s := range ours.samples {
-				if want[s.name] != nil && (len(mine) == 0 || mine[len(mine)-1] != s.name) {
-					mine = append(mine, s.name)
+			for _, s := range ours.Samples {
+				if want[s.Name] != nil && (len(mine) == 0 || mine[len(mine)-1] != s.Name) {
+					mine = append(mine, s.Name)
 				}
 			}
 			assert.Equal(t, theirs, mine)
@@ -271,8 +273,8 @@ func TestAFullPageHasSixtyFieldsADevice(t *testing.T) {
 			fl, _ := newFleet(t, oneNode(Node{Version: version, Model: model, Devices: 8, Fields: "all"}))
 			p := page(t, fl, "n", 0)
 			n := map[string]int{}
-			for _, s := range p.samples {
-				n[s.labels["gpu"]]++
+			for _, s := range p.Samples {
+				n[s.Labels["gpu"]]++
 			}
 			require.Len(t, n, 8)
 			assert.GreaterOrEqual(t, n["0"], 60, "%s on %s", model, version)
@@ -280,8 +282,8 @@ func TestAFullPageHasSixtyFieldsADevice(t *testing.T) {
 	}
 	off := false
 	fl, _ := newFleet(t, oneNode(Node{Version: "4.5", Model: "H100", Devices: 1, Profiling: &off}))
-	for _, s := range page(t, fl, "n", 0).samples {
-		assert.NotContains(t, s.name, "_PROF_")
+	for _, s := range page(t, fl, "n", 0).Samples {
+		assert.NotContains(t, s.Name, "_PROF_")
 	}
 }
 
@@ -291,18 +293,18 @@ func TestMIGRowsRepeatTheBoardAndKeepTheirOwnMemory(t *testing.T) {
 		Pods: []Pod{{Namespace: "x", Name: "busy", Devices: []string{"1:0"}, Load: Training}},
 	}))
 	p := page(t, fl, "n", time.Minute)
-	power := p.find("DCGM_FI_DEV_POWER_USAGE", "gpu", "1")
+	power := p.Find("DCGM_FI_DEV_POWER_USAGE", "gpu", "1")
 	require.Len(t, power, 2, "no row of the board itself")
-	assert.Equal(t, power[0].value, power[1].value)
-	assert.Greater(t, power[0].value, 60.0)
-	assert.Empty(t, p.find("DCGM_FI_DEV_GPU_UTIL", "gpu", "1"))
-	assert.Len(t, p.find("DCGM_FI_DEV_GPU_UTIL", "gpu", "0"), 1)
-	busy := p.find("DCGM_FI_PROF_GR_ENGINE_ACTIVE", "gpu", "1", "GPU_I_ID", "1", "GPU_I_PROFILE", "3g.20gb", "pod", "busy")
+	assert.Equal(t, power[0].Value, power[1].Value)
+	assert.Greater(t, power[0].Value, 60.0)
+	assert.Empty(t, p.Find("DCGM_FI_DEV_GPU_UTIL", "gpu", "1"))
+	assert.Len(t, p.Find("DCGM_FI_DEV_GPU_UTIL", "gpu", "0"), 1)
+	busy := p.Find("DCGM_FI_PROF_GR_ENGINE_ACTIVE", "gpu", "1", "GPU_I_ID", "1", "GPU_I_PROFILE", "3g.20gb", "pod", "busy")
 	require.Len(t, busy, 1)
-	assert.Greater(t, busy[0].value, .05)
-	assert.Zero(t, p.one(t, "DCGM_FI_PROF_GR_ENGINE_ACTIVE", "gpu", "1", "GPU_I_ID", "7"))
-	assert.Greater(t, p.one(t, "DCGM_FI_DEV_FB_USED", "gpu", "1", "GPU_I_ID", "1"), 10000.0)
-	assert.Zero(t, p.one(t, "DCGM_FI_DEV_FB_USED", "gpu", "1", "GPU_I_ID", "7"))
+	assert.Greater(t, busy[0].Value, .05)
+	assert.Zero(t, p.One(t, "DCGM_FI_PROF_GR_ENGINE_ACTIVE", "gpu", "1", "GPU_I_ID", "7"))
+	assert.Greater(t, p.One(t, "DCGM_FI_DEV_FB_USED", "gpu", "1", "GPU_I_ID", "1"), 10000.0)
+	assert.Zero(t, p.One(t, "DCGM_FI_DEV_FB_USED", "gpu", "1", "GPU_I_ID", "7"))
 }
 
 // One page of a node of eight H100 with every field on.
@@ -310,9 +312,9 @@ func BenchmarkPage(b *testing.B) {
 	fl, err := New(oneNode(Node{
 		Version: "4.6", Model: "H100", Devices: 8, Fields: "all", PodLabels: true,
 		Pods: []Pod{{Namespace: "x", Name: "p", Devices: []string{"0", "1", "2", "3", "4", "5", "6", "7"}, Load: Training}},
-	}), newClock().Now)
+	}), pagetest.NewClock().Now)
 	require.NoError(b, err)
-	at := epoch
+	at := pagetest.Epoch
 	b.ReportAllocs()
 	for b.Loop() {
 		at = at.Add(15 * time.Second)

@@ -61,7 +61,7 @@ func (n *node) virtual(r reading) []reading {
 // former is the pod that had a free device or instance at second k, while the
 // exporter still says so.
 func (n *node) former(ref slotRef, k int64) (former, bool) {
-	window := n.cfg.StaleLabels.step()
+	window := step(n.cfg.StaleLabels)
 	for j := k - 1; j >= max(k-window, n.since); j-- {
 		if held := n.holders(ref, j); len(held) > 0 {
 			return former{*held[len(held)-1].pod, j + 1}, true

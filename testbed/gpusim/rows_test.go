@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/internal/pagetest"
 )
 
 // crowd is a node with one device that three pods share and one that is free.
@@ -25,7 +27,7 @@ func TestSharersAddUpToTheirDevice(t *testing.T) {
 	node.Pods[3].Labels = map[string]string{"app": "twice"}
 	fl, _ := newFleet(t, oneNode(node))
 	for s := range 200 {
-		truth := fl.TruthAt(epoch.Add(time.Duration(s) * sec))
+		truth := fl.TruthAt(pagetest.Epoch.Add(time.Duration(s) * sec))
 		for _, d := range truth.Nodes[0].Devices {
 			var util, watts float64
 			var used int
@@ -64,12 +66,12 @@ func TestASharedDeviceHasOneRowWithThePodThatIsLastInTheList(t *testing.T) {
 	seen := map[string]bool{}
 	for i := range 40 {
 		p := page(t, fl, "n", time.Duration(i)*listEvery*sec)
-		rows := p.find("DCGM_FI_DEV_GPU_UTIL", "gpu", "0")
+		rows := p.Find("DCGM_FI_DEV_GPU_UTIL", "gpu", "0")
 		require.Len(t, rows, 1)
-		seen[rows[0].labels["pod"]] = true
-		assert.NotContains(t, rows[0].labels, "vgpu")
-		for _, s := range p.find("DCGM_FI_DEV_POWER_USAGE", "gpu", "0") {
-			assert.Equal(t, rows[0].labels["pod"], s.labels["pod"], "one list for the whole page")
+		seen[rows[0].Labels["pod"]] = true
+		assert.NotContains(t, rows[0].Labels, "vgpu")
+		for _, s := range p.Find("DCGM_FI_DEV_POWER_USAGE", "gpu", "0") {
+			assert.Equal(t, rows[0].Labels["pod"], s.Labels["pod"], "one list for the whole page")
 		}
 	}
 	assert.Equal(t, map[string]bool{"a": true, "b": true, "c": true}, seen, "the list has another order each time")
@@ -82,42 +84,42 @@ func TestVirtualGPUsHaveARowForEachPod(t *testing.T) {
 			node.VirtualGPUs = true
 			fl, _ := newFleet(t, oneNode(node))
 			p := page(t, fl, "n", 30*sec)
-			d := fl.TruthAt(epoch.Add(30 * sec)).Nodes[0].Devices[0]
-			power := p.find("DCGM_FI_DEV_POWER_USAGE", "gpu", "0")
+			d := fl.TruthAt(pagetest.Epoch.Add(30 * sec)).Nodes[0].Devices[0]
+			power := p.Find("DCGM_FI_DEV_POWER_USAGE", "gpu", "0")
 			require.Len(t, power, 3)
 			for i, s := range power {
-				assert.Equal(t, d.PowerWatts, s.value, "the whole device's on each")
-				assert.Equal(t, []string{"a", "b", "c"}[i], s.labels["pod"])
-				assert.Equal(t, []string{"0", "1", "3"}[i], s.labels["vgpu"])
-				assert.Regexp(t, `container namespace pod vgpu $`, s.order())
+				assert.Equal(t, d.PowerWatts, s.Value, "the whole device's on each")
+				assert.Equal(t, []string{"a", "b", "c"}[i], s.Labels["pod"])
+				assert.Equal(t, []string{"0", "1", "3"}[i], s.Labels["vgpu"])
+				assert.Regexp(t, `container namespace pod vgpu $`, s.Order())
 			}
-			assert.Len(t, p.find("DCGM_EXP_XID_ERRORS_COUNT", "gpu", "0"), 3)
-			assert.NotContains(t, p.find("DCGM_FI_DEV_POWER_USAGE", "gpu", "1")[0].labels, "vgpu")
-			used := p.find("DCGM_FI_DEV_FB_USED", "gpu", "0")
-			util := p.find("DCGM_FI_DEV_GPU_UTIL", "gpu", "0")
+			assert.Len(t, p.Find("DCGM_EXP_XID_ERRORS_COUNT", "gpu", "0"), 3)
+			assert.NotContains(t, p.Find("DCGM_FI_DEV_POWER_USAGE", "gpu", "1")[0].Labels, "vgpu")
+			used := p.Find("DCGM_FI_DEV_FB_USED", "gpu", "0")
+			util := p.Find("DCGM_FI_DEV_GPU_UTIL", "gpu", "0")
 			if version == "4.5" {
 				require.Len(t, used, 3)
 				for i := range used {
-					assert.EqualValues(t, d.MemoryUsedMiB, used[i].value)
-					assert.Equal(t, percent(d.Utilization), util[i].value)
+					assert.EqualValues(t, d.MemoryUsedMiB, used[i].Value)
+					assert.Equal(t, percent(d.Utilization), util[i].Value)
 				}
 				return
 			}
 			require.Len(t, used, 4, "the device, and each pod by its processes")
-			assert.NotContains(t, used[0].labels, "pod")
-			assert.EqualValues(t, d.MemoryUsedMiB, used[0].value)
+			assert.NotContains(t, used[0].Labels, "pod")
+			assert.EqualValues(t, d.MemoryUsedMiB, used[0].Value)
 			sum := 0.0
 			for i, s := range used[1:] {
-				assert.EqualValues(t, d.Sharers[i].MemoryUsedMiB, s.value)
-				assert.Equal(t, percent(d.Sharers[i].Utilization), util[i+1].value)
-				sum += s.value
+				assert.EqualValues(t, d.Sharers[i].MemoryUsedMiB, s.Value)
+				assert.Equal(t, percent(d.Sharers[i].Utilization), util[i+1].Value)
+				sum += s.Value
 			}
-			assert.Equal(t, used[0].value, sum)
+			assert.Equal(t, used[0].Value, sum)
 		})
 	}
 	node := crowd("3.3")
 	node.VirtualGPUs = true
-	_, err := New(oneNode(node), newClock().Now)
+	_, err := New(oneNode(node), pagetest.NewClock().Now)
 	assert.ErrorContains(t, err, "virtual_gpus: an exporter of version 3.3 cannot")
 }
 
@@ -127,9 +129,9 @@ func TestVirtualMIGInstances(t *testing.T) {
 		Pods: []Pod{pod("a", Training, "0:0::0"), pod("b", Training, "0:0::1")},
 	}))
 	p := page(t, fl, "n", 30*sec)
-	assert.Len(t, p.find("DCGM_FI_DEV_FB_USED"), 3)
-	assert.Empty(t, p.find("DCGM_FI_DEV_GPU_UTIL"), "memory alone, under MIG")
-	assert.Len(t, p.find("DCGM_FI_PROF_GR_ENGINE_ACTIVE", "GPU_I_ID", "1"), 2)
+	assert.Len(t, p.Find("DCGM_FI_DEV_FB_USED"), 3)
+	assert.Empty(t, p.Find("DCGM_FI_DEV_GPU_UTIL"), "memory alone, under MIG")
+	assert.Len(t, p.Find("DCGM_FI_PROF_GR_ENGINE_ACTIVE", "GPU_I_ID", "1"), 2)
 }
 
 func TestAnExporterThatKnowsNoPods(t *testing.T) {
@@ -139,13 +141,13 @@ func TestAnExporterThatKnowsNoPods(t *testing.T) {
 		node.Pods[0].Labels = map[string]string{"app": "a"}
 		fl, _ := newFleet(t, oneNode(node))
 		p := page(t, fl, "n", 30*sec)
-		for _, s := range p.samples {
+		for _, s := range p.Samples {
 			for _, label := range []string{"pod", "namespace", "container", "pod_uid", "pod_label_app"} {
-				assert.NotContains(t, s.labels, label)
+				assert.NotContains(t, s.Labels, label)
 			}
 		}
-		assert.Positive(t, p.one(t, "DCGM_FI_DEV_GPU_UTIL", "gpu", "0"), "the load is there all the same")
-		assert.Equal(t, "a", fl.TruthAt(epoch).Nodes[0].Devices[0].Pod)
+		assert.Positive(t, p.One(t, "DCGM_FI_DEV_GPU_UTIL", "gpu", "0"), "the load is there all the same")
+		assert.Equal(t, "a", fl.TruthAt(pagetest.Epoch).Nodes[0].Devices[0].Pod)
 	}
 }
 
@@ -161,7 +163,7 @@ func TestStaleLabelsOfAFormerPod(t *testing.T) {
 	assert.Equal(t, map[string]string{"0": "x/a", "1": "x/b", "2": "/"}, holders(t, fl, 29*sec), "over a change too")
 	assert.Equal(t, map[string]string{"0": "/", "1": "x/b", "2": "/"}, holders(t, fl, 34*sec))
 	assert.Equal(t, map[string]string{"0": "/", "1": "/", "2": "/"}, holders(t, fl, 35*sec))
-	truth := fl.TruthAt(epoch.Add(20 * sec))
+	truth := fl.TruthAt(pagetest.Epoch.Add(20 * sec))
 	assert.Empty(t, truth.Services, "the truth is not fooled")
 	assert.Zero(t, truth.Nodes[0].Devices[1].Utilization)
 

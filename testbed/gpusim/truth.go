@@ -120,7 +120,7 @@ func (fl *Fleet) TruthAt(at time.Time) Truth {
 	}
 	services := map[[2]string]*ServiceTruth{}
 	for _, n := range fl.nodes {
-		k := Duration(n.at(t)).step()
+		k := step(Duration(n.at(t)))
 		nt := NodeTruth{Name: n.cfg.Name, Version: n.cfg.Version, Exporter: n.exporterState(t), Host: n.host(t), Devices: []DeviceTruth{}}
 		for _, b := range n.boards {
 			for _, r := range b.read(k) {
@@ -222,7 +222,7 @@ func (s *ServiceTruth) add(node string, r *reading, h *holding, d DeviceTruth, k
 		s.Pods = append(s.Pods, PodTruth{Name: h.pod.Name, Node: node})
 	}
 	p := &s.Pods[i]
-	p.Warming = p.Warming || h.pod.Start > 0 && float64(k-h.pod.Start.step()) < h.pod.warmup()
+	p.Warming = p.Warming || h.pod.Start > 0 && float64(k-step(h.pod.Start)) < h.pod.warmup()
 	if !slices.Contains(p.Devices, d.ID) { // a pod may hold two replicas of one
 		p.Devices = append(p.Devices, d.ID)
 		p.MemoryTotalMiB += d.MemoryTotalMiB

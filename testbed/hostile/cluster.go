@@ -14,6 +14,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/fakes/kubeapi"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/exporters"
 )
 
 const (
@@ -48,7 +49,7 @@ type cluster struct {
 // node, and waits until the console shows the victim.
 func (l *lab) newCluster(ctx context.Context) (*cluster, error) {
 	c := &cluster{lab: l, api: kubeapi.New(nodeName)}
-	var server *gpusim.Server
+	var server *exporters.Server
 	var err error
 	if c.fleet, server, err = l.fleet(); err != nil {
 		return nil, err

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/exporters"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 )
 
@@ -97,14 +98,14 @@ func (l *lab) serve(h http.Handler) (url string, err error) {
 
 // fleet serves the demo's fleet without its script. Its nodes are gpu-node-a to
 // gpu-node-d.
-func (l *lab) fleet() (*gpusim.Fleet, *gpusim.Server, error) {
+func (l *lab) fleet() (*gpusim.Fleet, *exporters.Server, error) {
 	demo := gpusim.Demo(gpusim.DemoTimes())
 	demo.Faults = nil
 	fleet, err := gpusim.New(demo, time.Now)
 	if err != nil {
 		return nil, nil, err
 	}
-	server, err := gpusim.Serve(fleet, collector.Loopback, 0)
+	server, err := exporters.Serve(fleet, collector.Loopback, 0)
 	if err != nil {
 		return nil, nil, err
 	}

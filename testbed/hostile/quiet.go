@@ -15,12 +15,12 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 
-	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/fakes/webhook"
 )
 
 // webhookTo is a webhook exporter with one endpoint, which records what arrives.
-func (l *lab) webhookTo(audit m) (*gpusim.Sink, m, error) {
-	sink := gpusim.NewSink(time.Now)
+func (l *lab) webhookTo(audit m) (*webhook.Sink, m, error) {
+	sink := webhook.NewSink(time.Now)
 	url, err := l.serve(sink)
 	if err != nil {
 		return nil, nil, err
@@ -187,7 +187,7 @@ func greedyQueries(ctx context.Context, l *lab) ([]string, error) {
 }
 
 // delivered counts the requests that a webhook got about an event.
-func delivered(sink *gpusim.Sink, id string) (n int) {
+func delivered(sink *webhook.Sink, id string) (n int) {
 	for _, r := range sink.Received() {
 		if strings.Contains(r.Body, id) {
 			n++

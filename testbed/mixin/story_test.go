@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/fakes/webhook"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 )
 
@@ -58,7 +59,7 @@ func (w *world) story(t *testing.T) (trouble time.Time, said []told) {
 	t.Helper()
 	w.run(5 * time.Minute)
 	trouble = w.now()
-	_, err := w.sink.SetAnswer(gpusim.Answer{Path: "/broken", Status: 500})
+	_, err := w.sink.SetAnswer(webhook.Answer{Path: "/broken", Status: 500})
 	require.NoError(t, err)
 	w.breaks(t,
 		gpusim.Fault{Node: "node-a", Kind: gpusim.XID, Device: "2", Code: 48}, // counts an uncorrected error too

@@ -24,7 +24,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/fakes/webhook"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/exporters"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubelet"
 )
@@ -44,7 +46,7 @@ const (
 // that scraped both of its pages has it.
 type world struct {
 	fleet  *gpusim.Fleet
-	sink   *gpusim.Sink
+	sink   *webhook.Sink
 	c      *collector.Collector
 	began  time.Time // the run's first moment, in its own time
 	real   time.Time
@@ -99,11 +101,11 @@ func start(t *testing.T, cfg gpusim.Config) *world {
 	var err error
 	w.fleet, err = gpusim.New(cfg, w.now)
 	require.NoError(t, err)
-	server, err := gpusim.Serve(w.fleet, collector.Loopback, 0)
+	server, err := exporters.Serve(w.fleet, collector.Loopback, 0)
 	require.NoError(t, err)
 	t.Cleanup(server.Close)
 	w.reconcile = server.Reconcile
-	w.sink = gpusim.NewSink(time.Now)
+	w.sink = webhook.NewSink(time.Now)
 	hooks := httptest.NewServer(w.sink)
 	t.Cleanup(hooks.Close)
 

@@ -21,7 +21,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/fakes/webhook"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/exporters"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 )
 
@@ -91,8 +93,8 @@ func report(b *testing.B, what string, took []time.Duration) {
 // world is a fleet, a collector that scrapes it, and what its webhook is told.
 type world struct {
 	fleet  *gpusim.Fleet
-	server *gpusim.Server
-	sink   *gpusim.Sink
+	server *exporters.Server
+	sink   *webhook.Sink
 }
 
 func node(n int) string { return fmt.Sprintf("node-%02d", n) }
@@ -112,10 +114,10 @@ func start(b *testing.B, s setting) *world {
 	}
 	fleet, err := gpusim.New(cfg, time.Now)
 	require.NoError(b, err)
-	server, err := gpusim.Serve(fleet, collector.Loopback, 0)
+	server, err := exporters.Serve(fleet, collector.Loopback, 0)
 	require.NoError(b, err)
 	b.Cleanup(server.Close)
-	w := &world{fleet: fleet, server: server, sink: gpusim.NewSink(time.Now)}
+	w := &world{fleet: fleet, server: server, sink: webhook.NewSink(time.Now)}
 	receiver := httptest.NewServer(w.sink)
 	b.Cleanup(receiver.Close)
 

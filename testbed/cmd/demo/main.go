@@ -20,6 +20,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/fakes/webhook"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 )
@@ -79,7 +80,7 @@ type demo struct {
 	ports    collector.Ports
 	sim      simulatorPorts
 	moved    bool // ports are others than those of the configuration
-	sink     *gpusim.Sink
+	sink     *webhook.Sink
 	targets  []string // the simulated exporters
 	kubelets string   // folder of the simulated kubelets' sockets
 	start    time.Time

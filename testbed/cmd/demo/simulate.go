@@ -12,7 +12,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/fakes/webhook"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/exporters"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/simkubelet"
 )
@@ -63,7 +65,7 @@ func (d *demo) simulate() (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	server, err := gpusim.Serve(fleet, collector.Loopback, d.sim.exporters)
+	server, err := exporters.Serve(fleet, collector.Loopback, d.sim.exporters)
 	if err != nil {
 		return nil, err
 	}
@@ -88,11 +90,11 @@ func (d *demo) simulate() (stop func(), err error) {
 	if err := started(d.serveKubelets(fleet)); err != nil {
 		return nil, err
 	}
-	d.sink = gpusim.NewSink(time.Now)
+	d.sink = webhook.NewSink(time.Now)
 	if err := started(serve(d.sim.sink, d.sink)); err != nil {
 		return nil, err
 	}
-	if err := started(serve(d.sim.control, gpusim.Control(fleet, server, d.sink))); err != nil {
+	if err := started(serve(d.sim.control, exporters.Control(fleet, server, d.sink))); err != nil {
 		return nil, err
 	}
 	return stop, nil
@@ -115,7 +117,7 @@ func serve(port int, h http.Handler) (stop func(), err error) {
 	addr := net.JoinHostPort(collector.Loopback, strconv.Itoa(port))
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
-		return nil, gpusim.ListenError(addr, err)
+		return nil, exporters.ListenError(addr, err)
 	}
 	s := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = s.Serve(l) }()

@@ -16,7 +16,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/fakes/webhook"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/exporters"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/simkubelet"
 )
 
@@ -64,7 +66,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 	if err != nil {
 		return err
 	}
-	server, err := gpusim.Serve(fleet, *host, *base)
+	server, err := exporters.Serve(fleet, *host, *base)
 	if err != nil {
 		return fmt.Errorf("%w (--base-port)", err)
 	}
@@ -74,9 +76,9 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 		urls = append(urls, server.URL(n))
 	}
 	var also []string
-	var sink *gpusim.Sink
+	var sink *webhook.Sink
 	if *sinkAddr != "" {
-		sink = gpusim.NewSink(time.Now)
+		sink = webhook.NewSink(time.Now)
 		addr, stop, err := serve(*sinkAddr, sink)
 		if err != nil {
 			return fmt.Errorf("webhook sink: %w (--sink)", err)
@@ -85,7 +87,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 		also = append(also, "webhook sink http://"+addr+" (GET /received)")
 	}
 	if *control != "" {
-		addr, stop, err := serve(*control, gpusim.Control(fleet, server, sink))
+		addr, stop, err := serve(*control, exporters.Control(fleet, server, sink))
 		if err != nil {
 			return fmt.Errorf("control port: %w (--control)", err)
 		}
@@ -153,7 +155,7 @@ func replay(ctx context.Context, args []string, out, errOut io.Writer) error {
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
-	r, err := gpusim.NewReplay(fs.Args())
+	r, err := exporters.NewReplay(fs.Args())
 	if err != nil {
 		return err
 	}
@@ -177,7 +179,7 @@ func replay(ctx context.Context, args []string, out, errOut io.Writer) error {
 func serve(addr string, h http.Handler) (string, func(), error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
-		return "", nil, gpusim.ListenError(addr, err)
+		return "", nil, exporters.ListenError(addr, err)
 	}
 	s := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = s.Serve(l) }()

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/exporters"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 )
 
@@ -100,7 +101,7 @@ func scrapedAll(pages, due float64) error {
 }
 
 // simulate serves the pages of so many nodes, and counts the samples of one.
-func simulate(nodes int) (server *gpusim.Server, targets []string, samples int, err error) {
+func simulate(nodes int) (server *exporters.Server, targets []string, samples int, err error) {
 	config := gpusim.Config{Seed: 1}
 	for i := range nodes {
 		config.Nodes = append(config.Nodes, gpusim.Node{Name: fmt.Sprintf("node-%d", i), Version: "4.6", Model: "H100", Devices: 8, Fields: "all"})
@@ -109,7 +110,7 @@ func simulate(nodes int) (server *gpusim.Server, targets []string, samples int, 
 	if err != nil {
 		return nil, nil, 0, err
 	}
-	server, err = gpusim.Serve(fleet, collector.Loopback, 0)
+	server, err = exporters.Serve(fleet, collector.Loopback, 0)
 	if err != nil {
 		return nil, nil, 0, err
 	}

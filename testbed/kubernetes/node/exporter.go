@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/exporters"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubelet"
 )
 
@@ -36,7 +37,7 @@ func (n *Node) startExporter() error {
 		return err
 	}
 	n.fleet = fleet
-	if n.server, err = gpusim.Serve(fleet, "127.0.0.1", 0); err != nil {
+	if n.server, err = exporters.Serve(fleet, "127.0.0.1", 0); err != nil {
 		return err
 	}
 	return n.readDevices()

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/exporters"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubelet"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/cluster"
 )
@@ -47,7 +48,7 @@ type Node struct {
 	cluster *cluster.Cluster
 	kubelet *kubelet.Kubelet
 	fleet   *gpusim.Fleet
-	server  *gpusim.Server
+	server  *exporters.Server
 	dir     string
 	uid     types.UID
 	pods    *follower

@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gpusim
+package exporters
 
 import (
 	"bytes"
@@ -19,24 +19,36 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/fakes/webhook"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/internal/pagetest"
 )
 
 // bench is a fleet behind real sockets, with a clock of its own.
 type bench struct {
 	t       *testing.T
-	fleet   *Fleet
+	fleet   *gpusim.Fleet
 	server  *Server
-	clock   *fakeClock
+	clock   *pagetest.Clock
 	control string
 	client  *http.Client
 }
 
-func newBench(t *testing.T, cfg Config) *bench {
+func newFleet(t *testing.T, cfg gpusim.Config) (*gpusim.Fleet, *pagetest.Clock) {
+	t.Helper()
+	clock := pagetest.NewClock()
+	fl, err := gpusim.New(cfg, clock.Now)
+	require.NoError(t, err)
+	return fl, clock
+}
+
+func newBench(t *testing.T, cfg gpusim.Config) *bench {
 	fl, clock := newFleet(t, cfg)
 	s, err := Serve(fl, "127.0.0.1", 0)
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
-	sink := NewSink(clock.Now)
+	sink := webhook.NewSink(clock.Now)
 	ctl := httptest.NewServer(Control(fl, s, sink))
 	t.Cleanup(ctl.Close)
 	client := &http.Client{Transport: &http.Transport{}}
@@ -85,7 +97,7 @@ func (b *bench) call(method, path, body string, into any) int {
 // start starts a fault through the control port.
 func (b *bench) start(body string) string {
 	b.t.Helper()
-	var st FaultStatus
+	var st gpusim.FaultStatus
 	require.Equal(b.t, http.StatusCreated, b.call(http.MethodPost, "/fault", body, &st))
 	require.NotEmpty(b.t, st.ID)
 	return st.ID
@@ -97,7 +109,7 @@ func (b *bench) end(id string) {
 }
 
 func TestServesPagesAsTheExporterDoes(t *testing.T) {
-	b := newBench(t, Demo(DemoTimes()))
+	b := newBench(t, gpusim.Demo(gpusim.DemoTimes()))
 	for _, node := range b.fleet.Nodes() {
 		resp, body, err := b.get(t.Context(), node)
 		require.NoError(t, err)
@@ -115,7 +127,7 @@ func TestServesPagesAsTheExporterDoes(t *testing.T) {
 }
 
 func TestExporterDownRefusesConnectionsAndReturns(t *testing.T) {
-	b := newBench(t, Demo(DemoTimes()))
+	b := newBench(t, gpusim.Demo(gpusim.DemoTimes()))
 	before := b.server.URL("gpu-node-b")
 	b.mustGet("gpu-node-b") // leaves an open connection behind
 	id := b.start(`{"node":"gpu-node-b","kind":"exporter_down"}`)
@@ -128,7 +140,7 @@ func TestExporterDownRefusesConnectionsAndReturns(t *testing.T) {
 }
 
 func TestScriptedExporterDown(t *testing.T) {
-	b := newBench(t, Demo(Times{Down: time.Minute, DownFor: 30 * time.Second}))
+	b := newBench(t, gpusim.Demo(gpusim.Times{Down: time.Minute, DownFor: 30 * time.Second}))
 	b.mustGet("gpu-node-a")
 	b.clock.Advance(time.Minute)
 	b.server.Reconcile()
@@ -140,7 +152,7 @@ func TestScriptedExporterDown(t *testing.T) {
 }
 
 func TestSlowExporter(t *testing.T) {
-	b := newBench(t, Demo(DemoTimes()))
+	b := newBench(t, gpusim.Demo(gpusim.DemoTimes()))
 	id := b.start(`{"node":"gpu-node-a","kind":"exporter_slow","delay":"1h"}`)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -161,7 +173,7 @@ func TestSlowExporter(t *testing.T) {
 }
 
 func TestFrozenExporter(t *testing.T) {
-	b := newBench(t, Demo(DemoTimes()))
+	b := newBench(t, gpusim.Demo(gpusim.DemoTimes()))
 	b.clock.Advance(5 * time.Second)
 	id := b.start(`{"node":"gpu-node-a","kind":"exporter_frozen"}`)
 	first := b.mustGet("gpu-node-a")
@@ -172,7 +184,7 @@ func TestFrozenExporter(t *testing.T) {
 }
 
 func TestPageCutInTheMiddleOfALine(t *testing.T) {
-	b := newBench(t, Demo(DemoTimes()))
+	b := newBench(t, gpusim.Demo(gpusim.DemoTimes()))
 	whole := b.mustGet("gpu-node-c")
 
 	id := b.start(`{"node":"gpu-node-c","kind":"page_cut"}`)
@@ -193,44 +205,44 @@ func TestPageCutInTheMiddleOfALine(t *testing.T) {
 }
 
 func TestClockSkew(t *testing.T) {
-	b := newBench(t, Demo(DemoTimes()))
+	b := newBench(t, gpusim.Demo(gpusim.DemoTimes()))
 	b.start(`{"node":"gpu-node-b","kind":"clock_skew","skew":"-10m","timestamps":true}`)
 	resp, body, err := b.get(t.Context(), "gpu-node-b")
 	require.NoError(t, err)
 	skewed := b.clock.Now().Add(-10 * time.Minute)
 	assert.Equal(t, skewed.Format(http.TimeFormat), resp.Header.Get("Date"))
-	for _, s := range parse(t, body).samples {
-		require.NotNil(t, s.stamp)
-		require.Equal(t, skewed.UnixMilli(), *s.stamp)
+	for _, s := range pagetest.Parse(t, body).Samples {
+		require.NotNil(t, s.Stamp)
+		require.Equal(t, skewed.UnixMilli(), *s.Stamp)
 	}
 	b.start(`{"node":"gpu-node-a","kind":"clock_skew"}`)
 	resp, body, err = b.get(t.Context(), "gpu-node-a")
 	require.NoError(t, err)
 	assert.Equal(t, b.clock.Now().Add(2*time.Minute).Format(http.TimeFormat), resp.Header.Get("Date"))
-	assert.Nil(t, parse(t, body).samples[0].stamp)
+	assert.Nil(t, pagetest.Parse(t, body).Samples[0].Stamp)
 }
 
 // The faults that change values, over HTTP and through the control port.
 func TestValueFaultsThroughTheControlPort(t *testing.T) {
-	cfg := Demo(DemoTimes())
+	cfg := gpusim.Demo(gpusim.DemoTimes())
 	cfg.Nodes[1].Version = "3.3" // which has an XID row before the first XID
 	b := newBench(t, cfg)
 	b.clock.Advance(12300 * time.Millisecond)
-	see := func() parsed { return parse(t, b.mustGet("gpu-node-b")) }
-	count := func(name string, kv ...string) int { return len(see().find(name, kv...)) }
+	see := func() pagetest.Page { return pagetest.Parse(t, b.mustGet("gpu-node-b")) }
+	count := func(name string, kv ...string) int { return len(see().Find(name, kv...)) }
 	for _, tc := range []struct {
 		fault string
 		seen  func() bool
 	}{
 		{`{"node":"gpu-node-b","kind":"xid","device":"0","code":79}`, func() bool {
-			return see().one(t, xidField, "gpu", "0") == 79
+			return see().One(t, "DCGM_FI_DEV_XID_ERRORS", "gpu", "0") == 79
 		}},
 		{`{"node":"gpu-node-b","kind":"gpu_lost","device":"3"}`, func() bool { return count("DCGM_FI_DEV_GPU_UTIL", "gpu", "3") == 0 }},
 		{`{"node":"gpu-node-b","kind":"sentinel","device":"4","fields":["DCGM_FI_DEV_FB_USED"]}`, func() bool {
-			return see().one(t, "DCGM_FI_DEV_FB_USED", "gpu", "4") > 1e18
+			return see().One(t, "DCGM_FI_DEV_FB_USED", "gpu", "4") > 1e18
 		}},
 		{`{"node":"gpu-node-b","kind":"thermal_throttle","device":"1"}`, func() bool {
-			return see().one(t, "DCGM_FI_DEV_SM_CLOCK", "gpu", "1") < 1000
+			return see().One(t, "DCGM_FI_DEV_SM_CLOCK", "gpu", "1") < 1000
 		}},
 		{`{"node":"gpu-node-b","kind":"new_pod","pod":{"namespace":"x","name":"y","container":"c","devices":["7"],"load":"idle"}}`, func() bool {
 			return count("DCGM_FI_DEV_GPU_UTIL", "pod", "y", "gpu", "7") == 1
@@ -248,45 +260,10 @@ func TestValueFaultsThroughTheControlPort(t *testing.T) {
 	}
 }
 
-func TestControlPort(t *testing.T) {
-	b := newBench(t, Demo(DemoTimes()))
-	var list []FaultStatus
-	b.call(http.MethodGet, "/fault", "", &list)
-	require.Len(t, list, 3, "the script")
-	assert.Equal(t, "scheduled", list[0].State)
-
-	id := b.start(`{"node":"gpu-node-d","kind":"exporter_slow","delay":"1h","for":"10s"}`)
-	var truth Truth
-	b.call(http.MethodGet, "/truth", "", &truth)
-	assert.Equal(t, "slow", truth.Nodes[3].Exporter)
-	assert.Equal(t, b.server.URL("gpu-node-d"), truth.Nodes[3].URL)
-	require.Len(t, truth.Faults, 1)
-	assert.Equal(t, id, truth.Faults[0].ID)
-	b.clock.Advance(10 * time.Second)
-	b.mustGet("gpu-node-d")
-
-	id = b.start(`{"node":"gpu-node-d","kind":"exporter_down"}`)
-	assert.Equal(t, http.StatusOK, b.call(http.MethodPost, "/fault", `{"id":"`+id+`","end":true}`, nil))
-	b.mustGet("gpu-node-d")
-
-	for body, want := range map[string]int{
-		`{"node":"gpu-node-z","kind":"exporter_down"}`:            http.StatusBadRequest,
-		`{"node":"gpu-node-a","kind":"exporter_down","typo":1}`:   http.StatusBadRequest,
-		`{"node":"gpu-node-a","kind":"exporter_down","id":"own"}`: http.StatusBadRequest,
-		`not json`:                http.StatusBadRequest,
-		`{"id":"f99","end":true}`: http.StatusNotFound,
-	} {
-		var refusal map[string]string
-		assert.Equal(t, want, b.call(http.MethodPost, "/fault", body, &refusal), body)
-		assert.NotEmpty(t, refusal["error"])
-	}
-	assert.Equal(t, http.StatusNotFound, b.call(http.MethodDelete, "/fault/f99", "", nil))
-}
-
 // What GET /truth says of a device is what its exporter prints, and services
 // are plain means and sums over it.
 func TestTruthEqualsThePages(t *testing.T) {
-	cfg := Demo(DemoTimes())
+	cfg := gpusim.Demo(gpusim.DemoTimes())
 	for i := range cfg.Nodes {
 		cfg.Nodes[i].Fields = "all"
 	}
@@ -294,7 +271,7 @@ func TestTruthEqualsThePages(t *testing.T) {
 	for range 13 {
 		b.clock.Advance(11 * time.Second)
 		b.server.Reconcile()
-		var truth Truth
+		var truth gpusim.Truth
 		b.call(http.MethodGet, "/truth", "", &truth)
 		type pod struct {
 			util    []float64
@@ -308,7 +285,7 @@ func TestTruthEqualsThePages(t *testing.T) {
 				require.ErrorIs(t, err, syscall.ECONNREFUSED)
 				continue
 			}
-			p := parse(t, b.mustGet(n.Name))
+			p := pagetest.Parse(t, b.mustGet(n.Name))
 			for _, d := range n.Devices {
 				kv := []string{"UUID", d.UUID}
 				util := "DCGM_FI_DEV_GPU_UTIL"
@@ -317,20 +294,20 @@ func TestTruthEqualsThePages(t *testing.T) {
 					kv = append(kv, "GPU_I_ID", gi)
 					util = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
 				}
-				u := p.one(t, util, kv...)
+				u := p.One(t, util, kv...)
 				if d.MIG == "" {
 					u /= 100
 				}
 				assert.True(t, d.OnPage)
 				assert.Equal(t, d.Utilization, u)
-				assert.Equal(t, d.TensorActive, p.one(t, "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", kv...))
-				assert.Equal(t, d.DRAMActive, p.one(t, "DCGM_FI_PROF_DRAM_ACTIVE", kv...))
-				assert.Equal(t, float64(d.MemoryUsedMiB), p.one(t, "DCGM_FI_DEV_FB_USED", kv...))
-				assert.Equal(t, float64(d.MemoryTotalMiB), p.one(t, "DCGM_FI_DEV_FB_TOTAL", kv...))
-				assert.Equal(t, d.PowerWatts, p.one(t, "DCGM_FI_DEV_POWER_USAGE", kv...))
-				assert.Equal(t, d.EnergyMilliJoule, p.one(t, "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", kv...))
-				assert.Equal(t, d.TemperatureC, p.one(t, "DCGM_FI_DEV_GPU_TEMP", kv...))
-				assert.Equal(t, d.Pod, p.find("DCGM_FI_DEV_FB_USED", kv...)[0].labels["pod"])
+				assert.Equal(t, d.TensorActive, p.One(t, "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", kv...))
+				assert.Equal(t, d.DRAMActive, p.One(t, "DCGM_FI_PROF_DRAM_ACTIVE", kv...))
+				assert.Equal(t, float64(d.MemoryUsedMiB), p.One(t, "DCGM_FI_DEV_FB_USED", kv...))
+				assert.Equal(t, float64(d.MemoryTotalMiB), p.One(t, "DCGM_FI_DEV_FB_TOTAL", kv...))
+				assert.Equal(t, d.PowerWatts, p.One(t, "DCGM_FI_DEV_POWER_USAGE", kv...))
+				assert.Equal(t, d.EnergyMilliJoule, p.One(t, "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", kv...))
+				assert.Equal(t, d.TemperatureC, p.One(t, "DCGM_FI_DEV_GPU_TEMP", kv...))
+				assert.Equal(t, d.Pod, p.Find("DCGM_FI_DEV_FB_USED", kv...)[0].Labels["pod"])
 				if d.Pod == "" {
 					continue
 				}
@@ -369,7 +346,7 @@ func TestTakenPortIsSaidPlainly(t *testing.T) {
 	require.NoError(t, err)
 	defer l.Close()
 	taken := l.Addr().(*net.TCPAddr).Port
-	fl, _ := newFleet(t, Demo(DemoTimes()))
+	fl, _ := newFleet(t, gpusim.Demo(gpusim.DemoTimes()))
 	_, err = Serve(fl, "127.0.0.1", taken)
 	require.ErrorContains(t, err, fmt.Sprintf("node gpu-node-a: cannot listen on 127.0.0.1:%d: the port is taken", taken))
 }
@@ -377,7 +354,7 @@ func TestTakenPortIsSaidPlainly(t *testing.T) {
 // A port that somebody took while the exporter was away is taken back once it
 // is free.
 func TestExporterReturnsWhenItsPortIsFree(t *testing.T) {
-	b := newBench(t, Demo(DemoTimes()))
+	b := newBench(t, gpusim.Demo(gpusim.DemoTimes()))
 	addr := strings.TrimSuffix(strings.TrimPrefix(b.server.URL("gpu-node-a"), "http://"), "/metrics")
 	id := b.start(`{"node":"gpu-node-a","kind":"exporter_down"}`)
 	l, err := net.Listen("tcp", addr)

@@ -1,25 +1,28 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gpusim
+package exporters
 
 import (
-	"encoding/json"
 	"errors"
 	"net/http"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/fakes/webhook"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/strictjson"
 )
 
 // controlRequest is a body of POST /fault: a fault to start, or the id of one
 // to end.
 type controlRequest struct {
-	Fault
+	gpusim.Fault
 	ID  string `json:"id,omitempty"`
 	End bool   `json:"end,omitempty"`
 }
 
 // Control is the control port: faults, changes, devices and truth. The sink may be nil; with one,
 // its answers can be set here too.
-func Control(fl *Fleet, s *Server, sink *Sink) http.Handler {
+func Control(fl *gpusim.Fleet, s *Server, sink *webhook.Sink) http.Handler {
 	mux := http.NewServeMux()
 	end := func(w http.ResponseWriter, id string) {
 		st, err := fl.EndFault(id)
@@ -28,11 +31,11 @@ func Control(fl *Fleet, s *Server, sink *Sink) http.Handler {
 			return
 		}
 		s.Reconcile()
-		reply(w, http.StatusOK, st)
+		strictjson.Reply(w, http.StatusOK, st)
 	}
 	mux.HandleFunc("POST /fault", func(w http.ResponseWriter, r *http.Request) {
 		var req controlRequest
-		if err := decodeStrict(r.Body, &req); err != nil {
+		if err := strictjson.Decode(r.Body, &req); err != nil {
 			refuse(w, err)
 			return
 		}
@@ -50,16 +53,16 @@ func Control(fl *Fleet, s *Server, sink *Sink) http.Handler {
 			return
 		}
 		s.Reconcile()
-		reply(w, http.StatusCreated, st)
+		strictjson.Reply(w, http.StatusCreated, st)
 	})
 	mux.HandleFunc("DELETE /fault/{id}", func(w http.ResponseWriter, r *http.Request) { end(w, r.PathValue("id")) })
-	mux.HandleFunc("GET /fault", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, fl.Faults()) })
+	mux.HandleFunc("GET /fault", func(w http.ResponseWriter, _ *http.Request) { strictjson.Reply(w, http.StatusOK, fl.Faults()) })
 	mux.HandleFunc("GET /truth", func(w http.ResponseWriter, _ *http.Request) {
-		t := fl.TruthAt(fl.clock())
+		t := fl.TruthAt(fl.Now())
 		for i := range t.Nodes {
 			t.Nodes[i].URL = s.URL(t.Nodes[i].Name)
 		}
-		reply(w, http.StatusOK, t)
+		strictjson.Reply(w, http.StatusOK, t)
 	})
 	mux.HandleFunc("GET /devices/{node}", func(w http.ResponseWriter, r *http.Request) {
 		devices, err := fl.Devices(r.PathValue("node"))
@@ -67,14 +70,14 @@ func Control(fl *Fleet, s *Server, sink *Sink) http.Handler {
 			refuse(w, err)
 			return
 		}
-		reply(w, http.StatusOK, devices)
+		strictjson.Reply(w, http.StatusOK, devices)
 	})
 	mux.HandleFunc("POST /pods", func(w http.ResponseWriter, r *http.Request) {
 		var req struct {
-			Node string `json:"node"`
-			Pods []Pod  `json:"pods"`
+			Node string       `json:"node"`
+			Pods []gpusim.Pod `json:"pods"`
 		}
-		done(w, decodeStrict(r.Body, &req), func() error { return fl.SetPods(req.Node, req.Pods) })
+		done(w, strictjson.Decode(r.Body, &req), func() error { return fl.SetPods(req.Node, req.Pods) })
 	})
 	mux.HandleFunc("POST /mig", func(w http.ResponseWriter, r *http.Request) {
 		var req struct {
@@ -82,10 +85,10 @@ func Control(fl *Fleet, s *Server, sink *Sink) http.Handler {
 			Device int      `json:"device"`
 			Layout []string `json:"layout"`
 		}
-		done(w, decodeStrict(r.Body, &req), func() error { return fl.SetMIG(req.Node, req.Device, req.Layout) })
+		done(w, strictjson.Decode(r.Body, &req), func() error { return fl.SetMIG(req.Node, req.Device, req.Layout) })
 	})
 	if sink != nil {
-		mux.HandleFunc("/answer", sink.answers)
+		mux.HandleFunc("/answer", sink.ServeAnswers)
 	}
 	return mux
 }
@@ -102,26 +105,14 @@ func done(w http.ResponseWriter, err error, change func() error) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// reply writes a value as indented JSON.
-func reply(w http.ResponseWriter, status int, v any) {
-	b, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write(append(b, '\n'))
-}
-
 // refuse answers a request that cannot be done with the reason.
 func refuse(w http.ResponseWriter, err error) {
 	status := http.StatusBadRequest
 	switch {
-	case errors.Is(err, ErrNoFault):
+	case errors.Is(err, gpusim.ErrNoFault):
 		status = http.StatusNotFound
-	case errors.Is(err, ErrTooManyFaults), errors.Is(err, errTooManyAnswers):
+	case errors.Is(err, gpusim.ErrTooManyFaults):
 		status = http.StatusTooManyRequests
 	}
-	reply(w, status, map[string]string{"error": err.Error()})
+	strictjson.Refuse(w, status, err)
 }

@@ -1,7 +1,9 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gpusim
+// Package exporters serves the pages of a simulated fleet as dcgm-exporter does, one
+// listener a node, with a control port; and captured pages.
+package exporters
 
 import (
 	"errors"
@@ -13,6 +15,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 )
 
 // contentType is what dcgm-exporter sends.
@@ -25,7 +29,7 @@ const reconcileEvery = 50 * time.Millisecond
 // Server serves the pages of a fleet, one listener a node, and one for each exporter
 // that a fault started elsewhere.
 type Server struct {
-	fleet *Fleet
+	fleet *gpusim.Fleet
 	stop  chan struct{}
 	done  chan struct{}
 	once  sync.Once
@@ -45,7 +49,7 @@ type port struct {
 
 // Serve listens for every node on host: on base, base+1 and so on, or on free
 // ports when base is 0. Close ends it.
-func Serve(fl *Fleet, host string, base int) (*Server, error) {
+func Serve(fl *gpusim.Fleet, host string, base int) (*Server, error) {
 	s := &Server{fleet: fl, stop: make(chan struct{}), done: make(chan struct{}), others: map[string]*port{}}
 	for i, name := range fl.Nodes() {
 		number := 0
@@ -104,7 +108,7 @@ func (s *Server) run() {
 func (s *Server) Reconcile() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	wanted := s.fleet.others()
+	wanted := s.fleet.Elsewhere()
 	for id, p := range s.others {
 		if _, ok := wanted[id]; !ok {
 			p.close()
@@ -112,7 +116,7 @@ func (s *Server) Reconcile() {
 		}
 	}
 	for _, p := range s.ports {
-		s.set(p, s.fleet.transport(p.node).down || s.current(p.node, wanted) != "")
+		s.set(p, s.fleet.Transport(p.node, false).Down || s.current(p.node, wanted) != "")
 	}
 	for id, f := range wanted {
 		p := s.others[id]
@@ -121,7 +125,7 @@ func (s *Server) Reconcile() {
 			p = &port{node: f.Node, host: f.Host, addr: net.JoinHostPort(host, strconv.Itoa(f.Port))}
 			s.others[id] = p
 		}
-		s.set(p, f.Kind == ExporterReplaced && (s.fleet.transport(p.node).down || s.current(f.Node, wanted) != id))
+		s.set(p, f.Kind == gpusim.ExporterReplaced && (s.fleet.Transport(p.node, false).Down || s.current(f.Node, wanted) != id))
 	}
 }
 
@@ -145,33 +149,20 @@ func (p *port) close() {
 
 // current is the fault that moved the node's exporter to another address, the
 // newest if there are several; "" is none.
-func (s *Server) current(node string, others map[string]Fault) (id string) {
+func (s *Server) current(node string, others map[string]gpusim.Fault) (id string) {
 	for other, f := range others {
-		if f.Node == node && f.Kind == ExporterReplaced && (len(other) > len(id) || len(other) == len(id) && other > id) {
+		if f.Node == node && f.Kind == gpusim.ExporterReplaced && (len(other) > len(id) || len(other) == len(id) && other > id) {
 			id = other
 		}
 	}
 	return id
 }
 
-// others are the faults that started an exporter at another address.
-func (fl *Fleet) others() map[string]Fault {
-	fl.mu.Lock()
-	defer fl.mu.Unlock()
-	t, out := fl.elapsed(fl.clock()), map[string]Fault{}
-	for _, f := range fl.faults {
-		if (f.Kind == ExporterTwice || f.Kind == ExporterReplaced) && f.Port != 0 && f.holds(t) {
-			out[f.id] = f.Fault
-		}
-	}
-	return out
-}
-
 // URL is where a node's page is, or "" for an unknown node.
 func (s *Server) URL(node string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p := s.others[s.current(node, s.fleet.others())]; p != nil {
+	if p := s.others[s.current(node, s.fleet.Elsewhere())]; p != nil {
 		return "http://" + p.addr + "/metrics"
 	}
 	for _, p := range s.ports {
@@ -205,49 +196,6 @@ func (s *Server) closePorts() {
 	}
 }
 
-// transport is how a node's exporter answers now.
-type transport struct {
-	down  bool
-	delay time.Duration
-	cut   string // "", short or clean
-	skew  time.Duration
-}
-
-func (fl *Fleet) transport(name string) transport { return fl.answer(name, false) }
-
-// answer is transport, for a request where asked.
-func (fl *Fleet) answer(name string, asked bool) transport {
-	fl.mu.Lock()
-	defer fl.mu.Unlock()
-	var out transport
-	n := fl.node(name)
-	if n == nil {
-		return out
-	}
-	t := fl.elapsed(fl.clock())
-	for _, f := range n.faults {
-		if !f.holds(t) {
-			continue
-		}
-		switch f.Kind {
-		case ExporterDown:
-			out.down = true
-		case ExporterSlow:
-			if asked {
-				f.asked++
-			}
-			if f.Every == 0 || f.asked%f.Every == 0 {
-				out.delay = max(out.delay, time.Duration(f.Delay))
-			}
-		case PageCut:
-			out.cut = f.Mode
-		case ClockSkew:
-			out.skew = time.Duration(f.Skew)
-		}
-	}
-	return out
-}
-
 // exporter is the HTTP side of one node's exporter, which calls its host so.
 func (s *Server) exporter(node, host string) http.Handler {
 	mux := http.NewServeMux()
@@ -255,12 +203,12 @@ func (s *Server) exporter(node, host string) http.Handler {
 		_, _ = w.Write([]byte("OK"))
 	})
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
-		how := s.fleet.answer(node, true)
-		if how.down && host == "" {
+		how := s.fleet.Transport(node, true)
+		if how.Down && host == "" {
 			panic(http.ErrAbortHandler) // the listener is about to go
 		}
-		if how.delay > 0 {
-			wait := time.NewTimer(how.delay)
+		if how.Delay > 0 {
+			wait := time.NewTimer(how.Delay)
 			defer wait.Stop()
 			select {
 			case <-wait.C:
@@ -268,16 +216,16 @@ func (s *Server) exporter(node, host string) http.Handler {
 				return
 			}
 		}
-		now := s.fleet.clock()
-		page, err := s.fleet.pageOf(node, host, now)
+		now := s.fleet.Now()
+		page, err := s.fleet.PageOf(node, host, now)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
 		h := w.Header()
 		h.Set("Content-Type", contentType)
-		h.Set("Date", now.Add(how.skew).UTC().Format(http.TimeFormat))
-		switch how.cut {
+		h.Set("Date", now.Add(how.Skew).UTC().Format(http.TimeFormat))
+		switch how.Cut {
 		case "short":
 			h.Set("Content-Length", strconv.Itoa(len(page)))
 			_, _ = w.Write(page[:cutAt(page)])

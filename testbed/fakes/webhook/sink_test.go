@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gpusim
+package webhook
 
 import (
 	"context"
@@ -18,6 +18,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func now() time.Time { return epoch }
+
 // sinkBench is a sink behind a socket, and a client that follows no redirects.
 type sinkBench struct {
 	t      *testing.T
@@ -27,7 +31,7 @@ type sinkBench struct {
 }
 
 func newSinkBench(t *testing.T) *sinkBench {
-	s := NewSink(newClock().Now)
+	s := NewSink(now)
 	srv := httptest.NewServer(s)
 	t.Cleanup(srv.Close)
 	client := &http.Client{
@@ -101,7 +105,7 @@ func TestSinkRecordsWhatArrives(t *testing.T) {
 }
 
 func TestSinkRemembersTheLastThousand(t *testing.T) {
-	s := NewSink(newClock().Now)
+	s := NewSink(now)
 	for i := range sinkSize + 10 {
 		r := httptest.NewRequest(http.MethodPost, fmt.Sprintf("/%d", i), nil)
 		s.ServeHTTP(httptest.NewRecorder(), r)
@@ -182,15 +186,8 @@ func TestSinkThatHangsOrHangsUp(t *testing.T) {
 	assert.Zero(t, b.received("?path=/gone")[0].Status)
 }
 
-func TestAnswersThroughTheControlPort(t *testing.T) {
-	b := newBench(t, oneNode(Node{Version: "4.5", Model: "T4", Devices: 1}))
-	var a Answer
-	assert.Equal(t, http.StatusCreated, b.call(http.MethodPost, "/answer", `{"path":"/hook","status":418}`, &a))
-	assert.Equal(t, Answer{Path: "/hook", Status: 418}, a)
-}
-
 func TestWaitingAnswersHaveALimit(t *testing.T) {
-	s := NewSink(newClock().Now)
+	s := NewSink(now)
 	for range sinkAnswers {
 		_, err := s.SetAnswer(Answer{Times: 1})
 		require.NoError(t, err)

@@ -1,7 +1,9 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gpusim
+// Package webhook is the webhook receiver of the simulator and of tests: it keeps what
+// arrives and responds as it is configured.
+package webhook
 
 import (
 	"errors"
@@ -13,6 +15,8 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/strictjson"
 )
 
 const (
@@ -44,10 +48,10 @@ type Received struct {
 
 // Answer is how the sink answers requests on a path.
 type Answer struct {
-	Path     string   `json:"path"`               // "" or "*" is every path
-	Status   int      `json:"status,omitempty"`   // default 200, or 302 with a location
-	Delay    Duration `json:"delay,omitempty"`    // before the answer
-	Location string   `json:"location,omitempty"` // header of a redirect
+	Path     string              `json:"path"`               // "" or "*" is every path
+	Status   int                 `json:"status,omitempty"`   // default 200, or 302 with a location
+	Delay    strictjson.Duration `json:"delay,omitempty"`    // before the answer
+	Location string              `json:"location,omitempty"` // header of a redirect
 	// Headers are further headers, such as Retry-After.
 	Headers map[string]string `json:"headers,omitempty"`
 	Body    string            `json:"body,omitempty"`
@@ -75,7 +79,7 @@ func NewSink(clock func() time.Time) *Sink { return &Sink{clock: clock} }
 func (s *Sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path == "/answer":
-		s.answers(w, r)
+		s.ServeAnswers(w, r)
 	case r.URL.Path == "/received" && r.Method == http.MethodGet:
 		s.list(w, r)
 	case r.URL.Path == "/received" && r.Method == http.MethodDelete:
@@ -202,17 +206,17 @@ func (s *Sink) list(w http.ResponseWriter, r *http.Request) {
 	total := s.seq
 	s.mu.Unlock()
 	w.Header().Set("X-Received-Total", strconv.FormatUint(total, 10))
-	reply(w, http.StatusOK, out)
+	strictjson.Reply(w, http.StatusOK, out)
 }
 
-// answers serves /answer: GET lists the rules, POST adds one, DELETE empties them.
-func (s *Sink) answers(w http.ResponseWriter, r *http.Request) {
+// ServeAnswers serves /answer: GET lists the rules, POST adds one, DELETE empties them.
+func (s *Sink) ServeAnswers(w http.ResponseWriter, r *http.Request) {
 	switch r.Method {
 	case http.MethodGet:
 		s.mu.Lock()
 		out := append([]Answer{}, s.rules...)
 		s.mu.Unlock()
-		reply(w, http.StatusOK, out)
+		strictjson.Reply(w, http.StatusOK, out)
 	case http.MethodDelete:
 		s.mu.Lock()
 		s.rules = nil
@@ -220,7 +224,7 @@ func (s *Sink) answers(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNoContent)
 	case http.MethodPost:
 		var a Answer
-		if err := decodeStrict(r.Body, &a); err != nil {
+		if err := strictjson.Decode(r.Body, &a); err != nil {
 			refuse(w, err)
 			return
 		}
@@ -229,7 +233,7 @@ func (s *Sink) answers(w http.ResponseWriter, r *http.Request) {
 			refuse(w, err)
 			return
 		}
-		reply(w, http.StatusCreated, a)
+		strictjson.Reply(w, http.StatusCreated, a)
 	default:
 		w.Header().Set("Allow", "GET, POST, DELETE")
 		w.WriteHeader(http.StatusMethodNotAllowed)
@@ -271,4 +275,13 @@ func (s *Sink) Received() []Received {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.received)
+}
+
+// refuse writes the reason why a request cannot be done.
+func refuse(w http.ResponseWriter, err error) {
+	status := http.StatusBadRequest
+	if errors.Is(err, errTooManyAnswers) {
+		status = http.StatusTooManyRequests
+	}
+	strictjson.Refuse(w, status, err)
 }

@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gpusim
+package exporters
 
 import (
 	"net/http"
@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/internal/pagetest"
 )
 
 func TestReplayIsByteForByte(t *testing.T) {
@@ -43,7 +45,7 @@ func TestReplayIsByteForByte(t *testing.T) {
 
 func TestReplayOfCapturedPages(t *testing.T) {
 	for _, name := range []string{"aicr-h100x8-nopods-b.prom", "nvdocs-a100-mig-1g5gb-dcgm21.prom", "viettel-l40sx2-elided-malformed.prom"} {
-		want := realSample(t, name)
+		want := pagetest.Captured(t, name)
 		file := filepath.Join(t.TempDir(), name)
 		require.NoError(t, os.WriteFile(file, want, 0o600))
 		r, err := NewReplay([]string{file})
