@@ -183,7 +183,7 @@ func TestFullQueueBehind(t *testing.T) {
 }
 
 // The end of a series in a batch that was refused comes with the next one, also
-// where somebody else has that batch too, who may not see it change.
+// where another has that batch too, who may not see it change.
 func TestEndsAreKept(t *testing.T) {
 	var got []int
 	fails := true

@@ -16,7 +16,7 @@ import (
 
 // NewFactory creates the factory of the gpu_store exporter.
 //
-// It has a queue, so that a store that compacts or whose disk is slow holds up
+// It has a queue, so that a store that compacts or has a slow disk holds up
 // no pipeline, and no retry: a full disk does not end within seconds, and what
 // waited behind a retry would be late for everybody who looks at the console.
 func NewFactory() exporter.Factory {

@@ -25,7 +25,7 @@ type logsExporter struct {
 	config    *Config
 	logger    *zap.Logger
 	telemetry *metadata.TelemetryBuilder
-	tell      sync.Once
+	skipped   sync.Once
 	store     store.Store
 }
 
@@ -65,8 +65,8 @@ func (e *logsExporter) push(ctx context.Context, logs plog.Logs) error {
 	}
 	if skipped > 0 {
 		e.telemetry.ExporterGpuStoreSkippedRecords.Add(ctx, skipped, metric.WithAttributes(attribute.String("reason", "no_event_name")))
-		e.tell.Do(func() {
-			e.logger.Warn("Log records without an event name are not events and are skipped; this is said once, exporter_gpu_store_skipped_records counts them.")
+		e.skipped.Do(func() {
+			e.logger.Warn("skipping log records without an event name; logged once, counted in exporter_gpu_store_skipped_records")
 		})
 	}
 	if len(events) == 0 {

@@ -41,12 +41,12 @@ var translation = prometheusremotewrite.Settings{
 
 // metricsExporter writes metrics.
 type metricsExporter struct {
-	config    *Config
-	logger    *zap.Logger
-	telemetry *metadata.TelemetryBuilder
-	tell      sync.Once
-	logged    sync.Map // reasons
-	store     store.Store
+	config       *Config
+	logger       *zap.Logger
+	telemetry    *metadata.TelemetryBuilder
+	untranslated sync.Once
+	logged       sync.Map // reasons
+	store        store.Store
 }
 
 func newMetricsExporter(set exporter.Settings, cfg *Config) (*metricsExporter, error) {
@@ -81,8 +81,8 @@ func (e *metricsExporter) push(ctx context.Context, md pmetric.Metrics) error {
 	converted, err := prometheusremotewrite.FromMetrics(md, translation)
 	if err != nil {
 		e.telemetry.ExporterGpuStoreTranslationFailures.Add(ctx, int64(len(multierr.Errors(err))))
-		e.tell.Do(func() {
-			e.logger.Warn("Metrics that Prometheus has no form for are left out; this is said once, exporter_gpu_store_translation_failures counts them.", zap.Error(err))
+		e.untranslated.Do(func() {
+			e.logger.Warn("skipping metrics that Prometheus cannot represent; logged once, counted in exporter_gpu_store_translation_failures", zap.Error(err))
 		})
 	}
 	if families, err := prometheusremotewrite.OtelMetricsToMetadata(md, translation); err == nil {

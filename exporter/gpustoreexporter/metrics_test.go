@@ -194,8 +194,8 @@ func TestEveryTypeIsStored(t *testing.T) {
 func TestStartNeedsAStoreThatTakesSamples(t *testing.T) {
 	other := component.MustNewIDWithName("gpu_store", "other")
 	for name, tc := range map[string]struct {
-		host host
-		says []string
+		host    host
+		reports []string
 	}{
 		"none":      {host{other: &fakeStore{}}, []string{"store:", `"gpu_store"`, "service::extensions"}},
 		"no store":  {host{store.DefaultID: componenttest.NewNopHost().GetExtensions()[other]}, []string{"store:", "is no gpu_store"}},
@@ -207,7 +207,7 @@ func TestStartNeedsAStoreThatTakesSamples(t *testing.T) {
 			require.NoError(t, err)
 			err = e.Start(t.Context(), tc.host)
 			require.Error(t, err)
-			for _, text := range tc.says {
+			for _, text := range tc.reports {
 				assert.ErrorContains(t, err, text)
 			}
 			require.NoError(t, e.Shutdown(t.Context()))
@@ -215,9 +215,9 @@ func TestStartNeedsAStoreThatTakesSamples(t *testing.T) {
 	}
 }
 
-// A store that fails is the store's affair: whoever sent is told nothing and
-// does not send to everybody again.
-func TestAFailingStoreFailsNobodyElse(t *testing.T) {
+// A store that fails is the store's affair: the sender gets no error and
+// does not send to all exporters again.
+func TestAFailingStoreFailsNoOneElse(t *testing.T) {
 	md := pmetric.NewMetrics()
 	m := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
 	m.SetName("m")

@@ -34,7 +34,7 @@ func createDefaultConfig() component.Config {
 // duration without a unit stop the start.
 func (c *Config) Unmarshal(conf *confmap.Conf) error { return configkeys.Unmarshal(conf, c) }
 
-// Validate tells what is wrong, by key.
+// Validate returns what is wrong, by key.
 func (c *Config) Validate() error {
 	var errs []error
 	if c.Delay < time.Second {

@@ -51,11 +51,11 @@ func (f *footprint) run() {
 		debug.FreeOSMemory()
 		bytes, err := f.release()
 		if err != nil {
-			// It works without; it will not be another time either.
-			f.logger.Warn("Pages of the binary cannot be given back; they stay resident", zap.Error(err))
+			// Not fatal; retrying would fail the same way.
+			f.logger.Warn("cannot return pages of the binary; they stay resident", zap.Error(err))
 			return
 		}
-		f.logger.Debug("Gave memory back", zap.Int64("binary_bytes", bytes))
+		f.logger.Debug("returned memory", zap.Int64("binary_bytes", bytes))
 		timer.Reset(f.config.Interval)
 	}
 }

@@ -32,7 +32,7 @@ func TestGivesBackAtTheseTimes(t *testing.T) {
 	})
 }
 
-// What the system refuses is said once and not tried again.
+// What the system refuses is reported once and not tried again.
 func TestRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zap.InfoLevel)

@@ -44,7 +44,7 @@ func localOnly(next http.Handler) http.Handler {
 	})
 }
 
-// prometheusVersion is the version of Prometheus whose PromQL this is. The module
+// prometheusVersion is the version of Prometheus that has this PromQL. The module
 // v0.313.2 is Prometheus 3.13.2.
 func prometheusVersion() string {
 	const module = "github.com/prometheus/prometheus"

@@ -203,7 +203,7 @@ func (c *APIConfig) validate() error {
 		return err
 	}
 	if !listening.Loopback(host) && !c.Auth.HasValue() {
-		return fmt.Errorf("api::endpoint: %q can be reached from other machines, and whoever reaches it can read everything; set api::auth to an authenticator, use localhost, or set endpoint to \"\" for no API", c.NetAddr.Endpoint)
+		return fmt.Errorf("api::endpoint: %q can be reached from other machines, and any client that reaches it can read everything; set api::auth to an authenticator, use localhost, or set endpoint to \"\" for no API", c.NetAddr.Endpoint)
 	}
 	return nil
 }

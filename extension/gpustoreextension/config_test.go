@@ -51,7 +51,7 @@ func TestConfigurationsThatWork(t *testing.T) {
 
 // A configuration that cannot work is refused with its key and the remedy.
 func TestConfigurationsThatCannotWork(t *testing.T) {
-	for text, says := range map[string][]string{
+	for text, reports := range map[string][]string{
 		`{engine: influx}`:                                                 {"engine:", "embedded", "prometheus"},
 		`{directory: " "}`:                                                 {"directory:", "/var/lib"},
 		`{retention: 1m}`:                                                  {"retention:", "15m"},
@@ -90,7 +90,7 @@ func TestConfigurationsThatCannotWork(t *testing.T) {
 		if !assert.Error(t, err, text) {
 			continue
 		}
-		for _, s := range says {
+		for _, s := range reports {
 			assert.ErrorContains(t, err, s, text)
 		}
 		assert.False(t, strings.Contains(err.Error(), "secret"), "%s: %v", text, err)

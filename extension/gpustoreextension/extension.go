@@ -191,7 +191,7 @@ func (g *gpuStore) serve(ctx context.Context, host component.Host) error {
 			componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(err))
 		}
 	})
-	g.settings.Logger.Info("Serving the Prometheus API", zap.String("endpoint", g.address.String()))
+	g.settings.Logger.Info("serving the Prometheus API", zap.String("endpoint", g.address.String()))
 	return nil
 }
 

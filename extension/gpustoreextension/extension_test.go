@@ -74,7 +74,7 @@ func TestBeforeTheStartThereIsNothing(t *testing.T) {
 	require.NoError(t, g.Shutdown(t.Context()))
 }
 
-// A start that fails says why, and leaves nothing behind that is in the way of
+// A start that fails reports why, and leaves nothing behind that is in the way of
 // the next one.
 func TestStartsThatFail(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -84,8 +84,8 @@ func TestStartsThatFail(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	missing := component.MustNewID("nobody")
 	for name, tc := range map[string]struct {
-		change func(*Config)
-		says   []string
+		change  func(*Config)
+		reports []string
 	}{
 		"port taken":    {func(c *Config) { c.API.NetAddr.Endpoint = taken.Addr().String() }, []string{"api::endpoint:", "set another"}},
 		"no directory":  {func(c *Config) { c.Directory = filepath.Join(file, "x") }, []string{"directory:", file}},
@@ -101,7 +101,7 @@ func TestStartsThatFail(t *testing.T) {
 			g, err := newExtension(set, c)
 			require.NoError(t, err)
 			err = g.Start(t.Context(), host{})
-			for _, text := range tc.says {
+			for _, text := range tc.reports {
 				require.ErrorContains(t, err, text)
 			}
 			require.NoError(t, g.Shutdown(t.Context()))
@@ -266,7 +266,7 @@ func TestTheLogIsThereForBothEngines(t *testing.T) {
 	}
 }
 
-func TestRefusalsAreCountedAndSaidOnce(t *testing.T) {
+func TestRefusalsAreCountedAndReportedOnce(t *testing.T) {
 	g := begin(t, configured(t, nil))
 	now := time.Now()
 	for range 3 {

@@ -33,7 +33,7 @@ func (s *statuses) Report(e *componentstatus.Event) {
 	s.reported = append(s.reported, text)
 }
 
-// faulty is an engine whose disk fails as a test says.
+// faulty is an engine with a disk that fails as a test configures it.
 type faulty struct {
 	notStarted
 	err error

@@ -20,7 +20,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
 )
 
-// childDirectory tells the test that it is the process to be killed.
+// childDirectory marks the test as the process to be killed.
 const childDirectory = "GPU_STORE_TEST_DIRECTORY"
 
 // What Append and AppendEvents acknowledged is there after kill -9, and the

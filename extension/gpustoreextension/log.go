@@ -20,7 +20,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
 )
 
-// defaultLimit is how many entries a query returns that does not say.
+// defaultLimit is how many entries a query without a limit returns.
 const defaultLimit = 100
 
 // eventLog is the log of events and deliveries: a journal of each, so that many

@@ -50,7 +50,7 @@ func (g *gpuStore) LabelValues(ctx context.Context, label string, s store.Select
 	return g.engine.LabelValues(ctx, label, s)
 }
 
-// Metadata tells type, unit and help of metrics.
+// Metadata returns type, unit and help of metrics.
 func (g *gpuStore) Metadata(ctx context.Context, name string, limit int) (found map[string][]store.Metadata, err error) {
 	return g.engine.Metadata(ctx, name, limit)
 }
@@ -58,7 +58,7 @@ func (g *gpuStore) Metadata(ctx context.Context, name string, limit int) (found 
 // Health is nil if the store can be read and written.
 func (g *gpuStore) Health(ctx context.Context) error { return g.engine.Health(ctx) }
 
-// Info tells what the store is.
+// Info describes the store.
 func (g *gpuStore) Info() store.Info { return g.engine.Info() }
 
 // Describe keeps metadata.
@@ -88,7 +88,7 @@ func (g *gpuStore) AppendWithin(ctx context.Context, series []store.Series, maxS
 }
 
 // appended counts what became of samples. What goes beyond its writer's share is the
-// writer's to count: it says nothing about the store.
+// writer's to count: it proves nothing about the store.
 func (g *gpuStore) appended(ctx context.Context, series []store.Series, a store.Appended, err error) (store.Appended, error) {
 	if err != nil {
 		if store.KindOf(err) == store.Internal {
@@ -115,7 +115,7 @@ func (g *gpuStore) appended(ctx context.Context, series []store.Series, a store.
 	return a, err
 }
 
-// meaning says what a refusal means, and what to do.
+// meaning returns what a refusal means, and what to do.
 var meaning = map[store.Refusal]string{
 	store.OutOfOrder:   "they are older than the newest sample of their series by more than out_of_order_window",
 	store.Duplicate:    "their series has another value for that time already; two senders may have the same labels",
@@ -136,7 +136,7 @@ func (g *gpuStore) meaningOf(why store.Refusal) string {
 	return fmt.Sprintf("the disk of directory %s has less than %d MiB free, which the store needs to go on; make room (a max_bytes below 1 GiB needs less)", g.config.Directory, e.Needed()>>20)
 }
 
-// observe tells the sizes of the engine and of the log.
+// observe reports the sizes of the engine and of the log.
 func (g *gpuStore) observe() error {
 	errs := []error{g.telemetry.RegisterExtensionGpuStoreLogEntriesCallback(func(_ context.Context, o metric.Int64Observer) error {
 		o.Observe(int64(g.log.events.Len()), metric.WithAttributes(attribute.String("kind", "event")))
@@ -181,7 +181,7 @@ func (g *gpuStore) Deliveries(q store.DeliveryQuery) []*store.Delivery {
 	return g.log.queryDeliveries(q)
 }
 
-// KeepAudit keeps what a delivery came to.
+// KeepAudit keeps the outcome of a delivery.
 func (g *gpuStore) KeepAudit(sequence uint64, r *audit.Record) {
 	if g.log != nil {
 		g.log.write(sequence, r)

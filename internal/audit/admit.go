@@ -25,7 +25,7 @@ import (
 // it, and a new log begins.
 //
 // A kill or power cut leaves the head that is kept behind the file, never before
-// it: it is handed on once its checkpoint is on disk. A file that ends before it
+// it: it is continued once its checkpoint is on disk. A file that ends before it
 // was cut.
 
 // admit returns the full files to continue from: those given, or none where the
@@ -100,7 +100,7 @@ type spot struct {
 // landmarks are what a scan of the files finds, from the newest file on.
 type landmarks struct {
 	checkpoint *spot // the last one
-	kept       *spot // the line whose digest is kept
+	kept       *spot // the line of which the digest is kept
 	newest     *spot // first line of the newest file that has any
 }
 
@@ -266,16 +266,16 @@ func (v *verifier) objection(kept *Head, current *os.File) (why, err error) {
 			return nil, err
 		}
 		if v.fault.file.path != current.Name() || v.fault.offset != t.end {
-			return v.told(), nil
+			return v.cause(), nil
 		}
 		// The end of the walk; what a whole one finds there is due.
 		v.report.Break = nil
 		v.end()
 		if v.report.Break != nil && (v.report.Break.Kind != Unsigned || !v.begins()) {
-			return v.told(), nil
+			return v.cause(), nil
 		}
 	case b != nil:
-		return v.told(), nil
+		return v.cause(), nil
 	}
 	switch {
 	case v.keys != nil && v.lacks != nil:
@@ -286,7 +286,7 @@ func (v *verifier) objection(kept *Head, current *os.File) (why, err error) {
 	return nil, nil
 }
 
-func (v *verifier) told() error {
+func (v *verifier) cause() error {
 	b := v.report.Break
 	return fmt.Errorf("%s, line %d of the log: %s: %s", b.File, b.Seq, b.Kind, b.Detail)
 }

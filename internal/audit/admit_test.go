@@ -276,7 +276,7 @@ func appendTo(f *tampered, file int, kind string, body func(*envelope) any) {
 	f.lines[file] = append(lines, bytes.TrimSuffix(appendLine(nil, e, raw), []byte{'\n'}))
 }
 
-// Whoever can write the folder can append a line that says that files were
+// A writer of the folder can append a line that records that files were
 // deleted, and delete them. With a key that is seen, after a restart too.
 func TestAForgedRemovalIsABreak(t *testing.T) {
 	key, keys := keyPair(t)

@@ -110,7 +110,7 @@ func TestKilledWriterLosesNothing(t *testing.T) {
 }
 
 // However much of a line reached the file before the end, the next writer keeps
-// what is whole, closes off the rest, and verify tells of it as what it is.
+// what is whole, closes off the rest, and verify reports it correctly.
 func TestInterruptedWriteAtEveryByte(t *testing.T) {
 	key, keys := keyPair(t)
 	path := logPath(t)

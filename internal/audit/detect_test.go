@@ -67,7 +67,7 @@ func TestAnyChangedByteIsFound(t *testing.T) {
 			changed[at] ^= byte(1 + random.IntN(255))
 			require.NoError(t, os.WriteFile(name, changed, 0o600))
 			report := verify(t, path, VerifyOptions{PublicKeys: keys})
-			cut := i == len(names)-1 && at == len(text)-1 // the last line feed: an interrupted write, told as such
+			cut := i == len(names)-1 && at == len(text)-1 // the last line feed: an interrupted write, reported as such
 			if cut {
 				require.Contains(t, kinds(report), InterruptedWrite)
 				continue

@@ -42,7 +42,7 @@ func (d *fullDisk) write(f *os.File, b []byte) (int, error) {
 	return n, &os.PathError{Op: "write", Path: f.Name(), Err: syscall.ENOSPC}
 }
 
-// states collects what OnStatus was told.
+// states collects the arguments of OnStatus.
 type states struct {
 	mu   sync.Mutex
 	list []error
@@ -60,7 +60,7 @@ func (s *states) get() []error {
 	return append([]error(nil), s.list...)
 }
 
-func TestFullDiskDelaysNobodyAndLosesNothingThatFits(t *testing.T) {
+func TestFullDiskDelaysNoOneAndLosesNothingThatFits(t *testing.T) {
 	for _, half := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			key, keys := keyPair(t)
@@ -117,7 +117,7 @@ func TestFullDiskDelaysNobodyAndLosesNothingThatFits(t *testing.T) {
 	}
 }
 
-func TestHangingDiskDelaysNobodyForLong(t *testing.T) {
+func TestHangingDiskDelaysNoOneForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		key, keys := keyPair(t)
 		path := logPath(t)
@@ -163,7 +163,7 @@ func TestRealLimitOfTheFileSystem(t *testing.T) {
 			l.Append(sample())
 		}
 		require.Positive(t, l.Stats().Buffered)
-		// Append returns before OnStatus is told.
+		// Append returns before OnStatus is called.
 		require.Eventually(t, func() bool { return len(status.get()) > 0 }, time.Minute, time.Millisecond)
 		require.ErrorIs(t, status.get()[0], syscall.EFBIG)
 		requireClean(t, path, nil)
@@ -181,7 +181,7 @@ func TestRealLimitOfTheFileSystem(t *testing.T) {
 	require.NoError(t, err, string(out))
 }
 
-func TestClosingWithAFullDiskSaysWhatIsLost(t *testing.T) {
+func TestClosingWithAFullDiskReportsWhatIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := logPath(t)
 		var disk fullDisk
@@ -228,7 +228,7 @@ func TestFilesAreForTheirOwnerAlone(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeOpenedIsSaid(t *testing.T) {
+func TestWhatCannotBeOpenedIsReported(t *testing.T) {
 	folder := t.TempDir()
 	elsewhere := filepath.Join(folder, "elsewhere")
 	require.NoError(t, os.WriteFile(elsewhere, nil, 0o600))
@@ -259,8 +259,8 @@ func TestWhatCannotBeOpenedIsSaid(t *testing.T) {
 	}
 }
 
-// Somebody, or logrotate, renames the file: what comes then is in a new one,
-// and the status says so.
+// The file is renamed, as by logrotate: later records are in a new one,
+// and the status reports it.
 func TestRenamedFileIsNotWrittenOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := logPath(t)
@@ -284,7 +284,7 @@ func TestRenamedFileIsNotWrittenOn(t *testing.T) {
 	})
 }
 
-// A folder that is away for a while, as one whose volume is mounted anew, comes
+// A folder that is away for a while, as when its volume is mounted again, comes
 // back with the file in it: the chain goes on there. A file that does not end
 // where the chain stands is left alone as ever.
 func TestFolderThatComesBackIsWrittenOn(t *testing.T) {

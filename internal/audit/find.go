@@ -19,10 +19,10 @@ import (
 // a record id and the writing of its record without Find missing it.
 const clockMargin = 24 * time.Hour
 
-// Find returns when the records with these ids (UUIDv7) say that the delivery is
-// tried again, zero where they say that it came to its end. A record that the
+// Find returns when the deliveries of the records with these ids (UUIDv7) are
+// tried again, zero where they ended. A record that the
 // log does not hold is not in the map. Find reads the files, newest first, until
-// it found all or came to files that are older than the ids. It is meant for the
+// it found all or reached files that are older than the ids. It is meant for the
 // start, before the first Write.
 func (l *Log) Find(ids []string) map[string]time.Time {
 	found := make(map[string]time.Time, len(ids))
@@ -57,7 +57,7 @@ func (l *Log) Find(ids []string) map[string]time.Time {
 			}
 		}
 		if err != nil {
-			l.o.Logger.Error("An audit file cannot be read; attempts that it tells of may be told of again as interrupted.", zap.String("path", path), zap.Error(err))
+			l.o.Logger.Error("cannot read an audit file; its attempts may be recorded again as interrupted", zap.String("path", path), zap.Error(err))
 		}
 	}
 	return found

@@ -146,7 +146,7 @@ func (k *CheckpointKey) sign(log string, count uint64, head digest, now time.Tim
 }
 
 // Fingerprint is the HMAC-SHA256 of a URL, in hexadecimal: who has the key and
-// the URL can tell that a record is about it, who has the record alone cannot
+// the URL can verify that a record is about it; with the record alone that is not possible,
 // try URLs out.
 func Fingerprint(key []byte, url string) string {
 	mac := hmac.New(sha256.New, key)

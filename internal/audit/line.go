@@ -44,7 +44,7 @@ type digest [sha256.Size]byte
 
 func (d digest) String() string { return hex.EncodeToString(d[:]) }
 
-// fileBody is what the first line of a file says.
+// fileBody is the first line of a file.
 type fileBody struct {
 	Time time.Time `json:"time"`
 	Log  string    `json:"log"`  // UUIDv7 of the whole log, equal in all its files
@@ -59,7 +59,7 @@ type openBody struct {
 // before, and a change of any is seen even where no line comes after it.
 type closeBody struct{}
 
-// checkpointBody spells out what the signed note says.
+// checkpointBody spells out the signed note.
 type checkpointBody struct {
 	Time   time.Time `json:"time"`
 	Origin string    `json:"origin"` // name of the key
@@ -75,7 +75,7 @@ type gapBody struct {
 	To   time.Time `json:"to"`
 }
 
-// tornBody tells of the bytes between the line before in the chain and this
+// tornBody records the bytes between the line before in the chain and this
 // line.
 type tornBody struct {
 	Time   time.Time `json:"time"`
@@ -83,7 +83,7 @@ type tornBody struct {
 	SHA256 string    `json:"sha256"`
 }
 
-// removedBody says that all files up to one were deleted, and where the chain
+// removedBody records that all files up to one were deleted, and where the chain
 // stood at their end.
 type removedBody struct {
 	Time        time.Time `json:"time"`
@@ -269,8 +269,8 @@ func parseEnvelope(line []byte) (e envelope, body []byte, err error) {
 }
 
 // parseLine reads a line (without its line feed) whole. It accepts what
-// appendLine writes and nothing else: JSON that says the same in other bytes
-// has been changed by somebody.
+// appendLine writes and nothing else: JSON with the same content in other bytes
+// has been changed.
 func parseLine(line []byte) (envelope, any, error) {
 	e, raw, err := parseEnvelope(line)
 	if err != nil {

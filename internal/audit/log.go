@@ -33,10 +33,10 @@ type Options struct {
 	// audit-000001.jsonl beside audit.jsonl. Its folder must exist.
 	Path string
 	// CheckpointKey signs checkpoints; without it there are none, and the
-	// chain alone does not stop somebody who writes it anew.
+	// chain alone does not prevent that it is rewritten.
 	CheckpointKey *CheckpointKey
-	// PreviousKeys are public keys of earlier checkpoint keys: a log whose last
-	// checkpoint is of one of them is continued too.
+	// PreviousKeys are public keys of earlier checkpoint keys: a log with its last
+	// checkpoint by one of them is continued too.
 	PreviousKeys *PublicKeys
 	// Kept is what Keep was last given, by an earlier process; nil if that is not
 	// known. A log that does not have these lines is not continued.
@@ -51,13 +51,13 @@ type Options struct {
 	// MaxBytes of a file; 0 is 100 MiB. A full file is renamed.
 	MaxBytes int64
 	// MaxFiles to keep, the one that is being written included; 0 is 10. The
-	// oldest are deleted, which the log itself tells.
+	// oldest are deleted, which the log itself records.
 	MaxFiles int
 	// SyncRecords makes every single record outlive a power cut before Write
 	// returns, not only the end of the process. It costs an fsync a record.
 	SyncRecords bool
 
-	// Logger is told of failures and checkpoints.
+	// Logger receives failures and checkpoints.
 	Logger *zap.Logger
 	// OnStatus is called with an error when records cannot be written or the
 	// file cannot be kept as configured, and with nil when all is well again.
@@ -204,11 +204,11 @@ func (l *Log) Write(r *Record) { l.Append(r) }
 // and is written, in order, once that is possible again; Append then returns
 // false. It waits for a disk that hangs for 1 s at most, and not at all while
 // the log is known to fail. Beyond the buffer's bound records are lost, and a
-// gap line will say how many.
+// gap line will record how many.
 func (l *Log) Append(r *Record) (seq uint64, written bool) {
 	body, err := json.Marshal(newRecordBody(r))
 	if err != nil || len(body) > maxLine/2 {
-		body = nil // no record that this program makes; told as a gap
+		body = nil // no record that this program makes; recorded as a gap
 	}
 	e := &entry{kind: kindRecord, body: body, done: make(chan struct{})}
 	broken := l.enqueue(e)
@@ -315,13 +315,13 @@ func (l *Log) Stats() Stats {
 	return l.stats
 }
 
-// SetAside says why the log that Open found was not continued; nil if it was, or
+// SetAside returns why the log that Open found was not continued; nil if it was, or
 // if there was none.
 func (l *Log) SetAside() error { return l.setAside }
 
 // Close writes what is buffered and the closing lines, for 3 s at most, and
 // lets go of the file. Records that come later are lost and counted. Its error
-// says how many records could not be written.
+// returns how many records could not be written.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	first := !l.closed

@@ -22,7 +22,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-func TestALineSaysEverything(t *testing.T) {
+func TestALineReportsEverything(t *testing.T) {
 	path := logPath(t)
 	l := open(t, Options{Path: path})
 	r := sample()
@@ -105,7 +105,7 @@ func TestCheckpointsComeWithWhatIsWritten(t *testing.T) {
 		assert.Zero(t, report.Uncovered)
 		assert.Equal(t, "prod/gateway", report.LastCheckpoint.Origin)
 
-		entries := logs.FilterMessage("Audit checkpoint.").All()
+		entries := logs.FilterMessage("audit checkpoint").All()
 		require.Len(t, entries, 2)
 		fields := entries[1].ContextMap()
 		anchor := Anchor{Count: fields["count"].(uint64), Head: fields["head"].(string)}
@@ -115,7 +115,7 @@ func TestCheckpointsComeWithWhatIsWritten(t *testing.T) {
 	})
 }
 
-func TestRotationDeletesTheOldestAndSaysSo(t *testing.T) {
+func TestRotationDeletesTheOldestAndReportsSo(t *testing.T) {
 	key, keys := keyPair(t)
 	path := logPath(t)
 	l := open(t, Options{Path: path, CheckpointKey: key, MaxBytes: 5000, MaxFiles: 3})
@@ -135,7 +135,7 @@ func TestRotationDeletesTheOldestAndSaysSo(t *testing.T) {
 		assert.Less(t, info.Size(), int64(5000+2000))
 	}
 
-	// One more that goes missing is not covered by what the log says.
+	// One more that goes missing is not covered by the line in the log.
 	require.NoError(t, os.Remove(list[0]))
 	report = verify(t, path, VerifyOptions{PublicKeys: keys})
 	require.NotNil(t, report.Break)
@@ -143,8 +143,8 @@ func TestRotationDeletesTheOldestAndSaysSo(t *testing.T) {
 	assert.Equal(t, list[1], report.Break.File)
 }
 
-// The log deletes its oldest files. A hole with older files before it is none of
-// its own, whatever it says.
+// The log deletes its oldest files. A hole with older files before it is not
+// its own, whatever it contains.
 func TestAHoleBehindOlderFilesIsABreak(t *testing.T) {
 	key, keys := keyPair(t)
 	path := logPath(t)
@@ -191,7 +191,7 @@ func TestEverySyncedRecordIsWrittenToo(t *testing.T) {
 	assert.EqualValues(t, 3, requireClean(t, path, nil).Records)
 }
 
-// A record that is too long for a line is lost, said, and stops nothing.
+// A record that is too long for a line is lost, recorded as a gap, and stops nothing.
 func TestRecordThatIsTooLong(t *testing.T) {
 	path := logPath(t)
 	l := open(t, Options{Path: path})
@@ -267,7 +267,7 @@ func TestReadmeHasEveryField(t *testing.T) {
 }
 
 // FuzzVerify reads anything without a panic.
-// Whoever waits for a large log sees how far it is.
+// The verification of a large log shows its progress.
 func TestVerifyReportsProgress(t *testing.T) {
 	path := logPath(t)
 	l := open(t, Options{Path: path})

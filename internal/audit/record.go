@@ -5,7 +5,7 @@ package audit // import "github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 
 import "time"
 
-// Outcome is what became of an attempt or of a delivery that came to none.
+// Outcome is what became of an attempt or of a delivery without an attempt.
 type Outcome string
 
 const (
@@ -15,7 +15,7 @@ const (
 	Dropped   Outcome = "dropped"   // no attempt was made
 )
 
-// ErrorType says why a delivery did not succeed. The list is closed.
+// ErrorType is why a delivery did not succeed. The list is closed.
 type ErrorType string
 
 const (
@@ -32,11 +32,11 @@ const (
 	ErrorGone        ErrorType = "gone"         // 410, then or earlier
 	ErrorQueueFull   ErrorType = "queue_full"
 	ErrorShutdown    ErrorType = "shutdown"
-	ErrorInterrupted ErrorType = "interrupted" // the process was killed in mid-attempt; told at the next start
+	ErrorInterrupted ErrorType = "interrupted" // the process was killed in mid-attempt; recorded at the next start
 	ErrorConfig      ErrorType = "config"      // the request could not be built
 )
 
-// Trigger says what a delivery was made for; empty is an event that arrived.
+// Trigger is what a delivery was made for; empty is an event that arrived.
 type Trigger string
 
 const (
@@ -52,11 +52,11 @@ const (
 	TriggerSetAside Trigger = "set_aside"
 )
 
-// Record is what is kept of one attempt, of a delivery that came to no attempt,
+// Record is what is kept of one attempt, of a delivery without an attempt,
 // or of a receiver that was enabled again. It holds nothing secret: of the URL only scheme, host and port, of
 // the body only digest and size, of keys only their ids. Texts from outside in
 // it are stripped of control, bidirectional and zero-width characters and
-// bounded by whoever makes the record.
+// bounded by the maker of the record.
 type Record struct {
 	ID   string    // UUIDv7
 	Time time.Time // start of the attempt, or of giving it up; UTC
@@ -117,7 +117,7 @@ type Durations struct {
 // Sink keeps audit records. Write is called by several goroutines at once, for
 // deliveries that did not fit into a queue also from the data path, so it must
 // not wait for anything but its own medium. It must not change the record, and
-// must not keep it. It has no error: a sink that cannot write says so itself,
+// must not keep it. It has no error: a sink that cannot write reports it itself,
 // and never stops a delivery.
 type Sink interface {
 	Write(*Record)

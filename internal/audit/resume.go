@@ -16,7 +16,7 @@ import (
 
 // newWriter takes over what is there, and finds out where the chain goes on.
 func newWriter(l *Log) (*writer, error) {
-	w := &writer{l: l, o: &l.o, mend: -1}
+	w := &writer{l: l, o: &l.o, undo: -1}
 	full, err := rotated(w.o.Path)
 	if err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func newWriter(l *Log) (*writer, error) {
 		err = w.resumeFrom(full)
 	}
 	if err == nil && w.file == nil {
-		// So that a folder that cannot be written is told at the start.
+		// So that a folder that cannot be written is reported at the start.
 		if err = w.create(); err != nil && passing(err) {
 			l.fail(err)
 			err = nil
@@ -69,7 +69,7 @@ func (w *writer) resume(full []numbered) error {
 	}
 	if info.Mode().Perm() != 0o600 {
 		if err := w.file.Chmod(0o600); err != nil {
-			w.o.Logger.Warn("The audit file can be read by others than its owner.", zap.String("path", w.o.Path), zap.Error(err))
+			w.o.Logger.Warn("the audit file is readable by others than its owner", zap.String("path", w.o.Path), zap.Error(err))
 		}
 	}
 	w.size = info.Size()
@@ -139,7 +139,7 @@ func (w *writer) completes(from int64) bool {
 }
 
 // maybeOurs reports whether a file without a good line can be the rest of a log
-// whose very first write was interrupted.
+// after an interruption of its very first write.
 func maybeOurs(f io.ReaderAt) bool {
 	start := make([]byte, len(linePrefix))
 	n, _ := f.ReadAt(start, 0)

@@ -51,7 +51,7 @@ func (w *writer) putAside() error {
 }
 
 // removeOld deletes the oldest files where there are more than MaxFiles. The
-// log says so before it is done: what is missing without that line was not
+// log records it before it is done: what is missing without that line was not
 // removed by us.
 func (w *writer) removeOld() error {
 	full, err := rotated(w.o.Path)
@@ -62,7 +62,7 @@ func (w *writer) removeOld() error {
 	if excess <= 0 {
 		return nil
 	}
-	// The file that becomes the oldest says where the chain stood before it.
+	// The file that becomes the oldest records where the chain stood before it.
 	oldest := w.o.Path
 	if excess < len(full) {
 		oldest = full[excess].path
@@ -93,6 +93,6 @@ func (w *writer) removeOld() error {
 			return err
 		}
 	}
-	w.o.Logger.Info("Old audit files were deleted.", zap.Int("through_file", last.n), zap.Uint64("last_seq", first.seq-1))
+	w.o.Logger.Info("deleted old audit files", zap.Int("through_file", last.n), zap.Uint64("last_seq", first.seq-1))
 	return nil
 }

@@ -17,7 +17,7 @@ func (l *Log) fail(err error) {
 	l.mu.Lock()
 	l.fails(err)
 	l.mu.Unlock()
-	l.warn("Audit records cannot be written. They are kept in memory, up to a bound, and written once that is possible.", err)
+	l.warn("cannot write audit records; they are kept in memory, up to a bound, and written once that is possible", err)
 	l.status()
 }
 
@@ -66,7 +66,7 @@ func (l *Log) stalled(e *entry) {
 	}
 	l.mu.Unlock()
 	if first {
-		l.warn("Audit records cannot be written. They are kept in memory, up to a bound, and written once that is possible.", err)
+		l.warn("cannot write audit records; they are kept in memory, up to a bound, and written once that is possible", err)
 		l.status()
 	}
 }
@@ -85,7 +85,7 @@ func (l *Log) neglect(what string, err error) {
 	}
 	l.mu.Unlock()
 	if err != nil {
-		l.warn("The audit file cannot be kept as configured. Records are written all the same.", err)
+		l.warn("cannot keep the audit file as configured; records are written all the same", err)
 	}
 	if was != (err != nil) {
 		l.status()
@@ -119,6 +119,6 @@ func (l *Log) status() {
 	l.o.OnStatus(err)
 	if err == nil {
 		l.logged.Forget()
-		l.o.Logger.Info("The audit file is written again as configured.", zap.String("path", l.o.Path))
+		l.o.Logger.Info("the audit file is written again as configured", zap.String("path", l.o.Path))
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// tampered is a log of four files of which somebody changes something.
+// tampered is a log of four files in which something is changed.
 type tampered struct {
 	t     *testing.T
 	path  string
@@ -79,8 +79,8 @@ func (f *tampered) edit(file, line int, old, with string) {
 	f.lines[file][line] = bytes.Replace(f.lines[file][line], []byte(old), []byte(with), 1)
 }
 
-// restamp writes the chain anew from a line on: numbers, links, and what
-// checkpoints say of both. Signatures it cannot make.
+// restamp rewrites the chain from a line on: numbers, links, and both in
+// checkpoints. Signatures it cannot make.
 func (f *tampered) restamp(fromFile, fromLine int, change func(envelope, any) any) {
 	f.t.Helper()
 	var seq uint64

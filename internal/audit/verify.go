@@ -14,7 +14,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
 )
 
-// FindingKind says what Verify found. The list is closed.
+// FindingKind is what Verify found. The list is closed.
 type FindingKind string
 
 // Breaks: the log is not what was written.
@@ -32,11 +32,11 @@ const (
 	CheckpointMismatch FindingKind = "checkpoint_mismatch" // what was signed is not what is there
 	Unsigned           FindingKind = "unsigned"            // keys were given, and there is no checkpoint
 	Uncheckpointed     FindingKind = "uncheckpointed"      // keys were given, and a checkpoint that the writer makes is not there
-	ForgedRemoval      FindingKind = "forged_removal"      // files are not there, and no checkpoint covers the line that says they were deleted
-	AnchorMismatch     FindingKind = "anchor_mismatch"     // what an anchor says is not, or no longer, there
+	ForgedRemoval      FindingKind = "forged_removal"      // files are not there, and no checkpoint covers the line that records their deletion
+	AnchorMismatch     FindingKind = "anchor_mismatch"     // the content of an anchor is not, or no longer, in the log
 )
 
-// Facts that the log tells of itself; they are no breaks.
+// Facts that the log records itself; they are no breaks.
 const (
 	InterruptedWrite FindingKind = "interrupted_write" // the process or machine ended in mid-write
 	LostRecords      FindingKind = "lost_records"      // could not be kept while the disk failed
@@ -55,13 +55,13 @@ type Finding struct {
 }
 
 // Anchor is where the chain stood at some time, as known from elsewhere: the
-// Collector's log tells of every checkpoint.
+// Collector's log has every checkpoint.
 type Anchor struct {
 	Count uint64
 	Head  string // hexadecimal
 }
 
-// VerifyOptions say what to check the log against.
+// VerifyOptions are what to check the log against.
 type VerifyOptions struct {
 	// PublicKeys of the checkpoints. Without them signatures are not checked.
 	PublicKeys *PublicKeys
@@ -135,8 +135,8 @@ type verifier struct {
 
 	missing *item   // the first line, where lines before it are not there
 	before  *Report // what was found up to it
-	removal *item   // the line that says why they are not
-	refuted *item   // one whose writer made no checkpoint behind it
+	removal *item   // the line that records why they are not
+	refuted *item   // one without a checkpoint of its writer behind it
 	covered bool    // a checkpoint covers that line
 	awaits  *item   // an open line, until the checkpoint behind it
 	lacks   *item   // one that had none
@@ -144,7 +144,7 @@ type verifier struct {
 
 // maxUncovered is after how many lines a writer makes a checkpoint that is not
 // due yet. Verify allows ten times as many: earlier versions kept to the
-// interval alone. Times say nothing: those of records are of attempts, and a
+// interval alone. Times prove nothing: those of records are of attempts, and a
 // disk that fails delays all lines.
 const (
 	maxUncovered = 10_000
@@ -152,7 +152,7 @@ const (
 )
 
 // Verify checks the files of one log. It brings them into their order itself.
-// Its error says that a file cannot be read; what is wrong with a file that can
+// Its error is that a file cannot be read; what is wrong with a file that can
 // is in the report. It needs little memory, however long the log is.
 func Verify(o VerifyOptions, files ...string) (*Report, error) {
 	in, err := newReader(os.Open, files)
@@ -245,14 +245,14 @@ func (v *verifier) line(it *item) error {
 	v.body(it)
 	for _, head := range v.anchors[it.seq] {
 		if head != it.hash.String() {
-			v.broken(it, AnchorMismatch, "the anchor has another head for the first %d lines: a line up to this one was changed and the chain written anew", it.seq)
+			v.broken(it, AnchorMismatch, "the anchor has another head for the first %d lines: a line up to this one was changed and the chain rewritten", it.seq)
 		}
 	}
 	delete(v.anchors, it.seq)
 	return nil
 }
 
-// body looks at what the line says.
+// body examines the content of the line.
 func (v *verifier) body(it *item) {
 	v.order(it)
 	switch b := it.body.(type) {

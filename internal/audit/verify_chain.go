@@ -16,9 +16,9 @@ import (
 )
 
 // chain checks that the line follows the one before, and where it does not,
-// finds out which line is at fault. One line is not enough to tell: if a line
+// finds out which line is at fault. One line is not enough to decide: if a line
 // does not refer to the one before it, either may have been changed, and the
-// line after says which.
+// line after decides which.
 func (v *verifier) chain(it *item) error {
 	if v.last == nil && v.skip {
 		return nil
@@ -74,13 +74,13 @@ func (v *verifier) first(it *item) {
 		v.broken(it, Edited, "only line 1 refers to no line")
 	case it.kind != kindFile && it.kind != kindTorn:
 		v.broken(it, MissingFile, "lines 1 to %d are not there, and it is not the first line of a file", it.seq-1)
-	default: // at the end it is known whether the log says that it deleted them
+	default: // at the end it is known whether the log records their deletion
 		found := *v.report
 		v.missing, v.before = it, &found
 	}
 }
 
-// explains notes a line that says that the files before the first line there is
+// explains notes a line that records that the files before the first line there is
 // were deleted. A process that was killed meanwhile left some of them.
 func (v *verifier) explains(it *item, r *removedBody) {
 	if v.missing == nil || v.covered {
@@ -92,7 +92,7 @@ func (v *verifier) explains(it *item, r *removedBody) {
 }
 
 // removals is reached at the end: only then is it known whether the log itself
-// deleted what is not there. Anybody can append a line that says so: with keys
+// deleted what is not there. Any writer can append such a line: with keys
 // it counts if its own writer made a checkpoint behind it, which it does before
 // it deletes. That of the next writer covers whatever it finds.
 func (v *verifier) removals() {
@@ -104,9 +104,9 @@ func (v *verifier) removals() {
 		return
 	case v.removal == nil:
 		*v.report = *v.before
-		v.broken(v.missing, MissingFile, "lines 1 to %d are not there, and the log does not say that it deleted their files; give all files that there are", v.missing.seq-1)
+		v.broken(v.missing, MissingFile, "lines 1 to %d are not there, and the log has no record that it deleted their files; give all files that there are", v.missing.seq-1)
 	default:
-		v.broken(v.removal, ForgedRemoval, "lines 1 to %d are not there; this line says that the log deleted their files, and no checkpoint covers it", v.missing.seq-1)
+		v.broken(v.removal, ForgedRemoval, "lines 1 to %d are not there; this line states that the log deleted their files, and no checkpoint covers it", v.missing.seq-1)
 	}
 }
 
@@ -126,7 +126,7 @@ func (v *verifier) order(it *item) {
 	}
 }
 
-// foreign tells a file of another log from one with a gap before it.
+// foreign distinguishes a file of another log from one with a gap before it.
 func (v *verifier) foreign(it *item) bool {
 	b, ok := it.body.(*fileBody)
 	if ok && v.report.Log != "" && b.Log != v.report.Log {
@@ -136,12 +136,12 @@ func (v *verifier) foreign(it *item) bool {
 	return false
 }
 
-// edited blames the line or the one before it, which is not what the line says.
+// edited blames the line or the one before it, which does not match the line.
 func (v *verifier) edited(it *item, confirmed, atEnd bool) {
 	c, isCheckpoint := it.body.(*checkpointBody)
 	switch {
 	case v.signed && it.kind == kindFile && confirmed:
-		v.broken(it, ForeignFile, "the file does not continue the one before it, whose last line is signed: another one was put in its place")
+		v.broken(it, ForeignFile, "the file does not continue the one before it, which ends with a signed line: it was replaced")
 	case v.signed:
 		v.broken(it, Edited, "it does not refer to the signed line before it")
 	case isCheckpoint && c.Head == v.head.String():
@@ -168,7 +168,7 @@ func (v *verifier) gap(it *item) {
 }
 
 // interrupted looks for the line that closes off what was torn. It returns nil
-// after telling of a break where there is none.
+// after as a report of a break where there is none.
 func (v *verifier) interrupted(bad *item) (*item, error) {
 	h, hashed := sha256.New(), int64(0)
 	for it := bad; ; {
@@ -214,7 +214,7 @@ func (v *verifier) interrupted(bad *item) (*item, error) {
 // checkpoint checks what was signed against the chain.
 func (v *verifier) checkpoint(it *item, c *checkpointBody) {
 	if c.Count != it.seq-1 || c.Head != it.prev.String() {
-		v.broken(it, CheckpointMismatch, "it says %d lines and another head than the lines before it have; something since %s was changed and the chain written anew", c.Count, v.since())
+		v.broken(it, CheckpointMismatch, "it states %d lines and another head than the lines before it have; something since %s was changed and the chain rewritten", c.Count, v.since())
 		return
 	}
 	if v.keys != nil && !v.signature(it, c) {
@@ -256,7 +256,7 @@ func (v *verifier) signature(it *item, c *checkpointBody) bool {
 		return false
 	}
 	if n.Text != noteText(c, v.report.Log, it.prev) {
-		v.broken(it, CheckpointMismatch, "what was signed is not what is here; something since %s was changed and the chain written anew", v.since())
+		v.broken(it, CheckpointMismatch, "what was signed is not what is here; something since %s was changed and the chain rewritten", v.since())
 		return false
 	}
 	return true

@@ -39,7 +39,7 @@ type writer struct {
 	begun   bool      // and the checkpoint behind it
 	torn    *tornBody // has to be closed off before anything else is written
 	endless bool      // the file does not end with a line feed
-	mend    int64     // size to which a write that failed halfway must be undone; -1: none
+	undo    int64     // size to which a write that failed halfway must be undone; -1: none
 
 	dirty       bool // something was written since the last checkpoint
 	uncovered   int  // lines since then
@@ -50,7 +50,7 @@ type writer struct {
 }
 
 // create makes the file; its first line is due with the next one. A file that is
-// there is taken up again if it ends where the chain stands: its folder was away
+// there is resumed again if it ends where the chain stands: its folder was away
 // for a while.
 func (w *writer) create() error {
 	f, err := openFile(w.o.Path, os.O_RDWR|os.O_APPEND|os.O_CREATE)
@@ -151,7 +151,7 @@ func (w *writer) drain() error {
 }
 
 // begin writes the lines that come before any entry: the file's first, the one
-// that closes off a torn write, and the one that says that a writer began.
+// that closes off a torn write, and the one that records that a writer began.
 func (w *writer) begin() error {
 	if w.file == nil {
 		if err := w.create(); err != nil {
@@ -163,7 +163,7 @@ func (w *writer) begin() error {
 		if err := w.appendBody(kindTorn, w.torn); err != nil {
 			return err
 		}
-		w.o.Logger.Warn("The audit file ended in an interrupted write, which is closed off.", zap.String("path", w.o.Path), zap.Int64("bytes", w.torn.Bytes))
+		w.o.Logger.Warn("the audit file ended in an interrupted write, which is closed off", zap.String("path", w.o.Path), zap.Int64("bytes", w.torn.Bytes))
 		w.torn = nil
 	}
 	if !w.headed {
@@ -197,11 +197,11 @@ func (w *writer) appendBody(kind string, body any) error {
 
 // append writes one line with one write.
 func (w *writer) append(kind string, body []byte) error {
-	if w.mend >= 0 {
-		if err := w.file.Truncate(w.mend); err != nil {
+	if w.undo >= 0 {
+		if err := w.file.Truncate(w.undo); err != nil {
 			return fmt.Errorf("undo an incomplete write: %w", err)
 		}
-		w.size, w.mend = w.mend, -1
+		w.size, w.undo = w.undo, -1
 	}
 	w.line = w.line[:0]
 	if w.endless {
@@ -212,9 +212,9 @@ func (w *writer) append(kind string, body []byte) error {
 	n, err := w.o.write(w.file, w.line)
 	if err != nil || n != len(w.line) {
 		if n > 0 {
-			w.mend = w.size
+			w.undo = w.size
 			if w.file.Truncate(w.size) == nil {
-				w.mend = -1
+				w.undo = -1
 			}
 		}
 		if err == nil {
@@ -271,12 +271,12 @@ func (w *writer) sign() error {
 	if w.synced = err == nil; w.synced {
 		w.o.Keep(Head{Log: w.log, Count: w.seq, Head: w.head.String()}, false)
 	}
-	w.o.Logger.Info("Audit checkpoint.", fields...)
+	w.o.Logger.Info("audit checkpoint", fields...)
 	return nil
 }
 
-// stillThere lets go of a file that somebody renamed or deleted: what is written
-// to it nobody would find. The chain goes on in a new file.
+// stillThere closes a file that was renamed or deleted: records written to it would
+// be lost. The chain continues in a new file.
 func (w *writer) stillThere() error {
 	here, err := w.file.Stat()
 	if err != nil {
@@ -286,7 +286,7 @@ func (w *writer) stillThere() error {
 	if err == nil && os.SameFile(here, there) {
 		return nil
 	}
-	w.l.neglect("keep", fmt.Errorf("%s was renamed or deleted by somebody; a new file continues its chain", w.o.Path))
+	w.l.neglect("keep", fmt.Errorf("%s was renamed or deleted; a new file continues its chain", w.o.Path))
 	w.l.neglect("keep", w.file.Close())
 	w.file, w.number = nil, w.number+1
 	return w.begin()

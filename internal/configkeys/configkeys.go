@@ -146,7 +146,7 @@ func checkDuration(path string, v any) error {
 // units are what people write that Go does not read, in hours.
 var units = map[string]float64{"d": 24, "day": 24, "days": 24, "w": 7 * 24, "week": 7 * 24, "weeks": 7 * 24}
 
-// spelled says how a text that is no duration is written as one.
+// spelled returns how a text that is no duration is written as one.
 func spelled(text string) string {
 	trimmed := strings.TrimSpace(text)
 	unit := strings.TrimLeft(trimmed, "0123456789.")

@@ -48,7 +48,7 @@ var Attentions = []Attention{
 	PendingPods, IdleDevices, NotRunning, Warming, Unknown,
 }
 
-// Severity says how bad a reason is.
+// Severity is how bad a reason is.
 type Severity string
 
 // The severities, the worst first.
@@ -61,7 +61,7 @@ const (
 // Severities are all of them, the worst first.
 var Severities = []Severity{SeverityError, SeverityWarn, SeverityInfo}
 
-// Reason is why somebody should look at something.
+// Reason is why something needs attention.
 type Reason struct {
 	Kind     Attention  `json:"kind"`
 	Severity Severity   `json:"severity"`

@@ -5,7 +5,7 @@ package consoleapi // import "github.com/otelcol-gpu/otelcol-gpu/internal/consol
 
 import "time"
 
-// ErrorReason says what kind of error an Error is.
+// ErrorReason is the kind of an Error.
 type ErrorReason string
 
 const (
@@ -24,7 +24,7 @@ const (
 	InternalError       ErrorReason = "internal"
 )
 
-// Error is the body of every answer that is none.
+// Error is the body of every response that fails.
 type Error struct {
 	Text   string      `json:"error"`
 	Reason ErrorReason `json:"reason"`

@@ -58,7 +58,7 @@ type Holder struct {
 	Source    string   `json:"source"`
 }
 
-// SourceExporterLabels is the source of a holder whom only the exporter names.
+// SourceExporterLabels is the source of an owner that only the exporter names.
 const SourceExporterLabels = "exporter_labels"
 
 // NodesAnswer is a page of nodes.
@@ -144,7 +144,7 @@ type PodsAnswer struct {
 // PodState is the state of a pod.
 type PodState string
 
-// The states of a pod; PodUnknown is that of one of which gpu_summary does not tell.
+// The states of a pod; PodUnknown is that of one that gpu_summary does not report.
 const (
 	PodReporting  PodState = "reporting"
 	PodDegraded   PodState = "degraded"

@@ -119,7 +119,7 @@ type Subject struct {
 	Device    *string `json:"device"`
 }
 
-// Delivery is an attempt to tell an event.
+// Delivery is an attempt to deliver an event.
 type Delivery struct {
 	ID          string     `json:"id"`
 	Time        time.Time  `json:"time"`

@@ -16,7 +16,7 @@ import (
 // MIG is the hw.id of a GPU's MIG instance.
 func MIG(gpu, instance string) string { return gpu + "/" + instance }
 
-// Replica is the hw.id of one of the holders' parts of a shared device.
+// Replica is the hw.id of one of the owners' parts of a shared device.
 func Replica(device string, n int) string { return device + "::" + strconv.Itoa(n) }
 
 // Parent is the hw.id of the device that a logical device is part of, and ""

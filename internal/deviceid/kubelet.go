@@ -6,7 +6,7 @@ package deviceid
 import "strings"
 
 // Kubelet is what the kubelet's id of a device, an opaque text of its device
-// plugin, says about the device.
+// plugin, means for the device.
 type Kubelet struct {
 	// ID is the hw.id if Resolved, else the kubelet's id as it is.
 	ID string
@@ -60,8 +60,8 @@ func ParseKubelet(id string) Kubelet {
 	return k
 }
 
-// Unresolved is the hw.id that gpu.allocation gives a device whose own is not
-// known: unique in a cluster, and never that of a device in telemetry.
+// Unresolved is the hw.id that gpu.allocation gives a device without a known
+// one: unique in a cluster, and never that of a device in telemetry.
 func Unresolved(node, kubeletID string) string { return node + "/" + kubeletID }
 
 // resolve gives the hw.id of a device that is no replica.

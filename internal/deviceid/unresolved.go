@@ -15,7 +15,7 @@ func CutReplica(id string) (device, replica string) {
 	return id[:i], id[i:]
 }
 
-// Hint is what the kubelet's id of an unresolved device tells about the device
+// Hint is what the kubelet's id of an unresolved device reveals about the device
 // that it means.
 type Hint struct {
 	// Device is the unresolved hw.id without its replica.

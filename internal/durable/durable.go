@@ -21,8 +21,8 @@ import (
 const spare = "second"
 
 // Open opens the storage extension of that id for a component. An extension
-// whose file is damaged refuses to open it: then the component gets a spare
-// file, and damaged says why. Every other failure can pass (a full disk, a
+// with a damaged file refuses to open it: then the component gets a spare
+// file, and damaged reports why. Every other failure can pass (a full disk, a
 // permission, another process that has the file), and behind a spare file the
 // intact state would be forgotten: it is an error, which stops the start.
 func Open(ctx context.Context, host component.Host, kind component.Kind, storageID, id component.ID) (client storage.Client, damaged, err error) {

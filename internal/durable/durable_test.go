@@ -48,7 +48,7 @@ func TestOnlyDamageIsLeftBehind(t *testing.T) {
 		errs    []error
 		asked   []string
 		damaged error
-		says    string
+		reports string
 	}{
 		{"in order", nil, first, nil, ""},
 		{"not a database", []error{bbolt.ErrInvalid}, both, bbolt.ErrInvalid, ""},
@@ -65,8 +65,8 @@ func TestOnlyDamageIsLeftBehind(t *testing.T) {
 			e := &extension{errs: tt.errs}
 			client, damaged, err := Open(t.Context(), host{storageID: e}, component.KindConnector, storageID, user)
 			require.Equal(t, tt.asked, e.asked)
-			if tt.says != "" {
-				require.ErrorContains(t, err, tt.says)
+			if tt.reports != "" {
+				require.ErrorContains(t, err, tt.reports)
 				require.ErrorIs(t, err, tt.errs[len(tt.errs)-1])
 				return
 			}

@@ -4,17 +4,17 @@
 // Package exporterlabels knows every spelling of the labels that dcgm-exporter
 // has printed since DCGM 1.x, before and after a scrape by Prometheus.
 //
-// Only spellings are known here; what a label means for a device is said by
+// Only spellings are known here; what a label means for a device is decided by
 // the dcgm receiver and the gpu_pod processor, which both read labels.
 package exporterlabels
 
 import "strings"
 
-// Label is what a label says, whatever its spelling.
+// Label is the meaning of a label, whatever its spelling.
 type Label uint8
 
 const (
-	// Other is a label that is neither identity nor holder: a dimension of its
+	// Other is a label that is neither identity nor owner: a dimension of its
 	// family (xid, window_size_in_ms, peer_gpu).
 	Other Label = iota
 
@@ -36,38 +36,38 @@ const (
 	MIGProfile
 	// Field is a DCGM field of type label: DCGM_FI_DRIVER_VERSION and others.
 	Field
-	// Scrape is put there by a scraper or repeats what the family's name says:
+	// Scrape is put there by a scraper or repeats the family's name:
 	// job and instance of the exporter, err_code and err_msg of an XID.
 	Scrape
 
-	// The labels from here on name the holder of the device.
+	// The labels from here on name the owner of the device.
 
-	// Pod is the holder's pod.
+	// Pod is the owner's pod.
 	Pod
-	// Namespace is the holder's namespace.
+	// Namespace is the owner's namespace.
 	Namespace
-	// Container is the holder's container.
+	// Container is the owner's container.
 	Container
-	// PodUID is the holder's pod UID.
+	// PodUID is the owner's pod UID.
 	PodUID
-	// PodLabel is a label of the holder's pod: pod_label_<key, sanitised>.
+	// PodLabel is a label of the owner's pod: pod_label_<key, sanitised>.
 	PodLabel
 	// VGPU is the replica of a shared device.
 	VGPU
 	// HPCJob is the batch job that holds the device.
 	HPCJob
-	// DRA tells the claim that the device was given through.
+	// DRA names the claim that the device was given through.
 	DRA
 )
 
-// Holder reports whether the label names the holder of a device.
+// Holder reports whether the label names the owner of a device.
 func (l Label) Holder() bool { return l >= Pod }
 
-// Classify says what the label named key is about. Keys are case-sensitive, as
+// Classify returns what the label named key is about. Keys are case-sensitive, as
 // Prometheus labels are.
 //
 // A scraper that puts its own pod labels on a target renames the exporter's to
-// exported_*. Where both are there the exported one is the holder; the plain
+// exported_*. Where both are there the exported one is the owner's; the plain
 // one names the exporter itself. See Exported.
 func Classify(key string) Label {
 	switch key {

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// AuthType is how a client comes to the API and proves who it is.
+// AuthType is how a client authenticates to the API.
 type AuthType string
 
 const (

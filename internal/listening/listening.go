@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// Split returns the host of an endpoint whose port can be listened on. The errors
+// Split returns the host of an endpoint with a port that can be listened on. The errors
 // name the key, the value and the remedy.
 func Split(key, endpoint, example string) (host string, err error) {
 	host, port, err := net.SplitHostPort(endpoint)

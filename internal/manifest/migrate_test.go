@@ -27,7 +27,7 @@ const (
 var cell = regexp.MustCompile("`([^`]+)`")
 
 // rows are the cells of a table's lines that begin with begin, "| `" for those
-// whose first cell is code.
+// with code in the first cell.
 func rows(text, begin string) [][]string {
 	var found [][]string
 	for line := range strings.Lines(text) {
@@ -76,7 +76,7 @@ func prometheus(t *testing.T, metric, kindAndUnit, attributes string) string {
 	return name + "{" + strings.Join(labels, ",") + "}"
 }
 
-// conversions say what becomes of a value of the old series, by the page's unit
+// conversions are what becomes of a value of the old series, by the page's unit
 // and the metric's.
 var conversions = map[string]string{
 	"% to 1": "divide by 100", "MiB to By": "multiply by 1048576", "mJ to J": "divide by 1000", "MHz to Hz": "multiply by 1000000",

@@ -18,7 +18,7 @@ var deviceLabels = labelsOf(
 	names.GPUAttributionSource, names.GPUSharing, names.GPUAllocationResolved,
 )
 
-// ownerLabels say whose a series is, beside those that begin with k8s_. They come
+// ownerLabels name the owner of a series, beside those that begin with k8s_. They come
 // from the resource.
 var ownerLabels = labelsOf(names.ServiceName, names.HostName)
 

@@ -9,7 +9,7 @@ package reserved // import "github.com/otelcol-gpu/otelcol-gpu/internal/reserved
 
 import "strings"
 
-// Owner is whose a metric family is.
+// Owner is who may report a metric family.
 type Owner string
 
 const (

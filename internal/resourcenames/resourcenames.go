@@ -37,7 +37,7 @@ var notDevices = []string{
 	"gpu.intel.com/tiles",
 }
 
-// Matcher says whether a resource is an accelerator. It is immutable.
+// Matcher decides whether a resource is an accelerator. It is immutable.
 type Matcher struct {
 	names    map[string]struct{}
 	prefixes []string
@@ -46,7 +46,7 @@ type Matcher struct {
 // New returns the Matcher of patterns: names such as nvidia.com/gpu, or the
 // beginning of names followed by "*". A name that is written out always counts;
 // a pattern with "*" leaves out names that are known to be no device. The error
-// names every wrong pattern by its place in patterns and tells a remedy.
+// names every wrong pattern by its place in patterns, with a remedy.
 func New(patterns []string) (*Matcher, error) {
 	m := &Matcher{names: map[string]struct{}{}}
 	var errs []error

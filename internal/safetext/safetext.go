@@ -4,12 +4,12 @@
 // Package safetext makes texts from outside fit to be shown: in a log line, on
 // a terminal, in a browser or in a message to people.
 //
-// A text that somebody else chose can carry characters that are not seen but
+// A text from outside can carry characters that are not seen but
 // change what is seen: line feeds that forge a log line, escape sequences that
 // rewrite a terminal, bidirectional marks that reverse a name, zero-width
 // characters that make two names look equal. Strip takes them out and bounds
 // the length. It does not escape for any syntax: JSON, HTML and shell quoting
-// stay the business of whoever writes that syntax.
+// stay the business of the code that writes that syntax.
 package safetext
 
 import (

@@ -4,7 +4,7 @@
 // Package seriesends keeps the ends of series until the next component took them.
 //
 // A component forgets a series when it writes its end. If the batch with the end is
-// refused, nothing says it again: for as long as stores look back, the series stands
+// refused, nothing sends it again: for as long as stores look back, the series stands
 // beside the one that replaced it. So a Sender keeps the ends of a refused batch, and
 // puts them in front of the next one.
 package seriesends
@@ -43,7 +43,7 @@ type batch struct {
 }
 
 // New returns a Sender to next that keeps at most limit ends; of more, the oldest are
-// dropped, which stores forget first. also selects points that say something once and
+// dropped, which stores forget first. also selects points that report something once and
 // are no markers (NoRecordedValue), such as the 0 of a state that was left; it may be nil.
 func New(next consumer.Metrics, limit int, also func(metric string, p pmetric.NumberDataPoint) bool) *Sender {
 	if also == nil {

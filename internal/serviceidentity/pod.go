@@ -14,8 +14,8 @@ import (
 const Annotation = "resource.opentelemetry.io/service.name"
 
 // GroupLabels are the pod labels that name a group of pods which are one service
-// or job together, the most telling first: LeaderWorkerSet, Ray, JobSet,
-// Kubeflow and Volcano. docs/decisions/0010 says why in this order.
+// or job together, the most specific first: LeaderWorkerSet, Ray, JobSet,
+// Kubeflow and Volcano. docs/decisions/0010 explains this order.
 var GroupLabels = [...]string{
 	"leaderworkerset.sigs.k8s.io/name",
 	"ray.io/cluster",
@@ -70,7 +70,7 @@ func FromPod(p Pod) string {
 }
 
 // Owners are the names of the workloads that a pod belongs to, as
-// k8s_attributes tells them; "" where there is none.
+// k8s_attributes reports them; "" where there is none.
 type Owners struct {
 	Deployment, StatefulSet, DaemonSet, CronJob, Job string
 
@@ -79,7 +79,7 @@ type Owners struct {
 }
 
 // OwnersOf reads the workloads of a pod from the pod alone. A Deployment is the
-// name of the ReplicaSet without the hash that the pod's labels tell; a CronJob
+// name of the ReplicaSet without the hash that the pod's labels have; a CronJob
 // that of the Job without the minute at its end, where this is within a day of
 // the pod's creation. A workload of another kind owns nothing here.
 func OwnersOf(p Pod) Owners {
@@ -122,7 +122,7 @@ func deployment(replicaSet, hash string) string {
 var scheduledJob = regexp.MustCompile(`^(.*)-(\d{8})$`)
 
 // cronJob is the name of the CronJob of a Job, "" without one. Eight digits that
-// are no minute within a day of the pod's creation are somebody's own, such as
+// are no minute within a day of the pod's creation are not a CronJob's, such as
 // the date 20261121.
 func cronJob(job string, created time.Time) string {
 	parts := scheduledJob.FindStringSubmatch(job)

@@ -1,16 +1,16 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package serviceidentity says which service a pod belongs to: the one place
+// Package serviceidentity decides which service a pod belongs to: the one place
 // where a service.name is computed by otelcol-gpu itself.
 //
 // In a cluster k8s_attributes and a transform after it (config/agent.yaml) compute
-// service.name; FromPod is the same in Go, for pods that were never heard, and a
+// service.name; FromPod is the same in Go, for pods that were never seen, and a
 // test on a real API server compares the two. FromLabels is for where there is no
 // Kubernetes API to ask.
 package serviceidentity
 
-// Labels are the keys of the pod labels that name a service, the most telling
+// Labels are the keys of the pod labels that name a service, the most specific
 // first.
 var Labels = [...]string{
 	"app.kubernetes.io/instance",

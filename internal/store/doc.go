@@ -5,6 +5,6 @@
 // metric store that answers PromQL, and a log of events and deliveries.
 //
 // The gpu_store exporter writes into it, gpu_console reads from it, the webhook
-// exporter tells it of deliveries. They find it among the host's extensions
+// exporter does for deliveries. They find it among the host's extensions
 // (Find), so none of them imports another.
 package store // import "github.com/otelcol-gpu/otelcol-gpu/internal/store"

@@ -8,7 +8,7 @@ import (
 	"fmt"
 )
 
-// Kind says whose fault an error is.
+// Kind is where the cause of an error lies.
 type Kind string
 
 const (
@@ -22,7 +22,7 @@ const (
 	Internal    Kind = "internal"    // the store itself failed
 )
 
-// Error is an error of a store. Its text can be shown to whoever asked: it holds
+// Error is an error of a store. Its text can be shown to any client: it holds
 // no secret.
 type Error struct {
 	Kind Kind

@@ -14,10 +14,10 @@ import (
 // Log is the bounded, persisted log of events and of what became of their
 // webhooks. The oldest entries go when it is full, conditions that are raised last.
 type Log interface {
-	// AppendEvents returns when the events are on disk. Events whose id is in
-	// the log already are skipped, so whoever is unsure may send them again.
+	// AppendEvents returns when the events are on disk. Events with an id that is in
+	// the log already are skipped, so a sender in doubt may send them again.
 	// If the disk refuses them they can be read all the same until the process
-	// ends, and the error says so.
+	// ends, as the error states.
 	AppendEvents(ctx context.Context, events []*Event) error
 	// Events returns the newest events first. They must not be changed.
 	Events(q EventQuery) []*Event
@@ -60,7 +60,7 @@ func (e *Event) Condition() (key string, raised bool) {
 	return e.Key, e.State == names.EventRaised
 }
 
-// Delivery is an attempt to deliver events to a webhook, or one that came to no
+// Delivery is an attempt to deliver events to a webhook, or a delivery without an
 // attempt.
 type Delivery struct {
 	// Sequence is the delivery's place in the log, from 1, given by the log.

@@ -24,7 +24,7 @@ type Store interface {
 }
 
 // Querier answers questions about metrics. Every error of its methods is an
-// *Error, which says whose fault it is.
+// *Error, which has the Kind of the cause.
 type Querier interface {
 	// Instant evaluates a PromQL expression at one time.
 	Instant(ctx context.Context, query string, at time.Time) (*Result, error)
@@ -39,19 +39,19 @@ type Querier interface {
 	LabelNames(ctx context.Context, s Selection) ([]string, Warnings, error)
 	// LabelValues returns the sorted values of a label.
 	LabelValues(ctx context.Context, label string, s Selection) ([]string, Warnings, error)
-	// Metadata tells type, unit and help of a metric, or of all metrics if the
+	// Metadata returns type, unit and help of a metric, or of all metrics if the
 	// name is empty. A limit of 0 is none.
 	Metadata(ctx context.Context, metric string, limit int) (map[string][]Metadata, error)
 	// Health is nil if the store can be read and, where it takes samples,
 	// written.
 	Health(ctx context.Context) error
-	// Info tells what the store is and what it will refuse.
+	// Info returns what the store is and what it will refuse.
 	Info() Info
 }
 
 // Appender takes samples.
 type Appender interface {
-	// Append stores samples. What cannot be taken is skipped and told in the
+	// Append stores samples. What cannot be taken is skipped and reported in the
 	// result, and costs its neighbours nothing; an error means that nothing of
 	// this call was stored.
 	Append(ctx context.Context, series []Series) (Appended, error)
@@ -89,7 +89,7 @@ type Selection struct {
 	// unbounded.
 	Start, End time.Time
 	// Limit is the most that is returned; 0 is the store's own limit. What is
-	// cut is told in a warning.
+	// cut is reported in a warning.
 	Limit int
 }
 
@@ -100,7 +100,7 @@ type Metadata struct {
 	Help string `json:"help"`
 }
 
-// Info tells what a store is. Zero is "not known here" for durations and
+// Info is what a store is. Zero is "not known here" for durations and
 // "without limit" for numbers.
 type Info struct {
 	// Engine is embedded or prometheus.
@@ -151,7 +151,7 @@ type Appended struct {
 	Refused map[Refusal]int
 }
 
-// Refusal says why a sample was not stored.
+// Refusal is why a sample was not stored.
 type Refusal string
 
 const (

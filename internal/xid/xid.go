@@ -1,13 +1,13 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package xid says what the NVIDIA driver's XID codes mean for people: what
+// Package xid has what the NVIDIA driver's XID codes mean for people: what
 // happened, whether the work on the GPU is over, and what to do.
 //
 // An XID is a number that the driver writes to the kernel log when something
 // went wrong on a GPU. Names and resolutions are those of the vendor's
 // catalogue; the sentences are this project's own. The code alone does not
-// always decide: where the kernel log line says more, the entry says so.
+// always decide: where the kernel log line has more, the entry states that.
 package xid
 
 import (
@@ -20,9 +20,9 @@ type Severity string
 
 // What each severity promises.
 const (
-	// Info: nothing is wrong, or the driver has already mended it.
+	// Info: nothing is wrong, or the driver has already fixed it.
 	Info Severity = "info"
-	// Warn: the GPU goes on working; somebody should look into it.
+	// Warn: the GPU continues to work; it should be examined.
 	Warn Severity = "warn"
 	// Error: work was lost or a repair failed; the GPU itself can be used.
 	Error Severity = "error"
@@ -38,18 +38,18 @@ type Entry struct {
 	Code int
 	// Mnemonic is the driver's own name of the code.
 	Mnemonic string
-	// Meaning is one sentence that says what happened.
+	// Meaning is one sentence about what happened.
 	Meaning string
 	// Action is what to do about it.
 	Action string
-	// Fatal says that the workload that ran on the GPU is over. Where only the
-	// kernel log line can tell, it is false and Meaning says so.
+	// Fatal is whether the workload that ran on the GPU is over. Where only the
+	// kernel log line decides, it is false and Meaning states that.
 	Fatal    bool
 	Severity Severity
 }
 
 // Lookup returns the entry of a code. A code that the catalogue does not have
-// gives false and an entry that says just that, fit to be shown: its severity
+// gives false and an entry that states just that, fit to be shown: its severity
 // is Warn and its Mnemonic is empty.
 func Lookup(code int) (Entry, bool) {
 	i := sort.Search(len(catalogue), func(i int) bool { return catalogue[i].Code >= code })

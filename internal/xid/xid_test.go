@@ -55,7 +55,7 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// A code that nobody knows is said to be unknown, and can still be shown.
+// An unknown code is reported as unknown, and can still be shown.
 func TestLookupUnknown(t *testing.T) {
 	for _, code := range []int{-1, 0, 173, 99999} {
 		e, ok := Lookup(code)
@@ -144,8 +144,8 @@ func TestCatalogueAgreesWithVendor(t *testing.T) {
 	assert.ElementsMatch(t, codes, Codes())
 }
 
-// For the NVLink codes the line in the kernel log decides. A code whose lines
-// are all fatal or all harmless must say the one or the other; a code with both
+// For the NVLink codes the line in the kernel log decides. A code with lines
+// that are all fatal or all harmless must state the one or the other; a code with both
 // must send the reader to the line.
 func TestCatalogueAgreesWithNVLinkRules(t *testing.T) {
 	type lines struct{ reset, ignore int }
@@ -178,7 +178,7 @@ func TestCatalogueAgreesWithNVLinkRules(t *testing.T) {
 	}
 }
 
-// The codes in kernel logs of real machines are known; 99999 is somebody's
+// The codes in kernel logs of real machines are known; 99999 is an invented
 // invention for the case that one is not.
 func TestKernelLogs(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(samples, "*.log"))

@@ -74,7 +74,7 @@ func (c *Config) Validate() error {
 		case !model.LegacyValidation.IsValidMetricName(name):
 			errs = append(errs, fmt.Errorf("allow::%d: %q is no name of a metric: write it as Prometheus has it, such as up", i, name))
 		case owner == reserved.GPU || owner == reserved.Rules:
-			errs = append(errs, fmt.Errorf("allow::%d: %q is a name of GPU telemetry or of a recording rule, which alerts and the console believe: take it out", i, name))
+			errs = append(errs, fmt.Errorf("allow::%d: %q is a name of GPU telemetry or of a recording rule, which alerts and the console trust: remove it", i, name))
 		}
 	}
 	return errors.Join(errs...)

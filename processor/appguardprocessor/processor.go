@@ -83,7 +83,7 @@ func (b *base) Shutdown(context.Context) error {
 	return nil
 }
 
-// Capabilities says that batches are changed in place.
+// Capabilities reports that batches are changed in place.
 func (*base) Capabilities() consumer.Capabilities { return consumer.Capabilities{MutatesData: true} }
 
 // batch is what was dropped of one batch.

@@ -121,7 +121,7 @@ func TestReservedNamesAreDropped(t *testing.T) {
 }
 
 // Two metrics that Prometheus gives one name are duplicates there: the first has it.
-// In one registry a metric has one type, whoever sends it; elsewhere no sender takes
+// In one registry a metric has one type, whatever its sender; elsewhere no sender takes
 // another's.
 func TestOneSeriesIsWrittenInOneWay(t *testing.T) {
 	histograms := func(pod string, names ...string) pmetric.Metrics {

@@ -19,7 +19,7 @@ import (
 )
 
 // Strict tests that a configuration refuses an unknown key, and a number without a
-// unit in the place of each of its durations.
+// unit instead of each of its durations.
 func Strict(t *testing.T, createDefault func() component.Config) {
 	t.Helper()
 	refused := func(values map[string]any, want string) {

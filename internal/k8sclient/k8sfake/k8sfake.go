@@ -49,7 +49,7 @@ type API struct {
 	away    bool
 	hangs   chan struct{} // answers wait for it, if not nil
 	asked   []*url.URL
-	watches map[chan event]string // what is told, by kind
+	watches map[chan event]string // the kind that is watched
 }
 
 // New starts an API that has no objects, until the test ends.
@@ -79,7 +79,7 @@ users: [{name: test, user: {}}]
 	return file
 }
 
-// Set gives the API these objects of a kind and no others. Watches are not told.
+// Set gives the API these objects of a kind and no others. Watches do not receive them.
 func (a *API) Set(kind string, objects ...runtime.Object) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -145,7 +145,7 @@ func (a *API) Watching(kinds ...string) int {
 	return n
 }
 
-// Tell tells those who watch a kind. An object of the kinds served is told with its
+// Tell sends an event to the watches of a kind. An object of the kinds served is sent with its
 // type and a resource version, anything else as it is.
 func (a *API) Tell(kind, what string, object any) {
 	e := event{what, object}
@@ -235,7 +235,7 @@ func fieldsOf(o runtime.Object) fields.Set {
 	return set
 }
 
-// typed is the object with its type, as single objects are told.
+// typed is the object with its type, as single objects have it.
 func typed(kind string, o runtime.Object) runtime.Object {
 	o = o.DeepCopyObject()
 	o.GetObjectKind().SetGroupVersionKind(kinds[kind])
@@ -253,7 +253,7 @@ func listOf(kind string, objects []runtime.Object) runtime.Object {
 		err = meta.SetList(list, objects)
 	}
 	if err != nil {
-		panic(err) // of a test that set other objects than the kind says
+		panic(err) // of a test that set other objects than the kind requires
 	}
 	list.GetObjectKind().SetGroupVersionKind(gvk)
 	list.(metav1.ListInterface).SetResourceVersion("1")
@@ -316,7 +316,7 @@ func (a *API) watch(w http.ResponseWriter, r *http.Request, kind string, objects
 	}
 }
 
-// initialEventsEnd says that a list within a watch is complete.
+// initialEventsEnd reports that a list within a watch is complete.
 func initialEventsEnd(kind string) runtime.Object {
 	o, err := scheme.Scheme.New(kinds[kind])
 	if err != nil {

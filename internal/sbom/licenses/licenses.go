@@ -34,7 +34,7 @@ type Module struct {
 const Stdlib = "stdlib"
 
 // Of lists the modules of a binary, the standard library first and without the
-// modules of this repository. A module whose license is not recognized is an
+// modules of this repository. A module with an unrecognized license is an
 // error: it may not be distributed before a person has read it.
 func Of(binary string) ([]Module, error) {
 	info, err := buildinfo.ReadFile(binary)

@@ -69,7 +69,7 @@ func (c *contract) limits(t *testing.T) {
 	found, warnings, err := c.Store.Series(t.Context(), store.Selection{Matchers: []string{`hostile`}, Limit: 3})
 	require.NoError(t, err)
 	assert.Len(t, found, 3)
-	assert.NotEmpty(t, warnings, "what is cut is told")
+	assert.NotEmpty(t, warnings, "what is cut is reported")
 	values, warnings, err := c.Store.LabelValues(t.Context(), "text", store.Selection{Limit: 3})
 	require.NoError(t, err)
 	assert.Len(t, values, 3)

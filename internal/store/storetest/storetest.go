@@ -38,7 +38,7 @@ type Subject struct {
 // Stale ends a series.
 var Stale = math.Float64frombits(value.StaleNaN)
 
-// Hostile are values of labels that somebody chose to do harm.
+// Hostile are values of labels that were chosen to do harm.
 var Hostile = map[string]string{
 	"html":    `<script>alert("x")</script>`,
 	"quotes":  `a"b'c\d` + "`" + `{}=~`,

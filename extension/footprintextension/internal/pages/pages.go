@@ -18,8 +18,8 @@ type mapping struct {
 	resident   int64 // bytes
 }
 
-// clean lists the mappings of a file in smaps that may be dropped: nobody can
-// write there, and nobody has. A page that was written to is the process' own and
+// clean lists the mappings of a file in smaps that may be dropped: they are not writable
+// and never were. A page that was written to is the process' own and
 // not the file's, even where the mapping was made read-only since, as the loader
 // does with addresses that it put in: dropping that one would lose it.
 func clean(smaps io.Reader, file string) ([]mapping, error) {
@@ -69,7 +69,7 @@ func clean(smaps io.Reader, file string) ([]mapping, error) {
 }
 
 // header reads "start-end perms offset device inode path", the first line of a
-// mapping, and says whether it is one of the file that nobody can write to.
+// mapping, and reports whether it is one of the file that is not writable.
 func header(fields []string, line, file string) (mapping, bool, error) {
 	from, to, ok := strings.Cut(fields[0], "-")
 	if !ok || len(fields) < 5 {

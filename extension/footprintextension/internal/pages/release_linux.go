@@ -10,7 +10,7 @@ import (
 )
 
 // Release takes the pages of the process' binary out of its resident memory and
-// says how many bytes that were. They stay in the page cache, where the system
+// returns how many bytes that were. They stay in the page cache, where the system
 // finds them again when they are used.
 //
 // Linux maps sixteen pages of a file for each that is touched, so that of a large

@@ -143,7 +143,7 @@ func (b *batch) add(s *store.Series) error {
 	return nil
 }
 
-// check says why labels cannot be a series, empty if they can. It refuses what
+// check returns why labels cannot be a series, empty if they can. It refuses what
 // Prometheus' remote write receiver refuses.
 func check(l labels.Labels) store.Refusal {
 	size, text := 0, true

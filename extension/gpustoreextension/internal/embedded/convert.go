@@ -70,7 +70,7 @@ func buckets(h *histogram.FloatHistogram) *model.SampleHistogram {
 	for it := h.AllBucketIterator(); it.Next(); {
 		b := it.At()
 		if b.Count == 0 {
-			continue // the API tells of filled buckets only
+			continue // the API has filled buckets only
 		}
 		ends := int32(bothOpen)
 		switch {

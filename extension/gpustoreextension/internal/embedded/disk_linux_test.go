@@ -54,9 +54,9 @@ func TestAFullDiskStopsTheStoreBeforeTheStoreStopsTheProcess(t *testing.T) {
 	assert.Equal(t, 3.0, w.value(`m`, begin.Add(2*time.Second)))
 }
 
-// Somebody else may fill the disk faster than that: a write that fails is told,
+// Another process may fill the disk faster than that: a write that fails is reported,
 // and what was stored before is there.
-func TestAWriteThatFailsIsTold(t *testing.T) {
+func TestAWriteThatFailsIsReported(t *testing.T) {
 	root := disk(t)
 	w := open(t, filepath.Join(root, "store"), func(o *Options) { o.Reserve = 0 })
 	for s := range 100 {
@@ -83,7 +83,7 @@ func TestAWriteThatFailsIsTold(t *testing.T) {
 	assert.Equal(t, 100.0, w.value(`count_over_time(m[10m])`, begin.Add(100*time.Second)))
 }
 
-func TestAFullOrReadOnlyDiskIsSaidAtTheStart(t *testing.T) {
+func TestAFullOrReadOnlyDiskIsReportedAtTheStart(t *testing.T) {
 	root := disk(t)
 	o := options(filepath.Join(root, "store"))
 	require.NoError(t, os.MkdirAll(o.Directory, 0o700))

@@ -92,7 +92,7 @@ type Engine struct {
 
 // Open opens the directory, which no other process may have open, and replays
 // what was not yet compacted. It repairs a write-ahead log with a broken tail,
-// and says so in the log.
+// and reports it in the log.
 func Open(o Options) (*Engine, error) {
 	if err := prepare(o.Directory); err != nil {
 		return nil, err
@@ -124,7 +124,7 @@ func Open(o Options) (*Engine, error) {
 	}
 	e.series.enforce()
 	if n := e.repaired(); n > 0 {
-		o.Logger.Warn("The store's write-ahead log was damaged, as after a power failure; it was repaired, and the samples behind the damage are lost.",
+		o.Logger.Warn("the store's write-ahead log was damaged, as after a power failure; it was repaired, and the samples behind the damage are lost",
 			zap.String("directory", o.Directory), zap.Int("damages", n))
 	}
 	e.shared = turns{make(chan struct{}, o.ConcurrentQuery), e.newPromQL(logger, e.registry, o.MaxSamples/o.ConcurrentQuery), o.MaxSamples / o.ConcurrentQuery}
@@ -144,7 +144,7 @@ func (e *Engine) newPromQL(logger *slog.Logger, registry prometheus.Registerer, 
 }
 
 // prepare makes the directory and finds out whether it can be written, which
-// the TSDB would say in words of its own.
+// the TSDB would report with errors of its own.
 func prepare(directory string) error {
 	if err := os.MkdirAll(directory, 0o750); err != nil {
 		return explain(directory, err)
@@ -158,7 +158,7 @@ func prepare(directory string) error {
 	return errors.Join(explain(directory, errors.Join(err, probe.Close())), os.Remove(name))
 }
 
-// explain says what to do about an error of the directory.
+// explain returns what to do about an error of the directory.
 func explain(directory string, err error) error {
 	switch {
 	case err == nil:
@@ -217,7 +217,7 @@ func (e *Engine) use() (func(), error) {
 	return e.inUse.Done, nil
 }
 
-// Health tells of the last failed write.
+// Health returns the last failed write.
 func (e *Engine) Health(context.Context) error {
 	done, err := e.use()
 	if err != nil {
@@ -236,7 +236,7 @@ func (e *Engine) Health(context.Context) error {
 	return nil
 }
 
-// Info tells what the engine refuses.
+// Info returns what the engine refuses.
 func (e *Engine) Info() store.Info {
 	o := e.options
 	info := store.Info{
@@ -268,7 +268,7 @@ func (e *Engine) Stats() Stats {
 	return Stats{Series: e.series.now.Load(), Bytes: e.bytes.Load()}
 }
 
-// repaired tells how many damages Open found in the write-ahead log.
+// repaired returns how many damages Open found in the write-ahead log.
 func (e *Engine) repaired() int {
 	families, err := e.registry.Gather()
 	if err != nil {

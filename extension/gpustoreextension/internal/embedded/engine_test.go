@@ -98,7 +98,7 @@ func TestSizeOfWhatCannotBeDeleted(t *testing.T) {
 	assert.Equal(t, 1, w.count(`m`, w.now), "it can be read")
 }
 
-func TestADamagedTailIsRepairedAndSaid(t *testing.T) {
+func TestADamagedTailIsRepairedAndReported(t *testing.T) {
 	directory := t.TempDir()
 	w := open(t, directory, nil)
 	for s := range 100 {
@@ -237,7 +237,7 @@ func TestBlocksAreNoLongerThanTheRetentionAllows(t *testing.T) {
 	}
 }
 
-// Lookback is what the engine is told, not PromQL's five minutes.
+// Lookback is what the engine is configured with, not PromQL's five minutes.
 func TestLookback(t *testing.T) {
 	w := open(t, t.TempDir(), func(o *Options) { o.Lookback = 12 * time.Minute })
 	require.Empty(t, w.write(one("m", begin, 1)))

@@ -14,7 +14,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/reserved"
 )
 
-// seriesLimit refuses new series when there are enough in memory. The TSDB tells
+// seriesLimit refuses new series when there are enough in memory. The TSDB reports
 // it of every series.
 type seriesLimit struct {
 	max      int64

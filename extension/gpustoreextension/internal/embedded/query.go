@@ -105,7 +105,7 @@ func (e *Engine) tooMuch(turns *turns) error {
 	return store.Errorf(store.TooMuch, "the query would hold more than %d samples at once, each series of the answer counted as %d: select fewer series or a shorter range (query::max_samples)", e.options.MaxSamples, seriesWeight)
 }
 
-// queryError says what became of a query.
+// queryError converts the error of a query.
 func (e *Engine) queryError(err error, turns *turns) error {
 	var (
 		timeout  promql.ErrQueryTimeout
@@ -127,7 +127,7 @@ func (e *Engine) queryError(err error, turns *turns) error {
 	}
 }
 
-// Metadata tells what is known of metric families.
+// Metadata returns what is known of metric families.
 func (e *Engine) Metadata(_ context.Context, metric string, limit int) (map[string][]store.Metadata, error) {
 	e.metadata.mu.RLock()
 	defer e.metadata.mu.RUnlock()

@@ -18,7 +18,7 @@ import (
 const (
 	// waiting is how many batches may wait for the disk.
 	waiting = 256
-	// maxLine bounds an entry's line. Whoever makes entries bounds them well
+	// maxLine bounds an entry's line. The makers of entries bound them well
 	// below it.
 	maxLine = 1 << 20
 )
@@ -31,9 +31,9 @@ type Options[T any] struct {
 	// be a quarter more.
 	MaxEntries int
 	MaxBytes   int64
-	// ID tells entries apart: one whose id is known is not kept again.
+	// ID distinguishes entries: one with a known id is not kept again.
 	ID func(*T) string
-	// Sequence tells where an entry keeps its number.
+	// Sequence is where an entry keeps its number.
 	Sequence func(*T) *uint64
 	// Standing is the key of an entry and whether it stands until a later one with
 	// that key: what stands is kept beyond those bounds, to a quarter of them. An
@@ -45,7 +45,7 @@ type Options[T any] struct {
 	// Written is called after every batch that was written, and with it
 	// everything that could not be before.
 	Written func()
-	// Damaged is told once, by Open, how many lines could not be read.
+	// Damaged is called once, by Open, with the number of lines that could not be read.
 	Damaged func(lines int)
 }
 
@@ -77,7 +77,7 @@ type line[T any] struct {
 // batch is what is written, and synced, together.
 type batch struct {
 	lines [][]byte
-	done  chan<- error // told what became of it; nil if nobody waits
+	done  chan<- error // receives the result; nil if no caller waits
 }
 
 // ErrClosed is what a closed journal answers.
@@ -147,7 +147,7 @@ func (j *Journal[T]) Append(entries ...*T) error {
 }
 
 // AppendAndWait is Append that returns when the entries are on disk. The error
-// of a context that ends before says nothing of that.
+// of a context that ends before proves nothing about that.
 func (j *Journal[T]) AppendAndWait(ctx context.Context, entries ...*T) error {
 	done := make(chan error, 1)
 	if err := j.append(entries, done); err != nil {

@@ -31,7 +31,7 @@ type entry struct {
 	Share float64 `json:"share,omitempty"`
 }
 
-// world is a journal and what it told.
+// world is a journal and its results.
 type world struct {
 	*Journal[entry]
 	mu      sync.Mutex
@@ -229,7 +229,7 @@ func TestBytesAreBounded(t *testing.T) {
 	assert.Equal(t, "small", w.ids()[0], "its neighbour is kept")
 }
 
-func TestWhatJSONCannotSayCostsNobodyElse(t *testing.T) {
+func TestWhatJSONCannotReportCostsNoOneElse(t *testing.T) {
 	w := open(t, t.TempDir(), nil)
 	assert.Error(t, w.AppendAndWait(t.Context(), &entry{ID: "a", Share: math.NaN()}, &entry{ID: "b"}))
 	assert.Equal(t, []string{"b"}, w.ids())
@@ -350,7 +350,7 @@ func TestADiskThatDoesNotKeepUp(t *testing.T) {
 	assert.Equal(t, []string{"b", "a"}, open(t, directory, nil).ids())
 }
 
-func TestOpenSaysWhatItCannot(t *testing.T) {
+func TestOpenReportsWhatItCannot(t *testing.T) {
 	_, err := Open(Options[entry]{Directory: filepath.Join(t.TempDir(), "none"), Name: "events", MaxEntries: 1, MaxBytes: 1})
 	assert.True(t, errors.Is(err, os.ErrNotExist))
 }

@@ -21,7 +21,7 @@ const (
 	remembered = 5 * time.Minute
 )
 
-// Source tells how a problem was found: one that a look at the disk found ends
+// Source is how a problem was found: one that a look at the disk found ends
 // with the next look, one that a failed write found ends with a write.
 type Source string
 

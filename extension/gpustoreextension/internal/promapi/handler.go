@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package promapi serves the Prometheus HTTP API over a store: what Grafana's
-// data source, promtool and KEDA's scaler ask for. The README says why it is not
+// data source, promtool and KEDA's scaler ask for. The README explains why it is not
 // Prometheus' own web/api/v1.
 package promapi // import "github.com/otelcol-gpu/otelcol-gpu/extension/gpustoreextension/internal/promapi"
 
@@ -28,12 +28,12 @@ const smallAnswer = 256 << 10
 // Options of the handler.
 type Options struct {
 	Store store.Querier
-	// Version is what buildinfo tells: of Prometheus, whose API and PromQL it is,
+	// Version is what buildinfo returns: the version of Prometheus, for its API and PromQL,
 	// because clients choose what they ask for by it.
 	Version   string
 	GoVersion string
 	Now       func() time.Time
-	// Observe is told of every answer.
+	// Observe is called for every response.
 	Observe func(endpoint string, status int)
 }
 
@@ -166,7 +166,7 @@ func failure(err error) (int, body) {
 		return http.StatusServiceUnavailable, out
 	case store.Canceled:
 		out.ErrorType = "canceled"
-		return 499, out // nobody reads it; as in nginx and Prometheus
+		return 499, out // the client is gone; as in nginx and Prometheus
 	case store.Unavailable:
 		out.ErrorType = "unavailable"
 		return http.StatusServiceUnavailable, out

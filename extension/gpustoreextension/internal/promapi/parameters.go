@@ -21,7 +21,7 @@ var (
 	unbounded = time.Time{}
 )
 
-// furthest bounds times, in seconds from 1970, so that nobody overflows who
+// furthest bounds times, in seconds from 1970, so that nothing overflows that
 // calculates with them in nanoseconds.
 const furthest = 1 << 33 // the year 2242
 

@@ -54,7 +54,7 @@ func New(o Options) (*Engine, error) {
 	}
 	client.Transport = &guard{next: transport, limit: o.MaxResponse}
 	// A redirect would take the query, and the headers with which it is allowed,
-	// to a server that nobody configured.
+	// to a server that is not configured.
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	c, err := api.NewClient(api.Config{Address: o.URL, Client: &client})
 	if err != nil {
@@ -99,7 +99,7 @@ func (e *Engine) Range(ctx context.Context, query string, r store.Range) (*store
 	return finish(&result, err)
 }
 
-// finish refuses what is JSON of the right form and says nothing.
+// finish refuses JSON of the right form without content.
 func finish(result *store.Result, err error) (*store.Result, error) {
 	if err != nil {
 		return nil, err
@@ -157,7 +157,7 @@ func (e *Engine) LabelValues(ctx context.Context, label string, s store.Selectio
 	return found, warnings, err
 }
 
-// Metadata tells type, unit and help of metrics.
+// Metadata returns type, unit and help of metrics.
 func (e *Engine) Metadata(ctx context.Context, metric string, limit int) (map[string][]store.Metadata, error) {
 	found := map[string][]store.Metadata{}
 	err := e.ask(ctx, len(metric), func(ctx context.Context) (prometheus.Warnings, error) {
@@ -239,7 +239,7 @@ func (e *Engine) Health(ctx context.Context) error {
 	return nil
 }
 
-// Info tells what the engine refuses. What the server refuses is not known.
+// Info returns what the engine refuses. What the server refuses is not known.
 func (e *Engine) Info() store.Info {
 	return store.Info{
 		Engine: "prometheus", ReadOnly: true, QueryTimeout: e.options.QueryTimeout,
@@ -260,7 +260,7 @@ func (e *Engine) AppendWithin(ctx context.Context, series []store.Series, _ int)
 // Describe does nothing: the server has its own metadata.
 func (*Engine) Describe(map[string]store.Metadata) {}
 
-// host is what of the URL is told in errors.
+// host is the part of the URL that errors show.
 func (e *Engine) host() string {
 	if u, err := url.Parse(e.options.URL); err == nil {
 		return fmt.Sprintf("the server at url (%s)", u.Host)

@@ -42,8 +42,8 @@ func engineAt(t *testing.T, url string) *Engine {
 	return e
 }
 
-// says answers with a status, a type and a body.
-func says(status int, kind, body string) http.HandlerFunc {
+// reports answers with a status, a type and a body.
+func reports(status int, kind, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", kind)
 		w.WriteHeader(status)
@@ -56,40 +56,40 @@ const (
 	success  = `{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1,"1"]}]}}`
 )
 
-// Whatever a server says that is not Prometheus, or not well, the reader is told
+// Whatever a server responds that is not Prometheus, or is failing, the caller gets
 // what is wrong and what to do, and nothing is taken for an empty answer.
 func TestServersThatDoNotAnswerAsTheyShould(t *testing.T) {
 	huge := `{"status":"success","data":{"resultType":"vector","result":[` + strings.Repeat(" ", 20_000) + `]}}`
 	for name, tc := range map[string]struct {
 		handler http.HandlerFunc
 		kind    store.Kind
-		says    string
+		reports string
 	}{
-		"HTML":                   {says(200, "text/html", "<html>Log in</html>"), store.Unavailable, "login page"},
-		"HTML that says JSON":    {says(200, jsonType, "<html>Log in</html>"), store.Unavailable, "not as Prometheus does"},
-		"empty":                  {says(200, jsonType, ""), store.Unavailable, "not as Prometheus does"},
-		"other JSON":             {says(200, jsonType, `{"cluster_name":"elasticsearch"}`), store.Unavailable, "not as Prometheus does"},
-		"an empty object":        {says(200, jsonType, `{}`), store.Unavailable, "not as Prometheus does"},
-		"a list":                 {says(200, jsonType, `[]`), store.Unavailable, "not as Prometheus does"},
-		"half an answer":         {says(200, jsonType, success[:40]), store.Unavailable, "not as Prometheus does"},
-		"no data":                {says(200, jsonType, `{"status":"success"}`), store.Unavailable, "not as Prometheus does"},
-		"data of no type":        {says(200, jsonType, `{"status":"success","data":{"resultType":"wat","result":[]}}`), store.Unavailable, "not as Prometheus does"},
-		"null":                   {says(200, jsonType, `{"status":"success","data":null}`), store.Unavailable, "not as Prometheus does"},
-		"too large":              {says(200, jsonType, huge), store.TooMuch, "max_response_bytes"},
+		"HTML":                   {reports(200, "text/html", "<html>Log in</html>"), store.Unavailable, "login page"},
+		"HTML that says JSON":    {reports(200, jsonType, "<html>Log in</html>"), store.Unavailable, "not as Prometheus does"},
+		"empty":                  {reports(200, jsonType, ""), store.Unavailable, "not as Prometheus does"},
+		"other JSON":             {reports(200, jsonType, `{"cluster_name":"elasticsearch"}`), store.Unavailable, "not as Prometheus does"},
+		"an empty object":        {reports(200, jsonType, `{}`), store.Unavailable, "not as Prometheus does"},
+		"a list":                 {reports(200, jsonType, `[]`), store.Unavailable, "not as Prometheus does"},
+		"half an answer":         {reports(200, jsonType, success[:40]), store.Unavailable, "not as Prometheus does"},
+		"no data":                {reports(200, jsonType, `{"status":"success"}`), store.Unavailable, "not as Prometheus does"},
+		"data of no type":        {reports(200, jsonType, `{"status":"success","data":{"resultType":"wat","result":[]}}`), store.Unavailable, "not as Prometheus does"},
+		"null":                   {reports(200, jsonType, `{"status":"success","data":null}`), store.Unavailable, "not as Prometheus does"},
+		"too large":              {reports(200, jsonType, huge), store.TooMuch, "max_response_bytes"},
 		"too large, unsaid":      {chunked(huge), store.TooMuch, "max_response_bytes"},
-		"wants a login":          {says(401, jsonType, `{"status":"error","error":"no org id"}`), store.Unavailable, "prometheus::auth"},
-		"forbids":                {says(403, "text/plain", "no"), store.Unavailable, "prometheus::auth"},
-		"knows no such path":     {says(404, "text/plain", "404 page not found"), store.Unavailable, "/prometheus"},
+		"wants a login":          {reports(401, jsonType, `{"status":"error","error":"no org id"}`), store.Unavailable, "prometheus::auth"},
+		"forbids":                {reports(403, "text/plain", "no"), store.Unavailable, "prometheus::auth"},
+		"knows no such path":     {reports(404, "text/plain", "404 page not found"), store.Unavailable, "/prometheus"},
 		"redirects":              {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/login", http.StatusFound) }, store.Unavailable, "redirect"},
-		"is asked too often":     {says(429, jsonType, `{}`), store.Busy, "too often"},
-		"a broken gateway":       {says(502, "text/html", "<h1>Bad Gateway</h1>"), store.Unavailable, "502"},
-		"unavailable":            {says(503, jsonType, `{"status":"error","errorType":"unavailable","error":"starting up"}`), store.Unavailable, "starting up"},
-		"timeout of its own":     {says(503, jsonType, `{"status":"error","errorType":"timeout","error":"query timed out"}`), store.Timeout, "timed out"},
-		"an error of its own":    {says(500, jsonType, `{"status":"error","errorType":"internal","error":"oh\u001b[31m no"}`), store.Unavailable, "oh[31m no"},
-		"a bad query":            {says(400, jsonType, `{"status":"error","errorType":"bad_data","error":"parse error"}`), store.BadQuery, "parse error"},
-		"a query of too much":    {says(422, jsonType, `{"status":"error","errorType":"execution","error":"too many samples"}`), store.TooMuch, "too many samples"},
-		"success with a bad one": {says(400, jsonType, success), store.Unavailable, "not as Prometheus does"},
-		"a status of nobody":     {says(299, "text/plain", "?"), store.Unavailable, "not as Prometheus does"},
+		"is asked too often":     {reports(429, jsonType, `{}`), store.Busy, "too often"},
+		"a broken gateway":       {reports(502, "text/html", "<h1>Bad Gateway</h1>"), store.Unavailable, "502"},
+		"unavailable":            {reports(503, jsonType, `{"status":"error","errorType":"unavailable","error":"starting up"}`), store.Unavailable, "starting up"},
+		"timeout of its own":     {reports(503, jsonType, `{"status":"error","errorType":"timeout","error":"query timed out"}`), store.Timeout, "timed out"},
+		"an error of its own":    {reports(500, jsonType, `{"status":"error","errorType":"internal","error":"oh\u001b[31m no"}`), store.Unavailable, "oh[31m no"},
+		"a bad query":            {reports(400, jsonType, `{"status":"error","errorType":"bad_data","error":"parse error"}`), store.BadQuery, "parse error"},
+		"a query of too much":    {reports(422, jsonType, `{"status":"error","errorType":"execution","error":"too many samples"}`), store.TooMuch, "too many samples"},
+		"success with a bad one": {reports(400, jsonType, success), store.Unavailable, "not as Prometheus does"},
+		"a status of nobody":     {reports(299, "text/plain", "?"), store.Unavailable, "not as Prometheus does"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := engine(t, tc.handler)
@@ -98,7 +98,7 @@ func TestServersThatDoNotAnswerAsTheyShould(t *testing.T) {
 				if assert.Error(t, err, what) {
 					assert.Equal(t, tc.kind, store.KindOf(err), "%s: %v", what, err)
 					if what == "instant" {
-						assert.ErrorContains(t, err, tc.says)
+						assert.ErrorContains(t, err, tc.reports)
 					}
 					assert.NotContains(t, err.Error(), "\x1b")
 				}
@@ -227,13 +227,13 @@ func TestWhatIsAsked(t *testing.T) {
 }
 
 func TestItTakesNoSamples(t *testing.T) {
-	e := engine(t, says(200, jsonType, success))
+	e := engine(t, reports(200, jsonType, success))
 	_, err := e.Append(t.Context(), []store.Series{{}})
 	assert.Equal(t, store.ReadOnly, store.KindOf(err))
 	assert.ErrorContains(t, err, "prometheus_remote_write")
 	assert.True(t, e.Info().ReadOnly)
 	assert.NoError(t, e.Health(t.Context()))
-	assert.Error(t, engine(t, says(200, jsonType, strings.Replace(success, `"1"`, `"2"`, 1))).Health(t.Context()))
+	assert.Error(t, engine(t, reports(200, jsonType, strings.Replace(success, `"1"`, `"2"`, 1))).Health(t.Context()))
 }
 
 // Whatever a server answers, there is an answer or an error of a kind.

@@ -24,7 +24,7 @@ import (
 // maxText bounds what of a server's own words is passed on.
 const maxText = 500
 
-// Errors of answers that are none of the API.
+// Errors of responses that are not of the API.
 var (
 	errTooLarge = errors.New("the answer is too large")
 	errNotJSON  = errors.New("the answer is no JSON")
@@ -72,8 +72,7 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// What a server says that wants a GET, or wants nothing of us, whatever the form
-// in which it says so.
+// Responses of a server that wants a GET, or refuses us, whatever their form.
 var (
 	postRefused = []int{http.StatusForbidden, http.StatusMethodNotAllowed, http.StatusNotImplemented}
 	notOfTheAPI = []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusTooManyRequests}
@@ -87,7 +86,7 @@ type bounded struct {
 
 func (b *bounded) Read(p []byte) (int, error) {
 	if b.left <= 0 {
-		// One byte more tells a body of just the limit from a longer one.
+		// One byte more distinguishes a body of just the limit from a longer one.
 		if n, err := b.body.Read(make([]byte, 1)); n == 0 {
 			return 0, err
 		}
@@ -100,7 +99,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 
 func (b *bounded) Close() error { return b.body.Close() }
 
-// explain says what an error of the client means, and what to do about it.
+// explain returns what an error of the client means, and what to do about it.
 func (e *Engine) explain(err error) error {
 	var (
 		answer  *prometheus.Error
@@ -134,7 +133,7 @@ func (e *Engine) explain(err error) error {
 	}
 }
 
-// status says what a status means that the API does not use.
+// status returns what a status means that the API does not use.
 func (e *Engine) status(status int) error {
 	text := fmt.Sprintf("%s answers %d %s", e.host(), status, http.StatusText(status))
 	switch status {
