@@ -3,25 +3,6 @@
 
 package pagetext
 
-import (
-	"iter"
+import "github.com/otelcol-gpu/otelcol-gpu/internal/devicemap/devicemaptest"
 
-	"github.com/otelcol-gpu/otelcol-gpu/internal/devicemap"
-	"github.com/otelcol-gpu/otelcol-gpu/internal/devicetable"
-	"github.com/otelcol-gpu/otelcol-gpu/internal/exporterlabels"
-)
-
-// vendor is one without a table: a reader needs no more.
-var vendor = &devicemap.Vendor{
-	Name: "acme", Prefixes: []string{"DCGM_"}, Table: devicetable.New(devicetable.Table{}),
-	Label:    exporterlabels.Classify,
-	Unmapped: func(family string) string { return family },
-	Identify: func(labels iter.Seq2[string, string]) (board, part string) {
-		for key, text := range labels {
-			if exporterlabels.Classify(key) == exporterlabels.UUID {
-				board = text
-			}
-		}
-		return board, ""
-	},
-}
+var vendor = &devicemaptest.Acme

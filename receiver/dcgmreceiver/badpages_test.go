@@ -5,7 +5,6 @@ package dcgmreceiver
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -19,7 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
-	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/exporterpage"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape/fetch"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/dcgm"
 )
 
 // TestBadPages gives one receiver many bad exporters and a good one. A bad one is
@@ -32,62 +32,62 @@ func TestBadPages(t *testing.T) {
 	}
 	cases := map[string]struct {
 		handler http.HandlerFunc
-		outcome outcome
+		outcome fetch.Outcome
 		up      float64
 		told    []string
 	}{
 		"HTML": {
-			text("<!DOCTYPE html>\n<html><body>hello</body></html>\n"), exporterpage.Parse, 0,
+			text("<!DOCTYPE html>\n<html><body>hello</body></html>\n"), fetch.Parse, 0,
 			[]string{"<!DOCTYPE html>", "use the exporter's /metrics"},
 		},
 		"a BINARY field": {
-			text(goodPage + `DCGM_FI_DEV_VALID_POWER_PROFILE_MASK{gpu="0",UUID="GPU-0"} ERROR - FAILED TO CONVERT TO STRING` + "\n"), exporterpage.OK, 1,
+			text(goodPage + `DCGM_FI_DEV_VALID_POWER_PROFILE_MASK{gpu="0",UUID="GPU-0"} ERROR - FAILED TO CONVERT TO STRING` + "\n"), fetch.OK, 1,
 			[]string{"they are left out", "in the exporter's counters file take the field of that line out (BINARY)", "DCGM_FI_DEV_VALID_POWER_PROFILE_MASK"},
 		},
 		"a STRING field": {
-			text(goodPage + `DCGM_FI_DEV_NAME{gpu="0",UUID="GPU-0"} NVIDIA H100` + "\n"), exporterpage.OK, 1,
+			text(goodPage + `DCGM_FI_DEV_NAME{gpu="0",UUID="GPU-0"} NVIDIA H100` + "\n"), fetch.OK, 1,
 			[]string{"they are left out", "type it label (STRING)", "DCGM_FI_DEV_NAME"},
 		},
 		"an unescaped label": {
-			text(goodPage + `DCGM_FI_DEV_GPU_TEMP{UUID="GPU-0",pod_label_a="say "hi""} 1` + "\n"), exporterpage.OK, 1,
+			text(goodPage + `DCGM_FI_DEV_GPU_TEMP{UUID="GPU-0",pod_label_a="say "hi""} 1` + "\n"), fetch.OK, 1,
 			[]string{"they are left out", "look at that line", "say"},
 		},
 		"nothing": {
-			text("# HELP DCGM_FI_DEV_GPU_UTIL x\n"), exporterpage.Empty, 0,
+			text("# HELP DCGM_FI_DEV_GPU_UTIL x\n"), fetch.Empty, 0,
 			[]string{"the exporter prints nothing", "the page has no samples"},
 		},
 		"another program": {
-			text("nvidia_smi_index{uuid=\"a\"} 0\n"), exporterpage.NotDCGM, 1,
+			text("nvidia_smi_index{uuid=\"a\"} 0\n"), dcgm.Exporter.Other(), 1,
 			[]string{"page of another program", "samples: 1, of DCGM: 0, first: nvidia_smi_index"},
 		},
 		"sentinels alone": {
-			text("DCGM_FI_DEV_GPU_TEMP{UUID=\"GPU-0\"} 9223372036854775794\nDCGM_FI_DEV_GPU_TEMP{UUID=\"GPU-1\"} 9223372036854775794\n"), exporterpage.NoValue, 1,
+			text("DCGM_FI_DEV_GPU_TEMP{UUID=\"GPU-0\"} 9223372036854775794\nDCGM_FI_DEV_GPU_TEMP{UUID=\"GPU-1\"} 9223372036854775794\n"), fetch.NoValue, 1,
 			[]string{"host engine", "dmesg", "GPUs: 2, rows: 2, values: 0"},
 		},
 		"no GPU": {
-			text("DCGM_FI_DEV_NVSWITCH_TEMPERATURE_CURRENT{nvswitch=\"0\"} 40\n"), exporterpage.NoDevice, 1,
+			text("DCGM_FI_DEV_NVSWITCH_TEMPERATURE_CURRENT{nvswitch=\"0\"} 40\n"), fetch.NoDevice, 1,
 			[]string{"no row names a GPU", "samples of DCGM: 1, of a GPU: 0"},
 		},
 		"https on http": {
-			nil, exporterpage.TLS, 0,
+			nil, fetch.TLS, 0,
 			[]string{"speaks no TLS: use http://"},
 		},
 		"redirected": {
 			func(w http.ResponseWriter, r *http.Request) {
 				http.Redirect(w, r, "http://elsewhere.example/x", http.StatusFound)
-			}, exporterpage.Redirect, 0,
+			}, fetch.Redirect, 0,
 			[]string{"redirected to http://elsewhere.example", "write the address"},
 		},
 		"404": {
-			http.NotFound, exporterpage.Status, 0,
+			http.NotFound, fetch.Status, 0,
 			[]string{"HTTP status 404", "check the path, usually /metrics"},
 		},
 		"500": {
-			func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "boom", http.StatusInternalServerError) }, exporterpage.Status, 0,
+			func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "boom", http.StatusInternalServerError) }, fetch.Status, 0,
 			[]string{"HTTP status 500", "when one entity fails"},
 		},
 		"slow": {
-			func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, exporterpage.Timeout, 0,
+			func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, fetch.Timeout, 0,
 			[]string{"scrape::scrape_timeout"},
 		},
 		"cut off in the middle of a line": {
@@ -99,11 +99,11 @@ func TestBadPages(t *testing.T) {
 				defer func() { _ = conn.Close() }()
 				_, _ = buf.WriteString("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n" + goodPage + "DCGM_FI_DEV_GPU_TE")
 				_ = buf.Flush()
-			}, exporterpage.CutOff, 0,
+			}, fetch.CutOff, 0,
 			[]string{"closed the connection"},
 		},
 		"down": {
-			nil, exporterpage.Connect, 0,
+			nil, fetch.Connect, 0,
 			[]string{"connection refused", "check that dcgm-exporter runs"},
 		},
 	}
@@ -141,12 +141,12 @@ func TestBadPages(t *testing.T) {
 			of := "exporter=" + servers[name].URL + "/metrics"
 			assert.Equal(t, 1, contains(warnings, of), "told once")
 			told := append(tt.told, of)
-			if tt.outcome != exporterpage.OK {
+			if tt.outcome != fetch.OK {
 				told = append(told, "outcome="+string(tt.outcome))
 			}
 			assert.Equal(t, 1, contains(warnings, told...), warnings)
 			util, there := r.last(servers[name], "hw.gpu.utilization")
-			assert.Equal(t, tt.outcome == exporterpage.OK, there, "the page's other lines")
+			assert.Equal(t, tt.outcome == fetch.OK, there, "the page's other lines")
 			if there {
 				assert.Equal(t, 0.5, util)
 			}
@@ -180,8 +180,8 @@ func TestHugePage(t *testing.T) {
 	})
 	good := serve(t, goodPage)
 	r := start(t, []string{huge.URL + "/metrics", good.URL + "/metrics"}, func(c *Config) { c.CollectionInterval = 5 * time.Second })
-	r.await(exporterpage.TooLarge, 3)
-	r.await(exporterpage.OK, 3)
+	r.await(fetch.TooLarge, 3)
+	r.await(fetch.OK, 3)
 	up, _ := r.last(huge, "gpu.exporter.up")
 	assert.Zero(t, up)
 	assert.False(t, ended.Load())
@@ -200,7 +200,7 @@ func TestLongLabels(t *testing.T) {
 	t.Parallel()
 	server := serve(t, goodPage+"DCGM_FI_DEV_NEW{UUID=\"GPU-0\",x=\""+strings.Repeat("x", 1<<20)+"\"} 1\n")
 	r := start(t, []string{server.URL + "/metrics?token=hunter2"})
-	r.await(exporterpage.OK, 3)
+	r.await(fetch.OK, 3)
 	assert.Equal(t, 1, contains(r.warnings(), "samples over a limit", "label x of DCGM_FI_DEV_NEW has 1048576 bytes", "max_label_bytes is 4096", "metric_relabel_configs"), r.warnings())
 	assert.GreaterOrEqual(t, r.count("rows_refused")["reason=limit"], int64(3))
 	_, there := r.last(server, "dcgm.dev_new")
@@ -234,15 +234,6 @@ func TestManyDevices(t *testing.T) {
 	assert.Equal(t, 0.5, util)
 }
 
-// Pods of exporters come and go: own metrics name a limited number of them.
-func TestExporterLabels(t *testing.T) {
-	var l exporterLabels
-	for i := range maxExporterLabels {
-		assert.Equal(t, fmt.Sprint(i), l.of(fmt.Sprint(i)))
-	}
-	assert.Equal(t, []string{"other", "7"}, []string{l.of("one more"), l.of("7")})
-}
-
 // TestWrongType: a counters file that types a gauge as histogram or summary costs
 // nothing; what really is a part of one is counted.
 func TestWrongType(t *testing.T) {
@@ -254,7 +245,7 @@ DCGM_FI_DEV_POWER_USAGE{UUID="GPU-0"} 400
 DCGM_FI_DEV_POWER_USAGE_sum{UUID="GPU-0"} 400
 `)
 	r := start(t, []string{server.URL})
-	r.await(exporterpage.OK, 3)
+	r.await(fetch.OK, 3)
 	assert.Empty(t, r.warnings())
 	assert.GreaterOrEqual(t, r.count("rows_refused")["reason=wrong_type"], int64(3))
 	for metric, want := range map[string]float64{"hw.power": 400, "hw.temperature": 40} {
@@ -271,7 +262,7 @@ func TestRepeated(t *testing.T) {
 DCGM_FI_DEV_POWER_USAGE{UUID="GPU-0"} 500
 `)
 	r := start(t, []string{server.URL + "/metrics?token=hunter2"})
-	r.await(exporterpage.OK, 3)
+	r.await(fetch.OK, 3)
 	assert.Equal(t, 1, contains(r.warnings(), "repeats series", "/metrics"), r.warnings())
 	assert.Len(t, r.warnings(), 1)
 	assert.GreaterOrEqual(t, r.count("rows_refused")["reason=repeated"], int64(3))
@@ -295,64 +286,13 @@ func TestBack(t *testing.T) {
 		_, _ = w.Write([]byte(goodPage))
 	})
 	r := start(t, []string{server.URL})
-	r.await(exporterpage.Status, 1)
+	r.await(fetch.Status, 1)
 	down.Store(false)
-	r.await(exporterpage.OK, 2)
+	r.await(fetch.OK, 2)
 	assert.Equal(t, 1, r.logs.FilterMessage("exporter is back").Len())
 	assert.Equal(t, map[string]int64{"": 1}, r.count("devices"))
 	down.Store(true)
-	r.await(exporterpage.Status, 3)
+	r.await(fetch.Status, 3)
 	assert.Len(t, r.warnings(), 1, "it is known to flap")
 	assert.Equal(t, map[string]int64{"": 0}, r.count("devices"))
-}
-
-// TestStory checks what the log is told over time.
-func TestStory(t *testing.T) {
-	type step struct {
-		after time.Duration
-		o     outcome
-		told  bool
-	}
-	for name, steps := range map[string][]step{
-		"well from the start": {{0, exporterpage.OK, false}, {time.Hour, exporterpage.OK, false}},
-		"down for long":       {{0, exporterpage.Connect, true}, {time.Hour, exporterpage.Connect, false}, {0, exporterpage.OK, true}},
-		"another cause":       {{0, exporterpage.Connect, true}, {time.Second, exporterpage.Timeout, true}, {time.Second, exporterpage.Connect, false}},
-		"flapping": {
-			{0, exporterpage.Connect, true}, {time.Second, exporterpage.OK, true}, {time.Second, exporterpage.Connect, false},
-			{time.Second, exporterpage.OK, false}, {time.Second, exporterpage.Connect, false},
-		},
-		"flapped, then down for good": {
-			{0, exporterpage.Connect, true}, {time.Second, exporterpage.OK, true}, {time.Second, exporterpage.Connect, false},
-			{retell, exporterpage.Connect, true}, {retell, exporterpage.Connect, false},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var s story
-			now := time.Now()
-			for i, step := range steps {
-				now = now.Add(step.after)
-				assert.Equal(t, step.told, s.news(step.o, now), "step %d", i)
-			}
-		})
-	}
-}
-
-func TestHostPort(t *testing.T) {
-	for name, want := range map[string]struct {
-		host string
-		port int64
-	}{
-		"http://node-a:9400/metrics": {"node-a", 9400},
-		"http://node-a/metrics":      {"node-a", 80},
-		"https://[fd00::1]/metrics":  {"fd00::1", 443},
-		"https://[fd00::1]:9400":     {"fd00::1", 9400},
-	} {
-		u, err := http.NewRequest(http.MethodGet, name, nil)
-		require.NoError(t, err)
-		host, port := hostPort(u.URL)
-		assert.Equal(t, want.host, host, name)
-		assert.Equal(t, want.port, port, name)
-	}
-	_, err := net.LookupPort("tcp", "http")
-	require.NoError(t, err)
 }

@@ -212,7 +212,7 @@ func newDCGM(t *testing.T, cfg *Config) receiver.Metrics {
 }
 
 func newPrometheus(t *testing.T, cfg *Config) receiver.Metrics {
-	prom, err := cfg.promConfig()
+	prom, err := cfg.Prometheus(&exporter)
 	require.NoError(t, err)
 	factory := prometheusreceiver.NewFactory()
 	inner := factory.CreateDefaultConfig().(*prometheusreceiver.Config)

@@ -4,88 +4,34 @@
 package dcgmreceiver
 
 import (
-	"errors"
-	"fmt"
-	"net/url"
-	"strings"
 	"time"
 
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/configkeys"
-	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/exporterpage"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape/fetch"
 )
 
-// Names chooses the names under which metrics leave the receiver.
-type Names string
+// NamesDCGM emits the exporter's own families, values and labels.
+const NamesDCGM scrape.Names = "dcgm"
 
-const (
-	// NamesOTel emits OpenTelemetry names.
-	NamesOTel Names = "otel"
-	// NamesDCGM emits the exporter's own families, values and labels.
-	NamesDCGM Names = "dcgm"
-	// NamesBoth emits both, for a migration.
-	NamesBoth Names = "both"
-)
-
-// Unmapped says what becomes of DCGM families that the field table does not know.
-type Unmapped string
-
-const (
-	// UnmappedKeep passes them on as dcgm.<field>.
-	UnmappedKeep Unmapped = "keep"
-	// UnmappedDrop drops and counts them.
-	UnmappedDrop Unmapped = "drop"
-)
-
-const (
-	minInterval = time.Second
-	maxInterval = 5 * time.Minute
-	// What dcgm-exporter itself prints of a GPU that a pod owns.
-	minLabels     = 32
-	minLabelBytes = 256
-)
-
-// Config of the dcgm receiver. One of Endpoints and Kubernetes is required.
+// Config of the dcgm receiver.
 type Config struct {
-	// Endpoints are the exporters' URLs, http://host:9400/metrics.
-	Endpoints []string `mapstructure:"endpoints"`
+	scrape.Config `mapstructure:",squash"`
+}
 
-	// Kubernetes finds the exporter's pod on this node.
-	Kubernetes *KubernetesConfig `mapstructure:"kubernetes"`
-
-	// CollectionInterval is the time between two scrapes, 1s to 5m.
-	CollectionInterval time.Duration `mapstructure:"collection_interval"`
-
-	// Names is otel, dcgm or both.
-	Names Names `mapstructure:"names"`
-
-	// Unmapped is keep or drop.
-	Unmapped Unmapped `mapstructure:"unmapped"`
-
-	// FrozenAfter is the number of scrapes for which energy and clocks of all
-	// devices must stand still until gpu.exporter.frozen is 1.
-	FrozenAfter int `mapstructure:"frozen_after"`
-
-	// ExporterInterval is how often the exporter itself reads its devices
-	// (dcgm-exporter --collect-interval, 30 s by default). Values that stand still
-	// for less than two of these intervals are not frozen.
-	ExporterInterval time.Duration `mapstructure:"exporter_interval"`
-
-	// NodeName and ClusterName become k8s.node.name and k8s.cluster.name.
-	// Kubernetes discovery knows the node's name by itself.
-	NodeName    string `mapstructure:"node_name"`
-	ClusterName string `mapstructure:"cluster_name"`
-
-	// MaxLabels is how many labels a sample may have, and MaxLabelBytes how long
-	// each of their names and values may be. A sample over one of them is left out
-	// and counted.
-	MaxLabels     int `mapstructure:"max_labels"`
-	MaxLabelBytes int `mapstructure:"max_label_bytes"`
-
-	// Scrape takes the keys of Prometheus' scrape_configs for TLS, authentication,
-	// relabelling and limits.
-	Scrape ScrapeConfig `mapstructure:"scrape"`
+func createDefaultConfig() component.Config {
+	return &Config{scrape.Config{
+		CollectionInterval: 15 * time.Second,
+		Names:              scrape.NamesOTel,
+		Unmapped:           scrape.UnmappedKeep,
+		FrozenAfter:        5,
+		ExporterInterval:   30 * time.Second, // dcgm-exporter --collect-interval
+		MaxLabels:          fetch.DefaultMaxLabels,
+		MaxLabelBytes:      fetch.DefaultMaxLabelBytes,
+	}}
 }
 
 // Unmarshal implements confmap.Unmarshaler. A key that does not exist and a
@@ -93,86 +39,4 @@ type Config struct {
 func (c *Config) Unmarshal(conf *confmap.Conf) error { return configkeys.Unmarshal(conf, c) }
 
 // Validate reports every problem with its key and remedy.
-func (c *Config) Validate() error {
-	var errs []error
-	switch {
-	case len(c.Endpoints) == 0 && c.Kubernetes == nil:
-		errs = append(errs, errors.New("endpoints: is empty and kubernetes is not set: name the exporter (http://localhost:9400/metrics) or set kubernetes::node_name"))
-	case len(c.Endpoints) > 0 && c.Kubernetes != nil:
-		errs = append(errs, errors.New("endpoints: is set beside kubernetes: keep one, or use two receivers (dcgm/a, dcgm/b)"))
-	}
-	seen := map[string]bool{}
-	for i, e := range c.Endpoints {
-		if err := validateEndpoint(e); err != nil {
-			errs = append(errs, fmt.Errorf("endpoints::%d: %w", i, err))
-			continue
-		}
-		page := samePage(e)
-		if seen[page] {
-			errs = append(errs, fmt.Errorf("endpoints::%d: repeats an earlier endpoint: remove it", i))
-		}
-		seen[page] = true
-	}
-	if c.Kubernetes != nil {
-		errs = append(errs, c.Kubernetes.validate())
-	}
-	if c.CollectionInterval < minInterval || c.CollectionInterval > maxInterval {
-		errs = append(errs, fmt.Errorf("collection_interval: is %v: use %v to %v", c.CollectionInterval, minInterval, maxInterval))
-	}
-	switch c.Names {
-	case NamesOTel, NamesDCGM, NamesBoth:
-	default:
-		errs = append(errs, fmt.Errorf("names: is %q: use otel, dcgm or both", c.Names))
-	}
-	switch c.Unmapped {
-	case UnmappedKeep, UnmappedDrop:
-	default:
-		errs = append(errs, fmt.Errorf("unmapped: is %q: use keep or drop", c.Unmapped))
-	}
-	if c.FrozenAfter < 2 {
-		errs = append(errs, fmt.Errorf("frozen_after: is %d: use 2 or more scrapes", c.FrozenAfter))
-	}
-	if c.ExporterInterval <= 0 {
-		errs = append(errs, fmt.Errorf("exporter_interval: is %v: use the exporter's --collect-interval, such as 30s", c.ExporterInterval))
-	}
-	if c.MaxLabels < minLabels {
-		errs = append(errs, fmt.Errorf("max_labels: is %d: use %d or more", c.MaxLabels, minLabels))
-	}
-	if c.MaxLabelBytes < minLabelBytes {
-		errs = append(errs, fmt.Errorf("max_label_bytes: is %d: use %d or more", c.MaxLabelBytes, minLabelBytes))
-	}
-	if errors.Join(errs...) == nil {
-		if _, err := c.promConfig(); err != nil {
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// samePage is the endpoint with its defaults written out.
-func samePage(endpoint string) string {
-	u, err := url.Parse(endpoint)
-	if err != nil { // validateEndpoint has refused it
-		return endpoint
-	}
-	host, port := hostPort(u)
-	return fmt.Sprintf("%s://%s:%d%s?%s", u.Scheme, strings.ToLower(host), port, exporterpage.PagePath(u), u.Query().Encode())
-}
-
-// validateEndpoint never quotes the endpoint: it may hold a password.
-func validateEndpoint(endpoint string) error {
-	u, err := url.Parse(endpoint)
-	switch {
-	case err != nil:
-		return errors.New("is no URL: use http://host:9400/metrics")
-	case u.Scheme != "http" && u.Scheme != "https":
-		return errors.New("has no scheme http or https: use http://host:9400/metrics")
-	case u.Hostname() == "":
-		return errors.New("has no host: use http://host:9400/metrics")
-	case u.User != nil:
-		return errors.New("has a user or password in it: use scrape::basic_auth")
-	case u.Fragment != "":
-		return errors.New("has a fragment (#): remove it")
-	}
-	return nil
-}
+func (c *Config) Validate() error { return c.Check(&exporter) }

@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/confmap/confmaptest"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/metadata"
 )
 
@@ -34,30 +35,30 @@ func TestLoadConfig(t *testing.T) {
 	defaults := createDefaultConfig().(*Config)
 	defaults.Endpoints = []string{"http://localhost:9400/metrics"}
 	kubernetes := createDefaultConfig().(*Config)
-	kubernetes.Kubernetes = &KubernetesConfig{
+	kubernetes.Kubernetes = &scrape.KubernetesConfig{
 		NodeName: "node-a", Namespaces: []string{"gpu-operator"}, LabelSelector: "app=my-exporter", Port: 9401,
 		KubeconfigFile: "testdata/kubeconfig.yaml",
 	}
 	for name, want := range map[string]*Config{
 		"": defaults,
-		"all": {
+		"all": {Config: scrape.Config{
 			Endpoints:          []string{"https://node-a:9400/metrics?collect=gpu", "http://node-b:9400/metrics"},
 			CollectionInterval: 30 * time.Second,
-			Names:              NamesBoth,
-			Unmapped:           UnmappedDrop,
+			Names:              scrape.NamesBoth,
+			Unmapped:           scrape.UnmappedDrop,
 			FrozenAfter:        3,
 			ExporterInterval:   10 * time.Second,
 			NodeName:           "node-a",
 			ClusterName:        "prod",
 			MaxLabels:          64,
 			MaxLabelBytes:      1024,
-			Scrape: ScrapeConfig{
+			Scrape: scrape.PrometheusConfig{
 				"scrape_timeout":  "5s",
 				"body_size_limit": "4MB",
 				"tls_config":      map[string]any{"ca_file": "testdata/ca.pem", "insecure_skip_verify": true},
 				"basic_auth":      map[string]any{"username": "scraper", "password": configopaque.String("hunter2")},
 			},
-		},
+		}},
 		"kubernetes": kubernetes,
 	} {
 		t.Run("dcgm/"+name, func(t *testing.T) {
@@ -70,15 +71,15 @@ func TestLoadConfig(t *testing.T) {
 
 func TestValidate(t *testing.T) {
 	endpoint := func(e ...string) func(*Config) { return func(c *Config) { c.Endpoints = e } }
-	scrape := func(key string, v any) func(*Config) {
-		return func(c *Config) { c.Scrape = ScrapeConfig{key: v} }
+	keys := func(key string, v any) func(*Config) {
+		return func(c *Config) { c.Scrape = scrape.PrometheusConfig{key: v} }
 	}
 	for name, tt := range map[string]struct {
 		change func(*Config)
 		want   []string // key and remedy
 	}{
 		"neither":           {endpoint(), []string{"endpoints:", "kubernetes::node_name"}},
-		"both":              {func(c *Config) { c.Kubernetes = &KubernetesConfig{NodeName: "a"} }, []string{"endpoints:", "keep one"}},
+		"both":              {func(c *Config) { c.Kubernetes = &scrape.KubernetesConfig{NodeName: "a"} }, []string{"endpoints:", "keep one"}},
 		"no URL":            {endpoint("http://a b"), []string{"endpoints::0:", "http://host:9400/metrics"}},
 		"no scheme":         {endpoint("localhost:9400"), []string{"endpoints::0:", "scheme"}},
 		"no host":           {endpoint("http:///metrics"), []string{"endpoints::0:", "host"}},
@@ -96,23 +97,23 @@ func TestValidate(t *testing.T) {
 		"max_label_bytes":   {func(c *Config) { c.MaxLabelBytes = -1 }, []string{"max_label_bytes: is -1: use 256 or more"}},
 		"frozen_after":      {func(c *Config) { c.FrozenAfter = 1 }, []string{"frozen_after:", "2 or more"}},
 		"exporter_interval": {func(c *Config) { c.ExporterInterval = 0 }, []string{"exporter_interval:", "--collect-interval"}},
-		"node_name":         {func(c *Config) { c.Endpoints, c.Kubernetes = nil, &KubernetesConfig{} }, []string{"kubernetes::node_name:", "spec.nodeName"}},
-		"port":              {func(c *Config) { c.Endpoints, c.Kubernetes = nil, &KubernetesConfig{NodeName: "a", Port: 70000} }, []string{"kubernetes::port:", "1 to 65535"}},
+		"node_name":         {func(c *Config) { c.Endpoints, c.Kubernetes = nil, &scrape.KubernetesConfig{} }, []string{"kubernetes::node_name:", "spec.nodeName"}},
+		"port":              {func(c *Config) { c.Endpoints, c.Kubernetes = nil, &scrape.KubernetesConfig{NodeName: "a", Port: 70000} }, []string{"kubernetes::port:", "1 to 65535"}},
 		"label_selector": {func(c *Config) {
-			c.Endpoints, c.Kubernetes = nil, &KubernetesConfig{NodeName: "a", LabelSelector: "a in"}
+			c.Endpoints, c.Kubernetes = nil, &scrape.KubernetesConfig{NodeName: "a", LabelSelector: "a in"}
 		}, []string{"scrape:"}},
 		"kubeconfig_file": {func(c *Config) {
-			c.Endpoints, c.Kubernetes = nil, &KubernetesConfig{NodeName: "a", KubeconfigFile: "none.yaml"}
+			c.Endpoints, c.Kubernetes = nil, &scrape.KubernetesConfig{NodeName: "a", KubeconfigFile: "none.yaml"}
 		}, []string{"kubernetes::kubeconfig_file:", "none.yaml", "service account"}},
-		"own key":            {scrape("scrape_interval", "1m"), []string{"scrape::scrape_interval:", "collection_interval"}},
-		"own discovery":      {scrape("consul_sd_configs", []any{}), []string{"scrape::consul_sd_configs:", "use endpoints or kubernetes"}},
-		"part of endpoint":   {scrape("metrics_path", "/m"), []string{"scrape::metrics_path:", "endpoints"}},
-		"unknown key":        {scrape("body_size", "1MB"), []string{"scrape:", "body_size"}},
-		"long timeout":       {scrape("scrape_timeout", "1m"), []string{"scrape:", "timeout"}},
-		"no such file":       {scrape("tls_config", map[string]any{"cert_file": "none.pem", "key_file": "none.pem"}), []string{"scrape:", "none.pem"}},
-		"password, odd key":  {scrape("basic_auth", "hunter2"), []string{"scrape:"}},
-		"password of proxy":  {scrape("proxy_url", "http://u:hunter2@proxy"), []string{"scrape::proxy_url:", "proxy_connect_header"}},
-		"password, bad list": {scrape("basic_auth", map[string]any{"username": "u", "password": []string{"hunter2"}}), []string{"scrape:"}},
+		"own key":            {keys("scrape_interval", "1m"), []string{"scrape::scrape_interval:", "collection_interval"}},
+		"own discovery":      {keys("consul_sd_configs", []any{}), []string{"scrape::consul_sd_configs:", "use endpoints or kubernetes"}},
+		"part of endpoint":   {keys("metrics_path", "/m"), []string{"scrape::metrics_path:", "endpoints"}},
+		"unknown key":        {keys("body_size", "1MB"), []string{"scrape:", "body_size"}},
+		"long timeout":       {keys("scrape_timeout", "1m"), []string{"scrape:", "timeout"}},
+		"no such file":       {keys("tls_config", map[string]any{"cert_file": "none.pem", "key_file": "none.pem"}), []string{"scrape:", "none.pem"}},
+		"password, odd key":  {keys("basic_auth", "hunter2"), []string{"scrape:"}},
+		"password of proxy":  {keys("proxy_url", "http://u:hunter2@proxy"), []string{"scrape::proxy_url:", "proxy_connect_header"}},
+		"password, bad list": {keys("basic_auth", map[string]any{"username": "u", "password": []string{"hunter2"}}), []string{"scrape:"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := createDefaultConfig().(*Config)
@@ -152,14 +153,14 @@ func TestSecrets(t *testing.T) {
 			assert.Contains(t, text, want)
 		}
 	}
-	assert.Equal(t, secrets, each(cfg.Scrape, func(_, v string) any { return v }), "the configuration itself keeps them")
+	assert.Equal(t, secrets, cfg.Scrape.Revealed(), "the configuration itself keeps them")
 }
 
 // TestDefaults: what Prometheus is told where the configuration says nothing.
 func TestDefaults(t *testing.T) {
 	cfg := createDefaultConfig().(*Config)
 	cfg.Endpoints = []string{"http://a", "https://b:9400/x?collect=gpu"}
-	prom, err := cfg.promConfig()
+	prom, err := cfg.Prometheus(&exporter)
 	require.NoError(t, err)
 	require.Len(t, prom.ScrapeConfigs, 2)
 	for i, want := range []string{"http /metrics map[]", "https /x map[collect:[gpu]]"} {

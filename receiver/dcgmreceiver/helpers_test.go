@@ -26,6 +26,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape/fetch"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/metadata"
 )
 
@@ -88,7 +89,7 @@ func start(t *testing.T, endpoints []string, change ...func(*Config)) *run {
 }
 
 // await waits until the receiver has counted n scrapes with an outcome.
-func (r *run) await(o outcome, n int64) {
+func (r *run) await(o fetch.Outcome, n int64) {
 	r.t.Helper()
 	require.Eventually(r.t, func() bool { return r.count("scrapes")["outcome="+string(o)] >= n }, patience, 20*time.Millisecond,
 		"%d scrapes with outcome %s", n, o)

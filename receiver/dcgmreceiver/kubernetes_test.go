@@ -26,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape"
 )
 
 // podAPI serves list and watch of pods as a Kubernetes API server does, as far as
@@ -159,7 +160,7 @@ func TestKubernetes(t *testing.T) {
 	server := httptest.NewServer(api)
 	t.Cleanup(server.Close)
 	r := start(t, nil, func(c *Config) {
-		c.Kubernetes = &KubernetesConfig{NodeName: "node-a", Port: exporterPort, KubeconfigFile: kubeconfig(t, server.URL)}
+		c.Kubernetes = &scrape.KubernetesConfig{NodeName: "node-a", Port: exporterPort, KubeconfigFile: kubeconfig(t, server.URL)}
 	})
 
 	require.Eventually(t, func() bool { return r.count("devices")[""] == 3 }, patience, 20*time.Millisecond)
@@ -211,26 +212,26 @@ func TestRelabel(t *testing.T) {
 	}
 	declared := map[string]string{"__meta_kubernetes_pod_container_port_number": "9400", "__address__": "10.0.0.1:9400"}
 	for name, tt := range map[string]struct {
-		config KubernetesConfig
+		config scrape.KubernetesConfig
 		labels map[string]string
 		want   string // the address, "" for a target that is dropped
 	}{
-		"declared port":      {KubernetesConfig{}, declared, "10.0.0.1:9400"},
-		"no declared port":   {KubernetesConfig{}, nil, "10.0.0.1:9400"},
-		"other port":         {KubernetesConfig{}, map[string]string{"__meta_kubernetes_pod_container_port_number": "8080", "__address__": "10.0.0.1:8080"}, ""},
-		"configured port":    {KubernetesConfig{Port: 9500}, nil, "10.0.0.1:9500"},
-		"IPv6":               {KubernetesConfig{}, map[string]string{"__meta_kubernetes_pod_ip": "fd00::1", "__address__": "fd00::1"}, "[fd00::1]:9400"},
-		"IPv6 declared port": {KubernetesConfig{}, map[string]string{"__meta_kubernetes_pod_ip": "fd00::1", "__meta_kubernetes_pod_container_port_number": "9400", "__address__": "[fd00::1]:9400"}, "[fd00::1]:9400"},
-		"pending":            {KubernetesConfig{}, map[string]string{"__meta_kubernetes_pod_phase": "Pending"}, ""},
-		"init container":     {KubernetesConfig{}, map[string]string{"__meta_kubernetes_pod_container_init": "true"}, ""},
-		"another app":        {KubernetesConfig{}, map[string]string{"__meta_kubernetes_pod_label_app": "web"}, ""},
-		"own selector":       {KubernetesConfig{LabelSelector: "app=web"}, map[string]string{"__meta_kubernetes_pod_label_app": "web"}, "10.0.0.1:9400"},
+		"declared port":      {scrape.KubernetesConfig{}, declared, "10.0.0.1:9400"},
+		"no declared port":   {scrape.KubernetesConfig{}, nil, "10.0.0.1:9400"},
+		"other port":         {scrape.KubernetesConfig{}, map[string]string{"__meta_kubernetes_pod_container_port_number": "8080", "__address__": "10.0.0.1:8080"}, ""},
+		"configured port":    {scrape.KubernetesConfig{Port: 9500}, nil, "10.0.0.1:9500"},
+		"IPv6":               {scrape.KubernetesConfig{}, map[string]string{"__meta_kubernetes_pod_ip": "fd00::1", "__address__": "fd00::1"}, "[fd00::1]:9400"},
+		"IPv6 declared port": {scrape.KubernetesConfig{}, map[string]string{"__meta_kubernetes_pod_ip": "fd00::1", "__meta_kubernetes_pod_container_port_number": "9400", "__address__": "[fd00::1]:9400"}, "[fd00::1]:9400"},
+		"pending":            {scrape.KubernetesConfig{}, map[string]string{"__meta_kubernetes_pod_phase": "Pending"}, ""},
+		"init container":     {scrape.KubernetesConfig{}, map[string]string{"__meta_kubernetes_pod_container_init": "true"}, ""},
+		"another app":        {scrape.KubernetesConfig{}, map[string]string{"__meta_kubernetes_pod_label_app": "web"}, ""},
+		"own selector":       {scrape.KubernetesConfig{LabelSelector: "app=web"}, map[string]string{"__meta_kubernetes_pod_label_app": "web"}, "10.0.0.1:9400"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := createDefaultConfig().(*Config)
 			tt.config.NodeName = "node-a"
 			cfg.Kubernetes = &tt.config
-			prom, err := cfg.promConfig()
+			prom, err := cfg.Prometheus(&exporter)
 			require.NoError(t, err)
 			b := labels.NewBuilder(labels.FromMap(base))
 			for k, v := range tt.labels {

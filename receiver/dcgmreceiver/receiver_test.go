@@ -24,7 +24,8 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 
-	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/exporterpage"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape/fetch"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/dcgm"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/metadata"
 )
@@ -47,9 +48,9 @@ func TestAuthentication(t *testing.T) {
 	t.Run("right", func(t *testing.T) {
 		t.Parallel()
 		r := start(t, []string{server.URL}, func(c *Config) {
-			c.Scrape = ScrapeConfig{"tls_config": tls, "basic_auth": map[string]any{"username": "scraper", "password": configopaque.String("hunter2")}}
+			c.Scrape = scrape.PrometheusConfig{"tls_config": tls, "basic_auth": map[string]any{"username": "scraper", "password": configopaque.String("hunter2")}}
 		})
-		r.await(exporterpage.OK, 1)
+		r.await(fetch.OK, 1)
 		for _, e := range r.logs.All() {
 			assert.NotContains(t, logLine(e), "hunter2")
 		}
@@ -57,16 +58,16 @@ func TestAuthentication(t *testing.T) {
 	t.Run("wrong password", func(t *testing.T) {
 		t.Parallel()
 		r := start(t, []string{server.URL}, func(c *Config) {
-			c.Scrape = ScrapeConfig{"tls_config": tls, "basic_auth": map[string]any{"username": "scraper", "password": "hunter3"}}
+			c.Scrape = scrape.PrometheusConfig{"tls_config": tls, "basic_auth": map[string]any{"username": "scraper", "password": "hunter3"}}
 		})
-		r.await(exporterpage.Status, 1)
+		r.await(fetch.Status, 1)
 		assert.Equal(t, 1, contains(r.warnings(), "401", "scrape::basic_auth"))
 		assert.Zero(t, contains(r.warnings(), "hunter3"))
 	})
 	t.Run("unknown authority", func(t *testing.T) {
 		t.Parallel()
 		r := start(t, []string{server.URL})
-		r.await(exporterpage.TLS, 1)
+		r.await(fetch.TLS, 1)
 		assert.Equal(t, 1, contains(r.warnings(), "x509"))
 	})
 }
@@ -95,7 +96,7 @@ func TestPipelineRefuses(t *testing.T) {
 	server := serve(t, goodPage)
 	r := start(t, []string{server.URL})
 	r.refuseWith(errors.New("memory limit"))
-	r.await(exporterpage.OK, 3)
+	r.await(fetch.OK, 3)
 	require.Eventually(t, func() bool { return contains(r.warnings(), "pipeline refuses metrics", "memory limit") == 1 }, patience, 20*time.Millisecond)
 	assert.Len(t, r.warnings(), 1)
 	r.refuseWith(nil)
@@ -118,7 +119,7 @@ func TestStartFails(t *testing.T) {
 	require.NoError(t, os.WriteFile(ca, nil, 0o600))
 	cfg := createDefaultConfig().(*Config)
 	cfg.Endpoints = []string{"http://localhost:1"}
-	cfg.Scrape = ScrapeConfig{"tls_config": map[string]any{"cert_file": ca, "key_file": ca}}
+	cfg.Scrape = scrape.PrometheusConfig{"tls_config": map[string]any{"cert_file": ca, "key_file": ca}}
 	require.NoError(t, cfg.Validate())
 	require.NoError(t, os.Remove(ca))
 	r, err := NewFactory().CreateMetrics(t.Context(), receivertest.NewNopSettings(metadata.Type), cfg, consumertest.NewNop())
@@ -131,7 +132,7 @@ func TestStartFails(t *testing.T) {
 func TestOutsideOfACluster(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	cfg := createDefaultConfig().(*Config)
-	cfg.Kubernetes = &KubernetesConfig{NodeName: "a"}
+	cfg.Kubernetes = &scrape.KubernetesConfig{NodeName: "a"}
 	require.NoError(t, cfg.Validate())
 	r, err := NewFactory().CreateMetrics(t.Context(), receivertest.NewNopSettings(metadata.Type), cfg, consumertest.NewNop())
 	require.NoError(t, err)
@@ -148,7 +149,7 @@ func TestEndpoint(t *testing.T) {
 		_, _ = w.Write([]byte(goodPage))
 	})
 	r := start(t, []string{server.URL + "/gpu/metrics?collect=a&collect=b"}, func(c *Config) { c.NodeName, c.ClusterName = "node-a", "prod" })
-	r.await(exporterpage.OK, 1)
+	r.await(fetch.OK, 1)
 	assert.Equal(t, "/gpu/metrics?collect=a&collect=b", asked.Load())
 }
 

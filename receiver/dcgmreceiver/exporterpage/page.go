@@ -1,11 +1,9 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package exporterpage is how a page of a dcgm-exporter is asked for, read and
-// judged: by the dcgm receiver, which reads page after page, and by whoever looks
-// for the cause of a gap and reads one. Outcomes and remedies are the same ones
-// for both, and so is the reader. Page says beyond that what a page lacks for what
-// otelcol-gpu shows and watches.
+// Package exporterpage reads one page of a dcgm-exporter as the dcgm receiver does, to
+// find the cause of a gap: what is on the page, and what it lacks for what otelcol-gpu
+// shows and watches.
 package exporterpage
 
 import (
@@ -21,30 +19,32 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/exporterlabels"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/pagetext"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape/fetch"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/dcgm"
 )
 
 const (
-	maxDevices = 1024 // as the receiver has it
-	maxNames   = 16   // drivers and models that are reported
-	maxCause   = 300  // bytes of an error that are reported
+	maxNames = 16  // drivers and models that are reported
+	maxCause = 300 // bytes of an error that are reported
 )
 
-// Defaults of the receiver's configuration.
-const (
-	DefaultBodySizeLimit = "16MB"
-	DefaultMaxLabels     = 128
-	DefaultMaxLabelBytes = 4096
-)
+// DefaultSettings are those of a receiver without keys about the page.
+func DefaultSettings() fetch.Settings { return fetch.DefaultSettings(dcgm.Exporter.Type) }
 
-// Options say how a page is read.
-type Options = pagetext.Options
+// Remedy is what to do about an outcome, given the error behind it, if any.
+func Remedy(o fetch.Outcome, err error) string { return dcgm.Exporter.Remedy(o, err) }
+
+// Remedies for parts of a page.
+var (
+	RemedyOfRepeated = dcgm.Exporter.Repeated
+	RemedyOfLong     = dcgm.Exporter.Long
+)
 
 // Page is what was read from a page.
 type Page struct {
 	// Outcome is OK for a page that gives the receiver at least one GPU. Why has
 	// the evidence of any other.
-	Outcome Outcome
+	Outcome fetch.Outcome
 	Why     string
 	// Rows are all samples, and Known those of DCGM fields that are in the field
 	// table.
@@ -83,8 +83,8 @@ type Page struct {
 }
 
 // Read reads a page as the receiver does. An error is a page that the receiver
-// refuses, see Failed.
-func Read(text []byte, o Options) (*Page, error) {
+// refuses, see fetch.Failed.
+func Read(text []byte, o pagetext.Options) (*Page, error) {
 	rows, read, err := pagetext.NewReader(&dcgm.Vendor, o).Read(text, nil)
 	if err != nil {
 		return nil, err
@@ -95,16 +95,16 @@ func Read(text []byte, o Options) (*Page, error) {
 		seen: map[devicetable.ID]bool{},
 	}
 	if read.Bad != nil {
-		p.LineRemedy = LineRemedy(read.Bad)
+		p.LineRemedy = dcgm.Exporter.LineRemedy(read.Bad)
 	}
 	result := devicemap.NewTarget(&dcgm.Vendor, devicemap.Options{OTel: true}).Map(&devicemap.Page{Up: true, Rows: rows, Samples: read.Samples, Refused: read.Refused, Over: read.Over}, devicemap.Exporter{})
-	p.Outcome, p.Why = Lacking(result.Lack), result.Why
-	p.OverLimit, p.OverRemedy, p.Beyond = string(result.Over), RemedyOfOver(result.Over), result.Refused[devicemap.Limit]-read.TooLong
+	p.Outcome, p.Why = dcgm.Exporter.Lacking(result.Lack), result.Why
+	p.OverLimit, p.OverRemedy, p.Beyond = string(result.Over), dcgm.Exporter.OverRemedy(result.Over), result.Refused[devicemap.Limit]-read.TooLong
 	devices, drivers, models := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	var standing []string
 	for _, row := range rows {
 		device := p.readLabels(row.Series, drivers, models)
-		if device != "" && (devices[device] || len(devices) < maxDevices) {
+		if device != "" && (devices[device] || len(devices) < devicemap.MaxDevices) {
 			devices[device] = devices[device] || dcgm.Vendor.HasValue(row.Series, row.Value)
 		}
 		if text := p.readValue(row.Series, row.Value); text != "" {
@@ -180,16 +180,12 @@ func (p *Page) readValue(s *devicemap.Series, v float64) string {
 	}
 	value := !math.IsNaN(v) && !math.IsInf(v, 0) && !dcgm.Vendor.Absent(f, v)
 	p.seen[id] = p.seen[id] || value
-	if !value || !slices.Contains(moving, id) {
+	energy := slices.Contains(dcgm.Vendor.Moving.Energy, id)
+	if !value || !energy && !slices.Contains(dcgm.Vendor.Moving.Clocks, id) {
 		return ""
 	}
-	p.energy = p.energy || id == dcgm.Energy || id == dcgm.EnergyJoules
+	p.energy = p.energy || energy
 	return s.String() + string(binary.BigEndian.AppendUint64(nil, math.Float64bits(v)))
-}
-
-var moving = []devicetable.ID{
-	dcgm.EnergyJoules, dcgm.Energy, dcgm.SMClock, dcgm.MemClock, dcgm.VideoClock,
-	dcgm.SMClockHertz, dcgm.MemClockHertz, dcgm.VideoClockHertz,
 }
 
 // Version is the exporter's, as far as names and labels of the page tell.

@@ -15,6 +15,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/devicemap"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/pagetext"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape/fetch"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/dcgm"
 )
 
@@ -99,7 +102,7 @@ func TestLacks(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			rows := whole()
 			tt.change(rows)
-			page, err := Read(text(rows), Options{})
+			page, err := Read(text(rows), pagetext.Options{})
 			require.NoError(t, err)
 			var got []string
 			for _, l := range page.Lacks(tt.tag) {
@@ -140,22 +143,22 @@ func TestWhatAPageSays(t *testing.T) {
 		row("DCGM_FI_DEV_CLOCKS_EVENT_REASONS", "0", `,pci_bus_id="00000000:53:00.0"`):  "4.0 to 4.5",
 		row("dcgm_gpu_utilization", "1", ""):                                            "1.x",
 	} {
-		page, err := Read([]byte(rows), Options{})
+		page, err := Read([]byte(rows), pagetext.Options{})
 		require.NoError(t, err)
 		assert.Equal(t, want, page.Version(), rows)
 	}
-	quiet, err := Read([]byte(row("DCGM_FI_DEV_GPU_UTIL", "1", `,pci_bus_id="00000000:53:00.0"`)), Options{})
+	quiet, err := Read([]byte(row("DCGM_FI_DEV_GPU_UTIL", "1", `,pci_bus_id="00000000:53:00.0"`)), pagetext.Options{})
 	require.NoError(t, err)
 	assert.True(t, quiet.QuietXID(), "a newer exporter prints no XID before the first")
 	assert.NotContains(t, fmt.Sprint(quiet.Lacks("")), "XID")
-	old, err := Read([]byte(row("DCGM_FI_DEV_GPU_UTIL", "1", "")), Options{})
+	old, err := Read([]byte(row("DCGM_FI_DEV_GPU_UTIL", "1", "")), pagetext.Options{})
 	require.NoError(t, err)
 	assert.False(t, old.QuietXID())
 	assert.Contains(t, fmt.Sprint(old.Lacks("")), "XID")
 
 	raw, err := os.ReadFile("../testdata/pages/shared-4.6.prom")
 	require.NoError(t, err)
-	page, err := Read(raw, Options{})
+	page, err := Read(raw, pagetext.Options{})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"580.126.09"}, page.Drivers)
 	assert.Equal(t, []string{"NVIDIA H100 80GB HBM3"}, page.Models)
@@ -163,7 +166,7 @@ func TestWhatAPageSays(t *testing.T) {
 	assert.Positive(t, page.Holders)
 	assert.Positive(t, page.Devices)
 
-	page, err = Read([]byte(row("DCGM_FI_DEV_GPU_UTIL", "1", `,pod="",namespace=""`)), Options{})
+	page, err = Read([]byte(row("DCGM_FI_DEV_GPU_UTIL", "1", `,pod="",namespace=""`)), pagetext.Options{})
 	require.NoError(t, err)
 	assert.True(t, page.AsksKubelet, "it asks, and nobody holds the device")
 	assert.Zero(t, page.Holders)
@@ -175,26 +178,26 @@ func TestOutcomes(t *testing.T) {
 	const sentinel = "9223372036854775794"
 	for name, tt := range map[string]struct {
 		text string
-		want Outcome
+		want fetch.Outcome
 		why  string // or a part of the error
 	}{
-		"good":             {row("DCGM_FI_DEV_GPU_UTIL", "1", ""), OK, ""},
-		"CRLF":             {strings.ReplaceAll(row("DCGM_FI_DEV_GPU_UTIL", "1", ""), "\n", "\r\n"), OK, ""},
-		"leading blanks":   {"  " + row("DCGM_FI_DEV_GPU_UTIL", "1", ""), OK, ""},
-		"an exemplar":      {row("DCGM_FI_DEV_GPU_UTIL", `1 # {trace_id="a"} 1 1.5`, ""), OK, ""},
-		"empty":            {"", Empty, "no samples"},
-		"comments":         {"# TYPE A gauge\n", Empty, "no samples"},
-		"another program":  {"vllm:num_requests_running 1\n", NotDCGM, "samples: 1, of DCGM: 0, first: vllm:num_requests_running"},
-		"sentinels":        {row("DCGM_FI_DEV_GPU_TEMP", sentinel, ""), NoValue, "GPUs: 1, rows: 1, values: 0"},
-		"no GPU":           {"DCGM_FI_DEV_NVSWITCH_POWER{nvswitch=\"0\"} 1\n", NoDevice, "of a GPU: 0"},
-		"cut off":          {`DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GP`, Parse, "no page of the text format"},
-		"a text as value":  {row("DCGM_FI_DEV_BRAND", "Tesla", ""), Parse, "Tesla"},
-		"HTML":             {"<html><body>login</body></html>\n", Parse, "it begins with"},
-		"too many samples": {row("DCGM_FI_DEV_GPU_UTIL", "1", "") + row("DCGM_FI_DEV_GPU_TEMP", "1", "") + row("DCGM_FI_DEV_SM_CLOCK", "1", ""), TooLarge, "sample_limit"},
+		"good":             {row("DCGM_FI_DEV_GPU_UTIL", "1", ""), fetch.OK, ""},
+		"CRLF":             {strings.ReplaceAll(row("DCGM_FI_DEV_GPU_UTIL", "1", ""), "\n", "\r\n"), fetch.OK, ""},
+		"leading blanks":   {"  " + row("DCGM_FI_DEV_GPU_UTIL", "1", ""), fetch.OK, ""},
+		"an exemplar":      {row("DCGM_FI_DEV_GPU_UTIL", `1 # {trace_id="a"} 1 1.5`, ""), fetch.OK, ""},
+		"empty":            {"", fetch.Empty, "no samples"},
+		"comments":         {"# TYPE A gauge\n", fetch.Empty, "no samples"},
+		"another program":  {"vllm:num_requests_running 1\n", dcgm.Exporter.Other(), "samples: 1, of DCGM: 0, first: vllm:num_requests_running"},
+		"sentinels":        {row("DCGM_FI_DEV_GPU_TEMP", sentinel, ""), fetch.NoValue, "GPUs: 1, rows: 1, values: 0"},
+		"no GPU":           {"DCGM_FI_DEV_NVSWITCH_POWER{nvswitch=\"0\"} 1\n", fetch.NoDevice, "of a GPU: 0"},
+		"cut off":          {`DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GP`, fetch.Parse, "no page of the text format"},
+		"a text as value":  {row("DCGM_FI_DEV_BRAND", "Tesla", ""), fetch.Parse, "Tesla"},
+		"HTML":             {"<html><body>login</body></html>\n", fetch.Parse, "it begins with"},
+		"too many samples": {row("DCGM_FI_DEV_GPU_UTIL", "1", "") + row("DCGM_FI_DEV_GPU_TEMP", "1", "") + row("DCGM_FI_DEV_SM_CLOCK", "1", ""), fetch.TooLarge, "sample_limit"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			page, err := Read([]byte(tt.text), Options{Samples: 2})
-			outcome, why := Failed(err), ""
+			page, err := Read([]byte(tt.text), pagetext.Options{Samples: 2})
+			outcome, why := fetch.Failed(err), ""
 			if err == nil {
 				outcome, why = page.Outcome, page.Why
 			} else {
@@ -202,26 +205,26 @@ func TestOutcomes(t *testing.T) {
 			}
 			assert.Equal(t, tt.want, outcome)
 			assert.Contains(t, why, tt.why)
-			assert.Equal(t, tt.want != OK, outcome.Remedy(err) != "")
+			assert.Equal(t, tt.want != fetch.OK, Remedy(outcome, err) != "")
 		})
 	}
 }
 
 func TestRemedies(t *testing.T) {
 	for want, err := range map[string]error{
-		"scrape::basic_auth":  &StatusError{401, "401 Unauthorized"},
-		"usually /metrics":    &StatusError{404, "404 Not Found"},
-		"may speak TLS":       &StatusError{400, "400 Bad Request"},
-		"one entity fails":    &StatusError{500, "500 Internal Server Error"},
-		"path and auth":       &StatusError{418, "418 I'm a teapot"},
-		"that it redirects":   &StatusError{302, "302 Found"},
-		"redirects to into":   &RedirectError{"http://b", "a"},
+		"scrape::basic_auth":  &fetch.StatusError{Code: 401, Text: "401 Unauthorized"},
+		"usually /metrics":    &fetch.StatusError{Code: 404, Text: "404 Not Found"},
+		"may speak TLS":       &fetch.StatusError{Code: 400, Text: "400 Bad Request"},
+		"one entity fails":    &fetch.StatusError{Code: 500, Text: "500 Internal Server Error"},
+		"path and auth":       &fetch.StatusError{Code: 418, Text: "418 I'm a teapot"},
+		"that it redirects":   &fetch.StatusError{Code: 302, Text: "302 Found"},
+		"redirects to into":   &fetch.RedirectError{To: "http://b", Within: "a"},
 		"speaks no TLS":       errors.New("http: server gave HTTP response to HTTPS client"),
 		"the port speaks TLS": errors.New(`net/http: HTTP/1.x transport connection broken: malformed HTTP response "\x15\x03\x01\x00\x02\x02"`),
 		"tls_config":          &url.Error{Op: "Get", Err: x509.UnknownAuthorityError{}},
-		"name":                fmt.Errorf("x: %w", ErrTooLarge),
+		"name":                fmt.Errorf("x: %w", fetch.ErrTooLarge),
 	} {
-		assert.Contains(t, Failed(err).Remedy(err), want)
+		assert.Contains(t, Remedy(fetch.Failed(err), err), want)
 	}
 }
 
@@ -231,7 +234,7 @@ func TestRefusedLines(t *testing.T) {
 	good := row("DCGM_FI_DEV_GPU_UTIL", "7", "")
 	text := row("DCGM_FI_DEV_BRAND", "Tesla", "") + good + "...\n" + good + row("DCGM_FI_DEV_NEW", "1", `,x="`+strings.Repeat("x", 200)+`"`) +
 		`DCGM_FI_DEV_GPU_TEMP{UUID="GPU-2"} 9223372036854775794` + "\n"
-	p, err := Read([]byte(text), Options{MaxLabelBytes: 100})
+	p, err := Read([]byte(text), pagetext.Options{MaxLabelBytes: 100})
 	require.NoError(t, err)
 	assert.Equal(t, []int{4, 2, 1, 1}, []int{p.Rows, p.Unparsable, p.Repeated, p.TooLong})
 	assert.Contains(t, p.Cause, "Tesla")
@@ -242,13 +245,13 @@ func TestRefusedLines(t *testing.T) {
 // A page of more devices than a target may have is read as the receiver reads it.
 func TestOverLimit(t *testing.T) {
 	text := row("DCGM_FI_DEV_GPU_UTIL", "7", "")
-	for i := range maxDevices {
+	for i := range devicemap.MaxDevices {
 		text += fmt.Sprintf("DCGM_FI_DEV_GPU_TEMP{UUID=\"GPU-of-%d\"} 40\n", i)
 	}
-	p, err := Read([]byte(text), Options{})
+	p, err := Read([]byte(text), pagetext.Options{})
 	require.NoError(t, err)
-	assert.Equal(t, OK, p.Outcome)
-	assert.Equal(t, []int{maxDevices, 1}, []int{p.Devices, p.Beyond})
+	assert.Equal(t, fetch.OK, p.Outcome)
+	assert.Equal(t, []int{devicemap.MaxDevices, 1}, []int{p.Devices, p.Beyond})
 	assert.Contains(t, p.OverLimit, "more than 1024 GPUs")
 	assert.Contains(t, p.OverRemedy, "of each node by itself")
 }
@@ -259,7 +262,7 @@ func TestStoodStill(t *testing.T) {
 		if energy != "" {
 			rows["DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"] = energy
 		}
-		page, err := Read(text(rows), Options{})
+		page, err := Read(text(rows), pagetext.Options{})
 		require.NoError(t, err)
 		return page
 	}
@@ -284,12 +287,12 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(`DCGM_FI_DEV_GPU_UTIL{gpu="0"UUID="GPU-1"} 1`))
 	f.Add([]byte("# TYPE a gauge\na 1\n# EOF\r\n...\n"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		page, err := Read(raw, Options{})
+		page, err := Read(raw, pagetext.Options{})
 		if err != nil {
-			assert.NotEqual(t, OK, Failed(err))
+			assert.NotEqual(t, fetch.OK, fetch.Failed(err))
 			return
 		}
-		if page.Known > page.Rows || page.Holders > page.Rows || page.Devices > maxDevices || len(page.Drivers) > maxNames {
+		if page.Known > page.Rows || page.Holders > page.Rows || page.Devices > devicemap.MaxDevices || len(page.Drivers) > maxNames {
 			t.Fatalf("%+v", page)
 		}
 		still, known := page.StoodStill(page)

@@ -15,7 +15,9 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/config"
 	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/probe"
 	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/web"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/pagetext"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape/fetch"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/exporterpage"
 )
 
@@ -27,7 +29,7 @@ type exporter struct {
 	url     string
 	version string // of its image, where discovery knows it
 	client  *http.Client
-	page    exporterpage.Settings
+	page    fetch.Settings
 }
 
 // Probe reads the pages of the exporters as the receiver does.
@@ -100,7 +102,7 @@ func clientOf(d config.DCGM) (exporter, error) {
 
 // pageOf is what the receiver asks for at an endpoint.
 func pageOf(endpoint string) string {
-	u, err := exporterpage.Address(endpoint)
+	u, err := fetch.Address(endpoint)
 	if err != nil {
 		return endpoint // asking for it says why
 	}
@@ -110,7 +112,7 @@ func pageOf(endpoint string) string {
 // ofExporters has a client follow redirects where the receiver does.
 func ofExporters(client *http.Client, follow bool) *http.Client {
 	if follow {
-		client.CheckRedirect = exporterpage.FollowWithin
+		client.CheckRedirect = fetch.FollowWithin
 	}
 	return client
 }
@@ -159,11 +161,11 @@ func readPage(ctx context.Context, e exporter) (*exporterpage.Page, *web.Answer,
 		err = &url.Error{Op: "Get", Err: err}
 		seen = web.Why(web.Plain(err))
 	case a.Status != http.StatusOK:
-		err, seen = &exporterpage.StatusError{Code: a.Status, Text: fmt.Sprint(a.Status)}, fmt.Sprintf("it answers %d", a.Status)
+		err, seen = &fetch.StatusError{Code: a.Status, Text: fmt.Sprint(a.Status)}, fmt.Sprintf("it answers %d", a.Status)
 	case limit > 0 && int64(len(a.Body)) > limit:
-		err, seen = exporterpage.ErrTooLarge, fmt.Sprintf("a page of %d bytes, scrape::body_size_limit is %d", len(a.Body), limit)
+		err, seen = fetch.ErrTooLarge, fmt.Sprintf("a page of %d bytes, scrape::body_size_limit is %d", len(a.Body), limit)
 	default:
-		var options exporterpage.Options
+		var options pagetext.Options
 		if options, err = e.page.Options(web.HostOf(e.url)); err == nil {
 			page, err = exporterpage.Read(a.Body, options)
 		}
@@ -171,14 +173,14 @@ func readPage(ctx context.Context, e exporter) (*exporterpage.Page, *web.Answer,
 			seen = safetext.Strip(err.Error(), 500)
 		}
 	}
-	outcome := exporterpage.Failed(err)
+	outcome := fetch.Failed(err)
 	if err == nil {
-		if page.Outcome == exporterpage.OK {
+		if page.Outcome == fetch.OK {
 			return page, a, probe.Result{}
 		}
 		outcome, seen = page.Outcome, page.Why
 	}
-	return nil, a, probe.New(web.HostOf(e.url), probe.Fail, seen, string(outcome)+": "+outcome.Remedy(err))
+	return nil, a, probe.New(web.HostOf(e.url), probe.Fail, seen, string(outcome)+": "+exporterpage.Remedy(outcome, err))
 }
 
 func describe(host string, e exporter, page *exporterpage.Page) probe.Result {

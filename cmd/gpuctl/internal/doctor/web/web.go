@@ -19,7 +19,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/exporterpage"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape/fetch"
 )
 
 const maxAnswer = 64 << 20 // bytes
@@ -58,7 +58,7 @@ func Do(ctx context.Context, client *http.Client, method, address string, header
 		return nil, fmt.Errorf("the answer broke off: %w", Plain(err))
 	}
 	if len(a.Body) > maxAnswer {
-		return nil, fmt.Errorf("the answer is larger than %d bytes: %w", maxAnswer, exporterpage.ErrTooLarge)
+		return nil, fmt.Errorf("the answer is larger than %d bytes: %w", maxAnswer, fetch.ErrTooLarge)
 	}
 	return a, nil
 }

@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package dcgmreceiver
+package scrape
 
 import (
 	"context"
@@ -107,7 +107,7 @@ func (ts *targets) start(at location) {
 func (ts *targets) stop(url string, gone bool, now time.Time) {
 	r := ts.running[url]
 	delete(ts.running, url)
-	ts.scraper.telemetry.DcgmReceiverDevices.Add(ts.ctx, -int64(r.target.leave()))
+	ts.scraper.telemetry.Devices.Add(ts.ctx, -int64(r.target.leave()))
 	if md, ok := r.target.mapping.End(r.target.exporter, pcommon.NewTimestampFromTime(now)); ok && gone {
 		r.end.Store(&devicemap.Result{Metrics: md})
 	}

@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package dcgmreceiver
+package scrape
 
 import (
 	"compress/gzip"
@@ -12,15 +12,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/exporterpage"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape/fetch"
 )
 
 // newTestFetcher is a fetcher as a configuration makes it.
-func newTestFetcher(t *testing.T, scrape ScrapeConfig) *fetcher {
+func newTestFetcher(t *testing.T, scrape PrometheusConfig) *fetcher {
 	t.Helper()
-	cfg := createDefaultConfig().(*Config)
+	cfg := defaultConfig()
 	cfg.Endpoints, cfg.Scrape = []string{"http://a"}, scrape
-	prom, err := cfg.promConfig()
+	prom, err := cfg.Prometheus(&acme)
 	require.NoError(t, err)
 	f, err := newFetcher(prom.ScrapeConfigs[0], "otelcol-gpu/1")
 	require.NoError(t, err)
@@ -58,28 +58,28 @@ func TestFetch(t *testing.T) {
 		"over the limit, as announced": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "1048577")
 			_, _ = w.Write([]byte(long + "x"))
-		}, "", exporterpage.TooLarge},
+		}, "", fetch.TooLarge},
 		"over the limit, in parts": {func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write([]byte("x"))
 			w.(http.Flusher).Flush()
 			_, _ = w.Write([]byte(long))
-		}, "", exporterpage.TooLarge},
+		}, "", fetch.TooLarge},
 		"gzip":                {func(w http.ResponseWriter, _ *http.Request) { zipped(t, w, "page") }, "page", ""},
-		"gzip over the limit": {func(w http.ResponseWriter, _ *http.Request) { zipped(t, w, long+"x") }, "", exporterpage.TooLarge},
+		"gzip over the limit": {func(w http.ResponseWriter, _ *http.Request) { zipped(t, w, long+"x") }, "", fetch.TooLarge},
 		"no gzip": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Encoding", "gzip")
 			_, _ = w.Write([]byte("page"))
-		}, "", exporterpage.CutOff},
+		}, "", fetch.CutOff},
 		"gzip of another kind": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Encoding", "gzip")
 			_, _ = w.Write([]byte("DCGM_FI_DEV_GPU_UTIL 1\n"))
-		}, "", exporterpage.Parse},
+		}, "", fetch.Parse},
 		"gzip cut off": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Encoding", "gzip")
 			z := gzip.NewWriter(w)
 			_, _ = z.Write([]byte("page"))
 			_ = z.Flush()
-		}, "", exporterpage.CutOff},
+		}, "", fetch.CutOff},
 		"redirect": {func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/metrics" {
 				http.Redirect(w, r, "/there", http.StatusFound)
@@ -89,24 +89,24 @@ func TestFetch(t *testing.T) {
 		}, "page of /there", ""},
 		"redirect to somebody else": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, elsewhere.URL+"/metrics", http.StatusFound)
-		}, "", exporterpage.Redirect},
+		}, "", fetch.Redirect},
 		"redirects without end": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, r.URL.Path, http.StatusFound)
-		}, "", exporterpage.Redirect},
-		"no content":   {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }, "", exporterpage.Status},
-		"unauthorized": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }, "", exporterpage.Status},
+		}, "", fetch.Redirect},
+		"no content":   {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }, "", fetch.Status},
+		"unauthorized": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }, "", fetch.Status},
 		"no HTTP": {func(w http.ResponseWriter, _ *http.Request) {
 			conn, _, err := w.(http.Hijacker).Hijack()
 			if err == nil {
 				_, _ = conn.Write([]byte("SSH-2.0-x\r\n"))
 				_ = conn.Close()
 			}
-		}, "", exporterpage.Connect},
+		}, "", fetch.Connect},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := serveFunc(t, tt.answer)
-			f := newTestFetcher(t, ScrapeConfig{"body_size_limit": "1MB"})
+			f := newTestFetcher(t, PrometheusConfig{"body_size_limit": "1MB"})
 			for range 2 { // over the same connection where it serves again
 				body, err := f.fetch(t.Context(), server.URL+"/metrics", memory)
 				if tt.err == "" {
@@ -115,7 +115,7 @@ func TestFetch(t *testing.T) {
 					continue
 				}
 				require.Error(t, err)
-				assert.Equal(t, tt.err, exporterpage.Failed(err), err)
+				assert.Equal(t, tt.err, fetch.Failed(err), err)
 				assert.LessOrEqual(t, cap(body), 4<<20, "what is read is bounded")
 			}
 		})
@@ -132,8 +132,8 @@ func TestLengthIsAPromise(t *testing.T) {
 			_, _ = w.Write([]byte("page"))
 			_ = http.NewResponseController(w).Flush()
 		})
-		body, err := newTestFetcher(t, ScrapeConfig{"body_size_limit": limit}).fetch(t.Context(), server.URL, memory)
-		assert.Equal(t, exporterpage.CutOff, exporterpage.Failed(err), err)
+		body, err := newTestFetcher(t, PrometheusConfig{"body_size_limit": limit}).fetch(t.Context(), server.URL, memory)
+		assert.Equal(t, fetch.CutOff, fetch.Failed(err), err)
 		assert.Equal(t, "page", string(body))
 		assert.LessOrEqual(t, cap(body), 2<<20)
 	}
@@ -145,16 +145,16 @@ func TestRequest(t *testing.T) {
 	asked := make(chan http.Header, 1)
 	server := serveFunc(t, func(_ http.ResponseWriter, r *http.Request) { asked <- r.Header })
 	for want, tt := range map[string]struct {
-		scrape ScrapeConfig
+		scrape PrometheusConfig
 		header string
 	}{
 		"text/plain;version=0.0.4;q=0.9,*/*;q=0.1": {nil, "Accept"},
 		"gzip":          {nil, "Accept-Encoding"},
-		"identity":      {ScrapeConfig{"enable_compression": false}, "Accept-Encoding"},
+		"identity":      {PrometheusConfig{"enable_compression": false}, "Accept-Encoding"},
 		"otelcol-gpu/1": {nil, "User-Agent"},
-		"2.5":           {ScrapeConfig{"scrape_timeout": "2s500ms"}, "X-Prometheus-Scrape-Timeout-Seconds"},
-		"Bearer secret": {ScrapeConfig{"authorization": map[string]any{"credentials": "secret"}}, "Authorization"},
-		"value":         {ScrapeConfig{"http_headers": map[string]any{"X-Own": map[string]any{"values": []string{"value"}}}}, "X-Own"},
+		"2.5":           {PrometheusConfig{"scrape_timeout": "2s500ms"}, "X-Prometheus-Scrape-Timeout-Seconds"},
+		"Bearer secret": {PrometheusConfig{"authorization": map[string]any{"credentials": "secret"}}, "Authorization"},
+		"value":         {PrometheusConfig{"http_headers": map[string]any{"X-Own": map[string]any{"values": []string{"value"}}}}, "X-Own"},
 	} {
 		_, err := newTestFetcher(t, tt.scrape).fetch(t.Context(), server.URL, memory)
 		require.NoError(t, err)
@@ -166,44 +166,9 @@ func TestRequest(t *testing.T) {
 func TestProxy(t *testing.T) {
 	t.Parallel()
 	proxy := serveFunc(t, func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte("by proxy: " + r.URL.String())) })
-	body, err := newTestFetcher(t, ScrapeConfig{"proxy_url": proxy.URL}).fetch(t.Context(), "http://exporter.invalid/metrics", memory)
+	body, err := newTestFetcher(t, PrometheusConfig{"proxy_url": proxy.URL}).fetch(t.Context(), "http://exporter.invalid/metrics", memory)
 	require.NoError(t, err)
 	assert.Equal(t, "by proxy: http://exporter.invalid/metrics", string(body))
-}
-
-// TestScrapeKeys: keys of scrape that concern the page, through the whole receiver.
-func TestScrapeKeys(t *testing.T) {
-	t.Parallel()
-	server := serve(t, goodPage)
-	of := func(scrape ScrapeConfig) *run {
-		return start(t, []string{server.URL}, func(c *Config) { c.Scrape = scrape })
-	}
-	t.Run("metric_relabel_configs", func(t *testing.T) {
-		t.Parallel()
-		r := of(ScrapeConfig{"metric_relabel_configs": []any{
-			map[string]any{"source_labels": []any{"__name__"}, "regex": "DCGM_FI_DEV_MEMORY_TEMP", "action": "drop"},
-			map[string]any{"source_labels": []any{"instance", "job"}, "regex": ".+:.+;dcgm-0", "target_label": "modelName", "replacement": "Mine"},
-		}})
-		r.await(exporterpage.OK, 2)
-		assert.Empty(t, r.count("rows_refused"))
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		model, _ := r.scrapes[0].ResourceMetrics().At(1).Resource().Attributes().Get("hw.model")
-		assert.Equal(t, "Mine", model.Str())
-	})
-	for key, told := range map[string]string{
-		"sample_limit": "sample_limit exceeded", "label_limit": "label_limit exceeded",
-	} {
-		t.Run(key, func(t *testing.T) {
-			t.Parallel()
-			r := start(t, []string{server.URL, server.URL + "/other"}, func(c *Config) { c.Scrape = ScrapeConfig{key: 1} })
-			r.await(exporterpage.TooLarge, 4)
-			assert.Equal(t, 2, contains(r.warnings(), told), r.warnings())
-			up, _ := r.last(server, "gpu.exporter.up")
-			assert.Zero(t, up)
-			assert.Equal(t, map[string]int64{"": 0}, r.count("devices"))
-		})
-	}
 }
 
 // TestConnections: an exporter is asked over one connection, which an answer that

@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package dcgmreceiver
+package scrape
 
 import (
 	"context"
@@ -18,17 +18,16 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/devicemap"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/pagetext"
-	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/exporterpage"
-	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/dcgm"
-	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/metadata"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape/fetch"
 )
 
 // scraper fetches pages, maps them and hands the metrics on. It is safe for
 // several targets at once.
 type scraper struct {
+	exporter  *Exporter
 	next      consumer.Metrics
 	obs       *receiverhelper.ObsReport
-	telemetry *metadata.TelemetryBuilder
+	telemetry Telemetry
 	logger    *zap.Logger
 	options   devicemap.Options
 	pages     pagetext.Options
@@ -72,7 +71,7 @@ type buffer struct {
 func (s *scraper) newTarget(at location) *target {
 	pages := s.pages
 	pages.Job, pages.Instance = at.job, at.instance
-	return &target{location: at, reader: pagetext.NewReader(&dcgm.Vendor, pages), mapping: devicemap.NewTarget(&dcgm.Vendor, s.options)}
+	return &target{location: at, reader: pagetext.NewReader(s.exporter.Vendor, pages), mapping: devicemap.NewTarget(s.exporter.Vendor, s.options)}
 }
 
 // scrape makes one scrape of a target. Once ctx has ended it says nothing.
@@ -128,22 +127,22 @@ func (s *scraper) read(t *target, start time.Time, buf *buffer, err error) (resu
 	t.devices = result.Devices
 
 	ctx, logger := context.Background(), s.logger.With(zap.String("exporter", t.name))
-	outcome := exporterpage.Lacking(result.Lack)
+	outcome := s.exporter.Lacking(result.Lack)
 	if err != nil {
-		outcome = exporterpage.Failed(err)
+		outcome = fetch.Failed(err)
 	}
-	s.telemetry.DcgmReceiverScrapes.Add(ctx, 1, metric.WithAttributeSet(attribute.NewSet(attribute.String("outcome", string(outcome)))))
+	s.telemetry.Scrapes.Add(ctx, 1, metric.WithAttributeSet(attribute.NewSet(attribute.String("outcome", string(outcome)))))
 	for reason, n := range result.Refused {
 		if n > 0 {
-			s.telemetry.DcgmReceiverRowsRefused.Add(ctx, int64(n), metric.WithAttributeSet(attribute.NewSet(
-				attribute.String("exporter", s.labels.of(t.name)), attribute.String("reason", dcgm.Vendor.Reason(devicemap.Reason(reason))), attribute.String("receiver", s.id))))
+			s.telemetry.RowsRefused.Add(ctx, int64(n), metric.WithAttributeSet(attribute.NewSet(
+				attribute.String("exporter", s.labels.of(t.name)), attribute.String("reason", s.exporter.Vendor.Reason(devicemap.Reason(reason))), attribute.String("receiver", s.id))))
 		}
 	}
-	s.telemetry.DcgmReceiverDevices.Add(ctx, int64(devices))
-	t.tellScrape(logger, outcome, err, result.Why)
+	s.telemetry.Devices.Add(ctx, int64(devices))
+	t.tellScrape(s.exporter, logger, outcome, err, result.Why)
 	if err == nil {
-		t.tellLines(logger, read)
-		t.logOver(logger, result.Over, result.Refused[devicemap.Limit]-read.TooLong)
+		t.tellLines(s.exporter, logger, read)
+		t.logOver(s.exporter, logger, result.Over, result.Refused[devicemap.Limit]-read.TooLong)
 	}
 	return result, true
 }

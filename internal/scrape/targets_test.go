@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package dcgmreceiver
+package scrape
 
 import (
 	"context"
@@ -19,15 +19,16 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.uber.org/zap"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
-	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/exporterpage"
-	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/metadata"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape/fetch"
 )
 
 // fakeExporters answers in the place of a network, in a test's own time.
@@ -60,15 +61,19 @@ func (e *fakeExporters) times() []time.Time {
 // newTestTargets scrapes fake exporters every 15 s, without a receiver.
 func newTestTargets(t *testing.T, exporters *fakeExporters, limit int, next func(pmetric.Metrics)) (*targets, *componenttest.Telemetry) {
 	telemetry := componenttest.NewTelemetry()
-	set := receivertest.NewNopSettings(metadata.Type)
+	set := receivertest.NewNopSettings(component.MustNewType("acme"))
 	set.TelemetrySettings = telemetry.NewTelemetrySettings()
-	sink, err := consumertestFunc(next)
+	sink, err := consumer.NewMetrics(func(_ context.Context, md pmetric.Metrics) error {
+		next(md)
+		return nil
+	})
 	require.NoError(t, err)
-	r, err := newReceiver(set, createDefaultConfig().(*Config), sink)
+	cfg := defaultConfig()
+	r, err := NewReceiver(&acme, set, &cfg, own(t, telemetry), "acme", sink)
 	require.NoError(t, err)
 	r.scraper.fetcher = &fetcher{client: &http.Client{Transport: exporters}, timeout: 10 * time.Second, limit: 1 << 20}
 	ctx, stop := context.WithCancel(t.Context())
-	ts := newTargets(ctx, r.scraper, 15*time.Second, limit, "dcgm")
+	ts := newTargets(ctx, r.scraper, 15*time.Second, limit, "acme")
 	t.Cleanup(func() {
 		stop()
 		require.NoError(t, ts.wait(context.Background()))
@@ -80,13 +85,13 @@ func newTestTargets(t *testing.T, exporters *fakeExporters, limit int, next func
 func at(t *testing.T, endpoint, pod string) location {
 	u, err := url.Parse(endpoint)
 	require.NoError(t, err)
-	l := locate(u, "dcgm")
+	l := locate(u, "acme")
 	l.exporter.Pod = pod
 	return l
 }
 
 func devices(t *testing.T, telemetry *componenttest.Telemetry) int64 {
-	m, err := telemetry.GetMetric("otelcol_dcgm_receiver_devices")
+	m, err := telemetry.GetMetric("acme_devices")
 	require.NoError(t, err)
 	return m.Data.(metricdata.Sum[int64]).DataPoints[0].Value
 }
@@ -145,7 +150,7 @@ func TestOffset(t *testing.T) {
 // more. One that is back within two intervals goes on as if it had not been away.
 func TestLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		exporters := &fakeExporters{page: goodPage + "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{UUID=\"GPU-0\"} 5000\n"}
+		exporters := &fakeExporters{page: goodPage + "acme_energy{UUID=\"A-0\"} 5000\n"}
 		var mu sync.Mutex
 		starts := map[string]time.Time{} // of the counter of energy, by exporter
 		ts, telemetry := newTestTargets(t, exporters, 0, func(md pmetric.Metrics) {
@@ -185,7 +190,7 @@ func TestLeave(t *testing.T) {
 		assert.Empty(t, ts.rested, "forgotten after two intervals")
 		ended := time.Now()
 		pass(16 * time.Second)
-		assert.False(t, starts["a"].Before(ended), "its counters begin anew")
+		assert.False(t, starts["a"].Before(ended), "its counters begin again")
 	})
 }
 
@@ -251,7 +256,7 @@ func TestMovedStories(t *testing.T) {
 	moved := old.moved(location{})
 	moved.tellPipeline(zap.NewNop(), nil)
 	assert.Equal(t, outcome("refused"), old.pipeline.last)
-	assert.NotContains(t, old.pipeline.told, exporterpage.OK, "what the new one told is its own")
+	assert.NotContains(t, old.pipeline.told, fetch.OK, "what the new one told is its own")
 	assert.Contains(t, moved.pipeline.told, outcome("refused"), "what was told is not told again")
 }
 

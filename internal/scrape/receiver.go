@@ -1,7 +1,14 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package dcgmreceiver
+// Package scrape is what the receivers of all vendors' exporters do alike: which
+// exporters are scraped and when, by endpoint or by Kubernetes discovery; a page is
+// fetched, with credentials and within limits; and what came of it is counted and
+// logged. What a page means is in an Exporter's Vendor.
+//
+// targets.go is the schedule, discovery.go finds exporters' pods, fetch.go gets a page,
+// scraper.go has it read and mapped, and story.go logs how that ended.
+package scrape
 
 import (
 	"context"
@@ -11,49 +18,71 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
+	"go.opentelemetry.io/otel/metric"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/devicemap"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/pagetext"
-	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/exporterpage"
-	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/metadata"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape/fetch"
 )
 
-// dcgmReceiver scrapes the exporters that are configured or discovered.
-type dcgmReceiver struct {
-	set     receiver.Settings
-	cfg     *Config
-	scraper *scraper
-	targets *targets           // nil until Start
-	stop    context.CancelFunc // likewise
+// Exporter is what must be known of a vendor's exporter.
+type Exporter struct {
+	fetch.Exporter
+	Vendor *devicemap.Vendor
+	// OwnNames is the value of names for the exporter's own names.
+	OwnNames Names
+	// IntervalOption is how often the exporter reads its devices is set.
+	IntervalOption string
+	// Pods matches the label app, app.kubernetes.io/name or k8s-app of the exporter's
+	// pods, as a regular expression for the three, joined by ";".
+	Pods string
 }
 
-func newReceiver(set receiver.Settings, cfg *Config, next consumer.Metrics) (*dcgmReceiver, error) {
+// Telemetry are a receiver's own metrics.
+type Telemetry struct {
+	Devices     metric.Int64UpDownCounter // on the newest page of all targets together
+	RowsRefused metric.Int64Counter       // by exporter, reason and receiver
+	Scrapes     metric.Int64Counter       // by outcome
+	Shutdown    func()
+}
+
+// Receiver scrapes the exporters that are configured or discovered.
+type Receiver struct {
+	set      receiver.Settings
+	cfg      *Config
+	exporter *Exporter
+	scraper  *scraper
+	targets  *targets           // nil until Start
+	stop     context.CancelFunc // likewise
+}
+
+var _ receiver.Metrics = (*Receiver)(nil)
+
+// NewReceiver returns a receiver, given a configuration that Config.Check accepts. scope
+// is the instrumentation scope of what it emits.
+func NewReceiver(e *Exporter, set receiver.Settings, cfg *Config, own Telemetry, scope string, next consumer.Metrics) (*Receiver, error) {
 	obs, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
 		ReceiverID: set.ID, ReceiverCreateSettings: set,
 	})
 	if err != nil {
 		return nil, err
 	}
-	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
-	if err != nil {
-		return nil, err
-	}
-	return &dcgmReceiver{
-		set: set,
-		cfg: cfg,
+	return &Receiver{
+		set: set, cfg: cfg, exporter: e,
 		scraper: &scraper{
+			exporter:  e,
 			next:      next,
 			obs:       obs,
-			telemetry: telemetry,
+			telemetry: own,
 			logger:    set.Logger,
 			id:        set.ID.String(),
 			options: devicemap.Options{
-				OTel:         cfg.Names != NamesDCGM,
+				OTel:         cfg.Names != e.OwnNames,
 				AsIs:         cfg.Names != NamesOTel,
 				DropUnmapped: cfg.Unmapped == UnmappedDrop,
 				NodeName:     cfg.NodeName,
 				ClusterName:  cfg.ClusterName,
-				ScopeName:    metadata.ScopeName,
+				ScopeName:    scope,
 				ScopeVersion: set.BuildInfo.Version,
 				FrozenAfter:  cfg.FrozenAfter,
 				FrozenFor:    2 * cfg.ExporterInterval,
@@ -62,8 +91,9 @@ func newReceiver(set receiver.Settings, cfg *Config, next consumer.Metrics) (*dc
 	}, nil
 }
 
-func (r *dcgmReceiver) Start(context.Context, component.Host) error {
-	prom, err := r.cfg.promConfig()
+// Start implements component.Component.
+func (r *Receiver) Start(context.Context, component.Host) error {
+	prom, err := r.cfg.Prometheus(r.exporter)
 	if err != nil {
 		return err
 	}
@@ -90,8 +120,8 @@ func (r *dcgmReceiver) Start(context.Context, component.Host) error {
 	} else {
 		var locations []location
 		for i, endpoint := range r.cfg.Endpoints {
-			u, err := exporterpage.Address(endpoint)
-			if err != nil { // Validate has refused it
+			u, err := fetch.Address(endpoint)
+			if err != nil { // Check has refused it
 				continue
 			}
 			locations = append(locations, locate(u, prom.ScrapeConfigs[i].JobName))
@@ -112,7 +142,8 @@ func pageOptions(job *promconfig.ScrapeConfig) pagetext.Options {
 	}
 }
 
-func (r *dcgmReceiver) Shutdown(ctx context.Context) error {
+// Shutdown implements component.Component.
+func (r *Receiver) Shutdown(ctx context.Context) error {
 	var err error
 	if r.targets != nil {
 		r.stop()

@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package dcgmreceiver
+package scrape
 
 import (
 	"errors"
@@ -14,14 +14,14 @@ import (
 // checkCredentials refuses credentials that would go to strangers. Discovery
 // knows an exporter by its labels, and whoever makes a pod can give it those: in
 // all namespaces that is everybody.
-func (c *Config) checkCredentials(client *commonconfig.HTTPClientConfig) error {
+func (c *Config) checkCredentials(e *Exporter, client *commonconfig.HTTPClientConfig) error {
 	if c.Kubernetes == nil || c.Kubernetes.limited() {
 		return nil
 	}
 	var errs []error
 	for _, key := range c.credentials(client) {
-		errs = append(errs, fmt.Errorf("scrape::%s: would go to every pod of the node that calls itself dcgm-exporter, in any namespace: "+
-			"name the exporter's own namespace in kubernetes::namespaces, or use endpoints", key))
+		errs = append(errs, fmt.Errorf("scrape::%s: would go to every pod of the node that calls itself %s, in any namespace: "+
+			"name the exporter's own namespace in kubernetes::namespaces, or use endpoints", key, e.Program))
 	}
 	return errors.Join(errs...)
 }

@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package dcgmreceiver
+package scrape
 
 import (
 	"compress/gzip"
@@ -19,7 +19,7 @@ import (
 	commonconfig "github.com/prometheus/common/config"
 	promconfig "github.com/prometheus/prometheus/config"
 
-	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/exporterpage"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape/fetch"
 )
 
 // fetcher asks exporters for their pages.
@@ -40,7 +40,7 @@ func newFetcher(cfg *promconfig.ScrapeConfig, userAgent string) (*fetcher, error
 		return nil, fmt.Errorf("scrape: %w", err)
 	}
 	if cfg.HTTPClientConfig.FollowRedirects {
-		client.CheckRedirect = exporterpage.FollowWithin
+		client.CheckRedirect = fetch.FollowWithin
 	}
 	f := &fetcher{
 		client:  client,
@@ -82,11 +82,11 @@ func (f *fetcher) fetch(ctx context.Context, url string, memory func() []byte) (
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
 		_, _ = io.CopyN(io.Discard, resp.Body, 64<<10) // so that the connection can serve again
-		return nil, &exporterpage.StatusError{Code: resp.StatusCode, Text: resp.Status}
+		return nil, &fetch.StatusError{Code: resp.StatusCode, Text: resp.Status}
 	}
 	zipped := resp.Header.Get("Content-Encoding") == "gzip"
 	if !zipped && resp.ContentLength > f.limit {
-		return nil, exporterpage.ErrTooLarge
+		return nil, fetch.ErrTooLarge
 	}
 	buf := memory()[:0]
 	if zipped {
@@ -122,7 +122,7 @@ func (f *fetcher) read(body io.Reader, buf []byte) ([]byte, error) {
 		buf = buf[:len(buf)+n]
 		switch {
 		case int64(len(buf)) > f.limit:
-			return buf, exporterpage.ErrTooLarge
+			return buf, fetch.ErrTooLarge
 		case errors.Is(err, io.EOF):
 			return buf, nil
 		case err != nil:

@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package dcgmreceiver
+package scrape
 
 import (
 	"errors"
@@ -14,11 +14,11 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/devicemap"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/pagetext"
-	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/exporterpage"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape/fetch"
 )
 
 // outcome is how a scrape ended, or what else the log is told of once.
-type outcome = exporterpage.Outcome
+type outcome = fetch.Outcome
 
 // retell is how long a cause stays told for a target that flaps.
 const retell = 10 * time.Minute
@@ -34,7 +34,7 @@ func (s story) clone() story { return story{s.last, maps.Clone(s.told)} }
 
 // news reports whether the log should be told, and notes that it was.
 func (s *story) news(o outcome, now time.Time) bool {
-	if o == s.last || o == exporterpage.OK && s.last == "" {
+	if o == s.last || o == fetch.OK && s.last == "" {
 		return false
 	}
 	if t, ok := s.told[o]; ok && now.Sub(t) < retell {
@@ -48,30 +48,30 @@ func (s *story) news(o outcome, now time.Time) bool {
 }
 
 // tellScrape tells how a scrape ended; why is what a page lacks that was read.
-func (t *target) tellScrape(logger *zap.Logger, o outcome, err error, why string) {
+func (t *target) tellScrape(e *Exporter, logger *zap.Logger, o outcome, err error, why string) {
 	switch {
 	case !t.scrapes.news(o, time.Now()):
-	case o == exporterpage.OK:
+	case o == fetch.OK:
 		logger.Info("exporter is back", zap.Int("devices", t.devices))
 	default:
 		if err != nil {
 			why = cause(err)
 		}
 		logger.Warn("exporter gives no GPU metrics",
-			zap.String("outcome", string(o)), zap.String("remedy", o.Remedy(err)), zap.String("cause", why))
+			zap.String("outcome", string(o)), zap.String("remedy", e.Remedy(o, err)), zap.String("cause", why))
 	}
 }
 
 // tellLines tells what is wrong with some lines of a page. They cost nothing but
 // themselves.
-func (t *target) tellLines(logger *zap.Logger, read pagetext.Result) {
-	o := exporterpage.OK
+func (t *target) tellLines(e *Exporter, logger *zap.Logger, read pagetext.Result) {
+	o := fetch.OK
 	if read.Bad != nil {
-		o = outcome(exporterpage.LineRemedy(read.Bad))
+		o = outcome(e.LineRemedy(read.Bad))
 	}
 	switch {
 	case !t.lines.news(o, time.Now()):
-	case o == exporterpage.OK:
+	case o == fetch.OK:
 		logger.Info("all lines of the exporter's page are samples again")
 	default:
 		logger.Warn("exporter prints lines that are no samples, they are left out",
@@ -79,19 +79,19 @@ func (t *target) tellLines(logger *zap.Logger, read pagetext.Result) {
 	}
 	if n := read.Refused[devicemap.Repeated]; n > 0 && !t.repeats {
 		t.repeats = true
-		logger.Warn("the page repeats series, the first of each counts", zap.Int("repeated", n), zap.String("remedy", exporterpage.RemedyOfRepeated))
+		logger.Warn("the page repeats series, the first of each counts", zap.Int("repeated", n), zap.String("remedy", e.Repeated))
 	}
 	if read.Long != nil && !t.long {
 		t.long = true
 		logger.Warn("exporter prints samples over a limit, they are left out",
-			zap.Int("samples", read.TooLong), zap.String("remedy", exporterpage.RemedyOfLong), zap.String("cause", cause(read.Long)))
+			zap.Int("samples", read.TooLong), zap.String("remedy", e.Long), zap.String("cause", cause(read.Long)))
 	}
 }
 
 // logOver logs that a page is over a limit of the receiver: what goes beyond is
 // missing although the exporter is up.
-func (t *target) logOver(logger *zap.Logger, over devicemap.Over, samples int) {
-	o := exporterpage.OK
+func (t *target) logOver(e *Exporter, logger *zap.Logger, over devicemap.Over, samples int) {
+	o := fetch.OK
 	if over != "" {
 		o = outcome(over)
 	}
@@ -101,14 +101,14 @@ func (t *target) logOver(logger *zap.Logger, over devicemap.Over, samples int) {
 		logger.Info("the exporter's page is within the limits of the receiver again")
 	default:
 		logger.Warn("the exporter's page is over a limit of the receiver, what goes beyond is left out",
-			zap.Int("samples", samples), zap.String("remedy", exporterpage.RemedyOfOver(over)), zap.String("cause", string(over)))
+			zap.Int("samples", samples), zap.String("remedy", e.OverRemedy(over)), zap.String("cause", string(over)))
 	}
 }
 
 // tellPipeline tells that the next component refuses metrics, which has an
 // outcome of its own in the story and none in scrapes.
 func (t *target) tellPipeline(logger *zap.Logger, err error) {
-	o := exporterpage.OK
+	o := fetch.OK
 	if err != nil {
 		o = "refused"
 	}

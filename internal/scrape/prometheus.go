@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package dcgmreceiver
+package scrape
 
 import (
 	"errors"
@@ -21,13 +21,13 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 	"go.yaml.in/yaml/v2"
 
-	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/exporterpage"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape/fetch"
 )
 
-// ScrapeConfig holds keys of a Prometheus scrape_config as they were written:
+// PrometheusConfig holds keys of a Prometheus scrape_config as they were written:
 // tls_config, basic_auth, authorization, oauth2, proxy_url, scrape_timeout,
 // body_size_limit and others. Prometheus' own loader checks them.
-type ScrapeConfig map[string]any
+type PrometheusConfig map[string]any
 
 // ownedKeys are set by the receiver; the text says which key of ours does it.
 var ownedKeys = map[string]string{
@@ -37,19 +37,19 @@ var ownedKeys = map[string]string{
 	"kubernetes_sd_configs":    "use kubernetes",
 	"honor_labels":             "labels of the exporter are always kept",
 	"honor_timestamps":         "the time of the scrape is always used",
-	"scrape_protocols":         "dcgm-exporter speaks the text format",
-	"fallback_scrape_protocol": "dcgm-exporter speaks the text format",
+	"scrape_protocols":         "the text format is always used",
+	"fallback_scrape_protocol": "the text format is always used",
 	"relabel_configs":          "use endpoints or kubernetes",
 }
 
 // endpointKeys are parts of an endpoint, and keys of scrape with kubernetes.
 var endpointKeys = []string{"scheme", "metrics_path", "params"}
 
-var _ confmap.Unmarshaler = (*ScrapeConfig)(nil)
+var _ confmap.Unmarshaler = (*PrometheusConfig)(nil)
 
 // Unmarshal implements confmap.Unmarshaler. Secrets become configopaque.String, so
 // that a printed configuration shows none.
-func (s *ScrapeConfig) Unmarshal(conf *confmap.Conf) error {
+func (s *PrometheusConfig) Unmarshal(conf *confmap.Conf) error {
 	*s = each(conf.ToStringMap(), conceal)
 	return nil
 }
@@ -98,6 +98,11 @@ func each(m map[string]any, f func(key, v string) any) map[string]any {
 	return value("", m).(map[string]any)
 }
 
+// Revealed are the keys with their secrets.
+func (s PrometheusConfig) Revealed() map[string]any {
+	return each(s, func(_, v string) any { return v })
+}
+
 // quoted are the values that a YAML error quotes: one may be a password that was
 // written under the wrong key.
 var quoted = regexp.MustCompile("`[^`]*`")
@@ -106,9 +111,9 @@ func refused(err error) error {
 	return fmt.Errorf("scrape: prometheus refuses a key: %s", quoted.ReplaceAllString(err.Error(), "`…`"))
 }
 
-// promConfig is what the configuration is to Prometheus: a scrape_config an
+// Prometheus is what the configuration is to Prometheus: a scrape_config an
 // endpoint, which differ in nothing but the endpoint, or one for Kubernetes.
-func (c *Config) promConfig() (*promconfig.Config, error) {
+func (c *Config) Prometheus(e *Exporter) (*promconfig.Config, error) {
 	for _, key := range slices.Sorted(maps.Keys(c.Scrape)) {
 		if remedy, owned := ownedKeys[key]; owned || strings.HasSuffix(key, "_sd_configs") {
 			if remedy == "" {
@@ -120,7 +125,7 @@ func (c *Config) promConfig() (*promconfig.Config, error) {
 			return nil, fmt.Errorf("scrape::%s: is part of an endpoint: write it into endpoints (https://host:9400/metrics?collect=gpu)", key)
 		}
 	}
-	scrape := each(c.Scrape, func(_, v string) any { return v })
+	scrape := c.Scrape.Revealed()
 	proxyURL, _ := scrape["proxy_url"].(string)
 	if u, err := url.Parse(proxyURL); err == nil && u.User != nil {
 		// Prometheus' types print it without.
@@ -129,10 +134,10 @@ func (c *Config) promConfig() (*promconfig.Config, error) {
 	// Prometheus wants one job for each path and scheme.
 	var jobs []map[string]any
 	if c.Kubernetes != nil {
-		jobs = append(jobs, job("dcgm", c.CollectionInterval, scrape, c.Kubernetes.discovery()))
+		jobs = append(jobs, job(e.Type, c.CollectionInterval, scrape, c.Kubernetes.discovery(e)))
 	}
 	for i, endpoint := range c.Endpoints {
-		jobs = append(jobs, job(fmt.Sprintf("dcgm-%d", i), c.CollectionInterval, scrape, static(endpoint)))
+		jobs = append(jobs, job(fmt.Sprintf("%s-%d", e.Type, i), c.CollectionInterval, scrape, static(endpoint)))
 	}
 	text, err := yaml.Marshal(map[string]any{"scrape_configs": jobs})
 	if err != nil {
@@ -143,7 +148,7 @@ func (c *Config) promConfig() (*promconfig.Config, error) {
 		return nil, refused(err)
 	}
 	for _, job := range cfg.ScrapeConfigs {
-		if err := c.checkCredentials(&job.HTTPClientConfig); err != nil {
+		if err := c.checkCredentials(e, &job.HTTPClientConfig); err != nil {
 			return nil, err
 		}
 		if err := checkFiles(&job.HTTPClientConfig); err != nil {
@@ -176,7 +181,7 @@ func checkFiles(c *commonconfig.HTTPClientConfig) error {
 // job is one scrape_config: the user's keys, and over them those that are ours.
 func job(name string, interval time.Duration, scrape, discovery map[string]any) map[string]any {
 	job := map[string]any{
-		"body_size_limit": exporterpage.DefaultBodySizeLimit,
+		"body_size_limit": fetch.DefaultBodySizeLimit,
 		"scrape_timeout":  min(interval, 10*time.Second).String(),
 	}
 	maps.Copy(job, scrape)
@@ -202,7 +207,7 @@ func static(endpoint string) map[string]any {
 	}
 	job := map[string]any{
 		"scheme":         u.Scheme,
-		"metrics_path":   exporterpage.PagePath(u),
+		"metrics_path":   fetch.PagePath(u),
 		"static_configs": []any{map[string]any{"targets": []string{u.Host}}},
 	}
 	if len(u.Query()) > 0 {

@@ -1,7 +1,10 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package exporterpage
+// Package fetch is how a page of an exporter is asked for and how that ends: by a
+// receiver, which reads page after page, and by doctor, which reads one. Outcomes and
+// remedies are the same ones for both.
+package fetch
 
 import (
 	"errors"
@@ -13,14 +16,18 @@ import (
 
 	"github.com/prometheus/common/model"
 	"go.yaml.in/yaml/v2"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/pagetext"
 )
 
 // Settings are those keys of the receiver's configuration that decide how a page
-// is asked for and read, for whoever reads one page without the receiver. The
-// receiver itself reads them by Prometheus' loader.
+// is asked for and read, to read one page without a receiver. A receiver itself reads
+// them by Prometheus' loader.
 type Settings struct {
-	MaxLabels     int `mapstructure:"max_labels"`
-	MaxLabelBytes int `mapstructure:"max_label_bytes"`
+	// Job is Prometheus' label job of the target: the receiver's type.
+	Job           string `mapstructure:"-"`
+	MaxLabels     int    `mapstructure:"max_labels"`
+	MaxLabelBytes int    `mapstructure:"max_label_bytes"`
 	Scrape        struct {
 		Scheme                string              `mapstructure:"scheme"`
 		MetricsPath           string              `mapstructure:"metrics_path"`
@@ -35,17 +42,24 @@ type Settings struct {
 	} `mapstructure:"scrape"`
 }
 
-// DefaultSettings are those of a receiver without such keys.
-func DefaultSettings() Settings {
-	s := Settings{MaxLabels: DefaultMaxLabels, MaxLabelBytes: DefaultMaxLabelBytes}
+// Defaults of every receiver's configuration.
+const (
+	DefaultBodySizeLimit = "16MB"
+	DefaultMaxLabels     = 128
+	DefaultMaxLabelBytes = 4096
+)
+
+// DefaultSettings are those of a receiver of a type without such keys.
+func DefaultSettings(receiver string) Settings {
+	s := Settings{Job: receiver, MaxLabels: DefaultMaxLabels, MaxLabelBytes: DefaultMaxLabelBytes}
 	s.Scrape.Scheme, s.Scrape.MetricsPath, s.Scrape.BodySizeLimit = "http", "/metrics", DefaultBodySizeLimit
 	return s
 }
 
 // Options are how the page of the exporter at an address is read.
-func (s *Settings) Options(instance string) (Options, error) {
-	o := Options{
-		Job: "dcgm", Instance: instance,
+func (s *Settings) Options(instance string) (pagetext.Options, error) {
+	o := pagetext.Options{
+		Job: s.Job, Instance: instance,
 		Samples: s.Scrape.SampleLimit, Labels: s.Scrape.LabelLimit,
 		LabelNameBytes: s.Scrape.LabelNameLengthLimit, LabelValueBytes: s.Scrape.LabelValueLengthLimit,
 		MaxLabels: s.MaxLabels, MaxLabelBytes: s.MaxLabelBytes,
@@ -84,7 +98,7 @@ func (s *Settings) BodyLimit() int64 {
 	return n << shift
 }
 
-// PagePath is the path of an exporter's URL, by default that of dcgm-exporter.
+// PagePath is the path of an exporter's URL, by default /metrics.
 func PagePath(u *url.URL) string {
 	if u.Path == "" {
 		return "/metrics"

@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package dcgmreceiver
+package scrape
 
 import (
 	"errors"
@@ -19,19 +19,17 @@ type KubernetesConfig struct {
 	// Namespaces limits the search; empty means all.
 	Namespaces []string `mapstructure:"namespaces"`
 	// LabelSelector chooses the exporter's pods. Empty means every pod whose label
-	// app, app.kubernetes.io/name or k8s-app contains dcgm-exporter, as those of
-	// gpu-operator, NVIDIA's chart and GKE do.
+	// app, app.kubernetes.io/name or k8s-app names the exporter as its vendor's charts
+	// and operators do.
 	LabelSelector string `mapstructure:"label_selector"`
-	// Port is the exporter's port. Default: 9400.
+	// Port is the exporter's port. Default: the one that it listens on by default.
 	Port int `mapstructure:"port"`
 	// KubeconfigFile is for running outside of the cluster. Empty means the pod's
 	// service account.
 	KubeconfigFile string `mapstructure:"kubeconfig_file"`
 }
 
-const defaultExporterPort = 9400
-
-func (k *KubernetesConfig) validate() error {
+func (k *KubernetesConfig) check() error {
 	var errs []error
 	if k.NodeName == "" {
 		errs = append(errs, errors.New("kubernetes::node_name: is empty: set it to ${env:K8S_NODE_NAME} and give the pod that variable from spec.nodeName"))
@@ -49,7 +47,7 @@ func (k *KubernetesConfig) validate() error {
 }
 
 // discovery is the part of the scrape_config that finds targets.
-func (k *KubernetesConfig) discovery() map[string]any {
+func (k *KubernetesConfig) discovery(e *Exporter) map[string]any {
 	selector := map[string]any{"role": "pod", "field": "spec.nodeName=" + k.NodeName}
 	if k.LabelSelector != "" {
 		selector["label"] = k.LabelSelector
@@ -63,14 +61,14 @@ func (k *KubernetesConfig) discovery() map[string]any {
 	}
 	return map[string]any{
 		"kubernetes_sd_configs": []any{sd},
-		"relabel_configs":       k.relabel(),
+		"relabel_configs":       k.relabel(e),
 	}
 }
 
-func (k *KubernetesConfig) relabel() []any {
+func (k *KubernetesConfig) relabel(e *Exporter) []any {
 	port := k.Port
 	if port == 0 {
-		port = defaultExporterPort
+		port = e.Port
 	}
 	p := strconv.Itoa(port)
 	rule := func(action, regex string, source ...string) map[string]any {
@@ -90,7 +88,7 @@ func (k *KubernetesConfig) relabel() []any {
 		address(";(.*:.*)", "[${1}]:"+p),
 	}
 	if k.LabelSelector == "" {
-		rules = append(rules, rule("keep", ".*dcgm-exporter.*",
+		rules = append(rules, rule("keep", e.Pods,
 			"__meta_kubernetes_pod_label_app",
 			"__meta_kubernetes_pod_label_app_kubernetes_io_name",
 			"__meta_kubernetes_pod_label_k8s_app"))
