@@ -6,7 +6,6 @@ package gpusummaryprocessor
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -25,9 +24,7 @@ type telemetry struct {
 	builder *metadata.TelemetryBuilder
 	logger  *zap.Logger
 	attrs   [summary.NumReasons]metric.MeasurementOption
-
-	mu     sync.Mutex
-	logged logonce.Causes
+	logged  logonce.Causes
 }
 
 func newTelemetry(set component.TelemetrySettings, tracked func() (pods, services, expected int), unobserved func() (pods int, nodes []string)) (*telemetry, error) {
