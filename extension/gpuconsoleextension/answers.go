@@ -24,7 +24,7 @@ func (a *api) status(ctx context.Context, _ *parameters) (any, error) {
 		Version: a.version, State: consoleapi.StoreUnreachable, Freshness: a.reader.Unknown(),
 		Store:     consoleapi.StoreStatus{Engine: info.Engine},
 		Telemetry: consoleapi.Telemetry{DownExporters: []consoleapi.Exporter{}}, Endpoints: a.reader.Endpoints(),
-		Config: a.told(info),
+		Config: a.settingsFor(info),
 	}
 	if info.Retention > 0 {
 		retention := info.Retention.Seconds()
@@ -58,8 +58,8 @@ func (a *api) status(ctx context.Context, _ *parameters) (any, error) {
 	return out, nil
 }
 
-// told is what a page needs to know of the configuration.
-func (a *api) told(info store.Info) consoleapi.Config {
+// settings is what a page needs to know of the configuration.
+func (a *api) settingsFor(info store.Info) consoleapi.Config {
 	c := a.config
 	out := consoleapi.Config{
 		Windows: []string{}, Refresh: c.Refresh.Seconds(), Warmup: c.Warmup.Seconds(), IdleThreshold: c.IdleThreshold, IdleFor: c.IdleFor.Seconds(),

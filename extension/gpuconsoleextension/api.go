@@ -25,7 +25,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
 )
 
-// busyRetry is when a client whose request was one too many may ask again.
+// busyRetry is when a client with one request too many may try again.
 const busyRetry = 2 * time.Second
 
 // api answers requests.
@@ -133,7 +133,7 @@ func (a *api) serve(e endpoint) http.HandlerFunc {
 			if f := failed(err); f != nil && r.Context().Err() == nil {
 				writeFailure(w, f)
 			} else {
-				w.WriteHeader(statusGone) // nobody reads it
+				w.WriteHeader(statusGone) // the client is gone
 			}
 			return
 		}
@@ -146,8 +146,8 @@ func (a *api) serve(e endpoint) http.HandlerFunc {
 func (a *api) answer(ctx context.Context, e endpoint, p *parameters) (answer any, err error) {
 	defer func() {
 		if defect := recover(); defect != nil {
-			a.logger.Error("A request hit a defect.", zap.String("endpoint", e.name), zap.Any("defect", defect), zap.Stack("stack"))
-			err = fail(http.StatusInternalServerError, consoleapi.InternalError, "The console has failed.", "Its log tells more.")
+			a.logger.Error("a request hit a defect", zap.String("endpoint", e.name), zap.Any("defect", defect), zap.Stack("stack"))
+			err = fail(http.StatusInternalServerError, consoleapi.InternalError, "The console has failed.", "Its log has the details.")
 		}
 	}()
 	if p.err != nil {
@@ -213,7 +213,7 @@ func (r *recorder) Write(p []byte) (int, error) {
 }
 
 // observed counts an answer and notes it in the access log: without its query,
-// which may hold what is nobody's business.
+// which may hold private data.
 func (a *api) observed(name string, next http.HandlerFunc) http.HandlerFunc {
 	of := attribute.String("endpoint", name)
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -228,7 +228,7 @@ func (a *api) observed(name string, next http.HandlerFunc) http.HandlerFunc {
 			a.telemetry.ExtensionGpuConsoleRequestDuration.Record(ctx, took.Seconds(), metric.WithAttributes(of))
 		}
 		if a.config.AccessLog {
-			a.logger.Info("Answered", zap.String("method", r.Method), zap.String("endpoint", name), zap.Int("status", recorded.status), zap.Duration("duration", took))
+			a.logger.Info("request served", zap.String("method", r.Method), zap.String("endpoint", name), zap.Int("status", recorded.status), zap.Duration("duration", took))
 		}
 	}
 }

@@ -43,8 +43,8 @@ func TestAttentionOfDevices(t *testing.T) {
 	state := func(metric string, more tags) func(*world) {
 		return func(w *world) { w.write(metric, gpu0(w).with(more), 20*time.Minute, 0, constant(1)) }
 	}
-	told := func(name, severity string, ago time.Duration, attributes map[string]any) func(*world) {
-		return func(w *world) { w.tell(aboutGPU(w, name, "raised", severity, ago, attributes)) }
+	reported := func(name, severity string, ago time.Duration, attributes map[string]any) func(*world) {
+		return func(w *world) { w.report(aboutGPU(w, name, "raised", severity, ago, attributes)) }
 	}
 	xid := map[string]any{"gpu.xid.code": 79.0}
 	for name, test := range map[string]struct {
@@ -56,33 +56,33 @@ func TestAttentionOfDevices(t *testing.T) {
 		"nothing":           {fault: func(*world) {}},
 		"throttled":         {state(queries.Throttle, tags{queries.Reason: "hw_thermal"}), consoleapi.Throttled, "warn", "throttled: hw thermal"},
 		"power cap":         {fault: state(queries.Throttle, tags{queries.Reason: "power_cap"})},
-		"throttle event":    {told("gpu.throttle", "warn", time.Hour, map[string]any{"gpu.throttle.reasons": []any{"sw_thermal"}}), consoleapi.Throttled, "warn", "throttled: sw thermal"},
+		"throttle event":    {reported("gpu.throttle", "warn", time.Hour, map[string]any{"gpu.throttle.reasons": []any{"sw_thermal"}}), consoleapi.Throttled, "warn", "throttled: sw thermal"},
 		"remap failure":     {state(queries.RowRemapFailure, nil), consoleapi.RowRemapFailure, "error", "row remap failed"},
 		"pages to retire":   {state(queries.RetiredPending, nil), consoleapi.RetiredPages, "warn", "pages wait to be retired"},
-		"hot":               {told("gpu.temperature", "warn", time.Hour, map[string]any{"hw.sensor_location": "gpu", "gpu.event.threshold": 70.0}), consoleapi.Temperature, "warn", "hot, above 70 °C"},
-		"hot memory":        {told("gpu.temperature", "error", time.Hour, map[string]any{"hw.sensor_location": "memory", "gpu.event.threshold": 105.0}), consoleapi.MemoryTemperature, "error", "memory, above 105 °C"},
-		"memory pressure":   {told("gpu.memory.pressure", "error", time.Hour, map[string]any{"gpu.event.threshold": 0.98}), consoleapi.MemoryPressure, "error", "memory full, above 98 %"},
-		"a later condition": {told("gpu.new", "error", time.Hour, nil), consoleapi.OtherCondition, "error", "gpu.new"},
-		"lost":              {told("gpu.device.lost", "error", time.Hour, nil), consoleapi.LostDevice, "error", "GPU lost"},
-		"fatal XID":         {told("gpu.xid", "fatal", time.Hour, xid), consoleapi.XID, "error", "XID 79"},
-		"harmless XID":      {told("gpu.xid", "warn", time.Hour, xid), consoleapi.XID, "info", "XID 79"},
-		"XID of info":       {fault: told("gpu.xid", "info", time.Hour, xid)},
-		"XID of yesterday":  {fault: told("gpu.xid", "fatal", 25*time.Hour, xid)},
-		"ECC notice":        {told("gpu.ecc.uncorrected", "error", time.Hour, nil), consoleapi.ECCUncorrected, "error", "ECC uncorrected"},
+		"hot":               {reported("gpu.temperature", "warn", time.Hour, map[string]any{"hw.sensor_location": "gpu", "gpu.event.threshold": 70.0}), consoleapi.Temperature, "warn", "hot, above 70 °C"},
+		"hot memory":        {reported("gpu.temperature", "error", time.Hour, map[string]any{"hw.sensor_location": "memory", "gpu.event.threshold": 105.0}), consoleapi.MemoryTemperature, "error", "memory, above 105 °C"},
+		"memory pressure":   {reported("gpu.memory.pressure", "error", time.Hour, map[string]any{"gpu.event.threshold": 0.98}), consoleapi.MemoryPressure, "error", "memory full, above 98 %"},
+		"a later condition": {reported("gpu.new", "error", time.Hour, nil), consoleapi.OtherCondition, "error", "gpu.new"},
+		"lost":              {reported("gpu.device.lost", "error", time.Hour, nil), consoleapi.LostDevice, "error", "GPU lost"},
+		"fatal XID":         {reported("gpu.xid", "fatal", time.Hour, xid), consoleapi.XID, "error", "XID 79"},
+		"harmless XID":      {reported("gpu.xid", "warn", time.Hour, xid), consoleapi.XID, "info", "XID 79"},
+		"XID of info":       {fault: reported("gpu.xid", "info", time.Hour, xid)},
+		"XID of yesterday":  {fault: reported("gpu.xid", "fatal", 25*time.Hour, xid)},
+		"ECC notice":        {reported("gpu.ecc.uncorrected", "error", time.Hour, nil), consoleapi.ECCUncorrected, "error", "ECC uncorrected"},
 		"ECC without event": {func(w *world) {
 			w.write(queries.HwErrors, gpu0(w).with(tags{queries.ErrorType: "uncorrected"}), 20*time.Minute, 0, func(i int) float64 { return float64(i / 30) })
 		}, consoleapi.ECCUncorrected, "error", "ECC uncorrected"},
 		"XID, the GPU was reset since": {fault: func(w *world) {
-			told("gpu.xid", "fatal", time.Hour, xid)(w)
+			reported("gpu.xid", "fatal", time.Hour, xid)(w)
 			w.write(queries.XIDLast, gpu0(w), 20*time.Minute, 0, constant(0))
 		}},
 		"XID, and the GPU keeps it": {func(w *world) {
-			told("gpu.xid", "fatal", time.Hour, xid)(w)
+			reported("gpu.xid", "fatal", time.Hour, xid)(w)
 			state(queries.XIDLast, nil)(w)
 		}, consoleapi.XID, "error", "XID 79"},
 		"cleared": {fault: func(w *world) {
-			told("gpu.throttle", "warn", time.Hour, nil)(w)
-			w.tell(aboutGPU(w, "gpu.throttle", "cleared", "info", time.Minute, nil))
+			reported("gpu.throttle", "warn", time.Hour, nil)(w)
+			w.report(aboutGPU(w, "gpu.throttle", "cleared", "info", time.Minute, nil))
 		}},
 		"frozen exporter": {func(w *world) {
 			w.write(queries.Frozen, tags{queries.Cluster: "c1", queries.Node: "n", queries.Address: "10.0.0.1", queries.Port: "9400"}, 20*time.Minute, 0, constant(1))
@@ -144,13 +144,13 @@ func TestAttentionOfDevices(t *testing.T) {
 
 // An event and telemetry about the same fault are one reason, which the event
 // explains; a split device's faults are those of its instances' owners.
-func TestAttentionIsSaidOnce(t *testing.T) {
+func TestAttentionIsReportedOnce(t *testing.T) {
 	w := newWorld(t)
 	fleetOfNodes(w)
 	w.service(svc{cluster: "c1", namespace: "ml", name: "mig", pods: pods{reporting: 1}, devices: 1, figures: averages(0.5)})
 	remap := aboutGPU(w, "gpu.row_remap.failure", "raised", "error", time.Minute, nil)
 	remap.Resource = map[string]any{"k8s.cluster.name": "c1", "k8s.node.name": "split", "hw.id": uuid + "8"}
-	w.tell(remap)
+	w.report(remap)
 	w.write(queries.RowRemapFailure, device("split", uuid+"8", 0, nil), 20*time.Minute, 0, constant(1))
 	c := serveAPI(t, w.store, w.now, nil)
 	got := ok[consoleapi.ServiceAnswer](c, "service", values("cluster", "c1", "namespace", "ml", "service", "mig")).Service
@@ -173,7 +173,7 @@ func TestAttentionIsSaidOnce(t *testing.T) {
 	assert.Equal(t, 9, ok[consoleapi.ServicesAnswer](c, "services", nil).Summary.ReasonsTotal)
 }
 
-// An endpoint that does not get its deliveries is said wherever the fleet is.
+// An endpoint that does not get its deliveries is reported wherever the fleet is.
 func TestAttentionOfEndpoints(t *testing.T) {
 	w := newWorld(t)
 	fleetOfOne(w)

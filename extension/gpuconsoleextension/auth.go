@@ -35,7 +35,7 @@ func (a *api) authenticated(r *http.Request) (*http.Request, *failure) {
 	sources := map[string][]string(r.Header)
 	ctx, err := a.authenticator.Authenticate(r.Context(), sources)
 	if err != nil {
-		// Not its words: they may tell more than whoever asks should know.
+		// Not its text: it may reveal more than a client should know.
 		detail := "The token that was sent is not valid."
 		if r.Header.Get("Authorization") == "" {
 			detail = "Send one as Authorization: Bearer."

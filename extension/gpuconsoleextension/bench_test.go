@@ -59,7 +59,7 @@ func fill(w *world, gpus int) {
 		w.write(queries.ExporterUp, tags{queries.Cluster: "c1", queries.Node: name, queries.Address: name, queries.Port: "9400"}, time.Hour, 0, constant(1))
 		var batch []store.Series
 		for g := range 8 {
-			holder := held("ml", fmt.Sprintf("svc-%d", node), fmt.Sprintf("svc-%d-%d", node, g))
+			owners := held("ml", fmt.Sprintf("svc-%d", node), fmt.Sprintf("svc-%d-%d", node, g))
 			id := fmt.Sprintf("GPU-%d-%d", node, g)
 			add := func(metric string, l tags, v float64) {
 				named := l.with(tags{"__name__": metric})
@@ -71,11 +71,11 @@ func fill(w *world, gpus int) {
 			}
 			for figureName, v := range busy(0.5) {
 				metric, more := figure(figureName)
-				add(metric, device(name, id, g, holder).with(more), v)
+				add(metric, device(name, id, g, owners).with(more), v)
 			}
-			add(queries.Allocation, allocation(name, id, holder), 1)
-			add(queries.HwErrors, device(name, id, g, holder).with(tags{queries.ErrorType: "uncorrected"}), 0)
-			add(queries.PodState, tags{queries.Cluster: "c1", queries.Namespace: "ml", queries.Service: holder[queries.Service], queries.Pod: holder[queries.Pod], queries.StateOfPod: "reporting"}, 1)
+			add(queries.Allocation, allocation(name, id, owners), 1)
+			add(queries.HwErrors, device(name, id, g, owners).with(tags{queries.ErrorType: "uncorrected"}), 0)
+			add(queries.PodState, tags{queries.Cluster: "c1", queries.Namespace: "ml", queries.Service: owners[queries.Service], queries.Pod: owners[queries.Pod], queries.StateOfPod: "reporting"}, 1)
 		}
 		if _, err := w.store.Append(w.t.Context(), batch); err != nil {
 			w.t.Fatal(err)

@@ -38,10 +38,10 @@ func newBreaker(c CircuitBreakerConfig, logger *zap.Logger) *breaker {
 			case gobreaker.StateOpen:
 				b.until.Store(time.Now().Add(c.OpenFor).UnixNano())
 				if from == gobreaker.StateClosed {
-					logger.Warn("The store failed several requests in a row and is left alone for a while.", zap.Duration("open_for", c.OpenFor))
+					logger.Warn("the store failed several requests in a row and is not queried for a while", zap.Duration("open_for", c.OpenFor))
 				}
 			case gobreaker.StateClosed:
-				logger.Info("The store answers again.")
+				logger.Info("the store answers again")
 			}
 		},
 	})

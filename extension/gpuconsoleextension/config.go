@@ -63,7 +63,7 @@ type Config struct {
 	// Remembered is how long nodes, devices and pods that fell silent are named.
 	Remembered time.Duration `mapstructure:"remembered"`
 	// ShareFor is how long requests share one reading of the store: an answer is
-	// of a moment that is at most so long ago, and says so. 0 is that none do.
+	// of a moment that is at most so long ago, and has its time. 0: they share nothing.
 	ShareFor time.Duration `mapstructure:"share_for"`
 	// Refresh is how often a page asks again.
 	Refresh time.Duration `mapstructure:"refresh"`
@@ -79,7 +79,7 @@ type Config struct {
 	Grafana GrafanaConfig `mapstructure:"grafana"`
 }
 
-// CircuitBreakerConfig says when a store is left alone.
+// CircuitBreakerConfig is when a store is left alone.
 type CircuitBreakerConfig struct {
 	// Failures is after how many requests in a row that the store failed.
 	Failures int `mapstructure:"failures"`
@@ -187,7 +187,7 @@ func (c *Config) validateReach() error {
 	case err != nil:
 		errs = append(errs, err)
 	case !listening.Loopback(host) && !c.Auth.HasValue():
-		errs = append(errs, fmt.Errorf("endpoint: %q can be reached from other machines, and whoever reaches it can see the fleet; set auth::authenticator to an extension such as bearertokenauth, or use localhost (kubectl port-forward reaches it)", c.NetAddr.Endpoint))
+		errs = append(errs, fmt.Errorf("endpoint: %q can be reached from other machines, and any client that reaches it can see the fleet; set auth::authenticator to an extension such as bearertokenauth, or use localhost (kubectl port-forward reaches it)", c.NetAddr.Endpoint))
 	}
 	return errors.Join(errs...)
 }

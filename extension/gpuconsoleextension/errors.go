@@ -13,10 +13,10 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
 )
 
-// failure is an answer that is none.
+// failure is an error response.
 type failure struct {
 	status     int
-	retryAfter time.Duration // 0 is not told
+	retryAfter time.Duration // 0 is not sent
 	body       consoleapi.Error
 }
 
@@ -42,11 +42,11 @@ func unknownDevice() *failure {
 	return fail(http.StatusNotFound, consoleapi.NotFound, "Nothing is known of this node or device.", "It may be gone for longer than remembered, or its name or cluster may be another.")
 }
 
-// statusGone is that of an answer which nobody waits for any more.
+// statusGone is that of a response when its client is gone.
 const statusGone = 499
 
-// failed is what an error of the store means for whoever asked the API. nil is an
-// error that nobody waits for.
+// failed is what an error of the store means for a client of the API. nil is an
+// error without a client that waits.
 func failed(err error) *failure {
 	if f := (*failure)(nil); errors.As(err, &f) {
 		return f
@@ -76,7 +76,7 @@ func failed(err error) *failure {
 }
 
 // isAnotherServer reports whether something answers that does not speak the
-// Prometheus API. gpu_store tells it in words alone.
+// Prometheus API. gpu_store has it in its text alone.
 func isAnotherServer(err error) bool {
 	text := err.Error()
 	return strings.Contains(text, "not as Prometheus does") || strings.Contains(text, "is it another server")

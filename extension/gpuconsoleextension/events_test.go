@@ -19,8 +19,8 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
 )
 
-// tell writes events into the log, oldest first.
-func (w *world) tell(events ...*store.Event) {
+// report writes events into the log, oldest first.
+func (w *world) report(events ...*store.Event) {
 	w.t.Helper()
 	require.NoError(w.t, w.store.AppendEvents(w.t.Context(), events))
 }
@@ -35,7 +35,7 @@ func event(w *world, id, name, key, state, severity string, ago time.Duration) *
 
 func TestEvents(t *testing.T) {
 	w := newWorld(t)
-	w.tell(
+	w.report(
 		event(w, "e1", "gpu.service.partial", "k1", "raised", "warn", 4*time.Minute),
 		event(w, "e2", "gpu.idle_held", "k2", "raised", "info", 3*time.Minute),
 		event(w, "e3", "gpu.service.partial", "k1", "cleared", "info", 2*time.Minute),
@@ -43,7 +43,7 @@ func TestEvents(t *testing.T) {
 	)
 	other := event(w, "e5", "custom", "", "", "", 30*time.Second)
 	other.Resource = map[string]any{"host.name": "h1"}
-	w.tell(other)
+	w.report(other)
 	next := w.now.Add(time.Minute)
 	for i, r := range []*audit.Record{
 		{ID: "d1", Time: w.now.Add(-4 * time.Minute), Receiver: "ops", URLHost: "hooks.example.com", Format: "slack", Attempt: 1, MaxAttempts: 2, Outcome: audit.Failed, Status: 503,
@@ -102,7 +102,7 @@ func TestEvents(t *testing.T) {
 func TestEventPages(t *testing.T) {
 	w := newWorld(t)
 	for i := range 7 {
-		w.tell(event(w, "e"+strconv.Itoa(i), "gpu.xid", strconv.Itoa(i), "raised", "error", time.Duration(70-i)*time.Second))
+		w.report(event(w, "e"+strconv.Itoa(i), "gpu.xid", strconv.Itoa(i), "raised", "error", time.Duration(70-i)*time.Second))
 	}
 	c := serveAPI(t, w.store, w.now, nil)
 	var seen []string
@@ -116,7 +116,7 @@ func TestEventPages(t *testing.T) {
 			break
 		}
 		query.Set("cursor", *got.Next)
-		w.tell(event(w, "new"+*got.Next, "gpu.xid", "new"+*got.Next, "raised", "error", 0))
+		w.report(event(w, "new"+*got.Next, "gpu.xid", "new"+*got.Next, "raised", "error", 0))
 	}
 	assert.Equal(t, []string{"e6", "e5", "e4", "e3", "e2", "e1", "e0"}, seen)
 }
@@ -129,7 +129,7 @@ func TestEventsAreFound(t *testing.T) {
 	xid := event(w, "e2", "gpu.xid", "k2", "raised", "error", 3*time.Minute)
 	xid.Resource = map[string]any{"k8s.node.name": "gpu-node-b"}
 	xid.Attributes = map[string]any{"hw.id": "GPU-0000aaaa"}
-	w.tell(event(w, "e0", "gpu.throttle", "k0", "raised", "warn", 6*time.Minute), event(w, "c0", "gpu.throttle", "k0", "cleared", "info", 5*time.Minute), partial, xid)
+	w.report(event(w, "e0", "gpu.throttle", "k0", "raised", "warn", 6*time.Minute), event(w, "c0", "gpu.throttle", "k0", "cleared", "info", 5*time.Minute), partial, xid)
 	c := serveAPI(t, w.store, w.now, nil)
 	for name, test := range map[string]struct{ query, want []string }{
 		"a sentence":      {[]string{"q", "CHAT-0"}, []string{"e1"}},
@@ -155,7 +155,7 @@ func TestEventsAreFound(t *testing.T) {
 // condition is no notice, and another site's page cannot ask in one's name.
 func TestAcknowledge(t *testing.T) {
 	w := newWorld(t)
-	w.tell(
+	w.report(
 		event(w, "e1", "gpu.xid", "k1", "raised", "error", 3*time.Minute),
 		event(w, "e2", "gpu.service.partial", "k2", "raised", "warn", 2*time.Minute),
 	)
@@ -198,9 +198,9 @@ func TestAcknowledge(t *testing.T) {
 	assert.False(t, all.Events[1].Active)
 	assert.True(t, all.Events[0].Active)
 
-	w.tell(event(w, "e3", "gpu.xid", "k1", "raised", "error", 0))
+	w.report(event(w, "e3", "gpu.xid", "k1", "raised", "error", 0))
 	assert.Equal(t, 1, notices())
-	w.tell(event(w, "e4", "gpu.xid", "k1", "raised", "error", 0)) // while e3 is looked at
+	w.report(event(w, "e4", "gpu.xid", "k1", "raised", "error", 0)) // while e3 is looked at
 	require.Equal(t, http.StatusOK, post("application/json", `{"event_id":"e3"}`).status)
 	assert.Equal(t, 1, notices(), "nobody has seen e4")
 	all = ok[consoleapi.EventsAnswer](c, "events", nil)

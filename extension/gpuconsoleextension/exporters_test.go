@@ -14,8 +14,8 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/queries"
 )
 
-// hosts are two hosts whose exporters are scraped by address on one machine: what
-// tells of an exporter names no host, and what tells of a device no address.
+// hosts are two hosts with exporters that are scraped by address on one machine: what
+// describes an exporter names no host, and what describes a device no address.
 func hosts(w *world, first, second float64) {
 	for port, up := range map[string]float64{"9400": first, "9401": second} {
 		w.write(queries.ExporterUp, tags{queries.Address: "localhost", queries.Port: port}, 20*time.Minute, 0, constant(up))
@@ -29,7 +29,7 @@ func hosts(w *world, first, second float64) {
 	}
 }
 
-// Exporters that share an address are told apart by their ports, and none is
+// Exporters that share an address are distinguished by their ports, and none is
 // taken for a node.
 func TestExportersByAddress(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -55,7 +55,7 @@ func TestExportersByAddress(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			hosts(w, test.first, test.second)
-			if test.up == 0 { // a summary is still made, and says that nothing reports
+			if test.up == 0 { // a summary is still made, and reports that nothing reports
 				w.service(svc{namespace: "ml", name: "chat", pods: pods{missing: 2}, partial: 1, ratio: 1})
 			}
 			c := serveAPI(t, w.store, w.now, nil)
@@ -157,11 +157,11 @@ func TestExportersOfHosts(t *testing.T) {
 // is not one that is down.
 func TestExporterThatMoved(t *testing.T) {
 	w := newWorld(t)
-	tell := func(address string, from, until time.Duration) {
+	report := func(address string, from, until time.Duration) {
 		w.write(queries.ExporterUp, tags{queries.Node: "n", queries.Address: address, queries.Port: "9400"}, from, until, constant(1))
 	}
-	tell("10.0.0.1", 20*time.Minute, 6*time.Minute)
-	tell("10.0.0.2", 5*time.Minute, 0)
+	report("10.0.0.1", 20*time.Minute, 6*time.Minute)
+	report("10.0.0.2", 5*time.Minute, 0)
 	c := serveAPI(t, w.store, w.now, nil)
 	status := ok[consoleapi.StatusAnswer](c, "status", nil)
 	assert.Equal(t, 1, *status.Telemetry.ExportersUp)

@@ -126,7 +126,7 @@ func (c *console) serve(ctx context.Context, host component.Host, handler http.H
 			componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(err))
 		}
 	})
-	c.settings.Logger.Info("Serving the console", zap.String("endpoint", c.address.String()), zap.String("path", c.config.PathPrefix+"/"))
+	c.settings.Logger.Info("serving the console", zap.String("endpoint", c.address.String()), zap.String("path", c.config.PathPrefix+"/"))
 	return nil
 }
 

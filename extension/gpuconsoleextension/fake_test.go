@@ -15,7 +15,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
 )
 
-// fakeStore answers without data, or as a test says.
+// fakeStore answers without data, or as a test configures it.
 type fakeStore struct {
 	component.StartFunc
 	component.ShutdownFunc

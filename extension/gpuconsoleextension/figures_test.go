@@ -16,7 +16,7 @@ import (
 )
 
 // trainer is a service of two pods with two devices each, on a node each. change
-// says what is wrong with devices 2 and 3, those of the second pod.
+// reports what is wrong with devices 2 and 3, those of the second pod.
 func trainer(w *world, s svc, change func(g *gpu, i int)) {
 	s.cluster, s.namespace, s.name = "c1", "ml", "trainer"
 	w.service(s)
@@ -34,7 +34,7 @@ func coverage(devices, of int) *consoleapi.Coverage {
 	return &consoleapi.Coverage{Devices: devices, Of: of}
 }
 
-// What is known of a part of the devices alone says so: in the service, its pods,
+// What is known of a part of the devices alone reports it: in the service, its pods,
 // their nodes and the fleet alike, and capacity does not go with what is silent.
 func TestFiguresOverPartOfTheDevices(t *testing.T) {
 	full := svc{pods: pods{reporting: 2}, devices: 4, figures: averages(0.5)}

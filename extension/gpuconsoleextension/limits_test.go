@@ -156,7 +156,7 @@ func TestCircuitBreaker(t *testing.T) {
 		assert.Contains(t, reasonOf(t, got).Detail, "Connection refused.")
 		assert.Equal(t, before, s.queries(), "the store is left alone")
 
-		// One request tries. While it waits, others are told so.
+		// One request tries. While it waits, others get an error.
 		time.Sleep(7 * time.Second)
 		s.ask = func(context.Context) error { time.Sleep(time.Second); return down }
 		var wg sync.WaitGroup
@@ -171,11 +171,11 @@ func TestCircuitBreaker(t *testing.T) {
 		s.set(nil)
 		assert.Equal(t, http.StatusOK, c.query("services", "").status)
 		assert.Equal(t, http.StatusOK, c.query("nodes", "").status)
-		assert.Equal(t, 1, c.logs.FilterMessage("The store answers again.").Len())
+		assert.Equal(t, 1, c.logs.FilterMessage("the store answers again").Len())
 	})
 }
 
-// Somebody who goes away says nothing about the store, even if theirs was the
+// A client that goes away proves nothing about the store, even if theirs was the
 // request that tried.
 func TestCircuitBreakerAndClientsThatGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -211,7 +211,7 @@ func TestNodes(t *testing.T) {
 }
 
 // A device that changes hands belongs to who holds it now, and what its former
-// holder's series say is over.
+// owner's series state is over.
 func TestDeviceChangesHands(t *testing.T) {
 	w := newWorld(t)
 	before, after := held("ml", "old", "old-0"), held("ml", "new", "new-0")

@@ -58,7 +58,7 @@ func parse(raw string, known ...string) *parameters {
 	return p
 }
 
-// quoted shows a text that anybody may have sent.
+// quoted shows a text from outside.
 func quoted(s string) string {
 	if len(s) > 64 {
 		s = s[:64]
@@ -188,7 +188,7 @@ type page struct {
 	next     *string
 }
 
-// pageOf finds the page of a list of n items, whose keys are asked for.
+// pageOf finds the page of a list of n items; key returns their keys.
 func pageOf(c *cursor, limit, n int, key func(int) string) page {
 	from := 0
 	if c != nil {

@@ -82,7 +82,7 @@ func TestParametersThatAreRefused(t *testing.T) {
 	}
 }
 
-// Names that somebody chose to do harm are names, in questions and in answers.
+// Names that were chosen to do harm are names, in questions and in answers.
 func TestHostileNames(t *testing.T) {
 	w := newWorld(t)
 	for _, name := range storetest.Hostile {

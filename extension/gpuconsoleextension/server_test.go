@@ -181,7 +181,7 @@ func TestPage(t *testing.T) {
 	assert.Empty(t, r.get(t, http.MethodHead, "/").body)
 }
 
-// The API can only be read, as JSON, and says so as JSON.
+// The API can only be read, as JSON, and its errors are JSON.
 func TestMethodsAndPaths(t *testing.T) {
 	r := begin(t, &fakeStore{}, nil)
 	for path, query := range everyEndpoint {
@@ -254,7 +254,7 @@ func TestWhatIsLoggedAndCounted(t *testing.T) {
 	r.get(t, http.MethodGet, "/api/v1/service?namespace=secret-namespace&service=secret-service", "Authorization", "Bearer secret-token")
 	r.get(t, http.MethodGet, "/api/v1/services?limit=secret")
 	r.get(t, http.MethodGet, "/secret-path")
-	lines := r.logs.FilterMessage("Answered").All()
+	lines := r.logs.FilterMessage("request served").All()
 	require.Len(t, lines, 3)
 	for _, line := range r.logs.All() {
 		encoder := zapcore.NewMapObjectEncoder()

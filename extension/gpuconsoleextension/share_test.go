@@ -23,7 +23,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
 )
 
-// sharing is an API whose requests share for two seconds.
+// sharing is an API with requests that share for two seconds.
 func sharing(t *testing.T, s store.Store, now func() time.Time) *client {
 	t.Helper()
 	c := serveAPI(t, s, time.Time{}, nil) // for its comparison with the contract
@@ -37,7 +37,7 @@ func sharing(t *testing.T, s store.Store, now func() time.Time) *client {
 	return c
 }
 
-func TestRequestsShareWhatTheStoreSaid(t *testing.T) {
+func TestRequestsShareWhatTheStoreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeStore{}
 		c := sharing(t, s, time.Now)
@@ -97,7 +97,7 @@ func TestAFailureIsNotShared(t *testing.T) {
 	})
 }
 
-// Who leaves costs the others nothing, and a query that nobody waits for ends.
+// A caller that leaves does not affect the others, and a query without callers ends.
 func TestWhoLeavesASharedQuery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release, ended := make(chan struct{}), 0

@@ -136,8 +136,8 @@ func kindOf(name string) string {
 	return "application/octet-stream"
 }
 
-// page serves the files of the page. They are the same for everybody, so nobody
-// has to say who they are.
+// page serves the files of the page. They are the same for every client, so none
+// has to authenticate.
 func (a *api) page(files map[string]*file) http.Handler {
 	return a.observed("page", func(w http.ResponseWriter, r *http.Request) {
 		f := files[r.URL.Path]

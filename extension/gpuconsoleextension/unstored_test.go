@@ -15,7 +15,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
 )
 
-// What the store refused is nobody's silence: neither "not enabled" nor "the
+// What the store refused is no device's silence: neither "not enabled" nor "the
 // scraper is down", and no exporter, node or service is blamed for it.
 func TestWhatTheStoreRefusedIsNoSilence(t *testing.T) {
 	const stopped = 5 * time.Minute // so long ago the store stopped taking samples
@@ -97,7 +97,7 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 func ago(d time.Duration) time.Time { return epoch.Add(-d) }
 
 // While data is current, a fault of the store is a problem and no state; and a
-// store that cannot be read either says both.
+// store that cannot be read either reports both.
 func TestAFaultOfTheStoreBesideItsData(t *testing.T) {
 	for _, why := range []store.Refusal{store.DiskFull, store.SeriesLimit} {
 		t.Run(string(why), func(t *testing.T) { faultBesideData(t, why) })

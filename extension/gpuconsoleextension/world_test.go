@@ -93,7 +93,7 @@ func device(node, id string, index int, more tags) tags {
 	return tags{queries.Node: node, queries.Cluster: "c1", queries.Device: id, queries.Index: strconv.Itoa(index), queries.Model: "NVIDIA H100"}.with(more)
 }
 
-// held are the labels of a holder.
+// held are the labels of an owner.
 func held(namespace, service, pod string) tags {
 	return tags{queries.Namespace: namespace, queries.Service: service, queries.Pod: pod, queries.Container: "main"}
 }
@@ -135,7 +135,7 @@ func figure(name string) (string, tags) {
 // pods are the pods of a service by state.
 type pods struct{ reporting, degraded, missing, warming, notRunning, pending int }
 
-// svc is a service and what gpu_summary says of it.
+// svc is a service and its metrics of gpu_summary.
 type svc struct {
 	cluster, namespace, name string
 	pods                     pods

@@ -152,7 +152,7 @@ func TestExporterOfANodeIsOneReason(t *testing.T) {
 		ID: "e", Name: names.EventExporterDown, Key: "k", State: names.EventRaised, Severity: "warn", Time: now, Message: "It is so.",
 		Resource: map[string]any{names.ServerAddress: "10.0.0.1", names.ServerPort: 9400},
 	}
-	f := Find(Read([]*store.Event{event}, now), &Telemetry{Exporters: []Exporter{{Node: node, Address: "10.0.0.1", Port: "9400", Heard: now}}})
+	f := Find(Read([]*store.Event{event}, now), &Telemetry{Exporters: []Exporter{{Node: node, Address: "10.0.0.1", Port: "9400", LastSeen: now}}})
 	for place, got := range map[string][]consoleapi.Reason{"fleet": f.All(nil, nil), "node": f.Node(node)} {
 		require.Len(t, got, 1, place)
 		assert.Equal(t, "It is so.", got[0].Text)

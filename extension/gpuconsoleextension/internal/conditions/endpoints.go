@@ -14,7 +14,7 @@ import (
 
 // EndpointFor is for how long after its last delivery an endpoint that does not
 // get them is reported: one that was taken out of the configuration has no
-// further ones, and nothing else tells it from one that has had no event since.
+// further ones, and nothing else distinguishes it from one that has had no event since.
 const EndpointFor = 7 * 24 * time.Hour
 
 // endpoint is what is known of a webhook endpoint since it last got a delivery.
@@ -37,7 +37,7 @@ func Endpoints(deliveries []*store.Delivery, now time.Time) []consoleapi.Reason 
 		if d.Trigger == audit.TriggerSetAside && len(out) == 0 && now.Sub(d.Time) < EndpointFor {
 			out = append(out, setAside(d))
 		}
-		// The end of the collector says nothing about the endpoint.
+		// The end of the collector proves nothing about the endpoint.
 		if d.ErrorType == audit.ErrorShutdown || d.ErrorType == audit.ErrorInterrupted || d.Receiver == "" {
 			continue
 		}

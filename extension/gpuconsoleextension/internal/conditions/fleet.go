@@ -29,10 +29,10 @@ type Device struct {
 	Owners   []Owner
 	// Current is whether telemetry or the kubelet names the owners now. Those of a
 	// silent device were the last that are known.
-	Current bool
-	Free    bool
-	Heard   time.Time
-	Lost    bool
+	Current  bool
+	Free     bool
+	LastSeen time.Time
+	Lost     bool
 
 	Throttle    []string // reasons that are active
 	RowRemap    bool     // remapping a row failed
@@ -45,9 +45,9 @@ type Device struct {
 
 // Node is what telemetry shows of a node.
 type Node struct {
-	ID    Place
-	Lost  bool
-	Heard time.Time
+	ID       Place
+	Lost     bool
+	LastSeen time.Time
 }
 
 // Exporter is one that is not well.
@@ -55,8 +55,8 @@ type Exporter struct {
 	Node          Place // its name is empty where it is not known
 	Address, Port string
 	Frozen        bool
-	Unheard       bool // it was there, and is not any more
-	Heard         time.Time
+	Vanished      bool // it was there, and is not any more
+	LastSeen      time.Time
 }
 
 // Telemetry is what is known without events.
@@ -105,7 +105,7 @@ func Find(log *Log, t *Telemetry) *Fleet {
 	return f
 }
 
-// add adds an entry. An event says more of what is known already: what it is
+// add adds an entry. An event knows more of what is known already: what it is
 // called, and since when it is so.
 func (f *Fleet) add(e *entry) {
 	before := f.same[e.same]
@@ -199,7 +199,7 @@ func (f *Fleet) attribute(e *entry, devices []*Device) {
 	s.Namespace, s.Service, s.Pod = nil, nil, nil
 	for _, of := range []map[Service]Owner{current, former} {
 		if len(current) > 1 || len(of) != 1 {
-			continue // nobody, or several
+			continue // none, or several
 		}
 		for _, o := range of {
 			s.Namespace, s.Service, s.Pod = pointer(o.Namespace), pointer(o.Service), pointer(o.Pod)

@@ -14,15 +14,15 @@ import (
 // NoticeFor is for how long a notice counts at most.
 const NoticeFor = 24 * time.Hour
 
-// Log is what the log of events says now.
+// Log is the state of the log of events.
 type Log struct {
 	// Raised are the conditions that were raised and not cleared since.
 	Raised []*store.Event
 	// Notices are the newest of each key that are younger than NoticeFor, or hardly
 	// older, whether they still count or not.
 	Notices []*store.Event
-	// Acknowledged are the notices that somebody has seen: of what the log decides,
-	// counters say nothing more.
+	// Acknowledged are the notices that were seen by a user: of what the log decides,
+	// counters add nothing.
 	Acknowledged []*store.Event
 
 	now time.Time
@@ -66,7 +66,7 @@ func Acknowledgement(id string, notice *store.Event, at time.Time) *store.Event 
 
 // Acknowledgements knows what was acknowledged, of events that it is shown the
 // newest first: a notice and those before it with its key. Between the notice and
-// the record of it there may be another, which nobody has seen yet.
+// the record of it there may be another, which was not seen yet.
 type Acknowledgements map[[2]string]time.Time
 
 // When is when an event was acknowledged; nil if it was not.
@@ -91,7 +91,7 @@ func (a Acknowledgements) When(e *store.Event) *time.Time {
 // settle is how long a device's last XID may lag behind the event about it.
 const settle = 2 * time.Minute
 
-// Counts decides whether a notice needs attention: the one place that does. Nobody
+// Counts decides whether a notice needs attention: the one place that does. No user
 // clears a notice, so it counts while it is younger than NoticeFor, unless it is
 // resolved: last, the device's own gpu.xid.last, is 0 again because the GPU was
 // reset or its driver loaded again. nil is not known. What was acknowledged is not

@@ -17,7 +17,7 @@ import (
 )
 
 // Throttling are the reasons for which a device holds its clocks down that need
-// attention: the hardware protects itself. A power cap is what it was told to do.
+// attention: the hardware protects itself. A power cap is a configured limit.
 var Throttling = []string{names.ThrottleHWThermal, names.ThrottleSWThermal, names.ThrottleHWPowerBrake, names.ThrottleHWSlowdown}
 
 // ofTelemetry finds what telemetry shows to be wrong right now.
@@ -40,8 +40,8 @@ func ofTelemetry(log *Log, t *Telemetry, add func(*entry)) {
 		}
 		lost[n.ID] = true
 		add(&entry{node: n.ID, same: sameNode(consoleapi.LostNode, n.ID), Reason: consoleapi.Reason{
-			Kind: consoleapi.LostNode, Severity: consoleapi.SeverityError, Label: nodeLabel, Since: when(n.Heard),
-			Text: "Node " + n.ID.Name + " reports nothing: neither its exporter nor its kubelet was heard of lately.", Subject: consoleapi.Subject{Cluster: pointer(n.ID.Cluster)},
+			Kind: consoleapi.LostNode, Severity: consoleapi.SeverityError, Label: nodeLabel, Since: when(n.LastSeen),
+			Text: "Node " + n.ID.Name + " reports nothing: neither its exporter nor its kubelet was seen lately.", Subject: consoleapi.Subject{Cluster: pointer(n.ID.Cluster)},
 		}})
 	}
 	for _, x := range t.Exporters {
@@ -111,8 +111,8 @@ func ofExporter(x Exporter) *entry {
 	switch {
 	case x.Frozen:
 		e.Kind, e.Label, e.Text = consoleapi.FrozenExporter, frozenLabel, "The exporter "+of+" answers with values that stand still."
-	case x.Unheard:
-		e.Text, e.Since = "The exporter "+of+" was scraped before, and is not any more.", when(x.Heard)
+	case x.Vanished:
+		e.Text, e.Since = "The exporter "+of+" was scraped before, and is not any more.", when(x.LastSeen)
 	}
 	return e
 }

@@ -100,27 +100,27 @@ func (r *reading) telemetryOf(inv *inventory, found map[place]*conditions.Device
 	t := &conditions.Telemetry{}
 	for id, d := range inv.devices {
 		one := &conditions.Device{
-			ID: id.shown(), Node: d.node.shown(), Parent: d.parent, Label: d.label(), Heard: d.heard, Free: d.free,
-			Current: r.fresh(d.heard) || d.told(r),
+			ID: id.shown(), Node: d.node.shown(), Parent: d.parent, Label: d.label(), LastSeen: d.seen, Free: d.free,
+			Current: r.fresh(d.seen) || d.reported(r),
 		}
 		// An instance goes with its device.
 		parent := inv.devices[place{id.cluster, d.parent}]
 		one.Lost = d.state == consoleapi.DeviceLost && (parent == nil || parent.state != consoleapi.DeviceLost)
-		for _, h := range d.holders {
+		for _, h := range d.owners {
 			one.Owners = append(one.Owners, conditions.Owner{Namespace: h.Namespace, Service: value(h.Service), Pod: h.Pod})
 		}
 		found[id] = one
 	}
 	for _, n := range inv.nodes {
 		if word := n.newestWord(); !word.IsZero() {
-			t.Nodes = append(t.Nodes, conditions.Node{ID: n.id.shown(), Heard: word, Lost: r.nodeState(n) == consoleapi.NodeLost})
+			t.Nodes = append(t.Nodes, conditions.Node{ID: n.id.shown(), LastSeen: word, Lost: r.nodeState(n) == consoleapi.NodeLost})
 		}
 	}
 	for _, e := range inv.exporters {
 		if state := e.state(); state != consoleapi.ExporterUp && !e.excused(r) {
 			t.Exporters = append(t.Exporters, conditions.Exporter{
 				Node: conditions.Place{Cluster: e.id.cluster, Name: e.node()}, Address: e.id.address, Port: e.id.port,
-				Frozen: state == consoleapi.ExporterFrozen, Unheard: state == consoleapi.ExporterUnknown, Heard: e.heard,
+				Frozen: state == consoleapi.ExporterFrozen, Vanished: state == consoleapi.ExporterUnknown, LastSeen: e.seen,
 			})
 		}
 	}

@@ -42,7 +42,7 @@ func WindowNamed(name string) Window {
 	return Windows[slices.IndexFunc(Windows, func(w Window) bool { return w.Name == name })]
 }
 
-// gap is the longest time between two samples that is none: half of what makes
+// gap is the longest time between two samples that is not a gap: half of what makes
 // data stale.
 func (o *Options) gap() time.Duration { return o.StaleAfter / 2 }
 
@@ -155,7 +155,7 @@ func (r *reading) serviceLines(out *consoleapi.RangeAnswer, key Key, g grid, how
 	return nil
 }
 
-// newestOf notes the newest of the times that a query tells.
+// newestOf notes the newest of the times that a query returns.
 func (r *reading) newestOf(times *model.Vector) {
 	for _, sample := range *times {
 		r.used(seconds(sample.Value))
@@ -166,7 +166,7 @@ func (r *reading) newestOf(times *model.Vector) {
 func (r *reading) podLines(ctx context.Context, out *consoleapi.RangeAnswer, key Key, w Window, g grid, how queries.Smooth) error {
 	s := key.selector()
 	active := r.vector(queries.PodActivity(s, w.Length))
-	heard := r.vector(queries.DeviceUtilizationTime(s))
+	seen := r.vector(queries.DeviceUtilizationTime(s))
 	inventory := r.askInventory(queries.Is(queries.Cluster, key.Cluster))
 	if err := r.wait(); err != nil {
 		return err
@@ -176,7 +176,7 @@ func (r *reading) podLines(ctx context.Context, out *consoleapi.RangeAnswer, key
 		return err
 	}
 	frozen := inv.frozenPods(key)
-	r.newestOf(heard)
+	r.newestOf(seen)
 	slices.SortFunc(*active, func(a, b *model.Sample) int {
 		return cmp.Or(cmp.Compare(b.Value, a.Value), cmp.Compare(a.Metric[queries.Pod], b.Metric[queries.Pod]))
 	})
@@ -231,7 +231,7 @@ func (r *reading) podLines(ctx context.Context, out *consoleapi.RangeAnswer, key
 func (inv *inventory) frozenPods(key Key) map[string]time.Time {
 	frozen := map[string]time.Time{}
 	for _, d := range inv.devices {
-		for _, h := range d.holders {
+		for _, h := range d.owners {
 			if d.frozenSince.IsZero() || h.Namespace != key.Namespace || value(h.Service) != key.Service {
 				continue
 			}

@@ -74,7 +74,7 @@ func (r *Reader) DeviceRange(ctx context.Context, where Where, w Window) (*conso
 		devices = devices[:n]
 	}
 	for _, d := range devices {
-		reading.used(d.heard)
+		reading.used(d.seen)
 		out.Devices = append(out.Devices, consoleapi.DeviceLine{
 			ID: d.id.name, Parent: text(model.LabelValue(d.parent)), Index: text(d.identity[queries.Index]),
 			MIGProfile: text(d.identity[queries.MIGProfile]), MIGInstance: text(d.identity[queries.MIGInstance]),

@@ -27,17 +27,17 @@ type EventQuery struct {
 	Name        string
 	MinSeverity string
 	Service     *Key   // only events about it
-	Text        string // only events whose sentence, name or subject contains it
+	Text        string // only events with it in their sentence, name or subject
 	Active      bool   // only conditions that are raised, and notices that count
 }
 
 // Events are all events that match, newest first.
 type Events struct {
-	list    []*consoleapi.Event
-	told    map[string][]*store.Delivery
-	Raised  int // conditions that match and are raised
-	Notices int // notices that match and count
-	reading *reading
+	list     []*consoleapi.Event
+	reported map[string][]*store.Delivery
+	Raised   int // conditions that match and are raised
+	Notices  int // notices that match and count
+	reading  *reading
 }
 
 var severities = []string{"trace", "debug", "info", "warn", "error", "fatal"}
@@ -45,7 +45,7 @@ var severities = []string{"trace", "debug", "info", "warn", "error", "fatal"}
 // Events reads the log of events and deliveries. It asks the metric store nothing.
 func (r *Reader) Events(q EventQuery) *Events {
 	now := r.options.Now()
-	out := &Events{told: map[string][]*store.Delivery{}, reading: &reading{Reader: r, now: now, at: now}}
+	out := &Events{reported: map[string][]*store.Delivery{}, reading: &reading{Reader: r, now: now, at: now}}
 	log := r.store.Events(store.EventQuery{Limit: wholeLog})
 	deliveries := r.store.Deliveries(store.DeliveryQuery{Limit: wholeLog})
 	all := make([]*consoleapi.Event, 0, len(log))
@@ -73,7 +73,7 @@ func (r *Reader) Events(q EventQuery) *Events {
 				known[id] = true
 				all = append(all, onlyDelivered(id, d))
 			}
-			out.told[id] = append(out.told[id], d)
+			out.reported[id] = append(out.reported[id], d)
 		}
 	}
 	out.list = r.matching(all, q)
@@ -155,7 +155,7 @@ func (e *Events) Freshness() consoleapi.Freshness {
 // Len is how many match.
 func (e *Events) Len() int { return len(e.list) }
 
-// Key tells one from all others.
+// Key distinguishes one from all others.
 func (e *Events) Key(i int) string { return e.list[i].ID }
 
 // Page returns some of them with their deliveries.
@@ -163,8 +163,8 @@ func (e *Events) Page(from, to int) []consoleapi.Event {
 	out := make([]consoleapi.Event, 0, to-from)
 	for _, one := range e.list[from:to] {
 		event := *one
-		event.Deliveries = make([]consoleapi.Delivery, 0, len(e.told[one.ID]))
-		for _, d := range e.told[one.ID] {
+		event.Deliveries = make([]consoleapi.Delivery, 0, len(e.reported[one.ID]))
+		for _, d := range e.reported[one.ID] {
 			event.Deliveries = append(event.Deliveries, convertDelivery(d))
 		}
 		out = append(out, event)

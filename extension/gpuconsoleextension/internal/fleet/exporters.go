@@ -17,7 +17,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/queries"
 )
 
-// exporterID tells one exporter from all others. Its node's name is known where
+// exporterID distinguishes one exporter from all others. Its node's name is known where
 // the exporter was discovered on Kubernetes; else the address has to do, and
 // several may share all of it but the port.
 type exporterID struct{ cluster, node, address, port string }
@@ -44,7 +44,7 @@ func (id exporterID) name() string { return cmp.Or(id.node, id.endpoint()) }
 // exporter is one exporter.
 type exporter struct {
 	id     exporterID
-	heard  time.Time
+	seen   time.Time
 	known  bool // up or down is known, and current
 	up     bool
 	frozen bool
@@ -68,12 +68,12 @@ func (e *exporter) state() consoleapi.ExporterState {
 }
 
 // excused reports whether it need not have fallen silent: the store took nothing.
-func (e *exporter) excused(r *reading) bool { return !e.known && r.unstored.Excuses(e.heard) }
+func (e *exporter) excused(r *reading) bool { return !e.known && r.unstored.Excuses(e.seen) }
 
 func (e *exporter) shown(r *reading) consoleapi.Exporter {
 	return consoleapi.Exporter{
 		Cluster: text(model.LabelValue(e.id.cluster)), Node: text(model.LabelValue(e.node())), Address: e.id.endpoint(), State: e.state(),
-		DataTime: e.heard, DataAge: max(0, r.now.Sub(e.heard).Seconds()),
+		DataTime: e.seen, DataAge: max(0, r.now.Sub(e.seen).Seconds()),
 	}
 }
 
@@ -81,7 +81,7 @@ func worse(s consoleapi.ExporterState) int {
 	return slices.Index([]consoleapi.ExporterState{consoleapi.ExporterUnknown, consoleapi.ExporterUp, consoleapi.ExporterFrozen, consoleapi.ExporterDown}, s)
 }
 
-// exporters are those that were heard of, the worst first.
+// exporters are those that were seen, the worst first.
 func (r *reading) exporters(a *inventoryAnswers) []*exporter {
 	all := map[exporterID]*exporter{}
 	for _, times := range []*model.Vector{a.exporterTimes, a.exportersRemembered} {
@@ -90,8 +90,8 @@ func (r *reading) exporters(a *inventoryAnswers) []*exporter {
 			if all[id] == nil {
 				all[id] = &exporter{id: id, onKubernetes: sample.Metric[queries.Node] != ""}
 			}
-			if t := seconds(sample.Value); t.After(all[id].heard) {
-				all[id].heard = t.Truncate(time.Millisecond)
+			if t := seconds(sample.Value); t.After(all[id].seen) {
+				all[id].seen = t.Truncate(time.Millisecond)
 			}
 		}
 	}
@@ -102,7 +102,7 @@ func (r *reading) exporters(a *inventoryAnswers) []*exporter {
 		}
 		switch string(sample.Metric[model.MetricNameLabel]) {
 		case queries.ExporterUp:
-			e.up, e.known = sample.Value != 0, r.fresh(e.heard)
+			e.up, e.known = sample.Value != 0, r.fresh(e.seen)
 		case queries.Frozen:
 			e.frozen = sample.Value != 0
 		}
@@ -167,8 +167,8 @@ func (r *reading) putExporters(ctx context.Context, inv *inventory, a *inventory
 
 // has notes an exporter of a node. A node of two is as bad as the worse one.
 func (n *node) has(e *exporter) {
-	if e.heard.After(n.exporterHeard) {
-		n.exporterHeard = e.heard
+	if e.seen.After(n.exporterSeen) {
+		n.exporterSeen = e.seen
 	}
 	if worse(e.state()) > worse(n.exporter) {
 		n.exporter, n.frozenSince = e.state(), e.moved
@@ -179,8 +179,8 @@ func (n *node) has(e *exporter) {
 const maxScrapes = 16
 
 // join finds the nodes of exporters. A scrape knows an address, and the page behind
-// it a host: but all points of one scrape have one time, so the device whose sample
-// has the time of an exporter's was on its page. A silent one is looked up at the
+// it a host: but all points of one scrape have one time, so the device with a sample
+// of the time of an exporter's was on its page. A silent one is looked up at the
 // time of its last sample.
 func (r *reading) join(ctx context.Context, inv *inventory, s queries.Selector) error {
 	strays := map[string][]*exporter{} // by cluster
@@ -188,7 +188,7 @@ func (r *reading) join(ctx context.Context, inv *inventory, s queries.Selector) 
 		switch n := inv.nodes[place{e.id.cluster, e.id.address}]; {
 		case e.id.node != "":
 			e.nodes = []*node{inv.node(place{e.id.cluster, e.id.node})}
-		case n != nil && !n.heard.IsZero():
+		case n != nil && !n.seen.IsZero():
 			e.nodes = []*node{n} // its address is the host's name
 		default:
 			strays[e.id.cluster] = append(strays[e.id.cluster], e)
@@ -213,11 +213,11 @@ func (r *reading) join(ctx context.Context, inv *inventory, s queries.Selector) 
 	}
 	for _, d := range inv.devices {
 		n := inv.node(d.node)
-		if d.heard.IsZero() || d.identity[queries.Node] != "" || strays[n.id.cluster] == nil {
+		if d.seen.IsZero() || d.identity[queries.Node] != "" || strays[n.id.cluster] == nil {
 			continue
 		}
-		if !note(n, d.heard, (*exporter).page) && !slices.Contains(silent[d.heard], n) {
-			silent[d.heard] = append(silent[d.heard], n)
+		if !note(n, d.seen, (*exporter).page) && !slices.Contains(silent[d.seen], n) {
+			silent[d.seen] = append(silent[d.seen], n)
 		}
 	}
 	if err := r.lookUp(ctx, s, silent, may, note); err != nil {
@@ -227,7 +227,7 @@ func (r *reading) join(ctx context.Context, inv *inventory, s queries.Selector) 
 	return nil
 }
 
-// lookUp asks which exporters were scraped when silent devices were last heard of.
+// lookUp asks which exporters were scraped when silent devices were last seen.
 func (r *reading) lookUp(ctx context.Context, s queries.Selector, silent map[time.Time][]*node, may map[*node][]*exporter, note func(*node, time.Time, func(*exporter) time.Time) bool) error {
 	maps.DeleteFunc(silent, func(_ time.Time, nodes []*node) bool {
 		return !slices.ContainsFunc(nodes, func(n *node) bool { return len(may[n]) == 0 })
@@ -269,7 +269,7 @@ func (inv *inventory) decide(may map[*node][]*exporter, strays map[string][]*exp
 	}
 	hosts := map[string][]*node{}
 	for _, d := range inv.devices {
-		if n := inv.node(d.node); d.identity[queries.Node] == "" && !d.heard.IsZero() && !slices.Contains(hosts[n.id.cluster], n) {
+		if n := inv.node(d.node); d.identity[queries.Node] == "" && !d.seen.IsZero() && !slices.Contains(hosts[n.id.cluster], n) {
 			hosts[n.id.cluster] = append(hosts[n.id.cluster], n)
 		}
 	}
@@ -280,12 +280,12 @@ func (inv *inventory) decide(may map[*node][]*exporter, strays map[string][]*exp
 	}
 }
 
-// adopt tells of the exporters of hosts that none could be joined to: if all of
+// adopt reports the exporters of hosts that none could be joined to: if all of
 // them that are left in a cluster are in one state, so is each host's.
 func (inv *inventory) adopt() {
 	type common struct {
 		state consoleapi.ExporterState
-		heard time.Time // the least recent
+		seen  time.Time // the least recent
 		moved time.Time // likewise
 		down  bool      // one is
 	}
@@ -297,11 +297,11 @@ func (inv *inventory) adopt() {
 		c, found := of[e.id.cluster]
 		switch {
 		case !found:
-			c = common{state: e.state(), heard: e.heard, moved: e.moved}
+			c = common{state: e.state(), seen: e.seen, moved: e.moved}
 		case c.state != e.state():
 			c.state = consoleapi.ExporterUnknown
 		}
-		c.heard, c.moved = earlier(c.heard, e.heard), earlier(c.moved, e.moved)
+		c.seen, c.moved = earlier(c.seen, e.seen), earlier(c.moved, e.moved)
 		c.down = c.down || e.state() == consoleapi.ExporterDown
 		of[e.id.cluster] = c
 	}
@@ -312,10 +312,10 @@ func (inv *inventory) adopt() {
 		}
 		n.suspect = c.down
 		if c.down {
-			n.exporterHeard = c.heard
+			n.exporterSeen = c.seen
 		}
 		if c.state != "" && c.state != consoleapi.ExporterUnknown {
-			n.exporter, n.exporterHeard, n.frozenSince = c.state, c.heard, c.moved
+			n.exporter, n.exporterSeen, n.frozenSince = c.state, c.seen, c.moved
 		}
 	}
 }
@@ -325,7 +325,7 @@ func (e *exporter) page() time.Time {
 	if !e.up {
 		return time.Time{}
 	}
-	return e.heard
+	return e.seen
 }
 
 // node is the name of its node, if that is known and one.
@@ -346,8 +346,8 @@ func earlier(a, b time.Time) time.Time {
 // maxStrays is how many exporters without a node are named.
 const maxStrays = 100
 
-// strays are the exporters that no node is known of, and whose address or cluster
-// has a text.
+// strays are the exporters without a known node, with a text in their address or
+// cluster.
 func (r *reading) strays(inv *inventory, match string) []consoleapi.Exporter {
 	list := []consoleapi.Exporter{}
 	for _, e := range inv.exporters {

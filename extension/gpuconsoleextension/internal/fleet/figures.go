@@ -19,24 +19,24 @@ import (
 // shown with its age, and counts nowhere.
 func (r *reading) current(d *device, t time.Time) bool { return r.fresh(t) && d.counts() }
 
-// counts reports whether what a device reports may be believed.
+// counts reports whether the values of a device are current.
 func (d *device) counts() bool { return d.frozenSince.IsZero() && !d.silent }
 
-// told is how current a device is. What a frozen exporter repeats is as old as the
+// reported is how current a device is. What a frozen exporter repeats is as old as the
 // exporter has been frozen.
-func (r *reading) toldOf(d *device, t time.Time) consoleapi.Told {
+func (r *reading) reportedOf(d *device, t time.Time) consoleapi.Told {
 	if !d.frozenSince.IsZero() && d.frozenSince.Before(t) {
 		t = d.frozenSince
 	}
-	told := r.told(t)
-	told.Stale = told.Stale || !t.IsZero() && !d.counts()
-	return told
+	reported := r.reported(t)
+	reported.Stale = reported.Stale || !t.IsZero() && !d.counts()
+	return reported
 }
 
 // lastWord is when a device last reported what its pod is judged by.
 func (d *device) lastWord() time.Time {
 	if d.measured.IsZero() && !d.alive {
-		return d.heard // remembered alone
+		return d.seen // remembered alone
 	}
 	return d.measured
 }
@@ -90,12 +90,12 @@ type measured struct {
 	values consoleapi.Values
 }
 
-// measured are devices whose gauges are shown, and the values that count.
+// measured are devices with gauges that are shown, and the values that count.
 func (r *reading) measured(devices []*device, shown map[*device]consoleapi.Device) []measured {
 	all := make([]measured, 0, len(devices))
 	for _, d := range devices {
 		v := consoleapi.Values{}
-		if r.current(d, d.measured) || d.measured.IsZero() && r.current(d, d.heard) {
+		if r.current(d, d.measured) || d.measured.IsZero() && r.current(d, d.seen) {
 			v = shown[d].Values
 		}
 		v.MemoryTotal = d.amounts.capacity
@@ -132,7 +132,7 @@ func notReplica(d *device) bool {
 }
 
 // over folds the values of devices, the mean of ratios and the sum of amounts over
-// those that have them, and says over how many of those that should.
+// those that have them, and reports over how many of those that should.
 func over(all []measured) (values consoleapi.Values, coverage consoleapi.Coverages) {
 	for _, f := range fields {
 		sum, c := 0.0, consoleapi.Coverage{}
@@ -160,9 +160,9 @@ func over(all []measured) (values consoleapi.Values, coverage consoleapi.Coverag
 	return values, coverage
 }
 
-// judge says which devices are silent by the summary's word, so that nothing here
-// counts what its averages leave out: those of missing pods, and those whose newest
-// utilization is older than the oldest point in the averages of their service.
+// judge decides which devices are silent as the summary does, so that nothing here
+// counts what its averages leave out: those of missing pods, and those with a newest
+// utilization older than the oldest point in the averages of their service.
 func (r *reading) judge(inv *inventory, services []*service, missing *model.Vector) {
 	type name struct{ cluster, namespace, pod string }
 	gone := map[name]bool{}
@@ -178,7 +178,7 @@ func (r *reading) judge(inv *inventory, services []*service, missing *model.Vect
 		}
 	}
 	for _, d := range inv.devices {
-		for _, h := range d.holders {
+		for _, h := range d.owners {
 			t := oldest[Key{d.id.cluster, h.Namespace, value(h.Service)}]
 			d.gone = d.gone || gone[name{d.id.cluster, h.Namespace, h.Pod}]
 			d.silent = d.silent || d.gone || !d.measured.IsZero() && d.measured.Before(t)
@@ -192,11 +192,11 @@ func (r *reading) measure(inv *inventory, services []*service) {
 	held := map[Key][]*device{}
 	for _, d := range inv.devices {
 		if len(d.parts) > 0 {
-			continue // the holders of its parts, which are devices of their own
+			continue // the owners of its parts, which are devices of their own
 		}
-		for i, h := range d.holders {
+		for i, h := range d.owners {
 			key := Key{d.id.cluster, h.Namespace, value(h.Service)}
-			if h.Service != nil && !hasService(d.holders[:i], h) {
+			if h.Service != nil && !hasService(d.owners[:i], h) {
 				held[key] = append(held[key], d)
 			}
 		}
@@ -206,7 +206,7 @@ func (r *reading) measure(inv *inventory, services []*service) {
 	}
 }
 
-// known leaves out what amounts do not tell.
+// known leaves out what amounts do not have.
 func known(c consoleapi.Coverages) consoleapi.Coverages {
 	c.Tensor, c.SM, c.DRAM, c.FP16, c.FP32 = nil, nil, nil, nil, nil
 	return c
@@ -220,7 +220,7 @@ func perPod(key Key, devices []*device) *float64 {
 			continue
 		}
 		sum += *d.amounts.capacity
-		for _, h := range d.holders {
+		for _, h := range d.owners {
 			if h.Namespace == key.Namespace && value(h.Service) == key.Service {
 				pods[h.Pod] = true
 			}
@@ -273,12 +273,12 @@ func (r *reading) measureService(s *service, devices []*device) {
 		}
 	}
 	if s.Devices.Frozen > 0 && s.Devices.Frozen == len(devices) {
-		s.Told = r.told(frozen)
+		s.Told = r.reported(frozen)
 		s.Stale = true
 	}
 }
 
-// summarize tells of the whole fleet. What nothing tells of is null.
+// summarize sums up the whole fleet. What nothing reports is null.
 func (r *reading) summarize(services []*service, inv *inventory, wrong []consoleapi.Reason) consoleapi.FleetSummary {
 	out := consoleapi.FleetSummary{
 		Services: pointer(len(services)), Attention: pointer(0), PodsPending: pending(services).Pods,

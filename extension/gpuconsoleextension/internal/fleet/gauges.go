@@ -57,11 +57,11 @@ func (r *reading) show(ctx context.Context, devices []*device) (map[*device]cons
 	for _, sample := range *recent {
 		young[sample.Metric.Fingerprint()] = true
 	}
-	limits := map[*device]bool{} // whose enforced limit is known
+	limits := map[*device]bool{} // with a known enforced limit
 	for _, sample := range *gauges {
 		d := by[placeOf(sample.Metric)]
 		// Beside values that are current, an older one would look as if it were.
-		if d == nil || r.current(d, d.heard) && !young[sample.Metric.Fingerprint()] {
+		if d == nil || r.current(d, d.seen) && !young[sample.Metric.Fingerprint()] {
 			continue
 		}
 		one := shown[d]
@@ -116,8 +116,8 @@ func (r *reading) deviceWithout(d *device, xids []consoleapi.XIDErrors) consolea
 	out := consoleapi.Device{
 		ID: d.id.name, Parent: text(model.LabelValue(d.parent)), Index: text(m[queries.Index]), Model: text(m[queries.Model]),
 		MIGProfile: text(m[queries.MIGProfile]), MIGInstance: text(m[queries.MIGInstance]),
-		State: d.state, Idle: d.idle, Throttle: []string{}, XIDErrors: xids, Reasons: []consoleapi.Reason{}, Told: r.toldOf(d, d.heard),
-		Holders: slices.Clone(d.holders),
+		State: d.state, Idle: d.idle, Throttle: []string{}, XIDErrors: xids, Reasons: []consoleapi.Reason{}, Told: r.reportedOf(d, d.seen),
+		Holders: slices.Clone(d.owners),
 	}
 	if out.Holders == nil {
 		out.Holders = []consoleapi.Holder{}
@@ -208,7 +208,7 @@ func (r *reading) askXIDs(s queries.Selector) func(context.Context) (map[place][
 	}
 }
 
-// appeared tells the counters that were absent from an earlier sample of their
+// appeared returns the counters that were absent from an earlier sample of their
 // device. One that came with the device's very first sample may be old: what an
 // exporter counted before anything looked at it is not known.
 func (r *reading) appeared(ctx context.Context, began, before model.Vector) (map[model.Fingerprint]bool, error) {

@@ -24,14 +24,14 @@ type device struct {
 	node     place
 	parent   string
 	identity model.Metric // of its newest series
-	heard    time.Time    // newest telemetry
+	seen     time.Time    // newest telemetry
 	// alive: a series of it has not ended and is not older than the store's lookback.
 	alive       bool
 	utilization *float64
 	measured    time.Time // of utilization
 	idle        *bool
 	allocated   time.Time // newest word of gpu.allocation
-	holders     []consoleapi.Holder
+	owners      []consoleapi.Holder
 	free        bool // known to be
 	state       consoleapi.DeviceState
 	parts       []*device // instances and replicas
@@ -47,28 +47,28 @@ type inventory struct {
 	nodes   map[place]*node
 	// had are the devices that services were seen with.
 	had map[Key]map[place]bool
-	// exporters that were heard of, the worst first.
+	// exporters that were seen, the worst first.
 	exporters []*exporter
 }
 
 // inventoryAnswers are what an inventory is made of.
 type inventoryAnswers struct {
-	utilization, utilizationTime, heard, remembered *model.Vector
-	peak, before                                    *model.Vector
-	allocations, allocationTimes                    *model.Vector
-	exporters, exporterTimes, exportersRemembered   *model.Vector
-	exportersMoved                                  *model.Vector
-	nodeTimes, pods                                 *model.Vector
+	utilization, utilizationTime, seen, remembered *model.Vector
+	peak, before                                   *model.Vector
+	allocations, allocationTimes                   *model.Vector
+	exporters, exporterTimes, exportersRemembered  *model.Vector
+	exportersMoved                                 *model.Vector
+	nodeTimes, pods                                *model.Vector
 }
 
 // askInventory asks for devices and nodes; the function returns them after wait,
-// and asks once more where it is not known whose an exporter is.
+// and asks once more where the node of an exporter is not known.
 func (r *reading) askInventory(s queries.Selector) func(context.Context) (*inventory, error) {
 	o := &r.options
 	a := inventoryAnswers{
 		utilization:     r.vector(queries.DeviceUtilization(s)),
 		utilizationTime: r.vector(queries.DeviceUtilizationTime(s)),
-		heard:           r.vector(queries.DevicesHeard(s)),
+		seen:            r.vector(queries.DevicesHeard(s)),
 		remembered:      r.vector(queries.DevicesRemembered(s, o.Remembered)),
 		peak:            r.vector(queries.UtilizationPeak(s, o.IdleFor)),
 		before:          r.vector(queries.HeardBefore(s, o.IdleFor)),
@@ -110,7 +110,7 @@ func (inv *inventory) device(m model.Metric) *device {
 	return d
 }
 
-// putTelemetry notes which devices were heard of, and when.
+// putTelemetry notes which devices were seen, and when.
 func (inv *inventory) putTelemetry(a *inventoryAnswers) {
 	note := func(v *model.Vector, alive bool) {
 		for _, sample := range *v {
@@ -120,17 +120,17 @@ func (inv *inventory) putTelemetry(a *inventoryAnswers) {
 			}
 			inv.owned(sample.Metric, d)
 			t := seconds(sample.Value)
-			// A series that goes on says more than one that may have ended.
-			if t.After(d.heard) || alive && !d.alive {
+			// A series that continues is better evidence than one that may have ended.
+			if t.After(d.seen) || alive && !d.alive {
 				d.identity = sample.Metric
 			}
-			if t.After(d.heard) {
-				d.heard = t
+			if t.After(d.seen) {
+				d.seen = t
 			}
 			d.alive = d.alive || alive
 		}
 	}
-	note(a.heard, true)
+	note(a.seen, true)
 	note(a.utilizationTime, true)
 	for _, sample := range *a.utilizationTime {
 		if d := inv.device(sample.Metric); d != nil {
@@ -140,7 +140,7 @@ func (inv *inventory) putTelemetry(a *inventoryAnswers) {
 		}
 	}
 	for _, sample := range *a.utilization {
-		if d := inv.device(sample.Metric); d != nil && (d.utilization == nil || sameHolder(sample.Metric, d.identity)) {
+		if d := inv.device(sample.Metric); d != nil && (d.utilization == nil || sameOwner(sample.Metric, d.identity)) {
 			d.utilization = pointer(float64(sample.Value))
 		}
 	}
@@ -157,7 +157,7 @@ func (inv *inventory) putTelemetry(a *inventoryAnswers) {
 		d.parent = parentOf(d.id.name, d.identity)
 		d.node = place{d.id.cluster, nodeName(d.identity)}
 		if d.identity[queries.Pod] != "" {
-			d.holders = []consoleapi.Holder{holderOf(d.identity, consoleapi.SourceExporterLabels)}
+			d.owners = []consoleapi.Holder{ownerOf(d.identity, consoleapi.SourceExporterLabels)}
 		}
 	}
 }
@@ -174,7 +174,7 @@ func (inv *inventory) owned(m model.Metric, d *device) {
 	inv.had[key][d.id] = true
 }
 
-func sameHolder(a, b model.Metric) bool {
+func sameOwner(a, b model.Metric) bool {
 	return a[queries.Namespace] == b[queries.Namespace] && a[queries.Pod] == b[queries.Pod] && a[queries.Container] == b[queries.Container]
 }
 
@@ -196,7 +196,7 @@ func nodeName(m model.Metric) string {
 	return ""
 }
 
-func holderOf(m model.Metric, source string) consoleapi.Holder {
+func ownerOf(m model.Metric, source string) consoleapi.Holder {
 	return consoleapi.Holder{
 		Namespace: string(m[queries.Namespace]), Service: text(m[queries.Service]), Pod: string(m[queries.Pod]),
 		Container: text(m[queries.Container]), Source: source,
@@ -216,19 +216,19 @@ func (inv *inventory) putIdle(a *inventoryAnswers, threshold float64) {
 	}
 }
 
-// putAllocations notes who holds what. What was said too long ago is unknown.
+// putAllocations notes who holds what. What was reported too long ago is unknown.
 func (r *reading) putAllocations(inv *inventory, a *inventoryAnswers) {
 	times := map[model.Fingerprint]time.Time{}
 	for _, sample := range *a.allocationTimes {
 		times[sample.Metric.Fingerprint()] = seconds(sample.Value)
 	}
-	said := map[*device][]consoleapi.Holder{}
+	reported := map[*device][]consoleapi.Holder{}
 	unresolved := map[*model.Sample]time.Time{}
 	for _, sample := range *a.allocations {
 		series := maps.Clone(sample.Metric) // as timestamp() names it
 		delete(series, model.MetricNameLabel)
 		t := times[series.Fingerprint()]
-		r.heardOfNode(inv, sample.Metric, t)
+		r.seenOfNode(inv, sample.Metric, t)
 		if !r.fresh(t) {
 			continue
 		}
@@ -244,11 +244,11 @@ func (r *reading) putAllocations(inv *inventory, a *inventoryAnswers) {
 			d.identity, d.parent, d.node = sample.Metric, parentOf(d.id.name, sample.Metric), place{d.id.cluster, nodeName(sample.Metric)}
 		}
 		d.allocated = t
-		said[d] = append(said[d], allocated(sample)...)
+		reported[d] = append(reported[d], allocated(sample)...)
 	}
-	for d, holders := range said {
-		d.holders = holders
-		d.free = len(holders) == 0
+	for d, owners := range reported {
+		d.owners = owners
+		d.free = len(owners) == 0
 	}
 	inv.putUnresolved(unresolved)
 }
@@ -263,15 +263,15 @@ func (inv *inventory) nameServices(pods model.Vector) {
 		services[pod{string(m[queries.Cluster]), string(m[queries.Namespace]), string(m[queries.Pod])}] = m[queries.Service]
 	}
 	for _, d := range inv.devices {
-		for i := range d.holders {
-			if h := &d.holders[i]; h.Service == nil {
+		for i := range d.owners {
+			if h := &d.owners[i]; h.Service == nil {
 				h.Service = text(services[pod{d.id.cluster, h.Namespace, h.Pod}])
 			}
 		}
 	}
 }
 
-// allocated is the holder that gpu.allocation names; none for a free device.
+// allocated is the owner that gpu.allocation names; none for a free device.
 func allocated(sample *model.Sample) []consoleapi.Holder {
 	m := sample.Metric
 	if sample.Value <= 0 || m[queries.Pod] == "" {
@@ -281,7 +281,7 @@ func allocated(sample *model.Sample) []consoleapi.Holder {
 	if source == "" {
 		source = "pod_resources"
 	}
-	h := holderOf(m, source)
+	h := ownerOf(m, source)
 	h.Share = pointer(min(1, float64(sample.Value)))
 	switch s := string(m[queries.Sharing]); s {
 	case "none", "time_slicing", "mps":
@@ -290,12 +290,12 @@ func allocated(sample *model.Sample) []consoleapi.Holder {
 	return []consoleapi.Holder{h}
 }
 
-// putUnresolved notes devices that are held, and that nobody can join to a device
+// putUnresolved notes devices that are held, and that cannot be joined to a device
 // in telemetry: only on nodes without any, where nothing is counted twice.
 func (inv *inventory) putUnresolved(samples map[*model.Sample]time.Time) {
 	telemetry := map[place]bool{}
 	for _, d := range inv.devices {
-		if !d.heard.IsZero() {
+		if !d.seen.IsZero() {
 			telemetry[d.node] = true
 		}
 	}
@@ -310,7 +310,7 @@ func (inv *inventory) putUnresolved(samples map[*model.Sample]time.Time) {
 		}
 		// Its id is the node's name and the kubelet's id, which names no parent.
 		d.identity, d.node, d.allocated = sample.Metric, at, t
-		d.holders = append(d.holders, allocated(sample)...)
-		d.free = len(d.holders) == 0
+		d.owners = append(d.owners, allocated(sample)...)
+		d.free = len(d.owners) == 0
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
 )
 
-// moment is what several answers share: when they are of, and what the store said
+// moment is what several answers share: their time, and what the store returned
 // then. A question that one of them has asked is not asked again, so ten viewers
-// of a large fleet cost little more than one. Every answer tells the moment as the
+// of a large fleet cost little more than one. Every response has the moment as the
 // time of its evaluation, so none claims to be newer than it is.
 type moment struct {
 	now time.Time
@@ -53,7 +53,7 @@ func (r *Reader) moment() *moment {
 	}
 	m := &moment{now: now, answers: map[question]*answer{}}
 	r.last = m
-	// What nobody may use any more is not kept in memory.
+	// What may no longer be used is not kept in memory.
 	time.AfterFunc(r.options.ShareFor, func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -64,13 +64,13 @@ func (r *Reader) moment() *moment {
 	return m
 }
 
-// ask returns what the store says, or said, to a question. The answer is shared:
-// nobody may change it. What fails is asked again by who comes later. A query
-// ends when nobody waits for it any more.
+// ask returns the store's response, or the shared one, to a query. The response is shared
+// and must not be changed. What fails is queried again by later callers. A query
+// ends when no caller waits for it any more.
 func (m *moment) ask(ctx context.Context, q question, ask func(context.Context) (model.Vector, error)) (model.Vector, error) {
 	switch {
 	case m.answers == nil:
-		return ask(ctx) // shared with nobody
+		return ask(ctx) // not shared
 	case ctx.Err() != nil:
 		return nil, canceled()
 	}
@@ -102,7 +102,7 @@ func (m *moment) ask(ctx context.Context, q question, ask func(context.Context) 
 
 func canceled() error { return store.Errorf(store.Canceled, "the query was canceled") }
 
-// leave ends a query that runs for nobody.
+// leave ends a query without callers.
 func (m *moment) leave(q question, a *answer) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -21,10 +21,10 @@ import (
 // node is what is known of a node.
 type node struct {
 	id               place
-	heard            time.Time // newest telemetry of its devices
+	seen             time.Time // newest telemetry of its devices
 	allocated        time.Time // newest word of the kubelet
 	exporter         consoleapi.ExporterState
-	exporterHeard    time.Time
+	exporterSeen     time.Time
 	frozenSince      time.Time // of its exporter
 	suspect          bool      // an exporter is down that may be its own
 	schedulable      *bool
@@ -41,7 +41,7 @@ func (inv *inventory) node(id place) *node {
 	return n
 }
 
-func (r *reading) heardOfNode(inv *inventory, m model.Metric, t time.Time) {
+func (r *reading) seenOfNode(inv *inventory, m model.Metric, t time.Time) {
 	if name := nodeName(m); name != "" {
 		n := inv.node(place{string(m[queries.Cluster]), name})
 		if t.After(n.allocated) {
@@ -53,7 +53,7 @@ func (r *reading) heardOfNode(inv *inventory, m model.Metric, t time.Time) {
 // putNodes notes the states of nodes and gives them their exporters.
 func (r *reading) putNodes(inv *inventory, a *inventoryAnswers) {
 	for _, sample := range *a.nodeTimes {
-		r.heardOfNode(inv, sample.Metric, seconds(sample.Value))
+		r.seenOfNode(inv, sample.Metric, seconds(sample.Value))
 	}
 	for _, sample := range *a.exporters {
 		m, on := sample.Metric, pointer(sample.Value != 0)
@@ -69,8 +69,8 @@ func (r *reading) putNodes(inv *inventory, a *inventoryAnswers) {
 		}
 	}
 	for _, d := range inv.devices {
-		if n := inv.node(d.node); d.heard.After(n.heard) {
-			n.heard = d.heard
+		if n := inv.node(d.node); d.seen.After(n.seen) {
+			n.seen = d.seen
 		}
 	}
 }
@@ -78,12 +78,12 @@ func (r *reading) putNodes(inv *inventory, a *inventoryAnswers) {
 // state is that of the node.
 func (r *reading) nodeState(n *node) consoleapi.NodeState {
 	switch {
-	case !r.fresh(n.heard) && !r.fresh(n.allocated) && !r.fresh(n.exporterHeard):
+	case !r.fresh(n.seen) && !r.fresh(n.allocated) && !r.fresh(n.exporterSeen):
 		if r.unstored.Excuses(n.newestWord()) {
 			return consoleapi.NodeUnknown
 		}
 		return consoleapi.NodeLost
-	case n.exporter == consoleapi.ExporterDown || n.suspect && !r.fresh(n.heard):
+	case n.exporter == consoleapi.ExporterDown || n.suspect && !r.fresh(n.seen):
 		return consoleapi.NodeExporterDown
 	case n.exporter == consoleapi.ExporterFrozen:
 		return consoleapi.NodeExporterFrozen
@@ -92,10 +92,10 @@ func (r *reading) nodeState(n *node) consoleapi.NodeState {
 	}
 }
 
-// newestWord is when a node was last heard of by anybody.
+// newestWord is when a node was last seen by any source.
 func (n *node) newestWord() time.Time {
-	t := n.heard
-	for _, other := range []time.Time{n.allocated, n.exporterHeard} {
+	t := n.seen
+	for _, other := range []time.Time{n.allocated, n.exporterSeen} {
 		if other.After(t) {
 			t = other
 		}
@@ -104,14 +104,14 @@ func (n *node) newestWord() time.Time {
 }
 
 // dataTime is that of the newest telemetry of its devices; without any, of what
-// else tells of the node.
+// else names the node.
 func (n *node) dataTime() time.Time {
-	for _, t := range []time.Time{n.heard, n.allocated} {
+	for _, t := range []time.Time{n.seen, n.allocated} {
 		if !t.IsZero() {
 			return t
 		}
 	}
-	return n.exporterHeard
+	return n.exporterSeen
 }
 
 // counts are a node's physical devices by state.
@@ -185,7 +185,7 @@ type Nodes struct {
 	Exporters []consoleapi.Exporter
 }
 
-// Nodes reads all nodes whose name or cluster has a text, those that need
+// Nodes reads all nodes with a text in their name or cluster, those that need
 // attention first; or one that is named.
 func (r *Reader) Nodes(ctx context.Context, match string, named *Where) (*Nodes, error) {
 	reading := r.read(ctx)
@@ -230,7 +230,7 @@ func (n *Nodes) Freshness() consoleapi.Freshness { return n.reading.freshness() 
 // Len is how many there are.
 func (n *Nodes) Len() int { return len(n.list) }
 
-// Key tells one from all others.
+// Key distinguishes one from all others.
 func (n *Nodes) Key(i int) string { return n.list[i].id.cluster + "\x00" + n.list[i].id.name }
 
 // Page returns some of them with the gauges of their devices.
@@ -250,7 +250,7 @@ func (n *Nodes) Page(ctx context.Context, from, to int) ([]consoleapi.Node, erro
 		node := consoleapi.Node{
 			Cluster: text(model.LabelValue(one.id.cluster)), Node: one.id.name, State: n.state(one), Exporter: one.exporter,
 			Schedulable: one.schedulable, MIGReconfiguring: one.migReconfiguring, Counts: one.counts(), Reasons: n.reasons[one],
-			Devices: make([]consoleapi.Device, 0, len(one.devices)), Told: n.reading.told(one.dataTime()),
+			Devices: make([]consoleapi.Device, 0, len(one.devices)), Told: n.reading.reported(one.dataTime()),
 		}
 		var boards []*device
 		for _, d := range one.devices {
@@ -262,7 +262,7 @@ func (n *Nodes) Page(ctx context.Context, from, to int) ([]consoleapi.Node, erro
 			}
 		}
 		if one.exporter == consoleapi.ExporterFrozen && one.frozenSince.Before(one.dataTime()) {
-			node.Told = n.reading.told(one.frozenSince)
+			node.Told = n.reading.reported(one.frozenSince)
 			node.Stale = true
 		}
 		node.Values, node.Coverage = over(n.reading.measured(boards, shown))
@@ -274,7 +274,7 @@ func (n *Nodes) Page(ctx context.Context, from, to int) ([]consoleapi.Node, erro
 // maxPending is how many services with pending pods are named.
 const maxPending = 50
 
-// pending tells which pods no node has accepted.
+// pending returns the pods that no node has accepted.
 func pending(services []*service) consoleapi.Pending {
 	p := consoleapi.Pending{Services: []consoleapi.PendingService{}}
 	for _, s := range services {

@@ -21,8 +21,8 @@ type pod struct {
 	name    string
 	state   consoleapi.PodState
 	devices []*device
-	heard   time.Time // of its newest utilization
-	newest  *device   // whose that is
+	seen    time.Time // of its newest utilization
+	newest  *device   // the device of it
 }
 
 // Pods are all pods of a service.
@@ -66,10 +66,10 @@ func (r *Reader) Pods(ctx context.Context, key Key) (*Pods, error) {
 		}
 	}
 	for _, d := range out.inv.devices {
-		for i, h := range d.holders {
-			// A device that is shared has the holders of its replicas, which
+		for i, h := range d.owners {
+			// A device that is shared has the owners of its replicas, which
 			// are devices of their own.
-			if len(d.parts) > 0 || h.Namespace != key.Namespace || hasPod(d.holders[:i], h) {
+			if len(d.parts) > 0 || h.Namespace != key.Namespace || hasPod(d.owners[:i], h) {
 				continue
 			}
 			if value(h.Service) != key.Service && (h.Service != nil || found[h.Pod] == nil) {
@@ -77,8 +77,8 @@ func (r *Reader) Pods(ctx context.Context, key Key) (*Pods, error) {
 			}
 			p := of(h.Pod)
 			p.devices = append(p.devices, d)
-			if t := d.lastWord(); t.After(p.heard) {
-				p.heard, p.newest = t, d
+			if t := d.lastWord(); t.After(p.seen) {
+				p.seen, p.newest = t, d
 			}
 		}
 	}
@@ -117,7 +117,7 @@ func (p *Pods) Freshness() consoleapi.Freshness { return p.reading.freshness() }
 // Len is how many there are.
 func (p *Pods) Len() int { return len(p.list) }
 
-// Key tells one from all others.
+// Key distinguishes one from all others.
 func (p *Pods) Key(i int) string { return p.list[i].name }
 
 // Page returns some of them with the gauges of their devices.
@@ -143,7 +143,7 @@ func (p *Pods) Page(ctx context.Context, from, to int) ([]consoleapi.Pod, error)
 			Devices: make([]consoleapi.Device, 0, len(one.devices)),
 		}
 		if one.newest != nil {
-			pod.Told = p.reading.toldOf(one.newest, one.heard)
+			pod.Told = p.reading.reportedOf(one.newest, one.seen)
 		}
 		for _, d := range one.devices {
 			device := shown[d]

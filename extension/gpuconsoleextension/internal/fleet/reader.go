@@ -33,7 +33,7 @@ type Options struct {
 	MaxPoints     int           // of a line of a chart
 	MaxLines      int           // of a chart
 	Delay         time.Duration // how long the store may take until a sample can be read
-	ShareFor      time.Duration // requests within it share what the store said; 0 is that none do
+	ShareFor      time.Duration // requests within it share the responses of the store; 0: none do
 	Now           func() time.Time
 }
 
@@ -148,13 +148,13 @@ func numbers(v model.Vector) model.Vector {
 
 func isNumber(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
 
-// seconds is a time that a query tells.
+// seconds is a time that a query returns.
 func seconds(v model.SampleValue) time.Time {
 	return time.UnixMilli(int64(math.Round(float64(v) * 1000))).UTC()
 }
 
-// told says how old something is; a zero time is no data.
-func (r *reading) told(t time.Time) consoleapi.Told {
+// reported returns how old something is; a zero time is no data.
+func (r *reading) reported(t time.Time) consoleapi.Told {
 	if t.IsZero() {
 		return consoleapi.Told{}
 	}
@@ -181,7 +181,7 @@ func (r *reading) fresh(t time.Time) bool {
 // freshness is that of the whole answer.
 func (r *reading) freshness() consoleapi.Freshness {
 	return consoleapi.Freshness{
-		EvaluatedAt: r.now.UTC().Truncate(time.Millisecond), Told: r.told(r.newest), StaleAfter: r.options.StaleAfter.Seconds(),
+		EvaluatedAt: r.now.UTC().Truncate(time.Millisecond), Told: r.reported(r.newest), StaleAfter: r.options.StaleAfter.Seconds(),
 	}
 }
 
@@ -200,7 +200,7 @@ func text(v model.LabelValue) *string {
 
 func pointer[T any](v T) *T { return &v }
 
-// whole is a count that a query tells.
+// whole is a count that a query returns.
 func whole(v *float64) *int {
 	if v == nil {
 		return nil

@@ -145,7 +145,7 @@ func (r *reading) finish(s *service, age float64, averaged bool) {
 	p.Total = plus(p.Settled, p.Warming, p.NotRunning)
 	d.Held = plus(d.Reporting, d.Missing)
 	if averaged && !s.evaluated.IsZero() {
-		s.Told = r.told(s.evaluated.Add(-time.Duration(age * float64(time.Second))))
+		s.Told = r.reported(s.evaluated.Add(-time.Duration(age * float64(time.Second))))
 	}
 	s.Stale = s.Stale || !r.fresh(s.evaluated)
 	if !s.evaluated.IsZero() {
@@ -224,7 +224,7 @@ func (r *reading) fleet(ctx context.Context) ([]*service, *inventory, error) {
 	return r.servicesAndDevices(ctx, queries.All, queries.All)
 }
 
-// servicesAndDevices reads some services, with what some devices say of them.
+// servicesAndDevices reads some services, with what some devices add to them.
 func (r *reading) servicesAndDevices(ctx context.Context, some, devices queries.Selector) ([]*service, *inventory, error) {
 	inventory, amounts := r.askInventory(devices), r.askAmounts(devices)
 	missing, newest := r.vector(queries.MissingPods(some)), r.vector(queries.NewestEvaluations(devices))
@@ -257,7 +257,7 @@ func (r *reading) withoutEnded(found []*service, inv *inventory, evaluations *mo
 			return false
 		}
 		for id := range inv.had[s.key] {
-			if d := inv.devices[id]; d != nil && !d.heard.After(s.evaluated) {
+			if d := inv.devices[id]; d != nil && !d.seen.After(s.evaluated) {
 				return false
 			}
 		}
@@ -282,7 +282,7 @@ func (s *Services) Freshness() consoleapi.Freshness { return s.reading.freshness
 // Len is how many there are.
 func (s *Services) Len() int { return len(s.list) }
 
-// Key tells one from all others.
+// Key distinguishes one from all others.
 func (s *Services) Key(i int) string {
 	k := s.list[i].key
 	return k.Cluster + "\x00" + k.Namespace + "\x00" + k.Service

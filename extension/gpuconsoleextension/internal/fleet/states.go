@@ -30,19 +30,19 @@ func (r *reading) settle(inv *inventory) {
 }
 
 // forgetParts forgets instances and replicas that are silent while their device
-// reports: the device was split anew.
+// reports: the device was split again.
 func (inv *inventory) forgetParts(r *reading) {
-	reports := func(d *device) bool { return r.fresh(d.heard) || r.fresh(d.allocated) }
+	reports := func(d *device) bool { return r.fresh(d.seen) || r.fresh(d.allocated) }
 	var gone func(d *device)
 	gone = func(d *device) {
 		kept := d.parts[:0]
-		heard := reports(d)
+		seen := reports(d)
 		for _, part := range d.parts {
-			heard = heard || reports(part)
+			seen = seen || reports(part)
 		}
 		for _, part := range d.parts {
 			gone(part)
-			if heard && !reports(part) && len(part.parts) == 0 && !part.alive {
+			if seen && !reports(part) && len(part.parts) == 0 && !part.alive {
 				delete(inv.devices, part.id)
 				continue
 			}
@@ -67,7 +67,7 @@ func (d *device) split() bool {
 	return false
 }
 
-// inherit tells a device that is shared who holds its replicas.
+// inherit gives a device that is shared the owners of its replicas.
 func (d *device) inherit() {
 	if d.split() || len(d.parts) == 0 {
 		return
@@ -76,9 +76,9 @@ func (d *device) inherit() {
 	for _, part := range d.parts {
 		free = free && part.free
 		if d.allocated.IsZero() {
-			for _, h := range part.holders {
-				if !hasHolder(d.holders, h) {
-					d.holders = append(d.holders, h)
+			for _, h := range part.owners {
+				if !hasOwner(d.owners, h) {
+					d.owners = append(d.owners, h)
 				}
 			}
 		}
@@ -86,7 +86,7 @@ func (d *device) inherit() {
 	d.free = d.free || free
 }
 
-func hasHolder(all []consoleapi.Holder, h consoleapi.Holder) bool {
+func hasOwner(all []consoleapi.Holder, h consoleapi.Holder) bool {
 	for _, one := range all {
 		if one.Namespace == h.Namespace && one.Pod == h.Pod && value(one.Container) == value(h.Container) {
 			return true
@@ -106,15 +106,15 @@ func value(s *string) string {
 func (r *reading) state(inv *inventory, d *device) consoleapi.DeviceState {
 	n := inv.node(d.node)
 	switch {
-	case !d.heard.IsZero() && !r.fresh(d.heard) && n.exporter == consoleapi.ExporterUp:
+	case !d.seen.IsZero() && !r.fresh(d.seen) && n.exporter == consoleapi.ExporterUp:
 		return consoleapi.DeviceLost
 	case d.split():
 		return consoleapi.DeviceSplit
-	case !r.fresh(d.heard) && !d.told(r):
-		return consoleapi.DeviceUnknown // the last holder need not be the holder
-	case len(d.holders) > 0 && d.idle != nil && *d.idle:
+	case !r.fresh(d.seen) && !d.reported(r):
+		return consoleapi.DeviceUnknown // the last owner need not be the present one
+	case len(d.owners) > 0 && d.idle != nil && *d.idle:
 		return consoleapi.DeviceIdle
-	case len(d.holders) > 0:
+	case len(d.owners) > 0:
 		return consoleapi.DeviceHeld
 	case d.free:
 		return consoleapi.DeviceFree
@@ -123,8 +123,8 @@ func (r *reading) state(inv *inventory, d *device) consoleapi.DeviceState {
 	}
 }
 
-// told reports whether the kubelet tells of the device, or of its replicas.
-func (d *device) told(r *reading) bool {
+// reported reports whether the kubelet reports the device, or of its replicas.
+func (d *device) reported(r *reading) bool {
 	if r.fresh(d.allocated) {
 		return true
 	}

@@ -75,13 +75,13 @@ func (r *reading) unblame(out *Status, inv *inventory) {
 	}
 }
 
-// silence counts as data what devices told, and nothing else: while no exporter
+// silence counts as data what devices reported, and nothing else: while no exporter
 // answers, gpu_summary still evaluates, and finds no pod that reports.
 func (r *reading) silence(inv *inventory) {
 	var newest time.Time
 	for _, d := range inv.devices {
-		if d.heard.After(newest) {
-			newest = d.heard
+		if d.seen.After(newest) {
+			newest = d.seen
 		}
 	}
 	if !newest.IsZero() {
@@ -100,7 +100,7 @@ func (r *Reader) telemetry(reading *reading, inv *inventory, services []*service
 	}
 	for _, e := range inv.exporters {
 		if len(inv.nodes) == 0 {
-			reading.used(e.heard) // nothing else tells
+			reading.used(e.seen) // nothing else reports
 		}
 		switch state := e.state(); {
 		case e.excused(reading):
@@ -143,7 +143,7 @@ func (r *reading) stateOf(inv *inventory, services []*service, t *consoleapi.Tel
 		current = current || r.fresh(s.evaluated)
 	}
 	for _, d := range inv.devices {
-		current = current || r.fresh(d.heard) || r.fresh(d.allocated)
+		current = current || r.fresh(d.seen) || r.fresh(d.allocated)
 	}
 	answering := *t.ExportersUp + *t.ExportersFrozen // one that is frozen answers
 	switch {
@@ -165,7 +165,7 @@ func (r *reading) stateOf(inv *inventory, services []*service, t *consoleapi.Tel
 	return consoleapi.Ready
 }
 
-// everSeen tells a store that never saw GPU telemetry from one that no longer does.
+// everSeen distinguishes a store that never saw GPU telemetry from one that no longer does.
 func (r *reading) everSeen(ctx context.Context) (consoleapi.State, error) {
 	found, _, err := r.store.Series(ctx, store.Selection{Matchers: queries.Ever(), Limit: 1})
 	switch {

@@ -13,7 +13,7 @@ export interface paths {
         };
         /**
          * In which state the whole is, and what a page needs to know to draw itself.
-         * @description Answers 200 also when the store cannot be reached: `state` is then `store_unreachable` and `store.error` says why.
+         * @description Answers 200 also when the store cannot be reached: `state` is then `store_unreachable` and `store.error` has the cause.
          */
         get: operations["getStatus"];
         put?: never;
@@ -87,8 +87,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Nodes with their devices and holders; those that need attention first, then by name.
-         * @description Nodes that were heard of within `config.remembered`.
+         * Nodes with their devices and owners; those that need attention first, then by name.
+         * @description Nodes that were seen within `config.remembered`.
          */
         get: operations["listNodes"];
         put?: never;
@@ -129,7 +129,7 @@ export interface paths {
         };
         /**
          * The six charts of a node's devices, or of one device, over a window that ends now.
-         * @description One line a device, whoever owns it: a change of owner, index or exporter does not split it. MIG instances have lines of
+         * @description One line a device, whatever its owner: a change of owner, index or exporter does not split it. MIG instances have lines of
          *     their own after their device, replicas (time slicing, MPS) have none. With `device` it and its instances alone. The grid,
          *     gaps and limits are those of `/api/v1/range`.
          */
@@ -332,12 +332,12 @@ export interface components {
          */
         Attention: "stale" | "no_data" | "node_lost" | "exporter_down" | "exporter_frozen" | "device_lost" | "values_missing" | "xid" | "ecc_uncorrected" | "row_remap_failure" | "retired_pages" | "throttle" | "temperature" | "memory_temperature" | "memory_pressure" | "condition" | "delivery" | "partial" | "missing_pods" | "degraded_pods" | "pending_pods" | "idle_devices" | "not_running" | "warming" | "unknown";
         /**
-         * @description `error` and `warn` need attention: `gpuctl … --check` exits with 1. `info` is worth knowing and needs nobody at once.
+         * @description `error` and `warn` need attention: `gpuctl … --check` exits with 1. `info` is worth knowing and not urgent.
          * @enum {string}
          */
         Severity: "error" | "warn" | "info";
         /**
-         * @description Why somebody should look: a condition that gpu_events has raised and not cleared, or what telemetry shows right now. What
+         * @description Why something needs attention: a condition that gpu_events has raised and not cleared, or what telemetry shows right now. What
          *     both report is one reason, with the event's text. Reasons are listed by severity, then by kind.
          */
         Reason: {
@@ -387,7 +387,7 @@ export interface components {
             held: number | null;
             reporting: components["schemas"]["Count"];
             missing: components["schemas"]["Count"];
-            /** @description Those whose current utilization is at or above `config.idle_threshold`; none of `missing` is among them. */
+            /** @description Those with a current utilization at or above `config.idle_threshold`; none of `missing` is among them. */
             busy: number | null;
             /** @description Those of which a frozen exporter repeats old values. */
             frozen: number;
@@ -424,11 +424,11 @@ export interface components {
             devices_held: components["schemas"]["Count"];
             devices_busy: components["schemas"]["Count"];
             devices_idle: components["schemas"]["Count"];
-            /** @description Known to be free by gpu.allocation; null where nothing tells. */
+            /** @description Known to be free by gpu.allocation; null where nothing reports it. */
             devices_free: number | null;
             /** @description Silent although their exporter is up. devices = held + free + lost + unknown, where all are known. */
             devices_lost: number | null;
-            /** @description Their holder is not known; nobody says that they are free. */
+            /** @description Their owner is not known, nor that they are free. */
             devices_unknown: number | null;
             /** @description Mean over devices. */
             utilization: number | null;
@@ -462,7 +462,7 @@ export interface components {
             /** @description The mean of ratios and the sum of amounts over its devices that have a current value. While `stale`, those that were last known. */
             values: components["schemas"]["Values"];
             coverage: components["schemas"]["Coverages"];
-            /** @description Devices that it holds, those without telemetry too where gpu.allocation tells of them. */
+            /** @description Devices that it holds, those without telemetry too where gpu.allocation reports them. */
             devices: components["schemas"]["Device"][];
             /**
              * Format: date-time
@@ -474,7 +474,7 @@ export interface components {
             stale: boolean;
         };
         /**
-         * @description gpu.exporter.up and gpu.exporter.frozen of the node's exporter. `unknown`: nothing tells, what told is too old, or which of several exporters is the node's is not known and they differ.
+         * @description gpu.exporter.up and gpu.exporter.frozen of the node's exporter. `unknown`: nothing reports it, the last report is too old, or which of several exporters is the node's is not known and they differ.
          * @enum {string}
          */
         ExporterState: "up" | "down" | "frozen" | "unknown";
@@ -489,9 +489,9 @@ export interface components {
             mig_profile: string | null;
             mig_instance: string | null;
             /**
-             * @description The first that applies. `lost`: it was heard of within `config.remembered` and is silent, though its exporter is up.
+             * @description The first that applies. `lost`: it was seen within `config.remembered` and is silent, though its exporter is up.
              *     `split`: it is in MIG mode, its instances are held or free. `idle`: held, and below the threshold for
-             *     `config.idle_for`. `held`. `free`: gpu.allocation says so. `unknown`: nobody says who holds it.
+             *     `config.idle_for`. `held`. `free`: gpu.allocation reports it. `unknown`: its owner is not known.
              * @enum {string}
              */
             state: "lost" | "split" | "idle" | "held" | "free" | "unknown";
@@ -530,12 +530,12 @@ export interface components {
             service: string | null;
             pod: string;
             container: string | null;
-            /** @description gpu.allocation; null where only the exporter names the holder. */
+            /** @description gpu.allocation; null where only the exporter names the owner. */
             share: number | null;
             /** @enum {string|null} */
             sharing: "none" | "time_slicing" | "mps" | null;
             /**
-             * @description Who says so.
+             * @description The source of the owner.
              * @enum {string}
              */
             source: "pod_resources" | "dra" | "exporter_labels";
@@ -561,14 +561,14 @@ export interface components {
         };
         Exporter: {
             cluster: string | null;
-            /** @description null where only the address is known. Without Kubernetes it is the host whose devices have a sample of the time of one of the exporter's scrapes. */
+            /** @description null where only the address is known. Without Kubernetes it is the host with devices that have a sample of the time of one of the exporter's scrapes. */
             node: string | null;
             /** @description Host and port, as in `localhost:9400`. */
             address: string;
             state: components["schemas"]["ExporterState"];
             /**
              * Format: date-time
-             * @description When gpu.exporter.up was last heard of.
+             * @description When gpu.exporter.up was last seen.
              */
             data_time: string;
             data_age: number;
@@ -721,7 +721,7 @@ export interface components {
             attributes: {
                 [key: string]: unknown;
             };
-            /** @description Attempts to tell it, oldest first. */
+            /** @description Attempts to deliver it, oldest first. */
             deliveries: components["schemas"]["Delivery"][];
         };
         /** @description One record of the audit log. Nothing in it is secret. */
@@ -758,7 +758,7 @@ export interface components {
             /**
              * @description The first that applies. `store_unreachable` (F). `not_stored` (G): no current telemetry is stored, and what
              *     arrives, or did a moment ago, could not be: `store.problems` has the reasons. `not_enabled` (A): the store has never seen any GPU telemetry.
-             *     `scraper_down` (D): exporters or the receiver were heard of and none answers now, or all telemetry is stale.
+             *     `scraper_down` (D): exporters or the receiver were seen and none answers now, or all telemetry is stale.
              *     `no_services` (B): devices report, and no service has a GPU. `warming_up` (C): there are services, and none has a settled
              *     pod yet. `ready`. Partial (E) is a state of a service: `telemetry.services_partial`.
              * @enum {string}
@@ -775,7 +775,7 @@ export interface components {
                     detail: string;
                 } | null;
                 circuit_open: boolean;
-                /** @description Seconds; null where the store does not say. */
+                /** @description Seconds; null where the store does not state it. */
                 retention: number | null;
                 /** @description What the store cannot keep, the worst first: faults of its own. In the state `not_stored` also what is wrong with the samples, and what ended within `freshness.stale_after`. */
                 problems: components["schemas"]["StoreProblem"][];
@@ -784,7 +784,7 @@ export interface components {
             telemetry: {
                 /** @description null, as the two below, also while the store has not taken what would show it. */
                 exporters_up: number | null;
-                /** @description gpu.exporter.up is 0, or was heard of within `config.remembered` and is not any more. */
+                /** @description gpu.exporter.up is 0, or was seen within `config.remembered` and is not any more. */
                 exporters_down: number | null;
                 exporters_frozen: components["schemas"]["Count"];
                 /** @description Those that are down or frozen, the worst first. */
@@ -827,7 +827,7 @@ export interface components {
                     max_points_per_series: number;
                     max_series_per_range: number;
                 };
-                /** @description null: no URL is configured, and no link is shown. The link is `dashboard_url?var-<name>=<value>&…&from=now-<window>&to=now`; a variable whose value is null is left out. */
+                /** @description null: no URL is configured, and no link is shown. The link is `dashboard_url?var-<name>=<value>&…&from=now-<window>&to=now`; a variable with the value null is left out. */
                 grafana: {
                     /** @description http or https, without query and trailing slash. */
                     dashboard_url: string;
@@ -941,7 +941,7 @@ export interface operations {
                 limit?: components["parameters"]["Limit"];
                 /** @description `next` of the page before. */
                 cursor?: components["parameters"]["Cursor"];
-                /** @description Only services whose name, namespace or cluster contains this text; case does not matter. */
+                /** @description Only services with this text in their name, namespace or cluster; case does not matter. */
                 q?: string;
                 /** @description Whether each service has its utilization over time. */
                 trend?: boolean;
@@ -1059,7 +1059,7 @@ export interface operations {
                 limit?: components["parameters"]["Limit"];
                 /** @description `next` of the page before. */
                 cursor?: components["parameters"]["Cursor"];
-                /** @description Only nodes whose name or cluster contains this text; case does not matter. */
+                /** @description Only nodes with this text in their name or cluster; case does not matter. */
                 q?: string;
                 /** @description Absent or empty where telemetry names no cluster. */
                 cluster?: components["parameters"]["Cluster"];
@@ -1180,7 +1180,7 @@ export interface operations {
                 cluster?: string;
                 namespace?: string;
                 service?: string;
-                /** @description Only events whose sentence, name or subject contains this text; case does not matter. */
+                /** @description Only events with this text in their sentence, name or subject; case does not matter. */
                 q?: string;
                 /** @description Only conditions that are raised, and notices that still need attention. */
                 active?: boolean;
