@@ -10,7 +10,10 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -99,7 +102,14 @@ func TestAnEventSurvivesTheAgent(t *testing.T) {
 	_, err = sim.StartFault(gpusim.Fault{Node: "gpu-node-a", Kind: gpusim.XID, Device: "0", Code: 79})
 	require.NoError(t, err)
 	ownEventually(t, agent, "the event was handed on", told)
-	time.Sleep(3 * time.Second) // the state says so too
+	require.Eventually(t, func() bool { // the state has it too
+		files, err := filepath.Glob(filepath.Join(dir, "state", "connector_*"))
+		require.NoError(t, err)
+		return slices.ContainsFunc(files, func(file string) bool {
+			state, err := os.ReadFile(file)
+			return err == nil && regexp.MustCompile(`"(last_xid|code)":79\b`).Match(state)
+		})
+	}, 20*time.Second, 50*time.Millisecond)
 	require.NoError(t, syscall.Kill(agent.PID(), syscall.SIGKILL))
 	<-agent.Exited()
 
@@ -110,7 +120,15 @@ func TestAnEventSurvivesTheAgent(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(gateway.Close)
 	require.Eventually(t, func() bool { return len(sink.all()) > 0 }, 20*time.Second, 50*time.Millisecond)
-	time.Sleep(3 * time.Second)
+	scrapes := func(f map[string]*dto.MetricFamily) (n float64) {
+		for _, sample := range f["otelcol_dcgm_receiver_scrapes"].GetMetric() {
+			n += collector.Value(sample)
+		}
+		return n
+	}
+	before := 0.
+	ownEventually(t, agent, "some scrapes", func(f map[string]*dto.MetricFamily) bool { before = scrapes(f); return before > 0 })
+	ownEventually(t, agent, "more scrapes, each of which could raise it again", func(f map[string]*dto.MetricFamily) bool { return scrapes(f) >= before+3 })
 	all := sink.all()
 	require.Len(t, all, 1, "%v", all)
 	assert.Contains(t, all[0], "gpu.xid: GPU 0 on gpu-node-a (GPU-")

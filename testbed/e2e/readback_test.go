@@ -224,7 +224,11 @@ func (r *readBack) settled(t *testing.T, what string) (at time.Time) {
 		}
 		time.Sleep(200 * time.Millisecond)
 	}
-	time.Sleep(3 * time.Second)
+	later := float64(time.Now().Add(3 * time.Second).Unix())
+	for _, h := range r.outputs() {
+		require.Eventually(t, func() bool { return h.sum(t, "max(timestamp(gpu_service_pods))", time.Now()) >= later },
+			20*time.Second, 200*time.Millisecond, "%s: no more evaluations in %s", what, h.name)
+	}
 	return time.Now()
 }
 
