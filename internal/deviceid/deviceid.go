@@ -13,6 +13,11 @@ import (
 	"strings"
 )
 
+const (
+	gpuPrefix = "GPU-"
+	migPrefix = "MIG-" // of kubelet ids and UUIDs; an hw.id begins with the GPU's
+)
+
 // MIG is the hw.id of a GPU's MIG instance.
 func MIG(gpu, instance string) string { return gpu + "/" + instance }
 
@@ -31,6 +36,14 @@ func Parent(id string) string {
 	}
 	return ""
 }
+
+// HasGPU reports whether an id begins with that of a physical GPU, whatever follows: a
+// MIG instance, a replica.
+func HasGPU(id string) bool { return strings.HasPrefix(id, gpuPrefix) }
+
+// Known reports whether a text is in the form of a device's id as exporters and device
+// plugins have it. Attributes of the same name hold other ids too: a request's, a disk's.
+func Known(id string) bool { return HasGPU(id) || strings.HasPrefix(id, migPrefix) }
 
 // PCIAddress normalises a PCI address to the Linux form 0000:03:00.0, lower
 // case: NVML and DCGM print a domain of eight digits. What is no PCI address

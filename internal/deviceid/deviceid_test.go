@@ -23,6 +23,22 @@ func TestParent(t *testing.T) {
 	}
 }
 
+func TestKnown(t *testing.T) {
+	for id, want := range map[string][2]bool{ // HasGPU, Known
+		"":                    {},
+		gpu:                   {true, true},
+		MIG(gpu, "7"):         {true, true},
+		Replica("GPU-a", 3):   {true, true},
+		mig:                   {false, true},
+		"MIG-" + gpu + "/7/0": {false, true},
+		"gpu-a":               {},
+		"7f1c":                {},
+		"nvidia0":             {},
+	} {
+		assert.Equal(t, want, [2]bool{HasGPU(id), Known(id)}, id)
+	}
+}
+
 func TestPCIAddress(t *testing.T) {
 	for in, want := range map[string]string{
 		"00000000:A8:00.0": "0000:a8:00.0",

@@ -66,7 +66,7 @@ func Unresolved(node, kubeletID string) string { return node + "/" + kubeletID }
 
 // resolve gives the hw.id of a device that is no replica.
 func resolve(device string) (string, bool) {
-	if gpu, old := strings.CutPrefix(device, "MIG-"); old && strings.HasPrefix(gpu, "GPU-") {
+	if gpu, old := strings.CutPrefix(device, migPrefix); old && HasGPU(gpu) {
 		gpu, instances, _ := strings.Cut(gpu, "/")
 		gi, ci, ok := strings.Cut(instances, "/")
 		if !ok || !IsGPU(gpu) || !isNumber(gi) || !isNumber(ci) {
@@ -106,13 +106,13 @@ func cutHAMiPart(id string) (gpu string, ok bool) {
 
 // IsGPU reports whether s is GPU-<uuid> exactly: other plugins put more behind.
 func IsGPU(s string) bool {
-	uuid, ok := strings.CutPrefix(s, "GPU-")
+	uuid, ok := strings.CutPrefix(s, gpuPrefix)
 	return ok && isUUID(uuid)
 }
 
 // IsMIG reports whether s is MIG-<uuid> exactly.
 func IsMIG(s string) bool {
-	uuid, ok := strings.CutPrefix(s, "MIG-")
+	uuid, ok := strings.CutPrefix(s, migPrefix)
 	return ok && isUUID(uuid)
 }
 

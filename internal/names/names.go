@@ -86,3 +86,17 @@ func (m *Metric) Init(dst pmetric.Metric) pmetric.NumberDataPointSlice {
 	sum.SetIsMonotonic(m.Kind == Counter)
 	return sum.DataPoints()
 }
+
+// devicePrefixes begin the metrics of devices and their exporters: names of this package,
+// and the prefix of each vendor's families without one.
+var devicePrefixes = [...]string{"gpu.", "hw.", DCGMPrefix}
+
+// OfDevices reports whether a metric is about devices or their exporters, by its name.
+func OfDevices(metric string) bool {
+	for _, prefix := range devicePrefixes {
+		if strings.HasPrefix(metric, prefix) {
+			return true
+		}
+	}
+	return false
+}

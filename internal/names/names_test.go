@@ -44,3 +44,12 @@ func TestPrometheus(t *testing.T) {
 		assert.Equal(t, want, m.Prometheus())
 	}
 }
+
+func TestOfDevices(t *testing.T) {
+	for metric, want := range map[string]bool{
+		GPUXIDErrors.Name: true, HwPower.Name: true, ExporterUp.Name: true, DCGMPrefix + "dev_some_field": true,
+		"dcgm": false, "http.server.request.duration": false, "": false,
+	} {
+		assert.Equal(t, want, OfDevices(metric), metric)
+	}
+}

@@ -101,7 +101,7 @@ func (s *nodes) see(id subject.Node, metric, device string, service subject.Serv
 		if metric == names.GPUAllocation.Name {
 			return // a kubelet that falls silent is no node that does
 		}
-		if !strings.HasPrefix(metric, "gpu.") && !strings.HasPrefix(metric, "hw.") && !strings.HasPrefix(metric, "dcgm.") {
+		if !names.OfDevices(metric) {
 			return
 		}
 		if n = s.get(id); n == nil {

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/event"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -82,7 +83,7 @@ func (d *Device) String() string {
 		return "MIG instance " + instance + " of " + gpu + " (" + id + ")"
 	case d.Facts.Parent != "":
 		return "MIG instance " + id + at
-	case !strings.HasPrefix(id, "GPU-"):
+	case !deviceid.HasGPU(id):
 		return "GPU " + id + at
 	}
 	return id + at

@@ -112,7 +112,7 @@ func (p *page) add(attrs pcommon.Map, marker bool) pagePoint {
 	if l.HwID != "" {
 		key = deviceKey{id: l.HwID}
 	}
-	if l.HwID == "" && !identity.IsUUID(l.UUID) || l.HwType != "" && l.HwType != names.HwTypeGPU {
+	if l.HwID == "" && !deviceid.Known(l.UUID) || l.HwType != "" && l.HwType != names.HwTypeGPU {
 		return pagePoint{device: -1}
 	}
 	p.target.learn(&l)

@@ -140,12 +140,6 @@ func consumedAs(label exporterlabels.Label, key string) bool {
 	return false
 }
 
-// IsUUID distinguishes a GPU's UUID from what other points have in an attribute of that
-// name: a request's, an order's, a disk's.
-func IsUUID(uuid string) bool {
-	return strings.HasPrefix(uuid, "GPU-") || strings.HasPrefix(uuid, "MIG-")
-}
-
 // NamedDevice is the id of the GPU that attrs name, or "".
 func NamedDevice(attrs pcommon.Map) string {
 	var id, uuid, instance string
@@ -165,7 +159,7 @@ func NamedDevice(attrs pcommon.Map) string {
 		}
 		switch exporterlabels.Classify(key) {
 		case exporterlabels.UUID:
-			if uuid == "" && IsUUID(value.Str()) {
+			if uuid == "" && deviceid.Known(value.Str()) {
 				uuid = value.Str()
 			}
 		case exporterlabels.MIGInstance:
