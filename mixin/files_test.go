@@ -40,10 +40,7 @@ func TestEveryEventHasAnAlert(t *testing.T) {
 			covered[a.event] = true
 		}
 	}
-	for _, event := range []string{
-		names.EventServicePartial, names.EventServiceNoData, names.EventIdleHeld, names.EventNodeLost, names.EventExporterDown, names.EventDeviceLost,
-		names.EventXID, names.EventECCUncorrected, names.EventRowRemapFailure, names.EventThrottle, names.EventTemperature, names.EventMemoryPressure,
-	} {
+	for _, event := range names.Events() {
 		assert.True(t, covered[event], event)
 	}
 }

@@ -3,6 +3,8 @@
 
 package names
 
+import "slices"
+
 // Values of gpu.event.state.
 const (
 	// EventAcknowledged is the state of a record that the console keeps: someone has
@@ -37,17 +39,33 @@ const (
 	EventMemoryPressure  = "gpu.memory.pressure"
 )
 
+// EventRule is a rule of gpu_events, which emits an event.
+type EventRule struct {
+	Event  string
+	Set    string // device or service: where the rule runs
+	Notice bool   // the event is raised, never cleared, and no raised condition
+	// Metrics are the names of the metrics that the rule reads.
+	Metrics []string
+}
+
+// EventRules returns the rules of gpu_events.
+func EventRules() []EventRule { return eventRules }
+
 // EventIsNotice reports whether an event is a notice: it is raised, never cleared,
 // and no raised condition.
-func EventIsNotice(event string) bool { return event == EventXID || event == EventECCUncorrected }
+func EventIsNotice(event string) bool {
+	i := slices.IndexFunc(eventRules, func(r EventRule) bool { return r.Event == event })
+	return i >= 0 && eventRules[i].Notice
+}
 
-// Events are the names of all events that this distribution emits. A pattern of
+// Events returns the names of all events that this distribution emits. A pattern of
 // gpu.* that matches none of them is a mistake.
 func Events() []string {
-	return []string{
-		EventServicePartial, EventServiceNoData, EventIdleHeld, EventNodeLost, EventExporterDown, EventDeviceLost, EventXID,
-		EventECCUncorrected, EventRowRemapFailure, EventThrottle, EventTemperature, EventMemoryPressure,
+	all := make([]string, len(eventRules))
+	for i, r := range eventRules {
+		all[i] = r.Event
 	}
+	return all
 }
 
 // Values of gpu.event.level and gpu.exporter.reason.

@@ -1,0 +1,205 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Command rulesdoc writes what lists the rules of gpu_events: the tables of the README,
+// the list of events in internal/names, and the values of the chart with their schema.
+// It is called from the connector's folder.
+package main
+
+import (
+	"fmt"
+	"go/format"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rule"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rules"
+)
+
+func main() {
+	if err := write("."); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// write updates the files of the repository in which the connector's folder is dir.
+func write(dir string) error {
+	files, err := generate(dir)
+	if err != nil {
+		return err
+	}
+	for path, text := range files {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// generate returns the files with the rules in them, by path.
+func generate(dir string) (files map[string]string, err error) {
+	all := rules.All()
+	root := filepath.Join(dir, "..", "..")
+	files = map[string]string{}
+	for _, f := range []struct {
+		path     string
+		sections []section
+	}{
+		{filepath.Join(dir, "README.md"), []section{
+			{"<!-- rules: events -->\n", "<!-- end of rules -->", events(all)},
+			{"<!-- rules: keys -->\n", "<!-- end of rules -->", keys(all)},
+		}},
+		{filepath.Join(root, "charts", "otelcol-gpu", "values.yaml"), []section{
+			{"  # Every event can be switched off with enabled: false.\n  events:\n", "\n", values(all)},
+		}},
+		{filepath.Join(root, "charts", "otelcol-gpu", "values.schema.json"), []section{
+			{"        \"events\": {\n          \"type\": \"object\",\n", "        }\n", schema(all)},
+		}},
+	} {
+		text, err := os.ReadFile(f.path)
+		if err != nil {
+			return nil, err
+		}
+		if files[f.path], err = replace(string(text), f.sections); err != nil {
+			return nil, fmt.Errorf("%s: %w", f.path, err)
+		}
+	}
+	list, err := format.Source([]byte(names(all)))
+	files[filepath.Join(root, "internal", "names", "generated_events.go")] = string(list)
+	return files, err
+}
+
+// section is the text between a beginning and the first line that is the end.
+type section struct{ begin, end, text string }
+
+func replace(text string, sections []section) (string, error) {
+	for _, s := range sections {
+		before, after, found := strings.Cut(text, s.begin)
+		i := strings.Index("\n"+after, "\n"+s.end)
+		if !found || i < 0 {
+			return "", fmt.Errorf("%q, or its end, is not there", s.begin)
+		}
+		text = before + s.begin + s.text + after[i:]
+	}
+	return text, nil
+}
+
+func events(all []*rule.Rule) string {
+	var b strings.Builder
+	b.WriteString("| event | set | raised | cleared | severity | key: the name, and |\n|---|---|---|---|---|---|\n")
+	for _, r := range all {
+		cleared := r.Doc.Cleared
+		if r.Notice {
+			cleared = "a notice"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", r.Event, r.Set, r.Doc.Raised, cleared, r.Doc.Severity, r.Doc.Key)
+	}
+	return b.String()
+}
+
+func keys(all []*rule.Rule) string {
+	b := strings.Builder{}
+	b.WriteString("```yaml\nevents:\n")
+	for _, r := range all {
+		var pairs []string
+		for _, k := range r.Keys {
+			pairs = append(pairs, k.Name+": "+value(k.Default))
+		}
+		if len(pairs) > 0 {
+			fmt.Fprintf(&b, "  %s: {%s}\n", r.Event, strings.Join(pairs, ", "))
+		}
+	}
+	b.WriteString("```\n")
+	return b.String()
+}
+
+func values(all []*rule.Rule) string {
+	var b strings.Builder
+	for _, r := range all {
+		if r.Doc.Chart != "" {
+			fmt.Fprintf(&b, "    # %s\n", r.Doc.Chart)
+		}
+		pairs := []string{"enabled: true"}
+		for _, k := range r.Keys {
+			v := value(k.Default)
+			if k.FromInterval {
+				v = `""`
+			}
+			pairs = append(pairs, k.Name+": "+v)
+		}
+		fmt.Fprintf(&b, "    %s: {%s}\n", r.Event, strings.Join(pairs, ", "))
+	}
+	return b.String()
+}
+
+// value is a default as people write it: 2m, and not 2m0s.
+func value(v any) string {
+	d, ok := v.(time.Duration)
+	if !ok {
+		return fmt.Sprint(v)
+	}
+	text := d.String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = text[:len(text)-2]
+		}
+	}
+	return text
+}
+
+func schema(all []*rule.Rule) string {
+	var required, blocks []string
+	for _, r := range all {
+		keys, properties := []string{`"enabled"`}, []string{`"enabled": {"type": "boolean"}`}
+		for _, k := range r.Keys {
+			if k.FromInterval {
+				properties = append(properties, fmt.Sprintf(`"%s": {"$ref": "#/definitions/durationOrEmpty"}`, k.Name))
+				continue
+			}
+			keys = append(keys, `"`+k.Name+`"`)
+			properties = append(properties, fmt.Sprintf(`"%s": %s`, k.Name, k.Schema))
+		}
+		required = append(required, `"`+r.Event+`"`)
+		blocks = append(blocks, fmt.Sprintf(`            "%s": {
+              "type": "object",
+              "additionalProperties": false,
+              "required": [%s],
+              "properties": {
+                %s
+              }
+            }`, r.Event, strings.Join(keys, ", "), strings.Join(properties, ",\n                ")))
+	}
+	return fmt.Sprintf(`          "additionalProperties": false,
+          "required": [
+            %s
+          ],
+          "properties": {
+%s
+          }
+`, strings.Join(required, ",\n            "), strings.Join(blocks, ",\n"))
+}
+
+func names(all []*rule.Rule) string {
+	var b strings.Builder
+	b.WriteString(`// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Code generated by connector/gpueventsconnector/internal/rulesdoc. DO NOT EDIT.
+
+package names
+
+var eventRules = []EventRule{
+`)
+	for _, r := range all {
+		var metrics []string
+		for _, in := range r.Reads {
+			metrics = append(metrics, fmt.Sprintf("%q", in.Metric.Name))
+		}
+		fmt.Fprintf(&b, "{Event: %q, Set: %q,%s Metrics: []string{%s}},\n", r.Event, r.Set, map[bool]string{true: " Notice: true,"}[r.Notice], strings.Join(metrics, ", "))
+	}
+	b.WriteString("}\n")
+	return b.String()
+}
