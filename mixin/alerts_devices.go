@@ -130,6 +130,14 @@ func memoryAlerts() []alert {
 			do:      []string{"Drain the GPU and have it replaced. The flag stays until then."},
 		},
 		{
+			name: "GPURowRemapPending", severity: warning, event: names.EventRowRemapPending,
+			expr:    most(names.GPURowRemapPending.Prometheus(), aDevice...) + " == 1",
+			summary: "A memory row of " + theDevice + " waits for a reset to be replaced.",
+			meaning: "A faulty row has a spare, which is used from the next reset of the GPU on. Work may go on until then.",
+			check:   []string{"`nvidia-smi -q -d ROW_REMAPPER`.", "XID 63 beside it: the events."},
+			do:      []string{"Drain the GPU and reset it, or reboot the node, when it is free."},
+		},
+		{
 			name: "GPUPagesRetiredPending", severity: info,
 			expr:    most(queries.RetiredPending, aDevice...) + " == 1",
 			summary: "Pages of " + theDevice + " wait for a reboot to be retired.",

@@ -14,6 +14,7 @@ var eventRules = []EventRule{
 	{Event: "gpu.memory.pressure", Set: "device", Metrics: []string{"hw.gpu.memory.usage", "hw.gpu.memory.limit", "hw.gpu.memory.utilization"}},
 	{Event: "gpu.throttle", Set: "device", Metrics: []string{"gpu.throttle.active"}},
 	{Event: "gpu.row_remap.failure", Set: "device", Metrics: []string{"gpu.memory.row_remap.failure"}},
+	{Event: "gpu.row_remap.pending", Set: "device", Metrics: []string{"gpu.memory.row_remap.pending"}},
 	{Event: "gpu.node.lost", Set: "service", Metrics: []string{"gpu.node.schedulable"}},
 	{Event: "gpu.service.partial", Set: "service", Metrics: []string{"gpu.service.partial", "gpu.service.pods"}},
 	{Event: "gpu.service.no_data", Set: "service", Metrics: []string{"gpu.service.partial", "gpu.service.pods"}},

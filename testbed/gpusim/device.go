@@ -57,6 +57,7 @@ type reading struct {
 	powerNS, thermalNS     float64
 	xid                    int // last code seen; 0 is none
 	dbe, remapped          int
+	remapPending           float64  // 1: a row waits for a reset
 	pcieTx, pcieRx, nvlink float64  // B/s; nvlink per direction
 	blank                  []*fault // sentinel faults that hold now
 }

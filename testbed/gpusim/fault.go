@@ -16,17 +16,18 @@ type Kind string
 
 // The kinds of faults.
 const (
-	ExporterDown    Kind = "exporter_down"    // nothing listens: connection refused
-	ExporterSlow    Kind = "exporter_slow"    // answers after Delay
-	ExporterFrozen  Kind = "exporter_frozen"  // answers with the page of the fault's start
-	PageCut         Kind = "page_cut"         // the page ends in the middle of a line
-	GPULost         Kind = "gpu_lost"         // the device vanishes from the page
-	XID             Kind = "xid"              // Code is the device's last XID
-	ThermalThrottle Kind = "thermal_throttle" // hot, slow, and the counters say so
-	Sentinel        Kind = "sentinel"         // Fields (default: all) are printed as DCGM's blanks
-	ClockSkew       Kind = "clock_skew"       // Date header, and timestamps if asked for, are off by Skew
-	NewPod          Kind = "new_pod"          // Pod starts and warms up
-	PodGone         Kind = "pod_gone"         // the pod named by Pod is no more
+	ExporterDown    Kind = "exporter_down"     // nothing listens: connection refused
+	ExporterSlow    Kind = "exporter_slow"     // answers after Delay
+	ExporterFrozen  Kind = "exporter_frozen"   // answers with the page of the fault's start
+	PageCut         Kind = "page_cut"          // the page ends in the middle of a line
+	GPULost         Kind = "gpu_lost"          // the device vanishes from the page
+	XID             Kind = "xid"               // Code is the device's last XID
+	ThermalThrottle Kind = "thermal_throttle"  // hot, slow, and the counters say so
+	RowRemapPending Kind = "row_remap_pending" // a row of memory waits for a reset to be remapped
+	Sentinel        Kind = "sentinel"          // Fields (default: all) are printed as DCGM's blanks
+	ClockSkew       Kind = "clock_skew"        // Date header, and timestamps if asked for, are off by Skew
+	NewPod          Kind = "new_pod"           // Pod starts and warms up
+	PodGone         Kind = "pod_gone"          // the pod named by Pod is no more
 	// What changes while the devices stay the same:
 	ExporterReplaced Kind = "exporter_replaced" // the exporter's pod is another one: it prints Host, and answers on Port alone
 	ExporterTwice    Kind = "exporter_twice"    // a second exporter beside the first: it prints Host, and answers on Port
@@ -35,7 +36,7 @@ const (
 )
 
 var kinds = []Kind{
-	ExporterDown, ExporterSlow, ExporterFrozen, PageCut, GPULost, XID, ThermalThrottle, Sentinel, ClockSkew, NewPod, PodGone,
+	ExporterDown, ExporterSlow, ExporterFrozen, PageCut, GPULost, XID, ThermalThrottle, RowRemapPending, Sentinel, ClockSkew, NewPod, PodGone,
 	ExporterReplaced, ExporterTwice, IndexChange, MIGReprofile,
 }
 

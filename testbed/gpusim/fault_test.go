@@ -83,6 +83,15 @@ func TestThermalThrottle(t *testing.T) {
 	assert.Zero(t, page(t, fl, "n", 300*sec).One(t, violation, "gpu", "1"), "the neighbour is cool")
 }
 
+func TestRowRemapPending(t *testing.T) {
+	fl, _ := newFleet(t, withFault(trainer("4.5"), Fault{Kind: RowRemapPending, Device: "0", After: Duration(10 * sec), For: Duration(10 * sec)}))
+	at := func(d time.Duration, gpu string) float64 {
+		return page(t, fl, "n", d).One(t, "DCGM_FI_DEV_ROW_REMAP_PENDING", "gpu", gpu)
+	}
+	assert.Equal(t, []float64{0, 1, 0}, []float64{at(9*sec, "0"), at(10*sec, "0"), at(20*sec, "0")})
+	assert.Zero(t, at(10*sec, "1"), "the neighbour")
+}
+
 func TestLostGPULeavesItsNeighbours(t *testing.T) {
 	fl, _ := newFleet(t, withFault(trainer("3.3"), Fault{Kind: GPULost, Device: "1", After: Duration(5 * sec), For: Duration(5 * sec)}))
 	devices := func(d time.Duration) (out []string) {

@@ -135,7 +135,7 @@ var fields = []field{
 	{393, "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", "counter", "Number of remapped rows for uncorrectable errors", false, false, when(rowRemap, func(r *reading) float64 { return float64(r.remapped) })},
 	{394, "DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS", "counter", "Number of remapped rows for correctable errors", false, false, when(rowRemap, zero)},
 	{395, "DCGM_FI_DEV_ROW_REMAP_FAILURE", "gauge", "Whether remapping of rows has failed", false, false, when(rowRemap, zero)},
-	{396, "DCGM_FI_DEV_ROW_REMAP_PENDING", "gauge", "Whether a remapping of rows waits for a reset", false, true, when(rowRemap, zero)},
+	{396, "DCGM_FI_DEV_ROW_REMAP_PENDING", "gauge", "Whether a remapping of rows waits for a reset", false, true, when(rowRemap, func(r *reading) float64 { return r.remapPending })},
 
 	{1001, "DCGM_FI_PROF_GR_ENGINE_ACTIVE", "gauge", "Ratio of time the graphics engine is active.", true, false, always(func(r *reading) float64 { return r.util })},
 	{1002, "DCGM_FI_PROF_SM_ACTIVE", "gauge", "The ratio of cycles an SM has at least 1 warp assigned.", true, true, always(func(r *reading) float64 { return r.sm })},

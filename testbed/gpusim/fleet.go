@@ -199,6 +199,10 @@ func (n *node) mark(r *reading, k int64) bool {
 				r.free += is.memoryMiB - r.total
 				r.mig, r.total = &is, is.memoryMiB
 			}
+		case RowRemapPending:
+			if f.holdsStep(k) && f.covers(r.board.index, f.target.position) {
+				r.remapPending = 1
+			}
 		case XID:
 			if k < step(Duration(f.start)) || !f.hits(r.board, r.position) {
 				continue

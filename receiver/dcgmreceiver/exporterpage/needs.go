@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/devicetable"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/dcgm"
 )
 
@@ -38,7 +39,27 @@ type need struct {
 func one(what string, any ...devicetable.ID) need { return need{what, [][]devicetable.ID{any}} }
 
 // needs are the nine cards of a service, and the events about devices.
-var needs = []need{
+var needs = append(listed, flags()...)
+
+// flags are the events that are not listed: those made of one metric of the field table
+// that has no attribute. A rule about such a metric needs no entry here.
+func flags() (all []need) {
+	for _, r := range names.EventRules() {
+		what := "event " + r.Event
+		if len(r.Metrics) != 1 || slices.ContainsFunc(listed, func(n need) bool { return n.what == what }) {
+			continue
+		}
+		for _, s := range dcgm.Table.Series {
+			if s.Metric.Name == r.Metrics[0] && s.Key == "" {
+				all = append(all, one(what, s.From...))
+			}
+		}
+	}
+	return all
+}
+
+// listed are those whose fields do not follow from a metric.
+var listed = []need{
 	one("card utilization", dcgm.GPUUtil, dcgm.GREngineActive),
 	one("card memory used", dcgm.FBUsed),
 	{"card memory total", [][]devicetable.ID{{dcgm.FBTotal, dcgm.FBFree}, {dcgm.FBTotal, dcgm.FBUsed}}},
@@ -74,6 +95,21 @@ var lines = map[devicetable.ID]string{
 	dcgm.ThrottleReasons:  "gauge, Reasons why clocks are held down (bit mask).",
 	dcgm.GPUTemp:          "gauge, GPU temperature (in C).",
 	dcgm.Energy:           "counter, Energy since the driver was loaded (in mJ).",
+}
+
+// lineOf is the rest of a field's line, by its metric where lines has none. A comma would
+// be the end of the help.
+func lineOf(id devicetable.ID) string {
+	if line := lines[id]; line != "" {
+		return line
+	}
+	for _, s := range dcgm.Table.Series {
+		if slices.Contains(s.From, id) {
+			help, _, _ := strings.Cut(strings.TrimSuffix(s.Metric.Description, "."), ",")
+			return "gauge, " + help + "."
+		}
+	}
+	return "gauge, " + dcgm.Table.Fields[id].Name + "."
 }
 
 // QuietXID is whether the page has no XID and that says nothing: from 4.x on the
@@ -127,7 +163,7 @@ func (p *Page) lacking(lacks []Lack, what string, id devicetable.ID, blank bool,
 		rest := ", " + lines[id]
 		l.Line = "# dcgm-exporter 4.x: " + clocksEventReasons + rest + "\n# dcgm-exporter 3.x and older: " + dcgm.Table.Fields[id].Name + rest
 	default:
-		l.Line = name + ", " + lines[id]
+		l.Line = name + ", " + lineOf(id)
 	}
 	return append(lacks, l)
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -131,7 +132,9 @@ func TestEveryNeedHasALine(t *testing.T) {
 		_, known := dcgm.Table.ByName(l.Field)
 		assert.True(t, known, l.Field)
 	}
-	assert.Len(t, lines, len(all), "no line is for nothing")
+	for id, line := range lines {
+		assert.True(t, slices.ContainsFunc(all, func(l Lack) bool { return strings.Contains(l.Line, line) }), "%s is needed for nothing", dcgm.Table.Fields[id].Name)
+	}
 }
 
 func TestWhatAPageSays(t *testing.T) {

@@ -48,7 +48,7 @@ func (r Readings) At(i int) float64 { return r.Values[r.Index[i]] }
 
 // Conditions are the rules that are raised and cleared by readings. Their order is that
 // of the events of one time.
-var Conditions = []*Rule{&Temperature, &MemoryPressure, &Throttle, &RowRemapFailure}
+var Conditions = []*Rule{&Temperature, &MemoryPressure, &Throttle, &RowRemapFailure, &RowRemapPending}
 
 // Notices are the rules that report what happened.
 var Notices = []*rule.Rule{&XID, &ECCUncorrected}

@@ -1,0 +1,17 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package devicerules
+
+import (
+	"go.opentelemetry.io/collector/pdata/plog"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+// RowRemapPending is gpu.row_remap.pending.
+var RowRemapPending = flag{
+	event: names.EventRowRemapPending, metric: &names.GPURowRemapPending, severity: plog.SeverityNumberWarn,
+	on:  "has a memory row that waits for a reset to be remapped: reset the GPU when it is free",
+	off: "has no memory row left that waits for a reset to be remapped",
+}.rule("WARN")
