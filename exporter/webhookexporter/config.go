@@ -31,6 +31,12 @@ type Config struct {
 	Receivers map[string]endpoint.Config `mapstructure:"receivers"`
 	// Retry says whether and when a delivery is tried again.
 	Retry delivery.RetryConfig `mapstructure:"retry"`
+	// RetryOnFailure, SendingQueue and Timeout are the keys that all exporters of
+	// the Collector have. They are merged onto Retry, Storage and what endpoints
+	// leave out.
+	RetryOnFailure *RetryOnFailureConfig `mapstructure:"retry_on_failure"`
+	SendingQueue   *SendingQueueConfig   `mapstructure:"sending_queue"`
+	Timeout        *time.Duration        `mapstructure:"timeout"`
 	// GroupWait is how long events of one node, or of one service, wait for each
 	// other to travel to a receiver as one delivery, where its format allows
 	// that. 0: not at all.
@@ -75,7 +81,16 @@ func (c *Config) guard() (*egress.Guard, error) {
 
 // Unmarshal implements confmap.Unmarshaler. A key that does not exist and a
 // duration without a unit stop the start.
-func (c *Config) Unmarshal(conf *confmap.Conf) error { return configkeys.Unmarshal(conf, c) }
+func (c *Config) Unmarshal(conf *confmap.Conf) error {
+	if err := checkCommonKeys(conf); err != nil {
+		return err
+	}
+	if err := configkeys.Unmarshal(conf, c); err != nil {
+		return err
+	}
+	c.applyCommonKeys()
+	return nil
+}
 
 // Validate checks everything that can be known before the first event. Its
 // messages name the key in the configuration and never show a URL or a key.
@@ -89,8 +104,12 @@ func (c *Config) Validate() error {
 	if len(c.Receivers) == 0 && c.ReceiversDir == "" {
 		errs = append(errs, errors.New("receivers: none is configured; add at least one, as in receivers: {ops: {url: https://…}}, or name a folder of receiver files with receivers_dir"))
 	}
+	defaults := c.defaults()
+	if err := c.validateCommonKeys(); err != nil {
+		errs, defaults = append(errs, err), endpoint.Defaults{}
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.Receivers)) {
-		t, err := endpoint.New(name, c.Receivers[name])
+		t, err := endpoint.New(name, c.Receivers[name], defaults)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -104,7 +123,11 @@ func (c *Config) Validate() error {
 
 // validateDelivery checks the keys that say when deliveries are made.
 func (c *Config) validateDelivery() error {
-	errs := []error{c.Retry.Check()}
+	retry := "retry"
+	if c.RetryOnFailure != nil {
+		retry = "retry_on_failure" // the form that is configured
+	}
+	errs := []error{c.Retry.Check(retry)}
 	if c.GroupWait < 0 || c.GroupWait > delivery.MaxGroupWait {
 		errs = append(errs, fmt.Errorf("group_wait: %v is not within 0s and %v; leave it out to send every event at once", c.GroupWait, delivery.MaxGroupWait))
 	}

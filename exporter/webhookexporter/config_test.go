@@ -56,7 +56,7 @@ func TestConfigFromYAML(t *testing.T) {
 		ReplayEvents: 1000,
 	}, cfg)
 
-	target, err := endpoint.New("billing", cfg.Receivers["billing"])
+	target, err := endpoint.New("billing", cfg.Receivers["billing"], endpoint.Defaults{})
 	require.NoError(t, err)
 	assert.Equal(t, 30*time.Second, target.Timeout)
 	assert.Equal(t, 1000, target.QueueSize)

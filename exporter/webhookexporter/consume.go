@@ -133,6 +133,9 @@ func (e *webhookExporter) accept(items []*delivery.Item, offers []offer, now tim
 	if len(items) == 0 {
 		return
 	}
+	for _, o := range offers {
+		o.item.Expect(1)
+	}
 	var accepted []*delivery.Delivery
 	for i := range offers {
 		o := &offers[i]
@@ -149,7 +152,9 @@ func (e *webhookExporter) accept(items []*delivery.Item, offers []offer, now tim
 	e.store.Forget(e.memory.remember(items))
 	for _, o := range offers {
 		if o.delivery == nil {
-			o.receiver.Refuse(e.newDelivery(o, now), o.refused)
+			d := e.newDelivery(o, now)
+			d.Refused = true
+			o.receiver.Refuse(d, o.refused)
 		} else {
 			o.receiver.Put(o.delivery)
 		}

@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/exporter"
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
@@ -66,6 +67,7 @@ type webhookExporter struct {
 	sinks  []audit.Sink // the trail first
 	health *health.Report
 	status *storageStatus
+	common *commonMetrics
 	store  *spool.Store // nil before Start, and without a storage extension
 	memory memory
 	known  *known.IDs    // nil before Start
@@ -98,7 +100,7 @@ func newExporter(set exporter.Settings, cfg *Config, env environment) (*webhookE
 	}
 	e.sinks = append([]audit.Sink{e.trail}, env.sinks...)
 	for _, name := range slices.Sorted(maps.Keys(cfg.Receivers)) {
-		ep, err := endpoint.New(name, cfg.Receivers[name])
+		ep, err := endpoint.New(name, cfg.Receivers[name], cfg.defaults())
 		if err != nil {
 			return nil, err
 		}
@@ -107,6 +109,7 @@ func newExporter(set exporter.Settings, cfg *Config, env environment) (*webhookE
 	if e.telemetry, err = metadata.NewTelemetryBuilder(set.TelemetrySettings); err != nil {
 		return nil, err
 	}
+	e.common = &commonMetrics{telemetry: e.telemetry, exporter: attribute.String("exporter", set.ID.String())}
 	e.status = &storageStatus{telemetry: e.telemetry, logger: e.logger, health: e.health}
 	e.lifetime, e.endLife = context.WithCancel(context.Background())
 	e.shared = &dispatch.Shared{
@@ -125,7 +128,7 @@ func newExporter(set exporter.Settings, cfg *Config, env environment) (*webhookE
 	}
 	e.set = dispatch.NewSet(e.shared)
 	if cfg.ReceiversDir != "" {
-		e.folder = folder.NewWatch(cfg.ReceiversDir, e.fixed, g, e.telemetry, e.logger)
+		e.folder = folder.NewWatch(cfg.ReceiversDir, e.fixed, g, cfg.defaults(), e.telemetry, e.logger)
 		e.folder.Settle, e.folder.Poll = cmp.Or(env.settle, e.folder.Settle), cmp.Or(env.poll, e.folder.Poll)
 	}
 	e.control = control.New(cfg.Control, e, e.telemetry, e.logger)
@@ -137,7 +140,7 @@ func newExporter(set exporter.Settings, cfg *Config, env environment) (*webhookE
 // are given up.
 func (e *webhookExporter) Start(ctx context.Context, host component.Host) error {
 	e.health.Host = host
-	if err := observe(e.telemetry, e.set, e.trail); err != nil {
+	if err := errors.Join(observe(e.telemetry, e.set, e.trail), e.common.observe(e.set)); err != nil {
 		return err
 	}
 	if err := e.open(ctx, host); err != nil {
@@ -250,7 +253,8 @@ func (*webhookExporter) Capabilities() consumer.Capabilities {
 }
 
 // report counts and writes the record of an attempt, or of giving up.
-func (e *webhookExporter) report(rec *audit.Record) {
+func (e *webhookExporter) report(d *delivery.Delivery, rec *audit.Record) {
+	e.common.count(d, rec)
 	count(e.telemetry, rec)
 	e.write(rec)
 }

@@ -16,9 +16,9 @@ import (
 // NewFactory creates the factory of the webhook exporter.
 //
 // The exporter does not use exporterhelper. Its queue and retry work on whole
-// requests: one queue in front of all receivers would let a slow one delay the
-// others, and a retry would send again to receivers that already answered. Its
-// counters would also call an event sent as soon as it is queued.
+// requests: one queue in front of all endpoints would let a slow one delay the
+// others, and a retry would send again to endpoints that already accepted. It emits
+// exporterhelper's metrics and takes its configuration keys all the same.
 func NewFactory() exporter.Factory {
 	return exporter.NewFactory(
 		metadata.Type,

@@ -90,7 +90,7 @@ func TestDocumentedReceiversAreValid(t *testing.T) {
 
 func TestPagerDutyHasAnAddress(t *testing.T) {
 	cfg := endpoint.Config{Config: format.Config{Format: "pagerduty", PagerDutyConfig: format.PagerDutyConfig{RoutingKey: routingKey}}}
-	target, err := endpoint.New("pager", cfg)
+	target, err := endpoint.New("pager", cfg, endpoint.Defaults{})
 	require.NoError(t, err)
 	assert.Equal(t, "https://events.pagerduty.com/v2/enqueue", target.URL.String())
 	c := createDefaultConfig().(*Config)
@@ -98,14 +98,14 @@ func TestPagerDutyHasAnAddress(t *testing.T) {
 	require.NoError(t, c.Validate())
 
 	cfg.URL = "https://events.eu.pagerduty.com/v2/enqueue"
-	target, err = endpoint.New("pager", cfg)
+	target, err = endpoint.New("pager", cfg, endpoint.Defaults{})
 	require.NoError(t, err)
 	assert.Equal(t, "events.eu.pagerduty.com", target.Host)
 
 	cfg.RoutingKey = cfg.RoutingKey[1:]
-	_, err = endpoint.New("pager", cfg)
+	_, err = endpoint.New("pager", cfg, endpoint.Defaults{})
 	require.ErrorContains(t, err, "receivers::pager::routing_key: is not 32 letters and digits")
 
-	_, err = endpoint.New("ops", endpoint.Config{Config: format.Config{Format: "slack"}})
+	_, err = endpoint.New("ops", endpoint.Config{Config: format.Config{Format: "slack"}}, endpoint.Defaults{})
 	assert.ErrorContains(t, err, "receivers::ops::url: is empty")
 }

@@ -50,7 +50,7 @@ func (c *Config) probe(ctx context.Context, env egress.Network) ([]Probe, error)
 	taken := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(c.Receivers)) {
 		taken[name] = true
-		t, err := endpoint.New(name, c.Receivers[name])
+		t, err := endpoint.New(name, c.Receivers[name], c.defaults())
 		if err != nil {
 			if !endpoint.NamePattern.MatchString(name) {
 				name = "…" // it may be a URL in the wrong place
@@ -61,7 +61,7 @@ func (c *Config) probe(ctx context.Context, env egress.Network) ([]Probe, error)
 		targets = append(targets, t)
 	}
 	if c.ReceiversDir != "" {
-		found, err := folder.NewDir(c.ReceiversDir, taken, g).Scan()
+		found, err := folder.NewDir(c.ReceiversDir, taken, g, c.defaults()).Scan()
 		if err != nil {
 			return nil, fmt.Errorf("receivers_dir: %w", err)
 		}

@@ -87,9 +87,9 @@ func TestReplay(t *testing.T) {
 	})
 }
 
-func mustTarget(t *testing.T, name string, cfg endpoint.Config) *endpoint.Endpoint {
+func mustTarget(t *testing.T, name string, cfg endpoint.Config, defaults ...endpoint.Defaults) *endpoint.Endpoint {
 	t.Helper()
-	target, err := endpoint.New(name, cfg)
+	target, err := endpoint.New(name, cfg, append(defaults, endpoint.Defaults{})[0])
 	require.NoError(t, err)
 	return target
 }

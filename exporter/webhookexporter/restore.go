@@ -21,7 +21,7 @@ type restorer struct {
 	// recorded returns when the deliveries of the attempts with these record ids are
 	// tried again, for the attempts that have a record.
 	recorded func(ids []string) map[string]time.Time
-	report   func(*audit.Record)
+	report   func(*delivery.Delivery, *audit.Record)
 	restored func(*delivery.Delivery) // counts
 }
 
@@ -49,7 +49,7 @@ func (x *restorer) deliveries(found []*delivery.Delivery) {
 			rec.Receiver = d.Endpoint
 			rec.MaxAttempts = x.retry.Attempts()
 			rec.Outcome, rec.ErrorType = audit.Dropped, audit.ErrorConfig
-			x.report(rec)
+			x.report(d, rec)
 			x.store.Remove(d)
 			continue
 		}
@@ -85,7 +85,7 @@ func (x *restorer) resume(d *delivery.Delivery, r *dispatch.Dispatcher, recorded
 		rec.BodySHA256, rec.BodySize = was.BodySHA256, was.BodySize
 		rec.Outcome, rec.ErrorType = audit.Failed, audit.ErrorInterrupted
 		rec.NextAttempt = d.Next.UTC()
-		x.report(rec)
+		x.report(d, rec)
 	}
 	if d.Next.IsZero() {
 		return false

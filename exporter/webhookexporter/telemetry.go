@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/delivery"
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/dispatch"
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/health"
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/metadata"
@@ -108,4 +109,50 @@ func (s *storageStatus) recovered() {
 	s.failing.Store(false)
 	s.health.Set("storage", nil)
 	s.logger.Info("deliveries are stored again")
+}
+
+// commonMetrics are the metrics that every exporter of the Collector has.
+type commonMetrics struct {
+	telemetry *metadata.TelemetryBuilder
+	exporter  attribute.KeyValue
+}
+
+// count counts the events whose last delivery this record ends. Each event counts
+// once, whatever the number of its endpoints; tests and replays do not, as they are
+// no log records that were received.
+func (m *commonMetrics) count(d *delivery.Delivery, rec *audit.Record) {
+	if !rec.NextAttempt.IsZero() || rec.Trigger != audit.TriggerEvent {
+		return
+	}
+	for _, fate := range d.End(rec) {
+		counter := m.telemetry.ExporterSentLogRecords
+		switch fate {
+		case delivery.Failed:
+			counter = m.telemetry.ExporterSendFailedLogRecords
+		case delivery.Refused:
+			counter = m.telemetry.ExporterEnqueueFailedLogRecords
+		}
+		counter.Add(context.Background(), 1, metric.WithAttributes(m.exporter))
+	}
+}
+
+// observe registers the size and the capacity of the queues of all endpoints.
+func (m *commonMetrics) observe(set *dispatch.Set) error {
+	sum := func(value func(*dispatch.Dispatcher) int64) metric.Int64Callback {
+		return func(_ context.Context, o metric.Int64Observer) error {
+			total := int64(0)
+			for _, r := range set.All() {
+				total += value(r)
+			}
+			o.Observe(total, metric.WithAttributes(m.exporter, attribute.String("data_type", "logs")))
+			return nil
+		}
+	}
+	return errors.Join(
+		m.telemetry.RegisterExporterQueueSizeCallback(sum(func(r *dispatch.Dispatcher) int64 {
+			waiting, _ := r.Lengths()
+			return waiting
+		})),
+		m.telemetry.RegisterExporterQueueCapacityCallback(sum(func(r *dispatch.Dispatcher) int64 { return int64(r.Endpoint().QueueSize) })),
+	)
 }

@@ -6,6 +6,7 @@ package delivery // import "github.com/otelcol-gpu/otelcol-gpu/exporter/webhooke
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"sync"
 	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/event"
@@ -20,6 +21,45 @@ type Item struct {
 	Number uint64 // in the order of arrival
 	Slot   int    // in the store
 	Refs   int    // by so many parts and memories; guarded by the store
+
+	fate fate
+}
+
+// Fate is what became of an event, once all of its deliveries have ended.
+type Fate int
+
+const (
+	Open      Fate = iota // a delivery has not ended
+	Delivered             // to every endpoint that wanted it
+	Failed                // an endpoint did not get it
+	Refused               // there was no place in the queue of an endpoint
+)
+
+// fate counts the deliveries of an event.
+type fate struct {
+	mu    sync.Mutex
+	open  int
+	worst Fate
+}
+
+// Expect adds deliveries that have to end. It comes before the first one ends.
+func (it *Item) Expect(deliveries int) {
+	it.fate.mu.Lock()
+	defer it.fate.mu.Unlock()
+	it.fate.open += deliveries
+}
+
+// End ends one delivery of the event. It returns what became of the event with its
+// last delivery, else Open.
+func (it *Item) End(f Fate) Fate {
+	it.fate.mu.Lock()
+	defer it.fate.mu.Unlock()
+	it.fate.open--
+	it.fate.worst = max(it.fate.worst, f)
+	if it.fate.open > 0 {
+		return Open
+	}
+	return it.fate.worst
 }
 
 // Part is one event on its way to one receiver, and a row of the store.
@@ -40,6 +80,8 @@ type Delivery struct {
 	Parts    []*Part
 	Group    string // webhook id of several; given with the first attempt
 	State
+	// Refused is true if the queue had no place for it.
+	Refused bool
 	// Waiter gets the record of the first attempt, or of giving up. It may be nil.
 	Waiter chan<- *audit.Record
 
@@ -135,4 +177,23 @@ func webhookID(eventID string) string {
 		}
 	}
 	return eventID
+}
+
+// End ends the delivery of each of its events, as its last record states. It
+// returns what became of the events whose last delivery this was.
+func (d *Delivery) End(rec *audit.Record) []Fate {
+	f := Failed
+	switch {
+	case rec.Outcome == audit.Succeeded:
+		f = Delivered
+	case d.Refused:
+		f = Refused
+	}
+	var ended []Fate
+	for _, p := range d.Parts {
+		if event := p.Item.End(f); event != Open {
+			ended = append(ended, event)
+		}
+	}
+	return ended
 }

@@ -54,17 +54,18 @@ func DefaultRetry() RetryConfig {
 	}
 }
 
-// Check also judges what is not enabled: a mistake does not wait.
-func (c *RetryConfig) Check() error {
+// Check also judges what is not enabled: a mistake does not wait. Its error names
+// the keys of the section that was written.
+func (c *RetryConfig) Check(section string) error {
 	switch {
 	case c.InitialInterval <= 0:
-		return fmt.Errorf("retry::initial_interval: %v is not positive; leave it out for %v", c.InitialInterval, defaultInitialInterval)
+		return fmt.Errorf("%s::initial_interval: %v is not positive; leave it out for %v", section, c.InitialInterval, defaultInitialInterval)
 	case c.InitialInterval < MinInterval:
-		return fmt.Errorf("retry::initial_interval: %v is shorter than %v; write it with its unit, as in 5s", c.InitialInterval, MinInterval)
+		return fmt.Errorf("%s::initial_interval: %v is shorter than %v; write it with its unit, as in 5s", section, c.InitialInterval, MinInterval)
 	case c.MaxInterval < c.InitialInterval:
-		return fmt.Errorf("retry::max_interval: %v is shorter than initial_interval, %v; raise it, or leave both out for %v and %v", c.MaxInterval, c.InitialInterval, defaultMaxInterval, defaultInitialInterval)
+		return fmt.Errorf("%s::max_interval: %v is shorter than initial_interval, %v; raise it, or leave both out for %v and %v", section, c.MaxInterval, c.InitialInterval, defaultMaxInterval, defaultInitialInterval)
 	case c.MaxElapsedTime < 0 || c.MaxElapsedTime > 0 && c.MaxElapsedTime < c.InitialInterval:
-		return fmt.Errorf("retry::max_elapsed_time: %v is shorter than initial_interval, %v; raise it, or set 0 for no limit but max_attempts", c.MaxElapsedTime, c.InitialInterval)
+		return fmt.Errorf("%s::max_elapsed_time: %v is shorter than initial_interval, %v; raise it, or set 0 for no limit but max_attempts", section, c.MaxElapsedTime, c.InitialInterval)
 	case c.MaxAttempts < 1 || c.MaxAttempts > maxMaxAttempts:
 		return fmt.Errorf("retry::max_attempts: %d is not within 1 and %d; leave it out for %d", c.MaxAttempts, maxMaxAttempts, defaultMaxAttempts)
 	}

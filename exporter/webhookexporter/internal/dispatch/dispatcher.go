@@ -23,8 +23,9 @@ import (
 // Shared is what all endpoints have in common. It does not change after the first
 // endpoint started.
 type Shared struct {
-	Store     *spool.Store // nil: nothing survives a restart
-	Report    func(*audit.Record)
+	Store *spool.Store // nil: nothing survives a restart
+	// Report gets the record of each attempt, and of giving up.
+	Report    func(*delivery.Delivery, *audit.Record)
 	Retry     delivery.RetryConfig
 	GroupWait time.Duration
 	// NewTransport makes the transport of an endpoint.
@@ -231,7 +232,7 @@ func (r *Dispatcher) Refuse(d *delivery.Delivery, why audit.ErrorType) {
 	r.Endpoint().Describe(rec)
 	rec.MaxAttempts = r.Retry.Attempts()
 	rec.Outcome, rec.ErrorType = audit.Dropped, why
-	r.Report(rec)
+	r.Report(d, rec)
 	d.Notify(rec)
 }
 

@@ -22,6 +22,7 @@ import (
 )
 
 const (
+	// DefaultTimeout is the timeout of endpoints that have no other.
 	DefaultTimeout   = 30 * time.Second
 	defaultQueueSize = 1000
 	defaultWorkers   = 4
@@ -32,12 +33,12 @@ const (
 	MinTimeout = time.Millisecond
 )
 
-// Config is one webhook.
+// Config is the configuration of one endpoint.
 type Config struct {
 	// URL is where events are posted. It is a secret: most webhook services
 	// put the credential into the path.
 	URL configopaque.String `mapstructure:"url"`
-	// FormatConfig says how the body of a request is written.
+	// Config says how the body of a request is written.
 	format.Config `mapstructure:",squash"`
 	// Timeout of one delivery, from name lookup to the end of the response.
 	// 0 is 30s.
@@ -74,9 +75,8 @@ type Endpoint struct {
 	Workers        int
 }
 
-var (
-	NamePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
-)
+// NamePattern matches the names that an endpoint can have.
+var NamePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
 // shownName is what is shown of a name that is none. It may be a URL in the wrong
 // place, which is not shown, nor is a part of it that could be secret.
@@ -90,12 +90,60 @@ func shownName(name string) string {
 	return strconv.Quote(name)
 }
 
-func New(name string, cfg Config) (*Endpoint, error) {
+// Defaults are the values of endpoints whose configuration leaves them out. 0 is the
+// exporter's own default.
+type Defaults struct {
+	Timeout   time.Duration
+	QueueSize int
+	Workers   int
+}
+
+// apply completes a configuration.
+func (d Defaults) apply(cfg *Config) {
+	cfg.Timeout = cmp.Or(cfg.Timeout, d.Timeout)
+	cfg.QueueSize = cmp.Or(cfg.QueueSize, d.QueueSize)
+	cfg.Workers = cmp.Or(cfg.Workers, d.Workers)
+}
+
+// CheckTimeout returns what is wrong with a timeout and what to do about it; empty
+// if nothing is.
+func CheckTimeout(d time.Duration) string {
+	switch {
+	case d < 0:
+		return fmt.Sprintf("is negative; leave it out for %v", DefaultTimeout)
+	case d == 0:
+		return fmt.Sprintf("would wait without end; leave it out for %v", DefaultTimeout)
+	case d < MinTimeout:
+		return fmt.Sprintf("is shorter than %v; write it with its unit, as in 10s", MinTimeout)
+	}
+	return ""
+}
+
+// CheckQueueSize is CheckTimeout for the size of a queue.
+func CheckQueueSize(n int) string { return within(n, maxQueueSize, defaultQueueSize) }
+
+// CheckWorkers is CheckTimeout for the number of workers.
+func CheckWorkers(n int) string { return within(n, maxWorkers, defaultWorkers) }
+
+func within(n, most, standard int) string {
+	if n < 1 || n > most {
+		return fmt.Sprintf("is not within 1 and %d; leave it out for %d", most, standard)
+	}
+	return ""
+}
+
+// New parses the configuration of the endpoint of that name. Its errors name the
+// key, and never show a secret.
+func New(name string, cfg Config, d Defaults) (*Endpoint, error) {
 	if !NamePattern.MatchString(name) {
 		return nil, fmt.Errorf("receivers: %s is not a name: use 1 to 63 letters, digits, dots, dashes or underscores, beginning with a letter or digit", shownName(name))
 	}
 	key := "receivers::" + name
-	t := &Endpoint{Name: name, Timeout: cfg.Timeout, QueueSize: cfg.QueueSize, Workers: cfg.Workers}
+	d.apply(&cfg)
+	t := &Endpoint{
+		Name:    name,
+		Timeout: cmp.Or(cfg.Timeout, DefaultTimeout), QueueSize: cmp.Or(cfg.QueueSize, defaultQueueSize), Workers: cmp.Or(cfg.Workers, defaultWorkers),
+	}
 	f, _ := format.Find(cfg.Format)
 	var errs []error
 	var err error
@@ -106,25 +154,14 @@ func New(name string, cfg Config) (*Endpoint, error) {
 		errs = append(errs, fmt.Errorf("%s::%w", key, err))
 	}
 
-	switch {
-	case cfg.Timeout < 0:
-		errs = append(errs, fmt.Errorf("%s::timeout: %v is negative; leave it out for %v", key, cfg.Timeout, DefaultTimeout))
-	case cfg.Timeout == 0:
-		t.Timeout = DefaultTimeout
-	case cfg.Timeout < MinTimeout:
-		errs = append(errs, fmt.Errorf("%s::timeout: %v is shorter than %v; write it with its unit, as in 10s", key, cfg.Timeout, MinTimeout))
+	if why := CheckTimeout(t.Timeout); why != "" {
+		errs = append(errs, fmt.Errorf("%s::timeout: %v %s", key, t.Timeout, why))
 	}
-	switch {
-	case cfg.QueueSize < 0 || cfg.QueueSize > maxQueueSize:
-		errs = append(errs, fmt.Errorf("%s::queue_size: %d is not within 1 and %d; leave it out for %d", key, cfg.QueueSize, maxQueueSize, defaultQueueSize))
-	case cfg.QueueSize == 0:
-		t.QueueSize = defaultQueueSize
+	if why := CheckQueueSize(t.QueueSize); why != "" {
+		errs = append(errs, fmt.Errorf("%s::queue_size: %d %s", key, t.QueueSize, why))
 	}
-	switch {
-	case cfg.Workers < 0 || cfg.Workers > maxWorkers:
-		errs = append(errs, fmt.Errorf("%s::workers: %d is not within 1 and %d; leave it out for %d", key, cfg.Workers, maxWorkers, defaultWorkers))
-	case cfg.Workers == 0:
-		t.Workers = defaultWorkers
+	if why := CheckWorkers(t.Workers); why != "" {
+		errs = append(errs, fmt.Errorf("%s::workers: %d %s", key, t.Workers, why))
 	}
 
 	if t.Filter, err = event.NewFilter(key, cfg.Events, cfg.MinSeverity); err != nil {

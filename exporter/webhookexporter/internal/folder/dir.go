@@ -41,6 +41,8 @@ type Dir struct {
 	path  string
 	taken map[string]bool // names of the receivers in the configuration
 	guard *egress.Guard
+	// defaults are the values that files leave out.
+	defaults endpoint.Defaults
 	// settle is how old a file's last change has to be; 0 takes every file.
 	settle time.Duration
 	now    func() time.Time
@@ -73,8 +75,8 @@ type scan struct {
 	again    bool                 // a file was changing: look again soon
 }
 
-func NewDir(path string, taken map[string]bool, g *egress.Guard) *Dir {
-	return &Dir{path: path, taken: taken, guard: g, now: time.Now, known: map[string]*receiverFile{}}
+func NewDir(path string, taken map[string]bool, g *egress.Guard, defaults endpoint.Defaults) *Dir {
+	return &Dir{path: path, taken: taken, guard: g, defaults: defaults, now: time.Now, known: map[string]*receiverFile{}}
 }
 
 // Scan reads the folder. An error means that it could not be read: nothing has
@@ -180,13 +182,13 @@ func (d *Dir) look(root *os.Root, name string, f *receiverFile, s *scan) {
 	if digest == f.digest && (f.reason == SkipNone || isContentFault(f.reason)) {
 		return // as it was
 	}
-	t, badTimeout, skipped := fileTarget(name, raw, d.guard)
+	t, badTimeout, skipped := fileTarget(name, raw, d.guard, d.defaults)
 	if skipped != nil {
 		s.find(f, name, digest, skipped)
 		return
 	}
 	if badTimeout {
-		s.Findings = append(s.Findings, finding{Name: name, Text: fmt.Sprintf(`its "timeout" is no duration above 0, as in "10s": %v is used`, endpoint.DefaultTimeout)})
+		s.Findings = append(s.Findings, finding{Name: name, Text: fmt.Sprintf(`its "timeout" is no duration above 0, as in "10s": %v is used`, t.Timeout)})
 	}
 	f.target, f.digest, f.reason = t, digest, SkipNone
 }

@@ -14,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/endpoint"
 )
 
 // folder is a folder of receiver files.
@@ -27,7 +29,7 @@ func newFolder(t *testing.T, taken ...string) *folder {
 	for _, name := range taken {
 		names[name] = true
 	}
-	return &folder{NewDir(t.TempDir(), names, openGuard(t)), t}
+	return &folder{NewDir(t.TempDir(), names, openGuard(t), endpoint.Defaults{}), t}
 }
 
 func (f *folder) write(name, content string) {

@@ -5,6 +5,7 @@ package folder // import "github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexp
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -66,7 +67,7 @@ var fieldName = regexp.MustCompile(`^[a-z_]{1,32}$`)
 // parseReceiverFile reads what a file in receivers_dir holds: a plain URL, or a
 // JSON object with the fields of a receiver. What starts with { is JSON or
 // nothing. A timeout that cannot be used is the default, which badTimeout tells.
-func parseReceiverFile(raw []byte) (cfg endpoint.Config, badTimeout bool, err *skipError) {
+func parseReceiverFile(raw []byte, d endpoint.Defaults) (cfg endpoint.Config, badTimeout bool, err *skipError) {
 	if !utf8.Valid(raw) || bytes.ContainsFunc(raw, func(r rune) bool { return unicode.IsControl(r) && !unicode.IsSpace(r) }) {
 		return cfg, false, skip(skipNotText, "is not UTF-8 text")
 	}
@@ -77,10 +78,10 @@ func parseReceiverFile(raw []byte) (cfg endpoint.Config, badTimeout bool, err *s
 	if text[0] != '{' {
 		return endpoint.Config{URL: configopaque.String(text)}, false, nil
 	}
-	return parseReceiverJSON(text)
+	return parseReceiverJSON(text, d)
 }
 
-func parseReceiverJSON(text string) (cfg endpoint.Config, badTimeout bool, _ *skipError) {
+func parseReceiverJSON(text string, d endpoint.Defaults) (cfg endpoint.Config, badTimeout bool, _ *skipError) {
 	var fields map[string]any
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.UseNumber() // so that 1.5 is no whole number
@@ -118,18 +119,18 @@ func parseReceiverJSON(text string) (cfg endpoint.Config, badTimeout bool, _ *sk
 	written, _ := timeout.(string)
 	var err error
 	if cfg.Timeout, err = time.ParseDuration(written); err != nil || cfg.Timeout < endpoint.MinTimeout {
-		cfg.Timeout, badTimeout = endpoint.DefaultTimeout, given
+		cfg.Timeout, badTimeout = cmp.Or(d.Timeout, endpoint.DefaultTimeout), given
 	}
 	return cfg, badTimeout, nil
 }
 
 // fileTarget makes a receiver of what the file of that name holds.
-func fileTarget(name string, raw []byte, g *egress.Guard) (t *endpoint.Endpoint, badTimeout bool, _ *skipError) {
-	cfg, badTimeout, skipped := parseReceiverFile(raw)
+func fileTarget(name string, raw []byte, g *egress.Guard, d endpoint.Defaults) (t *endpoint.Endpoint, badTimeout bool, _ *skipError) {
+	cfg, badTimeout, skipped := parseReceiverFile(raw, d)
 	if skipped != nil {
 		return nil, false, skipped
 	}
-	t, err := endpoint.New(name, cfg)
+	t, err := endpoint.New(name, cfg, d)
 	if err == nil {
 		err = t.CheckReachable(g)
 	}

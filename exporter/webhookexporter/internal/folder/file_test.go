@@ -56,11 +56,11 @@ func TestReceiverFile(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			cfg, badTimeout, err := parseReceiverFile([]byte(tt.file))
+			cfg, badTimeout, err := parseReceiverFile([]byte(tt.file), endpoint.Defaults{})
 			require.Nil(t, err)
 			assert.Equal(t, tt.want, cfg)
 			assert.Equal(t, tt.badTimeout, badTimeout)
-			target, _, err := fileTarget("ops", []byte(tt.file), openGuard(t))
+			target, _, err := fileTarget("ops", []byte(tt.file), openGuard(t), endpoint.Defaults{})
 			require.Nil(t, err)
 			assert.Positive(t, target.Timeout)
 		})
@@ -115,7 +115,7 @@ func TestUnusableReceiverFile(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			target, _, err := fileTarget("ops", []byte(tt.file), openGuard(t))
+			target, _, err := fileTarget("ops", []byte(tt.file), openGuard(t), endpoint.Defaults{})
 			if tt.want == SkipNone {
 				assert.Nil(t, err)
 				return
@@ -140,7 +140,7 @@ func FuzzReceiverFile(f *testing.F) {
 	}
 	g := openGuard(f)
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		target, _, err := fileTarget("ops", raw, g)
+		target, _, err := fileTarget("ops", raw, g, endpoint.Defaults{})
 		if (target == nil) == (err == nil) {
 			t.Fatal("a file gives a receiver or a reason")
 		}

@@ -54,13 +54,13 @@ type Watch struct {
 }
 
 // NewWatch watches nothing before its start.
-func NewWatch(path string, fixed []*endpoint.Endpoint, g *egress.Guard, telemetry *metadata.TelemetryBuilder, logger *zap.Logger) *Watch {
+func NewWatch(path string, fixed []*endpoint.Endpoint, g *egress.Guard, defaults endpoint.Defaults, telemetry *metadata.TelemetryBuilder, logger *zap.Logger) *Watch {
 	taken := make(map[string]bool, len(fixed))
 	for _, t := range fixed {
 		taken[t.Name] = true
 	}
 	return &Watch{
-		dir:       NewDir(path, taken, g),
+		dir:       NewDir(path, taken, g, defaults),
 		fixed:     fixed,
 		telemetry: telemetry,
 		logger:    logger,

@@ -47,11 +47,11 @@ func newWatchTest(t *testing.T, fixed ...string) *watchTest {
 	require.NoError(t, err)
 	var targets []*endpoint.Endpoint
 	for _, name := range fixed {
-		target, err := endpoint.New(name, endpoint.Config{URL: configopaque.String("https://" + name + ".example.com/")})
+		target, err := endpoint.New(name, endpoint.Config{URL: configopaque.String("https://" + name + ".example.com/")}, endpoint.Defaults{})
 		require.NoError(t, err)
 		targets = append(targets, target)
 	}
-	w := NewWatch(t.TempDir(), targets, openGuard(t), builder, zap.New(core))
+	w := NewWatch(t.TempDir(), targets, openGuard(t), endpoint.Defaults{}, builder, zap.New(core))
 	w.Settle, w.Poll = 20*time.Millisecond, 100*time.Millisecond
 	t.Cleanup(func() {
 		w.Shutdown()

@@ -28,6 +28,11 @@ type TelemetryBuilder struct {
 	meter                               metric.Meter
 	mu                                  sync.Mutex
 	registrations                       []metric.Registration
+	ExporterEnqueueFailedLogRecords     metric.Int64Counter
+	ExporterQueueCapacity               metric.Int64ObservableGauge
+	ExporterQueueSize                   metric.Int64ObservableGauge
+	ExporterSendFailedLogRecords        metric.Int64Counter
+	ExporterSentLogRecords              metric.Int64Counter
 	ExporterWebhookAttempts             metric.Int64Counter
 	ExporterWebhookAuditBufferedRecords metric.Int64ObservableUpDownCounter
 	ExporterWebhookAuditFailures        metric.Int64ObservableCounter
@@ -55,6 +60,36 @@ type telemetryBuilderOptionFunc func(mb *TelemetryBuilder)
 
 func (tbof telemetryBuilderOptionFunc) apply(mb *TelemetryBuilder) {
 	tbof(mb)
+}
+
+// RegisterExporterQueueCapacityCallback sets callback for observable ExporterQueueCapacity metric.
+func (builder *TelemetryBuilder) RegisterExporterQueueCapacityCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ExporterQueueCapacity, obs: o})
+		return nil
+	}, builder.ExporterQueueCapacity)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterExporterQueueSizeCallback sets callback for observable ExporterQueueSize metric.
+func (builder *TelemetryBuilder) RegisterExporterQueueSizeCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ExporterQueueSize, obs: o})
+		return nil
+	}, builder.ExporterQueueSize)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
 }
 
 // RegisterExporterWebhookAuditBufferedRecordsCallback sets callback for observable ExporterWebhookAuditBufferedRecords metric.
@@ -205,6 +240,36 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	}
 	builder.meter = Meter(settings)
 	var err, errs error
+	builder.ExporterEnqueueFailedLogRecords, err = builder.meter.Int64Counter(
+		"otelcol_exporter_enqueue_failed_log_records",
+		metric.WithDescription("Number of log records failed to be added to the sending queue. [Alpha]"),
+		metric.WithUnit("{record}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterQueueCapacity, err = builder.meter.Int64ObservableGauge(
+		"otelcol_exporter_queue_capacity",
+		metric.WithDescription("Fixed capacity of the retry queue (in batches). [Alpha]"),
+		metric.WithUnit("{batch}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterQueueSize, err = builder.meter.Int64ObservableGauge(
+		"otelcol_exporter_queue_size",
+		metric.WithDescription("Current size of the retry queue (in batches). [Alpha]"),
+		metric.WithUnit("{batch}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterSendFailedLogRecords, err = builder.meter.Int64Counter(
+		"otelcol_exporter_send_failed_log_records",
+		metric.WithDescription("Number of log records in failed attempts to send to destination. At detailed telemetry level, includes attributes: error.type (semantic convention), error.permanent. [Alpha]"),
+		metric.WithUnit("{record}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterSentLogRecords, err = builder.meter.Int64Counter(
+		"otelcol_exporter_sent_log_records",
+		metric.WithDescription("Number of log record successfully sent to destination. [Alpha]"),
+		metric.WithUnit("{record}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ExporterWebhookAttempts, err = builder.meter.Int64Counter(
 		"otelcol_exporter_webhook_attempts",
 		metric.WithDescription("Attempts to deliver, by what came of them; more than deliveries where some are tried again. [Development]"),

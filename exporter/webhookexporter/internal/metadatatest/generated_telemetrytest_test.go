@@ -20,6 +20,14 @@ func TestSetupTelemetry(t *testing.T) {
 	tb, err := metadata.NewTelemetryBuilder(testTel.NewTelemetrySettings())
 	require.NoError(t, err)
 	defer tb.Shutdown()
+	require.NoError(t, tb.RegisterExporterQueueCapacityCallback(func(_ context.Context, observer metric.Int64Observer) error {
+		observer.Observe(1)
+		return nil
+	}))
+	require.NoError(t, tb.RegisterExporterQueueSizeCallback(func(_ context.Context, observer metric.Int64Observer) error {
+		observer.Observe(1)
+		return nil
+	}))
 	require.NoError(t, tb.RegisterExporterWebhookAuditBufferedRecordsCallback(func(_ context.Context, observer metric.Int64Observer) error {
 		observer.Observe(1)
 		return nil
@@ -52,6 +60,9 @@ func TestSetupTelemetry(t *testing.T) {
 		observer.Observe(1)
 		return nil
 	}))
+	tb.ExporterEnqueueFailedLogRecords.Add(context.Background(), 1)
+	tb.ExporterSendFailedLogRecords.Add(context.Background(), 1)
+	tb.ExporterSentLogRecords.Add(context.Background(), 1)
 	tb.ExporterWebhookAttempts.Add(context.Background(), 1)
 	tb.ExporterWebhookControlRequests.Add(context.Background(), 1)
 	tb.ExporterWebhookDeliveries.Add(context.Background(), 1)
@@ -60,6 +71,21 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ExporterWebhookSkippedRecords.Add(context.Background(), 1)
 	tb.ExporterWebhookStorageFailures.Add(context.Background(), 1)
 	tb.ExporterWebhookUnstoredDeliveries.Add(context.Background(), 1)
+	AssertEqualExporterEnqueueFailedLogRecords(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualExporterQueueCapacity(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualExporterQueueSize(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualExporterSendFailedLogRecords(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualExporterSentLogRecords(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
 	AssertEqualExporterWebhookAttempts(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())

@@ -72,7 +72,7 @@ func NewChain(ep *endpoint.Endpoint, transport http.RoundTripper, o Options) Sen
 // Options is what a chain needs beside the endpoint.
 type Options struct {
 	Store     *spool.Store // nil stores nothing
-	Report    func(*audit.Record)
+	Report    func(*delivery.Delivery, *audit.Record)
 	Retry     delivery.RetryConfig
 	UserAgent string
 	// Last reports whether a delivery that fails now has no further attempt.
@@ -107,7 +107,7 @@ func (s storageSender) Send(ctx context.Context, a *Attempt) Result {
 type auditSender struct {
 	endpoint    *endpoint.Endpoint
 	maxAttempts int
-	report      func(*audit.Record)
+	report      func(*delivery.Delivery, *audit.Record)
 	next        Sender
 }
 
@@ -134,7 +134,7 @@ func (s auditSender) Send(ctx context.Context, a *Attempt) Result {
 	default:
 		rec.Outcome = audit.Failed
 	}
-	s.report(rec)
+	s.report(a.Delivery, rec)
 	a.Notify(rec)
 	return res
 }

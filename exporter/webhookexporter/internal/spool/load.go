@@ -158,6 +158,7 @@ func (s *Store) loadRows(ctx context.Context, high int, events map[int]*delivery
 			continue
 		}
 		it.Refs++
+		it.Expect(1)
 		out.Next = max(out.Next, row.Number+1)
 		p := &delivery.Part{Item: it, Number: row.Number, Row: slot, Received: row.Received}
 		key := [2]string{row.Receiver, row.Group}
