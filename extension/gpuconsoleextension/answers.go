@@ -38,6 +38,7 @@ func (a *api) status(ctx context.Context, _ *parameters) (any, error) {
 			return err
 		}
 		out.State, out.Freshness, out.Telemetry = s.State, s.Freshness, s.Telemetry
+		put(&out.Config, s.Thresholds)
 		events := a.reader.Events(fleet.EventQuery{})
 		out.Telemetry.RaisedEvents, out.Telemetry.Notices = &events.Raised, &events.Notices
 		return nil
@@ -62,19 +63,29 @@ func (a *api) status(ctx context.Context, _ *parameters) (any, error) {
 func (a *api) settingsFor(info store.Info) consoleapi.Config {
 	c := a.config
 	out := consoleapi.Config{
-		Windows: []string{}, Refresh: c.Refresh.Seconds(), Warmup: c.Warmup.Seconds(), IdleThreshold: c.IdleThreshold, IdleFor: c.IdleFor.Seconds(),
-		PartialThreshold: c.PartialThreshold, Remembered: c.Remembered.Seconds(), Grafana: c.Grafana.link(),
+		Windows: []string{}, Refresh: c.Refresh.Seconds(), Remembered: c.Remembered.Seconds(), Grafana: c.Grafana.link(),
 		Limits: consoleapi.Limits{
 			MaxServicesPerRequest: c.MaxServicesPerRequest, MaxConcurrentRequests: c.MaxConcurrentRequests,
 			MaxPointsPerSeries: c.MaxPointsPerSeries, MaxSeriesPerRange: c.MaxSeriesPerRange,
 		},
 	}
+	put(&out, c.thresholds())
 	for _, w := range fleet.Windows {
 		if kept(info, w) {
 			out.Windows = append(out.Windows, w.Name)
 		}
 	}
 	return out
+}
+
+// put writes thresholds, and where they are from.
+func put(out *consoleapi.Config, t fleet.Thresholds) {
+	out.Warmup, out.PartialThreshold = t.Warmup.Seconds(), t.PartialThreshold
+	out.IdleThreshold, out.IdleFor = t.IdleThreshold, t.IdleFor.Seconds()
+	out.ThresholdsFrom = consoleapi.FromConsole
+	if t.Published {
+		out.ThresholdsFrom = consoleapi.FromSummary
+	}
 }
 
 // kept reports whether a window is within the retention.

@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/config/confignet"
 	"go.opentelemetry.io/collector/confmap"
 
+	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/configkeys"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/listening"
@@ -68,8 +69,8 @@ type Config struct {
 	// Refresh is how often a page asks again.
 	Refresh time.Duration `mapstructure:"refresh"`
 
-	// What gpu_summary is configured with: the page explains it, and idle
-	// devices are found by it.
+	// What gpu_summary is configured with, for stores to which it publishes no
+	// thresholds: the page explains them, and idle devices are found by them.
 	Warmup           time.Duration `mapstructure:"warmup"`
 	IdleThreshold    float64       `mapstructure:"idle_threshold"`
 	IdleFor          time.Duration `mapstructure:"idle_for"`
@@ -77,6 +78,10 @@ type Config struct {
 
 	// Grafana is where Open in Grafana leads; without a URL there is no link.
 	Grafana GrafanaConfig `mapstructure:"grafana"`
+}
+
+func (c *Config) thresholds() fleet.Thresholds {
+	return fleet.Thresholds{Warmup: c.Warmup, PartialThreshold: c.PartialThreshold, IdleThreshold: c.IdleThreshold, IdleFor: c.IdleFor}
 }
 
 // CircuitBreakerConfig is when a store is left alone.

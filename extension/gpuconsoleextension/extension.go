@@ -96,8 +96,8 @@ func (c *console) Start(ctx context.Context, host component.Host) error {
 func (c *console) reader(s store.Store) *fleet.Reader {
 	o := fleet.Options{
 		StaleAfter: c.config.StaleAfter, Remembered: c.config.Remembered,
-		IdleThreshold: c.config.IdleThreshold, IdleFor: c.config.IdleFor,
-		MaxPoints: c.config.MaxPointsPerSeries, MaxLines: c.config.MaxSeriesPerRange,
+		Thresholds: c.config.thresholds(),
+		MaxPoints:  c.config.MaxPointsPerSeries, MaxLines: c.config.MaxSeriesPerRange,
 		ShareFor: c.config.ShareFor, Now: c.now,
 	}
 	if s.Info().ReadOnly {

@@ -200,6 +200,14 @@ type Telemetry struct {
 	Window          *string    `json:"window"`
 }
 
+// ThresholdsFrom is a component.
+type ThresholdsFrom string
+
+const (
+	FromSummary ThresholdsFrom = "gpu_summary" // which published them
+	FromConsole ThresholdsFrom = "gpu_console" // its own configuration, gpu_summary publishes none
+)
+
 // Config is what a page needs to know.
 type Config struct {
 	Windows          []string `json:"windows"`
@@ -208,9 +216,11 @@ type Config struct {
 	IdleThreshold    float64  `json:"idle_threshold"`
 	IdleFor          float64  `json:"idle_for"`
 	PartialThreshold float64  `json:"partial_threshold"`
-	Remembered       float64  `json:"remembered"`
-	Limits           Limits   `json:"limits"`
-	Grafana          *Grafana `json:"grafana"`
+	// ThresholdsFrom is where warmup and the three thresholds are from.
+	ThresholdsFrom ThresholdsFrom `json:"thresholds_from"`
+	Remembered     float64        `json:"remembered"`
+	Limits         Limits         `json:"limits"`
+	Grafana        *Grafana       `json:"grafana"`
 }
 
 // Limits are the API's limits.

@@ -76,3 +76,11 @@ var (
 	ServiceDataAge        = Metric{"gpu.service.data.age", "s", Gauge, "Age of the oldest point in the service's averages."}
 	PodState              = Metric{"gpu.pod.state", "1", UpDownCounter, "1 for the state that the pod is in, 0 once for the state it left."}
 )
+
+// Settings of gpu_summary that its figures follow, one series for each cluster.
+var (
+	SummaryWarmup           = Metric{"gpu.summary.warmup", "s", Gauge, "Age below which a pod is warming and never missing."}
+	SummaryPartialThreshold = Metric{"gpu.summary.partial_threshold", "1", Gauge, "Missing ratio above which a service is partial."}
+	SummaryIdleThreshold    = Metric{"gpu.summary.idle_threshold", "1", Gauge, "Utilization below which a device is idle once gpu.summary.idle_for has passed."}
+	SummaryIdleFor          = Metric{"gpu.summary.idle_for", "s", Gauge, "Time for which a device is below gpu.summary.idle_threshold until it counts as idle."}
+)

@@ -51,6 +51,14 @@ var (
 	PodState              = names.PodState.Prometheus()
 )
 
+// Settings of gpu_summary.
+var (
+	SummaryWarmup           = names.SummaryWarmup.Prometheus()
+	SummaryPartialThreshold = names.SummaryPartialThreshold.Prometheus()
+	SummaryIdleThreshold    = names.SummaryIdleThreshold.Prometheus()
+	SummaryIdleFor          = names.SummaryIdleFor.Prometheus()
+)
+
 // Labels, as Prometheus has them for the attributes of internal/names.
 const (
 	Cluster       = "k8s_cluster_name"

@@ -6,6 +6,8 @@ package queries // import "github.com/otelcol-gpu/otelcol-gpu/internal/queries"
 import (
 	"strings"
 	"time"
+
+	"github.com/prometheus/common/model"
 )
 
 // servicesMetrics are all that is told of a service.
@@ -48,6 +50,13 @@ func NewestEvaluations(s Selector) string {
 // LastEvaluation asks when any service was last evaluated within a time.
 func LastEvaluation(s Selector, within time.Duration) string {
 	return "max(max_over_time(timestamp(" + of(ServicePods, s, Is(StateOfPod, "reporting")) + ")" + subquery(within) + "))"
+}
+
+// Thresholds asks for the settings of gpu_summary, by their names; the largest where
+// clusters differ.
+func Thresholds() string {
+	settings := []string{SummaryWarmup, SummaryPartialThreshold, SummaryIdleThreshold, SummaryIdleFor}
+	return "max" + by(model.MetricNameLabel) + "(" + anyOf(settings, All) + ")"
 }
 
 // PodStates asks which pods are in which state: 1 for the one that a pod is in.

@@ -81,8 +81,10 @@ func flatten(t *testing.T, md pmetric.Metrics, at time.Time) reported {
 
 func seriesKey(metric string, attrs pcommon.Map) string {
 	get := func(k string) string {
-		v, _ := attrs.Get(k)
-		return v.AsString()
+		if v, ok := attrs.Get(k); ok {
+			return v.Str()
+		}
+		return "" // the settings are of no service
 	}
 	key := get(names.K8sNamespaceName) + "/" + get(names.ServiceName)
 	if c, ok := attrs.Get(names.K8sClusterName); ok {

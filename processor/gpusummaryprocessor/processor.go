@@ -249,6 +249,7 @@ func (p *summaryProcessor) evaluate(ctx context.Context) {
 	if md.ResourceMetrics().Len() == 0 {
 		return
 	}
+	p.putThresholds(md, now)
 	if err := p.sender.ConsumeMetrics(ctx, md); err != nil && ctx.Err() == nil {
 		p.tel.evaluationFailed(ctx, now, err)
 	}

@@ -255,7 +255,7 @@ func (r *reading) measureService(s *service, devices []*device) {
 		}
 		if r.current(d, d.measured) && d.utilization != nil {
 			current++
-			if *d.utilization >= r.options.IdleThreshold {
+			if *d.utilization >= r.thresholds.IdleThreshold {
 				busy++
 			}
 		}
@@ -327,7 +327,7 @@ func (r *reading) sum(out *consoleapi.FleetSummary, inv *inventory) {
 		all = append(all, m)
 		if u := m.values.Utilization; u != nil {
 			some = true
-			if *u >= r.options.IdleThreshold {
+			if *u >= r.thresholds.IdleThreshold {
 				busy++
 			}
 		}

@@ -70,8 +70,8 @@ func (r *reading) askInventory(s queries.Selector) func(context.Context) (*inven
 		utilizationTime: r.vector(queries.DeviceUtilizationTime(s)),
 		seen:            r.vector(queries.DevicesHeard(s)),
 		remembered:      r.vector(queries.DevicesRemembered(s, o.Remembered)),
-		peak:            r.vector(queries.UtilizationPeak(s, o.IdleFor)),
-		before:          r.vector(queries.HeardBefore(s, o.IdleFor)),
+		peak:            r.vector(queries.UtilizationPeak(s, r.thresholds.IdleFor)),
+		before:          r.vector(queries.HeardBefore(s, r.thresholds.IdleFor)),
 		allocations:     r.vector(queries.Allocations(s)),
 		allocationTimes: r.vector(queries.AllocationTimes(s)),
 		exporters:       r.vector(queries.Exporters(s)),
@@ -85,7 +85,7 @@ func (r *reading) askInventory(s queries.Selector) func(context.Context) (*inven
 	return func(ctx context.Context) (*inventory, error) {
 		inv := &inventory{devices: map[place]*device{}, nodes: map[place]*node{}, had: map[Key]map[place]bool{}}
 		inv.putTelemetry(&a)
-		inv.putIdle(&a, o.IdleThreshold)
+		inv.putIdle(&a, r.thresholds.IdleThreshold)
 		r.putAllocations(inv, &a)
 		inv.nameServices(*a.pods)
 		r.putNodes(inv, &a)

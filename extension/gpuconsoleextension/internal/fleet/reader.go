@@ -6,6 +6,7 @@
 package fleet // import "github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet"
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/unstored"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/queries"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
 )
 
@@ -26,15 +28,25 @@ const atOnce = 4
 
 // Options are what a Reader takes for known; all are needed.
 type Options struct {
-	StaleAfter    time.Duration // data that is older is no longer current
-	Remembered    time.Duration // what fell silent is named for so long
-	IdleThreshold float64       // utilization below which a device is idle
-	IdleFor       time.Duration // once it was so for that long
-	MaxPoints     int           // of a line of a chart
-	MaxLines      int           // of a chart
-	Delay         time.Duration // how long the store may take until a sample can be read
-	ShareFor      time.Duration // requests within it share the responses of the store; 0: none do
-	Now           func() time.Time
+	StaleAfter time.Duration // data that is older is no longer current
+	Remembered time.Duration // what fell silent is named for so long
+	Thresholds Thresholds    // where gpu_summary publishes none
+	MaxPoints  int           // of a line of a chart
+	MaxLines   int           // of a chart
+	Delay      time.Duration // how long the store may take until a sample can be read
+	ShareFor   time.Duration // requests within it share the responses of the store; 0: none do
+	Now        func() time.Time
+}
+
+// Thresholds are those by which figures are explained, and devices called idle.
+type Thresholds struct {
+	Warmup           time.Duration // within which a new pod should report
+	PartialThreshold float64       // missing ratio above which a service is partial
+	IdleThreshold    float64       // utilization below which a device is idle
+	IdleFor          time.Duration // once it was so for that long
+	// Published: they are those of gpu_summary. Else it publishes none, or has not
+	// evaluated lately, and they are those of the configuration.
+	Published bool
 }
 
 // Reader reads the state of a fleet. It may be used by several goroutines.
@@ -63,14 +75,38 @@ type reading struct {
 	mu     sync.Mutex
 	newest time.Time // of the samples that went into it
 	// unstored is what the store could not keep.
-	unstored *unstored.Unstored
+	unstored   *unstored.Unstored
+	thresholds Thresholds
+	err        error // of the question for thresholds
 }
 
 func (r *Reader) read(ctx context.Context) *reading {
 	m := r.moment()
 	reading := &reading{Reader: r, moment: m, now: m.now, at: m.now.Add(-r.options.Delay), unstored: r.Unstored()}
 	reading.more(ctx)
+	thresholds := reading.vector(queries.Thresholds())
+	reading.err = reading.group.Wait()
+	reading.thresholds = published(*thresholds, r.options.Thresholds)
+	reading.more(ctx)
 	return reading
+}
+
+// published are the thresholds that gpu_summary published, if it published them all;
+// else the others.
+func published(found model.Vector, others Thresholds) Thresholds {
+	values := map[string]float64{}
+	for _, sample := range found {
+		values[string(sample.Metric[model.MetricNameLabel])] = float64(sample.Value)
+	}
+	seconds := func(name string) time.Duration { return time.Duration(values[name] * float64(time.Second)) }
+	t := Thresholds{
+		Warmup: seconds(queries.SummaryWarmup), PartialThreshold: values[queries.SummaryPartialThreshold],
+		IdleThreshold: values[queries.SummaryIdleThreshold], IdleFor: seconds(queries.SummaryIdleFor), Published: true,
+	}
+	if len(values) < 4 {
+		return others
+	}
+	return t
 }
 
 // Unstored is what the store cannot keep, or could not a moment ago. It asks no
@@ -133,7 +169,7 @@ func (r *reading) matrix(query string, g grid) *model.Matrix {
 }
 
 // wait waits for all answers.
-func (r *reading) wait() error { return r.group.Wait() }
+func (r *reading) wait() error { return cmp.Or(r.group.Wait(), r.err) }
 
 // numbers leaves out what is no data: NaN, infinities, histograms.
 func numbers(v model.Vector) model.Vector {

@@ -18,9 +18,10 @@ const maxDownExporters = 20
 
 // Status is the state of the whole.
 type Status struct {
-	Freshness consoleapi.Freshness
-	State     consoleapi.State
-	Telemetry consoleapi.Telemetry
+	Freshness  consoleapi.Freshness
+	State      consoleapi.State
+	Telemetry  consoleapi.Telemetry
+	Thresholds Thresholds
 }
 
 // Status reads the state of the whole.
@@ -31,7 +32,7 @@ func (r *Reader) Status(ctx context.Context) (*Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &Status{Telemetry: r.telemetry(reading, inv, services)}
+	out := &Status{Telemetry: r.telemetry(reading, inv, services), Thresholds: reading.thresholds}
 	out.Telemetry.Kubernetes, out.Telemetry.Window = pointer(inv.kubernetes()), pointer(opening().Name)
 	out.State = reading.stateOf(inv, services, &out.Telemetry)
 	if out.State == "" {

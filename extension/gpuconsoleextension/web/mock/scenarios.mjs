@@ -9,7 +9,7 @@ import { build, coverageOf, fewer, finishNode, iso, noValues, plan, told } from 
 const staleAfter = 45;
 
 export const config = {
-  windows: ["5m", "30m", "1h", "24h"], refresh: 15, warmup: 90, idle_threshold: 0.05, idle_for: 900, partial_threshold: 0.25, remembered: 3600,
+  windows: ["5m", "30m", "1h", "24h"], refresh: 15, warmup: 90, idle_threshold: 0.05, idle_for: 900, partial_threshold: 0.25, thresholds_from: "gpu_summary", remembered: 3600,
   limits: { max_services_per_request: 100, max_concurrent_requests: 10, max_points_per_series: 5000, max_series_per_range: 50 },
   grafana: {
     dashboard_url: "https://grafana.example.com/d/gpu-service",

@@ -92,6 +92,11 @@ export function spoken(seconds: number): string {
   return `${n} ${word}${n === 1 ? "" : "s"}`;
 }
 
+/** The time within which a new pod should report, and whether that is the console's default. */
+export function warmup(config: { warmup: number; thresholds_from: string }): string {
+  return spoken(config.warmup) + (config.thresholds_from === "gpu_summary" ? "" : " (this console’s default: gpu_summary reports no thresholds)");
+}
+
 /** Milliseconds or seconds, whichever reads better: 84 ms, 1.2 s. */
 export function latency(seconds: number): string {
   return seconds < 1 ? `${Math.round(seconds * 1000)}${gap}ms` : `${seconds.toFixed(1)}${gap}s`;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { bytes, celsius, clock, count, duration, gap, hertz, latency, moment, percent, plural, safe, spoken, text, times, utc, watts } from "../src/format";
+import { bytes, celsius, clock, count, duration, gap, hertz, latency, moment, percent, plural, safe, spoken, text, times, utc, warmup, watts } from "../src/format";
 
 const all = (w: { number: string; unit: string }) => `${w.number} ${w.unit}`;
 
@@ -76,4 +76,9 @@ describe("time", () => {
 describe("texts from outside", () => {
   test("stay as they are", () => expect(safe("<b>東京/a b</b>")).toBe("<b>東京/a b</b>"));
   test.each(["a\u202eb", "a\u0007b", "a\u200bb", "a\u009bb", "a\ufeffb"])("%j: what cannot be seen is shown", (name) => expect(safe(name)).toBe("a\ufffdb"));
+});
+
+test("the time of warming up is marked where it is the console's default", () => {
+  expect(warmup({ warmup: 90, thresholds_from: "gpu_summary" })).toBe("90 seconds");
+  expect(warmup({ warmup: 90, thresholds_from: "gpu_console" })).toBe("90 seconds (this console’s default: gpu_summary reports no thresholds)");
 });

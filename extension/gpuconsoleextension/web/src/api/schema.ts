@@ -819,6 +819,11 @@ export interface components {
                 /** @description Seconds. */
                 idle_for: number;
                 partial_threshold: number;
+                /**
+                 * @description Where warmup, idle_threshold, idle_for and partial_threshold are from. `gpu_summary` publishes them (the largest where clusters differ); where it publishes none they are the console's own configuration.
+                 * @enum {string}
+                 */
+                thresholds_from: "gpu_summary" | "gpu_console";
                 /** @description Seconds for which nodes, devices and pods that fell silent are still named. */
                 remembered: number;
                 limits: {

@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import { api } from "../api/client";
 import type { Device, Pod, Pods as PodsData, ServiceName, Status } from "../api/types";
-import { gap, plural, safe } from "../format";
+import { gap, plural, safe, warmup } from "../format";
 import { type Known, usePoll } from "../poll";
 import { placeLink } from "../router";
 import { Failure, Tag, type Tone } from "../parts/notices";
@@ -84,7 +84,7 @@ function Rows({ known, cluster, status }: { known: Known<PodsData> & { data: Pod
             cells={[
               <Name>{pod.pod}</Name>,
               <span class="tags">
-                <Tag tone={state.tone === "good" && pressing(wrong) ? "calm" : state.tone} title={pod.state === "warming" ? `${state.title}; metrics should appear within ${status.config.warmup} seconds` : state.title}>
+                <Tag tone={state.tone === "good" && pressing(wrong) ? "calm" : state.tone} title={pod.state === "warming" ? `${state.title}; metrics should appear within ${warmup(status.config)}` : state.title}>
                   {state.word}
                 </Tag>
                 {(pod.exporter === "down" || pod.exporter === "frozen") && (

@@ -2,7 +2,7 @@ import { useEffect } from "preact/hooks";
 import { api } from "../api/client";
 import type { Coverage, Pod, Service as ServiceData, ServiceAnswer, ServiceName, Status, WindowName } from "../api/types";
 import { likelyCauses } from "../causes";
-import { count, duration, plural, safe, spoken } from "../format";
+import { count, duration, plural, safe, warmup } from "../format";
 import { grafanaLink } from "../grafana";
 import { now } from "../clock";
 import { type Known, usePoll } from "../poll";
@@ -164,7 +164,7 @@ function Notices({ known, pods, status }: { known: Known<ServiceAnswer> & { data
       )}
       {state === "warming" && (
         <Banner tone="info" title="Warming up" name="warming">
-          <p>Metrics should appear within {spoken(status.config.warmup)}. They appear here by themselves.</p>
+          <p>Metrics should appear within {warmup(status.config)}. They appear here by themselves.</p>
         </Banner>
       )}
       {state === "not_running" && (

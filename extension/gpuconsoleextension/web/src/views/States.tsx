@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import type { ApiError } from "../api/client";
 import type { Status, StoreProblem } from "../api/types";
-import { count, duration, plural, safe, spoken } from "../format";
+import { count, duration, plural, safe, warmup } from "../format";
 import type { Known } from "../poll";
 import { nodesLink, placeLink } from "../router";
 import { Banner, Panel, Retry } from "../parts/notices";
@@ -108,7 +108,7 @@ function Warming({ status }: { status: Status }) {
     <Panel tone="info" title="Warming up" state="C">
       <p>
         {services ? plural(services, "service") : "Services"}
-        {pods ? ` with ${plural(pods, "pod")}` : ""} {services === 1 ? "is" : "are"} starting. Metrics should appear within {spoken(status.config.warmup)}.
+        {pods ? ` with ${plural(pods, "pod")}` : ""} {services === 1 ? "is" : "are"} starting. Metrics should appear within {warmup(status.config)}.
       </p>
       <p class="quiet">They appear here by themselves; there is no need to reload.</p>
       <span class="progress" aria-hidden="true" />
