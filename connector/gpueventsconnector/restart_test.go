@@ -5,6 +5,8 @@ package gpueventsconnector
 
 import (
 	"maps"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/state"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -181,6 +184,23 @@ func TestVersion1IsRead(t *testing.T) {
 		defer b.stop()
 		require.Equal(t, []string{"cleared"}, states(b.feed(batch(evaluated{service: chat, at: 10}))))
 	})
+}
+
+// A state that an earlier release wrote is read whole, and written as it was.
+func TestVersion2IsRead(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("testdata", "state-version2.json"))
+	require.NoError(t, err)
+	old, refused, err := state.Decode(text, 100)
+	require.NoError(t, err)
+	require.Zero(t, refused)
+	cfg := createDefaultConfig().(*Config)
+	cfg.Rules = []RuleSet{RuleSetDevice, RuleSetService}
+	e := newEngine(cfg)
+	e.Restore(old, time.Now())
+	require.Equal(t, 12, e.Raised())
+	again, _, err := state.Encode(e.Save())
+	require.NoError(t, err)
+	require.Equal(t, string(text), string(again))
 }
 
 // What fell silent while nobody watched is lost.
