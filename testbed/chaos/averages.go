@@ -18,9 +18,9 @@ import (
 type average struct {
 	key string // averageKey
 	of  func(*gpusim.DeviceTruth) float64
-	// has says whether a pod's telemetry has it of a device; nil: always.
+	// has reports whether a pod's telemetry has it of a device; nil: always.
 	has func(l *life, device string) bool
-	// added says that a pod has the sum over its devices, and not the mean.
+	// added: a pod has the sum over its devices, and not the mean.
 	added bool
 	over  over
 	// rounding is how far what exporters print may be from the truth.
@@ -59,7 +59,7 @@ const (
 // averages are all that the simulated exporters make knowable.
 var averages = func() []average {
 	full := func(l *life, _ string) bool { return l.node == fullPages }
-	// What a replica of a shared GPU uses of its memory and power nobody tells.
+	// What a replica of a shared GPU uses of its memory and power is not reported.
 	own := func(l *life, _ string) bool { return !l.shared() }
 	// The power of a MIG instance neither.
 	board := func(l *life, device string) bool { return !l.shared() && !strings.Contains(device, "/") }
@@ -97,8 +97,8 @@ var averaged = func() map[string]bool {
 }()
 
 // judgeAverages compares each average with the lowest and the highest that the
-// devices did since the points that may be in it. What no device tells is not
-// said either.
+// devices did since the points that may be in it. What no device reports is not
+// reported either.
 func (w *world) judgeAverages(e *evaluation) {
 	lives := w.history.of(e.service, e.at, e.at)
 	from, to := e.at.Add(-late), e.at.Add(interval/2)
@@ -168,7 +168,7 @@ func (c *chronicle) note(node string, now time.Time, devices []gpusim.DeviceTrut
 	}
 }
 
-// looked says whether the truth about all devices of these pods was looked at
+// looked reports whether the truth about all devices of these pods was read
 // often enough in a time.
 func (c *chronicle) looked(lives []life, from, to time.Time) bool {
 	c.mu.Lock()

@@ -54,7 +54,7 @@ func averageWorld() (w *world, now time.Time, finds func(e *evaluation) string) 
 }
 
 // Each field is compared, with what is true of those pods that have it: below and
-// above that, and with nothing where there is something, the judge says so.
+// above that, and with nothing where there is something, the judge reports it.
 func TestJudgeAverages(t *testing.T) {
 	w, now, finds := averageWorld()
 	pipe := names.ServicePipeActive.Name
@@ -104,7 +104,7 @@ func TestJudgeAverages(t *testing.T) {
 	}
 }
 
-// What no device of a service tells must not be said: the power of an instance,
+// What no device of a service reports must not be reported: the power of an instance,
 // what a replica uses, what is not on the page.
 func TestJudgeAveragesThatNobodyTells(t *testing.T) {
 	w, now, finds := averageWorld()
@@ -146,7 +146,7 @@ func TestBoundsOfExtremes(t *testing.T) {
 	}
 }
 
-// A time in which nobody looked is not judged.
+// A time without observations is not judged.
 func TestJudgeAveragesOfAStalledMachine(t *testing.T) {
 	w, now, finds := averageWorld()
 	for key, list := range w.chronicle.values {

@@ -16,7 +16,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/delivery"
 )
 
-// counter reads what a fault's metric says, and of which life of the process.
+// counter reads what a fault's metric reports, and of which life of the process.
 func (w *world) counter(ctx context.Context, f *fault) (float64, time.Time) {
 	if f.counts.name == "" {
 		return 0, time.Time{}
@@ -40,7 +40,7 @@ func (w *world) counted(ctx context.Context, f *fault) {
 	}
 }
 
-// toldOfPartial checks that what was said to be partial since a time was told.
+// toldOfPartial checks that partial states since a time were sent as events.
 func (w *world) toldOfPartial(since time.Time) {
 	w.verdict.mu.Lock()
 	said := w.verdict.partials
@@ -56,7 +56,7 @@ func (w *world) toldOfPartial(since time.Time) {
 		}
 	}
 	for service, times := range said {
-		// Those of the round before were told then.
+		// Those of the round before were checked then.
 		times = slices.DeleteFunc(times, func(at time.Time) bool { return !at.After(since) })
 		if len(times) > 2 && !told[service] {
 			w.verdict.violate("events", "%s was said to be partial %d times, and no event of it was raised", service, len(times))
@@ -64,7 +64,7 @@ func (w *world) toldOfPartial(since time.Time) {
 	}
 }
 
-// gauges are what collectors say of what they hold.
+// gauges are what collectors report of what they hold.
 var gauges = []string{
 	"otelcol_gpu_summary_pods_tracked", "otelcol_gpu_summary_services_tracked", "otelcol_gpu_pod_series", "otelcol_gpu_pod_devices",
 	"otelcol_gpu_events_subjects", "otelcol_exporter_webhook_queue_length", "otelcol_exporter_queue_size",
@@ -225,7 +225,7 @@ func (w *world) verify(ctx context.Context) {
 	}
 }
 
-// finish waits until all events are told, ends the collectors in good order, and
+// finish waits until all events are delivered, ends the collectors in good order, and
 // compares the accounts of deliveries.
 func (w *world) finish(ctx context.Context) error {
 	w.say("the last round is over; waiting until everything was told")
@@ -267,18 +267,18 @@ func (w *world) waiting(ctx context.Context) float64 {
 	return n
 }
 
-// nearEnd is how long before the gateway's end an event may have been handed on
+// nearEnd is how long before the gateway's end an event may have been forwarded
 // and not be stored yet.
 const nearEnd = 3 * time.Second
 
-// resent is how often an agent sends anew what a gateway that is stopped has not
+// resent is how often an agent sends again what a gateway that is stopped has not
 // answered: every 5 s, for as long as such a fault lasts. It takes all of them when
 // it goes on, and who hands events on to the recorder may find that the agent has
 // given up.
 const resent = 3
 
-// deliveries compares what the gateway handed on, what the receivers saw, and
-// what the audit log says, with testbed/delivery's judge.
+// deliveries compares what the gateway forwarded, what the receivers saw, and
+// what the audit log reports, with testbed/delivery's judge.
 func (w *world) deliveries() error {
 	records, kinds, err := delivery.ReadAudit(w.audit())
 	if err != nil {
@@ -304,7 +304,7 @@ func (w *world) deliveries() error {
 				near += resent
 			}
 		}
-		// Whoever wants a raising is told of its clearing, which is info.
+		// An endpoint that wants a raising gets its clearing, which is info.
 		severity := e.severity
 		if e.state == names.EventRaised {
 			raised[e.key] = severity

@@ -9,5 +9,5 @@
 // binary, on simulated GPUs, kubelets, an API server and webhooks. It plays
 // rounds: some faults that overlap, then the time that the fleet may take to be
 // whole again, then a while in which nothing happens. Judges that know the truth
-// compare with it what the collectors say. All is drawn from a seed.
+// compare with it what the collectors report. All is drawn from a seed.
 package chaos

@@ -32,16 +32,16 @@ const (
 	pageSlow       pageMode = "slow"       // late, but in time
 	pageError      pageMode = "error"      // 500
 	pageGarbage    pageMode = "garbage"    // bytes
-	pageHTML       pageMode = "html"       // somebody else's page
+	pageHTML       pageMode = "html"       // another's page
 	pageCut        pageMode = "cut"        // fewer bytes than promised
 	pageHuge       pageMode = "huge"       // above the limit of a page
 	pageBomb       pageMode = "bomb"       // above it when unpacked
 	pageDuplicates pageMode = "duplicates" // every line twice
-	pageHostile    pageMode = "hostile"    // families and labels that nobody expects
-	pageReset      pageMode = "reset"      // counters begin anew
+	pageHostile    pageMode = "hostile"    // unexpected families and labels
+	pageReset      pageMode = "reset"      // counters begin again
 )
 
-// silent says that no value can be read from such a page.
+// silent reports whether no value can be read from such a page.
 func (p pageMode) silent() bool {
 	switch p {
 	case pageWell, pageSlow, pageDuplicates, pageHostile, pageReset:
@@ -50,7 +50,7 @@ func (p pageMode) silent() bool {
 	return true
 }
 
-// exporter serves the page of one node of a fleet, as it was told to.
+// exporter serves the page of one node of a fleet, as it was given to.
 type exporter struct {
 	fleet *gpusim.Fleet
 	node  string
@@ -106,7 +106,7 @@ func (e *exporter) open() error {
 	return nil
 }
 
-// energy is the counter that pageReset begins anew: a value above so much loses it.
+// energy is the counter that pageReset begins again: a value above so much loses it.
 var energy = regexp.MustCompile(`(?m)^(DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION\{.*\}) (\d+)$`)
 
 const oldEnergy = 1_000_000

@@ -26,7 +26,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
-// hostileKinds are what anybody who reaches a port can send. None of it may
+// hostileKinds are what any client of a port can send. None of it may
 // disturb anything.
 func hostileKinds() []*kind {
 	nothing := func() error { return nil }
@@ -85,7 +85,7 @@ func (w *world) post(p *process, signal string, body []byte) int {
 	return resp.StatusCode
 }
 
-// sendGarbage sends what is no request, and requests that nobody should send, to
+// sendGarbage sends what is no request, and invalid requests, to
 // every port that a collector listens on.
 func (w *world) sendGarbage(p *process, seed uint64) {
 	ports := []int{p.ports.OTLPGRPC, p.ports.OTLPHTTP, p.ports.Own, p.ports.Health, p.pprof}
@@ -167,13 +167,13 @@ func garbageRequests(seed uint64) [][]byte {
 	return out
 }
 
-// hostileValues are names and values that nobody should have.
+// hostileValues are invalid names and values.
 var hostileValues = []string{
 	"", " ", strings.Repeat("x", 100_000), "<script>alert(1)</script>", "\u202e\ufeff\x00\x1b[31m", "{{.}}", "${env:HOME}", `"},{x="`,
 	"'; drop table gpus; --", "../../../../etc/passwd", "\n\r\t", "NaN", strings.Repeat("𝔘", 1000),
 }
 
-// hostileMetrics are well-formed, and say what nobody would.
+// hostileMetrics are well-formed, and implausible.
 func hostileMetrics() pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	now := pcommon.NewTimestampFromTime(time.Now())
@@ -232,7 +232,7 @@ func hostileMetrics() pmetric.Metrics {
 	return md
 }
 
-// hostileLogs are no events of ours: nobody may be told of them.
+// hostileLogs are no events of ours: they must not be forwarded.
 func hostileLogs() plog.Logs {
 	ld := plog.NewLogs()
 	records := ld.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty().LogRecords()

@@ -30,16 +30,16 @@ type counter struct {
 type kind struct {
 	name  string
 	place place
-	// silent says that nothing can be known of the node while it lasts.
+	// silent: nothing can be known of the node while it lasts.
 	silent bool
-	// deaf says that the kubelet says nothing while it lasts.
+	// deaf: the kubelet reports nothing while it lasts.
 	deaf bool
-	// changes says that pods come, go or change hands.
+	// changes: pods come, go or change owners.
 	changes bool
-	// harmless says that its place is to do all that it should while it lasts: it
+	// harmless: the affected component does all that it should while it lasts: it
 	// goes together with no other fault of that place, and is judged as ever.
 	harmless bool
-	// restarts says that a collector starts anew.
+	// restarts: a collector starts again.
 	restarts bool
 	node     string // on which alone it makes sense; empty: any
 	weight   int    // how often it is drawn, beside others; 0 counts as 4
@@ -62,7 +62,7 @@ type fault struct {
 	on   bool
 	end  func() error
 
-	counted     float64 // what counts said before
+	counted     float64 // what counts reported before
 	countedLife time.Time
 }
 
@@ -92,7 +92,7 @@ const (
 	soon      = 12 * time.Second
 	restart   = 25 * time.Second
 	reconnect = 30 * time.Second
-	// What no interval shrinks: client-go lists anew after a pause that grows to
+	// What no interval shrinks: client-go lists again after a pause that grows to
 	// 30 s with each failure of the last two minutes, and up to twice that by chance.
 	relist = 75 * time.Second
 )
@@ -127,7 +127,7 @@ var opening = [][]string{
 }
 
 // script makes rounds of faults: the opening, every kind once, and then what
-// the weights say.
+// the weights report.
 type script struct {
 	rand  *rand.Rand
 	nodes []*member
@@ -135,7 +135,7 @@ type script struct {
 	deck  []*kind // kinds that have not been yet
 	round int
 	some  bool // kinds are not all there are: no opening
-	// calm says that no collector is started anew any more, so that what it takes
+	// calm: no collector is started again any more, so that what it takes
 	// can be compared over a long life.
 	calm bool
 }
@@ -174,7 +174,7 @@ func (s *script) next() []*fault {
 	return out
 }
 
-// all says that every kind was drawn.
+// all: every kind was drawn.
 func (s *script) all() bool { return len(s.deck) == 0 && (s.some || s.round >= len(opening)) }
 
 // draw takes a kind that has not been yet, or any.

@@ -40,17 +40,17 @@ func auditKinds() []*kind {
 	}
 	away := func(path string) string { return filepath.Dir(path) + "-away" }
 	return []*kind{
-		// As a rotation by somebody else does, and a folder takes the file's place:
-		// none can be made there, whoever the user is.
+		// As a rotation by another does, and a folder takes the file's place:
+		// none can be made there, whoever runs it.
 		of("blocked", blockAudit, os.Remove),
-		// As a volume that is mounted anew.
+		// As a volume that is mounted again.
 		of("away", func(path string) error { return os.Rename(filepath.Dir(path), away(path)) },
 			func(path string) error { return os.Rename(away(path), filepath.Dir(path)) }),
 	}
 }
 
 // blockAudit renames an audit file as a full one is and puts a folder in its
-// place. The writer may rotate or make the file anew at the same moment.
+// place. The writer may rotate or make the file again at the same moment.
 func blockAudit(path string) error {
 	for tries := 0; tries < 100; tries++ {
 		ext := filepath.Ext(path)
@@ -75,7 +75,7 @@ func blockAudit(path string) error {
 	return fmt.Errorf("%s comes back again and again", path)
 }
 
-// tell sends an event to the gateway as an agent does; webhooks are told of it.
+// tell sends an event to the gateway as an agent does; webhooks get it.
 func (w *world) tell(f *fault, n int) error {
 	ld := plog.NewLogs()
 	resource := ld.ResourceLogs().AppendEmpty()

@@ -45,7 +45,7 @@ func TestBlockAudit(t *testing.T) {
 	assert.Error(t, blockAudit(filepath.Join(t.TempDir(), "none")), "there is nothing to block")
 }
 
-// Whoever is to do all that it should while a fault lasts is judged as ever.
+// A component that is unaffected by a fault is judged as ever.
 func TestHarmlessFaultDisturbsNothing(t *testing.T) {
 	for _, k := range auditKinds() {
 		assert.True(t, k.harmless, k.name)

@@ -12,7 +12,7 @@ import (
 )
 
 // exporterKinds are faults of an exporter: of its server, its pages, and what
-// they say.
+// they report.
 func exporterKinds() []*kind {
 	page := func(name string, mode pageMode, counts ...string) *kind {
 		k := &kind{name: "exporter_" + name, silent: mode.silent(), recovery: soon}

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// A machine that has no time for a collector makes it look ill. Two things tell:
+// A machine that has no time for a collector makes it look ill. Two things show it:
 // a ticker of our own that comes late, and the time that a collector's threads
 // waited for a CPU.
 const (

@@ -29,14 +29,14 @@ type process struct {
 	env     []string
 	ports   collector.Ports
 	pprof   int
-	// died is told when it ends although nobody ended it.
+	// died is called when it ends by itself.
 	died func(p *process, err error)
-	// ended is told when somebody has ended it.
+	// ended is called when it was ended on purpose.
 	ended func(p *process)
 
 	mu      sync.Mutex // guards what follows
 	current *collector.Collector
-	ending  bool // somebody is ending it
+	ending  bool // it is being ended on purpose
 	lives   int
 	since   time.Time // of this life
 }

@@ -41,7 +41,7 @@ const (
 
 // Run plays rounds of faults until its time is over, and judges. The last line
 // that it writes is the sum. Its error is ErrBroken if anything was violated, or
-// says why the run could not be made.
+// returns why the run could not be made.
 func Run(ctx context.Context, o Options) error {
 	var names []string
 	if o.Only != "" {
@@ -124,7 +124,7 @@ func (w *world) play(ctx context.Context, s *script) error {
 	return nil
 }
 
-// probe is an XID that was injected and must be told.
+// probe is an XID that was injected and must be reported.
 type probe struct {
 	device string
 	code   int
@@ -134,7 +134,7 @@ type probe struct {
 // xids are codes that end no more than an application.
 var xids = []int{31, 43, 45, 13, 94, 63, 79, 119}
 
-// inject lets a GPU of any node report an XID, which must be told. A node whose
+// inject lets a GPU of any node report an XID, which must be reported. A node whose
 // state is damaged cannot know that it is new.
 func (w *world) inject(round []*fault) error {
 	n := w.nodes[w.rand.IntN(len(w.nodes))]
@@ -293,10 +293,10 @@ func (w *world) up(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
-	return nil // what is wrong is for recover to say
+	return nil // what is wrong is for recover to report
 }
 
-// missing says what keeps the fleet from being whole.
+// missing returns what keeps the fleet from being whole.
 func (w *world) missing(ctx context.Context, probes []*probe, since time.Time) (out []string) {
 	for _, p := range w.processes() {
 		if !p.ready(ctx) {
@@ -342,7 +342,7 @@ func (w *world) missing(ctx context.Context, probes []*probe, since time.Time) (
 				break
 			}
 		}
-		// Whoever reaches the gateway can make a service up. It ages.
+		// A client of the gateway can invent a service. It ages.
 		if slices.Contains(conditions, e.name) && !strings.Contains(e.key, "/hostile/") {
 			raised[e.key] = e.state
 		}

@@ -31,7 +31,7 @@ type verdict struct {
 	injected   int
 	kinds      map[string]*tally
 
-	points, expected   int // about devices, and those whose holder was rightly unknown
+	points, expected   int // about devices, and those whose owner was rightly unknown
 	evaluations        int
 	partial            int            // evaluations whose flag was judged
 	averages           map[string]int // that were right, by their key
@@ -39,7 +39,7 @@ type verdict struct {
 	truePartial        int            // of them, those that had to be partial
 	probes             int
 	measured, verified int
-	partials           map[string][]time.Time // evaluations that said so, by service, since told was judged
+	partials           map[string][]time.Time // evaluations that reported it, by service, since reported was judged
 }
 
 // maxPrinted is how many violations of one invariant are printed.

@@ -10,5 +10,5 @@
 // misbehave by a seeded schedule, kills the collector with SIGKILL at random
 // moments and starts it again on the same storage and audit file. Judge then
 // compares three accounts that do not know of each other: what was
-// acknowledged, what the receivers saw, and what the audit files say.
+// acknowledged, what the receivers saw, and what the audit files report.
 package delivery

@@ -54,7 +54,7 @@ type profile struct {
 	events      []string
 	minSeverity string
 	format      string
-	// paces says that events are sent only as fast as this receiver gets them:
+	// paces reports whether events are sent only as fast as this receiver gets them:
 	// one that wants all of them, and gives in in the end.
 	paces bool
 }
@@ -100,7 +100,7 @@ var profiles = []profile{
 	},
 }
 
-// wants says whether a receiver with this profile's filter wants an event.
+// wants reports whether a receiver with this profile's filter wants an event.
 func (p profile) wants(e Event) bool {
 	severity := map[string]int{"": 0, "info": severityInfo, "warn": severityWarn, "error": severityError}[p.minSeverity]
 	if e.Severity < severity {

@@ -29,7 +29,7 @@ type Request struct {
 	Status    int // the answer; 0 where the receiver broke off without one
 }
 
-// Record is what an audit record says, as far as the judge needs it.
+// Record is an audit record, as far as the judge needs it.
 type Record struct {
 	ID          string
 	Time        time.Time // start of the attempt
@@ -47,7 +47,7 @@ type Record struct {
 // Facts are the accounts to be compared.
 type Facts struct {
 	Events []Event
-	// Wants says by receiver whether it wants an event.
+	// Wants reports by receiver whether it wants an event.
 	Wants map[string]func(Event) bool
 	// Connections is how many connections each receiver accepted, also those
 	// that it broke off before it read a request.
@@ -67,7 +67,7 @@ type Verdict struct {
 
 	Lost      []string // pairs that are neither
 	Unaudited []string // attempts without a record
-	Doubled   []string // records that tell of the same attempt again
+	Doubled   []string // records that report the same attempt again
 	Invented  []string // records of what did not happen
 	Open      []string // records that promise an attempt that never came
 	Unwanted  []string // deliveries that no receiver asked for
@@ -164,8 +164,8 @@ func (v *Verdict) sort(f Facts) map[pair]*account {
 		}
 	}
 	for _, r := range f.Requests {
-		// Only the records can tell which events were in a group. A group
-		// without one keeps its own id, and is found to be nobody's.
+		// Only the records can report which events were in a group. A group
+		// without one keeps its own id, and is found to be in none.
 		events := groups[pair{r.Receiver, r.WebhookID}]
 		if events == nil {
 			events = []string{r.WebhookID}
@@ -178,7 +178,7 @@ func (v *Verdict) sort(f Facts) map[pair]*account {
 	return accounts
 }
 
-// account says what became of a pair that must have come to an end.
+// account reports what became of a pair that must have come to an end.
 func (v *Verdict) account(p pair, a *account) {
 	if a == nil {
 		v.Lost = append(v.Lost, fmt.Sprintf("%v: no request and no record", p))
@@ -232,7 +232,7 @@ func (v *Verdict) chains(p pair, a *account, posts int) {
 }
 
 // connections compares how often a receiver was called with how many attempts
-// the records tell of: this finds attempts that ended before the receiver could
+// the records report: this finds attempts that ended before the receiver could
 // know which event it was. Those that match found already are left out.
 func (v *Verdict) connections(f Facts, missing map[string]int) {
 	attempts := map[string]int{}

@@ -13,8 +13,8 @@ import (
 // records may round times to milliseconds.
 const clockGrain = time.Millisecond
 
-// match finds the record of every request of a pair. A record that says a
-// status needs a request that was so answered; one that says none (timeout,
+// match finds the record of every request of a pair. A record with a
+// status needs a request that was so answered; one without (timeout,
 // reset, interrupted …) may belong to any request, or to none, because it may
 // have ended before the receiver read it. No request comes before its attempt
 // began; it may well come after its end, on a busy machine. And what was sent is

@@ -14,7 +14,7 @@ import (
 // connections, so that nothing sits on a port while who listens there is away.
 const lowestPort = 10_000
 
-// freePorts finds n such ports on which nobody listens now.
+// freePorts finds n such ports on which nothing listens now.
 func freePorts(n int) ([]int, error) {
 	highest := 32_768 // where Linux begins by default; other systems begin higher
 	if text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range"); err == nil {

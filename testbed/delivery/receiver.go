@@ -29,7 +29,7 @@ type Receiver struct {
 	ended  sync.WaitGroup
 
 	// faults and windows draw from different sources, because the number of
-	// connections in a window is not the schedule's to say.
+	// connections in a window is not for the schedule to decide.
 	windows *schedule
 
 	mu          sync.Mutex
@@ -191,7 +191,7 @@ func reset(c *net.TCPConn) {
 	_ = c.Close()
 }
 
-// serve does what the connection's fault says.
+// serve plays the connection's fault.
 func (r *Receiver) serve(w http.ResponseWriter, req *http.Request) {
 	f := req.Context().Value(faultKey{}).(fault)
 	request := &Request{Receiver: r.Name, WebhookID: req.Header.Get("webhook-id"), Arrived: time.Now()}

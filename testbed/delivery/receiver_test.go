@@ -60,7 +60,7 @@ func always(c chance) profile {
 	return profile{chances: []chance{c}}
 }
 
-// Each fault looks to a sender as it should, and the receiver's account says
+// Each fault looks to a sender as it should, and the receiver's account states
 // what it did.
 func TestReceiverFaults(t *testing.T) {
 	isReset := func(err error) bool { return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.EOF) }
@@ -181,7 +181,7 @@ func TestScheduleRepeats(t *testing.T) {
 	assert.Equal(t, "well-7", nameOf(7), "profiles come in turn")
 }
 
-// What a profile says of its filter is what the collector is told of it.
+// A profile's filter is the one in the collector's configuration.
 func TestWants(t *testing.T) {
 	xid := Event{Name: "gpu.xid", Severity: severityError}
 	idle := Event{Name: "gpu.idle_held", Severity: severityInfo}

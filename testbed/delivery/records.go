@@ -85,7 +85,7 @@ func appendRecords(records []Record, kinds map[string]int, r io.Reader) ([]Recor
 		var line auditLine
 		if err := json.Unmarshal(in.Bytes(), &line); err != nil {
 			// What a kill left of a line stays in the file, and the next line
-			// tells of it; verify checks that.
+			// records it; verify checks that.
 			kinds["unreadable"]++
 			continue
 		}

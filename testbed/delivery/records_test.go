@@ -58,7 +58,7 @@ func TestSetAside(t *testing.T) {
 	assert.NotContains(t, files, aside)
 }
 
-// A record that does not say what it is about must not pass for one that says
+// A record without its subject must not pass for one with
 // nothing bad.
 func TestReadRecordsWithoutEvents(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "audit.jsonl")

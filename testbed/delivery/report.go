@@ -18,7 +18,7 @@ const (
 	goroutineWorker = 5         // for each worker
 )
 
-// judge compares the accounts and says what came of it.
+// judge compares the accounts and prints the result.
 func (r *run) judge(ctx context.Context) error {
 	if aside, err := setAside(r.process.audit()); err != nil {
 		return err
@@ -68,7 +68,7 @@ func (r *run) judge(ctx context.Context) error {
 	return err
 }
 
-// report says what happened, in numbers.
+// report prints what happened, in numbers.
 func (r *run) report(f Facts, files int, kinds map[string]int) {
 	outcomes := map[string]int{}
 	for _, record := range f.Records {
@@ -92,7 +92,7 @@ func (r *run) report(f Facts, files int, kinds map[string]int) {
 	r.say("peak: %.0f MiB of memory, %d goroutines", r.process.peak.memory/(1<<20), r.process.peak.goroutines)
 }
 
-// bounds says where the collector took more than it may.
+// bounds reports where the collector took more than it may.
 func (r *run) bounds() []string {
 	var findings []string
 	memory := memoryLimit + memoryPerPair*r.Events*r.Receivers

@@ -7,7 +7,7 @@ import "strconv"
 
 // What testbed/chaos uses, which has collectors and events of its own.
 
-// Wants says whether the receiver's filter selects an event.
+// Wants reports whether the receiver's filter selects an event.
 func (r *Receiver) Wants(e Event) bool { return r.windows.wants(e) }
 
 // Configuration is the receiver's part of the webhook exporter's configuration,
@@ -47,6 +47,6 @@ func ReadAudit(path string) ([]Record, map[string]int, error) {
 // SetAside are the files of audit logs that the collector did not continue.
 func SetAside(path string) ([]string, error) { return setAside(path) }
 
-// FreePorts finds n ports on loopback on which nobody listens now, outside of
+// FreePorts finds n ports on loopback on which nothing listens now, outside of
 // the range from which the system takes the near ends of connections.
 func FreePorts(n int) ([]int, error) { return freePorts(n) }

@@ -37,7 +37,7 @@ const (
 	// any timeout, Retry-After and interval between attempts.
 	quietTime = 8 * time.Second
 	// stallTime is how long the sender waits for the receivers that are well.
-	// After that it no longer does: the judge will say what became of the rest.
+	// After that it no longer does: the judge decides about the rest.
 	stallTime = 15 * time.Second
 	// restoreTime is within what a start takes.
 	restoreTime = 400 * time.Millisecond
@@ -48,7 +48,7 @@ var ErrBroken = errors.New("the promise is broken")
 
 // Run sends the events, kills the collector, waits until all is quiet, and
 // judges. The last line that it writes is the verdict's summary. Its error is
-// ErrBroken if anything was found, or says why the run could not be made.
+// ErrBroken if anything was found, or why the run could not be made.
 func Run(ctx context.Context, o Options) error {
 	r, err := newRun(o)
 	if err != nil {
@@ -169,7 +169,7 @@ func (r *run) sendAndKill(ctx context.Context) error {
 		if err := r.kill(ctx, fmt.Sprintf("kill %d", i+1)); err != nil {
 			return err
 		}
-		// Every second time it is killed again while it takes up what is left.
+		// Every second time it is killed again while it resumes what is left.
 		if r.rand.IntN(2) == 0 {
 			if err := r.process.launch(); err != nil {
 				return err

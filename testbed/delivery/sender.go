@@ -62,7 +62,7 @@ func newEvents(r *rand.Rand, n int) []Event {
 // is acknowledged.
 type sender struct {
 	url string // of the OTLP receiver
-	// mayGo says whether to send more, having so many acknowledged.
+	// mayGo reports whether to send more, having so many acknowledged.
 	mayGo func(acknowledged int) bool
 
 	posting atomic.Int32 // posts on their way
@@ -96,7 +96,7 @@ func (s *sender) send(ctx context.Context) {
 	posts.Wait()
 }
 
-// take returns the bounds of a batch that nobody else sends.
+// take returns the bounds of a batch that no other worker sends.
 func (s *sender) take() (first, end int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 )
 
 // collectorOf counts the events that reach it and answers with what a function
-// says; 0 breaks the connection off.
+// returns; 0 breaks the connection off.
 func collectorOf(t *testing.T, status func() int) (url string, seen func() map[string]int) {
 	t.Helper()
 	var mu sync.Mutex

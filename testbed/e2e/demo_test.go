@@ -123,7 +123,7 @@ func TestDemoNamesATakenPort(t *testing.T) {
 	l, err := net.Listen("tcp", collector.Loopback+":9464")
 	if err == nil {
 		defer l.Close()
-	} // else somebody else holds it: as good
+	} // else another process has it: as good
 	out, err := exec.CommandContext(t.Context(), binary(t, "demo")).CombinedOutput()
 	require.Error(t, err)
 	assert.Contains(t, string(out), "port 9464 (the collector's Prometheus exporter) cannot be used")

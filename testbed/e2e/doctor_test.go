@@ -24,7 +24,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubelet"
 )
 
-// diagnosis is what gpuctl doctor says.
+// diagnosis is what gpuctl doctor reports.
 type diagnosis struct {
 	Status  string
 	Results []finding
@@ -76,7 +76,7 @@ func configs(t *testing.T, ports collector.Ports, overlay m, files ...string) []
 	return args
 }
 
-// One machine on its way from well over three faults: what is wrong is told, and
+// One machine on its way from well over three faults: what is wrong is reported, and
 // nothing else is.
 func TestDoctorOnOneMachine(t *testing.T) {
 	t.Parallel()

@@ -25,7 +25,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 )
 
-// summaryPage is what a kubelet says of a node with one pod.
+// summaryPage is what a kubelet reports of a node with one pod.
 func summaryPage(w http.ResponseWriter) {
 	now := time.Now().UTC().Format(time.RFC3339)
 	cpu := m{"time": now, "usageNanoCores": 500_000_000, "usageCoreNanoSeconds": 90_000_000_000}
@@ -77,7 +77,7 @@ func TestHostAndKubelet(t *testing.T) {
 		}}, append(append(agentEnv(t, api, grpcOf(gateway)), "HOST_INTERVAL=1s", "K8S_KUBELET_AUTH_TYPE=tls", "KUBELET_ENDPOINT="+kubelet.URL), env...),
 			config("agent.yaml"), config("host.yaml"))
 	}
-	// A certificate of somebody else: no word of the kubelet, and the host's goes on.
+	// A certificate of another: nothing of the kubelet, and the host's goes on.
 	public, secret, err := ed25519.GenerateKey(rand.Reader)
 	require.NoError(t, err)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}

@@ -219,7 +219,7 @@ func TestKEDAAsks(t *testing.T) {
 	whole := func(v float64, err error) bool { return err == nil && math.Abs(v-truth) < 0.005 }
 	becomes("the mean of llama", utilization, whole)
 
-	// Two engines of llama, and one of somebody else.
+	// Two engines of llama, and one of another.
 	for pod, waiting := range map[string]int{"llama-6b8d5c9f7d-k2x9p": 3, "llama-6b8d5c9f7d-m7wq4": 6, "other-0": 100} {
 		service, _, _ := strings.Cut(pod, "-")
 		post(t, c, map[string]string{"k8s.namespace.name": "inference", "k8s.pod.name": pod, "service.name": service}, m{

@@ -53,7 +53,7 @@ func (r *readBack) check(t *testing.T, what string, at time.Time, known map[stri
 }
 
 // always: at every moment the devices' sum is a truth of about then, each service
-// has the memory of some of its pods, each device or replica has one holder, and
+// has the memory of some of its pods, each device or replica has one owner, and
 // none of the pods is missing.
 func (r *readBack) always(t *testing.T, h *history, from, to time.Time) {
 	t.Helper()
@@ -115,7 +115,7 @@ func (r *readBack) couldUse(service string, at time.Time) []float64 {
 }
 
 // stable: every series that ever was is one of a moment at which all stood still.
-// But a page may be newer than what the kubelet said: then a replica has for a
+// But a page may be newer than what the kubelet reported: then a replica has for a
 // scrape its device's utilization, for its own is no longer on the page.
 func (r *readBack) stable(t *testing.T, h *history, known map[string]bool) {
 	t.Helper()

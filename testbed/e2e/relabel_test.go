@@ -125,7 +125,7 @@ func TestInferenceTargets(t *testing.T) {
 	}
 }
 
-// Which samples stay, and that no page says who it is.
+// Which samples stay, and that no page sets its own identity.
 func TestInferenceSamples(t *testing.T) {
 	t.Parallel()
 	_, samples := inferenceRules(t)

@@ -70,7 +70,7 @@ func TestReplayA100MIG(t *testing.T) {
 	f := eventually(t, c, "four instances", func(f map[string]*dto.MetricFamily) bool {
 		return len(find(f["hw_gpu_utilization_ratio"], "hw_parent", board)) == 4
 	})
-	// The rows say 112.252 and 106.463; without a board row the greater stands.
+	// The rows report 112.252 and 106.463; without a board row the greater stands.
 	power := find(f["hw_power_watts"])
 	require.Len(t, power, 1, "board power once")
 	assert.Equal(t, board, collector.Label(power[0], "hw_id"))

@@ -28,7 +28,7 @@ import (
 )
 
 // A page of a node whose dcgm-exporter knows which job has which GPU
-// (--hpc-job-mapping-dir): GPU 0 is job 4711's, GPU 1 is nobody's.
+// (--hpc-job-mapping-dir): GPU 0 is job 4711's, GPU 1 has no owner.
 const slurmPage = `# TYPE DCGM_FI_DEV_GPU_UTIL gauge
 DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-11111111-1111-1111-1111-111111111111",device="nvidia0",modelName="H100",Hostname="gpu-7",hpc_job="4711"} 87
 DCGM_FI_DEV_GPU_UTIL{gpu="1",UUID="GPU-22222222-2222-2222-2222-222222222222",device="nvidia1",modelName="H100",Hostname="gpu-7"} 0
@@ -36,7 +36,7 @@ DCGM_FI_DEV_GPU_UTIL{gpu="1",UUID="GPU-22222222-2222-2222-2222-222222222222",dev
 
 // The two configurations of docs/install.md for nodes without Kubernetes: over
 // TLS and with the token the node's devices arrive, with the job where the
-// exporter names one and without a holder where it does not.
+// exporter names one and without an owner where it does not.
 func TestSlurmNodesWithoutKubernetes(t *testing.T) {
 	t.Parallel()
 	const token = "d1f0c3b2a4958677"

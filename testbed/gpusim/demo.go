@@ -5,7 +5,7 @@ package gpusim
 
 import "time"
 
-// Times says when things happen in the demo, counted from its start.
+// Times is when things happen in the demo, counted from its start.
 type Times struct {
 	NewPod  time.Duration // a pod starts and warms up
 	XID     time.Duration // a training GPU reports an XID

@@ -18,7 +18,7 @@ import (
 // ErrSucceeded is returned by Run when an attack succeeded or could not be played.
 var ErrSucceeded = errors.New("attacks succeeded, or could not be played")
 
-// Options say what to run.
+// Options are what to run.
 type Options struct {
 	Bin     string // folder with otelcol-gpu and gpuctl
 	Configs string // folder with the shipped configurations

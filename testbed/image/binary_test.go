@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// assertARM64 says whether a file is a static program for Linux on arm64.
+// assertARM64 reports whether a file is a static program for Linux on arm64.
 func assertARM64(t *testing.T, path string) {
 	t.Helper()
 	f, err := elf.Open(path)

@@ -83,7 +83,7 @@ func orFolder(t *testing.T, path string) string {
 	return filepath.Join(path, entries[0].Name())
 }
 
-// The exporter is told to read everything that the averages, the cards and the
+// The exporter is configured to read everything that the averages, the cards and the
 // events are made of, and nothing that the receiver does not know.
 func TestComposeCounters(t *testing.T) {
 	table := read(t, "receiver", "dcgmreceiver", "fields.md")
@@ -118,7 +118,7 @@ func TestComposeCounters(t *testing.T) {
 	}
 }
 
-// Prometheus and Grafana are told of each other and of the collector by the
+// Prometheus and Grafana find each other and the collector by the
 // addresses where those are.
 func TestComposeAddresses(t *testing.T) {
 	var prometheus struct {

@@ -109,7 +109,7 @@ func TestRunsWithNothingElse(t *testing.T) {
 	assert.Equal(t, uint32(imageUser), info.Sys().(*syscall.Stat_t).Uid)
 }
 
-// free is a port of loopback that nobody has.
+// free is an unused port of loopback.
 func free(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

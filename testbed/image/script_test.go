@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// make image asks the engine that is there, and says so where there is none. The
+// make image asks the engine that is there, and fails with the reason where there is none. The
 // engines are stand-ins that note what they are asked, and so is Go: what is pushed
 // has been checked for known vulnerabilities, which would ask the internet.
 func TestScriptOfMakeImage(t *testing.T) {

@@ -39,7 +39,7 @@ func TestUnitIsVerified(t *testing.T) {
 		if err != nil {
 			return string(text) + err.Error()
 		}
-		// It also tells of the machine's other units.
+		// It also complains about the machine's other units.
 		var ours []string
 		for line := range strings.Lines(string(text)) {
 			if strings.Contains(line, "otelcol-gpu") {

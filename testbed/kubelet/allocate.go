@@ -25,7 +25,7 @@ type ClaimDevice struct {
 	CDI []string
 }
 
-// SetDevices says what a resource has from now on, as a plugin's ListAndWatch
+// SetDevices sets what a resource has from now on, as a plugin's ListAndWatch
 // does. A device that vanishes stays with the container that has it, and is
 // given to no other. No devices: the plugin is gone, or has not registered
 // again since the kubelet's restart.
@@ -193,9 +193,9 @@ func (k *Kubelet) AllocateClaim(p Pod, containerName string, claim Claim) error 
 	return nil
 }
 
-// Force makes the API say that a container has devices, whoever really has
+// Force makes the API report that a container has devices, whatever really has
 // them: one device under two pods, a pod that the API server does not know, ids
-// that no plugin gives. It changes neither what is free nor Holders; Release
+// that no plugin gives. It changes neither what is free nor Owners; Release
 // takes it back.
 func (k *Kubelet) Force(p Pod, containerName, resource string, devices ...Device) error {
 	k.mu.Lock()

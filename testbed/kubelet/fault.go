@@ -40,7 +40,7 @@ type Faults struct {
 	NoPods bool
 }
 
-// Unimplemented is what a kubelet that is too old for a call says to it.
+// Unimplemented is the response of a kubelet that is too old for a call.
 func Unimplemented(call string) error {
 	return status.Errorf(codes.Unimplemented, "unknown method %s for service v1.PodResourcesLister", call)
 }
@@ -55,7 +55,7 @@ func (k *Kubelet) SetFaults(f Faults) {
 	k.changed = make(chan struct{})
 }
 
-// SetSocketMode changes who may connect; 0 is nobody but root, who always may.
+// SetSocketMode changes who may connect; 0 is none but root, who always may.
 // A restart puts it back.
 func (k *Kubelet) SetSocketMode(mode os.FileMode) error {
 	k.serving.Lock()
@@ -66,7 +66,7 @@ func (k *Kubelet) SetSocketMode(mode os.FileMode) error {
 	return os.Chmod(k.served.socket, mode)
 }
 
-// current are the faults and what tells that they changed.
+// current are the faults and what signals that they changed.
 func (k *Kubelet) current() (Faults, <-chan struct{}) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

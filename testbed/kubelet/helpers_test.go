@@ -75,7 +75,7 @@ func (b *bench) allocatable() []string {
 	return ids(r.GetDevices())
 }
 
-// pods lists what the API says of each container, as namespace/pod/container.
+// pods lists what the API reports of each container, as namespace/pod/container.
 func (b *bench) pods() map[string][]string {
 	b.t.Helper()
 	out := map[string][]string{}

@@ -12,7 +12,7 @@ import (
 // Device is one device as a plugin announces it.
 type Device struct {
 	ID   string
-	NUMA []int64 // NUMA nodes that it belongs to; none: the plugin tells none
+	NUMA []int64 // NUMA nodes that it belongs to; none: the plugin reports none
 	// Healthy devices alone are given away and called allocatable.
 	Healthy bool
 }
@@ -52,7 +52,7 @@ func GKEMIGID(minor, gi int) string { return fmt.Sprintf("nvidia%d/gi%d", minor,
 // GKESharedID is a share of a device of GKE's plugin: <id>/vgpu<n>.
 func GKESharedID(id string, n int) string { return id + "/vgpu" + strconv.Itoa(n) }
 
-// DRAID is how Holders names a device of a ResourceClaim: <driver>/<pool>/<device>.
+// DRAID is how Owners names a device of a ResourceClaim: <driver>/<pool>/<device>.
 func DRAID(driver, pool, device string) string { return driver + "/" + pool + "/" + device }
 
 // Replicas makes n shares of every device, as time-slicing and MPS announce them.
@@ -86,7 +86,7 @@ func BadIDs() []string {
 	return []string{"", " ", "GPU-\x00\x1b[31m\n", "GPU-\u202e\ufeff", `GPU-"},{x="`, "::", "GPU-" + strings.Repeat("a", 70_000)}
 }
 
-// ManyIDs are n ids of whole GPUs that nobody has.
+// ManyIDs are n ids of whole GPUs without an owner.
 func ManyIDs(n int) []string {
 	out := make([]string, 0, n)
 	for i := range n {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Options say what kind of kubelet it is. The zero value is that of Kubernetes
+// Options are what kind of kubelet it is. The zero value is that of Kubernetes
 // 1.35 with its defaults.
 type Options struct {
 	Seed uint64 // of the order in which it lists things
@@ -31,7 +31,7 @@ type Options struct {
 // are two pods, which the API shows without a difference.
 type Pod struct{ Namespace, Name, UID string }
 
-// Kind says how the API treats a container.
+// Kind is how the API treats a container.
 type Kind int
 
 // The kinds of containers.
@@ -81,7 +81,7 @@ type pod struct {
 type container struct {
 	Container
 	held   []held
-	forced []held // what a fault makes the API say
+	forced []held // what a fault makes the API report
 	claims []Claim
 }
 
@@ -169,7 +169,7 @@ func (p *pod) container(name string) *container {
 	return nil
 }
 
-// Finish says that a pod succeeded or failed and is still in the API server:
+// Finish marks that a pod succeeded or failed and is still in the API server:
 // its devices are free, and it is listed only with ListFinished.
 func (k *Kubelet) Finish(p Pod) {
 	k.mu.Lock()
@@ -187,8 +187,8 @@ func (k *Kubelet) Release(p Pod) {
 }
 
 // Holders is the truth: who has each device, by the plugin's id or by DRAID.
-// A device has several holders only through a shared ResourceClaim. What faults
-// make the API say is not in it.
+// A device has several owners only through a shared ResourceClaim. What faults
+// make the API report is not in it.
 func (k *Kubelet) Holders() map[string][]Holder {
 	k.mu.Lock()
 	defer k.mu.Unlock()

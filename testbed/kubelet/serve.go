@@ -26,7 +26,7 @@ type served struct {
 	stop   chan struct{} // closed when it ends
 }
 
-// Serve serves the pod-resources API on a unix socket, which it makes anew in
+// Serve serves the pod-resources API on a unix socket, which it makes again in
 // place of what is there; the folder must exist. On a kubelet that serves it is
 // a restart: clients lose their connections, what was given away stays given,
 // and so do devices, until a plugin announces others.
@@ -41,7 +41,7 @@ func (k *Kubelet) Serve(socket string) error {
 	if err != nil {
 		return fmt.Errorf("cannot listen: %w", err)
 	}
-	// Whether the file goes is for Stop and Kill to say.
+	// Whether the file is removed is up to Stop and Kill.
 	listener.(*net.UnixListener).SetUnlinkOnClose(false)
 	s := &served{socket: socket, done: make(chan struct{}), stop: make(chan struct{})}
 	s.server = grpc.NewServer(grpc.UnaryInterceptor(func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {

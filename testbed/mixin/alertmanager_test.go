@@ -31,7 +31,7 @@ func example(t *testing.T) *config.Config {
 	return c
 }
 
-// Alertmanager itself reads the example and says where alerts go.
+// Alertmanager's own code reads the example and routes alerts.
 func TestAlertmanagerRoutes(t *testing.T) {
 	route := dispatch.NewRoute(example(t).Route, nil)
 	for _, c := range []struct {

@@ -58,7 +58,7 @@ func BenchmarkAppend(b *testing.B) {
 		b.Run(fmt.Sprintf("gpus=%d", n), func(b *testing.B) {
 			s := startStore(b, large)
 			series := gpus(n)
-			// From as far back as the retention allows until now, and then anew: what
+			// From as far back as the retention allows until now, and then repeated: what
 			// is in the future is refused.
 			begin := time.Now().Add(-23 * time.Hour)
 			at, stored := begin, 0

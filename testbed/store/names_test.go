@@ -143,7 +143,7 @@ func batch(begin time.Time, step int, random *rand.Rand) pmetric.Metrics {
 		p.SetTimestamp(w.at(step))
 		p.SetIntValue(1)
 	}
-	// A holder that comes and goes: markers in a metric of their own.
+	// An owner that comes and goes: markers in a metric of their own.
 	sm := w.resource(map[string]string{names.HwID: "GPU-9", names.K8sPodName: "job-1"})
 	if step%10 < 5 {
 		w.gauge(sm, "gpu.allocation", "1", step, 1, map[string]string{names.HwID: "GPU-9"})
@@ -153,7 +153,7 @@ func batch(begin time.Time, step int, random *rand.Rand) pmetric.Metrics {
 		p.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
 		p.Attributes().PutStr(names.HwID, "GPU-9")
 	}
-	// Names that somebody chose to do harm.
+	// Names that were chosen to do harm.
 	for name, text := range storetest.Hostile {
 		sm := w.resource(map[string]string{names.K8sPodName: text, names.ServiceName: text})
 		w.gauge(sm, "hostile", "", step, 1, map[string]string{"kind": name})

@@ -135,7 +135,7 @@ func TestTheAPIAnswersAsPrometheusDoes(t *testing.T) {
 	}
 }
 
-// promtool says the same of both.
+// promtool reports the same of both.
 func TestPromtool(t *testing.T) {
 	tool := program(t, "promtool")
 	ours, theirs, now := both(t)

@@ -40,7 +40,7 @@ func deviceID(i int) string { return fmt.Sprintf("GPU-c4529c8d-69c4-b61d-e0bc-7b
 
 func podName(i int) string { return fmt.Sprintf("chat-7d9c6b5f4-x2x9%d", i) }
 
-// batch is a node's telemetry: a resource a device, one point each. named says
+// batch is a node's telemetry: a resource a device, one point each. named decides
 // whether the pod is on it already, which k8s_attributes needs to find it.
 func batch(named bool) pmetric.Metrics {
 	md := pmetric.NewMetrics()

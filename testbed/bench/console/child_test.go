@@ -37,11 +37,11 @@ type job struct {
 	GPUs       int
 	Prometheus string    // the server to ask; empty is the embedded engine
 	Listen     string    // of a console whose requests share nothing
-	Shared     string    // of one whose requests share what the store said
+	Shared     string    // of one whose requests share what the store reported
 	Next       time.Time // the next sample of the fleet, which goes on
 }
 
-// filled is what a process tells that has filled a store.
+// filled is the result of a process that has filled a store.
 type filled struct {
 	Last    time.Time
 	Samples int
@@ -118,7 +118,7 @@ func (j *job) run() error {
 	}
 	fmt.Println("ready")
 	ended := make(chan struct{})
-	go func() { // ends with whoever started this
+	go func() { // ends with the parent process
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		close(ended)
 	}()
@@ -156,7 +156,7 @@ func (j *job) fill(s store.Store) error {
 	return json.NewEncoder(os.Stdout).Encode(filled{last, stored, time.Since(began).Seconds()})
 }
 
-// goOn writes what the fleet tells from then on, node by node as it would arrive.
+// goOn writes what the fleet reports from then on, node by node as it would arrive.
 func (j *job) goOn(s store.Store, ended <-chan struct{}) error {
 	for next := j.Next; ; next = next.Add(interval) {
 		select {
@@ -213,7 +213,7 @@ func (j *job) start(tb testing.TB) *process {
 	return p
 }
 
-// line is the next line that it tells.
+// line is the next line that it reports.
 func (p *process) line(tb testing.TB) []byte {
 	tb.Helper()
 	require.True(tb, p.lines.Scan(), "the process has ended: %v", p.lines.Err())

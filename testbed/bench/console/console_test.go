@@ -116,7 +116,7 @@ func measure(b *testing.B, gpus int) {
 		})
 	}
 	fives := figures{"alone-refused": float64(refusedAlone), "shared-refused": float64(refusedShared)}
-	if refusedShared == 0 { // what is refused is quick, and says nothing
+	if refusedShared == 0 { // what is refused is quick, and proves nothing
 		fives["shared-ms"], fives["shared-max-ms"] = at(shares, .5), at(shares, 1)
 	}
 	if refusedAlone == 0 {
@@ -158,7 +158,7 @@ func day(b *testing.B, gpus int) (string, time.Time, int) {
 	return directory, f.Last, f.Samples
 }
 
-// feed writes what the fleet tells from then on into a Prometheus server.
+// feed writes what the fleet reports from then on into a Prometheus server.
 func feed(b *testing.B, p *prometheus, gpus int, last time.Time) chan struct{} {
 	series, ended := fleet(gpus), make(chan struct{})
 	next := last.Add(interval)
@@ -207,7 +207,7 @@ func try(url string) (ms float64, err error) {
 const viewers = 5
 
 // together is how long it takes until all have the fleet, in milliseconds, by round,
-// and how many requests were not answered: a store that has too much to do says so.
+// and how many requests were not answered: a store that has too much to do refuses them.
 func together(address string) (took []float64, refused int) {
 	for range 5 {
 		time.Sleep(2100 * time.Millisecond) // what is shared is forgotten

@@ -32,7 +32,7 @@ type one struct {
 }
 
 // node is every series of a node, its GPUs and the service that they serve: what
-// the page asks for, and nothing else that an exporter tells.
+// the page asks for, and nothing else that an exporter reports.
 func node(n int) []one {
 	name, service := fmt.Sprintf("node-%04d", n), fmt.Sprintf("model-%04d", n)
 	var all []one

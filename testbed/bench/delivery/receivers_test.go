@@ -193,7 +193,7 @@ func newArrivals(ends <-chan struct{}) *arrivals {
 	return a
 }
 
-// eventID says when the event was handed over.
+// eventID contains when the event was handed over.
 func eventID(now time.Time, n int) string { return fmt.Sprintf("%d-%d", now.UnixNano(), n) }
 
 func handedOver(id string) (time.Time, error) {

@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package claims judges what collectors say over time, across their restarts: not
+// Package claims judges what collectors report over time, across their restarts: not
 // whether a value is right at one moment, but whether what stands after each agrees.
 package claims
 
@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// lookBack is for how long stores show a value that was not said again.
+// lookBack is for how long stores show a value that was not reported again.
 const lookBack = 5 * time.Minute
 
 // StatePoint is a point of gpu.pod.state.
@@ -37,8 +37,8 @@ type States struct {
 	pods map[pod]map[string]value
 }
 
-// Observe takes the points of one batch in their order, and says which pods of it are
-// in several states at once: the end of one was never said, or was lost.
+// Observe takes the points of one batch in their order, and reports which pods of it are
+// in several states at once: the end of one was never reported, or was lost.
 func (s *States) Observe(points []StatePoint) (found []string) {
 	if s.pods == nil {
 		s.pods = map[pod]map[string]value{}
@@ -78,7 +78,7 @@ type XID struct {
 	At           time.Time
 }
 
-// OldXIDs says which of the XIDs raised are of no GPU's report within the time before.
+// OldXIDs reports which of the XIDs raised are of no GPU's report within the time before.
 // What was never reported is not judged: GPUs report some by themselves.
 func OldXIDs(raised, reported []XID, within time.Duration) (found []string) {
 	for _, r := range raised {
@@ -107,7 +107,7 @@ type Frozen struct {
 	From, To, Agent time.Time
 }
 
-// Known says whether the word can be known: an agent that started while the pages stood
+// Known reports whether the word can be known: an agent that started while the pages stood
 // still has seen no two that differ.
 func (w *NotFrozen) Known(f Frozen) bool {
 	return w.At.Before(f.Agent) || f.Agent.Before(f.From) || !f.To.IsZero() && !w.At.Before(f.To)

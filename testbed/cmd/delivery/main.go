@@ -24,7 +24,7 @@ func main() {
 	stop()
 	switch {
 	case err == nil, errors.Is(err, flag.ErrHelp):
-	case errors.Is(err, delivery.ErrBroken): // it has said so itself
+	case errors.Is(err, delivery.ErrBroken): // already printed
 		os.Exit(1)
 	default:
 		fmt.Fprintln(os.Stderr, "delivery:", err)

@@ -21,7 +21,7 @@ import (
 // tableEvery is the time between two tables of services.
 const tableEvery = 15 * time.Second
 
-// watch tells what happens until ctx ends or the collector does.
+// watch prints what happens until ctx ends or the collector does.
 func (d *demo) watch(ctx context.Context, c *collector.Collector) error {
 	log, err := os.Open(c.LogPath)
 	if err != nil {
@@ -54,7 +54,7 @@ func (d *demo) watch(ctx context.Context, c *collector.Collector) error {
 	}
 }
 
-// webhooks tells what arrived at the sink after number seen.
+// webhooks prints what arrived at the sink after number seen.
 func (d *demo) webhooks(seen uint64) uint64 {
 	for _, r := range d.sink.Received() {
 		if r.Seq <= seen {
@@ -78,7 +78,7 @@ func (d *demo) webhooks(seen uint64) uint64 {
 	return seen
 }
 
-// audit tells the audit lines that the collector's log got since last time. rest
+// audit prints the audit lines that the collector's log got since last time. rest
 // is a line that was not complete then.
 func (d *demo) audit(log *bufio.Reader, rest string) string {
 	for {
@@ -95,11 +95,11 @@ func (d *demo) audit(log *bufio.Reader, rest string) string {
 	}
 }
 
-// changes tells when a service becomes partial and when it is whole again.
+// changes prints when a service becomes partial and when it is whole again.
 func (d *demo) changes(ctx context.Context, c *collector.Collector, partial map[string]bool) {
 	families, err := c.Metrics(ctx)
 	if err != nil {
-		return // the table says so
+		return // the table states so
 	}
 	for name, v := range byService(families["gpu_service_partial"]) {
 		if now := v == 1; now != partial[name] {

@@ -28,7 +28,7 @@ import (
 // stopTimeout is how long a collector may take to finish what is in flight.
 const stopTimeout = 15 * time.Second
 
-// Options say what to run.
+// Options are what to run.
 type Options struct {
 	Binary  string
 	Configs []string // files or yaml:… texts, merged in order
@@ -63,7 +63,7 @@ func Start(o Options) (*Collector, error) {
 		args = append(args, "--config", config)
 	}
 	c.cmd = exec.Command(o.Binary, args...)
-	// What outlives a restart is beside the log, unless Env says otherwise.
+	// What outlives a restart is beside the log, unless Env sets another place.
 	c.cmd.Env = append(append(os.Environ(), "STATE_DIRECTORY="+StateOf(o.LogPath)), o.Env...)
 	c.cmd.Stdout, c.cmd.Stderr = c.log, c.log
 	err = child.Start(c.cmd, func(err error) {
@@ -116,7 +116,7 @@ func (c *Collector) healthy(ctx context.Context) bool {
 	return resp.StatusCode == http.StatusOK
 }
 
-// Died says why the collector exited: the end of its log does.
+// Died returns why the collector exited, from the end of its log.
 func (c *Collector) Died() error {
 	reason := "status 0"
 	if c.err != nil {
@@ -143,7 +143,7 @@ func tail(path string, n int) string {
 }
 
 // Stop asks the collector to end, and insists after a while. A process that had
-// ended by itself is no error here: Died tells it.
+// ended by itself is no error here: Died reports it.
 func (c *Collector) Stop() error {
 	defer c.log.Close()
 	select {

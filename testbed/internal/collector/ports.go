@@ -51,8 +51,8 @@ var (
 	nextPort = firstPort + rand.IntN(lastPort-firstPort) // so that two processes look elsewhere
 )
 
-// Free finds n ports of loopback that nobody listens on now. A process gets
-// none twice before all have had their turn: whoever asks may take time until
+// Free finds n ports of loopback that nothing listens on now. A process gets
+// none twice before all have had their turn: a caller may take time until
 // it listens.
 func Free(n int) ([]int, error) {
 	portsMu.Lock()

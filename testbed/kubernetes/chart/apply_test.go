@@ -102,7 +102,7 @@ func (a *api) delete(ctx context.Context, o *unstructured.Unstructured) error {
 }
 
 // TestControlPlane is what a real API server, real controllers and the real
-// binary say to every drawing.
+// binary have for every rendering.
 func TestControlPlane(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -259,7 +259,7 @@ func podSecurity(t *testing.T, a *api) {
 	h := newHelm(t, "helm4", a.AdminKubeconfig())
 	for _, d := range []struct {
 		name, values, kind, object string
-		restricted, baseline       string // what a refusal says; empty: admitted
+		restricted, baseline       string // part of the refusal; empty: admitted
 	}{
 		{"gateway", "", "StatefulSet", "otelcol-gpu-gateway", "", ""},
 		{"raw gateway", "rawGateway: {enabled: true, backend: {endpoint: 'a.example.com:4317'}}", "Deployment", "otelcol-gpu-raw", "", ""},

@@ -58,7 +58,7 @@ func getJSON(ctx context.Context, address string, into any) error {
 	return json.Unmarshal(text, into)
 }
 
-// service is what the console says of one.
+// service is a service as the console has it.
 type service struct {
 	Service   string
 	Namespace string

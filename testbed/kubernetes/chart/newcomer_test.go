@@ -23,7 +23,7 @@ import (
 // forward is a kubectl port-forward as guides have it.
 var forward = regexp.MustCompile(`^kubectl port-forward (?:--namespace|-n) (\S+) (\S+) (\d+)(?::(\d+))?$`)
 
-// TestNewcomer does what docs/install.md says, and nothing else, on a cluster with
+// TestNewcomer follows docs/install.md, and nothing else, on a cluster with
 // two GPU nodes and an exporter: the commands run as they stand. Only kubectl
 // port-forward, which needs a container engine, is played: it leads to the pod's
 // own loopback.

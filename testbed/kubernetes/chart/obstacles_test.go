@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// obstacles: what this cluster does not let the values do is said before anything
+// obstacles: what this cluster does not let the values do is reported before anything
 // is created, by both majors of Helm. The namespaces are those of podSecurity.
 func (w *world) obstacles(t *testing.T) {
 	w.t = t

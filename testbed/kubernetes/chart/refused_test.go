@@ -147,7 +147,7 @@ func TestRefused(t *testing.T) {
 			}
 		})
 	}
-	// Everything that is wrong is told at once.
+	// Everything that is wrong is reported at once.
 	_, err := both[0].template(t, "{tls: {enabled: false}, console: {expose: true}, rawGateway: {enabled: true}}")
 	require.Error(t, err)
 	for _, key := range []string{"- auth.enabled: ", "- console.token.existingSecret: ", "- rawGateway.backend.endpoint: "} {

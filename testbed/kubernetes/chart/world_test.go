@@ -125,7 +125,7 @@ func (w *world) program(pod *corev1.Pod, c *corev1.Container) (runner.Program, e
 	return runner.Program{}, errors.New("no such image: " + c.Image)
 }
 
-// adapt tells a collector what it would find at fixed paths of a container: the
+// adapt gives a collector what it would find at fixed paths of a container: the
 // kubelet's socket, and the account's token.
 func adapt(in *runner.Inside) (args, env []string) {
 	if in.Kubeconfig != "" {
@@ -162,7 +162,7 @@ func ready(pod *corev1.Pod) bool {
 	})
 }
 
-// state says how a pod does, for people.
+// state describes a pod, for people.
 func state(pod *corev1.Pod) string {
 	text := fmt.Sprintf("%s: %s", pod.Name, pod.Status.Phase)
 	for _, c := range pod.Status.Conditions {
@@ -235,7 +235,7 @@ func (w *world) secrets(namespace string) {
 	}
 }
 
-// auditKeys are made as docs/audit.md says.
+// auditKeys are made as docs/audit.md describes.
 func auditKeys(t *testing.T) map[string]string {
 	t.Helper()
 	dir, keys := t.TempDir(), map[string]string{}

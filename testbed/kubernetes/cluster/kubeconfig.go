@@ -25,7 +25,7 @@ func (c *Cluster) AdminKubeconfig() string { return c.file("admin.kubeconfig") }
 // Kubeconfig writes a kubeconfig for a service account, with a token that the
 // API server issued for it, and returns the file's path. It creates namespace
 // and account where they are missing: what the account may do is what roles
-// bound to it say.
+// bound to it report.
 func (c *Cluster) Kubeconfig(ctx context.Context, namespace, account string) (string, error) {
 	if err := c.CreateNamespace(ctx, namespace); err != nil {
 		return "", err

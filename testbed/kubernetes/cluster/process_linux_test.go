@@ -57,7 +57,7 @@ func TestProgramsEndWithTheirParent(t *testing.T) {
 	}))
 }
 
-// zombie is whether a process has ended and nobody has asked how.
+// zombie is whether a process has ended and was not waited for.
 func zombie(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	var id int

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// report tells a figure: to the log, and to the file that DAY_REPORT names, for
-// whoever runs the tests to print.
+// report reports a figure: to the log, and to the file that DAY_REPORT names, for
+// the command to print.
 func (w *world) report(line string) {
 	w.t.Log(line)
 	path := os.Getenv("DAY_REPORT")

@@ -17,7 +17,7 @@ import (
 
 const lws = "leaderworkerset.sigs.k8s.io/name"
 
-// template is a pod that asks for one GPU; its service is for its owner to say.
+// template is a pod that asks for one GPU; its owner decides its service.
 func template(app string) corev1.PodTemplateSpec {
 	return corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"test": app}},

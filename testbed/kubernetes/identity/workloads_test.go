@@ -35,13 +35,13 @@ var namespaces = []string{"inference", "007", "a--b", strings.Repeat("n", 63)}
 
 type labels = map[string]string
 
-// meta is what a pod or a pod template says of itself.
+// meta is what a pod or a pod template reports of itself.
 type meta struct {
 	labels      labels
 	annotations labels
 }
 
-// metas are the combinations of labels and annotations that the rules tell
+// metas are the combinations of labels and annotations that the rules are about
 // apart, by a name that workloads can be named after.
 var metas = map[string]meta{
 	"plain":        {},
@@ -85,7 +85,7 @@ func create(ctx context.Context, t *testing.T, client kubernetes.Interface) int 
 		require.NoError(t, err)
 		count++
 	}
-	// An owner whose kind the API server has never heard of.
+	// An owner of a kind that the API server does not know.
 	custom := func(apiVersion, kind, name string) metav1.OwnerReference {
 		yes := true
 		return metav1.OwnerReference{APIVersion: apiVersion, Kind: kind, Name: name, UID: types.UID(kind + "-" + name), Controller: &yes}

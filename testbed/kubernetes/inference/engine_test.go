@@ -34,7 +34,7 @@ type engine struct {
 	astray atomic.Int64 // for anything else
 }
 
-// counts are the samples that grow; what a gauge says is not among them.
+// counts are the samples that grow; what a gauge reports is not among them.
 var counts = regexp.MustCompile(`^([^#\s{]*(?:_total|_bucket|_count|_sum|_success|_us)(?:\{.*\})?) (\S+)$`)
 
 func serveEngine(t *testing.T, pod, port int, path, page string) *engine {
@@ -82,7 +82,7 @@ func (e *engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// families are the names and types on a page of testdata, without what nobody is
+// families are the names and types on a page of testdata, without what nothing is
 // to see.
 func families(t *testing.T, page string) map[string]string {
 	t.Helper()

@@ -27,7 +27,7 @@ import (
 // workload is a pod, and what its engine serves where.
 type workload struct {
 	name        string
-	service     string // as its labels say; "" where it must not be scraped
+	service     string // as its labels state; "" where it must not be scraped
 	image       string
 	container   string // default: server
 	ports       []corev1.ContainerPort

@@ -62,7 +62,7 @@ func (n *Node) Devices() []Device {
 	return slices.Clone(n.devices)
 }
 
-// announce tells the kubelet what the device plugin has, and returns how much
+// announce gives the kubelet what the device plugin has, and returns how much
 // that is of each resource. What it had before and has no more is 0.
 func (n *Node) announce() corev1.ResourceList {
 	n.mu.Lock()
@@ -178,7 +178,7 @@ func (n *Node) SetTimeSlicing(ctx context.Context, replicas int) error {
 	return n.setLabels(ctx, n.labels())
 }
 
-// reannounce tells kubelet and control plane what the node has now.
+// reannounce gives kubelet and control plane what the node has now.
 func (n *Node) reannounce(ctx context.Context) error {
 	if err := n.cluster.SetCapacity(ctx, n.opts.Name, n.announce()); err != nil {
 		return err

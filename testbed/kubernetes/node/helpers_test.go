@@ -63,7 +63,7 @@ func (w *world) eventually(what string, done func(context.Context) error) {
 	require.NoError(w.t, w.Wait(ctx, what, done))
 }
 
-// wait waits until so many devices of the node are held and nobody waits for one.
+// wait waits until so many devices of the node are held and no pod waits for one.
 func (w *world) wait(n *Node, held int) {
 	w.t.Helper()
 	w.eventually(fmt.Sprintf("%d devices held", held), func(context.Context) error {
@@ -121,7 +121,7 @@ func (w *world) delete(name string) {
 	require.NoError(w.t, w.Client().AppsV1().Deployments("default").Delete(w.t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &policy}))
 }
 
-// deletePod gives the pod so many seconds; with 0 nobody waits for its node.
+// deletePod gives the pod so many seconds; with 0 its node is not waited for.
 func (w *world) deletePod(name string, grace int64) {
 	w.t.Helper()
 	require.NoError(w.t, w.Client().CoreV1().Pods("default").Delete(w.t.Context(), name, metav1.DeleteOptions{GracePeriodSeconds: &grace}))
@@ -189,7 +189,7 @@ func (w *world) list(n *Node) *podresources.ListPodResourcesResponse {
 	return answer
 }
 
-// podResources is what the kubelet's API says of the device plugin: pod by the
+// podResources is what the kubelet's API reports of the device plugin: pod by the
 // kubelet's id of the device.
 func (w *world) podResources(n *Node) map[string]string {
 	w.t.Helper()
@@ -206,7 +206,7 @@ func (w *world) podResources(n *Node) map[string]string {
 	return out
 }
 
-// dynamicResources is what the kubelet's API says of DRA: pod by device.
+// dynamicResources is what the kubelet's API reports of DRA: pod by device.
 func (w *world) dynamicResources(n *Node) map[string]string {
 	w.t.Helper()
 	out := map[string]string{}
@@ -226,7 +226,7 @@ func (w *world) dynamicResources(n *Node) map[string]string {
 
 var labelValue = regexp.MustCompile(`(\w+)="([^"]*)"`)
 
-// exporterPage is who the exporter's labels say has each device.
+// exporterPage is the owner of each device according to the exporter's labels.
 func (w *world) exporterPage(n *Node) map[string]string {
 	w.t.Helper()
 	request, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, n.ExporterURL(), nil)

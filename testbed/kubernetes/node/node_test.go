@@ -176,7 +176,7 @@ func TestNode(t *testing.T) {
 
 	t.Run("a pod that there is no device for", func(t *testing.T) {
 		w := w.in(t)
-		plugin.Kubelet().SetDevices("nvidia.com/gpu", nil) // and the node has not heard of it
+		plugin.Kubelet().SetDevices("nvidia.com/gpu", nil) // and the node has not seen it
 		w.deploy("web", "plugin", 1, "nvidia.com/gpu", 1)
 		w.eventually("the pod is unserved", func(context.Context) error {
 			for pod, err := range plugin.Truth().Unserved {

@@ -91,7 +91,7 @@ func (n *Node) follow(ctx context.Context) error {
 	return nil
 }
 
-// reconcile gives and takes devices until the kubelet has what the pods say.
+// reconcile gives and takes devices until the kubelet has what the pods need.
 func (n *Node) reconcile() {
 	n.mu.Lock()
 	down := n.down

@@ -22,7 +22,7 @@ import (
 
 const accountPath = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// mount makes the pod's volumes and says where each container has them. What a
+// mount makes the pod's volumes and returns where each container has them. What a
 // volume needs may come later: its error is what the pod waits for.
 func (p *pod) mount(ctx context.Context) error {
 	volumes := map[string]string{}
@@ -122,7 +122,7 @@ func (p *pod) project(ctx context.Context, dir string, s corev1.VolumeProjection
 		return nil
 	case s.ServiceAccountToken != nil:
 		request := &authv1.TokenRequest{Spec: authv1.TokenRequestSpec{
-			ExpirationSeconds: new(int64(24 * 3600)), // nobody renews it here
+			ExpirationSeconds: new(int64(24 * 3600)), // it is not renewed here
 			BoundObjectRef:    &authv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: p.spec.Name, UID: p.spec.UID},
 		}}
 		if s.ServiceAccountToken.Audience != "" {

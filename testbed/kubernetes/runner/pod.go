@@ -144,7 +144,7 @@ func backOff(attempt int) time.Duration {
 	return min(firstPause<<min(attempt, 10), longestWait)
 }
 
-// start starts a container; nil: it could not, which its status says, or the pod
+// start starts a container; nil: it could not, which its status reports, or the pod
 // is to end.
 func (p *pod) start(c *corev1.Container) *process {
 	if p.ctx.Err() != nil {
@@ -152,7 +152,7 @@ func (p *pod) start(c *corev1.Container) *process {
 	}
 	run, err := p.startContainer(p.ctx, c)
 	p.mu.Lock()
-	if p.stopping { // meanwhile: nobody else knows of it
+	if p.stopping { // meanwhile: nothing else knows it
 		p.mu.Unlock()
 		if run != nil {
 			run.signal(syscall.SIGKILL)
@@ -188,7 +188,7 @@ func (p *pod) ended(name string, run *process) {
 	p.report()
 }
 
-// wait says what the pod waits for.
+// wait sets what the pod waits for.
 func (p *pod) wait(what string) {
 	p.mu.Lock()
 	changed := p.waiting != what
@@ -240,7 +240,7 @@ func (p *pod) terminate(spec *corev1.Pod) {
 	})
 }
 
-// kill ends everything at once and says nothing to the cluster.
+// kill ends everything at once and reports nothing to the cluster.
 func (p *pod) kill() {
 	p.mu.Lock()
 	p.stopping, p.dead = true, true

@@ -18,7 +18,7 @@ import (
 )
 
 // often is the pause between two readiness probes where the pod wants them less
-// often: nobody waits for them here.
+// often: nothing waits for them here.
 const often = 500 * time.Millisecond
 
 // probe asks a container whether it is ready, and ends it when it is not alive.

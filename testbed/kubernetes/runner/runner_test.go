@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 }
 
 // serveSelf shows its arguments, its secret and its configuration; it ends when
-// it is told to, and notes how often it was started and stopped.
+// it is configured, and notes how often it was started and stopped.
 func serveSelf(address string) error {
 	state := os.Getenv("STATE")
 	note := func(what string) error {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// report tells the cluster how the pod does.
+// report writes the pod's status to the API server.
 func (p *pod) report() {
 	p.reporting.Lock()
 	defer p.reporting.Unlock()

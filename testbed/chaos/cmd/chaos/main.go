@@ -25,7 +25,7 @@ func main() {
 	stop()
 	switch {
 	case err == nil, errors.Is(err, flag.ErrHelp):
-	case errors.Is(err, chaos.ErrBroken): // it has said so itself
+	case errors.Is(err, chaos.ErrBroken): // already printed
 		os.Exit(1)
 	default:
 		fmt.Fprintln(os.Stderr, "chaos:", err)
