@@ -28,8 +28,12 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/metadata"
 )
 
-// samples is where real pages lie beside a checkout that has them.
-const samples = "../../../shared/data/dcgm"
+// own are invented pages in the forms of real ones, with their expectations. Where real
+// pages are beside the checkout, those of testdata/corpus are checked, too.
+const (
+	own     = "testdata/corpus/own"
+	samples = "../../../shared/data/dcgm"
+)
 
 // expectation is one file of testdata/corpus, written by hand from a page.
 type expectation struct {
@@ -47,21 +51,25 @@ type expectation struct {
 	} `yaml:"devices"`
 }
 
-// TestCorpus sends every real page through the whole receiver over HTTP.
+// TestCorpus sends every page through the whole receiver over HTTP.
 func TestCorpus(t *testing.T) {
-	pages, err := filepath.Glob(filepath.Join(samples, "*"))
+	pages, err := filepath.Glob(filepath.Join(own, "*.prom"))
 	require.NoError(t, err)
-	if len(pages) == 0 {
-		t.Skip("no real samples beside this checkout")
-	}
-	for _, page := range pages {
+	require.NotEmpty(t, pages)
+	real, err := filepath.Glob(filepath.Join(samples, "*"))
+	require.NoError(t, err)
+	for _, page := range append(pages, real...) {
 		name := filepath.Base(page)
+		expectations := filepath.Join("testdata", "corpus")
+		if filepath.Dir(page) == own {
+			expectations = own
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			body, err := os.ReadFile(page)
 			require.NoError(t, err)
-			text, err := os.ReadFile(filepath.Join("testdata", "corpus", name+".yaml"))
-			require.NoError(t, err, "every sample has an expectation")
+			text, err := os.ReadFile(filepath.Join(expectations, name+".yaml"))
+			require.NoError(t, err, "every page has an expectation")
 			var want expectation
 			require.NoError(t, yaml.Unmarshal(text, &want))
 
