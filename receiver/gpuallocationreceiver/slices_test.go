@@ -98,12 +98,9 @@ func TestKeepsWhatIsNeeded(t *testing.T) {
 	assert.Empty(t, kept.devices[0].uuid)
 }
 
-// Slices of a real cluster, where the samples are at hand.
+// Slices in the form of those of a real cluster.
 func TestSampleSlices(t *testing.T) {
-	text, err := os.ReadFile("../../../shared/data/dra/vks-resourceslices.json")
-	if os.IsNotExist(err) {
-		t.Skip("the samples are not here")
-	}
+	text, err := os.ReadFile("testdata/resourceslices.json")
 	require.NoError(t, err)
 	var list resourcev1.ResourceSliceList
 	require.NoError(t, json.Unmarshal(text, &list))
@@ -125,8 +122,8 @@ func TestSampleSlices(t *testing.T) {
 	d := tl.claimed[0].device
 	v := view{dra: true, fresh: true, pools: poolsOf(first), claims: map[claimID]claim{tl.claimed[0].claim: {held: map[poolDevice]bool{d: true}}}}
 	s, _ := b.build(a, v, nil)
-	assert.Equal(t, []string{"train/main GPU-0b580e61-4daa-462a-95e3-84dd00000000 1 gpu.nvidia.com dra none true"}, draLines(s))
+	assert.Equal(t, []string{"train/main GPU-0a11ce00-0001-4000-8000-000000000001 1 gpu.nvidia.com dra none true"}, draLines(s))
 	n.pods = nil
 	s, _ = b.build(n.answer(0), v, nil)
-	assert.Equal(t, []string{"- GPU-0b580e61-4daa-462a-95e3-84dd00000000 0 gpu.nvidia.com dra none true"}, draLines(s))
+	assert.Equal(t, []string{"- GPU-0a11ce00-0001-4000-8000-000000000001 0 gpu.nvidia.com dra none true"}, draLines(s))
 }

@@ -310,13 +310,9 @@ func TestAllocatableFails(t *testing.T) {
 	assert.InDelta(t, 1, total, 0)
 }
 
-// A real answer, where the samples are at hand.
+// An answer of a kubelet in the form of a real one.
 func TestSample(t *testing.T) {
-	const file = "../../../shared/data/pod_resources/dcgm-exporter-podresources-mig.json"
-	text, err := os.ReadFile(file)
-	if os.IsNotExist(err) {
-		t.Skip("the samples are not here")
-	}
+	text, err := os.ReadFile("testdata/podresources-mig.json")
 	require.NoError(t, err)
 	// The sample is the protocol's text in JSON, with topology in another form.
 	var sample struct {
@@ -347,7 +343,7 @@ func TestSample(t *testing.T) {
 	b := newBuilder(t)
 	s, _ := b.build(n.answer(0), view{}, nil)
 	assert.Equal(t, []string{
-		"testing/ollama-76f687f4cd-xcvvp/ollama GPU-be839661-c0f5-7452-284b-b875666df60c 1 nvidia.com/gpu none true",
-		"testing/ollama-76f687f4cd-xcvvp/ollama node-a/MIG-GPU-be839661-c0f5-7452-284b-b875666df60c 1 nvidia.com/gpu none false",
+		"inference/chat-0/server GPU-0a11ce00-0001-4000-8000-000000000001 1 nvidia.com/gpu none true",
+		"inference/chat-0/server node-a/MIG-GPU-0a11ce00-0001-4000-8000-000000000001 1 nvidia.com/gpu none false",
 	}, lines(s.metrics(b.cfg, "")))
 }
