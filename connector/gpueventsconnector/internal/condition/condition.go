@@ -36,8 +36,8 @@ type Level struct {
 // first point.
 func Once(severity plog.SeverityNumber) Spec { return Spec{Levels: []Level{{0, severity}}} }
 
-// Verdict is what the input of one time says about a condition. The zero value says
-// nothing and changes nothing.
+// Verdict is what the input of one time means for a condition. The zero value is
+// unknown, which changes nothing.
 type Verdict struct {
 	Known bool
 	Met   uint8 // a bit for each level that holds

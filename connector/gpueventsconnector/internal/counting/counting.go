@@ -13,7 +13,7 @@ type Reading struct {
 	Value float64
 	Start pcommon.Timestamp // since when is counted, as far as is known; 0: it is not
 	At    pcommon.Timestamp // the time of the page
-	// Derived says that who reads the pages counts, from nothing at each of its starts.
+	// Derived is whether the reader of the pages counts, from 0 at each of its starts.
 	Derived bool
 }
 
@@ -59,7 +59,7 @@ func (s *Series) Add(by float64) float64 {
 }
 
 // Take notes a reading, and returns by how much the count rose since the one before. fresh
-// says that it was 0 until now where nothing is known of it. twice reports that two
+// is whether it was 0 until now, where nothing is known of it. twice reports that two
 // counts take turns: of two exporters.
 //
 // A start that is later than the known one is a restart of the exporter or only of who

@@ -58,10 +58,10 @@ func (b *batch) reset() {
 	clear(b.index)
 }
 
-// believe takes the end of gpu.service.partial for the end of its service only where the
+// verifyEnds accepts the end of gpu.service.partial as the end of its service only where the
 // batch has no value of the service at that time or later. Otherwise it is unknown
 // whether the service is partial, which changes nothing.
-func (b *batch) believe() {
+func (b *batch) verifyEnds() {
 	if !slices.ContainsFunc(b.evaluations, func(ev evaluation) bool { return ev.gone }) {
 		return
 	}

@@ -58,7 +58,7 @@ type ledger struct {
 
 func (l *ledger) advance(now time.Time) { l.now, l.wall = l.clock.read(now), now }
 
-// due reports whether the time t of a subject, whose newest point is of the time at and
+// due reports whether the time t of a subject, with its newest point of the time at that
 // arrived at seen, has passed here, and whether that point is fresh enough to
 // decide.
 func (l *ledger) due(t, at pcommon.Timestamp, seen time.Duration) (passed, fresh bool) {

@@ -169,8 +169,7 @@ func (s *nodes) schedulable(id subject.Node, at pcommon.Timestamp, on bool) {
 	n.cordoned, n.cordon = !on, at
 }
 
-// elapse raises gpu.node.lost for nodes that are silent. A node whose last point about
-// that was cordoned is expected to go.
+// elapse raises gpu.node.lost for nodes that are silent. A cordoned node is expected to go.
 func (s *nodes) elapse() {
 	if !s.on {
 		return

@@ -16,7 +16,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
-// resource is the resource whose points are read.
+// resource is the resource of the points that are read.
 type resource struct {
 	attrs   pcommon.Map
 	device  subject.DeviceID

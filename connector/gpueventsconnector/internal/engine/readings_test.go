@@ -22,7 +22,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
-// options run the rules of both sets whose events are named; all without a name.
+// options run the rules of both sets with these events; all rules without any.
 func options(events ...string) Options {
 	o := Options{
 		Devices: true, Services: true, Rules: map[string]rule.Settings{}, MaxSubjects: 10,

@@ -45,8 +45,8 @@ type services struct {
 	unfinished []unfinished
 }
 
-// unfinished is an event in the ledger whose sentence and attributes are to be written
-// once the details are collected: only batches with events pay for that.
+// unfinished is an event in the ledger that gets its sentence and attributes once the
+// details are collected: only batches with events pay for that.
 type unfinished struct {
 	index int // in ledger.waiting
 	rule  *servicerules.Rule
@@ -71,7 +71,7 @@ func (s *services) judge(md pmetric.Metrics) {
 		return
 	}
 	slices.SortStableFunc(b.evaluations, func(x, y evaluation) int { return cmp.Compare(x.at, y.at) })
-	b.believe()
+	b.verifyEnds()
 	for i := range b.evaluations {
 		s.judgeOne(&b.evaluations[i])
 	}

@@ -111,31 +111,31 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.GpuEventsEmitted, err = builder.meter.Int64Counter(
 		"otelcol_gpu_events_emitted",
-		metric.WithDescription("Events handed on. [Development]"),
+		metric.WithDescription("Events that the next component accepted. [Development]"),
 		metric.WithUnit("{event}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.GpuEventsFailures, err = builder.meter.Int64Counter(
 		"otelcol_gpu_events_failures",
-		metric.WithDescription("Attempts to hand events on that failed. [Development]"),
+		metric.WithDescription("Attempts to forward events that failed. [Development]"),
 		metric.WithUnit("{call}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.GpuEventsInputDuplicate, err = builder.meter.Int64Counter(
 		"otelcol_gpu_events_input_duplicate",
-		metric.WithDescription("Counts of XIDs of a device that two exporters have in turn. One of them is followed. [Development]"),
+		metric.WithDescription("Counts of XIDs of a device that two exporters report in turn. One of them is used. [Development]"),
 		metric.WithUnit("{datapoint}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.GpuEventsInputInvalid, err = builder.meter.Int64Counter(
 		"otelcol_gpu_events_input_invalid",
-		metric.WithDescription("Points of a watched metric that name no subject (a service without service.name, a device without hw.id) or are not a number. [Development]"),
+		metric.WithDescription("Points of a watched metric without a subject (a service without service.name, a device without hw.id) or without a valid number. [Development]"),
 		metric.WithUnit("{datapoint}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.GpuEventsInputLate, err = builder.meter.Int64Counter(
 		"otelcol_gpu_events_input_late",
-		metric.WithDescription("Points of a watched subject that are older than what was judged already, and are left out. [Development]"),
+		metric.WithDescription("Points of a watched subject that are older than what was judged already, and are skipped. [Development]"),
 		metric.WithUnit("{datapoint}"),
 	)
 	errs = errors.Join(errs, err)
@@ -165,7 +165,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.GpuEventsSubjectsRefused, err = builder.meter.Int64Counter(
 		"otelcol_gpu_events_subjects_refused",
-		metric.WithDescription("Times that something was heard of that is not watched because of a limit. [Development]"),
+		metric.WithDescription("Points about subjects that are not watched because of a limit. [Development]"),
 		metric.WithUnit("{subject}"),
 	)
 	errs = errors.Join(errs, err)

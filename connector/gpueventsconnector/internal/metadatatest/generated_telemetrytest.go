@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) connector.Settings {
 func AssertEqualGpuEventsEmitted(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_gpu_events_emitted",
-		Description: "Events handed on. [Development]",
+		Description: "Events that the next component accepted. [Development]",
 		Unit:        "{event}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -40,7 +40,7 @@ func AssertEqualGpuEventsEmitted(t *testing.T, tt *componenttest.Telemetry, dps 
 func AssertEqualGpuEventsFailures(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_gpu_events_failures",
-		Description: "Attempts to hand events on that failed. [Development]",
+		Description: "Attempts to forward events that failed. [Development]",
 		Unit:        "{call}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -56,7 +56,7 @@ func AssertEqualGpuEventsFailures(t *testing.T, tt *componenttest.Telemetry, dps
 func AssertEqualGpuEventsInputDuplicate(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_gpu_events_input_duplicate",
-		Description: "Counts of XIDs of a device that two exporters have in turn. One of them is followed. [Development]",
+		Description: "Counts of XIDs of a device that two exporters report in turn. One of them is used. [Development]",
 		Unit:        "{datapoint}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -72,7 +72,7 @@ func AssertEqualGpuEventsInputDuplicate(t *testing.T, tt *componenttest.Telemetr
 func AssertEqualGpuEventsInputInvalid(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_gpu_events_input_invalid",
-		Description: "Points of a watched metric that name no subject (a service without service.name, a device without hw.id) or are not a number. [Development]",
+		Description: "Points of a watched metric without a subject (a service without service.name, a device without hw.id) or without a valid number. [Development]",
 		Unit:        "{datapoint}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -88,7 +88,7 @@ func AssertEqualGpuEventsInputInvalid(t *testing.T, tt *componenttest.Telemetry,
 func AssertEqualGpuEventsInputLate(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_gpu_events_input_late",
-		Description: "Points of a watched subject that are older than what was judged already, and are left out. [Development]",
+		Description: "Points of a watched subject that are older than what was judged already, and are skipped. [Development]",
 		Unit:        "{datapoint}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -168,7 +168,7 @@ func AssertEqualGpuEventsSubjects(t *testing.T, tt *componenttest.Telemetry, dps
 func AssertEqualGpuEventsSubjectsRefused(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_gpu_events_subjects_refused",
-		Description: "Times that something was heard of that is not watched because of a limit. [Development]",
+		Description: "Points about subjects that are not watched because of a limit. [Development]",
 		Unit:        "{subject}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

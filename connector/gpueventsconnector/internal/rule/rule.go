@@ -38,7 +38,7 @@ type Rule struct {
 	Keys []Key
 	// Check reports keys that do not fit each other; nil: there are none.
 	Check func(Settings, Refuse)
-	// Doc is what the README and the chart say about the event.
+	// Doc describes the event in the README and the chart.
 	Doc Doc
 }
 

@@ -89,9 +89,9 @@ func (d *Device) String() string {
 	return id + at
 }
 
-// Say makes the event's sentence of what is the matter with the device, and of who
+// Describe makes the event's sentence of what is the matter with the device, and of who
 // owned it then: it may be read when another pod does.
-func (d *Device) Say(ev *event.Event, what string) { ev.Body = d.String() + what + d.owned(ev) }
+func (d *Device) Describe(ev *event.Event, what string) { ev.Body = d.String() + what + d.owned(ev) }
 
 func (d *Device) owned(ev *event.Event) string {
 	o := d.Facts.Owner
@@ -111,8 +111,8 @@ func (d *Device) owned(ev *event.Event) string {
 	return out + " when this was raised."
 }
 
-// SayWhole is Say of a text that ends with a full stop.
-func (d *Device) SayWhole(ev *event.Event, what string) {
+// DescribeWhole is Describe with a text that ends with a full stop.
+func (d *Device) DescribeWhole(ev *event.Event, what string) {
 	ev.Body = d.String() + what
 	if owned := d.owned(ev); owned != "." {
 		ev.Body += owned[1:]

@@ -65,9 +65,9 @@ func nearly(staleness time.Duration) time.Duration { return staleness * 5 / 6 }
 func DescribeLost(d *subject.Device, blank bool, instances []string, ev *event.Event) {
 	d.About(ev)
 	if blank {
-		d.Say(ev, " gives no values: its exporter names it, and reads nothing from it")
+		d.Describe(ev, " gives no values: its exporter names it, and reads nothing from it")
 	} else {
-		d.Say(ev, " is gone: its exporter answers without it")
+		d.Describe(ev, " is gone: its exporter answers without it")
 	}
 	ev.Add(func(attrs pcommon.Map) { event.PutList(attrs, names.GPUDeviceInstances, instances) })
 }
@@ -76,8 +76,8 @@ func DescribeLost(d *subject.Device, blank bool, instances []string, ev *event.E
 func DescribeFound(d *subject.Device, blank bool, ev *event.Event) {
 	d.About(ev)
 	if blank {
-		d.Say(ev, " gives values again")
+		d.Describe(ev, " gives values again")
 	} else {
-		d.Say(ev, " is back")
+		d.Describe(ev, " is back")
 	}
 }

@@ -65,7 +65,7 @@ func (s *ECC) Event(d *subject.Device, at pcommon.Timestamp) event.Event {
 	if known {
 		what += fmt.Sprintf(", %.0f since the driver was loaded", total)
 	}
-	d.Say(&ev, what)
+	d.Describe(&ev, what)
 	ev.Add(func(attrs pcommon.Map) {
 		attrs.PutInt(names.GPUEventOccurrences, count)
 		if known {

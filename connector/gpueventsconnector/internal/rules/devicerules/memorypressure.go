@@ -63,7 +63,7 @@ var MemoryPressure = Rule{
 			Judge: func(r Readings) condition.Verdict { return above(memoryInUse(r), high, critical, hysteresis) },
 			Describe: func(d *subject.Device, r Readings, ev *event.Event) {
 				v := memoryInUse(r)
-				d.Say(ev, fmt.Sprintf(": %.1f %% of its memory is in use", v*100)+limit(ev.Level, high*100, critical*100, " %"))
+				d.Describe(ev, fmt.Sprintf(": %.1f %% of its memory is in use", v*100)+limit(ev.Level, high*100, critical*100, " %"))
 				usage, limit := r.At(memoryUsage), r.At(memoryLimit)
 				ev.Add(measured(ev.Level, v, high, critical), func(attrs pcommon.Map) {
 					if !math.IsNaN(usage) {

@@ -81,9 +81,9 @@ func (f flag) rule(docSeverity string) Rule {
 				},
 				Describe: func(d *subject.Device, _ Readings, ev *event.Event) {
 					if ev.Cleared() {
-						d.Say(ev, " "+f.off)
+						d.Describe(ev, " "+f.off)
 					} else {
-						d.Say(ev, " "+f.on)
+						d.Describe(ev, " "+f.on)
 					}
 				},
 			}}

@@ -66,7 +66,7 @@ func temperature(s rule.Settings, sensor int, high, critical float64) Condition 
 		Judge: func(r Readings) condition.Verdict { return above(r.At(sensor), high, critical, hysteresis) },
 		Describe: func(d *subject.Device, r Readings, ev *event.Event) {
 			v := r.At(sensor)
-			d.Say(ev, ": the "+sensors[sensor]+" sensor reads "+decimal(v)+" °C"+limit(ev.Level, high, critical, " °C"))
+			d.Describe(ev, ": the "+sensors[sensor]+" sensor reads "+decimal(v)+" °C"+limit(ev.Level, high, critical, " °C"))
 			ev.Add(measured(ev.Level, v, high, critical), func(attrs pcommon.Map) {
 				attrs.PutStr(names.HwSensorLocation, sensors[sensor])
 			})

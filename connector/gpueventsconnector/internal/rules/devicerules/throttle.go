@@ -58,9 +58,9 @@ var Throttle = Rule{
 					}
 				}
 				if ev.Cleared() {
-					d.Say(ev, " is no longer throttled")
+					d.Describe(ev, " is no longer throttled")
 				} else {
-					d.Say(ev, " is throttled ("+strings.Join(active, ", ")+")")
+					d.Describe(ev, " is throttled ("+strings.Join(active, ", ")+")")
 				}
 				ev.Add(func(attrs pcommon.Map) { event.PutList(attrs, names.GPUThrottleReasons, active) })
 			},

@@ -159,7 +159,7 @@ func (c *XIDCode) Event(d *subject.Device, at pcommon.Timestamp) event.Event {
 	if n := c.Notice.Pending; n > 1 {
 		what += fmt.Sprintf(" It happened %d times since it was last told.", n)
 	}
-	d.SayWhole(&ev, what+" "+entry.Action)
+	d.DescribeWhole(&ev, what+" "+entry.Action)
 	code, count := c.Code, c.Notice.Pending
 	ev.Add(func(attrs pcommon.Map) {
 		attrs.PutInt(names.GPUXIDCode, code)

@@ -24,8 +24,8 @@ var NodeLost = rule.Rule{
 	Reads: []rule.Input{{Metric: &names.GPUNodeSchedulable}},
 	Keys:  []rule.Key{lostAfter},
 	Doc: rule.Doc{
-		Raised:  "nothing is heard of a node for `lost_after` (2m; 3m after a restart), which was not cordoned when last heard",
-		Cleared: "heard again", Severity: "ERROR", Key: "cluster/node",
+		Raised:  "no telemetry of a node for `lost_after` (2m; 3m after a restart), which was not cordoned before",
+		Cleared: "telemetry of it", Severity: "ERROR", Key: "cluster/node",
 		Chart: "Empty: 3 times collectionInterval, at least 2m.",
 	},
 }

@@ -23,8 +23,8 @@ type Rule struct {
 	rule.Rule
 	condition.Spec
 	Judge func(*Evaluation) condition.Verdict
-	// WithNode is whether a service all of whose nodes are lost, or silent and about to
-	// be, raises nothing: it is named in their event.
+	// WithNode is whether a service raises nothing while all its nodes are lost, or silent
+	// and about to be: it is listed in their event.
 	WithNode bool
 	// Is completes "the service is …"; State names the condition as something that it
 	// has.
