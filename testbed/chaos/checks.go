@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/chaos/process"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/delivery"
 )
 
@@ -25,8 +26,8 @@ func (w *world) counter(ctx context.Context, f *fault) (float64, time.Time) {
 	if f.node != nil {
 		p = f.node.agent
 	}
-	_, since := p.running()
-	value, _ := p.metric(ctx, f.counts.name, f.counts.labels...)
+	_, since := p.Running()
+	value, _ := p.Metric(ctx, f.counts.name, f.counts.labels...)
 	return value, since
 }
 
@@ -105,23 +106,23 @@ func most(what string, first float64) float64 {
 // measure measures all collectors and compares with the beginning of their life.
 func (w *world) measure(ctx context.Context) {
 	for _, p := range w.processes() {
-		c, since := p.running()
+		c, since := p.Running()
 		if c == nil || time.Since(since) < warmEnough {
 			continue
 		}
 		now, err := w.sizes(ctx, p)
 		if err != nil {
-			w.verdict.violate("measure", "%s: %v", p.name, err)
+			w.verdict.violate("measure", "%s: %v", p.Name, err)
 			continue
 		}
 		var life *measured
 		for _, known := range w.measures {
-			if known.process == p.name && known.life.Equal(since) {
+			if known.process == p.Name && known.life.Equal(since) {
 				life = known
 			}
 		}
 		if life == nil {
-			life = &measured{process: p.name, life: since, first: time.Now(), from: now}
+			life = &measured{process: p.Name, life: since, first: time.Now(), from: now}
 			w.measures = append(w.measures, life)
 		}
 		life.last, life.to = time.Now(), now
@@ -139,21 +140,21 @@ func (w *world) measure(ctx context.Context) {
 			}
 			if value > bound {
 				w.verdict.violate("leaks", "%s of %s is %.0f when all is quiet, and was %.0f %.0f s ago; at most %.0f",
-					what, p.name, value, life.from[what], time.Since(life.first).Seconds(), bound)
+					what, p.Name, value, life.from[what], time.Since(life.first).Seconds(), bound)
 			}
 		}
 	}
 }
 
 // sizes are what a collector takes and holds.
-func (w *world) sizes(ctx context.Context, p *process) (map[string]float64, error) {
-	u, err := p.usage(ctx)
+func (w *world) sizes(ctx context.Context, p *process.Process) (map[string]float64, error) {
+	u, err := p.Usage(ctx)
 	if err != nil {
 		return nil, err
 	}
-	out := map[string]float64{"heap": u.heap, "goroutines": u.goroutines, "files": u.files}
+	out := map[string]float64{"heap": u.Heap, "goroutines": u.Goroutines, "files": u.Files}
 	for _, gauge := range gauges {
-		if value, ok := p.metric(ctx, gauge); ok {
+		if value, ok := p.Metric(ctx, gauge); ok {
 			out[gauge] = value
 		}
 	}
@@ -164,11 +165,11 @@ func (w *world) sizes(ctx context.Context, p *process) (map[string]float64, erro
 // that all is well.
 func (w *world) listen(ctx context.Context) {
 	w.outcries()
-	if _, status, err := fetch(ctx, "http://"+address(w.gateway.ports.Console)+"/"); err != nil || status != 200 {
+	if _, status, err := process.Fetch(ctx, "http://"+address(w.gateway.Ports.Console)+"/"); err != nil || status != 200 {
 		w.verdict.violate("console", "it answers %d: %v", status, err)
 	}
-	query := "http://" + address(w.gateway.ports.Store) + "/api/v1/query?query=" + url.QueryEscape(`gpu_service_partial{k8s_namespace_name="`+namespace+`"}`)
-	body, status, err := fetch(ctx, query)
+	query := "http://" + address(w.gateway.Ports.Store) + "/api/v1/query?query=" + url.QueryEscape(`gpu_service_partial{k8s_namespace_name="`+namespace+`"}`)
+	body, status, err := process.Fetch(ctx, query)
 	var answer struct {
 		Data struct {
 			Result []struct {
@@ -201,16 +202,14 @@ func (w *world) listen(ctx context.Context) {
 // outcries looks for panics in the logs, each life's once it was read.
 func (w *world) outcries() {
 	for _, p := range w.processes() {
-		line, err := p.outcry(max(1, w.read[p.name]))
+		line, err := p.Outcry(max(1, w.read[p.Name]))
 		if err != nil {
-			w.verdict.violate("logs", "%s: %v", p.name, err)
+			w.verdict.violate("logs", "%s: %v", p.Name, err)
 		}
 		if line != "" {
 			w.verdict.violate("logs", "%s", line)
 		}
-		p.mu.Lock()
-		w.read[p.name] = p.lives
-		p.mu.Unlock()
+		w.read[p.Name] = p.Lives()
 	}
 }
 
@@ -255,15 +254,15 @@ func (w *world) finish(ctx context.Context) error {
 	return w.deliveries()
 }
 
-func (w *world) terminate(p *process) {
-	if err := p.term(); err != nil {
-		w.verdict.violate("end", "%s was asked to end, and: %v", p.name, err)
+func (w *world) terminate(p *process.Process) {
+	if err := p.Terminate(); err != nil {
+		w.verdict.violate("end", "%s was asked to end, and: %v", p.Name, err)
 	}
 }
 
 // waiting is how many deliveries are still to be made.
 func (w *world) waiting(ctx context.Context) float64 {
-	n, _ := w.gateway.metric(ctx, "otelcol_exporter_webhook_queue_length")
+	n, _ := w.gateway.Metric(ctx, "otelcol_exporter_webhook_queue_length")
 	return n
 }
 

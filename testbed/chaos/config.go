@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/chaos/process"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/delivery"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 )
@@ -37,8 +38,8 @@ func merged(overlay m) (string, error) {
 
 // agentOf is the agent of a node: config/agent.yaml at this pace, with a second
 // exporter that tells the judge beside the gateway.
-func (w *world) agentOf(n *node, link string, ports collector.Ports, pprof int) (*process, error) {
-	_, exporter, err := net.SplitHostPort(n.exporter.addr)
+func (w *world) agentOf(n *node, link string, ports collector.Ports, pprof int) (*process.Process, error) {
+	_, exporter, err := net.SplitHostPort(n.exporter.Addr())
 	if err != nil {
 		return nil, err
 	}
@@ -75,10 +76,10 @@ func (w *world) agentOf(n *node, link string, ports collector.Ports, pprof int) 
 	if err != nil {
 		return nil, err
 	}
-	return &process{
-		name: "agent-" + n.name, binary: w.binary("otelcol-gpu"), dir: w.Dir, ports: ports, pprof: pprof, died: w.died, ended: w.ended,
-		configs: []string{w.config("agent.yaml"), text},
-		env:     append(w.access(), "K8S_NODE_NAME="+n.name, "GATEWAY_ENDPOINT="+link, "GATEWAY_INSECURE=true"),
+	return &process.Process{
+		Name: "agent-" + n.name, Binary: w.binary("otelcol-gpu"), Dir: w.Dir, Ports: ports, Pprof: pprof, Died: w.died, Ended: w.ended,
+		Configs: []string{w.config("agent.yaml"), text},
+		Env:     append(w.access(), "K8S_NODE_NAME="+n.name, "GATEWAY_ENDPOINT="+link, "GATEWAY_INSECURE=true"),
 	}, nil
 }
 
@@ -91,8 +92,8 @@ func (w *world) binary(name string) string { return filepath.Join(w.Bin, name) }
 
 // gatewayOf is the gateway: config/gateway.yaml at this pace, with webhooks, and
 // a copy of all that it says to the judge.
-func (w *world) gatewayOf(ports collector.Ports, pprof int) (*process, error) {
-	p := &process{name: "gateway", binary: w.binary("otelcol-gpu"), dir: w.Dir, ports: ports, pprof: pprof, died: w.died, ended: w.ended, env: w.access()}
+func (w *world) gatewayOf(ports collector.Ports, pprof int) (*process.Process, error) {
+	p := &process.Process{Name: "gateway", Binary: w.binary("otelcol-gpu"), Dir: w.Dir, Ports: ports, Pprof: pprof, Died: w.died, Ended: w.ended, Env: w.access()}
 	overlay := ports.Overlay()
 	overlay["processors"] = m{"gpu_summary": m{
 		"interval": interval.String(), "staleness": staleness.String(), "initial_interval": interval.String(), "warmup": warmup.String(),
@@ -137,7 +138,7 @@ func (w *world) gatewayOf(ports collector.Ports, pprof int) (*process, error) {
 		"logs/events":        m{"exporters": []string{"otlp_grpc/events", "gpu_store", "webhook"}},
 	}
 	text, err := merged(overlay)
-	p.configs = []string{w.config("gateway.yaml"), text}
+	p.Configs = []string{w.config("gateway.yaml"), text}
 	return p, err
 }
 

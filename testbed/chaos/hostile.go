@@ -24,6 +24,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/chaos/breakable"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/chaos/process"
 )
 
 // hostileKinds are what any client of a port can send. None of it may
@@ -68,15 +70,15 @@ func hostileKinds() []*kind {
 
 // post sends a body to a collector's OTLP/HTTP port and returns the status of the
 // answer, 0 if there is none: it may not run.
-func (w *world) post(p *process, signal string, body []byte) int {
+func (w *world) post(p *process.Process, signal string, body []byte) int {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address(p.ports.OTLPHTTP)+"/v1/"+signal, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address(p.Ports.OTLPHTTP)+"/v1/"+signal, bytes.NewReader(body))
 	if err != nil {
 		return 0
 	}
 	req.Header.Set("Content-Type", "application/x-protobuf")
-	resp, err := client.Do(req)
+	resp, err := process.Client.Do(req)
 	if err != nil {
 		return 0
 	}
@@ -87,17 +89,17 @@ func (w *world) post(p *process, signal string, body []byte) int {
 
 // sendGarbage sends what is no request, and invalid requests, to
 // every port that a collector listens on.
-func (w *world) sendGarbage(p *process, seed uint64) {
-	ports := []int{p.ports.OTLPGRPC, p.ports.OTLPHTTP, p.ports.Own, p.ports.Health, p.pprof}
+func (w *world) sendGarbage(p *process.Process, seed uint64) {
+	ports := []int{p.Ports.OTLPGRPC, p.Ports.OTLPHTTP, p.Ports.Own, p.Ports.Health, p.Pprof}
 	if p == w.gateway {
-		ports = append(ports, p.ports.Prometheus, p.ports.Store, p.ports.Console)
+		ports = append(ports, p.Ports.Prometheus, p.Ports.Store, p.Ports.Console)
 	}
 	for i, port := range ports {
 		for _, body := range garbageRequests(seed + uint64(i)) {
 			answer := send(port, body)
 			// Whatever is no OTLP is refused.
-			if port == p.ports.OTLPHTTP && bytes.HasPrefix(body, []byte("POST /v1/")) && strings.HasPrefix(answer, "HTTP/1.1 2") {
-				w.verdict.violate("answers", "%s answers %.30q to %.60q", p.name, answer, body)
+			if port == p.Ports.OTLPHTTP && bytes.HasPrefix(body, []byte("POST /v1/")) && strings.HasPrefix(answer, "HTTP/1.1 2") {
+				w.verdict.violate("answers", "%s answers %.30q to %.60q", p.Name, answer, body)
 			}
 		}
 	}
@@ -139,7 +141,7 @@ func garbageRequests(seed uint64) [][]byte {
 		return append([]byte(head+"\r\n"), body...)
 	}
 	deep := []byte(strings.Repeat(`{"resourceMetrics":[`, 5000))
-	noise := garbage(seed, 5000)
+	noise := breakable.Garbage(seed, 5000)
 	// pdata's reader of JSON takes what begins with } for an empty request, and
 	// answers 200: one noise in 256. That changes nothing, so it is not for us to
 	// refuse. This bit is in no byte that JSON can begin with.

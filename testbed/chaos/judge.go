@@ -110,7 +110,7 @@ func (w *world) judgeClaims(t time.Time) {
 func (w *world) agentSince(node string) (since time.Time) {
 	for _, n := range w.nodes {
 		if n.name == node && n.agent != nil {
-			_, since = n.agent.running()
+			_, since = n.agent.Running()
 		}
 	}
 	return since

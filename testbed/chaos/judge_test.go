@@ -12,6 +12,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/chaos/claims"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/chaos/process"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/ownership"
 )
@@ -193,7 +194,7 @@ func TestJudgeClaims(t *testing.T) {
 		"not frozen, by an agent that cannot know": {func(w *world, now time.Time) {
 			w.history.frozen = []span{{what: "a", from: now.Add(-10 * time.Second)}}
 			w.nodes = nodesNamed("a")
-			w.nodes[0].agent = &process{current: &collector.Collector{}, since: now.Add(-5 * time.Second)}
+			w.nodes[0].agent = process.Adopt(&collector.Collector{}, now.Add(-5*time.Second))
 			w.recorder.notFrozen = []claims.NotFrozen{{Node: "a", At: now}, {Node: "b", At: now}}
 		}, "VIOLATION of frozen"},
 		"an XID of minutes ago": {func(w *world, now time.Time) {

@@ -5,8 +5,11 @@ package chaos
 
 import (
 	"errors"
+	"net"
+	"net/http"
 	"time"
 
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/chaos/breakable"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubelet"
 )
@@ -14,8 +17,8 @@ import (
 // exporterKinds are faults of an exporter: of its server, its pages, and what
 // they report.
 func exporterKinds() []*kind {
-	page := func(name string, mode pageMode, counts ...string) *kind {
-		k := &kind{name: "exporter_" + name, silent: mode.silent(), recovery: soon}
+	page := func(name string, mode breakable.PageMode, counts ...string) *kind {
+		k := &kind{name: "exporter_" + name, silent: mode.Silent(), recovery: soon}
 		switch {
 		case len(counts) > 0:
 			k.counts = counter{counts[0], counts[1:]}
@@ -23,7 +26,7 @@ func exporterKinds() []*kind {
 			k.counts = counter{"otelcol_dcgm_receiver_scrapes", []string{"outcome", "!ok"}}
 		}
 		k.begin = func(_ *world, f *fault) (func() error, error) {
-			return func() error { return f.node.exporter.Set(pageWell) }, f.node.exporter.Set(mode)
+			return func() error { return f.node.exporter.Set(breakable.PageWell) }, f.node.exporter.Set(mode)
 		}
 		return k
 	}
@@ -38,10 +41,10 @@ func exporterKinds() []*kind {
 		return k
 	}
 	return []*kind{
-		page("down", pageDown), page("hang", pageHang), page("drip", pageDrip), page("slow", pageSlow),
-		page("error", pageError), page("garbage", pageGarbage), page("html", pageHTML), page("cut", pageCut),
-		page("huge", pageHuge), page("bomb", pageBomb), page("reset", pageReset), page("hostile", pageHostile),
-		page("duplicates", pageDuplicates, "otelcol_dcgm_receiver_rows_refused"),
+		page("down", breakable.PageDown), page("hang", breakable.PageHang), page("drip", breakable.PageDrip), page("slow", breakable.PageSlow),
+		page("error", breakable.PageError), page("garbage", breakable.PageGarbage), page("html", breakable.PageHTML), page("cut", breakable.PageCut),
+		page("huge", breakable.PageHuge), page("bomb", breakable.PageBomb), page("reset", breakable.PageReset), page("hostile", breakable.PageHostile),
+		page("duplicates", breakable.PageDuplicates, "otelcol_dcgm_receiver_rows_refused"),
 		// Two counts of one GPU's XIDs, with two starts.
 		{name: "exporter_twice", harmless: true, recovery: soon, counts: counter{name: "otelcol_gpu_pod_points_duplicate"}, begin: func(_ *world, f *fault) (func() error, error) {
 			return f.node.secondExporter()
@@ -184,4 +187,41 @@ func podKinds() []*kind {
 			return func() error { return set(2) }, set([]int{1, 3, 4}[f.rand.IntN(3)])
 		}},
 	}
+}
+
+// exporterPod puts the exporter's pod into the API server, in the node's network.
+func (n *node) exporterPod() { n.exporterPodAt("nvidia-dcgm-exporter-"+n.name, "127.0.0.1") }
+
+func (n *node) exporterPodAt(name, address string) {
+	started := time.Now().UTC().Format(time.RFC3339)
+	n.api.Put("pods", "gpu-operator", name, m{
+		"apiVersion": "v1", "kind": "Pod",
+		"metadata": m{"namespace": "gpu-operator", "name": name, "uid": name, "creationTimestamp": started, "labels": m{"app": "nvidia-dcgm-exporter"}},
+		"spec":     m{"nodeName": n.name, "hostNetwork": true, "containers": []m{{"name": "nvidia-dcgm-exporter", "image": "example.com/dcgm-exporter"}}},
+		"status": m{
+			"phase": "Running", "podIP": address, "hostIP": address, "startTime": started, "conditions": []m{{"type": "Ready", "status": "True"}},
+		},
+	})
+}
+
+// secondExporter is another exporter's pod on the node, which began later, as beside
+// that of a cloud's own. End takes it away.
+func (n *node) secondExporter() (end func() error, err error) {
+	const address = "127.0.0.2"
+	_, port, err := net.SplitHostPort(n.exporter.Addr())
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(address, port))
+	if err != nil {
+		return nil, err
+	}
+	server := &http.Server{Handler: n.exporter, ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = server.Serve(l) }() // ends with Close
+	name := "nvidia-dcgm-exporter-second-" + n.name
+	n.exporterPodAt(name, address)
+	return func() error {
+		n.api.Delete("pods", "gpu-operator", name)
+		return server.Close()
+	}, nil
 }

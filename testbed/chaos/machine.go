@@ -41,7 +41,7 @@ func (w *world) watchMachine(ctx context.Context) {
 		longest := time.Duration(0)
 		next := map[string]time.Duration{}
 		for _, p := range w.processes() {
-			if c, _ := p.running(); c != nil {
+			if c, _ := p.Running(); c != nil {
 				waits(c.PID(), next)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/chaos/breakable"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/fakes/kubeapi"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubelet"
@@ -48,7 +49,7 @@ type node struct {
 	fleet    *gpusim.Fleet // this node alone
 	kubelet  *kubelet.Kubelet
 	socket   string
-	exporter *exporter
+	exporter *breakable.Exporter
 	api      *kubeapi.Server
 	ledger   *ownership.Ledger
 	looking  *sync.Mutex // of the ledger, shared by all nodes

@@ -18,6 +18,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/chaos/claims"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/chaos/process"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 )
 
@@ -286,7 +287,7 @@ func (w *world) up(ctx context.Context) error {
 		if w.taken.Load() {
 			return errTaken
 		}
-		if !slices.ContainsFunc(w.processes(), func(p *process) bool { return !p.ready(ctx) }) {
+		if !slices.ContainsFunc(w.processes(), func(p *process.Process) bool { return !p.Ready(ctx) }) {
 			return nil
 		}
 		if !pause(ctx, interval/10) {
@@ -299,8 +300,8 @@ func (w *world) up(ctx context.Context) error {
 // missing returns what keeps the fleet from being whole.
 func (w *world) missing(ctx context.Context, probes []*probe, since time.Time) (out []string) {
 	for _, p := range w.processes() {
-		if !p.ready(ctx) {
-			out = append(out, p.name+" is not healthy")
+		if !p.Ready(ctx) {
+			out = append(out, p.Name+" is not healthy")
 		}
 	}
 	if len(out) > 0 {
@@ -355,7 +356,7 @@ func (w *world) missing(ctx context.Context, probes []*probe, since time.Time) (
 			out = append(out, key+" is still raised")
 		}
 	}
-	if waiting, ok := w.gateway.metric(ctx, "otelcol_exporter_webhook_audit_buffered_records"); ok && waiting > 0 {
+	if waiting, ok := w.gateway.Metric(ctx, "otelcol_exporter_webhook_audit_buffered_records"); ok && waiting > 0 {
 		out = append(out, fmt.Sprintf("%g audit records are not written", waiting))
 	}
 	if info, err := os.Lstat(w.audit()); err != nil || !info.Mode().IsRegular() {

@@ -123,12 +123,12 @@ func (v *verdict) report() {
 	for _, p := range w.processes() {
 		var longest *measured
 		for _, life := range w.measures {
-			if life.process == p.name && (longest == nil || life.last.Sub(life.first) > longest.last.Sub(longest.first)) {
+			if life.process == p.Name && (longest == nil || life.last.Sub(life.first) > longest.last.Sub(longest.first)) {
 				longest = life
 			}
 		}
 		if longest != nil {
-			w.say("longest life of %s: over %.0f s heap %.1f to %.1f MiB, goroutines %.0f to %.0f, files %.0f to %.0f", p.name, longest.last.Sub(longest.first).Seconds(),
+			w.say("longest life of %s: over %.0f s heap %.1f to %.1f MiB, goroutines %.0f to %.0f, files %.0f to %.0f", p.Name, longest.last.Sub(longest.first).Seconds(),
 				longest.from["heap"]/mib, longest.to["heap"]/mib, longest.from["goroutines"], longest.to["goroutines"], longest.from["files"], longest.to["files"])
 		}
 	}

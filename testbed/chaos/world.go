@@ -1,6 +1,15 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
+// Package chaos lets a simulated fleet live for hours while everything around it
+// breaks, and judges all the time whether the collectors that watch it keep their
+// promises.
+//
+// Run starts a gateway and an agent on each node, as processes of the real
+// binary, on simulated GPUs, kubelets, an API server and webhooks. It plays
+// rounds: some faults that overlap, then the time that the fleet may take to be
+// whole again, then a while in which nothing happens. Judges that know the truth
+// compare with it what the collectors report. All is drawn from a seed.
 package chaos
 
 import (
@@ -17,7 +26,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/chaos/breakable"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/chaos/claims"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/chaos/process"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/delivery"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/fakes/kubeapi"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
@@ -40,8 +51,8 @@ type Options struct {
 // member is a node with its agent and the agent's link to the gateway.
 type member struct {
 	*node
-	agent *process
-	link  *link
+	agent *process.Process
+	link  *breakable.Link
 }
 
 // world is a fleet, the collectors that watch it, what these say, and what is
@@ -57,7 +68,7 @@ type world struct {
 	receivers []*delivery.Receiver
 	expected  int // events, about
 	nodes     []*member
-	gateway   *process
+	gateway   *process.Process
 	sockets   string
 	chronicle chronicle
 	history   history
@@ -169,7 +180,7 @@ func newWorld(ctx context.Context, o Options) (w *world, err error) {
 		if mb.fleet, err = gpusim.New(gpusim.Config{Seed: o.Seed + uint64(i), Nodes: []gpusim.Node{config}}, time.Now); err != nil {
 			return w, err
 		}
-		if mb.exporter, err = newExporter(mb.fleet, mb.name, take(), o.Seed); err != nil {
+		if mb.exporter, err = breakable.NewExporter(mb.fleet, mb.name, take(), interval, o.Seed); err != nil {
 			return w, err
 		}
 		mb.kubelet = kubelet.New(kubelet.Options{Seed: o.Seed})
@@ -185,11 +196,11 @@ func newWorld(ctx context.Context, o Options) (w *world, err error) {
 		}
 		mb.labels("success")
 		mb.exporterPod()
-		if mb.link, err = newLink(take(), address(gatewayPorts.OTLPGRPC)); err != nil {
+		if mb.link, err = breakable.NewLink(take(), address(gatewayPorts.OTLPGRPC)); err != nil {
 			return w, err
 		}
 		agentPorts := all()
-		if mb.agent, err = w.agentOf(mb.node, mb.link.addr, agentPorts, take()); err != nil {
+		if mb.agent, err = w.agentOf(mb.node, mb.link.Addr(), agentPorts, take()); err != nil {
 			return w, err
 		}
 	}
@@ -208,7 +219,7 @@ func newWorld(ctx context.Context, o Options) (w *world, err error) {
 	}
 	w.history.disturb(gatewayPlace)
 	for _, p := range w.processes() {
-		if err := p.start(); err != nil {
+		if err := p.Start(); err != nil {
 			return w, err
 		}
 	}
@@ -222,8 +233,8 @@ func (w *world) newPod(service string) *pod {
 }
 
 // processes are all collectors, the gateway first.
-func (w *world) processes() []*process {
-	out := []*process{w.gateway}
+func (w *world) processes() []*process.Process {
+	out := []*process.Process{w.gateway}
 	for _, n := range w.nodes {
 		if n.agent != nil {
 			out = append(out, n.agent)
@@ -236,7 +247,7 @@ func (w *world) processes() []*process {
 func (w *world) close() {
 	if w.gateway != nil {
 		for _, p := range w.processes() {
-			_ = p.kill()
+			_ = p.Kill()
 		}
 	}
 	for _, n := range w.nodes {
@@ -268,16 +279,16 @@ func (w *world) close() {
 }
 
 // died is told when a collector ended by itself.
-func (w *world) died(p *process, err error) {
+func (w *world) died(p *process.Process, err error) {
 	if strings.Contains(err.Error(), "address already in use") {
 		w.taken.Store(true) // not the collector's fault
 		return
 	}
-	w.verdict.violate("crash", "%s ended although nobody ended it: %v", p.name, err)
+	w.verdict.violate("crash", "%s ended although nobody ended it: %v", p.Name, err)
 }
 
 // ended is told when a collector was ended.
-func (w *world) ended(p *process) {
+func (w *world) ended(p *process.Process) {
 	if p == w.gateway {
 		w.ends = append(w.ends, time.Now())
 	}

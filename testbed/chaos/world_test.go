@@ -4,11 +4,7 @@
 package chaos
 
 import (
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
-	"syscall"
 	"testing"
 	"time"
 
@@ -19,72 +15,20 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/delivery"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/fakes/kubeapi"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubelet"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/ownership"
 )
 
-// program is a process of a shell script in place of the collector.
-func program(t *testing.T, script string) (p *process, died, ended chan error) {
-	t.Helper()
-	dir := t.TempDir()
-	sh, err := exec.LookPath("sh")
-	require.NoError(t, err)
-	binary := filepath.Join(dir, "program")
-	require.NoError(t, os.WriteFile(binary, []byte("#!"+sh+"\n"+script+"\n"), 0o755))
-	died, ended = make(chan error, 10), make(chan error, 10)
-	p = &process{
-		name: "x", binary: binary, dir: dir,
-		died: func(_ *process, err error) { died <- err }, ended: func(*process) { ended <- nil },
-	}
-	t.Cleanup(func() { _ = p.kill() })
-	return p, died, ended
-}
-
-// Who ends by itself is told of, who is ended is not.
-func TestProcess(t *testing.T) {
-	p, died, _ := program(t, "exit 3")
-	require.NoError(t, p.start())
-	assert.ErrorContains(t, <-died, "exit status 3")
-	assert.ErrorContains(t, p.term(), "exit status 3", "and again when it should end")
-
-	p, died, ended := program(t, "while :; do sleep 1; done")
-	require.NoError(t, p.start())
-	c, since := p.running()
-	require.NotNil(t, c)
-	assert.WithinDuration(t, time.Now(), since, time.Minute)
-	require.NoError(t, p.signal(syscall.SIGSTOP))
-	require.NoError(t, p.kill(), "also one that stands still")
-	<-ended
-	c, _ = p.running()
-	assert.Nil(t, c)
-	assert.NoError(t, p.kill(), "it is gone already")
-	require.NoError(t, p.start())
-	assert.Equal(t, 2, p.lives)
-	require.NoError(t, p.kill())
-	assert.Empty(t, died)
-}
-
-// A full disk: no file takes anything, until it is over.
-func TestLimitFiles(t *testing.T) {
-	p, _, _ := program(t, `cd "$(dirname "$0")"; trap "" XFSZ; while :; do rm -f no yes; if echo x 2>/dev/null >file; then echo x >yes; else : >no; fi; sleep 0.05; done`)
-	require.NoError(t, p.start())
-	there := func(name string) func() bool {
-		return func() bool { _, err := os.Stat(filepath.Join(p.dir, name)); return err == nil }
-	}
-	require.Eventually(t, there("yes"), time.Minute, time.Millisecond)
-	require.NoError(t, p.limitFiles(true))
-	require.Eventually(t, there("no"), time.Minute, time.Millisecond)
-	require.NoError(t, p.limitFiles(false))
-	require.Eventually(t, there("yes"), time.Minute, time.Millisecond)
-}
-
 func newNode(t *testing.T, config gpusim.Node) *node {
 	t.Helper()
 	fleet, err := gpusim.New(gpusim.Config{Nodes: []gpusim.Node{config}}, time.Now)
 	require.NoError(t, err)
-	api, err := kubeapi.Serve(kubeapi.New(""), address(freePort(t)))
+	ports, err := delivery.FreePorts(1)
+	require.NoError(t, err)
+	api, err := kubeapi.Serve(kubeapi.New(""), address(ports[0]))
 	require.NoError(t, err)
 	t.Cleanup(api.Close)
 	w := &world{}

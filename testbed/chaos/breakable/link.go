@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package chaos
+package breakable
 
 import (
 	"io"
@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// linkMode is what a link does with connections.
-type linkMode int
+// LinkMode is what a link does with connections.
+type LinkMode int
 
 const (
-	linkWell   linkMode = iota
-	linkRefuse          // nothing listens, and open connections are reset
-	linkHang            // connections are made and not a byte goes through
-	linkReset           // every connection is reset when it has lived for a moment
-	linkSlow            // every piece comes late
-	linkCut             // every connection is reset after some bytes, in mid-stream
+	LinkWell   LinkMode = iota
+	LinkRefuse          // nothing listens, and open connections are reset
+	LinkHang            // connections are made and not a byte goes through
+	LinkReset           // every connection is reset when it has lived for a moment
+	LinkSlow            // every piece comes late
+	LinkCut             // every connection is reset after some bytes, in mid-stream
 )
 
 const (
@@ -28,14 +28,14 @@ const (
 	linkBytes = 40_000
 )
 
-// link is the network between an agent and the gateway: a TCP proxy that can be
+// Link is the network between an agent and the gateway: a TCP proxy that can be
 // broken.
-type link struct {
+type Link struct {
 	addr string // where it listens
 	to   string
 
 	mu       sync.Mutex // guards what follows; never held over I/O
-	mode     linkMode
+	mode     LinkMode
 	listener net.Listener
 	conns    map[*net.TCPConn]bool // both ends of all connections
 	changed  chan struct{}         // closed and replaced with every change of the mode
@@ -43,17 +43,20 @@ type link struct {
 	work     sync.WaitGroup
 }
 
-// newLink listens on a port and connects to an address. Close ends it.
-func newLink(port int, to string) (*link, error) {
-	l := &link{addr: address(port), to: to, conns: map[*net.TCPConn]bool{}, changed: make(chan struct{})}
+// NewLink listens on a port of loopback and connects to an address. Close ends it.
+func NewLink(port int, to string) (*Link, error) {
+	l := &Link{addr: address(port), to: to, conns: map[*net.TCPConn]bool{}, changed: make(chan struct{})}
 	return l, l.open()
 }
 
+// Addr is host:port where it listens.
+func (l *Link) Addr() string { return l.addr }
+
 // Set changes the mode. Connections are reset, but for a hang, which leaves
 // them as they are, and its end, which lets them go on.
-func (l *link) Set(mode linkMode) error {
+func (l *Link) Set(mode LinkMode) error {
 	l.mu.Lock()
-	keep := mode == linkHang || mode == linkWell && l.mode == linkHang
+	keep := mode == LinkHang || mode == LinkWell && l.mode == LinkHang
 	l.mode = mode
 	close(l.changed)
 	l.changed = make(chan struct{})
@@ -61,7 +64,7 @@ func (l *link) Set(mode linkMode) error {
 	if !keep {
 		l.reset()
 	}
-	if mode == linkRefuse {
+	if mode == LinkRefuse {
 		l.shut()
 		return nil
 	}
@@ -69,15 +72,15 @@ func (l *link) Set(mode linkMode) error {
 }
 
 // Close ends the link and returns when nothing of it runs.
-func (l *link) Close() {
+func (l *Link) Close() {
 	l.mu.Lock()
 	l.closed = true
 	l.mu.Unlock()
-	_ = l.Set(linkRefuse)
+	_ = l.Set(LinkRefuse)
 	l.work.Wait()
 }
 
-func (l *link) open() error {
+func (l *Link) open() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.listener != nil || l.closed {
@@ -100,7 +103,7 @@ func (l *link) open() error {
 	return nil
 }
 
-func (l *link) shut() {
+func (l *Link) shut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.listener != nil {
@@ -110,7 +113,7 @@ func (l *link) shut() {
 }
 
 // reset resets all connections.
-func (l *link) reset() {
+func (l *Link) reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for c := range l.conns {
@@ -120,10 +123,10 @@ func (l *link) reset() {
 }
 
 // keep notes a connection, or closes it where there should be none.
-func (l *link) keep(c *net.TCPConn) bool {
+func (l *Link) keep(c *net.TCPConn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.mode == linkRefuse {
+	if l.mode == LinkRefuse {
 		_ = c.Close()
 		return false
 	}
@@ -131,14 +134,14 @@ func (l *link) keep(c *net.TCPConn) bool {
 	return true
 }
 
-func (l *link) drop(c *net.TCPConn) {
+func (l *Link) drop(c *net.TCPConn) {
 	_ = c.Close()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.conns, c)
 }
 
-func (l *link) serve(near *net.TCPConn) {
+func (l *Link) serve(near *net.TCPConn) {
 	if !l.keep(near) {
 		return
 	}
@@ -152,7 +155,7 @@ func (l *link) serve(near *net.TCPConn) {
 		return
 	}
 	defer l.drop(far)
-	if mode, _ := l.now(); mode == linkReset {
+	if mode, _ := l.now(); mode == LinkReset {
 		timer := time.AfterFunc(linkLife, func() {
 			_ = near.SetLinger(0)
 			_ = near.Close()
@@ -166,14 +169,14 @@ func (l *link) serve(near *net.TCPConn) {
 	both.Wait()
 }
 
-func (l *link) now() (linkMode, <-chan struct{}) {
+func (l *Link) now() (LinkMode, <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.mode, l.changed
 }
 
 // carry copies from one end to the other and ends both when one has ended.
-func (l *link) carry(to, from *net.TCPConn) {
+func (l *Link) carry(to, from *net.TCPConn) {
 	defer to.Close()
 	defer from.Close()
 	carried := 0
@@ -181,14 +184,14 @@ func (l *link) carry(to, from *net.TCPConn) {
 	for {
 		n, err := from.Read(piece)
 		mode, changed := l.now()
-		for mode == linkHang {
+		for mode == LinkHang {
 			<-changed
 			mode, changed = l.now()
 		}
-		if mode == linkSlow {
+		if mode == LinkSlow {
 			time.Sleep(linkDelay)
 		}
-		if carried += n; mode == linkCut && carried > linkBytes {
+		if carried += n; mode == LinkCut && carried > linkBytes {
 			_ = from.SetLinger(0)
 			_ = to.SetLinger(0)
 			_, _ = to.Write(piece[:n/2])

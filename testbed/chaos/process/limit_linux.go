@@ -1,13 +1,13 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package chaos
+package process
 
 import "golang.org/x/sys/unix"
 
-// limitFiles lets no file grow and none be written (a full disk), or ends that.
-func (p *process) limitFiles(full bool) error {
-	c, _ := p.running()
+// LimitFiles lets no file grow and none be written (a full disk), or ends that.
+func (p *Process) LimitFiles(full bool) error {
+	c, _ := p.Running()
 	if c == nil {
 		return nil
 	}

@@ -3,11 +3,11 @@
 
 //go:build !linux
 
-package chaos
+package process
 
 import "errors"
 
-// limitFiles is there on Linux alone.
-func (p *process) limitFiles(bool) error {
+// LimitFiles works on Linux alone.
+func (p *Process) LimitFiles(bool) error {
 	return errors.New("only Linux lets one process limit the files of another: leave the disk_full kinds out with -only")
 }

@@ -1,11 +1,14 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package chaos
+// Package breakable has what agents depend on and what breaks on command: an exporter
+// and the network to the gateway.
+package breakable
 
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"fmt"
 	"io"
 	"log"
@@ -19,61 +22,67 @@ import (
 	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 )
 
-// pageMode is what an exporter does with a page.
-type pageMode string
+// PageMode is what an exporter does with a page.
+type PageMode string
 
 const (
-	pageWell       pageMode = ""
-	pageDown       pageMode = "down"       // nothing listens
-	pageHang       pageMode = "hang"       // no answer
-	pageDrip       pageMode = "drip"       // a byte now and then
-	pageSlow       pageMode = "slow"       // late, but in time
-	pageError      pageMode = "error"      // 500
-	pageGarbage    pageMode = "garbage"    // bytes
-	pageHTML       pageMode = "html"       // another's page
-	pageCut        pageMode = "cut"        // fewer bytes than promised
-	pageHuge       pageMode = "huge"       // above the limit of a page
-	pageBomb       pageMode = "bomb"       // above it when unpacked
-	pageDuplicates pageMode = "duplicates" // every line twice
-	pageHostile    pageMode = "hostile"    // unexpected families and labels
-	pageReset      pageMode = "reset"      // counters begin again
+	PageWell       PageMode = ""
+	PageDown       PageMode = "down"       // nothing listens
+	PageHang       PageMode = "hang"       // no answer
+	PageDrip       PageMode = "drip"       // a byte now and then
+	PageSlow       PageMode = "slow"       // late, but in time
+	PageError      PageMode = "error"      // 500
+	PageGarbage    PageMode = "garbage"    // bytes
+	PageHTML       PageMode = "html"       // another's page
+	PageCut        PageMode = "cut"        // fewer bytes than promised
+	PageHuge       PageMode = "huge"       // above the limit of a page
+	PageBomb       PageMode = "bomb"       // above it when unpacked
+	PageDuplicates PageMode = "duplicates" // every line twice
+	PageHostile    PageMode = "hostile"    // unexpected families and labels
+	PageReset      PageMode = "reset"      // counters begin again
 )
 
-// silent reports whether no value can be read from such a page.
-func (p pageMode) silent() bool {
+// Silent reports whether no value can be read from such a page.
+func (p PageMode) Silent() bool {
 	switch p {
-	case pageWell, pageSlow, pageDuplicates, pageHostile, pageReset:
+	case PageWell, PageSlow, PageDuplicates, PageHostile, PageReset:
 		return false
 	}
 	return true
 }
 
-// exporter serves the page of one node of a fleet, as it was given to.
-type exporter struct {
-	fleet *gpusim.Fleet
-	node  string
-	addr  string
+// Exporter serves the page of one node of a fleet, as it was told to.
+type Exporter struct {
+	fleet    *gpusim.Fleet
+	node     string
+	addr     string
+	interval time.Duration
 
 	mu     sync.Mutex // guards what follows
-	mode   pageMode
+	mode   PageMode
 	rand   *rand.Rand
 	server *http.Server
 }
 
-// newExporter listens on a port. Close ends it.
-func newExporter(fleet *gpusim.Fleet, node string, port int, seed uint64) (*exporter, error) {
-	e := &exporter{fleet: fleet, node: node, addr: address(port), rand: rand.New(rand.NewPCG(seed, 3))}
+// NewExporter listens on a port of loopback. Interval is that of collection, which a
+// slow page takes a part of. Close ends it.
+func NewExporter(fleet *gpusim.Fleet, node string, port int, interval time.Duration, seed uint64) (*Exporter, error) {
+	e := &Exporter{fleet: fleet, node: node, addr: address(port), interval: interval, rand: rand.New(rand.NewPCG(seed, 3))}
 	return e, e.open()
 }
 
+// Addr is host:port of the exporter.
+func (e *Exporter) Addr() string { return e.addr }
+
 // Set changes what it does from now on.
-func (e *exporter) Set(mode pageMode) error {
+func (e *Exporter) Set(mode PageMode) error {
 	e.mu.Lock()
 	e.mode = mode
 	e.mu.Unlock()
-	if mode == pageDown {
+	if mode == PageDown {
 		e.Close()
 		return nil
 	}
@@ -81,7 +90,7 @@ func (e *exporter) Set(mode pageMode) error {
 }
 
 // Close ends listening and every connection.
-func (e *exporter) Close() {
+func (e *Exporter) Close() {
 	e.mu.Lock()
 	server := e.server
 	e.server = nil
@@ -91,7 +100,7 @@ func (e *exporter) Close() {
 	}
 }
 
-func (e *exporter) open() error {
+func (e *Exporter) open() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.server != nil {
@@ -106,13 +115,13 @@ func (e *exporter) open() error {
 	return nil
 }
 
-// energy is the counter that pageReset begins again: a value above so much loses it.
+// energy is the counter that PageReset begins anew: a value above so much loses it.
 var energy = regexp.MustCompile(`(?m)^(DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION\{.*\}) (\d+)$`)
 
 const oldEnergy = 1_000_000
 
 // ServeHTTP serves the page.
-func (e *exporter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (e *Exporter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e.mu.Lock()
 	mode, noise := e.mode, e.rand.Uint64()
 	e.mu.Unlock()
@@ -124,33 +133,33 @@ func (e *exporter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	switch mode {
-	case pageHang:
+	case PageHang:
 		<-r.Context().Done()
 		return
-	case pageSlow:
-		if !pause(r.Context(), interval*2/5) {
+	case PageSlow:
+		if !pause(r.Context(), e.interval*2/5) {
 			return
 		}
-	case pageDrip:
+	case PageDrip:
 		for _, b := range page {
-			if _, err := w.Write([]byte{b}); err != nil || http.NewResponseController(w).Flush() != nil || !pause(r.Context(), interval/5) {
+			if _, err := w.Write([]byte{b}); err != nil || http.NewResponseController(w).Flush() != nil || !pause(r.Context(), e.interval/5) {
 				return
 			}
 		}
 		return
-	case pageError:
+	case PageError:
 		http.Error(w, "the host engine is gone", http.StatusInternalServerError)
 		return
-	case pageGarbage:
-		page = garbage(noise, len(page))
-	case pageHTML:
+	case PageGarbage:
+		page = Garbage(noise, len(page))
+	case PageHTML:
 		h.Set("Content-Type", "text/html")
 		page = []byte("<!doctype html><title>Sign in</title><p>This network wants to know you. {x=\"y\"} 1\n")
-	case pageCut:
+	case PageCut:
 		h.Set("Content-Length", strconv.Itoa(len(page)))
 		_, _ = w.Write(page[:len(page)/2])
 		panic(http.ErrAbortHandler)
-	case pageHuge:
+	case PageHuge:
 		_, _ = w.Write(page)
 		filler := bytes.Repeat([]byte("# HELP x "+strings.Repeat("a", 4087)+"\n"), 16)
 		for range 17<<20/len(filler) + 1 {
@@ -159,7 +168,7 @@ func (e *exporter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		return
-	case pageBomb:
+	case PageBomb:
 		h.Set("Content-Encoding", "gzip")
 		z := gzip.NewWriter(w)
 		defer z.Close()
@@ -170,11 +179,11 @@ func (e *exporter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		return
-	case pageDuplicates:
+	case PageDuplicates:
 		page = twice(page)
-	case pageHostile:
+	case PageHostile:
 		page = append(page, hostileRows(page)...)
-	case pageReset:
+	case PageReset:
 		page = energy.ReplaceAllFunc(page, func(line []byte) []byte {
 			parts := energy.FindSubmatch(line)
 			n, _ := strconv.Atoi(string(parts[2]))
@@ -184,7 +193,8 @@ func (e *exporter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(page)
 }
 
-func garbage(seed uint64, n int) []byte {
+// Garbage is n bytes of noise.
+func Garbage(seed uint64, n int) []byte {
 	r := rand.New(rand.NewPCG(seed, 4))
 	out := make([]byte, n)
 	for i := range out {
@@ -226,39 +236,16 @@ func hostileRows(page []byte) []byte {
 	return b.Bytes()
 }
 
-// exporterPod puts the exporter's pod into the API server, in the node's network.
-func (n *node) exporterPod() { n.exporterPodAt("nvidia-dcgm-exporter-"+n.name, "127.0.0.1") }
+func address(port int) string { return net.JoinHostPort(collector.Loopback, strconv.Itoa(port)) }
 
-func (n *node) exporterPodAt(name, address string) {
-	started := time.Now().UTC().Format(time.RFC3339)
-	n.api.Put("pods", "gpu-operator", name, m{
-		"apiVersion": "v1", "kind": "Pod",
-		"metadata": m{"namespace": "gpu-operator", "name": name, "uid": name, "creationTimestamp": started, "labels": m{"app": "nvidia-dcgm-exporter"}},
-		"spec":     m{"nodeName": n.name, "hostNetwork": true, "containers": []m{{"name": "nvidia-dcgm-exporter", "image": "example.com/dcgm-exporter"}}},
-		"status": m{
-			"phase": "Running", "podIP": address, "hostIP": address, "startTime": started, "conditions": []m{{"type": "Ready", "status": "True"}},
-		},
-	})
-}
-
-// secondExporter is another exporter's pod on the node, which began later, as beside
-// that of a cloud's own. End takes it away.
-func (n *node) secondExporter() (end func() error, err error) {
-	const address = "127.0.0.2"
-	_, port, err := net.SplitHostPort(n.exporter.addr)
-	if err != nil {
-		return nil, err
+// pause returns false if ctx ends meanwhile.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
 	}
-	l, err := net.Listen("tcp", net.JoinHostPort(address, port))
-	if err != nil {
-		return nil, err
-	}
-	server := &http.Server{Handler: n.exporter, ReadHeaderTimeout: 10 * time.Second}
-	go func() { _ = server.Serve(l) }() // ends with Close
-	name := "nvidia-dcgm-exporter-second-" + n.name
-	n.exporterPodAt(name, address)
-	return func() error {
-		n.api.Delete("pods", "gpu-operator", name)
-		return server.Close()
-	}, nil
 }
