@@ -32,10 +32,8 @@ func TestEveryFormatIsDelivered(t *testing.T) {
 		t.Run(f.Name, func(t *testing.T) {
 			server := newHook(t, nil)
 			cfg := to(server.URL)
+			cfg.Config = f.Example
 			cfg.Format = f.Name
-			if f.Name == "pagerduty" {
-				cfg.RoutingKey = routingKey
-			}
 			h := startHarness(t, only(cfg))
 			h.send(partial("0195-x", names.EventRaised))
 			rec := h.record()

@@ -41,6 +41,9 @@ type Format struct {
 	URL string
 	// Keys are the settings that only this format has.
 	Keys []string
+	// Example has what the format requires, with made-up values; empty if it
+	// requires nothing.
+	Example Config
 	// new checks the settings. Its errors start with a key of the settings, and
 	// never show a secret.
 	new func(endpoint string, c Config) (EncodeFunc, error)

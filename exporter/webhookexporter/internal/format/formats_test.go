@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -36,10 +37,8 @@ const testRoutingKey = "0123456789abcdefABCDEF0123456789"
 var testEncoders = func() map[string]Encoder {
 	all := map[string]Encoder{}
 	for _, f := range All() {
-		c := Config{Format: f.Name}
-		if slices.Contains(f.Keys, "routing_key") {
-			c.RoutingKey = testRoutingKey
-		}
+		c := f.Example
+		c.Format = f.Name
 		e, err := New("ops.team-a", c)
 		if err != nil {
 			panic(err)
@@ -319,7 +318,8 @@ func TestFormats(t *testing.T) {
 	assert.True(t, known)
 	assert.Equal(t, "standard", f.Name)
 	_, err := New("ops", Config{Format: "teams"})
-	assert.EqualError(t, err, `format: "teams" is not supported; use one of alertmanager, convox, pagerduty, slack, standard`)
+	sorted := slices.Sorted(maps.Keys(names))
+	assert.EqualError(t, err, `format: "teams" is not supported; use one of `+strings.Join(sorted, ", "))
 }
 
 // FuzzFormats puts texts everywhere and groups events: what comes out is what

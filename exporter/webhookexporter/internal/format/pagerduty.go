@@ -25,7 +25,11 @@ const (
 	pagerDutyTime = "2006-01-02T15:04:05.000Z07:00"
 )
 
-var pagerDuty = Format{Name: "pagerduty", Group: 1, URL: pagerDutyURL, Keys: []string{"routing_key"}, new: newPagerDuty}
+var pagerDuty = Format{
+	Name: "pagerduty", Group: 1, URL: pagerDutyURL, Keys: []string{"routing_key"},
+	Example: Config{PagerDutyConfig: PagerDutyConfig{RoutingKey: "0123456789abcdefABCDEF0123456789"}},
+	new:     newPagerDuty,
+}
 
 // PagerDutyConfig are the settings of format pagerduty.
 type PagerDutyConfig struct {
