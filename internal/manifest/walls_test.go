@@ -35,7 +35,6 @@ const (
 // entry that is within the limits again fails the test until it is removed.
 var exceptions = []struct{ subject, reason string }{
 	{"package internal/audit", "to be divided by what its parts do"},
-	{"package receiver/gpuallocationreceiver", "to be divided by what its parts do"},
 	{"package testbed/kubernetes/bench", "to be divided by what its parts do"},
 	{"type extension/gpuconsoleextension/gpuconsoleextension.api", "does more than one thing"},
 	{"type extension/gpuconsoleextension/internal/fleet/fleet.Reader", "does more than one thing"},

@@ -22,6 +22,12 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient/k8sfake"
 )
 
+// What the log has where objects cannot be read.
+const (
+	slicesMissing = "The node's ResourceSlices cannot be read: devices of DRA are as they were last listed, or have no gpu.allocation where they never were"
+	claimsMissing = "ResourceClaims cannot be read: it is not known whether their devices are held or only looked at, they have no gpu.allocation and are not free"
+)
+
 // kubeRun is a receiver on a scripted kubelet and an API, in real time.
 func kubeRun(t *testing.T, s *script, a *k8sfake.API, change ...func(*Config)) *run {
 	t.Helper()
@@ -35,7 +41,7 @@ func kubeRun(t *testing.T, s *script, a *k8sfake.API, change ...func(*Config)) *
 }
 
 // requests counts requests to the API by object and result.
-func (r *run) requests(o object, res k8sclient.Result) int64 {
+func (r *run) requests(o string, res k8sclient.Result) int64 {
 	m, err := r.telemetry.GetMetric("otelcol_gpu_allocation_api_requests")
 	if err != nil {
 		return 0
@@ -43,7 +49,7 @@ func (r *run) requests(o object, res k8sclient.Result) int64 {
 	for _, p := range m.Data.(metricdata.Sum[int64]).DataPoints {
 		object, _ := p.Attributes.Value("object")
 		result, _ := p.Attributes.Value("result")
-		if object.AsString() == string(o) && result.AsString() == string(res) {
+		if object.AsString() == o && result.AsString() == string(res) {
 			return p.Value
 		}
 	}
@@ -116,7 +122,7 @@ func TestKubernetes(t *testing.T) {
 	a.Set("resourceslices", resourceSlice("a", nvidia, 1, 1, wholeGPU("gpu-0", gpuA), wholeGPU("gpu-1", gpuB)), elsewhere)
 	c, all := inML("c", allocated(false, "gpu-0")), inML("all", allocated(true, "gpu-0", "gpu-1"))
 	a.Set("resourceclaims", c, all)
-	s := &script{node: node{pods: []pod{claimsOf("ml", "train", "c", "gpu-0"), claimsOf("ml", "monitor", "all", "gpu-0", "gpu-1")}}}
+	s := &script{node: node{Pods: []pod{claimsOf("ml", "train", "c", "gpu-0"), claimsOf("ml", "monitor", "all", "gpu-0", "gpu-1")}}}
 	r := kubeRun(t, s, a)
 	r.start()
 	defer r.stop()
@@ -130,7 +136,7 @@ func TestKubernetes(t *testing.T) {
 		return assert.ObjectsAreEqual(map[string]float64{"node": 0, "resource_slices": 0}, r.apiAges())
 	}, long, 10*time.Millisecond)
 
-	cordoned := nodeOf(true, labelMIGState, "pending")
+	cordoned := nodeOf(true, "nvidia.com/mig.config.state", "pending")
 	cordoned.ResourceVersion = "2"
 	a.Set("nodes", cordoned, nodeB)
 	a.Tell("nodes", "MODIFIED", cordoned)
@@ -139,11 +145,11 @@ func TestKubernetes(t *testing.T) {
 
 	// The API server goes. What it said stays; a claim that is new is unknown.
 	a.Leave()
-	s.set(func(s *script) { s.node.pods = append(s.node.pods, claimsOf("ml", "late", "d", "gpu-1")) })
+	s.set(func(s *script) { s.node.Pods = append(s.node.Pods, claimsOf("ml", "late", "d", "gpu-1")) })
 	r.await("the API gone", []string{held("train", gpuA)}, drained)
 	assert.EqualValues(t, 1, r.devices()["unresolved_dra"])
 	require.Eventually(t, func() bool {
-		return r.requests(nodeObject, k8sclient.ResultNoAnswer) > 0 && r.requests(resourceSlices, k8sclient.ResultNoAnswer) > 0 && r.requests(resourceClaims, k8sclient.ResultNoAnswer) > 0
+		return r.requests("node", k8sclient.ResultNoAnswer) > 0 && r.requests("resource_slices", k8sclient.ResultNoAnswer) > 0 && r.requests("resource_claims", k8sclient.ResultNoAnswer) > 0
 	}, long, 10*time.Millisecond)
 	ages := r.apiAges()
 	assert.Greater(t, ages["node"], 0.0)
@@ -165,7 +171,7 @@ func TestKubernetes(t *testing.T) {
 		"ml/train/main node-a/gpu.nvidia.com/node-a/gpu-0 1 gpu.nvidia.com none false",
 	}, drained)
 	a.Tell("nodes", "DELETED", cordoned)
-	s.set(func(s *script) { s.node.pods = nil; s.node.devices = map[string][]string{gpuName: {gpuB}} })
+	s.set(func(s *script) { s.node.Pods = nil; s.node.Devices = map[string][]string{gpuName: {gpuB}} })
 	r.await("no node", []string{"-/-/- " + gpuB + " 0 nvidia.com/gpu none true"}, map[string]int64{})
 
 	for _, asked := range a.Asked() {
@@ -198,18 +204,18 @@ func TestKubernetesFaults(t *testing.T) {
 			a.Status("resourceslices", tt.status)
 			a.Status("resourceclaims", tt.status)
 			s := oneOfTwo()
-			s.node.pods = append(s.node.pods, claimsOf("ml", "dra", "c", "gpu-0"))
+			s.node.Pods = append(s.node.Pods, claimsOf("ml", "dra", "c", "gpu-0"))
 			r := kubeRun(t, s, a)
 			r.start()
 			defer r.stop()
 			r.await("the device plugin", []string{"-/-/- " + gpuB + " 0 nvidia.com/gpu none true", "ml/a/main " + gpuA + " 1 nvidia.com/gpu none true"},
 				map[string]int64{"gpu.node.schedulable": 1})
-			require.Eventually(t, func() bool { return r.requests(resourceSlices, tt.want) > 1 }, long, 10*time.Millisecond)
-			told := r.logs.FilterMessage(without[resourceSlices]).All()
+			require.Eventually(t, func() bool { return r.requests("resource_slices", tt.want) > 1 }, long, 10*time.Millisecond)
+			told := r.logs.FilterMessage(slicesMissing).All()
 			if assert.Len(t, told, 1) {
 				assert.Contains(t, told[0].ContextMap()["remedy"], tt.remedy)
 			}
-			assert.Equal(t, 1, r.told(without[resourceClaims]))
+			assert.Equal(t, 1, r.told(claimsMissing))
 			assert.EqualValues(t, 1, r.devices()["unresolved_dra"])
 			_, aged := r.apiAges()["resource_slices"]
 			assert.Equal(t, tt.want != k8sclient.ResultNotServed, aged, "a cluster without DRA is no alert")
@@ -242,7 +248,7 @@ func TestWithoutKubernetes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := oneOfTwo()
-			s.node.pods = append(s.node.pods, claimsOf("ml", "dra", "c", "gpu-0"))
+			s.node.Pods = append(s.node.Pods, claimsOf("ml", "dra", "c", "gpu-0"))
 			story(t, s, func(t *testing.T, r *run) {
 				until(r, 31)
 				assert.Equal(t, []float64{0, 15, 30}, times(r.taken()))

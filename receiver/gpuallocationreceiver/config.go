@@ -16,6 +16,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/configkeys"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/resourcenames"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/snapshot"
 )
 
 const (
@@ -158,4 +159,11 @@ func (c *Config) Validate() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+func (c *Config) builder(resources *resourcenames.Matcher) snapshot.Builder {
+	return snapshot.Builder{
+		Node: c.NodeName, MaxContainers: c.MaxContainers, MaxDevices: c.MaxDevices,
+		Read: snapshot.Reader{Resources: resources, Drivers: c.DRA.drivers()},
+	}
 }

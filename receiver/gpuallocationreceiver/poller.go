@@ -5,7 +5,6 @@ package gpuallocationreceiver
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -13,12 +12,14 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/logonce"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/complete"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/kubelet"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/snapshot"
 )
 
 // poller asks the kubelet and replaces the snapshot. One goroutine runs it.
 type poller struct {
 	r       *allocationReceiver
-	builder builder
+	builder snapshot.Builder
 	causes  logonce.Causes
 	failing bool // the last call of List failed, and the log was told
 	there   bool // the kubelet's socket was there once
@@ -38,7 +39,7 @@ const soonest = time.Second
 func (p *poller) run(ctx context.Context) {
 	ticker := time.NewTicker(p.r.cfg.PollInterval)
 	defer ticker.Stop()
-	news := p.r.api.Load().changes()
+	news := p.r.api.Load().Changes()
 	for {
 		began := time.Now()
 		p.poll(ctx)
@@ -59,27 +60,27 @@ func (p *poller) run(ctx context.Context) {
 // poll asks once. A List that fails, or does not name the node's pods, leaves the
 // snapshot as it is: it ages.
 func (p *poller) poll(ctx context.Context) {
-	a := p.r.source.ask(ctx)
+	a := p.r.source.Ask(ctx)
 	if ctx.Err() != nil {
 		return // shut down: how the call ended says nothing about the kubelet
 	}
-	if a.listErr == nil && !p.judge.Complete(p.builder.read.pods(&a)) {
-		a.listErr = errIncomplete
+	if a.ListErr == nil && !p.judge.Complete(p.builder.Read.Pods(&a)) {
+		a.ListErr = kubelet.ErrIncomplete
 	}
 	p.tell(ctx, a)
-	if a.listErr != nil {
+	if a.ListErr != nil {
 		return
 	}
 	p.keepAllocatable(&a)
 	old := p.r.newest.Load()
-	v := p.r.api.Load().view(time.Now())
-	s, tl := p.builder.build(a, v, old)
+	v := p.r.api.Load().View(time.Now())
+	s, tl := p.builder.Build(a, v, old)
 	p.r.newest.Store(s)
-	p.r.api.Load().want(wanted(tl.claimed))
+	p.r.api.Load().Want(tl.Wanted())
 	p.r.tel.counted(ctx, &tl)
 	p.tellOdd(s, &tl, v)
 	// Who reads heard nothing for a while, if the last snapshot was too old.
-	if old == nil || !p.r.fresh(old, s.at) || !slices.Equal(old.allocations, s.allocations) {
+	if old == nil || !p.r.fresh(old, s.At) || !old.SameAs(s) {
 		p.r.emitNow()
 	}
 }
@@ -87,49 +88,49 @@ func (p *poller) poll(ctx context.Context) {
 // keepAllocatable takes what the kubelet has from its last answer where the call
 // of this poll failed, as long as a snapshot would be believed: what a node has
 // seldom changes, and a single slow answer is no reason to know of no free device.
-func (p *poller) keepAllocatable(a *answer) {
-	if a.allocatableErr == nil {
-		p.allocatable, p.told = a.allocatable, a.at
+func (p *poller) keepAllocatable(a *kubelet.Answer) {
+	if a.AllocatableErr == nil {
+		p.allocatable, p.told = a.Allocatable, a.At
 		return
 	}
-	if p.allocatable != nil && a.at.Sub(p.told) <= 3*p.r.cfg.PollInterval {
-		a.allocatable = p.allocatable
+	if p.allocatable != nil && a.At.Sub(p.told) <= 3*p.r.cfg.PollInterval {
+		a.Allocatable = p.allocatable
 	}
 }
 
 // tell counts how the calls ended, and tells each cause once.
-func (p *poller) tell(ctx context.Context, a answer) {
+func (p *poller) tell(ctx context.Context, a kubelet.Answer) {
 	now := time.Now()
-	list, allocatable := classify(a.listErr), classify(a.allocatableErr)
+	list, allocatable := kubelet.Classify(a.ListErr), kubelet.Classify(a.AllocatableErr)
 	if p.expectsNone(list) {
 		return
 	}
 	p.r.tel.called(ctx, "allocatable", allocatable)
 	p.r.tel.called(ctx, "list", list)
 	switch {
-	case a.listErr != nil:
+	case a.ListErr != nil:
 		if p.causes.Due("list "+string(list), now) {
 			p.failing = true
 			p.r.logger.Warn("The kubelet does not say who holds which device",
-				zap.String("outcome", string(list)), zap.String("remedy", remedies[list]),
-				zap.String("cause", cause(a.listErr)), zap.String("socket", p.r.cfg.Socket))
+				zap.String("outcome", string(list)), zap.String("remedy", kubelet.Remedies[list]),
+				zap.String("cause", kubelet.Cause(a.ListErr)), zap.String("socket", p.r.cfg.Socket))
 		}
 		return
 	case p.failing:
 		p.failing = false
 		p.r.logger.Info("The kubelet says again who holds which device")
 	}
-	if a.allocatableErr != nil && p.causes.Due("allocatable "+string(allocatable), now) {
+	if a.AllocatableErr != nil && p.causes.Due("allocatable "+string(allocatable), now) {
 		p.r.logger.Warn("The kubelet does not say which devices it has: after three poll intervals none is known to be free",
-			zap.String("outcome", string(allocatable)), zap.String("remedy", remedies[allocatable]),
-			zap.String("cause", cause(a.allocatableErr)))
+			zap.String("outcome", string(allocatable)), zap.String("remedy", kubelet.Remedies[allocatable]),
+			zap.String("cause", kubelet.Cause(a.AllocatableErr)))
 	}
 }
 
 // expectsNone reports whether the kubelet's socket is absent, as it may be, and tells
 // once that it is, and that it came.
-func (p *poller) expectsNone(list outcome) bool {
-	away := list == outcomeAbsent && p.r.cfg.Optional && !p.there
+func (p *poller) expectsNone(list kubelet.Outcome) bool {
+	away := list == kubelet.Absent && p.r.cfg.Optional && !p.there
 	switch was := p.r.away.Swap(away); {
 	case away && !was:
 		p.r.logger.Info("no kubelet here: who owns a device is what the exporter's labels say, until the socket is there",
@@ -147,19 +148,19 @@ func (p *poller) expectsNone(list outcome) bool {
 }
 
 // tellOdd tells what was odd about an answer, each cause once.
-func (p *poller) tellOdd(s *snapshot, tl *tally, v view) {
+func (p *poller) tellOdd(s *snapshot.Snapshot, tl *snapshot.Tally, v snapshot.View) {
 	warn := func(cause, message string, n int) {
-		if n > 0 && p.causes.Due(cause, s.at) {
+		if n > 0 && p.causes.Due(cause, s.At) {
 			p.r.logger.Warn(message, zap.Int("count", n))
 		}
 	}
-	warn("bad_id", "The kubelet lists devices whose id or resource is empty, too long or not printable: they are left out", tl.refused[badID])
-	warn("bad_holder", "The kubelet lists devices of containers without a valid name: their holder is unknown", tl.refused[badHolder])
-	warn("containers_limit", "More containers hold devices than max_containers allows: the rest is left out, and no device is known to be free", tl.refused[containersLimit])
-	warn("devices_limit", "The kubelet lists more devices than max_devices allows: the rest is left out", tl.refused[devicesLimit])
-	warn("shares", "The kubelet did not list the replicas of shared devices: shares are computed from those that are held", tl.sharesAssumed)
-	warn("contested", "The kubelet lists devices under several containers at once, as kubelets before 1.34 do with pods that are finished: each is emitted", s.states.contested)
-	if !v.dra {
-		warn("dra", "Containers hold GPUs through ResourceClaims (DRA): they have no gpu.allocation, since the Kubernetes API is not asked about them (dra::enabled, auth_type)", s.states.unresolvedDRA)
+	warn("bad_id", "The kubelet lists devices whose id or resource is empty, too long or not printable: they are left out", tl.Refused[snapshot.BadID])
+	warn("bad_holder", "The kubelet lists devices of containers without a valid name: their holder is unknown", tl.Refused[snapshot.BadOwner])
+	warn("containers_limit", "More containers hold devices than max_containers allows: the rest is left out, and no device is known to be free", tl.Refused[snapshot.ContainersLimit])
+	warn("devices_limit", "The kubelet lists more devices than max_devices allows: the rest is left out", tl.Refused[snapshot.DevicesLimit])
+	warn("shares", "The kubelet did not list the replicas of shared devices: shares are computed from those that are held", tl.SharesAssumed)
+	warn("contested", "The kubelet lists devices under several containers at once, as kubelets before 1.34 do with pods that are finished: each is emitted", s.States.Contested)
+	if !v.DRA {
+		warn("dra", "Containers hold GPUs through ResourceClaims (DRA): they have no gpu.allocation, since the Kubernetes API is not asked about them (dra::enabled, auth_type)", s.States.UnresolvedDRA)
 	}
 }

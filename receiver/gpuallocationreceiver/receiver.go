@@ -23,20 +23,31 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/logonce"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/resourcenames"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/complete"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/kubeapi"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/kubelet"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/snapshot"
 )
+
+// source is where answers come from; the tests have another than the kubelet.
+type source interface {
+	// Ask asks once, and returns within four times the timeout that it was made with.
+	Ask(ctx context.Context) kubelet.Answer
+	// Close lets go of what Ask kept; nothing is asked any more.
+	Close()
+}
 
 // allocationReceiver polls the kubelet in one goroutine and emits in another, and
 // kubeAPI has its own, so that neither a kubelet that hangs nor an API server that
 // is away nor a pipeline that blocks holds another up.
 type allocationReceiver struct {
-	cfg     *Config
-	next    consumer.Metrics
-	obs     *receiverhelper.ObsReport
-	tel     *telemetry
-	logger  *zap.Logger
-	version string
-	source  source
-	api     atomic.Pointer[kubeAPI] // nil where it is not asked
+	cfg    *Config
+	next   consumer.Metrics
+	obs    *receiverhelper.ObsReport
+	tel    *telemetry
+	logger *zap.Logger
+	origin snapshot.Origin
+	source source
+	api    atomic.Pointer[kubeapi.API] // nil where it is not asked
 
 	// away is true while the kubelet's socket is absent, and was never there, and that
 	// is no fault; doubts is what has to be known once it is there.
@@ -44,9 +55,9 @@ type allocationReceiver struct {
 	doubts []func()
 
 	created time.Time
-	newest  atomic.Pointer[snapshot] // nil until the kubelet answered
-	changed chan struct{}            // has room for one: somebody else holds what
-	spoke   bool                     // gpu.allocation was emitted; only emit touches it
+	newest  atomic.Pointer[snapshot.Snapshot] // nil until the kubelet answered
+	changed chan struct{}                     // has room for one: owners are others
+	spoke   bool                              // gpu.allocation was emitted; only emit touches it
 
 	cancel context.CancelFunc // nil until Start
 	work   sync.WaitGroup
@@ -65,12 +76,15 @@ func newReceiver(set receiver.Settings, cfg *Config, next consumer.Metrics) (*al
 		return nil, err
 	}
 	r := &allocationReceiver{
-		cfg:     cfg,
-		next:    next,
-		obs:     obs,
-		logger:  set.Logger,
-		version: set.BuildInfo.Version,
-		source:  &kubelet{socket: cfg.Socket, timeout: cfg.Timeout, maxMessageSize: cfg.MaxMessageSize},
+		cfg:    cfg,
+		next:   next,
+		obs:    obs,
+		logger: set.Logger,
+		origin: snapshot.Origin{
+			Cluster: cfg.ClusterName, Node: cfg.NodeName, Version: set.BuildInfo.Version,
+			Interval: max(cfg.CollectionInterval, cfg.PollInterval),
+		},
+		source:  kubelet.New(cfg.Socket, cfg.Timeout, cfg.MaxMessageSize),
 		created: time.Now(),
 		changed: make(chan struct{}, 1),
 	}
@@ -99,13 +113,13 @@ func (r *allocationReceiver) Start(context.Context, component.Host) error {
 	if err := r.connect(); err != nil {
 		return err
 	}
-	p := &poller{r: r, builder: builder{cfg: r.cfg, read: reader{resources, r.cfg.DRA.drivers()}}}
+	p := &poller{r: r, builder: r.cfg.builder(resources)}
 	p.judge.Own = complete.Pod{Namespace: r.cfg.PodNamespace, Name: r.cfg.PodName}
 	// The context given to Start ends with it.
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel = cancel
 	if api := r.api.Load(); api != nil {
-		api.start(ctx, &r.work)
+		api.Start(ctx, &r.work)
 	}
 	r.work.Go(func() { p.run(ctx) })
 	r.work.Go(func() { r.emitUntil(ctx) })
@@ -115,12 +129,12 @@ func (r *allocationReceiver) Start(context.Context, component.Host) error {
 // connect makes the clients of the Kubernetes API. Where the process is in no
 // cluster the receiver does without, and says so.
 func (r *allocationReceiver) connect() error {
-	client, err := r.cfg.REST("otelcol-gpu/" + r.version + " gpu_allocation")
+	client, err := r.cfg.REST("otelcol-gpu/" + r.origin.Version + " gpu_allocation")
 	switch {
 	case errors.Is(err, k8sclient.ErrNotInCluster):
 		tell := func() {
 			r.logger.Warn("The Kubernetes API is not asked: devices of ResourceClaims (DRA) have no gpu.allocation, the node has no gpu.node.schedulable and gpu.node.mig.reconfiguring, and MPS is told as time-slicing",
-				zap.String("cause", cause(err)))
+				zap.String("cause", kubelet.Cause(err)))
 		}
 		if r.cfg.Optional {
 			r.doubts = append(r.doubts, tell)
@@ -131,7 +145,9 @@ func (r *allocationReceiver) connect() error {
 	case err != nil || client == nil:
 		return err
 	}
-	api, err := newKubeAPI(r.cfg, client, r.tel, r.emitNow)
+	api, err := kubeapi.New(kubeapi.Config{
+		Node: r.cfg.NodeName, DRA: r.cfg.DRA.Enabled, Drivers: r.cfg.DRA.drivers(), MaxDevices: r.cfg.MaxDevices,
+	}, client, kubeapi.Telemetry{Count: r.tel.asked, Logger: r.logger}, r.emitNow)
 	if err != nil {
 		return err
 	}
@@ -145,8 +161,8 @@ func (r *allocationReceiver) Shutdown(context.Context) error {
 	if r.cancel != nil {
 		r.cancel()
 		r.work.Wait()
-		r.source.close()
-		r.api.Load().close()
+		r.source.Close()
+		r.api.Load().Close()
 	}
 	r.tel.builder.Shutdown()
 	return nil
@@ -156,21 +172,21 @@ func (r *allocationReceiver) Shutdown(context.Context) error {
 // neither ages nor rejuvenates it.
 func (r *allocationReceiver) age() time.Duration {
 	if s := r.newest.Load(); s != nil {
-		return time.Since(s.at)
+		return time.Since(s.At)
 	}
 	return time.Since(r.created)
 }
 
-func (r *allocationReceiver) states() (states, bool) {
+func (r *allocationReceiver) states() (snapshot.States, bool) {
 	if s := r.newest.Load(); s != nil && r.fresh(s, time.Now()) {
-		return s.states, true
+		return s.States, true
 	}
-	return states{}, false
+	return snapshot.States{}, false
 }
 
 // fresh reports whether a snapshot is young enough to be emitted.
-func (r *allocationReceiver) fresh(s *snapshot, now time.Time) bool {
-	return now.Sub(s.at) <= 3*r.cfg.PollInterval
+func (r *allocationReceiver) fresh(s *snapshot.Snapshot, now time.Time) bool {
+	return now.Sub(s.At) <= 3*r.cfg.PollInterval
 }
 
 // emitNow has an emission made now. It does not wait for it.
@@ -205,21 +221,21 @@ func (r *allocationReceiver) emit(ctx context.Context, told *logonce.Causes) {
 	switch {
 	case s == nil: // the poller says why
 	case r.fresh(s, now):
-		md = s.metrics(r.cfg, r.version)
+		md = s.Metrics(&r.origin)
 		switch {
-		case len(s.allocations) > 0:
+		case !s.Empty():
 			r.spoke = true
 		case r.spoke:
-			s.nothing(md, r.cfg, r.version)
+			s.Nothing(md, &r.origin)
 		}
 	default:
 		if told.Due("stale", now) {
 			r.logger.Warn("The kubelet's last answer is older than three poll intervals: gpu.allocation is not emitted until it answers",
-				zap.Duration("age", now.Sub(s.at)))
+				zap.Duration("age", now.Sub(s.At)))
 		}
 	}
-	if node, at, ok := r.api.Load().nodeNow(now); ok {
-		node.addNode(md, at, r.cfg, r.version)
+	if node, at, ok := r.api.Load().Node(now); ok {
+		node.AddTo(md, at, &r.origin)
 	}
 	points := md.DataPointCount()
 	if points == 0 {

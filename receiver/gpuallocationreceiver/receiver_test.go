@@ -22,6 +22,10 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/resourcenames"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/kubelet"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/nodefake"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/snapshot"
 )
 
 func TestEmitsEveryInterval(t *testing.T) {
@@ -38,7 +42,7 @@ func TestChangeIsEmittedWithTheNextPoll(t *testing.T) {
 	story(t, s, func(t *testing.T, r *run) {
 		until(r, 21)
 		r.taken()
-		s.set(func(s *script) { s.node.pods = []pod{holds("ml", "b", gpuName, gpuA, gpuB)} })
+		s.set(func(s *script) { s.node.Pods = []pod{holds("ml", "b", gpuName, gpuA, gpuB)} })
 		until(r, 25)
 		got := r.taken()
 		require.Equal(t, []float64{25}, times(got))
@@ -131,8 +135,8 @@ func TestOneFailedPollIsNoGap(t *testing.T) {
 		s.set(func(s *script) { s.err = nil })
 		until(r, 31)
 		assert.Equal(t, []float64{15, 30}, times(r.taken()))
-		assert.EqualValues(t, 1, r.calls(outcomeNoAnswer))
-		assert.EqualValues(t, 6, r.calls(outcomeOK))
+		assert.EqualValues(t, 1, r.calls(kubelet.NoAnswer))
+		assert.EqualValues(t, 6, r.calls(kubelet.OK))
 	})
 }
 
@@ -165,7 +169,7 @@ func TestFreeForThreePollsAfterTheKubeletSaidSo(t *testing.T) {
 
 func TestCausesAreToldOnce(t *testing.T) {
 	s := oneOfTwo()
-	s.node.pods = append(s.node.pods, holds("ml", "b", gpuName, gpuA), pod{"ml", "c", []container{{name: "main", claims: []claimedDevice{{"claim", "gpu.nvidia.com", "gpu-0", ""}}}}})
+	s.node.Pods = append(s.node.Pods, holds("ml", "b", gpuName, gpuA), pod{Namespace: "ml", Name: "c", Containers: []container{{Name: "main", Claims: []claimedDevice{{Claim: "claim", Driver: "gpu.nvidia.com", Device: "gpu-0", Share: ""}}}}})
 	story(t, s, func(t *testing.T, r *run) {
 		until(r, 590)
 		assert.Equal(t, 2, r.logs.Len(), "contested and DRA: %v", r.logs.All())
@@ -178,7 +182,7 @@ func TestNothingToSay(t *testing.T) {
 	story(t, &script{}, func(t *testing.T, r *run) {
 		until(r, 60)
 		assert.Empty(t, r.taken(), "a node without accelerators")
-		assert.EqualValues(t, 13, r.calls(outcomeOK))
+		assert.EqualValues(t, 13, r.calls(kubelet.OK))
 		assert.Zero(t, r.logs.Len())
 	})
 }
@@ -188,7 +192,7 @@ func TestKubeletThatNeverAnswers(t *testing.T) {
 		until(r, 60)
 		assert.Empty(t, r.taken())
 		assert.InDelta(t, 60, r.age(), 0.1, "since the start")
-		assert.EqualValues(t, 13, r.calls(outcomeAbsent))
+		assert.EqualValues(t, 13, r.calls(kubelet.Absent))
 		assert.Equal(t, 1, r.logs.Len())
 	})
 }
@@ -205,7 +209,7 @@ func TestPipelineBlocksAndRefuses(t *testing.T) {
 		r.mu.Unlock()
 		until(r, 15)
 		r.taken()
-		s.set(func(s *script) { s.node.pods = nil })
+		s.set(func(s *script) { s.node.Pods = nil })
 		until(r, 58)
 		assert.Empty(t, r.taken())
 		assert.Less(t, r.age(), 5.0)
@@ -246,16 +250,16 @@ func TestShutdownWaitsForNobody(t *testing.T) {
 // The whole way: the real protocol over a real socket, from a kubelet that comes
 // late, restarts with other pods, and goes.
 func TestOverTheSocket(t *testing.T) {
-	k := newFakeKubelet(t)
-	k.node = node{
-		devices: map[string][]string{gpuName: {gpuA, gpuB, migC}, "nvidia.com/gpu.shared": replicas("GPU-dddddddd-0000-0000-0000-000000000000", 4)},
-		pods: []pod{
+	k := nodefake.NewKubelet(t)
+	k.Node = node{
+		Devices: map[string][]string{gpuName: {gpuA, gpuB, migC}, "nvidia.com/gpu.shared": replicas("GPU-dddddddd-0000-0000-0000-000000000000", 4)},
+		Pods: []pod{
 			holds("ml", "train-0", gpuName, gpuA, migC),
 			holds("web", "llm-7d9", "nvidia.com/gpu.shared", "GPU-dddddddd-0000-0000-0000-000000000000::1"),
 		},
 	}
 	r := newRun(t, func(c *Config) {
-		c.Socket, c.ClusterName = k.socket, "prod"
+		c.Socket, c.ClusterName = k.Socket, "prod"
 		c.PollInterval, c.CollectionInterval, c.Timeout = 20*time.Millisecond, 20*time.Millisecond, long
 	})
 	r.start()
@@ -264,8 +268,8 @@ func TestOverTheSocket(t *testing.T) {
 		t.Helper()
 		require.Eventually(t, f, long, 5*time.Millisecond, what)
 	}
-	await("the absent socket", func() bool { return r.calls(outcomeAbsent) > 0 })
-	k.start()
+	await("the absent socket", func() bool { return r.calls(kubelet.Absent) > 0 })
+	k.Start()
 	var first batch
 	await("points", func() bool {
 		if got := r.taken(); len(got) > 0 {
@@ -278,11 +282,11 @@ func TestOverTheSocket(t *testing.T) {
 	require.NoError(t, pmetrictest.CompareMetrics(want, first.md, pmetrictest.IgnoreTimestamp(),
 		pmetrictest.IgnoreResourceMetricsOrder(), pmetrictest.IgnoreMetricDataPointsOrder()))
 
-	k.stop()
-	k.set(func(k *fakeKubelet) { k.node.pods = []pod{holds("ml", "train-1", gpuName, gpuB)} })
-	await("the socket to be gone", func() bool { return r.calls(outcomeAbsent) > 1 })
+	k.Stop()
+	k.Set(func(k *nodefake.Kubelet) { k.Node.Pods = []pod{holds("ml", "train-1", gpuName, gpuB)} })
+	await("the socket to be gone", func() bool { return r.calls(kubelet.Absent) > 1 })
 	r.taken()
-	k.start()
+	k.Start()
 	await("the new holder", func() bool {
 		for _, b := range r.taken() {
 			l := lines(b.md)
@@ -296,27 +300,31 @@ func TestOverTheSocket(t *testing.T) {
 
 // Ten thousand devices in one answer are an answer like another.
 func TestHugeAnswer(t *testing.T) {
-	k := newFakeKubelet(t)
-	k.node = node{devices: map[string][]string{gpuName: replicas(gpuA, 10_000)}}
+	k := nodefake.NewKubelet(t)
+	k.Node = node{Devices: map[string][]string{gpuName: replicas(gpuA, 10_000)}}
 	order := rand.New(rand.NewPCG(3, 4))
 	for i := range 100 {
-		k.node.pods = append(k.node.pods, holds("ml", string(rune('a'+i%26))+string(rune('a'+i/26)), gpuName, k.node.devices[gpuName][i*90:(i+1)*90]...))
+		k.Node.Pods = append(k.Node.Pods, holds("ml", string(rune('a'+i%26))+string(rune('a'+i/26)), gpuName, k.Node.Devices[gpuName][i*90:(i+1)*90]...))
 	}
-	order.Shuffle(len(k.node.pods), func(i, j int) { k.node.pods[i], k.node.pods[j] = k.node.pods[j], k.node.pods[i] })
-	k.start()
+	order.Shuffle(len(k.Node.Pods), func(i, j int) { k.Node.Pods[i], k.Node.Pods[j] = k.Node.Pods[j], k.Node.Pods[i] })
+	k.Start()
 	cfg := createDefaultConfig().(*Config)
-	client := &kubelet{socket: k.socket, timeout: long, maxMessageSize: cfg.MaxMessageSize}
-	t.Cleanup(client.close)
-	a := client.ask(t.Context())
-	require.NoError(t, a.listErr)
-	require.NoError(t, a.allocatableErr)
-	b := newBuilder(t)
-	s, tl := b.build(a, view{}, nil)
-	assert.Zero(t, tl.refused)
-	assert.Equal(t, states{held: 9000, free: 1000}, s.states)
+	client := kubelet.New(k.Socket, long, cfg.MaxMessageSize)
+	t.Cleanup(client.Close)
+	a := client.Ask(t.Context())
+	require.NoError(t, a.ListErr)
+	require.NoError(t, a.AllocatableErr)
+	resources, err := resourcenames.New(cfg.ResourceNames)
+	require.NoError(t, err)
+	b := cfg.builder(resources)
+	s, tl := b.Build(a, snapshot.View{}, nil)
+	assert.Zero(t, tl.Refused)
+	assert.Equal(t, snapshot.States{Held: 9000, Free: 1000}, s.States)
 	sum := 0.0
-	for _, x := range s.allocations {
-		sum += x.share
+	for _, rm := range s.Metrics(&snapshot.Origin{}).ResourceMetrics().All() {
+		for _, p := range rm.ScopeMetrics().At(0).Metrics().At(0).Sum().DataPoints().All() {
+			sum += p.DoubleValue()
+		}
 	}
 	assert.InDelta(t, 0.9, sum, 1e-9)
 }
@@ -325,14 +333,14 @@ func TestHugeAnswer(t *testing.T) {
 // says so with the time of the snapshot that has nothing.
 func TestTellsThatNothingIsLeft(t *testing.T) {
 	s := oneOfTwo()
-	s.set(func(s *script) { s.node.pods, s.node.devices = nil, nil })
+	s.set(func(s *script) { s.node.Pods, s.node.Devices = nil, nil })
 	story(t, s, func(t *testing.T, r *run) {
 		until(r, 21)
 		require.Empty(t, r.taken(), "there never was a device")
 		s.set(func(s *script) { s.node = oneOfTwo().node })
 		until(r, 31)
 		require.Equal(t, []float64{24, 30}, times(r.taken()))
-		s.set(func(s *script) { s.node.pods, s.node.devices = nil, nil })
+		s.set(func(s *script) { s.node.Pods, s.node.Devices = nil, nil })
 		until(r, 46)
 		got := r.taken()
 		require.Equal(t, []float64{32, 45}, times(got), "at once and with every interval")

@@ -21,7 +21,9 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/kubelet"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/metadata"
+	"math/rand/v2"
 )
 
 // run is a receiver with all that it says. It is its own next component.
@@ -130,7 +132,7 @@ func (r *run) age() float64 {
 }
 
 // calls counts calls of List by outcome.
-func (r *run) calls(o outcome) int64 {
+func (r *run) calls(o kubelet.Outcome) int64 {
 	m, err := r.telemetry.GetMetric("otelcol_gpu_allocation_calls")
 	if err != nil {
 		return 0
@@ -164,9 +166,9 @@ func (s *script) set(f func(*script)) {
 	f(s)
 }
 
-func (s *script) close() {}
+func (s *script) Close() {}
 
-func (s *script) ask(ctx context.Context) answer {
+func (s *script) Ask(ctx context.Context) kubelet.Answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked++
@@ -176,15 +178,16 @@ func (s *script) ask(ctx context.Context) answer {
 		<-ctx.Done()
 		cancel()
 		s.mu.Lock()
-		return answer{listErr: context.DeadlineExceeded, allocatableErr: context.DeadlineExceeded}
+		return kubelet.Answer{ListErr: context.DeadlineExceeded, AllocatableErr: context.DeadlineExceeded}
 	}
 	if s.err != nil {
-		return answer{listErr: s.err, allocatableErr: s.err}
+		return kubelet.Answer{ListErr: s.err, AllocatableErr: s.err}
 	}
-	a := s.node.answer(s.asked)
-	a.at, a.served = time.Now(), s.served
+	order := rand.New(rand.NewPCG(s.asked, s.asked))
+	a := kubelet.Answer{List: s.node.List(order), Allocatable: s.node.Allocatable(order)}
+	a.At, a.Served = time.Now(), s.served
 	if s.allocatableErr != nil {
-		a.allocatable, a.allocatableErr = nil, s.allocatableErr
+		a.Allocatable, a.AllocatableErr = nil, s.allocatableErr
 	}
 	return a
 }
@@ -211,5 +214,5 @@ func until(r *run, seconds float64) {
 }
 
 func oneOfTwo() *script {
-	return &script{node: node{devices: map[string][]string{gpuName: {gpuA, gpuB}}, pods: []pod{holds("ml", "a", gpuName, gpuA)}}}
+	return &script{node: node{Devices: map[string][]string{gpuName: {gpuA, gpuB}}, Pods: []pod{holds("ml", "a", gpuName, gpuA)}}}
 }

@@ -14,7 +14,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/kubelet"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/metadata"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/snapshot"
 )
 
 // telemetry is what the receiver says about itself. Each goroutine that writes log
@@ -38,8 +40,8 @@ func newTelemetry(set component.TelemetrySettings, r *allocationReceiver) (*tele
 			return nil
 		}),
 		builder.RegisterGpuAllocationAPIAgeCallback(func(_ context.Context, o metric.Float64Observer) error {
-			for object, age := range r.api.Load().ages(time.Now()) {
-				o.Observe(age.Seconds(), with("object", string(object)))
+			for object, age := range r.api.Load().Ages(time.Now()) {
+				o.Observe(age.Seconds(), with("object", object))
 			}
 			return nil
 		}),
@@ -49,7 +51,7 @@ func newTelemetry(set component.TelemetrySettings, r *allocationReceiver) (*tele
 				return nil
 			}
 			for state, n := range map[string]int{
-				"held": s.held, "free": s.free, "unresolved": s.unresolved, "contested": s.contested, "unresolved_dra": s.unresolvedDRA,
+				"held": s.Held, "free": s.Free, "unresolved": s.Unresolved, "contested": s.Contested, "unresolved_dra": s.UnresolvedDRA,
 			} {
 				o.Observe(int64(n), with("state", state))
 			}
@@ -67,7 +69,7 @@ func with(key, value string) metric.MeasurementOption {
 	return metric.WithAttributeSet(attribute.NewSet(attribute.String(key, value)))
 }
 
-func (t *telemetry) called(ctx context.Context, call string, o outcome) {
+func (t *telemetry) called(ctx context.Context, call string, o kubelet.Outcome) {
 	t.builder.GpuAllocationCalls.Add(ctx, 1, metric.WithAttributeSet(attribute.NewSet(
 		attribute.String("call", call), attribute.String("outcome", string(o)))))
 }
@@ -77,13 +79,13 @@ func (t *telemetry) asked(ctx context.Context, object string, r k8sclient.Result
 		attribute.String("object", object), attribute.String("result", string(r)))))
 }
 
-func (t *telemetry) counted(ctx context.Context, tl *tally) {
-	for r, n := range tl.refused {
+func (t *telemetry) counted(ctx context.Context, tl *snapshot.Tally) {
+	for r, n := range tl.Refused {
 		if n > 0 {
-			t.builder.GpuAllocationEntriesRefused.Add(ctx, int64(n), with("reason", reasonNames[r]))
+			t.builder.GpuAllocationEntriesRefused.Add(ctx, int64(n), with("reason", snapshot.Reason(r).String()))
 		}
 	}
-	if tl.sharesAssumed > 0 {
-		t.builder.GpuAllocationSharesAssumed.Add(ctx, int64(tl.sharesAssumed))
+	if tl.SharesAssumed > 0 {
+		t.builder.GpuAllocationSharesAssumed.Add(ctx, int64(tl.SharesAssumed))
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gpuallocationreceiver
+package kubeapi
 
 import (
 	"context"
@@ -14,44 +14,31 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/dra"
 )
-
-// claimName is a ResourceClaim.
-type claimName struct{ namespace, name string }
-
-// claimID is a ResourceClaim with what the kubelet says was allocated for it, so
-// that a claim that is made anew under the same name is another.
-type claimID struct {
-	claimName
-	allocation [32]byte // a digest
-}
-
-// claim is what a ResourceClaim says of its devices: whether they are held, or
-// only looked at (adminAccess), which the kubelet does not say.
-type claim struct{ held, looked map[poolDevice]bool }
 
 // claims reads each ResourceClaim once, when the kubelet first lists it, and
 // forgets it when the kubelet no longer does.
 type claims struct {
 	get     func(ctx context.Context, namespace, name string) (*resourcev1.ResourceClaim, error)
-	tel     *telemetry
+	tel     Telemetry
 	changed func() // told when there are new claims in read
 
-	read atomic.Pointer[map[claimID]claim]
+	read atomic.Pointer[map[dra.ClaimID]dra.Claim]
 	wake chan struct{} // has room for one
 
 	mu     sync.Mutex
-	wanted map[claimID]poolDevice // each with one device that it has to have
+	wanted map[dra.ClaimID]dra.Device // each with one device that it has to have
 }
 
-func newClaims(get func(context.Context, string, string) (*resourcev1.ResourceClaim, error), tel *telemetry, changed func()) *claims {
+func newClaims(get func(context.Context, string, string) (*resourcev1.ResourceClaim, error), tel Telemetry, changed func()) *claims {
 	c := &claims{get: get, tel: tel, changed: changed, wake: make(chan struct{}, 1)}
-	c.read.Store(&map[claimID]claim{})
+	c.read.Store(&map[dra.ClaimID]dra.Claim{})
 	return c
 }
 
 // want says which claims the kubelet lists now. It does not wait.
-func (c *claims) want(wanted map[claimID]poolDevice) {
+func (c *claims) want(wanted map[dra.ClaimID]dra.Device) {
 	c.mu.Lock()
 	same := maps.Equal(c.wanted, wanted)
 	c.wanted = wanted
@@ -81,8 +68,8 @@ type waiting struct {
 // run reads until ctx ends, one claim at a time. When the API as a whole does not
 // answer, or refuses, all of them wait.
 func (c *claims) run(ctx context.Context) {
-	requests := newRequests(resourceClaims, c.tel)
-	wait := map[claimID]waiting{}
+	requests := c.tel.requests(resourceClaims)
+	wait := map[dra.ClaimID]waiting{}
 	var all waiting
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -113,13 +100,13 @@ func (c *claims) run(ctx context.Context) {
 
 // round reads what is wanted, not yet read, and does not wait. It gives the time
 // at which the first of those that wait is due, and false where the API failed.
-func (c *claims) round(ctx context.Context, requests *k8sclient.Requests, wait map[claimID]waiting) (next time.Time, ok bool) {
+func (c *claims) round(ctx context.Context, requests *k8sclient.Requests, wait map[dra.ClaimID]waiting) (next time.Time, ok bool) {
 	c.mu.Lock()
 	wanted := c.wanted
 	c.mu.Unlock()
-	maps.DeleteFunc(wait, func(id claimID, _ waiting) bool { _, still := wanted[id]; return !still })
+	maps.DeleteFunc(wait, func(id dra.ClaimID, _ waiting) bool { _, still := wanted[id]; return !still })
 
-	read := map[claimID]claim{}
+	read := map[dra.ClaimID]dra.Claim{}
 	known := *c.read.Load()
 	news := false
 	ok = true
@@ -162,29 +149,29 @@ var (
 	errOther        = errors.New("the claim has other devices than the kubelet says")
 )
 
-func (c *claims) ask(ctx context.Context, id claimID, device poolDevice) (claim, k8sclient.Result, error) {
+func (c *claims) ask(ctx context.Context, id dra.ClaimID, device dra.Device) (dra.Claim, k8sclient.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, k8sclient.AnswerTimeout)
 	defer cancel()
-	got, err := c.get(ctx, id.namespace, id.name)
+	got, err := c.get(ctx, id.Namespace, id.Name)
 	switch res := k8sclient.ResultOf(err); {
 	case res == k8sclient.ResultNotServed:
-		return claim{}, resultNotFound, err
+		return dra.Claim{}, resultNotFound, err
 	case err != nil:
-		return claim{}, res, err
+		return dra.Claim{}, res, err
 	case got.Status.Allocation == nil:
-		return claim{}, resultOther, errNoAllocation
+		return dra.Claim{}, resultOther, errNoAllocation
 	}
-	out := claim{held: map[poolDevice]bool{}, looked: map[poolDevice]bool{}}
+	out := dra.Claim{Held: map[dra.Device]bool{}, Looked: map[dra.Device]bool{}}
 	for _, r := range got.Status.Allocation.Devices.Results {
-		d := poolDevice{pool{r.Driver, r.Pool}, r.Device}
+		d := dra.Device{Pool: dra.Pool{Driver: r.Driver, Name: r.Pool}, Device: r.Device}
 		if r.AdminAccess != nil && *r.AdminAccess {
-			out.looked[d] = true
+			out.Looked[d] = true
 		} else {
-			out.held[d] = true
+			out.Held[d] = true
 		}
 	}
-	if !out.held[device] && !out.looked[device] {
-		return claim{}, resultOther, errOther
+	if !out.Held[device] && !out.Looked[device] {
+		return dra.Claim{}, resultOther, errOther
 	}
 	return out, k8sclient.ResultOK, nil
 }

@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gpuallocationreceiver
+package snapshot
 
 import (
 	"testing"
@@ -11,22 +11,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
-
-func nodeOf(unschedulable bool, labels ...string) *corev1.Node {
-	n := &corev1.Node{
-		TypeMeta:   metav1.TypeMeta{Kind: "Node", APIVersion: "v1"},
-		ObjectMeta: metav1.ObjectMeta{Name: "node-a", ResourceVersion: "1", Labels: map[string]string{}},
-		Spec:       corev1.NodeSpec{Unschedulable: unschedulable},
-	}
-	for i := 0; i < len(labels); i += 2 {
-		n.Labels[labels[i]] = labels[i+1]
-	}
-	return n
-}
 
 func TestNode(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -46,12 +33,12 @@ func TestNode(t *testing.T) {
 		"time-slicing":     {nodeOf(false, labelSharing, "time-slicing", labelGKESharing, "time-sharing"), map[string]int64{"gpu.node.schedulable": 1}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, ok := keepNode(tt.node)
+			s, ok := KeepNode(tt.node)
 			assert.True(t, ok)
 			assert.Equal(t, tt.mps, s.mps)
 			md := pmetric.NewMetrics()
 			at := time.Unix(1, 2)
-			s.addNode(md, at, &Config{NodeName: "node-a", ClusterName: "prod"}, "1.2.3")
+			s.AddTo(md, at, &Origin{Node: "node-a", Cluster: "prod", Version: "1.2.3"})
 			assert.Equal(t, 1, md.ResourceMetrics().Len())
 			rm := md.ResourceMetrics().At(0)
 			assert.Equal(t, map[string]any{names.K8sClusterName: "prod", names.K8sNodeName: "node-a"}, rm.Resource().Attributes().AsRaw())
@@ -66,6 +53,6 @@ func TestNode(t *testing.T) {
 			assert.Equal(t, tt.want, got)
 		})
 	}
-	_, ok := keepNode("no node")
+	_, ok := KeepNode("no node")
 	assert.False(t, ok)
 }

@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gpuallocationreceiver
+package snapshot
 
 import (
 	"time"
@@ -10,35 +10,43 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/owner"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/metadata"
 )
 
-// metrics writes a snapshot: one resource for each container that holds devices,
+// Origin is what is the same in all batches of a receiver.
+type Origin struct {
+	Cluster, Node string // "" where it is unknown
+	Version       string // of the scope
+	Interval      time.Duration
+}
+
+// Metrics writes a snapshot: one resource for each container that holds devices,
 // and one for the free devices of the node. Every point has the snapshot's time.
-func (s *snapshot) metrics(cfg *Config, version string) pmetric.Metrics {
+func (s *Snapshot) Metrics(from *Origin) pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	var points pmetric.NumberDataPointSlice
 	for i, a := range s.allocations {
 		if i == 0 || a.holder != s.allocations[i-1].holder {
-			points = newResource(md, a.holder, cfg, version)
+			points = newResource(md, a.holder, from)
 		}
-		a.put(points.AppendEmpty(), pcommon.NewTimestampFromTime(s.at))
+		a.put(points.AppendEmpty(), pcommon.NewTimestampFromTime(s.At))
 	}
 	return md
 }
 
-// nothing writes that the node has no device any more, which no share can tell: a
+// Nothing writes that the node has no device any more, which no share can tell: a
 // point without device and without value, of the snapshot's time.
-func (s *snapshot) nothing(md pmetric.Metrics, cfg *Config, version string) {
-	p := newResource(md, holder{}, cfg, version).AppendEmpty()
-	p.SetTimestamp(pcommon.NewTimestampFromTime(s.at))
+func (s *Snapshot) Nothing(md pmetric.Metrics, from *Origin) {
+	p := newResource(md, owner.Owner{}, from).AppendEmpty()
+	p.SetTimestamp(pcommon.NewTimestampFromTime(s.At))
 	p.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
-	p.Attributes().PutStr(names.K8sNodeName, cfg.NodeName)
+	p.Attributes().PutStr(names.K8sNodeName, from.Node)
 }
 
-// addNode writes what is known of the node, as of a time.
-func (s nodeState) addNode(md pmetric.Metrics, at time.Time, cfg *Config, version string) {
-	ms := newScope(md, holder{}, cfg, version)
+// AddTo writes what is known of the node, as of a time.
+func (s Node) AddTo(md pmetric.Metrics, at time.Time, from *Origin) {
+	ms := newScope(md, owner.Owner{}, from)
 	point := func(m *names.Metric, is bool) {
 		p := m.Init(ms.AppendEmpty()).AppendEmpty()
 		p.SetTimestamp(pcommon.NewTimestampFromTime(at))
@@ -46,7 +54,7 @@ func (s nodeState) addNode(md pmetric.Metrics, at time.Time, cfg *Config, versio
 		if is {
 			p.SetIntValue(1)
 		}
-		p.Attributes().PutStr(names.K8sNodeName, cfg.NodeName)
+		p.Attributes().PutStr(names.K8sNodeName, from.Node)
 	}
 	point(&names.GPUNodeSchedulable, s.schedulable)
 	if s.hasMIG {
@@ -54,30 +62,24 @@ func (s nodeState) addNode(md pmetric.Metrics, at time.Time, cfg *Config, versio
 	}
 }
 
-func newResource(md pmetric.Metrics, h holder, cfg *Config, version string) pmetric.NumberDataPointSlice {
-	m := newScope(md, h, cfg, version).AppendEmpty()
-	m.Metadata().PutDouble(names.GPUAllocationInterval, max(cfg.CollectionInterval, cfg.PollInterval).Seconds())
+func newResource(md pmetric.Metrics, h owner.Owner, from *Origin) pmetric.NumberDataPointSlice {
+	m := newScope(md, h, from).AppendEmpty()
+	m.Metadata().PutDouble(names.GPUAllocationInterval, from.Interval.Seconds())
 	return names.GPUAllocation.Init(m)
 }
 
-func newScope(md pmetric.Metrics, h holder, cfg *Config, version string) pmetric.MetricSlice {
+func newScope(md pmetric.Metrics, h owner.Owner, from *Origin) pmetric.MetricSlice {
 	rm := md.ResourceMetrics().AppendEmpty()
 	attrs := rm.Resource().Attributes()
 	attrs.EnsureCapacity(5)
-	if cfg.ClusterName != "" {
-		attrs.PutStr(names.K8sClusterName, cfg.ClusterName)
+	if from.Cluster != "" {
+		attrs.PutStr(names.K8sClusterName, from.Cluster)
 	}
-	attrs.PutStr(names.K8sNodeName, cfg.NodeName)
-	if h != (holder{}) {
-		attrs.PutStr(names.K8sNamespaceName, h.namespace)
-		attrs.PutStr(names.K8sPodName, h.pod)
-		if h.container != "" { // several of the pod
-			attrs.PutStr(names.K8sContainerName, h.container)
-		}
-	}
+	attrs.PutStr(names.K8sNodeName, from.Node)
+	h.Put(attrs)
 	sm := rm.ScopeMetrics().AppendEmpty()
 	sm.Scope().SetName(metadata.ScopeName)
-	sm.Scope().SetVersion(version)
+	sm.Scope().SetVersion(from.Version)
 	return sm.Metrics()
 }
 
@@ -92,7 +94,7 @@ func (a *allocation) put(p pmetric.NumberDataPoint, at pcommon.Timestamp) {
 	attrs.PutStr(names.GPUSharing, a.sharing)
 	attrs.PutBool(names.GPUAllocationResolved, a.resolved)
 	for _, known := range [...]struct{ key, value string }{
-		{names.GPUMIGUUID, a.mig}, {names.HwParent, a.parent}, {names.GPUMIGProfile, a.profile},
+		{names.GPUMIGUUID, a.MIG}, {names.HwParent, a.Parent}, {names.GPUMIGProfile, a.Profile},
 	} {
 		if known.value != "" {
 			attrs.PutStr(known.key, known.value)

@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gpuallocationreceiver
+package snapshot
 
 import (
 	"fmt"
@@ -10,98 +10,63 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	resourcev1 "k8s.io/api/resource/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/dra"
 )
 
-const (
-	nvidia = "gpu.nvidia.com"
-	gpuC   = "GPU-cccccccc-0000-0000-0000-000000000000"
-)
-
-// sliceDevice is one of a ResourceSlice; attributes are pairs of name and text.
-func sliceDevice(name string, attributes ...string) resourcev1.Device {
-	d := resourcev1.Device{Name: name, Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{}}
-	for i := 0; i < len(attributes); i += 2 {
-		d.Attributes[resourcev1.QualifiedName(attributes[i])] = resourcev1.DeviceAttribute{StringValue: &attributes[i+1]}
-	}
-	return d
-}
-
-func wholeGPU(name, uuid string) resourcev1.Device {
-	return sliceDevice(name, "type", "gpu", "uuid", uuid, "productName", "NVIDIA H100")
-}
-
-func migDevice(name, uuid, parent string) resourcev1.Device {
-	return sliceDevice(name, "type", "mig", "uuid", uuid, "parentUUID", parent, "profile", "1g.10gb")
-}
-
-// resourceSlice is one of count slices of the pool node-a.
-func resourceSlice(name, driver string, generation, count int64, devices ...resourcev1.Device) *resourcev1.ResourceSlice {
-	node := "node-a"
-	return &resourcev1.ResourceSlice{
-		TypeMeta:   metav1.TypeMeta{Kind: "ResourceSlice", APIVersion: "resource.k8s.io/v1"},
-		ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: "1"},
-		Spec: resourcev1.ResourceSliceSpec{
-			Driver: driver, NodeName: &node, Devices: devices,
-			Pool: resourcev1.ResourcePool{Name: "node-a", Generation: generation, ResourceSliceCount: count},
-		},
-	}
-}
-
-func poolsOf(all ...*resourcev1.ResourceSlice) *pools {
-	keeper := sliceKeeper{createDefaultConfig().(*Config).DRA.drivers()}
-	kept := map[string]keptSlice{}
+func poolsOf(all ...*resourcev1.ResourceSlice) *dra.Pools {
+	keeper := dra.Keeper{Drivers: drivers}
+	kept := map[string]dra.Slice{}
 	for _, s := range all {
-		if is, ok := keeper.keep(s); ok {
+		if is, ok := keeper.Keep(s); ok {
 			kept[s.Name] = is
 		}
 	}
-	return newPools(kept, 1000)
+	return dra.NewPools(kept, 1000)
 }
 
-func onePool(devices ...resourcev1.Device) *pools {
+func onePool(devices ...resourcev1.Device) *dra.Pools {
 	return poolsOf(resourceSlice("a", nvidia, 1, 1, devices...))
 }
 
 // readAll is a view in which the claims that a node's kubelet lists were read, but
 // for those in unread; the devices of those in looked are only looked at.
-func readAll(t *testing.T, n *node, p *pools, unread, looked map[string]bool) view {
+func readAll(t *testing.T, n *node, p *dra.Pools, unread, looked map[string]bool) View {
 	t.Helper()
 	tl := tallyOf(newBuilder(t), n)
-	v := view{dra: true, pools: p, fresh: true, claims: map[claimID]claim{}}
+	v := View{DRA: true, Pools: p, Fresh: true, Claims: map[dra.ClaimID]dra.Claim{}}
 	for _, c := range tl.claimed {
-		if unread[c.claim.name] {
+		if unread[c.claim.Name] {
 			continue
 		}
-		if _, ok := v.claims[c.claim]; !ok {
-			v.claims[c.claim] = claim{held: map[poolDevice]bool{}, looked: map[poolDevice]bool{}}
+		if _, ok := v.Claims[c.claim]; !ok {
+			v.Claims[c.claim] = dra.Claim{Held: map[dra.Device]bool{}, Looked: map[dra.Device]bool{}}
 		}
-		if looked[c.claim.name] {
-			v.claims[c.claim].looked[c.device] = true
+		if looked[c.claim.Name] {
+			v.Claims[c.claim].Looked[c.Device] = true
 		} else {
-			v.claims[c.claim].held[c.device] = true
+			v.Claims[c.claim].Held[c.Device] = true
 		}
 	}
 	return v
 }
 
-func tallyOf(b *builder, n *node) tally {
-	_, tl := b.read.list(n.answer(0).list)
+func tallyOf(b *Builder, n *node) Tally {
+	_, tl := b.Read.list(answer(n, 0).List)
 	return tl
 }
 
 // draLines are lines with the source and what is known of MIG.
-func draLines(s *snapshot) []string {
+func draLines(s *Snapshot) []string {
 	out := []string{}
 	for _, a := range s.allocations {
 		who := "-"
-		if a.holder != (holder{}) {
-			who = a.holder.pod + "/" + a.holder.container
+		if !a.holder.IsZero() {
+			who = a.holder.Pod + "/" + a.holder.Container
 		}
 		line := fmt.Sprintf("%s %s %.3g %s %s %s %v", who, a.hwID, a.share, a.resource, a.source, a.sharing, a.resolved)
-		for _, known := range []string{a.mig, a.parent, a.profile} {
+		for _, known := range []string{a.MIG, a.Parent, a.Profile} {
 			if known != "" {
 				line += " " + known
 			}
@@ -112,7 +77,7 @@ func draLines(s *snapshot) []string {
 }
 
 func shared(name, claim, driver, device, share string) pod {
-	return pod{"ml", name, []container{{name: "main", claims: []claimedDevice{{claim, driver, device, share}}}}}
+	return pod{Namespace: "ml", Name: name, Containers: []container{{Name: "main", Claims: []claimedDevice{{Claim: claim, Driver: driver, Device: device, Share: share}}}}}
 }
 
 func TestDRA(t *testing.T) {
@@ -128,98 +93,98 @@ func TestDRA(t *testing.T) {
 
 	for name, tt := range map[string]struct {
 		node           node
-		pools          *pools
+		pools          *dra.Pools
 		unread, looked string // names of claims
 		stale          bool
 		want           []string
-		states         states
+		states         States
 	}{
 		"one held, one free": {
-			node:  node{pods: []pod{claimsOf("ml", "train", "c", "gpu-0")}},
+			node:  node{Pods: []pod{claimsOf("ml", "train", "c", "gpu-0")}},
 			pools: two,
 			want: []string{
 				"- " + gpuB + " 0 gpu.nvidia.com dra none true",
 				"train/main " + gpuA + " 1 gpu.nvidia.com dra none true",
 			},
-			states: states{held: 1, free: 1},
+			states: States{Held: 1, Free: 1},
 		},
 		"the API is away for long: what is free is not known": {
-			node: node{pods: []pod{claimsOf("ml", "train", "c", "gpu-0")}}, pools: two, stale: true,
+			node: node{Pods: []pod{claimsOf("ml", "train", "c", "gpu-0")}}, pools: two, stale: true,
 			want:   []string{"train/main " + gpuA + " 1 gpu.nvidia.com dra none true"},
-			states: states{held: 1},
+			states: States{Held: 1},
 		},
 		"a claim that was not read: its device is neither held nor free": {
-			node:  node{pods: []pod{claimsOf("ml", "train", "c", "gpu-0")}},
+			node:  node{Pods: []pod{claimsOf("ml", "train", "c", "gpu-0")}},
 			pools: two, unread: "c",
 			want:   []string{"- " + gpuB + " 0 gpu.nvidia.com dra none true"},
-			states: states{free: 1, unresolvedDRA: 1},
+			states: States{Free: 1, UnresolvedDRA: 1},
 		},
 		"slices were never listed: whether it is a GPU is not known": {
-			node:   node{pods: []pod{claimsOf("ml", "train", "c", "gpu-0", "gpu-1")}},
+			node:   node{Pods: []pod{claimsOf("ml", "train", "c", "gpu-0", "gpu-1")}},
 			want:   []string{},
-			states: states{unresolvedDRA: 2},
+			states: States{UnresolvedDRA: 2},
 		},
 		"an agent that only looks holds nothing": {
-			node:  node{pods: []pod{claimsOf("ml", "monitor", "all", "gpu-0", "gpu-1"), claimsOf("ml", "train", "c", "gpu-1")}},
+			node:  node{Pods: []pod{claimsOf("ml", "monitor", "all", "gpu-0", "gpu-1"), claimsOf("ml", "train", "c", "gpu-1")}},
 			pools: two, looked: "all",
 			want: []string{
 				"- " + gpuA + " 0 gpu.nvidia.com dra none true",
 				"train/main " + gpuB + " 1 gpu.nvidia.com dra none true",
 			},
-			states: states{held: 1, free: 1},
+			states: States{Held: 1, Free: 1},
 		},
 		"held for sure, and by another claim that was not read": {
-			node:  node{pods: []pod{claimsOf("ml", "monitor", "all", "gpu-0"), claimsOf("ml", "train", "c", "gpu-0")}},
+			node:  node{Pods: []pod{claimsOf("ml", "monitor", "all", "gpu-0"), claimsOf("ml", "train", "c", "gpu-0")}},
 			pools: onePool(wholeGPU("gpu-0", gpuA)), unread: "all",
 			want:   []string{"train/main " + gpuA + " 1 gpu.nvidia.com dra none true"},
-			states: states{unresolvedDRA: 1},
+			states: States{UnresolvedDRA: 1},
 		},
 		"MIG: what is known is told, its sibling is free": {
-			node:  node{pods: []pod{claimsOf("ml", "a", "c", "gpu-0-mig-1g10gb-19-0")}},
+			node:  node{Pods: []pod{claimsOf("ml", "a", "c", "gpu-0-mig-1g10gb-19-0")}},
 			pools: cut,
 			want: []string{
 				"- node-a/gpu.nvidia.com/node-a/gpu-0-mig-1g10gb-19-1 0 gpu.nvidia.com dra none false " + migC + " " + gpuA + " 1g.10gb",
 				"a/main node-a/gpu.nvidia.com/node-a/gpu-0-mig-1g10gb-19-0 1 gpu.nvidia.com dra none false " + migA + " " + gpuA + " 1g.10gb",
 			},
-			states: states{unresolved: 1, free: 1},
+			states: States{Unresolved: 1, Free: 1},
 		},
 		"MIG made on demand: no UUID, and the GPU is not free beside it": {
-			node:  node{pods: []pod{claimsOf("ml", "a", "c", "gpu-0-mig-1g10gb-19-0")}},
+			node:  node{Pods: []pod{claimsOf("ml", "a", "c", "gpu-0-mig-1g10gb-19-0")}},
 			pools: dynamic,
 			want: []string{
 				"- " + gpuB + " 0 gpu.nvidia.com dra none true",
 				"a/main node-a/gpu.nvidia.com/node-a/gpu-0-mig-1g10gb-19-0 1 gpu.nvidia.com dra none false " + gpuA + " 1g.10gb",
 			},
-			states: states{unresolved: 1, free: 1},
+			states: States{Unresolved: 1, Free: 1},
 		},
 		"nothing is held: the GPU is free, and MIG devices that it could be cut into are not there": {
 			pools:  dynamic,
 			want:   []string{"- " + gpuA + " 0 gpu.nvidia.com dra none true", "- " + gpuB + " 0 gpu.nvidia.com dra none true"},
-			states: states{free: 2},
+			states: States{Free: 2},
 		},
 		"the same device is not free while what it draws on is held": {
-			node:  node{pods: []pod{claimsOf("ml", "a", "c", "part-0")}},
+			node:  node{Pods: []pod{claimsOf("ml", "a", "c", "part-0")}},
 			pools: poolsOf(resourceSlice("a", nvidia, 1, 1, counting(sliceDevice("part-0")), counting(sliceDevice("part-1")), sliceDevice("other"))),
 			want: []string{
 				"- node-a/gpu.nvidia.com/node-a/other 0 gpu.nvidia.com dra none false",
 				"a/main node-a/gpu.nvidia.com/node-a/part-0 1 gpu.nvidia.com dra none false",
 			},
-			states: states{unresolved: 1, free: 1},
+			states: States{Unresolved: 1, Free: 1},
 		},
 		"passed through to a virtual machine: not a GPU that is held, nor one that is free": {
-			node:   node{pods: []pod{claimsOf("ml", "vm", "c", "gpu-vfio-0")}},
+			node:   node{Pods: []pod{claimsOf("ml", "vm", "c", "gpu-vfio-0")}},
 			pools:  onePool(wholeGPU("gpu-0", gpuA), sliceDevice("gpu-vfio-0", "type", "vfio", "uuid", gpuA)),
 			want:   []string{},
-			states: states{},
+			states: States{},
 		},
 		"drivers that are none of GPUs": {
-			node:   node{pods: []pod{shared("a", "channel", "compute-domain.nvidia.com", "channel-0", ""), shared("b", "nic", "dra.net", "eth0", "")}},
+			node:   node{Pods: []pod{shared("a", "channel", "compute-domain.nvidia.com", "channel-0", ""), shared("b", "nic", "dra.net", "eth0", "")}},
 			pools:  poolsOf(resourceSlice("a", "compute-domain.nvidia.com", 1, 1, sliceDevice("channel-0"))),
 			want:   []string{},
-			states: states{},
+			states: States{},
 		},
 		"other vendors have no UUID": {
-			node: node{pods: []pod{shared("a", "c", "gpu.amd.com", "gpu-1-128", ""), shared("b", "d", "gaudi.intel.com", "0000-00-01-0-0x1020", "")}},
+			node: node{Pods: []pod{shared("a", "c", "gpu.amd.com", "gpu-1-128", ""), shared("b", "d", "gaudi.intel.com", "0000-00-01-0-0x1020", "")}},
 			pools: poolsOf(
 				resourceSlice("a", "gpu.amd.com", 1, 1, sliceDevice("gpu-1-128", "type", "amdgpu", "pciAddr", "0000:19:00.0")),
 				resourceSlice("b", "gaudi.intel.com", 1, 1, sliceDevice("0000-00-01-0-0x1020", "serial", "AN01"), sliceDevice("0000-00-02-0-0x1020", "serial", "AN02")),
@@ -229,37 +194,37 @@ func TestDRA(t *testing.T) {
 				"a/main node-a/gpu.amd.com/node-a/gpu-1-128 1 gpu.amd.com dra none false",
 				"b/main node-a/gaudi.intel.com/node-a/0000-00-01-0-0x1020 1 gaudi.intel.com dra none false",
 			},
-			states: states{unresolved: 2, free: 1},
+			states: States{Unresolved: 2, Free: 1},
 		},
 		"held, and in no slice": {
-			node:   node{pods: []pod{claimsOf("ml", "a", "c", "gpu-9")}},
+			node:   node{Pods: []pod{claimsOf("ml", "a", "c", "gpu-9")}},
 			pools:  onePool(wholeGPU("gpu-0", gpuA)),
 			want:   []string{"- " + gpuA + " 0 gpu.nvidia.com dra none true", "a/main node-a/gpu.nvidia.com/node-a/gpu-9 1 gpu.nvidia.com dra none false"},
-			states: states{unresolved: 1, free: 1},
+			states: States{Unresolved: 1, Free: 1},
 		},
 		"a pool of which a slice is missing: nothing in it is free": {
-			node:   node{pods: []pod{claimsOf("ml", "a", "c", "gpu-0")}},
+			node:   node{Pods: []pod{claimsOf("ml", "a", "c", "gpu-0")}},
 			pools:  poolsOf(resourceSlice("a", nvidia, 2, 2, wholeGPU("gpu-0", gpuA), wholeGPU("gpu-1", gpuB))),
 			want:   []string{"a/main " + gpuA + " 1 gpu.nvidia.com dra none true"},
-			states: states{held: 1},
+			states: States{Held: 1},
 		},
 		"one claim of several pods is shared": {
-			node:  node{pods: []pod{claimsOf("ml", "a", "c", "gpu-0"), claimsOf("ml", "b", "c", "gpu-0")}},
+			node:  node{Pods: []pod{claimsOf("ml", "a", "c", "gpu-0"), claimsOf("ml", "b", "c", "gpu-0")}},
 			pools: onePool(wholeGPU("gpu-0", gpuA)),
 			want: []string{
 				"a/main " + gpuA + "::0 0.5 gpu.nvidia.com dra time_slicing true",
 				"b/main " + gpuA + "::1 0.5 gpu.nvidia.com dra time_slicing true",
 			},
-			states: states{held: 1},
+			states: States{Held: 1},
 		},
 		"one claim of two containers of one pod is the pod's": {
-			node:   node{pods: []pod{{"ml", "a", []container{{name: "main", claims: []claimedDevice{{"c", nvidia, "gpu-0", ""}}}, {name: "sidecar", claims: []claimedDevice{{"c", nvidia, "gpu-0", ""}}}}}}},
+			node:   node{Pods: []pod{{Namespace: "ml", Name: "a", Containers: []container{{Name: "main", Claims: []claimedDevice{{Claim: "c", Driver: nvidia, Device: "gpu-0", Share: ""}}}, {Name: "sidecar", Claims: []claimedDevice{{Claim: "c", Driver: nvidia, Device: "gpu-0", Share: ""}}}}}}},
 			pools:  onePool(wholeGPU("gpu-0", gpuA)),
 			want:   []string{"a/ " + gpuA + " 1 gpu.nvidia.com dra none true"},
-			states: states{held: 1},
+			states: States{Held: 1},
 		},
 		"shares of one device": {
-			node: node{pods: []pod{
+			node: node{Pods: []pod{
 				shared("a", "c", nvidia, "gpu-0", "s1"), shared("b", "d", nvidia, "gpu-0", "s2"), shared("c", "e", nvidia, "gpu-0", "s3"),
 				shared("d", "f", nvidia, "gpu-1", "s4"),
 			}},
@@ -270,27 +235,27 @@ func TestDRA(t *testing.T) {
 				"c/main " + gpuA + "::2 0.333 gpu.nvidia.com dra time_slicing true",
 				"d/main " + gpuB + "::0 1 gpu.nvidia.com dra time_slicing true",
 			},
-			states: states{held: 2},
+			states: States{Held: 2},
 		},
 		"shares, one of a claim that was not read": {
-			node:  node{pods: []pod{shared("a", "c", nvidia, "gpu-0", "s1"), shared("b", "d", nvidia, "gpu-0", "s2")}},
+			node:  node{Pods: []pod{shared("a", "c", nvidia, "gpu-0", "s1"), shared("b", "d", nvidia, "gpu-0", "s2")}},
 			pools: onePool(wholeGPU("gpu-0", gpuA)), unread: "d",
 			want:   []string{"a/main " + gpuA + "::0 0.5 gpu.nvidia.com dra time_slicing true"},
-			states: states{unresolvedDRA: 1},
+			states: States{UnresolvedDRA: 1},
 		},
 		"two claims for the whole of one device": {
-			node:  node{pods: []pod{claimsOf("ml", "finished", "c", "gpu-0"), claimsOf("ml", "next", "d", "gpu-0")}},
+			node:  node{Pods: []pod{claimsOf("ml", "finished", "c", "gpu-0"), claimsOf("ml", "next", "d", "gpu-0")}},
 			pools: onePool(wholeGPU("gpu-0", gpuA)),
 			want: []string{
 				"finished/main " + gpuA + " 1 gpu.nvidia.com dra none true",
 				"next/main " + gpuA + " 1 gpu.nvidia.com dra none true",
 			},
-			states: states{contested: 1},
+			states: States{Contested: 1},
 		},
 		"DRA and device plugin on one node: each GPU is told once": {
 			node: node{
-				devices: map[string][]string{gpuName: {gpuA, gpuB, gpuC}},
-				pods:    []pod{claimsOf("ml", "dra", "c", "gpu-0"), holds("ml", "plugin", gpuName, gpuB)},
+				Devices: map[string][]string{gpuName: {gpuA, gpuB, gpuC}},
+				Pods:    []pod{claimsOf("ml", "dra", "c", "gpu-0"), holds("ml", "plugin", gpuName, gpuB)},
 			},
 			pools: onePool(wholeGPU("gpu-0", gpuA), wholeGPU("gpu-1", gpuB), wholeGPU("gpu-2", gpuC)),
 			want: []string{
@@ -298,24 +263,24 @@ func TestDRA(t *testing.T) {
 				"dra/main " + gpuA + " 1 gpu.nvidia.com dra none true",
 				"plugin/main " + gpuB + " 1 nvidia.com/gpu pod_resources none true",
 			},
-			states: states{held: 2, free: 1},
+			states: States{Held: 2, Free: 1},
 		},
 		"a slice knows the MIG device of the device plugin": {
-			node:   node{devices: map[string][]string{gpuName: {migC}}, pods: []pod{holds("ml", "a", gpuName, migC)}},
+			node:   node{Devices: map[string][]string{gpuName: {migC}}, Pods: []pod{holds("ml", "a", gpuName, migC)}},
 			pools:  onePool(migDevice("gpu-0-mig-1g10gb-19-1", migC, gpuA)),
 			want:   []string{"a/main node-a/" + migC + " 1 nvidia.com/gpu pod_resources none false " + migC + " " + gpuA + " 1g.10gb"},
-			states: states{unresolved: 1},
+			states: States{Unresolved: 1},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBuilder(t)
 			v := readAll(t, &tt.node, tt.pools, map[string]bool{tt.unread: true}, map[string]bool{tt.looked: true})
-			v.fresh = !tt.stale
+			v.Fresh = !tt.stale
 			for seed := range uint64(10) {
-				s, tl := b.build(tt.node.answer(seed), v, nil)
+				s, tl := b.Build(answer(&tt.node, seed), v, nil)
 				require.Equal(t, tt.want, draLines(s))
-				require.Equal(t, tt.states, s.states)
-				require.Zero(t, tl.refused)
+				require.Equal(t, tt.states, s.States)
+				require.Zero(t, tl.Refused)
 			}
 		})
 	}
@@ -325,13 +290,13 @@ func TestDRA(t *testing.T) {
 func TestPartsKeepTheirNumbers(t *testing.T) {
 	b := newBuilder(t)
 	p := onePool(wholeGPU("gpu-0", gpuA))
-	var s *snapshot
+	var s *Snapshot
 	step := func(pods ...string) []string {
 		n := node{}
 		for _, name := range pods {
-			n.pods = append(n.pods, shared(name, "claim-"+name, nvidia, "gpu-0", "share-"+name))
+			n.Pods = append(n.Pods, shared(name, "claim-"+name, nvidia, "gpu-0", "share-"+name))
 		}
-		s, _ = b.build(n.answer(0), readAll(t, &n, p, nil, nil), s)
+		s, _ = b.Build(answer(&n, 0), readAll(t, &n, p, nil, nil), s)
 		return draLines(s)
 	}
 	part := func(pod string, n int, share string) string {
@@ -347,13 +312,13 @@ func TestPartsKeepTheirNumbers(t *testing.T) {
 
 // What the labels of the node say of sharing is what replicas are told with.
 func TestMPS(t *testing.T) {
-	n := node{devices: map[string][]string{gpuName: replicas(gpuA, 2), "nvidia.com/mig-1g.5gb": {migC}}, pods: []pod{holds("ml", "a", gpuName, gpuA+"::0")}}
+	n := node{Devices: map[string][]string{gpuName: replicas(gpuA, 2), "nvidia.com/mig-1g.5gb": {migC}}, Pods: []pod{holds("ml", "a", gpuName, gpuA+"::0")}}
 	b := newBuilder(t)
 	for _, tt := range []struct {
-		node *nodeState
+		node *Node
 		want string
-	}{{nil, names.SharingTimeSlicing}, {&nodeState{}, names.SharingTimeSlicing}, {&nodeState{mps: true}, names.SharingMPS}} {
-		s, _ := b.build(n.answer(0), view{node: tt.node}, nil)
+	}{{nil, names.SharingTimeSlicing}, {&Node{}, names.SharingTimeSlicing}, {&Node{mps: true}, names.SharingMPS}} {
+		s, _ := b.Build(answer(&n, 0), View{Node: tt.node}, nil)
 		assert.Equal(t, []string{
 			"- " + gpuA + "::1 0 nvidia.com/gpu pod_resources " + tt.want + " true",
 			"- node-a/" + migC + " 0 nvidia.com/mig-1g.5gb pod_resources none false " + migC,
@@ -363,33 +328,33 @@ func TestMPS(t *testing.T) {
 }
 
 func TestRefusedClaims(t *testing.T) {
-	b := newBuilder(t, func(c *Config) { c.MaxContainers, c.MaxDevices = 2, 3 })
+	b := newBuilder(t, func(c *Builder) { c.MaxContainers, c.MaxDevices = 2, 3 })
 	p := onePool(wholeGPU("gpu-0", gpuA), wholeGPU("gpu-1", gpuB), wholeGPU("gpu-2", gpuC))
-	build := func(n node) (*snapshot, tally) { return b.build(n.answer(0), readAll(t, &n, p, nil, nil), nil) }
+	build := func(n node) (*Snapshot, Tally) { return b.Build(answer(&n, 0), readAll(t, &n, p, nil, nil), nil) }
 
-	s, tl := build(node{pods: []pod{claimsOf("ml", "a", "c", "", "x\u202ey", "gpu-0"), claimsOf("ml", "", "d", "gpu-1")}})
-	assert.Equal(t, 2, tl.refused[badID])
-	assert.Equal(t, 1, tl.refused[badHolder])
+	s, tl := build(node{Pods: []pod{claimsOf("ml", "a", "c", "", "x\u202ey", "gpu-0"), claimsOf("ml", "", "d", "gpu-1")}})
+	assert.Equal(t, 2, tl.Refused[BadID])
+	assert.Equal(t, 1, tl.Refused[BadOwner])
 	assert.Equal(t, []string{"- " + gpuC + " 0 gpu.nvidia.com dra none true", "a/main " + gpuA + " 1 gpu.nvidia.com dra none true"}, draLines(s),
 		"whoever holds gpu-1 has no name, but it is not free")
 
-	s, tl = build(node{pods: []pod{claimsOf("ml", "a", "a", "gpu-0"), claimsOf("ml", "b", "b", "gpu-1"), claimsOf("ml", "c", "c", "gpu-2")}})
-	assert.Equal(t, 1, tl.refused[containersLimit])
-	assert.Equal(t, states{held: 2}, s.states)
+	s, tl = build(node{Pods: []pod{claimsOf("ml", "a", "a", "gpu-0"), claimsOf("ml", "b", "b", "gpu-1"), claimsOf("ml", "c", "c", "gpu-2")}})
+	assert.Equal(t, 1, tl.Refused[ContainersLimit])
+	assert.Equal(t, States{Held: 2}, s.States)
 
-	n := node{devices: map[string][]string{gpuName: {gpuA, gpuB}}, pods: []pod{holds("ml", "a", gpuName, gpuA, gpuB), claimsOf("ml", "b", "b", "gpu-2", "gpu-3")}}
+	n := node{Devices: map[string][]string{gpuName: {gpuA, gpuB}}, Pods: []pod{holds("ml", "a", gpuName, gpuA, gpuB), claimsOf("ml", "b", "b", "gpu-2", "gpu-3")}}
 	s, tl = build(n)
-	assert.Equal(t, 1, tl.refused[devicesLimit])
-	assert.Equal(t, states{held: 3}, s.states)
+	assert.Equal(t, 1, tl.Refused[DevicesLimit])
+	assert.Equal(t, States{Held: 3}, s.States)
 }
 
 // A claim made anew under the same name is another claim; the order in which the
 // kubelet lists, and its repetitions, do not make one.
 func TestClaimIdentity(t *testing.T) {
 	b := newBuilder(t)
-	id := func(seed uint64, devices ...string) claimID {
-		n := node{pods: []pod{claimsOf("ml", "a", "c", devices...)}}
-		_, tl := b.read.list(n.answer(seed).list)
+	id := func(seed uint64, devices ...string) dra.ClaimID {
+		n := node{Pods: []pod{claimsOf("ml", "a", "c", devices...)}}
+		_, tl := b.Read.list(answer(&n, seed).List)
 		return tl.claimed[0].claim
 	}
 	assert.Equal(t, id(0, "gpu-0", "gpu-1"), id(1, "gpu-1", "gpu-0", "gpu-0"))

@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gpuallocationreceiver
+package snapshot
 
 import (
 	corev1 "k8s.io/api/core/v1"
@@ -16,8 +16,8 @@ const (
 	labelGKESharing = "cloud.google.com/gke-gpu-sharing-strategy" // GKE
 )
 
-// nodeState is what is kept of the node's object.
-type nodeState struct {
+// Node is what is kept of the node's object.
+type Node struct {
 	schedulable bool
 	// reconfiguring: the MIG layout is being changed. hasMIG is false where no
 	// MIG manager says so or otherwise.
@@ -25,12 +25,13 @@ type nodeState struct {
 	mps                   bool // replicas are shared by MPS
 }
 
-func keepNode(obj any) (nodeState, bool) {
+// KeepNode is the Node of an object, false where it is of another kind.
+func KeepNode(obj any) (Node, bool) {
 	node, ok := obj.(*corev1.Node)
 	if !ok {
-		return nodeState{}, false
+		return Node{}, false
 	}
-	s := nodeState{
+	s := Node{
 		schedulable: !node.Spec.Unschedulable,
 		mps:         node.Labels[labelSharing] == "mps" || node.Labels[labelGKESharing] == "mps",
 	}
@@ -43,9 +44,9 @@ func keepNode(obj any) (nodeState, bool) {
 	return s, true
 }
 
-// sharing is the value of gpu.sharing for replicas of the device plugin, whose
+// Sharing is the value of gpu.sharing for replicas of the device plugin, whose
 // ids do not tell.
-func (s *nodeState) sharing() string {
+func (s *Node) Sharing() string {
 	if s != nil && s.mps {
 		return names.SharingMPS
 	}

@@ -1,11 +1,10 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gpuallocationreceiver
+package snapshot
 
 import (
 	"encoding/json"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"testing"
@@ -13,99 +12,57 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/pmetric"
 
-	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/resourcenames"
-)
-
-const (
-	gpuName = "nvidia.com/gpu"
-	gpuA    = "GPU-aaaaaaaa-0000-0000-0000-000000000000"
-	gpuB    = "GPU-bbbbbbbb-0000-0000-0000-000000000000"
-	migC    = "MIG-cccccccc-0000-0000-0000-000000000000"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/kubelet"
 )
 
 var t0 = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 
-func newBuilder(t testing.TB, change ...func(*Config)) *builder {
+// drivers are the defaults of the configuration.
+var drivers = map[string]bool{"gpu.nvidia.com": true, "gpu.amd.com": true, "gpu.intel.com": true, "gaudi.intel.com": true}
+
+func newBuilder(t testing.TB, change ...func(*Builder)) *Builder {
 	t.Helper()
-	cfg := createDefaultConfig().(*Config)
-	cfg.NodeName = "node-a"
-	for _, f := range change {
-		f(cfg)
-	}
-	require.NoError(t, cfg.Validate())
-	m, err := resourcenames.New(cfg.ResourceNames)
+	m, err := resourcenames.New(resourcenames.Default())
 	require.NoError(t, err)
-	return &builder{cfg: cfg, read: reader{m, cfg.DRA.drivers()}}
+	b := &Builder{Node: "node-a", MaxContainers: 10_000, MaxDevices: 50_000, Read: Reader{Resources: m, Drivers: drivers}}
+	for _, f := range change {
+		f(b)
+	}
+	return b
 }
 
-func (n *node) answer(seed uint64) answer {
+func answer(n *node, seed uint64) kubelet.Answer {
 	order := rand.New(rand.NewPCG(seed, seed))
-	return answer{at: t0, list: n.list(order), allocatable: n.allocatable(order)}
-}
-
-func replicas(id string, n int) []string {
-	ids := make([]string, n)
-	for i := range ids {
-		ids[i] = fmt.Sprintf("%s::%d", id, i)
-	}
-	return ids
-}
-
-// lines renders metrics, one line a point: holder, hw.id, value, resource,
-// sharing, resolved.
-func lines(md pmetric.Metrics) []string {
-	out := []string{}
-	for _, rm := range md.ResourceMetrics().All() {
-		get := func(attrs pcommon.Map, key string) string {
-			v, ok := attrs.Get(key)
-			if !ok {
-				return "-"
-			}
-			return v.AsString()
-		}
-		r := rm.Resource().Attributes()
-		if rm.ScopeMetrics().At(0).Metrics().At(0).Name() != names.GPUAllocation.Name {
-			continue // about the node
-		}
-		for _, p := range rm.ScopeMetrics().At(0).Metrics().At(0).Sum().DataPoints().All() {
-			a := p.Attributes()
-			out = append(out, fmt.Sprintf("%s/%s/%s %s %v %s %s %s",
-				get(r, names.K8sNamespaceName), get(r, names.K8sPodName), get(r, names.K8sContainerName),
-				get(a, names.HwID), p.DoubleValue(), get(a, names.K8sResourceName), get(a, names.GPUSharing), get(a, names.GPUAllocationResolved)))
-		}
-	}
-	return out
+	return kubelet.Answer{At: t0, List: n.List(order), Allocatable: n.Allocatable(order)}
 }
 
 func TestSnapshot(t *testing.T) {
 	for name, tt := range map[string]struct {
 		node   node
 		want   []string
-		states states
+		states States
 	}{
-		"nothing": {node{}, []string{}, states{}},
+		"nothing": {node{}, []string{}, States{}},
 		"whole GPUs, one of them free": {
 			node{
-				devices: map[string][]string{gpuName: {gpuA, gpuB}},
-				pods:    []pod{holds("ml", "train", gpuName, gpuA)},
+				Devices: map[string][]string{gpuName: {gpuA, gpuB}},
+				Pods:    []pod{holds("ml", "train", gpuName, gpuA)},
 			},
 			[]string{
 				"-/-/- " + gpuB + " 0 nvidia.com/gpu none true",
 				"ml/train/main " + gpuA + " 1 nvidia.com/gpu none true",
 			},
-			states{held: 1, free: 1},
+			States{Held: 1, Free: 1},
 		},
 		"one pod, two containers, three GPUs": {
 			node{
-				devices: map[string][]string{gpuName: {gpuA, gpuB, "GPU-cccccccc-0000-0000-0000-000000000000"}},
-				pods: []pod{{"ml", "train", []container{
-					{name: "a", devices: map[string][]string{gpuName: {gpuA, gpuB}}},
-					{name: "b", devices: map[string][]string{gpuName: {"GPU-cccccccc-0000-0000-0000-000000000000"}}},
-					{name: "sidecar"},
+				Devices: map[string][]string{gpuName: {gpuA, gpuB, "GPU-cccccccc-0000-0000-0000-000000000000"}},
+				Pods: []pod{{Namespace: "ml", Name: "train", Containers: []container{
+					{Name: "a", Devices: map[string][]string{gpuName: {gpuA, gpuB}}},
+					{Name: "b", Devices: map[string][]string{gpuName: {"GPU-cccccccc-0000-0000-0000-000000000000"}}},
+					{Name: "sidecar"},
 				}}},
 			},
 			[]string{
@@ -113,12 +70,12 @@ func TestSnapshot(t *testing.T) {
 				"ml/train/a " + gpuB + " 1 nvidia.com/gpu none true",
 				"ml/train/b GPU-cccccccc-0000-0000-0000-000000000000 1 nvidia.com/gpu none true",
 			},
-			states{held: 3},
+			States{Held: 3},
 		},
 		"replicas: two pods hold three of four": {
 			node{
-				devices: map[string][]string{"nvidia.com/gpu.shared": replicas(gpuA, 4)},
-				pods: []pod{
+				Devices: map[string][]string{"nvidia.com/gpu.shared": replicas(gpuA, 4)},
+				Pods: []pod{
 					holds("ml", "one", "nvidia.com/gpu.shared", gpuA+"::2"),
 					holds("ml", "two", "nvidia.com/gpu.shared", gpuA+"::0", gpuA+"::3"),
 				},
@@ -129,38 +86,38 @@ func TestSnapshot(t *testing.T) {
 				"ml/two/main " + gpuA + "::0 0.25 nvidia.com/gpu.shared time_slicing true",
 				"ml/two/main " + gpuA + "::3 0.25 nvidia.com/gpu.shared time_slicing true",
 			},
-			states{held: 3, free: 1},
+			States{Held: 3, Free: 1},
 		},
 		"shared since a pod holds the whole": {
 			node{
-				devices: map[string][]string{gpuName: replicas(gpuA, 2)},
-				pods:    []pod{holds("ml", "old", gpuName, gpuA), holds("ml", "new", gpuName, gpuA+"::0")},
+				Devices: map[string][]string{gpuName: replicas(gpuA, 2)},
+				Pods:    []pod{holds("ml", "old", gpuName, gpuA), holds("ml", "new", gpuName, gpuA+"::0")},
 			},
 			[]string{
 				"-/-/- " + gpuA + "::1 0 nvidia.com/gpu time_slicing true",
 				"ml/new/main " + gpuA + "::0 0.5 nvidia.com/gpu time_slicing true",
 				"ml/old/main " + gpuA + " 1 nvidia.com/gpu none true",
 			},
-			states{held: 2, free: 1},
+			States{Held: 2, Free: 1},
 		},
 		"MIG by UUID: whose instance it is needs NVML": {
 			node{
-				devices: map[string][]string{"nvidia.com/mig-1g.5gb": {migC}, gpuName: replicas(migC, 2)},
-				pods:    []pod{holds("ml", "a", "nvidia.com/mig-1g.5gb", migC), holds("ml", "b", gpuName, migC+"::1")},
+				Devices: map[string][]string{"nvidia.com/mig-1g.5gb": {migC}, gpuName: replicas(migC, 2)},
+				Pods:    []pod{holds("ml", "a", "nvidia.com/mig-1g.5gb", migC), holds("ml", "b", gpuName, migC+"::1")},
 			},
 			[]string{
 				"-/-/- node-a/" + migC + "::0 0 nvidia.com/gpu time_slicing false",
 				"ml/a/main node-a/" + migC + " 1 nvidia.com/mig-1g.5gb none false",
 				"ml/b/main node-a/" + migC + "::1 0.5 nvidia.com/gpu time_slicing false",
 			},
-			states{unresolved: 2, free: 1},
+			States{Unresolved: 2, Free: 1},
 		},
 		"MIG by GPU: compute instances are parts of the instance": {
 			node{
-				devices: map[string][]string{gpuName: {
+				Devices: map[string][]string{gpuName: {
 					"MIG-" + gpuA + "/7/0", "MIG-" + gpuA + "/1/0", "MIG-" + gpuA + "/1/1", "MIG-" + gpuA + "/2/0", "MIG-" + gpuA + "/2/1",
 				}},
-				pods: []pod{
+				Pods: []pod{
 					holds("ml", "a", gpuName, "MIG-"+gpuA+"/7/0"),
 					holds("ml", "b", gpuName, "MIG-"+gpuA+"/1/0", "MIG-"+gpuA+"/1/1"),
 					holds("ml", "c", gpuName, "MIG-"+gpuA+"/2/1"),
@@ -171,20 +128,20 @@ func TestSnapshot(t *testing.T) {
 				"ml/b/main " + gpuA + "/1 1 nvidia.com/gpu none true",
 				"ml/c/main " + gpuA + "/2 0.5 nvidia.com/gpu none true",
 			},
-			states{held: 4},
+			States{Held: 4},
 		},
 		"nobody holds more than the whole: the kubelet lists one part of two that are held": {
 			node{
-				devices: map[string][]string{gpuName: {"MIG-" + gpuA + "/1/0"}},
-				pods:    []pod{holds("ml", "a", gpuName, "MIG-"+gpuA+"/1/0", "MIG-"+gpuA+"/1/1")},
+				Devices: map[string][]string{gpuName: {"MIG-" + gpuA + "/1/0"}},
+				Pods:    []pod{holds("ml", "a", gpuName, "MIG-"+gpuA+"/1/0", "MIG-"+gpuA+"/1/1")},
 			},
 			[]string{"ml/a/main " + gpuA + "/1 1 nvidia.com/gpu none true"},
-			states{held: 2},
+			States{Held: 2},
 		},
 		"GKE": {
 			node{
-				devices: map[string][]string{gpuName: {"nvidia0", "nvidia1/gi7", "nvidia2/vgpu0", "nvidia2/vgpu1", "nvidia3/gi1/vgpu0", "nvidia3/gi1/vgpu1"}},
-				pods:    []pod{holds("ml", "a", gpuName, "nvidia0", "nvidia1/gi7", "nvidia2/vgpu0", "nvidia3/gi1/vgpu1")},
+				Devices: map[string][]string{gpuName: {"nvidia0", "nvidia1/gi7", "nvidia2/vgpu0", "nvidia2/vgpu1", "nvidia3/gi1/vgpu0", "nvidia3/gi1/vgpu1"}},
+				Pods:    []pod{holds("ml", "a", gpuName, "nvidia0", "nvidia1/gi7", "nvidia2/vgpu0", "nvidia3/gi1/vgpu1")},
 			},
 			[]string{
 				"-/-/- node-a/nvidia2/vgpu1 0 nvidia.com/gpu time_slicing false",
@@ -194,15 +151,15 @@ func TestSnapshot(t *testing.T) {
 				"ml/a/main node-a/nvidia2/vgpu0 0.5 nvidia.com/gpu time_slicing false",
 				"ml/a/main node-a/nvidia3/gi1/vgpu1 0.5 nvidia.com/gpu time_slicing false",
 			},
-			states{unresolved: 4, free: 2},
+			States{Unresolved: 4, Free: 2},
 		},
 		"other vendors, and what is no accelerator": {
 			node{
-				devices: map[string][]string{
+				Devices: map[string][]string{
 					"amd.com/gpu": {"0000:19:00.0"}, "habana.ai/gaudi": {"AN01234567"}, "gpu.intel.com/i915": {"card0-0"},
 					"gpu.intel.com/i915_monitoring": {"all"}, "rdma/hca": {"mlx5_0"},
 				},
-				pods: []pod{
+				Pods: []pod{
 					holds("ml", "a", "amd.com/gpu", "0000:19:00.0"), holds("ml", "b", "habana.ai/gaudi", "AN01234567"),
 					holds("ml", "c", "rdma/hca", "mlx5_0"), holds("ml", "d", "gpu.intel.com/i915_monitoring", "all"),
 				},
@@ -212,44 +169,44 @@ func TestSnapshot(t *testing.T) {
 				"ml/a/main node-a/0000:19:00.0 1 amd.com/gpu none false",
 				"ml/b/main node-a/AN01234567 1 habana.ai/gaudi none false",
 			},
-			states{unresolved: 2, free: 1},
+			States{Unresolved: 2, Free: 1},
 		},
 		"a device in two pods: both are told, as the kubelet says": {
 			node{
-				devices: map[string][]string{gpuName: {gpuA}},
-				pods:    []pod{holds("ml", "finished", gpuName, gpuA), holds("ml", "next", gpuName, gpuA)},
+				Devices: map[string][]string{gpuName: {gpuA}},
+				Pods:    []pod{holds("ml", "finished", gpuName, gpuA), holds("ml", "next", gpuName, gpuA)},
 			},
 			[]string{
 				"ml/finished/main " + gpuA + " 1 nvidia.com/gpu none true",
 				"ml/next/main " + gpuA + " 1 nvidia.com/gpu none true",
 			},
-			states{contested: 1},
+			States{Contested: 1},
 		},
 		"a device that the kubelet no longer lists is still held": {
-			node{pods: []pod{holds("ml", "a", gpuName, gpuA)}},
+			node{Pods: []pod{holds("ml", "a", gpuName, gpuA)}},
 			[]string{"ml/a/main " + gpuA + " 1 nvidia.com/gpu none true"},
-			states{held: 1},
+			States{Held: 1},
 		},
 		"HAMi: parts of a GPU, not surely of the one in the id": {
 			node{
-				devices: map[string][]string{gpuName: {gpuA + "-0", gpuA + "-1"}},
-				pods:    []pod{holds("ml", "a", gpuName, gpuA+"-1")},
+				Devices: map[string][]string{gpuName: {gpuA + "-0", gpuA + "-1"}},
+				Pods:    []pod{holds("ml", "a", gpuName, gpuA+"-1")},
 			},
 			[]string{
 				"-/-/- node-a/" + gpuA + "-0 0 nvidia.com/gpu time_slicing false",
 				"ml/a/main node-a/" + gpuA + "-1 0.5 nvidia.com/gpu time_slicing false",
 			},
-			states{unresolved: 1, free: 1},
+			States{Unresolved: 1, Free: 1},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBuilder(t)
 			for seed := range uint64(10) { // the kubelet's order is that of a map
-				s, tl := b.build(tt.node.answer(seed), view{}, nil)
-				require.Equal(t, tt.want, lines(s.metrics(b.cfg, "")))
-				require.Equal(t, tt.states, s.states)
-				require.Zero(t, tl.refused)
-				require.Zero(t, tl.sharesAssumed)
+				s, tl := b.Build(answer(&tt.node, seed), View{}, nil)
+				require.Equal(t, tt.want, lines(s.Metrics(&Origin{Node: b.Node})))
+				require.Equal(t, tt.states, s.States)
+				require.Zero(t, tl.Refused)
+				require.Zero(t, tl.SharesAssumed)
 			}
 		})
 	}
@@ -258,51 +215,51 @@ func TestSnapshot(t *testing.T) {
 // Which devices there are may be unknown; then none is free.
 func TestAllocatableFails(t *testing.T) {
 	b := newBuilder(t)
-	n := node{devices: map[string][]string{gpuName: replicas(gpuA, 4)}, pods: []pod{holds("ml", "a", gpuName, gpuA+"::0", gpuA+"::1")}}
-	blind := n.answer(0)
-	blind.allocatable = nil
+	n := node{Devices: map[string][]string{gpuName: replicas(gpuA, 4)}, Pods: []pod{holds("ml", "a", gpuName, gpuA+"::0", gpuA+"::1")}}
+	blind := answer(&n, 0)
+	blind.Allocatable = nil
 
-	s, tl := b.build(blind, view{}, nil)
-	assert.Equal(t, 1, tl.sharesAssumed)
+	s, tl := b.Build(blind, View{}, nil)
+	assert.Equal(t, 1, tl.SharesAssumed)
 	assert.Equal(t, []string{
 		"ml/a/main " + gpuA + "::0 0.5 nvidia.com/gpu time_slicing true",
 		"ml/a/main " + gpuA + "::1 0.5 nvidia.com/gpu time_slicing true",
-	}, lines(s.metrics(b.cfg, "")), "at least two there are")
+	}, lines(s.Metrics(&Origin{Node: b.Node})), "at least two there are")
 
-	s, tl = b.build(n.answer(0), view{}, s)
-	assert.Zero(t, tl.sharesAssumed)
-	assert.Equal(t, states{held: 2, free: 2}, s.states)
+	s, tl = b.Build(answer(&n, 0), View{}, s)
+	assert.Zero(t, tl.SharesAssumed)
+	assert.Equal(t, States{Held: 2, Free: 2}, s.States)
 
 	want := []string{
 		"ml/a/main " + gpuA + "::0 0.25 nvidia.com/gpu time_slicing true",
 		"ml/a/main " + gpuA + "::1 0.25 nvidia.com/gpu time_slicing true",
 	}
-	s, tl = b.build(blind, view{}, s)
-	assert.Zero(t, tl.sharesAssumed)
-	assert.Equal(t, want, lines(s.metrics(b.cfg, "")), "what was listed before is remembered")
+	s, tl = b.Build(blind, View{}, s)
+	assert.Zero(t, tl.SharesAssumed)
+	assert.Equal(t, want, lines(s.Metrics(&Origin{Node: b.Node})), "what was listed before is remembered")
 
-	n.devices = nil // the plugin calls the device unhealthy
+	n.Devices = nil // the plugin calls the device unhealthy
 	for range 2 {
-		s, tl = b.build(n.answer(0), view{}, s)
-		assert.Zero(t, tl.sharesAssumed)
-		assert.Equal(t, want, lines(s.metrics(b.cfg, "")))
+		s, tl = b.Build(answer(&n, 0), View{}, s)
+		assert.Zero(t, tl.SharesAssumed)
+		assert.Equal(t, want, lines(s.Metrics(&Origin{Node: b.Node})))
 	}
-	n.pods = nil
-	s, _ = b.build(n.answer(0), view{}, s)
+	n.Pods = nil
+	s, _ = b.Build(answer(&n, 0), View{}, s)
 	assert.Empty(t, s.replicas, "and forgotten with its last holder")
 
 	// A plugin that now shares by two, while a pod still holds the fourth part.
-	n = node{devices: map[string][]string{gpuName: replicas(gpuA, 2)}, pods: []pod{holds("ml", "a", gpuName, gpuA+"::0", gpuA+"::3")}}
-	s, _ = b.build(n.answer(0), view{}, &snapshot{replicas: map[device]int{{gpuName, gpuA, true}: 4}})
+	n = node{Devices: map[string][]string{gpuName: replicas(gpuA, 2)}, Pods: []pod{holds("ml", "a", gpuName, gpuA+"::0", gpuA+"::3")}}
+	s, _ = b.Build(answer(&n, 0), View{}, &Snapshot{replicas: map[device]int{{gpuName, gpuA, true}: 4}})
 	assert.Equal(t, []string{
 		"-/-/- " + gpuA + "::1 0 nvidia.com/gpu time_slicing true",
 		"ml/a/main " + gpuA + "::0 0.5 nvidia.com/gpu time_slicing true",
 		"ml/a/main " + gpuA + "::3 0.5 nvidia.com/gpu time_slicing true",
-	}, lines(s.metrics(b.cfg, "")))
+	}, lines(s.Metrics(&Origin{Node: b.Node})))
 
 	// All four are still held: nobody has more of the device than there is.
-	n.pods = []pod{holds("ml", "a", gpuName, replicas(gpuA, 4)...)}
-	s, _ = b.build(n.answer(0), view{}, s)
+	n.Pods = []pod{holds("ml", "a", gpuName, replicas(gpuA, 4)...)}
+	s, _ = b.Build(answer(&n, 0), View{}, s)
 	total := 0.0
 	for _, a := range s.allocations {
 		total += a.share
@@ -330,20 +287,20 @@ func TestSample(t *testing.T) {
 	require.NoError(t, json.Unmarshal(text, &sample))
 	var n node
 	for _, p := range sample.PodResources {
-		out := pod{namespace: p.Namespace, name: p.Name}
+		out := pod{Namespace: p.Namespace, Name: p.Name}
 		for _, c := range p.Containers {
 			devices := map[string][]string{}
 			for _, d := range c.Devices {
 				devices[d.ResourceName] = append(devices[d.ResourceName], d.DeviceIDs...)
 			}
-			out.containers = append(out.containers, container{name: c.Name, devices: devices})
+			out.Containers = append(out.Containers, container{Name: c.Name, Devices: devices})
 		}
-		n.pods = append(n.pods, out)
+		n.Pods = append(n.Pods, out)
 	}
 	b := newBuilder(t)
-	s, _ := b.build(n.answer(0), view{}, nil)
+	s, _ := b.Build(answer(&n, 0), View{}, nil)
 	assert.Equal(t, []string{
 		"inference/chat-0/server GPU-0a11ce00-0001-4000-8000-000000000001 1 nvidia.com/gpu none true",
 		"inference/chat-0/server node-a/MIG-GPU-0a11ce00-0001-4000-8000-000000000001 1 nvidia.com/gpu none false",
-	}, lines(s.metrics(b.cfg, "")))
+	}, lines(s.Metrics(&Origin{Node: b.Node})))
 }

@@ -1,73 +1,76 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gpuallocationreceiver
+package snapshot
 
 import (
 	"slices"
 
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/owner"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/resourcenames"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/complete"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/dra"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/kubelet"
 )
 
-const (
-	maxID   = 256 // bytes of a device's id and of a resource's name
-	maxName = 253 // bytes of a Kubernetes name
-)
+const maxName = 253 // bytes of a Kubernetes name
 
-// reason is why an entry of an answer was left out.
-type reason int
+// Reason is why an entry of an answer was left out.
+type Reason int
 
 const (
-	badID reason = iota
-	badHolder
-	containersLimit
-	devicesLimit
+	BadID Reason = iota
+	BadOwner
+	ContainersLimit
+	DevicesLimit
 	numReasons
 )
 
 // reasonNames are the values of the attribute reason.
 var reasonNames = [numReasons]string{"bad_id", "bad_holder", "containers_limit", "devices_limit"}
 
-// tally is what was odd about one answer.
-type tally struct {
-	refused       [numReasons]int
-	sharesAssumed int
+// Tally is what was odd about one answer.
+type Tally struct {
+	Refused       [numReasons]int // by Reason
+	SharesAssumed int
 
 	// claimed are devices that the kubelet lists because of ResourceClaims.
 	claimed []claimed
 
-	// incomplete: holders are missing, and so nothing is known to be free.
+	// incomplete: owners are missing, and so nothing is known to be free.
 	incomplete bool
-	// blocked are ids that somebody holds, it is not known who.
+	// blocked are ids whose owner is unknown.
 	blocked        map[kubeletID]bool
-	blockedDevices map[poolDevice]bool
+	blockedDevices map[dra.Device]bool
 }
 
-// reader takes the accelerators out of answers.
-type reader struct {
-	resources *resourcenames.Matcher
-	drivers   map[string]bool // of DRA, those of GPUs
+// String is the value of the attribute reason.
+func (r Reason) String() string { return reasonNames[r] }
+
+// Reader takes the accelerators out of answers.
+type Reader struct {
+	Resources *resourcenames.Matcher
+	Drivers   map[string]bool // of DRA, those of GPUs
 }
 
-func (h holder) valid() bool { return isName(h.namespace) && isName(h.pod) && isName(h.container) }
+func valid(o owner.Owner) bool { return isName(o.Namespace) && isName(o.Pod) && isName(o.Container) }
 
 // list gives each id that a container holds once: the kubelet repeats it for
 // every NUMA node. The order is the kubelet's, which is random.
-func (r *reader) list(response *podresources.ListPodResourcesResponse) ([]entry, tally) {
-	tl := tally{blocked: map[kubeletID]bool{}, blockedDevices: map[poolDevice]bool{}}
+func (r *Reader) list(response *podresources.ListPodResourcesResponse) ([]entry, Tally) {
+	tl := Tally{blocked: map[kubeletID]bool{}, blockedDevices: map[dra.Device]bool{}}
 	seen := map[entry]bool{}
 	var held []entry
 	for _, pod := range response.GetPodResources() {
 		for _, container := range pod.GetContainers() {
-			h := holder{pod.GetNamespace(), pod.GetName(), container.GetName()}
-			valid := h.valid()
+			h := owner.Owner{Namespace: pod.GetNamespace(), Pod: pod.GetName(), Container: container.GetName()}
+			named := valid(h)
 			r.claims(container.GetDynamicResources(), h, &tl)
 			for _, devices := range container.GetDevices() {
-				if !r.resources.Match(devices.GetResourceName()) {
+				if !r.Resources.Match(devices.GetResourceName()) {
 					continue
 				}
 				for _, id := range devices.GetDeviceIds() {
@@ -75,10 +78,10 @@ func (r *reader) list(response *podresources.ListPodResourcesResponse) ([]entry,
 					switch {
 					case seen[e]:
 						continue
-					case !isID(id) || !isID(e.resource):
-						tl.refused[badID]++
-					case !valid:
-						tl.refused[badHolder]++
+					case !dra.IsID(id) || !dra.IsID(e.resource):
+						tl.Refused[BadID]++
+					case !named:
+						tl.Refused[BadOwner]++
 						tl.blocked[e.kubeletID] = true
 					default:
 						held = append(held, e)
@@ -93,28 +96,28 @@ func (r *reader) list(response *podresources.ListPodResourcesResponse) ([]entry,
 	return held, tl
 }
 
-// pods are those that an answer lists, and which of them have devices.
-func (r *reader) pods(a *answer) complete.Answer {
-	pods := make(map[complete.Pod]bool, len(a.list.GetPodResources()))
-	for _, pod := range a.list.GetPodResources() {
+// Pods are those that an answer lists, and which of them have devices.
+func (r *Reader) Pods(a *kubelet.Answer) complete.Answer {
+	pods := make(map[complete.Pod]bool, len(a.List.GetPodResources()))
+	for _, pod := range a.List.GetPodResources() {
 		key := complete.Pod{Namespace: pod.GetNamespace(), Name: pod.GetName()}
 		pods[key] = pods[key] || slices.ContainsFunc(pod.GetContainers(), r.owns)
 	}
-	return complete.Answer{At: a.at, Served: a.served, Pods: pods}
+	return complete.Answer{At: a.At, Served: a.Served, Pods: pods}
 }
 
-func (r *reader) owns(c *podresources.ContainerResources) bool {
+func (r *Reader) owns(c *podresources.ContainerResources) bool {
 	return len(c.GetDynamicResources()) > 0 || slices.ContainsFunc(c.GetDevices(), func(d *podresources.ContainerDevices) bool {
-		return r.resources.Match(d.GetResourceName())
+		return r.Resources.Match(d.GetResourceName())
 	})
 }
 
 // allocatable gives each id that the kubelet can give away once.
-func (r *reader) allocatable(response *podresources.AllocatableResourcesResponse, tl *tally) []kubeletID {
+func (r *Reader) allocatable(response *podresources.AllocatableResourcesResponse, tl *Tally) []kubeletID {
 	seen := map[kubeletID]bool{}
 	var ids []kubeletID
 	for _, devices := range response.GetDevices() {
-		if !r.resources.Match(devices.GetResourceName()) {
+		if !r.Resources.Match(devices.GetResourceName()) {
 			continue
 		}
 		for _, id := range devices.GetDeviceIds() {
@@ -123,8 +126,8 @@ func (r *reader) allocatable(response *podresources.AllocatableResourcesResponse
 				continue
 			}
 			seen[k] = true
-			if !isID(id) || !isID(k.resource) {
-				tl.refused[badID]++
+			if !dra.IsID(id) || !dra.IsID(k.resource) {
+				tl.Refused[BadID]++
 				continue
 			}
 			ids = append(ids, k)
@@ -132,8 +135,5 @@ func (r *reader) allocatable(response *podresources.AllocatableResourcesResponse
 	}
 	return ids
 }
-
-// isID reports whether s can stand in an attribute and be read there.
-func isID(s string) bool { return s != "" && len(s) <= maxID && safetext.Strip(s, maxID) == s }
 
 func isName(s string) bool { return s != "" && len(s) <= maxName && safetext.Strip(s, maxName) == s }

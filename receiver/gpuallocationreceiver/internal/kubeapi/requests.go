@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gpuallocationreceiver
+package kubeapi
 
 import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient"
@@ -51,6 +51,6 @@ func remedy(kind string, r k8sclient.Result) string {
 	}
 }
 
-func newRequests(o object, tel *telemetry) *k8sclient.Requests {
-	return &k8sclient.Requests{Object: string(o), Count: tel.asked, Logger: tel.logger, Failure: without[o], Remedy: remedy}
+func (t Telemetry) requests(o object) *k8sclient.Requests {
+	return &k8sclient.Requests{Object: string(o), Count: t.Count, Logger: t.Logger, Failure: without[o], Remedy: remedy}
 }

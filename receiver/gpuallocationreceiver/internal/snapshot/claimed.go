@@ -1,62 +1,65 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gpuallocationreceiver
+package snapshot
 
 import (
 	"cmp"
 	"crypto/sha256"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/owner"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/dra"
 )
 
 // claimed is a device that the kubelet lists for a container because of a
 // ResourceClaim. It may be looked at only, or be no GPU.
 type claimed struct {
-	holder holder
-	device poolDevice
-	claim  claimID
+	holder owner.Owner
+	Device dra.Device
+	claim  dra.ClaimID
 	share  string // of a device of which several claims may have a part; else ""
 }
 
 func (c claimed) compare(o claimed) int {
 	return cmp.Or(
-		cmp.Compare(c.device.driver, o.device.driver), cmp.Compare(c.device.name, o.device.name), cmp.Compare(c.device.device, o.device.device),
-		cmp.Compare(c.claim.namespace, o.claim.namespace), cmp.Compare(c.claim.name, o.claim.name),
-		cmp.Compare(c.share, o.share), c.holder.compare(o.holder),
+		cmp.Compare(c.Device.Driver, o.Device.Driver), cmp.Compare(c.Device.Name, o.Device.Name), cmp.Compare(c.Device.Device, o.Device.Device),
+		cmp.Compare(c.claim.Namespace, o.claim.Namespace), cmp.Compare(c.claim.Name, o.claim.Name),
+		cmp.Compare(c.share, o.share), c.holder.Compare(o.holder),
 	)
 }
 
 // slot is who has a numbered part of a shared device.
 type slot struct {
-	device poolDevice
-	claim  claimName
+	Device dra.Device
+	claim  types.NamespacedName
 	share  string
-	holder holder
+	holder owner.Owner
 }
 
-func (c claimed) slot() slot { return slot{c.device, c.claim.claimName, c.share, c.holder} }
+func (c claimed) slot() slot { return slot{c.Device, c.claim.NamespacedName, c.share, c.holder} }
 
 // claims takes the devices of GPU drivers out of a container's claims.
-func (r *reader) claims(resources []*podresources.DynamicResource, h holder, tl *tally) {
+func (r *Reader) claims(resources []*podresources.DynamicResource, h owner.Owner, tl *Tally) {
 	for _, dynamic := range resources {
 		var found []claimed
 		var identity []string
 		for _, c := range dynamic.GetClaimResources() {
-			if !r.drivers[c.GetDriverName()] {
+			if !r.Drivers[c.GetDriverName()] {
 				continue
 			}
-			d := poolDevice{pool{c.GetDriverName(), c.GetPoolName()}, c.GetDeviceName()}
+			d := dra.Device{Pool: dra.Pool{Driver: c.GetDriverName(), Name: c.GetPoolName()}, Device: c.GetDeviceName()}
 			switch {
-			case !isID(d.name) || !isID(d.device) || len(c.GetShareId()) > maxID:
-				tl.refused[badID]++
+			case !dra.IsID(d.Name) || !dra.IsID(d.Device) || len(c.GetShareId()) > dra.MaxID:
+				tl.Refused[BadID]++
 				continue
-			case !h.valid() || !isName(dynamic.GetClaimNamespace()) || !isName(dynamic.GetClaimName()):
-				tl.refused[badHolder]++
+			case !valid(h) || !isName(dynamic.GetClaimNamespace()) || !isName(dynamic.GetClaimName()):
+				tl.Refused[BadOwner]++
 				tl.blockedDevices[d] = true
 				continue
 			}
@@ -66,12 +69,15 @@ func (r *reader) claims(resources []*podresources.DynamicResource, h holder, tl 
 			for _, cdi := range c.GetCdiDevices() {
 				identity = append(identity, cdi.GetName())
 			}
-			found = append(found, claimed{holder: h, device: d, share: c.GetShareId()})
+			found = append(found, claimed{holder: h, Device: d, share: c.GetShareId()})
 		}
 		if len(found) == 0 {
 			continue
 		}
-		id := claimID{claimName{dynamic.GetClaimNamespace(), dynamic.GetClaimName()}, digest(identity)}
+		id := dra.ClaimID{
+			NamespacedName: types.NamespacedName{Namespace: dynamic.GetClaimNamespace(), Name: dynamic.GetClaimName()},
+			Allocation:     digest(identity),
+		}
 		for _, c := range found {
 			c.claim = id
 			tl.claimed = append(tl.claimed, c)
@@ -89,12 +95,12 @@ func digest(texts []string) [32]byte {
 	return [32]byte(hash.Sum(nil))
 }
 
-// wanted are the claims to read, each with one of its devices.
-func wanted(all []claimed) map[claimID]poolDevice {
-	out := make(map[claimID]poolDevice, len(all))
-	for _, c := range all { // sorted: always the same device
+// Wanted are the claims to read, each with one of its devices.
+func (t *Tally) Wanted() map[dra.ClaimID]dra.Device {
+	out := make(map[dra.ClaimID]dra.Device, len(t.claimed))
+	for _, c := range t.claimed { // sorted: always the same device
 		if _, ok := out[c.claim]; !ok {
-			out[c.claim] = c.device
+			out[c.claim] = c.Device
 		}
 	}
 	return out
@@ -102,45 +108,45 @@ func wanted(all []claimed) map[claimID]poolDevice {
 
 // occupied is what DRA says about devices that are not free.
 type occupied struct {
-	devices  map[poolDevice]bool
+	devices  map[dra.Device]bool
 	physical map[string]bool // hw.id of GPUs that are held, in part or whole
 	whole    map[string]bool // and of those that are held whole
-	counters map[pool]map[string]bool
+	counters map[dra.Pool]map[string]bool
 }
 
-func (o *occupied) add(d poolDevice, known keptDevice) {
+func (o *occupied) add(d dra.Device, known dra.Described) {
 	o.devices[d] = true
-	if gpu := known.physical(); gpu != "" {
+	if gpu := known.Physical(); gpu != "" {
 		o.physical[gpu] = true
-		if known.parent == "" {
+		if known.Parent == "" {
 			o.whole[gpu] = true
 		}
 	}
-	for _, set := range known.counters {
-		if o.counters[d.pool] == nil {
-			o.counters[d.pool] = map[string]bool{}
+	for _, set := range known.Counters {
+		if o.counters[d.Pool] == nil {
+			o.counters[d.Pool] = map[string]bool{}
 		}
-		o.counters[d.pool][set] = true
+		o.counters[d.Pool][set] = true
 	}
 }
 
 // addClaimed adds the devices that containers hold through claims. all is sorted
 // by device.
-func (b *builder) addClaimed(s *snapshot, all []claimed, v view, old *snapshot, tl *tally) *occupied {
-	o := &occupied{devices: map[poolDevice]bool{}, physical: map[string]bool{}, whole: map[string]bool{}, counters: map[pool]map[string]bool{}}
-	known := func(d poolDevice) keptDevice {
-		if v.pools == nil {
-			return keptDevice{}
+func (b *Builder) addClaimed(s *Snapshot, all []claimed, v View, old *Snapshot, tl *Tally) *occupied {
+	o := &occupied{devices: map[dra.Device]bool{}, physical: map[string]bool{}, whole: map[string]bool{}, counters: map[dra.Pool]map[string]bool{}}
+	known := func(d dra.Device) dra.Described {
+		if v.Pools == nil {
+			return dra.Described{}
 		}
-		return v.pools.devices[d]
+		return v.Pools.Devices[d]
 	}
 	for d := range tl.blockedDevices {
 		o.add(d, known(d))
 	}
 	for len(all) > 0 {
-		d := all[0].device
+		d := all[0].Device
 		n := 1
-		for n < len(all) && all[n].device == d {
+		for n < len(all) && all[n].Device == d {
 			n++
 		}
 		group := all[:n]
@@ -148,24 +154,24 @@ func (b *builder) addClaimed(s *snapshot, all []claimed, v view, old *snapshot, 
 		unread := 0
 		var held []claimed
 		for _, c := range group {
-			read, ok := v.claims[c.claim]
+			read, ok := v.Claims[c.claim]
 			switch {
 			case !ok:
 				unread++
-			case read.held[d]:
+			case read.Held[d]:
 				held = append(held, c)
 			}
 		}
-		if unread > 0 || len(held) > 0 && v.pools == nil {
-			s.states.unresolvedDRA++
+		if unread > 0 || len(held) > 0 && v.Pools == nil {
+			s.States.UnresolvedDRA++
 			o.add(d, known(d))
 		}
-		if len(held) == 0 || v.pools == nil {
+		if len(held) == 0 || v.Pools == nil {
 			continue // nobody, or it is not known whether it is a GPU
 		}
 		o.add(d, known(d))
-		if known(d).kind != kindVFIO {
-			b.addDevice(s, held, known(d).attributes, old, unread)
+		if known(d).Kind != dra.KindVFIO {
+			b.addDevice(s, held, known(d).Attributes, old, unread)
 		}
 	}
 	return o
@@ -176,33 +182,33 @@ func (b *builder) addClaimed(s *snapshot, all []claimed, v view, old *snapshot, 
 // is not known, so that n holders have 1/n each; those whose claims are unread
 // count among them. Where they are all of one pod, it is the pod's, whole. Else, as by the claims of pods that are finished, several
 // holders contest the device.
-func (b *builder) addDevice(s *snapshot, held []claimed, known attributes, old *snapshot, unread int) {
-	d := held[0].device
+func (b *Builder) addDevice(s *Snapshot, held []claimed, known dra.Attributes, old *Snapshot, unread int) {
+	d := held[0].Device
 	template := allocation{
-		resource: d.driver, source: names.SourceDRA, sharing: names.SharingNone,
-		hwID: known.gpu(), resolved: true, share: 1,
+		resource: d.Driver, source: names.SourceDRA, sharing: names.SharingNone,
+		hwID: known.GPU(), resolved: true, share: 1,
 	}
 	if template.hwID == "" {
-		template.hwID, template.resolved = deviceid.Unresolved(b.cfg.NodeName, d.String()), false
-		if known.kind == kindMIG || deviceid.IsMIG(known.uuid) {
-			template.mig, template.parent, template.profile = known.uuid, known.parent, known.profile
+		template.hwID, template.resolved = deviceid.Unresolved(b.Node, d.String()), false
+		if known.Kind == dra.KindMIG || deviceid.IsMIG(known.UUID) {
+			template.MIG, template.Parent, template.Profile = known.UUID, known.Parent, known.Profile
 		}
 	}
 	holders := slices.CompactFunc(slices.SortedFunc(slices.Values(held), claimed.byHolder), func(x, y claimed) bool { return x.holder == y.holder })
 	shares, byOneClaim := true, true
 	for _, c := range held {
 		shares = shares && c.share != ""
-		byOneClaim = byOneClaim && c.claim.claimName == held[0].claim.claimName
+		byOneClaim = byOneClaim && c.claim.NamespacedName == held[0].claim.NamespacedName
 	}
 	contested, onePod := false, true
 	for _, c := range holders {
-		onePod = onePod && c.holder.wholePod() == holders[0].holder.wholePod()
+		onePod = onePod && c.holder.SamePod(holders[0].holder)
 	}
 	switch {
 	case onePod && unread == 0 && len(held) > 1 && (shares || byOneClaim):
 		// The pod has it alone, whichever of its containers use it.
 		if template.holder = holders[0].holder; len(holders) > 1 {
-			template.holder = holders[0].holder.wholePod()
+			template.holder = holders[0].holder.Whole()
 		}
 		s.allocations = append(s.allocations, template)
 	case shares || byOneClaim && len(holders) > 1:
@@ -225,19 +231,19 @@ func (b *builder) addDevice(s *snapshot, held []claimed, known attributes, old *
 	switch {
 	case unread > 0: // counted as unknown
 	case contested:
-		s.states.contested++
+		s.States.Contested++
 	case template.resolved:
-		s.states.held++
+		s.States.Held++
 	default:
-		s.states.unresolved++
+		s.States.Unresolved++
 	}
 }
 
-func (c claimed) byHolder(o claimed) int { return c.holder.compare(o.holder) }
+func (c claimed) byHolder(o claimed) int { return c.holder.Compare(o.holder) }
 
 // numbers gives each holder of a part of a device its number: the one that it had,
 // else the lowest that nobody has.
-func numbers(held []claimed, old *snapshot) []int {
+func numbers(held []claimed, old *Snapshot) []int {
 	out := make([]int, len(held))
 	used := map[int]bool{}
 	for i, c := range held {
@@ -263,30 +269,30 @@ func numbers(held []claimed, old *snapshot) []int {
 // addFreeClaimable adds the devices that a complete, current pool has and nobody
 // holds: not through a claim, not through the device plugin, not in part, and not
 // a part of them. A MIG device without UUID does not exist yet.
-func (b *builder) addFreeClaimable(s *snapshot, v view, o *occupied, taken map[string]bool, tl *tally) {
-	if v.pools == nil || !v.fresh {
+func (b *Builder) addFreeClaimable(s *Snapshot, v View, o *occupied, taken map[string]bool, tl *Tally) {
+	if v.Pools == nil || !v.Fresh {
 		return
 	}
-	for _, id := range v.pools.ordered {
-		d := v.pools.devices[id]
-		gpu := d.gpu()
+	for _, id := range v.Pools.Ordered {
+		d := v.Pools.Devices[id]
+		gpu := d.GPU()
 		switch {
-		case o.devices[id], d.kind == kindVFIO, d.kind == kindMIG && d.uuid == "":
+		case o.devices[id], d.Kind == dra.KindVFIO, d.Kind == dra.KindMIG && d.UUID == "":
 			continue
-		case gpu != "" && (o.physical[gpu] || taken[gpu]), d.parent != "" && (o.whole[d.parent] || taken[d.parent]):
+		case gpu != "" && (o.physical[gpu] || taken[gpu]), d.Parent != "" && (o.whole[d.Parent] || taken[d.Parent]):
 			continue
-		case slices.ContainsFunc(d.counters, func(set string) bool { return o.counters[id.pool][set] }):
+		case slices.ContainsFunc(d.Counters, func(set string) bool { return o.counters[id.Pool][set] }):
 			continue
-		case len(s.allocations) >= b.cfg.MaxDevices:
-			tl.refused[devicesLimit]++
+		case len(s.allocations) >= b.MaxDevices:
+			tl.Refused[DevicesLimit]++
 			continue
 		}
-		s.states.free++
-		a := allocation{resource: id.driver, source: names.SourceDRA, sharing: names.SharingNone, hwID: gpu, resolved: true}
+		s.States.Free++
+		a := allocation{resource: id.Driver, source: names.SourceDRA, sharing: names.SharingNone, hwID: gpu, resolved: true}
 		if gpu == "" {
-			a.hwID, a.resolved = deviceid.Unresolved(b.cfg.NodeName, id.String()), false
-			if d.kind == kindMIG || deviceid.IsMIG(d.uuid) {
-				a.mig, a.parent, a.profile = d.uuid, d.parent, d.profile
+			a.hwID, a.resolved = deviceid.Unresolved(b.Node, id.String()), false
+			if d.Kind == dra.KindMIG || deviceid.IsMIG(d.UUID) {
+				a.MIG, a.Parent, a.Profile = d.UUID, d.Parent, d.Profile
 			}
 		}
 		s.allocations = append(s.allocations, a)

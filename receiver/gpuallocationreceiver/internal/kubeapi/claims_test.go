@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gpuallocationreceiver
+package kubeapi
 
 import (
 	"context"
@@ -11,30 +11,25 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/dra"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/nodefake"
 )
 
 var claimKind = schema.GroupResource{Group: "resource.k8s.io", Resource: "resourceclaims"}
-
-func allocated(looked bool, devices ...string) *resourcev1.ResourceClaim {
-	c := &resourcev1.ResourceClaim{Status: resourcev1.ResourceClaimStatus{Allocation: &resourcev1.AllocationResult{}}}
-	for _, d := range devices {
-		r := resourcev1.DeviceRequestAllocationResult{Driver: nvidia, Pool: "node-a", Device: d}
-		if looked {
-			r.AdminAccess = &looked
-		}
-		c.Status.Allocation.Devices.Results = append(c.Status.Allocation.Devices.Results, r)
-	}
-	return c
-}
 
 // claimStory has a reader of claims in a bubble where time is fake, on an API
 // that is a function.
 type claimStory struct {
 	*claims
-	r *run
+	logs *observer.ObservedLogs
 
 	mu   sync.Mutex
 	api  func(name string) (*resourcev1.ResourceClaim, error)
@@ -50,13 +45,15 @@ func (s *claimStory) answer(api func(name string) (*resourcev1.ResourceClaim, er
 
 func tellClaims(t *testing.T, tell func(t *testing.T, s *claimStory)) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &claimStory{r: newRun(t)}
+		core, logs := observer.New(zap.DebugLevel)
+		s := &claimStory{logs: logs}
+		tel := Telemetry{Logger: zap.New(core), Count: func(context.Context, string, k8sclient.Result) {}}
 		s.claims = newClaims(func(_ context.Context, namespace, name string) (*resourcev1.ResourceClaim, error) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.asks = append(s.asks, namespace+"/"+name)
 			return s.api(name)
-		}, s.r.receiver.tel, func() {
+		}, tel, func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.news++
@@ -67,7 +64,6 @@ func tellClaims(t *testing.T, tell func(t *testing.T, s *claimStory)) {
 			defer close(done)
 			s.run(ctx)
 		}()
-		defer s.r.stop()
 		defer func() {
 			cancel()
 			<-done
@@ -77,13 +73,15 @@ func tellClaims(t *testing.T, tell func(t *testing.T, s *claimStory)) {
 	})
 }
 
-var gpu0 = poolDevice{pool{nvidia, "node-a"}, "gpu-0"}
+var gpu0 = dra.Device{Pool: dra.Pool{Driver: nodefake.NVIDIA, Name: "node-a"}, Device: "gpu-0"}
 
-func claimOf(name string) claimID { return claimID{claimName: claimName{"ml", name}} }
+func claimOf(name string) dra.ClaimID {
+	return dra.ClaimID{NamespacedName: types.NamespacedName{Namespace: "ml", Name: name}}
+}
 
 // lists is what the kubelet lists now; asked are the names asked for since.
 func (s *claimStory) lists(names ...string) (asked []string) {
-	all := map[claimID]poolDevice{}
+	all := map[dra.ClaimID]dra.Device{}
 	for _, n := range names {
 		all[claimOf(n)] = gpu0
 	}
@@ -109,7 +107,7 @@ func (s *claimStory) after(d time.Duration) []string {
 func TestClaimsAreReadOnce(t *testing.T) {
 	tellClaims(t, func(t *testing.T, s *claimStory) {
 		s.api = func(name string) (*resourcev1.ResourceClaim, error) {
-			return allocated(name == "looks", "gpu-0", "gpu-1"), nil
+			return nodefake.Allocated(name == "looks", "gpu-0", "gpu-1"), nil
 		}
 		assert.Equal(t, []string{"ml/a"}, s.lists("a"))
 		assert.Empty(t, s.lists("a"))
@@ -119,15 +117,15 @@ func TestClaimsAreReadOnce(t *testing.T) {
 		assert.Equal(t, 2, s.news)
 
 		read := *s.read.Load()
-		assert.True(t, read[claimOf("a")].held[gpu0])
-		assert.True(t, read[claimOf("looks")].looked[gpu0])
-		assert.False(t, read[claimOf("looks")].held[gpu0])
+		assert.True(t, read[claimOf("a")].Held[gpu0])
+		assert.True(t, read[claimOf("looks")].Looked[gpu0])
+		assert.False(t, read[claimOf("looks")].Held[gpu0])
 
 		assert.Empty(t, s.lists("looks"))
 		assert.Len(t, *s.read.Load(), 1, "forgotten with its last container")
 		assert.Equal(t, []string{"ml/a"}, s.lists("looks", "a"))
 		assert.Equal(t, 3, s.news)
-		assert.Zero(t, s.r.logs.Len())
+		assert.Zero(t, s.logs.Len())
 	})
 }
 
@@ -143,15 +141,15 @@ func TestClaimsWaitForTheAPI(t *testing.T) {
 		assert.Greater(t, len(asked), 15)
 		assert.Less(t, len(asked), 22, "every 30 s")
 		assert.Empty(t, *s.read.Load())
-		told := s.r.logs.FilterMessage(without[resourceClaims]).All()
+		told := s.logs.FilterMessage(without[resourceClaims]).All()
 		if assert.Len(t, told, 1) {
 			assert.Contains(t, told[0].ContextMap()["remedy"], "get on resourceclaims in resource.k8s.io")
 		}
 
-		s.answer(func(string) (*resourcev1.ResourceClaim, error) { return allocated(false, "gpu-0"), nil })
+		s.answer(func(string) (*resourcev1.ResourceClaim, error) { return nodefake.Allocated(false, "gpu-0"), nil })
 		assert.Len(t, s.after(30*time.Second), 4)
 		assert.Equal(t, 1, s.news, "told once for all")
-		assert.Equal(t, 1, s.r.told("Kubernetes API answers again"))
+		assert.Equal(t, 1, s.logs.FilterMessage("Kubernetes API answers again").Len())
 	})
 }
 
@@ -160,8 +158,8 @@ func TestClaimsThatAreOdd(t *testing.T) {
 	for name, answer := range map[string]func() (*resourcev1.ResourceClaim, error){
 		"gone":                    func() (*resourcev1.ResourceClaim, error) { return nil, apierrors.NewNotFound(claimKind, "odd") },
 		"not allocated":           func() (*resourcev1.ResourceClaim, error) { return &resourcev1.ResourceClaim{}, nil },
-		"of other devices":        func() (*resourcev1.ResourceClaim, error) { return allocated(false, "gpu-7"), nil },
-		"allocated, to no device": func() (*resourcev1.ResourceClaim, error) { return allocated(false), nil },
+		"of other devices":        func() (*resourcev1.ResourceClaim, error) { return nodefake.Allocated(false, "gpu-7"), nil },
+		"allocated, to no device": func() (*resourcev1.ResourceClaim, error) { return nodefake.Allocated(false), nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			tellClaims(t, func(t *testing.T, s *claimStory) {
@@ -169,14 +167,14 @@ func TestClaimsThatAreOdd(t *testing.T) {
 					if name == "odd" {
 						return answer()
 					}
-					return allocated(false, "gpu-0"), nil
+					return nodefake.Allocated(false, "gpu-0"), nil
 				})
 				assert.ElementsMatch(t, []string{"ml/odd", "ml/a", "ml/b"}, s.lists("odd", "a", "b"))
 				assert.Len(t, *s.read.Load(), 2)
 				assert.Equal(t, []string{"ml/c"}, s.lists("odd", "a", "b", "c"), "the odd one waits")
 				assert.Equal(t, []string{"ml/odd"}, s.after(time.Second))
 				assert.Less(t, len(s.after(time.Hour)), 130)
-				s.answer(func(string) (*resourcev1.ResourceClaim, error) { return allocated(false, "gpu-0"), nil })
+				s.answer(func(string) (*resourcev1.ResourceClaim, error) { return nodefake.Allocated(false, "gpu-0"), nil })
 				assert.Equal(t, []string{"ml/odd"}, s.after(time.Minute))
 				assert.Len(t, *s.read.Load(), 4)
 			})

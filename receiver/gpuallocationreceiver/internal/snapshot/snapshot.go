@@ -1,7 +1,9 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gpuallocationreceiver
+// Package snapshot decides who owns which device of a node, from an answer of its kubelet
+// and from what the Kubernetes API has, and writes it as gpu.allocation.
+package snapshot
 
 import (
 	"cmp"
@@ -11,23 +13,14 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/owner"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/dra"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/kubelet"
 )
-
-// holder is a container, or the pod of several; the zero holder is nobody.
-type holder struct {
-	namespace, pod, container string
-}
-
-func (h holder) compare(o holder) int {
-	return cmp.Or(cmp.Compare(h.namespace, o.namespace), cmp.Compare(h.pod, o.pod), cmp.Compare(h.container, o.container))
-}
-
-// wholePod is h without the container.
-func (h holder) wholePod() holder { return holder{namespace: h.namespace, pod: h.pod} }
 
 // allocation is one point: a device that a container holds, or that is free.
 type allocation struct {
-	holder   holder
+	holder   owner.Owner
 	resource string
 	hwID     string
 	share    float64 // of the device, 0..1; 0 is free
@@ -35,14 +28,14 @@ type allocation struct {
 	sharing  string  // gpu.sharing
 	resolved bool
 	// What is known of a MIG device that is not resolved; each may be "".
-	mig, parent, profile string
+	MIG, Parent, Profile string
 }
 
-// snapshot is what one answer of the kubelet says. It is immutable.
-type snapshot struct {
-	at          time.Time
+// Snapshot is what one answer of the kubelet says. It is immutable.
+type Snapshot struct {
+	At          time.Time
 	allocations []allocation // sorted: the free ones, then by holder
-	states      states
+	States      States
 
 	// replicas is into how many parts a device is shared. It outlives an answer
 	// that does not list them, as that of a kubelet whose plugin calls the
@@ -52,9 +45,9 @@ type snapshot struct {
 	slots map[slot]int
 }
 
-// states counts devices by state.
-type states struct {
-	held, free, unresolved, contested, unresolvedDRA int
+// States counts devices by state.
+type States struct {
+	Held, Free, Unresolved, Contested, UnresolvedDRA int
 }
 
 // device is what ids share: deviceid.Kubelet's Device, of one resource, since
@@ -75,44 +68,54 @@ type kubeletID struct{ resource, id string }
 
 // entry is an id that a container holds.
 type entry struct {
-	holder holder
+	holder owner.Owner
 	kubeletID
 }
 
 func (e entry) compare(o entry) int {
-	return cmp.Or(e.holder.compare(o.holder), cmp.Compare(e.resource, o.resource), cmp.Compare(e.id, o.id))
+	return cmp.Or(e.holder.Compare(o.holder), cmp.Compare(e.resource, o.resource), cmp.Compare(e.id, o.id))
 }
 
-// builder makes snapshots of answers. It is not safe for concurrent use.
-type builder struct {
-	cfg  *Config
-	read reader
+// View is what the Kubernetes API has, as far as snapshots need it.
+type View struct {
+	DRA    bool                      // the API is asked about DRA
+	Claims map[dra.ClaimID]dra.Claim // those that were read
+	Pools  *dra.Pools                // nil: never listed
+	Fresh  bool                      // Pools are as the API has them, or were until a while ago
+	Node   *Node                     // nil: not known
 }
 
-// build makes a snapshot of an answer whose List succeeded. v is what the
+// Builder makes snapshots of answers. It is not safe for concurrent use.
+type Builder struct {
+	Node                      string // part of the hw.id of devices that are not resolved
+	MaxContainers, MaxDevices int
+	Read                      Reader
+}
+
+// Build makes a snapshot of an answer whose List succeeded. v is what the
 // Kubernetes API said, old the last snapshot, or nil.
-func (b *builder) build(a answer, v view, old *snapshot) (*snapshot, tally) {
-	held, tl := b.read.list(a.list)
+func (b *Builder) Build(a kubelet.Answer, v View, old *Snapshot) (*Snapshot, Tally) {
+	held, tl := b.Read.list(a.List)
 	held = b.limit(held, &tl)
 	var known map[device]int
 	if old != nil {
 		known = old.replicas
 	}
-	s := &snapshot{at: a.at, replicas: map[device]int{}, slots: map[slot]int{}}
+	s := &Snapshot{At: a.At, replicas: map[device]int{}, slots: map[slot]int{}}
 	var listed []kubeletID
-	if a.allocatable == nil {
+	if a.Allocatable == nil {
 		maps.Copy(s.replicas, known)
 	} else {
-		listed = b.read.allocatable(a.allocatable, &tl)
+		listed = b.Read.allocatable(a.Allocatable, &tl)
 		for _, id := range listed {
 			s.replicas[id.device()]++
 		}
 	}
-	if v.pools != nil {
-		tl.refused[devicesLimit] += v.pools.refused
+	if v.Pools != nil {
+		tl.Refused[DevicesLimit] += v.Pools.Refused
 	}
 	parts := shares(s.replicas, known, held, &tl)
-	s.allocations = make([]allocation, 0, min(b.cfg.MaxDevices, max(len(held), len(listed))+len(tl.claimed)))
+	s.allocations = make([]allocation, 0, min(b.MaxDevices, max(len(held), len(listed))+len(tl.claimed)))
 	b.addHeld(s, held, parts, v)
 	o := b.addClaimed(s, tl.claimed, v, old, &tl)
 	if !tl.incomplete {
@@ -120,51 +123,57 @@ func (b *builder) build(a answer, v view, old *snapshot) (*snapshot, tally) {
 		b.addFreeClaimable(s, v, o, taken, &tl)
 	}
 	slices.SortFunc(s.allocations, func(x, y allocation) int {
-		return cmp.Or(x.holder.compare(y.holder), cmp.Compare(x.resource, y.resource), cmp.Compare(x.hwID, y.hwID))
+		return cmp.Or(x.holder.Compare(y.holder), cmp.Compare(x.resource, y.resource), cmp.Compare(x.hwID, y.hwID))
 	})
 	return s, tl
 }
 
+// SameAs reports whether both have the same allocations.
+func (s *Snapshot) SameAs(o *Snapshot) bool { return slices.Equal(s.allocations, o.allocations) }
+
+// Empty reports whether the node has no devices.
+func (s *Snapshot) Empty() bool { return len(s.allocations) == 0 }
+
 // limit cuts what goes beyond the limits off: always the same, since the kubelet
 // lists in a random order.
-func (b *builder) limit(held []entry, tl *tally) []entry {
+func (b *Builder) limit(held []entry, tl *Tally) []entry {
 	slices.SortFunc(held, entry.compare)
 	held = b.limitHeld(held, tl)
-	holders := map[holder]bool{}
+	holders := map[owner.Owner]bool{}
 	for _, e := range held {
 		holders[e.holder] = true
 	}
 	for i, c := range tl.claimed {
-		over := containersLimit
-		if room := holders[c.holder] || len(holders) < b.cfg.MaxContainers; room {
+		over := ContainersLimit
+		if room := holders[c.holder] || len(holders) < b.MaxContainers; room {
 			holders[c.holder] = true
-			if len(held)+i < b.cfg.MaxDevices {
+			if len(held)+i < b.MaxDevices {
 				continue
 			}
-			over = devicesLimit
+			over = DevicesLimit
 		}
 		tl.incomplete = true
-		tl.refused[over] += len(tl.claimed) - i
+		tl.Refused[over] += len(tl.claimed) - i
 		tl.claimed = tl.claimed[:i]
 		break
 	}
 	return held
 }
 
-func (b *builder) limitHeld(held []entry, tl *tally) []entry {
+func (b *Builder) limitHeld(held []entry, tl *Tally) []entry {
 	containers := 0
 	for i, e := range held {
 		if i == 0 || e.holder != held[i-1].holder {
 			containers++
 		}
 		switch {
-		case containers > b.cfg.MaxContainers:
+		case containers > b.MaxContainers:
 			tl.incomplete = true
-			tl.refused[containersLimit] += distinctHolders(held[i:])
+			tl.Refused[ContainersLimit] += distinctHolders(held[i:])
 			return held[:i]
-		case i >= b.cfg.MaxDevices:
+		case i >= b.MaxDevices:
 			tl.incomplete = true
-			tl.refused[devicesLimit] += len(held) - i
+			tl.Refused[DevicesLimit] += len(held) - i
 			return held[:i]
 		}
 	}
@@ -183,7 +192,7 @@ func distinctHolders(held []entry) int {
 
 // shares gives the number of parts of each held device, and remembers in replicas
 // those that this answer did not list and that an earlier one did.
-func shares(replicas, known map[device]int, held []entry, tl *tally) map[device]int {
+func shares(replicas, known map[device]int, held []entry, tl *Tally) map[device]int {
 	ids := map[device]map[string]bool{}
 	for _, e := range held {
 		d := e.device()
@@ -201,7 +210,7 @@ func shares(replicas, known map[device]int, held []entry, tl *tally) map[device]
 		default:
 			parts[d] = len(distinct)
 			if d.shared {
-				tl.sharesAssumed++
+				tl.SharesAssumed++
 			}
 			continue
 		}
@@ -213,9 +222,9 @@ func shares(replicas, known map[device]int, held []entry, tl *tally) map[device]
 
 // addHeld adds the devices that containers hold to a snapshot that has none yet;
 // held is sorted.
-func (b *builder) addHeld(s *snapshot, held []entry, parts map[device]int, v view) {
+func (b *Builder) addHeld(s *Snapshot, held []entry, parts map[device]int, v View) {
 	type key struct {
-		holder         holder
+		holder         owner.Owner
 		resource, hwID string
 	}
 	at := make(map[key]int, len(held)) // compute instances share an hw.id
@@ -238,11 +247,11 @@ func (b *builder) addHeld(s *snapshot, held []entry, parts map[device]int, v vie
 	for id, n := range holders {
 		switch {
 		case n > 1:
-			s.states.contested++
+			s.States.Contested++
 		case deviceid.ParseKubelet(id.id).Resolved:
-			s.states.held++
+			s.States.Held++
 		default:
-			s.states.unresolved++
+			s.States.Unresolved++
 		}
 	}
 }
@@ -250,7 +259,7 @@ func (b *builder) addHeld(s *snapshot, held []entry, parts map[device]int, v vie
 // addFree adds the devices that the kubelet has and nobody holds, as far as
 // max_devices allows. It gives the GPUs that the device plugin has, which are
 // not DRA's to give.
-func (b *builder) addFree(s *snapshot, held []entry, listed []kubeletID, v view, o *occupied, tl *tally) map[string]bool {
+func (b *Builder) addFree(s *Snapshot, held []entry, listed []kubeletID, v View, o *occupied, tl *Tally) map[string]bool {
 	type key struct{ resource, hwID string }
 	taken := make(map[key]bool, len(held)+len(listed))
 	gpus := map[string]bool{}
@@ -270,23 +279,23 @@ func (b *builder) addFree(s *snapshot, held []entry, listed []kubeletID, v view,
 		switch {
 		case taken[k], tl.blocked[id], o.physical[gpu]:
 			continue
-		case len(s.allocations) >= b.cfg.MaxDevices:
-			tl.refused[devicesLimit]++
+		case len(s.allocations) >= b.MaxDevices:
+			tl.Refused[DevicesLimit]++
 			continue
 		}
 		taken[k] = true
-		s.states.free++
-		s.allocations = append(s.allocations, b.allocation(holder{}, id.resource, parsed, v))
+		s.States.Free++
+		s.allocations = append(s.allocations, b.allocation(owner.Owner{}, id.resource, parsed, v))
 	}
 	delete(gpus, "")
 	return gpus
 }
 
 // gpuOf is the physical GPU of a kubelet's id, "" where it is not known.
-func gpuOf(k deviceid.Kubelet, v view) string {
+func gpuOf(k deviceid.Kubelet, v View) string {
 	switch {
-	case k.MIG != "" && v.pools != nil:
-		return v.pools.mig[k.MIG].parent
+	case k.MIG != "" && v.Pools != nil:
+		return v.Pools.MIG[k.MIG].Parent
 	case !k.Resolved:
 		return ""
 	}
@@ -297,26 +306,26 @@ func gpuOf(k deviceid.Kubelet, v view) string {
 }
 
 // allocation is that of a device of the device plugin, its share yet unknown.
-func (b *builder) allocation(h holder, resource string, k deviceid.Kubelet, v view) allocation {
+func (b *Builder) allocation(h owner.Owner, resource string, k deviceid.Kubelet, v View) allocation {
 	a := allocation{
 		holder: h, resource: resource, hwID: b.hwID(k), resolved: k.Resolved,
 		source: names.SourcePodResources, sharing: names.SharingNone,
 	}
 	if k.Shared {
-		a.sharing = v.node.sharing()
+		a.sharing = v.Node.Sharing()
 	}
 	if k.MIG != "" {
-		a.mig = k.MIG
-		if v.pools != nil {
-			a.parent, a.profile = v.pools.mig[k.MIG].parent, v.pools.mig[k.MIG].profile
+		a.MIG = k.MIG
+		if v.Pools != nil {
+			a.Parent, a.Profile = v.Pools.MIG[k.MIG].Parent, v.Pools.MIG[k.MIG].Profile
 		}
 	}
 	return a
 }
 
-func (b *builder) hwID(k deviceid.Kubelet) string {
+func (b *Builder) hwID(k deviceid.Kubelet) string {
 	if k.Resolved {
 		return k.ID
 	}
-	return deviceid.Unresolved(b.cfg.NodeName, k.ID)
+	return deviceid.Unresolved(b.Node, k.ID)
 }

@@ -1,19 +1,27 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gpuallocationreceiver
+package dra
 
 import (
-	"encoding/json"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 	resourcev1 "k8s.io/api/resource/v1"
 )
+
+func poolsOf(all ...*resourcev1.ResourceSlice) *Pools {
+	keeper := Keeper{Drivers: map[string]bool{nvidia: true, "gpu.amd.com": true}}
+	kept := map[string]Slice{}
+	for _, s := range all {
+		if is, ok := keeper.Keep(s); ok {
+			kept[s.Name] = is
+		}
+	}
+	return NewPools(kept, 1000)
+}
 
 func TestPools(t *testing.T) {
 	at := func(slices ...*resourcev1.ResourceSlice) []*resourcev1.ResourceSlice { return slices }
@@ -54,13 +62,13 @@ func TestPools(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := poolsOf(tt.slices...)
 			uuids := map[string]string{}
-			for id, d := range p.devices {
-				uuids[id.device] = d.gpu()
+			for id, d := range p.Devices {
+				uuids[id.Device] = d.GPU()
 			}
 			assert.Equal(t, tt.uuids, uuids)
 			var complete []string
-			for _, id := range p.ordered {
-				complete = append(complete, id.device)
+			for _, id := range p.Ordered {
+				complete = append(complete, id.Device)
 			}
 			slices.Sort(complete)
 			assert.Equal(t, tt.complete, complete)
@@ -69,61 +77,26 @@ func TestPools(t *testing.T) {
 }
 
 func TestPoolsHaveALimit(t *testing.T) {
-	keeper := sliceKeeper{map[string]bool{nvidia: true}}
-	kept := map[string]keptSlice{}
-	kept["a"], _ = keeper.keep(resourceSlice("a", nvidia, 1, 1, wholeGPU("gpu-0", gpuA), wholeGPU("gpu-1", gpuB), wholeGPU("gpu-2", gpuC)))
-	p := newPools(kept, 2)
-	assert.Len(t, p.devices, 2)
-	assert.Equal(t, 1, p.refused)
-
-	b := newBuilder(t)
-	n := node{}
-	_, tl := b.build(n.answer(0), view{pools: p, fresh: true}, nil)
-	assert.Equal(t, 1, tl.refused[devicesLimit])
+	keeper := Keeper{Drivers: map[string]bool{nvidia: true}}
+	kept := map[string]Slice{}
+	kept["a"], _ = keeper.Keep(resourceSlice("a", nvidia, 1, 1, wholeGPU("gpu-0", gpuA), wholeGPU("gpu-1", gpuB), wholeGPU("gpu-2", gpuC)))
+	p := NewPools(kept, 2)
+	assert.Len(t, p.Devices, 2)
+	assert.Equal(t, 1, p.Refused)
 }
 
 func TestKeepsWhatIsNeeded(t *testing.T) {
-	keeper := sliceKeeper{map[string]bool{nvidia: true}}
+	keeper := Keeper{Drivers: map[string]bool{nvidia: true}}
 	for _, obj := range []any{resourceSlice("a", "dra.net", 1, 1, sliceDevice("eth0")), "no slice"} {
-		_, ok := keeper.keep(obj)
+		_, ok := keeper.Keep(obj)
 		assert.False(t, ok)
 	}
-	kept, ok := keeper.keep(resourceSlice("a", nvidia, 3, 2, migDevice("m", migC, gpuA)))
+	kept, ok := keeper.Keep(resourceSlice("a", nvidia, 3, 2, migDevice("m", migC, gpuA)))
 	assert.True(t, ok)
-	assert.Equal(t, keptSlice{
-		pool: pool{nvidia, "node-a"}, generation: 3, count: 2,
-		devices: []keptDevice{{name: "m", attributes: attributes{kind: "mig", uuid: migC, parent: gpuA, profile: "1g.10gb"}}},
+	assert.Equal(t, Slice{
+		pool: Pool{nvidia, "node-a"}, generation: 3, count: 2,
+		devices: []Described{{Name: "m", Attributes: Attributes{Kind: "mig", UUID: migC, Parent: gpuA, Profile: "1g.10gb"}}},
 	}, kept)
-	kept, _ = keeper.keep(resourceSlice("a", nvidia, 1, 1, sliceDevice("x", "uuid", strings.Repeat("x", maxID+1))))
-	assert.Empty(t, kept.devices[0].uuid)
-}
-
-// Slices in the form of those of a real cluster.
-func TestSampleSlices(t *testing.T) {
-	text, err := os.ReadFile("testdata/resourceslices.json")
-	require.NoError(t, err)
-	var list resourcev1.ResourceSliceList
-	require.NoError(t, json.Unmarshal(text, &list))
-	require.Len(t, list.Items, 2)
-	first := &list.Items[0]
-	name := *first.Spec.NodeName
-
-	n := node{pods: []pod{claimsOf("ml", "train", "c", "gpu-0")}}
-	a := n.answer(0)
-	for _, p := range a.list.PodResources {
-		for _, c := range p.Containers {
-			for _, d := range c.DynamicResources {
-				d.ClaimResources[0].PoolName = name
-			}
-		}
-	}
-	b := newBuilder(t, func(c *Config) { c.NodeName = name })
-	_, tl := b.read.list(a.list)
-	d := tl.claimed[0].device
-	v := view{dra: true, fresh: true, pools: poolsOf(first), claims: map[claimID]claim{tl.claimed[0].claim: {held: map[poolDevice]bool{d: true}}}}
-	s, _ := b.build(a, v, nil)
-	assert.Equal(t, []string{"train/main GPU-0a11ce00-0001-4000-8000-000000000001 1 gpu.nvidia.com dra none true"}, draLines(s))
-	n.pods = nil
-	s, _ = b.build(n.answer(0), v, nil)
-	assert.Equal(t, []string{"- GPU-0a11ce00-0001-4000-8000-000000000001 0 gpu.nvidia.com dra none true"}, draLines(s))
+	kept, _ = keeper.Keep(resourceSlice("a", nvidia, 1, 1, sliceDevice("x", "uuid", strings.Repeat("x", MaxID+1))))
+	assert.Empty(t, kept.devices[0].UUID)
 }
