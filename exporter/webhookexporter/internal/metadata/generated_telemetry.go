@@ -314,7 +314,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ExporterWebhookDeliveries, err = builder.meter.Int64Counter(
 		"otelcol_exporter_webhook_deliveries",
-		metric.WithDescription("Deliveries that came to their end, by what became of them. [Development]"),
+		metric.WithDescription("Deliveries that ended, by outcome. [Development]"),
 		metric.WithUnit("{delivery}"),
 	)
 	errs = errors.Join(errs, err)
@@ -338,7 +338,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ExporterWebhookRestoredDeliveries, err = builder.meter.Int64Counter(
 		"otelcol_exporter_webhook_restored_deliveries",
-		metric.WithDescription("Deliveries that an earlier process left and this one has taken up. [Development]"),
+		metric.WithDescription("Deliveries of an earlier process that were resumed. [Development]"),
 		metric.WithUnit("{delivery}"),
 	)
 	errs = errors.Join(errs, err)

@@ -212,7 +212,7 @@ func AssertEqualExporterWebhookControlRequests(t *testing.T, tt *componenttest.T
 func AssertEqualExporterWebhookDeliveries(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_webhook_deliveries",
-		Description: "Deliveries that came to their end, by what became of them. [Development]",
+		Description: "Deliveries that ended, by outcome. [Development]",
 		Unit:        "{delivery}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -276,7 +276,7 @@ func AssertEqualExporterWebhookReceiverFilesSkipped(t *testing.T, tt *componentt
 func AssertEqualExporterWebhookRestoredDeliveries(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_webhook_restored_deliveries",
-		Description: "Deliveries that an earlier process left and this one has taken up. [Development]",
+		Description: "Deliveries of an earlier process that were resumed. [Development]",
 		Unit:        "{delivery}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

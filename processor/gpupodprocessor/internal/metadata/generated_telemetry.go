@@ -167,31 +167,31 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.GpuPodAllocationAge, err = builder.meter.Float64ObservableGauge(
 		"otelcol_gpu_pod_allocation_age",
-		metric.WithDescription("Age of what gpu.allocation said, of the node that was silent for longest. A node is forgotten ten minutes after its last telemetry. [Development]"),
+		metric.WithDescription("Age of the newest gpu.allocation of the node that has been silent for longest. A node is forgotten ten minutes after its last telemetry. [Development]"),
 		metric.WithUnit("s"),
 	)
 	errs = errors.Join(errs, err)
 	builder.GpuPodAllocationPointsRefused, err = builder.meter.Int64Counter(
 		"otelcol_gpu_pod_allocation_points_refused",
-		metric.WithDescription("gpu.allocation points that were passed on and not believed. [Development]"),
+		metric.WithDescription("gpu.allocation points that were passed on and rejected for attribution. [Development]"),
 		metric.WithUnit("{datapoint}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.GpuPodDevices, err = builder.meter.Int64ObservableUpDownCounter(
 		"otelcol_gpu_pod_devices",
-		metric.WithDescription("Devices heard from in the last ten minutes, by the source of their holder. [Development]"),
+		metric.WithDescription("Devices seen in the last ten minutes, by the source of their owner. [Development]"),
 		metric.WithUnit("{device}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.GpuPodDevicesRefused, err = builder.meter.Int64Counter(
 		"otelcol_gpu_pod_devices_refused",
-		metric.WithDescription("Devices, each time they were heard of, that were not remembered because of max_devices, or holders beyond 1024 of one device. [Development]"),
+		metric.WithDescription("Devices, each time they were seen, that were not remembered because of max_devices, or owners beyond 1024 of one device. [Development]"),
 		metric.WithUnit("{device}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.GpuPodDevicesUnattributed, err = builder.meter.Int64ObservableUpDownCounter(
 		"otelcol_gpu_pod_devices_unattributed",
-		metric.WithDescription("Devices heard from in the last ten minutes whose holder is not known. Those that are free, shared or in MIG mode do not count. [Development]"),
+		metric.WithDescription("Devices seen in the last ten minutes without a known owner. Those that are free, shared or in MIG mode do not count. [Development]"),
 		metric.WithUnit("{device}"),
 	)
 	errs = errors.Join(errs, err)
@@ -203,7 +203,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.GpuPodPointsUntracked, err = builder.meter.Int64Counter(
 		"otelcol_gpu_pod_points_untracked",
-		metric.WithDescription("Points passed on whose series is not tracked because of max_series. Such a series ages when its device changes hands, it is not ended. [Development]"),
+		metric.WithDescription("Points passed on of series that are not tracked because of max_series. Such a series ages when its device changes hands, it is not ended. [Development]"),
 		metric.WithUnit("{datapoint}"),
 	)
 	errs = errors.Join(errs, err)

@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) processor.Settings {
 func AssertEqualGpuPodAllocationAge(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[float64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_gpu_pod_allocation_age",
-		Description: "Age of what gpu.allocation said, of the node that was silent for longest. A node is forgotten ten minutes after its last telemetry. [Development]",
+		Description: "Age of the newest gpu.allocation of the node that has been silent for longest. A node is forgotten ten minutes after its last telemetry. [Development]",
 		Unit:        "s",
 		Data: metricdata.Gauge[float64]{
 			DataPoints: dps,
@@ -38,7 +38,7 @@ func AssertEqualGpuPodAllocationAge(t *testing.T, tt *componenttest.Telemetry, d
 func AssertEqualGpuPodAllocationPointsRefused(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_gpu_pod_allocation_points_refused",
-		Description: "gpu.allocation points that were passed on and not believed. [Development]",
+		Description: "gpu.allocation points that were passed on and rejected for attribution. [Development]",
 		Unit:        "{datapoint}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -54,7 +54,7 @@ func AssertEqualGpuPodAllocationPointsRefused(t *testing.T, tt *componenttest.Te
 func AssertEqualGpuPodDevices(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_gpu_pod_devices",
-		Description: "Devices heard from in the last ten minutes, by the source of their holder. [Development]",
+		Description: "Devices seen in the last ten minutes, by the source of their owner. [Development]",
 		Unit:        "{device}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -70,7 +70,7 @@ func AssertEqualGpuPodDevices(t *testing.T, tt *componenttest.Telemetry, dps []m
 func AssertEqualGpuPodDevicesRefused(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_gpu_pod_devices_refused",
-		Description: "Devices, each time they were heard of, that were not remembered because of max_devices, or holders beyond 1024 of one device. [Development]",
+		Description: "Devices, each time they were seen, that were not remembered because of max_devices, or owners beyond 1024 of one device. [Development]",
 		Unit:        "{device}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -86,7 +86,7 @@ func AssertEqualGpuPodDevicesRefused(t *testing.T, tt *componenttest.Telemetry, 
 func AssertEqualGpuPodDevicesUnattributed(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_gpu_pod_devices_unattributed",
-		Description: "Devices heard from in the last ten minutes whose holder is not known. Those that are free, shared or in MIG mode do not count. [Development]",
+		Description: "Devices seen in the last ten minutes without a known owner. Those that are free, shared or in MIG mode do not count. [Development]",
 		Unit:        "{device}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -118,7 +118,7 @@ func AssertEqualGpuPodPointsDuplicate(t *testing.T, tt *componenttest.Telemetry,
 func AssertEqualGpuPodPointsUntracked(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_gpu_pod_points_untracked",
-		Description: "Points passed on whose series is not tracked because of max_series. Such a series ages when its device changes hands, it is not ended. [Development]",
+		Description: "Points passed on of series that are not tracked because of max_series. Such a series ages when its device changes hands, it is not ended. [Development]",
 		Unit:        "{datapoint}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

@@ -203,7 +203,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.GpuSummaryPodsExpected, err = builder.meter.Int64ObservableUpDownCounter(
 		"otelcol_gpu_summary_pods_expected",
-		metric.WithDescription("Pods that the last evaluation expected to report. Those tracked beyond them are heard of and expected by nobody [Alpha]"),
+		metric.WithDescription("Pods that the last evaluation expected to report. Those tracked beyond them are seen and not expected [Alpha]"),
 		metric.WithUnit("{pod}"),
 	)
 	errs = errors.Join(errs, err)

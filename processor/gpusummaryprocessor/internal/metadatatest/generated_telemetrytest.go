@@ -135,7 +135,7 @@ func AssertEqualGpuSummaryNodesSilent(t *testing.T, tt *componenttest.Telemetry,
 func AssertEqualGpuSummaryPodsExpected(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_gpu_summary_pods_expected",
-		Description: "Pods that the last evaluation expected to report. Those tracked beyond them are heard of and expected by nobody [Alpha]",
+		Description: "Pods that the last evaluation expected to report. Those tracked beyond them are seen and not expected [Alpha]",
 		Unit:        "{pod}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

@@ -163,7 +163,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.GpuAllocationSharesAssumed, err = builder.meter.Int64Counter(
 		"otelcol_gpu_allocation_shares_assumed",
-		metric.WithDescription("Shared devices whose number of replicas the kubelet did not list, so that the share was computed from the replicas that are held. They count again with every answer. [Development]"),
+		metric.WithDescription("Shared devices without a number of replicas from the kubelet, so that the share was computed from the replicas that are owned. They count again with every answer. [Development]"),
 		metric.WithUnit("{device}"),
 	)
 	errs = errors.Join(errs, err)

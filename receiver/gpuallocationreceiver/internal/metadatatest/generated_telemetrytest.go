@@ -102,7 +102,7 @@ func AssertEqualGpuAllocationEntriesRefused(t *testing.T, tt *componenttest.Tele
 func AssertEqualGpuAllocationSharesAssumed(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_gpu_allocation_shares_assumed",
-		Description: "Shared devices whose number of replicas the kubelet did not list, so that the share was computed from the replicas that are held. They count again with every answer. [Development]",
+		Description: "Shared devices without a number of replicas from the kubelet, so that the share was computed from the replicas that are owned. They count again with every answer. [Development]",
 		Unit:        "{device}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
