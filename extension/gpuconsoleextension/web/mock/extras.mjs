@@ -1,5 +1,5 @@
 // What a fleet has besides plain pods on plain GPUs: MIG, sharing, lost devices, errors.
-import { device, finishNode, noValues, told, values } from "./world.mjs";
+import { device, finishNode, noGauges, noValues, told, values } from "./world.mjs";
 
 const second = (now) => Math.floor(now / 1000);
 
@@ -17,7 +17,7 @@ export function migNode(now) {
         id: `${d.id}/${i + 1}`, parent: d.id, mig_profile: profile, mig_instance: String(i + 1), state: held ? "held" : "free", idle: false,
         holders: held ? [{ namespace: "research", service: "mig-tutorials", pod: `mig-tutorials-${g}${i}`, container: "jupyter", share: 1, sharing: "none", source: "pod_resources" }] : [],
         values: held ? { ...values(`${name}/${g}/${i}`, "a100", 0.4, 0.5, second(now), share), power: null } : { ...noValues, utilization: 0, memory_used: 0, memory_total: 80 * 1024 ** 3 * share },
-        temperature: null, memory_temperature: null, power_limit: null, xid: null, uncorrected_errors: null,
+        ...noGauges, power_limit: null,
       }));
     }
   }
@@ -29,7 +29,7 @@ export function sharedNode(now) {
   const name = "gpu-l4-shared-01";
   const holder = (n) => ({ namespace: "inference", service: "rerank", pod: `rerank-shared-${n}`, container: "main", share: 0.25, sharing: "time_slicing", source: "pod_resources" });
   const d = device(now, name, 0, "l4", { state: "held", idle: false, holders: [holder(0), holder(1), holder(2)], values: values(`${name}/0`, "l4", 0.52, 0.7, second(now)), temperature: 58 });
-  const shares = [0, 1, 2].map((n) => ({ ...d, id: `${d.id}::${n}`, parent: d.id, holders: [holder(n)], values: { ...d.values, memory_used: null, memory_total: null, power: null }, temperature: null, memory_temperature: null, power_limit: null, xid: null, uncorrected_errors: null }));
+  const shares = [0, 1, 2].map((n) => ({ ...d, id: `${d.id}::${n}`, parent: d.id, holders: [holder(n)], values: { ...d.values, memory_used: null, memory_total: null, power: null }, ...noGauges, power_limit: null }));
   return finishNode(now, { cluster: "eu-west-1", node: name, state: "ok", exporter: "up", schedulable: false, mig_reconfiguring: null, devices: [d, ...shares] });
 }
 
@@ -42,7 +42,7 @@ export function bareNode(now, name) {
 /** A node that fell silent. */
 export function lostNode(now, cluster = "us-east-1") {
   const name = "gpu-h200-us-07";
-  const devices = Array.from({ length: 8 }, (_, g) => device(now, name, g, "h200", { state: "unknown", values: { ...noValues }, temperature: null, memory_temperature: null, xid: null, uncorrected_errors: null, ...told(now, 754, 45) }));
+  const devices = Array.from({ length: 8 }, (_, g) => device(now, name, g, "h200", { state: "unknown", values: { ...noValues }, ...noGauges, ...told(now, 754, 45) }));
   return finishNode(now, { cluster, node: name, state: "lost", exporter: "unknown", schedulable: true, mig_reconfiguring: null, devices });
 }
 
@@ -54,6 +54,6 @@ export function trouble(now, n) {
   a.uncorrected_errors = 1;
   b.throttle = ["hw_thermal"];
   b.temperature = 88;
-  Object.assign(c, { state: "lost", values: { ...noValues }, temperature: null, memory_temperature: null, xid: null, uncorrected_errors: null, ...told(now, 201, 45) });
+  Object.assign(c, { state: "lost", values: { ...noValues }, ...noGauges, ...told(now, 201, 45) });
   return finishNode(now, n);
 }

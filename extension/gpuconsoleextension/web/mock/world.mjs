@@ -11,6 +11,9 @@ const models = {
 
 export const noValues = { utilization: null, memory_used: null, memory_total: null, tensor: null, sm: null, dram: null, fp16: null, fp32: null, power: null };
 
+/** The further figures of a device that reports nothing. */
+export const noGauges = { temperature: null, memory_temperature: null, xid: null, uncorrected_errors: null };
+
 /** What the demonstration fleet is made of. */
 export const plan = [
   { cluster: "eu-west-1", namespace: "inference", service: "chat-70b", pods: 6, gpus: 4, model: "h100", load: 0.71, memory: 0.91, missing: 2 },
@@ -138,9 +141,10 @@ function pod(now, second, s, i, place, staleAfter) {
       idle: !!(s.idle && i < s.idle),
       holders: [{ namespace: s.namespace, service: s.service, pod: suffix, container: "main", share: 1, sharing: "none", source: "pod_resources" }],
       values: quiet ? { ...noValues } : values(`${s.service}/${i}/${g}`, s.model, s.load * (0.9 + ((i * 5 + g * 3) % 7) / 30), s.memory, second),
-      temperature: quiet ? null : Math.round(38 + s.load * 34 + ((i * 3 + g * 5) % 8)),
-      memory_temperature: quiet || s.model === "l4" ? null : Math.round(42 + s.load * 36),
-      xid: quiet ? null : 0, uncorrected_errors: quiet ? null : 0, power_limit: models[s.model].limit,
+      temperature: Math.round(38 + s.load * 34 + ((i * 3 + g * 5) % 8)),
+      memory_temperature: s.model === "l4" ? null : Math.round(42 + s.load * 36),
+      power_limit: models[s.model].limit,
+      ...(quiet ? noGauges : {}),
       ...told(now, quiet ? (state === "warming" ? null : 372) : age, staleAfter),
     });
     if (s.noFp16) d.values.fp16 = null;
@@ -200,7 +204,7 @@ function trendAt(s, second, k) {
 }
 
 function node(now, n) {
-  while (n.devices.length < (n.model === "l4" ? 4 : 8)) n.devices.push(device(now, n.node, n.devices.length, n.model, n.down ? { values: { ...noValues }, temperature: null, memory_temperature: null, xid: null, uncorrected_errors: null, ...told(now, 372, 45) } : {}));
+  while (n.devices.length < (n.model === "l4" ? 4 : 8)) n.devices.push(device(now, n.node, n.devices.length, n.model, n.down ? { values: { ...noValues }, ...noGauges, ...told(now, 372, 45) } : {}));
   return finishNode(now, { cluster: n.cluster, node: n.node, state: n.down ? "exporter_down" : "ok", exporter: n.down ? "down" : "up", schedulable: true, mig_reconfiguring: n.model === "a100" ? false : null, devices: n.devices });
 }
 
