@@ -107,10 +107,11 @@ func (t *Target) writeDevices(md pmetric.Metrics, node, exporterPod string) {
 		}
 	}
 	md.ResourceMetrics().EnsureCapacity(len(order) + 1)
+	var w Writer // one for all: a vendor's derivation takes it to the heap
 	for _, d := range order {
 		rm := md.ResourceMetrics().AppendEmpty()
 		d.putResource(rm.Resource().Attributes(), t.vendor, &t.opts, node, exporterPod)
-		w := Writer{target: t, device: d, time: d.lastSeen, metrics: t.scope(rm).Metrics()}
+		w = Writer{target: t, device: d, time: d.lastSeen, metrics: t.scope(rm).Metrics()}
 		w.writeDevice()
 	}
 	md.ResourceMetrics().RemoveIf(func(rm pmetric.ResourceMetrics) bool {
