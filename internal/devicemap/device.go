@@ -18,13 +18,13 @@ import (
 
 // Device is a board, or a part of one, of one target.
 type Device struct {
-	id      string
-	parent  *Device            // of a part
-	parts   map[string]*Device // of a board, by their numbers
-	part    string             // number of a part
-	facts   facts
-	holders holders
-	of      *devices // that it is one of, nil once forgotten
+	id     string
+	parent *Device            // of a part
+	parts  map[string]*Device // of a board, by their numbers
+	part   string             // number of a part
+	facts  facts
+	owners owners
+	of     *devices // that it is one of, nil once forgotten
 
 	seen       uint64            // number of the last page that had the device,
 	lastSeen   pcommon.Timestamp // its time,
@@ -41,7 +41,7 @@ type Device struct {
 	derivation Derivation   // nil where the vendor derives nothing
 }
 
-// Reading is what the current page says for a field.
+// Reading is the current page's value of a field.
 func (d *Device) Reading(id devicetable.ID) Reading { return d.values[id] }
 
 // Rows are the current page's rows of a field that has a label of its own, by that
@@ -140,7 +140,7 @@ func (d *Device) startPage(number uint64, time pcommon.Timestamp) {
 	d.raw = d.raw[:0]
 	clear(d.labelled)
 	d.facts, d.learned = facts{}, nil
-	d.holders.startPage()
+	d.owners.startPage()
 }
 
 func keep(dst *string, v string) {
@@ -170,17 +170,17 @@ func (d *Device) learn(r *row) {
 func (d *Device) keepValue(s *Series, v float64) {
 	f := s.family
 	rank := rankOwn
-	if !s.labels.row.holder.empty() {
-		rank = rankHolder
+	if !s.labels.row.owner.empty() {
+		rank = rankOwner
 	}
 	if f.field.Scope == devicetable.Board && d.parent != nil {
 		d, rank = d.parent, rankPart
 	}
 	if f.field.Label == "" {
-		d.values[f.id].offer(f.field.Convert(v), rank, f.field.Code)
+		d.values[f.id].keepBetter(f.field.Convert(v), rank, f.field.Code)
 		return
 	}
-	d.labelled.offer(f.id, s.labels.get(f.field.Label), v, rank)
+	d.labelled.keepBetter(f.id, s.labels.get(f.field.Label), v, rank)
 }
 
 // putResource writes the identity of the device, and nothing about the exporter.
@@ -223,8 +223,8 @@ func (d *Device) putResource(attrs pcommon.Map, vendor *Vendor, opts *Options, n
 	put(names.K8sNodeName, node)
 	put(names.K8sClusterName, opts.ClusterName)
 	if vendor.Shares != nil && opts.OTel {
-		d.holders.put(attrs, d.values[vendor.Shares.Memory].V, true)
+		d.owners.put(attrs, d.values[vendor.Shares.Memory].V, true)
 	} else {
-		d.holders.put(attrs, 0, false)
+		d.owners.put(attrs, 0, false)
 	}
 }

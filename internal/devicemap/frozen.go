@@ -40,7 +40,7 @@ func (s *still) observe(sum uint64, now time.Time, opts *Options) (frozen, known
 }
 
 // movement is a hash of what always moves on a page, and whether there is any: energy
-// always rises on a board that measures it, and a page without energy says nothing.
+// always rises on a board that measures it, and a page without energy proves nothing.
 func (p *pageState) movement(m *Moving) (sum uint64, measured bool) {
 	h := fnv.New64a()
 	var buf [8]byte

@@ -35,11 +35,11 @@ type facts struct {
 	other map[string]string // label-type fields without a convention, by their metrics' names
 }
 
-// row is what the labels of a row say.
+// row is what is read from the labels of a row.
 type row struct {
 	board, part string
 	facts       facts
-	holder      holder
+	owner       owner
 }
 
 // read sorts labels. Empty values and texts that stand for no value count as absent.
@@ -66,13 +66,13 @@ func (r *row) read(v *Vendor, labels []label) {
 			r.readField(v, key, text)
 		case exporterlabels.Pod, exporterlabels.Namespace, exporterlabels.Container, exporterlabels.PodUID:
 			exported = exported || exporterlabels.Exported(key)
-			r.readHolder(kind, text)
+			r.readOwner(kind, text)
 		case exporterlabels.Other:
 			if v.podLabel(key) {
-				r.holder.more = append(r.holder.more, label{names.ExporterPodLabel + key, text})
+				r.owner.more = append(r.owner.more, label{names.ExporterPodLabel + key, text})
 			}
 		case exporterlabels.PodLabel, exporterlabels.VGPU, exporterlabels.HPCJob, exporterlabels.DRA:
-			r.holder.more = append(r.holder.more, label{key, text})
+			r.owner.more = append(r.owner.more, label{key, text})
 			if fact, known := v.Facts[key]; known {
 				r.facts.text[fact] = text
 			}
@@ -82,35 +82,35 @@ func (r *row) read(v *Vendor, labels []label) {
 	if exported {
 		r.readExported(v, labels)
 	}
-	if len(r.holder.more) > 1 {
-		slices.SortFunc(r.holder.more, func(a, b label) int {
+	if len(r.owner.more) > 1 {
+		slices.SortFunc(r.owner.more, func(a, b label) int {
 			return cmp.Or(strings.Compare(a.key, b.key), strings.Compare(b.value, a.value))
 		})
 		// app and pod_label_app are one label.
-		r.holder.more = slices.CompactFunc(r.holder.more, func(a, b label) bool { return a.key == b.key })
+		r.owner.more = slices.CompactFunc(r.owner.more, func(a, b label) bool { return a.key == b.key })
 	}
 }
 
-func (r *row) readHolder(kind exporterlabels.Label, text string) {
+func (r *row) readOwner(kind exporterlabels.Label, text string) {
 	switch kind {
 	case exporterlabels.Pod:
-		r.holder.pod = text
+		r.owner.pod = text
 	case exporterlabels.Namespace:
-		r.holder.namespace = text
+		r.owner.namespace = text
 	case exporterlabels.Container:
-		r.holder.container = text
+		r.owner.container = text
 	case exporterlabels.PodUID:
-		r.holder.podUID = text
+		r.owner.podUID = text
 	}
 }
 
-// readExported reads the holder from the exported_* labels alone: where a
+// readExported reads the owner from the exported_* labels alone: where a
 // scraper renamed any of them, the plain ones name the exporter's own pod.
 func (r *row) readExported(v *Vendor, labels []label) {
-	r.holder.pod, r.holder.namespace, r.holder.container, r.holder.podUID = "", "", "", ""
+	r.owner.pod, r.owner.namespace, r.owner.container, r.owner.podUID = "", "", "", ""
 	for _, l := range labels {
 		if exporterlabels.Exported(l.key) && !v.absentText(l.value) {
-			r.readHolder(v.Label(l.key), l.value)
+			r.readOwner(v.Label(l.key), l.value)
 		}
 	}
 }

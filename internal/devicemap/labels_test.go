@@ -44,21 +44,21 @@ func FuzzLabels(f *testing.F) {
 				t.Errorf("%q is a sentinel", got)
 			}
 		}
-		for _, got := range append(r.facts.text[:], r.holder.pod, r.holder.namespace, r.holder.container, r.holder.podUID) {
+		for _, got := range append(r.facts.text[:], r.owner.pod, r.owner.namespace, r.owner.container, r.owner.podUID) {
 			check(got)
 		}
-		for i, l := range r.holder.more {
+		for i, l := range r.owner.more {
 			check(l.value)
-			if i > 0 && r.holder.more[i-1].key >= l.key {
-				t.Errorf("%v is not sorted", r.holder.more)
+			if i > 0 && r.owner.more[i-1].key >= l.key {
+				t.Errorf("%v is not sorted", r.owner.more)
 			}
 		}
 		for _, v := range r.facts.other {
 			check(v)
 		}
 		of := &Labels{all: attrs}
-		if pod := of.get("pod"); exported && pod != "" && r.holder.pod == pod && of.get("exported_pod") != pod {
-			t.Errorf("the exporter's own pod %q is no holder", pod)
+		if pod := of.get("pod"); exported && pod != "" && r.owner.pod == pod && of.get("exported_pod") != pod {
+			t.Errorf("the exporter's own pod %q is no owner", pod)
 		}
 	})
 }

@@ -12,7 +12,7 @@ import (
 // bound what is kept from page to page.
 const (
 	MaxDevices  = 1024             // boards and their parts on one page
-	MaxHolders  = 256              // holders of one shared device
+	MaxOwners   = 256              // owners of one shared device
 	MaxUnmapped = 20_000           // series of unknown families
 	MaxLines    = 60_000           // lines of one page
 	forgetAfter = 10 * time.Minute // a device that left the page
@@ -25,14 +25,14 @@ type Over string
 // OverLines is found by the reader of the page.
 var (
 	OverLines    = OverLimit(MaxLines, "lines")
-	OverHolders  = OverLimit(MaxHolders, "pods on one GPU")
+	OverOwners   = OverLimit(MaxOwners, "pods on one GPU")
 	OverUnmapped = OverLimit(MaxUnmapped, "series of families that are not in the field table")
 )
 
 // OverLimit names a limit of a number of things.
 func OverLimit(limit int, of string) Over { return Over(fmt.Sprintf("more than %d %s", limit, of)) }
 
-// Reason says why a row became no data.
+// Reason is why a row became no data.
 type Reason uint8
 
 const (

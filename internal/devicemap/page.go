@@ -30,7 +30,7 @@ type Row struct {
 	Value  float64
 }
 
-// Type is what the TYPE line of a family says.
+// Type is the type on the TYPE line of a family.
 type Type uint8
 
 const (
@@ -40,7 +40,7 @@ const (
 	Summary
 )
 
-// Family is what a page says of a family beside its rows. The lines that say so
+// Family is a family on a page without its rows. Its TYPE and HELP lines
 // may come after the rows, and change from page to page.
 type Family struct {
 	Help string
@@ -51,7 +51,7 @@ type Family struct {
 	field   *devicetable.Field // nil for a family that is not in the table
 	ours    bool               // not one of the exporter's process
 	dropped bool
-	share   int // place in a held's shares, or notShared
+	share   int // place in an owner's shares, or notShared
 }
 
 // NewFamily returns the family of a name, without TYPE and HELP.

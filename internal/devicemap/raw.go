@@ -87,7 +87,7 @@ func (w *Writer) writeAsIs(points []rawPoint, device string) {
 }
 
 // writeUnmapped passes a family on that the table does not know, as the page
-// types it, with those labels as attributes that are neither identity nor holder.
+// types it, with those labels as attributes that are neither identity nor owner.
 func (w *Writer) writeUnmapped(points []rawPoint, device string) {
 	family := points[0].series.family
 	vendor := w.target.vendor
@@ -108,7 +108,7 @@ func (w *Writer) writeUnmapped(points []rawPoint, device string) {
 	for _, raw := range points {
 		series, fresh := w.findUnmapped(raw, name, device)
 		if !fresh {
-			continue // a further holder's row of a shared device, or over the limit
+			continue // a further owner's row of a shared device, or over the limit
 		}
 		p := out.AppendEmpty()
 		p.SetTimestamp(w.time)

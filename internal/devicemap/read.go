@@ -44,9 +44,9 @@ func (t *Target) readRow(s *Series, v float64, now pcommon.Timestamp) {
 		return
 	}
 	t.page.see(d, s.labels)
-	place, ok := d.holders.add(&s.labels.row.holder)
+	place, ok := d.owners.add(&s.labels.row.owner)
 	if !ok {
-		t.page.beyond(OverHolders) // the row's value still counts
+		t.page.beyond(OverOwners) // the row's value still counts
 	}
 	if t.opts.AsIs {
 		d.raw = append(d.raw, rawPoint{s, v, true})

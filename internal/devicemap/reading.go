@@ -9,7 +9,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/devicetable"
 )
 
-// Reading is what the page says for one field of one device.
+// Reading is the value of one field of one device on a page.
 type Reading struct {
 	V    float64 // in the base unit
 	rank rank
@@ -19,10 +19,10 @@ type Reading struct {
 type rank uint8
 
 const (
-	rankNone   rank = iota
-	rankPart        // board field on the row of one of its parts
-	rankHolder      // row that names a holder: one of several on a shared device
-	rankOwn         // the device's own row
+	rankNone  rank = iota
+	rankPart       // board field on the row of one of its parts
+	rankOwner      // row that names an owner: one of several on a shared device
+	rankOwn        // the device's own row
 )
 
 // Known reports whether the page has a value.
@@ -30,7 +30,7 @@ func (x Reading) Known() bool { return x.rank != rankNone }
 
 // offer keeps the better of what is there and the new row: rank, then the
 // greater. A code is not a quantity: the last row wins.
-func (x *Reading) offer(v float64, r rank, code bool) {
+func (x *Reading) keepBetter(v float64, r rank, code bool) {
 	if r < x.rank || r == x.rank && !code && v < x.V {
 		return
 	}
@@ -53,7 +53,7 @@ func (r readings) first(ids []devicetable.ID) Reading {
 // labelled are the rows of families with a label of their own, by that label.
 type labelled map[devicetable.ID]map[string]Reading
 
-func (l *labelled) offer(id devicetable.ID, text string, v float64, r rank) {
+func (l *labelled) keepBetter(id devicetable.ID, text string, v float64, r rank) {
 	if *l == nil {
 		*l = labelled{}
 	}
@@ -63,7 +63,7 @@ func (l *labelled) offer(id devicetable.ID, text string, v float64, r rank) {
 		(*l)[id] = rows
 	}
 	x := rows[text]
-	x.offer(v, r, false)
+	x.keepBetter(v, r, false)
 	rows[text] = x
 }
 
@@ -121,7 +121,7 @@ func (d *Device) sumParts(m *Memory, page uint64) {
 	}
 	set := func(ids []devicetable.ID, v float64, ok bool) {
 		if ok && onPage > 0 && len(ids) > 0 {
-			d.values[ids[0]].offer(v, rankPart, false)
+			d.values[ids[0]].keepBetter(v, rankPart, false)
 		}
 	}
 	set(m.Used, usage, hasUsage)

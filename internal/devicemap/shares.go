@@ -14,13 +14,12 @@ import (
 )
 
 // dcgm-exporter before 4.6 repeats the value of a shared device on a row for
-// each of its holders. From 4.6 on it asks the driver, for two fields, what the
-// processes of each holder use: those families have a row of the device that
-// names no holder, and the rows of holders are shares of it. That row is how the
-// two are told apart.
+// each of its owners. From 4.6 on it asks the driver, for two fields, what the
+// processes of each owner use: those families have a row of the device that
+// names no owner, and the rows of owners are shares of it. That row is how the
+// two are distinguished.
 
-// shareMetrics are the metrics under whose names and in whose units shares are
-// written, by place in a held's shares.
+// shareMetrics give shares their names and units, by place in an owner's shares.
 var shareMetrics = [...]*names.Metric{&names.GPUMemoryUsage, &names.GPUUtilization}
 
 const (
@@ -29,7 +28,7 @@ const (
 	utilizationShare
 )
 
-// place is the place of a field in a held's shares.
+// place is the place of a field in an owner's shares.
 func (s *Shares) place(id devicetable.ID) int {
 	switch {
 	case s == nil:
@@ -43,29 +42,28 @@ func (s *Shares) place(id devicetable.ID) int {
 	}
 }
 
-// held is a holder with its shares.
-type held struct {
-	holder
+// ownerShares is an owner with its shares.
+type ownerShares struct {
+	owner
 	shares [len(shareMetrics)]shareValue
 }
 
-// shareValue is what a page says is a holder's share. Rows that contradict each
-// other say nothing.
+// shareValue is an owner's share on a page. Rows that contradict each other give none.
 type shareValue struct {
 	v             float64 // in the base unit
 	known, contra bool
 }
 
-func (s *shareValue) offer(v float64) {
+func (s *shareValue) add(v float64) {
 	s.contra = s.contra || s.known && s.v != v
 	s.v, s.known = v, true
 }
 
-// share is a row of a holder, which is a share if its family has a row of the
+// share is a row of an owner, which is a share if its family has a row of the
 // whole device as well.
 type share struct {
 	device *Device
-	place  int // among the device's holders
+	place  int // among the device's owners
 	family *Family
 	v      float64
 }
@@ -73,25 +71,25 @@ type share struct {
 // note takes a row of one of the fields with shares, and returns it where it may be a
 // share.
 func (d *Device) note(place int, s *Series, v float64) (share, bool) {
-	h := &s.labels.row.holder
+	h := &s.labels.row.owner
 	if h.empty() {
-		d.holders.whole = append(d.holders.whole, s.family)
+		d.owners.whole = append(d.owners.whole, s.family)
 	}
-	return share{d, place, s.family, v}, place != noHolder && h.shared()
+	return share{d, place, s.family, v}, place != noOwner && h.shared()
 }
 
 // settle decides, at the end of a page, whether the row was a share.
 func (s *share) settle() {
-	hs := &s.device.holders
+	hs := &s.device.owners
 	if slices.Contains(hs.whole, s.family) {
-		hs.list[s.place].shares[s.family.share].offer(s.family.field.Convert(s.v))
+		hs.list[s.place].shares[s.family.share].add(s.family.field.Convert(s.v))
 	}
 }
 
 // sharesSeen reports whether the exporter sees the processes on the device. One
-// that does not run in the host's PID namespace sees none and says 0 for every
-// holder, whatever the device as a whole uses.
-func (hs *holders) sharesSeen(usage float64) bool {
+// that does not run in the host's PID namespace sees none and prints 0 for every
+// owner, whatever the device as a whole uses.
+func (hs *owners) sharesSeen(usage float64) bool {
 	known := false
 	for i := range hs.list {
 		s := &hs.list[i].shares[memoryShare]
@@ -103,9 +101,9 @@ func (hs *holders) sharesSeen(usage float64) bool {
 	return !known || usage == 0
 }
 
-// putShares writes the shares beside the holder's labels, under the names and in
+// putShares writes the shares beside the owner's labels, under the names and in
 // the units of their metrics.
-func (h *held) putShares(attrs pcommon.Map) {
+func (h *ownerShares) putShares(attrs pcommon.Map) {
 	for i, m := range shareMetrics {
 		s := h.shares[i]
 		switch {

@@ -51,7 +51,7 @@ type Target struct {
 	judged   bool // gpu.exporter.frozen was written
 }
 
-// pageState is what one page has said so far; its memory serves the next page.
+// pageState is what was read of one page so far; its memory serves the next page.
 type pageState struct {
 	number  uint64
 	time    pcommon.Timestamp // 0 where no row has a value

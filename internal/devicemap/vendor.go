@@ -117,8 +117,8 @@ func (v *Vendor) monotonic(f *Family) bool {
 	return f.Type == Counter && (v.Falls == nil || !v.Falls(f.name))
 }
 
-// unmappedLabel says whether a label stays on the points of an unmapped family.
-// Without a device the device's index is all that tells rows apart.
+// unmappedLabel reports whether a label stays on the points of an unmapped family.
+// Without a device the device's index is all that distinguishes rows.
 func (v *Vendor) unmappedLabel(key, device string) bool {
 	switch v.Label(key) {
 	case exporterlabels.Other:
@@ -130,7 +130,7 @@ func (v *Vendor) unmappedLabel(key, device string) bool {
 	}
 }
 
-// check says whether v is a value at all; f is nil for a family that is not in the
+// check reports whether x is a value at all, or else why not; f is nil for a family that is not in the
 // table.
 func (v *Vendor) check(x float64, f *devicetable.Field) (Reason, bool) {
 	switch {

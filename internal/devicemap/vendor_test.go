@@ -26,8 +26,8 @@ const (
 	total
 )
 
-// acme is an invented vendor: a second one is data. Its boards are divided into tiles,
-// whose load is their own while the power is the board's.
+// acme is an invented vendor: a second one is data. Its boards are divided into tiles:
+// each has a load of its own, and the power is the board's.
 var acme = Vendor{
 	Name: "acme", HwVendor: "Acme", System: "Acme", Devices: "boards and tiles", Prefixes: []string{"acme_"}, EmptyIsDown: true,
 	Table: devicetable.New(devicetable.Table{
@@ -182,8 +182,8 @@ func TestASecondVendor(t *testing.T) {
 	assert.Equal(t, map[string]int{"dropped": 1, "sentinel": 1, "no_device": 1, "not_acme": 1}, refused)
 }
 
-// TestEmptyIsDown: an exporter that answers without devices is not up, where the vendor
-// says so.
+// TestEmptyIsDown: an exporter that answers without devices is not up, for vendors with
+// that rule.
 func TestEmptyIsDown(t *testing.T) {
 	for down, want := range map[bool]string{true: "exporter gpu.exporter.up 0", false: "exporter gpu.exporter.up 1"} {
 		v := acme

@@ -40,7 +40,7 @@ func (l *line) read(b []byte) (v float64, ok bool) {
 }
 
 // split finds the ends of the name and of the labels of a regular line: one that
-// begins with a name and has no blanks between the two. Only the parser can tell
+// begins with a name and has no blanks between the two. Only the parser knows
 // whether it is right.
 func split(b []byte) (name, end int, regular bool) {
 	name = bytes.IndexAny(b, "{ \t")
@@ -104,13 +104,13 @@ func number(rest []byte) (float64, bool) {
 	return v, err == nil
 }
 
-// isMeta tells TYPE and HELP lines from other comments.
+// isMeta distinguishes TYPE and HELP lines from other comments.
 func isMeta(b []byte) bool {
 	text := bytes.TrimLeft(b[1:], " \t")
 	return len(text) < len(b)-1 && (bytes.HasPrefix(text, []byte("TYPE")) || bytes.HasPrefix(text, []byte("HELP")))
 }
 
-// meta is what a TYPE or a HELP line says of its family.
+// meta is what a TYPE or a HELP line adds to its family.
 type meta struct {
 	family *devicemap.Family
 	help   string
@@ -196,7 +196,7 @@ func (r *Reader) parse(b []byte) (s sample, err error) {
 	var set labels.Labels
 	parser.Labels(&set)
 	if twice, has := set.HasDuplicateLabelNames(); has {
-		return s, fmt.Errorf("label %q is there twice: %q", twice, b)
+		return s, fmt.Errorf("label %q is a duplicate: %q", twice, b)
 	}
 	set, keep := r.relabel(set)
 	if !keep {

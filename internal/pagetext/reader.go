@@ -88,7 +88,7 @@ func (r *Reader) Read(body []byte, rows []devicemap.Row) ([]devicemap.Row, Resul
 	r.next = r.next[:0]
 	p := pass{Reader: r, rows: rows, room: maxLines}
 	if err := p.read(body); err != nil {
-		// What it said is not worth remembering.
+		// What was read of it is not worth remembering.
 		r.cache, r.layout, r.next = newCache(r.vendor), nil, nil
 		return rows, p.result, err
 	}
@@ -143,7 +143,7 @@ func (p *pass) line(b []byte) error {
 	if p.room > 0 && p.expected < len(p.layout) {
 		l := p.layout[p.expected]
 		if v, ok := l.read(b); ok {
-			return p.take(l, v)
+			return p.use(l, v)
 		}
 	}
 	// The parser would take leading blanks for a part of the name.
@@ -163,12 +163,12 @@ func (p *pass) line(b []byte) error {
 	}
 }
 
-// take uses a known line, and puts it into the layout.
-func (p *pass) take(l *line, v float64) error {
+// use reads a known line, and puts it into the layout.
+func (p *pass) use(l *line, v float64) error {
 	if place := int(l.place); place < len(p.layout) && p.layout[place] == l {
 		p.expected = place + 1
 	}
-	if l.page != p.number { // else it is there twice
+	if l.page != p.number { // else it is a duplicate
 		l.page = p.number
 		p.next = append(p.next, l)
 		p.room--
@@ -188,7 +188,7 @@ func (p *pass) unexpected(b []byte) error {
 		b = withoutExemplar(b, end)
 		if l := p.find(b[:name], b[name:end]); l != nil {
 			if v, ok := number(b[end:]); ok {
-				return p.take(l, v)
+				return p.use(l, v)
 			}
 		}
 	}
@@ -204,7 +204,7 @@ func (p *pass) unexpected(b []byte) error {
 		p.room-- // its series is remembered
 		return p.sample(s.series, s.v)
 	}
-	return p.take(p.remember(b[:name], b[name:end], s.series), s.v)
+	return p.use(p.remember(b[:name], b[name:end], s.series), s.v)
 }
 
 // sample takes a series with its value; it is nil if relabelling drops it.
@@ -225,7 +225,7 @@ func (p *pass) sample(s *series, v float64) error {
 	return nil
 }
 
-// comment reads a line that begins with #. Those of TYPE and HELP say something.
+// comment reads a line that begins with #. Only TYPE and HELP have a meaning.
 func (p *pass) comment(b []byte) error {
 	if p.room <= 0 || !isMeta(b) {
 		return nil
@@ -238,7 +238,7 @@ func (p *pass) comment(b []byte) error {
 		}
 		l = p.rememberMeta(b, m)
 	}
-	return p.take(l, 0)
+	return p.use(l, 0)
 }
 
 // bad counts a line that the parser refuses.

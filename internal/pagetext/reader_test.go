@@ -151,7 +151,7 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// TestMeta: what TYPE and HELP lines say holds for the page that they are on.
+// TestMeta: TYPE and HELP lines count for the page that they are on.
 func TestMeta(t *testing.T) {
 	r := NewReader(vendor, target)
 	for _, tt := range []struct {

@@ -24,7 +24,7 @@ const (
 	NamesBoth Names = "both"
 )
 
-// Unmapped says what becomes of families that the field table does not know.
+// Unmapped is what becomes of families that the field table does not know.
 type Unmapped string
 
 const (

@@ -12,8 +12,7 @@ import (
 )
 
 // checkCredentials refuses credentials that would go to strangers. Discovery
-// knows an exporter by its labels, and whoever makes a pod can give it those: in
-// all namespaces that is everybody.
+// knows an exporter by its labels, and everyone who can create a pod can give it those.
 func (c *Config) checkCredentials(e *Exporter, client *commonconfig.HTTPClientConfig) error {
 	if c.Kubernetes == nil || c.Kubernetes.limited() {
 		return nil
@@ -32,7 +31,7 @@ func (k *KubernetesConfig) limited() bool {
 	return len(k.Namespaces) > 0 && !slices.Contains(k.Namespaces, "")
 }
 
-// credentials are the keys of scrape with which the receiver says who it is.
+// credentials are the keys of scrape that authenticate the receiver.
 func (c *Config) credentials(client *commonconfig.HTTPClientConfig) []string {
 	var keys []string
 	add := func(is bool, key string) {

@@ -54,7 +54,7 @@ func newDiscoverer(job *promconfig.ScrapeConfig, logger *zap.Logger, found func(
 	return d, nil
 }
 
-// run tells found of every change until ctx ends.
+// run calls found at every change until ctx ends.
 func (d *discoverer) run(ctx context.Context) {
 	groups := make(chan []*targetgroup.Group)
 	done := make(chan struct{})
@@ -88,8 +88,8 @@ func (d *discoverer) change(groups []*targetgroup.Group) {
 	for _, locations := range d.pods {
 		all = append(all, locations...)
 	}
-	// While one pod takes another's place both can have the node's address: it is
-	// told apart from neither, and must not alternate.
+	// While one pod takes another's place both can have the node's address: the
+	// two cannot be distinguished, and must not alternate.
 	slices.SortFunc(all, func(a, b location) int {
 		return cmp.Or(strings.Compare(a.url, b.url), strings.Compare(a.exporter.Pod, b.exporter.Pod))
 	})

@@ -44,13 +44,13 @@ func TestFetch(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 1<<20)
 	elsewhere := serveFunc(t, func(w http.ResponseWriter, _ *http.Request) {
-		t.Error("an exporter sent the receiver to somebody else")
+		t.Error("an exporter redirected the receiver to another host")
 		_, _ = w.Write([]byte("page"))
 	})
 	for name, tt := range map[string]struct {
 		answer http.HandlerFunc
 		want   string
-		err    outcome
+		err    fetch.Outcome
 	}{
 		"plain":        {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("page")) }, "page", ""},
 		"nothing":      {func(http.ResponseWriter, *http.Request) {}, "", ""},
@@ -87,7 +87,7 @@ func TestFetch(t *testing.T) {
 			}
 			_, _ = w.Write([]byte("page of " + r.URL.Path))
 		}, "page of /there", ""},
-		"redirect to somebody else": {func(w http.ResponseWriter, r *http.Request) {
+		"redirect to another host": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, elsewhere.URL+"/metrics", http.StatusFound)
 		}, "", fetch.Redirect},
 		"redirects without end": {func(w http.ResponseWriter, r *http.Request) {

@@ -7,7 +7,7 @@
 // logged. What a page means is in an Exporter's Vendor.
 //
 // targets.go is the schedule, discovery.go finds exporters' pods, fetch.go gets a page,
-// scraper.go has it read and mapped, and story.go logs how that ended.
+// scraper.go has it read and mapped, and outcomeLog.go logs how that ended.
 package scrape
 
 import (

@@ -21,7 +21,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape/fetch"
 )
 
-// scraper fetches pages, maps them and hands the metrics on. It is safe for
+// scraper fetches pages, maps them and forwards the metrics. It is safe for
 // several targets at once.
 type scraper struct {
 	exporter  *Exporter
@@ -74,7 +74,7 @@ func (s *scraper) newTarget(at location) *target {
 	return &target{location: at, reader: pagetext.NewReader(s.exporter.Vendor, pages), mapping: devicemap.NewTarget(s.exporter.Vendor, s.options)}
 }
 
-// scrape makes one scrape of a target. Once ctx has ended it says nothing.
+// scrape makes one scrape of a target. Once ctx has ended it emits nothing.
 func (s *scraper) scrape(ctx context.Context, t *target) {
 	start := time.Now()
 	buf, err := s.fetch(ctx, t)
@@ -105,7 +105,7 @@ func (s *scraper) fetch(ctx context.Context, t *target) (*buffer, error) {
 	return buf, err
 }
 
-// read reads and maps a page, and counts and tells what came of it.
+// read reads and maps a page, and counts and logs the outcome.
 func (s *scraper) read(t *target, start time.Time, buf *buffer, err error) (result devicemap.Result, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -139,10 +139,10 @@ func (s *scraper) read(t *target, start time.Time, buf *buffer, err error) (resu
 		}
 	}
 	s.telemetry.Devices.Add(ctx, int64(devices))
-	t.tellScrape(s.exporter, logger, outcome, err, result.Why)
+	t.logScrape(s.exporter, logger, outcome, err, result.Why)
 	if err == nil {
-		t.tellLines(s.exporter, logger, read)
-		t.logOver(s.exporter, logger, result.Over, result.Refused[devicemap.Limit]-read.TooLong)
+		t.logLines(s.exporter, logger, read)
+		t.logLimits(s.exporter, logger, result.Over, result.Refused[devicemap.Limit]-read.TooLong)
 	}
 	return result, true
 }
@@ -154,5 +154,5 @@ func (s *scraper) deliver(t *target, result devicemap.Result) {
 	ctx := s.obs.StartMetricsOp(context.Background()) // a shutdown waits for it
 	err := s.next.ConsumeMetrics(ctx, result.Metrics)
 	s.obs.EndMetricsOp(ctx, "prometheus", points, err)
-	t.tellPipeline(s.logger.With(zap.String("exporter", t.name)), err)
+	t.logPipeline(s.logger.With(zap.String("exporter", t.name)), err)
 }

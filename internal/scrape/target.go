@@ -13,7 +13,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/pagetext"
 )
 
-// location says where an exporter is.
+// location is where an exporter is.
 type location struct {
 	url      string // identity among targets; its query may hold a token
 	name     string // the URL for people, without query
@@ -39,7 +39,7 @@ func hostPort(u *url.URL) (string, int64) {
 	return u.Hostname(), int64(port)
 }
 
-// target is one exporter: its state, and what was last said about it.
+// target is one exporter: its state, and what was logged about it.
 type target struct {
 	location
 
@@ -48,15 +48,15 @@ type target struct {
 	mapping  *devicemap.Target
 	devices  int
 	left     bool // it is no target any more, and its state may be another's
-	scrapes  story
-	lines    story
-	limits   story
-	pipeline story
-	repeats  bool // that the page has series twice was told
-	long     bool // that samples are over a limit of a line was told
+	scrapes  outcomeLog
+	lines    outcomeLog
+	limits   outcomeLog
+	pipeline outcomeLog
+	repeats  bool // duplicate series on the page were logged
+	long     bool // samples over a limit of a line were logged
 }
 
-// leave ends a target: a scrape that still runs says nothing any more. It returns
+// leave ends a target: a scrape that still runs emits nothing any more. It returns
 // the number of devices that the target was counted with.
 func (t *target) leave() (devices int) {
 	t.mu.Lock()
@@ -65,9 +65,9 @@ func (t *target) leave() (devices int) {
 	return devices
 }
 
-// moved is a target that was left, come back at a location with the same URL. The
-// one that was left may still hand on its last scrape, and tell how that went: it
-// keeps stories of its own.
+// moved is a target that was left, back at a location with the same URL. The old
+// one may still forward its last scrape, and log how that went: it keeps outcome
+// logs of its own.
 func (t *target) moved(at location) *target {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -25,12 +25,12 @@ func TestExporterLabels(t *testing.T) {
 	assert.Equal(t, []string{"other", "7"}, []string{l.of("one more"), l.of("7")})
 }
 
-// TestStory checks what the log is told over time.
-func TestStory(t *testing.T) {
+// TestOutcomeLog checks what is logged over time.
+func TestOutcomeLog(t *testing.T) {
 	type step struct {
-		after time.Duration
-		o     outcome
-		told  bool
+		after  time.Duration
+		o      fetch.Outcome
+		logged bool
 	}
 	for name, steps := range map[string][]step{
 		"well from the start": {{0, fetch.OK, false}, {time.Hour, fetch.OK, false}},
@@ -42,15 +42,15 @@ func TestStory(t *testing.T) {
 		},
 		"flapped, then down for good": {
 			{0, fetch.Connect, true}, {time.Second, fetch.OK, true}, {time.Second, fetch.Connect, false},
-			{retell, fetch.Connect, true}, {retell, fetch.Connect, false},
+			{relogAfter, fetch.Connect, true}, {relogAfter, fetch.Connect, false},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var s story
+			var s outcomeLog
 			now := time.Now()
 			for i, step := range steps {
 				now = now.Add(step.after)
-				assert.Equal(t, step.told, s.news(step.o, now), "step %d", i)
+				assert.Equal(t, step.logged, s.shouldLog(step.o, now), "step %d", i)
 			}
 		})
 	}

@@ -23,7 +23,7 @@ type targets struct {
 	scraper  *scraper
 	interval time.Duration
 	limit    int    // target_limit, 0 for none
-	seed     string // tells this receiver from others with the same targets
+	seed     string // differs between receivers with the same targets
 	ctx      context.Context
 	wg       sync.WaitGroup
 
@@ -169,6 +169,6 @@ func (ts *targets) wait(ctx context.Context) error {
 	case <-done:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("a scrape is still being handed on: %w", ctx.Err())
+		return fmt.Errorf("the next component still has a scrape: %w", ctx.Err())
 	}
 }

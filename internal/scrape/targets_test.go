@@ -248,16 +248,16 @@ func TestMoved(t *testing.T) {
 	})
 }
 
-// TestMovedStories: a target that was left tells how its last metrics fared while
+// TestMovedLogs: a target that was left logs how its last metrics fared while
 // the one in its place does the same (go test -race).
-func TestMovedStories(t *testing.T) {
+func TestMovedLogs(t *testing.T) {
 	old := &target{}
-	old.tellPipeline(zap.NewNop(), errors.New("full"))
+	old.logPipeline(zap.NewNop(), errors.New("full"))
 	moved := old.moved(location{})
-	moved.tellPipeline(zap.NewNop(), nil)
-	assert.Equal(t, outcome("refused"), old.pipeline.last)
-	assert.NotContains(t, old.pipeline.told, fetch.OK, "what the new one told is its own")
-	assert.Contains(t, moved.pipeline.told, outcome("refused"), "what was told is not told again")
+	moved.logPipeline(zap.NewNop(), nil)
+	assert.Equal(t, fetch.Outcome("refused"), old.pipeline.last)
+	assert.NotContains(t, old.pipeline.logged, fetch.OK, "what the new one logged is its own")
+	assert.Contains(t, moved.pipeline.logged, fetch.Outcome("refused"), "what was logged is not logged again")
 }
 
 // TestTargetLimit: too many targets fail until there are few enough.
@@ -275,7 +275,7 @@ func TestTargetLimit(t *testing.T) {
 	})
 }
 
-// TestStopDuringScrape: a scrape that is cut off by the shutdown says nothing.
+// TestStopDuringScrape: a scrape that is cut off by the shutdown emits nothing.
 func TestStopDuringScrape(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		exporters := &fakeExporters{page: goodPage, takes: 9 * time.Second}
@@ -293,7 +293,7 @@ func TestStopDuringScrape(t *testing.T) {
 	})
 }
 
-// TestShutdownWaits: metrics that are being handed on are not cut off, but the
+// TestShutdownWaits: metrics that the next component has are not cut off, but the
 // shutdown waits no longer than it may.
 func TestShutdownWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package dcgmreceiver scrapes NVIDIA's dcgm-exporter and emits OpenTelemetry
-// names: one resource a device, built from nothing but what the page says about
+// names: one resource a device, built from nothing but the page's rows of
 // the device.
 //
 // It is thin: internal/scrape at the root fetches and reads the pages and maps them, for

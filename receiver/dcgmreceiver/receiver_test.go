@@ -100,7 +100,7 @@ func TestPipelineRefuses(t *testing.T) {
 	require.Eventually(t, func() bool { return contains(r.warnings(), "pipeline refuses metrics", "memory limit") == 1 }, patience, 20*time.Millisecond)
 	assert.Len(t, r.warnings(), 1)
 	r.refuseWith(nil)
-	require.Eventually(t, func() bool { return r.logs.FilterMessage("pipeline takes metrics again").Len() == 1 }, patience, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return r.logs.FilterMessage("pipeline accepts metrics again").Len() == 1 }, patience, 20*time.Millisecond)
 	up, _ := r.last(server, "gpu.exporter.up")
 	assert.Equal(t, 1.0, up)
 }

@@ -64,7 +64,7 @@ func (r *RedirectError) Error() string {
 }
 
 // FollowWithin is the CheckRedirect of a client for exporters. It refuses
-// redirects to somebody else: who may label a pod can be taken for an exporter,
+// redirects to another host: a pod with the right labels is taken for an exporter,
 // and must not send the agent, which is in the node's network, and its
 // credentials to where it cannot go itself.
 func FollowWithin(req *http.Request, via []*http.Request) error {

@@ -42,8 +42,8 @@ var clockEvents = [...]string{
 	"sw_thermal", "hw_thermal", "hw_power_brake", "display_clocks",
 }
 
-// writeThrottle says for each reason whether it holds the clocks down. The bit
-// mask tells it exactly; without it the exporter's count over its sliding window
+// writeThrottle writes for each reason whether it holds the clocks down. The bit
+// mask is exact; without it the exporter's count over its sliding window
 // (above 0), or the rise of its total since the page before.
 func (e *events) writeThrottle(d *devicemap.Device, w *devicemap.Writer) {
 	active := map[string]bool{}

@@ -23,7 +23,7 @@ var Exporter = fetch.Exporter{
 	Long:     "take the label off in the exporter or by scrape::metric_relabel_configs (labeldrop), or raise the limit that the cause names",
 	OverLimits: map[devicemap.Over]string{
 		devicemap.OverUnmapped: "take families out by scrape::metric_relabel_configs or in the exporter's counters file, or set unmapped: drop",
-		devicemap.OverHolders:  impossible,
+		devicemap.OverOwners:   impossible,
 		OverXIDCodes:           impossible,
 	},
 	Over: "scrape the exporter of each node by itself, not one page of many nodes (a federated one), or take families out in the exporter's counters file",

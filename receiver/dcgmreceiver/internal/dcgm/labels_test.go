@@ -166,13 +166,13 @@ func TestLimits(t *testing.T) {
 	})
 	t.Run("holders", func(t *testing.T) {
 		var page []string
-		for i := range devicemap.MaxHolders + 5 {
+		for i := range devicemap.MaxOwners + 5 {
 			page = append(page, onGPU("DCGM_FI_DEV_GPU_UTIL", 50, fmt.Sprintf(`pod="p%d"`, i)))
 		}
 		r := mapOnce(t, otel, page...)
-		assert.Len(t, resource(r, "GPU-0")["dcgm.holders"], devicemap.MaxHolders)
+		assert.Len(t, resource(r, "GPU-0")["dcgm.holders"], devicemap.MaxOwners)
 		assert.Equal(t, map[string]int{"limit": 5}, refused(r))
-		assert.Equal(t, devicemap.OverHolders, r.Over)
+		assert.Equal(t, devicemap.OverOwners, r.Over)
 	})
 	t.Run("unknown series", func(t *testing.T) {
 		var page []string

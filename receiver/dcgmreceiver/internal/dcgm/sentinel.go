@@ -9,7 +9,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/devicetable"
 )
 
-// DCGM says "no value" by values that no sensor has (dcgm_fields.h): BLANK,
+// DCGM prints "no value" as values that no sensor has (dcgm_fields.h): BLANK,
 // NOT_FOUND, NOT_SUPPORTED and NOT_PERMISSIONED for each type, consecutive.
 const (
 	// All four INT64 sentinels and everything above are 2^63 once parsed as a

@@ -123,12 +123,12 @@ func TestSharesWithDCGMNames(t *testing.T) {
 // TestSharesBeyondTheLimit: a holder that is not in the list has no share.
 func TestSharesBeyondTheLimit(t *testing.T) {
 	page := []string{onGPU(memory, 8000)}
-	for i := range devicemap.MaxHolders + 5 {
+	for i := range devicemap.MaxOwners + 5 {
 		page = append(page, of(fmt.Sprintf("p%03d", i), i, memory, 10))
 	}
 	r := mapOnce(t, otel, page...)
 	list := resource(r, "GPU-0")["dcgm.holders"].([]any)
-	assert.Len(t, list, devicemap.MaxHolders)
+	assert.Len(t, list, devicemap.MaxOwners)
 	for _, e := range list {
 		assert.Equal(t, 10*perMiB, e.(map[string]any)["hw.gpu.memory.usage"])
 	}

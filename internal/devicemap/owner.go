@@ -12,24 +12,24 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
-// holder is who the exporter says holds the device.
-type holder struct {
+// owner is the owner of a device that the exporter names.
+type owner struct {
 	namespace, pod, container, podUID string
 	// vgpu, hpc_job, dra_* and pod_label_*, sorted by key.
 	more []label
 }
 
-func (h *holder) empty() bool {
+func (h *owner) empty() bool {
 	return h.pod == "" && h.namespace == "" && h.container == "" && h.podUID == "" && len(h.more) == 0
 }
 
-func (h *holder) same(o *holder) bool {
+func (h *owner) same(o *owner) bool {
 	return h.pod == o.pod && h.namespace == o.namespace && h.container == o.container &&
 		h.label(names.ExporterVGPU) == o.label(names.ExporterVGPU) && h.label("hpc_job") == o.label("hpc_job")
 }
 
-// merge adds what another row says about the same holder.
-func (h *holder) merge(o *holder) {
+// merge adds the labels of another row of the same owner.
+func (h *owner) merge(o *owner) {
 	keep(&h.podUID, o.podUID)
 	if slices.Equal(h.more, o.more) {
 		return
@@ -43,10 +43,10 @@ func (h *holder) merge(o *holder) {
 	}
 }
 
-// shared reports whether the exporter says that the device has replicas.
-func (h *holder) shared() bool { return h.label(names.ExporterVGPU) != "" }
+// shared reports whether the owner has a replica of the device.
+func (h *owner) shared() bool { return h.label(names.ExporterVGPU) != "" }
 
-func (h *holder) label(key string) string {
+func (h *owner) label(key string) string {
 	for i := range h.more {
 		if h.more[i].key == key {
 			return h.more[i].value
@@ -55,11 +55,11 @@ func (h *holder) label(key string) string {
 	return ""
 }
 
-func (h *holder) sortKey() string {
+func (h *owner) sortKey() string {
 	return strings.Join([]string{h.namespace, h.pod, h.container, h.label(names.ExporterVGPU), h.label("hpc_job")}, "\x00")
 }
 
-func (h *holder) put(attrs pcommon.Map) {
+func (h *owner) put(attrs pcommon.Map) {
 	for _, l := range [...]label{
 		{names.ExporterNamespace, h.namespace},
 		{names.ExporterPod, h.pod},
@@ -75,22 +75,22 @@ func (h *holder) put(attrs pcommon.Map) {
 	}
 }
 
-// holders are those that the rows of one device name on one page.
-type holders struct {
-	list  []held
-	whole []*Family // those with shares that have a row without holder
+// owners are those that the rows of one device name on one page.
+type owners struct {
+	list  []ownerShares
+	whole []*Family // those with shares that have a row without owner
 }
 
-// noHolder is the place of a holder that is not in the list.
-const noHolder = -1
+// noOwner is the place of an owner that is not in the list.
+const noOwner = -1
 
-func (hs *holders) startPage() { hs.list, hs.whole = hs.list[:0], hs.whole[:0] }
+func (hs *owners) startPage() { hs.list, hs.whole = hs.list[:0], hs.whole[:0] }
 
-// add remembers the holder that a row names. It returns the holder's place in the
+// add remembers the owner that a row names. It returns the owner's place in the
 // list, and reports whether there was room for it.
-func (hs *holders) add(h *holder) (place int, ok bool) {
+func (hs *owners) add(h *owner) (place int, ok bool) {
 	if h.empty() {
-		return noHolder, true
+		return noOwner, true
 	}
 	for i := range hs.list {
 		if hs.list[i].same(h) {
@@ -98,12 +98,12 @@ func (hs *holders) add(h *holder) (place int, ok bool) {
 			return i, true
 		}
 	}
-	if len(hs.list) >= MaxHolders {
-		return noHolder, false
+	if len(hs.list) >= MaxOwners {
+		return noOwner, false
 	}
 	own := *h
 	own.more = slices.Clone(h.more)
-	hs.list = append(hs.list, held{holder: own})
+	hs.list = append(hs.list, ownerShares{owner: own})
 	return len(hs.list) - 1, true
 }
 
@@ -111,13 +111,13 @@ func (hs *holders) add(h *holder) (place int, ok bool) {
 // resource; those of a shared device into a list, since the device's series belong to
 // none of them, together with their shares, if shares is set. usage is the memory that
 // the device as a whole uses.
-func (hs *holders) put(attrs pcommon.Map, usage float64, shares bool) {
+func (hs *owners) put(attrs pcommon.Map, usage float64, shares bool) {
 	switch {
 	case len(hs.list) == 0:
 	case len(hs.list) == 1 && !hs.list[0].shared():
 		hs.list[0].put(attrs)
 	default:
-		slices.SortFunc(hs.list, func(a, b held) int { return strings.Compare(a.sortKey(), b.sortKey()) })
+		slices.SortFunc(hs.list, func(a, b ownerShares) int { return strings.Compare(a.sortKey(), b.sortKey()) })
 		list := attrs.PutEmptySlice(names.ExporterHolders)
 		shares = shares && hs.sharesSeen(usage)
 		for i := range hs.list {

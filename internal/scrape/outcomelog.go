@@ -17,40 +17,38 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape/fetch"
 )
 
-// outcome is how a scrape ended, or what else the log is told of once.
-type outcome = fetch.Outcome
+// relogAfter is how long a cause that was logged is not logged again for a target that
+// flaps.
+const relogAfter = 10 * time.Minute
 
-// retell is how long a cause stays told for a target that flaps.
-const retell = 10 * time.Minute
-
-// story is what the log knows: each outcome is told when it begins, and a second
-// time within retell only if it is still there then.
-type story struct {
-	last outcome // that was told
-	told map[outcome]time.Time
+// outcomeLog is what was logged of one target: each outcome when it begins. One that is
+// back within relogAfter is logged again only if it is still there after that time.
+type outcomeLog struct {
+	last   fetch.Outcome // that was logged
+	logged map[fetch.Outcome]time.Time
 }
 
-func (s story) clone() story { return story{s.last, maps.Clone(s.told)} }
+func (s outcomeLog) clone() outcomeLog { return outcomeLog{s.last, maps.Clone(s.logged)} }
 
-// news reports whether the log should be told, and notes that it was.
-func (s *story) news(o outcome, now time.Time) bool {
+// shouldLog reports whether an outcome is to be logged now, and notes that it was.
+func (s *outcomeLog) shouldLog(o fetch.Outcome, now time.Time) bool {
 	if o == s.last || o == fetch.OK && s.last == "" {
 		return false
 	}
-	if t, ok := s.told[o]; ok && now.Sub(t) < retell {
+	if t, ok := s.logged[o]; ok && now.Sub(t) < relogAfter {
 		return false
 	}
-	if s.told == nil {
-		s.told = map[outcome]time.Time{}
+	if s.logged == nil {
+		s.logged = map[fetch.Outcome]time.Time{}
 	}
-	s.last, s.told[o] = o, now
+	s.last, s.logged[o] = o, now
 	return true
 }
 
-// tellScrape tells how a scrape ended; why is what a page lacks that was read.
-func (t *target) tellScrape(e *Exporter, logger *zap.Logger, o outcome, err error, why string) {
+// logScrape logs how a scrape ended; why is what a page lacks that was read.
+func (t *target) logScrape(e *Exporter, logger *zap.Logger, o fetch.Outcome, err error, why string) {
 	switch {
-	case !t.scrapes.news(o, time.Now()):
+	case !t.scrapes.shouldLog(o, time.Now()):
 	case o == fetch.OK:
 		logger.Info("exporter is back", zap.Int("devices", t.devices))
 	default:
@@ -62,15 +60,15 @@ func (t *target) tellScrape(e *Exporter, logger *zap.Logger, o outcome, err erro
 	}
 }
 
-// tellLines tells what is wrong with some lines of a page. They cost nothing but
+// logLines logs what is wrong with some lines of a page. They cost nothing but
 // themselves.
-func (t *target) tellLines(e *Exporter, logger *zap.Logger, read pagetext.Result) {
+func (t *target) logLines(e *Exporter, logger *zap.Logger, read pagetext.Result) {
 	o := fetch.OK
 	if read.Bad != nil {
-		o = outcome(e.LineRemedy(read.Bad))
+		o = fetch.Outcome(e.LineRemedy(read.Bad))
 	}
 	switch {
-	case !t.lines.news(o, time.Now()):
+	case !t.lines.shouldLog(o, time.Now()):
 	case o == fetch.OK:
 		logger.Info("all lines of the exporter's page are samples again")
 	default:
@@ -88,15 +86,15 @@ func (t *target) tellLines(e *Exporter, logger *zap.Logger, read pagetext.Result
 	}
 }
 
-// logOver logs that a page is over a limit of the receiver: what goes beyond is
+// logLimits logs that a page is over a limit of the receiver: what goes beyond is
 // missing although the exporter is up.
-func (t *target) logOver(e *Exporter, logger *zap.Logger, over devicemap.Over, samples int) {
+func (t *target) logLimits(e *Exporter, logger *zap.Logger, over devicemap.Over, samples int) {
 	o := fetch.OK
 	if over != "" {
-		o = outcome(over)
+		o = fetch.Outcome(over)
 	}
 	switch {
-	case !t.limits.news(o, time.Now()):
+	case !t.limits.shouldLog(o, time.Now()):
 	case over == "":
 		logger.Info("the exporter's page is within the limits of the receiver again")
 	default:
@@ -105,20 +103,20 @@ func (t *target) logOver(e *Exporter, logger *zap.Logger, over devicemap.Over, s
 	}
 }
 
-// tellPipeline tells that the next component refuses metrics, which has an
-// outcome of its own in the story and none in scrapes.
-func (t *target) tellPipeline(logger *zap.Logger, err error) {
+// logPipeline logs that the next component refuses metrics: an outcome of its own, which
+// is not counted as one of a scrape.
+func (t *target) logPipeline(logger *zap.Logger, err error) {
 	o := fetch.OK
 	if err != nil {
 		o = "refused"
 	}
 	t.mu.Lock()
-	news := t.pipeline.news(o, time.Now())
+	log := t.pipeline.shouldLog(o, time.Now())
 	t.mu.Unlock()
 	switch {
-	case !news:
+	case !log:
 	case err == nil:
-		logger.Info("pipeline takes metrics again")
+		logger.Info("pipeline accepts metrics again")
 	default:
 		logger.Warn("pipeline refuses metrics, they are lost", zap.Error(err))
 	}
