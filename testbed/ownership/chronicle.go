@@ -24,7 +24,7 @@ type entry struct {
 	readings map[string]Reading // by metric
 }
 
-// Note tells what was true of a node at a time.
+// Note records what was true of a node at a time.
 func (c *Chronicle) Note(node string, at time.Time, readings map[string]Reading) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,19 +12,19 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
-// Rules say how late an agent may be.
+// Rules are how late an agent may be.
 type Rules struct {
-	// Interval is one poll of the kubelet plus one collection: what is said at a
+	// Interval is one poll of the kubelet plus one collection: what is reported at a
 	// time must have been true at some moment of the interval before it.
 	Interval time.Duration
 	// Slack is how much younger than its timestamp a fact may be: the agent
 	// takes the time before it asks.
 	Slack time.Duration
-	// Silences are times at which the holders of a node could not be known.
+	// Silences are times at which the owners of a node could not be known.
 	Silences []Silence
 }
 
-// Silence is a kubelet that does not answer. From Unknown on, its node's holders
+// Silence is a kubelet that does not answer. From Unknown on, its node's owners
 // must be called unknown; after it, they are known again within an interval.
 type Silence struct {
 	Node                 string
@@ -38,9 +38,9 @@ type Kind string
 
 // The kinds of faults.
 const (
-	Wrong   Kind = "wrong"   // a holder that never was, a share that it never had
-	Stale   Kind = "stale"   // a holder that was, longer ago than an interval
-	Unknown Kind = "unknown" // no holder, although there has been one for an interval
+	Wrong   Kind = "wrong"   // an owner that never was, a share that it never had
+	Stale   Kind = "stale"   // an owner that was, longer ago than an interval
+	Unknown Kind = "unknown" // no owner, although there has been one for an interval
 )
 
 // Finding is one point that is at fault.
@@ -64,7 +64,7 @@ type Verdict struct {
 	Findings              []Finding
 }
 
-// maxFindings is how many findings of a kind a verdict tells.
+// maxFindings is how many findings of a kind a verdict reports.
 const maxFindings = 5
 
 func (v *Verdict) find(kind Kind, p *Point, format string, args ...any) {
@@ -85,10 +85,10 @@ func (v *Verdict) Add(o Verdict) {
 }
 
 func (v Verdict) String() string {
-	return fmt.Sprintf("holders: %d points, wrong %d, stale %d, unknown %d (%d expected)", v.Points, v.Wrong, v.Stale, v.Unknown, v.Expected)
+	return fmt.Sprintf("owners: %d points, wrong %d, stale %d, unknown %d (%d expected)", v.Points, v.Wrong, v.Stale, v.Unknown, v.Expected)
 }
 
-// Judge compares the holder of every point about a device with the ledger, and
+// Judge compares the owner of every point about a device with the ledger, and
 // of gpu.allocation the value as well.
 func Judge(points []Point, ledger *Ledger, rules Rules) Verdict {
 	var v Verdict
@@ -113,7 +113,7 @@ func (r *Rules) judge(v *Verdict, p *Point, ledger *Ledger) {
 		}
 		excused = true
 		silent = silent || !p.Time.Before(s.Unknown) && !s.over(p.Time.Add(r.Slack))
-		// What was last heard holds until it must be called unknown.
+		// What was last seen holds until it must be called unknown.
 		if heard := s.From.Add(-r.Interval); heard.Before(from) {
 			from = heard
 		}
@@ -131,7 +131,7 @@ func (r *Rules) judge(v *Verdict, p *Point, ledger *Ledger) {
 		judgeAllocation(v, p, now, former)
 	case p.Holder != Holder{}:
 		judgeHolder(v, p, now, former)
-	// A device with several holders belongs to none of them.
+	// A device with several owners belongs to none of them.
 	case slices.ContainsFunc(now, func(s State) bool { return len(s.Holders) != 1 }) && !silent:
 	case excused:
 		v.Expected++
@@ -174,7 +174,7 @@ func (s State) free() bool { return len(s.Holders) == 0 && !s.Divided }
 // In reports whether h is one of the owners of a state.
 func (h Holder) In(s State) bool { return slices.ContainsFunc(s.Holders, h.Is) }
 
-// holders are the holders of all these states.
+// holders are the owners of all these states.
 func holders(states []State) (out []Holder) {
 	for _, s := range states {
 		if len(s.Holders) == 0 {

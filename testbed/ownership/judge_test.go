@@ -34,7 +34,7 @@ func story() *Ledger {
 	l := NewLedger()
 	for second, s := range []State{0: by(), 10: by(ann), 20: by(), 30: by(bob), 40: by(bob)} {
 		if second%10 == 0 {
-			// A look just before each change says that it was then.
+			// A look just before each change reports that it was then.
 			if second > 0 {
 				observe(l, float64(second)-.001, "GPU-1", l.Now()["GPU-1"])
 			}
@@ -145,8 +145,8 @@ func TestJudgeKindsOfDevices(t *testing.T) {
 	}
 }
 
-// Between two holders there may have been a moment at which it was free, and a
-// look that comes late blames nobody.
+// Between two owners there may have been a moment at which it was free, and a
+// look that comes late blames nothing.
 func TestLedgerDoesNotBlameWhatItCannotKnow(t *testing.T) {
 	l := NewLedger()
 	observe(l, 0, "GPU-1", by(ann))

@@ -12,7 +12,7 @@ import (
 )
 
 // Latencies are the times from a container's placement to the first point of
-// telemetry that names it as its device's holder, sorted.
+// telemetry that names it as its device's owner, sorted.
 type Latencies struct {
 	Said    []time.Duration // to the point's own time
 	Arrived []time.Duration // to its arrival: with what batches and the wire take
@@ -56,7 +56,7 @@ func Latency(points []Point, placements []Placement) Latencies {
 	return l
 }
 
-// In tells median and maximum, also as a multiple of an interval.
+// In returns median and maximum, also as a multiple of an interval.
 func (l Latencies) In(interval time.Duration) string {
 	n := len(l.Said)
 	if n == 0 {

@@ -11,12 +11,12 @@ import (
 )
 
 // Ledger is the truth over time: who held each device, from when to when. It is
-// told what holds and may be asked about every moment since. Devices are named
+// told what is true and may be queried about every moment since. Devices are named
 // as on the wire (hw.id); a replica is a device.
 //
 // A change is seen between two looks at the truth. The ledger lets the new
 // state begin with the first of them and the former end with the second, so
-// that nobody is blamed for what the ledger does not know exactly.
+// that nothing is blamed for what the ledger does not know exactly.
 type Ledger struct {
 	mu      sync.Mutex
 	devices map[string][]span // in the order of time; the last may be open
@@ -29,10 +29,10 @@ type Ledger struct {
 type State struct {
 	Node    string
 	Holders []Holder // none: it is free, or only its replicas are held
-	// Share is what each holder has of it, as gpu.allocation says: 1, or 1/n.
+	// Share is what each owner has of it, as gpu.allocation reports: 1, or 1/n.
 	Share float64
 	// Divided devices are held through their replicas or MIG instances, if at
-	// all: nobody can say of them that they are free.
+	// all: nothing can report them as free.
 	Divided bool
 }
 
@@ -54,7 +54,7 @@ func NewLedger() *Ledger {
 	return &Ledger{devices: map[string][]span{}, aliases: map[string]string{}}
 }
 
-// Observe tells what was true of all devices at a moment between before and
+// Observe records what was true of all devices at a moment between before and
 // after. Devices that are not in it do not exist any more.
 func (l *Ledger) Observe(before, after time.Time, devices map[string]State) {
 	l.mu.Lock()
@@ -145,7 +145,7 @@ func (l *Ledger) between(device string, from, to time.Time) (now, former []State
 	return now, former, known
 }
 
-// lost reports whether a device was for a moment of a time not h's; of nobody:
+// lost reports whether a device was for a moment of a time not h's; of no one:
 // not free.
 func (l *Ledger) lost(device string, h Holder, from, to time.Time) bool {
 	now, _, _ := l.between(device, from, to)

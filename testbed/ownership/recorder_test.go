@@ -67,7 +67,7 @@ func TestRecorder(t *testing.T) {
 	assert.Equal(t, 3, r.Len())
 }
 
-// From placement to the first point that names the holder.
+// From placement to the first point that names the owner.
 func TestLatency(t *testing.T) {
 	arrived := func(p Point, second float64) Point { p.Arrived = at(second); return p }
 	l := Latency([]Point{

@@ -13,9 +13,9 @@ import (
 )
 
 // Endings is what became of the series of devices: every point once, and the
-// series of a former holder ended once.
+// series of a former owner ended once.
 type Endings struct {
-	Series   int // of devices and their holders
+	Series   int // of devices and their owners
 	Ended    int // with a marker
 	Repeated int // points of gpu.allocation: a snapshot that was sent again
 	Faults   int
@@ -33,18 +33,18 @@ func (e Endings) String() string {
 	return fmt.Sprintf("series: %d, ended %d, faults %d", e.Series, e.Ended, e.Faults)
 }
 
-// seriesKey is a series whoever holds the device; of gpu.allocation, that of a
-// holder.
+// seriesKey is a series whatever the owner of the device; of gpu.allocation, that of an
+// owner.
 type seriesKey struct {
 	node, device, metric, attributes string
 	holder                           Holder
 }
 
-// Follow goes along every series of a device, from holder to holder. The ledger
-// says where a device changed hands and back while nobody spoke of it: such a
+// Follow goes along every series of a device, from owner to owner. The ledger
+// knows where a device changed owners and back without a report: such a
 // series has ended, too, and lives again.
 //
-// Telemetry of a device has one holder at a time, and the marker of the former
+// Telemetry of a device has one owner at a time, and the marker of the former
 // the time of the new one's first point. A snapshot of gpu.allocation may come in
 // parts, so that what is gone may end an interval later.
 func Follow(points []Point, ledger *Ledger, interval time.Duration) Endings {
@@ -125,7 +125,7 @@ func (e *Endings) follow(points []*Point, ledger *Ledger) (*Point, bool) {
 // same reports whether two points of a device's metric are of one series.
 func (p *Point) same(o *Point) bool { return p.Holder.same(o.Holder) && p.Description == o.Description }
 
-// same is the identity of a holder: the uid is no part of it.
+// same is the identity of an owner: the uid is no part of it.
 func (h Holder) same(o Holder) bool {
 	return h.Namespace == o.Namespace && h.Pod == o.Pod && h.Container == o.Container
 }

@@ -83,7 +83,7 @@ func CompareSums(points []Point, truth *Chronicle) Sums {
 	return s
 }
 
-// compare says what the difference is between two readings, device by device and
+// compare returns the difference between two readings, device by device and
 // in sum; "" is none.
 func compare(got, want Reading) string {
 	for _, id := range slices.Sorted(maps.Keys(want)) {

@@ -33,7 +33,7 @@ func agentAt(interval, window time.Duration) entry {
 		text: "One node of 8 GPUs, each held by a pod, with every field on the exporter's page, in a real Kubernetes control plane. The agent is `config/agent.yaml` with `GOGC=50`, as in the DaemonSet: " +
 			"kubelet, gpu_pod, k8s_attributes and device events included. It and `config/standalone.yaml` have `footprint`, which gives memory back 30 s after the start and then every five minutes; " +
 			"what is used again comes back meanwhile. Stock Collector and Prometheus have neither that nor `GOGC`: beside them the row without both is the like. The stock Collector is the same binary with prometheusreceiver alone. All of them run at the same time. Everybody sends to a server that throws it away; " +
-			"`config/standalone.yaml` keeps it, and nobody looks at its page. Sent: what arrived there, headers included.",
+			"`config/standalone.yaml` keeps it, and its page is not used. Sent: what arrived there, headers included.",
 		columns: []column{
 			{Key: "rss", Title: "resident, MiB", Decimals: 1, Ratio: true},
 			{Key: "most", Title: "resident at most", Decimals: 1, Goal: "60"},

@@ -66,7 +66,7 @@ func measureBuild(ctx context.Context, w *world, directory string, args []string
 	}
 	used, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
 	if !ok {
-		return nil, fmt.Errorf("this system does not say what a process used")
+		return nil, fmt.Errorf("this system does not report what a process used")
 	}
 	return figures{
 		"wall": took.Seconds(), "cpu": (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds(),

@@ -33,7 +33,7 @@ const (
 )
 
 var (
-	// A pod is settled that was announced a while ago and is now; it is heard of
+	// A pod is settled that was announced a while ago and is now; it is seen
 	// when a value that can be one is fresh.
 	settledPods = fmt.Sprintf(`group by (%s) (gpu_allocation and gpu_allocation offset %s)`, byPod, settling)
 	heardPods   = fmt.Sprintf(`avg by (%s) (hw_gpu_utilization_ratio{hw_gpu_task="general"} <= 1 and time() - timestamp(hw_gpu_utilization_ratio{hw_gpu_task="general"}) <= %g)`, byPod, staleness.Seconds())
@@ -101,7 +101,7 @@ type stage struct {
 	ours, pushed *receiver
 	server       atomic.Pointer[string] // URL of the Prometheus that is pushed to
 	scraper      atomic.Pointer[string] // and of the one that scrapes
-	data         string                 // both keep theirs over a restart
+	data         string                 // both keep theirs across restarts
 
 	mu      sync.Mutex
 	running []program
@@ -183,7 +183,7 @@ func (s *stage) stop() {
 	s.running = nil
 }
 
-// summaryGateway is gpu_summary in a hurry, which sends what it says to a sink.
+// summaryGateway is gpu_summary in a hurry, which sends what it reports to a sink.
 func summaryGateway(to string) m {
 	config := pipelines(m{"gpu_summary": m{
 		"expected_pods": "allocation", "interval": cadence.String(), "staleness": staleness.String(), "initial_interval": cadence.String(),
@@ -259,7 +259,7 @@ func measureCorrectness(ctx context.Context, w *world) (_ *protocol, err error) 
 		stop() // else the restart is over
 	}
 	again := <-restarted
-	refused := agents.taken() // of what the end breaks off nothing is said
+	refused := agents.taken() // of what the end breaks off nothing is reported
 	stop()
 	agents.done.Wait()
 	return p, errors.Join(err, again, refused, agents.punctual())

@@ -75,7 +75,7 @@ func keep(into map[string]reading, service string, points pmetric.NumberDataPoin
 	}
 }
 
-// ask gives what the summary says. One that was not renewed for a staleness is no
+// ask returns the summary's answer. One that was not renewed for a staleness is no
 // answer: then the gateway is away.
 func (s *summaries) ask(_ context.Context, at time.Time) (map[string]said, error) {
 	s.mu.Lock()

@@ -59,7 +59,7 @@ func (p *gpuPod) ends(at time.Time) pmetric.Metrics {
 	return md
 }
 
-// percent is what DCGM says.
+// percent is what DCGM reports.
 func (g *gpuDevice) percent(t time.Duration) float64 {
 	if g.blank.has(t) {
 		return blankPercent
@@ -293,7 +293,7 @@ func startPages(clock *runClock, services []*gpuService) (*pages, error) {
 					http.Error(w, "the exporter is down", http.StatusServiceUnavailable)
 					return
 				}
-				_, _ = io.WriteString(w, text) // whoever asked may have gone
+				_, _ = io.WriteString(w, text) // the client may have gone
 			})
 		}
 	}
@@ -304,7 +304,7 @@ func startPages(clock *runClock, services []*gpuService) (*pages, error) {
 func (p *pages) close() { _ = p.server.Close() }
 
 // page is the text of a pod's exporter, with the pod's labels as dcgm-exporter has
-// them where it is told to take the service's.
+// them where it is configured to take the service's.
 func (p *gpuPod) page(t time.Duration) (text string, up bool) {
 	if t >= p.life.to && p.lost {
 		return "", false

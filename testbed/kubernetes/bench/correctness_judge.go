@@ -12,7 +12,7 @@ import (
 // tolerance is how far a right answer may be from the truth.
 const tolerance = 0.005
 
-// said is what a contender says about a service: nothing, a mean, and perhaps
+// said is what a contender reports about a service: nothing, a mean, and perhaps
 // whether it is partial.
 type said struct {
 	mean    float64
@@ -87,7 +87,7 @@ func newProtocol() *protocol {
 	return &protocol{lengths: map[string]time.Duration{}, tallies: map[string]map[string]*tally{}}
 }
 
-// add judges what one contender said at a moment about a service.
+// add judges what one contender reported at a moment about a service.
 func (p *protocol) add(s *gpuService, t time.Duration, contender string, a said) {
 	ph, ok := s.phaseAt(t)
 	if !ok {
@@ -105,7 +105,7 @@ func (p *protocol) add(s *gpuService, t time.Duration, contender string, a said)
 	of[contender].add(mean, there, s.partial(t), a)
 }
 
-// rows are a contender a column. Those that cannot say partial have no figure for it.
+// rows are a contender a column. Those without a partial state have no figure for it.
 func (p *protocol) rows(contenders []string, sayPartial map[string]bool) []named {
 	var out []named
 	add := func(name string, figure func(contender string) float64) {

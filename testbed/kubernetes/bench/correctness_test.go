@@ -44,8 +44,8 @@ func TestJudgeMean(t *testing.T) {
 	}
 }
 
-// A contender that keeps what was, one that says nothing and one that is right are
-// told apart in the rows.
+// A contender that keeps what was, one that reports nothing and one that is right are
+// distinguished in the rows.
 func TestProtocolRows(t *testing.T) {
 	s := &gpuService{name: "s", phases: []phase{{fault: "load", span: span{0, 10 * time.Second}}, {fault: "silence", span: span{10 * time.Second, 20 * time.Second}}}}
 	for i := range 2 {
@@ -88,7 +88,7 @@ func TestProtocolRows(t *testing.T) {
 	check("**Off by, points**: silence", 0, 60, none)
 }
 
-// What the script says is true at moments that matter.
+// The script's truth holds at moments that matter.
 func TestScript(t *testing.T) {
 	length := leastPhase
 	services, restart, end := script(length)
@@ -137,14 +137,14 @@ func TestScript(t *testing.T) {
 	}
 }
 
-// A value that is kept is wrong at each fault of what is heard: else nobody could
+// A value that is kept is wrong at each fault of what is seen: else nothing could
 // fail there.
 func TestScriptCanBeFailed(t *testing.T) {
 	services, restart, _ := script(leastPhase)
 	for _, s := range services {
 		for _, ph := range s.phases {
 			if ph.from == restart || s.name == "mixed" && ph.from == fleetSettled || s.name == "scale" {
-				continue // a fault of who receives, of who counts, or of what is said
+				continue // a fault of a receiver, of a counter, or of what is reported
 			}
 			before, had := s.truth(ph.from - 1)
 			after, has := s.truth(ph.from)
@@ -168,7 +168,7 @@ func TestCorrectnessEntry(t *testing.T) {
 	assert.Equal(t, columns, contenders)
 }
 
-// Two devices of a pod are told apart by the points alone: Prometheus has no other
+// Two devices of a pod are distinguished by the points alone: Prometheus has no other
 // labels of them.
 func TestDevicesAreSeriesOfTheirOwn(t *testing.T) {
 	services, _, _ := script(leastPhase)
@@ -189,7 +189,7 @@ func TestDevicesAreSeriesOfTheirOwn(t *testing.T) {
 	assert.Greater(t, len(seen), len(services))
 }
 
-// The pages and the batches say the same.
+// The pages and the batches contain the same.
 func TestPagesAndBatches(t *testing.T) {
 	second := span{fleetSettled + leastPhase, fleetSettled + 2*leastPhase}
 	services, _, end := script(leastPhase)
@@ -283,7 +283,7 @@ func TestVector(t *testing.T) {
 	assert.ErrorContains(t, err, "parse error")
 }
 
-// Contenders that never say anything have not been compared.
+// Contenders that never report anything have not been compared.
 func TestWatchAnswersNeedsAnswers(t *testing.T) {
 	services := []*gpuService{{name: "s", phases: []phase{{fault: "f", span: span{0, ever}}}}}
 	services[0].pod(level{0, 0.5})

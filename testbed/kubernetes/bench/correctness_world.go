@@ -55,7 +55,7 @@ type level struct {
 // gpuDevice is a GPU and what becomes of it.
 type gpuDevice struct {
 	load   []level // by time, the first from ever
-	silent span    // nothing is heard of it
+	silent span    // nothing is seen of it
 	blank  span    // its value is DCGM's word for none
 }
 
@@ -68,19 +68,19 @@ func (g *gpuDevice) utilization(t time.Duration) (value float64) {
 	return value
 }
 
-// told tells whether a reading of it can be had.
+// told reports whether a reading of it can be had.
 func (g *gpuDevice) told(t time.Duration) bool { return !g.silent.has(t) && !g.blank.has(t) }
 
 // gpuPod is a pod with a node and an agent of its own.
 type gpuPod struct {
 	name, service string
 	life          span
-	lost          bool // at its end its node is lost, and nobody says that it ended
+	lost          bool // at its end its node is lost, and its end is not reported
 	late          span // its batches come late, and once more
 	gpus          []gpuDevice
 }
 
-// settledAt tells whether it exists for long enough.
+// settledAt reports whether it exists for long enough.
 func (p *gpuPod) settledAt(t time.Duration) bool {
 	return p.life.has(t) && (p.life.from == 0 || t-p.life.from >= settling)
 }
@@ -129,7 +129,7 @@ func (s *gpuService) truth(t time.Duration) (mean float64, there bool) {
 	return sum / float64(n), true
 }
 
-// partial tells whether more of its settled pods are silent than may be.
+// partial reports whether more of its settled pods are silent than may be.
 func (s *gpuService) partial(t time.Duration) bool {
 	missing, all := 0.0, 0.0
 	for _, p := range s.pods {

@@ -93,7 +93,7 @@ func TestGoalsArePlaces(t *testing.T) {
 	}
 }
 
-// A row that is misspelt is told of, whatever kind of entry it is.
+// A row that is misspelt is reported, whatever kind of entry it is.
 func TestDeclared(t *testing.T) {
 	root, _ := committed(t)
 	assert.NoError(t, declared(root, place{"agent-15s", "agent.yaml", "rss"}))
@@ -107,7 +107,7 @@ func TestDeclared(t *testing.T) {
 }
 
 // declared fails where an entry will not have such a place. What units a Go
-// benchmark reports only its run tells.
+// benchmark has is known only from its run.
 func declared(root string, p place) error {
 	i := slices.IndexFunc(entries, func(e *entry) bool { return e.name == p.entry })
 	if i < 0 {
@@ -160,7 +160,7 @@ func TestTitles(t *testing.T) {
 	}
 }
 
-// A figure is the median, changed as its marker says; one that nobody measured is
+// A figure is the median, changed as its marker demands; one that was not measured is
 // none; and what does not exist is an error.
 func TestFill(t *testing.T) {
 	a, b := 2048.0, math.Pi*1024

@@ -44,7 +44,7 @@ type entry struct {
 	// turns is how many there are of an entry that takes long, unless one asks for
 	// more; 0 is as many as of the others.
 	turns int
-	// window is the length of a measurement that tells less when it is shorter, unless
+	// window is the length of a measurement that is worth less when it is shorter, unless
 	// one asks for another; 0 is as long as those of the others.
 	window time.Duration
 	// together has all rows of a turn run at the same time: those that take next to
@@ -116,7 +116,7 @@ func (e *entry) windowOf(asked time.Duration) time.Duration {
 }
 
 // run measures all rows in turns, so that what disturbs the machine for a while
-// disturbs all of them. A row that fails is said to have, and costs no other.
+// disturbs all of them. A row that fails is reported, and costs no other.
 func (e *entry) run(ctx context.Context, w *world) (result, error) {
 	out := result{Columns: e.columns}
 	if e.all != nil {
@@ -140,7 +140,7 @@ func (e *entry) run(ctx context.Context, w *world) (result, error) {
 		}
 		var all sync.WaitGroup
 		for i := range rows {
-			i = (i + turn) % len(rows) // nobody is always the first
+			i = (i + turn) % len(rows) // none is always the first
 			if e.together {
 				all.Go(func() { measure(i) })
 			} else if measure(i); ctx.Err() != nil {

@@ -16,10 +16,10 @@ type place struct{ entry, row, column string }
 
 func (p place) String() string { return p.entry + "; " + p.row + "; " + p.column }
 
-// errUnmeasured: the place is one, and nobody has been there.
+// errUnmeasured: the place exists and was not measured.
 var errUnmeasured = errors.New("not measured yet")
 
-// errFailed: somebody has, and came back with nothing.
+// errFailed: it was measured, without a result.
 var errFailed = fmt.Errorf("%w: the measurement failed", errUnmeasured)
 
 // values are what the turns gave at a place, NaN where one gave nothing.

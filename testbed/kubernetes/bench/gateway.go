@@ -20,7 +20,7 @@ import (
 const gatewayNodes = 1250
 
 // pace is how often a node sends there: 60,000 points a second in all, so that the
-// cost of a point is told from that of being there.
+// cost of a point is distinguished from that of being there.
 const pace = 10 * time.Second
 
 var gatewayColumns = []column{
@@ -216,7 +216,7 @@ func feed(ctx context.Context, w *world, pid int, endpoint string, template *fle
 	}, nil
 }
 
-// own is what a gateway says of itself; a pipeline without gpu_summary has none
+// own is what a gateway reports of itself; a pipeline without gpu_summary has none
 // of it.
 type own struct{ evaluations, evaluating, pods float64 }
 

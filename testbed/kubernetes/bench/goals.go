@@ -18,7 +18,7 @@ type goal struct {
 	plus   []term  // what is added, by its median
 	limit  float64
 	least  bool // the limit is the least, not the most
-	// peer is a row of the same run that tells a slow machine from a slow program: it
+	// peer is a row of the same run that distinguishes a slow machine from a slow program: it
 	// stands beside a goal that is missed.
 	peer string
 	// cause is why it is missed, where it is. It has no figures: they would not be
@@ -70,7 +70,7 @@ var goals = []goal{
 	{what: "40,000 GPUs: points taken a second, of 27,000 that are due", place: place{"growth", fleetRow, "points"}, limit: 26730, least: true,
 		cause: "Where a request is answered late, the next one is sent late; the generator runs on the same cores."},
 	{what: "40,000 GPUs: pods seen", place: place{"growth", fleetRow, "pods"}, limit: 40000, least: true,
-		cause: "Not every node had been heard of when the measurement ended."},
+		cause: "Not every node had been seen when the measurement ended."},
 	{what: "a complete service is called partial", unit: "% of the time", place: place{"correctness", "**All faults**: reports partial while it is not, % of answers", "summary"}, limit: 0,
 		cause: "No fault of the script ends a partial state, so that an old answer explains none of it: gpu_summary is wrong there."},
 	{what: "events neither delivered nor given up on record", place: place{"webhooks-faults", "otelcol-gpu: standalone.yaml, webhooks.yaml", "lost"}, limit: 0,

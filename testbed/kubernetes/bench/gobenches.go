@@ -70,7 +70,7 @@ func once(e entry) entry {
 	return e
 }
 
-// beside says what rows of an entry are compared to.
+// beside sets what rows of an entry are compared to.
 func beside(e entry, rows map[string]string) entry {
 	e.besides = rows
 	return e

@@ -17,7 +17,7 @@ var growthEntry = entry{
 	name:  "growth",
 	title: "One gateway as the fleet grows",
 	text: "`config/gateway.yaml` behind agents with `config/agent-raw.yaml`: nodes of 8 GPUs and 8 pods send the summary's input, 10 points a GPU, over OTLP/gRPC, uncompressed, " +
-		"each every 15 s; in the row with everything all 60. Its Prometheus output has all of it, and nobody scrapes that. Rows with `scale-out-gateway.yaml` have that file over it, as is meant for large fleets: " +
+		"each every 15 s; in the row with everything all 60. Its Prometheus output has all of it, which is not scraped. Rows with `scale-out-gateway.yaml` have that file over it, as is meant for large fleets: " +
 		"only what the summary adds goes out, by remote write, to a server that throws it away. Without store and console, which at these sizes are a Prometheus of the user's. " +
 		"Pods are those of `gpu.allocation`. The generator runs on the same two cores. A request is late that is sent more than a second after its time, because the one before is still unanswered: who cannot keep up is not asked more.",
 	columns: []column{

@@ -36,9 +36,9 @@ func main() {
 	w := &world{}
 	only := flag.String("only", "", "entries to measure, separated by commas; the others keep what they have. Default: all")
 	rendering := flag.Bool("render", false, "measure nothing: write the report, and the figures in the guides, from docs/performance.json")
-	keep := flag.Bool("keep", false, "leave logs behind, and say where")
+	keep := flag.Bool("keep", false, "leave logs behind, and print where")
 	flag.IntVar(&w.turns, "turns", 0, fmt.Sprintf("turns of each entry. Default: %d, fewer of those that take long", usualTurns))
-	window := flag.Duration("window", 0, fmt.Sprintf("length of a measurement. Default: %v, more where less would tell nothing", usualWindow))
+	window := flag.Duration("window", 0, fmt.Sprintf("length of a measurement. Default: %v, more where less would be worthless", usualWindow))
 	flag.DurationVar(&w.warmup, "warmup", 45*time.Second, "time before it")
 	flag.Parse()
 	if *rendering {
@@ -136,7 +136,7 @@ func run(ctx context.Context, w *world, only string, window time.Duration, keep 
 		if err := save(path, results); err != nil {
 			return err
 		}
-		// A guide that names what is not there stops nobody from measuring for hours.
+		// A guide that names what is not there does not stop a measurement of hours.
 		if written = write(w.root, results); written != nil {
 			log.Print(written)
 		}
@@ -145,7 +145,7 @@ func run(ctx context.Context, w *world, only string, window time.Duration, keep 
 		return written
 	}
 	if failed > 0 {
-		return fmt.Errorf("%d measurements failed; the report says which", failed)
+		return fmt.Errorf("%d measurements failed; the report names them", failed)
 	}
 	return nil
 }

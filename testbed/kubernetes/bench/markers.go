@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// A guide says a figure between two comments, and the first says where it is from:
+// A guide has a figure between two comments, and the first has its origin:
 //
 //	<!-- bench: agent-15s; agent.yaml; rss -->45.2<!-- /bench -->
 //

@@ -38,7 +38,7 @@ func open(path string) (map[string]result, error) {
 		return nil, err
 	}
 	if err := json.Unmarshal(text, &results); err != nil {
-		return nil, fmt.Errorf("%s: %w; remove it to begin anew", path, err)
+		return nil, fmt.Errorf("%s: %w; remove it to start again", path, err)
 	}
 	return results, nil
 }
@@ -144,7 +144,7 @@ func slug(title string) string {
 	}, title)
 }
 
-// entryOf finds an entry, which a test says is there.
+// entryOf finds an entry, which exists according to a test.
 func entryOf(name string) *entry {
 	i := slices.IndexFunc(entries, func(e *entry) bool { return e.name == name })
 	if i < 0 {
@@ -153,7 +153,7 @@ func entryOf(name string) *entry {
 	return entries[i]
 }
 
-// renderMachines says on what, and beside what, with each that there was.
+// renderMachines lists the machines and the versions of peers.
 func renderMachines(b *bytes.Buffer, results map[string]result) {
 	var order []string
 	of := map[string][]string{}

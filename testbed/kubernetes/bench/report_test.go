@@ -31,7 +31,7 @@ func TestRatios(t *testing.T) {
 	assert.Equal(t, []float64{2, 3}, ratios([]float64{4, math.NaN(), 9, 1}, []float64{2, 5, 3, 0}))
 }
 
-// made is an entry whose rows say what the turn is: a disturbed second turn is
+// made is an entry with rows that depend on the turn: a disturbed second turn is
 // twice as slow for all, and the third of one row fails.
 func made() (entry, *[]string) {
 	var order []string
@@ -56,8 +56,8 @@ func made() (entry, *[]string) {
 	}, &order
 }
 
-// Rows take turns, nobody is always the first, ratios are of one turn, and a row
-// that fails costs no other and is told of.
+// Rows take turns, none is always the first, ratios are of one turn, and a row
+// that fails costs no other and is reported.
 func TestRunAndRender(t *testing.T) {
 	e, order := made()
 	got, err := e.run(t.Context(), &world{turns: 3})
@@ -128,7 +128,7 @@ func TestOpen(t *testing.T) {
 	assert.Empty(t, none)
 	require.NoError(t, os.WriteFile(path, []byte("{"), 0o600))
 	_, err = open(path)
-	assert.ErrorContains(t, err, "remove it to begin anew")
+	assert.ErrorContains(t, err, "remove it to start again")
 }
 
 func TestChoose(t *testing.T) {
@@ -206,7 +206,7 @@ func TestNumber(t *testing.T) {
 	}
 }
 
-// A row that failed in all turns is no row that nobody measured.
+// A row that failed in all turns is not an unmeasured row.
 func TestFailedGoal(t *testing.T) {
 	e, _ := made()
 	before, beforeGoals := entries, goals
@@ -235,7 +235,7 @@ func TestScrapedAll(t *testing.T) {
 	assert.Eventually(t, func() bool { return server.Pages() == 1 }, time.Minute, time.Millisecond) // that whose samples were counted
 }
 
-// A program of another version is built anew.
+// A program of another version is built again.
 func TestIsVersion(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
@@ -305,7 +305,7 @@ func TestTogether(t *testing.T) {
 	at := func(name string, v float64) row {
 		return row{name: name, measure: func(context.Context, *world) (figures, error) {
 			all.Done()
-			all.Wait() // nobody is measured before everybody runs
+			all.Wait() // nothing is measured before all run
 			if name == "breaks" {
 				return nil, errors.New("broken")
 			}

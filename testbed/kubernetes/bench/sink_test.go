@@ -44,7 +44,7 @@ func testFleetReachesSink(t *testing.T, http bool) {
 	assert.ErrorContains(t, err, "0 nodes")
 }
 
-// A fleet in front of nobody says so.
+// A fleet without a gateway reports that.
 func TestFleetWithoutGateway(t *testing.T) {
 	template, err := fleet.New(false)
 	require.NoError(t, err)

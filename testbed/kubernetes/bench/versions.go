@@ -10,7 +10,7 @@ import (
 	"regexp"
 )
 
-// peers are what otelcol-gpu is measured beside, and the files that say which
+// peers are what otelcol-gpu is measured beside, and the files with their versions
 // version of it is built.
 var peers = []struct{ name, file, module string }{
 	{"Collector", "builder-config.yaml", "go.opentelemetry.io/collector/receiver/otlpreceiver"},

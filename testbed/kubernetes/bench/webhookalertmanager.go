@@ -156,7 +156,7 @@ func (a *alertmanager) post(ctx context.Context, notices []notice) error {
 }
 
 // receipts are the successes that the event recorder wrote, and what the log
-// says was given up.
+// reports was given up.
 func (a *alertmanager) receipts(context.Context) ([]receipt, error) {
 	all, err := scanned(a.events(), a.recorded)
 	if err != nil {
@@ -194,7 +194,7 @@ func scanned(path string, read func([]byte) ([]receipt, error)) (all []receipt, 
 	return all, lines.Err()
 }
 
-// recorded reads a line of the event recorder. What a kill left of a line tells
+// recorded reads a line of the event recorder. What a kill left of a line reports
 // nothing.
 func (a *alertmanager) recorded(line []byte) (all []receipt, err error) {
 	var event struct {
@@ -241,7 +241,7 @@ var (
 	integration = regexp.MustCompile(`webhook\[(\d+)\]`)
 )
 
-// logged reads a line of the log: it says which group it gave up at which
+// logged reads a line of the log: it reports which group it gave up at which
 // receivers, and which it will try again. What it would try again is in its
 // memory: of a life that was killed that means nothing.
 func (a *alertmanager) logged(line []byte, lastLife bool) (all []receipt, err error) {

@@ -59,7 +59,7 @@ func hand(ctx context.Context, n notifier, count, rate int, name string) *handin
 	return h
 }
 
-// over says whether all are acknowledged.
+// over reports whether all are acknowledged.
 func (h *handing) over() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

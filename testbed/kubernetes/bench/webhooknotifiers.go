@@ -23,7 +23,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 )
 
-// notifier is a process that tells receivers of what it is handed. After a kill
+// notifier is a process that sends to receivers what it is handed. After a kill
 // it is started again on the same files.
 type notifier interface {
 	start(context.Context) error

@@ -36,7 +36,7 @@ var webhooksEntry = entry{
 	text: fmt.Sprintf("%d events, %d a second, each to five receivers on loopback that answer at once. otelcol-gpu gets each in an OTLP/HTTP request, Alertmanager (its own command, with an empty web page) "+
 		"as an alert posted to its API. A delivery is one event at one receiver; the time is from the beginning of the request that hands it over to its arrival. CPU is that of all from the first event until the last has arrived. "+
 		"standalone.yaml with webhooks.yaml keeps the delivery on disk (with fsync) and writes an audit record of each attempt, writes the event into its store and prints it; Alertmanager keeps neither the alert nor the attempt. "+
-		"On the other hand Alertmanager holds what it was told until it resolves, which is in its memory. Of one row the groups are by `alertname` with the default waits: "+
+		"On the other hand Alertmanager holds what it received until it resolves, which is in its memory. Of one row the groups are by `alertname` with the default waits: "+
 		"all events come within its group_wait of 30 s here; what came later would wait for its group_interval of 5 min.", steadyNotices, steadyRate),
 	columns: []column{
 		{Key: "cpu", Title: "CPU, us a delivery", Decimals: 0, Ratio: true},
@@ -65,9 +65,9 @@ var webhookFaultsEntry = entry{
 	turns: 3,
 	text: fmt.Sprintf("%d events, %d a second, each to five receivers: two that are well, one that answers 503 for the first %.0f s, one that does not answer for the first %.0f s, and one that breaks off every third request. "+
 		"%.0f s after the first event the sender of the webhooks is killed with SIGKILL, and started again on the same files %.0f s later. What was not acknowledged is handed over again until it is. After %.0f s in all it is counted, by event and receiver: "+
-		"lost is what was acknowledged and not delivered, and nothing says that it was given up or will be tried again; a duplicate is a delivery after one that was answered 2xx. An attempt is proved by a record that names event, receiver and answer; "+
+		"lost is what was acknowledged and not delivered, and has no record that it was given up or will be tried again; a duplicate is a delivery after one that was answered 2xx. An attempt is proved by a record that names event, receiver and answer; "+
 		"Alertmanager's is that of its event recorder (an experimental feature, on here), which writes successes. Its attempts end after %.0f s as those of webhooks.yaml do, each alert is a group of its own, and group_wait is 0s; all else is its default. webhooks.yaml's attempts are further and further apart (5, 15, 45 s and so on), Alertmanager's at most a minute and a half: what was broken off four times still waits at the end. "+
-		"Alertmanager keeps no alerts over a restart, and is made for a sender that repeats those that last, as Prometheus does every minute: one row has such a sender, the other hands over once what is over at once, as an XID is.",
+		"Alertmanager keeps no alerts across restarts, and is made for a sender that repeats those that last, as Prometheus does every minute: one row has such a sender, the other hands over once what is over at once, as an XID is.",
 		faultNotices, faultRate, faultOutage.Seconds(), faultOutage.Seconds(), faultKill.Seconds(), faultDown.Seconds(), faultLength.Seconds(), hookTimeout.Seconds()),
 	columns: []column{
 		{Key: "delivered", Title: "delivered, %", Decimals: 2},
@@ -105,7 +105,7 @@ func measureSteady(ctx context.Context, w *world, of func(*world, *hooks) notifi
 	}
 	defer h.close()
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // nobody goes on handing over
+	defer cancel() // handing over ends
 	n := of(w, h)
 	if err := n.start(ctx); err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func measureSteady(ctx context.Context, w *world, of func(*world, *hooks) notifi
 	defer func() { err = errors.Join(err, n.stop()) }()
 
 	// The first ones cost more. They have a name of their own, because a group
-	// that has been told of waits longer for what comes later.
+	// that has been notified waits longer for what comes later.
 	first := hand(ctx, n, steadyNotices/10, steadyRate, "gpu.thermal")
 	<-first.done
 	if err := h.await(ctx, first, steadyWait); err != nil {

@@ -204,7 +204,7 @@ func TestTurns(t *testing.T) {
 	assert.Equal(t, 2, e.turnsOf(&world{turns: 2}))
 }
 
-// A build is one with an empty cache, and what fails says why.
+// A build is one with an empty cache, and what fails reports why.
 func TestMeasureBuild(t *testing.T) {
 	root, err := repository()
 	require.NoError(t, err)

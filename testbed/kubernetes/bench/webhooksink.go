@@ -197,7 +197,7 @@ func (h *hooks) last(n int) (last time.Time) {
 	return last
 }
 
-// has says whether all of it was delivered to all.
+// has reports whether all of it was delivered to all.
 func (h *hooks) has(sent *handing) bool {
 	v := judge(sent.times(), h.names(), nil, h.seen(), nil)
 	return v.delivered == v.pairs

@@ -16,7 +16,7 @@ type arrival struct {
 	status   int // the answer; 0 where there was none
 }
 
-// receipt is what a notifier's log says of a notice on its way to a receiver.
+// receipt is what a notifier's log reports of a notice on its way to a receiver.
 type receipt struct {
 	hook, id string
 	attempt  bool // of an attempt; else of what came to none
@@ -34,7 +34,7 @@ type verdict struct {
 }
 
 // judge compares what was handed over with what arrived and with what a log
-// says. handed are the times of what was acknowledged, by id.
+// reports. handed are the times of what was acknowledged, by id.
 func judge(handed map[string]time.Time, hooks []string, well map[string]bool, arrivals []arrival, receipts []receipt) (v verdict) {
 	type pair struct{ hook, id string }
 	taken := map[pair]int{}
@@ -52,7 +52,7 @@ func judge(handed map[string]time.Time, hooks []string, well map[string]bool, ar
 			first[p] = a.at
 		}
 	}
-	// What says an answer proves an attempt that was so answered. What says none
+	// A record with an answer proves an attempt that was so answered. One without
 	// (it was cut off) may be of any that is left: the sender may have died before
 	// it read the answer.
 	gaveUp, waits := map[pair]bool{}, map[pair]bool{}

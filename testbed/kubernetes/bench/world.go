@@ -54,7 +54,7 @@ func (w *world) config(name string) string { return filepath.Join(w.root, "confi
 func (w *world) folder(name string) (string, error) { return os.MkdirTemp(w.work, name+"-") }
 
 // prometheus is the path of the server of the train, which is built where it is
-// missing or of another version: what is said beside the figures is that of go.mod.
+// missing or of another version: what is reported beside the figures is that of go.mod.
 func (w *world) prometheus(ctx context.Context) (string, error) {
 	w.building.Lock()
 	defer w.building.Unlock()
@@ -75,7 +75,7 @@ func (w *world) prometheus(ctx context.Context) (string, error) {
 	return path, nil
 }
 
-// isVersion says whether a program is there and was built of this version of its
+// isVersion reports whether a program is there and was built of this version of its
 // module.
 func isVersion(path, version string) bool {
 	info, err := buildinfo.ReadFile(path)
@@ -125,7 +125,7 @@ func (mc machine) String() string {
 	return text
 }
 
-// busy says that the machine was used right before the measurement began: by
+// busy reports whether the machine was used right before the measurement began: by
 // others, or by the entry before.
 func (mc machine) busy() bool {
 	load, err := strconv.ParseFloat(mc.Load, 64)

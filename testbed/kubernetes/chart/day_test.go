@@ -166,7 +166,7 @@ func TestDay(t *testing.T) {
 		require.NoError(t, err)
 		assert.Contains(t, s.Attention, "partial")
 		w.told(gateway, names.EventNodeLost, "gpu-b: raised")
-		// Whoever runs the machines takes it out of the cluster; its pods come up elsewhere.
+		// The operator takes it out of the cluster; its pods come up elsewhere.
 		require.NoError(t, w.DeleteNode(t.Context(), "gpu-b"))
 		w.wholeAgain(gateway)
 		w.told(gateway, names.EventServicePartial, "chat: raised", "chat: cleared")
@@ -262,7 +262,7 @@ func (w *world) wholeAgain(c console) {
 }
 
 // neverPartial is that no service ever was, by the store's memory of every
-// evaluation, and that nobody was told so.
+// evaluation, and that no event was sent.
 func (w *world) neverPartial(c console) {
 	w.t.Helper()
 	for _, s := range []string{"chat", "train"} {
@@ -275,7 +275,7 @@ func (w *world) neverPartial(c console) {
 	assert.Empty(w.t, told)
 }
 
-// told waits until exactly these events of a name were told, and looks again
+// told waits until exactly these events of a name were received, and looks again
 // after some evaluations.
 func (w *world) told(c console, name string, want ...string) {
 	w.t.Helper()

@@ -37,7 +37,7 @@ type Options struct {
 	// start takes on an idle machine.
 	StartTimeout time.Duration
 	// Unplayed is a label selector of pods that KWOK leaves alone: what becomes
-	// of them is for the test to say, as package runner does. Empty: it plays all.
+	// of them is for the test to play, as package runner does. Empty: it plays all.
 	Unplayed string
 }
 
@@ -60,7 +60,7 @@ type Cluster struct {
 
 // Start starts a cluster and returns when pods can be created in it. A start
 // that fails stops what it had started; its error ends with what the program
-// said that was the cause.
+// output that was the cause.
 func Start(ctx context.Context, o Options) (_ *Cluster, err error) {
 	if o.StartTimeout == 0 {
 		o.StartTimeout = 2 * time.Minute
@@ -209,7 +209,7 @@ func (c *Cluster) PIDs() map[string]int {
 	return pids
 }
 
-// Err says which program has ended that should run, and what it said last.
+// Err returns which program has ended that should run, and its last output.
 func (c *Cluster) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -234,7 +234,7 @@ func (c *Cluster) run(name string, args ...string) error {
 
 func (c *Cluster) file(name string) string { return filepath.Join(c.dir, name) }
 
-// Wait calls done until it says so, ctx ends or a program ends.
+// Wait calls done until it returns true, ctx ends or a program ends.
 func (c *Cluster) Wait(ctx context.Context, what string, done func(context.Context) error) error {
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
@@ -244,7 +244,7 @@ func (c *Cluster) Wait(ctx context.Context, what string, done func(context.Conte
 		if err == nil {
 			return nil
 		}
-		// What the client says when there is no time left is not what went wrong.
+		// The client's error when there is no time left is not what went wrong.
 		if last == nil || ctx.Err() == nil && !strings.Contains(err.Error(), "would exceed context deadline") {
 			last = err
 		}

@@ -37,7 +37,7 @@ func startProcess(bin, dir, name string, args ...string) (*process, error) {
 	}
 	cmd := exec.Command(filepath.Join(bin, name), args...)
 	cmd.Dir = dir
-	// Nothing of the machine: no proxy, no configuration in somebody's home.
+	// Nothing of the machine: no proxy, no configuration in a home directory.
 	cmd.Env = []string{"HOME=" + dir, "TMPDIR=" + dir, "PATH=" + os.Getenv("PATH")}
 	cmd.Stdout, cmd.Stderr = out, out
 	err = child.Start(cmd, func(err error) {
@@ -84,7 +84,7 @@ func (p *process) kill() {
 	}
 }
 
-// ended says whether the program has ended, and how.
+// ended reports whether the program has ended, and how.
 func (p *process) ended() error {
 	select {
 	case <-p.done:

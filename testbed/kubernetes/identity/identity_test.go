@@ -178,7 +178,7 @@ func podsOf(ctx context.Context, t *testing.T, client kubernetes.Interface, node
 	return list.Items
 }
 
-// want is what must be said of a pod.
+// want is the identity that a pod must have.
 func want(p *corev1.Pod) map[string]string {
 	in := serviceidentity.Pod{Name: p.Name, Labels: p.Labels, Annotations: p.Annotations, Created: p.CreationTimestamp.Time}
 	for _, o := range p.OwnerReferences {
@@ -201,8 +201,8 @@ func want(p *corev1.Pod) map[string]string {
 
 // agree sends a resource for each pod through the pipeline of GPU telemetry and
 // that of applications, and compares everything that comes out. k8s_attributes
-// hears of a change a moment after the API server has it, so it is asked again
-// until it agrees; what it says after a minute is a difference.
+// learns of a change a moment after the API server has it, so it is asked again
+// until it agrees; what it reports after a minute is a difference.
 func (a *agent) agree(t *testing.T, pods []corev1.Pod) {
 	t.Helper()
 	require.NotEmpty(t, pods)

@@ -9,7 +9,7 @@
 //   - a container's command runs with its arguments and environment; ConfigMaps,
 //     Secrets, projected volumes, hostPaths and claims are folders
 //   - every pod has an address of its own (127.x.y.z), and another that is its
-//     own loopback: what listens on localhost there is reached by nobody else
+//     own loopback: what listens on localhost there is not reached by others
 //   - a Service is an address as well, which hands connections to ready pods
 //   - readiness and liveness probes, restarts with back-off, SIGTERM and grace
 //   - claims get a volume, which goes with the claim

@@ -149,7 +149,7 @@ func (s *Sender) post(ctx context.Context, request []byte) error {
 // client keeps as many connections as there are senders.
 var client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: connections}}
 
-// Counts tells what was sent until now.
+// Counts is what was sent until now.
 func (s *Sender) Counts() Counts {
 	return Counts{Sent: s.sent.Load(), Failed: s.failed.Load(), Late: s.late.Load()}
 }
