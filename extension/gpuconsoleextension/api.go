@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/extension"
-	"go.opentelemetry.io/collector/extension/extensionauth"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
@@ -30,20 +29,19 @@ const busyRetry = 2 * time.Second
 
 // api answers requests.
 type api struct {
-	config        *Config
-	store         store.Store
-	reader        *fleet.Reader
-	version       string
-	logger        *zap.Logger
-	telemetry     *metadata.TelemetryBuilder
-	breaker       *breaker
-	authenticator extensionauth.Server // nil is none
-	turns         chan struct{}        // one for each request that is answered
+	access
+	store     store.Store
+	reader    *fleet.Reader
+	version   string
+	logger    *zap.Logger
+	telemetry *metadata.TelemetryBuilder
+	breaker   *breaker
+	turns     chan struct{} // one for each request that is answered
 }
 
 func newAPI(c *Config, s store.Store, reader *fleet.Reader, set extension.Settings, telemetry *metadata.TelemetryBuilder) *api {
 	return &api{
-		config: c, store: s, reader: reader, version: set.BuildInfo.Version, logger: set.Logger, telemetry: telemetry,
+		access: access{config: c}, store: s, reader: reader, version: set.BuildInfo.Version, logger: set.Logger, telemetry: telemetry,
 		breaker: newBreaker(c.CircuitBreaker, set.Logger), turns: make(chan struct{}, c.MaxConcurrentRequests),
 	}
 }

@@ -27,8 +27,14 @@ func newAuthenticator(ctx context.Context, c *Config, host component.Host) (exte
 	return server, nil
 }
 
+// access decides who may ask the API.
+type access struct {
+	config        *Config
+	authenticator extensionauth.Server // nil is none
+}
+
 // authenticated passes requests that the authenticator accepts.
-func (a *api) authenticated(r *http.Request) (*http.Request, *failure) {
+func (a *access) authenticated(r *http.Request) (*http.Request, *failure) {
 	if a.authenticator == nil {
 		return r, nil
 	}
@@ -49,7 +55,7 @@ func (a *api) authenticated(r *http.Request) (*http.Request, *failure) {
 // else guards the API. A page from elsewhere can make a browser ask loopback
 // under a name of its own, and would read the answers; or ask without reading them,
 // and what was asked for is done.
-func (a *api) localOnly(r *http.Request) *failure {
+func (a *access) localOnly(r *http.Request) *failure {
 	if a.authenticator != nil || a.config.NetAddr.Transport == "unix" {
 		return nil
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 // apiHandler serves the Prometheus API over this store.
-func (g *gpuStore) apiHandler() http.Handler {
+func apiHandler(g *gpuStore) http.Handler {
 	handler := promapi.Handler(promapi.Options{
 		Store: g, Version: prometheusVersion(), GoVersion: runtime.Version(), Now: g.now,
 		Observe: func(endpoint string, status int) {

@@ -180,7 +180,7 @@ func (g *gpuStore) serve(ctx context.Context, host component.Host) error {
 		return listening.Explain("api::endpoint", c.NetAddr.Endpoint, ", or \"\" for no API", err)
 	}
 	g.address = listener.Addr()
-	g.server, err = c.ToServer(ctx, host.GetExtensions(), g.settings.TelemetrySettings, g.apiHandler())
+	g.server, err = c.ToServer(ctx, host.GetExtensions(), g.settings.TelemetrySettings, apiHandler(g))
 	if err != nil {
 		return errors.Join(fmt.Errorf("api: %w", err), listener.Close())
 	}

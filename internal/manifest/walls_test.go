@@ -36,12 +36,9 @@ const (
 var exceptions = []struct{ subject, reason string }{
 	{"package internal/audit", "to be divided by what its parts do"},
 	{"package testbed/kubernetes/bench", "to be divided by what its parts do"},
-	{"type extension/gpuconsoleextension/gpuconsoleextension.api", "does more than one thing"},
 	{"type extension/gpuconsoleextension/internal/fleet/fleet.Reader", "does more than one thing"},
 	{"type extension/gpuconsoleextension/internal/fleet/fleet.inventory", "does more than one thing"},
 	{"type extension/gpuconsoleextension/internal/fleet/fleet.reading", "does more than one thing"},
-	{"type extension/gpustoreextension/gpustoreextension.gpuStore", "does more than one thing"},
-	{"type extension/gpustoreextension/internal/embedded/embedded.Engine", "does more than one thing"},
 	{"type internal/audit/audit.writer", "does more than one thing"},
 	{"type processor/gpusummaryprocessor/internal/summary/summary.Summary", "does more than one thing"},
 	{"type testbed/kubernetes/bench/main.world", "does more than one thing"},

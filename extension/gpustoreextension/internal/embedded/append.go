@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -15,7 +14,6 @@ import (
 	"github.com/prometheus/prometheus/storage"
 
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpustoreextension/internal/diskfault"
-	"github.com/otelcol-gpu/otelcol-gpu/internal/reserved"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
 )
 
@@ -27,9 +25,6 @@ const (
 	// maxLabelBytes bounds the labels of a series. A Kubernetes name has at most
 	// 253 characters.
 	maxLabelBytes = 32 << 10
-	// maxFamilies bounds the metadata.
-	maxFamilies    = 10_000
-	maxFamilyBytes = 4 << 10
 )
 
 // Append stores samples.
@@ -210,28 +205,4 @@ func (b *batch) count(err error) error {
 	}
 	b.Refuse(why, 1)
 	return nil
-}
-
-// metadata is what is known of metric families.
-type metadata struct {
-	mu       sync.RWMutex
-	families map[string]store.Metadata
-}
-
-// Describe keeps metadata. It is not written to disk: it comes with every batch.
-func (e *Engine) Describe(families map[string]store.Metadata) {
-	e.metadata.mu.Lock()
-	defer e.metadata.mu.Unlock()
-	for name, m := range families {
-		if len(name)+len(m.Type)+len(m.Unit)+len(m.Help) > maxFamilyBytes {
-			continue
-		}
-		room := maxFamilies
-		if !reserved.ForApplications(name) {
-			room += maxFamilies // those of applications take no room from them
-		}
-		if _, known := e.metadata.families[name]; known || len(e.metadata.families) < room {
-			e.metadata.families[name] = m
-		}
-	}
 }

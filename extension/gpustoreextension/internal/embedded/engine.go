@@ -12,7 +12,6 @@ import (
 	"log/slog"
 	"math"
 	"os"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -67,22 +66,10 @@ type Options struct {
 // Engine is an open TSDB. Its methods return an error of kind Unavailable after
 // Close.
 type Engine struct {
-	options  Options
-	db       *tsdb.DB
-	shared   turns // of queries that run with others
-	alone    turns // of the one that takes more
-	parser   parser.Parser
+	evaluator
+	metadata
 	registry *prometheus.Registry
 	series   *seriesLimit
-	metadata metadata
-
-	// inUse counts what uses db. Close takes away the context under which
-	// queries run, and waits: what a query reads is mapped from files.
-	mu     sync.Mutex
-	closed bool
-	inUse  sync.WaitGroup
-	life   context.Context
-	end    context.CancelFunc
 
 	bytes       atomic.Int64
 	full        atomic.Bool
@@ -98,13 +85,11 @@ func Open(o Options) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{
-		options:  o,
-		parser:   parser.NewParser(parser.Options{}),
-		registry: prometheus.NewRegistry(),
-		series:   &seriesLimit{max: int64(o.MaxSeries)},
-		metadata: metadata{families: map[string]store.Metadata{}},
+		evaluator: evaluator{life: newLife(), options: o, parser: parser.NewParser(parser.Options{})},
+		metadata:  metadata{families: map[string]store.Metadata{}},
+		registry:  prometheus.NewRegistry(),
+		series:    &seriesLimit{max: int64(o.MaxSeries)},
 	}
-	e.life, e.end = context.WithCancel(context.Background())
 	logger := slog.New(zapslog.NewHandler(o.Logger.WithOptions(zap.IncreaseLevel(zap.WarnLevel)).Core()))
 
 	options := tsdb.DefaultOptions()
@@ -194,27 +179,10 @@ func walSegment(maxBytes int64) int {
 // Close waits until queries have ended, which it cancels, and closes the TSDB.
 // The directory is free when it returns.
 func (e *Engine) Close() error {
-	e.mu.Lock()
-	if e.closed {
-		e.mu.Unlock()
+	if !e.close() {
 		return nil
 	}
-	e.closed = true
-	e.mu.Unlock()
-	e.end()
-	e.inUse.Wait()
 	return errors.Join(e.db.Close(), e.shared.engine.Close(), e.alone.engine.Close())
-}
-
-// use keeps the TSDB open until the function that it returns is called.
-func (e *Engine) use() (func(), error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
-		return nil, store.Errorf(store.Unavailable, "the store is shut down")
-	}
-	e.inUse.Add(1)
-	return e.inUse.Done, nil
 }
 
 // Health returns the last failed write.
@@ -320,7 +288,7 @@ func (e *Engine) watchSize() {
 	defer ticker.Stop()
 	for {
 		select {
-		case <-e.life.Done():
+		case <-e.ended.Done():
 			return
 		case <-ticker.C:
 			e.measure()

@@ -9,19 +9,31 @@ import (
 	"time"
 
 	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/tsdb"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
 )
 
+// evaluator answers queries over the TSDB.
+type evaluator struct {
+	*life
+	options Options
+	db      *tsdb.DB
+	parser  parser.Parser
+	shared  turns // of queries that run with others
+	alone   turns // of the one that takes more
+}
+
 // Instant evaluates a PromQL expression at one time.
-func (e *Engine) Instant(ctx context.Context, query string, at time.Time) (*store.Result, error) {
+func (e *evaluator) Instant(ctx context.Context, query string, at time.Time) (*store.Result, error) {
 	return e.run(ctx, query, func(ctx context.Context, engine *promql.Engine) (promql.Query, error) {
 		return engine.NewInstantQuery(ctx, e.db, nil, query, at)
 	})
 }
 
 // Range evaluates a PromQL expression at every step of a range.
-func (e *Engine) Range(ctx context.Context, query string, r store.Range) (*store.Result, error) {
+func (e *evaluator) Range(ctx context.Context, query string, r store.Range) (*store.Result, error) {
 	switch {
 	case r.Step <= 0:
 		return nil, store.Errorf(store.BadQuery, "step must be longer than 0")
@@ -40,11 +52,11 @@ type create func(context.Context, *promql.Engine) (promql.Query, error)
 
 // run runs a query with others, as most can be. One that takes more than their
 // share is run again, alone among such.
-func (e *Engine) run(ctx context.Context, text string, create create) (*store.Result, error) {
+func (e *evaluator) run(ctx context.Context, text string, create create) (*store.Result, error) {
 	if len(text) > maxQueryBytes {
 		return nil, store.Errorf(store.BadQuery, "the query is longer than %d bytes", maxQueryBytes)
 	}
-	ctx, leave, err := e.enter(ctx)
+	ctx, leave, err := e.enter(ctx, e.options.QueryTimeout)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +70,7 @@ func (e *Engine) run(ctx context.Context, text string, create create) (*store.Re
 
 // runIn waits for a turn and runs a query in it. The turn is kept for as long as
 // the result is.
-func (e *Engine) runIn(ctx context.Context, turns *turns, text string, create create) (*store.Result, error) {
+func (e *evaluator) runIn(ctx context.Context, turns *turns, text string, create create) (*store.Result, error) {
 	done, err := e.wait(ctx, turns)
 	if err != nil {
 		return nil, err
@@ -91,14 +103,14 @@ func (e *Engine) runIn(ctx context.Context, turns *turns, text string, create cr
 	return &store.Result{Value: value, Warnings: warnings, Infos: infos}, nil
 }
 
-func (e *Engine) canceled() error {
-	if e.life.Err() != nil {
+func (e *evaluator) canceled() error {
+	if e.ended.Err() != nil {
 		return store.Errorf(store.Unavailable, "the store is shut down")
 	}
 	return store.Errorf(store.Canceled, "the query was canceled")
 }
 
-func (e *Engine) tooMuch(turns *turns) error {
+func (e *evaluator) tooMuch(turns *turns) error {
 	if turns.samples < e.options.MaxSamples {
 		return errShare
 	}
@@ -106,7 +118,7 @@ func (e *Engine) tooMuch(turns *turns) error {
 }
 
 // queryError converts the error of a query.
-func (e *Engine) queryError(err error, turns *turns) error {
+func (e *evaluator) queryError(err error, turns *turns) error {
 	var (
 		timeout  promql.ErrQueryTimeout
 		canceled promql.ErrQueryCanceled
@@ -125,26 +137,6 @@ func (e *Engine) queryError(err error, turns *turns) error {
 	default:
 		return &store.Error{Kind: store.TooMuch, Err: err}
 	}
-}
-
-// Metadata returns what is known of metric families.
-func (e *Engine) Metadata(_ context.Context, metric string, limit int) (map[string][]store.Metadata, error) {
-	e.metadata.mu.RLock()
-	defer e.metadata.mu.RUnlock()
-	found := map[string][]store.Metadata{}
-	if metric != "" {
-		if m, ok := e.metadata.families[metric]; ok {
-			found[metric] = []store.Metadata{m}
-		}
-		return found, nil
-	}
-	for name, m := range e.metadata.families {
-		if limit > 0 && len(found) == limit {
-			break
-		}
-		found[name] = []store.Metadata{m}
-	}
-	return found, nil
 }
 
 // milliseconds returns a time for the TSDB, or what it uses for unbounded.

@@ -19,7 +19,7 @@ import (
 const truncated = "results truncated due to limit"
 
 // Series returns the labels of series.
-func (e *Engine) Series(ctx context.Context, s store.Selection) ([]model.LabelSet, store.Warnings, error) {
+func (e *evaluator) Series(ctx context.Context, s store.Selection) ([]model.LabelSet, store.Warnings, error) {
 	if len(s.Matchers) == 0 {
 		return nil, nil, store.Errorf(store.BadQuery, "no match[] parameter provided: name at least one series selector")
 	}
@@ -62,7 +62,7 @@ func (e *Engine) Series(ctx context.Context, s store.Selection) ([]model.LabelSe
 }
 
 // LabelNames returns the names of labels.
-func (e *Engine) LabelNames(ctx context.Context, s store.Selection) ([]string, store.Warnings, error) {
+func (e *evaluator) LabelNames(ctx context.Context, s store.Selection) ([]string, store.Warnings, error) {
 	return e.labels(ctx, s, func(ctx context.Context, q storage.Querier, hints *storage.LabelHints, matchers []*labels.Matcher) ([]string, error) {
 		names, _, err := q.LabelNames(ctx, hints, matchers...)
 		return names, err
@@ -70,7 +70,7 @@ func (e *Engine) LabelNames(ctx context.Context, s store.Selection) ([]string, s
 }
 
 // LabelValues returns the values of a label.
-func (e *Engine) LabelValues(ctx context.Context, label string, s store.Selection) ([]string, store.Warnings, error) {
+func (e *evaluator) LabelValues(ctx context.Context, label string, s store.Selection) ([]string, store.Warnings, error) {
 	if !model.UTF8Validation.IsValidLabelName(label) {
 		return nil, nil, store.Errorf(store.BadQuery, "invalid label name: %q", label)
 	}
@@ -80,7 +80,7 @@ func (e *Engine) LabelValues(ctx context.Context, label string, s store.Selectio
 	})
 }
 
-func (e *Engine) labels(ctx context.Context, s store.Selection,
+func (e *evaluator) labels(ctx context.Context, s store.Selection,
 	ask func(context.Context, storage.Querier, *storage.LabelHints, []*labels.Matcher) ([]string, error),
 ) ([]string, store.Warnings, error) {
 	var (
@@ -122,7 +122,7 @@ func limited(limit int) int {
 
 // look opens a querier for a selection. It is a query like any other: it waits
 // for a turn, and has the same timeout.
-func (e *Engine) look(ctx context.Context, turns *turns, s store.Selection, do func(context.Context, storage.Querier, [][]*labels.Matcher) error) error {
+func (e *evaluator) look(ctx context.Context, turns *turns, s store.Selection, do func(context.Context, storage.Querier, [][]*labels.Matcher) error) error {
 	if !s.Start.IsZero() && !s.End.IsZero() && s.End.Before(s.Start) {
 		return store.Errorf(store.BadQuery, "end must not be before start")
 	}
@@ -142,7 +142,7 @@ func (e *Engine) look(ctx context.Context, turns *turns, s store.Selection, do f
 			return store.Errorf(store.BadQuery, "%s selects everything: match[] must contain at least one non-empty matcher", s.Matchers[i])
 		}
 	}
-	ctx, leave, err := e.enter(ctx)
+	ctx, leave, err := e.enter(ctx, e.options.QueryTimeout)
 	if err != nil {
 		return err
 	}

@@ -44,24 +44,8 @@ func fits(v parser.Value, samples int) bool {
 	return left >= 0
 }
 
-// enter begins a query. The context that it returns ends at the query's timeout,
-// and when the engine is closed.
-func (e *Engine) enter(ctx context.Context) (_ context.Context, leave func(), err error) {
-	release, err := e.use()
-	if err != nil {
-		return nil, nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, e.options.QueryTimeout)
-	stop := context.AfterFunc(e.life, cancel)
-	return ctx, func() {
-		stop()
-		cancel()
-		release()
-	}, nil
-}
-
 // wait waits for a turn, which done ends.
-func (e *Engine) wait(ctx context.Context, t *turns) (done func(), err error) {
+func (e *evaluator) wait(ctx context.Context, t *turns) (done func(), err error) {
 	select {
 	case t.slots <- struct{}{}:
 		return func() { <-t.slots }, nil
