@@ -46,9 +46,9 @@ func telemetry(seconds int, id, attrs string) string {
 	return fmt.Sprintf("resource hw.id=%[2]s %[3]s\nmetric hw.power gauge W\n300 @%[1]d hw.id=%[2]s\n", seconds, id, attrs)
 }
 
-// holderIn is the holder of the live points of the device in a batch, and
+// ownersIn is the holder of the live points of the device in a batch, and
 // whether there are any.
-func holdersIn(b *bench, in string) map[string]string {
+func ownersIn(b *bench, in string) map[string]string {
 	out := map[string]string{}
 	for _, rm := range b.feed(parse(in)).ResourceMetrics().All() {
 		attrs := rm.Resource().Attributes()
@@ -130,12 +130,12 @@ func TestHolderFromAllocation(t *testing.T) {
 			}
 			said, heard := snapshot(10, tt.snapshot...), telemetry(10, id, tt.attrs)+tt.also
 			for order, in := range map[string]string{"allocation first": said + heard, "telemetry first": heard + said} {
-				require.Equal(t, tt.want, holdersIn(start(t, noService), in)[id], order)
+				require.Equal(t, tt.want, ownersIn(start(t, noService), in)[id], order)
 			}
 			b := start(t, noService)
 			b.feed(parse(heard))
 			b.feed(parse(said))
-			require.Equal(t, map[string]string{id: tt.want}, holdersIn(b, telemetry(20, id, tt.attrs)), "in batches of their own")
+			require.Equal(t, map[string]string{id: tt.want}, ownersIn(b, telemetry(20, id, tt.attrs)), "in batches of their own")
 		})
 	}
 }
@@ -147,7 +147,7 @@ func TestSnapshotsFollowEachOther(t *testing.T) {
 		b := start(t, noService)
 		const a, bb = "ml/a-0/main 1 hw.id=GPU-a", "ml/b-0/main 1 hw.id=GPU-b"
 		who := func(seconds int) map[string]string {
-			return holdersIn(b, telemetry(seconds, "GPU-a", "namespace=ml pod=label-0")+telemetry(seconds, "GPU-b", ""))
+			return ownersIn(b, telemetry(seconds, "GPU-a", "namespace=ml pod=label-0")+telemetry(seconds, "GPU-b", ""))
 		}
 		b.feed(parse(snapshot(10, a)))
 		b.feed(parse(snapshot(10, bb)))
@@ -166,7 +166,7 @@ func TestSnapshotsFollowEachOther(t *testing.T) {
 		// gpu_allocation is silent: unknown, although the label of GPU-b is there.
 		time.Sleep(45 * time.Second)
 		require.Equal(t, map[string]string{"GPU-a": "ml/label-0", "GPU-b": ""},
-			holdersIn(b, telemetry(67, "GPU-a", "namespace=ml pod=label-0")+telemetry(67, "GPU-b", "namespace=ml pod=label-1")))
+			ownersIn(b, telemetry(67, "GPU-a", "namespace=ml pod=label-0")+telemetry(67, "GPU-b", "namespace=ml pod=label-1")))
 
 		// A clock was set back. Nothing younger is known, so this is news.
 		b.feed(parse(snapshot(5, bb)))
@@ -188,7 +188,7 @@ func TestForgetsSilentNodes(t *testing.T) {
 		b := start(t, noService)
 		b.feed(parse(snapshot(10, "ml/a-0/main 1 hw.id=GPU-a")))
 		for i := range 12 {
-			require.Equal(t, i == 0, holdersIn(b, telemetry(10+60*i, "GPU-a", "namespace=ml pod=label-0"))["GPU-a"] != "")
+			require.Equal(t, i == 0, ownersIn(b, telemetry(10+60*i, "GPU-a", "namespace=ml pod=label-0"))["GPU-a"] != "")
 			time.Sleep(time.Minute + time.Second)
 		}
 		_, known := b.p.pipeline.Join.Memory.Age(time.Now())
@@ -197,7 +197,7 @@ func TestForgetsSilentNodes(t *testing.T) {
 		b.feed(parse(""))
 		_, known = b.p.pipeline.Join.Memory.Age(time.Now())
 		require.False(t, known)
-		require.Equal(t, "ml/label-0", holdersIn(b, telemetry(2000, "GPU-a", "namespace=ml pod=label-0"))["GPU-a"])
+		require.Equal(t, "ml/label-0", ownersIn(b, telemetry(2000, "GPU-a", "namespace=ml pod=label-0"))["GPU-a"])
 	})
 }
 
@@ -209,10 +209,10 @@ func TestDeviceOnTwoNodes(t *testing.T) {
 		b.feed(parse(snapshot(10, "ml/a-0/main 1 hw.id=GPU-a")))
 		other := strings.ReplaceAll(snapshot(20, "ml/b-0/main 1 hw.id=GPU-a"), "n1", "n2")
 		b.feed(parse(other))
-		require.Equal(t, map[string]string{"GPU-a": ""}, holdersIn(b, telemetry(20, "GPU-a", "")))
+		require.Equal(t, map[string]string{"GPU-a": ""}, ownersIn(b, telemetry(20, "GPU-a", "")))
 		time.Sleep(46 * time.Second)
 		b.feed(parse(strings.ReplaceAll(other, "@20", "@60")))
-		require.Equal(t, map[string]string{"GPU-a": "ml/b-0/main"}, holdersIn(b, telemetry(60, "GPU-a", "")))
+		require.Equal(t, map[string]string{"GPU-a": "ml/b-0/main"}, ownersIn(b, telemetry(60, "GPU-a", "")))
 	})
 }
 
@@ -225,7 +225,7 @@ func TestRefusesBadAllocations(t *testing.T) {
 		"ml/größe-模型/main 1 hw.id=GPU-b", "ml/a-0/main stale hw.id=GPU-a") +
 		strings.ReplaceAll(snapshot(10, "ml/a-0/main 1 hw.id=GPU-a"), "k8s.node.name=n1", "")
 	require.Equal(t, map[string]string{"GPU-a": "ml/label-0", "GPU-b": "ml/größe-模型/main"},
-		holdersIn(b, in+telemetry(10, "GPU-a", "namespace=ml pod=label-0")+telemetry(10, "GPU-b", "")))
+		ownersIn(b, in+telemetry(10, "GPU-a", "namespace=ml pod=label-0")+telemetry(10, "GPU-b", "")))
 	metadatatest.AssertEqualGpuPodAllocationPointsRefused(t, b.tel, []metricdata.DataPoint[int64]{
 		{Value: 9, Attributes: attribute.NewSet(attribute.String("reason", "invalid"))},
 	}, metricdatatest.IgnoreTimestamp())
@@ -236,13 +236,13 @@ func TestDeviceLimit(t *testing.T) {
 	b := start(t, noService, func(c *Config) { c.MaxDevices = 2 })
 	in := snapshot(10, "ml/a-0/main 1 hw.id=GPU-a", "ml/b-0/main 1 hw.id=GPU-b", "ml/c-0/main 1 hw.id=GPU-c")
 	require.Equal(t, map[string]string{"GPU-a": "ml/a-0/main", "GPU-b": "ml/b-0/main", "GPU-c": ""},
-		holdersIn(b, in+telemetry(10, "GPU-a", "")+telemetry(10, "GPU-b", "")+telemetry(10, "GPU-c", "")))
+		ownersIn(b, in+telemetry(10, "GPU-a", "")+telemetry(10, "GPU-b", "")+telemetry(10, "GPU-c", "")))
 	metadatatest.AssertEqualGpuPodDevicesRefused(t, b.tel,
 		[]metricdata.DataPoint[int64]{{Value: 2}}, metricdatatest.IgnoreTimestamp())
 	require.Equal(t, 1, b.logs.FilterMessageSnippet("max_devices").Len())
 	// A newer snapshot takes the place of the older, not room beside it.
 	require.Equal(t, map[string]string{"GPU-c": "ml/c-0/main"},
-		holdersIn(b, snapshot(20, "ml/c-0/main 1 hw.id=GPU-c")+telemetry(20, "GPU-c", "")))
+		ownersIn(b, snapshot(20, "ml/c-0/main 1 hw.id=GPU-c")+telemetry(20, "GPU-c", "")))
 }
 
 // Thousands of holders of one device cost no more than the limit.
@@ -252,6 +252,6 @@ func TestManyHolders(t *testing.T) {
 	for i := range 3000 {
 		lines = append(lines, fmt.Sprintf("ml/p-%d/main 1 hw.id=GPU-a", i))
 	}
-	require.Equal(t, map[string]string{"GPU-a": ""}, holdersIn(b, snapshot(10, lines...)+telemetry(10, "GPU-a", "namespace=ml pod=label-0")))
+	require.Equal(t, map[string]string{"GPU-a": ""}, ownersIn(b, snapshot(10, lines...)+telemetry(10, "GPU-a", "namespace=ml pod=label-0")))
 	require.Equal(t, 1, b.p.pipeline.Tracker.Devices()[identity.SourceContested])
 }

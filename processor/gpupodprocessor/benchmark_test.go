@@ -53,7 +53,7 @@ func deviceResources() pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	for d := range benchDevices {
 		rm := md.ResourceMetrics().AppendEmpty()
-		putAll(rm.Resource().Attributes(), append(holderLabels(d),
+		putAll(rm.Resource().Attributes(), append(ownerLabels(d),
 			"hw.id="+uuid(d), "hw.type=gpu", "hw.vendor=NVIDIA", "hw.model=H100", "hw.driver_version=580.105.08",
 			"gpu.index=0", "gpu.pci.address=0000:03:00.0", "host.name=node-1", "k8s.node.name=node-1"))
 		sm := rm.ScopeMetrics().AppendEmpty()
@@ -88,7 +88,7 @@ func scrapedPage() pmetric.Metrics {
 			putAll(p.Attributes(), append([]string{
 				"gpu=0", "UUID=" + uuid(d), "pci_bus_id=00000000:03:00.0", "device=nvidia0",
 				"modelName=NVIDIA H100 80GB HBM3", "Hostname=node-1", "DCGM_FI_DRIVER_VERSION=580.105.08",
-			}, holderLabels(d)...))
+			}, ownerLabels(d)...))
 		}
 	}
 	return md
@@ -96,14 +96,14 @@ func scrapedPage() pmetric.Metrics {
 
 func uuid(device int) string { return fmt.Sprintf("GPU-c4529c8d-69c4-b61d-e0bc-7b246009600%d", device) }
 
-func holderLabels(device int) []string {
+func ownerLabels(device int) []string {
 	return []string{
 		"container=main", "namespace=ml", fmt.Sprintf("pod=chat-7d9c6b5f4-x2x9%d", device), "pod_label_app=chat",
 	}
 }
 
 // BenchmarkAttribution is the decision on who holds a device, from the attributes
-// of its resource to the holder: nothing is written and no series is tracked.
+// of its resource to the owner: nothing is written and no series is tracked.
 func BenchmarkAttribution(b *testing.B) {
 	p, err := newProcessor(createDefaultConfig().(*Config),
 		processortest.NewNopSettings(metadata.Type), consumertest.NewNop())

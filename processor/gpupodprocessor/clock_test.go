@@ -96,7 +96,7 @@ func TestAllocationWithoutTime(t *testing.T) {
 		for i := range 8 {
 			b.feed(parse(snapshot(0, "ml/a-0/main 1 hw.id=GPU-a")))
 			require.Equal(t, map[string]string{"GPU-a": "ml/label-0"},
-				holdersIn(b, telemetry(10+15*i, "GPU-a", "namespace=ml pod=label-0")), "once believed, it would expire and never come back")
+				ownersIn(b, telemetry(10+15*i, "GPU-a", "namespace=ml pod=label-0")), "once believed, it would expire and never come back")
 			time.Sleep(15 * time.Second)
 		}
 		require.Zero(t, b.p.pipeline.Allocations.Nodes())

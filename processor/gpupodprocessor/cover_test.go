@@ -85,7 +85,7 @@ func TestASlowIntervalEndsNothing(t *testing.T) {
 			b.feed(slow(at(), "a"))
 			for range 4 {
 				time.Sleep(14 * time.Second)
-				require.Equal(t, map[string]string{"GPU-a": "ml/a/main"}, holdersIn(b, telemetry(at(), "GPU-a", "k8s.node.name=n1")))
+				require.Equal(t, map[string]string{"GPU-a": "ml/a/main"}, ownersIn(b, telemetry(at(), "GPU-a", "k8s.node.name=n1")))
 			}
 			time.Sleep(4 * time.Second)
 		}
@@ -94,7 +94,7 @@ func TestASlowIntervalEndsNothing(t *testing.T) {
 		require.Equal(t, 1, b.logs.FilterMessageSnippet("less often than max_age").Len())
 
 		time.Sleep(3 * time.Minute)
-		require.Equal(t, map[string]string{"GPU-a": ""}, holdersIn(b, telemetry(at(), "GPU-a", "k8s.node.name=n1")), "silent for three intervals")
+		require.Equal(t, map[string]string{"GPU-a": ""}, ownersIn(b, telemetry(at(), "GPU-a", "k8s.node.name=n1")), "silent for three intervals")
 	})
 }
 
@@ -106,7 +106,7 @@ func TestALateSnapshotOfASlowIntervalEndsNothing(t *testing.T) {
 		b.feed(slow(100, "b"))
 		time.Sleep(50 * time.Second)
 		require.NotContains(t, format(b.feed(slow(40, "a"))), "stale")
-		require.Equal(t, map[string]string{"GPU-a": "ml/b/main"}, holdersIn(b, telemetry(150, "GPU-a", "k8s.node.name=n1")))
+		require.Equal(t, map[string]string{"GPU-a": "ml/b/main"}, ownersIn(b, telemetry(150, "GPU-a", "k8s.node.name=n1")))
 	})
 }
 
@@ -143,5 +143,5 @@ func TestAClaimOfOnePodIsThePods(t *testing.T) {
 		"ml/a/main 0.5 hw.id=GPU-a::0 gpu.sharing=time_slicing gpu.attribution.source=dra",
 		"ml/b/main 0.5 hw.id=GPU-a::1 gpu.sharing=time_slicing gpu.attribution.source=dra")))
 	require.Equal(t, map[string]string{"GPU-a": "", "GPU-a::0": "ml/a/main", "GPU-a::1": "ml/b/main"},
-		holdersIn(b, inputs(22, "GPU-a", "")), "another pod's too: parts")
+		ownersIn(b, inputs(22, "GPU-a", "")), "another pod's too: parts")
 }

@@ -266,11 +266,11 @@ func TestNodeWithNothingLeft(t *testing.T) {
 				} else {
 					b.expect(strings.ReplaceAll(nothing, "@20", "@32"), strings.ReplaceAll(nothing, "@20", "@32")+"\n"+strings.ReplaceAll(end, "@27", "@32"))
 				}
-				require.Equal(t, map[string]string{"GPU-a": ""}, holdersIn(b, telemetry(42, "GPU-a", "")))
+				require.Equal(t, map[string]string{"GPU-a": ""}, ownersIn(b, telemetry(42, "GPU-a", "")))
 				b.feed(parse(snapshot(15, "ml/a-0/main 1 hw.id=GPU-a"))) // late
-				require.Equal(t, map[string]string{"GPU-a": ""}, holdersIn(b, telemetry(57, "GPU-a", "")))
+				require.Equal(t, map[string]string{"GPU-a": ""}, ownersIn(b, telemetry(57, "GPU-a", "")))
 				b.feed(parse(snapshot(60, "ml/b-0/main 1 hw.id=GPU-a")))
-				require.Equal(t, map[string]string{"GPU-a": "ml/b-0/main"}, holdersIn(b, telemetry(72, "GPU-a", "")))
+				require.Equal(t, map[string]string{"GPU-a": "ml/b-0/main"}, ownersIn(b, telemetry(72, "GPU-a", "")))
 			})
 		})
 	}

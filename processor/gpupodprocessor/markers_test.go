@@ -46,7 +46,7 @@ func TestMarkersGoToTheirOwnSeries(t *testing.T) {
 		resource hw.id=GPU-a hw.type=gpu k8s.namespace.name=n k8s.pod.name=b service.name=b
 		metric m gauge 1
 		stale @30 UUID=GPU-a hw.id=GPU-a`)
-	// It returns with another holder: nothing is left to be ended.
+	// It returns with another owner: nothing is left to be ended.
 	b.expect(`
 		resource service.name=x
 		metric m gauge 1

@@ -77,7 +77,7 @@ func (r *records) attribute(ctx context.Context, resource pcommon.Map, all iter.
 		switch {
 		case f == nil:
 		case covers(f, rec, now):
-			f.Holder.Put(rec.attrs)
+			f.Owner.Put(rec.attrs)
 		default:
 			unknown++
 		}
@@ -98,14 +98,14 @@ func spread(f *ownership.Fact, resource pcommon.Map, all iter.Seq[record], now t
 		whole = whole && covers(f, rec, now)
 	}
 	if whole {
-		f.Holder.Put(resource)
+		f.Owner.Put(resource)
 		return 0
 	}
 	for rec := range all {
 		switch {
 		case identity.NamedDevice(rec.attrs) != "", points.Str(rec.attrs, names.K8sPodName) != "":
 		case covers(f, rec, now):
-			f.Holder.Put(rec.attrs)
+			f.Owner.Put(rec.attrs)
 		default:
 			unknown++
 		}
@@ -120,7 +120,7 @@ func (r *records) owner(attrs pcommon.Map, now time.Time) *ownership.Fact {
 	if id == "" || points.Str(attrs, names.K8sPodName) != "" {
 		return nil
 	}
-	if f := r.memory.Lookup(id, now); f.State == ownership.Held {
+	if f := r.memory.Lookup(id, now); f.State == ownership.Owned {
 		return f
 	}
 	return nil

@@ -62,7 +62,7 @@ func TestLogsAndTraces(t *testing.T) {
 		"ml/a-0/main 0.5 gpu.sharing=mps hw.id=GPU-s::0", "ml/b-0/main 0.5 gpu.sharing=mps hw.id=GPU-s::1",
 		"ml/a-0/main 1 hw.id=GPU-c", "ml/b-0/main 1 hw.id=GPU-c"))))
 
-	for _, tt := range []struct{ name, attrs, holder string }{
+	for _, tt := range []struct{ name, attrs, owner string }{
 		{"hw.id", "hw.id=GPU-a", aHeld},
 		{"hw.id of a GPU", "hw.id=GPU-a hw.type=gpu", aHeld},
 		{"UUID", "UUID=GPU-a", aHeld},
@@ -83,7 +83,7 @@ func TestLogsAndTraces(t *testing.T) {
 		{"an identity that is there stays", "hw.id=GPU-a k8s.pod.name=there-0", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			want := formatAttrs(attrsOf(tt.attrs + " " + tt.holder))
+			want := formatAttrs(attrsOf(tt.attrs + " " + tt.owner))
 			ld := plog.NewLogs()
 			rl := ld.ResourceLogs().AppendEmpty()
 			putAll(rl.Resource().Attributes(), fields(tt.attrs))

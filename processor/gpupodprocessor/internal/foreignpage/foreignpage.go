@@ -37,8 +37,8 @@ func (p *Processor) Process(rm pmetric.ResourceMetrics, now time.Time, out pmetr
 	p.split.run(&p.page, p.Tracker, rm, out)
 	for _, g := range p.split.groups {
 		d := &p.page.devices[g.device]
-		done.Add(p.Tracker.Observe(d.id, g.holder, d.source, nil, g.rm, points.ContentsOf(g.rm), now, out))
-		if g.holder == d.holder {
+		done.Add(p.Tracker.Observe(d.id, g.owner, d.source, nil, g.rm, points.ContentsOf(g.rm), now, out))
+		if g.owner == d.owner {
 			done.Add(p.Replicas.Write(d.id, d.fact, pcommon.Slice{}, g.rm, now, out))
 		}
 	}

@@ -42,7 +42,7 @@ type pageDevice struct {
 	group   int                     // 1 + the index in split.groups of its live points; 0 is none
 
 	// Who holds the device: decided over all live points of the page.
-	holder       owner.Owner
+	owner        owner.Owner
 	source       identity.Source
 	uid, service string
 	fact         *ownership.Fact // what gpu.allocation says; nil where it has no say
@@ -54,7 +54,7 @@ type claim struct {
 	attrs  pcommon.Map // of the first such point, for its pod labels
 	live   bool        // on a live point
 
-	holder       owner.Owner
+	owner        owner.Owner
 	source       identity.Source
 	uid, service string
 }
@@ -183,12 +183,12 @@ func (d *pageDevice) decide(t *target, policy identity.Policy) {
 			continue
 		}
 		switch {
-		case c.source == identity.SourceLabels && d.source == identity.SourceLabels && c.holder != d.holder:
-			d.holder, d.source = owner.Owner{}, identity.SourceShared
+		case c.source == identity.SourceLabels && d.source == identity.SourceLabels && c.owner != d.owner:
+			d.owner, d.source = owner.Owner{}, identity.SourceShared
 		case c.source == identity.SourceShared:
-			d.holder, d.source = owner.Owner{}, identity.SourceShared
+			d.owner, d.source = owner.Owner{}, identity.SourceShared
 		case c.source > d.source && d.source != identity.SourceShared:
-			d.holder, d.source = c.holder, c.source
+			d.owner, d.source = c.owner, c.source
 		}
 	}
 }
@@ -199,7 +199,7 @@ func (d *pageDevice) ask(by *identity.Join, node ownership.Node, now time.Time) 
 	f := by.Memory.Lookup(d.id, now)
 	switch from := identity.SourceOf(f); {
 	case from != identity.SourceNone:
-		d.holder, d.source, d.fact = f.Holder, from, f
+		d.owner, d.source, d.fact = f.Owner, from, f
 	case d.source == identity.SourceNone && by.Memory.Unjoined(node, now):
 		d.source = identity.SourceUnresolved
 	}
@@ -208,17 +208,17 @@ func (d *pageDevice) ask(by *identity.Join, node ownership.Node, now time.Time) 
 	}
 	if by.Policy.ServiceFromLabels {
 		// The pod's name is what is left where no label tells more.
-		d.service = d.holder.Pod
+		d.service = d.owner.Pod
 	}
 	for i := range d.claims {
 		c := &d.claims[i]
-		if !c.holder.SamePod(d.holder) {
+		if !c.owner.SamePod(d.owner) {
 			continue
 		}
 		if d.uid == "" {
 			d.uid = c.uid
 		}
-		if d.service == d.holder.Pod && c.service != "" {
+		if d.service == d.owner.Pod && c.service != "" {
 			d.service = c.service
 		}
 	}
@@ -229,7 +229,7 @@ func (d *pageDevice) ask(by *identity.Join, node ownership.Node, now time.Time) 
 func (d *pageDevice) describe(node ownership.Node) *ownership.Device {
 	out := &ownership.Device{ID: d.id, Node: node, Parent: deviceid.Parent(d.id)}
 	if d.source == identity.SourceLabels {
-		out.Label = d.holder
+		out.Label = d.owner
 	}
 	if len(d.claims) == 0 {
 		return out
@@ -251,13 +251,13 @@ func (c *claim) read(t *target, policy identity.Policy) {
 	if policy.IgnoreLabels || !c.labels.Renamed() && t.is(c.labels.Plain) {
 		return
 	}
-	c.holder, c.source = c.labels.Owner()
+	c.owner, c.source = c.labels.Owner()
 	if c.source != identity.SourceLabels {
 		return
 	}
 	c.uid = c.labels.PodUID()
 	if policy.ServiceFromLabels {
-		c.service = identity.ServiceName(c.holder.Pod, c.attrs)
+		c.service = identity.ServiceName(c.owner.Pod, c.attrs)
 	}
 }
 

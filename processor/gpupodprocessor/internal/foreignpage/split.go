@@ -39,7 +39,7 @@ type split struct {
 // ownedDevice is a device under one owner.
 type ownedDevice struct {
 	device int
-	holder owner.Owner
+	owner  owner.Owner
 }
 
 type liveSeries struct {
@@ -52,7 +52,7 @@ type liveSeries struct {
 // the page's scope scopeAt and metric metricAt.
 type group struct {
 	device            int
-	holder            owner.Owner
+	owner             owner.Owner
 	rm                pmetric.ResourceMetrics
 	scopeAt, metricAt int
 	scope             pmetric.ScopeMetrics
@@ -108,9 +108,9 @@ func (s *split) takeLive(attrs pcommon.Map, ts pcommon.Timestamp, marker bool) (
 		s.live[series] = struct{}{}
 	}
 	if d.group == 0 {
-		g := s.add(at.device, d.holder)
+		g := s.add(at.device, d.owner)
 		s.describe(d, g.rm.Resource().Attributes())
-		identity.Put(g.rm.Resource().Attributes(), d.holder, d.uid, d.service)
+		identity.Put(g.rm.Resource().Attributes(), d.owner, d.uid, d.service)
 		d.group = len(s.groups)
 	}
 	return s.metricOf(&s.groups[d.group-1]), points.Moved
@@ -129,13 +129,13 @@ func (s *split) takeMarker(attrs pcommon.Map, ts pcommon.Timestamp, _ bool) (pme
 	c := &d.claims[at.claim]
 	rewrite(attrs, d.id)
 	key := points.Key(s.metric.Name(), attrs)
-	who := c.holder
+	who := c.owner
 	if c.source != identity.SourceLabels || d.fact != nil {
 		if last, ok := s.tracker.LastOwner(d.id, key, ts); ok {
 			who = last
 		}
 	}
-	if _, lives := s.live[liveSeries{device: at.device, key: key, ts: ts}]; lives && who == d.holder {
+	if _, lives := s.live[liveSeries{device: at.device, key: key, ts: ts}]; lives && who == d.owner {
 		return pmetric.Metric{}, points.Dropped
 	}
 	g := s.find(at.device, who)
@@ -159,7 +159,7 @@ func (s *split) add(device int, who owner.Owner) *group {
 	rm := s.out.AppendEmpty()
 	rm.SetSchemaUrl(s.src.SchemaUrl())
 	s.byOwner[ownedDevice{device, who}] = len(s.groups)
-	s.groups = append(s.groups, group{device: device, holder: who, rm: rm, scopeAt: -1, metricAt: -1})
+	s.groups = append(s.groups, group{device: device, owner: who, rm: rm, scopeAt: -1, metricAt: -1})
 	return &s.groups[len(s.groups)-1]
 }
 

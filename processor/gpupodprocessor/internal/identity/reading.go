@@ -142,7 +142,7 @@ func (j *Join) Identify(r *Reading, now time.Time) (owner.Owner, Source, *owners
 	}
 	f := j.Memory.Lookup(r.Device.ID, now)
 	if from := SourceOf(f); from != SourceNone {
-		return f.Holder, from, f
+		return f.Owner, from, f
 	}
 	who, from := r.ByLabels(j.Policy)
 	if from == SourceNone && j.Memory.Unjoined(r.Device.Node, now) {

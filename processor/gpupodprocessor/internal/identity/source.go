@@ -61,7 +61,7 @@ func (s Source) Unattributed() bool {
 // SourceOf is the source of an owner by gpu.allocation; SourceNone if that has none.
 func SourceOf(f *ownership.Fact) Source {
 	switch f.State {
-	case ownership.Held:
+	case ownership.Owned:
 		if f.DRA {
 			return SourceDRA
 		}

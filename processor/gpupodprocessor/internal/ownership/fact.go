@@ -18,8 +18,8 @@ type State uint8
 const (
 	// Unknown: nobody ever told anything that can be joined to the device.
 	Unknown State = iota
-	// Held by one container, or by several of one pod.
-	Held
+	// Owned by one container, or by several of one pod.
+	Owned
 	// Free is a fact: the newest snapshot lists the device and no holder.
 	Free
 	// Shared by several containers: no one of them holds the device.
@@ -35,18 +35,18 @@ const (
 // Fact is the answer about one device. It is immutable.
 type Fact struct {
 	State    State
-	Holder   owner.Owner // if Held
+	Owner    owner.Owner // if Owned
 	DRA      bool        // the holder is known from a ResourceClaim
 	Replicas []Replica   // of a Shared device, those with one holder
 	// Since is the time of the first snapshot of those in a row that name this
-	// holder: of what was before it is not known whose the device was.
+	// owner: of what was before it is not known whose the device was.
 	Since pcommon.Timestamp
 }
 
 // Replica is a part of a shared device.
 type Replica struct {
 	Suffix string // "::<n>", what follows the device's hw.id
-	Holder owner.Owner
+	Owner  owner.Owner
 	Since  pcommon.Timestamp // as Fact's
 }
 
@@ -58,14 +58,14 @@ var (
 )
 
 func (f *Fact) agrees(o *Fact) bool {
-	return f.State == o.State && f.Holder == o.Holder && slices.EqualFunc(f.Replicas, o.Replicas, func(x, y Replica) bool {
-		return x.Suffix == y.Suffix && x.Holder == y.Holder
+	return f.State == o.State && f.Owner == o.Owner && slices.EqualFunc(f.Replicas, o.Replicas, func(x, y Replica) bool {
+		return x.Suffix == y.Suffix && x.Owner == y.Owner
 	})
 }
 
 // claim is what one point says of a device.
 type claim struct {
-	holder  owner.Owner
+	owner   owner.Owner
 	share   float64
 	replica string
 	shared  bool // time-slicing or MPS
@@ -73,7 +73,7 @@ type claim struct {
 }
 
 func (c claim) compare(o claim) int {
-	return cmp.Or(cmp.Compare(len(c.replica), len(o.replica)), cmp.Compare(c.replica, o.replica), c.holder.Compare(o.holder))
+	return cmp.Or(cmp.Compare(len(c.replica), len(o.replica)), cmp.Compare(c.replica, o.replica), c.owner.Compare(o.owner))
 }
 
 // decide turns the claims on one device, in any order, into a Fact.
@@ -82,7 +82,7 @@ func decide(claims []claim) *Fact {
 	var whole, parts []claim // held ones
 	for _, c := range claims {
 		switch {
-		case c.holder == owner.Owner{}:
+		case c.owner == owner.Owner{}:
 		case c.replica == "":
 			whole = append(whole, c)
 		default:
@@ -91,7 +91,7 @@ func decide(claims []claim) *Fact {
 	}
 	switch {
 	case len(whole) == 0 && len(parts) == len(claims) && ofOnePodByClaim(parts):
-		return &Fact{State: Held, Holder: parts[0].holder.Whole(), DRA: true}
+		return &Fact{State: Owned, Owner: parts[0].owner.Whole(), DRA: true}
 	case len(parts) > 0:
 		return &Fact{State: Shared, Replicas: replicas(parts)}
 	case len(whole) == 0:
@@ -100,21 +100,21 @@ func decide(claims []claim) *Fact {
 	first := whole[0]
 	one, samePod, shared, dra, sum := true, true, false, true, 0.0
 	for i, c := range whole {
-		one = one && c.holder == first.holder
-		samePod = samePod && c.holder.SamePod(first.holder)
+		one = one && c.owner == first.owner
+		samePod = samePod && c.owner.SamePod(first.owner)
 		shared = shared || c.shared
 		dra = dra && c.dra
 		// A container that holds a device under two names holds it once.
-		if i == 0 || c.holder != whole[i-1].holder {
+		if i == 0 || c.owner != whole[i-1].owner {
 			sum += c.share
 		}
 	}
 	const rounding = 1e-6
 	switch {
 	case one:
-		return &Fact{State: Held, Holder: first.holder, DRA: dra}
+		return &Fact{State: Owned, Owner: first.owner, DRA: dra}
 	case samePod:
-		return &Fact{State: Held, Holder: first.holder.Whole(), DRA: dra}
+		return &Fact{State: Owned, Owner: first.owner.Whole(), DRA: dra}
 	case shared, dra, sum <= 1+rounding:
 		// GKE's replicas; a claim that several pods use; compute instances.
 		return &Fact{State: Shared}
@@ -128,7 +128,7 @@ func ofOnePodByClaim(parts []claim) bool {
 	const rounding = 1e-6
 	sum := 0.0
 	for _, c := range parts {
-		if !c.dra || !c.holder.SamePod(parts[0].holder) {
+		if !c.dra || !c.owner.SamePod(parts[0].owner) {
 			return false
 		}
 		sum += c.share
@@ -145,8 +145,8 @@ func replicas(parts []claim) []Replica {
 		for n < len(parts) && parts[n].replica == parts[0].replica {
 			n++
 		}
-		if f := decideWhole(parts[:n]); f.State == Held {
-			out = append(out, Replica{Suffix: parts[0].replica, Holder: f.Holder})
+		if f := decideWhole(parts[:n]); f.State == Owned {
+			out = append(out, Replica{Suffix: parts[0].replica, Owner: f.Owner})
 		}
 		parts = parts[n:]
 	}
@@ -156,7 +156,7 @@ func replicas(parts []claim) []Replica {
 func decideWhole(parts []claim) *Fact {
 	own := make([]claim, len(parts))
 	for i, c := range parts {
-		own[i] = claim{holder: c.holder, share: 1, dra: c.dra}
+		own[i] = claim{owner: c.owner, share: 1, dra: c.dra}
 	}
 	return decide(own)
 }
@@ -164,9 +164,9 @@ func decideWhole(parts []claim) *Fact {
 // date says since when a Fact of the snapshot at t is known: since the one before it,
 // where that says the same.
 func (f *Fact) date(before *Fact, t pcommon.Timestamp) {
-	if f.State == Held {
+	if f.State == Owned {
 		f.Since = t
-		if before != nil && before.State == Held && before.Holder == f.Holder {
+		if before != nil && before.State == Owned && before.Owner == f.Owner {
 			f.Since = min(t, before.Since)
 		}
 	}
@@ -177,7 +177,7 @@ func (f *Fact) date(before *Fact, t pcommon.Timestamp) {
 			continue
 		}
 		for _, old := range before.Replicas {
-			if old.Suffix == r.Suffix && old.Holder == r.Holder {
+			if old.Suffix == r.Suffix && old.Owner == r.Owner {
 				r.Since = min(t, old.Since)
 			}
 		}

@@ -136,7 +136,7 @@ func (j *joiner) contradicts(label owner.Owner, t *listed) bool {
 		return t.contradicts(label)
 	}
 	for _, c := range t.claims {
-		if j.misplaced[c.holder.Whole()] {
+		if j.misplaced[c.owner.Whole()] {
 			return true
 		}
 	}
@@ -146,7 +146,7 @@ func (j *joiner) contradicts(label owner.Owner, t *listed) bool {
 // contradicts reports whether t is not the pod's that the label names.
 func (t *listed) contradicts(label owner.Owner) bool {
 	for _, c := range t.claims {
-		if c.holder.SamePod(label) {
+		if c.owner.SamePod(label) {
 			return false
 		}
 	}

@@ -22,7 +22,7 @@ func (m *Memory) Lookup(id string, now time.Time) *Fact {
 	}
 	for i := range f.Replicas {
 		if r := &f.Replicas[i]; r.Suffix == replica {
-			return &Fact{State: Held, Holder: r.Holder, Since: r.Since}
+			return &Fact{State: Owned, Owner: r.Owner, Since: r.Since}
 		}
 	}
 	return f

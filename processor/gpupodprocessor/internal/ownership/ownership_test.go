@@ -41,17 +41,17 @@ func pod(name string) owner.Owner { return owner.Owner{Namespace: "ml", Pod: nam
 // However claims are ordered, the answer is the same.
 func TestDecideIsOrderless(t *testing.T) {
 	all := []claim{
-		{holder: pod("a"), share: 0.5, replica: "::10"}, {holder: pod("b"), share: 0.5, replica: "::9"},
-		{holder: pod("b"), share: 0.5, replica: "::2"}, {holder: pod("c"), share: 0.5, replica: "::2"}, {replica: "::3"},
+		{owner: pod("a"), share: 0.5, replica: "::10"}, {owner: pod("b"), share: 0.5, replica: "::9"},
+		{owner: pod("b"), share: 0.5, replica: "::2"}, {owner: pod("c"), share: 0.5, replica: "::2"}, {replica: "::3"},
 	}
-	want := &Fact{State: Shared, Replicas: []Replica{{Suffix: "::9", Holder: pod("b")}, {Suffix: "::10", Holder: pod("a")}}}
+	want := &Fact{State: Shared, Replicas: []Replica{{Suffix: "::9", Owner: pod("b")}, {Suffix: "::10", Owner: pod("a")}}}
 	for range 50 {
 		rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 		require.Equal(t, want, decide(append([]claim(nil), all...)))
 	}
-	require.Equal(t, Shared, decide([]claim{{holder: pod("a"), share: 1}, {holder: pod("b"), share: 0.5, replica: "::0"}}).State,
+	require.Equal(t, Shared, decide([]claim{{owner: pod("a"), share: 1}, {owner: pod("b"), share: 0.5, replica: "::0"}}).State,
 		"held whole since before it was shared")
-	require.Equal(t, Contested, decide([]claim{{holder: pod("a"), share: 0.5}, {holder: pod("b"), share: 0.5}, {holder: pod("c"), share: 0.5}}).State)
+	require.Equal(t, Contested, decide([]claim{{owner: pod("a"), share: 0.5}, {owner: pod("b"), share: 0.5}, {owner: pod("c"), share: 0.5}}).State)
 }
 
 // A device in MIG mode that is held all the same cannot be.
@@ -65,8 +65,8 @@ func TestParentHeldWithItsInstances(t *testing.T) {
 	point(md, 1, owner.Owner{}, 0, names.HwID, "GPU-b/1") // could be partitioned
 	k.Learn(Allocations(nil, md.ResourceMetrics()), now)
 	require.Equal(t, Contested, k.Lookup("GPU-a", now).State)
-	require.Equal(t, Held, k.Lookup("GPU-a/1", now).State)
-	require.Equal(t, Held, k.Lookup("GPU-b", now).State)
+	require.Equal(t, Owned, k.Lookup("GPU-a/1", now).State)
+	require.Equal(t, Owned, k.Lookup("GPU-b", now).State)
 }
 
 // A GPU that was replaced is remembered for a while: the one that is heard is
@@ -81,7 +81,7 @@ func TestJoinsWithTheDeviceThatIsHeard(t *testing.T) {
 	md := pmetric.NewMetrics()
 	point(md, 1, pod("a"), 1, names.HwID, "n1/nvidia0")
 	k.Learn(Allocations(nil, md.ResourceMetrics()), now)
-	require.Equal(t, Held, k.Lookup("GPU-new", now).State)
+	require.Equal(t, Owned, k.Lookup("GPU-new", now).State)
 	require.Equal(t, Unknown, k.Lookup("GPU-old", now).State)
 	id, ok := k.resolve(node, "n1/nvidia0")
 	require.True(t, ok)
@@ -104,7 +104,7 @@ func TestNodesOfTwoClusters(t *testing.T) {
 		k.See(&Device{ID: "GPU-" + cluster, Node: Node{cluster, "n1"}, Index: "0"}, now)
 	}
 	for _, cluster := range []string{"c1", "c2"} {
-		require.Equal(t, cluster, k.Lookup("GPU-"+cluster, now).Holder.Pod)
+		require.Equal(t, cluster, k.Lookup("GPU-"+cluster, now).Owner.Pod)
 	}
 }
 
@@ -126,7 +126,7 @@ func TestConcurrentUse(t *testing.T) {
 		})
 		wg.Go(func() {
 			for range 1000 {
-				if f := k.Lookup("GPU-a", now); f.State == Held && f.Holder != pod("a") {
+				if f := k.Lookup("GPU-a", now); f.State == Owned && f.Owner != pod("a") {
 					t.Error("a holder of another device")
 				}
 				k.resolve(Node{Name: "n1"}, "n1/nvidia0")
@@ -193,9 +193,9 @@ func FuzzLearn(f *testing.F) {
 			k.See(&device, now)
 			for _, x := range []string{id, heard, parent, id + "::0", device.MIGUUID} {
 				got := k.Lookup(x, now)
-				require.Equal(t, got.State == Held, got.Holder.Pod != "", "%+v", got)
-				require.Equal(t, got.Holder.Pod == "", got.Holder.Namespace == "", "%+v", got)
-				require.Contains(t, []string{"", name, "other"}, got.Holder.Pod)
+				require.Equal(t, got.State == Owned, got.Owner.Pod != "", "%+v", got)
+				require.Equal(t, got.Owner.Pod == "", got.Owner.Namespace == "", "%+v", got)
+				require.Contains(t, []string{"", name, "other"}, got.Owner.Pod)
 			}
 			now = now.Add(30 * time.Second)
 		}
@@ -211,7 +211,7 @@ func BenchmarkLookup(b *testing.B) {
 	i := 0
 	b.ReportAllocs()
 	for b.Loop() {
-		if k.Lookup(ids[i%len(ids)], now).State != Held {
+		if k.Lookup(ids[i%len(ids)], now).State != Owned {
 			b.Fatal("not held")
 		}
 		i++

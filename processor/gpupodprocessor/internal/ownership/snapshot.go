@@ -53,7 +53,7 @@ func (l *listed) add(c claim) bool {
 	if len(l.claims) >= maxClaims {
 		return false
 	}
-	c.holder = c.holder.Clone()
+	c.owner = c.owner.Clone()
 	c.replica = strings.Clone(c.replica)
 	l.claims = append(l.claims, c)
 	if len(l.claims) > fewClaims {
@@ -71,7 +71,7 @@ func (l *listed) add(c claim) bool {
 // claimOf is the claim of one point on a device, or on one replica of it.
 func claimOf(a *Allocation, replica string) claim {
 	return claim{
-		holder: a.Owner, share: points.Value(a.Point), replica: replica, shared: a.shared(),
+		owner: a.Owner, share: points.Value(a.Point), replica: replica, shared: a.shared(),
 		dra: points.Str(a.Point.Attributes(), names.GPUAttributionSource) == names.SourceDRA,
 	}
 }

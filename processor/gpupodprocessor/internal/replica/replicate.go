@@ -55,7 +55,7 @@ func (w *Writer) Write(id string, f *ownership.Fact, said pcommon.Slice, rm pmet
 		rm.Resource().Attributes().CopyTo(attrs)
 		attrs.PutStr(names.HwID, id+part.Suffix)
 		attrs.PutStr(names.HwParent, id)
-		who := part.Holder
+		who := part.Owner
 		uid, service := w.podOf(who, said)
 		if points.Str(attrs, names.ServiceName) != "" {
 			service = ""

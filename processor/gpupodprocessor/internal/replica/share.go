@@ -31,10 +31,10 @@ func (w *Writer) shareOf(part ownership.Replica, parts []ownership.Replica, said
 	if said == (pcommon.Slice{}) || w.Join.Policy.IgnoreLabels {
 		return share{}
 	}
-	who := part.Holder
+	who := part.Owner
 	held := 0
 	for i := range parts {
-		if h := &parts[i].Holder; h.SamePod(who) {
+		if h := &parts[i].Owner; h.SamePod(who) {
 			held++
 		}
 	}

@@ -38,8 +38,8 @@ type nodeAllocations struct {
 }
 
 type allocationKey struct {
-	holder owner.Owner
-	hash   uint64 // of the point's attributes
+	owner owner.Owner
+	hash  uint64 // of the point's attributes
 }
 
 type allocationSeries struct {
@@ -87,7 +87,7 @@ func (t *Allocations) Observe(all []ownership.Allocation, now time.Time, out pme
 }
 
 func keyOf(a *ownership.Allocation) allocationKey {
-	return allocationKey{holder: a.Owner, hash: points.Key("", a.Point.Attributes())}
+	return allocationKey{owner: a.Owner, hash: points.Key("", a.Point.Attributes())}
 }
 
 // ended takes note of a marker.

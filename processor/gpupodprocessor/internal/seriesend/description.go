@@ -157,7 +157,7 @@ func (t *Tracker) OwnedAlready(r *identity.Reading, by *exporters.Exporter, attr
 		return owner.Owner{}, identity.SourceNone, false
 	}
 	d.own(attrs)
-	return d.holder, d.source, true
+	return d.owner, d.source, true
 }
 
 // NoteNames notes whether it is by whose labels name the device's owners.

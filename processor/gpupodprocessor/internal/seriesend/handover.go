@@ -86,7 +86,7 @@ func (h *Handovers) changed(id string, gone bool, now time.Time) bool {
 		gone = gone || h.memory.Lookup(device, now).State != ownership.Shared
 	}
 	if gone {
-		return !d.holder.IsZero()
+		return !d.owner.IsZero()
 	}
-	return h.memory.Lookup(id, now).Holder != d.holder
+	return h.memory.Lookup(id, now).Owner != d.owner
 }

@@ -59,7 +59,7 @@ type Tracker struct {
 
 // device is what is remembered of one hw.id.
 type device struct {
-	holder   owner.Owner
+	owner    owner.Owner
 	source   identity.Source
 	identity *described        // as it was last passed on
 	former   *described        // the one before it
@@ -157,7 +157,7 @@ func (t *Tracker) Observe(
 	attrs := rm.Resource().Attributes()
 	again := false
 	if d != nil {
-		changed := who != d.holder || points.Str(attrs, names.ServiceName) != points.Str(d.identity.attrs, names.ServiceName)
+		changed := who != d.owner || points.Str(attrs, names.ServiceName) != points.Str(d.identity.attrs, names.ServiceName)
 		late := newest < d.newest && now.Sub(d.heard) <= t.lateFor
 		again = newest == d.newest
 		if late || again && changed {
@@ -180,7 +180,7 @@ func (t *Tracker) Observe(
 	t.sources[d.source]--
 	t.sources[from]++
 	t.superseded.at, t.superseded.live = before(d.newest, newest, again), rm
-	d.holder, d.source, d.newest, d.heard = who, from, newest, now
+	d.owner, d.source, d.newest, d.heard = who, from, newest, now
 	if !again {
 		d.scrape++
 	}
@@ -285,7 +285,7 @@ func (t *Tracker) lastDescribed(id string, key uint64, ts pcommon.Timestamp) (*d
 	if d == nil || d.series[key] == nil || ts <= d.newest {
 		return nil, owner.Owner{}, false
 	}
-	return d.series[key].identity, d.holder, true
+	return d.series[key].identity, d.owner, true
 }
 
 // LastOwner is the owner under which the series was last passed on, if a marker of time
@@ -299,7 +299,7 @@ func (t *Tracker) LastOwner(id string, key uint64, ts pcommon.Timestamp) (who ow
 // who owned it then.
 func (t *Tracker) CopyLast(id string, who owner.Owner, attrs pcommon.Map) bool {
 	d := t.devices[id]
-	if d == nil || d.holder != who {
+	if d == nil || d.owner != who {
 		return false
 	}
 	d.identity.attrs.CopyTo(attrs)
@@ -312,7 +312,7 @@ func (t *Tracker) PutSuperseded(all pmetric.ResourceMetricsSlice) { t.superseded
 
 // Forget takes note that the series was ended under the identity who.
 func (t *Tracker) Forget(id string, who owner.Owner, key uint64) {
-	if d := t.devices[id]; d != nil && d.holder == who && d.series[key] != nil {
+	if d := t.devices[id]; d != nil && d.owner == who && d.series[key] != nil {
 		d.drop(key)
 		t.tracked--
 	}
