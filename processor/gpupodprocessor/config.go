@@ -15,24 +15,24 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/identity"
 )
 
-// ExporterLabels says what the exporter's labels are good for.
+// ExporterLabels is the use of the exporter's labels.
 type ExporterLabels string
 
-// ServiceName says where service.name comes from.
+// ServiceName is the origin of service.name.
 type ServiceName string
 
 const (
-	// ExporterLabelsFallback believes the exporter's labels where nothing
-	// better tells who holds a device.
+	// ExporterLabelsFallback uses the exporter's labels where gpu.allocation has no
+	// owner of a device.
 	ExporterLabelsFallback ExporterLabels = "fallback"
-	// ExporterLabelsIgnore takes the holder labels off and does not believe
-	// them: devices have no holder unless their resource has one already.
+	// ExporterLabelsIgnore takes the labels of owners off and ignores them: such a
+	// device has no owner unless its resource has one already.
 	ExporterLabelsIgnore ExporterLabels = "ignore"
 
 	// ServiceNameExporterLabels computes service.name from the pod labels that
 	// the exporter prints, else takes the pod's name.
 	ServiceNameExporterLabels ServiceName = "exporter_labels"
-	// ServiceNameNone leaves service.name to somebody else: k8s_attributes.
+	// ServiceNameNone leaves service.name to another component: k8s_attributes.
 	ServiceNameNone ServiceName = "none"
 )
 
@@ -60,11 +60,11 @@ type Config struct {
 	// MaxSeries is how many series are tracked, so that they can be ended when
 	// their device changes hands. Beyond it they age instead; no data is lost.
 	MaxSeries int `mapstructure:"max_series"`
-	// MaxAge is how old what a node's gpu.allocation said may be, and at least three
-	// of its intervals. Beyond it the holder is unknown.
+	// MaxAge is how old a node's gpu.allocation may be, and at least three of its
+	// intervals. Beyond it the owner is unknown.
 	MaxAge time.Duration `mapstructure:"max_age"`
 	// MaxDevices is how many devices are remembered, of gpu.allocation and of
-	// telemetry each. What goes beyond has the holder that the exporter names.
+	// telemetry each. What goes beyond has the owner that the exporter names.
 	MaxDevices int `mapstructure:"max_devices"`
 }
 

@@ -3,7 +3,7 @@
 
 //go:generate mdatagen metadata.yaml
 
-// Package gpupodprocessor puts the Kubernetes identity of a device's holder on
+// Package gpupodprocessor puts the Kubernetes identity of a device's owner on
 // the device's telemetry, by joining it with gpu.allocation, and ends the series
 // of a device that changes hands.
 package gpupodprocessor

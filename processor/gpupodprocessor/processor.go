@@ -67,7 +67,7 @@ func (p *gpuPod) Shutdown(context.Context) error {
 	return nil
 }
 
-// Capabilities says that batches are changed in place.
+// Capabilities states that batches are changed in place.
 func (p *gpuPod) Capabilities() consumer.Capabilities {
 	return consumer.Capabilities{MutatesData: true}
 }

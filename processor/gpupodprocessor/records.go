@@ -38,7 +38,7 @@ func newRecords(cfg *Config, set processor.Settings) (records, error) {
 	return records{cfg: cfg, telemetry: telemetry}, err
 }
 
-// Start takes hold of what the metrics of the same component ID tell.
+// Start takes the memory that the metrics of the same component ID fill.
 func (r *records) Start(context.Context, component.Host) error {
 	r.memory = shared.take(r.cfg)
 	return nil
@@ -54,7 +54,7 @@ func (r *records) Shutdown(context.Context) error {
 	return nil
 }
 
-// Capabilities says that batches are changed in place.
+// Capabilities states that batches are changed in place.
 func (*records) Capabilities() consumer.Capabilities {
 	return consumer.Capabilities{MutatesData: true}
 }

@@ -33,11 +33,11 @@ const (
 type Exporter struct {
 	Name string // host:port
 
-	up     bool
-	frozen bool              // it answers with values that stand still
-	at     pcommon.Timestamp // of its newest page
-	every  time.Duration     // between its two newest pages, 0 with one
-	heard  time.Time
+	up       bool
+	frozen   bool              // it answers with values that stand still
+	at       pcommon.Timestamp // of its newest page
+	every    time.Duration     // between its two newest pages, 0 with one
+	lastSeen time.Time
 
 	owner      *Exporter // of devices that this one printed too,
 	duplicated time.Time // and when it last did
@@ -46,7 +46,7 @@ type Exporter struct {
 // Set remembers exporters. It is not safe for concurrent use.
 type Set struct {
 	known map[key]*Exporter
-	first time.Duration // how long the first page of an exporter is believed
+	first time.Duration // how long the first page of an exporter counts
 }
 
 type key struct{ cluster, node, address, port string }
@@ -121,7 +121,7 @@ func (s *Set) learn(attrs pcommon.Map, up pmetric.NumberDataPoint, now time.Time
 		}
 		e.at = at
 	}
-	e.heard = now
+	e.lastSeen = now
 	e.up = on(up)
 	return e
 }
@@ -140,7 +140,7 @@ func keyOf(attrs pcommon.Map) key {
 // Sweep forgets exporters that were silent for long.
 func (s *Set) Sweep(now time.Time) {
 	for k, e := range s.known {
-		if now.Sub(e.heard) > maxSilence {
+		if now.Sub(e.lastSeen) > maxSilence {
 			delete(s.known, k)
 		}
 	}
@@ -150,7 +150,7 @@ func (s *Set) Sweep(now time.Time) {
 // time: it answers, and has missed no turn.
 func (e *Exporter) Prints(last, now time.Time) bool {
 	patience := e.every + max(e.every/2, minSlack)
-	return e.up && now.Sub(e.heard) <= patience && now.Sub(last) <= patience
+	return e.up && now.Sub(e.lastSeen) <= patience && now.Sub(last) <= patience
 }
 
 // Decides reports whether what the exporter last printed at that time is its own to

@@ -20,8 +20,8 @@ import (
 )
 
 // page is what another program scraped from one target: the devices that its
-// points are about, and what each point says of its device's holder. It is
-// filled by read and then says, in the same order, where points go.
+// points are about, and what each point states of its device's owner. It is
+// filled by read and then has, in the same order, where points go.
 type page struct {
 	target  target
 	devices []pageDevice
@@ -45,7 +45,7 @@ type pageDevice struct {
 	owner        owner.Owner
 	source       identity.Source
 	uid, service string
-	fact         *ownership.Fact // what gpu.allocation says; nil where it has no say
+	fact         *ownership.Fact // by gpu.allocation; nil where it has none
 }
 
 // claim is one set of labels found on points of a device.
@@ -70,7 +70,7 @@ func (p *page) read(rm pmetric.ResourceMetrics, by *identity.Join, now time.Time
 	p.reset(rm.Resource().Attributes())
 	for _, sm := range rm.ScopeMetrics().All() {
 		for _, m := range sm.Metrics().All() {
-			// gpu.allocation is about a device and says itself who holds it.
+			// gpu.allocation is about a device and has its owner itself.
 			allocation := m.Name() == names.GPUAllocation.Name
 			points.Each(m, func(attrs pcommon.Map, _ pcommon.Timestamp, marker bool) {
 				at := pagePoint{device: -1}
@@ -172,8 +172,8 @@ func (d *pageDevice) known(l identity.Labels) (int, bool) {
 	return i, ok
 }
 
-// decide finds the one holder that the live points of the device name. Points
-// without holder labels (of links, say) do not contradict; two holders share
+// decide finds the one owner that the live points of the device name. Points
+// without labels of an owner (of links, say) do not contradict; two owners share
 // the device, and then its series belong to neither.
 func (d *pageDevice) decide(t *target, policy identity.Policy) {
 	for i := range d.claims {
@@ -193,7 +193,7 @@ func (d *pageDevice) decide(t *target, policy identity.Policy) {
 	}
 }
 
-// ask gives the device the holder that gpu.allocation tells, if it tells any, and
+// ask gives the device the owner that gpu.allocation has, if it has one, and
 // takes the pod's uid and service from the rows that name the same pod.
 func (d *pageDevice) ask(by *identity.Join, node ownership.Node, now time.Time) {
 	f := by.Memory.Lookup(d.id, now)
@@ -207,7 +207,7 @@ func (d *pageDevice) ask(by *identity.Join, node ownership.Node, now time.Time) 
 		return
 	}
 	if by.Policy.ServiceFromLabels {
-		// The pod's name is what is left where no label tells more.
+		// The pod's name is what is left where no label has more.
 		d.service = d.owner.Pod
 	}
 	for i := range d.claims {
@@ -224,7 +224,7 @@ func (d *pageDevice) ask(by *identity.Join, node ownership.Node, now time.Time) 
 	}
 }
 
-// describe is what the labels of the device tell that an allocation may be
+// describe is what the labels of the device have that an allocation may be
 // joined by.
 func (d *pageDevice) describe(node ownership.Node) *ownership.Device {
 	out := &ownership.Device{ID: d.id, Node: node, Parent: deviceid.Parent(d.id)}

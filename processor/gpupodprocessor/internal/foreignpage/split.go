@@ -31,7 +31,7 @@ type split struct {
 	metric                     pmetric.Metric
 
 	// The series with a live point, kept only where a point may have to give
-	// way to one: the series of a shared device come once for each holder, and
+	// way to one: the series of a shared device come once for each owner, and
 	// a marker must not end what lives.
 	live map[liveSeries]struct{}
 }
@@ -179,7 +179,7 @@ func (s *split) metricOf(g *group) pmetric.Metric {
 	return g.metric
 }
 
-// describe writes the resource of a device without its holder.
+// describe writes the resource of a device without its owner.
 func (s *split) describe(d *pageDevice, attrs pcommon.Map) {
 	for k, v := range s.src.Resource().Attributes().All() {
 		if keptOnDevice(k) && !identity.Consumed(k) {
@@ -204,7 +204,7 @@ func (s *split) former(d *pageDevice, c *claim, who owner.Owner, attrs pcommon.M
 }
 
 // rewrite makes a scraped point's attributes those of the device id: the
-// holder's labels go, for they are on the resource.
+// owner's labels go, for they are on the resource.
 func rewrite(attrs pcommon.Map, id string) {
 	attrs.RemoveIf(func(key string, _ pcommon.Value) bool { return identity.Consumed(key) })
 	if points.Str(attrs, names.HwID) != id {

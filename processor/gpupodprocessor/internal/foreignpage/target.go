@@ -16,7 +16,7 @@ import (
 
 // target is what is known about the exporter that a page came from. A scraper
 // labels points with its target's pod; where a device is free the exporter
-// prints no pod of its own, and the target's looks like a holder.
+// prints no pod of its own, and the target's looks like an owner.
 type target struct {
 	names    map[string]struct{}      // what the exporter's DaemonSet may be called
 	pods     map[owner.Owner]struct{} // the exporter's own pod; the namespace may be unknown
@@ -37,7 +37,7 @@ func (t *target) reset(resource pcommon.Map) {
 	}
 }
 
-// learn takes from the labels of one point what they tell about the exporter.
+// learn takes from the labels of one point what they have about the exporter.
 func (t *target) learn(l *identity.Labels) {
 	t.addName(l.Service)
 	if l.Exported.Pod != "" && l.Plain.Pod != "" {
@@ -63,8 +63,8 @@ func (t *target) addPod(namespace, pod string) {
 	t.podNames[pod] = struct{}{}
 }
 
-// is reports whether h, read from labels that nobody renamed, is the exporter
-// and not a holder.
+// is reports whether h, read from labels that no scraper renamed, is the exporter
+// and not an owner.
 func (t *target) is(h owner.Owner) bool {
 	switch h.Container {
 	case "nvidia-dcgm-exporter", "dcgm-exporter":

@@ -22,7 +22,7 @@ type Labels struct {
 	exportedUID     string
 	podLabels       bool // there are pod_label_*, so that points with and without them differ
 
-	// For points that somebody else scraped: which device they are about, and
+	// For points that another program scraped: which device they are about, and
 	// the label "service", with which scrapers name their target.
 	HwID, HwType, UUID, MIGInstance, Service string
 }
@@ -92,7 +92,7 @@ func (l *Labels) Renamed() bool { return !l.Exported.IsZero() }
 // A scraper renames a label of the exporter only if its target has that label
 // too, and the exporter prints pod, namespace and container together. So where
 // one of them is renamed, a plain one that is not renamed is the exporter's own
-// word. The container alone is not believed then: a target mostly has it.
+// label. The container alone is ignored then: a target mostly has it.
 func (l *Labels) Owner() (owner.Owner, Source) {
 	h := l.Plain
 	if l.Renamed() {
@@ -123,9 +123,9 @@ func (l *Labels) PodUID() string {
 }
 
 // Consumed reports whether the label named key becomes k8s.* attributes of the
-// resource, or is taken off because it no longer says anything: the replica's
+// resource, or is taken off because it no longer means anything: the replica's
 // number, and the exporter's own pod. The batch job and the DRA claim stay, and
-// so do pod labels without their prefix: after a scrape by somebody else they
+// so do pod labels without their prefix: after a scrape by another program they
 // may as well be those of the target.
 func Consumed(key string) bool { return consumedAs(exporterlabels.Classify(key), key) }
 

@@ -127,8 +127,8 @@ func (r *Reading) NamesOwner() bool {
 // See notes that telemetry of the device arrived. It reports whether there was room to
 // remember the device.
 func (j *Join) See(r *Reading, now time.Time) bool {
-	if said, from := r.ByLabels(j.Policy); from == SourceLabels {
-		r.Device.Label = said
+	if labelled, from := r.ByLabels(j.Policy); from == SourceLabels {
+		r.Device.Label = labelled
 	}
 	return j.Memory.See(&r.Device, now)
 }
@@ -152,12 +152,12 @@ func (j *Join) Identify(r *Reading, now time.Time) (owner.Owner, Source, *owners
 }
 
 // Write turns the exporter's labels on the resource of a device into the
-// holder's k8s.* attributes. Points are left as they are.
+// owner's k8s.* attributes. Points are left as they are.
 func (r *Reading) Write(attrs pcommon.Map, who owner.Owner, from Source, p Policy) {
 	service := r.Service
-	said, _ := r.Labels.Owner()
-	// Labels of another pod than the holder's say nothing about it.
-	same := said.SamePod(who)
+	labelled, _ := r.Labels.Owner()
+	// Labels of another pod than the owner's are not about it.
+	same := labelled.SamePod(who)
 	if from.Owned() && service == "" && p.ServiceFromLabels {
 		service = who.Pod
 		if same {

@@ -41,7 +41,7 @@ func (n Node) may(o Node) bool {
 type Allocation struct {
 	Node  Node        // its Name is empty where neither resource nor point names one
 	Owner owner.Owner // of the resource; none of a device that is free
-	ID    string      // hw.id; a stale marker without one says that the node has no device
+	ID    string      // hw.id; a stale marker without one: the node has no device
 	Stale bool        // it is a stale marker
 	// Interval is the time between two snapshots, 0 where it is unknown.
 	Interval time.Duration

@@ -12,21 +12,21 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/owner"
 )
 
-// State is what is known of a device's holder.
+// State is what is known of a device's owner.
 type State uint8
 
 const (
-	// Unknown: nobody ever told anything that can be joined to the device.
+	// Unknown: no gpu.allocation can be joined to the device.
 	Unknown State = iota
 	// Owned by one container, or by several of one pod.
 	Owned
-	// Free is a fact: the newest snapshot lists the device and no holder.
+	// Free is a fact: the newest snapshot lists the device and no owner.
 	Free
 	// Shared by several containers: no one of them holds the device.
 	Shared
 	// Contested: several hold it whole, and that cannot be.
 	Contested
-	// Expired: what was known of the device is too old to be believed.
+	// Expired: what was known of the device is too old.
 	Expired
 	// MIGParent is a GPU in MIG mode: its instances are held, it is not.
 	MIGParent
@@ -36,10 +36,10 @@ const (
 type Fact struct {
 	State    State
 	Owner    owner.Owner // if Owned
-	DRA      bool        // the holder is known from a ResourceClaim
-	Replicas []Replica   // of a Shared device, those with one holder
+	DRA      bool        // the owner is known from a ResourceClaim
+	Replicas []Replica   // of a Shared device, those with one owner
 	// Since is the time of the first snapshot of those in a row that name this
-	// owner: of what was before it is not known whose the device was.
+	// owner: the owner before it is unknown.
 	Since pcommon.Timestamp
 }
 
@@ -63,7 +63,7 @@ func (f *Fact) agrees(o *Fact) bool {
 	})
 }
 
-// claim is what one point says of a device.
+// claim is what one point states of a device.
 type claim struct {
 	owner   owner.Owner
 	share   float64
@@ -136,7 +136,7 @@ func ofOnePodByClaim(parts []claim) bool {
 	return len(parts) > 1 && sum >= 1-rounding
 }
 
-// replicas gives each replica its holder; parts are sorted by replica. One that
+// replicas gives each replica its owner; parts are sorted by replica. One that
 // two pods claim has none, and is left out.
 func replicas(parts []claim) []Replica {
 	out := make([]Replica, 0, len(parts))
@@ -161,8 +161,8 @@ func decideWhole(parts []claim) *Fact {
 	return decide(own)
 }
 
-// date says since when a Fact of the snapshot at t is known: since the one before it,
-// where that says the same.
+// date sets since when a Fact of the snapshot at t is known: since the one before it,
+// where that is the same.
 func (f *Fact) date(before *Fact, t pcommon.Timestamp) {
 	if f.State == Owned {
 		f.Since = t

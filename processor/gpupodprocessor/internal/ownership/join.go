@@ -11,16 +11,16 @@ import (
 )
 
 // joiner finds the device that an unresolved allocation of one node means among
-// the devices that telemetry was heard of. Where several may be meant, none is.
+// the devices of telemetry. Where several may be meant, none is.
 type joiner struct {
 	all  *sightings
 	node *node
 	now  time.Time
-	seen []*sighting // on the node, or nobody knows where
+	seen []*sighting // on the node, or on an unknown one
 	// How many unresolved allocations have this profile on this GPU.
 	profiles map[[2]string]int
 	// The pods that the exporter names on a device that its node's kubelet,
-	// counting minors, gives to somebody else.
+	// counting minors, gives to another pod.
 	misplaced map[owner.Owner]bool
 }
 
@@ -99,7 +99,7 @@ func (j *joiner) join(t *listed) string {
 }
 
 // one is the only device that fits. A device that was replaced is remembered for
-// a while: what was heard lately counts before it.
+// a while: what was seen lately counts before it.
 func (j *joiner) one(fits func(*sighting) bool) *sighting {
 	var all, fresh []*sighting
 	for _, s := range j.seen {
@@ -127,8 +127,8 @@ func parentOf(s *sighting) string {
 	return deviceid.Parent(s.ID)
 }
 
-// contradicts reports whether the exporter names a holder that the allocation
-// does not, or names the allocation's holder elsewhere. GKE's ids count /dev
+// contradicts reports whether the exporter names an owner that the allocation
+// does not, or names the allocation's owner elsewhere. GKE's ids count /dev
 // minors, the exporter counts devices: where they differ the labels show it, on
 // the device that is held and on the one that is not.
 func (j *joiner) contradicts(label owner.Owner, t *listed) bool {

@@ -12,7 +12,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
-// Lookup says who holds the device or replica id at the time now. The answer is
+// Lookup returns who owns the device or replica id at the time now. The answer is
 // never nil.
 func (m *Memory) Lookup(id string, now time.Time) *Fact {
 	device, replica := deviceid.CutReplica(id)
@@ -57,7 +57,7 @@ func (m *Memory) device(id string, now time.Time) *Fact {
 }
 
 // Unjoined reports whether the node has allocations that are joined to no
-// device: a device of it without holder may be one of them.
+// device: a device of it without owner may be one of them.
 func (m *Memory) Unjoined(node Node, now time.Time) bool {
 	n := m.nodes.get(node.id())
 	if n == nil {

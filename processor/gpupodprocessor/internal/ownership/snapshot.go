@@ -76,7 +76,7 @@ func claimOf(a *Allocation, replica string) claim {
 	}
 }
 
-// hintOf is what the id of a point says of its device, and whether it is the device's
+// hintOf is what the id of a point contains about its device, and whether it is the device's
 // own. Without the attribute for that, the form of an unresolved id decides.
 func hintOf(n Node, a *Allocation) (hint deviceid.Hint, resolved bool) {
 	resolved = !strings.HasPrefix(a.ID, n.Name+"/")
@@ -90,7 +90,7 @@ func hintOf(n Node, a *Allocation) (hint deviceid.Hint, resolved bool) {
 	return hint, true
 }
 
-// build decides what the snapshot at of n says of each device.
+// build decides about each device of the snapshot at of n.
 func (n *node) build(j *joiner, at Newest, fresh time.Duration) *view {
 	v := &view{arrived: at.Arrived, fresh: fresh, facts: make(map[string]*Fact, len(n.listed))}
 	claims := make(map[string][]claim, len(n.listed))

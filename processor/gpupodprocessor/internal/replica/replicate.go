@@ -24,13 +24,13 @@ type Writer struct {
 	Tracker *seriesend.Tracker
 }
 
-// Write writes, for each part of the shared device in rm that has a holder,
+// Write writes, for each part of the shared device in rm that has an owner,
 // a resource with the inputs of the summary to out, and ends the series of the
 // parts that have none any more. The values are those of the whole device and
-// say so, except for what the exporter measured for the part alone, see share.
+// are marked so, except for what the exporter measured for the part alone, see share.
 //
-// Nothing is written for a device whose parts somebody upstream wrote already.
-func (w *Writer) Write(id string, f *ownership.Fact, said pcommon.Slice, rm pmetric.ResourceMetrics, now time.Time, out pmetric.ResourceMetricsSlice) (c seriesend.Counts) {
+// Nothing is written for a device of which a component upstream wrote the parts already.
+func (w *Writer) Write(id string, f *ownership.Fact, list pcommon.Slice, rm pmetric.ResourceMetrics, now time.Time, out pmetric.ResourceMetricsSlice) (c seriesend.Counts) {
 	var parts []ownership.Replica
 	if f != nil && f.State == ownership.Shared && !w.Join.Memory.ReplicasSeen(id, now) {
 		parts = f.Replicas
@@ -45,7 +45,7 @@ func (w *Writer) Write(id string, f *ownership.Fact, said pcommon.Slice, rm pmet
 	written := false
 	for _, part := range parts {
 		own := pmetric.NewResourceMetrics()
-		measured := w.shareOf(part, parts, said)
+		measured := w.shareOf(part, parts, list)
 		copyInputs(rm, own, id+part.Suffix, &measured)
 		if own.ScopeMetrics().Len() == 0 {
 			continue // this resource has none of them
@@ -56,7 +56,7 @@ func (w *Writer) Write(id string, f *ownership.Fact, said pcommon.Slice, rm pmet
 		attrs.PutStr(names.HwID, id+part.Suffix)
 		attrs.PutStr(names.HwParent, id)
 		who := part.Owner
-		uid, service := w.podOf(who, said)
+		uid, service := w.podOf(who, list)
 		if points.Str(attrs, names.ServiceName) != "" {
 			service = ""
 		}
@@ -73,16 +73,16 @@ func (w *Writer) Write(id string, f *ownership.Fact, said pcommon.Slice, rm pmet
 	return c
 }
 
-// podOf is the pod's uid and service as the exporter's list of holders tells
-// them, as far as they are wanted.
-func (w *Writer) podOf(who owner.Owner, said pcommon.Slice) (uid, service string) {
+// podOf is the pod's uid and service in the exporter's list of owners, as
+// far as they are wanted.
+func (w *Writer) podOf(who owner.Owner, list pcommon.Slice) (uid, service string) {
 	if w.Join.Policy.ServiceFromLabels {
 		service = who.Pod
 	}
-	if said == (pcommon.Slice{}) {
+	if list == (pcommon.Slice{}) {
 		return "", service
 	}
-	for _, v := range said.All() {
+	for _, v := range list.All() {
 		if v.Type() != pcommon.ValueTypeMap {
 			continue
 		}
@@ -156,7 +156,7 @@ var (
 	pipes = []string{"tensor", "fp16", "fp32"}
 )
 
-// inputOfSummary says which points of a metric are copied: those whose attribute
+// inputOfSummary selects which points of a metric are copied: those whose attribute
 // key has one of values, or all if key is empty.
 func inputOfSummary(metric string) (key string, values []string) {
 	switch metric {

@@ -15,7 +15,7 @@ import (
 )
 
 // share is what the exporter measured for one replica alone, of the metrics that
-// it measures so. The zero value tells nothing.
+// it measures so. The zero value has nothing.
 type share struct {
 	memory         int64   // bytes
 	utilization    float64 // 0 to 1
@@ -24,11 +24,11 @@ type share struct {
 }
 
 // shareOf is the share of the replica part according to the exporter's list of
-// ownership. The exporter adds up the processes of a pod, and says the same sum
+// owners. The exporter adds up the processes of a pod, and prints the same sum
 // for whatever else of the device the pod holds: it is a replica's own only if
 // the pod has no other, here and in the list.
-func (w *Writer) shareOf(part ownership.Replica, parts []ownership.Replica, said pcommon.Slice) (s share) {
-	if said == (pcommon.Slice{}) || w.Join.Policy.IgnoreLabels {
+func (w *Writer) shareOf(part ownership.Replica, parts []ownership.Replica, list pcommon.Slice) (s share) {
+	if list == (pcommon.Slice{}) || w.Join.Policy.IgnoreLabels {
 		return share{}
 	}
 	who := part.Owner
@@ -40,7 +40,7 @@ func (w *Writer) shareOf(part ownership.Replica, parts []ownership.Replica, said
 	}
 	var entry pcommon.Map
 	listed := 0
-	for _, v := range said.All() {
+	for _, v := range list.All() {
 		if v.Type() != pcommon.ValueTypeMap {
 			continue
 		}
@@ -69,7 +69,7 @@ func (s *share) read(entry pcommon.Map) {
 	}
 }
 
-// of tells whether the metric has a value of the replica's own, in place of the
+// of reports whether the metric has a value of the replica's own, instead of the
 // device's.
 func (s *share) of(metric string) bool {
 	return s.hasMemory && metric == names.GPUMemoryUsage.Name || s.hasUtilization && metric == names.GPUUtilization.Name

@@ -145,7 +145,7 @@ func (d *device) leaveOut(by *exporters.Exporter, rm pmetric.ResourceMetrics, no
 
 // decided reports whether another exporter than by decides the series.
 func (s *series) decided(by *exporters.Exporter, now time.Time) bool {
-	return s.identity.by != nil && s.identity.by != by && s.identity.by.Decides(by, s.heard, now)
+	return s.identity.by != nil && s.identity.by != by && s.identity.by.Decides(by, s.lastSeen, now)
 }
 
 // OwnedAlready gives attrs, of what by prints of the device, the owner that the device

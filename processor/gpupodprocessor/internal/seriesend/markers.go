@@ -15,7 +15,7 @@ import (
 )
 
 // PlaceMarkers gives each marker in the resource of the device id, held by who, a
-// metric of its own (see tracker.end). Where the resource names no holder, a marker goes to
+// metric of its own (see Tracker.end). Where the resource names no owner, a marker goes to
 // the resource under which its series was last passed on, in out; so does one that names
 // another service than the series had.
 func PlaceMarkers(t *Tracker, id string, who owner.Owner, rm pmetric.ResourceMetrics, out pmetric.ResourceMetricsSlice) {
@@ -59,7 +59,7 @@ func PlaceMarkers(t *Tracker, id string, who owner.Owner, rm pmetric.ResourceMet
 }
 
 // before is the time of a marker that ends a series whose last point is of time
-// last, and which goes on with a point of time ts. again says that ts is of the
+// last, and which goes on with a point of time ts. again: ts is of the
 // scrape of last.
 func before(last, ts pcommon.Timestamp, again bool) pcommon.Timestamp {
 	if at := ts - pcommon.Timestamp(time.Millisecond); again || at > last {

@@ -15,7 +15,7 @@ import (
 
 // EndReplaced ends the series of utilization that the replica id had until the
 // data of time ts: the device's if it has its own now (own is true), its own if
-// the exporter does not tell it any more. Both together would count twice.
+// the exporter no longer prints it. Both together would count twice.
 func (t *Tracker) EndReplaced(id string, own bool, ts pcommon.Timestamp, out pmetric.ResourceMetricsSlice) (ended int) {
 	d := t.devices[id]
 	if d == nil || d.newest != ts {
@@ -56,7 +56,7 @@ func (t *Tracker) KeepReplicas(id string, parts []ownership.Replica, ts pcommon.
 		for _, part := range parts {
 			gone = gone && part.Suffix != suffix
 		}
-		if old := t.devices[id+suffix]; gone && old != nil && (old.newest < ts || now.Sub(old.heard) > t.lateFor) {
+		if old := t.devices[id+suffix]; gone && old != nil && (old.newest < ts || now.Sub(old.lastSeen) > t.lateFor) {
 			ended += t.end(old, endOf(old.newest, ts), out)
 		}
 	}

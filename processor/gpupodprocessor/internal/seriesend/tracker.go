@@ -64,7 +64,7 @@ type device struct {
 	identity *described        // as it was last passed on
 	former   *described        // the one before it
 	newest   pcommon.Timestamp // of the data
-	heard    time.Time
+	lastSeen time.Time
 	series   map[uint64]*series
 	// The series in the order of the last batch: the next nearly always has the
 	// same, and comparing costs less than hashing. All of them are in series.
@@ -90,7 +90,7 @@ type series struct {
 	family   *family
 	attrs    pcommon.Map
 	identity *described
-	heard    time.Time
+	lastSeen time.Time
 	scrape   int // of the device, that had it last
 	number   int // in order of appearance
 }
@@ -158,7 +158,7 @@ func (t *Tracker) Observe(
 	again := false
 	if d != nil {
 		changed := who != d.owner || points.Str(attrs, names.ServiceName) != points.Str(d.identity.attrs, names.ServiceName)
-		late := newest < d.newest && now.Sub(d.heard) <= t.lateFor
+		late := newest < d.newest && now.Sub(d.lastSeen) <= t.lateFor
 		again = newest == d.newest
 		if late || again && changed {
 			return c
@@ -180,7 +180,7 @@ func (t *Tracker) Observe(
 	t.sources[d.source]--
 	t.sources[from]++
 	t.superseded.at, t.superseded.live = before(d.newest, newest, again), rm
-	d.owner, d.source, d.newest, d.heard = who, from, newest, now
+	d.owner, d.source, d.newest, d.lastSeen = who, from, newest, now
 	if !again {
 		d.scrape++
 	}
@@ -208,7 +208,7 @@ func (t *Tracker) track(d *device, rm pmetric.ResourceMetrics) (untracked int) {
 					if s.identity != d.identity {
 						t.supersede(d, s)
 					}
-					s.heard, s.scrape, fam = d.heard, d.scrape, s.family
+					s.lastSeen, s.scrape, fam = d.lastSeen, d.scrape, s.family
 					return
 				}
 				key := points.Key(name, attrs)
@@ -216,7 +216,7 @@ func (t *Tracker) track(d *device, rm pmetric.ResourceMetrics) (untracked int) {
 					if s.identity != d.identity {
 						t.supersede(d, s)
 					}
-					s.heard, s.scrape, fam = d.heard, d.scrape, s.family
+					s.lastSeen, s.scrape, fam = d.lastSeen, d.scrape, s.family
 					d.place(at-1, s)
 					return
 				}
@@ -228,7 +228,7 @@ func (t *Tracker) track(d *device, rm pmetric.ResourceMetrics) (untracked int) {
 				if fam == nil {
 					fam = newFamily(sm, m)
 				}
-				s := &series{family: fam, attrs: pcommon.NewMap(), identity: d.identity, heard: d.heard, scrape: d.scrape, number: t.added}
+				s := &series{family: fam, attrs: pcommon.NewMap(), identity: d.identity, lastSeen: d.lastSeen, scrape: d.scrape, number: t.added}
 				attrs.CopyTo(s.attrs)
 				d.series[key] = s
 				d.place(at-1, s)
@@ -326,7 +326,7 @@ func (t *Tracker) Sweep(now time.Time) bool {
 	t.swept = now
 	for id, d := range t.devices {
 		for key, s := range d.series {
-			if now.Sub(s.heard) > ownership.MaxSilence {
+			if now.Sub(s.lastSeen) > ownership.MaxSilence {
 				d.drop(key)
 				t.tracked--
 			}
@@ -336,7 +336,7 @@ func (t *Tracker) Sweep(now time.Time) bool {
 				delete(d.described, left)
 			}
 		}
-		if now.Sub(d.heard) > ownership.MaxSilence {
+		if now.Sub(d.lastSeen) > ownership.MaxSilence {
 			t.sources[d.source]--
 			delete(t.devices, id)
 		}
