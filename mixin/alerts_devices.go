@@ -130,7 +130,7 @@ func memoryAlerts() []alert {
 			do:      []string{"Drain the GPU and have it replaced. The flag stays until then."},
 		},
 		{
-			name: "GPURowRemapPending", severity: warning, event: names.EventRowRemapPending,
+			name: "GPURowRemapPending", severity: warning, event: "gpu.row_remap.pending",
 			expr:    most(names.GPURowRemapPending.Prometheus(), aDevice...) + " == 1",
 			summary: "A memory row of " + theDevice + " waits for a reset to be replaced.",
 			meaning: "A faulty row has a spare, which is used from the next reset of the GPU on. Work may go on until then.",

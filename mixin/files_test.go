@@ -38,6 +38,9 @@ func TestEveryEventHasAnAlert(t *testing.T) {
 	for _, g := range alerts() {
 		for _, a := range g.alerts {
 			covered[a.event] = true
+			if a.event != "" {
+				assert.Contains(t, names.Events(), a.event, a.name)
+			}
 		}
 	}
 	for _, event := range names.Events() {

@@ -34,7 +34,6 @@ const (
 	EventXID             = "gpu.xid"
 	EventECCUncorrected  = "gpu.ecc.uncorrected"
 	EventRowRemapFailure = "gpu.row_remap.failure"
-	EventRowRemapPending = "gpu.row_remap.pending"
 	EventThrottle        = "gpu.throttle"
 	EventTemperature     = "gpu.temperature"
 	EventMemoryPressure  = "gpu.memory.pressure"

@@ -11,7 +11,7 @@ import (
 
 // RowRemapPending is gpu.row_remap.pending.
 var RowRemapPending = flag{
-	event: names.EventRowRemapPending, metric: &names.GPURowRemapPending, severity: plog.SeverityNumberWarn,
+	event: "gpu.row_remap.pending", metric: &names.GPURowRemapPending, severity: plog.SeverityNumberWarn,
 	on:  "has a memory row that waits for a reset to be remapped: reset the GPU when it is free",
 	off: "has no memory row left that waits for a reset to be remapped",
 }.rule("WARN")
