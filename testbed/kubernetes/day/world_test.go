@@ -4,7 +4,6 @@
 package day
 
 import (
-	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -19,10 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/yaml"
 
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/cluster"
@@ -91,7 +88,8 @@ func newWorld(t *testing.T, options ...node.Options) *world {
 	t.Cleanup(w.recorder.Close)
 	require.NoError(t, w.CreateNamespace(t.Context(), namespace))
 	require.NoError(t, node.CreateDeviceClasses(t.Context(), w.Client()))
-	kubeconfig := w.account()
+	kubeconfig, err := cluster.Apply(t.Context(), w.Cluster, filepath.Join(root, "config", "kubernetes", "agent-rbac.yaml"))
+	require.NoError(t, err)
 	for _, o := range options {
 		n, err := node.Start(t.Context(), w.Cluster, o)
 		require.NoError(t, err)
@@ -109,38 +107,6 @@ func newWorld(t *testing.T, options ...node.Options) *world {
 		require.NoError(t, n.agent.WaitReady(t.Context()))
 	}
 	return w
-}
-
-// account creates what config/kubernetes/agent-rbac.yaml says, and returns a
-// kubeconfig of the account that it names.
-func (w *world) account() string {
-	w.t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, "config", "kubernetes", "agent-rbac.yaml"))
-	require.NoError(w.t, err)
-	var account corev1.ServiceAccount
-	rbac := w.Client().RbacV1()
-	for _, document := range bytes.Split(text, []byte("\n---\n")) {
-		var kind metav1.TypeMeta
-		require.NoError(w.t, yaml.Unmarshal(document, &kind))
-		switch kind.Kind {
-		case "ServiceAccount":
-			require.NoError(w.t, yaml.UnmarshalStrict(document, &account))
-		case "ClusterRole":
-			var role rbacv1.ClusterRole
-			require.NoError(w.t, yaml.UnmarshalStrict(document, &role))
-			_, err = rbac.ClusterRoles().Create(w.t.Context(), &role, metav1.CreateOptions{})
-		case "ClusterRoleBinding":
-			var binding rbacv1.ClusterRoleBinding
-			require.NoError(w.t, yaml.UnmarshalStrict(document, &binding))
-			_, err = rbac.ClusterRoleBindings().Create(w.t.Context(), &binding, metav1.CreateOptions{})
-		default:
-			require.Equal(w.t, "Namespace", kind.Kind)
-		}
-		require.NoError(w.t, err)
-	}
-	kubeconfig, err := w.Kubeconfig(w.t.Context(), account.Namespace, account.Name)
-	require.NoError(w.t, err)
-	return kubeconfig
 }
 
 // exporters puts a pod of dcgm-exporter on every node, in the node's network as

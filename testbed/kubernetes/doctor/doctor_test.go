@@ -4,11 +4,9 @@
 package doctor
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,11 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/cluster"
 )
@@ -116,8 +110,10 @@ func TestDoctor(t *testing.T) {
 		assert.Equal(t, denied, rights(found), "asked by somebody who may act as another")
 	})
 
-	w.create(t, "agent-rbac.yaml")
-	w.create(t, "gateway-rbac.yaml")
+	_, err = cluster.Apply(t.Context(), w.Cluster, filepath.Join(root, "config", "kubernetes", "agent-rbac.yaml"))
+	require.NoError(t, err)
+	_, err = cluster.Apply(t.Context(), w.Cluster, filepath.Join(root, "config", "kubernetes", "gateway-rbac.yaml"))
+	require.NoError(t, err)
 	t.Run("with the rights of config/kubernetes", func(t *testing.T) {
 		all := map[string]string{
 			"pods": "ok", "nodes": "ok",
@@ -177,31 +173,6 @@ func (w *world) one(t *testing.T, results []finding, check, subject string) find
 	i := slices.IndexFunc(results, func(f finding) bool { return f.Check == check && f.Subject == subject })
 	require.GreaterOrEqual(t, i, 0, "%s of %s: %v", check, subject, results)
 	return results[i]
-}
-
-// create creates the rules of a file of config/kubernetes.
-func (w *world) create(t *testing.T, file string) {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, "config", "kubernetes", file))
-	require.NoError(t, err)
-	documents := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
-	for {
-		document, err := documents.Read()
-		if errors.Is(err, io.EOF) {
-			return
-		}
-		require.NoError(t, err)
-		var object runtime.Object
-		object, _, err = scheme.Codecs.UniversalDeserializer().Decode(document, nil, nil)
-		require.NoError(t, err)
-		switch o := object.(type) {
-		case *rbacv1.ClusterRole:
-			_, err = w.Client().RbacV1().ClusterRoles().Create(t.Context(), o, metav1.CreateOptions{})
-		case *rbacv1.ClusterRoleBinding:
-			_, err = w.Client().RbacV1().ClusterRoleBindings().Create(t.Context(), o, metav1.CreateOptions{})
-		}
-		require.NoError(t, err)
-	}
 }
 
 // pod starts a pod on the node.

@@ -4,11 +4,8 @@
 package gateway
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -26,12 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/cluster"
@@ -128,54 +120,22 @@ func record(t *testing.T) *ownership.Recorder {
 	return r
 }
 
-// account creates what a file of config/kubernetes says, and returns a
-// kubeconfig of the account that it names.
+// account creates what a file of config/kubernetes has, and returns a kubeconfig of
+// its account.
 func (w *world) account(file string) string {
 	w.t.Helper()
-	var account *corev1.ServiceAccount
-	for _, object := range w.objects(file) {
-		var err error
-		switch o := object.(type) {
-		case *corev1.ServiceAccount:
-			account = o // Kubeconfig creates it
-		case *rbacv1.ClusterRole:
-			_, err = w.Client().RbacV1().ClusterRoles().Create(w.t.Context(), o, metav1.CreateOptions{})
-		case *rbacv1.ClusterRoleBinding:
-			_, err = w.Client().RbacV1().ClusterRoleBindings().Create(w.t.Context(), o, metav1.CreateOptions{})
-		default:
-			require.IsType(w.t, &corev1.Namespace{}, o)
-		}
-		require.NoError(w.t, err)
-	}
-	kubeconfig, err := w.Kubeconfig(w.t.Context(), account.Namespace, account.Name)
+	kubeconfig, err := cluster.Apply(w.t.Context(), w.Cluster, filepath.Join(root, "config", "kubernetes", file))
 	require.NoError(w.t, err)
 	return kubeconfig
-}
-
-// objects are what a file of config/kubernetes holds. Every field must be known.
-func (w *world) objects(file string) (all []runtime.Object) {
-	w.t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, "config", "kubernetes", file))
-	require.NoError(w.t, err)
-	strict := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
-	documents := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
-	for {
-		document, err := documents.Read()
-		if errors.Is(err, io.EOF) {
-			return all
-		}
-		require.NoError(w.t, err)
-		object, _, err := strict.Decode(document, nil, nil)
-		require.NoError(w.t, err, file)
-		all = append(all, object)
-	}
 }
 
 // accepted is that the API server would create what gateway-statefulset.yaml has.
 func (w *world) accepted() {
 	w.t.Helper()
 	o := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict}
-	for _, object := range w.objects("gateway-statefulset.yaml") {
+	objects, err := cluster.Objects(filepath.Join(root, "config", "kubernetes", "gateway-statefulset.yaml"))
+	require.NoError(w.t, err)
+	for _, object := range objects {
 		var err error
 		switch x := object.(type) {
 		case *corev1.Service:

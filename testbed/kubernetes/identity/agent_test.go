@@ -4,13 +4,9 @@
 package identity
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -20,15 +16,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/fakes/otlp"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
@@ -48,8 +35,10 @@ type agent struct {
 // sent to it goes through both kinds of pipelines.
 func startAgent(t *testing.T, c *cluster.Cluster) *agent {
 	t.Helper()
-	account := apply(t, c.Client(), "agent-rbac.yaml", "agent-daemonset.yaml")
-	kubeconfig, err := c.Kubeconfig(t.Context(), account.Namespace, account.Name)
+	manifests := filepath.Join(root, "config", "kubernetes")
+	kubeconfig, err := cluster.Apply(t.Context(), c, filepath.Join(manifests, "agent-rbac.yaml"))
+	require.NoError(t, err)
+	_, err = cluster.Apply(t.Context(), c, filepath.Join(manifests, "agent-daemonset.yaml"))
 	require.NoError(t, err)
 	a := &agent{gpu: &otlp.Sink{}, apps: &otlp.Sink{}}
 	ports, err := collector.FreePorts()
@@ -96,52 +85,6 @@ func startAgent(t *testing.T, c *cluster.Cluster) *agent {
 // url is where the agent takes OTLP over HTTP.
 func (a *agent) url() string {
 	return fmt.Sprintf("http://%s:%d", collector.Loopback, a.collector.Ports.OTLPHTTP)
-}
-
-// apply creates what is in these manifests of config/kubernetes and returns the
-// service account. The API server checks every field.
-func apply(t *testing.T, client kubernetes.Interface, files ...string) (account *corev1.ServiceAccount) {
-	t.Helper()
-	strict := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
-	for _, file := range files {
-		text, err := os.ReadFile(filepath.Join(root, "config", "kubernetes", file))
-		require.NoError(t, err)
-		documents := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
-		for {
-			document, err := documents.Read()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			require.NoError(t, err)
-			object, _, err := strict.Decode(document, nil, nil)
-			require.NoError(t, err, file)
-			require.NoError(t, post(t.Context(), client, object), file)
-			if a, ok := object.(*corev1.ServiceAccount); ok {
-				account = a
-			}
-		}
-	}
-	require.NotNil(t, account)
-	return account
-}
-
-func post(ctx context.Context, client kubernetes.Interface, object runtime.Object) (err error) {
-	o := metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict}
-	switch x := object.(type) {
-	case *corev1.Namespace:
-		_, err = client.CoreV1().Namespaces().Create(ctx, x, o)
-	case *corev1.ServiceAccount:
-		_, err = client.CoreV1().ServiceAccounts(x.Namespace).Create(ctx, x, o)
-	case *rbacv1.ClusterRole:
-		_, err = client.RbacV1().ClusterRoles().Create(ctx, x, o)
-	case *rbacv1.ClusterRoleBinding:
-		_, err = client.RbacV1().ClusterRoleBindings().Create(ctx, x, o)
-	case *appsv1.DaemonSet:
-		_, err = client.AppsV1().DaemonSets(x.Namespace).Create(ctx, x, o)
-	default:
-		err = fmt.Errorf("no idea how to create a %T", object)
-	}
-	return err
 }
 
 // serve answers on a free port of loopback until the test ends.

@@ -4,13 +4,9 @@
 package inference
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -25,11 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/cluster"
@@ -77,29 +69,7 @@ func start(t *testing.T) *world {
 // account is a kubeconfig with the rights that a file of config/kubernetes gives.
 func (w *world) account(file string) string {
 	w.t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, "config", "kubernetes", file))
-	require.NoError(w.t, err)
-	strict := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
-	var account *corev1.ServiceAccount
-	for documents := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text))); ; {
-		document, err := documents.Read()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		require.NoError(w.t, err)
-		object, _, err := strict.Decode(document, nil, nil)
-		require.NoError(w.t, err)
-		switch o := object.(type) {
-		case *corev1.ServiceAccount:
-			account = o
-		case *rbacv1.ClusterRole:
-			_, err = w.Client().RbacV1().ClusterRoles().Create(w.t.Context(), o, metav1.CreateOptions{})
-		case *rbacv1.ClusterRoleBinding:
-			_, err = w.Client().RbacV1().ClusterRoleBindings().Create(w.t.Context(), o, metav1.CreateOptions{})
-		}
-		require.NoError(w.t, err)
-	}
-	kubeconfig, err := w.Kubeconfig(w.t.Context(), account.Namespace, account.Name)
+	kubeconfig, err := cluster.Apply(w.t.Context(), w.Cluster, filepath.Join(root, "config", "kubernetes", file))
 	require.NoError(w.t, err)
 	return kubeconfig
 }
