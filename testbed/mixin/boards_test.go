@@ -160,6 +160,7 @@ var optional = map[string]bool{"k8s_node_name": true, "host_name": true, "gpu_mi
 // What every panel asks is answered, with the labels that its legend names, in
 // the unit of what it asks for.
 func TestEveryPanelHasData(t *testing.T) {
+	t.Parallel() // it waits for the clock, and TestScenarios computes
 	w := start(t, healthyFleet())
 	trouble, said := w.story(t)
 	t.Run("alerts", func(t *testing.T) { judgeStory(t, trouble, said) })

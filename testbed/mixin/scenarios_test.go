@@ -262,6 +262,7 @@ var scenarios = map[string]scenario{
 // Every alert fires in its scenario, with what belongs to it and nothing else, and
 // none but the watchdog before.
 func TestScenarios(t *testing.T) {
+	t.Parallel()
 	untold := map[string]bool{}
 	for _, g := range newJudge(t, promqltest.LoadedStorage(t, ""), newEngine()).groups {
 		for _, r := range g.AlertingRules() {
