@@ -137,7 +137,7 @@ func (r *readBack) oneCall(t *testing.T) {
 		of := map[pcommon.Timestamp]bool{}
 		others := 0
 		each(md, func(_ pcommon.Map, name string, dp pmetric.NumberDataPoint) {
-			if strings.HasPrefix(name, "gpu.service.") || name == "gpu.pod.state" {
+			if strings.HasPrefix(name, "gpu.service.") || strings.HasPrefix(name, "gpu.summary.") || name == "gpu.pod.state" {
 				of[dp.Timestamp()] = true
 			} else {
 				others++
