@@ -29,7 +29,7 @@ type Config struct {
 	// Receivers are the webhooks by name. The name is what logs, metrics and
 	// audit records call them.
 	Receivers map[string]endpoint.Config `mapstructure:"receivers"`
-	// Retry says whether and when a delivery is tried again.
+	// Retry configures whether and when a delivery is tried again.
 	Retry delivery.RetryConfig `mapstructure:"retry"`
 	// RetryOnFailure, SendingQueue and Timeout are the keys that all exporters of
 	// the Collector have. They are merged onto Retry, Storage and what endpoints
@@ -59,7 +59,7 @@ type Config struct {
 	AllowCIDRs []string `mapstructure:"allow_cidrs"`
 	// AllowPorts are the ports that may be dialled at all other addresses.
 	AllowPorts []int `mapstructure:"allow_ports"`
-	// Audit says where audit records are kept.
+	// Audit configures where audit records are kept.
 	Audit trail.Config `mapstructure:"audit"`
 }
 

@@ -25,7 +25,7 @@ import (
 type offer struct {
 	item     *delivery.Item
 	receiver *dispatch.Dispatcher
-	told     chan<- *audit.Record // of the delivery
+	waiter   chan<- *audit.Record // of the delivery
 	delivery *delivery.Delivery   // nil: refused
 	refused  audit.ErrorType
 }
@@ -83,7 +83,7 @@ func (e *webhookExporter) ConsumeLogs(ctx context.Context, logs plog.Logs) error
 	if skipped > 0 {
 		e.telemetry.ExporterWebhookSkippedRecords.Add(ctx, skipped, metric.WithAttributes(attribute.String("reason", "no_event_name")))
 		e.skipOnce.Do(func() {
-			e.logger.Warn("Log records without an event name are not events and are skipped; this is said once, the metric exporter_webhook_skipped_records counts them.")
+			e.logger.Warn("log records without an event name are not events and are skipped; logged once, the metric exporter_webhook_skipped_records counts them")
 		})
 	}
 	return nil
@@ -122,7 +122,7 @@ func (e *webhookExporter) newItem(ev *event.Event) *delivery.Item {
 // newDelivery makes the delivery of one event.
 func (e *webhookExporter) newDelivery(o offer, now time.Time) *delivery.Delivery {
 	p := &delivery.Part{Item: o.item, Number: e.number.Add(1), Received: now}
-	return &delivery.Delivery{Endpoint: o.receiver.Name, Parts: []*delivery.Part{p}, Waiter: o.told}
+	return &delivery.Delivery{Endpoint: o.receiver.Name, Parts: []*delivery.Part{p}, Waiter: o.waiter}
 }
 
 // accept stores and queues. The batch is that of events that came by themselves.

@@ -247,7 +247,7 @@ func (e *webhookExporter) recordEnabling(r *dispatch.Dispatcher) *audit.Record {
 	return rec
 }
 
-// Capabilities says that the exporter only reads what it is given.
+// Capabilities reports that the exporter does not change the data.
 func (*webhookExporter) Capabilities() consumer.Capabilities {
 	return consumer.Capabilities{MutatesData: false}
 }

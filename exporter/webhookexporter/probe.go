@@ -27,14 +27,14 @@ type Probe struct {
 	Proxied bool
 	// Error is empty where it was reached, else what an audit record would say.
 	Error audit.ErrorType
-	// Problem says in words why no attempt was made: a receiver's configuration
+	// Problem is why no attempt was made, in words: an endpoint's configuration
 	// that is refused. It never holds the URL.
 	Problem string
 }
 
 // Probe looks up every receiver, those of receivers_dir too, and connects to it
 // as a delivery would: by the same rules for addresses, through the same proxy,
-// with a TLS handshake. It sends no request, so no receiver is told anything.
+// with a TLS handshake. It sends no request, so no endpoint learns of it.
 // An error is a configuration that the exporter refuses as a whole.
 func (c *Config) Probe(ctx context.Context) ([]Probe, error) {
 	return c.probe(ctx, egress.Network{})

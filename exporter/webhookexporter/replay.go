@@ -137,17 +137,17 @@ func (e *webhookExporter) Replay(ctx context.Context, eventID, name string) ([]*
 // trigger sends the event to the receivers and waits for a record of each.
 func (e *webhookExporter) trigger(ctx context.Context, ev *event.Event, receivers []*dispatch.Dispatcher, now time.Time) ([]*audit.Record, error) {
 	it := e.newItem(ev)
-	told := make([]chan *audit.Record, len(receivers))
+	waiters := make([]chan *audit.Record, len(receivers))
 	offers := make([]offer, len(receivers))
 	for i, r := range receivers {
-		told[i] = make(chan *audit.Record, 1)
-		offers[i] = offer{item: it, receiver: r, told: told[i]}
+		waiters[i] = make(chan *audit.Record, 1)
+		offers[i] = offer{item: it, receiver: r, waiter: waiters[i]}
 	}
 	e.accept([]*delivery.Item{it}, offers, now, e.known.Begin())
 	records := make([]*audit.Record, len(receivers))
 	for i, r := range receivers {
 		select {
-		case records[i] = <-told[i]:
+		case records[i] = <-waiters[i]:
 		case <-ctx.Done():
 			return nil, fmt.Errorf("%s has not been tried yet, it is still queued: %w", r.Name, ctx.Err())
 		case <-e.lifetime.Done():
@@ -158,7 +158,7 @@ func (e *webhookExporter) trigger(ctx context.Context, ev *event.Event, receiver
 }
 
 // wants reports whether the event passes the filter. Whether a clearing follows
-// a raising that was told is no longer known: it is taken for one.
+// a raising that was sent is no longer known: it is assumed to.
 func wants(f *event.Filter, ev *event.Event) bool {
 	return f.Matches(ev.Name) && (ev.Severity >= f.MinSeverity || ev.State == names.EventCleared)
 }

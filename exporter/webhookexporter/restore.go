@@ -63,11 +63,11 @@ func (x *restorer) deliveries(found []*delivery.Delivery) {
 	}
 }
 
-// resume takes up an attempt that was under way when the process ended, and
-// reports whether the delivery is tried again. If the attempt has its record,
-// what that says holds: nothing is sent twice after it said that the delivery
-// came to its end, and what it promised to try again is. Else the attempt was
-// interrupted, and gets its record now.
+// resume continues an attempt that was under way when the process ended, and
+// reports whether the delivery is tried again. If the attempt has its record, the
+// record decides: nothing is sent again after a record that ends the delivery, and
+// what a record promised to try again is. Else the attempt was interrupted, and gets
+// its record now.
 func (x *restorer) resume(d *delivery.Delivery, r *dispatch.Dispatcher, recorded map[string]time.Time, now time.Time) bool {
 	was := d.Intent
 	d.Intent = nil

@@ -65,8 +65,7 @@ func observe(tb *metadata.TelemetryBuilder, set *dispatch.Set, trail *trail.Trai
 	)
 }
 
-// count counts what a record reports: an attempt, and deliveries that have come to
-// their end.
+// count counts what a record reports: an attempt, and deliveries that have ended.
 func count(tb *metadata.TelemetryBuilder, rec *audit.Record) {
 	attrs := []attribute.KeyValue{ofReceiver(rec.Receiver), attribute.String("outcome", string(rec.Outcome))}
 	if rec.ErrorType != audit.ErrorNone {

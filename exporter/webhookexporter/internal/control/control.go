@@ -36,7 +36,7 @@ const (
 	maxControlHeader      = 8 << 10 // and what net/http adds to it
 	maxControlConnections = 16
 	// controlRate and controlBurst bound the requests with a good token: each
-	// sends a webhook to somebody.
+	// sends a webhook.
 	controlRate  = 2
 	controlBurst = 10
 	// controlPatience is how long a request waits for the first attempt.
@@ -95,7 +95,7 @@ func (c *Server) Start() error {
 		return fmt.Errorf("control_endpoint: %w", err)
 	}
 	if !c.config.isLoopback() {
-		c.logger.Warn("The control endpoint is open to other machines, and its token travels there unencrypted.", zap.String("key", "control_endpoint"))
+		c.logger.Warn("the control endpoint is open to other machines, and its token travels there unencrypted", zap.String("key", "control_endpoint"))
 	}
 	c.address = listener.Addr()
 	var ctx context.Context
@@ -110,10 +110,10 @@ func (c *Server) Start() error {
 		MaxHeaderBytes:    maxControlHeader,
 		ErrorLog:          errorLog,
 	}
-	c.server.SetKeepAlivesEnabled(false) // nobody occupies one of the few connections without asking
+	c.server.SetKeepAlivesEnabled(false) // no idle client occupies one of the few connections
 	c.done.Go(func() {
 		if err := c.server.Serve(netutil.LimitListener(listener, maxControlConnections)); !errors.Is(err, http.ErrServerClosed) {
-			c.logger.Error("The control endpoint has ended.", zap.Error(err))
+			c.logger.Error("the control endpoint has ended", zap.Error(err))
 		}
 	})
 	return nil
@@ -122,8 +122,8 @@ func (c *Server) Start() error {
 // Addr returns where the endpoint listens; nil if it does not.
 func (c *Server) Addr() net.Addr { return c.address }
 
-// Shutdown ends the endpoint. Whoever waits for an attempt is told that nobody
-// will tell any more; the delivery goes on.
+// Shutdown ends the endpoint. A client that waits for an attempt
+// gets an error; the delivery goes on.
 func (c *Server) Shutdown() {
 	if c.server == nil {
 		return
@@ -172,25 +172,25 @@ func (c *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		r.Body = http.MaxBytesReader(w, r.Body, maxControlBody)
 		answer = act(r)
-		c.logger.Info("A webhook was asked for at the control endpoint.", zap.String("operation", operation), zap.Int("status", answer.status), zap.String("client", r.RemoteAddr))
+		c.logger.Info("a webhook was asked for at the control endpoint", zap.String("operation", operation), zap.Int("status", answer.status), zap.String("client", r.RemoteAddr))
 	}
 	c.telemetry.ExporterWebhookControlRequests.Add(r.Context(), 1, metric.WithAttributes(
 		attribute.String("operation", operation), attribute.Int("http.response.status_code", answer.status)))
 	answer.write(w)
 }
 
-// admit refuses whoever has no valid token, and too many of those who have one.
+// admit refuses requests without a valid token, and too many with one.
 // Guesses are not slowed down: with 16 characters or more they lead nowhere, and
 // a limit would let strangers lock the operator out.
 func (c *Server) admit(w http.ResponseWriter, r *http.Request) reply {
 	token, err := c.config.token()
 	if err != nil {
-		c.complain("The control endpoint refuses everybody.", zap.Error(err))
+		c.complain("the control endpoint refuses every request", zap.Error(err))
 		return refuse(http.StatusServiceUnavailable, "token_unavailable", "the exporter cannot read its token; its log says why")
 	}
 	given, isBearer := cutPrefixFold(r.Header.Get("Authorization"), "Bearer ")
 	if !sameText(given, token) || !isBearer {
-		c.complain("The control endpoint refused a request without a valid token.", zap.String("client", r.RemoteAddr))
+		c.complain("the control endpoint refused a request without a valid token", zap.String("client", r.RemoteAddr))
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		return refuse(http.StatusUnauthorized, "unauthorized", "a valid bearer token is needed")
 	}
@@ -301,7 +301,7 @@ func readJSON(r *http.Request, into any) reply {
 }
 
 // explainError turns a sender's error into an answer. Only errors that are known
-// to hold nothing secret are told.
+// to hold nothing secret are shown.
 func explainError(err error) reply {
 	switch {
 	case errors.Is(err, ErrNoReceiver):
@@ -311,16 +311,16 @@ func explainError(err error) reply {
 	case errors.Is(err, ErrNotWanted):
 		return refuse(http.StatusConflict, "not_wanted", err.Error())
 	case errors.Is(err, context.DeadlineExceeded):
-		return refuse(http.StatusServiceUnavailable, "not_tried_yet", "it is still queued behind other deliveries; the audit log will tell what becomes of it")
+		return refuse(http.StatusServiceUnavailable, "not_tried_yet", "it is still queued behind other deliveries; the audit log will show what becomes of it")
 	case errors.Is(err, context.Canceled):
-		return refuse(http.StatusServiceUnavailable, "shutting_down", "the exporter shuts down; the audit log will tell what becomes of it")
+		return refuse(http.StatusServiceUnavailable, "shutting_down", "the exporter shuts down; the audit log will show what becomes of it")
 	default:
 		return refuse(http.StatusServiceUnavailable, "unavailable", "the exporter cannot send now")
 	}
 }
 
 // tellRecords answers with the records. What could not even be tried, because
-// the receiver is disabled or its queue is full, is told as such.
+// the receiver is disabled or its queue is full, is reported as such.
 func tellRecords(records []*audit.Record) reply {
 	answer := reply{status: http.StatusOK, records: records}
 	for _, r := range records {
@@ -357,5 +357,5 @@ func (a reply) write(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(a.status)
-	_ = json.NewEncoder(w).Encode(body) // whoever does not read it is gone
+	_ = json.NewEncoder(w).Encode(body) // fails only if the client has disconnected
 }

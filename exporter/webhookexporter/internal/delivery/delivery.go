@@ -15,7 +15,7 @@ import (
 )
 
 // Item is an event that is kept: for the deliveries that carry it, and for
-// replay. The store counts who needs it.
+// replay. The store counts its users.
 type Item struct {
 	*event.Event
 	Number uint64 // in the order of arrival
@@ -124,7 +124,7 @@ func (d *Delivery) WebhookID() string {
 	return webhookID(d.Parts[0].ID)
 }
 
-// Record starts an audit record of the delivery, without what it says about the
+// Record starts an audit record of the delivery, without the fields of the
 // endpoint.
 func (d *Delivery) Record(now time.Time) *audit.Record {
 	first := d.Parts[0]
@@ -156,7 +156,7 @@ func (d *Delivery) Begin(record string, now time.Time, bodySHA256 string, bodySi
 	d.Intent = &intent{Record: record, Started: now.UTC(), BodySHA256: bodySHA256, BodySize: bodySize}
 }
 
-// Notify hands the record to whoever waits for the delivery.
+// Notify hands the record to the caller that waits for the delivery.
 func (d *Delivery) Notify(rec *audit.Record) {
 	if d.Waiter != nil {
 		d.Waiter <- rec // holds one

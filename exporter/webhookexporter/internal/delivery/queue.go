@@ -15,7 +15,7 @@ import (
 )
 
 // Queue holds the deliveries of one receiver. A delivery is ready when all
-// earlier ones that have an event key in common with it have come to their end:
+// earlier ones that have an event key in common with it have ended:
 // a clearing waits behind its raising, also while the raising waits for its
 // next attempt. No worker waits for either.
 //
@@ -76,7 +76,7 @@ func (q *Queue) Configure(l Limits) {
 	q.moved.Broadcast()
 }
 
-// Reserve promises a place to one part, or says that there is none.
+// Reserve promises a place to one part, or reports false if the queue is full.
 func (q *Queue) Reserve() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -252,8 +252,8 @@ func (q *Queue) wake() {
 	q.moved.Broadcast()
 }
 
-// EndWaits ends every wait: of a receiver that is gone, or whose configuration
-// has changed.
+// EndWaits ends every wait: the endpoint is gone, or its configuration has
+// changed.
 func (q *Queue) EndWaits() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -27,7 +27,7 @@ const (
 	retryMultiplier = 3
 )
 
-// RetryConfig says whether and when a delivery is tried again. The keys are
+// RetryConfig configures whether and when a delivery is tried again. The keys are
 // those that Collector exporters share.
 type RetryConfig struct {
 	// Enabled adds further attempts to the first.

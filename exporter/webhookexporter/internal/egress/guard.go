@@ -133,7 +133,7 @@ func (g *Guard) check(ap netip.AddrPort) error {
 	return nil
 }
 
-// refusal says why a host and port will be blocked every time, and what would
+// refusal returns why a host and port will be blocked every time, and what would
 // open them; empty where that is not certain without a name server.
 func (g *Guard) refusal(host string, port uint16) string {
 	addrs, what := certain(host)
@@ -173,7 +173,7 @@ func (g *Guard) CheckAddress(a *Address) error {
 	return nil
 }
 
-// certain are the addresses that a host has whatever a name server says.
+// certain are the addresses that a host has whatever a name server answers.
 func certain(host string) (addrs []netip.Addr, what string) {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	if addr, err := netip.ParseAddr(host); err == nil {

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// proxyPorts are the ports of proxies whose URL names none, by scheme.
+// proxyPorts are the default ports of proxies, by scheme.
 var proxyPorts = map[string]uint16{"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
 
 // NewGuard makes the guard of these addresses, ports and proxy; an empty proxy is
@@ -66,7 +66,7 @@ func parseProxy(raw string, g *Guard) (*url.URL, error) {
 	return u, nil
 }
 
-// numericHost is a host whose last label is a number, decimal, octal or
+// numericHost is a host with a number as its last label, decimal, octal or
 // hexadecimal: no name, but to many resolvers another way to write an address.
 var numericHost = regexp.MustCompile(`(^|\.)([0-9]+|0[xX][0-9a-fA-F]*)\.?$`)
 

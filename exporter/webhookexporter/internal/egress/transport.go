@@ -23,13 +23,13 @@ type Network struct {
 }
 
 // NewTransport makes the transport of one receiver. There is no proxy but the
-// one that the configuration names, whatever the environment says: through one,
+// one that the configuration names, whatever the environment has: through one,
 // the guard only sees the proxy.
 // HTTP/2 stays off: it repeats refused requests on its own, and one attempt
 // means one.
 //
 // A connection serves one delivery. On one that waits for the next, net/http
-// writes to the process's own log whatever the receiver says meanwhile, which
+// writes to the process's own log whatever the endpoint sends meanwhile, which
 // could forge an audit line; and a delivery that finds its connection just
 // closed by the receiver would be lost.
 //
@@ -51,7 +51,7 @@ func NewTransport(timeout time.Duration, g *Guard, env Network) *http.Transport 
 			if err != nil {
 				return nil, err
 			}
-			// Later than the attempt's own end, which is what is told.
+			// Later than the attempt's own end, which is what is reported.
 			if err := conn.SetDeadline(time.Now().Add(timeout + time.Second)); err != nil {
 				return nil, errors.Join(err, conn.Close())
 			}

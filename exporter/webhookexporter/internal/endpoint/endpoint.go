@@ -38,7 +38,7 @@ type Config struct {
 	// URL is where events are posted. It is a secret: most webhook services
 	// put the credential into the path.
 	URL configopaque.String `mapstructure:"url"`
-	// Config says how the body of a request is written.
+	// Config determines how the body of a request is written.
 	format.Config `mapstructure:",squash"`
 	// Timeout of one delivery, from name lookup to the end of the response.
 	// 0 is 30s.
@@ -90,8 +90,8 @@ func shownName(name string) string {
 	return strconv.Quote(name)
 }
 
-// Defaults are the values of endpoints whose configuration leaves them out. 0 is the
-// exporter's own default.
+// Defaults are the values that the configuration of an endpoint leaves out. 0 is
+// the exporter's own default.
 type Defaults struct {
 	Timeout   time.Duration
 	QueueSize int

@@ -23,7 +23,7 @@ import (
 // is not.
 const maxConditions = 10_000
 
-// Filter says which events a receiver wants.
+// Filter selects the events that an endpoint wants.
 type Filter struct {
 	patterns    []string
 	MinSeverity plog.SeverityNumber
@@ -47,7 +47,7 @@ func NewFilter(key string, patterns []string, minSeverity string) (Filter, error
 	return Filter{patterns: patterns, MinSeverity: severity}, errors.Join(errs...)
 }
 
-// mistaken says what to do about a pattern on GPU events that matches none of
+// mistaken returns what to do about a pattern on GPU events that matches none of
 // them. Patterns on other events are not judged: who sends those is not known.
 func mistaken(pattern string) (remedy string) {
 	spelled := strings.ReplaceAll(strings.ToLower(pattern), ":", ".")
@@ -94,16 +94,16 @@ func (f *Filter) Matches(name string) bool {
 }
 
 // Conditions remembers, by event key, whether a receiver with min_severity was
-// told of a condition that is still raised. A clearing is an info event, so
+// sent a condition that is still raised. A clearing is an info event, so
 // min_severity alone would withhold every one of them, and a receiver that was
-// told of an error would never learn that it is over: a clearing follows its
+// sent an error would never learn that it is over: a clearing follows its
 // raising instead. A clearing of which nothing is known (after a restart) is
 // sent.
 //
 // Safe for concurrent use.
 type Conditions struct {
 	mu   sync.Mutex
-	told map[string]bool
+	sent map[string]bool
 }
 
 // Withholds reports whether the event is not for a receiver with this
@@ -118,16 +118,16 @@ func (c *Conditions) Withholds(minSeverity, severity plog.SeverityNumber, state,
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	told, known := c.told[key]
+	sent, known := c.sent[key]
 	if state == names.EventCleared {
-		delete(c.told, key)
-		return known && !told
+		delete(c.sent, key)
+		return known && !sent
 	}
-	if known || len(c.told) < maxConditions {
-		if c.told == nil {
-			c.told = map[string]bool{}
+	if known || len(c.sent) < maxConditions {
+		if c.sent == nil {
+			c.sent = map[string]bool{}
 		}
-		c.told[key] = told || !low
+		c.sent[key] = sent || !low
 	}
 	return low
 }

@@ -72,7 +72,7 @@ func TestMinSeverity(t *testing.T) {
 			for i, s := range tt.steps {
 				assert.Equal(t, s.sent, !c.Withholds(f.MinSeverity, s.severity, s.state, s.key), "step %d", i)
 			}
-			assert.LessOrEqual(t, len(c.told), 1, "what is over is forgotten")
+			assert.LessOrEqual(t, len(c.sent), 1, "what is over is forgotten")
 		})
 	}
 }
@@ -82,5 +82,5 @@ func TestConditionsAreBounded(t *testing.T) {
 	for i := range maxConditions + 10 {
 		c.Withholds(plog.SeverityNumberError, plog.SeverityNumberWarn, names.EventRaised, time.Duration(i).String())
 	}
-	assert.Len(t, c.told, maxConditions)
+	assert.Len(t, c.sent, maxConditions)
 }

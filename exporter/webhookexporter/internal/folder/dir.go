@@ -26,7 +26,7 @@ const (
 	// readTries is how often a file that changes while it is read is read again.
 	readTries = 3
 	// passingScans is how many scans in a row a fault that should pass may last
-	// before it is told.
+	// before it is reported.
 	passingScans = 10
 )
 
@@ -59,7 +59,7 @@ type receiverFile struct {
 	passing int        // scans in a row with a fault that should pass
 }
 
-// finding is something to tell about a file: why it is not used, or, without a
+// finding is something to report about a file: why it is not used, or, without a
 // reason, what is odd about it.
 type finding struct {
 	Name   string
@@ -82,7 +82,7 @@ func NewDir(path string, taken map[string]bool, g *egress.Guard, defaults endpoi
 // Scan reads the folder. An error means that it could not be read: nothing has
 // changed then.
 func (d *Dir) Scan() (scan, error) {
-	// Opened anew each time: the folder may be another one by now. What is
+	// Opened each time: the folder may be another one by now. What is
 	// opened through root cannot lie outside, wherever symbolic links lead.
 	root, err := os.OpenRoot(d.path)
 	if err != nil {
@@ -289,7 +289,7 @@ func (d *Dir) judge(info fs.FileInfo) *skipError {
 	return nil
 }
 
-// explain tells why a file could not be opened or read.
+// explain returns why a file could not be opened or read.
 func explain(root *os.Root, name string, err error) *skipError {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

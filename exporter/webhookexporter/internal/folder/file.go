@@ -26,7 +26,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
 )
 
-// skipReason says why a file in receivers_dir is not used. The list is closed.
+// skipReason is why a file in receivers_dir is not used. The list is closed.
 type skipReason string
 
 const (
@@ -60,13 +60,13 @@ func (e *skipError) Error() string { return string(e.reason) + ": " + e.text }
 
 func skip(reason skipReason, text string) *skipError { return &skipError{reason: reason, text: text} }
 
-// fieldName is what may be told of a field that is not known: anything else in
+// fieldName is what may be shown of a field that is not known: anything else in
 // its place may be a secret.
 var fieldName = regexp.MustCompile(`^[a-z_]{1,32}$`)
 
 // parseReceiverFile reads what a file in receivers_dir holds: a plain URL, or a
 // JSON object with the fields of a receiver. What starts with { is JSON or
-// nothing. A timeout that cannot be used is the default, which badTimeout tells.
+// nothing. A timeout that cannot be used is the default, which badTimeout reports.
 func parseReceiverFile(raw []byte, d endpoint.Defaults) (cfg endpoint.Config, badTimeout bool, err *skipError) {
 	if !utf8.Valid(raw) || bytes.ContainsFunc(raw, func(r rune) bool { return unicode.IsControl(r) && !unicode.IsSpace(r) }) {
 		return cfg, false, skip(skipNotText, "is not UTF-8 text")

@@ -26,7 +26,7 @@ import (
 
 const (
 	// settleTime is how long the folder has to be quiet before it is read, so
-	// that a file is not read while somebody writes it.
+	// that a file is not read while it is being written.
 	settleTime = 500 * time.Millisecond
 	// pollTime is how often the folder is read without notice of a change:
 	// some file systems give none.
@@ -44,7 +44,7 @@ type Watch struct {
 	Settle    time.Duration
 	Poll      time.Duration
 
-	talk    *rate.Limiter     // of log lines: whoever writes the folder must not fill the log
+	talk    *rate.Limiter     // of log lines: a writer of the folder must not fill the log
 	applied []string          // fingerprints of the receivers in force
 	missing bool              // the folder could not be read
 	again   bool              // the first look found a file changing
@@ -80,7 +80,7 @@ func (w *Watch) Load(ctx context.Context, apply func(context.Context, []*endpoin
 	// Before the folder is read: nothing that changes in between is missed.
 	var err error
 	if w.notify, err = fsnotify.NewWatcher(); err != nil {
-		w.logger.Warn("The folder of receivers cannot be watched; it is read from time to time.", zap.Duration("interval", w.Poll), zap.Error(err))
+		w.logger.Warn("the folder of receivers cannot be watched; it is read from time to time", zap.Duration("interval", w.Poll), zap.Error(err))
 	}
 	w.attach()
 	s, err := w.dir.Scan()
@@ -89,7 +89,7 @@ func (w *Watch) Load(ctx context.Context, apply func(context.Context, []*endpoin
 	}
 	w.take(ctx, s)
 	if len(w.applied) == 0 {
-		w.logger.Warn("There is no receiver yet: none is configured, and the folder of receivers gives none.")
+		w.logger.Warn("there is no receiver yet: none is configured, and the folder of receivers gives none")
 	}
 	w.again = s.again
 	w.dir.settle = w.Settle
@@ -149,7 +149,7 @@ func (w *Watch) run(ctx context.Context) {
 		case <-changes:
 			quiet.Reset(w.Settle)
 			continue
-		case <-faults: // more changes than it could tell
+		case <-faults: // more changes than it could report
 			quiet.Reset(w.Settle)
 			continue
 		case <-quiet.C:
@@ -169,23 +169,23 @@ func (w *Watch) refresh(ctx context.Context) (again bool) {
 		if !w.missing {
 			w.missing = true
 			w.skipped(ctx, skipMissingFolder)
-			w.logger.Error("The folder of receivers cannot be read; the last known receivers stay in force.", zap.String("key", "receivers_dir"), zap.Error(pathless.Cause(err)))
+			w.logger.Error("the folder of receivers cannot be read; the last known receivers stay in force", zap.String("key", "receivers_dir"), zap.Error(pathless.Cause(err)))
 		}
 		return false
 	}
 	if w.missing {
 		w.missing = false
-		w.logger.Info("The folder of receivers can be read again.", zap.String("key", "receivers_dir"))
+		w.logger.Info("the folder of receivers can be read again", zap.String("key", "receivers_dir"))
 	}
 	w.take(ctx, s)
 	return s.again
 }
 
-// take tells what is new about the folder and applies its receivers, if they
+// take reports what is new about the folder and applies its receivers, if they
 // are others than before.
 func (w *Watch) take(ctx context.Context, s scan) {
 	for _, f := range s.Findings {
-		w.tell(ctx, f)
+		w.log(ctx, f)
 	}
 	targets := slices.Concat(w.fixed, s.Targets)
 	prints := make([]string, len(targets))
@@ -197,10 +197,10 @@ func (w *Watch) take(ctx context.Context, s scan) {
 	}
 	w.applied = prints
 	w.apply(ctx, targets)
-	w.logger.Info("The receivers in force are those of the configuration and of the folder.", zap.Int("configured", len(w.fixed)), zap.Int("in_folder", len(s.Targets)))
+	w.logger.Info("the receivers in force are those of the configuration and of the folder", zap.Int("configured", len(w.fixed)), zap.Int("in_folder", len(s.Targets)))
 }
 
-func (w *Watch) tell(ctx context.Context, f finding) {
+func (w *Watch) log(ctx context.Context, f finding) {
 	if f.Reason != SkipNone {
 		w.skipped(ctx, f.Reason)
 	}
@@ -210,11 +210,11 @@ func (w *Watch) tell(ctx context.Context, f finding) {
 	fields := []zap.Field{zap.String("file", safetext.Strip(f.Name, eventrecord.MaxName)), zap.String("cause", f.Text)}
 	switch {
 	case f.Reason == SkipNone:
-		w.logger.Warn("A file in the folder of receivers is used in part.", fields...)
+		w.logger.Warn("a file in the folder of receivers is used in part", fields...)
 	case f.kept:
-		w.logger.Warn("A file in the folder of receivers cannot be used; its receiver stays as it was until the file can be used or is removed.", append(fields, zap.String("reason", string(f.Reason)))...)
+		w.logger.Warn("a file in the folder of receivers cannot be used; its receiver stays as it was until the file can be used or is removed", append(fields, zap.String("reason", string(f.Reason)))...)
 	default:
-		w.logger.Warn("A file in the folder of receivers is skipped.", append(fields, zap.String("reason", string(f.Reason)))...)
+		w.logger.Warn("a file in the folder of receivers is skipped", append(fields, zap.String("reason", string(f.Reason)))...)
 	}
 }
 

@@ -179,7 +179,7 @@ func TestEmptyFolderIsTold(t *testing.T) {
 	w := newWatchTest(t)
 	w.begin()
 	w.wants("")
-	w.told("There is no receiver yet", 1)
+	w.told("there is no receiver yet", 1)
 	w.replace("ops", "https://ops.example.com/")
 	w.wants("ops=ops.example.com/")
 }

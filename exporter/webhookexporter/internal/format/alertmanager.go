@@ -31,7 +31,7 @@ const (
 	annotationSummary  = "summary"
 	annotationSeverity = "severity"
 	annotationTraceID  = "trace_id"
-	// annotationUnknown says of a clearing that nobody knows when it began.
+	// annotationUnknown marks a clearing without a known beginning.
 	annotationUnknown = "starts_at_unknown"
 	// annotationEarlier names what happened to the same condition before, in
 	// the same message.
@@ -69,7 +69,7 @@ type alert struct {
 	Fingerprint  string         `json:"fingerprint"`
 }
 
-// encodeAlertmanager tells of every event; several of one condition make one
+// encodeAlertmanager writes every event; several of one condition make one
 // alert, as a fingerprint is unique in a message of Alertmanager.
 func encodeAlertmanager(endpoint string, events []*event.Event) ([]byte, error) {
 	body := alertmanagerBody{Version: alertmanagerVersion, Status: alertResolved, Receiver: endpoint}
@@ -149,7 +149,7 @@ func (a *alert) follow(before *alert) {
 }
 
 // labelsOf returns what is the same in every event of a condition: the event's
-// name, its key, and the subject as far as the key tells of it. An event
+// name, its key, and the subject as far as the key identifies it. An event
 // without a key is an alert of its own.
 func labelsOf(e *event.Event) model.LabelSet {
 	labels := model.LabelSet{model.AlertNameLabel: model.LabelValue(e.Name)}
@@ -175,7 +175,7 @@ func labelsOf(e *event.Event) model.LabelSet {
 	return labels
 }
 
-// annotationsOf returns everything that the event says. Attributes whose names
+// annotationsOf returns everything that the event states. Attributes whose names
 // become the same share an annotation.
 func annotationsOf(e *event.Event) (model.LabelSet, error) {
 	all := maps.Clone(e.Resource)

@@ -27,8 +27,8 @@ type convoxBody struct {
 func encodeConvox(events []*event.Event) ([]byte, error) {
 	e := events[0]
 	data := make(map[string]string, len(e.Attributes)+len(e.Resource)+10)
-	// Later ones win: what the event says of itself over what its resource
-	// says, and the fields that Convox receivers rely on over both.
+	// Later ones win: the event's attributes over those of its
+	// resource, and the fields that Convox receivers rely on over both.
 	for _, m := range []map[string]any{e.Resource, e.Attributes} {
 		for key, value := range m {
 			text, err := event.PlainText(value)

@@ -24,7 +24,7 @@ type fact struct {
 }
 
 // facts returns what the event is about, the advice that it gives, and then
-// everything else that it says, in the order of the names.
+// everything else that it states, in the order of the names.
 func facts(e *event.Event) []fact {
 	var out []fact
 	add := func(label, text string) {
@@ -68,7 +68,7 @@ func xid(e *event.Event) string {
 	return out
 }
 
-// missingPods says how many are missing, of how many, and names the first.
+// missingPods is how many are missing, of how many, with the names of the first.
 func missingPods(e *event.Event) string {
 	list, _ := e.Attributes[names.GPUServiceMissingPods].([]any)
 	count, counted := e.Attributes[names.GPUServiceMissingPodCount].(int64)

@@ -122,7 +122,7 @@ func slackCode(text string, limit int) string {
 // Slack itself reads the plain text.
 var slackMention = regexp.MustCompile(`(?i)@(here|channel|everyone|all)\b`)
 
-// slackEscape makes a text from outside a text that calls nobody and links to
+// slackEscape makes a text from outside a text that mentions no one and links to
 // nothing. The three characters are those that Slack's formatting reserves.
 func slackEscape(s string, limit int) string {
 	return cut(slackMention.ReplaceAllString(s, "@ $1"), limit, func(r rune) string {

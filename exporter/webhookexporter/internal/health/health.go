@@ -24,7 +24,7 @@ type Report struct {
 	problems map[string]error // by part
 }
 
-// Set says what is wrong with a part, nil where nothing is. The part that works
+// Set sets what is wrong with a part; nil if nothing is. The part that works
 // again does not hide another that still fails.
 func (r *Report) Set(part string, err error) {
 	r.mu.Lock()

@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package journal writes to a storage extension beside whoever wants something
+// Package journal writes to a storage extension beside the goroutines that want something
 // written.
 package journal // import "github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/journal"
 
@@ -42,7 +42,7 @@ type Journal struct {
 	wake      chan struct{} // holds one
 	stop      chan struct{}
 	done      chan struct{}
-	// turn holds one: whoever changes failing, until that is reported. It is
+	// turn holds one: the goroutine that changes failing, until that is reported. It is
 	// taken before mu.
 	turn chan struct{}
 

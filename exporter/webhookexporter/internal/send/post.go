@@ -91,8 +91,8 @@ func classifyStatus(status int) audit.ErrorType {
 	}
 }
 
-// retryAfter reads the header of that name: seconds, or a date. 0 is what says
-// nothing, and what is over; the most is maxRetryAfter.
+// retryAfter reads the header of that name: seconds, or a date. 0 is for no
+// header, a wrong one, and a time that is over; the most is maxRetryAfter.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	text := strings.TrimSpace(h.Get("Retry-After"))
 	if text == "" {
@@ -112,8 +112,8 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	return min(max(at.Sub(now), 0), MaxRetryAfter)
 }
 
-// limitsRate reports whether the answer says that the receiver wants nothing
-// else either for a while.
+// limitsRate reports whether the endpoint wants nothing else either for a
+// while.
 func limitsRate(status int) bool {
 	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
 }

@@ -50,7 +50,7 @@ type Config struct {
 type Signer struct {
 	standard []standardKey
 	convox   [][]byte
-	// KeyIDs tell in the audit record which keys signed: a short one-way
+	// KeyIDs name the keys that signed in the audit record: a short one-way
 	// digest of each, from which nothing can be signed.
 	KeyIDs []string
 }
@@ -143,7 +143,7 @@ func (s *Signer) addConvox(key configopaque.String) error {
 var errNotRandom = errors.New("is not random enough to be a key; make one with: openssl rand")
 
 // Sign sets the headers of one attempt. The id and the time are sent even
-// without a key: receivers tell repetitions by the id.
+// without a key: receivers recognize repetitions by the id.
 func (s *Signer) Sign(h http.Header, id string, now time.Time, body []byte) {
 	unix := strconv.FormatInt(now.Unix(), 10)
 	h.Set(HeaderID, id)

@@ -185,7 +185,7 @@ func (s *Store) Forget(items []*delivery.Item) {
 	})
 }
 
-// release removes the event when nobody needs it any more.
+// release removes the event when nothing needs it any more.
 func (s *Store) release(set setter, it *delivery.Item) {
 	if it.Refs--; it.Refs == 0 {
 		set(eventKey(it.Slot), nil)

@@ -28,7 +28,7 @@ const (
 	maxKeyFile = 64 << 10 // what is longer is no key
 )
 
-// Config says where audit records are kept beside the Collector's log.
+// Config configures where audit records are kept beside the Collector's log.
 type Config struct {
 	// Path of the audit file; empty is no file. Its folder must exist. Every
 	// exporter needs a file of its own.
@@ -40,7 +40,7 @@ type Config struct {
 	// gpuctl audit keygen makes it. Without it there are no checkpoints.
 	CheckpointKeyFile string `mapstructure:"checkpoint_key_file"`
 	// PreviousKeysFile holds public keys of earlier checkpoint keys, one a line:
-	// a log whose last checkpoint is of one of them is continued. A log that none
+	// a log with a last checkpoint by one of them is continued. A log that none
 	// of the keys has signed is set aside at the start.
 	PreviousKeysFile string `mapstructure:"previous_keys_file"`
 	// CheckpointInterval is how often a checkpoint is written when something
@@ -50,7 +50,7 @@ type Config struct {
 	MaxBytes int64 `mapstructure:"max_bytes"`
 	// MaxFiles to keep, the one that is being written included; 0 is 10.
 	MaxFiles int `mapstructure:"max_files"`
-	// Sync says what outlives a power cut: every checkpoint (default) or every
+	// Sync is what outlives a power cut: every checkpoint (default) or every
 	// record.
 	Sync string `mapstructure:"sync"`
 	// Store is the id of an extension that also gets the records.
@@ -142,7 +142,7 @@ func (c *Config) previousKeys() (*audit.PublicKeys, error) {
 	return keys, nil
 }
 
-// exposed are the keys whose files every user of the machine can read.
+// exposed are the key files that every user of the machine can read.
 func (c *Config) exposed() map[string]string {
 	files := map[string]string{}
 	if runtime.GOOS == "windows" {

@@ -51,8 +51,8 @@ func New(logger *zap.Logger, log Log) *Trail {
 	return &Trail{courtesy: logSink{unsampled.Logger(logger)}, logger: logger, log: log}
 }
 
-// headStore keeps the head of the audit log where whoever can write the log's
-// folder need not be able to write.
+// headStore keeps the head of the audit log where a writer of the log's folder
+// need not be able to write.
 type headStore interface {
 	// KeptHead returns the head that was stored last; nil if none is known.
 	KeptHead(ctx context.Context, path string) (*audit.Head, error)
@@ -178,7 +178,7 @@ func (t *Trail) Close() error {
 	return nil
 }
 
-// remedyFor says what to do where the audit file cannot be opened. A folder that
+// remedyFor returns what to do if the audit file cannot be opened. A folder that
 // is missing is not made: it may be a volume that is not mounted, and the
 // evidence would then lie where nothing keeps it.
 func remedyFor(path string, err error) string {
