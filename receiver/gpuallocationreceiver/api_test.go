@@ -24,7 +24,7 @@ import (
 
 // What the log has where objects cannot be read.
 const (
-	slicesMissing = "The node's ResourceSlices cannot be read: devices of DRA are as they were last listed, or have no gpu.allocation where they never were"
+	slicesMissing = "the node's ResourceSlices cannot be read: devices of DRA are as they were last listed, or have no gpu.allocation where they never were"
 	claimsMissing = "ResourceClaims cannot be read: it is not known whether their devices are held or only looked at, they have no gpu.allocation and are not free"
 )
 
@@ -237,7 +237,7 @@ func TestKubernetesHangs(t *testing.T) {
 }
 
 func TestWithoutKubernetes(t *testing.T) {
-	const told = "The Kubernetes API is not asked: devices of ResourceClaims (DRA) have no gpu.allocation, the node has no gpu.node.schedulable and gpu.node.mig.reconfiguring, and MPS is told as time-slicing"
+	const told = "the Kubernetes API is not read: devices of ResourceClaims (DRA) have no gpu.allocation, the node has no gpu.node.schedulable and gpu.node.mig.reconfiguring, and MPS appears as time-slicing"
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	for name, tt := range map[string]struct {
 		auth k8sclient.AuthType

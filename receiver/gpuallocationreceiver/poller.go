@@ -111,17 +111,17 @@ func (p *poller) tell(ctx context.Context, a kubelet.Answer) {
 	case a.ListErr != nil:
 		if p.causes.Due("list "+string(list), now) {
 			p.failing = true
-			p.r.logger.Warn("The kubelet does not say who holds which device",
+			p.r.logger.Warn("the kubelet does not list the owners of devices",
 				zap.String("outcome", string(list)), zap.String("remedy", kubelet.Remedies[list]),
 				zap.String("cause", kubelet.Cause(a.ListErr)), zap.String("socket", p.r.cfg.Socket))
 		}
 		return
 	case p.failing:
 		p.failing = false
-		p.r.logger.Info("The kubelet says again who holds which device")
+		p.r.logger.Info("the kubelet lists the owners of devices again")
 	}
 	if a.AllocatableErr != nil && p.causes.Due("allocatable "+string(allocatable), now) {
-		p.r.logger.Warn("The kubelet does not say which devices it has: after three poll intervals none is known to be free",
+		p.r.logger.Warn("the kubelet does not list its devices: after three poll intervals none is known to be free",
 			zap.String("outcome", string(allocatable)), zap.String("remedy", kubelet.Remedies[allocatable]),
 			zap.String("cause", kubelet.Cause(a.AllocatableErr)))
 	}
@@ -133,10 +133,10 @@ func (p *poller) expectsNone(list kubelet.Outcome) bool {
 	away := list == kubelet.Absent && p.r.cfg.Optional && !p.there
 	switch was := p.r.away.Swap(away); {
 	case away && !was:
-		p.r.logger.Info("no kubelet here: who owns a device is what the exporter's labels say, until the socket is there",
+		p.r.logger.Info("no kubelet here: owners of devices are those of the exporter's labels until the socket exists",
 			zap.String("socket", p.r.cfg.Socket))
 	case !away && was:
-		p.r.logger.Info("the kubelet's socket is there", zap.String("socket", p.r.cfg.Socket), zap.String("node", p.r.cfg.NodeName))
+		p.r.logger.Info("the kubelet's socket exists", zap.String("socket", p.r.cfg.Socket), zap.String("node", p.r.cfg.NodeName))
 	}
 	if !away && !p.there {
 		p.there = true
@@ -154,13 +154,13 @@ func (p *poller) tellOdd(s *snapshot.Snapshot, tl *snapshot.Tally, v snapshot.Vi
 			p.r.logger.Warn(message, zap.Int("count", n))
 		}
 	}
-	warn("bad_id", "The kubelet lists devices whose id or resource is empty, too long or not printable: they are left out", tl.Refused[snapshot.BadID])
-	warn("bad_holder", "The kubelet lists devices of containers without a valid name: their holder is unknown", tl.Refused[snapshot.BadOwner])
-	warn("containers_limit", "More containers hold devices than max_containers allows: the rest is left out, and no device is known to be free", tl.Refused[snapshot.ContainersLimit])
-	warn("devices_limit", "The kubelet lists more devices than max_devices allows: the rest is left out", tl.Refused[snapshot.DevicesLimit])
-	warn("shares", "The kubelet did not list the replicas of shared devices: shares are computed from those that are held", tl.SharesAssumed)
-	warn("contested", "The kubelet lists devices under several containers at once, as kubelets before 1.34 do with pods that are finished: each is emitted", s.States.Contested)
+	warn("bad_id", "the kubelet lists devices with an id or resource that is empty, too long or not printable: they are left out", tl.Refused[snapshot.BadID])
+	warn("bad_holder", "the kubelet lists devices of containers without a valid name: their owner is unknown", tl.Refused[snapshot.BadOwner])
+	warn("containers_limit", "more containers own devices than max_containers allows: the rest is left out, and no device is known to be free", tl.Refused[snapshot.ContainersLimit])
+	warn("devices_limit", "the kubelet lists more devices than max_devices allows: the rest is left out", tl.Refused[snapshot.DevicesLimit])
+	warn("shares", "the kubelet did not list the replicas of shared devices: shares are computed from those that are held", tl.SharesAssumed)
+	warn("contested", "the kubelet lists devices under several containers at once, as kubelets before 1.34 do with pods that are finished: each is emitted", s.States.Contested)
 	if !v.DRA {
-		warn("dra", "Containers hold GPUs through ResourceClaims (DRA): they have no gpu.allocation, since the Kubernetes API is not asked about them (dra::enabled, auth_type)", s.States.UnresolvedDRA)
+		warn("dra", "containers own GPUs through ResourceClaims (DRA): they have no gpu.allocation, since the Kubernetes API is not read for them (dra::enabled, auth_type)", s.States.UnresolvedDRA)
 	}
 }

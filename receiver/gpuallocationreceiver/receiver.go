@@ -133,7 +133,7 @@ func (r *allocationReceiver) connect() error {
 	switch {
 	case errors.Is(err, k8sclient.ErrNotInCluster):
 		tell := func() {
-			r.logger.Warn("The Kubernetes API is not asked: devices of ResourceClaims (DRA) have no gpu.allocation, the node has no gpu.node.schedulable and gpu.node.mig.reconfiguring, and MPS is told as time-slicing",
+			r.logger.Warn("the Kubernetes API is not read: devices of ResourceClaims (DRA) have no gpu.allocation, the node has no gpu.node.schedulable and gpu.node.mig.reconfiguring, and MPS appears as time-slicing",
 				zap.String("cause", kubelet.Cause(err)))
 		}
 		if r.cfg.Optional {
@@ -230,7 +230,7 @@ func (r *allocationReceiver) emit(ctx context.Context, told *logonce.Causes) {
 		}
 	default:
 		if told.Due("stale", now) {
-			r.logger.Warn("The kubelet's last answer is older than three poll intervals: gpu.allocation is not emitted until it answers",
+			r.logger.Warn("the kubelet's last answer is older than three poll intervals: gpu.allocation is not emitted until it answers",
 				zap.Duration("age", now.Sub(s.At)))
 		}
 	}
@@ -245,6 +245,6 @@ func (r *allocationReceiver) emit(ctx context.Context, told *logonce.Causes) {
 	err := r.next.ConsumeMetrics(ctx, md)
 	r.obs.EndMetricsOp(ctx, "pod_resources", points, err)
 	if err != nil && told.Due("refused", now) {
-		r.logger.Warn("The next component refused gpu.allocation; it is sent again with the next interval", zap.Error(err))
+		r.logger.Warn("the next component refused gpu.allocation; it is sent again with the next interval", zap.Error(err))
 	}
 }

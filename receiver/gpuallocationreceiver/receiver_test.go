@@ -60,7 +60,7 @@ func TestChangeIsEmittedWithTheNextPoll(t *testing.T) {
 
 // A hung kubelet must not look alive.
 func TestOldSnapshotsAreNotEmitted(t *testing.T) {
-	const stale = "The kubelet's last answer is older than three poll intervals: gpu.allocation is not emitted until it answers"
+	const stale = "the kubelet's last answer is older than three poll intervals: gpu.allocation is not emitted until it answers"
 	s := oneOfTwo()
 	story(t, s, func(t *testing.T, r *run) {
 		until(r, 21)
@@ -77,14 +77,14 @@ func TestOldSnapshotsAreNotEmitted(t *testing.T) {
 		until(r, 600)
 		assert.Empty(t, r.taken())
 		assert.Equal(t, 1, r.told(stale))
-		assert.Equal(t, 1, r.told("The kubelet does not say who holds which device"))
+		assert.Equal(t, 1, r.told("the kubelet does not list the owners of devices"))
 
 		s.set(func(s *script) { s.hangs = false })
 		until(r, 608)
 		got = r.taken()
 		require.NotEmpty(t, got, "it does not wait for the interval")
 		assert.Equal(t, []string{"-/-/- " + gpuB + " 0 nvidia.com/gpu none true", "ml/a/main " + gpuA + " 1 nvidia.com/gpu none true"}, lines(got[0].md))
-		assert.Equal(t, 1, r.told("The kubelet says again who holds which device"))
+		assert.Equal(t, 1, r.told("the kubelet lists the owners of devices again"))
 		assert.Less(t, r.age(), 8.0)
 	}, func(c *Config) { c.CollectionInterval = time.Second })
 }
@@ -92,7 +92,7 @@ func TestOldSnapshotsAreNotEmitted(t *testing.T) {
 // A machine need not have a kubelet: that it has none is said once, and is no fault; one
 // that comes is asked, and from then on has to be there.
 func TestKubeletThatMayBeAbsent(t *testing.T) {
-	const absent = "no kubelet here: who owns a device is what the exporter's labels say, until the socket is there"
+	const absent = "no kubelet here: owners of devices are those of the exporter's labels until the socket exists"
 	host, err := os.Hostname()
 	require.NoError(t, err)
 	s := oneOfTwo()
@@ -115,12 +115,12 @@ func TestKubeletThatMayBeAbsent(t *testing.T) {
 		require.NotEmpty(t, got, "it does not wait for the interval")
 		node, ok := got[0].md.ResourceMetrics().At(0).Resource().Attributes().Get(names.K8sNodeName)
 		assert.True(t, ok && node.Str() == strings.ToLower(host), node.AsString())
-		assert.Equal(t, 1, r.told("the kubelet's socket is there"))
-		assert.Equal(t, 1, r.logs.FilterMessageSnippet("The Kubernetes API is not asked").Len(), "now it matters")
+		assert.Equal(t, 1, r.told("the kubelet's socket exists"))
+		assert.Equal(t, 1, r.logs.FilterMessageSnippet("the Kubernetes API is not read").Len(), "now it matters")
 
 		s.set(func(s *script) { s.err = fs.ErrNotExist })
 		until(r, 3620)
-		assert.Equal(t, 1, r.told("The kubelet does not say who holds which device"))
+		assert.Equal(t, 1, r.told("the kubelet does not list the owners of devices"))
 		assert.True(t, ages())
 	}, may)
 }
@@ -222,7 +222,7 @@ func TestPipelineBlocksAndRefuses(t *testing.T) {
 		require.NotEmpty(t, got)
 		assert.Equal(t, []string{"-/-/- " + gpuA + " 0 nvidia.com/gpu none true", "-/-/- " + gpuB + " 0 nvidia.com/gpu none true"}, lines(got[0].md))
 		until(r, 120)
-		assert.Equal(t, 1, r.told("The next component refused gpu.allocation; it is sent again with the next interval"))
+		assert.Equal(t, 1, r.told("the next component refused gpu.allocation; it is sent again with the next interval"))
 		assert.NotEmpty(t, r.taken())
 	})
 }
@@ -241,7 +241,7 @@ func TestShutdownWaitsForNobody(t *testing.T) {
 				synctest.Wait()
 				r.stop()
 				assert.Equal(t, r.receiver.created, time.Now(), "no time went by")
-				assert.Zero(t, r.logs.FilterMessage("The kubelet does not say who holds which device").Len())
+				assert.Zero(t, r.logs.FilterMessage("the kubelet does not list the owners of devices").Len())
 			})
 		})
 	}
