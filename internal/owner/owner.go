@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
 )
 
 // Owner is a container of a Kubernetes pod, or the whole pod where Container is
@@ -32,17 +33,10 @@ type Owner struct {
 // Of is the owner that the k8s.* attributes name, as far as they do.
 func Of(attrs pcommon.Map) Owner {
 	return Owner{
-		Namespace: str(attrs, names.K8sNamespaceName),
-		Pod:       str(attrs, names.K8sPodName),
-		Container: str(attrs, names.K8sContainerName),
+		Namespace: points.Str(attrs, names.K8sNamespaceName),
+		Pod:       points.Str(attrs, names.K8sPodName),
+		Container: points.Str(attrs, names.K8sContainerName),
 	}
-}
-
-func str(attrs pcommon.Map, key string) string {
-	if v, ok := attrs.Get(key); ok && v.Type() == pcommon.ValueTypeStr {
-		return v.Str()
-	}
-	return ""
 }
 
 // Put writes the attributes of o, and none for what is empty.

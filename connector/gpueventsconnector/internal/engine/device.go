@@ -17,6 +17,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rules/devicerules"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/subject"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
 )
 
 // device is a device that is watched.
@@ -83,7 +84,7 @@ func (d *device) read(in *input, p pmetric.NumberDataPoint, v float64, delta boo
 		s := &in.reads[i]
 		value := 0
 		if s.Attribute != "" {
-			if value = slices.Index(s.Values, str(p.Attributes(), s.Attribute)); value < 0 {
+			if value = slices.Index(s.Values, points.Str(p.Attributes(), s.Attribute)); value < 0 {
 				continue
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rules/servicerules"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/subject"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
 )
 
 // moment is one evaluation of one service. All metrics of an evaluation have
@@ -76,7 +77,7 @@ func (b *batch) verifyEnds() {
 // read takes a point of an evaluation, and reports whether it is valid.
 func (b *batch) read(resource pcommon.Map, metric string, p pmetric.NumberDataPoint) (valid bool) {
 	s := serviceOf(resource, p.Attributes())
-	v, gone := number(p), p.Flags().NoRecordedValue()
+	v, gone := points.Value(p), p.Flags().NoRecordedValue()
 	if s.Name == "" || (math.IsNaN(v) || math.IsInf(v, 0)) && !gone {
 		return false
 	}
@@ -120,7 +121,7 @@ func gather(changes []unfinished, md pmetric.Metrics) map[moment]*servicerules.D
 		if !servicerules.ReadsDetails(metric) {
 			return
 		}
-		v := number(p)
+		v := points.Value(p)
 		if math.IsNaN(v) {
 			return
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/subject"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
 )
 
 // resource is the resource of the points that are read.
@@ -80,7 +81,7 @@ func (r *resource) describe() {
 func (r *resource) node(p pmetric.NumberDataPoint) subject.Node {
 	node := r.facts.Node
 	if node == "" {
-		node = event.Bounded(str(p.Attributes(), names.K8sNodeName))
+		node = event.Bounded(points.Str(p.Attributes(), names.K8sNodeName))
 	}
 	return subject.Node{Cluster: r.device.Cluster, Name: node}
 }
@@ -111,11 +112,11 @@ func (e *Engine) timesOf(rm pmetric.ResourceMetrics) []pcommon.Timestamp {
 			if !e.devices.on && e.inputs.table.Get(m.Name()) == nil {
 				continue
 			}
-			points, ok := numberPoints(m)
+			dps, ok := points.Numbers(m)
 			if !ok {
 				continue
 			}
-			for _, p := range points.All() {
+			for _, p := range dps.All() {
 				t := p.Timestamp()
 				if n := len(e.times); n > 0 && e.times[n-1] == t {
 					continue
@@ -137,11 +138,11 @@ func (e *Engine) readResource(r *resource, rm pmetric.ResourceMetrics) {
 			if in == nil && r.live && !measure {
 				continue
 			}
-			points, ok := numberPoints(m)
+			dps, ok := points.Numbers(m)
 			if !ok {
 				continue
 			}
-			for _, p := range points.All() {
+			for _, p := range dps.All() {
 				if r.at != 0 && p.Timestamp() != r.at {
 					continue
 				}
@@ -210,7 +211,7 @@ func (e *Engine) readPoint(r *resource, in *input, m pmetric.Metric, p pmetric.N
 	if p.Flags().NoRecordedValue() {
 		return // an end: absent input leaves a state unchanged
 	}
-	v := number(p)
+	v := points.Value(p)
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		e.invalid(metric)
 		return
@@ -231,12 +232,12 @@ func (e *Engine) readDevice(r *resource, in *input, m pmetric.Metric, p pmetric.
 	if r.notGPU || r.replica {
 		return
 	}
-	if t := str(p.Attributes(), names.HwType); t != "" && t != names.HwTypeGPU {
+	if t := points.Str(p.Attributes(), names.HwType); t != "" && t != names.HwTypeGPU {
 		return
 	}
 	id := r.device.ID
 	if id == "" {
-		if id = event.Bounded(str(p.Attributes(), names.HwID)); id == "" {
+		if id = event.Bounded(points.Str(p.Attributes(), names.HwID)); id == "" {
 			e.invalid(m.Name())
 			return
 		}
@@ -246,7 +247,7 @@ func (e *Engine) readDevice(r *resource, in *input, m pmetric.Metric, p pmetric.
 		return
 	}
 	d.measured = d.measured || in.measured
-	valid, room := d.read(in, p, v, isDelta(m))
+	valid, room := d.read(in, p, v, points.IsDelta(m))
 	if !valid {
 		e.invalid(m.Name())
 	}
