@@ -17,7 +17,6 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/exporter"
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
@@ -109,7 +108,7 @@ func newExporter(set exporter.Settings, cfg *Config, env environment) (*webhookE
 	if e.telemetry, err = metadata.NewTelemetryBuilder(set.TelemetrySettings); err != nil {
 		return nil, err
 	}
-	e.common = &commonMetrics{telemetry: e.telemetry, exporter: attribute.String("exporter", set.ID.String())}
+	e.common = newCommonMetrics(e.telemetry, set.ID)
 	e.status = &storageStatus{telemetry: e.telemetry, logger: e.logger, health: e.health}
 	e.lifetime, e.endLife = context.WithCancel(context.Background())
 	e.shared = &dispatch.Shared{

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"sync/atomic"
 
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
@@ -114,6 +115,12 @@ func (s *storageStatus) recovered() {
 type commonMetrics struct {
 	telemetry *metadata.TelemetryBuilder
 	exporter  attribute.KeyValue
+	option    metric.MeasurementOption // with exporter alone
+}
+
+func newCommonMetrics(tb *metadata.TelemetryBuilder, exporter component.ID) *commonMetrics {
+	attr := attribute.String("exporter", exporter.String())
+	return &commonMetrics{telemetry: tb, exporter: attr, option: metric.WithAttributeSet(attribute.NewSet(attr))}
 }
 
 // count counts the events whose last delivery this record ends. Each event counts
@@ -123,15 +130,19 @@ func (m *commonMetrics) count(d *delivery.Delivery, rec *audit.Record) {
 	if !rec.NextAttempt.IsZero() || rec.Trigger != audit.TriggerEvent {
 		return
 	}
-	for _, fate := range d.End(rec) {
-		counter := m.telemetry.ExporterSentLogRecords
-		switch fate {
-		case delivery.Failed:
-			counter = m.telemetry.ExporterSendFailedLogRecords
-		case delivery.Refused:
-			counter = m.telemetry.ExporterEnqueueFailedLogRecords
+	ended := d.End(rec)
+	for fate, n := range ended {
+		if n == 0 {
+			continue
 		}
-		counter.Add(context.Background(), 1, metric.WithAttributes(m.exporter))
+		switch delivery.Fate(fate) {
+		case delivery.Delivered:
+			m.telemetry.ExporterSentLogRecords.Add(context.Background(), n, m.option)
+		case delivery.Failed:
+			m.telemetry.ExporterSendFailedLogRecords.Add(context.Background(), n, m.option)
+		case delivery.Refused:
+			m.telemetry.ExporterEnqueueFailedLogRecords.Add(context.Background(), n, m.option)
+		}
 	}
 }
 

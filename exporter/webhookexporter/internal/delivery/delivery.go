@@ -180,8 +180,8 @@ func webhookID(eventID string) string {
 }
 
 // End ends the delivery of each of its events, as its last record states. It
-// returns what became of the events whose last delivery this was.
-func (d *Delivery) End(rec *audit.Record) []Fate {
+// returns how many events it was the last delivery of, by what became of them.
+func (d *Delivery) End(rec *audit.Record) (ended [Refused + 1]int64) {
 	f := Failed
 	switch {
 	case rec.Outcome == audit.Succeeded:
@@ -189,11 +189,8 @@ func (d *Delivery) End(rec *audit.Record) []Fate {
 	case d.Refused:
 		f = Refused
 	}
-	var ended []Fate
 	for _, p := range d.Parts {
-		if event := p.Item.End(f); event != Open {
-			ended = append(ended, event)
-		}
+		ended[p.Item.End(f)]++
 	}
 	return ended
 }
