@@ -45,7 +45,7 @@ func averageKey(metric, pipe string) string {
 	return metric + " " + pipe
 }
 
-// fullPages is the node whose exporter has all fields on its page; the others
+// fullPages is the node with an exporter that has all fields on its page; the others
 // have what an exporter has by default. So some pods of a service have a field
 // and some have not, and those must not pull its average down.
 const fullPages = "whole"
@@ -114,7 +114,7 @@ func (w *world) judgeAverages(e *evaluation) {
 		case some && !said:
 			w.verdict.violate("averages", "%s has no %s at %s, and all of its pods report", e.service, a.key, w.clock(e.at))
 		case said && !some:
-			w.verdict.violate("averages", "%s has a %s of %.4f at %s, and none of its devices tells it", e.service, a.key, value, w.clock(e.at))
+			w.verdict.violate("averages", "%s has a %s of %.4f at %s, and none of its devices reports it", e.service, a.key, value, w.clock(e.at))
 		case said && (value < low-a.rounding || value > high+a.rounding):
 			w.verdict.violate("averages", "%s has a %s of %.4f at %s, in truth between %.4f and %.4f", e.service, a.key, value, w.clock(e.at), low, high)
 		case said:

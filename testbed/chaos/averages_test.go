@@ -121,7 +121,7 @@ func TestJudgeAveragesThatNobodyTells(t *testing.T) {
 	for _, key := range []string{names.ServicePower.Name, names.ServicePodPower.Name, names.ServiceSMActive.Name, names.ServicePipeActive.Name + " fp16"} {
 		assert.NotContains(t, e.values, key)
 		e.values[key] = 0
-		assert.Contains(t, finds(e), "none of its devices tells it", key)
+		assert.Contains(t, finds(e), "none of its devices reports it", key)
 		delete(e.values, key)
 	}
 }

@@ -60,7 +60,7 @@ func (w *world) toldOfPartial(since time.Time) {
 		// Those of the round before were checked then.
 		times = slices.DeleteFunc(times, func(at time.Time) bool { return !at.After(since) })
 		if len(times) > 2 && !told[service] {
-			w.verdict.violate("events", "%s was said to be partial %d times, and no event of it was raised", service, len(times))
+			w.verdict.violate("events", "%s was reported as partial %d times, and no event of it was raised", service, len(times))
 		}
 	}
 }
@@ -227,7 +227,7 @@ func (w *world) verify(ctx context.Context) {
 // finish waits until all events are delivered, ends the collectors in good order, and
 // compares the accounts of deliveries.
 func (w *world) finish(ctx context.Context) error {
-	w.say("the last round is over; waiting until everything was told")
+	w.say("the last round is over; waiting until everything was delivered")
 	last, since, began := -1, time.Now(), time.Now()
 	for time.Since(since) < 4*time.Second || w.waiting(ctx) > 0 {
 		if time.Since(began) > 90*time.Second {
@@ -319,7 +319,7 @@ func (w *world) deliveries() error {
 		facts.Connections[r.Name] = r.Connections()
 		facts.Requests = append(facts.Requests, r.Requests()...)
 	}
-	// What the gateway took in the moment before its end may have come to the
+	// What the gateway accepted in the moment before its end may have reached the
 	// webhooks and not to the recorder.
 	for _, record := range records {
 		for _, id := range record.EventIDs {
@@ -342,7 +342,7 @@ func (w *world) deliveries() error {
 		w.verdict.violate("deliveries", "%s", finding)
 	}
 	if kinds["unreadable"] > kinds["torn"] {
-		w.verdict.violate("audit", "%d lines cannot be read, but only %d are told to be torn", kinds["unreadable"], kinds["torn"])
+		w.verdict.violate("audit", "%d lines cannot be read, but only %d are reported as torn", kinds["unreadable"], kinds["torn"])
 	}
 	return nil
 }

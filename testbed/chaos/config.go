@@ -23,7 +23,7 @@ const (
 	staleness = 6 * time.Second
 	warmup    = 4 * time.Second
 	grace     = 15 * time.Second // reconnect_grace: gRPC's pauses do not shrink
-	maxAge    = 4 * time.Second  // of what gpu.allocation said
+	maxAge    = 4 * time.Second  // of what gpu.allocation reported
 )
 
 type m = map[string]any
@@ -37,7 +37,7 @@ func merged(overlay m) (string, error) {
 }
 
 // agentOf is the agent of a node: config/agent.yaml at this pace, with a second
-// exporter that tells the judge beside the gateway.
+// exporter that sends to the judge beside the gateway.
 func (w *world) agentOf(n *node, link string, ports collector.Ports, pprof int) (*process.Process, error) {
 	_, exporter, err := net.SplitHostPort(n.exporter.Addr())
 	if err != nil {
@@ -91,7 +91,7 @@ func (w *world) config(name string) string { return filepath.Join(w.Config, name
 func (w *world) binary(name string) string { return filepath.Join(w.Bin, name) }
 
 // gatewayOf is the gateway: config/gateway.yaml at this pace, with webhooks, and
-// a copy of all that it says to the judge.
+// a copy of all that it sends to the judge.
 func (w *world) gatewayOf(ports collector.Ports, pprof int) (*process.Process, error) {
 	p := &process.Process{Name: "gateway", Binary: w.binary("otelcol-gpu"), Dir: w.Dir, Ports: ports, Pprof: pprof, Died: w.died, Ended: w.ended, Env: w.access()}
 	overlay := ports.Overlay()

@@ -30,7 +30,7 @@ type life struct {
 	from, to time.Time
 }
 
-// shared says that it holds replicas of GPUs that others hold too.
+// shared reports whether it holds replicas of GPUs that others hold too.
 func (l *life) shared() bool {
 	return slices.ContainsFunc(l.pod.ids, func(id string) bool { return strings.Contains(id, "::") })
 }
@@ -48,8 +48,8 @@ type history struct {
 	mu        sync.Mutex
 	disturbed []span // from the first fault of a round to the fleet being whole
 	silent    []span // nodes of which nothing can be known, for sure
-	deaf      []span // nodes whose kubelet says nothing, for sure
-	frozen    []span // nodes whose exporter's pages stand still, for sure
+	deaf      []span // nodes with a kubelet that does not answer, for sure
+	frozen    []span // nodes with an exporter that serves frozen pages, for sure
 	lives     []life
 	stalled   time.Duration // in sum
 	whole     []time.Time   // when the fleet was found to be whole
@@ -82,14 +82,14 @@ func end(list []span, what string, at time.Time) {
 	}
 }
 
-// disturb says that a place is not as it should be from now on.
+// disturb records that a place is not as it should be from now on.
 func (h *history) disturb(place string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	begin(&h.disturbed, place, time.Now())
 }
 
-// recovered says that everything is as it should be.
+// recovered records that everything is as it should be.
 func (h *history) recovered(at time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -112,7 +112,7 @@ func (h *history) wholeBefore(at time.Time) (last time.Time) {
 	return last
 }
 
-// silence says that nothing can be known of a node from now on, or again.
+// silence records that nothing can be known of a node from now on, or again.
 func (h *history) silence(node string, on bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -123,7 +123,7 @@ func (h *history) silence(node string, on bool) {
 	end(h.silent, node, time.Now())
 }
 
-// deafen says that a node's kubelet does not answer from now on, or does again.
+// deafen records that a node's kubelet does not answer from now on, or does again.
 func (h *history) deafen(node string, on bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -134,7 +134,7 @@ func (h *history) deafen(node string, on bool) {
 	end(h.deaf, node, time.Now())
 }
 
-// freeze says that the pages of a node's exporter stand still from now on, or change again.
+// freeze records that the pages of a node's exporter are frozen from now on, or change again.
 func (h *history) freeze(node string, on bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -157,7 +157,7 @@ func (h *history) frozenAt(node string, at time.Time) (s span, ok bool) {
 	return span{}, false
 }
 
-// stall says that the machine had no time from one moment to another.
+// stall records that the machine was overloaded from one moment to another.
 func (h *history) stall(from, to time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -204,9 +204,9 @@ func (h *history) wasSilent(node string, from, to time.Time) bool {
 	return false
 }
 
-// silences are the disturbances as the judge of holders takes them: whoever was
-// disturbed may not know a holder, and, if deaf is wanted, who hears nothing from
-// the kubelet must not name one.
+// silences are the disturbances as the judge of owners takes them: a disturbed node
+// may not know an owner, and, if deaf is wanted, a node without answers from the
+// kubelet must not name one.
 func (h *history) silences(nodes []string, deaf bool) (out []ownership.Silence) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

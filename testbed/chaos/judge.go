@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// settle is how long points wait for their judge: what the ledger is told of
+	// settle is how long points wait for their judge: the ledger's entry about
 	// a change comes after the change.
 	settle = 3 * time.Second
 	// late is what scrape, batch, wire and evaluation take in all.
@@ -41,9 +41,9 @@ func (w *world) judgeBefore(t time.Time) {
 	for _, n := range w.nodes {
 		nodes = append(nodes, n.name)
 	}
-	// A MIG instance cannot be joined to what the kubelet says, so that the
-	// exporter's labels say whose it is: a silent kubelet is no reason to be
-	// silent of it.
+	// A MIG instance cannot be joined to what the kubelet reports, so that the
+	// exporter's labels name its owner: a silent kubelet is no reason to report
+	// none.
 	var joined, labelled []ownership.Point
 	for i := range points {
 		if strings.Contains(points[i].Device, "/") {
@@ -70,7 +70,7 @@ func (w *world) judgeBefore(t time.Time) {
 // a gateway that was away is not that old.
 const oldXID = time.Minute
 
-// judgeClaims judges what was said over time: the states of pods, that exporters are not
+// judgeClaims judges what was reported over time: the states of pods, that exporters are not
 // frozen, and events that arrived before a time.
 func (w *world) judgeClaims(t time.Time) {
 	states, notFrozen := w.recorder.claimed()
@@ -83,7 +83,7 @@ func (w *world) judgeClaims(t time.Time) {
 		word := &notFrozen[i]
 		s, ok := w.history.frozenAt(word.Node, word.At)
 		if since := w.agentSince(word.Node); ok && !word.Known(claims.Frozen{From: s.from, To: s.to, Agent: since}) {
-			w.verdict.violate("frozen", "the agent of %s cannot know yet that the exporter is not frozen, which it said at %s", word.Node, w.clock(word.At))
+			w.verdict.violate("frozen", "the agent of %s cannot know yet that the exporter is not frozen, which it reported at %s", word.Node, w.clock(word.At))
 		}
 	}
 	events := w.recorder.Events()
@@ -100,7 +100,7 @@ func (w *world) judgeClaims(t time.Time) {
 		case e.name == names.EventServicePartial && e.state == names.EventCleared:
 			service := e.key[strings.LastIndex(e.key, "/")+1:]
 			if b := w.bounds(service, e.at); float64(b.certain) > threshold*float64(b.certain+b.maybe+b.there) {
-				w.verdict.violate("cleared", "%s is said to be no longer partial at %s, and %d of its pods are missing", service, w.clock(e.at), b.certain)
+				w.verdict.violate("cleared", "%s is reported as no longer partial at %s, and %d of its pods are missing", service, w.clock(e.at), b.certain)
 			}
 		}
 	}
@@ -118,9 +118,9 @@ func (w *world) agentSince(node string) (since time.Time) {
 
 // bounds are how many pods of a service may and must be missing at a time.
 type bounds struct {
-	certain int // missing, whoever looks
+	certain int // missing, for every observer
 	maybe   int // missing or not
-	there   int // settled and reporting, whoever looks
+	there   int // settled and reporting, for every observer
 }
 
 func (w *world) bounds(service string, at time.Time) (b bounds) {
@@ -154,7 +154,7 @@ func (w *world) judgeEvaluation(e *evaluation) {
 	}
 	from := e.at.Add(-interval)
 	if w.history.wasDisturbed(gatewayPlace, from, e.at) {
-		return // it may not know yet, and says so or is not there
+		return // it may not know yet, and reports that, or does not run
 	}
 	b := w.bounds(e.service, e.at)
 	if b == (bounds{}) {
@@ -174,11 +174,11 @@ func (w *world) judgeEvaluation(e *evaluation) {
 	may := b.certain+b.maybe > 0 && float64(b.certain+b.maybe)/all > threshold
 	switch {
 	case said && !may:
-		w.verdict.violate("partial", "%s is said to be partial at %s, but %d of its pods must report and only %d may be missing; said: %v",
+		w.verdict.violate("partial", "%s is reported as partial at %s, but %d of its pods must report and only %d may be missing; reported: %v",
 			e.service, w.clock(e.at), b.there, b.certain+b.maybe, e.pods)
 		return
 	case must && !said:
-		w.verdict.violate("partial", "%s is not said to be partial at %s, although %d of its %g pods are missing; said: %v",
+		w.verdict.violate("partial", "%s is not reported as partial at %s, although %d of its %g pods are missing; reported: %v",
 			e.service, w.clock(e.at), b.certain, all, e.pods)
 	}
 	if must {
@@ -188,7 +188,7 @@ func (w *world) judgeEvaluation(e *evaluation) {
 		return
 	}
 	if e.pods["reporting"] != float64(b.there) || e.pods["missing"] != 0 {
-		w.verdict.violate("pods", "%s has %d pods at %s, all of them well; said: %v", e.service, b.there, w.clock(e.at), e.pods)
+		w.verdict.violate("pods", "%s has %d pods at %s, all of them well; reported: %v", e.service, b.there, w.clock(e.at), e.pods)
 		return
 	}
 	w.judgeAverages(e)

@@ -64,7 +64,7 @@ func TestJudgePartial(t *testing.T) {
 		"a node is ill: two of four are enough":    {is: func(w *world, now time.Time) { ago(w, "c", time.Second, now) }, service: "wide", partial: 1},
 		"a node is silent, not for long":           {is: func(w *world, now time.Time) { silent(w, "a", staleness, now) }, service: "chat"},
 		"a node is silent for long":                {is: func(w *world, now time.Time) { silent(w, "a", time.Minute, now) }, service: "chat", partial: 1},
-		"a node is silent for long, and not said":  {is: func(w *world, now time.Time) { silent(w, "a", 20*time.Second, now) }, service: "chat", finds: "is not said to be partial"},
+		"a node is silent for long, and not said":  {is: func(w *world, now time.Time) { silent(w, "a", 20*time.Second, now) }, service: "chat", finds: "is not reported as partial"},
 		"one of four is silent":                    {is: func(w *world, now time.Time) { silent(w, "a", 20*time.Second, now) }, service: "wide"},
 		"two of four are silent, and not said":     {is: func(w *world, now time.Time) { silent(w, "c", 20*time.Second, now) }, service: "wide", finds: "2 of its 4 pods are missing"},
 		"the gateway starts":                       {is: func(w *world, now time.Time) { ago(w, gatewayPlace, time.Second, now) }, service: "chat", partial: 1},
@@ -126,7 +126,7 @@ func TestJudgeSilence(t *testing.T) {
 	}
 }
 
-// What is touched and what is silent, and what the judge of holders is told.
+// What is touched and what is silent, and the input of the judge of owners.
 func TestHistory(t *testing.T) {
 	h := &history{}
 	start := time.Now()
@@ -180,7 +180,7 @@ func TestMost(t *testing.T) {
 	}
 }
 
-// What was said over time and is not true, whatever was restarted meanwhile.
+// What was reported over time and is not true, whatever was restarted meanwhile.
 func TestJudgeClaims(t *testing.T) {
 	for name, tc := range map[string]struct {
 		is    func(w *world, now time.Time)

@@ -26,7 +26,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 )
 
-// apiKinds are faults of the API server. Whoever watches keeps what it knows.
+// apiKinds are faults of the API server. A client that watches keeps what it knows.
 func apiKinds() []*kind {
 	mode := func(name string, what kubeapi.Mode) *kind {
 		return &kind{name: "api_" + name, place: onAPI, recovery: relist, begin: func(w *world, _ *fault) (func() error, error) {
@@ -67,7 +67,7 @@ func processKinds() []*kind {
 				if err := errors.Join(p.Kill(), p.Start()); err != nil {
 					return nil, err
 				}
-				// Killed again while it takes up what is left.
+				// Killed again while it resumes what is left.
 				time.Sleep(time.Duration(f.rand.Int64N(int64(interval))))
 				return p.Start, p.Kill()
 			}},
@@ -112,7 +112,7 @@ func processKinds() []*kind {
 				return err
 			}, errors.Join(f.node.agent.Terminate(), f.node.agent.Start())
 		}},
-		// What the gateway says once, while what is behind it takes nothing: a pod
+		// What the gateway reports once, while its endpoints accept nothing: a pod
 		// comes before and is settled meanwhile.
 		&kind{name: "gateway_refused", place: onGateway, changes: true, weight: 1, recovery: reconnect + warmup, begin: func(w *world, f *fault) (func() error, error) {
 			for _, n := range w.nodes {
@@ -159,7 +159,7 @@ func diskKinds() []*kind {
 			return f.node.agent.Start, errors.Join(f.node.agent.Kill(), damage(f, f.node.agent.State(), "*"))
 		}},
 		// Not the deliveries that wait: what is in a damaged file of those is lost,
-		// as the documentation says.
+		// as documented.
 		{name: "gateway_state_damaged", place: onGateway, restarts: true, weight: 1, recovery: reconnect, begin: func(w *world, f *fault) (func() error, error) {
 			return w.gateway.Start, errors.Join(w.gateway.Kill(), damage(f, w.gateway.State(), "connector_*"))
 		}},
@@ -167,10 +167,10 @@ func diskKinds() []*kind {
 }
 
 // damage empties a file of a folder, or writes over the state of gpu_events, which
-// then uses a second one; what is emptied is begun anew. No other damage: bbolt
+// then uses a second one; what is emptied is created again. No other damage: bbolt
 // reads its files in goroutines of its own, where a page that makes no sense is a
 // panic, and one that is missing a SIGBUS, that file_storage cannot catch. docs/chaos.md
-// says so.
+// describes it.
 func damage(f *fault, folder, pattern string) error {
 	files, err := filepath.Glob(filepath.Join(folder, pattern))
 	if err != nil || len(files) == 0 {
@@ -208,7 +208,7 @@ func auditKinds() []*kind {
 	away := func(path string) string { return filepath.Dir(path) + "-away" }
 	return []*kind{
 		// As a rotation by another does, and a folder takes the file's place:
-		// none can be made there, whoever runs it.
+		// none can be made there, even by root.
 		of("blocked", blockAudit, os.Remove),
 		// As a volume that is mounted again.
 		of("away", func(path string) error { return os.Rename(filepath.Dir(path), away(path)) },

@@ -99,7 +99,7 @@ func TestPick(t *testing.T) {
 	require.NoError(t, err)
 	names := map[string]bool{}
 	for _, k := range all {
-		assert.False(t, names[k.name], "%s is there twice", k.name)
+		assert.False(t, names[k.name], "%s is duplicated", k.name)
 		names[k.name] = true
 	}
 	some, err := pick([]string{"gateway_kill", "exporter_down"})

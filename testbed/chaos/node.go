@@ -42,8 +42,8 @@ func (p *pod) key() kubelet.Pod {
 }
 
 // node is a node with its GPUs, its kubelet and its exporter, and the pods that
-// hold the GPUs. What changes is told to all three, to the API server and to the
-// ledger, which is the truth about holders.
+// hold the GPUs. Changes go to all three, to the API server and to the ledger,
+// which is the truth about owners.
 type node struct {
 	name     string
 	fleet    *gpusim.Fleet // this node alone
@@ -103,7 +103,7 @@ func (n *node) devices() (out []device, err error) {
 	return out, nil
 }
 
-// announce tells the kubelet what its device plugin has.
+// announce gives the kubelet the devices of its plugin.
 func (n *node) announce() error {
 	devices, err := n.devices()
 	if err != nil {
@@ -120,7 +120,7 @@ func (n *node) announce() error {
 	return nil
 }
 
-// change does something to the node and tells the ledger what was true before
+// change does something to the node and adds to the ledger what was true before
 // and after it.
 func (n *node) change(do func() error) error {
 	n.looking.Lock()
@@ -137,8 +137,8 @@ func (n *node) change(do func() error) error {
 	return n.observe(began)
 }
 
-// observe tells the ledger what is true, since some time after began. It knows
-// of the other nodes what it was told last.
+// observe adds to the ledger what is true, since some time after began. Of the
+// other nodes it has what was observed last.
 func (n *node) observe(began time.Time) error {
 	devices, err := n.devices()
 	if err != nil {
@@ -165,7 +165,7 @@ func (n *node) observe(began time.Time) error {
 }
 
 // bind lets the API server have pods some time before the kubelet: it does not
-// run what it was not told of.
+// run a pod that is not bound to it.
 func (n *node) bind(pods ...*pod) {
 	for _, p := range pods {
 		object := n.object(p)
@@ -266,7 +266,7 @@ func (n *node) Pods() []pod {
 	return out
 }
 
-// free is how many devices of a resource nobody holds.
+// free is how many devices of a resource have no owner.
 func (n *node) free(resource string) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()

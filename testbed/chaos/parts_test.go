@@ -15,7 +15,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/chaos/breakable"
 )
 
-// What is sent to the ports is hostile and, where it says so, well-formed.
+// What is sent to the ports is hostile and, where marked so, well-formed.
 func TestHostile(t *testing.T) {
 	md := hostileMetrics()
 	assert.Equal(t, len(hostileValues), md.ResourceMetrics().Len())

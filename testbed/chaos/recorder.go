@@ -22,14 +22,14 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/ownership"
 )
 
-// evaluation is what the gateway said of a service at one time.
+// evaluation is what the gateway reported about a service at one time.
 type evaluation struct {
 	service string
 	at      time.Time
 	arrived time.Time
 	pods    map[string]float64 // by state
-	partial *float64           // nil: it was not said
-	values  map[string]float64 // of averages, by their key, those that were said
+	partial *float64           // nil: it was not reported
+	values  map[string]float64 // of averages, by their key, those that were reported
 }
 
 // event is one event as the gateway handed it on.
@@ -39,7 +39,7 @@ type event struct {
 	device, code         string
 	at                   time.Time
 	arrived, again       time.Time // first and last
-	posts                int       // how often it was handed on
+	posts                int       // how often it was forwarded
 }
 
 // heard is when a device was last spoken of, and whose it was then.
@@ -49,7 +49,7 @@ type heard struct {
 }
 
 // recorder is an OTLP/gRPC server that takes what the agents send beside the
-// gateway, what the gateway hands on, and its events.
+// gateway, what the gateway forwards, and its events.
 type recorder struct {
 	*otlp.Server
 
@@ -92,7 +92,7 @@ func record() (*recorder, error) {
 	return r, err
 }
 
-// judged are the metrics whose points' holders are judged; the others of a
+// judged are the metrics with points whose owners are judged; the others of a
 // resource have the same.
 var judged = []string{names.GPUUtilization.Name, names.GPUMemoryUsage.Name, names.HwPower.Name, names.GPUAllocation.Name}
 
@@ -216,7 +216,7 @@ type evaluationKey struct {
 	at      pcommon.Timestamp
 }
 
-// evaluate adds what a metric of a service says, if it is one.
+// evaluate adds the values of a metric, if it is about a service.
 func evaluate(to map[evaluationKey]*evaluation, resource pcommon.Map, metric pmetric.Metric, now time.Time) {
 	average := averaged[metric.Name()]
 	if !average && metric.Name() != names.ServicePods.Name && metric.Name() != names.ServicePartial.Name {

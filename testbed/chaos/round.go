@@ -113,7 +113,7 @@ func (w *world) play(ctx context.Context, s *script) error {
 	for time.Since(w.started) < w.Duration {
 		if !s.calm && s.all() && time.Since(w.started) > w.Duration*3/5 {
 			s.calm = true
-			w.say("from here on no collector is started anew: what each takes is compared over a long life")
+			w.say("from here on no collector is restarted: what each takes is compared over a long life")
 		}
 		if err := w.round(ctx, s.next()); err != nil {
 			return err
@@ -135,8 +135,8 @@ type probe struct {
 // xids are codes that end no more than an application.
 var xids = []int{31, 43, 45, 13, 94, 63, 79, 119}
 
-// inject lets a GPU of any node report an XID, which must be reported. A node whose
-// state is damaged cannot know that it is new.
+// inject lets a GPU of any node report an XID, which must be reported. A node with
+// damaged state cannot know that it is new.
 func (w *world) inject(round []*fault) error {
 	n := w.nodes[w.rand.IntN(len(w.nodes))]
 	index := w.rand.IntN(4)
@@ -319,7 +319,7 @@ func (w *world) missing(ctx context.Context, probes []*probe, since time.Time) (
 		case !ok || !e.at.After(since):
 			out = append(out, service+" was not evaluated since")
 		case e.partial == nil || *e.partial != 0 || e.pods["reporting"] != float64(pods) || e.pods["missing"]+e.pods["degraded"]+e.pods["warming"]+e.pods["not_running"] != 0:
-			out = append(out, fmt.Sprintf("%s has %d pods, said: %v, partial %v", service, pods, e.pods, e.partial != nil && *e.partial == 1))
+			out = append(out, fmt.Sprintf("%s has %d pods, reported: %v, partial %v", service, pods, e.pods, e.partial != nil && *e.partial == 1))
 		}
 	}
 	for id, state := range w.ledger.Now() {
@@ -330,9 +330,9 @@ func (w *world) missing(ctx context.Context, probes []*probe, since time.Time) (
 			// A free share has no telemetry, nor has a board with instances its own
 			// utilization.
 		case !ok || !h.at.After(since):
-			out = append(out, fmt.Sprintf("nothing was heard of %s on %s since", id, state.Node))
+			out = append(out, fmt.Sprintf("nothing was received about %s on %s since", id, state.Node))
 		case len(state.Holders) == 1 && h.holder.Pod != state.Holders[0].Pod, len(state.Holders) == 1 && h.holder.UID != "" && h.holder.UID != state.Holders[0].UID, len(state.Holders) == 0 && h.holder.Pod != "":
-			out = append(out, fmt.Sprintf("%s on %s is said to be held by %s, but it is %v", id, state.Node, h.holder, state.Holders))
+			out = append(out, fmt.Sprintf("%s on %s is reported as owned by %s, but it is %v", id, state.Node, h.holder, state.Holders))
 		}
 	}
 	raised := map[string]string{}
@@ -349,7 +349,7 @@ func (w *world) missing(ctx context.Context, probes []*probe, since time.Time) (
 		}
 	}
 	for _, p := range probes {
-		out = append(out, fmt.Sprintf("XID %d of %s was not told", p.code, p.device))
+		out = append(out, fmt.Sprintf("XID %d of %s was not reported", p.code, p.device))
 	}
 	for key, state := range raised {
 		if state != "cleared" {

@@ -31,9 +31,9 @@ type verdict struct {
 	injected   int
 	kinds      map[string]*tally
 
-	points, expected   int // about devices, and those whose owner was rightly unknown
+	points, expected   int // about devices, and those with a rightly unknown owner
 	evaluations        int
-	partial            int            // evaluations whose flag was judged
+	partial            int            // evaluations with a judged flag
 	averages           map[string]int // that were right, by their key
 	averagesSkipped    int            // evaluations
 	truePartial        int            // of them, those that had to be partial
@@ -112,14 +112,14 @@ func (v *verdict) report() {
 		}
 		w.say("%-26s %5d  %.1f s of %.0f s%s", name, t.times, t.slowest.Seconds(), t.allowed.Seconds(), alone)
 	}
-	w.say("holders: %d points, %d rightly without one", v.points, v.expected)
+	w.say("owners: %d points, %d rightly without one", v.points, v.expected)
 	right := 0
 	for _, n := range v.averages {
 		right += n
 	}
 	w.say("summary: %d evaluations, %d of them judged for partial (%d had to be), %d averages of %d fields (of %d evaluations none: the machine stalled)",
 		v.evaluations, v.partial, v.truePartial, right, len(v.averages), v.averagesSkipped)
-	w.say("XIDs told: %d; measured: %d times memory, goroutines, files and series; audit verified: %d times", v.probes, v.measured, v.verified)
+	w.say("XIDs reported: %d; measured: %d times memory, goroutines, files and series; audit verified: %d times", v.probes, v.measured, v.verified)
 	for _, p := range w.processes() {
 		var longest *measured
 		for _, life := range w.measures {

@@ -55,7 +55,7 @@ type member struct {
 	link  *breakable.Link
 }
 
-// world is a fleet, the collectors that watch it, what these say, and what is
+// world is a fleet, the collectors that watch it, what these report, and what is
 // true.
 type world struct {
 	Options
@@ -76,7 +76,7 @@ type world struct {
 	factor    float64 // how much slower than usual this machine is
 	pods      int     // names given
 	measures  []*measured
-	read      map[string]int       // life of each collector whose log was read last
+	read      map[string]int       // the life of each collector up to which its log was read
 	ends      []time.Time          // of the gateway's lives
 	resumed   []time.Time          // when the gateway went on after a SIGSTOP
 	watches   int                  // of the API server, when the fleet was whole at first
@@ -112,7 +112,7 @@ var layouts = [][]string{{"3g.40gb", "2g.20gb", "1g.10gb", "1g.10gb"}, {"3g.40gb
 
 // fleet are the nodes: whole GPUs, shared ones, and MIG. The exporter of the
 // second asks no kubelet: on a shared GPU the pod that it names last would stand
-// for all until the agent has heard the kubelet. The exporter of the first has
+// for all until the kubelet has answered the agent. The exporter of the first has
 // more on its page than the others'.
 func fleet(seed uint64) []gpusim.Node {
 	no := false
@@ -278,16 +278,16 @@ func (w *world) close() {
 	}
 }
 
-// died is told when a collector ended by itself.
+// died is called when a collector ended by itself.
 func (w *world) died(p *process.Process, err error) {
 	if strings.Contains(err.Error(), "address already in use") {
 		w.taken.Store(true) // not the collector's fault
 		return
 	}
-	w.verdict.violate("crash", "%s ended although nobody ended it: %v", p.Name, err)
+	w.verdict.violate("crash", "%s ended by itself: %v", p.Name, err)
 }
 
-// ended is told when a collector was ended.
+// ended is called when a collector was ended.
 func (w *world) ended(p *process.Process) {
 	if p == w.gateway {
 		w.ends = append(w.ends, time.Now())

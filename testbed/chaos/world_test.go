@@ -161,7 +161,7 @@ func TestRecorder(t *testing.T) {
 	assert.Equal(t, 2, r.Events()[0].posts)
 }
 
-// What was partial for a while and was not told is a violation.
+// What was partial for a while and was not reported is a violation.
 func TestToldOfPartial(t *testing.T) {
 	for name, tc := range map[string]struct {
 		times, earlier int

@@ -6,7 +6,7 @@
 // every attempt has exactly one audit record, whatever the receivers do and
 // whenever the process is killed.
 //
-// Run sends events over OTLP to a collector whose webhooks are receivers that
+// Run sends events over OTLP to a collector with webhooks that are receivers that
 // misbehave by a seeded schedule, kills the collector with SIGKILL at random
 // moments and starts it again on the same storage and audit file. Judge then
 // compares three accounts that do not know of each other: what was

@@ -22,7 +22,7 @@ const (
 	babble                 // answer with something that is not HTTP
 	hang                   // never answer
 	dripOn                 // answer 200 and send the body a byte at a time, past every timeout
-	drip                   // so, but come to an end in time
+	drip                   // so, but end in time
 )
 
 // fault is one draw from a receiver's schedule.

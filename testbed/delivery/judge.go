@@ -20,7 +20,7 @@ type Event struct {
 	Posts int
 }
 
-// Request is one request whose header a receiver has read.
+// Request is one request of which a receiver has read the header.
 type Request struct {
 	Receiver  string
 	WebhookID string // the event's id; of several that were grouped, another one
@@ -136,8 +136,8 @@ func Judge(f Facts) *Verdict {
 	return v
 }
 
-// sort sorts requests and records into accounts. A record whose id was there
-// before is a finding, and counts once.
+// sort sorts requests and records into accounts. A record with an id that was
+// seen before is a finding, and counts once.
 func (v *Verdict) sort(f Facts) map[pair]*account {
 	accounts := map[pair]*account{}
 	of := func(receiver, event string) *account {
@@ -151,7 +151,7 @@ func (v *Verdict) sort(f Facts) map[pair]*account {
 	groups := map[pair][]string{} // events by receiver and webhook id, where several travelled together
 	for _, r := range f.Records {
 		if ids[r.ID] {
-			v.Doubled = append(v.Doubled, fmt.Sprintf("record %s is there twice", r.ID))
+			v.Doubled = append(v.Doubled, fmt.Sprintf("record %s is duplicated", r.ID))
 			continue
 		}
 		ids[r.ID] = true
@@ -178,7 +178,7 @@ func (v *Verdict) sort(f Facts) map[pair]*account {
 	return accounts
 }
 
-// account reports what became of a pair that must have come to an end.
+// account reports what became of a pair that must have ended.
 func (v *Verdict) account(p pair, a *account) {
 	if a == nil {
 		v.Lost = append(v.Lost, fmt.Sprintf("%v: no request and no record", p))
@@ -244,7 +244,7 @@ func (v *Verdict) connections(f Facts, missing map[string]int) {
 	for _, receiver := range receivers(f) {
 		accepted := f.Connections[receiver]
 		for range accepted - attempts[receiver] - missing[receiver] {
-			v.Unaudited = append(v.Unaudited, fmt.Sprintf("%s accepted %d connections, but the records tell of %d attempts", receiver, accepted, attempts[receiver]))
+			v.Unaudited = append(v.Unaudited, fmt.Sprintf("%s accepted %d connections, but the records contain %d attempts", receiver, accepted, attempts[receiver]))
 		}
 	}
 }
@@ -253,7 +253,7 @@ func (v *Verdict) connections(f Facts, missing map[string]int) {
 func (v *Verdict) interrupted(f Facts) {
 	for _, r := range f.Records {
 		if r.ErrorType == interrupted && r.Time.After(f.LastKill) {
-			v.Invented = append(v.Invented, fmt.Sprintf("record %s says interrupted, but nothing was killed after %s", r.ID, r.Time))
+			v.Invented = append(v.Invented, fmt.Sprintf("record %s has outcome interrupted, but nothing was killed after %s", r.ID, r.Time))
 		}
 	}
 }

@@ -116,13 +116,13 @@ func TestJudgeFinds(t *testing.T) {
 			name:  "a connection that was reset before it told its event",
 			spoil: func(f *Facts) { f.Connections["ops"]++ },
 			want:  Verdict{Unaudited: make([]string, 1)},
-			line:  "unaudited: ops accepted 7 connections, but the records tell of 6 attempts",
+			line:  "unaudited: ops accepted 7 connections, but the records contain 6 attempts",
 		},
 		{
 			name:  "a record written twice",
 			spoil: again("r5", func(*Record) {}),
 			want:  Verdict{Doubled: make([]string, 1)},
-			line:  "doubled: record r5 is there twice",
+			line:  "doubled: record r5 is duplicated",
 		},
 		{
 			name:  "an attempt told of twice under two ids",
@@ -134,7 +134,7 @@ func TestJudgeFinds(t *testing.T) {
 			name:  "a success that the receiver knows nothing of",
 			spoil: func(f *Facts) { f.Requests[1].Status = 500 },
 			want:  Verdict{Lost: make([]string, 1), Unaudited: make([]string, 1), Invented: make([]string, 1)},
-			line:  "invented: record r2: e1 to ops was answered 200, says the record, but no such request is left",
+			line:  "invented: record r2: e1 to ops was answered 200 according to the record, but no such request is left",
 		},
 		{
 			name:  "a record that begins after its request",
@@ -161,7 +161,7 @@ func TestJudgeFinds(t *testing.T) {
 			name:  "an interruption that nobody caused",
 			spoil: func(f *Facts) { f.LastKill = at(3.5) },
 			want:  Verdict{Invented: make([]string, 1)},
-			line:  "invented: record r3 says interrupted, but nothing was killed after 2026-03-04 12:00:04 +0000 UTC",
+			line:  "invented: record r3 has outcome interrupted, but nothing was killed after 2026-03-04 12:00:04 +0000 UTC",
 		},
 		{
 			name:  "an announced attempt that never came",

@@ -43,7 +43,7 @@ func (v *Verdict) match(p pair, a *account) (missing int) {
 			i++
 		}
 		if i == len(requests) {
-			v.Invented = append(v.Invented, fmt.Sprintf("record %s: %v was answered %d, says the record, but no such request is left", r.ID, p, r.Status))
+			v.Invented = append(v.Invented, fmt.Sprintf("record %s: %v was answered %d according to the record, but no such request is left", r.ID, p, r.Status))
 			continue
 		}
 		matched[i] = true

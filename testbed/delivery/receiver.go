@@ -154,8 +154,8 @@ func (r *Receiver) wait(d time.Duration) bool {
 	}
 }
 
-// listener gives every connection its fault, and resets those whose fault is to
-// be reset at once.
+// listener gives every connection its fault, and resets those with a fault that is
+// to be reset at once.
 type listener struct {
 	net.Listener
 	receiver *Receiver

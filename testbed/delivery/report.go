@@ -47,7 +47,7 @@ func (r *run) judge(ctx context.Context) error {
 
 	findings := verdict.Findings()
 	if kinds["unreadable"] > kinds["torn"] {
-		findings = append(findings, fmt.Sprintf("audit: %d lines cannot be read, but only %d are told to be torn", kinds["unreadable"], kinds["torn"]))
+		findings = append(findings, fmt.Sprintf("audit: %d lines cannot be read, but only %d are reported as torn", kinds["unreadable"], kinds["torn"]))
 	}
 	if err := r.verify(ctx); err != nil {
 		findings = append(findings, err.Error())

@@ -62,7 +62,7 @@ func collectorOf(t *testing.T, status func() int) (url string, seen func() map[s
 	return s.URL, func() map[string]int {
 		mu.Lock()
 		defer mu.Unlock()
-		return maps.Clone(events) // a request whose sender has gone may still come in
+		return maps.Clone(events) // a request may still arrive after its sender has gone
 	}
 }
 

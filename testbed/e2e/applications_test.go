@@ -27,7 +27,7 @@ import (
 )
 
 // An agent that starts while the API server is away is ready, delivers GPU
-// telemetry under its pods, says what it lacks, and invents no service; the service
+// telemetry under its pods, logs what it lacks, and invents no service; the service
 // comes with the API server.
 func TestAgentStartsWithoutAnAPIServer(t *testing.T) {
 	t.Parallel()

@@ -34,8 +34,8 @@ func quiet() gpusim.Config {
 	return cfg
 }
 
-// backend is where somebody's Collector sends, and the overlay that makes it do so
-// by OTLP/HTTP, in place of gRPC.
+// backend is where the user's own Collector sends, and the overlay that makes it do so
+// by OTLP/HTTP instead of gRPC.
 func backend(t *testing.T, metrics ...string) (*otlp.Sink, m) {
 	t.Helper()
 	sink := &otlp.Sink{}
@@ -47,7 +47,7 @@ func backend(t *testing.T, metrics ...string) (*otlp.Sink, m) {
 }
 
 // A Collector without a component of ours takes what our agent sends: every
-// device with its holder on, a free one with none, and events as logs.
+// device with its owner on, a free one with none, and events as logs.
 func TestBringYourOwnCollector(t *testing.T) {
 	t.Parallel()
 	const name = "bring-your-own-collector.yaml"
@@ -133,13 +133,13 @@ func TestBringYourOwnPipeline(t *testing.T) {
 }
 
 // A server that scrapes the exporters already gives their names to the dcgm
-// receiver: devices, holders and averages are as if it had scraped them itself.
+// receiver: devices, owners and averages are as if it had scraped them itself.
 func TestBringYourOwnPrometheus(t *testing.T) {
 	t.Parallel()
 	const query = `{__name__=~"(DCGM|dcgm)_.*"}`
 	for name, from := range map[string]func(t *testing.T, endpoints []string) (page string){
 		// As a ServiceMonitor has it: the target's own pod is a label, and what the
-		// page says of pods is renamed.
+		// page has about pods is renamed.
 		"a Prometheus server": func(t *testing.T, endpoints []string) string {
 			var jobs strings.Builder
 			for i, e := range endpoints {

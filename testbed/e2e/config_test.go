@@ -27,7 +27,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 )
 
-// started says how each shipped configuration is run; TestEveryConfigurationRuns
+// started is how each shipped configuration is run; TestEveryConfigurationRuns
 // fails for one that is missing here. Those that need Kubernetes, or a story of
 // their own, are run by the test that is named.
 var started = map[string][]string{
@@ -74,7 +74,7 @@ func TestNoPeerHasAllPlaces(t *testing.T) {
 	}
 }
 
-// Every configuration that ships starts, scrapes, serves service averages, says
+// Every configuration that ships starts, scrapes, serves service averages, logs
 // nothing about deprecation, and stops cleanly.
 func TestEveryConfigurationRuns(t *testing.T) {
 	shipped, err := filepath.Glob(config("*.yaml"))

@@ -60,7 +60,7 @@ func TestDemo(t *testing.T) {
 	for _, text := range []string{
 		"collector is running",
 		"inference/llama ",
-		// The XID in Slack's format: whose it is, what it means, what to do.
+		// The XID in Slack's format: the owner, what it means, what to do.
 		"webhook at /slack: ERROR raised: gpu.xid: GPU 2 on gpu-node-b (GPU-",
 		"reported XID 94 (",
 		"Restart the application",

@@ -31,7 +31,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 )
 
-// eventSink is where a gateway would be: it keeps what events say.
+// eventSink is where a gateway would be: it keeps the content of events.
 type eventSink struct {
 	mu     sync.Mutex
 	events []string // name and body
@@ -56,8 +56,8 @@ func (s *eventSink) all() []string {
 	return append([]string{}, s.events...)
 }
 
-// An event that the agent raised while nobody listened is told, although the
-// agent was killed before anybody did: connector and queue keep it on disk. It
+// An event that the agent raised while its endpoint was down is delivered, although
+// the agent was killed before it was back: connector and queue keep it on disk. It
 // names the pod's service as Kubernetes does.
 func TestAnEventSurvivesTheAgent(t *testing.T) {
 	t.Parallel()
@@ -65,7 +65,7 @@ func TestAnEventSurvivesTheAgent(t *testing.T) {
 	api, _ := nodeA(t)
 	free, err := collector.Free(1)
 	require.NoError(t, err)
-	address := net.JoinHostPort(collector.Loopback, strconv.Itoa(free[0])) // nobody listens
+	address := net.JoinHostPort(collector.Loopback, strconv.Itoa(free[0])) // nothing listens there
 	dir := t.TempDir()
 	run := func(name string) *collector.Collector {
 		ports, err := collector.FreePorts()

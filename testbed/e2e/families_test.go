@@ -23,7 +23,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 )
 
-// forgeries are metrics of every type whose names and units lead to families of GPUs,
+// forgeries are metrics of every type with names and units that lead to families of GPUs,
 // of recorded rules, of the Collector and of Prometheus.
 func forgeries() pmetric.Metrics {
 	md := pmetric.NewMetrics()

@@ -63,7 +63,7 @@ func start(t *testing.T, overlay m, env []string, configs ...string) *collector.
 	return c
 }
 
-// fromAgents goes over standalone.yaml where it takes the place of a gateway: one
+// fromAgents is merged onto standalone.yaml where it replaces a gateway: one
 // without Kubernetes.
 const fromAgents = `yaml:{receivers: {otlp/apps: {protocols: {grpc: {endpoint: "127.0.0.1:0"}}}}, service: {pipelines: {` +
 	`metrics: {receivers: [dcgm, gpu_allocation, otlp]}, logs/events: {receivers: [gpu_events, otlp]}, metrics/apps: {receivers: [otlp/apps]}}}}`

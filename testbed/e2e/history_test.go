@@ -29,7 +29,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 )
 
-// history is what one output said, in Prometheus' own storage.
+// history is what one output reported, in Prometheus' own storage.
 type history struct {
 	name   string
 	db     *teststorage.TestStorage
@@ -93,7 +93,7 @@ func (h *history) add(points []point) {
 	}
 }
 
-// refused says what was wrong with what arrived until now.
+// refused returns what was wrong with what arrived until now.
 func (h *history) refused() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -41,7 +41,7 @@ func frozenFleet(t *testing.T) (*gpusim.Fleet, *exporters.Server, []string) {
 }
 
 // A pod ends, and pages no one. An exporter dies and returns: the service goes partial and becomes whole, two
-// receivers hear of both, and every delivery has its audit line.
+// receivers get events of both, and every delivery has its audit line.
 func TestPartialStateComesAndGoes(t *testing.T) {
 	t.Parallel()
 	cfg := gpusim.Demo(gpusim.DemoTimes())

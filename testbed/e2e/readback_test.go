@@ -27,7 +27,7 @@ import (
 
 const readBackNode = "gpu-node-r"
 
-// readBack is a node whose time stands still unless a test moves it, its kubelet,
+// readBack is a node with time that stands still unless a test moves it, its kubelet,
 // and three outputs of one collector.
 type readBack struct {
 	fleet *gpusim.Fleet
@@ -42,7 +42,7 @@ type readBack struct {
 	truths []told
 }
 
-// told is the truth from a moment on.
+// fact is the truth from a moment on.
 type told struct {
 	at       time.Time
 	devices  float64            // bytes in use on all devices
@@ -78,13 +78,13 @@ func allocated(service, pod string, devices ...string) gpusim.Pod {
 	}
 }
 
-// hand makes these the pods of the node, says so in the kubelet, and lets them
-// warm up.
+// hand makes these the pods of the node, assigns the devices in the kubelet, and lets
+// them warm up.
 func (r *readBack) hand(t *testing.T, before, after []gpusim.Pod) {
 	t.Helper()
 	require.NoError(t, r.fleet.SetPods(readBackNode, after))
 	if before != nil {
-		r.tell() // the devices' new holders have used nothing yet
+		r.tell() // the devices' new owners have used nothing yet
 	}
 	key := func(p gpusim.Pod) kubelet.Pod { return kubelet.Pod{Namespace: p.Namespace, Name: p.Name} }
 	for _, p := range before {
@@ -148,7 +148,7 @@ func newReadBack(t *testing.T, pods []gpusim.Pod) *readBack {
 		},
 		"processors": m{
 			"gpu_summary": summary,
-			// The service comes from elsewhere, as k8s_attributes says it behind an agent.
+			// The service comes from elsewhere, as k8s_attributes sets it behind an agent.
 			"gpu_pod": m{"service_name": "none"},
 			"transform/service": m{"metric_statements": []m{{"context": "resource", "statements": []string{
 				`set(resource.attributes["service.name"], Split(resource.attributes["k8s.pod.name"], "-")[0]) where resource.attributes["k8s.pod.name"] != nil`,

@@ -61,7 +61,7 @@ func TestReplayH100(t *testing.T) {
 	assert.Len(t, find(f["hw_power_watts"]), 8, "board power once a board")
 }
 
-// A board in MIG mode, on whose page four instances repeat the board's power.
+// A board in MIG mode, with a page on which four instances repeat the board's power.
 func TestReplayA100MIG(t *testing.T) {
 	t.Parallel()
 	const board = "GPU-473571f2-fb37-ef7e-50fe-9885b74a23cd"

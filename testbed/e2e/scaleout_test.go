@@ -165,7 +165,7 @@ func TestScaleOut(t *testing.T) {
 	writes := m{"exporters": m{"prometheus_remote_write": m{"http": patient}}}
 	raw := []*collector.Collector{start(t, writes, env, config("scale-out.yaml")), start(t, writes, env, config("scale-out.yaml"))}
 	service := balance(t, [2]string{grpcOf(raw[0]), grpcOf(raw[1])})
-	// Which pods there should be is seen, since nobody plays the API server here.
+	// Which pods there should be is seen, since nothing plays the API server here.
 	summary := maps.Clone(quick)
 	summary["expected_pods"] = "seen"
 	overlay := m{"processors": m{"gpu_summary": summary}}
@@ -248,7 +248,7 @@ func keys(all *sync.Map) (found []any) {
 	return found
 }
 
-// difference says what is in one alone when it is printed.
+// differing prints what is in one alone.
 type differing struct{ ours, theirs *map[string]float64 }
 
 func difference(ours, theirs *map[string]float64) fmt.Stringer { return differing{ours, theirs} }
@@ -257,8 +257,8 @@ func (d differing) String() string {
 	return fmt.Sprint(apart(slices.Collect(maps.Keys(*d.ours)), slices.Collect(maps.Keys(*d.theirs))))
 }
 
-// console is what the console says of services, without ages and what was told;
-// "" before it says anything.
+// console is what the console shows of services, without ages and notices; "" before
+// it shows anything.
 func console(t *testing.T, c *collector.Collector) string {
 	t.Helper()
 	status, body, err := get(t.Context(), fmt.Sprintf("http://%s:%d/api/v1/services", collector.Loopback, c.Ports.Console))

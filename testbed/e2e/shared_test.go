@@ -18,10 +18,10 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubelet"
 )
 
-// TestSharedDevices: the kubelet says which pods hold the parts of two
+// TestSharedDevices: the kubelet reports which pods hold the parts of two
 // time-sliced GPUs, the exporter's page what they do. Each part has what its own
-// processes use if the exporter tells that, and otherwise what the whole device
-// does, marked as such; the devices themselves are there once, without a holder.
+// processes use if the exporter reports that, and otherwise what the whole device
+// does, marked as such; the devices themselves are there once, without an owner.
 func TestSharedDevices(t *testing.T) {
 	const (
 		first  = "GPU-e09456f7-a673-e61c-b391-58586b5ad69f"
@@ -31,7 +31,7 @@ func TestSharedDevices(t *testing.T) {
 		first + "  memory 37373345792", first + "  utilization 1",
 		second + "  memory 18685624320", second + "  utilization 0.51",
 	}
-	// Of two replicas in one pod nobody knows which uses what.
+	// Of two replicas in one pod it is unknown which uses what.
 	twice := []string{
 		second + "::0 twice-0 utilization 0.51 of the device", second + "::1 twice-0 utilization 0.51 of the device",
 	}

@@ -27,7 +27,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 )
 
-// A page of a node whose dcgm-exporter knows which job has which GPU
+// A page of a node with a dcgm-exporter that knows which job has which GPU
 // (--hpc-job-mapping-dir): GPU 0 is job 4711's, GPU 1 has no owner.
 const slurmPage = `# TYPE DCGM_FI_DEV_GPU_UTIL gauge
 DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-11111111-1111-1111-1111-111111111111",device="nvidia0",modelName="H100",Hostname="gpu-7",hpc_job="4711"} 87

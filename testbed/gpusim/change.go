@@ -11,7 +11,7 @@ import (
 // SetPods replaces the pods of a node, from the second into which now falls:
 // what its kubelet decided. A pod that was there (namespace, name, container
 // and UID) goes on with the devices that it keeps; whatever else is held starts
-// its load now and warms up, whatever Start says. Counters go on. Pods of
+// its load now and warms up, whatever its Start. Counters go on. Pods of
 // new_pod faults stay. An error changes nothing.
 func (fl *Fleet) SetPods(name string, pods []Pod) error {
 	return fl.change(name, func(n *node, now time.Duration, settle func()) error {
@@ -26,8 +26,8 @@ func (fl *Fleet) SetPods(name string, pods []Pod) error {
 }
 
 // SetMIG gives a device another MIG layout, from the second into which now
-// falls; without profiles MIG is off. Nobody may hold the device. All instances
-// are made anew: their ids and UUIDs are those that the driver gives to such
+// falls; without profiles MIG is off. The device must be free. All instances
+// are created again: their ids and UUIDs are those that the driver gives to such
 // instances at such places. Counters of the board go on. An error changes nothing.
 func (fl *Fleet) SetMIG(name string, device int, layout []string) error {
 	return fl.change(name, func(n *node, now time.Duration, settle func()) error {

@@ -22,7 +22,7 @@ func pod(name string, load Load, devices ...string) Pod {
 	return Pod{Namespace: "x", Name: name, Container: "c", Devices: devices, Load: load, Warmup: Duration(10 * sec)}
 }
 
-// holders are the pods on the rows of a node's page, by device and instance.
+// owners are the pods on the rows of a node's page, by device and instance.
 func holders(t *testing.T, fl *Fleet, at time.Duration) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -78,7 +78,7 @@ func TestPodsChangeWhileCountersGoOn(t *testing.T) {
 	assert.Equal(t, fl.TruthAt(pagetest.Epoch.Add(80*sec)).Nodes, fl.TruthAt(pagetest.Epoch).Nodes)
 }
 
-// What somebody read ahead of the change, or after it, leaves no trace.
+// What is read ahead of the change, or after it, leaves no trace.
 func TestChangesAreDeterministic(t *testing.T) {
 	run := func(ahead bool) string {
 		cfg := oneNode(Node{Version: "4.6", Model: "A100-SXM4-40GB", Devices: 2, Fields: "all", Pods: []Pod{pod("a", Training, "0")}})

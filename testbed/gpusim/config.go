@@ -38,13 +38,13 @@ type Node struct {
 	PodLabels bool `json:"pod_labels,omitempty"`
 	PodUID    bool `json:"pod_uid,omitempty"`
 	// Kubernetes is whether the exporter asks the kubelet who holds what
-	// (default); if not, no row says container, namespace and pod.
+	// (default); if not, no row has container, namespace and pod.
 	Kubernetes *bool `json:"kubernetes,omitempty"`
 	// VirtualGPUs is --kubernetes-virtual-gpus: one row for each pod that shares
 	// a device, from 4.5 on.
 	VirtualGPUs bool `json:"virtual_gpus,omitempty"`
-	// StaleLabels is how long a device that became free is still said to be the
-	// former pod's.
+	// StaleLabels is how long a device that became free still has the former
+	// pod's labels.
 	StaleLabels Duration `json:"stale_labels,omitempty"`
 	Pods        []Pod    `json:"pods,omitempty"`
 }

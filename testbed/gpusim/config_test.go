@@ -69,7 +69,7 @@ func TestServiceOfAPod(t *testing.T) {
 	}
 }
 
-// Whatever a configuration says, it is refused or it makes pages.
+// A configuration is refused, or it makes pages.
 func FuzzConfig(f *testing.F) {
 	b, err := json.Marshal(Demo(DemoTimes()))
 	require.NoError(f, err)

@@ -34,7 +34,7 @@ type boardState struct {
 	primed    bool
 }
 
-// reading is what one row of a page says: a whole device, or one instance of
+// reading is the content of one row of a page: a whole device, or one instance of
 // it together with the values of its board.
 type reading struct {
 	board    *board
@@ -42,10 +42,10 @@ type reading struct {
 	mig      *instance
 	holders  []holding
 	activity
-	// What the exporter makes of the holders.
+	// What the exporter makes of the owners.
 	pod        *Pod
 	replica    int      // printed as vgpu; -1 is none
-	process    *holding // the fields that are told by process are those of this holder
+	process    *holding // the fields that are reported by process are those of this owner
 	deviceOnly bool     // has these fields alone
 	// Of the instance, in MiB.
 	total, used, free, reserved int
@@ -236,7 +236,7 @@ func (b *board) read(k int64) []reading {
 	return rows
 }
 
-// DeviceInfo is what the driver of a node says of a GPU: what a device plugin
+// DeviceInfo is what the driver of a node reports about a GPU: what a device plugin
 // or a DRA driver announces.
 type DeviceInfo struct {
 	Index     int    `json:"index"`
@@ -292,7 +292,7 @@ func (fl *Fleet) Devices(node string) ([]DeviceInfo, error) {
 }
 
 // migUUID is made from the board and from what the instance is and where, as
-// the driver's: the same instance made anew has the same one. It is a version 5
+// the driver's: the same instance created again has the same one. It is a version 5
 // UUID in form.
 func (b *board) migUUID(in *instance) string {
 	u := uuidFrom(stream(b.seed, fmt.Sprintf("mig/%s/%d/%d", in.profile, in.id, in.start)))

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// exporter says how one line of dcgm-exporter versions prints its page.
+// exporter describes how one line of dcgm-exporter versions prints its page.
 type exporter struct {
 	version       string
 	driver        string // driver version of its time
@@ -31,11 +31,11 @@ type exporter struct {
 	reserved      bool   // knows FB_RESERVED
 	byFieldID     bool   // families in the order of field ids; before, in that of the CSV
 	headerFirst   bool   // all HELP and TYPE lines first, then the samples by device
-	oldTexts      bool   // ratios said to be "in %", violations said to be "in us"
+	oldTexts      bool   // ratios described as "in %", violations as "in us"
 	throttleName  bool   // CLOCK_THROTTLE_REASONS, later CLOCKS_EVENT_REASONS
 	xidCount      string // TYPE of DCGM_EXP_XID_ERRORS_COUNT; "" is no such family
 	xidTotal      bool   // has DCGM_EXP_XID_ERRORS_TOTAL
-	byProcess     bool   // with virtual GPUs, tells GPU_UTIL and FB_USED by process
+	byProcess     bool   // with virtual GPUs, reports GPU_UTIL and FB_USED by process
 }
 
 var exporters = []exporter{

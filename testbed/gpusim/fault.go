@@ -22,7 +22,7 @@ const (
 	PageCut         Kind = "page_cut"          // the page ends in the middle of a line
 	GPULost         Kind = "gpu_lost"          // the device vanishes from the page
 	XID             Kind = "xid"               // Code is the device's last XID
-	ThermalThrottle Kind = "thermal_throttle"  // hot, slow, and the counters say so
+	ThermalThrottle Kind = "thermal_throttle"  // hot, slow, and the counters show it
 	RowRemapPending Kind = "row_remap_pending" // a row of memory waits for a reset to be remapped
 	Sentinel        Kind = "sentinel"          // Fields (default: all) are printed as DCGM's blanks
 	ClockSkew       Kind = "clock_skew"        // Date header, and timestamps if asked for, are off by Skew

@@ -45,7 +45,7 @@ func New(cfg Config, clock func() time.Time) (*Fleet, error) {
 			return nil, fmt.Errorf("nodes[%d].name: must not be empty", i)
 		}
 		if fl.node(nc.Name) != nil {
-			return nil, fmt.Errorf("nodes[%d].name: %q is there twice", i, nc.Name)
+			return nil, fmt.Errorf("nodes[%d].name: %q is a duplicate", i, nc.Name)
 		}
 		n, err := newNode(fl, nc)
 		if err != nil {
@@ -158,7 +158,7 @@ func (n *node) throttled(device int, k int64) bool {
 	return false
 }
 
-// rewind lets the boards add up anew from the beginning when something changed
+// rewind lets the boards add up again from the beginning when something changed
 // at a second that they have added up already.
 func (n *node) rewind(k int64) {
 	for _, b := range n.boards {
@@ -181,7 +181,7 @@ func (n *node) read(k int64) []reading {
 	return rows
 }
 
-// mark applies the faults that change what a row says; false is a lost row.
+// mark applies the faults that change a row's values; false is a lost row.
 func (n *node) mark(r *reading, k int64) bool {
 	lastXID, lost := time.Duration(-1), false
 	for _, f := range n.faults {

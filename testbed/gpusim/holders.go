@@ -141,7 +141,7 @@ func (n *node) check(ref slotRef, whole bool) error {
 	return nil
 }
 
-// holders are the pods that hold a device or instance at second k, of those
+// owners are the pods that hold a device or instance at second k, of those
 // that have come and not gone: the one that came last, or those that share it.
 func (n *node) holders(ref slotRef, k int64) []holding {
 	var out []holding
@@ -235,8 +235,8 @@ func share(held []holding) activity {
 	return sum
 }
 
-// part is a holder's part of what its device does, 0 to 1: by utilization, or
-// the same for all when nobody computes.
+// part is an owner's part of what its device does, 0 to 1: by utilization, or
+// the same for all when none computes.
 func (h *holding) part(r *reading) float64 {
 	switch {
 	case len(r.holders) == 1:

@@ -36,7 +36,7 @@ func loadOf(kind Load, service, pod, slot uint64, k int64) float64 {
 	var u float64
 	switch kind {
 	case Inference:
-		// A day of one hour, so that somebody watching sees it move.
+		// A day of one hour, so that a viewer sees it move.
 		day := .5 + .5*math.Sin(2*math.Pi*(float64(k)/3600+unit(service)))
 		burst := smooth(pod, float64(k)/15)
 		u = .24 + .3*day + .5*burst*burst*burst + .03*noise(slot, k)
@@ -114,7 +114,7 @@ func (a *activity) parts() [14]*float64 {
 }
 
 // mix is the finaliser of SplitMix64 (Steele, Lea, Flood 2014): a bijection on
-// 64 bits whose output looks random for any input.
+// 64 bits with output that looks random for any input.
 func mix(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9

@@ -9,8 +9,8 @@ type former struct {
 	until int64
 }
 
-// listEvery is how often, in seconds, the exporter asks the kubelet, whose list
-// is in another order each time.
+// listEvery is how often, in seconds, the exporter asks the kubelet, which lists
+// in another order each time.
 const listEvery = 30
 
 // asksKubelet is whether the exporter knows of pods at all.
@@ -37,7 +37,7 @@ func (n *node) rows(r reading, k int64) []reading {
 }
 
 // virtual is a row for each sharing pod, all with the values of the device.
-// Later versions tell two fields by process: they are on a row of the device
+// Later versions report two fields by process: they are on a row of the device
 // without a pod, and on each pod's row with the pod's own value.
 func (n *node) virtual(r reading) []reading {
 	var out []reading
@@ -59,7 +59,7 @@ func (n *node) virtual(r reading) []reading {
 }
 
 // former is the pod that had a free device or instance at second k, while the
-// exporter still says so.
+// exporter still reports it.
 func (n *node) former(ref slotRef, k int64) (former, bool) {
 	window := step(n.cfg.StaleLabels)
 	for j := k - 1; j >= max(k-window, n.since); j-- {
@@ -71,8 +71,8 @@ func (n *node) former(ref slotRef, k int64) (former, bool) {
 	return f, ok && k < f.until+window
 }
 
-// remember keeps, across a change at second k, whose labels are stale then or
-// may become so.
+// remember keeps, across a change at second k, the pods with labels that are stale
+// then or may become so.
 func (n *node) remember(k int64) {
 	kept := map[slotRef]former{}
 	for _, b := range n.boards {

@@ -52,7 +52,7 @@ type DeviceTruth struct {
 	ClockEvents      int     `json:"clock_events"`
 	XID              int     `json:"xid"`
 
-	// The holder, if there is one alone; Sharers are those that hold replicas.
+	// The owner, if there is one alone; Sharers are those that hold replicas.
 	Namespace string   `json:"namespace,omitempty"`
 	Pod       string   `json:"pod,omitempty"`
 	Container string   `json:"container,omitempty"`
@@ -107,7 +107,7 @@ type ServiceTruth struct {
 	PowerWatts        float64  `json:"power_watts"`
 }
 
-// TruthAt tells the truth at a time.
+// TruthAt returns the truth at a time.
 func (fl *Fleet) TruthAt(at time.Time) Truth {
 	fl.mu.Lock()
 	defer fl.mu.Unlock()
@@ -148,7 +148,7 @@ func (fl *Fleet) TruthAt(at time.Time) Truth {
 	return out
 }
 
-// exporterState is what somebody who scrapes the node meets.
+// exporterState is what a scrape of the node meets.
 func (n *node) exporterState(t time.Duration) string {
 	state := "up"
 	for _, f := range n.faults {

@@ -185,7 +185,7 @@ func merge(into, more m) m {
 	return out
 }
 
-// service is what the console says of a service.
+// service is what the console shows of a service.
 type service struct {
 	Service   string   `json:"service"`
 	Namespace string   `json:"namespace"`

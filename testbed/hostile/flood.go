@@ -114,7 +114,7 @@ func fillStore(ctx context.Context, l *lab) ([]string, error) {
 	return nil, nil
 }
 
-// largeBodies sends 16 requests at once whose 60 KB become 19 MiB, and then many
+// largeBodies sends 16 requests at once of 60 KB that become 19 MiB, and then many
 // that are as large as they may be.
 func largeBodies(ctx context.Context, l *lab) ([]string, error) {
 	c, err := l.cluster(ctx)
@@ -182,7 +182,7 @@ func fillAgentLog(ctx context.Context, l *lab) ([]string, error) {
 
 // fillGatewayLog sends what the prometheus exporter cannot show and logs instead,
 // with the sender's own words, at every scrape: metrics that become one name, types
-// that change, labels that are none.
+// that change, invalid labels.
 func fillGatewayLog(ctx context.Context, l *lab) ([]string, error) {
 	c, err := l.cluster(ctx)
 	if err != nil {

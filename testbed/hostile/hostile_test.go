@@ -19,7 +19,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 )
 
-// What an attack comes to decides the last line and the error: one that could not
+// The outcome of an attack decides the last line and the error: one that could not
 // be played is no success of the defence.
 func TestRunCounts(t *testing.T) {
 	result := func(achieved []string, err error) func(context.Context, *lab) ([]string, error) {

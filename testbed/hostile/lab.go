@@ -263,7 +263,7 @@ func until(ctx context.Context, what string, ok func() (bool, error)) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("waited in vain for: %s (%w)", what, errors.Join(err, ctx.Err()))
+			return fmt.Errorf("timed out waiting for: %s (%w)", what, errors.Join(err, ctx.Err()))
 		case <-tick.C:
 		}
 	}

@@ -262,7 +262,7 @@ func TestDockerignoreKeepsWhatIsBuilt(t *testing.T) {
 	}
 }
 
-// The result is not root, says what it is, has both commands and a default that
+// The result is not root, has labels that describe it, has both commands and a default that
 // is among its files.
 func TestImageOfTheLastStage(t *testing.T) {
 	all, _ := stages(t)

@@ -123,7 +123,7 @@ func (k *Kubelet) admit() bool {
 	return true
 }
 
-// gated is a listener whose connections stand still while the kubelet hangs.
+// gated is a listener with connections that stand still while the kubelet hangs.
 type gated struct {
 	net.Listener
 	kubelet *Kubelet

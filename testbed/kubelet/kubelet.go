@@ -47,7 +47,7 @@ type Container struct {
 	Kind Kind
 }
 
-// Holder is a container that really has a device.
+// Owner is a container that really has a device.
 type Holder struct {
 	Pod       Pod
 	Container string
@@ -186,7 +186,7 @@ func (k *Kubelet) Release(p Pod) {
 	k.pods = slices.DeleteFunc(k.pods, func(known *pod) bool { return known.Pod == p })
 }
 
-// Holders is the truth: who has each device, by the plugin's id or by DRAID.
+// Owners is the truth: who has each device, by the plugin's id or by DRAID.
 // A device has several owners only through a shared ResourceClaim. What faults
 // make the API report is not in it.
 func (k *Kubelet) Holders() map[string][]Holder {

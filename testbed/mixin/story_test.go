@@ -23,8 +23,8 @@ type sample struct {
 	value  float64
 }
 
-// application is what vLLM of one service says, after seconds of its life, and
-// what gpu_summary says where it asks Kubernetes.
+// application is what vLLM of one service reports, after seconds of its life, and
+// what gpu_summary reports where it asks Kubernetes.
 func application(seconds float64) (all []sample) {
 	add := func(name string, value float64, more ...string) {
 		b := labels.NewBuilder(labels.FromStrings("__name__", name, "k8s_cluster_name", "c1", "k8s_namespace_name", "inference", "service_name", "llama"))
@@ -47,14 +47,14 @@ func application(seconds float64) (all []sample) {
 	return all
 }
 
-// told is what fired, and when.
+// fired is which alerts fired, and when.
 type told struct {
 	at    time.Time
 	alert map[string]bool
 }
 
 // story is what happens to a fleet: a healthy time, then much at once. It returns
-// what the rules said, which are evaluated when it is over.
+// what the rules fired, which are evaluated when it is over.
 func (w *world) story(t *testing.T) (trouble time.Time, said []told) {
 	t.Helper()
 	w.run(5 * time.Minute)
@@ -119,7 +119,7 @@ func keys(m map[string]bool) (list []string) {
 	return list
 }
 
-// usage: what is held is what the fleet's pods hold, whether a kubelet told it
+// usage: what is held is what the fleet's pods hold, whether a kubelet reported it
 // (node-a) or not; what is used is that times the utilization.
 func (w *world) usage(t *testing.T, at time.Time) {
 	t.Helper()

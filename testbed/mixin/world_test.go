@@ -52,7 +52,7 @@ type world struct {
 	real   time.Time
 	db     *teststorage.TestStorage
 	engine *promql.Engine
-	// reconcile makes the exporters' listeners do what the faults say.
+	// reconcile applies the faults to the exporters' listeners.
 	reconcile func()
 
 	mu     sync.Mutex
@@ -172,7 +172,7 @@ func start(t *testing.T, cfg gpusim.Config) *world {
 	return w
 }
 
-// holders is the socket of a kubelet that gave the node's pods their devices.
+// podResources is the socket of a kubelet that gave the node's pods their devices.
 func holders(t *testing.T, fleet *gpusim.Fleet, node, folder string) (socket string) {
 	t.Helper()
 	k := kubelet.New(kubelet.Options{})
@@ -212,7 +212,7 @@ func (w *world) scrape(ctx context.Context) {
 }
 
 // store is what Prometheus does with a scrape: a series that is no longer on a
-// page has ended, and up says whether there was one.
+// page has ended, and up is whether there was one.
 func (w *world) store(ctx context.Context) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -163,7 +163,7 @@ func judgeAllocation(v *Verdict, p *Point, now, former []State) {
 	}
 	switch {
 	case p.Value != 0:
-		v.find(Wrong, p, "a share of %v that nobody has", p.Value)
+		v.find(Wrong, p, "a share of %v that no container has", p.Value)
 	case !slices.ContainsFunc(now, State.free):
 		v.find(Wrong, p, "it is not free: %v", holders(now))
 	}
@@ -174,7 +174,7 @@ func (s State) free() bool { return len(s.Holders) == 0 && !s.Divided }
 // In reports whether h is one of the owners of a state.
 func (h Holder) In(s State) bool { return slices.ContainsFunc(s.Holders, h.Is) }
 
-// holders are the owners of all these states.
+// owners are the owners of all these states.
 func holders(states []State) (out []Holder) {
 	for _, s := range states {
 		if len(s.Holders) == 0 {

@@ -16,7 +16,7 @@ import (
 type Latencies struct {
 	Said    []time.Duration // to the point's own time
 	Arrived []time.Duration // to its arrival: with what batches and the wire take
-	Worst   Placement       // of the longest of Said
+	Worst   Placement       // of the longest of Reported
 }
 
 // Latency measures them. A placement that no point names is not in it.

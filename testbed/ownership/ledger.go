@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Ledger is the truth over time: who held each device, from when to when. It is
-// told what is true and may be queried about every moment since. Devices are named
+// Ledger is the truth over time: who held each device, from when to when. It
+// is given what is true and may be queried about every moment since. Devices are named
 // as on the wire (hw.id); a replica is a device.
 //
 // A change is seen between two looks at the truth. The ledger lets the new

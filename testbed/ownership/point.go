@@ -14,7 +14,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
-// Holder is a container that owns a device. The zero value is no owner.
+// Owner is a container that holds a device. The zero value is no owner.
 type Holder struct {
 	Namespace, Pod, Container string
 	UID                       string // of the pod; empty where it is not known

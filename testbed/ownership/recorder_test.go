@@ -18,7 +18,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
-// What goes over the wire is kept: every number, whole or not, and markers.
+// What crosses the wire is kept: every number, whole or not, and markers.
 func TestRecorder(t *testing.T) {
 	r, err := Record()
 	require.NoError(t, err)

@@ -13,7 +13,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
-// Summed are the metrics whose sum over physical devices is compared.
+// Summed are the metrics of which the sums over physical devices are compared.
 var Summed = []string{names.GPUUtilization.Name, names.GPUMemoryUsage.Name, names.HwPower.Name}
 
 // Sums is the outcome of CompareSums.

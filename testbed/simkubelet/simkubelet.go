@@ -19,8 +19,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubelet"
 )
 
-// step is how often the kubelets follow the fleet, whose truth changes once a
-// second.
+// step is how often the kubelets follow the fleet, which changes once a second.
 const step = 250 * time.Millisecond
 
 // Kubelets are those of a fleet. Start makes them.

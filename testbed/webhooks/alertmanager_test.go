@@ -71,7 +71,7 @@ func TestAlertmanagersTypesReadEveryBody(t *testing.T) {
 }
 
 // Alertmanager itself, given alerts with these labels, annotations and times,
-// comes to the same status, fingerprints, common labels and annotations.
+// computes the same status, fingerprints, common labels and annotations.
 func TestAlertmanagerWouldSayTheSame(t *testing.T) {
 	tmpl, err := template.FromGlobs(nil)
 	require.NoError(t, err)

@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package alarm measures how long it takes until somebody is told: from the
+// Package alarm measures how long it takes until a webhook arrives: from the
 // moment that an exporter dies, or that an XID is on its page, to the moment that
 // the webhook arrives. The collector is the real one, with the configurations
 // that are shipped; exporters and receiver are in this process.
@@ -29,7 +29,7 @@ import (
 
 const (
 	root     = "../../.."
-	services = 20 // each on a node of its own, whose exporter dies
+	services = 20 // each on a node of its own; their exporters die
 	boards   = 20 // on further nodes, one each, with an XID
 	fatal    = 79 // fallen off the bus
 )
@@ -90,7 +90,7 @@ func report(b *testing.B, what string, took []time.Duration) {
 	b.ReportMetric(took[len(took)-1].Seconds(), what+"-max-s")
 }
 
-// world is a fleet, a collector that scrapes it, and what its webhook is told.
+// world is a fleet, a collector that scrapes it, and its webhook's requests.
 type world struct {
 	fleet  *gpusim.Fleet
 	server *exporters.Server

@@ -37,7 +37,7 @@ type job struct {
 	GPUs       int
 	Prometheus string    // the server to ask; empty is the embedded engine
 	Listen     string    // of a console whose requests share nothing
-	Shared     string    // of one whose requests share what the store reported
+	Shared     string    // of one with requests that share what the store reported
 	Next       time.Time // the next sample of the fleet, which goes on
 }
 

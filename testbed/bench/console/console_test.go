@@ -187,7 +187,7 @@ func ask(b *testing.B, url string) float64 {
 	return took
 }
 
-// try asks; an answer that is none is an error.
+// try sends a request; an invalid answer is an error.
 func try(url string) (ms float64, err error) {
 	began := time.Now()
 	answer, err := client.Get(url)

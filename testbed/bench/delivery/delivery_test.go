@@ -37,7 +37,7 @@ func TestDelivery(t *testing.T) {
 	}
 }
 
-// figure is what one round of a setup came to.
+// figure is the result of one round of a setup.
 type figure struct {
 	cpu  time.Duration // of this process, a delivery
 	wall time.Duration // a delivery

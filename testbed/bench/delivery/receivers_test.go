@@ -41,8 +41,8 @@ const (
 	asideTime = 10 * time.Second
 )
 
-// receivers are webhooks in a process of their own, whose CPU time is not this
-// one's. Each is a port, since a machine has one address for few of them.
+// receivers are webhooks in a process of their own, so that their CPU time is not
+// counted here. Each is a port, since a machine has one address for few of them.
 type receivers struct {
 	Plain   []string // host:port
 	TLS     []string

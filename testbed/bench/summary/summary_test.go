@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package summary compares what it costs to average GPU telemetry over the pods of
-// a service: gpu_summary, and the closest that contrib's processors come to it,
+// a service: gpu_summary, and the closest equivalent made of contrib's processors,
 // groupbyattrs between two transform processors.
 package summary
 

@@ -54,7 +54,7 @@ func (p PageMode) Silent() bool {
 	return true
 }
 
-// Exporter serves the page of one node of a fleet, as it was told to.
+// Exporter serves the page of one node of a fleet, as configured.
 type Exporter struct {
 	fleet    *gpusim.Fleet
 	node     string
@@ -115,7 +115,7 @@ func (e *Exporter) open() error {
 	return nil
 }
 
-// energy is the counter that PageReset begins anew: a value above so much loses it.
+// energy is the counter that PageReset starts from zero: a value above so much loses it.
 var energy = regexp.MustCompile(`(?m)^(DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION\{.*\}) (\d+)$`)
 
 const oldEnergy = 1_000_000

@@ -210,7 +210,7 @@ func (p *Process) Usage(ctx context.Context) (u Usage, err error) {
 			return u, nil
 		}
 	}
-	return u, fmt.Errorf("%s: the heap profile does not say HeapAlloc", p.Name)
+	return u, fmt.Errorf("%s: the heap profile lacks HeapAlloc", p.Name)
 }
 
 // outcries are what no log may have.

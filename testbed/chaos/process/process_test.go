@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A log with a panic in it is told, whichever life it was.
+// A log with a panic in it is reported, whichever life it was.
 func TestOutcry(t *testing.T) {
 	p := &Process{Name: "x", Dir: t.TempDir(), lives: 2}
 	require.NoError(t, os.WriteFile(p.Log(1), []byte("well\n"), 0o600))
@@ -49,7 +49,7 @@ func program(t *testing.T, script string) (p *Process, died, ended chan error) {
 	return p, died, ended
 }
 
-// Who ends by itself is told of, who is ended is not.
+// A process that ends by itself is reported, one that is ended is not.
 func TestProcess(t *testing.T) {
 	p, died, _ := program(t, "exit 3")
 	require.NoError(t, p.Start())

@@ -106,7 +106,7 @@ func (d *demo) run(ctx context.Context) error {
 		err = nil // Ctrl-C while it was starting
 	}
 	stopped := c.Stop()
-	if d.moved && err == nil && stopped == nil { // a test's, and nobody wants to know more
+	if d.moved && err == nil && stopped == nil { // a test's: the files are not needed
 		stopped = errors.Join(os.RemoveAll(collector.StateOf(c.LogPath)), os.Remove(c.LogPath))
 	}
 	if err != nil {
@@ -163,7 +163,7 @@ func (d *demo) overlay() map[string]any {
 func (d *demo) introduce(c *collector.Collector) {
 	d.print("the console: http://localhost:%d", d.ports.Console)
 	if d.exporter != "" {
-		d.print("scraping the exporter that you named; a device without pod labels has no holder")
+		d.print("scraping the exporter that you named; a device without pod labels has no owner")
 	} else {
 		d.print("simulated fleet: 4 nodes with exporter and kubelet, 18 GPUs: %s", strings.Join(d.targets, " "))
 		d.print("  truth and faults: http://localhost:%d/truth, POST /fault; webhooks that arrived: http://localhost:%d/received", d.sim.control, d.sim.sink)

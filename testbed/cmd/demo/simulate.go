@@ -100,8 +100,8 @@ func (d *demo) simulate() (stop func(), err error) {
 	return stop, nil
 }
 
-// serveKubelets serves each node's pod-resources API, in a folder whose path is
-// short enough for a socket.
+// serveKubelets serves each node's pod-resources API, in a folder with a
+// path short enough for a socket.
 func (d *demo) serveKubelets(fleet *gpusim.Fleet) (stop func(), err error) {
 	if d.kubelets, err = os.MkdirTemp("", "kubelets"); err != nil {
 		return nil, err

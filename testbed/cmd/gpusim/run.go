@@ -111,7 +111,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 	return nil
 }
 
-// script tells in one line what is going to happen.
+// script describes in one line what is going to happen.
 func script(fleet *gpusim.Fleet) string {
 	list := fleet.Faults()
 	if len(list) == 0 {

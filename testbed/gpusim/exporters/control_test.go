@@ -35,7 +35,7 @@ func TestChangesThroughTheControlPort(t *testing.T) {
 	assert.Equal(t, http.StatusBadRequest, b.call(http.MethodGet, "/devices/m", "", &nothing))
 }
 
-// Another exporter of the same node: in the place of the first, or beside it.
+// Another exporter of the same node: instead of the first, or beside it.
 func TestExportersElsewhere(t *testing.T) {
 	b := newBench(t, gpusim.Demo(gpusim.DemoTimes()))
 	free, err := net.Listen("tcp", "127.0.0.1:0")

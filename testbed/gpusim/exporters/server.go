@@ -42,7 +42,7 @@ type Server struct {
 
 type port struct {
 	node string
-	host string // printed as Hostname, "" as the node says
+	host string // printed as Hostname, "" for the node's own
 	addr string
 	http *http.Server // nil while the exporter is down
 }
@@ -68,7 +68,7 @@ func Serve(fl *gpusim.Fleet, host string, base int) (*Server, error) {
 	return s, nil
 }
 
-// ListenError says in plain words why an address cannot be listened on.
+// ListenError describes in plain words why an address cannot be listened on.
 func ListenError(addr string, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("cannot listen on %s: the port is taken; stop what holds it or choose another", addr)
@@ -104,7 +104,7 @@ func (s *Server) run() {
 
 // Reconcile closes the listeners of the exporters that are down now and opens
 // those of the others. The control port calls it after each change. A port
-// that somebody else took meanwhile is tried again next time.
+// that another process took meanwhile is tried again next time.
 func (s *Server) Reconcile() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -237,7 +237,7 @@ func (s *Server) exporter(node, host string) http.Handler {
 			_, _ = w.Write(page[:cutAt(page)])
 		default:
 			h.Set("Content-Length", strconv.Itoa(len(page)))
-			if _, err := w.Write(page); err == nil { // else whoever asked has gone
+			if _, err := w.Write(page); err == nil { // else the client has gone
 				s.pages.Add(1)
 			}
 		}

@@ -260,7 +260,7 @@ func TestValueFaultsThroughTheControlPort(t *testing.T) {
 	}
 }
 
-// What GET /truth says of a device is what its exporter prints, and services
+// What GET /truth reports about a device is what its exporter prints, and services
 // are plain means and sums over it.
 func TestTruthEqualsThePages(t *testing.T) {
 	cfg := gpusim.Demo(gpusim.DemoTimes())
@@ -351,7 +351,7 @@ func TestTakenPortIsSaidPlainly(t *testing.T) {
 	require.ErrorContains(t, err, fmt.Sprintf("node gpu-node-a: cannot listen on 127.0.0.1:%d: the port is taken", taken))
 }
 
-// A port that somebody took while the exporter was away is taken back once it
+// A port that another process took while the exporter was away is taken back once it
 // is free.
 func TestExporterReturnsWhenItsPortIsFree(t *testing.T) {
 	b := newBench(t, gpusim.Demo(gpusim.DemoTimes()))

@@ -15,7 +15,7 @@ func Start(cmd *exec.Cmd, ended func(error)) error {
 	cmd.SysProcAttr = attributes()
 	started := make(chan error)
 	go func() {
-		// The parent whose death ends the program is the thread that started
+		// The program ends with its parent, which is the thread that started
 		// it: keep that thread until the program has ended.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()

@@ -53,13 +53,13 @@ var correctnessColumns = []column{
 var correctnessEntry = entry{
 	name:  "correctness",
 	title: "Averages of services: who is right, and how late",
-	text: fmt.Sprintf("A fleet of services whose utilization is known at every moment, and faults that begin at known ones. Everything goes %d times faster than the defaults, processes and machine excepted: telemetry, scrapes and evaluations "+
+	text: fmt.Sprintf("A fleet of services with a utilization that is known at every moment, and faults that begin at known ones. Everything goes %d times faster than the defaults, processes and machine excepted: telemetry, scrapes and evaluations "+
 		"every %v, staleness %v, warmup %v, `allocation_ttl` %v, Prometheus' look-back %v. Multiply by %d for the defaults; %v is one interval. "+
-		"Agents push the same bytes (OTLP/HTTP) to otelcol-gpu, whose gpu_summary expects the pods of `gpu.allocation`, and to a Prometheus server, which takes samples out of order; another Prometheus scrapes one exporter a pod at the same time. "+
+		"Agents push the same bytes (OTLP/HTTP) to otelcol-gpu, with a gpu_summary that expects the pods of `gpu.allocation`, and to a Prometheus server, which takes samples out of order; another Prometheus scrapes one exporter a pod at the same time. "+
 		"Every contender is asked about every service each %v: gpu_summary's answer is the last that it sent, as old as a recording rule's would be; Prometheus' is that of an instant query.\n\n"+
 		"**Right** is what is within %g points of the truth: the mean over the service's pods that exist, are settled (%v old) and can be read at that moment, a pod being the mean of its devices. Nothing is right where no pod can be read. "+
 		"That is how gpu_summary defines an average; who wants a pod in it from its first moment finds the other answers right while new ones load their model. "+
-		"Pods that fall silent do as the others of their service, whose load changes at that moment: the truth is the same with and without them, a value that is kept is not. "+
+		"Pods that fall silent do as the others of their service, and the load changes at that moment: the truth is the same with and without them, a value that is kept is not. "+
 		"**Not right for** adds up wrong answers and none, from the fault on, in a phase of at least %v (a restart: %v). **Off by** is the mean error of the answers in the phase, none counted above 100 points. Partial is when more than %g%% of the settled pods are silent; who scrapes could ask `up` for that.\n\n"+
 		"The pages have the service as a label of the pod. DCGM's blank value is passed on as it is; the receiver of otelcol-gpu's agents would have dropped it. `avg with care` was written with all these faults in mind, and needs the `gpu.allocation` of the agents; its partial is the last expression.\n\n"+
 		"```\n# avg\n%s\n# avg of pods\n%s\n# avg of pods, scraped\n%s\n# avg with care\n%s\n%s\n```",

@@ -68,7 +68,7 @@ func (g *gpuDevice) utilization(t time.Duration) (value float64) {
 	return value
 }
 
-// told reports whether a reading of it can be had.
+// readable reports whether a reading of it can be had.
 func (g *gpuDevice) told(t time.Duration) bool { return !g.silent.has(t) && !g.blank.has(t) }
 
 // gpuPod is a pod with a node and an agent of its own.
@@ -157,7 +157,7 @@ const restartFault = "receiver killed and started again"
 
 // script is the fleet and what happens to it, in two phases of that length and one
 // in which all that receives is killed and started again. Pods that fall silent do
-// as the others of their service, whose load changes at that moment: so the truth
+// as the others of their service, and the load changes at that moment: so the truth
 // is the same with and without them, and a value that is kept is wrong.
 func script(length time.Duration) (services []*gpuService, restart, end time.Duration) {
 	first := span{fleetSettled, fleetSettled + length}
@@ -205,7 +205,7 @@ func script(length time.Duration) (services []*gpuService, restart, end time.Dur
 	}
 	rank.pod(level{0, 0}, level{second.from + loadsModel, 0.30}).life.from = second.from
 
-	scale := add("scale", phase{fault: "4 pods become 8; new ones load their model"}, phase{fault: "1 of 8 GPUs says DCGM's blank value"})
+	scale := add("scale", phase{fault: "4 pods become 8; new ones load their model"}, phase{fault: "1 of 8 GPUs reports DCGM's blank value"})
 	for range 4 {
 		scale.pod(level{0, 0.85})
 	}

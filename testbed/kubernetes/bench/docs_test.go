@@ -150,7 +150,7 @@ type noPlace place
 
 func (p noPlace) Error() string { return "no entry will have " + place(p).String() }
 
-// Entries whose section no link would find do not come apart: titles are unlike.
+// No two entries have the same title: a link would find the section of the first.
 func TestTitles(t *testing.T) {
 	seen := map[string]bool{}
 	for _, e := range entries {

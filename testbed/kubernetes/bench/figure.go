@@ -80,7 +80,7 @@ func (r *result) row(name string) *rowResult {
 func known(values []float64) []float64 { return slices.DeleteFunc(slices.Clone(values), math.IsNaN) }
 
 // number writes a figure. With less than no decimals it has three digits, or all
-// those before the point: for columns whose rows are of all sizes.
+// those before the point: for columns with rows of all sizes.
 func number(v float64, decimals int) string {
 	if decimals < 0 {
 		decimals = 0

@@ -8,14 +8,14 @@ package main
 var (
 	mapping = goBench("go-dcgm", "dcgm receiver: scraping and mapping",
 		"Exporters of 480 samples (8 GPUs × 60 fields), scraped every second for 10 s by the dcgm receiver, and by prometheusreceiver, which maps nothing. Exporters and receivers are processes of their own; "+
-			"the two take turns, and each figure is the median of three rounds. CPU is that of the whole process. Heap is what is alive beyond what was there before the start; RSS is the whole process, whose binary is that of the test. "+
+			"the two take turns, and each figure is the median of three rounds. CPU is that of the whole process. Heap is what is alive beyond what was there before the start; RSS is the whole process, with the test's binary. "+
 			"`ratio` is the dcgm receiver's share of what prometheusreceiver takes.",
 		".", "-bench", "Receiver", "-benchtime", "1x", "./receiver/dcgmreceiver")
 
 	components = goBench("go-components", "Components alone",
 		"One core, nothing around them: no exporter, no network; the next component does nothing. Bytes and allocations of an operation are those of the whole benchmark, which makes its own input in some; units that are no `/op` are what it is about.\n\n"+
 			"- **dcgm receiver**: `Read` reads a page of 8 GPUs with 60 fields that is laid out as the one before, has its lines in another order, or is the first; `textparse` is Prometheus' parser alone, without labels. `Map` maps such a page, by `names`.\n"+
-			"- **gpu_pod**: a node of 8 devices and 60 fields. `Devices` is the node as the dcgm receiver hands it over, `Scraped` as the prometheus receiver does, which is built anew. `Attribution` decides who holds a device, from the attributes of its resource; `Lookup` asks for one of 100,000 devices. `Memory` is a device that is held and heard.\n"+
+			"- **gpu_pod**: a node of 8 devices and 60 fields. `Devices` is the node as the dcgm receiver hands it over, `Scraped` as the prometheus receiver does, which is built from scratch. `Attribution` decides who holds a device, from the attributes of its resource; `Lookup` asks for one of 100,000 devices. `Memory` is a device that is held and reports.\n"+
 			"- **gpu_summary**: a pod has one device with eight inputs, a node eight pods, a service ten. A node's batch is decoded right before it arrives, and neither that nor collecting its garbage is timed. `Observe` is arrival; `Evaluate/compute` is an evaluation under the lock, `write` writes it down outside of it; `Memory` is what a pod takes between evaluations. `Consume` goes through the processor, with 10,000 pods: the summary's input alone (8 points a device), and everything passed through (60).\n"+
 			"- **gpu_events**: one interval of 1,000 devices of 60 metrics, six of them read by rules, its ticks included; by the sets of rules that are on. `Memory` is a watched device, its share of exporter and node included.\n"+
 			"- **gpu_allocation**: 10,000 devices, nine of ten of them held, by the device plugin and by DRA: an answer of the kubelet taken in (`snapshot`), and written down (`metrics`).\n"+
@@ -29,7 +29,7 @@ var (
 		map[string]string{"Decision": "K8sAttributes", "GPUPod": "K8sAttributes"})
 
 	summary = beside(goBench("go-summary", "Averages beside the stock pipeline",
-		"One core. The closest that stock processors come to an average per service: transform (keep the service on the resource, floor the time) → groupbyattrs → transform (`aggregate_on_attributes(\"mean\")`). Both take the same batches of 8192 points. "+
+		"One core. The closest equivalent of an average per service with stock processors: transform (keep the service on the resource, floor the time) → groupbyattrs → transform (`aggregate_on_attributes(\"mean\")`). Both take the same batches of 8192 points. "+
 			"A test beside the benchmark checks that both averages are right, the stock one because each service is in one batch: it is wrong as soon as a service is spread over batches, and it has no minimum, maximum, pod count or partial state. "+
 			"The stock pipeline writes its answer within that time; gpu_summary does so on a timer (`Evaluate` in *Components alone*).",
 		"testbed/bench/summary", "-cpu", "1", "-bench", ".", "-benchmem", "."),
@@ -43,12 +43,12 @@ var (
 		"testbed/bench/delivery", "-cpu", "1", "-bench", ".", "-benchtime", "1x", "."))
 
 	alarm = once(goBench("go-alarm", "From the cause to the webhook",
-		"The real binary with the shipped configurations, 40 simulated exporters with a board each. 20 of them die (`gpu.service.partial` is told) and 20 report an XID (`gpu.xid`), all at random moments, and so at random phases of scrapes and evaluations. Seconds until the webhook has arrived at its receiver. "+
+		"The real binary with the shipped configurations, 40 simulated exporters with a board each. 20 of them die (`gpu.service.partial` is raised) and 20 report an XID (`gpu.xid`), all at random moments, and so at random phases of scrapes and evaluations. Seconds until the webhook has arrived at its receiver. "+
 			"demo: staleness 10 s, evaluation every 5 s, scrapes every 2 s; defaults: 45 s, 15 s, 15 s. `goal-s` is staleness + evaluation + 1 s, and `late` are the deaths over it. Staleness counts from the last point, which is up to a collection interval older than the death. An XID waits for the next scrape, and up to two seconds for its points to be judged together.",
 		"testbed", "-bench", ".", "-benchtime", "1x", "./bench/alarm"))
 
 	console = once(goBench("go-console", "Store and console beside Prometheus",
-		"The embedded store and a Prometheus server (the train's own module, its defaults) have the same 24 hours of 64, 512 and 4,096 GPUs, 8 a node and a service: the server starts on a copy of the store's files. Both are fed on while they are asked, a sample every 15 s. The series are those that the page asks for, which are not all that an exporter tells. "+
+		"The embedded store and a Prometheus server (the train's own module, its defaults) have the same 24 hours of 64, 512 and 4,096 GPUs, 8 a node and a service: the server starts on a copy of the store's files. Both are fed on while they are asked, a sample every 15 s. The series are those that the page asks for, which are not all that an exporter has. "+
 			"The same console asks both, the server through `engine: prometheus`, in turns, three rounds. Two cores have it all.\n\n"+
 			"- By question: until the answer has arrived, with `share_for: 0s`, so that each request reads for itself. Fewer `requests` where answers are slow: with fifteen of them p99 is the slowest.\n"+
 			"- `viewers`: five viewers open the fleet at once (`status` and `services`, 10 requests), until the last has its answer; with `share_for` (2 s) they share one moment and its queries. A store that is asked too much refuses: then there is no time, but how many of 50 requests were `refused`.\n"+
@@ -64,7 +64,7 @@ var (
 		map[string]string{"BesidePrometheus/embedded": "BesidePrometheus/prometheus"})
 )
 
-// once is an entry whose benchmarks repeat what they do themselves.
+// once is an entry with benchmarks that repeat what they do themselves.
 func once(e entry) entry {
 	e.turns = 1
 	return e

@@ -232,7 +232,7 @@ func TestScrapedAll(t *testing.T) {
 	defer server.Close()
 	assert.Len(t, targets, 2)
 	assert.Greater(t, samples, 60*8)
-	assert.Eventually(t, func() bool { return server.Pages() == 1 }, time.Minute, time.Millisecond) // that whose samples were counted
+	assert.Eventually(t, func() bool { return server.Pages() == 1 }, time.Minute, time.Millisecond) // the one that was counted
 }
 
 // A program of another version is built again.

@@ -60,7 +60,7 @@ func (s *sink) close() {
 	_ = s.http.Close()
 }
 
-// heard fails where nothing arrived: then what was measured did nothing.
+// reached fails where nothing arrived: then what was measured did nothing.
 func (s *sink) heard() error {
 	if s.calls.Load() == 0 {
 		return fmt.Errorf("nothing arrived at %s or %s", s.otlp, s.write)

@@ -97,7 +97,7 @@ var webhookFaultsEntry = entry{
 	},
 }
 
-// measureSteady measures a notifier whose receivers are all well.
+// measureSteady measures a notifier with receivers that are all well.
 func measureSteady(ctx context.Context, w *world, of func(*world, *hooks) notifier) (_ figures, err error) {
 	h, err := newHooks(well, well, well, well, well)
 	if err != nil {

@@ -19,7 +19,7 @@ type arrival struct {
 // receipt is what a notifier's log reports of a notice on its way to a receiver.
 type receipt struct {
 	hook, id string
-	attempt  bool // of an attempt; else of what came to none
+	attempt  bool // of an attempt; else of what was never attempted
 	status   int  // the answer; 0 where it had none
 	gaveUp   bool // it was the last, and no success
 	waits    bool // another one was still to come at the end

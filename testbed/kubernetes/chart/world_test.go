@@ -38,7 +38,7 @@ const processes = "app.kubernetes.io/name in (otelcol-gpu, dcgm-exporter)"
 
 const kubeletPath = "/var/lib/kubelet/pod-resources"
 
-// world is a cluster whose pods of the chart run as processes.
+// world is a cluster in which the chart's pods run as processes.
 type world struct {
 	*api
 	t      *testing.T // the step

@@ -56,8 +56,8 @@ func (c *Cluster) CreateNamespace(ctx context.Context, name string) error {
 	return c.waitForServiceAccount(ctx, name, "default")
 }
 
-// kubeconfigs writes the kubeconfig of each program and the administrator's,
-// whose access it returns.
+// kubeconfigs writes the kubeconfig of each program and the administrator's, and
+// returns the latter's access.
 func (c *Cluster) kubeconfigs(server string) (*rest.Config, error) {
 	masters := []string{"system:masters"}
 	for _, user := range []struct {

@@ -98,7 +98,7 @@ func (w *world) judge() {
 	assert.Zero(w.t, v.Wrong+v.Stale+v.Unknown, "%q", v.Findings)
 }
 
-// whole are the points without those of exporters that did not tell the truth,
+// whole are the points without those of exporters with a frozen page,
 // and without the newest, of which parts may be under way.
 func (w *world) whole() (out []ownership.Point) {
 	all := w.recorder.Since(0)
@@ -116,7 +116,7 @@ func (w *world) whole() (out []ownership.Point) {
 	return out
 }
 
-// untrue tells that the exporter of a node did not tell the truth since a time.
+// untrue records that the exporter of a node had a frozen page since a time.
 func (w *world) untrue(n *member, from time.Time) {
 	w.excluded = append(w.excluded, ownership.Silence{Node: n.Name(), From: from, Until: time.Now().Add(slack)})
 }
@@ -137,7 +137,7 @@ func (w *world) stepDeploy() {
 	assert.Equal(w.t, map[string]int{"llama": 3}, services)
 }
 
-// sees is the newest telemetry of a holder.
+// sees is the newest telemetry of an owner.
 func (w *world) sees(n *member, h ownership.Holder) (ownership.Point, bool) {
 	for key, p := range w.latest.points {
 		if key.node == n.Name() && key.metric == names.GPUMemoryUsage.Name && p.Holder.Is(h) {

@@ -29,7 +29,7 @@ func (w *world) eventually(what string, done func(context.Context) error) {
 	require.NoError(w.t, w.Wait(ctx, what, done))
 }
 
-// latest is the newest point of every series that somebody waits for.
+// latest is the newest point of every series that a step waits for.
 type latest struct {
 	read   int
 	points map[latestKey]ownership.Point
@@ -58,14 +58,14 @@ func (l *latest) update(w *world) {
 	}
 }
 
-// said is the newest point of a metric that is not about a device.
+// reported is the newest point of a metric that is not about a device.
 func (w *world) said(n *member, metric names.Metric) (ownership.Point, bool) {
 	w.latest.update(w)
 	p, ok := w.latest.points[latestKey{n.Name(), "", metric.Name}]
 	return p, ok
 }
 
-// waitFor waits until a node says this value from now on.
+// waitFor waits until a node reports this value from now on.
 func (w *world) waitFor(n *member, metric names.Metric, value float64) {
 	w.t.Helper()
 	from := time.Now()
@@ -80,7 +80,7 @@ func (w *world) waitFor(n *member, metric names.Metric, value float64) {
 // quiet is what settle does not wait for, by node.
 type quiet struct{ telemetry, allocation *member }
 
-// settle waits until the wire says, of every device, what is true now: with
+// settle waits until the wire has, of every device, what is true now: with
 // points that are younger than this call and than the last change.
 func (w *world) settle(q quiet) {
 	w.t.Helper()

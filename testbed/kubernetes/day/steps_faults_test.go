@@ -20,8 +20,8 @@ import (
 
 // What breaks: kubelet, API server, exporter.
 
-// passes waits until these nodes have said of every held device something that
-// is younger than a time.
+// passes waits until these nodes have a point of every held device that is
+// younger than a time.
 func (w *world) passes(metric names.Metric, until time.Time, nodes ...*member) {
 	w.t.Helper()
 	states := map[string]ownership.State{}
@@ -39,8 +39,8 @@ func (w *world) passes(metric names.Metric, until time.Time, nodes ...*member) {
 	})
 }
 
-// No point may lose its holder meanwhile: what was heard last is believed for
-// three polls.
+// No point may lose its owner meanwhile: the last answer is trusted for three
+// polls.
 func (w *world) stepKubeletRestarts() {
 	n := w.nodes[0]
 	require.NoError(w.t, n.RestartKubelet(w.t.Context(), poll))
@@ -49,9 +49,9 @@ func (w *world) stepKubeletRestarts() {
 	w.passes(names.GPUMemoryUsage, again, n)
 }
 
-// A kubelet that hangs. What it said last is sent once more with the collection
-// that follows, and believed for three collections after that (max_age); then the
-// holders are unknown, until it answers.
+// A kubelet that hangs. Its last answer is sent once more with the collection
+// that follows, and trusted for three collections after that (max_age); then the
+// owners are unknown, until it answers.
 func (w *world) stepKubeletHangs() {
 	n := w.nodes[0]
 	from := time.Now()
@@ -61,7 +61,7 @@ func (w *world) stepKubeletHangs() {
 	states := map[string]ownership.State{}
 	n.states(w.ledger, states)
 	var last time.Time
-	w.eventually("the holders are unknown", func(context.Context) error {
+	w.eventually("the owners are unknown", func(context.Context) error {
 		w.latest.update(w)
 		for id, s := range states {
 			p := w.latest.points[latestKey{n.Name(), id, names.GPUMemoryUsage.Name}]
@@ -81,7 +81,7 @@ func (w *world) stepKubeletHangs() {
 	silence.Until = time.Now()
 }
 
-// The kubelet alone says who holds what; nobody needs the API server for that.
+// The kubelet alone reports who holds what; the API server is not needed for that.
 func (w *world) stepAPIServerGone() {
 	w.permitted() // one that has just started refuses everything for a moment
 	require.NoError(w.t, w.StopAPIServer())
@@ -95,7 +95,7 @@ func (w *world) stepAPIServerGone() {
 	w.held(w.nodes[0], 2)
 }
 
-// gpu.allocation goes on, whoever comes and goes.
+// gpu.allocation goes on, whichever exporter comes and goes.
 func (w *world) stepExporterDown() {
 	n := w.nodes[0]
 	down, err := n.Fleet().StartFault(gpusim.Fault{Node: n.Name(), Kind: gpusim.ExporterDown})

@@ -91,7 +91,7 @@ func (w *world) stepWhole() {
 	w.sharing(n, names.SharingNone)
 }
 
-// sharing waits until every device of a node is said to be shared like that.
+// sharing waits until every device of a node is reported as shared like that.
 func (w *world) sharing(n *member, want string) {
 	w.t.Helper()
 	states := map[string]ownership.State{}

@@ -106,7 +106,7 @@ func (w *world) remove(name string) {
 	w.eventually("no pods of "+name, func(ctx context.Context) error { return w.pods(ctx, name, 0) })
 }
 
-// job creates a job whose one pod runs for a while.
+// job creates a job of one pod that runs for a while.
 func (w *world) job(name string, pod corev1.PodTemplateSpec, lasts time.Duration) {
 	w.t.Helper()
 	pod.Annotations = map[string]string{cluster.AnnotationCompleteAfter: lasts.String()}
@@ -154,7 +154,7 @@ func (w *world) pod(name string, from corev1.PodTemplateSpec) {
 	w.running(name, "")
 }
 
-// running waits until a pod of this name runs whose uid is not the given one.
+// running waits until a pod of this name runs that has not the given uid.
 func (w *world) running(name string, not types.UID) (uid types.UID) {
 	w.t.Helper()
 	w.eventually("pod "+name+" runs", func(ctx context.Context) error {

@@ -44,7 +44,7 @@ const (
 
 type m = map[string]any
 
-// world is a cluster with its nodes and their agents, what these say, and what
+// world is a cluster with its nodes and their agents, what these report, and what
 // is true.
 type world struct {
 	*cluster.Cluster
@@ -59,7 +59,7 @@ type world struct {
 
 	judged   int // points
 	verdict  ownership.Verdict
-	excluded []ownership.Silence // times at which an exporter did not tell the truth
+	excluded []ownership.Silence // times at which an exporter had a frozen page
 }
 
 // member is a node with what runs on it.
@@ -173,7 +173,7 @@ func (w *world) startAgent(n *member, binary, kubeconfig string) {
 	})
 }
 
-// permitted is that no agent was refused anything: agent-rbac.yaml says all that
+// permitted is that no agent was refused anything: agent-rbac.yaml lists all that
 // it uses.
 func (w *world) permitted() {
 	w.t.Helper()

@@ -22,7 +22,7 @@ type events struct {
 
 	mu   sync.Mutex
 	said map[string][]string // states of gpu.service.partial by service, in order
-	xids []string            // who told of which XID, and whose GPU it was
+	xids []string            // who reported which XID, and the owner of the GPU
 }
 
 func recordEvents(t *testing.T) *events {
@@ -65,21 +65,21 @@ func xid(resource, attributes pcommon.Map) string {
 	return text(resource, names.K8sNodeName) + ": XID " + text(attributes, names.GPUXIDCode) + ", held by " + text(attributes, names.ServiceName)
 }
 
-// ofXIDs are the XIDs that were told of.
+// ofXIDs are the XIDs that were reported.
 func (e *events) ofXIDs() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return append([]string{}, e.xids...)
 }
 
-// of are the states that were told of a service, in order.
+// of are the states that were reported of a service, in order.
 func (e *events) of(service string) []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return append([]string{}, e.said[service]...)
 }
 
-// all is how many were told of all services.
+// all is how many were reported of all services.
 func (e *events) all() (n int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

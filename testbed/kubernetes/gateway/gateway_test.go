@@ -70,7 +70,7 @@ func TestGateway(t *testing.T) {
 		w.nodes[1].down.Store(true)
 		w.wait("chat is partial", from, func(s map[string]service) error { return s["chat"].is(1, 2, 2) })
 		w.told("chat", "raised")
-		// Prometheus is told too, under the service's name.
+		// Prometheus has it too, under the service's name.
 		families, err := w.gateway.Metrics(t.Context())
 		require.NoError(t, err)
 		require.Contains(t, families, "gpu_service_partial")
@@ -83,7 +83,7 @@ func TestGateway(t *testing.T) {
 	t.Run("killed while a service is partial", func(t *testing.T) {
 		w.t = t
 		before := w.events.all()
-		w.restarted(func(first map[string]float64) { assert.Equal(t, 1., first["chat"], "never said to be whole") },
+		w.restarted(func(first map[string]float64) { assert.Equal(t, 1., first["chat"], "never reported as whole") },
 			func(s map[string]service) error { return s["chat"].is(1, 2, 2) })
 		w.evaluations(3) // each of them would raise
 		assert.Equal(t, before, w.events.all(), "nothing is told again: %v", w.events.said)
@@ -262,12 +262,12 @@ func (w *world) evaluations(n int) {
 	})
 }
 
-// told waits until exactly these states were told of a service.
+// told waits until exactly these states were reported of a service.
 func (w *world) told(service string, states ...string) {
 	w.t.Helper()
 	w.eventually(fmt.Sprintf("%s is %v", service, states), func(context.Context) error {
 		if said := w.events.of(service); !assert.ObjectsAreEqual(states, said) {
-			return fmt.Errorf("told: %v", said)
+			return fmt.Errorf("reported: %v", said)
 		}
 		return nil
 	})
@@ -290,7 +290,7 @@ func (w *world) calledBy(from int) (agents, gateway map[string]string) {
 }
 
 // routes: what agent-raw.yaml lets through to the gateway is what the summary is
-// made of; everything is told past it; and no point arrives twice.
+// made of; everything is sent past it; and no point arrives twice.
 func (w *world) routes(t *testing.T) {
 	type series struct {
 		metric, device, attributes string
@@ -306,7 +306,7 @@ func (w *world) routes(t *testing.T) {
 			}
 			metrics[p.Metric]++
 			s := series{p.Metric, p.Device, p.Attributes, p.Holder, p.Time, p.Ended}
-			// gpu_allocation tells a snapshot again, with its time, when one follows
+			// gpu_allocation repeats a snapshot, with its time, when one follows
 			// a change closely.
 			if seen[s]++; seen[s] == 2 && p.Device != "" && p.Metric != names.GPUAllocation.Name {
 				assert.Fail(t, "a point arrived twice", "%+v", p)

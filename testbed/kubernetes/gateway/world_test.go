@@ -52,7 +52,7 @@ type world struct {
 	story   *testing.T // with it everything ends
 	binary  string
 	nodes   []*member
-	out     *ownership.Recorder // what the gateway hands on, what the agents said included
+	out     *ownership.Recorder // what the gateway forwards, including what the agents reported
 	raw     *ownership.Recorder // what went past the gateway
 	events  *events
 	ports   collector.Ports // of the gateway, whichever process it is
@@ -150,7 +150,7 @@ func (w *world) accepted() {
 }
 
 // start starts the gateway on config/gateway.yaml with its addresses moved and
-// its intervals short, and sends a copy of all that it hands on to the recorders.
+// its intervals short, and sends a copy of all that it forwards to the recorders.
 func (w *world) start() {
 	w.t.Helper()
 	w.starts++

@@ -2,6 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package inference proves on a real control plane what config/inference.yaml
-// scrapes and under whose name: pods of every engine, whose addresses are
-// loopback ones at which the test serves their pages. It is tests alone.
+// scrapes and under which names: pods of every engine with loopback addresses at
+// which the test serves their pages. It is tests alone.
 package inference

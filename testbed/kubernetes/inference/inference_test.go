@@ -124,7 +124,7 @@ func TestInference(t *testing.T) {
 			want[fmt.Sprintf("%s %s %s %d", l.service, l.name, l.pod().Spec.Containers[0].Name, l.port)] = 1
 		}
 	}
-	// One whose page is beyond the limit: it has none, the others have theirs.
+	// One with a page beyond the limit: it has no metrics, the others have theirs.
 	huge := workload{name: "huge", service: "huge", image: "vllm/vllm-openai:v0.11.0"}
 	w.place(len(workloads), huge.pod())
 	var page bytes.Buffer

@@ -43,7 +43,7 @@ func (n *Node) startExporter() error {
 	return n.readDevices()
 }
 
-// readDevices notes what the driver says that the node has.
+// readDevices records the devices that the driver lists.
 func (n *Node) readDevices() error {
 	gpus, err := n.fleet.Devices(n.opts.Name)
 	if err != nil {
@@ -85,7 +85,7 @@ func (n *Node) export(pods []*corev1.Pod, holders map[string][]kubelet.Holder) e
 		if _, replica, shared := strings.Cut(id, "::"); shared {
 			slot += "::" + replica
 		}
-		// Of the holders of a shared claim the exporter knows one.
+		// Of the owners of a shared claim the exporter knows one.
 		by := who{holders[id][0].Pod, holders[id][0].Container}
 		slots[by] = append(slots[by], slot)
 	}

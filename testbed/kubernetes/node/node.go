@@ -36,7 +36,7 @@ type Options struct {
 	Exporter string
 	// Fields are those of the exporter's page, as gpusim names them.
 	Fields string
-	// HideHolders leaves pods out of the exporter's labels.
+	// HideOwners leaves pods out of the exporter's labels.
 	HideHolders bool
 	Kubelet     kubelet.Options
 	Seed        uint64 // of what differs between nodes by chance; 0 is derived from the name

@@ -16,7 +16,7 @@ import (
 
 // Truth is who has what on a node, as its kubelet decided.
 type Truth struct {
-	// Holders by hw.id, as telemetry names devices: GPU-<uuid>, for a MIG
+	// Owners by hw.id, as telemetry names devices: GPU-<uuid>, for a MIG
 	// instance GPU-<uuid>/<GPU instance id>, for a replica <device>::<n>. A device
 	// that is not there is free.
 	Holders map[string][]kubelet.Holder

@@ -59,7 +59,7 @@ func (r *Runner) onClaim(object any, there bool) {
 	}
 }
 
-// onVolume removes a volume whose claim is gone. The control plane would try by
+// onVolume removes a volume without a claim. The control plane would try by
 // itself, and marks it as failed where it may not: both are its last word.
 func (r *Runner) onVolume(object any, there bool) {
 	volume := object.(*corev1.PersistentVolume)

@@ -80,7 +80,7 @@ func Start(endpoint string, template *Template, nodes int, interval time.Duratio
 	return s, nil
 }
 
-// run sends for every node whose number leaves the remainder i.
+// run sends for every node with a number that leaves the remainder i.
 func (s *Sender) run(ctx context.Context, conn *grpc.ClientConn, i int, begin time.Time) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()

@@ -27,8 +27,8 @@ type options struct {
 
 func main() {
 	var o options
-	flag.IntVar(&o.nodes, "nodes", 2, "nodes whose GPUs a device plugin serves: node-0 and so on")
-	flag.IntVar(&o.dra, "dra", 1, "nodes whose GPUs a DRA driver serves: dra-0 and so on")
+	flag.IntVar(&o.nodes, "nodes", 2, "nodes with GPUs that a device plugin serves: node-0 and so on")
+	flag.IntVar(&o.dra, "dra", 1, "nodes with GPUs that a DRA driver serves: dra-0 and so on")
 	flag.IntVar(&o.gpus, "gpus", 8, "GPUs of each node, 1 to 8")
 	flag.StringVar(&o.model, "model", "H100", "model of the GPUs, as gpusim names it")
 	flag.BoolVar(&o.keep, "keep", false, "leave the cluster's folder with the logs behind")
