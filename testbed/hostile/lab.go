@@ -21,6 +21,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/fakes/webhook"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/exporters"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
@@ -94,6 +95,20 @@ func (l *lab) serve(h http.Handler) (url string, err error) {
 	go func() { _ = s.Serve(listener) }()
 	l.onClose(s.Close)
 	return "http://" + listener.Addr().String(), nil
+}
+
+// webhookTo is a webhook exporter with one endpoint, which records what arrives.
+func (l *lab) webhookTo(audit m) (*webhook.Sink, m, error) {
+	sink := webhook.NewSink(time.Now)
+	url, err := l.serve(sink)
+	if err != nil {
+		return nil, nil, err
+	}
+	webhook := m{"receivers": m{"default": m{"url": url + "/hook"}}, "allow_cidrs": []string{"127.0.0.0/8"}}
+	if audit != nil {
+		webhook["audit"] = audit
+	}
+	return sink, m{"exporters": m{"webhook": webhook}}, nil
 }
 
 // fleet serves the demo's fleet without its script. Its nodes are gpu-node-a to

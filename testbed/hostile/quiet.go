@@ -18,20 +18,6 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/fakes/webhook"
 )
 
-// webhookTo is a webhook exporter with one endpoint, which records what arrives.
-func (l *lab) webhookTo(audit m) (*webhook.Sink, m, error) {
-	sink := webhook.NewSink(time.Now)
-	url, err := l.serve(sink)
-	if err != nil {
-		return nil, nil, err
-	}
-	webhook := m{"receivers": m{"default": m{"url": url + "/hook"}}, "allow_cidrs": []string{"127.0.0.0/8"}}
-	if audit != nil {
-		webhook["audit"] = audit
-	}
-	return sink, m{"exporters": m{"webhook": webhook}}, nil
-}
-
 // event is an event of a device as an agent sends it to the gateway.
 func event(id string) ([]byte, error) {
 	ld := plog.NewLogs()

@@ -29,18 +29,18 @@ type ClaimDevice struct {
 // does. A device that vanishes stays with the container that has it, and is
 // given to no other. No devices: the plugin is gone, or has not registered
 // again since the kubelet's restart.
-func (k *Kubelet) SetDevices(resource string, devices []Device) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+func (a *allocations) SetDevices(resource string, devices []Device) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	if len(devices) == 0 {
-		delete(k.devices, resource)
+		delete(a.devices, resource)
 		return
 	}
 	copied := slices.Clone(devices)
 	for i := range copied {
 		copied[i].NUMA = slices.Clone(copied[i].NUMA)
 	}
-	k.devices[resource] = copied
+	a.devices[resource] = copied
 }
 
 // Allocate gives a container n devices of a resource and returns all that it
@@ -48,16 +48,16 @@ func (k *Kubelet) SetDevices(resource string, devices []Device) {
 // to the device with the fewest given away. Asked again, as after a restart, it
 // gives what is missing to n. A pod or container that is unknown is added, as
 // an app container. With too few devices it changes nothing and returns an error.
-func (k *Kubelet) Allocate(p Pod, containerName, resource string, n int) ([]string, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+func (a *allocations) Allocate(p Pod, containerName, resource string, n int) ([]string, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	if err := named(p, Container{Name: containerName}); err != nil {
 		return nil, err
 	}
 	if n < 0 {
 		return nil, fmt.Errorf("%d devices cannot be given", n)
 	}
-	known := k.find(p)
+	known := a.find(p)
 	if known != nil && known.finished {
 		return nil, fmt.Errorf("pod %s/%s is finished", p.Namespace, p.Name)
 	}
@@ -70,7 +70,7 @@ func (k *Kubelet) Allocate(p Pod, containerName, resource string, n int) ([]stri
 		chosen = known.fromInit(containerName, resource, n-len(ids))
 	}
 	if missing := n - len(ids) - len(chosen); missing > 0 {
-		free := k.free(resource)
+		free := a.free(resource)
 		if missing > len(free) {
 			return nil, fmt.Errorf("%s: %d devices are wanted and %d are free", resource, missing, len(free))
 		}
@@ -78,7 +78,7 @@ func (k *Kubelet) Allocate(p Pod, containerName, resource string, n int) ([]stri
 			chosen = append(chosen, held{resource, d})
 		}
 	}
-	found, err := k.add(p, Container{Name: containerName})
+	found, err := a.add(p, Container{Name: containerName})
 	if err != nil {
 		return nil, err
 	}
@@ -128,10 +128,10 @@ func (p *pod) leaveInit(h held) {
 
 // free lists what can be given of a resource, in the order in which it is to be
 // given: that of the plugin, but shares of devices in turn.
-func (k *Kubelet) free(resource string) []Device {
+func (a *allocations) free(resource string) []Device {
 	taken := map[string]bool{}
 	given := map[string]int{} // shares of each device
-	for _, p := range k.pods {
+	for _, p := range a.pods {
 		for _, c := range p.containers {
 			for _, h := range c.held {
 				if h.resource == resource && !p.finished {
@@ -146,7 +146,7 @@ func (k *Kubelet) free(resource string) []Device {
 		turn   int
 	}
 	var all []candidate
-	for _, d := range k.devices[resource] {
+	for _, d := range a.devices[resource] {
 		if d.Healthy && !taken[d.ID] {
 			taken[d.ID] = true // once, however often the plugin names it
 			all = append(all, candidate{d, given[shared(d.ID)]})
@@ -163,9 +163,9 @@ func (k *Kubelet) free(resource string) []Device {
 
 // AllocateClaim lets a container use the devices of a ResourceClaim, which the
 // scheduler has chosen. Several containers and pods may use one claim.
-func (k *Kubelet) AllocateClaim(p Pod, containerName string, claim Claim) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+func (a *allocations) AllocateClaim(p Pod, containerName string, claim Claim) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	if claim.Name == "" || claim.Namespace == "" {
 		return errors.New("a claim needs namespace and name")
 	}
@@ -179,7 +179,7 @@ func (k *Kubelet) AllocateClaim(p Pod, containerName string, claim Claim) error 
 			d.CDI = []string{fmt.Sprintf("k8s.%s/claim=%s-%s", d.Driver, claim.UID, d.Device)}
 		}
 	}
-	found, err := k.add(p, Container{Name: containerName})
+	found, err := a.add(p, Container{Name: containerName})
 	if err != nil {
 		return err
 	}
@@ -197,10 +197,10 @@ func (k *Kubelet) AllocateClaim(p Pod, containerName string, claim Claim) error 
 // them: one device under two pods, a pod that the API server does not know, ids
 // that no plugin gives. It changes neither what is free nor Owners; Release
 // takes it back.
-func (k *Kubelet) Force(p Pod, containerName, resource string, devices ...Device) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	found, err := k.add(p, Container{Name: containerName})
+func (a *allocations) Force(p Pod, containerName, resource string, devices ...Device) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	found, err := a.add(p, Container{Name: containerName})
 	if err != nil {
 		return err
 	}

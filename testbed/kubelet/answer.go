@@ -5,35 +5,33 @@ package kubelet
 
 import (
 	"maps"
+	"math/rand/v2"
 	"slices"
 
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
 )
 
 // list is the answer to List.
-func (k *Kubelet) list() *podresources.ListPodResourcesResponse {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+func (a *allocations) list() *podresources.ListPodResourcesResponse {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	out := &podresources.ListPodResourcesResponse{}
-	if k.faults.NoPods {
-		return out
-	}
-	for _, p := range k.pods {
-		if !p.finished || k.opts.ListFinished {
-			out.PodResources = append(out.PodResources, k.describe(p))
+	for _, p := range a.pods {
+		if !p.finished || a.listFinished {
+			out.PodResources = append(out.PodResources, a.describe(p))
 		}
 	}
-	shuffle(k, out.PodResources)
+	shuffle(a.order, out.PodResources)
 	return out
 }
 
 // get is the answer to Get, or nil for a pod that is unknown or finished.
-func (k *Kubelet) get(namespace, name string) *podresources.PodResources {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, p := range k.pods {
-		if p.Namespace == namespace && p.Name == name && (!p.finished || k.opts.ListFinished) {
-			return k.describe(p)
+func (a *allocations) get(namespace, name string) *podresources.PodResources {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, p := range a.pods {
+		if p.Namespace == namespace && p.Name == name && (!p.finished || a.listFinished) {
+			return a.describe(p)
 		}
 	}
 	return nil
@@ -41,30 +39,30 @@ func (k *Kubelet) get(namespace, name string) *podresources.PodResources {
 
 // allocatable is the answer to GetAllocatableResources: what is healthy, given
 // away or not, without devices of ResourceClaims.
-func (k *Kubelet) allocatable() *podresources.AllocatableResourcesResponse {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+func (a *allocations) allocatable() *podresources.AllocatableResourcesResponse {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	var all []held
-	for _, resource := range slices.Sorted(maps.Keys(k.devices)) {
-		for _, d := range k.devices[resource] {
+	for _, resource := range slices.Sorted(maps.Keys(a.devices)) {
+		for _, d := range a.devices[resource] {
 			if d.Healthy {
 				all = append(all, held{resource, d})
 			}
 		}
 	}
-	return &podresources.AllocatableResourcesResponse{Devices: k.perNUMANode(all)}
+	return &podresources.AllocatableResourcesResponse{Devices: a.perNUMANode(all)}
 }
 
 // describe is one pod: sidecars first, then app containers.
-func (k *Kubelet) describe(p *pod) *podresources.PodResources {
+func (a *allocations) describe(p *pod) *podresources.PodResources {
 	out := &podresources.PodResources{Namespace: p.Namespace, Name: p.Name}
 	for _, kind := range []Kind{Sidecar, App} {
 		for _, c := range p.containers {
 			if c.Kind != kind {
 				continue
 			}
-			r := &podresources.ContainerResources{Name: c.Name, Devices: k.perNUMANode(slices.Concat(c.held, c.forced))}
-			if !k.opts.NoDynamicResources {
+			r := &podresources.ContainerResources{Name: c.Name, Devices: a.perNUMANode(slices.Concat(c.held, c.forced))}
+			if !a.noDynamicResources {
 				for _, claim := range c.claims {
 					r.DynamicResources = append(r.DynamicResources, describeClaim(claim))
 				}
@@ -76,7 +74,7 @@ func (k *Kubelet) describe(p *pod) *podresources.PodResources {
 }
 
 // perNUMANode has one entry for each device and NUMA node, in any order.
-func (k *Kubelet) perNUMANode(all []held) []*podresources.ContainerDevices {
+func (a *allocations) perNUMANode(all []held) []*podresources.ContainerDevices {
 	var out []*podresources.ContainerDevices
 	for _, h := range all {
 		entry := func() *podresources.ContainerDevices {
@@ -91,7 +89,7 @@ func (k *Kubelet) perNUMANode(all []held) []*podresources.ContainerDevices {
 			out = append(out, e)
 		}
 	}
-	shuffle(k, out)
+	shuffle(a.order, out)
 	return out
 }
 
@@ -117,6 +115,6 @@ func describeClaim(c Claim) *podresources.DynamicResource {
 }
 
 // shuffle puts a list in any order: the kubelet goes through maps.
-func shuffle[T any](k *Kubelet, list []T) {
-	k.order.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+func shuffle[T any](order *rand.Rand, list []T) {
+	order.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 }

@@ -5,10 +5,8 @@ package kubelet
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"net"
-	"os"
 	"sync"
 	"time"
 
@@ -46,40 +44,44 @@ func Unimplemented(call string) error {
 }
 
 // SetFaults replaces the faults, from now on.
-func (k *Kubelet) SetFaults(f Faults) {
-	f.Silent, f.Errors = maps.Clone(f.Silent), maps.Clone(f.Errors)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.faults = f
-	close(k.changed)
-	k.changed = make(chan struct{})
+func (k *Kubelet) SetFaults(f Faults) { k.gate.set(f) }
+
+// gate is what a call meets before it is answered: faults and the rate limit of all
+// clients together.
+type gate struct {
+	qps, burst float64
+	clock      func() time.Time
+
+	mu       sync.Mutex // guards what follows; never held over I/O
+	faults   Faults
+	changed  chan struct{} // closed when the faults change
+	tokens   float64
+	refilled time.Time
 }
 
-// SetSocketMode changes who may connect; 0 is none but root, who always may.
-// A restart puts it back.
-func (k *Kubelet) SetSocketMode(mode os.FileMode) error {
-	k.serving.Lock()
-	defer k.serving.Unlock()
-	if k.served == nil {
-		return fmt.Errorf("the kubelet does not serve")
-	}
-	return os.Chmod(k.served.socket, mode)
+func (g *gate) set(f Faults) {
+	f.Silent, f.Errors = maps.Clone(f.Silent), maps.Clone(f.Errors)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.faults = f
+	close(g.changed)
+	g.changed = make(chan struct{})
 }
 
 // current are the faults and what signals that they changed.
-func (k *Kubelet) current() (Faults, <-chan struct{}) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.faults, k.changed
+func (g *gate) current() (Faults, <-chan struct{}) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.faults, g.changed
 }
 
 // before is what happens to a call before it is answered.
-func (k *Kubelet) before(ctx context.Context, call string, stop <-chan struct{}) error {
-	if !k.admit() {
+func (g *gate) before(ctx context.Context, call string, stop <-chan struct{}) error {
+	if !g.admit() {
 		return status.Error(codes.ResourceExhausted, "rejected by rate limit")
 	}
 	for {
-		f, changed := k.current()
+		f, changed := g.current()
 		if !f.Silent[call] {
 			break
 		}
@@ -91,7 +93,7 @@ func (k *Kubelet) before(ctx context.Context, call string, stop <-chan struct{})
 			return ctx.Err()
 		}
 	}
-	f, _ := k.current()
+	f, _ := g.current()
 	if f.Delay > 0 {
 		wait := time.NewTimer(f.Delay)
 		defer wait.Stop()
@@ -107,27 +109,27 @@ func (k *Kubelet) before(ctx context.Context, call string, stop <-chan struct{})
 }
 
 // admit takes a token of the rate limit.
-func (k *Kubelet) admit() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.opts.QPS < 0 {
+func (g *gate) admit() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.qps < 0 {
 		return true
 	}
-	now := k.opts.Clock()
-	k.tokens = min(k.tokens+max(now.Sub(k.refilled).Seconds(), 0)*k.opts.QPS, float64(k.opts.Burst))
-	k.refilled = now
-	if k.tokens < 1 {
+	now := g.clock()
+	g.tokens = min(g.tokens+max(now.Sub(g.refilled).Seconds(), 0)*g.qps, g.burst)
+	g.refilled = now
+	if g.tokens < 1 {
 		return false
 	}
-	k.tokens--
+	g.tokens--
 	return true
 }
 
 // gated is a listener with connections that stand still while the kubelet hangs.
 type gated struct {
 	net.Listener
-	kubelet *Kubelet
-	stop    <-chan struct{}
+	gate *gate
+	stop <-chan struct{}
 }
 
 func (g *gated) Accept() (net.Conn, error) {
@@ -135,20 +137,20 @@ func (g *gated) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &gatedConn{Conn: c, gate: g, closed: make(chan struct{})}, nil
+	return &gatedConn{Conn: c, listener: g, closed: make(chan struct{})}, nil
 }
 
 type gatedConn struct {
 	net.Conn
-	gate   *gated
-	once   sync.Once
-	closed chan struct{}
+	listener *gated
+	once     sync.Once
+	closed   chan struct{}
 }
 
 // pass waits until the kubelet does not hang; false is a connection that ended.
 func (c *gatedConn) pass() bool {
 	for {
-		f, changed := c.gate.kubelet.current()
+		f, changed := c.listener.gate.current()
 		if !f.Hang {
 			return true
 		}
@@ -156,7 +158,7 @@ func (c *gatedConn) pass() bool {
 		case <-changed:
 		case <-c.closed:
 			return false
-		case <-c.gate.stop:
+		case <-c.listener.stop:
 			return false
 		}
 	}

@@ -45,7 +45,7 @@ func (k *Kubelet) Serve(socket string) error {
 	listener.(*net.UnixListener).SetUnlinkOnClose(false)
 	s := &served{socket: socket, done: make(chan struct{}), stop: make(chan struct{})}
 	s.server = grpc.NewServer(grpc.UnaryInterceptor(func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-		if err := k.before(ctx, path.Base(info.FullMethod), s.stop); err != nil {
+		if err := k.gate.before(ctx, path.Base(info.FullMethod), s.stop); err != nil {
 			return nil, err
 		}
 		return handler(ctx, request)
@@ -54,7 +54,7 @@ func (k *Kubelet) Serve(socket string) error {
 	k.served = s
 	go func() {
 		defer close(s.done)
-		_ = s.server.Serve(&gated{Listener: listener, kubelet: k, stop: s.stop}) // ends with Stop
+		_ = s.server.Serve(&gated{Listener: listener, gate: &k.gate, stop: s.stop}) // ends with Stop
 	}()
 	return nil
 }
@@ -72,6 +72,17 @@ func (k *Kubelet) Kill() {
 	k.serving.Lock()
 	defer k.serving.Unlock()
 	k.end(false)
+}
+
+// SetSocketMode changes who may connect; 0 is none but root, who always may.
+// A restart puts it back.
+func (k *Kubelet) SetSocketMode(mode os.FileMode) error {
+	k.serving.Lock()
+	defer k.serving.Unlock()
+	if k.served == nil {
+		return fmt.Errorf("the kubelet does not serve")
+	}
+	return os.Chmod(k.served.socket, mode)
 }
 
 func (k *Kubelet) end(remove bool) {
@@ -94,6 +105,9 @@ type lister struct {
 }
 
 func (l *lister) List(context.Context, *podresources.ListPodResourcesRequest) (*podresources.ListPodResourcesResponse, error) {
+	if faults, _ := l.kubelet.gate.current(); faults.NoPods {
+		return &podresources.ListPodResourcesResponse{}, nil
+	}
 	return l.kubelet.list(), nil
 }
 
@@ -103,7 +117,7 @@ func (l *lister) GetAllocatableResources(context.Context, *podresources.Allocata
 
 // Get fails with an error of no particular code, as the kubelet's.
 func (l *lister) Get(_ context.Context, r *podresources.GetPodResourcesRequest) (*podresources.GetPodResourcesResponse, error) {
-	if l.kubelet.opts.NoGet {
+	if l.kubelet.noGet {
 		return nil, status.Error(codes.Unknown, "the call Get of the pod-resources API is switched off")
 	}
 	found := l.kubelet.get(r.GetPodNamespace(), r.GetPodName())

@@ -6,9 +6,13 @@ package cluster
 import (
 	"context"
 	"errors"
-	"slices"
+	"fmt"
 
+	authv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
 const apiServer = "kube-apiserver"
@@ -16,10 +20,10 @@ const apiServer = "kube-apiserver"
 // StartAPIServer starts the API server, at the port and with the data that it
 // had, and returns when it is ready.
 func (c *Cluster) StartAPIServer(ctx context.Context) error {
-	if c.apiServer() != nil {
+	if c.programs.find(apiServer) != nil {
 		return errors.New("the API server runs")
 	}
-	if err := c.run(apiServer, c.apiServerArgs...); err != nil {
+	if err := c.programs.start(apiServer, c.apiServerArgs...); err != nil {
 		return err
 	}
 	return c.Wait(ctx, "the API server", func(ctx context.Context) error {
@@ -32,25 +36,11 @@ func (c *Cluster) StartAPIServer(ctx context.Context) error {
 // until StartAPIServer. The other programs go on and keep trying. Asked to end, it
 // would wait for the watches of its clients until it is killed.
 func (c *Cluster) StopAPIServer() error {
-	p := c.apiServer()
+	p := c.programs.take(apiServer)
 	if p == nil {
 		return errors.New("the API server does not run")
 	}
-	c.mu.Lock()
-	c.processes = slices.DeleteFunc(c.processes, func(o *process) bool { return o == p })
-	c.mu.Unlock()
 	p.kill()
-	return nil
-}
-
-func (c *Cluster) apiServer() *process {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, p := range c.processes {
-		if p.name == apiServer {
-			return p
-		}
-	}
 	return nil
 }
 
@@ -61,4 +51,44 @@ func (c *Cluster) waitForServiceAccount(ctx context.Context, namespace, name str
 		_, err := c.client.CoreV1().ServiceAccounts(namespace).Get(ctx, name, metav1.GetOptions{})
 		return err
 	})
+}
+
+// tokenLifetime is how long the token of Kubeconfig is valid.
+const tokenLifetime = 24 * 3600 // seconds
+
+// AdminKubeconfig is the path of a kubeconfig that may do everything.
+func (c *Cluster) AdminKubeconfig() string { return c.users.file("admin") }
+
+// Kubeconfig writes a kubeconfig for a service account, with a token that the
+// API server issued for it, and returns the file's path. It creates namespace
+// and account where they are missing: what the account may do is what roles
+// bound to it report.
+func (c *Cluster) Kubeconfig(ctx context.Context, namespace, account string) (string, error) {
+	if err := c.CreateNamespace(ctx, namespace); err != nil {
+		return "", err
+	}
+	accounts := c.client.CoreV1().ServiceAccounts(namespace)
+	_, err := accounts.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: account}}, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return "", err
+	}
+	seconds := int64(tokenLifetime)
+	token, err := accounts.CreateToken(ctx, account,
+		&authv1.TokenRequest{Spec: authv1.TokenRequestSpec{ExpirationSeconds: &seconds}}, metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("token of %s/%s: %w", namespace, account, err)
+	}
+	name := namespace + "." + account
+	return c.users.write(name, &clientcmdapi.AuthInfo{Token: token.Status.Token})
+}
+
+// CreateNamespace creates a namespace, if it is missing, and returns when pods
+// can be created in it.
+func (c *Cluster) CreateNamespace(ctx context.Context, name string) error {
+	_, err := c.client.CoreV1().Namespaces().Create(ctx,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	return c.waitForServiceAccount(ctx, name, "default")
 }

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -44,18 +43,14 @@ type Options struct {
 // Cluster is a running control plane. Its methods may be called concurrently,
 // but for those that stop and start.
 type Cluster struct {
-	dir      string
-	bin      string
 	keep     bool
 	unplayed string
-	ca       *authority
+	programs *programs
+	users    *kubeconfigs
 	config   *rest.Config
 	client   kubernetes.Interface
 
 	apiServerArgs []string
-
-	mu        sync.Mutex // guards what follows
-	processes []*process // in the order in which they were started
 }
 
 // Start starts a cluster and returns when pods can be created in it. A start
@@ -73,7 +68,7 @@ func Start(ctx context.Context, o Options) (_ *Cluster, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{dir: dir, bin: bin, keep: o.KeepDir, unplayed: o.Unplayed}
+	c := &Cluster{keep: o.KeepDir, unplayed: o.Unplayed, programs: &programs{bin: bin, dir: dir}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.Stop())
@@ -95,19 +90,20 @@ func (c *Cluster) start(ctx context.Context) error {
 		return err
 	}
 	etcd, peer, api := strconv.Itoa(ports[0]), strconv.Itoa(ports[1]), strconv.Itoa(ports[2])
-	if c.ca, err = newAuthority(c.dir); err != nil {
-		return err
-	}
-	certFile, keyFile, err := c.ca.server("apiserver")
+	ca, err := newAuthority(c.Dir())
 	if err != nil {
 		return err
 	}
-	accounts, err := c.ca.serviceAccountKey()
+	certFile, keyFile, err := ca.server("apiserver")
 	if err != nil {
 		return err
 	}
-	server := "https://" + net.JoinHostPort(host, api)
-	admin, err := c.kubeconfigs(server)
+	accounts, err := ca.serviceAccountKey()
+	if err != nil {
+		return err
+	}
+	c.users = &kubeconfigs{dir: c.Dir(), server: "https://" + net.JoinHostPort(host, api), ca: ca}
+	admin, err := c.users.writePrograms()
 	if err != nil {
 		return err
 	}
@@ -118,8 +114,8 @@ func (c *Cluster) start(ctx context.Context) error {
 
 	etcdURL := "http://" + net.JoinHostPort(host, etcd)
 	peerURL := "http://" + net.JoinHostPort(host, peer)
-	if err := c.run("etcd",
-		"--data-dir="+filepath.Join(c.dir, "etcd"),
+	if err := c.programs.start("etcd",
+		"--data-dir="+filepath.Join(c.Dir(), "etcd"),
 		"--listen-client-urls="+etcdURL, "--advertise-client-urls="+etcdURL,
 		"--listen-peer-urls="+peerURL, "--initial-advertise-peer-urls="+peerURL,
 		"--initial-cluster=default="+peerURL,
@@ -132,7 +128,7 @@ func (c *Cluster) start(ctx context.Context) error {
 		"--etcd-servers=" + etcdURL,
 		"--bind-address=" + host, "--secure-port=" + api,
 		"--advertise-address=" + host, "--endpoint-reconciler-type=none", // loopback is no endpoint
-		"--tls-cert-file=" + certFile, "--tls-private-key-file=" + keyFile, "--client-ca-file=" + c.ca.file(),
+		"--tls-cert-file=" + certFile, "--tls-private-key-file=" + keyFile, "--client-ca-file=" + ca.file(),
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file=" + accounts, "--service-account-signing-key-file=" + accounts,
 		"--authorization-mode=Node,RBAC",
@@ -143,23 +139,27 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err := c.StartAPIServer(ctx); err != nil {
 		return err
 	}
-	if err := c.run("kube-controller-manager",
-		"--kubeconfig="+c.file("kube-controller-manager.kubeconfig"),
+	if err := c.programs.start("kube-controller-manager",
+		"--kubeconfig="+c.users.file("kube-controller-manager"),
 		"--use-service-account-credentials",
-		"--service-account-private-key-file="+accounts, "--root-ca-file="+c.ca.file(),
+		"--service-account-private-key-file="+accounts, "--root-ca-file="+ca.file(),
 		"--leader-elect=false", "--secure-port=0", "--profiling=false",
 		"--kube-api-qps=200", "--kube-api-burst=400",
 	); err != nil {
 		return err
 	}
-	if err := c.run("kube-scheduler",
-		"--kubeconfig="+c.file("kube-scheduler.kubeconfig"),
+	if err := c.programs.start("kube-scheduler",
+		"--kubeconfig="+c.users.file("kube-scheduler"),
 		"--leader-elect=false", "--secure-port=0", "--profiling=false",
 		"--kube-api-qps=200", "--kube-api-burst=400",
 	); err != nil {
 		return err
 	}
-	if err := c.startKWOK(); err != nil {
+	kwok, err := kwokArgs(c.Dir(), c.users.file("kwok"), c.unplayed)
+	if err != nil {
+		return err
+	}
+	if err := c.programs.start("kwok", kwok...); err != nil {
 		return err
 	}
 	return c.waitForServiceAccount(ctx, "default", "default")
@@ -168,29 +168,15 @@ func (c *Cluster) start(ctx context.Context) error {
 // Stop ends every program and removes the cluster's folder. It may be called
 // more than once.
 func (c *Cluster) Stop() error {
-	c.mu.Lock()
-	processes := c.processes
-	c.processes = nil
-	c.mu.Unlock()
-	// What uses the API server goes first, and together; etcd goes last.
-	var clients sync.WaitGroup
-	for _, p := range processes {
-		if p.name != "etcd" && p.name != apiServer {
-			clients.Go(p.stop)
-		}
-	}
-	clients.Wait()
-	for i := len(processes) - 1; i >= 0; i-- {
-		processes[i].stop()
-	}
+	c.programs.stop()
 	if c.keep {
 		return nil
 	}
-	return os.RemoveAll(c.dir)
+	return os.RemoveAll(c.Dir())
 }
 
 // Dir is the folder of the cluster: <program>.log, <user>.kubeconfig, keys.
-func (c *Cluster) Dir() string { return c.dir }
+func (c *Cluster) Dir() string { return c.programs.dir }
 
 // RESTConfig is a copy of the administrator's access.
 func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.config) }
@@ -199,40 +185,10 @@ func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.config) }
 func (c *Cluster) Client() kubernetes.Interface { return c.client }
 
 // PIDs are the process ids of the programs that run, by the program's name.
-func (c *Cluster) PIDs() map[string]int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	pids := make(map[string]int, len(c.processes))
-	for _, p := range c.processes {
-		pids[p.name] = p.pid
-	}
-	return pids
-}
+func (c *Cluster) PIDs() map[string]int { return c.programs.pids() }
 
 // Err returns which program has ended that should run, and its last output.
-func (c *Cluster) Err() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var errs []error
-	for _, p := range c.processes {
-		errs = append(errs, p.ended())
-	}
-	return errors.Join(errs...)
-}
-
-// run starts a program that lives until Stop.
-func (c *Cluster) run(name string, args ...string) error {
-	p, err := startProcess(c.bin, c.dir, name, args...)
-	if err != nil {
-		return err
-	}
-	c.mu.Lock()
-	c.processes = append(c.processes, p)
-	c.mu.Unlock()
-	return nil
-}
-
-func (c *Cluster) file(name string) string { return filepath.Join(c.dir, name) }
+func (c *Cluster) Err() error { return c.programs.ended() }
 
 // Wait calls done until it returns true, ctx ends or a program ends.
 func (c *Cluster) Wait(ctx context.Context, what string, done func(context.Context) error) error {

@@ -6,6 +6,7 @@ package cluster
 import (
 	_ "embed"
 	"os"
+	"path/filepath"
 )
 
 // Annotations of pods that KWOK plays. Values are Go durations.
@@ -22,20 +23,22 @@ const annotationNode = "kwok.x-k8s.io/node"
 //go:embed stages.yaml
 var stages []byte
 
-func (c *Cluster) startKWOK() error {
-	file := c.file("stages.yaml")
+// kwokArgs writes the stages that KWOK plays to a folder, and returns its arguments:
+// pods that the selector unplayed matches are left alone.
+func kwokArgs(dir, kubeconfig, unplayed string) ([]string, error) {
+	file := filepath.Join(dir, "stages.yaml")
 	if err := os.WriteFile(file, stages, 0o600); err != nil {
-		return err
+		return nil, err
 	}
 	args := []string{
-		"--kubeconfig=" + c.file("kwok.kubeconfig"),
+		"--kubeconfig=" + kubeconfig,
 		"--config=" + file,
 		"--manage-nodes-with-annotation-selector=" + annotationNode + "=fake",
 		"--node-ip=" + host,
 		"--node-lease-duration-seconds=40", // a kubelet's
 	}
-	if c.unplayed != "" {
-		args = append(args, "--disregard-status-with-label-selector="+c.unplayed)
+	if unplayed != "" {
+		args = append(args, "--disregard-status-with-label-selector="+unplayed)
 	}
-	return c.run("kwok", args...)
+	return args, nil
 }
