@@ -77,29 +77,30 @@ resource_names: {{ toJson . }}
 {{- end }}
 {{- end -}}
 
-{{/* gpu_events: .rules device, service or both. A point is believed for three intervals. */}}
+{{/*
+gpu_events: .rules device, service or both. A point is believed for three intervals.
+An event or a key that the values do not have keeps the connector's default, but for
+lost_after, which follows the interval.
+*/}}
 {{- define "otelcol-gpu.events" -}}
 {{- $service := list "gpu.node.lost" "gpu.service.partial" "gpu.service.no_data" "gpu.idle_held" -}}
 staleness: {{ include "otelcol-gpu.atLeast" (dict "root" .root "value" "" "times" 3 "least" 45) }}
 {{- if has "service" .rules }}
 restored_ttl: {{ add 300 (include "otelcol-gpu.seconds" (include "otelcol-gpu.serviceTTL" .root)) }}s
 {{- end }}
-events:
-{{- range $name, $event := .root.Values.thresholds.events }}
+{{- $lost := dict "gpu.node.lost" (dict "lost_after" (include "otelcol-gpu.lostAfter" .root)) }}
+{{- $events := dict }}
+{{- range $name, $event := mergeOverwrite (deepCopy .root.Values.thresholds.events) $lost }}
 {{- if has (ternary "service" "device" (has $name $service)) $.rules }}
-  {{ $name }}:
-    {{- if eq $name "gpu.node.lost" }}
-    enabled: {{ $event.enabled }}
-    lost_after: {{ include "otelcol-gpu.lostAfter" $.root }}
-    {{- else }}
-    {{- toYaml $event | nindent 4 }}
-    {{- end }}
+{{- $_ := set $events $name $event }}
 {{- end }}
 {{- end }}
+events:
+  {{- toYaml $events | nindent 2 }}
 {{- end -}}
 
 {{- define "otelcol-gpu.lostAfter" -}}
-{{- include "otelcol-gpu.atLeast" (dict "root" . "value" (index .Values.thresholds.events "gpu.node.lost").lost_after "times" 3 "least" 120) -}}
+{{- include "otelcol-gpu.atLeast" (dict "root" . "value" (dig "gpu.node.lost" "lost_after" "" .Values.thresholds.events) "times" 3 "least" 120) -}}
 {{- end -}}
 
 {{- define "otelcol-gpu.serviceTTL" -}}

@@ -204,29 +204,32 @@ thresholds.summary.staleness: {{ .staleness }} is below two collection intervals
 thresholds.summary.service_ttl: {{ .service_ttl }} is not above {{ $least }}s, the larger of warmup and staleness: a silent service would be forgotten before it is partial. Raise it, or leave it empty
 {{- end }}
 {{- end }}
-{{- $lost := index .Values.thresholds.events "gpu.node.lost" }}
-{{- if and $lost.lost_after (lt (include "otelcol-gpu.seconds" $lost.lost_after | int) (max 30 (mul 2 $interval) | int)) }}
-thresholds.events.gpu.node.lost.lost_after: {{ $lost.lost_after }} is below two collection intervals of {{ $.Values.collectionInterval }} or 30s: nodes would be lost between scrapes. Raise it, or leave it empty
+{{- $events := .Values.thresholds.events }}
+{{- $lost := dig "gpu.node.lost" "lost_after" "" $events }}
+{{- if and $lost (lt (include "otelcol-gpu.seconds" $lost | int) (max 30 (mul 2 $interval) | int)) }}
+thresholds.events.gpu.node.lost.lost_after: {{ $lost }} is below two collection intervals of {{ $.Values.collectionInterval }} or 30s: nodes would be lost between scrapes. Raise it, or leave it empty
 {{- end }}
 {{- $exporter := include "otelcol-gpu.exporterInterval" . }}
 {{- $seconds := include "otelcol-gpu.seconds" $exporter | int }}
 {{- if or (lt $seconds 1) (gt $seconds 300) }}
 {{ ternary "dcgm-exporter.collectInterval" "dcgmExporter.interval" (index .Values "dcgm-exporter" "enabled") }}: {{ $exporter }} is not between 1s and 5m. Set it to what the exporter's --collect-interval is
 {{- end }}
-{{- $events := .Values.thresholds.events }}
-{{- $t := index $events "gpu.temperature" }}
-{{- if le (float64 $t.critical) (float64 $t.high) }}
-thresholds.events.gpu.temperature.critical: {{ $t.critical }} is not above high, {{ $t.high }}. Raise it
+{{- /* An absent one has the connector's default, which the connector compares. */}}
+{{- range $pair := list
+      (list "gpu.temperature" "critical" "high")
+      (list "gpu.temperature" "memory_critical" "memory_high")
+      (list "gpu.memory.pressure" "critical" "high") }}
+{{- $event := get $events (index $pair 0) | default dict }}
+{{- $upper := index $pair 1 }}
+{{- $lower := index $pair 2 }}
+{{- if and (hasKey $event $upper) (hasKey $event $lower) (le (get $event $upper | float64) (get $event $lower | float64)) }}
+thresholds.events.{{ index $pair 0 }}.{{ $upper }}: {{ get $event $upper }} is not above {{ $lower }}, {{ get $event $lower }}. Raise it
 {{- end }}
-{{- if le (float64 $t.memory_critical) (float64 $t.memory_high) }}
-thresholds.events.gpu.temperature.memory_critical: {{ $t.memory_critical }} is not above memory_high, {{ $t.memory_high }}. Raise it
 {{- end }}
-{{- $m := index $events "gpu.memory.pressure" }}
-{{- if le (float64 $m.critical) (float64 $m.high) }}
-thresholds.events.gpu.memory.pressure.critical: {{ $m.critical }} is not above high, {{ $m.high }}. Raise it
+{{- with get $events "gpu.memory.pressure" }}
+{{- if and (hasKey . "hysteresis") (hasKey . "high") (ge (float64 .hysteresis) (float64 .high)) }}
+thresholds.events.gpu.memory.pressure.hysteresis: {{ .hysteresis }} is not below high, {{ .high }}. Lower it
 {{- end }}
-{{- if ge (float64 $m.hysteresis) (float64 $m.high) }}
-thresholds.events.gpu.memory.pressure.hysteresis: {{ $m.hysteresis }} is not below high, {{ $m.high }}. Lower it
 {{- end }}
 {{- end -}}
 

@@ -78,7 +78,6 @@ func TestRefused(t *testing.T) {
 		// What would be ignored, misread, or land in a ConfigMap.
 		{"gateway: {store: null}", []string{"gateway", "missing property 'store'"}},
 		{"webhooks: {receivers: null}", []string{"webhooks", "missing property 'receivers'"}},
-		{"thresholds: {events: {gpu.xid: null}}", []string{"thresholds/events", "gpu.xid"}},
 		{"fullnameOverride: My_Gpu", []string{"fullnameOverride"}},
 		{"nameOverride: 'a b'", []string{"nameOverride"}},
 		{"clusterDomain: 'a b'", []string{"clusterDomain"}},

@@ -6,12 +6,17 @@ package chart
 import (
 	"cmp"
 	"encoding/base64"
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 )
 
 // Both majors of Helm find nothing to complain about, and render the same.
@@ -37,6 +42,90 @@ func TestRender(t *testing.T) {
 			}
 		})
 	}
+}
+
+// An upgrade with --reuse-values has the values of the release before: what is newer
+// than those is absent, and the connector's default applies. How long a node may be
+// silent follows the collection interval without any value.
+func TestEventsThatValuesDoNotHave(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join(root, "charts", "otelcol-gpu", "values.yaml"))
+	require.NoError(t, err)
+	var values struct {
+		Thresholds struct {
+			Events map[string]map[string]any `json:"events"`
+		} `json:"thresholds"`
+	}
+	require.NoError(t, yaml.Unmarshal(text, &values))
+	defaults := values.Thresholds.Events
+	require.NotEmpty(t, defaults)
+	nothing, switches := map[string]any{}, map[string]any{}
+	for name, event := range defaults {
+		nothing[name] = nil // how Helm removes a value
+		one := map[string]any{"enabled": false}
+		for key := range event {
+			if key != "enabled" {
+				one[key] = nil
+			}
+		}
+		switches[name] = one
+	}
+	for _, mode := range []string{"cluster", "standalone"} {
+		for name, test := range map[string]struct{ given, want map[string]any }{
+			"no event": {nothing, map[string]any{"gpu.node.lost": map[string]any{"lost_after": "900s"}}},
+			"no key":   {switches, switchedOff(defaults, "900s")},
+		} {
+			given, err := json.Marshal(map[string]any{
+				"mode": mode, "collectionInterval": "5m", "thresholds": map[string]any{"events": test.given},
+			})
+			require.NoError(t, err)
+			for _, h := range helms(t) {
+				text, err := h.template(t, string(given))
+				require.NoError(t, err, "%s, %s", mode, name)
+				assert.Equal(t, test.want, eventsOf(t, decode(t, text)), "%s, %s, %s", h.name, mode, name)
+			}
+		}
+	}
+}
+
+// switchedOff are all events as values that have no key but enabled configure them.
+func switchedOff(defaults map[string]map[string]any, lostAfter string) map[string]any {
+	all := map[string]any{}
+	for name := range defaults {
+		all[name] = map[string]any{"enabled": false}
+	}
+	all["gpu.node.lost"].(map[string]any)["lost_after"] = lostAfter
+	return all
+}
+
+// eventsOf are the events that gpu_events is configured with, in all ConfigMaps.
+func eventsOf(t *testing.T, objects []*unstructured.Unstructured) map[string]any {
+	t.Helper()
+	all := map[string]any{}
+	connectors := 0
+	for _, o := range objects {
+		if o.GetKind() != "ConfigMap" {
+			continue
+		}
+		data, _, err := unstructured.NestedStringMap(o.Object, "data")
+		require.NoError(t, err)
+		for _, text := range data {
+			var config map[string]any
+			if yaml.Unmarshal([]byte(text), &config) != nil {
+				continue // a script
+			}
+			events, found, err := unstructured.NestedMap(config, "connectors", "gpu_events", "events")
+			require.NoError(t, err)
+			if _, has, _ := unstructured.NestedMap(config, "connectors", "gpu_events"); has {
+				connectors++
+			}
+			if found {
+				maps.Copy(all, events)
+			}
+		}
+	}
+	require.NotZero(t, connectors)
+	return all
 }
 
 func (d drawing) apiArgs() (args []string) {

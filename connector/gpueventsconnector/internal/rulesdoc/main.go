@@ -150,36 +150,33 @@ func value(v any) string {
 	return text
 }
 
+// schema requires no event and no key: helm upgrade --reuse-values keeps the values of
+// the release before, which have none of those that are new. The connector has
+// defaults for them.
 func schema(all []*rule.Rule) string {
-	var required, blocks []string
+	var blocks []string
 	for _, r := range all {
-		keys, properties := []string{`"enabled"`}, []string{`"enabled": {"type": "boolean"}`}
+		properties := []string{`"enabled": {"type": "boolean"}`}
 		for _, k := range r.Keys {
 			if k.FromInterval {
 				properties = append(properties, fmt.Sprintf(`"%s": {"$ref": "#/definitions/durationOrEmpty"}`, k.Name))
 				continue
 			}
-			keys = append(keys, `"`+k.Name+`"`)
 			properties = append(properties, fmt.Sprintf(`"%s": %s`, k.Name, k.Schema))
 		}
-		required = append(required, `"`+r.Event+`"`)
 		blocks = append(blocks, fmt.Sprintf(`            "%s": {
               "type": "object",
               "additionalProperties": false,
-              "required": [%s],
               "properties": {
                 %s
               }
-            }`, r.Event, strings.Join(keys, ", "), strings.Join(properties, ",\n                ")))
+            }`, r.Event, strings.Join(properties, ",\n                ")))
 	}
 	return fmt.Sprintf(`          "additionalProperties": false,
-          "required": [
-            %s
-          ],
           "properties": {
 %s
           }
-`, strings.Join(required, ",\n            "), strings.Join(blocks, ",\n"))
+`, strings.Join(blocks, ",\n"))
 }
 
 func names(all []*rule.Rule) string {
