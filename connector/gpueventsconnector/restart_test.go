@@ -27,7 +27,7 @@ func TestARestartInEveryState(t *testing.T) {
 	}
 	f, gone := newFleet("n1", "n2"), newFleet("n1", "n2")
 	gone.silent["n2"] = true
-	// unsaid is an evaluation before the summary knows what to say of it; ended says
+	// unsaid is an evaluation that the summary cannot decide yet; ended reports
 	// that it did know.
 	unsaid := func(metric *names.Metric, ended bool, of func(time.Time) pmetric.Metrics) func(time.Time) pmetric.Metrics {
 		return func(at time.Time) pmetric.Metrics {
@@ -142,7 +142,7 @@ func TestARestartInEveryState(t *testing.T) {
 	}
 }
 
-// TestARestartKeepsCounters: what happened meanwhile is told, what was told is not.
+// TestARestartKeepsCounters: what happened meanwhile is reported, what was reported is not.
 func TestARestartKeepsCounters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDisk()
@@ -203,7 +203,7 @@ func TestVersion2IsRead(t *testing.T) {
 	require.Equal(t, string(text), string(again))
 }
 
-// What fell silent while nobody watched is lost.
+// What became silent while nothing watched is lost.
 func TestLostDuringARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDisk()
@@ -227,7 +227,7 @@ func TestLostDuringARestart(t *testing.T) {
 		require.Empty(t, got, "an agent may take 160 s to connect again")
 		run(2)
 		require.Equal(t, []string{"gpu.node.lost raised"}, brief(got))
-		require.Equal(t, "Node n2 of cluster c1 is lost: nothing was heard of it for 3 minutes. It has 2 GPUs and 1 service (ml/chat).", got[0].body)
+		require.Equal(t, "Node n2 of cluster c1 is lost: nothing was received from it for 3 minutes. It has 2 GPUs and 1 service (ml/chat).", got[0].body)
 		require.Equal(t, []any{"GPU-0-n2", "GPU-1-n2"}, got[0].attrs[names.GPUNodeDevices])
 		require.Equal(t, []any{"ml/chat"}, got[0].attrs[names.GPUNodeServices])
 	})
@@ -307,7 +307,7 @@ func TestNobodyIsLostByARestart(t *testing.T) {
 	}
 }
 
-// A node is started anew, and the agent and the exporter with it: the exporter
+// A node is started again, and the agent and the exporter with it: the exporter
 // counts from nothing, and the GPU falls off the bus once more. The count is what
 // it was, and so is the last code.
 func TestTheSameXIDAfterANodesRestart(t *testing.T) {

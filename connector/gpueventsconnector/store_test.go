@@ -150,7 +150,7 @@ func TestARestartKeepsWhatIsRaised(t *testing.T) {
 	})
 }
 
-// A service that went while nobody watched is named by no evaluation any more.
+// A service that ended while nothing watched is named by no evaluation any more.
 func TestWhatWentDuringARestartIsCleared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDisk()
@@ -168,7 +168,7 @@ func TestWhatWentDuringARestartIsCleared(t *testing.T) {
 		time.Sleep(time.Second)
 		events := b.feed(batch(evaluated{service: lab, at: 10, partial: 1}))
 		require.Equal(t, []string{"cleared"}, states(events))
-		require.Equal(t, "Service chat in namespace ml of cluster c1 was not heard of since the restart, and is no longer partial.", events[0].body)
+		require.Equal(t, "Service chat in namespace ml of cluster c1 was not seen since the restart, and is no longer partial.", events[0].body)
 		synctest.Wait()
 		require.Equal(t, map[subject.Service]struct{}{lab: {}}, d.state(t))
 		time.Sleep(time.Hour)
@@ -176,7 +176,7 @@ func TestWhatWentDuringARestartIsCleared(t *testing.T) {
 	})
 }
 
-// The state says what was told, and what was refused was not.
+// The state holds what was reported, and what was refused was not.
 func TestRefusedEventsAreNotStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDisk()

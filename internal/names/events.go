@@ -93,7 +93,7 @@ const (
 	GPUXIDMeaning       = "gpu.xid.meaning"
 	GPUXIDAction        = "gpu.xid.action"
 	GPUXIDFatal         = "gpu.xid.fatal"         // whether the workload is over
-	GPUEventOccurrences = "gpu.event.occurrences" // how often it happened since it was last told
+	GPUEventOccurrences = "gpu.event.occurrences" // how often it happened since it was last reported
 	GPUEventLevel       = "gpu.event.level"
 	GPUEventValue       = "gpu.event.value"     // in the unit of the metric
 	GPUEventThreshold   = "gpu.event.threshold" // likewise

@@ -319,7 +319,7 @@ func (s *devices) newest() (newest time.Duration) {
 func (s *devices) forget(old func(seen time.Duration) bool, ttl time.Duration) {
 	for _, d := range s.all {
 		if old(d.seen) {
-			s.drop(d, "was not heard of for "+event.InWords(ttl))
+			s.drop(d, "was not seen for "+event.InWords(ttl))
 		}
 	}
 	for n, site := range s.sites {

@@ -148,7 +148,7 @@ func (s *exporters) forget(old func(seen time.Duration) bool, ttl time.Duration)
 			about, reason := x.subject()
 			devicerules.DescribeExporter(about, reason, ev)
 			about.Address = "" // that of a pod that may be gone
-			ev.Body = about.String() + " was not heard of for " + event.InWords(ttl) + ", and is no longer waited for."
+			ev.Body = about.String() + " was not seen for " + event.InWords(ttl) + ", and is no longer expected."
 		})
 		if x.down.Level == 0 {
 			delete(s.all, x.id)

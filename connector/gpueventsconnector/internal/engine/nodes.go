@@ -249,7 +249,7 @@ func (s *nodes) forget(old func(seen time.Duration) bool, ttl time.Duration) {
 		if old(n.seen) {
 			s.moveTo(n, 0, pcommon.NewTimestampFromTime(s.wall), func(ev *event.Event) {
 				n.id.About(ev)
-				ev.Body = n.id.String() + " was not heard of for " + event.InWords(ttl) + ", and is no longer waited for."
+				ev.Body = n.id.String() + " was not seen for " + event.InWords(ttl) + ", and is no longer expected."
 			})
 			if n.lost.Level == 0 {
 				delete(s.all, n.id)

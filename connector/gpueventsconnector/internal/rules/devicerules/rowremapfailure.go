@@ -13,5 +13,5 @@ import (
 var RowRemapFailure = flag{
 	event: names.EventRowRemapFailure, metric: &names.GPURowRemapFailure, severity: plog.SeverityNumberError,
 	on:  "could not remap a broken memory row: the board has to be replaced",
-	off: "no longer says that remapping a memory row failed",
+	off: "no longer reports that remapping a memory row failed",
 }.rule("ERROR")

@@ -157,7 +157,7 @@ func (c *XIDCode) Event(d *subject.Device, at pcommon.Timestamp) event.Event {
 		what += ": " + entry.Meaning
 	}
 	if n := c.Notice.Pending; n > 1 {
-		what += fmt.Sprintf(" It happened %d times since it was last told.", n)
+		what += fmt.Sprintf(" It happened %d times since it was last reported.", n)
 	}
 	d.DescribeWhole(&ev, what+" "+entry.Action)
 	code, count := c.Code, c.Notice.Pending

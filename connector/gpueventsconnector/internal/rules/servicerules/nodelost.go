@@ -59,7 +59,7 @@ func DescribeNodeLost(n subject.Node, silence time.Duration, devices, services [
 	n.About(ev)
 	deviceCount, serviceCount := len(devices), len(services)
 	devices, services = event.Names(devices), event.Names(services)
-	ev.Body = fmt.Sprintf("%s is lost: nothing was heard of it for %s. It has %s and %s%s.", n, event.InWords(silence),
+	ev.Body = fmt.Sprintf("%s is lost: nothing was received from it for %s. It has %s and %s%s.", n, event.InWords(silence),
 		event.Plural(deviceCount, "GPU"), event.Plural(serviceCount, "service"), event.InBrackets(services, serviceCount))
 	ev.Add(func(attrs pcommon.Map) {
 		event.PutList(attrs, names.GPUNodeDevices, devices)
@@ -72,5 +72,5 @@ func DescribeNodeLost(n subject.Node, silence time.Duration, devices, services [
 // DescribeNodeBack completes the event about a node that was lost.
 func DescribeNodeBack(n subject.Node, ev *event.Event) {
 	n.About(ev)
-	ev.Body = n.String() + " is heard of again."
+	ev.Body = n.String() + " reports again."
 }

@@ -89,7 +89,7 @@ func (r *Rule) Describe(s subject.Service, d *Details, ev *event.Event) {
 	case !ev.Cleared():
 		ev.Body = s.String() + " is " + r.Is + r.Extent(d)
 	case ev.Ended == event.NotSeen:
-		ev.Body = s.String() + " was not heard of since the restart, and is no longer " + r.Is + "."
+		ev.Body = s.String() + " was not seen since the restart, and is no longer " + r.Is + "."
 	case ev.Ended == event.SubjectGone:
 		ev.Body = s.String() + " is gone, and " + r.State + " with it."
 	default:
