@@ -17,7 +17,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
-// What is not judged yet at the shutdown is judged then, and told.
+// What is not judged yet at the shutdown is judged then, and reported.
 func TestShutdownJudgesTheLastScrape(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDisk()
@@ -100,7 +100,7 @@ func TestConcurrentScrapes(t *testing.T) {
 	})
 }
 
-// Once events are handed on and stored, where there is a storage, nothing is left
+// Once events are forwarded and stored, where there is a storage, nothing is left
 // to do: else each batch wakes the goroutine that does it.
 func TestIdleAfterEvents(t *testing.T) {
 	for name, boot := range map[string]func(*testing.T) *bench{

@@ -96,7 +96,7 @@ func TestAClockThatWasAhead(t *testing.T) {
 	})
 }
 
-// Numbers that are none are counted and change nothing, and the state can be stored.
+// Invalid numbers are counted and change nothing, and the state can be stored.
 func TestInfinities(t *testing.T) {
 	e := newEngine(&Config{Rules: []RuleSet{RuleSetDevice, RuleSetService}, MaxSubjects: 10, Staleness: time.Minute, Events: createDefaultConfig().(*Config).Events})
 	now := time.Now()

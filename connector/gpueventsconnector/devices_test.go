@@ -57,7 +57,7 @@ func TestXIDsByTheLastCode(t *testing.T) {
 		b := start(t, deviceSet)
 		require.Empty(t, feed(b, last(31), last(31), last(0)))
 		require.Equal(t, []string{"gpu.xid raised 79"}, feed(b, last(79), last(79), last(0)))
-		// What the receiver counts from the last code is not told twice.
+		// What the receiver counts from the last code is not reported twice.
 		since := time.Now()
 		both := func(code float64, xids map[int64]int64) func(time.Time) pmetric.Metrics {
 			return one(gpu{values: map[*names.Metric]float64{&names.GPUXIDLast: code}, xids: xids, derivedSince: since})
@@ -66,7 +66,7 @@ func TestXIDsByTheLastCode(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		require.Equal(t, []string{"gpu.xid raised 48"}, feed(b, both(48, map[int64]int64{48: 2})))
 		time.Sleep(10 * time.Minute)
-		// The receiver was restarted: its count begins anew, with a new XID.
+		// The receiver was restarted: its count begins again, with a new XID.
 		since = time.Now()
 		require.Equal(t, []string{"gpu.xid raised 48"}, feed(b, both(48, map[int64]int64{48: 1}), both(48, map[int64]int64{48: 1})))
 		require.Zero(t, b.c.engine.Raised(), "nothing is raised, because nothing clears it")
@@ -140,7 +140,7 @@ func TestMemoryPressureStory(t *testing.T) {
 	})
 }
 
-// A GPU in MIG mode has the sum of its instances: the instance is told, once.
+// A GPU in MIG mode has the sum of its instances: the instance is reported, once.
 func TestPressureOfMIGInstances(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := start(t, deviceSet)

@@ -68,8 +68,8 @@ func TestExportersWithoutNodes(t *testing.T) {
 	})
 }
 
-// The end of a duration between two scrapes is told, as long as the last scrape
-// says something about the time since.
+// The end of a duration between two scrapes is reported, as long as the last scrape
+// covers the time since.
 func TestDurationsEndBetweenScrapes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := start(t, deviceSet)
@@ -147,7 +147,7 @@ func TestDeviceWithoutValues(t *testing.T) {
 	}
 }
 
-// What is raised stays so over a restart, until there are values.
+// What is raised stays so across restarts, until there are values.
 func TestDeviceWithoutValuesOverARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDisk()
@@ -245,7 +245,7 @@ func TestMIGLayouts(t *testing.T) {
 	})
 }
 
-// nodeSays is what gpu_allocation says of a node.
+// nodeSays is what gpu_allocation reports about a node.
 func nodeSays(at time.Time, node string, values map[*names.Metric]float64) pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	rm := md.ResourceMetrics().AppendEmpty()
@@ -259,7 +259,7 @@ func nodeSays(at time.Time, node string, values map[*names.Metric]float64) pmetr
 	return md
 }
 
-// A replica of a shared device comes and goes with its holder.
+// A replica of a shared device comes and goes with its owner.
 func TestReplicasAreNoDevices(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := start(t, deviceSet)

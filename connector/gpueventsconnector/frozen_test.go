@@ -12,7 +12,7 @@ import (
 )
 
 // A host engine that hangs, with failed scrapes and restarts of the receiver in between,
-// is one condition; an exporter that never says a word on it again is over after a while.
+// is one condition; it ends after a while if the exporter never reports it again.
 func TestWhatClearsAFrozenExporter(t *testing.T) {
 	up, down := page{unsaid: true}, page{down: true}
 	for name, tt := range map[string]struct {

@@ -26,7 +26,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
-// bench is a started connector with what it hands on and tells about itself.
+// bench is a started connector with what it forwards and reports about itself.
 type bench struct {
 	t    *testing.T
 	c    *gpuEvents
@@ -87,7 +87,7 @@ func (b *bench) wait(d time.Duration) []occurred {
 	return all
 }
 
-// events are those that were handed on at once.
+// events are those that were forwarded at once.
 func (b *bench) events() []occurred {
 	b.t.Helper()
 	synctest.Wait()
@@ -144,7 +144,7 @@ type evaluated struct {
 	withoutPods     bool // partial alone
 	resourceOnly    bool // identity is on the resource, not on points
 	partialIsDouble bool
-	idle            int64 // devices; -1: not said
+	idle            int64 // devices; -1: not reported
 	nothingFresh    bool  // no pod is degraded
 }
 

@@ -136,7 +136,7 @@ func TestSubjectsAreBounded(t *testing.T) {
 	})
 }
 
-// What was not heard of for long is forgotten while others are, and what was
+// What was not seen for long is forgotten while others are, and what was
 // raised about it is over.
 func TestSubjectsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -156,7 +156,7 @@ func TestSubjectsAreForgotten(t *testing.T) {
 	})
 }
 
-// Rules that are switched off read nothing and tell nothing.
+// Rules that are switched off read nothing and report nothing.
 func TestRulesAreSwitchedOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := start(t, deviceSet, func(cfg *Config) {
@@ -183,7 +183,7 @@ func TestOtherHardware(t *testing.T) {
 	})
 }
 
-// Events that nobody takes do not fill the memory; what is refused is raised
+// Events that nothing accepts do not fill the memory; what is refused is raised
 // once there is room.
 func TestWaitingEventsAreBounded(t *testing.T) {
 	e := newEngine(createDefaultConfig().(*Config))

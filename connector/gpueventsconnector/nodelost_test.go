@@ -15,7 +15,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
-// fleet is what a gateway hears: nodes with two GPUs each, that one service's pods
+// fleet is what a gateway receives: nodes with two GPUs each, that one service's pods
 // hold, and the summary's evaluations of it.
 type fleet struct {
 	cordoned map[string]bool
@@ -107,7 +107,7 @@ func TestNoDataAndIdleStory(t *testing.T) {
 	})
 }
 
-// A service whose nodes are all lost is named in their events.
+// A service with all of its nodes lost is named in their events.
 func TestNoDataBecauseOfANode(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -170,7 +170,7 @@ func TestWhatANodeIs(t *testing.T) {
 	})
 }
 
-// scrape2 is a page without what the receiver says of the exporter.
+// scrape2 is a page without the receiver's metrics of the exporter.
 func scrape2(at time.Time, gpus ...gpu) pmetric.Metrics {
 	md := scrape(page{at: at, node: "n1", gpus: gpus})
 	first := true
@@ -182,7 +182,7 @@ func scrape2(at time.Time, gpus ...gpu) pmetric.Metrics {
 	return md
 }
 
-// A process that was paused heard nothing, which makes nobody silent.
+// A process that was paused received nothing, which makes no exporter silent.
 func TestAPauseIsNoSilence(t *testing.T) {
 	now := time.Now()
 	e := newEngine(createDefaultConfig().(*Config))

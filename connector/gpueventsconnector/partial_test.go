@@ -99,7 +99,7 @@ func TestFlappingIsToldEachTime(t *testing.T) {
 	})
 }
 
-// Several evaluations may travel in one batch. Each event tells of its own.
+// Several evaluations may arrive in one batch. Each event belongs to its own.
 func TestEvaluationsInOneBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		events := start(t).feed(batch(
@@ -203,7 +203,7 @@ func TestNamesAtMostFiftyPods(t *testing.T) {
 	})
 }
 
-// Only what the batch says is told.
+// Only what the batch contains is reported.
 func TestUnknownDetailsAreAbsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := start(t).feed(batch(evaluated{
@@ -268,7 +268,7 @@ func TestSubjectsAreLimited(t *testing.T) {
 
 		require.Equal(t, 1, b.logs.FilterMessageSnippet("max_subjects").Len())
 
-		// As soon as there is room, the other is told.
+		// As soon as there is room, the other is reported.
 		events := b.feed(batch(evaluated{service: chat, at: 25}, evaluated{service: other, at: 25, partial: 1}))
 		require.Equal(t, []string{"cleared", "raised"}, states(events))
 		metadatatest.AssertEqualGpuEventsEmitted(t, b.tel, []metricdata.DataPoint[int64]{
@@ -278,7 +278,7 @@ func TestSubjectsAreLimited(t *testing.T) {
 	})
 }
 
-// An event that nobody took is handed on again, as it is: metrics never fail
+// An event that was not accepted is forwarded again, unchanged: metrics never fail
 // because of it.
 func TestRefusedEventsComeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -140,7 +140,7 @@ func scrape(pages ...page) pmetric.Metrics {
 
 func deviceSet(cfg *Config) { cfg.Rules = []RuleSet{RuleSetDevice} }
 
-// story feeds pages and writes down what is told, with the time since its start.
+// story feeds pages and records what is reported, with the time since its start.
 type story struct {
 	*bench
 	begin time.Time

@@ -99,7 +99,7 @@ func repeat(a answer, times int) []answer {
 	return out
 }
 
-// startWith starts an exporter whose only receiver is a.
+// startWith starts an exporter with a as its only endpoint.
 func startWith(t *testing.T, a *answers, change ...func(*Config, *environment)) *harness {
 	return startHarness(t, only(to("https://hooks.example.com")), append(change, via(a))...)
 }

@@ -141,7 +141,7 @@ func TestAChangedReceiverKeepsItsQueue(t *testing.T) {
 	assert.Equal(t, audit.Succeeded, h.one().Outcome)
 }
 
-// 410 to a request by the former configuration says nothing of the new one.
+// 410 to a request by the former configuration has no effect on the new one.
 func TestGoneOfAFormerConfiguration(t *testing.T) {
 	entered, release := make(chan struct{}), make(chan struct{})
 	old := newHook(t, func(w http.ResponseWriter, _ *http.Request) {

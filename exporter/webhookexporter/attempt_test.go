@@ -238,7 +238,7 @@ func TestEndlessAnswerIsCutOff(t *testing.T) {
 	}
 }
 
-// What a receiver says after its answer, on a connection that waits for the next
+// What an endpoint sends after its answer, on a connection that waits for the next
 // delivery, would end up in the process's own log.
 func TestReceiverCannotWriteToTheLog(t *testing.T) {
 	var out bytes.Buffer

@@ -116,7 +116,7 @@ func TestAuditFileLineAndStoreTellTheSame(t *testing.T) {
 	assert.Empty(t, host.events)
 }
 
-// An audit file that is gone is told by the status, and by OK once it is there
+// An audit file that is gone is reported by the status, and by OK once it is there
 // again; deliveries go on.
 func TestStatusTellsOfTheAuditFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")

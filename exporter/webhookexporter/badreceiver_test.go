@@ -75,7 +75,7 @@ func (c *bruteConn) say(text string) bool {
 	return err == nil
 }
 
-// drip says it byte by byte.
+// drip sends it byte by byte.
 func (c *bruteConn) drip(text string) bool {
 	for i := range len(text) {
 		if !c.say(text[i : i+1]) {
@@ -216,7 +216,7 @@ func TestBadReceivers(t *testing.T) {
 func TestReceiverThatNeverReadsALargeRequest(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	defer listener.Close() // with it go the connections that nobody accepted
+	defer listener.Close() // with it go the connections that no one accepted
 	cfg := to("http://" + listener.Addr().String())
 	cfg.Timeout = 100 * time.Millisecond
 	h := startHarness(t, only(cfg))

@@ -41,7 +41,7 @@ type Config struct {
 	// other to travel to a receiver as one delivery, where its format allows
 	// that. 0: not at all.
 	GroupWait time.Duration `mapstructure:"group_wait"`
-	// Storage is the storage extension that keeps deliveries over a restart.
+	// Storage is the storage extension that keeps deliveries across restarts.
 	Storage *component.ID `mapstructure:"storage"`
 	// ReplayEvents is how many events are kept for gpuctl webhook replay.
 	ReplayEvents int `mapstructure:"replay_events"`
@@ -121,7 +121,7 @@ func (c *Config) Validate() error {
 	return errors.Join(append(errs, c.validateDelivery())...)
 }
 
-// validateDelivery checks the keys that say when deliveries are made.
+// validateDelivery checks the keys that determine when deliveries are made.
 func (c *Config) validateDelivery() error {
 	retry := "retry"
 	if c.RetryOnFailure != nil {

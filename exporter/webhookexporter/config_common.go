@@ -46,7 +46,7 @@ var sameKeys = [][2]string{
 // what to do instead.
 var otherKeys = [][2]string{
 	{"retry_on_failure::multiplier", "each interval is three times the one before; remove it"},
-	{"retry_on_failure::randomization_factor", "chance takes up to half of each interval away; remove it"},
+	{"retry_on_failure::randomization_factor", "each interval is shortened by a random part, up to half; remove it"},
 	{"sending_queue::batch", "a request holds several events only where the endpoint's format can; remove it, and set group_wait"},
 	{"sending_queue::block_on_overflow", "a full queue never blocks the pipeline, since it would hold up the other endpoints; remove it, and raise queue_size"},
 	{"sending_queue::sizer", "queue_size counts events; remove it"},

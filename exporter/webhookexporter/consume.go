@@ -35,9 +35,8 @@ type offer struct {
 // for the pipeline to send everybody everything again. With a storage extension
 // it returns when all is stored. Where that fails it returns too, and what was
 // accepted is sent from memory: an alert matters more than its copy. The one
-// error is that of an exporter that has ended. An event that is sent again, as a
-// sender does whose batch another exporter refused, is accepted without a
-// delivery.
+// error is that of an exporter that has ended. An event that is sent again, as after
+// another exporter refused the batch, is accepted without a delivery.
 func (e *webhookExporter) ConsumeLogs(ctx context.Context, logs plog.Logs) error {
 	if e.store.Ended() {
 		return journal.ErrClosed

@@ -163,7 +163,7 @@ func TestEventsWithoutKeyDoNotWaitForEachOther(t *testing.T) {
 		}
 	})
 	h := startHarness(t, only(to(server.URL)))
-	const events = 100 // so many do not all come to the same worker
+	const events = 100 // so many do not all get the same worker
 	for range events {
 		logs := plog.NewLogs()
 		addPartial(logs, eventrecord.NewID(), names.EventRaised, plog.SeverityNumberWarn).Attributes().Remove(names.GPUEventKey)

@@ -47,7 +47,7 @@ var _ storage.Extension = (*disk)(nil)
 
 func newDisk() *disk { return &disk{values: map[string][]byte{}} }
 
-// snapshot is what the disk holds. The caller holds its lock, or nobody else does.
+// snapshot is what the disk holds. The caller holds its lock, or there is no other user.
 func (d *disk) snapshot() map[string][]byte { return maps.Clone(d.values) }
 
 func (d *disk) locked(f func()) {

@@ -12,7 +12,7 @@
 // sign the request, send it, and hand an audit record to the sinks. What is tried
 // again goes back to the queue, which keeps the deliveries of one event key in
 // order and no worker waiting. Receivers share nothing but the guard that decides
-// which addresses may be dialled, and the storage, for which nobody waits long.
+// which addresses may be dialled, and the storage, for which nothing waits long.
 //
 // An attempt is: the intent is stored; the request is made; the audit record is
 // written; the intent is replaced by what is next. So every attempt has its one

@@ -16,8 +16,8 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
-// A sender whose batch another exporter refused sends it again, at once, after
-// many others, and after a restart: each event is posted once.
+// When another exporter refused a batch, its sender repeats it: at once, after
+// many others, and after a restart. Each event is posted once.
 func TestAnEventThatIsSentAgainIsPostedOnce(t *testing.T) {
 	for _, replay := range []int{0, defaultReplayEvents} {
 		t.Run(fmt.Sprintf("replay_events %d", replay), func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestAnEventThatIsSentAgainIsPostedOnce(t *testing.T) {
 	}
 }
 
-// A clearing whose raising was withheld is withheld each time that it comes.
+// The clearing of a withheld raising is withheld each time that it arrives.
 func TestAClearingThatIsSentAgainStaysWithheld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		severe := to("https://hooks.example.com")

@@ -183,12 +183,12 @@ func TestNothingIsLostByKills(t *testing.T) {
 			assert.Equal(t, 1, n, what)
 		}
 	}
-	assert.Equal(t, events*(kills+1)*receiverCount, len(end), "delivered or given up") //nolint:testifylint // nobody reads them all
+	assert.Equal(t, events*(kills+1)*receiverCount, len(end), "delivered or given up") //nolint:testifylint // no one reads them all
 	for name, hook := range hooks {
 		last, seen := map[int]int{}, map[string]bool{}
 		for _, id := range hook.took {
 			if seen[id] {
-				continue // told twice: no harm to the order
+				continue // reported twice: no harm to the order
 			}
 			seen[id] = true
 			var life, i int

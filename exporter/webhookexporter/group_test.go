@@ -23,7 +23,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
-// listing is a format that tells of up to five events.
+// listing is a format that supports up to five events.
 var listing = format.Encoder{Format: format.Format{Name: "listing", Group: 5}, Encode: func(events []*event.Event) ([]byte, error) {
 	var ids []string
 	for _, e := range events {
@@ -134,7 +134,7 @@ func TestAFullGroupDoesNotWait(t *testing.T) {
 	})
 }
 
-// Formats that tell of one event never wait.
+// Formats that support one event never wait.
 func TestNoGroupsWhereTheFormatHasNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &answers{}
@@ -194,8 +194,8 @@ func TestAGroupIsTriedAgainAsOne(t *testing.T) {
 	})
 }
 
-// A group that was tried stays that group over a restart, with its webhook-id;
-// what was still gathered is gathered anew.
+// A group that was tried stays that group across restarts, with its webhook-id;
+// what was still gathered is gathered again.
 func TestGroupsSurvive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		boot := func(d *disk, a send.RoundTripper) *harness {
@@ -231,7 +231,7 @@ func TestGroupsSurvive(t *testing.T) {
 }
 
 // A group that waits for its next attempt while the receiver gets another format,
-// one that cannot tell of several: every event is told, in order, and recorded.
+// one that does not support several: every event is sent, in order, and recorded.
 func TestAGroupForAnotherFormat(t *testing.T) {
 	stored := map[string]func(*Config, *environment){"in memory": func(*Config, *environment) {}, "stored": onDisk}
 	for name, storage := range stored {

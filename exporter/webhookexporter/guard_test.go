@@ -42,7 +42,7 @@ func TestForgedRequestsAreBlocked(t *testing.T) {
 		"0177.0.0.1": {"127.0.0.1"},
 		"127.1":      {"127.0.0.1"},
 	}
-	// Go asks nobody about a name without a letter.
+	// Go makes no lookup for a name without a letter.
 	neverAsked := map[string]bool{"2130706433": true, "0177.0.0.1": true, "127.1": true}
 	resolver := nameServer(t, hosts)
 	for _, literal := range []string{"127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "169.254.169.254", "[fe80::1]", "0.0.0.0", "[::]", "localhost"} {
@@ -82,7 +82,7 @@ func TestNameWithASafeAddressIsReached(t *testing.T) {
 // A proxy from the environment would dial in our place, past the guard. Go
 // reads that environment once a process, so the test runs in one of its own.
 func TestEnvironmentProxyIsIgnored(t *testing.T) {
-	const proxy = "http://proxy.example.test:3128" // a name that nobody knows
+	const proxy = "http://proxy.example.test:3128" // a name that no one knows
 	if os.Getenv("HTTP_PROXY") != proxy {
 		child := exec.Command(os.Args[0], "-test.run=^TestEnvironmentProxyIsIgnored$")
 		child.Env = append(os.Environ(), "HTTP_PROXY="+proxy, "HTTPS_PROXY="+proxy, "ALL_PROXY="+proxy, "NO_PROXY=")

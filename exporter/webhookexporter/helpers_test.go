@@ -65,7 +65,7 @@ func addPartial(logs plog.Logs, id, state string, severity plog.SeverityNumber) 
 	return record
 }
 
-// harness is an exporter with everything that it tells collected.
+// harness is an exporter with all of its telemetry collected.
 type harness struct {
 	*webhookExporter
 	t         *testing.T

@@ -117,7 +117,7 @@ func TestKilledAtEveryStepOfAnAttempt(t *testing.T) {
 							assert.Equal(t, 1, times, "attempt %d", n)
 						}
 						assert.Positive(t, succeeded+gaveUp, "delivered, or given up")
-						// What the intent says may or may not have been sent; nothing
+						// What the intent describes may or may not have been sent; nothing
 						// else is sent without a record.
 						assert.GreaterOrEqual(t, len(second.copied()), sent+len(again.received()))
 						if retry && first != 404 {
@@ -134,9 +134,9 @@ func TestKilledAtEveryStepOfAnAttempt(t *testing.T) {
 	}
 }
 
-// The last record promised an attempt, and nobody knows another end of the
+// The last record announced an attempt, and there is no other end of the
 // delivery: it is made, however long the process was down and whatever the
-// configuration says by then. Otherwise the event would be lost without a word.
+// configuration contains by then. Otherwise the event would be lost silently.
 func TestWhatTheLastRecordPromisedIsTried(t *testing.T) {
 	for name, change := range map[string]func(*Config, *environment){
 		"longer than max_elapsed_time": retrying,

@@ -18,14 +18,14 @@ import (
 
 const probesAtOnce = 8
 
-// Probe is how far a receiver can be reached without telling it anything.
+// Probe is how far an endpoint can be reached without sending it anything.
 type Probe struct {
 	Receiver string
 	// Scheme and Host are all that may be shown of its URL.
 	Scheme, Host string
 	// Proxied is whether the way leads through proxy_url.
 	Proxied bool
-	// Error is empty where it was reached, else what an audit record would say.
+	// Error is empty where it was reached, else the error of an audit record.
 	Error audit.ErrorType
 	// Problem is why no attempt was made, in words: an endpoint's configuration
 	// that is refused. It never holds the URL.

@@ -23,7 +23,7 @@ import (
 )
 
 // A receiver is reached, or not, for the reason that its audit records would
-// have, and it is told nothing.
+// have, and nothing is sent to it.
 func TestProbe(t *testing.T) {
 	told := func(http.ResponseWriter, *http.Request) { t.Error("a probe sends no request") }
 	plain := httptest.NewServer(http.HandlerFunc(told))
@@ -35,7 +35,7 @@ func TestProbe(t *testing.T) {
 	gone, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, gone.Close())
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, says nothing
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections, sends nothing
 	require.NoError(t, err)
 	t.Cleanup(func() { silent.Close() })
 

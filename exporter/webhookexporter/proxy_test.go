@@ -308,7 +308,7 @@ func TestValidateProxy(t *testing.T) {
 			assert.NotContains(t, err.Error(), "SECRET")
 		})
 	}
-	// Nobody here dials these, but a proxy would find out what they mean.
+	// These are never dialled here, but a proxy would resolve them.
 	for _, host := range []string{
 		"2852039166", "0xa9fea9fe", "0251.0376.0251.0376", "169.254.43518", "0xA9.254.169.254", "169.254.169.254.", "2852039166.",
 		"[64:ff9b::a9fe:a9fe]", "[::169.254.169.254]", "[fd00:ec2::254]",

@@ -52,7 +52,7 @@ func (f *files) remove(name string) {
 	require.NoError(f.t, os.RemoveAll(filepath.Join(f.path, name)))
 }
 
-// startWithFolder starts an exporter whose receivers are those of a folder.
+// startWithFolder starts an exporter with the endpoints of a folder.
 func startWithFolder(t *testing.T, receivers map[string]endpoint.Config, files map[string]string) (*harness, *files) {
 	f := newFiles(t)
 	for name, content := range files {
@@ -67,7 +67,7 @@ func startWithFolder(t *testing.T, receivers map[string]endpoint.Config, files m
 	return h, f
 }
 
-// replace puts a new file in the place of the old one, and waits until it is in
+// replace replaces the file, and waits until it is in
 // force: until has to hold.
 func (h *harness) replace(f *files, name, content string, until func() bool) {
 	h.t.Helper()
@@ -240,7 +240,7 @@ func TestReplayThroughControl(t *testing.T) {
 	}
 }
 
-// Nobody who waits at the control endpoint keeps the exporter from ending.
+// A request that waits at the control endpoint does not delay the shutdown.
 func TestShutdownWhileATestWaits(t *testing.T) {
 	entered := make(chan struct{}, 1)
 	server := newHook(t, func(_ http.ResponseWriter, r *http.Request) { entered <- struct{}{}; <-r.Context().Done() })

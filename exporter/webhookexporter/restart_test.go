@@ -30,7 +30,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
-// bootWith starts an exporter on the disk whose receivers all talk to a.
+// bootWith starts an exporter on the disk. All of its endpoints use a.
 func (d *disk) bootWith(t *testing.T, f *file, a send.RoundTripper, receivers map[string]endpoint.Config, change ...func(*Config, *environment)) *harness {
 	t.Helper()
 	change = append(change, onDisk, via(a))
@@ -44,7 +44,7 @@ func (d *disk) bootWith(t *testing.T, f *file, a send.RoundTripper, receivers ma
 
 var hooks = only(to("https://hooks.example.com"))
 
-// silent answers nobody, and says when it is asked.
+// silent never answers, and signals each request.
 type silent struct{ asked chan struct{} }
 
 func (s silent) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -270,8 +270,8 @@ func TestGoneSurvives(t *testing.T) {
 	})
 }
 
-// A 410 by mistake is not for ever: who is asked to enables the receiver, over a
-// restart, with a record; one that was removed and comes back is enabled too.
+// A 410 by mistake is not for ever: a request enables the endpoint, across
+// restarts, with a record; one that was removed and comes back is enabled too.
 func TestGoneIsNotForEver(t *testing.T) {
 	for name, again := range map[string]func(*testing.T, *disk, *harness) *harness{
 		"enabled": func(t *testing.T, d *disk, h *harness) *harness {

@@ -179,7 +179,7 @@ func TestRetryKeepsTheOrderOfItsKeyAndNoWorker(t *testing.T) {
 	})
 }
 
-// What waits for its next attempt takes up room in the queue.
+// What waits for its next attempt occupies room in the queue.
 func TestWaitingRetriesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &answers{next: repeat(answer{status: 500}, 3)}

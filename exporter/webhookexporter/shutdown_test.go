@@ -24,7 +24,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
-// stuck answers nobody before the request is given up.
+// stuck answers no request before it is given up.
 type stuck struct{}
 
 func (stuck) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -83,7 +83,7 @@ func TestShutdownAuditsWhatItBreaksOff(t *testing.T) {
 	assert.Equal(t, audit.ErrorShutdown, rec.ErrorType)
 }
 
-// A peer that accepts and says nothing must not hold up the end, nor keep its
+// A peer that accepts and sends nothing must not delay the shutdown, nor keep its
 // connection beyond it.
 func TestShutdownBreaksOffTLSHandshake(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -106,7 +106,7 @@ func TestShutdownBreaksOffTLSHandshake(t *testing.T) {
 	assert.NotErrorIs(t, err, os.ErrDeadlineExceeded, "the connection is still open")
 }
 
-// The same for a name server that says nothing.
+// The same for a name server that does not answer.
 func TestShutdownBreaksOffNameLookup(t *testing.T) {
 	entered, left := make(chan struct{}, 16), make(chan struct{}, 16)
 	cfg := to("https://hooks.example.test")

@@ -18,7 +18,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 )
 
-// trap is an address that nobody may come to. A connection is counted before a
+// trap is an address that must not be reached. A connection is counted before a
 // byte could be sent on it.
 type trap struct {
 	t        *testing.T
@@ -71,7 +71,7 @@ func trapped(port uint16, allow ...string) func(*Config, *environment) {
 	return func(c *Config, _ *environment) { c.AllowCIDRs, c.AllowPorts = allow, []int{int(port)} }
 }
 
-// Each name of a closed address is dialled by nobody: the trap listens on
+// Each name of a closed address is never dialled: the trap listens on
 // IPv4's and IPv6's loopback.
 func TestNamesOfClosedAddresses(t *testing.T) {
 	trap4 := newTrap(t, "127.0.0.1:0")
@@ -134,7 +134,7 @@ func TestNamesOfClosedAddresses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := startHarness(t, only(to(fmt.Sprintf("http://%s:%d/latest/meta-data", host, port))), trapped(port), func(_ *Config, env *environment) { env.Resolver = resolver })
 			rec := h.one()
-			// Go asks nobody about some of the numbers: then there is nobody to dial.
+			// Go resolves some of the numbers without a lookup: then nothing is dialled.
 			assert.Contains(t, []audit.ErrorType{audit.ErrorSSRFBlocked, audit.ErrorDNS}, rec.ErrorType)
 			if _, named := names[name]; named {
 				assert.Equal(t, audit.ErrorSSRFBlocked, rec.ErrorType)

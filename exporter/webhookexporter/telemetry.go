@@ -123,7 +123,7 @@ func newCommonMetrics(tb *metadata.TelemetryBuilder, exporter component.ID) *com
 	return &commonMetrics{telemetry: tb, exporter: attr, option: metric.WithAttributeSet(attribute.NewSet(attr))}
 }
 
-// count counts the events whose last delivery this record ends. Each event counts
+// count counts the events of which this record ends the last delivery. Each event counts
 // once, whatever the number of its endpoints; tests and replays do not, as they are
 // no log records that were received.
 func (m *commonMetrics) count(d *delivery.Delivery, rec *audit.Record) {

@@ -31,7 +31,7 @@ type Device struct {
 	seenBefore pcommon.Timestamp // and the time of the page before that one
 
 	// Of the current page:
-	learned  *Labels // whose facts were added last
+	learned  *Labels // added last
 	values   readings
 	labelled labelled
 	raw      []rawPoint

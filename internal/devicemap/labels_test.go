@@ -11,7 +11,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/exporterlabels"
 )
 
-// FuzzLabels: whatever the labels are, reading them keeps to what they say.
+// FuzzLabels: whatever the labels are, reading them adds nothing to their content.
 func FuzzLabels(f *testing.F) {
 	f.Add("UUID", "GPU-0", "exported_pod", "p", "pod", "q")
 	f.Add("uuid", "", "GPU_I_ID", "7", "GPU_I_PROFILE", "1g.10gb")

@@ -46,7 +46,7 @@ const (
 	WrongType                // histograms and summaries: a mistyped family
 	Limit                    // over one of the limits of a target
 	Repeated                 // a series that the page has twice
-	Unparsable               // a line that is none of the text format
+	Unparsable               // a line that is not in the text format
 	Dropped                  // one of the families that the table drops
 	numReasons
 )

@@ -47,7 +47,7 @@ type Field struct {
 	Signed bool
 	// ZeroIsAbsent marks fields that print 0 where the board has no sensor.
 	ZeroIsAbsent bool
-	// Code marks fields whose value is no quantity: of several rows the last counts,
+	// Code marks fields that contain no quantity: of several rows the last counts,
 	// not the greatest.
 	Code bool
 	// Label names the family's own label where one device has several rows.

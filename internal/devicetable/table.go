@@ -22,7 +22,7 @@ type Series struct {
 	Unless []ID
 }
 
-// Derived is a metric whose values take more than one field, or more than its value.
+// Derived is a metric computed from more than one field, or from more than its value.
 // Code makes them, and the documentation describes how.
 type Derived struct {
 	Metric *names.Metric

@@ -130,7 +130,7 @@ func (c *cache) canonical(name string, pairs [][2]string) *series {
 }
 
 // forget drops what the last page did not have, once that is more than half of
-// what there is: holders come and go, and an exporter may be replaced. used is
+// what there is: owners come and go, and an exporter may be replaced. used is
 // what the page had.
 func (c *cache) forget(page uint32, used int) {
 	const few = 1000

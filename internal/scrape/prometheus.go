@@ -29,7 +29,7 @@ import (
 // body_size_limit and others. Prometheus' own loader checks them.
 type PrometheusConfig map[string]any
 
-// ownedKeys are set by the receiver; the text says which key of ours does it.
+// ownedKeys are set by the receiver; the text states which key of ours does it.
 var ownedKeys = map[string]string{
 	"job_name":                 "the receiver's own name is used",
 	"scrape_interval":          "use collection_interval",

@@ -31,7 +31,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape/fetch"
 )
 
-// fakeExporters answers in the place of a network, in a test's own time.
+// fakeExporters answers instead of a network, in a test's own time.
 type fakeExporters struct {
 	page  string
 	takes time.Duration

@@ -26,7 +26,7 @@ const mig = "MIG-c4529c8d-69c4-b61d-e0bc-7b2460096005"
 
 func noService(c *Config) { c.ServiceName = ServiceNameNone }
 
-// snapshot is what gpu_allocation says of node n1: each line has a holder
+// snapshot is what gpu_allocation reports of node n1: each line has an owner
 // (NAMESPACE/POD/CONTAINER, or - for free), a share and the point's attributes.
 func snapshot(seconds int, lines ...string) string {
 	var b strings.Builder
@@ -46,7 +46,7 @@ func telemetry(seconds int, id, attrs string) string {
 	return fmt.Sprintf("resource hw.id=%[2]s %[3]s\nmetric hw.power gauge W\n300 @%[1]d hw.id=%[2]s\n", seconds, id, attrs)
 }
 
-// ownersIn is the holder of the live points of the device in a batch, and
+// ownersIn is the owner of the live points of the device in a batch, and
 // whether there are any.
 func ownersIn(b *bench, in string) map[string]string {
 	out := map[string]string{}
@@ -60,7 +60,7 @@ func ownersIn(b *bench, in string) map[string]string {
 	return out
 }
 
-// Who holds a device, by what gpu.allocation and the exporter's labels say.
+// Who holds a device, according to gpu.allocation and the exporter's labels.
 func TestHolderFromAllocation(t *testing.T) {
 	const a = "hw.id=GPU-a "
 	const labels = "namespace=ml pod=label-0 container=main"
@@ -141,7 +141,7 @@ func TestHolderFromAllocation(t *testing.T) {
 }
 
 // The parts of a snapshot arrive within a second. What it does not list is
-// believed until then; what is late is not; what nobody repeats is unknown.
+// trusted until then; what is late is not; what is not repeated is unknown.
 func TestSnapshotsFollowEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := start(t, noService)
@@ -181,7 +181,7 @@ func TestSnapshotsFollowEachOther(t *testing.T) {
 	})
 }
 
-// What nobody speaks of any more is forgotten; what only gpu_allocation is silent
+// What nothing reports any more is forgotten; what only gpu_allocation is silent
 // about stays unknown.
 func TestForgetsSilentNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -202,7 +202,7 @@ func TestForgetsSilentNodes(t *testing.T) {
 }
 
 // Two nodes that claim one device: a machine got a new name. Until the old one
-// is too old to be believed nobody knows.
+// is too old to be trusted, the owner is unknown.
 func TestDeviceOnTwoNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := start(t, noService)
@@ -216,7 +216,7 @@ func TestDeviceOnTwoNodes(t *testing.T) {
 	})
 }
 
-// What cannot be true is not believed and does not hurt what can.
+// What cannot be true is ignored and does not affect the rest.
 func TestRefusesBadAllocations(t *testing.T) {
 	b := start(t, noService)
 	in := snapshot(10,
@@ -245,7 +245,7 @@ func TestDeviceLimit(t *testing.T) {
 		ownersIn(b, snapshot(20, "ml/c-0/main 1 hw.id=GPU-c")+telemetry(20, "GPU-c", "")))
 }
 
-// Thousands of holders of one device cost no more than the limit.
+// Thousands of owners of one device cost no more than the limit.
 func TestManyHolders(t *testing.T) {
 	b := start(t, noService)
 	var lines []string

@@ -47,7 +47,7 @@ func TestClockSetBack(t *testing.T) {
 						time.Sleep(2 * time.Second)
 					}
 					require.InDelta(t, 300, store.sum("hw.power"), 0, "after %d intervals", i)
-					if i != 5 { // the first snapshot with the new holder may still be late
+					if i != 5 { // the first snapshot with the new owner may still be late
 						require.LessOrEqual(t, store.sum("gpu.allocation"), 1.0, "after %d intervals", i)
 					}
 					time.Sleep(11 * time.Second)
@@ -88,7 +88,7 @@ func requireEndsBehind(t *testing.T, md pmetric.Metrics, newest map[string]time.
 	}
 }
 
-// A gpu.allocation point without a time is not believed: it would be of the same
+// A gpu.allocation point without a time is not trusted: it would be of the same
 // snapshot as all others.
 func TestAllocationWithoutTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

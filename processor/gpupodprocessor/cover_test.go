@@ -76,7 +76,7 @@ func slow(at int, pod string) pmetric.Metrics {
 	return md
 }
 
-// Whoever scrapes once a minute need not know of max_age.
+// A scrape interval of a minute needs no change of max_age.
 func TestASlowIntervalEndsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := start(t)

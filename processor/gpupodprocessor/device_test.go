@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What the dcgm receiver hands over: a resource a device, the exporter's holder
+// The output of the dcgm receiver: one resource per device, the exporter's owner
 // labels on it.
 func TestAttributesDevices(t *testing.T) {
 	const point = `
@@ -137,7 +137,7 @@ func TestKeepsPointLabelsOfDeviceResources(t *testing.T) {
 		55 @10 UUID=GPU-a gpu=0 hw.id=GPU-a namespace=ml pod=chat-0 pod_label_app=chat vgpu=`)
 }
 
-// What is about no GPU, and what says itself who holds one, passes unchanged.
+// What is not about a GPU, and what names its owner already, passes unchanged.
 func TestLeavesOthersAlone(t *testing.T) {
 	const other = `
 		resource host.name=n1 service.name=node

@@ -72,7 +72,7 @@ func TestReplicaChangesHands(t *testing.T) {
 }
 
 // The exporter is silent: once an interval has passed since the change, a
-// snapshot ends the series of the former holder.
+// snapshot ends the series of the former owner.
 func TestChangesHandsWhileTheExporterIsSilent(t *testing.T) {
 	for name, next := range map[string][]string{
 		"to another pod":      {"ml/b-0/main 1 hw.id=GPU-a"},
@@ -180,7 +180,7 @@ func TestAllocationSeriesEnd(t *testing.T) {
 }
 
 // An exporter that is scraped at the time of each snapshot: then the next
-// snapshot tells that the one before is complete.
+// snapshot shows that the one before is complete.
 func TestAllocationSeriesEndWithTheNextSnapshot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, store := start(t, noService), backend{}
@@ -239,7 +239,7 @@ func TestResolvesAllocations(t *testing.T) {
 }
 
 // The last device of a node is gone, as where its device plugin stops: what was
-// told of it is over at once, and not only when it is too old.
+// reported of it ends at once, and not only when it is too old.
 func TestNodeWithNothingLeft(t *testing.T) {
 	const nothing = `
 		resource k8s.node.name=n1
@@ -249,7 +249,7 @@ func TestNodeWithNothingLeft(t *testing.T) {
 		t.Run(exporter, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := start(t, noService)
-				b.feed(parse(nothing)) // of a node that nobody knows
+				b.feed(parse(nothing)) // of an unknown node
 				require.Zero(t, b.p.pipeline.Allocations.Nodes())
 				b.feed(parse(snapshot(10, "ml/a-0/main 1 hw.id=GPU-a", "- 0 hw.id=GPU-b") + telemetry(12, "GPU-a", "")))
 				b.expect(nothing, nothing+`

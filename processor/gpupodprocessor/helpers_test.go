@@ -21,7 +21,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/metadatatest"
 )
 
-// bench is a started processor with what it passes on and tells about itself.
+// bench is a started processor with its output and its own telemetry.
 type bench struct {
 	t    *testing.T
 	p    *gpuPod

@@ -19,7 +19,7 @@ import (
 )
 
 // A device that is described otherwise goes on as other series, and the former
-// ones end before those begin, whoever holds it.
+// ones end before those begin, regardless of its owner.
 func TestDeviceIsDescribedOtherwise(t *testing.T) {
 	const pod = " k8s.namespace.name=n k8s.pod.name=a k8s.node.name=n1 service.name=a"
 	for name, change := range map[string][2]string{
@@ -80,7 +80,7 @@ func TestLabelsDescribeOtherwise(t *testing.T) {
 	}
 }
 
-// A device may come by two ways, under other names and described otherwise.
+// A device may arrive by two paths, under other names and described otherwise.
 func TestTwoWaysEndNothing(t *testing.T) {
 	b := start(t)
 	for i := range 4 {
@@ -118,7 +118,7 @@ func exporterPage(port, up, seconds, energy int, more string) string {
 }
 
 // Of two exporters that print one device, the one that had it decides until it
-// answers no more, says that it is down, or is no target any more.
+// answers no more, reports that it is down, or is no target any more.
 func TestTwoExporters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, store := start(t), backend{}
@@ -174,7 +174,7 @@ func TestTwoExporters(t *testing.T) {
 	})
 }
 
-// An exporter whose values stand still decides only while those of the other do too.
+// An exporter with frozen values is used only while those of the other are frozen too.
 func TestFrozenExporterDoesNotDecide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, store := start(t), backend{}
@@ -194,8 +194,8 @@ func TestFrozenExporterDoesNotDecide(t *testing.T) {
 	})
 }
 
-// What an exporter alone prints, whose labels name no pods, is the pod's that another
-// names, and the series of the two end nothing of each other.
+// Series of only one exporter, without pods in its labels, belong to the pod that another
+// exporter names, and the series of the two do not end each other.
 func TestOneOfTwoExportersNamesPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := start(t)
@@ -261,7 +261,7 @@ func TestTwoPagesOfOneExporter(t *testing.T) {
 	require.NotContains(t, out, "hw.energy")
 }
 
-// A batch of several pages does not show which devices are whose.
+// A batch of several pages does not show which exporter a device belongs to.
 func TestMergedPagesAreNotJudged(t *testing.T) {
 	b := start(t)
 	b.feed(parse(exporterPage(1, 1, 10, 1, "")))

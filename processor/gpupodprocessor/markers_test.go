@@ -19,7 +19,7 @@ func TestMarkersGoToTheirOwnSeries(t *testing.T) {
 		metric m gauge 1
 		1 @10 UUID=GPU-a namespace=n pod=a
 		2 @10 UUID=GPU-a namespace=n pod=a err_code=31`))
-	// The device changed hands and the scraper says so for one of the series.
+	// The device changed hands and the scraper ends one of the series.
 	b.expect(`
 		resource service.name=x
 		metric m gauge 1
@@ -34,7 +34,7 @@ func TestMarkersGoToTheirOwnSeries(t *testing.T) {
 		resource hw.id=GPU-a hw.type=gpu k8s.namespace.name=n k8s.pod.name=a service.name=a
 		metric m gauge 1
 		stale @20 UUID=GPU-a err_code=31 hw.id=GPU-a`)
-	// The target is gone. A marker without holder belongs to the last identity.
+	// The target is gone. A marker without owner belongs to the last identity.
 	b.expect(`
 		resource service.name=x
 		metric m gauge 1
@@ -76,7 +76,7 @@ func TestMarkersGoToTheirOwnSeries(t *testing.T) {
 		6 @60 UUID=GPU-a hw.id=GPU-a`)
 }
 
-// A page may name any number of holders of one device.
+// A page may name any number of owners of one device.
 func TestMarkersOfManyHolders(t *testing.T) {
 	const pods = 24 // more than are looked through one by one
 	in, want := "resource service.name=x\nmetric m gauge 1\n", ""
@@ -94,7 +94,7 @@ func TestMarkersOfManyHolders(t *testing.T) {
 	start(t).expect(in, want)
 }
 
-// A marker without holder that is no newer than the device's data does not mean
+// A marker without owner that is no newer than the device's data does not mean
 // the series that lives.
 func TestLateMarkerEndsNothingThatLives(t *testing.T) {
 	b := start(t)

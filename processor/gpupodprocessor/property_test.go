@@ -24,8 +24,8 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/ownership"
 )
 
-// world is a node whose devices are held in a random way: what gpu_allocation
-// and an exporter say of it at one time, and who holds what in truth.
+// world is a node with random owners of its devices: what gpu_allocation
+// and an exporter report at one time, and the true owners.
 type world struct {
 	allocations, telemetry []string // of one resource each
 	truth                  map[string]string
@@ -106,7 +106,7 @@ func overOTLP(t *testing.T, md pmetric.Metrics) pmetric.Metrics {
 	return req.Metrics()
 }
 
-// attributed is the holder of each device with live points.
+// attributed is the owner of each device with live points.
 func attributed(md pmetric.Metrics, into map[string]string) {
 	for _, rm := range md.ResourceMetrics().All() {
 		attrs := rm.Resource().Attributes()
@@ -118,7 +118,7 @@ func attributed(md pmetric.Metrics, into map[string]string) {
 }
 
 // Whatever the order and grouping of what arrives, once a snapshot and telemetry
-// after it are there every device has its true holder; the sum over physical
+// after it are there every device has its true owner; the sum over physical
 // devices is the truth; a second gpu_pod behind the first, in the same process
 // or behind OTLP, changes nothing.
 func TestAttributionDoesNotDependOnOrder(t *testing.T) {

@@ -53,7 +53,7 @@ func (p *pipelines) shutdown(t *testing.T) {
 }
 
 // Logs and spans get the identity beside the device's id, from what the metrics
-// of the same component ID told.
+// of the same component ID reported.
 func TestLogsAndTraces(t *testing.T) {
 	p := startPipelines(t, createDefaultConfig().(*Config))
 	defer p.shutdown(t)

@@ -60,7 +60,7 @@ func partEnd(at int, id, parent, attrs string) string {
 `, at, id, parent, attrs)
 }
 
-// A shared device has its own series without holder, and a resource with the
+// A shared device has its own series without owner, and a resource with the
 // inputs of the summary for each part that is held.
 func TestReplicas(t *testing.T) {
 	for _, id := range []string{"GPU-a", "GPU-a/3"} {
@@ -86,7 +86,7 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-// A part that two pods claim has no holder, and is left out.
+// A part that two pods claim has no owner, and is left out.
 func TestContestedReplica(t *testing.T) {
 	b := start(t, noService)
 	b.feed(parse(snapshot(10, "ml/a-0/main 0.5 hw.id=GPU-a::0", "ml/c-0/main 0.5 hw.id=GPU-a::0", "ml/b-0/main 0.5 hw.id=GPU-a::1")))
@@ -116,7 +116,7 @@ func TestNoReplicas(t *testing.T) {
 	b.expect(telemetry(12, "GPU-c", ""), telemetry(12, "GPU-c", ""))
 }
 
-// A page that somebody else scraped: the holder by gpu.allocation wins there too.
+// A page scraped by another component: the owner by gpu.allocation wins there too.
 func TestScrapedPagesByAllocation(t *testing.T) {
 	b := start(t)
 	b.feed(parse(snapshot(10, "ml/a-0/main 1 hw.id=GPU-a", "- 0 hw.id=GPU-b", "ml/a-0/main 1 hw.id=n1/nvidia2/gi5",

@@ -168,7 +168,7 @@ func TestSumsStayRight(t *testing.T) {
 	}
 }
 
-// A holder's time-sliced replicas come and go; the device's series goes on.
+// An owner's time-sliced replicas come and go; the device's series goes on.
 func TestSharedDeviceGoesOn(t *testing.T) {
 	b, store := start(t), backend{}
 	for i, rows := range []string{
@@ -229,7 +229,7 @@ func TestRemembersWhatGoesOn(t *testing.T) {
 	})
 }
 
-// A clock that jumps: the far future of one device hurts nobody else, and that
+// A clock that jumps: the far future of one device affects no other, and that
 // device only until the silence is over.
 func TestClockJumps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

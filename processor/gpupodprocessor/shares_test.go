@@ -80,7 +80,7 @@ func shareOfTwo(at int, id string) string {
 		"ml/b-0/main 0.25 gpu.sharing=time_slicing hw.id="+id+"::2", "- 0 gpu.sharing=time_slicing hw.id="+id+"::1")
 }
 
-// What the exporter measured for each holder is the replica's own; the device
+// What the exporter measured for each owner is the replica's own; the device
 // keeps its series, and the list goes.
 func TestShares(t *testing.T) {
 	for _, id := range []string{"GPU-a", "GPU-a/3"} {
@@ -150,7 +150,7 @@ func TestSharesOfAPodWithTwoReplicas(t *testing.T) {
 }
 
 // The device's utilization and the replica's own are never there together: the
-// one that is no longer told ends.
+// one that is no longer reported ends.
 func TestSharesBeginAndEnd(t *testing.T) {
 	const id, a = "GPU-a", "GPU-a::0"
 	end := func(at int, scope string) string {

@@ -6,7 +6,7 @@ package gpupodprocessor
 import "testing"
 
 // A page that the stock prometheus receiver scraped: one resource, which is the
-// exporter's, and devices and holders in labels.
+// exporter's, and devices and owners in labels.
 func TestSplitsScrapedPages(t *testing.T) {
 	for _, tt := range []struct{ name, in, want string }{{
 		"a resource a device; the exporter's identity goes, the node's stays", `

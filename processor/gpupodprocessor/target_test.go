@@ -20,7 +20,7 @@ import (
 
 // A scraper labels points with its target's pod. Beside the exporter's own
 // labels, which are then renamed, that is plain; where a device is free it looks
-// like a holder.
+// like an owner.
 func TestExporterIsNoHolder(t *testing.T) {
 	const held = "resource hw.id=GPU-a hw.type=gpu k8s.container.name=c k8s.namespace.name=n k8s.pod.name=p service.name=p"
 	const free = "resource hw.id=GPU-a hw.type=gpu"
@@ -94,7 +94,7 @@ func TestLearnsExporterFromThePage(t *testing.T) {
 		2 @10 UUID=GPU-b hw.id=GPU-b`)
 }
 
-// What one page tells about its exporter says nothing about the next one's.
+// What one page reports about its exporter does not apply to the next one's.
 func TestEachPageHasItsOwnExporter(t *testing.T) {
 	const page = "metric m gauge 1\n1 @10 UUID=%s namespace=mon pod=%s\n"
 	const held = "resource hw.id=%[1]s hw.type=gpu k8s.namespace.name=mon k8s.pod.name=%[2]s service.name=%[2]s\n" +
@@ -105,7 +105,7 @@ func TestEachPageHasItsOwnExporter(t *testing.T) {
 	b.expect("resource service.name=x\n"+fmt.Sprintf(page, "GPU-b", "gpu-metrics-x2x9k"), fmt.Sprintf(held, "GPU-b", "gpu-metrics-x2x9k"))
 }
 
-// Free devices of a real cluster whose Prometheus does not honour labels.
+// Free devices of a real cluster with a Prometheus that does not honour labels.
 func TestRealSeriesWithoutHonoredLabels(t *testing.T) {
 	md := pmetric.NewMetrics()
 	for _, series := range vector(t, "aicr-gb200-nohonorlabels-2series.json") {

@@ -23,7 +23,7 @@ import (
 )
 
 // TestBadPages gives one receiver many bad exporters and a good one. A bad one is
-// counted by its cause at every scrape, told once with a remedy, and is down unless
+// counted by its cause at every scrape, reported once with a remedy, and is down unless
 // it is bad by some lines alone; the good one goes on.
 func TestBadPages(t *testing.T) {
 	t.Parallel()
@@ -255,7 +255,7 @@ DCGM_FI_DEV_POWER_USAGE_sum{UUID="GPU-0"} 400
 }
 
 // TestRepeated: a series that the page has twice is counted at every scrape and
-// told once, and what the query of the endpoint says is not told at all.
+// reported once, and the query of the endpoint's URL is never logged.
 func TestRepeated(t *testing.T) {
 	t.Parallel()
 	server := serve(t, goodPage+`DCGM_FI_DEV_POWER_USAGE{UUID="GPU-0"} 400
@@ -273,7 +273,7 @@ DCGM_FI_DEV_POWER_USAGE{UUID="GPU-0"} 500
 	}
 }
 
-// TestBack: an exporter that returns is told, too.
+// TestBack: the return of an exporter is logged, too.
 func TestBack(t *testing.T) {
 	t.Parallel()
 	var down atomic.Bool

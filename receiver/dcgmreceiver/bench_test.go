@@ -238,7 +238,7 @@ func cpuTime(t *testing.T) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// resident is the memory of this process, 0 where the system does not say.
+// resident is the memory of this process, 0 where the system does not report it.
 func resident(t *testing.T) float64 {
 	status, err := os.ReadFile("/proc/self/statm")
 	if err != nil {

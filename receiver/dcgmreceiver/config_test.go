@@ -156,7 +156,7 @@ func TestSecrets(t *testing.T) {
 	assert.Equal(t, secrets, cfg.Scrape.Revealed(), "the configuration itself keeps them")
 }
 
-// TestDefaults: what Prometheus is told where the configuration says nothing.
+// TestDefaults: what Prometheus is given where the configuration is empty.
 func TestDefaults(t *testing.T) {
 	cfg := createDefaultConfig().(*Config)
 	cfg.Endpoints = []string{"http://a", "https://b:9400/x?collect=gpu"}

@@ -120,7 +120,7 @@ func render(attrs map[string]any) string {
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
-// number renders with ten digits: enough to tell values apart, and blind to the
+// number renders with ten digits: enough to distinguish values, and blind to the
 // last bits of a division.
 func number(v float64) string { return fmt.Sprintf("%.10g", v) }
 

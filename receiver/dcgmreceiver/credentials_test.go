@@ -14,7 +14,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape"
 )
 
-// TestCredentials: what says who the receiver is goes to exporters that an
+// TestCredentials: credentials of the receiver are sent to exporters that an
 // endpoint names, or to those of namespaces that are named.
 func TestCredentials(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "hunter2")

@@ -40,7 +40,7 @@ func consumertestFunc(f func(pmetric.Metrics)) (consumer.Metrics, error) {
 // patience bounds waits for something that does happen; nothing is measured.
 const patience = 30 * time.Second
 
-// run is a receiver that scrapes once a second, with all that it says.
+// run is a receiver that scrapes once a second, with all of its telemetry.
 type run struct {
 	t         *testing.T
 	receiver  receiver.Metrics

@@ -106,7 +106,7 @@ func exporterPod(name, node, ip string, phase corev1.PodPhase, labels map[string
 }
 
 // exporters serves a page on the same free port of several loopback addresses, and
-// says which were asked.
+// records which were asked.
 func exporters(t *testing.T, ips ...string) (port int, asked func() []string) {
 	t.Helper()
 	var mu sync.Mutex

@@ -89,7 +89,7 @@ func TestOwnTelemetry(t *testing.T) {
 	assert.NotEmpty(t, m.Data)
 }
 
-// TestPipelineRefuses: an error of the next component is told once and does not
+// TestPipelineRefuses: an error of the next component is logged once and does not
 // end the scrapes.
 func TestPipelineRefuses(t *testing.T) {
 	t.Parallel()
@@ -128,7 +128,7 @@ func TestStartFails(t *testing.T) {
 	assert.NoError(t, r.Shutdown(context.Background()))
 }
 
-// TestOutsideOfACluster: without a service account there is nobody to ask.
+// TestOutsideOfACluster: without a service account there is no API to ask.
 func TestOutsideOfACluster(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	cfg := createDefaultConfig().(*Config)

@@ -69,7 +69,7 @@ func (r *run) apiAges() map[string]float64 {
 	return out
 }
 
-// said is the newest batch: allocations, and what is said of the node.
+// said is the newest batch: allocations, and the state of the node.
 func (r *run) said() (allocations []string, node map[string]int64) {
 	got := r.taken()
 	if len(got) == 0 {
@@ -87,7 +87,7 @@ func (r *run) said() (allocations []string, node map[string]int64) {
 	return lines(md), node
 }
 
-// await waits until the newest batch says this.
+// await waits until the newest batch reports this.
 func (r *run) await(what string, allocations []string, node map[string]int64) {
 	r.t.Helper()
 	var gotAllocations []string
@@ -143,7 +143,7 @@ func TestKubernetes(t *testing.T) {
 	drained := map[string]int64{"gpu.node.schedulable": 0, "gpu.node.mig.reconfiguring": 1}
 	r.await("a cordon", []string{free(gpuB), held("train", gpuA)}, drained)
 
-	// The API server goes. What it said stays; a claim that is new is unknown.
+	// The API server goes. What it reported stays; a claim that is new is unknown.
 	a.Leave()
 	s.set(func(s *script) { s.node.Pods = append(s.node.Pods, claimsOf("ml", "late", "d", "gpu-1")) })
 	r.await("the API gone", []string{held("train", gpuA)}, drained)
@@ -187,7 +187,7 @@ func TestKubernetes(t *testing.T) {
 }
 
 // An API that refuses, has no DRA, or fails does not touch what the device plugin
-// gives, and is told once.
+// gives, and is logged once.
 func TestKubernetesFaults(t *testing.T) {
 	for name, tt := range map[string]struct {
 		status int

@@ -31,7 +31,7 @@ const (
 
 // Config of the gpu_allocation receiver. NodeName or Optional is required.
 type Config struct {
-	// Config is how the receiver comes to the Kubernetes API. It is validated by
+	// Config is how the receiver connects to the Kubernetes API. It is validated by
 	// itself.
 	k8sclient.Config `mapstructure:",squash"`
 
@@ -46,8 +46,8 @@ type Config struct {
 	// and without NodeName the node has the machine's name.
 	Optional bool `mapstructure:"optional"`
 
-	// NodeName becomes k8s.node.name, and is part of the hw.id of devices whose
-	// own is not known.
+	// NodeName becomes k8s.node.name, and is part of the hw.id of devices
+	// if their own is not known.
 	NodeName string `mapstructure:"node_name"`
 
 	// PodNamespace and PodName are the pod that the collector runs in. An answer of
@@ -86,7 +86,7 @@ type DRAConfig struct {
 	// Enabled is whether ResourceSlices and ResourceClaims are read.
 	Enabled bool `mapstructure:"enabled"`
 
-	// Drivers are those whose devices are GPUs.
+	// Drivers are the drivers of GPUs.
 	Drivers []string `mapstructure:"drivers"`
 }
 

@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gpuallocationreceiver says who holds which GPU of its node: it asks the
+// Package gpuallocationreceiver reports the owners of the GPUs of its node: it queries the
 // kubelet's pod-resources API and emits gpu.allocation.
 package gpuallocationreceiver
 

@@ -21,7 +21,7 @@ type poller struct {
 	r       *allocationReceiver
 	builder snapshot.Builder
 	causes  logonce.Causes
-	failing bool // the last call of List failed, and the log was told
+	failing bool // the last call of List failed, and this was logged
 	there   bool // the kubelet's socket was there once
 	judge   complete.Judge
 
@@ -29,12 +29,12 @@ type poller struct {
 	told        time.Time                                  // when it was given
 }
 
-// soonest is the time between two polls when the Kubernetes API says something
-// new: a kubelet limits calls.
+// soonest is the time between two polls after changes in the Kubernetes API: a
+// kubelet limits calls.
 const soonest = time.Second
 
-// run asks at once, then every poll interval, and when the Kubernetes API says
-// something new: what is emitted is always what the kubelet says at that time. A
+// run asks at once, then every poll interval, and when the Kubernetes API reports a
+// change: the kubelet's answer at that time is what is emitted. A
 // poll that takes longer than the interval is followed by the next at once.
 func (p *poller) run(ctx context.Context) {
 	ticker := time.NewTicker(p.r.cfg.PollInterval)
@@ -62,7 +62,7 @@ func (p *poller) run(ctx context.Context) {
 func (p *poller) poll(ctx context.Context) {
 	a := p.r.source.Ask(ctx)
 	if ctx.Err() != nil {
-		return // shut down: how the call ended says nothing about the kubelet
+		return // shut down: the error is not the kubelet's
 	}
 	if a.ListErr == nil && !p.judge.Complete(p.builder.Read.Pods(&a)) {
 		a.ListErr = kubelet.ErrIncomplete
@@ -79,14 +79,14 @@ func (p *poller) poll(ctx context.Context) {
 	p.r.api.Load().Want(tl.Wanted())
 	p.r.tel.counted(ctx, &tl)
 	p.tellOdd(s, &tl, v)
-	// Who reads heard nothing for a while, if the last snapshot was too old.
+	// Nothing was emitted for a while, if the last snapshot was too old.
 	if old == nil || !p.r.fresh(old, s.At) || !old.SameAs(s) {
 		p.r.emitNow()
 	}
 }
 
 // keepAllocatable takes what the kubelet has from its last answer where the call
-// of this poll failed, as long as a snapshot would be believed: what a node has
+// of this poll failed, as long as a snapshot would be trusted: what a node has
 // seldom changes, and a single slow answer is no reason to know of no free device.
 func (p *poller) keepAllocatable(a *kubelet.Answer) {
 	if a.AllocatableErr == nil {
@@ -98,7 +98,7 @@ func (p *poller) keepAllocatable(a *kubelet.Answer) {
 	}
 }
 
-// tell counts how the calls ended, and tells each cause once.
+// tell counts the results of the calls, and logs each cause once.
 func (p *poller) tell(ctx context.Context, a kubelet.Answer) {
 	now := time.Now()
 	list, allocatable := kubelet.Classify(a.ListErr), kubelet.Classify(a.AllocatableErr)
@@ -127,8 +127,8 @@ func (p *poller) tell(ctx context.Context, a kubelet.Answer) {
 	}
 }
 
-// expectsNone reports whether the kubelet's socket is absent, as it may be, and tells
-// once that it is, and that it came.
+// expectsNone reports whether the kubelet's socket is absent, as it may be, and logs
+// once that it is, and that it appeared.
 func (p *poller) expectsNone(list kubelet.Outcome) bool {
 	away := list == kubelet.Absent && p.r.cfg.Optional && !p.there
 	switch was := p.r.away.Swap(away); {
@@ -147,7 +147,7 @@ func (p *poller) expectsNone(list kubelet.Outcome) bool {
 	return away
 }
 
-// tellOdd tells what was odd about an answer, each cause once.
+// tellOdd logs what is wrong with an answer, each cause once.
 func (p *poller) tellOdd(s *snapshot.Snapshot, tl *snapshot.Tally, v snapshot.View) {
 	warn := func(cause, message string, n int) {
 		if n > 0 && p.causes.Due(cause, s.At) {

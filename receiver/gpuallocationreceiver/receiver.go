@@ -95,7 +95,7 @@ func newReceiver(set receiver.Settings, cfg *Config, next consumer.Metrics) (*al
 	return r, nil
 }
 
-// machineName is the name that a kubelet gives to its node unless it is told another.
+// machineName is the name that a kubelet gives to its node by default.
 func machineName() string {
 	name, err := os.Hostname()
 	if err != nil || name == "" {
@@ -127,7 +127,7 @@ func (r *allocationReceiver) Start(context.Context, component.Host) error {
 }
 
 // connect makes the clients of the Kubernetes API. Where the process is in no
-// cluster the receiver does without, and says so.
+// cluster the receiver does without, and logs it.
 func (r *allocationReceiver) connect() error {
 	client, err := r.cfg.REST("otelcol-gpu/" + r.origin.Version + " gpu_allocation")
 	switch {
@@ -212,14 +212,14 @@ func (r *allocationReceiver) emitUntil(ctx context.Context) {
 	}
 }
 
-// emit hands on the newest snapshot and what is known of the node, each unless it
+// emit forwards the newest snapshot and what is known of the node, each unless it
 // is too old.
 func (r *allocationReceiver) emit(ctx context.Context, told *logonce.Causes) {
 	now := time.Now()
 	md := pmetric.NewMetrics()
 	s := r.newest.Load()
 	switch {
-	case s == nil: // the poller says why
+	case s == nil: // the poller logs the cause
 	case r.fresh(s, now):
 		md = s.Metrics(&r.origin)
 		switch {

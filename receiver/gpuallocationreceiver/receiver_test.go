@@ -89,7 +89,7 @@ func TestOldSnapshotsAreNotEmitted(t *testing.T) {
 	}, func(c *Config) { c.CollectionInterval = time.Second })
 }
 
-// A machine need not have a kubelet: that it has none is said once, and is no fault; one
+// A machine need not have a kubelet: that it has none is logged once, and is no error; one
 // that comes is asked, and from then on has to be there.
 func TestKubeletThatMayBeAbsent(t *testing.T) {
 	const absent = "no kubelet here: owners of devices are those of the exporter's labels until the socket exists"
@@ -141,14 +141,14 @@ func TestOneFailedPollIsNoGap(t *testing.T) {
 }
 
 // What the node has seldom changes: one slow answer makes no device less free. A
-// kubelet that says it no longer is another matter.
+// kubelet that no longer lists it is another matter.
 func TestFreeForThreePollsAfterTheKubeletSaidSo(t *testing.T) {
 	s := oneOfTwo()
 	held, free := "ml/a/main "+gpuA+" 1 nvidia.com/gpu none true", "-/-/- "+gpuB+" 0 nvidia.com/gpu none true"
 	story(t, s, func(t *testing.T, r *run) {
 		until(r, 21)
 		r.taken()
-		s.set(func(s *script) { s.allocatableErr = context.DeadlineExceeded }) // last told at 20
+		s.set(func(s *script) { s.allocatableErr = context.DeadlineExceeded }) // last listed at 20
 		until(r, 39)
 		for _, b := range r.taken() {
 			assert.Equal(t, []string{free, held}, lines(b.md))
@@ -329,8 +329,8 @@ func TestHugeAnswer(t *testing.T) {
 	assert.InDelta(t, 0.9, sum, 1e-9)
 }
 
-// The device plugin is gone with the last pod: what was said before is over, and
-// says so with the time of the snapshot that has nothing.
+// The device plugin is gone with the last pod: what was reported before ends, with
+// a point at the time of the empty snapshot.
 func TestTellsThatNothingIsLeft(t *testing.T) {
 	s := oneOfTwo()
 	s.set(func(s *script) { s.node.Pods, s.node.Devices = nil, nil })

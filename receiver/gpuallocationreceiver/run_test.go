@@ -26,7 +26,7 @@ import (
 	"math/rand/v2"
 )
 
-// run is a receiver with all that it says. It is its own next component.
+// run is a receiver with all of its telemetry. It is its own next component.
 type run struct {
 	t         *testing.T
 	receiver  *allocationReceiver

@@ -19,14 +19,14 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/snapshot"
 )
 
-// telemetry is what the receiver says about itself. Each goroutine that writes log
+// telemetry is the receiver's own telemetry. Each goroutine that writes log
 // lines has its own causes.
 type telemetry struct {
 	builder *metadata.TelemetryBuilder
 	logger  *zap.Logger
 }
 
-// newTelemetry registers what is read from r when somebody asks for it.
+// newTelemetry registers what is read from r on collection.
 func newTelemetry(set component.TelemetrySettings, r *allocationReceiver) (*telemetry, error) {
 	builder, err := metadata.NewTelemetryBuilder(set)
 	if err != nil {

@@ -110,7 +110,7 @@ func Failed(err error) Outcome {
 	case errors.As(err, &netErr): // url.Error, which all errors of a connection are in, is one
 		return Connect
 	}
-	return Parse // gzip that is none
+	return Parse // invalid gzip
 }
 
 // Other is the outcome of a page of another program: not_<type of the receiver>.

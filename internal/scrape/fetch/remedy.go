@@ -19,10 +19,10 @@ type Exporter struct {
 	Type    string // of the receiver: dcgm
 	Program string // dcgm-exporter
 	Port    int    // that it listens on by default
-	// Remedies are for the outcomes whose cause is in the exporter: Parse, Empty, NoValue
+	// Remedies are for the outcomes caused by the exporter: Parse, Empty, NoValue
 	// and NoDevice.
 	Remedies map[Outcome]string
-	// Remedies for a part of a page: lines whose value is a text, other lines that are no
+	// Remedies for a part of a page: lines with a text as value, other lines that are no
 	// samples, series that are repeated, samples over a limit of a line.
 	TextLine, Line, Repeated, Long string
 	// Remedies for a page over a limit of a target; Over is for those that are not in

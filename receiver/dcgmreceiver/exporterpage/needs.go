@@ -58,7 +58,7 @@ func flags() (all []need) {
 	return all
 }
 
-// listed are those whose fields do not follow from a metric.
+// listed are those with fields that do not follow from a metric.
 var listed = []need{
 	one("card utilization", dcgm.GPUUtil, dcgm.GREngineActive),
 	one("card memory used", dcgm.FBUsed),
@@ -112,7 +112,7 @@ func lineOf(id devicetable.ID) string {
 	return "gauge, " + dcgm.Table.Fields[id].Name + "."
 }
 
-// QuietXID is whether the page has no XID and that says nothing: from 4.x on the
+// QuietXID is whether the page has no XID and that has no meaning: from 4.x on the
 // exporter prints none before the first.
 func (p *Page) QuietXID() bool {
 	_, last := p.seen[dcgm.XIDLast]
@@ -137,7 +137,7 @@ func (p *Page) Lacks(tag string) []Lack {
 			add := group[0]
 			_, blank := p.seen[add]
 			for _, id := range group {
-				// What is there without a value says more than what is not.
+				// A family without a value reveals more than a missing one.
 				if _, there := p.seen[id]; there && !blank {
 					add, blank = id, true
 				}
@@ -189,7 +189,7 @@ func (p *Page) spelling(id devicetable.ID, tag string) string {
 }
 
 // major is 4 for an exporter of 4.x or newer, 3 for an older one, and 0 where
-// neither its image nor its page tells: labels of a page can be of a relay.
+// neither its image nor its page shows it: labels of a page can be of a relay.
 func (p *Page) major(tag string) int {
 	number, _, _ := strings.Cut(tag, ".")
 	n, err := strconv.Atoi(strings.TrimPrefix(number, "v"))

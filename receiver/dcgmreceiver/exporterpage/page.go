@@ -188,7 +188,7 @@ func (p *Page) readValue(s *devicemap.Series, v float64) string {
 	return s.String() + string(binary.BigEndian.AppendUint64(nil, math.Float64bits(v)))
 }
 
-// Version is the exporter's, as far as names and labels of the page tell.
+// Version is the exporter's, as far as known from names and labels of the page.
 func (p *Page) Version() string {
 	switch {
 	case p.oldName:

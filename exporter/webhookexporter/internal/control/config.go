@@ -30,7 +30,7 @@ type Config struct {
 	Endpoint string `mapstructure:"control_endpoint"`
 	// Token is the bearer token that a request has to carry.
 	Token configopaque.String `mapstructure:"control_token"`
-	// TokenFile holds the token, in the place of Token. It is read for each
+	// TokenFile holds the token, instead of Token. It is read for each
 	// request, so that a rotated token takes effect.
 	TokenFile string `mapstructure:"control_token_file"`
 }

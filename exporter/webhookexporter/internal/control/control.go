@@ -186,7 +186,7 @@ func (c *Server) admit(w http.ResponseWriter, r *http.Request) reply {
 	token, err := c.config.token()
 	if err != nil {
 		c.complain("the control endpoint refuses every request", zap.Error(err))
-		return refuse(http.StatusServiceUnavailable, "token_unavailable", "the exporter cannot read its token; its log says why")
+		return refuse(http.StatusServiceUnavailable, "token_unavailable", "the exporter cannot read its token; the cause is in its log")
 	}
 	given, isBearer := cutPrefixFold(r.Header.Get("Authorization"), "Bearer ")
 	if !sameText(given, token) || !isBearer {

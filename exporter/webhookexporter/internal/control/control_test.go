@@ -38,7 +38,7 @@ import (
 
 const controlToken = "token-SECRET-0123456789"
 
-// fakeSender answers what the test says and remembers what it was asked.
+// fakeSender answers what the test sets and remembers the requests.
 type fakeSender struct {
 	mu     sync.Mutex
 	asked  []string

@@ -10,7 +10,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 )
 
-// MaxGroupWait is longer than anybody wants to learn late.
+// MaxGroupWait is longer than any useful delay.
 const MaxGroupWait = 10 * time.Minute
 
 // groups gathers events of one place into one delivery. An event that joins no

@@ -107,7 +107,7 @@ func (c *RetryConfig) backoff(attempts int) time.Duration {
 	return UpTo(time.Duration(interval))
 }
 
-// UpTo takes up to half away by chance.
+// UpTo subtracts a random part, up to half.
 func UpTo(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (0.5 + rand.Float64()/2)) //nolint:gosec // chance, not secrecy
 }

@@ -61,7 +61,7 @@ type link struct {
 	chain     send.Sender
 }
 
-// newDispatcher makes an endpoint whose workers start later.
+// newDispatcher returns an endpoint. Its workers start later.
 func newDispatcher(ep *endpoint.Endpoint, s *Shared) *Dispatcher {
 	r := &Dispatcher{Shared: s, Name: ep.Name, queue: delivery.NewQueue(limitsOf(ep), s.GroupWait)}
 	r.now = r.link(ep)

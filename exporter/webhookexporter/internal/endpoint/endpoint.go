@@ -78,7 +78,7 @@ type Endpoint struct {
 // NamePattern matches the names that an endpoint can have.
 var NamePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
-// shownName is what is shown of a name that is none. It may be a URL in the wrong
+// shownName is what is shown of an invalid name. It may be a URL in the wrong
 // place, which is not shown, nor is a part of it that could be secret.
 func shownName(name string) string {
 	if scheme, _, isURL := strings.Cut(name, "://"); isURL && NamePattern.MatchString(scheme) {

@@ -22,8 +22,8 @@ func fingerprintOf(cfg Config) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// digestValue walks the value itself. Every encoder would write [REDACTED] in
-// the place of a secret, and two secrets would look equal.
+// digestValue walks the value itself. Every encoder would write [REDACTED]
+// instead of a secret, and two secrets would look equal.
 func digestValue(h hash.Hash, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Struct:

@@ -127,7 +127,7 @@ func TestNotReadable(t *testing.T) {
 }
 
 // A link that leads nowhere is what Kubernetes leaves for a moment when it takes
-// a key away. One that goes on leading nowhere is told.
+// a key away. One that still leads nowhere is logged.
 func TestLinkThatLeadsNowhere(t *testing.T) {
 	f := newFolder(t)
 	f.link("..data/ops", "ops")

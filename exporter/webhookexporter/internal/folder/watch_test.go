@@ -73,7 +73,7 @@ func (w *watchTest) begin() {
 	w.Follow()
 }
 
-// replace puts a new file in the place of the old one, as one should.
+// replace replaces the file by a rename, as one should.
 func (w *watchTest) replace(name, content string) {
 	w.t.Helper()
 	w.write(".new", content)
@@ -204,7 +204,7 @@ func TestSkippedFilesAreCountedOnceForEachCause(t *testing.T) {
 	}, metricdatatest.IgnoreTimestamp())
 }
 
-// Whoever may write the folder must not be able to fill the log.
+// Write access to the folder must not suffice to fill the log.
 func TestFaultsDoNotFillTheLog(t *testing.T) {
 	w := newWatchTest(t)
 	for i := range 2000 {

@@ -175,8 +175,8 @@ func labelsOf(e *event.Event) model.LabelSet {
 	return labels
 }
 
-// annotationsOf returns everything that the event states. Attributes whose names
-// become the same share an annotation.
+// annotationsOf returns everything in the event. Attributes with names that become
+// the same share an annotation.
 func annotationsOf(e *event.Event) (model.LabelSet, error) {
 	all := maps.Clone(e.Resource)
 	if all == nil {
@@ -209,7 +209,7 @@ func annotationsOf(e *event.Event) (model.LabelSet, error) {
 			set(name, "true")
 		}
 	}
-	// These two are ours to say, and not an attribute's.
+	// These two are set here, and not by an attribute.
 	delete(out, annotationUnknown)
 	delete(out, annotationEarlier)
 	return out, nil

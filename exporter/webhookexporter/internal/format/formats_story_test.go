@@ -46,7 +46,7 @@ func TestAlertsOfAConditionHaveOneFingerprint(t *testing.T) {
 	assert.Equal(t, []string{"firing", "resolved"}, []string{raised.Status, cleared.Status})
 	assert.EqualValues(t, "warn", raised.Alerts[0].Annotations["severity"])
 
-	// Alone, a clearing does not know when its condition began, and says so.
+	// Alone, a clearing does not know when its condition began, and states so.
 	assert.Equal(t, cleared.Alerts[0].EndsAt, cleared.Alerts[0].StartsAt)
 	assert.EqualValues(t, "true", cleared.Alerts[0].Annotations["starts_at_unknown"])
 	assert.NotContains(t, raised.Alerts[0].Annotations, "starts_at_unknown")
@@ -216,7 +216,7 @@ func TestPagerDutySource(t *testing.T) {
 	}
 }
 
-// A notification shows the text alone: it says what happened without blocks,
+// A notification shows the text alone: it states what happened without blocks,
 // and without colours.
 func TestSlackTextStandsAlone(t *testing.T) {
 	body := decoded[slackBody](t, "slack", storyEvents()["group"]...)

@@ -231,7 +231,7 @@ func TestNastyEventsAreAcceptedByTheirReceivers(t *testing.T) {
 	}
 }
 
-// Every format says that an event is a test or was sent before, and says
+// Every format states that an event is a test or was sent before, and states
 // nothing of the kind of others.
 func TestTriggerIsSaidInEveryFormat(t *testing.T) {
 	for format, enc := range testEncoders {

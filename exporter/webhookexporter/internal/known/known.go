@@ -35,8 +35,8 @@ func digestOf(id string) digest {
 	return digest(sum[:16])
 }
 
-// taken is an id and its number in order of arrival, whose remainder by the size
-// is its place.
+// taken is an id and its number in order of arrival. The remainder of the number by
+// the size is its place.
 type taken struct {
 	digest
 	number uint64

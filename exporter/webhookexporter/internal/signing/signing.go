@@ -172,7 +172,7 @@ func hmacSHA256(key, message []byte) []byte {
 	return mac.Sum(nil)
 }
 
-// digest names a key without telling it.
+// digest names a key without revealing it.
 func digest(key []byte) string {
 	sum := sha256.Sum256(append([]byte("webhook signing key id\x00"), key...))
 	return hex.EncodeToString(sum[:4])

@@ -17,7 +17,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/durable"
 )
 
-// Store keeps events and deliveries over a restart, in numbered slots, since a
+// Store keeps events and deliveries across restarts, in numbered slots, since a
 // storage client cannot list what it holds. A nil store keeps nothing.
 type Store struct {
 	*journal.Journal

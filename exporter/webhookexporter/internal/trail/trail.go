@@ -140,7 +140,7 @@ func (t *Trail) Write(r *audit.Record) {
 }
 
 // Find returns when the deliveries of these attempts are tried again, for the
-// attempts that have a record in the audit file. Without a file that is none.
+// attempts that have a record in the audit file. Without a file there are none.
 func (t *Trail) Find(ids []string) map[string]time.Time {
 	if t.log == nil {
 		return nil

@@ -51,7 +51,7 @@ type Set struct {
 
 type key struct{ cluster, node, address, port string }
 
-// NewSet returns a Set that believes the first page of an exporter, which does not
+// NewSet returns a Set that trusts the first page of an exporter, which does not
 // show its interval, for as long as that.
 func NewSet(first time.Duration) *Set {
 	return &Set{known: map[key]*Exporter{}, first: first}

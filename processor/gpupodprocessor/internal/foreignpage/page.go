@@ -173,7 +173,7 @@ func (d *pageDevice) known(l identity.Labels) (int, bool) {
 }
 
 // decide finds the one owner that the live points of the device name. Points
-// without labels of an owner (of links, say) do not contradict; two owners share
+// without labels of an owner (of links, for example) do not contradict; two owners share
 // the device, and then its series belong to neither.
 func (d *pageDevice) decide(t *target, policy identity.Policy) {
 	for i := range d.claims {

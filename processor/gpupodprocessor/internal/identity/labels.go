@@ -36,7 +36,7 @@ func ReadLabels(attrs pcommon.Map) (l Labels) {
 	return l
 }
 
-// read takes one label, whose value is not empty, and reports whether it is
+// read takes one label with a value that is not empty, and reports whether it is
 // consumed.
 func (l *Labels) read(key string, value pcommon.Value) bool {
 	own := &l.Plain

@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// BenchmarkMemory is what a device costs that is both held and heard.
+// BenchmarkMemory is the cost of a device with an owner and telemetry.
 func BenchmarkMemory(b *testing.B) {
 	const devices = 10_000
 	for b.Loop() {

@@ -20,7 +20,7 @@ const (
 )
 
 // Newest is the newest snapshot of a node's gpu.allocation. All points of one time are
-// one snapshot, whose parts may arrive in several batches. The zero Newest is before
+// one snapshot, which may arrive in several batches. The zero Newest is before
 // the first one.
 //
 // Which of two snapshots is newer is decided by their own times. Age is measured by

@@ -69,7 +69,7 @@ func TestParentHeldWithItsInstances(t *testing.T) {
 	require.Equal(t, Owned, k.Lookup("GPU-b", now).State)
 }
 
-// A GPU that was replaced is remembered for a while: the one that is heard is
+// A GPU that was replaced is remembered for a while: the one with telemetry is
 // meant.
 func TestJoinsWithTheDeviceThatIsHeard(t *testing.T) {
 	now := time.Unix(100, 0)
@@ -86,7 +86,7 @@ func TestJoinsWithTheDeviceThatIsHeard(t *testing.T) {
 	id, ok := k.resolve(node, "n1/nvidia0")
 	require.True(t, ok)
 	require.Equal(t, "GPU-new", id)
-	// Both are heard: nobody knows which is meant.
+	// Both have telemetry: it is not known which is meant.
 	k.See(&Device{ID: "GPU-old", Node: node, Index: "0", Profile: "x"}, now)
 	require.Equal(t, Unknown, k.Lookup("GPU-new", now).State)
 	require.True(t, k.Unjoined(node, now))
@@ -138,7 +138,7 @@ func TestConcurrentUse(t *testing.T) {
 	wg.Wait()
 }
 
-// Nothing that was told and heard stays for ever, and what is counted is right.
+// No allocation and no telemetry is kept for ever, and the counts are right.
 func TestForgetsEverything(t *testing.T) {
 	k := New(maxAge, 1000)
 	now := time.Unix(100, 0)
@@ -167,7 +167,7 @@ func TestForgetsEverything(t *testing.T) {
 }
 
 // FuzzLearn: no points and no telemetry panic or make an answer that is half a
-// holder; a device is held by one who was told to hold it.
+// owner; the owner of a device is one that was reported for it.
 func FuzzLearn(f *testing.F) {
 	f.Add("n1", "ml", "a", "GPU-a", "", "", 1.0, "GPU-a", uint8(0))
 	f.Add("n1", "ml", "a", "n1/nvidia0/gi3/vgpu1", "", "", 0.5, "GPU-a/3", uint8(1))

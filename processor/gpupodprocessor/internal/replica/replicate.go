@@ -156,8 +156,8 @@ var (
 	pipes = []string{"tensor", "fp16", "fp32"}
 )
 
-// inputOfSummary selects which points of a metric are copied: those whose attribute
-// key has one of values, or all if key is empty.
+// inputOfSummary selects which points of a metric are copied: those with an
+// attribute key that has one of values, or all if key is empty.
 func inputOfSummary(metric string) (key string, values []string) {
 	switch metric {
 	case names.GPUUtilization.Name:

@@ -46,7 +46,7 @@ type allocationSeries struct {
 	series
 	resource pcommon.Map // shared by the series of one resource
 	device   string
-	replica  string // hw.id of a replica; "" where it is none
+	replica  string // hw.id of a replica; "" for a device
 	t        pcommon.Timestamp
 	snapshot int  // number of the newest that has it
 	whole    bool // the device is owned whole, or free
@@ -64,8 +64,8 @@ func (t *Allocations) Nodes() int { return len(t.nodes) }
 func (t *Allocations) Series(n ownership.Node) int { return len(t.nodes[n].series) }
 
 // Observe takes note of the points of gpu.allocation in a batch, and appends to out the
-// ends of series that go on under another service. untracked are the points for whose
-// series there is no room.
+// ends of series that continue under another service. untracked are the points of
+// series for which there is no room.
 func (t *Allocations) Observe(all []ownership.Allocation, now time.Time, out pmetric.ResourceMetricsSlice) (untracked int) {
 	// Markers first, so that what they end is not ended once more.
 	for i := range all {

@@ -22,7 +22,7 @@ import (
 // the device stays the same: the exporter's pod, the index, the profile of a MIG
 // instance. A series that goes on with another description is another series to
 // every store, so the former one is ended, and only that: the same device may
-// come by two ways, under other names and with other descriptions.
+// arrive by two paths, under other names and with other descriptions.
 //
 // An output may leave out the attribute that changed, and then the series that
 // ends there is the one that goes on. So the end stands before the data, and is a
@@ -160,7 +160,7 @@ func (t *Tracker) OwnedAlready(r *identity.Reading, by *exporters.Exporter, attr
 	return d.owner, d.source, true
 }
 
-// NoteNames notes whether it is by whose labels name the device's owners.
+// NoteNames notes whether the labels of by name the device's owners.
 func (t *Tracker) NoteNames(r *identity.Reading, by *exporters.Exporter, now time.Time) {
 	if d := t.devices[r.Device.ID]; d != nil && by != nil && (by == d.namedBy || r.NamesOwner()) {
 		d.namedBy, d.namedAt = by, now

@@ -14,7 +14,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/ownership"
 )
 
-// Handovers are the devices whose owner changed according to gpu.allocation while
+// Handovers are the devices that changed owner according to gpu.allocation while
 // their telemetry still has the former one.
 //
 // As a rule the next telemetry arrives within an interval, and ends the former series
@@ -49,7 +49,7 @@ func (h *Handovers) Learned(s ownership.Snapshot, now time.Time, out pmetric.Res
 			h.waiting[id] = handover{node: s.Node, since: s.Time}
 		}
 	})
-	// Most of an interval: snapshots do not come to the millisecond.
+	// Most of an interval: snapshots are not on time to the millisecond.
 	grace := pcommon.Timestamp(s.Fresh / 4)
 	for id, w := range h.waiting {
 		switch {

@@ -58,7 +58,7 @@ func PlaceMarkers(t *Tracker, id string, who owner.Owner, rm pmetric.ResourceMet
 	points.RemoveEmpty(rm)
 }
 
-// before is the time of a marker that ends a series whose last point is of time
+// before is the time of a marker that ends a series with its last point at time
 // last, and which goes on with a point of time ts. again: ts is of the
 // scrape of last.
 func before(last, ts pcommon.Timestamp, again bool) pcommon.Timestamp {
@@ -126,7 +126,7 @@ func (e *endWriter) putBefore(all pmetric.ResourceMetricsSlice) {
 	*e = endWriter{out: pmetric.NewResourceMetricsSlice()}
 }
 
-// endOf is the time of a marker that ends series whose last point is of time
+// endOf is the time of a marker that ends series with their last point at time
 // last, when something newer is of time ts. Stores keep milliseconds, and take
 // nothing older than the last point: so it lies behind that after a clock was
 // set back, too.

@@ -23,7 +23,7 @@ import (
 // Counts are what became of series and points.
 type Counts struct {
 	Ended     int // series
-	Untracked int // points whose series is not remembered, for want of room
+	Untracked int // points of series that are not remembered because there is no room
 }
 
 // Add adds the counts of one call.
@@ -70,12 +70,12 @@ type device struct {
 	// same, and comparing costs less than hashing. All of them are in series.
 	order    []*series
 	replicas []string // suffixes of the parts that were written with it
-	// Series whose own attributes describe the device, by what is left of them
+	// Series with attributes that describe the device, by what is left of them
 	// without the description: their keys in series. See undescribed.
 	described map[uint64]uint64
 	scrape    int  // number of the one that its newest data is of
 	contested bool // several exporters print it
-	// The exporter whose labels name its owners, and when it last printed it.
+	// The exporter with labels that name its owners, and when it last printed it.
 	namedBy *exporters.Exporter
 	namedAt time.Time
 }

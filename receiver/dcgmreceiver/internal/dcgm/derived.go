@@ -12,7 +12,7 @@ import (
 var derived = []devicetable.Derived{
 	{
 		Metric: &names.GPUMemoryUsage, From: []devicetable.ID{FBUsed},
-		Rule: "The field; for a GPU in MIG mode without a row of its own the sum over its instances, if all of them say.",
+		Rule: "The field; for a GPU in MIG mode without a row of its own the sum over its instances, if all of them report it.",
 	},
 	{
 		Metric: &names.GPUMemoryLimit, From: []devicetable.ID{FBTotal, FBUsed, FBFree, FBReserved},

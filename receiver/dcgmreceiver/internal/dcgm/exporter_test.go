@@ -57,7 +57,7 @@ func TestExporterPod(t *testing.T) {
 	}
 }
 
-// TestFrozen: an exporter whose host engine hangs prints the same values for ever.
+// TestFrozen: an exporter prints the same values for ever if its host engine hangs.
 func TestFrozen(t *testing.T) {
 	page := func(energy, clock int) []string {
 		return []string{

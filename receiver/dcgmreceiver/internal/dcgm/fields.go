@@ -136,7 +136,7 @@ var fields = []devicetable.Field{
 	VideoClockHertz:    {Name: "DCGM_FI_DEV_VIDEO_CLOCK_HERTZ", Number: 1605, Scope: devicetable.Board, Unit: "Hz"},
 
 	// Throttling of the board. The violation counters hold nanoseconds in every
-	// version; older headers and HELP texts say microseconds.
+	// version; older headers and HELP texts state microseconds.
 	ThrottleReasons:      {Name: "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS", Aliases: []string{"DCGM_FI_DEV_CLOCKS_EVENT_REASONS"}, Number: 112, Scope: devicetable.Board, Unit: "bit mask"},
 	PowerViolation:       {Name: "DCGM_FI_DEV_POWER_VIOLATION", Aliases: []string{"dcgm_power_violation"}, Number: 240, Scope: devicetable.Board, Unit: "ns", Div: 1e9},
 	ThermalViolation:     {Name: "DCGM_FI_DEV_THERMAL_VIOLATION", Aliases: []string{"dcgm_thermal_violation"}, Number: 241, Scope: devicetable.Board, Unit: "ns", Div: 1e9},
@@ -148,7 +148,7 @@ var fields = []devicetable.Field{
 	ClockEventsTotal:     {Name: "DCGM_EXP_CLOCK_EVENTS_TOTAL", Scope: devicetable.Board, Unit: "samples", Label: "clock_event"},
 
 	// PCIe and NVLink of the board. The PROF fields are rates whatever their HELP
-	// says; NVLINK_BANDWIDTH_TOTAL is typed counter by the exporter and is a rate.
+	// states; NVLINK_BANDWIDTH_TOTAL is typed counter by the exporter and is a rate.
 	PCIeTX:           {Name: "DCGM_FI_PROF_PCIE_TX_BYTES", Aliases: []string{"dcgm_fi_prof_pcie_tx_bytes"}, Number: 1009, Scope: devicetable.Board, Unit: "By/s"},
 	PCIeRX:           {Name: "DCGM_FI_PROF_PCIE_RX_BYTES", Aliases: []string{"dcgm_fi_prof_pcie_rx_bytes"}, Number: 1010, Scope: devicetable.Board, Unit: "By/s"},
 	NVLinkTX:         {Name: "DCGM_FI_PROF_NVLINK_TX_BYTES", Aliases: []string{"dcgm_fi_prof_nvlink_tx_bytes"}, Number: 1011, Scope: devicetable.Board, Unit: "By/s"},

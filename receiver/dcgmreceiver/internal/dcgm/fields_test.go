@@ -18,7 +18,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
-// TestConvert has one row a field: what the page says and what leaves. A field
+// TestConvert has one row a field: the page and the output. A field
 // that is added must be added here, with a value worked out by hand.
 func TestConvert(t *testing.T) {
 	cases := map[string]struct{ in, out float64 }{
@@ -204,7 +204,7 @@ func TestCountersFiles(t *testing.T) {
 	require.NoError(t, err)
 	files = append(files, "testdata/counters.csv")
 	passedOn := []string{
-		"DCGM_EXP_XID_ERRORS_COUNT", // a count in a sliding window says nothing that DCGM_EXP_XID_ERRORS_TOTAL does not
+		"DCGM_EXP_XID_ERRORS_COUNT", // a count in a sliding window adds nothing to DCGM_EXP_XID_ERRORS_TOTAL
 		"DCGM_EXP_P2P_STATUS",
 		"DCGM_FI_DEV_NVLINK_BANDWIDTH_L0", // one link of many
 	}

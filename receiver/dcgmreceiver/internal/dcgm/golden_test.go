@@ -47,7 +47,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestOrder: the order of families on a page says nothing.
+// TestOrder: the order of families on a page has no meaning.
 func TestOrder(t *testing.T) {
 	opts := otel
 	opts.AsIs = true
@@ -86,7 +86,7 @@ func shuffle(p *devicemap.Page, seed uint64) *devicemap.Page {
 	return &out
 }
 
-// FuzzMap: no page makes Map panic or say something impossible, on the first
+// FuzzMap: no page makes Map panic or report something impossible, on the first
 // scrape and on later ones.
 func FuzzMap(f *testing.F) {
 	// Short seeds: the fuzzer spends a minute on making a long one shorter.
@@ -132,7 +132,7 @@ func checkInvariants(t *testing.T, opts devicemap.Options, r devicemap.Result) {
 			if m.Name() == names.GPUMemoryUsage.Name || m.Name() == names.GPUMemoryLimit.Name {
 				assert.GreaterOrEqual(t, v, 0.0, m.Name())
 			}
-			if opts.AsIs { // a page may tell rows apart by nothing but a label hw.id
+			if opts.AsIs { // a page may distinguish rows only by a label hw.id
 				return
 			}
 			key := fmt.Sprint(m.Name(), p.Attributes().AsRaw())

@@ -32,7 +32,7 @@ var otel = devicemap.Options{OTel: true, ScopeName: "test", FrozenAfter: 5, Froz
 
 var here = devicemap.Exporter{Address: "node-a", Port: 9400}
 
-// scrape reads a page with Prometheus' parser. A series that is there twice gives
+// scrape reads a page with Prometheus' parser. A series that is duplicated gives
 // two rows, which the receiver's reader does not let through.
 func scrape(text string, at time.Time) (*devicemap.Page, error) {
 	page := &devicemap.Page{Time: pcommon.NewTimestampFromTime(at), Up: true, Duration: 0.25}

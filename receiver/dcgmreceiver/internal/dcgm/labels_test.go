@@ -75,7 +75,7 @@ func TestConfiguredNode(t *testing.T) {
 }
 
 // TestModels: several models on one page, and rows of one device that differ in
-// what they say about it.
+// what they report about it.
 func TestModels(t *testing.T) {
 	r := mapOnce(t, otel,
 		`DCGM_FI_DEV_GPU_UTIL{UUID="GPU-0",modelName="NVIDIA H100"} 1`,
@@ -88,7 +88,7 @@ func TestModels(t *testing.T) {
 	assert.NotContains(t, resource(r, "GPU-1"), "hw.driver_version")
 }
 
-// TestShared: the holders of a shared device own none of its series.
+// TestShared: the owners of a shared device own none of its series.
 func TestShared(t *testing.T) {
 	util := func(labels string, v int) string {
 		return onGPU("DCGM_FI_DEV_GPU_UTIL", v, labels)
@@ -122,7 +122,7 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// TestOneHolder: rows that say more and less about one holder are one holder.
+// TestOneHolder: rows with more and fewer labels of one owner are one owner.
 func TestOneHolder(t *testing.T) {
 	rows := []string{
 		onGPU("DCGM_FI_DEV_GPU_UTIL", 40, `pod="a"`),

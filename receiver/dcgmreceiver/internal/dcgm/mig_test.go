@@ -77,7 +77,7 @@ func TestMIGSwitchedOff(t *testing.T) {
 }
 
 // TestMIGProfile: a row without the profile does not take it away, and an
-// instance that is made anew has the new one.
+// instance that is created again has the new one.
 func TestMIGProfile(t *testing.T) {
 	e := newExporter(t, otel)
 	r := e.scrape(onMIG(7, "DCGM_FI_DEV_FB_USED", 10), onGPU("DCGM_FI_DEV_FB_FREE", 10, `GPU_I_ID="7"`))

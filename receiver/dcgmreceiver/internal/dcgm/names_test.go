@@ -86,7 +86,7 @@ func TestNamesBoth(t *testing.T) {
 	assert.Len(t, exporterPoints(r), 3+2)
 }
 
-// TestSharedInDCGMNames: each holder's row is a series of its own there.
+// TestSharedInDCGMNames: each owner's row is a series of its own there.
 func TestSharedInDCGMNames(t *testing.T) {
 	opts := otel
 	opts.AsIs = true
@@ -153,7 +153,7 @@ func TestLoose(t *testing.T) {
 	assert.Equal(t, map[string]int{"no_device": 1, "not_dcgm": 2}, refused(r))
 }
 
-// TestUnmappedLabels: what is identity or holder is no attribute of a point.
+// TestUnmappedLabels: labels of identity and owner are no attributes of points.
 func TestUnmappedLabels(t *testing.T) {
 	r := mapOnce(t, otel, onGPU("DCGM_FI_SOME_FIELD", 1, `pod="p",app="llm",pod_label_a="b",hpc_job="7",DCGM_FI_DRIVER_VERSION="580",err_msg="x",link="2","hw.id"="GPU-9"`))
 	assert.Equal(t, []string{"dcgm.some_field{link=2} 1"}, points(r, "GPU-0"))
@@ -161,7 +161,7 @@ func TestUnmappedLabels(t *testing.T) {
 	assert.Contains(t, exporterPoints(r), "dcgm.some_field{app=llm,cpu=1,gpu=2} 1")
 }
 
-// TestOneName: two families whose names differ in case alone are one series.
+// TestOneName: two families with names that differ only in case are one series.
 func TestOneName(t *testing.T) {
 	r := mapOnce(t, otel, onGPU("DCGM_FI_SOME_FIELD", 1), onGPU("dcgm_some_field", 2), onGPU("DCGM_SOME_FIELD", 3))
 	assert.Len(t, points(r, "GPU-0"), 1)

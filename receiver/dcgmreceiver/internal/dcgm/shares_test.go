@@ -24,7 +24,7 @@ func of(pod string, vgpu int, family string, v any, more ...string) string {
 	return onGPU(family, v, append(more, fmt.Sprintf(`pod="%s",namespace="n",container="c",vgpu="%d"`, pod, vgpu))...)
 }
 
-// entry is what dcgm.holders says of that pod.
+// entry is the entry of dcgm.holders for that pod.
 func entry(pod string, vgpu int, shares map[string]any) any {
 	e := map[string]any{"pod": pod, "namespace": "n", "container": "c", "vgpu": fmt.Sprint(vgpu)}
 	for k, v := range shares {
@@ -37,7 +37,7 @@ func shares(usage int64, utilization float64) map[string]any {
 	return map[string]any{"hw.gpu.memory.usage": usage * perMiB, "hw.gpu.utilization": utilization}
 }
 
-// TestShares: what a page says of the holders of a shared device, by the
+// TestShares: what a page contains about the owners of a shared device, by the
 // exporter's generation. The device's own series are the same with all of them.
 func TestShares(t *testing.T) {
 	whole := []string{onGPU(memory, 8000), onGPU(util, 70)}
@@ -94,7 +94,7 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// TestSharesPerDevice: the row of one device says nothing about another, and
+// TestSharesPerDevice: the row of one device has no effect on another, and
 // neither does a page about the next.
 func TestSharesPerDevice(t *testing.T) {
 	e := newExporter(t, otel)
@@ -120,7 +120,7 @@ func TestSharesWithDCGMNames(t *testing.T) {
 	assert.Len(t, points(r, "GPU-0"), 2)
 }
 
-// TestSharesBeyondTheLimit: a holder that is not in the list has no share.
+// TestSharesBeyondTheLimit: an owner that is not in the list has no share.
 func TestSharesBeyondTheLimit(t *testing.T) {
 	page := []string{onGPU(memory, 8000)}
 	for i := range devicemap.MaxOwners + 5 {

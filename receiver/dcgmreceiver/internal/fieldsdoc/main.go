@@ -24,7 +24,7 @@ const intro = `<!-- Written by "go generate" from internal/dcgm. DO NOT EDIT. --
 
 # Metrics of the dcgm receiver
 
-What each DCGM field becomes. Units on the page are the field's true ones (DCGM 4.6, ` + "`dcgm_fields.h`" + `), whatever TYPE and HELP say; the value of a metric is in its own unit. Each point has ` + "`hw.id`" + `; those of hw.power, hw.energy, hw.temperature and hw.errors also ` + "`hw.type`" + `=gpu.
+What each DCGM field becomes. Units on the page are the field's true ones (DCGM 4.6, ` + "`dcgm_fields.h`" + `), whatever TYPE and HELP state; the value of a metric is in its own unit. Each point has ` + "`hw.id`" + `; those of hw.power, hw.energy, hw.temperature and hw.errors also ` + "`hw.type`" + `=gpu.
 
 Scope: a **board** field exists once a board. In MIG mode the exporter repeats it on every instance; it goes once to the GPU. The other fields belong to the instance.
 

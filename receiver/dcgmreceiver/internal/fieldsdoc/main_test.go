@@ -14,7 +14,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/dcgm"
 )
 
-// TestUpToDate fails when fields.md is not what the table says.
+// TestUpToDate fails when fields.md is not what the table states.
 func TestUpToDate(t *testing.T) {
 	text, err := os.ReadFile("../../fields.md")
 	require.NoError(t, err)

@@ -6,8 +6,8 @@
 //
 // A kubelet serves its pod-resources API as soon as it starts, and lists the pods
 // that it has been given by then: until the API server has answered, none but
-// static ones, while all containers run on. Such an answer says nothing about who
-// owns a device.
+// static ones, while all containers run on. Such an answer has no information about the
+// owner of a device.
 package complete
 
 import "time"

@@ -32,8 +32,8 @@ type Device struct {
 
 func (d Device) String() string { return d.Driver + "/" + d.Name + "/" + d.Device }
 
-// Attributes are what a driver says of a device, as far as it is needed. Every
-// one of them may be "".
+// Attributes are the needed attributes of a device as reported by its driver. Each
+// of them may be "".
 type Attributes struct {
 	Kind    string // gpu, mig, vfio
 	UUID    string
@@ -46,7 +46,7 @@ const (
 	KindVFIO = "vfio"
 )
 
-// GPU is the hw.id, "" where the attributes do not tell it.
+// GPU is the hw.id, "" if the attributes do not contain it.
 func (a Attributes) GPU() string {
 	if deviceid.IsGPU(a.UUID) && a.Kind != KindVFIO && a.Kind != KindMIG {
 		return a.UUID

@@ -31,7 +31,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/snapshot"
 )
 
-// maxAPIAge is for how long what the API said last is taken for what is true now,
+// maxAPIAge is for how long the last state of the API is taken as the current one,
 // when it no longer answers.
 const maxAPIAge = 5 * time.Minute
 
@@ -165,8 +165,8 @@ func (k *API) slicesChanged() {
 	}
 }
 
-// signal says that the kubelet is to be asked now: what it says may mean more
-// than a moment ago.
+// signal requests a query of the kubelet now: its answer may mean more than a
+// moment ago.
 func (k *API) signal() {
 	select {
 	case k.changed <- struct{}{}:
@@ -182,7 +182,7 @@ func (k *API) Changes() <-chan struct{} {
 	return k.changed
 }
 
-// Want says which claims the kubelet lists.
+// Want sets the claims that the kubelet lists.
 func (k *API) Want(wanted map[dra.ClaimID]dra.Device) {
 	if k != nil && k.claims != nil {
 		k.claims.want(wanted)
@@ -217,8 +217,8 @@ func (k *API) Node(now time.Time) (snapshot.Node, time.Time, bool) {
 	return *s, at, true
 }
 
-// Ages are those of what the API said, by kind of object; since the start where
-// it said nothing yet.
+// Ages are those of the state of the API, by kind of object; since the start where
+// it has not answered yet.
 func (k *API) Ages(now time.Time) map[string]time.Duration {
 	ages := map[string]time.Duration{}
 	if k == nil {

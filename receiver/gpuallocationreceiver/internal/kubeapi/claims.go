@@ -22,7 +22,7 @@ import (
 type claims struct {
 	get     func(ctx context.Context, namespace, name string) (*resourcev1.ResourceClaim, error)
 	tel     Telemetry
-	changed func() // told when there are new claims in read
+	changed func() // called when there are new claims in read
 
 	read atomic.Pointer[map[dra.ClaimID]dra.Claim]
 	wake chan struct{} // has room for one
@@ -37,7 +37,7 @@ func newClaims(get func(context.Context, string, string) (*resourcev1.ResourceCl
 	return c
 }
 
-// want says which claims the kubelet lists now. It does not wait.
+// want sets the claims that the kubelet lists now. It does not wait.
 func (c *claims) want(wanted map[dra.ClaimID]dra.Device) {
 	c.mu.Lock()
 	same := maps.Equal(c.wanted, wanted)
@@ -146,7 +146,7 @@ func (c *claims) round(ctx context.Context, requests *k8sclient.Requests, wait m
 
 var (
 	errNoAllocation = errors.New("the claim has no allocation")
-	errOther        = errors.New("the claim has other devices than the kubelet says")
+	errOther        = errors.New("the claim has other devices than the kubelet reports")
 )
 
 func (c *claims) ask(ctx context.Context, id dra.ClaimID, device dra.Device) (dra.Claim, k8sclient.Result, error) {

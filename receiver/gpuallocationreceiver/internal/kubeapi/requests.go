@@ -19,7 +19,7 @@ const (
 // Results that only the requests about claims have.
 const (
 	resultNotFound k8sclient.Result = "not_found"
-	resultOther    k8sclient.Result = "other" // a claim that has another allocation than the kubelet says
+	resultOther    k8sclient.Result = "other" // a claim that has another allocation than the kubelet reports
 )
 
 // rights are what RBAC has to allow for each kind of object.
@@ -29,7 +29,7 @@ var rights = map[object]string{
 	resourceClaims: "get on resourceclaims in resource.k8s.io",
 }
 
-// without says what is missing without each kind of object.
+// without states what is missing without each kind of object.
 var without = map[object]string{
 	nodeObject:     "the node's object cannot be read: gpu.node.schedulable and gpu.node.mig.reconfiguring stop when what is known is too old, and MPS appears as time-slicing",
 	resourceSlices: "the node's ResourceSlices cannot be read: devices of DRA are as they were last listed, or have no gpu.allocation where they never were",
@@ -41,9 +41,9 @@ func remedy(kind string, r k8sclient.Result) string {
 	case k8sclient.ResultDenied:
 		return "let the service account " + rights[object(kind)] + " (ClusterRole and ClusterRoleBinding)"
 	case k8sclient.ResultNotServed:
-		return "the cluster does not serve resource.k8s.io/v1, as Kubernetes 1.34 and newer do: nothing is missing where nobody uses DRA; dra::enabled: false ends the question"
+		return "the cluster does not serve resource.k8s.io/v1, as Kubernetes 1.34 and newer do: nothing is missing if DRA is not used; dra::enabled: false stops the requests"
 	case resultNotFound, resultOther:
-		return "the kubelet lists a claim that is gone or was made anew: it is asked again; look at the kubelet's log if that stays"
+		return "the kubelet lists a claim that was deleted or created again: it is requested again; check the kubelet's log if this persists"
 	case k8sclient.ResultNoAnswer, k8sclient.ResultTimeout:
 		return "check that the API server is up, and that the pod's network reaches it"
 	default:

@@ -58,7 +58,7 @@ type connection struct {
 
 func (c *connection) close() {
 	_ = c.grpc.Close()
-	_ = c.socket.Close() // gRPC closes it too, if it came to use it
+	_ = c.socket.Close() // gRPC closes it too, if it used it
 }
 
 // Ask asks once, and returns within four times the timeout.
@@ -135,7 +135,7 @@ func (k *Client) over(ctx context.Context, c *connection) (a Answer) {
 func (k *Client) connect(ctx context.Context) (*connection, error) {
 	file, err := os.Stat(k.socket)
 	if err != nil {
-		file = nil // dialing says why
+		file = nil // dialing returns the reason
 	}
 	// gRPC would turn the error of a dial into text, and write each into the log.
 	socket, err := k.dial(ctx)

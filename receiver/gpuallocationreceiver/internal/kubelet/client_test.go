@@ -33,7 +33,7 @@ const (
 )
 
 // grpcLines counts what gRPC itself writes into the log: a kubelet that is away
-// for a day would be told 17,280 times. Only where somebody takes the connection
+// for a day would be logged 17,280 times. Only where a process accepts the connection
 // and does not speak HTTP/2 on it there is no way around that.
 var grpcLines atomic.Int64
 

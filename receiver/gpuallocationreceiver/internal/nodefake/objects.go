@@ -83,7 +83,7 @@ func Object(unschedulable bool, labels ...string) *corev1.Node {
 	return n
 }
 
-// Lines renders metrics, one line a point: holder, hw.id, value, resource,
+// Lines renders metrics, one line per point: owner, hw.id, value, resource,
 // sharing, resolved.
 func Lines(md pmetric.Metrics) []string {
 	out := []string{}

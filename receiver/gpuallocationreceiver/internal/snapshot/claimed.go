@@ -106,7 +106,7 @@ func (t *Tally) Wanted() map[dra.ClaimID]dra.Device {
 	return out
 }
 
-// occupied is what DRA says about devices that are not free.
+// occupied is what DRA reports about devices that are not free.
 type occupied struct {
 	devices  map[dra.Device]bool
 	physical map[string]bool // hw.id of GPUs that are held, in part or whole
@@ -167,7 +167,7 @@ func (b *Builder) addClaimed(s *Snapshot, all []claimed, v View, old *Snapshot, 
 			o.add(d, known(d))
 		}
 		if len(held) == 0 || v.Pools == nil {
-			continue // nobody, or it is not known whether it is a GPU
+			continue // no owner, or it is not known whether it is a GPU
 		}
 		o.add(d, known(d))
 		if known(d).Kind != dra.KindVFIO {
@@ -177,11 +177,11 @@ func (b *Builder) addClaimed(s *Snapshot, all []claimed, v View, old *Snapshot, 
 	return o
 }
 
-// addDevice adds one device for its holders. It is shared where each of them has
+// addDevice adds one device for its owners. It is shared where each of them has
 // a share of its own, or all of them have it by one claim; how large a share is
-// is not known, so that n holders have 1/n each; those whose claims are unread
-// count among them. Where they are all of one pod, it is the pod's, whole. Else, as by the claims of pods that are finished, several
-// holders contest the device.
+// is not known, so that n owners have 1/n each; those with unread claims
+// are included. If all are of one pod, the pod owns the whole device. Else, as with
+// claims of finished pods, several owners contest the device.
 func (b *Builder) addDevice(s *Snapshot, held []claimed, known dra.Attributes, old *Snapshot, unread int) {
 	d := held[0].Device
 	template := allocation{
@@ -241,8 +241,8 @@ func (b *Builder) addDevice(s *Snapshot, held []claimed, known dra.Attributes, o
 
 func (c claimed) byHolder(o claimed) int { return c.holder.Compare(o.holder) }
 
-// numbers gives each holder of a part of a device its number: the one that it had,
-// else the lowest that nobody has.
+// numbers gives each owner of a part of a device its number: the one that it had,
+// else the lowest free one.
 func numbers(held []claimed, old *Snapshot) []int {
 	out := make([]int, len(held))
 	used := map[int]bool{}
@@ -266,7 +266,7 @@ func numbers(held []claimed, old *Snapshot) []int {
 	return out
 }
 
-// addFreeClaimable adds the devices that a complete, current pool has and nobody
+// addFreeClaimable adds the devices that a complete, current pool has and that have no owner
 // holds: not through a claim, not through the device plugin, not in part, and not
 // a part of them. A MIG device without UUID does not exist yet.
 func (b *Builder) addFreeClaimable(s *Snapshot, v View, o *occupied, taken map[string]bool, tl *Tally) {

@@ -310,7 +310,7 @@ func TestPartsKeepTheirNumbers(t *testing.T) {
 	assert.Empty(t, s.slots)
 }
 
-// What the labels of the node say of sharing is what replicas are told with.
+// The labels of the node determine the sharing of replicas.
 func TestMPS(t *testing.T) {
 	n := node{Devices: map[string][]string{gpuName: replicas(gpuA, 2), "nvidia.com/mig-1g.5gb": {migC}}, Pods: []pod{holds("ml", "a", gpuName, gpuA+"::0")}}
 	b := newBuilder(t)
@@ -348,7 +348,7 @@ func TestRefusedClaims(t *testing.T) {
 	assert.Equal(t, States{Held: 3}, s.States)
 }
 
-// A claim made anew under the same name is another claim; the order in which the
+// A claim created again under the same name is another claim; the order in which the
 // kubelet lists, and its repetitions, do not make one.
 func TestClaimIdentity(t *testing.T) {
 	b := newBuilder(t)

@@ -35,7 +35,7 @@ func (s *Snapshot) Metrics(from *Origin) pmetric.Metrics {
 	return md
 }
 
-// Nothing writes that the node has no device any more, which no share can tell: a
+// Nothing writes that the node has no device any more, which no share can express: a
 // point without device and without value, of the snapshot's time.
 func (s *Snapshot) Nothing(md pmetric.Metrics, from *Origin) {
 	p := newResource(md, owner.Owner{}, from).AppendEmpty()

@@ -20,7 +20,7 @@ const (
 type Node struct {
 	schedulable bool
 	// reconfiguring: the MIG layout is being changed. hasMIG is false where no
-	// MIG manager says so or otherwise.
+	// MIG manager reports it.
 	reconfiguring, hasMIG bool
 	mps                   bool // replicas are shared by MPS
 }
@@ -44,8 +44,8 @@ func KeepNode(obj any) (Node, bool) {
 	return s, true
 }
 
-// Sharing is the value of gpu.sharing for replicas of the device plugin, whose
-// ids do not tell.
+// Sharing is the value of gpu.sharing for replicas of the device plugin. Their
+// ids do not show it.
 func (s *Node) Sharing() string {
 	if s != nil && s.mps {
 		return names.SharingMPS

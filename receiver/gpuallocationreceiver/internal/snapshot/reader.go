@@ -42,7 +42,7 @@ type Tally struct {
 
 	// incomplete: owners are missing, and so nothing is known to be free.
 	incomplete bool
-	// blocked are ids whose owner is unknown.
+	// blocked are ids with an unknown owner.
 	blocked        map[kubeletID]bool
 	blockedDevices map[dra.Device]bool
 }

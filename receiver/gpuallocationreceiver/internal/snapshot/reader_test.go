@@ -75,7 +75,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// FuzzBuild: no answer makes build panic or say something impossible.
+// FuzzBuild: no answer makes build panic or return something impossible.
 func FuzzBuild(f *testing.F) {
 	seed := node{
 		Devices: map[string][]string{gpuName: append(replicas(gpuA, 3), gpuB, "MIG-"+gpuB+"/1/0", "nvidia0/vgpu1"), "amd.com/gpu": {"0"}},

@@ -31,15 +31,15 @@ type allocation struct {
 	MIG, Parent, Profile string
 }
 
-// Snapshot is what one answer of the kubelet says. It is immutable.
+// Snapshot is the content of one answer of the kubelet. It is immutable.
 type Snapshot struct {
 	At          time.Time
-	allocations []allocation // sorted: the free ones, then by holder
+	allocations []allocation // sorted: the free ones, then by owner
 	States      States
 
 	// replicas is into how many parts a device is shared. It outlives an answer
-	// that does not list them, as that of a kubelet whose plugin calls the
-	// device unhealthy while containers still hold it.
+	// that does not list them, as when a plugin reports the device as unhealthy
+	// while containers still hold it.
 	replicas map[device]int
 	// slots are the numbers of the parts of devices that claims share.
 	slots map[slot]int
@@ -92,8 +92,8 @@ type Builder struct {
 	Read                      Reader
 }
 
-// Build makes a snapshot of an answer whose List succeeded. v is what the
-// Kubernetes API said, old the last snapshot, or nil.
+// Build returns the snapshot of an answer with a successful List. v is what the
+// Kubernetes API reported, old the last snapshot, or nil.
 func (b *Builder) Build(a kubelet.Answer, v View, old *Snapshot) (*Snapshot, Tally) {
 	held, tl := b.Read.list(a.List)
 	held = b.limit(held, &tl)
@@ -256,7 +256,7 @@ func (b *Builder) addHeld(s *Snapshot, held []entry, parts map[device]int, v Vie
 	}
 }
 
-// addFree adds the devices that the kubelet has and nobody holds, as far as
+// addFree adds the devices that the kubelet has and that have no owner, as far as
 // max_devices allows. It gives the GPUs that the device plugin has, which are
 // not DRA's to give.
 func (b *Builder) addFree(s *Snapshot, held []entry, listed []kubeletID, v View, o *occupied, tl *Tally) map[string]bool {

@@ -257,7 +257,7 @@ func TestAllocatableFails(t *testing.T) {
 		"ml/a/main " + gpuA + "::3 0.5 nvidia.com/gpu time_slicing true",
 	}, lines(s.Metrics(&Origin{Node: b.Node})))
 
-	// All four are still held: nobody has more of the device than there is.
+	// All four are still held: the shares do not exceed the device.
 	n.Pods = []pod{holds("ml", "a", gpuName, replicas(gpuA, 4)...)}
 	s, _ = b.Build(answer(&n, 0), View{}, s)
 	total := 0.0
