@@ -45,9 +45,6 @@ var exceptions = []struct{ subject, reason string }{
 	{"type testbed/chaos/chaos.world", "does more than one thing"},
 	{"type testbed/gpusim/gpusim.Fleet", "does more than one thing"},
 	{"type testbed/gpusim/gpusim.node", "does more than one thing"},
-	{"type testbed/kubernetes/node/node.Node", "does more than one thing"},
-	{"type testbed/kubernetes/runner/runner.Runner", "does more than one thing"},
-	{"type testbed/kubernetes/runner/runner.pod", "does more than one thing"},
 }
 
 func TestWalls(t *testing.T) {

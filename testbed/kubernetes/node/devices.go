@@ -55,11 +55,41 @@ func (d Device) draName() string {
 	return fmt.Sprintf("gpu-%d-mig-%s-%d-%d", d.GPU.Minor, strings.ReplaceAll(d.MIG.Profile, ".", ""), d.MIG.ProfileID, d.MIG.Start)
 }
 
+// inventory are the devices of a node at one time.
+type inventory struct {
+	node    string
+	devices []Device
+}
+
+// hwID is what telemetry calls a device that the kubelet calls id.
+func (i inventory) hwID(id string) string {
+	device, ok := i.find(id)
+	if !ok {
+		return id
+	}
+	if _, replica, shared := strings.Cut(id, "::"); shared {
+		return device.HWID + "::" + replica
+	}
+	return device.HWID
+}
+
+// find looks a device up by the kubelet's id; of a replica it is the device that
+// is shared.
+func (i inventory) find(id string) (Device, bool) {
+	base, _, _ := strings.Cut(id, "::")
+	for _, d := range i.devices {
+		if base == d.kubeletID() || base == kubelet.DRAID(Driver, i.node, d.draName()) {
+			return d, true
+		}
+	}
+	return Device{}, false
+}
+
 // Devices are what the node has now, held or free.
 func (n *Node) Devices() []Device {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return slices.Clone(n.devices)
+	return slices.Clone(n.devices.devices)
 }
 
 // announce gives the kubelet what the device plugin has, and returns how much
@@ -69,7 +99,7 @@ func (n *Node) announce() corev1.ResourceList {
 	defer n.mu.Unlock()
 	by := map[string][]kubelet.Device{}
 	if !n.opts.DRA {
-		for _, d := range n.devices {
+		for _, d := range n.devices.devices {
 			by[d.resource()] = append(by[d.resource()], kubelet.Device{ID: d.kubeletID(), Healthy: true, NUMA: []int64{int64(d.GPU.NUMANode)}})
 		}
 	}
@@ -90,6 +120,18 @@ func (n *Node) announce() corev1.ResourceList {
 	return capacity
 }
 
+// readDevices keeps what the driver reports that the node has.
+func (n *Node) readDevices() error {
+	devices, err := n.exporter.devices()
+	if err != nil {
+		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.devices = inventory{node: n.opts.Name, devices: devices}
+	return nil
+}
+
 // register creates the node.
 func (n *Node) register(ctx context.Context) error {
 	labels := n.labels()
@@ -102,7 +144,7 @@ func (n *Node) register(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n.uid = node.UID
+	n.pool.uid = node.UID
 	return nil
 }
 
@@ -128,7 +170,7 @@ func (n *Node) labels() map[string]string {
 // to pending for the time, and it wants the GPUs free: one that changes and is
 // held is an error, drain the node first.
 func (n *Node) Reconfigure(ctx context.Context, layout map[int][]string) error {
-	gpus, err := n.fleet.Devices(n.opts.Name)
+	gpus, err := n.exporter.fleet.Devices(n.opts.Name)
 	if err != nil {
 		return err
 	}
@@ -153,7 +195,7 @@ func (n *Node) Reconfigure(ctx context.Context, layout map[int][]string) error {
 		if !changed[g.Index] {
 			continue
 		}
-		if err := n.fleet.SetMIG(n.opts.Name, g.Index, layout[g.Index]); err != nil {
+		if err := n.exporter.fleet.SetMIG(n.opts.Name, g.Index, layout[g.Index]); err != nil {
 			return err
 		}
 	}
@@ -184,7 +226,7 @@ func (n *Node) reannounce(ctx context.Context) error {
 		return err
 	}
 	if n.opts.DRA {
-		if err := n.publish(ctx); err != nil {
+		if err := n.pool.publish(ctx, n.Devices()); err != nil {
 			return err
 		}
 	}

@@ -7,12 +7,14 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -49,29 +51,40 @@ func CreateDeviceClasses(ctx context.Context, client kubernetes.Interface) error
 	return nil
 }
 
-// publish writes the node's ResourceSlice: one pool, named after the node, of
-// one slice, in a generation of its own.
-func (n *Node) publish(ctx context.Context) error {
-	n.mu.Lock()
-	n.generation++
+// pool is the one pool of a node's devices, named after the node. Its methods may be
+// called at the same time.
+type pool struct {
+	client kubernetes.Interface
+	node   string
+	uid    types.UID // of the node
+
+	mu         sync.Mutex // guards what follows
+	generation int64
+}
+
+// publish writes the node's ResourceSlice: the pool has one slice, in a generation of
+// its own.
+func (p *pool) publish(ctx context.Context, devices []Device) error {
+	p.mu.Lock()
+	p.generation++
 	spec := resourcev1.ResourceSliceSpec{
 		Driver:   Driver,
-		NodeName: &n.opts.Name,
-		Pool:     resourcev1.ResourcePool{Name: n.opts.Name, Generation: n.generation, ResourceSliceCount: 1},
+		NodeName: &p.node,
+		Pool:     resourcev1.ResourcePool{Name: p.node, Generation: p.generation, ResourceSliceCount: 1},
 	}
-	for _, d := range n.devices {
+	p.mu.Unlock()
+	for _, d := range devices {
 		spec.Devices = append(spec.Devices, draDevice(d))
 	}
-	n.mu.Unlock()
 
-	slices := n.cluster.Client().ResourceV1().ResourceSlices()
-	name := n.opts.Name + "-" + Driver
+	slices := p.client.ResourceV1().ResourceSlices()
+	name := p.node + "-" + Driver
 	current, err := slices.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		controller := true
 		_, err = slices.Create(ctx, &resourcev1.ResourceSlice{
 			ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: []metav1.OwnerReference{
-				{APIVersion: "v1", Kind: "Node", Name: n.opts.Name, UID: n.uid, Controller: &controller},
+				{APIVersion: "v1", Kind: "Node", Name: p.node, UID: p.uid, Controller: &controller},
 			}},
 			Spec: spec,
 		}, metav1.CreateOptions{})

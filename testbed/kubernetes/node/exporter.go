@@ -22,32 +22,39 @@ import (
 // (default), training or idle.
 const AnnotationLoad = "testbed/load"
 
-// startExporter starts the node's GPUs and the exporter that shows them.
-func (n *Node) startExporter() error {
-	kubernetes := !n.opts.HideHolders
-	layouts := map[string][]string{}
-	for index, profiles := range n.opts.MIG {
-		layouts[strconv.Itoa(index)] = profiles
-	}
-	fleet, err := gpusim.New(gpusim.Config{Seed: n.opts.Seed, Nodes: []gpusim.Node{{
-		Name: n.opts.Name, Version: n.opts.Exporter, Model: n.opts.Model, Devices: n.opts.GPUs, MIG: layouts,
-		Kubernetes: &kubernetes, PodLabels: true, Fields: n.opts.Fields,
-	}}}, time.Now)
-	if err != nil {
-		return err
-	}
-	n.fleet = fleet
-	if n.server, err = exporters.Serve(fleet, "127.0.0.1", 0); err != nil {
-		return err
-	}
-	return n.readDevices()
+// exporter is a node's GPUs and the exporter that shows them.
+type exporter struct {
+	node   string
+	fleet  *gpusim.Fleet
+	server *exporters.Server
 }
 
-// readDevices records the devices that the driver lists.
-func (n *Node) readDevices() error {
-	gpus, err := n.fleet.Devices(n.opts.Name)
+// startExporter starts the GPUs of a node and its exporter.
+func startExporter(o Options) (*exporter, error) {
+	kubernetes := !o.HideHolders
+	layouts := map[string][]string{}
+	for index, profiles := range o.MIG {
+		layouts[strconv.Itoa(index)] = profiles
+	}
+	fleet, err := gpusim.New(gpusim.Config{Seed: o.Seed, Nodes: []gpusim.Node{{
+		Name: o.Name, Version: o.Exporter, Model: o.Model, Devices: o.GPUs, MIG: layouts,
+		Kubernetes: &kubernetes, PodLabels: true, Fields: o.Fields,
+	}}}, time.Now)
 	if err != nil {
-		return err
+		return nil, err
+	}
+	server, err := exporters.Serve(fleet, "127.0.0.1", 0)
+	if err != nil {
+		return nil, err
+	}
+	return &exporter{node: o.Name, fleet: fleet, server: server}, nil
+}
+
+// devices are what the driver reports that the node has.
+func (e *exporter) devices() ([]Device, error) {
+	gpus, err := e.fleet.Devices(e.node)
+	if err != nil {
+		return nil, err
 	}
 	var devices []Device
 	for _, g := range gpus {
@@ -63,21 +70,18 @@ func (n *Node) readDevices() error {
 			devices = append(devices, d)
 		}
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.devices = devices
-	return nil
+	return devices, nil
 }
 
-// export lets the GPUs work for those who hold them, which the exporter shows.
-func (n *Node) export(pods []*corev1.Pod, holders map[string][]kubelet.Holder) error {
+// show lets the GPUs work for those who hold them, which the exporter shows.
+func (e *exporter) show(pods []*corev1.Pod, devices inventory, holders map[string][]kubelet.Holder) error {
 	type who struct {
 		pod       kubelet.Pod
 		container string
 	}
 	slots := map[who][]string{}
 	for _, id := range slices.Sorted(maps.Keys(holders)) {
-		device, ok := n.find(id)
+		device, ok := devices.find(id)
 		if !ok {
 			continue // a device that is no more
 		}
@@ -106,5 +110,5 @@ func (n *Node) export(pods []*corev1.Pod, holders map[string][]kubelet.Holder) e
 			})
 		}
 	}
-	return n.fleet.SetPods(n.opts.Name, exported)
+	return e.fleet.SetPods(e.node, exported)
 }

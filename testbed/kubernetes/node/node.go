@@ -12,10 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
-	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/exporters"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubelet"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/cluster"
 )
@@ -44,26 +41,21 @@ type Options struct {
 
 // Node is a simulated node. Its methods may be called concurrently.
 type Node struct {
-	opts    Options
-	cluster *cluster.Cluster
-	kubelet *kubelet.Kubelet
-	fleet   *gpusim.Fleet
-	server  *exporters.Server
-	dir     string
-	uid     types.UID
-	pods    *follower
-	cancel  context.CancelFunc
+	opts     Options
+	cluster  *cluster.Cluster
+	kubelet  *kubelet.Kubelet
+	exporter *exporter
+	pool     *pool
+	dir      string
+	pods     *follower
+	cancel   context.CancelFunc
+	decisions
 
-	mu         sync.Mutex // guards what follows
-	devices    []Device
-	replicas   int
-	announced  map[string]bool // resources of the device plugin
-	generation int64           // of the pool of the ResourceSlice
-	down       bool            // the kubelet is
-	failures   map[kubelet.Pod]error
-	holders    map[string][]kubelet.Holder // by hw.id, as History has it last
-	history    []Change
-	exportErr  error
+	mu        sync.Mutex // guards what follows
+	devices   inventory
+	replicas  int
+	announced map[string]bool // resources of the device plugin
+	down      bool            // the kubelet is
 }
 
 // Start adds a node to the cluster and starts what runs on it. Stop ends it.
@@ -77,14 +69,18 @@ func Start(ctx context.Context, c *cluster.Cluster, o Options) (_ *Node, err err
 		}
 	}
 	n := &Node{opts: o, cluster: c, kubelet: kubelet.New(o.Kubelet), replicas: max(o.TimeSlicing, 1),
-		failures: map[kubelet.Pod]error{}, holders: map[string][]kubelet.Holder{}}
+		pool:      &pool{client: c.Client(), node: o.Name},
+		decisions: decisions{failures: map[kubelet.Pod]error{}, holders: map[string][]kubelet.Holder{}}}
 	defer func() {
 		if err != nil {
 			n.Stop()
 			err = fmt.Errorf("node %s: %w", o.Name, err)
 		}
 	}()
-	if err := n.startExporter(); err != nil {
+	if n.exporter, err = startExporter(o); err != nil {
+		return nil, err
+	}
+	if err := n.readDevices(); err != nil {
 		return nil, err
 	}
 	// Short: the path of a unix socket has 107 bytes at most.
@@ -98,7 +94,7 @@ func Start(ctx context.Context, c *cluster.Cluster, o Options) (_ *Node, err err
 		return nil, err
 	}
 	if o.DRA {
-		if err := n.publish(ctx); err != nil {
+		if err := n.pool.publish(ctx, n.Devices()); err != nil {
 			return nil, err
 		}
 	}
@@ -113,8 +109,8 @@ func (n *Node) Stop() {
 		n.pods.wait()
 	}
 	n.kubelet.Stop()
-	if n.server != nil {
-		n.server.Close()
+	if n.exporter != nil {
+		n.exporter.server.Close()
 	}
 	if n.dir != "" {
 		_ = os.RemoveAll(n.dir)
@@ -128,13 +124,13 @@ func (n *Node) Name() string { return n.opts.Name }
 func (n *Node) Socket() string { return filepath.Join(n.dir, "kubelet.sock") }
 
 // ExporterURL is where the exporter's page is.
-func (n *Node) ExporterURL() string { return n.server.URL(n.opts.Name) }
+func (n *Node) ExporterURL() string { return n.exporter.server.URL(n.opts.Name) }
 
 // Kubelet is the node's kubelet, for faults.
 func (n *Node) Kubelet() *kubelet.Kubelet { return n.kubelet }
 
 // Fleet is the node's GPUs, for faults and telemetry's own truth.
-func (n *Node) Fleet() *gpusim.Fleet { return n.fleet }
+func (n *Node) Fleet() *gpusim.Fleet { return n.exporter.fleet }
 
 // StopKubelet stops the kubelet: its socket disappears, and pods that come and
 // go meanwhile are met at StartKubelet.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -131,7 +132,21 @@ func (n *Node) reconcile() {
 			failures[key(pod)] = err
 		}
 	}
-	n.record(pods, failures)
+	n.publishDecisions(pods, failures)
+}
+
+// publishDecisions keeps what the kubelet has decided, and lets the exporter show it.
+func (n *Node) publishDecisions(pods []*corev1.Pod, failures map[kubelet.Pod]error) {
+	decided := n.kubelet.Holders()
+	n.mu.Lock()
+	devices := n.devices
+	n.mu.Unlock()
+	err := n.exporter.show(pods, devices, decided)
+	holders := map[string][]kubelet.Holder{}
+	for id, h := range decided {
+		holders[devices.hwID(id)] = h
+	}
+	n.record(time.Now(), holders, failures, err)
 }
 
 // admit gives a pod what its containers ask for. Devices that it has already

@@ -6,10 +6,8 @@ package node
 import (
 	"maps"
 	"slices"
-	"strings"
+	"sync"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubelet"
 )
@@ -32,71 +30,52 @@ type Change struct {
 	Holders []kubelet.Holder // from then on; none: free
 }
 
+// decisions are what the kubelet of a node decided. Its methods may be called at the
+// same time.
+type decisions struct {
+	mu        sync.Mutex // guards what follows
+	failures  map[kubelet.Pod]error
+	holders   map[string][]kubelet.Holder // by hw.id, as the history has it last
+	history   []Change
+	exportErr error
+}
+
 // Truth is who has what now.
-func (n *Node) Truth() Truth {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return Truth{Holders: maps.Clone(n.holders), Unserved: maps.Clone(n.failures)}
+func (d *decisions) Truth() Truth {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return Truth{Holders: maps.Clone(d.holders), Unserved: maps.Clone(d.failures)}
 }
 
 // History lists every change since the start, oldest first.
-func (n *Node) History() []Change {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return slices.Clone(n.history)
+func (d *decisions) History() []Change {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.history)
 }
 
 // Err is why the exporter could not follow the kubelet's last decision.
-func (n *Node) Err() error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.exportErr
+func (d *decisions) Err() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.exportErr
 }
 
-// record notes what the kubelet has decided, and lets the exporter show it.
-func (n *Node) record(pods []*corev1.Pod, failures map[kubelet.Pod]error) {
-	decided := n.kubelet.Holders()
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.failures = failures
-	n.exportErr = n.export(pods, decided)
-	now := time.Now()
-	holders := map[string][]kubelet.Holder{}
-	for id, h := range decided {
-		hwID := n.hwID(id)
-		holders[hwID] = h
-		if !slices.Equal(h, n.holders[hwID]) {
-			n.history = append(n.history, Change{Time: now, HWID: hwID, Holders: h})
+// record keeps who has what at a time, by hw.id, which pods did not get what they ask
+// for, and why the exporter does not show it.
+func (d *decisions) record(now time.Time, holders map[string][]kubelet.Holder, failures map[kubelet.Pod]error, exportErr error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.failures, d.exportErr = failures, exportErr
+	for hwID, h := range holders {
+		if !slices.Equal(h, d.holders[hwID]) {
+			d.history = append(d.history, Change{Time: now, HWID: hwID, Holders: h})
 		}
 	}
-	for hwID := range n.holders {
+	for hwID := range d.holders {
 		if len(holders[hwID]) == 0 {
-			n.history = append(n.history, Change{Time: now, HWID: hwID})
+			d.history = append(d.history, Change{Time: now, HWID: hwID})
 		}
 	}
-	n.holders = holders
-}
-
-// hwID is what telemetry calls a device that the kubelet calls id.
-func (n *Node) hwID(id string) string {
-	device, ok := n.find(id)
-	if !ok {
-		return id
-	}
-	if _, replica, shared := strings.Cut(id, "::"); shared {
-		return device.HWID + "::" + replica
-	}
-	return device.HWID
-}
-
-// find looks a device up by the kubelet's id; of a replica it is the device that
-// is shared.
-func (n *Node) find(id string) (Device, bool) {
-	base, _, _ := strings.Cut(id, "::")
-	for _, d := range n.devices {
-		if base == d.kubeletID() || base == kubelet.DRAID(Driver, n.opts.Name, d.draName()) {
-			return d, true
-		}
-	}
-	return Device{}, false
+	d.holders = holders
 }

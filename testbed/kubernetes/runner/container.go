@@ -18,7 +18,6 @@ import (
 	"syscall"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/child"
 )
@@ -136,7 +135,7 @@ func (p *pod) environment(ctx context.Context, c *corev1.Container) (env []strin
 		env = append(env, name+"="+p.r.rewrite(value, in))
 	}
 	for _, from := range c.EnvFrom {
-		data, err := p.envFrom(ctx, from)
+		data, err := p.sources().env(ctx, from)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -148,7 +147,7 @@ func (p *pod) environment(ctx context.Context, c *corev1.Container) (env []strin
 		value := expand(e.Value, values)
 		if e.ValueFrom != nil {
 			var ok bool
-			if value, ok, err = p.valueFrom(ctx, c, e.ValueFrom); err != nil {
+			if value, ok, err = p.sources().value(ctx, c, e.ValueFrom); err != nil {
 				return nil, nil, fmt.Errorf("%s: %w", e.Name, err)
 			}
 			if !ok {
@@ -158,52 +157,6 @@ func (p *pod) environment(ctx context.Context, c *corev1.Container) (env []strin
 		set(e.Name, value)
 	}
 	return env, values, nil
-}
-
-func (p *pod) envFrom(ctx context.Context, from corev1.EnvFromSource) (map[string]string, error) {
-	client := p.r.opts.Cluster.Client().CoreV1()
-	if from.ConfigMapRef != nil {
-		object, err := client.ConfigMaps(p.spec.Namespace).Get(ctx, from.ConfigMapRef.Name, metav1.GetOptions{})
-		return object.Data, err
-	}
-	object, err := client.Secrets(p.spec.Namespace).Get(ctx, from.SecretRef.Name, metav1.GetOptions{})
-	data := map[string]string{}
-	for k, v := range object.Data {
-		data[k] = string(v)
-	}
-	return data, err
-}
-
-// valueFrom is the value of a variable; false if it is optional and not there.
-func (p *pod) valueFrom(ctx context.Context, c *corev1.Container, from *corev1.EnvVarSource) (string, bool, error) {
-	client := p.r.opts.Cluster.Client().CoreV1()
-	optional := func(o *bool, there bool, what string) (bool, error) {
-		if !there && (o == nil || !*o) {
-			return false, errors.New("no " + what)
-		}
-		return there, nil
-	}
-	switch {
-	case from.FieldRef != nil:
-		value, err := p.field(from.FieldRef.FieldPath)
-		return value, err == nil, err
-	case from.ResourceFieldRef != nil:
-		value, err := limit(c, from.ResourceFieldRef)
-		return value, err == nil, err
-	case from.ConfigMapKeyRef != nil:
-		ref := from.ConfigMapKeyRef
-		object, err := client.ConfigMaps(p.spec.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
-		value, there := object.Data[ref.Key]
-		ok, missing := optional(ref.Optional, err == nil && there, "key "+ref.Key+" in ConfigMap "+ref.Name)
-		return value, ok, missing
-	case from.SecretKeyRef != nil:
-		ref := from.SecretKeyRef
-		object, err := client.Secrets(p.spec.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
-		value, there := object.Data[ref.Key]
-		ok, missing := optional(ref.Optional, err == nil && there, "key "+ref.Key+" in Secret "+ref.Name)
-		return string(value), ok, missing
-	}
-	return "", false, errors.New("the runner knows no such source")
 }
 
 // expand replaces $(NAME) by a variable that is known; $$( is a plain $(.

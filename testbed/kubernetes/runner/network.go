@@ -126,7 +126,7 @@ func (r *Runner) endpoints(namespace, name string, port int32) (ready []string) 
 		r.mu.Unlock()
 		for _, p := range pods {
 			if p.spec.Namespace == namespace && selector.Matches(labels.Set(p.spec.Labels)) && p.ready() {
-				if number, ok := p.port(target); ok {
+				if number, ok := podPort(p.spec, target); ok {
 					ready = append(ready, net.JoinHostPort(p.address, number))
 				}
 			}

@@ -5,6 +5,7 @@ package runner
 
 import (
 	"context"
+	"encoding/json"
 	"path/filepath"
 	"sync"
 	"syscall"
@@ -13,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 const (
@@ -80,6 +82,10 @@ func (p *pod) inside(container string) Inside {
 		Address: p.address, Loopback: p.loopback, Mounts: p.mounts[named], Kubeconfig: p.kubeconfig,
 		Log: p.r.logFile(p.spec.Namespace, p.spec.Name, named),
 	}
+}
+
+func (p *pod) sources() sources {
+	return sources{client: p.r.opts.Cluster.Client(), pod: p.spec, address: p.address}
 }
 
 // run runs the pod until it is to end.
@@ -188,6 +194,34 @@ func (p *pod) ended(name string, run *process) {
 	p.report()
 }
 
+// probe keeps up to date whether a container is ready, and ends it when it is not alive.
+func (p *pod) probe(c *corev1.Container) {
+	of := prober{container: c, address: p.address}
+	for p.pause(often) {
+		p.mu.Lock()
+		state := p.containers[c.Name]
+		run, started, was := state.run, state.started, state.ready
+		p.mu.Unlock()
+		if run == nil {
+			continue
+		}
+		if ready := of.ready(); ready != was {
+			p.mu.Lock()
+			changed := state.run == run && state.ready != ready
+			if changed {
+				state.ready = ready
+			}
+			p.mu.Unlock()
+			if changed {
+				p.report()
+			}
+		}
+		if of.hung(run, started) {
+			run.signal(syscall.SIGKILL)
+		}
+	}
+}
+
 // wait sets what the pod waits for.
 func (p *pod) wait(what string) {
 	p.mu.Lock()
@@ -272,4 +306,38 @@ func (p *pod) pause(d time.Duration) bool {
 	case <-p.ctx.Done():
 		return false
 	}
+}
+
+// report writes the pod's status to the API server.
+func (p *pod) report() {
+	p.reporting.Lock()
+	defer p.reporting.Unlock()
+	p.mu.Lock()
+	if p.dead {
+		p.mu.Unlock()
+		return
+	}
+	status := statusOf(p.spec, p.address, p.waiting, p.containers)
+	p.mu.Unlock()
+	patch, err := json.Marshal(map[string]any{"status": status, "metadata": map[string]any{"uid": p.spec.UID}})
+	if err == nil {
+		_, err = p.r.opts.Cluster.Client().CoreV1().Pods(p.spec.Namespace).Patch(context.Background(), p.spec.Name,
+			types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	}
+	// A pod that was removed meanwhile, or another one under its name.
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		p.r.fail("status of "+p.spec.Name, err)
+	}
+}
+
+// ready is whether all containers are, and the pod is not about to end.
+func (p *pod) ready() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.spec.Spec.Containers {
+		if !p.containers[c.Name].ready {
+			return false
+		}
+	}
+	return !p.stopping
 }

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,46 +20,33 @@ import (
 // often: nothing waits for them here.
 const often = 500 * time.Millisecond
 
-// probe asks a container whether it is ready, and ends it when it is not alive.
-func (p *pod) probe(c *corev1.Container) {
-	alive := time.Now() // when it was last known to be, or started
-	var of *process
-	for p.pause(often) {
-		p.mu.Lock()
-		state := p.containers[c.Name]
-		run, started, was := state.run, state.started, state.ready
-		p.mu.Unlock()
-		if run == nil {
-			continue
-		}
-		if run != of {
-			of, alive = run, started
-			if startup := c.StartupProbe; startup != nil {
-				// Until then only the startup probe counts.
-				alive = started.Add(seconds(startup.PeriodSeconds, 10) * time.Duration(max(startup.FailureThreshold, 1)))
-			}
-		}
-		ready := c.ReadinessProbe == nil || p.check(c, c.ReadinessProbe) == nil
-		if ready != was {
-			p.mu.Lock()
-			changed := state.run == run && state.ready != ready
-			if changed {
-				state.ready = ready
-			}
-			p.mu.Unlock()
-			if changed {
-				p.report()
-			}
-		}
-		live := c.LivenessProbe
-		if live == nil || time.Since(started) < seconds(live.InitialDelaySeconds, 0) || p.check(c, live) == nil {
-			alive = time.Now()
-			continue
-		}
-		if time.Since(alive) > seconds(live.PeriodSeconds, 10)*time.Duration(max(live.FailureThreshold, 1)) {
-			run.signal(syscall.SIGKILL)
+// prober probes one container of a pod, in all its runs.
+type prober struct {
+	container *corev1.Container
+	address   string    // of the pod
+	run       *process  // that was probed last
+	alive     time.Time // when it was last known to be, or started
+}
+
+func (p *prober) ready() bool {
+	return p.container.ReadinessProbe == nil || check(p.address, p.container, p.container.ReadinessProbe) == nil
+}
+
+// hung reports whether a run that has started then was not alive for too long.
+func (p *prober) hung(run *process, started time.Time) bool {
+	if run != p.run {
+		p.run, p.alive = run, started
+		if startup := p.container.StartupProbe; startup != nil {
+			// Until then only the startup probe counts.
+			p.alive = started.Add(seconds(startup.PeriodSeconds, 10) * time.Duration(max(startup.FailureThreshold, 1)))
 		}
 	}
+	live := p.container.LivenessProbe
+	if live == nil || time.Since(started) < seconds(live.InitialDelaySeconds, 0) || check(p.address, p.container, live) == nil {
+		p.alive = time.Now()
+		return false
+	}
+	return time.Since(p.alive) > seconds(live.PeriodSeconds, 10)*time.Duration(max(live.FailureThreshold, 1))
 }
 
 func seconds(n, otherwise int32) time.Duration {
@@ -70,8 +56,8 @@ func seconds(n, otherwise int32) time.Duration {
 	return time.Duration(n) * time.Second
 }
 
-// check asks once.
-func (p *pod) check(c *corev1.Container, probe *corev1.Probe) error {
+// check probes a container of the pod at an address once.
+func check(address string, c *corev1.Container, probe *corev1.Probe) error {
 	timeout := seconds(probe.TimeoutSeconds, 1)
 	switch {
 	case probe.HTTPGet != nil:
@@ -80,7 +66,7 @@ func (p *pod) check(c *corev1.Container, probe *corev1.Probe) error {
 			return err
 		}
 		client := http.Client{Timeout: timeout, Transport: &http.Transport{DisableKeepAlives: true}}
-		response, err := client.Get(strings.ToLower(string(probe.HTTPGet.Scheme)) + "://" + net.JoinHostPort(p.address, port) + probe.HTTPGet.Path)
+		response, err := client.Get(strings.ToLower(string(probe.HTTPGet.Scheme)) + "://" + net.JoinHostPort(address, port) + probe.HTTPGet.Path)
 		if err != nil {
 			return err
 		}
@@ -94,7 +80,7 @@ func (p *pod) check(c *corev1.Container, probe *corev1.Probe) error {
 		if err != nil {
 			return err
 		}
-		conn, err := net.DialTimeout("tcp", net.JoinHostPort(p.address, port), timeout)
+		conn, err := net.DialTimeout("tcp", net.JoinHostPort(address, port), timeout)
 		if err == nil {
 			_ = conn.Close()
 		}
@@ -103,10 +89,10 @@ func (p *pod) check(c *corev1.Container, probe *corev1.Probe) error {
 	return errors.New("the runner knows no such probe")
 }
 
-// port is the number of a port that one of the containers has.
-func (p *pod) port(port intstr.IntOrString) (string, bool) {
-	for i := range p.spec.Spec.Containers {
-		if number, err := portOf(&p.spec.Spec.Containers[i], port); err == nil {
+// podPort is the number of a port that one of the pod's containers has.
+func podPort(pod *corev1.Pod, port intstr.IntOrString) (string, bool) {
+	for i := range pod.Spec.Containers {
+		if number, err := portOf(&pod.Spec.Containers[i], port); err == nil {
 			return number, true
 		}
 	}

@@ -54,6 +54,7 @@ type Runner struct {
 	opts      Options
 	addresses *addresses
 	services  corelisters.ServiceLister
+	volumes   *volumes
 	cancel    context.CancelFunc
 	all       sync.WaitGroup
 
@@ -72,6 +73,7 @@ func Start(ctx context.Context, o Options) (*Runner, error) {
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	r := &Runner{opts: o, addresses: newAddresses(), cancel: cancel, pods: map[types.UID]*pod{}, proxies: map[string]*service{}}
 	client := o.Cluster.Client()
+	r.volumes = &volumes{client: client, dir: filepath.Join(o.Dir, "volumes"), fail: r.fail}
 	selected := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTweakListOptions(func(l *metav1.ListOptions) {
 		l.LabelSelector = o.Selector
 	}))
@@ -81,8 +83,8 @@ func Start(ctx context.Context, o Options) (*Runner, error) {
 	for informer, handle := range map[cache.SharedIndexInformer]func(any, bool){
 		selected.Core().V1().Pods().Informer():                     r.onPod,
 		everything.Core().V1().Services().Informer():               r.onService,
-		everything.Core().V1().PersistentVolumeClaims().Informer(): r.onClaim,
-		everything.Core().V1().PersistentVolumes().Informer():      r.onVolume,
+		everything.Core().V1().PersistentVolumeClaims().Informer(): r.volumes.onClaim,
+		everything.Core().V1().PersistentVolumes().Informer():      r.volumes.onVolume,
 	} {
 		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc:    func(o any) { handle(o, true) },
@@ -100,7 +102,7 @@ func Start(ctx context.Context, o Options) (*Runner, error) {
 		}
 		synced = append(synced, informer.HasSynced)
 	}
-	if err := r.createStorageClass(ctx); err != nil {
+	if err := r.volumes.createStorageClass(ctx); err != nil {
 		cancel()
 		return nil, err
 	}

@@ -4,46 +4,20 @@
 package runner
 
 import (
-	"context"
-	"encoding/json"
-
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
-// report writes the pod's status to the API server.
-func (p *pod) report() {
-	p.reporting.Lock()
-	defer p.reporting.Unlock()
-	p.mu.Lock()
-	if p.dead {
-		p.mu.Unlock()
-		return
-	}
-	status := p.status()
-	p.mu.Unlock()
-	patch, err := json.Marshal(map[string]any{"status": status, "metadata": map[string]any{"uid": p.spec.UID}})
-	if err == nil {
-		_, err = p.r.opts.Cluster.Client().CoreV1().Pods(p.spec.Namespace).Patch(context.Background(), p.spec.Name,
-			types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
-	}
-	// A pod that was removed meanwhile, or another one under its name.
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		p.r.fail("status of "+p.spec.Name, err)
-	}
-}
-
-// status is called under the lock.
-func (p *pod) status() corev1.PodStatus {
+// statusOf is the status of a pod at an address from what is known of its containers;
+// waiting is for what the pod waits before they run.
+func statusOf(pod *corev1.Pod, address, waiting string, containers map[string]*container) corev1.PodStatus {
 	status := corev1.PodStatus{
-		Phase: corev1.PodPending, HostIP: "127.0.0.1", PodIP: p.address, PodIPs: []corev1.PodIP{{IP: p.address}},
-		StartTime: &p.spec.CreationTimestamp,
+		Phase: corev1.PodPending, HostIP: "127.0.0.1", PodIP: address, PodIPs: []corev1.PodIP{{IP: address}},
+		StartTime: &pod.CreationTimestamp,
 	}
 	initialized, ready, over, failed, begun := true, true, true, false, false
-	for _, c := range p.spec.Spec.InitContainers {
-		s := p.containerStatus(c)
+	for _, c := range pod.Spec.InitContainers {
+		s := containers[c.Name].status(c)
 		done := s.LastTerminationState.Terminated
 		if done != nil && done.ExitCode == 0 {
 			s.State, s.LastTerminationState, s.Ready = s.LastTerminationState, corev1.ContainerState{}, true
@@ -52,10 +26,10 @@ func (p *pod) status() corev1.PodStatus {
 		}
 		status.InitContainerStatuses = append(status.InitContainerStatuses, s)
 	}
-	for _, c := range p.spec.Spec.Containers {
-		s := p.containerStatus(c)
+	for _, c := range pod.Spec.Containers {
+		s := containers[c.Name].status(c)
 		last := s.LastTerminationState.Terminated
-		policy := p.spec.Spec.RestartPolicy
+		policy := pod.Spec.RestartPolicy
 		if last != nil && s.State.Running == nil && (policy == corev1.RestartPolicyNever || policy == corev1.RestartPolicyOnFailure && last.ExitCode == 0) {
 			s.State, s.LastTerminationState, s.RestartCount = s.LastTerminationState, corev1.ContainerState{}, 0
 			failed = failed || last.ExitCode != 0
@@ -75,7 +49,7 @@ func (p *pod) status() corev1.PodStatus {
 		status.Phase = corev1.PodRunning
 	}
 	status.Conditions = []corev1.PodCondition{
-		condition(corev1.PodReadyToStartContainers, p.waiting == "", p.waiting),
+		condition(corev1.PodReadyToStartContainers, waiting == "", waiting),
 		condition(corev1.PodInitialized, initialized, ""),
 		condition(corev1.ContainersReady, ready, ""),
 		condition(corev1.PodReady, ready, ""),
@@ -91,8 +65,7 @@ func condition(kind corev1.PodConditionType, is bool, message string) corev1.Pod
 	return c
 }
 
-func (p *pod) containerStatus(c corev1.Container) corev1.ContainerStatus {
-	state := p.containers[c.Name]
+func (state *container) status(c corev1.Container) corev1.ContainerStatus {
 	s := corev1.ContainerStatus{Name: c.Name, Image: c.Image, Ready: state.ready, RestartCount: state.restarts, Started: new(state.run != nil)}
 	s.LastTerminationState.Terminated = state.terminated
 	if state.run != nil {
@@ -101,16 +74,4 @@ func (p *pod) containerStatus(c corev1.Container) corev1.ContainerStatus {
 		s.State.Waiting = &corev1.ContainerStateWaiting{Reason: state.waiting, Message: state.message}
 	}
 	return s
-}
-
-// ready is whether all containers are, and the pod is not about to end.
-func (p *pod) ready() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, c := range p.spec.Spec.Containers {
-		if !p.containers[c.Name].ready {
-			return false
-		}
-	}
-	return !p.stopping
 }
