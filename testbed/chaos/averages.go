@@ -109,15 +109,15 @@ func (w *world) judgeAverages(e *evaluation) {
 	for i := range averages {
 		a := &averages[i]
 		low, high, some := w.chronicle.bounds(a, lives, from, to)
-		value, said := e.values[a.key]
+		value, reported := e.values[a.key]
 		switch {
-		case some && !said:
+		case some && !reported:
 			w.verdict.violate("averages", "%s has no %s at %s, and all of its pods report", e.service, a.key, w.clock(e.at))
-		case said && !some:
+		case reported && !some:
 			w.verdict.violate("averages", "%s has a %s of %.4f at %s, and none of its devices reports it", e.service, a.key, value, w.clock(e.at))
-		case said && (value < low-a.rounding || value > high+a.rounding):
+		case reported && (value < low-a.rounding || value > high+a.rounding):
 			w.verdict.violate("averages", "%s has a %s of %.4f at %s, in truth between %.4f and %.4f", e.service, a.key, value, w.clock(e.at), low, high)
-		case said:
+		case reported:
 			w.verdict.count(func() { w.verdict.averages[a.key]++ })
 		}
 	}

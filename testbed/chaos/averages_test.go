@@ -75,7 +75,7 @@ func TestJudgeAverages(t *testing.T) {
 		names.ServicePower.Name:          {400, 800},
 	}
 	require.Len(t, averages, len(bounds), "all of them are here")
-	right := said("mixed", now, 0, nil)
+	right := evaluated("mixed", now, 0, nil)
 	for key, b := range bounds {
 		right.values[key] = (b[0] + b[1]) / 2
 	}
@@ -106,10 +106,10 @@ func TestJudgeAverages(t *testing.T) {
 
 // What no device of a service reports must not be reported: the power of an instance,
 // what a replica uses, what is not on the page.
-func TestJudgeAveragesThatNobodyTells(t *testing.T) {
+func TestJudgeAveragesThatNoDeviceReports(t *testing.T) {
 	w, now, finds := averageWorld()
 	w.history.lives = w.history.lives[len(w.history.lives)-2:] // the instance and the replica
-	e := said("mixed", now, 0, nil)
+	e := evaluated("mixed", now, 0, nil)
 	for i := range averages {
 		low, high, some := w.chronicle.bounds(&averages[i], w.history.lives, now.Add(-late), now)
 		if some {
@@ -152,8 +152,8 @@ func TestJudgeAveragesOfAStalledMachine(t *testing.T) {
 	for key, list := range w.chronicle.values {
 		w.chronicle.values[key] = list[:len(list)/2]
 	}
-	assert.Empty(t, finds(said("mixed", now, 0, nil)))
+	assert.Empty(t, finds(evaluated("mixed", now, 0, nil)))
 	assert.Equal(t, 1, w.verdict.averagesSkipped)
 	assert.Empty(t, w.verdict.averages)
-	assert.Empty(t, finds(said("a service without pods", now, 0, nil)))
+	assert.Empty(t, finds(evaluated("a service without pods", now, 0, nil)))
 }

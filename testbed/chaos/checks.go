@@ -41,25 +41,25 @@ func (w *world) counted(ctx context.Context, f *fault) {
 	}
 }
 
-// toldOfPartial checks that partial states since a time were sent as events.
-func (w *world) toldOfPartial(since time.Time) {
+// judgePartialEvents checks that partial states since a time were sent as events.
+func (w *world) judgePartialEvents(since time.Time) {
 	w.verdict.mu.Lock()
-	said := w.verdict.partials
+	partials := w.verdict.partials
 	w.verdict.partials = map[string][]time.Time{}
 	w.verdict.mu.Unlock()
 	if w.history.wasDisturbed(gatewayPlace, since, time.Now()) {
 		return // it may have ended between the two
 	}
-	told := map[string]bool{}
+	raised := map[string]bool{}
 	for _, e := range w.recorder.Events() {
 		if e.name == names.EventServicePartial && e.state == names.EventRaised && e.arrived.After(since) {
-			told[e.key[strings.LastIndex(e.key, "/")+1:]] = true
+			raised[e.key[strings.LastIndex(e.key, "/")+1:]] = true
 		}
 	}
-	for service, times := range said {
+	for service, times := range partials {
 		// Those of the round before were checked then.
 		times = slices.DeleteFunc(times, func(at time.Time) bool { return !at.After(since) })
-		if len(times) > 2 && !told[service] {
+		if len(times) > 2 && !raised[service] {
 			w.verdict.violate("events", "%s was reported as partial %d times, and no event of it was raised", service, len(times))
 		}
 	}
@@ -227,7 +227,7 @@ func (w *world) verify(ctx context.Context) {
 // finish waits until all events are delivered, ends the collectors in good order, and
 // compares the accounts of deliveries.
 func (w *world) finish(ctx context.Context) error {
-	w.say("the last round is over; waiting until everything was delivered")
+	w.logf("the last round is over; waiting until everything was delivered")
 	last, since, began := -1, time.Now(), time.Now()
 	for time.Since(since) < 4*time.Second || w.waiting(ctx) > 0 {
 		if time.Since(began) > 90*time.Second {
@@ -337,7 +337,7 @@ func (w *world) deliveries() error {
 		}
 	}
 	v := delivery.Judge(facts)
-	w.say("webhooks: %s; %d records, %d checkpoints, %d torn lines", v.Summary(), len(records), kinds["checkpoint"], kinds["torn"])
+	w.logf("webhooks: %s; %d records, %d checkpoints, %d torn lines", v.Summary(), len(records), kinds["checkpoint"], kinds["torn"])
 	for _, finding := range v.Findings() {
 		w.verdict.violate("deliveries", "%s", finding)
 	}

@@ -33,7 +33,7 @@ import (
 func hostileKinds() []*kind {
 	nothing := func() error { return nil }
 	return []*kind{
-		{name: "otlp_garbage", place: onNobody, recovery: soon, begin: func(w *world, f *fault) (func() error, error) {
+		{name: "otlp_garbage", place: onNothing, recovery: soon, begin: func(w *world, f *fault) (func() error, error) {
 			var all sync.WaitGroup
 			for _, p := range w.processes() {
 				seed := f.rand.Uint64()
@@ -42,7 +42,7 @@ func hostileKinds() []*kind {
 			all.Wait()
 			return nothing, nil
 		}},
-		{name: "otlp_hostile", place: onNobody, recovery: soon, counts: counter{name: "otelcol_gpu_summary_points_refused"}, begin: func(w *world, _ *fault) (func() error, error) {
+		{name: "otlp_hostile", place: onNothing, recovery: soon, counts: counter{name: "otelcol_gpu_summary_points_refused"}, begin: func(w *world, _ *fault) (func() error, error) {
 			metrics, err := pmetricotlp.NewExportRequestFromMetrics(hostileMetrics()).MarshalProto()
 			if err != nil {
 				return nil, err
@@ -57,7 +57,7 @@ func hostileKinds() []*kind {
 			}
 			return nothing, nil
 		}},
-		{name: "otlp_times", place: onNobody, recovery: soon, counts: counter{name: "otelcol_gpu_summary_points_future"}, begin: func(w *world, _ *fault) (func() error, error) {
+		{name: "otlp_times", place: onNothing, recovery: soon, counts: counter{name: "otelcol_gpu_summary_points_future"}, begin: func(w *world, _ *fault) (func() error, error) {
 			metrics, err := pmetricotlp.NewExportRequestFromMetrics(timelessMetrics(time.Now())).MarshalProto()
 			if err != nil {
 				return nil, err

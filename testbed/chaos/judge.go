@@ -90,8 +90,8 @@ func (w *world) judgeClaims(t time.Time) {
 	w.mu.Lock()
 	reported := slices.Clone(w.reported)
 	w.mu.Unlock()
-	for ; w.heard < len(events) && events[w.heard].arrived.Before(t); w.heard++ {
-		e := &events[w.heard]
+	for ; w.seen < len(events) && events[w.seen].arrived.Before(t); w.seen++ {
+		e := &events[w.seen]
 		switch {
 		case e.name == names.EventXID && e.state != names.EventCleared:
 			for _, found := range claims.OldXIDs([]claims.XID{{Device: e.device, Code: e.code, At: e.at}}, reported, oldXID) {
@@ -160,10 +160,10 @@ func (w *world) judgeEvaluation(e *evaluation) {
 	if b == (bounds{}) {
 		return // a service that is over
 	}
-	said := e.partial != nil && *e.partial == 1
+	reported := e.partial != nil && *e.partial == 1
 	w.verdict.count(func() {
 		w.verdict.partial++
-		if said {
+		if reported {
 			w.verdict.partials[e.service] = append(w.verdict.partials[e.service], e.at)
 		}
 	})
@@ -173,11 +173,11 @@ func (w *world) judgeEvaluation(e *evaluation) {
 	// None that may be is settled, but for those that are missing.
 	may := b.certain+b.maybe > 0 && float64(b.certain+b.maybe)/all > threshold
 	switch {
-	case said && !may:
+	case reported && !may:
 		w.verdict.violate("partial", "%s is reported as partial at %s, but %d of its pods must report and only %d may be missing; reported: %v",
 			e.service, w.clock(e.at), b.there, b.certain+b.maybe, e.pods)
 		return
-	case must && !said:
+	case must && !reported:
 		w.verdict.violate("partial", "%s is not reported as partial at %s, although %d of its %g pods are missing; reported: %v",
 			e.service, w.clock(e.at), b.certain, all, e.pods)
 	}

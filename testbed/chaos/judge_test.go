@@ -34,7 +34,7 @@ func judgeWorld() (*world, *bytes.Buffer, time.Time) {
 	return w, out, now
 }
 
-func said(service string, at time.Time, partial float64, pods map[string]float64) *evaluation {
+func evaluated(service string, at time.Time, partial float64, pods map[string]float64) *evaluation {
 	return &evaluation{service: service, at: at, arrived: at, partial: &partial, pods: pods, values: map[string]float64{}}
 }
 
@@ -76,7 +76,7 @@ func TestJudgePartial(t *testing.T) {
 			if tc.is != nil {
 				tc.is(w, now)
 			}
-			e := said(tc.service, now, tc.partial, tc.pods)
+			e := evaluated(tc.service, now, tc.partial, tc.pods)
 			w.judgeEvaluation(e)
 			if tc.finds == "" {
 				assert.Zero(t, w.verdict.Violations(), out.String())
@@ -95,10 +95,10 @@ func TestJudgeYoungPods(t *testing.T) {
 	for range 2 {
 		w.history.born("a", pod{name: "new", uid: newUID(), service: "chat", started: now}, nil, now.Add(-2*time.Second))
 	}
-	w.judgeEvaluation(said("chat", now, 1, map[string]float64{"reporting": 3, "missing": 2}))
+	w.judgeEvaluation(evaluated("chat", now, 1, map[string]float64{"reporting": 3, "missing": 2}))
 	assert.Zero(t, w.verdict.Violations(), out.String())
 	w.history.recovered(now)
-	w.judgeEvaluation(said("chat", now.Add(interval), 1, map[string]float64{"reporting": 3, "missing": 2}))
+	w.judgeEvaluation(evaluated("chat", now.Add(interval), 1, map[string]float64{"reporting": 3, "missing": 2}))
 	assert.Equal(t, 1, w.verdict.Violations(), "once all was found to be well they are as the others")
 }
 
@@ -118,7 +118,7 @@ func TestJudgeSilence(t *testing.T) {
 				if tc.gateway {
 					w.history.disturbed = append(w.history.disturbed, span{gatewayPlace, now.Add(interval), now.Add(2 * interval)})
 				}
-				e := said("chat", at, 0, whole)
+				e := evaluated("chat", at, 0, whole)
 				w.judgeEvaluation(e)
 			}
 			assert.Equal(t, tc.finds, w.verdict.by["evaluations"], out.String())
@@ -232,7 +232,7 @@ func TestJudgeFreeWhileTheKubeletHasNoPods(t *testing.T) {
 	w, out, now := judgeWorld()
 	w.ledger = ownership.NewLedger()
 	w.nodes = nodesNamed("a")
-	held := map[string]ownership.State{"GPU-1": {Node: "a", Share: 1, Holders: []ownership.Holder{{Namespace: namespace, Pod: "p", Container: container}}}}
+	held := map[string]ownership.State{"GPU-1": {Node: "a", Share: 1, Owners: []ownership.Owner{{Namespace: namespace, Pod: "p", Container: container}}}}
 	w.ledger.Observe(now.Add(-time.Minute), now.Add(-time.Minute), held)
 	w.history.disturbed = []span{{what: "a", from: now.Add(-2 * time.Second)}}
 	w.history.deaf = []span{{what: "a", from: now.Add(-2 * time.Second)}}

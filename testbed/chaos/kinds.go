@@ -17,7 +17,7 @@ const (
 	onNode    place = iota // one node, its exporter, kubelet, agent or link
 	onGateway              // the gateway
 	onAPI                  // the API server
-	onNobody               // it must disturb nothing
+	onNothing              // it must disturb nothing
 )
 
 // counter is a metric of a collector about itself that must have grown.

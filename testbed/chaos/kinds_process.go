@@ -198,11 +198,11 @@ func auditKinds() []*kind {
 			}
 			// One record that still gets into the file, so that the next checkpoint
 			// finds it gone; and one that has to wait.
-			if err := w.tell(f, 1); err != nil {
+			if err := w.sendEvent(f, 1); err != nil {
 				return nil, err
 			}
 			time.Sleep(2 * interval)
-			return func() error { return back(w.audit()) }, w.tell(f, 2)
+			return func() error { return back(w.audit()) }, w.sendEvent(f, 2)
 		}}
 	}
 	away := func(path string) string { return filepath.Dir(path) + "-away" }
@@ -242,8 +242,8 @@ func blockAudit(path string) error {
 	return fmt.Errorf("%s comes back again and again", path)
 }
 
-// tell sends an event to the gateway as an agent does; webhooks get it.
-func (w *world) tell(f *fault, n int) error {
+// sendEvent sends an event to the gateway as an agent does; webhooks get it.
+func (w *world) sendEvent(f *fault, n int) error {
 	ld := plog.NewLogs()
 	resource := ld.ResourceLogs().AppendEmpty()
 	a := resource.Resource().Attributes()
@@ -253,7 +253,7 @@ func (w *world) tell(f *fault, n int) error {
 	record.SetEventName(names.EventXID)
 	record.SetSeverityNumber(plog.SeverityNumberError)
 	record.SetTimestamp(pcommon.NewTimestampFromTime(time.Now()))
-	record.Body().SetStr("told by the test")
+	record.Body().SetStr("sent by the test")
 	id := fmt.Sprintf("%s-%d-%016x", f.name, n, f.rand.Uint64())
 	record.Attributes().PutStr(names.GPUEventID, id)
 	record.Attributes().PutStr(names.GPUEventKey, names.EventXID+"/"+id)

@@ -146,11 +146,11 @@ func (n *node) observe(began time.Time) error {
 	}
 	all := n.ledger.Now()
 	maps.DeleteFunc(all, func(_ string, s ownership.State) bool { return s.Node == n.name })
-	holders := n.kubelet.Holders()
+	owners := n.kubelet.Owners()
 	for _, d := range devices {
 		state := ownership.State{Node: n.name, Share: d.share}
-		for _, h := range holders[d.kubelet] {
-			state.Holders = append(state.Holders, ownership.Holder{Namespace: h.Pod.Namespace, Pod: h.Pod.Name, Container: h.Container, UID: h.Pod.UID})
+		for _, h := range owners[d.kubelet] {
+			state.Owners = append(state.Owners, ownership.Owner{Namespace: h.Pod.Namespace, Pod: h.Pod.Name, Container: h.Container, UID: h.Pod.UID})
 		}
 		all[d.id] = state
 		if d.parent != "" {
@@ -274,9 +274,9 @@ func (n *node) free(resource string) int {
 	if err != nil {
 		return 0
 	}
-	holders, count := n.kubelet.Holders(), 0
+	owners, count := n.kubelet.Owners(), 0
 	for _, d := range devices {
-		if d.resource == resource && len(holders[d.kubelet]) == 0 {
+		if d.resource == resource && len(owners[d.kubelet]) == 0 {
 			count++
 		}
 	}

@@ -42,10 +42,10 @@ type event struct {
 	posts                int       // how often it was forwarded
 }
 
-// heard is when a device was last spoken of, and whose it was then.
-type heard struct {
-	at     time.Time
-	holder ownership.Holder
+// seen is when a device was last reported, and its owner then.
+type seen struct {
+	at    time.Time
+	owner ownership.Owner
 }
 
 // recorder is an OTLP/gRPC server that takes what the agents send beside the
@@ -57,7 +57,7 @@ type recorder struct {
 	points      []ownership.Point // about devices, not judged yet
 	evaluations []evaluation
 	latest      map[string]evaluation // by service
-	devices     map[string]heard      // by node/device
+	devices     map[string]seen       // by node/device
 	events      map[string]*event     // by id
 	order       []*event
 	states      [][]claims.StatePoint // of batches, not judged yet
@@ -86,7 +86,7 @@ func (r *recorder) claimed() (states [][]claims.StatePoint, notFrozen []claims.N
 
 // record starts a recorder on a free port. Close ends it.
 func record() (*recorder, error) {
-	r := &recorder{latest: map[string]evaluation{}, devices: map[string]heard{}, events: map[string]*event{}}
+	r := &recorder{latest: map[string]evaluation{}, devices: map[string]seen{}, events: map[string]*event{}}
 	var err error
 	r.Server, err = otlp.Serve(address(0), otlp.Handler{Metrics: r.takeMetrics, Logs: r.takeLogs})
 	return r, err
@@ -139,7 +139,7 @@ func (r *recorder) takeMetrics(ctx context.Context, received pmetric.Metrics) er
 		p := &points[i]
 		key := p.Node + " " + p.Device
 		if p.Metric != names.GPUAllocation.Name && !p.Ended && p.Time.After(r.devices[key].at) {
-			r.devices[key] = heard{p.Time, p.Holder}
+			r.devices[key] = seen{p.Time, p.Owner}
 		}
 	}
 	r.points = append(r.points, points...)
@@ -188,7 +188,7 @@ func appendPoints(to []ownership.Point, resource pcommon.Map, metric pmetric.Met
 		to = append(to, ownership.Point{
 			Arrived: now, Time: dp.Timestamp().AsTime(), Metric: metric.Name(),
 			Node: text(resource, names.K8sNodeName), Device: text(dp.Attributes(), names.HwID), Value: number(dp),
-			Holder: ownership.Holder{
+			Owner: ownership.Owner{
 				Namespace: text(resource, names.K8sNamespaceName), Pod: text(resource, names.K8sPodName),
 				Container: text(resource, names.K8sContainerName), UID: text(resource, names.K8sPodUID),
 			},
@@ -291,10 +291,10 @@ func (r *recorder) ripe(before time.Time) (points []ownership.Point, evaluations
 
 // newest are the newest evaluation of each service and the newest word on each
 // device, by node and device with a blank between.
-func (r *recorder) newest() (map[string]evaluation, map[string]heard) {
+func (r *recorder) newest() (map[string]evaluation, map[string]seen) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	evaluations, devices := map[string]evaluation{}, map[string]heard{}
+	evaluations, devices := map[string]evaluation{}, map[string]seen{}
 	for k, v := range r.latest {
 		evaluations[k] = v
 	}

@@ -67,7 +67,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	w.say("seed %d, for %v: a second stands for an interval of 15 s; files are in %s", o.Seed, o.Duration, o.Dir)
+	w.logf("seed %d, for %v: a second stands for an interval of 15 s; files are in %s", o.Seed, o.Duration, o.Dir)
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	var watchers sync.WaitGroup
@@ -88,7 +88,7 @@ func Run(ctx context.Context, o Options) error {
 	w.verdict.report()
 	broken := w.verdict.Violations() > 0
 	if broken {
-		w.say("see it again with: make chaos DURATION=%v SEED=%d", o.Duration, o.Seed)
+		w.logf("see it again with: make chaos DURATION=%v SEED=%d", o.Duration, o.Seed)
 	}
 	fmt.Fprintln(o.Out, w.verdict.Summary())
 	if broken {
@@ -105,15 +105,15 @@ func (w *world) play(ctx context.Context, s *script) error {
 	w.watches = w.api.Watches()
 	took := time.Since(w.started)
 	w.factor = max(1, float64(took)/float64(usualStart))
-	w.say("all collectors are up and all services whole after %.1f s", took.Seconds())
-	w.say("every fault has %.1f times its usual time to be over", w.factor)
+	w.logf("all collectors are up and all services whole after %.1f s", took.Seconds())
+	w.logf("every fault has %.1f times its usual time to be over", w.factor)
 	if err := w.rest(ctx); err != nil {
 		return err
 	}
 	for time.Since(w.started) < w.Duration {
 		if !s.calm && s.all() && time.Since(w.started) > w.Duration*3/5 {
 			s.calm = true
-			w.say("from here on no collector is restarted: what each takes is compared over a long life")
+			w.logf("from here on no collector is restarted: what each takes is compared over a long life")
 		}
 		if err := w.round(ctx, s.next()); err != nil {
 			return err
@@ -174,7 +174,7 @@ func (w *world) round(ctx context.Context, faults []*fault) error {
 	for _, f := range faults {
 		list = append(list, fmt.Sprintf("%s for %.1f s", f, f.last.Seconds()))
 	}
-	w.say("round %d: %s", w.verdict.rounds, strings.Join(list, ", "))
+	w.logf("round %d: %s", w.verdict.rounds, strings.Join(list, ", "))
 	began := time.Now()
 	w.probes = nil
 	// A fault that takes a while to begin lasts as long all the same.
@@ -216,7 +216,7 @@ func (w *world) round(ctx context.Context, faults []*fault) error {
 	for _, f := range faults {
 		w.counted(ctx, f)
 	}
-	w.toldOfPartial(began)
+	w.judgePartialEvents(began)
 	w.verdict.recovered(faults, took)
 	return nil
 }
@@ -256,7 +256,7 @@ func (w *world) take(ctx context.Context, f *fault) (err error) {
 func (w *world) recover(ctx context.Context, probes []*probe, since time.Time, bound time.Duration) error {
 	bound = time.Duration(float64(bound) * w.factor)
 	stalled := w.history.Stalled()
-	told := false
+	logged := false
 	for {
 		if w.taken.Load() {
 			return errTaken
@@ -268,8 +268,8 @@ func (w *world) recover(ctx context.Context, probes []*probe, since time.Time, b
 		}
 		most := bound + 2*(w.history.Stalled()-stalled)
 		took := time.Since(since)
-		if took > most && !told {
-			told = true
+		if took > most && !logged {
+			logged = true
 			w.verdict.violate("recovery", "%.1f s after the last fault was over, of %.1f that it may take: %s", took.Seconds(), most.Seconds(), strings.Join(missing, "; "))
 		}
 		if took > most+mostWaiting {
@@ -326,13 +326,13 @@ func (w *world) missing(ctx context.Context, probes []*probe, since time.Time) (
 		h, ok := devices[state.Node+" "+id]
 		divided := strings.Contains(id, "::") || state.Divided
 		switch {
-		case divided && len(state.Holders) == 0:
+		case divided && len(state.Owners) == 0:
 			// A free share has no telemetry, nor has a board with instances its own
 			// utilization.
 		case !ok || !h.at.After(since):
 			out = append(out, fmt.Sprintf("nothing was received about %s on %s since", id, state.Node))
-		case len(state.Holders) == 1 && h.holder.Pod != state.Holders[0].Pod, len(state.Holders) == 1 && h.holder.UID != "" && h.holder.UID != state.Holders[0].UID, len(state.Holders) == 0 && h.holder.Pod != "":
-			out = append(out, fmt.Sprintf("%s on %s is reported as owned by %s, but it is %v", id, state.Node, h.holder, state.Holders))
+		case len(state.Owners) == 1 && h.owner.Pod != state.Owners[0].Pod, len(state.Owners) == 1 && h.owner.UID != "" && h.owner.UID != state.Owners[0].UID, len(state.Owners) == 0 && h.owner.Pod != "":
+			out = append(out, fmt.Sprintf("%s on %s is reported as owned by %s, but it is %v", id, state.Node, h.owner, state.Owners))
 		}
 	}
 	raised := map[string]string{}

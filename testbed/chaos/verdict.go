@@ -54,8 +54,8 @@ func (v *verdict) violate(invariant, format string, args ...any) {
 	if v.by[invariant]++; v.by[invariant] > maxPrinted {
 		return
 	}
-	v.w.say("VIOLATION of %s (seed %d, round %d): %s", invariant, v.w.Seed, v.rounds, fmt.Sprintf(format, args...))
-	v.w.say("  since the fleet was last whole: %v", v.faults)
+	v.w.logf("VIOLATION of %s (seed %d, round %d): %s", invariant, v.w.Seed, v.rounds, fmt.Sprintf(format, args...))
+	v.w.logf("  since the fleet was last whole: %v", v.faults)
 }
 
 // fault notes a fault that begins or ends.
@@ -103,23 +103,23 @@ func (v *verdict) report() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	w := v.w
-	w.say("%-26s %5s  %s", "fault", "times", "slowest recovery of what it may take alone (of rounds in which it was alone)")
+	w.logf("%-26s %5s  %s", "fault", "times", "slowest recovery of what it may take alone (of rounds in which it was alone)")
 	for _, name := range slices.Sorted(maps.Keys(v.kinds)) {
 		t := v.kinds[name]
 		alone := ""
 		if t.alone > 0 {
 			alone = fmt.Sprintf(" (%.1f s)", t.alone.Seconds())
 		}
-		w.say("%-26s %5d  %.1f s of %.0f s%s", name, t.times, t.slowest.Seconds(), t.allowed.Seconds(), alone)
+		w.logf("%-26s %5d  %.1f s of %.0f s%s", name, t.times, t.slowest.Seconds(), t.allowed.Seconds(), alone)
 	}
-	w.say("owners: %d points, %d rightly without one", v.points, v.expected)
+	w.logf("owners: %d points, %d rightly without one", v.points, v.expected)
 	right := 0
 	for _, n := range v.averages {
 		right += n
 	}
-	w.say("summary: %d evaluations, %d of them judged for partial (%d had to be), %d averages of %d fields (of %d evaluations none: the machine stalled)",
+	w.logf("summary: %d evaluations, %d of them judged for partial (%d had to be), %d averages of %d fields (of %d evaluations none: the machine stalled)",
 		v.evaluations, v.partial, v.truePartial, right, len(v.averages), v.averagesSkipped)
-	w.say("XIDs reported: %d; measured: %d times memory, goroutines, files and series; audit verified: %d times", v.probes, v.measured, v.verified)
+	w.logf("XIDs reported: %d; measured: %d times memory, goroutines, files and series; audit verified: %d times", v.probes, v.measured, v.verified)
 	for _, p := range w.processes() {
 		var longest *measured
 		for _, life := range w.measures {
@@ -128,13 +128,13 @@ func (v *verdict) report() {
 			}
 		}
 		if longest != nil {
-			w.say("longest life of %s: over %.0f s heap %.1f to %.1f MiB, goroutines %.0f to %.0f, files %.0f to %.0f", p.Name, longest.last.Sub(longest.first).Seconds(),
+			w.logf("longest life of %s: over %.0f s heap %.1f to %.1f MiB, goroutines %.0f to %.0f, files %.0f to %.0f", p.Name, longest.last.Sub(longest.first).Seconds(),
 				longest.from["heap"]/mib, longest.to["heap"]/mib, longest.from["goroutines"], longest.to["goroutines"], longest.from["files"], longest.to["files"])
 		}
 	}
-	w.say("the machine had no time for %.1f s in all", w.history.Stalled().Seconds())
+	w.logf("the machine had no time for %.1f s in all", w.history.Stalled().Seconds())
 	for _, invariant := range slices.Sorted(maps.Keys(v.by)) {
-		w.say("violations of %s: %d", invariant, v.by[invariant])
+		w.logf("violations of %s: %d", invariant, v.by[invariant])
 	}
 }
 

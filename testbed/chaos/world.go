@@ -85,7 +85,7 @@ type world struct {
 	xids      map[string]int       // injected, by GPU
 	evaluated map[string]time.Time // last, by service; the judge's own
 	states    claims.States        // likewise
-	heard     int                  // events, likewise
+	seen      int                  // events, likewise
 	mu        sync.Mutex           // guards reported
 	reported  []claims.XID         // injected, of all rounds
 	clogged   net.Listener         // a backend that takes nothing
@@ -294,8 +294,8 @@ func (w *world) ended(p *process.Process) {
 	}
 }
 
-// say writes a line with the time since the start.
-func (w *world) say(format string, a ...any) {
+// logf writes a line with the time since the start.
+func (w *world) logf(format string, a ...any) {
 	fmt.Fprintf(w.Out, "%7.1f s  %s\n", time.Since(w.started).Seconds(), fmt.Sprintf(format, a...))
 }
 

@@ -44,8 +44,8 @@ func newNode(t *testing.T, config gpusim.Node) *node {
 func held(n *node) (ledger, simulated map[string]string) {
 	ledger, simulated = map[string]string{}, map[string]string{}
 	for id, s := range n.ledger.Now() {
-		if len(s.Holders) == 1 {
-			ledger[id] = s.Holders[0].Pod
+		if len(s.Owners) == 1 {
+			ledger[id] = s.Owners[0].Pod
 		}
 	}
 	for _, node := range n.fleet.TruthAt(time.Now()).Nodes {
@@ -107,7 +107,7 @@ func TestNodeWithShares(t *testing.T) {
 }
 
 func TestRecorder(t *testing.T) {
-	r := &recorder{latest: map[string]evaluation{}, devices: map[string]heard{}, events: map[string]*event{}}
+	r := &recorder{latest: map[string]evaluation{}, devices: map[string]seen{}, events: map[string]*event{}}
 	now := time.Now()
 	md := pmetric.NewMetrics()
 	add := func(namespace string, metric names.Metric, value float64, set func(pmetric.NumberDataPoint)) {
@@ -139,13 +139,13 @@ func TestRecorder(t *testing.T) {
 	assert.Empty(t, evaluations)
 	points, evaluations = r.ripe(now.Add(time.Hour))
 	require.Len(t, points, 1)
-	assert.Equal(t, ownership.Holder{Namespace: namespace, Pod: "p"}, points[0].Holder)
+	assert.Equal(t, ownership.Owner{Namespace: namespace, Pod: "p"}, points[0].Owner)
 	require.Len(t, evaluations, 1)
 	assert.Equal(t, 1., *evaluations[0].partial)
 	assert.Equal(t, map[string]float64{names.ServicePipeActive.Name + " fp16": .2}, evaluations[0].values, "the others have ended")
 	assert.Equal(t, 3., evaluations[0].pods["missing"])
 	latest, devices := r.newest()
-	assert.Equal(t, "p", devices["a GPU-1"].holder.Pod)
+	assert.Equal(t, "p", devices["a GPU-1"].owner.Pod)
 	assert.Contains(t, latest, "s")
 
 	ld := plog.NewLogs()
@@ -162,13 +162,13 @@ func TestRecorder(t *testing.T) {
 }
 
 // What was partial for a while and was not reported is a violation.
-func TestToldOfPartial(t *testing.T) {
+func TestJudgePartialEvents(t *testing.T) {
 	for name, tc := range map[string]struct {
-		times, earlier int
-		told, restart  bool
-		violations     int
+		times, earlier  int
+		raised, restart bool
+		violations      int
 	}{
-		"told": {times: 5, told: true}, "not told": {times: 5, violations: 1}, "a moment": {times: 2},
+		"raised": {times: 5, raised: true}, "not raised": {times: 5, violations: 1}, "a moment": {times: 2},
 		"of the round before": {earlier: 5}, "the gateway was killed": {times: 5, restart: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -180,13 +180,13 @@ func TestToldOfPartial(t *testing.T) {
 			for range tc.earlier {
 				w.verdict.partials["chat"] = append(w.verdict.partials["chat"], now.Add(-time.Second))
 			}
-			if tc.told {
+			if tc.raised {
 				w.recorder.order = []*event{{name: names.EventServicePartial, state: names.EventRaised, key: "gpu.service.partial/c/n/chat", arrived: now.Add(time.Second)}}
 			}
 			if tc.restart {
 				w.history.disturb(gatewayPlace)
 			}
-			w.toldOfPartial(now)
+			w.judgePartialEvents(now)
 			assert.Equal(t, tc.violations, w.verdict.Violations(), out.String())
 			assert.Empty(t, w.verdict.partials, "each is judged once")
 		})

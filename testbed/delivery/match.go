@@ -23,21 +23,21 @@ const clockGrain = time.Millisecond
 func (v *Verdict) match(p pair, a *account) (missing int) {
 	requests := slices.Clone(a.requests)
 	slices.SortStableFunc(requests, func(a, b Request) int { return a.Arrived.Compare(b.Arrived) })
-	var told, untold []Record
+	var answered, unanswered []Record
 	for _, r := range a.records {
 		switch {
 		case r.Attempt == 0:
 		case r.Status != 0:
-			told = append(told, r)
+			answered = append(answered, r)
 		default:
-			untold = append(untold, r)
+			unanswered = append(unanswered, r)
 		}
 	}
 	// The latest record takes the earliest request that fits, which leaves the
 	// most to choose from for all others.
 	matched := make([]bool, len(requests))
-	slices.SortStableFunc(told, func(a, b Record) int { return b.Time.Compare(a.Time) })
-	for _, r := range told {
+	slices.SortStableFunc(answered, func(a, b Record) int { return b.Time.Compare(a.Time) })
+	for _, r := range answered {
 		i := 0
 		for i < len(requests) && (matched[i] || requests[i].Status != r.Status || !mayBe(requests[i], r)) {
 			i++
@@ -48,13 +48,13 @@ func (v *Verdict) match(p pair, a *account) (missing int) {
 		}
 		matched[i] = true
 	}
-	slices.SortStableFunc(untold, func(a, b Record) int { return a.Time.Compare(b.Time) })
+	slices.SortStableFunc(unanswered, func(a, b Record) int { return a.Time.Compare(b.Time) })
 	for i, q := range requests {
 		if matched[i] {
 			continue
 		}
-		if j := slices.IndexFunc(untold, func(r Record) bool { return mayBe(q, r) }); j >= 0 {
-			untold = slices.Delete(untold, j, j+1)
+		if j := slices.IndexFunc(unanswered, func(r Record) bool { return mayBe(q, r) }); j >= 0 {
+			unanswered = slices.Delete(unanswered, j, j+1)
 			continue
 		}
 		missing++

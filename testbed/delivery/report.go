@@ -87,9 +87,9 @@ func (r *run) report(f Facts, files int, kinds map[string]int) {
 	for _, event := range f.Events {
 		posts += event.Posts
 	}
-	r.say("%d events, posted %d times; %d connections, %d requests", len(f.Events), posts, r.connections(), len(f.Requests))
-	r.say("%d records in %d files, %d checkpoints, %d torn lines: %s", len(f.Records), files, kinds["checkpoint"], kinds["torn"], strings.Join(list, ", "))
-	r.say("peak: %.0f MiB of memory, %d goroutines", r.process.peak.memory/(1<<20), r.process.peak.goroutines)
+	r.logf("%d events, posted %d times; %d connections, %d requests", len(f.Events), posts, r.connections(), len(f.Requests))
+	r.logf("%d records in %d files, %d checkpoints, %d torn lines: %s", len(f.Records), files, kinds["checkpoint"], kinds["torn"], strings.Join(list, ", "))
+	r.logf("peak: %.0f MiB of memory, %d goroutines", r.process.peak.memory/(1<<20), r.process.peak.goroutines)
 }
 
 // bounds reports where the collector took more than it may.
@@ -112,7 +112,7 @@ func (r *run) bounds() []string {
 // it finds beside the one that was written last.
 func (r *run) verify(ctx context.Context) error {
 	out, err := r.gpuctl(ctx, "verify", "--public-key-file", r.process.checkpointKey()+".pub", r.process.audit())
-	r.say("gpuctl audit verify:\n%s", out)
+	r.logf("gpuctl audit verify:\n%s", out)
 	if err != nil {
 		return fmt.Errorf("gpuctl audit verify: %w", err)
 	}

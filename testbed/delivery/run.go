@@ -114,8 +114,8 @@ func (r *run) close() {
 	}
 }
 
-// say writes a line with the time since the start.
-func (r *run) say(format string, a ...any) {
+// logf writes a line with the time since the start.
+func (r *run) logf(format string, a ...any) {
 	fmt.Fprintf(r.Out, "%7.1f s  %s\n", time.Since(r.started).Seconds(), fmt.Sprintf(format, a...))
 }
 
@@ -140,7 +140,7 @@ func (r *run) pace() func(int) bool {
 		}
 		if !given && time.Since(since) > stallTime {
 			given = true
-			r.say("the receivers get nothing any more: sending goes on without waiting for them")
+			r.logf("the receivers get nothing any more: sending goes on without waiting for them")
 		}
 		return given || acknowledged-got < window
 	}
@@ -161,7 +161,7 @@ func (r *run) sendAndKill(ctx context.Context) error {
 	go func() { defer close(sent); r.sender.send(ctx) }()
 	defer func() { cancel(); <-watched; <-sent }()
 
-	r.say("sending %d events to %d receivers, seed %d", r.Events, r.Receivers, r.Seed)
+	r.logf("sending %d events to %d receivers, seed %d", r.Events, r.Receivers, r.Seed)
 	for i, moment := range r.moments() {
 		if err := r.waitUntil(ctx, moment, i == 0); err != nil {
 			return err
@@ -190,13 +190,13 @@ func (r *run) sendAndKill(ctx context.Context) error {
 			return err
 		}
 	}
-	r.say("all events acknowledged")
+	r.logf("all events acknowledged")
 	if err := r.waitQuiet(ctx); err != nil {
 		return err
 	}
 	cancel()
 	<-watched
-	r.say("quiet")
+	r.logf("quiet")
 	return r.process.stop()
 }
 
@@ -221,7 +221,7 @@ func (r *run) kill(ctx context.Context, what string) error {
 		return err
 	}
 	r.lastKill = time.Now()
-	r.say("%s: %d events acknowledged, receivers called %d times", what, r.sender.count(), r.connections())
+	r.logf("%s: %d events acknowledged, receivers called %d times", what, r.sender.count(), r.connections())
 	if !sleep(ctx, between(r.rand, time.Second)) {
 		return ctx.Err()
 	}

@@ -24,7 +24,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 )
 
-const said = "resource.opentelemetry.io/service.name"
+const annotation = "resource.opentelemetry.io/service.name"
 
 func owner(kind, name string) []m {
 	return []m{{"apiVersion": "any/v1", "kind": kind, "name": name, "uid": name + "-uid"}}
@@ -103,7 +103,7 @@ func TestAgentFeedsAGateway(t *testing.T) {
 
 // A node's exporter is found, its telemetry gets the pod from gpu_pod, and uid,
 // owner and service from Kubernetes; free devices get none of that.
-func TestAgentSaysWhatThePodsAre(t *testing.T) {
+func TestAgentDescribesPods(t *testing.T) {
 	t.Parallel()
 	api, port := nodeA(t)
 	c, gateway, apps := startAgent(t, api, m{"receivers": m{"dcgm": m{"kubernetes": m{"port": port}, "collection_interval": "1s"}}})
@@ -203,8 +203,8 @@ func TestAgentNamesServices(t *testing.T) {
 	}
 	add("bare", "bare", nil)
 	add("jaeger-agent-0", "jaeger-agent-0", nil)
-	add("annotated", "said", m{"annotations": m{said: "said"}, "labels": groups})
-	add("annotated-empty", "lws", m{"annotations": m{said: ""}, "labels": groups})
+	add("annotated", "said", m{"annotations": m{annotation: "said"}, "labels": groups})
+	add("annotated-empty", "lws", m{"annotations": m{annotation: ""}, "labels": groups})
 	add("lws", "lws", m{"labels": groups, "ownerReferences": owner("StatefulSet", "lws-1")})
 	add("ray", "ray", m{"labels": without(lws)})
 	add("jobset", "jobset", m{"labels": without(lws, ray)})

@@ -211,7 +211,7 @@ func command(t *testing.T, args ...string) (output string, err error) {
 	return string(out), err
 }
 
-func TestVersionAndComponentsTellTheTruth(t *testing.T) {
+func TestVersionAndComponentsAreRight(t *testing.T) {
 	t.Parallel()
 	out, err := command(t, "--version")
 	require.NoError(t, err)
@@ -238,7 +238,7 @@ func TestBadConfigurationStopsTheStart(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		overlay string
-		says    []string
+		want    []string
 	}{
 		"no endpoint":        {"receivers: {dcgm: {endpoints: []}}", []string{"receivers::dcgm", "endpoints", "http://localhost:9400/metrics"}},
 		"interval too short": {"receivers: {dcgm: {collection_interval: 100ms}}", []string{"receivers::dcgm", "collection_interval", "1s"}},
@@ -259,7 +259,7 @@ func TestBadConfigurationStopsTheStart(t *testing.T) {
 			require.NoError(t, err)
 			out, err := command(t, "--config", config("standalone.yaml"), "--config", "yaml:"+string(free), "--config", "yaml:"+tc.overlay)
 			require.Error(t, err, "the collector must not start")
-			for _, text := range tc.says {
+			for _, text := range tc.want {
 				assert.Contains(t, out, text)
 			}
 			assert.NotContains(t, out, "very-secret")

@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// asNobody is gpuctl as a user without rights, from a folder that this one can
+// asOtherUser is gpuctl as a user without rights, from a folder that this one can
 // read; nil where we cannot become another.
-func asNobody(t *testing.T, dir string) *exec.Cmd {
+func asOtherUser(t *testing.T, dir string) *exec.Cmd {
 	t.Helper()
 	if os.Getuid() != 0 {
 		return nil

@@ -10,4 +10,4 @@ import (
 	"testing"
 )
 
-func asNobody(*testing.T, string) *exec.Cmd { return nil }
+func asOtherUser(*testing.T, string) *exec.Cmd { return nil }

@@ -210,7 +210,7 @@ func TestDoctorOnTheKubelet(t *testing.T) {
 	assert.Equal(t, "GetAllocatableResources", d.of("kubelet", "fail")[0].Subject)
 	k.SetFaults(kubelet.Faults{})
 
-	cmd := asNobody(t, dir)
+	cmd := asOtherUser(t, dir)
 	if cmd == nil {
 		t.Log("the user without rights needs root")
 		return

@@ -92,7 +92,7 @@ func TestAnEventSurvivesTheAgent(t *testing.T) {
 		return c
 	}
 	agent := run("killed")
-	told := func(f map[string]*dto.MetricFamily) bool {
+	emitted := func(f map[string]*dto.MetricFamily) bool {
 		return len(find(f["otelcol_gpu_events_emitted"], "event", "gpu.xid")) == 1
 	}
 	ownEventually(t, agent, "the GPUs are known", func(f map[string]*dto.MetricFamily) bool {
@@ -101,7 +101,7 @@ func TestAnEventSurvivesTheAgent(t *testing.T) {
 	})
 	_, err = sim.StartFault(gpusim.Fault{Node: "gpu-node-a", Kind: gpusim.XID, Device: "0", Code: 79})
 	require.NoError(t, err)
-	ownEventually(t, agent, "the event was handed on", told)
+	ownEventually(t, agent, "the event was handed on", emitted)
 	require.Eventually(t, func() bool { // the state has it too
 		files, err := filepath.Glob(filepath.Join(dir, "state", "connector_*"))
 		require.NoError(t, err)

@@ -120,10 +120,10 @@ func TestOneDeviceIsOneSeries(t *testing.T) {
 		}, 20*time.Second, 50*time.Millisecond, "%s is not to be seen", change.Kind)
 		require.False(t, t.Failed())
 	}
-	told := lines(log(t, c), "two exporters report the same devices")
-	if assert.NotEmpty(t, told) {
-		assert.Contains(t, told[0], address(t, endpoints[0]))
-		assert.Contains(t, told[0], address(t, endpoints[1]))
+	warnings := lines(log(t, c), "two exporters report the same devices")
+	if assert.NotEmpty(t, warnings) {
+		assert.Contains(t, warnings[0], address(t, endpoints[0]))
+		assert.Contains(t, warnings[0], address(t, endpoints[1]))
 	}
 }
 

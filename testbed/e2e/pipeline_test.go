@@ -124,13 +124,13 @@ func TestPartialStateComesAndGoes(t *testing.T) {
 	assert.Len(t, lines(text, "audit_type=webhook_dispatch_succeeded url_host=127.0.0.1 status=200"), 4)
 	assert.NotContains(t, text, "very-secret")
 	// A scrape that was under way when the exporter died has a cause of its own.
-	told := 0
+	logged := 0
 	for _, line := range lines(text, "exporter gives no GPU metrics") {
 		if strings.Contains(line, `"outcome": "connect"`) {
-			told++
+			logged++
 		}
 	}
-	assert.Equal(t, 1, told, "told once")
+	assert.Equal(t, 1, logged, "told once")
 	assert.LessOrEqual(t, len(lines(text, "exporter gives no GPU metrics")), 2, "nothing else is told")
 	assert.Len(t, lines(text, "exporter is back"), 1)
 }

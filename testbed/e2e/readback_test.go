@@ -39,11 +39,11 @@ type readBack struct {
 
 	mu     sync.Mutex
 	now    time.Time
-	truths []told
+	truths []fact
 }
 
 // fact is the truth from a moment on.
-type told struct {
+type fact struct {
 	at       time.Time
 	devices  float64            // bytes in use on all devices
 	services map[string]float64 // bytes in use by the pods of each service
@@ -56,9 +56,9 @@ func (r *readBack) clock() time.Time {
 	return r.now
 }
 
-// tell notes the truth of now.
-func (r *readBack) tell() told {
-	now := told{at: time.Now(), services: map[string]float64{}, truth: r.fleet.TruthAt(r.clock())}
+// note records the truth of now.
+func (r *readBack) note() fact {
+	now := fact{at: time.Now(), services: map[string]float64{}, truth: r.fleet.TruthAt(r.clock())}
 	for _, d := range now.truth.Nodes[0].Devices {
 		now.devices += float64(d.MemoryUsedMiB << 20)
 	}
@@ -84,7 +84,7 @@ func (r *readBack) hand(t *testing.T, before, after []gpusim.Pod) {
 	t.Helper()
 	require.NoError(t, r.fleet.SetPods(readBackNode, after))
 	if before != nil {
-		r.tell() // the devices' new owners have used nothing yet
+		r.note() // the devices' new owners have used nothing yet
 	}
 	key := func(p gpusim.Pod) kubelet.Pod { return kubelet.Pod{Namespace: p.Namespace, Name: p.Name} }
 	for _, p := range before {
@@ -104,7 +104,7 @@ func (r *readBack) hand(t *testing.T, before, after []gpusim.Pod) {
 	r.mu.Lock()
 	r.now = r.now.Add(time.Minute)
 	r.mu.Unlock()
-	r.tell()
+	r.note()
 }
 
 func newReadBack(t *testing.T, pods []gpusim.Pod) *readBack {

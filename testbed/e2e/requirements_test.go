@@ -23,19 +23,19 @@ func TestRequirementsReportsWhatIsMissing(t *testing.T) {
 		tools map[string]string // name to shell script, in place of this machine's
 		hide  string
 		tier  string // full where it is empty
-		says  string
+		want  string
 	}{
 		"nothing":                                {},
-		"no Go":                                  {hide: "go", says: "Go is missing: install Go 1."},
-		"no git":                                 {hide: "git", says: "git is missing: install it"},
-		"an old Go":                              {tools: map[string]string{"go": `case $2 in GOVERSION) echo go1.19.3;; *) echo /tmp;; esac`}, says: "Go 1.19.3 is too old: install Go 1."},
-		"no compiler":                            {hide: "gcc", says: "a C compiler is missing, which the race detector needs"},
+		"no Go":                                  {hide: "go", want: "Go is missing: install Go 1."},
+		"no git":                                 {hide: "git", want: "git is missing: install it"},
+		"an old Go":                              {tools: map[string]string{"go": `case $2 in GOVERSION) echo go1.19.3;; *) echo /tmp;; esac`}, want: "Go 1.19.3 is too old: install Go 1."},
+		"no compiler":                            {hide: "gcc", want: "a C compiler is missing, which the race detector needs"},
 		"no compiler, without the race detector": {hide: "gcc", tier: "test"},
 		"no Chromium, without the page":          {hide: "chromium", tier: "check"},
-		"no Chromium":                            {hide: "chromium", says: "Chromium is missing, which the tests of the console's page need: install it"},
-		"no npm":                                 {hide: "npm", says: "node 20.19 or 22.12 and npm are missing"},
-		"an old node":                            {tools: map[string]string{"node": "exit 1"}, says: "node 20.19 or 22.12 and npm are missing"},
-		"a full disk":                            {tools: map[string]string{"df": `printf 'Filesystem 1024-blocks Used Available\n/dev/x 100000 99000 51200\n'`}, says: "only 50 MiB are free for Go's build cache"},
+		"no Chromium":                            {hide: "chromium", want: "Chromium is missing, which the tests of the console's page need: install it"},
+		"no npm":                                 {hide: "npm", want: "node 20.19 or 22.12 and npm are missing"},
+		"an old node":                            {tools: map[string]string{"node": "exit 1"}, want: "node 20.19 or 22.12 and npm are missing"},
+		"a full disk":                            {tools: map[string]string{"df": `printf 'Filesystem 1024-blocks Used Available\n/dev/x 100000 99000 51200\n'`}, want: "only 50 MiB are free for Go's build cache"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -60,13 +60,13 @@ func TestRequirementsReportsWhatIsMissing(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), "bash", filepath.Join(root, "scripts", "requirements"), tier)
 			cmd.Env = []string{"CC=", "PATH=" + bin, "HOME=" + os.Getenv("HOME")}
 			out, err := cmd.CombinedOutput()
-			if tc.says == "" {
+			if tc.want == "" {
 				assert.NoError(t, err, string(out))
 				assert.Empty(t, string(out))
 				return
 			}
 			assert.Error(t, err)
-			assert.Contains(t, string(out), tc.says)
+			assert.Contains(t, string(out), tc.want)
 		})
 	}
 }

@@ -20,7 +20,7 @@ import (
 // Who begins a request to the health check and never ends it does not keep a
 // connection for ever: the extension's own default is to wait without limit, and in
 // a cluster every client reaches it.
-func TestHealthCheckWaitsForNobody(t *testing.T) {
+func TestHealthCheckDoesNotWait(t *testing.T) {
 	for _, name := range []string{"standalone.yaml", "gateway.yaml", "raw-gateway.yaml"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

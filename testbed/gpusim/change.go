@@ -41,7 +41,7 @@ func (fl *Fleet) SetMIG(name string, device int, layout []string) error {
 		}
 		k := step(Duration(now))
 		for _, position := range b.positions() {
-			if held := n.holders(slotRef{device, position}, k); len(held) > 0 {
+			if held := n.owners(slotRef{device, position}, k); len(held) > 0 {
 				return fmt.Errorf("device %d of node %s is held by pod %s/%s: take it away first", device, name, held[0].pod.Namespace, held[0].pod.Name)
 			}
 		}

@@ -23,7 +23,7 @@ func pod(name string, load Load, devices ...string) Pod {
 }
 
 // owners are the pods on the rows of a node's page, by device and instance.
-func holders(t *testing.T, fl *Fleet, at time.Duration) map[string]string {
+func owners(t *testing.T, fl *Fleet, at time.Duration) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	for _, s := range page(t, fl, "n", at).Find("DCGM_FI_DEV_GPU_TEMP") {
@@ -67,7 +67,7 @@ func TestPodsChangeWhileCountersGoOn(t *testing.T) {
 	assert.Positive(t, slices.Min(util["1"][50:]), "and is not disturbed by its second device")
 	assert.Zero(t, slices.Max(util["2"][:90]))
 	assert.Positive(t, util["2"][95])
-	assert.Equal(t, map[string]string{"0": "/", "1": "x/b", "2": "x/b"}, holders(t, fl, 119*sec))
+	assert.Equal(t, map[string]string{"0": "/", "1": "x/b", "2": "x/b"}, owners(t, fl, 119*sec))
 
 	// A time before the last change is that of the change.
 	early, err := fl.Page("n", pagetest.Epoch.Add(10*sec))
@@ -137,21 +137,21 @@ func TestMIGChangesWhileTheFleetRuns(t *testing.T) {
 	_, err = fl.StartFault(xid)
 	require.NoError(t, err)
 	require.NoError(t, fl.SetPods("n", []Pod{pod("b", Training, "0:1")}))
-	assert.Equal(t, map[string]string{"0/1": "/", "0/7": "x/b", "1": "/"}, holders(t, fl, 10*sec))
+	assert.Equal(t, map[string]string{"0/1": "/", "0/7": "x/b", "1": "/"}, owners(t, fl, 10*sec))
 	require.ErrorContains(t, fl.SetMIG("n", 0, nil), "held by pod x/b")
 	require.NoError(t, fl.SetPods("n", nil))
 
 	second := step("1g.5gb", "1g.5gb")
-	assert.Equal(t, map[string]string{"0/7": "/", "0/8": "/", "1": "/"}, holders(t, fl, 20*sec))
+	assert.Equal(t, map[string]string{"0/7": "/", "0/8": "/", "1": "/"}, owners(t, fl, 20*sec))
 	assert.Empty(t, page(t, fl, "n", 20*sec).Find(xidField), "a new instance has seen no XID")
 	again := step("3g.20gb", "1g.5gb")
 	assert.Equal(t, first, again, "the same instances at the same places are the same to the driver")
 	assert.NotEqual(t, first[0].Instances[0].UUID, second[0].Instances[0].UUID)
 	assert.Equal(t, whole, step())
-	assert.Equal(t, map[string]string{"0": "/", "1": "/"}, holders(t, fl, 40*sec))
+	assert.Equal(t, map[string]string{"0": "/", "1": "/"}, owners(t, fl, 40*sec))
 }
 
-func TestWhatTheDriverSaysOfDevices(t *testing.T) {
+func TestWhatTheDriverReportsAboutDevices(t *testing.T) {
 	fl, _ := newFleet(t, oneNode(Node{Version: "4.6", Model: "H100", Devices: 4, MIG: map[string][]string{"3": {"3g.40gb", "2g.20gb", "1g.10gb", "1g.10gb"}}}))
 	d, err := fl.Devices("n")
 	require.NoError(t, err)
@@ -235,7 +235,7 @@ func TestChangesThatAreRefusedChangeNothing(t *testing.T) {
 	} {
 		assert.ErrorContains(t, err, want)
 	}
-	assert.Equal(t, map[string]string{"0": "x/a", "1": "/"}, holders(t, fl, sec))
+	assert.Equal(t, map[string]string{"0": "x/a", "1": "/"}, owners(t, fl, sec))
 }
 
 func TestAFrozenPageStaysFrozenOverAChange(t *testing.T) {
@@ -249,5 +249,5 @@ func TestAFrozenPageStaysFrozenOverAChange(t *testing.T) {
 	got, err := fl.Page("n", pagetest.Epoch.Add(30*sec))
 	require.NoError(t, err)
 	assert.Equal(t, string(want), string(got))
-	assert.Equal(t, map[string]string{"0": "/", "1": "/", "2": "/"}, holders(t, fl, 40*sec))
+	assert.Equal(t, map[string]string{"0": "/", "1": "/", "2": "/"}, owners(t, fl, 40*sec))
 }

@@ -24,7 +24,7 @@ func TestDemoSurvivesJSON(t *testing.T) {
 	assert.Equal(t, Demo(DemoTimes()), cfg)
 }
 
-func TestBadConfigurationsSayWhatToDo(t *testing.T) {
+func TestErrorsOfConfigurations(t *testing.T) {
 	node := `{"nodes":[{"name":"n","version":"4.5","model":"A100-SXM4-40GB","devices":2,%s}]}`
 	with := func(s string) string { return strings.Replace(node, "%s", s, 1) }
 	for _, tc := range []struct{ in, want string }{

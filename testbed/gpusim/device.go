@@ -40,7 +40,7 @@ type reading struct {
 	board    *board
 	position int // in the MIG layout; -1 is the whole device
 	mig      *instance
-	holders  []holding
+	owners   []holding
 	activity
 	// What the exporter makes of the owners.
 	pod        *Pod
@@ -219,14 +219,14 @@ func (b *board) read(k int64) []reading {
 	for _, pos := range b.positions() {
 		r := base
 		r.position = pos
-		r.activity, r.holders = b.slot(pos, k)
+		r.activity, r.owners = b.slot(pos, k)
 		r.total, r.reserved = m.MemoryMiB, m.ReservedMiB
 		if pos >= 0 {
 			r.mig = &b.instances[pos]
 			r.total, r.reserved = r.mig.memoryMiB, 0
 		}
-		for i := range r.holders {
-			h := &r.holders[i]
+		for i := range r.owners {
+			h := &r.owners[i]
 			h.used = int(float64(r.total-r.reserved) * h.memory)
 			r.used += h.used
 		}

@@ -164,15 +164,15 @@ func TestPodGoneAndDeviceChangesHands(t *testing.T) {
 	cfg := withFault(trainer("3.3"), Fault{Kind: NewPod, Pod: next, After: Duration(5 * sec)})
 	cfg = withFault(cfg, Fault{Kind: PodGone, Pod: &Pod{Namespace: "x", Name: "job-0"}, After: Duration(10 * sec)})
 	fl, _ := newFleet(t, cfg)
-	holders := func(d time.Duration) (out []string) {
+	owners := func(d time.Duration) (out []string) {
 		for _, s := range page(t, fl, "n", d).Find("DCGM_FI_DEV_GPU_UTIL") {
 			out = append(out, s.Labels["pod"])
 		}
 		return out
 	}
-	assert.Equal(t, []string{"job-0", "job-0", ""}, holders(4*sec))
-	assert.Equal(t, []string{"next", "job-0", ""}, holders(5*sec))
-	assert.Equal(t, []string{"next", "", ""}, holders(10*sec))
+	assert.Equal(t, []string{"job-0", "job-0", ""}, owners(4*sec))
+	assert.Equal(t, []string{"next", "job-0", ""}, owners(5*sec))
+	assert.Equal(t, []string{"next", "", ""}, owners(10*sec))
 }
 
 func TestFaultsStartedByHand(t *testing.T) {
@@ -242,7 +242,7 @@ func TestTheNumberOfFaultsHasALimit(t *testing.T) {
 	assert.ErrorIs(t, err, ErrTooManyFaults)
 }
 
-func TestDemoTellsItsStory(t *testing.T) {
+func TestDemoPlaysItsScript(t *testing.T) {
 	fl, _ := newFleet(t, Demo(DemoTimes()))
 	service := func(d time.Duration, name string) *ServiceTruth {
 		for _, s := range fl.TruthAt(pagetest.Epoch.Add(d)).Services {

@@ -22,16 +22,16 @@ func (n *node) rows(r reading, k int64) []reading {
 	r.replica = -1
 	switch {
 	case !n.asksKubelet():
-	case len(r.holders) == 0:
+	case len(r.owners) == 0:
 		if f, ok := n.former(slotRef{r.board.index, r.position}, k); ok {
 			r.pod = &f.pod
 		}
-	case n.cfg.VirtualGPUs && r.holders[0].replica >= 0:
+	case n.cfg.VirtualGPUs && r.owners[0].replica >= 0:
 		return n.virtual(r)
 	default:
 		// Of several pods, the last one in the kubelet's list has the row.
-		pick := mix(r.board.seed+uint64(r.position+2)<<40+uint64(k/listEvery)) % uint64(len(r.holders))
-		r.pod = r.holders[pick].pod
+		pick := mix(r.board.seed+uint64(r.position+2)<<40+uint64(k/listEvery)) % uint64(len(r.owners))
+		r.pod = r.owners[pick].pod
 	}
 	return []reading{r}
 }
@@ -46,8 +46,8 @@ func (n *node) virtual(r reading) []reading {
 		device.deviceOnly = true
 		out = append(out, device)
 	}
-	for i := range r.holders {
-		h := &r.holders[i]
+	for i := range r.owners {
+		h := &r.owners[i]
 		row := r
 		row.pod, row.replica = h.pod, h.replica
 		if n.exp.byProcess {
@@ -63,7 +63,7 @@ func (n *node) virtual(r reading) []reading {
 func (n *node) former(ref slotRef, k int64) (former, bool) {
 	window := step(n.cfg.StaleLabels)
 	for j := k - 1; j >= max(k-window, n.since); j-- {
-		if held := n.holders(ref, j); len(held) > 0 {
+		if held := n.owners(ref, j); len(held) > 0 {
 			return former{*held[len(held)-1].pod, j + 1}, true
 		}
 	}
@@ -78,7 +78,7 @@ func (n *node) remember(k int64) {
 	for _, b := range n.boards {
 		for _, position := range b.positions() {
 			ref := slotRef{b.index, position}
-			if held := n.holders(ref, k); len(held) > 0 {
+			if held := n.owners(ref, k); len(held) > 0 {
 				kept[ref] = former{*held[len(held)-1].pod, k}
 			} else if f, ok := n.former(ref, k); ok {
 				kept[ref] = f

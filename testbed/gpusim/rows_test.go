@@ -155,21 +155,21 @@ func TestStaleLabelsOfAFormerPod(t *testing.T) {
 	cfg := oneNode(Node{Version: "4.5", Model: "T4", Devices: 3, StaleLabels: Duration(20 * sec), Pods: []Pod{pod("a", Training, "0"), pod("b", Training, "1")}})
 	cfg.Faults = []Fault{{Node: "n", Kind: PodGone, Pod: &Pod{Namespace: "x", Name: "a"}, After: Duration(10 * sec)}}
 	fl, clock := newFleet(t, cfg)
-	assert.Equal(t, map[string]string{"0": "x/a", "1": "x/b", "2": "/"}, holders(t, fl, 29*sec), "a is long gone")
-	assert.Equal(t, map[string]string{"0": "/", "1": "x/b", "2": "/"}, holders(t, fl, 30*sec))
+	assert.Equal(t, map[string]string{"0": "x/a", "1": "x/b", "2": "/"}, owners(t, fl, 29*sec), "a is long gone")
+	assert.Equal(t, map[string]string{"0": "/", "1": "x/b", "2": "/"}, owners(t, fl, 30*sec))
 
 	clock.Advance(15 * sec)
 	require.NoError(t, fl.SetPods("n", nil))
-	assert.Equal(t, map[string]string{"0": "x/a", "1": "x/b", "2": "/"}, holders(t, fl, 29*sec), "over a change too")
-	assert.Equal(t, map[string]string{"0": "/", "1": "x/b", "2": "/"}, holders(t, fl, 34*sec))
-	assert.Equal(t, map[string]string{"0": "/", "1": "/", "2": "/"}, holders(t, fl, 35*sec))
+	assert.Equal(t, map[string]string{"0": "x/a", "1": "x/b", "2": "/"}, owners(t, fl, 29*sec), "over a change too")
+	assert.Equal(t, map[string]string{"0": "/", "1": "x/b", "2": "/"}, owners(t, fl, 34*sec))
+	assert.Equal(t, map[string]string{"0": "/", "1": "/", "2": "/"}, owners(t, fl, 35*sec))
 	truth := fl.TruthAt(pagetest.Epoch.Add(20 * sec))
 	assert.Empty(t, truth.Services, "the truth is not fooled")
 	assert.Zero(t, truth.Nodes[0].Devices[1].Utilization)
 
 	clock.Advance(sec)
 	require.NoError(t, fl.SetPods("n", []Pod{pod("c", Idle, "1")}))
-	assert.Equal(t, map[string]string{"0": "x/a", "1": "x/c", "2": "/"}, holders(t, fl, 20*sec), "a new holder is seen at once")
+	assert.Equal(t, map[string]string{"0": "x/a", "1": "x/c", "2": "/"}, owners(t, fl, 20*sec), "a new holder is seen at once")
 	cfg.Nodes[0].StaleLabels = -1
 	_, err := New(cfg, clock.Now)
 	assert.ErrorContains(t, err, "stale_labels")

@@ -126,8 +126,8 @@ func (fl *Fleet) TruthAt(at time.Time) Truth {
 			for _, r := range b.read(k) {
 				d := n.device(&r, k, nt.Exporter)
 				nt.Devices = append(nt.Devices, d)
-				for i := range r.holders {
-					h := &r.holders[i]
+				for i := range r.owners {
+					h := &r.owners[i]
 					key := [2]string{h.pod.Namespace, h.pod.Service()}
 					if services[key] == nil {
 						services[key] = &ServiceTruth{Namespace: key[0], Name: key[1]}
@@ -192,8 +192,8 @@ func (n *node) device(r *reading, k int64, exporter string) DeviceTruth {
 	if r.mig != nil {
 		d.MIG = r.mig.profile
 	}
-	for i := range r.holders {
-		h := &r.holders[i]
+	for i := range r.owners {
+		h := &r.owners[i]
 		p := h.pod
 		if h.replica >= 0 {
 			s := Sharer{
@@ -205,7 +205,7 @@ func (n *node) device(r *reading, k int64, exporter string) DeviceTruth {
 			}
 			d.Sharers = append(d.Sharers, s)
 		}
-		if len(r.holders) > 1 {
+		if len(r.owners) > 1 {
 			continue
 		}
 		d.Namespace, d.Pod, d.Container, d.Service = p.Namespace, p.Name, p.Container, p.Service()

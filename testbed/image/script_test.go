@@ -30,22 +30,22 @@ func TestScriptOfMakeImage(t *testing.T) {
 		env     []string
 		asked   []string // parts of what is noted, in order
 		not     string
-		said    string
+		message string
 		fails   bool
 	}{
 		"docker, for this machine": {
 			engines: map[string]string{"docker": working},
 			asked:   []string{"docker buildx build", "--build-arg VERSION=0.1.0", "--build-arg REVISION=", "--tag otelcol-gpu:0.1.0", "--load", " .\n"},
-			said:    "image: otelcol-gpu:0.1.0",
+			message: "image: otelcol-gpu:0.1.0",
 		},
 		"docker, two platforms into a file": {
 			engines: map[string]string{"docker": working}, env: []string{"PLATFORMS=linux/amd64,linux/arm64"},
 			asked: []string{"--platform linux/amd64,linux/arm64", "--output type=oci,dest=bin/otelcol-gpu-0.1.0.oci.tar"}, not: "--load",
-			said: "image: bin/otelcol-gpu-0.1.0.oci.tar",
+			message: "image: bin/otelcol-gpu-0.1.0.oci.tar",
 		},
 		"docker, pushed under another name": {
 			engines: map[string]string{"docker": working, "go": working}, env: []string{"PLATFORMS=linux/amd64,linux/arm64", "PUSH=1", "IMAGE=registry.example.com/x:1"},
-			asked: append(slices.Clip(checked), "--tag registry.example.com/x:1", "--push"), not: "--output", said: "image: pushed registry.example.com/x:1",
+			asked: append(slices.Clip(checked), "--tag registry.example.com/x:1", "--push"), not: "--output", message: "image: pushed registry.example.com/x:1",
 		},
 		"podman, where docker has no daemon": {
 			engines: map[string]string{"docker": noDaemon, "podman": working},
@@ -57,9 +57,9 @@ func TestScriptOfMakeImage(t *testing.T) {
 		},
 		"a known vulnerability is not pushed": {
 			engines: map[string]string{"podman": working, "go": vulnerable}, env: []string{"PUSH=1"},
-			asked: checked, not: "podman", said: "image: not pushed: see vulncheck above", fails: true,
+			asked: checked, not: "podman", message: "image: not pushed: see vulncheck above", fails: true,
 		},
-		"no engine":     {said: "no container engine: install podman, or docker", fails: true},
+		"no engine":     {message: "no container engine: install podman, or docker", fails: true},
 		"build failing": {engines: map[string]string{"podman": `[ "$1" != build ]`}, asked: []string{"podman build"}, fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestScriptOfMakeImage(t *testing.T) {
 			command.Env = append([]string{"PATH=" + folder, "NOTES=" + notes}, tc.env...)
 			out, err := command.CombinedOutput()
 			assert.Equal(t, tc.fails, err != nil, string(out))
-			assert.Contains(t, string(out), strings.ReplaceAll(tc.said, "0.1.0", version))
+			assert.Contains(t, string(out), strings.ReplaceAll(tc.message, "0.1.0", version))
 			text, _ := os.ReadFile(notes)
 			rest := string(text)
 			for _, part := range tc.asked {

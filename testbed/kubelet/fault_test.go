@@ -151,7 +151,7 @@ func TestTheRateLimitIsForAllClients(t *testing.T) {
 	assert.Equal(t, 2, refused())
 }
 
-func TestWhatTheAPIMayBeMadeToSay(t *testing.T) {
+func TestWhatTheAPIMayBeMadeToReport(t *testing.T) {
 	b := serve(t, Options{})
 	b.k.SetDevices(gpu, Devices("GPU-a", "GPU-b"))
 	b.allocate(llama, "vllm", gpu, 1)
@@ -161,7 +161,7 @@ func TestWhatTheAPIMayBeMadeToSay(t *testing.T) {
 	want := BadIDs()
 	slices.Sort(want)
 	assert.Equal(t, map[string][]string{"inference/llama-0/vllm": {"GPU-a"}, "gone/ghost/c": {"GPU-a"}, "gone/ghost/bad": want}, b.pods())
-	assert.Equal(t, map[string][]Holder{"GPU-a": {{Pod: llama, Container: "vllm", Resource: gpu}}}, b.k.Holders(), "the truth does not change")
+	assert.Equal(t, map[string][]Owner{"GPU-a": {{Pod: llama, Container: "vllm", Resource: gpu}}}, b.k.Owners(), "the truth does not change")
 	b.k.Release(ghost)
 	assert.Equal(t, map[string][]string{"inference/llama-0/vllm": {"GPU-a"}}, b.pods())
 }
@@ -190,7 +190,7 @@ func TestAKubeletThatIsBackWithoutItsPods(t *testing.T) {
 	require.NoError(t, b.k.Serve(b.socket))
 	b.client = b.dial()
 	assert.Empty(t, b.pods())
-	assert.Len(t, b.k.Holders(), 1, "what was given stays given")
+	assert.Len(t, b.k.Owners(), 1, "what was given stays given")
 
 	b.k.SetFaults(Faults{})
 	assert.Equal(t, want, b.pods())

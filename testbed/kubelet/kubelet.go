@@ -46,7 +46,7 @@ type Container struct {
 }
 
 // Owner is a container that really has a device.
-type Holder struct {
+type Owner struct {
 	Pod       Pod
 	Container string
 	Resource  string // of the device plugin; for DRA the driver's name

@@ -30,11 +30,11 @@ func TestDevicesAreGivenAndComeBack(t *testing.T) {
 
 	b.k.Release(llama)
 	assert.Equal(t, []string{"GPU-a", "GPU-c", "GPU-d"}, b.allocate(trainer, "pytorch", gpu, 3))
-	assert.Equal(t, map[string][]Holder{
+	assert.Equal(t, map[string][]Owner{
 		"GPU-a": {{Pod: trainer, Container: "pytorch", Resource: gpu}},
 		"GPU-c": {{Pod: trainer, Container: "pytorch", Resource: gpu}},
 		"GPU-d": {{Pod: trainer, Container: "pytorch", Resource: gpu}},
-	}, b.k.Holders())
+	}, b.k.Owners())
 }
 
 func TestOneEntryForEachDeviceAndNUMANodeInAnyOrder(t *testing.T) {
@@ -77,10 +77,10 @@ func TestContainersThatAreListed(t *testing.T) {
 	assert.Equal(t, map[string][]string{
 		"inference/llama-0/proxy": {}, "inference/llama-0/vllm": {}, "inference/llama-0/metrics": {}, "kube-system/dns/coredns": {},
 	}, b.pods(), "an init container is in no answer, even while it has a device")
-	assert.Equal(t, "download", b.k.Holders()["GPU-a"][0].Container)
+	assert.Equal(t, "download", b.k.Owners()["GPU-a"][0].Container)
 
 	assert.Equal(t, []string{"GPU-a", "GPU-b"}, b.allocate(llama, "vllm", gpu, 2), "the init container's device passes on")
-	assert.Equal(t, []Holder{{Pod: llama, Container: "vllm", Resource: gpu}}, b.k.Holders()["GPU-a"])
+	assert.Equal(t, []Owner{{Pod: llama, Container: "vllm", Resource: gpu}}, b.k.Owners()["GPU-a"])
 	r, err := b.client.Get(t.Context(), &podresources.GetPodResourcesRequest{PodNamespace: "inference", PodName: "llama-0"})
 	require.NoError(t, err)
 	var names []string
@@ -104,7 +104,7 @@ func TestFinishedPods(t *testing.T) {
 			want["training/job-0/pytorch"] = []string{"GPU-a"}
 		}
 		assert.Equal(t, want, b.pods())
-		assert.Len(t, b.k.Holders()["GPU-a"], 1)
+		assert.Len(t, b.k.Owners()["GPU-a"], 1)
 	}
 }
 
@@ -172,10 +172,10 @@ func TestDevicesOfClaims(t *testing.T) {
 		"other.example/node-a/x  other/x=0",
 	}, got, "later devices repeat the CDI names of the earlier ones")
 	assert.Nil(t, r.GetClaimResources()[0].ShareId, "none is absent, not empty")
-	assert.Equal(t, []Holder{
+	assert.Equal(t, []Owner{
 		{Pod: llama, Container: "vllm", Resource: "gpu.nvidia.com", Claim: "inference/two"},
 		{Pod: llama, Container: "sidecar", Resource: "gpu.nvidia.com", Claim: "inference/two"},
-	}, b.k.Holders()["gpu.nvidia.com/node-a/gpu-0"])
+	}, b.k.Owners()["gpu.nvidia.com/node-a/gpu-0"])
 	assert.Empty(t, b.allocatable(), "devices of claims are not in it")
 
 	old := serve(t, Options{NoDynamicResources: true})

@@ -117,25 +117,25 @@ func (a *allocations) Release(p Pod) {
 	a.pods = slices.DeleteFunc(a.pods, func(known *pod) bool { return known.Pod == p })
 }
 
-// Holders is the truth: who has each device, by the plugin's id or by DRAID.
+// Owners is the truth: who has each device, by the plugin's id or by DRAID.
 // A device has several owners only through a shared ResourceClaim. What faults
 // make the API report is not in it.
-func (a *allocations) Holders() map[string][]Holder {
+func (a *allocations) Owners() map[string][]Owner {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	out := map[string][]Holder{}
+	out := map[string][]Owner{}
 	for _, p := range a.pods {
 		if p.finished {
 			continue
 		}
 		for _, c := range p.containers {
 			for _, h := range c.held {
-				out[h.device.ID] = append(out[h.device.ID], Holder{Pod: p.Pod, Container: c.Name, Resource: h.resource})
+				out[h.device.ID] = append(out[h.device.ID], Owner{Pod: p.Pod, Container: c.Name, Resource: h.resource})
 			}
 			for _, claim := range c.claims {
 				for _, d := range claim.Devices {
 					id := DRAID(d.Driver, d.Pool, d.Device)
-					out[id] = append(out[id], Holder{Pod: p.Pod, Container: c.Name, Resource: d.Driver, Claim: claim.Namespace + "/" + claim.Name})
+					out[id] = append(out[id], Owner{Pod: p.Pod, Container: c.Name, Resource: d.Driver, Claim: claim.Namespace + "/" + claim.Name})
 				}
 			}
 		}

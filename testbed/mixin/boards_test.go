@@ -162,8 +162,8 @@ var optional = map[string]bool{"k8s_node_name": true, "host_name": true, "gpu_mi
 func TestEveryPanelHasData(t *testing.T) {
 	t.Parallel() // it waits for the clock, and TestScenarios computes
 	w := start(t, healthyFleet())
-	trouble, said := w.story(t)
-	t.Run("alerts", func(t *testing.T) { judgeStory(t, trouble, said) })
+	trouble, fired := w.story(t)
+	t.Run("alerts", func(t *testing.T) { judgeStory(t, trouble, fired) })
 	t.Run("usage", func(t *testing.T) { w.usage(t, trouble.Add(-2*scrape)) })
 	for _, d := range boards(t) {
 		t.Run(d.UID, func(t *testing.T) {

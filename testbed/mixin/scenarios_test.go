@@ -263,17 +263,17 @@ var scenarios = map[string]scenario{
 // none but the watchdog before.
 func TestScenarios(t *testing.T) {
 	t.Parallel()
-	untold := map[string]bool{}
+	unfired := map[string]bool{}
 	for _, g := range newJudge(t, promqltest.LoadedStorage(t, ""), newEngine()).groups {
 		for _, r := range g.AlertingRules() {
-			untold[r.Name()] = true
+			unfired[r.Name()] = true
 		}
 	}
-	require.Greater(t, len(untold), 40)
+	require.Greater(t, len(unfired), 40)
 	for _, name := range slices.Sorted(maps.Keys(scenarios)) {
 		s := scenarios[name]
 		for _, a := range append(s.alerts, "GPUWatchdog") {
-			delete(untold, a)
+			delete(unfired, a)
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -303,5 +303,5 @@ func TestScenarios(t *testing.T) {
 			assert.Equal(t, want, fired)
 		})
 	}
-	assert.Empty(t, untold, "alerts that no scenario makes fire")
+	assert.Empty(t, unfired, "alerts that no scenario makes fire")
 }

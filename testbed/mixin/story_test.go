@@ -47,15 +47,15 @@ func application(seconds float64) (all []sample) {
 	return all
 }
 
-// fired is which alerts fired, and when.
-type told struct {
+// firing is which alerts fired, and when.
+type firing struct {
 	at    time.Time
 	alert map[string]bool
 }
 
 // story is what happens to a fleet: a healthy time, then much at once. It returns
 // what the rules fired, which are evaluated when it is over.
-func (w *world) story(t *testing.T) (trouble time.Time, said []told) {
+func (w *world) story(t *testing.T) (trouble time.Time, fired []firing) {
 	t.Helper()
 	w.run(5 * time.Minute)
 	trouble = w.now()
@@ -75,9 +75,9 @@ func (w *world) story(t *testing.T) (trouble time.Time, said []told) {
 	j := newJudge(t, w.db, w.engine)
 	end := w.now()
 	for at := w.began.Add(time.Minute); at.Before(end); at = at.Add(scrape) {
-		said = append(said, told{at, j.at(t, at)})
+		fired = append(fired, firing{at, j.at(t, at)})
 	}
-	return trouble, said
+	return trouble, fired
 }
 
 // breaks starts faults.
@@ -92,10 +92,10 @@ func (w *world) breaks(t *testing.T, faults ...gpusim.Fault) {
 
 // The alerts of a run: none while the fleet is healthy but that of the notebook
 // that is idle, and each that the trouble is worth.
-func judgeStory(t *testing.T, trouble time.Time, said []told) {
+func judgeStory(t *testing.T, trouble time.Time, fired []firing) {
 	t.Helper()
 	before, after := map[string]bool{}, map[string]bool{}
-	for _, s := range said {
+	for _, s := range fired {
 		if s.at.Before(trouble) {
 			maps.Copy(before, s.alert)
 		} else {

@@ -125,7 +125,7 @@ func start(t *testing.T, cfg gpusim.Config) *world {
 		"receivers": m{
 			"dcgm": m{"endpoints": endpoints, "collection_interval": "1s", "cluster_name": "c1"},
 			"gpu_allocation": m{
-				"socket": holders(t, w.fleet, "node-a", folder), "node_name": "node-a", "auth_type": "none", "cluster_name": "c1",
+				"socket": podResources(t, w.fleet, "node-a", folder), "node_name": "node-a", "auth_type": "none", "cluster_name": "c1",
 				"poll_interval": "1s", "timeout": "1s", "collection_interval": "1s",
 			},
 		},
@@ -173,7 +173,7 @@ func start(t *testing.T, cfg gpusim.Config) *world {
 }
 
 // podResources is the socket of a kubelet that gave the node's pods their devices.
-func holders(t *testing.T, fleet *gpusim.Fleet, node, folder string) (socket string) {
+func podResources(t *testing.T, fleet *gpusim.Fleet, node, folder string) (socket string) {
 	t.Helper()
 	k := kubelet.New(kubelet.Options{})
 	for _, n := range fleet.TruthAt(fleet.Start()).Nodes {

@@ -45,15 +45,15 @@ const (
 
 // Finding is one point that is at fault.
 type Finding struct {
-	Kind  Kind
-	Point Point
-	Says  string
+	Kind    Kind
+	Point   Point
+	Message string
 }
 
 func (f Finding) String() string {
 	p := &f.Point
 	return fmt.Sprintf("%s: %s %s of %s on %s says %s: %s", f.Kind,
-		p.Time.UTC().Format("15:04:05.000"), p.Metric, p.Device, p.Node, p.Holder, f.Says)
+		p.Time.UTC().Format("15:04:05.000"), p.Metric, p.Device, p.Node, p.Owner, f.Message)
 }
 
 // Verdict is the sum of what Judge found.
@@ -114,8 +114,8 @@ func (r *Rules) judge(v *Verdict, p *Point, ledger *Ledger) {
 		excused = true
 		silent = silent || !p.Time.Before(s.Unknown) && !s.over(p.Time.Add(r.Slack))
 		// What was last seen holds until it must be called unknown.
-		if heard := s.From.Add(-r.Interval); heard.Before(from) {
-			from = heard
+		if seen := s.From.Add(-r.Interval); seen.Before(from) {
+			from = seen
 		}
 	}
 	now, former, known := ledger.between(p.Device, from, p.Time.Add(r.Slack))
@@ -123,39 +123,39 @@ func (r *Rules) judge(v *Verdict, p *Point, ledger *Ledger) {
 	switch {
 	case !known:
 		v.find(Wrong, p, "there is no such device")
-	case silent && (allocation || p.Holder != Holder{}):
+	case silent && (allocation || p.Owner != Owner{}):
 		v.find(Stale, p, "the kubelet is silent")
 	case len(now) == 0:
 		v.find(Stale, p, "the device is gone")
 	case allocation:
 		judgeAllocation(v, p, now, former)
-	case p.Holder != Holder{}:
-		judgeHolder(v, p, now, former)
+	case p.Owner != Owner{}:
+		judgeOwner(v, p, now, former)
 	// A device with several owners belongs to none of them.
-	case slices.ContainsFunc(now, func(s State) bool { return len(s.Holders) != 1 }) && !silent:
+	case slices.ContainsFunc(now, func(s State) bool { return len(s.Owners) != 1 }) && !silent:
 	case excused:
 		v.Expected++
 	default:
-		v.find(Unknown, p, "it is held by %v", now[0].Holders)
+		v.find(Unknown, p, "it is held by %v", now[0].Owners)
 	}
 }
 
-func judgeHolder(v *Verdict, p *Point, now, former []State) {
+func judgeOwner(v *Verdict, p *Point, now, former []State) {
 	switch {
-	case slices.ContainsFunc(now, p.Holder.In):
-	case slices.ContainsFunc(former, p.Holder.In):
-		v.find(Stale, p, "that is over, it is %v", holders(now))
+	case slices.ContainsFunc(now, p.Owner.In):
+	case slices.ContainsFunc(former, p.Owner.In):
+		v.find(Stale, p, "that is over, it is %v", owners(now))
 	default:
-		v.find(Wrong, p, "it is %v", holders(now))
+		v.find(Wrong, p, "it is %v", owners(now))
 	}
 }
 
 func judgeAllocation(v *Verdict, p *Point, now, former []State) {
-	if (p.Holder != Holder{}) {
+	if (p.Owner != Owner{}) {
 		before := v.Wrong + v.Stale
-		judgeHolder(v, p, now, former)
+		judgeOwner(v, p, now, former)
 		if v.Wrong+v.Stale == before && !slices.ContainsFunc(now, func(s State) bool {
-			return p.Holder.In(s) && math.Abs(s.Share-p.Value) < 1e-9
+			return p.Owner.In(s) && math.Abs(s.Share-p.Value) < 1e-9
 		}) {
 			v.find(Wrong, p, "the share is not %v", p.Value)
 		}
@@ -165,22 +165,22 @@ func judgeAllocation(v *Verdict, p *Point, now, former []State) {
 	case p.Value != 0:
 		v.find(Wrong, p, "a share of %v that no container has", p.Value)
 	case !slices.ContainsFunc(now, State.free):
-		v.find(Wrong, p, "it is not free: %v", holders(now))
+		v.find(Wrong, p, "it is not free: %v", owners(now))
 	}
 }
 
-func (s State) free() bool { return len(s.Holders) == 0 && !s.Divided }
+func (s State) free() bool { return len(s.Owners) == 0 && !s.Divided }
 
 // In reports whether h is one of the owners of a state.
-func (h Holder) In(s State) bool { return slices.ContainsFunc(s.Holders, h.Is) }
+func (h Owner) In(s State) bool { return slices.ContainsFunc(s.Owners, h.Is) }
 
 // owners are the owners of all these states.
-func holders(states []State) (out []Holder) {
+func owners(states []State) (out []Owner) {
 	for _, s := range states {
-		if len(s.Holders) == 0 {
-			out = append(out, Holder{})
+		if len(s.Owners) == 0 {
+			out = append(out, Owner{})
 		}
-		out = append(out, s.Holders...)
+		out = append(out, s.Owners...)
 	}
 	return out
 }

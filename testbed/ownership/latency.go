@@ -14,51 +14,51 @@ import (
 // Latencies are the times from a container's placement to the first point of
 // telemetry that names it as its device's owner, sorted.
 type Latencies struct {
-	Said    []time.Duration // to the point's own time
-	Arrived []time.Duration // to its arrival: with what batches and the wire take
-	Worst   Placement       // of the longest of Reported
+	Reported []time.Duration // to the point's own time
+	Arrived  []time.Duration // to its arrival: with what batches and the wire take
+	Worst    Placement       // of the longest of Reported
 }
 
 // Latency measures them. A placement that no point names is not in it.
 func Latency(points []Point, placements []Placement) Latencies {
 	type key struct {
 		device string
-		holder Holder
+		owner  Owner
 	}
 	named := map[key][]*Point{}
 	for i := range points {
 		p := &points[i]
-		if p.Device == "" || p.Ended || p.Metric == names.GPUAllocation.Name || (p.Holder == Holder{}) {
+		if p.Device == "" || p.Ended || p.Metric == names.GPUAllocation.Name || (p.Owner == Owner{}) {
 			continue
 		}
-		k := key{p.Device, p.Holder}
-		k.holder.UID = ""
+		k := key{p.Device, p.Owner}
+		k.owner.UID = ""
 		named[k] = append(named[k], p)
 	}
 	var l Latencies
 	for _, placement := range placements {
-		k := key{placement.Device, placement.Holder}
-		k.holder.UID = ""
+		k := key{placement.Device, placement.Owner}
+		k.owner.UID = ""
 		for _, p := range named[k] { // in the order of arrival
 			if !p.Time.Before(placement.At) {
-				said := p.Time.Sub(placement.At)
-				if len(l.Said) == 0 || said > slices.Max(l.Said) {
+				reported := p.Time.Sub(placement.At)
+				if len(l.Reported) == 0 || reported > slices.Max(l.Reported) {
 					l.Worst = placement
 				}
-				l.Said = append(l.Said, said)
+				l.Reported = append(l.Reported, reported)
 				l.Arrived = append(l.Arrived, p.Arrived.Sub(placement.At))
 				break
 			}
 		}
 	}
-	slices.Sort(l.Said)
+	slices.Sort(l.Reported)
 	slices.Sort(l.Arrived)
 	return l
 }
 
 // In returns median and maximum, also as a multiple of an interval.
 func (l Latencies) In(interval time.Duration) string {
-	n := len(l.Said)
+	n := len(l.Reported)
 	if n == 0 {
 		return "first attributed point: no placement"
 	}
@@ -68,5 +68,5 @@ func (l Latencies) In(interval time.Duration) string {
 			median.Seconds(), float64(median)/float64(interval), largest.Seconds(), float64(largest)/float64(interval))
 	}
 	return fmt.Sprintf("first attributed point after placement, in brackets as a multiple of poll + collection (%v): its time %s; its arrival %s; %d placements, the slowest on node %s",
-		interval, of(l.Said), of(l.Arrived), n, l.Worst.Node)
+		interval, of(l.Reported), of(l.Arrived), n, l.Worst.Node)
 }

@@ -27,8 +27,8 @@ type Ledger struct {
 
 // State is what is true of a device.
 type State struct {
-	Node    string
-	Holders []Holder // none: it is free, or only its replicas are held
+	Node   string
+	Owners []Owner // none: it is free, or only its replicas are held
 	// Share is what each owner has of it, as gpu.allocation reports: 1, or 1/n.
 	Share float64
 	// Divided devices are held through their replicas or MIG instances, if at
@@ -37,7 +37,7 @@ type State struct {
 }
 
 func (s State) equal(o State) bool {
-	return s.Node == o.Node && s.Share == o.Share && s.Divided == o.Divided && slices.Equal(s.Holders, o.Holders)
+	return s.Node == o.Node && s.Share == o.Share && s.Divided == o.Divided && slices.Equal(s.Owners, o.Owners)
 }
 
 type span struct {
@@ -71,15 +71,15 @@ func (l *Ledger) Observe(before, after time.Time, devices map[string]State) {
 				continue
 			}
 			spans[n-1].to = after
-			if former := spans[n-1].state; len(former.Holders) > 0 && len(state.Holders) > 0 {
+			if former := spans[n-1].state; len(former.Owners) > 0 && len(state.Owners) > 0 {
 				// Given back before it was given away again.
 				free := state
-				free.Holders = nil
+				free.Owners = nil
 				spans = append(spans, span{from: from, to: after, state: free})
 			}
 		}
 		l.changed = after
-		state.Holders = slices.Clone(state.Holders)
+		state.Owners = slices.Clone(state.Owners)
 		l.devices[id] = append(spans, span{from: from, state: state})
 	}
 	for id, spans := range l.devices {
@@ -147,10 +147,10 @@ func (l *Ledger) between(device string, from, to time.Time) (now, former []State
 
 // lost reports whether a device was for a moment of a time not h's; of no one:
 // not free.
-func (l *Ledger) lost(device string, h Holder, from, to time.Time) bool {
+func (l *Ledger) lost(device string, h Owner, from, to time.Time) bool {
 	now, _, _ := l.between(device, from, to)
 	return slices.ContainsFunc(now, func(s State) bool {
-		if (h == Holder{}) {
+		if (h == Owner{}) {
 			return !s.free()
 		}
 		return !h.In(s)
@@ -161,7 +161,7 @@ func (l *Ledger) lost(device string, h Holder, from, to time.Time) bool {
 type Placement struct {
 	Device string
 	Node   string
-	Holder Holder
+	Owner  Owner
 	At     time.Time
 }
 
@@ -171,14 +171,14 @@ func (l *Ledger) Placements() []Placement {
 	defer l.mu.Unlock()
 	var out []Placement
 	for _, id := range slices.Sorted(maps.Keys(l.devices)) {
-		var before []Holder
+		var before []Owner
 		for _, s := range l.devices[id] {
-			for _, h := range s.state.Holders {
+			for _, h := range s.state.Owners {
 				if !slices.Contains(before, h) {
 					out = append(out, Placement{id, s.state.Node, h, s.from})
 				}
 			}
-			before = s.state.Holders
+			before = s.state.Owners
 		}
 	}
 	return out

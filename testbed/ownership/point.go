@@ -15,20 +15,20 @@ import (
 )
 
 // Owner is a container that holds a device. The zero value is no owner.
-type Holder struct {
+type Owner struct {
 	Namespace, Pod, Container string
 	UID                       string // of the pod; empty where it is not known
 }
 
 // Is reports whether both are the same container. A uid that one of them does
 // not know decides nothing.
-func (h Holder) Is(o Holder) bool {
+func (h Owner) Is(o Owner) bool {
 	return h.Namespace == o.Namespace && h.Pod == o.Pod && h.Container == o.Container &&
 		(h.UID == "" || o.UID == "" || h.UID == o.UID)
 }
 
-func (h Holder) String() string {
-	if h == (Holder{}) {
+func (h Owner) String() string {
+	if h == (Owner{}) {
 		return "nobody"
 	}
 	s := h.Namespace + "/" + h.Pod + "/" + h.Container
@@ -50,7 +50,7 @@ type Point struct {
 	Node    string
 	Device  string // hw.id; empty: not about a device
 	Parent  string // hw.parent; empty: a physical device
-	Holder  Holder
+	Owner   Owner
 	Service string
 	// Description is what the resource has about the device beside hw.id, "key=value"
 	// with a newline behind each: another one is another series.
@@ -94,7 +94,7 @@ func flatten(to []Point, md pmetric.Metrics, arrived time.Time, intern func(stri
 			Node:        get(names.K8sNodeName),
 			Parent:      get(names.HwParent),
 			Service:     get(names.ServiceName),
-			Holder: Holder{
+			Owner: Owner{
 				Namespace: get(names.K8sNamespaceName), Pod: get(names.K8sPodName),
 				Container: get(names.K8sContainerName), UID: get(names.K8sPodUID),
 			},

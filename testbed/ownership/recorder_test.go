@@ -57,8 +57,8 @@ func TestRecorder(t *testing.T) {
 	}
 	epoch := time.Unix(0, 0).UTC()
 	assert.Equal(t, []Point{
-		{Time: at(1), Metric: "hw.gpu.memory.usage", Node: "a", Device: "GPU-1", Parent: "GPU-0", Holder: ann, Service: "s", Description: "gpu.mig.profile=1g.5gb\n", Value: 7},
-		{Time: epoch, Metric: "hw.gpu.utilization", Node: "a", Parent: "GPU-0", Holder: ann, Service: "s", Description: "gpu.mig.profile=1g.5gb\n", Ended: true, Attributes: "hw.gpu.task=general\nz=last\n"},
+		{Time: at(1), Metric: "hw.gpu.memory.usage", Node: "a", Device: "GPU-1", Parent: "GPU-0", Owner: ann, Service: "s", Description: "gpu.mig.profile=1g.5gb\n", Value: 7},
+		{Time: epoch, Metric: "hw.gpu.utilization", Node: "a", Parent: "GPU-0", Owner: ann, Service: "s", Description: "gpu.mig.profile=1g.5gb\n", Ended: true, Attributes: "hw.gpu.task=general\nz=last\n"},
 		{Time: epoch, Metric: "hw.power", Value: .5},
 	}, points)
 	assert.Equal(t, "last", points[1].Attribute("z"))
@@ -73,12 +73,12 @@ func TestLatency(t *testing.T) {
 	l := Latency([]Point{
 		arrived(usage(10, ann), 10.5), arrived(allocation(10, 1, bob), 20), arrived(usage(30, bob), 33), arrived(usage(31, bob), 34),
 	}, []Placement{
-		{Device: "GPU-1", Holder: ann, At: at(10)}, {Device: "GPU-1", Holder: bob, At: at(30)}, {Device: "GPU-2", Holder: bob, At: at(30)},
+		{Device: "GPU-1", Owner: ann, At: at(10)}, {Device: "GPU-1", Owner: bob, At: at(30)}, {Device: "GPU-2", Owner: bob, At: at(30)},
 	})
 	assert.Equal(t, Latencies{
-		Said:    []time.Duration{0, 0},
-		Arrived: []time.Duration{500 * time.Millisecond, 3 * time.Second},
-		Worst:   Placement{Device: "GPU-1", Holder: ann, At: at(10)},
+		Reported: []time.Duration{0, 0},
+		Arrived:  []time.Duration{500 * time.Millisecond, 3 * time.Second},
+		Worst:    Placement{Device: "GPU-1", Owner: ann, At: at(10)},
 	}, l)
 	assert.Contains(t, l.In(2*time.Second), "its arrival median 3.00 s (1.50), max 3.00 s (1.50); 2 placements")
 	assert.Equal(t, "first attributed point: no placement", Latencies{}.In(time.Second))

@@ -25,7 +25,7 @@ type Endings struct {
 func (e *Endings) find(p *Point, format string, args ...any) {
 	if e.Faults++; e.Faults <= maxFindings {
 		e.Findings = append(e.Findings, fmt.Sprintf("%s %s of %s on %s, %s: %s",
-			p.Time.UTC().Format("15:04:05.000"), p.Metric, p.Device, p.Node, p.Holder, fmt.Sprintf(format, args...)))
+			p.Time.UTC().Format("15:04:05.000"), p.Metric, p.Device, p.Node, p.Owner, fmt.Sprintf(format, args...)))
 	}
 }
 
@@ -37,7 +37,7 @@ func (e Endings) String() string {
 // owner.
 type seriesKey struct {
 	node, device, metric, attributes string
-	holder                           Holder
+	owner                            Owner
 }
 
 // Follow goes along every series of a device, from owner to owner. The ledger
@@ -58,8 +58,8 @@ func Follow(points []Point, ledger *Ledger, interval time.Duration) Endings {
 		}
 		key := seriesKey{node: p.Node, device: p.Device, metric: p.Metric, attributes: p.Attributes}
 		if p.Metric == names.GPUAllocation.Name {
-			key.holder = p.Holder
-			key.holder.UID = ""
+			key.owner = p.Owner
+			key.owner.UID = ""
 			if !p.Ended && p.Time.After(newest[p.Node]) {
 				newest[p.Node] = p.Time
 			}
@@ -105,16 +105,16 @@ func (e *Endings) follow(points []*Point, ledger *Ledger) (*Point, bool) {
 		switch {
 		case live == nil:
 			e.Series++
-		case live.Time.Equal(p.Time) && p.Metric == names.GPUAllocation.Name && live.Holder.same(p.Holder) && live.Value == p.Value:
+		case live.Time.Equal(p.Time) && p.Metric == names.GPUAllocation.Name && live.Owner.same(p.Owner) && live.Value == p.Value:
 			e.Repeated++
 		case live.Time.Equal(p.Time):
-			e.find(p, "twice at one time, also of %s", live.Holder)
-		case live.same(p) && !ended.IsZero() && !ledger.lost(p.Device, live.Holder, live.Time, p.Time):
+			e.find(p, "twice at one time, also of %s", live.Owner)
+		case live.same(p) && !ended.IsZero() && !ledger.lost(p.Device, live.Owner, live.Time, p.Time):
 			e.find(p, "alive after its end at %s", ended.UTC().Format("15:04:05.000"))
 		case !live.same(p):
 			e.Series++
 			if ended.IsZero() {
-				e.find(p, "the series of %s has not ended", live.Holder)
+				e.find(p, "the series of %s has not ended", live.Owner)
 			}
 		}
 		live, ended = p, time.Time{}
@@ -123,10 +123,10 @@ func (e *Endings) follow(points []*Point, ledger *Ledger) (*Point, bool) {
 }
 
 // same reports whether two points of a device's metric are of one series.
-func (p *Point) same(o *Point) bool { return p.Holder.same(o.Holder) && p.Description == o.Description }
+func (p *Point) same(o *Point) bool { return p.Owner.same(o.Owner) && p.Description == o.Description }
 
 // same is the identity of an owner: the uid is no part of it.
-func (h Holder) same(o Holder) bool {
+func (h Owner) same(o Owner) bool {
 	return h.Namespace == o.Namespace && h.Pod == o.Pod && h.Container == o.Container
 }
 

@@ -15,10 +15,10 @@ func ends(p Point) Point {
 	return p
 }
 
-func end(second float64, h Holder) Point { return ends(usage(second, h)) }
+func end(second float64, h Owner) Point { return ends(usage(second, h)) }
 
 func TestFollow(t *testing.T) {
-	nobody := Holder{}
+	unowned := Owner{}
 	l := NewLedger() // ann has it, but for 50 to 51
 	for second, s := range []State{0: by(ann), 49: by(ann), 50: by(bob), 51: by(ann)} {
 		if second == 0 || second > 48 {
@@ -30,39 +30,39 @@ func TestFollow(t *testing.T) {
 		points []Point
 		series int
 		ended  int
-		says   string // empty: nothing is wrong
+		want   string // empty: nothing is wrong
 	}{
 		"handed over":                  {points: []Point{usage(1, ann), usage(2, ann), end(3, ann), usage(3, bob)}, series: 2, ended: 1},
 		"arrived in another order":     {points: []Point{usage(3, bob), usage(1, ann), end(3, ann)}, series: 2, ended: 1},
-		"free and again hers":          {points: []Point{usage(1, ann), end(2, ann), usage(2, nobody), end(3, nobody), usage(3, ann)}, series: 3, ended: 2},
-		"a new uid is the same series": {points: []Point{usage(1, ann), usage(2, Holder{Namespace: "n", Pod: "ann", Container: "c", UID: "7"})}, series: 1},
+		"free and again hers":          {points: []Point{usage(1, ann), end(2, ann), usage(2, unowned), end(3, unowned), usage(3, ann)}, series: 3, ended: 2},
+		"a new uid is the same series": {points: []Point{usage(1, ann), usage(2, Owner{Namespace: "n", Pod: "ann", Container: "c", UID: "7"})}, series: 1},
 		"the device is gone":           {points: []Point{usage(1, ann), end(2, ann)}, series: 1, ended: 1},
-		"not ended":                    {points: []Point{usage(1, ann), usage(2, bob)}, series: 2, says: "has not ended"},
-		"ended twice":                  {points: []Point{usage(1, ann), end(2, ann), end(2.5, ann), usage(3, bob)}, series: 2, ended: 1, says: "ended twice"},
-		"ended, but not alive":         {points: []Point{usage(1, ann), end(2, bob), end(3, ann), usage(3, bob)}, series: 2, ended: 0, says: "not alive"},
-		"alive after its end":          {points: []Point{usage(1, ann), end(2, ann), usage(3, ann)}, series: 1, ended: 1, says: "alive after its end"},
+		"not ended":                    {points: []Point{usage(1, ann), usage(2, bob)}, series: 2, want: "has not ended"},
+		"ended twice":                  {points: []Point{usage(1, ann), end(2, ann), end(2.5, ann), usage(3, bob)}, series: 2, ended: 1, want: "ended twice"},
+		"ended, but not alive":         {points: []Point{usage(1, ann), end(2, bob), end(3, ann), usage(3, bob)}, series: 2, ended: 0, want: "not alive"},
+		"alive after its end":          {points: []Point{usage(1, ann), end(2, ann), usage(3, ann)}, series: 1, ended: 1, want: "alive after its end"},
 		"described otherwise":          {points: []Point{usage(1, ann), end(2, ann), with(usage(2, ann), otherwise)}, series: 2, ended: 1},
-		"described, and not ended":     {points: []Point{usage(1, ann), with(usage(2, ann), otherwise)}, series: 2, says: "has not ended"},
+		"described, and not ended":     {points: []Point{usage(1, ann), with(usage(2, ann), otherwise)}, series: 2, want: "has not ended"},
 		"another's while nobody heard": {points: []Point{usage(48, ann), end(50, ann), usage(52, ann)}, series: 1, ended: 1},
-		"twice at one time":            {points: []Point{usage(1, ann), usage(1, ann)}, series: 1, says: "twice"},
+		"twice at one time":            {points: []Point{usage(1, ann), usage(1, ann)}, series: 1, want: "twice"},
 		"a snapshot sent again":        {points: []Point{allocation(1, 1, ann), allocation(1, 1, ann)}, series: 1},
-		"a snapshot that changed":      {points: []Point{allocation(1, 1, ann), allocation(1, .5, ann)}, series: 1, says: "twice"},
+		"a snapshot that changed":      {points: []Point{allocation(1, 1, ann), allocation(1, .5, ann)}, series: 1, want: "twice"},
 		"allocation: ended within an interval": {points: []Point{
 			allocation(1, 1, ann), allocation(2, 1, bob), ends(allocation(4, 1, ann)), allocation(5, 1, bob)}, series: 2, ended: 1},
-		"allocation: not ended":       {points: []Point{allocation(1, 1, ann), allocation(2, 1, bob), allocation(5, 1, bob)}, series: 2, says: "has not ended"},
+		"allocation: not ended":       {points: []Point{allocation(1, 1, ann), allocation(2, 1, bob), allocation(5, 1, bob)}, series: 2, want: "has not ended"},
 		"allocation: an interval ago": {points: []Point{allocation(1, 1, ann), allocation(4, 1, bob)}, series: 2},
-		"two holders at one time":     {points: []Point{usage(1, ann), usage(1, bob)}, series: 1, says: "twice"},
+		"two holders at one time":     {points: []Point{usage(1, ann), usage(1, bob)}, series: 1, want: "twice"},
 		"another service": {points: []Point{
-			with(usage(1, ann), func(p *Point) { p.Service = "s" }), end(2, ann), usage(2, bob)}, series: 2, says: "service"},
+			with(usage(1, ann), func(p *Point) { p.Service = "s" }), end(2, ann), usage(2, bob)}, series: 2, want: "service"},
 		"not about a device": {points: []Point{{Metric: "gpu.exporter.up", Time: at(1)}, {Metric: "gpu.exporter.up", Time: at(1)}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := Follow(tc.points, l, 3*time.Second)
-			if tc.says == "" {
+			if tc.want == "" {
 				assert.Zero(t, e.Faults, e.Findings)
 				assert.Equal(t, tc.ended, e.Ended)
 			} else if assert.NotEmpty(t, e.Findings) {
-				assert.Contains(t, e.Findings[0], tc.says)
+				assert.Contains(t, e.Findings[0], tc.want)
 			}
 			assert.Equal(t, tc.series, e.Series)
 		})

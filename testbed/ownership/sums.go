@@ -65,9 +65,9 @@ func CompareSums(points []Point, truth *Chronicle) Sums {
 				continue
 			}
 			s.Sums++
-			said, ok := "nothing is known of that time", false
+			reported, ok := "nothing is known of that time", false
 			for i := range moments {
-				if said = compare(batches[b][metric], moments[i][metric]); said == "" {
+				if reported = compare(batches[b][metric], moments[i][metric]); reported == "" {
 					ok = true
 					break
 				}
@@ -76,7 +76,7 @@ func CompareSums(points []Point, truth *Chronicle) Sums {
 				continue
 			}
 			if s.Wrong++; s.Wrong <= maxFindings {
-				s.Findings = append(s.Findings, fmt.Sprintf("%s %s of %s: %s", b.at.UTC().Format("15:04:05.000"), metric, b.node, said))
+				s.Findings = append(s.Findings, fmt.Sprintf("%s %s of %s: %s", b.at.UTC().Format("15:04:05.000"), metric, b.node, reported))
 			}
 		}
 	}

@@ -29,26 +29,26 @@ func TestCompareSums(t *testing.T) {
 	logical := with(usage(50, ann), func(p *Point) { p.Device, p.Parent = "GPU-1::0", "GPU-1" })
 	for name, tc := range map[string]struct {
 		points []Point
-		says   string
+		want   string
 	}{
 		"that second":                       {points: page(50, 50, 100)},
 		"the second before":                 {points: page(50, 49, 98)},
 		"the second after":                  {points: page(50.9, 51, 102)},
-		"two seconds off":                   {points: page(50, 48, 96), says: "GPU-1 has 48"},
-		"two seconds in one page":           {points: page(50, 49, 102), says: "in truth"},
-		"a device is missing":               {points: page(50, 50, 100)[:1], says: "GPU-2 is missing"},
-		"a device twice":                    {points: append(page(50, 50, 100), page(50, 50, 100)[0]), says: "in truth"},
+		"two seconds off":                   {points: page(50, 48, 96), want: "GPU-1 has 48"},
+		"two seconds in one page":           {points: page(50, 49, 102), want: "in truth"},
+		"a device is missing":               {points: page(50, 50, 100)[:1], want: "GPU-2 is missing"},
+		"a device twice":                    {points: append(page(50, 50, 100), page(50, 50, 100)[0]), want: "in truth"},
 		"logical devices are no part of it": {points: append(page(50, 50, 100), logical)},
-		"a device too much":                 {points: append(page(50, 50, 100), with(usage(50, ann), func(p *Point) { p.Device = "GPU-3" })), says: "too much"},
+		"a device too much":                 {points: append(page(50, 50, 100), with(usage(50, ann), func(p *Point) { p.Device = "GPU-3" })), want: "too much"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := CompareSums(tc.points, truth)
 			assert.Equal(t, 1, s.Batches)
 			assert.Equal(t, 1, s.Sums, "of what neither has there is no sum")
-			if tc.says == "" {
+			if tc.want == "" {
 				assert.Zero(t, s.Wrong, s.Findings)
 			} else if assert.Equal(t, 1, s.Wrong) {
-				assert.Contains(t, s.Findings[0], tc.says)
+				assert.Contains(t, s.Findings[0], tc.want)
 			}
 		})
 	}

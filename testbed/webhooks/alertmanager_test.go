@@ -72,7 +72,7 @@ func TestAlertmanagersTypesReadEveryBody(t *testing.T) {
 
 // Alertmanager itself, given alerts with these labels, annotations and times,
 // computes the same status, fingerprints, common labels and annotations.
-func TestAlertmanagerWouldSayTheSame(t *testing.T) {
+func TestAlertmanagerComputesTheSame(t *testing.T) {
 	tmpl, err := template.FromGlobs(nil)
 	require.NoError(t, err)
 	tmpl.ExternalURL = new(url.URL)

@@ -185,16 +185,16 @@ func (w *world) strike(b *testing.B, window, patience time.Duration) (deaths, xi
 	}
 	wg.Wait()
 	require.NoError(b, errors.Join(errs...))
-	for end := time.Now().Add(patience); time.Now().Before(end) && len(w.told()) < len(at); {
+	for end := time.Now().Add(patience); time.Now().Before(end) && len(w.arrivals()) < len(at); {
 		time.Sleep(time.Second)
 	}
-	told := w.told()
+	arrivals := w.arrivals()
 	for n, since := range at {
 		devices, err := w.fleet.Devices(node(n))
 		require.NoError(b, err)
-		arrived, ok := told[devices[0].UUID]
+		arrived, ok := arrivals[devices[0].UUID]
 		if n < services {
-			arrived, ok = told[service(n)]
+			arrived, ok = arrivals[service(n)]
 		}
 		require.True(b, ok, "nobody was told of %s", node(n))
 		took := arrived.Sub(since)
@@ -208,10 +208,10 @@ func (w *world) strike(b *testing.B, window, patience time.Duration) (deaths, xi
 	return deaths, xids
 }
 
-// told is when the first webhook about a service that is partial, or about an
+// arrivals is when the first webhook about a service that is partial, or about an
 // XID of a board, arrived.
-func (w *world) told() map[string]time.Time {
-	told := map[string]time.Time{}
+func (w *world) arrivals() map[string]time.Time {
+	arrivals := map[string]time.Time{}
 	for _, r := range w.sink.Received() {
 		var body struct {
 			Type string
@@ -231,9 +231,9 @@ func (w *world) told() map[string]time.Time {
 			about = body.Data.Resource["hw.id"]
 		}
 		name, ok := about.(string)
-		if _, before := told[name]; ok && !before {
-			told[name] = r.Time
+		if _, before := arrivals[name]; ok && !before {
+			arrivals[name] = r.Time
 		}
 	}
-	return told
+	return arrivals
 }

@@ -192,12 +192,12 @@ func (j *job) start(tb testing.TB) *process {
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	require.NoError(tb, err)
-	out, told, err := os.Pipe()
+	out, writer, err := os.Pipe()
 	require.NoError(tb, err)
-	cmd.Stdout = told
+	cmd.Stdout = writer
 	ended := make(chan error, 1)
 	require.NoError(tb, child.Start(cmd, func(err error) { ended <- err }))
-	require.NoError(tb, told.Close())
+	require.NoError(tb, writer.Close())
 	p := &process{pid: cmd.Process.Pid, lines: bufio.NewScanner(out)}
 	stopped := false
 	p.stop = func() {

@@ -112,7 +112,7 @@ func (d *demo) run(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, stopped)
 	}
-	d.say("stopped")
+	d.logf("stopped")
 	return stopped
 }
 
@@ -180,7 +180,7 @@ func (d *demo) introduce(c *collector.Collector) {
 
 func (d *demo) print(format string, args ...any) { fmt.Fprintf(d.out, format+"\n", args...) }
 
-// say prints a line with the time since the start in front.
-func (d *demo) say(format string, args ...any) {
+// logf prints a line with the time since the start in front.
+func (d *demo) logf(format string, args ...any) {
 	fmt.Fprintf(d.out, "%4ds  %s\n", int(time.Since(d.start).Seconds()), fmt.Sprintf(format, args...))
 }

@@ -73,7 +73,7 @@ func (d *demo) webhooks(seen uint64) uint64 {
 				what = strings.TrimSpace(body.Type + body.Action + " " + body.Data.State + ": " + body.Data.Message)
 			}
 		}
-		d.say("webhook at %s: %s", r.Path, what)
+		d.logf("webhook at %s: %s", r.Path, what)
 	}
 	return seen
 }
@@ -89,7 +89,7 @@ func (d *demo) audit(log *bufio.Reader, rest string) string {
 		}
 		if i := strings.Index(rest, "audit_type="); i >= 0 {
 			text, _, _ := strings.Cut(strings.TrimSpace(rest[i:]), "\t")
-			d.say("audit line: %s", text)
+			d.logf("audit line: %s", text)
 		}
 		rest = ""
 	}
@@ -105,9 +105,9 @@ func (d *demo) changes(ctx context.Context, c *collector.Collector, partial map[
 		if now := v == 1; now != partial[name] {
 			partial[name] = now
 			if now {
-				d.say("%s is PARTIAL: more than a quarter of its pods are silent", name)
+				d.logf("%s is PARTIAL: more than a quarter of its pods are silent", name)
 			} else {
-				d.say("%s is whole again", name)
+				d.logf("%s is whole again", name)
 			}
 		}
 	}
@@ -117,7 +117,7 @@ func (d *demo) changes(ctx context.Context, c *collector.Collector, partial map[
 func (d *demo) table(ctx context.Context, c *collector.Collector) {
 	families, err := c.Metrics(ctx)
 	if err != nil {
-		d.say("no metrics yet: %v", err)
+		d.logf("no metrics yet: %v", err)
 		return
 	}
 	utilization := byService(families["gpu_service_utilization_ratio"])
@@ -131,7 +131,7 @@ func (d *demo) table(ctx context.Context, c *collector.Collector) {
 		pods[name][collector.Label(m, "gpu_pod_state")] += collector.Value(m)
 	}
 	if len(pods) == 0 {
-		d.say("no service yet: no device with a pod has reported")
+		d.logf("no service yet: no device with a pod has reported")
 		return
 	}
 	names := make([]string, 0, len(pods))
@@ -139,10 +139,10 @@ func (d *demo) table(ctx context.Context, c *collector.Collector) {
 		names = append(names, name)
 	}
 	sort.Strings(names)
-	d.say("%-36s %11s %9s   %s", "service", "utilization", "power", "pods reporting / degraded / missing / warming")
+	d.logf("%-36s %11s %9s   %s", "service", "utilization", "power", "pods reporting / degraded / missing / warming")
 	for _, name := range names {
 		p := pods[name]
-		d.say("%-36s %11s %9s   %.0f / %.0f / %.0f / %.0f", name, show(utilization, name, "%.1f %%", 100), show(power, name, "%.0f W", 1),
+		d.logf("%-36s %11s %9s   %.0f / %.0f / %.0f / %.0f", name, show(utilization, name, "%.1f %%", 100), show(power, name, "%.0f W", 1),
 			p["reporting"], p["degraded"], p["missing"], p["warming"])
 	}
 }

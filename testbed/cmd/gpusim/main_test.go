@@ -97,7 +97,7 @@ func TestReplayServesFiles(t *testing.T) {
 	assert.Equal(t, "gpusim:   /page/metrics (and /metrics)", out[1])
 }
 
-func TestSaysWhatIsWrong(t *testing.T) {
+func TestErrorsNameTheCause(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()

@@ -121,7 +121,7 @@ func TestSinkRemembersTheLastThousand(t *testing.T) {
 	assert.LessOrEqual(t, len(s.Received()), sinkBytes/sinkBody)
 }
 
-func TestSinkAnswersAsTold(t *testing.T) {
+func TestSinkAnswersAsSet(t *testing.T) {
 	b := newSinkBench(t)
 	answer := func(body string, want int) {
 		t.Helper()

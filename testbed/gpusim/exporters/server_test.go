@@ -341,7 +341,7 @@ func TestTruthEqualsThePages(t *testing.T) {
 	}
 }
 
-func TestTakenPortIsSaidPlainly(t *testing.T) {
+func TestErrorOfATakenPort(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()

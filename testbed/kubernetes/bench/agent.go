@@ -106,7 +106,7 @@ func measureAgent(ctx context.Context, w *world, interval time.Duration, sends b
 	}
 	f := figures{"rss": used.rss, "most": used.most, "anon": used.anon, "core": 100 * used.core(), "samples": float64(n.samples)}
 	if sends {
-		if err := s.heard(); err != nil {
+		if err := s.reached(); err != nil {
 			return nil, err
 		}
 		if bytes == 0 {
@@ -159,7 +159,7 @@ func (w *world) gpuNode(ctx context.Context) (_ *gpuNode, err error) {
 	wait, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	err = c.Wait(wait, "8 devices held", func(context.Context) error {
-		if held := len(started.Truth().Holders); held != 8 {
+		if held := len(started.Truth().Owners); held != 8 {
 			return fmt.Errorf("%d devices are held", held)
 		}
 		return started.Err()

@@ -35,11 +35,11 @@ const (
 var (
 	// A pod is settled that was announced a while ago and is now; it is seen
 	// when a value that can be one is fresh.
-	settledPods = fmt.Sprintf(`group by (%s) (gpu_allocation and gpu_allocation offset %s)`, byPod, settling)
-	heardPods   = fmt.Sprintf(`avg by (%s) (hw_gpu_utilization_ratio{hw_gpu_task="general"} <= 1 and time() - timestamp(hw_gpu_utilization_ratio{hw_gpu_task="general"}) <= %g)`, byPod, staleness.Seconds())
+	settledPods   = fmt.Sprintf(`group by (%s) (gpu_allocation and gpu_allocation offset %s)`, byPod, settling)
+	reportingPods = fmt.Sprintf(`avg by (%s) (hw_gpu_utilization_ratio{hw_gpu_task="general"} <= 1 and time() - timestamp(hw_gpu_utilization_ratio{hw_gpu_task="general"}) <= %g)`, byPod, staleness.Seconds())
 
-	careful        = fmt.Sprintf(`avg by (%s) (%s and %s)`, byService, heardPods, settledPods)
-	carefulPartial = fmt.Sprintf(`count by (%[1]s) (%[2]s unless %[3]s) / count by (%[1]s) (%[2]s) > %[4]v`, byService, settledPods, heardPods, partialAbove)
+	careful        = fmt.Sprintf(`avg by (%s) (%s and %s)`, byService, reportingPods, settledPods)
+	carefulPartial = fmt.Sprintf(`count by (%[1]s) (%[2]s unless %[3]s) / count by (%[1]s) (%[2]s) > %[4]v`, byService, settledPods, reportingPods, partialAbove)
 )
 
 var correctnessColumns = []column{
@@ -90,7 +90,7 @@ func cause(err error) string {
 // contender answers for all services.
 type contender struct {
 	name string
-	ask  func(context.Context, time.Time) (map[string]said, error)
+	ask  func(context.Context, time.Time) (map[string]answer, error)
 }
 
 // stage is all that receives, and can be killed and started again.
@@ -196,12 +196,12 @@ func summaryGateway(to string) m {
 
 // contenders are those that can be asked, by their columns.
 func (s *stage) contenders() []contender {
-	query := func(server *atomic.Pointer[string], expression, label string) func(context.Context, time.Time) (map[string]said, error) {
-		return func(ctx context.Context, at time.Time) (map[string]said, error) {
+	query := func(server *atomic.Pointer[string], expression, label string) func(context.Context, time.Time) (map[string]answer, error) {
+		return func(ctx context.Context, at time.Time) (map[string]answer, error) {
 			means, err := vector(ctx, *server.Load(), expression, at, label)
-			out := map[string]said{}
+			out := map[string]answer{}
 			for service, mean := range means {
-				out[service] = said{mean: mean, there: true}
+				out[service] = answer{mean: mean, there: true}
 			}
 			return out, err
 		}
@@ -212,7 +212,7 @@ func (s *stage) contenders() []contender {
 		{"avg", query(&s.server, avgPushed, "service_name")},
 		{"pods", query(&s.server, podsPushed, "service_name")},
 		{"pulled", query(&s.scraper, podsPulled, "service")},
-		{"careful", func(ctx context.Context, at time.Time) (map[string]said, error) {
+		{"careful", func(ctx context.Context, at time.Time) (map[string]answer, error) {
 			out, err := withCare(ctx, at)
 			if err != nil {
 				return nil, err
@@ -303,7 +303,7 @@ func watchAnswers(ctx context.Context, begin time.Time, end time.Duration, servi
 		}
 		at := time.Now()
 		t := at.Sub(begin)
-		answers := make([]map[string]said, len(contenders))
+		answers := make([]map[string]answer, len(contenders))
 		errs := make([]error, len(contenders))
 		var asked sync.WaitGroup
 		for i, c := range contenders {

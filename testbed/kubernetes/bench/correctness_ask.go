@@ -77,18 +77,18 @@ func keep(into map[string]reading, service string, points pmetric.NumberDataPoin
 
 // ask returns the summary's answer. One that was not renewed for a staleness is no
 // answer: then the gateway is away.
-func (s *summaries) ask(_ context.Context, at time.Time) (map[string]said, error) {
+func (s *summaries) ask(_ context.Context, at time.Time) (map[string]answer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := map[string]said{}
+	out := map[string]answer{}
 	now := func(r reading) bool { return !r.ended && at.Sub(r.at) <= staleness }
 	for service, mean := range s.means {
 		state := s.states[service]
-		out[service] = said{mean: mean.value, there: now(mean), partial: now(state) && state.value == 1}
+		out[service] = answer{mean: mean.value, there: now(mean), partial: now(state) && state.value == 1}
 	}
 	for service, state := range s.states {
 		if _, ok := out[service]; !ok {
-			out[service] = said{partial: now(state) && state.value == 1}
+			out[service] = answer{partial: now(state) && state.value == 1}
 		}
 	}
 	return out, nil

@@ -12,9 +12,9 @@ import (
 // tolerance is how far a right answer may be from the truth.
 const tolerance = 0.005
 
-// said is what a contender reports about a service: nothing, a mean, and perhaps
+// answer is what a contender reports about a service: nothing, a mean, and perhaps
 // whether it is partial.
-type said struct {
+type answer struct {
 	mean    float64
 	there   bool
 	partial bool
@@ -30,7 +30,7 @@ const (
 )
 
 // judgeMean compares an answer with the truth.
-func judgeMean(truth float64, there bool, a said) ruling {
+func judgeMean(truth float64, there bool, a answer) ruling {
 	switch {
 	case !a.there && !there:
 		return right
@@ -48,11 +48,11 @@ type tally struct {
 	verdicts [3]int
 	off      float64 // the sum of the errors, each 0 to 1 …
 	measured int     // … of so many answers
-	partial  [2]struct{ asked, said int }
+	partial  [2]struct{ asked, reported int }
 }
 
 // add judges one answer.
-func (t *tally) add(truth float64, there, partial bool, a said) {
+func (t *tally) add(truth float64, there, partial bool, a answer) {
 	t.verdicts[judgeMean(truth, there, a)]++
 	if there && a.there {
 		off := math.Abs(a.mean - truth)
@@ -67,7 +67,7 @@ func (t *tally) add(truth float64, there, partial bool, a said) {
 	}
 	p.asked++
 	if a.partial {
-		p.said++
+		p.reported++
 	}
 }
 
@@ -88,7 +88,7 @@ func newProtocol() *protocol {
 }
 
 // add judges what one contender reported at a moment about a service.
-func (p *protocol) add(s *gpuService, t time.Duration, contender string, a said) {
+func (p *protocol) add(s *gpuService, t time.Duration, contender string, a answer) {
 	ph, ok := s.phaseAt(t)
 	if !ok {
 		return
@@ -106,7 +106,7 @@ func (p *protocol) add(s *gpuService, t time.Duration, contender string, a said)
 }
 
 // rows are a contender a column. Those without a partial state have no figure for it.
-func (p *protocol) rows(contenders []string, sayPartial map[string]bool) []named {
+func (p *protocol) rows(contenders []string, reportsPartial map[string]bool) []named {
 	var out []named
 	add := func(name string, figure func(contender string) float64) {
 		f := figures{}
@@ -128,13 +128,13 @@ func (p *protocol) rows(contenders []string, sayPartial map[string]bool) []named
 	}
 	for i, name := range []string{"reports partial while it is not, % of answers", "reports partial while it is, %"} {
 		add("**All faults**: "+name, func(c string) float64 {
-			asked, said := 0, 0
+			asked, reported := 0, 0
 			for _, of := range p.tallies {
-				if t := of[c]; t != nil && sayPartial[c] {
-					asked, said = asked+t.partial[i].asked, said+t.partial[i].said
+				if t := of[c]; t != nil && reportsPartial[c] {
+					asked, reported = asked+t.partial[i].asked, reported+t.partial[i].reported
 				}
 			}
-			return share(said, asked)
+			return share(reported, asked)
 		})
 	}
 	for _, fault := range p.faults {

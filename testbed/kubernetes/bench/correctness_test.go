@@ -22,25 +22,25 @@ import (
 
 func TestJudgeMean(t *testing.T) {
 	for name, test := range map[string]struct {
-		truth float64
-		there bool
-		said  said
-		want  ruling
+		truth  float64
+		there  bool
+		answer answer
+		want   ruling
 	}{
-		"the truth":              {0.3, true, said{mean: 0.3, there: true}, right},
-		"nearly":                 {0.3, true, said{mean: 0.3049, there: true}, right},
-		"a percentage":           {0.3, true, said{mean: 30, there: true}, wrong},
-		"a point off":            {0.3, true, said{mean: 0.31, there: true}, wrong},
-		"a point below":          {0.3, true, said{mean: 0.29, there: true}, wrong},
-		"NaN":                    {0.3, true, said{mean: math.NaN(), there: true}, wrong},
-		"blank":                  {0.3, true, said{mean: blankPercent / 100, there: true}, wrong},
-		"nothing":                {0.3, true, said{}, mute},
-		"0 where there is none":  {0, false, said{there: true}, wrong},
-		"none where there is 0":  {0, true, said{}, mute},
-		"none where is none":     {0, false, said{}, right},
-		"partial is no mean yet": {0.3, true, said{partial: true}, mute},
+		"the truth":              {0.3, true, answer{mean: 0.3, there: true}, right},
+		"nearly":                 {0.3, true, answer{mean: 0.3049, there: true}, right},
+		"a percentage":           {0.3, true, answer{mean: 30, there: true}, wrong},
+		"a point off":            {0.3, true, answer{mean: 0.31, there: true}, wrong},
+		"a point below":          {0.3, true, answer{mean: 0.29, there: true}, wrong},
+		"NaN":                    {0.3, true, answer{mean: math.NaN(), there: true}, wrong},
+		"blank":                  {0.3, true, answer{mean: blankPercent / 100, there: true}, wrong},
+		"nothing":                {0.3, true, answer{}, mute},
+		"0 where there is none":  {0, false, answer{there: true}, wrong},
+		"none where there is 0":  {0, true, answer{}, mute},
+		"none where is none":     {0, false, answer{}, right},
+		"partial is no mean yet": {0.3, true, answer{partial: true}, mute},
 	} {
-		assert.Equal(t, test.want, judgeMean(test.truth, test.there, test.said), name)
+		assert.Equal(t, test.want, judgeMean(test.truth, test.there, test.answer), name)
 	}
 }
 
@@ -57,9 +57,9 @@ func TestProtocolRows(t *testing.T) {
 	p := newProtocol()
 	for at := time.Duration(0); at < 25*time.Second; at += time.Second {
 		mean, there := s.truth(at)
-		p.add(s, at, "good", said{mean: mean, there: there, partial: at >= 12*time.Second})
-		p.add(s, at, "old", said{mean: 0.8, there: true})
-		p.add(s, at, "mute", said{})
+		p.add(s, at, "good", answer{mean: mean, there: there, partial: at >= 12*time.Second})
+		p.add(s, at, "old", answer{mean: 0.8, there: true})
+		p.add(s, at, "mute", answer{})
 	}
 	rows := map[string]figures{}
 	for _, n := range p.rows([]string{"good", "old", "mute", "absent"}, map[string]bool{"good": true}) {
@@ -196,7 +196,7 @@ func TestPagesAndBatches(t *testing.T) {
 	for _, s := range services {
 		for _, p := range s.pods {
 			for _, at := range []time.Duration{0, fleetSettled, fleetSettled + settling, second.from, second.from + settling, end - 1} {
-				_, told := p.value(at)
+				_, readable := p.value(at)
 				text, up := p.page(at)
 				samples := 0
 				for _, rm := range p.batch(at, time.Now()).ResourceMetrics().All() {
@@ -214,7 +214,7 @@ func TestPagesAndBatches(t *testing.T) {
 						lines++
 					}
 				}
-				if p.life.has(at) && told {
+				if p.life.has(at) && readable {
 					assert.True(t, up && samples > 0, "%s at %v", p.name, at)
 				}
 				assert.Equal(t, samples, lines, "%s at %v", p.name, at)
@@ -249,15 +249,15 @@ func TestSummariesAsk(t *testing.T) {
 	require.NoError(t, err)
 	defer s.Close()
 	at := time.Now()
-	ask := func(at time.Time) said {
+	ask := func(at time.Time) answer {
 		answers, err := s.ask(t.Context(), at)
 		require.NoError(t, err)
 		return answers["chat"]
 	}
-	assert.Equal(t, said{}, ask(at))
+	assert.Equal(t, answer{}, ask(at))
 	sendSummary(t, s, at, 0.4, false)
 	sendSummary(t, s, at.Add(-cadence), 0.9, false) // late
-	assert.Equal(t, said{0.4, true, true}, ask(at))
+	assert.Equal(t, answer{0.4, true, true}, ask(at))
 	assert.False(t, ask(at.Add(staleness+1)).there)
 	sendSummary(t, s, at.Add(cadence), 0, true)
 	got := ask(at.Add(cadence))
@@ -287,7 +287,7 @@ func TestVector(t *testing.T) {
 func TestWatchAnswersNeedsAnswers(t *testing.T) {
 	services := []*gpuService{{name: "s", phases: []phase{{fault: "f", span: span{0, ever}}}}}
 	services[0].pod(level{0, 0.5})
-	silent := contender{"silent", func(context.Context, time.Time) (map[string]said, error) { return nil, errors.New("away") }}
+	silent := contender{"silent", func(context.Context, time.Time) (map[string]answer, error) { return nil, errors.New("away") }}
 	_, err := watchAnswers(t.Context(), time.Now().Add(-fleetSettled), fleetSettled+2*askEvery, services, []contender{silent})
 	assert.ErrorContains(t, err, "silent answered nothing: away")
 }

@@ -69,7 +69,7 @@ func (g *gpuDevice) utilization(t time.Duration) (value float64) {
 }
 
 // readable reports whether a reading of it can be had.
-func (g *gpuDevice) told(t time.Duration) bool { return !g.silent.has(t) && !g.blank.has(t) }
+func (g *gpuDevice) readable(t time.Duration) bool { return !g.silent.has(t) && !g.blank.has(t) }
 
 // gpuPod is a pod with a node and an agent of its own.
 type gpuPod struct {
@@ -86,10 +86,10 @@ func (p *gpuPod) settledAt(t time.Duration) bool {
 }
 
 // value is the mean over those of its devices that can be read.
-func (p *gpuPod) value(t time.Duration) (mean float64, told bool) {
+func (p *gpuPod) value(t time.Duration) (mean float64, readable bool) {
 	sum, n := 0.0, 0
 	for i := range p.gpus {
-		if g := &p.gpus[i]; g.told(t) {
+		if g := &p.gpus[i]; g.readable(t) {
 			sum, n = sum+g.utilization(t), n+1
 		}
 	}
@@ -119,7 +119,7 @@ type gpuService struct {
 func (s *gpuService) truth(t time.Duration) (mean float64, there bool) {
 	sum, n := 0.0, 0
 	for _, p := range s.pods {
-		if v, told := p.value(t); told && p.settledAt(t) {
+		if v, readable := p.value(t); readable && p.settledAt(t) {
 			sum, n = sum+v, n+1
 		}
 	}
@@ -135,7 +135,7 @@ func (s *gpuService) partial(t time.Duration) bool {
 	for _, p := range s.pods {
 		if p.settledAt(t) {
 			all++
-			if _, told := p.value(t); !told {
+			if _, readable := p.value(t); !readable {
 				missing++
 			}
 		}

@@ -83,7 +83,7 @@ func measureGrowth(ctx context.Context, w *world, nodes int, everything, scaleOu
 		return nil, err
 	}
 	if scaleOut {
-		if err := s.heard(); err != nil {
+		if err := s.reached(); err != nil {
 			return nil, err
 		}
 	}

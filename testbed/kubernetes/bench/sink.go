@@ -61,7 +61,7 @@ func (s *sink) close() {
 }
 
 // reached fails where nothing arrived: then what was measured did nothing.
-func (s *sink) heard() error {
+func (s *sink) reached() error {
 	if s.calls.Load() == 0 {
 		return fmt.Errorf("nothing arrived at %s or %s", s.otlp, s.write)
 	}

@@ -24,7 +24,7 @@ func testFleetReachesSink(t *testing.T, http bool) {
 	s, err := newSink()
 	require.NoError(t, err)
 	defer s.close()
-	assert.Error(t, s.heard())
+	assert.Error(t, s.reached())
 	endpoint := s.otlp
 	if http {
 		endpoint = "http://" + s.write + "/v1/metrics"
@@ -37,7 +37,7 @@ func testFleetReachesSink(t *testing.T, http bool) {
 	sender.Stop()
 	counts := sender.Counts()
 	assert.Zero(t, counts.Failed, sender.LastError())
-	require.NoError(t, s.heard())
+	require.NoError(t, s.reached())
 	assert.GreaterOrEqual(t, s.calls.Load(), counts.Sent)
 	assert.Greater(t, s.bytes.Load(), 1000*counts.Sent)
 	_, err = fleet.Start(endpoint, template, 0, time.Second)

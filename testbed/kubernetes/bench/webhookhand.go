@@ -79,12 +79,12 @@ func (h *handing) times() map[string]time.Time {
 
 // repeat hands over again what lasts, every so often, until ctx ends.
 func (h *handing) repeat(ctx context.Context, n notifier, every time.Duration) {
-	said := map[string]time.Time{} // when last
+	sent := map[string]time.Time{} // when last
 	for sleep(ctx, time.Second) == nil {
 		var due []notice
 		h.mu.Lock()
 		for _, one := range h.taken {
-			last, ok := said[one.id]
+			last, ok := sent[one.id]
 			if !ok {
 				last = one.at
 			}
@@ -97,7 +97,7 @@ func (h *handing) repeat(ctx context.Context, n notifier, every time.Duration) {
 			continue // those that were not taken are due again
 		}
 		for _, one := range due {
-			said[one.id] = time.Now()
+			sent[one.id] = time.Now()
 		}
 	}
 }

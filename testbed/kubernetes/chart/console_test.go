@@ -117,7 +117,7 @@ func (c console) events(ctx context.Context, name string) ([]string, error) {
 	if err := c.json(ctx, 8480, "/api/v1/events?limit=100&name="+url.QueryEscape(name), &answer); err != nil {
 		return nil, err
 	}
-	told := []string{}
+	out := []string{}
 	for i := len(answer.Events) - 1; i >= 0; i-- {
 		e := answer.Events[i]
 		about := ""
@@ -126,9 +126,9 @@ func (c console) events(ctx context.Context, name string) ([]string, error) {
 				about = *part
 			}
 		}
-		told = append(told, about+": "+e.State)
+		out = append(out, about+": "+e.State)
 	}
-	return told, nil
+	return out, nil
 }
 
 // query asks the store, over its whole memory, for one number.

@@ -109,7 +109,7 @@ func TestDay(t *testing.T) {
 		})
 		assert.Equal(t, secret, w.secret(t, "otelcol-gpu-token"), "the token is kept")
 		w.wholeAgain(gateway)
-		w.told(gateway, names.EventXID, "gpu-a: raised")
+		w.waitForEvents(gateway, names.EventXID, "gpu-a: raised")
 		w.neverPartial(gateway)
 	})
 	if testing.Short() {
@@ -121,14 +121,14 @@ func TestDay(t *testing.T) {
 		w.kubectl(t, "rollout", "status", "statefulset/otelcol-gpu-gateway", "--timeout=2m")
 		w.wholeAgain(gateway)
 		w.neverPartial(gateway)
-		w.told(gateway, names.EventXID, "gpu-a: raised")
+		w.waitForEvents(gateway, names.EventXID, "gpu-a: raised")
 	})
 	step("the gateway is unreachable for a while", func(t *testing.T) {
-		said := map[string]int{} // before
+		before := map[string]int{} // length of each log
 		for _, pod := range w.podsOf(t, "agent") {
 			log, err := w.log(release, pod.Name)
 			require.NoError(t, err)
-			said[pod.Name] = len(log)
+			before[pod.Name] = len(log)
 		}
 		address := w.runner.ServiceAddress(release, "otelcol-gpu-gateway", 4317)
 		w.kubectl(t, "scale", "statefulset/otelcol-gpu-gateway", "--replicas=0")
@@ -141,35 +141,35 @@ func TestDay(t *testing.T) {
 		})
 		w.xid(b, "chat")
 		w.eventually("the agents' logs say who does not answer", func(ctx context.Context) error {
-			for name, before := range said {
+			for name, length := range before {
 				log, err := w.log(release, name)
 				if err != nil {
 					return err
 				}
-				said := log[before:]
-				if !strings.Contains(said, "Exporting failed. Will retry the request after interval") || !strings.Contains(said, address) {
-					return errors.New(name + " says nothing")
+				written := log[length:]
+				if !strings.Contains(written, "Exporting failed. Will retry the request after interval") || !strings.Contains(written, address) {
+					return errors.New(name + " logs nothing")
 				}
 			}
 			return nil
 		})
 		w.kubectl(t, "scale", "statefulset/otelcol-gpu-gateway", "--replicas=1")
 		w.wholeAgain(gateway)
-		w.told(gateway, names.EventXID, "gpu-a: raised", "gpu-b: raised")
+		w.waitForEvents(gateway, names.EventXID, "gpu-a: raised", "gpu-b: raised")
 		w.neverPartial(gateway)
 	})
 	step("a node is lost", func(t *testing.T) {
 		w.runner.PowerOff("gpu-b")
 		b.Stop()
-		w.told(gateway, names.EventServicePartial, "chat: raised")
+		w.waitForEvents(gateway, names.EventServicePartial, "chat: raised")
 		s, err := gateway.service(t.Context(), "chat")
 		require.NoError(t, err)
 		assert.Contains(t, s.Attention, "partial")
-		w.told(gateway, names.EventNodeLost, "gpu-b: raised")
+		w.waitForEvents(gateway, names.EventNodeLost, "gpu-b: raised")
 		// The operator takes it out of the cluster; its pods come up elsewhere.
 		require.NoError(t, w.DeleteNode(t.Context(), "gpu-b"))
 		w.wholeAgain(gateway)
-		w.told(gateway, names.EventServicePartial, "chat: raised", "chat: cleared")
+		w.waitForEvents(gateway, names.EventServicePartial, "chat: raised", "chat: cleared")
 	})
 	w.uninstalled(t, h, before)
 }
@@ -270,19 +270,19 @@ func (w *world) neverPartial(c console) {
 		require.NoError(w.t, err)
 		assert.Zero(w.t, most, "%s was partial", s)
 	}
-	told, err := c.events(w.t.Context(), names.EventServicePartial)
+	got, err := c.events(w.t.Context(), names.EventServicePartial)
 	require.NoError(w.t, err)
-	assert.Empty(w.t, told)
+	assert.Empty(w.t, got)
 }
 
-// told waits until exactly these events of a name were received, and looks again
+// waitForEvents waits until exactly these events of a name were received, and looks again
 // after some evaluations.
-func (w *world) told(c console, name string, want ...string) {
+func (w *world) waitForEvents(c console, name string, want ...string) {
 	w.t.Helper()
 	same := func(ctx context.Context) error {
-		told, err := c.events(ctx, name)
-		if err == nil && !assert.ObjectsAreEqual(want, told) {
-			err = fmt.Errorf("told: %v", told)
+		got, err := c.events(ctx, name)
+		if err == nil && !assert.ObjectsAreEqual(want, got) {
+			err = fmt.Errorf("received: %v", got)
 		}
 		return err
 	}

@@ -54,10 +54,10 @@ func newHelm(t *testing.T, name, kubeconfig string) helm {
 func (h helm) run(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, h.path, args...)
 	cmd.Dir, cmd.Env = root, h.env
-	var out, said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &said
+	var out, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &stderr
 	if err := cmd.Run(); err != nil {
-		return out.String(), errors.New(h.name + " " + args[0] + ": " + err.Error() + "\n" + said.String() + out.String())
+		return out.String(), errors.New(h.name + " " + args[0] + ": " + err.Error() + "\n" + stderr.String() + out.String())
 	}
 	return out.String(), nil
 }

@@ -18,7 +18,7 @@ func (w *world) obstacles(t *testing.T) {
 	for _, h := range []helm{newHelm(t, "helm3", w.AdminKubeconfig()), newHelm(t, "helm4", w.AdminKubeconfig())} {
 		for _, o := range []struct {
 			name, namespace, values string
-			says                    []string // none: it is installed
+			want                    []string // none: it is installed
 		}{
 			{"an agent in a restricted namespace", "restricted", "",
 				[]string{"agent.podResources", "the namespace restricted enforces the pod security level restricted", "kubectl label --overwrite namespace restricted"}},
@@ -34,12 +34,12 @@ func (w *world) obstacles(t *testing.T) {
 			t.Run(h.name+"/"+o.name, func(t *testing.T) {
 				args := append([]string{"install", release, "charts/otelcol-gpu", "--namespace", o.namespace, "--dry-run=server"}, valuesArgs(t, o.values)...)
 				_, err := h.run(t.Context(), args...)
-				if o.says == nil {
+				if o.want == nil {
 					require.NoError(t, err)
 					return
 				}
 				require.Error(t, err)
-				for _, part := range o.says {
+				for _, part := range o.want {
 					assert.Contains(t, err.Error(), part)
 				}
 			})

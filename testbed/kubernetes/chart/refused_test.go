@@ -17,7 +17,7 @@ func TestRefused(t *testing.T) {
 	both := helms(t)
 	for _, r := range []struct {
 		values string
-		says   []string
+		want   []string
 	}{
 		// What contradicts.
 		{"clusterName: ''", []string{"clusterName", "it is empty", "--set clusterName=NAME"}},
@@ -140,7 +140,7 @@ func TestRefused(t *testing.T) {
 				if !assert.Error(t, err, h.name) {
 					continue
 				}
-				for _, part := range r.says {
+				for _, part := range r.want {
 					assert.Contains(t, err.Error(), part, h.name)
 				}
 			}

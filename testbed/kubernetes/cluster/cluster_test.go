@@ -165,7 +165,7 @@ func TestCluster(t *testing.T) {
 	})
 }
 
-func TestStartSaysWhyItFails(t *testing.T) {
+func TestStartErrors(t *testing.T) {
 	t.Run("no programs", func(t *testing.T) {
 		_, err := Start(t.Context(), Options{Binaries: t.TempDir()})
 		require.ErrorIs(t, err, fs.ErrNotExist)

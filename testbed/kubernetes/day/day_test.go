@@ -116,8 +116,8 @@ func (w *world) whole() (out []ownership.Point) {
 	return out
 }
 
-// untrue records that the exporter of a node had a frozen page since a time.
-func (w *world) untrue(n *member, from time.Time) {
+// exclude records that the exporter of a node had a frozen page since a time.
+func (w *world) exclude(n *member, from time.Time) {
 	w.excluded = append(w.excluded, ownership.Silence{Node: n.Name(), From: from, Until: time.Now().Add(slack)})
 }
 
@@ -128,7 +128,7 @@ func (w *world) stepDeploy() {
 	w.settle(quiet{})
 	services := map[string]int{}
 	for _, s := range w.ledger.Now() {
-		for _, h := range s.Holders {
+		for _, h := range s.Owners {
 			p, ok := w.sees(n, h)
 			require.True(w.t, ok)
 			services[p.Service]++
@@ -138,9 +138,9 @@ func (w *world) stepDeploy() {
 }
 
 // sees is the newest telemetry of an owner.
-func (w *world) sees(n *member, h ownership.Holder) (ownership.Point, bool) {
+func (w *world) sees(n *member, h ownership.Owner) (ownership.Point, bool) {
 	for key, p := range w.latest.points {
-		if key.node == n.Name() && key.metric == names.GPUMemoryUsage.Name && p.Holder.Is(h) {
+		if key.node == n.Name() && key.metric == names.GPUMemoryUsage.Name && p.Owner.Is(h) {
 			return p, true
 		}
 	}
@@ -181,8 +181,8 @@ func (w *world) stepReplaced() {
 	w.held(n, 3)
 	w.eventually("the new pod's uid", func(context.Context) error {
 		w.latest.update(w)
-		if p, ok := w.sees(n, ownership.Holder{Namespace: namespace, Pod: "db-0", Container: "main", UID: string(again)}); !ok || p.Holder.UID == "" {
-			return fmt.Errorf("last: %s", p.Holder)
+		if p, ok := w.sees(n, ownership.Owner{Namespace: namespace, Pod: "db-0", Container: "main", UID: string(again)}); !ok || p.Owner.UID == "" {
+			return fmt.Errorf("last: %s", p.Owner)
 		}
 		return nil
 	})

@@ -59,7 +59,7 @@ func (l *latest) update(w *world) {
 }
 
 // reported is the newest point of a metric that is not about a device.
-func (w *world) said(n *member, metric names.Metric) (ownership.Point, bool) {
+func (w *world) reported(n *member, metric names.Metric) (ownership.Point, bool) {
 	w.latest.update(w)
 	p, ok := w.latest.points[latestKey{n.Name(), "", metric.Name}]
 	return p, ok
@@ -70,7 +70,7 @@ func (w *world) waitFor(n *member, metric names.Metric, value float64) {
 	w.t.Helper()
 	from := time.Now()
 	w.eventually(fmt.Sprintf("%s of %s is %v", metric.Name, n.Name(), value), func(context.Context) error {
-		if p, ok := w.said(n, metric); !ok || p.Value != value || p.Time.Before(from) {
+		if p, ok := w.reported(n, metric); !ok || p.Value != value || p.Time.Before(from) {
 			return fmt.Errorf("last: %v at %v", p.Value, p.Time)
 		}
 		return nil
@@ -119,13 +119,13 @@ func (w *world) agrees(id string, state ownership.State, since time.Time, q quie
 		p, err := newest(names.GPUAllocation)
 		switch {
 		case err != nil:
-		case len(state.Holders) == 0 && (p.Value != 0 || p.Holder != ownership.Holder{}),
-			len(state.Holders) == 1 && (p.Value == 0 || !p.Holder.In(state)):
-			err = fmt.Errorf("allocation of %s: %s with %v, it is %v", id, p.Holder, p.Value, state.Holders)
+		case len(state.Owners) == 0 && (p.Value != 0 || p.Owner != ownership.Owner{}),
+			len(state.Owners) == 1 && (p.Value == 0 || !p.Owner.In(state)):
+			err = fmt.Errorf("allocation of %s: %s with %v, it is %v", id, p.Owner, p.Value, state.Owners)
 		}
 		errs = append(errs, err)
 	}
-	if (!replica || len(state.Holders) > 0) && !silent(q.telemetry) {
+	if (!replica || len(state.Owners) > 0) && !silent(q.telemetry) {
 		metric := names.GPUMemoryUsage
 		if replica {
 			metric = names.GPUUtilization
@@ -133,8 +133,8 @@ func (w *world) agrees(id string, state ownership.State, since time.Time, q quie
 		p, err := newest(metric)
 		switch {
 		case err != nil:
-		case len(state.Holders) != 1 && p.Holder != ownership.Holder{}, len(state.Holders) == 1 && !p.Holder.In(state):
-			err = fmt.Errorf("telemetry of %s: %s, it is %v", id, p.Holder, state.Holders)
+		case len(state.Owners) != 1 && p.Owner != ownership.Owner{}, len(state.Owners) == 1 && !p.Owner.In(state):
+			err = fmt.Errorf("telemetry of %s: %s, it is %v", id, p.Owner, state.Owners)
 		}
 		errs = append(errs, err)
 	}

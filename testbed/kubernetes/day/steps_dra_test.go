@@ -66,9 +66,9 @@ func (w *world) stepAdmin() {
 	pod.Spec.Containers[0].Resources.Claims = []corev1.ResourceClaim{{Name: "all"}}
 	w.pod("monitor", pod)
 	w.eventually("the kubelet lists the monitor's devices", func(context.Context) error {
-		for _, holders := range n.Truth().Holders {
-			if !slices.ContainsFunc(holders, func(h kubelet.Holder) bool { return h.Claim == adminClaim }) {
-				return fmt.Errorf("%v", holders)
+		for _, owners := range n.Truth().Owners {
+			if !slices.ContainsFunc(owners, func(h kubelet.Owner) bool { return h.Claim == adminClaim }) {
+				return fmt.Errorf("%v", owners)
 			}
 		}
 		return nil

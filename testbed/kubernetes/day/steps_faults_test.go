@@ -31,7 +31,7 @@ func (w *world) passes(metric names.Metric, until time.Time, nodes ...*member) {
 	w.eventually(metric.Name+" goes on", func(context.Context) error {
 		w.latest.update(w)
 		for id, s := range states {
-			if p, ok := w.latest.points[latestKey{s.Node, id, metric.Name}]; len(s.Holders) > 0 && (!ok || p.Time.Before(until)) {
+			if p, ok := w.latest.points[latestKey{s.Node, id, metric.Name}]; len(s.Owners) > 0 && (!ok || p.Time.Before(until)) {
 				return fmt.Errorf("last of %s at %v", id, p.Time)
 			}
 		}
@@ -65,8 +65,8 @@ func (w *world) stepKubeletHangs() {
 		w.latest.update(w)
 		for id, s := range states {
 			p := w.latest.points[latestKey{n.Name(), id, names.GPUMemoryUsage.Name}]
-			if len(s.Holders) > 0 && (p.Holder != ownership.Holder{}) {
-				return fmt.Errorf("%s: %s", id, p.Holder)
+			if len(s.Owners) > 0 && (p.Owner != ownership.Owner{}) {
+				return fmt.Errorf("%s: %s", id, p.Owner)
 			}
 			last = p.Time
 		}
@@ -120,6 +120,6 @@ func (w *world) stepExporterStale() {
 	w.settle(quiet{})
 	_, err = n.Fleet().EndFault(frozen.ID)
 	require.NoError(w.t, err)
-	w.untrue(n, from)
+	w.exclude(n, from)
 	w.scale("llama", 2)
 }

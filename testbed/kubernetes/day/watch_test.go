@@ -58,7 +58,7 @@ func (n *member) states(ledger *ownership.Ledger, to map[string]ownership.State)
 	devices, truth, replicas := n.Devices(), n.Truth(), int(n.replicas.Load())
 	for _, d := range devices {
 		of := func(id string, share float64) ownership.State {
-			return ownership.State{Node: n.Name(), Holders: holdersOf(truth.Holders[id]), Share: share}
+			return ownership.State{Node: n.Name(), Owners: ownersOf(truth.Owners[id]), Share: share}
 		}
 		if d.MIG != nil {
 			to[d.GPU.UUID] = ownership.State{Node: n.Name(), Divided: true}
@@ -76,13 +76,13 @@ func (n *member) states(ledger *ownership.Ledger, to map[string]ownership.State)
 	}
 }
 
-func holdersOf(list []kubelet.Holder) (out []ownership.Holder) {
+func ownersOf(list []kubelet.Owner) (out []ownership.Owner) {
 	for _, h := range list {
 		if h.Claim != adminClaim {
-			out = append(out, ownership.Holder{Namespace: h.Pod.Namespace, Pod: h.Pod.Name, Container: h.Container, UID: h.Pod.UID})
+			out = append(out, ownership.Owner{Namespace: h.Pod.Namespace, Pod: h.Pod.Name, Container: h.Container, UID: h.Pod.UID})
 		}
 	}
-	slices.SortFunc(out, func(a, b ownership.Holder) int { return cmp.Compare(a.String(), b.String()) })
+	slices.SortFunc(out, func(a, b ownership.Owner) int { return cmp.Compare(a.String(), b.String()) })
 	return slices.Compact(out)
 }
 

@@ -185,7 +185,7 @@ func (w *world) held(n *member, want int) {
 		n.states(w.ledger, states)
 		held := 0
 		for _, s := range states {
-			held += min(len(s.Holders), 1)
+			held += min(len(s.Owners), 1)
 		}
 		if truth := n.Truth(); held != want || len(truth.Unserved) > 0 {
 			return fmt.Errorf("%d are, unserved: %v", held, truth.Unserved)

@@ -20,14 +20,14 @@ import (
 type events struct {
 	*otlp.Server
 
-	mu   sync.Mutex
-	said map[string][]string // states of gpu.service.partial by service, in order
-	xids []string            // who reported which XID, and the owner of the GPU
+	mu     sync.Mutex
+	states map[string][]string // states of gpu.service.partial by service, in order
+	xids   []string            // who reported which XID, and the owner of the GPU
 }
 
 func recordEvents(t *testing.T) *events {
 	t.Helper()
-	e := &events{said: map[string][]string{}}
+	e := &events{states: map[string][]string{}}
 	var err error
 	e.Server, err = otlp.Serve("127.0.0.1:0", otlp.Handler{Logs: e.take})
 	require.NoError(t, err)
@@ -50,7 +50,7 @@ func (e *events) take(_ context.Context, ld plog.Logs) error {
 					continue
 				}
 				state, _ := r.Attributes().Get(names.GPUEventState)
-				e.said[service.AsString()] = append(e.said[service.AsString()], state.AsString())
+				e.states[service.AsString()] = append(e.states[service.AsString()], state.AsString())
 			}
 		}
 	}
@@ -76,14 +76,14 @@ func (e *events) ofXIDs() []string {
 func (e *events) of(service string) []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return append([]string{}, e.said[service]...)
+	return append([]string{}, e.states[service]...)
 }
 
 // all is how many were reported of all services.
 func (e *events) all() (n int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, states := range e.said {
+	for _, states := range e.states {
 		n += len(states)
 	}
 	return n

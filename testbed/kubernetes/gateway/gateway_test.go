@@ -55,13 +55,13 @@ func TestGateway(t *testing.T) {
 			}
 			return errors.New("none yet")
 		})
-		assert.Zero(t, w.events.all(), "nothing was partial: %v", w.events.said)
+		assert.Zero(t, w.events.all(), "nothing was partial: %v", w.events.states)
 	})
 
 	t.Run("killed while all is well", func(t *testing.T) {
 		w.t = t
 		w.restarted(func(first map[string]float64) { assert.Equal(t, 0., first["chat"]) }, whole)
-		assert.Zero(t, w.events.all(), "nothing was ever partial: %v", w.events.said)
+		assert.Zero(t, w.events.all(), "nothing was ever partial: %v", w.events.states)
 	})
 
 	t.Run("an exporter goes down", func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestGateway(t *testing.T) {
 		from := w.out.Len()
 		w.nodes[1].down.Store(true)
 		w.wait("chat is partial", from, func(s map[string]service) error { return s["chat"].is(1, 2, 2) })
-		w.told("chat", "raised")
+		w.waitForStates("chat", "raised")
 		// Prometheus has it too, under the service's name.
 		families, err := w.gateway.Metrics(t.Context())
 		require.NoError(t, err)
@@ -86,16 +86,16 @@ func TestGateway(t *testing.T) {
 		w.restarted(func(first map[string]float64) { assert.Equal(t, 1., first["chat"], "never reported as whole") },
 			func(s map[string]service) error { return s["chat"].is(1, 2, 2) })
 		w.evaluations(3) // each of them would raise
-		assert.Equal(t, before, w.events.all(), "nothing is told again: %v", w.events.said)
+		assert.Equal(t, before, w.events.all(), "nothing is told again: %v", w.events.states)
 	})
 	t.Run("the exporter is back", func(t *testing.T) {
 		w.t = t
 		from := w.out.Len()
 		w.nodes[1].down.Store(false)
 		w.wait("all services are whole", from, whole)
-		w.told("chat", "raised", "cleared")
+		w.waitForStates("chat", "raised", "cleared")
 		w.evaluations(3)
-		for service := range w.events.said {
+		for service := range w.events.states {
 			assert.Equal(t, []string{"raised", "cleared"}, w.events.of(service), service)
 		}
 	})
@@ -262,12 +262,12 @@ func (w *world) evaluations(n int) {
 	})
 }
 
-// told waits until exactly these states were reported of a service.
-func (w *world) told(service string, states ...string) {
+// waitForStates waits until exactly these states were reported of a service.
+func (w *world) waitForStates(service string, states ...string) {
 	w.t.Helper()
 	w.eventually(fmt.Sprintf("%s is %v", service, states), func(context.Context) error {
-		if said := w.events.of(service); !assert.ObjectsAreEqual(states, said) {
-			return fmt.Errorf("reported: %v", said)
+		if got := w.events.of(service); !assert.ObjectsAreEqual(states, got) {
+			return fmt.Errorf("reported: %v", got)
 		}
 		return nil
 	})
@@ -282,8 +282,8 @@ func (w *world) calledBy(from int) (agents, gateway map[string]string) {
 		case p.Ended:
 		case p.Metric == names.PodState.Name:
 			gateway[p.Attribute(names.K8sPodName)] = p.Service
-		case p.Metric == names.GPUUtilization.Name && p.Holder.Pod != "":
-			agents[p.Holder.Pod] = p.Service
+		case p.Metric == names.GPUUtilization.Name && p.Owner.Pod != "":
+			agents[p.Owner.Pod] = p.Service
 		}
 	}
 	return agents, gateway
@@ -294,7 +294,7 @@ func (w *world) calledBy(from int) (agents, gateway map[string]string) {
 func (w *world) routes(t *testing.T) {
 	type series struct {
 		metric, device, attributes string
-		holder                     ownership.Holder
+		owner                      ownership.Owner
 		time                       time.Time
 		ended                      bool
 	}
@@ -305,7 +305,7 @@ func (w *world) routes(t *testing.T) {
 				continue
 			}
 			metrics[p.Metric]++
-			s := series{p.Metric, p.Device, p.Attributes, p.Holder, p.Time, p.Ended}
+			s := series{p.Metric, p.Device, p.Attributes, p.Owner, p.Time, p.Ended}
 			// gpu_allocation repeats a snapshot, with its time, when one follows
 			// a change closely.
 			if seen[s]++; seen[s] == 2 && p.Device != "" && p.Metric != names.GPUAllocation.Name {

@@ -84,7 +84,7 @@ func TestAgentAndServiceIdentityAgree(t *testing.T) {
 		p, err = client.CoreV1().Pods("inference").Update(t.Context(), p, metav1.UpdateOptions{})
 		require.NoError(t, err)
 		a.agree(t, []corev1.Pod{*p})
-		p.Annotations = labels{said: "changed again"}
+		p.Annotations = labels{annotation: "changed again"}
 		p, err = client.CoreV1().Pods("inference").Update(t.Context(), p, metav1.UpdateOptions{})
 		require.NoError(t, err)
 		a.agree(t, []corev1.Pod{*p})

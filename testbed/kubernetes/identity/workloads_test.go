@@ -20,14 +20,14 @@ import (
 )
 
 const (
-	said     = "resource.opentelemetry.io/service.name"
-	instance = "app.kubernetes.io/instance"
-	app      = "app.kubernetes.io/name"
-	lws      = "leaderworkerset.sigs.k8s.io/name"
-	ray      = "ray.io/cluster"
-	jobset   = "jobset.sigs.k8s.io/jobset-name"
-	kubeflow = "training.kubeflow.org/job-name"
-	volcano  = "volcano.sh/job-name"
+	annotation = "resource.opentelemetry.io/service.name"
+	instance   = "app.kubernetes.io/instance"
+	app        = "app.kubernetes.io/name"
+	lws        = "leaderworkerset.sigs.k8s.io/name"
+	ray        = "ray.io/cluster"
+	jobset     = "jobset.sigs.k8s.io/jobset-name"
+	kubeflow   = "training.kubeflow.org/job-name"
+	volcano    = "volcano.sh/job-name"
 )
 
 // namespaces are where pods are created.
@@ -49,10 +49,10 @@ var metas = map[string]meta{
 	"name":         {labels: labels{app: "the-name", "app": "not-this"}},
 	"no-instance":  {labels: labels{instance: "", app: "the-name"}},
 	"no-name":      {labels: labels{app: ""}},
-	"said":         {labels: labels{instance: "the-instance", lws: "the-lws"}, annotations: labels{said: "Größe des Modells / 模型"}},
-	"said-empty":   {labels: labels{instance: "the-instance"}, annotations: labels{said: ""}},
-	"said-blank":   {annotations: labels{said: " \n"}},
-	"said-long":    {annotations: labels{said: strings.Repeat("long ", 1000)}},
+	"said":         {labels: labels{instance: "the-instance", lws: "the-lws"}, annotations: labels{annotation: "Größe des Modells / 模型"}},
+	"said-empty":   {labels: labels{instance: "the-instance"}, annotations: labels{annotation: ""}},
+	"said-blank":   {annotations: labels{annotation: " \n"}},
+	"said-long":    {annotations: labels{annotation: strings.Repeat("long ", 1000)}},
 	"lws":          {labels: labels{lws: "the-lws", ray: "the-ray", jobset: "the-jobset", kubeflow: "the-kubeflow", volcano: "the-volcano", app: "kuberay"}},
 	"ray":          {labels: labels{ray: "the-ray", jobset: "the-jobset", kubeflow: "the-kubeflow", volcano: "the-volcano", app: "kuberay"}},
 	"jobset":       {labels: labels{jobset: "the-jobset", kubeflow: "the-kubeflow", volcano: "the-volcano", instance: "release"}},

@@ -184,7 +184,7 @@ func (n *Node) Reconfigure(ctx context.Context, layout map[int][]string) error {
 		changed[g.Index] = !slices.Equal(profiles, layout[g.Index])
 	}
 	for _, d := range n.Devices() {
-		if held := truth.Holders[d.HWID]; changed[d.GPU.Index] && len(held) > 0 {
+		if held := truth.Owners[d.HWID]; changed[d.GPU.Index] && len(held) > 0 {
 			return fmt.Errorf("node %s: %s is held by %v: its layout cannot change", n.opts.Name, d.HWID, held)
 		}
 	}

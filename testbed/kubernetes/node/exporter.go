@@ -31,7 +31,7 @@ type exporter struct {
 
 // startExporter starts the GPUs of a node and its exporter.
 func startExporter(o Options) (*exporter, error) {
-	kubernetes := !o.HideHolders
+	kubernetes := !o.HideOwners
 	layouts := map[string][]string{}
 	for index, profiles := range o.MIG {
 		layouts[strconv.Itoa(index)] = profiles
@@ -74,13 +74,13 @@ func (e *exporter) devices() ([]Device, error) {
 }
 
 // show lets the GPUs work for those who hold them, which the exporter shows.
-func (e *exporter) show(pods []*corev1.Pod, devices inventory, holders map[string][]kubelet.Holder) error {
+func (e *exporter) show(pods []*corev1.Pod, devices inventory, owners map[string][]kubelet.Owner) error {
 	type who struct {
 		pod       kubelet.Pod
 		container string
 	}
 	slots := map[who][]string{}
-	for _, id := range slices.Sorted(maps.Keys(holders)) {
+	for _, id := range slices.Sorted(maps.Keys(owners)) {
 		device, ok := devices.find(id)
 		if !ok {
 			continue // a device that is no more
@@ -90,7 +90,7 @@ func (e *exporter) show(pods []*corev1.Pod, devices inventory, holders map[strin
 			slot += "::" + replica
 		}
 		// Of the owners of a shared claim the exporter knows one.
-		by := who{holders[id][0].Pod, holders[id][0].Container}
+		by := who{owners[id][0].Pod, owners[id][0].Container}
 		slots[by] = append(slots[by], slot)
 	}
 	var exported []gpusim.Pod

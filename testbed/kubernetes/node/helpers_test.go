@@ -39,8 +39,8 @@ func start(t *testing.T, c *cluster.Cluster, o Options) *Node {
 
 // names of the pods that hold something, sorted.
 func names(n *Node) (out []string) {
-	for _, holders := range n.Truth().Holders {
-		for _, h := range holders {
+	for _, owners := range n.Truth().Owners {
+		for _, h := range owners {
 			out = append(out, h.Pod.Name)
 		}
 	}
@@ -68,8 +68,8 @@ func (w *world) wait(n *Node, held int) {
 	w.t.Helper()
 	w.eventually(fmt.Sprintf("%d devices held", held), func(context.Context) error {
 		truth := n.Truth()
-		if len(truth.Holders) != held || len(truth.Unserved) > 0 {
-			return fmt.Errorf("held: %v, unserved: %v", truth.Holders, truth.Unserved)
+		if len(truth.Owners) != held || len(truth.Unserved) > 0 {
+			return fmt.Errorf("held: %v, unserved: %v", truth.Owners, truth.Unserved)
 		}
 		return n.Err()
 	})

@@ -34,9 +34,9 @@ type Options struct {
 	// Fields are those of the exporter's page, as gpusim names them.
 	Fields string
 	// HideOwners leaves pods out of the exporter's labels.
-	HideHolders bool
-	Kubelet     kubelet.Options
-	Seed        uint64 // of what differs between nodes by chance; 0 is derived from the name
+	HideOwners bool
+	Kubelet    kubelet.Options
+	Seed       uint64 // of what differs between nodes by chance; 0 is derived from the name
 }
 
 // Node is a simulated node. Its methods may be called concurrently.
@@ -70,7 +70,7 @@ func Start(ctx context.Context, c *cluster.Cluster, o Options) (_ *Node, err err
 	}
 	n := &Node{opts: o, cluster: c, kubelet: kubelet.New(o.Kubelet), replicas: max(o.TimeSlicing, 1),
 		pool:      &pool{client: c.Client(), node: o.Name},
-		decisions: decisions{failures: map[kubelet.Pod]error{}, holders: map[string][]kubelet.Holder{}}}
+		decisions: decisions{failures: map[kubelet.Pod]error{}, owners: map[string][]kubelet.Owner{}}}
 	defer func() {
 		if err != nil {
 			n.Stop()

@@ -37,9 +37,9 @@ func TestNode(t *testing.T) {
 		w := w.in(t)
 		w.deploy("web", "plugin", 3, "nvidia.com/gpu", 1)
 		w.wait(plugin, 3)
-		holders := plugin.Truth().Holders
+		owners := plugin.Truth().Owners
 		pods := map[string]string{}
-		for id, h := range holders {
+		for id, h := range owners {
 			require.Len(t, h, 1)
 			assert.Equal(t, "nvidia.com/gpu", h[0].Resource)
 			pods[id] = h[0].Pod.Name
@@ -65,7 +65,7 @@ func TestNode(t *testing.T) {
 
 	t.Run("a kubelet that restarts knows who has what, and what it missed", func(t *testing.T) {
 		w := w.in(t)
-		before := plugin.Truth().Holders
+		before := plugin.Truth().Owners
 		plugin.StopKubelet()
 		assert.NoFileExists(t, plugin.Socket())
 		w.scale("web", 1)
@@ -76,10 +76,10 @@ func TestNode(t *testing.T) {
 			}
 			return err
 		})
-		assert.Equal(t, before, plugin.Truth().Holders, "a kubelet that is down decides nothing")
+		assert.Equal(t, before, plugin.Truth().Owners, "a kubelet that is down decides nothing")
 		require.NoError(t, plugin.StartKubelet())
 		w.wait(plugin, 1)
-		for id, h := range plugin.Truth().Holders {
+		for id, h := range plugin.Truth().Owners {
 			assert.Equal(t, before[id], h)
 		}
 		w.eventually("the API says so", func(context.Context) error {
@@ -127,7 +127,7 @@ func TestNode(t *testing.T) {
 		w.deploy("small", "plugin", 2, "nvidia.com/mig-1g.10gb", 1)
 		w.wait(plugin, 2)
 		gpu := plugin.Devices()[0].GPU
-		truth := plugin.Truth().Holders
+		truth := plugin.Truth().Owners
 		assert.ElementsMatch(t, []string{
 			fmt.Sprintf("%s/%d", gpu.UUID, gpu.Instances[2].ID), fmt.Sprintf("%s/%d", gpu.UUID, gpu.Instances[3].ID),
 		}, slices.Collect(maps.Keys(truth)))
@@ -146,7 +146,7 @@ func TestNode(t *testing.T) {
 		require.NoError(t, plugin.SetTimeSlicing(t.Context(), 2))
 		w.deploy("shared", "plugin", 8, "nvidia.com/gpu", 1)
 		w.wait(plugin, 8)
-		for id := range plugin.Truth().Holders {
+		for id := range plugin.Truth().Owners {
 			assert.Regexp(t, `^GPU-[0-9a-f-]{36}::[01]$`, id)
 		}
 		require.NoError(t, plugin.Err())
@@ -162,7 +162,7 @@ func TestNode(t *testing.T) {
 		require.NoError(t, plugin.SetTimeSlicing(t.Context(), 2))
 		w.deploy("late", "plugin", 7, "nvidia.com/gpu", 1)
 		w.eventually("the exporter cannot show it", func(context.Context) error {
-			if held := plugin.Truth().Holders; len(held) != 8 || plugin.Err() == nil {
+			if held := plugin.Truth().Owners; len(held) != 8 || plugin.Err() == nil {
 				return fmt.Errorf("%v, held: %v", plugin.Err(), held)
 			}
 			return nil
@@ -218,7 +218,7 @@ func TestNode(t *testing.T) {
 		w.podWithClaim("claiming", "one-gpu")
 		w.wait(dra, 1)
 		claimed := w.dynamicResources(dra)
-		for id, h := range dra.Truth().Holders {
+		for id, h := range dra.Truth().Owners {
 			assert.Equal(t, "claiming", h[0].Pod.Name)
 			assert.Equal(t, Driver, h[0].Resource)
 			assert.Equal(t, map[string]string{w.sliceDevice("dra", id): "claiming"}, claimed)
@@ -239,7 +239,7 @@ func TestNode(t *testing.T) {
 		name := fmt.Sprintf("gpu-1-mig-3g40gb-%d-%d", instance.ProfileID, instance.Start)
 		assert.Equal(t, map[string]string{name: "claiming"}, w.dynamicResources(dra))
 		assert.Equal(t, name, w.sliceDevice("dra", instance.UUID))
-		assert.Contains(t, dra.Truth().Holders, fmt.Sprintf("%s/%d", gpu.UUID, instance.ID))
+		assert.Contains(t, dra.Truth().Owners, fmt.Sprintf("%s/%d", gpu.UUID, instance.ID))
 		w.deletePod("claiming", 30)
 		w.wait(dra, 0)
 		require.NoError(t, dra.Reconfigure(t.Context(), nil))
@@ -249,7 +249,7 @@ func TestNode(t *testing.T) {
 		w := w.in(t)
 		w.deploy("extended", "dra", 2, "nvidia.com/gpu", 1)
 		w.wait(dra, 2)
-		for _, h := range dra.Truth().Holders {
+		for _, h := range dra.Truth().Owners {
 			assert.Equal(t, Driver, h[0].Resource)
 			assert.NotEmpty(t, h[0].Claim)
 		}
@@ -262,11 +262,11 @@ func TestNode(t *testing.T) {
 	t.Run("the day is on record", func(t *testing.T) {
 		last := map[string]int{}
 		for _, change := range dra.History() {
-			last[change.HWID] = len(change.Holders)
+			last[change.HWID] = len(change.Owners)
 		}
 		assert.Len(t, last, 3, "two GPUs and a MIG device")
-		for id, holders := range last {
-			assert.Zero(t, holders, id)
+		for id, owners := range last {
+			assert.Zero(t, owners, id)
 		}
 	})
 }

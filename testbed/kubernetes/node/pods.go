@@ -137,16 +137,16 @@ func (n *Node) reconcile() {
 
 // publishDecisions keeps what the kubelet has decided, and lets the exporter show it.
 func (n *Node) publishDecisions(pods []*corev1.Pod, failures map[kubelet.Pod]error) {
-	decided := n.kubelet.Holders()
+	decided := n.kubelet.Owners()
 	n.mu.Lock()
 	devices := n.devices
 	n.mu.Unlock()
 	err := n.exporter.show(pods, devices, decided)
-	holders := map[string][]kubelet.Holder{}
+	owners := map[string][]kubelet.Owner{}
 	for id, h := range decided {
-		holders[devices.hwID(id)] = h
+		owners[devices.hwID(id)] = h
 	}
-	n.record(time.Now(), holders, failures, err)
+	n.record(time.Now(), owners, failures, err)
 }
 
 // admit gives a pod what its containers ask for. Devices that it has already

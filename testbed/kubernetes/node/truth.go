@@ -17,7 +17,7 @@ type Truth struct {
 	// Owners by hw.id, as telemetry names devices: GPU-<uuid>, for a MIG
 	// instance GPU-<uuid>/<GPU instance id>, for a replica <device>::<n>. A device
 	// that is not there is free.
-	Holders map[string][]kubelet.Holder
+	Owners map[string][]kubelet.Owner
 	// Unserved are pods that did not get what they ask for, and why. They are
 	// tried again at every change.
 	Unserved map[kubelet.Pod]error
@@ -25,9 +25,9 @@ type Truth struct {
 
 // Change is a device that changed hands.
 type Change struct {
-	Time    time.Time
-	HWID    string
-	Holders []kubelet.Holder // from then on; none: free
+	Time   time.Time
+	HWID   string
+	Owners []kubelet.Owner // from then on; none: free
 }
 
 // decisions are what the kubelet of a node decided. Its methods may be called at the
@@ -35,7 +35,7 @@ type Change struct {
 type decisions struct {
 	mu        sync.Mutex // guards what follows
 	failures  map[kubelet.Pod]error
-	holders   map[string][]kubelet.Holder // by hw.id, as the history has it last
+	owners    map[string][]kubelet.Owner // by hw.id, as the history has it last
 	history   []Change
 	exportErr error
 }
@@ -44,7 +44,7 @@ type decisions struct {
 func (d *decisions) Truth() Truth {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return Truth{Holders: maps.Clone(d.holders), Unserved: maps.Clone(d.failures)}
+	return Truth{Owners: maps.Clone(d.owners), Unserved: maps.Clone(d.failures)}
 }
 
 // History lists every change since the start, oldest first.
@@ -63,19 +63,19 @@ func (d *decisions) Err() error {
 
 // record keeps who has what at a time, by hw.id, which pods did not get what they ask
 // for, and why the exporter does not show it.
-func (d *decisions) record(now time.Time, holders map[string][]kubelet.Holder, failures map[kubelet.Pod]error, exportErr error) {
+func (d *decisions) record(now time.Time, owners map[string][]kubelet.Owner, failures map[kubelet.Pod]error, exportErr error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.failures, d.exportErr = failures, exportErr
-	for hwID, h := range holders {
-		if !slices.Equal(h, d.holders[hwID]) {
-			d.history = append(d.history, Change{Time: now, HWID: hwID, Holders: h})
+	for hwID, h := range owners {
+		if !slices.Equal(h, d.owners[hwID]) {
+			d.history = append(d.history, Change{Time: now, HWID: hwID, Owners: h})
 		}
 	}
-	for hwID := range d.holders {
-		if len(holders[hwID]) == 0 {
+	for hwID := range d.owners {
+		if len(owners[hwID]) == 0 {
 			d.history = append(d.history, Change{Time: now, HWID: hwID})
 		}
 	}
-	d.holders = holders
+	d.owners = owners
 }

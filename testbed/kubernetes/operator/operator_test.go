@@ -33,10 +33,10 @@ func TestFields(t *testing.T) {
 			}
 			cmd := exec.CommandContext(t.Context(), "bin/clients/helm4/helm", args...)
 			cmd.Dir = root
-			var said bytes.Buffer
-			cmd.Stderr = &said
+			var stderr bytes.Buffer
+			cmd.Stderr = &stderr
 			text, err := cmd.Output()
-			require.NoError(t, err, "%s (run scripts/kubernetes-clients)", said.String())
+			require.NoError(t, err, "%s (run scripts/kubernetes-clients)", stderr.String())
 			read := 0
 			for _, document := range strings.Split(string(text), "\n---\n") {
 				var meta struct{ APIVersion, Kind string }

@@ -143,7 +143,7 @@ func (n *node) check(ref slotRef, whole bool) error {
 
 // owners are the pods that hold a device or instance at second k, of those
 // that have come and not gone: the one that came last, or those that share it.
-func (n *node) holders(ref slotRef, k int64) []holding {
+func (n *node) owners(ref slotRef, k int64) []holding {
 	var out []holding
 	consider := func(p *Pod, slots []heldSlot) {
 		for _, s := range slots {
@@ -176,7 +176,7 @@ func (n *node) holders(ref slotRef, k int64) []holding {
 // slot is the activity of one row at second k and the pods that hold it, each
 // with its part of that activity.
 func (b *board) slot(position int, k int64) (activity, []holding) {
-	held := b.node.holders(slotRef{b.index, position}, k)
+	held := b.node.owners(slotRef{b.index, position}, k)
 	for i := range held {
 		h := &held[i]
 		h.activity = b.work(position, h.replica, h.pod, k)
@@ -239,10 +239,10 @@ func share(held []holding) activity {
 // the same for all when none computes.
 func (h *holding) part(r *reading) float64 {
 	switch {
-	case len(r.holders) == 1:
+	case len(r.owners) == 1:
 		return 1
 	case r.util > 0:
 		return h.util / r.util
 	}
-	return 1 / float64(len(r.holders))
+	return 1 / float64(len(r.owners))
 }
