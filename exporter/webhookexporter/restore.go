@@ -11,6 +11,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/send"
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/spool"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
 )
 
 // restorer resumes the deliveries that an earlier process left.
@@ -45,7 +46,7 @@ func (x *restorer) deliveries(found []*delivery.Delivery) {
 			continue
 		}
 		if r == nil {
-			rec := d.Record(now)
+			rec := d.Record(eventrecord.NewID(), now)
 			rec.Receiver = d.Endpoint
 			rec.MaxAttempts = x.retry.Attempts()
 			rec.Outcome, rec.ErrorType = audit.Dropped, audit.ErrorConfig
@@ -74,13 +75,12 @@ func (x *restorer) resume(d *delivery.Delivery, r *dispatch.Dispatcher, recorded
 	next, known := recorded[was.Record]
 	d.Next = next
 	if !known {
-		rec := d.Record(was.Started)
+		rec := d.Record(was.Record, was.Started)
 		rec.Receiver = d.Endpoint
 		if r != nil {
 			r.Endpoint().Describe(rec)
 			d.Next = x.retry.After(&d.State, audit.ErrorInterrupted, 0, 0, now)
 		}
-		rec.ID = was.Record
 		rec.Attempt, rec.MaxAttempts = d.Attempts, x.retry.Attempts()
 		rec.BodySHA256, rec.BodySize = was.BodySHA256, was.BodySize
 		rec.Outcome, rec.ErrorType = audit.Failed, audit.ErrorInterrupted

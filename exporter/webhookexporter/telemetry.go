@@ -72,11 +72,12 @@ func count(tb *metadata.TelemetryBuilder, rec *audit.Record) {
 	if rec.ErrorType != audit.ErrorNone {
 		attrs = append(attrs, attribute.String(names.ErrorType, string(rec.ErrorType)))
 	}
+	option := metric.WithAttributeSet(attribute.NewSet(attrs...))
 	if rec.Attempt > 0 {
-		tb.ExporterWebhookAttempts.Add(context.Background(), 1, metric.WithAttributes(attrs...))
+		tb.ExporterWebhookAttempts.Add(context.Background(), 1, option)
 	}
 	if rec.NextAttempt.IsZero() {
-		tb.ExporterWebhookDeliveries.Add(context.Background(), int64(len(rec.Events)), metric.WithAttributes(attrs...))
+		tb.ExporterWebhookDeliveries.Add(context.Background(), int64(len(rec.Events)), option)
 	}
 }
 

@@ -124,12 +124,11 @@ func (d *Delivery) WebhookID() string {
 	return webhookID(d.Parts[0].ID)
 }
 
-// Record starts an audit record of the delivery, without the fields of the
-// endpoint.
-func (d *Delivery) Record(now time.Time) *audit.Record {
+// Record starts the audit record of this id, without the fields of the endpoint.
+func (d *Delivery) Record(id string, now time.Time) *audit.Record {
 	first := d.Parts[0]
 	rec := &audit.Record{
-		ID:        eventrecord.NewID(),
+		ID:        id,
 		Time:      now.UTC(),
 		WebhookID: d.WebhookID(),
 		TraceID:   first.TraceID,

@@ -18,6 +18,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/send"
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/spool"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
 )
 
 // Shared is what all endpoints have in common. It does not change after the first
@@ -228,7 +229,7 @@ func (r *Dispatcher) Put(d *delivery.Delivery) {
 
 // Refuse gives up a delivery that was never accepted.
 func (r *Dispatcher) Refuse(d *delivery.Delivery, why audit.ErrorType) {
-	rec := d.Record(time.Now())
+	rec := d.Record(eventrecord.NewID(), time.Now())
 	r.Endpoint().Describe(rec)
 	rec.MaxAttempts = r.Retry.Attempts()
 	rec.Outcome, rec.ErrorType = audit.Dropped, why

@@ -60,7 +60,7 @@ type Sender interface {
 // record, and what is stored changes after the record is written: whenever the
 // process ends, the attempt has its record, now or after the next start.
 func NewChain(ep *endpoint.Endpoint, transport http.RoundTripper, o Options) Sender {
-	var s Sender = transportSender{ep, transport, o.UserAgent}
+	var s Sender = transportSender{ep, ep.URL.String(), transport, o.UserAgent}
 	s = timeoutSender{ep.Timeout, s}
 	s = signingSender{ep.Signer, s}
 	s = retrySender{&o.Retry, o.Last, s}
@@ -113,9 +113,9 @@ type auditSender struct {
 
 func (s auditSender) Send(ctx context.Context, a *Attempt) Result {
 	a.time = time.Now().UTC()
-	rec := a.Record(a.time)
+	rec := a.Record(a.id, a.time)
 	s.endpoint.Describe(rec)
-	rec.ID, rec.Attempt, rec.MaxAttempts, rec.NotStored = a.id, a.Attempts, s.maxAttempts, a.notStored
+	rec.Attempt, rec.MaxAttempts, rec.NotStored = a.Attempts, s.maxAttempts, a.notStored
 	rec.BodySHA256, rec.BodySize = a.Intent.BodySHA256, a.Intent.BodySize
 	rec.SignatureKeyIDs = s.endpoint.Signer.KeyIDs
 
@@ -150,8 +150,10 @@ type answerSender struct {
 func (s answerSender) Send(ctx context.Context, a *Attempt) Result {
 	res := s.next.Send(ctx, a)
 	res.Gone = res.errorType == audit.ErrorGone && s.disable()
-	if until := pauseUntil(res, time.Now()); !until.IsZero() {
-		s.pause(until)
+	if limitsRate(res.status) {
+		if until := pauseUntil(res, time.Now()); !until.IsZero() {
+			s.pause(until)
+		}
 	}
 	return res
 }
@@ -165,7 +167,7 @@ type retrySender struct {
 
 func (s retrySender) Send(ctx context.Context, a *Attempt) Result {
 	res := s.next.Send(ctx, a)
-	if !s.last(a.Delivery) {
+	if res.errorType != audit.ErrorNone && !s.last(a.Delivery) {
 		res.Next = s.policy.After(&a.State, res.errorType, res.status, res.retryAfter, time.Now())
 	}
 	return res

@@ -39,13 +39,14 @@ type RoundTripper interface {
 // http.Client, so nothing follows a redirect or keeps a cookie.
 type transportSender struct {
 	endpoint  *endpoint.Endpoint
+	url       string // of the endpoint
 	transport http.RoundTripper
 	userAgent string
 }
 
 func (s transportSender) Send(ctx context.Context, a *Attempt) Result {
 	t := newTrace(a.started)
-	req, err := http.NewRequestWithContext(t.attach(ctx), http.MethodPost, s.endpoint.URL.String(), bytes.NewReader(a.body))
+	req, err := http.NewRequestWithContext(t.attach(ctx), http.MethodPost, s.url, bytes.NewReader(a.body))
 	if err != nil {
 		return t.result(0, audit.ErrorConfig)
 	}
