@@ -133,7 +133,7 @@ func FuzzConsumeMetrics(f *testing.F) {
 	r := rand.New(rand.NewPCG(1, 2))
 	f.Add(marshal(randomScrape(r, time.Unix(1e9, 0))), marshal(randomScrape(r, time.Unix(1e9+15, 0))), uint16(15))
 	f.Add(marshal(batch(evaluated{service: chat, at: 10, partial: 1, missing: []string{"a"}, idle: 2})), marshal(batch(evaluated{service: chat, at: 9, stale: true})), uint16(1))
-	f.Add(marshal(newFleet("n1").heard(time.Unix(1e9, 0))), marshal(nodeSays(time.Unix(1, 0), "", map[*names.Metric]float64{&names.GPUNodeSchedulable: 0})), uint16(200))
+	f.Add(marshal(newFleet("n1").received(time.Unix(1e9, 0))), marshal(nodeReport(time.Unix(1, 0), "", map[*names.Metric]float64{&names.GPUNodeSchedulable: 0})), uint16(200))
 	for _, odd := range otlpseeds.Metrics(time.Unix(1e9, 0)) {
 		f.Add(odd, odd, uint16(1))
 	}

@@ -30,23 +30,23 @@ func TestExporterDownStory(t *testing.T) {
 				return scrape(p)
 			}
 		}
-		s.says("up, then down for 45 seconds and up again")
+		s.narrate("up, then down for 45 seconds and up again")
 		s.every(interval, 2, on(page{}))
 		s.every(interval, 4, on(page{down: true}))
 		s.every(interval, 1, on(page{}))
-		s.says("down for a minute")
+		s.narrate("down for a minute")
 		s.every(interval, 5, on(page{down: true}))
-		s.says("its pod is replaced: the new one answers, the old one is asked once more")
+		s.narrate("its pod is replaced: the new one answers, the old one is asked once more")
 		s.every(interval, 1, func(at time.Time) pmetric.Metrics {
 			return scrape(page{at: at, node: "n1", address: "10.0.0.2"}, page{at: at, node: "n1", down: true})
 		})
 		s.every(interval, 5, on(page{address: "10.0.0.2"}))
-		s.says("frozen")
+		s.narrate("frozen")
 		s.every(interval, 5, on(page{address: "10.0.0.2", frozen: true}))
-		s.says("frozen turns into down: one condition, and it is raised")
+		s.narrate("frozen turns into down: one condition, and it is raised")
 		s.every(interval, 2, on(page{address: "10.0.0.2", down: true}))
 		s.every(interval, 1, on(page{address: "10.0.0.2"}))
-		s.says("a second exporter on the node is another one")
+		s.narrate("a second exporter on the node is another one")
 		s.every(interval, 5, on(page{address: "10.0.0.2", port: 9500, down: true}))
 		s.golden("exporter_down")
 	})
@@ -97,15 +97,15 @@ func TestDeviceLostStory(t *testing.T) {
 		}
 		a, b := gpu{id: gpuA, pod: "chat-0"}, gpu{id: gpuB, pod: "chat-1"}
 		s.every(interval, 3, with(a, b))
-		s.says("absent for two scrapes, and while the exporter is down")
+		s.narrate("absent for two scrapes, and while the exporter is down")
 		s.every(interval, 2, with(a))
 		s.every(interval, 3, func(at time.Time) pmetric.Metrics { return scrape(page{at: at, node: "n1", down: true}) })
 		s.every(interval, 1, with(a, b))
-		s.says("the end of a series is no sign of life")
+		s.narrate("the end of a series is no sign of life")
 		s.every(interval, 4, with(a, gpu{id: gpuB, pod: "chat-1", marker: true}))
-		s.says("it comes back, held by another pod")
+		s.narrate("it comes back, held by another pod")
 		s.every(interval, 2, with(a, gpu{id: gpuB, pod: "chat-9"}))
-		s.says("its exporter prints it and reads nothing from it; it is not there, then there again, and gives values")
+		s.narrate("its exporter prints it and reads nothing from it; it is not there, then there again, and gives values")
 		s.every(interval, 4, with(a, gpu{id: gpuB, pod: "chat-9", blank: true}))
 		s.every(interval, 4, with(a))
 		s.every(interval, 1, with(a, gpu{id: gpuB, pod: "chat-9", blank: true}))
@@ -136,7 +136,7 @@ func TestDeviceWithoutValues(t *testing.T) {
 				var got []string
 				for _, g := range tt.pages {
 					if tt.mig {
-						b.feed(nodeSays(time.Now(), "n1", map[*names.Metric]float64{&names.GPUNodeMIGReconfiguring: 1}))
+						b.feed(nodeReport(time.Now(), "n1", map[*names.Metric]float64{&names.GPUNodeMIGReconfiguring: 1}))
 					}
 					got = append(got, brief(b.feed(one(g)(time.Now())))...)
 					got = append(got, brief(b.wait(interval))...)
@@ -231,7 +231,7 @@ func TestMIGLayouts(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := start(t, deviceSet)
 			mig := func(v float64) {
-				require.Empty(t, b.feed(nodeSays(time.Now(), "n1", map[*names.Metric]float64{&names.GPUNodeMIGReconfiguring: v})))
+				require.Empty(t, b.feed(nodeReport(time.Now(), "n1", map[*names.Metric]float64{&names.GPUNodeMIGReconfiguring: v})))
 			}
 			feed(b, 3, whole, gpu{id: gpuB})
 			for range 8 {
@@ -245,8 +245,8 @@ func TestMIGLayouts(t *testing.T) {
 	})
 }
 
-// nodeSays is what gpu_allocation reports about a node.
-func nodeSays(at time.Time, node string, values map[*names.Metric]float64) pmetric.Metrics {
+// nodeReport is what gpu_allocation reports about a node.
+func nodeReport(at time.Time, node string, values map[*names.Metric]float64) pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	rm := md.ResourceMetrics().AppendEmpty()
 	event.PutTexts(rm.Resource().Attributes(), names.K8sClusterName, "c1", names.K8sNodeName, node)

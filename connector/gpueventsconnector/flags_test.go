@@ -30,14 +30,14 @@ func TestFlags(t *testing.T) {
 					return gpu{pod: "chat-0", values: map[*names.Metric]float64{r.Reads[0].Metric: v}}
 				}
 				for _, step := range []struct {
-					says string
-					gpu  gpu
+					narrate string
+					gpu     gpu
 				}{
 					{"the flag is 0", flag(0)}, {"it is 1", flag(1)}, {"its metric is absent", gpu{pod: "chat-0"}},
 					{"a restart, and it is 1", flag(1)}, {"it is -1, which is no flag", flag(-1)}, {"it is 0", flag(0)},
 				} {
-					s.says("%s", step.says)
-					if step.says == "a restart, and it is 1" {
+					s.narrate("%s", step.narrate)
+					if step.narrate == "a restart, and it is 1" {
 						s.stop()
 						s.bench = d.boot(t, deviceSet)
 					}

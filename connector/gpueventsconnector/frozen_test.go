@@ -14,7 +14,7 @@ import (
 // A host engine that hangs, with failed scrapes and restarts of the receiver in between,
 // is one condition; it ends after a while if the exporter never reports it again.
 func TestWhatClearsAFrozenExporter(t *testing.T) {
-	up, down := page{unsaid: true}, page{down: true}
+	up, down := page{undecided: true}, page{down: true}
 	for name, tt := range map[string]struct {
 		pages []page
 		want  []string // after it was raised
@@ -23,7 +23,7 @@ func TestWhatClearsAFrozenExporter(t *testing.T) {
 		"failed scrapes, and nothing known in between": {[]page{down, up, up, {frozen: true}, down, up, {frozen: true}}, nil, 0},
 		"it moves": {[]page{up, down, {}}, []string{"gpu.exporter.down cleared"}, 2 * interval},
 		"the next exporter answers at another address, twice": {
-			[]page{{unsaid: true, address: "10.0.0.2"}, {unsaid: true, address: "10.0.0.2"}, {unsaid: true, address: "10.0.0.2"}},
+			[]page{{undecided: true, address: "10.0.0.2"}, {undecided: true, address: "10.0.0.2"}, {undecided: true, address: "10.0.0.2"}},
 			[]string{"gpu.exporter.down cleared"}, interval,
 		},
 		"not a word": {[]page{up}, []string{"gpu.exporter.down cleared"}, 15 * time.Minute},

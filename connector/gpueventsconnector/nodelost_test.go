@@ -23,7 +23,7 @@ type fleet struct {
 	nodes    []string
 }
 
-func (f *fleet) heard(at time.Time) pmetric.Metrics {
+func (f *fleet) received(at time.Time) pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	for _, n := range f.nodes {
 		if f.silent[n] {
@@ -34,7 +34,7 @@ func (f *fleet) heard(at time.Time) pmetric.Metrics {
 		if f.cordoned[n] {
 			on = 0
 		}
-		nodeSays(at, n, map[*names.Metric]float64{&names.GPUNodeSchedulable: on}).ResourceMetrics().MoveAndAppendTo(md.ResourceMetrics())
+		nodeReport(at, n, map[*names.Metric]float64{&names.GPUNodeSchedulable: on}).ResourceMetrics().MoveAndAppendTo(md.ResourceMetrics())
 	}
 	return md
 }
@@ -42,7 +42,7 @@ func (f *fleet) heard(at time.Time) pmetric.Metrics {
 // run lets the fleet go on for n intervals.
 func (f *fleet) run(b *bench, n int) (all []occurred) {
 	for range n {
-		all = append(all, b.feed(f.heard(time.Now()))...)
+		all = append(all, b.feed(f.received(time.Now()))...)
 		all = append(all, b.wait(interval)...)
 	}
 	return all
@@ -57,12 +57,12 @@ func TestNodeLostStory(t *testing.T) {
 		s := newStory(start(t))
 		f := newFleet("n1", "n2", "n3")
 		s.note(f.run(s.bench, 2))
-		s.says("n2 is silent for two minutes; n3 was cordoned before")
+		s.narrate("n2 is silent for two minutes; n3 was cordoned before")
 		f.cordoned["n3"] = true
 		s.note(f.run(s.bench, 1))
 		f.silent["n2"], f.silent["n3"] = true, true
 		s.note(f.run(s.bench, 10))
-		s.says("both are back")
+		s.narrate("both are back")
 		clear(f.silent)
 		s.note(f.run(s.bench, 1))
 		s.golden("node_lost")
@@ -85,19 +85,19 @@ func data(at time.Time, missing, reporting int64) pmetric.Metrics {
 func TestNoDataAndIdleStory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStory(start(t))
-		s.says("2 of 2 pods are missing: both events, for both are so")
+		s.narrate("2 of 2 pods are missing: both events, for both are so")
 		s.every(interval, 1, func(at time.Time) pmetric.Metrics { return data(at, 0, 2) })
 		s.every(interval, 2, func(at time.Time) pmetric.Metrics { return data(at, 2, 0) })
-		s.says("nothing is settled: nothing is known of data")
+		s.narrate("nothing is settled: nothing is known of data")
 		s.every(interval, 2, func(at time.Time) pmetric.Metrics { return data(at, 0, 0) })
-		s.says("one pod reports")
+		s.narrate("one pod reports")
 		s.every(interval, 1, func(at time.Time) pmetric.Metrics { return data(at, 1, 1) })
-		s.says("no pods again, and the service is forgotten")
+		s.narrate("no pods again, and the service is forgotten")
 		s.every(interval, 1, func(at time.Time) pmetric.Metrics { return data(at, 2, 0) })
 		s.every(interval, 1, func(at time.Time) pmetric.Metrics {
 			return batch(evaluated{service: chat, at: int(at.Unix()), stale: true})
 		})
-		s.says("idle GPUs, more of them, none")
+		s.narrate("idle GPUs, more of them, none")
 		for _, n := range []int64{0, 2, 5, 0} {
 			s.every(interval, 1, func(at time.Time) pmetric.Metrics {
 				return batch(evaluated{service: chat, at: int(at.Unix()), reporting: 2, idle: n})
@@ -155,9 +155,9 @@ func TestNoDataBecauseOfANode(t *testing.T) {
 func TestWhatANodeIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := start(t)
-		md := nodeSays(time.Now(), "app-1", map[*names.Metric]float64{{Name: "http.server.requests", Unit: "1"}: 1})
+		md := nodeReport(time.Now(), "app-1", map[*names.Metric]float64{{Name: "http.server.requests", Unit: "1"}: 1})
 		require.Empty(t, b.feed(md))
-		require.Empty(t, b.feed(nodeSays(time.Now(), "kubelet-1", map[*names.Metric]float64{&names.GPUAllocation: 1})))
+		require.Empty(t, b.feed(nodeReport(time.Now(), "kubelet-1", map[*names.Metric]float64{&names.GPUAllocation: 1})))
 		f := newFleet("n1")
 		require.Empty(t, f.run(b, 1))
 		var got []string
@@ -187,7 +187,7 @@ func TestAPauseIsNoSilence(t *testing.T) {
 	now := time.Now()
 	e := newEngine(createDefaultConfig().(*Config))
 	f := newFleet("n1")
-	e.Consume(f.heard(now), now)
+	e.Consume(f.received(now), now)
 	for range 60 {
 		now = now.Add(time.Second)
 		e.Tick(now)

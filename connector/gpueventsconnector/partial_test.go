@@ -88,7 +88,7 @@ func TestPartialIsRaisedAndCleared(t *testing.T) {
 	})
 }
 
-func TestFlappingIsToldEachTime(t *testing.T) {
+func TestFlappingIsReportedEachTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := start(t)
 		var got []string
@@ -131,7 +131,7 @@ func TestAbsentInputChangesNothing(t *testing.T) {
 	})
 }
 
-func TestServicesAreToldApart(t *testing.T) {
+func TestServicesAreDistinguished(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := start(t)
 		services := []subject.Service{

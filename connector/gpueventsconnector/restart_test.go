@@ -27,9 +27,9 @@ func TestARestartInEveryState(t *testing.T) {
 	}
 	f, gone := newFleet("n1", "n2"), newFleet("n1", "n2")
 	gone.silent["n2"] = true
-	// unsaid is an evaluation that the summary cannot decide yet; ended reports
+	// undecided is an evaluation that the summary cannot decide yet; ended reports
 	// that it did know.
-	unsaid := func(metric *names.Metric, ended bool, of func(time.Time) pmetric.Metrics) func(time.Time) pmetric.Metrics {
+	undecided := func(metric *names.Metric, ended bool, of func(time.Time) pmetric.Metrics) func(time.Time) pmetric.Metrics {
 		return func(at time.Time) pmetric.Metrics {
 			md := of(at)
 			md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().RemoveIf(func(m pmetric.Metric) bool {
@@ -61,7 +61,7 @@ func TestARestartInEveryState(t *testing.T) {
 	}{
 		names.EventExporterDown: {is: pageOf(page{down: true}), unknown: []makes{silent}, over: pageOf(page{}), scrapes: 5},
 		names.EventExporterDown + " frozen": {
-			is: pageOf(page{frozen: true}), unknown: []makes{silent, pageOf(page{unsaid: true}), pageOf(page{down: true})}, over: pageOf(page{}), scrapes: 5,
+			is: pageOf(page{frozen: true}), unknown: []makes{silent, pageOf(page{undecided: true}), pageOf(page{down: true})}, over: pageOf(page{}), scrapes: 5,
 		},
 		names.EventDeviceLost: {
 			first: pageOf(page{gpus: []gpu{{id: gpuA}}}), is: pageOf(page{}), over: pageOf(page{gpus: []gpu{{id: gpuA}}}), scrapes: 3,
@@ -71,18 +71,18 @@ func TestARestartInEveryState(t *testing.T) {
 		names.EventThrottle:        {is: one(gpu{throttle: []string{"hw_thermal"}}), unknown: []makes{one(gpu{})}, over: one(gpu{throttle: []string{}}), scrapes: 9},
 		names.EventTemperature:     {is: one(gpu{hot: 95}), unknown: []makes{one(gpu{hbm: 40})}, over: one(gpu{hot: 50}), scrapes: 9},
 		names.EventMemoryPressure:  {is: gauge(&names.GPUMemoryUtilization, 0.97), unknown: []makes{one(gpu{})}, over: gauge(&names.GPUMemoryUtilization, 0.5), scrapes: 9},
-		names.EventNodeLost:        {first: f.heard, is: gone.heard, over: f.heard, scrapes: 7},
+		names.EventNodeLost:        {first: f.received, is: gone.received, over: f.received, scrapes: 7},
 		names.EventServicePartial: {
 			is: func(at time.Time) pmetric.Metrics { return data(at, 1, 1) }, over: well, scrapes: 1,
-			unknown: []makes{silent, unsaid(&names.ServicePartial, false, well), unsaid(&names.ServicePartial, true, well)},
+			unknown: []makes{silent, undecided(&names.ServicePartial, false, well), undecided(&names.ServicePartial, true, well)},
 		},
 		names.EventServiceNoData: {
 			is: func(at time.Time) pmetric.Metrics { return data(at, 2, 0) }, over: well, scrapes: 1,
-			unknown: []makes{silent, unsaid(&names.ServicePartial, true, func(at time.Time) pmetric.Metrics { return data(at, 0, 0) })},
+			unknown: []makes{silent, undecided(&names.ServicePartial, true, func(at time.Time) pmetric.Metrics { return data(at, 0, 0) })},
 		},
 		names.EventIdleHeld: {
 			is: idle(1), over: idle(0), scrapes: 1,
-			unknown: []makes{silent, unsaid(&names.ServiceIdleDevices, false, idle(0)), unsaid(&names.ServiceIdleDevices, true, idle(0))},
+			unknown: []makes{silent, undecided(&names.ServiceIdleDevices, false, idle(0)), undecided(&names.ServiceIdleDevices, true, idle(0))},
 		},
 	} {
 		event, _, _ := strings.Cut(name, " ")
@@ -218,7 +218,7 @@ func TestLostDuringARestart(t *testing.T) {
 		var got []occurred
 		run := func(n int) {
 			for range n {
-				got = append(got, b.feed(f.heard(time.Now()))...)
+				got = append(got, b.feed(f.received(time.Now()))...)
 				got = append(got, b.feed(scrape(page{at: time.Now(), node: "n1", gpus: []gpu{{id: "GPU-0-n1"}}}))...)
 				got = append(got, b.wait(interval)...)
 			}
@@ -270,7 +270,7 @@ func TestWritesAreBounded(t *testing.T) {
 
 // After a restart agents come back late, and a cluster that was given another
 // name does not come back at all: neither is a lost node.
-func TestNobodyIsLostByARestart(t *testing.T) {
+func TestNothingIsLostByARestart(t *testing.T) {
 	other := func(md pmetric.Metrics) pmetric.Metrics {
 		for _, rm := range md.ResourceMetrics().All() {
 			rm.Resource().Attributes().PutStr(names.K8sClusterName, "renamed")
@@ -278,9 +278,9 @@ func TestNobodyIsLostByARestart(t *testing.T) {
 		return md
 	}
 	for _, tt := range []struct {
-		name   string
-		silent int // intervals
-		heard  func(pmetric.Metrics) pmetric.Metrics
+		name     string
+		silent   int // intervals
+		received func(pmetric.Metrics) pmetric.Metrics
 	}{
 		{"agents wait before they connect again", 11, func(md pmetric.Metrics) pmetric.Metrics { return md }},
 		{"the cluster has another name", 1, other},
@@ -297,8 +297,8 @@ func TestNobodyIsLostByARestart(t *testing.T) {
 				defer func() { b.stop() }()
 				require.Empty(t, b.wait(time.Duration(tt.silent)*interval))
 				for range 30 {
-					if tt.heard != nil {
-						require.Empty(t, b.feed(tt.heard(f.heard(time.Now()))))
+					if tt.received != nil {
+						require.Empty(t, b.feed(tt.received(f.received(time.Now()))))
 					}
 					require.Empty(t, b.wait(interval))
 				}

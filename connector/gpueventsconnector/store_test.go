@@ -194,7 +194,7 @@ func TestRefusedEventsAreNotStored(t *testing.T) {
 	})
 }
 
-func TestADamagedStateIsToldAndStartedAnew(t *testing.T) {
+func TestADamagedStateIsReportedAndReplaced(t *testing.T) {
 	for name, text := range map[string]string{
 		"no JSON":         "\x00\x01",
 		"cut off":         `{"version":1,"raised":[{"event":"gpu.ser`,

@@ -25,14 +25,14 @@ var update = flag.Bool("update", false, "write the stories' golden files")
 
 // page is one scrape of an exporter, as the dcgm receiver and gpu_pod hand it on.
 type page struct {
-	at      time.Time
-	node    string // "": a host without Kubernetes
-	address string
-	port    int64
-	down    bool
-	frozen  bool
-	unsaid  bool // nothing is known of frozen
-	gpus    []gpu
+	at        time.Time
+	node      string // "": a host without Kubernetes
+	address   string
+	port      int64
+	down      bool
+	frozen    bool
+	undecided bool // nothing is known of frozen
+	gpus      []gpu
 }
 
 // gpu is one device on a page. Only what is set is emitted.
@@ -77,7 +77,7 @@ func (p page) add(md pmetric.Metrics) {
 	if p.down {
 		return
 	}
-	if !p.unsaid {
+	if !p.undecided {
 		point(&names.ExporterFrozen, flag[p.frozen])
 	}
 	for _, g := range p.gpus {
@@ -158,8 +158,8 @@ func (s *story) every(interval time.Duration, n int, make func(at time.Time) pme
 	}
 }
 
-// says adds a line of the teller.
-func (s *story) says(format string, args ...any) { fmt.Fprintf(&s.text, "# "+format+"\n", args...) }
+// narrate adds a line of the teller.
+func (s *story) narrate(format string, args ...any) { fmt.Fprintf(&s.text, "# "+format+"\n", args...) }
 
 func (s *story) note(events []occurred) {
 	for _, e := range events {

@@ -202,7 +202,7 @@ func TestShutdownEndsRemovedReceivers(t *testing.T) {
 
 // Whatever a receiver does, the others do not notice: their records come within
 // patience, which is shorter than the bad ones' timeout.
-func TestBadReceiversDelayNobody(t *testing.T) {
+func TestBadReceiversDelayNoOther(t *testing.T) {
 	raw := func(talk func(net.Conn, *http.Request)) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			conn, _, err := w.(http.Hijacker).Hijack()

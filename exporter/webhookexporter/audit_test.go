@@ -117,14 +117,14 @@ func TestSecretsStaySecret(t *testing.T) {
 	record.Body().SetStr("SECRETmessage")
 	record.Attributes().PutStr("detail", "SECRETattribute")
 	seen := map[audit.ErrorType]bool{}
-	var told []string
+	var written []string
 	for _, id := range []string{"id", "another"} {
 		record.Attributes().PutStr(names.GPUEventID, id)
 		h.send(logs)
 		for range receivers {
 			rec := h.record()
 			seen[rec.ErrorType] = true
-			told = append(told, fmt.Sprintf("%+v", *rec))
+			written = append(written, fmt.Sprintf("%+v", *rec))
 		}
 	}
 	require.NoError(t, h.Shutdown(t.Context()))
@@ -136,7 +136,7 @@ func TestSecretsStaySecret(t *testing.T) {
 		for _, encoder := range encodings {
 			line, err := encoder(zap.NewProductionEncoderConfig()).EncodeEntry(entry.Entry, entry.Context)
 			require.NoError(t, err)
-			told = append(told, line.String())
+			written = append(written, line.String())
 		}
 	}
 	var metrics metricdata.ResourceMetrics
@@ -144,8 +144,8 @@ func TestSecretsStaySecret(t *testing.T) {
 	raw, err := json.Marshal(metrics)
 	require.NoError(t, err)
 	require.Contains(t, string(raw), "ssrf_blocked")
-	told = append(told, string(raw), fmt.Sprintf("%+v", receivers))
-	for _, line := range told {
+	written = append(written, string(raw), fmt.Sprintf("%+v", receivers))
+	for _, line := range written {
 		for _, secret := range secrets {
 			assert.NotContains(t, line, secret)
 		}

@@ -62,7 +62,7 @@ func (k *keeper) KeepAudit(seq uint64, r *audit.Record) {
 	k.kept[seq] = *r
 }
 
-func TestAuditFileLineAndStoreTellTheSame(t *testing.T) {
+func TestAuditFileLineAndStoreAgree(t *testing.T) {
 	dir := t.TempDir()
 	private, public, err := audit.GenerateCheckpointKey("prod/gateway")
 	require.NoError(t, err)
@@ -118,7 +118,7 @@ func TestAuditFileLineAndStoreTellTheSame(t *testing.T) {
 
 // An audit file that is gone is reported by the status, and by OK once it is there
 // again; deliveries go on.
-func TestStatusTellsOfTheAuditFile(t *testing.T) {
+func TestStatusReportsTheAuditFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	host := newAuditHost()
 	server := newHook(t, answerWith(http.StatusOK))
@@ -190,7 +190,7 @@ func TestKeyThatEveryUserCanReadIsLogged(t *testing.T) {
 	}
 }
 
-func TestAuditThatCannotStartIsSaid(t *testing.T) {
+func TestAuditThatCannotStartIsReported(t *testing.T) {
 	dir := t.TempDir()
 	bad := filepath.Join(dir, "bad")
 	require.NoError(t, os.WriteFile(bad, []byte("PRIVATE+KEY+secret"), 0o600))

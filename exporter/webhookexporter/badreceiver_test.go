@@ -68,8 +68,8 @@ func (c *bruteConn) readRequest() {
 	}
 }
 
-// say reports whether the other side still listens.
-func (c *bruteConn) say(text string) bool {
+// send reports whether the other side still listens.
+func (c *bruteConn) send(text string) bool {
 	n, err := c.Write([]byte(text))
 	c.brute.sent.Add(int64(n))
 	return err == nil
@@ -78,7 +78,7 @@ func (c *bruteConn) say(text string) bool {
 // drip sends it byte by byte.
 func (c *bruteConn) drip(text string) bool {
 	for i := range len(text) {
-		if !c.say(text[i : i+1]) {
+		if !c.send(text[i : i+1]) {
 			return false
 		}
 		time.Sleep(5 * time.Millisecond)
@@ -92,8 +92,8 @@ func (c *bruteConn) wait() { _, _ = c.Read(make([]byte, 1)) }
 // reset ends the connection with a reset instead of an orderly end.
 func (c *bruteConn) reset() { _ = c.SetLinger(0); c.Close() }
 
-func forever(say func(string) bool, text string) {
-	for say(text) {
+func forever(send func(string) bool, text string) {
+	for send(text) {
 	}
 }
 
@@ -122,66 +122,66 @@ func TestBadReceivers(t *testing.T) {
 			c.wait()
 		}, want: audit.ErrorTimeout},
 		{name: "drips a status line", talk: func(c *bruteConn) { forever(c.drip, "HTTP/1.1 200 OK"+strings.Repeat(" ", 1000)) }, want: audit.ErrorTimeout},
-		{name: "drips headers", talk: func(c *bruteConn) { c.say(ok); forever(c.drip, "X-Slow: 1\r\n") }, want: audit.ErrorTimeout},
-		{name: "drips a body", talk: func(c *bruteConn) { c.say(ok + "Content-Length: 100000\r\n\r\n"); forever(c.drip, "x") }, status: 200},
-		{name: "drips chunks", talk: func(c *bruteConn) { c.say(ok + "Transfer-Encoding: chunked\r\n\r\n"); forever(c.drip, "1\r\nx\r\n") }, status: 200},
-		{name: "hangs in the body", talk: func(c *bruteConn) { c.say(ok + "Content-Length: 10\r\n\r\nx"); c.wait() }, status: 200},
-		{name: "hangs in the body of a refusal", talk: func(c *bruteConn) { c.say("HTTP/1.1 503 x\r\nContent-Length: 10\r\n\r\nx"); c.wait() }, want: audit.ErrorHTTP5xx, status: 503},
+		{name: "drips headers", talk: func(c *bruteConn) { c.send(ok); forever(c.drip, "X-Slow: 1\r\n") }, want: audit.ErrorTimeout},
+		{name: "drips a body", talk: func(c *bruteConn) { c.send(ok + "Content-Length: 100000\r\n\r\n"); forever(c.drip, "x") }, status: 200},
+		{name: "drips chunks", talk: func(c *bruteConn) { c.send(ok + "Transfer-Encoding: chunked\r\n\r\n"); forever(c.drip, "1\r\nx\r\n") }, status: 200},
+		{name: "hangs in the body", talk: func(c *bruteConn) { c.send(ok + "Content-Length: 10\r\n\r\nx"); c.wait() }, status: 200},
+		{name: "hangs in the body of a refusal", talk: func(c *bruteConn) { c.send("HTTP/1.1 503 x\r\nContent-Length: 10\r\n\r\nx"); c.wait() }, want: audit.ErrorHTTP5xx, status: 503},
 		{name: "hangs up at once", deaf: true, talk: func(*bruteConn) {}, want: audit.ErrorConnect},
 		{name: "resets at once", deaf: true, talk: func(c *bruteConn) { c.reset() }, want: audit.ErrorConnect},
 		{name: "resets after the request", talk: func(c *bruteConn) { c.reset() }, want: audit.ErrorConnect},
-		{name: "resets in the status line", talk: func(c *bruteConn) { c.say("HTTP/1.1 20"); c.reset() }, want: audit.ErrorConnect},
-		{name: "ends in the headers", talk: func(c *bruteConn) { c.say(ok + "X-Half: "); _ = c.CloseWrite(); c.wait() }, want: audit.ErrorConnect},
+		{name: "resets in the status line", talk: func(c *bruteConn) { c.send("HTTP/1.1 20"); c.reset() }, want: audit.ErrorConnect},
+		{name: "ends in the headers", talk: func(c *bruteConn) { c.send(ok + "X-Half: "); _ = c.CloseWrite(); c.wait() }, want: audit.ErrorConnect},
 		{name: "200, then reset", talk: func(c *bruteConn) {
-			c.say(ok + "Content-Length: 100\r\n\r\nhalf")
+			c.send(ok + "Content-Length: 100\r\n\r\nhalf")
 			time.Sleep(50 * time.Millisecond) // a reset that overtakes the answer takes it away
 			c.reset()
 		}, status: 200},
-		{name: "endless headers", talk: func(c *bruteConn) { c.say(ok); forever(c.say, filler) }, want: audit.ErrorConnect},
-		{name: "one endless header", talk: func(c *bruteConn) { c.say(ok + "X-Long: "); forever(c.say, strings.Repeat("x", 8000)) }, want: audit.ErrorConnect},
-		{name: "endless status line", talk: func(c *bruteConn) { c.say("HTTP/1.1 200 "); forever(c.say, strings.Repeat("x", 8000)) }, want: audit.ErrorConnect},
-		{name: "endless body", talk: func(c *bruteConn) { c.say(ok + "\r\n"); forever(c.say, strings.Repeat("x", 8000)) }, status: 200},
+		{name: "endless headers", talk: func(c *bruteConn) { c.send(ok); forever(c.send, filler) }, want: audit.ErrorConnect},
+		{name: "one endless header", talk: func(c *bruteConn) { c.send(ok + "X-Long: "); forever(c.send, strings.Repeat("x", 8000)) }, want: audit.ErrorConnect},
+		{name: "endless status line", talk: func(c *bruteConn) { c.send("HTTP/1.1 200 "); forever(c.send, strings.Repeat("x", 8000)) }, want: audit.ErrorConnect},
+		{name: "endless body", talk: func(c *bruteConn) { c.send(ok + "\r\n"); forever(c.send, strings.Repeat("x", 8000)) }, status: 200},
 		{name: "endless chunks", talk: func(c *bruteConn) {
-			c.say(ok + "Transfer-Encoding: chunked\r\n\r\n")
-			forever(c.say, "1000\r\n"+strings.Repeat("x", 0x1000)+"\r\n")
+			c.send(ok + "Transfer-Encoding: chunked\r\n\r\n")
+			forever(c.send, "1000\r\n"+strings.Repeat("x", 0x1000)+"\r\n")
 		}, status: 200},
 		{name: "endless chunk extension", talk: func(c *bruteConn) {
-			c.say(ok + "Transfer-Encoding: chunked\r\n\r\n1;")
-			forever(c.say, strings.Repeat("x", 8000))
+			c.send(ok + "Transfer-Encoding: chunked\r\n\r\n1;")
+			forever(c.send, strings.Repeat("x", 8000))
 		}, status: 200},
-		{name: "endless trailers", talk: func(c *bruteConn) { c.say(ok + "Transfer-Encoding: chunked\r\n\r\n0\r\n"); forever(c.say, filler) }, status: 200},
+		{name: "endless trailers", talk: func(c *bruteConn) { c.send(ok + "Transfer-Encoding: chunked\r\n\r\n0\r\n"); forever(c.send, filler) }, status: 200},
 		{name: "a bomb of gzip", talk: func(c *bruteConn) {
-			c.say(ok + "Content-Encoding: gzip\r\n\r\n")
-			forever(c.say, "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"+strings.Repeat("\x00", 8000))
+			c.send(ok + "Content-Encoding: gzip\r\n\r\n")
+			forever(c.send, "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"+strings.Repeat("\x00", 8000))
 		}, status: 200},
-		{name: "1xx without end", talk: func(c *bruteConn) { forever(c.say, "HTTP/1.1 100 Continue\r\n\r\n") }, want: audit.ErrorConnect},
-		{name: "102 without end", talk: func(c *bruteConn) { forever(c.say, "HTTP/1.1 102 Processing\r\n\r\n") }, want: audit.ErrorConnect},
-		{name: "long hints without end", talk: func(c *bruteConn) { forever(c.say, "HTTP/1.1 103 Early Hints\r\n"+filler+"\r\n") }, want: audit.ErrorConnect},
+		{name: "1xx without end", talk: func(c *bruteConn) { forever(c.send, "HTTP/1.1 100 Continue\r\n\r\n") }, want: audit.ErrorConnect},
+		{name: "102 without end", talk: func(c *bruteConn) { forever(c.send, "HTTP/1.1 102 Processing\r\n\r\n") }, want: audit.ErrorConnect},
+		{name: "long hints without end", talk: func(c *bruteConn) { forever(c.send, "HTTP/1.1 103 Early Hints\r\n"+filler+"\r\n") }, want: audit.ErrorConnect},
 		{name: "hints that drip", talk: func(c *bruteConn) {
 			forever(c.drip, "HTTP/1.1 103 Early Hints\r\nX: "+strings.Repeat("x", 500)+"\r\n\r\n")
 		}, want: audit.ErrorTimeout},
-		{name: "length that is no number", talk: func(c *bruteConn) { c.say(ok + "Content-Length: many\r\n\r\n"); c.wait() }, want: audit.ErrorConnect},
-		{name: "length below zero", talk: func(c *bruteConn) { c.say(ok + "Content-Length: -1\r\n\r\n"); c.wait() }, want: audit.ErrorConnect},
-		{name: "two lengths", talk: func(c *bruteConn) { c.say(ok + "Content-Length: 1\r\nContent-Length: 2\r\n\r\nxx"); c.wait() }, want: audit.ErrorConnect},
-		{name: "length beyond any number", talk: func(c *bruteConn) { c.say(ok + "Content-Length: 99999999999999999999\r\n\r\n"); c.wait() }, want: audit.ErrorConnect},
-		{name: "length longer than the body", talk: func(c *bruteConn) { c.say(ok + "Content-Length: 100\r\n\r\nx"); _ = c.CloseWrite(); c.wait() }, status: 200},
-		{name: "length shorter than the body", talk: func(c *bruteConn) { c.say(ok + "Content-Length: 1\r\n\r\n" + strings.Repeat("x", 100)); c.wait() }, status: 200},
-		{name: "chunk of a wrong size", talk: func(c *bruteConn) { c.say(ok + "Transfer-Encoding: chunked\r\n\r\nzz\r\nx"); c.wait() }, status: 200},
-		{name: "chunk beyond any number", talk: func(c *bruteConn) { c.say(ok + "Transfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\nx"); c.wait() }, status: 200},
-		{name: "version 0.9", talk: func(c *bruteConn) { c.say("<html>fine</html>\n") }, want: audit.ErrorConnect},
+		{name: "length that is no number", talk: func(c *bruteConn) { c.send(ok + "Content-Length: many\r\n\r\n"); c.wait() }, want: audit.ErrorConnect},
+		{name: "length below zero", talk: func(c *bruteConn) { c.send(ok + "Content-Length: -1\r\n\r\n"); c.wait() }, want: audit.ErrorConnect},
+		{name: "two lengths", talk: func(c *bruteConn) { c.send(ok + "Content-Length: 1\r\nContent-Length: 2\r\n\r\nxx"); c.wait() }, want: audit.ErrorConnect},
+		{name: "length beyond any number", talk: func(c *bruteConn) { c.send(ok + "Content-Length: 99999999999999999999\r\n\r\n"); c.wait() }, want: audit.ErrorConnect},
+		{name: "length longer than the body", talk: func(c *bruteConn) { c.send(ok + "Content-Length: 100\r\n\r\nx"); _ = c.CloseWrite(); c.wait() }, status: 200},
+		{name: "length shorter than the body", talk: func(c *bruteConn) { c.send(ok + "Content-Length: 1\r\n\r\n" + strings.Repeat("x", 100)); c.wait() }, status: 200},
+		{name: "chunk of a wrong size", talk: func(c *bruteConn) { c.send(ok + "Transfer-Encoding: chunked\r\n\r\nzz\r\nx"); c.wait() }, status: 200},
+		{name: "chunk beyond any number", talk: func(c *bruteConn) { c.send(ok + "Transfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\nx"); c.wait() }, status: 200},
+		{name: "version 0.9", talk: func(c *bruteConn) { c.send("<html>fine</html>\n") }, want: audit.ErrorConnect},
 		{name: "preface of version 2, and no line", talk: func(c *bruteConn) {
-			c.say("\x00\x00\x12\x04\x00\x00\x00\x00\x00" + strings.Repeat("\x00", 18))
+			c.send("\x00\x00\x12\x04\x00\x00\x00\x00\x00" + strings.Repeat("\x00", 18))
 			c.wait()
 		}, want: audit.ErrorTimeout},
-		{name: "other protocol's version", talk: func(c *bruteConn) { c.say("HTTP/9.9 200 OK\r\n\r\n") }, status: 200},
-		{name: "status of two digits", talk: func(c *bruteConn) { c.say("HTTP/1.1 20 OK\r\n\r\n") }, want: audit.ErrorConnect},
-		{name: "status below zero", talk: func(c *bruteConn) { c.say("HTTP/1.1 -20 OK\r\n\r\n") }, want: audit.ErrorConnect},
-		{name: "header without a name", talk: func(c *bruteConn) { c.say(ok + ": x\r\n\r\n"); c.wait() }, want: audit.ErrorConnect},
-		{name: "zero bytes", talk: func(c *bruteConn) { c.say(strings.Repeat("\x00", 4096)) }, want: audit.ErrorConnect},
-		{name: "TLS to plain HTTP", talk: func(c *bruteConn) { c.say(garbage) }, want: audit.ErrorConnect},
-		{name: "garbage for TLS", secure: true, deaf: true, talk: func(c *bruteConn) { _, _ = c.Read(make([]byte, 4096)); c.say(garbage) }, want: audit.ErrorTLS},
-		{name: "plain HTTP for TLS", secure: true, deaf: true, talk: func(c *bruteConn) { _, _ = c.Read(make([]byte, 4096)); c.say(ok + "\r\n") }, want: audit.ErrorTLS},
-		{name: "endless garbage for TLS", secure: true, deaf: true, talk: func(c *bruteConn) { forever(c.say, strings.Repeat(garbage, 100)) }, want: audit.ErrorTLS},
+		{name: "other protocol's version", talk: func(c *bruteConn) { c.send("HTTP/9.9 200 OK\r\n\r\n") }, status: 200},
+		{name: "status of two digits", talk: func(c *bruteConn) { c.send("HTTP/1.1 20 OK\r\n\r\n") }, want: audit.ErrorConnect},
+		{name: "status below zero", talk: func(c *bruteConn) { c.send("HTTP/1.1 -20 OK\r\n\r\n") }, want: audit.ErrorConnect},
+		{name: "header without a name", talk: func(c *bruteConn) { c.send(ok + ": x\r\n\r\n"); c.wait() }, want: audit.ErrorConnect},
+		{name: "zero bytes", talk: func(c *bruteConn) { c.send(strings.Repeat("\x00", 4096)) }, want: audit.ErrorConnect},
+		{name: "TLS to plain HTTP", talk: func(c *bruteConn) { c.send(garbage) }, want: audit.ErrorConnect},
+		{name: "garbage for TLS", secure: true, deaf: true, talk: func(c *bruteConn) { _, _ = c.Read(make([]byte, 4096)); c.send(garbage) }, want: audit.ErrorTLS},
+		{name: "plain HTTP for TLS", secure: true, deaf: true, talk: func(c *bruteConn) { _, _ = c.Read(make([]byte, 4096)); c.send(ok + "\r\n") }, want: audit.ErrorTLS},
+		{name: "endless garbage for TLS", secure: true, deaf: true, talk: func(c *bruteConn) { forever(c.send, strings.Repeat(garbage, 100)) }, want: audit.ErrorTLS},
 		{name: "reset for TLS", secure: true, deaf: true, talk: func(c *bruteConn) { _, _ = c.Read(make([]byte, 4096)); c.reset() }, want: audit.ErrorTLS},
 	}
 	for _, tt := range tests {

@@ -172,7 +172,7 @@ func TestABadKeyStopsTheStart(t *testing.T) {
 	}
 }
 
-func TestAllProblemsAreTold(t *testing.T) {
+func TestAllProblemsAreReported(t *testing.T) {
 	c := &Config{
 		Receivers:  map[string]endpoint.Config{"a": {Config: format.Config{Format: "teams"}, Timeout: -1}, "b": to("nonsense")},
 		AllowPorts: []int{0},

@@ -24,7 +24,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
-func TestSlowReceiverDelaysNobody(t *testing.T) {
+func TestSlowReceiverDelaysNoOther(t *testing.T) {
 	release := make(chan struct{})
 	slow := newHook(t, func(http.ResponseWriter, *http.Request) { <-release })
 	fast := newHook(t, nil)

@@ -53,11 +53,11 @@ func TestEveryFormatIsDelivered(t *testing.T) {
 
 			kept, err := json.Marshal(rec)
 			require.NoError(t, err)
-			said := fmt.Sprint(got[0].header, string(kept))
+			written := fmt.Sprint(got[0].header, string(kept))
 			for _, line := range h.logs.All() {
-				said += fmt.Sprint(line.Message, line.ContextMap())
+				written += fmt.Sprint(line.Message, line.ContextMap())
 			}
-			assert.NotContains(t, said, routingKey)
+			assert.NotContains(t, written, routingKey)
 			assert.NotContains(t, fmt.Sprintf("%v %+v", cfg, cfg), routingKey)
 		})
 	}

@@ -25,10 +25,10 @@ import (
 // A receiver is reached, or not, for the reason that its audit records would
 // have, and nothing is sent to it.
 func TestProbe(t *testing.T) {
-	told := func(http.ResponseWriter, *http.Request) { t.Error("a probe sends no request") }
-	plain := httptest.NewServer(http.HandlerFunc(told))
+	written := func(http.ResponseWriter, *http.Request) { t.Error("a probe sends no request") }
+	plain := httptest.NewServer(http.HandlerFunc(written))
 	t.Cleanup(plain.Close)
-	secure := httptest.NewTLSServer(http.HandlerFunc(told))
+	secure := httptest.NewTLSServer(http.HandlerFunc(written))
 	t.Cleanup(secure.Close)
 	trusted := egress.Network{RootCAs: x509.NewCertPool()}
 	trusted.RootCAs.AddCert(secure.Certificate())

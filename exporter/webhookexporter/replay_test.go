@@ -177,7 +177,7 @@ func TestReplayMemorySurvives(t *testing.T) {
 	})
 }
 
-func TestEventsThatNobodyWantsAreNotKept(t *testing.T) {
+func TestEventsThatNoEndpointWantsAreNotKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDisk()
 		cfg := to("https://hooks.example.com")

@@ -20,14 +20,14 @@ func FuzzLabels(f *testing.F) {
 	f.Add("hw.id", "x", "vgpu", "0", "hpc_job", "7")
 	f.Fuzz(func(t *testing.T, k1, v1, k2, v2, k3, v3 string) {
 		var attrs []label
-		said := map[string]bool{"": true}
+		found := map[string]bool{"": true}
 		var exported bool
 		for _, l := range [][2]string{{k1, v1}, {k2, v2}, {k3, v3}} {
 			if slices.ContainsFunc(attrs, func(o label) bool { return o.key == l[0] }) {
 				return // the parser refuses it
 			}
 			attrs = append(attrs, label{l[0], l[1]})
-			said[l[1]] = true
+			found[l[1]] = true
 			exported = exported || exporterlabels.Exported(l[0]) && l[1] != "" && !placeholder(l[1]) && exporterlabels.Classify(l[0]).Holder()
 		}
 		v := acme
@@ -37,7 +37,7 @@ func FuzzLabels(f *testing.F) {
 		var r row
 		r.read(&v, attrs)
 		check := func(got string) {
-			if !said[got] {
+			if !found[got] {
 				t.Errorf("%q is on no label", got)
 			}
 			if strings.HasPrefix(got, "<<<") && strings.Contains(got, ">>>") {

@@ -61,7 +61,7 @@ func ownersIn(b *bench, in string) map[string]string {
 }
 
 // Who holds a device, according to gpu.allocation and the exporter's labels.
-func TestHolderFromAllocation(t *testing.T) {
+func TestOwnerFromAllocation(t *testing.T) {
 	const a = "hw.id=GPU-a "
 	const labels = "namespace=ml pod=label-0 container=main"
 	for _, tt := range []struct {
@@ -128,13 +128,13 @@ func TestHolderFromAllocation(t *testing.T) {
 			if id == "" {
 				id = "GPU-a"
 			}
-			said, heard := snapshot(10, tt.snapshot...), telemetry(10, id, tt.attrs)+tt.also
-			for order, in := range map[string]string{"allocation first": said + heard, "telemetry first": heard + said} {
+			allocations, samples := snapshot(10, tt.snapshot...), telemetry(10, id, tt.attrs)+tt.also
+			for order, in := range map[string]string{"allocation first": allocations + samples, "telemetry first": samples + allocations} {
 				require.Equal(t, tt.want, ownersIn(start(t, noService), in)[id], order)
 			}
 			b := start(t, noService)
-			b.feed(parse(heard))
-			b.feed(parse(said))
+			b.feed(parse(samples))
+			b.feed(parse(allocations))
 			require.Equal(t, map[string]string{id: tt.want}, ownersIn(b, telemetry(20, id, tt.attrs)), "in batches of their own")
 		})
 	}
@@ -246,7 +246,7 @@ func TestDeviceLimit(t *testing.T) {
 }
 
 // Thousands of owners of one device cost no more than the limit.
-func TestManyHolders(t *testing.T) {
+func TestManyOwners(t *testing.T) {
 	b := start(t, noService)
 	var lines []string
 	for i := range 3000 {

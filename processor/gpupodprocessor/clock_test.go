@@ -19,7 +19,7 @@ import (
 // sum over devices is right all the time, and what ends a series lies behind the
 // series' last point, by more than stores round off.
 func TestClockSetBack(t *testing.T) {
-	for name, inputs := range map[string]func(at int, pod string) (said, heard string){
+	for name, inputs := range map[string]func(at int, pod string) (allocations, samples string){
 		"whole": func(at int, pod string) (string, string) {
 			return snapshot(at, "ml/"+pod+"/main 1 hw.id=GPU-a"), telemetry(at+2, "GPU-a", "")
 		},
@@ -39,8 +39,8 @@ func TestClockSetBack(t *testing.T) {
 					case 5:
 						pod = "pod-1"
 					}
-					said, heard := inputs(at, pod)
-					for _, in := range []string{said, heard} {
+					allocations, samples := inputs(at, pod)
+					for _, in := range []string{allocations, samples} {
 						out := b.feed(parse(in))
 						store.write(t, out)
 						requireEndsBehind(t, out, newest)
@@ -53,15 +53,15 @@ func TestClockSetBack(t *testing.T) {
 					time.Sleep(11 * time.Second)
 					at += 15
 				}
-				holders := map[string]bool{}
+				owners := map[string]bool{}
 				for series := range store {
 					for _, pod := range []string{"pod-0", "pod-1"} {
 						if strings.Contains(series, pod) {
-							holders[pod] = true
+							owners[pod] = true
 						}
 					}
 				}
-				require.Equal(t, map[string]bool{"pod-1": true}, holders)
+				require.Equal(t, map[string]bool{"pod-1": true}, owners)
 			})
 		})
 	}

@@ -220,14 +220,14 @@ func TestPartsOfASnapshot(t *testing.T) {
 // one ends.
 func TestResolvesAllocations(t *testing.T) {
 	b := start(t, noService)
-	said := func(at int) string {
+	snapshotAt := func(at int) string {
 		return snapshot(at, "ml/a-0/main 1 hw.id=n1/"+mig+" gpu.allocation.resolved=false gpu.mig.uuid="+mig,
 			"ml/b-0/main 0.5 hw.id=n1/nvidia4/vgpu1 gpu.allocation.resolved=false gpu.sharing=time_slicing",
 			"- 0 hw.id=n1/other gpu.allocation.resolved=false")
 	}
-	b.expect(said(10), said(10))
+	b.expect(snapshotAt(10), snapshotAt(10))
 	b.feed(parse(telemetry(12, "GPU-a/3", "hw.parent=GPU-a gpu.mig.uuid="+mig) + telemetry(12, "GPU-b", "gpu.index=4 k8s.node.name=n1")))
-	b.expect(said(20), snapshot(20, "ml/a-0/main 1 hw.id=GPU-a/3 gpu.allocation.resolved=true gpu.mig.uuid="+mig,
+	b.expect(snapshotAt(20), snapshot(20, "ml/a-0/main 1 hw.id=GPU-a/3 gpu.allocation.resolved=true gpu.mig.uuid="+mig,
 		"ml/b-0/main 0.5 hw.id=GPU-b::1 gpu.allocation.resolved=true gpu.sharing=time_slicing",
 		"- 0 hw.id=n1/other gpu.allocation.resolved=false")+`
 		resource k8s.container.name=main k8s.namespace.name=ml k8s.node.name=n1 k8s.pod.name=a-0

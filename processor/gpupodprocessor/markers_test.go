@@ -77,7 +77,7 @@ func TestMarkersGoToTheirOwnSeries(t *testing.T) {
 }
 
 // A page may name any number of owners of one device.
-func TestMarkersOfManyHolders(t *testing.T) {
+func TestMarkersOfManyOwners(t *testing.T) {
 	const pods = 24 // more than are looked through one by one
 	in, want := "resource service.name=x\nmetric m gauge 1\n", ""
 	for i := range 2 * pods {

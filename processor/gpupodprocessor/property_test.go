@@ -34,53 +34,53 @@ type world struct {
 func randomWorld(r *rand.Rand, at int) world {
 	w := world{truth: map[string]string{}}
 	pod := func() string { return fmt.Sprintf("p-%d", r.IntN(6)) }
-	said := func(line string) { w.allocations = append(w.allocations, snapshot(at, line)) }
-	heard := func(id, attrs, holder string) {
-		w.truth[id] = holder
+	allocate := func(line string) { w.allocations = append(w.allocations, snapshot(at, line)) }
+	observe := func(id, attrs, owner string) {
+		w.truth[id] = owner
 		w.telemetry = append(w.telemetry, inputs(at, id, attrs+" namespace=ml pod=stale-0"))
 	}
 	for i := range 8 {
 		id, p, q := fmt.Sprintf("GPU-%d", i), pod(), pod()
 		switch r.IntN(7) {
 		case 0: // free
-			said("- 0 hw.id=" + id)
-			heard(id, "", "")
+			allocate("- 0 hw.id=" + id)
+			observe(id, "", "")
 		case 1: // held
-			said("ml/" + p + "/main 1 hw.id=" + id)
-			heard(id, "", "ml/"+p+"/main")
+			allocate("ml/" + p + "/main 1 hw.id=" + id)
+			observe(id, "", "ml/"+p+"/main")
 		case 2: // time-slicing
-			heard(id, "", "")
+			observe(id, "", "")
 			for n := range 1 + r.IntN(4) {
 				part := fmt.Sprintf("%s::%d", id, n)
-				if holder := pod(); r.IntN(3) > 0 {
-					said(fmt.Sprintf("ml/%s/main 0.25 gpu.sharing=time_slicing hw.id=%s", holder, part))
-					w.truth[part] = "ml/" + holder + "/main"
+				if owner := pod(); r.IntN(3) > 0 {
+					allocate(fmt.Sprintf("ml/%s/main 0.25 gpu.sharing=time_slicing hw.id=%s", owner, part))
+					w.truth[part] = "ml/" + owner + "/main"
 				} else {
-					said("- 0 gpu.sharing=time_slicing hw.id=" + part)
+					allocate("- 0 gpu.sharing=time_slicing hw.id=" + part)
 				}
 			}
 		case 3: // MIG, the instances named by their own ids
-			heard(id, "", "")
+			observe(id, "", "")
 			for gi := range 2 {
 				uuid := fmt.Sprintf("MIG-c4529c8d-69c4-b61d-e0bc-7b24600960%d%d", i, gi)
-				said("ml/" + p + "/main 1 hw.id=n1/" + uuid)
-				heard(deviceid.MIG(id, fmt.Sprint(gi)), "hw.parent="+id+" gpu.mig.uuid="+uuid, "ml/"+p+"/main")
+				allocate("ml/" + p + "/main 1 hw.id=n1/" + uuid)
+				observe(deviceid.MIG(id, fmt.Sprint(gi)), "hw.parent="+id+" gpu.mig.uuid="+uuid, "ml/"+p+"/main")
 			}
 		case 4: // contested
 			if p == q {
 				q += "x"
 			}
-			said("ml/" + p + "/main 1 hw.id=" + id)
-			said("ml/" + q + "/main 1 hw.id=" + id)
-			heard(id, "", "")
+			allocate("ml/" + p + "/main 1 hw.id=" + id)
+			allocate("ml/" + q + "/main 1 hw.id=" + id)
+			observe(id, "", "")
 		case 5: // two compute instances of one MIG instance
-			heard(id, "", "")
-			heard(id+"/7", "hw.parent="+id, "")
-			said("ml/" + p + "/main 0.5 hw.id=" + id + "/7")
-			said("ml/" + q + "x/main 0.5 hw.id=" + id + "/7")
+			observe(id, "", "")
+			observe(id+"/7", "hw.parent="+id, "")
+			allocate("ml/" + p + "/main 0.5 hw.id=" + id + "/7")
+			allocate("ml/" + q + "x/main 0.5 hw.id=" + id + "/7")
 		case 6: // GKE; labels that contradict would decide
-			said(fmt.Sprintf("ml/stale-0/main 1 hw.id=n1/nvidia%d", i))
-			heard(id, fmt.Sprintf("k8s.node.name=n1 gpu.index=%d", i), "ml/stale-0/main")
+			allocate(fmt.Sprintf("ml/stale-0/main 1 hw.id=n1/nvidia%d", i))
+			observe(id, fmt.Sprintf("k8s.node.name=n1 gpu.index=%d", i), "ml/stale-0/main")
 		}
 	}
 	return w

@@ -15,14 +15,14 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
-// listed is an entry of dcgm.holders: labels, and what the exporter measured.
+// listed is an entry of "dcgm.holders": labels, and what the exporter measured.
 type listed struct {
 	labels       string
 	memory, util any
 }
 
-// told is a page of the shared device id with such a list.
-func told(at int, id string, list ...listed) pmetric.Metrics {
+// sharedPage is a page of the shared device id with such a list.
+func sharedPage(at int, id string, list ...listed) pmetric.Metrics {
 	md := parse(inputs(at, id, ""))
 	entries := md.ResourceMetrics().At(0).Resource().Attributes().PutEmptySlice(names.ExporterHolders)
 	for _, l := range list {
@@ -87,13 +87,13 @@ func TestShares(t *testing.T) {
 		t.Run(id, func(t *testing.T) {
 			b := start(t, noService)
 			b.feed(parse(shareOfTwo(10, id)))
-			out := b.feed(told(12, id, listed{aListed, int64(50), .375}, listed{bListed, int64(0), 0.}))
+			out := b.feed(sharedPage(12, id, listed{aListed, int64(50), .375}, listed{bListed, int64(0), 0.}))
 			require.Equal(t, format(parse(inputs(12, id, "")+ownPart(12, id+"::0", id, "0.375", "50", aHeld)+
 				ownPart(12, id+"::2", id, "0", "0", bHeld))), formatInts(t, out))
 
 			// One is given back: all its series end, memory too.
 			b.feed(parse(snapshot(20, "ml/a-0/main 0.25 gpu.sharing=time_slicing hw.id="+id+"::0", "- 0 gpu.sharing=time_slicing hw.id="+id+"::2")))
-			out = b.feed(told(27, id, listed{aListed, int64(60), .5}))
+			out = b.feed(sharedPage(27, id, listed{aListed, int64(60), .5}))
 			ends := strings.ReplaceAll(partEnd(27, id+"::2", id, bHeld), "stale @27 gpu.value.scope=device hw.gpu.task", "stale @27 hw.gpu.task") +
 				"metric hw.gpu.memory.usage sum By\nstale @27 hw.id=" + id + "::2\n"
 			require.Equal(t, format(parse(inputs(27, id, "")+ownPart(27, id+"::0", id, "0.5", "60", aHeld)+ends)), formatInts(t, out))
@@ -102,7 +102,7 @@ func TestShares(t *testing.T) {
 }
 
 // Whatever leaves open what a replica itself uses gives it nothing.
-func TestSharesThatAreNotTold(t *testing.T) {
+func TestSharesThatAreUnknown(t *testing.T) {
 	b50 := listed{bListed, int64(50), .375}
 	for _, tt := range []struct {
 		name         string
@@ -135,7 +135,7 @@ func TestSharesThatAreNotTold(t *testing.T) {
 			b := start(t, change...)
 			b.feed(parse(shareOfTwo(10, "GPU-a")))
 			require.Equal(t, format(parse(inputs(12, "GPU-a", "")+part(12, "GPU-a::0", "GPU-a", "", aHeld)+
-				ownPart(12, "GPU-a::2", "GPU-a", tt.util, tt.memory, bHeld))), formatInts(t, b.feed(told(12, "GPU-a", tt.list...))))
+				ownPart(12, "GPU-a::2", "GPU-a", tt.util, tt.memory, bHeld))), formatInts(t, b.feed(sharedPage(12, "GPU-a", tt.list...))))
 		})
 	}
 }
@@ -144,7 +144,7 @@ func TestSharesThatAreNotTold(t *testing.T) {
 func TestSharesOfAPodWithTwoReplicas(t *testing.T) {
 	b := start(t, noService)
 	b.feed(parse(snapshot(10, "ml/a-0/main 0.5 gpu.sharing=time_slicing hw.id=GPU-a::0", "ml/a-0/main 0.5 gpu.sharing=time_slicing hw.id=GPU-a::1")))
-	out := b.feed(told(12, "GPU-a", listed{aListed, int64(50), .375}))
+	out := b.feed(sharedPage(12, "GPU-a", listed{aListed, int64(50), .375}))
 	require.Equal(t, format(parse(inputs(12, "GPU-a", "")+part(12, "GPU-a::0", "GPU-a", "", aHeld)+
 		part(12, "GPU-a::1", "GPU-a", "", aHeld))), formatInts(t, out))
 }
@@ -171,7 +171,7 @@ func TestSharesBeginAndEnd(t *testing.T) {
 		// Late data ends nothing.
 		{50, []listed{{aListed, nil, .25}}, ownPart(50, a, id, "0.25", "", aHeld)},
 	} {
-		out := b.feed(told(step.at, id, step.list...))
+		out := b.feed(sharedPage(step.at, id, step.list...))
 		require.Equal(t, format(parse(inputs(step.at, id, "")+step.want)), formatInts(t, out), "at %d", step.at)
 	}
 }
@@ -180,7 +180,7 @@ func TestSharesBeginAndEnd(t *testing.T) {
 func TestShareOfMemoryAlone(t *testing.T) {
 	b := start(t, noService)
 	b.feed(parse(shareOfTwo(10, "GPU-a/3")))
-	md := told(12, "GPU-a/3", listed{aListed, int64(50), nil})
+	md := sharedPage(12, "GPU-a/3", listed{aListed, int64(50), nil})
 	md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().RemoveIf(func(m pmetric.Metric) bool {
 		return m.Name() != names.GPUMemoryUsage.Name
 	})

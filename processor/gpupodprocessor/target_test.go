@@ -21,7 +21,7 @@ import (
 // A scraper labels points with its target's pod. Beside the exporter's own
 // labels, which are then renamed, that is plain; where a device is free it looks
 // like an owner.
-func TestExporterIsNoHolder(t *testing.T) {
+func TestExporterIsNoOwner(t *testing.T) {
 	const held = "resource hw.id=GPU-a hw.type=gpu k8s.container.name=c k8s.namespace.name=n k8s.pod.name=p service.name=p"
 	const free = "resource hw.id=GPU-a hw.type=gpu"
 	for _, tt := range []struct{ name, resource, labels, want string }{

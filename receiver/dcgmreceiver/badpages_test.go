@@ -34,7 +34,7 @@ func TestBadPages(t *testing.T) {
 		handler http.HandlerFunc
 		outcome fetch.Outcome
 		up      float64
-		told    []string
+		logged  []string
 	}{
 		"HTML": {
 			text("<!DOCTYPE html>\n<html><body>hello</body></html>\n"), fetch.Parse, 0,
@@ -140,11 +140,11 @@ func TestBadPages(t *testing.T) {
 			assert.GreaterOrEqual(t, counts["outcome="+string(tt.outcome)], int64(3))
 			of := "exporter=" + servers[name].URL + "/metrics"
 			assert.Equal(t, 1, contains(warnings, of), "told once")
-			told := append(tt.told, of)
+			logged := append(tt.logged, of)
 			if tt.outcome != fetch.OK {
-				told = append(told, "outcome="+string(tt.outcome))
+				logged = append(logged, "outcome="+string(tt.outcome))
 			}
-			assert.Equal(t, 1, contains(warnings, told...), warnings)
+			assert.Equal(t, 1, contains(warnings, logged...), warnings)
 			util, there := r.last(servers[name], "hw.gpu.utilization")
 			assert.Equal(t, tt.outcome == fetch.OK, there, "the page's other lines")
 			if there {

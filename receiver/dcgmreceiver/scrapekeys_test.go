@@ -32,14 +32,14 @@ func TestScrapeKeys(t *testing.T) {
 		model, _ := r.scrapes[0].ResourceMetrics().At(1).Resource().Attributes().Get("hw.model")
 		assert.Equal(t, "Mine", model.Str())
 	})
-	for key, told := range map[string]string{
+	for key, logged := range map[string]string{
 		"sample_limit": "sample_limit exceeded", "label_limit": "label_limit exceeded",
 	} {
 		t.Run(key, func(t *testing.T) {
 			t.Parallel()
 			r := start(t, []string{server.URL, server.URL + "/other"}, func(c *Config) { c.Scrape = scrape.PrometheusConfig{key: 1} })
 			r.await(fetch.TooLarge, 4)
-			assert.Equal(t, 2, contains(r.warnings(), told), r.warnings())
+			assert.Equal(t, 2, contains(r.warnings(), logged), r.warnings())
 			up, _ := r.last(server, "gpu.exporter.up")
 			assert.Zero(t, up)
 			assert.Equal(t, map[string]int64{"": 0}, r.count("devices"))

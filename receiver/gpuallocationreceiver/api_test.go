@@ -69,8 +69,8 @@ func (r *run) apiAges() map[string]float64 {
 	return out
 }
 
-// said is the newest batch: allocations, and the state of the node.
-func (r *run) said() (allocations []string, node map[string]int64) {
+// last is the newest batch: allocations, and the state of the node.
+func (r *run) last() (allocations []string, node map[string]int64) {
 	got := r.taken()
 	if len(got) == 0 {
 		return nil, nil
@@ -93,7 +93,7 @@ func (r *run) await(what string, allocations []string, node map[string]int64) {
 	var gotAllocations []string
 	var gotNode map[string]int64
 	if !assert.Eventually(r.t, func() bool {
-		a, n := r.said()
+		a, n := r.last()
 		if n == nil {
 			return false
 		}
@@ -211,11 +211,11 @@ func TestKubernetesFaults(t *testing.T) {
 			r.await("the device plugin", []string{"-/-/- " + gpuB + " 0 nvidia.com/gpu none true", "ml/a/main " + gpuA + " 1 nvidia.com/gpu none true"},
 				map[string]int64{"gpu.node.schedulable": 1})
 			require.Eventually(t, func() bool { return r.requests("resource_slices", tt.want) > 1 }, long, 10*time.Millisecond)
-			told := r.logs.FilterMessage(slicesMissing).All()
-			if assert.Len(t, told, 1) {
-				assert.Contains(t, told[0].ContextMap()["remedy"], tt.remedy)
+			logged := r.logs.FilterMessage(slicesMissing).All()
+			if assert.Len(t, logged, 1) {
+				assert.Contains(t, logged[0].ContextMap()["remedy"], tt.remedy)
 			}
-			assert.Equal(t, 1, r.told(claimsMissing))
+			assert.Equal(t, 1, r.logged(claimsMissing))
 			assert.EqualValues(t, 1, r.devices()["unresolved_dra"])
 			_, aged := r.apiAges()["resource_slices"]
 			assert.Equal(t, tt.want != k8sclient.ResultNotServed, aged, "a cluster without DRA is no alert")
@@ -237,11 +237,11 @@ func TestKubernetesHangs(t *testing.T) {
 }
 
 func TestWithoutKubernetes(t *testing.T) {
-	const told = "the Kubernetes API is not read: devices of ResourceClaims (DRA) have no gpu.allocation, the node has no gpu.node.schedulable and gpu.node.mig.reconfiguring, and MPS appears as time-slicing"
+	const logged = "the Kubernetes API is not read: devices of ResourceClaims (DRA) have no gpu.allocation, the node has no gpu.node.schedulable and gpu.node.mig.reconfiguring, and MPS appears as time-slicing"
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	for name, tt := range map[string]struct {
-		auth k8sclient.AuthType
-		told int
+		auth   k8sclient.AuthType
+		logged int
 	}{
 		"no service account": {k8sclient.ServiceAccount, 1},
 		"none":               {k8sclient.None, 0},
@@ -252,8 +252,8 @@ func TestWithoutKubernetes(t *testing.T) {
 			story(t, s, func(t *testing.T, r *run) {
 				until(r, 31)
 				assert.Equal(t, []float64{0, 15, 30}, times(r.taken()))
-				assert.Equal(t, tt.told, r.told(told))
-				assert.Equal(t, 1+tt.told, r.logs.Len(), "%v", r.logs.All())
+				assert.Equal(t, tt.logged, r.logged(logged))
+				assert.Equal(t, 1+tt.logged, r.logs.Len(), "%v", r.logs.All())
 				assert.EqualValues(t, 1, r.devices()["unresolved_dra"])
 				assert.Nil(t, r.apiAges())
 			}, func(c *Config) { c.AuthType = tt.auth })

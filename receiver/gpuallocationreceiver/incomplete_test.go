@@ -37,7 +37,7 @@ func TestAKubeletWithoutItsPodsFreesNothing(t *testing.T) {
 				until(r, 120)
 				assert.Empty(t, r.taken(), "too old: nothing is known")
 				assert.Nil(t, r.devices())
-				assert.Equal(t, 1, r.told("the kubelet does not list the owners of devices"))
+				assert.Equal(t, 1, r.logged("the kubelet does not list the owners of devices"))
 
 				s.set(func(s *script) { s.node.Pods = []pod{agent, train} })
 				until(r, 126)

@@ -25,8 +25,8 @@ type poller struct {
 	there   bool // the kubelet's socket was there once
 	judge   complete.Judge
 
-	allocatable *podresources.AllocatableResourcesResponse // the last answer
-	told        time.Time                                  // when it was given
+	allocatable   *podresources.AllocatableResourcesResponse // the last answer
+	allocatableAt time.Time                                  // when it was given
 }
 
 // soonest is the time between two polls after changes in the Kubernetes API: a
@@ -67,7 +67,7 @@ func (p *poller) poll(ctx context.Context) {
 	if a.ListErr == nil && !p.judge.Complete(p.builder.Read.Pods(&a)) {
 		a.ListErr = kubelet.ErrIncomplete
 	}
-	p.tell(ctx, a)
+	p.report(ctx, a)
 	if a.ListErr != nil {
 		return
 	}
@@ -78,7 +78,7 @@ func (p *poller) poll(ctx context.Context) {
 	p.r.newest.Store(s)
 	p.r.api.Load().Want(tl.Wanted())
 	p.r.tel.counted(ctx, &tl)
-	p.tellOdd(s, &tl, v)
+	p.reportOdd(s, &tl, v)
 	// Nothing was emitted for a while, if the last snapshot was too old.
 	if old == nil || !p.r.fresh(old, s.At) || !old.SameAs(s) {
 		p.r.emitNow()
@@ -90,16 +90,16 @@ func (p *poller) poll(ctx context.Context) {
 // seldom changes, and a single slow answer is no reason to know of no free device.
 func (p *poller) keepAllocatable(a *kubelet.Answer) {
 	if a.AllocatableErr == nil {
-		p.allocatable, p.told = a.Allocatable, a.At
+		p.allocatable, p.allocatableAt = a.Allocatable, a.At
 		return
 	}
-	if p.allocatable != nil && a.At.Sub(p.told) <= 3*p.r.cfg.PollInterval {
+	if p.allocatable != nil && a.At.Sub(p.allocatableAt) <= 3*p.r.cfg.PollInterval {
 		a.Allocatable = p.allocatable
 	}
 }
 
-// tell counts the results of the calls, and logs each cause once.
-func (p *poller) tell(ctx context.Context, a kubelet.Answer) {
+// report counts the results of the calls, and logs each cause once.
+func (p *poller) report(ctx context.Context, a kubelet.Answer) {
 	now := time.Now()
 	list, allocatable := kubelet.Classify(a.ListErr), kubelet.Classify(a.AllocatableErr)
 	if p.expectsNone(list) {
@@ -140,15 +140,15 @@ func (p *poller) expectsNone(list kubelet.Outcome) bool {
 	}
 	if !away && !p.there {
 		p.there = true
-		for _, tell := range p.r.doubts {
-			tell()
+		for _, report := range p.r.doubts {
+			report()
 		}
 	}
 	return away
 }
 
-// tellOdd logs what is wrong with an answer, each cause once.
-func (p *poller) tellOdd(s *snapshot.Snapshot, tl *snapshot.Tally, v snapshot.View) {
+// reportOdd logs what is wrong with an answer, each cause once.
+func (p *poller) reportOdd(s *snapshot.Snapshot, tl *snapshot.Tally, v snapshot.View) {
 	warn := func(cause, message string, n int) {
 		if n > 0 && p.causes.Due(cause, s.At) {
 			p.r.logger.Warn(message, zap.Int("count", n))

@@ -132,15 +132,15 @@ func (r *allocationReceiver) connect() error {
 	client, err := r.cfg.REST("otelcol-gpu/" + r.origin.Version + " gpu_allocation")
 	switch {
 	case errors.Is(err, k8sclient.ErrNotInCluster):
-		tell := func() {
+		warn := func() {
 			r.logger.Warn("the Kubernetes API is not read: devices of ResourceClaims (DRA) have no gpu.allocation, the node has no gpu.node.schedulable and gpu.node.mig.reconfiguring, and MPS appears as time-slicing",
 				zap.String("cause", kubelet.Cause(err)))
 		}
 		if r.cfg.Optional {
-			r.doubts = append(r.doubts, tell)
+			r.doubts = append(r.doubts, warn)
 			return nil
 		}
-		tell()
+		warn()
 		return nil
 	case err != nil || client == nil:
 		return err
@@ -200,7 +200,7 @@ func (r *allocationReceiver) emitNow() {
 func (r *allocationReceiver) emitUntil(ctx context.Context) {
 	ticker := time.NewTicker(r.cfg.CollectionInterval)
 	defer ticker.Stop()
-	var told logonce.Causes
+	var causes logonce.Causes
 	for {
 		select {
 		case <-ctx.Done():
@@ -208,13 +208,13 @@ func (r *allocationReceiver) emitUntil(ctx context.Context) {
 		case <-ticker.C:
 		case <-r.changed:
 		}
-		r.emit(ctx, &told)
+		r.emit(ctx, &causes)
 	}
 }
 
 // emit forwards the newest snapshot and what is known of the node, each unless it
 // is too old.
-func (r *allocationReceiver) emit(ctx context.Context, told *logonce.Causes) {
+func (r *allocationReceiver) emit(ctx context.Context, causes *logonce.Causes) {
 	now := time.Now()
 	md := pmetric.NewMetrics()
 	s := r.newest.Load()
@@ -229,7 +229,7 @@ func (r *allocationReceiver) emit(ctx context.Context, told *logonce.Causes) {
 			s.Nothing(md, &r.origin)
 		}
 	default:
-		if told.Due("stale", now) {
+		if causes.Due("stale", now) {
 			r.logger.Warn("the kubelet's last answer is older than three poll intervals: gpu.allocation is not emitted until it answers",
 				zap.Duration("age", now.Sub(s.At)))
 		}
@@ -244,7 +244,7 @@ func (r *allocationReceiver) emit(ctx context.Context, told *logonce.Causes) {
 	ctx = r.obs.StartMetricsOp(ctx)
 	err := r.next.ConsumeMetrics(ctx, md)
 	r.obs.EndMetricsOp(ctx, "pod_resources", points, err)
-	if err != nil && told.Due("refused", now) {
+	if err != nil && causes.Due("refused", now) {
 		r.logger.Warn("the next component refused gpu.allocation; it is sent again with the next interval", zap.Error(err))
 	}
 }

@@ -76,15 +76,15 @@ func TestOldSnapshotsAreNotEmitted(t *testing.T) {
 
 		until(r, 600)
 		assert.Empty(t, r.taken())
-		assert.Equal(t, 1, r.told(stale))
-		assert.Equal(t, 1, r.told("the kubelet does not list the owners of devices"))
+		assert.Equal(t, 1, r.logged(stale))
+		assert.Equal(t, 1, r.logged("the kubelet does not list the owners of devices"))
 
 		s.set(func(s *script) { s.hangs = false })
 		until(r, 608)
 		got = r.taken()
 		require.NotEmpty(t, got, "it does not wait for the interval")
 		assert.Equal(t, []string{"-/-/- " + gpuB + " 0 nvidia.com/gpu none true", "ml/a/main " + gpuA + " 1 nvidia.com/gpu none true"}, lines(got[0].md))
-		assert.Equal(t, 1, r.told("the kubelet lists the owners of devices again"))
+		assert.Equal(t, 1, r.logged("the kubelet lists the owners of devices again"))
 		assert.Less(t, r.age(), 8.0)
 	}, func(c *Config) { c.CollectionInterval = time.Second })
 }
@@ -105,7 +105,7 @@ func TestKubeletThatMayBeAbsent(t *testing.T) {
 		}
 		until(r, 3600)
 		assert.Empty(t, r.taken())
-		assert.Equal(t, 1, r.told(absent))
+		assert.Equal(t, 1, r.logged(absent))
 		assert.Equal(t, 1, r.logs.Len(), "nothing else is said")
 		assert.False(t, ages(), "no alert")
 
@@ -115,12 +115,12 @@ func TestKubeletThatMayBeAbsent(t *testing.T) {
 		require.NotEmpty(t, got, "it does not wait for the interval")
 		node, ok := got[0].md.ResourceMetrics().At(0).Resource().Attributes().Get(names.K8sNodeName)
 		assert.True(t, ok && node.Str() == strings.ToLower(host), node.AsString())
-		assert.Equal(t, 1, r.told("the kubelet's socket exists"))
+		assert.Equal(t, 1, r.logged("the kubelet's socket exists"))
 		assert.Equal(t, 1, r.logs.FilterMessageSnippet("the Kubernetes API is not read").Len(), "now it matters")
 
 		s.set(func(s *script) { s.err = fs.ErrNotExist })
 		until(r, 3620)
-		assert.Equal(t, 1, r.told("the kubelet does not list the owners of devices"))
+		assert.Equal(t, 1, r.logged("the kubelet does not list the owners of devices"))
 		assert.True(t, ages())
 	}, may)
 }
@@ -142,7 +142,7 @@ func TestOneFailedPollIsNoGap(t *testing.T) {
 
 // What the node has seldom changes: one slow answer makes no device less free. A
 // kubelet that no longer lists it is another matter.
-func TestFreeForThreePollsAfterTheKubeletSaidSo(t *testing.T) {
+func TestFreeForThreePollsAfterTheKubeletListedIt(t *testing.T) {
 	s := oneOfTwo()
 	held, free := "ml/a/main "+gpuA+" 1 nvidia.com/gpu none true", "-/-/- "+gpuB+" 0 nvidia.com/gpu none true"
 	story(t, s, func(t *testing.T, r *run) {
@@ -167,7 +167,7 @@ func TestFreeForThreePollsAfterTheKubeletSaidSo(t *testing.T) {
 	})
 }
 
-func TestCausesAreToldOnce(t *testing.T) {
+func TestCausesAreLoggedOnce(t *testing.T) {
 	s := oneOfTwo()
 	s.node.Pods = append(s.node.Pods, holds("ml", "b", gpuName, gpuA), pod{Namespace: "ml", Name: "c", Containers: []container{{Name: "main", Claims: []claimedDevice{{Claim: "claim", Driver: "gpu.nvidia.com", Device: "gpu-0", Share: ""}}}}})
 	story(t, s, func(t *testing.T, r *run) {
@@ -178,7 +178,7 @@ func TestCausesAreToldOnce(t *testing.T) {
 	})
 }
 
-func TestNothingToSay(t *testing.T) {
+func TestNothingToReport(t *testing.T) {
 	story(t, &script{}, func(t *testing.T, r *run) {
 		until(r, 60)
 		assert.Empty(t, r.taken(), "a node without accelerators")
@@ -222,12 +222,12 @@ func TestPipelineBlocksAndRefuses(t *testing.T) {
 		require.NotEmpty(t, got)
 		assert.Equal(t, []string{"-/-/- " + gpuA + " 0 nvidia.com/gpu none true", "-/-/- " + gpuB + " 0 nvidia.com/gpu none true"}, lines(got[0].md))
 		until(r, 120)
-		assert.Equal(t, 1, r.told("the next component refused gpu.allocation; it is sent again with the next interval"))
+		assert.Equal(t, 1, r.logged("the next component refused gpu.allocation; it is sent again with the next interval"))
 		assert.NotEmpty(t, r.taken())
 	})
 }
 
-func TestShutdownWaitsForNobody(t *testing.T) {
+func TestShutdownDoesNotWait(t *testing.T) {
 	for name, prepare := range map[string]func(*script, *run){
 		"a kubelet that hangs":       func(s *script, _ *run) { s.hangs = true },
 		"a pipeline that is blocked": func(_ *script, r *run) { r.block = make(chan struct{}) },
@@ -331,7 +331,7 @@ func TestHugeAnswer(t *testing.T) {
 
 // The device plugin is gone with the last pod: what was reported before ends, with
 // a point at the time of the empty snapshot.
-func TestTellsThatNothingIsLeft(t *testing.T) {
+func TestReportsThatNothingIsLeft(t *testing.T) {
 	s := oneOfTwo()
 	s.set(func(s *script) { s.node.Pods, s.node.Devices = nil, nil })
 	story(t, s, func(t *testing.T, r *run) {

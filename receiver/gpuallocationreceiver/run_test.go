@@ -109,8 +109,8 @@ func times(batches []batch) []float64 {
 	return out
 }
 
-// told counts log lines with a message.
-func (r *run) told(message string) int { return r.logs.FilterMessage(message).Len() }
+// logged counts log lines with a message.
+func (r *run) logged(message string) int { return r.logs.FilterMessage(message).Len() }
 
 func (r *run) devices() map[string]int64 {
 	m, err := r.telemetry.GetMetric("otelcol_gpu_allocation_devices")
@@ -193,7 +193,7 @@ func (s *script) Ask(ctx context.Context) kubelet.Answer {
 }
 
 // story runs a receiver on a scripted kubelet in a bubble where time is fake.
-func story(t *testing.T, s *script, tell func(t *testing.T, r *run), change ...func(*Config)) {
+func story(t *testing.T, s *script, act func(t *testing.T, r *run), change ...func(*Config)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRun(t, change...)
@@ -201,7 +201,7 @@ func story(t *testing.T, s *script, tell func(t *testing.T, r *run), change ...f
 		r.start()
 		defer r.stop()
 		synctest.Wait()
-		tell(t, r)
+		act(t, r)
 	})
 }
 

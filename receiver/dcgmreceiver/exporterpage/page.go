@@ -66,8 +66,8 @@ type Page struct {
 	Devices, Silent int
 	// Drivers and Models are what the rows name, sorted.
 	Drivers, Models []string
-	// Holders are rows that name a pod or a batch job as the device's owner.
-	Holders int
+	// WithOwner are rows that name a pod or a batch job as the device's owner.
+	WithOwner int
 	// AsksKubelet is whether the rows have a label for the pod at all, be it
 	// empty: then the exporter asks the kubelet who owns a device.
 	AsksKubelet bool
@@ -157,7 +157,7 @@ func (p *Page) readLabels(s *devicemap.Series, drivers, models map[string]bool) 
 		}
 	}
 	if held {
-		p.Holders++
+		p.WithOwner++
 	}
 	return device
 }

@@ -137,7 +137,7 @@ func TestEveryNeedHasALine(t *testing.T) {
 	}
 }
 
-func TestWhatAPageSays(t *testing.T) {
+func TestWhatAPageContains(t *testing.T) {
 	for rows, want := range map[string]string{
 		row("DCGM_FI_DEV_GPU_UTIL", "1", ""):                                            "2.x or 3.0",
 		row("DCGM_FI_DEV_GPU_UTIL", "1", `,Hostname="h",pci_bus_id="00000000:53:00.0"`): "3.3 to 4.5",
@@ -166,13 +166,13 @@ func TestWhatAPageSays(t *testing.T) {
 	assert.Equal(t, []string{"580.126.09"}, page.Drivers)
 	assert.Equal(t, []string{"NVIDIA H100 80GB HBM3"}, page.Models)
 	assert.True(t, page.AsksKubelet)
-	assert.Positive(t, page.Holders)
+	assert.Positive(t, page.WithOwner)
 	assert.Positive(t, page.Devices)
 
 	page, err = Read([]byte(row("DCGM_FI_DEV_GPU_UTIL", "1", `,pod="",namespace=""`)), pagetext.Options{})
 	require.NoError(t, err)
 	assert.True(t, page.AsksKubelet, "it asks, and nobody holds the device")
-	assert.Zero(t, page.Holders)
+	assert.Zero(t, page.WithOwner)
 }
 
 // Pages of which the receiver makes no metrics are the same to it and to a reader
@@ -295,7 +295,7 @@ func FuzzRead(f *testing.F) {
 			assert.NotEqual(t, fetch.OK, fetch.Failed(err))
 			return
 		}
-		if page.Known > page.Rows || page.Holders > page.Rows || page.Devices > devicemap.MaxDevices || len(page.Drivers) > maxNames {
+		if page.Known > page.Rows || page.WithOwner > page.Rows || page.Devices > devicemap.MaxDevices || len(page.Drivers) > maxNames {
 			t.Fatalf("%+v", page)
 		}
 		still, known := page.StoodStill(page)

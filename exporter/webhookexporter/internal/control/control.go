@@ -259,7 +259,7 @@ func (c *Server) test(r *http.Request) reply {
 	if err != nil {
 		return explainError(err)
 	}
-	return tellRecords([]*audit.Record{record})
+	return recordsReply([]*audit.Record{record})
 }
 
 func (c *Server) replay(r *http.Request) reply {
@@ -279,7 +279,7 @@ func (c *Server) replay(r *http.Request) reply {
 	if err != nil {
 		return explainError(err)
 	}
-	return tellRecords(records)
+	return recordsReply(records)
 }
 
 // readJSON reads the request's body, one object without unknown fields.
@@ -319,9 +319,9 @@ func explainError(err error) reply {
 	}
 }
 
-// tellRecords answers with the records. What could not even be tried, because
+// recordsReply answers with the records. What could not even be tried, because
 // the receiver is disabled or its queue is full, is reported as such.
-func tellRecords(records []*audit.Record) reply {
+func recordsReply(records []*audit.Record) reply {
 	answer := reply{status: http.StatusOK, records: records}
 	for _, r := range records {
 		if r.Outcome != audit.Dropped {

@@ -289,7 +289,7 @@ func TestControlIsBounded(t *testing.T) {
 	assert.True(t, n == 0 || bytes.Contains(answer[:n], []byte(" 431 ")), "headers are bounded: %s", answer[:n])
 }
 
-func TestControlShutdownWaitsForNobody(t *testing.T) {
+func TestControlShutdownDoesNotWait(t *testing.T) {
 	c := startControl(t)
 	entered := make(chan struct{})
 	c.fake.answer = func(ctx context.Context) ([]*audit.Record, error) {

@@ -18,7 +18,7 @@ const (
 	secondKey = "whsec_v2h1PpRf8cXq4LwT9zKsYdN0eUaJ6gBiOmQ3nV5xW7k="
 )
 
-func TestFingerprintTellsSecretsApart(t *testing.T) {
+func TestFingerprintDistinguishesSecrets(t *testing.T) {
 	base := Config{URL: "https://hooks.example.com/a", Signing: signing.Config{Standard: []configopaque.String{firstKey}}}
 	same := Config{URL: "https://hooks.example.com/a", Signing: signing.Config{Standard: []configopaque.String{firstKey}}}
 	assert.Equal(t, fingerprintOf(base), fingerprintOf(same))

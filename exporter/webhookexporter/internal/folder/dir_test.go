@@ -224,7 +224,7 @@ func TestBrokenFileKeepsItsReceiver(t *testing.T) {
 	assert.Equal(t, []string{"ops invalid_json"}, findings)
 }
 
-func TestEachNewFaultIsTold(t *testing.T) {
+func TestEachNewFaultIsLogged(t *testing.T) {
 	f := newFolder(t)
 	steps := []struct{ content, want string }{
 		{"{", "ops invalid_json"},

@@ -90,8 +90,8 @@ func (w *watchTest) wants(want string) {
 	}
 }
 
-// told waits for the log line.
-func (w *watchTest) told(snippet string, times int) {
+// logged waits for the log line.
+func (w *watchTest) logged(snippet string, times int) {
 	w.t.Helper()
 	require.Eventually(w.t, func() bool { return w.logs.FilterMessageSnippet(snippet).Len() >= times }, watchPatience, 5*time.Millisecond)
 	assert.Equal(w.t, times, w.logs.FilterMessageSnippet(snippet).Len())
@@ -115,7 +115,7 @@ func TestFilesComeAndGo(t *testing.T) {
 			w.remove("ops")
 			w.wants("fixed=fixed.example.com/ another=another.example.com/")
 			w.replace("fixed", "https://evil.example.com/")
-			w.told("is skipped", 1)
+			w.logged("is skipped", 1)
 			w.remove("another")
 			w.wants("fixed=fixed.example.com/")
 			w.Shutdown()
@@ -139,7 +139,7 @@ func TestKeyIsRotatedAndSpacesAreNoChange(t *testing.T) {
 	w.replace("ops", signed(otherKey))
 	w.wants("ops=ops.example.com/ other=other.example.com/1")
 	w.replace("ops", signed("whsec_SECRET"))
-	w.told("stays as it was", 1)
+	w.logged("stays as it was", 1)
 	assert.Empty(t, w.applied)
 	for _, line := range w.logs.All() {
 		assert.NotContains(t, fmt.Sprint(line.ContextMap()), "SECRET")
@@ -153,13 +153,13 @@ func TestFolderThatGoesAndComesBack(t *testing.T) {
 	w.begin()
 	w.wants("ops=one.example.com/")
 	require.NoError(t, os.Rename(w.path, w.path+".gone"))
-	w.told("cannot be read; the last known receivers stay", 1)
+	w.logged("cannot be read; the last known receivers stay", 1)
 	assert.Empty(t, w.applied, "the receivers stay")
 
 	require.NoError(t, os.Mkdir(w.path, 0o700))
 	w.replace("ops", "https://two.example.com/")
 	w.wants("ops=two.example.com/")
-	w.told("can be read again", 1)
+	w.logged("can be read again", 1)
 	w.replace("ops", "https://three.example.com/")
 	w.wants("ops=three.example.com/")
 	metadatatest.AssertEqualExporterWebhookReceiverFilesSkipped(t, w.tel,
@@ -175,11 +175,11 @@ func TestStartWithoutFolder(t *testing.T) {
 	assert.ErrorIs(t, err, os.ErrNotExist)
 }
 
-func TestEmptyFolderIsTold(t *testing.T) {
+func TestEmptyFolderIsLogged(t *testing.T) {
 	w := newWatchTest(t)
 	w.begin()
 	w.wants("")
-	w.told("there is no receiver yet", 1)
+	w.logged("there is no receiver yet", 1)
 	w.replace("ops", "https://ops.example.com/")
 	w.wants("ops=ops.example.com/")
 }
@@ -195,7 +195,7 @@ func TestSkippedFilesAreCountedOnceForEachCause(t *testing.T) {
 		w.replace("f", fmt.Sprintf("https://f.example.com/%d", i))
 		w.wants(fmt.Sprintf("f=f.example.com/%d", i))
 	}
-	w.told("is skipped", 5)
+	w.logged("is skipped", 5)
 	point := func(reason string, n int64) metricdata.DataPoint[int64] {
 		return metricdata.DataPoint[int64]{Value: n, Attributes: attribute.NewSet(attribute.String("reason", reason))}
 	}

@@ -58,7 +58,7 @@ func TestAlertsOfAConditionHaveOneFingerprint(t *testing.T) {
 
 // What surrounds a device may change while a condition lasts: who holds it, on
 // which node it is, what its driver is.
-func TestHolderAndNodeAreNoLabels(t *testing.T) {
+func TestOwnerAndNodeAreNoLabels(t *testing.T) {
 	raised := storyEvents()["xid"][0]
 	moved := *raised
 	moved.Resource = map[string]any{names.K8sClusterName: "prod", names.HwID: "GPU-5f1c0a3e", names.HwDriverVersion: "580.1", names.K8sPodName: "other", names.ServiceName: "chat"}
@@ -229,18 +229,18 @@ func TestSlackTextStandsAlone(t *testing.T) {
 	assert.Equal(t, "ERROR raised: gpu.device.lost: GPU-1", decoded[slackBody](t, "slack", silent).Text, "without a sentence, what it is about")
 }
 
-func TestSlackSaysWhenThereIsMore(t *testing.T) {
-	says := func(e *event.Event) bool {
+func TestSlackShowsWhenThereIsMore(t *testing.T) {
+	shows := func(e *event.Event) bool {
 		body := decoded[slackBody](t, "slack", e)
 		b, err := json.Marshal(body.Blocks[len(body.Blocks)-1])
 		require.NoError(t, err)
 		return strings.Contains(string(b), "more in the event than shown")
 	}
-	assert.False(t, says(storyEvents()["xid"][0]))
-	assert.True(t, says(manyAttributes()))
+	assert.False(t, shows(storyEvents()["xid"][0]))
+	assert.True(t, shows(manyAttributes()))
 	bounded := *storyEvents()["xid"][0]
 	bounded.Truncated = true
-	assert.True(t, says(&bounded), "the event itself was bounded")
+	assert.True(t, shows(&bounded), "the event itself was bounded")
 }
 
 func TestSlackEscape(t *testing.T) {

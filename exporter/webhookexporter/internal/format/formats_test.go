@@ -233,16 +233,16 @@ func TestNastyEventsAreAcceptedByTheirReceivers(t *testing.T) {
 
 // Every format states that an event is a test or was sent before, and states
 // nothing of the kind of others.
-func TestTriggerIsSaidInEveryFormat(t *testing.T) {
+func TestTriggerIsInEveryFormat(t *testing.T) {
 	for format, enc := range testEncoders {
 		e := *storyEvents()["raised"][0]
-		say := func(trigger audit.Trigger) string {
+		encode := func(trigger audit.Trigger) string {
 			e.Trigger = trigger
 			body, err := enc.Encode([]*event.Event{&e})
 			require.NoError(t, err)
 			return strings.ToLower(string(body))
 		}
-		plain, test, replay := say(audit.TriggerEvent), say(audit.TriggerTest), say(audit.TriggerReplay)
+		plain, test, replay := encode(audit.TriggerEvent), encode(audit.TriggerTest), encode(audit.TriggerReplay)
 		assert.NotContains(t, plain, "test", format)
 		assert.NotContains(t, plain, "replay", format)
 		assert.Regexp(t, `"test":"?true|\[test\]`, test, format)

@@ -24,9 +24,9 @@ const (
 	maxSilence = 10 * time.Minute
 	// minSlack is how late a page may be, however short the interval.
 	minSlack = 2 * time.Second
-	// retell is how long two exporters must not have printed the same device until
+	// repeatAfter is how long two exporters must not have printed the same device until
 	// that is news again.
-	retell = 10 * time.Minute
+	repeatAfter = 10 * time.Minute
 )
 
 // Exporter is one exporter, as its receiver names it.
@@ -163,7 +163,7 @@ func (e *Exporter) Decides(other *Exporter, last, now time.Time) bool {
 // Duplicates notes that the exporter printed what another decides, and reports
 // whether that is news.
 func (e *Exporter) Duplicates(owner *Exporter, now time.Time) (news bool) {
-	news = e.owner != owner || now.Sub(e.duplicated) > retell
+	news = e.owner != owner || now.Sub(e.duplicated) > repeatAfter
 	e.owner, e.duplicated = owner, now
 	return news
 }

@@ -71,7 +71,7 @@ func TestParentHeldWithItsInstances(t *testing.T) {
 
 // A GPU that was replaced is remembered for a while: the one with telemetry is
 // meant.
-func TestJoinsWithTheDeviceThatIsHeard(t *testing.T) {
+func TestJoinsWithTheDeviceThatHasTelemetry(t *testing.T) {
 	now := time.Unix(100, 0)
 	k := New(maxAge, 100)
 	node := Node{Name: "n1"}
@@ -174,10 +174,10 @@ func FuzzLearn(f *testing.F) {
 	f.Add("n1", "ml", "a", "n1/MIG-c4529c8d-69c4-b61d-e0bc-7b2460096005::3", "GPU-a", "1g.5gb", 0.25, "GPU-a/3", uint8(2))
 	f.Add("", "", "a", "::", "::", "", math.NaN(), "", uint8(3))
 	f.Add("n1", "größe", "\xff", "GPU-a::1", "GPU-a::1", "", -1.0, "GPU-a::1", uint8(7))
-	f.Fuzz(func(t *testing.T, node, namespace, name, id, parent, profile string, share float64, heard string, bits uint8) {
+	f.Fuzz(func(t *testing.T, node, namespace, name, id, parent, profile string, share float64, seenID string, bits uint8) {
 		k := New(maxAge, 4)
 		now := time.Unix(100, 0)
-		device := Device{ID: heard, Node: Node{Name: node}, Index: "0", Instance: "3", Parent: parent, Profile: profile}
+		device := Device{ID: seenID, Node: Node{Name: node}, Index: "0", Instance: "3", Parent: parent, Profile: profile}
 		if bits&1 != 0 {
 			device.MIGUUID = strings.TrimPrefix(id, node+"/")
 		}
@@ -191,7 +191,7 @@ func FuzzLearn(f *testing.F) {
 			}
 			k.Learn(Allocations(nil, md.ResourceMetrics()), now)
 			k.See(&device, now)
-			for _, x := range []string{id, heard, parent, id + "::0", device.MIGUUID} {
+			for _, x := range []string{id, seenID, parent, id + "::0", device.MIGUUID} {
 				got := k.Lookup(x, now)
 				require.Equal(t, got.State == Owned, got.Owner.Pod != "", "%+v", got)
 				require.Equal(t, got.Owner.Pod == "", got.Owner.Namespace == "", "%+v", got)

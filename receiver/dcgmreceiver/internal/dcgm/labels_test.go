@@ -94,9 +94,9 @@ func TestShared(t *testing.T) {
 		return onGPU("DCGM_FI_DEV_GPU_UTIL", v, labels)
 	}
 	for _, tt := range []struct {
-		name    string
-		page    []string
-		holders []any
+		name   string
+		page   []string
+		owners []any
 	}{
 		{"replicas", []string{util(`pod="b",namespace="n",vgpu="1"`, 40), util(`pod="a",namespace="n",vgpu="0"`, 40)}, []any{
 			map[string]any{"pod": "a", "namespace": "n", "vgpu": "0"},
@@ -113,7 +113,7 @@ func TestShared(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r := mapOnce(t, otel, tt.page...)
 			res := resource(r, "GPU-0")
-			assert.Equal(t, tt.holders, res["dcgm.holders"])
+			assert.Equal(t, tt.owners, res["dcgm.holders"])
 			for _, key := range []string{"pod", "namespace", "vgpu", "hpc_job"} {
 				assert.NotContains(t, res, key)
 			}
@@ -122,8 +122,8 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// TestOneHolder: rows with more and fewer labels of one owner are one owner.
-func TestOneHolder(t *testing.T) {
+// TestOneOwner: rows with more and fewer labels of one owner are one owner.
+func TestOneOwner(t *testing.T) {
 	rows := []string{
 		onGPU("DCGM_FI_DEV_GPU_UTIL", 40, `pod="a"`),
 		onGPU("DCGM_FI_DEV_GPU_TEMP", 40, `pod="a",pod_uid="u",pod_label_b="2"`),

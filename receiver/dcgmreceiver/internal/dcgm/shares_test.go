@@ -24,7 +24,7 @@ func of(pod string, vgpu int, family string, v any, more ...string) string {
 	return onGPU(family, v, append(more, fmt.Sprintf(`pod="%s",namespace="n",container="c",vgpu="%d"`, pod, vgpu))...)
 }
 
-// entry is the entry of dcgm.holders for that pod.
+// entry is the entry of "dcgm.holders" for that pod.
 func entry(pod string, vgpu int, shares map[string]any) any {
 	e := map[string]any{"pod": pod, "namespace": "n", "container": "c", "vgpu": fmt.Sprint(vgpu)}
 	for k, v := range shares {
@@ -43,9 +43,9 @@ func TestShares(t *testing.T) {
 	whole := []string{onGPU(memory, 8000), onGPU(util, 70)}
 	onlyMemory := func(v int64) map[string]any { return map[string]any{"hw.gpu.memory.usage": v * perMiB} }
 	for _, tt := range []struct {
-		name    string
-		page    []string
-		holders []any
+		name   string
+		page   []string
+		owners []any
 	}{
 		{"before 4.6: the device's value on each row", []string{
 			of("a", 0, memory, 8000), of("b", 1, memory, 8000), of("a", 0, util, 70), of("b", 1, util, 70),
@@ -83,7 +83,7 @@ func TestShares(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := mapOnce(t, otel, tt.page...)
-			assert.Equal(t, tt.holders, resource(r, "GPU-0")["dcgm.holders"])
+			assert.Equal(t, tt.owners, resource(r, "GPU-0")["dcgm.holders"])
 			if slices.Contains(tt.page, whole[0]) {
 				assert.Equal(t, []string{"hw.gpu.memory.usage{} 8388608000"}, only(r, "hw.gpu.memory.usage"), "the device's own")
 			}

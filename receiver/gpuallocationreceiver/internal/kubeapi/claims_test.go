@@ -43,7 +43,7 @@ func (s *claimStory) answer(api func(name string) (*resourcev1.ResourceClaim, er
 	s.api = api
 }
 
-func tellClaims(t *testing.T, tell func(t *testing.T, s *claimStory)) {
+func runClaims(t *testing.T, script func(t *testing.T, s *claimStory)) {
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zap.DebugLevel)
 		s := &claimStory{logs: logs}
@@ -69,7 +69,7 @@ func tellClaims(t *testing.T, tell func(t *testing.T, s *claimStory)) {
 			<-done
 		}()
 		synctest.Wait()
-		tell(t, s)
+		script(t, s)
 	})
 }
 
@@ -105,7 +105,7 @@ func (s *claimStory) after(d time.Duration) []string {
 }
 
 func TestClaimsAreReadOnce(t *testing.T) {
-	tellClaims(t, func(t *testing.T, s *claimStory) {
+	runClaims(t, func(t *testing.T, s *claimStory) {
 		s.api = func(name string) (*resourcev1.ResourceClaim, error) {
 			return nodefake.Allocated(name == "looks", "gpu-0", "gpu-1"), nil
 		}
@@ -131,7 +131,7 @@ func TestClaimsAreReadOnce(t *testing.T) {
 
 // An API that refuses or is away is asked less and less, with one claim.
 func TestClaimsWaitForTheAPI(t *testing.T) {
-	tellClaims(t, func(t *testing.T, s *claimStory) {
+	runClaims(t, func(t *testing.T, s *claimStory) {
 		refuse := apierrors.NewForbidden(claimKind, "a", nil)
 		s.answer(func(string) (*resourcev1.ResourceClaim, error) { return nil, refuse })
 		assert.Len(t, s.lists("a", "b", "c"), 1)
@@ -141,9 +141,9 @@ func TestClaimsWaitForTheAPI(t *testing.T) {
 		assert.Greater(t, len(asked), 15)
 		assert.Less(t, len(asked), 22, "every 30 s")
 		assert.Empty(t, *s.read.Load())
-		told := s.logs.FilterMessage(without[resourceClaims]).All()
-		if assert.Len(t, told, 1) {
-			assert.Contains(t, told[0].ContextMap()["remedy"], "get on resourceclaims in resource.k8s.io")
+		logged := s.logs.FilterMessage(without[resourceClaims]).All()
+		if assert.Len(t, logged, 1) {
+			assert.Contains(t, logged[0].ContextMap()["remedy"], "get on resourceclaims in resource.k8s.io")
 		}
 
 		s.answer(func(string) (*resourcev1.ResourceClaim, error) { return nodefake.Allocated(false, "gpu-0"), nil })
@@ -162,7 +162,7 @@ func TestClaimsThatAreOdd(t *testing.T) {
 		"allocated, to no device": func() (*resourcev1.ResourceClaim, error) { return nodefake.Allocated(false), nil },
 	} {
 		t.Run(name, func(t *testing.T) {
-			tellClaims(t, func(t *testing.T, s *claimStory) {
+			runClaims(t, func(t *testing.T, s *claimStory) {
 				s.answer(func(name string) (*resourcev1.ResourceClaim, error) {
 					if name == "odd" {
 						return answer()

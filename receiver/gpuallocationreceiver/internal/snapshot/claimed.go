@@ -20,7 +20,7 @@ import (
 // claimed is a device that the kubelet lists for a container because of a
 // ResourceClaim. It may be looked at only, or be no GPU.
 type claimed struct {
-	holder owner.Owner
+	owner  owner.Owner
 	Device dra.Device
 	claim  dra.ClaimID
 	share  string // of a device of which several claims may have a part; else ""
@@ -30,7 +30,7 @@ func (c claimed) compare(o claimed) int {
 	return cmp.Or(
 		cmp.Compare(c.Device.Driver, o.Device.Driver), cmp.Compare(c.Device.Name, o.Device.Name), cmp.Compare(c.Device.Device, o.Device.Device),
 		cmp.Compare(c.claim.Namespace, o.claim.Namespace), cmp.Compare(c.claim.Name, o.claim.Name),
-		cmp.Compare(c.share, o.share), c.holder.Compare(o.holder),
+		cmp.Compare(c.share, o.share), c.owner.Compare(o.owner),
 	)
 }
 
@@ -39,10 +39,10 @@ type slot struct {
 	Device dra.Device
 	claim  types.NamespacedName
 	share  string
-	holder owner.Owner
+	owner  owner.Owner
 }
 
-func (c claimed) slot() slot { return slot{c.Device, c.claim.NamespacedName, c.share, c.holder} }
+func (c claimed) slot() slot { return slot{c.Device, c.claim.NamespacedName, c.share, c.owner} }
 
 // claims takes the devices of GPU drivers out of a container's claims.
 func (r *Reader) claims(resources []*podresources.DynamicResource, h owner.Owner, tl *Tally) {
@@ -69,7 +69,7 @@ func (r *Reader) claims(resources []*podresources.DynamicResource, h owner.Owner
 			for _, cdi := range c.GetCdiDevices() {
 				identity = append(identity, cdi.GetName())
 			}
-			found = append(found, claimed{holder: h, Device: d, share: c.GetShareId()})
+			found = append(found, claimed{owner: h, Device: d, share: c.GetShareId()})
 		}
 		if len(found) == 0 {
 			continue
@@ -194,37 +194,37 @@ func (b *Builder) addDevice(s *Snapshot, held []claimed, known dra.Attributes, o
 			template.MIG, template.Parent, template.Profile = known.UUID, known.Parent, known.Profile
 		}
 	}
-	holders := slices.CompactFunc(slices.SortedFunc(slices.Values(held), claimed.byHolder), func(x, y claimed) bool { return x.holder == y.holder })
+	owners := slices.CompactFunc(slices.SortedFunc(slices.Values(held), claimed.byOwner), func(x, y claimed) bool { return x.owner == y.owner })
 	shares, byOneClaim := true, true
 	for _, c := range held {
 		shares = shares && c.share != ""
 		byOneClaim = byOneClaim && c.claim.NamespacedName == held[0].claim.NamespacedName
 	}
 	contested, onePod := false, true
-	for _, c := range holders {
-		onePod = onePod && c.holder.SamePod(holders[0].holder)
+	for _, c := range owners {
+		onePod = onePod && c.owner.SamePod(owners[0].owner)
 	}
 	switch {
 	case onePod && unread == 0 && len(held) > 1 && (shares || byOneClaim):
 		// The pod has it alone, whichever of its containers use it.
-		if template.holder = holders[0].holder; len(holders) > 1 {
-			template.holder = holders[0].holder.Whole()
+		if template.owner = owners[0].owner; len(owners) > 1 {
+			template.owner = owners[0].owner.Whole()
 		}
 		s.allocations = append(s.allocations, template)
-	case shares || byOneClaim && len(holders) > 1:
+	case shares || byOneClaim && len(owners) > 1:
 		template.sharing = names.SharingTimeSlicing
 		template.share = 1 / float64(len(held)+unread)
 		for i, n := range numbers(held, old) {
 			a := template
-			a.holder, a.hwID = held[i].holder, deviceid.Replica(template.hwID, n)
+			a.owner, a.hwID = held[i].owner, deviceid.Replica(template.hwID, n)
 			s.slots[held[i].slot()] = n
 			s.allocations = append(s.allocations, a)
 		}
 	default:
-		contested = len(holders) > 1
-		for _, c := range holders {
+		contested = len(owners) > 1
+		for _, c := range owners {
 			a := template
-			a.holder = c.holder
+			a.owner = c.owner
 			s.allocations = append(s.allocations, a)
 		}
 	}
@@ -239,7 +239,7 @@ func (b *Builder) addDevice(s *Snapshot, held []claimed, known dra.Attributes, o
 	}
 }
 
-func (c claimed) byHolder(o claimed) int { return c.holder.Compare(o.holder) }
+func (c claimed) byOwner(o claimed) int { return c.owner.Compare(o.owner) }
 
 // numbers gives each owner of a part of a device its number: the one that it had,
 // else the lowest free one.
@@ -267,7 +267,7 @@ func numbers(held []claimed, old *Snapshot) []int {
 }
 
 // addFreeClaimable adds the devices that a complete, current pool has and that have no owner
-// holds: not through a claim, not through the device plugin, not in part, and not
+// yet: not through a claim, not through the device plugin, not in part, and not
 // a part of them. A MIG device without UUID does not exist yet.
 func (b *Builder) addFreeClaimable(s *Snapshot, v View, o *occupied, taken map[string]bool, tl *Tally) {
 	if v.Pools == nil || !v.Fresh {

@@ -62,8 +62,8 @@ func draLines(s *Snapshot) []string {
 	out := []string{}
 	for _, a := range s.allocations {
 		who := "-"
-		if !a.holder.IsZero() {
-			who = a.holder.Pod + "/" + a.holder.Container
+		if !a.owner.IsZero() {
+			who = a.owner.Pod + "/" + a.owner.Container
 		}
 		line := fmt.Sprintf("%s %s %.3g %s %s %s %v", who, a.hwID, a.share, a.resource, a.source, a.sharing, a.resolved)
 		for _, known := range []string{a.MIG, a.Parent, a.Profile} {

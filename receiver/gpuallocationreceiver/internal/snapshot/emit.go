@@ -27,8 +27,8 @@ func (s *Snapshot) Metrics(from *Origin) pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	var points pmetric.NumberDataPointSlice
 	for i, a := range s.allocations {
-		if i == 0 || a.holder != s.allocations[i-1].holder {
-			points = newResource(md, a.holder, from)
+		if i == 0 || a.owner != s.allocations[i-1].owner {
+			points = newResource(md, a.owner, from)
 		}
 		a.put(points.AppendEmpty(), pcommon.NewTimestampFromTime(s.At))
 	}

@@ -110,10 +110,10 @@ func FuzzBuild(f *testing.F) {
 		unique := map[allocation]bool{}
 		for _, x := range s.allocations { // the free ones come first
 			key := [2]string{x.resource, x.hwID}
-			identity := allocation{holder: x.holder, resource: x.resource, hwID: x.hwID}
+			identity := allocation{owner: x.owner, resource: x.resource, hwID: x.hwID}
 			assert.False(t, unique[identity], "twice: %+v", x)
 			unique[identity] = true
-			if x.holder.IsZero() {
+			if x.owner.IsZero() {
 				assert.Zero(t, x.share)
 				assert.False(t, tl.incomplete)
 				free[key] = true

@@ -20,7 +20,7 @@ import (
 
 // allocation is one point: a device that a container holds, or that is free.
 type allocation struct {
-	holder   owner.Owner
+	owner    owner.Owner
 	resource string
 	hwID     string
 	share    float64 // of the device, 0..1; 0 is free
@@ -68,12 +68,12 @@ type kubeletID struct{ resource, id string }
 
 // entry is an id that a container holds.
 type entry struct {
-	holder owner.Owner
+	owner owner.Owner
 	kubeletID
 }
 
 func (e entry) compare(o entry) int {
-	return cmp.Or(e.holder.Compare(o.holder), cmp.Compare(e.resource, o.resource), cmp.Compare(e.id, o.id))
+	return cmp.Or(e.owner.Compare(o.owner), cmp.Compare(e.resource, o.resource), cmp.Compare(e.id, o.id))
 }
 
 // View is what the Kubernetes API has, as far as snapshots need it.
@@ -123,7 +123,7 @@ func (b *Builder) Build(a kubelet.Answer, v View, old *Snapshot) (*Snapshot, Tal
 		b.addFreeClaimable(s, v, o, taken, &tl)
 	}
 	slices.SortFunc(s.allocations, func(x, y allocation) int {
-		return cmp.Or(x.holder.Compare(y.holder), cmp.Compare(x.resource, y.resource), cmp.Compare(x.hwID, y.hwID))
+		return cmp.Or(x.owner.Compare(y.owner), cmp.Compare(x.resource, y.resource), cmp.Compare(x.hwID, y.hwID))
 	})
 	return s, tl
 }
@@ -139,14 +139,14 @@ func (s *Snapshot) Empty() bool { return len(s.allocations) == 0 }
 func (b *Builder) limit(held []entry, tl *Tally) []entry {
 	slices.SortFunc(held, entry.compare)
 	held = b.limitHeld(held, tl)
-	holders := map[owner.Owner]bool{}
+	owners := map[owner.Owner]bool{}
 	for _, e := range held {
-		holders[e.holder] = true
+		owners[e.owner] = true
 	}
 	for i, c := range tl.claimed {
 		over := ContainersLimit
-		if room := holders[c.holder] || len(holders) < b.MaxContainers; room {
-			holders[c.holder] = true
+		if room := owners[c.owner] || len(owners) < b.MaxContainers; room {
+			owners[c.owner] = true
 			if len(held)+i < b.MaxDevices {
 				continue
 			}
@@ -163,13 +163,13 @@ func (b *Builder) limit(held []entry, tl *Tally) []entry {
 func (b *Builder) limitHeld(held []entry, tl *Tally) []entry {
 	containers := 0
 	for i, e := range held {
-		if i == 0 || e.holder != held[i-1].holder {
+		if i == 0 || e.owner != held[i-1].owner {
 			containers++
 		}
 		switch {
 		case containers > b.MaxContainers:
 			tl.incomplete = true
-			tl.Refused[ContainersLimit] += distinctHolders(held[i:])
+			tl.Refused[ContainersLimit] += distinctOwners(held[i:])
 			return held[:i]
 		case i >= b.MaxDevices:
 			tl.incomplete = true
@@ -180,10 +180,10 @@ func (b *Builder) limitHeld(held []entry, tl *Tally) []entry {
 	return held
 }
 
-func distinctHolders(held []entry) int {
+func distinctOwners(held []entry) int {
 	n := 0
 	for i, e := range held {
-		if i == 0 || e.holder != held[i-1].holder {
+		if i == 0 || e.owner != held[i-1].owner {
 			n++
 		}
 	}
@@ -224,27 +224,27 @@ func shares(replicas, known map[device]int, held []entry, tl *Tally) map[device]
 // held is sorted.
 func (b *Builder) addHeld(s *Snapshot, held []entry, parts map[device]int, v View) {
 	type key struct {
-		holder         owner.Owner
+		owner          owner.Owner
 		resource, hwID string
 	}
 	at := make(map[key]int, len(held)) // compute instances share an hw.id
 	count := make([]int, 0, len(held))
-	holders := map[kubeletID]int{}
+	owners := map[kubeletID]int{}
 	for _, e := range held {
-		holders[e.kubeletID]++
+		owners[e.kubeletID]++
 		parsed := deviceid.ParseKubelet(e.id)
-		k := key{e.holder, e.resource, b.hwID(parsed)}
+		k := key{e.owner, e.resource, b.hwID(parsed)}
 		i, ok := at[k]
 		if !ok {
 			i = len(s.allocations)
 			at[k] = i
 			count = append(count, 0)
-			s.allocations = append(s.allocations, b.allocation(e.holder, e.resource, parsed, v))
+			s.allocations = append(s.allocations, b.allocation(e.owner, e.resource, parsed, v))
 		}
 		count[i]++
 		s.allocations[i].share = min(1, float64(count[i])/float64(parts[e.device()]))
 	}
-	for id, n := range holders {
+	for id, n := range owners {
 		switch {
 		case n > 1:
 			s.States.Contested++
@@ -308,7 +308,7 @@ func gpuOf(k deviceid.Kubelet, v View) string {
 // allocation is that of a device of the device plugin, its share yet unknown.
 func (b *Builder) allocation(h owner.Owner, resource string, k deviceid.Kubelet, v View) allocation {
 	a := allocation{
-		holder: h, resource: resource, hwID: b.hwID(k), resolved: k.Resolved,
+		owner: h, resource: resource, hwID: b.hwID(k), resolved: k.Resolved,
 		source: names.SourcePodResources, sharing: names.SharingNone,
 	}
 	if k.Shared {

@@ -234,14 +234,14 @@ func lacks(host string, e exporter, page *exporterpage.Page) []probe.Result {
 
 // owners is whether the rows name the owners of devices, where nothing else does.
 func owners(env probe.Env, host string, page *exporterpage.Page) []probe.Result {
-	r := probe.New("pods of "+host, probe.OK, fmt.Sprintf("%d of %d rows name a holder", page.Holders, page.Rows), "")
+	r := probe.New("pods of "+host, probe.OK, fmt.Sprintf("%d of %d rows name a holder", page.WithOwner, page.Rows), "")
 	switch {
 	case len(env.Config.Allocations()) > 0:
 		if page.AsksKubelet {
 			return []probe.Result{r}
 		}
 		r.Seen, r.Remedy = "no pod labels: gpu_allocation says who holds a device", "with MIG switch them on too: DCGM_EXPORTER_KUBERNETES=true for the exporter, with the kubelet's pod-resources folder"
-	case page.AsksKubelet || page.Holders > 0:
+	case page.AsksKubelet || page.WithOwner > 0:
 	default:
 		r.Status, r.Seen = probe.Warn, "no pod labels, and no gpu_allocation: nobody says who holds a device, so there are no services"
 		r.Remedy = "on Kubernetes: DCGM_EXPORTER_KUBERNETES=true for the exporter, with the kubelet's pod-resources folder mounted, or use config/agent.yaml; with batch jobs: dcgm-exporter --hpc-job-mapping-dir"
