@@ -33,7 +33,7 @@ func Unmarshal(conf *confmap.Conf, config any) error {
 	return conf.Unmarshal(config)
 }
 
-// Keyed is a type whose keys are not those of its fields, as where a table lists
+// Keyed is a type with other keys than those of its fields, as where a table lists
 // them.
 type Keyed interface {
 	// Keys returns a struct type that has the keys in its tags.

@@ -71,8 +71,8 @@ const (
 	ValueScopeDevice   = "device" // of gpu.value.scope: the whole device's value, not the replica's own
 )
 
-// Labels of dcgm-exporter that name the holder of a device, in the one spelling
-// in which the dcgm receiver hands them to gpu_pod: as resource attributes.
+// Labels of dcgm-exporter that name the owner of a device, in the one spelling
+// in which the dcgm receiver forwards them to gpu_pod: as resource attributes.
 const (
 	ExporterPod       = "pod"
 	ExporterNamespace = "namespace"
@@ -83,9 +83,9 @@ const (
 	// DCGMPrefix begins the metrics of DCGM's families that have no name of their own
 	// here.
 	DCGMPrefix = "dcgm."
-	// ExporterHolders lists the holders of a shared device, each a map of the
-	// labels above, in place of them. Where the exporter measured what a holder
-	// itself uses, the map has GPUMemoryUsage (int, bytes) and GPUUtilization
+	// ExporterHolders lists the owners of a shared device, each a map of the
+	// labels above, instead of them. Where the exporter measured the usage of each
+	// owner, the map has GPUMemoryUsage (int, bytes) and GPUUtilization
 	// (double, 0 to 1) too, under the metrics' names.
 	ExporterHolders = "dcgm.holders"
 )

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// servicesMetrics are all that is told of a service.
+// servicesMetrics are all metrics of a service.
 var servicesMetrics = []string{
 	ServiceUtilization, ServiceUtilizationMin, ServiceUtilizationMax, ServiceSM, ServiceDRAM, ServicePipe,
 	ServicePodMemory, ServicePodLimit, ServicePodPower, ServiceMemory, ServiceLimit, ServicePower,
@@ -23,7 +23,7 @@ var deviceMetrics = []string{
 }
 
 // serviceIdentity names a service, deviceIdentity a device; identity is all that
-// is known of what a device is, where, and whose.
+// is known of a device, its place and its owner.
 var (
 	serviceIdentity = by(Cluster, Namespace, Service)
 	deviceIdentity  = by(Cluster, Device)
@@ -71,13 +71,13 @@ func DeviceUtilization(s Selector) string { return general(s) }
 // DeviceUtilizationTime asks of when that is.
 func DeviceUtilizationTime(s Selector) string { return "timestamp(" + general(s) + ")" }
 
-// DevicesHeard asks when devices were heard of, by whatever they always tell.
+// DevicesHeard asks when devices were last seen, by what they always report.
 func DevicesHeard(s Selector) string {
 	return "max" + identity + "(timestamp(" + of(MemoryUsage, s) + ") or timestamp(" + of(Power, s) + "))"
 }
 
-// DevicesRemembered asks when devices were last heard of within a time. Those
-// whose series were ended are in the answer too.
+// DevicesRemembered asks when devices were last seen within a time. Those with
+// ended series are in the answer too.
 func DevicesRemembered(s Selector, within time.Duration) string {
 	sub := subquery(within)
 	last := func(series string) string { return "max_over_time(timestamp(" + series + ")" + sub + ")" }
@@ -85,12 +85,12 @@ func DevicesRemembered(s Selector, within time.Duration) string {
 }
 
 // UtilizationPeak asks for the highest utilization of devices within a time,
-// whoever held them.
+// regardless of their owners.
 func UtilizationPeak(s Selector, within time.Duration) string {
 	return "max" + deviceIdentity + "(max_over_time(" + general(s) + "[" + duration(within) + "]))"
 }
 
-// HeardBefore asks which devices were heard of a time ago.
+// HeardBefore asks which devices were seen a time ago.
 func HeardBefore(s Selector, ago time.Duration) string {
 	return "count" + deviceIdentity + "(" + general(s) + " offset " + duration(ago) + ")"
 }
@@ -105,11 +105,11 @@ func Exporters(s Selector) string {
 	return anyOf([]string{ExporterUp, Frozen, Schedulable, Reconfiguring}, s)
 }
 
-// ExporterTimes asks when exporters were heard of, NodeTimes when nodes were.
+// ExporterTimes asks when exporters were last seen, NodeTimes when nodes were.
 func ExporterTimes(s Selector) string { return "timestamp(" + of(ExporterUp, s) + ")" }
 func NodeTimes(s Selector) string     { return "timestamp(" + of(Schedulable, s) + ")" }
 
-// ExportersRemembered asks when exporters were last heard of within a time.
+// ExportersRemembered asks when exporters were last seen within a time.
 func ExportersRemembered(s Selector, within time.Duration) string {
 	return "max_over_time(timestamp(" + of(ExporterUp, s) + ")" + subquery(within) + ")"
 }
@@ -151,7 +151,7 @@ func remembered(series string, within time.Duration) string {
 	return "max" + deviceIdentity + "(max_over_time(" + series + subquery(within) + ") or max_over_time(" + series + "[" + duration(step) + "]))"
 }
 
-// xidIdentity names a counter of XIDs, whoever holds the device.
+// xidIdentity names a counter of XIDs, regardless of the device's owner.
 var xidIdentity = by(Cluster, Device, XIDCode, XIDDerived)
 
 // XIDRise asks how often XIDs were counted within a time. A counter that begins
@@ -236,7 +236,7 @@ func Trend(s Selector, how Smooth) string { return how.read(of(ServiceUtilizatio
 // samples: so nothing bridges a gap.
 type Smooth struct {
 	Step time.Duration
-	Gap  time.Duration // the longest time between two samples that is none
+	Gap  time.Duration // a longer time between two samples is a gap
 }
 
 func (s Smooth) read(series string) string {
@@ -266,7 +266,7 @@ func pods(aggregate, metric string, s Selector, how Smooth) string {
 	return aggregate + by(Pod) + "(max" + by(Pod, Device) + "(" + how.read(of(metric, s, Selector(Pod+`!=""`))) + "))"
 }
 
-// DeviceChart asks for a figure of devices: one line each, whoever owns them.
+// DeviceChart asks for a figure of devices: one line each, regardless of their owners.
 // Series that live side by side (a reason each, as of throttling) are read by their
 // labels, and the highest of them is taken.
 func DeviceChart(metric string, s Selector, how Smooth, labels ...string) string {

@@ -18,7 +18,7 @@ type KubernetesConfig struct {
 	NodeName string `mapstructure:"node_name"`
 	// Namespaces limits the search; empty means all.
 	Namespaces []string `mapstructure:"namespaces"`
-	// LabelSelector chooses the exporter's pods. Empty means every pod whose label
+	// LabelSelector chooses the exporter's pods. Empty means every pod where the label
 	// app, app.kubernetes.io/name or k8s-app names the exporter as its vendor's charts
 	// and operators do.
 	LabelSelector string `mapstructure:"label_selector"`
