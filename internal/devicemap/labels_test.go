@@ -28,7 +28,7 @@ func FuzzLabels(f *testing.F) {
 			}
 			attrs = append(attrs, label{l[0], l[1]})
 			found[l[1]] = true
-			exported = exported || exporterlabels.Exported(l[0]) && l[1] != "" && !placeholder(l[1]) && exporterlabels.Classify(l[0]).Holder()
+			exported = exported || exporterlabels.Exported(l[0]) && l[1] != "" && !placeholder(l[1]) && exporterlabels.Classify(l[0]).NamesOwner()
 		}
 		v := acme
 		v.Label, v.AbsentText = exporterlabels.Classify, placeholder

@@ -60,8 +60,8 @@ const (
 	DRA
 )
 
-// Holder reports whether the label names the owner of a device.
-func (l Label) Holder() bool { return l >= Pod }
+// NamesOwner reports whether the label names the owner of a device.
+func (l Label) NamesOwner() bool { return l >= Pod }
 
 // Classify returns what the label named key is about. Keys are case-sensitive, as
 // Prometheus labels are.

@@ -33,7 +33,7 @@ func TestClassifyEverySpelling(t *testing.T) {
 	} {
 		for _, key := range keys {
 			assert.Equal(t, want, Classify(key), key)
-			assert.Equal(t, want >= Pod, Classify(key).Holder(), key)
+			assert.Equal(t, want >= Pod, Classify(key).NamesOwner(), key)
 		}
 	}
 	assert.True(t, Exported("exported_pod"))

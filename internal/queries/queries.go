@@ -71,8 +71,8 @@ func DeviceUtilization(s Selector) string { return general(s) }
 // DeviceUtilizationTime asks of when that is.
 func DeviceUtilizationTime(s Selector) string { return "timestamp(" + general(s) + ")" }
 
-// DevicesHeard asks when devices were last seen, by what they always report.
-func DevicesHeard(s Selector) string {
+// DevicesSeen asks when devices were last seen, by what they always report.
+func DevicesSeen(s Selector) string {
 	return "max" + identity + "(timestamp(" + of(MemoryUsage, s) + ") or timestamp(" + of(Power, s) + "))"
 }
 
@@ -90,8 +90,8 @@ func UtilizationPeak(s Selector, within time.Duration) string {
 	return "max" + deviceIdentity + "(max_over_time(" + general(s) + "[" + duration(within) + "]))"
 }
 
-// HeardBefore asks which devices were seen a time ago.
-func HeardBefore(s Selector, ago time.Duration) string {
+// SeenBefore asks which devices were seen a time ago.
+func SeenBefore(s Selector, ago time.Duration) string {
 	return "count" + deviceIdentity + "(" + general(s) + " offset " + duration(ago) + ")"
 }
 
@@ -129,8 +129,8 @@ func RecentDeviceValues(s Selector, within time.Duration) string {
 }
 
 // OfDevices asks for a figure of devices that is no older than a time.
-func OfDevices(metric string, s Selector, heard time.Duration) string {
-	return "max" + deviceIdentity + "(" + within(of(metric, s), heard) + ")"
+func OfDevices(metric string, s Selector, maxAge time.Duration) string {
+	return "max" + deviceIdentity + "(" + within(of(metric, s), maxAge) + ")"
 }
 
 // Capacity asks for the memory that devices had within a time, silent ones too.
@@ -140,8 +140,8 @@ func Capacity(s Selector, within time.Duration) string {
 
 // Gone asks of which devices a figure was there within a time, and is not any more,
 // or is older than a shorter one.
-func Gone(metric string, s Selector, heard, within time.Duration) string {
-	return remembered(of(metric, s), within) + " unless " + OfDevices(metric, s, heard)
+func Gone(metric string, s Selector, maxAge, within time.Duration) string {
+	return remembered(of(metric, s), within) + " unless " + OfDevices(metric, s, maxAge)
 }
 
 // remembered is the highest value of devices within a time. What began after the
@@ -211,8 +211,8 @@ func UncorrectedRise(s Selector, within time.Duration) string {
 
 // FaultsNow asks which devices have a state that is 1 now, by reason where it has
 // one; LastXIDs for the last XID of devices.
-func FaultsNow(metric string, s Selector, heard time.Duration) string {
-	return "max" + by(Cluster, Device, Reason) + "(" + within(of(metric, s), heard) + " == 1)"
+func FaultsNow(metric string, s Selector, maxAge time.Duration) string {
+	return "max" + by(Cluster, Device, Reason) + "(" + within(of(metric, s), maxAge) + " == 1)"
 }
 func LastXIDs(s Selector) string { return "max" + deviceIdentity + "(" + of(XIDLast, s) + ")" }
 
@@ -283,8 +283,8 @@ func DeviceChart(metric string, s Selector, how Smooth, labels ...string) string
 	return "max" + deviceIdentity + "(" + one + ")"
 }
 
-// HeardOf asks how much telemetry there was a time ago: nothing, where there was none.
-func HeardOf(ago time.Duration) string {
+// TelemetryBefore asks how much telemetry there was a time ago: nothing, where there was none.
+func TelemetryBefore(ago time.Duration) string {
 	return "count(" + anyOf([]string{ExporterUp, MemoryUsage, ServicePods}, All) + " offset " + duration(ago) + ")"
 }
 
@@ -299,8 +299,8 @@ func PodActivity(s Selector, within time.Duration) string {
 }
 
 // within is a series without what is older than a time.
-func within(series string, heard time.Duration) string {
-	return "(" + series + " and (time() - timestamp(" + series + ") <= " + number(heard.Seconds()) + "))"
+func within(series string, maxAge time.Duration) string {
+	return "(" + series + " and (time() - timestamp(" + series + ") <= " + number(maxAge.Seconds()) + "))"
 }
 
 func subquery(within time.Duration) string {

@@ -41,8 +41,8 @@ func everyQuery(s Selector) map[string]string {
 	return map[string]string{
 		"Services": Services(s), "ServicesEvaluated": ServicesEvaluated(s), "NewestEvaluations": NewestEvaluations(s), "LastEvaluation": LastEvaluation(s, time.Hour),
 		"PodStates": PodStates(s), "Thresholds": Thresholds(), "MissingPods": MissingPods(s), "ExportersMoved": ExportersMoved(s, time.Hour),
-		"DeviceUtilization": DeviceUtilization(s), "DeviceUtilizationTime": DeviceUtilizationTime(s), "DevicesHeard": DevicesHeard(s),
-		"DevicesRemembered": DevicesRemembered(s, time.Hour), "UtilizationPeak": UtilizationPeak(s, time.Minute), "HeardBefore": HeardBefore(s, time.Minute),
+		"DeviceUtilization": DeviceUtilization(s), "DeviceUtilizationTime": DeviceUtilizationTime(s), "DevicesSeen": DevicesSeen(s),
+		"DevicesRemembered": DevicesRemembered(s, time.Hour), "UtilizationPeak": UtilizationPeak(s, time.Minute), "SeenBefore": SeenBefore(s, time.Minute),
 		"Allocations": Allocations(s), "AllocationTimes": AllocationTimes(s), "Exporters": Exporters(s), "ExporterTimes": ExporterTimes(s),
 		"NodeTimes": NodeTimes(s), "ExportersRemembered": ExportersRemembered(s, time.Hour), "DeviceValues": DeviceValues(s),
 		"RecentDeviceValues": RecentDeviceValues(s, time.Minute), "OfDevices": OfDevices(Power, s, time.Minute), "Capacity": Capacity(s, time.Hour), "Gone": Gone(Power, s, time.Minute, time.Hour),
@@ -52,7 +52,7 @@ func everyQuery(s Selector) map[string]string {
 		"ServiceChart": ServiceChart(ServiceUtilization, s, how), "coarse ServiceChart": ServiceChart(ServiceUtilization, s, coarse),
 		"PodsInMean": PodsInMean(s, how), "PodMean": PodMean(Utilization, s, how), "PodSum": PodSum(Power, s, coarse), "PodActivity": PodActivity(s, time.Hour),
 		"DeviceChart": DeviceChart(Power, s, how), "coarse DeviceChart": DeviceChart(Power, s, coarse), "DeviceChart by reason": DeviceChart(Throttle, And(s, HeldDown), coarse, Reason),
-		"HeardOf": HeardOf(time.Hour),
+		"TelemetryBefore": TelemetryBefore(time.Hour),
 	}
 }
 

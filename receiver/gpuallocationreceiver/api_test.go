@@ -139,7 +139,7 @@ func TestKubernetes(t *testing.T) {
 	cordoned := nodeOf(true, "nvidia.com/mig.config.state", "pending")
 	cordoned.ResourceVersion = "2"
 	a.Set("nodes", cordoned, nodeB)
-	a.Tell("nodes", "MODIFIED", cordoned)
+	a.Send("nodes", "MODIFIED", cordoned)
 	drained := map[string]int64{"gpu.node.schedulable": 0, "gpu.node.mig.reconfiguring": 1}
 	r.await("a cordon", []string{free(gpuB), held("train", gpuA)}, drained)
 
@@ -162,15 +162,15 @@ func TestKubernetes(t *testing.T) {
 	a.Set("resourceclaims", c, all, inML("d", allocated(false, "gpu-1")))
 	a.Return()
 	require.Eventually(t, func() bool { return a.Watching("resourceslices") > 0 && a.Watching("nodes") > 0 }, long, 10*time.Millisecond)
-	a.Tell("resourceslices", "MODIFIED", next)
+	a.Send("resourceslices", "MODIFIED", next)
 	r.await("the API back", []string{held("late", gpuC), held("train", gpuA)}, drained)
 
-	a.Tell("resourceslices", "DELETED", next)
+	a.Send("resourceslices", "DELETED", next)
 	r.await("no slice", []string{
 		"ml/late/main node-a/gpu.nvidia.com/node-a/gpu-1 1 gpu.nvidia.com none false",
 		"ml/train/main node-a/gpu.nvidia.com/node-a/gpu-0 1 gpu.nvidia.com none false",
 	}, drained)
-	a.Tell("nodes", "DELETED", cordoned)
+	a.Send("nodes", "DELETED", cordoned)
 	s.set(func(s *script) { s.node.Pods = nil; s.node.Devices = map[string][]string{gpuName: {gpuB}} })
 	r.await("no node", []string{"-/-/- " + gpuB + " 0 nvidia.com/gpu none true"}, map[string]int64{})
 

@@ -145,9 +145,9 @@ func (a *API) Watching(kinds ...string) int {
 	return n
 }
 
-// Tell sends an event to the watches of a kind. An object of the kinds served is sent with its
+// Send sends an event to the watches of a kind. An object of the kinds served is sent with its
 // type and a resource version, anything else as it is.
-func (a *API) Tell(kind, what string, object any) {
+func (a *API) Send(kind, what string, object any) {
 	e := event{what, object}
 	if o, ok := object.(runtime.Object); ok {
 		e.Object = typed(kind, o)

@@ -64,7 +64,7 @@ func (r *reading) askWindow() func() Window {
 	opening := Windows[:len(Windows)-1]
 	var before []*model.Vector
 	for _, w := range opening[:len(opening)-1] {
-		before = append(before, r.vector(queries.HeardOf(w.Length)))
+		before = append(before, r.vector(queries.TelemetryBefore(w.Length)))
 	}
 	return func() Window {
 		for i, v := range before {

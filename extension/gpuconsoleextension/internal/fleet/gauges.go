@@ -228,7 +228,7 @@ func (r *reading) appeared(ctx context.Context, began, before model.Vector) (map
 	}
 	some := devicesOf(young)
 	r.more(ctx)
-	watched, devices := r.vector(queries.HeardBefore(some, day)), r.vector(queries.DevicesBegan(some, day))
+	watched, devices := r.vector(queries.SeenBefore(some, day)), r.vector(queries.DevicesBegan(some, day))
 	if err := r.wait(); err != nil {
 		return nil, err
 	}

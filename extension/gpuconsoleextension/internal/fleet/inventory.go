@@ -68,10 +68,10 @@ func (r *reading) askInventory(s queries.Selector) func(context.Context) (*inven
 	a := inventoryAnswers{
 		utilization:     r.vector(queries.DeviceUtilization(s)),
 		utilizationTime: r.vector(queries.DeviceUtilizationTime(s)),
-		seen:            r.vector(queries.DevicesHeard(s)),
+		seen:            r.vector(queries.DevicesSeen(s)),
 		remembered:      r.vector(queries.DevicesRemembered(s, o.Remembered)),
 		peak:            r.vector(queries.UtilizationPeak(s, r.thresholds.IdleFor)),
-		before:          r.vector(queries.HeardBefore(s, r.thresholds.IdleFor)),
+		before:          r.vector(queries.SeenBefore(s, r.thresholds.IdleFor)),
 		allocations:     r.vector(queries.Allocations(s)),
 		allocationTimes: r.vector(queries.AllocationTimes(s)),
 		exporters:       r.vector(queries.Exporters(s)),

@@ -125,11 +125,11 @@ func TestPodsAndClaimsAreFollowed(t *testing.T) {
 			<-s.Changed()
 			watched(t, api, 2)
 
-			api.Tell("pods", "ADDED", named(newPod(gpus("main", "4")), "train", "b"))
-			api.Tell("resourceclaims", "MODIFIED", newClaim("claim-1", result("r", "gpu.nvidia.com", false), result("r", "gpu.nvidia.com", false)))
+			api.Send("pods", "ADDED", named(newPod(gpus("main", "4")), "train", "b"))
+			api.Send("resourceclaims", "MODIFIED", newClaim("claim-1", result("r", "gpu.nvidia.com", false), result("r", "gpu.nvidia.com", false)))
 			s.has(t, map[string]int{"shop/a": 2, "shop/claiming": 2, "train/b": 4})
-			api.Tell("pods", "DELETED", named(newPod(gpus("main", "2")), "shop", "a"))
-			api.Tell("resourceclaims", "DELETED", newClaim("claim-1"))
+			api.Send("pods", "DELETED", named(newPod(gpus("main", "2")), "shop", "a"))
+			api.Send("resourceclaims", "DELETED", newClaim("claim-1"))
 			s.has(t, map[string]int{"train/b": 4})
 			require.Zero(t, logs.Len())
 			require.Positive(t, tel.of("pods ok"))
@@ -212,7 +212,7 @@ func TestPodsBeyondTheLimitAreCounted(t *testing.T) {
 	s, tel, _ := follow(t, api, func(c *Config) { c.MaxPods = 2 })
 	s.has(t, map[string]int{"shop/a": 1, "shop/b": 1})
 	watched(t, api, 2)
-	api.Tell("pods", "ADDED", named(newPod(gpus("main", "1")), "shop", "d"))
+	api.Send("pods", "ADDED", named(newPod(gpus("main", "1")), "shop", "d"))
 	require.Eventually(t, func() bool { tel.mu.Lock(); defer tel.mu.Unlock(); return tel.refused == 2 }, patience, tick)
 }
 
