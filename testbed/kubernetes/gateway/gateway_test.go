@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -70,6 +71,8 @@ func TestGateway(t *testing.T) {
 		w.nodes[1].down.Store(true)
 		w.wait("chat is partial", from, func(s map[string]service) error { return s["chat"].is(1, 2, 2) })
 		w.waitForStates("chat", "raised")
+		// A killed collector raises again what it raised after the last write.
+		w.stored(`"event":"gpu\.service\.partial"[^}]*"service":"chat"`)
 		// Prometheus has it too, under the service's name.
 		families, err := w.gateway.Metrics(t.Context())
 		require.NoError(t, err)
@@ -270,6 +273,28 @@ func (w *world) waitForStates(service string, states ...string) {
 			return fmt.Errorf("reported: %v", got)
 		}
 		return nil
+	})
+}
+
+// stored waits until the state of gpu_events on the gateway's disk has the text.
+func (w *world) stored(pattern string) {
+	w.t.Helper()
+	has := regexp.MustCompile(pattern)
+	w.eventually("the state has "+pattern, func(context.Context) error {
+		files, err := filepath.Glob(filepath.Join(w.state, "connector_*"))
+		if err != nil {
+			return err
+		}
+		for _, name := range files {
+			content, err := os.ReadFile(name)
+			if err != nil {
+				return err
+			}
+			if has.Match(content) {
+				return nil
+			}
+		}
+		return errors.New("not yet")
 	})
 }
 
