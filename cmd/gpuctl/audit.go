@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/checkpoint"
 )
 
 func newAudit() *command {
@@ -29,7 +30,7 @@ func newAudit() *command {
 }
 
 func newAuditKeygen() *command {
-	var name, checkpoint, fingerprint string
+	var name, checkpointFile, fingerprintFile string
 	return &command{
 		name:  "keygen",
 		args:  "[--name NAME --checkpoint FILE] [--fingerprint FILE]",
@@ -39,38 +40,38 @@ func newAuditKeygen() *command {
 			"FILE.pub: give that to whoever is to verify the log.",
 		flags: func(f *pflag.FlagSet) {
 			f.StringVar(&name, "name", "", "name of the checkpoint key, as in prod/gateway: the origin of all checkpoints")
-			f.StringVar(&checkpoint, "checkpoint", "", "file for the key that signs checkpoints (checkpoint_key_file)")
-			f.StringVar(&fingerprint, "fingerprint", "", "file for the key of URL fingerprints (fingerprint_key_file)")
+			f.StringVar(&checkpointFile, "checkpoint", "", "file for the key that signs checkpoints (checkpoint_key_file)")
+			f.StringVar(&fingerprintFile, "fingerprint", "", "file for the key of URL fingerprints (fingerprint_key_file)")
 		},
 		run: func(_ context.Context, s streams, args []string) error {
-			if len(args) > 0 || checkpoint == "" && fingerprint == "" {
+			if len(args) > 0 || checkpointFile == "" && fingerprintFile == "" {
 				return errors.New("name a file with --checkpoint, --fingerprint or both")
 			}
-			if checkpoint != "" {
+			if checkpointFile != "" {
 				if name == "" {
 					return errors.New("the checkpoint key needs a --name, as in prod/gateway")
 				}
-				private, public, err := audit.GenerateCheckpointKey(name)
+				private, public, err := checkpoint.GenerateKey(name)
 				if err != nil {
 					return err
 				}
-				if err := writeNew(checkpoint, private, 0o600); err != nil {
+				if err := writeNew(checkpointFile, private, 0o600); err != nil {
 					return err
 				}
-				if err := writeNew(checkpoint+".pub", public, 0o644); err != nil {
+				if err := writeNew(checkpointFile+".pub", public, 0o644); err != nil {
 					return err
 				}
-				fmt.Fprintf(s.out, "checkpoint key: %s\npublic key: %s.pub\n%s\n", checkpoint, checkpoint, public)
+				fmt.Fprintf(s.out, "checkpoint key: %s\npublic key: %s.pub\n%s\n", checkpointFile, checkpointFile, public)
 			}
-			if fingerprint != "" {
+			if fingerprintFile != "" {
 				key, err := audit.GenerateFingerprintKey()
 				if err != nil {
 					return err
 				}
-				if err := writeNew(fingerprint, key, 0o600); err != nil {
+				if err := writeNew(fingerprintFile, key, 0o600); err != nil {
 					return err
 				}
-				fmt.Fprintf(s.out, "fingerprint key: %s\n", fingerprint)
+				fmt.Fprintf(s.out, "fingerprint key: %s\n", fingerprintFile)
 			}
 			return nil
 		},

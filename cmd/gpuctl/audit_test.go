@@ -16,6 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/checkpoint"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/verify"
 )
 
 // gpuctl runs the command and returns its exit code and what it wrote.
@@ -43,7 +45,7 @@ func TestKeygenThenVerify(t *testing.T) {
 
 	private, err := os.ReadFile(key)
 	require.NoError(t, err)
-	checkpoints, err := audit.ParseCheckpointKey(string(private))
+	checkpoints, err := checkpoint.ParseKey(string(private))
 	require.NoError(t, err)
 	l, err := audit.Open(audit.Options{Path: path, CheckpointKey: checkpoints, MaxBytes: 3000})
 	require.NoError(t, err)
@@ -67,10 +69,10 @@ func TestKeygenThenVerify(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, bytes.Replace(text, []byte(`"receiver":"ops"`), []byte(`"receiver":"spo"`), 1), 0o600))
 	code, out, _ = gpuctl(t, "", "audit", "verify", "-o", "json", path)
 	assert.Equal(t, exitFailed, code)
-	var report audit.Report
+	var report verify.Report
 	require.NoError(t, json.Unmarshal([]byte(out), &report))
 	require.NotNil(t, report.Break)
-	assert.Equal(t, audit.Edited, report.Break.Kind)
+	assert.Equal(t, verify.Edited, report.Break.Kind)
 	assert.Equal(t, path, report.Break.File)
 	code, out, _ = gpuctl(t, "", "audit", "verify", path)
 	assert.Equal(t, exitFailed, code)
@@ -97,7 +99,7 @@ func TestVerifyWhileTheLogIsRotated(t *testing.T) {
 	}()
 	clean := 0
 	for range 300 {
-		report, err := verify(audit.VerifyOptions{}, []string{path})
+		report, err := verifyFiles(verify.Options{}, []string{path})
 		if errors.Is(err, errRotating) {
 			continue // a machine that is busy with something else
 		}

@@ -19,7 +19,9 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/checkpoint"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/logfile"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/verify"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
 )
 
@@ -54,7 +56,7 @@ func newAuditVerify() *command {
 			if isTerminal(s.err) {
 				options.Progress = func(lines uint64) { fmt.Fprintf(s.err, "\r\x1b[Kchecked: %d lines", lines) }
 			}
-			report, err := verify(options, args)
+			report, err := verifyFiles(options, args)
 			if options.Progress != nil {
 				fmt.Fprint(s.err, "\r\x1b[K")
 			}
@@ -81,22 +83,22 @@ func newAuditVerify() *command {
 
 var anchorForm = regexp.MustCompile(`^([1-9][0-9]*):([0-9a-f]{64})$`)
 
-func verifyOptions(keyFiles, anchors []string) (audit.VerifyOptions, error) {
-	var o audit.VerifyOptions
+func verifyOptions(keyFiles, anchors []string) (verify.Options, error) {
+	var o verify.Options
 	var keys strings.Builder
 	for _, path := range keyFiles {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			return o, err
 		}
-		if _, err := audit.ParsePublicKeys(string(text)); err != nil {
+		if _, err := checkpoint.ParsePublicKeys(string(text)); err != nil {
 			return o, fmt.Errorf("%s: %w", path, err)
 		}
 		keys.Write(append(text, '\n'))
 	}
 	var err error
 	if len(keyFiles) > 0 {
-		if o.PublicKeys, err = audit.ParsePublicKeys(keys.String()); err != nil {
+		if o.PublicKeys, err = checkpoint.ParsePublicKeys(keys.String()); err != nil {
 			return o, err
 		}
 	}
@@ -109,7 +111,7 @@ func verifyOptions(keyFiles, anchors []string) (audit.VerifyOptions, error) {
 		if err != nil {
 			return o, err
 		}
-		o.Anchors = append(o.Anchors, audit.Anchor{Count: count, Head: parts[2]})
+		o.Anchors = append(o.Anchors, verify.Anchor{Count: count, Head: parts[2]})
 	}
 	return o, nil
 }
@@ -119,17 +121,17 @@ var errRotating = errors.New("the log is rotated faster than it can be read: che
 // verifyTries is how often a log is checked anew that was rotated meanwhile.
 const verifyTries = 5
 
-// verify checks the files that args name. A log that its writer rotates between
+// verifyFiles checks the files that args name. A log that its writer rotates between
 // the listing of its files and their opening looks broken without being so: what
 // is not clean is checked again if the files are others by then. A log that is
 // rotated each time is no broken one: it is an error.
-func verify(options audit.VerifyOptions, args []string) (*audit.Report, error) {
+func verifyFiles(options verify.Options, args []string) (*verify.Report, error) {
 	for try := 1; ; try++ {
 		before, err := list(args)
 		if err != nil {
 			return nil, err
 		}
-		report, err := audit.Verify(options, before.paths...)
+		report, err := verify.Files(options, before.paths...)
 		if err == nil && report.Clean() {
 			return report, nil
 		}
@@ -178,7 +180,7 @@ func expand(args []string) ([]string, error) {
 	var files []string
 	for _, arg := range args {
 		arg = filepath.Clean(arg)
-		all, err := audit.Files(arg)
+		all, err := logfile.Files(arg)
 		if err != nil {
 			return nil, err
 		}
@@ -192,7 +194,7 @@ func expand(args []string) ([]string, error) {
 }
 
 // reportText tells the report to people: facts first, the verdict last.
-func reportText(r *audit.Report) string {
+func reportText(r *verify.Report) string {
 	var b strings.Builder
 	name := func(file string) string { return safetext.Strip(file, 1024) }
 	for _, f := range r.Facts {

@@ -25,6 +25,8 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/metadatatest"
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/trail"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/checkpoint"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/verify"
 )
 
 // auditHost is a host with extensions that remembers the status reported.
@@ -64,11 +66,11 @@ func (k *keeper) KeepAudit(seq uint64, r *audit.Record) {
 
 func TestAuditFileLineAndStoreAgree(t *testing.T) {
 	dir := t.TempDir()
-	private, public, err := audit.GenerateCheckpointKey("prod/gateway")
+	private, public, err := checkpoint.GenerateKey("prod/gateway")
 	require.NoError(t, err)
-	checkpoint, fingerprint := filepath.Join(dir, "checkpoint"), filepath.Join(dir, "fingerprint")
-	require.NoError(t, os.WriteFile(checkpoint, []byte(private+"\n"), 0o600))
-	require.NoError(t, os.WriteFile(fingerprint, []byte(strings.Repeat("ab", 32)+"\n"), 0o600))
+	checkpointFile, fingerprintFile := filepath.Join(dir, "checkpoint"), filepath.Join(dir, "fingerprint")
+	require.NoError(t, os.WriteFile(checkpointFile, []byte(private+"\n"), 0o600))
+	require.NoError(t, os.WriteFile(fingerprintFile, []byte(strings.Repeat("ab", 32)+"\n"), 0o600))
 	path := filepath.Join(dir, "audit.jsonl")
 	id := component.MustNewID("gpu_store")
 	store := &keeper{kept: map[uint64]audit.Record{}}
@@ -77,7 +79,7 @@ func TestAuditFileLineAndStoreAgree(t *testing.T) {
 
 	server := newHook(t, answerWith(http.StatusServiceUnavailable))
 	h := newHarness(t, only(to(strings.Replace(server.URL, "http://", "http://user:secret@", 1)+"/token?q=1")), func(c *Config, _ *environment) {
-		c.Audit = trail.Config{Path: path, CheckpointKeyFile: checkpoint, FingerprintKeyFile: fingerprint, Sync: "record", Store: &id}
+		c.Audit = trail.Config{Path: path, CheckpointKeyFile: checkpointFile, FingerprintKeyFile: fingerprintFile, Sync: "record", Store: &id}
 	})
 	require.NoError(t, h.Start(t.Context(), host))
 	h.send(partial("one", "raised"))
@@ -89,9 +91,9 @@ func TestAuditFileLineAndStoreAgree(t *testing.T) {
 	assert.Equal(t, map[string]time.Time{rec.ID: {}}, h.trail.Find([]string{rec.ID, "other"}))
 	require.NoError(t, h.Shutdown(context.Background()))
 
-	keys, err := audit.ParsePublicKeys(public)
+	keys, err := checkpoint.ParsePublicKeys(public)
 	require.NoError(t, err)
-	report, err := audit.Verify(audit.VerifyOptions{PublicKeys: keys}, path)
+	report, err := verify.Files(verify.Options{PublicKeys: keys}, path)
 	require.NoError(t, err)
 	require.Nil(t, report.Break)
 	assert.EqualValues(t, 1, report.Records)
@@ -178,7 +180,7 @@ func TestAuditLogIsComparedWithTheStorage(t *testing.T) {
 func TestKeyThatEveryUserCanReadIsLogged(t *testing.T) {
 	for mode, want := range map[os.FileMode]int{0o600: 0, 0o440: 0, 0o644: 1} {
 		dir := t.TempDir()
-		private, public, err := audit.GenerateCheckpointKey("prod/gateway")
+		private, public, err := checkpoint.GenerateKey("prod/gateway")
 		require.NoError(t, err)
 		c := trail.Config{Path: filepath.Join(dir, "audit.jsonl"), CheckpointKeyFile: filepath.Join(dir, "key"), PreviousKeysFile: filepath.Join(dir, "old")}
 		require.NoError(t, os.WriteFile(c.CheckpointKeyFile, []byte(private), 0o600))

@@ -18,6 +18,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/checkpoint"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/codec"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/verify"
 )
 
 // contents are the log's files by name, whatever they are called.
@@ -43,8 +47,8 @@ func lay(t *testing.T, path string, all map[string]string) {
 	}
 }
 
-func withoutCheckpoints(e envelope, body any) any {
-	if e.kind == kindCheckpoint {
+func withoutCheckpoints(e codec.Envelope, body any) any {
+	if e.Kind == codec.KindCheckpoint {
 		return nil
 	}
 	return body
@@ -54,8 +58,8 @@ func withoutCheckpoints(e envelope, body any) any {
 // successes: what an attacker without the key can do.
 func rewrite(f *tampered) {
 	n := 0
-	f.restamp(0, 0, func(e envelope, body any) any {
-		if r, ok := body.(*recordBody); ok {
+	f.restamp(0, 0, func(e codec.Envelope, body any) any {
+		if r, ok := body.(*codec.RecordBody); ok {
 			if n++; n%2 == 0 {
 				return nil
 			}
@@ -67,9 +71,9 @@ func rewrite(f *tampered) {
 
 // cut ends the log where a writer closed it earlier.
 func cut(f *tampered) {
-	last := f.at(1, kindClose, 0)
+	last := f.at(1, codec.KindClose, 0)
 	require.Less(f.t, last, len(f.lines[1])-2, "the log goes on")
-	if e, _, _ := parseEnvelope(f.lines[1][last+1]); e.kind == kindCheckpoint {
+	if e, _, _ := codec.ParseEnvelope(f.lines[1][last+1]); e.Kind == codec.KindCheckpoint {
 		last++
 	}
 	require.NoError(f.t, os.Rename(f.names[1], f.path))
@@ -99,7 +103,7 @@ func TestAWriterContinuesOnlyItsOwnHistory(t *testing.T) {
 		f.load()
 	}
 	lost := func(f *tampered) { f.lines[3] = f.lines[3][:len(f.lines[3])-1] } // not only the checkpoint
-	edit := func(f *tampered) { f.edit(3, f.at(3, kindRecord, 0), `"status":503`, `"status":200`) }
+	edit := func(f *tampered) { f.edit(3, f.at(3, codec.KindRecord, 0), `"status":503`, `"status":200`) }
 	for _, test := range []struct {
 		name                     string
 		change                   func(*tampered)
@@ -123,9 +127,9 @@ func TestAWriterContinuesOnlyItsOwnHistory(t *testing.T) {
 				}
 				f := &tampered{t: t, path: o.Path}
 				lay(t, f.path, contents(t, master))
-				whole := verify(t, f.path, VerifyOptions{})
+				whole := verified(t, f.path, verify.Options{})
 				if mode == "kept" || mode == "both" {
-					o.Kept = &Head{Log: whole.Log, Count: whole.LastSeq, Head: whole.Head}
+					o.Kept = &checkpoint.Head{Log: whole.Log, Count: whole.LastSeq, Head: whole.Head}
 				}
 				f.load()
 				test.change(f)
@@ -133,8 +137,8 @@ func TestAWriterContinuesOnlyItsOwnHistory(t *testing.T) {
 				before := slices.Sorted(maps.Values(contents(t, f.path)))
 				core, logs := observer.New(zap.ErrorLevel)
 				o.Logger = zap.New(core)
-				var heads []Head
-				o.Keep = func(h Head, _ bool) { heads = append(heads, h) }
+				var heads []checkpoint.Head
+				o.Keep = func(h checkpoint.Head, _ bool) { heads = append(heads, h) }
 
 				l := open(t, o)
 				write(t, l, 1)
@@ -155,11 +159,11 @@ func TestAWriterContinuesOnlyItsOwnHistory(t *testing.T) {
 				}
 				slices.Sort(aside)
 				assert.Equal(t, before, aside, "unchanged, and nothing deleted")
-				report := verify(t, o.Path, VerifyOptions{})
+				report := verified(t, o.Path, verify.Options{})
 				require.Nil(t, report.Break)
 				assert.EqualValues(t, 1, report.Records)
 				assert.NotEqual(t, whole.Log, report.Log)
-				assert.Equal(t, Head{Log: report.Log}, heads[0], "known before a file is touched")
+				assert.Equal(t, checkpoint.Head{Log: report.Log}, heads[0], "known before a file is touched")
 				o.Kept = &heads[len(heads)-1]
 				l = open(t, o)
 				require.NoError(t, l.Close())
@@ -169,17 +173,17 @@ func TestAWriterContinuesOnlyItsOwnHistory(t *testing.T) {
 	}
 
 	for name, test := range map[string]struct {
-		previous *PublicKeys
+		previous *checkpoint.PublicKeys
 		aside    bool
 	}{"known": {keys, false}, "of another": {otherKeys, true}, "none": {nil, true}} {
 		t.Run("previous key: "+name, func(t *testing.T) {
 			path := logPath(t)
 			lay(t, path, contents(t, signed))
-			next, nextKeys := keyPair(t)
+			next, _ := keyPair(t)
 			l := open(t, Options{Path: path, CheckpointKey: next, PreviousKeys: test.previous})
 			require.NoError(t, l.Close())
 			assert.Equal(t, test.aside, l.SetAside() != nil, "%v", l.SetAside())
-			requireClean(t, path, &PublicKeys{append(slices.Clone(keys.list), nextKeys.list...)})
+			requireClean(t, path, keys.With(next))
 		})
 	}
 }
@@ -190,15 +194,15 @@ func TestNoKillSetsALogAside(t *testing.T) {
 	key, keys := keyPair(t)
 	type moment struct {
 		files map[string]string
-		heads []Head
+		heads []checkpoint.Head
 	}
-	for name, k := range map[string]*CheckpointKey{"with a key": key, "without": nil} {
+	for name, k := range map[string]*checkpoint.Key{"with a key": key, "without": nil} {
 		t.Run(name, func(t *testing.T) {
 			path := logPath(t)
 			var moments []moment
-			var heads []Head
+			var heads []checkpoint.Head
 			o := Options{Path: path, CheckpointKey: k, MaxBytes: 3000, MaxFiles: 3}
-			o.Keep = func(h Head, _ bool) { heads = append(heads, h) }
+			o.Keep = func(h checkpoint.Head, _ bool) { heads = append(heads, h) }
 			o.write = func(f *os.File, b []byte) (int, error) {
 				moments = append(moments, moment{contents(t, path), slices.Clone(heads)})
 				return f.Write(b)
@@ -206,7 +210,7 @@ func TestNoKillSetsALogAside(t *testing.T) {
 			l := open(t, o)
 			write(t, l, 9)
 			require.NoError(t, l.Close())
-			require.Contains(t, kinds(verify(t, path, VerifyOptions{})), RemovedFiles)
+			require.Contains(t, kinds(verified(t, path, verify.Options{})), verify.RemovedFiles)
 			for i, m := range moments {
 				for lag := range 4 {
 					o := Options{Path: logPath(t), CheckpointKey: k}
@@ -237,24 +241,24 @@ func TestACheckpointVouchesForItsOwnWriterAlone(t *testing.T) {
 	f.load()
 	rewrite(f)
 	last := len(f.lines) - 1
-	appendTo(f, last, kindOpen, func(*envelope) any { return openBody{} })
-	appendTo(f, last, kindCheckpoint, func(e *envelope) any {
-		c, err := key.sign(whole.Log, e.seq-1, e.prev, whole.LastCheckpoint.Time)
+	appendTo(f, last, codec.KindOpen, func(*codec.Envelope) any { return codec.OpenBody{} })
+	appendTo(f, last, codec.KindCheckpoint, func(e *codec.Envelope) any {
+		c, err := key.Sign(whole.Log, e.Seq-1, e.Prev, whole.LastCheckpoint.Time)
 		require.NoError(t, err)
 		return c
 	})
 	f.store()
-	anchors := []Anchor{{Count: whole.LastSeq, Head: whole.Head}}
+	anchors := []verify.Anchor{{Count: whole.LastSeq, Head: whole.Head}}
 	for name, test := range map[string]struct {
-		o    VerifyOptions
-		want FindingKind
+		o    verify.Options
+		want verify.FindingKind
 	}{
-		"key":            {VerifyOptions{PublicKeys: keys}, Uncheckpointed},
-		"key and anchor": {VerifyOptions{PublicKeys: keys, Anchors: anchors}, Uncheckpointed},
-		"anchor":         {VerifyOptions{Anchors: anchors}, AnchorMismatch},
-		"neither":        {VerifyOptions{}, ""},
+		"key":            {verify.Options{PublicKeys: keys}, verify.Uncheckpointed},
+		"key and anchor": {verify.Options{PublicKeys: keys, Anchors: anchors}, verify.Uncheckpointed},
+		"anchor":         {verify.Options{Anchors: anchors}, verify.AnchorMismatch},
+		"neither":        {verify.Options{}, ""},
 	} {
-		report := verify(t, path, test.o)
+		report := verified(t, path, test.o)
 		if test.want == "" {
 			assert.Nil(t, report.Break, name)
 		} else if assert.NotNil(t, report.Break, name) {
@@ -264,16 +268,16 @@ func TestACheckpointVouchesForItsOwnWriterAlone(t *testing.T) {
 }
 
 // appendTo appends a line to a file of the log, as the chain has it.
-func appendTo(f *tampered, file int, kind string, body func(*envelope) any) {
+func appendTo(f *tampered, file int, kind string, body func(*codec.Envelope) any) {
 	f.t.Helper()
 	lines := f.lines[file]
 	end := lines[len(lines)-1]
-	before, _, err := parseEnvelope(end)
+	before, _, err := codec.ParseEnvelope(end)
 	require.NoError(f.t, err)
-	e := envelope{seq: before.seq + 1, prev: sha256.Sum256(end), kind: kind}
+	e := codec.Envelope{Seq: before.Seq + 1, Prev: sha256.Sum256(end), Kind: kind}
 	raw, err := json.Marshal(body(&e))
 	require.NoError(f.t, err)
-	f.lines[file] = append(lines, bytes.TrimSuffix(appendLine(nil, e, raw), []byte{'\n'}))
+	f.lines[file] = append(lines, bytes.TrimSuffix(codec.Append(nil, e, raw), []byte{'\n'}))
 }
 
 // A writer of the folder can append a line that records that files were
@@ -285,25 +289,25 @@ func TestAForgedRemovalIsABreak(t *testing.T) {
 	for name, test := range map[string]struct {
 		from, to int  // files that are deleted
 		restart  bool // a writer continues the log then
-		keyed    FindingKind
-		plain    FindingKind // without a key; "" is clean
+		keyed    verify.FindingKind
+		plain    verify.FindingKind // without a key; "" is clean
 	}{
-		"the oldest files":               {0, 2, false, ForgedRemoval, ""},
-		"the oldest files, then a start": {0, 2, true, ForgedRemoval, ""},
-		"one in the middle":              {1, 2, false, MissingFile, MissingFile},
+		"the oldest files":               {0, 2, false, verify.ForgedRemoval, ""},
+		"the oldest files, then a start": {0, 2, true, verify.ForgedRemoval, ""},
+		"one in the middle":              {1, 2, false, verify.MissingFile, verify.MissingFile},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &tampered{t: t, path: logPath(t)}
 			lay(t, f.path, contents(t, master))
 			f.load()
-			first, _, err := parseEnvelope(f.lines[test.to][0])
+			first, _, err := codec.ParseEnvelope(f.lines[test.to][0])
 			require.NoError(t, err)
 			f.lines[3] = f.lines[3][:len(f.lines[3])-2] // a writer that is running, or was killed
 			f.store()
 			whole := requireClean(t, f.path, keys)
-			anchors := []Anchor{{Count: whole.LastSeq, Head: whole.Head}}
-			appendTo(f, 3, kindRemoved, func(*envelope) any {
-				return removedBody{ThroughFile: test.to, LastSeq: first.seq - 1, Head: first.prev.String()}
+			anchors := []verify.Anchor{{Count: whole.LastSeq, Head: whole.Head}}
+			appendTo(f, 3, codec.KindRemoved, func(*codec.Envelope) any {
+				return codec.RemovedBody{ThroughFile: test.to, LastSeq: first.Seq - 1, Head: first.Prev.String()}
 			})
 			f.store()
 			for _, gone := range f.names[test.from:test.to] {
@@ -312,8 +316,8 @@ func TestAForgedRemovalIsABreak(t *testing.T) {
 			if test.restart {
 				require.NoError(t, open(t, Options{Path: f.path, CheckpointKey: key}).Close())
 			}
-			for _, o := range []VerifyOptions{{PublicKeys: keys}, {PublicKeys: keys, Anchors: anchors}, {}, {Anchors: anchors}} {
-				report := verify(t, f.path, o)
+			for _, o := range []verify.Options{{PublicKeys: keys}, {PublicKeys: keys, Anchors: anchors}, {}, {Anchors: anchors}} {
+				report := verified(t, f.path, o)
 				want := test.plain
 				if o.PublicKeys != nil {
 					want = test.keyed
@@ -336,63 +340,8 @@ func TestAStretchWithoutCheckpointIsBounded(t *testing.T) {
 	write(t, l, 20)
 	require.NoError(t, l.Close())
 	for stretch, want := range map[int64]bool{7: true, 4: false} {
-		in, err := newReader(os.Open, files(t, path))
-		require.NoError(t, err)
-		v := newVerifier(VerifyOptions{PublicKeys: keys}, in)
-		v.stretch = stretch
-		require.NoError(t, v.run())
-		require.NoError(t, in.close())
-		assert.Equal(t, want, v.report.Clean(), "%+v", v.report.Break)
-		assert.Equal(t, want, v.report.Closed)
-	}
-}
-
-// Each byte behind a fault is hashed once, however many lines claim to close it
-// off.
-func TestVerifyHashesLinearly(t *testing.T) {
-	path := logPath(t)
-	text, seq, head := goodLines(2)
-	end := len(text)
-	text = append(text, "torn\n"...)
-	for range 500 {
-		body, err := json.Marshal(tornBody{Bytes: int64(len(text) - end), SHA256: strings.Repeat("0", 64)})
-		require.NoError(t, err)
-		text = appendLine(text, envelope{seq: seq + 1, prev: head, kind: kindTorn}, body)
-	}
-	require.NoError(t, os.WriteFile(path, text, 0o600))
-	in, err := newReader(os.Open, []string{path})
-	require.NoError(t, err)
-	defer in.close()
-	v := newVerifier(VerifyOptions{}, in)
-	require.NoError(t, v.run())
-	require.NotNil(t, v.report.Break)
-	assert.Positive(t, v.hashed)
-	assert.LessOrEqual(t, v.hashed, int64(len(text)))
-}
-
-// No text of a log reaches a reader with control characters in it.
-func TestTextsOfALogAreSafeToShow(t *testing.T) {
-	escape := "\x1b[2K\x1b[1Gclean: 401 records\u202e"
-	path := logPath(t)
-	first, _ := json.Marshal(fileBody{Log: escape, File: 1})
-	origin, _ := json.Marshal(checkpointBody{Origin: escape, KeyID: "0"})
-	for _, body := range [][]byte{first, origin} {
-		kind := kindFile
-		if bytes.Contains(body, []byte("origin")) {
-			kind = kindCheckpoint
-		}
-		_, _, err := parseLine(bytes.TrimSuffix(appendLine(nil, envelope{seq: 1, kind: kind}, body), []byte{'\n'}))
-		assert.ErrorIs(t, err, errNotALine, kind)
-	}
-	text, seq, head := goodLines(2)
-	c, _ := json.Marshal(checkpointBody{Origin: "prod", Count: seq, Head: head.String(), KeyID: escape})
-	require.NoError(t, os.WriteFile(path, appendLine(text, envelope{seq: seq + 1, prev: head, kind: kindCheckpoint}, c), 0o600))
-	report := verify(t, path, VerifyOptions{})
-	require.NotNil(t, report.LastCheckpoint)
-	v := newVerifier(VerifyOptions{}, &reader{})
-	found := v.finding(&item{file: &source{}}, Edited, "%s", escape)
-	for _, shown := range []string{report.LastCheckpoint.KeyID, found.Detail} {
-		assert.NotContains(t, shown, "\x1b")
-		assert.NotContains(t, shown, "\u202e")
+		report := verified(t, path, verify.Options{PublicKeys: keys, MaxUncovered: stretch})
+		assert.Equal(t, want, report.Clean(), "%+v", report.Break)
+		assert.Equal(t, want, report.Closed)
 	}
 }

@@ -6,8 +6,6 @@ package audit
 import (
 	"bufio"
 	"bytes"
-	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -21,6 +19,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/checkpoint"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/codec"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/codec/codectest"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/logfile"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/verify"
 )
 
 const writerEnv = "AUDIT_TEST_WRITER"
@@ -34,7 +38,7 @@ func TestWriterProcess(t *testing.T) {
 	}
 	key, err := os.ReadFile(path + ".key")
 	require.NoError(t, err)
-	checkpoints, err := ParseCheckpointKey(string(key))
+	checkpoints, err := checkpoint.ParseKey(string(key))
 	require.NoError(t, err)
 	l := open(t, Options{Path: path, CheckpointKey: checkpoints, MaxBytes: 50_000, MaxFiles: 1000, CheckpointInterval: 5 * time.Millisecond})
 	for range 4 {
@@ -54,10 +58,10 @@ func TestWriterProcess(t *testing.T) {
 // clean, and has every record that was acknowledged, each once.
 func TestKilledWriterLosesNothing(t *testing.T) {
 	path := logPath(t)
-	private, public, err := GenerateCheckpointKey("test")
+	private, public, err := checkpoint.GenerateKey("test")
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(path+".key", []byte(private), 0o600))
-	keys, err := ParsePublicKeys(public)
+	keys, err := checkpoint.ParsePublicKeys(public)
 	require.NoError(t, err)
 
 	const rounds = 12
@@ -95,8 +99,8 @@ func TestKilledWriterLosesNothing(t *testing.T) {
 	written := map[string]int{}
 	for _, name := range files(t, path) {
 		for _, line := range linesOf(t, name) {
-			if _, body, err := parseLine(line); err == nil {
-				if r, ok := body.(*recordBody); ok {
+			if _, body, err := codec.Parse(line); err == nil {
+				if r, ok := body.(*codec.RecordBody); ok {
 					written[r.ID]++
 				}
 			}
@@ -105,7 +109,7 @@ func TestKilledWriterLosesNothing(t *testing.T) {
 	for id := range acknowledged {
 		require.Equal(t, 1, written[id], id)
 	}
-	assert.Contains(t, kinds(report), UncleanEnd)
+	assert.Contains(t, kinds(report), verify.UncleanEnd)
 	t.Logf("%d kills, %d records in %d files", rounds, report.Records, len(report.Files))
 }
 
@@ -123,7 +127,7 @@ func TestInterruptedWriteAtEveryByte(t *testing.T) {
 	for cut := 0; cut <= len(line); cut += 1 + cut%3 {
 		require.NoError(t, os.WriteFile(path, slices.Concat(kept, line[:cut]), 0o600))
 		if cut > 0 && cut < len(line) {
-			assert.Contains(t, kinds(requireClean(t, path, keys)), InterruptedWrite)
+			assert.Contains(t, kinds(requireClean(t, path, keys)), verify.InterruptedWrite)
 		}
 		l := open(t, Options{Path: path, CheckpointKey: key})
 		whole := cut >= len(line)-1 // only the line feed is missing
@@ -141,9 +145,9 @@ func TestInterruptedWriteAtEveryByte(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, bytes.HasPrefix(text, slices.Concat(kept, line[:cut])), "nothing that was there is lost")
 		if cut > 0 && !whole {
-			assert.Contains(t, kinds(report), InterruptedWrite)
+			assert.Contains(t, kinds(report), verify.InterruptedWrite)
 		} else {
-			assert.NotContains(t, kinds(report), InterruptedWrite)
+			assert.NotContains(t, kinds(report), verify.InterruptedWrite)
 		}
 	}
 }
@@ -167,7 +171,7 @@ func TestInterruptedBeginning(t *testing.T) {
 			text, err := os.ReadFile(path)
 			require.NoError(t, err)
 			require.NoError(t, first.Close())
-			require.NoError(t, os.WriteFile(rotatedName(second, 1), text, 0o600))
+			require.NoError(t, os.WriteFile(logfile.RotatedName(second, 1), text, 0o600))
 			require.NoError(t, os.WriteFile(second, []byte(rest), 0o600))
 			l := open(t, Options{Path: second, CheckpointKey: key, MaxBytes: 4000})
 			write(t, l, 8)
@@ -186,7 +190,7 @@ func TestInterruptedRotation(t *testing.T) {
 	l := open(t, Options{Path: path, CheckpointKey: key})
 	write(t, l, 3)
 	require.NoError(t, l.Close())
-	require.NoError(t, os.Rename(path, rotatedName(path, 1)))
+	require.NoError(t, os.Rename(path, logfile.RotatedName(path, 1)))
 	l = open(t, Options{Path: path, CheckpointKey: key})
 	write(t, l, 3)
 	require.NoError(t, l.Close())
@@ -207,15 +211,15 @@ func TestInterruptedFirstLineOfAFile(t *testing.T) {
 	whole := requireClean(t, first, keys)
 	full, err := os.ReadFile(first)
 	require.NoError(t, err)
-	require.NoError(t, os.Rename(first, rotatedName(first, 1)))
+	require.NoError(t, os.Rename(first, logfile.RotatedName(first, 1)))
 	l = open(t, Options{Path: first, CheckpointKey: key})
 	write(t, l, 1)
 	require.NoError(t, l.Close())
 	header := linesOf(t, first)[0]
 	for cut := 0; cut <= len(header); cut += 1 + 39*min(1, max(0, len(header)-40-cut)) {
-		for _, k := range []*CheckpointKey{key, nil} {
+		for _, k := range []*checkpoint.Key{key, nil} {
 			path := logPath(t)
-			require.NoError(t, os.WriteFile(rotatedName(path, 1), full, 0o600))
+			require.NoError(t, os.WriteFile(logfile.RotatedName(path, 1), full, 0o600))
 			require.NoError(t, os.WriteFile(path, header[:cut], 0o600))
 			writes := 0
 			l := open(t, Options{Path: path, CheckpointKey: k, closeTimeout: 1, write: func(f *os.File, b []byte) (int, error) {
@@ -236,7 +240,7 @@ func TestInterruptedFirstLineOfAFile(t *testing.T) {
 			}
 			report := requireClean(t, path, vouched)
 			assert.Equal(t, whole.Log, report.Log, "cut at %d", cut)
-			assert.Contains(t, kinds(report), RemovedFiles)
+			assert.Contains(t, kinds(report), verify.RemovedFiles)
 		}
 	}
 }
@@ -256,12 +260,12 @@ func TestOthersFilesAreLeftAlone(t *testing.T) {
 // FuzzOpen damages a file anyhow: opening and going on never panics, never
 // changes what is there, and never spoils the good lines before the damage.
 func FuzzOpen(f *testing.F) {
-	prefix, seq, head := goodLines(3)
+	prefix, seq, head := codectest.Lines(3)
 	f.Add([]byte(nil))
 	f.Add([]byte("\n"))
 	f.Add([]byte(`{"v":1,"seq":4,`))
-	f.Add(appendLine(nil, envelope{seq: seq + 1, prev: head, kind: kindClose}, []byte("{}")))
-	f.Add(appendLine(nil, envelope{seq: seq + 1, prev: head, kind: kindTorn}, []byte(`{"time":"2026-03-04T05:06:07Z","bytes":3,"sha256":"x"}`)))
+	f.Add(codec.Append(nil, codec.Envelope{Seq: seq + 1, Prev: head, Kind: codec.KindClose}, []byte("{}")))
+	f.Add(codec.Append(nil, codec.Envelope{Seq: seq + 1, Prev: head, Kind: codec.KindTorn}, []byte(`{"time":"2026-03-04T05:06:07Z","bytes":3,"sha256":"x"}`)))
 	f.Add([]byte("\x00\x00\n\xff\n{}"))
 	f.Fuzz(func(t *testing.T, damage []byte) {
 		path := logPath(t)
@@ -272,7 +276,7 @@ func FuzzOpen(f *testing.F) {
 		was := path
 		if l.SetAside() != nil {
 			// Only a whole line can be taken for one of ours.
-			require.Contains(t, string(damage), string(linePrefix))
+			require.Contains(t, string(damage), string(codec.Prefix))
 			requireClean(t, path, nil)
 			was = setAsideFiles(t, path)[0]
 		}
@@ -283,19 +287,4 @@ func FuzzOpen(f *testing.F) {
 			require.GreaterOrEqual(t, requireClean(t, path, nil).Records, int64(1))
 		}
 	})
-}
-
-// goodLines is the beginning of a log.
-func goodLines(n int) (text []byte, seq uint64, head digest) {
-	add := func(kind string, body any) {
-		raw, _ := json.Marshal(body)
-		line := appendLine(nil, envelope{seq: seq + 1, prev: head, kind: kind}, raw)
-		text, seq, head = append(text, line...), seq+1, sha256.Sum256(line[:len(line)-1])
-	}
-	now := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
-	add(kindFile, fileBody{Time: now, Log: "0195d3a8-7a4e-7c2b-9d61-1f2e3a4b5c6d", File: 1})
-	for range n - 1 {
-		add(kindOpen, openBody{Time: now})
-	}
-	return text, seq, head
 }

@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/verify"
 )
 
 // What is cut off after the last checkpoint, or from a checkpoint on, leaves a
@@ -24,25 +26,25 @@ func TestAnAnchorShowsATruncatedEnd(t *testing.T) {
 	write(t, l, 10)
 	require.NoError(t, l.Close())
 	whole := requireClean(t, path, keys)
-	anchor := Anchor{Count: whole.LastSeq, Head: whole.Head}
+	anchor := verify.Anchor{Count: whole.LastSeq, Head: whole.Head}
 	lines := linesOf(t, path)
 	writeLines(t, path, lines[:8])
 
 	report := requireClean(t, path, keys)
-	assert.Contains(t, kinds(report), NotClosed, "said, but it is no proof")
+	assert.Contains(t, kinds(report), verify.NotClosed, "said, but it is no proof")
 	assert.EqualValues(t, 5, report.Uncovered)
 
-	report = verify(t, path, VerifyOptions{PublicKeys: keys, Anchors: []Anchor{anchor}})
+	report = verified(t, path, verify.Options{PublicKeys: keys, Anchors: []verify.Anchor{anchor}})
 	require.NotNil(t, report.Break)
-	assert.Equal(t, AnchorMismatch, report.Break.Kind)
+	assert.Equal(t, verify.AnchorMismatch, report.Break.Kind)
 	assert.Equal(t, 8, report.Break.Line)
 
 	writeLines(t, path, lines)
-	assert.Nil(t, verify(t, path, VerifyOptions{Anchors: []Anchor{anchor}}).Break)
+	assert.Nil(t, verified(t, path, verify.Options{Anchors: []verify.Anchor{anchor}}).Break)
 	anchor.Head = strings.Repeat("0", 64)
-	report = verify(t, path, VerifyOptions{Anchors: []Anchor{anchor}})
+	report = verified(t, path, verify.Options{Anchors: []verify.Anchor{anchor}})
 	require.NotNil(t, report.Break)
-	assert.Equal(t, AnchorMismatch, report.Break.Kind)
+	assert.Equal(t, verify.AnchorMismatch, report.Break.Kind)
 }
 
 // Any single byte of a closed, signed log, changed to any other value, is found,
@@ -66,10 +68,10 @@ func TestAnyChangedByteIsFound(t *testing.T) {
 			changed := slices.Clone(text)
 			changed[at] ^= byte(1 + random.IntN(255))
 			require.NoError(t, os.WriteFile(name, changed, 0o600))
-			report := verify(t, path, VerifyOptions{PublicKeys: keys})
+			report := verified(t, path, verify.Options{PublicKeys: keys})
 			cut := i == len(names)-1 && at == len(text)-1 // the last line feed: an interrupted write, reported as such
 			if cut {
-				require.Contains(t, kinds(report), InterruptedWrite)
+				require.Contains(t, kinds(report), verify.InterruptedWrite)
 				continue
 			}
 			require.NotNil(t, report.Break, "byte %d of %s: %q to %q", at, name, text[at], changed[at])

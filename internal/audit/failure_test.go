@@ -23,6 +23,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/logfile"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/verify"
 )
 
 // fullDisk is a write that fails while it is on, halfway through the line if
@@ -109,7 +112,7 @@ func TestFullDiskDelaysNoOneAndLosesNothingThatFits(t *testing.T) {
 			report := requireClean(t, path, keys)
 			assert.EqualValues(t, stats.Lost, report.LostRecords)
 			assert.EqualValues(t, 2+stats.Buffered+1, report.Records)
-			assert.Equal(t, []FindingKind{LostRecords}, kinds(report))
+			assert.Equal(t, []verify.FindingKind{verify.LostRecords}, kinds(report))
 			l = open(t, Options{Path: path})
 			assert.Len(t, l.Find(append(ids, later...)), 11, "what fitted into the buffer is in the file")
 			require.NoError(t, l.Close())
@@ -272,15 +275,15 @@ func TestRenamedFileIsNotWrittenOn(t *testing.T) {
 		synctest.Wait()
 		write(t, l, 1)
 		require.NoError(t, l.Close())
-		report, err := Verify(VerifyOptions{}, path, filepath.Join(filepath.Dir(path), "moved.jsonl"))
+		report, err := verify.Files(verify.Options{}, path, filepath.Join(filepath.Dir(path), "moved.jsonl"))
 		require.NoError(t, err)
 		require.Nil(t, report.Break)
 		assert.EqualValues(t, 2, report.Records)
 		require.NotEmpty(t, status.get())
 		assert.ErrorContains(t, status.get()[0], "renamed or deleted")
-		report = verify(t, path, VerifyOptions{})
+		report = verified(t, path, verify.Options{})
 		require.NotNil(t, report.Break)
-		assert.Equal(t, MissingFile, report.Break.Kind)
+		assert.Equal(t, verify.MissingFile, report.Break.Kind)
 	})
 }
 
@@ -327,7 +330,7 @@ func TestFolderThatComesBackIsWrittenOn(t *testing.T) {
 			}
 			write(t, l, 2)
 			require.NoError(t, l.Close())
-			report := verify(t, path, VerifyOptions{PublicKeys: public})
+			report := verified(t, path, verify.Options{PublicKeys: public})
 			assert.True(t, report.Clean(), "%v", report.Break)
 			assert.Equal(t, l.Stats().Written, report.Records)
 			assert.Len(t, report.Files, 1)
@@ -340,7 +343,7 @@ func TestRotationThatFailsStopsNothing(t *testing.T) {
 	path := logPath(t)
 	var status states
 	l := open(t, Options{Path: path, MaxBytes: 2000, OnStatus: status.add, Now: func() time.Time { return time.Unix(1e9, 0) }})
-	require.NoError(t, os.Mkdir(rotatedName(path, 1), 0o700))
+	require.NoError(t, os.Mkdir(logfile.RotatedName(path, 1), 0o700))
 	write(t, l, 10)
 	require.NoError(t, l.Close())
 	require.NotEmpty(t, status.get())

@@ -13,6 +13,9 @@ import (
 
 	"github.com/google/uuid"
 	"go.uber.org/zap"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/codec"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/logfile"
 )
 
 // clockMargin is how far the clock may have been set back between the making of
@@ -41,16 +44,16 @@ func (l *Log) Find(ids []string) map[string]time.Time {
 			oldest = made
 		}
 	}
-	files, err := Files(l.o.Path)
+	files, err := logfile.Files(l.o.Path)
 	if err != nil {
 		l.neglect("read", err)
 		return found
 	}
 	for _, path := range slices.Backward(files) {
-		f, err := openFile(path, os.O_RDONLY)
+		f, err := logfile.Open(path, os.O_RDONLY)
 		if err == nil {
 			err = findRecords(f, wanted, found)
-			_, header, ok := firstLine(f)
+			_, header, ok := logfile.FirstLine(f)
 			f.Close()
 			if len(wanted) == 0 || ok && header.Time.Before(oldest.Add(-clockMargin)) {
 				break
@@ -63,23 +66,23 @@ func (l *Log) Find(ids []string) map[string]time.Time {
 	return found
 }
 
-var recordStart = []byte(`","kind":"` + kindRecord + `","id":"`)
+var recordStart = []byte(`","kind":"` + codec.KindRecord + `","id":"`)
 
 // findRecords moves the ids of records in r from wanted to found.
 func findRecords(r io.Reader, wanted map[string]struct{}, found map[string]time.Time) error {
 	in := bufio.NewReaderSize(r, 256<<10)
 	for len(wanted) > 0 {
-		line, _, err := readLine(in)
+		line, _, err := codec.Read(in)
 		if err != nil && err != io.EOF {
 			return err
 		}
-		// Where appendLine puts it. Only a line that is whole counts: of one
+		// Where codec.Append puts it. Only a line that is whole counts: of one
 		// that was torn the record is not kept.
 		_, rest, _ := bytes.Cut(line, recordStart)
 		id, _, _ := bytes.Cut(rest, []byte{'"'})
 		if _, is := wanted[string(id)]; is {
-			if _, body, err := parseLine(line); err == nil {
-				if r, ok := body.(*recordBody); ok && r.ID == string(id) {
+			if _, body, err := codec.Parse(line); err == nil {
+				if r, ok := body.(*codec.RecordBody); ok && r.ID == string(id) {
 					delete(wanted, string(id))
 					found[string(id)] = r.NextAttempt
 				}

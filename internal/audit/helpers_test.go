@@ -14,18 +14,22 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/checkpoint"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/logfile"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/verify"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // keyPair is a checkpoint key with its public key.
-func keyPair(t testing.TB) (*CheckpointKey, *PublicKeys) {
+func keyPair(t testing.TB) (*checkpoint.Key, *checkpoint.PublicKeys) {
 	t.Helper()
-	private, public, err := GenerateCheckpointKey("prod/gateway")
+	private, public, err := checkpoint.GenerateKey("prod/gateway")
 	require.NoError(t, err)
-	key, err := ParseCheckpointKey(private)
+	key, err := checkpoint.ParseKey(private)
 	require.NoError(t, err)
-	keys, err := ParsePublicKeys(public)
+	keys, err := checkpoint.ParsePublicKeys(public)
 	require.NoError(t, err)
 	return key, keys
 }
@@ -87,7 +91,7 @@ func write(t testing.TB, l *Log, n int) []string {
 
 func files(t testing.TB, path string) []string {
 	t.Helper()
-	list, err := Files(path)
+	list, err := logfile.Files(path)
 	require.NoError(t, err)
 	return list
 }
@@ -100,23 +104,23 @@ func setAsideFiles(t testing.TB, path string) []string {
 	return list
 }
 
-func verify(t testing.TB, path string, o VerifyOptions) *Report {
+func verified(t testing.TB, path string, o verify.Options) *verify.Report {
 	t.Helper()
-	report, err := Verify(o, files(t, path)...)
+	report, err := verify.Files(o, files(t, path)...)
 	require.NoError(t, err)
 	return report
 }
 
 // requireClean checks the whole log at path.
-func requireClean(t testing.TB, path string, keys *PublicKeys) *Report {
+func requireClean(t testing.TB, path string, keys *checkpoint.PublicKeys) *verify.Report {
 	t.Helper()
-	report := verify(t, path, VerifyOptions{PublicKeys: keys})
+	report := verified(t, path, verify.Options{PublicKeys: keys})
 	require.Nil(t, report.Break, "%+v", report.Break)
 	return report
 }
 
-func kinds(report *Report) []FindingKind {
-	var list []FindingKind
+func kinds(report *verify.Report) []verify.FindingKind {
+	var list []verify.FindingKind
 	for _, f := range report.Facts {
 		list = append(list, f.Kind)
 	}

@@ -13,6 +13,9 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/checkpoint"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/codec"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/logfile"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/logonce"
 )
 
@@ -34,17 +37,17 @@ type Options struct {
 	Path string
 	// CheckpointKey signs checkpoints; without it there are none, and the
 	// chain alone does not prevent that it is rewritten.
-	CheckpointKey *CheckpointKey
+	CheckpointKey *checkpoint.Key
 	// PreviousKeys are public keys of earlier checkpoint keys: a log with its last
 	// checkpoint by one of them is continued too.
-	PreviousKeys *PublicKeys
+	PreviousKeys *checkpoint.PublicKeys
 	// Kept is what Keep was last given, by an earlier process; nil if that is not
 	// known. A log that does not have these lines is not continued.
-	Kept *Head
+	Kept *checkpoint.Head
 	// Keep, if there is one, takes the head of each checkpoint, to be kept where
 	// the files are not. It is called once the checkpoint is on disk. With wait
 	// it returns when that is done, or clear that it fails; else at once.
-	Keep func(h Head, wait bool)
+	Keep func(h checkpoint.Head, wait bool)
 	// CheckpointInterval is how often a checkpoint is written, and the file
 	// made to outlive a power cut, when something was written. 0 is 1m.
 	CheckpointInterval time.Duration
@@ -75,14 +78,6 @@ type Options struct {
 	uncovered    int // lines until a checkpoint that is not due yet
 }
 
-// Head is where the chain of a log stood: the first Count lines end in the
-// digest Head.
-type Head struct {
-	Log   string `json:"log"`
-	Count uint64 `json:"count"`
-	Head  string `json:"head"`
-}
-
 func (o *Options) setDefaults() {
 	setDefault(&o.CheckpointInterval, DefaultCheckpointInterval)
 	setDefault(&o.MaxBytes, DefaultMaxBytes)
@@ -90,7 +85,7 @@ func (o *Options) setDefaults() {
 	setDefault(&o.bufferBytes, defaultBufferBytes)
 	setDefault(&o.writeWait, defaultWriteWait)
 	setDefault(&o.closeTimeout, defaultCloseTimeout)
-	setDefault(&o.uncovered, maxUncovered)
+	setDefault(&o.uncovered, checkpoint.MaxUncovered)
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()
 	}
@@ -98,7 +93,7 @@ func (o *Options) setDefaults() {
 		o.OnStatus = func(error) {}
 	}
 	if o.Keep == nil {
-		o.Keep = func(Head, bool) {}
+		o.Keep = func(checkpoint.Head, bool) {}
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -154,7 +149,7 @@ type Stats struct {
 type entry struct {
 	kind string
 	body []byte // of a record, and of a gap once the writer has taken it
-	gap  *gapBody
+	gap  *codec.GapBody
 	seq  uint64        // set before done is closed
 	done chan struct{} // closed when the line is written; nil for a gap
 }
@@ -174,7 +169,7 @@ func Open(o Options) (*Log, error) {
 	if o.MaxFiles < 2 || o.MaxBytes < 0 || o.CheckpointInterval < 0 {
 		return nil, errors.New("at least 2 files, and no negative limits")
 	}
-	lockFile, err := lock(o.Path)
+	lockFile, err := logfile.Lock(o.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -207,10 +202,10 @@ func (l *Log) Write(r *Record) { l.Append(r) }
 // gap line will record how many.
 func (l *Log) Append(r *Record) (seq uint64, written bool) {
 	body, err := json.Marshal(newRecordBody(r))
-	if err != nil || len(body) > maxLine/2 {
+	if err != nil || len(body) > codec.MaxLine/2 {
 		body = nil // no record that this program makes; recorded as a gap
 	}
-	e := &entry{kind: kindRecord, body: body, done: make(chan struct{})}
+	e := &entry{kind: codec.KindRecord, body: body, done: make(chan struct{})}
 	broken := l.enqueue(e)
 	if broken == nil {
 		return 0, false
@@ -258,14 +253,14 @@ func (l *Log) enqueue(e *entry) <-chan struct{} {
 // caller holds l.mu.
 func (l *Log) lose() {
 	l.stats.Lost++
-	now := utc(l.o.Now())
+	now := codec.UTC(l.o.Now())
 	if n := len(l.queue); n > 0 && l.queue[n-1].gap != nil && l.queue[n-1].body == nil {
 		gap := l.queue[n-1].gap
 		gap.Lost++
 		gap.To = now
 		return
 	}
-	l.queue = append(l.queue, &entry{kind: kindGap, gap: &gapBody{Lost: 1, From: now, To: now}})
+	l.queue = append(l.queue, &entry{kind: codec.KindGap, gap: &codec.GapBody{Lost: 1, From: now, To: now}})
 	select {
 	case l.wake <- struct{}{}:
 	default:

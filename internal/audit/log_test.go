@@ -20,6 +20,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/codec"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/verify"
 )
 
 func TestALineReportsEverything(t *testing.T) {
@@ -108,10 +111,10 @@ func TestCheckpointsComeWithWhatIsWritten(t *testing.T) {
 		entries := logs.FilterMessage("audit checkpoint").All()
 		require.Len(t, entries, 2)
 		fields := entries[1].ContextMap()
-		anchor := Anchor{Count: fields["count"].(uint64), Head: fields["head"].(string)}
+		anchor := verify.Anchor{Count: fields["count"].(uint64), Head: fields["head"].(string)}
 		assert.Contains(t, fields["note"], "prod/gateway\n")
 		require.NoError(t, l.Close())
-		assert.Nil(t, verify(t, path, VerifyOptions{PublicKeys: keys, Anchors: []Anchor{anchor}}).Break, "the log line is an anchor")
+		assert.Nil(t, verified(t, path, verify.Options{PublicKeys: keys, Anchors: []verify.Anchor{anchor}}).Break, "the log line is an anchor")
 	})
 }
 
@@ -127,7 +130,7 @@ func TestRotationDeletesTheOldestAndReportsSo(t *testing.T) {
 	list := files(t, path)
 	assert.Len(t, list, 3)
 	report := requireClean(t, path, keys)
-	assert.Contains(t, kinds(report), RemovedFiles)
+	assert.Contains(t, kinds(report), verify.RemovedFiles)
 	assert.Greater(t, report.FirstSeq, uint64(1))
 	for _, name := range list {
 		info, err := os.Stat(name)
@@ -137,9 +140,9 @@ func TestRotationDeletesTheOldestAndReportsSo(t *testing.T) {
 
 	// One more that goes missing is not covered by the line in the log.
 	require.NoError(t, os.Remove(list[0]))
-	report = verify(t, path, VerifyOptions{PublicKeys: keys})
+	report = verified(t, path, verify.Options{PublicKeys: keys})
 	require.NotNil(t, report.Break)
-	assert.Equal(t, MissingFile, report.Break.Kind)
+	assert.Equal(t, verify.MissingFile, report.Break.Kind)
 	assert.Equal(t, list[1], report.Break.File)
 }
 
@@ -157,10 +160,10 @@ func TestAHoleBehindOlderFilesIsABreak(t *testing.T) {
 	require.NoError(t, l.Close())
 	require.NotContains(t, files(t, path), kept)
 	require.NoError(t, os.WriteFile(kept, text, 0o600))
-	for _, o := range []VerifyOptions{{PublicKeys: keys}, {}} {
-		report := verify(t, path, o)
+	for _, o := range []verify.Options{{PublicKeys: keys}, {}} {
+		report := verified(t, path, o)
 		require.NotNil(t, report.Break)
-		assert.Equal(t, MissingFile, report.Break.Kind)
+		assert.Equal(t, verify.MissingFile, report.Break.Kind)
 	}
 }
 
@@ -177,7 +180,7 @@ func TestFilesAreBroughtIntoOrder(t *testing.T) {
 		reversed[len(list)-1-i] = filepath.Join(filepath.Dir(path), string(rune('z'-i))+".log")
 		require.NoError(t, os.Rename(name, reversed[len(list)-1-i]))
 	}
-	report, err := Verify(VerifyOptions{}, reversed...)
+	report, err := verify.Files(verify.Options{}, reversed...)
 	require.NoError(t, err)
 	assert.Nil(t, report.Break, "%+v", report.Break)
 	assert.EqualValues(t, 12, report.Records)
@@ -196,7 +199,7 @@ func TestRecordThatIsTooLong(t *testing.T) {
 	path := logPath(t)
 	l := open(t, Options{Path: path})
 	r := sample()
-	r.Receiver = strings.Repeat("x", maxLine)
+	r.Receiver = strings.Repeat("x", codec.MaxLine)
 	_, written := l.Append(r)
 	assert.False(t, written)
 	write(t, l, 1)
@@ -206,117 +209,19 @@ func TestRecordThatIsTooLong(t *testing.T) {
 	assert.EqualValues(t, 1, report.LostRecords)
 }
 
-func TestKeys(t *testing.T) {
-	private, public, err := GenerateCheckpointKey("prod/gateway")
-	require.NoError(t, err)
-	_, err = ParseCheckpointKey(private + "\n")
-	assert.NoError(t, err, "a file ends in a line feed")
-	for _, bad := range []string{"", public, private[:len(private)-4], "PRIVATE+KEY+x+00000000+AAAA"} {
-		_, err := ParseCheckpointKey(bad)
-		require.Error(t, err, bad)
-		if bad != "" {
-			assert.NotContains(t, err.Error(), bad)
-		}
-	}
-	for _, bad := range []string{"", "# nothing", private, "x"} {
-		_, err := ParsePublicKeys(bad)
-		assert.Error(t, err, bad)
-	}
-	for _, bad := range []string{"", "with space", "plus+plus", "ünï", strings.Repeat("x", 128)} {
-		_, _, err := GenerateCheckpointKey(bad)
-		assert.Error(t, err, bad)
-	}
-	key, err := GenerateFingerprintKey()
-	require.NoError(t, err)
-	raw, err := ParseFingerprintKey(key + "\n")
-	require.NoError(t, err)
-	assert.Len(t, raw, 32)
-	for _, bad := range []string{"", key[:62], "zz" + key, key + "0"} {
-		_, err := ParseFingerprintKey(bad)
-		require.Error(t, err)
-		if bad != "" {
-			assert.NotContains(t, err.Error(), bad)
-		}
-	}
-	// RFC 4231, test case 2.
-	assert.Equal(t, "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843", Fingerprint([]byte("Jefe"), "what do ya want for nothing?"))
-}
-
-func TestNamesOfFullFiles(t *testing.T) {
-	assert.Equal(t, "/var/a.b/audit-000007.jsonl", rotatedName("/var/a.b/audit.jsonl", 7))
-	assert.Equal(t, "/var/audit-1234567", rotatedName("/var/audit", 1234567))
-	assert.Equal(t, 7, rotatedNumber("/var/audit.jsonl", "/var/audit-000007.jsonl"))
-	for _, other := range []string{"/var/audit.jsonl", "/var/audit-7.jsonl", "/var/audit-0000007.jsonl", "/var/audit-000000.jsonl", "/var/audit-00000x.jsonl", "/var/audit-000007.json", "/var/xaudit-000007.jsonl"} {
-		assert.Zero(t, rotatedNumber("/var/audit.jsonl", other), other)
-	}
-}
-
 // Nothing that the README calls a field is missing from it, and the other way
 // round.
 func TestReadmeHasEveryField(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)
-	for _, body := range []any{fileBody{}, openBody{}, checkpointBody{}, gapBody{}, tornBody{}, removedBody{}, eventBody{}, recordBody{}} {
+	for _, body := range []any{codec.FileBody{}, codec.OpenBody{}, codec.CheckpointBody{}, codec.GapBody{}, codec.TornBody{}, codec.RemovedBody{}, codec.EventBody{}, codec.RecordBody{}} {
 		for _, field := range regexp.MustCompile(`json:"([^",]+)`).FindAllStringSubmatch(tags(body), -1) {
 			assert.Contains(t, string(readme), "`"+field[1]+"`")
 		}
 	}
-	for _, kind := range []string{kindFile, kindOpen, kindRecord, kindCheckpoint, kindGap, kindTorn, kindRemoved, kindClose} {
+	for _, kind := range []string{codec.KindFile, codec.KindOpen, codec.KindRecord, codec.KindCheckpoint, codec.KindGap, codec.KindTorn, codec.KindRemoved, codec.KindClose} {
 		assert.Contains(t, string(readme), "| `"+kind+"` |")
 	}
-}
-
-// FuzzVerify reads anything without a panic.
-// The verification of a large log shows its progress.
-func TestVerifyReportsProgress(t *testing.T) {
-	path := logPath(t)
-	l := open(t, Options{Path: path})
-	write(t, l, 2*progressEvery)
-	require.NoError(t, l.Close())
-	var seen []uint64
-	verify(t, path, VerifyOptions{Progress: func(lines uint64) { seen = append(seen, lines) }})
-	assert.Equal(t, []uint64{progressEvery, 2 * progressEvery}, seen)
-}
-
-func FuzzVerify(f *testing.F) {
-	text, _, _ := goodLines(4)
-	f.Add(text, []byte("x"))
-	f.Add(text[:len(text)-9], text)
-	f.Add([]byte(`{"v":1,"seq":1,"prev_hash":"`+strings.Repeat("0", 64)+`","kind":"checkpoint","time":"2026-03-04T05:06:07Z","origin":"a","count":0,"head":"`+strings.Repeat("0", 64)+`","key_id":"","note":"a\n0\n\n\n— a AAAA\n"}`+"\n"), []byte(nil))
-	f.Add([]byte(`{"v":2,"seq":1}`+"\n"), []byte("\x00"))
-	_, keys := keyPair(f)
-	f.Fuzz(func(t *testing.T, a, b []byte) {
-		dir := t.TempDir()
-		one, two := filepath.Join(dir, "audit-000001.jsonl"), filepath.Join(dir, "audit.jsonl")
-		require.NoError(t, os.WriteFile(one, a, 0o600))
-		require.NoError(t, os.WriteFile(two, b, 0o600))
-		for _, o := range []VerifyOptions{{}, {PublicKeys: keys, Anchors: []Anchor{{Count: 2, Head: "x"}}}} {
-			report, err := Verify(o, two, one)
-			require.NoError(t, err)
-			if report.Break != nil {
-				require.Positive(t, report.Break.Line)
-			}
-		}
-	})
-}
-
-// FuzzLine: what is accepted is written again in the same bytes.
-func FuzzLine(f *testing.F) {
-	text, _, _ := goodLines(2)
-	for _, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
-		f.Add(line)
-	}
-	raw, _ := json.Marshal(newRecordBody(sample()))
-	f.Add(string(appendLine(nil, envelope{seq: 7, kind: kindRecord}, raw)))
-	f.Fuzz(func(t *testing.T, line string) {
-		e, body, err := parseLine([]byte(line))
-		if err != nil {
-			return
-		}
-		raw, err := json.Marshal(body)
-		require.NoError(t, err)
-		require.Equal(t, line+"\n", string(appendLine(nil, e, raw)))
-	})
 }
 
 func BenchmarkAppend(b *testing.B) {

@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/codec"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/logfile"
 )
 
 // rotatePause is how long a rotation that failed is not tried again. The file
@@ -19,7 +22,7 @@ const rotatePause = time.Minute
 // rotate puts the full file aside; begin makes the next one. Where that fails
 // the old one is written further.
 func (w *writer) rotate() {
-	if w.lines < 2 || w.o.Now().Before(w.rotateAgain) {
+	if w.chain.lines < 2 || w.o.Now().Before(w.rotateAgain) {
 		return
 	}
 	if err := w.putAside(); err != nil {
@@ -38,15 +41,14 @@ func (w *writer) putAside() error {
 	if err := w.checkpoint(); err != nil {
 		return err
 	}
-	to := rotatedName(w.o.Path, w.number)
+	to := logfile.RotatedName(w.o.Path, w.chain.number)
 	if _, err := os.Lstat(to); !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("%s is in the way", to)
 	}
 	if err := os.Rename(w.o.Path, to); err != nil {
 		return err
 	}
-	w.l.neglect("close", w.file.Close()) // the new name is made to last with that of the next file
-	w.file, w.number = nil, w.number+1
+	w.l.neglect("close", w.chain.leave()) // the new name is made to last with that of the next file
 	return nil
 }
 
@@ -54,7 +56,7 @@ func (w *writer) putAside() error {
 // log records it before it is done: what is missing without that line was not
 // removed by us.
 func (w *writer) removeOld() error {
-	full, err := rotated(w.o.Path)
+	full, err := logfile.Rotated(w.o.Path)
 	if err != nil {
 		return err
 	}
@@ -65,18 +67,18 @@ func (w *writer) removeOld() error {
 	// The file that becomes the oldest records where the chain stood before it.
 	oldest := w.o.Path
 	if excess < len(full) {
-		oldest = full[excess].path
+		oldest = full[excess].Path
 	}
-	first, _, ok := headerOf(oldest)
+	first, _, ok := logfile.HeaderOf(oldest)
 	if !ok {
 		return fmt.Errorf("the first line of %s is damaged; nothing is deleted so that it can be looked into", oldest)
 	}
 	last := full[excess-1]
-	err = w.appendBody(kindRemoved, removedBody{
-		Time:        utc(w.o.Now()),
-		ThroughFile: last.n,
-		LastSeq:     first.seq - 1,
-		Head:        first.prev.String(),
+	err = w.appendBody(codec.KindRemoved, codec.RemovedBody{
+		Time:        codec.UTC(w.o.Now()),
+		ThroughFile: last.N,
+		LastSeq:     first.Seq - 1,
+		Head:        first.Prev.String(),
 	})
 	if err == nil {
 		err = w.checkpoint() // without which the line counts for nothing
@@ -89,10 +91,10 @@ func (w *writer) removeOld() error {
 	}
 	for _, f := range full[:excess] {
 		// The oldest first: what is left has no hole in it.
-		if err := os.Remove(f.path); err != nil {
+		if err := os.Remove(f.Path); err != nil {
 			return err
 		}
 	}
-	w.o.Logger.Info("deleted old audit files", zap.Int("through_file", last.n), zap.Uint64("last_seq", first.seq-1))
+	w.o.Logger.Info("deleted old audit files", zap.Int("through_file", last.N), zap.Uint64("last_seq", first.Seq-1))
 	return nil
 }

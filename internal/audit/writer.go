@@ -4,16 +4,16 @@
 package audit // import "github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 
 import (
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/checkpoint"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/codec"
 )
 
 const (
@@ -27,54 +27,15 @@ type writer struct {
 	l *Log
 	o *Options
 
-	file    *os.File // nil: it has to be created
-	size    int64
-	lines   int  // of the file
-	headed  bool // its first line is written
-	number  int  // of the file
-	log     string
-	seq     uint64
-	head    digest
-	opened  bool      // the open line is written
-	begun   bool      // and the checkpoint behind it
-	torn    *tornBody // has to be closed off before anything else is written
-	endless bool      // the file does not end with a line feed
-	undo    int64     // size to which a write that failed halfway must be undone; -1: none
+	chain  chain
+	opened bool // the open line is written
+	begun  bool // and the checkpoint behind it
 
 	dirty       bool // something was written since the last checkpoint
 	uncovered   int  // lines since then
 	synced      bool // the last checkpoint outlives a power cut
 	retry       time.Duration
 	rotateAgain time.Time // not before then, after a rotation that failed
-	line        []byte    // reused
-}
-
-// create makes the file; its first line is due with the next one. A file that is
-// there is resumed again if it ends where the chain stands: its folder was away
-// for a while.
-func (w *writer) create() error {
-	f, err := openFile(w.o.Path, os.O_RDWR|os.O_APPEND|os.O_CREATE)
-	if err != nil {
-		return err
-	}
-	info, err := f.Stat()
-	if err == nil && info.Size() > 0 {
-		if t, err := readTail(f, info.Size()); err == nil && t.good && t.end == info.Size() && t.seq == w.seq && t.head == w.head {
-			w.file = f
-			if err = w.resume(nil); err != nil {
-				w.file = nil
-				return errors.Join(err, f.Close())
-			}
-			return nil
-		}
-		err = fmt.Errorf("%s is another file now, which is not written to", w.o.Path)
-	}
-	if err != nil {
-		return errors.Join(err, f.Close())
-	}
-	w.file, w.size, w.lines, w.headed = f, 0, 0, false
-	w.l.neglect("sync folder", syncFolder(filepath.Dir(w.o.Path)))
-	return nil
 }
 
 // run writes what is queued until Close.
@@ -127,7 +88,7 @@ func (w *writer) drain() error {
 			w.l.well()
 			return nil
 		}
-		if w.size+int64(len(e.body)) > w.o.MaxBytes {
+		if w.chain.size+int64(len(e.body)) > w.o.MaxBytes {
 			w.rotate()
 		}
 		if err := w.begin(); err != nil {
@@ -142,38 +103,38 @@ func (w *writer) drain() error {
 			return err
 		}
 		if w.o.SyncRecords {
-			if err := w.file.Sync(); err != nil {
+			if err := w.chain.file.Sync(); err != nil {
 				w.l.neglect("sync", err)
 			}
 		}
-		w.l.written(w.seq)
+		w.l.written(w.chain.seq)
 	}
 }
 
 // begin writes the lines that come before any entry: the file's first, the one
 // that closes off a torn write, and the one that records that a writer began.
 func (w *writer) begin() error {
-	if w.file == nil {
+	if w.chain.file == nil {
 		if err := w.create(); err != nil {
 			return err
 		}
 	}
-	if w.torn != nil {
-		w.torn.Time = utc(w.o.Now())
-		if err := w.appendBody(kindTorn, w.torn); err != nil {
+	if w.chain.torn != nil {
+		w.chain.torn.Time = codec.UTC(w.o.Now())
+		if err := w.appendBody(codec.KindTorn, w.chain.torn); err != nil {
 			return err
 		}
-		w.o.Logger.Warn("the audit file ended in an interrupted write, which is closed off", zap.String("path", w.o.Path), zap.Int64("bytes", w.torn.Bytes))
-		w.torn = nil
+		w.o.Logger.Warn("the audit file ended in an interrupted write, which is closed off", zap.String("path", w.o.Path), zap.Int64("bytes", w.chain.torn.Bytes))
+		w.chain.torn = nil
 	}
-	if !w.headed {
-		if err := w.appendBody(kindFile, fileBody{Time: utc(w.o.Now()), Log: w.log, File: w.number}); err != nil {
+	if !w.chain.headed {
+		if err := w.appendBody(codec.KindFile, codec.FileBody{Time: codec.UTC(w.o.Now()), Log: w.chain.log, File: w.chain.number}); err != nil {
 			return err
 		}
-		w.headed = true
+		w.chain.headed = true
 	}
 	if !w.opened {
-		if err := w.appendBody(kindOpen, openBody{Time: utc(w.o.Now())}); err != nil {
+		if err := w.appendBody(codec.KindOpen, codec.OpenBody{Time: codec.UTC(w.o.Now())}); err != nil {
 			return err
 		}
 		w.opened = true
@@ -195,47 +156,19 @@ func (w *writer) appendBody(kind string, body any) error {
 	return w.append(kind, b)
 }
 
-// append writes one line with one write.
 func (w *writer) append(kind string, body []byte) error {
-	if w.undo >= 0 {
-		if err := w.file.Truncate(w.undo); err != nil {
-			return fmt.Errorf("undo an incomplete write: %w", err)
-		}
-		w.size, w.undo = w.undo, -1
-	}
-	w.line = w.line[:0]
-	if w.endless {
-		w.line = append(w.line, '\n')
-	}
-	start := len(w.line)
-	w.line = appendLine(w.line, envelope{seq: w.seq + 1, prev: w.head, kind: kind}, body)
-	n, err := w.o.write(w.file, w.line)
-	if err != nil || n != len(w.line) {
-		if n > 0 {
-			w.undo = w.size
-			if w.file.Truncate(w.size) == nil {
-				w.undo = -1
-			}
-		}
-		if err == nil {
-			err = io.ErrShortWrite
-		}
+	if err := w.chain.append(kind, body); err != nil {
 		return err
 	}
-	w.endless = false
-	w.size += int64(n)
-	w.seq++
-	w.head = sha256.Sum256(w.line[start : n-1])
-	w.lines++
 	w.uncovered++
-	w.dirty = kind != kindCheckpoint
+	w.dirty = kind != codec.KindCheckpoint
 	return nil
 }
 
 // checkpoint signs what was written since the last one, and makes it outlive a
 // power cut.
 func (w *writer) checkpoint() error {
-	if !w.dirty || w.file == nil {
+	if !w.dirty || w.chain.file == nil {
 		return nil
 	}
 	if err := w.begin(); err != nil {
@@ -252,24 +185,24 @@ func (w *writer) checkpoint() error {
 // sign writes the checkpoint and hands its head to who keeps it elsewhere: after
 // it is on disk, so that what is kept never knows of more than the file has.
 func (w *writer) sign() error {
-	count, head := w.seq, w.head
-	fields := []zap.Field{zap.String("log", w.log), zap.Uint64("count", count), zap.Stringer("head", head)}
+	count, head := w.chain.seq, w.chain.head
+	fields := []zap.Field{zap.String("log", w.chain.log), zap.Uint64("count", count), zap.Stringer("head", head)}
 	if key := w.o.CheckpointKey; key != nil {
-		c, err := key.sign(w.log, count, head, w.o.Now())
+		c, err := key.Sign(w.chain.log, count, head, w.o.Now())
 		if err != nil {
 			w.l.neglect("sign", err)
 			return nil
 		}
-		if err := w.appendBody(kindCheckpoint, c); err != nil {
+		if err := w.appendBody(codec.KindCheckpoint, c); err != nil {
 			return err
 		}
 		fields = append(fields, zap.String("origin", c.Origin), zap.String("key_id", c.KeyID), zap.String("note", c.Note))
 	}
 	w.dirty, w.uncovered = false, 0
-	err := w.file.Sync()
+	err := w.chain.file.Sync()
 	w.l.neglect("sync", err)
 	if w.synced = err == nil; w.synced {
-		w.o.Keep(Head{Log: w.log, Count: w.seq, Head: w.head.String()}, false)
+		w.o.Keep(checkpoint.Head{Log: w.chain.log, Count: w.chain.seq, Head: w.chain.head.String()}, false)
 	}
 	w.o.Logger.Info("audit checkpoint", fields...)
 	return nil
@@ -278,7 +211,7 @@ func (w *writer) sign() error {
 // stillThere closes a file that was renamed or deleted: records written to it would
 // be lost. The chain continues in a new file.
 func (w *writer) stillThere() error {
-	here, err := w.file.Stat()
+	here, err := w.chain.file.Stat()
 	if err != nil {
 		return err
 	}
@@ -287,8 +220,7 @@ func (w *writer) stillThere() error {
 		return nil
 	}
 	w.l.neglect("keep", fmt.Errorf("%s was renamed or deleted; a new file continues its chain", w.o.Path))
-	w.l.neglect("keep", w.file.Close())
-	w.file, w.number = nil, w.number+1
+	w.l.neglect("keep", w.chain.leave())
 	return w.begin()
 }
 
@@ -300,16 +232,16 @@ func (w *writer) finish() {
 		time.Sleep(closeRetry)
 		err = w.drain()
 	}
-	if err == nil && w.seq > 0 {
-		if err = w.appendBody(kindClose, closeBody{}); err == nil {
+	if err == nil && w.chain.seq > 0 {
+		if err = w.appendBody(codec.KindClose, codec.CloseBody{}); err == nil {
 			err = w.checkpoint()
 		}
 	}
 	if left := w.l.Stats().Buffered; left > 0 {
 		err = fmt.Errorf("%d audit records were not written: %w", left, err)
 	}
-	if w.file != nil {
-		err = errors.Join(err, w.file.Close())
+	if w.chain.file != nil {
+		err = errors.Join(err, w.chain.file.Close())
 	}
 	w.l.endError = err
 }

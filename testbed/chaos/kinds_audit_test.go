@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/logfile"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/verify"
 )
 
 // While the file is blocked records wait, and when it is not any more the chain
@@ -35,10 +37,10 @@ func TestBlockAudit(t *testing.T) {
 	}
 	require.NoError(t, log.Close())
 	assert.Zero(t, log.Stats().Lost)
-	files, err := audit.Files(path)
+	files, err := logfile.Files(path)
 	require.NoError(t, err)
 	assert.Len(t, files, 3)
-	report, err := audit.Verify(audit.VerifyOptions{}, files...)
+	report, err := verify.Files(verify.Options{}, files...)
 	require.NoError(t, err)
 	assert.True(t, report.Clean(), "%v", report.Break)
 	assert.Equal(t, log.Stats().Written, report.Records)

@@ -7,20 +7,20 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/checkpoint"
 )
 
 // storedHead is the head of the audit log, as it is kept in the storage: where
 // who can write the log's folder need not be able to write.
 type storedHead struct {
 	Path string `json:"path"` // of the file: another one is another log
-	audit.Head
+	checkpoint.Head
 }
 
 const headKey = "audit"
 
 // KeptHead is the head that was stored last; nil where none is known.
-func (s *Store) KeptHead(ctx context.Context, path string) (*audit.Head, error) {
+func (s *Store) KeptHead(ctx context.Context, path string) (*checkpoint.Head, error) {
 	if s == nil {
 		return nil, nil
 	}
@@ -37,7 +37,7 @@ func (s *Store) KeptHead(ctx context.Context, path string) (*audit.Head, error) 
 
 // KeepHead stores the head of the audit log; with wait it returns when that is
 // done, or is known to fail.
-func (s *Store) KeepHead(path string, h audit.Head, wait bool) {
+func (s *Store) KeepHead(path string, h checkpoint.Head, wait bool) {
 	if s == nil {
 		return
 	}

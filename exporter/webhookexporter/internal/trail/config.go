@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/checkpoint"
 )
 
 const (
@@ -110,7 +111,7 @@ func (c *Config) fingerprintKey() ([]byte, error) {
 }
 
 // checkpointKey reads the key that signs checkpoints; nil where there is none.
-func (c *Config) checkpointKey() (*audit.CheckpointKey, error) {
+func (c *Config) checkpointKey() (*checkpoint.Key, error) {
 	if c.CheckpointKeyFile == "" {
 		return nil, nil
 	}
@@ -118,7 +119,7 @@ func (c *Config) checkpointKey() (*audit.CheckpointKey, error) {
 	if err != nil {
 		return nil, fmt.Errorf("audit::checkpoint_key_file: %w", err)
 	}
-	key, err := audit.ParseCheckpointKey(text)
+	key, err := checkpoint.ParseKey(text)
 	if err != nil {
 		return nil, fmt.Errorf("audit::checkpoint_key_file: %s %w", c.CheckpointKeyFile, err)
 	}
@@ -127,7 +128,7 @@ func (c *Config) checkpointKey() (*audit.CheckpointKey, error) {
 
 // previousKeys reads the public keys of earlier checkpoint keys; nil where there
 // are none.
-func (c *Config) previousKeys() (*audit.PublicKeys, error) {
+func (c *Config) previousKeys() (*checkpoint.PublicKeys, error) {
 	if c.PreviousKeysFile == "" {
 		return nil, nil
 	}
@@ -135,7 +136,7 @@ func (c *Config) previousKeys() (*audit.PublicKeys, error) {
 	if err != nil {
 		return nil, fmt.Errorf("audit::previous_keys_file: %w", err)
 	}
-	keys, err := audit.ParsePublicKeys(text)
+	keys, err := checkpoint.ParsePublicKeys(text)
 	if err != nil {
 		return nil, fmt.Errorf("audit::previous_keys_file: %s %w", c.PreviousKeysFile, err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/egress"
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/unsampled"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/checkpoint"
 )
 
 // Log is the file of audit records.
@@ -55,10 +56,10 @@ func New(logger *zap.Logger, log Log) *Trail {
 // need not be able to write.
 type headStore interface {
 	// KeptHead returns the head that was stored last; nil if none is known.
-	KeptHead(ctx context.Context, path string) (*audit.Head, error)
+	KeptHead(ctx context.Context, path string) (*checkpoint.Head, error)
 	// KeepHead stores the head. With wait it returns when that is done, or is
 	// known to fail.
-	KeepHead(path string, h audit.Head, wait bool)
+	KeepHead(path string, h checkpoint.Head, wait bool)
 }
 
 // Open completes the trail with the keys, the store and the audit file. It comes
@@ -102,7 +103,7 @@ func (t *Trail) Open(ctx context.Context, host component.Host, c *Config, heads 
 		CheckpointKey:      key,
 		PreviousKeys:       previous,
 		Kept:               kept,
-		Keep:               func(h audit.Head, wait bool) { heads.KeepHead(c.Path, h, wait) },
+		Keep:               func(h checkpoint.Head, wait bool) { heads.KeepHead(c.Path, h, wait) },
 		CheckpointInterval: c.CheckpointInterval,
 		MaxBytes:           c.MaxBytes,
 		MaxFiles:           c.MaxFiles,

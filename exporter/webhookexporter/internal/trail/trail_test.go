@@ -15,13 +15,14 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/checkpoint"
 )
 
 // noHeads keeps no head.
 type noHeads struct{}
 
-func (noHeads) KeptHead(context.Context, string) (*audit.Head, error) { return nil, nil }
-func (noHeads) KeepHead(string, audit.Head, bool)                     {}
+func (noHeads) KeptHead(context.Context, string) (*checkpoint.Head, error) { return nil, nil }
+func (noHeads) KeepHead(string, checkpoint.Head, bool)                     {}
 
 // What a record promised is found by its id, and nothing else is.
 func TestFind(t *testing.T) {

@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package audit // import "github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+package verify // import "github.com/otelcol-gpu/otelcol-gpu/internal/audit/verify"
 
 import (
 	"crypto/sha256"
@@ -12,6 +12,8 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/checkpoint"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/codec"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
 )
 
@@ -27,7 +29,7 @@ func (v *verifier) chain(it *item) error {
 		v.first(it)
 		return nil
 	}
-	if it.seq == v.seq+1 && it.prev == v.head {
+	if it.Seq == v.seq+1 && it.Prev == v.head {
 		return nil
 	}
 	after, err := v.in.peek()
@@ -39,22 +41,22 @@ func (v *verifier) chain(it *item) error {
 	}
 	// confirms reports whether the line after refers to a line of that digest
 	// and number.
-	confirms := func(head digest, seq uint64) bool {
-		return after != nil && after.prev == head && after.seq == seq+1
+	confirms := func(head codec.Digest, seq uint64) bool {
+		return after != nil && after.Prev == head && after.Seq == seq+1
 	}
 	switch {
 	case v.foreign(it):
-	case it.prev == v.head:
+	case it.Prev == v.head:
 		v.broken(it, Edited, "its number should be %d", v.seq+1)
-	case it.seq == v.seq+1:
-		v.edited(it, confirms(it.hash, it.seq), after == nil)
-	case it.seq == v.seq && it.prev == v.headBefore && it.hash != v.head && confirms(it.hash, it.seq):
+	case it.Seq == v.seq+1:
+		v.edited(it, confirms(it.hash, it.Seq), after == nil)
+	case it.Seq == v.seq && it.Prev == v.headBefore && it.hash != v.head && confirms(it.hash, it.Seq):
 		v.broken(v.last, Inserted, "the line after it has the same number, and the chain goes on from there")
-	case it.seq <= v.seq && confirms(v.head, v.seq):
+	case it.Seq <= v.seq && confirms(v.head, v.seq):
 		v.broken(it, Inserted, "the chain goes on without it")
-	case it.seq <= v.seq:
+	case it.Seq <= v.seq:
 		v.broken(it, Moved, "number %d is expected here", v.seq+1)
-	case after != nil && (after.seq == v.seq+1 || after.seq == v.seq+2):
+	case after != nil && (after.Seq == v.seq+1 || after.Seq == v.seq+2):
 		v.broken(it, Moved, "number %d is expected here", v.seq+1)
 	default:
 		v.gap(it)
@@ -65,15 +67,15 @@ func (v *verifier) chain(it *item) error {
 // first checks the first line that there is.
 func (v *verifier) first(it *item) {
 	switch {
-	case it.seq == 1 && it.prev == digest{}:
-		if it.kind != kindFile && it.kind != kindTorn {
+	case it.Seq == 1 && it.Prev == codec.Digest{}:
+		if it.Kind != codec.KindFile && it.Kind != codec.KindTorn {
 			v.broken(it, Edited, "a log does not begin so")
 		}
 		v.known = true
-	case it.seq == 1 || it.prev == digest{}:
+	case it.Seq == 1 || it.Prev == codec.Digest{}:
 		v.broken(it, Edited, "only line 1 refers to no line")
-	case it.kind != kindFile && it.kind != kindTorn:
-		v.broken(it, MissingFile, "lines 1 to %d are not there, and it is not the first line of a file", it.seq-1)
+	case it.Kind != codec.KindFile && it.Kind != codec.KindTorn:
+		v.broken(it, MissingFile, "lines 1 to %d are not there, and it is not the first line of a file", it.Seq-1)
 	default: // at the end it is known whether the log records their deletion
 		found := *v.report
 		v.missing, v.before = it, &found
@@ -82,11 +84,11 @@ func (v *verifier) first(it *item) {
 
 // explains notes a line that records that the files before the first line there is
 // were deleted. A process that was killed meanwhile left some of them.
-func (v *verifier) explains(it *item, r *removedBody) {
+func (v *verifier) explains(it *item, r *codec.RemovedBody) {
 	if v.missing == nil || v.covered {
 		return
 	}
-	if last := v.missing.seq - 1; r.LastSeq > last || r.LastSeq == last && r.Head == v.missing.prev.String() {
+	if last := v.missing.Seq - 1; r.LastSeq > last || r.LastSeq == last && r.Head == v.missing.Prev.String() {
 		v.removal = it
 	}
 }
@@ -104,9 +106,9 @@ func (v *verifier) removals() {
 		return
 	case v.removal == nil:
 		*v.report = *v.before
-		v.broken(v.missing, MissingFile, "lines 1 to %d are not there, and the log has no record that it deleted their files; give all files that there are", v.missing.seq-1)
+		v.broken(v.missing, MissingFile, "lines 1 to %d are not there, and the log has no record that it deleted their files; give all files that there are", v.missing.Seq-1)
 	default:
-		v.broken(v.removal, ForgedRemoval, "lines 1 to %d are not there; this line states that the log deleted their files, and no checkpoint covers it", v.missing.seq-1)
+		v.broken(v.removal, ForgedRemoval, "lines 1 to %d are not there; this line states that the log deleted their files, and no checkpoint covers it", v.missing.Seq-1)
 	}
 }
 
@@ -114,8 +116,8 @@ func (v *verifier) removals() {
 // with keys a checkpoint right behind that. One that was killed in between is
 // followed by the next writer's lines.
 func (v *verifier) order(it *item) {
-	switch it.kind {
-	case kindRecord, kindGap, kindRemoved, kindClose:
+	switch it.Kind {
+	case codec.KindRecord, codec.KindGap, codec.KindRemoved, codec.KindClose:
 		if v.known && !v.running {
 			v.broken(it, Inserted, "no writer had begun")
 		}
@@ -128,7 +130,7 @@ func (v *verifier) order(it *item) {
 
 // foreign distinguishes a file of another log from one with a gap before it.
 func (v *verifier) foreign(it *item) bool {
-	b, ok := it.body.(*fileBody)
+	b, ok := it.body.(*codec.FileBody)
 	if ok && v.report.Log != "" && b.Log != v.report.Log {
 		v.broken(it, ForeignFile, "the file is of the log %s, those before it of %s", b.Log, v.report.Log)
 		return true
@@ -138,15 +140,15 @@ func (v *verifier) foreign(it *item) bool {
 
 // edited blames the line or the one before it, which does not match the line.
 func (v *verifier) edited(it *item, confirmed, atEnd bool) {
-	c, isCheckpoint := it.body.(*checkpointBody)
+	c, isCheckpoint := it.body.(*codec.CheckpointBody)
 	switch {
-	case v.signed && it.kind == kindFile && confirmed:
+	case v.signed && it.Kind == codec.KindFile && confirmed:
 		v.broken(it, ForeignFile, "the file does not continue the one before it, which ends with a signed line: it was replaced")
 	case v.signed:
 		v.broken(it, Edited, "it does not refer to the signed line before it")
 	case isCheckpoint && c.Head == v.head.String():
 		v.broken(it, Edited, "its link is not the head that it signs")
-	case confirmed, isCheckpoint && c.Head == it.prev.String():
+	case confirmed, isCheckpoint && c.Head == it.Prev.String():
 		v.broken(v.last, Edited, "the next line refers to a line of another digest")
 	case atEnd:
 		v.broken(v.last, Edited, "the next line, the last, refers to a line of another digest; one of the two was changed")
@@ -157,8 +159,8 @@ func (v *verifier) edited(it *item, confirmed, atEnd bool) {
 
 // gap is reached where lines are missing before a line.
 func (v *verifier) gap(it *item) {
-	from, to := v.seq+1, it.seq-1
-	header, isFirst := it.body.(*fileBody)
+	from, to := v.seq+1, it.Seq-1
+	header, isFirst := it.body.(*codec.FileBody)
 	switch {
 	case isFirst && header.File > v.number+1:
 		v.broken(it, MissingFile, "lines %d to %d are not there, nor their files; the log deletes only the oldest", from, to)
@@ -183,9 +185,9 @@ func (v *verifier) interrupted(bad *item) (*item, error) {
 		if err != nil {
 			return nil, err
 		}
-		torn, ok := it.body.(*tornBody)
+		torn, ok := it.body.(*codec.TornBody)
 		begins := v.last == nil && !v.skip // whether lines before it are missing is for first to judge
-		if !ok || !begins && (it.seq != v.seq+1 || it.prev != v.head) {
+		if !ok || !begins && (it.Seq != v.seq+1 || it.Prev != v.head) {
 			continue
 		}
 		if torn.Bytes != it.offset-bad.offset {
@@ -204,7 +206,7 @@ func (v *verifier) interrupted(bad *item) (*item, error) {
 		}
 	}
 	kind := Malformed
-	if errors.Is(bad.err, errVersion) {
+	if errors.Is(bad.err, codec.ErrVersion) {
 		kind = UnknownVersion
 	}
 	v.broken(bad, kind, "it %v", bad.err)
@@ -212,8 +214,8 @@ func (v *verifier) interrupted(bad *item) (*item, error) {
 }
 
 // checkpoint checks what was signed against the chain.
-func (v *verifier) checkpoint(it *item, c *checkpointBody) {
-	if c.Count != it.seq-1 || c.Head != it.prev.String() {
+func (v *verifier) checkpoint(it *item, c *codec.CheckpointBody) {
+	if c.Count != it.Seq-1 || c.Head != it.Prev.String() {
 		v.broken(it, CheckpointMismatch, "it states %d lines and another head than the lines before it have; something since %s was changed and the chain rewritten", c.Count, v.since())
 		return
 	}
@@ -222,20 +224,20 @@ func (v *verifier) checkpoint(it *item, c *checkpointBody) {
 	}
 	v.signed = v.keys != nil
 	if v.keys != nil && v.lacks != nil {
-		v.broken(v.lacks, Uncheckpointed, "a writer began here, and its checkpoint is not behind it; line %d covers it without having seen the writer of those lines", it.seq)
+		v.broken(v.lacks, Uncheckpointed, "a writer began here, and its checkpoint is not behind it; line %d covers it without having seen the writer of those lines", it.Seq)
 		return
 	}
-	if v.keys != nil && v.report.Uncovered > v.stretch {
+	if v.keys != nil && v.report.Uncovered > v.o.MaxUncovered {
 		v.broken(it, Uncheckpointed, "since %s there are %d lines, more than the writer leaves without one", v.since(), v.report.Uncovered)
 		return
 	}
 	v.awaits, v.covered = nil, v.removal != nil
 	v.report.Checkpoints++
 	v.report.Uncovered = 0
-	v.report.LastCheckpoint = &Checkpoint{Seq: it.seq, Time: c.Time, Origin: c.Origin, KeyID: safetext.Strip(c.KeyID, 64)}
+	v.report.LastCheckpoint = &Checkpoint{Seq: it.Seq, Time: c.Time, Origin: c.Origin, KeyID: safetext.Strip(c.KeyID, 64)}
 }
 
-func (v *verifier) signature(it *item, c *checkpointBody) bool {
+func (v *verifier) signature(it *item, c *codec.CheckpointBody) bool {
 	n, err := note.Open([]byte(c.Note), v.keys)
 	var unverified *note.UnverifiedNoteError
 	switch {
@@ -251,11 +253,11 @@ func (v *verifier) signature(it *item, c *checkpointBody) bool {
 	}
 	sig := n.Sigs[0]
 	_, err = base64.StdEncoding.Strict().DecodeString(sig.Base64)
-	if err != nil || c.Note != n.Text+"\n— "+sig.Name+" "+sig.Base64+"\n" || c.Origin != sig.Name || c.KeyID != keyID(sig.Hash) {
+	if err != nil || c.Note != n.Text+"\n— "+sig.Name+" "+sig.Base64+"\n" || c.Origin != sig.Name || c.KeyID != checkpoint.KeyID(sig.Hash) {
 		v.broken(it, Edited, "its fields are not those of its signature")
 		return false
 	}
-	if n.Text != noteText(c, v.report.Log, it.prev) {
+	if n.Text != checkpoint.NoteText(c, v.report.Log, it.Prev) {
 		v.broken(it, CheckpointMismatch, "what was signed is not what is here; something since %s was changed and the chain rewritten", v.since())
 		return false
 	}

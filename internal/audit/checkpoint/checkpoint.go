@@ -1,62 +1,66 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package audit // import "github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+// Package checkpoint has the keys that sign the head of an audit log's chain, and
+// the form of what they sign.
+package checkpoint // import "github.com/otelcol-gpu/otelcol-gpu/internal/audit/checkpoint"
 
 import (
 	"crypto/ed25519"
-	"crypto/hmac"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
 	"golang.org/x/mod/sumdb/note"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/codec"
 )
 
-// minFingerprintKey is the least length of a fingerprint key, in bytes: that of
-// the digest.
-const minFingerprintKey = sha256.Size
+// Head is where the chain of a log stood: the first Count lines end in the
+// digest Head.
+type Head struct {
+	Log   string `json:"log"`
+	Count uint64 `json:"count"`
+	Head  string `json:"head"`
+}
 
-// keyName is what a checkpoint key may be called: it becomes the origin of the
-// checkpoints, a line of a signed note.
-var keyName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]{0,126}$`)
+// MaxUncovered is after how many lines a writer makes a checkpoint that is not due
+// yet.
+const MaxUncovered = 10_000
 
-// CheckpointKey signs checkpoints.
-type CheckpointKey struct {
+// Key signs checkpoints.
+type Key struct {
 	signer note.Signer
 	public note.Verifier
 }
 
-// GenerateCheckpointKey makes an ed25519 key pair in the text form of signed
+// GenerateKey makes an ed25519 key pair in the text form of signed
 // notes (C2SP). The name becomes the origin of the checkpoints.
-func GenerateCheckpointKey(name string) (private, public string, err error) {
-	if !keyName.MatchString(name) {
+func GenerateKey(name string) (private, public string, err error) {
+	if !codec.KeyName.MatchString(name) {
 		return "", "", errors.New("a key's name is 1 to 127 letters, digits, dots, dashes, underscores or slashes and starts with a letter or digit")
 	}
 	return note.GenerateKey(rand.Reader, name)
 }
 
-// ParseCheckpointKey reads a private key as GenerateCheckpointKey makes it. Its
+// ParseKey reads a private key as GenerateKey makes it. Its
 // errors do not show the key.
-func ParseCheckpointKey(text string) (*CheckpointKey, error) {
+func ParseKey(text string) (*Key, error) {
 	signer, err := note.NewSigner(strings.TrimSpace(text))
 	if err != nil {
 		return nil, errors.New("is not a private checkpoint key (PRIVATE+KEY+name+hash+…); make one with gpuctl audit keygen")
 	}
-	if !keyName.MatchString(signer.Name()) {
+	if !codec.KeyName.MatchString(signer.Name()) {
 		return nil, errors.New("is a checkpoint key with a name of other characters than letters, digits, dots, dashes, underscores and slashes; make one with gpuctl audit keygen")
 	}
 	public, err := publicOf(signer.Name(), strings.TrimSpace(text))
 	if err != nil {
 		return nil, errors.New("is a checkpoint key that is not ed25519; make one with gpuctl audit keygen")
 	}
-	return &CheckpointKey{signer, public}, nil
+	return &Key{signer, public}, nil
 }
 
 // publicOf derives the public key of a private one in the text form of signed
@@ -78,19 +82,20 @@ func publicOf(name, private string) (note.Verifier, error) {
 }
 
 // origin is what the checkpoints are from: the key's name.
-func (k *CheckpointKey) origin() string { return k.signer.Name() }
+func (k *Key) origin() string { return k.signer.Name() }
 
-func (k *CheckpointKey) id() string { return keyID(k.signer.KeyHash()) }
+func (k *Key) id() string { return KeyID(k.signer.KeyHash()) }
 
-func keyID(hash uint32) string { return fmt.Sprintf("%08x", hash) }
+// KeyID is what a checkpoint calls the key with this hash.
+func KeyID(hash uint32) string { return fmt.Sprintf("%08x", hash) }
 
 // PublicKeys check checkpoints.
 type PublicKeys struct {
 	list []note.Verifier
 }
 
-// with are these keys and the one that belongs to a private key.
-func (p *PublicKeys) with(k *CheckpointKey) *PublicKeys {
+// With are these keys and the one that belongs to a private key.
+func (p *PublicKeys) With(k *Key) *PublicKeys {
 	if k == nil {
 		return p
 	}
@@ -105,7 +110,10 @@ func (p *PublicKeys) with(k *CheckpointKey) *PublicKeys {
 	return &PublicKeys{all}
 }
 
-// ParsePublicKeys reads public keys, one a line, as GenerateCheckpointKey makes
+// Verifiers are the keys as signed notes have them.
+func (p *PublicKeys) Verifiers() note.Verifiers { return note.VerifierList(p.list...) }
+
+// ParsePublicKeys reads public keys, one a line, as GenerateKey makes
 // them. Empty lines and lines that start with # are left out.
 func ParsePublicKeys(text string) (*PublicKeys, error) {
 	var list []note.Verifier
@@ -126,50 +134,21 @@ func ParsePublicKeys(text string) (*PublicKeys, error) {
 	return &PublicKeys{list}, nil
 }
 
-// noteText is what a checkpoint's signature covers: origin, size and root hash
+// NoteText is what a checkpoint's signature covers: origin, size and root hash
 // as in a C2SP checkpoint, then two lines of ours. The root hash is the head of
 // the chain, not a Merkle tree's.
-func noteText(c *checkpointBody, log string, head digest) string {
+func NoteText(c *codec.CheckpointBody, log string, head codec.Digest) string {
 	return fmt.Sprintf("%s\n%d\n%s\nlog %s\ntime %s\n", c.Origin, c.Count,
 		base64.StdEncoding.EncodeToString(head[:]), log, c.Time.Format(time.RFC3339Nano))
 }
 
-// sign makes the checkpoint of the first count lines of a log.
-func (k *CheckpointKey) sign(log string, count uint64, head digest, now time.Time) (*checkpointBody, error) {
-	c := &checkpointBody{Time: utc(now), Origin: k.origin(), Count: count, Head: head.String(), KeyID: k.id()}
-	signed, err := note.Sign(&note.Note{Text: noteText(c, log, head)}, k.signer)
+// Sign makes the checkpoint of the first count lines of a log.
+func (k *Key) Sign(log string, count uint64, head codec.Digest, now time.Time) (*codec.CheckpointBody, error) {
+	c := &codec.CheckpointBody{Time: codec.UTC(now), Origin: k.origin(), Count: count, Head: head.String(), KeyID: k.id()}
+	signed, err := note.Sign(&note.Note{Text: NoteText(c, log, head)}, k.signer)
 	if err != nil {
 		return nil, err
 	}
 	c.Note = string(signed)
 	return c, nil
-}
-
-// Fingerprint is the HMAC-SHA256 of a URL, in hexadecimal: who has the key and
-// the URL can verify that a record is about it; with the record alone that is not possible,
-// try URLs out.
-func Fingerprint(key []byte, url string) string {
-	mac := hmac.New(sha256.New, key)
-	mac.Write([]byte(url))
-	return hex.EncodeToString(mac.Sum(nil))
-}
-
-// GenerateFingerprintKey makes a key in the text form that ParseFingerprintKey
-// reads.
-func GenerateFingerprintKey() (string, error) {
-	key := make([]byte, minFingerprintKey)
-	if _, err := rand.Read(key); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(key), nil
-}
-
-// ParseFingerprintKey reads a key: 64 hexadecimal digits or more. Its errors do
-// not show the key.
-func ParseFingerprintKey(text string) ([]byte, error) {
-	key, err := hex.DecodeString(strings.TrimSpace(text))
-	if err != nil || len(key) < minFingerprintKey {
-		return nil, errors.New("is not a fingerprint key (64 hexadecimal digits or more); make one with gpuctl audit keygen")
-	}
-	return key, nil
 }

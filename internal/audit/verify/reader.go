@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package audit // import "github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+package verify // import "github.com/otelcol-gpu/otelcol-gpu/internal/audit/verify"
 
 import (
 	"bufio"
@@ -14,7 +14,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/codec"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/logfile"
 )
 
 // source is a file that is verified.
@@ -27,10 +29,10 @@ type source struct {
 
 // item is a line as it was found.
 type item struct {
-	envelope
+	codec.Envelope
 	body   any
 	err    error // it is no line
-	hash   digest
+	hash   codec.Digest
 	file   *source
 	line   int
 	offset int64
@@ -81,13 +83,13 @@ func newReader(open func(string) (*os.File, error), files []string) (*reader, er
 func firstSeq(f *os.File) (uint64, error) {
 	in := bufio.NewReader(f)
 	for {
-		line, _, err := readLine(in)
+		line, _, err := codec.Read(in)
 		if err != nil && err != io.EOF {
 			return 0, err
 		}
 		first := uint64(0)
-		if e, _, bad := parseLine(line); err == nil && bad == nil {
-			first = e.seq
+		if e, _, bad := codec.Parse(line); err == nil && bad == nil {
+			first = e.Seq
 		}
 		if err == io.EOF || first > 0 {
 			_, err = f.Seek(0, io.SeekStart)
@@ -109,7 +111,7 @@ func (r *reader) sort() {
 	named := true
 	base := ""
 	for _, s := range r.sources {
-		of, n := rotatedBase(s.path)
+		of, n := logfile.RotatedBase(s.path)
 		if base == "" {
 			base = of
 		}
@@ -125,20 +127,6 @@ func (r *reader) sort() {
 		}
 		return cmp.Compare(a.first, b.first)
 	})
-}
-
-// rotatedBase is the path that rotatedName made the name from, and its number;
-// 0 for a file that is not full.
-func rotatedBase(path string) (string, int) {
-	ext := filepath.Ext(path)
-	stem := strings.TrimSuffix(path, ext)
-	if i := strings.LastIndexByte(stem, '-'); i > 0 {
-		base := stem[:i] + ext
-		if n := rotatedNumber(base, path); n > 0 {
-			return base, n
-		}
-	}
-	return path, 0
 }
 
 func (r *reader) paths() []string {
@@ -188,7 +176,7 @@ func (r *reader) read() (*item, error) {
 			r.in, r.line, r.offset = bufio.NewReaderSize(r.sources[r.current].f, 256<<10), 0, r.begin
 			r.begin = 0
 		}
-		text, n, err := readLine(r.in)
+		text, n, err := codec.Read(r.in)
 		if err != nil && err != io.EOF {
 			return nil, err
 		}
@@ -209,7 +197,7 @@ func (r *reader) read() (*item, error) {
 			return it, nil
 		}
 		it.hash = sha256.Sum256(text)
-		it.envelope, it.body, it.err = parseLine(text)
+		it.Envelope, it.body, it.err = codec.Parse(text)
 		return it, nil
 	}
 }
@@ -217,7 +205,7 @@ func (r *reader) read() (*item, error) {
 // rest is what follows the last line and is none.
 func (r *reader) rest() *item {
 	if r.partial != nil {
-		r.partial.err = errNotALine
+		r.partial.err = codec.ErrNotALine
 	}
 	return r.partial
 }

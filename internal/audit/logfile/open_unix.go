@@ -3,7 +3,7 @@
 
 //go:build linux || darwin || freebsd || netbsd || openbsd || dragonfly
 
-package audit // import "github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+package logfile // import "github.com/otelcol-gpu/otelcol-gpu/internal/audit/logfile"
 
 import (
 	"errors"
@@ -12,9 +12,9 @@ import (
 	"syscall"
 )
 
-// openFile opens one of the log's files, never through a symbolic link, and
+// Open opens one of the log's files, never through a symbolic link, and
 // never anything but a regular file (a pipe would hang the writer).
-func openFile(path string, flags int) (*os.File, error) {
+func Open(path string, flags int) (*os.File, error) {
 	f, err := os.OpenFile(path, flags|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 	if errors.Is(err, syscall.ELOOP) || errors.Is(err, syscall.EMLINK) {
 		return nil, fmt.Errorf("%s is a symbolic link, which is not followed; name the file itself", path)
@@ -32,10 +32,10 @@ func openFile(path string, flags int) (*os.File, error) {
 	return f, nil
 }
 
-// lock takes the lock that keeps a second writer out, in this process or
+// Lock takes the lock that keeps a second writer out, in this process or
 // another. It ends with the file, so also with the process, however that ends.
-func lock(path string) (*os.File, error) {
-	f, err := openFile(path+".lock", os.O_RDWR|os.O_CREATE)
+func Lock(path string) (*os.File, error) {
+	f, err := Open(path+".lock", os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, err
 	}
@@ -48,8 +48,8 @@ func lock(path string) (*os.File, error) {
 	return f, nil
 }
 
-// syncFolder makes new and removed names in a folder outlive a power cut.
-func syncFolder(path string) error {
+// SyncFolder makes new and removed names in a folder outlive a power cut.
+func SyncFolder(path string) error {
 	d, err := os.Open(path)
 	if err != nil {
 		return err
@@ -57,9 +57,9 @@ func syncFolder(path string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// passing reports whether an error is one of the medium, which may go away,
+// Passing reports whether an error is one of the medium, which may go away,
 // rather than of the configuration.
-func passing(err error) bool {
+func Passing(err error) bool {
 	for _, e := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EMFILE, syscall.ENFILE, syscall.ESTALE} {
 		if errors.Is(err, e) {
 			return true

@@ -1,7 +1,10 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package audit // import "github.com/otelcol-gpu/otelcol-gpu/internal/audit"
+// Package verify checks the files of an audit log: line after line along the chain,
+// the checkpoints by their signatures, and the end by heads that are known from
+// elsewhere.
+package verify // import "github.com/otelcol-gpu/otelcol-gpu/internal/audit/verify"
 
 import (
 	"fmt"
@@ -11,10 +14,12 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/checkpoint"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/codec"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
 )
 
-// FindingKind is what Verify found. The list is closed.
+// FindingKind is what Files found. The list is closed.
 type FindingKind string
 
 // Breaks: the log is not what was written.
@@ -45,7 +50,7 @@ const (
 	NotClosed        FindingKind = "not_closed"        // the log is in use, its writer was killed, or its end was cut off
 )
 
-// Finding is something that Verify found, and where.
+// Finding is something that Files found, and where.
 type Finding struct {
 	Kind   FindingKind `json:"kind"`
 	File   string      `json:"file"`
@@ -61,12 +66,14 @@ type Anchor struct {
 	Head  string // hexadecimal
 }
 
-// VerifyOptions are what to check the log against.
-type VerifyOptions struct {
+// Options are what to check the log against.
+type Options struct {
 	// PublicKeys of the checkpoints. Without them signatures are not checked.
-	PublicKeys *PublicKeys
+	PublicKeys *checkpoint.PublicKeys
 	// Anchors must all be on the chain.
 	Anchors []Anchor
+	// MaxUncovered is how many lines without a checkpoint are no break; 0: 100,000.
+	MaxUncovered int64
 	// Progress, if there is one, is called with the number of lines that were
 	// checked, every progressEvery lines.
 	Progress func(lines uint64)
@@ -75,7 +82,7 @@ type VerifyOptions struct {
 // progressEvery is a fraction of a second's work.
 const progressEvery = 5000
 
-// Report is what Verify found out.
+// Report is what Files found out.
 type Report struct {
 	// Break is the first one; nil if the log is clean. What comes after a break
 	// is not looked at, and the figures below count up to it.
@@ -114,24 +121,23 @@ func (r *Report) Clean() bool { return r.Break == nil }
 
 // verifier walks along the chain.
 type verifier struct {
-	o       VerifyOptions
+	o       Options
 	in      *reader
 	report  *Report
 	anchors map[uint64][]string // not met yet, heads by count
 	keys    note.Verifiers      // nil without keys
 	skip    bool                // what comes before the first line is known
 	hashed  int64               // bytes behind a fault that were hashed
-	stretch int64               // maxStretch
 
-	seq        uint64 // of the last line that is good
-	head       digest // of it
-	headBefore digest // of the line before it
-	last       *item  // that line; nil at the start
-	signed     bool   // the last line is a checkpoint with a good signature
-	known      bool   // whether a writer is running is known
-	running    bool   // a writer has begun and not ended
-	number     int    // of the file that the last line is in
-	fault      *item  // where the break is
+	seq        uint64       // of the last line that is good
+	head       codec.Digest // of it
+	headBefore codec.Digest // of the line before it
+	last       *item        // that line; nil at the start
+	signed     bool         // the last line is a checkpoint with a good signature
+	known      bool         // whether a writer is running is known
+	running    bool         // a writer has begun and not ended
+	number     int          // of the file that the last line is in
+	fault      *item        // where the break is
 
 	missing *item   // the first line, where lines before it are not there
 	before  *Report // what was found up to it
@@ -142,19 +148,15 @@ type verifier struct {
 	lacks   *item   // one that had none
 }
 
-// maxUncovered is after how many lines a writer makes a checkpoint that is not
-// due yet. Verify allows ten times as many: earlier versions kept to the
-// interval alone. Times prove nothing: those of records are of attempts, and a
-// disk that fails delays all lines.
-const (
-	maxUncovered = 10_000
-	maxStretch   = 10 * maxUncovered
-)
+// maxStretch is how many lines without a checkpoint Files allows: ten times as many
+// as a writer makes, for earlier versions kept to the interval alone. Times prove
+// nothing: those of records are of attempts, and a disk that fails delays all lines.
+const maxStretch = 10 * checkpoint.MaxUncovered
 
-// Verify checks the files of one log. It brings them into their order itself.
+// Files checks the files of one log. It brings them into their order itself.
 // Its error is that a file cannot be read; what is wrong with a file that can
 // is in the report. It needs little memory, however long the log is.
-func Verify(o VerifyOptions, files ...string) (*Report, error) {
+func Files(o Options, files ...string) (*Report, error) {
 	in, err := newReader(os.Open, files)
 	if err != nil {
 		return nil, err
@@ -164,16 +166,18 @@ func Verify(o VerifyOptions, files ...string) (*Report, error) {
 	return v.report, v.run()
 }
 
-func newVerifier(o VerifyOptions, in *reader) *verifier {
+func newVerifier(o Options, in *reader) *verifier {
+	if o.MaxUncovered == 0 {
+		o.MaxUncovered = maxStretch
+	}
 	v := &verifier{
 		o:       o,
 		in:      in,
-		stretch: maxStretch,
 		anchors: map[uint64][]string{},
 		report:  &Report{SignaturesChecked: o.PublicKeys != nil, Files: in.paths(), Facts: []Finding{}},
 	}
 	if o.PublicKeys != nil {
-		v.keys = note.VerifierList(o.PublicKeys.list...)
+		v.keys = o.PublicKeys.Verifiers()
 	}
 	for _, a := range o.Anchors {
 		v.anchors[a.Count] = append(v.anchors[a.Count], a.Head)
@@ -213,7 +217,7 @@ func (v *verifier) fact(it *item, kind FindingKind, detail string, args ...any) 
 }
 
 func (v *verifier) finding(it *item, kind FindingKind, detail string, args ...any) *Finding {
-	seq := it.seq
+	seq := it.Seq
 	if it.err != nil {
 		seq = v.seq + 1
 	}
@@ -236,19 +240,19 @@ func (v *verifier) line(it *item) error {
 	if err := v.chain(it); err != nil || v.report.Break != nil {
 		return err
 	}
-	v.headBefore, v.head, v.seq, v.last, v.signed = v.head, it.hash, it.seq, it, false
+	v.headBefore, v.head, v.seq, v.last, v.signed = v.head, it.hash, it.Seq, it, false
 	if v.report.FirstSeq == 0 {
-		v.report.FirstSeq = it.seq
+		v.report.FirstSeq = it.Seq
 	}
-	v.report.LastSeq, v.report.Head = it.seq, it.hash.String()
+	v.report.LastSeq, v.report.Head = it.Seq, it.hash.String()
 	v.report.Uncovered++
 	v.body(it)
-	for _, head := range v.anchors[it.seq] {
+	for _, head := range v.anchors[it.Seq] {
 		if head != it.hash.String() {
-			v.broken(it, AnchorMismatch, "the anchor has another head for the first %d lines: a line up to this one was changed and the chain rewritten", it.seq)
+			v.broken(it, AnchorMismatch, "the anchor has another head for the first %d lines: a line up to this one was changed and the chain rewritten", it.Seq)
 		}
 	}
-	delete(v.anchors, it.seq)
+	delete(v.anchors, it.Seq)
 	return nil
 }
 
@@ -256,7 +260,7 @@ func (v *verifier) line(it *item) error {
 func (v *verifier) body(it *item) {
 	v.order(it)
 	switch b := it.body.(type) {
-	case *fileBody:
+	case *codec.FileBody:
 		v.number = b.File
 		switch {
 		case v.report.Log == "":
@@ -264,7 +268,7 @@ func (v *verifier) body(it *item) {
 		case v.report.Log != b.Log:
 			v.broken(it, ForeignFile, "the file is of the log %s, those before it of %s", b.Log, v.report.Log)
 		}
-	case *openBody:
+	case *codec.OpenBody:
 		if v.running {
 			v.fact(it, UncleanEnd, "the writer before this one ended without closing the log")
 		}
@@ -272,19 +276,19 @@ func (v *verifier) body(it *item) {
 		if v.keys != nil && !v.covered && v.removal != nil {
 			v.refuted, v.removal = v.removal, nil
 		}
-	case *closeBody:
+	case *codec.CloseBody:
 		v.known, v.running, v.report.Closed = true, false, true
-	case *recordBody:
+	case *codec.RecordBody:
 		v.report.Records++
-	case *gapBody:
+	case *codec.GapBody:
 		v.report.LostRecords += b.Lost
 		v.fact(it, LostRecords, "%d records between %s and %s could not be kept", b.Lost, b.From.Format(time.RFC3339), b.To.Format(time.RFC3339))
-	case *removedBody:
+	case *codec.RemovedBody:
 		v.fact(it, RemovedFiles, "files up to number %d, with lines up to %d, were deleted because there were too many", b.ThroughFile, b.LastSeq)
 		v.explains(it, b)
-	case *tornBody:
+	case *codec.TornBody:
 		v.fact(it, InterruptedWrite, "%d bytes before this line were not written whole", b.Bytes)
-	case *checkpointBody:
+	case *codec.CheckpointBody:
 		v.checkpoint(it, b)
 	}
 }
@@ -315,7 +319,7 @@ func (v *verifier) end() {
 
 // empty is reached when there is no line at all.
 func (v *verifier) empty() {
-	first := &item{file: v.in.sources[0], line: 1, err: errNotALine}
+	first := &item{file: v.in.sources[0], line: 1, err: codec.ErrNotALine}
 	switch rest := v.in.rest(); {
 	case rest != nil:
 		v.broken(rest, Malformed, "there is no whole line")
