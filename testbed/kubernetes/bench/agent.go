@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -87,7 +88,7 @@ func startAgent(ctx context.Context, w *world, n *gpuNode, s *sink, interval tim
 }
 
 func measureAgent(ctx context.Context, w *world, interval time.Duration, sends bool, start func(context.Context, *world, *gpuNode, *sink) (program, error)) (figures, error) {
-	n, err := w.gpuNode(ctx)
+	n, err := nodes.get(ctx, w)
 	if err != nil {
 		return nil, err
 	}
@@ -125,23 +126,31 @@ type gpuNode struct {
 	samples    int // on a page
 }
 
-// gpuNode starts a control plane with that node, once.
-func (w *world) gpuNode(ctx context.Context) (_ *gpuNode, err error) {
-	w.starting.Lock()
-	defer w.starting.Unlock()
-	if w.node != nil {
-		return w.node, nil
+// nodes has the node of all entries: the first of them starts it.
+var nodes shared
+
+type shared struct {
+	mu   sync.Mutex
+	node *gpuNode
+}
+
+// get starts a control plane with that node, once.
+func (s *shared) get(ctx context.Context, w *world) (_ *gpuNode, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.node != nil {
+		return s.node, nil
 	}
 	c, err := cluster.Start(ctx, cluster.Options{Dir: w.work})
 	if err != nil {
 		return nil, fmt.Errorf("%w (make kubernetes builds its programs)", err)
 	}
-	w.ends = append(w.ends, func() { _ = c.Stop() })
+	w.onClose(func() { _ = c.Stop() })
 	started, err := node.Start(ctx, c, node.Options{Name: "node-0", Model: "H100", GPUs: 8, Fields: "all"})
 	if err != nil {
 		return nil, err
 	}
-	w.ends = append(w.ends, started.Stop)
+	w.onClose(started.Stop)
 	labels, replicas := map[string]string{"app": "chat"}, int32(8)
 	_, err = c.Client().AppsV1().Deployments("default").Create(ctx, &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "chat"},
@@ -175,6 +184,6 @@ func (w *world) gpuNode(ctx context.Context) (_ *gpuNode, err error) {
 	if err != nil {
 		return nil, err
 	}
-	w.node = &gpuNode{Node: started, target: address.Host, kubeconfig: c.AdminKubeconfig(), samples: samples}
-	return w.node, nil
+	s.node = &gpuNode{Node: started, target: address.Host, kubeconfig: c.AdminKubeconfig(), samples: samples}
+	return s.node, nil
 }

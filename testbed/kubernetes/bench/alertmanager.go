@@ -13,11 +13,11 @@ import (
 
 const alertmanagerModule = "github.com/prometheus/alertmanager"
 
-// alertmanager is the path of Alertmanager's own command, in the version of
+// alertmanagerPath is the path of Alertmanager's own command, in the version of
 // testbed/go.mod, which is built where it is missing. It is built as its release
 // is, with the requirements of its own go.mod. But its web page is an empty one:
 // the module has no built page, and does not compile without one.
-func (w *world) alertmanager(ctx context.Context) (string, error) {
+func alertmanagerPath(ctx context.Context, w *world) (string, error) {
 	all, err := versions(w.root)
 	if err != nil {
 		return "", err

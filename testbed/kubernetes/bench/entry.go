@@ -10,6 +10,7 @@ import (
 	"log"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -200,4 +201,43 @@ func (r *rowResult) add(columns []column, got figures) {
 		}
 		r.Figures[c.Key] = append(r.Figures[c.Key], value)
 	}
+}
+
+// units are the columns of Go benchmarks: time, what they report themselves, and
+// allocations.
+func units(all []named) (columns []column) {
+	var names []string
+	for _, n := range all {
+		for name := range n.figures {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	usual := []string{"B/op", "allocs/op"}
+	slices.SortFunc(names, func(a, b string) int {
+		rank := func(name string) int {
+			if name == "ns/op" {
+				return -1
+			}
+			return 1 + slices.Index(usual, name)
+		}
+		if by := rank(a) - rank(b); by != 0 {
+			return by
+		}
+		return strings.Compare(a, b)
+	})
+	for _, name := range names {
+		columns = append(columns, column{Key: name, Title: name, Decimals: -1, Ratio: true})
+	}
+	return columns
+}
+
+// row is the one of this name, nil where there is none.
+func (r *result) row(name string) *rowResult {
+	i := slices.IndexFunc(r.Rows, func(o rowResult) bool { return o.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &r.Rows[i]
 }

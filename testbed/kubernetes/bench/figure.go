@@ -58,22 +58,13 @@ func (p place) decimals(results map[string]result) int {
 		if e.name != p.entry {
 			continue
 		}
-		for _, c := range e.shown(results[p.entry]) {
+		for _, c := range shown(e, results[p.entry]) {
 			if c.Key == p.column {
 				return c.Decimals
 			}
 		}
 	}
 	return -1
-}
-
-// row is the one of this name, nil where there is none.
-func (r *result) row(name string) *rowResult {
-	i := slices.IndexFunc(r.Rows, func(o rowResult) bool { return o.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return &r.Rows[i]
 }
 
 // known are the values that are there.

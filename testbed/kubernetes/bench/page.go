@@ -82,9 +82,9 @@ func page(results map[string]result) ([]byte, error) {
 		case !ok:
 			fmt.Fprintf(&b, "\nNot measured yet.\n")
 		case e.columns != nil:
-			e.renderTables(&b, &r, func(row string) bool { return inPage(e.name, row) })
+			renderTables(&b, e, &r, func(row string) bool { return inPage(e.name, row) })
 		}
-		r.renderFailed(&b)
+		renderFailed(&b, &r)
 	}
 	b.WriteString("\n## Repeat\n\n" + wrapped("", "`make bench BENCH='-only NAME'` measures one entry, `make bench` all of them, which takes hours; leave the machine alone. "+
 		"Both write this page, the figures in other guides, and a report with every row and turn to `bin/performance.md`. The medians of all rows are in [performance.json](performance.json). "+

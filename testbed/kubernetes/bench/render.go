@@ -124,8 +124,8 @@ func full(results map[string]result) []byte {
 		if r, ok := results[e.name]; ok {
 			mc := r.Machine
 			fmt.Fprintf(&b, "\n## %s\n\n%s\n\n```\n%s\n```\n\n%s, commit %s. Load before it began: %s.\n", e.title, e.text, r.Command, mc.Time, mc.Commit, mc.Load)
-			e.renderTables(&b, &r, nil)
-			r.renderFailed(&b)
+			renderTables(&b, e, &r, nil)
+			renderFailed(&b, &r)
 		}
 	}
 	return b.Bytes()
@@ -182,7 +182,7 @@ func renderMachines(b *bytes.Buffer, results map[string]result) {
 
 // shown are the columns of an entry's tables: its own, or, of Go benchmarks, the
 // units that there were.
-func (e *entry) shown(r result) []column {
+func shown(e *entry, r result) []column {
 	if e.columns != nil {
 		return e.columns
 	}
@@ -190,8 +190,8 @@ func (e *entry) shown(r result) []column {
 }
 
 // renderTables writes the tables of an entry, with the rows that are wanted.
-func (e *entry) renderTables(b *bytes.Buffer, r *result, wanted func(row string) bool) {
-	for _, t := range e.tables(r) {
+func renderTables(b *bytes.Buffer, e *entry, r *result, wanted func(row string) bool) {
+	for _, t := range tables(e, r) {
 		if t.caption != "" {
 			fmt.Fprintf(b, "\n`%s`:\n", t.caption)
 		}
@@ -209,7 +209,7 @@ func (e *entry) renderTables(b *bytes.Buffer, r *result, wanted func(row string)
 }
 
 // renderFailed names the rows that failed.
-func (r *result) renderFailed(b *bytes.Buffer) {
+func renderFailed(b *bytes.Buffer, r *result) {
 	for _, row := range r.Rows {
 		for _, text := range row.Failed {
 			first, _, _ := strings.Cut(text, "\n")
@@ -230,13 +230,13 @@ const wide = 8
 
 // tables are an entry's: one, if it has columns of its own. Go benchmarks have one
 // for each package and set of units.
-func (e *entry) tables(r *result) (all []table) {
+func tables(e *entry, r *result) (all []table) {
 	if e.columns != nil {
 		rows := make([]int, len(r.Rows))
 		for i := range rows {
 			rows[i] = i
 		}
-		return []table{{cells: r.cells(e.columns, rows)}}
+		return []table{{cells: cells(r, e.columns, rows)}}
 	}
 	var order []string
 	groups := map[string][]int{}
@@ -246,7 +246,7 @@ func (e *entry) tables(r *result) (all []table) {
 			caption = ""
 		}
 		key := caption
-		for _, c := range r.units(i) {
+		for _, c := range unitsOf(r, i) {
 			key += "\n" + c.Key
 		}
 		if groups[key] == nil {
@@ -257,15 +257,15 @@ func (e *entry) tables(r *result) (all []table) {
 	last := ""
 	for _, key := range order {
 		rows := groups[key]
-		units := r.units(rows[0])
+		units := unitsOf(r, rows[0])
 		if len(units) == 0 {
 			continue // it failed
 		}
 		caption, _, _ := strings.Cut(key, "\n")
 		for i, c := range units {
-			units[i] = r.readable(c, rows)
+			units[i] = readable(r, c, rows)
 		}
-		t := table{cells: r.cells(units, rows)}
+		t := table{cells: cells(r, units, rows)}
 		if caption != last {
 			t.caption, last = caption, caption
 		}
@@ -282,7 +282,7 @@ func (e *entry) tables(r *result) (all []table) {
 
 // units are the columns that a row has figures of. What a benchmark of memory takes
 // to find out is of no interest.
-func (r *result) units(row int) (all []column) {
+func unitsOf(r *result, row int) (all []column) {
 	memory := strings.HasPrefix(r.Rows[row].Name[strings.LastIndex(r.Rows[row].Name, " ")+1:], "Memory")
 	for _, c := range r.Columns {
 		if memory && strings.HasSuffix(c.Key, "/op") {
@@ -303,7 +303,7 @@ var larger = []struct {
 
 // readable has a column in the largest unit that makes none of its rows less than
 // one.
-func (r *result) readable(c column, rows []int) column {
+func readable(r *result, c column, rows []int) column {
 	least := math.Inf(1)
 	for _, row := range rows {
 		if v := median(known(r.Rows[row].values(c.Key))); v > 0 {
@@ -320,7 +320,7 @@ func (r *result) readable(c column, rows []int) column {
 }
 
 // cells are the lines of a table.
-func (r *result) cells(columns []column, rows []int) [][]string {
+func cells(r *result, columns []column, rows []int) [][]string {
 	head := []string{"row"}
 	for _, c := range columns {
 		title := c.Title
@@ -333,7 +333,7 @@ func (r *result) cells(columns []column, rows []int) [][]string {
 	for _, i := range rows {
 		line := []string{r.Rows[i].Name}
 		for _, c := range columns {
-			line = append(line, r.cell(i, c))
+			line = append(line, cell(r, i, c))
 		}
 		all = append(all, line)
 	}
@@ -361,7 +361,7 @@ func spread(values []float64, decimals int) string {
 }
 
 // cell is a row's figure: median, range, and the ratio.
-func (r *result) cell(i int, c column) string {
+func cell(r *result, i int, c column) string {
 	all := r.Rows[i].values(c.Key)
 	values := known(all)
 	if len(values) == 0 {

@@ -168,15 +168,15 @@ func TestGoBenchmarksShown(t *testing.T) {
 	}, besides: map[string]string{"a: Two": "a: One"}}
 	got, err := e.run(t.Context(), &world{turns: 1})
 	require.NoError(t, err)
-	tables := e.tables(&got)
-	require.Len(t, tables, 2)
+	two := tables(&e, &got)
+	require.Len(t, two, 2)
 	assert.Equal(t, table{"a", [][]string{
 		{"row", "ns/op", "x", "allocs/op"},
 		{"One", "20 (10 to 30)", "0.123", "2"},
 		{"Two", "5 **×0.50**", "1234 **×10004.05**", "1 **×0.50**"},
-	}}, tables[0])
-	assert.Equal(t, "b", tables[1].caption)
-	assert.Equal(t, [][]string{{"row", "Three"}, {"ns/op", "1"}, {"B/x", "1"}}, tables[1].cells[:3])
+	}}, two[0])
+	assert.Equal(t, "b", two[1].caption)
+	assert.Equal(t, [][]string{{"row", "Three"}, {"ns/op", "1"}, {"B/x", "1"}}, two[1].cells[:3])
 }
 
 // A column is in the largest unit that leaves no row below one, and a benchmark of
@@ -193,7 +193,7 @@ func TestReadable(t *testing.T) {
 	assert.Equal(t, []table{
 		{"", [][]string{{"row", "ms/op", "B/op"}, {"A", "1.50", "900"}, {"B", "2000", "1073741824"}}},
 		{"", [][]string{{"row", "KiB/pod"}, {"Memory/pods=1", "1.50"}}},
-	}, e.tables(&got))
+	}, tables(&e, &got))
 }
 
 func TestNumber(t *testing.T) {

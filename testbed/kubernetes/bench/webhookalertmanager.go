@@ -88,7 +88,7 @@ func (a *alertmanager) logOf(life int) string {
 }
 
 func (a *alertmanager) start(ctx context.Context) error {
-	binary, err := a.w.alertmanager(ctx)
+	binary, err := alertmanagerPath(ctx, a.w)
 	if err != nil {
 		return err
 	}

@@ -32,9 +32,7 @@ type world struct {
 	window time.Duration // each measurement
 	warmup time.Duration // before it
 
-	node     *gpuNode // started by the first who needs it
-	starting sync.Mutex
-	ends     []func() // stop what was started, the last first
+	ends []func() // stop what was started, the last first
 
 	building sync.Mutex // two contenders may start at once
 }
@@ -45,6 +43,9 @@ func (w *world) close() {
 		end()
 	}
 }
+
+// onClose has close call end.
+func (w *world) onClose(end func()) { w.ends = append(w.ends, end) }
 
 func (w *world) bin(name string) string { return filepath.Join(w.root, "bin", name) }
 
