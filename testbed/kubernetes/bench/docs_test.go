@@ -14,12 +14,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/bench/frame"
 )
 
 // committed is what the repository's figures are from.
-func committed(t *testing.T) (root string, results map[string]result) {
+func committed(t *testing.T) (root string, results map[string]frame.Result) {
 	t.Helper()
-	root, err := repository()
+	root, err := frame.Repository()
 	require.NoError(t, err)
 	results, err = open(dataPath(root))
 	require.NoError(t, err)
@@ -67,7 +69,7 @@ func TestGuidesAreFilled(t *testing.T) {
 func TestResultsHaveEntries(t *testing.T) {
 	_, results := committed(t)
 	for name := range results {
-		assert.True(t, slices.ContainsFunc(entries, func(e *entry) bool { return e.name == name }), "%s: nobody measures it any more; remove it from docs/performance.json", name)
+		assert.True(t, slices.ContainsFunc(entries, func(e *frame.Entry) bool { return e.Name == name }), "%s: nobody measures it any more; remove it from docs/performance.json", name)
 	}
 }
 
@@ -109,24 +111,24 @@ func TestDeclared(t *testing.T) {
 // declared fails where an entry will not have such a place. What units a Go
 // benchmark has is known only from its run.
 func declared(root string, p place) error {
-	i := slices.IndexFunc(entries, func(e *entry) bool { return e.name == p.entry })
+	i := slices.IndexFunc(entries, func(e *frame.Entry) bool { return e.Name == p.entry })
 	if i < 0 {
 		return noPlace(p)
 	}
 	e := entries[i]
-	if e.columns != nil && !slices.ContainsFunc(e.columns, func(c column) bool { return c.Key == p.column }) {
+	if e.Columns != nil && !slices.ContainsFunc(e.Columns, func(c frame.Column) bool { return c.Key == p.column }) {
 		return noPlace(p)
 	}
-	if e.rows != nil {
-		if !slices.ContainsFunc(e.rows(&world{}), func(r row) bool { return r.name == p.row }) {
+	if e.Rows != nil {
+		if !slices.ContainsFunc(e.Rows(&frame.World{}), func(r frame.Row) bool { return r.Name == p.row }) {
 			return noPlace(p)
 		}
 		return nil
 	}
-	if e.directory == "" {
+	if e.Directory == "" {
 		return nil
 	}
-	directory, name := e.directory, p.row
+	directory, name := e.Directory, p.row
 	if of, benchmark, ok := strings.Cut(p.row, ": "); ok {
 		directory, name = of, benchmark
 	}
@@ -154,9 +156,9 @@ func (p noPlace) Error() string { return "no entry will have " + place(p).String
 func TestTitles(t *testing.T) {
 	seen := map[string]bool{}
 	for _, e := range entries {
-		assert.False(t, seen[slug(e.title)], e.title)
-		seen[slug(e.title)] = true
-		assert.NotEmpty(t, e.text, e.name)
+		assert.False(t, seen[slug(e.Title)], e.Title)
+		seen[slug(e.Title)] = true
+		assert.NotEmpty(t, e.Text, e.Name)
 	}
 }
 
@@ -164,7 +166,7 @@ func TestTitles(t *testing.T) {
 // none; and what does not exist is an error.
 func TestFill(t *testing.T) {
 	a, b := 2048.0, math.Pi*1024
-	results := map[string]result{"agent-15s": {Rows: []rowResult{{Name: "agent.yaml", Figures: map[string][]*float64{"rss": {&a, &b, nil}, "anon": {nil}}}}}}
+	results := map[string]frame.Result{"agent-15s": {Rows: []frame.RowResult{{Name: "agent.yaml", Figures: map[string][]*float64{"rss": {&a, &b, nil}, "anon": {nil}}}}}}
 	for expression, want := range map[string]string{
 		"agent-15s; agent.yaml; rss":                    "2632.5",
 		"agent-15s; agent.yaml; rss; / 1024; * 2; .2":   "5.14",
@@ -205,13 +207,13 @@ func TestFillGuides(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(root, path), []byte(before), 0o600))
 	}
 	v := 57.6
-	require.NoError(t, fillGuides(root, map[string]result{"growth": {Rows: []rowResult{{Name: "10 nodes, 80 GPUs", Figures: map[string][]*float64{"points": {&v}}}}}}))
+	require.NoError(t, fillGuides(root, map[string]frame.Result{"growth": {Rows: []frame.RowResult{{Name: "10 nodes, 80 GPUs", Figures: map[string][]*float64{"points": {&v}}}}}}))
 	for path, ours := range paths {
 		text, err := os.ReadFile(filepath.Join(root, path))
 		require.NoError(t, err)
 		assert.Equal(t, ours, string(text) == strings.Replace(before, ">1<", ">58<", 1), "%s: %s", path, text)
 	}
-	assert.ErrorContains(t, fillGuides(root, map[string]result{"growth": {}}), "README.md")
+	assert.ErrorContains(t, fillGuides(root, map[string]frame.Result{"growth": {}}), "README.md")
 }
 
 // quantity is a number with a unit that measurements have.

@@ -9,6 +9,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/bench/frame"
 )
 
 // place is where a figure stands: a row's column of an entry.
@@ -22,9 +24,9 @@ var errUnmeasured = errors.New("not measured yet")
 // errFailed: it was measured, without a result.
 var errFailed = fmt.Errorf("%w: the measurement failed", errUnmeasured)
 
-// values are what the turns gave at a place, NaN where one gave nothing.
-func (p place) values(results map[string]result) ([]float64, error) {
-	i := slices.IndexFunc(entries, func(e *entry) bool { return e.name == p.entry })
+// Values are what the turns gave at a place, NaN where one gave nothing.
+func (p place) values(results map[string]frame.Result) ([]float64, error) {
+	i := slices.IndexFunc(entries, func(e *frame.Entry) bool { return e.Name == p.entry })
 	if i < 0 {
 		return nil, fmt.Errorf("there is no entry %q", p.entry)
 	}
@@ -32,17 +34,17 @@ func (p place) values(results map[string]result) ([]float64, error) {
 	if !ok {
 		return nil, errUnmeasured
 	}
-	row := r.row(p.row)
+	row := r.Row(p.row)
 	if row == nil {
 		return nil, fmt.Errorf("%s has no row %q", p.entry, p.row)
 	}
 	if _, ok := row.Figures[p.column]; !ok {
-		if slices.ContainsFunc(entries[i].columns, func(c column) bool { return c.Key == p.column }) {
+		if slices.ContainsFunc(entries[i].Columns, func(c frame.Column) bool { return c.Key == p.column }) {
 			return nil, errUnmeasured // it is newer than the measurement
 		}
 		return nil, fmt.Errorf("%s: %s has no column %q", p.entry, p.row, p.column)
 	}
-	all := row.values(p.column)
+	all := row.Values(p.column)
 	if len(known(all)) == 0 {
 		if len(row.Failed) > 0 {
 			return nil, errFailed
@@ -53,9 +55,9 @@ func (p place) values(results map[string]result) ([]float64, error) {
 }
 
 // decimals are those with which the report shows that column.
-func (p place) decimals(results map[string]result) int {
+func (p place) decimals(results map[string]frame.Result) int {
 	for _, e := range entries {
-		if e.name != p.entry {
+		if e.Name != p.entry {
 			continue
 		}
 		for _, c := range shown(e, results[p.entry]) {

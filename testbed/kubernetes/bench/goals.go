@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/bench/frame"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/bench/gateways"
 )
 
 // goal is what a figure was meant to be.
@@ -35,8 +38,7 @@ type term struct {
 const (
 	summaryAlone    = "processor/gpusummaryprocessor/internal/summary: "
 	gatewayRow      = "gpu_summary, gpu_events"
-	stockMeanRow    = "stock mean: transform, groupbyattrs, transform"
-	fleetRow        = "5000 nodes, 40000 GPUs" + scaleOutNote
+	fleetRow        = "5000 nodes, 40000 GPUs" + gateways.ScaleOutNote
 	causeAlone      = "The processors without a gateway are in *Components alone*."
 	causeDifference = "It is the difference of two processes; *receive* shows its noise. " + causeAlone
 	causeHangs      = "Both exporters and all receivers share the cores; *second* in the same table is what chance alone makes of the ratio."
@@ -58,11 +60,11 @@ var goals = []goal{
 		cause: "The exporters share the cores with it, and a slower processor makes all rows dearer: the goal is a time."},
 	{what: "500 exporters: anonymous memory", unit: "KiB a series", place: place{"scrape", "500 exporters, dcgm receiver", "kib"}, limit: 2,
 		cause: "Each exporter has a connection and the pages that it had last."},
-	{what: "gateway: summary and events, beyond receiving", unit: "us a point", place: place{"gateway", gatewayRow, "added"}, limit: 0.3, peer: stockMeanRow,
+	{what: "gateway: summary and events, beyond receiving", unit: "us a point", place: place{"gateway", gatewayRow, "added"}, limit: 0.3, peer: gateways.StockMeanRow,
 		cause: causeDifference},
 	{what: "the same with attribution, which is done in the agent", unit: "us a point", place: place{"gateway", gatewayRow, "added"},
 		plus:  []term{{place{"go-components", "processor/gpupodprocessor: Devices", "ns/point"}, 0.001}},
-		limit: 0.3, peer: stockMeanRow, cause: causeDifference},
+		limit: 0.3, peer: gateways.StockMeanRow, cause: causeDifference},
 	{what: "40,000 GPUs on one gateway: CPU", unit: "% of a core", place: place{"growth", fleetRow, "core"}, limit: 100,
 		cause: "The generator runs on the same cores."},
 	{what: "40,000 GPUs: requests refused", place: place{"growth", fleetRow, "failed"}, limit: 0,
@@ -98,7 +100,7 @@ var goals = []goal{
 }
 
 // measured are what the turns gave of what the goal is for.
-func (g goal) measured(results map[string]result) ([]float64, error) {
+func (g goal) measured(results map[string]frame.Result) ([]float64, error) {
 	all, err := g.values(results)
 	if err != nil {
 		return nil, err
@@ -108,7 +110,7 @@ func (g goal) measured(results map[string]result) ([]float64, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = ratios(all, others)
+		all = frame.Ratios(all, others)
 	}
 	all = known(all)
 	if g.factor != 0 {
@@ -122,7 +124,7 @@ func (g goal) measured(results map[string]result) ([]float64, error) {
 			return nil, err
 		}
 		for i := range all {
-			all[i] += median(known(more)) * t.factor
+			all[i] += frame.Median(known(more)) * t.factor
 		}
 	}
 	if len(all) == 0 {
@@ -132,10 +134,10 @@ func (g goal) measured(results map[string]result) ([]float64, error) {
 }
 
 // verdict is whether the goal is met, else by how much it is missed, and the cause.
-func (g goal) verdict(all []float64, results map[string]result) (verdict, cause string) {
+func (g goal) verdict(all []float64, results map[string]frame.Result) (verdict, cause string) {
 	mc := results[g.entry].Machine
 	missed := func(v float64) bool { return v > g.limit && !g.least || v < g.limit && g.least }
-	got := median(all)
+	got := frame.Median(all)
 	if !missed(got) {
 		return "met", ""
 	}
@@ -149,9 +151,9 @@ func (g goal) verdict(all []float64, results map[string]result) (verdict, cause 
 	}
 	cause = g.cause
 	if peer, err := (place{g.entry, g.peer, g.column}).values(results); g.peer != "" && err == nil {
-		cause += fmt.Sprintf(" %s in the same run: %s.", g.peer, number(median(known(peer)), -1))
+		cause += fmt.Sprintf(" %s in the same run: %s.", g.peer, number(frame.Median(known(peer)), -1))
 	}
-	if mc.busy() {
+	if mc.Busy() {
 		cause += fmt.Sprintf(" The machine was busy in the minute before: load %s on %d cores.", mc.Load, mc.Cores)
 	}
 	return "**missed by " + distance + "**", strings.TrimSpace(cause)

@@ -17,29 +17,38 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/bench/agents"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/bench/binaries"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/bench/correctness"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/bench/frame"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/bench/gateways"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/bench/gobench"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/bench/webhooks"
 )
 
 var (
 	// footprint does its work every five minutes: from there to there and beyond.
-	agent15 = agentAt(15*time.Second, 6*time.Minute)
-	agent1  = agentAt(time.Second, 0)
+	agent15 = agents.At(15*time.Second, 6*time.Minute)
+	agent1  = agents.At(time.Second, 0)
 
-	entries = []*entry{
-		&agent15, &agent1, &scrapeEntry, &gatewayEntry, &growthEntry, &correctnessEntry, &webhooksEntry, &webhookFaultsEntry, &startEntry, &buildEntry,
-		&mapping, &components, &attribution, &summary, &delivery, &alarm, &console,
-		&embedded,
+	entries = []*frame.Entry{
+		&agent15, &agent1, &agents.ScrapeEntry, &gateways.GatewayEntry, &gateways.GrowthEntry,
+		&correctness.Entry, &webhooks.Entry, &webhooks.FaultsEntry, &binaries.StartEntry, &binaries.BuildEntry,
+		&gobench.Mapping, &gobench.Components, &gobench.Attribution, &gobench.Summary,
+		&gobench.Delivery, &gobench.Alarm, &gobench.Console, &gobench.Embedded,
 	}
 )
 
 func main() {
 	log.SetFlags(log.Ltime)
-	w := &world{}
+	w := &frame.World{}
 	only := flag.String("only", "", "entries to measure, separated by commas; the others keep what they have. Default: all")
 	rendering := flag.Bool("render", false, "measure nothing: write the report, and the figures in the guides, from docs/performance.json")
 	keep := flag.Bool("keep", false, "leave logs behind, and print where")
-	flag.IntVar(&w.turns, "turns", 0, fmt.Sprintf("turns of each entry. Default: %d, fewer of those that take long", usualTurns))
-	window := flag.Duration("window", 0, fmt.Sprintf("length of a measurement. Default: %v, more where less would be worthless", usualWindow))
-	flag.DurationVar(&w.warmup, "warmup", 45*time.Second, "time before it")
+	flag.IntVar(&w.Turns, "turns", 0, fmt.Sprintf("turns of each entry. Default: %d, fewer of those that take long", frame.UsualTurns))
+	window := flag.Duration("window", 0, fmt.Sprintf("length of a measurement. Default: %v, more where less would be worthless", frame.UsualWindow))
+	flag.DurationVar(&w.Warmup, "warmup", 45*time.Second, "time before it")
 	flag.Parse()
 	if *rendering {
 		if err := rerender(); err != nil {
@@ -58,7 +67,7 @@ func main() {
 
 // rerender writes what there is without measuring.
 func rerender() error {
-	root, err := repository()
+	root, err := frame.Repository()
 	if err != nil {
 		return err
 	}
@@ -78,57 +87,57 @@ func rerender() error {
 	return write(root, results)
 }
 
-func run(ctx context.Context, w *world, only string, window time.Duration, keep bool) (err error) {
+func run(ctx context.Context, w *frame.World, only string, window time.Duration, keep bool) (err error) {
 	chosen, err := choose(only)
 	if err != nil {
 		return err
 	}
-	if w.root, err = repository(); err != nil {
+	if w.Root, err = frame.Repository(); err != nil {
 		return err
 	}
-	if w.work, err = os.MkdirTemp("", "report-"); err != nil {
+	if w.Work, err = os.MkdirTemp("", "report-"); err != nil {
 		return err
 	}
 	if keep {
-		log.Print("logs are in ", w.work)
+		log.Print("logs are in ", w.Work)
 	} else {
-		defer os.RemoveAll(w.work)
+		defer os.RemoveAll(w.Work)
 	}
-	defer w.close()
-	path := dataPath(w.root)
+	defer w.Close()
+	path := dataPath(w.Root)
 	if _, err := open(path); err != nil { // before hours of measuring
 		return err
 	}
 	failed, written := 0, error(nil)
 	for _, e := range chosen {
-		machine, err := w.machine()
+		machine, err := w.Machine()
 		if err != nil {
 			return err
 		}
-		w.window = e.windowOf(window)
-		got, err := e.run(ctx, w)
+		w.Window = e.WindowOf(window)
+		got, err := e.Run(ctx, w)
 		if err != nil {
 			return err
 		}
 		got.Machine = machine
-		got.Command = fmt.Sprintf("make bench BENCH='-only %s -turns %d -window %v -warmup %v'", e.name, e.turnsOf(w), w.window, w.warmup)
+		got.Command = fmt.Sprintf("make bench BENCH='-only %s -turns %d -window %v -warmup %v'", e.Name, e.TurnsOf(w), w.Window, w.Warmup)
 		// Another run may have written meanwhile.
 		results, err := open(path)
 		if err != nil {
 			return err
 		}
-		turns, err := open(turnsPath(w.root))
+		turns, err := open(turnsPath(w.Root))
 		if err != nil {
 			return err
 		}
-		turns[e.name] = got
-		if err := save(turnsPath(w.root), turns); err != nil {
+		turns[e.Name] = got
+		if err := save(turnsPath(w.Root), turns); err != nil {
 			return err
 		}
-		if err := os.WriteFile(fullPath(w.root), full(turns), 0o644); err != nil {
+		if err := os.WriteFile(fullPath(w.Root), full(turns), 0o644); err != nil {
 			return err
 		}
-		results[e.name] = medians(map[string]result{e.name: got})[e.name]
+		results[e.Name] = medians(map[string]frame.Result{e.Name: got})[e.Name]
 		for _, r := range got.Rows {
 			failed += len(r.Failed)
 		}
@@ -137,7 +146,7 @@ func run(ctx context.Context, w *world, only string, window time.Duration, keep 
 			return err
 		}
 		// A guide that names what is not there does not stop a measurement of hours.
-		if written = write(w.root, results); written != nil {
+		if written = write(w.Root, results); written != nil {
 			log.Print(written)
 		}
 	}
@@ -151,17 +160,17 @@ func run(ctx context.Context, w *world, only string, window time.Duration, keep 
 }
 
 // choose finds entries by their names.
-func choose(only string) ([]*entry, error) {
+func choose(only string) ([]*frame.Entry, error) {
 	if only == "" {
 		return entries, nil
 	}
-	var all []*entry
+	var all []*frame.Entry
 	for name := range strings.SplitSeq(only, ",") {
-		i := slices.IndexFunc(entries, func(e *entry) bool { return e.name == name })
+		i := slices.IndexFunc(entries, func(e *frame.Entry) bool { return e.Name == name })
 		if i < 0 {
 			var known []string
 			for _, e := range entries {
-				known = append(known, e.name)
+				known = append(known, e.Name)
 			}
 			return nil, fmt.Errorf("-only: there is no %q; there are %s", name, strings.Join(known, ", "))
 		}

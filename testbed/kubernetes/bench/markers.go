@@ -12,6 +12,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/bench/frame"
 )
 
 // A guide has a figure between two comments, and the first has its origin:
@@ -27,7 +29,7 @@ var marker = regexp.MustCompile(`(?s)<!-- bench: (.*?) -->(.*?)<!-- /bench -->`)
 const unmeasured = "…"
 
 // fill puts figures into a text.
-func fill(text string, results map[string]result) (string, error) {
+func fill(text string, results map[string]frame.Result) (string, error) {
 	var failed []error
 	out := marker.ReplaceAllStringFunc(text, func(found string) string {
 		parts := marker.FindStringSubmatch(found)
@@ -45,7 +47,7 @@ func fill(text string, results map[string]result) (string, error) {
 }
 
 // evaluate is the text of a figure.
-func evaluate(expression string, results map[string]result) (string, error) {
+func evaluate(expression string, results map[string]frame.Result) (string, error) {
 	parts := strings.Split(expression, ";")
 	for i := range parts {
 		parts[i] = strings.TrimSpace(parts[i])
@@ -58,7 +60,7 @@ func evaluate(expression string, results map[string]result) (string, error) {
 	if err != nil && !errors.Is(err, errUnmeasured) {
 		return "", err
 	}
-	value, decimals := median(known(all)), at.decimals(results)
+	value, decimals := frame.Median(known(all)), at.decimals(results)
 	for _, step := range parts[3:] {
 		if step == "" {
 			return "", errors.New("nothing stands between two ;")
@@ -114,7 +116,7 @@ func sizing(source string) string {
 }
 
 // fillGuides writes the figures of all guides.
-func fillGuides(root string, results map[string]result) error {
+func fillGuides(root string, results map[string]frame.Result) error {
 	paths, err := guides(root)
 	if err != nil {
 		return err

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/bench/frame"
 )
 
 // short is what docs/performance.md has about an entry; the full report has its text.
@@ -65,9 +67,9 @@ func wrapped(mark, text string) string {
 }
 
 // page is docs/performance.md: goals, causes of those missed, the comparisons, and how to
-// repeat them. Entries that were never measured have a section too, so that links to it
+// repeat them. entries that were never measured have a section too, so that links to it
 // lead somewhere.
-func page(results map[string]result) ([]byte, error) {
+func page(results map[string]frame.Result) ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString("<!-- Written by testbed/kubernetes/bench: make bench. Do not edit. -->\n# Performance\n\n" +
 		wrapped("", "Medians, measured by `make bench` ([how](../testbed/kubernetes/bench/README.md)). "+
@@ -76,13 +78,13 @@ func page(results map[string]result) ([]byte, error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		fmt.Fprintf(&b, "\n## %s\n\n%s", e.title, wrapped("", short[e.name]))
-		r, ok := results[e.name]
+		fmt.Fprintf(&b, "\n## %s\n\n%s", e.Title, wrapped("", short[e.Name]))
+		r, ok := results[e.Name]
 		switch {
 		case !ok:
 			fmt.Fprintf(&b, "\nNot measured yet.\n")
-		case e.columns != nil:
-			renderTables(&b, e, &r, func(row string) bool { return inPage(e.name, row) })
+		case e.Columns != nil:
+			renderTables(&b, e, &r, func(row string) bool { return inPage(e.Name, row) })
 		}
 		renderFailed(&b, &r)
 	}
@@ -91,16 +93,16 @@ func page(results map[string]result) ([]byte, error) {
 		"`load` is that of the minute before: near the number of cores, ratios mean more than times.") + "\n")
 	b.WriteString(wrapped("", versionsOf(results)) + "\n| name | measured | machine | load |\n|---|---|---|---|\n")
 	for _, e := range entries {
-		if r, ok := results[e.name]; ok {
+		if r, ok := results[e.Name]; ok {
 			mc := r.Machine
-			fmt.Fprintf(&b, "| [%s](#%s) | %s, commit %s | %d cores, %s, %s | %s |\n", e.name, slug(e.title), mc.Time, mc.Commit, mc.Cores, mc.CPU, mc.System, mc.Load)
+			fmt.Fprintf(&b, "| [%s](#%s) | %s, commit %s | %d cores, %s, %s | %s |\n", e.Name, slug(e.Title), mc.Time, mc.Commit, mc.Cores, mc.CPU, mc.System, mc.Load)
 		}
 	}
 	return b.Bytes(), nil
 }
 
 // versionsOf names what was measured, with each version that there was.
-func versionsOf(results map[string]result) string {
+func versionsOf(results map[string]frame.Result) string {
 	seen := map[string]bool{}
 	for _, r := range results {
 		seen["Go "+strings.TrimPrefix(r.Machine.Go, "go")] = true
@@ -112,7 +114,7 @@ func versionsOf(results map[string]result) string {
 }
 
 // renderGoals is the table of goals, and the causes of those that are missed.
-func renderGoals(b *bytes.Buffer, results map[string]result) error {
+func renderGoals(b *bytes.Buffer, results map[string]frame.Result) error {
 	b.WriteString("## Goals\n\n| what | goal | measured | result |\n|---|---|---|---|\n")
 	var causes []string
 	for _, g := range goals {
@@ -121,7 +123,7 @@ func renderGoals(b *bytes.Buffer, results map[string]result) error {
 			most = "at least"
 		}
 		limit := strings.TrimSpace(fmt.Sprintf("%s %v %s", most, g.limit, g.unit))
-		fmt.Fprintf(b, "| [%s](#%s) | %s |", g.what, slug(entryOf(g.entry).title), limit)
+		fmt.Fprintf(b, "| [%s](#%s) | %s |", g.what, slug(entryOf(g.entry).Title), limit)
 		all, err := g.measured(results)
 		switch {
 		case errors.Is(err, errFailed):
@@ -132,7 +134,7 @@ func renderGoals(b *bytes.Buffer, results map[string]result) error {
 			return fmt.Errorf("goal %q: %w", g.what, err)
 		default:
 			verdict, cause := g.verdict(all, results)
-			fmt.Fprintf(b, " %s | %s |\n", number(median(all), -1), verdict)
+			fmt.Fprintf(b, " %s | %s |\n", number(frame.Median(all), -1), verdict)
 			if cause != "" {
 				causes = append(causes, wrapped("- ", "**"+g.what+"**: "+cause))
 			}

@@ -17,6 +17,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/bench/frame"
 )
 
 // dataPath are the medians that the repository keeps, turnsPath is what each turn gave.
@@ -28,8 +30,8 @@ func reportPath(root string) string { return filepath.Join(root, "docs", "perfor
 func fullPath(root string) string   { return filepath.Join(root, "bin", "performance.md") }
 
 // open reads what was measured before; there may be nothing.
-func open(path string) (map[string]result, error) {
-	results := map[string]result{}
+func open(path string) (map[string]frame.Result, error) {
+	results := map[string]frame.Result{}
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return results, nil
@@ -44,7 +46,7 @@ func open(path string) (map[string]result, error) {
 }
 
 // save writes results, a row on a line.
-func save(path string, results map[string]result) error {
+func save(path string, results map[string]frame.Result) error {
 	var b bytes.Buffer
 	line := func(value any) string {
 		text, err := json.Marshal(value)
@@ -76,21 +78,21 @@ func save(path string, results map[string]result) error {
 }
 
 // medians has the median of each figure in place of its turns, with five digits.
-func medians(results map[string]result) map[string]result {
-	all := map[string]result{}
+func medians(results map[string]frame.Result) map[string]frame.Result {
+	all := map[string]frame.Result{}
 	for name, r := range results {
-		rows := make([]rowResult, len(r.Rows))
+		rows := make([]frame.RowResult, len(r.Rows))
 		for i, row := range r.Rows {
 			figures := map[string][]*float64{}
 			for column := range row.Figures {
 				figures[column] = []*float64{nil}
-				if values := known(row.values(column)); len(values) > 0 {
-					if v, err := strconv.ParseFloat(strconv.FormatFloat(median(values), 'g', 5, 64), 64); err == nil {
+				if values := known(row.Values(column)); len(values) > 0 {
+					if v, err := strconv.ParseFloat(strconv.FormatFloat(frame.Median(values), 'g', 5, 64), 64); err == nil {
 						figures[column][0] = &v
 					}
 				}
 			}
-			rows[i] = rowResult{Name: row.Name, Beside: row.Beside, Figures: figures, Failed: row.Failed}
+			rows[i] = frame.RowResult{Name: row.Name, Beside: row.Beside, Figures: figures, Failed: row.Failed}
 		}
 		r.Rows = rows
 		all[name] = r
@@ -98,8 +100,8 @@ func medians(results map[string]result) map[string]result {
 	return all
 }
 
-// write writes the page and the figures of the guides.
-func write(root string, results map[string]result) error {
+// Write writes the page and the figures of the guides.
+func write(root string, results map[string]frame.Result) error {
 	text, err := page(results)
 	if err != nil {
 		return err
@@ -116,14 +118,14 @@ func write(root string, results map[string]result) error {
 }
 
 // full is the report with every row and what the turns gave.
-func full(results map[string]result) []byte {
+func full(results map[string]frame.Result) []byte {
 	var b bytes.Buffer
 	b.WriteString("# Performance, every row\n\nA figure is the median of the turns; in parentheses the least and the most. **×** is the median of the ratios of the same turn.\n\n")
 	renderMachines(&b, results)
 	for _, e := range entries {
-		if r, ok := results[e.name]; ok {
+		if r, ok := results[e.Name]; ok {
 			mc := r.Machine
-			fmt.Fprintf(&b, "\n## %s\n\n%s\n\n```\n%s\n```\n\n%s, commit %s. Load before it began: %s.\n", e.title, e.text, r.Command, mc.Time, mc.Commit, mc.Load)
+			fmt.Fprintf(&b, "\n## %s\n\n%s\n\n```\n%s\n```\n\n%s, commit %s. Load before it began: %s.\n", e.Title, e.Text, r.Command, mc.Time, mc.Commit, mc.Load)
 			renderTables(&b, e, &r, nil)
 			renderFailed(&b, &r)
 		}
@@ -145,20 +147,20 @@ func slug(title string) string {
 }
 
 // entryOf finds an entry, which exists according to a test.
-func entryOf(name string) *entry {
-	i := slices.IndexFunc(entries, func(e *entry) bool { return e.name == name })
+func entryOf(name string) *frame.Entry {
+	i := slices.IndexFunc(entries, func(e *frame.Entry) bool { return e.Name == name })
 	if i < 0 {
-		return &entry{}
+		return &frame.Entry{}
 	}
 	return entries[i]
 }
 
 // renderMachines lists the machines and the versions of peers.
-func renderMachines(b *bytes.Buffer, results map[string]result) {
+func renderMachines(b *bytes.Buffer, results map[string]frame.Result) {
 	var order []string
 	of := map[string][]string{}
 	for _, e := range entries {
-		r, ok := results[e.name]
+		r, ok := results[e.Name]
 		if !ok {
 			continue
 		}
@@ -166,7 +168,7 @@ func renderMachines(b *bytes.Buffer, results map[string]result) {
 		if of[line] == nil {
 			order = append(order, line)
 		}
-		of[line] = append(of[line], "`"+e.name+"`")
+		of[line] = append(of[line], "`"+e.Name+"`")
 	}
 	for _, line := range order {
 		names := of[line]
@@ -182,15 +184,15 @@ func renderMachines(b *bytes.Buffer, results map[string]result) {
 
 // shown are the columns of an entry's tables: its own, or, of Go benchmarks, the
 // units that there were.
-func shown(e *entry, r result) []column {
-	if e.columns != nil {
-		return e.columns
+func shown(e *frame.Entry, r frame.Result) []frame.Column {
+	if e.Columns != nil {
+		return e.Columns
 	}
 	return r.Columns
 }
 
 // renderTables writes the tables of an entry, with the rows that are wanted.
-func renderTables(b *bytes.Buffer, e *entry, r *result, wanted func(row string) bool) {
+func renderTables(b *bytes.Buffer, e *frame.Entry, r *frame.Result, wanted func(row string) bool) {
 	for _, t := range tables(e, r) {
 		if t.caption != "" {
 			fmt.Fprintf(b, "\n`%s`:\n", t.caption)
@@ -209,7 +211,7 @@ func renderTables(b *bytes.Buffer, e *entry, r *result, wanted func(row string) 
 }
 
 // renderFailed names the rows that failed.
-func renderFailed(b *bytes.Buffer, r *result) {
+func renderFailed(b *bytes.Buffer, r *frame.Result) {
 	for _, row := range r.Rows {
 		for _, text := range row.Failed {
 			first, _, _ := strings.Cut(text, "\n")
@@ -230,13 +232,13 @@ const wide = 8
 
 // tables are an entry's: one, if it has columns of its own. Go benchmarks have one
 // for each package and set of units.
-func tables(e *entry, r *result) (all []table) {
-	if e.columns != nil {
+func tables(e *frame.Entry, r *frame.Result) (all []table) {
+	if e.Columns != nil {
 		rows := make([]int, len(r.Rows))
 		for i := range rows {
 			rows[i] = i
 		}
-		return []table{{cells: cells(r, e.columns, rows)}}
+		return []table{{cells: cells(r, e.Columns, rows)}}
 	}
 	var order []string
 	groups := map[string][]int{}
@@ -282,13 +284,13 @@ func tables(e *entry, r *result) (all []table) {
 
 // units are the columns that a row has figures of. What a benchmark of memory takes
 // to find out is of no interest.
-func unitsOf(r *result, row int) (all []column) {
+func unitsOf(r *frame.Result, row int) (all []frame.Column) {
 	memory := strings.HasPrefix(r.Rows[row].Name[strings.LastIndex(r.Rows[row].Name, " ")+1:], "Memory")
 	for _, c := range r.Columns {
 		if memory && strings.HasSuffix(c.Key, "/op") {
 			continue
 		}
-		if len(known(r.Rows[row].values(c.Key))) > 0 {
+		if len(known(r.Rows[row].Values(c.Key))) > 0 {
 			all = append(all, c)
 		}
 	}
@@ -303,16 +305,16 @@ var larger = []struct {
 
 // readable has a column in the largest unit that makes none of its rows less than
 // one.
-func readable(r *result, c column, rows []int) column {
+func readable(r *frame.Result, c frame.Column, rows []int) frame.Column {
 	least := math.Inf(1)
 	for _, row := range rows {
-		if v := median(known(r.Rows[row].values(c.Key))); v > 0 {
+		if v := frame.Median(known(r.Rows[row].Values(c.Key))); v > 0 {
 			least = min(least, v)
 		}
 	}
 	for _, l := range larger {
 		if rest, ok := strings.CutPrefix(c.Title, l.of); ok && least >= l.factor && !math.IsInf(least, 1) {
-			c.Title, c.divisor = l.unit+rest, l.factor
+			c.Title, c.Divisor = l.unit+rest, l.factor
 			return c
 		}
 	}
@@ -320,7 +322,7 @@ func readable(r *result, c column, rows []int) column {
 }
 
 // cells are the lines of a table.
-func cells(r *result, columns []column, rows []int) [][]string {
+func cells(r *frame.Result, columns []frame.Column, rows []int) [][]string {
 	head := []string{"row"}
 	for _, c := range columns {
 		title := c.Title
@@ -353,7 +355,7 @@ func turned(cells [][]string) [][]string {
 
 // spread is the median, and the range where there is one.
 func spread(values []float64, decimals int) string {
-	text := number(median(values), decimals)
+	text := number(frame.Median(values), decimals)
 	if least, most := number(slices.Min(values), decimals), number(slices.Max(values), decimals); least != most {
 		text += " (" + least + " to " + most + ")"
 	}
@@ -361,25 +363,25 @@ func spread(values []float64, decimals int) string {
 }
 
 // cell is a row's figure: median, range, and the ratio.
-func cell(r *result, i int, c column) string {
-	all := r.Rows[i].values(c.Key)
+func cell(r *frame.Result, i int, c frame.Column) string {
+	all := r.Rows[i].Values(c.Key)
 	values := known(all)
 	if len(values) == 0 {
 		return ""
 	}
-	if c.divisor != 0 {
+	if c.Divisor != 0 {
 		for i := range values {
-			values[i] /= c.divisor
+			values[i] /= c.Divisor
 		}
 	}
 	text := spread(values, c.Decimals)
 	beside := &r.Rows[0]
 	if name := r.Rows[i].Beside; name != "" {
-		beside = r.row(name)
+		beside = r.Row(name)
 	}
 	if c.Ratio && beside != nil && beside != &r.Rows[i] {
-		if all := ratios(all, beside.values(c.Key)); len(all) > 0 {
-			text += fmt.Sprintf(" **×%.2f**", median(all))
+		if all := frame.Ratios(all, beside.Values(c.Key)); len(all) > 0 {
+			text += fmt.Sprintf(" **×%.2f**", frame.Median(all))
 		}
 	}
 	return text

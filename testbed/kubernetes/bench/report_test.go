@@ -18,41 +18,46 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/bench/agents"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/bench/correctness"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/bench/frame"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/bench/gobench"
 )
 
 func TestMedian(t *testing.T) {
-	assert.Equal(t, 2.0, median([]float64{3, 1, 2}))
-	assert.Equal(t, 2.5, median([]float64{4, 1, 2, 3}))
-	assert.True(t, math.IsNaN(median(nil)))
+	assert.Equal(t, 2.0, frame.Median([]float64{3, 1, 2}))
+	assert.Equal(t, 2.5, frame.Median([]float64{4, 1, 2, 3}))
+	assert.True(t, math.IsNaN(frame.Median(nil)))
 }
 
 // A turn that lacks one of the two has no ratio.
 func TestRatios(t *testing.T) {
-	assert.Equal(t, []float64{2, 3}, ratios([]float64{4, math.NaN(), 9, 1}, []float64{2, 5, 3, 0}))
+	assert.Equal(t, []float64{2, 3}, frame.Ratios([]float64{4, math.NaN(), 9, 1}, []float64{2, 5, 3, 0}))
 }
 
-// made is an entry with rows that depend on the turn: a disturbed second turn is
+// Made is an entry with rows that depend on the turn: a disturbed second turn is
 // twice as slow for all, and the third of one row fails.
-func made() (entry, *[]string) {
+func made() (frame.Entry, *[]string) {
 	var order []string
 	turns := map[string]int{}
-	at := func(name string, base float64) row {
-		return row{name: name, measure: func(context.Context, *world) (figures, error) {
+	at := func(name string, base float64) frame.Row {
+		return frame.Row{Name: name, Measure: func(context.Context, *frame.World) (frame.Figures, error) {
 			order = append(order, name)
 			turns[name]++
 			switch {
 			case turns[name] == 2:
-				return figures{"cpu": 2 * base, "rss": 100}, nil
+				return frame.Figures{"cpu": 2 * base, "rss": 100}, nil
 			case turns[name] == 3 && name == "ours":
 				return nil, errors.New("it ended\nwith a long log")
 			}
-			return figures{"cpu": base, "rss": 100}, nil
+			return frame.Figures{"cpu": base, "rss": 100}, nil
 		}}
 	}
-	return entry{
-		name: "made", title: "Made up", text: "Of a test.",
-		columns: []column{{Key: "cpu", Title: "CPU, us", Decimals: 1, Ratio: true, Goal: "3"}, {Key: "rss", Title: "resident, MiB"}, {Key: "none", Title: "nothing"}},
-		rows:    func(*world) []row { return []row{at("stock", 4), at("ours", 1)} },
+	return frame.Entry{
+		Name: "made", Title: "Made up", Text: "Of a test.",
+		Columns: []frame.Column{{Key: "cpu", Title: "CPU, us", Decimals: 1, Ratio: true, Goal: "3"}, {Key: "rss", Title: "resident, MiB"}, {Key: "none", Title: "nothing"}},
+		Rows:    func(*frame.World) []frame.Row { return []frame.Row{at("stock", 4), at("ours", 1)} },
 	}, &order
 }
 
@@ -60,16 +65,16 @@ func made() (entry, *[]string) {
 // that fails costs no other and is reported.
 func TestRunAndRender(t *testing.T) {
 	e, order := made()
-	got, err := e.run(t.Context(), &world{turns: 3})
+	got, err := e.Run(t.Context(), &frame.World{Turns: 3})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"stock", "ours", "ours", "stock", "stock", "ours"}, *order)
 	got.Command = "make bench"
 
 	before := entries
 	t.Cleanup(func() { entries = before })
-	entries = []*entry{&e}
+	entries = []*frame.Entry{&e}
 	path := filepath.Join(t.TempDir(), "performance.json")
-	require.NoError(t, save(path, map[string]result{"made": got}))
+	require.NoError(t, save(path, map[string]frame.Result{"made": got}))
 	read, err := open(path)
 	require.NoError(t, err)
 	beforeGoals := goals
@@ -113,7 +118,7 @@ func TestRunAndRender(t *testing.T) {
 // Every entry has its lines in the page, which stay short.
 func TestPageIsShort(t *testing.T) {
 	for _, e := range entries {
-		assert.NotEmpty(t, short[e.name], e.name)
+		assert.NotEmpty(t, short[e.Name], e.Name)
 	}
 	_, results := committed(t)
 	text, err := page(results)
@@ -140,33 +145,33 @@ func TestChoose(t *testing.T) {
 }
 
 func TestReadBenchmarks(t *testing.T) {
-	got, err := readBenchmarks([]byte("goos: linux\npkg: github.com/otelcol-gpu/otelcol-gpu/a\nBenchmarkA/x=1-2 \t 10\t 12 ns/op\t 3 allocs/op\nBenchmarkA/x=1-2 \t 10\t 14 ns/op\t 3 allocs/op\nBenchmarkLooksLike one\nPASS\n"))
+	got, err := gobench.ReadBenchmarks([]byte("goos: linux\npkg: github.com/otelcol-gpu/otelcol-gpu/a\nBenchmarkA/x=1-2 \t 10\t 12 ns/op\t 3 allocs/op\nBenchmarkA/x=1-2 \t 10\t 14 ns/op\t 3 allocs/op\nBenchmarkLooksLike one\nPASS\n"))
 	require.NoError(t, err)
-	assert.Equal(t, []named{{"A/x=1", figures{"ns/op": 12, "allocs/op": 3}}, {"A/x=1", figures{"ns/op": 14, "allocs/op": 3}}}, got)
-	_, err = readBenchmarks([]byte("PASS\n"))
+	assert.Equal(t, []frame.Named{{Row: "A/x=1", Figures: frame.Figures{"ns/op": 12, "allocs/op": 3}}, {Row: "A/x=1", Figures: frame.Figures{"ns/op": 14, "allocs/op": 3}}}, got)
+	_, err = gobench.ReadBenchmarks([]byte("PASS\n"))
 	assert.Error(t, err)
 }
 
 // Two packages may have a benchmark of one name, and a name may end in a number
 // without there being more than one core.
 func TestReadBenchmarksOfPackages(t *testing.T) {
-	got, err := readBenchmarks([]byte("pkg: github.com/otelcol-gpu/otelcol-gpu/a\nBenchmarkMemory 1 5 B/pod\npkg: github.com/otelcol-gpu/otelcol-gpu/b/c\nBenchmarkMemory-9 1 6 B/device\n"))
+	got, err := gobench.ReadBenchmarks([]byte("pkg: github.com/otelcol-gpu/otelcol-gpu/a\nBenchmarkMemory 1 5 B/pod\npkg: github.com/otelcol-gpu/otelcol-gpu/b/c\nBenchmarkMemory-9 1 6 B/device\n"))
 	require.NoError(t, err)
-	assert.Equal(t, []named{{"a: Memory", figures{"B/pod": 5}}, {"b/c: Memory-9", figures{"B/device": 6}}}, got)
+	assert.Equal(t, []frame.Named{{Row: "a: Memory", Figures: frame.Figures{"B/pod": 5}}, {Row: "b/c: Memory-9", Figures: frame.Figures{"B/device": 6}}}, got)
 }
 
 // A table for each package and set of units; each run of a benchmark is a value; a
 // table with many units lies on its side.
 func TestGoBenchmarksShown(t *testing.T) {
-	e := entry{name: "go-made", title: "Made", all: func(context.Context, *world) ([]named, error) {
-		return []named{
-			{"a: One", figures{"ns/op": 10, "allocs/op": 2, "x": 0.1234}},
-			{"a: One", figures{"ns/op": 30, "allocs/op": 2, "x": 0.1234}},
-			{"a: Two", figures{"ns/op": 5, "allocs/op": 1, "x": 1234.5}},
-			{"b: Three", figures{"B/x": 1, "ns/op": 1, "u1": 1, "u2": 1, "u3": 1, "u4": 1, "u5": 1, "u6": 1, "u7": 1}},
+	e := frame.Entry{Name: "go-made", Title: "Made", All: func(context.Context, *frame.World) ([]frame.Named, error) {
+		return []frame.Named{
+			{Row: "a: One", Figures: frame.Figures{"ns/op": 10, "allocs/op": 2, "x": 0.1234}},
+			{Row: "a: One", Figures: frame.Figures{"ns/op": 30, "allocs/op": 2, "x": 0.1234}},
+			{Row: "a: Two", Figures: frame.Figures{"ns/op": 5, "allocs/op": 1, "x": 1234.5}},
+			{Row: "b: Three", Figures: frame.Figures{"B/x": 1, "ns/op": 1, "u1": 1, "u2": 1, "u3": 1, "u4": 1, "u5": 1, "u6": 1, "u7": 1}},
 		}, nil
-	}, besides: map[string]string{"a: Two": "a: One"}}
-	got, err := e.run(t.Context(), &world{turns: 1})
+	}, Besides: map[string]string{"a: Two": "a: One"}}
+	got, err := e.Run(t.Context(), &frame.World{Turns: 1})
 	require.NoError(t, err)
 	two := tables(&e, &got)
 	require.Len(t, two, 2)
@@ -182,13 +187,13 @@ func TestGoBenchmarksShown(t *testing.T) {
 // A column is in the largest unit that leaves no row below one, and a benchmark of
 // memory shows nothing of its own time.
 func TestReadable(t *testing.T) {
-	e := entry{name: "go-made", title: "Made", all: func(context.Context, *world) ([]named, error) {
-		return []named{
-			{"A", figures{"ns/op": 1.5e6, "B/op": 900}}, {"B", figures{"ns/op": 2e9, "B/op": 1 << 30}},
-			{"Memory/pods=1", figures{"ns/op": 1.5e6, "B/op": 900, "B/pod": 1536}},
+	e := frame.Entry{Name: "go-made", Title: "Made", All: func(context.Context, *frame.World) ([]frame.Named, error) {
+		return []frame.Named{
+			{Row: "A", Figures: frame.Figures{"ns/op": 1.5e6, "B/op": 900}}, {Row: "B", Figures: frame.Figures{"ns/op": 2e9, "B/op": 1 << 30}},
+			{Row: "Memory/pods=1", Figures: frame.Figures{"ns/op": 1.5e6, "B/op": 900, "B/pod": 1536}},
 		}, nil
 	}}
-	got, err := e.run(t.Context(), &world{turns: 1})
+	got, err := e.Run(t.Context(), &frame.World{Turns: 1})
 	require.NoError(t, err)
 	assert.Equal(t, []table{
 		{"", [][]string{{"row", "ms/op", "B/op"}, {"A", "1.50", "900"}, {"B", "2000", "1073741824"}}},
@@ -211,9 +216,9 @@ func TestFailedGoal(t *testing.T) {
 	e, _ := made()
 	before, beforeGoals := entries, goals
 	t.Cleanup(func() { entries, goals = before, beforeGoals })
-	entries = []*entry{&e}
+	entries = []*frame.Entry{&e}
 	goals = []goal{{what: "cheap", unit: "us", place: place{"made", "ours", "cpu"}, limit: 3, cause: "Never told."}}
-	failed := map[string]result{"made": {Rows: []rowResult{{Name: "ours", Figures: map[string][]*float64{"cpu": {nil}}, Failed: []string{"it ended"}}}}}
+	failed := map[string]frame.Result{"made": {Rows: []frame.RowResult{{Name: "ours", Figures: map[string][]*float64{"cpu": {nil}}, Failed: []string{"it ended"}}}}}
 	report, err := page(failed)
 	require.NoError(t, err)
 	assert.Contains(t, string(report), "| [cheap](#made-up) | at most 3 us | failed | **missed**: it could not be measured, as its section shows |")
@@ -224,10 +229,10 @@ func TestFailedGoal(t *testing.T) {
 
 // Who does not scrape is not cheap.
 func TestScrapedAll(t *testing.T) {
-	assert.NoError(t, scrapedAll(400, 400))
-	assert.NoError(t, scrapedAll(390, 400))
-	assert.ErrorContains(t, scrapedAll(200, 400), "200 pages were scraped, and 400 were due")
-	server, targets, samples, err := simulate(2)
+	assert.NoError(t, agents.ScrapedAll(400, 400))
+	assert.NoError(t, agents.ScrapedAll(390, 400))
+	assert.ErrorContains(t, agents.ScrapedAll(200, 400), "200 pages were scraped, and 400 were due")
+	server, targets, samples, err := agents.Simulate(2)
 	require.NoError(t, err)
 	defer server.Close()
 	assert.Len(t, targets, 2)
@@ -241,15 +246,15 @@ func TestIsVersion(t *testing.T) {
 	require.NoError(t, err)
 	info, err := buildinfo.ReadFile(self)
 	require.NoError(t, err)
-	assert.True(t, isVersion(self, info.Main.Version))
-	assert.False(t, isVersion(self, "v0.0.1"))
-	assert.False(t, isVersion(filepath.Join(t.TempDir(), "none"), ""))
+	assert.True(t, frame.IsVersion(self, info.Main.Version))
+	assert.False(t, frame.IsVersion(self, "v0.0.1"))
+	assert.False(t, frame.IsVersion(filepath.Join(t.TempDir(), "none"), ""))
 }
 
 // What a command started ends with it.
 func TestCommandEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	cmd := command(ctx, "sh", "-c", "sleep 600 & echo; wait")
+	cmd := frame.Command(ctx, "sh", "-c", "sleep 600 & echo; wait")
 	out, err := cmd.StdoutPipe() // the child has it too, and keeps it open
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
@@ -263,13 +268,13 @@ func TestCommandEnds(t *testing.T) {
 
 // This process is measured, and one that is not there is an error.
 func TestWatch(t *testing.T) {
-	w, err := watch(t.Context(), os.Getpid(), 1200*time.Millisecond)
+	w, err := frame.Watch(t.Context(), os.Getpid(), 1200*time.Millisecond)
 	require.NoError(t, err)
-	assert.Positive(t, w.rss)
-	assert.Positive(t, w.anon)
-	assert.LessOrEqual(t, w.anon, w.rss)
-	assert.GreaterOrEqual(t, w.took, 1200*time.Millisecond)
-	_, err = watch(t.Context(), math.MaxInt32, time.Millisecond)
+	assert.Positive(t, w.RSS)
+	assert.Positive(t, w.Anon)
+	assert.LessOrEqual(t, w.Anon, w.RSS)
+	assert.GreaterOrEqual(t, w.Took, 1200*time.Millisecond)
+	_, err = frame.Watch(t.Context(), math.MaxInt32, time.Millisecond)
 	assert.Error(t, err)
 }
 
@@ -277,22 +282,22 @@ func TestWatch(t *testing.T) {
 func TestEntries(t *testing.T) {
 	seen := map[string]bool{}
 	for _, e := range entries {
-		assert.False(t, seen[e.name], e.name)
-		seen[e.name] = true
-		assert.NotEmpty(t, e.title)
-		assert.NotEqual(t, e.rows == nil, e.all == nil, e.name)
+		assert.False(t, seen[e.Name], e.Name)
+		seen[e.Name] = true
+		assert.NotEmpty(t, e.Title)
+		assert.NotEqual(t, e.Rows == nil, e.All == nil, e.Name)
 		keys := map[string]bool{}
-		for _, c := range e.columns {
-			assert.False(t, keys[c.Key], "%s: %s", e.name, c.Key)
+		for _, c := range e.Columns {
+			assert.False(t, keys[c.Key], "%s: %s", e.Name, c.Key)
 			keys[c.Key] = true
 			assert.False(t, strings.Contains(c.Title, "|"))
 		}
-		if e.rows != nil {
+		if e.Rows != nil {
 			names := map[string]bool{}
-			for _, r := range e.rows(&world{}) {
-				assert.False(t, names[r.name], r.name)
-				names[r.name] = true
-				assert.True(t, r.beside == "" || names[r.beside], "%s stands beside %s, which comes later or not at all", r.name, r.beside)
+			for _, r := range e.Rows(&frame.World{}) {
+				assert.False(t, names[r.Name], r.Name)
+				names[r.Name] = true
+				assert.True(t, r.Beside == "" || names[r.Beside], "%s stands beside %s, which comes later or not at all", r.Name, r.Beside)
 			}
 		}
 	}
@@ -302,29 +307,44 @@ func TestEntries(t *testing.T) {
 func TestTogether(t *testing.T) {
 	var all sync.WaitGroup
 	all.Add(3)
-	at := func(name string, v float64) row {
-		return row{name: name, measure: func(context.Context, *world) (figures, error) {
+	at := func(name string, v float64) frame.Row {
+		return frame.Row{Name: name, Measure: func(context.Context, *frame.World) (frame.Figures, error) {
 			all.Done()
 			all.Wait() // nothing is measured before all run
 			if name == "breaks" {
 				return nil, errors.New("broken")
 			}
-			return figures{"cpu": v}, nil
+			return frame.Figures{"cpu": v}, nil
 		}}
 	}
-	e := entry{name: "made", together: true, columns: []column{{Key: "cpu"}}, rows: func(*world) []row {
-		return []row{at("one", 1), at("two", 2), at("breaks", 3)}
+	e := frame.Entry{Name: "made", Together: true, Columns: []frame.Column{{Key: "cpu"}}, Rows: func(*frame.World) []frame.Row {
+		return []frame.Row{at("one", 1), at("two", 2), at("breaks", 3)}
 	}}
-	got, err := e.run(t.Context(), &world{turns: 1})
+	got, err := e.Run(t.Context(), &frame.World{Turns: 1})
 	require.NoError(t, err)
-	assert.Equal(t, []float64{1}, got.Rows[0].values("cpu"))
-	assert.Equal(t, []float64{2}, got.Rows[1].values("cpu"))
+	assert.Equal(t, []float64{1}, got.Rows[0].Values("cpu"))
+	assert.Equal(t, []float64{2}, got.Rows[1].Values("cpu"))
 	assert.Len(t, got.Rows[2].Failed, 1)
 }
 
 // A window that was asked for is that of all, else an entry may need a longer one.
 func TestWindow(t *testing.T) {
-	assert.Equal(t, usualWindow, (&entry{}).windowOf(0))
-	assert.Equal(t, 11*time.Minute, (&entry{window: 11 * time.Minute}).windowOf(0))
-	assert.Equal(t, time.Second, (&entry{window: 11 * time.Minute}).windowOf(time.Second))
+	assert.Equal(t, frame.UsualWindow, (&frame.Entry{}).WindowOf(0))
+	assert.Equal(t, 11*time.Minute, (&frame.Entry{Window: 11 * time.Minute}).WindowOf(0))
+	assert.Equal(t, time.Second, (&frame.Entry{Window: 11 * time.Minute}).WindowOf(time.Second))
 }
+
+// An entry that takes long has fewer turns, unless more are asked for; what is
+// asked for is what is run.
+func TestTurns(t *testing.T) {
+	e, order := made()
+	assert.Equal(t, frame.UsualTurns, e.TurnsOf(&frame.World{}))
+	e.Turns = 1
+	_, err := e.Run(t.Context(), &frame.World{})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"stock", "ours"}, *order)
+	assert.Equal(t, 2, e.TurnsOf(&frame.World{Turns: 2}))
+}
+
+// A page without the comparison of answers would not show that they are right.
+func TestCorrectnessIsMeasured(t *testing.T) { assert.Contains(t, entries, &correctness.Entry) }
