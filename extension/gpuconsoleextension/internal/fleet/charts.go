@@ -12,6 +12,9 @@ import (
 
 	"github.com/prometheus/common/model"
 
+	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/age"
+	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/ask"
+	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/optional"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/queries"
 )
@@ -47,24 +50,24 @@ func WindowNamed(name string) Window {
 func (o *Options) gap() time.Duration { return o.StaleAfter / 2 }
 
 // grid is the grid of a window, of no more points than allowed.
-func (r *reading) grid(w Window) grid {
+func (w Window) grid(at time.Time, maxPoints int) ask.Grid {
 	least := time.Second
-	if r.options.MaxPoints > 1 {
-		least = time.Duration(math.Ceil(w.Length.Seconds()/float64(r.options.MaxPoints-1))) * time.Second
+	if maxPoints > 1 {
+		least = time.Duration(math.Ceil(w.Length.Seconds()/float64(maxPoints-1))) * time.Second
 	}
-	g := newGrid(r.at, w.Length, max(w.step, least))
-	g.points = min(g.points, r.options.MaxPoints)
-	g.start = r.at.Truncate(g.step).UTC().Add(-time.Duration(g.points-1) * g.step)
+	g := ask.NewGrid(at, w.Length, max(w.step, least))
+	g.Points = min(g.Points, maxPoints)
+	g.Start = at.Truncate(g.Step).UTC().Add(-time.Duration(g.Points-1) * g.Step)
 	return g
 }
 
 // askWindow asks which window to open with: the smallest that has all data, and
-// not more than an hour. The function returns it after wait.
-func (r *reading) askWindow() func() Window {
+// not more than an hour. The function returns it after Wait.
+func askWindow(q *ask.Questions) func() Window {
 	opening := Windows[:len(Windows)-1]
 	var before []*model.Vector
 	for _, w := range opening[:len(opening)-1] {
-		before = append(before, r.vector(queries.TelemetryBefore(w.Length)))
+		before = append(before, q.Vector(queries.TelemetryBefore(w.Length)))
 	}
 	return func() Window {
 		for i, v := range before {
@@ -76,25 +79,23 @@ func (r *reading) askWindow() func() Window {
 	}
 }
 
-// Range reads the charts of a service over a window that ends now.
-func (r *Reader) Range(ctx context.Context, key Key, w Window, by string) (*consoleapi.RangeAnswer, error) {
-	reading := r.read(ctx)
-	g := reading.grid(w)
-	how := queries.Smooth{Step: g.step, Gap: r.options.gap()}
+func readRange(ctx context.Context, r *reading, key Key, w Window, by string) (*consoleapi.RangeAnswer, error) {
+	g := w.grid(r.At, r.options.MaxPoints)
+	how := queries.Smooth{Step: g.Step, Gap: r.options.gap()}
 	out := &consoleapi.RangeAnswer{
-		Window: w.Name, By: by, Start: g.start, End: g.end(), Step: g.step.Seconds(), Points: g.points,
+		Window: w.Name, By: by, Start: g.Start, End: g.End(), Step: g.Step.Seconds(), Points: g.Points,
 		Charts: consoleapi.Charts{Utilization: newChart("1"), Memory: newChart("By"), Tensor: newChart("1"), Power: newChart("W")},
 	}
 	var err error
 	if by == ByPod {
-		err = reading.podLines(ctx, out, key, w, g, how)
+		err = podLines(ctx, r, out, key, w, g, how)
 	} else {
-		err = reading.serviceLines(out, key, g, how)
+		err = serviceLines(r.Questions, r.Judge, out, key, g, how)
 	}
 	if err != nil {
 		return nil, err
 	}
-	out.Freshness = reading.freshness()
+	out.Freshness = r.Freshness()
 	return out, nil
 }
 
@@ -103,10 +104,10 @@ func newChart(unit string) consoleapi.Chart {
 }
 
 // serviceLines puts one line, of the service, on each chart.
-func (r *reading) serviceLines(out *consoleapi.RangeAnswer, key Key, g grid, how queries.Smooth) error {
-	s := key.selector()
+func serviceLines(q *ask.Questions, j *age.Judge, out *consoleapi.RangeAnswer, key Key, g ask.Grid, how queries.Smooth) error {
+	s := key.Selector()
 	ask := func(metric string, more ...queries.Selector) *model.Matrix {
-		return r.matrix(queries.ServiceChart(metric, queries.And(slices.Concat([]queries.Selector{s}, more)...), how), g)
+		return q.Matrix(queries.ServiceChart(metric, queries.And(slices.Concat([]queries.Selector{s}, more)...), how), g)
 	}
 	figures := []struct {
 		chart *consoleapi.Chart
@@ -118,27 +119,27 @@ func (r *reading) serviceLines(out *consoleapi.RangeAnswer, key Key, g grid, how
 		{&out.Charts.Power, ask(queries.ServicePodPower)},
 	}
 	limit := ask(queries.ServicePodLimit)
-	pods := r.matrix(queries.PodsInMean(s, how), g)
-	evaluated := r.vector(queries.ServicesEvaluated(s))
-	if err := r.wait(); err != nil {
+	pods := q.Matrix(queries.PodsInMean(s, how), g)
+	evaluated := q.Vector(queries.ServicesEvaluated(s))
+	if err := q.Wait(); err != nil {
 		return err
 	}
-	r.newestOf(evaluated)
+	newestOf(j, evaluated)
 	if len(*pods) == 0 {
 		return nil // nothing is known of the service
 	}
-	inMean := make([]*int, g.points)
-	counts := g.line()
+	inMean := make([]*int, g.Points)
+	counts := g.Line()
 	for _, stream := range *pods {
-		g.fill(counts, stream)
+		g.Fill(counts, stream)
 	}
 	for i, n := range counts {
-		inMean[i] = whole(n)
+		inMean[i] = optional.Whole(n)
 	}
 	for _, f := range figures {
-		line := consoleapi.Series{Name: key.Service, Values: g.line(), Pods: inMean}
+		line := consoleapi.Series{Name: key.Service, Values: g.Line(), Pods: inMean}
 		for _, stream := range *f.found {
-			g.fill(line.Values, stream)
+			g.Fill(line.Values, stream)
 		}
 		for i, n := range inMean {
 			// A mean over no pod is that of the sample before.
@@ -148,35 +149,35 @@ func (r *reading) serviceLines(out *consoleapi.RangeAnswer, key Key, g grid, how
 		}
 		f.chart.Series = append(f.chart.Series, line)
 	}
-	out.Charts.Memory.Limit = g.line()
+	out.Charts.Memory.Limit = g.Line()
 	for _, stream := range *limit {
-		g.fill(out.Charts.Memory.Limit, stream)
+		g.Fill(out.Charts.Memory.Limit, stream)
 	}
 	return nil
 }
 
 // newestOf notes the newest of the times that a query returns.
-func (r *reading) newestOf(times *model.Vector) {
+func newestOf(j *age.Judge, times *model.Vector) {
 	for _, sample := range *times {
-		r.used(seconds(sample.Value))
+		j.Used(ask.Seconds(sample.Value))
 	}
 }
 
 // podLines puts one line a pod on each chart, the busiest pods first.
-func (r *reading) podLines(ctx context.Context, out *consoleapi.RangeAnswer, key Key, w Window, g grid, how queries.Smooth) error {
-	s := key.selector()
-	active := r.vector(queries.PodActivity(s, w.Length))
-	seen := r.vector(queries.DeviceUtilizationTime(s))
-	inventory := r.askInventory(queries.Is(queries.Cluster, key.Cluster))
-	if err := r.wait(); err != nil {
+func podLines(ctx context.Context, r *reading, out *consoleapi.RangeAnswer, key Key, w Window, g ask.Grid, how queries.Smooth) error {
+	s := key.Selector()
+	active := r.Vector(queries.PodActivity(s, w.Length))
+	seen := r.Vector(queries.DeviceUtilizationTime(s))
+	inventory := r.inventory(queries.Is(queries.Cluster, key.Cluster))
+	if err := r.Wait(); err != nil {
 		return err
 	}
 	inv, err := inventory(ctx)
 	if err != nil {
 		return err
 	}
-	frozen := inv.frozenPods(key)
-	r.newestOf(seen)
+	frozen := inv.FrozenPods(key)
+	newestOf(r.Judge, seen)
 	slices.SortFunc(*active, func(a, b *model.Sample) int {
 		return cmp.Or(cmp.Compare(b.Value, a.Value), cmp.Compare(a.Metric[queries.Pod], b.Metric[queries.Pod]))
 	})
@@ -194,90 +195,34 @@ func (r *reading) podLines(ctx context.Context, out *consoleapi.RangeAnswer, key
 	if out.Truncated > 0 {
 		s = queries.And(s, queries.Fits(queries.OneOf(queries.Pod, names...)))
 	}
-	r.more(ctx)
+	r.More(ctx)
 	general := queries.And(s, queries.Is(queries.Task, "general"))
 	figures := []struct {
 		chart *consoleapi.Chart
 		found *model.Matrix
 	}{
-		{&out.Charts.Utilization, r.matrix(queries.PodMean(queries.Utilization, general, how), g)},
-		{&out.Charts.Memory, r.matrix(queries.PodSum(queries.MemoryUsage, s, how), g)},
-		{&out.Charts.Tensor, r.matrix(queries.PodMean(queries.PipeActive, queries.And(s, queries.Is(queries.Pipe, "tensor")), how), g)},
-		{&out.Charts.Power, r.matrix(queries.PodSum(queries.Power, s, how), g)},
+		{&out.Charts.Utilization, r.Matrix(queries.PodMean(queries.Utilization, general, how), g)},
+		{&out.Charts.Memory, r.Matrix(queries.PodSum(queries.MemoryUsage, s, how), g)},
+		{&out.Charts.Tensor, r.Matrix(queries.PodMean(queries.PipeActive, queries.And(s, queries.Is(queries.Pipe, "tensor")), how), g)},
+		{&out.Charts.Power, r.Matrix(queries.PodSum(queries.Power, s, how), g)},
 	}
-	if err := r.wait(); err != nil {
+	if err := r.Wait(); err != nil {
 		return err
 	}
 	for _, f := range figures {
 		lines := map[string][]*float64{}
 		for _, name := range names {
-			lines[name] = g.line()
+			lines[name] = g.Line()
 			f.chart.Series = append(f.chart.Series, consoleapi.Series{Name: name, Values: lines[name]})
 		}
 		for _, stream := range *f.found {
 			if line := lines[string(stream.Metric[queries.Pod])]; line != nil {
-				g.fill(line, stream)
+				g.Fill(line, stream)
 			}
 		}
 		for name, line := range lines {
-			g.endAt(line, frozen[name])
+			g.EndAt(line, frozen[name])
 		}
 	}
 	return nil
-}
-
-// frozenPods are the pods of a service that have a device of a frozen exporter, and
-// since when: what it repeats is no data.
-func (inv *inventory) frozenPods(key Key) map[string]time.Time {
-	frozen := map[string]time.Time{}
-	for _, d := range inv.devices {
-		for _, h := range d.owners {
-			if d.frozenSince.IsZero() || h.Namespace != key.Namespace || value(h.Service) != key.Service {
-				continue
-			}
-			if t, found := frozen[h.Pod]; !found || d.frozenSince.Before(t) {
-				frozen[h.Pod] = d.frozenSince
-			}
-		}
-	}
-	return frozen
-}
-
-// endAt leaves out what a line has after a time; zero is never.
-func (g grid) endAt(line []*float64, t time.Time) {
-	for i := range line {
-		if !t.IsZero() && g.start.Add(time.Duration(i)*g.step).After(t) {
-			line[i] = nil
-		}
-	}
-}
-
-// grid is the times of a line: start, start+step and so on.
-type grid struct {
-	start  time.Time
-	step   time.Duration
-	points int
-}
-
-// newGrid is a grid over a window that ends at a time at the latest. It lies on
-// multiples of its step, so that a later one has the same times.
-func newGrid(end time.Time, window, step time.Duration) grid {
-	last := end.Truncate(step).UTC()
-	points := int(window/step) + 1
-	return grid{start: last.Add(-time.Duration(points-1) * step), step: step, points: points}
-}
-
-func (g grid) end() time.Time { return g.start.Add(time.Duration(g.points-1) * g.step) }
-
-// line is a line without any data.
-func (g grid) line() []*float64 { return make([]*float64, g.points) }
-
-// fill puts a series on a line; what is no number is no data.
-func (g grid) fill(line []*float64, s *model.SampleStream) {
-	for _, p := range s.Values {
-		i := int(p.Timestamp.Time().Sub(g.start) / g.step)
-		if i >= 0 && i < g.points && isNumber(float64(p.Value)) {
-			line[i] = pointer(float64(p.Value))
-		}
-	}
 }

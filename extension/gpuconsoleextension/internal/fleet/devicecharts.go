@@ -10,6 +10,9 @@ import (
 
 	"github.com/prometheus/common/model"
 
+	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/ask"
+	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/inventory"
+	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/optional"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/queries"
 )
@@ -19,42 +22,39 @@ import (
 type Where struct{ Cluster, Node, Device string }
 
 // selects reports whether a node is the one that is named, or has the device.
-func (w Where) selects(n *node) bool {
+func (w Where) selects(n *inventory.Node) bool {
 	switch {
-	case n.id.cluster != w.Cluster:
+	case n.ID.Cluster != w.Cluster:
 		return false
-	case w.Node != "" && n.id.name != w.Node:
+	case w.Node != "" && n.ID.Name != w.Node:
 		return false
 	default:
-		return w.Device == "" || slices.ContainsFunc(n.devices, func(d *device) bool { return d.id.name == w.Device })
+		return w.Device == "" || slices.ContainsFunc(n.Devices, func(d *inventory.Device) bool { return d.ID.Name == w.Device })
 	}
 }
 
 // lines are the devices of it that have a line: replicas measure what their device
 // does, so they have none.
-func (w Where) lines(inv *inventory) []*device {
-	var found []*device
-	for _, n := range inv.nodes {
+func (w Where) lines(inv *inventory.Inventory) []*inventory.Device {
+	var found []*inventory.Device
+	for _, n := range inv.Nodes {
 		if !w.selects(n) {
 			continue
 		}
-		for _, d := range n.devices {
-			named := w.Device == "" || d.id.name == w.Device || d.parent == w.Device
-			if named && (!strings.Contains(d.id.name, "::") || d.id.name == w.Device) {
+		for _, d := range n.Devices {
+			named := w.Device == "" || d.ID.Name == w.Device || d.Parent == w.Device
+			if named && (!strings.Contains(d.ID.Name, "::") || d.ID.Name == w.Device) {
 				found = append(found, d)
 			}
 		}
 	}
-	slices.SortFunc(found, compareDevices)
+	slices.SortFunc(found, inventory.CompareDevices)
 	return found
 }
 
-// DeviceRange reads the charts of a node's devices, or of one device and its
-// instances, over a window that ends now; nil is unknown.
-func (r *Reader) DeviceRange(ctx context.Context, where Where, w Window) (*consoleapi.DeviceRangeAnswer, error) {
-	reading := r.read(ctx)
-	inventory := reading.askInventory(queries.Is(queries.Cluster, where.Cluster))
-	if err := reading.wait(); err != nil {
+func readDeviceRange(ctx context.Context, r *reading, where Where, w Window) (*consoleapi.DeviceRangeAnswer, error) {
+	inventory := r.inventory(queries.Is(queries.Cluster, where.Cluster))
+	if err := r.Wait(); err != nil {
 		return nil, err
 	}
 	inv, err := inventory(ctx)
@@ -65,45 +65,44 @@ func (r *Reader) DeviceRange(ctx context.Context, where Where, w Window) (*conso
 	if len(devices) == 0 {
 		return nil, nil
 	}
-	g := reading.grid(w)
+	g := w.grid(r.At, r.options.MaxPoints)
 	out := &consoleapi.DeviceRangeAnswer{
-		Window: w.Name, Start: g.start, End: g.end(), Step: g.step.Seconds(), Points: g.points, Devices: []consoleapi.DeviceLine{},
+		Window: w.Name, Start: g.Start, End: g.End(), Step: g.Step.Seconds(), Points: g.Points, Devices: []consoleapi.DeviceLine{},
 	}
 	if n := r.options.MaxLines; len(devices) > n {
 		out.Truncated = len(devices) - n
 		devices = devices[:n]
 	}
 	for _, d := range devices {
-		reading.used(d.seen)
+		r.Used(d.Seen)
 		out.Devices = append(out.Devices, consoleapi.DeviceLine{
-			ID: d.id.name, Parent: text(model.LabelValue(d.parent)), Index: text(d.identity[queries.Index]),
-			MIGProfile: text(d.identity[queries.MIGProfile]), MIGInstance: text(d.identity[queries.MIGInstance]),
+			ID: d.ID.Name, Parent: optional.Text(model.LabelValue(d.Parent)), Index: optional.Text(d.Identity[queries.Index]),
+			MIGProfile: optional.Text(d.Identity[queries.MIGProfile]), MIGInstance: optional.Text(d.Identity[queries.MIGInstance]),
 		})
 	}
-	if err := reading.deviceLines(ctx, out, where.Cluster, g); err != nil {
+	if err := deviceLines(ctx, r.Questions, out, where.Cluster, g, queries.Smooth{Step: g.Step, Gap: r.options.gap()}); err != nil {
 		return nil, err
 	}
 	charts := &out.Charts
 	for _, chart := range []*consoleapi.Chart{&charts.Utilization, &charts.Memory, &charts.Power, &charts.Temperature, &charts.Clock, &charts.Throttle} {
 		for i, d := range devices {
-			g.endAt(chart.Series[i].Values, d.frozenSince)
+			g.EndAt(chart.Series[i].Values, d.FrozenSince)
 		}
 	}
-	out.Freshness = reading.freshness()
+	out.Freshness = r.Freshness()
 	return out, nil
 }
 
 // deviceLines puts a line of every device on each chart.
-func (r *reading) deviceLines(ctx context.Context, out *consoleapi.DeviceRangeAnswer, cluster string, g grid) error {
-	how := queries.Smooth{Step: g.step, Gap: r.options.gap()}
+func deviceLines(ctx context.Context, q *ask.Questions, out *consoleapi.DeviceRangeAnswer, cluster string, g ask.Grid, how queries.Smooth) error {
 	ids := make([]string, 0, len(out.Devices))
 	for _, d := range out.Devices {
 		ids = append(ids, d.ID)
 	}
 	s := queries.And(queries.Is(queries.Cluster, cluster), queries.Fits(queries.OneOf(queries.Device, ids...)))
-	r.more(ctx)
+	q.More(ctx)
 	ask := func(metric string, more queries.Selector, labels ...string) *model.Matrix {
-		return r.matrix(queries.DeviceChart(metric, queries.And(s, more), how, labels...), g)
+		return q.Matrix(queries.DeviceChart(metric, queries.And(s, more), how, labels...), g)
 	}
 	charts := []struct {
 		chart        *consoleapi.Chart
@@ -117,54 +116,22 @@ func (r *reading) deviceLines(ctx context.Context, out *consoleapi.DeviceRangeAn
 		{&out.Charts.Clock, "Hz", ask(queries.Clock, queries.Is(queries.ClockDomain, "sm")), nil},
 		{&out.Charts.Throttle, "1", ask(queries.Throttle, queries.HeldDown, queries.Reason), nil},
 	}
-	if err := r.wait(); err != nil {
+	if err := q.Wait(); err != nil {
 		return err
 	}
 	for _, c := range charts {
 		*c.chart = newChart(c.unit)
-		lines := g.byDevice(c.found)
+		lines := g.ByDevice(c.found)
 		for _, id := range ids {
 			line := lines[id]
 			if line == nil {
-				line = g.line()
+				line = g.Line()
 			}
 			c.chart.Series = append(c.chart.Series, consoleapi.Series{Name: id, Values: line})
 		}
 		if c.limit != nil {
-			c.chart.Limit = g.common(g.byDevice(c.limit), ids)
+			c.chart.Limit = g.Common(g.ByDevice(c.limit), ids)
 		}
 	}
 	return nil
-}
-
-// byDevice are the lines of an answer by their devices.
-func (g grid) byDevice(found *model.Matrix) map[string][]*float64 {
-	lines := map[string][]*float64{}
-	for _, stream := range *found {
-		line := g.line()
-		g.fill(line, stream)
-		lines[string(stream.Metric[queries.Device])] = line
-	}
-	return lines
-}
-
-// common is the limit that some devices have in common; nil if they have none, or
-// different ones.
-func (g grid) common(limits map[string][]*float64, ids []string) []*float64 {
-	var out []*float64
-	for _, id := range ids {
-		for i, v := range limits[id] {
-			if v == nil {
-				continue
-			}
-			if out == nil {
-				out = g.line()
-			}
-			if out[i] != nil && *out[i] != *v {
-				return nil
-			}
-			out[i] = v
-		}
-	}
-	return out
 }

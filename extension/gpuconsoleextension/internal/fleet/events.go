@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/conditions"
+	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/age"
+	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/optional"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
@@ -37,17 +39,24 @@ type Events struct {
 	reported map[string][]*store.Delivery
 	Raised   int // conditions that match and are raised
 	Notices  int // notices that match and count
-	reading  *reading
+	judge    *age.Judge
 }
 
 var severities = []string{"trace", "debug", "info", "warn", "error", "fatal"}
 
+// Log is the store's log of events and deliveries.
+type Log struct {
+	store      store.Store
+	now        func() time.Time
+	staleAfter time.Duration
+}
+
 // Events reads the log of events and deliveries. It asks the metric store nothing.
-func (r *Reader) Events(q EventQuery) *Events {
-	now := r.options.Now()
-	out := &Events{reported: map[string][]*store.Delivery{}, reading: &reading{Reader: r, now: now, at: now}}
-	log := r.store.Events(store.EventQuery{Limit: wholeLog})
-	deliveries := r.store.Deliveries(store.DeliveryQuery{Limit: wholeLog})
+func (l Log) Events(q EventQuery) *Events {
+	now := l.now()
+	out := &Events{reported: map[string][]*store.Delivery{}, judge: age.NewJudge(now, l.staleAfter, nil)}
+	log := l.store.Events(store.EventQuery{Limit: wholeLog})
+	deliveries := l.store.Deliveries(store.DeliveryQuery{Limit: wholeLog})
 	all := make([]*consoleapi.Event, 0, len(log))
 	known := make(map[string]bool, len(log))
 	acknowledged := conditions.Acknowledgements{}
@@ -76,7 +85,7 @@ func (r *Reader) Events(q EventQuery) *Events {
 			out.reported[id] = append(out.reported[id], d)
 		}
 	}
-	out.list = r.matching(all, q)
+	out.list = matching(all, q)
 	for _, e := range out.list {
 		switch {
 		case e.Active && e.Notice:
@@ -87,7 +96,7 @@ func (r *Reader) Events(q EventQuery) *Events {
 	}
 	slices.SortStableFunc(out.list, func(a, b *consoleapi.Event) int { return b.Time.Compare(a.Time) })
 	for _, e := range all {
-		out.reading.used(e.Time)
+		out.judge.Used(e.Time)
 	}
 	return out
 }
@@ -107,9 +116,9 @@ func activeIn(log []*store.Event, now time.Time) map[string]bool {
 
 // matching keeps the events that a query selects: those severe enough, and what
 // clears them.
-func (r *Reader) matching(all []*consoleapi.Event, q EventQuery) []*consoleapi.Event {
+func matching(all []*consoleapi.Event, q EventQuery) []*consoleapi.Event {
 	least := slices.Index(severities, q.MinSeverity)
-	severe := func(e *consoleapi.Event) bool { return slices.Index(severities, value(e.Severity)) >= least }
+	severe := func(e *consoleapi.Event) bool { return slices.Index(severities, optional.Value(e.Severity)) >= least }
 	raised := map[string]bool{}
 	if least > 0 {
 		for _, e := range all {
@@ -122,7 +131,7 @@ func (r *Reader) matching(all []*consoleapi.Event, q EventQuery) []*consoleapi.E
 	for _, e := range all {
 		switch {
 		case q.Name != "" && e.Name != q.Name:
-		case least > 0 && !severe(e) && !(raised[e.Key] && value(e.State) == names.EventCleared):
+		case least > 0 && !severe(e) && !(raised[e.Key] && optional.Value(e.State) == names.EventCleared):
 		case q.Service != nil && !about(e.Subject, *q.Service):
 		case q.Active && !e.Active:
 		case q.Text != "" && !mentions(e, q.Text):
@@ -137,16 +146,16 @@ func (r *Reader) matching(all []*consoleapi.Event, q EventQuery) []*consoleapi.E
 // lower case.
 func mentions(e *consoleapi.Event, text string) bool {
 	s := &e.Subject
-	return contains(text, e.Name, value(e.Body), value(s.Cluster), value(s.Namespace), value(s.Service), value(s.Pod), value(s.Node), value(s.Device))
+	return contains(text, e.Name, optional.Value(e.Body), optional.Value(s.Cluster), optional.Value(s.Namespace), optional.Value(s.Service), optional.Value(s.Pod), optional.Value(s.Node), optional.Value(s.Device))
 }
 
 func about(s consoleapi.Subject, k Key) bool {
-	return value(s.Service) == k.Service && value(s.Namespace) == k.Namespace && value(s.Cluster) == k.Cluster
+	return optional.Value(s.Service) == k.Service && optional.Value(s.Namespace) == k.Namespace && optional.Value(s.Cluster) == k.Cluster
 }
 
 // Freshness of the log: its newest event.
 func (e *Events) Freshness() consoleapi.Freshness {
-	f := e.reading.freshness()
+	f := e.judge.Freshness()
 	// What happened stays true however long ago it was.
 	f.Stale = false
 	return f
@@ -182,8 +191,8 @@ var (
 // then. It and those before it with the same key count no more; a later one does.
 // Once acknowledged, nothing changes. An error beside those above is the log's,
 // which could not be written.
-func (r *Reader) Acknowledge(ctx context.Context, id string) (*consoleapi.Event, error) {
-	one := r.event(id)
+func (l Log) Acknowledge(ctx context.Context, id string) (*consoleapi.Event, error) {
+	one := l.event(id)
 	switch {
 	case one == nil:
 		return nil, ErrNoSuchEvent
@@ -192,18 +201,18 @@ func (r *Reader) Acknowledge(ctx context.Context, id string) (*consoleapi.Event,
 	case one.Acknowledged != nil:
 		return one, nil
 	}
-	now := r.options.Now()
+	now := l.now()
 	record := fmt.Sprintf("%s/%s/%d", names.EventAcknowledged, id, now.UnixMilli())
 	notice := &store.Event{ID: id, Name: one.Name, Key: one.Key}
-	if err := r.store.AppendEvents(ctx, []*store.Event{conditions.Acknowledgement(record, notice, now)}); err != nil {
+	if err := l.store.AppendEvents(ctx, []*store.Event{conditions.Acknowledgement(record, notice, now)}); err != nil {
 		return nil, err
 	}
-	return r.event(id), nil
+	return l.event(id), nil
 }
 
 // event is one event of the log; nil if it has none with this id.
-func (r *Reader) event(id string) *consoleapi.Event {
-	all := r.Events(EventQuery{})
+func (l Log) event(id string) *consoleapi.Event {
+	all := l.Events(EventQuery{})
 	for i, e := range all.list {
 		if e.ID == id {
 			return &all.Page(i, i+1)[0]
@@ -250,7 +259,7 @@ func convertEvent(e *store.Event) *consoleapi.Event {
 func onlyDelivered(id string, d *store.Delivery) *consoleapi.Event {
 	e := &consoleapi.Event{ID: id, Name: d.EventName, Time: d.Time.UTC(), Attributes: map[string]any{}}
 	if d.Trigger == audit.TriggerTest {
-		e.Body = pointer("A test of webhook endpoint " + d.Receiver + ", asked for with gpuctl webhook test.")
+		e.Body = optional.Pointer("A test of webhook endpoint " + d.Receiver + ", asked for with gpuctl webhook test.")
 	}
 	return e
 }
@@ -264,10 +273,10 @@ func convertDelivery(d *store.Delivery) consoleapi.Delivery {
 		out.Status = &d.Status
 	}
 	if d.ErrorType != "" {
-		out.ErrorType = pointer(string(d.ErrorType))
+		out.ErrorType = optional.Pointer(string(d.ErrorType))
 	}
 	if !d.NextAttempt.IsZero() {
-		out.NextAttempt = pointer(d.NextAttempt.UTC())
+		out.NextAttempt = optional.Pointer(d.NextAttempt.UTC())
 	}
 	return out
 }

@@ -7,190 +7,32 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/prometheus/common/model"
 
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/conditions"
+	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/age"
+	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/inventory"
+	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/optional"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/queries"
 )
 
-// node is what is known of a node.
-type node struct {
-	id               place
-	seen             time.Time // newest telemetry of its devices
-	allocated        time.Time // newest word of the kubelet
-	exporter         consoleapi.ExporterState
-	exporterSeen     time.Time
-	frozenSince      time.Time // of its exporter
-	suspect          bool      // an exporter is down that may be its own
-	schedulable      *bool
-	migReconfiguring *bool
-	devices          []*device
-}
-
-func (inv *inventory) node(id place) *node {
-	n := inv.nodes[id]
-	if n == nil {
-		n = &node{id: id, exporter: consoleapi.ExporterUnknown}
-		inv.nodes[id] = n
-	}
-	return n
-}
-
-func (r *reading) seenOfNode(inv *inventory, m model.Metric, t time.Time) {
-	if name := nodeName(m); name != "" {
-		n := inv.node(place{string(m[queries.Cluster]), name})
-		if t.After(n.allocated) {
-			n.allocated = t
-		}
-	}
-}
-
-// putNodes notes the states of nodes and gives them their exporters.
-func (r *reading) putNodes(inv *inventory, a *inventoryAnswers) {
-	for _, sample := range *a.nodeTimes {
-		r.seenOfNode(inv, sample.Metric, seconds(sample.Value))
-	}
-	for _, sample := range *a.exporters {
-		m, on := sample.Metric, pointer(sample.Value != 0)
-		name := string(m[model.MetricNameLabel])
-		if name != queries.Schedulable && name != queries.Reconfiguring || nodeName(m) == "" {
-			continue
-		}
-		n := inv.node(place{string(m[queries.Cluster]), nodeName(m)})
-		if name == queries.Schedulable {
-			n.schedulable = on
-		} else {
-			n.migReconfiguring = on
-		}
-	}
-	for _, d := range inv.devices {
-		if n := inv.node(d.node); d.seen.After(n.seen) {
-			n.seen = d.seen
-		}
-	}
-}
-
-// state is that of the node.
-func (r *reading) nodeState(n *node) consoleapi.NodeState {
-	switch {
-	case !r.fresh(n.seen) && !r.fresh(n.allocated) && !r.fresh(n.exporterSeen):
-		if r.unstored.Excuses(n.newestWord()) {
-			return consoleapi.NodeUnknown
-		}
-		return consoleapi.NodeLost
-	case n.exporter == consoleapi.ExporterDown || n.suspect && !r.fresh(n.seen):
-		return consoleapi.NodeExporterDown
-	case n.exporter == consoleapi.ExporterFrozen:
-		return consoleapi.NodeExporterFrozen
-	default:
-		return consoleapi.NodeOK
-	}
-}
-
-// newestWord is when a node was last seen by any source.
-func (n *node) newestWord() time.Time {
-	t := n.seen
-	for _, other := range []time.Time{n.allocated, n.exporterSeen} {
-		if other.After(t) {
-			t = other
-		}
-	}
-	return t
-}
-
-// dataTime is that of the newest telemetry of its devices; without any, of what
-// else names the node.
-func (n *node) dataTime() time.Time {
-	for _, t := range []time.Time{n.seen, n.allocated} {
-		if !t.IsZero() {
-			return t
-		}
-	}
-	return n.exporterSeen
-}
-
-// counts are a node's physical devices by state.
-func (n *node) counts() consoleapi.NodeCounts {
-	var c consoleapi.NodeCounts
-	for _, d := range n.devices {
-		if d.parent != "" {
-			continue
-		}
-		c.Devices++
-		switch d.overall() {
-		case consoleapi.DeviceFree:
-			c.Free++
-		case consoleapi.DeviceIdle:
-			c.Idle++
-			c.Held++
-		case consoleapi.DeviceHeld:
-			c.Held++
-		case consoleapi.DeviceLost:
-			c.Lost++
-		default:
-			c.Unknown++
-		}
-	}
-	return c
-}
-
-// compareDevices orders by index, then id; parts stand behind their device.
-func compareDevices(a, b *device) int {
-	index := func(d *device) int {
-		i, err := strconv.Atoi(string(d.identity[queries.Index]))
-		if err != nil {
-			return 1 << 30
-		}
-		return i
-	}
-	root := func(d *device) string {
-		gpu, _, _ := strings.Cut(d.id.name, "::")
-		gpu, _, _ = strings.Cut(gpu, "/")
-		return gpu
-	}
-	return cmp.Or(cmp.Compare(index(a), index(b)), cmp.Compare(root(a), root(b)), compareNatural(a.id.name, b.id.name))
-}
-
-// compareNatural compares texts that may end in numbers.
-func compareNatural(a, b string) int {
-	number := func(s string) (string, int) {
-		i := len(s)
-		for i > 0 && s[i-1] >= '0' && s[i-1] <= '9' {
-			i--
-		}
-		n, err := strconv.Atoi(s[i:])
-		if err != nil {
-			return s, 0
-		}
-		return s[:i], n
-	}
-	textA, numberA := number(a)
-	textB, numberB := number(b)
-	return cmp.Or(cmp.Compare(textA, textB), cmp.Compare(numberA, numberB), cmp.Compare(a, b))
-}
-
 // Nodes are all nodes that match.
 type Nodes struct {
 	reading *reading
-	list    []*node
+	list    []*inventory.Node
 	wrong   *conditions.Fleet
-	reasons map[*node][]consoleapi.Reason
+	reasons map[*inventory.Node][]consoleapi.Reason
 	Pending consoleapi.Pending
 	// Exporters that no node is known of.
 	Exporters []consoleapi.Exporter
 }
 
-// Nodes reads all nodes with a text in their name or cluster, those that need
-// attention first; or one that is named.
-func (r *Reader) Nodes(ctx context.Context, match string, named *Where) (*Nodes, error) {
-	reading := r.read(ctx)
-	attention := reading.askAttention(queries.All)
-	found, inv, err := reading.fleet(ctx)
+func readNodes(ctx context.Context, r *reading, match string, named *Where) (*Nodes, error) {
+	attention := r.askAttention(queries.All)
+	found, inv, err := r.fleet(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -198,26 +40,26 @@ func (r *Reader) Nodes(ctx context.Context, match string, named *Where) (*Nodes,
 	if err != nil {
 		return nil, err
 	}
-	out := &Nodes{reading: reading, wrong: wrong, reasons: map[*node][]consoleapi.Reason{}, Pending: pending(found)}
+	out := &Nodes{reading: r, wrong: wrong, reasons: map[*inventory.Node][]consoleapi.Reason{}, Pending: pending(found)}
 	match = strings.ToLower(match)
-	out.Exporters = reading.strays(inv, match)
-	for _, n := range inv.nodes {
-		if n.newestWord().IsZero() || match != "" && !contains(match, n.id.name, n.id.cluster) || named != nil && !named.selects(n) {
+	out.Exporters = strays(r.Judge, inv, match)
+	for _, n := range inv.Nodes {
+		if n.NewestWord().IsZero() || match != "" && !contains(match, n.ID.Name, n.ID.Cluster) || named != nil && !named.selects(n) {
 			continue
 		}
-		reading.used(n.dataTime())
-		out.reasons[n] = wrong.Node(n.id.shown())
+		r.Used(n.DataTime())
+		out.reasons[n] = wrong.Node(n.ID.Shown())
 		out.list = append(out.list, n)
 	}
-	slices.SortFunc(out.list, func(a, b *node) int {
-		return cmp.Or(compareReasons(out.reasons[a], out.reasons[b]), cmp.Compare(a.id.name, b.id.name), cmp.Compare(a.id.cluster, b.id.cluster))
+	slices.SortFunc(out.list, func(a, b *inventory.Node) int {
+		return cmp.Or(compareReasons(out.reasons[a], out.reasons[b]), cmp.Compare(a.ID.Name, b.ID.Name), cmp.Compare(a.ID.Cluster, b.ID.Cluster))
 	})
 	return out, nil
 }
 
 // state of a node: one that reports may have something wrong with it.
-func (n *Nodes) state(of *node) consoleapi.NodeState {
-	state := n.reading.nodeState(of)
+func (n *Nodes) state(of *inventory.Node) consoleapi.NodeState {
+	state := of.State(n.reading.Judge)
 	if state == consoleapi.NodeOK && consoleapi.Pressing(n.reasons[of]) {
 		return consoleapi.NodeDegraded
 	}
@@ -225,20 +67,20 @@ func (n *Nodes) state(of *node) consoleapi.NodeState {
 }
 
 // Freshness of the nodes.
-func (n *Nodes) Freshness() consoleapi.Freshness { return n.reading.freshness() }
+func (n *Nodes) Freshness() consoleapi.Freshness { return n.reading.Freshness() }
 
 // Len is how many there are.
 func (n *Nodes) Len() int { return len(n.list) }
 
 // Key distinguishes one from all others.
-func (n *Nodes) Key(i int) string { return n.list[i].id.cluster + "\x00" + n.list[i].id.name }
+func (n *Nodes) Key(i int) string { return n.list[i].ID.Cluster + "\x00" + n.list[i].ID.Name }
 
 // Page returns some of them with the gauges of their devices.
 func (n *Nodes) Page(ctx context.Context, from, to int) ([]consoleapi.Node, error) {
 	list := n.list[from:to]
-	var devices []*device
+	var devices []*inventory.Device
 	for _, one := range list {
-		devices = append(devices, one.devices...)
+		devices = append(devices, one.Devices...)
 	}
 	shown, err := n.reading.show(ctx, devices)
 	if err != nil {
@@ -246,26 +88,26 @@ func (n *Nodes) Page(ctx context.Context, from, to int) ([]consoleapi.Node, erro
 	}
 	out := make([]consoleapi.Node, 0, len(list))
 	for _, one := range list {
-		slices.SortFunc(one.devices, compareDevices)
+		slices.SortFunc(one.Devices, inventory.CompareDevices)
 		node := consoleapi.Node{
-			Cluster: text(model.LabelValue(one.id.cluster)), Node: one.id.name, State: n.state(one), Exporter: one.exporter,
-			Schedulable: one.schedulable, MIGReconfiguring: one.migReconfiguring, Counts: one.counts(), Reasons: n.reasons[one],
-			Devices: make([]consoleapi.Device, 0, len(one.devices)), Told: n.reading.reported(one.dataTime()),
+			Cluster: optional.Text(model.LabelValue(one.ID.Cluster)), Node: one.ID.Name, State: n.state(one), Exporter: one.Exporter,
+			Schedulable: one.Schedulable, MIGReconfiguring: one.MIGReconfiguring, Counts: one.Counts(), Reasons: n.reasons[one],
+			Devices: make([]consoleapi.Device, 0, len(one.Devices)), Told: n.reading.Reported(one.DataTime()),
 		}
-		var boards []*device
-		for _, d := range one.devices {
+		var boards []*inventory.Device
+		for _, d := range one.Devices {
 			device := shown[d]
-			device.Reasons = n.wrong.Device(d.id.shown())
+			device.Reasons = n.wrong.Device(d.ID.Shown())
 			node.Devices = append(node.Devices, device)
-			if d.parent == "" {
+			if d.Parent == "" {
 				boards = append(boards, d)
 			}
 		}
-		if one.exporter == consoleapi.ExporterFrozen && one.frozenSince.Before(one.dataTime()) {
-			node.Told = n.reading.reported(one.frozenSince)
+		if one.Exporter == consoleapi.ExporterFrozen && one.FrozenSince.Before(one.DataTime()) {
+			node.Told = n.reading.Reported(one.FrozenSince)
 			node.Stale = true
 		}
-		node.Values, node.Coverage = over(n.reading.measured(boards, shown))
+		node.Values, node.Coverage = over(figures(n.reading.Judge, boards, shown))
 		out = append(out, node)
 	}
 	return out, nil
@@ -281,7 +123,7 @@ func pending(services []*service) consoleapi.Pending {
 		if s.Pods.Pending == nil {
 			continue
 		}
-		p.Pods = pointer(zero(p.Pods) + *s.Pods.Pending)
+		p.Pods = optional.Pointer(optional.Zero(p.Pods) + *s.Pods.Pending)
 		if *s.Pods.Pending > 0 {
 			p.Services = append(p.Services, consoleapi.PendingService{Cluster: s.Cluster, Namespace: s.Namespace, Service: s.Service.Service, Pods: *s.Pods.Pending})
 		}
@@ -291,9 +133,17 @@ func pending(services []*service) consoleapi.Pending {
 	return p
 }
 
-func zero(n *int) int {
-	if n == nil {
-		return 0
+// maxStrays is how many exporters without a node are named.
+const maxStrays = 100
+
+// strays are the exporters without a known node, with a text in their address or
+// cluster.
+func strays(j *age.Judge, inv *inventory.Inventory, match string) []consoleapi.Exporter {
+	list := []consoleapi.Exporter{}
+	for _, e := range inv.Exporters {
+		if len(e.Nodes) == 0 && len(list) < maxStrays && (match == "" || contains(match, e.ID.Endpoint(), e.ID.Cluster)) {
+			list = append(list, e.Shown(j))
+		}
 	}
-	return *n
+	return list
 }

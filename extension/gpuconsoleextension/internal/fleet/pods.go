@@ -12,6 +12,8 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/conditions"
+	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/inventory"
+	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/optional"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/queries"
 )
@@ -20,30 +22,27 @@ import (
 type pod struct {
 	name    string
 	state   consoleapi.PodState
-	devices []*device
-	seen    time.Time // of its newest utilization
-	newest  *device   // the device of it
+	devices []*inventory.Device
+	seen    time.Time         // of its newest utilization
+	newest  *inventory.Device // the device of it
 }
 
 // Pods are all pods of a service.
 type Pods struct {
 	reading *reading
-	inv     *inventory
+	inv     *inventory.Inventory
 	wrong   *conditions.Fleet
 	list    []*pod
 }
 
-// Pods reads the pods of a service: missing and degraded ones first, then by name;
-// nil is an unknown service.
-func (r *Reader) Pods(ctx context.Context, key Key) (*Pods, error) {
-	reading := r.read(ctx)
-	states := reading.vector(queries.PodStates(key.selector()))
-	attention := reading.askAttention(queries.Is(queries.Cluster, key.Cluster))
-	_, inv, err := reading.servicesAndDevices(ctx, key.selector(), queries.Is(queries.Cluster, key.Cluster))
+func readPods(ctx context.Context, r *reading, key Key) (*Pods, error) {
+	states := r.Vector(queries.PodStates(key.Selector()))
+	attention := r.askAttention(queries.Is(queries.Cluster, key.Cluster))
+	_, inv, err := r.servicesAndDevices(ctx, key.Selector(), queries.Is(queries.Cluster, key.Cluster))
 	if err != nil {
 		return nil, err
 	}
-	out := &Pods{reading: reading, inv: inv}
+	out := &Pods{reading: r, inv: inv}
 	if out.wrong, err = attention(ctx, inv); err != nil {
 		return nil, err
 	}
@@ -65,31 +64,31 @@ func (r *Reader) Pods(ctx context.Context, key Key) (*Pods, error) {
 			of(name).state = s
 		}
 	}
-	for _, d := range out.inv.devices {
-		for i, h := range d.owners {
+	for _, d := range out.inv.Devices {
+		for i, h := range d.Owners {
 			// A device that is shared has the owners of its replicas, which
 			// are devices of their own.
-			if len(d.parts) > 0 || h.Namespace != key.Namespace || hasPod(d.owners[:i], h) {
+			if len(d.Parts) > 0 || h.Namespace != key.Namespace || hasPod(d.Owners[:i], h) {
 				continue
 			}
-			if value(h.Service) != key.Service && (h.Service != nil || found[h.Pod] == nil) {
+			if optional.Value(h.Service) != key.Service && (h.Service != nil || found[h.Pod] == nil) {
 				continue
 			}
 			p := of(h.Pod)
 			p.devices = append(p.devices, d)
-			if t := d.lastWord(); t.After(p.seen) {
+			if t := d.LastWord(); t.After(p.seen) {
 				p.seen, p.newest = t, d
 			}
 		}
 	}
 	if len(out.list) == 0 {
-		reading.more(ctx)
-		if known, err := reading.services(ctx, key.selector()); err != nil || len(known) == 0 {
+		r.More(ctx)
+		if known, err := services(ctx, r.Questions, r.Judge, r.options.Remembered, key.Selector()); err != nil || len(known) == 0 {
 			return nil, err
 		}
 	}
 	slices.SortFunc(out.list, func(a, b *pod) int {
-		return cmp.Or(cmp.Compare(podRank(a.state), podRank(b.state)), compareNatural(a.name, b.name))
+		return cmp.Or(cmp.Compare(podRank(a.state), podRank(b.state)), inventory.CompareNatural(a.name, b.name))
 	})
 	return out, nil
 }
@@ -112,7 +111,7 @@ func podRank(s consoleapi.PodState) int {
 }
 
 // Freshness of the pods.
-func (p *Pods) Freshness() consoleapi.Freshness { return p.reading.freshness() }
+func (p *Pods) Freshness() consoleapi.Freshness { return p.reading.Freshness() }
 
 // Len is how many there are.
 func (p *Pods) Len() int { return len(p.list) }
@@ -123,7 +122,7 @@ func (p *Pods) Key(i int) string { return p.list[i].name }
 // Page returns some of them with the gauges of their devices.
 func (p *Pods) Page(ctx context.Context, from, to int) ([]consoleapi.Pod, error) {
 	list := p.list[from:to]
-	var devices []*device
+	var devices []*inventory.Device
 	for _, one := range list {
 		for _, d := range one.devices {
 			if !slices.Contains(devices, d) {
@@ -137,27 +136,27 @@ func (p *Pods) Page(ctx context.Context, from, to int) ([]consoleapi.Pod, error)
 	}
 	out := make([]consoleapi.Pod, 0, len(list))
 	for _, one := range list {
-		slices.SortFunc(one.devices, compareDevices)
+		slices.SortFunc(one.devices, inventory.CompareDevices)
 		pod := consoleapi.Pod{
 			Pod: one.name, State: one.state, Exporter: consoleapi.ExporterUnknown,
 			Devices: make([]consoleapi.Device, 0, len(one.devices)),
 		}
 		if one.newest != nil {
-			pod.Told = p.reading.reportedOf(one.newest, one.seen)
+			pod.Told = one.newest.ReportedAt(p.reading.Judge, one.seen)
 		}
 		for _, d := range one.devices {
 			device := shown[d]
-			device.Reasons = p.wrong.Device(d.id.shown())
+			device.Reasons = p.wrong.Device(d.ID.Shown())
 			pod.Devices = append(pod.Devices, device)
-			n := p.inv.node(d.node)
+			n := p.inv.Node(d.Node)
 			if pod.Node == nil {
-				pod.Node = text(model.LabelValue(d.node.name))
+				pod.Node = optional.Text(model.LabelValue(d.Node.Name))
 			}
-			if worse(n.exporter) > worse(pod.Exporter) {
-				pod.Exporter = n.exporter
+			if inventory.Worse(n.Exporter) > inventory.Worse(pod.Exporter) {
+				pod.Exporter = n.Exporter
 			}
 		}
-		pod.Values, pod.Coverage = over(p.reading.measured(one.devices, shown))
+		pod.Values, pod.Coverage = over(figures(p.reading.Judge, one.devices, shown))
 		if pod.Stale { // as they were, with their age
 			pod.Values = lastValues(one.devices, shown)
 		}
@@ -167,11 +166,11 @@ func (p *Pods) Page(ctx context.Context, from, to int) ([]consoleapi.Pod, error)
 }
 
 // lastValues are the values that devices last had.
-func lastValues(devices []*device, shown map[*device]consoleapi.Device) consoleapi.Values {
+func lastValues(devices []*inventory.Device, shown map[*inventory.Device]consoleapi.Device) consoleapi.Values {
 	all := make([]measured, 0, len(devices))
 	for _, d := range devices {
 		v := shown[d].Values
-		v.MemoryTotal = d.amounts.capacity
+		v.MemoryTotal = d.Amounts.Capacity
 		all = append(all, measured{d, v})
 	}
 	values, _ := over(all)

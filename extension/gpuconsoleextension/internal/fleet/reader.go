@@ -6,25 +6,17 @@
 package fleet // import "github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet"
 
 import (
-	"cmp"
 	"context"
-	"math"
-	"slices"
-	"sync"
 	"time"
 
-	"github.com/prometheus/common/model"
-	"golang.org/x/sync/errgroup"
-
+	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/age"
+	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/ask"
+	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/inventory"
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/unstored"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/queries"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
 )
-
-// atOnce is how many queries of one request run at once: a store has turns for
-// few, and others wait.
-const atOnce = 4
 
 // Options are what a Reader takes for known; all are needed.
 type Options struct {
@@ -51,62 +43,85 @@ type Thresholds struct {
 
 // Reader reads the state of a fleet. It may be used by several goroutines.
 type Reader struct {
+	Log
 	store   store.Store
 	options Options
-
-	mu   sync.Mutex
-	last *moment // that others may share
+	client  *ask.Client
 }
 
 // New makes a Reader of a store.
-func New(s store.Store, o Options) *Reader { return &Reader{store: s, options: o} }
-
-// Key names a service; an empty cluster is that of telemetry that names none.
-type Key struct{ Cluster, Namespace, Service string }
-
-// reading is one answer in the making: everything in it is of one moment.
-type reading struct {
-	*Reader
-	moment *moment
-	now    time.Time // when it is evaluated
-	at     time.Time // of when values are
-	group  *errgroup.Group
-	ctx    context.Context
-	mu     sync.Mutex
-	newest time.Time // of the samples that went into it
-	// unstored is what the store could not keep.
-	unstored   *unstored.Unstored
-	thresholds Thresholds
-	err        error // of the question for thresholds
+func New(s store.Store, o Options) *Reader {
+	r := &Reader{store: s, options: o, client: ask.NewClient(s, o.Delay, o.ShareFor, o.Now)}
+	r.Log = Log{store: s, now: o.Now, staleAfter: o.StaleAfter}
+	return r
 }
 
-func (r *Reader) read(ctx context.Context) *reading {
-	m := r.moment()
-	reading := &reading{Reader: r, moment: m, now: m.now, at: m.now.Add(-r.options.Delay), unstored: r.Unstored()}
-	reading.more(ctx)
-	thresholds := reading.vector(queries.Thresholds())
-	reading.err = reading.group.Wait()
-	reading.thresholds = published(*thresholds, r.options.Thresholds)
-	reading.more(ctx)
-	return reading
+// Key names a service.
+type Key = inventory.Key
+
+// answer makes one response.
+func answer[T any](ctx context.Context, r *Reader, read func(*reading) (T, error)) (T, error) {
+	reading, err := r.read(ctx)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return read(reading)
 }
 
-// published are the thresholds that gpu_summary published, if it published them all;
-// else the others.
-func published(found model.Vector, others Thresholds) Thresholds {
-	values := map[string]float64{}
-	for _, sample := range found {
-		values[string(sample.Metric[model.MetricNameLabel])] = float64(sample.Value)
+// read begins a response.
+func (r *Reader) read(ctx context.Context) (*reading, error) {
+	q := r.client.Begin(ctx)
+	judge := age.NewJudge(q.Now, r.options.StaleAfter, r.Unstored())
+	thresholds := q.Vector(queries.Thresholds())
+	if err := q.Wait(); err != nil {
+		return nil, err
 	}
-	seconds := func(name string) time.Duration { return time.Duration(values[name] * float64(time.Second)) }
-	t := Thresholds{
-		Warmup: seconds(queries.SummaryWarmup), PartialThreshold: values[queries.SummaryPartialThreshold],
-		IdleThreshold: values[queries.SummaryIdleThreshold], IdleFor: seconds(queries.SummaryIdleFor), Published: true,
-	}
-	if len(values) < 4 {
-		return others
-	}
-	return t
+	q.More(ctx)
+	return &reading{
+		Questions: q, Judge: judge, store: r.store, options: r.options, thresholds: published(*thresholds, r.options.Thresholds),
+	}, nil
+}
+
+// Status reads the state of the whole.
+func (r *Reader) Status(ctx context.Context) (*Status, error) {
+	return answer(ctx, r, func(reading *reading) (*Status, error) { return readStatus(ctx, reading) })
+}
+
+// Services reads all services that match a text (of their name, namespace or
+// cluster), those that need attention first, and the whole fleet.
+func (r *Reader) Services(ctx context.Context, match string) (*Services, error) {
+	return answer(ctx, r, func(reading *reading) (*Services, error) { return readServices(ctx, reading, match) })
+}
+
+// Service reads one service and the names of its missing pods; nil is unknown.
+func (r *Reader) Service(ctx context.Context, key Key) (*consoleapi.ServiceAnswer, error) {
+	return answer(ctx, r, func(reading *reading) (*consoleapi.ServiceAnswer, error) { return readService(ctx, reading, key) })
+}
+
+// Pods reads the pods of a service: missing and degraded ones first, then by name;
+// nil is an unknown service.
+func (r *Reader) Pods(ctx context.Context, key Key) (*Pods, error) {
+	return answer(ctx, r, func(reading *reading) (*Pods, error) { return readPods(ctx, reading, key) })
+}
+
+// Nodes reads all nodes with a text in their name or cluster, those that need
+// attention first; or one that is named.
+func (r *Reader) Nodes(ctx context.Context, match string, named *Where) (*Nodes, error) {
+	return answer(ctx, r, func(reading *reading) (*Nodes, error) { return readNodes(ctx, reading, match, named) })
+}
+
+// Range reads the charts of a service over a window that ends now.
+func (r *Reader) Range(ctx context.Context, key Key, w Window, by string) (*consoleapi.RangeAnswer, error) {
+	return answer(ctx, r, func(reading *reading) (*consoleapi.RangeAnswer, error) { return readRange(ctx, reading, key, w, by) })
+}
+
+// DeviceRange reads the charts of a node's devices, or of one device and its
+// instances, over a window that ends now; nil is unknown.
+func (r *Reader) DeviceRange(ctx context.Context, where Where, w Window) (*consoleapi.DeviceRangeAnswer, error) {
+	return answer(ctx, r, func(reading *reading) (*consoleapi.DeviceRangeAnswer, error) {
+		return readDeviceRange(ctx, reading, where, w)
+	})
 }
 
 // Unstored is what the store cannot keep, or could not a moment ago. It asks no
@@ -115,145 +130,11 @@ func (r *Reader) Unstored() *unstored.Unstored {
 	return unstored.Of(r.store, r.options.Now(), r.options.StaleAfter)
 }
 
-// more begins to ask further questions.
-func (r *reading) more(ctx context.Context) {
-	r.group, r.ctx = errgroup.WithContext(ctx)
-	r.group.SetLimit(atOnce)
-}
-
-// vector asks; the answer is there after wait.
-func (r *reading) vector(query string) *model.Vector { return r.vectorAt(query, r.at) }
-
-func (r *reading) vectorAt(query string, at time.Time) *model.Vector {
-	v := new(model.Vector)
-	ctx := r.ctx
-	r.group.Go(func() error {
-		found, err := r.moment.ask(ctx, question{query, at}, func(ctx context.Context) (model.Vector, error) {
-			return r.instant(ctx, query, at)
-		})
-		*v = slices.Clone(found) // others have its samples, but not their order
-		return err
-	})
-	return v
-}
-
-func (r *Reader) instant(ctx context.Context, query string, at time.Time) (model.Vector, error) {
-	result, err := r.store.Instant(ctx, query, at)
-	if err != nil {
-		return nil, err
-	}
-	found, ok := result.Value.(model.Vector)
-	if !ok {
-		return nil, store.Errorf(store.Unavailable, "the store answers, but not as Prometheus does: a %T for a vector", result.Value)
-	}
-	return numbers(found), nil
-}
-
-// matrix asks for a range; the answer is there after wait.
-func (r *reading) matrix(query string, g grid) *model.Matrix {
-	m := new(model.Matrix)
-	ctx := r.ctx
-	r.group.Go(func() error {
-		result, err := r.store.Range(ctx, query, store.Range{Start: g.start, End: g.end(), Step: g.step})
-		if err != nil {
-			return err
-		}
-		found, ok := result.Value.(model.Matrix)
-		if !ok {
-			return store.Errorf(store.Unavailable, "the store answers, but not as Prometheus does: a %T for a matrix", result.Value)
-		}
-		*m = found
-		return nil
-	})
-	return m
-}
-
-// wait waits for all answers.
-func (r *reading) wait() error { return cmp.Or(r.group.Wait(), r.err) }
-
-// numbers leaves out what is no data: NaN, infinities, histograms.
-func numbers(v model.Vector) model.Vector {
-	kept := v[:0]
-	for _, s := range v {
-		if s.Histogram == nil && isNumber(float64(s.Value)) {
-			kept = append(kept, s)
-		}
-	}
-	return kept
-}
-
-func isNumber(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
-
-// seconds is a time that a query returns.
-func seconds(v model.SampleValue) time.Time {
-	return time.UnixMilli(int64(math.Round(float64(v) * 1000))).UTC()
-}
-
-// reported returns how old something is; a zero time is no data.
-func (r *reading) reported(t time.Time) consoleapi.Told {
-	if t.IsZero() {
-		return consoleapi.Told{}
-	}
-	t = t.UTC().Truncate(time.Millisecond)
-	age := max(0, r.now.Sub(t).Seconds()) // a clock that is ahead
-	r.used(t)
-	return consoleapi.Told{DataTime: &t, DataAge: &age, Stale: age > r.options.StaleAfter.Seconds()}
-}
-
-// used notes the time of a sample that went into the answer.
-func (r *reading) used(t time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if t.After(r.newest) {
-		r.newest = t
-	}
-}
-
-// fresh reports whether what is of that time is current.
-func (r *reading) fresh(t time.Time) bool {
-	return !t.IsZero() && r.now.Sub(t) <= r.options.StaleAfter
-}
-
-// freshness is that of the whole answer.
-func (r *reading) freshness() consoleapi.Freshness {
-	return consoleapi.Freshness{
-		EvaluatedAt: r.now.UTC().Truncate(time.Millisecond), Told: r.reported(r.newest), StaleAfter: r.options.StaleAfter.Seconds(),
-	}
-}
+// Endpoints are the webhook endpoints that do not get their deliveries. It asks
+// the metric store nothing.
+func (r *Reader) Endpoints() []consoleapi.Reason { return endpoints(r.store, r.options.Now()) }
 
 // Unknown is the freshness of an answer without data.
 func (r *Reader) Unknown() consoleapi.Freshness {
 	return consoleapi.Freshness{EvaluatedAt: r.options.Now().UTC().Truncate(time.Millisecond), StaleAfter: r.options.StaleAfter.Seconds()}
 }
-
-func text(v model.LabelValue) *string {
-	if v == "" {
-		return nil
-	}
-	s := string(v)
-	return &s
-}
-
-func pointer[T any](v T) *T { return &v }
-
-// whole is a count that a query returns.
-func whole(v *float64) *int {
-	if v == nil {
-		return nil
-	}
-	return pointer(max(0, int(math.Round(*v))))
-}
-
-// plus adds counts; what is not known makes the sum so.
-func plus(counts ...*int) *int {
-	sum := 0
-	for _, c := range counts {
-		if c == nil {
-			return nil
-		}
-		sum += *c
-	}
-	return &sum
-}
-
-func above(c *int) bool { return c != nil && *c > 0 }

@@ -8,6 +8,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/age"
+	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/inventory"
+	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/optional"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/queries"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
@@ -24,87 +27,70 @@ type Status struct {
 	Thresholds Thresholds
 }
 
-// Status reads the state of the whole.
-func (r *Reader) Status(ctx context.Context) (*Status, error) {
-	reading := r.read(ctx)
-	opening := reading.askWindow()
-	services, inv, err := reading.fleet(ctx)
+func readStatus(ctx context.Context, r *reading) (*Status, error) {
+	opening := askWindow(r.Questions)
+	services, inv, err := r.fleet(ctx)
 	if err != nil {
 		return nil, err
 	}
-	out := &Status{Telemetry: r.telemetry(reading, inv, services), Thresholds: reading.thresholds}
-	out.Telemetry.Kubernetes, out.Telemetry.Window = pointer(inv.kubernetes()), pointer(opening().Name)
-	out.State = reading.stateOf(inv, services, &out.Telemetry)
+	out := &Status{Telemetry: telemetryOfFleet(r.Judge, inv, services), Thresholds: r.thresholds}
+	out.Telemetry.Kubernetes, out.Telemetry.Window = optional.Pointer(inv.Kubernetes()), optional.Pointer(opening().Name)
+	out.State = stateOf(r.Judge, inv, services, &out.Telemetry)
 	if out.State == "" {
-		if out.State, err = reading.everSeen(ctx); err != nil {
+		if out.State, err = everSeen(ctx, r.store); err != nil {
 			return nil, err
 		}
 	}
 	if out.State == consoleapi.ScraperDown {
-		reading.silence(inv)
+		silence(r.Judge, inv)
 	}
-	reading.unblame(out, inv)
-	out.Freshness = reading.freshness()
+	unblame(r.Judge, out, inv)
+	out.Freshness = r.Freshness()
 	return out, nil
 }
 
-// kubernetes reports whether telemetry names a node of Kubernetes, or a kubelet.
-func (inv *inventory) kubernetes() bool {
-	for _, n := range inv.nodes {
-		if n.schedulable != nil || !n.allocated.IsZero() {
-			return true
-		}
-	}
-	for _, d := range inv.devices {
-		if d.identity[queries.Node] != "" {
-			return true
-		}
-	}
-	return slices.ContainsFunc(inv.exporters, func(e *exporter) bool { return e.onKubernetes })
-}
-
 // unblame leaves exporters in peace for samples that the store did not take.
-func (r *reading) unblame(out *Status, inv *inventory) {
+func unblame(j *age.Judge, out *Status, inv *inventory.Inventory) {
 	t := &out.Telemetry
-	if r.unstored.Blind() && (len(inv.exporters) == 0 || slices.ContainsFunc(inv.exporters, func(e *exporter) bool { return e.excused(r) })) {
+	if j.Unstored.Blind() && (len(inv.Exporters) == 0 || slices.ContainsFunc(inv.Exporters, func(e *inventory.Exporter) bool { return e.Excused(j) })) {
 		t.ExportersUp, t.ExportersDown, t.ExportersFrozen = nil, nil, nil
 	}
-	down := func(e *exporter) bool { return e.known && e.state() != consoleapi.ExporterUp } // which is stored, and current
-	silent := out.State == consoleapi.NotEnabled || out.State == consoleapi.ScraperDown && !slices.ContainsFunc(inv.exporters, down)
-	if silent && r.unstored.Arrived() {
+	down := func(e *inventory.Exporter) bool { return e.Known && e.State() != consoleapi.ExporterUp } // which is stored, and current
+	silent := out.State == consoleapi.NotEnabled || out.State == consoleapi.ScraperDown && !slices.ContainsFunc(inv.Exporters, down)
+	if silent && j.Unstored.Arrived() {
 		out.State = consoleapi.NotStored
 	}
 }
 
 // silence counts as data what devices reported, and nothing else: while no exporter
 // answers, gpu_summary still evaluates, and finds no pod that reports.
-func (r *reading) silence(inv *inventory) {
+func silence(j *age.Judge, inv *inventory.Inventory) {
 	var newest time.Time
-	for _, d := range inv.devices {
-		if d.seen.After(newest) {
-			newest = d.seen
+	for _, d := range inv.Devices {
+		if d.Seen.After(newest) {
+			newest = d.Seen
 		}
 	}
 	if !newest.IsZero() {
-		r.newest = newest
+		j.OnlyUsed(newest)
 	}
 }
 
-func (r *Reader) telemetry(reading *reading, inv *inventory, services []*service) consoleapi.Telemetry {
+func telemetryOfFleet(j *age.Judge, inv *inventory.Inventory, services []*service) consoleapi.Telemetry {
 	up, down, frozen, devices := 0, 0, 0, 0
 	unwell := []consoleapi.Exporter{}
-	for _, n := range inv.nodes {
-		if t := n.dataTime(); !t.IsZero() {
-			reading.used(t)
+	for _, n := range inv.Nodes {
+		if t := n.DataTime(); !t.IsZero() {
+			j.Used(t)
 		}
-		devices += n.counts().Devices
+		devices += n.Counts().Devices
 	}
-	for _, e := range inv.exporters {
-		if len(inv.nodes) == 0 {
-			reading.used(e.seen) // nothing else reports
+	for _, e := range inv.Exporters {
+		if len(inv.Nodes) == 0 {
+			j.Used(e.Seen) // nothing else reports
 		}
-		switch state := e.state(); {
-		case e.excused(reading):
+		switch state := e.State(); {
+		case e.Excused(j):
 			continue
 		case state == consoleapi.ExporterUp:
 			up++
@@ -115,12 +101,12 @@ func (r *Reader) telemetry(reading *reading, inv *inventory, services []*service
 			down++
 		}
 		if len(unwell) < maxDownExporters {
-			unwell = append(unwell, e.shown(reading))
+			unwell = append(unwell, e.Shown(j))
 		}
 	}
 	t := consoleapi.Telemetry{
 		ExportersUp: &up, ExportersDown: &down, ExportersFrozen: &frozen, DownExporters: unwell,
-		Devices: &devices, Services: pointer(len(services)), ServicesPartial: pointer(0), ServicesNoData: pointer(0), PodsWarming: pointer(0),
+		Devices: &devices, Services: optional.Pointer(len(services)), ServicesPartial: optional.Pointer(0), ServicesNoData: optional.Pointer(0), PodsWarming: optional.Pointer(0),
 	}
 	for _, s := range services {
 		if s.Partial != nil && *s.Partial {
@@ -129,28 +115,28 @@ func (r *Reader) telemetry(reading *reading, inv *inventory, services []*service
 		if slices.ContainsFunc(s.own, func(r consoleapi.Reason) bool { return r.Kind == consoleapi.NoData }) {
 			*t.ServicesNoData++
 		}
-		*t.PodsWarming += zero(s.Pods.Warming)
+		*t.PodsWarming += optional.Zero(s.Pods.Warming)
 	}
 	return t
 }
 
 // stateOf is the first that applies; empty if there is nothing at all to go by.
-func (r *reading) stateOf(inv *inventory, services []*service, t *consoleapi.Telemetry) consoleapi.State {
-	if len(inv.devices) == 0 && len(inv.nodes) == 0 && len(inv.exporters) == 0 && len(services) == 0 {
+func stateOf(j *age.Judge, inv *inventory.Inventory, services []*service, t *consoleapi.Telemetry) consoleapi.State {
+	if len(inv.Devices) == 0 && len(inv.Nodes) == 0 && len(inv.Exporters) == 0 && len(services) == 0 {
 		return ""
 	}
 	current := false
 	for _, s := range services {
-		current = current || r.fresh(s.evaluated)
+		current = current || j.Fresh(s.evaluated)
 	}
-	for _, d := range inv.devices {
-		current = current || r.fresh(d.seen) || r.fresh(d.allocated)
+	for _, d := range inv.Devices {
+		current = current || j.Fresh(d.Seen) || j.Fresh(d.Allocated)
 	}
 	answering := *t.ExportersUp + *t.ExportersFrozen // one that is frozen answers
 	switch {
 	case answering == 0 && *t.ExportersDown > 0:
 		return consoleapi.ScraperDown
-	case !current && (answering == 0 || len(inv.devices) > 0 || len(services) > 0):
+	case !current && (answering == 0 || len(inv.Devices) > 0 || len(services) > 0):
 		return consoleapi.ScraperDown
 	case len(services) == 0:
 		return consoleapi.NoServices
@@ -160,15 +146,15 @@ func (r *reading) stateOf(inv *inventory, services []*service, t *consoleapi.Tel
 			return consoleapi.Ready
 		}
 	}
-	if slices.ContainsFunc(services, func(s *service) bool { return above(s.Pods.Warming) }) {
+	if slices.ContainsFunc(services, func(s *service) bool { return optional.Above(s.Pods.Warming) }) {
 		return consoleapi.WarmingUp
 	}
 	return consoleapi.Ready
 }
 
 // everSeen distinguishes a store that never saw GPU telemetry from one that no longer does.
-func (r *reading) everSeen(ctx context.Context) (consoleapi.State, error) {
-	found, _, err := r.store.Series(ctx, store.Selection{Matchers: queries.Ever(), Limit: 1})
+func everSeen(ctx context.Context, s store.Store) (consoleapi.State, error) {
+	found, _, err := s.Series(ctx, store.Selection{Matchers: queries.Ever(), Limit: 1})
 	switch {
 	case err != nil:
 		return "", err

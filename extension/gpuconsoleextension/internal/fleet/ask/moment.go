@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package fleet // import "github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet"
+package ask // import "github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/ask"
 
 import (
 	"context"
@@ -36,32 +36,6 @@ type answer struct {
 	err    error
 	cancel context.CancelFunc
 	asking int // how many wait
-}
-
-// moment returns that of the last request if it is young enough, else a new one.
-func (r *Reader) moment() *moment {
-	now := r.options.Now()
-	if r.options.ShareFor <= 0 {
-		return &moment{now: now}
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if last := r.last; last != nil {
-		if age := now.Sub(last.now); age >= 0 && age < r.options.ShareFor {
-			return last
-		}
-	}
-	m := &moment{now: now, answers: map[question]*answer{}}
-	r.last = m
-	// What may no longer be used is not kept in memory.
-	time.AfterFunc(r.options.ShareFor, func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if r.last == m {
-			r.last = nil
-		}
-	})
-	return m
 }
 
 // ask returns the store's response, or the shared one, to a query. The response is shared

@@ -1,0 +1,115 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package inventory // import "github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/inventory"
+
+import (
+	"maps"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/ask"
+	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/optional"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/queries"
+)
+
+// putAllocations notes who holds what. What was reported too long ago is unknown.
+func (inv builder) putAllocations(a *answers) {
+	times := map[model.Fingerprint]time.Time{}
+	for _, sample := range *a.allocationTimes {
+		times[sample.Metric.Fingerprint()] = ask.Seconds(sample.Value)
+	}
+	reported := map[*Device][]consoleapi.Holder{}
+	unresolved := map[*model.Sample]time.Time{}
+	for _, sample := range *a.allocations {
+		series := maps.Clone(sample.Metric) // as timestamp() names it
+		delete(series, model.MetricNameLabel)
+		t := times[series.Fingerprint()]
+		inv.seenOfNode(sample.Metric, t)
+		if !inv.judge.Fresh(t) {
+			continue
+		}
+		if sample.Metric[queries.Resolved] == "false" {
+			unresolved[sample] = t
+			continue
+		}
+		d := inv.device(sample.Metric)
+		if d == nil {
+			continue
+		}
+		if d.Identity == nil {
+			d.Identity, d.Parent, d.Node = sample.Metric, parentOf(d.ID.Name, sample.Metric), Place{d.ID.Cluster, nodeName(sample.Metric)}
+		}
+		d.Allocated = t
+		reported[d] = append(reported[d], allocated(sample)...)
+	}
+	for d, owners := range reported {
+		d.Owners = owners
+		d.Free = len(owners) == 0
+	}
+	inv.putUnresolved(unresolved)
+}
+
+// nameServices gives owners their services: the kubelet names the pods that own
+// devices, and no service.
+func (inv builder) nameServices(pods model.Vector) {
+	type pod struct{ cluster, namespace, name string }
+	services := make(map[pod]model.LabelValue, len(pods))
+	for _, sample := range pods {
+		m := sample.Metric
+		services[pod{string(m[queries.Cluster]), string(m[queries.Namespace]), string(m[queries.Pod])}] = m[queries.Service]
+	}
+	for _, d := range inv.Devices {
+		for i := range d.Owners {
+			if h := &d.Owners[i]; h.Service == nil {
+				h.Service = optional.Text(services[pod{d.ID.Cluster, h.Namespace, h.Pod}])
+			}
+		}
+	}
+}
+
+// allocated is the owner that gpu.allocation names; none for a free device.
+func allocated(sample *model.Sample) []consoleapi.Holder {
+	m := sample.Metric
+	if sample.Value <= 0 || m[queries.Pod] == "" {
+		return nil
+	}
+	source := string(m[queries.Source])
+	if source == "" {
+		source = "pod_resources"
+	}
+	h := ownerOf(m, source)
+	h.Share = optional.Pointer(min(1, float64(sample.Value)))
+	switch s := string(m[queries.Sharing]); s {
+	case "none", "time_slicing", "mps":
+		h.Sharing = &s
+	}
+	return []consoleapi.Holder{h}
+}
+
+// putUnresolved notes devices that are held, and that cannot be joined to a device
+// in telemetry: only on nodes without any, where nothing is counted twice.
+func (inv builder) putUnresolved(samples map[*model.Sample]time.Time) {
+	telemetry := map[Place]bool{}
+	for _, d := range inv.Devices {
+		if !d.Seen.IsZero() {
+			telemetry[d.Node] = true
+		}
+	}
+	for sample, t := range samples {
+		at := Place{string(sample.Metric[queries.Cluster]), nodeName(sample.Metric)}
+		if telemetry[at] {
+			continue
+		}
+		d := inv.device(sample.Metric)
+		if d == nil {
+			continue
+		}
+		// Its id is the node's name and the kubelet's id, which names no parent.
+		d.Identity, d.Node, d.Allocated = sample.Metric, at, t
+		d.Owners = append(d.Owners, allocated(sample)...)
+		d.Free = len(d.Owners) == 0
+	}
+}
