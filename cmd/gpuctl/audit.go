@@ -37,7 +37,7 @@ func newAuditKeygen() *command {
 		short: "makes the keys of the audit log",
 		long: "Writes new keys into files that only their owner can read; existing files are not\n" +
 			"replaced. The public key that goes with the checkpoint key is written beside it, to\n" +
-			"FILE.pub: give that to whoever is to verify the log.",
+			"FILE.pub: give that to those who verify the log.",
 		flags: func(f *pflag.FlagSet) {
 			f.StringVar(&name, "name", "", "name of the checkpoint key, as in prod/gateway: the origin of all checkpoints")
 			f.StringVar(&checkpointFile, "checkpoint", "", "file for the key that signs checkpoints (checkpoint_key_file)")

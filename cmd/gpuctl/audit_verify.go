@@ -31,7 +31,7 @@ func newAuditVerify() *command {
 	return &command{
 		name:  "verify",
 		args:  "FILE… [--public-key-file FILE] [--anchor COUNT:HEAD] [-o text|json]",
-		short: "checks an audit log and says where it was changed",
+		short: "checks an audit log and reports where it was changed",
 		long: "FILE is the file that is being written: the full ones beside it are checked with it.\n" +
 			"Full files can also be named themselves. Without a public key only the chain is\n" +
 			"checked, which may have been rewritten as a whole. Files that the collector set\n" +
@@ -39,7 +39,7 @@ func newAuditVerify() *command {
 			"Exit code: 0 the log is clean, 1 it is not, 2 it could not be checked.",
 		flags: func(f *pflag.FlagSet) {
 			f.StringArrayVar(&keyFiles, "public-key-file", nil, "file with public keys of the checkpoints, one a line; may be repeated")
-			f.StringArrayVar(&anchors, "anchor", nil, "count and head of a checkpoint as the Collector's log told of them, as in 1234:9f86…; may be repeated")
+			f.StringArrayVar(&anchors, "anchor", nil, "count and head of a checkpoint from the Collector's log, as in 1234:9f86…; may be repeated")
 			f.StringVarP(&output, "output", "o", "text", "text or json")
 		},
 		run: func(_ context.Context, s streams, args []string) error {
@@ -118,7 +118,7 @@ func verifyOptions(keyFiles, anchors []string) (verify.Options, error) {
 
 var errRotating = errors.New("the log is rotated faster than it can be read: check a copy of its files, or raise max_bytes")
 
-// verifyTries is how often a log is checked anew that was rotated meanwhile.
+// verifyTries is how often a log that was rotated meanwhile is checked again.
 const verifyTries = 5
 
 // verifyFiles checks the files that args name. A log that its writer rotates between
@@ -193,7 +193,7 @@ func expand(args []string) ([]string, error) {
 	return slices.Compact(files), nil
 }
 
-// reportText tells the report to people: facts first, the verdict last.
+// reportText is the report for people: facts first, the verdict last.
 func reportText(r *verify.Report) string {
 	var b strings.Builder
 	name := func(file string) string { return safetext.Strip(file, 1024) }
@@ -215,7 +215,7 @@ func reportText(r *verify.Report) string {
 		fmt.Fprintf(&b, "%d records are missing because the disk failed.\n", r.LostRecords)
 	}
 	if !r.SignaturesChecked {
-		b.WriteString("Signatures were not checked: no public key was given. A chain that was written anew as a whole looks like this too.\n")
+		b.WriteString("Signatures were not checked: no public key was given. A chain that was rewritten as a whole looks like this too.\n")
 	} else if r.Uncovered > 0 {
 		fmt.Fprintf(&b, "%d lines come after the last checkpoint: for them only the unsigned chain speaks.\n", r.Uncovered)
 	}

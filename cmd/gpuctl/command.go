@@ -16,10 +16,10 @@ import (
 const (
 	exitOK     = 0
 	exitFailed = 1 // what was asked for was done, and its answer is bad: a broken log, a failed delivery
-	exitUsage  = 2 // it could not be done: wrong arguments, unreadable file, nobody there
+	exitUsage  = 2 // it could not be done: wrong arguments, unreadable file, no answer
 )
 
-// errFailed is the error of a command that has said itself what is wrong.
+// errFailed is the error of a command that has itself printed what is wrong.
 var errFailed = errors.New("failed")
 
 // streams are where a command reads and writes.
@@ -33,7 +33,7 @@ type command struct {
 	name        string
 	args        string // of the usage line, as in FILE…
 	short       string // one line for the list of commands
-	long        string // for --help, where short does not say it all
+	long        string // for --help, where short does not suffice
 	flags       func(*pflag.FlagSet)
 	run         func(context.Context, streams, []string) error
 	subcommands []*command
@@ -74,7 +74,7 @@ func (c *command) list(w io.Writer, path string) {
 	for _, sub := range c.subcommands {
 		fmt.Fprintf(w, "  %-12s %s\n", sub.name, sub.short)
 	}
-	fmt.Fprintf(w, "\n%s COMMAND --help tells more.\n", path)
+	fmt.Fprintf(w, "\n%s COMMAND --help shows more.\n", path)
 }
 
 func (c *command) call(ctx context.Context, s streams, path string, args []string) int {

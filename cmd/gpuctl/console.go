@@ -138,7 +138,7 @@ func (c *consoleClient) once(ctx context.Context, method, path string, query url
 	}
 	resp, err := c.http.RoundTrip(req)
 	if err != nil {
-		return 0, fmt.Errorf("nobody answers at %s: %w", c.base.Host, err)
+		return 0, fmt.Errorf("nothing answers at %s: %w", c.base.Host, err)
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxConsoleAnswer+1))
@@ -247,7 +247,7 @@ func (c *consoleClient) pods(ctx context.Context, cluster *string, namespace, se
 	})
 }
 
-// finish turns what was found into what the exit code says. That there is no
+// finish turns what was found into the exit code. That there is no
 // current data needs attention more than anything in it.
 func (c *consoleClient) finish(f consoleapi.Freshness, attention bool) error {
 	if c.check && (attention || f.Stale || f.DataAge == nil) {

@@ -43,7 +43,7 @@ func newServices() *command {
 		flags: func(f *pflag.FlagSet) {
 			c.flags(f)
 			c.checkFlag(f)
-			f.StringVarP(&q, "query", "q", "", "only services whose name, namespace or cluster contains this")
+			f.StringVarP(&q, "query", "q", "", "only services with this in their name, namespace or cluster")
 		},
 		run: c.run(func(ctx context.Context, s streams) error {
 			ctx, cancel := context.WithTimeout(ctx, c.timeout)
@@ -160,7 +160,7 @@ func newNodes() *command {
 		flags: func(f *pflag.FlagSet) {
 			c.flags(f)
 			c.checkFlag(f)
-			f.StringVarP(&q, "query", "q", "", "only nodes whose name or cluster contains this")
+			f.StringVarP(&q, "query", "q", "", "only nodes with this in their name or cluster")
 			f.BoolVar(&devices, "devices", false, "one line a device")
 		},
 		run: c.run(func(ctx context.Context, s streams) error {

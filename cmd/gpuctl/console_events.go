@@ -44,7 +44,7 @@ func newEvents() *command {
 		flags: func(f *pflag.FlagSet) {
 			c.flags(f)
 			c.checkFlag(f)
-			f.StringVarP(&q.text, "query", "q", "", "only events whose sentence, name or subject contains this")
+			f.StringVarP(&q.text, "query", "q", "", "only events with this in their sentence, name or subject")
 			f.StringVar(&q.name, "name", "", "only events of this name, as gpu.xid")
 			f.StringVar(&q.severity, "min-severity", "", "info, warn or error: only these and worse, and what clears them")
 			f.StringVar(&q.cluster, "cluster", "", "with --namespace and --service: of this cluster")

@@ -44,7 +44,7 @@ func notes(ctx context.Context, c *consoleClient, w io.Writer, f consoleapi.Fres
 }
 
 // nothing is why there is no service to show, and the next step; empty if there
-// are services or what is known does not say.
+// are services, or the cause is not known.
 func nothing(status *consoleapi.StatusAnswer) string {
 	t := status.Telemetry
 	switch status.State {

@@ -88,7 +88,7 @@ func watts(v *float64) string {
 	return strconv.FormatFloat(*v, 'f', 0, 64) + " W"
 }
 
-// over says over how many of the devices a figure is, where that is not all.
+// over appends how many of the devices a figure covers, where that is not all.
 func over(figure string, c *consoleapi.Coverage) string {
 	if figure == none || c == nil || c.Devices == 0 || c.Devices == c.Of {
 		return figure
@@ -126,7 +126,7 @@ func age(t consoleapi.Told) string {
 	return text
 }
 
-// fresh tells of when an answer is.
+// fresh prints how old an answer's data is.
 func fresh(w io.Writer, f consoleapi.Freshness) {
 	switch {
 	case f.DataAge == nil:
@@ -158,7 +158,7 @@ func inMean(p consoleapi.PodCounts) string {
 	return text
 }
 
-// ids shortens the ids of devices to what tells them apart on a node.
+// ids shortens the ids of devices to what distinguishes them on a node.
 func ids(devices []consoleapi.Device) string {
 	var all []string
 	for _, d := range devices {

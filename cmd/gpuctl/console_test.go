@@ -154,7 +154,7 @@ func TestPSAndNodesAndTop(t *testing.T) {
 	assert.Less(t, strings.Index(out, "chat"), strings.Index(out, "idle_devices"), "the busiest first")
 }
 
-// A figure over part of the devices says so, and what is lost or frozen has its place.
+// A figure over part of the devices is marked, and what is lost or frozen has its place.
 func TestPartOfTheDevices(t *testing.T) {
 	c := fleet()
 	part := consoleapi.Coverages{Utilization: &consoleapi.Coverage{Devices: 3, Of: 4}, MemoryUsed: &consoleapi.Coverage{Devices: 2, Of: 4}, Power: &consoleapi.Coverage{Devices: 4, Of: 4}}
@@ -206,7 +206,7 @@ func TestConsoleThatDoesNotAnswer(t *testing.T) {
 		want string
 	}{
 		{[]string{"services", "--endpoint", html.URL}, "is no console"},
-		{[]string{"services", "--endpoint", closed.URL}, "nobody answers"},
+		{[]string{"services", "--endpoint", closed.URL}, "nothing answers"},
 		{[]string{"services", "--endpoint", url + "/elsewhere"}, "It cannot be. Details[31m. (upstream_unreachable)"},
 		{[]string{"services", "--endpoint", "ftp://x"}, "--endpoint is no address"},
 		{[]string{"services", "--endpoint", "http://u:p@localhost"}, "--endpoint is no address"},
@@ -263,7 +263,7 @@ func TestConsoleThatIsBusy(t *testing.T) {
 	})
 }
 
-// Exporters whose node is not known stand below the nodes, and one that is down is
+// Exporters of an unknown node stand below the nodes, and one that is down is
 // something to look at.
 func TestNodesNamesExportersByAddress(t *testing.T) {
 	c := fleet()

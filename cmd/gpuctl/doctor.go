@@ -46,13 +46,13 @@ func newDoctor() *command {
 	return &command{
 		name:  "doctor",
 		args:  "[CHECK…] [--config FILE…] [--exporter URL…] [--watch DURATION] [-o json]",
-		short: "finds out what is wrong with an installation and says what to do",
+		short: "finds what is wrong with an installation, and the remedy",
 		long:  doctorLong,
 		flags: func(f *pflag.FlagSet) {
 			f.StringArrayVar(&o.Configs, "config", nil, "the collector's configuration; several in the collector's order")
 			f.StringArrayVar(&o.Exporters, "exporter", nil, "look at this exporter, not at the configured ones")
-			f.StringVar(&o.Role, "role", "", "agent or gateway: whose rights to check where there is no configuration")
-			f.StringVar(&o.As, "as", "", "the user whose rights are checked; needs the right to impersonate")
+			f.StringVar(&o.Role, "role", "", "agent or gateway: which rights to check where there is no configuration")
+			f.StringVar(&o.As, "as", "", "the user to check the rights of; needs the right to impersonate")
 			f.DurationVar(&o.Timeout, "timeout", 10*time.Second, "how long each check may take")
 			f.DurationVar(&o.Watch, "watch", 0, "read exporters and counters again after this time: what stands still, what rises")
 			f.StringVar(&tokenFile, "token-file", "", "file with the console's token; without it "+tokenVariable+" is read")

@@ -45,7 +45,7 @@ func TestDoctorCommand(t *testing.T) {
 	s.Close()
 	code, out, _ = run("exporter", "--exporter", s.URL)
 	assert.Equal(t, exitFailed, code)
-	assert.Contains(t, out, "nobody listens there")
+	assert.Contains(t, out, "nothing listens there")
 
 	for _, args := range [][]string{
 		{"everything"}, {"-o", "xml"}, {"--timeout", "0s"}, {"--watch", "1h"}, {"--exporter", "localhost"}, {"--role", "boss"}, {"--token-file", "/none"}, {"--nonsense"},

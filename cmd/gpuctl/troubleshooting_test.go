@@ -79,7 +79,7 @@ func TestTroubleshootingIsTrue(t *testing.T) {
 	}
 }
 
-// read joins the files of the components and of what they share whose names end so.
+// read joins the files with this suffix of the components and of what they share.
 func read(t *testing.T, suffix string) string {
 	t.Helper()
 	var all strings.Builder

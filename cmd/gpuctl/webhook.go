@@ -48,7 +48,7 @@ func newWebhook() *command {
 const webhookLong = `The webhook exporter needs control_endpoint and control_token. The token is read
 from --token-file, else from the environment variable ` + tokenVariable + `.
 Exit code: 0 delivered or enabled, 1 not delivered, 2 nothing was asked for (wrong arguments,
-nobody there, a token that is not valid).`
+no answer, a token that is not valid).`
 
 func newWebhookTest() *command {
 	var c controlClient
@@ -121,7 +121,7 @@ func (c *controlClient) flags(f *pflag.FlagSet) {
 	f.DurationVar(&c.timeout, "timeout", defaultControlWait, "how long to wait for the answer")
 }
 
-// controlAnswer is what the endpoint says, as far as it is shown.
+// controlAnswer is the endpoint's answer, as far as it is shown.
 type controlAnswer struct {
 	Error *struct {
 		Reason  string `json:"reason"`
@@ -175,7 +175,7 @@ func (c *controlClient) ask(ctx context.Context, s streams, path string, request
 	transport := &http.Transport{DisableKeepAlives: true}
 	resp, err := transport.RoundTrip(req)
 	if err != nil {
-		return fmt.Errorf("nobody answers at %s: %w", base.Host, err)
+		return fmt.Errorf("nothing answers at %s: %w", base.Host, err)
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxControlAnswer))
@@ -233,7 +233,7 @@ func (c *controlClient) token() (string, error) {
 	return token, nil
 }
 
-// show writes the answer and turns it into what the exit code says.
+// show writes the answer and turns it into the exit code.
 func (c *controlClient) show(s streams, status int, text []byte, answer controlAnswer) error {
 	if c.output == "json" {
 		var indented bytes.Buffer
@@ -268,7 +268,7 @@ func (c *controlClient) show(s streams, status int, text []byte, answer controlA
 	return nil
 }
 
-// sentence tells of one record in one line, and in a second one what to do.
+// sentence describes one record in one line, and in a second one what to do.
 func (r controlRecord) sentence() string {
 	name := safetext.Strip(r.Receiver, 63)
 	if r.Trigger == "enable" {

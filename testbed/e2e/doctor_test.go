@@ -123,7 +123,7 @@ func TestDoctorOnOneMachine(t *testing.T) {
 		return len(d.of("exporter", "fail")) == 1 && len(d.of("console", "fail")) > 0
 	})
 	assert.Equal(t, 1, down.code)
-	assert.Equal(t, "nobody listens there", down.of("exporter", "fail")[0].Seen)
+	assert.Equal(t, "nothing listens there", down.of("exporter", "fail")[0].Seen)
 	assert.Contains(t, fmt.Sprint(down.of("console", "fail")), "1 down")
 	assert.NotEmpty(t, down.of("telemetry", "warn", "fail"), "its own counters tell of it")
 	assert.Empty(t, down.of("collector", "fail"))

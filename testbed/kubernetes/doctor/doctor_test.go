@@ -164,7 +164,7 @@ func TestDoctor(t *testing.T) {
 		require.NoError(t, w.StopAPIServer())
 		found, code := w.doctor(t, agent, agentArgs...)
 		assert.Equal(t, 1, code)
-		assert.Equal(t, "nobody listens there", w.one(t, found, "kubernetes", "API server").Seen)
+		assert.Equal(t, "nothing listens there", w.one(t, found, "kubernetes", "API server").Seen)
 	})
 }
 

@@ -91,10 +91,10 @@ type Options struct {
 	Running int
 	// Exporters are URLs that are looked at instead of the configured ones.
 	Exporters []string
-	// Role is agent or gateway: whose rights are checked where there is no
+	// Role is agent or gateway: which rights are checked where there is no
 	// configuration.
 	Role string
-	// As is the user whose rights are checked, instead of one's own.
+	// As is the user to check the rights of, instead of one's own.
 	As string
 	// Token is for the console.
 	Token string

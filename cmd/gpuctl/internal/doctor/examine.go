@@ -47,7 +47,7 @@ func configure(ctx context.Context, o Options) (*config.Configuration, probe.Res
 	}
 	conf, err := config.Load(ctx, uris)
 	if err != nil {
-		r := probe.New("", probe.Fail, unquoted(err), "correct it; otelcol-gpu validate with the same --config says whether the collector takes it")
+		r := probe.New("", probe.Fail, unquoted(err), "correct it; otelcol-gpu validate with the same --config shows whether the collector accepts it")
 		for i, uri := range uris { // the error does not name the file
 			if _, err := config.Load(ctx, []string{uri}); err != nil {
 				r.Subject, r.Seen = names[i], unquoted(err)

@@ -100,13 +100,13 @@ func data(status *consoleapi.StatusAnswer) probe.Result {
 	case status.State == consoleapi.NotStored:
 		r.Status, r.Seen, r.Remedy = probe.Fail, "none is current, for the store did not take what arrived", "see console store"
 	case f.DataAge == nil:
-		r.Status, r.Seen, r.Remedy = probe.Fail, "none has arrived", "gpuctl doctor exporter, and gateway on the agents; a minute after the start it is too early to tell"
+		r.Status, r.Seen, r.Remedy = probe.Fail, "none has arrived", "gpuctl doctor exporter, and gateway on the agents; within a minute of the start it is too early to know"
 	case f.Stale:
 		r.Status, r.Seen, r.Remedy = probe.Fail, fmt.Sprintf("the newest is %v old", time.Duration(*f.DataAge)*time.Second), "gpuctl doctor telemetry here, and exporter and gateway on the agents"
 	default:
 		r.Status, r.Seen = probe.OK, fmt.Sprintf("%v old, %s GPUs, %s services", time.Duration(*f.DataAge)*time.Second, number(status.Telemetry.Devices), number(status.Telemetry.Services))
 		if status.State == consoleapi.NoServices {
-			r.Status, r.Remedy = probe.Warn, "no pod holds a GPU, or nobody says which: gpuctl doctor kubelet exporter on an agent"
+			r.Status, r.Remedy = probe.Warn, "no pod holds a GPU, or nothing reports which: gpuctl doctor kubelet exporter on an agent"
 		}
 	}
 	return r

@@ -104,7 +104,7 @@ func clientOf(d config.DCGM) (exporter, error) {
 func pageOf(endpoint string) string {
 	u, err := fetch.Address(endpoint)
 	if err != nil {
-		return endpoint // asking for it says why
+		return endpoint // the request fails with the reason
 	}
 	return u.String()
 }
@@ -234,16 +234,16 @@ func lacks(host string, e exporter, page *exporterpage.Page) []probe.Result {
 
 // owners is whether the rows name the owners of devices, where nothing else does.
 func owners(env probe.Env, host string, page *exporterpage.Page) []probe.Result {
-	r := probe.New("pods of "+host, probe.OK, fmt.Sprintf("%d of %d rows name a holder", page.WithOwner, page.Rows), "")
+	r := probe.New("pods of "+host, probe.OK, fmt.Sprintf("%d of %d rows name an owner", page.WithOwner, page.Rows), "")
 	switch {
 	case len(env.Config.Allocations()) > 0:
 		if page.AsksKubelet {
 			return []probe.Result{r}
 		}
-		r.Seen, r.Remedy = "no pod labels: gpu_allocation says who holds a device", "with MIG switch them on too: DCGM_EXPORTER_KUBERNETES=true for the exporter, with the kubelet's pod-resources folder"
+		r.Seen, r.Remedy = "no pod labels: gpu_allocation reports who holds a device", "with MIG switch them on too: DCGM_EXPORTER_KUBERNETES=true for the exporter, with the kubelet's pod-resources folder"
 	case page.AsksKubelet || page.WithOwner > 0:
 	default:
-		r.Status, r.Seen = probe.Warn, "no pod labels, and no gpu_allocation: nobody says who holds a device, so there are no services"
+		r.Status, r.Seen = probe.Warn, "no pod labels, and no gpu_allocation: nothing reports who holds a device, so there are no services"
 		r.Remedy = "on Kubernetes: DCGM_EXPORTER_KUBERNETES=true for the exporter, with the kubelet's pod-resources folder mounted, or use config/agent.yaml; with batch jobs: dcgm-exporter --hpc-job-mapping-dir"
 	}
 	return []probe.Result{r}
@@ -263,13 +263,13 @@ func watch(ctx context.Context, every time.Duration, host string, e exporter, be
 	}
 	switch still, known := page.StoodStill(before); {
 	case !known:
-		r.Status, r.Seen = probe.Skipped, "no energy on the page: whether it is frozen cannot be said"
+		r.Status, r.Seen = probe.Skipped, "no energy on the page: whether it is frozen is unknown"
 	case still && every >= time.Minute:
 		r.Status, r.Seen = probe.Fail, fmt.Sprintf("frozen: energy and clocks of all GPUs stood still for %v", every)
 		r.Remedy = "the host engine behind the exporter hangs: restart dcgm-exporter (and nv-hostengine), then look at dmesg for XIDs"
 	case still:
 		r.Status, r.Seen = probe.Warn, fmt.Sprintf("energy and clocks of all GPUs stood still for %v", every)
-		r.Remedy = "the exporter reads its devices every 30 s unless told otherwise: run it again with --watch 65s"
+		r.Remedy = "the exporter reads its devices every 30 s unless configured otherwise: run it again with --watch 65s"
 	}
 	return []probe.Result{r}
 }

@@ -29,8 +29,8 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient"
 )
 
-// OldestMinor is the oldest minor version of Kubernetes whose kubelet lists what is
-// allocatable.
+// OldestMinor is the oldest minor version of Kubernetes with a kubelet that lists what
+// is allocatable.
 const OldestMinor = 23
 
 // MaxPods is how many pods one list gives.

@@ -62,7 +62,7 @@ func unreadable(socket string, err error) (seen, remedy string) {
 		}
 		return seen, "the folder is the kubelet's, 0750 of root: run the container as user 0 (runAsUser: 0, all capabilities dropped); on OpenShift with an SCC that allows it; then look at SELinux or AppArmor"
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return "it is there, and nobody answers", "the kubelet restarts, or the socket was mounted as a file: mount the folder"
+		return "it is there, and nothing answers", "the kubelet restarts, or the socket was mounted as a file: mount the folder"
 	default:
 		return web.Why(err), mount
 	}

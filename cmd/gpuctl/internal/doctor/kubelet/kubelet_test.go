@@ -21,7 +21,7 @@ func TestUnreadableSockets(t *testing.T) {
 	}{
 		{fs.ErrNotExist, "no such socket", "the folder and not the socket"},
 		{&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.EACCES)}, "may not use it", "runAsUser: 0"},
-		{&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}, "nobody answers", "mount the folder"},
+		{&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}, "nothing answers", "mount the folder"},
 		{errors.New("odd"), "odd", "gpu_allocation::socket"},
 	} {
 		seen, remedy := unreadable(t.TempDir()+"/kubelet.sock", tt.err)

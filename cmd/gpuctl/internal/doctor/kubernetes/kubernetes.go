@@ -40,7 +40,7 @@ func Probe(ctx context.Context, env probe.Env) []probe.Result {
 	minor := minorOf(version.Minor)
 	switch {
 	case major == 1 && minor < kube.OldestMinor:
-		r.Status, r.Remedy = probe.Fail, fmt.Sprintf("use Kubernetes 1.%d or newer: older kubelets do not say what devices there are", kube.OldestMinor)
+		r.Status, r.Remedy = probe.Fail, fmt.Sprintf("use Kubernetes 1.%d or newer: older kubelets do not list the devices", kube.OldestMinor)
 	case major == 1 && minor < draMinor:
 		r.Seen += fmt.Sprintf("; before 1.%d devices of DRA are not seen", draMinor)
 	}

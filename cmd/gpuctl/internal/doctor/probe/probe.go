@@ -42,9 +42,9 @@ func New(subject string, status Status, seen, remedy string) Result {
 	return Result{Subject: subject, Status: status, Seen: seen, Remedy: remedy}
 }
 
-// Invalid is the result for a component whose configuration cannot be read.
+// Invalid is the result for a component with a configuration that cannot be read.
 func Invalid(subject string, err error) Result {
-	return New(subject, Fail, err.Error(), "otelcol-gpu validate with the same --config says why")
+	return New(subject, Fail, err.Error(), "otelcol-gpu validate with the same --config shows why")
 }
 
 // Logs is where to look when the collector does not answer.
@@ -59,7 +59,7 @@ type Env struct {
 	Config *config.Configuration
 	// Kube is the API of the cluster.
 	Kube *kube.Client
-	// Role whose rights are asked for where there is neither a configuration nor a
+	// Role is the one to check the rights of where there is neither a configuration nor a
 	// collector here, but only a cluster: agent or gateway. Else empty.
 	Role string
 	// Exporters are URLs that are looked at instead of the configured ones.

@@ -15,7 +15,7 @@ type rule struct {
 	gauge bool
 	above float64
 	means string
-	// remedy names what to look at; each has a runbook or a README that says more.
+	// remedy names what to look at; each has a runbook or a README with more.
 	remedy string
 }
 
@@ -24,22 +24,22 @@ var rules = []rule{
 	{metric: "otelcol_dcgm_receiver_scrapes", label: "outcome", fine: []string{"ok"}, means: "scrapes that gave nothing", remedy: "the log names cause and remedy (exporter gives no GPU metrics); gpuctl doctor exporter"},
 	{metric: "otelcol_dcgm_receiver_rows_refused", label: "reason", only: []string{"limit"}, means: "rows beyond a limit of one target", remedy: "is it really one exporter's page? The log names a label that is too long (max_labels, max_label_bytes); the receiver's README has the other limits"},
 	{metric: "otelcol_dcgm_receiver_rows_refused", label: "reason", only: []string{"unparsable"}, means: "lines of a page that are no samples", remedy: "mostly a field that is a text: in the exporter's counters file label as the type of a STRING field, BINARY ones out; gpuctl doctor exporter names the first line"},
-	{metric: "otelcol_gpu_allocation_snapshot_age", gauge: true, above: 60, means: "seconds since the kubelet answered", remedy: "nothing is emitted then, and holders expire: gpuctl doctor kubelet"},
+	{metric: "otelcol_gpu_allocation_snapshot_age", gauge: true, above: 60, means: "seconds since the kubelet answered", remedy: "nothing is emitted then, and owners expire: gpuctl doctor kubelet"},
 	{metric: "otelcol_gpu_allocation_calls", label: "outcome", fine: []string{"ok"}, means: "calls that the kubelet did not answer well", remedy: "the log names cause and remedy; gpuctl doctor kubelet"},
 	{metric: "otelcol_gpu_allocation_api_requests", label: "result", fine: []string{"ok", "not_served", "not_found", "other"}, means: "requests of gpu_allocation that the Kubernetes API did not answer well", remedy: "gpuctl doctor kubernetes rbac"},
 	{metric: "otelcol_gpu_allocation_entries_refused", means: "devices and containers that were left out of the kubelet's answers", remedy: "raise gpu_allocation::max_devices or max_containers where reason is a limit; else the log names what is odd"},
-	{metric: "otelcol_gpu_pod_allocation_age", gauge: true, above: 60, means: "seconds since gpu.allocation was heard of a node", remedy: "the kubelet is silent: gpuctl doctor kubelet on that node"},
+	{metric: "otelcol_gpu_pod_allocation_age", gauge: true, above: 60, means: "seconds since gpu.allocation was received for a node", remedy: "the kubelet is silent: gpuctl doctor kubelet on that node"},
 	{metric: "otelcol_gpu_pod_devices_refused", means: "devices that were not remembered", remedy: "raise gpu_pod::max_devices"},
-	{metric: "otelcol_gpu_pod_points_untracked", means: "points whose series is not tracked: it ages instead of ending", remedy: "raise gpu_pod::max_series"},
+	{metric: "otelcol_gpu_pod_points_untracked", means: "points of a series that is not tracked: it ages instead of ending", remedy: "raise gpu_pod::max_series"},
 	{metric: "otelcol_gpu_pod_points_duplicate", means: "points left out because two exporters report the same device", remedy: "the log names both: scrape each device through one exporter"},
 	{metric: "otelcol_gpu_summary_api_requests", label: "result", fine: []string{"ok", "not_served"}, means: "requests of gpu_summary that the Kubernetes API did not answer well", remedy: "gpuctl doctor kubernetes rbac"},
 	{metric: "otelcol_gpu_summary_limit_refusals", means: "pods, services or devices that a limit kept out of the averages", remedy: "raise the limit of gpu_summary that the label names"},
 	{metric: "otelcol_gpu_summary_expected_pods_refused", means: "expected pods that a limit kept out", remedy: "raise the limit of gpu_summary"},
 	{metric: "otelcol_gpu_summary_nodes_silent", gauge: true, means: "nodes with missing pods of which nothing arrived since the start", remedy: "let the agent's DaemonSet run there (tolerations, node selector); name nodes on which it cannot run, such as virtual ones, in gpu_summary::unobserved_nodes"},
-	{metric: "otelcol_gpu_summary_points_refused", label: "reason", fine: []string{"late", "duplicate"}, means: "points that the summary cannot use", remedy: "reason tells: no_namespace, no_service and no_device came past gpu_pod or k8s_attributes; too_old from a clock that is behind; wrong_unit and wrong_kind not from the dcgm receiver"},
+	{metric: "otelcol_gpu_summary_points_refused", label: "reason", fine: []string{"late", "duplicate"}, means: "points that the summary cannot use", remedy: "by reason: no_namespace, no_service and no_device came past gpu_pod or k8s_attributes; too_old from a clock that is behind; wrong_unit and wrong_kind not from the dcgm receiver"},
 	{metric: "otelcol_gpu_summary_points_future", means: "points dated more than 30 s ahead", remedy: "a node's clock is wrong: synchronise it (chrony, ntpd)"},
 	{metric: "otelcol_gpu_summary_clock_steps", means: "steps of this machine's clock", remedy: "let chrony or ntpd slew the clock instead of setting it"},
-	{metric: "otelcol_gpu_summary_evaluations_failed", means: "evaluations that nobody took", remedy: "the log names who refused them: mostly memory_limiter, raise MEMORY_LIMIT_MIB"},
+	{metric: "otelcol_gpu_summary_evaluations_failed", means: "evaluations that were not accepted", remedy: "the log names who refused them: mostly memory_limiter, raise MEMORY_LIMIT_MIB"},
 	{metric: "otelcol_gpu_events_refused", means: "events that were not raised, too many are", remedy: "raise gpu_events::max_subjects, or look at why so much is wrong at once"},
 	{metric: "otelcol_gpu_events_subjects_refused", means: "devices, nodes or services that are not watched", remedy: "raise gpu_events::max_subjects"},
 	{metric: "otelcol_gpu_events_input_duplicate", means: "counts of XIDs that two exporters have in turn", remedy: "the log names a device: scrape each device through one exporter"},
@@ -53,7 +53,7 @@ var rules = []rule{
 	{metric: "otelcol_exporter_send_failed_metric_points", label: "exporter", fine: []string{"gpu_store"}, means: "points that were given up", remedy: "the next one refused them or was away for longer than retry_on_failure::max_elapsed_time: gpuctl doctor gateway"},
 	{metric: "otelcol_exporter_send_failed_log_records", label: "exporter", only: []string{"gpu_store"}, means: "events that the store did not take at once", remedy: "its disk did not take them: make room or make it writable (gpuctl doctor state console); until then they are in memory alone, and are written when it takes them"},
 	{metric: "otelcol_exporter_send_failed_log_records", label: "exporter", fine: []string{"gpu_store"}, means: "events or logs that were given up", remedy: "the next one refused them or was away for longer than retry_on_failure::max_elapsed_time: gpuctl doctor gateway"},
-	{metric: "otelcol_extension_gpu_store_samples_refused", label: "reason", fine: []string{"duplicate", "out_of_order"}, means: "samples that were not stored", remedy: "reason tells: max_series (raise STORE_MAX_SERIES), max_bytes or disk_full (a larger volume, a shorter retention), write_failed (gpuctl doctor state), too_new or too_old (clocks)"},
+	{metric: "otelcol_extension_gpu_store_samples_refused", label: "reason", fine: []string{"duplicate", "out_of_order"}, means: "samples that were not stored", remedy: "by reason: max_series (raise STORE_MAX_SERIES), max_bytes or disk_full (a larger volume, a shorter retention), write_failed (gpuctl doctor state), too_new or too_old (clocks)"},
 	{metric: "otelcol_extension_gpu_store_log_failures", means: "events and deliveries that the disk did not take at once, or that were damaged there", remedy: "the folder is full or not writable: gpuctl doctor state console; what waits is written when the disk takes it"},
 	{metric: "otelcol_exporter_gpu_store_translation_failures", means: "points that Prometheus has no form for", remedy: "send cumulative sums: an application sends delta temporality"},
 	{metric: "otelcol_extension_gpu_console_circuit_open", gauge: true, above: 0.5, means: "the console asks the store no more for now", remedy: "the store does not answer: its address, its log"},

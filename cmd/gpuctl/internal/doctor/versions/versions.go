@@ -41,7 +41,7 @@ func Probe(ctx context.Context, env probe.Env) []probe.Result {
 func sameVersion(what, theirs, ours string) probe.Result {
 	r := probe.New(what, probe.OK, theirs, "")
 	if strings.TrimPrefix(theirs, "v") != strings.TrimPrefix(ours, "v") {
-		r.Status, r.Remedy = probe.Warn, "gpuctl is "+ours+": use the one of the collector's own version; what it says may be wrong otherwise"
+		r.Status, r.Remedy = probe.Warn, "gpuctl is "+ours+": use the one of the collector's own version; its results may be wrong otherwise"
 	}
 	return r
 }

@@ -93,7 +93,7 @@ func Why(err error) string {
 	case errors.As(err, &dns):
 		return "the name " + dns.Name + " is not known"
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return "nobody listens there"
+		return "nothing listens there"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &netErr) && netErr.Timeout():
 		return "no answer in time"
 	case errors.As(err, &unknown):
@@ -113,7 +113,7 @@ func Why(err error) string {
 func HostOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
-		return "an address that is none"
+		return "an invalid address"
 	}
 	return u.Host
 }

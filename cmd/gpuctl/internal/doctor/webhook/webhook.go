@@ -21,13 +21,13 @@ func Probe(ctx context.Context, env probe.Env) []probe.Result {
 	}
 	exporters := env.Config.Of("exporters", "webhook")
 	if len(exporters) == 0 && len(results) == 0 {
-		return []probe.Result{probe.New("", probe.Skipped, "the configuration has no webhook exporter in a pipeline: nobody is told of events", "")}
+		return []probe.Result{probe.New("", probe.Skipped, "the configuration has no webhook exporter in a pipeline: events are not delivered", "")}
 	}
 	for _, c := range exporters {
 		cfg := webhookexporter.NewFactory().CreateDefaultConfig().(*webhookexporter.Config)
 		if c.Conf.Unmarshal(cfg) != nil {
 			// The error may quote what is secret.
-			results = append(results, probe.New(c.ID, probe.Fail, "its configuration is not understood", "otelcol-gpu validate with the same --config says why"))
+			results = append(results, probe.New(c.ID, probe.Fail, "its configuration is not understood", "otelcol-gpu validate with the same --config shows why"))
 			continue
 		}
 		probes, err := cfg.Probe(ctx)
