@@ -157,7 +157,7 @@ func TestFingerprintIsThatOfTheTrimmedURL(t *testing.T) {
 	assert.Equal(t, audit.Fingerprint(bytes.Repeat([]byte{0xab}, 32), "https://hooks.example.com/x")+"\n", out)
 }
 
-func TestWrongUseIsSaid(t *testing.T) {
+func TestErrorsOfUsage(t *testing.T) {
 	dir := t.TempDir()
 	junk := filepath.Join(dir, "junk")
 	require.NoError(t, os.WriteFile(junk, []byte("junk\n"), 0o600))

@@ -61,7 +61,7 @@ func TestCheck(t *testing.T) {
 		"pods":    {func(c *console) { c.pods["chat"][0].State = consoleapi.PodDegraded }, exitOK, exitFailed, exitOK},
 		"node":    {func(c *console) { c.nodes[0].State = consoleapi.NodeExporterDown }, exitOK, exitOK, exitFailed},
 		"device":  {func(c *console) { c.nodes[0].Counts.Lost = 1 }, exitOK, exitOK, exitFailed},
-		"stale":   {func(c *console) { c.told = consoleapi.Told{DataAge: ref(600.0), Stale: true} }, exitFailed, exitFailed, exitFailed},
+		"stale":   {func(c *console) { c.freshness = consoleapi.Told{DataAge: ref(600.0), Stale: true} }, exitFailed, exitFailed, exitFailed},
 		"no data": {func(c *console) { *c = console{} }, exitFailed, exitFailed, exitFailed},
 		"a store that refuses": {func(c *console) {
 			c.status.Store.Problems = []consoleapi.StoreProblem{{Part: "samples", Reason: "max_series", Detail: "raise it"}}
@@ -88,9 +88,9 @@ func TestWhatTheStoreCannotKeepStandsFirst(t *testing.T) {
 	emptied := full
 	emptied.Ended = ref(since.Add(time.Minute))
 	for name, test := range map[string]struct {
-		status consoleapi.StatusAnswer
-		says   []string
-		code   int
+		status  consoleapi.StatusAnswer
+		message []string
+		code    int
 	}{
 		"well":                 {consoleapi.StatusAnswer{State: consoleapi.Ready}, nil, exitOK},
 		"full, data current":   {consoleapi.StatusAnswer{State: consoleapi.Ready, Store: consoleapi.StoreStatus{Problems: []consoleapi.StoreProblem{full}}}, []string{"STORE: samples are not stored: disk_full, since ", "14906 refused; make", "room."}, exitFailed},
@@ -106,10 +106,10 @@ func TestWhatTheStoreCannotKeepStandsFirst(t *testing.T) {
 					code, _, errOut := ask(command, "--check", "--endpoint", url, "-o", output)
 					assert.Equal(t, test.code, code)
 					assert.NotContains(t, errOut, "\x1b")
-					for _, text := range test.says {
+					for _, text := range test.message {
 						assert.Contains(t, errOut, text)
 					}
-					if test.says == nil {
+					if test.message == nil {
 						assert.Empty(t, errOut)
 					}
 				}
@@ -121,7 +121,7 @@ func TestWhatTheStoreCannotKeepStandsFirst(t *testing.T) {
 func TestWithoutServicesTheNextStepIsNamed(t *testing.T) {
 	for state, test := range map[consoleapi.State]struct {
 		devices int
-		says    string
+		message string
 	}{
 		consoleapi.NotEnabled: {0, "Nothing has ever arrived in the store. Next: gpuctl doctor"},
 		consoleapi.NoServices: {18, "18 devices report, and no service is known to have one. Next: gpuctl nodes --devices"},
@@ -129,7 +129,7 @@ func TestWithoutServicesTheNextStepIsNamed(t *testing.T) {
 	} {
 		c := &console{status: consoleapi.StatusAnswer{State: state, Telemetry: consoleapi.Telemetry{Devices: &test.devices}}}
 		_, _, errOut := ask("services", "--endpoint", begin(t, c))
-		assert.Contains(t, errOut, test.says)
+		assert.Contains(t, errOut, test.message)
 		if state != consoleapi.Ready {
 			assert.NotContains(t, errOut, "There is no data")
 		}

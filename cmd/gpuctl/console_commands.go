@@ -222,15 +222,15 @@ func devicesTable(w io.Writer, nodes []consoleapi.Node) error {
 	for _, n := range nodes {
 		for i := range n.Devices {
 			d := &n.Devices[i]
-			var holders []string
+			var owners []string
 			for _, h := range d.Holders {
-				holders = append(holders, name(h.Namespace)+"/"+name(h.Pod))
+				owners = append(owners, name(h.Namespace)+"/"+name(h.Pod))
 			}
 			temperature := none
 			if d.Temperature != nil {
 				temperature = fmt.Sprintf("%.0f C", *d.Temperature)
 			}
-			t.row(name(n.Node), ids(n.Devices[i:i+1]), name(d.ID), named(d.Model), name(string(d.State)), cmp.Or(strings.Join(holders, ","), none),
+			t.row(name(n.Node), ids(n.Devices[i:i+1]), name(d.ID), named(d.Model), name(string(d.State)), cmp.Or(strings.Join(owners, ","), none),
 				percent(d.Values.Utilization), memory(d.Values.MemoryUsed, d.Values.MemoryTotal), watts(d.Values.Power), temperature, count(d.XID), age(d.Told), labels(d.Reasons))
 		}
 	}

@@ -26,17 +26,17 @@ func ref[T any](v T) *T { return &v }
 
 // console plays a console with these services, nodes and pods; one item a page.
 type console struct {
-	services []consoleapi.Service
-	nodes    []consoleapi.Node
-	strays   []consoleapi.Exporter
-	summary  consoleapi.FleetSummary
-	status   consoleapi.StatusAnswer
-	noStatus bool
-	pods     map[string][]consoleapi.Pod // by service
-	told     consoleapi.Told
-	busy     bool
-	token    string
-	asked    []string
+	services  []consoleapi.Service
+	nodes     []consoleapi.Node
+	strays    []consoleapi.Exporter
+	summary   consoleapi.FleetSummary
+	status    consoleapi.StatusAnswer
+	noStatus  bool
+	pods      map[string][]consoleapi.Pod // by service
+	freshness consoleapi.Told
+	busy      bool
+	token     string
+	asked     []string
 }
 
 func (c *console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -62,7 +62,7 @@ func (c *console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		return ref(strconv.Itoa(from + 1))
 	}
-	f := consoleapi.Freshness{EvaluatedAt: time.Unix(0, 0), Told: c.told, StaleAfter: 90}
+	f := consoleapi.Freshness{EvaluatedAt: time.Unix(0, 0), Told: c.freshness, StaleAfter: 90}
 	var answer any
 	switch r.URL.Path {
 	case "/gpu/api/v1/services", "/api/v1/services":
@@ -104,8 +104,8 @@ func fleet() *console {
 			Counts: consoleapi.NodeCounts{Devices: 2, Free: 1, Held: 1}, Told: consoleapi.Told{DataAge: ref(7.0)},
 			Devices: []consoleapi.Device{{ID: "GPU-1", Index: ref("0"), Model: ref("H100"), State: consoleapi.DeviceHeld, Holders: []consoleapi.Holder{{Namespace: "ml", Pod: "chat-0"}}, Temperature: ref(61.0), XID: ref(0)}},
 		}},
-		pods: map[string][]consoleapi.Pod{"chat": {{Pod: "chat-0", State: consoleapi.PodReporting, Node: ref("gpu-1"), Devices: []consoleapi.Device{{ID: "GPU-1", Index: ref("0")}, {ID: "GPU-2", Index: ref("3"), MIGInstance: ref("1")}}}}},
-		told: consoleapi.Told{DataAge: ref(7.0)},
+		pods:      map[string][]consoleapi.Pod{"chat": {{Pod: "chat-0", State: consoleapi.PodReporting, Node: ref("gpu-1"), Devices: []consoleapi.Device{{ID: "GPU-1", Index: ref("0")}, {ID: "GPU-2", Index: ref("3"), MIGInstance: ref("1")}}}}},
+		freshness: consoleapi.Told{DataAge: ref(7.0)},
 	}
 }
 

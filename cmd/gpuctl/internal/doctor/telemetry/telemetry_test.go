@@ -74,7 +74,7 @@ func TestJudgeOwnMetrics(t *testing.T) {
 	assert.Equal(t, "not one scrape has succeeded since the start", results[len(results)-1].Seen)
 }
 
-func TestRulesSayWhatToDo(t *testing.T) {
+func TestRulesHaveRemedies(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range rules {
 		rule := fmt.Sprint(r.metric, r.only)
