@@ -37,7 +37,7 @@ func sample(name string, at time.Time, v float64, pairs ...string) store.Series 
 }
 
 // A reload stops an extension and starts the next one on the same directory.
-func TestANewOneTakesOver(t *testing.T) {
+func TestReload(t *testing.T) {
 	c := configured(t, nil)
 	now := time.Now().Truncate(time.Second)
 	for i := range 3 {
@@ -276,9 +276,9 @@ func TestRefusalsAreCountedAndReportedOnce(t *testing.T) {
 	}
 	assert.EqualValues(t, 3, g.counted(t, "otelcol_extension_gpu_store_samples", "", ""))
 	assert.EqualValues(t, 3, g.counted(t, "otelcol_extension_gpu_store_samples_refused", "reason", "too_new"))
-	said := g.logs.FilterMessageSnippet("samples are not stored").All()
-	require.Len(t, said, 1)
-	assert.Contains(t, said[0].ContextMap()["meaning"], "clock")
+	logged := g.logs.FilterMessageSnippet("samples are not stored").All()
+	require.Len(t, logged, 1)
+	assert.Contains(t, logged[0].ContextMap()["meaning"], "clock")
 	assert.EqualValues(t, 1, g.counted(t, "otelcol_extension_gpu_store_series", "", ""))
 	_, err := g.telemetry.GetMetric("otelcol_extension_gpu_store_size")
 	assert.NoError(t, err)

@@ -92,7 +92,7 @@ func record() (*recorder, error) {
 	return r, err
 }
 
-// judged are the metrics with points whose owners are judged; the others of a
+// judged are the metrics with points of judged owners; the others of a
 // resource have the same.
 var judged = []string{names.GPUUtilization.Name, names.GPUMemoryUsage.Name, names.HwPower.Name, names.GPUAllocation.Name}
 

@@ -36,7 +36,7 @@ type job struct {
 	Directory  string
 	GPUs       int
 	Prometheus string    // the server to ask; empty is the embedded engine
-	Listen     string    // of a console whose requests share nothing
+	Listen     string    // of a console with requests that share nothing
 	Shared     string    // of one with requests that share what the store reported
 	Next       time.Time // the next sample of the fleet, which goes on
 }

@@ -43,7 +43,7 @@ func (w *world) stepClaim() {
 	w.held(n, 2)
 }
 
-// A pod that asks for nvidia.com/gpu as ever, on a node whose driver serves it.
+// A pod that asks for nvidia.com/gpu as ever, on a node with a driver that serves it.
 func (w *world) stepExtended() {
 	n := w.nodes[2]
 	w.deploy("classic", 1, template("classic", n, gpu, 1))
