@@ -264,9 +264,16 @@ func collectorAlerts() []alert {
 			name: "GPUQueueFull", severity: warning, wait: "5m",
 			expr:    "(" + most(queries.OwnQueueSize, append(slices.Clone(process), "exporter", "data_type")...) + " / " + most(queries.OwnQueueCapacity, append(slices.Clone(process), "exporter", "data_type")...) + ") > 0.8",
 			summary: "The queue of {{ $labels.exporter }} at " + theProcess + " is {{ $value | humanizePercentage }} full.",
-			meaning: "What it sends to is slow or away. When the queue is full, telemetry is dropped.",
-			check:   []string{"`otelcol_exporter_send_failed_metric_points`, and the log: it names the cause.", "The receiving end: gateway, Prometheus, store."},
-			do:      []string{"Repair the receiving end; the queue empties by itself. If it is always near full, give the receiving end more."},
+			meaning: "What it sends to is slow or away. When the queue is full, telemetry is dropped; of exporter webhook, events.",
+			check: []string{
+				"`otelcol_exporter_send_failed_metric_points`, and the log: it names the cause.",
+				"The receiving end: gateway, Prometheus, store.",
+				"Exporter webhook: the receiving end is an endpoint. `otelcol_exporter_webhook_queue_length` and `_retries_waiting` by receiver show which one; `gpuctl webhook test NAME`, and its lines in the audit log, show why.",
+			},
+			do: []string{
+				"Repair the receiving end; the queue empties by itself. If it is always near full, give the receiving end more.",
+				"Exporter webhook: fewer events for that endpoint (`events`, `min_severity`), or more `workers` for it. The queue is that of all endpoints together: GPUWebhookQueueFull fires when the queue of one of them drops events.",
+			},
 		},
 		{
 			name: "GPUTelemetryDropped", severity: critical,

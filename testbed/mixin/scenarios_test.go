@@ -66,6 +66,7 @@ var healthy = map[string]string{
 	`otelcol_receiver_refused_metric_points{receiver="otlp",` + own + `}`:                                    "0x480",
 	`otelcol_exporter_queue_size{exporter="gpu_store",data_type="metrics",` + own + `}`:                      "10x480",
 	`otelcol_exporter_queue_capacity{exporter="gpu_store",data_type="metrics",` + own + `}`:                  "1000x480",
+	`otelcol_exporter_queue_capacity{exporter="webhook",data_type="logs",` + own + `}`:                       "1000x480",
 	`otelcol_extension_gpu_store_samples_refused{reason="duplicate",` + own + `}`:                            "0+5x480",
 	`otelcol_exporter_webhook_deliveries{receiver="ops",outcome="succeeded",` + own + `}`:                    "0+1x480",
 	`otelcol_exporter_webhook_receiver_disabled{receiver="ops",` + own + `}`:                                 "0x480",
@@ -201,6 +202,9 @@ var scenarios = map[string]scenario{
 	"telemetry is refused":                          {map[string]string{`otelcol_receiver_refused_metric_points{receiver="otlp",` + own + `}`: "0x360 0+5x119"}, []string{"GPUTelemetryRefused"}},
 	"a queue fills": {
 		map[string]string{`otelcol_exporter_queue_size{exporter="gpu_store",data_type="metrics",` + own + `}`: from("10", "900")}, []string{"GPUQueueFull"},
+	},
+	"the queue of the webhooks fills": {
+		map[string]string{`otelcol_exporter_queue_size{exporter="webhook",data_type="logs",` + own + `}`: from("10", "900")}, []string{"GPUQueueFull"},
 	},
 	"points are dropped by a full queue": {map[string]string{`otelcol_exporter_enqueue_failed_metric_points{exporter="gpu_store",` + own + `}`: "_x360 500x119"}, []string{"GPUTelemetryDropped"}},
 	"points are dropped after retries":   {map[string]string{`otelcol_exporter_send_failed_metric_points{exporter="gpu_store",` + own + `}`: "0x360 0+1x119"}, []string{"GPUTelemetryDropped"}},

@@ -7,7 +7,8 @@ package telemetry
 // should stay below a bound.
 type rule struct {
 	metric string
-	// label and fine: samples with one of these values are as it should be.
+	// label and fine: samples with one of these values are as it should be. An
+	// exporter is named by its type.
 	label string
 	fine  []string
 	only  []string // instead of fine: only these are not as they should be
@@ -48,11 +49,12 @@ var rules = []rule{
 	{metric: "otelcol_receiver_refused_metric_points", means: "points that the pipeline refused; their sender tries again", remedy: "the memory limit: raise MEMORY_LIMIT_MIB (gateway) or memory_limiter::limit_mib and the container's limit"},
 	{metric: "otelcol_receiver_refused_log_records", means: "events or logs that the pipeline refused; their sender tries again", remedy: "the memory limit: raise MEMORY_LIMIT_MIB (gateway) or memory_limiter::limit_mib and the container's limit"},
 	{metric: "otelcol_exporter_enqueue_failed_metric_points", means: "points that were lost, the queue was full", remedy: "the next one is away or slow: gpuctl doctor gateway; then raise sending_queue::queue_size"},
-	{metric: "otelcol_exporter_enqueue_failed_log_records", means: "events or logs that were lost, the queue was full", remedy: "the next one is away or slow: gpuctl doctor gateway; then raise sending_queue::queue_size"},
+	// Events that a webhook exporter lost are counted per endpoint below.
+	{metric: "otelcol_exporter_enqueue_failed_log_records", label: "exporter", fine: []string{"webhook"}, means: "events or logs that were lost, the queue was full", remedy: "the next one is away or slow: gpuctl doctor gateway; then raise sending_queue::queue_size"},
 	{metric: "otelcol_exporter_send_failed_metric_points", label: "exporter", only: []string{"gpu_store"}, means: "points that the store did not take", remedy: "its disk did not take them: gpuctl doctor state console; the log names the cause (the store does not keep what arrives)"},
 	{metric: "otelcol_exporter_send_failed_metric_points", label: "exporter", fine: []string{"gpu_store"}, means: "points that were given up", remedy: "the next one refused them or was away for longer than retry_on_failure::max_elapsed_time: gpuctl doctor gateway"},
 	{metric: "otelcol_exporter_send_failed_log_records", label: "exporter", only: []string{"gpu_store"}, means: "events that the store did not take at once", remedy: "its disk did not take them: make room or make it writable (gpuctl doctor state console); until then they are in memory alone, and are written when it takes them"},
-	{metric: "otelcol_exporter_send_failed_log_records", label: "exporter", fine: []string{"gpu_store"}, means: "events or logs that were given up", remedy: "the next one refused them or was away for longer than retry_on_failure::max_elapsed_time: gpuctl doctor gateway"},
+	{metric: "otelcol_exporter_send_failed_log_records", label: "exporter", fine: []string{"gpu_store", "webhook"}, means: "events or logs that were given up", remedy: "the next one refused them or was away for longer than retry_on_failure::max_elapsed_time: gpuctl doctor gateway"},
 	{metric: "otelcol_extension_gpu_store_samples_refused", label: "reason", fine: []string{"duplicate", "out_of_order"}, means: "samples that were not stored", remedy: "by reason: max_series (raise STORE_MAX_SERIES), max_bytes or disk_full (a larger volume, a shorter retention), write_failed (gpuctl doctor state), too_new or too_old (clocks)"},
 	{metric: "otelcol_extension_gpu_store_log_failures", means: "events and deliveries that the disk did not take at once, or that were damaged there", remedy: "the folder is full or not writable: gpuctl doctor state console; what waits is written when the disk takes it"},
 	{metric: "otelcol_exporter_gpu_store_translation_failures", means: "points that Prometheus has no form for", remedy: "send cumulative sums: an application sends delta temporality"},

@@ -80,10 +80,14 @@ func judge(watch time.Duration, address string, own, later Metrics) []probe.Resu
 
 func (r *rule) judge(own, later Metrics, watch time.Duration) []probe.Result {
 	keep := func(ls labels.Labels) bool {
-		if r.only != nil {
-			return slices.Contains(r.only, ls.Get(r.label))
+		value := ls.Get(r.label)
+		if r.label == "exporter" {
+			value = typeOf(value)
 		}
-		return r.label == "" || !slices.Contains(r.fine, ls.Get(r.label))
+		if r.only != nil {
+			return slices.Contains(r.only, value)
+		}
+		return r.label == "" || !slices.Contains(r.fine, value)
 	}
 	now := own
 	if later != nil {
@@ -128,6 +132,12 @@ func (r *rule) judge(own, later Metrics, watch time.Duration) []probe.Result {
 	return []probe.Result{result}
 }
 
+// typeOf returns the type of the component with this id: webhook of webhook/ops.
+func typeOf(id string) string {
+	name, _, _ := strings.Cut(id, "/")
+	return name
+}
+
 // queues are those that are nearly full.
 func queues(own Metrics) []probe.Result {
 	var results []probe.Result
@@ -135,11 +145,16 @@ func queues(own Metrics) []probe.Result {
 		of := func(ls labels.Labels) bool {
 			return ls.Get("exporter") == capacity.labels.Get("exporter") && ls.Get("data_type") == capacity.labels.Get("data_type")
 		}
-		if part := own.sum("otelcol_exporter_queue_size", of) / capacity.value; capacity.value > 0 && part > queueFull {
-			results = append(results, probe.New("otelcol_exporter_queue_size", probe.Fail,
-				fmt.Sprintf("the queue of %s is %.0f %% full", capacity.labels.Get("exporter"), part*100),
-				"the next one is away or slow: gpuctl doctor gateway; then raise sending_queue::queue_size"))
+		part := own.sum("otelcol_exporter_queue_size", of) / capacity.value
+		if capacity.value <= 0 || part <= queueFull {
+			continue
 		}
+		exporter := capacity.labels.Get("exporter")
+		remedy := "the next one is away or slow: gpuctl doctor gateway; then raise sending_queue::queue_size"
+		if typeOf(exporter) == "webhook" {
+			remedy = "an endpoint is away or slow, otelcol_exporter_webhook_queue_length has the events that wait for each: gpuctl doctor webhook; then raise receivers::NAME::queue_size or workers"
+		}
+		results = append(results, probe.New("otelcol_exporter_queue_size", probe.Fail, fmt.Sprintf("the queue of %s is %.0f %% full", exporter, part*100), remedy))
 	}
 	return results
 }

@@ -52,8 +52,13 @@ func TestJudgeOwnMetrics(t *testing.T) {
 		"no samples":                      {`otelcol_dcgm_receiver_rows_refused{exporter="http://a:9400/metrics",reason="unparsable",receiver="dcgm"} 35` + "\n", "-", []string{"warn lines of a page that are no samples: 35 (exporter=http://a:9400/metrics,reason=unparsable,receiver=dcgm) since the start"}},
 		"a limit":                         {`otelcol_dcgm_receiver_rows_refused{reason="limit"} 3` + "\n" + `otelcol_dcgm_receiver_rows_refused{reason="sentinel"} 9` + "\n", "-", []string{"warn rows beyond a limit of one target: 3 (reason=limit) since the start"}},
 		"events that a full disk refused": {`otelcol_exporter_send_failed_log_records{exporter="gpu_store"} 3` + "\n", "-", []string{"warn events that the store did not take at once: 3 (exporter=gpu_store) since the start"}},
-		"events that a gateway refused":   {`otelcol_exporter_send_failed_log_records{exporter="otlp_grpc"} 3` + "\n", "-", []string{"warn events or logs that were given up: 3 (exporter=otlp_grpc) since the start"}},
-		"a full disk":                     {`otelcol_extension_gpu_store_samples_refused{reason="disk_full"} 3` + "\n", "-", []string{"warn samples that were not stored: 3 (reason=disk_full) since the start"}},
+		"events that a webhook did not deliver": {
+			`otelcol_exporter_send_failed_log_records{exporter="webhook/ops"} 3` + "\n" + `otelcol_exporter_enqueue_failed_log_records{exporter="webhook"} 4` + "\n" +
+				`otelcol_exporter_webhook_deliveries{outcome="failed",receiver="chat"} 7` + "\n", "-",
+			[]string{"warn webhook deliveries that did not arrive: 7 (outcome=failed,receiver=chat) since the start"},
+		},
+		"events that a gateway refused": {`otelcol_exporter_send_failed_log_records{exporter="otlp_grpc"} 3` + "\n", "-", []string{"warn events or logs that were given up: 3 (exporter=otlp_grpc) since the start"}},
+		"a full disk":                   {`otelcol_extension_gpu_store_samples_refused{reason="disk_full"} 3` + "\n", "-", []string{"warn samples that were not stored: 3 (reason=disk_full) since the start"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var later Metrics
@@ -67,6 +72,12 @@ func TestJudgeOwnMetrics(t *testing.T) {
 			}
 			assert.Equal(t, tt.want, got)
 		})
+	}
+	for exporter, remedy := range map[string]string{"webhook": "gpuctl doctor webhook", "webhook/ops": "gpuctl doctor webhook", "otlp_grpc": "gpuctl doctor gateway"} {
+		of := `{data_type="logs",exporter="` + exporter + `"} `
+		results := judge(time.Second, "here", read("otelcol_exporter_queue_capacity"+of+"10\notelcol_exporter_queue_size"+of+"9\n"), nil)
+		require.Len(t, results, 1)
+		assert.Contains(t, results[0].Remedy, remedy)
 	}
 	never, err := readOwn([]byte("otelcol_process_uptime 60\n"+`otelcol_dcgm_receiver_scrapes{outcome="connect"} 4`+"\n"), "")
 	require.NoError(t, err)
