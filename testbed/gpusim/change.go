@@ -20,7 +20,7 @@ func (fl *Fleet) SetPods(name string, pods []Pod) error {
 			return err
 		}
 		settle()
-		n.pods = n.arrive(held, Duration(max(now, 1))) // 0 would be a settled pod
+		n.pods = n.pods.arrive(held, Duration(max(now, 1))) // 0 would be a settled pod
 		return nil
 	})
 }
@@ -76,7 +76,7 @@ func (fl *Fleet) change(name string, do func(n *node, now time.Duration, settle 
 	return do(n, now, func() {
 		for _, f := range n.faults {
 			if f.Kind == ExporterFrozen && f.holds(now) && f.frozen == nil {
-				f.frozen = n.page(f.start, time.Time{}, n.host(f.start))
+				f.frozen = n.page(f.start, time.Time{}, n.faults.host(n.cfg.Name, f.start))
 			}
 		}
 		k := step(Duration(now))
@@ -89,15 +89,18 @@ func (fl *Fleet) change(name string, do func(n *node, now time.Duration, settle 
 	})
 }
 
+// heldPods are the pods of a node.
+type heldPods []heldPod
+
 // arrive gives each pod the time since which it has each of its devices: where
 // they differ, the pod is in the list once for each.
-func (n *node) arrive(pods []heldPod, now Duration) []heldPod {
-	var out []heldPod
+func (before heldPods) arrive(pods heldPods, now Duration) heldPods {
+	var out heldPods
 	for _, p := range pods {
 		var starts []Duration
 		bySince := map[Duration][]heldSlot{}
 		for _, s := range p.slots {
-			since, ok := n.heldSince(&p.pod, s)
+			since, ok := before.heldSince(&p.pod, s)
 			if !ok {
 				since = now
 			}
@@ -115,8 +118,8 @@ func (n *node) arrive(pods []heldPod, now Duration) []heldPod {
 	return out
 }
 
-func (n *node) heldSince(p *Pod, s heldSlot) (Duration, bool) {
-	for _, known := range n.pods {
+func (before heldPods) heldSince(p *Pod, s heldSlot) (Duration, bool) {
+	for _, known := range before {
 		if q := &known.pod; q.Namespace != p.Namespace || q.Name != p.Name || q.Container != p.Container || q.UID != p.UID {
 			continue
 		}

@@ -175,7 +175,7 @@ func (b *board) advance(k int64) {
 		}
 	}
 	for ; s.step < k; s.step++ {
-		a, hot := b.whole(s.step), b.node.throttled(b.index, s.step)
+		a, hot := b.whole(s.step), b.node.faults.throttled(b.index, s.step)
 		w := b.watts(a, hot, s.step)
 		s.energy += math.Round(w * 1e3)
 		s.temp += (b.settle(w, hot) - s.temp) / thermalLag
@@ -191,7 +191,7 @@ func (b *board) advance(k int64) {
 // read gives the rows of the board at second k.
 func (b *board) read(k int64) []reading {
 	b.advance(k)
-	all, hot := b.whole(k), b.node.throttled(b.index, k)
+	all, hot := b.whole(k), b.node.faults.throttled(b.index, k)
 	m := b.model
 	base := reading{
 		board: b, temp: math.Round(b.state.temp), power: b.watts(all, hot, k), energy: b.state.energy,
@@ -276,7 +276,7 @@ func (fl *Fleet) Devices(node string) ([]DeviceInfo, error) {
 	k := step(Duration(n.at(fl.elapsed(fl.clock()))))
 	for i, b := range n.boards {
 		d := DeviceInfo{
-			Index: n.index(b, k), Minor: b.index, UUID: b.uuid, PCIBusID: strings.ToLower(b.pci[4:]), Model: b.model.Name, Key: b.model.Key,
+			Index: n.faults.index(b, k), Minor: b.index, UUID: b.uuid, PCIBusID: strings.ToLower(b.pci[4:]), Model: b.model.Name, Key: b.model.Key,
 			MemoryMiB: b.model.MemoryMiB, NUMANode: i * 2 / max(len(n.boards), 2), Driver: n.exp.driver,
 		}
 		for position := range b.instances {

@@ -27,8 +27,8 @@ type node struct {
 	cfg     Node
 	exp     *exporter
 	boards  []*board
-	pods    []heldPod
-	faults  []*fault
+	pods    heldPods
+	faults  faults
 	since   int64 // second of the last change at run time: what was before is forgotten
 	formers map[slotRef]former
 }
@@ -130,6 +130,42 @@ func (fl *Fleet) Nodes() []string {
 // Start is when the fleet's time began.
 func (fl *Fleet) Start() time.Time { return fl.start }
 
+// page is what the node's exporter prints at a time; stamp is that of its samples.
+func (n *node) page(t time.Duration, stamp time.Time, host string) []byte {
+	readings := n.read(step(Duration(t)))
+	suffix := "\n"
+	if !stamp.IsZero() {
+		suffix = " " + strconv.FormatInt(stamp.UnixMilli(), 10) + "\n"
+	}
+	w := &writer{node: n, suffix: suffix}
+	lines := make([]line, 0, len(readings))
+	for i := range readings {
+		r := &readings[i]
+		lines = append(lines, line{r, w.labels(r, n.faults.index(r.board, step(Duration(t))), host), w.attributes(r, false), w.attributes(r, true)})
+	}
+	w.Grow(len(lines) * 40 * 300)
+	shown := w.fields()
+	switch {
+	case n.exp.headerFirst:
+		for _, f := range shown {
+			w.header(f)
+		}
+		for _, l := range lines {
+			for _, f := range shown {
+				w.sample(f, l)
+			}
+		}
+	default:
+		for _, f := range shown {
+			w.family(f, lines)
+		}
+		if n.cfg.Fields == "all" {
+			w.xidFamilies(lines, step(Duration(t)))
+		}
+	}
+	return w.Bytes()
+}
+
 // at is a time since the start as a node knows it: not before its last change.
 func (n *node) at(t time.Duration) time.Duration {
 	return max(t, time.Duration(n.since)*time.Second)
@@ -137,26 +173,6 @@ func (n *node) at(t time.Duration) time.Duration {
 
 // elapsed is the fleet's time: never negative.
 func (fl *Fleet) elapsed(t time.Time) time.Duration { return max(t.Sub(fl.start), 0) }
-
-// gone reports whether a fault has taken the pod away at second k.
-func (n *node) gone(p *Pod, k int64) bool {
-	for _, f := range n.faults {
-		if f.Kind == PodGone && f.holdsStep(k) && f.Pod.Name == p.Name && f.Pod.Namespace == p.Namespace {
-			return true
-		}
-	}
-	return false
-}
-
-// throttled reports whether a board is too hot at second k.
-func (n *node) throttled(device int, k int64) bool {
-	for _, f := range n.faults {
-		if f.Kind == ThermalThrottle && f.holdsStep(k) && f.covers(device, f.target.position) {
-			return true
-		}
-	}
-	return false
-}
 
 // rewind lets the boards add up again from the beginning when something changed
 // at a second that they have added up already.
@@ -173,80 +189,10 @@ func (n *node) read(k int64) []reading {
 	var rows []reading
 	for _, b := range n.boards {
 		for _, r := range b.read(k) {
-			if n.mark(&r, k) {
+			if n.faults.mark(&r, k) {
 				rows = append(rows, n.rows(r, k)...)
 			}
 		}
 	}
 	return rows
-}
-
-// mark applies the faults that change a row's values; false is a lost row.
-func (n *node) mark(r *reading, k int64) bool {
-	lastXID, lost := time.Duration(-1), false
-	for _, f := range n.faults {
-		switch f.Kind {
-		case GPULost:
-			lost = lost || f.holdsStep(k) && f.covers(r.board.index, r.position)
-		case Sentinel:
-			if f.holdsStep(k) && f.covers(r.board.index, r.position) {
-				r.blank = append(r.blank, f)
-			}
-		case MIGReprofile:
-			if f.holdsStep(k) && f.target == (slotRef{r.board.index, r.position}) {
-				is := f.reprofiled
-				is.id = r.mig.id
-				r.free += is.memoryMiB - r.total
-				r.mig, r.total = &is, is.memoryMiB
-			}
-		case RowRemapPending:
-			if f.holdsStep(k) && f.covers(r.board.index, f.target.position) {
-				r.remapPending = 1
-			}
-		case XID:
-			if k < step(Duration(f.start)) || !f.hits(r.board, r.position) {
-				continue
-			}
-			if f.holdsStep(k) && f.start >= lastXID {
-				r.xid, lastXID = f.Code, f.start
-			}
-			// What the driver counted stays counted.
-			switch f.Code {
-			case 48, 94, 95:
-				r.dbe++
-			case 63:
-				r.remapped++
-			}
-		}
-	}
-	return !lost
-}
-
-// index is what the driver numbers a board with at second k.
-func (n *node) index(b *board, k int64) int {
-	at := b.index
-	for _, f := range n.faults {
-		if f.Kind != IndexChange || !f.holdsStep(k) {
-			continue
-		}
-		switch at {
-		case f.target.device:
-			at = f.Index
-		case f.Index:
-			at = f.target.device
-		}
-	}
-	return at
-}
-
-// host is what the node's exporter prints as its host's name: the name of its own
-// pod, once that was replaced.
-func (n *node) host(t time.Duration) string {
-	host := n.cfg.Name
-	for _, f := range n.faults {
-		if f.Kind == ExporterReplaced && f.holds(t) {
-			host = f.Host
-		}
-	}
-	return host
 }

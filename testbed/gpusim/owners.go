@@ -147,7 +147,7 @@ func (n *node) owners(ref slotRef, k int64) []holding {
 	var out []holding
 	consider := func(p *Pod, slots []heldSlot) {
 		for _, s := range slots {
-			if s.slotRef != ref || k < step(p.Start) || n.gone(p, k) {
+			if s.slotRef != ref || k < step(p.Start) || n.faults.gone(p, k) {
 				continue
 			}
 			together := s.replica >= 0 && len(out) > 0 && out[0].replica >= 0

@@ -35,7 +35,7 @@ func (fl *Fleet) PageOf(name, host string, at time.Time) ([]byte, error) {
 	}
 	t := n.at(fl.elapsed(at))
 	if host == "" {
-		host = n.host(t)
+		host = n.faults.host(n.cfg.Name, t)
 	}
 	for _, f := range n.faults {
 		if f.Kind == ExporterFrozen && f.holds(t) {
@@ -60,56 +60,21 @@ type line struct {
 	labels, attributes, xidAttributes string
 }
 
-func (n *node) page(t time.Duration, stamp time.Time, host string) []byte {
-	readings := n.read(step(Duration(t)))
-	lines := make([]line, 0, len(readings))
-	for i := range readings {
-		r := &readings[i]
-		lines = append(lines, line{r, n.labels(r, n.index(r.board, step(Duration(t))), host), n.attributes(r, false), n.attributes(r, true)})
-	}
-	suffix := "\n"
-	if !stamp.IsZero() {
-		suffix = " " + strconv.FormatInt(stamp.UnixMilli(), 10) + "\n"
-	}
-	w := &writer{node: n, suffix: suffix}
-	w.Grow(len(lines) * 40 * 300)
-	shown := n.fields()
-	switch {
-	case n.exp.headerFirst:
-		for _, f := range shown {
-			w.header(f)
-		}
-		for _, l := range lines {
-			for _, f := range shown {
-				w.sample(f, l)
-			}
-		}
-	default:
-		for _, f := range shown {
-			w.family(f, lines)
-		}
-		if n.cfg.Fields == "all" {
-			n.xidFamilies(w, lines, step(Duration(t)))
-		}
-	}
-	return w.Bytes()
-}
-
 // fields are those that the node's exporter is configured to print, in its order.
-func (n *node) fields() []*field {
+func (w *writer) fields() []*field {
 	var out []*field
-	profiling := n.cfg.Profiling == nil || *n.cfg.Profiling
+	profiling := w.node.cfg.Profiling == nil || *w.node.cfg.Profiling
 	for i := range fields {
 		f := &fields[i]
-		if f.all && n.cfg.Fields != "all" || !profiling && strings.HasPrefix(f.name, "DCGM_FI_PROF_") {
+		if f.all && w.node.cfg.Fields != "all" || !profiling && strings.HasPrefix(f.name, "DCGM_FI_PROF_") {
 			continue
 		}
-		if f.name == "DCGM_FI_DEV_FB_RESERVED" && !n.exp.reserved {
+		if f.name == "DCGM_FI_DEV_FB_RESERVED" && !w.node.exp.reserved {
 			continue
 		}
 		out = append(out, f)
 	}
-	if n.exp.byFieldID {
+	if w.node.exp.byFieldID {
 		slices.SortStableFunc(out, func(a, b *field) int { return a.id - b.id })
 	}
 	return out
@@ -219,8 +184,8 @@ func sentinel(f *field) string {
 
 // labels writes what identifies a row, in the exporter's order, and the fields
 // that are printed as labels.
-func (n *node) labels(r *reading, number int, host string) string {
-	x := n.exp
+func (w *writer) labels(r *reading, number int, host string) string {
+	x := w.node.exp
 	var b strings.Builder
 	index := strconv.Itoa(number)
 	fmt.Fprintf(&b, "gpu=%q,", index)
@@ -248,7 +213,7 @@ func (n *node) labels(r *reading, number int, host string) string {
 	if x.driverLabel {
 		add("DCGM_FI_DRIVER_VERSION", x.driver)
 	}
-	if x.podLabels && n.cfg.PodLabels && r.pod != nil {
+	if x.podLabels && w.node.cfg.PodLabels && r.pod != nil {
 		keys := make([]string, 0, len(r.pod.Labels))
 		for k := range r.pod.Labels {
 			keys = append(keys, k)
@@ -263,17 +228,17 @@ func (n *node) labels(r *reading, number int, host string) string {
 
 // attributes writes the labels that follow, which the exporter sorts by name:
 // container, err_code, err_msg, namespace, pod, pod_uid, vgpu.
-func (n *node) attributes(r *reading, xid bool) string {
+func (w *writer) attributes(r *reading, xid bool) string {
 	var b strings.Builder
 	add := func(k, v string) { fmt.Fprintf(&b, ",%s=%q", k, v) }
 	p := r.pod
-	if p == nil && n.exp.emptyPod && n.asksKubelet() {
+	if p == nil && w.node.exp.emptyPod && w.node.asksKubelet() {
 		p = &Pod{}
 	}
 	if p != nil {
 		add("container", p.Container)
 	}
-	if xid && n.exp.xidText {
+	if xid && w.node.exp.xidText {
 		add("err_code", strconv.Itoa(r.xid))
 		add("err_msg", xidText(r.xid))
 	}
@@ -281,8 +246,8 @@ func (n *node) attributes(r *reading, xid bool) string {
 		add("namespace", p.Namespace)
 		add("pod", p.Name)
 	}
-	if r.pod != nil && n.exp.podLabels && n.cfg.PodUID {
-		add("pod_uid", n.fleet.podUID(p))
+	if r.pod != nil && w.node.exp.podLabels && w.node.cfg.PodUID {
+		add("pod_uid", w.node.fleet.podUID(p))
 	}
 	if r.replica >= 0 {
 		add("vgpu", strconv.Itoa(r.replica))
@@ -303,14 +268,14 @@ const xidWindow = 300 * time.Second
 
 // xidFamilies writes the exporter's own XID families: a count over a sliding
 // window, which falls again, and in later versions a true counter.
-func (n *node) xidFamilies(w *writer, lines []line, k int64) {
+func (w *writer) xidFamilies(lines []line, k int64) {
 	lines = slices.DeleteFunc(lines, func(l line) bool { return l.deviceOnly })
-	if n.exp.xidCount != "" {
+	if w.node.exp.xidCount != "" {
 		const name = "DCGM_EXP_XID_ERRORS_COUNT"
-		fmt.Fprintf(w, "# HELP %s reported XIDs during last window\n# TYPE %s %s\n", name, name, n.exp.xidCount)
+		fmt.Fprintf(w, "# HELP %s reported XIDs during last window\n# TYPE %s %s\n", name, name, w.node.exp.xidCount)
 		window := fmt.Sprintf(",window_size_in_ms=%q", strconv.FormatInt(xidWindow.Milliseconds(), 10))
 		for _, l := range lines {
-			counts := n.xidCounts(l.reading, k, int64(xidWindow/time.Second))
+			counts := w.node.faults.xidCounts(l.reading, k, int64(xidWindow/time.Second))
 			if len(counts) == 0 {
 				w.row(name, l.labels+window+l.attributes, "0")
 			}
@@ -319,11 +284,11 @@ func (n *node) xidFamilies(w *writer, lines []line, k int64) {
 			}
 		}
 	}
-	if n.exp.xidTotal {
+	if w.node.exp.xidTotal {
 		const name = "DCGM_EXP_XID_ERRORS_TOTAL"
 		headed := false
 		for _, l := range lines {
-			for _, c := range n.xidCounts(l.reading, k, k+1) {
+			for _, c := range w.node.faults.xidCounts(l.reading, k, k+1) {
 				if !headed {
 					fmt.Fprintf(w, "# HELP %s reported XIDs since the exporter started\n# TYPE %s counter\n", name, name)
 					headed = true
@@ -332,21 +297,4 @@ func (n *node) xidFamilies(w *writer, lines []line, k int64) {
 			}
 		}
 	}
-}
-
-// xidCounts counts a row's XIDs by code over the last seconds up to k.
-func (n *node) xidCounts(r *reading, k, seconds int64) [][2]int {
-	byCode := map[int]int{}
-	for _, f := range n.faults {
-		at := step(Duration(f.start))
-		if f.Kind == XID && at <= k && at > k-seconds && f.hits(r.board, r.position) {
-			byCode[f.Code]++
-		}
-	}
-	out := make([][2]int, 0, len(byCode))
-	for code, c := range byCode {
-		out = append(out, [2]int{code, c})
-	}
-	slices.SortFunc(out, func(a, b [2]int) int { return a[0] - b[0] })
-	return out
 }

@@ -3,6 +3,8 @@
 
 package gpusim
 
+import "slices"
+
 // former is a pod that held a device or instance until a second.
 type former struct {
 	pod   Pod
@@ -86,4 +88,21 @@ func (n *node) remember(k int64) {
 		}
 	}
 	n.formers = kept
+}
+
+// shows reports whether the utilization of a row can be read from the exporter in this
+// state at second k. It applies the faults that change the row's values.
+func (n *node) shows(r *reading, k int64, exporter string) bool {
+	shown := n.faults.mark(r, k) && (exporter == "up" || exporter == "slow")
+	field := "DCGM_FI_DEV_GPU_UTIL"
+	if r.mig != nil {
+		field = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
+		shown = shown && (n.cfg.Profiling == nil || *n.cfg.Profiling)
+	}
+	for _, s := range r.blank {
+		if len(s.Fields) == 0 || slices.Contains(s.Fields, field) {
+			shown = false
+		}
+	}
+	return shown
 }

@@ -121,10 +121,10 @@ func (fl *Fleet) TruthAt(at time.Time) Truth {
 	services := map[[2]string]*ServiceTruth{}
 	for _, n := range fl.nodes {
 		k := step(Duration(n.at(t)))
-		nt := NodeTruth{Name: n.cfg.Name, Version: n.cfg.Version, Exporter: n.exporterState(t), Host: n.host(t), Devices: []DeviceTruth{}}
+		nt := NodeTruth{Name: n.cfg.Name, Version: n.cfg.Version, Exporter: n.faults.exporterState(t), Host: n.faults.host(n.cfg.Name, t), Devices: []DeviceTruth{}}
 		for _, b := range n.boards {
 			for _, r := range b.read(k) {
-				d := n.device(&r, k, nt.Exporter)
+				d := deviceTruth(&r, n.faults.index(r.board, k), n.shows(&r, k, nt.Exporter))
 				nt.Devices = append(nt.Devices, d)
 				for i := range r.owners {
 					h := &r.owners[i]
@@ -148,43 +148,10 @@ func (fl *Fleet) TruthAt(at time.Time) Truth {
 	return out
 }
 
-// exporterState is what a scrape of the node meets.
-func (n *node) exporterState(t time.Duration) string {
-	state := "up"
-	for _, f := range n.faults {
-		if !f.holds(t) {
-			continue
-		}
-		switch f.Kind {
-		case ExporterDown:
-			return "down"
-		case PageCut:
-			state = "cut"
-		case ExporterFrozen:
-			state = "frozen"
-		case ExporterSlow:
-			if state == "up" {
-				state = "slow"
-			}
-		}
-	}
-	return state
-}
-
-func (n *node) device(r *reading, k int64, exporter string) DeviceTruth {
-	shown := n.mark(r, k) && (exporter == "up" || exporter == "slow")
-	field := "DCGM_FI_DEV_GPU_UTIL"
-	if r.mig != nil {
-		field = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
-		shown = shown && (n.cfg.Profiling == nil || *n.cfg.Profiling)
-	}
-	for _, s := range r.blank {
-		if len(s.Fields) == 0 || slices.Contains(s.Fields, field) {
-			shown = false
-		}
-	}
+// deviceTruth is the truth of a row; shown is whether its utilization is on the page.
+func deviceTruth(r *reading, index int, shown bool) DeviceTruth {
 	d := DeviceTruth{
-		ID: r.board.id(r.position), UUID: r.board.uuid, Index: n.index(r.board, k), Model: r.board.model.Name, OnPage: shown,
+		ID: r.board.id(r.position), UUID: r.board.uuid, Index: index, Model: r.board.model.Name, OnPage: shown,
 		Utilization: r.util, SMActive: r.sm, TensorActive: r.tensor, DRAMActive: r.dram, FP16Active: r.fp16, FP32Active: r.fp32,
 		MemoryUsedMiB: r.used, MemoryTotalMiB: r.total, PowerWatts: r.power, TemperatureC: r.temp,
 		EnergyMilliJoule: r.energy, ClockEvents: r.clocks, XID: r.xid,
