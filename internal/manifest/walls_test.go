@@ -36,7 +36,6 @@ const (
 var exceptions = []struct{ subject, reason string }{
 	{"type processor/gpusummaryprocessor/internal/summary/summary.Summary", "does more than one thing"},
 	{"type testbed/chaos/chaos.world", "does more than one thing"},
-	{"type testbed/gpusim/gpusim.Fleet", "does more than one thing"},
 }
 
 func TestWalls(t *testing.T) {

@@ -264,37 +264,27 @@ type InstanceInfo struct {
 	MemoryMiB int    `json:"memory_mib"`
 }
 
-// Devices lists the GPUs of a node as they are now.
-func (fl *Fleet) Devices(node string) ([]DeviceInfo, error) {
-	fl.mu.Lock()
-	defer fl.mu.Unlock()
-	n := fl.node(node)
-	if n == nil {
-		return nil, fmt.Errorf("unknown node %q", node)
-	}
-	var out []DeviceInfo
-	k := step(Duration(n.at(fl.elapsed(fl.clock()))))
-	for i, b := range n.boards {
-		d := DeviceInfo{
-			Index: n.faults.index(b, k), Minor: b.index, UUID: b.uuid, PCIBusID: strings.ToLower(b.pci[4:]), Model: b.model.Name, Key: b.model.Key,
-			MemoryMiB: b.model.MemoryMiB, NUMANode: i * 2 / max(len(n.boards), 2), Driver: n.exp.driver,
-		}
-		for position := range b.instances {
-			in := &b.instances[position]
-			d.Instances = append(d.Instances, InstanceInfo{
-				Position: position, Profile: in.profile, ProfileID: in.profileID, ID: in.id, Start: in.start, Size: in.eighths,
-				UUID: b.migUUID(in), MemoryMiB: in.memoryMiB,
-			})
-		}
-		out = append(out, d)
-	}
-	return out, nil
-}
-
 // migUUID is made from the board and from what the instance is and where, as
 // the driver's: the same instance created again has the same one. It is a version 5
 // UUID in form.
 func (b *board) migUUID(in *instance) string {
 	u := uuidFrom(stream(b.seed, fmt.Sprintf("mig/%s/%d/%d", in.profile, in.id, in.start)))
 	return "MIG-" + u[:14] + "5" + u[15:]
+}
+
+// info is what the driver reports of a board by itself: without its index, its NUMA node
+// and the driver.
+func (b *board) info() DeviceInfo {
+	d := DeviceInfo{
+		Minor: b.index, UUID: b.uuid, PCIBusID: strings.ToLower(b.pci[4:]), Model: b.model.Name, Key: b.model.Key,
+		MemoryMiB: b.model.MemoryMiB,
+	}
+	for position := range b.instances {
+		in := &b.instances[position]
+		d.Instances = append(d.Instances, InstanceInfo{
+			Position: position, Profile: in.profile, ProfileID: in.profileID, ID: in.id, Start: in.start, Size: in.eighths,
+			UUID: b.migUUID(in), MemoryMiB: in.memoryMiB,
+		})
+	}
+	return d
 }

@@ -111,18 +111,10 @@ type Transport struct {
 	Skew  time.Duration // of its clock
 }
 
-// Transport is how the exporter of a node responds, and counts a request if it is for
-// one.
-func (fl *Fleet) Transport(name string, request bool) Transport {
-	fl.mu.Lock()
-	defer fl.mu.Unlock()
+// transport is how the exporter responds at a time.
+func (all faults) transport(t time.Duration, request bool) Transport {
 	var out Transport
-	n := fl.node(name)
-	if n == nil {
-		return out
-	}
-	t := fl.elapsed(fl.clock())
-	for _, f := range n.faults {
+	for _, f := range all {
 		if !f.holds(t) {
 			continue
 		}
@@ -144,19 +136,3 @@ func (fl *Fleet) Transport(name string, request bool) Transport {
 	}
 	return out
 }
-
-// Elsewhere are the faults that started an exporter at another address, by their ids.
-func (fl *Fleet) Elsewhere() map[string]Fault {
-	fl.mu.Lock()
-	defer fl.mu.Unlock()
-	t, out := fl.elapsed(fl.clock()), map[string]Fault{}
-	for _, f := range fl.faults {
-		if (f.Kind == ExporterTwice || f.Kind == ExporterReplaced) && f.Port != 0 && f.holds(t) {
-			out[f.id] = f.Fault
-		}
-	}
-	return out
-}
-
-// Now is the time on the fleet's clock.
-func (fl *Fleet) Now() time.Time { return fl.clock() }

@@ -1,6 +1,13 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
+// Package gpusim simulates a fleet of GPU nodes as dcgm-exporter shows them:
+// pages of several exporter versions, load curves, pods, MIG and scripted
+// faults, and it serves the truth behind the pages.
+//
+// Everything is deterministic. The page of a node at a time is a function of
+// the seed, the configuration, the faults and the time since the start; values
+// stand still within one second and counters are sums over whole seconds.
 package gpusim
 
 import (
@@ -19,7 +26,7 @@ type Fleet struct {
 	nodes []*node
 
 	mu     sync.Mutex // guards faults and the boards' states; never held over I/O
-	faults []*fault
+	faults faults
 }
 
 type node struct {
@@ -195,4 +202,90 @@ func (n *node) read(k int64) []reading {
 		}
 	}
 	return rows
+}
+
+// Page is the page of a node's exporter at a time. Faults of the exporter
+// itself (down, slow, cut off) are not in it: they happen in the server.
+func (fl *Fleet) Page(name string, at time.Time) ([]byte, error) { return fl.PageOf(name, "", at) }
+
+// PageOf is the page of the exporter that calls its host so, "" of the node's own.
+func (fl *Fleet) PageOf(name, host string, at time.Time) ([]byte, error) {
+	fl.mu.Lock()
+	defer fl.mu.Unlock()
+	n := fl.node(name)
+	if n == nil {
+		return nil, fmt.Errorf("unknown node %q", name)
+	}
+	t := n.at(fl.elapsed(at))
+	if host == "" {
+		host = n.faults.host(n.cfg.Name, t)
+	}
+	for _, f := range n.faults {
+		if f.Kind == ExporterFrozen && f.holds(t) {
+			if f.frozen == nil {
+				f.frozen = n.page(f.start, time.Time{}, host)
+			}
+			return f.frozen, nil
+		}
+	}
+	stamp := time.Time{}
+	for _, f := range n.faults {
+		if f.Kind == ClockSkew && f.Timestamps && f.holds(t) {
+			stamp = at.Add(time.Duration(f.Skew))
+		}
+	}
+	return n.page(t, stamp, host), nil
+}
+
+// Devices lists the GPUs of a node as they are now.
+func (fl *Fleet) Devices(node string) ([]DeviceInfo, error) {
+	fl.mu.Lock()
+	defer fl.mu.Unlock()
+	n := fl.node(node)
+	if n == nil {
+		return nil, fmt.Errorf("unknown node %q", node)
+	}
+	var out []DeviceInfo
+	k := step(Duration(n.at(fl.elapsed(fl.clock()))))
+	for i, b := range n.boards {
+		d := b.info()
+		d.Index, d.NUMANode, d.Driver = n.faults.index(b, k), i*2/max(len(n.boards), 2), n.exp.driver
+		out = append(out, d)
+	}
+	return out, nil
+}
+
+// Transport is how the exporter of a node responds, and counts a request if it is for
+// one.
+func (fl *Fleet) Transport(name string, request bool) Transport {
+	fl.mu.Lock()
+	defer fl.mu.Unlock()
+	n := fl.node(name)
+	if n == nil {
+		return Transport{}
+	}
+	return n.faults.transport(fl.elapsed(fl.clock()), request)
+}
+
+// Elsewhere are the faults that started an exporter at another address, by their ids.
+func (fl *Fleet) Elsewhere() map[string]Fault {
+	fl.mu.Lock()
+	defer fl.mu.Unlock()
+	t, out := fl.elapsed(fl.clock()), map[string]Fault{}
+	for _, f := range fl.faults {
+		if (f.Kind == ExporterTwice || f.Kind == ExporterReplaced) && f.Port != 0 && f.holds(t) {
+			out[f.id] = f.Fault
+		}
+	}
+	return out
+}
+
+// Now is the time on the fleet's clock.
+func (fl *Fleet) Now() time.Time { return fl.clock() }
+
+// TruthAt returns the truth at a time.
+func (fl *Fleet) TruthAt(at time.Time) Truth {
+	fl.mu.Lock()
+	defer fl.mu.Unlock()
+	return truthOf(at, fl.elapsed(at), fl.faults, fl.nodes)
 }

@@ -21,39 +21,6 @@ const (
 	floatSentinel = "140737488355330.000000"
 )
 
-// Page is the page of a node's exporter at a time. Faults of the exporter
-// itself (down, slow, cut off) are not in it: they happen in the server.
-func (fl *Fleet) Page(name string, at time.Time) ([]byte, error) { return fl.PageOf(name, "", at) }
-
-// PageOf is the page of the exporter that calls its host so, "" of the node's own.
-func (fl *Fleet) PageOf(name, host string, at time.Time) ([]byte, error) {
-	fl.mu.Lock()
-	defer fl.mu.Unlock()
-	n := fl.node(name)
-	if n == nil {
-		return nil, fmt.Errorf("unknown node %q", name)
-	}
-	t := n.at(fl.elapsed(at))
-	if host == "" {
-		host = n.faults.host(n.cfg.Name, t)
-	}
-	for _, f := range n.faults {
-		if f.Kind == ExporterFrozen && f.holds(t) {
-			if f.frozen == nil {
-				f.frozen = n.page(f.start, time.Time{}, host)
-			}
-			return f.frozen, nil
-		}
-	}
-	stamp := time.Time{}
-	for _, f := range n.faults {
-		if f.Kind == ClockSkew && f.Timestamps && f.holds(t) {
-			stamp = at.Add(time.Duration(f.Skew))
-		}
-	}
-	return n.page(t, stamp, host), nil
-}
-
 // line is one row of the page, its labels written out.
 type line struct {
 	*reading
@@ -247,20 +214,12 @@ func (w *writer) attributes(r *reading, xid bool) string {
 		add("pod", p.Name)
 	}
 	if r.pod != nil && w.node.exp.podLabels && w.node.cfg.PodUID {
-		add("pod_uid", w.node.fleet.podUID(p))
+		add("pod_uid", p.uid(w.node.fleet.cfg.Seed))
 	}
 	if r.replica >= 0 {
 		add("vgpu", strconv.Itoa(r.replica))
 	}
 	return b.String()
-}
-
-// podUID is the pod's uid: made from the seed and the pod's name, if not given.
-func (fl *Fleet) podUID(p *Pod) string {
-	if p.UID != "" {
-		return p.UID
-	}
-	return uuidFrom(stream(fl.cfg.Seed, "uid/"+p.Namespace+"/"+p.Name))
 }
 
 // xidWindow is the exporter's window for counting XIDs.
@@ -297,4 +256,12 @@ func (w *writer) xidFamilies(lines []line, k int64) {
 			}
 		}
 	}
+}
+
+// uid is the pod's: made from the seed and the pod's name, if not given.
+func (p *Pod) uid(seed uint64) string {
+	if p.UID != "" {
+		return p.UID
+	}
+	return uuidFrom(stream(seed, "uid/"+p.Namespace+"/"+p.Name))
 }

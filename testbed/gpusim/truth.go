@@ -107,19 +107,16 @@ type ServiceTruth struct {
 	PowerWatts        float64  `json:"power_watts"`
 }
 
-// TruthAt returns the truth at a time.
-func (fl *Fleet) TruthAt(at time.Time) Truth {
-	fl.mu.Lock()
-	defer fl.mu.Unlock()
-	t := fl.elapsed(at)
+// truthOf is the truth about these nodes at a time, t since the start.
+func truthOf(at time.Time, t time.Duration, all faults, nodes []*node) Truth {
 	out := Truth{Time: at, ElapsedSeconds: t.Seconds(), Nodes: []NodeTruth{}, Services: []ServiceTruth{}, Faults: []FaultStatus{}}
-	for _, f := range fl.faults {
+	for _, f := range all {
 		if f.holds(t) {
 			out.Faults = append(out.Faults, f.status(t))
 		}
 	}
 	services := map[[2]string]*ServiceTruth{}
-	for _, n := range fl.nodes {
+	for _, n := range nodes {
 		k := step(Duration(n.at(t)))
 		nt := NodeTruth{Name: n.cfg.Name, Version: n.cfg.Version, Exporter: n.faults.exporterState(t), Host: n.faults.host(n.cfg.Name, t), Devices: []DeviceTruth{}}
 		for _, b := range n.boards {
