@@ -34,7 +34,6 @@ const (
 // exceptions are what is over a limit today, and why. The list may only shrink: an
 // entry that is within the limits again fails the test until it is removed.
 var exceptions = []struct{ subject, reason string }{
-	{"type processor/gpusummaryprocessor/internal/summary/summary.Summary", "does more than one thing"},
 	{"type testbed/chaos/chaos.world", "does more than one thing"},
 }
 

@@ -48,10 +48,11 @@ func (s *Summary) Evaluate(now time.Time) Evaluation {
 	if s.cfg.Expected == Seen {
 		s.attach(t)
 	}
+	j := judge{cfg: &s.cfg, start: s.start, restored: s.restored, frozen: s.frozen, now: t, scratch: &s.scratch}
 	// All services first, so that a pod is gone from the service that it left
 	// before the one that it joined reports it.
 	for _, svc := range order {
-		s.prune(svc, t, &e)
+		s.prune(svc, &j, &e)
 	}
 	for _, svc := range order {
 		if svc.expected > 0 {
@@ -61,7 +62,7 @@ func (s *Summary) Evaluate(now time.Time) Evaluation {
 		}
 		switch {
 		case svc.expected > 0, svc.shown != 0 && t-svc.emptySince < int64(s.cfg.ServiceTTL):
-			s.summarize(svc, t, &e)
+			s.summarize(svc, &j, &e)
 			continue
 		case svc.shown != 0:
 			e.services = append(e.services, serviceFigures{key: svc.key, ended: svc.shown})
@@ -72,30 +73,31 @@ func (s *Summary) Evaluate(now time.Time) Evaluation {
 			s.order = nil
 		}
 	}
-	s.pruneOwners(t)
-	s.pruneFrozen(t)
+	s.devices.prune(t, int64(max(s.cfg.ServiceTTL, s.cfg.AllocationTTL)))
+	// A scrape is kept as long as its points can count, whatever their interval.
+	s.frozen.prune(t, int64(max(s.cfg.ServiceTTL, s.cfg.StalenessAt(Outage))))
 	return e
 }
 
 // summarize appends the figures of svc and the states of its pods.
-func (s *Summary) summarize(svc *service, now int64, e *Evaluation) {
-	staleness := s.staleness(svc, e)
-	svc.known = svc.known || s.synced != 0 && now-s.synced >= staleness
+func (s *Summary) summarize(svc *service, j *judge, e *Evaluation) {
+	j.staleness = j.stalenessOf(svc, e)
+	svc.known = svc.known || s.synced != 0 && j.now-s.synced >= j.staleness
 
 	var sum totals
 	for _, p := range svc.pods {
 		if !p.expected {
 			continue
 		}
-		v := s.valueOf(p, now, staleness)
-		stands := s.standing(p, now, staleness)
+		v := j.valueOf(p)
+		stands := j.standing(p)
 		st := v.state(stands, svc.known)
 		if entry := p.inCluster(); st == notRunning && entry != nil && entry.Node == "" {
 			sum.pending++
 		}
 		sum.add(&v, st, stands)
 		if st == missing {
-			e.note(s, p)
+			e.note(p, s.nodes)
 		}
 
 		// Which state it was in before a start is not known: it is in none of the others.
@@ -107,7 +109,7 @@ func (s *Summary) summarize(svc *service, now int64, e *Evaluation) {
 		p.shownIn, p.shown = svc, st
 	}
 
-	f := sum.figures(svc, s.knowledge(svc, &sum, now, staleness), s.cfg.PartialThreshold, now)
+	f := sum.figures(svc, j.knowledge(svc, &sum), s.cfg.PartialThreshold, j.now)
 	if s.cfg.Expected == Kubernetes && s.synced != 0 {
 		f.set(serPodsPending, float64(sum.pending))
 	}

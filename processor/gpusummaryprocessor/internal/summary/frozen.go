@@ -21,6 +21,9 @@ type scrape struct {
 	time    int64
 }
 
+// frozen are the nodes of exporters that were frozen, by scrape.
+type frozen map[scrape][]string
+
 // maxTogether bounds the exporters that are scraped at the very same time.
 const maxTogether = 64
 
@@ -47,24 +50,13 @@ func (o *observer) exporter(src *source, m pmetric.Metric) {
 	}
 }
 
-// fresh reports whether the device has a current utilization.
-func (s *Summary) fresh(p *pod, h *held, now, staleness int64) bool {
-	return h.samples[utilization].fresh(now, staleness) && !s.still(p, h)
-}
-
-// stands distinguishes whether all that keeps it from being fresh is that its values stand
-// still.
-func (s *Summary) stands(p *pod, h *held, now, staleness int64) bool {
-	return h.samples[utilization].fresh(now, staleness) && s.still(p, h)
-}
-
 // still reports whether the newest utilization is of a frozen exporter: of the same
 // node, where both name one.
-func (s *Summary) still(p *pod, h *held) bool {
-	if len(s.frozen) == 0 {
+func (f frozen) still(p *pod, h *held) bool {
+	if len(f) == 0 {
 		return false
 	}
-	for _, node := range s.frozen[scrape{p.key.cluster, h.samples[utilization].time}] {
+	for _, node := range f[scrape{p.key.cluster, h.samples[utilization].time}] {
 		if node == h.node || node == "" || h.node == "" {
 			return true
 		}
@@ -72,12 +64,21 @@ func (s *Summary) still(p *pod, h *held) bool {
 	return false
 }
 
-// pruneFrozen forgets scrapes with points that no longer count, whatever their interval.
-func (s *Summary) pruneFrozen(now int64) {
-	ttl := int64(max(s.cfg.ServiceTTL, s.cfg.StalenessAt(Outage)))
-	for at := range s.frozen {
+// prune forgets scrapes that are older than ttl.
+func (f frozen) prune(now, ttl int64) {
+	for at := range f {
 		if now-at.time > ttl {
-			delete(s.frozen, at)
+			delete(f, at)
 		}
 	}
+}
+
+// shifted returns the same with times that are step later.
+func (f frozen) shifted(step int64) frozen {
+	moved := make(frozen, len(f))
+	for at, nodes := range f {
+		at.time += step
+		moved[at] = nodes
+	}
+	return moved
 }

@@ -54,36 +54,9 @@ func median(values []int64) int64 {
 	return values[half-1] + (values[half]-values[half-1])/2
 }
 
-// staleness is the age up to which points of svc are fresh. One that is configured is
-// noted where it lets points go stale before the next ones are due.
-func (s *Summary) staleness(svc *service, e *Evaluation) int64 {
-	interval, learned := s.interval(svc)
-	if s.cfg.Staleness > 0 && learned && s.cfg.Staleness < 2*interval && interval > e.Flapping.Interval {
-		e.Flapping = Flapping{svc.key.namespace, svc.key.name, interval}
-	}
-	return int64(s.cfg.StalenessAt(interval))
-}
-
 // Flapping is a service with points so rare that the configured staleness makes
 // them old in between: its pods are missing and back again. The zero value is none.
 type Flapping struct {
 	Namespace, Service string
 	Interval           time.Duration // between two points of a device
-}
-
-// interval between the points of svc, and whether it was learned from them.
-func (s *Summary) interval(svc *service) (interval time.Duration, learned bool) {
-	s.gaps = s.gaps[:0]
-	for _, p := range svc.pods {
-		if !p.expected {
-			continue
-		}
-		for _, h := range p.devices {
-			s.gaps = h.times.appendGaps(s.gaps)
-		}
-	}
-	if len(s.gaps) < leastGaps {
-		return s.cfg.InitialInterval, false
-	}
-	return time.Duration(median(s.gaps)), true
 }

@@ -52,10 +52,10 @@ func TestStalenessFollowsTheMedianGap(t *testing.T) {
 			for _, p := range svc.pods {
 				p.expected = true
 			}
-			require.Equal(t, tt.want, time.Duration(w.s.staleness(svc, new(Evaluation))))
+			require.Equal(t, tt.want, time.Duration(judgeOf(w.s).stalenessOf(svc, new(Evaluation))))
 
 			w.s.cfg.Staleness = 100 * time.Second
-			require.Equal(t, 100*time.Second, time.Duration(w.s.staleness(svc, new(Evaluation))), "a configured staleness is not computed")
+			require.Equal(t, 100*time.Second, time.Duration(judgeOf(w.s).stalenessOf(svc, new(Evaluation))), "a configured staleness is not computed")
 		})
 	}
 }
@@ -121,3 +121,6 @@ func TestFlapping(t *testing.T) {
 		})
 	}
 }
+
+// judgeOf is the judge of an evaluation of s.
+func judgeOf(s *Summary) *judge { return &judge{cfg: &s.cfg, scratch: &s.scratch} }

@@ -86,7 +86,7 @@ func (s *Summary) Observe(md pmetric.Metrics, now time.Time) Tally {
 	for _, rm := range md.ResourceMetrics().All() {
 		src, owned := sourceOf(rm.Resource().Attributes())
 		if src.node != "" && s.cfg.Expected == Kubernetes {
-			s.seenOf(src.pod.cluster, src.node)
+			s.nodes.add(src.pod.cluster, src.node, s.cfg.MaxPods)
 		}
 		seen := s.cfg.Expected == Seen
 		if !owned && !seen && src.device != "" {

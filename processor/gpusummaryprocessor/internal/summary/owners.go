@@ -33,14 +33,34 @@ type allocated struct {
 	announcement
 }
 
+// owners are the devices that are known, whichever pods hold them.
+type owners map[deviceKey]*device
+
 // device finds or makes a device.
-func (s *Summary) device(key deviceKey) *device {
-	d := s.devices[key]
+func (o owners) device(key deviceKey) *device {
+	d := o[key]
 	if d == nil {
 		d = &device{key: key}
-		s.devices[key] = d
+		o[key] = d
 	}
 	return d
+}
+
+// prune forgets devices that no pod in memory has, once a point that is older than
+// what is known of them would be too old.
+func (o owners) prune(now, ttl int64) {
+	for key, d := range o {
+		if d.owners == 0 && len(d.allocated) == 0 && now-max(d.newest, d.unowned, d.free) > ttl {
+			delete(o, key)
+		}
+	}
+}
+
+func (d *device) shift(step int64) {
+	move(step, &d.newest, &d.unowned, &d.free)
+	for i := range d.allocated {
+		move(step, &d.allocated[i].time)
+	}
 }
 
 // spoke is when gpu.allocation last reported who holds the device, or that no one does.
@@ -70,55 +90,6 @@ func (d *device) allocatedTo(p *pod, now int64, ttl time.Duration) (held, left i
 	return held, left
 }
 
-// holds reports whether p still holds h, with Seen. It does until something reports
-// otherwise later than p was seen with it:
-//
-//   - telemetry of the device, or gpu.allocation, names another pod;
-//   - gpu.allocation reports that the device is free, or takes its word about p back;
-//   - telemetry of the device goes on without a pod, and gpu.allocation has not
-//     spoken of the device for allocation_ttl: where it does, telemetry without a pod
-//     may only mean that the owner is unknown.
-//
-// A device that fell silent is still held, unless its utilization was ended
-// service_ttl ago.
-func (s *Summary) holds(p *pod, h *held, now int64) bool {
-	d := h.device
-	held, left := d.allocatedTo(p, now, s.cfg.AllocationTTL)
-	if held == 0 && left > h.lastSeen {
-		return false
-	}
-	last := max(h.lastSeen, held)
-	spoke := d.spoke()
-	other := max(d.newest, spoke)
-	if spoke == 0 || now-spoke > int64(s.cfg.AllocationTTL) {
-		other = max(other, d.unowned)
-	}
-	released := held == 0 && math.IsNaN(h.samples[utilization].value) && now-h.lastSeen > int64(s.cfg.ServiceTTL)
-	if last == 0 || last < other || released {
-		return false
-	}
-	p.allocated = p.allocated || held > 0
-	return true
-}
-
-// attach gives pods that were seen the further devices that gpu.allocation reports
-// they hold.
-func (s *Summary) attach(now int64) {
-	for key, d := range s.devices {
-		d.forget(now, s.cfg.AllocationTTL)
-		for i := range d.allocated {
-			a := &d.allocated[i]
-			if !a.held {
-				continue
-			}
-			p := s.pods[a.pod]
-			if p != nil && p.firstSeen != 0 && (a.uid == "" || p.uid == "" || a.uid == p.uid) {
-				s.heldBy(p, key.id)
-			}
-		}
-	}
-}
-
 // forget drops what gpu.allocation reported longer than ttl ago.
 func (d *device) forget(now int64, ttl time.Duration) {
 	kept := d.allocated[:0]
@@ -129,17 +100,6 @@ func (d *device) forget(now int64, ttl time.Duration) {
 	}
 	clear(d.allocated[len(kept):])
 	d.allocated = kept
-}
-
-// pruneOwners forgets devices that no pod in memory has, once a point that is older
-// than what is known of them would be too old.
-func (s *Summary) pruneOwners(now int64) {
-	ttl := int64(max(s.cfg.ServiceTTL, s.cfg.AllocationTTL))
-	for key, d := range s.devices {
-		if d.owners == 0 && len(d.allocated) == 0 && now-max(d.newest, d.unowned, d.free) > ttl {
-			delete(s.devices, key)
-		}
-	}
 }
 
 // evidence takes the points of a metric that report who holds a device, with Seen: those
@@ -181,7 +141,7 @@ func (o *observer) reported(src *source, f field, key deviceKey, t int64, dp pme
 		if len(o.devices) >= o.cfg.MaxPods {
 			return LimitPods
 		}
-		d = o.device(key)
+		d = o.devices.device(key)
 	}
 	switch {
 	case owned:
@@ -230,56 +190,4 @@ type SeenPod struct {
 type SeenDevice struct {
 	ID   string `json:"id"`
 	Last int64  `json:"last"`
-}
-
-// Seen returns the pods that were seen, for Restore.
-func (s *Summary) Seen() []SeenPod {
-	out := make([]SeenPod, 0, len(s.pods))
-	for _, p := range s.pods {
-		if p.firstSeen == 0 {
-			continue
-		}
-		seen := SeenPod{p.key.cluster, p.key.namespace, p.key.name, p.uid, p.service.key.name, p.firstSeen, p.lastSeen, nil}
-		for _, h := range p.devices {
-			if h.lastSeen != 0 {
-				seen.Devices = append(seen.Devices, SeenDevice{h.id, h.lastSeen})
-			}
-		}
-		out = append(out, seen)
-	}
-	return out
-}
-
-// Restore takes over what Seen returned before the start, before any other call.
-// So the pods that fell silent before are known, and which pods are young. Time before
-// the start does not count as silence: nothing could be seen.
-func (s *Summary) Restore(pods []SeenPod) (refused int) {
-	s.restored = true
-	for i := range pods {
-		is := &pods[i]
-		if is.Namespace == "" || is.Name == "" || is.Service == "" || is.First <= 0 || is.First > s.start {
-			continue
-		}
-		key := podKey{is.Cluster, is.Namespace, is.Name}
-		if s.pods[key] != nil {
-			continue
-		}
-		p, why := s.newPod(key, is.Service)
-		if why != accepted {
-			refused++
-			continue
-		}
-		p.uid, p.uidTime, p.svcTime = is.UID, min(is.Last, s.start), min(is.Last, s.start)
-		p.firstSeen, p.lastSeen, p.restored = is.First, s.start, true
-		for _, d := range is.Devices {
-			if d.ID == "" || d.Last <= 0 {
-				continue
-			}
-			if h := s.heldBy(p, d.ID); h != nil {
-				h.lastSeen = min(d.Last, s.start)
-				h.device.newest = max(h.device.newest, h.lastSeen)
-			}
-		}
-	}
-	return refused
 }

@@ -35,38 +35,30 @@ type Pod struct {
 	Devices int // asked for by requests and claims, each once; at least 1
 }
 
-// SetPods reports which pods the Kubernetes API has now, with the source Kubernetes;
-// the first call reports that it is in sync. The Tally counts pods that a limit
-// refuses, as of each call; calling again with the same pods refuses and changes
-// nothing else. Its cost is linear in pods.
-func (s *Summary) SetPods(pods *Pods, now time.Time) Tally {
-	var t Tally
-	n := now.UnixNano()
-	if s.synced == 0 {
-		s.synced = n
-	}
-	s.round++
+// setPods takes what the Kubernetes API has now.
+func (m *memory) setPods(pods *Pods, now int64) (t Tally) {
+	m.round++
 	for i := range pods.List {
 		e := &pods.List[i]
 		key := podKey{pods.Cluster, e.Namespace, e.Name}
-		if why := s.setPod(key, e, n); why != accepted {
+		if why := m.setPod(key, e, now); why != accepted {
 			t.refuse(why, 1, key, "")
 		}
 	}
-	for _, p := range s.pods {
-		if p.entry != nil && p.round != s.round {
-			p.entry, p.removed = nil, n
-			p.firstAnnounced = p.oldestStanding(n)
+	for _, p := range m.pods {
+		if p.entry != nil && p.round != m.round {
+			p.entry, p.removed = nil, now
+			p.firstAnnounced = p.oldestStanding(now)
 		}
 	}
 	return t
 }
 
-func (s *Summary) setPod(key podKey, e *Pod, now int64) Reason {
-	p := s.pods[key]
+func (m *memory) setPod(key podKey, e *Pod, now int64) Reason {
+	p := m.pods[key]
 	if p == nil {
 		var why Reason
-		if p, why = s.newPod(key, e.Service); why != accepted {
+		if p, why = m.newPod(key, e.Service); why != accepted {
 			return why
 		}
 	}
@@ -74,13 +66,13 @@ func (s *Summary) setPod(key podKey, e *Pod, now int64) Reason {
 	// the next pod of this name already.
 	if e.UID != "" && e.UID != p.uid && (p.entry == nil || p.entry.UID != e.UID) {
 		if p.uid != "" {
-			s.renew(p, e.UID)
+			m.renew(p, e.UID)
 		}
 		p.uid, p.uidTime = e.UID, now
 	}
-	p.entry, p.round = e, s.round
+	p.entry, p.round = e, m.round
 	if p.svcTime == 0 && p.service.key.name != e.Service {
-		svc := s.serviceFor(serviceKey{key.cluster, key.namespace, e.Service})
+		svc := m.serviceFor(serviceKey{key.cluster, key.namespace, e.Service})
 		if svc == nil {
 			return limitServices
 		}
@@ -102,24 +94,27 @@ func (p *pod) oldestStanding(after int64) (first int64) {
 	return first
 }
 
-// maxSilentNodes bounds the nodes that are named.
-const maxSilentNodes = 100
+// nodeSet is the set of nodes that something came from.
+type nodeSet map[nodeKey]struct{}
 
-// seenOf takes note that something came from a node.
-func (s *Summary) seenOf(cluster, node string) {
+// add takes note that something came from a node, of most nodes.
+func (n nodeSet) add(cluster, node string, most int) {
 	key := nodeKey{cluster, node}
-	if _, known := s.nodes[key]; !known && len(s.nodes) < s.cfg.MaxPods {
-		s.nodes[key] = struct{}{}
+	if _, known := n[key]; !known && len(n) < most {
+		n[key] = struct{}{}
 	}
 }
 
+// maxSilentNodes bounds the nodes that are named.
+const maxSilentNodes = 100
+
 // note takes down the node of a pod that is missing, if nothing came from it since the start.
-func (e *Evaluation) note(s *Summary, p *pod) {
+func (e *Evaluation) note(p *pod, nodes nodeSet) {
 	entry := p.inCluster()
 	if entry == nil || entry.Node == "" || len(e.SilentNodes) == maxSilentNodes {
 		return
 	}
-	if _, known := s.nodes[nodeKey{p.key.cluster, entry.Node}]; !known && !slices.Contains(e.SilentNodes, entry.Node) {
+	if _, known := nodes[nodeKey{p.key.cluster, entry.Node}]; !known && !slices.Contains(e.SilentNodes, entry.Node) {
 		e.SilentNodes = append(e.SilentNodes, entry.Node)
 	}
 }

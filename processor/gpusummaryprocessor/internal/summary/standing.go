@@ -3,7 +3,27 @@
 
 package summary
 
-import "time"
+import (
+	"math"
+	"time"
+)
+
+// judge is what pods and devices are judged by at one moment.
+type judge struct {
+	cfg       *Config
+	start     int64
+	restored  bool // see Summary
+	frozen    frozen
+	now       int64
+	staleness int64 // of the service that is judged
+	*scratch
+}
+
+// scratch is space that is used again.
+type scratch struct {
+	gaps   []int64 // of interval
+	others []*held // of takeHeld
+}
 
 // standing is what is expected of a pod at one moment, whatever its telemetry.
 type standing struct {
@@ -24,38 +44,38 @@ func (st standing) unknown() bool {
 
 // standing of an expected pod. What was before the start is not known, so no
 // sighting is older than it, but those of Restore.
-func (s *Summary) standing(p *pod, now, staleness int64) standing {
-	least := max(int64(s.cfg.Warmup), staleness)
-	reconnects := now-s.start < int64(s.cfg.ReconnectGrace)
+func (j *judge) standing(p *pod) standing {
+	least := max(int64(j.cfg.Warmup), j.staleness)
+	reconnects := j.now-j.start < int64(j.cfg.ReconnectGrace)
 	e := p.inCluster()
 	switch {
-	case s.cfg.Expected == Seen && s.restored:
-		return standing{running: true, age: now - p.firstSeen, needs: least, awaited: p.restored && reconnects}
-	case s.cfg.Expected == Seen:
-		return standing{running: true, age: now - max(p.firstSeen, s.start), needs: least, unaged: p.firstSeen <= s.back(staleness)}
+	case j.cfg.Expected == Seen && j.restored:
+		return standing{running: true, age: j.now - p.firstSeen, needs: least, awaited: p.restored && reconnects}
+	case j.cfg.Expected == Seen:
+		return standing{running: true, age: j.now - max(p.firstSeen, j.start), needs: least, unaged: p.firstSeen <= j.back()}
 	case e == nil:
 		return standing{
-			running: true, age: now - max(p.firstAnnounced, s.start), needs: int64(s.cfg.Warmup),
-			awaited: s.awaited(p, reconnects), unaged: p.firstAnnounced <= s.back(staleness),
+			running: true, age: j.now - max(p.firstAnnounced, j.start), needs: int64(j.cfg.Warmup),
+			awaited: j.awaited(p, reconnects), unaged: p.firstAnnounced <= j.back(),
 		}
 	}
-	age := now - e.Started.UnixNano()
+	age := j.now - e.Started.UnixNano()
 	// It crashes again and again: this run and the one before are short.
-	loops := age < int64(s.cfg.Warmup) && e.LastRun >= 0 && e.LastRun < s.cfg.Warmup
+	loops := age < int64(j.cfg.Warmup) && e.LastRun >= 0 && e.LastRun < j.cfg.Warmup
 	return standing{
 		running: e.Running && !e.Deleted && e.Up && !loops, age: age, needs: least,
-		awaited: s.awaited(p, reconnects), listed: true,
+		awaited: j.awaited(p, reconnects), listed: true,
 	}
 }
 
 // awaited reports whether the agent of p, with Kubernetes, may not have come back yet.
-func (s *Summary) awaited(p *pod, reconnects bool) bool {
-	return s.cfg.Expected == Kubernetes && len(p.devices) == 0 && reconnects
+func (j *judge) awaited(p *pod, reconnects bool) bool {
+	return j.cfg.Expected == Kubernetes && len(p.devices) == 0 && reconnects
 }
 
 // back is when all senders are back after the start.
-func (s *Summary) back(staleness int64) int64 {
-	return s.start + max(int64(s.cfg.ReconnectGrace), staleness)
+func (j *judge) back() int64 {
+	return j.start + max(int64(j.cfg.ReconnectGrace), j.staleness)
 }
 
 // knowledge is how much the start lets be known of a service.
@@ -68,20 +88,20 @@ type knowledge struct {
 // knowledge of a service: the Kubernetes API has all pods, gpu.allocation those of the
 // agents that are back, and telemetry alone never has those that are silent: until
 // they would be forgotten in any case.
-func (s *Summary) knowledge(svc *service, sum *totals, now, staleness int64) knowledge {
-	k := knowledge{open: svc.known, back: sum.listed || s.restored || now >= s.back(staleness)}
-	k.all = k.back && (s.cfg.Expected != Seen || s.restored || now-s.start >= int64(s.cfg.ServiceTTL))
+func (j *judge) knowledge(svc *service, sum *totals) knowledge {
+	k := knowledge{open: svc.known, back: sum.listed || j.restored || j.now >= j.back()}
+	k.all = k.back && (j.cfg.Expected != Seen || j.restored || j.now-j.start >= int64(j.cfg.ServiceTTL))
 	return k
 }
 
-// isExpected reports whether p should report, after pruneDevices.
-func (s *Summary) isExpected(p *pod, now int64) bool {
-	if s.cfg.Expected == Seen {
-		return len(p.devices) > 0 && p.firstSeen != 0 && (p.allocated || now-p.lastSeen <= int64(s.cfg.ServiceTTL))
+// isExpected reports whether p should report, after prune.
+func (j *judge) isExpected(p *pod) bool {
+	if j.cfg.Expected == Seen {
+		return len(p.devices) > 0 && p.firstSeen != 0 && (p.allocated || j.now-p.lastSeen <= int64(j.cfg.ServiceTTL))
 	}
 	announced := false
 	for _, h := range p.devices {
-		if held, _ := s.announced(p, h, now); held {
+		if held, _ := j.announced(p, h); held {
 			announced = true
 			break
 		}
@@ -93,9 +113,9 @@ func (s *Summary) isExpected(p *pod, now int64) bool {
 }
 
 // announced reports whether h is announced for p, and by its own id.
-func (s *Summary) announced(p *pod, h *held, now int64) (held, resolved bool) {
+func (j *judge) announced(p *pod, h *held) (held, resolved bool) {
 	for _, a := range h.announced {
-		if a.held && now-a.time <= int64(s.cfg.AllocationTTL) && (p.entry != nil || a.time > p.removed) {
+		if a.held && j.now-a.time <= int64(j.cfg.AllocationTTL) && (p.entry != nil || a.time > p.removed) {
 			held = true
 			resolved = resolved || a.resolved
 		}
@@ -103,89 +123,78 @@ func (s *Summary) announced(p *pod, h *held, now int64) (held, resolved bool) {
 	return held, resolved
 }
 
-// prune takes out of svc the pods that moved to another service and those of which
-// nothing is known any more, and reports which of the others are expected.
-func (s *Summary) prune(svc *service, now int64, e *Evaluation) {
-	svc.sort()
-	svc.expected = 0
-	kept := svc.pods[:0]
-	for _, p := range svc.pods {
-		if p.service == svc {
-			s.pruneDevices(p, now)
-			if p.expected = s.isExpected(p, now); p.expected {
-				svc.expected++
-				kept = append(kept, p)
-				continue
-			}
-			if s.forgettable(p, now) {
-				s.forgetPod(p)
-			} else {
-				for _, h := range p.devices {
-					h.stale = now // idle_for starts again
-				}
-				kept = append(kept, p)
-			}
-		}
-		if p.shownIn == svc {
-			e.gone = append(e.gone, podPoint{service: svc.key, pod: p.key.name, state: p.shown})
-			p.shownIn = nil
-		}
-	}
-	clear(svc.pods[len(kept):])
-	svc.pods = kept
-}
-
 // forgettable reports whether nothing is known any more of p, which is not expected.
 // What Kubernetes has taken back is known for as long as an announcement of before
 // may come: it must not make the pod expected again.
-func (s *Summary) forgettable(p *pod, now int64) bool {
-	if s.cfg.Expected == Seen {
+func (j *judge) forgettable(p *pod) bool {
+	if j.cfg.Expected == Seen {
 		return true
 	}
-	return p.entry == nil && len(p.devices) == 0 && now-p.removed > int64(s.cfg.AllocationTTL)
+	return p.entry == nil && len(p.devices) == 0 && j.now-p.removed > int64(j.cfg.AllocationTTL)
 }
 
-// pruneDevices takes out of p what no longer counts. Announcements do for
-// allocation_ttl, ended ones too: they stand against older points that come late.
-// Telemetry does for service_ttl; with Seen, where it reports what is held, see holds.
-func (s *Summary) pruneDevices(p *pod, now int64) {
-	p.sort()
-	p.allocated = false
-	kept := p.devices[:0]
-	for _, h := range p.devices {
-		if s.keeps(p, h, now) {
-			kept = append(kept, h)
-		} else {
-			s.forgetHeld(h)
+func (j *judge) keeps(p *pod, h *held) bool {
+	if j.cfg.Expected == Seen {
+		return j.holds(p, h)
+	}
+	h.pruneAnnouncements(j.now, j.cfg.AllocationTTL)
+	return len(h.announced) > 0 || h.lastSeen > 0 && j.now-h.lastSeen <= int64(j.cfg.ServiceTTL)
+}
+
+// holds reports whether p still holds h, with Seen. It does until something reports
+// otherwise later than p was seen with it:
+//
+//   - telemetry of the device, or gpu.allocation, names another pod;
+//   - gpu.allocation reports that the device is free, or takes its word about p back;
+//   - telemetry of the device goes on without a pod, and gpu.allocation has not
+//     spoken of the device for allocation_ttl: where it does, telemetry without a pod
+//     may only mean that the owner is unknown.
+//
+// A device that fell silent is still held, unless its utilization was ended
+// service_ttl ago.
+func (j *judge) holds(p *pod, h *held) bool {
+	d := h.device
+	held, left := d.allocatedTo(p, j.now, j.cfg.AllocationTTL)
+	if held == 0 && left > h.lastSeen {
+		return false
+	}
+	last := max(h.lastSeen, held)
+	spoke := d.spoke()
+	other := max(d.newest, spoke)
+	if spoke == 0 || j.now-spoke > int64(j.cfg.AllocationTTL) {
+		other = max(other, d.unowned)
+	}
+	released := held == 0 && math.IsNaN(h.samples[utilization].value) && j.now-h.lastSeen > int64(j.cfg.ServiceTTL)
+	if last == 0 || last < other || released {
+		return false
+	}
+	p.allocated = p.allocated || held > 0
+	return true
+}
+
+// stalenessOf is the age up to which points of svc are fresh. One that is configured is
+// noted where it lets points go stale before the next ones are due.
+func (j *judge) stalenessOf(svc *service, e *Evaluation) int64 {
+	interval, learned := j.interval(svc)
+	if j.cfg.Staleness > 0 && learned && j.cfg.Staleness < 2*interval && interval > e.Flapping.Interval {
+		e.Flapping = Flapping{svc.key.namespace, svc.key.name, interval}
+	}
+	return int64(j.cfg.StalenessAt(interval))
+}
+
+// interval between the points of svc, and whether it was learned from them.
+func (j *judge) interval(svc *service) (interval time.Duration, learned bool) {
+	j.gaps = j.gaps[:0]
+	for _, p := range svc.pods {
+		if !p.expected {
+			continue
+		}
+		for _, h := range p.devices {
+			j.gaps = h.times.appendGaps(j.gaps)
 		}
 	}
-	clear(p.devices[len(kept):])
-	p.devices = kept
-}
-
-func (s *Summary) keeps(p *pod, h *held, now int64) bool {
-	if s.cfg.Expected == Seen {
-		return s.holds(p, h, now)
+	if len(j.gaps) < leastGaps {
+		return j.cfg.InitialInterval, false
 	}
-	h.pruneAnnouncements(now, s.cfg.AllocationTTL)
-	return len(h.announced) > 0 || h.lastSeen > 0 && now-h.lastSeen <= int64(s.cfg.ServiceTTL)
-}
-
-func (h *held) pruneAnnouncements(now int64, ttl time.Duration) {
-	kept := h.announced[:0]
-	for _, a := range h.announced {
-		if now-a.time <= int64(ttl) {
-			kept = append(kept, a)
-		}
-	}
-	clear(h.announced[len(kept):])
-	h.announced = kept
-}
-
-func (s *Summary) forgetPod(p *pod) {
-	for _, h := range p.devices {
-		s.forgetHeld(h)
-	}
-	p.devices = nil
-	delete(s.pods, p.key)
+	return time.Duration(median(j.gaps)), true
 }

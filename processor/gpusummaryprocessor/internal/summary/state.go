@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"time"
 )
 
 // maxDevicesPerPod bounds what one pod can hold. A pod with all instances of 8
@@ -21,34 +20,17 @@ type (
 	nodeKey    struct{ cluster, name string }
 )
 
-// Summary is all that is known between two evaluations. Times are nanoseconds since
-// the Unix epoch. It is not safe for concurrent use.
-//
-// What Observe does to it is commutative: newest times are maxima, oldest times
-// are minima, and where two points of a series bear the same time the greater
-// value stays, and any value before an end. So the order in which batches arrive, and how points are grouped
-// into them, changes no evaluation. The exceptions are about the next pod of the
-// same name: the end of a series that overtakes the pod's first value is dropped,
-// because it cannot be distinguished from an end of the earlier pod; and what has no uid
-// among points that have one is taken for the pod's that is known when it arrives.
-type Summary struct {
-	cfg    Config
-	start  int64
-	synced int64 // since when the source of pods is in sync; 0: not yet
-
+// memory is the pods, services and devices that are known, each within its limit.
+type memory struct {
+	cfg      Config
 	pods     map[podKey]*pod
 	services map[serviceKey]*service
-	devices  map[deviceKey]*device // with Seen alone
-	frozen   map[scrape][]string   // nodes of exporters that were frozen in it
-	restored bool                  // the pods that were seen before the start are known, see Restore
-	round    uint64                // of SetPods
-	nodes    map[nodeKey]struct{}  // with Kubernetes: those that something came from since start
+	devices  owners // with Seen alone
+	round    uint64 // of setPods
 
 	// order is services sorted by key, nil when it has to be made again. Sums are
 	// taken in this order, because floating point addition is not associative.
-	order  []*service
-	gaps   []int64 // scratch space of interval
-	others []*held // scratch space of valueOf
+	order []*service
 }
 
 // service is a set of pods and what was last reported about them.
@@ -127,42 +109,13 @@ func (s sample) fresh(now, staleness int64) bool {
 	return s.time != 0 && now-s.time <= staleness && !math.IsNaN(s.value)
 }
 
-// New returns a Summary that knows nothing.
-func New(cfg Config, start time.Time) *Summary {
-	s := &Summary{
-		cfg:      cfg,
-		start:    start.UnixNano(),
-		pods:     map[podKey]*pod{},
-		services: map[serviceKey]*service{},
-		devices:  map[deviceKey]*device{},
-		frozen:   map[scrape][]string{},
-		nodes:    map[nodeKey]struct{}{},
-	}
-	if cfg.Expected != Kubernetes {
-		s.synced = s.start
-	}
-	return s
-}
-
-// Tracked returns how many pods and services are in memory.
-func (s *Summary) Tracked() (pods, services int) { return len(s.pods), len(s.services) }
-
-// Expected returns how many pods the last evaluation expected to report.
-func (s *Summary) Expected() int {
-	n := 0
-	for _, svc := range s.services {
-		n += svc.expected
-	}
-	return n
-}
-
 // serviceFor returns the service, made if need be; nil when max_services is reached.
-func (s *Summary) serviceFor(key serviceKey) *service {
-	svc := s.services[key]
-	if svc == nil && len(s.services) < s.cfg.MaxServices {
+func (m *memory) serviceFor(key serviceKey) *service {
+	svc := m.services[key]
+	if svc == nil && len(m.services) < m.cfg.MaxServices {
 		svc = &service{key: key}
-		s.services[key] = svc
-		s.order = nil
+		m.services[key] = svc
+		m.order = nil
 	}
 	return svc
 }
@@ -174,18 +127,18 @@ func (svc *service) add(p *pod) {
 }
 
 // newPod makes a pod of a service.
-func (s *Summary) newPod(key podKey, service string) (*pod, Reason) {
-	if len(s.pods) >= s.cfg.MaxPods {
+func (m *memory) newPod(key podKey, service string) (*pod, Reason) {
+	if len(m.pods) >= m.cfg.MaxPods {
 		return nil, LimitPods
 	}
-	svc := s.serviceFor(serviceKey{key.cluster, key.namespace, service})
+	svc := m.serviceFor(serviceKey{key.cluster, key.namespace, service})
 	if svc == nil {
 		return nil, limitServices
 	}
 	// The pods of a service share the memory of what they have in common.
 	p := &pod{key: podKey{svc.key.cluster, svc.key.namespace, key.name}}
 	svc.add(p)
-	s.pods[p.key] = p
+	m.pods[p.key] = p
 	return p, accepted
 }
 
@@ -201,7 +154,7 @@ func (p *pod) device(id string) *held {
 
 // heldBy returns the device as p holds it, made if need be; nil when
 // maxDevicesPerPod is reached.
-func (s *Summary) heldBy(p *pod, id string) *held {
+func (m *memory) heldBy(p *pod, id string) *held {
 	if h := p.device(id); h != nil {
 		return h
 	}
@@ -209,8 +162,8 @@ func (s *Summary) heldBy(p *pod, id string) *held {
 		return nil
 	}
 	h := &held{id: id}
-	if s.cfg.Expected == Seen {
-		h.device = s.device(deviceKey{p.key.cluster, id})
+	if m.cfg.Expected == Seen {
+		h.device = m.devices.device(deviceKey{p.key.cluster, id})
 		h.device.owners++
 	}
 	p.devices = append(p.devices, h)
@@ -218,23 +171,41 @@ func (s *Summary) heldBy(p *pod, id string) *held {
 	return h
 }
 
-// forgetHeld drops what the state keeps of h; the caller takes it out of its pod.
-func (s *Summary) forgetHeld(h *held) {
+// forget drops what the state keeps of h; the caller takes it out of its pod.
+func (h *held) forget() {
 	if h.device != nil {
 		h.device.owners--
+	}
+}
+
+// attach gives pods that were seen the further devices that gpu.allocation reports
+// they hold.
+func (m *memory) attach(now int64) {
+	for key, d := range m.devices {
+		d.forget(now, m.cfg.AllocationTTL)
+		for i := range d.allocated {
+			a := &d.allocated[i]
+			if !a.held {
+				continue
+			}
+			p := m.pods[a.pod]
+			if p != nil && p.firstSeen != 0 && (a.uid == "" || p.uid == "" || a.uid == p.uid) {
+				m.heldBy(p, key.id)
+			}
+		}
 	}
 }
 
 // renew makes p the pod with this uid, which was never seen: a new pod of the same
 // name, such as a StatefulSet makes, holds nothing of what its predecessor held. An
 // announcement without uid may be of either, and stays.
-func (s *Summary) renew(p *pod, uid string) {
+func (m *memory) renew(p *pod, uid string) {
 	announced := false
 	kept := p.devices[:0]
 	for _, h := range p.devices {
 		h.announced = slices.DeleteFunc(h.announced, func(a announcement) bool { return a.uid != "" && a.uid != uid })
 		if len(h.announced) == 0 {
-			s.forgetHeld(h)
+			h.forget()
 			continue
 		}
 		announced = true
@@ -250,13 +221,13 @@ func (s *Summary) renew(p *pod, uid string) {
 }
 
 // inOrder returns the services sorted by key.
-func (s *Summary) inOrder() []*service {
-	if s.order == nil {
-		s.order = make([]*service, 0, len(s.services))
-		for _, svc := range s.services {
-			s.order = append(s.order, svc)
+func (m *memory) inOrder() []*service {
+	if m.order == nil {
+		m.order = make([]*service, 0, len(m.services))
+		for _, svc := range m.services {
+			m.order = append(m.order, svc)
 		}
-		slices.SortFunc(s.order, func(a, b *service) int {
+		slices.SortFunc(m.order, func(a, b *service) int {
 			return cmp.Or(
 				cmp.Compare(a.key.cluster, b.key.cluster),
 				cmp.Compare(a.key.namespace, b.key.namespace),
@@ -264,7 +235,7 @@ func (s *Summary) inOrder() []*service {
 			)
 		})
 	}
-	return s.order
+	return m.order
 }
 
 // sort puts the pods of svc into order, each once: a pod that left for another
@@ -284,4 +255,38 @@ func (p *pod) sort() {
 	}
 	slices.SortFunc(p.devices, func(a, b *held) int { return cmp.Compare(a.id, b.id) })
 	p.unsorted = false
+}
+
+// forgetPod drops p and what it holds; the caller takes it out of its service.
+func (m *memory) forgetPod(p *pod) {
+	for _, h := range p.devices {
+		h.forget()
+	}
+	p.devices = nil
+	delete(m.pods, p.key)
+}
+
+// move adds step to times, of which 0 is none.
+func move(step int64, times ...*int64) {
+	for _, t := range times {
+		if *t != 0 {
+			*t += step
+		}
+	}
+}
+
+func (p *pod) shift(step int64) {
+	move(step, &p.uidTime, &p.svcTime, &p.firstSeen, &p.lastSeen, &p.removed, &p.firstAnnounced)
+	for _, h := range p.devices {
+		move(step, &h.lastSeen, &h.firstUsed, &h.lastBusy, &h.stale)
+		for i := range h.samples {
+			move(step, &h.samples[i].time)
+		}
+		for i := range h.times {
+			move(step, &h.times[i])
+		}
+		for i := range h.announced {
+			move(step, &h.announced[i].time)
+		}
+	}
 }

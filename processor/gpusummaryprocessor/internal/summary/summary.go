@@ -118,3 +118,133 @@ func (c *Config) StalenessAt(interval time.Duration) time.Duration {
 	}
 	return max(interval*5/2, 45*time.Second)
 }
+
+// Summary is all that is known between two evaluations. Times are nanoseconds since
+// the Unix epoch. It is not safe for concurrent use.
+//
+// What Observe does to it is commutative: newest times are maxima, oldest times
+// are minima, and where two points of a series bear the same time the greater
+// value stays, and any value before an end. So the order in which batches arrive, and how points are grouped
+// into them, changes no evaluation. The exceptions are about the next pod of the
+// same name: the end of a series that overtakes the pod's first value is dropped,
+// because it cannot be distinguished from an end of the earlier pod; and what has no uid
+// among points that have one is taken for the pod's that is known when it arrives.
+type Summary struct {
+	memory
+	start    int64
+	synced   int64   // since when the source of pods is in sync; 0: not yet
+	restored bool    // the pods that were seen before the start are known, see Restore
+	frozen   frozen  // of exporters
+	nodes    nodeSet // with Kubernetes: those that something came from since start
+	scratch  scratch
+}
+
+// New returns a Summary that knows nothing.
+func New(cfg Config, start time.Time) *Summary {
+	s := &Summary{
+		memory: memory{
+			cfg:      cfg,
+			pods:     map[podKey]*pod{},
+			services: map[serviceKey]*service{},
+			devices:  owners{},
+		},
+		start:  start.UnixNano(),
+		frozen: frozen{},
+		nodes:  nodeSet{},
+	}
+	if cfg.Expected != Kubernetes {
+		s.synced = s.start
+	}
+	return s
+}
+
+// Tracked returns how many pods and services are in memory.
+func (s *Summary) Tracked() (pods, services int) { return len(s.pods), len(s.services) }
+
+// Expected returns how many pods the last evaluation expected to report.
+func (s *Summary) Expected() int {
+	n := 0
+	for _, svc := range s.services {
+		n += svc.expected
+	}
+	return n
+}
+
+// SetPods reports which pods the Kubernetes API has now, with the source Kubernetes;
+// the first call reports that it is in sync. The Tally counts pods that a limit
+// refuses, as of each call; calling again with the same pods refuses and changes
+// nothing else. Its cost is linear in pods.
+func (s *Summary) SetPods(pods *Pods, now time.Time) Tally {
+	if s.synced == 0 {
+		s.synced = now.UnixNano()
+	}
+	return s.setPods(pods, now.UnixNano())
+}
+
+// Seen returns the pods that were seen, for Restore.
+func (s *Summary) Seen() []SeenPod {
+	out := make([]SeenPod, 0, len(s.pods))
+	for _, p := range s.pods {
+		if p.firstSeen == 0 {
+			continue
+		}
+		seen := SeenPod{p.key.cluster, p.key.namespace, p.key.name, p.uid, p.service.key.name, p.firstSeen, p.lastSeen, nil}
+		for _, h := range p.devices {
+			if h.lastSeen != 0 {
+				seen.Devices = append(seen.Devices, SeenDevice{h.id, h.lastSeen})
+			}
+		}
+		out = append(out, seen)
+	}
+	return out
+}
+
+// Restore takes over what Seen returned before the start, before any other call.
+// So the pods that fell silent before are known, and which pods are young. Time before
+// the start does not count as silence: nothing could be seen.
+func (s *Summary) Restore(pods []SeenPod) (refused int) {
+	s.restored = true
+	for i := range pods {
+		is := &pods[i]
+		if is.Namespace == "" || is.Name == "" || is.Service == "" || is.First <= 0 || is.First > s.start {
+			continue
+		}
+		key := podKey{is.Cluster, is.Namespace, is.Name}
+		if s.pods[key] != nil {
+			continue
+		}
+		p, why := s.newPod(key, is.Service)
+		if why != accepted {
+			refused++
+			continue
+		}
+		p.uid, p.uidTime, p.svcTime = is.UID, min(is.Last, s.start), min(is.Last, s.start)
+		p.firstSeen, p.lastSeen, p.restored = is.First, s.start, true
+		for _, d := range is.Devices {
+			if d.ID == "" || d.Last <= 0 {
+				continue
+			}
+			if h := s.heldBy(p, d.ID); h != nil {
+				h.lastSeen = min(d.Last, s.start)
+				h.device.newest = max(h.device.newest, h.lastSeen)
+			}
+		}
+	}
+	return refused
+}
+
+// Shift moves every time in memory by step: the wall clock was set, and what is
+// kept has to keep its age. Times of SetPods are the cluster's own and stay.
+func (s *Summary) Shift(step time.Duration) {
+	move(int64(step), &s.start, &s.synced)
+	for _, svc := range s.services {
+		move(int64(step), &svc.emptySince)
+	}
+	for _, d := range s.devices {
+		d.shift(int64(step))
+	}
+	for _, p := range s.pods {
+		p.shift(int64(step))
+	}
+	s.frozen = s.frozen.shifted(int64(step))
+}

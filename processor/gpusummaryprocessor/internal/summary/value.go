@@ -23,19 +23,19 @@ type podValue struct {
 
 // valueOf takes the value of p over the devices it holds that have a fresh
 // utilization point: the mean of a ratio, the sum of memory and power.
-func (s *Summary) valueOf(p *pod, now, staleness int64) podValue {
-	v := podValue{oldest: now}
+func (j *judge) valueOf(p *pod) podValue {
+	v := podValue{oldest: j.now}
 	for _, h := range p.devices {
-		if !s.fresh(p, h, now, staleness) {
-			h.stale = now
+		if !j.fresh(p, h) {
+			h.stale = j.now
 		}
 	}
-	if s.cfg.Expected == Seen {
+	if j.cfg.Expected == Seen {
 		for _, h := range p.devices {
-			s.take(&v, p, h, numFields, now, staleness)
+			j.take(&v, p, h, numFields)
 		}
 	} else {
-		s.takeHeld(&v, p, now, staleness)
+		j.takeHeld(&v, p)
 	}
 	for f := range numFields {
 		v.has[f] = v.n[f] > 0
@@ -48,13 +48,13 @@ func (s *Summary) valueOf(p *pod, now, staleness int64) podValue {
 
 // takeHeld takes the devices that are announced by their ids, and then as many of
 // the others as the pod holds beside them.
-func (s *Summary) takeHeld(v *podValue, p *pod, now, staleness int64) {
+func (j *judge) takeHeld(v *podValue, p *pod) {
 	holds, named := 0, 0
 	for _, h := range p.devices {
 		h.named = false
 	}
 	for _, h := range p.devices {
-		held, resolved := s.announced(p, h, now)
+		held, resolved := j.announced(p, h)
 		if held {
 			holds++
 		}
@@ -70,12 +70,12 @@ func (s *Summary) takeHeld(v *podValue, p *pod, now, staleness int64) {
 		if id, _, ok := strings.Cut(h.id, "::"); ok {
 			if whole := p.device(id); whole != nil {
 				whole.named = true
-				if !s.fresh(p, h, now, staleness) {
+				if !j.fresh(p, h) {
 					device, end = whole, memoryUsage
 				}
 			}
 		}
-		s.take(v, p, device, end, now, staleness)
+		j.take(v, p, device, end)
 	}
 	if e := p.inCluster(); e != nil {
 		holds = max(holds, e.Devices)
@@ -84,17 +84,17 @@ func (s *Summary) takeHeld(v *podValue, p *pod, now, staleness int64) {
 	if more <= 0 {
 		return
 	}
-	still, others := false, s.others[:0]
+	still, others := false, j.others[:0]
 	for _, h := range p.devices {
 		switch {
 		case h.named:
-		case s.fresh(p, h, now, staleness):
+		case j.fresh(p, h):
 			others = append(others, h)
 		default:
-			still = still || s.stands(p, h, now, staleness)
+			still = still || j.stands(p, h)
 		}
 	}
-	s.others = others
+	j.others = others
 	if len(others) > more {
 		slices.SortStableFunc(others, func(a, b *held) int { // stable: p.devices is sorted by id
 			return cmp.Compare(b.samples[utilization].time, a.samples[utilization].time)
@@ -104,7 +104,7 @@ func (s *Summary) takeHeld(v *podValue, p *pod, now, staleness int64) {
 		slices.SortFunc(others, func(a, b *held) int { return cmp.Compare(a.id, b.id) })
 	}
 	for _, h := range others {
-		s.take(v, p, h, numFields, now, staleness)
+		j.take(v, p, h, numFields)
 	}
 	if silent := more - len(others); silent > 0 {
 		v.silent += silent
@@ -113,21 +113,21 @@ func (s *Summary) takeHeld(v *podValue, p *pod, now, staleness int64) {
 }
 
 // take takes the fields of a device up to end.
-func (s *Summary) take(v *podValue, p *pod, h *held, end field, now, staleness int64) {
-	if !s.fresh(p, h, now, staleness) {
+func (j *judge) take(v *podValue, p *pod, h *held, end field) {
+	if !j.fresh(p, h) {
 		v.silent++
-		v.frozen = v.frozen || s.stands(p, h, now, staleness)
+		v.frozen = v.frozen || j.stands(p, h)
 		return
 	}
 	v.fresh++
-	switch idle, unknown := s.isIdle(h, now, staleness); {
+	switch idle, unknown := j.isIdle(h); {
 	case idle:
 		v.idle++
 	case unknown:
 		v.quiet++
 	}
 	for f := range end {
-		if sample := h.samples[f]; sample.fresh(now, staleness) {
+		if sample := h.samples[f]; sample.fresh(j.now, j.staleness) {
 			v.value[f] += sample.value
 			v.n[f]++
 			v.oldest = min(v.oldest, sample.time)
@@ -139,11 +139,22 @@ func (s *Summary) take(v *podValue, p *pod, h *held, end field, now, staleness i
 // idle_threshold for idle_for. A point speaks of the time before it, so a device
 // is idle from its last busy point on, not from the first idle one. One that was not
 // busy since the start may have been idle before.
-func (s *Summary) isIdle(h *held, now, staleness int64) (idle, unknown bool) {
-	if h.samples[utilization].value >= s.cfg.IdleThreshold {
+func (j *judge) isIdle(h *held) (idle, unknown bool) {
+	if h.samples[utilization].value >= j.cfg.IdleThreshold {
 		return false, false
 	}
-	since := max(h.firstUsed, h.stale, s.start)
-	idle = now-max(h.lastBusy, since) >= int64(s.cfg.IdleFor)
-	return idle, !idle && h.lastBusy == 0 && since <= s.back(staleness)
+	since := max(h.firstUsed, h.stale, j.start)
+	idle = j.now-max(h.lastBusy, since) >= int64(j.cfg.IdleFor)
+	return idle, !idle && h.lastBusy == 0 && since <= j.back()
+}
+
+// fresh reports whether the device has a current utilization.
+func (j *judge) fresh(p *pod, h *held) bool {
+	return h.samples[utilization].fresh(j.now, j.staleness) && !j.frozen.still(p, h)
+}
+
+// stands distinguishes whether all that keeps it from being fresh is that its values stand
+// still.
+func (j *judge) stands(p *pod, h *held) bool {
+	return h.samples[utilization].fresh(j.now, j.staleness) && j.frozen.still(p, h)
 }
