@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"debug/buildinfo"
 	"errors"
 	"io"
 	"math"
@@ -19,7 +18,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/bench/agents"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/bench/correctness"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/bench/frame"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/bench/gobench"
@@ -225,30 +223,6 @@ func TestFailedGoal(t *testing.T) {
 	text, err := fill("<!-- bench: made; ours; cpu -->3<!-- /bench -->", failed)
 	require.NoError(t, err)
 	assert.Equal(t, "<!-- bench: made; ours; cpu -->"+unmeasured+"<!-- /bench -->", text)
-}
-
-// Who does not scrape is not cheap.
-func TestScrapedAll(t *testing.T) {
-	assert.NoError(t, agents.ScrapedAll(400, 400))
-	assert.NoError(t, agents.ScrapedAll(390, 400))
-	assert.ErrorContains(t, agents.ScrapedAll(200, 400), "200 pages were scraped, and 400 were due")
-	server, targets, samples, err := agents.Simulate(2)
-	require.NoError(t, err)
-	defer server.Close()
-	assert.Len(t, targets, 2)
-	assert.Greater(t, samples, 60*8)
-	assert.Eventually(t, func() bool { return server.Pages() == 1 }, time.Minute, time.Millisecond) // the one that was counted
-}
-
-// A program of another version is built again.
-func TestIsVersion(t *testing.T) {
-	self, err := os.Executable()
-	require.NoError(t, err)
-	info, err := buildinfo.ReadFile(self)
-	require.NoError(t, err)
-	assert.True(t, frame.IsVersion(self, info.Main.Version))
-	assert.False(t, frame.IsVersion(self, "v0.0.1"))
-	assert.False(t, frame.IsVersion(filepath.Join(t.TempDir(), "none"), ""))
 }
 
 // What a command started ends with it.

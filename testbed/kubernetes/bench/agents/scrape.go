@@ -66,7 +66,7 @@ var ScrapeEntry = frame.Entry{
 // scraping measures a contender that scrapes so many exporters.
 func scraping(exporters int, start func(context.Context, *frame.World, []string, *frame.Sink) (frame.Program, error)) func(context.Context, *frame.World) (frame.Figures, error) {
 	return func(ctx context.Context, w *frame.World) (frame.Figures, error) {
-		server, targets, samples, err := Simulate(exporters)
+		server, targets, samples, err := simulate(exporters)
 		if err != nil {
 			return nil, err
 		}
@@ -84,7 +84,7 @@ func scraping(exporters int, start func(context.Context, *frame.World, []string,
 		if err != nil {
 			return nil, err
 		}
-		if err := ScrapedAll(pages, float64(exporters)*used.Took.Seconds()/scrapeEvery.Seconds()); err != nil {
+		if err := scrapedAll(pages, float64(exporters)*used.Took.Seconds()/scrapeEvery.Seconds()); err != nil {
 			return nil, err
 		}
 		series := float64(samples * exporters)
@@ -92,17 +92,17 @@ func scraping(exporters int, start func(context.Context, *frame.World, []string,
 	}
 }
 
-// ScrapedAll fails where many fewer pages were asked for than were due: who does
+// scrapedAll fails where many fewer pages were asked for than were due: who does
 // not scrape takes little for it. A window need not have as many scrapes of each.
-func ScrapedAll(pages, due float64) error {
+func scrapedAll(pages, due float64) error {
 	if pages < 0.8*due {
 		return fmt.Errorf("%.0f pages were scraped, and %.0f were due", pages, due)
 	}
 	return nil
 }
 
-// Simulate serves the pages of so many nodes, and counts the samples of one.
-func Simulate(nodes int) (server *exporters.Server, targets []string, samples int, err error) {
+// simulate serves the pages of so many nodes, and counts the samples of one.
+func simulate(nodes int) (server *exporters.Server, targets []string, samples int, err error) {
 	config := gpusim.Config{Seed: 1}
 	for i := range nodes {
 		config.Nodes = append(config.Nodes, gpusim.Node{Name: fmt.Sprintf("node-%d", i), Version: "4.6", Model: "H100", Devices: 8, Fields: "all"})

@@ -66,7 +66,7 @@ func (w *World) prometheus(ctx context.Context) (string, error) {
 		return "", err
 	}
 	path := w.Bin("prometheus")
-	if IsVersion(path, all["Prometheus"]) {
+	if isVersion(path, all["Prometheus"]) {
 		return path, nil
 	}
 	build := Command(ctx, "go", "build", "-tags", Tags, "-trimpath", "-ldflags", "-s -w", "-o", path, "github.com/prometheus/prometheus/cmd/prometheus")
@@ -78,9 +78,9 @@ func (w *World) prometheus(ctx context.Context) (string, error) {
 	return path, nil
 }
 
-// IsVersion reports whether a program is there and was built of this version of its
+// isVersion reports whether a program is there and was built of this version of its
 // module.
-func IsVersion(path, version string) bool {
+func isVersion(path, version string) bool {
 	info, err := buildinfo.ReadFile(path)
 	return err == nil && info.Main.Version == version
 }
