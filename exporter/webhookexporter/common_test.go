@@ -211,7 +211,7 @@ func TestKeysOfEveryExporterThatCannotBe(t *testing.T) {
 		"retry::enabled: false: is set beside retry_on_failure, which has enabled: true by default; remove retry::enabled, an": {"retry_on_failure": keys{"max_interval": "2m"}, "retry": keys{"enabled": false}},
 		// without a meaning here
 		"retry_on_failure::multiplier: 1.5: each interval is three times":   {"retry_on_failure": keys{"multiplier": 1.5}},
-		"retry_on_failure::randomization_factor: 0.5: chance takes":         {"retry_on_failure": keys{"randomization_factor": 0.5}},
+		"retry_on_failure::randomization_factor: 0.5: each interval":        {"retry_on_failure": keys{"randomization_factor": 0.5}},
 		"sending_queue::batch: map[]: a request holds several events only":  {"sending_queue": keys{"batch": keys{}}},
 		"sending_queue::block_on_overflow: true: a full queue never blocks": {"sending_queue": keys{"block_on_overflow": true}},
 		"sending_queue::sizer: bytes: queue_size counts events; remove it":  {"sending_queue": keys{"sizer": "bytes"}},

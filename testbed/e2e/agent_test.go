@@ -231,10 +231,21 @@ func TestAgentNamesServices(t *testing.T) {
 	)
 	cases := map[string]string{"said by itself": "mine", "forged helper": "bare", "known by address": "the-peer", "no such pod": ""}
 	url := "http://" + fmt.Sprintf("%s:%d", collector.Loopback, c.Ports.OTLPHTTP)
+	began, all := time.Now(), func() bool { return len(apps.Resources()) == len(resources) }
+	// An agent takes telemetry before it knows the pods: it does not wait for the API server.
+	for known := false; !known; {
+		apps.Reset()
+		require.NoError(t, otlp.Post(t.Context(), url, otlp.Metrics, resources...))
+		require.Eventually(t, all, time.Minute, 20*time.Millisecond)
+		known = !slices.ContainsFunc(apps.Resources(), func(r otlp.Resource) bool {
+			return r.Attributes["service.name"] == "" && r.Attributes["case"] != "no such pod"
+		})
+		require.Less(t, time.Since(began), time.Minute, "the agent knows the pods")
+	}
 	for _, signal := range []otlp.Signal{otlp.Metrics, otlp.Logs, otlp.Traces} {
 		apps.Reset()
 		require.NoError(t, otlp.Post(t.Context(), url, signal, resources...))
-		require.Eventually(t, func() bool { return len(apps.Resources()) == len(resources) }, time.Minute, 20*time.Millisecond)
+		require.Eventually(t, all, time.Minute, 20*time.Millisecond)
 		for _, r := range apps.Resources() {
 			a := r.Attributes
 			assert.Equal(t, signal, r.Signal)
