@@ -48,7 +48,7 @@ func TestTroubleshootingCommands(t *testing.T) {
 		}
 	}
 	for _, name := range doctor.Names {
-		assert.Contains(t, string(text), "\n| `"+name+"` | ", "every check is told")
+		assert.Contains(t, string(text), "\n| `"+name+"` | ", "every check is described")
 	}
 }
 

@@ -150,7 +150,7 @@ func TestWebhookUsage(t *testing.T) {
 		{"output", testToken, []string{"test", "ops", "-o", "yaml"}, "is not text or json"},
 		{"no address", testToken, []string{"test", "ops", "--endpoint", "localhost:8481"}, "--endpoint is no address"},
 		{"address with a password", testToken, []string{"test", "ops", "--endpoint", "http://u:SECRET@localhost:8481"}, "--endpoint is no address"},
-		{"nobody there", testToken, []string{"test", "ops", "--endpoint", closed.URL}, "nothing answers at 127.0.0.1"},
+		{"closed port", testToken, []string{"test", "ops", "--endpoint", closed.URL}, "nothing answers at 127.0.0.1"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

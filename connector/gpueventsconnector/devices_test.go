@@ -27,12 +27,12 @@ func counted(code float64, xids map[int64]int64) func(time.Time) pmetric.Metrics
 func TestXIDStory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStory(start(t, deviceSet))
-		s.narrate("the first code seen is not told")
+		s.narrate("the first code seen is not reported")
 		s.every(interval, 2, counted(31, map[int64]int64{31: 4}))
 		s.narrate("the same code again, and one that the catalogue does not have")
 		s.every(interval, 2, counted(31, map[int64]int64{31: 5}))
 		s.every(interval, 2, counted(99999, map[int64]int64{31: 5, 99999: 1}))
-		s.narrate("a storm of 31: told every five minutes")
+		s.narrate("a storm of 31: reported every five minutes")
 		n := int64(5)
 		s.every(interval, 25, func(at time.Time) pmetric.Metrics {
 			n++
@@ -88,7 +88,7 @@ func TestECCAndRowRemapStory(t *testing.T) {
 		s.every(interval, 2, ecc(7, 1))
 		s.narrate("two more errors")
 		s.every(interval, 2, ecc(9, 1))
-		s.narrate("the driver is loaded anew, the board was replaced")
+		s.narrate("the driver is loaded again, the board was replaced")
 		s.every(interval, 2, ecc(0, 0))
 		s.narrate("absent says nothing; the first error since the reset is within five minutes of the last, and waits")
 		s.every(interval, 2, one(gpu{}))

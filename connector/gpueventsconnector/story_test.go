@@ -170,7 +170,7 @@ func (s *story) note(events []occurred) {
 // write writes an event down, without what is never the same.
 func (e occurred) write(w *strings.Builder, begin time.Time) {
 	r := e.record
-	fmt.Fprintf(w, "%s told, %s: %s %s %s %s\n", r.ObservedTimestamp().AsTime().Sub(begin).Truncate(time.Millisecond),
+	fmt.Fprintf(w, "%s reported, %s: %s %s %s %s\n", r.ObservedTimestamp().AsTime().Sub(begin).Truncate(time.Millisecond),
 		r.Timestamp().AsTime().Sub(begin), r.EventName(), e.state, r.SeverityText(), e.attrs[names.GPUEventKey])
 	fmt.Fprintf(w, "  %s\n", e.body)
 	for _, m := range []struct {

@@ -46,14 +46,14 @@ func TestProbe(t *testing.T) {
 		cidrs []string
 		want  audit.ErrorType
 	}{
-		"reached":            {plain.URL + "/secret", egress.Network{}, loopback, audit.ErrorNone},
-		"reached over TLS":   {secure.URL + "/secret", trusted, loopback, audit.ErrorNone},
-		"not trusted":        {secure.URL + "/secret", egress.Network{}, loopback, audit.ErrorTLS},
-		"blocked":            {plain.URL + "/secret", egress.Network{}, nil, audit.ErrorSSRFBlocked},
-		"metadata":           {"http://169.254.169.254/secret", egress.Network{}, loopback, audit.ErrorSSRFBlocked},
-		"nobody there":       {"http://" + gone.Addr().String() + "/secret", egress.Network{}, loopback, audit.ErrorConnect},
-		"no handshake":       {"https://" + silent.Addr().String() + "/secret", egress.Network{}, loopback, audit.ErrorTimeout},
-		"a URL that is none": {"ftp://secret.example/", egress.Network{}, loopback, audit.ErrorConfig},
+		"reached":          {plain.URL + "/secret", egress.Network{}, loopback, audit.ErrorNone},
+		"reached over TLS": {secure.URL + "/secret", trusted, loopback, audit.ErrorNone},
+		"not trusted":      {secure.URL + "/secret", egress.Network{}, loopback, audit.ErrorTLS},
+		"blocked":          {plain.URL + "/secret", egress.Network{}, nil, audit.ErrorSSRFBlocked},
+		"metadata":         {"http://169.254.169.254/secret", egress.Network{}, loopback, audit.ErrorSSRFBlocked},
+		"closed port":      {"http://" + gone.Addr().String() + "/secret", egress.Network{}, loopback, audit.ErrorConnect},
+		"no handshake":     {"https://" + silent.Addr().String() + "/secret", egress.Network{}, loopback, audit.ErrorTimeout},
+		"not an HTTP URL":  {"ftp://secret.example/", egress.Network{}, loopback, audit.ErrorConfig},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := createDefaultConfig().(*Config)

@@ -236,7 +236,7 @@ func TestReplayThroughControl(t *testing.T) {
 	got := server.received()
 	require.Len(t, got, 3)
 	for _, r := range got {
-		assert.Equal(t, "0195-event", r.header.Get(signing.HeaderID), "a replay is told from a second event by its id")
+		assert.Equal(t, "0195-event", r.header.Get(signing.HeaderID), "a replay differs from a second event by its id")
 	}
 }
 

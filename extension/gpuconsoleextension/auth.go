@@ -30,7 +30,7 @@ func newAuthenticator(ctx context.Context, c *Config, host component.Host) (exte
 // access decides who may ask the API.
 type access struct {
 	config        *Config
-	authenticator extensionauth.Server // nil is none
+	authenticator extensionauth.Server // nil: no authentication
 }
 
 // authenticated passes requests that the authenticator accepts.

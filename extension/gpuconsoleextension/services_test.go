@@ -80,7 +80,7 @@ func TestServices(t *testing.T) {
 	assert.Equal(t, 13, *got.Summary.Services)
 	assert.Equal(t, 6, *got.Summary.Attention)
 	assert.Equal(t, 2, *got.Summary.PodsPending)
-	assert.Nil(t, got.Summary.Devices, "no device has told anything")
+	assert.Nil(t, got.Summary.Devices, "no device has reported anything")
 	assert.Nil(t, got.Summary.Power)
 	assert.Nil(t, got.Trend)
 }
@@ -116,7 +116,7 @@ func TestServiceFigures(t *testing.T) {
 	assert.Equal(t, 2, *s.Pods.Total)
 	assert.Zero(t, *s.Pods.Missing)
 	assert.Equal(t, 2, *s.Devices.Held)
-	assert.Nil(t, s.Devices.Busy, "there are devices, and none has told its utilization")
+	assert.Nil(t, s.Devices.Busy, "there are devices, and none has reported its utilization")
 
 	assert.Equal(t, 0.75, *of("", "well").Values.Utilization, "without a cluster it is another service")
 	assert.Equal(t, consoleapi.Values{}, of("c1", "dark").Values)

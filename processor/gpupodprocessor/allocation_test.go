@@ -78,7 +78,7 @@ func TestOwnerFromAllocation(t *testing.T) {
 		{name: "a free device loses a stale label", snapshot: []string{"- 0 " + a}, attrs: labels, want: ""},
 		{name: "an identity that is there stays", snapshot: []string{"ml/chat-0/main 1 " + a},
 			attrs: "k8s.namespace.name=ml k8s.pod.name=there-0", want: "ml/there-0"},
-		{name: "nobody told: the labels say", snapshot: []string{"ml/chat-0/main 1 hw.id=GPU-b"}, attrs: labels, want: "ml/label-0/main"},
+		{name: "no snapshot: the labels decide", snapshot: []string{"ml/chat-0/main 1 hw.id=GPU-b"}, attrs: labels, want: "ml/label-0/main"},
 		{name: "contested: nobody, not even by the labels",
 			snapshot: []string{"ml/chat-0/main 1 " + a, "ml/chat-1/main 1 " + a}, attrs: labels, want: ""},
 		{name: "two containers of one pod: the pod",

@@ -139,7 +139,7 @@ func TestBadPages(t *testing.T) {
 			assert.Equal(t, tt.up, up)
 			assert.GreaterOrEqual(t, counts["outcome="+string(tt.outcome)], int64(3))
 			of := "exporter=" + servers[name].URL + "/metrics"
-			assert.Equal(t, 1, contains(warnings, of), "told once")
+			assert.Equal(t, 1, contains(warnings, of), "logged once")
 			logged := append(tt.logged, of)
 			if tt.outcome != fetch.OK {
 				logged = append(logged, "outcome="+string(tt.outcome))

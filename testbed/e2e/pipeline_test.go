@@ -130,7 +130,7 @@ func TestPartialStateComesAndGoes(t *testing.T) {
 			logged++
 		}
 	}
-	assert.Equal(t, 1, logged, "told once")
+	assert.Equal(t, 1, logged, "logged once")
 	assert.LessOrEqual(t, len(lines(text, "exporter gives no GPU metrics")), 2, "nothing else is told")
 	assert.Len(t, lines(text, "exporter is back"), 1)
 }

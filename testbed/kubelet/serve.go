@@ -74,7 +74,7 @@ func (k *Kubelet) Kill() {
 	k.end(false)
 }
 
-// SetSocketMode changes who may connect; 0 is none but root, who always may.
+// SetSocketMode changes who may connect; 0: only root, who always may.
 // A restart puts it back.
 func (k *Kubelet) SetSocketMode(mode os.FileMode) error {
 	k.serving.Lock()

@@ -178,7 +178,7 @@ func walk(o Options, files []string, from *spot) (*verifier, error) {
 }
 
 // objection is what a walk found that forbids to continue the log. What follows
-// its last line and is none is closed off by the writer, and no objection.
+// its last line and is no line is closed off by the writer, and no objection.
 func (v *verifier) objection(kept *checkpoint.Head, current *os.File) (why, err error) {
 	b := v.report.Break
 	switch {

@@ -69,7 +69,7 @@ func TestGuidesAreFilled(t *testing.T) {
 func TestResultsHaveEntries(t *testing.T) {
 	_, results := committed(t)
 	for name := range results {
-		assert.True(t, slices.ContainsFunc(entries, func(e *frame.Entry) bool { return e.Name == name }), "%s: nobody measures it any more; remove it from docs/performance.json", name)
+		assert.True(t, slices.ContainsFunc(entries, func(e *frame.Entry) bool { return e.Name == name }), "%s: it is not measured any more; remove it from docs/performance.json", name)
 	}
 }
 

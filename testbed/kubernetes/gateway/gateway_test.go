@@ -89,7 +89,7 @@ func TestGateway(t *testing.T) {
 		w.restarted(func(first map[string]float64) { assert.Equal(t, 1., first["chat"], "never reported as whole") },
 			func(s map[string]service) error { return s["chat"].is(1, 2, 2) })
 		w.evaluations(3) // each of them would raise
-		assert.Equal(t, before, w.events.all(), "nothing is told again: %v", w.events.states)
+		assert.Equal(t, before, w.events.all(), "nothing is raised again: %v", w.events.states)
 	})
 	t.Run("the exporter is back", func(t *testing.T) {
 		w.t = t

@@ -36,7 +36,7 @@ type Rule struct {
 	Reads []Input
 	// Keys are the keys of the event's configuration beside enabled.
 	Keys []Key
-	// Check reports keys that do not fit each other; nil: there are none.
+	// Check reports keys that do not fit each other; nil if all fit.
 	Check func(Settings, Refuse)
 	// Doc describes the event in the README and the chart.
 	Doc Doc

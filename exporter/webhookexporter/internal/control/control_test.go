@@ -242,7 +242,7 @@ func TestControlExplains(t *testing.T) {
 	}{
 		{"no such receiver", fails(ErrNoReceiver), 404, "unknown_receiver"},
 		{"no such event", fails(ErrNoEvent), 404, "unknown_event"},
-		{"nobody wants it", fails(ErrNotWanted), 409, "not_wanted"},
+		{"no endpoint wants it", fails(ErrNotWanted), 409, "not_wanted"},
 		{"disabled", dropped(audit.ErrorGone), 409, "receiver_disabled"},
 		{"full", dropped(audit.ErrorQueueFull), 503, "queue_full"},
 		{"shutting down", dropped(audit.ErrorShutdown), 503, "shutdown"},

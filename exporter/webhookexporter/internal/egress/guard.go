@@ -55,7 +55,7 @@ var (
 // Guard decides which addresses may be dialled. It judges the address itself,
 // after name lookup, so a name that changes its mind gains nothing.
 type Guard struct {
-	// proxy is what is dialled instead of every endpoint; nil is none.
+	// proxy is what is dialled instead of every endpoint; nil: no proxy.
 	proxy    *url.URL
 	allowed  []netip.Prefix
 	ports    []uint16

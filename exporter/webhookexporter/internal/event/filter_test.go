@@ -53,8 +53,8 @@ func TestMinSeverity(t *testing.T) {
 		steps []step
 	}{
 		{"no minimum", "", []step{{info, names.EventRaised, "k", true}, {info, names.EventCleared, "k", true}}},
-		{"told, so cleared", "error", []step{{fault, names.EventRaised, "k", true}, {info, names.EventCleared, "k", true}}},
-		{"not told, so not cleared", "error", []step{{warn, names.EventRaised, "k", false}, {info, names.EventCleared, "k", false}}},
+		{"raised, so cleared", "error", []step{{fault, names.EventRaised, "k", true}, {info, names.EventCleared, "k", true}}},
+		{"not raised, so not cleared", "error", []step{{warn, names.EventRaised, "k", false}, {info, names.EventCleared, "k", false}}},
 		{"equal is enough", "warn", []step{{warn, names.EventRaised, "k", true}}},
 		{"keys apart", "error", []step{{fault, names.EventRaised, "a", true}, {warn, names.EventRaised, "b", false}, {info, names.EventCleared, "b", false}, {info, names.EventCleared, "a", true}}},
 		{"it grew worse", "error", []step{{warn, names.EventRaised, "k", false}, {fault, names.EventRaised, "k", true}, {info, names.EventCleared, "k", true}}},

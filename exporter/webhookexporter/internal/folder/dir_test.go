@@ -111,7 +111,7 @@ func TestFolderOfEverything(t *testing.T) {
 
 	again, findings := f.look()
 	assert.Equal(t, receivers, again)
-	assert.Empty(t, findings, "each cause is told once")
+	assert.Empty(t, findings, "each cause is reported once")
 }
 
 func TestNotReadable(t *testing.T) {
@@ -141,7 +141,7 @@ func TestLinkThatLeadsNowhere(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, s.Findings, 1)
 	assert.Equal(t, skipUnreadable, s.Findings[0].Reason)
-	assert.False(t, s.again, "it is told, and waited for no longer")
+	assert.False(t, s.again, "it is reported, and no longer waited for")
 	_, findings := f.look()
 	assert.Empty(t, findings)
 }

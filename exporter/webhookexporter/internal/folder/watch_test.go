@@ -98,7 +98,7 @@ func (w *watchTest) logged(snippet string, times int) {
 }
 
 func TestFilesComeAndGo(t *testing.T) {
-	for name, poll := range map[string]time.Duration{"told by the file system": time.Hour, "found by reading": 30 * time.Millisecond} {
+	for name, poll := range map[string]time.Duration{"the file system notifies": time.Hour, "found by reading": 30 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
 			w := newWatchTest(t, "fixed")
 			w.Poll = poll

@@ -160,7 +160,7 @@ func checkSlack(body []byte, events []*event.Event) error {
 		}
 	}
 	if headers != len(events) {
-		errs = append(errs, fmt.Errorf("%d of %d events are told", headers, len(events)))
+		errs = append(errs, fmt.Errorf("%d of %d events are described", headers, len(events)))
 	}
 	if total > 10_000 {
 		errs = append(errs, fmt.Errorf("blocks hold %d characters", total))
@@ -324,7 +324,7 @@ func checkAlertmanager(body []byte, events []*event.Event) error {
 	}
 	for _, e := range events { // none is lost, merged ones included
 		if e.ID != "" && !bytes.Contains(body, mustJSON(e.ID)) {
-			refuse("event %q is not told", e.ID)
+			refuse("event %q is missing", e.ID)
 		}
 	}
 	return errors.Join(errs...)

@@ -84,7 +84,7 @@ func TestNotices(t *testing.T) {
 		"the GPU still shows it":     {names.EventXID, "error", time.Hour, &code, true},
 		"the GPU was reset":          {names.EventXID, "error", time.Hour, &zero, false},
 		"the gauge may lag behind":   {names.EventXID, "error", time.Minute, &zero, true},
-		"ECC is not told by XIDs":    {names.EventECCUncorrected, "error", time.Hour, &zero, true},
+		"XIDs do not report ECC":     {names.EventECCUncorrected, "error", time.Hour, &zero, true},
 		"nothing that anyone can do": {names.EventXID, "info", time.Minute, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -89,7 +89,7 @@ func TestServersThatDoNotAnswerAsTheyShould(t *testing.T) {
 		"a bad query":            {reports(400, jsonType, `{"status":"error","errorType":"bad_data","error":"parse error"}`), store.BadQuery, "parse error"},
 		"a query of too much":    {reports(422, jsonType, `{"status":"error","errorType":"execution","error":"too many samples"}`), store.TooMuch, "too many samples"},
 		"success with a bad one": {reports(400, jsonType, success), store.Unavailable, "not as Prometheus does"},
-		"a status of nobody":     {reports(299, "text/plain", "?"), store.Unavailable, "not as Prometheus does"},
+		"an undefined status":    {reports(299, "text/plain", "?"), store.Unavailable, "not as Prometheus does"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := engine(t, tc.handler)

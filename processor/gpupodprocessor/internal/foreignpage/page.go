@@ -39,7 +39,7 @@ type pageDevice struct {
 	id      string // hw.id
 	claims  []claim
 	further map[identity.Labels]int // claims behind the first few, by their labels
-	group   int                     // 1 + the index in split.groups of its live points; 0 is none
+	group   int                     // 1 + the index in split.groups of its live points; 0: no group
 
 	// Who holds the device: decided over all live points of the page.
 	owner        owner.Owner

@@ -36,7 +36,7 @@ type Reading struct {
 	Labels Labels
 	Device ownership.Device // without the owner that the labels name
 	Named  owner.Owner      // in k8s.* already
-	// The exporter's list of several owners; the zero Slice is none. It is taken
+	// The exporter's list of several owners; the zero Slice if absent. It is taken
 	// here because a key can be on a resource more than once, and with another type.
 	List  pcommon.Slice
 	Has   points.Contents // its points

@@ -148,7 +148,7 @@ func TestClaimsWaitForTheAPI(t *testing.T) {
 
 		s.answer(func(string) (*resourcev1.ResourceClaim, error) { return nodefake.Allocated(false, "gpu-0"), nil })
 		assert.Len(t, s.after(30*time.Second), 4)
-		assert.Equal(t, 1, s.news, "told once for all")
+		assert.Equal(t, 1, s.news, "logged once")
 		assert.Equal(t, 1, s.logs.FilterMessage("Kubernetes API answers again").Len())
 	})
 }

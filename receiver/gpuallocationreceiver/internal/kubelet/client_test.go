@@ -170,7 +170,7 @@ func TestKubeletFaults(t *testing.T) {
 }
 
 func TestSocketFaults(t *testing.T) {
-	t.Run("nobody accepts", func(t *testing.T) {
+	t.Run("no process accepts", func(t *testing.T) {
 		k := nodefake.NewKubelet(t)
 		listener, err := net.Listen("unix", k.Socket)
 		require.NoError(t, err)

@@ -139,7 +139,7 @@ func TestDRA(t *testing.T) {
 			want:   []string{"train/main " + gpuA + " 1 gpu.nvidia.com dra none true"},
 			states: States{UnresolvedDRA: 1},
 		},
-		"MIG: what is known is told, its sibling is free": {
+		"MIG: what is known is reported, its sibling is free": {
 			node:  node{Pods: []pod{claimsOf("ml", "a", "c", "gpu-0-mig-1g10gb-19-0")}},
 			pools: cut,
 			want: []string{
@@ -252,7 +252,7 @@ func TestDRA(t *testing.T) {
 			},
 			states: States{Contested: 1},
 		},
-		"DRA and device plugin on one node: each GPU is told once": {
+		"DRA and device plugin on one node: each GPU appears once": {
 			node: node{
 				Devices: map[string][]string{gpuName: {gpuA, gpuB, gpuC}},
 				Pods:    []pod{claimsOf("ml", "dra", "c", "gpu-0"), holds("ml", "plugin", gpuName, gpuB)},

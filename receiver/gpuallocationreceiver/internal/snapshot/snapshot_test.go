@@ -171,7 +171,7 @@ func TestSnapshot(t *testing.T) {
 			},
 			States{Unresolved: 2, Free: 1},
 		},
-		"a device in two pods: both are told, as the kubelet says": {
+		"a device in two pods: both are reported, as the kubelet says": {
 			node{
 				Devices: map[string][]string{gpuName: {gpuA}},
 				Pods:    []pod{holds("ml", "finished", gpuName, gpuA), holds("ml", "next", gpuName, gpuA)},
