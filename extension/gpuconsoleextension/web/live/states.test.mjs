@@ -72,8 +72,9 @@ test("B: devices report and no pod holds one", on(main, async ({ page, go }) => 
   await go();
   await shows(panel(page, "B"), /No service (has a GPU|is known).*6 devices report/s);
   await go("#/nodes");
-  assert.equal(await page.locator(".node").count(), 3);
-  assert.equal(await page.locator("[data-exporter]").count(), 0, "each is known to be of its node");
+  // An exporter is known before its first page, which names its node.
+  await eventually("each exporter is known to be of its node", async () =>
+    (await page.locator(".node").count()) === 3 && (await page.locator("[data-exporter]").count()) === 0);
 }));
 
 test("C: warming up, and the numbers appear without a reload", on(main, async ({ page, go }) => {
@@ -83,7 +84,7 @@ test("C: warming up, and the numbers appear without a reload", on(main, async ({
   await shows(panel(page, "C"), /Warming up.*1 service with \d pods? (is|are) starting.*within 10 seconds/s);
   await shows(row(page, "chat"), /\d+ %/);
   await panel(page, "C").waitFor({ state: "detached" });
-  assert.equal(await page.evaluate(() => window.same), true, "the page was loaded anew");
+  assert.equal(await page.evaluate(() => window.same), true, "the page was loaded again");
 }));
 
 test("every number of the fleet and of the service is the API's", on(main, async ({ page, go }) => {
