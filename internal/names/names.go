@@ -1,8 +1,9 @@
 // Package names is the vocabulary of otelcol-gpu: every metric and attribute
 // name that more than one component writes or reads, with kind and unit.
 //
-// Official OpenTelemetry semantic conventions (hw.*, k8s.*, service.*) are used
-// where they exist; everything else lives in the namespace gpu.*.
+// Official OpenTelemetry semantic conventions (hw.*, k8s.*, service.*, gen_ai.*) are
+// used where they exist; what is about devices and their owners lives in the namespace
+// gpu.*, what is about requests to models in inference.*.
 package names
 
 import (
@@ -24,6 +25,8 @@ const (
 	UpDownCounter
 	// Counter is a cumulative, monotonic sum with a start time.
 	Counter
+	// Histogram is a cumulative histogram with a start time.
+	Histogram
 )
 
 func (k Kind) String() string {
@@ -32,6 +35,8 @@ func (k Kind) String() string {
 		return "updowncounter"
 	case Counter:
 		return "counter"
+	case Histogram:
+		return "histogram"
 	default:
 		return "gauge"
 	}
@@ -56,7 +61,7 @@ func (m *Metric) Int() bool {
 // store use. It panics where the metric has no name.
 func (m Metric) Prometheus() string {
 	kind := map[Kind]otlptranslator.MetricType{
-		Gauge: otlptranslator.MetricTypeGauge, UpDownCounter: otlptranslator.MetricTypeNonMonotonicCounter, Counter: otlptranslator.MetricTypeMonotonicCounter,
+		Gauge: otlptranslator.MetricTypeGauge, UpDownCounter: otlptranslator.MetricTypeNonMonotonicCounter, Counter: otlptranslator.MetricTypeMonotonicCounter, Histogram: otlptranslator.MetricTypeHistogram,
 	}[m.Kind]
 	namer := otlptranslator.MetricNamer{WithMetricSuffixes: true}
 	name, err := namer.Build(otlptranslator.Metric{Name: m.Name, Unit: m.Unit, Type: kind})
@@ -73,7 +78,7 @@ func (m *Metric) Generic() bool {
 }
 
 // Init writes name, unit, description and kind into dst, and returns the empty
-// slice for its points.
+// slice for its points. A Histogram has none of this type: see InitHistogram.
 func (m *Metric) Init(dst pmetric.Metric) pmetric.NumberDataPointSlice {
 	dst.SetName(m.Name)
 	dst.SetUnit(m.Unit)
@@ -85,6 +90,17 @@ func (m *Metric) Init(dst pmetric.Metric) pmetric.NumberDataPointSlice {
 	sum.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
 	sum.SetIsMonotonic(m.Kind == Counter)
 	return sum.DataPoints()
+}
+
+// InitHistogram writes name, unit and description into dst, and returns the empty
+// slice for its points, which are cumulative.
+func (m *Metric) InitHistogram(dst pmetric.Metric) pmetric.HistogramDataPointSlice {
+	dst.SetName(m.Name)
+	dst.SetUnit(m.Unit)
+	dst.SetDescription(m.Description)
+	histogram := dst.SetEmptyHistogram()
+	histogram.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	return histogram.DataPoints()
 }
 
 // devicePrefixes begin the metrics of devices and their exporters: names of this package,

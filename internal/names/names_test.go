@@ -35,13 +35,19 @@ func TestEventsAreThoseOfRules(t *testing.T) {
 // The names that dashboards, rules and the store read, by kind and unit.
 func TestPrometheus(t *testing.T) {
 	for want, m := range map[string]Metric{
-		"hw_gpu_utilization_ratio":             GPUUtilization,
-		"hw_gpu_memory_usage_bytes":            GPUMemoryUsage,
-		"gpu_throttle_active":                  GPUThrottleActive,
-		"gpu_throttle_duration_seconds_total":  GPUThrottleDuration,
-		"gpu_pcie_throughput_bytes_per_second": GPUPCIeThroughput,
-		"gpu_service_pods":                     ServicePods,
-		"gpu_xid_last":                         GPUXIDLast,
+		"hw_gpu_utilization_ratio":                    GPUUtilization,
+		"hw_gpu_memory_usage_bytes":                   GPUMemoryUsage,
+		"gpu_throttle_active":                         GPUThrottleActive,
+		"gpu_throttle_duration_seconds_total":         GPUThrottleDuration,
+		"gpu_pcie_throughput_bytes_per_second":        GPUPCIeThroughput,
+		"gpu_service_pods":                            ServicePods,
+		"gpu_xid_last":                                GPUXIDLast,
+		"gen_ai_server_time_to_first_token_seconds":   GenAITimeToFirstToken,
+		"inference_server_requests":                   InferenceRequests,
+		"inference_server_kv_cache_utilization_ratio": InferenceKVCacheUtilization,
+		"inference_server_tokens_total":               InferenceTokens,
+		"inference_server_requests_finished_total":    InferenceRequestsFinished,
+		"inference_server_request_tokens":             InferenceRequestTokens,
 	} {
 		assert.Equal(t, want, m.Prometheus())
 	}

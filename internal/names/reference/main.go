@@ -79,7 +79,7 @@ type group struct {
 	metrics []names.Metric
 }
 
-var kinds = map[string]names.Kind{"Gauge": names.Gauge, "Counter": names.Counter, "UpDownCounter": names.UpDownCounter}
+var kinds = map[string]names.Kind{"Gauge": names.Gauge, "Counter": names.Counter, "UpDownCounter": names.UpDownCounter, "Histogram": names.Histogram}
 
 // read finds the declarations of variables of type Metric in the sources of a package.
 func read(folder string) ([]group, error) {
