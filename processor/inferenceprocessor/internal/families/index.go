@@ -1,0 +1,139 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package families // import "github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/families"
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+// Ref is what a name on a page may be: a family of an engine, under one of its
+// prefixes. Family is negative for a mark, and for what is dropped.
+type Ref struct {
+	Engine, Prefix, Family int
+}
+
+const (
+	// Mark is the Ref.Family of a family that only makes the page an engine's.
+	Mark = -1
+	// Drop is the Ref.Family of one of Engine.Dropped.
+	Drop = -2
+)
+
+// Source has the numbers of the families that a row reads.
+type Source struct {
+	From, Unless []int
+	With         int // negative if the row has none
+}
+
+// Index finds the families of engines by their names on pages. It is not changed
+// after it was made, and safe for concurrent use.
+type Index struct {
+	Engines []*Engine
+	// Sources are the families of each engine's rows.
+	Sources [][]Source
+	// Families is how many families each engine has.
+	Families []int
+
+	refs     map[string][]Ref
+	wildcard []wildcard
+}
+
+type wildcard struct {
+	prefix string
+	ref    Ref
+}
+
+// NewIndex indexes the engines, which the caller may have reduced to those it wants.
+// It panics where a row contradicts itself, which is a mistake in the table.
+func NewIndex(engines []*Engine) *Index {
+	x := &Index{Engines: engines, refs: map[string][]Ref{}}
+	for i, e := range engines {
+		x.add(i, e)
+	}
+	return x
+}
+
+func (x *Index) add(number int, e *Engine) {
+	families := map[string]int{}
+	// family numbers a family and puts it under all the names that it has on pages.
+	family := func(name string, counter bool) int {
+		id, known := families[name]
+		if !known {
+			id = len(families)
+			families[name] = id
+		}
+		for p, prefix := range e.Prefixes {
+			x.put(prefix+name, Ref{number, p, id})
+			if counter {
+				x.put(prefix+name+"_total", Ref{number, p, id})
+			}
+		}
+		return id
+	}
+	sources := make([]Source, len(e.Rows))
+	for i := range e.Rows {
+		r := &e.Rows[i]
+		check(e, r)
+		counter := r.Metric.Kind == names.Counter && r.Rule != SumOf || r.Rule == Mean
+		s := Source{With: -1}
+		for _, name := range r.From {
+			s.From = append(s.From, family(name, counter))
+		}
+		if r.With != "" {
+			s.With = family(r.With, counter)
+		}
+		for _, name := range r.Unless {
+			s.Unless = append(s.Unless, family(name, true))
+		}
+		sources[i] = s
+	}
+	for _, mark := range e.Marks {
+		x.put(mark, Ref{number, 0, Mark})
+	}
+	for _, name := range e.Dropped {
+		if stem, ok := strings.CutSuffix(name, "*"); ok {
+			x.wildcard = append(x.wildcard, wildcard{stem, Ref{number, 0, Drop}})
+		} else {
+			x.put(name, Ref{number, 0, Drop})
+		}
+	}
+	x.Sources = append(x.Sources, sources)
+	x.Families = append(x.Families, len(families))
+}
+
+func check(e *Engine, r *Row) {
+	switch {
+	case len(r.From) == 0:
+		panic(fmt.Sprintf("%s: a row of %s without a family", e.Name, r.Metric.Name))
+	case r.Metric.Kind == names.Histogram && r.Rule != Copy && r.Rule != Mean:
+		panic(fmt.Sprintf("%s: %s cannot be computed so: it is a histogram", e.Name, r.Metric.Name))
+	case (r.Rule == Product || r.Rule == Quotient || r.Rule == Difference || r.Rule == Mean) != (r.With != ""):
+		panic(fmt.Sprintf("%s: %s: With and Rule do not fit", e.Name, r.Metric.Name))
+	case e.Gateway != strings.HasPrefix(r.Metric.Name, "inference.gateway."):
+		panic(fmt.Sprintf("%s: %s is of the other tier", e.Name, r.Metric.Name))
+	}
+}
+
+func (x *Index) put(name string, r Ref) {
+	if !slices.Contains(x.refs[name], r) {
+		x.refs[name] = append(x.refs[name], r)
+	}
+}
+
+// Find returns what a name on a page may be; nothing for a name that no engine has.
+func (x *Index) Find(name string) []Ref {
+	if refs, ok := x.refs[name]; ok {
+		return refs
+	}
+	for i := range x.wildcard {
+		if strings.HasPrefix(name, x.wildcard[i].prefix) {
+			return []Ref{x.wildcard[i].ref}
+		}
+	}
+	return nil
+}

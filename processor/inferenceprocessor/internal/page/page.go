@@ -1,0 +1,283 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package page finds what a whole page of an inference engine has: whose page it is,
+// and which families give the values of which rows. Rules that look at all families of
+// a page are here, such as those that keep a renamed family from being counted twice.
+package page // import "github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/page"
+
+import (
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/families"
+)
+
+// believed is how many families without a prefix make a page their engine's.
+const believed = 5
+
+// Selection is a row, and the metrics on the page that it is computed from.
+type Selection struct {
+	Row        *families.Row
+	From, With []pmetric.Metric
+}
+
+// Engine is an engine that the page is of.
+type Engine struct {
+	*families.Engine
+	Rows []Selection
+}
+
+// Page is what was found on a page. It is used again for the next page by Read.
+type Page struct {
+	// Engines are those that the page is of: more than one where a process embeds
+	// another.
+	Engines []Engine
+	// Up is whether the page could be read, by the scraper's metric up; HasUp whether
+	// there is one.
+	Up, HasUp bool
+	// UpTime is the time of up.
+	UpTime pcommon.Timestamp
+	// ProcessStart is the time at which the process began; 0 where the page does not
+	// have it.
+	ProcessStart pcommon.Timestamp
+	// Unknown is how many families are of no engine.
+	Unknown int
+
+	index   *families.Index
+	engines []seen
+	created map[string]pmetric.Metric
+	used    map[string]bool
+}
+
+// seen is what the page has of an engine.
+type seen struct {
+	marked   bool
+	bare     int
+	families []family
+	touched  bool
+}
+
+type family struct {
+	prefix  int // of the metrics; the lowest counts
+	metrics []pmetric.Metric
+}
+
+// New returns a page that is read by an index.
+func New(index *families.Index) *Page {
+	p := &Page{index: index, engines: make([]seen, len(index.Engines)), created: map[string]pmetric.Metric{}, used: map[string]bool{}}
+	for i := range p.engines {
+		p.engines[i].families = make([]family, index.Families[i])
+	}
+	return p
+}
+
+// Read finds what a resource's metrics are. The hint names the engine that discovery
+// found at the target, and may be empty.
+func (p *Page) Read(rm pmetric.ResourceMetrics, hint string) {
+	p.reset()
+	for _, sm := range rm.ScopeMetrics().All() {
+		for _, m := range sm.Metrics().All() {
+			p.add(m)
+		}
+	}
+	p.resolve(hint)
+}
+
+func (p *Page) reset() {
+	p.Engines, p.Up, p.HasUp, p.UpTime, p.ProcessStart, p.Unknown = p.Engines[:0], false, false, 0, 0, 0
+	clear(p.created)
+	clear(p.used)
+	for i := range p.engines {
+		e := &p.engines[i]
+		if !e.touched {
+			continue
+		}
+		e.marked, e.bare, e.touched = false, 0, false
+		for j := range e.families {
+			e.families[j].metrics = e.families[j].metrics[:0]
+		}
+	}
+}
+
+func (p *Page) add(m pmetric.Metric) {
+	name := m.Name()
+	switch {
+	case name == "up":
+		if v, at, ok := only(m); ok {
+			p.HasUp, p.Up, p.UpTime = true, v == 1, at
+		}
+		return
+	case name == "process_start_time_seconds":
+		if v, at, ok := only(m); ok {
+			if start := pcommon.NewTimestampFromTime(time.Unix(0, int64(v*1e9))); v > 0 && start <= at {
+				p.ProcessStart = start
+			}
+		}
+		return
+	case strings.HasSuffix(name, "_created"):
+		p.created[strings.TrimSuffix(name, "_created")] = m
+		return
+	}
+	refs := p.index.Find(name)
+	if len(refs) == 0 {
+		p.Unknown++
+		return
+	}
+	for _, ref := range refs {
+		e := &p.engines[ref.Engine]
+		e.touched = true
+		switch ref.Family {
+		case families.Mark:
+			e.marked = true
+		case families.Drop:
+			p.used[name] = true
+		default:
+			e.found(&e.families[ref.Family], ref.Prefix, p.index.Engines[ref.Engine].Prefixes[ref.Prefix] == "", m)
+		}
+	}
+}
+
+func (e *seen) found(f *family, prefix int, bare bool, m pmetric.Metric) {
+	if bare {
+		e.bare++
+	}
+	if len(f.metrics) > 0 && prefix > f.prefix {
+		return
+	}
+	if prefix < f.prefix {
+		f.metrics = f.metrics[:0] // a newer prefix has it too
+	}
+	f.prefix = prefix
+	f.metrics = append(f.metrics, m)
+}
+
+// only is the value of a metric with one point.
+func only(m pmetric.Metric) (float64, pcommon.Timestamp, bool) {
+	points, ok := Numbers(m)
+	if !ok || points.Len() != 1 || points.At(0).Flags().NoRecordedValue() {
+		return 0, 0, false
+	}
+	return Value(points.At(0)), points.At(0).Timestamp(), true
+}
+
+// Numbers are the points of a gauge or a sum; not ok for other types.
+func Numbers(m pmetric.Metric) (pmetric.NumberDataPointSlice, bool) {
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		return m.Gauge().DataPoints(), true
+	case pmetric.MetricTypeSum:
+		return m.Sum().DataPoints(), true
+	default:
+		return pmetric.NumberDataPointSlice{}, false
+	}
+}
+
+// Value is the value of a point, whatever its type.
+func Value(p pmetric.NumberDataPoint) float64 {
+	if p.ValueType() == pmetric.NumberDataPointValueTypeInt {
+		return float64(p.IntValue())
+	}
+	return p.DoubleValue()
+}
+
+// resolve decides whose page it is, and which rows it fills.
+func (p *Page) resolve(hint string) {
+	hidden := map[string]bool(nil)
+	for i, e := range p.index.Engines {
+		if e.Hides != "" && p.of(i, hint) {
+			if hidden == nil {
+				hidden = map[string]bool{}
+			}
+			hidden[e.Hides] = true
+		}
+	}
+	for i, e := range p.index.Engines {
+		if !hidden[e.Name] && p.of(i, hint) {
+			p.choose(i)
+		}
+	}
+}
+
+// of reports whether the page is of an engine.
+func (p *Page) of(i int, hint string) bool {
+	e, s := p.index.Engines[i], &p.engines[i]
+	switch {
+	case !s.touched:
+		return false
+	case len(e.Marks) > 0:
+		return s.marked || hint == e.Name
+	case hint == e.Name:
+		return true
+	}
+	prefixed := 0
+	for j := range s.families {
+		if f := &s.families[j]; len(f.metrics) > 0 && e.Prefixes[f.prefix] != "" {
+			prefixed++
+		}
+	}
+	return prefixed > 0 || s.bare >= believed
+}
+
+func (p *Page) choose(i int) {
+	engine, s := p.index.Engines[i], &p.engines[i]
+	n := len(p.Engines)
+	if n < cap(p.Engines) {
+		p.Engines = p.Engines[:n+1]
+	} else {
+		p.Engines = append(p.Engines, Engine{})
+	}
+	out := &p.Engines[n]
+	out.Engine, out.Rows = engine, out.Rows[:0]
+	for r := range engine.Rows {
+		row, source := &engine.Rows[r], &p.index.Sources[i][r]
+		from := s.first(source.From)
+		if from == nil {
+			continue
+		}
+		p.consume(s, source.From)
+		if source.With >= 0 {
+			p.consume(s, []int{source.With})
+			if len(s.families[source.With].metrics) == 0 {
+				continue
+			}
+		}
+		if s.any(source.Unless) {
+			continue
+		}
+		selection := Selection{Row: row, From: from}
+		if source.With >= 0 {
+			selection.With = s.families[source.With].metrics
+		}
+		out.Rows = append(out.Rows, selection)
+	}
+}
+
+// consume marks families as those of a row, whether they gave the values or another
+// did.
+func (p *Page) consume(s *seen, ids []int) {
+	for _, id := range ids {
+		for _, m := range s.families[id].metrics {
+			p.used[m.Name()] = true
+		}
+	}
+}
+
+// first are the metrics of the first family that is on the page.
+func (s *seen) first(ids []int) []pmetric.Metric {
+	for _, id := range ids {
+		if f := &s.families[id]; len(f.metrics) > 0 {
+			return f.metrics
+		}
+	}
+	return nil
+}
+
+func (s *seen) any(ids []int) bool { return s.first(ids) != nil }
+
+// Used reports whether a metric on the page is on a row of one of its engines, or one
+// that others have better: with names: normalised it does not pass.
+func (p *Page) Used(name string) bool { return p.used[name] }

@@ -1,0 +1,158 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package series remembers what cumulative series need from one page to the next: when
+// they began, their last values, and the increments of sources that are added up.
+package series // import "github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/series"
+
+import (
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+)
+
+// forgetAfter is how long a target without a page is remembered.
+const forgetAfter = 10 * time.Minute
+
+// Memory has the series of all targets, of which there are at most a number. It is
+// not safe for concurrent use.
+type Memory struct {
+	max, series int
+	targets     map[uint64]*Target
+	swept       time.Time
+}
+
+// NewMemory returns a memory for at most max series.
+func NewMemory(max int) *Memory { return &Memory{max: max, targets: map[uint64]*Target{}} }
+
+// Target has the series of one target, which is a page.
+type Target struct {
+	// Engines are the names of those that its last page was of.
+	Engines []string
+
+	memory *Memory
+	series map[uint64]*entry
+	words  map[uint64]map[string]time.Time
+	page   uint32
+	seen   time.Time
+}
+
+// entry is a series. Key and base are the same but for histograms, of which the key
+// contains the layout.
+type entry struct {
+	base   uint64
+	source uint64 // where it has had only one
+	value  float64
+	sum    float64
+	start  pcommon.Timestamp
+	layout uint32
+	page   uint32
+	fold   *fold
+}
+
+// fold adds up what several sources have counted since they were first seen.
+type fold struct {
+	count, sum float64
+	buckets    []uint64
+	sources    map[uint64]*counted
+}
+
+// counted is what a source had counted on its last page.
+type counted struct {
+	count, sum float64
+	buckets    []uint64
+	page       uint32
+}
+
+// Target begins a page of a target.
+func (m *Memory) Target(id uint64, now time.Time) *Target {
+	m.sweep(now)
+	t := m.targets[id]
+	if t == nil {
+		t = &Target{memory: m, series: map[uint64]*entry{}}
+		m.targets[id] = t
+	}
+	t.page++
+	t.seen = now
+	return t
+}
+
+// Len is how many series there are.
+func (m *Memory) Len() int { return m.series }
+
+// sweep forgets targets without a page, once a minute.
+func (m *Memory) sweep(now time.Time) {
+	if now.Sub(m.swept) < time.Minute {
+		return
+	}
+	m.swept = now
+	for id, t := range m.targets {
+		if now.Sub(t.seen) >= forgetAfter {
+			m.series -= len(t.series)
+			delete(m.targets, id)
+		}
+	}
+}
+
+// Known reports whether a value of a kind is one of the first max of its target, of
+// which each is remembered for a time after it was last seen.
+func (t *Target) Known(kind uint64, value string, max int, keep time.Duration, now time.Time) bool {
+	words := t.words[kind]
+	if _, ok := words[value]; ok {
+		words[value] = now
+		return true
+	}
+	if len(words) >= max {
+		for w, at := range words {
+			if now.Sub(at) >= keep {
+				delete(words, w)
+			}
+		}
+		if len(words) >= max {
+			return false
+		}
+	}
+	if words == nil {
+		if t.words == nil {
+			t.words = map[uint64]map[string]time.Time{}
+		}
+		words = map[string]time.Time{}
+		t.words[kind] = words
+	}
+	words[value] = now
+	return true
+}
+
+// entry finds a series, or makes it; nil if there is no room for it.
+func (t *Target) entry(key, base uint64) (e *entry, fresh bool) {
+	if e := t.series[key]; e != nil {
+		e.page = t.page
+		return e, false
+	}
+	if t.memory.series >= t.memory.max {
+		return nil, false
+	}
+	e = &entry{base: base, page: t.page}
+	t.series[key] = e
+	t.memory.series++
+	return e, true
+}
+
+// End forgets a series, which may be absent.
+func (t *Target) End(key uint64) {
+	if _, ok := t.series[key]; ok {
+		delete(t.series, key)
+		t.memory.series--
+	}
+}
+
+// Layouts lists the layouts that a histogram has had, as keys and layouts, but for
+// those that the page has: they have ended.
+func (t *Target) Layouts(base uint64) (keys []uint64, layouts []uint32) {
+	for key, e := range t.series {
+		if e.base == base && e.page != t.page {
+			keys, layouts = append(keys, key), append(layouts, e.layout)
+		}
+	}
+	return keys, layouts
+}
