@@ -67,6 +67,7 @@ const (
 	InferenceEngine      = "inference.engine"
 	InferenceEngineHint  = "inference.engine.hint"
 	InferenceEngineRank  = "inference.engine.rank"
+	InferenceModelHint   = "inference.model.hint"
 	InferenceBounds      = "inference.bounds"
 	InferenceIncludes    = "inference.includes"
 	InferenceTokenType   = "inference.token.type"

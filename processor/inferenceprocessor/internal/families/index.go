@@ -28,6 +28,9 @@ const (
 type Source struct {
 	From, Unless []int
 	With         int // negative if the row has none
+	// Series is the number of the first row of the engine that makes the same series,
+	// which is this one unless it is an alternative.
+	Series int
 }
 
 // Index finds the families of engines by their names on pages. It is not changed
@@ -80,7 +83,9 @@ func (x *Index) add(number int, e *Engine) {
 		r := &e.Rows[i]
 		check(e, r)
 		counter := r.Metric.Kind == names.Counter && r.Rule != SumOf || r.Rule == Mean
-		s := Source{With: -1}
+		s := Source{With: -1, Series: slices.IndexFunc(e.Rows, func(other Row) bool {
+			return other.Metric == r.Metric && slices.Equal(other.Attributes, r.Attributes)
+		})}
 		for _, name := range r.From {
 			s.From = append(s.From, family(name, counter))
 		}

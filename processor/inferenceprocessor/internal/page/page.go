@@ -21,7 +21,10 @@ const believed = 5
 
 // Selection is a row, and the metrics on the page that it is computed from.
 type Selection struct {
-	Row        *families.Row
+	Row *families.Row
+	// Series is the number of the series: that of another row, if this one is an
+	// alternative to it.
+	Series     int
 	From, With []pmetric.Metric
 }
 
@@ -36,9 +39,10 @@ type Page struct {
 	// Engines are those that the page is of: more than one where a process embeds
 	// another.
 	Engines []Engine
-	// Up is whether the page could be read, by the scraper's metric up; HasUp whether
-	// there is one.
-	Up, HasUp bool
+	// Up is 1 if the page could be read, else 0, by the scraper's metric up; HasUp is
+	// whether there is one.
+	Up    int
+	HasUp bool
 	// UpTime is the time of up.
 	UpTime pcommon.Timestamp
 	// ProcessStart is the time at which the process began; 0 where the page does not
@@ -88,7 +92,7 @@ func (p *Page) Read(rm pmetric.ResourceMetrics, hint string) {
 }
 
 func (p *Page) reset() {
-	p.Engines, p.Up, p.HasUp, p.UpTime, p.ProcessStart, p.Unknown = p.Engines[:0], false, false, 0, 0, 0
+	p.Engines, p.Up, p.HasUp, p.UpTime, p.ProcessStart, p.Unknown = p.Engines[:0], 0, false, 0, 0, 0
 	clear(p.created)
 	clear(p.used)
 	for i := range p.engines {
@@ -108,7 +112,7 @@ func (p *Page) add(m pmetric.Metric) {
 	switch {
 	case name == "up":
 		if v, at, ok := only(m); ok {
-			p.HasUp, p.Up, p.UpTime = true, v == 1, at
+			p.HasUp, p.Up, p.UpTime = true, int(v), at
 		}
 		return
 	case name == "process_start_time_seconds":
@@ -248,7 +252,7 @@ func (p *Page) choose(i int) {
 		if s.any(source.Unless) {
 			continue
 		}
-		selection := Selection{Row: row, From: from}
+		selection := Selection{Row: row, Series: source.Series, From: from}
 		if source.With >= 0 {
 			selection.With = s.families[source.With].metrics
 		}

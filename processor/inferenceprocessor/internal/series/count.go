@@ -12,10 +12,13 @@ import (
 // Reading is what one source on a page has counted. A counter has only Count.
 type Reading struct {
 	// Source identifies the source within the page.
-	Source  uint64
-	Count   float64
-	Sum     float64
-	Buckets []uint64
+	Source uint64
+	Count  float64
+	Sum    float64
+	// Histogram marks one that has more than Count. Buckets are read where the series
+	// has several sources, and not otherwise.
+	Histogram bool
+	Buckets   []uint64
 	// Start is when the source began, 0 if that is not known; Time is that of the page.
 	Start, Time pcommon.Timestamp
 }
@@ -23,7 +26,8 @@ type Reading struct {
 // Total is what a series has counted since Start.
 type Total struct {
 	Count, Sum float64
-	// Buckets are those of the reading or of the memory: they must not be changed.
+	// Buckets are those of the memory, which must not be changed; nil where the only
+	// reading's count.
 	Buckets []uint64
 	Start   pcommon.Timestamp
 }
@@ -80,7 +84,7 @@ func (e *entry) one(r *Reading, fresh bool) (Total, Result) {
 	switch fell := r.Count < e.value || r.Sum < e.sum; {
 	case fresh || r.Source != e.source:
 		e.start = begun(r)
-	case fell && r.Buckets != nil && r.Start != 0 && r.Start == e.start:
+	case fell && r.Histogram && r.Start != 0 && r.Start == e.start:
 		return Total{}, Fell
 	case fell:
 		e.start = max(r.Time, r.Start)
@@ -88,7 +92,7 @@ func (e *entry) one(r *Reading, fresh bool) (Total, Result) {
 		e.start = r.Start // it began again, and has counted more since
 	}
 	e.source, e.value, e.sum = r.Source, r.Count, r.Sum
-	return Total{r.Count, r.Sum, r.Buckets, e.start}, OK
+	return Total{r.Count, r.Sum, nil, e.start}, OK
 }
 
 // begin makes a series one of several sources. It goes on from the one that it had, if

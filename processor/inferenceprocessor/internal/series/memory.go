@@ -146,13 +146,38 @@ func (t *Target) End(key uint64) {
 	}
 }
 
-// Layouts lists the layouts that a histogram has had, as keys and layouts, but for
-// those that the page has: they have ended.
-func (t *Target) Layouts(base uint64) (keys []uint64, layouts []uint32) {
+// keepPages is for how many pages a series is remembered that no page has had, and of
+// which no page reported the end.
+const keepPages = 40
+
+// Stale calls ended for each series of a histogram that the page has in another layout
+// only, and forgets it. It is called at the end of a page.
+func (t *Target) Stale(on func(base uint64) bool, ended func(base uint64, layout uint32)) {
 	for key, e := range t.series {
-		if e.base == base && e.page != t.page {
-			keys, layouts = append(keys, key), append(layouts, e.layout)
+		switch {
+		case e.page == t.page:
+		case e.base != key && on(e.base):
+			ended(e.base, e.layout)
+			t.End(key)
+		case t.page-e.page > keepPages:
+			t.End(key)
 		}
 	}
-	return keys, layouts
+}
+
+// EndAll forgets the series of a histogram in all layouts, and returns these.
+func (t *Target) EndAll(base uint64) (layouts []uint32) {
+	for key, e := range t.series {
+		if e.base == base {
+			layouts = append(layouts, e.layout)
+			t.End(key)
+		}
+	}
+	return layouts
+}
+
+// Folded reports whether a series is one of several sources.
+func (t *Target) Folded(key uint64) bool {
+	e := t.series[key]
+	return e != nil && e.fold != nil
 }

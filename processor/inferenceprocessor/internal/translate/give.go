@@ -1,0 +1,104 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package translate // import "github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/translate"
+
+import (
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/families"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/page"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/series"
+)
+
+// give adds what a point has to the series that it belongs to.
+func (t *Translator) give(e *families.Engine, s *page.Selection, c *sample) {
+	r := s.Row
+	subject := t.subject(e, r, c.attributes)
+	if subject.model != "" {
+		if slices.Contains(t.o.ModelsExclude, subject.model) {
+			return
+		}
+		if !c.ended && !t.target.Known(kindModel, subject.model, t.o.MaxModels, keepWord, t.now) {
+			t.refuse(&c.point, LimitModels)
+			return
+		}
+	}
+	base := t.key(e, s.Series, &subject, c.attributes)
+	key := base
+	if r.Metric.Kind == names.Histogram && !c.ended {
+		key += uint64(c.layout) + 1
+	}
+	rank := lowest(e, c.attributes)
+	o := t.output(key)
+	switch {
+	case o.row == nil:
+		o.row, o.base, o.key, o.layout, o.subject, o.first, o.lowest = r, base, key, c.layout, subject, c.attributes, rank
+		if r.Unit != "" && c.point.metric.Description() != "" && contains(c.point.metric.Description(), r.UnitHelp) {
+			o.unit = r.Unit
+		}
+	case c.ended:
+	case o.live == 0 || rank.compare(o.lowest) < 0:
+		o.lowest, o.first = rank, c.attributes
+		o.live, o.value, o.readings, o.points = 0, 0, o.readings[:0], o.points[:0]
+	case rank.compare(o.lowest) > 0:
+		return // the lowest rank has the same figure
+	}
+	o.at = max(o.at, c.at)
+	if c.ended {
+		o.ended++
+		return
+	}
+	o.add(c)
+}
+
+// output finds the output of a key on this page, or begins it.
+func (t *Translator) output(key uint64) *output {
+	if i, ok := t.byKey[key]; ok {
+		return &t.outputs[i]
+	}
+	n := len(t.outputs)
+	t.byKey[key] = n
+	if n < cap(t.outputs) {
+		t.outputs = t.outputs[:n+1]
+	} else {
+		t.outputs = append(t.outputs, output{})
+	}
+	o := &t.outputs[n]
+	*o = output{readings: o.readings[:0], points: o.points[:0]}
+	return o
+}
+
+func (o *output) add(c *sample) {
+	o.live++
+	o.points = append(o.points, c.point)
+	switch {
+	case o.row.Metric.Kind == names.Counter || o.row.Metric.Kind == names.Histogram:
+		o.readings = append(o.readings, series.Reading{
+			Source: identity(c.attributes), Count: c.value, Sum: c.sum, Histogram: o.row.Metric.Kind == names.Histogram,
+			Start: c.start, Time: c.at,
+		})
+	case o.row.Rule == families.LabelList:
+		if o.live == 1 || c.sum > o.newest { // each mix of adapters is a series, with its time
+			o.newest, o.value, o.first = c.sum, c.value, c.attributes
+		}
+	case o.live == 1:
+		o.value = c.value
+	case o.row.Fold == families.Highest:
+		o.value = max(o.value, c.value)
+	default:
+		o.value += c.value
+	}
+}
+
+// buckets reads the buckets of the points into their readings.
+func (o *output) buckets() {
+	for i := range o.readings {
+		if h := o.points[i].histogram; h != (pmetric.HistogramDataPoint{}) {
+			o.readings[i].Buckets = h.BucketCounts().AsRaw()
+		}
+	}
+}

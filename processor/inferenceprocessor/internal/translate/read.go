@@ -1,0 +1,317 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package translate // import "github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/translate"
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/families"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/histogram"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/page"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/series"
+)
+
+// output is a series that a page gives values for.
+type output struct {
+	row     *families.Row
+	base    uint64
+	key     uint64 // base, or with the layout of a histogram
+	layout  uint32
+	subject subject
+	first   pcommon.Map // labels of the first point
+	lowest  ranks
+	unit    string
+
+	at          pcommon.Timestamp
+	live, ended int
+	value       float64 // of what is no count
+	newest      float64 // of LabelList
+	readings    []series.Reading
+	points      []point
+}
+
+// point is a point of the page.
+type point struct {
+	metric      pmetric.Metric
+	number      int
+	histogram   pmetric.HistogramDataPoint
+	exponential pmetric.ExponentialHistogramDataPoint
+}
+
+// sample is what a point gives to a series.
+type sample struct {
+	attributes pcommon.Map
+	at, start  pcommon.Timestamp
+	ended      bool
+	value      float64 // or the count of a histogram
+	sum        float64
+	layout     uint32
+	point      point
+}
+
+// partner is a value of the second family of a row.
+type partner struct {
+	value float64
+	at    pcommon.Timestamp
+}
+
+// read collects what an engine's page gives to each series.
+func (t *Translator) read(e *page.Engine) {
+	t.outputs = t.outputs[:0]
+	clear(t.byKey)
+	t.made = append(t.made[:0], make([]bool, len(e.Engine.Rows))...)
+	for i := range e.Rows {
+		s := &e.Rows[i]
+		if t.made[s.Series] {
+			continue // an earlier row has it
+		}
+		before := len(t.outputs)
+		for _, m := range s.From {
+			t.metric(e.Engine, s, m)
+		}
+		t.made[s.Series] = len(t.outputs) > before
+	}
+}
+
+func (t *Translator) metric(e *families.Engine, s *page.Selection, m pmetric.Metric) {
+	r := s.Row
+	switch {
+	case r.Rule == families.SumOf:
+		t.sums(e, s, m)
+	case r.Metric.Kind == names.Histogram && r.Rule == families.Copy:
+		t.histograms(e, s, m)
+	default:
+		t.numbers(e, s, m)
+	}
+}
+
+func (t *Translator) numbers(e *families.Engine, s *page.Selection, m pmetric.Metric) {
+	points, ok := page.Numbers(m)
+	if !ok || m.Type() == pmetric.MetricTypeSum && m.Sum().AggregationTemporality() == pmetric.AggregationTemporalityDelta {
+		reason := Delta
+		if !ok {
+			reason = Mistyped
+		}
+		t.refuseAll(m, reason)
+		return
+	}
+	r := s.Row
+	if r.With != "" {
+		t.partners(s)
+	}
+	for i, p := range points.All() {
+		attributes := p.Attributes()
+		if r.Where.Label != "" && label(attributes, r.Where.Label) != r.Where.Value {
+			continue
+		}
+		c := sample{
+			attributes: attributes, at: p.Timestamp(), ended: p.Flags().NoRecordedValue(), value: page.Value(p),
+			point: point{metric: m, number: i},
+		}
+		if !c.ended {
+			if !t.compute(r, &c) {
+				continue
+			}
+			if r.Metric.Kind == names.Counter || r.Metric.Kind == names.Histogram {
+				c.start = t.page.Start(m.Name(), attributes, p.StartTimestamp(), c.at)
+			}
+		}
+		t.give(e, s, &c)
+	}
+}
+
+// partners are the values of the second family, by the labels that both have.
+func (t *Translator) partners(s *page.Selection) {
+	clear(t.partner)
+	for _, m := range s.With {
+		points, ok := page.Numbers(m)
+		if !ok {
+			continue
+		}
+		for _, p := range points.All() {
+			attributes := p.Attributes()
+			if w := s.Row.WithWhere; w.Label != "" && label(attributes, w.Label) != w.Value || p.Flags().NoRecordedValue() {
+				continue
+			}
+			t.partner[identity(attributes, s.Row.WithWhere.Label)] = partner{page.Value(p), p.Timestamp()}
+		}
+	}
+}
+
+// compute turns the value on the page into that of the row; false where there is none.
+func (t *Translator) compute(r *families.Row, c *sample) bool {
+	v := c.value
+	switch r.Rule {
+	case families.Product, families.Quotient, families.Difference, families.Mean:
+		with, ok := t.partner[identity(c.attributes, r.Where.Label)]
+		switch {
+		case !ok:
+			return false
+		case r.Rule == families.Product:
+			v *= with.value
+		case r.Rule == families.Difference:
+			v = max(0, v-with.value)
+		case r.Rule == families.Mean:
+			c.value, c.sum, c.layout = with.value, r.Convert(v), histogram.None
+			return t.counts(c, c.value, c.sum)
+		case with.value == 0:
+			return false
+		default:
+			v /= with.value
+		}
+	case families.LabelProduct:
+		v = 1
+		for _, key := range r.WithLabels {
+			n, err := strconv.ParseFloat(label(c.attributes, key), 64)
+			if err != nil {
+				return false // such as None
+			}
+			v *= n
+		}
+	case families.LabelList:
+		c.sum = v
+		v = float64(len(list(label(c.attributes, r.WithLabels[0]))))
+	}
+	c.value = r.Convert(v)
+	if r.ZeroIsAbsent && c.value == 0 || r.Negative && c.value < 0 {
+		return false
+	}
+	if r.Ratio() {
+		if c.value > 1 && c.value <= 1.05 {
+			c.value = 1 // of blocks that are rounded
+		}
+		if c.value > 1 {
+			return t.sentinel()
+		}
+	}
+	return t.counts(c, c.value)
+}
+
+// counts reports whether values can be those of quantities; it counts the point
+// otherwise.
+func (t *Translator) counts(_ *sample, values ...float64) bool {
+	for _, v := range values {
+		if math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
+			return t.sentinel()
+		}
+	}
+	return true
+}
+
+func (t *Translator) sentinel() bool {
+	t.result.now().Refused[Sentinel]++
+	return false
+}
+
+// list is the entries of a comma-separated label.
+func list(text string) []string {
+	return slices.DeleteFunc(strings.Split(text, ","), func(s string) bool { return strings.TrimSpace(s) == "" })
+}
+
+// sums gives the sums of histograms to a counter.
+func (t *Translator) sums(e *families.Engine, s *page.Selection, m pmetric.Metric) {
+	if m.Type() != pmetric.MetricTypeHistogram {
+		t.refuseAll(m, Mistyped)
+		return
+	}
+	for i, p := range m.Histogram().DataPoints().All() {
+		c := sample{
+			attributes: p.Attributes(), at: p.Timestamp(), ended: p.Flags().NoRecordedValue(), value: s.Row.Convert(p.Sum()),
+			point: point{metric: m, number: i},
+		}
+		if !c.ended {
+			if !t.counts(&c, c.value) {
+				continue
+			}
+			c.start = t.page.Start(m.Name(), c.attributes, p.StartTimestamp(), c.at)
+		}
+		t.give(e, s, &c)
+	}
+}
+
+func (t *Translator) histograms(e *families.Engine, s *page.Selection, m pmetric.Metric) {
+	switch m.Type() {
+	case pmetric.MetricTypeHistogram:
+		if m.Histogram().AggregationTemporality() == pmetric.AggregationTemporalityDelta {
+			t.refuseAll(m, Delta)
+			return
+		}
+		for i, p := range m.Histogram().DataPoints().All() {
+			c := sample{
+				attributes: p.Attributes(), at: p.Timestamp(), ended: p.Flags().NoRecordedValue(), value: float64(p.Count()),
+				sum: s.Row.Convert(p.Sum()), point: point{metric: m, number: i, histogram: p},
+			}
+			if !c.ended {
+				if !histogram.Valid(p) {
+					t.refuse(&c.point, InvalidHistogram)
+					continue
+				}
+				c.layout = histogram.Layout(p.ExplicitBounds(), s.Row.Convert)
+				c.start = t.page.Start(m.Name(), c.attributes, p.StartTimestamp(), c.at)
+			}
+			t.give(e, s, &c)
+		}
+	case pmetric.MetricTypeExponentialHistogram:
+		t.exponentials(e, s, m)
+	default:
+		t.refuseAll(m, Mistyped)
+	}
+}
+
+// layoutExponential stands for exponential histograms, which have no bounds.
+const layoutExponential = math.MaxUint32
+
+func (t *Translator) exponentials(e *families.Engine, s *page.Selection, m pmetric.Metric) {
+	if m.ExponentialHistogram().AggregationTemporality() == pmetric.AggregationTemporalityDelta {
+		t.refuseAll(m, Delta)
+		return
+	}
+	for i, p := range m.ExponentialHistogram().DataPoints().All() {
+		c := sample{
+			attributes: p.Attributes(), at: p.Timestamp(), ended: p.Flags().NoRecordedValue(), value: float64(p.Count()),
+			sum: s.Row.Convert(p.Sum()), layout: layoutExponential, point: point{metric: m, number: i, exponential: p},
+		}
+		if !c.ended {
+			c.start = t.page.Start(m.Name(), c.attributes, p.StartTimestamp(), c.at)
+		}
+		t.give(e, s, &c)
+	}
+}
+
+// refuse counts a point that becomes no part of a series, and lets it pass as it came.
+func (t *Translator) refuse(p *point, reason Reason) {
+	t.result.now().Refused[reason]++
+	kept := t.refused[p.metric]
+	if kept == nil {
+		kept = map[int]bool{}
+		t.refused[p.metric] = kept
+	}
+	kept[p.number] = true
+}
+
+func (t *Translator) refuseAll(m pmetric.Metric, reason Reason) {
+	n := 0
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		n = m.Gauge().DataPoints().Len()
+	case pmetric.MetricTypeSum:
+		n = m.Sum().DataPoints().Len()
+	case pmetric.MetricTypeHistogram:
+		n = m.Histogram().DataPoints().Len()
+	case pmetric.MetricTypeExponentialHistogram:
+		n = m.ExponentialHistogram().DataPoints().Len()
+	case pmetric.MetricTypeSummary:
+		n = m.Summary().DataPoints().Len()
+	}
+	for i := range n {
+		t.refuse(&point{metric: m, number: i}, reason)
+	}
+}

@@ -1,0 +1,59 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package translate // import "github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/translate"
+
+// Reason is why a point became no part of a series.
+type Reason uint8
+
+const (
+	// Sentinel points stand for no value, or have one that cannot be.
+	Sentinel Reason = iota
+	// InvalidHistogram points contradict themselves or the page before.
+	InvalidHistogram
+	// LimitSeries points would have needed another series.
+	LimitSeries
+	// LimitModels points are of a model beyond the limit.
+	LimitModels
+	// Delta points count since the point before.
+	Delta
+	// Mistyped points are of another type than the family has.
+	Mistyped
+
+	reasons
+)
+
+func (r Reason) String() string {
+	return [...]string{"sentinel", "invalid_histogram", "limit_series", "limit_models", "delta", "mistyped"}[r]
+}
+
+// Reasons are all reasons.
+func Reasons() []Reason {
+	list := make([]Reason, reasons)
+	for i := range list {
+		list[i] = Reason(i)
+	}
+	return list
+}
+
+// EngineResult is what became of the points of an engine.
+type EngineResult struct {
+	Engine string
+	// Normalised is how many points of the vocabulary were made.
+	Normalised int
+	// Refused is how many points of the page became none, by Reason.
+	Refused [reasons]int
+}
+
+// Result is what became of a page.
+type Result struct {
+	Engines []EngineResult
+	// Unknown is how many families are of no engine.
+	Unknown int
+}
+
+func (r *Result) reset() { r.Engines, r.Unknown = r.Engines[:0], 0 }
+
+func (r *Result) begin(engine string) { r.Engines = append(r.Engines, EngineResult{Engine: engine}) }
+
+func (r *Result) now() *EngineResult { return &r.Engines[len(r.Engines)-1] }

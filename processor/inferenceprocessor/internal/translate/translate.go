@@ -1,0 +1,191 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package translate turns the pages of inference engines into the common vocabulary. It
+// has no clock, no goroutine and no I/O.
+package translate // import "github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/translate"
+
+import (
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/families"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/page"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/series"
+)
+
+// Options are the settings of a translator.
+type Options struct {
+	// Normalised adds the series of the vocabulary, Raw keeps the families that they
+	// come from.
+	Normalised, Raw bool
+	// DropUnmapped drops families that are on no row.
+	DropUnmapped bool
+	MaxBounds    int
+	MaxSeries    int
+	MaxModels    int
+	// LoraNames are adapters that have a series of their own.
+	LoraNames []string
+	// ModelsExclude are models without normalised series.
+	ModelsExclude []string
+	// Attributes are further labels that normalised points keep.
+	Attributes []string
+}
+
+const (
+	keepWord   = 24 * time.Hour
+	maxReasons = 20
+	scopeName  = "github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor"
+)
+
+// Translator translates one page after the other. It is not safe for concurrent use.
+type Translator struct {
+	o      Options
+	page   *page.Page
+	memory *series.Memory
+	result Result
+
+	target *series.Target
+	model  string
+	now    time.Time
+	out    writer
+
+	outputs []output
+	byKey   map[uint64]int
+	made    []bool
+	// refused are points that pass as they came, since no series could be made of them.
+	refused map[pmetric.Metric]map[int]bool
+	partner map[uint64]partner
+}
+
+// New returns a translator with a memory of its own.
+func New(index *families.Index, o Options) *Translator {
+	return &Translator{
+		o: o, page: page.New(index), memory: series.NewMemory(o.MaxSeries),
+		byKey: map[uint64]int{}, refused: map[pmetric.Metric]map[int]bool{}, partner: map[uint64]partner{},
+	}
+}
+
+// Series is how many series are remembered.
+func (t *Translator) Series() int { return t.memory.Len() }
+
+// Page translates what a resource has in place, and reports what became of it. The
+// result is valid until the next call.
+func (t *Translator) Page(rm pmetric.ResourceMetrics, now time.Time) *Result {
+	t.result.reset()
+	attributes := rm.Resource().Attributes()
+	hint := take(attributes, names.InferenceEngineHint)
+	t.model, t.now = take(attributes, names.InferenceModelHint), now
+	t.page.Read(rm, hint)
+	if !t.o.Normalised {
+		t.pass(rm)
+		return &t.result
+	}
+	clear(t.refused)
+	t.target = t.memory.Target(identity(attributes), now)
+	t.out.begin()
+	for i := range t.page.Engines {
+		e := &t.page.Engines[i]
+		t.result.begin(e.Name)
+		t.read(e)
+		t.write(e.Engine)
+	}
+	t.up(hint)
+	t.result.Unknown = t.page.Unknown
+	t.pass(rm)
+	t.out.end(rm)
+	return &t.result
+}
+
+// take removes a resource attribute and returns its text.
+func take(attributes pcommon.Map, key string) string {
+	v, ok := attributes.Get(key)
+	if !ok {
+		return ""
+	}
+	text := v.Str()
+	attributes.Remove(key)
+	return text
+}
+
+// own reports whether a family is one that every program has about itself, or the time
+// at which a counter began. They were read, and are no metrics of an engine.
+func own(name string) bool {
+	return strings.HasPrefix(name, "go_") || strings.HasPrefix(name, "python_") || strings.HasPrefix(name, "process_") ||
+		strings.HasSuffix(name, "_created")
+}
+
+// pass removes what does not pass as it came.
+func (t *Translator) pass(rm pmetric.ResourceMetrics) {
+	replaced := t.o.Normalised && !t.o.Raw && len(t.page.Engines) > 0
+	for _, sm := range rm.ScopeMetrics().All() {
+		sm.Metrics().RemoveIf(func(m pmetric.Metric) bool {
+			name := m.Name()
+			switch {
+			case own(name):
+				return true
+			case !replaced:
+				return false
+			case !t.page.Used(name):
+				return t.o.DropUnmapped && name != "up" && !strings.HasPrefix(name, "scrape_")
+			}
+			kept := t.refused[m]
+			if len(kept) == 0 {
+				return true
+			}
+			keepPoints(m, kept)
+			return false
+		})
+	}
+}
+
+// keepPoints removes all points of a metric but those with these numbers.
+func keepPoints(m pmetric.Metric, kept map[int]bool) {
+	i := -1
+	next := func() bool { i++; return !kept[i] }
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		m.Gauge().DataPoints().RemoveIf(func(pmetric.NumberDataPoint) bool { return next() })
+	case pmetric.MetricTypeSum:
+		m.Sum().DataPoints().RemoveIf(func(pmetric.NumberDataPoint) bool { return next() })
+	case pmetric.MetricTypeHistogram:
+		m.Histogram().DataPoints().RemoveIf(func(pmetric.HistogramDataPoint) bool { return next() })
+	case pmetric.MetricTypeExponentialHistogram:
+		m.ExponentialHistogram().DataPoints().RemoveIf(func(pmetric.ExponentialHistogramDataPoint) bool { return next() })
+	}
+}
+
+// up reports whether the last scrape of the engines of a target succeeded. On a page
+// that could not be read they are those of the last one that could, or the one that
+// discovery found.
+func (t *Translator) up(hint string) {
+	if len(t.page.Engines) > 0 {
+		t.target.Engines = t.target.Engines[:0]
+		for i := range t.page.Engines {
+			t.target.Engines = append(t.target.Engines, t.page.Engines[i].Name)
+		}
+	} else if len(t.target.Engines) == 0 && hint != "" {
+		t.target.Engines = append(t.target.Engines, hint)
+	}
+	if !t.page.HasUp {
+		return
+	}
+	for _, name := range t.target.Engines {
+		e, ok := families.ByName(name)
+		if !ok {
+			continue
+		}
+		metric := &names.InferenceServerUp
+		if e.Gateway {
+			metric = &names.InferenceGatewayUp
+		}
+		p := t.out.numbers(metric, "").AppendEmpty()
+		p.SetTimestamp(t.page.UpTime)
+		p.Attributes().PutStr(names.InferenceEngine, name)
+		p.SetIntValue(int64(t.page.Up))
+	}
+}

@@ -1,0 +1,220 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package translate // import "github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/translate"
+
+import (
+	"slices"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/families"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/histogram"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/series"
+)
+
+func contains(text, part string) bool { return strings.Contains(text, part) }
+
+// write writes what the page of an engine has for each series.
+func (t *Translator) write(e *families.Engine) {
+	for i := range t.outputs {
+		o := &t.outputs[i]
+		switch kind := o.row.Metric.Kind; {
+		case o.live == 0:
+			t.ended(e, o)
+		case kind == names.Histogram:
+			t.histogram(e, o)
+		case kind == names.Counter:
+			t.counter(e, o)
+		case o.row.Rule == families.LabelList:
+			t.adapters(e, o)
+		default:
+			t.number(e, o, o.value)
+		}
+	}
+	t.stale(e)
+}
+
+// number writes a value of what is no count.
+func (t *Translator) number(e *families.Engine, o *output, v float64) pmetric.NumberDataPoint {
+	p := t.out.numbers(o.row.Metric, o.unit).AppendEmpty()
+	p.SetTimestamp(o.at)
+	if o.row.Metric.Kind != names.Gauge && o.row.Metric.Int() {
+		p.SetIntValue(int64(v))
+	} else {
+		p.SetDoubleValue(v)
+	}
+	t.attributes(p.Attributes(), e, o)
+	t.result.now().Normalised++
+	return p
+}
+
+func (t *Translator) counter(e *families.Engine, o *output) {
+	total, result := t.target.Count(o.key, o.key, 0, o.readings)
+	if result == series.Full {
+		t.refuseOutput(o, LimitSeries)
+		return
+	}
+	t.number(e, o, total.Count).SetStartTimestamp(total.Start)
+}
+
+// adapters writes how many adapters there are, and apart from them those that have a
+// series of their own.
+func (t *Translator) adapters(e *families.Engine, o *output) {
+	count := o.value
+	for _, name := range list(label(o.first, o.row.WithLabels[0])) {
+		if slices.Contains(t.o.LoraNames, name) {
+			t.number(e, o, 1).Attributes().PutStr(names.InferenceLoraName, name)
+			count--
+		}
+	}
+	t.number(e, o, count)
+}
+
+func (t *Translator) histogram(e *families.Engine, o *output) {
+	if o.layout == layoutExponential {
+		t.exponential(e, o)
+		return
+	}
+	if len(o.readings) > 1 || t.target.Folded(o.key) {
+		o.buckets()
+	}
+	total, result := t.target.Count(o.key, o.base, o.layout, o.readings)
+	switch result {
+	case series.Full:
+		t.refuseOutput(o, LimitSeries)
+		return
+	case series.Fell:
+		t.refuseOutput(o, InvalidHistogram)
+		return
+	}
+	p := t.out.histograms(o.row.Metric, o.unit).AppendEmpty()
+	if first := o.points[0].histogram; first != (pmetric.HistogramDataPoint{}) {
+		first.ExplicitBounds().CopyTo(p.ExplicitBounds())
+		first.BucketCounts().CopyTo(p.BucketCounts())
+		first.Exemplars().CopyTo(p.Exemplars())
+		if total.Buckets != nil {
+			p.BucketCounts().FromRaw(total.Buckets)
+		}
+		bounds := p.ExplicitBounds()
+		for i := range bounds.Len() {
+			bounds.SetAt(i, o.row.Convert(bounds.At(i)))
+		}
+	}
+	p.SetCount(uint64(total.Count))
+	p.SetSum(total.Sum)
+	p.SetStartTimestamp(total.Start)
+	p.SetTimestamp(o.at)
+	histogram.Thin(p, t.o.MaxBounds, families.Advised(o.row))
+	t.attributes(p.Attributes(), e, o)
+	p.Attributes().PutStr(names.InferenceBounds, histogram.Text(o.layout))
+	t.result.now().Normalised++
+}
+
+// exponential writes an exponential histogram, which cannot be added to another.
+func (t *Translator) exponential(e *families.Engine, o *output) {
+	for i := range o.points[1:] {
+		t.refuse(&o.points[1+i], InvalidHistogram)
+	}
+	total, result := t.target.Count(o.key, o.base, o.layout, o.readings[:1])
+	if result != series.OK {
+		t.refuse(&o.points[0], map[series.Result]Reason{series.Full: LimitSeries, series.Fell: InvalidHistogram}[result])
+		return
+	}
+	p := pmetric.NewExponentialHistogramDataPoint()
+	o.points[0].exponential.CopyTo(p)
+	if !histogram.ConvertExponential(p, o.row.Convert) {
+		t.refuse(&o.points[0], InvalidHistogram)
+		return
+	}
+	p.SetStartTimestamp(total.Start)
+	p.Attributes().RemoveIf(func(string, pcommon.Value) bool { return true })
+	t.attributes(p.Attributes(), e, o)
+	p.MoveTo(t.out.exponentials(o.row.Metric).AppendEmpty())
+	t.result.now().Normalised++
+}
+
+func (t *Translator) refuseOutput(o *output, reason Reason) {
+	for i := range o.points {
+		t.refuse(&o.points[i], reason)
+	}
+}
+
+// ended writes that a series has ended: each marker in a metric of its own.
+func (t *Translator) ended(e *families.Engine, o *output) {
+	if o.row.Metric.Kind == names.Histogram {
+		for _, layout := range t.target.EndAll(o.base) {
+			t.endedHistogram(e, o, layout)
+		}
+		return
+	}
+	t.target.End(o.key)
+	p := t.out.marker(o.row.Metric, o.unit)
+	p.SetTimestamp(o.at)
+	p.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
+	t.attributes(p.Attributes(), e, o)
+}
+
+func (t *Translator) endedHistogram(e *families.Engine, o *output, layout uint32) {
+	if layout == layoutExponential {
+		p := t.out.exponentialMarker(o.row.Metric)
+		p.SetTimestamp(o.at)
+		p.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
+		t.attributes(p.Attributes(), e, o)
+		return
+	}
+	p := t.out.histogramMarker(o.row.Metric)
+	p.SetTimestamp(o.at)
+	p.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
+	t.attributes(p.Attributes(), e, o)
+	p.Attributes().PutStr(names.InferenceBounds, histogram.Text(layout))
+}
+
+// stale ends histograms whose layout has changed: other bounds are another series.
+func (t *Translator) stale(e *families.Engine) {
+	on := func(base uint64) bool {
+		return t.live(base) != nil
+	}
+	t.target.Stale(on, func(base uint64, layout uint32) { t.endedHistogram(e, t.live(base), layout) })
+}
+
+func (t *Translator) live(base uint64) *output {
+	for i := range t.outputs {
+		if o := &t.outputs[i]; o.base == base && o.live > 0 && o.row.Metric.Kind == names.Histogram {
+			return o
+		}
+	}
+	return nil
+}
+
+// attributes writes the attributes of a series.
+func (t *Translator) attributes(to pcommon.Map, e *families.Engine, o *output) {
+	to.EnsureCapacity(4 + len(o.row.Attributes) + len(o.row.Dimensions))
+	to.PutStr(names.InferenceEngine, e.Name)
+	put := func(key, value string) {
+		if value != "" {
+			to.PutStr(key, value)
+		}
+	}
+	put(names.GenAIRequestModel, o.subject.model)
+	put(names.InferenceEngineRank, o.subject.rank)
+	put(names.InferenceOutcome, o.subject.outcome)
+	for i, d := range o.row.Dimensions {
+		put(d.Attribute, o.subject.words[i])
+	}
+	for _, a := range o.row.Attributes {
+		to.PutStr(a.Key, a.Value)
+	}
+	if strings.HasPrefix(o.row.Metric.Name, "gen_ai.") {
+		to.PutStr(names.GenAIProviderName, e.Name)
+		if _, ok := to.Get(names.GenAIOperationName); !ok {
+			to.PutStr(names.GenAIOperationName, names.GenAIOperationAny)
+		}
+	}
+	for _, key := range t.o.Attributes {
+		put(key, label(o.first, key))
+	}
+}
