@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/internal/random"
 )
 
 // board is one physical GPU.
@@ -83,10 +85,10 @@ func newBoard(n *node, index int, m *Model, layout []string, seed uint64) (*boar
 	if err != nil {
 		return nil, err
 	}
-	s := stream(seed, fmt.Sprintf("%s/%d", n.cfg.Name, index))
+	s := random.Stream(seed, fmt.Sprintf("%s/%d", n.cfg.Name, index))
 	return &board{
 		node: n, index: index, model: m, seed: s, instances: inst,
-		uuid: "GPU-" + uuidFrom(s),
+		uuid: "GPU-" + random.UUID(s),
 		pci:  fmt.Sprintf("00000000:%02X:00.0", 0x53+0x11*index),
 	}, nil
 }
@@ -137,7 +139,7 @@ func (b *board) whole(k int64) activity {
 func (b *board) watts(a activity, hot bool, k int64) float64 {
 	busy := .5*a.util + .45*a.tensor + .35*a.dram + .02*a.pcieRx
 	p := b.model.IdleWatts + (b.model.TDPWatts-b.model.IdleWatts)*busy
-	p *= 1 + .012*noise(b.seed+7, k)
+	p *= 1 + .012*random.Noise(b.seed+7, k)
 	limit := b.model.TDPWatts
 	if hot {
 		limit *= .62
@@ -147,7 +149,7 @@ func (b *board) watts(a activity, hot bool, k int64) float64 {
 
 // settle is the temperature that a power leads to.
 func (b *board) settle(watts float64, hot bool) float64 {
-	t := ambient + 3*unit(b.seed+9) + fullRise*watts/b.model.TDPWatts
+	t := ambient + 3*random.Unit(b.seed+9) + fullRise*watts/b.model.TDPWatts
 	if hot {
 		t += hotRise
 	}
@@ -171,7 +173,7 @@ func (b *board) advance(k int64) {
 			primed: true,
 			temp:   b.settle(b.watts(a, false, 0), false),
 			// The driver has been loaded for hours or days.
-			energy: math.Round((2e4 + 4e5*unit(b.seed+3)) * b.model.IdleWatts * 1e3),
+			energy: math.Round((2e4 + 4e5*random.Unit(b.seed+3)) * b.model.IdleWatts * 1e3),
 		}
 	}
 	for ; s.step < k; s.step++ {
@@ -268,7 +270,7 @@ type InstanceInfo struct {
 // the driver's: the same instance created again has the same one. It is a version 5
 // UUID in form.
 func (b *board) migUUID(in *instance) string {
-	u := uuidFrom(stream(b.seed, fmt.Sprintf("mig/%s/%d/%d", in.profile, in.id, in.start)))
+	u := random.UUID(random.Stream(b.seed, fmt.Sprintf("mig/%s/%d/%d", in.profile, in.id, in.start)))
 	return "MIG-" + u[:14] + "5" + u[15:]
 }
 

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/internal/random"
 )
 
 // Kind is a kind of fault.
@@ -205,7 +207,7 @@ func (fl *Fleet) prepare(spec Fault, now time.Duration) (*fault, error) {
 			return nil, fmt.Errorf("fault: %s cannot listen on port %d: use a free one", f.Kind, f.Port)
 		}
 		if f.Host == "" {
-			f.Host = "dcgm-exporter-" + uuidFrom(stream(fl.cfg.Seed, fmt.Sprint("host/", len(fl.faults))))[:5]
+			f.Host = "dcgm-exporter-" + random.UUID(random.Stream(fl.cfg.Seed, fmt.Sprint("host/", len(fl.faults))))[:5]
 		}
 	case IndexChange:
 		if f.everywhere || f.target.position >= 0 || f.Index < 0 || f.Index >= len(n.boards) {

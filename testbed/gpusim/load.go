@@ -4,9 +4,9 @@
 package gpusim
 
 import (
-	"fmt"
-	"hash/fnv"
 	"math"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/internal/random"
 )
 
 // activity is what a device or MIG instance does during one second. Ratios are
@@ -37,16 +37,16 @@ func loadOf(kind Load, service, pod, slot uint64, k int64) float64 {
 	switch kind {
 	case Inference:
 		// A day of one hour, so that a viewer sees it move.
-		day := .5 + .5*math.Sin(2*math.Pi*(float64(k)/3600+unit(service)))
-		burst := smooth(pod, float64(k)/15)
-		u = .24 + .3*day + .5*burst*burst*burst + .03*noise(slot, k)
+		day := .5 + .5*math.Sin(2*math.Pi*(float64(k)/3600+random.Unit(service)))
+		burst := random.Smooth(pod, float64(k)/15)
+		u = .24 + .3*day + .5*burst*burst*burst + .03*random.Noise(slot, k)
 	case Training:
-		period := 90 + int64(unit(pod)*60)
-		dip := 6 + int64(unit(pod+1)*5)
-		if (k+int64(unit(pod+2)*float64(period)))%period < dip {
-			u = .09 + .03*noise(slot, k) // a checkpoint is written
+		period := 90 + int64(random.Unit(pod)*60)
+		dip := 6 + int64(random.Unit(pod+1)*5)
+		if (k+int64(random.Unit(pod+2)*float64(period)))%period < dip {
+			u = .09 + .03*random.Noise(slot, k) // a checkpoint is written
 		} else {
-			u = .965 + .02*noise(slot, k)
+			u = .965 + .02*random.Noise(slot, k)
 		}
 	default:
 		return 0
@@ -69,7 +69,7 @@ func activityOf(kind Load, u, warm float64, slot uint64, k int64) activity {
 	i := uint64(0)
 	part := func(share, limit float64) float64 {
 		i++
-		return ratio(min(share*u*(1+.04*noise(slot+i<<32, k)), limit))
+		return ratio(min(share*u*(1+.04*random.Noise(slot+i<<32, k)), limit))
 	}
 	a.util = u
 	a.sm = part(p.sm, u)
@@ -111,41 +111,4 @@ func (a *activity) parts() [14]*float64 {
 		&a.util, &a.sm, &a.occupancy, &a.tensor, &a.dram, &a.fp64, &a.fp32, &a.fp16, &a.integer, &a.memCopy,
 		&a.memory, &a.pcieTx, &a.pcieRx, &a.nvlink,
 	}
-}
-
-// mix is the finaliser of SplitMix64 (Steele, Lea, Flood 2014): a bijection on
-// 64 bits with output that looks random for any input.
-func mix(x uint64) uint64 {
-	x += 0x9e3779b97f4a7c15
-	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9
-	x = (x ^ (x >> 27)) * 0x94d049bb133111eb
-	return x ^ (x >> 31)
-}
-
-// stream derives an independent random stream from a seed and a name.
-func stream(seed uint64, name string) uint64 {
-	h := fnv.New64a()
-	h.Write([]byte(name))
-	return mix(seed ^ h.Sum64())
-}
-
-// unit maps 64 random bits to [0, 1).
-func unit(x uint64) float64 { return float64(x>>11) / (1 << 53) }
-
-// noise is white noise in [-1, 1) at step k of a stream.
-func noise(s uint64, k int64) float64 { return 2*unit(mix(s+uint64(k))) - 1 }
-
-// smooth is value noise in [0, 1): random at the integers, smooth between.
-func smooth(s uint64, x float64) float64 {
-	i := math.Floor(x)
-	f := x - i
-	f = f * f * (3 - 2*f)
-	a, b := unit(mix(s+uint64(int64(i)))), unit(mix(s+uint64(int64(i)+1)))
-	return a + (b-a)*f
-}
-
-// uuidFrom formats 128 random bits of a stream in the layout of a UUID.
-func uuidFrom(s uint64) string {
-	a, b := mix(s), mix(s+1)
-	return fmt.Sprintf("%08x-%04x-%04x-%04x-%012x", a>>32, (a>>16)&0xffff, a&0xffff, b>>48, b&0xffffffffffff)
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/internal/random"
 )
 
 // slotRef is a device or a MIG instance of a node: position -1 is the whole
@@ -198,8 +200,8 @@ func (b *board) work(position, replica int, pod *Pod, k int64) activity {
 		warm = min(1, max(float64(k-step(pod.Start))/pod.warmup(), 0))
 	}
 	fleet := b.node.fleet.cfg.Seed
-	service := stream(fleet, "service/"+pod.Namespace+"/"+pod.Service())
-	name := stream(fleet, "pod/"+pod.Namespace+"/"+pod.Name)
+	service := random.Stream(fleet, "service/"+pod.Namespace+"/"+pod.Service())
+	name := random.Stream(fleet, "pod/"+pod.Namespace+"/"+pod.Name)
 	return activityOf(pod.Load, loadOf(pod.Load, service, name, slot, k), warm, slot, k)
 }
 

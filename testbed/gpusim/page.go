@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/internal/random"
 )
 
 const (
@@ -263,5 +265,5 @@ func (p *Pod) uid(seed uint64) string {
 	if p.UID != "" {
 		return p.UID
 	}
-	return uuidFrom(stream(seed, "uid/"+p.Namespace+"/"+p.Name))
+	return random.UUID(random.Stream(seed, "uid/"+p.Namespace+"/"+p.Name))
 }

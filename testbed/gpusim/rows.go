@@ -3,7 +3,11 @@
 
 package gpusim
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/internal/random"
+)
 
 // former is a pod that held a device or instance until a second.
 type former struct {
@@ -32,7 +36,7 @@ func (n *node) rows(r reading, k int64) []reading {
 		return n.virtual(r)
 	default:
 		// Of several pods, the last one in the kubelet's list has the row.
-		pick := mix(r.board.seed+uint64(r.position+2)<<40+uint64(k/listEvery)) % uint64(len(r.owners))
+		pick := random.Mix(r.board.seed+uint64(r.position+2)<<40+uint64(k/listEvery)) % uint64(len(r.owners))
 		r.pod = r.owners[pick].pod
 	}
 	return []reading{r}
