@@ -1,0 +1,6 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pages
+
+var gateways = []Engine{}
