@@ -48,8 +48,8 @@ type Page struct {
 	// ProcessStart is the time at which the process began; 0 where the page does not
 	// have it.
 	ProcessStart pcommon.Timestamp
-	// Unknown is how many families are of no engine.
-	Unknown int
+	// Unknown are families of no engine.
+	Unknown []string
 
 	index   *families.Index
 	engines []seen
@@ -92,7 +92,7 @@ func (p *Page) Read(rm pmetric.ResourceMetrics, hint string) {
 }
 
 func (p *Page) reset() {
-	p.Engines, p.Up, p.HasUp, p.UpTime, p.ProcessStart, p.Unknown = p.Engines[:0], 0, false, 0, 0, 0
+	p.Engines, p.Up, p.HasUp, p.UpTime, p.ProcessStart, p.Unknown = p.Engines[:0], 0, false, 0, 0, p.Unknown[:0]
 	clear(p.created)
 	clear(p.used)
 	for i := range p.engines {
@@ -128,7 +128,7 @@ func (p *Page) add(m pmetric.Metric) {
 	}
 	refs := p.index.Find(name)
 	if len(refs) == 0 {
-		p.Unknown++
+		p.unknown(name)
 		return
 	}
 	for _, ref := range refs {
@@ -143,6 +143,16 @@ func (p *Page) add(m pmetric.Metric) {
 			e.found(&e.families[ref.Family], ref.Prefix, p.index.Engines[ref.Engine].Prefixes[ref.Prefix] == "", m)
 		}
 	}
+}
+
+// unknown notes a family of no engine: not those that every program has.
+func (p *Page) unknown(name string) {
+	for _, prefix := range []string{"scrape_", "go_", "python_", "process_", "http_"} {
+		if strings.HasPrefix(name, prefix) {
+			return
+		}
+	}
+	p.Unknown = append(p.Unknown, name)
 }
 
 func (e *seen) found(f *family, prefix int, bare bool, m pmetric.Metric) {

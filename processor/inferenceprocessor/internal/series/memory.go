@@ -77,6 +77,9 @@ func (m *Memory) Target(id uint64, now time.Time) *Target {
 	return t
 }
 
+// Targets is how many targets there are.
+func (m *Memory) Targets() int { return len(m.targets) }
+
 // Len is how many series there are.
 func (m *Memory) Len() int { return m.series }
 

@@ -48,11 +48,11 @@ type EngineResult struct {
 // Result is what became of a page.
 type Result struct {
 	Engines []EngineResult
-	// Unknown is how many families are of no engine.
-	Unknown int
+	// Unknown are families of no engine.
+	Unknown []string
 }
 
-func (r *Result) reset() { r.Engines, r.Unknown = r.Engines[:0], 0 }
+func (r *Result) reset() { r.Engines, r.Unknown = r.Engines[:0], nil }
 
 func (r *Result) begin(engine string) { r.Engines = append(r.Engines, EngineResult{Engine: engine}) }
 

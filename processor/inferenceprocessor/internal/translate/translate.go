@@ -73,9 +73,16 @@ func New(index *families.Index, o Options) *Translator {
 // Series is how many series are remembered.
 func (t *Translator) Series() int { return t.memory.Len() }
 
+// Targets is how many targets are remembered.
+func (t *Translator) Targets() int { return t.memory.Targets() }
+
+// Target identifies the target of a resource, by all its attributes.
+func Target(attributes pcommon.Map) uint64 { return identity(attributes) }
+
 // Page translates what a resource has in place, and reports what became of it. The
-// result is valid until the next call.
-func (t *Translator) Page(rm pmetric.ResourceMetrics, now time.Time) *Result {
+// result is valid until the next call. The target is that of the resource, before it
+// was translated.
+func (t *Translator) Page(rm pmetric.ResourceMetrics, target uint64, now time.Time) *Result {
 	t.result.reset()
 	attributes := rm.Resource().Attributes()
 	hint := take(attributes, names.InferenceEngineHint)
@@ -86,7 +93,7 @@ func (t *Translator) Page(rm pmetric.ResourceMetrics, now time.Time) *Result {
 		return &t.result
 	}
 	clear(t.refused)
-	t.target = t.memory.Target(identity(attributes), now)
+	t.target = t.memory.Target(target, now)
 	t.out.begin()
 	for i := range t.page.Engines {
 		e := &t.page.Engines[i]

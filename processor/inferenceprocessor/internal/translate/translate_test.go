@@ -1,0 +1,379 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package translate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/families"
+)
+
+// acme is an engine with a row of each kind.
+func acme() *families.Engine {
+	return &families.Engine{
+		Name: "acme", Prefixes: []string{"acme:", "acme_"}, Model: []string{"model_name", "model"}, Rank: "engine", Lowest: []string{"tp_rank"},
+		Rows: []families.Row{
+			{Metric: &names.GenAIRequestDuration, From: []string{"e2e_ms"}, Div: 1000},
+			{Metric: &names.InferenceTokens, Attributes: []families.Attribute{{Key: names.InferenceTokenType, Value: "output"}}, From: []string{"new_tokens", "old_tokens"}},
+			{Metric: &names.InferenceRequestsFinished, From: []string{"ended"}, Dimensions: []families.Dimension{
+				{Label: "why", Attribute: names.InferenceFinish, Outcome: names.OutcomeSuccess},
+			}},
+			{Metric: &names.InferenceRequests, Attributes: []families.Attribute{{Key: names.InferenceState, Value: "running"}}, From: []string{"running"}},
+			{Metric: &names.InferenceKVCacheUtilization, From: []string{"blocks"}, Where: families.Selector{Label: "kind", Value: "used"},
+				With: "blocks", WithWhere: families.Selector{Label: "kind", Value: "max"}, Rule: families.Quotient},
+			{Metric: &names.InferenceKVCacheUtilization, From: []string{"blocks"}, Where: families.Selector{Label: "kind", Value: "fraction"}},
+			{Metric: &names.InferenceKVCacheUtilization, From: []string{"usage_perc"}, Negative: true, Fold: families.Highest},
+			{Metric: &names.InferenceQueueTime, From: []string{"queue_us"}, With: "done", Rule: families.Mean, Div: 1e6},
+			{Metric: &names.InferenceKVCacheCapacity, From: []string{"cache_info"}, Rule: families.LabelProduct, WithLabels: []string{"blocks", "size"}},
+			{Metric: &names.InferenceLoraAdapters, Attributes: []families.Attribute{{Key: names.InferenceLoraState, Value: "running"}},
+				From: []string{"lora_info"}, Rule: families.LabelList, WithLabels: []string{"running"}},
+			{Metric: &names.InferencePreemptions, From: []string{"preempted"}, Unless: []string{"preempted_v2"}},
+			{Metric: &names.InferenceModelLoadTime, From: []string{"load"}, ZeroIsAbsent: true},
+		},
+		Dropped: []string{"acme_gpu_*"},
+	}
+}
+
+// A page is written as lines: name{label=value,...} value, in the text format without
+// quotes; a histogram is name{...} h count sum bound:count,..., and END is a marker.
+// A counter's name ends in _total, or in _created for when it began.
+func pageOf(lines string) pmetric.ResourceMetrics {
+	rm := pmetric.NewMetrics().ResourceMetrics().AppendEmpty()
+	sm := rm.ScopeMetrics().AppendEmpty()
+	metrics := map[string]pmetric.Metric{}
+	for line := range strings.Lines(strings.TrimSpace(lines)) {
+		fields := strings.Fields(line)
+		name, labels, _ := strings.Cut(strings.TrimSuffix(fields[0], "}"), "{")
+		m, known := metrics[name]
+		if !known {
+			m = sm.Metrics().AppendEmpty()
+			m.SetName(name)
+			metrics[name] = m
+			switch {
+			case fields[1] == "h":
+				m.SetEmptyHistogram().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+			case strings.HasSuffix(name, "_total"):
+				s := m.SetEmptySum()
+				s.SetIsMonotonic(true)
+				s.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+			default:
+				m.SetEmptyGauge()
+			}
+		}
+		if fields[1] == "h" {
+			histogramOf(m.Histogram().DataPoints().AppendEmpty(), labels, fields[2:])
+			continue
+		}
+		p := numbers(m).AppendEmpty()
+		attributes(p.Attributes(), labels)
+		p.SetTimestamp(clock)
+		if fields[1] == "END" {
+			p.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
+			continue
+		}
+		var v float64
+		_, _ = fmt.Sscan(fields[1], &v)
+		p.SetDoubleValue(v)
+	}
+	return rm
+}
+
+var clock = pcommon.NewTimestampFromTime(time.Unix(1000, 0))
+
+func attributes(to pcommon.Map, labels string) {
+	for _, l := range strings.Split(labels, ",") {
+		if k, v, ok := strings.Cut(l, "="); ok {
+			to.PutStr(k, strings.ReplaceAll(v, ";", ","))
+		}
+	}
+}
+
+func histogramOf(p pmetric.HistogramDataPoint, labels string, fields []string) {
+	attributes(p.Attributes(), labels)
+	p.SetTimestamp(clock)
+	if fields[0] == "END" {
+		p.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
+		return
+	}
+	var count uint64
+	var sum float64
+	_, _ = fmt.Sscan(fields[0], &count)
+	_, _ = fmt.Sscan(fields[1], &sum)
+	p.SetCount(count)
+	p.SetSum(sum)
+	if len(fields) < 3 {
+		return
+	}
+	var last uint64
+	for _, b := range strings.Split(fields[2], ",") {
+		bound, n, _ := strings.Cut(b, ":")
+		var v float64
+		var below uint64
+		_, _ = fmt.Sscan(bound, &v)
+		_, _ = fmt.Sscan(n, &below)
+		p.ExplicitBounds().Append(v)
+		p.BucketCounts().Append(below - last)
+		last = below
+	}
+	p.BucketCounts().Append(count - last)
+}
+
+// text writes what a resource has as lines, sorted: those of the vocabulary without the
+// attributes that all have.
+func text(rm pmetric.ResourceMetrics) string {
+	var lines []string
+	for _, sm := range rm.ScopeMetrics().All() {
+		for _, m := range sm.Metrics().All() {
+			switch m.Type() {
+			case pmetric.MetricTypeHistogram:
+				for _, p := range m.Histogram().DataPoints().All() {
+					lines = append(lines, m.Name()+labels(p.Attributes())+" "+histogramText(p))
+				}
+			default:
+				for _, p := range numbers(m).All() {
+					v := fmt.Sprint(p.DoubleValue())
+					if p.ValueType() == pmetric.NumberDataPointValueTypeInt {
+						v = fmt.Sprint(p.IntValue())
+					}
+					if p.Flags().NoRecordedValue() {
+						v = "END"
+					}
+					if p.StartTimestamp() != 0 {
+						v += fmt.Sprintf(" since %d", p.StartTimestamp().AsTime().Unix())
+					}
+					if m.Unit() == "{block}" {
+						v += " blocks"
+					}
+					lines = append(lines, m.Name()+labels(p.Attributes())+" "+v)
+				}
+			}
+		}
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+func histogramText(p pmetric.HistogramDataPoint) string {
+	if p.Flags().NoRecordedValue() {
+		return "END"
+	}
+	return fmt.Sprintf("%d %v %v %v since %d", p.Count(), p.Sum(), p.ExplicitBounds().AsRaw(), p.BucketCounts().AsRaw(), p.StartTimestamp().AsTime().Unix())
+}
+
+func labels(m pcommon.Map) string {
+	var list []string
+	for k, v := range m.All() {
+		switch k {
+		case names.InferenceEngine, names.GenAIProviderName, names.GenAIOperationName:
+		case names.InferenceBounds:
+			if v.Str() == "none" {
+				list = append(list, "none")
+			}
+		default:
+			list = append(list, k[strings.LastIndexByte(k, '.')+1:]+"="+v.Str())
+		}
+	}
+	slices.Sort(list)
+	return "{" + strings.Join(list, ",") + "}"
+}
+
+// story translates pages one after the other, 15 seconds apart.
+func story(t *testing.T, o Options, pages ...string) []string {
+	t.Helper()
+	o.Normalised = true
+	o.MaxBounds, o.MaxModels = max(o.MaxBounds, 3), max(o.MaxModels, 3)
+	if o.MaxSeries == 0 {
+		o.MaxSeries = 100
+	}
+	tr := New(families.NewIndex([]*families.Engine{acme()}), o)
+	var out []string
+	for i, lines := range pages {
+		now := time.Unix(1000+int64(15*i), 0)
+		clock = pcommon.NewTimestampFromTime(now)
+		rm := pageOf(lines)
+		tr.Page(rm, 1, now)
+		out = append(out, text(rm))
+	}
+	return out
+}
+
+func TestPages(t *testing.T) {
+	for name, tt := range map[string]struct {
+		o     Options
+		pages []string
+		want  []string
+	}{
+		"milliseconds, model, rank": {
+			pages: []string{"acme:e2e_ms{model_name=m,engine=0} h 3 1500 100:1,500:2"},
+			want:  []string{"gen_ai.server.request.duration{model=m,rank=0} 3 1.5 [0.1 0.5] [1 1 1] since 1000"},
+		},
+		"the newer name, whatever the prefix; the start of _created, then of the process": {
+			pages: []string{
+				"acme_new_tokens_total{model=m} 7\nacme_old_tokens_total{model=m} 5\nacme_new_tokens_created{model=m} 900",
+				"acme_new_tokens_total{model=m} 9\nprocess_start_time_seconds 500\ngo_goroutines 4",
+			},
+			want: []string{
+				"inference.server.tokens{model=m,type=output} 7 since 900",
+				"inference.server.tokens{model=m,type=output} 9 since 900",
+			},
+		},
+		"a counter without _total": {
+			pages: []string{"acme:new_tokens{model=m} 7"},
+			want:  []string{"inference.server.tokens{model=m,type=output} 7 since 1000"},
+		},
+		"a reset": {
+			pages: []string{"acme:new_tokens_total 7", "acme:new_tokens_total 8", "acme:new_tokens_total 2"},
+			want: []string{
+				"inference.server.tokens{type=output} 7 since 1000",
+				"inference.server.tokens{type=output} 8 since 1000",
+				"inference.server.tokens{type=output} 2 since 1030",
+			},
+		},
+		"workers are added by increments": {
+			pages: []string{
+				"acme:new_tokens_total{WorkerId=a} 7\nacme:new_tokens_total{WorkerId=b} 3",
+				"acme:new_tokens_total{WorkerId=a} 1\nacme:new_tokens_total{WorkerId=b} 4",
+				"acme:new_tokens_total{WorkerId=b} 6\nacme:new_tokens_total{WorkerId=a} END",
+				"acme:new_tokens_total{WorkerId=b} END",
+			},
+			want: []string{
+				"inference.server.tokens{type=output} 10 since 1000",
+				"inference.server.tokens{type=output} 12 since 1000",
+				"inference.server.tokens{type=output} 14 since 1000",
+				"inference.server.tokens{type=output} END",
+			},
+		},
+		"a worker joins": {
+			pages: []string{"acme:new_tokens_total{WorkerId=a} 7", "acme:new_tokens_total{WorkerId=a} 8\nacme:new_tokens_total{WorkerId=b} 1"},
+			want:  []string{"inference.server.tokens{type=output} 7 since 1000", "inference.server.tokens{type=output} 9 since 1000"},
+		},
+		"histograms of workers": {
+			pages: []string{
+				"acme:e2e_ms{w=a} h 3 1500 100:1,500:2\nacme:e2e_ms{w=b} h 1 500 100:1,500:1",
+				"acme:e2e_ms{w=a} h 1 500 100:0,500:0\nacme:e2e_ms{w=b} h 2 1000 100:2,500:2",
+			},
+			want: []string{
+				"gen_ai.server.request.duration{} 4 2 [0.1 0.5] [2 1 1] since 1000",
+				"gen_ai.server.request.duration{} 6 3 [0.1 0.5] [3 1 2] since 1000",
+			},
+		},
+		"other bounds are another series": {
+			pages: []string{"acme:e2e_ms h 3 1500 100:1,500:2", "acme:e2e_ms h 4 1600 100:1,200:2"},
+			want: []string{
+				"gen_ai.server.request.duration{} 3 1.5 [0.1 0.5] [1 1 1] since 1000",
+				"gen_ai.server.request.duration{} 4 1.6 [0.1 0.2] [1 1 2] since 1015\ngen_ai.server.request.duration{} END",
+			},
+		},
+		"the end of a histogram": {
+			pages: []string{"acme:e2e_ms h 3 1500 100:1,500:2", "acme:e2e_ms h END"},
+			want: []string{
+				"gen_ai.server.request.duration{} 3 1.5 [0.1 0.5] [1 1 1] since 1000",
+				"gen_ai.server.request.duration{} END",
+			},
+		},
+		"a histogram that contradicts itself, or fell while the process went on": {
+			pages: []string{
+				"acme:e2e_ms h 3 1500 100:5,500:2\nacme:running 1",
+				"acme:e2e_ms h 5 1500 100:1,500:2\nprocess_start_time_seconds 10",
+				"acme:e2e_ms h 4 1500 100:1,500:2\nprocess_start_time_seconds 10",
+			},
+			want: []string{
+				"acme:e2e_ms{} 3 1500 [100 500] [5 18446744073709551613 1] since 0\ninference.server.requests{state=running} 1",
+				"gen_ai.server.request.duration{} 5 1.5 [0.1 0.5] [1 1 3] since 10",
+				"acme:e2e_ms{} 4 1500 [100 500] [1 1 2] since 0",
+			},
+		},
+		"too many bounds": {
+			pages: []string{"acme:e2e_ms h 9 1 1:1,10:2,11:3,100:4,10000:6"},
+			want:  []string{"gen_ai.server.request.duration{} 9 0.001 [0.01 0.011 0.1] [2 1 1 5] since 1000"},
+		},
+		"reasons": {
+			pages: []string{"acme:ended_total{why=stop} 3\nacme:ended_total{why=abort} 1\nacme:ended_total{why=new} 2"},
+			want: []string{"inference.server.requests.finished{finish_reason=abort,outcome=cancelled} 1 since 1000\n" +
+				"inference.server.requests.finished{finish_reason=new,outcome=success} 2 since 1000\n" +
+				"inference.server.requests.finished{finish_reason=stop,outcome=success} 3 since 1000"},
+		},
+		"states are added, ranks that repeat count once, data-parallel engines apart": {
+			pages: []string{"acme:running{tp_rank=1,engine=0} 3\nacme:running{tp_rank=0,engine=0} 4\nacme:running{tp_rank=0,engine=1} 5\nacme:running{tp_rank=0,engine=0,pid=7} 1"},
+			want:  []string{"inference.server.requests{rank=0,state=running} 5\ninference.server.requests{rank=1,state=running} 5"},
+		},
+		"a quotient before the fraction": {
+			pages: []string{"acme:blocks{kind=used} 1\nacme:blocks{kind=max} 4\nacme:blocks{kind=fraction} 0.9", "acme:blocks{kind=fraction} 0.9"},
+			want:  []string{"inference.server.kv_cache.utilization{} 0.25", "inference.server.kv_cache.utilization{} 0.9"},
+		},
+		"ratios": {
+			pages: []string{"acme:usage_perc{w=a} 0.5\nacme:usage_perc{w=b} 0.7", "acme:usage_perc -1", "acme:usage_perc 1.04", "acme:usage_perc 42", "acme:usage_perc NaN"},
+			want:  []string{"inference.server.kv_cache.utilization{} 0.7", "", "inference.server.kv_cache.utilization{} 1", "", ""},
+		},
+		"sum and count without bounds": {
+			pages: []string{"acme:queue_us_total 3e6\nacme:done_total 2"},
+			want:  []string{"inference.server.request.queue_time{none} 2 3 [] [] since 1000"},
+		},
+		"labels": {
+			pages: []string{"acme:cache_info{blocks=10,size=16} 1\nacme:lora_info{running=a;b} 10\nacme:lora_info{running=a;b;c} 11", "acme:cache_info{blocks=None,size=16} 1"},
+			want:  []string{"inference.server.kv_cache.capacity{} 160\ninference.server.lora.adapters{state=running} 3", ""},
+		},
+		"adapters with a name": {
+			o:     Options{LoraNames: []string{"b", "z"}},
+			pages: []string{"acme:lora_info{running=a;b;c} 11"},
+			want:  []string{"inference.server.lora.adapters{name=b,state=running} 1\ninference.server.lora.adapters{state=running} 2"},
+		},
+		"unless": {
+			pages: []string{"acme:preempted_total 1\nacme:preempted_v2_total 2", "acme:preempted_total 3"},
+			want:  []string{"acme:preempted_v2_total{} 2", "inference.server.preemptions{} 3 since 1015"},
+		},
+		"0 is unset": {
+			pages: []string{"acme:load 0", "acme:load 3"},
+			want:  []string{"", "inference.server.model.load_time{} 3"},
+		},
+		"others pass, those that others have better do not": {
+			pages: []string{"acme:running 1\nacme:other 2\nacme_gpu_power 300\nup 1"},
+			want:  []string{"acme:other{} 2\ninference.server.requests{state=running} 1\nup{} 1"},
+		},
+		"others are dropped": {
+			o:     Options{DropUnmapped: true},
+			pages: []string{"acme:running 1\nacme:other 2\nscrape_samples 3"},
+			want:  []string{"inference.server.requests{state=running} 1\nscrape_samples{} 3"},
+		},
+		"a page of nobody": {
+			o:     Options{DropUnmapped: true},
+			pages: []string{"other 2\nup 1"},
+			want:  []string{"other{} 2\nup{} 1"},
+		},
+		"both": {
+			o:     Options{Raw: true},
+			pages: []string{"acme:running{model=m} 1"},
+			want:  []string{"acme:running{model=m} 1\ninference.server.requests{model=m,state=running} 1"},
+		},
+		"too many models, excluded models": {
+			o:     Options{ModelsExclude: []string{"x"}},
+			pages: []string{"acme:running{model=a} 1\nacme:running{model=b} 2\nacme:running{model=x} 9\nacme:running{model=c} 3\nacme:running{model=d} 4"},
+			want: []string{"acme:running{model=d} 4\ninference.server.requests{model=a,state=running} 1\ninference.server.requests{model=b,state=running} 2\n" +
+				"inference.server.requests{model=c,state=running} 3"},
+		},
+		"too many series": {
+			o:     Options{MaxSeries: 1},
+			pages: []string{"acme:new_tokens_total{model=a} 1\nacme:new_tokens_total{model=b} 2"},
+			want:  []string{"acme:new_tokens_total{model=b} 2\ninference.server.tokens{model=a,type=output} 1 since 1000"},
+		},
+		"further labels": {
+			o:     Options{Attributes: []string{"priority"}},
+			pages: []string{"acme:running{priority=1} 1\nacme:running{priority=2} 2"},
+			want:  []string{"inference.server.requests{priority=1,state=running} 1\ninference.server.requests{priority=2,state=running} 2"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, tt.want, story(t, tt.o, tt.pages...))
+		})
+	}
+}

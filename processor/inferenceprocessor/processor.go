@@ -1,0 +1,149 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package inferenceprocessor // import "github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor"
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/processor"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.uber.org/zap"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/logonce"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/families"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/metadata"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/translate"
+)
+
+// shards are how many translators there are, so that pages that arrive at the same time
+// do not wait for each other.
+const shards = 8
+
+type inferenceProcessor struct {
+	next      consumer.Metrics
+	telemetry *metadata.TelemetryBuilder
+	log       *zap.Logger
+	logged    logonce.Causes
+	shards    [shards]shard
+	now       func() time.Time
+}
+
+type shard struct {
+	mu sync.Mutex
+	t  *translate.Translator
+}
+
+func newProcessor(set processor.Settings, c *Config, next consumer.Metrics) (*inferenceProcessor, error) {
+	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
+	if err != nil {
+		return nil, err
+	}
+	p := &inferenceProcessor{next: next, telemetry: telemetry, log: set.Logger, now: time.Now}
+	index := families.NewIndex(c.engines())
+	o := translate.Options{
+		Normalised: c.Names != namesRaw, Raw: c.Names != namesNormalised, DropUnmapped: c.Unmapped == unmappedDrop,
+		MaxBounds: c.HistogramBounds, MaxSeries: max(1, c.MaxSeries/shards), MaxModels: c.MaxModels,
+		LoraNames: c.LoraNames, ModelsExclude: c.ModelsExclude, Attributes: c.Attributes,
+	}
+	for i := range p.shards {
+		p.shards[i].t = translate.New(index, o)
+	}
+	return p, nil
+}
+
+// Start registers what is observed on demand.
+func (p *inferenceProcessor) Start(context.Context, component.Host) error {
+	observe := func(value func(*translate.Translator) int) metric.Int64Callback {
+		return func(_ context.Context, o metric.Int64Observer) error {
+			n := 0
+			for i := range p.shards {
+				s := &p.shards[i]
+				s.mu.Lock()
+				n += value(s.t)
+				s.mu.Unlock()
+			}
+			o.Observe(int64(n))
+			return nil
+		}
+	}
+	return errors.Join(
+		p.telemetry.RegisterInferenceSeriesCallback(observe((*translate.Translator).Series)),
+		p.telemetry.RegisterInferenceTargetsCallback(observe((*translate.Translator).Targets)),
+	)
+}
+
+func (p *inferenceProcessor) Shutdown(context.Context) error {
+	p.telemetry.Shutdown()
+	return nil
+}
+
+// Capabilities: pages are changed in place.
+func (p *inferenceProcessor) Capabilities() consumer.Capabilities {
+	return consumer.Capabilities{MutatesData: true}
+}
+
+// ConsumeMetrics translates each resource, which is a page.
+func (p *inferenceProcessor) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error {
+	now := p.now()
+	for _, rm := range md.ResourceMetrics().All() {
+		p.page(ctx, rm, now)
+	}
+	return p.next.ConsumeMetrics(ctx, md)
+}
+
+func (p *inferenceProcessor) page(ctx context.Context, rm pmetric.ResourceMetrics, now time.Time) {
+	target := translate.Target(rm.Resource().Attributes())
+	s := &p.shards[target%shards]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.report(ctx, s.t.Page(rm, target, now))
+}
+
+func (p *inferenceProcessor) report(ctx context.Context, r *translate.Result) {
+	for i := range r.Engines {
+		e := &r.Engines[i]
+		engine := metric.WithAttributeSet(attribute.NewSet(attribute.String("engine", e.Engine)))
+		p.telemetry.InferencePointsNormalised.Add(ctx, int64(e.Normalised), engine)
+		if i == 0 && len(r.Unknown) > 0 {
+			p.telemetry.InferenceFamiliesUnknown.Add(ctx, int64(len(r.Unknown)), engine)
+			p.unknown(e.Engine, r.Unknown)
+		}
+		for reason, n := range e.Refused {
+			if n > 0 {
+				p.refused(ctx, e.Engine, translate.Reason(reason), n)
+			}
+		}
+	}
+}
+
+func (p *inferenceProcessor) refused(ctx context.Context, engine string, reason translate.Reason, n int) {
+	p.telemetry.InferencePointsRefused.Add(ctx, int64(n), metric.WithAttributeSet(attribute.NewSet(
+		attribute.String("engine", engine), attribute.String("reason", reason.String()))))
+	remedy := map[translate.Reason]string{
+		translate.LimitSeries: "raise max_series, or switch engines off that are not needed",
+		translate.LimitModels: "raise max_models, or list helpers in models_exclude",
+	}[reason]
+	if remedy != "" && p.logged.First(engine+" "+reason.String(), p.now()) {
+		p.log.Warn("points pass under the engine's names: a limit is reached",
+			zap.String("engine", engine), zap.String("reason", reason.String()), zap.String("remedy", remedy))
+	}
+}
+
+// maxNamed is how many unknown families are named in the log.
+const maxNamed = 5
+
+func (p *inferenceProcessor) unknown(engine string, families []string) {
+	if !p.logged.First(engine, p.now()) {
+		return
+	}
+	p.log.Info("the page has families that are in no table; they pass as they are",
+		zap.String("engine", engine), zap.Strings("first", families[:min(maxNamed, len(families))]), zap.Int("families", len(families)))
+}
