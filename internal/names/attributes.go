@@ -25,6 +25,7 @@ const (
 	K8sNamespaceName = "k8s.namespace.name"
 	K8sPodName       = "k8s.pod.name"
 	K8sPodUID        = "k8s.pod.uid"
+	K8sPodStartTime  = "k8s.pod.start_time" // RFC 3339
 	K8sContainerName = "k8s.container.name"
 	K8sResourceName  = "k8s.resource.name"
 )
@@ -48,6 +49,8 @@ const (
 	GPUHealthState    = "gpu.health.state"
 	GPUPodState       = "gpu.pod.state"
 	GPUDeviceState    = "gpu.device.state"
+	GPUDeviceIDs      = "gpu.device.ids"   // hw.id of a pod's devices, at most 16
+	GPUDeviceCount    = "gpu.device_count" // all of them
 	GPUValueScope     = "gpu.value.scope"
 	GPUEventID        = "gpu.event.id"
 	GPUEventKey       = "gpu.event.key"

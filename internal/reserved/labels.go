@@ -16,7 +16,12 @@ var deviceLabels = labelsOf(
 	names.GPUIndex, names.GPUPCIAddress, names.GPUMIGProfile, names.GPUMIGInstanceID, names.GPUMIGUUID,
 	names.GPUPodState, names.GPUDeviceState, names.GPUXIDCode, names.GPUXIDDerived, names.GPUValueScope,
 	names.GPUAttributionSource, names.GPUSharing, names.GPUAllocationResolved,
+	names.GPUDeviceIDs, names.GPUDeviceCount,
 )
+
+// podDevices are the labels of attributes in which gpu_pod states the devices of a pod
+// on the resource of its spans and log records.
+var podDevices = labelsOf(names.GPUDeviceIDs, names.GPUDeviceCount)
 
 // ownerLabels name the owner of a series, beside those that begin with k8s_. They come
 // from the resource.
@@ -52,6 +57,20 @@ func ResourceAttribute(key string) bool {
 	return device(l) || strings.HasPrefix(key, "__") ||
 		owner(l) && !strings.HasPrefix(key, "k8s.") && key != names.ServiceName && key != names.HostName
 }
+
+// RecordAttribute reports whether an attribute of an application's span or log record,
+// or of their scope, would pass for what gpu_pod states about its pod.
+func RecordAttribute(key string) bool {
+	// What every span has is looked at closer only if it may be one of them.
+	return strings.Contains(key, "device") && podDevices[label(key)]
+}
+
+// RecordResourceAttribute is RecordAttribute for the resource of spans or log records.
+func RecordResourceAttribute(key string) bool {
+	return RecordAttribute(key) || strings.Contains(key, "model") && label(key) == hwModel
+}
+
+var hwModel = label(names.HwModel)
 
 func device(label string) bool {
 	return label == "hw" || strings.HasPrefix(label, "hw_") || deviceLabels[label]

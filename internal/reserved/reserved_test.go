@@ -173,7 +173,7 @@ func TestNamesOfApplicationsPass(t *testing.T) {
 func TestAttributes(t *testing.T) {
 	for key, want := range map[string]bool{
 		"hw.id": true, "_hw.id": true, "hw_id": true, "gpu.index": true, "gpu_mig_uuid": true, "__name__": true,
-		"k8s.pod.name": true, "service_name": true, "host.name": true,
+		"k8s.pod.name": true, "service_name": true, "host.name": true, "gpu.device.ids": true, "gpu.device_count": true,
 		"gpu_id": false, "gpu": false, "server.address": false, "http.route": false, "le": false, "hwm": false,
 	} {
 		assert.Equal(t, want, Attribute(key), key)
@@ -183,6 +183,15 @@ func TestAttributes(t *testing.T) {
 		"k8s.pod.name": false, "service.name": false, "host.name": false, "service.instance.id": false,
 	} {
 		assert.Equal(t, want, ResourceAttribute(key), key)
+	}
+	// Of spans and log records what gpu_pod states is reserved, and no more: they may name
+	// a device.
+	for key, want := range map[string][2]bool{ // of the record, of its resource
+		"gpu.device.ids": {true, true}, "gpu_device_ids": {true, true}, "_gpu.device.count": {true, true}, "gpu.device_count": {true, true},
+		"hw.model": {false, true}, "hw_model": {false, true},
+		"hw.id": {}, "gpu.index": {}, "k8s.pod.name": {}, "device.id": {}, "gpu.device.idle": {}, "gen_ai.request.model": {}, "__name__": {},
+	} {
+		assert.Equal(t, want, [2]bool{RecordAttribute(key), RecordResourceAttribute(key)}, key)
 	}
 }
 

@@ -37,7 +37,9 @@ func (b *batch) logs(ld plog.Logs) {
 	ld.ResourceLogs().RemoveIf(func(rl plog.ResourceLogs) bool {
 		name := b.sender(rl.Resource().Attributes())
 		sender := b.guard.Sender(name, now)
+		b.rename(rl.Resource().Attributes(), reserved.RecordResourceAttribute)
 		rl.ScopeLogs().RemoveIf(func(sl plog.ScopeLogs) bool {
+			b.rename(sl.Scope().Attributes(), reserved.RecordAttribute)
 			sl.LogRecords().RemoveIf(func(record plog.LogRecord) bool {
 				verdict := notTheirs
 				if !reserved.Event(record) {
@@ -45,8 +47,10 @@ func (b *batch) logs(ld plog.Logs) {
 				}
 				if verdict != guard.Admitted {
 					b.drop(name, verdict, 1, record.EventName())
+					return true
 				}
-				return verdict != guard.Admitted
+				b.rename(record.Attributes(), reserved.RecordAttribute)
+				return false
 			})
 			return sl.LogRecords().Len() == 0
 		})
@@ -77,13 +81,17 @@ func (b *batch) traces(td ptrace.Traces) {
 	td.ResourceSpans().RemoveIf(func(rs ptrace.ResourceSpans) bool {
 		name := b.sender(rs.Resource().Attributes())
 		sender := b.guard.Sender(name, now)
+		b.rename(rs.Resource().Attributes(), reserved.RecordResourceAttribute)
 		rs.ScopeSpans().RemoveIf(func(ss ptrace.ScopeSpans) bool {
+			b.rename(ss.Scope().Attributes(), reserved.RecordAttribute)
 			ss.Spans().RemoveIf(func(span ptrace.Span) bool {
 				verdict := sender.Item()
 				if verdict != guard.Admitted {
 					b.drop(name, verdict, 1, span.Name())
+					return true
 				}
-				return verdict != guard.Admitted
+				b.rename(span.Attributes(), reserved.RecordAttribute)
+				return false
 			})
 			return ss.Spans().Len() == 0
 		})

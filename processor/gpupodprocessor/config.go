@@ -53,6 +53,9 @@ type Config struct {
 	// ServiceName is exporter_labels (default) or none. It must be none where
 	// k8s_attributes follows, which never overwrites a service.name.
 	ServiceName ServiceName `mapstructure:"service_name"`
+	// PodDevices writes the devices of a pod on each resource of logs and traces that
+	// names the pod and no device.
+	PodDevices bool `mapstructure:"pod_devices"`
 	// OnlyEndSeries is for a gpu_pod behind the component that sets service.name, and
 	// behind a gpu_pod that attributes: it attributes nothing, and ends the series of
 	// a device that goes on under another service.name.
@@ -96,6 +99,9 @@ func (c *Config) Validate() error {
 	case ServiceNameExporterLabels, ServiceNameNone:
 	default:
 		errs = append(errs, fmt.Errorf("service_name: %q is neither exporter_labels nor none", c.ServiceName))
+	}
+	if c.PodDevices && c.OnlyEndSeries {
+		errs = append(errs, errors.New("pod_devices: with only_end_series no devices of pods are known: set it in the gpu_pod that attributes"))
 	}
 	if c.MaxSeries <= 0 {
 		errs = append(errs, fmt.Errorf("max_series: %d: set it to 1 or more; %d serves 160 nodes of 8 GPUs",

@@ -24,7 +24,8 @@ func TestConfig(t *testing.T) {
 		err  string
 	}{
 		{name: "", want: &Config{ExporterLabels: "fallback", ServiceName: "exporter_labels", MaxSeries: 100_000, MaxAge: 45 * time.Second, MaxDevices: 100_000}},
-		{name: "all", want: &Config{ExporterLabels: "ignore", ServiceName: "none", MaxSeries: 5, MaxAge: 30 * time.Second, MaxDevices: 7}},
+		{name: "all", want: &Config{ExporterLabels: "ignore", ServiceName: "none", MaxSeries: 5, MaxAge: 30 * time.Second, MaxDevices: 7, PodDevices: true}},
+		{name: "ends", err: "pod_devices: with only_end_series no devices of pods are known"},
 		{name: "labels", err: `exporter_labels: "always" is neither fallback nor ignore`},
 		{name: "service", err: `service_name: "pod" is neither exporter_labels nor none`},
 		{name: "age", err: "max_age: 1s: set it to three of gpu_allocation's intervals"},

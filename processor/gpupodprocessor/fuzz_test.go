@@ -43,7 +43,7 @@ func FuzzLabels(f *testing.F) {
 		p, err := newProcessor(createDefaultConfig().(*Config),
 			processortest.NewNopSettings(metadata.Type), consumertest.NewNop())
 		require.NoError(t, err)
-		p.pipeline = newPipeline(p.cfg, ownership.New(p.cfg.MaxAge, p.cfg.MaxDevices))
+		p.pipeline = newPipeline(p.cfg, ownership.New(p.cfg.MaxAge, p.cfg.MaxDevices, p.cfg.PodDevices))
 		for at := range 2 {
 			md := pmetric.NewMetrics()
 			rm := md.ResourceMetrics().AppendEmpty()

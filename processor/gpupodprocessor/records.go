@@ -67,45 +67,50 @@ type record struct {
 }
 
 // attribute puts the owner of the device that a resource or a record of it names
-// beside that name. An owner that is there is kept. A record of a time of which it
+// beside that name. An owner that is there is kept. With pod_devices a resource that
+// names a pod and no device gets the pod's devices. A record of a time of which it
 // is not known who owned the device gets none; where it shares its resource with
 // others that get one, they have it themselves and the resource does not.
 func (r *records) attribute(ctx context.Context, resource pcommon.Map, all iter.Seq[record], now time.Time) {
 	unknown := 0
 	for rec := range all {
-		f := r.owner(rec.attrs, now)
+		f := r.ownerOf(identity.NamedDevice(rec.attrs), rec.attrs, now)
 		switch {
 		case f == nil:
-		case covers(f, rec, now):
+		case rec.covered(f.Since, now):
 			f.Owner.Put(rec.attrs)
 		default:
 			unknown++
 		}
 	}
-	if f := r.owner(resource, now); f != nil {
-		unknown += spread(f, resource, all, now)
+	if id := identity.NamedDevice(resource); id == "" {
+		if d := r.devices(resource, now); d != nil {
+			unknown += spread(d, d.Since, resource, all, now)
+		}
+	} else if f := r.ownerOf(id, resource, now); f != nil {
+		unknown += spread(&f.Owner, f.Since, resource, all, now)
 	}
 	if unknown > 0 {
 		r.telemetry.GpuPodRecordsUnattributed.Add(ctx, int64(unknown))
 	}
 }
 
-// spread puts the owner of the device that a resource names on it, or on those of its
-// records that are of the owner's time, and counts the others.
-func spread(f *ownership.Fact, resource pcommon.Map, all iter.Seq[record], now time.Time) (unknown int) {
+// spread puts what is known of a resource since a time on it, or on those of its
+// records that are of that time, and counts the others.
+func spread(known interface{ Put(pcommon.Map) }, since pcommon.Timestamp, resource pcommon.Map, all iter.Seq[record], now time.Time) (unknown int) {
 	whole := true
 	for rec := range all {
-		whole = whole && covers(f, rec, now)
+		whole = whole && rec.covered(since, now)
 	}
 	if whole {
-		f.Owner.Put(resource)
+		known.Put(resource)
 		return 0
 	}
 	for rec := range all {
 		switch {
 		case identity.NamedDevice(rec.attrs) != "", points.Str(rec.attrs, names.K8sPodName) != "":
-		case covers(f, rec, now):
-			f.Owner.Put(rec.attrs)
+		case rec.covered(since, now):
+			known.Put(rec.attrs)
 		default:
 			unknown++
 		}
@@ -113,10 +118,9 @@ func spread(f *ownership.Fact, resource pcommon.Map, all iter.Seq[record], now t
 	return unknown
 }
 
-// owner is who owns the device that attrs name, nil if they name none or its owner too,
-// or if it has none.
-func (r *records) owner(attrs pcommon.Map, now time.Time) *ownership.Fact {
-	id := identity.NamedDevice(attrs)
+// ownerOf is who owns the device id that attrs name, nil if they name none or its owner
+// too, or if it has none.
+func (r *records) ownerOf(id string, attrs pcommon.Map, now time.Time) *ownership.Fact {
 	if id == "" || points.Str(attrs, names.K8sPodName) != "" {
 		return nil
 	}
@@ -126,11 +130,48 @@ func (r *records) owner(attrs pcommon.Map, now time.Time) *ownership.Fact {
 	return nil
 }
 
-// covers reports whether a Fact speaks of the time of a record: it began after the
-// first snapshot that names this owner, and not in a future of which no snapshot is.
-// Both times are those of the device's node.
-func covers(f *ownership.Fact, rec record, now time.Time) bool {
-	return rec.from >= f.Since && rec.to <= pcommon.NewTimestampFromTime(now.Add(maxAhead))
+// devices are those of the pod that a resource names; nil without pod_devices, if it
+// names no pod, or if they are not known.
+func (r *records) devices(resource pcommon.Map, now time.Time) *ownership.Devices {
+	if !r.cfg.PodDevices {
+		return nil
+	}
+	p := podOf(resource)
+	if p.Name == "" || p.Namespace == "" {
+		return nil
+	}
+	return r.memory.DevicesOf(&p, now)
+}
+
+// podOf is the pod that a resource names, in one walk over its attributes.
+func podOf(resource pcommon.Map) (p ownership.Pod) {
+	for key, value := range resource.All() {
+		if value.Type() != pcommon.ValueTypeStr {
+			continue
+		}
+		switch key {
+		case names.K8sNamespaceName:
+			p.Namespace = value.Str()
+		case names.K8sPodName:
+			p.Name = value.Str()
+		case names.K8sNodeName:
+			p.Node.Name = value.Str()
+		case names.K8sClusterName:
+			p.Node.Cluster = value.Str()
+		case names.K8sPodStartTime:
+			if t, err := time.Parse(time.RFC3339, value.Str()); err == nil {
+				p.Started = pcommon.NewTimestampFromTime(t)
+			}
+		}
+	}
+	return p
+}
+
+// covered reports whether what is known since a snapshot speaks of the time of a record:
+// it began after the snapshot, and not in a future of which no snapshot is. Both times
+// are those of the device's node.
+func (rec record) covered(since pcommon.Timestamp, now time.Time) bool {
+	return rec.from >= since && rec.to <= pcommon.NewTimestampFromTime(now.Add(maxAhead))
 }
 
 type logsProcessor struct {

@@ -30,7 +30,7 @@ func (s *sharedMemories) take(cfg *Config) *ownership.Memory {
 	defer s.mu.Unlock()
 	u := s.users[cfg]
 	if u == nil {
-		u = &memoryUsers{memory: ownership.New(cfg.MaxAge, cfg.MaxDevices)}
+		u = &memoryUsers{memory: ownership.New(cfg.MaxAge, cfg.MaxDevices, cfg.PodDevices)}
 		s.users[cfg] = u
 	}
 	u.count++

@@ -141,6 +141,9 @@ agent.applications.endpoint: it is empty, and {{ ternary "agent.applications.ena
 {{- if and .endpoint $gateway.enabled }}
 agent.applications.endpoint: {{ .endpoint }} gets what applications send, and gateway.applications.enabled waits for it too. Leave it empty, or set gateway.applications.enabled to false
 {{- end }}
+{{- if and .podDevices (not (and .enabled .endpoint $v.agent.podResources.enabled)) }}
+agent.applications.podDevices: spans need agent.applications.enabled, an agent.applications.endpoint that takes them, and agent.podResources.enabled, which knows the devices. Set those, or podDevices to false
+{{- end }}
 {{- end }}
 {{- if and $gateway.enabled (ne $v.mode "cluster") }}
 gateway.applications.enabled: mode {{ $v.mode }} has no gateway. Set it to false, or mode to cluster

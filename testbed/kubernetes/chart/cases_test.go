@@ -64,7 +64,7 @@ networkPolicy: {egress: {enabled: true}}
 mode: agent
 exporter: {url: "https://otlp.example.com/otlp"}
 agent:
-  applications: {enabled: true, endpoint: "otlp.example.com:4317", headers: {api-key: {secret: backend, key: api-key}}}
+  applications: {enabled: true, podDevices: true, endpoint: "otlp.example.com:4317", headers: {api-key: {secret: backend, key: api-key}}}
   host: {enabled: true}
 `},
 	{name: "applications-beside-raw-gateways", values: `

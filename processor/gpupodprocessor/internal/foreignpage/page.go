@@ -242,6 +242,8 @@ func (d *pageDevice) describe(node ownership.Node) *ownership.Device {
 			out.Instance = value.AsString()
 		case exporterlabels.MIGProfile:
 			out.Profile = value.AsString()
+		case exporterlabels.Model:
+			out.Model = value.AsString()
 		}
 	}
 	return out

@@ -61,6 +61,8 @@ func (r *Reading) Read(attrs pcommon.Map) {
 				r.Service = value.Str()
 			case names.HwID:
 				d.ID = value.Str()
+			case names.HwModel:
+				d.Model = value.Str()
 			case names.HwParent:
 				d.Parent = value.Str()
 			case names.GPUIndex:

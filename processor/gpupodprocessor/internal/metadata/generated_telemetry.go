@@ -209,7 +209,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.GpuPodRecordsUnattributed, err = builder.meter.Int64Counter(
 		"otelcol_gpu_pod_records_unattributed",
-		metric.WithDescription("Log records and spans that name a device with an owner and did not get it, because they are of a time of which it is not known who owned the device. [Development]"),
+		metric.WithDescription("Log records and spans that name a device with an owner, or a pod with devices, and did not get those, because they are of a time of which it is not known who owned the device. [Development]"),
 		metric.WithUnit("{record}"),
 	)
 	errs = errors.Join(errs, err)

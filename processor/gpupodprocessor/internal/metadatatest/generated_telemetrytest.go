@@ -134,7 +134,7 @@ func AssertEqualGpuPodPointsUntracked(t *testing.T, tt *componenttest.Telemetry,
 func AssertEqualGpuPodRecordsUnattributed(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_gpu_pod_records_unattributed",
-		Description: "Log records and spans that name a device with an owner and did not get it, because they are of a time of which it is not known who owned the device. [Development]",
+		Description: "Log records and spans that name a device with an owner, or a pod with devices, and did not get those, because they are of a time of which it is not known who owned the device. [Development]",
 		Unit:        "{record}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

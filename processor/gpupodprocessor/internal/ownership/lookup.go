@@ -4,12 +4,14 @@
 package ownership
 
 import (
+	"cmp"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/owner"
 )
 
 // Lookup returns who owns the device or replica id at the time now. The answer is
@@ -54,6 +56,46 @@ func (m *Memory) device(id string, now time.Time) *Fact {
 		return expired
 	}
 	return found
+}
+
+// DevicesOf returns the devices of a pod at the time now, nil where they are not known
+// or it has none. The newest snapshot of the pod's node has to be of the pod's lifetime:
+// one of before the pod started is about another pod of that name.
+func (m *Memory) DevicesOf(p *Pod, now time.Time) *Devices {
+	n, alone := m.nodeOf(p.Node)
+	if n == nil {
+		return nil
+	}
+	v := n.view.Load()
+	if v.expired(now) || p.Started > v.at || v.parts && now.Sub(v.arrived) < Together {
+		return nil
+	}
+	d := v.pods[owner.Owner{Namespace: p.Namespace, Pod: p.Name}]
+	if d == nil || len(d.IDs) == 0 {
+		return nil
+	}
+	for _, id := range d.IDs {
+		if alone {
+			break // no other node can list it too
+		}
+		if s := m.Lookup(id, now).State; s != Owned && s != Shared {
+			return nil
+		}
+	}
+	return d
+}
+
+// nodeOf is the node that a resource names, and whether no other one is known: then the
+// resource need not name it.
+func (m *Memory) nodeOf(named Node) (n *node, alone bool) {
+	if n := m.only.Load(); n != nil {
+		named.Name = cmp.Or(named.Name, n.key.Name)
+		if !named.may(n.key) {
+			return nil, true
+		}
+		return n, true
+	}
+	return m.nodes.get(named.id()), false
 }
 
 // Unjoined reports whether the node has allocations that are joined to no

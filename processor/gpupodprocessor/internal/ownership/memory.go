@@ -12,6 +12,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/owner"
 )
 
 const sweepInterval = time.Minute
@@ -21,23 +25,26 @@ const sweepInterval = time.Minute
 type Memory struct {
 	maxAge     time.Duration
 	maxDevices int
+	podDevices bool
 
 	nodes   index[*node]
-	holding byDevice // the nodes that know a device
+	only    atomic.Pointer[node] // the node, while there is only one
+	holding byDevice             // the nodes that know a device
 	seen    sightings
 
 	mu         sync.Mutex         // of the writers
 	devices    int                // in snapshots of gpu.allocation
+	known      int                // nodes
 	unresolved map[*node]struct{} // nodes with devices that the kubelet could not name
 	swept      time.Time
 }
 
 // New is an empty Memory in which a snapshot counts for maxAge, or longer as Newest has
 // it, and which remembers at most maxDevices devices, of allocations and of telemetry
-// each.
-func New(maxAge time.Duration, maxDevices int) *Memory {
+// each. DevicesOf knows the devices of a pod only with podDevices.
+func New(maxAge time.Duration, maxDevices int, podDevices bool) *Memory {
 	return &Memory{
-		maxAge: maxAge, maxDevices: maxDevices,
+		maxAge: maxAge, maxDevices: maxDevices, podDevices: podDevices,
 		seen:       sightings{maxAge: maxAge, limit: maxDevices, byNode: map[string]map[string]*sighting{}},
 		unresolved: map[*node]struct{}{},
 	}
@@ -49,6 +56,7 @@ type node struct {
 	key Node
 	Newest
 	listed map[string]*listed
+	cut    bool // listed lacks what was beyond a limit
 	dirty  bool // view is older than listed
 	view   atomic.Pointer[view]
 }
@@ -61,6 +69,11 @@ type view struct {
 	previous map[string]*Fact  // of the snapshot before
 	joined   map[string]string // unresolved device -> hw.id
 	unjoined bool
+
+	at           pcommon.Timestamp
+	pods         map[owner.Owner]*Devices // by pod; nil where they are not wanted, or cut
+	previousPods map[owner.Owner]*Devices // of the snapshot before
+	parts        bool                     // a further part may arrive: it lacks a device of the one before, or is the first
 }
 
 func (v *view) fact(id string, now time.Time) *Fact {
@@ -144,6 +157,7 @@ func (m *Memory) learn(a *Allocation, now time.Time, l *Learned) *node {
 	}
 	n.Every = a.Interval
 	if !m.list(n, a) {
+		n.cut = true
 		l.Limited++
 	}
 	return n
@@ -153,6 +167,11 @@ func (m *Memory) addNode(key Node) *node {
 	n := &node{key: key.clone(), listed: map[string]*listed{}}
 	n.view.Store(&view{})
 	m.nodes.update([]string{n.key.id()}, func(string, *node) (*node, bool) { return n, true })
+	if m.known++; m.known == 1 {
+		m.only.Store(n)
+	} else {
+		m.only.Store(nil)
+	}
 	return n
 }
 
@@ -167,14 +186,15 @@ func (m *Memory) turn(n *node, a *Allocation, now time.Time) bool {
 	v := n.view.Load()
 	next := &view{arrived: now, fresh: fresh}
 	if now.Sub(before.Arrived) <= fresh {
-		next.previous = v.facts
+		newest := v
 		if n.dirty {
-			next.previous = n.build(newJoiner(&m.seen, n, now), before, fresh).facts
+			newest = n.build(newJoiner(&m.seen, n, now), before, fresh, m.podDevices)
 		}
+		next.previous, next.previousPods = newest.facts, newest.pods
 	}
 	m.devices -= len(n.listed)
 	old := maps.Clone(v.previous)
-	n.listed = map[string]*listed{}
+	n.listed, n.cut = map[string]*listed{}, false
 	n.view.Store(next)
 	m.holding.replace(n, next.previous, v.facts, old)
 	return true
@@ -199,8 +219,12 @@ func (m *Memory) list(n *node, a *Allocation) bool {
 func (m *Memory) publish(n *node, now time.Time) {
 	n.dirty = false
 	old := n.view.Load()
-	v := n.build(newJoiner(&m.seen, n, now), n.Newest, n.Fresh(m.maxAge))
-	v.previous = old.previous
+	v := n.build(newJoiner(&m.seen, n, now), n.Newest, n.Fresh(m.maxAge), m.podDevices)
+	v.previous, v.previousPods = old.previous, old.previousPods
+	v.parts = v.previous == nil
+	for id := range v.previous {
+		v.parts = v.parts || v.facts[id] == nil
+	}
 	if v.unjoined || len(v.joined) > 0 {
 		m.unresolved[n] = struct{}{}
 	} else {
@@ -238,4 +262,7 @@ func (m *Memory) Sweep(now time.Time) {
 		delete(m.unresolved, n)
 	})
 	m.nodes.update(gone, func(string, *node) (*node, bool) { return nil, false })
+	if m.known -= len(gone); m.known == 1 && len(gone) > 0 {
+		m.nodes.each(func(_ string, n *node) { m.only.Store(n) })
+	}
 }

@@ -57,7 +57,7 @@ func TestDecideIsOrderless(t *testing.T) {
 // A device in MIG mode that is held all the same cannot be.
 func TestParentHeldWithItsInstances(t *testing.T) {
 	now := time.Unix(100, 0)
-	k := New(maxAge, 100)
+	k := New(maxAge, 100, false)
 	md := pmetric.NewMetrics()
 	point(md, 1, pod("a"), 1, names.HwID, "GPU-a")
 	point(md, 1, pod("b"), 1, names.HwID, "GPU-a/1")
@@ -73,7 +73,7 @@ func TestParentHeldWithItsInstances(t *testing.T) {
 // meant.
 func TestJoinsWithTheDeviceThatHasTelemetry(t *testing.T) {
 	now := time.Unix(100, 0)
-	k := New(maxAge, 100)
+	k := New(maxAge, 100, false)
 	node := Node{Name: "n1"}
 	k.See(&Device{ID: "GPU-old", Node: node, Index: "0"}, now)
 	now = now.Add(maxAge + time.Second)
@@ -95,7 +95,7 @@ func TestJoinsWithTheDeviceThatHasTelemetry(t *testing.T) {
 // Two clusters may have nodes of one name.
 func TestNodesOfTwoClusters(t *testing.T) {
 	now := time.Unix(100, 0)
-	k := New(maxAge, 100)
+	k := New(maxAge, 100, false)
 	for _, cluster := range []string{"c1", "c2"} {
 		md := pmetric.NewMetrics()
 		point(md, 1, pod(cluster), 1, names.HwID, "n1/nvidia0")
@@ -110,7 +110,7 @@ func TestNodesOfTwoClusters(t *testing.T) {
 
 // Readers go on while writers replace what they read.
 func TestConcurrentUse(t *testing.T) {
-	k := New(maxAge, 1000)
+	k := New(maxAge, 1000, false)
 	now := time.Unix(100, 0)
 	var wg sync.WaitGroup
 	for w := range 4 {
@@ -140,7 +140,7 @@ func TestConcurrentUse(t *testing.T) {
 
 // No allocation and no telemetry is kept for ever, and the counts are right.
 func TestForgetsEverything(t *testing.T) {
-	k := New(maxAge, 1000)
+	k := New(maxAge, 1000, false)
 	now := time.Unix(100, 0)
 	for i := range 20 {
 		md := pmetric.NewMetrics()
@@ -175,7 +175,7 @@ func FuzzLearn(f *testing.F) {
 	f.Add("", "", "a", "::", "::", "", math.NaN(), "", uint8(3))
 	f.Add("n1", "größe", "\xff", "GPU-a::1", "GPU-a::1", "", -1.0, "GPU-a::1", uint8(7))
 	f.Fuzz(func(t *testing.T, node, namespace, name, id, parent, profile string, share float64, seenID string, bits uint8) {
-		k := New(maxAge, 4)
+		k := New(maxAge, 4, false)
 		now := time.Unix(100, 0)
 		device := Device{ID: seenID, Node: Node{Name: node}, Index: "0", Instance: "3", Parent: parent, Profile: profile}
 		if bits&1 != 0 {
@@ -220,7 +220,7 @@ func BenchmarkLookup(b *testing.B) {
 
 // fleet is n held devices on nodes of eight.
 func fleet(n int) (*Memory, []string, time.Time) {
-	k, now := New(maxAge, n), time.Unix(100, 0)
+	k, now := New(maxAge, n, false), time.Unix(100, 0)
 	ids := make([]string, 0, n)
 	for len(ids) < n {
 		md := pmetric.NewMetrics()

@@ -19,6 +19,7 @@ type Device struct {
 	Index, Instance string // on the node; of the MIG instance on its GPU
 	Parent, Profile string // of a MIG instance
 	MIGUUID         string
+	Model           string      // hw.model
 	Label           owner.Owner // that the exporter's labels name
 }
 
@@ -58,6 +59,7 @@ func (x *sightings) add(d *Device) *sighting {
 		Node:  d.Node.clone(),
 		Index: strings.Clone(d.Index), Instance: strings.Clone(d.Instance),
 		Parent: strings.Clone(d.Parent), Profile: strings.Clone(d.Profile), MIGUUID: strings.Clone(d.MIGUUID),
+		Model: strings.Clone(d.Model),
 		Label: d.Label.Clone(),
 	}}
 	switch old := x.get(s.ID); {

@@ -90,9 +90,10 @@ func hintOf(n Node, a *Allocation) (hint deviceid.Hint, resolved bool) {
 	return hint, true
 }
 
-// build decides about each device of the snapshot at of n.
-func (n *node) build(j *joiner, at Newest, fresh time.Duration) *view {
-	v := &view{arrived: at.Arrived, fresh: fresh, facts: make(map[string]*Fact, len(n.listed))}
+// build decides about each device of the snapshot at of n, and with pods which of them
+// each pod has.
+func (n *node) build(j *joiner, at Newest, fresh time.Duration, pods bool) *view {
+	v := &view{at: at.Time, arrived: at.Arrived, fresh: fresh, facts: make(map[string]*Fact, len(n.listed))}
 	claims := make(map[string][]claim, len(n.listed))
 	for _, l := range n.listed {
 		id := l.Device
@@ -124,6 +125,12 @@ func (n *node) build(j *joiner, at Newest, fresh time.Duration) *view {
 		}
 	}
 	v.parents(n.listed)
+	if pods && !n.cut {
+		v.pods = v.podDevices(n.listed)
+		for pod, d := range v.pods {
+			d.describe(n.view.Load().previousPods[pod], at.Time, j.all)
+		}
+	}
 	return v
 }
 
