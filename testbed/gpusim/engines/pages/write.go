@@ -27,10 +27,9 @@ type style struct {
 // Page is what the engine prints.
 func (e *Engine) Page(in Input) []byte {
 	w := &writer{engine: e, in: &in}
-	all := requests.Merge(in.States)
-	w.whole = view{all, 0, &in}
-	for i := range in.States {
-		w.ranks = append(w.ranks, &view{in.States[i], i, &in})
+	w.whole = view{requests.Merge(in.States), 0, &in}
+	for i, state := range w.parts() {
+		w.ranks = append(w.ranks, &view{state, i, &in})
 	}
 	if e.style.process {
 		for i := range processRows {
@@ -43,6 +42,27 @@ func (e *Engine) Page(in Input) []byte {
 	out := w.Bytes()
 	if e.style.cut {
 		out = bytes.TrimSuffix(out, []byte("\n"))
+	}
+	return out
+}
+
+// parts are what has series of its own: each rank of an engine; each model behind a
+// gateway.
+func (w *writer) parts() []requests.State {
+	if !w.engine.Gateway {
+		return w.in.States
+	}
+	var models []string
+	byModel := map[string][]requests.State{}
+	for _, s := range w.in.States {
+		if byModel[s.Model] == nil {
+			models = append(models, s.Model)
+		}
+		byModel[s.Model] = append(byModel[s.Model], s)
+	}
+	var out []requests.State
+	for _, m := range models {
+		out = append(out, requests.Merge(byModel[m]))
 	}
 	return out
 }
@@ -64,7 +84,7 @@ type series struct {
 
 func (w *writer) series(r *row) []series {
 	views, base := []*view{&w.whole}, w.engine.labels
-	if w.engine.ranked && !r.merged && !r.free {
+	if (w.engine.ranked || w.engine.Gateway) && !r.merged && !r.free {
 		views = w.ranks
 	}
 	switch {
@@ -75,7 +95,7 @@ func (w *writer) series(r *row) []series {
 	}
 	var out []series
 	for _, v := range views {
-		if w.engine.repeated == nil || r.merged || r.base != nil {
+		if w.engine.repeated == nil || r.merged || r.free || r.base != nil {
 			out = append(out, series{v, base(v)})
 			continue
 		}

@@ -133,6 +133,12 @@ func (p Page) One(t *testing.T, name string, kv ...string) float64 {
 // skipped without it.
 func Captured(t *testing.T, name string) []byte {
 	t.Helper()
+	return CapturedOf(t, "dcgm", name)
+}
+
+// CapturedOf is the same for another kind of exporter.
+func CapturedOf(t *testing.T, kind, name string) []byte {
+	t.Helper()
 	dir, err := os.Getwd()
 	require.NoError(t, err)
 	for {
@@ -144,7 +150,7 @@ func Captured(t *testing.T, name string) []byte {
 		}
 		dir = filepath.Dir(dir)
 	}
-	b, err := os.ReadFile(filepath.Join(dir, "..", "shared", "data", "dcgm", name))
+	b, err := os.ReadFile(filepath.Join(dir, "..", "shared", "data", kind, name))
 	if err != nil {
 		t.Skip("the captured pages are not here")
 	}
