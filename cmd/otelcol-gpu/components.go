@@ -33,6 +33,7 @@ import (
 	appguardprocessor "github.com/otelcol-gpu/otelcol-gpu/processor/appguardprocessor"
 	gpupodprocessor "github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor"
 	gpusummaryprocessor "github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor"
+	inferenceprocessor "github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor"
 	dcgmreceiver "github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver"
 	gpuallocationreceiver "github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver"
 	"go.opentelemetry.io/collector/component"
@@ -151,6 +152,7 @@ func components() (otelcol.Factories, error) {
 		appguardprocessor.NewFactory(),
 		gpupodprocessor.NewFactory(),
 		gpusummaryprocessor.NewFactory(),
+		inferenceprocessor.NewFactory(),
 		memorylimiterprocessor.NewFactory(),
 		batchprocessor.NewFactory(),
 		filterprocessor.NewFactory(),
@@ -168,6 +170,7 @@ func components() (otelcol.Factories, error) {
 		appguardprocessor.NewFactory().Type():          "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
 		gpupodprocessor.NewFactory().Type():            "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
 		gpusummaryprocessor.NewFactory().Type():        "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
+		inferenceprocessor.NewFactory().Type():         "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
 		memorylimiterprocessor.NewFactory().Type():     "go.opentelemetry.io/collector/processor/memorylimiterprocessor v0.159.0",
 		batchprocessor.NewFactory().Type():             "go.opentelemetry.io/collector/processor/batchprocessor v0.159.0",
 		filterprocessor.NewFactory().Type():            "github.com/open-telemetry/opentelemetry-collector-contrib/processor/filterprocessor v0.159.0",

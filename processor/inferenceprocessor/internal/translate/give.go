@@ -5,6 +5,7 @@ package translate // import "github.com/otelcol-gpu/otelcol-gpu/processor/infere
 
 import (
 	"slices"
+	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
@@ -15,7 +16,7 @@ import (
 )
 
 // give adds what a point has to the series that it belongs to.
-func (t *Translator) give(e *families.Engine, s *page.Selection, c *sample) {
+func (t *reader) give(e *families.Engine, s *page.Selection, c *sample) {
 	r := s.Row
 	subject := t.subject(e, r, c.attributes)
 	if subject.model != "" {
@@ -37,7 +38,7 @@ func (t *Translator) give(e *families.Engine, s *page.Selection, c *sample) {
 	switch {
 	case o.row == nil:
 		o.row, o.base, o.key, o.layout, o.subject, o.first, o.lowest = r, base, key, c.layout, subject, c.attributes, rank
-		if r.Unit != "" && c.point.metric.Description() != "" && contains(c.point.metric.Description(), r.UnitHelp) {
+		if r.Unit != "" && c.point.metric.Description() != "" && strings.Contains(c.point.metric.Description(), r.UnitHelp) {
 			o.unit = r.Unit
 		}
 	case c.ended:
@@ -56,7 +57,7 @@ func (t *Translator) give(e *families.Engine, s *page.Selection, c *sample) {
 }
 
 // output finds the output of a key on this page, or begins it.
-func (t *Translator) output(key uint64) *output {
+func (t *reader) output(key uint64) *output {
 	if i, ok := t.byKey[key]; ok {
 		return &t.outputs[i]
 	}

@@ -50,7 +50,7 @@ type subject struct {
 	outcome string
 }
 
-func (t *Translator) subject(e *families.Engine, r *families.Row, attributes pcommon.Map) subject {
+func (t *reader) subject(e *families.Engine, r *families.Row, attributes pcommon.Map) subject {
 	s := subject{model: t.model}
 	for _, key := range e.Model {
 		if m := label(attributes, key); m != "" {
@@ -85,7 +85,7 @@ const (
 
 // key is a hash of a series of the engine: the row's number, the subject, and the
 // further labels that are kept.
-func (t *Translator) key(e *families.Engine, number int, s *subject, attributes pcommon.Map) uint64 {
+func (t *reader) key(e *families.Engine, number int, s *subject, attributes pcommon.Map) uint64 {
 	var d xxhash.Digest
 	d.Reset()
 	add := func(text string) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -63,8 +64,23 @@ type partner struct {
 	at    pcommon.Timestamp
 }
 
+// reader collects what a page gives to each series.
+type reader struct {
+	*refusals
+	o      *Options
+	page   *page.Page
+	target *series.Target
+	model  string // of the target, for pages that do not name one
+	now    time.Time
+
+	outputs []output
+	byKey   map[uint64]int
+	made    []bool
+	partner map[uint64]partner
+}
+
 // read collects what an engine's page gives to each series.
-func (t *Translator) read(e *page.Engine) {
+func (t *reader) read(e *page.Engine) {
 	t.outputs = t.outputs[:0]
 	clear(t.byKey)
 	t.made = append(t.made[:0], make([]bool, len(e.Engine.Rows))...)
@@ -81,7 +97,7 @@ func (t *Translator) read(e *page.Engine) {
 	}
 }
 
-func (t *Translator) metric(e *families.Engine, s *page.Selection, m pmetric.Metric) {
+func (t *reader) metric(e *families.Engine, s *page.Selection, m pmetric.Metric) {
 	r := s.Row
 	switch {
 	case r.Rule == families.SumOf:
@@ -93,7 +109,7 @@ func (t *Translator) metric(e *families.Engine, s *page.Selection, m pmetric.Met
 	}
 }
 
-func (t *Translator) numbers(e *families.Engine, s *page.Selection, m pmetric.Metric) {
+func (t *reader) numbers(e *families.Engine, s *page.Selection, m pmetric.Metric) {
 	points, ok := page.Numbers(m)
 	if !ok || m.Type() == pmetric.MetricTypeSum && m.Sum().AggregationTemporality() == pmetric.AggregationTemporalityDelta {
 		reason := Delta
@@ -129,7 +145,7 @@ func (t *Translator) numbers(e *families.Engine, s *page.Selection, m pmetric.Me
 }
 
 // partners are the values of the second family, by the labels that both have.
-func (t *Translator) partners(s *page.Selection) {
+func (t *reader) partners(s *page.Selection) {
 	clear(t.partner)
 	for _, m := range s.With {
 		points, ok := page.Numbers(m)
@@ -147,7 +163,7 @@ func (t *Translator) partners(s *page.Selection) {
 }
 
 // compute turns the value on the page into that of the row; false where there is none.
-func (t *Translator) compute(r *families.Row, c *sample) bool {
+func (t *reader) compute(r *families.Row, c *sample) bool {
 	v := c.value
 	switch r.Rule {
 	case families.Product, families.Quotient, families.Difference, families.Mean:
@@ -161,7 +177,7 @@ func (t *Translator) compute(r *families.Row, c *sample) bool {
 			v = max(0, v-with.value)
 		case r.Rule == families.Mean:
 			c.value, c.sum, c.layout = with.value, r.Convert(v), histogram.None
-			return t.counts(c, c.value, c.sum)
+			return t.counts(c.value, c.sum)
 		case with.value == 0:
 			return false
 		default:
@@ -192,12 +208,12 @@ func (t *Translator) compute(r *families.Row, c *sample) bool {
 			return t.sentinel()
 		}
 	}
-	return t.counts(c, c.value)
+	return t.counts(c.value)
 }
 
 // counts reports whether values can be those of quantities; it counts the point
 // otherwise.
-func (t *Translator) counts(_ *sample, values ...float64) bool {
+func (t *reader) counts(values ...float64) bool {
 	for _, v := range values {
 		if math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
 			return t.sentinel()
@@ -206,18 +222,13 @@ func (t *Translator) counts(_ *sample, values ...float64) bool {
 	return true
 }
 
-func (t *Translator) sentinel() bool {
-	t.result.now().Refused[Sentinel]++
-	return false
-}
-
 // list is the entries of a comma-separated label.
 func list(text string) []string {
 	return slices.DeleteFunc(strings.Split(text, ","), func(s string) bool { return strings.TrimSpace(s) == "" })
 }
 
 // sums gives the sums of histograms to a counter.
-func (t *Translator) sums(e *families.Engine, s *page.Selection, m pmetric.Metric) {
+func (t *reader) sums(e *families.Engine, s *page.Selection, m pmetric.Metric) {
 	if m.Type() != pmetric.MetricTypeHistogram {
 		t.refuseAll(m, Mistyped)
 		return
@@ -228,7 +239,7 @@ func (t *Translator) sums(e *families.Engine, s *page.Selection, m pmetric.Metri
 			point: point{metric: m, number: i},
 		}
 		if !c.ended {
-			if !t.counts(&c, c.value) {
+			if !t.counts(c.value) {
 				continue
 			}
 			c.start = t.page.Start(m.Name(), c.attributes, p.StartTimestamp(), c.at)
@@ -237,7 +248,7 @@ func (t *Translator) sums(e *families.Engine, s *page.Selection, m pmetric.Metri
 	}
 }
 
-func (t *Translator) histograms(e *families.Engine, s *page.Selection, m pmetric.Metric) {
+func (t *reader) histograms(e *families.Engine, s *page.Selection, m pmetric.Metric) {
 	switch m.Type() {
 	case pmetric.MetricTypeHistogram:
 		if m.Histogram().AggregationTemporality() == pmetric.AggregationTemporalityDelta {
@@ -269,7 +280,7 @@ func (t *Translator) histograms(e *families.Engine, s *page.Selection, m pmetric
 // layoutExponential stands for exponential histograms, which have no bounds.
 const layoutExponential = math.MaxUint32
 
-func (t *Translator) exponentials(e *families.Engine, s *page.Selection, m pmetric.Metric) {
+func (t *reader) exponentials(e *families.Engine, s *page.Selection, m pmetric.Metric) {
 	if m.ExponentialHistogram().AggregationTemporality() == pmetric.AggregationTemporalityDelta {
 		t.refuseAll(m, Delta)
 		return
@@ -283,35 +294,5 @@ func (t *Translator) exponentials(e *families.Engine, s *page.Selection, m pmetr
 			c.start = t.page.Start(m.Name(), c.attributes, p.StartTimestamp(), c.at)
 		}
 		t.give(e, s, &c)
-	}
-}
-
-// refuse counts a point that becomes no part of a series, and lets it pass as it came.
-func (t *Translator) refuse(p *point, reason Reason) {
-	t.result.now().Refused[reason]++
-	kept := t.refused[p.metric]
-	if kept == nil {
-		kept = map[int]bool{}
-		t.refused[p.metric] = kept
-	}
-	kept[p.number] = true
-}
-
-func (t *Translator) refuseAll(m pmetric.Metric, reason Reason) {
-	n := 0
-	switch m.Type() {
-	case pmetric.MetricTypeGauge:
-		n = m.Gauge().DataPoints().Len()
-	case pmetric.MetricTypeSum:
-		n = m.Sum().DataPoints().Len()
-	case pmetric.MetricTypeHistogram:
-		n = m.Histogram().DataPoints().Len()
-	case pmetric.MetricTypeExponentialHistogram:
-		n = m.ExponentialHistogram().DataPoints().Len()
-	case pmetric.MetricTypeSummary:
-		n = m.Summary().DataPoints().Len()
-	}
-	for i := range n {
-		t.refuse(&point{metric: m, number: i}, reason)
 	}
 }

@@ -47,27 +47,20 @@ type Translator struct {
 	o      Options
 	page   *page.Page
 	memory *series.Memory
-	result Result
-
-	target *series.Target
-	model  string
-	now    time.Time
-	out    writer
-
-	outputs []output
-	byKey   map[uint64]int
-	made    []bool
-	// refused are points that pass as they came, since no series could be made of them.
-	refused map[pmetric.Metric]map[int]bool
-	partner map[uint64]partner
+	refusals
+	reader  reader
+	emitter emitter
 }
 
 // New returns a translator with a memory of its own.
 func New(index *families.Index, o Options) *Translator {
-	return &Translator{
+	t := &Translator{
 		o: o, page: page.New(index), memory: series.NewMemory(o.MaxSeries),
-		byKey: map[uint64]int{}, refused: map[pmetric.Metric]map[int]bool{}, partner: map[uint64]partner{},
+		refusals: refusals{refused: map[pmetric.Metric]map[int]bool{}},
 	}
+	t.reader = reader{refusals: &t.refusals, o: &t.o, page: t.page, byKey: map[uint64]int{}, partner: map[uint64]partner{}}
+	t.emitter = emitter{refusals: &t.refusals, o: &t.o}
+	return t
 }
 
 // Series is how many series are remembered.
@@ -83,28 +76,29 @@ func Target(attributes pcommon.Map) uint64 { return identity(attributes) }
 // result is valid until the next call. The target is that of the resource, before it
 // was translated.
 func (t *Translator) Page(rm pmetric.ResourceMetrics, target uint64, now time.Time) *Result {
-	t.result.reset()
+	t.begin()
 	attributes := rm.Resource().Attributes()
-	hint := take(attributes, names.InferenceEngineHint)
-	t.model, t.now = take(attributes, names.InferenceModelHint), now
+	hint, model := take(attributes, names.InferenceEngineHint), take(attributes, names.InferenceModelHint)
 	t.page.Read(rm, hint)
 	if !t.o.Normalised {
 		t.pass(rm)
 		return &t.result
 	}
-	clear(t.refused)
-	t.target = t.memory.Target(target, now)
-	t.out.begin()
+	of := t.memory.Target(target, now)
+	t.reader.target, t.reader.model, t.reader.now = of, model, now
+	t.emitter.target = of
+	t.emitter.out.begin()
 	for i := range t.page.Engines {
 		e := &t.page.Engines[i]
 		t.result.begin(e.Name)
-		t.read(e)
-		t.write(e.Engine)
+		t.reader.read(e)
+		t.emitter.outputs = t.reader.outputs
+		t.emitter.write(e.Engine)
 	}
-	t.up(hint)
+	t.up(of, hint)
 	t.result.Unknown = t.page.Unknown
 	t.pass(rm)
-	t.out.end(rm)
+	t.emitter.out.end(rm)
 	return &t.result
 }
 
@@ -169,19 +163,19 @@ func keepPoints(m pmetric.Metric, kept map[int]bool) {
 // up reports whether the last scrape of the engines of a target succeeded. On a page
 // that could not be read they are those of the last one that could, or the one that
 // discovery found.
-func (t *Translator) up(hint string) {
+func (t *Translator) up(target *series.Target, hint string) {
 	if len(t.page.Engines) > 0 {
-		t.target.Engines = t.target.Engines[:0]
+		target.Engines = target.Engines[:0]
 		for i := range t.page.Engines {
-			t.target.Engines = append(t.target.Engines, t.page.Engines[i].Name)
+			target.Engines = append(target.Engines, t.page.Engines[i].Name)
 		}
-	} else if len(t.target.Engines) == 0 && hint != "" {
-		t.target.Engines = append(t.target.Engines, hint)
+	} else if len(target.Engines) == 0 && hint != "" {
+		target.Engines = append(target.Engines, hint)
 	}
 	if !t.page.HasUp {
 		return
 	}
-	for _, name := range t.target.Engines {
+	for _, name := range target.Engines {
 		e, ok := families.ByName(name)
 		if !ok {
 			continue
@@ -190,7 +184,7 @@ func (t *Translator) up(hint string) {
 		if e.Gateway {
 			metric = &names.InferenceGatewayUp
 		}
-		p := t.out.numbers(metric, "").AppendEmpty()
+		p := t.emitter.out.numbers(metric, "").AppendEmpty()
 		p.SetTimestamp(t.page.UpTime)
 		p.Attributes().PutStr(names.InferenceEngine, name)
 		p.SetIntValue(int64(t.page.Up))

@@ -16,10 +16,17 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/series"
 )
 
-func contains(text, part string) bool { return strings.Contains(text, part) }
+// emitter writes the series of a page.
+type emitter struct {
+	*refusals
+	o       *Options
+	target  *series.Target
+	out     writer
+	outputs []output
+}
 
 // write writes what the page of an engine has for each series.
-func (t *Translator) write(e *families.Engine) {
+func (t *emitter) write(e *families.Engine) {
 	for i := range t.outputs {
 		o := &t.outputs[i]
 		switch kind := o.row.Metric.Kind; {
@@ -39,7 +46,7 @@ func (t *Translator) write(e *families.Engine) {
 }
 
 // number writes a value of what is no count.
-func (t *Translator) number(e *families.Engine, o *output, v float64) pmetric.NumberDataPoint {
+func (t *emitter) number(e *families.Engine, o *output, v float64) pmetric.NumberDataPoint {
 	p := t.out.numbers(o.row.Metric, o.unit).AppendEmpty()
 	p.SetTimestamp(o.at)
 	if o.row.Metric.Kind != names.Gauge && o.row.Metric.Int() {
@@ -52,7 +59,7 @@ func (t *Translator) number(e *families.Engine, o *output, v float64) pmetric.Nu
 	return p
 }
 
-func (t *Translator) counter(e *families.Engine, o *output) {
+func (t *emitter) counter(e *families.Engine, o *output) {
 	total, result := t.target.Count(o.key, o.key, 0, o.readings)
 	if result == series.Full {
 		t.refuseOutput(o, LimitSeries)
@@ -63,7 +70,7 @@ func (t *Translator) counter(e *families.Engine, o *output) {
 
 // adapters writes how many adapters there are, and apart from them those that have a
 // series of their own.
-func (t *Translator) adapters(e *families.Engine, o *output) {
+func (t *emitter) adapters(e *families.Engine, o *output) {
 	count := o.value
 	for _, name := range list(label(o.first, o.row.WithLabels[0])) {
 		if slices.Contains(t.o.LoraNames, name) {
@@ -74,7 +81,7 @@ func (t *Translator) adapters(e *families.Engine, o *output) {
 	t.number(e, o, count)
 }
 
-func (t *Translator) histogram(e *families.Engine, o *output) {
+func (t *emitter) histogram(e *families.Engine, o *output) {
 	if o.layout == layoutExponential {
 		t.exponential(e, o)
 		return
@@ -115,7 +122,7 @@ func (t *Translator) histogram(e *families.Engine, o *output) {
 }
 
 // exponential writes an exponential histogram, which cannot be added to another.
-func (t *Translator) exponential(e *families.Engine, o *output) {
+func (t *emitter) exponential(e *families.Engine, o *output) {
 	for i := range o.points[1:] {
 		t.refuse(&o.points[1+i], InvalidHistogram)
 	}
@@ -137,14 +144,14 @@ func (t *Translator) exponential(e *families.Engine, o *output) {
 	t.result.now().Normalised++
 }
 
-func (t *Translator) refuseOutput(o *output, reason Reason) {
+func (t *emitter) refuseOutput(o *output, reason Reason) {
 	for i := range o.points {
 		t.refuse(&o.points[i], reason)
 	}
 }
 
 // ended writes that a series has ended: each marker in a metric of its own.
-func (t *Translator) ended(e *families.Engine, o *output) {
+func (t *emitter) ended(e *families.Engine, o *output) {
 	if o.row.Metric.Kind == names.Histogram {
 		for _, layout := range t.target.EndAll(o.base) {
 			t.endedHistogram(e, o, layout)
@@ -158,7 +165,7 @@ func (t *Translator) ended(e *families.Engine, o *output) {
 	t.attributes(p.Attributes(), e, o)
 }
 
-func (t *Translator) endedHistogram(e *families.Engine, o *output, layout uint32) {
+func (t *emitter) endedHistogram(e *families.Engine, o *output, layout uint32) {
 	if layout == layoutExponential {
 		p := t.out.exponentialMarker(o.row.Metric)
 		p.SetTimestamp(o.at)
@@ -174,14 +181,14 @@ func (t *Translator) endedHistogram(e *families.Engine, o *output, layout uint32
 }
 
 // stale ends histograms whose layout has changed: other bounds are another series.
-func (t *Translator) stale(e *families.Engine) {
+func (t *emitter) stale(e *families.Engine) {
 	on := func(base uint64) bool {
 		return t.live(base) != nil
 	}
 	t.target.Stale(on, func(base uint64, layout uint32) { t.endedHistogram(e, t.live(base), layout) })
 }
 
-func (t *Translator) live(base uint64) *output {
+func (t *emitter) live(base uint64) *output {
 	for i := range t.outputs {
 		if o := &t.outputs[i]; o.base == base && o.live > 0 && o.row.Metric.Kind == names.Histogram {
 			return o
@@ -191,7 +198,7 @@ func (t *Translator) live(base uint64) *output {
 }
 
 // attributes writes the attributes of a series.
-func (t *Translator) attributes(to pcommon.Map, e *families.Engine, o *output) {
+func (t *emitter) attributes(to pcommon.Map, e *families.Engine, o *output) {
 	to.EnsureCapacity(4 + len(o.row.Attributes) + len(o.row.Dimensions))
 	to.PutStr(names.InferenceEngine, e.Name)
 	put := func(key, value string) {
