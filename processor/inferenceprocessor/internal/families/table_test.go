@@ -1,0 +1,115 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package families
+
+import (
+	"bufio"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// Each metric of its tier has a row of every engine, or the reason why it cannot be had,
+// and not both: families.md has no blank cell.
+func TestEveryMetricHasARowOrAReason(t *testing.T) {
+	for _, e := range Engines() {
+		for _, m := range Metrics(e.Gateway) {
+			row := slices.ContainsFunc(e.Rows, func(r Row) bool { return r.Metric == m })
+			reason, ok := e.Cannot[m]
+			assert.True(t, row != ok, "%s: %s: row %t, reason %t", e.Name, m.Name, row, ok)
+			assert.True(t, !ok || reason != "" && !strings.HasSuffix(reason, "."), "%s: %s: %q", e.Name, m.Name, reason)
+		}
+	}
+}
+
+func TestNamesAreUnique(t *testing.T) {
+	seen := map[string]bool{}
+	for _, e := range Engines() {
+		assert.False(t, seen[e.Name], e.Name)
+		seen[e.Name] = true
+		assert.NotEmpty(t, e.Title, e.Name)
+	}
+	NewIndex(Engines()) // panics where a row contradicts itself
+}
+
+// samples are pages of real engines, which not every clone has.
+const samples = "../../../../../shared/data"
+
+// Every family on the real pages is on a row or passes on purpose.
+func TestFamiliesOfRealPages(t *testing.T) {
+	if _, err := os.Stat(samples); err != nil {
+		t.Skip("needs the real pages beside the clone")
+	}
+	x := NewIndex(Engines())
+	for _, folder := range []string{"vllm", "sglang", "tgi", "triton", "trtllm", "nim", "llamacpp", "dynamo", "epp"} {
+		paths, err := filepath.Glob(filepath.Join(samples, folder, "*.prom"))
+		require.NoError(t, err)
+		for _, path := range paths {
+			t.Run(folder+"/"+filepath.Base(path), func(t *testing.T) {
+				for _, family := range familiesOf(t, path) {
+					assert.True(t, x.known(family), "%s is on no row, and not listed as passed", family)
+				}
+			})
+		}
+	}
+}
+
+// familiesOf lists the families of a page, by the names of its samples.
+func familiesOf(t *testing.T, path string) []string {
+	t.Helper()
+	file, err := os.Open(path)
+	require.NoError(t, err)
+	defer file.Close()
+	var list []string
+	in := bufio.NewScanner(file)
+	for in.Scan() {
+		line := strings.TrimSpace(in.Text())
+		if line == "" || line[0] == '#' || strings.HasPrefix(line, "...") {
+			continue
+		}
+		name := line[:strings.IndexAny(line+" ", "{ ")]
+		for _, suffix := range []string{"_bucket", "_sum", "_count"} {
+			name = strings.TrimSuffix(name, suffix)
+		}
+		if !slices.Contains(list, name) {
+			list = append(list, name)
+		}
+	}
+	require.NoError(t, in.Err())
+	return list
+}
+
+// known reports whether a family is on a row of an engine, or listed.
+func (x *Index) known(family string) bool {
+	if len(x.Find(family)) > 0 {
+		return true
+	}
+	for _, prefix := range []string{"go_", "python_", "process_", "http_", "promhttp_"} {
+		if strings.HasPrefix(family, prefix) {
+			return true
+		}
+	}
+	family = strings.TrimSuffix(family, "_created")
+	for _, e := range x.Engines {
+		for _, prefix := range e.Prefixes {
+			name, ok := strings.CutPrefix(family, prefix)
+			if !ok {
+				continue
+			}
+			name = strings.TrimSuffix(name, "_total")
+			if slices.ContainsFunc(e.Passed, func(p string) bool {
+				stem, all := strings.CutSuffix(p, "*")
+				return p == name || all && strings.HasPrefix(name, stem)
+			}) || len(x.Find(prefix+name)) > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
