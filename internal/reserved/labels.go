@@ -43,6 +43,14 @@ func label(key string) string {
 	}), "_")
 }
 
+// InferenceAttribute reports whether an attribute would become a label of the
+// inference processor: by inference_engine its gen_ai.server.* differs from what SDKs
+// measure under the same names.
+func InferenceAttribute(key string) bool {
+	l := label(key)
+	return l == "inference" || strings.HasPrefix(l, "inference_")
+}
+
 // Attribute reports whether an attribute of an application's point would become a
 // label of a device, of an owner, or of Prometheus itself.
 func Attribute(key string) bool {

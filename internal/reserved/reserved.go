@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package reserved knows the names that applications may not use: the metric
-// families of GPUs, of recorded rules, of the Collector and of Prometheus itself,
-// and the labels by which a series is taken for one of a device or of another pod.
+// families of GPUs, of the inference processor, of recorded rules, of the Collector
+// and of Prometheus itself, and the labels by which a series is taken for one of a
+// device, of an engine or of another pod.
 // What counts is the name that Prometheus will have, and not the one that was sent.
 package reserved // import "github.com/otelcol-gpu/otelcol-gpu/internal/reserved"
 
@@ -15,6 +16,7 @@ type Owner string
 const (
 	Free       Owner = ""           // anyone's
 	GPU        Owner = "gpu"        // written by this distribution, or by an exporter of GPUs
+	Inference  Owner = "inference"  // written by the inference processor: autoscalers read it
 	Rules      Owner = "rules"      // the result of a recording rule
 	Collector  Owner = "collector"  // telemetry of the Collector, or metadata that it writes
 	Prometheus Owner = "prometheus" // written by Prometheus' scraper or rule engine
@@ -30,6 +32,7 @@ var words = []struct {
 	{word: "hw", owner: GPU},
 	{word: "dcgm", owner: GPU},
 	{word: "DCGM", owner: GPU},
+	{word: "inference", owner: Inference},
 	{word: "otelcol", owner: Collector},
 	{word: "target_info", owner: Collector},
 	{word: "otel_scope_info", owner: Collector},
@@ -51,10 +54,11 @@ var engines = map[string]bool{
 }
 
 // ForApplications reports whether applications may have a family with this name in
-// the embedded store. What Prometheus' scraper writes about their pages belongs to it.
+// the embedded store. What Prometheus' scraper and the inference processor write about
+// their pages belongs to it.
 func ForApplications(name string) bool {
 	owner := Of(name)
-	return owner == Free || owner == Prometheus
+	return owner == Free || owner == Prometheus || owner == Inference
 }
 
 // Of returns the owner of a name as Prometheus has it: that of a family, or that of

@@ -25,7 +25,9 @@ func TestOf(t *testing.T) {
 	for name, want := range map[string]Owner{
 		"gpu": GPU, "gpu_exporter_up": GPU, "hw_gpu_utilization_ratio": GPU, "hw_power_watts": GPU, "DCGM_FI_DEV_GPU_UTIL": GPU, "dcgm_x": GPU,
 		"gpu_cache_usage_perc": Free, "gpus": Free, "hwmon_temp": Free, "nv_gpu_utilization": Free,
-		"device:gpu_xid_errors:max": Rules, ":x": Rules, "vllmx:y": Rules, "vllm:gpu_cache_usage_perc": Free, "ray_vllm:x": Free,
+		"inference": Inference, "inference_server_requests": Inference, "inference_gateway_tokens_total": Inference, "inference_latency": Inference, "inferences": Free, "nv_inference_count": Free,
+		"gen_ai_server_request_duration_seconds_bucket": Free,
+		"device:gpu_xid_errors:max":                     Rules, ":x": Rules, "vllmx:y": Rules, "vllm:gpu_cache_usage_perc": Free, "ray_vllm:x": Free,
 		"otelcol_process_uptime": Collector, "target_info": Collector, "otel_scope_info": Collector,
 		"up": Prometheus, "uptime": Free, "up_seconds": Free, "scrape_duration_seconds": Prometheus, "ALERTS": Prometheus, "ALERTS_FOR_STATE": Prometheus,
 		"http_server_request_duration_seconds_bucket": Free, "": Free,
@@ -41,7 +43,12 @@ func families(t *testing.T) []string {
 	var found []string
 	source, err := os.ReadFile("../names/metrics.go")
 	require.NoError(t, err)
-	for _, m := range regexp.MustCompile(`Metric\{"([^"]+)", "([^"]*)", (\w+),`).FindAllStringSubmatch(string(source), -1) {
+	inference, err := os.ReadFile("../names/metrics_inference.go")
+	require.NoError(t, err)
+	for _, m := range regexp.MustCompile(`Metric\{"([^"]+)", "([^"]*)", (\w+),`).FindAllStringSubmatch(string(source)+string(inference), -1) {
+		if strings.HasPrefix(m[1], "gen_ai.") {
+			continue // of SDKs too
+		}
 		kind := map[string]otlptranslator.MetricType{"Gauge": otlptranslator.MetricTypeGauge, "Counter": otlptranslator.MetricTypeMonotonicCounter}[m[3]]
 		name, err := namer.Build(otlptranslator.Metric{Name: m[1], Unit: m[2], Type: kind})
 		require.NoError(t, err)
@@ -174,9 +181,14 @@ func TestAttributes(t *testing.T) {
 	for key, want := range map[string]bool{
 		"hw.id": true, "_hw.id": true, "hw_id": true, "gpu.index": true, "gpu_mig_uuid": true, "__name__": true,
 		"k8s.pod.name": true, "service_name": true, "host.name": true, "gpu.device.ids": true, "gpu.device_count": true,
-		"gpu_id": false, "gpu": false, "server.address": false, "http.route": false, "le": false, "hwm": false,
+		"inference.engine": false, "gpu_id": false, "gpu": false, "server.address": false, "http.route": false, "le": false, "hwm": false,
 	} {
 		assert.Equal(t, want, Attribute(key), key)
+	}
+	for key, want := range map[string]bool{
+		"inference.engine": true, "inference_bounds": true, "_inference.gateway": true, "inference": true, "inferences": false, "gen_ai.request.model": false,
+	} {
+		assert.Equal(t, want, InferenceAttribute(key), key)
 	}
 	for key, want := range map[string]bool{
 		"hw.id": true, "k8s_pod_name": true, "service_name": true, ".service.name": true,

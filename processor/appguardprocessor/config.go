@@ -38,6 +38,9 @@ type Config struct {
 	// Allow are reserved names, as Prometheus has them, that pass all the same: those
 	// that the prometheus receiver before this processor writes.
 	Allow []string `mapstructure:"allow"`
+	// AllowInference lets names and attributes of the inference processor pass. For
+	// where that processor, or an agent that has it, stands before this one.
+	AllowInference bool `mapstructure:"allow_inference"`
 }
 
 var _ component.Config = (*Config)(nil)

@@ -69,10 +69,10 @@ func (b *batch) metrics(md pmetric.Metrics) {
 		resource := rm.Resource().Attributes()
 		name := b.sender(resource)
 		sender := b.guard.Sender(name, now)
-		b.rename(resource, reserved.ResourceAttribute)
+		b.rename(resource, b.foreign(reserved.ResourceAttribute))
 		of := series.Of(resource)
 		rm.ScopeMetrics().RemoveIf(func(sm pmetric.ScopeMetrics) bool {
-			b.rename(sm.Scope().Attributes(), reserved.Attribute)
+			b.rename(sm.Scope().Attributes(), b.foreign(reserved.Attribute))
 			// No label in Prometheus, but for its exporter a series of its own.
 			sm.Scope().SetVersion("")
 			sm.SetSchemaUrl("")
@@ -95,7 +95,7 @@ func (b *batch) metric(m pmetric.Metric, of series.Resource, name string, sender
 	case err != nil:
 		b.drop(name, noName, int64(points.Count(m)), m.Name())
 		return true
-	case owner != reserved.Free && !slices.Contains(b.config.Allow, family):
+	case owner != reserved.Free && !(owner == reserved.Inference && b.config.AllowInference) && !slices.Contains(b.config.Allow, family):
 		b.drop(name, notTheirs, int64(points.Count(m)), m.Name())
 		return true
 	}
@@ -108,7 +108,7 @@ func (b *batch) metric(m pmetric.Metric, of series.Resource, name string, sender
 	}
 	m.SetDescription(safetext.Strip(m.Description(), maxDescription))
 	refused := map[guard.Verdict]int64{}
-	left := of.RemoveIf(m, family, func(attributes pcommon.Map) { b.rename(attributes, reserved.Attribute) },
+	left := of.RemoveIf(m, family, func(attributes pcommon.Map) { b.rename(attributes, b.foreign(reserved.Attribute)) },
 		func(p series.Point) bool {
 			verdict := guard.Admitted
 			switch {
@@ -147,8 +147,17 @@ func (b *batch) registry(metrics map[uint64]uint64, sender string) map[uint64]ui
 	return own
 }
 
-// rename puts app. in front of attributes that would pass for those of a device or
-// of another owner: two points that differ in nothing else stay two series.
+// foreign adds the attributes of the inference processor to what is renamed, unless
+// it stands before this one.
+func (b *base) foreign(others func(key string) bool) func(key string) bool {
+	if b.config.AllowInference {
+		return others
+	}
+	return func(key string) bool { return others(key) || reserved.InferenceAttribute(key) }
+}
+
+// rename puts app. in front of attributes that would pass for those of a device, of
+// an engine or of another owner: two points that differ in nothing else stay two series.
 func (b *batch) rename(attributes pcommon.Map, foreign func(key string) bool) {
 	var keys []string
 	for key := range attributes.All() {

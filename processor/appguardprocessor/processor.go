@@ -154,7 +154,7 @@ func (b *batch) report(ctx context.Context, counter metric.Int64Counter, what st
 }
 
 var remedies = map[guard.Verdict]string{
-	notTheirs:                "rename it at the sender: the name belongs to GPU telemetry, recording rules, the Collector or Prometheus",
+	notTheirs:                "rename it at the sender: the name belongs to GPU telemetry, the inference processor, recording rules, the Collector or Prometheus",
 	noName:                   "name it at the sender, with letters",
 	unusable:                 "name attributes with letters, each label once, in UTF-8; histograms need as many observations as their buckets have, and a scale of -4 or more",
 	tooLarge:                 "shorten names and labels at the sender",

@@ -120,6 +120,33 @@ func TestReservedNamesAreDropped(t *testing.T) {
 	assert.Equal(t, "shop/web-1", b.logs.FilterFieldKey("sender").All()[0].ContextMap()["sender"])
 }
 
+// What the inference processor writes comes through where it stands before, and from
+// nowhere else: autoscalers read it. By inference_engine its gen_ai.server.* differs
+// from what SDKs measure.
+func TestInferenceIsTheProcessors(t *testing.T) {
+	const shared, own = "gen_ai.server.request.duration", "inference.server.requests"
+	for _, allowed := range []bool{true, false} {
+		b := newBench(t, func(c *Config) { c.AllowInference = allowed })
+		p, sink := b.metrics()
+		md := gauges("llm-1", shared, own, "inference_server_requests_limit", "_inference/gateway.requests", "hw.power")
+		rm := md.ResourceMetrics().At(0)
+		rm.Resource().Attributes().PutStr("inference.engine.hint", "vllm")
+		rm.ScopeMetrics().At(0).Metrics().At(0).Gauge().DataPoints().At(0).Attributes().PutStr("inference.engine", "vllm")
+		require.NoError(t, p.ConsumeMetrics(t.Context(), md))
+		rm = sink.AllMetrics()[0].ResourceMetrics().At(0)
+		attributes := rm.ScopeMetrics().At(0).Metrics().At(0).Gauge().DataPoints().At(0).Attributes().AsRaw()
+		if allowed {
+			assert.Equal(t, []string{shared, own, "inference_server_requests_limit", "_inference/gateway.requests"}, passed(sink))
+			assert.Equal(t, map[string]any{"inference.engine": "vllm"}, attributes)
+			assert.Contains(t, rm.Resource().Attributes().AsRaw(), "inference.engine.hint")
+		} else {
+			assert.Equal(t, []string{shared}, passed(sink))
+			assert.Equal(t, map[string]any{"app.inference.engine": "vllm"}, attributes)
+			assert.Contains(t, rm.Resource().Attributes().AsRaw(), "app.inference.engine.hint")
+		}
+	}
+}
+
 // Two metrics that Prometheus gives one name are duplicates there: the first has it.
 // In one registry a metric has one type, whatever its sender; elsewhere no sender takes
 // another's.

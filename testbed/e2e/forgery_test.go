@@ -42,7 +42,7 @@ func TestApplicationsCannotForgeGPUTelemetry(t *testing.T) {
 		return `{"name": "` + name + `", "gauge": {"dataPoints": [{"timeUnixNano": "` + now + `", "asDouble": 0.5}]}}`
 	}
 	post("metrics", `{"resourceMetrics": [{`+resource("both")+`, "scopeMetrics": [{"metrics": [`+
-		strings.Join([]string{metric("hw.gpu.utilization"), metric("gpu.allocation"), metric("hw.power"), metric("hw_gpu_utilization_ratio"), metric("gpu/service/partial"), metric("DCGM_FI_DEV_GPU_UTIL"), metric("dcgm.dev_fan_speed"), metric("_hw.gpu.utilization"), metric(".hw.gpu.temperature"), metric("-gpu.service.partial"), metric("device:gpu_xid_errors:max"), metric("otelcol_exporter_webhook_receiver_disabled"), metric("up"), metric("ALERTS"), metric("http.server.requests"), metric("gpus.wanted"), metric("gpu_cache_usage_perc")}, ",")+`]}]}]}`)
+		strings.Join([]string{metric("hw.gpu.utilization"), metric("gpu.allocation"), metric("hw.power"), metric("hw_gpu_utilization_ratio"), metric("gpu/service/partial"), metric("DCGM_FI_DEV_GPU_UTIL"), metric("dcgm.dev_fan_speed"), metric("_hw.gpu.utilization"), metric(".hw.gpu.temperature"), metric("-gpu.service.partial"), metric("device:gpu_xid_errors:max"), metric("otelcol_exporter_webhook_receiver_disabled"), metric("up"), metric("ALERTS"), metric("inference.server.requests"), metric("inference_gateway_requests"), metric("http.server.requests"), metric("gpus.wanted"), metric("gpu_cache_usage_perc")}, ",")+`]}]}]}`)
 	record := func(event, attribute string) string {
 		return `[{"timeUnixNano": "` + now + `", "eventName": "` + event + `", "body": {"stringValue": "x"},
 			"attributes": [{"key": "` + attribute + `", "value": {"stringValue": "0195"}}]}]`

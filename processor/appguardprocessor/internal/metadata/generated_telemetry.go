@@ -107,7 +107,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.AppGuardAttributesRenamed, err = builder.meter.Int64Counter(
 		"otelcol_app_guard_attributes_renamed",
-		metric.WithDescription("Attributes that would have passed for those of a device, of another owner or of the devices of a pod, and have app. in front of their name now. [Development]"),
+		metric.WithDescription("Attributes that would have passed for those of a device, of an inference engine, of another owner or of the devices of a pod, and have app. in front of their name now. [Development]"),
 		metric.WithUnit("{attribute}"),
 	)
 	errs = errors.Join(errs, err)

@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) processor.Settings {
 func AssertEqualAppGuardAttributesRenamed(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_app_guard_attributes_renamed",
-		Description: "Attributes that would have passed for those of a device, of another owner or of the devices of a pod, and have app. in front of their name now. [Development]",
+		Description: "Attributes that would have passed for those of a device, of an inference engine, of another owner or of the devices of a pod, and have app. in front of their name now. [Development]",
 		Unit:        "{attribute}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
