@@ -60,7 +60,7 @@ var dynamo = []row{
 		each: occurred(func(v *view) []sample {
 			return []sample{
 				{labels{"status", "success", "error_type", ""}, succeeded(v)},
-				{labels{"status", "error", "error_type", "internal"}, finished(requests.Error)(v)},
+				{labels{"status", "error", "error_type", "internal"}, failed(v)},
 				{labels{"status", "error", "error_type", "cancelled"}, finished(requests.Abort)(v)},
 				{labels{"status", "error", "error_type", "overload"}, finished(requests.Overloaded)(v)},
 			}
@@ -72,50 +72,63 @@ var dynamo = []row{
 	},
 }
 
-// server reports something of each engine behind the gateway.
-func server(key string, of func(*view) float64, more ...string) func(*view) []sample {
+// server reports something of each engine behind the gateway, over all its models
+// unless they have a label.
+func server(of func(*view) float64, modelLabel bool) func(*view) []sample {
 	return func(v *view) (out []sample) {
-		for i := range v.in.States {
-			s := &v.in.States[i]
-			l := labels{key, "http://" + s.Name + ":8000"}
-			if len(more) > 0 {
-				l = append(l, more[0], s.Model)
+		var by [][]requests.State
+		for _, s := range v.in.States {
+			if n := len(by); n > 0 && by[n-1][0].Name == s.Name && !modelLabel {
+				by[n-1] = append(by[n-1], s)
+				continue
 			}
-			out = append(out, sample{l, of(&view{*s, i, v.in})})
+			by = append(by, []requests.State{s})
+		}
+		for _, states := range by {
+			s := requests.Merge(states)
+			l := labels{"server", "http://" + s.Name + ":8000"}
+			if modelLabel {
+				l = append(l, "model", s.Model)
+			}
+			out = append(out, sample{l, of(&view{State: s, in: v.in})})
 		}
 		return out
 	}
 }
 
+// failed are requests that ended with an error for the client: those that an engine
+// took with it when it stopped are among them.
+func failed(v *view) float64 { return finished(requests.Error)(v) + finished(requests.Stopped)(v) }
+
 // vllmRouter is production-stack's: it repeats names of vLLM from its own view.
 var vllmRouter = []row{
-	{name: "num_requests_running", typ: "gauge", help: "Requests that run.", free: true, each: server("server", running)},
-	{name: "num_requests_waiting", typ: "gauge", help: "Requests that wait.", free: true, each: server("server", waiting)},
-	{name: "num_requests_swapped", typ: "gauge", help: "Requests that are swapped.", free: true, each: server("server", fixed(0))},
-	{name: "gpu_prefix_cache_hit_rate", typ: "gauge", help: "Hit rate of the prefix cache.", free: true, each: server("server", hitRatio)},
-	{name: "gpu_prefix_cache_hits_total", typ: "gauge", help: "Hits of the prefix cache.", free: true, each: server("server", hits)},
-	{name: "gpu_prefix_cache_queries_total", typ: "gauge", help: "Queries of the prefix cache.", free: true, each: server("server", queried)},
-	{name: "current_qps", typ: "gauge", help: "Requests in a second.", free: true, each: server("server", rate(arrived))},
-	{name: "avg_decoding_length", typ: "gauge", help: "Mean tokens of a request.", free: true, each: server("server", func(v *view) float64 { return quotient(finishedOutput(v), succeeded(v)) })},
-	{name: "num_prefill_requests", typ: "gauge", help: "Requests in prefill.", free: true, each: server("server", func(v *view) float64 { return float64(v.NoToken) })},
+	{name: "num_requests_running", typ: "gauge", help: "Requests that run.", free: true, each: server(running, false)},
+	{name: "num_requests_waiting", typ: "gauge", help: "Requests that wait.", free: true, each: server(waiting, false)},
+	{name: "num_requests_swapped", typ: "gauge", help: "Requests that are swapped.", free: true, each: server(fixed(0), false)},
+	{name: "gpu_prefix_cache_hit_rate", typ: "gauge", help: "Hit rate of the prefix cache.", free: true, each: server(hitRatio, false)},
+	{name: "gpu_prefix_cache_hits_total", typ: "gauge", help: "Hits of the prefix cache.", free: true, each: server(hits, false)},
+	{name: "gpu_prefix_cache_queries_total", typ: "gauge", help: "Queries of the prefix cache.", free: true, each: server(queried, false)},
+	{name: "current_qps", typ: "gauge", help: "Requests in a second.", free: true, each: server(rate(arrived), false)},
+	{name: "avg_decoding_length", typ: "gauge", help: "Mean tokens of a request.", free: true, each: server(func(v *view) float64 { return quotient(finishedOutput(v), succeeded(v)) }, false)},
+	{name: "num_prefill_requests", typ: "gauge", help: "Requests in prefill.", free: true, each: server(func(v *view) float64 { return float64(v.NoToken) }, false)},
 	{
 		name: "num_decoding_requests", typ: "gauge", help: "Requests in decode.", free: true,
-		each: server("server", func(v *view) float64 { return max(running(v)+waiting(v)-float64(v.NoToken), 0) }),
+		each: server(func(v *view) float64 { return max(running(v)+waiting(v)-float64(v.NoToken), 0) }, false),
 	},
 	{name: "num_incoming_requests_total", typ: "counter", help: "Requests to the router.", base: realModel, value: arrived},
 	{
 		name: "routing_decisions_total", typ: "counter", help: "Selections of the router.", free: true, value: arrived,
 		labels: labels{"algorithm", "roundrobin", "decision", "selected", "reason", "policy"},
 	},
-	{name: "healthy_pods_total", typ: "gauge", help: "Healthy pods.", free: true, each: server("server", up)},
-	{name: "avg_latency", typ: "gauge", help: "Mean latency of a request.", free: true, each: server("server", mean(requests.Duration))},
-	{name: "avg_itl", typ: "gauge", help: "Mean time between two tokens.", free: true, each: server("server", mean(requests.InterToken))},
-	{name: "input_tokens_total", typ: "counter", help: "Input tokens processed.", free: true, each: server("server", inputTokens, "model")},
-	{name: "output_tokens_total", typ: "counter", help: "Output tokens generated.", free: true, each: server("server", outputTokens, "model")},
+	{name: "healthy_pods_total", typ: "gauge", help: "Healthy pods.", free: true, each: server(up, false)},
+	{name: "avg_latency", typ: "gauge", help: "Mean latency of a request.", free: true, each: server(mean(requests.Duration), false)},
+	{name: "avg_itl", typ: "gauge", help: "Mean time between two tokens.", free: true, each: server(mean(requests.InterToken), false)},
+	{name: "input_tokens_total", typ: "counter", help: "Input tokens processed.", free: true, each: server(inputTokens, true)},
+	{name: "output_tokens_total", typ: "counter", help: "Output tokens generated.", free: true, each: server(outputTokens, true)},
 	{
 		name: "request_errors_total", typ: "counter", help: "Requests that failed.", free: true,
 		each: occurred(func(v *view) []sample {
-			out := server("server", finished(requests.Error), "model")(v)
+			out := server(failed, true)(v)
 			for i := range out {
 				out[i].labels = append(out[i].labels, "error_type", "backend_error")
 			}

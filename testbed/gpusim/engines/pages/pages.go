@@ -38,7 +38,8 @@ type Engine struct {
 type Input struct {
 	Epoch time.Time // start of the fleet: that of the times in States
 	Pod   string
-	// States are the engine, its data-parallel ranks, or the engines behind a gateway.
+	// States are the engine or its data-parallel ranks; for a gateway what it has seen of
+	// each engine behind it, one after the other.
 	States []requests.State
 	// Ranks is how many tensor-parallel ranks each have, 0 is 1.
 	Ranks int

@@ -35,7 +35,7 @@ func pickerFlow(v *view) labels {
 func pickerErrors(v *view) []sample {
 	return occurred(func(v *view) []sample {
 		return []sample{
-			{labels{"error_code", "ModelServerError"}, finished(requests.Error)(v)},
+			{labels{"error_code", "ModelServerError"}, failed(v)},
 			{labels{"error_code", "ResourceExhausted"}, finished(requests.Overloaded)(v)},
 		}
 	})(v)

@@ -109,12 +109,13 @@ type Counts struct {
 	Finished       [reasons]int
 }
 
-func (c *Counts) add(o *Counts) {
+func (c *Counts) add(o *Counts, sign int) {
+	all := c.all()
 	for i, v := range o.all() {
-		*c.all()[i] += *v
+		*all[i] += sign * *v
 	}
 	for i, n := range o.Finished {
-		c.Finished[i] += n
+		c.Finished[i] += sign * n
 	}
 }
 
@@ -206,6 +207,15 @@ func (r *Request) figure(f Figure) (float64, bool) {
 	default:
 		return 0, false
 	}
+}
+
+// less takes away what was observed before.
+func (h *Histogram) less(o *Histogram) {
+	for i, n := range o.buckets {
+		h.buckets[i] -= n
+	}
+	h.Sum -= o.Sum
+	h.Count -= o.Count
 }
 
 // Quantile is the bound below which at least the share q lies: as good as the bounds.

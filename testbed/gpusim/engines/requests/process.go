@@ -13,6 +13,7 @@ import (
 )
 
 const (
+	never     = time.Duration(math.MaxInt64)
 	keepFor   = time.Hour   // how long an ended request is kept
 	foldEvery = time.Minute // how often older ones become totals
 )
@@ -38,10 +39,12 @@ type Process struct {
 	used     int // blocks
 	step     *step
 
-	life  *life
-	kept  []*Request // in the order of arrival
-	total Totals
-	folds time.Duration // when requests were folded last
+	life   *life            // since the engine's start
+	ever   map[string]*life // by model, since the beginning: what a gateway knows
+	models []string         // that have been served, in that order
+	kept   []*Request       // in the order of arrival
+	total  Totals
+	folds  time.Duration // when requests were folded last
 }
 
 // New builds an engine that serves from begin on, in a fleet whose time starts at 0.
@@ -56,8 +59,9 @@ func New(cfg Config, seed uint64, begin time.Duration, load func(second int64) f
 	}
 	p := &Process{
 		cfg: cfg, bounds: bounds, load: load, draws: random.NewSource(random.Mix(seed)), pace: random.Mix(seed + 1),
-		now: begin, up: begin, started: begin, folds: begin, patience: map[*Request]time.Duration{}, life: newLife(begin, bounds(cfg.limits())),
+		now: begin, up: begin, started: begin, folds: begin, patience: map[*Request]time.Duration{}, ever: map[string]*life{},
 	}
+	p.begins()
 	p.arrivals = arrivals{second: int64(begin / time.Second), offset: (begin % time.Second).Seconds(), left: p.draws.Exp()}
 	return p, nil
 }
@@ -145,7 +149,7 @@ func (p *Process) arrive() {
 	}
 	r.Arrival = p.now
 	p.kept = append(p.kept, r)
-	p.life.Arrived++
+	p.count(func(l *life) { l.Arrived++ })
 	if len(p.waiting) >= p.cfg.Queue {
 		p.end(r, Overloaded)
 		return
@@ -211,18 +215,20 @@ func (p *Process) end(r *Request, why Reason) {
 	}
 	p.used -= r.held
 	r.held = 0
-	if why != Stopped {
-		p.life.finished(r)
-	}
+	p.count(func(l *life) { l.finished(r) })
 }
 
-// Restart stops the engine now: what it was doing is lost. It serves again at a later
-// time, from zero.
-func (p *Process) Restart(until time.Duration) {
+// Stop ends the engine now: what it was doing is lost, and clients find no one until
+// Start.
+func (p *Process) Stop() {
 	p.lose()
-	p.up = max(until, p.now)
-	p.started = p.up
-	p.life = newLife(p.up, p.bounds(p.cfg.limits()))
+	p.up = never
+}
+
+// Start lets the engine serve from now on, counting from zero.
+func (p *Process) Start() {
+	p.up, p.started = p.now, p.now
+	p.begins()
 }
 
 // Swap loads another model into the same process: what the engine was doing is lost,
@@ -230,7 +236,23 @@ func (p *Process) Restart(until time.Duration) {
 func (p *Process) Swap(model string) {
 	p.lose()
 	p.cfg.Model = model
-	p.life = newLife(max(p.up, p.now), p.bounds(p.cfg.limits()))
+	p.begins()
+}
+
+// begins is a new life, which what stands before the engine does not notice.
+func (p *Process) begins() {
+	bounds := p.bounds(p.cfg.limits())
+	p.life = newLife(p.now, bounds)
+	if p.ever[p.cfg.Model] == nil {
+		p.ever[p.cfg.Model] = newLife(p.now, bounds)
+		p.models = append(p.models, p.cfg.Model)
+	}
+}
+
+// count counts something for the engine and for what stands before it.
+func (p *Process) count(do func(l *life)) {
+	do(p.life)
+	do(p.ever[p.cfg.Model])
 }
 
 func (p *Process) lose() {

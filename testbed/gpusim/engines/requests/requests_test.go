@@ -170,9 +170,10 @@ func TestRestartLosesWhatWasActive(t *testing.T) {
 	p.Advance(time.Minute)
 	before := p.State()
 	require.Positive(t, before.Running)
-	p.Restart(70 * time.Second)
+	p.Stop()
 	assert.False(t, p.State().Up)
 	p.Advance(70 * time.Second)
+	p.Start()
 	s := p.State()
 	assert.True(t, s.Up)
 	assert.Zero(t, s.OutputTokens)
@@ -180,6 +181,9 @@ func TestRestartLosesWhatWasActive(t *testing.T) {
 	total := Total([]*Process{p})
 	assert.Equal(t, before.Running+before.Waiting, total.Finished[Lost])
 	assert.Equal(t, before.OutputTokens, total.OutputTokens, "what was made was made")
+	seen := p.Seen()[0]
+	assert.Equal(t, []int{total.OutputTokens, total.Finished[Lost], total.Arrived}, []int{seen.OutputTokens, seen.Finished[Stopped], seen.Arrived})
+	assert.Equal(t, before.Histogram(Duration).Count, seen.Histogram(Duration).Count)
 	p.Advance(2 * time.Minute)
 	assert.Equal(t, Total([]*Process{p}).OutputTokens, before.OutputTokens+p.State().OutputTokens)
 
@@ -188,6 +192,16 @@ func TestRestartLosesWhatWasActive(t *testing.T) {
 	assert.Equal(t, "other/model", s.Model)
 	assert.Equal(t, []time.Duration{70 * time.Second, 2 * time.Minute}, []time.Duration{s.Process, s.Since})
 	assert.Zero(t, s.Counts.Arrived)
+	p.Advance(3 * time.Minute)
+	models := p.Seen()
+	require.Len(t, models, 2)
+	assert.Equal(t, Total([]*Process{p}).OutputTokens, models[0].OutputTokens+models[1].OutputTokens)
+	later := models[1]
+	p.Advance(4 * time.Minute)
+	again := p.Seen()[1]
+	again.Less(&later)
+	assert.Equal(t, Truth([]*Process{p}, 3*time.Minute, 4*time.Minute).OutputTokens, again.OutputTokens)
+	assert.Equal(t, 3*time.Minute, again.Since)
 }
 
 func TestSleep(t *testing.T) {

@@ -40,6 +40,40 @@ type State struct {
 	histograms [figures]Histogram
 }
 
+func (s *State) counted(l *life) {
+	s.Since, s.Counts = l.since, l.Counts
+	for f := range s.histograms {
+		s.histograms[f].add(&l.histograms[f])
+	}
+}
+
+// Seen is what stands before the engine knows, a state for each model that it has
+// served: counts go on when the engine starts again, and requests that this took with
+// it have ended.
+func (p *Process) Seen() (out []State) {
+	for _, model := range p.models {
+		var s State
+		if model == p.cfg.Model {
+			s = p.State()
+			s.histograms = [figures]Histogram{}
+		} else {
+			s = State{Now: p.now, Model: model, Block: p.cfg.BlockSize, Context: p.cfg.Context}
+		}
+		s.counted(p.ever[model])
+		out = append(out, s)
+	}
+	return out
+}
+
+// Less takes away what was counted before, by the same engines.
+func (s *State) Less(before *State) {
+	s.Since = before.Now
+	s.Counts.add(&before.Counts, -1)
+	for f := range s.histograms {
+		s.histograms[f].less(&before.histograms[f])
+	}
+}
+
 // maxMixes is how many are remembered: those seen last.
 const maxMixes = 50
 
@@ -64,9 +98,9 @@ func (s *State) Limits() Limits { return (&Config{Context: s.Context}).limits() 
 // State is what there is to report now.
 func (p *Process) State() State {
 	s := State{
-		Model: p.cfg.Model, Up: p.now >= p.up, Process: p.started, Since: p.life.since, Now: p.now, Engines: 1, Asleep: p.asleep, Running: len(p.running), Waiting: len(p.waiting),
+		Model: p.cfg.Model, Up: p.now >= p.up, Process: p.started, Now: p.now, Engines: 1, Asleep: p.asleep, Running: len(p.running), Waiting: len(p.waiting),
 		Slots: p.cfg.Slots, Used: p.used, Blocks: p.cfg.Blocks, Block: p.cfg.BlockSize, Context: p.cfg.Context, Drafts: p.cfg.Drafts,
-		Adapters: p.cfg.Adapters, Counts: p.life.Counts,
+		Adapters: p.cfg.Adapters,
 	}
 	for _, r := range p.running {
 		s.InBlocks += r.Prompt + r.Output()
@@ -76,9 +110,7 @@ func (p *Process) State() State {
 			s.NoToken++
 		}
 	}
-	for f := range s.histograms {
-		s.histograms[f].add(&p.life.histograms[f])
-	}
+	s.counted(p.life)
 	s.Mixes = slices.Clone(p.life.mixes)
 	return s
 }
@@ -115,7 +147,7 @@ func Merge(states []State) State {
 		out.Used += s.Used
 		out.Blocks += s.Blocks
 		out.InBlocks += s.InBlocks
-		out.Counts.add(&s.Counts)
+		out.Counts.add(&s.Counts, 1)
 		for _, m := range s.Mixes {
 			out.Mixes = mix(out.Mixes, m)
 		}

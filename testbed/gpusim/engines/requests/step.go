@@ -69,7 +69,7 @@ func (p *Process) preempt(r *Request) {
 	p.used -= r.held
 	r.held = 0
 	r.Preemptions++
-	p.life.Preemptions++
+	p.count(func(l *life) { l.Preemptions++ })
 	r.enqueue(p.now)
 	p.waiting = slices.Insert(p.waiting, 0, r)
 }
@@ -101,20 +101,21 @@ func (p *Process) admit() int {
 
 // scheduled counts a request that left the queue for the first time.
 func (p *Process) scheduled(r *Request) {
-	l := p.life
-	l.Started++
-	l.QueriedTokens += r.Prompt
-	l.HitTokens += r.Cached
-	l.QueriedBlocks += r.Prompt / p.cfg.BlockSize
-	l.HitBlocks += r.Cached / p.cfg.BlockSize
-	l.observe(QueueTimeAtStart, (r.Scheduled - r.Arrival).Seconds())
+	p.count(func(l *life) {
+		l.Started++
+		l.QueriedTokens += r.Prompt
+		l.HitTokens += r.Cached
+		l.QueriedBlocks += r.Prompt / p.cfg.BlockSize
+		l.HitBlocks += r.Cached / p.cfg.BlockSize
+		l.observe(QueueTimeAtStart, (r.Scheduled - r.Arrival).Seconds())
+	})
 }
 
 // finishStep gives every request of the step what it has made.
 func (p *Process) finishStep() {
 	s := p.step
 	p.step = nil
-	l, made := p.life, 0
+	made := 0
 	for i, r := range s.batch {
 		if r.Reason != Active {
 			continue // it left meanwhile
@@ -129,17 +130,19 @@ func (p *Process) finishStep() {
 		r.Skipped += n - 1
 		r.fresh = false
 		made += n
-		l.OutputTokens += n
-		if first {
-			l.FirstTokens++
-			l.InputTokens += r.Prompt
-			l.CachedInput += r.Cached
-			l.observe(FirstToken, (p.now - r.Arrival).Seconds())
-		} else {
+		p.count(func(l *life) {
+			l.OutputTokens += n
+			if first {
+				l.FirstTokens++
+				l.InputTokens += r.Prompt
+				l.CachedInput += r.Cached
+				l.observe(FirstToken, (p.now - r.Arrival).Seconds())
+				return
+			}
 			for range n {
 				l.observe(InterToken, (p.now-before).Seconds()/float64(n))
 			}
-		}
+		})
 		if r.Output() >= r.target {
 			why := Stop
 			if r.target == r.most {
@@ -149,13 +152,15 @@ func (p *Process) finishStep() {
 		}
 	}
 	if len(p.cfg.Adapters) > 0 {
-		l.mixes = mix(l.mixes, Mix{adapters(p.running), adapters(p.waiting), p.now})
+		p.life.mixes = mix(p.life.mixes, Mix{adapters(p.running), adapters(p.waiting), p.now})
 	}
-	l.Steps++
-	l.Batches += len(s.batch)
-	l.observe(StepTokens, float64(s.prefilled+made))
-	l.observe(StepBatch, float64(len(s.batch)))
-	l.observe(StepSeconds, (s.end - s.begin).Seconds())
+	p.count(func(l *life) {
+		l.Steps++
+		l.Batches += len(s.batch)
+		l.observe(StepTokens, float64(s.prefilled+made))
+		l.observe(StepBatch, float64(len(s.batch)))
+		l.observe(StepSeconds, (s.end - s.begin).Seconds())
+	})
 }
 
 // accepted is how many of the tokens proposed for a request were right.
@@ -167,8 +172,10 @@ func (p *Process) accepted(r *Request, place int) int {
 	for n < p.cfg.Drafts && random.Unit(random.Mix(p.pace+uint64(p.now)+uint64(place)<<48+uint64(n)<<56)) < p.cfg.Accepted {
 		n++
 	}
-	p.life.Drafts++
-	p.life.DraftTokens += p.cfg.Drafts
-	p.life.AcceptedTokens += n
+	p.count(func(l *life) {
+		l.Drafts++
+		l.DraftTokens += p.cfg.Drafts
+		l.AcceptedTokens += n
+	})
 	return n
 }
