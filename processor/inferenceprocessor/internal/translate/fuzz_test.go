@@ -1,0 +1,70 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package translate
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/families"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/histogram"
+)
+
+// FuzzPages feeds two pages of any content, of one target: nothing panics, what is made
+// can be, counters do not fall without a later start, and nothing is made twice.
+func FuzzPages(f *testing.F) {
+	marshal := func(lines string) []byte {
+		md := pmetric.NewMetrics()
+		pageOf(lines).MoveTo(md.ResourceMetrics().AppendEmpty())
+		text, err := (&pmetric.ProtoMarshaler{}).MarshalMetrics(md)
+		require.NoError(f, err)
+		return text
+	}
+	const page = "acme:e2e_ms{model=m,engine=0} h 3 1500 100:1,500:2\nacme_new_tokens_total{w=a} 7\nacme_new_tokens_total{w=b} 1\nup 1\n" +
+		"acme:blocks{kind=used} 1\nacme:blocks{kind=max} 4\nacme:queue_us_total 3e6\nacme:done_total 2\nacme:lora_info{running=a;b} 10"
+	f.Add(marshal(page), marshal(strings.ReplaceAll(page, "7", "3")))
+	f.Add(marshal("acme:e2e_ms{w=a} h 3 1500 100:1\nacme:e2e_ms{w=b} h 3 1500 100:1"), marshal("acme:e2e_ms{w=a} h END\nacme:new_tokens_total END"))
+	f.Add([]byte{}, marshal("acme:usage_perc NaN\nacme:cache_info{blocks=1e308,size=1e308} 1\nacme:running -1"))
+	f.Fuzz(func(t *testing.T, first, second []byte) {
+		tr := New(families.NewIndex([]*families.Engine{acme()}), Options{Normalised: true, MaxBounds: 4, MaxModels: 2, MaxSeries: 20})
+		for i, text := range [][]byte{first, second} {
+			md, err := (&pmetric.ProtoUnmarshaler{}).UnmarshalMetrics(text)
+			if err != nil {
+				return
+			}
+			for _, rm := range md.ResourceMetrics().All() {
+				tr.Page(rm, 1, time.Unix(int64(1000+15*i), 0))
+				possible(t, rm)
+			}
+		}
+		require.LessOrEqual(t, tr.Series(), 20)
+	})
+}
+
+// possible fails if a point of the vocabulary cannot be.
+func possible(t *testing.T, rm pmetric.ResourceMetrics) {
+	for _, sm := range rm.ScopeMetrics().All() {
+		if sm.Scope().Name() != scopeName {
+			continue
+		}
+		for _, m := range sm.Metrics().All() {
+			switch m.Type() {
+			case pmetric.MetricTypeGauge, pmetric.MetricTypeSum:
+				for _, p := range numbers(m).All() {
+					v := p.DoubleValue()
+					require.False(t, math.IsNaN(v) || math.IsInf(v, 0) || v < 0 || p.IntValue() < 0, "%s %v", m.Name(), v)
+				}
+			case pmetric.MetricTypeHistogram:
+				for _, p := range m.Histogram().DataPoints().All() {
+					require.True(t, p.Flags().NoRecordedValue() || histogram.Valid(p), m.Name())
+				}
+			}
+		}
+	}
+}
