@@ -31,8 +31,9 @@ func owner(kind, name string) []m {
 }
 
 // startAgent runs config/agent.yaml with config/applications.yaml on the pods of a
-// node. What it sends to the gateway and for applications goes to the two sinks.
-func startAgent(t *testing.T, api *kubeapi.API, overlay m) (c *collector.Collector, gateway, apps *otlp.Sink) {
+// node, with more environment. What it sends to the gateway and for applications goes to
+// the two sinks.
+func startAgent(t *testing.T, api *kubeapi.API, overlay m, more ...string) (c *collector.Collector, gateway, apps *otlp.Sink) {
 	t.Helper()
 	gateway, apps = &otlp.Sink{}, &otlp.Sink{}
 	pipeline := func(exporters ...string) m { return m{"exporters": exporters} }
@@ -45,14 +46,14 @@ func startAgent(t *testing.T, api *kubeapi.API, overlay m) (c *collector.Collect
 		}},
 	}
 	for _, section := range []string{"receivers", "processors"} {
-		if more, ok := overlay[section].(m); ok {
+		if changed, ok := overlay[section].(m); ok {
 			if _, ok := top[section]; !ok {
 				top[section] = m{}
 			}
-			maps.Copy(top[section].(m), more)
+			maps.Copy(top[section].(m), changed)
 		}
 	}
-	env := append(agentEnv(t, api, "localhost:1"), "APPS_ENDPOINT=localhost:1")
+	env := slices.Concat(agentEnv(t, api, "localhost:1"), []string{"APPS_ENDPOINT=localhost:1"}, more)
 	return start(t, top, env, config("agent.yaml"), config("applications.yaml")), gateway, apps
 }
 
@@ -102,11 +103,16 @@ func TestAgentFeedsAGateway(t *testing.T) {
 }
 
 // A node's exporter is found, its telemetry gets the pod from gpu_pod, and uid,
-// owner and service from Kubernetes; free devices get none of that.
+// owner and service from Kubernetes; free devices get none of that. Spans of the pod get
+// its devices.
 func TestAgentDescribesPods(t *testing.T) {
 	t.Parallel()
 	api, port := nodeA(t)
-	c, gateway, apps := startAgent(t, api, m{"receivers": m{"dcgm": m{"kubernetes": m{"port": port}, "collection_interval": "1s"}}})
+	socket := filepath.Join(t.TempDir(), "kubelet.sock")
+	c, gateway, apps := startAgent(t, api, m{"receivers": m{
+		"dcgm":           m{"kubernetes": m{"port": port}, "collection_interval": "1s"},
+		"gpu_allocation": m{"socket": socket, "poll_interval": "1s", "timeout": "1s", "collection_interval": "1s"},
+	}}, "APPS_POD_DEVICES=true")
 
 	var held, free []map[string]string
 	up := false
@@ -143,6 +149,7 @@ func TestAgentDescribesPods(t *testing.T) {
 		assertNoHelpers(t, a)
 	}
 	assert.Empty(t, apps.Resources())
+	spansNameGPUs(t, c, apps, socket, held, free)
 	text := log(t, c)
 	assert.NotContains(t, text, "deprecated")
 	assert.NotContains(t, text, "forbidden", "the agent asks for nothing but its node's pods")
