@@ -17,6 +17,34 @@ import (
 
 const apiServer = "kube-apiserver"
 
+// frontProxy is the user that passes on requests for APIs of other servers.
+const frontProxy = "front-proxy"
+
+// apiServerFiles writes the certificates of the API server, and returns the arguments
+// that name them. An APIService is reached at the address of its Service: an
+// ExternalName and the port that the APIService names.
+func apiServerFiles(dir string, ca *authority) ([]string, error) {
+	cert, key, err := ca.server("kubernetes", "kubernetes.default", "kubernetes.default.svc")
+	if err != nil {
+		return nil, err
+	}
+	certFile, keyFile, err := writePair(dir, "apiserver", cert, key)
+	if err != nil {
+		return nil, err
+	}
+	if cert, key, err = ca.client(frontProxy); err != nil {
+		return nil, err
+	}
+	proxyCert, proxyKey, err := writePair(dir, frontProxy, cert, key)
+	return []string{
+		"--tls-cert-file=" + certFile, "--tls-private-key-file=" + keyFile, "--client-ca-file=" + ca.file(),
+		"--proxy-client-cert-file=" + proxyCert, "--proxy-client-key-file=" + proxyKey,
+		"--requestheader-client-ca-file=" + ca.file(), "--requestheader-allowed-names=" + frontProxy,
+		"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+	}, err
+}
+
 // StartAPIServer starts the API server, at the port and with the data that it
 // had, and returns when it is ready.
 func (c *Cluster) StartAPIServer(ctx context.Context) error {

@@ -47,6 +47,7 @@ type Cluster struct {
 	unplayed string
 	programs *programs
 	users    *kubeconfigs
+	ca       *authority
 	config   *rest.Config
 	client   kubernetes.Interface
 
@@ -94,7 +95,8 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	certFile, keyFile, err := ca.server("apiserver")
+	c.ca = ca
+	access, err := apiServerFiles(c.Dir(), ca)
 	if err != nil {
 		return err
 	}
@@ -124,18 +126,17 @@ func (c *Cluster) start(ctx context.Context) error {
 	); err != nil {
 		return err
 	}
-	c.apiServerArgs = []string{
-		"--etcd-servers=" + etcdURL,
-		"--bind-address=" + host, "--secure-port=" + api,
-		"--advertise-address=" + host, "--endpoint-reconciler-type=none", // loopback is no endpoint
-		"--tls-cert-file=" + certFile, "--tls-private-key-file=" + keyFile, "--client-ca-file=" + ca.file(),
+	c.apiServerArgs = append(access,
+		"--etcd-servers="+etcdURL,
+		"--bind-address="+host, "--secure-port="+api,
+		"--advertise-address="+host, "--endpoint-reconciler-type=none", // loopback is no endpoint
 		"--service-account-issuer=https://kubernetes.default.svc",
-		"--service-account-key-file=" + accounts, "--service-account-signing-key-file=" + accounts,
+		"--service-account-key-file="+accounts, "--service-account-signing-key-file="+accounts,
 		"--authorization-mode=Node,RBAC",
 		"--service-cluster-ip-range=10.0.0.0/24",
 		"--allow-privileged=true",
 		"--profiling=false",
-	}
+	)
 	if err := c.StartAPIServer(ctx); err != nil {
 		return err
 	}
@@ -145,6 +146,7 @@ func (c *Cluster) start(ctx context.Context) error {
 		"--service-account-private-key-file="+accounts, "--root-ca-file="+ca.file(),
 		"--leader-elect=false", "--secure-port=0", "--profiling=false",
 		"--kube-api-qps=200", "--kube-api-burst=400",
+		"--horizontal-pod-autoscaler-sync-period=1s", // tests do in seconds what people do in a day
 	); err != nil {
 		return err
 	}
@@ -183,6 +185,26 @@ func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.config) }
 
 // Client acts as the administrator.
 func (c *Cluster) Client() kubernetes.Interface { return c.client }
+
+// Run starts a program that uses the cluster, with variables (NAME=value) beside those
+// of the control plane's own; it ends with the cluster, and Err reports it where it ends
+// before. Its output is in <base name>.log.
+func (c *Cluster) Run(path string, env []string, args ...string) error {
+	return c.programs.run(path, env, args...)
+}
+
+// Certificate writes what a server on loopback needs that others reach under these
+// names, to the files that a Secret of a certificate has: ca.crt, tls.crt, tls.key.
+func (c *Cluster) Certificate(dir string, names ...string) error {
+	cert, key, err := c.ca.server(names...)
+	if err != nil {
+		return err
+	}
+	if _, _, err := writePair(dir, "tls", cert, key); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "ca.crt"), c.ca.pem, 0o600)
+}
 
 // PIDs are the process ids of the programs that run, by the program's name.
 func (c *Cluster) PIDs() map[string]int { return c.programs.pids() }

@@ -58,18 +58,20 @@ func newAuthority(dir string) (*authority, error) {
 // file is where the authority's certificate lies.
 func (a *authority) file() string { return filepath.Join(a.dir, "ca.crt") }
 
-// server issues a certificate for loopback and writes it to <name>.crt and .key.
-func (a *authority) server(name string) (certFile, keyFile string, err error) {
-	cert, key, err := a.issue(&x509.Certificate{
-		Subject:     pkix.Name{CommonName: name},
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		DNSNames:    []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"},
+// server issues a certificate for loopback and these names, in PEM. Its owner may show
+// it to another server as well.
+func (a *authority) server(names ...string) (cert, key []byte, err error) {
+	return a.issue(&x509.Certificate{
+		Subject:     pkix.Name{CommonName: names[0]},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		DNSNames:    append([]string{"localhost"}, names...),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv4(10, 0, 0, 1)},
 	})
-	if err != nil {
-		return "", "", err
-	}
-	certFile, keyFile = filepath.Join(a.dir, name+".crt"), filepath.Join(a.dir, name+".key")
+}
+
+// writePair writes a certificate and its key, in PEM, to <name>.crt and .key.
+func writePair(dir, name string, cert, key []byte) (certFile, keyFile string, err error) {
+	certFile, keyFile = filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key")
 	if err := os.WriteFile(certFile, cert, 0o600); err != nil {
 		return "", "", err
 	}

@@ -27,18 +27,19 @@ type process struct {
 	err  error         // how it ended; read after done
 }
 
-// startProcess runs a program of bin with its output in dir. Output of an
+// startProcess runs a program with its output in dir, in <name>.log. Output of an
 // earlier run under the same name is kept.
-func startProcess(bin, dir, name string, args ...string) (*process, error) {
+func startProcess(path, dir string, env []string, args ...string) (*process, error) {
+	name := filepath.Base(path)
 	p := &process{name: name, log: filepath.Join(dir, name+".log"), done: make(chan struct{})}
 	out, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(filepath.Join(bin, name), args...)
+	cmd := exec.Command(path, args...)
 	cmd.Dir = dir
 	// Nothing of the machine: no proxy, no configuration in a home directory.
-	cmd.Env = []string{"HOME=" + dir, "TMPDIR=" + dir, "PATH=" + os.Getenv("PATH")}
+	cmd.Env = append([]string{"HOME=" + dir, "TMPDIR=" + dir, "PATH=" + os.Getenv("PATH")}, env...)
 	cmd.Stdout, cmd.Stderr = out, out
 	err = child.Start(cmd, func(err error) {
 		_ = out.Close()

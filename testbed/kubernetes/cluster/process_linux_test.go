@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -22,7 +21,7 @@ const parentOf = "CLUSTER_TEST_PARENT_OF"
 // A test that is killed cannot stop what it has started: the kernel does.
 func TestProgramsEndWithTheirParent(t *testing.T) {
 	if bin := os.Getenv(parentOf); bin != "" { // the parent, which is killed below
-		p, err := startProcess(filepath.Dir(bin), t.TempDir(), filepath.Base(bin), "600")
+		p, err := startProcess(bin, t.TempDir(), nil, "600")
 		require.NoError(t, err)
 		fmt.Println(p.pid)
 		<-p.done
@@ -49,7 +48,7 @@ func TestProgramsEndWithTheirParent(t *testing.T) {
 	_ = parent.Wait()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	require.NoError(t, (&Cluster{}).Wait(ctx, "the program's end", func(context.Context) error {
+	require.NoError(t, (&Cluster{programs: &programs{}}).Wait(ctx, "the program's end", func(context.Context) error {
 		if syscall.Kill(pid, 0) == nil && !zombie(pid) {
 			return errors.New("it runs")
 		}

@@ -5,6 +5,7 @@ package cluster
 
 import (
 	"errors"
+	"path/filepath"
 	"slices"
 	"sync"
 )
@@ -18,9 +19,14 @@ type programs struct {
 	running []*process // in the order in which they were started
 }
 
-// start starts a program that lives until stop.
+// start starts a program of the control plane, which lives until stop.
 func (s *programs) start(name string, args ...string) error {
-	p, err := startProcess(s.bin, s.dir, name, args...)
+	return s.run(filepath.Join(s.bin, name), nil, args...)
+}
+
+// run starts any program, which lives until stop.
+func (s *programs) run(path string, env []string, args ...string) error {
+	p, err := startProcess(path, s.dir, env, args...)
 	if err != nil {
 		return err
 	}
