@@ -74,7 +74,7 @@ test-hostile: build ## attacks on the binaries with the shipped configurations; 
 	@scripts/suite hostile
 test-chaos: build tools ## two minutes of chaos
 	@scripts/suite chaos
-test-kubernetes: build tools kubernetes kubernetes-clients ## the whole suite on a real Kubernetes control plane
+test-kubernetes: build tools kubernetes kubernetes-clients keda ## the whole suite on a real Kubernetes control plane
 	@scripts/suite kubernetes chart
 test-chart: build tools kubernetes kubernetes-clients ## the chart: both majors of Helm, the API server, the real binary, a day and a newcomer on a control plane
 	@scripts/suite chart
@@ -123,12 +123,14 @@ release: vulncheck ## what is published for machines: both archives, if no vulne
 vulncheck: requirements ## known vulnerabilities in the binaries (VULNDB=file:///… for a copy of the database)
 	@scripts/vulncheck
 
-# etcd, the Kubernetes control plane and KWOK; both Helms and kubectl.
-.PHONY: kubernetes kubernetes-clients
+# etcd, the Kubernetes control plane and KWOK; both Helms and kubectl; KEDA.
+.PHONY: kubernetes kubernetes-clients keda
 kubernetes: requirements
 	@scripts/kubernetes-binaries
 kubernetes-clients: requirements
 	@scripts/kubernetes-clients
+keda: requirements
+	@scripts/keda-binaries
 
 .PHONY: tools
 tools: requirements

@@ -21,8 +21,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
 	"sigs.k8s.io/yaml"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 )
@@ -126,7 +129,7 @@ func TestKEDAExamples(t *testing.T) {
 	t.Parallel()
 	authentication := map[string]bool{}
 	var scaled []scaledObject
-	for _, file := range []string{"utilization.yaml", "queue.yaml"} {
+	for _, file := range []string{"utilization.yaml", "inference.yaml"} {
 		for _, o := range kedaObjects(t, file) {
 			assert.Equal(t, "keda.sh/v1alpha1", o.APIVersion)
 			switch o.Kind {
@@ -175,7 +178,8 @@ func TestKEDAExamples(t *testing.T) {
 }
 
 // The examples' queries have one number while it is true, and an error otherwise:
-// for as long as nothing is known, and while a service is partial.
+// for as long as nothing is known, while a service is partial, and while a quarter of its
+// engines has no page.
 func TestKEDAAsks(t *testing.T) {
 	t.Parallel()
 	const token = "only-for-keda"
@@ -187,20 +191,25 @@ func TestKEDAAsks(t *testing.T) {
 		times[k] = v
 	}
 	times["staleness"] = "6s"
+	free, err := collector.Free(1)
+	require.NoError(t, err)
+	engines := fmt.Sprintf("%s:%d", collector.Loopback, free[0])
 	c := start(t, m{
-		"receivers":  m{"dcgm": m{"endpoints": endpoints, "collection_interval": "1s", "frozen_after": never}},
+		"receivers": m{
+			"dcgm": m{"endpoints": endpoints, "collection_interval": "1s", "frozen_after": never},
+			// What the agents' processor inference would send.
+			"otlp/engines": m{"protocols": m{"http": m{"endpoint": engines}}},
+		},
 		"processors": m{"gpu_summary": times},
 		"extensions": m{"request_limit/apps": m{}}, // gateway.yaml has one
+		"service": m{"pipelines": m{"metrics/engines": m{
+			"receivers": []string{"otlp/engines"}, "processors": []string{"transform/prometheus"}, "exporters": []string{"gpu_store"},
+		}}},
 	}, []string{"STORE_API_TOKEN=" + token}, config("standalone.yaml"), path)
 	store := fmt.Sprintf("http://%s:%d", collector.Loopback, c.Ports.Store)
-	triggers := kedaObjects(t, "queue.yaml")[0].Spec.Triggers
-	queue, utilization := triggers[0], triggers[1]
-	assert.Equal(t, kedaObjects(t, "utilization.yaml")[0].Spec.Triggers[0], utilization, "both examples ask the same")
-
-	_, err = utilization.ask(t.Context(), store, "somebody-else's")
-	assert.EqualError(t, err, "status 401")
-	_, err = queue.ask(t.Context(), store, token)
-	assert.ErrorIs(t, err, errNull, "no engine was ever heard")
+	triggers := kedaObjects(t, "inference.yaml")[0].Spec.Triggers
+	demand, saturation := triggers[0], triggers[1]
+	utilization := kedaObjects(t, "utilization.yaml")[0].Spec.Triggers[0]
 	becomes := func(what string, k kedaTrigger, ok func(float64, error) bool) {
 		t.Helper()
 		var v float64
@@ -209,6 +218,25 @@ func TestKEDAAsks(t *testing.T) {
 			t.Log(v, err)
 		}
 	}
+	about := func(want float64) func(float64, error) bool {
+		return func(v float64, err error) bool { return err == nil && math.Abs(v-want) < 0.005 }
+	}
+	unknown := func(_ float64, err error) bool { return errors.Is(err, errNull) }
+	report := func(service, pod string, values map[names.Metric]map[string]float64) {
+		t.Helper()
+		postEngine(t, "http://"+engines, service, pod, values)
+	}
+	requests := func(running, waiting float64) map[string]float64 {
+		return map[string]float64{names.InferenceState + "=running": running, names.InferenceState + "=waiting": waiting}
+	}
+	up := map[names.Metric]map[string]float64{names.InferenceServerUp: {"": 1}}
+
+	_, err = utilization.ask(t.Context(), store, "somebody-else's")
+	assert.EqualError(t, err, "status 401")
+	for _, k := range triggers {
+		_, err = k.ask(t.Context(), store, token)
+		assert.ErrorIs(t, err, errNull, "no engine has reported")
+	}
 	var truth float64
 	for _, s := range f.TruthAt(f.Start()).Services {
 		if s.Name == "llama" {
@@ -216,24 +244,59 @@ func TestKEDAAsks(t *testing.T) {
 		}
 	}
 	require.Positive(t, truth)
-	whole := func(v float64, err error) bool { return err == nil && math.Abs(v-truth) < 0.005 }
-	becomes("the mean of llama", utilization, whole)
+	becomes("the mean of llama", utilization, about(truth))
 
-	// Two engines of llama, and one of another.
-	for pod, waiting := range map[string]int{"llama-6b8d5c9f7d-k2x9p": 3, "llama-6b8d5c9f7d-m7wq4": 6, "other-0": 100} {
-		service, _, _ := strings.Cut(pod, "-")
-		post(t, c, map[string]string{"k8s.namespace.name": "inference", "k8s.pod.name": pod, "service.name": service}, m{
-			"name": "vllm:num_requests_waiting", "gauge": m{"dataPoints": []m{{"asInt": strconv.Itoa(waiting), "timeUnixNano": now(), "attributes": []m{}}}},
-		})
+	report("llama", "llama-a", map[names.Metric]map[string]float64{names.InferenceServerUp: {"": 1}, names.InferenceRequests: requests(3, 3)})
+	report("llama", "llama-b", map[names.Metric]map[string]float64{names.InferenceServerUp: {"": 1}, names.InferenceRequests: requests(6, 0)})
+	report("other", "other-0", map[names.Metric]map[string]float64{names.InferenceServerUp: {"": 0}, names.InferenceRequests: requests(100, 100)})
+	becomes("the requests of both pods", demand, about(12))
+	becomes("those that wait", saturation, about(0.25))
+	for pod, share := range map[string]float64{"llama-a": 0.4, "llama-b": 0.6} {
+		report("llama", pod, map[names.Metric]map[string]float64{names.InferenceKVCacheUtilization: {names.InferenceCacheTier + "=device": share, names.InferenceCacheTier + "=host": 1}})
 	}
-	becomes("the queue of both pods", queue, func(v float64, err error) bool { return err == nil && v == 9 })
+	becomes("the mean of the caches", saturation, about(0.5))
+	report("llama", "llama-a", map[names.Metric]map[string]float64{names.InferenceRequestsLimit: {"": 3}})
+	report("other", "other-0", map[names.Metric]map[string]float64{names.InferenceRequestsLimit: {"": 3}})
+	limits := saturation
+	limits.Metadata = map[string]string{"query": `count(inference_server_requests_limit)`, "authModes": "bearer"}
+	becomes("two limits", limits, about(2))
+	becomes("a limit of one pod is none of the service", saturation, about(0.5))
+	report("llama", "llama-b", map[names.Metric]map[string]float64{names.InferenceRequestsLimit: {"": 9}})
+	becomes("running requests of those that may run", saturation, about(0.75))
+
+	report("llama", "llama-a", map[names.Metric]map[string]float64{names.InferenceServerUp: {"": 0}})
+	becomes("one engine of two has no page", demand, unknown)
+	becomes("one engine of two has no page", saturation, unknown)
+	for _, pod := range []string{"llama-c", "llama-d"} {
+		report("llama", pod, up)
+	}
+	engine := saturation
+	engine.Metadata = map[string]string{"query": `count(inference_server_up{service_name="llama"})`, "authModes": "bearer"}
+	becomes("four engines", engine, about(4))
+	becomes("one of four has no page", demand, unknown)
+	report("llama", "llama-e", up)
+	becomes("one of five has no page", demand, about(12))
+	becomes("one of five has no page", saturation, about(0.75))
+
+	// What the example of the release before asks.
+	post(t, c, map[string]string{"k8s.namespace.name": "inference", "k8s.pod.name": "llama-a", "service.name": "llama"}, m{
+		"name": "vllm:num_requests_waiting", "gauge": m{"dataPoints": []m{{"asInt": "3", "timeUnixNano": now(), "attributes": []m{}}}},
+	})
+	before := demand
+	before.Metadata = map[string]string{
+		"query":            `sum({__name__=~"vllm[:_]num_requests_waiting",k8s_namespace_name="inference",service_name="llama"})`,
+		"ignoreNullValues": "false", "authModes": "bearer",
+	}
+	becomes("the queue under the engine's own name", before, about(3))
 
 	for _, node := range []string{"gpu-node-a", "gpu-node-b"} {
 		_, err := f.StartFault(gpusim.Fault{Node: node, Kind: gpusim.ExporterDown})
 		require.NoError(t, err)
 	}
 	server.Reconcile()
-	becomes("no answer while llama is partial", utilization, func(_ float64, err error) bool { return errors.Is(err, errNull) })
+	for _, k := range append(triggers, utilization) {
+		becomes("no answer while llama is partial", k, unknown)
+	}
 	unguarded := utilization
 	unguarded.Metadata = map[string]string{"query": `avg(gpu_service_utilization_ratio{service_name="llama"})`, "authModes": "bearer"}
 	becomes("though there is a mean of the others", unguarded, func(v float64, err error) bool { return err == nil && v > 0 })
@@ -242,6 +305,31 @@ func TestKEDAAsks(t *testing.T) {
 	_, err = several.ask(t.Context(), store, token)
 	assert.ErrorContains(t, err, "elements", "what is not aggregated is an error")
 	assert.NotContains(t, log(t, c), token)
+}
+
+// postEngine sends what the engine of a pod reports: values by metric and by attribute
+// (name=value, or none).
+func postEngine(t *testing.T, url, service, pod string, values map[names.Metric]map[string]float64) {
+	t.Helper()
+	md := pmetric.NewMetrics()
+	rm := md.ResourceMetrics().AppendEmpty()
+	for k, v := range map[string]string{names.K8sNamespaceName: "inference", names.K8sPodName: pod, names.ServiceName: service} {
+		rm.Resource().Attributes().PutStr(k, v)
+	}
+	for metric, of := range values {
+		points := metric.Init(rm.ScopeMetrics().AppendEmpty().Metrics().AppendEmpty())
+		for attribute, v := range of {
+			p := points.AppendEmpty()
+			p.SetTimestamp(pcommon.NewTimestampFromTime(time.Now()))
+			p.SetDoubleValue(v)
+			if key, value, has := strings.Cut(attribute, "="); has {
+				p.Attributes().PutStr(key, value)
+			}
+		}
+	}
+	body, err := (&pmetric.ProtoMarshaler{}).MarshalMetrics(md)
+	require.NoError(t, err)
+	sendMetrics(t, url, "application/x-protobuf", body)
 }
 
 func now() string { return strconv.FormatInt(time.Now().UnixNano(), 10) }
@@ -257,9 +345,15 @@ func post(t *testing.T, c *collector.Collector, resource map[string]string, metr
 		"resource": m{"attributes": attributes}, "scopeMetrics": []m{{"metrics": []m{metric}}},
 	}}})
 	require.NoError(t, err)
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, fmt.Sprintf("http://%s:%d/v1/metrics", collector.Loopback, c.Ports.OTLPHTTP), bytes.NewReader(body))
+	sendMetrics(t, fmt.Sprintf("http://%s:%d", collector.Loopback, c.Ports.OTLPHTTP), "application/json", body)
+}
+
+// sendMetrics sends a request of OTLP over HTTP.
+func sendMetrics(t *testing.T, url, contentType string, body []byte) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/v1/metrics", bytes.NewReader(body))
 	require.NoError(t, err)
-	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Content-Type", contentType)
 	answer, err := http.DefaultClient.Do(r)
 	require.NoError(t, err)
 	defer answer.Body.Close()
