@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -110,7 +111,7 @@ func TestNodesOfTwoClusters(t *testing.T) {
 
 // Readers go on while writers replace what they read.
 func TestConcurrentUse(t *testing.T) {
-	k := New(maxAge, 1000, false)
+	k := New(maxAge, 1000, true)
 	now := time.Unix(100, 0)
 	var wg sync.WaitGroup
 	for w := range 4 {
@@ -128,6 +129,9 @@ func TestConcurrentUse(t *testing.T) {
 			for range 1000 {
 				if f := k.Lookup("GPU-a", now); f.State == Owned && f.Owner != pod("a") {
 					t.Error("a holder of another device")
+				}
+				if d := k.DevicesOf(&Pod{Namespace: "ml", Name: "a"}, now.Add(Together)); d != nil && !slices.Equal(d.IDs, []string{"GPU-a"}) {
+					t.Error("devices of another pod")
 				}
 				k.resolve(Node{Name: "n1"}, "n1/nvidia0")
 				k.Age(now)
@@ -167,7 +171,8 @@ func TestForgetsEverything(t *testing.T) {
 }
 
 // FuzzLearn: no points and no telemetry panic or make an answer that is half a
-// owner; the owner of a device is one that was reported for it.
+// owner; the owner of a device is one that was reported for it, and each device of a pod
+// is one of which the pod is an owner.
 func FuzzLearn(f *testing.F) {
 	f.Add("n1", "ml", "a", "GPU-a", "", "", 1.0, "GPU-a", uint8(0))
 	f.Add("n1", "ml", "a", "n1/nvidia0/gi3/vgpu1", "", "", 0.5, "GPU-a/3", uint8(1))
@@ -175,7 +180,7 @@ func FuzzLearn(f *testing.F) {
 	f.Add("", "", "a", "::", "::", "", math.NaN(), "", uint8(3))
 	f.Add("n1", "größe", "\xff", "GPU-a::1", "GPU-a::1", "", -1.0, "GPU-a::1", uint8(7))
 	f.Fuzz(func(t *testing.T, node, namespace, name, id, parent, profile string, share float64, seenID string, bits uint8) {
-		k := New(maxAge, 4, false)
+		k := New(maxAge, 4, true)
 		now := time.Unix(100, 0)
 		device := Device{ID: seenID, Node: Node{Name: node}, Index: "0", Instance: "3", Parent: parent, Profile: profile}
 		if bits&1 != 0 {
@@ -196,6 +201,17 @@ func FuzzLearn(f *testing.F) {
 				require.Equal(t, got.State == Owned, got.Owner.Pod != "", "%+v", got)
 				require.Equal(t, got.Owner.Pod == "", got.Owner.Namespace == "", "%+v", got)
 				require.Contains(t, []string{"", name, "other"}, got.Owner.Pod)
+			}
+			for _, p := range []Pod{{Namespace: namespace, Name: name}, {Namespace: "ml", Name: "other"}} {
+				d := k.DevicesOf(&p, now.Add(Together))
+				if d == nil {
+					continue
+				}
+				require.True(t, slices.IsSorted(d.IDs))
+				for _, id := range d.IDs {
+					f := k.Lookup(id, now.Add(Together))
+					require.True(t, f.State == Shared || f.State == Owned && f.Owner.Pod == p.Name, "%s: %+v", id, f)
+				}
 			}
 			now = now.Add(30 * time.Second)
 		}
