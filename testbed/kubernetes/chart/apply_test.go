@@ -128,8 +128,7 @@ func (w *world) applied(t *testing.T, d drawing, namespace string) {
 	require.NoError(t, w.CreateNamespace(t.Context(), namespace))
 	w.secrets(namespace)
 	w.accounts(namespace)
-	started := d.started && !testing.Short()
-	w.validate = func(*corev1.Pod) bool { return !started }
+	w.validate = func(*corev1.Pod) bool { return !d.started }
 	text, err := newHelm(t, "helm4", w.AdminKubeconfig()).template(t, d.values, append(d.apiArgs(), "--namespace", namespace)...)
 	require.NoError(t, err)
 	objects := decode(t, text)
@@ -148,7 +147,7 @@ func (w *world) applied(t *testing.T, d drawing, namespace string) {
 		case "DaemonSet", "StatefulSet", "Deployment":
 			var failed error
 			w.eventually(o.GetKind()+" "+o.GetName(), func(ctx context.Context) error {
-				err := w.works(ctx, o, started)
+				err := w.works(ctx, o, d.started)
 				if errors.As(err, &crash{}) { // nothing to wait for
 					failed, err = err, nil
 				}
