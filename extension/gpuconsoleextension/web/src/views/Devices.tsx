@@ -21,7 +21,7 @@ const columns: readonly Column[] = [
 ];
 
 export function DeviceTable({ node, receivedAt, staleAfter }: { node: GpuNode; receivedAt: number; staleAfter: number }) {
-  if (!node.devices.length) return <p class="empty">No device of this node was heard of.</p>;
+  if (!node.devices.length) return <p class="empty">No device of this node has been seen.</p>;
   return (
     <Table caption={`Devices of ${safe(node.node)}`} columns={columns} class="device-table">
       {node.devices.map((d) => (
@@ -77,7 +77,7 @@ function State({ device: d }: { device: Device }) {
   const limited = d.throttle.filter((r) => !faults.has(r));
   const here = d.reasons.filter((r) => !elsewhere.has(r.kind) && !(r.kind === "device_lost" && d.state === "lost"));
   const tag = {
-    lost: <Tag tone="bad" title="It was heard of, and is silent although its exporter is up">lost</Tag>,
+    lost: <Tag tone="bad" title="It has been seen, and reports nothing although its exporter is up">lost</Tag>,
     split: <Tag tone="calm">in MIG mode</Tag>,
     idle: <Tag tone="info" title="Held, and hardly used for long">idle-held</Tag>,
     held: <Tag tone={pressing(d.reasons) ? "calm" : "good"}>held</Tag>,
