@@ -26,8 +26,7 @@ var (
 )
 
 // Value is a state that a component keeps under one key of its storage: it is read at the
-// start, written by a goroutine of its own when it has changed, and at the shutdown. A
-// call that hangs is left behind: few storages heed a context.
+// start, written by a goroutine of its own when it has changed, and at the shutdown.
 type Value[S any] struct {
 	Client storage.Client
 	Key    string
@@ -55,20 +54,14 @@ type Value[S any] struct {
 // read now must not be overwritten.
 func (v *Value[S]) Read(ctx context.Context) ([]byte, error) {
 	reading, cancel := context.WithTimeout(ctx, readWithin)
-	var (
-		text []byte
-		err  error
-	)
-	answered := make(chan struct{})
-	go func() {
+	var text []byte
+	err := Within(readWithin+time.Second, errSilent, func() (err error) {
 		defer cancel()
 		text, err = v.Client.Get(reading, v.Key)
-		close(answered)
-	}()
-	select {
-	case <-answered:
-	case <-time.After(readWithin + time.Second):
-		return nil, errSilent
+		return err
+	})
+	if errors.Is(err, errSilent) {
+		return nil, err
 	}
 	if err != nil {
 		err = fmt.Errorf("storage: %s cannot be read: see that its disk answers and is not full; what it holds is unchanged: %w", v.Name, err)
@@ -155,21 +148,27 @@ func (v *Value[S]) write(ctx context.Context) (wrote bool, err error) {
 func (v *Value[S]) Close(ctx context.Context) error {
 	v.cancel()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWithin)
-	ended := make(chan error, 1)
-	go func() {
+	return Within(closeWithin+time.Second, errLeftBehind, func() error {
 		defer cancel()
 		select {
 		case <-v.done:
 			_, err := v.write(ctx)
-			ended <- errors.Join(err, v.Client.Close(ctx))
+			return errors.Join(err, v.Client.Close(ctx))
 		case <-ctx.Done(): // later there may be another writer
-			ended <- errLeftBehind
+			return errLeftBehind
 		}
-	}()
+	})
+}
+
+// Within returns what call returns, or late after that time: then call is left behind,
+// since few storages heed a context.
+func Within(limit time.Duration, late error, call func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- call() }()
 	select {
-	case err := <-ended:
+	case err := <-done:
 		return err
-	case <-time.After(closeWithin + time.Second):
-		return errLeftBehind
+	case <-time.After(limit):
+		return late
 	}
 }
