@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -157,19 +158,19 @@ func TestAStorageThatHangsIsLeftBehind(t *testing.T) {
 		wake, over bool
 		hangs      time.Duration // from then on
 		want       error
+		closed     bool // once it answers
 		within     time.Duration
 	}{
 		"at the start":               {hangs: 0, want: errSilent, within: readWithin},
 		"in a write":                 {hangs: 1, wake: true, want: errLeftBehind, within: closeWithin},
-		"in the last write":          {hangs: 2 * time.Second, want: errLeftBehind, within: closeWithin},
-		"not, and the time was over": {hangs: time.Hour, over: true},
+		"in the last write":          {hangs: 2 * time.Second, closed: true, want: errLeftBehind, within: closeWithin},
+		"not, and the time was over": {hangs: time.Hour, over: true, closed: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				d := &disk{began: time.Now(), hangs: tt.hangs, until: make(chan struct{})}
-				defer close(d.until)
 				v := &Value[int]{Client: d, Key: "k", Every: time.Second, Encode: func(*int) ([]byte, error) { return nil, nil }, Failed: func(bool, error) {}}
 				if tt.hangs > 0 {
 					_, err := v.Read(ctx)
@@ -190,6 +191,9 @@ func TestAStorageThatHangsIsLeftBehind(t *testing.T) {
 				}
 				require.ErrorIs(t, end(ctx), tt.want)
 				require.LessOrEqual(t, time.Since(began), tt.within+time.Second)
+				close(d.until)
+				synctest.Wait()
+				require.Equal(t, tt.closed, strings.HasSuffix(strings.Join(d.log, ""), "closed"), "later there may be another writer")
 			})
 		})
 	}

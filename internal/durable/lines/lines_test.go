@@ -110,7 +110,7 @@ func TestNames(t *testing.T) {
 	for name, n := range map[string]int{
 		"audit-000007.jsonl": 7, "audit-000010.jsonl": 10, "audit-1234567.jsonl": 1234567,
 		"audit.jsonl": 0, "audit-7.jsonl": 0, "audit-0000007.jsonl": 0, "audit-000000.jsonl": 0, "audit-00000x.jsonl": 0,
-		"audit-+00007.jsonl": 0, "audit-000007.json": 0, "xaudit-000007.jsonl": 0, "audit-000007": 0, "audit-99999999999999999999.jsonl": 0,
+		"audit-+00007.jsonl": 0, "audit--00007.jsonl": 0, "audit-000007.json": 0, "xaudit-000007.jsonl": 0, "audit-000007": 0, "audit-99999999999999999999.jsonl": 0,
 	} {
 		path := filepath.Join(folder, name)
 		require.NoError(t, os.WriteFile(path, nil, 0o600))
