@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package chaos
+package faults
 
 import (
 	"fmt"
@@ -12,21 +12,25 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/chaos/collectors"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/chaos/fleet"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/chaos/pace"
 )
 
-func nodesNamed(names ...string) (out []*member) {
+func nodesNamed(names ...string) (out []*collectors.Member) {
 	for _, name := range names {
-		out = append(out, &member{node: &node{name: name}})
+		out = append(out, &collectors.Member{Node: &fleet.Node{Name: name}})
 	}
 	return out
 }
 
 func rounds(seed uint64, n int) (out []string) {
-	s := newScript(seed, nodesNamed("whole", "shared", "mig"), kinds())
+	s := NewScript(seed, nodesNamed("whole", "shared", "mig"), kinds())
 	for range n {
 		text := ""
-		for _, f := range s.next() {
-			text += fmt.Sprintf("%s at %v for %v; ", f, f.at, f.last)
+		for _, f := range s.Next() {
+			text += fmt.Sprintf("%s at %v for %v; ", f, f.At, f.Last)
 		}
 		out = append(out, text)
 	}
@@ -43,11 +47,11 @@ func TestScriptIsOfItsSeed(t *testing.T) {
 // fault has a time to be over.
 func TestScript(t *testing.T) {
 	for seed := range uint64(20) {
-		s := newScript(seed, nodesNamed("whole", "shared", "mig"), kinds())
+		s := NewScript(seed, nodesNamed("whole", "shared", "mig"), kinds())
 		seen := map[string]int{}
 		alone := 0
 		for range 60 {
-			round := s.next()
+			round := s.Next()
 			require.NotEmpty(t, round)
 			if len(round) == 1 {
 				alone++
@@ -63,11 +67,11 @@ func TestScript(t *testing.T) {
 				api = api || f.place == onAPI
 				moves = moves || f.changes || f.restarts
 				assert.Positive(t, f.recovery, f.name)
-				assert.Positive(t, f.last)
+				assert.Positive(t, f.Last)
 				if f.silent || f.deaf {
-					assert.Greater(t, f.last, staleness+late, "long enough to be noticed")
+					assert.Greater(t, f.Last, pace.Staleness+pace.Late, "long enough to be noticed")
 				}
-				assert.True(t, f.kind.node == "" || f.node.name == f.kind.node, "%s", f)
+				assert.True(t, f.Kind.node == "" || f.node.Name == f.Kind.node, "%s", f)
 			}
 			assert.False(t, api && moves, "no pod moves while the API server is away")
 		}
@@ -81,10 +85,10 @@ func TestScript(t *testing.T) {
 // The names of the opening are kinds, and nothing of it is left out.
 func TestOpening(t *testing.T) {
 	for seed := range uint64(20) {
-		s := newScript(seed, nodesNamed("whole", "shared", "mig"), kinds())
+		s := NewScript(seed, nodesNamed("whole", "shared", "mig"), kinds())
 		for _, want := range opening {
 			var got []string
-			for _, f := range s.next() {
+			for _, f := range s.Next() {
 				got = append(got, f.name)
 			}
 			if !assert.ElementsMatch(t, want, got) {
@@ -95,17 +99,17 @@ func TestOpening(t *testing.T) {
 }
 
 func TestPick(t *testing.T) {
-	all, err := pick(nil)
+	all, err := Pick(nil)
 	require.NoError(t, err)
 	names := map[string]bool{}
 	for _, k := range all {
 		assert.False(t, names[k.name], "%s is duplicated", k.name)
 		names[k.name] = true
 	}
-	some, err := pick([]string{"gateway_kill", "exporter_down"})
+	some, err := Pick([]string{"gateway_kill", "exporter_down"})
 	require.NoError(t, err)
 	assert.Len(t, some, 2)
-	_, err = pick([]string{"gateway_kil"})
+	_, err = Pick([]string{"gateway_kil"})
 	assert.EqualError(t, err, `there is no kind of fault "gateway_kil"`)
 }
 
@@ -116,7 +120,7 @@ func TestDamage(t *testing.T) {
 		path := filepath.Join(dir, "connector_x")
 		before := make([]byte, 20_000)
 		require.NoError(t, os.WriteFile(path, before, 0o600))
-		f := &fault{rand: rand.New(rand.NewPCG(seed, 1))}
+		f := &Fault{rand: rand.New(rand.NewPCG(seed, 1))}
 		require.NoError(t, damage(f, dir, "connector_*"))
 		after, err := os.ReadFile(path)
 		require.NoError(t, err)

@@ -1,9 +1,10 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package chaos
+package faults
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -15,6 +16,10 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/logfile"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/verify"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/chaos/collectors"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/chaos/fleet"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/chaos/history"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/chaos/judge"
 )
 
 // While the file is blocked records wait, and when it is not any more the chain
@@ -51,15 +56,21 @@ func TestBlockAudit(t *testing.T) {
 func TestHarmlessFaultDisturbsNothing(t *testing.T) {
 	for _, k := range auditKinds() {
 		assert.True(t, k.harmless, k.name)
-		assert.Equal(t, gatewayPlace, (&fault{kind: k}).where(), "with no other fault of the gateway")
+		assert.Equal(t, history.Gateway, (&Fault{Kind: k}).where(), "with no other fault of the gateway")
 	}
 	nothing := func() error { return nil }
 	for _, harmless := range []bool{true, false} {
-		w, _, _ := judgeWorld()
+		s := &Scene{
+			Fleet: &fleet.Fleet{History: &history.History{}}, Collectors: &collectors.Collectors{},
+			Verdict: judge.NewVerdict(&judge.Journal{Out: io.Discard}, 1),
+		}
 		began := time.Now()
-		f := &fault{kind: &kind{place: onGateway, harmless: harmless, begin: func(*world, *fault) (func() error, error) { return nothing, nil }}}
-		require.NoError(t, w.take(t.Context(), f))
-		require.NoError(t, w.take(t.Context(), f))
-		assert.Equal(t, !harmless, w.history.wasDisturbed(gatewayPlace, began, time.Now()))
+		f := &Fault{Kind: &Kind{place: onGateway, harmless: harmless, begin: func(*Scene, *Fault) (func() error, error) { return nothing, nil }}}
+		for _, want := range []bool{true, false} {
+			on, err := f.Toggle(t.Context(), s)
+			require.NoError(t, err)
+			assert.Equal(t, want, on)
+		}
+		assert.Equal(t, !harmless, s.Fleet.History.WasDisturbed(history.Gateway, began, time.Now()))
 	}
 }

@@ -1,17 +1,16 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package chaos
+// Package hostile is what any client of a port can send: what is no request, and
+// well-formed OTLP with invalid names, values and times.
+package hostile
 
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
 	"fmt"
-	"io"
 	"math"
 	"net"
-	"net/http"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,96 +18,18 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
-	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"go.opentelemetry.io/collector/pdata/pmetric"
-	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/chaos/breakable"
-	"github.com/otelcol-gpu/otelcol-gpu/testbed/chaos/process"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/chaos/fleet"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 )
 
-// hostileKinds are what any client of a port can send. None of it may
-// disturb anything.
-func hostileKinds() []*kind {
-	nothing := func() error { return nil }
-	return []*kind{
-		{name: "otlp_garbage", place: onNothing, recovery: soon, begin: func(w *world, f *fault) (func() error, error) {
-			var all sync.WaitGroup
-			for _, p := range w.processes() {
-				seed := f.rand.Uint64()
-				all.Go(func() { w.sendGarbage(p, seed) })
-			}
-			all.Wait()
-			return nothing, nil
-		}},
-		{name: "otlp_hostile", place: onNothing, recovery: soon, counts: counter{name: "otelcol_gpu_summary_points_refused"}, begin: func(w *world, _ *fault) (func() error, error) {
-			metrics, err := pmetricotlp.NewExportRequestFromMetrics(hostileMetrics()).MarshalProto()
-			if err != nil {
-				return nil, err
-			}
-			logs, err := plogotlp.NewExportRequestFromLogs(hostileLogs()).MarshalProto()
-			if err != nil {
-				return nil, err
-			}
-			for _, p := range w.processes() {
-				w.post(p, "metrics", metrics)
-				w.post(p, "logs", logs)
-			}
-			return nothing, nil
-		}},
-		{name: "otlp_times", place: onNothing, recovery: soon, counts: counter{name: "otelcol_gpu_summary_points_future"}, begin: func(w *world, _ *fault) (func() error, error) {
-			metrics, err := pmetricotlp.NewExportRequestFromMetrics(timelessMetrics(time.Now())).MarshalProto()
-			if err != nil {
-				return nil, err
-			}
-			w.post(w.gateway, "metrics", metrics)
-			return nothing, nil
-		}},
-	}
-}
-
-// post sends a body to a collector's OTLP/HTTP port and returns the status of the
-// answer, 0 if there is none: it may not run.
-func (w *world) post(p *process.Process, signal string, body []byte) int {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address(p.Ports.OTLPHTTP)+"/v1/"+signal, bytes.NewReader(body))
-	if err != nil {
-		return 0
-	}
-	req.Header.Set("Content-Type", "application/x-protobuf")
-	resp, err := process.Client.Do(req)
-	if err != nil {
-		return 0
-	}
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<20))
-	_ = resp.Body.Close()
-	return resp.StatusCode
-}
-
-// sendGarbage sends what is no request, and invalid requests, to
-// every port that a collector listens on.
-func (w *world) sendGarbage(p *process.Process, seed uint64) {
-	ports := []int{p.Ports.OTLPGRPC, p.Ports.OTLPHTTP, p.Ports.Own, p.Ports.Health, p.Pprof}
-	if p == w.gateway {
-		ports = append(ports, p.Ports.Prometheus, p.Ports.Store, p.Ports.Console)
-	}
-	for i, port := range ports {
-		for _, body := range garbageRequests(seed + uint64(i)) {
-			answer := send(port, body)
-			// Whatever is no OTLP is refused.
-			if port == p.Ports.OTLPHTTP && bytes.HasPrefix(body, []byte("POST /v1/")) && strings.HasPrefix(answer, "HTTP/1.1 2") {
-				w.verdict.violate("answers", "%s answers %.30q to %.60q", p.Name, answer, body)
-			}
-		}
-	}
-}
-
-// send writes bytes to a port, sometimes hangs up without having read, and else
+// Send writes bytes to a port, sometimes hangs up without having read, and else
 // returns what came back at once.
-func send(port int, body []byte) string {
-	c, err := net.DialTimeout("tcp", address(port), time.Second)
+func Send(port int, body []byte) string {
+	c, err := net.DialTimeout("tcp", collector.Address(port), time.Second)
 	if err != nil {
 		return "" // it does not run
 	}
@@ -131,8 +52,8 @@ var bomb = sync.OnceValue(func() []byte {
 	return out.Bytes()
 })
 
-// garbageRequests are bodies and requests that are wrong in all kinds of ways.
-func garbageRequests(seed uint64) [][]byte {
+// Requests are bodies and requests that are wrong in all kinds of ways.
+func Requests(seed uint64) [][]byte {
 	request := func(path, contentType, encoding string, body []byte) []byte {
 		head := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: %d\r\nConnection: close\r\n", path, contentType, len(body))
 		if encoding != "" {
@@ -169,17 +90,17 @@ func garbageRequests(seed uint64) [][]byte {
 	return out
 }
 
-// hostileValues are invalid names and values.
-var hostileValues = []string{
+// values are invalid names and values.
+var values = []string{
 	"", " ", strings.Repeat("x", 100_000), "<script>alert(1)</script>", "\u202e\ufeff\x00\x1b[31m", "{{.}}", "${env:HOME}", `"},{x="`,
 	"'; drop table gpus; --", "../../../../etc/passwd", "\n\r\t", "NaN", strings.Repeat("𝔘", 1000),
 }
 
-// hostileMetrics are well-formed, and implausible.
-func hostileMetrics() pmetric.Metrics {
+// Metrics are well-formed, and implausible.
+func Metrics() pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	now := pcommon.NewTimestampFromTime(time.Now())
-	for i, value := range hostileValues {
+	for i, value := range values {
 		rm := md.ResourceMetrics().AppendEmpty()
 		a := rm.Resource().Attributes()
 		a.PutStr(names.K8sNamespaceName, "hostile")
@@ -234,11 +155,11 @@ func hostileMetrics() pmetric.Metrics {
 	return md
 }
 
-// hostileLogs are no events of ours: they must not be forwarded.
-func hostileLogs() plog.Logs {
+// Logs are no events of ours: they must not be forwarded.
+func Logs() plog.Logs {
 	ld := plog.NewLogs()
 	records := ld.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty().LogRecords()
-	for _, value := range hostileValues {
+	for _, value := range values {
 		record := records.AppendEmpty()
 		record.SetEventName("hostile." + value)
 		record.Body().SetStr(value)
@@ -250,15 +171,15 @@ func hostileLogs() plog.Logs {
 	return ld
 }
 
-// timelessMetrics are points from the past and from the future.
-func timelessMetrics(now time.Time) pmetric.Metrics {
+// Timeless are points from the past and from the future.
+func Timeless(now time.Time) pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	for i, at := range []time.Time{
 		{}, time.Unix(0, 0), time.Unix(0, 1), now.Add(-24 * time.Hour), now.Add(-time.Minute), now.Add(time.Minute), now.Add(24 * time.Hour), time.Unix(0, math.MaxInt64),
 	} {
 		rm := md.ResourceMetrics().AppendEmpty()
 		a := rm.Resource().Attributes()
-		a.PutStr(names.K8sClusterName, clusterName)
+		a.PutStr(names.K8sClusterName, fleet.Cluster)
 		a.PutStr(names.K8sNamespaceName, "hostile")
 		a.PutStr(names.K8sPodName, "hostile-"+strconv.Itoa(i))
 		a.PutStr(names.ServiceName, "hostile")

@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package chaos
+package judge
 
 import (
 	"maps"
@@ -12,43 +12,48 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/chaos/fleet"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/chaos/history"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/chaos/pace"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 )
 
-// averageWorld has a service mixed: a pod on two GPUs of a full page, one on a
+// averageCase has a service mixed: a pod on two GPUs of a full page, one on a
 // MIG instance, one on a replica of a shared GPU. What they do goes up a second
 // ago.
-func averageWorld() (w *world, now time.Time, finds func(e *evaluation) string) {
-	w, out, now := judgeWorld()
+func averageCase() (j *Judge, now time.Time, finds func(e *Evaluation) string) {
+	j, out, now := newCase()
 	born := now.Add(-time.Minute)
 	for _, p := range []struct {
 		node     string
-		ids      []string
 		devices  []string
+		shared   bool
 		capacity int
 	}{
-		{fullPages, []string{"GPU-1", "GPU-2"}, []string{"GPU-1", "GPU-2"}, 100},
-		{"b", []string{"MIG-1"}, []string{"GPU-3/1"}, 10},
-		{"c", []string{"GPU-4::1"}, []string{"GPU-4"}, 100},
+		{fleet.FullPages, []string{"GPU-1", "GPU-2"}, false, 100},
+		{"b", []string{"GPU-3/1"}, false, 10},
+		{"c", []string{"GPU-4"}, true, 100},
 	} {
-		w.history.born(p.node, pod{name: "mixed", uid: newUID(), service: "mixed", started: born, ids: p.ids}, p.devices, born)
+		j.History.Born(history.Life{
+			Node: p.node, Service: "mixed", UID: "mixed on " + p.node, Devices: p.devices, Shared: p.shared, Started: born, From: born,
+		})
 		for _, device := range p.devices {
-			for back := 5 * time.Second; back >= -time.Second; back -= interval / 4 {
+			for back := 5 * time.Second; back >= -time.Second; back -= pace.Interval / 4 {
 				f := .2
 				if back < time.Second {
 					f = .4
 				}
-				w.chronicle.note(p.node, now.Add(-back), []gpusim.DeviceTruth{{
+				j.Chronicle.note(p.node, now.Add(-back), []gpusim.DeviceTruth{{
 					ID: device, Utilization: f, SMActive: f / 2, TensorActive: f / 4, DRAMActive: f / 5, FP16Active: f / 8, FP32Active: f / 10,
 					MemoryUsedMiB: int(f * float64(p.capacity)), MemoryTotalMiB: p.capacity, PowerWatts: 1000 * f,
 				}})
 			}
 		}
 	}
-	w.history.recovered(born)
-	return w, now, func(e *evaluation) string {
+	j.History.Recovered(born)
+	return j, now, func(e *Evaluation) string {
 		out.Reset()
-		w.judgeAverages(e)
+		j.averages(e)
 		return out.String()
 	}
 }
@@ -56,7 +61,7 @@ func averageWorld() (w *world, now time.Time, finds func(e *evaluation) string) 
 // Each field is compared, with what is true of those pods that have it: below and
 // above that, and with nothing where there is something, the judge reports it.
 func TestJudgeAverages(t *testing.T) {
-	w, now, finds := averageWorld()
+	j, now, finds := averageCase()
 	pipe := names.ServicePipeActive.Name
 	bounds := map[string][2]float64{
 		names.ServiceUtilization.Name:    {.2, .4},
@@ -81,7 +86,7 @@ func TestJudgeAverages(t *testing.T) {
 	}
 	require.Empty(t, finds(right))
 	for key := range bounds {
-		require.Equal(t, 1, w.verdict.averages[key], key)
+		require.Equal(t, 1, j.verdict.counts.Averages[key], key)
 	}
 	for _, a := range averages {
 		b, e := bounds[a.key], *right
@@ -97,7 +102,7 @@ func TestJudgeAverages(t *testing.T) {
 			} else {
 				assert.Empty(t, finds(&e), "%s is %g", a.key, value)
 			}
-			w.verdict.by = map[string]int{} // print on
+			j.verdict.by = map[string]int{} // print on
 		}
 		delete(e.values, a.key)
 		assert.Contains(t, finds(&e), "mixed has no "+a.key)
@@ -107,11 +112,11 @@ func TestJudgeAverages(t *testing.T) {
 // What no device of a service reports must not be reported: the power of an instance,
 // what a replica uses, what is not on the page.
 func TestJudgeAveragesThatNoDeviceReports(t *testing.T) {
-	w, now, finds := averageWorld()
-	w.history.lives = w.history.lives[len(w.history.lives)-2:] // the instance and the replica
+	j, now, finds := averageCase()
+	j.History.Gone("mixed on "+fleet.FullPages, now.Add(-time.Second)) // the instance and the replica are left
 	e := evaluated("mixed", now, 0, nil)
 	for i := range averages {
-		low, high, some := w.chronicle.bounds(&averages[i], w.history.lives, now.Add(-late), now)
+		low, high, some := j.Chronicle.bounds(&averages[i], j.History.Of("mixed", now, now), now.Add(-pace.Late), now)
 		if some {
 			e.values[averages[i].key] = (low + high) / 2
 		}
@@ -128,12 +133,12 @@ func TestJudgeAveragesThatNoDeviceReports(t *testing.T) {
 
 // The lowest and the highest pod hide in no mean.
 func TestBoundsOfExtremes(t *testing.T) {
-	c := &chronicle{}
+	c := &Chronicle{}
 	now := time.Now()
-	var lives []life
+	var lives []history.Life
 	for i, value := range []float64{.5, .1, .9} {
 		id := string(rune('a' + i))
-		lives = append(lives, life{node: "n", devices: []string{id}})
+		lives = append(lives, history.Life{Node: "n", Devices: []string{id}})
 		c.note("n", now, []gpusim.DeviceTruth{{ID: id, Utilization: value}})
 	}
 	want := map[over]float64{meanOfPods: .5, sumOfPods: 1.5, leastOfPods: .1, mostOfPods: .9}
@@ -148,12 +153,12 @@ func TestBoundsOfExtremes(t *testing.T) {
 
 // A time without observations is not judged.
 func TestJudgeAveragesOfAStalledMachine(t *testing.T) {
-	w, now, finds := averageWorld()
-	for key, list := range w.chronicle.values {
-		w.chronicle.values[key] = list[:len(list)/2]
+	j, now, finds := averageCase()
+	for key, list := range j.Chronicle.values {
+		j.Chronicle.values[key] = list[:len(list)/2]
 	}
 	assert.Empty(t, finds(evaluated("mixed", now, 0, nil)))
-	assert.Equal(t, 1, w.verdict.averagesSkipped)
-	assert.Empty(t, w.verdict.averages)
+	assert.Equal(t, 1, j.verdict.counts.AveragesSkipped)
+	assert.Empty(t, j.verdict.counts.Averages)
 	assert.Empty(t, finds(evaluated("a service without pods", now, 0, nil)))
 }
