@@ -157,7 +157,7 @@ bench: build kubernetes ## measure everything beside its peers and write docs/pe
 	@cd testbed/kubernetes/bench && $(GO) run . $(BENCH)
 
 .PHONY: fuzz
-fuzz: ## every fuzz test for FUZZTIME (default 30s), and docs/fuzzing.md
+fuzz: ## every fuzz test for FUZZTIME (default 30s), and docs/fuzzing.md (ONLY=expression: some, the others keep their rows)
 	@scripts/fuzz $(or $(FUZZTIME),30s)
 
 .PHONY: clean
