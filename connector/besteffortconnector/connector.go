@@ -109,7 +109,7 @@ func (f *forwarder[T]) Start(context.Context, component.Host) error { return nil
 func (f *forwarder[T]) Shutdown(context.Context) error {
 	for _, o := range f.outputs {
 		if !o.Shutdown() {
-			o.logger.Warn("a pipeline has not returned, and what it was given last may be lost")
+			o.logger.Warn("a pipeline has not returned, and the telemetry that it was given last may be lost")
 		}
 	}
 	f.telemetry.Shutdown()

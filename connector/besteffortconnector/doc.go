@@ -3,6 +3,6 @@
 
 //go:generate mdatagen metadata.yaml
 
-// Package besteffortconnector stands between what must go on and what is
-// optional: what is behind it neither holds nor fails what is in front of it.
+// Package besteffortconnector separates pipelines that must continue from optional
+// ones: the pipelines behind it neither block nor fail those in front of it.
 package besteffortconnector // import "github.com/otelcol-gpu/otelcol-gpu/connector/besteffortconnector"

@@ -4,17 +4,18 @@
 package gpueventsconnector
 
 import (
-	"maps"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/confmap/confmaptest"
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/metadata"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rule"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rules"
 )
 
 func TestConfig(t *testing.T) {
@@ -27,18 +28,6 @@ func TestConfig(t *testing.T) {
 	small := *whole
 	small.MaxSubjects = 5
 	small.Staleness, small.SubjectTTL = time.Minute, time.Hour
-	small.Events = defaultEvents()
-	for event, keys := range map[string]rule.Settings{
-		"gpu.exporter.down": {"for": 2 * time.Minute}, "gpu.device.lost": {"scrapes": 5},
-		"gpu.xid": {"repeat_after": time.Hour}, "gpu.ecc.uncorrected": {"repeat_after": time.Duration(0)},
-		"gpu.row_remap.failure": {"enabled": false}, "gpu.idle_held": {"enabled": false},
-		"gpu.throttle":        {"for": time.Minute, "clear_for": time.Second},
-		"gpu.temperature":     {"high": 70., "high_for": time.Minute, "critical": 75.5, "critical_for": time.Second, "memory_high": 80., "memory_critical": 85., "hysteresis": 1.},
-		"gpu.memory.pressure": {"high": 0.8, "high_for": time.Second, "critical": 0.9, "critical_for": time.Duration(0), "hysteresis": 0.1},
-		"gpu.node.lost":       {"lost_after": 5 * time.Minute},
-	} {
-		maps.Copy(small.Events[event], keys)
-	}
 	both := *whole
 	both.Rules = []RuleSet{"service", "device"}
 	id := component.MustNewIDWithName("file_storage", "state")
@@ -55,7 +44,6 @@ func TestConfig(t *testing.T) {
 		{name: "unknown", err: `rules: "pods" is not a rule set: use [device], [service] or both`},
 		{name: "twice", err: "rules: service is listed twice"},
 		{name: "none", err: "rules: no rule set is listed: set it to [device] in the agent"},
-		{name: "off", err: "events: every event of the rule sets is switched off"},
 		{name: "limit", err: "max_subjects: -1: set it to 1 or more"},
 		{name: "ttl", err: "restored_ttl: 0s: set it above 0"},
 		{name: "storage", unmarshal: "storage"},
@@ -92,5 +80,58 @@ func TestConfig(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, tt.want, cfg)
 		})
+	}
+}
+
+// Every key of every rule is read, and changes nothing else.
+func TestEveryKeyOfEveryRule(t *testing.T) {
+	for _, r := range rules.All() {
+		keys := append([]rule.Key{{Name: rule.Enabled, Default: true}}, r.Keys...)
+		for _, k := range keys {
+			written, want := other(t, k.Default)
+			cfg := createDefaultConfig()
+			require.NoError(t, confmap.NewFromStringMap(map[string]any{
+				"events": map[string]any{r.Event: map[string]any{k.Name: written}},
+			}).Unmarshal(cfg), "%s::%s", r.Event, k.Name)
+			events := defaultEvents()
+			events[r.Event][k.Name] = want
+			require.Equal(t, events, cfg.(*Config).Events, "%s::%s", r.Event, k.Name)
+		}
+	}
+}
+
+// other is a value of the type of a default that is not it, as it is written and as it
+// is read.
+func other(t *testing.T, byDefault any) (written, read any) {
+	t.Helper()
+	switch v := byDefault.(type) {
+	case bool:
+		return !v, !v
+	case int:
+		return v + 1, v + 1
+	case float64:
+		return v / 2, v / 2
+	case time.Duration:
+		return (v + time.Second).String(), v + time.Second
+	}
+	require.Failf(t, "no such type", "%T", byDefault)
+	return nil, nil
+}
+
+// A connector of which every rule is switched off is a mistake; one rule is enough.
+func TestEveryRuleSwitchedOff(t *testing.T) {
+	for _, set := range []RuleSet{RuleSetDevice, RuleSetService} {
+		cfg := createDefaultConfig().(*Config)
+		cfg.Rules = []RuleSet{set}
+		last := ""
+		for _, r := range rules.All() {
+			if r.Set == set {
+				cfg.Events[r.Event][rule.Enabled] = false
+				last = r.Event
+			}
+		}
+		require.ErrorContains(t, cfg.Validate(), "events: every event of the rule sets is switched off", "%s", set)
+		cfg.Events[last][rule.Enabled] = true
+		require.NoError(t, cfg.Validate(), "%s", set)
 	}
 }

@@ -117,7 +117,7 @@ func (c *gpuEvents) Start(ctx context.Context, host component.Host) error {
 			return err
 		}
 		c.engine.Restore(restored, time.Now())
-		c.store.start(c.snapshot)
+		c.store.Start(c.snapshot)
 	}
 	c.done = make(chan struct{})
 	go c.run()
@@ -145,7 +145,7 @@ func (c *gpuEvents) Shutdown(ctx context.Context) (err error) {
 		}
 	}
 	if c.store != nil {
-		err = errors.Join(err, c.store.close(ctx))
+		err = errors.Join(err, c.store.Close(ctx))
 	}
 	c.telemetry.Shutdown()
 	return err
@@ -258,7 +258,7 @@ func (c *gpuEvents) forward(ctx context.Context) error {
 		c.mu.Unlock()
 	}
 	if c.store != nil && changed {
-		c.store.wake()
+		c.store.Wake()
 	}
 	return nil
 }

@@ -39,7 +39,6 @@ type disk struct {
 	err    error         // of every operation
 	open   []error       // of opening, one after the other
 	block  chan struct{} // Set waits for it
-	silent chan struct{} // Get waits for it, whatever its context
 	sets   int
 }
 
@@ -57,9 +56,6 @@ func (d *disk) GetClient(context.Context, component.Kind, component.ID, string) 
 }
 
 func (d *disk) Get(_ context.Context, key string) ([]byte, error) {
-	if d.silent != nil {
-		<-d.silent
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.values[key], d.err
@@ -286,7 +282,6 @@ func TestAStorageThatFailsStopsTheStart(t *testing.T) {
 		"locked":   func(d *disk) { d.open = []error{bbolt.ErrTimeout} },
 		"no right": func(d *disk) { d.open = []error{syscall.EACCES} },
 		"no read":  func(d *disk) { d.fail(syscall.EIO) },
-		"silent":   func(d *disk) { d.silent = make(chan struct{}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -301,10 +296,6 @@ func TestAStorageThatFailsStopsTheStart(t *testing.T) {
 				c, err := newConnector(cfg, metadatatest.NewSettings(tel), new(consumertest.LogsSink))
 				require.NoError(t, err)
 				require.ErrorContains(t, c.Start(t.Context(), host{diskID: d}), "storage: ")
-				if d.silent != nil {
-					close(d.silent)
-					synctest.Wait()
-				}
 				require.NoError(t, c.Shutdown(t.Context()))
 				require.NoError(t, tel.Shutdown(t.Context()))
 				d.fail(nil)

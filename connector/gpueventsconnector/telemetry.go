@@ -38,7 +38,7 @@ func (c *gpuEvents) observe() error {
 func (c *gpuEvents) report(ctx context.Context, n *engine.Counts) {
 	for event, refused := range n.Refused {
 		c.telemetry.GpuEventsRefused.Add(ctx, refused, metric.WithAttributes(attribute.String("event", event)))
-		c.logger.Warn("events not raised: max_subjects conditions are raised already, or the next component takes no events; raise it, or check that component",
+		c.logger.Warn("events not raised: max_subjects conditions are raised already, or the next component accepts no events; raise the limit, or check that component",
 			zap.String("event", event), zap.Int64("refused", refused))
 	}
 	for kind, refused := range n.Subjects {

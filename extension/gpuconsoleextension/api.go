@@ -144,7 +144,7 @@ func (a *api) serve(e endpoint) http.HandlerFunc {
 func (a *api) answer(ctx context.Context, e endpoint, p *parameters) (answer any, err error) {
 	defer func() {
 		if defect := recover(); defect != nil {
-			a.logger.Error("a request hit a defect", zap.String("endpoint", e.name), zap.Any("defect", defect), zap.Stack("stack"))
+			a.logger.Error("panic while serving a request", zap.String("endpoint", e.name), zap.Any("defect", defect), zap.Stack("stack"))
 			err = fail(http.StatusInternalServerError, consoleapi.InternalError, "The console has failed.", "Its log has the details.")
 		}
 	}()

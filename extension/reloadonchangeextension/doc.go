@@ -3,7 +3,7 @@
 
 //go:generate mdatagen metadata.yaml
 
-// Package reloadonchangeextension has the Collector read its configuration again
-// when a file has changed that its components read at their start alone: the
-// certificates of authorities above all, which are replaced while agents run.
+// Package reloadonchangeextension reloads the Collector's configuration when a file
+// changes that its components read only when they start: above all the certificates
+// of authorities, which are replaced while agents run.
 package reloadonchangeextension // import "github.com/otelcol-gpu/otelcol-gpu/extension/reloadonchangeextension"

@@ -65,7 +65,7 @@ func (w *watcher) run(first [][sha256.Size]byte) {
 		changed, err := w.changed(first)
 		if err != nil {
 			if !unreadable {
-				w.logger.Warn("a file cannot be read; changes of it are not noticed until it can be", zap.Error(err))
+				w.logger.Warn("a file cannot be read; changes to it are not noticed until it can be", zap.Error(err))
 			}
 			unreadable = true
 			continue
@@ -74,9 +74,9 @@ func (w *watcher) run(first [][sha256.Size]byte) {
 		if changed == "" {
 			continue
 		}
-		w.logger.Info("a file has changed, the configuration is read again", zap.String("file", changed))
+		w.logger.Info("a file has changed, reloading the configuration", zap.String("file", changed))
 		if err := w.reload(); err != nil {
-			w.logger.Error("the configuration cannot be read again; restart the Collector", zap.String("file", changed), zap.Error(err))
+			w.logger.Error("the configuration cannot be reloaded; restart the Collector", zap.String("file", changed), zap.Error(err))
 		}
 		return // once: what follows is a new life, or nothing helps
 	}

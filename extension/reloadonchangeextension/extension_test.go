@@ -34,7 +34,7 @@ func TestReload(t *testing.T) {
 		{name: "written again, the same", happens: func(t *testing.T, dir string) { write(t, filepath.Join(dir, "a"), "one") }},
 		{
 			name: "another content", happens: func(t *testing.T, dir string) { write(t, filepath.Join(dir, "a"), "two") }, reloads: 1,
-			logs: []string{"a file has changed, the configuration is read again"},
+			logs: []string{"a file has changed, reloading the configuration"},
 		},
 		{
 			// As the kubelet replaces a Secret: a link leads to another folder.
@@ -42,20 +42,20 @@ func TestReload(t *testing.T) {
 				write(t, filepath.Join(dir, "new"), "two")
 				require.NoError(t, os.Symlink("new", filepath.Join(dir, "link")))
 				require.NoError(t, os.Rename(filepath.Join(dir, "link"), filepath.Join(dir, "a")))
-			}, reloads: 1, logs: []string{"a file has changed, the configuration is read again"},
+			}, reloads: 1, logs: []string{"a file has changed, reloading the configuration"},
 		},
 		{
 			name: "a file appears", happens: func(t *testing.T, dir string) { write(t, filepath.Join(dir, "b"), "one") }, reloads: 1,
-			logs: []string{"a file has changed, the configuration is read again"},
+			logs: []string{"a file has changed, reloading the configuration"},
 		},
 		{
 			name: "a file that cannot be read", happens: func(t *testing.T, dir string) {
 				require.NoError(t, os.Mkdir(filepath.Join(dir, "b"), 0o700))
-			}, logs: []string{"a file cannot be read; changes of it are not noticed until it can be"},
+			}, logs: []string{"a file cannot be read; changes to it are not noticed until it can be"},
 		},
 		{
 			name: "no such signal", happens: func(t *testing.T, dir string) { write(t, filepath.Join(dir, "a"), "two") }, fails: errors.New("no"), reloads: 1,
-			logs: []string{"a file has changed, the configuration is read again", "the configuration cannot be read again; restart the Collector"},
+			logs: []string{"a file has changed, reloading the configuration", "the configuration cannot be reloaded; restart the Collector"},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

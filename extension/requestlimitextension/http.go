@@ -43,7 +43,7 @@ func (e *requestLimit) serve(next http.Handler, w http.ResponseWriter, r *http.R
 	defer ticket.Release()
 	// The server sets it again for the next request of this connection.
 	if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(e.config.Timeout)); err != nil && e.causes.First("deadline", time.Now()) {
-		e.logger.Warn("the time of a body is not bounded here; set read_timeout of the server", zap.Error(err))
+		e.logger.Warn("reading a request body has no time limit here; set read_timeout of the server", zap.Error(err))
 	}
 	next.ServeHTTP(w, r)
 }

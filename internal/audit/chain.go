@@ -7,13 +7,13 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 
 	"go.uber.org/zap"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/codec"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/logfile"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/durable/lines"
 )
 
 // chain is the log as far as it is written: where its last line is, and the file that
@@ -23,17 +23,15 @@ type chain struct {
 	write  func(*os.File, []byte) (int, error)
 	logger *zap.Logger
 
-	file    *os.File // nil: it has to be created
-	size    int64
-	lines   int  // of the file
-	headed  bool // its first line is written
-	number  int  // of the file
+	file    *lines.File // nil: it has to be created
+	lines   int         // of the file
+	headed  bool        // its first line is written
+	number  int         // of the file
 	log     string
 	seq     uint64
 	head    codec.Digest
 	torn    *codec.TornBody // has to be closed off before anything else is written
 	endless bool            // the file does not end with a line feed
-	undo    int64           // size to which a write that failed halfway must be undone; -1: none
 	line    []byte          // reused
 }
 
@@ -48,7 +46,7 @@ func (c *chain) create() (fresh bool, err error) {
 	info, err := f.Stat()
 	if err == nil && info.Size() > 0 {
 		if t, err := logfile.ReadTail(f, info.Size()); err == nil && t.Good && t.End == info.Size() && t.Seq == c.seq && t.Head == c.head {
-			c.file = f
+			c.file = &lines.File{File: f, Through: c.write}
 			if err = c.resume(nil); err != nil {
 				c.file = nil
 				return false, errors.Join(err, f.Close())
@@ -60,7 +58,7 @@ func (c *chain) create() (fresh bool, err error) {
 	if err != nil {
 		return false, errors.Join(err, f.Close())
 	}
-	c.file, c.size, c.lines, c.headed = f, 0, 0, false
+	c.file, c.lines, c.headed = &lines.File{File: f, Through: c.write}, 0, false
 	return true, nil
 }
 
@@ -73,35 +71,18 @@ func (c *chain) leave() error {
 
 // append writes one line with one write.
 func (c *chain) append(kind string, body []byte) error {
-	if c.undo >= 0 {
-		if err := c.file.Truncate(c.undo); err != nil {
-			return fmt.Errorf("undo an incomplete write: %w", err)
-		}
-		c.size, c.undo = c.undo, -1
-	}
 	c.line = c.line[:0]
 	if c.endless {
 		c.line = append(c.line, '\n')
 	}
 	start := len(c.line)
 	c.line = codec.Append(c.line, codec.Envelope{Seq: c.seq + 1, Prev: c.head, Kind: kind}, body)
-	n, err := c.write(c.file, c.line)
-	if err != nil || n != len(c.line) {
-		if n > 0 {
-			c.undo = c.size
-			if c.file.Truncate(c.size) == nil {
-				c.undo = -1
-			}
-		}
-		if err == nil {
-			err = io.ErrShortWrite
-		}
+	if err := c.file.Append(c.line, false); err != nil {
 		return err
 	}
 	c.endless = false
-	c.size += int64(n)
 	c.seq++
-	c.head = sha256.Sum256(c.line[start : n-1])
+	c.head = sha256.Sum256(c.line[start : len(c.line)-1])
 	c.lines++
 	return nil
 }

@@ -267,6 +267,9 @@ func FuzzOpen(f *testing.F) {
 	f.Add(codec.Append(nil, codec.Envelope{Seq: seq + 1, Prev: head, Kind: codec.KindClose}, []byte("{}")))
 	f.Add(codec.Append(nil, codec.Envelope{Seq: seq + 1, Prev: head, Kind: codec.KindTorn}, []byte(`{"time":"2026-03-04T05:06:07Z","bytes":3,"sha256":"x"}`)))
 	f.Add([]byte("\x00\x00\n\xff\n{}"))
+	// Nothing but its line feed is missing, and it is not linked to the line before it.
+	unlinked := codec.Append(nil, codec.Envelope{Seq: seq + 1, Kind: codec.KindClose}, []byte("{}"))
+	f.Add(unlinked[:len(unlinked)-1])
 	f.Fuzz(func(t *testing.T, damage []byte) {
 		path := logPath(t)
 		require.NoError(t, os.WriteFile(path, slices.Concat(prefix, damage), 0o600))

@@ -98,9 +98,6 @@ func (o *Options) setDefaults() {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.write == nil {
-		o.write = (*os.File).Write
-	}
 }
 
 func setDefault[T comparable](v *T, value T) {

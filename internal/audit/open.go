@@ -15,18 +15,21 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/checkpoint"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/logfile"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/verify"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/durable/lines"
 )
 
 // newWriter takes over what is there, and finds out where the chain goes on.
 func newWriter(l *Log) (*writer, error) {
 	o := &l.o
-	w := &writer{l: l, o: o, chain: chain{path: o.Path, write: o.write, logger: o.Logger, undo: -1}}
+	w := &writer{l: l, o: o, chain: chain{path: o.Path, write: o.write, logger: o.Logger}}
 	full, err := logfile.Rotated(w.o.Path)
 	if err != nil {
 		return nil, err
 	}
-	w.chain.file, err = logfile.Open(w.o.Path, os.O_RDWR|os.O_APPEND)
-	if errors.Is(err, os.ErrNotExist) {
+	f, err := logfile.Open(w.o.Path, os.O_RDWR|os.O_APPEND)
+	if err == nil {
+		w.chain.file = &lines.File{File: f, Through: o.write}
+	} else if errors.Is(err, os.ErrNotExist) {
 		err = nil
 	}
 	if err == nil {
@@ -67,8 +70,8 @@ func newWriter(l *Log) (*writer, error) {
 
 // admit returns the full files to continue from: those given, or none where the
 // log was set aside.
-func (w *writer) admit(full []logfile.Numbered) ([]logfile.Numbered, error) {
-	found := verify.Found{Current: w.chain.file, Kept: w.o.Kept}
+func (w *writer) admit(full []lines.Numbered) ([]lines.Numbered, error) {
+	found := verify.Found{Kept: w.o.Kept}
 	for _, f := range full {
 		// What is in the way of a rotation is not one of the log's files.
 		if info, err := os.Lstat(f.Path); err == nil && info.Mode().IsRegular() {
@@ -76,7 +79,7 @@ func (w *writer) admit(full []logfile.Numbered) ([]logfile.Numbered, error) {
 		}
 	}
 	if w.chain.file != nil {
-		found.Files = append(found.Files, w.o.Path)
+		found.Files, found.Current = append(found.Files, w.o.Path), w.chain.file.File
 	}
 	if w.o.CheckpointKey != nil {
 		found.Keys = w.o.PreviousKeys.With(w.o.CheckpointKey)
@@ -100,7 +103,7 @@ func (w *writer) admit(full []logfile.Numbered) ([]logfile.Numbered, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s is not continued (%w), and cannot be set aside: %w", w.o.Path, why, err)
 	}
-	w.l.neglect("sync folder", logfile.SyncFolder(filepath.Dir(w.o.Path)))
+	w.l.neglect("sync folder", lines.SyncFolder(filepath.Dir(w.o.Path)))
 	w.l.setAside, w.l.stats.SetAside = why, 1
 	w.o.Logger.Error("the audit log does not verify: it was set aside, and a new one begins",
 		zap.String("path", w.o.Path), zap.Strings("set_aside", names), zap.String("log", w.chain.log), zap.Error(why))
@@ -111,7 +114,7 @@ func (w *writer) admit(full []logfile.Numbered) ([]logfile.Numbered, error) {
 func (w *writer) create() error {
 	fresh, err := w.chain.create()
 	if fresh {
-		w.l.neglect("sync folder", logfile.SyncFolder(filepath.Dir(w.o.Path)))
+		w.l.neglect("sync folder", lines.SyncFolder(filepath.Dir(w.o.Path)))
 	}
 	return err
 }

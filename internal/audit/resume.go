@@ -14,10 +14,11 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/codec"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/logfile"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/durable/lines"
 )
 
 // resume takes over the file that is there, behind the full ones.
-func (c *chain) resume(full []logfile.Numbered) error {
+func (c *chain) resume(full []lines.Numbered) error {
 	info, err := c.file.Stat()
 	if err != nil {
 		return err
@@ -27,11 +28,11 @@ func (c *chain) resume(full []logfile.Numbered) error {
 			c.logger.Warn("the audit file is readable by others than its owner", zap.String("path", c.path), zap.Error(err))
 		}
 	}
-	c.size = info.Size()
-	if c.size == 0 {
+	c.file.Size = info.Size()
+	if c.file.Size == 0 {
 		return nil
 	}
-	t, err := logfile.ReadTail(c.file, c.size)
+	t, err := logfile.ReadTail(c.file, c.file.Size)
 	if err != nil {
 		return err
 	}
@@ -48,11 +49,11 @@ func (c *chain) resume(full []logfile.Numbered) error {
 			c.log, c.number, c.headed = header.Log, header.File, true
 		}
 	}
-	if t.End == c.size {
+	if t.End == c.file.Size {
 		return nil
 	}
 	last := make([]byte, 1)
-	if _, err := c.file.ReadAt(last, c.size-1); err != nil {
+	if _, err := c.file.ReadAt(last, c.file.Size-1); err != nil {
 		return err
 	}
 	c.endless = last[0] != '\n'
@@ -60,7 +61,7 @@ func (c *chain) resume(full []logfile.Numbered) error {
 		return nil
 	}
 	h := sha256.New()
-	n, err := io.Copy(h, io.NewSectionReader(c.file, t.End, c.size-t.End))
+	n, err := io.Copy(h, io.NewSectionReader(c.file, t.End, c.file.Size-t.End))
 	if err != nil {
 		return err
 	}
@@ -75,10 +76,10 @@ func (c *chain) resume(full []logfile.Numbered) error {
 // completes takes what is left at the file's end as its last line if only the
 // line feed is missing.
 func (c *chain) completes(from int64) bool {
-	if c.size-from > codec.MaxLine {
+	if c.file.Size-from > codec.MaxLine {
 		return false
 	}
-	line := make([]byte, c.size-from)
+	line := make([]byte, c.file.Size-from)
 	if _, err := c.file.ReadAt(line, from); err != nil {
 		return false
 	}
@@ -109,7 +110,7 @@ func maybeOurs(f io.ReaderAt) bool {
 // resumeFrom continues the chain of the full files, newest first: a rotation
 // may have been interrupted, before a line of the next file was whole or only
 // before the one that names the log.
-func (c *chain) resumeFrom(full []logfile.Numbered) error {
+func (c *chain) resumeFrom(full []lines.Numbered) error {
 	for i := len(full) - 1; i >= 0; i-- {
 		f, err := logfile.Open(full[i].Path, os.O_RDONLY)
 		if err != nil {

@@ -11,11 +11,12 @@ import (
 	"strings"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/logfile"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/durable/lines"
 )
 
 // setAside renames all files of the log, the oldest first: a process that is
 // killed meanwhile leaves those that did not verify.
-func setAside(path string, full []logfile.Numbered, stamp string) (names []string, err error) {
+func setAside(path string, full []lines.Numbered, stamp string) (names []string, err error) {
 	ext := filepath.Ext(path)
 	base := ""
 	for n := 0; ; n++ {

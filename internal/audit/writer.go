@@ -88,7 +88,7 @@ func (w *writer) drain() error {
 			w.l.well()
 			return nil
 		}
-		if w.chain.size+int64(len(e.body)) > w.o.MaxBytes {
+		if w.chain.file.Size+int64(len(e.body)) > w.o.MaxBytes {
 			w.rotate()
 		}
 		if err := w.begin(); err != nil {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -26,7 +27,7 @@ func read(t *testing.T, path ...string) string {
 }
 
 // What a cluster runs is what config/ and mixin/ are tested with: the chart has
-// copies, and no others.
+// copies, and no others. One is of values.yaml, which templates cannot read.
 func TestFilesAreCopies(t *testing.T) {
 	origin := map[string]string{".": "config", "dashboards": "mixin/dashboards", "rules": "mixin/rules"}
 	found := map[string]int{}
@@ -39,14 +40,37 @@ func TestFilesAreCopies(t *testing.T) {
 		folder := filepath.ToSlash(filepath.Dir(below))
 		require.Contains(t, origin, folder, below)
 		found[folder]++
+		if below == "values.yaml" {
+			assert.Equal(t, read(t, chart, below), read(t, path), "%s: run make generate", below)
+			return nil
+		}
 		assert.Equal(t, read(t, root, origin[folder], filepath.Base(path)), read(t, path), "%s: run make generate", below)
 		return nil
 	})
 	require.NoError(t, err)
-	assert.Equal(t, 11, found["."], "those that the Makefile names")
+	assert.Equal(t, 12, found["."], "those that the Makefile names")
 	for _, folder := range []string{"dashboards", "rules"} {
 		originals, err := os.ReadDir(filepath.Join(root, origin[folder]))
 		require.NoError(t, err)
 		assert.Len(t, originals, found[folder], "files/%s: run make generate", folder)
 	}
+}
+
+// Helm promises no order of templates: each fills in the values that are absent.
+func TestTemplatesBeginWithTheDefaults(t *testing.T) {
+	rendered := 0
+	err := filepath.WalkDir(filepath.Join(chart, "templates"), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(path) == ".tpl" {
+			return err
+		}
+		rendered++
+		_, text, comment := strings.Cut(read(t, path), "*/ -}}\n")
+		if !comment {
+			text = read(t, path)
+		}
+		assert.True(t, strings.HasPrefix(text, `{{- include "otelcol-gpu.defaults" . -}}`), "%s", path)
+		return nil
+	})
+	require.NoError(t, err)
+	assert.Greater(t, rendered, 30)
 }

@@ -6,13 +6,17 @@ package chart
 import (
 	"encoding/json"
 	"maps"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
 // node is one level of a JSON schema.
@@ -72,6 +76,19 @@ func TestValuesAndSchemaHaveTheSameKeys(t *testing.T) {
 	}
 	compare("", values, s.node)
 	assert.Greater(t, compared, 200)
+}
+
+// The chart gives agents the events about devices, and gateways those about services.
+func TestTemplatesKnowTheEventsOfServices(t *testing.T) {
+	list := regexp.MustCompile(`\$service := list((?: "[^"]+")+)`).FindStringSubmatch(read(t, chart, "templates", "_overlay.tpl"))
+	require.Len(t, list, 2)
+	var want []string
+	for _, r := range names.EventRules() {
+		if r.Set == "service" {
+			want = append(want, strconv.Quote(r.Event))
+		}
+	}
+	assert.ElementsMatch(t, want, strings.Fields(list[1]))
 }
 
 func hasKey(m map[string]any, key string) bool {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package durable opens the storage extension that a component is configured
-// with, and decides when what it holds may be left behind.
+// with, decides when what it holds may be left behind, and keeps a state there.
 package durable // import "github.com/otelcol-gpu/otelcol-gpu/internal/durable"
 
 import (

@@ -16,7 +16,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Every fuzz test of the sources is in the guide to security, and no other.
+// Every fuzz test of the sources is in the guide to security and in the report of the
+// last runs, and no other.
 func TestFuzzTestsAreListed(t *testing.T) {
 	var have []string
 	err := filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
@@ -47,6 +48,11 @@ func TestFuzzTestsAreListed(t *testing.T) {
 	}
 	require.NotEmpty(t, have)
 	assert.ElementsMatch(t, have, listed, "docs/security.md, Fuzz tests: one row for each, with what it reads")
+	var ran []string
+	for _, row := range rows(string(read(t, "docs", "fuzzing.md")), "| `") {
+		ran = append(ran, row[0])
+	}
+	assert.ElementsMatch(t, have, ran, "docs/fuzzing.md: make fuzz ONLY=Name FUZZTIME=45s")
 }
 
 // Every port on which a shipped configuration listens is in the guide.

@@ -46,7 +46,7 @@ var (
 	ExporterScrapeSamples  = Metric{"gpu.exporter.scrape.samples", "{sample}", Gauge, "Samples on the exporter's last page."}
 )
 
-// Metrics about who holds a device, and about the node, from gpu_allocation.
+// Metrics about the owners of devices, and about the node, from gpu_allocation.
 var (
 	GPUAllocation           = Metric{"gpu.allocation", "1", UpDownCounter, "Share of the device that the container holds; 0 for a free device."}
 	GPUNodeSchedulable      = Metric{"gpu.node.schedulable", "1", UpDownCounter, "1 while the node takes new pods, 0 while it is cordoned."}

@@ -70,14 +70,14 @@ func (t *target) logLines(e *Exporter, logger *zap.Logger, read pagetext.Result)
 	switch {
 	case !t.lines.shouldLog(o, time.Now()):
 	case o == fetch.OK:
-		logger.Info("all lines of the exporter's page are samples again")
+		logger.Info("all lines of the exporter's page are valid samples again")
 	default:
-		logger.Warn("exporter prints lines that are no samples, they are left out",
+		logger.Warn("exporter prints lines that are not valid samples, they are left out",
 			zap.Int("lines", read.Refused[devicemap.Unparsable]), zap.String("remedy", string(o)), zap.String("cause", cause(read.Bad)))
 	}
 	if n := read.Refused[devicemap.Repeated]; n > 0 && !t.repeats {
 		t.repeats = true
-		logger.Warn("the page repeats series, the first of each counts", zap.Int("repeated", n), zap.String("remedy", e.Repeated))
+		logger.Warn("the page repeats series, the first sample of each is used", zap.Int("repeated", n), zap.String("remedy", e.Repeated))
 	}
 	if read.Long != nil && !t.long {
 		t.long = true
@@ -98,7 +98,7 @@ func (t *target) logLimits(e *Exporter, logger *zap.Logger, over devicemap.Over,
 	case over == "":
 		logger.Info("the exporter's page is within the limits of the receiver again")
 	default:
-		logger.Warn("the exporter's page is over a limit of the receiver, what goes beyond is left out",
+		logger.Warn("the exporter's page is over a limit of the receiver, the excess is left out",
 			zap.Int("samples", samples), zap.String("remedy", e.OverRemedy(over)), zap.String("cause", string(over)))
 	}
 }

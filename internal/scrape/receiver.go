@@ -31,7 +31,7 @@ type Exporter struct {
 	Vendor *devicemap.Vendor
 	// OwnNames is the value of names for the exporter's own names.
 	OwnNames Names
-	// IntervalOption is how often the exporter reads its devices is set.
+	// IntervalOption is the exporter's option for how often it reads its devices.
 	IntervalOption string
 	// Pods matches the label app, app.kubernetes.io/name or k8s-app of the exporter's
 	// pods, as a regular expression for the three, joined by ";".

@@ -110,7 +110,7 @@ func (t *ownTelemetry) account(ctx context.Context, r attribution.Result) {
 		}
 	}
 	if r.Slow > 0 {
-		t.logger.Info("gpu.allocation arrives less often than max_age is made for: it counts for three of its intervals",
+		t.logger.Info("gpu.allocation arrives less often than max_age allows for: each snapshot is used for three of its intervals",
 			zap.Duration("collection_interval", r.Slow), zap.Duration("max_age", t.cfg.MaxAge))
 	}
 	if r.Late > 0 {

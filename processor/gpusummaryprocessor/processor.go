@@ -102,7 +102,7 @@ func (p *summaryProcessor) Start(startCtx context.Context, host component.Host) 
 	}
 	p.mu.Unlock()
 	if p.seen != nil {
-		p.seen.start(p.seenPods)
+		p.seen.Start(p.seenPods)
 	}
 
 	// The context given to Start ends with it.
@@ -137,7 +137,10 @@ func (p *summaryProcessor) Shutdown(ctx context.Context) error {
 		<-p.done
 	}
 	p.source.Shutdown()
-	err := p.seen.close(ctx)
+	var err error
+	if p.seen != nil {
+		err = p.seen.Close(ctx)
+	}
 	p.tel.shutdown()
 	if p.claimed {
 		p.claimed = false
@@ -147,10 +150,10 @@ func (p *summaryProcessor) Shutdown(ctx context.Context) error {
 }
 
 // seenPods are the pods for the next start to know.
-func (p *summaryProcessor) seenPods() []summary.SeenPod {
+func (p *summaryProcessor) seenPods() *seenState {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.state.Seen()
+	return &seenState{1, p.state.Seen()}
 }
 
 // leftState reports whether a point states once that a pod is not in a state.

@@ -32,7 +32,6 @@ type disk struct {
 	value []byte
 	err   error
 	sets  int
-	hangs chan struct{} // Get and Set wait for it, whatever their context
 }
 
 // change is what happens to the disk while the processor uses it.
@@ -40,15 +39,6 @@ func (d *disk) change(what func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	what()
-}
-
-func (d *disk) wait() {
-	d.mu.Lock()
-	hangs := d.hangs
-	d.mu.Unlock()
-	if hangs != nil {
-		<-hangs
-	}
 }
 
 func (d *disk) GetExtensions() map[component.ID]component.Component {
@@ -59,14 +49,12 @@ func (d *disk) GetClient(context.Context, component.Kind, component.ID, string) 
 	return d, nil
 }
 func (d *disk) Get(context.Context, string) ([]byte, error) {
-	d.wait()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.value, d.err
 }
 
 func (d *disk) Set(_ context.Context, _ string, value []byte) error {
-	d.wait()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.sets++
@@ -159,33 +147,6 @@ func TestStorageThatCannotBeReadStopsTheStart(t *testing.T) {
 		require.NoError(t, err)
 		require.ErrorContains(t, p.Start(t.Context(), &disk{err: errors.New("no answer")}), tt.want)
 		require.NoError(t, p.Shutdown(t.Context()))
-	}
-}
-
-// A storage that hangs hangs neither the start nor the shutdown, of which the Collector
-// bounds none.
-func TestAStorageThatHangsIsLeftBehind(t *testing.T) {
-	for name, after := range map[string]time.Duration{"before the start": 0, "before a write": 90 * time.Second, "before the last write": 10 * time.Second} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				d, hangs := &disk{}, make(chan struct{})
-				defer close(hangs)
-				if after == 0 {
-					d.hangs = hangs
-					cfg := createDefaultConfig().(*Config)
-					cfg.Storage = &diskID
-					p, err := NewFactory().CreateMetrics(t.Context(), processortest.NewNopSettings(metadata.Type), cfg, &recorder{})
-					require.NoError(t, err)
-					require.ErrorContains(t, p.Start(t.Context(), d), "does not answer")
-					require.NoError(t, p.Shutdown(t.Context()))
-					return
-				}
-				p := startWith(t, d, &recorder{}, processortest.NewNopSettings(metadata.Type))
-				d.change(func() { d.hangs = hangs })
-				time.Sleep(after)
-				require.ErrorContains(t, p.Shutdown(t.Context()), "does not answer")
-			})
-		})
 	}
 }
 

@@ -22,9 +22,6 @@ const root = "../.." // of the repository
 // A bounded run: the opening rounds, with a fixed seed. `make chaos` is the long
 // form.
 func TestChaos(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes two minutes")
-	}
 	bin, err := filepath.Abs(filepath.Join(root, "bin"))
 	require.NoError(t, err)
 	require.FileExists(t, filepath.Join(bin, "otelcol-gpu"), "run make build")

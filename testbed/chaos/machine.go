@@ -11,6 +11,10 @@ import (
 	"path/filepath"
 	"strconv"
 	"time"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/chaos/history"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/chaos/pace"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/chaos/process"
 )
 
 // A machine that has no time for a collector makes it look ill. Two things show it:
@@ -20,17 +24,18 @@ const (
 	tick      = 100 * time.Millisecond
 	lateTick  = 700 * time.Millisecond
 	longWait  = 700 * time.Millisecond // of one thread, within a second
-	aftermath = 2 * interval           // for how long a stall is felt
+	aftermath = 2 * pace.Interval      // for how long a stall is felt
 )
 
-// watchMachine notes stalls until ctx ends.
-func (w *world) watchMachine(ctx context.Context) {
+// watchMachine notes in a history when the machine has no time for us or for processes,
+// until ctx ends.
+func watchMachine(ctx context.Context, processes []*process.Process, h *history.History) {
 	last, looked := time.Now(), time.Now()
 	waited := map[string]time.Duration{}
-	for pause(ctx, tick) {
+	for pace.Pause(ctx, tick) {
 		now := time.Now()
 		if now.Sub(last) > lateTick {
-			w.history.stall(last.Add(-interval), now.Add(aftermath))
+			h.Stall(last.Add(-pace.Interval), now.Add(aftermath))
 		}
 		last = now
 		if now.Sub(looked) < time.Second {
@@ -40,7 +45,7 @@ func (w *world) watchMachine(ctx context.Context) {
 		looked = now
 		longest := time.Duration(0)
 		next := map[string]time.Duration{}
-		for _, p := range w.processes() {
+		for _, p := range processes {
 			if c, _ := p.Running(); c != nil {
 				waits(c.PID(), next)
 			}
@@ -52,7 +57,7 @@ func (w *world) watchMachine(ctx context.Context) {
 		}
 		waited = next
 		if longest > longWait {
-			w.history.stall(since.Add(-interval), now.Add(aftermath))
+			h.Stall(since.Add(-pace.Interval), now.Add(aftermath))
 		}
 	}
 }

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/durable/lines"
 )
 
 // schemaVersion is the v of every line. A change that a reader of today would
@@ -282,26 +284,5 @@ func named(body any) bool {
 	}
 }
 
-// Read reads one line and returns it without its line feed, and how many
-// bytes it took. A line over MaxLine is nil. At the end of input it returns
-// io.EOF, with n of what came without a line feed.
-func Read(in *bufio.Reader) (line []byte, n int64, err error) {
-	tooLong := false
-	for {
-		part, err := in.ReadSlice('\n')
-		n += int64(len(part))
-		if n > MaxLine {
-			tooLong, line = true, nil
-		} else {
-			line = append(line, part...)
-		}
-		switch {
-		case err == nil && tooLong:
-			return nil, n, nil
-		case err == nil:
-			return line[:len(line)-1], n, nil
-		case err != bufio.ErrBufferFull:
-			return line, n, err
-		}
-	}
-}
+// Read is lines.Read with the limit MaxLine.
+func Read(in *bufio.Reader) (line []byte, n int64, err error) { return lines.Read(in, MaxLine) }

@@ -7,43 +7,25 @@ package logfile // import "github.com/otelcol-gpu/otelcol-gpu/internal/audit/log
 
 import (
 	"bufio"
-	"cmp"
 	"crypto/sha256"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/codec"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/durable/lines"
 )
 
-// RotatedName is what the n-th file is called once it is full: audit.jsonl
-// becomes audit-000001.jsonl.
-func RotatedName(path string, n int) string {
+// names are those of the full files: audit.jsonl becomes audit-000001.jsonl.
+func names(path string) lines.Names {
 	ext := filepath.Ext(path)
-	return fmt.Sprintf("%s-%06d%s", strings.TrimSuffix(path, ext), n, ext)
+	return lines.Names{Stem: strings.TrimSuffix(path, ext), Ext: ext, Digits: 6}
 }
 
-// RotatedNumber is the n of RotatedName, 0 for other names.
-func RotatedNumber(path, candidate string) int {
-	ext := filepath.Ext(path)
-	digits, ok := strings.CutPrefix(candidate, strings.TrimSuffix(path, ext)+"-")
-	if !ok {
-		return 0
-	}
-	if digits, ok = strings.CutSuffix(digits, ext); !ok || len(digits) < 6 {
-		return 0
-	}
-	n, err := strconv.Atoi(digits)
-	if err != nil || n < 1 || RotatedName(path, n) != candidate {
-		return 0
-	}
-	return n
-}
+// RotatedName is what the n-th file is called once it is full.
+func RotatedName(path string, n int) string { return names(path).Path(n) }
 
 // RotatedBase is the path that RotatedName made the name from, and its number;
 // 0 for a file that is not full.
@@ -52,35 +34,15 @@ func RotatedBase(path string) (string, int) {
 	stem := strings.TrimSuffix(path, ext)
 	if i := strings.LastIndexByte(stem, '-'); i > 0 {
 		base := stem[:i] + ext
-		if n := RotatedNumber(base, path); n > 0 {
+		if n := names(base).Number(path); n > 0 {
 			return base, n
 		}
 	}
 	return path, 0
 }
 
-// Numbered is a rotated file.
-type Numbered struct {
-	Path string
-	N    int
-}
-
 // Rotated lists the full files of a log, oldest first.
-func Rotated(path string) ([]Numbered, error) {
-	entries, err := os.ReadDir(filepath.Dir(path))
-	if err != nil {
-		return nil, err
-	}
-	var list []Numbered
-	for _, entry := range entries {
-		name := filepath.Join(filepath.Dir(path), entry.Name())
-		if n := RotatedNumber(filepath.Clean(path), name); n > 0 {
-			list = append(list, Numbered{name, n})
-		}
-	}
-	slices.SortFunc(list, func(a, b Numbered) int { return cmp.Compare(a.N, b.N) })
-	return list, nil
-}
+func Rotated(path string) ([]lines.Numbered, error) { return names(filepath.Clean(path)).List() }
 
 // Files lists the files of the log at path that exist, oldest first: the full
 // ones and the one that is being written.

@@ -48,15 +48,6 @@ func Lock(path string) (*os.File, error) {
 	return f, nil
 }
 
-// SyncFolder makes new and removed names in a folder outlive a power cut.
-func SyncFolder(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
-
 // Passing reports whether an error is one of the medium, which may go away,
 // rather than of the configuration.
 func Passing(err error) bool {

@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"bytes"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -205,6 +206,15 @@ func (v *verifier) objection(kept *checkpoint.Head, current *os.File) (why, err 
 	case b != nil:
 		return v.cause(), nil
 	}
+	if current != nil {
+		linked, err := links(current)
+		if err != nil {
+			return nil, err
+		}
+		if !linked {
+			return errors.New("what follows its last line is a line without line feed, and is not linked to it"), nil
+		}
+	}
 	switch {
 	case v.keys != nil && v.lacks != nil:
 		return fmt.Errorf("line %d: a writer began, and the checkpoint behind it is not there", v.lacks.Seq), nil
@@ -212,6 +222,26 @@ func (v *verifier) objection(kept *checkpoint.Head, current *os.File) (why, err 
 		return fmt.Errorf("it is the log %s, and %s is known", v.report.Log, kept.Log), nil
 	}
 	return nil, nil
+}
+
+// links reports whether what the file ends with, where that lacks nothing but its line
+// feed, is the next line of the log. Closed off by a writer, any other would be a line
+// that was edited.
+func links(f *os.File) (bool, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return false, err
+	}
+	t, err := logfile.ReadTail(f, info.Size())
+	if err != nil || !t.Good || info.Size()-t.End > codec.MaxLine {
+		return err == nil, err
+	}
+	rest := make([]byte, info.Size()-t.End)
+	if _, err := f.ReadAt(rest, t.End); err != nil {
+		return false, err
+	}
+	e, _, err := codec.Parse(rest[bytes.LastIndexByte(rest, '\n')+1:])
+	return err != nil || e.Seq == t.Seq+1 && e.Prev == t.Head, nil
 }
 
 func (v *verifier) cause() error {

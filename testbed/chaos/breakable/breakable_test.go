@@ -18,6 +18,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/delivery"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 )
 
 func freePort(t *testing.T) int {
@@ -90,7 +91,7 @@ func TestExporterModes(t *testing.T) {
 // echo answers every line on a port with itself.
 func echo(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", address(0))
+	l, err := net.Listen("tcp", collector.Address(0))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {

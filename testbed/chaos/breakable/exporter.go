@@ -8,7 +8,6 @@ package breakable
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
 	"fmt"
 	"io"
 	"log"
@@ -21,6 +20,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/chaos/pace"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 )
@@ -70,7 +70,7 @@ type Exporter struct {
 // NewExporter listens on a port of loopback. Interval is that of collection, which a
 // slow page takes a part of. Close ends it.
 func NewExporter(fleet *gpusim.Fleet, node string, port int, interval time.Duration, seed uint64) (*Exporter, error) {
-	e := &Exporter{fleet: fleet, node: node, addr: address(port), interval: interval, rand: rand.New(rand.NewPCG(seed, 3))}
+	e := &Exporter{fleet: fleet, node: node, addr: collector.Address(port), interval: interval, rand: rand.New(rand.NewPCG(seed, 3))}
 	return e, e.open()
 }
 
@@ -137,12 +137,12 @@ func (e *Exporter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		<-r.Context().Done()
 		return
 	case PageSlow:
-		if !pause(r.Context(), e.interval*2/5) {
+		if !pace.Pause(r.Context(), e.interval*2/5) {
 			return
 		}
 	case PageDrip:
 		for _, b := range page {
-			if _, err := w.Write([]byte{b}); err != nil || http.NewResponseController(w).Flush() != nil || !pause(r.Context(), e.interval/5) {
+			if _, err := w.Write([]byte{b}); err != nil || http.NewResponseController(w).Flush() != nil || !pace.Pause(r.Context(), e.interval/5) {
 				return
 			}
 		}
@@ -234,18 +234,4 @@ func hostileRows(page []byte) []byte {
 	}
 	fmt.Fprintf(&b, "DCGM_FI_DEV_GPU_UTIL{gpu=\"0\",UUID=\"\"} 50\nDCGM_FI_DEV_GPU_UTIL{gpu=\"\"} 50\n")
 	return b.Bytes()
-}
-
-func address(port int) string { return net.JoinHostPort(collector.Loopback, strconv.Itoa(port)) }
-
-// pause returns false if ctx ends meanwhile.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

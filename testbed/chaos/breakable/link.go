@@ -8,6 +8,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 )
 
 // LinkMode is what a link does with connections.
@@ -45,7 +47,7 @@ type Link struct {
 
 // NewLink listens on a port of loopback and connects to an address. Close ends it.
 func NewLink(port int, to string) (*Link, error) {
-	l := &Link{addr: address(port), to: to, conns: map[*net.TCPConn]bool{}, changed: make(chan struct{})}
+	l := &Link{addr: collector.Address(port), to: to, conns: map[*net.TCPConn]bool{}, changed: make(chan struct{})}
 	return l, l.open()
 }
 

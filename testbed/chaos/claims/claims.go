@@ -95,7 +95,7 @@ func OldXIDs(raised, reported []XID, within time.Duration) (found []string) {
 	return found
 }
 
-// NotFrozen is a word that an exporter's pages do not stand still.
+// NotFrozen is a report that an exporter's pages do not stand still.
 type NotFrozen struct {
 	Node string
 	At   time.Time
@@ -107,7 +107,7 @@ type Frozen struct {
 	From, To, Agent time.Time
 }
 
-// Known reports whether the word can be known: an agent that started while the pages stood
+// Known reports whether the report can be known: an agent that started while the pages stood
 // still has seen no two that differ.
 func (w *NotFrozen) Known(f Frozen) bool {
 	return w.At.Before(f.Agent) || f.Agent.Before(f.From) || !f.To.IsZero() && !w.At.Before(f.To)

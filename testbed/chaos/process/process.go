@@ -10,11 +10,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -149,7 +147,7 @@ func (p *Process) Ready(ctx context.Context) bool {
 	if c, _ := p.Running(); c == nil {
 		return false
 	}
-	_, status, err := Fetch(ctx, "http://"+address(p.Ports.Health)+"/")
+	_, status, err := Fetch(ctx, "http://"+collector.Address(p.Ports.Health)+"/")
 	return err == nil && status == http.StatusOK
 }
 
@@ -157,7 +155,7 @@ func (p *Process) Ready(ctx context.Context) bool {
 // of these labels (name, value, …; "!value" is any other), and whether there is
 // one.
 func (p *Process) Metric(ctx context.Context, name string, labels ...string) (sum float64, ok bool) {
-	families, err := collector.Scrape(ctx, "http://"+address(p.Ports.Own)+"/metrics")
+	families, err := collector.Scrape(ctx, "http://"+collector.Address(p.Ports.Own)+"/metrics")
 	if err != nil {
 		return 0, false
 	}
@@ -194,7 +192,7 @@ func (p *Process) Usage(ctx context.Context) (u Usage, err error) {
 		return u, err
 	}
 	u.Files = float64(len(files))
-	base := "http://" + address(p.Pprof) + "/debug/pprof/"
+	base := "http://" + collector.Address(p.Pprof) + "/debug/pprof/"
 	text, _, err := Fetch(ctx, base+"goroutine?debug=1")
 	if err != nil {
 		return u, err
@@ -265,5 +263,3 @@ func Fetch(ctx context.Context, url string) (body string, status int, err error)
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))
 	return string(text), resp.StatusCode, err
 }
-
-func address(port int) string { return net.JoinHostPort(collector.Loopback, strconv.Itoa(port)) }

@@ -108,7 +108,7 @@ func (c *Collector) WaitReady(ctx context.Context) error {
 }
 
 func (c *Collector) healthy(ctx context.Context) bool {
-	resp, err := get(ctx, "http://"+address(c.Ports.Health)+"/")
+	resp, err := get(ctx, "http://"+Address(c.Ports.Health)+"/")
 	if err != nil {
 		return false
 	}
@@ -166,12 +166,12 @@ func (c *Collector) Stop() error {
 
 // Metrics reads the collector's Prometheus exporter.
 func (c *Collector) Metrics(ctx context.Context) (map[string]*dto.MetricFamily, error) {
-	return Scrape(ctx, "http://"+address(c.Ports.Prometheus)+"/metrics")
+	return Scrape(ctx, "http://"+Address(c.Ports.Prometheus)+"/metrics")
 }
 
 // OwnMetrics reads the collector's metrics about itself.
 func (c *Collector) OwnMetrics(ctx context.Context) (map[string]*dto.MetricFamily, error) {
-	return Scrape(ctx, "http://"+address(c.Ports.Own)+"/metrics")
+	return Scrape(ctx, "http://"+Address(c.Ports.Own)+"/metrics")
 }
 
 // Scrape reads a Prometheus text page.

@@ -63,7 +63,7 @@ func Free(n int) ([]int, error) {
 		if nextPort++; nextPort == lastPort {
 			nextPort = firstPort
 		}
-		l, err := net.Listen("tcp", address(port))
+		l, err := net.Listen("tcp", Address(port))
 		if err != nil {
 			continue
 		}
@@ -99,7 +99,7 @@ func (p Ports) Uses() []Use {
 func Check(uses []Use) error {
 	var errs []error
 	for _, u := range uses {
-		l, err := net.Listen("tcp", address(u.Port))
+		l, err := net.Listen("tcp", Address(u.Port))
 		if err != nil {
 			errs = append(errs, fmt.Errorf("port %d (%s) cannot be used: %w; see what holds it with: ss -ltnp 'sport = :%d'", u.Port, u.What, err, u.Port))
 			continue
@@ -114,16 +114,16 @@ func (p Ports) Overlay() map[string]any {
 	type m = map[string]any
 	return m{
 		"receivers": m{"otlp": m{"protocols": m{
-			"grpc": m{"endpoint": address(p.OTLPGRPC)},
-			"http": m{"endpoint": address(p.OTLPHTTP)},
+			"grpc": m{"endpoint": Address(p.OTLPGRPC)},
+			"http": m{"endpoint": Address(p.OTLPHTTP)},
 		}}},
 		"exporters": m{
-			"prometheus": m{"endpoint": address(p.Prometheus)}, "prometheus/apps": m{"endpoint": address(p.Apps)},
+			"prometheus": m{"endpoint": Address(p.Prometheus)}, "prometheus/apps": m{"endpoint": Address(p.Apps)},
 		},
 		"extensions": m{
-			"health_check": m{"endpoint": address(p.Health)},
-			"gpu_store":    m{"api": m{"endpoint": address(p.Store)}},
-			"gpu_console":  m{"endpoint": address(p.Console)},
+			"health_check": m{"endpoint": Address(p.Health)},
+			"gpu_store":    m{"api": m{"endpoint": Address(p.Store)}},
+			"gpu_console":  m{"endpoint": Address(p.Console)},
 		},
 		"service": m{"telemetry": m{"metrics": m{"readers": []any{
 			m{"pull": m{"exporter": m{"prometheus": m{"host": Loopback, "port": p.Own}}}},
@@ -131,4 +131,5 @@ func (p Ports) Overlay() map[string]any {
 	}
 }
 
-func address(port int) string { return net.JoinHostPort(Loopback, strconv.Itoa(port)) }
+// Address is host:port of a port of loopback; 0 is a free one.
+func Address(port int) string { return net.JoinHostPort(Loopback, strconv.Itoa(port)) }

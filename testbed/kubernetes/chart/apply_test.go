@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -119,6 +120,9 @@ func TestControlPlane(t *testing.T) {
 	t.Run("obstacles", w.obstacles)
 }
 
+// workloadKinds are the kinds of objects with pods.
+var workloadKinds = []string{"DaemonSet", "StatefulSet", "Deployment"}
+
 // applied is that the API server takes every object, that pods are scheduled with
 // all that they mount, and that the binary takes their configurations. The CRDs
 // of others have no schema here: what the chart writes into objects of
@@ -128,8 +132,7 @@ func (w *world) applied(t *testing.T, d drawing, namespace string) {
 	require.NoError(t, w.CreateNamespace(t.Context(), namespace))
 	w.secrets(namespace)
 	w.accounts(namespace)
-	started := d.started && !testing.Short()
-	w.validate = func(*corev1.Pod) bool { return !started }
+	w.validate = func(*corev1.Pod) bool { return !d.started }
 	text, err := newHelm(t, "helm4", w.AdminKubeconfig()).template(t, d.values, append(d.apiArgs(), "--namespace", namespace)...)
 	require.NoError(t, err)
 	objects := decode(t, text)
@@ -144,11 +147,10 @@ func (w *world) applied(t *testing.T, d drawing, namespace string) {
 		}
 	}
 	for _, o := range objects {
-		switch o.GetKind() {
-		case "DaemonSet", "StatefulSet", "Deployment":
+		if slices.Contains(workloadKinds, o.GetKind()) {
 			var failed error
 			w.eventually(o.GetKind()+" "+o.GetName(), func(ctx context.Context) error {
-				err := w.works(ctx, o, started)
+				err := w.works(ctx, o, d.started)
 				if errors.As(err, &crash{}) { // nothing to wait for
 					failed, err = err, nil
 				}
@@ -157,9 +159,24 @@ func (w *world) applied(t *testing.T, d drawing, namespace string) {
 			assert.NoError(t, failed)
 		}
 	}
-	for _, o := range objects {
-		assert.NoError(t, w.delete(t.Context(), o))
+	// The workloads before the rest: a collector that is still stopping without its
+	// rights would log that they are gone.
+	gone := func(workloads bool) {
+		for _, o := range objects {
+			if slices.Contains(workloadKinds, o.GetKind()) == workloads {
+				assert.NoError(t, w.delete(t.Context(), o))
+			}
+		}
 	}
+	gone(true)
+	w.eventually("its pods are gone", func(ctx context.Context) error {
+		pods, err := w.pods(ctx, namespace, "")
+		if err == nil && len(pods) > 0 {
+			err = fmt.Errorf("left: %d pods", len(pods))
+		}
+		return err
+	})
+	gone(false)
 	keep := 0 // volumes that are to outlive the release
 	for _, o := range objects {
 		templates, _, _ := unstructured.NestedSlice(o.Object, "spec", "volumeClaimTemplates")
@@ -168,17 +185,13 @@ func (w *world) applied(t *testing.T, d drawing, namespace string) {
 			keep += len(templates)
 		}
 	}
-	w.eventually("its pods and volumes are gone", func(ctx context.Context) error {
-		pods, err := w.pods(ctx, namespace, "")
-		if err != nil {
-			return err
-		}
+	w.eventually("its volumes are gone", func(ctx context.Context) error {
 		claims, err := w.Client().CoreV1().PersistentVolumeClaims(namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
 		}
-		if len(pods) > 0 || len(claims.Items) != keep {
-			return fmt.Errorf("left: %d pods, %d claims", len(pods), len(claims.Items))
+		if len(claims.Items) != keep {
+			return fmt.Errorf("left: %d claims, want %d", len(claims.Items), keep)
 		}
 		return nil
 	})

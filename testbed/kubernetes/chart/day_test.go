@@ -50,11 +50,7 @@ gateway:
 func TestDay(t *testing.T) {
 	t.Parallel() // most of these wait most of the time
 	w := newWorld(t)
-	major := "helm3"
-	if testing.Short() {
-		major = "helm4"
-	}
-	h := newHelm(t, major, w.AdminKubeconfig())
+	h := newHelm(t, "helm3", w.AdminKubeconfig())
 	gateway := console{w: w, namespace: release, pod: "otelcol-gpu-gateway-0"}
 	require.NoError(t, w.AddNode(t.Context(), cluster.NodeSpec{Name: "cpu", Labels: map[string]string{"pool": "cpu"}}))
 	require.NoError(t, w.CreateNamespace(t.Context(), release))
@@ -112,10 +108,6 @@ func TestDay(t *testing.T) {
 		w.waitForEvents(gateway, names.EventXID, "gpu-a: raised")
 		w.neverPartial(gateway)
 	})
-	if testing.Short() {
-		w.uninstalled(t, h, before)
-		return
-	}
 	step("roll the gateway", func(t *testing.T) {
 		w.kubectl(t, "rollout", "restart", "statefulset/otelcol-gpu-gateway")
 		w.kubectl(t, "rollout", "status", "statefulset/otelcol-gpu-gateway", "--timeout=2m")

@@ -33,9 +33,6 @@ func TestNewcomer(t *testing.T) {
 	require.Contains(t, commands[0], "helm install")
 	for _, major := range []string{"helm3", "helm4"} {
 		t.Run(major, func(t *testing.T) {
-			if major == "helm3" && testing.Short() {
-				t.Skip("one major of Helm is enough here")
-			}
 			w := newWorld(t)
 			w.addNode("gpu-a")
 			w.addNode("gpu-b")

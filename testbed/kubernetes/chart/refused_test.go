@@ -76,8 +76,6 @@ func TestRefused(t *testing.T) {
 		{"tls: {certManager: {enabled: true, issuerRef: {name: a}}}", []string{"tls.certManager.enabled", "Install cert-manager first"}},
 		{"openshift: {enabled: true}", []string{"openshift.enabled", "OpenShift alone"}},
 		// What would be ignored, misread, or land in a ConfigMap.
-		{"gateway: {store: null}", []string{"gateway", "missing property 'store'"}},
-		{"webhooks: {receivers: null}", []string{"webhooks", "missing property 'receivers'"}},
 		{"fullnameOverride: My_Gpu", []string{"fullnameOverride"}},
 		{"nameOverride: 'a b'", []string{"nameOverride"}},
 		{"clusterDomain: 'a b'", []string{"clusterDomain"}},

@@ -19,10 +19,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Both majors of Helm find nothing to complain about, and render the same.
+// Both majors of Helm find nothing to complain about, and render the same; so they do
+// where an upgrade with --reuse-values has the values of a release before, which lack
+// any block and any single value that was added since.
 func TestRender(t *testing.T) {
 	t.Parallel()
-	both := helms(t)
+	both, reused := helms(t), lacking(t)
 	for _, d := range drawings {
 		t.Run(d.name, func(t *testing.T) {
 			var first []*unstructured.Unstructured
@@ -40,8 +42,58 @@ func TestRender(t *testing.T) {
 				_, err = h.run(t.Context(), append([]string{"lint", "--strict", "charts/otelcol-gpu"}, valuesArgs(t, d.values)...)...)
 				assert.NoError(t, err)
 			}
+			// The drawing's values come after those.
+			h := both[1]
+			text, err := h.run(t.Context(), slices.Concat([]string{"template", release, "charts/otelcol-gpu", "--namespace", release, "--values", reused},
+				valuesArgs(t, d.values), d.apiArgs())...)
+			require.NoError(t, err)
+			assert.Equal(t, first, comparable(decode(t, text)), "without the defaults")
 		})
 	}
+}
+
+// lacking is a file that takes all blocks and single values of the chart away.
+func lacking(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "charts", "otelcol-gpu", "values.yaml"))
+	require.NoError(t, err)
+	var defaults map[string]any
+	require.NoError(t, yaml.Unmarshal(text, &defaults))
+	delete(defaults, "dcgm-exporter") // Helm looks at its condition before any template
+	absent, _ := without(defaults)
+	require.Greater(t, len(absent), 20)
+	absent["image"] = map[string]any{} // --set needs a block
+	nothing, err := json.Marshal(absent)
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "absent.yaml")
+	require.NoError(t, os.WriteFile(file, nothing, 0o600))
+	return file
+}
+
+// without are the values that take blocks and single values away, and whether that is
+// all of them. Lists, events and maps in Kubernetes' own words stay: templates do not
+// fill them in.
+func without(defaults map[string]any) (map[string]any, bool) {
+	kept := []string{"events", "resources", "updateStrategy", "podSecurityContext", "labels"}
+	out, all := map[string]any{}, true
+	for key, value := range defaults {
+		block, isBlock := value.(map[string]any)
+		list, isList := value.([]any)
+		switch {
+		case isList && len(list) > 0 || isBlock && len(block) > 0 && slices.Contains(kept, key):
+			all = false
+		case isBlock:
+			inner, whole := without(block)
+			out[key] = inner
+			if whole {
+				out[key] = nil
+			}
+			all = all && whole
+		default:
+			out[key] = nil
+		}
+	}
+	return out, all
 }
 
 // An upgrade with --reuse-values has the values of the release before: what is newer

@@ -19,7 +19,7 @@ import (
 )
 
 // A day in the life of a cluster. One step builds on the one before; each is
-// judged alone, over all points that arrived in it. -short plays those marked.
+// judged alone, over all points that arrived in it.
 func TestDay(t *testing.T) {
 	w := newWorld(t,
 		node.Options{Name: "whole", Model: "H100", GPUs: 8},
@@ -27,35 +27,31 @@ func TestDay(t *testing.T) {
 		node.Options{Name: "dra", Model: "H200", GPUs: 4, DRA: true},
 	)
 	for _, step := range []struct {
-		name  string
-		short bool
-		play  func(*world)
+		name string
+		play func(*world)
 	}{
-		{"a cluster without pods", true, func(*world) {}},
-		{"deploy", true, (*world).stepDeploy},
-		{"scale up and down", true, (*world).stepScale},
-		{"rolling update", true, (*world).stepRollOut},
-		{"a job completes", false, (*world).stepJob},
-		{"a pod is replaced under its name", false, (*world).stepReplaced},
-		{"MIG instances are held", true, (*world).stepMIG},
-		{"a ResourceClaim is held", true, (*world).stepClaim},
-		{"an extended resource comes from DRA", false, (*world).stepExtended},
-		{"adminAccess holds nothing", false, (*world).stepAdmin},
-		{"the kubelet restarts", false, (*world).stepKubeletRestarts},
-		{"the kubelet hangs", false, (*world).stepKubeletHangs},
-		{"the API server is gone", false, (*world).stepAPIServerGone},
-		{"the exporter is down", false, (*world).stepExporterDown},
-		{"the exporter shows who was", false, (*world).stepExporterStale},
-		{"a node is drained", true, (*world).stepDrain},
-		{"MIG is reconfigured", true, (*world).stepMIGReconfigured},
-		{"time-slicing", true, (*world).stepTimeSlicing},
-		{"MPS", false, (*world).stepMPS},
-		{"whole again", false, (*world).stepWhole},
-		{"delete", true, (*world).stepDelete},
+		{"a cluster without pods", func(*world) {}},
+		{"deploy", (*world).stepDeploy},
+		{"scale up and down", (*world).stepScale},
+		{"rolling update", (*world).stepRollOut},
+		{"a job completes", (*world).stepJob},
+		{"a pod is replaced under its name", (*world).stepReplaced},
+		{"MIG instances are held", (*world).stepMIG},
+		{"a ResourceClaim is held", (*world).stepClaim},
+		{"an extended resource comes from DRA", (*world).stepExtended},
+		{"adminAccess holds nothing", (*world).stepAdmin},
+		{"the kubelet restarts", (*world).stepKubeletRestarts},
+		{"the kubelet hangs", (*world).stepKubeletHangs},
+		{"the API server is gone", (*world).stepAPIServerGone},
+		{"the exporter is down", (*world).stepExporterDown},
+		{"the exporter shows who was", (*world).stepExporterStale},
+		{"a node is drained", (*world).stepDrain},
+		{"MIG is reconfigured", (*world).stepMIGReconfigured},
+		{"time-slicing", (*world).stepTimeSlicing},
+		{"MPS", (*world).stepMPS},
+		{"whole again", (*world).stepWhole},
+		{"delete", (*world).stepDelete},
 	} {
-		if testing.Short() && !step.short {
-			continue
-		}
 		ok := t.Run(step.name, func(t *testing.T) {
 			w.t = t
 			step.play(w)
@@ -66,9 +62,6 @@ func TestDay(t *testing.T) {
 		if !ok {
 			break // the others stand on it
 		}
-	}
-	if testing.Short() {
-		w.permitted()
 	}
 	t.Run("every series once, ended once", func(t *testing.T) {
 		e := ownership.Follow(w.recorder.Since(0), w.ledger, w.rules.Interval)

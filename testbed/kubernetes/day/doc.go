@@ -5,5 +5,5 @@
 // three nodes, an exporter on each that the agent must find, and
 // config/agent.yaml in the real binary under the rights of
 // config/kubernetes/agent-rbac.yaml. Package ownership judges what the agents
-// report. It needs bin/otelcol-gpu (make build). -short plays a part of the day.
+// report. It needs bin/otelcol-gpu (make build).
 package day

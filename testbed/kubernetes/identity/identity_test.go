@@ -140,9 +140,6 @@ func TestAgentAndServiceIdentityAgree(t *testing.T) {
 
 // A CronJob that fires: its controller names the Job as it was assumed.
 func firesOnce(t *testing.T, a *agent, client kubernetes.Interface) {
-	if testing.Short() {
-		t.Skip("waits for the next minute")
-	}
 	history := int32(0)
 	_, err := client.BatchV1().CronJobs("a--b").Create(t.Context(), &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Name: "every-minute"},
 		Spec: batchv1.CronJobSpec{Schedule: "* * * * *", ConcurrencyPolicy: batchv1.ForbidConcurrent, SuccessfulJobsHistoryLimit: &history,

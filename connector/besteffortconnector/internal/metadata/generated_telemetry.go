@@ -61,13 +61,13 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.ConnectorBestEffortDropped, err = builder.meter.Int64Counter(
 		"otelcol_connector_best_effort_dropped",
-		metric.WithDescription("Data points, log records and spans that a pipeline did not take. [Development]"),
+		metric.WithDescription("Data points, log records and spans that a pipeline did not accept. [Development]"),
 		metric.WithUnit("{item}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ConnectorBestEffortLate, err = builder.meter.Int64Counter(
 		"otelcol_connector_best_effort_late",
-		metric.WithDescription("Calls that took longer than the timeout, and went on in the background. [Development]"),
+		metric.WithDescription("Calls that took longer than the timeout, and continued in the background. [Development]"),
 		metric.WithUnit("{call}"),
 	)
 	errs = errors.Join(errs, err)

@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) connector.Settings {
 func AssertEqualConnectorBestEffortDropped(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_best_effort_dropped",
-		Description: "Data points, log records and spans that a pipeline did not take. [Development]",
+		Description: "Data points, log records and spans that a pipeline did not accept. [Development]",
 		Unit:        "{item}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -40,7 +40,7 @@ func AssertEqualConnectorBestEffortDropped(t *testing.T, tt *componenttest.Telem
 func AssertEqualConnectorBestEffortLate(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_best_effort_late",
-		Description: "Calls that took longer than the timeout, and went on in the background. [Development]",
+		Description: "Calls that took longer than the timeout, and continued in the background. [Development]",
 		Unit:        "{call}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

@@ -135,7 +135,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.GpuEventsInputLate, err = builder.meter.Int64Counter(
 		"otelcol_gpu_events_input_late",
-		metric.WithDescription("Points of a watched subject that are older than what was judged already, and are skipped. [Development]"),
+		metric.WithDescription("Points of a watched subject that were skipped because newer ones had already been judged. [Development]"),
 		metric.WithUnit("{datapoint}"),
 	)
 	errs = errors.Join(errs, err)

@@ -88,7 +88,7 @@ func AssertEqualGpuEventsInputInvalid(t *testing.T, tt *componenttest.Telemetry,
 func AssertEqualGpuEventsInputLate(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_gpu_events_input_late",
-		Description: "Points of a watched subject that are older than what was judged already, and are skipped. [Development]",
+		Description: "Points of a watched subject that were skipped because newer ones had already been judged. [Development]",
 		Unit:        "{datapoint}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

@@ -68,13 +68,13 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ExporterGpuStoreSkippedRecords, err = builder.meter.Int64Counter(
 		"otelcol_exporter_gpu_store_skipped_records",
-		metric.WithDescription("Log records that are not events and were left out. [Development]"),
+		metric.WithDescription("Log records that were skipped because they are not events. [Development]"),
 		metric.WithUnit("{record}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExporterGpuStoreTranslationFailures, err = builder.meter.Int64Counter(
 		"otelcol_exporter_gpu_store_translation_failures",
-		metric.WithDescription("Metrics or points that Prometheus has no form for, as sums of delta temporality. [Development]"),
+		metric.WithDescription("Metrics or points that Prometheus cannot represent, such as sums of delta temporality. [Development]"),
 		metric.WithUnit("{failure}"),
 	)
 	errs = errors.Join(errs, err)

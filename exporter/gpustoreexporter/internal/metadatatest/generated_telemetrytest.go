@@ -40,7 +40,7 @@ func AssertEqualExporterGpuStoreRefusedSamples(t *testing.T, tt *componenttest.T
 func AssertEqualExporterGpuStoreSkippedRecords(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_gpu_store_skipped_records",
-		Description: "Log records that are not events and were left out. [Development]",
+		Description: "Log records that were skipped because they are not events. [Development]",
 		Unit:        "{record}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -56,7 +56,7 @@ func AssertEqualExporterGpuStoreSkippedRecords(t *testing.T, tt *componenttest.T
 func AssertEqualExporterGpuStoreTranslationFailures(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_gpu_store_translation_failures",
-		Description: "Metrics or points that Prometheus has no form for, as sums of delta temporality. [Development]",
+		Description: "Metrics or points that Prometheus cannot represent, such as sums of delta temporality. [Development]",
 		Unit:        "{failure}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

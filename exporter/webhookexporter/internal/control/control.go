@@ -172,7 +172,7 @@ func (c *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		r.Body = http.MaxBytesReader(w, r.Body, maxControlBody)
 		answer = act(r)
-		c.logger.Info("a webhook was asked for at the control endpoint", zap.String("operation", operation), zap.Int("status", answer.status), zap.String("client", r.RemoteAddr))
+		c.logger.Info("request at the control endpoint", zap.String("operation", operation), zap.Int("status", answer.status), zap.String("client", r.RemoteAddr))
 	}
 	c.telemetry.ExporterWebhookControlRequests.Add(r.Context(), 1, metric.WithAttributes(
 		attribute.String("operation", operation), attribute.Int("http.response.status_code", answer.status)))

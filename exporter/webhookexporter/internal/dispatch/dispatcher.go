@@ -276,7 +276,7 @@ func (r *Dispatcher) attempt(d *delivery.Delivery) {
 	res := now.chain.Send(r.ctx, send.NewAttempt(d, body))
 	if res.Gone {
 		r.queue.EndWaits() // what waits is given up now
-		r.Logger.Error("receiver answered 410 Gone and gets nothing more until its configuration changes, or gpuctl webhook enable is used", zap.String("receiver", r.Name))
+		r.Logger.Error("receiver answered 410 Gone: nothing is sent to it until its configuration changes or gpuctl webhook enable is used", zap.String("receiver", r.Name))
 	}
 	if res.Next.IsZero() {
 		r.queue.Done(d)

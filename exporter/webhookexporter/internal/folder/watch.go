@@ -80,7 +80,7 @@ func (w *Watch) Load(ctx context.Context, apply func(context.Context, []*endpoin
 	// Before the folder is read: nothing that changes in between is missed.
 	var err error
 	if w.notify, err = fsnotify.NewWatcher(); err != nil {
-		w.logger.Warn("the folder of receivers cannot be watched; it is read from time to time", zap.Duration("interval", w.Poll), zap.Error(err))
+		w.logger.Warn("the folder of receivers cannot be watched; it is polled instead", zap.Duration("interval", w.Poll), zap.Error(err))
 	}
 	w.attach()
 	s, err := w.dir.Scan()
@@ -89,7 +89,7 @@ func (w *Watch) Load(ctx context.Context, apply func(context.Context, []*endpoin
 	}
 	w.take(ctx, s)
 	if len(w.applied) == 0 {
-		w.logger.Warn("there is no receiver yet: none is configured, and the folder of receivers gives none")
+		w.logger.Warn("there is no receiver yet: none is configured, and the folder of receivers has none")
 	}
 	w.again = s.again
 	w.dir.settle = w.Settle
@@ -169,7 +169,7 @@ func (w *Watch) refresh(ctx context.Context) (again bool) {
 		if !w.missing {
 			w.missing = true
 			w.skipped(ctx, skipMissingFolder)
-			w.logger.Error("the folder of receivers cannot be read; the last known receivers stay in force", zap.String("key", "receivers_dir"), zap.Error(pathless.Cause(err)))
+			w.logger.Error("the folder of receivers cannot be read; the last known receivers are kept", zap.String("key", "receivers_dir"), zap.Error(pathless.Cause(err)))
 		}
 		return false
 	}
@@ -197,7 +197,7 @@ func (w *Watch) take(ctx context.Context, s scan) {
 	}
 	w.applied = prints
 	w.apply(ctx, targets)
-	w.logger.Info("the receivers in force are those of the configuration and of the folder", zap.Int("configured", len(w.fixed)), zap.Int("in_folder", len(s.Targets)))
+	w.logger.Info("receivers read from the configuration and the folder", zap.Int("configured", len(w.fixed)), zap.Int("in_folder", len(s.Targets)))
 }
 
 func (w *Watch) log(ctx context.Context, f finding) {

@@ -153,7 +153,7 @@ func TestFolderThatGoesAndComesBack(t *testing.T) {
 	w.begin()
 	w.wants("ops=one.example.com/")
 	require.NoError(t, os.Rename(w.path, w.path+".gone"))
-	w.logged("cannot be read; the last known receivers stay", 1)
+	w.logged("cannot be read; the last known receivers are kept", 1)
 	assert.Empty(t, w.applied, "the receivers stay")
 
 	require.NoError(t, os.Mkdir(w.path, 0o700))

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/extension/xextension/storage"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/durable"
 )
 
 const (
@@ -239,15 +241,8 @@ func (j *Journal) Read(ctx context.Context, keys []string) ([][]byte, error) {
 		for i, key := range keys[:n] {
 			ops[i] = storage.GetOperation(key)
 		}
-		done := make(chan error, 1)
-		go func() { done <- j.client.Batch(ctx, ops...) }()
-		select {
-		case err := <-done:
-			if err != nil {
-				return nil, err
-			}
-		case <-time.After(Patience):
-			return nil, ErrSlow
+		if err := durable.Within(Patience, ErrSlow, func() error { return j.client.Batch(ctx, ops...) }); err != nil {
+			return nil, err
 		}
 		for _, op := range ops {
 			values = append(values, op.Value)

@@ -272,7 +272,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ExporterWebhookAttempts, err = builder.meter.Int64Counter(
 		"otelcol_exporter_webhook_attempts",
-		metric.WithDescription("Attempts to deliver, by what came of them; more than deliveries where some are tried again. [Development]"),
+		metric.WithDescription("Attempts to deliver, by outcome. A delivery that is retried has several. [Development]"),
 		metric.WithUnit("{attempt}"),
 	)
 	errs = errors.Join(errs, err)
@@ -308,7 +308,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ExporterWebhookControlRequests, err = builder.meter.Int64Counter(
 		"otelcol_exporter_webhook_control_requests",
-		metric.WithDescription("Requests to control_endpoint, by what was asked and answered. [Development]"),
+		metric.WithDescription("Requests to control_endpoint, by operation and status. [Development]"),
 		metric.WithUnit("{request}"),
 	)
 	errs = errors.Join(errs, err)
@@ -350,19 +350,19 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ExporterWebhookSkippedRecords, err = builder.meter.Int64Counter(
 		"otelcol_exporter_webhook_skipped_records",
-		metric.WithDescription("Log records that were left out, because they are not events or because the event came before. [Development]"),
+		metric.WithDescription("Log records that were skipped, because they are not events or because the event was received before. [Development]"),
 		metric.WithUnit("{record}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExporterWebhookStorageFailures, err = builder.meter.Int64Counter(
 		"otelcol_exporter_webhook_storage_failures",
-		metric.WithDescription("Operations on the storage extension that failed. Meanwhile deliveries are sent from memory, and a kill loses those that are not over. [Development]"),
+		metric.WithDescription("Operations on the storage extension that failed. Meanwhile deliveries are sent from memory, and a kill loses those that are not finished. [Development]"),
 		metric.WithUnit("{failure}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExporterWebhookUnstoredDeliveries, err = builder.meter.Int64Counter(
 		"otelcol_exporter_webhook_unstored_deliveries",
-		metric.WithDescription("Deliveries that were accepted while the storage extension could not take them. They are sent from memory, and stored once that is possible. [Development]"),
+		metric.WithDescription("Deliveries that were accepted while the storage extension could not store them. They are sent from memory, and stored once that is possible. [Development]"),
 		metric.WithUnit("{delivery}"),
 	)
 	errs = errors.Join(errs, err)

@@ -100,7 +100,7 @@ func AssertEqualExporterSentLogRecords(t *testing.T, tt *componenttest.Telemetry
 func AssertEqualExporterWebhookAttempts(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_webhook_attempts",
-		Description: "Attempts to deliver, by what came of them; more than deliveries where some are tried again. [Development]",
+		Description: "Attempts to deliver, by outcome. A delivery that is retried has several. [Development]",
 		Unit:        "{attempt}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -196,7 +196,7 @@ func AssertEqualExporterWebhookAuditWrittenRecords(t *testing.T, tt *componentte
 func AssertEqualExporterWebhookControlRequests(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_webhook_control_requests",
-		Description: "Requests to control_endpoint, by what was asked and answered. [Development]",
+		Description: "Requests to control_endpoint, by operation and status. [Development]",
 		Unit:        "{request}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -308,7 +308,7 @@ func AssertEqualExporterWebhookRetriesWaiting(t *testing.T, tt *componenttest.Te
 func AssertEqualExporterWebhookSkippedRecords(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_webhook_skipped_records",
-		Description: "Log records that were left out, because they are not events or because the event came before. [Development]",
+		Description: "Log records that were skipped, because they are not events or because the event was received before. [Development]",
 		Unit:        "{record}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -324,7 +324,7 @@ func AssertEqualExporterWebhookSkippedRecords(t *testing.T, tt *componenttest.Te
 func AssertEqualExporterWebhookStorageFailures(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_webhook_storage_failures",
-		Description: "Operations on the storage extension that failed. Meanwhile deliveries are sent from memory, and a kill loses those that are not over. [Development]",
+		Description: "Operations on the storage extension that failed. Meanwhile deliveries are sent from memory, and a kill loses those that are not finished. [Development]",
 		Unit:        "{failure}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -340,7 +340,7 @@ func AssertEqualExporterWebhookStorageFailures(t *testing.T, tt *componenttest.T
 func AssertEqualExporterWebhookUnstoredDeliveries(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_webhook_unstored_deliveries",
-		Description: "Deliveries that were accepted while the storage extension could not take them. They are sent from memory, and stored once that is possible. [Development]",
+		Description: "Deliveries that were accepted while the storage extension could not store them. They are sent from memory, and stored once that is possible. [Development]",
 		Unit:        "{delivery}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

@@ -91,7 +91,7 @@ func (t *Trail) Open(ctx context.Context, host component.Host, c *Config, heads 
 		return err
 	}
 	for name, path := range c.exposed() {
-		t.logger.Warn("a key of the audit log can be read by every user of this machine, who can sign as the collector does: take the rights of others away (chmod o=)",
+		t.logger.Warn("a key of the audit log can be read by every user of this machine, who can sign as the collector does: remove the permissions of others (chmod o=)",
 			zap.String("key", name), zap.String("file", path))
 	}
 	kept, err := heads.KeptHead(ctx, c.Path)

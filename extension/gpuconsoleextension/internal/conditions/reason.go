@@ -87,8 +87,14 @@ func kindOf(e *store.Event) (consoleapi.Attention, string) {
 	case names.EventIdleHeld:
 		return consoleapi.IdleDevices, "idle GPUs"
 	default:
-		return consoleapi.OtherCondition, e.Name
+		return consoleapi.OtherCondition, inWords(e.Name)
 	}
+}
+
+// inWords is what a condition without a kind of its own is called: row remap pending
+// for gpu.row_remap.pending. A new rule needs no entry here.
+func inWords(event string) string {
+	return strings.NewReplacer(".", " ", "_", " ").Replace(strings.TrimPrefix(event, "gpu."))
 }
 
 const (

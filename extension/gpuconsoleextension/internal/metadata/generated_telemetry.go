@@ -90,26 +90,26 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.ExtensionGpuConsoleCircuitOpen, err = builder.meter.Int64ObservableUpDownCounter(
 		"otelcol_extension_gpu_console_circuit_open",
-		metric.WithDescription("1 while the store is left alone because it failed several times, else 0. [Development]"),
+		metric.WithDescription("1 while the store is not queried because it failed several times in a row, else 0. [Development]"),
 		metric.WithUnit("1"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExtensionGpuConsoleConnectionsRefused, err = builder.meter.Int64Counter(
 		"otelcol_extension_gpu_console_connections_refused",
-		metric.WithDescription("Connections that were closed because as many as the console keeps were open. [Development]"),
+		metric.WithDescription("Connections that were closed because the limit of open connections was reached. [Development]"),
 		metric.WithUnit("{connection}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExtensionGpuConsoleRequestDuration, err = builder.meter.Float64Histogram(
 		"otelcol_extension_gpu_console_request_duration",
-		metric.WithDescription("How long answers of the JSON API took. [Development]"),
+		metric.WithDescription("Duration of requests to the JSON API. [Development]"),
 		metric.WithUnit("s"),
 		metric.WithExplicitBucketBoundaries([]float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30}...),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExtensionGpuConsoleRequests, err = builder.meter.Int64Counter(
 		"otelcol_extension_gpu_console_requests",
-		metric.WithDescription("Answers, of the JSON API and of the page's files. [Development]"),
+		metric.WithDescription("Requests that were answered, to the JSON API and for files of the page. [Development]"),
 		metric.WithUnit("{request}"),
 	)
 	errs = errors.Join(errs, err)

@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) extension.Settings {
 func AssertEqualExtensionGpuConsoleCircuitOpen(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_extension_gpu_console_circuit_open",
-		Description: "1 while the store is left alone because it failed several times, else 0. [Development]",
+		Description: "1 while the store is not queried because it failed several times in a row, else 0. [Development]",
 		Unit:        "1",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -40,7 +40,7 @@ func AssertEqualExtensionGpuConsoleCircuitOpen(t *testing.T, tt *componenttest.T
 func AssertEqualExtensionGpuConsoleConnectionsRefused(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_extension_gpu_console_connections_refused",
-		Description: "Connections that were closed because as many as the console keeps were open. [Development]",
+		Description: "Connections that were closed because the limit of open connections was reached. [Development]",
 		Unit:        "{connection}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -56,7 +56,7 @@ func AssertEqualExtensionGpuConsoleConnectionsRefused(t *testing.T, tt *componen
 func AssertEqualExtensionGpuConsoleRequestDuration(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.HistogramDataPoint[float64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_extension_gpu_console_request_duration",
-		Description: "How long answers of the JSON API took. [Development]",
+		Description: "Duration of requests to the JSON API. [Development]",
 		Unit:        "s",
 		Data: metricdata.Histogram[float64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -71,7 +71,7 @@ func AssertEqualExtensionGpuConsoleRequestDuration(t *testing.T, tt *componentte
 func AssertEqualExtensionGpuConsoleRequests(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_extension_gpu_console_requests",
-		Description: "Answers, of the JSON API and of the page's files. [Development]",
+		Description: "Requests that were answered, to the JSON API and for files of the page. [Development]",
 		Unit:        "{request}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

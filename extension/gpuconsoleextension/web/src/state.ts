@@ -14,7 +14,7 @@ export type Letter = "A" | "B" | "C" | "D" | "E" | "F" | "G";
 export type Screen =
   | { kind: "loading" }
   | { kind: "state"; letter: "A" | "B" | "C" | "D" | "F" | "G"; status: Status }
-  /** The console's own server does not answer, and nothing was ever heard of it. */
+  /** The console's own server does not answer, and has not answered before. */
   | { kind: "offline"; error: ApiError }
   | { kind: "ready"; status: Status };
 

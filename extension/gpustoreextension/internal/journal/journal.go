@@ -107,7 +107,7 @@ func Open[T any](o Options[T]) (*Journal[T], error) {
 		found = append(found, line[T]{entry, len(text)})
 	})
 	if err != nil {
-		return nil, errors.Join(err, files.close())
+		return nil, errors.Join(err, files.last.Close())
 	}
 	if damaged > 0 {
 		o.Damaged(damaged)
@@ -307,5 +307,5 @@ func (j *Journal[T]) Close() error {
 	close(j.batches)
 	j.mu.Unlock()
 	j.writer.Wait()
-	return j.files.close()
+	return j.files.last.Close()
 }

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
-	"path/filepath"
 	"slices"
 )
 
@@ -89,7 +88,7 @@ func (j *Journal[T]) standingLines() ([]byte, error) {
 	return text, nil
 }
 
-func (s *segments) standingPath() string { return filepath.Join(s.directory, s.name+"-standing.jsonl") }
+func (s *segments) standingPath() string { return s.names.Stem + "-standing.jsonl" }
 
 // saveStanding writes down what stands, before the file that has it may go.
 func (s *segments) saveStanding() error {
@@ -113,16 +112,4 @@ func (s *segments) saveStanding() error {
 		return errors.Join(err, os.Remove(temporary))
 	}
 	return os.Rename(temporary, s.standingPath())
-}
-
-// readStanding passes the lines of what stood.
-func (s *segments) readStanding(each func([]byte)) error {
-	text, err := readBounded(s.standingPath(), s.maxBytes)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err == nil {
-		passLines(text, each)
-	}
-	return err
 }

@@ -126,13 +126,13 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.ExtensionGpuStoreAPIRequests, err = builder.meter.Int64Counter(
 		"otelcol_extension_gpu_store_api_requests",
-		metric.WithDescription("Answers of the Prometheus API. [Development]"),
+		metric.WithDescription("Requests to the Prometheus API. [Development]"),
 		metric.WithUnit("{request}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExtensionGpuStoreConnectionsRefused, err = builder.meter.Int64Counter(
 		"otelcol_extension_gpu_store_connections_refused",
-		metric.WithDescription("Connections to the Prometheus API that were closed because as many as it keeps were open. [Development]"),
+		metric.WithDescription("Connections to the Prometheus API that were closed because the limit of open connections was reached. [Development]"),
 		metric.WithUnit("{connection}"),
 	)
 	errs = errors.Join(errs, err)
@@ -150,13 +150,13 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ExtensionGpuStoreQueries, err = builder.meter.Int64Counter(
 		"otelcol_extension_gpu_store_queries",
-		metric.WithDescription("Queries, by what became of them. [Development]"),
+		metric.WithDescription("Queries, by outcome. [Development]"),
 		metric.WithUnit("{query}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExtensionGpuStoreQueryDuration, err = builder.meter.Float64Histogram(
 		"otelcol_extension_gpu_store_query_duration",
-		metric.WithDescription("How long queries took, waiting included. [Development]"),
+		metric.WithDescription("Duration of queries, including the time they waited. [Development]"),
 		metric.WithUnit("s"),
 		metric.WithExplicitBucketBoundaries([]float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30}...),
 	)

@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) extension.Settings {
 func AssertEqualExtensionGpuStoreAPIRequests(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_extension_gpu_store_api_requests",
-		Description: "Answers of the Prometheus API. [Development]",
+		Description: "Requests to the Prometheus API. [Development]",
 		Unit:        "{request}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -40,7 +40,7 @@ func AssertEqualExtensionGpuStoreAPIRequests(t *testing.T, tt *componenttest.Tel
 func AssertEqualExtensionGpuStoreConnectionsRefused(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_extension_gpu_store_connections_refused",
-		Description: "Connections to the Prometheus API that were closed because as many as it keeps were open. [Development]",
+		Description: "Connections to the Prometheus API that were closed because the limit of open connections was reached. [Development]",
 		Unit:        "{connection}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -88,7 +88,7 @@ func AssertEqualExtensionGpuStoreLogFailures(t *testing.T, tt *componenttest.Tel
 func AssertEqualExtensionGpuStoreQueries(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_extension_gpu_store_queries",
-		Description: "Queries, by what became of them. [Development]",
+		Description: "Queries, by outcome. [Development]",
 		Unit:        "{query}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -104,7 +104,7 @@ func AssertEqualExtensionGpuStoreQueries(t *testing.T, tt *componenttest.Telemet
 func AssertEqualExtensionGpuStoreQueryDuration(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.HistogramDataPoint[float64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_extension_gpu_store_query_duration",
-		Description: "How long queries took, waiting included. [Development]",
+		Description: "Duration of queries, including the time they waited. [Development]",
 		Unit:        "s",
 		Data: metricdata.Histogram[float64]{
 			Temporality: metricdata.CumulativeTemporality,

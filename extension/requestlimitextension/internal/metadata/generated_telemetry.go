@@ -88,7 +88,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.ExtensionRequestLimitInFlight, err = builder.meter.Int64ObservableUpDownCounter(
 		"otelcol_extension_request_limit_in_flight",
-		metric.WithDescription("Requests that are worked on now. [Development]"),
+		metric.WithDescription("Requests in progress. [Development]"),
 		metric.WithUnit("{request}"),
 	)
 	errs = errors.Join(errs, err)

@@ -107,7 +107,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.AppGuardAttributesRenamed, err = builder.meter.Int64Counter(
 		"otelcol_app_guard_attributes_renamed",
-		metric.WithDescription("Attributes that would have passed for those of a device, of an inference engine, of another owner or of the devices of a pod, and have app. in front of their name now. [Development]"),
+		metric.WithDescription("Attributes that could be mistaken for those of a device, of an inference engine, of another owner or of a pod's devices, and were renamed with the prefix app. [Development]"),
 		metric.WithUnit("{attribute}"),
 	)
 	errs = errors.Join(errs, err)
@@ -131,13 +131,13 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.AppGuardSenders, err = builder.meter.Int64ObservableUpDownCounter(
 		"otelcol_app_guard_senders",
-		metric.WithDescription("Senders of metrics of the last minutes. [Development]"),
+		metric.WithDescription("Senders of metrics in the last minutes. [Development]"),
 		metric.WithUnit("{sender}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.AppGuardSeries, err = builder.meter.Int64ObservableUpDownCounter(
 		"otelcol_app_guard_series",
-		metric.WithDescription("Distinct series of the last ten minutes, of all senders. [Development]"),
+		metric.WithDescription("Distinct series in the last ten minutes, of all senders. [Development]"),
 		metric.WithUnit("{series}"),
 	)
 	errs = errors.Join(errs, err)

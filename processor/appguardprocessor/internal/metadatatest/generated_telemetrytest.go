@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) processor.Settings {
 func AssertEqualAppGuardAttributesRenamed(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_app_guard_attributes_renamed",
-		Description: "Attributes that would have passed for those of a device, of an inference engine, of another owner or of the devices of a pod, and have app. in front of their name now. [Development]",
+		Description: "Attributes that could be mistaken for those of a device, of an inference engine, of another owner or of a pod's devices, and were renamed with the prefix app. [Development]",
 		Unit:        "{attribute}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -88,7 +88,7 @@ func AssertEqualAppGuardDroppedSpans(t *testing.T, tt *componenttest.Telemetry, 
 func AssertEqualAppGuardSenders(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_app_guard_senders",
-		Description: "Senders of metrics of the last minutes. [Development]",
+		Description: "Senders of metrics in the last minutes. [Development]",
 		Unit:        "{sender}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -104,7 +104,7 @@ func AssertEqualAppGuardSenders(t *testing.T, tt *componenttest.Telemetry, dps [
 func AssertEqualAppGuardSeries(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_app_guard_series",
-		Description: "Distinct series of the last ten minutes, of all senders. [Development]",
+		Description: "Distinct series in the last ten minutes, of all senders. [Development]",
 		Unit:        "{series}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

@@ -173,7 +173,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.GpuPodAllocationPointsRefused, err = builder.meter.Int64Counter(
 		"otelcol_gpu_pod_allocation_points_refused",
-		metric.WithDescription("gpu.allocation points that were passed on and rejected for attribution. [Development]"),
+		metric.WithDescription("gpu.allocation points that were rejected for attribution. They are forwarded all the same. [Development]"),
 		metric.WithUnit("{datapoint}"),
 	)
 	errs = errors.Join(errs, err)
@@ -185,7 +185,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.GpuPodDevicesRefused, err = builder.meter.Int64Counter(
 		"otelcol_gpu_pod_devices_refused",
-		metric.WithDescription("Devices, each time they were seen, that were not remembered because of max_devices, or owners beyond 1024 of one device. [Development]"),
+		metric.WithDescription("Devices that were not remembered because of max_devices, and owners of one device beyond 1024. They count each time they are seen. [Development]"),
 		metric.WithUnit("{device}"),
 	)
 	errs = errors.Join(errs, err)
@@ -197,19 +197,19 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.GpuPodPointsDuplicate, err = builder.meter.Int64Counter(
 		"otelcol_gpu_pod_points_duplicate",
-		metric.WithDescription("Points left out because another exporter reports the same series, had it first and still answers. [Development]"),
+		metric.WithDescription("Points dropped because another exporter reported the same series first and still does. [Development]"),
 		metric.WithUnit("{datapoint}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.GpuPodPointsUntracked, err = builder.meter.Int64Counter(
 		"otelcol_gpu_pod_points_untracked",
-		metric.WithDescription("Points passed on of series that are not tracked because of max_series. Such a series ages when its device changes hands, it is not ended. [Development]"),
+		metric.WithDescription("Points forwarded of series that are not tracked because of max_series. Such a series becomes stale when its device changes hands, and is not ended. [Development]"),
 		metric.WithUnit("{datapoint}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.GpuPodRecordsUnattributed, err = builder.meter.Int64Counter(
 		"otelcol_gpu_pod_records_unattributed",
-		metric.WithDescription("Log records and spans that name a device with an owner, or a pod with devices, and did not get those, because they are of a time of which it is not known who owned the device. [Development]"),
+		metric.WithDescription("Log records and spans that name a device and got no owner, or a pod and got no devices, because the owner at their time is not known. [Development]"),
 		metric.WithUnit("{record}"),
 	)
 	errs = errors.Join(errs, err)
@@ -221,13 +221,13 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.GpuPodSeriesEnded, err = builder.meter.Int64Counter(
 		"otelcol_gpu_pod_series_ended",
-		metric.WithDescription("Series ended because their device changed hands, or goes on under another description (host, index, MIG profile). [Development]"),
+		metric.WithDescription("Series ended because their device changed hands, or continues under another description (host, index, MIG profile). [Development]"),
 		metric.WithUnit("{series}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.GpuPodSeriesEndsDropped, err = builder.meter.Int64ObservableCounter(
 		"otelcol_gpu_pod_series_ends_dropped",
-		metric.WithDescription("Ends of series that were refused with their batch, and of which there were more than max_series since or that were refused again for good. Such a series ages. [Development]"),
+		metric.WithDescription("Ends of series of refused batches that were dropped, because more than max_series were waiting or because they were refused again permanently. Such a series becomes stale. [Development]"),
 		metric.WithUnit("{series}"),
 	)
 	errs = errors.Join(errs, err)

@@ -38,7 +38,7 @@ func AssertEqualGpuPodAllocationAge(t *testing.T, tt *componenttest.Telemetry, d
 func AssertEqualGpuPodAllocationPointsRefused(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_gpu_pod_allocation_points_refused",
-		Description: "gpu.allocation points that were passed on and rejected for attribution. [Development]",
+		Description: "gpu.allocation points that were rejected for attribution. They are forwarded all the same. [Development]",
 		Unit:        "{datapoint}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -70,7 +70,7 @@ func AssertEqualGpuPodDevices(t *testing.T, tt *componenttest.Telemetry, dps []m
 func AssertEqualGpuPodDevicesRefused(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_gpu_pod_devices_refused",
-		Description: "Devices, each time they were seen, that were not remembered because of max_devices, or owners beyond 1024 of one device. [Development]",
+		Description: "Devices that were not remembered because of max_devices, and owners of one device beyond 1024. They count each time they are seen. [Development]",
 		Unit:        "{device}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -102,7 +102,7 @@ func AssertEqualGpuPodDevicesUnattributed(t *testing.T, tt *componenttest.Teleme
 func AssertEqualGpuPodPointsDuplicate(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_gpu_pod_points_duplicate",
-		Description: "Points left out because another exporter reports the same series, had it first and still answers. [Development]",
+		Description: "Points dropped because another exporter reported the same series first and still does. [Development]",
 		Unit:        "{datapoint}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -118,7 +118,7 @@ func AssertEqualGpuPodPointsDuplicate(t *testing.T, tt *componenttest.Telemetry,
 func AssertEqualGpuPodPointsUntracked(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_gpu_pod_points_untracked",
-		Description: "Points passed on of series that are not tracked because of max_series. Such a series ages when its device changes hands, it is not ended. [Development]",
+		Description: "Points forwarded of series that are not tracked because of max_series. Such a series becomes stale when its device changes hands, and is not ended. [Development]",
 		Unit:        "{datapoint}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -134,7 +134,7 @@ func AssertEqualGpuPodPointsUntracked(t *testing.T, tt *componenttest.Telemetry,
 func AssertEqualGpuPodRecordsUnattributed(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_gpu_pod_records_unattributed",
-		Description: "Log records and spans that name a device with an owner, or a pod with devices, and did not get those, because they are of a time of which it is not known who owned the device. [Development]",
+		Description: "Log records and spans that name a device and got no owner, or a pod and got no devices, because the owner at their time is not known. [Development]",
 		Unit:        "{record}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -166,7 +166,7 @@ func AssertEqualGpuPodSeries(t *testing.T, tt *componenttest.Telemetry, dps []me
 func AssertEqualGpuPodSeriesEnded(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_gpu_pod_series_ended",
-		Description: "Series ended because their device changed hands, or goes on under another description (host, index, MIG profile). [Development]",
+		Description: "Series ended because their device changed hands, or continues under another description (host, index, MIG profile). [Development]",
 		Unit:        "{series}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -182,7 +182,7 @@ func AssertEqualGpuPodSeriesEnded(t *testing.T, tt *componenttest.Telemetry, dps
 func AssertEqualGpuPodSeriesEndsDropped(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_gpu_pod_series_ends_dropped",
-		Description: "Ends of series that were refused with their batch, and of which there were more than max_series since or that were refused again for good. Such a series ages. [Development]",
+		Description: "Ends of series of refused batches that were dropped, because more than max_series were waiting or because they were refused again permanently. Such a series becomes stale. [Development]",
 		Unit:        "{series}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

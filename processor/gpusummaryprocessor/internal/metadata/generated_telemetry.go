@@ -197,7 +197,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.GpuSummaryNodesSilent, err = builder.meter.Int64ObservableUpDownCounter(
 		"otelcol_gpu_summary_nodes_silent",
-		metric.WithDescription("1 for each node, of at most 100, that has missing pods and of which nothing arrived since the start: no agent runs there [Alpha]"),
+		metric.WithDescription("1 for each node, of at most 100, that has missing pods and from which nothing has arrived since the start: no agent runs there [Alpha]"),
 		metric.WithUnit("{node}"),
 	)
 	errs = errors.Join(errs, err)
@@ -233,7 +233,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.GpuSummaryPointsRefused, err = builder.meter.Int64Counter(
 		"otelcol_gpu_summary_points_refused",
-		metric.WithDescription("Input points left out of the summary, by reason; they pass through all the same [Alpha]"),
+		metric.WithDescription("Input points left out of the summary, by reason; they are forwarded all the same [Alpha]"),
 		metric.WithUnit("{point}"),
 	)
 	errs = errors.Join(errs, err)

@@ -119,7 +119,7 @@ func AssertEqualGpuSummaryLimitRefusals(t *testing.T, tt *componenttest.Telemetr
 func AssertEqualGpuSummaryNodesSilent(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_gpu_summary_nodes_silent",
-		Description: "1 for each node, of at most 100, that has missing pods and of which nothing arrived since the start: no agent runs there [Alpha]",
+		Description: "1 for each node, of at most 100, that has missing pods and from which nothing has arrived since the start: no agent runs there [Alpha]",
 		Unit:        "{node}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -215,7 +215,7 @@ func AssertEqualGpuSummaryPointsFuture(t *testing.T, tt *componenttest.Telemetry
 func AssertEqualGpuSummaryPointsRefused(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_gpu_summary_points_refused",
-		Description: "Input points left out of the summary, by reason; they pass through all the same [Alpha]",
+		Description: "Input points left out of the summary, by reason; they are forwarded all the same [Alpha]",
 		Unit:        "{point}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

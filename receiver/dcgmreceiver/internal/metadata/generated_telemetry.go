@@ -68,7 +68,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.DcgmReceiverRowsRefused, err = builder.meter.Int64Counter(
 		"otelcol_dcgm_receiver_rows_refused",
-		metric.WithDescription("Rows of pages that became no data, by reason and exporter. [Development]"),
+		metric.WithDescription("Rows of pages that gave no data point, by reason and exporter. [Development]"),
 		metric.WithUnit("{row}"),
 	)
 	errs = errors.Join(errs, err)

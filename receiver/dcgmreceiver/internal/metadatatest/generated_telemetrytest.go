@@ -40,7 +40,7 @@ func AssertEqualDcgmReceiverDevices(t *testing.T, tt *componenttest.Telemetry, d
 func AssertEqualDcgmReceiverRowsRefused(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_dcgm_receiver_rows_refused",
-		Description: "Rows of pages that became no data, by reason and exporter. [Development]",
+		Description: "Rows of pages that gave no data point, by reason and exporter. [Development]",
 		Unit:        "{row}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

@@ -133,7 +133,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.GpuAllocationAPIAge, err = builder.meter.Float64ObservableGauge(
 		"otelcol_gpu_allocation_api_age",
-		metric.WithDescription("Age of what is known from the Kubernetes API, by object; 0 while a watch is on, time since the start where nothing was ever listed. Absent where the API is not asked. [Development]"),
+		metric.WithDescription("Age of what is known from the Kubernetes API, by object; 0 while a watch is open, the time since the start if nothing was ever listed. Absent if the API is not used. [Development]"),
 		metric.WithUnit("s"),
 	)
 	errs = errors.Join(errs, err)
@@ -157,7 +157,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.GpuAllocationEntriesRefused, err = builder.meter.Int64Counter(
 		"otelcol_gpu_allocation_entries_refused",
-		metric.WithDescription("Devices and containers that an answer of the kubelet held and that were left out, by reason. They count again with every answer. [Development]"),
+		metric.WithDescription("Devices and containers in an answer of the kubelet that were left out, by reason. They count again with every answer. [Development]"),
 		metric.WithUnit("{entry}"),
 	)
 	errs = errors.Join(errs, err)
@@ -169,7 +169,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.GpuAllocationSnapshotAge, err = builder.meter.Float64ObservableGauge(
 		"otelcol_gpu_allocation_snapshot_age",
-		metric.WithDescription("Age of the newest snapshot, or time since the start where there was none yet. After three poll intervals nothing is emitted. [Development]"),
+		metric.WithDescription("Age of the newest snapshot, or time since the start if there is none yet. After three poll intervals nothing is emitted. [Development]"),
 		metric.WithUnit("s"),
 	)
 	errs = errors.Join(errs, err)

@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) receiver.Settings {
 func AssertEqualGpuAllocationAPIAge(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[float64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_gpu_allocation_api_age",
-		Description: "Age of what is known from the Kubernetes API, by object; 0 while a watch is on, time since the start where nothing was ever listed. Absent where the API is not asked. [Development]",
+		Description: "Age of what is known from the Kubernetes API, by object; 0 while a watch is open, the time since the start if nothing was ever listed. Absent if the API is not used. [Development]",
 		Unit:        "s",
 		Data: metricdata.Gauge[float64]{
 			DataPoints: dps,
@@ -86,7 +86,7 @@ func AssertEqualGpuAllocationDevices(t *testing.T, tt *componenttest.Telemetry, 
 func AssertEqualGpuAllocationEntriesRefused(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_gpu_allocation_entries_refused",
-		Description: "Devices and containers that an answer of the kubelet held and that were left out, by reason. They count again with every answer. [Development]",
+		Description: "Devices and containers in an answer of the kubelet that were left out, by reason. They count again with every answer. [Development]",
 		Unit:        "{entry}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -118,7 +118,7 @@ func AssertEqualGpuAllocationSharesAssumed(t *testing.T, tt *componenttest.Telem
 func AssertEqualGpuAllocationSnapshotAge(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[float64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_gpu_allocation_snapshot_age",
-		Description: "Age of the newest snapshot, or time since the start where there was none yet. After three poll intervals nothing is emitted. [Development]",
+		Description: "Age of the newest snapshot, or time since the start if there is none yet. After three poll intervals nothing is emitted. [Development]",
 		Unit:        "s",
 		Data: metricdata.Gauge[float64]{
 			DataPoints: dps,

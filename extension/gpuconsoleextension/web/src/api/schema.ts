@@ -323,8 +323,8 @@ export interface components {
          *     exporter. `device_lost`: a device is silent although its exporter is up. `values_missing`: it reports no memory usage or no
          *     power, and did within `config.remembered`: the page has holes. `xid`, `ecc_uncorrected`: a notice, see
          *     `Reason.notice`. `row_remap_failure`; `retired_pages`: they wait for a reboot. `throttle`: clocks are held down by heat or
-         *     by the power brake. `temperature` of the chip, `memory_temperature`, `memory_pressure`. `condition`: a condition that this
-         *     version has no kind for. `delivery`: a webhook endpoint does not get its deliveries. `partial`: more pods than the
+         *     by the power brake. `temperature` of the chip, `memory_temperature`, `memory_pressure`. `condition`: any other condition;
+         *     its label is the event's name in words. `delivery`: a webhook endpoint does not get its deliveries. `partial`: more pods than the
          *     threshold are missing. `missing_pods`, `degraded_pods`: some are. `pending_pods`: no node has accepted them.
          *     `idle_devices`: owned and unused for long. `not_running`: there are pods, none of them runs. `warming`: no pod is settled
          *     yet. `unknown`: the summary has just started.

@@ -21,7 +21,7 @@ const columns: readonly Column[] = [
 ];
 
 export function DeviceTable({ node, receivedAt, staleAfter }: { node: GpuNode; receivedAt: number; staleAfter: number }) {
-  if (!node.devices.length) return <p class="empty">No device of this node was heard of.</p>;
+  if (!node.devices.length) return <p class="empty">No device of this node has been seen.</p>;
   return (
     <Table caption={`Devices of ${safe(node.node)}`} columns={columns} class="device-table">
       {node.devices.map((d) => (
@@ -77,11 +77,11 @@ function State({ device: d }: { device: Device }) {
   const limited = d.throttle.filter((r) => !faults.has(r));
   const here = d.reasons.filter((r) => !elsewhere.has(r.kind) && !(r.kind === "device_lost" && d.state === "lost"));
   const tag = {
-    lost: <Tag tone="bad" title="It was heard of, and is silent although its exporter is up">lost</Tag>,
+    lost: <Tag tone="bad" title="It has been seen, and reports nothing although its exporter is up">lost</Tag>,
     split: <Tag tone="calm">in MIG mode</Tag>,
     idle: <Tag tone="info" title="Held, and hardly used for long">idle-held</Tag>,
     held: <Tag tone={pressing(d.reasons) ? "calm" : "good"}>held</Tag>,
-    free: <Tag tone="calm" title="The kubelet says that nobody holds it">free</Tag>,
+    free: <Tag tone="calm" title="The kubelet reports it as not assigned">free</Tag>,
     unknown: <Tag tone="calm" title="Neither the kubelet nor the exporter names an owner">owner unknown</Tag>,
   }[d.state];
   return (
@@ -89,7 +89,7 @@ function State({ device: d }: { device: Device }) {
       {tag}
       <ReasonTags reasons={here} />
       {limited.length > 0 && (
-        <Tag tone="calm" title="Clocks are held down as configured; that is no fault">
+        <Tag tone="calm" title="Clocks are limited as configured; this is not a fault">
           clocks limited: {limited.map((r) => safe(r).replaceAll("_", " ")).join(", ")}
         </Tag>
       )}
@@ -115,7 +115,7 @@ function Holders({ holders, cluster, device }: { holders: readonly Holder[]; clu
           <span class="under">
             <Name>{h.namespace}</Name>
             {h.share !== null && h.share < 1 && <> · {text(h.share, "1")} of it{h.sharing && h.sharing !== "none" ? `, ${h.sharing.replace("_", "-").toUpperCase() === "MPS" ? "MPS" : "time-slicing"}` : ""}</>}
-            {h.source === "exporter_labels" && " · by the exporter’s word"}
+            {h.source === "exporter_labels" && " · according to the exporter"}
           </span>
         </li>
       ))}
@@ -170,7 +170,7 @@ function Errors({ device: d }: { device: Device }) {
     <span class="tags">
       {d.xid_errors.map((x) => {
         const reason = of("xid", `XID ${x.code}`);
-        const least = x.lower_bound ? "At least: the same code twice cannot be told from once" : "";
+        const least = x.lower_bound ? "At least: the same code twice cannot be distinguished from once" : "";
         return (
           <Tag key={x.code} tone={tone(reason)} title={[reason && safe(reason.text), least].filter(Boolean).join("\n") || undefined}>
             XID {safe(x.code)}
