@@ -261,7 +261,7 @@ func (t *reader) histograms(e *families.Engine, s *page.Selection, m pmetric.Met
 				sum: s.Row.Convert(p.Sum()), point: point{metric: m, number: i, histogram: p},
 			}
 			if !c.ended {
-				if !histogram.Valid(p) {
+				if !histogram.Valid(p, s.Row.Convert) {
 					t.refuse(&c.point, InvalidHistogram)
 					continue
 				}
@@ -277,9 +277,6 @@ func (t *reader) histograms(e *families.Engine, s *page.Selection, m pmetric.Met
 	}
 }
 
-// layoutExponential stands for exponential histograms, which have no bounds.
-const layoutExponential = math.MaxUint32
-
 func (t *reader) exponentials(e *families.Engine, s *page.Selection, m pmetric.Metric) {
 	if m.ExponentialHistogram().AggregationTemporality() == pmetric.AggregationTemporalityDelta {
 		t.refuseAll(m, Delta)
@@ -288,9 +285,13 @@ func (t *reader) exponentials(e *families.Engine, s *page.Selection, m pmetric.M
 	for i, p := range m.ExponentialHistogram().DataPoints().All() {
 		c := sample{
 			attributes: p.Attributes(), at: p.Timestamp(), ended: p.Flags().NoRecordedValue(), value: float64(p.Count()),
-			sum: s.Row.Convert(p.Sum()), layout: layoutExponential, point: point{metric: m, number: i, exponential: p},
+			sum: s.Row.Convert(p.Sum()), layout: histogram.Exponential, point: point{metric: m, number: i, exponential: p},
 		}
 		if !c.ended {
+			if !histogram.ValidExponential(p, s.Row.Convert) {
+				t.refuse(&c.point, InvalidHistogram)
+				continue
+			}
 			c.start = t.page.Start(m.Name(), c.attributes, p.StartTimestamp(), c.at)
 		}
 		t.give(e, s, &c)

@@ -82,7 +82,7 @@ func (t *emitter) adapters(e *families.Engine, o *output) {
 }
 
 func (t *emitter) histogram(e *families.Engine, o *output) {
-	if o.layout == layoutExponential {
+	if o.layout == histogram.Exponential {
 		t.exponential(e, o)
 		return
 	}
@@ -166,7 +166,7 @@ func (t *emitter) ended(e *families.Engine, o *output) {
 }
 
 func (t *emitter) endedHistogram(e *families.Engine, o *output, layout uint32) {
-	if layout == layoutExponential {
+	if layout == histogram.Exponential {
 		p := t.out.exponentialMarker(o.row.Metric)
 		p.SetTimestamp(o.at)
 		p.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
