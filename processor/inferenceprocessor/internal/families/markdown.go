@@ -123,8 +123,15 @@ func (r *Row) attributes() string {
 
 func (r *Row) sources() string {
 	out := codes(r.From, "")
-	if r.Where.Label != "" {
-		out += " with `" + r.Where.Label + "`=" + r.Where.Value
+	if strings.Contains(out, "`=") {
+		out = strings.ReplaceAll(out, "`=", "`") + " without a prefix"
+	}
+	out += r.Where.text()
+	if r.Or != "" {
+		out += " or " + r.Or
+	}
+	if r.Beside != "" {
+		out += " beside `" + r.Beside + "`"
 	}
 	if len(r.Unless) > 0 {
 		out += "; not beside " + codes(r.Unless, "")
@@ -132,12 +139,16 @@ func (r *Row) sources() string {
 	return out
 }
 
+func (s Selector) text() string {
+	if s.Label == "" {
+		return ""
+	}
+	return " with `" + s.Label + "`=" + s.Value
+}
+
 func (r *Row) how() string {
 	var out []string
-	with := "`" + r.With + "`"
-	if r.WithWhere.Label != "" {
-		with += " with `" + r.WithWhere.Label + "`=" + r.WithWhere.Value
-	}
+	with := "`" + r.With + "`" + r.WithWhere.text()
 	switch r.Rule {
 	case Product:
 		out = append(out, "multiplied by "+with)
@@ -149,6 +160,10 @@ func (r *Row) how() string {
 		out = append(out, "sum of a histogram without bounds, whose count is "+with)
 	case SumOf:
 		out = append(out, "sum of the histogram")
+	case CountOf:
+		out = append(out, "count of the histogram")
+	case Given:
+		out = append(out, "absent where "+with+" is 0")
 	case LabelProduct:
 		out = append(out, "product of the labels "+codes(r.WithLabels, ""))
 	case LabelList:

@@ -39,6 +39,17 @@ func acme() *families.Engine {
 				From: []string{"lora_info"}, Rule: families.LabelList, WithLabels: []string{"running"}},
 			{Metric: &names.InferencePreemptions, From: []string{"preempted"}, Unless: []string{"preempted_v2"}},
 			{Metric: &names.InferenceModelLoadTime, From: []string{"load"}, ZeroIsAbsent: true},
+			{Metric: &names.InferenceTokens, Attributes: []families.Attribute{{Key: names.InferenceTokenType, Value: "input"}},
+				From: []string{"live_tokens"}, Where: families.Selector{Label: "mode", Value: "computed"}, Or: "cached"},
+			{Metric: &names.InferenceTokens, Attributes: []families.Attribute{{Key: names.InferenceTokenType, Value: "input"}}, From: []string{"prompt_tokens"}},
+			{Metric: &names.InferencePrefixCacheQueries, From: []string{"prompt_tokens"}, Beside: "cached_tokens"},
+			{Metric: &names.InferenceSpeculationAcceptanceRatio, From: []string{"accepted_rate"}, With: "accepted_length", Rule: families.Given},
+			{Metric: &names.GenAITimeToFirstToken, From: []string{"=server_ttft", "ttft"}},
+			{Metric: &names.InferenceRequestsFinished, Attributes: []families.Attribute{{Key: names.InferenceOutcome, Value: names.OutcomeSuccess}},
+				From: []string{"timed"}, Where: families.Selector{Label: "status", Value: "ok"}, Rule: families.CountOf},
+			{Metric: &names.InferenceRequestsFinished, From: []string{"refused"}, Dimensions: []families.Dimension{
+				{Label: "code", Attribute: names.InferenceFinish, Outcome: names.OutcomeRejected},
+			}},
 		},
 		Dropped: []string{"acme_gpu_*"},
 	}
@@ -331,6 +342,38 @@ func TestPages(t *testing.T) {
 		"unless": {
 			pages: []string{"acme:preempted_total 1\nacme:preempted_v2_total 2", "acme:preempted_total 3"},
 			want:  []string{"acme:preempted_v2_total{} 2", "inference.server.preemptions{} 3 since 1015"},
+		},
+		"two values of a label are one series, which wins over another family": {
+			pages: []string{"acme:live_tokens_total{mode=computed} 3\nacme:live_tokens_total{mode=cached} 2\nacme:live_tokens_total{mode=made} 9\nacme:prompt_tokens_total 4"},
+			want:  []string{"inference.server.tokens{type=input} 5 since 1000"},
+		},
+		"only beside another family": {
+			pages: []string{"acme:prompt_tokens_total 4\nacme:cached_tokens_total 0", "acme:prompt_tokens_total 5"},
+			want: []string{
+				"acme:cached_tokens_total{} 0\ninference.server.prefix_cache.queries{} 4 since 1000\ninference.server.tokens{type=input} 4 since 1000",
+				"inference.server.tokens{type=input} 5 since 1000",
+			},
+		},
+		"0 where another family is not": {
+			pages: []string{"acme:accepted_rate 0\nacme:accepted_length 0", "acme:accepted_rate 0\nacme:accepted_length 1", "acme:accepted_rate 0.5"},
+			want:  []string{"", "inference.server.speculation.acceptance_ratio{} 0", ""},
+		},
+		"a name without a prefix": {
+			pages: []string{"server_ttft h 1 2 3:1\nacme:ttft h 1 2 4:1\nacme:running 1", "server_ttft h 1 2 3:1"},
+			want: []string{
+				"gen_ai.server.time_to_first_token{} 1 2 [3] [1 0] since 1000\ninference.server.requests{state=running} 1",
+				"server_ttft{} 1 2 [3] [1 0] since 0",
+			},
+		},
+		"counts of a histogram, and reasons in two families": {
+			pages: []string{"acme:timed{status=ok} h 3 2 3:1\nacme:timed{status=bad} h 4 2 3:1\nacme:refused_total{code=full} 1\nacme:ended_total{why=abort} 2"},
+			want: []string{"inference.server.requests.finished{finish_reason=abort,outcome=cancelled} 2 since 1000\n" +
+				"inference.server.requests.finished{finish_reason=full,outcome=rejected} 1 since 1000\n" +
+				"inference.server.requests.finished{outcome=success} 3 since 1000"},
+		},
+		"a counter that is on the page as a gauge too, and under another prefix": {
+			pages: []string{"acme:new_tokens 7\nacme:new_tokens_total 7\nacme_new_tokens_total 8", "acme:new_tokens_total 9\nacme:new_tokens 9"},
+			want:  []string{"inference.server.tokens{type=output} 7 since 1000", "inference.server.tokens{type=output} 9 since 1000"},
 		},
 		"0 is unset": {
 			pages: []string{"acme:load 0", "acme:load 3"},
