@@ -26,6 +26,10 @@ type Engine struct {
 	// Hides is an engine that is not looked for on a page of this one, and that has the
 	// same prefixes: they do not make a page this engine's.
 	Hides string
+	// Named is the inference.gateway of all rows of a gateway. Where the page has one of
+	// the families NamedBy, it is the value of their label NamedLabel, if all series agree.
+	Named, NamedLabel string
+	NamedBy           []string
 	// Model are the labels that name the model; the first that a series has counts.
 	Model []string
 	// Rank is the label of a data-parallel engine within the page, which becomes

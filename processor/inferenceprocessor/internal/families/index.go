@@ -43,6 +43,8 @@ type Index struct {
 	Engines []*Engine
 	// Sources are the families of each engine's rows.
 	Sources [][]Source
+	// Named are the families that name a gateway.
+	Named [][]int
 	// Families is how many families each engine has.
 	Families []int
 
@@ -106,6 +108,11 @@ func (x *Index) add(number int, e *Engine) {
 		}
 		sources[i] = s
 	}
+	var named []int
+	for _, name := range e.NamedBy {
+		named = append(named, family(name, false))
+	}
+	x.Named = append(x.Named, named)
 	for _, mark := range e.Marks {
 		x.put(mark, Ref{number, 0, Mark})
 	}

@@ -70,6 +70,12 @@ func (e *Engine) markdown(b *strings.Builder) {
 	if len(e.Marks) > 0 {
 		fmt.Fprintf(b, "A page with %s is one of these, and none of `%s`.\n", codes(e.Marks, ""), e.Hides)
 	}
+	switch {
+	case len(e.NamedBy) > 0:
+		fmt.Fprintf(b, "`%s` is the label `%s` of %s.\n", names.InferenceGateway, e.NamedLabel, codes(e.NamedBy, ""))
+	case e.Named != "":
+		fmt.Fprintf(b, "`%s` is `%s`.\n", names.InferenceGateway, e.Named)
+	}
 	b.WriteString("\n| Metric | Attributes | Families | How |\n|---|---|---|---|\n")
 	for _, m := range Metrics(e.Gateway) {
 		for i := range e.Rows {

@@ -31,7 +31,9 @@ type Selection struct {
 // Engine is an engine that the page is of.
 type Engine struct {
 	*families.Engine
-	Rows []Selection
+	// Named is the value of inference.gateway; empty if there is none.
+	Named string
+	Rows  []Selection
 }
 
 // Page is what was found on a page. It is used again for the next page by Read.
@@ -186,6 +188,24 @@ func only(m pmetric.Metric) (float64, pcommon.Timestamp, bool) {
 	return Value(points.At(0)), points.At(0).Timestamp(), true
 }
 
+// common is the value of a label that all points have; empty if they differ.
+func common(metrics []pmetric.Metric, label string) (value string) {
+	for _, m := range metrics {
+		points, ok := Numbers(m)
+		if !ok {
+			return ""
+		}
+		for _, p := range points.All() {
+			v, ok := p.Attributes().Get(label)
+			if !ok || value != "" && v.Str() != value {
+				return ""
+			}
+			value = v.Str()
+		}
+	}
+	return value
+}
+
 // Numbers are the points of a gauge or a sum; not ok for other types.
 func Numbers(m pmetric.Metric) (pmetric.NumberDataPointSlice, bool) {
 	switch m.Type() {
@@ -271,7 +291,10 @@ func (p *Page) choose(i int) {
 		p.Engines = append(p.Engines, Engine{})
 	}
 	out := &p.Engines[n]
-	out.Engine, out.Rows = engine, out.Rows[:0]
+	out.Engine, out.Rows, out.Named = engine, out.Rows[:0], engine.Named
+	if name := common(s.first(p.index.Named[i]), engine.NamedLabel); name != "" {
+		out.Named = name
+	}
 	for r := range engine.Rows {
 		row, source := &engine.Rows[r], &p.index.Sources[i][r]
 		from := s.first(source.From)

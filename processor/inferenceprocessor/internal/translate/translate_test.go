@@ -51,6 +51,19 @@ func acme() *families.Engine {
 	}
 }
 
+// gate is a gateway.
+func gate() *families.Engine {
+	return &families.Engine{
+		Name: "gate", Gateway: true, Prefixes: []string{"gate_"}, Model: []string{"model"}, Named: "door", NamedBy: []string{"ready"}, NamedLabel: "pool",
+		Rows: []families.Row{
+			{Metric: &names.InferenceGatewayRequests, From: []string{"inflight"}, With: "queued", Rule: families.Difference},
+			{Metric: &names.InferenceGatewayRequestsFinished, From: []string{"seconds"}, Rule: families.CountOf},
+			{Metric: &names.InferenceGatewayTokens, From: []string{"length"}, Rule: families.SumOf},
+			{Metric: &names.InferenceGatewayEndpointsReady, From: []string{"ready"}, Dimensions: []families.Dimension{{Label: "pool", Attribute: names.InferenceGateway}}},
+		},
+	}
+}
+
 // story translates pages one after the other, 15 seconds apart.
 func story(t *testing.T, o Options, pages ...string) []string {
 	t.Helper()
@@ -59,7 +72,7 @@ func story(t *testing.T, o Options, pages ...string) []string {
 	if o.MaxSeries == 0 {
 		o.MaxSeries = 100
 	}
-	tr := New(families.NewIndex([]*families.Engine{acme()}), o)
+	tr := New(families.NewIndex([]*families.Engine{acme(), gate()}), o)
 	var out []string
 	for i, lines := range pages {
 		now := time.Unix(1000+int64(15*i), 0)
@@ -261,6 +274,23 @@ func TestPages(t *testing.T) {
 			o:     Options{MaxSeries: 1},
 			pages: []string{"acme:new_tokens_total{model=a} 1\nacme:new_tokens_total{model=b} 2"},
 			want:  []string{"acme:new_tokens_total{model=b} 2\ninference.server.tokens{model=a,type=output} 1 since 1000"},
+		},
+		"counts and sums of histograms": {
+			pages: []string{"gate_seconds h 3 4.5 1:1\ngate_length h 3 80 10:1", "gate_seconds h 4 5 1:1\ngate_length h END"},
+			want: []string{
+				"inference.gateway.requests.finished{gateway=door} 3 since 1000\ninference.gateway.tokens{gateway=door} 80 since 1000",
+				"inference.gateway.requests.finished{gateway=door} 4 since 1000\ninference.gateway.tokens{gateway=door} END",
+			},
+		},
+		"a gateway has the name that the page has, unless there are several": {
+			pages: []string{
+				"gate_inflight{model=m} 5\ngate_queued{model=m} 2\ngate_ready{pool=p} 3",
+				"gate_inflight{model=m} 5\ngate_queued{model=m} 7\ngate_ready{pool=p} 3\ngate_ready{pool=q} 1",
+			},
+			want: []string{
+				"inference.gateway.endpoints.ready{gateway=p} 3\ninference.gateway.requests{gateway=p,model=m} 3",
+				"inference.gateway.endpoints.ready{gateway=p} 3\ninference.gateway.endpoints.ready{gateway=q} 1\ninference.gateway.requests{gateway=door,model=m} 0",
+			},
 		},
 		"further labels": {
 			o:     Options{Attributes: []string{"priority"}},

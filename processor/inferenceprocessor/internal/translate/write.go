@@ -23,6 +23,7 @@ type emitter struct {
 	target  *series.Target
 	out     writer
 	outputs []output
+	named   string // the gateway
 }
 
 // write writes what the page of an engine has for each series.
@@ -199,13 +200,14 @@ func (t *emitter) live(base uint64) *output {
 
 // attributes writes the attributes of a series.
 func (t *emitter) attributes(to pcommon.Map, e *families.Engine, o *output) {
-	to.EnsureCapacity(4 + len(o.row.Attributes) + len(o.row.Dimensions))
+	to.EnsureCapacity(5 + len(o.row.Attributes) + len(o.row.Dimensions))
 	to.PutStr(names.InferenceEngine, e.Name)
 	put := func(key, value string) {
 		if value != "" {
 			to.PutStr(key, value)
 		}
 	}
+	put(names.InferenceGateway, t.named)
 	put(names.GenAIRequestModel, o.subject.model)
 	put(names.InferenceEngineRank, o.subject.rank)
 	put(names.InferenceOutcome, o.subject.outcome)
