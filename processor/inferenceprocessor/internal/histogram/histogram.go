@@ -76,8 +76,8 @@ func sound(sum float64) bool { return finite(sum) && sum >= 0 }
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// Layout identifies the bounds of a valid point after conversion. It is None for a point
-// without bounds.
+// Layout identifies the bounds of a valid point after conversion; None is the layout of a
+// point without bounds.
 func Layout(bounds pcommon.Float64Slice, convert func(float64) float64) uint32 {
 	if bounds.Len() == 0 {
 		return None
