@@ -90,6 +90,9 @@ var InferenceFigures = []InferenceFigure{
 	},
 }
 
+// InferenceCannot is why an engine cannot give a figure; empty if it can, or is not known.
+func InferenceCannot(engine, figure string) string { return inferenceCannot[engine][figure] }
+
 // failed are the outcomes of requests that failed. A cancelled one has neither failed
 // nor succeeded.
 var failed = []string{names.OutcomeError, names.OutcomeRejected}
