@@ -163,7 +163,7 @@ func DemoTimes() Times {
 func Demo(t Times) Config {
 	labels := func(name string) map[string]string { return map[string]string{"app.kubernetes.io/name": name} }
 	llama := func(name string, devices ...string) Pod {
-		return Pod{Namespace: "inference", Name: name, Container: "vllm", Labels: labels("llama"), Devices: devices, Load: Inference}
+		return Pod{Namespace: "inference", Name: name, Container: "vllm", Labels: labels("llama"), Devices: devices, Load: Inference, Engine: "vllm-0.21"}
 	}
 	notebook := func(name string, load Load, device string) Pod {
 		return Pod{Namespace: "notebooks", Name: name, Container: "jupyter", Labels: map[string]string{"app": "jupyter"}, Devices: []string{device}, Load: load}

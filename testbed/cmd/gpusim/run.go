@@ -103,15 +103,15 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 		also = append(also, "kubelets "+k.Socket("NODE"))
 	}
 	fmt.Fprintf(out, "gpusim: %d nodes: %s\n", len(urls), strings.Join(urls, " "))
+	if len(also) > 0 {
+		fmt.Fprintln(out, "gpusim: "+strings.Join(also, ", "))
+	}
+	fmt.Fprintln(out, "gpusim: "+script(fleet))
 	for _, e := range fleet.Engines() {
 		if url := server.EngineURL(e.Namespace, e.Pod, e.Path); url != "" {
 			fmt.Fprintf(out, "gpusim: %s of %s/%s: %s\n", e.Engine, e.Namespace, e.Pod, url)
 		}
 	}
-	if len(also) > 0 {
-		fmt.Fprintln(out, "gpusim: "+strings.Join(also, ", "))
-	}
-	fmt.Fprintln(out, "gpusim: "+script(fleet))
 	<-ctx.Done()
 	return nil
 }
