@@ -47,7 +47,7 @@ var llmd = &Engine{
 		},
 		{Metric: &names.InferenceGatewayRequestTokens, Attributes: input, From: []string{"request_input_tokens", "input_tokens"}},
 		{Metric: &names.InferenceGatewayRequestTokens, Attributes: output, From: []string{"request_output_tokens", "output_tokens"}},
-		{Metric: &names.InferenceGatewayRequestTokens, Attributes: cached, From: []string{"request_cached_tokens", "request_prompt_cached_tokens", "prompt_cached_tokens"}},
+		{Metric: &names.InferenceGatewayRequestTokens, Attributes: cached, From: []string{"request_cached_tokens", "prompt_cached_tokens"}},
 		{
 			Metric: &names.InferenceGatewayEndpointsReady, From: []string{"ready_endpoints", "ready_pods"},
 			Dimensions: []Dimension{{Label: "name", Attribute: names.InferenceGateway}},

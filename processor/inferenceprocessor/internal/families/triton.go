@@ -29,7 +29,7 @@ var triton = &Engine{
 		{Metric: &names.InferenceRequests, Attributes: running, From: []string{"trt_llm_request_metrics"}, Where: Selector{"request_type", "scheduled"}},
 		{Metric: &names.InferenceRequests, Attributes: waiting, From: []string{"trt_llm_request_metrics"}, Where: Selector{"request_type", "waiting"}},
 		{Metric: &names.InferenceRequests, Attributes: waiting, From: []string{"inference_pending_request_count"}},
-		{Metric: &names.InferenceRequestsLimit, From: []string{"trt_llm_request_metrics"}, Where: Selector{"request_type", "max"}},
+		{Metric: &names.InferenceRequestsLimit, From: []string{"trt_llm_request_metrics"}, Where: Selector{"request_type", "max"}, ZeroIsAbsent: true},
 		{Metric: &names.InferenceRequestsFinished, Attributes: succeeded, From: []string{"inference_request_success"}},
 		{
 			Metric: &names.InferenceRequestsFinished, From: []string{"inference_request_failure"},
@@ -48,7 +48,7 @@ var triton = &Engine{
 		{
 			Metric: &names.InferenceKVCacheCapacity, Attributes: device, From: []string{"trt_llm_kv_cache_block_metrics"},
 			Where: Selector{"kv_cache_block_type", "max"}, With: "trt_llm_kv_cache_block_metrics",
-			WithWhere: Selector{"kv_cache_block_type", "tokens_per"}, Rule: Product,
+			WithWhere: Selector{"kv_cache_block_type", "tokens_per"}, Rule: Product, ZeroIsAbsent: true,
 		},
 
 		{Metric: &names.InferenceExecutions, From: []string{"inference_exec_count"}},
