@@ -31,7 +31,8 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
 )
 
-// contract is the OpenAPI document.
+// contract is the OpenAPI document, strict about what answers: clients must expect
+// fields that they do not know, and the document must have all that there are.
 var contract = sync.OnceValues(func() (routers.Router, error) {
 	doc, err := openapi3.NewLoader().LoadFromFile("openapi.yaml")
 	if err != nil {
@@ -41,8 +42,57 @@ var contract = sync.OnceValues(func() (routers.Router, error) {
 	if err := doc.Validate(context.Background()); err != nil {
 		return nil, err
 	}
+	for _, schema := range doc.Components.Schemas {
+		seal(schema)
+	}
 	return gorillamux.NewRouter(doc)
 })
+
+// seal makes fields that a schema does not name errors, in all objects within it.
+func seal(schema *openapi3.SchemaRef) {
+	if schema == nil || schema.Ref != "" {
+		return // it is sealed where it is defined
+	}
+	s := schema.Value
+	if len(s.Properties) > 0 && s.AdditionalProperties.Has == nil && s.AdditionalProperties.Schema == nil {
+		no := false
+		s.AdditionalProperties.Has = &no
+	}
+	for _, property := range s.Properties {
+		seal(property)
+	}
+	for _, part := range s.AllOf {
+		seal(part)
+	}
+	seal(s.Items)
+	seal(s.AdditionalProperties.Schema)
+}
+
+// A field that the contract does not have is found, wherever it is.
+func TestContractIsStrict(t *testing.T) {
+	router, err := contract()
+	require.NoError(t, err)
+	r := httptest.NewRequest(http.MethodGet, "http://localhost/api/v1/pods?namespace=ml&service=chat", nil)
+	route, path, err := router.FindRoute(r)
+	require.NoError(t, err)
+	validate := func(body string) error {
+		out := &openapi3filter.ResponseValidationInput{
+			RequestValidationInput: &openapi3filter.RequestValidationInput{Request: r, PathParams: path, Route: route},
+			Status:                 http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}},
+		}
+		return openapi3filter.ValidateResponse(t.Context(), out.SetBodyBytes([]byte(body)))
+	}
+	const freshness = `"evaluated_at":"2026-01-01T00:00:00Z","data_time":null,"data_age":null,"stale":false,"stale_after":45`
+	const pod = `"pod":"chat-0","state":"missing","node":null,"exporter":"up","devices":[],"data_time":null,"data_age":null,"stale":true`
+	const values = `"utilization":null,"memory_used":null,"memory_total":null,"tensor":null,"sm":null,"dram":null,"fp16":null,"fp32":null,"power":null`
+	body := func(top, within, deep string) string {
+		return `{"freshness":{` + freshness + within + `},"pods":[{` + pod + `,"values":{` + values + deep + `},"coverage":{` + values + `}}],"total":1,"next":null` + top + `}`
+	}
+	require.NoError(t, validate(body("", "", "")))
+	for _, unknown := range []string{body(`,"more":1`, "", ""), body("", `,"more":1`, ""), body("", "", `,"more":1`)} {
+		require.ErrorContains(t, validate(unknown), `property "more" is unsupported`)
+	}
+}
 
 // client asks an API, and compares every answer with the contract.
 type client struct {

@@ -51,6 +51,19 @@ var (
 	PodState              = names.PodState.Prometheus()
 )
 
+// Metrics of inference servers.
+var (
+	InferenceUp       = names.InferenceServerUp.Prometheus()
+	InferenceRequests = names.InferenceRequests.Prometheus()
+	InferenceFinished = names.InferenceRequestsFinished.Prometheus()
+	InferenceTokens   = names.InferenceTokens.Prometheus()
+	InferenceKVCache  = names.InferenceKVCacheUtilization.Prometheus()
+	TimeToFirstToken  = names.GenAITimeToFirstToken.Prometheus()
+	TimePerToken      = names.GenAITimePerOutputToken.Prometheus()
+	InterTokenLatency = names.InferenceInterTokenLatency.Prometheus()
+	RequestDuration   = names.GenAIRequestDuration.Prometheus()
+)
+
 // Settings of gpu_summary.
 var (
 	SummaryWarmup           = names.SummaryWarmup.Prometheus()
@@ -89,4 +102,10 @@ const (
 	Resolved      = "gpu_allocation_resolved"
 	StateOfPod    = "gpu_pod_state"
 	StateOfDevice = "gpu_device_state"
+	Engine        = "inference_engine"
+	Bounds        = "inference_bounds"
+	TokenType     = "inference_token_type"
+	RequestState  = "inference_request_state"
+	Outcome       = "inference_request_outcome"
+	CacheTier     = "inference_cache_tier"
 )

@@ -29,6 +29,8 @@ func TestLabelsAreThoseThatAreWritten(t *testing.T) {
 		Sharing: names.GPUSharing, Resolved: names.GPUAllocationResolved, StateOfPod: names.GPUPodState, StateOfDevice: names.GPUDeviceState,
 		ClockDomain: names.GPUClockDomain, Direction: names.NetworkDirection,
 		HealthWatch: names.GPUHealthWatch, HealthState: names.GPUHealthState,
+		Engine: names.InferenceEngine, Bounds: names.InferenceBounds, TokenType: names.InferenceTokenType,
+		RequestState: names.InferenceState, Outcome: names.InferenceOutcome, CacheTier: names.InferenceCacheTier,
 	} {
 		label, err := namer.Build(attribute)
 		require.NoError(t, err)
@@ -38,7 +40,8 @@ func TestLabelsAreThoseThatAreWritten(t *testing.T) {
 
 func everyQuery(s Selector) map[string]string {
 	how, coarse := Smooth{Step: 15 * time.Second, Gap: 45 * time.Second}, Smooth{Step: 2 * time.Minute, Gap: 45 * time.Second}
-	return map[string]string{
+	all := map[string]string{
+		"InferenceEngines": InferenceEngines(s), "InferenceServers": InferenceServers(s), "InferenceServersUp": InferenceServersUp(s),
 		"Services": Services(s), "ServicesEvaluated": ServicesEvaluated(s), "NewestEvaluations": NewestEvaluations(s), "LastEvaluation": LastEvaluation(s, time.Hour),
 		"PodStates": PodStates(s), "Thresholds": Thresholds(), "MissingPods": MissingPods(s), "ExportersMoved": ExportersMoved(s, time.Hour),
 		"DeviceUtilization": DeviceUtilization(s), "DeviceUtilizationTime": DeviceUtilizationTime(s), "DevicesSeen": DevicesSeen(s),
@@ -54,6 +57,11 @@ func everyQuery(s Selector) map[string]string {
 		"DeviceChart": DeviceChart(Power, s, how), "coarse DeviceChart": DeviceChart(Power, s, coarse), "DeviceChart by reason": DeviceChart(Throttle, And(s, HeldDown), coarse, Reason),
 		"TelemetryBefore": TelemetryBefore(time.Hour),
 	}
+	for _, f := range InferenceFigures {
+		all[f.Name] = f.Query(s, OfServices, InferenceWindow)
+		all[f.Name+" of pods"] = f.Query(s, OfPods, InferenceWindow)
+	}
+	return all
 }
 
 func TestEveryQueryIsPromQL(t *testing.T) {

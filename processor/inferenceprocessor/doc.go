@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 //go:generate mdatagen metadata.yaml
-//go:generate go run ./internal/familiesdoc families.md
+//go:generate go run ./internal/familiesdoc families.md ../../internal/queries/generated_inference.go
 
 // Package inferenceprocessor turns the metrics of every inference engine into one
 // vocabulary: the names, units, kinds and attributes of gen_ai.server.* where

@@ -43,6 +43,7 @@ var started = map[string][]string{
 	"scale-out.yaml":                 {"e2e/scaleout_test.go"},
 	"scale-out-gateway.yaml":         {"e2e/scaleout_test.go"},
 	"inference.yaml":                 {"kubernetes/inference/world_test.go"},
+	"inference-gateways.yaml":        {"kubernetes/inference/world_test.go"},
 	"host.yaml":                      {"e2e/host_test.go"},
 	"bring-your-own-collector.yaml":  {"e2e/bringyourown_test.go"},
 	"bring-your-own-pipeline.yaml":   {"e2e/bringyourown_test.go"},

@@ -17,23 +17,30 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// inferenceRules are the rules of config/inference.yaml, for targets and for
-// samples.
-func inferenceRules(t *testing.T) (targets, samples []*relabel.Config) {
+// scrapeJob is a job of a configuration that scrapes engines.
+type scrapeJob struct {
+	name, token      string
+	targets, samples []*relabel.Config
+}
+
+// scrapeJobs are those of the receiver prometheus/inference in a file of config/.
+func scrapeJobs(t *testing.T, name string) (jobs []scrapeJob) {
 	t.Helper()
-	text, err := os.ReadFile(config("inference.yaml"))
+	text, err := os.ReadFile(config(name))
 	require.NoError(t, err)
 	var file struct {
 		Receivers map[string]struct {
 			Config struct {
 				Jobs []struct {
+					Name    string            `json:"job_name"`
+					Token   string            `json:"bearer_token_file"`
 					Targets []json.RawMessage `json:"relabel_configs"`
 					Samples []json.RawMessage `json:"metric_relabel_configs"`
 				} `json:"scrape_configs"`
 			}
 		}
 	}
-	require.NoError(t, yaml.Unmarshal([]byte(strings.ReplaceAll(string(text), "$$", "$")), &file))
+	require.NoError(t, yaml.Unmarshal([]byte(strings.NewReplacer("$$", "$", "${env:PICKER_NAMESPACES:-.*}", "llm-.*").Replace(string(text))), &file))
 	rules := func(raw []json.RawMessage) (all []*relabel.Config) {
 		for _, text := range raw {
 			rule := relabel.DefaultRelabelConfig
@@ -45,8 +52,35 @@ func inferenceRules(t *testing.T) (targets, samples []*relabel.Config) {
 		require.NotEmpty(t, all)
 		return all
 	}
-	job := file.Receivers["prometheus/inference"].Config.Jobs[0]
-	return rules(job.Targets), rules(job.Samples)
+	for _, job := range file.Receivers["prometheus/inference"].Config.Jobs {
+		jobs = append(jobs, scrapeJob{job.Name, job.Token, rules(job.Targets), rules(job.Samples)})
+	}
+	return jobs
+}
+
+// meta are labels of a discovered pod, without what they all begin with.
+type meta = map[string]string
+
+// target is what a job makes of a container: its job, which is the engine, and the URL.
+// It is empty for no target.
+func (j scrapeJob) target(t *testing.T, pod meta) string {
+	t.Helper()
+	b := labels.NewBuilder(labels.FromStrings(
+		"__address__", "unset", "__metrics_path__", "/metrics", "__scheme__", "http", "job", j.name, "__meta_kubernetes_namespace", "llm-d",
+		"__meta_kubernetes_pod_ip", "10.0.0.1", "__meta_kubernetes_pod_phase", "Running", "__meta_kubernetes_pod_container_init", "false",
+		"__meta_kubernetes_pod_container_name", "server",
+	))
+	for k, v := range pod {
+		b.Set("__meta_kubernetes_pod_"+k, v)
+	}
+	if !relabel.ProcessBuilder(b, j.targets...) {
+		return ""
+	}
+	target := b.Labels()
+	target.Range(func(l labels.Label) {
+		assert.True(t, l.Name == "job" || strings.HasPrefix(l.Name, "__"), "%s would be a label of every sample", l.Name)
+	})
+	return target.Get("job") + " " + target.Get("__scheme__") + "://" + target.Get("__address__") + target.Get("__metrics_path__")
 }
 
 // Which containers are engines, and where each is asked: every rule by an example
@@ -54,8 +88,7 @@ func inferenceRules(t *testing.T) (targets, samples []*relabel.Config) {
 // real discovery.
 func TestInferenceTargets(t *testing.T) {
 	t.Parallel()
-	targets, _ := inferenceRules(t)
-	type meta = map[string]string
+	job := scrapeJobs(t, "inference.yaml")[0]
 	ours, theirs := func(k string) string { return "annotation_otelcol_gpu_io_" + k }, func(k string) string { return "annotation_prometheus_io_" + k }
 	label := func(k string) string { return "label_" + k }
 	const (
@@ -99,9 +132,9 @@ func TestInferenceTargets(t *testing.T) {
 		"ours before Prometheus'":            {meta{"container_image": "vllm/vllm-openai", theirs("scrape"): "true", theirs("port"): "9000", ours("port"): "9001"}, "vllm http://10.0.0.1:9001/metrics"},
 		"a port that is no number":           {meta{"container_image": "vllm/vllm-openai", ours("port"): "http"}, "vllm http://10.0.0.1:8000/metrics"},
 		"a path that is none":                {meta{"container_image": "vllm/vllm-openai", ours("path"): "metrics"}, "vllm http://10.0.0.1:8000/metrics"},
-		"not known, and annotated":           {meta{"container_image": "example.com/llm:1", "container_port_number": "9000", ours("scrape"): "true", ours("port"): "9000"}, "other http://10.0.0.1:9000/metrics"},
+		"not known, and annotated":           {meta{"container_image": "example.com/llm:1", "container_port_number": "9000", ours("scrape"): "true", ours("port"): "9000"}, "inference http://10.0.0.1:9000/metrics"},
 		"not known, another container":       {meta{"container_image": "example.com/proxy:1", "container_port_number": "15090", ours("scrape"): "true", ours("port"): "9000"}, ""},
-		"not known, port undeclared":         {meta{"container_image": "example.com/llm:1", ours("scrape"): "true", ours("port"): "9000"}, "other http://10.0.0.1:9000/metrics"},
+		"not known, port undeclared":         {meta{"container_image": "example.com/llm:1", ours("scrape"): "true", ours("port"): "9000"}, "inference http://10.0.0.1:9000/metrics"},
 		"not known, no port":                 {meta{"container_image": "example.com/llm:1", "container_port_number": "9000", ours("scrape"): "true"}, ""},
 		"not known, for Prometheus alone":    {meta{"container_image": "nginx", "container_port_number": "9113", theirs("scrape"): "true", theirs("port"): "9113"}, ""},
 		"an init container":                  {meta{"container_image": "vllm/vllm-openai", "container_init": "true"}, ""},
@@ -170,40 +203,84 @@ func TestInferenceTargets(t *testing.T) {
 		"LMDeploy":                             {meta{"container_image": "openmmlab/lmdeploy:v0.10.1-cu12", "container_port_number": "23333"}, "lmdeploy http://10.0.0.1:23333/metrics"},
 		"LMDeploy by the name":                 {meta{"container_image": "example.com/llm:1", "container_name": "lmdeploy"}, "lmdeploy http://10.0.0.1:23333/metrics"},
 		"Ollama":                               {meta{"container_image": "ollama/ollama:0.12", "container_name": "ollama", "container_port_number": "11434", "container_port_name": "http"}, ""},
+		"an engine that asks for it":           {meta{"container_image": "vllm/vllm-openai", ours("scrape"): "true", ours("port"): "8000"}, "inference http://10.0.0.1:8000/metrics"},
+		"… its sidecar is the same target":     {meta{"container_image": "fluent-bit:4", ours("scrape"): "true", ours("port"): "8000"}, "inference http://10.0.0.1:8000/metrics"},
 		"Istio's page of all containers":       {meta{"container_image": "vllm/vllm-openai", "container_port_number": "8000", theirs("scrape"): "true", theirs("port"): "15020", theirs("path"): "/stats/prometheus"}, "vllm http://10.0.0.1:8000/metrics"},
 		"a scheme that is none":                {meta{"container_image": "vllm/vllm-openai", ours("scheme"): "file"}, "vllm http://10.0.0.1:8000/metrics"},
 		"the gateway's":                        {meta{"container_image": "lmcache/lmstack-router:latest", ours("scrape"): "gateway"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := labels.NewBuilder(labels.FromStrings(
-				"__address__", "unset", "__metrics_path__", "/metrics", "__scheme__", "http", "job", "inference",
-				"__meta_kubernetes_pod_ip", "10.0.0.1", "__meta_kubernetes_pod_phase", "Running", "__meta_kubernetes_pod_container_init", "false",
-				"__meta_kubernetes_pod_container_name", "server",
-			))
-			for k, v := range tc.meta {
-				b.Set("__meta_kubernetes_pod_"+k, v)
-			}
-			got := ""
-			keep := relabel.ProcessBuilder(b, targets...)
-			target := b.Labels()
-			if keep {
-				got = target.Get("job") + " " + target.Get("__scheme__") + "://" + target.Get("__address__") + target.Get("__metrics_path__")
-			}
-			assert.Equal(t, tc.want, got)
-			if !keep {
-				return
-			}
-			target.Range(func(l labels.Label) {
-				assert.True(t, l.Name == "job" || strings.HasPrefix(l.Name, "__"), "%s would be a label of every sample", l.Name)
-			})
+			assert.Equal(t, tc.want, job.target(t, tc.meta))
 		})
+	}
+}
+
+// What the gateway scrapes, and which of it gets the token of pickers.
+func TestInferenceGatewayTargets(t *testing.T) {
+	t.Parallel()
+	jobs := scrapeJobs(t, "inference-gateways.yaml")
+	require.Len(t, jobs, 2)
+	assert.Equal(t, []string{"pickers", "${env:PICKER_TOKEN_FILE:-}", "asking", ""}, []string{jobs[0].name, jobs[0].token, jobs[1].name, jobs[1].token})
+	ours := func(k string) string { return "annotation_otelcol_gpu_io_" + k }
+	const picker = "ghcr.io/llm-d/llm-d-inference-scheduler:v0.7.0"
+	for name, tc := range map[string]struct {
+		meta meta
+		want [2]string // of each job
+	}{
+		"a picker":                        {meta{"container_image": picker, "container_port_number": "9090", "container_port_name": "metrics"}, [2]string{"llm_d http://10.0.0.1:9090/metrics"}},
+		"another port of it":              {meta{"container_image": picker, "container_port_number": "9002", "container_port_name": "grpc"}, [2]string{}},
+		"of llm-d now":                    {meta{"container_image": "ghcr.io/llm-d/llm-d-router-endpoint-picker@sha256:aa"}, [2]string{"llm_d http://10.0.0.1:9090/metrics"}},
+		"of the Gateway API":              {meta{"container_image": "registry.k8s.io/gateway-api-inference-extension/epp:v1.0.0", "container_port_number": "9090"}, [2]string{"llm_d http://10.0.0.1:9090/metrics"}},
+		"an image that only ends in epp":  {meta{"container_image": "example.com/mapp/sepp:1"}, [2]string{}},
+		"a picker with TLS on its port":   {meta{"container_image": picker, "container_port_number": "9090", ours("port"): "9443", ours("scheme"): "https", ours("path"): "/m"}, [2]string{"llm_d https://10.0.0.1:9443/m"}},
+		"a picker that asks for it":       {meta{"container_image": picker, "container_port_number": "9090", ours("scrape"): "gateway"}, [2]string{"llm_d http://10.0.0.1:9090/metrics"}},
+		"a picker taken out":              {meta{"container_image": picker, ours("scrape"): "false"}, [2]string{}},
+		"a picker that has ended":         {meta{"container_image": picker, "phase": "Failed"}, [2]string{}},
+		"a router":                        {meta{"container_image": "lmcache/lmstack-router:latest", "container_port_number": "8000"}, [2]string{}},
+		"a router that asks for it":       {meta{"container_image": "lmcache/lmstack-router:latest", "container_port_number": "8000", ours("scrape"): "gateway", ours("port"): "8000"}, [2]string{1: "asking http://10.0.0.1:8000/metrics"}},
+		"… its other port":                {meta{"container_image": "lmcache/lmstack-router:latest", "container_port_number": "9000", ours("scrape"): "gateway", ours("port"): "8000"}, [2]string{}},
+		"a port named metrics":            {meta{"container_image": "example.com/front:1", "container_port_number": "9100", "container_port_name": "metrics", ours("scrape"): "gateway"}, [2]string{1: "asking http://10.0.0.1:9100/metrics"}},
+		"no port at all":                  {meta{"container_image": "example.com/front:1", "container_port_number": "8000", ours("scrape"): "gateway"}, [2]string{}},
+		"one for its node's agent":        {meta{"container_image": "example.com/llm:1", "container_port_number": "8000", ours("scrape"): "true", ours("port"): "8000"}, [2]string{}},
+		"an engine is its node's agent's": {meta{"container_image": "vllm/vllm-openai:v0.11.0", "container_port_number": "8000"}, [2]string{}},
+	} {
+		assert.Equal(t, tc.want, [2]string{jobs[0].target(t, tc.meta), jobs[1].target(t, tc.meta)}, name)
+	}
+	elsewhere := func(b *labels.Builder) *labels.Builder { return b.Set("__meta_kubernetes_namespace", "tenant") }
+	b := elsewhere(labels.NewBuilder(labels.FromStrings("job", "pickers", "__meta_kubernetes_pod_ip", "10.0.0.1", "__meta_kubernetes_pod_container_image", picker)))
+	assert.False(t, relabel.ProcessBuilder(b, jobs[0].targets...), "the token leaves no namespace of PICKER_NAMESPACES")
+}
+
+// What the gateway does with a page is what an agent does, and the service of a pod is
+// the agents'.
+func TestGatewayTreatsPagesAsAgentsDo(t *testing.T) {
+	t.Parallel()
+	gateways, engines, agent := shipped(t, "inference-gateways.yaml").Processors, shipped(t, "inference.yaml").Processors, shipped(t, "agent.yaml").Processors
+	for _, id := range []string{"transform/inference", "filter/inference"} {
+		assert.Equal(t, engines[id], gateways[id], id)
+	}
+	assert.Equal(t, agent["transform/service"].(m)["metric_statements"], gateways["transform/service"].(m)["metric_statements"])
+	ours, theirs := gateways["k8s_attributes"].(m)["extract"].(m), agent["k8s_attributes"].(m)["extract"].(m)
+	assert.Equal(t, theirs["annotations"], ours["annotations"])
+	assert.Subset(t, theirs["labels"], ours["labels"])
+	assert.Len(t, theirs["labels"], len(ours["labels"].([]any))+1, "all but the one that no name is made of")
+
+	agents := scrapeJobs(t, "inference.yaml")[0].samples
+	for _, job := range scrapeJobs(t, "inference-gateways.yaml") {
+		for _, name := range []string{"hw_power_watts", "inference_server_requests", "up", "x:y", "vllm:num_requests_running", "gpu_cache_usage_perc", "go_goroutines", "x_created", "inference_pool_ready_pods", "llm_d_epp_request_total"} {
+			sample := labels.FromStrings("__name__", name, "k8s_pod_name", "forged", "inference_engine", "forged", "model_name", "m")
+			want, got := labels.NewBuilder(sample), labels.NewBuilder(sample)
+			kept := relabel.ProcessBuilder(want, agents...)
+			assert.Equal(t, kept, relabel.ProcessBuilder(got, job.samples...), name)
+			assert.True(t, !kept || labels.Equal(want.Labels(), got.Labels()), name)
+		}
 	}
 }
 
 // Which samples stay, and that no page sets its own identity.
 func TestInferenceSamples(t *testing.T) {
 	t.Parallel()
-	_, samples := inferenceRules(t)
+	samples := scrapeJobs(t, "inference.yaml")[0].samples
 	for name, stays := range map[string]bool{
 		"vllm:num_requests_waiting": true, "vllm:request_success_total": true, "vllm:request_success_created": false,
 		"vllm:time_to_first_token_seconds_bucket": true, "vllm:time_to_first_token_seconds_created": false,

@@ -20,7 +20,9 @@ func (fl *Fleet) SetPods(name string, pods []Pod) error {
 			return err
 		}
 		settle()
+		fl.served.advance(now)
 		n.pods = n.pods.arrive(held, Duration(max(now, 1))) // 0 would be a settled pod
+		fl.served.advance(now)
 		return nil
 	})
 }
@@ -109,6 +111,13 @@ func (before heldPods) arrive(pods heldPods, now Duration) heldPods {
 			}
 			bySince[since] = append(bySince[since], s)
 		}
+		if len(p.slots) == 0 { // a gateway
+			since, ok := before.since(&p.pod)
+			if !ok {
+				since = now
+			}
+			starts = append(starts, since)
+		}
 		for _, since := range starts {
 			part := heldPod{p.pod, bySince[since]}
 			part.pod.Start = since
@@ -118,9 +127,24 @@ func (before heldPods) arrive(pods heldPods, now Duration) heldPods {
 	return out
 }
 
+// same reports whether two are one pod.
+func (p *Pod) same(q *Pod) bool {
+	return q.Namespace == p.Namespace && q.Name == p.Name && q.Container == p.Container && q.UID == p.UID
+}
+
+// since is when a pod came.
+func (before heldPods) since(p *Pod) (Duration, bool) {
+	for _, known := range before {
+		if known.pod.same(p) {
+			return known.pod.Start, true
+		}
+	}
+	return 0, false
+}
+
 func (before heldPods) heldSince(p *Pod, s heldSlot) (Duration, bool) {
 	for _, known := range before {
-		if q := &known.pod; q.Namespace != p.Namespace || q.Name != p.Name || q.Container != p.Container || q.UID != p.UID {
+		if !known.pod.same(p) {
 			continue
 		}
 		for _, had := range known.slots {

@@ -109,6 +109,7 @@ type Transport struct {
 	Delay time.Duration
 	Cut   string        // "", short or clean
 	Skew  time.Duration // of its clock
+	Fails bool          // answers with an error; of engines alone
 }
 
 // transport is how the exporter responds at a time.
@@ -122,12 +123,7 @@ func (all faults) transport(t time.Duration, request bool) Transport {
 		case ExporterDown:
 			out.Down = true
 		case ExporterSlow:
-			if request {
-				f.asked++
-			}
-			if f.Every == 0 || f.asked%f.Every == 0 {
-				out.Delay = max(out.Delay, time.Duration(f.Delay))
-			}
+			out.Delay = max(out.Delay, f.delay(request))
 		case PageCut:
 			out.Cut = f.Mode
 		case ClockSkew:
@@ -135,4 +131,15 @@ func (all faults) transport(t time.Duration, request bool) Transport {
 		}
 	}
 	return out
+}
+
+// delay of a page by a fault that lasts, and counts a request if it is for one.
+func (f *fault) delay(request bool) time.Duration {
+	if request {
+		f.asked++
+	}
+	if f.Every == 0 || f.asked%f.Every == 0 {
+		return time.Duration(f.Delay)
+	}
+	return 0
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/engines"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/internal/random"
 )
 
@@ -35,11 +36,19 @@ const (
 	ExporterTwice    Kind = "exporter_twice"    // a second exporter beside the first: it prints Host, and answers on Port
 	IndexChange      Kind = "index_change"      // the device has Index, and the device that had it takes its
 	MIGReprofile     Kind = "mig_reprofile"     // the MIG instance has Profile under the same id
+	// Of the engine of Pod, or of all engines of the node:
+	EngineRestart = Kind(engines.Restart)   // it is gone for For, and counts from zero
+	ModelSwap     = Kind(engines.ModelSwap) // it serves Model from then on
+	EngineUpgrade = Kind(engines.Upgrade)   // a restart as Engine
+	PageRace      = Kind(engines.PageRace)  // a bucket of its page falls
+	EngineSleep   = Kind(engines.Sleep)     // it sleeps
+	SlowPage      = Kind(engines.SlowPage)  // its page comes after Delay
+	PageFails     = Kind(engines.PageFails) // its page is an error 500
 )
 
 var kinds = []Kind{
 	ExporterDown, ExporterSlow, ExporterFrozen, PageCut, GPULost, XID, ThermalThrottle, RowRemapPending, Sentinel, ClockSkew, NewPod, PodGone,
-	ExporterReplaced, ExporterTwice, IndexChange, MIGReprofile,
+	ExporterReplaced, ExporterTwice, IndexChange, MIGReprofile, EngineRestart, ModelSwap, EngineUpgrade, PageRace, EngineSleep, SlowPage, PageFails,
 }
 
 // Fault is something that goes wrong, or changes, on one node.
@@ -53,8 +62,8 @@ type Fault struct {
 	After  Duration `json:"after,omitempty"` // scripted: from the start; else from now
 	For    Duration `json:"for,omitempty"`   // 0: until it is ended
 	Code   int      `json:"code,omitempty"`  // xid
-	Delay  Duration `json:"delay,omitempty"` // exporter_slow; default 20s
-	Every  int      `json:"every,omitempty"` // exporter_slow: only every n-th request of a page
+	Delay  Duration `json:"delay,omitempty"` // exporter_slow, slow_page; default 20s
+	Every  int      `json:"every,omitempty"` // both: only every n-th request of a page
 	Skew   Duration `json:"skew,omitempty"`  // clock_skew; default 2m; may be negative
 	// Timestamps puts explicit timestamps on the samples (clock_skew).
 	Timestamps bool `json:"timestamps,omitempty"`
@@ -62,13 +71,15 @@ type Fault struct {
 	// "clean" ends the body as if it were whole.
 	Mode   string   `json:"mode,omitempty"`
 	Fields []string `json:"fields,omitempty"` // sentinel
-	Pod    *Pod     `json:"pod,omitempty"`    // new_pod: the pod; pod_gone: namespace and name
+	Pod    *Pod     `json:"pod,omitempty"`    // new_pod: the pod; pod_gone and those of engines: namespace and name
 	// Host is what the other exporter prints as Hostname: by default a name of a pod.
 	Host string `json:"host,omitempty"`
 	// Port of the other exporter; exporter_replaced without one stays at its address.
 	Port    int    `json:"port,omitempty"`
 	Index   int    `json:"index,omitempty"`   // index_change
 	Profile string `json:"profile,omitempty"` // mig_reprofile
+	Engine  string `json:"engine,omitempty"`  // engine_upgrade
+	Model   string `json:"model,omitempty"`   // model_swap
 }
 
 // FaultStatus is a fault with its place in time, as seconds since the start.
@@ -99,7 +110,7 @@ type fault struct {
 	slots      []heldSlot
 	start, end time.Duration // since the fleet's start; end < 0 is open
 	frozen     []byte        // exporter_frozen: the page, once it was asked for
-	asked      int           // exporter_slow: requests since its start
+	asked      int           // exporter_slow, slow_page: requests since its start
 	reprofiled instance      // mig_reprofile: its id counts for nothing
 }
 
@@ -168,8 +179,13 @@ func (fl *Fleet) prepare(spec Fault, now time.Duration) (*fault, error) {
 			return nil, fmt.Errorf("fault: %w", err)
 		}
 	}
+	if f.engines() {
+		if err := f.prepareEngines(); err != nil {
+			return nil, fmt.Errorf("fault: %w", err)
+		}
+	}
 	switch spec.Kind {
-	case ExporterSlow:
+	case ExporterSlow, SlowPage:
 		if f.Delay == 0 {
 			f.Delay = Duration(20 * time.Second)
 		}

@@ -27,6 +27,7 @@ type Fleet struct {
 
 	mu     sync.Mutex // guards faults and the boards' states; never held over I/O
 	faults faults
+	served served
 }
 
 type node struct {
@@ -47,6 +48,7 @@ func New(cfg Config, clock func() time.Time) (*Fleet, error) {
 		return nil, errors.New("nodes: at least one is needed")
 	}
 	fl := &Fleet{cfg: cfg, clock: clock, start: clock()}
+	fl.served.fleet = fl
 	for i, nc := range cfg.Nodes {
 		if nc.Name == "" {
 			return nil, fmt.Errorf("nodes[%d].name: must not be empty", i)
@@ -287,5 +289,41 @@ func (fl *Fleet) Now() time.Time { return fl.clock() }
 func (fl *Fleet) TruthAt(at time.Time) Truth {
 	fl.mu.Lock()
 	defer fl.mu.Unlock()
-	return truthOf(at, fl.elapsed(at), fl.faults, fl.nodes)
+	out := truthOf(at, fl.elapsed(at), fl.faults, fl.nodes)
+	out.Engines = fl.served.truth(fl.elapsed(at))
+	return out
+}
+
+// Engines lists the engines and gateways that have a pod now.
+func (fl *Fleet) Engines() []EngineTruth {
+	fl.mu.Lock()
+	defer fl.mu.Unlock()
+	return fl.served.truth(fl.elapsed(fl.clock()))
+}
+
+// EnginePage is the page of a pod's engine at a time, or at the latest time that any
+// engine was asked for. The error is engines.ErrDown while nothing listens.
+func (fl *Fleet) EnginePage(namespace, pod string, at time.Time) ([]byte, error) {
+	fl.mu.Lock()
+	defer fl.mu.Unlock()
+	fl.served.advance(fl.elapsed(at))
+	return fl.served.page(namespace, pod)
+}
+
+// EngineTransport is how the page of a pod's engine comes now, and counts a request if
+// it is for one.
+func (fl *Fleet) EngineTransport(namespace, pod string, request bool) Transport {
+	fl.mu.Lock()
+	defer fl.mu.Unlock()
+	fl.served.advance(fl.elapsed(fl.clock()))
+	return fl.served.transport(namespace, pod, request)
+}
+
+// RequestsOf is the truth about the requests of a service later than from and not later
+// than to, which are times since the start of the fleet and not after now.
+func (fl *Fleet) RequestsOf(namespace, service string, from, to time.Duration) (RequestsTruth, error) {
+	fl.mu.Lock()
+	defer fl.mu.Unlock()
+	fl.served.advance(fl.elapsed(fl.clock()))
+	return fl.served.requests(namespace, service, from, min(to, fl.served.at))
 }

@@ -104,10 +104,13 @@ func (n *node) podSlots(p *Pod) ([]heldSlot, error) {
 	if p.Name == "" || p.Namespace == "" {
 		return nil, errors.New("a pod needs namespace and name")
 	}
+	if err := checkEngine(p); err != nil {
+		return nil, fmt.Errorf("pod %s: %w", p.Name, err)
+	}
 	if _, ok := profiles[p.Load]; !ok {
 		return nil, fmt.Errorf("pod %s: load %q is not inference, training or idle", p.Name, p.Load)
 	}
-	if len(p.Devices) == 0 {
+	if len(p.Devices) == 0 && p.Engine == "" {
 		return nil, fmt.Errorf("pod %s: devices must not be empty", p.Name)
 	}
 	if p.Start < 0 || p.Warmup < 0 {

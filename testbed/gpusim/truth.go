@@ -15,6 +15,7 @@ type Truth struct {
 	ElapsedSeconds float64        `json:"elapsed_seconds"`
 	Nodes          []NodeTruth    `json:"nodes"`
 	Services       []ServiceTruth `json:"services"`
+	Engines        []EngineTruth  `json:"engines,omitempty"`
 	Faults         []FaultStatus  `json:"faults"` // those active now
 }
 

@@ -107,6 +107,11 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 		fmt.Fprintln(out, "gpusim: "+strings.Join(also, ", "))
 	}
 	fmt.Fprintln(out, "gpusim: "+script(fleet))
+	for _, e := range fleet.Engines() {
+		if url := server.EngineURL(e.Namespace, e.Pod, e.Path); url != "" {
+			fmt.Fprintf(out, "gpusim: %s of %s/%s: %s\n", e.Engine, e.Namespace, e.Pod, url)
+		}
+	}
 	<-ctx.Done()
 	return nil
 }

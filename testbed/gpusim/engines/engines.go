@@ -68,6 +68,7 @@ type Engine struct {
 	now       time.Duration // before begin: it has not been advanced
 	processes []*requests.Process
 	stopped   bool
+	done      map[turnKey]bool
 	behind    func() []*Engine       // of a gateway
 	before    map[key]requests.State // a gateway's engines and models when it started last
 }
@@ -81,7 +82,7 @@ func New(cfg Config, seed uint64, begin time.Duration, load func(second int64) f
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	e := &Engine{cfg: cfg, begin: begin, now: begin - 1}
+	e := &Engine{cfg: cfg, begin: begin, now: begin - 1, done: map[turnKey]bool{}}
 	var err error
 	if e.page, err = pages.Find(cfg.Engine); err != nil || e.page.Gateway {
 		return e, err
@@ -101,6 +102,9 @@ func (e *Engine) Fronts(behind func() []*Engine) { e.behind = behind }
 
 // Gateway is whether it has no requests of its own.
 func (e *Engine) Gateway() bool { return e.page.Gateway }
+
+// Stopped reports whether a restart has taken it away.
+func (e *Engine) Stopped() bool { return e.stopped }
 
 // Processes are the engine's data-parallel ranks; a gateway has none.
 func (e *Engine) Processes() []*requests.Process { return e.processes }

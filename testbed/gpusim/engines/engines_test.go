@@ -52,7 +52,7 @@ func TestAnEngineServesOnceItHasBegun(t *testing.T) {
 }
 
 func TestRestart(t *testing.T) {
-	faults := []Fault{{Kind: Restart, From: 60 * sec, Until: 70 * sec}}
+	faults := []Fault{{ID: "1", Kind: Restart, From: 60 * sec, Until: 70 * sec}}
 	e, calm := engine(t, Config{Engine: "vllm-0.21"}, 0), engine(t, Config{Engine: "vllm-0.21"}, 0)
 	before := e.at(t, 59*sec, faults...).One(t, "vllm:generation_tokens_total")
 	assert.Equal(t, calm.at(t, 59*sec).One(t, "vllm:generation_tokens_total"), before)
@@ -68,7 +68,7 @@ func TestRestart(t *testing.T) {
 
 func TestModelSwapKeepsTheProcess(t *testing.T) {
 	e := engine(t, Config{Engine: "vllm-0.21"}, 0)
-	page := e.at(t, 70*sec, Fault{Kind: ModelSwap, From: 60 * sec, Until: -1, Model: "other/model"})
+	page := e.at(t, 70*sec, Fault{ID: "2", Kind: ModelSwap, From: 60 * sec, Until: -1, Model: "other/model"})
 	assert.Equal(t, unix(0), page.One(t, "process_start_time_seconds"))
 	tokens := page.Find("vllm:generation_tokens_total")
 	require.Len(t, tokens, 1)
@@ -79,7 +79,7 @@ func TestModelSwapKeepsTheProcess(t *testing.T) {
 
 func TestUpgradeChangesTheLayout(t *testing.T) {
 	e := engine(t, Config{Engine: "vllm-0.8"}, 0)
-	faults := []Fault{{Kind: Upgrade, From: 60 * sec, Until: 75 * sec, Engine: "vllm-0.21"}}
+	faults := []Fault{{ID: "3", Kind: Upgrade, From: 60 * sec, Until: 75 * sec, Engine: "vllm-0.21"}}
 	page := e.at(t, 59*sec, faults...)
 	assert.Len(t, page.Find("vllm:time_to_first_token_seconds_bucket"), 17)
 	page = e.at(t, 90*sec, faults...)
@@ -89,7 +89,7 @@ func TestUpgradeChangesTheLayout(t *testing.T) {
 }
 
 func TestSleeping(t *testing.T) {
-	faults := []Fault{{Kind: Sleep, From: 60 * sec, Until: 90 * sec}}
+	faults := []Fault{{ID: "4", Kind: Sleep, From: 60 * sec, Until: 90 * sec}}
 	e := engine(t, Config{Engine: "vllm-0.21"}, 0)
 	first := e.at(t, 62*sec, faults...)
 	assert.Equal(t, 1.0, first.One(t, "vllm:engine_sleep_state", "sleep_state", "weights_offloaded"))
@@ -104,8 +104,8 @@ func TestSleeping(t *testing.T) {
 // The same whether the engine is asked often or seldom.
 func TestFaultsHappenInTime(t *testing.T) {
 	faults := []Fault{
-		{Kind: Sleep, From: 20 * sec, Until: 25 * sec}, {Kind: Restart, From: 40 * sec, Until: 50 * sec},
-		{Kind: ModelSwap, From: 60 * sec, Until: -1, Model: "m"}, {Kind: Upgrade, From: 70 * sec, Until: 80 * sec, Engine: "sglang-0.5"},
+		{ID: "5", Kind: Sleep, From: 20 * sec, Until: 25 * sec}, {ID: "6", Kind: Restart, From: 40 * sec, Until: 50 * sec},
+		{ID: "7", Kind: ModelSwap, From: 60 * sec, Until: -1, Model: "m"}, {ID: "8", Kind: Upgrade, From: 70 * sec, Until: 80 * sec, Engine: "sglang-0.5"},
 	}
 	a, b := engine(t, Config{Engine: "vllm-0.5", Ranks: 2}, 5*sec), engine(t, Config{Engine: "vllm-0.5", Ranks: 2}, 5*sec)
 	for at := time.Duration(0); at < 100*sec; at += 700 * time.Millisecond {
@@ -137,11 +137,11 @@ func TestGatewayOverRestarts(t *testing.T) {
 		gateways[name].Fronts(func() []*Engine { return []*Engine{a, b} })
 	}
 	all := append(a.Processes(), b.Processes()...)
-	own := []Fault{{Kind: Restart, From: 100 * sec, Until: 110 * sec}}
+	own := []Fault{{ID: "9", Kind: Restart, From: 100 * sec, Until: 110 * sec}}
 	last := 0.0
 	for at := sec; at <= 120*sec; at += sec {
-		a.Advance(at, []Fault{{Kind: Restart, From: 60 * sec, Until: 70 * sec}})
-		b.Advance(at, []Fault{{Kind: ModelSwap, From: 50 * sec, Until: -1, Model: "other/model"}})
+		a.Advance(at, []Fault{{ID: "10", Kind: Restart, From: 60 * sec, Until: 70 * sec}})
+		b.Advance(at, []Fault{{ID: "11", Kind: ModelSwap, From: 50 * sec, Until: -1, Model: "other/model"}})
 		for _, g := range gateways {
 			g.Advance(at, own)
 		}

@@ -32,6 +32,7 @@ var Kinds = []Kind{Restart, ModelSwap, Upgrade, PageRace, Sleep, SlowPage, PageF
 // Fault is one of an engine, from a time since the start of the fleet. Until is
 // negative while it has no end.
 type Fault struct {
+	ID          string // of those of one engine, none has another's
 	Kind        Kind
 	From, Until time.Duration
 	Engine      string // Upgrade
@@ -41,33 +42,40 @@ type Fault struct {
 // Holds reports whether the fault is there at a time.
 func (f *Fault) Holds(at time.Duration) bool { return at >= f.From && (f.Until < 0 || at < f.Until) }
 
-// turn is something that happens to an engine at a time.
+// turn is something that happens to an engine at a time: a fault begins or ends.
 type turn struct {
-	at time.Duration
-	do func()
+	at  time.Duration
+	do  func()
+	key turnKey
 }
 
-// Advance brings the engine to a time, with what its faults did on the way. Faults are
-// all that it ever had: those before its present time have been done.
+type turnKey struct {
+	fault string
+	ends  bool
+}
+
+// Advance brings the engine to a time, with what its faults do on the way. Faults are
+// all that it ever had: what each of them did is not done again.
 func (e *Engine) Advance(to time.Duration, faults []Fault) {
 	var turns []turn
-	add := func(at time.Duration, do func()) {
-		if at > e.now && at <= to {
-			turns = append(turns, turn{at, do})
+	add := func(at time.Duration, do func(), key turnKey) {
+		if at >= e.begin && at <= to && !e.done[key] {
+			turns = append(turns, turn{at, do, key})
 		}
 	}
 	for i := range faults {
 		f := &faults[i]
 		begin, end := e.turns(f)
-		add(f.From, begin)
+		add(f.From, begin, turnKey{f.ID, false})
 		if f.Until >= 0 {
-			add(f.Until, end)
+			add(f.Until, end, turnKey{f.ID, true})
 		}
 	}
 	slices.SortStableFunc(turns, func(a, b turn) int { return cmp.Compare(a.at, b.at) })
 	for _, t := range turns {
 		e.advance(t.at)
 		t.do()
+		e.done[t.key] = true
 	}
 	e.advance(to)
 }

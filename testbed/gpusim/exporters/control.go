@@ -5,7 +5,12 @@ package exporters
 
 import (
 	"errors"
+	"fmt"
+	"math"
 	"net/http"
+	"net/url"
+	"strconv"
+	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/fakes/webhook"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
@@ -62,7 +67,19 @@ func Control(fl *gpusim.Fleet, s *Server, sink *webhook.Sink) http.Handler {
 		for i := range t.Nodes {
 			t.Nodes[i].URL = s.URL(t.Nodes[i].Name)
 		}
+		for i := range t.Engines {
+			e := &t.Engines[i]
+			e.URL = s.EngineURL(e.Namespace, e.Pod, e.Path)
+		}
 		strictjson.Reply(w, http.StatusOK, t)
+	})
+	mux.HandleFunc("GET /truth/requests", func(w http.ResponseWriter, r *http.Request) {
+		truth, err := requestsTruth(fl, r.URL.Query())
+		if err != nil {
+			refuse(w, err)
+			return
+		}
+		strictjson.Reply(w, http.StatusOK, truth)
 	})
 	mux.HandleFunc("GET /devices/{node}", func(w http.ResponseWriter, r *http.Request) {
 		devices, err := fl.Devices(r.PathValue("node"))
@@ -93,6 +110,53 @@ func Control(fl *gpusim.Fleet, s *Server, sink *webhook.Sink) http.Handler {
 	return mux
 }
 
+// requestsTruth answers GET /truth/requests: of a service, in a namespace if there are
+// several, from the start until now unless stated.
+func requestsTruth(fl *gpusim.Fleet, q url.Values) (gpusim.RequestsTruth, error) {
+	from, to := time.Duration(0), fl.Now().Sub(fl.Start())
+	for key, into := range map[string]*time.Duration{"from": &from, "to": &to} {
+		if err := parseTime(q.Get(key), fl.Start(), into); err != nil {
+			return gpusim.RequestsTruth{}, fmt.Errorf("%s: %w", key, err)
+		}
+	}
+	if to < from {
+		return gpusim.RequestsTruth{}, errors.New("to: is before from")
+	}
+	service, namespace := q.Get("service"), q.Get("namespace")
+	if service == "" {
+		return gpusim.RequestsTruth{}, errors.New("service: must be given")
+	}
+	if namespace == "" {
+		found := map[string]bool{}
+		for _, e := range fl.Engines() {
+			if e.Service == service && !e.Gateway {
+				found[e.Namespace], namespace = true, e.Namespace
+			}
+		}
+		if len(found) > 1 {
+			return gpusim.RequestsTruth{}, fmt.Errorf("namespace: service %q is in several, name one", service)
+		}
+	}
+	return fl.RequestsOf(namespace, service, from, to)
+}
+
+// parseTime reads a time, or seconds since the start of the fleet.
+func parseTime(s string, start time.Time, into *time.Duration) error {
+	if s == "" {
+		return nil
+	}
+	if seconds, err := strconv.ParseFloat(s, 64); err == nil && math.Abs(seconds) < 1e9 {
+		*into = time.Duration(seconds * float64(time.Second))
+		return nil
+	}
+	at, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil {
+		return fmt.Errorf("%q is neither a time such as 2026-01-02T15:04:05Z nor seconds since the start", s)
+	}
+	*into = at.Sub(start)
+	return nil
+}
+
 // done makes a change, if its request could be read, and answers 204.
 func done(w http.ResponseWriter, err error, change func() error) {
 	if err == nil {
@@ -109,7 +173,7 @@ func done(w http.ResponseWriter, err error, change func() error) {
 func refuse(w http.ResponseWriter, err error) {
 	status := http.StatusBadRequest
 	switch {
-	case errors.Is(err, gpusim.ErrNoFault):
+	case errors.Is(err, gpusim.ErrNoFault), errors.Is(err, gpusim.ErrNoRequests):
 		status = http.StatusNotFound
 	case errors.Is(err, gpusim.ErrTooManyFaults):
 		status = http.StatusTooManyRequests

@@ -1,8 +1,9 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package exporters serves the pages of a simulated fleet as dcgm-exporter does, one
-// listener a node, with a control port; and captured pages.
+// Package exporters serves the pages of a simulated fleet, one listener a node as
+// dcgm-exporter does and one a pod with an inference engine, with a control port; and
+// captured pages.
 package exporters
 
 import (
@@ -26,8 +27,8 @@ const contentType = "text/plain; version=0.0.4; charset=utf-8"
 // or to return.
 const reconcileEvery = 50 * time.Millisecond
 
-// Server serves the pages of a fleet, one listener a node, and one for each exporter
-// that a fault started elsewhere.
+// Server serves the pages of a fleet: one listener a node, one for each exporter that a
+// fault started elsewhere, and one for each pod with an engine.
 type Server struct {
 	fleet *gpusim.Fleet
 	stop  chan struct{}
@@ -35,28 +36,33 @@ type Server struct {
 	once  sync.Once
 	pages atomic.Int64
 
-	mu     sync.Mutex // guards the listeners
-	ports  []*port
-	others map[string]*port // of exporters that a fault started, by its id
+	mu      sync.Mutex // guards the listeners
+	ports   []*port
+	others  map[string]*port // of exporters that a fault started, by its id
+	engines map[podName]*port
 }
 
 type port struct {
-	node string
-	host string // printed as Hostname, "" for the node's own
-	addr string
-	http *http.Server // nil while the exporter is down
+	node    string
+	host    string // printed as Hostname, "" for the node's own
+	addr    string
+	handler http.Handler
+	http    *http.Server // nil while the exporter is down
+	failed  error        // to listen, the last time
 }
+
+type podName struct{ namespace, name string }
 
 // Serve listens for every node on host: on base, base+1 and so on, or on free
 // ports when base is 0. Close ends it.
 func Serve(fl *gpusim.Fleet, host string, base int) (*Server, error) {
-	s := &Server{fleet: fl, stop: make(chan struct{}), done: make(chan struct{}), others: map[string]*port{}}
+	s := &Server{fleet: fl, stop: make(chan struct{}), done: make(chan struct{}), others: map[string]*port{}, engines: map[podName]*port{}}
 	for i, name := range fl.Nodes() {
 		number := 0
 		if base != 0 {
 			number = base + i
 		}
-		p := &port{node: name, addr: net.JoinHostPort(host, strconv.Itoa(number))}
+		p := &port{node: name, addr: net.JoinHostPort(host, strconv.Itoa(number)), handler: s.exporter(name, "")}
 		if err := s.listen(p); err != nil {
 			s.closePorts()
 			return nil, fmt.Errorf("node %s: %w", name, ListenError(p.addr, err))
@@ -64,6 +70,12 @@ func Serve(fl *gpusim.Fleet, host string, base int) (*Server, error) {
 		s.ports = append(s.ports, p)
 	}
 	s.Reconcile()
+	for pod, p := range s.engines {
+		if p.failed != nil {
+			s.closePorts()
+			return nil, fmt.Errorf("pod %s/%s: %w", pod.namespace, pod.name, ListenError(p.addr, p.failed))
+		}
+	}
 	go s.run()
 	return s, nil
 }
@@ -82,7 +94,7 @@ func (s *Server) listen(p *port) error {
 		return err
 	}
 	p.addr = l.Addr().String()
-	p.http = &http.Server{Handler: s.exporter(p.node, p.host), ReadHeaderTimeout: 10 * time.Second}
+	p.http = &http.Server{Handler: p.handler, ReadHeaderTimeout: 10 * time.Second}
 	go func(h *http.Server) { _ = h.Serve(l) }(p.http)
 	return nil
 }
@@ -122,11 +134,12 @@ func (s *Server) Reconcile() {
 		p := s.others[id]
 		if p == nil {
 			host, _, _ := net.SplitHostPort(s.ports[0].addr)
-			p = &port{node: f.Node, host: f.Host, addr: net.JoinHostPort(host, strconv.Itoa(f.Port))}
+			p = &port{node: f.Node, host: f.Host, addr: net.JoinHostPort(host, strconv.Itoa(f.Port)), handler: s.exporter(f.Node, f.Host)}
 			s.others[id] = p
 		}
 		s.set(p, f.Kind == gpusim.ExporterReplaced && (s.fleet.Transport(p.node, false).Down || s.current(f.Node, wanted) != id))
 	}
+	s.reconcileEngines()
 }
 
 // set closes or opens a listener.
@@ -135,7 +148,7 @@ func (s *Server) set(p *port, down bool) {
 	case down:
 		p.close()
 	case p.http == nil:
-		_ = s.listen(p)
+		p.failed = s.listen(p)
 	}
 }
 
@@ -194,6 +207,9 @@ func (s *Server) closePorts() {
 	for _, p := range s.others {
 		p.close()
 	}
+	for _, p := range s.engines {
+		p.close()
+	}
 }
 
 // exporter is the HTTP side of one node's exporter, which calls its host so.
@@ -207,14 +223,8 @@ func (s *Server) exporter(node, host string) http.Handler {
 		if how.Down && host == "" {
 			panic(http.ErrAbortHandler) // the listener is about to go
 		}
-		if how.Delay > 0 {
-			wait := time.NewTimer(how.Delay)
-			defer wait.Stop()
-			select {
-			case <-wait.C:
-			case <-r.Context().Done():
-				return
-			}
+		if !wait(r, how.Delay) {
+			return
 		}
 		now := s.fleet.Now()
 		page, err := s.fleet.PageOf(node, host, now)
@@ -243,6 +253,21 @@ func (s *Server) exporter(node, host string) http.Handler {
 		}
 	})
 	return mux
+}
+
+// wait lets time pass, and reports whether the client is still there.
+func wait(r *http.Request, d time.Duration) bool {
+	if d <= 0 {
+		return true
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-r.Context().Done():
+		return false
+	}
 }
 
 // cutAt is a place near the middle of a page, in the middle of a sample's labels.

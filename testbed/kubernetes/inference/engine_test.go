@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -16,7 +17,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -37,25 +37,27 @@ type engine struct {
 // counts are the samples that grow; what a gauge reports is not among them.
 var counts = regexp.MustCompile(`^([^#\s{]*(?:_total|_bucket|_count|_sum|_success|_us)(?:\{.*\})?) (\S+)$`)
 
-func serveEngine(t *testing.T, pod, port int, path, page string) *engine {
+func serveEngine(t *testing.T, pod int, l workload) *engine {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", page))
+	text, err := os.ReadFile(filepath.Join("testdata", l.page))
 	require.NoError(t, err)
-	return serve(t, pod, port, path, text)
+	return serve(t, pod, l, text)
 }
 
-func serve(t *testing.T, pod, port int, path string, page []byte) *engine {
+func serve(t *testing.T, pod int, l workload, page []byte) *engine {
 	t.Helper()
-	e := &engine{page: page, path: path}
-	l, err := net.Listen("tcp", net.JoinHostPort(address(pod), strconv.Itoa(port)))
+	e := &engine{page: page, path: l.path}
+	listener, err := net.Listen("tcp", net.JoinHostPort(address(pod), strconv.Itoa(l.port)))
 	require.NoError(t, err)
-	s := &http.Server{Handler: e, ReadHeaderTimeout: 10 * time.Second}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = s.Serve(l) // ends with Close
-	}()
-	t.Cleanup(func() { _ = s.Close(); <-done })
+	s := httptest.NewUnstartedServer(e)
+	require.NoError(t, s.Listener.Close())
+	s.Listener = listener
+	if l.tls {
+		s.StartTLS()
+	} else {
+		s.Start()
+	}
+	t.Cleanup(s.Close)
 	return e
 }
 

@@ -36,6 +36,7 @@ type workload struct {
 	gpu         bool
 	elsewhere   bool // on another node
 
+	tls  bool
 	port int    // where it serves
 	path string // default: /metrics
 	page string // of testdata
@@ -54,7 +55,7 @@ var workloads = []workload{
 	{name: "renamed", service: "renamed", image: "registry.example.com/models/llama@sha256:" + strings.Repeat("a", 64), container: "model-vllm", port: 8000, page: "vllm.prom"},
 	{
 		name: "sgl-0-1", service: "sgl", image: "lmsysorg/sglang:v0.5.3-cu126", ports: ports("serve", 30000), gpu: true,
-		labels: map[string]string{"leaderworkerset.sigs.k8s.io/name": "sgl"}, port: 30000, page: "sglang.prom",
+		labels: map[string]string{"leaderworkerset.sigs.k8s.io/name": "sgl", "leaderworkerset.sigs.k8s.io/worker-index": "0"}, port: 30000, page: "sglang.prom",
 	},
 	{
 		name: "tgi", service: "tgi", image: "ghcr.io/huggingface/text-generation-inference:3.3.5", ports: ports("", 3000),
@@ -72,10 +73,46 @@ var workloads = []workload{
 		annotations: map[string]string{"otelcol-gpu.io/scrape": "true", "otelcol-gpu.io/port": "9001", "otelcol-gpu.io/path": "/v2/stats"},
 		port:        9001, path: "/v2/stats", page: "other.prom",
 	},
+	// As operators make them.
+	{
+		name: "kserve", service: "kserve", image: "kserve/vllmserver-gpu:v0.16", container: "kserve-container", ports: ports("", 8080),
+		annotations: map[string]string{"prometheus.kserve.io/port": "8080", "prometheus.kserve.io/path": "/engine"}, port: 8080, path: "/engine", page: "vllm.prom",
+	},
+	{
+		name: "llmisvc", service: "llmisvc", image: "ghcr.io/llm-d/llm-d:v0.2.0", container: "main", ports: ports("", 8000),
+		annotations: map[string]string{"otelcol-gpu.io/scheme": "https", "otelcol-gpu.io/model": "llama"}, tls: true, port: 8000, page: "vllm.prom",
+	},
+	{
+		name: "llm-d", service: "llm-d", image: "registry.example.com/llm:1", container: "modelserver", ports: ports("modelserver", 8000, "nixl", 5600),
+		labels: map[string]string{"app.kubernetes.io/name": "llm-d", "llm-d.ai/engine-type": "sglang"}, port: 8000, page: "sglang.prom",
+	},
+	{name: "trtllm", service: "trtllm", image: "nvcr.io/nvidia/tensorrt-llm/release:1.1.0", ports: ports("", 8000), port: 8000, path: "/prometheus/metrics", page: "other.prom"},
+	{name: "dynamo-worker", service: "dynamo-worker", image: "nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.7.0", container: "main", ports: ports("system", 9090, "nixl", 19090), port: 9090, page: "vllm.prom"},
+	{
+		name: "stack-router", service: "stack-router", image: "lmcache/lmstack-router:latest", container: "router-container", ports: ports("router-cport", 8000, "lmcache-port", 9000),
+		labels: map[string]string{"app.kubernetes.io/name": "stack-router", "app.kubernetes.io/component": "router"}, port: 8000, page: "vllm.prom",
+	},
+	// The gateway's, on nodes without agent or where the agent leaves them alone.
+	{name: "picker", service: "picker", image: "ghcr.io/llm-d/llm-d-inference-scheduler:v0.7.0", container: "epp", ports: ports("grpc", 9002, "metrics", 9090), elsewhere: true, port: 9090, page: "epp.prom"},
+	{
+		name: "front", service: "front", image: "vllm/vllm-openai:v0.11.0", ports: ports("", 8000),
+		annotations: map[string]string{"otelcol-gpu.io/scrape": "gateway", "otelcol-gpu.io/port": "8000"}, port: 8000, page: "other.prom",
+	},
 	// None of these.
+	{
+		name: "sgl-0-2", image: "lmsysorg/sglang:v0.5.3-cu126", ports: ports("serve", 30000),
+		labels: map[string]string{"leaderworkerset.sigs.k8s.io/name": "sgl", "leaderworkerset.sigs.k8s.io/worker-index": "1"}, port: 30000, page: "sglang.prom",
+	},
 	{name: "never", image: "vllm/vllm-openai:v0.11.0", annotations: map[string]string{"otelcol-gpu.io/scrape": "false"}, port: 8000, page: "vllm.prom"},
 	{name: "bystander", image: "nginx:1.29", annotations: map[string]string{"prometheus.io/scrape": "true", "prometheus.io/port": "9113"}, ports: ports("metrics", 9113), port: 9113, page: "other.prom"},
 	{name: "elsewhere", image: "vllm/vllm-openai:v0.11.0", elsewhere: true, port: 8000, page: "vllm.prom"},
+}
+
+func (l *workload) node() string {
+	if l.elsewhere {
+		return "elsewhere"
+	}
+	return nodeName
 }
 
 func (l *workload) pod() *corev1.Pod {
@@ -91,12 +128,10 @@ func (l *workload) pod() *corev1.Pod {
 		// Beside each there is a proxy, as a mesh puts it there.
 		Spec: corev1.PodSpec{
 			Containers:   []corev1.Container{server, {Name: "istio-proxy", Image: "istio/proxyv2:1.27", Ports: ports("http-envoy-prom", 15090)}},
-			NodeSelector: map[string]string{corev1.LabelHostname: nodeName},
+			NodeSelector: map[string]string{},
 		},
 	}
-	if l.elsewhere {
-		p.Spec.NodeSelector[corev1.LabelHostname] = "elsewhere"
-	}
+	p.Spec.NodeSelector[corev1.LabelHostname] = l.node()
 	if l.labels == nil && l.service != "" {
 		p.Labels = map[string]string{"app.kubernetes.io/name": l.service}
 	}
@@ -113,15 +148,15 @@ func TestInference(t *testing.T) {
 		},
 	})
 	engines := make([]*engine, len(workloads))
-	want := map[string]float64{} // up by service, pod, container and port
+	want := map[string]float64{} // up by service, node, pod, container and port
 	for i, l := range workloads {
 		if l.path == "" {
 			l.path = "/metrics"
 		}
 		w.place(i, l.pod())
-		engines[i] = serveEngine(t, i, l.port, l.path, l.page)
+		engines[i] = serveEngine(t, i, l)
 		if l.service != "" {
-			want[fmt.Sprintf("%s %s %s %d", l.service, l.name, l.pod().Spec.Containers[0].Name, l.port)] = 1
+			want[fmt.Sprintf("%s %s %s %s %d", l.service, l.node(), l.name, l.pod().Spec.Containers[0].Name, l.port)] = 1
 		}
 	}
 	// One with a page beyond the limit: it has no metrics, the others have theirs.
@@ -131,8 +166,8 @@ func TestInference(t *testing.T) {
 	for i := range 10_001 {
 		fmt.Fprintf(&page, "huge{request=\"%d\"} 1\n", i)
 	}
-	serve(t, len(workloads), 8000, "/metrics", page.Bytes())
-	want["huge huge server 8000"] = 0
+	serve(t, len(workloads), workload{port: 8000, path: "/metrics"}, page.Bytes())
+	want["huge "+nodeName+" huge server 8000"] = 0
 	w.observe()
 
 	t.Run("every engine is scraped once, and nothing else", func(t *testing.T) {
@@ -143,8 +178,8 @@ func TestInference(t *testing.T) {
 			vector, err := w.ask("up")
 			for _, s := range vector {
 				l := s.Metric
-				got[fmt.Sprintf("%s %s %s %s", l["service_name"], l["k8s_pod_name"], l["k8s_container_name"], l["server_port"])] = float64(s.Value)
-				assert.Equal(t, []model.LabelValue{"real", "inference", nodeName}, []model.LabelValue{l["k8s_cluster_name"], l["k8s_namespace_name"], l["k8s_node_name"]})
+				got[fmt.Sprintf("%s %s %s %s %s", l["service_name"], l["k8s_node_name"], l["k8s_pod_name"], l["k8s_container_name"], l["server_port"])] = float64(s.Value)
+				assert.Equal(t, []model.LabelValue{"real", "inference"}, []model.LabelValue{l["k8s_cluster_name"], l["k8s_namespace_name"]})
 			}
 			if err == nil && !maps.Equal(want, got) {
 				err = fmt.Errorf("%v", got)
@@ -169,7 +204,7 @@ func TestInference(t *testing.T) {
 			}
 			expected := map[string]bool{"up": true, "scrape_samples_post_metric_relabeling": true}
 			for name, kind := range families(t, l.page) {
-				if name == "hw_forged_ratio" {
+				if name == "hw_forged_ratio" || name == "inference_gateway_requests" {
 					continue // the next test
 				}
 				// Prometheus' names have no colon and counters have _total, wherever they
@@ -209,7 +244,7 @@ func TestInference(t *testing.T) {
 	t.Run("nothing of the runtime, the scraper or the job", func(t *testing.T) {
 		w.t = t
 		for _, query := range []string{
-			`{__name__=~"(go|python|process|hw_forged)_.*|.*_created|scrape_(duration|timeout|series|samples_scraped|body).*|ray_(component|node)_.*"}`, `{job!=""}`, `{service_instance_id!=""}`,
+			`{__name__=~"(go|python|process|hw_forged|inference_gateway)_.*|.*_created|scrape_(duration|timeout|series|samples_scraped|body).*|ray_(component|node)_.*"}`, `{job!=""}`, `{service_instance_id!=""}`,
 			`{service_name=~"inference|forged"}`, `{k8s_namespace_name="forged"}`, `{__tmp_ray!=""}`, "target_info", "huge",
 		} {
 			vector, err := w.ask(query)

@@ -130,7 +130,7 @@ func (w *world) observe() {
 		"processors": m{"gpu_summary": m{
 			"interval": "1s", "staleness": "6s", "warmup": "2s", "initial_interval": "2s",
 		}},
-	}, []string{"KUBECONFIG=" + w.account("gateway-rbac.yaml")}, "gateway.yaml", "gateway-applications.yaml")
+	}, []string{"KUBECONFIG=" + w.account("gateway-rbac.yaml"), "INFERENCE_INTERVAL=2s"}, "gateway.yaml", "gateway-applications.yaml", "inference-gateways.yaml")
 	exporter, err := url.Parse(w.node.ExporterURL())
 	require.NoError(w.t, err)
 	port, err := strconv.Atoi(exporter.Port())
@@ -139,7 +139,7 @@ func (w *world) observe() {
 		"dcgm":           m{"collection_interval": "2s", "kubernetes": m{"port": port}},
 		"gpu_allocation": m{"socket": w.node.Socket(), "poll_interval": "1s", "timeout": "1s", "collection_interval": "2s"},
 	}}, []string{
-		"K8S_NODE_NAME=" + nodeName, "KUBECONFIG=" + w.account("agent-rbac.yaml"), "INFERENCE_INTERVAL=2s",
+		"K8S_NODE_NAME=" + nodeName, "KUBECONFIG=" + w.account("agent-rbac.yaml"), "INFERENCE_INTERVAL=2s", "INFERENCE_INSECURE_SKIP_VERIFY=true",
 		fmt.Sprintf("GATEWAY_ENDPOINT=%s:%d", collector.Loopback, w.gateway.Ports.OTLPGRPC), "GATEWAY_INSECURE=true",
 		"APPS_ENDPOINT=" + apps, "APPS_INSECURE=true",
 	}, "agent.yaml", "inference.yaml")

@@ -191,6 +191,7 @@ func (m *Memory) turn(n *node, a *Allocation, now time.Time) bool {
 			newest = n.build(newJoiner(&m.seen, n, now), before, fresh, m.podDevices)
 		}
 		next.previous, next.previousPods = newest.facts, newest.pods
+		next.at, next.pods = newest.at, newest.pods // until it is published
 	}
 	m.devices -= len(n.listed)
 	old := maps.Clone(v.previous)

@@ -142,6 +142,24 @@ func TestConcurrentUse(t *testing.T) {
 	wg.Wait()
 }
 
+// While a snapshot is read, its node's pods have the devices of the one before.
+func TestDevicesOfWhileASnapshotIsRead(t *testing.T) {
+	k, now, a := New(maxAge, 10, true), time.Unix(100, 0), &Pod{Namespace: "ml", Name: "a"}
+	batch := func(at int, id string) []Allocation {
+		md := pmetric.NewMetrics()
+		point(md, at, pod("a"), 1, names.HwID, id)
+		return Allocations(nil, md.ResourceMetrics())
+	}
+	k.Learn(batch(10, "GPU-a"), now)
+	now = now.Add(15 * time.Second)
+	require.Equal(t, []string{"GPU-a"}, k.DevicesOf(a, now).IDs)
+	n := k.learn(&batch(25, "GPU-b")[0], now, &Learned{})
+	require.Equal(t, []string{"GPU-a"}, k.DevicesOf(a, now).IDs)
+	k.publish(n, now)
+	now = now.Add(Together)
+	require.Equal(t, &Devices{IDs: []string{"GPU-b"}, Since: 25}, k.DevicesOf(a, now))
+}
+
 // No allocation and no telemetry is kept for ever, and the counts are right.
 func TestForgetsEverything(t *testing.T) {
 	k := New(maxAge, 1000, false)

@@ -21,10 +21,15 @@ type Engine struct {
 	// the first of them that has a family of the row are read. The empty prefix is
 	// believed on a page that is known to be of this engine, or has five of its families.
 	Prefixes []string
-	// Marks are families, with prefix, of which one makes the page this engine's and
-	// keeps the engine Hides from being found there.
+	// Marks are families, with prefix, of which one makes the page this engine's.
 	Marks []string
+	// Hides is an engine that is not looked for on a page of this one, and that has the
+	// same prefixes: they do not make a page this engine's.
 	Hides string
+	// Named is the inference.gateway of all rows of a gateway. Where the page has one of
+	// the families NamedBy, it is the value of their label NamedLabel, if all series agree.
+	Named, NamedLabel string
+	NamedBy           []string
 	// Model are the labels that name the model; the first that a series has counts.
 	Model []string
 	// Rank is the label of a data-parallel engine within the page, which becomes
@@ -64,6 +69,10 @@ const (
 	Mean
 	// SumOf takes the sum of a histogram as a counter.
 	SumOf
+	// CountOf takes the count of a histogram as a counter.
+	CountOf
+	// Given takes From; nothing where With is 0.
+	Given
 	// LabelProduct multiplies the numbers in two labels of an info series.
 	LabelProduct
 	// LabelList counts the entries of a comma-separated label of the newest of the
@@ -104,18 +113,22 @@ type Row struct {
 	Metric     *names.Metric
 	Attributes []Attribute
 	// From are the names of one family in different versions, without prefix, and
-	// without _total where the metric is a counter. The first on the page counts.
+	// without _total where the metric is a counter. The first on the page counts. A name
+	// after = has no prefix on the page, and does not make the page the engine's.
 	From []string
-	// Where restricts From to some of its series.
+	// Where restricts From to some of its series: with its value of the label, or with Or.
 	Where Selector
+	Or    string
 	// With is the second family of Rule, and its restriction; or for LabelProduct and
 	// LabelList, labels.
 	With       string
 	WithWhere  Selector
 	WithLabels []string
 	Rule       Rule
-	// Unless are families, without prefix, that keep the row away.
+	// Unless are families, without prefix, that keep the row away; Beside is one without
+	// which the row is not made, though nothing is read from it.
 	Unless []string
+	Beside string
 	// Mul and Div convert to the base unit: value * Mul / Div; bounds and sums of
 	// histograms too. 0 stands for 1.
 	Mul, Div float64

@@ -12,10 +12,14 @@ import (
 )
 
 // Ref is what a name on a page may be: a family of an engine, under one of its
-// prefixes. Family is negative for a mark, and for what is dropped.
+// prefixes. Prefix is Whole for a name that has none. Family is negative for a mark, and
+// for what is dropped.
 type Ref struct {
 	Engine, Prefix, Family int
 }
+
+// Whole is the Ref.Prefix of a name to which no prefix belongs.
+const Whole = -1
 
 const (
 	// Mark is the Ref.Family of a family that only makes the page an engine's.
@@ -27,7 +31,7 @@ const (
 // Source has the numbers of the families that a row reads.
 type Source struct {
 	From, Unless []int
-	With         int // negative if the row has none
+	With, Beside int // negative if the row has none
 	// Series is the number of the first row of the engine that makes the same series,
 	// which is this one unless it is an alternative.
 	Series int
@@ -39,6 +43,8 @@ type Index struct {
 	Engines []*Engine
 	// Sources are the families of each engine's rows.
 	Sources [][]Source
+	// Named are the families that name a gateway.
+	Named [][]int
 	// Families is how many families each engine has.
 	Families []int
 
@@ -70,6 +76,10 @@ func (x *Index) add(number int, e *Engine) {
 			id = len(families)
 			families[name] = id
 		}
+		if whole, ok := strings.CutPrefix(name, "="); ok {
+			x.put(whole, Ref{number, Whole, id})
+			return id
+		}
 		for p, prefix := range e.Prefixes {
 			x.put(prefix+name, Ref{number, p, id})
 			if counter {
@@ -82,21 +92,27 @@ func (x *Index) add(number int, e *Engine) {
 	for i := range e.Rows {
 		r := &e.Rows[i]
 		check(e, r)
-		counter := r.Metric.Kind == names.Counter && r.Rule != SumOf || r.Rule == Mean
-		s := Source{With: -1, Series: slices.IndexFunc(e.Rows, func(other Row) bool {
-			return other.Metric == r.Metric && slices.Equal(other.Attributes, r.Attributes)
-		})}
+		counter := r.Metric.Kind == names.Counter && r.Rule != SumOf && r.Rule != CountOf || r.Rule == Mean
+		s := Source{With: -1, Beside: -1, Series: slices.IndexFunc(e.Rows, r.alternative)}
 		for _, name := range r.From {
 			s.From = append(s.From, family(name, counter))
 		}
 		if r.With != "" {
 			s.With = family(r.With, counter)
 		}
+		if r.Beside != "" {
+			s.Beside = family(r.Beside, true)
+		}
 		for _, name := range r.Unless {
 			s.Unless = append(s.Unless, family(name, true))
 		}
 		sources[i] = s
 	}
+	var named []int
+	for _, name := range e.NamedBy {
+		named = append(named, family(name, false))
+	}
+	x.Named = append(x.Named, named)
 	for _, mark := range e.Marks {
 		x.put(mark, Ref{number, 0, Mark})
 	}
@@ -111,13 +127,19 @@ func (x *Index) add(number int, e *Engine) {
 	x.Families = append(x.Families, len(families))
 }
 
+// alternative reports whether two rows make the same series.
+func (r *Row) alternative(other Row) bool {
+	return other.Metric == r.Metric && slices.Equal(other.Attributes, r.Attributes) &&
+		slices.EqualFunc(other.Dimensions, r.Dimensions, func(a, b Dimension) bool { return a.Label == b.Label })
+}
+
 func check(e *Engine, r *Row) {
 	switch {
 	case len(r.From) == 0:
 		panic(fmt.Sprintf("%s: a row of %s without a family", e.Name, r.Metric.Name))
 	case r.Metric.Kind == names.Histogram && r.Rule != Copy && r.Rule != Mean:
 		panic(fmt.Sprintf("%s: %s cannot be computed so: it is a histogram", e.Name, r.Metric.Name))
-	case (r.Rule == Product || r.Rule == Quotient || r.Rule == Difference || r.Rule == Mean) != (r.With != ""):
+	case slices.Contains([]Rule{Product, Quotient, Difference, Mean, Given}, r.Rule) != (r.With != ""):
 		panic(fmt.Sprintf("%s: %s: With and Rule do not fit", e.Name, r.Metric.Name))
 	case e.Gateway != strings.HasPrefix(r.Metric.Name, "inference.gateway."):
 		panic(fmt.Sprintf("%s: %s is of the other tier", e.Name, r.Metric.Name))

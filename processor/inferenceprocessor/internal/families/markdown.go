@@ -70,6 +70,12 @@ func (e *Engine) markdown(b *strings.Builder) {
 	if len(e.Marks) > 0 {
 		fmt.Fprintf(b, "A page with %s is one of these, and none of `%s`.\n", codes(e.Marks, ""), e.Hides)
 	}
+	switch {
+	case len(e.NamedBy) > 0:
+		fmt.Fprintf(b, "`%s` is the label `%s` of %s.\n", names.InferenceGateway, e.NamedLabel, codes(e.NamedBy, ""))
+	case e.Named != "":
+		fmt.Fprintf(b, "`%s` is `%s`.\n", names.InferenceGateway, e.Named)
+	}
 	b.WriteString("\n| Metric | Attributes | Families | How |\n|---|---|---|---|\n")
 	for _, m := range Metrics(e.Gateway) {
 		for i := range e.Rows {
@@ -123,8 +129,15 @@ func (r *Row) attributes() string {
 
 func (r *Row) sources() string {
 	out := codes(r.From, "")
-	if r.Where.Label != "" {
-		out += " with `" + r.Where.Label + "`=" + r.Where.Value
+	if strings.Contains(out, "`=") {
+		out = strings.ReplaceAll(out, "`=", "`") + " without a prefix"
+	}
+	out += r.Where.text()
+	if r.Or != "" {
+		out += " or " + r.Or
+	}
+	if r.Beside != "" {
+		out += " beside `" + r.Beside + "`"
 	}
 	if len(r.Unless) > 0 {
 		out += "; not beside " + codes(r.Unless, "")
@@ -132,12 +145,16 @@ func (r *Row) sources() string {
 	return out
 }
 
+func (s Selector) text() string {
+	if s.Label == "" {
+		return ""
+	}
+	return " with `" + s.Label + "`=" + s.Value
+}
+
 func (r *Row) how() string {
 	var out []string
-	with := "`" + r.With + "`"
-	if r.WithWhere.Label != "" {
-		with += " with `" + r.WithWhere.Label + "`=" + r.WithWhere.Value
-	}
+	with := "`" + r.With + "`" + r.WithWhere.text()
 	switch r.Rule {
 	case Product:
 		out = append(out, "multiplied by "+with)
@@ -149,6 +166,10 @@ func (r *Row) how() string {
 		out = append(out, "sum of a histogram without bounds, whose count is "+with)
 	case SumOf:
 		out = append(out, "sum of the histogram")
+	case CountOf:
+		out = append(out, "count of the histogram")
+	case Given:
+		out = append(out, "absent where "+with+" is 0")
 	case LabelProduct:
 		out = append(out, "product of the labels "+codes(r.WithLabels, ""))
 	case LabelList:

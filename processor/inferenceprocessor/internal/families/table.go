@@ -5,7 +5,13 @@ package families // import "github.com/otelcol-gpu/otelcol-gpu/processor/inferen
 
 // engines are all that are known. Where the families of a page could be those of
 // several, the first counts.
-var engines = []*Engine{}
+var engines = []*Engine{
+	tgi,
+	triton,
+	llamacpp,
+	dynamo,
+	llmd,
+}
 
 // Engines lists all engines. What it returns must not be changed.
 func Engines() []*Engine { return engines }

@@ -1,9 +1,10 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command familiesdoc writes the documentation of the engines' families into a file.
+// Command familiesdoc writes what others read of the table of engines' families: the
+// documentation, and why an engine cannot give a figure as Go source of internal/queries.
 //
-//	familiesdoc FILE
+//	familiesdoc DOCUMENTATION SOURCE
 package main
 
 import (
@@ -14,14 +15,25 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: familiesdoc FILE")
+	if len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "usage: familiesdoc DOCUMENTATION SOURCE")
 		os.Exit(2)
 	}
-	if err := os.WriteFile(os.Args[1], []byte(markdown()), 0o644); err != nil {
+	if err := write(os.Args[1], os.Args[2]); err != nil {
 		fmt.Fprintln(os.Stderr, "familiesdoc:", err)
 		os.Exit(1)
 	}
+}
+
+func write(documentation, source string) error {
+	if err := os.WriteFile(documentation, []byte(markdown()), 0o644); err != nil {
+		return err
+	}
+	text, err := cannotSource()
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(source, text, 0o644)
 }
 
 func markdown() string {

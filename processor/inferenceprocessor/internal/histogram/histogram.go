@@ -6,7 +6,8 @@
 package histogram // import "github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/histogram"
 
 import (
-	"fmt"
+	"encoding/binary"
+	"encoding/hex"
 	"math"
 	"slices"
 
@@ -20,9 +21,12 @@ import (
 const exact = 1 << 53
 
 // Valid reports whether the counts of a point can be those of a histogram: bounds rise,
-// and the buckets add up to the count. A point without bounds and buckets is one of
-// which only sum and count are known.
-func Valid(p pmetric.HistogramDataPoint) bool {
+// before and after conversion, and the buckets add up to the count. A point without
+// bounds and buckets is one of which only sum and count are known.
+func Valid(p pmetric.HistogramDataPoint, convert func(float64) float64) bool {
+	if p.Count() > exact || !sound(convert(p.Sum())) {
+		return false
+	}
 	bounds, buckets := p.ExplicitBounds(), p.BucketCounts()
 	if buckets.Len() == 0 {
 		return bounds.Len() == 0
@@ -30,24 +34,50 @@ func Valid(p pmetric.HistogramDataPoint) bool {
 	if buckets.Len() != bounds.Len()+1 {
 		return false
 	}
+	below := math.Inf(-1)
 	for i := range bounds.Len() {
-		if b := bounds.At(i); math.IsNaN(b) || math.IsInf(b, 0) || i > 0 && b <= bounds.At(i-1) {
+		b := convert(bounds.At(i))
+		if !finite(b) || b <= below {
 			return false
 		}
+		below = b
 	}
-	var sum uint64
-	for i := range buckets.Len() {
-		n := buckets.At(i)
-		if n > exact {
-			return false
-		}
-		sum += n
-	}
-	return sum == p.Count() && !math.IsNaN(p.Sum()) && !math.IsInf(p.Sum(), 0)
+	left, ok := without(p.Count(), buckets)
+	return ok && left == 0
 }
 
-// Layout identifies the bounds of a point after conversion. It is None for a point
-// without bounds.
+// ValidExponential is Valid for an exponential histogram.
+func ValidExponential(p pmetric.ExponentialHistogramDataPoint, convert func(float64) float64) bool {
+	if p.Count() > exact || p.ZeroCount() > p.Count() || !sound(convert(p.Sum())) {
+		return false
+	}
+	left, ok := without(p.Count()-p.ZeroCount(), p.Positive().BucketCounts())
+	if ok {
+		left, ok = without(left, p.Negative().BucketCounts())
+	}
+	return ok && left == 0
+}
+
+// without takes the counts of buckets from count, and reports whether there was enough:
+// a sum of them could overflow.
+func without(count uint64, buckets pcommon.UInt64Slice) (left uint64, ok bool) {
+	for i := range buckets.Len() {
+		n := buckets.At(i)
+		if n > count {
+			return 0, false
+		}
+		count -= n
+	}
+	return count, true
+}
+
+// sound reports whether a sum can be one of times, tokens or the like.
+func sound(sum float64) bool { return finite(sum) && sum >= 0 }
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+// Layout identifies the bounds of a valid point after conversion; None is the layout of a
+// point without bounds.
 func Layout(bounds pcommon.Float64Slice, convert func(float64) float64) uint32 {
 	if bounds.Len() == 0 {
 		return None
@@ -58,48 +88,35 @@ func Layout(bounds pcommon.Float64Slice, convert func(float64) float64) uint32 {
 	)
 	d.Reset()
 	for i := range bounds.Len() {
-		bits := math.Float64bits(convert(bounds.At(i)))
-		for j := range text {
-			text[j] = byte(bits >> (8 * j))
+		b := convert(bounds.At(i))
+		if b == 0 {
+			b = 0 // and not -0
 		}
+		binary.LittleEndian.PutUint64(text[:], math.Float64bits(b))
 		_, _ = d.Write(text[:])
 	}
-	if h := uint32(d.Sum64()); h != None {
-		return h
-	}
-	return None + 1
+	return min(max(uint32(d.Sum64()), None+1), Exponential-1)
 }
 
-// None is the layout of a point without bounds.
-const None uint32 = 0
+// Layouts that are no hash.
+const (
+	None        uint32 = 0              // of a point without bounds
+	Exponential uint32 = math.MaxUint32 // of an exponential histogram
+)
 
 // Text is the value of inference.bounds for a layout.
 func Text(layout uint32) string {
 	if layout == None {
 		return "none"
 	}
-	return fmt.Sprintf("%08x", layout)
+	var b [4]byte
+	binary.BigEndian.PutUint32(b[:], layout)
+	return hex.EncodeToString(b[:])
 }
 
-// Convert converts bounds and sum in place.
-func Convert(p pmetric.HistogramDataPoint, convert func(float64) float64) {
-	bounds := p.ExplicitBounds()
-	for i := range bounds.Len() {
-		bounds.SetAt(i, convert(bounds.At(i)))
-	}
-	if p.HasSum() {
-		p.SetSum(convert(p.Sum()))
-	}
-	if p.HasMin() {
-		p.SetMin(convert(p.Min()))
-	}
-	if p.HasMax() {
-		p.SetMax(convert(p.Max()))
-	}
-}
-
-// Thin leaves at most max bounds in a point by joining buckets. Those stay that are
-// nearest to the advised ones, and then every so many of the others.
+// Thin leaves at most max bounds in a valid point by joining buckets. Those stay that are
+// nearest to the advised ones, and then every so many of the others. Which do depends on
+// the bounds alone.
 func Thin(p pmetric.HistogramDataPoint, max int, advised []float64) {
 	bounds := p.ExplicitBounds().AsRaw()
 	if len(bounds) <= max {
@@ -123,20 +140,17 @@ func Thin(p pmetric.HistogramDataPoint, max int, advised []float64) {
 		mark(i)
 	}
 	counts := p.BucketCounts().AsRaw()
-	var (
-		newBounds []float64
-		newCounts []uint64
-		sum       uint64
-	)
+	n, sum := 0, uint64(0)
 	for i, b := range bounds {
 		sum += counts[i]
 		if keep[i] {
-			newBounds, newCounts = append(newBounds, b), append(newCounts, sum)
-			sum = 0
+			bounds[n], counts[n] = b, sum
+			n, sum = n+1, 0
 		}
 	}
-	p.ExplicitBounds().FromRaw(newBounds)
-	p.BucketCounts().FromRaw(append(newCounts, sum+counts[len(bounds)]))
+	counts[n] = sum + counts[len(bounds)]
+	p.ExplicitBounds().FromRaw(bounds[:n])
+	p.BucketCounts().FromRaw(counts[:n+1])
 }
 
 // nearest is the place of the bound that is nearest to v.
@@ -148,9 +162,14 @@ func nearest(bounds []float64, v float64) int {
 	return i
 }
 
+// maxScale is the greatest scale of an exponential histogram, either way. Within it
+// offsets that move do not overflow; a double has no values that need more.
+const maxScale = 20
+
 // ConvertExponential multiplies the values of an exponential histogram by 2 to the
 // power of a whole number, in place, which moves its buckets. By another factor it
-// cannot be done exactly, and nothing is changed.
+// cannot be done exactly, nor where values would leave the range of a double or buckets
+// would be split: then nothing is changed.
 func ConvertExponential(p pmetric.ExponentialHistogramDataPoint, convert func(float64) float64) bool {
 	fraction, exponent := math.Frexp(convert(1))
 	if fraction != 0.5 {
@@ -160,17 +179,30 @@ func ConvertExponential(p pmetric.ExponentialHistogramDataPoint, convert func(fl
 	if exponent == 0 {
 		return true
 	}
-	if p.Scale() < 0 && exponent%(1<<-p.Scale()) != 0 {
+	var move int64 // of the buckets, by this many
+	switch scale := p.Scale(); {
+	case scale > maxScale || scale < -maxScale:
 		return false
+	case scale >= 0:
+		move = int64(exponent) << scale
+	case exponent%(1<<-scale) != 0:
+		return false
+	default:
+		move = int64(exponent) >> -scale
 	}
-	offset := int32(exponent)
-	if p.Scale() >= 0 {
-		offset <<= p.Scale()
-	} else {
-		offset >>= -p.Scale()
+	positive, negative := int64(p.Positive().Offset())+move, int64(p.Negative().Offset())+move
+	for _, offset := range []int64{positive, negative} {
+		if offset != int64(int32(offset)) {
+			return false
+		}
 	}
-	p.Positive().SetOffset(p.Positive().Offset() + offset)
-	p.Negative().SetOffset(p.Negative().Offset() + offset)
+	for _, v := range []float64{p.ZeroThreshold(), p.Sum(), p.Min(), p.Max()} {
+		if !finite(convert(v)) {
+			return false
+		}
+	}
+	p.Positive().SetOffset(int32(positive))
+	p.Negative().SetOffset(int32(negative))
 	p.SetZeroThreshold(convert(p.ZeroThreshold()))
 	if p.HasSum() {
 		p.SetSum(convert(p.Sum()))

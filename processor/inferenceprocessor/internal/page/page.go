@@ -31,7 +31,9 @@ type Selection struct {
 // Engine is an engine that the page is of.
 type Engine struct {
 	*families.Engine
-	Rows []Selection
+	// Named is the value of inference.gateway; empty if there is none.
+	Named string
+	Rows  []Selection
 }
 
 // Page is what was found on a page. It is used again for the next page by Read.
@@ -68,6 +70,7 @@ type seen struct {
 type family struct {
 	prefix  int // of the metrics; the lowest counts
 	metrics []pmetric.Metric
+	names   []string // under which it is on the page, also those that do not count
 }
 
 // New returns a page that is read by an index.
@@ -102,7 +105,8 @@ func (p *Page) reset() {
 		}
 		e.marked, e.bare, e.touched = false, 0, false
 		for j := range e.families {
-			e.families[j].metrics = e.families[j].metrics[:0]
+			f := &e.families[j]
+			f.metrics, f.names = f.metrics[:0], f.names[:0]
 		}
 	}
 }
@@ -140,7 +144,10 @@ func (p *Page) add(m pmetric.Metric) {
 		case families.Drop:
 			p.used[name] = true
 		default:
-			e.found(&e.families[ref.Family], ref.Prefix, p.index.Engines[ref.Engine].Prefixes[ref.Prefix] == "", m)
+			if ref.Prefix != families.Whole && p.index.Engines[ref.Engine].Prefixes[ref.Prefix] == "" {
+				e.bare++
+			}
+			e.families[ref.Family].found(ref.Prefix, m)
 		}
 	}
 }
@@ -155,15 +162,18 @@ func (p *Page) unknown(name string) {
 	p.Unknown = append(p.Unknown, name)
 }
 
-func (e *seen) found(f *family, prefix int, bare bool, m pmetric.Metric) {
-	if bare {
-		e.bare++
-	}
-	if len(f.metrics) > 0 && prefix > f.prefix {
-		return
-	}
-	if prefix < f.prefix {
-		f.metrics = f.metrics[:0] // a newer prefix has it too
+// found adds a metric. A newer prefix counts alone, and so does a name that ends in
+// _total: Ray has each counter twice, without it as a gauge.
+func (f *family) found(prefix int, m pmetric.Metric) {
+	name := m.Name()
+	f.names = append(f.names, name)
+	if len(f.metrics) > 0 {
+		switch was := f.metrics[0].Name(); {
+		case prefix > f.prefix, prefix == f.prefix && was != name && strings.HasSuffix(was, "_total"):
+			return
+		case was != name:
+			f.metrics = f.metrics[:0]
+		}
 	}
 	f.prefix = prefix
 	f.metrics = append(f.metrics, m)
@@ -176,6 +186,24 @@ func only(m pmetric.Metric) (float64, pcommon.Timestamp, bool) {
 		return 0, 0, false
 	}
 	return Value(points.At(0)), points.At(0).Timestamp(), true
+}
+
+// common is the value of a label that all points have; empty if they differ.
+func common(metrics []pmetric.Metric, label string) (value string) {
+	for _, m := range metrics {
+		points, ok := Numbers(m)
+		if !ok {
+			return ""
+		}
+		for _, p := range points.All() {
+			v, ok := p.Attributes().Get(label)
+			if !ok || value != "" && v.Str() != value {
+				return ""
+			}
+			value = v.Str()
+		}
+	}
+	return value
 }
 
 // Numbers are the points of a gauge or a sum; not ok for other types.
@@ -201,8 +229,9 @@ func Value(p pmetric.NumberDataPoint) float64 {
 // resolve decides whose page it is, and which rows it fills.
 func (p *Page) resolve(hint string) {
 	hidden := map[string]bool(nil)
+	bare := p.bare(hint)
 	for i, e := range p.index.Engines {
-		if e.Hides != "" && p.of(i, hint) {
+		if e.Hides != "" && p.of(i, bare, hint) {
 			if hidden == nil {
 				hidden = map[string]bool{}
 			}
@@ -210,30 +239,47 @@ func (p *Page) resolve(hint string) {
 		}
 	}
 	for i, e := range p.index.Engines {
-		if !hidden[e.Name] && p.of(i, hint) {
+		if !hidden[e.Name] && p.of(i, bare, hint) {
 			p.choose(i)
 		}
 	}
 }
 
+// bare is the number of the engine that families without a prefix belong to: the one at
+// the target, else the first of which there are enough; -1 for none.
+func (p *Page) bare(hint string) int {
+	owner := -1
+	for i, e := range p.index.Engines {
+		switch s := &p.engines[i]; {
+		case !s.touched || s.bare == 0:
+		case hint == e.Name:
+			return i
+		case owner < 0 && s.bare >= believed:
+			owner = i
+		}
+	}
+	return owner
+}
+
 // of reports whether the page is of an engine.
-func (p *Page) of(i int, hint string) bool {
+func (p *Page) of(i, bare int, hint string) bool {
 	e, s := p.index.Engines[i], &p.engines[i]
 	switch {
 	case !s.touched:
 		return false
 	case len(e.Marks) > 0:
 		return s.marked || hint == e.Name
-	case hint == e.Name:
+	case hint == e.Name, i == bare:
 		return true
+	case e.Hides != "":
+		return false
 	}
-	prefixed := 0
 	for j := range s.families {
-		if f := &s.families[j]; len(f.metrics) > 0 && e.Prefixes[f.prefix] != "" {
-			prefixed++
+		if f := &s.families[j]; len(f.metrics) > 0 && f.prefix != families.Whole && e.Prefixes[f.prefix] != "" {
+			return true
 		}
 	}
-	return prefixed > 0 || s.bare >= believed
+	return false
 }
 
 func (p *Page) choose(i int) {
@@ -245,7 +291,10 @@ func (p *Page) choose(i int) {
 		p.Engines = append(p.Engines, Engine{})
 	}
 	out := &p.Engines[n]
-	out.Engine, out.Rows = engine, out.Rows[:0]
+	out.Engine, out.Rows, out.Named = engine, out.Rows[:0], engine.Named
+	if name := common(s.first(p.index.Named[i]), engine.NamedLabel); name != "" {
+		out.Named = name
+	}
 	for r := range engine.Rows {
 		row, source := &engine.Rows[r], &p.index.Sources[i][r]
 		from := s.first(source.From)
@@ -259,7 +308,7 @@ func (p *Page) choose(i int) {
 				continue
 			}
 		}
-		if s.any(source.Unless) {
+		if s.any(source.Unless) || source.Beside >= 0 && len(s.families[source.Beside].metrics) == 0 {
 			continue
 		}
 		selection := Selection{Row: row, Series: source.Series, From: from}
@@ -274,8 +323,8 @@ func (p *Page) choose(i int) {
 // did.
 func (p *Page) consume(s *seen, ids []int) {
 	for _, id := range ids {
-		for _, m := range s.families[id].metrics {
-			p.used[m.Name()] = true
+		for _, name := range s.families[id].names {
+			p.used[name] = true
 		}
 	}
 }

@@ -100,8 +100,8 @@ func (t *reader) read(e *page.Engine) {
 func (t *reader) metric(e *families.Engine, s *page.Selection, m pmetric.Metric) {
 	r := s.Row
 	switch {
-	case r.Rule == families.SumOf:
-		t.sums(e, s, m)
+	case r.Rule == families.SumOf || r.Rule == families.CountOf:
+		t.totals(e, s, m)
 	case r.Metric.Kind == names.Histogram && r.Rule == families.Copy:
 		t.histograms(e, s, m)
 	default:
@@ -125,7 +125,7 @@ func (t *reader) numbers(e *families.Engine, s *page.Selection, m pmetric.Metric
 	}
 	for i, p := range points.All() {
 		attributes := p.Attributes()
-		if r.Where.Label != "" && label(attributes, r.Where.Label) != r.Where.Value {
+		if !taken(r.Where, r.Or, attributes) {
 			continue
 		}
 		c := sample{
@@ -154,7 +154,7 @@ func (t *reader) partners(s *page.Selection) {
 		}
 		for _, p := range points.All() {
 			attributes := p.Attributes()
-			if w := s.Row.WithWhere; w.Label != "" && label(attributes, w.Label) != w.Value || p.Flags().NoRecordedValue() {
+			if !taken(s.Row.WithWhere, "", attributes) || p.Flags().NoRecordedValue() {
 				continue
 			}
 			t.partner[identity(attributes, s.Row.WithWhere.Label)] = partner{page.Value(p), p.Timestamp()}
@@ -166,7 +166,7 @@ func (t *reader) partners(s *page.Selection) {
 func (t *reader) compute(r *families.Row, c *sample) bool {
 	v := c.value
 	switch r.Rule {
-	case families.Product, families.Quotient, families.Difference, families.Mean:
+	case families.Product, families.Quotient, families.Difference, families.Mean, families.Given:
 		with, ok := t.partner[identity(c.attributes, r.Where.Label)]
 		switch {
 		case !ok:
@@ -180,7 +180,7 @@ func (t *reader) compute(r *families.Row, c *sample) bool {
 			return t.counts(c.value, c.sum)
 		case with.value == 0:
 			return false
-		default:
+		case r.Rule == families.Quotient:
 			v /= with.value
 		}
 	case families.LabelProduct:
@@ -227,15 +227,31 @@ func list(text string) []string {
 	return slices.DeleteFunc(strings.Split(text, ","), func(s string) bool { return strings.TrimSpace(s) == "" })
 }
 
-// sums gives the sums of histograms to a counter.
-func (t *reader) sums(e *families.Engine, s *page.Selection, m pmetric.Metric) {
+// taken reports whether a row reads the series with these labels.
+func taken(w families.Selector, or string, attributes pcommon.Map) bool {
+	if w.Label == "" {
+		return true
+	}
+	v := label(attributes, w.Label)
+	return v == w.Value || or != "" && v == or
+}
+
+// totals gives the sums or the counts of histograms to a counter.
+func (t *reader) totals(e *families.Engine, s *page.Selection, m pmetric.Metric) {
 	if m.Type() != pmetric.MetricTypeHistogram {
 		t.refuseAll(m, Mistyped)
 		return
 	}
 	for i, p := range m.Histogram().DataPoints().All() {
+		if !taken(s.Row.Where, s.Row.Or, p.Attributes()) {
+			continue
+		}
+		value := p.Sum()
+		if s.Row.Rule == families.CountOf {
+			value = float64(p.Count())
+		}
 		c := sample{
-			attributes: p.Attributes(), at: p.Timestamp(), ended: p.Flags().NoRecordedValue(), value: s.Row.Convert(p.Sum()),
+			attributes: p.Attributes(), at: p.Timestamp(), ended: p.Flags().NoRecordedValue(), value: s.Row.Convert(value),
 			point: point{metric: m, number: i},
 		}
 		if !c.ended {
@@ -256,12 +272,15 @@ func (t *reader) histograms(e *families.Engine, s *page.Selection, m pmetric.Met
 			return
 		}
 		for i, p := range m.Histogram().DataPoints().All() {
+			if !taken(s.Row.Where, s.Row.Or, p.Attributes()) {
+				continue
+			}
 			c := sample{
 				attributes: p.Attributes(), at: p.Timestamp(), ended: p.Flags().NoRecordedValue(), value: float64(p.Count()),
 				sum: s.Row.Convert(p.Sum()), point: point{metric: m, number: i, histogram: p},
 			}
 			if !c.ended {
-				if !histogram.Valid(p) {
+				if !histogram.Valid(p, s.Row.Convert) {
 					t.refuse(&c.point, InvalidHistogram)
 					continue
 				}
@@ -277,9 +296,6 @@ func (t *reader) histograms(e *families.Engine, s *page.Selection, m pmetric.Met
 	}
 }
 
-// layoutExponential stands for exponential histograms, which have no bounds.
-const layoutExponential = math.MaxUint32
-
 func (t *reader) exponentials(e *families.Engine, s *page.Selection, m pmetric.Metric) {
 	if m.ExponentialHistogram().AggregationTemporality() == pmetric.AggregationTemporalityDelta {
 		t.refuseAll(m, Delta)
@@ -288,9 +304,13 @@ func (t *reader) exponentials(e *families.Engine, s *page.Selection, m pmetric.M
 	for i, p := range m.ExponentialHistogram().DataPoints().All() {
 		c := sample{
 			attributes: p.Attributes(), at: p.Timestamp(), ended: p.Flags().NoRecordedValue(), value: float64(p.Count()),
-			sum: s.Row.Convert(p.Sum()), layout: layoutExponential, point: point{metric: m, number: i, exponential: p},
+			sum: s.Row.Convert(p.Sum()), layout: histogram.Exponential, point: point{metric: m, number: i, exponential: p},
 		}
 		if !c.ended {
+			if !histogram.ValidExponential(p, s.Row.Convert) {
+				t.refuse(&c.point, InvalidHistogram)
+				continue
+			}
 			c.start = t.page.Start(m.Name(), c.attributes, p.StartTimestamp(), c.at)
 		}
 		t.give(e, s, &c)

@@ -92,7 +92,7 @@ func (t *Translator) Page(rm pmetric.ResourceMetrics, target uint64, now time.Ti
 		e := &t.page.Engines[i]
 		t.result.begin(e.Name)
 		t.reader.read(e)
-		t.emitter.outputs = t.reader.outputs
+		t.emitter.outputs, t.emitter.named = t.reader.outputs, e.Named
 		t.emitter.write(e.Engine)
 	}
 	t.up(of, hint)

@@ -4,15 +4,11 @@
 package translate
 
 import (
-	"fmt"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/families"
@@ -39,152 +35,33 @@ func acme() *families.Engine {
 				From: []string{"lora_info"}, Rule: families.LabelList, WithLabels: []string{"running"}},
 			{Metric: &names.InferencePreemptions, From: []string{"preempted"}, Unless: []string{"preempted_v2"}},
 			{Metric: &names.InferenceModelLoadTime, From: []string{"load"}, ZeroIsAbsent: true},
+			{Metric: &names.InferenceTokens, Attributes: []families.Attribute{{Key: names.InferenceTokenType, Value: "input"}},
+				From: []string{"live_tokens"}, Where: families.Selector{Label: "mode", Value: "computed"}, Or: "cached"},
+			{Metric: &names.InferenceTokens, Attributes: []families.Attribute{{Key: names.InferenceTokenType, Value: "input"}}, From: []string{"prompt_tokens"}},
+			{Metric: &names.InferencePrefixCacheQueries, From: []string{"prompt_tokens"}, Beside: "cached_tokens"},
+			{Metric: &names.InferenceSpeculationAcceptanceRatio, From: []string{"accepted_rate"}, With: "accepted_length", Rule: families.Given},
+			{Metric: &names.GenAITimeToFirstToken, From: []string{"=server_ttft", "ttft"}},
+			{Metric: &names.InferenceRequestsFinished, Attributes: []families.Attribute{{Key: names.InferenceOutcome, Value: names.OutcomeSuccess}},
+				From: []string{"timed"}, Where: families.Selector{Label: "status", Value: "ok"}, Rule: families.CountOf},
+			{Metric: &names.InferenceRequestsFinished, From: []string{"refused"}, Dimensions: []families.Dimension{
+				{Label: "code", Attribute: names.InferenceFinish, Outcome: names.OutcomeRejected},
+			}},
 		},
 		Dropped: []string{"acme_gpu_*"},
 	}
 }
 
-// A page is written as lines: name{label=value,...} value, in the text format without
-// quotes; a histogram is name{...} h count sum bound:count,..., and END is a marker.
-// A counter's name ends in _total, or in _created for when it began.
-func pageOf(lines string) pmetric.ResourceMetrics {
-	rm := pmetric.NewMetrics().ResourceMetrics().AppendEmpty()
-	sm := rm.ScopeMetrics().AppendEmpty()
-	metrics := map[string]pmetric.Metric{}
-	for line := range strings.Lines(strings.TrimSpace(lines)) {
-		fields := strings.Fields(line)
-		name, labels, _ := strings.Cut(strings.TrimSuffix(fields[0], "}"), "{")
-		m, known := metrics[name]
-		if !known {
-			m = sm.Metrics().AppendEmpty()
-			m.SetName(name)
-			metrics[name] = m
-			switch {
-			case fields[1] == "h":
-				m.SetEmptyHistogram().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
-			case strings.HasSuffix(name, "_total"):
-				s := m.SetEmptySum()
-				s.SetIsMonotonic(true)
-				s.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
-			default:
-				m.SetEmptyGauge()
-			}
-		}
-		if fields[1] == "h" {
-			histogramOf(m.Histogram().DataPoints().AppendEmpty(), labels, fields[2:])
-			continue
-		}
-		p := numbers(m).AppendEmpty()
-		attributes(p.Attributes(), labels)
-		p.SetTimestamp(clock)
-		if fields[1] == "END" {
-			p.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
-			continue
-		}
-		var v float64
-		_, _ = fmt.Sscan(fields[1], &v)
-		p.SetDoubleValue(v)
+// gate is a gateway.
+func gate() *families.Engine {
+	return &families.Engine{
+		Name: "gate", Gateway: true, Prefixes: []string{"gate_"}, Model: []string{"model"}, Named: "door", NamedBy: []string{"ready"}, NamedLabel: "pool",
+		Rows: []families.Row{
+			{Metric: &names.InferenceGatewayRequests, From: []string{"inflight"}, With: "queued", Rule: families.Difference},
+			{Metric: &names.InferenceGatewayRequestsFinished, From: []string{"seconds"}, Rule: families.CountOf},
+			{Metric: &names.InferenceGatewayTokens, From: []string{"length"}, Rule: families.SumOf},
+			{Metric: &names.InferenceGatewayEndpointsReady, From: []string{"ready"}, Dimensions: []families.Dimension{{Label: "pool", Attribute: names.InferenceGateway}}},
+		},
 	}
-	return rm
-}
-
-var clock = pcommon.NewTimestampFromTime(time.Unix(1000, 0))
-
-func attributes(to pcommon.Map, labels string) {
-	for _, l := range strings.Split(labels, ",") {
-		if k, v, ok := strings.Cut(l, "="); ok {
-			to.PutStr(k, strings.ReplaceAll(v, ";", ","))
-		}
-	}
-}
-
-func histogramOf(p pmetric.HistogramDataPoint, labels string, fields []string) {
-	attributes(p.Attributes(), labels)
-	p.SetTimestamp(clock)
-	if fields[0] == "END" {
-		p.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
-		return
-	}
-	var count uint64
-	var sum float64
-	_, _ = fmt.Sscan(fields[0], &count)
-	_, _ = fmt.Sscan(fields[1], &sum)
-	p.SetCount(count)
-	p.SetSum(sum)
-	if len(fields) < 3 {
-		return
-	}
-	var last uint64
-	for _, b := range strings.Split(fields[2], ",") {
-		bound, n, _ := strings.Cut(b, ":")
-		var v float64
-		var below uint64
-		_, _ = fmt.Sscan(bound, &v)
-		_, _ = fmt.Sscan(n, &below)
-		p.ExplicitBounds().Append(v)
-		p.BucketCounts().Append(below - last)
-		last = below
-	}
-	p.BucketCounts().Append(count - last)
-}
-
-// text writes what a resource has as lines, sorted: those of the vocabulary without the
-// attributes that all have.
-func text(rm pmetric.ResourceMetrics) string {
-	var lines []string
-	for _, sm := range rm.ScopeMetrics().All() {
-		for _, m := range sm.Metrics().All() {
-			switch m.Type() {
-			case pmetric.MetricTypeHistogram:
-				for _, p := range m.Histogram().DataPoints().All() {
-					lines = append(lines, m.Name()+labels(p.Attributes())+" "+histogramText(p))
-				}
-			default:
-				for _, p := range numbers(m).All() {
-					v := fmt.Sprint(p.DoubleValue())
-					if p.ValueType() == pmetric.NumberDataPointValueTypeInt {
-						v = fmt.Sprint(p.IntValue())
-					}
-					if p.Flags().NoRecordedValue() {
-						v = "END"
-					}
-					if p.StartTimestamp() != 0 {
-						v += fmt.Sprintf(" since %d", p.StartTimestamp().AsTime().Unix())
-					}
-					if m.Unit() == "{block}" {
-						v += " blocks"
-					}
-					lines = append(lines, m.Name()+labels(p.Attributes())+" "+v)
-				}
-			}
-		}
-	}
-	slices.Sort(lines)
-	return strings.Join(lines, "\n")
-}
-
-func histogramText(p pmetric.HistogramDataPoint) string {
-	if p.Flags().NoRecordedValue() {
-		return "END"
-	}
-	return fmt.Sprintf("%d %v %v %v since %d", p.Count(), p.Sum(), p.ExplicitBounds().AsRaw(), p.BucketCounts().AsRaw(), p.StartTimestamp().AsTime().Unix())
-}
-
-func labels(m pcommon.Map) string {
-	var list []string
-	for k, v := range m.All() {
-		switch k {
-		case names.InferenceEngine, names.GenAIProviderName, names.GenAIOperationName:
-		case names.InferenceBounds:
-			if v.Str() == "none" {
-				list = append(list, "none")
-			}
-		default:
-			list = append(list, k[strings.LastIndexByte(k, '.')+1:]+"="+v.Str())
-		}
-	}
-	slices.Sort(list)
-	return "{" + strings.Join(list, ",") + "}"
 }
 
 // story translates pages one after the other, 15 seconds apart.
@@ -195,7 +72,7 @@ func story(t *testing.T, o Options, pages ...string) []string {
 	if o.MaxSeries == 0 {
 		o.MaxSeries = 100
 	}
-	tr := New(families.NewIndex([]*families.Engine{acme()}), o)
+	tr := New(families.NewIndex([]*families.Engine{acme(), gate()}), o)
 	var out []string
 	for i, lines := range pages {
 		now := time.Unix(1000+int64(15*i), 0)
@@ -332,6 +209,38 @@ func TestPages(t *testing.T) {
 			pages: []string{"acme:preempted_total 1\nacme:preempted_v2_total 2", "acme:preempted_total 3"},
 			want:  []string{"acme:preempted_v2_total{} 2", "inference.server.preemptions{} 3 since 1015"},
 		},
+		"two values of a label are one series, which wins over another family": {
+			pages: []string{"acme:live_tokens_total{mode=computed} 3\nacme:live_tokens_total{mode=cached} 2\nacme:live_tokens_total{mode=made} 9\nacme:prompt_tokens_total 4"},
+			want:  []string{"inference.server.tokens{type=input} 5 since 1000"},
+		},
+		"only beside another family": {
+			pages: []string{"acme:prompt_tokens_total 4\nacme:cached_tokens_total 0", "acme:prompt_tokens_total 5"},
+			want: []string{
+				"acme:cached_tokens_total{} 0\ninference.server.prefix_cache.queries{} 4 since 1000\ninference.server.tokens{type=input} 4 since 1000",
+				"inference.server.tokens{type=input} 5 since 1000",
+			},
+		},
+		"0 where another family is not": {
+			pages: []string{"acme:accepted_rate 0\nacme:accepted_length 0", "acme:accepted_rate 0\nacme:accepted_length 1", "acme:accepted_rate 0.5"},
+			want:  []string{"", "inference.server.speculation.acceptance_ratio{} 0", ""},
+		},
+		"a name without a prefix": {
+			pages: []string{"server_ttft h 1 2 3:1\nacme:ttft h 1 2 4:1\nacme:running 1", "server_ttft h 1 2 3:1"},
+			want: []string{
+				"gen_ai.server.time_to_first_token{} 1 2 [3] [1 0] since 1000\ninference.server.requests{state=running} 1",
+				"server_ttft{} 1 2 [3] [1 0] since 0",
+			},
+		},
+		"counts of a histogram, and reasons in two families": {
+			pages: []string{"acme:timed{status=ok} h 3 2 3:1\nacme:timed{status=bad} h 4 2 3:1\nacme:refused_total{code=full} 1\nacme:ended_total{why=abort} 2"},
+			want: []string{"inference.server.requests.finished{finish_reason=abort,outcome=cancelled} 2 since 1000\n" +
+				"inference.server.requests.finished{finish_reason=full,outcome=rejected} 1 since 1000\n" +
+				"inference.server.requests.finished{outcome=success} 3 since 1000"},
+		},
+		"a counter that is on the page as a gauge too, and under another prefix": {
+			pages: []string{"acme:new_tokens 7\nacme:new_tokens_total 7\nacme_new_tokens_total 8", "acme:new_tokens_total 9\nacme:new_tokens 9"},
+			want:  []string{"inference.server.tokens{type=output} 7 since 1000", "inference.server.tokens{type=output} 9 since 1000"},
+		},
 		"0 is unset": {
 			pages: []string{"acme:load 0", "acme:load 3"},
 			want:  []string{"", "inference.server.model.load_time{} 3"},
@@ -365,6 +274,23 @@ func TestPages(t *testing.T) {
 			o:     Options{MaxSeries: 1},
 			pages: []string{"acme:new_tokens_total{model=a} 1\nacme:new_tokens_total{model=b} 2"},
 			want:  []string{"acme:new_tokens_total{model=b} 2\ninference.server.tokens{model=a,type=output} 1 since 1000"},
+		},
+		"counts and sums of histograms": {
+			pages: []string{"gate_seconds h 3 4.5 1:1\ngate_length h 3 80 10:1", "gate_seconds h 4 5 1:1\ngate_length h END"},
+			want: []string{
+				"inference.gateway.requests.finished{gateway=door} 3 since 1000\ninference.gateway.tokens{gateway=door} 80 since 1000",
+				"inference.gateway.requests.finished{gateway=door} 4 since 1000\ninference.gateway.tokens{gateway=door} END",
+			},
+		},
+		"a gateway has the name that the page has, unless there are several": {
+			pages: []string{
+				"gate_inflight{model=m} 5\ngate_queued{model=m} 2\ngate_ready{pool=p} 3",
+				"gate_inflight{model=m} 5\ngate_queued{model=m} 7\ngate_ready{pool=p} 3\ngate_ready{pool=q} 1",
+			},
+			want: []string{
+				"inference.gateway.endpoints.ready{gateway=p} 3\ninference.gateway.requests{gateway=p,model=m} 3",
+				"inference.gateway.endpoints.ready{gateway=p} 3\ninference.gateway.endpoints.ready{gateway=q} 1\ninference.gateway.requests{gateway=door,model=m} 0",
+			},
 		},
 		"further labels": {
 			o:     Options{Attributes: []string{"priority"}},

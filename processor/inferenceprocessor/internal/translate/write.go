@@ -23,6 +23,7 @@ type emitter struct {
 	target  *series.Target
 	out     writer
 	outputs []output
+	named   string // the gateway
 }
 
 // write writes what the page of an engine has for each series.
@@ -82,7 +83,7 @@ func (t *emitter) adapters(e *families.Engine, o *output) {
 }
 
 func (t *emitter) histogram(e *families.Engine, o *output) {
-	if o.layout == layoutExponential {
+	if o.layout == histogram.Exponential {
 		t.exponential(e, o)
 		return
 	}
@@ -166,7 +167,7 @@ func (t *emitter) ended(e *families.Engine, o *output) {
 }
 
 func (t *emitter) endedHistogram(e *families.Engine, o *output, layout uint32) {
-	if layout == layoutExponential {
+	if layout == histogram.Exponential {
 		p := t.out.exponentialMarker(o.row.Metric)
 		p.SetTimestamp(o.at)
 		p.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
@@ -199,13 +200,14 @@ func (t *emitter) live(base uint64) *output {
 
 // attributes writes the attributes of a series.
 func (t *emitter) attributes(to pcommon.Map, e *families.Engine, o *output) {
-	to.EnsureCapacity(4 + len(o.row.Attributes) + len(o.row.Dimensions))
+	to.EnsureCapacity(5 + len(o.row.Attributes) + len(o.row.Dimensions))
 	to.PutStr(names.InferenceEngine, e.Name)
 	put := func(key, value string) {
 		if value != "" {
 			to.PutStr(key, value)
 		}
 	}
+	put(names.InferenceGateway, t.named)
 	put(names.GenAIRequestModel, o.subject.model)
 	put(names.InferenceEngineRank, o.subject.rank)
 	put(names.InferenceOutcome, o.subject.outcome)

@@ -10,7 +10,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/engines/requests"
 )
 
-// vllmEngines are the versions whose pages differ: v0; the first of v1, which counts
+// vllmEngines are the versions with different pages: v0; the first of v1, which counts
 // blocks; the one with old and new names side by side; and the one without the old.
 var vllmEngines = []Engine{
 	{Name: "vllm-0.5", Path: "/metrics", Port: 8000, prefix: "vllm:", style: pythonStyle, labels: modelName, rows: vllm05},

@@ -13,8 +13,8 @@ import (
 	"math"
 )
 
-// Config describes the traffic and the engine. Zero stands for the default of a key
-// except for shares, where it is none.
+// Config describes the traffic and the engine. Zero stands for the default of a key;
+// of shares the default is 0.
 type Config struct {
 	Model string `json:"model,omitempty"` // default: meta-llama/Llama-3.1-8B-Instruct
 	// Rate is how many requests a second arrive at full load, on average.

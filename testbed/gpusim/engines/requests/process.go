@@ -47,7 +47,7 @@ type Process struct {
 	folds  time.Duration // when requests were folded last
 }
 
-// New builds an engine that serves from begin on, in a fleet whose time starts at 0.
+// New builds an engine that serves from begin on, in a fleet with times that start at 0.
 // load is the part of the rate that arrives in a second of the fleet. bounds are those
 // in which figures are counted, for an engine of such limits; nil counts sums alone.
 func New(cfg Config, seed uint64, begin time.Duration, load func(second int64) float64, bounds func(Limits) Bounds) (*Process, error) {
@@ -112,7 +112,7 @@ func (p *Process) next(to time.Duration) (time.Duration, func()) {
 
 func (p *Process) rate(second int64) float64 { return p.cfg.Rate * max(p.load(second), 0) }
 
-// arrivals are a Poisson process whose rate changes with every second.
+// arrivals are a Poisson process with a rate that changes with every second.
 type arrivals struct {
 	second int64
 	offset float64       // of the second, 0 to 1: what is drawn already
@@ -267,3 +267,18 @@ func (p *Process) Sleep(asleep bool) {
 	p.asleep = asleep
 	p.begin()
 }
+
+// fold turns requests that ended long ago into totals.
+func (p *Process) fold() {
+	p.folds = p.now
+	p.kept = slices.DeleteFunc(p.kept, func(r *Request) bool {
+		old := r.Reason != Active && r.End < p.now-keepFor
+		if old {
+			p.total.add(r, -1, p.now)
+		}
+		return old
+	})
+}
+
+// Requests are those kept, in the order of arrival: all of the last hour.
+func (p *Process) Requests() []*Request { return p.kept }

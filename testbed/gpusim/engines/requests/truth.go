@@ -63,21 +63,6 @@ func (r *Request) made(at time.Duration) int {
 	return n
 }
 
-// fold turns requests that ended long ago into totals.
-func (p *Process) fold() {
-	p.folds = p.now
-	p.kept = slices.DeleteFunc(p.kept, func(r *Request) bool {
-		old := r.Reason != Active && r.End < p.now-keepFor
-		if old {
-			p.total.add(r, -1, p.now)
-		}
-		return old
-	})
-}
-
-// Requests are those kept, in the order of arrival: all of the last hour.
-func (p *Process) Requests() []*Request { return p.kept }
-
 // Total counts everything since the process began.
 func Total(all []*Process) Totals {
 	t := Totals{Finished: map[Outcome]int{}, Reasons: map[string]int{}}

@@ -1,0 +1,160 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package queries // import "github.com/otelcol-gpu/otelcol-gpu/internal/queries"
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+// InferenceWindow is the time over which rates and quantiles of requests are taken, as
+// by the recording rules.
+const InferenceWindow = 5 * time.Minute
+
+// FromEngines selects what an inference engine reports of itself: instrumented clients
+// use some of the same names.
+const FromEngines = Selector(Engine + `!=""`)
+
+// Groups are the labels by which a figure of inference servers is grouped.
+type Groups []string
+
+// OfServices is a figure of every service, OfPods one of every pod.
+var (
+	OfServices = Groups{Cluster, Namespace, Service}
+	OfPods     = append(OfServices[:len(OfServices):len(OfServices)], Pod)
+)
+
+func (g Groups) by(more ...string) string { return by(slices.Concat(g, more)...) }
+func (g Groups) on(more ...string) string {
+	return " on (" + strings.Join(slices.Concat(g, more), ",") + ") "
+}
+
+// InferenceEngines asks which engines services have.
+func InferenceEngines(s Selector) string {
+	return "count" + by(Cluster, Namespace, Service, Engine) + "(" + anyOf([]string{InferenceUp, InferenceRequests, InferenceTokens}, And(FromEngines, s)) + ")"
+}
+
+// InferenceServers asks how many inference servers services have, InferenceServersUp how
+// many of them answered the last scrape.
+func InferenceServers(s Selector) string {
+	return "count" + serviceIdentity + "(" + of(InferenceUp, FromEngines, s) + ")"
+}
+func InferenceServersUp(s Selector) string {
+	return "sum" + serviceIdentity + "(" + of(InferenceUp, FromEngines, s) + ")"
+}
+
+// InferenceFigure is a figure that inference servers give: of which series of the
+// vocabulary it is made, so that it is known which engines cannot give it.
+type InferenceFigure struct {
+	// Name is the figure's in the console's API.
+	Name   string
+	Metric *names.Metric
+	// Attribute has one of Values on the series that the figure is made of; "" if that
+	// is every series of the metric.
+	Attribute string
+	Values    []string
+	// Lacks is what is missing where an engine has the metric without those.
+	Lacks string
+	// Quantile marks figures that need the buckets of a histogram.
+	Quantile bool
+	// Query asks for the figure, of some series, by groups, over a time.
+	Query func(s Selector, g Groups, over time.Duration) string
+}
+
+// InferenceFigures are the figures of inference servers.
+var InferenceFigures = []InferenceFigure{
+	p95("time_to_first_token", &names.GenAITimeToFirstToken),
+	p95("time_per_output_token", &names.GenAITimePerOutputToken),
+	p95("inter_token_latency", &names.InferenceInterTokenLatency),
+	p95("request_duration", &names.GenAIRequestDuration),
+	{Name: "output_tokens", Metric: &names.InferenceTokens, Attribute: names.InferenceTokenType, Values: []string{"output"}, Lacks: "it counts no output tokens", Query: OutputTokens},
+	requests("waiting", "it does not report how many requests wait"),
+	requests("running", "it does not report how many requests run"),
+	{
+		Name: "kv_cache", Metric: &names.InferenceKVCacheUtilization, Attribute: names.InferenceCacheTier, Values: []string{"device"}, Lacks: "it does not report the KV cache in GPU memory",
+		Query: func(s Selector, g Groups, _ time.Duration) string {
+			return "max" + g.by() + "(" + of(InferenceKVCache, FromEngines, Is(CacheTier, "device"), s) + ")"
+		},
+	},
+	{
+		Name: "error_ratio", Metric: &names.InferenceRequestsFinished, Attribute: names.InferenceOutcome, Values: failed, Lacks: "it does not count failed requests",
+		Query: ErrorRatio,
+	},
+	{
+		Name: "tokens_per_joule", Metric: &names.InferenceTokens, Attribute: names.InferenceTokenType, Values: []string{"output"}, Lacks: "it counts no output tokens",
+		Query: func(s Selector, _ Groups, over time.Duration) string { return TokensPerJoule(s, over) },
+	},
+}
+
+// InferenceCannot is why an engine cannot give a figure; empty if it can, or is not known.
+func InferenceCannot(engine, figure string) string { return inferenceCannot[engine][figure] }
+
+// failed are the outcomes of requests that failed. A cancelled one has neither failed
+// nor succeeded.
+var failed = []string{names.OutcomeError, names.OutcomeRejected}
+
+func p95(name string, m *names.Metric) InferenceFigure {
+	return InferenceFigure{Name: name, Metric: m, Quantile: true, Query: func(s Selector, g Groups, over time.Duration) string {
+		return InferenceQuantile(0.95, m.Prometheus(), s, g, over)
+	}}
+}
+
+func requests(state, lacks string) InferenceFigure {
+	return InferenceFigure{
+		Name: state, Metric: &names.InferenceRequests, Attribute: names.InferenceState, Values: []string{state}, Lacks: lacks,
+		Query: func(s Selector, g Groups, _ time.Duration) string {
+			return "sum" + g.by() + "(" + of(InferenceRequests, FromEngines, Is(RequestState, state), s) + ")"
+		},
+	}
+}
+
+// InferenceQuantile asks for a quantile of a histogram of inference servers. Buckets are
+// added up where their bounds are the same alone; of several sets of bounds, the highest
+// quantile is taken, which that of all requests does not exceed. A set with less than one
+// in a hundred requests is left out, and so are histograms without buckets.
+func InferenceQuantile(q float64, histogram string, s Selector, g Groups, over time.Duration) string {
+	counted := func(suffix string) string {
+		return rate(of(histogram+suffix, FromEngines, Selector(Bounds+`!="none"`), s), over)
+	}
+	return "max" + g.by() + "(histogram_quantile(" + number(q) + ", sum" + g.by(Bounds, "le") + "(" + counted("_bucket") + ")) and" + g.on(Bounds) +
+		"(sum" + g.by(Bounds) + "(" + counted("_count") + ") >" + g.on() + "group_left () (0.01 * sum" + g.by() + "(" + counted("_count") + "))))"
+}
+
+// OutputTokens asks how many tokens are generated in a second.
+func OutputTokens(s Selector, g Groups, over time.Duration) string {
+	return "sum" + g.by() + "(" + rate(of(InferenceTokens, FromEngines, Is(TokenType, "output"), s), over) + ")"
+}
+
+// ErrorRatio asks which part of the requests failed, of those that were not cancelled.
+// There is none where no engine counts failed ones.
+func ErrorRatio(s Selector, g Groups, over time.Duration) string {
+	finished := func(which Selector) string {
+		return "sum" + g.by() + "(" + rate(of(InferenceFinished, FromEngines, which, s), over) + ")"
+	}
+	return finished(OneOf(Outcome, failed...)) + " / " + finished(Selector(Outcome+`!="`+names.OutcomeCancelled+`"`))
+}
+
+// TokensPerJoule asks how many tokens services generate for a joule of their devices.
+// There is none where pods or the power of a device are missing.
+func TokensPerJoule(s Selector, over time.Duration) string {
+	power := "max" + serviceIdentity + "(avg_over_time(" + of(ServicePower, s) + "[" + duration(over) + "]))"
+	return OutputTokens(s, OfServices, over) + " / " + power + " unless" + OfServices.on() + "(" + of(ServicePartial, s) + " == 1) and" + OfServices.on() +
+		"(" + DevicesWithPower(s) + " == " + DevicesAllocated(s) + ")"
+}
+
+// DevicesWithPower asks of how many of their devices services have the power,
+// DevicesAllocated how many devices they hold.
+func DevicesWithPower(s Selector) string {
+	return "count" + serviceIdentity + "(max" + OfServices.by(Device) + "(" + of(Power, Selector(Service+`!=""`), s) + "))"
+}
+func DevicesAllocated(s Selector) string {
+	return "count" + serviceIdentity + "(max" + OfServices.by(Device) + "(" + of(Allocation, Selector(Service+`!=""`), s) + " > 0))"
+}
+
+func rate(series string, over time.Duration) string {
+	return "rate(" + series + "[" + duration(over) + "])"
+}
