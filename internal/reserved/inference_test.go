@@ -38,7 +38,7 @@ func TestPagesOfEnginesHaveTheirOwnNames(t *testing.T) {
 		}
 	}
 	for _, name := range []string{
-		"vllm:gpu_cache_usage_perc", "vllm:e2e_request_latency_seconds_bucket", "sglang:num_running_reqs", "gpu_cache_usage_perc", "ray_vllm:kv", "ray_serve_num_replicas",
+		"vllm:gpu_cache_usage_perc", "llamacpp:requests_processing", "trtllm:kv_cache_hit_rate", "vllm:e2e_request_latency_seconds_bucket", "sglang:num_running_reqs", "gpu_cache_usage_perc", "ray_vllm:kv", "ray_serve_num_replicas",
 		"nv_gpu_utilization", "tgi_request_count", "uptime", "upstream_requests", "hwloc", "num_request_max", "total_tokens",
 	} {
 		assert.True(t, kept(name), name)

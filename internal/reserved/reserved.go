@@ -49,7 +49,7 @@ var others = map[string]bool{
 // engines are what inference engines write in front of a colon. Every other colon
 // is that of a recording rule.
 var engines = map[string]bool{
-	"vllm": true, "sglang": true, "lmcache": true, "lmdeploy": true,
+	"vllm": true, "sglang": true, "lmcache": true, "lmdeploy": true, "llamacpp": true, "trtllm": true,
 	"ray_vllm": true, "ray_llm": true, "ray_serve": true, "ray_sglang": true,
 }
 

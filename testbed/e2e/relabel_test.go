@@ -98,6 +98,7 @@ func TestInferenceTargets(t *testing.T) {
 		engineType   = "llm_d_ai_engine_type"
 		worker       = "leaderworkerset_sigs_k8s_io_worker_index"
 		component    = "app_kubernetes_io_component"
+		part         = "nvidia_com_dynamo_component_type"
 	)
 	for name, tc := range map[string]struct {
 		meta meta
@@ -190,8 +191,10 @@ func TestInferenceTargets(t *testing.T) {
 		"TensorRT-LLM":                         {meta{"container_image": "nvcr.io/nvidia/tensorrt-llm/release:1.1.0", "container_port_number": "8000"}, "tensorrt_llm http://10.0.0.1:8000/prometheus/metrics"},
 		"TensorRT-LLM by the name":             {meta{"container_image": "example.com/llm:1", "container_name": "trtllm-serve"}, "tensorrt_llm http://10.0.0.1:8000/prometheus/metrics"},
 		"TensorRT-LLM in Triton":               {meta{"container_image": "nvcr.io/nvidia/tritonserver:25.09-trtllm-python-py3", "container_port_number": "8002"}, "triton http://10.0.0.1:8002/metrics"},
-		"Dynamo, the frontend":                 {meta{"container_image": dynamo, "container_name": "main", "container_port_number": "8000", "container_port_name": "http"}, "dynamo http://10.0.0.1:8000/metrics"},
-		"Dynamo, a worker":                     {meta{"container_image": dynamo, "container_name": "main", "container_port_number": "9090", "container_port_name": "system"}, "dynamo http://10.0.0.1:9090/metrics"},
+		"Dynamo, the frontend":                 {meta{"container_image": dynamo, "container_name": "main", "container_port_number": "8000", "container_port_name": "http", label(part): "frontend"}, "dynamo http://10.0.0.1:8000/metrics"},
+		"Dynamo, a worker":                     {meta{"container_image": dynamo, "container_name": "main", "container_port_number": "9090", "container_port_name": "system", label(part): "worker"}, "vllm http://10.0.0.1:9090/metrics"},
+		"Dynamo, a worker of TensorRT-LLM":     {meta{"container_image": "nvcr.io/nvidia/ai-dynamo/tensorrtllm-runtime:0.7.0", "container_port_number": "9090", "container_port_name": "system", label(part): "worker"}, "tensorrt_llm http://10.0.0.1:9090/metrics"},
+		"Dynamo, a worker without its label":   {meta{"container_image": dynamo, "container_name": "main", "container_port_number": "9090", "container_port_name": "system"}, "dynamo http://10.0.0.1:9090/metrics"},
 		"Dynamo, a worker's NIXL":              {meta{"container_image": dynamo, "container_name": "main", "container_port_number": "19090", "container_port_name": "nixl"}, ""},
 		"Dynamo, a worker without its page":    {meta{"container_image": dynamo, "container_name": "main"}, ""},
 		"Dynamo of a mirror":                   {meta{"container_image": "r.example.com/dynamo-trtllm:0.7", "container_port_number": "8000"}, "dynamo http://10.0.0.1:8000/metrics"},
@@ -256,7 +259,7 @@ func TestInferenceGatewayTargets(t *testing.T) {
 func TestGatewayTreatsPagesAsAgentsDo(t *testing.T) {
 	t.Parallel()
 	gateways, engines, agent := shipped(t, "inference-gateways.yaml").Processors, shipped(t, "inference.yaml").Processors, shipped(t, "agent.yaml").Processors
-	for _, id := range []string{"transform/inference", "filter/inference"} {
+	for _, id := range []string{"transform/inference", "inference", "filter/inference"} {
 		assert.Equal(t, engines[id], gateways[id], id)
 	}
 	assert.Equal(t, agent["transform/service"].(m)["metric_statements"], gateways["transform/service"].(m)["metric_statements"])
@@ -267,7 +270,7 @@ func TestGatewayTreatsPagesAsAgentsDo(t *testing.T) {
 
 	agents := scrapeJobs(t, "inference.yaml")[0].samples
 	for _, job := range scrapeJobs(t, "inference-gateways.yaml") {
-		for _, name := range []string{"hw_power_watts", "inference_server_requests", "up", "x:y", "vllm:num_requests_running", "gpu_cache_usage_perc", "go_goroutines", "x_created", "inference_pool_ready_pods", "llm_d_epp_request_total"} {
+		for _, name := range []string{"hw_power_watts", "inference_server_requests", "up", "x:y", "vllm:num_requests_running", "gpu_cache_usage_perc", "go_goroutines", "process_start_time_seconds", "process_cpu_seconds_total", "x_created", "inference_pool_ready_pods", "llm_d_epp_request_total"} {
 			sample := labels.FromStrings("__name__", name, "k8s_pod_name", "forged", "inference_engine", "forged", "model_name", "m")
 			want, got := labels.NewBuilder(sample), labels.NewBuilder(sample)
 			kept := relabel.ProcessBuilder(want, agents...)
@@ -282,8 +285,8 @@ func TestInferenceSamples(t *testing.T) {
 	t.Parallel()
 	samples := scrapeJobs(t, "inference.yaml")[0].samples
 	for name, stays := range map[string]bool{
-		"vllm:num_requests_waiting": true, "vllm:request_success_total": true, "vllm:request_success_created": false,
-		"vllm:time_to_first_token_seconds_bucket": true, "vllm:time_to_first_token_seconds_created": false,
+		"vllm:num_requests_waiting": true, "vllm:request_success_total": true, "vllm:request_success_created": true, "process_start_time_seconds": true,
+		"vllm:time_to_first_token_seconds_bucket": true, "vllm:time_to_first_token_seconds_created": true,
 		"go_goroutines": false, "python_gc_collections_total": false, "python_info": false, "process_cpu_seconds_total": false,
 		"processed_requests_total": true, "good_go_total": true, "created_requests": true,
 		"ray_serve_num_http_requests_total": true, "ray_vllm:num_requests_running": true, "ray_component_cpu_percentage": false, "ray_node_mem_used": false,

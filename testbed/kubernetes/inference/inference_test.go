@@ -34,7 +34,8 @@ type workload struct {
 	annotations map[string]string
 	labels      map[string]string
 	gpu         bool
-	elsewhere   bool // on another node
+	elsewhere   bool   // on another node
+	engine      string // that its series name
 
 	tls  bool
 	port int    // where it serves
@@ -50,22 +51,22 @@ func ports(named ...any) (all []corev1.ContainerPort) {
 }
 
 var workloads = []workload{
-	{name: "chat-0", service: "chat", image: "vllm/vllm-openai:v0.11.0", ports: ports("", 8000, "nixl", 5600), gpu: true, port: 8000, page: "vllm.prom"},
-	{name: "chat-1", service: "chat", image: "vllm/vllm-openai:v0.11.0", ports: ports("http", 9100), gpu: true, port: 9100, page: "vllm.prom"},
-	{name: "renamed", service: "renamed", image: "registry.example.com/models/llama@sha256:" + strings.Repeat("a", 64), container: "model-vllm", port: 8000, page: "vllm.prom"},
+	{name: "chat-0", service: "chat", engine: "vllm", image: "vllm/vllm-openai:v0.11.0", ports: ports("", 8000, "nixl", 5600), gpu: true, port: 8000, page: "vllm.prom"},
+	{name: "chat-1", service: "chat", engine: "vllm", image: "vllm/vllm-openai:v0.11.0", ports: ports("http", 9100), gpu: true, port: 9100, page: "vllm.prom"},
+	{name: "renamed", service: "renamed", engine: "vllm", image: "registry.example.com/models/llama@sha256:" + strings.Repeat("a", 64), container: "model-vllm", port: 8000, page: "vllm.prom"},
 	{
-		name: "sgl-0-1", service: "sgl", image: "lmsysorg/sglang:v0.5.3-cu126", ports: ports("serve", 30000), gpu: true,
+		name: "sgl-0-1", service: "sgl", engine: "sglang", image: "lmsysorg/sglang:v0.5.3-cu126", ports: ports("serve", 30000), gpu: true,
 		labels: map[string]string{"leaderworkerset.sigs.k8s.io/name": "sgl", "leaderworkerset.sigs.k8s.io/worker-index": "0"}, port: 30000, page: "sglang.prom",
 	},
 	{
-		name: "tgi", service: "tgi", image: "ghcr.io/huggingface/text-generation-inference:3.3.5", ports: ports("", 3000),
+		name: "tgi", service: "tgi", engine: "tgi", image: "ghcr.io/huggingface/text-generation-inference:3.3.5", ports: ports("", 3000),
 		annotations: map[string]string{"prometheus.io/scrape": "true", "prometheus.io/port": "3000", "prometheus.io/path": "/prom"},
 		port:        3000, path: "/prom", page: "tgi.prom",
 	},
-	{name: "triton", service: "triton", image: "nvcr.io/nvidia/tritonserver:25.09-vllm-python-py3", ports: ports("http", 8000, "grpc", 8001, "metrics", 8002), port: 8002, page: "triton.prom"},
-	{name: "nim", service: "nim", image: "nvcr.io/nim/meta/llama-3.1-8b-instruct:1.8.4", ports: ports("http-openai", 8000), port: 8000, path: "/v1/metrics", page: "nim.prom"},
+	{name: "triton", service: "triton", engine: "triton", image: "nvcr.io/nvidia/tritonserver:25.09-vllm-python-py3", ports: ports("http", 8000, "grpc", 8001, "metrics", 8002), port: 8002, page: "triton.prom"},
+	{name: "nim", service: "nim", engine: "nim", image: "nvcr.io/nim/meta/llama-3.1-8b-instruct:1.8.4", ports: ports("http-openai", 8000), port: 8000, path: "/v1/metrics", page: "nim.prom"},
 	{
-		name: "ray-worker-x", service: "raycluster", image: "rayproject/ray:2.49.0-py312-gpu", container: "ray-worker", ports: ports("metrics", 8080),
+		name: "ray-worker-x", service: "raycluster", engine: "vllm", image: "rayproject/ray:2.49.0-py312-gpu", container: "ray-worker", ports: ports("metrics", 8080),
 		labels: map[string]string{"ray.io/cluster": "raycluster"}, port: 8080, page: "ray.prom",
 	},
 	{
@@ -75,25 +76,32 @@ var workloads = []workload{
 	},
 	// As operators make them.
 	{
-		name: "kserve", service: "kserve", image: "kserve/vllmserver-gpu:v0.16", container: "kserve-container", ports: ports("", 8080),
+		name: "kserve", service: "kserve", engine: "vllm", image: "kserve/vllmserver-gpu:v0.16", container: "kserve-container", ports: ports("", 8080),
 		annotations: map[string]string{"prometheus.kserve.io/port": "8080", "prometheus.kserve.io/path": "/engine"}, port: 8080, path: "/engine", page: "vllm.prom",
 	},
 	{
-		name: "llmisvc", service: "llmisvc", image: "ghcr.io/llm-d/llm-d:v0.2.0", container: "main", ports: ports("", 8000),
+		name: "llmisvc", service: "llmisvc", engine: "vllm", image: "ghcr.io/llm-d/llm-d:v0.2.0", container: "main", ports: ports("", 8000),
 		annotations: map[string]string{"otelcol-gpu.io/scheme": "https", "otelcol-gpu.io/model": "llama"}, tls: true, port: 8000, page: "vllm.prom",
 	},
 	{
-		name: "llm-d", service: "llm-d", image: "registry.example.com/llm:1", container: "modelserver", ports: ports("modelserver", 8000, "nixl", 5600),
+		name: "llm-d", service: "llm-d", engine: "sglang", image: "registry.example.com/llm:1", container: "modelserver", ports: ports("modelserver", 8000, "nixl", 5600),
 		labels: map[string]string{"app.kubernetes.io/name": "llm-d", "llm-d.ai/engine-type": "sglang"}, port: 8000, page: "sglang.prom",
 	},
-	{name: "trtllm", service: "trtllm", image: "nvcr.io/nvidia/tensorrt-llm/release:1.1.0", ports: ports("", 8000), port: 8000, path: "/prometheus/metrics", page: "other.prom"},
-	{name: "dynamo-worker", service: "dynamo-worker", image: "nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.7.0", container: "main", ports: ports("system", 9090, "nixl", 19090), port: 9090, page: "vllm.prom"},
+	{name: "trtllm", service: "trtllm", engine: "tensorrt_llm", image: "nvcr.io/nvidia/tensorrt-llm/release:1.1.0", ports: ports("", 8000), port: 8000, path: "/prometheus/metrics", page: "other.prom"},
 	{
-		name: "stack-router", service: "stack-router", image: "lmcache/lmstack-router:latest", container: "router-container", ports: ports("router-cport", 8000, "lmcache-port", 9000),
+		name: "dynamo-worker", service: "dynamo-worker", engine: "vllm", image: "nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.7.0", container: "main", ports: ports("system", 9090, "nixl", 19090),
+		labels: map[string]string{"app.kubernetes.io/name": "dynamo-worker", "nvidia.com/dynamo-component-type": "worker"}, port: 9090, page: "vllm.prom",
+	},
+	{
+		name: "llamacpp", service: "llamacpp", engine: "llamacpp", image: "ghcr.io/ggml-org/llama.cpp:server-cuda", ports: ports("", 8080),
+		annotations: map[string]string{"otelcol-gpu.io/model": "qwen/qwen3-8b"}, port: 8080, page: "llamacpp.prom",
+	},
+	{
+		name: "stack-router", service: "stack-router", engine: "vllm_router", image: "lmcache/lmstack-router:latest", container: "router-container", ports: ports("router-cport", 8000, "lmcache-port", 9000),
 		labels: map[string]string{"app.kubernetes.io/name": "stack-router", "app.kubernetes.io/component": "router"}, port: 8000, page: "vllm.prom",
 	},
 	// The gateway's, on nodes without agent or where the agent leaves them alone.
-	{name: "picker", service: "picker", image: "ghcr.io/llm-d/llm-d-inference-scheduler:v0.7.0", container: "epp", ports: ports("grpc", 9002, "metrics", 9090), elsewhere: true, port: 9090, page: "epp.prom"},
+	{name: "picker", service: "picker", engine: "llm_d", image: "ghcr.io/llm-d/llm-d-inference-scheduler:v0.7.0", container: "epp", ports: ports("grpc", 9002, "metrics", 9090), elsewhere: true, port: 9090, page: "epp.prom"},
 	{
 		name: "front", service: "front", image: "vllm/vllm-openai:v0.11.0", ports: ports("", 8000),
 		annotations: map[string]string{"otelcol-gpu.io/scrape": "gateway", "otelcol-gpu.io/port": "8000"}, port: 8000, page: "other.prom",
@@ -148,6 +156,7 @@ func TestInference(t *testing.T) {
 		},
 	})
 	engines := make([]*engine, len(workloads))
+	up := map[string]float64{}   // by pod
 	want := map[string]float64{} // up by service, node, pod, container and port
 	for i, l := range workloads {
 		if l.path == "" {
@@ -156,11 +165,12 @@ func TestInference(t *testing.T) {
 		w.place(i, l.pod())
 		engines[i] = serveEngine(t, i, l)
 		if l.service != "" {
+			up[l.name] = 1
 			want[fmt.Sprintf("%s %s %s %s %d", l.service, l.node(), l.name, l.pod().Spec.Containers[0].Name, l.port)] = 1
 		}
 	}
 	// One with a page beyond the limit: it has no metrics, the others have theirs.
-	huge := workload{name: "huge", service: "huge", image: "vllm/vllm-openai:v0.11.0"}
+	huge := workload{name: "huge", service: "huge", engine: "vllm", image: "vllm/vllm-openai:v0.11.0"}
 	w.place(len(workloads), huge.pod())
 	var page bytes.Buffer
 	for i := range 10_001 {
@@ -219,7 +229,7 @@ func TestInference(t *testing.T) {
 					expected[name] = true
 				}
 			}
-			vector, err := w.ask(fmt.Sprintf(`count by (__name__) ({k8s_pod_name=%q,server_port!=""})`, l.name))
+			vector, err := w.ask(fmt.Sprintf(`count by (__name__) ({k8s_pod_name=%q,server_port!="",inference_engine=""})`, l.name))
 			require.NoError(t, err)
 			got := map[string]bool{}
 			for _, s := range vector {
@@ -233,7 +243,7 @@ func TestInference(t *testing.T) {
 		w.t = t
 		const by = "(k8s_namespace_name, k8s_pod_name, k8s_container_name, server_port)"
 		vector, err := w.ask("scrape_samples_post_metric_relabeling - on " + by + " count by " + by +
-			` ({k8s_pod_name!="", server_port!="", __name__!~"up|scrape_.*"})`)
+			` ({k8s_pod_name!="", server_port!="", inference_engine="", __name__!~"up|scrape_.*"})`)
 		require.NoError(t, err)
 		assert.NotEmpty(t, vector)
 		for _, s := range vector {
@@ -244,13 +254,41 @@ func TestInference(t *testing.T) {
 	t.Run("nothing of the runtime, the scraper or the job", func(t *testing.T) {
 		w.t = t
 		for _, query := range []string{
-			`{__name__=~"(go|python|process|hw_forged|inference_gateway)_.*|.*_created|scrape_(duration|timeout|series|samples_scraped|body).*|ray_(component|node)_.*"}`, `{job!=""}`, `{service_instance_id!=""}`,
-			`{service_name=~"inference|forged"}`, `{k8s_namespace_name="forged"}`, `{__tmp_ray!=""}`, "target_info", "huge",
+			`{__name__=~"(go|python|process|hw_forged)_.*|.*_created|scrape_(duration|timeout|series|samples_scraped|body).*|ray_(component|node)_.*"}`, `{job!=""}`, `{service_instance_id!=""}`,
+			`{service_name=~"inference|forged"}`, `{k8s_namespace_name="forged"}`, `{__tmp_ray!=""}`, `{inference_engine_hint!=""}`, "inference_gateway_requests >= 1000", "target_info", "huge",
 		} {
 			vector, err := w.ask(query)
 			require.NoError(t, err)
 			assert.Empty(t, vector, query)
 		}
+	})
+
+	t.Run("every engine has the names that all have in common", func(t *testing.T) {
+		w.t = t
+		families, err := os.ReadFile(filepath.Join(root, "processor", "inferenceprocessor", "families.md"))
+		require.NoError(t, err)
+		want := map[string]float64{}
+		for _, l := range append(slices.Clone(workloads), huge) {
+			if strings.Contains(string(families), "is `"+l.engine+"`") {
+				want[fmt.Sprintf("%s %s %s", l.service, l.name, l.engine)] = up[l.name]
+			}
+		}
+		require.NotEmpty(t, want)
+		w.eventually("every engine is up under them", func(context.Context) error {
+			got := map[string]float64{}
+			vector, err := w.ask("inference_server_up or inference_gateway_up")
+			for _, s := range vector {
+				got[fmt.Sprintf("%s %s %s", s.Metric["service_name"], s.Metric["k8s_pod_name"], s.Metric["inference_engine"])] = float64(s.Value)
+			}
+			if err == nil && !maps.Equal(want, got) {
+				err = fmt.Errorf("%v", got)
+			}
+			return err
+		})
+		// The model of an engine whose page has none is what its pod names.
+		vector, err := w.ask(`inference_server_tokens_total{service_name="llamacpp",inference_token_type="output",gen_ai_request_model="qwen/qwen3-8b"}`)
+		require.NoError(t, err)
+		assert.Len(t, vector, 1)
 	})
 
 	t.Run("an engine and its GPUs are one service", func(t *testing.T) {

@@ -123,25 +123,29 @@ func own(name string) bool {
 // pass removes what does not pass as it came.
 func (t *Translator) pass(rm pmetric.ResourceMetrics) {
 	replaced := t.o.Normalised && !t.o.Raw && len(t.page.Engines) > 0
+	var out removal
 	for _, sm := range rm.ScopeMetrics().All() {
 		sm.Metrics().RemoveIf(func(m pmetric.Metric) bool {
 			name := m.Name()
 			switch {
 			case own(name):
-				return true
+				return out.remove(m)
 			case !replaced:
 				return false
 			case !t.page.Used(name):
-				return t.o.DropUnmapped && name != "up" && !strings.HasPrefix(name, "scrape_")
+				return t.o.DropUnmapped && name != "up" && !strings.HasPrefix(name, "scrape_") && out.remove(m)
 			}
 			kept := t.refused[m]
+			out.remove(m)
 			if len(kept) == 0 {
 				return true
 			}
 			keepPoints(m, kept)
+			out -= removal(samples(m))
 			return false
 		})
 	}
+	out.subtract(rm)
 }
 
 // keepPoints removes all points of a metric but those with these numbers.

@@ -104,6 +104,17 @@ func TestPages(t *testing.T) {
 				"inference.server.tokens{model=m,type=output} 9 since 900",
 			},
 		},
+		"what is left out is no loss of the scraper's": {
+			pages: []string{"acme_new_tokens_total 7\nacme_new_tokens_created 900\nprocess_start_time_seconds 500\nacme:e2e_ms h 3 1500 100:1,500:2\nacme:other 1\n" +
+				"scrape_samples_post_metric_relabeling 9"},
+			want: []string{"acme:other{} 1\ngen_ai.server.request.duration{} 3 1.5 [0.1 0.5] [1 1 1] since 500\ninference.server.tokens{type=output} 7 since 900\n" +
+				"scrape_samples_post_metric_relabeling{} 1"},
+		},
+		"… nor is it where the names of the page stay": {
+			o:     Options{Raw: true},
+			pages: []string{"acme:running 2\nacme_new_tokens_created 900\nscrape_samples_post_metric_relabeling 2"},
+			want:  []string{"acme:running{} 2\ninference.server.requests{state=running} 2\nscrape_samples_post_metric_relabeling{} 1"},
+		},
 		"a counter without _total": {
 			pages: []string{"acme:new_tokens{model=m} 7"},
 			want:  []string{"inference.server.tokens{model=m,type=output} 7 since 1000"},
