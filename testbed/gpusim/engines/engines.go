@@ -68,6 +68,7 @@ type Engine struct {
 	now       time.Duration // before begin: it has not been advanced
 	processes []*requests.Process
 	stopped   bool
+	up        time.Duration // when it started last
 	done      map[turnKey]bool
 	behind    func() []*Engine       // of a gateway
 	before    map[key]requests.State // a gateway's engines and models when it started last
@@ -82,7 +83,7 @@ func New(cfg Config, seed uint64, begin time.Duration, load func(second int64) f
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	e := &Engine{cfg: cfg, begin: begin, now: begin - 1, done: map[turnKey]bool{}}
+	e := &Engine{cfg: cfg, begin: begin, now: begin - 1, up: begin, done: map[turnKey]bool{}}
 	var err error
 	if e.page, err = pages.Find(cfg.Engine); err != nil || e.page.Gateway {
 		return e, err
@@ -144,6 +145,7 @@ func (e *Engine) Page(epoch time.Time, race bool) ([]byte, error) {
 		if before, ok := e.before[key{s.Name, s.Model}]; ok {
 			s.Less(&before)
 		}
+		s.Process, s.Since = e.up, max(s.Since, e.up) // what is printed is the gateway's own
 		in.States = append(in.States, s)
 	}
 	return e.page.Page(in), nil

@@ -170,6 +170,7 @@ func TestGatewayOverRestarts(t *testing.T) {
 		}
 		assert.Equal(t, float64(want), sum, name)
 	}
+	assert.Equal(t, unix(110*sec), read(t, gateways["vllm-router"]).One(t, "process_start_time_seconds"), "its own, not that of an engine")
 	models := map[string]bool{}
 	for _, s := range read(t, gateways["epp"]).Find("llm_d_epp_request_total") {
 		models[s.Labels["model_name"]] = true

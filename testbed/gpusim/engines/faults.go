@@ -125,7 +125,7 @@ func (e *Engine) stop() {
 
 // start begins to count from zero. A gateway remembers what the engines had counted.
 func (e *Engine) start() {
-	e.stopped = false
+	e.stopped, e.up = false, e.now
 	for _, p := range e.processes {
 		p.Start()
 	}

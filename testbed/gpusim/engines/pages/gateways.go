@@ -72,28 +72,26 @@ var dynamo = []row{
 	},
 }
 
-// server reports something of each engine behind the gateway, over all its models
-// unless they have a label.
-func server(of func(*view) float64, modelLabel bool) func(*view) []sample {
-	return func(v *view) (out []sample) {
-		var by [][]requests.State
-		for _, s := range v.in.States {
-			if n := len(by); n > 0 && by[n-1][0].Name == s.Name && !modelLabel {
-				by[n-1] = append(by[n-1], s)
-				continue
-			}
-			by = append(by, []requests.State{s})
+// servers are the engines behind a gateway, all models of each together.
+func servers(in *Input) (out []series) {
+	for i := 0; i < len(in.States); {
+		n := 1
+		for i+n < len(in.States) && in.States[i+n].Name == in.States[i].Name {
+			n++
 		}
-		for _, states := range by {
-			s := requests.Merge(states)
-			l := labels{"server", "http://" + s.Name + ":8000"}
-			if modelLabel {
-				l = append(l, "model", s.Model)
-			}
-			out = append(out, sample{l, of(&view{State: s, in: v.in})})
-		}
-		return out
+		v := &view{requests.Merge(in.States[i : i+n]), i, in}
+		out = append(out, series{v, labels{"server", "http://" + v.Name + ":8000"}})
+		i += n
 	}
+	return out
+}
+
+// serverModels are the same, model by model.
+func serverModels(in *Input) (out []series) {
+	for i, s := range in.States {
+		out = append(out, series{&view{s, i, in}, labels{"server", "http://" + s.Name + ":8000", "model", s.Model}})
+	}
+	return out
 }
 
 // failed are requests that ended with an error for the client: those that an engine
@@ -102,42 +100,39 @@ func failed(v *view) float64 { return finished(requests.Error)(v) + finished(req
 
 // vllmRouter is production-stack's: it repeats names of vLLM from its own view.
 var vllmRouter = []row{
-	{name: "num_requests_running", typ: "gauge", help: "Requests that run.", free: true, each: server(running, false)},
-	{name: "num_requests_waiting", typ: "gauge", help: "Requests that wait.", free: true, each: server(waiting, false)},
-	{name: "num_requests_swapped", typ: "gauge", help: "Requests that are swapped.", free: true, each: server(fixed(0), false)},
-	{name: "gpu_prefix_cache_hit_rate", typ: "gauge", help: "Hit rate of the prefix cache.", free: true, each: server(hitRatio, false)},
-	{name: "gpu_prefix_cache_hits_total", typ: "gauge", help: "Hits of the prefix cache.", free: true, each: server(hits, false)},
-	{name: "gpu_prefix_cache_queries_total", typ: "gauge", help: "Queries of the prefix cache.", free: true, each: server(queried, false)},
-	{name: "current_qps", typ: "gauge", help: "Requests in a second.", free: true, each: server(rate(arrived), false)},
-	{name: "avg_decoding_length", typ: "gauge", help: "Mean tokens of a request.", free: true, each: server(func(v *view) float64 { return quotient(finishedOutput(v), succeeded(v)) }, false)},
-	{name: "num_prefill_requests", typ: "gauge", help: "Requests in prefill.", free: true, each: server(func(v *view) float64 { return float64(v.NoToken) }, false)},
+	{name: "num_requests_running", typ: "gauge", help: "Requests that run.", of: servers, value: running},
+	{name: "num_requests_waiting", typ: "gauge", help: "Requests that wait.", of: servers, value: waiting},
+	{name: "num_requests_swapped", typ: "gauge", help: "Requests that are swapped.", of: servers, value: fixed(0)},
+	{name: "gpu_prefix_cache_hit_rate", typ: "gauge", help: "Hit rate of the prefix cache.", of: servers, value: hitRatio},
+	{name: "gpu_prefix_cache_hits_total", typ: "gauge", help: "Hits of the prefix cache.", of: servers, value: hits},
+	{name: "gpu_prefix_cache_queries_total", typ: "gauge", help: "Queries of the prefix cache.", of: servers, value: queried},
+	{name: "current_qps", typ: "gauge", help: "Requests in a second.", of: servers, value: rate(arrived)},
 	{
-		name: "num_decoding_requests", typ: "gauge", help: "Requests in decode.", free: true,
-		each: server(func(v *view) float64 { return max(running(v)+waiting(v)-float64(v.NoToken), 0) }, false),
+		name: "avg_decoding_length", typ: "gauge", help: "Mean tokens of a request.", of: servers,
+		value: func(v *view) float64 { return quotient(finishedOutput(v), succeeded(v)) },
+	},
+	{name: "num_prefill_requests", typ: "gauge", help: "Requests in prefill.", of: servers, value: func(v *view) float64 { return float64(v.NoToken) }},
+	{
+		name: "num_decoding_requests", typ: "gauge", help: "Requests in decode.", of: servers,
+		value: func(v *view) float64 { return max(running(v)+waiting(v)-float64(v.NoToken), 0) },
 	},
 	{name: "num_incoming_requests_total", typ: "counter", help: "Requests to the router.", base: realModel, value: arrived},
 	{
 		name: "routing_decisions_total", typ: "counter", help: "Selections of the router.", free: true, value: arrived,
 		labels: labels{"algorithm", "roundrobin", "decision", "selected", "reason", "policy"},
 	},
-	{name: "healthy_pods_total", typ: "gauge", help: "Healthy pods.", free: true, each: server(up, false)},
-	{name: "avg_latency", typ: "gauge", help: "Mean latency of a request.", free: true, each: server(mean(requests.Duration), false)},
-	{name: "avg_itl", typ: "gauge", help: "Mean time between two tokens.", free: true, each: server(mean(requests.InterToken), false)},
-	{name: "input_tokens_total", typ: "counter", help: "Input tokens processed.", free: true, each: server(inputTokens, true)},
-	{name: "output_tokens_total", typ: "counter", help: "Output tokens generated.", free: true, each: server(outputTokens, true)},
+	{name: "healthy_pods_total", typ: "gauge", help: "Healthy pods.", of: servers, value: up},
+	{name: "avg_latency", typ: "gauge", help: "Mean latency of a request.", of: servers, value: mean(requests.Duration)},
+	{name: "avg_itl", typ: "gauge", help: "Mean time between two tokens.", of: servers, value: mean(requests.InterToken)},
+	{name: "input_tokens_total", typ: "counter", help: "Input tokens processed.", of: serverModels, value: inputTokens},
+	{name: "output_tokens_total", typ: "counter", help: "Output tokens generated.", of: serverModels, value: outputTokens},
 	{
-		name: "request_errors_total", typ: "counter", help: "Requests that failed.", free: true,
-		each: occurred(func(v *view) []sample {
-			out := server(failed, true)(v)
-			for i := range out {
-				out[i].labels = append(out[i].labels, "error_type", "backend_error")
-			}
-			return out
-		}),
+		name: "request_errors_total", typ: "counter", help: "Requests that failed.", of: serverModels,
+		each: occurred(func(v *view) []sample { return []sample{{labels{"error_type", "backend_error"}, failed(v)}} }),
 	},
 	{
-		name: "request_latency_seconds", typ: "histogram", help: "Latency of requests at the router.", base: realModel,
-		labels: labels{"server", "http://engines:8000", "status", "success"}, figure: requests.Duration, bounds: in(.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120),
+		name: "request_latency_seconds", typ: "histogram", help: "Latency of requests at the router.", of: serverModels,
+		labels: labels{"status", "success"}, figure: requests.Duration, bounds: in(.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120),
 	},
 }
 

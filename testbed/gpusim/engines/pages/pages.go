@@ -53,10 +53,11 @@ type row struct {
 	name   string // without the engine's prefix; "=" before it: as it is
 	typ    string // gauge, counter, histogram or summary
 	help   string
-	labels labels               // beside those of the engine
-	free   bool                 // has none of those of the engine
-	merged bool                 // of all ranks together
-	base   func(v *view) labels // instead of those of the engine
+	labels labels                   // beside those of the engine
+	free   bool                     // has none of those of the engine
+	merged bool                     // of all ranks together
+	base   func(v *view) labels     // instead of those of the engine
+	of     func(in *Input) []series // instead of what the engine has series of
 	when   func(v *view) bool
 	early  bool // without _created: what the client library itself adds
 

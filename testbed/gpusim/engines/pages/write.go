@@ -83,6 +83,9 @@ type series struct {
 }
 
 func (w *writer) series(r *row) []series {
+	if r.of != nil {
+		return r.of(w.in)
+	}
 	views, base := []*view{&w.whole}, w.engine.labels
 	if (w.engine.ranked || w.engine.Gateway) && !r.merged && !r.free {
 		views = w.ranks
