@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/common/model"
+
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -18,6 +20,9 @@ const InferenceWindow = 5 * time.Minute
 // FromEngines selects what an inference engine reports of itself: instrumented clients
 // use some of the same names.
 const FromEngines = Selector(Engine + `!=""`)
+
+// withBuckets selects histograms that have more than a count and a sum.
+const withBuckets = Selector(Bounds + `!="none"`)
 
 // Groups are the labels by which a figure of inference servers is grouped.
 type Groups []string
@@ -76,8 +81,8 @@ var InferenceFigures = []InferenceFigure{
 	requests("running", "it does not report how many requests run"),
 	{
 		Name: "kv_cache", Metric: &names.InferenceKVCacheUtilization, Attribute: names.InferenceCacheTier, Values: []string{"device"}, Lacks: "it does not report the KV cache in GPU memory",
-		Query: func(s Selector, g Groups, _ time.Duration) string {
-			return "max" + g.by() + "(" + of(InferenceKVCache, FromEngines, Is(CacheTier, "device"), s) + ")"
+		Query: func(s Selector, g Groups, over time.Duration) string {
+			return KVCache("max", s, g, over)
 		},
 	},
 	{
@@ -106,9 +111,7 @@ func p95(name string, m *names.Metric) InferenceFigure {
 func requests(state, lacks string) InferenceFigure {
 	return InferenceFigure{
 		Name: state, Metric: &names.InferenceRequests, Attribute: names.InferenceState, Values: []string{state}, Lacks: lacks,
-		Query: func(s Selector, g Groups, _ time.Duration) string {
-			return "sum" + g.by() + "(" + of(InferenceRequests, FromEngines, Is(RequestState, state), s) + ")"
-		},
+		Query: func(s Selector, g Groups, over time.Duration) string { return RequestsIn(state, s, g, over) },
 	}
 }
 
@@ -118,31 +121,39 @@ func requests(state, lacks string) InferenceFigure {
 // in a hundred requests is left out, and so are histograms without buckets.
 func InferenceQuantile(q float64, histogram string, s Selector, g Groups, over time.Duration) string {
 	counted := func(suffix string) string {
-		return rate(of(histogram+suffix, FromEngines, Selector(Bounds+`!="none"`), s), over)
+		return rate(of(histogram+suffix, FromEngines, withBuckets, s), over)
 	}
 	return "max" + g.by() + "(histogram_quantile(" + number(q) + ", sum" + g.by(Bounds, "le") + "(" + counted("_bucket") + ")) and" + g.on(Bounds) +
 		"(sum" + g.by(Bounds) + "(" + counted("_count") + ") >" + g.on() + "group_left () (0.01 * sum" + g.by() + "(" + counted("_count") + "))))"
 }
 
-// OutputTokens asks how many tokens are generated in a second.
+// OutputTokens asks how many tokens are generated in a second, InputTokens how many the
+// prompts have.
 func OutputTokens(s Selector, g Groups, over time.Duration) string {
-	return "sum" + g.by() + "(" + rate(of(InferenceTokens, FromEngines, Is(TokenType, "output"), s), over) + ")"
+	return g.rate(of(InferenceTokens, FromEngines, Is(TokenType, "output"), s), over)
+}
+func InputTokens(s Selector, g Groups, over time.Duration) string {
+	return g.rate(of(InferenceTokens, FromEngines, Is(TokenType, "input"), s), over)
 }
 
 // ErrorRatio asks which part of the requests failed, of those that were not cancelled.
-// There is none where no engine counts failed ones.
+// There is none where no engine counts failed ones. FailedRequests and CountedRequests
+// ask for both parts, in requests a second.
 func ErrorRatio(s Selector, g Groups, over time.Duration) string {
-	finished := func(which Selector) string {
-		return "sum" + g.by() + "(" + rate(of(InferenceFinished, FromEngines, which, s), over) + ")"
-	}
-	return finished(OneOf(Outcome, failed...)) + " / " + finished(Selector(Outcome+`!="`+names.OutcomeCancelled+`"`))
+	return quotient(FailedRequests(s, g, over), CountedRequests(s, g, over))
+}
+func FailedRequests(s Selector, g Groups, over time.Duration) string {
+	return g.rate(of(InferenceFinished, FromEngines, OneOf(Outcome, failed...), s), over)
+}
+func CountedRequests(s Selector, g Groups, over time.Duration) string {
+	return g.rate(of(InferenceFinished, FromEngines, Selector(Outcome+`!="`+names.OutcomeCancelled+`"`), s), over)
 }
 
 // TokensPerJoule asks how many tokens services generate for a joule of their devices.
-// There is none where pods or the power of a device are missing.
+// There is none where pods, the page of an engine, or the power of a device are missing.
 func TokensPerJoule(s Selector, over time.Duration) string {
-	power := "max" + serviceIdentity + "(avg_over_time(" + of(ServicePower, s) + "[" + duration(over) + "]))"
-	return OutputTokens(s, OfServices, over) + " / " + power + " unless" + OfServices.on() + "(" + of(ServicePartial, s) + " == 1) and" + OfServices.on() +
+	power := "max" + serviceIdentity + "(avg_over_time(" + of(ServicePower, s) + "[" + window(over) + "]))"
+	return EveryPage(quotient(OutputTokens(s, OfServices, over), power), s) + " unless" + OfServices.on() + "(" + of(ServicePartial, s) + " == 1) and" + OfServices.on() +
 		"(" + DevicesWithPower(s) + " == " + DevicesAllocated(s) + ")"
 }
 
@@ -155,6 +166,31 @@ func DevicesAllocated(s Selector) string {
 	return "count" + serviceIdentity + "(max" + OfServices.by(Device) + "(" + of(Allocation, Selector(Service+`!=""`), s) + " > 0))"
 }
 
-func rate(series string, over time.Duration) string {
-	return "rate(" + series + "[" + duration(over) + "])"
+// ForChart stands for the time that one value of a chart of Grafana is about.
+const ForChart time.Duration = -1
+
+func window(over time.Duration) string {
+	if over == ForChart {
+		return "$__rate_interval"
+	}
+	return model.Duration(over).String()
 }
+
+func rate(series string, over time.Duration) string {
+	return "rate(" + series + "[" + window(over) + "])"
+}
+
+// gauge is the last value of a series; in a chart no older than what the value is about.
+func gauge(series string, over time.Duration) string {
+	if over == ForChart {
+		return "last_over_time(" + series + "[" + window(over) + "])"
+	}
+	return series
+}
+
+func (g Groups) rate(series string, over time.Duration) string {
+	return "sum" + g.by() + "(" + rate(series, over) + ")"
+}
+
+// quotient leaves out what would be divided by nothing.
+func quotient(above, below string) string { return above + " / (" + below + " > 0)" }

@@ -31,6 +31,7 @@ func TestLabelsAreThoseThatAreWritten(t *testing.T) {
 		HealthWatch: names.GPUHealthWatch, HealthState: names.GPUHealthState,
 		Engine: names.InferenceEngine, Bounds: names.InferenceBounds, TokenType: names.InferenceTokenType,
 		RequestState: names.InferenceState, Outcome: names.InferenceOutcome, CacheTier: names.InferenceCacheTier,
+		EngineRank: names.InferenceEngineRank, FinishReason: names.InferenceFinish, RequestModel: names.GenAIRequestModel,
 	} {
 		label, err := namer.Build(attribute)
 		require.NoError(t, err)
@@ -56,6 +57,16 @@ func everyQuery(s Selector) map[string]string {
 		"PodsInMean": PodsInMean(s, how), "PodMean": PodMean(Utilization, s, how), "PodSum": PodSum(Power, s, coarse), "PodActivity": PodActivity(s, time.Hour),
 		"DeviceChart": DeviceChart(Power, s, how), "coarse DeviceChart": DeviceChart(Power, s, coarse), "DeviceChart by reason": DeviceChart(Throttle, And(s, HeldDown), coarse, Reason),
 		"TelemetryBefore": TelemetryBefore(time.Hour),
+	}
+	for _, over := range []time.Duration{InferenceWindow, ForChart} {
+		w := Whole{Where: s, Engines: Is(Engine, "vllm"), Over: over}
+		for name, q := range map[string]string{
+			"OutputTokens": w.OutputTokens(), "InputTokens": w.InputTokens(), "Quantile": w.Quantile(0.95, TimeToFirstToken), "Mean": w.Mean(RequestDuration),
+			"ErrorRatio": w.ErrorRatio(), "KVCache": w.KVCache("avg"), "RequestsIn": w.RequestsIn("waiting"), "Demand": w.Demand(), "Saturation": w.Saturation(),
+			"PrefixHits": w.PrefixHits(), "Accepted": w.Accepted(), "Batch": w.Batch(), "TokensPerJoule": w.TokensPerJoule(), "TokensPerDevice": w.TokensPerDevice("held"),
+		} {
+			all[name+" over "+window(over)] = strings.ReplaceAll(q, "$__rate_interval", "1m")
+		}
 	}
 	for _, f := range InferenceFigures {
 		all[f.Name] = f.Query(s, OfServices, InferenceWindow)
