@@ -68,13 +68,16 @@ func (e *Engine) markdown(b *strings.Builder) {
 	fmt.Fprintf(b, "\n## %s\n\n", e.Title)
 	fmt.Fprintf(b, "`inference.engine` is `%s`. Prefixes: %s.\n", e.Name, codes(e.Prefixes, "none"))
 	if len(e.Marks) > 0 {
-		fmt.Fprintf(b, "A page with %s is one of these, and none of `%s`.\n", codes(e.Marks, ""), e.Hides)
+		fmt.Fprintf(b, "A page with one of %s is of this engine, and not of `%s`.\n", codes(e.Marks, ""), e.Hides)
 	}
 	switch {
 	case len(e.NamedBy) > 0:
 		fmt.Fprintf(b, "`%s` is the label `%s` of %s.\n", names.InferenceGateway, e.NamedLabel, codes(e.NamedBy, ""))
 	case e.Named != "":
 		fmt.Fprintf(b, "`%s` is `%s`.\n", names.InferenceGateway, e.Named)
+	}
+	if slices.Contains(e.Prefixes, "") {
+		b.WriteString("Names without a prefix count on a page that has five of them, or where discovery found this engine.\n")
 	}
 	b.WriteString("\n| Metric | Attributes | Families | How |\n|---|---|---|---|\n")
 	for _, m := range Metrics(e.Gateway) {
@@ -104,7 +107,9 @@ func (e *Engine) markdown(b *strings.Builder) {
 func codes(list []string, empty string) string {
 	var out []string
 	for _, s := range list {
-		if s == "" {
+		if name, ok := strings.CutPrefix(s, "="); ok {
+			out = append(out, "`"+name+"` (no prefix)")
+		} else if s == "" {
 			out = append(out, empty)
 		} else {
 			out = append(out, "`"+s+"`")
@@ -128,11 +133,7 @@ func (r *Row) attributes() string {
 }
 
 func (r *Row) sources() string {
-	out := codes(r.From, "")
-	if strings.Contains(out, "`=") {
-		out = strings.ReplaceAll(out, "`=", "`") + " without a prefix"
-	}
-	out += r.Where.text()
+	out := codes(r.From, "") + r.Where.text()
 	if r.Or != "" {
 		out += " or " + r.Or
 	}
@@ -171,7 +172,7 @@ func (r *Row) how() string {
 	case Given:
 		out = append(out, "absent where "+with+" is 0")
 	case LabelProduct:
-		out = append(out, "product of the labels "+codes(r.WithLabels, ""))
+		out = append(out, "label "+strings.ReplaceAll(codes(r.WithLabels, ""), ", ", " times label "))
 	case LabelList:
 		out = append(out, "entries of the label "+codes(r.WithLabels, "")+" of the newest series")
 	}

@@ -92,7 +92,7 @@ func family(name string) string {
 
 // known reports whether a family is on a row of an engine, or listed.
 func (x *Index) known(family string) bool {
-	if len(x.Find(family)) > 0 {
+	if len(x.Find(family)) > 0 || len(x.Find(strings.TrimSuffix(family, "_created"))) > 0 {
 		return true
 	}
 	for _, prefix := range []string{"go_", "python_", "process_", "http_", "promhttp_"} {
