@@ -7,6 +7,18 @@ package queries
 
 // inferenceCannot has, by engine and name of a figure, why the engine cannot give it.
 var inferenceCannot = map[string]map[string]string{
+	"vllm": {},
+	"sglang": {
+		"time_per_output_token": "the family of that name has one observation a token",
+		"error_ratio":           "it does not count failed requests",
+	},
+	"nim": {},
+	"tensorrt_llm": {
+		"inter_token_latency": "no family has one observation a token",
+	},
+	"lmdeploy": {
+		"time_per_output_token": "the family of that name has one observation a token",
+	},
 	"tgi": {
 		"time_to_first_token":   "not on the page",
 		"time_per_output_token": "the time per token includes prefill and the first token",
