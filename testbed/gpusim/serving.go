@@ -185,10 +185,19 @@ const restartTakes = 10 * time.Second
 
 // prepareEngines checks a fault of engines and fills in what it leaves out.
 func (f *fault) prepareEngines() error {
+	var with []string // the engines that it is about
+	for _, h := range f.node.pods {
+		if h.pod.Engine != "" && f.about(&h.pod) {
+			with = append(with, h.pod.Engine)
+		}
+	}
+	for _, o := range f.node.faults {
+		if o.Kind == NewPod && o.Pod.Engine != "" && f.about(o.Pod) {
+			with = append(with, o.Pod.Engine)
+		}
+	}
 	if f.Pod != nil {
-		known := slices.ContainsFunc(f.node.pods, func(h heldPod) bool { return h.pod.Engine != "" && f.about(&h.pod) }) ||
-			slices.ContainsFunc(f.node.faults, func(o *fault) bool { return o.Kind == NewPod && o.Pod.Engine != "" && f.about(o.Pod) })
-		if !known {
+		if len(with) == 0 {
 			return fmt.Errorf("%s: node %s has no pod %s/%s with an engine", f.Kind, f.node.cfg.Name, f.Pod.Namespace, f.Pod.Name)
 		}
 		f.Pod = &Pod{Namespace: f.Pod.Namespace, Name: f.Pod.Name}
@@ -199,8 +208,14 @@ func (f *fault) prepareEngines() error {
 			return errors.New("model_swap needs a model")
 		}
 	case EngineUpgrade:
-		if _, err := pages.Find(f.Engine); err != nil {
+		to, err := pages.Find(f.Engine)
+		if err != nil {
 			return fmt.Errorf("engine_upgrade: %w", err)
+		}
+		for _, name := range with {
+			if from, err := pages.Find(name); err != nil || from.Gateway != to.Gateway {
+				return fmt.Errorf("engine_upgrade: %s cannot become %s: one of them is a gateway", name, f.Engine)
+			}
 		}
 	}
 	if (f.Kind == EngineRestart || f.Kind == EngineUpgrade) && f.end < 0 {

@@ -130,6 +130,7 @@ func TestEngineFaults(t *testing.T) {
 		"node n has no pod chat/c with an engine":      {Kind: EngineRestart, Pod: &Pod{Namespace: "chat", Name: "c"}},
 		"model_swap needs a model":                     {Kind: ModelSwap},
 		`engine_upgrade: unknown engine "vllm-9": use`: {Kind: EngineUpgrade, Engine: "vllm-9"},
+		"sglang-0.5 cannot become epp":                 {Kind: EngineUpgrade, Engine: "epp", Pod: &Pod{Namespace: "chat", Name: "b"}},
 	} {
 		f.Node = "n"
 		_, err := fl.StartFault(f)
