@@ -101,6 +101,15 @@ func TestSleeping(t *testing.T) {
 	assert.Greater(t, awake.One(t, "vllm:generation_tokens_total"), later.One(t, "vllm:generation_tokens_total"))
 }
 
+// SGLang has the requests of an engine at rest as paused ones.
+func TestPausedRequests(t *testing.T) {
+	e := engine(t, Config{Engine: "sglang-0.5", Requests: &requests.Config{Rate: 6}}, 0)
+	page := e.at(t, 62*sec, Fault{ID: "1", Kind: Sleep, From: 60 * sec, Until: -1})
+	assert.Zero(t, page.One(t, "sglang:num_running_reqs"))
+	assert.Equal(t, float64(e.Processes()[0].State().Running), page.One(t, "sglang:num_paused_reqs"))
+	assert.Positive(t, page.One(t, "sglang:num_paused_reqs"))
+}
+
 // The same whether the engine is asked often or seldom.
 func TestFaultsHappenInTime(t *testing.T) {
 	faults := []Fault{

@@ -69,7 +69,7 @@ var sglang05 = slices.Concat([]row{
 	{name: "num_retracted_reqs", typ: "gauge", help: "Requests retracted in the last step.", labels: pid, value: fixed(0)},
 	{name: "num_retracted_requests_total", typ: "counter", help: "Requests retracted since the start.", value: preemptions},
 	{name: "num_paused_reqs", typ: "gauge", help: "Requests paused for an update of weights.", labels: pid, value: paused},
-	{name: "num_running_reqs", typ: "gauge", help: "Requests that run.", value: running},
+	{name: "num_running_reqs", typ: "gauge", help: "Requests that run.", value: func(v *view) float64 { return running(v) - paused(v) }},
 	{name: "num_used_tokens", typ: "gauge", help: "Tokens in use.", value: func(v *view) float64 { return float64(v.Used * v.Block) }},
 	{name: "token_usage", typ: "gauge", help: "Use of the token pool.", value: kvUsage},
 }, zero("pending_prealloc_token_usage", "swa_token_usage", "mamba_usage"), []row{
