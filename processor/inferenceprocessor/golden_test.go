@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/families"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/promtest"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/translate"
@@ -33,6 +34,9 @@ func TestGoldens(t *testing.T) {
 			page, err := os.ReadFile(path)
 			require.NoError(t, err)
 			rm := promtest.Read(t, page, at).ResourceMetrics().At(0)
+			if hint, ok := strings.CutPrefix(string(page), "# hint: "); ok { // that discovery would have found
+				rm.Resource().Attributes().PutStr(names.InferenceEngineHint, hint[:strings.IndexByte(hint, '\n')])
+			}
 			tr := translate.New(index, translate.Options{Normalised: true, MaxBounds: 64, MaxSeries: 10_000, MaxModels: 100})
 			tr.Page(rm, 1, at)
 			got, golden := promtest.Text(rm), strings.TrimSuffix(path, ".prom")+".txt"
@@ -43,5 +47,33 @@ func TestGoldens(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, string(want), got)
 		})
+	}
+}
+
+// Each family that a row reads is on one of the pages, so that its name and its type are
+// not known from the table alone.
+func TestGoldensHaveEveryFamily(t *testing.T) {
+	pages, err := filepath.Glob("testdata/*/*.prom")
+	require.NoError(t, err)
+	seen := map[string]bool{}
+	for _, path := range pages {
+		page, err := os.ReadFile(path)
+		require.NoError(t, err)
+		for _, m := range promtest.Read(t, page, time.Unix(2_000_000_000, 0)).ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().All() {
+			seen[m.Name()] = true
+		}
+	}
+	for _, e := range families.Engines() {
+		for i := range e.Rows {
+			r := &e.Rows[i]
+			for _, name := range append([]string{r.With, r.Beside}, r.From...) {
+				whole, ok := strings.CutPrefix(name, "=")
+				found := name == "" || ok && seen[whole]
+				for _, prefix := range e.Prefixes {
+					found = found || seen[prefix+name] || seen[prefix+name+"_total"]
+				}
+				assert.True(t, found, "%s: no page has %s", e.Name, name)
+			}
+		}
 	}
 }
