@@ -151,6 +151,12 @@ gateway.applications.enabled: mode {{ $v.mode }} has no gateway. Set it to false
 {{- if and $gateway.enabled (eq $v.gateway.store.engine "embedded") (ge (int64 $gateway.maxSeries) (int64 $v.gateway.store.maxSeries)) }}
 gateway.applications.maxSeries: {{ $gateway.maxSeries | int64 }} is not below gateway.store.maxSeries, {{ $v.gateway.store.maxSeries | int64 }}: applications would take the place of GPUs. Lower it, or raise that
 {{- end }}
+{{- if and $v.gateway.inference.enabled (not $gateway.enabled) }}
+gateway.inference.enabled: what it scrapes goes where metrics of applications go. Set gateway.applications.enabled to true, or it to false
+{{- end }}
+{{- if and $v.gateway.inference.enabled $v.thresholds.summary.namespaces }}
+gateway.inference.enabled: it looks for pods in the whole cluster, and thresholds.summary.namespaces leaves the gateway rights in these alone. Set it to false, or leave the list empty
+{{- end }}
 {{- if and (eq $v.mode "standalone") (or $v.agent.applications.enabled $v.agent.inference.enabled $v.agent.host.enabled) }}
 agent.applications.enabled, agent.inference.enabled, agent.host.enabled: mode standalone has no agent that sends on what they read. Set them to false, or mode to cluster
 {{- end }}

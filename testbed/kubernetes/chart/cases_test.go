@@ -56,7 +56,7 @@ agent: {inference: {enabled: true, interval: 30s}, host: {enabled: true, kubelet
 `},
 	{name: "applications", started: true, apis: operator, values: `
 agent: {applications: {enabled: true}, inference: {enabled: true}, memoryLimitMiB: 380}
-gateway: {applications: {enabled: true, maxSeries: 5000}}
+gateway: {applications: {enabled: true, maxSeries: 5000}, inference: {enabled: true, interval: 30s}}
 serviceMonitor: {enabled: true}
 networkPolicy: {egress: {enabled: true}}
 `},

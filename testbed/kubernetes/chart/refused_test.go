@@ -99,6 +99,8 @@ func TestRefused(t *testing.T) {
 		{"{agent: {applications: {enabled: true, endpoint: 'a:4317'}}, gateway: {applications: {enabled: true}}}", []string{"agent.applications.endpoint", "Leave it empty"}},
 		{"{mode: agent, exporter: {endpoint: 'a:4317'}, gateway: {applications: {enabled: true}}}", []string{"gateway.applications.enabled", "mode to cluster"}},
 		{"gateway: {applications: {enabled: true, maxSeries: 100000}}", []string{"gateway.applications.maxSeries", "gateway.store.maxSeries"}},
+		{"gateway: {inference: {enabled: true}}", []string{"gateway.inference.enabled", "gateway.applications.enabled"}},
+		{"{gateway: {inference: {enabled: true}, applications: {enabled: true}}, thresholds: {summary: {namespaces: [a]}}}", []string{"gateway.inference.enabled", "thresholds.summary.namespaces"}},
 		{"{agent: {applications: {enabled: true, podDevices: true}}, gateway: {applications: {enabled: true}}}", []string{"agent.applications.podDevices", "agent.applications.endpoint"}},
 		{"agent: {podResources: {enabled: false}, applications: {enabled: true, podDevices: true, endpoint: 'a:4317'}}", []string{"agent.applications.podDevices", "agent.podResources.enabled"}},
 		{"{mode: standalone, agent: {applications: {enabled: true}}}", []string{"agent.applications.enabled", "mode to cluster"}},

@@ -285,7 +285,7 @@ func TestInference(t *testing.T) {
 			}
 			return err
 		})
-		// The model of an engine whose page has none is what its pod names.
+		// Where the page names no model, it is the one that the pod names.
 		vector, err := w.ask(`inference_server_tokens_total{service_name="llamacpp",inference_token_type="output",gen_ai_request_model="qwen/qwen3-8b"}`)
 		require.NoError(t, err)
 		assert.Len(t, vector, 1)

@@ -16,6 +16,10 @@ scale-out-gateway.yaml: |
 gateway-applications.yaml: |
   {{- .Files.Get "files/gateway-applications.yaml" | nindent 2 }}
 {{- end }}
+{{- if .Values.gateway.inference.enabled }}
+inference-gateways.yaml: |
+  {{- .Files.Get "files/inference-gateways.yaml" | nindent 2 }}
+{{- end }}
 values.yaml: |
   # What the chart's values make of it: goes over the files above.
   {{- include "otelcol-gpu.tidy" (include "otelcol-gpu.gateway.overlay" .) | nindent 2 }}
@@ -29,6 +33,7 @@ custom.yaml: |
 {{- $files := list "gateway.yaml" -}}
 {{- if eq (include "otelcol-gpu.scaleOut" .) "true" -}}{{- $files = append $files "scale-out-gateway.yaml" -}}{{- end -}}
 {{- if .Values.gateway.applications.enabled -}}{{- $files = append $files "gateway-applications.yaml" -}}{{- end -}}
+{{- if .Values.gateway.inference.enabled -}}{{- $files = append $files "inference-gateways.yaml" -}}{{- end -}}
 {{- toJson (append $files "values.yaml") -}}
 {{- end -}}
 
