@@ -26,6 +26,8 @@ const (
 	Mark = -1
 	// Drop is the Ref.Family of one of Engine.Dropped.
 	Drop = -2
+	// Pass is the Ref.Family of one of Engine.Passed.
+	Pass = -3
 )
 
 // Source has the numbers of the families that a row reads.
@@ -48,13 +50,15 @@ type Index struct {
 	// Families is how many families each engine has.
 	Families []int
 
-	refs     map[string][]Ref
-	wildcard []wildcard
+	refs map[string][]Ref
+	// stems are how names begin that stand for all that begin so, sorted; none begins as
+	// another does.
+	stems []stem
 }
 
-type wildcard struct {
-	prefix string
-	ref    Ref
+type stem struct {
+	text string
+	refs []Ref
 }
 
 // NewIndex indexes the engines, which the caller may have reduced to those it wants.
@@ -64,6 +68,14 @@ func NewIndex(engines []*Engine) *Index {
 	for i, e := range engines {
 		x.add(i, e)
 	}
+	slices.SortFunc(x.stems, func(a, b stem) int { return strings.Compare(a.text, b.text) })
+	kept := x.stems[:0]
+	for _, s := range x.stems {
+		if n := len(kept); n == 0 || !strings.HasPrefix(s.text, kept[n-1].text) {
+			kept = append(kept, s)
+		}
+	}
+	x.stems = kept
 	return x
 }
 
@@ -117,10 +129,14 @@ func (x *Index) add(number int, e *Engine) {
 		x.put(mark, Ref{number, 0, Mark})
 	}
 	for _, name := range e.Dropped {
-		if stem, ok := strings.CutSuffix(name, "*"); ok {
-			x.wildcard = append(x.wildcard, wildcard{stem, Ref{number, 0, Drop}})
-		} else {
-			x.put(name, Ref{number, 0, Drop})
+		x.list(name, Ref{number, 0, Drop})
+	}
+	for _, name := range e.Passed {
+		for p, prefix := range e.Prefixes {
+			x.list(prefix+name, Ref{number, p, Pass})
+			if !strings.HasSuffix(name, "*") {
+				x.put(prefix+name+"_total", Ref{number, p, Pass})
+			}
 		}
 	}
 	x.Sources = append(x.Sources, sources)
@@ -146,6 +162,15 @@ func check(e *Engine, r *Row) {
 	}
 }
 
+// list puts a name, or if it ends in * all that begin so.
+func (x *Index) list(name string, r Ref) {
+	if text, ok := strings.CutSuffix(name, "*"); ok {
+		x.stems = append(x.stems, stem{text, []Ref{r}})
+	} else {
+		x.put(name, r)
+	}
+}
+
 func (x *Index) put(name string, r Ref) {
 	if !slices.Contains(x.refs[name], r) {
 		x.refs[name] = append(x.refs[name], r)
@@ -157,10 +182,14 @@ func (x *Index) Find(name string) []Ref {
 	if refs, ok := x.refs[name]; ok {
 		return refs
 	}
-	for i := range x.wildcard {
-		if strings.HasPrefix(name, x.wildcard[i].prefix) {
-			return []Ref{x.wildcard[i].ref}
+	after, _ := slices.BinarySearchFunc(x.stems, name, func(s stem, name string) int {
+		if s.text <= name {
+			return -1
 		}
+		return 1
+	})
+	if after > 0 && strings.HasPrefix(name, x.stems[after-1].text) {
+		return x.stems[after-1].refs
 	}
 	return nil
 }

@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
 // Each metric of its tier has a row of every engine, or the reason why it cannot be had,
@@ -36,6 +38,20 @@ func TestNamesAreUnique(t *testing.T) {
 		assert.NotEmpty(t, e.Title, e.Name)
 	}
 	NewIndex(Engines()) // panics where a row contradicts itself
+}
+
+func TestFind(t *testing.T) {
+	x := NewIndex([]*Engine{{
+		Name: "acme", Prefixes: []string{"acme:", "acme_"}, Dropped: []string{"acme_gpu_*", "acme_node"}, Passed: []string{"gpu_a*", "b*", "ba_*", "bb*", "c"},
+		Rows: []Row{{Metric: &names.InferencePreemptions, From: []string{"preempted", "=whole"}}},
+	}})
+	for name, want := range map[string][]Ref{
+		"acme:preempted": {{0, 0, 0}}, "acme_preempted_total": {{0, 1, 0}}, "preempted": nil, "whole": {{0, Whole, 1}}, "whole_total": nil,
+		"acme_gpu_power": {{0, 0, Drop}}, "acme_gpu_a": {{0, 0, Drop}}, "acme_node": {{0, 0, Drop}}, "acme_nodes": nil, "acme_gp": nil,
+		"acme:gpu_ab": {{0, 0, Pass}}, "acme:b": {{0, 0, Pass}}, "acme_bcd": {{0, 1, Pass}}, "acme:c_total": {{0, 0, Pass}}, "acme:cd": nil, "zzz": nil,
+	} {
+		assert.Equal(t, want, x.Find(name), name)
+	}
 }
 
 // samples are pages of real engines, which not every clone has.
@@ -92,29 +108,10 @@ func family(name string) string {
 
 // known reports whether a family is on a row of an engine, or listed.
 func (x *Index) known(family string) bool {
-	if len(x.Find(family)) > 0 || len(x.Find(strings.TrimSuffix(family, "_created"))) > 0 {
-		return true
-	}
 	for _, prefix := range []string{"go_", "python_", "process_", "http_", "promhttp_"} {
 		if strings.HasPrefix(family, prefix) {
 			return true
 		}
 	}
-	family = strings.TrimSuffix(family, "_created")
-	for _, e := range x.Engines {
-		for _, prefix := range e.Prefixes {
-			name, ok := strings.CutPrefix(family, prefix)
-			if !ok {
-				continue
-			}
-			name = strings.TrimSuffix(name, "_total")
-			if slices.ContainsFunc(e.Passed, func(p string) bool {
-				stem, all := strings.CutSuffix(p, "*")
-				return p == name || all && strings.HasPrefix(name, stem)
-			}) || len(x.Find(prefix+name)) > 0 {
-				return true
-			}
-		}
-	}
-	return false
+	return len(x.Find(family)) > 0 || len(x.Find(strings.TrimSuffix(family, "_created"))) > 0
 }

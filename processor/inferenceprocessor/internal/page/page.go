@@ -136,6 +136,9 @@ func (p *Page) add(m pmetric.Metric) {
 		return
 	}
 	for _, ref := range refs {
+		if ref.Family == families.Pass {
+			continue
+		}
 		e := &p.engines[ref.Engine]
 		e.touched = true
 		switch ref.Family {
