@@ -47,6 +47,9 @@ func label(key string) string {
 // inference processor: by inference_engine its gen_ai.server.* differs from what SDKs
 // measure under the same names.
 func InferenceAttribute(key string) bool {
+	if !strings.Contains(key, "inference") {
+		return false // as nearly every key, for which no label is made here
+	}
 	l := label(key)
 	return l == "inference" || strings.HasPrefix(l, "inference_")
 }
