@@ -72,7 +72,7 @@ var vllmState = []Row{
 	{Metric: &names.InferenceRequests, Attributes: swapped, From: []string{"num_requests_swapped"}},
 	{
 		Metric: &names.InferenceKVCacheUtilization, Attributes: device, From: []string{"kv_cache_usage_perc", "gpu_cache_usage_perc"},
-		Fold: Highest, Note: "a ratio in spite of its name",
+		Fold: Highest, Note: "a ratio in spite of its name; wrong in some releases of 0.9",
 	},
 	{Metric: &names.InferenceKVCacheUtilization, Attributes: host, From: []string{"cpu_cache_usage_perc"}, Fold: Highest},
 	{
