@@ -171,6 +171,8 @@ func TestInferenceTargets(t *testing.T) {
 		"LeaderWorkerSet, a worker":            {meta{"container_image": "vllm/vllm-openai:v0.11.0", "container_name": "vllm-worker", label(worker): "1"}, ""},
 		"LeaderWorkerSet, the tenth worker":    {meta{"container_image": "lmsysorg/sglang:v0.5.3", label(worker): "10"}, ""},
 		"KubeRay, a worker":                    {meta{"container_image": "rayproject/ray-llm:2.52.0-py311-cu128", "container_name": "ray-worker", "container_port_number": "8080", "container_port_name": "metrics"}, "ray http://10.0.0.1:8080/metrics"},
+		"KubeRay, a worker in vLLM's image":    {meta{"container_image": "lmcache/vllm-openai:latest", "container_name": "vllm-ray-worker", label("ray_io_node_type"): "worker"}, "ray http://10.0.0.1:8080/metrics"},
+		"KubeRay, a head in vLLM's image":      {meta{"container_image": "lmcache/vllm-openai:latest", "container_name": "vllm-ray-head", "container_port_number": "8000", "container_port_name": "container-port", label("ray_io_node_type"): "head"}, "vllm http://10.0.0.1:8000/metrics"},
 		"KubeRay, its head's autoscaler":       {meta{"container_image": "rayproject/ray-llm:2.52.0-py311-cu128", "container_name": "autoscaler"}, ""},
 		"KubeRay, the autoscaler's metrics":    {meta{"container_image": "rayproject/ray:2.52.0", "container_name": "ray-head", "container_port_number": "44217", "container_port_name": "as-metrics"}, ""},
 		"KubeRay, the dashboard's metrics":     {meta{"container_image": "rayproject/ray:2.52.0", "container_name": "ray-head", "container_port_number": "44227", "container_port_name": "dash-metrics"}, ""},
