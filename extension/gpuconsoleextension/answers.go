@@ -95,7 +95,7 @@ func kept(info store.Info, w fleet.Window) bool {
 
 func (a *api) services(ctx context.Context, p *parameters) (any, error) {
 	limit, after := p.limit(a.config.MaxServicesPerRequest), p.cursor()
-	match, trend := p.text("q", maxName), p.oneOf("trend", "false", "true", "false") == "true"
+	match, trend, inference := p.text("q", maxName), p.flag("trend"), p.flag("inference")
 	var over *fleet.Window
 	if p.has("window") {
 		over = a.window(p)
@@ -110,6 +110,11 @@ func (a *api) services(ctx context.Context, p *parameters) (any, error) {
 			return err
 		}
 		page := pageOf(after, limit, all.Len(), all.Key)
+		if inference {
+			if err := all.AddInference(ctx, page.from, page.to); err != nil {
+				return err
+			}
+		}
 		out.Services, out.Trend, err = all.Page(ctx, page.from, page.to, trend, over)
 		out.Total, out.Next, out.Summary, out.Freshness = all.Len(), page.next, all.Summary, all.Freshness()
 		return err
@@ -228,7 +233,7 @@ func (a *api) events(_ context.Context, p *parameters) (any, error) {
 	limit, after := p.limit(a.config.MaxServicesPerRequest), p.cursor()
 	q := fleet.EventQuery{
 		Name: p.text("name", 128), Text: strings.ToLower(p.text("q", maxName)),
-		Active: p.oneOf("active", "false", "true", "false") == "true",
+		Active: p.flag("active"),
 	}
 	if p.has("min_severity") {
 		q.MinSeverity = p.oneOf("min_severity", "", "info", "warn", "error")

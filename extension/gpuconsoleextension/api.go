@@ -80,7 +80,7 @@ func (a *api) endpoints() []endpoint {
 	with := func(more ...string) []string { return append(more, service...) }
 	return []endpoint{
 		{name: "status", answer: a.status},
-		{name: "services", parameters: []string{"limit", "cursor", "q", "trend", "window"}, answer: a.services},
+		{name: "services", parameters: []string{"limit", "cursor", "q", "trend", "window", "inference"}, answer: a.services},
 		{name: "service", parameters: service, answer: a.service},
 		{name: "pods", parameters: with("limit", "cursor"), answer: a.pods},
 		{name: "nodes", parameters: []string{"limit", "cursor", "q", "cluster", "node", "device"}, answer: a.nodes},

@@ -106,6 +106,11 @@ func (p *parameters) where() *fleet.Where {
 	return w
 }
 
+// flag is a parameter that is false unless it is true.
+func (p *parameters) flag(name string) bool {
+	return p.oneOf(name, "false", "true", "false") == "true"
+}
+
 // oneOf is a parameter with one of some values.
 func (p *parameters) oneOf(name, otherwise string, allowed ...string) string {
 	if !p.has(name) && otherwise != "" {

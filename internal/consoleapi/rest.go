@@ -18,12 +18,17 @@ type RangeAnswer struct {
 	Truncated int       `json:"truncated"`
 }
 
-// Charts are the four charts.
+// Charts are the four charts, and those of inference servers where they report any
+// value: of the 95th percentile, and of tokens a second.
 type Charts struct {
-	Utilization Chart `json:"utilization"`
-	Memory      Chart `json:"memory"`
-	Tensor      Chart `json:"tensor"`
-	Power       Chart `json:"power"`
+	Utilization        Chart  `json:"utilization"`
+	Memory             Chart  `json:"memory"`
+	Tensor             Chart  `json:"tensor"`
+	Power              Chart  `json:"power"`
+	TimeToFirstToken   *Chart `json:"time_to_first_token,omitempty"`
+	TimePerOutputToken *Chart `json:"time_per_output_token,omitempty"`
+	InterTokenLatency  *Chart `json:"inter_token_latency,omitempty"`
+	OutputTokens       *Chart `json:"output_tokens,omitempty"`
 }
 
 // DeviceRangeAnswer are the charts of a node's devices, or of one device.

@@ -21,7 +21,8 @@ type Service struct {
 	Totals         Totals         `json:"totals"`
 	Pods           PodCounts      `json:"pods"`
 	Devices        ServiceDevices `json:"devices"`
-	Trend          []*float64     `json:"trend"` // null where it was not asked for
+	Trend          []*float64     `json:"trend"`               // null where it was not asked for
+	Inference      *Inference     `json:"inference,omitempty"` // of a service with inference engines, where it was asked for
 	Told
 }
 

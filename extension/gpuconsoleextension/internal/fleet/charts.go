@@ -14,6 +14,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/age"
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/ask"
+	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/inference"
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/optional"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/queries"
@@ -92,6 +93,9 @@ func readRange(ctx context.Context, r *reading, key Key, w Window, by string) (*
 	} else {
 		err = serviceLines(r.Questions, r.Judge, out, key, g, how)
 	}
+	if err == nil {
+		err = inferenceLines(ctx, r.Questions, out, key, g)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -161,6 +165,22 @@ func newestOf(j *age.Judge, times *model.Vector) {
 	for _, sample := range *times {
 		j.Used(ask.Seconds(sample.Value))
 	}
+}
+
+// inferenceLines adds the charts of inference servers, with the lines of the others.
+func inferenceLines(ctx context.Context, q *ask.Questions, out *consoleapi.RangeAnswer, key Key, g ask.Grid) error {
+	var names []string
+	for _, line := range out.Charts.Utilization.Series {
+		names = append(names, line.Name)
+	}
+	s, service := key.Selector(), key.Service
+	if out.By == ByPod {
+		s, service = queries.And(s, queries.Fits(queries.OneOf(queries.Pod, names...))), ""
+	}
+	if len(names) == 0 {
+		return nil // nothing is known of the service
+	}
+	return inference.Chart(ctx, q, s, g, service, names, &out.Charts)
 }
 
 // podLines puts one line a pod on each chart, the busiest pods first.

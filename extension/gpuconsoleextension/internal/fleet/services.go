@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/ask"
+	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/inference"
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/inventory"
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/optional"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
@@ -91,26 +92,51 @@ func (s *Services) Page(ctx context.Context, from, to int, trend bool, over *Win
 	return page, &consoleapi.Grid{Start: g.Start, Step: g.Step.Seconds(), Points: g.Points}, nil
 }
 
-// trendPoints is how many values a trend has.
-const trendPoints = 31
+// AddInference adds what the inference servers of some of them report, before Page.
+func (s *Services) AddInference(ctx context.Context, from, to int) error {
+	if from == to {
+		return nil
+	}
+	s.reading.More(ctx)
+	engines := inference.Ask(s.reading.Questions, selectorOf(s.list[from:to]))
+	if err := s.reading.Wait(); err != nil {
+		return err
+	}
+	reported, err := engines(ctx)
+	if err != nil {
+		return err
+	}
+	for _, one := range s.list[from:to] {
+		one.Inference = reported.Of(one.key, one.Partial)
+	}
+	return nil
+}
 
-func trends(ctx context.Context, q *ask.Questions, gap time.Duration, list []*service, g ask.Grid) ([][]*float64, error) {
+// selectorOf selects services, and maybe others: names are matched one label at a time.
+func selectorOf(list []*service) queries.Selector {
 	var services, namespaces []string
-	lines := make([][]*float64, len(list))
-	at := map[Key]int{}
-	for i, s := range list {
-		lines[i] = g.Line()
-		at[s.key] = i
+	for _, s := range list {
 		services = append(services, s.key.Service)
 		namespaces = append(namespaces, s.key.Namespace)
 	}
 	slices.Sort(services)
 	slices.Sort(namespaces)
-	// A superset, because names are matched one label at a time.
-	some := queries.Fits(queries.And(
+	return queries.Fits(queries.And(
 		queries.OneOf(queries.Service, slices.Compact(services)...), queries.OneOf(queries.Namespace, slices.Compact(namespaces)...)))
+}
+
+// trendPoints is how many values a trend has.
+const trendPoints = 31
+
+func trends(ctx context.Context, q *ask.Questions, gap time.Duration, list []*service, g ask.Grid) ([][]*float64, error) {
+	lines := make([][]*float64, len(list))
+	at := map[Key]int{}
+	for i, s := range list {
+		lines[i] = g.Line()
+		at[s.key] = i
+	}
 	q.More(ctx)
-	found := q.Matrix(queries.Trend(some, queries.Smooth{Step: g.Step, Gap: gap}), g)
+	found := q.Matrix(queries.Trend(selectorOf(list), queries.Smooth{Step: g.Step, Gap: gap}), g)
 	if err := q.Wait(); err != nil {
 		return nil, err
 	}
@@ -124,6 +150,7 @@ func trends(ctx context.Context, q *ask.Questions, gap time.Duration, list []*se
 
 func readService(ctx context.Context, r *reading, key Key) (*consoleapi.ServiceAnswer, error) {
 	pods := r.Vector(queries.MissingPods(key.Selector()))
+	engines := inference.Ask(r.Questions, key.Selector())
 	// Of the whole cluster, for a device that is lost has no owner.
 	attention := r.askAttention(queries.Is(queries.Cluster, key.Cluster))
 	found, inv, err := r.servicesAndDevices(ctx, key.Selector(), queries.Is(queries.Cluster, key.Cluster))
@@ -140,6 +167,11 @@ func readService(ctx context.Context, r *reading, key Key) (*consoleapi.ServiceA
 	if err != nil {
 		return nil, err
 	}
+	reported, err := engines(ctx)
+	if err != nil {
+		return nil, err
+	}
+	one.Inference = reported.Of(key, one.Partial)
 	_, one.Coverage = over(figures(r.Judge, one.held, shown))
 	missing := []string{}
 	for _, sample := range *pods {

@@ -1,0 +1,119 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package inference reads what the inference servers of services report.
+package inference // import "github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/inference"
+
+import (
+	"context"
+	"slices"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/ask"
+	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/inventory"
+	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/optional"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/queries"
+)
+
+// Why a figure that an engine could give is null.
+const (
+	quiet   = "nothing was reported in the last five minutes"
+	partial = "pods of the service are missing, so tokens and power are not of the same pods"
+	noPower = "the power of every GPU that the service holds is not known"
+)
+
+// field returns where a figure is put.
+func field(of *consoleapi.Inference, figure string) **float64 {
+	return map[string]**float64{
+		"time_to_first_token": &of.TimeToFirstToken, "time_per_output_token": &of.TimePerOutputToken, "inter_token_latency": &of.InterTokenLatency,
+		"request_duration": &of.RequestDuration, "output_tokens": &of.OutputTokens, "waiting": &of.Waiting, "running": &of.Running,
+		"kv_cache": &of.KVCache, "error_ratio": &of.ErrorRatio, "tokens_per_joule": &of.TokensPerJoule,
+	}[figure]
+}
+
+// Found is what services report, by their names: those without engines are not in it.
+type Found map[inventory.Key]*consoleapi.Inference
+
+// Ask asks which engines services have. The function asks what those report, after Wait.
+func Ask(q *ask.Questions, s queries.Selector) func(context.Context) (Found, error) {
+	engines := q.Vector(queries.InferenceEngines(s))
+	return func(ctx context.Context) (Found, error) {
+		found := Found{}
+		for _, sample := range *engines {
+			key := inventory.KeyOf(sample.Metric)
+			if found[key] == nil {
+				found[key] = &consoleapi.Inference{}
+			}
+			found[key].Engines = append(found[key].Engines, string(sample.Metric[queries.Engine]))
+		}
+		if len(found) == 0 {
+			return found, nil
+		}
+		return found, found.figures(ctx, q, s)
+	}
+}
+
+func (f Found) figures(ctx context.Context, q *ask.Questions, s queries.Selector) error {
+	q.More(ctx)
+	all, up := q.Vector(queries.InferenceServers(s)), q.Vector(queries.InferenceServersUp(s))
+	answers := make([]*model.Vector, len(queries.InferenceFigures))
+	for i, figure := range queries.InferenceFigures {
+		answers[i] = q.Vector(figure.Query(s, queries.OfServices, queries.InferenceWindow))
+	}
+	if err := q.Wait(); err != nil {
+		return err
+	}
+	each := func(answer *model.Vector, put func(*consoleapi.Inference, float64)) {
+		for _, sample := range *answer {
+			if one := f[inventory.KeyOf(sample.Metric)]; one != nil {
+				put(one, float64(sample.Value))
+			}
+		}
+	}
+	each(all, func(one *consoleapi.Inference, v float64) { one.Servers = &consoleapi.Servers{Of: int(v)} })
+	each(up, func(one *consoleapi.Inference, v float64) {
+		if one.Servers != nil {
+			one.Servers.Up = int(v)
+		}
+	})
+	for i, figure := range queries.InferenceFigures {
+		each(answers[i], func(one *consoleapi.Inference, v float64) { *field(one, figure.Name) = &v })
+	}
+	return nil
+}
+
+// Of is what a service reports, with the reasons for what is lacking; nil if it has no
+// engine. part reports whether pods of the service are missing; nil is not known.
+func (f Found) Of(key inventory.Key, part *bool) *consoleapi.Inference {
+	one := f[key]
+	if one == nil {
+		return nil
+	}
+	slices.Sort(one.Engines)
+	one.Lacking = []consoleapi.Lacking{}
+	for _, figure := range queries.InferenceFigures {
+		lack := func(engine *string, reason string) {
+			one.Lacking = append(one.Lacking, consoleapi.Lacking{Figure: figure.Name, Engine: engine, Reason: reason})
+		}
+		able := false
+		for _, engine := range one.Engines {
+			if reason := queries.InferenceCannot(engine, figure.Name); reason != "" {
+				lack(optional.Pointer(engine), reason)
+			} else {
+				able = true
+			}
+		}
+		switch {
+		case *field(one, figure.Name) != nil || !able:
+		case figure.Name != "tokens_per_joule" || one.OutputTokens == nil:
+			lack(nil, quiet)
+		case part != nil && *part:
+			lack(nil, partial)
+		default:
+			lack(nil, noPower)
+		}
+	}
+	return one
+}
