@@ -111,13 +111,14 @@ func engines(w *world) {
 
 	// Two layouts of buckets: the slower quantile counts, and a pod that just came not.
 	of("mixed", 0)
-	w.server("mixed", "mixed-0", "vllm").requests(1, 0)
+	for _, pod := range []string{"mixed-0", "mixed-1", "mixed-2"} {
+		w.server("mixed", pod, "vllm").requests(1, 0)
+	}
 	w.server("mixed", "mixed-0", "vllm").histogram(queries.TimeToFirstToken, "aa", fine, 1000, 0, 0, 0)
 	w.server("mixed", "mixed-1", "vllm").histogram(queries.TimeToFirstToken, "bb", coarse, 0, 100, 0)
 	w.server("mixed", "mixed-2", "vllm").histogram(queries.TimeToFirstToken, "cc", []float64{60}, 0, 1)
 	w.server("mixed", "mixed-0", "vllm").gauge(queries.InferenceKVCache, tags{queries.CacheTier: "device"}, 0.2)
 	w.server("mixed", "mixed-1", "vllm").gauge(queries.InferenceKVCache, tags{queries.CacheTier: "device"}, 0.8)
-	w.server("mixed", "mixed-1", "vllm").gauge(queries.InferenceUp, nil, 0)
 
 	// Sum and count of durations alone, and no tokens.
 	of("sums", 0)
@@ -134,6 +135,20 @@ func engines(w *world) {
 	s.requests(1, 0)
 	s.tokens(150)
 	s.histogram(queries.InterTokenLatency, "none", nil, 150)
+
+	// Two engines of which one has no time to first token.
+	of("both", 0)
+	for _, engine := range []string{"vllm", "llamacpp"} {
+		w.server("both", "both-"+engine, engine).requests(1, 0)
+		w.server("both", "both-"+engine, engine).tokens(150)
+	}
+	w.server("both", "both-vllm", "vllm").histogram(queries.TimeToFirstToken, "aa", fine, 100, 0, 0, 0)
+
+	// A page of two that cannot be read.
+	of("silent", 0)
+	w.server("silent", "silent-0", "vllm").requests(1, 0)
+	w.server("silent", "silent-0", "vllm").tokens(150)
+	w.server("silent", "silent-1", "vllm").gauge(queries.InferenceUp, nil, 0)
 
 	// Part of the service is missing.
 	of("part", 1)
@@ -195,9 +210,10 @@ func TestInference(t *testing.T) {
 	m := of("mixed")
 	near(1.95, m.TimeToFirstToken, "of the slower layout")
 	near(0.8, m.KVCache, "the fullest")
-	assert.Equal(t, &consoleapi.Servers{Up: 1, Of: 2}, m.Servers)
+	assert.Equal(t, &consoleapi.Servers{Up: 3, Of: 3}, m.Servers)
+	assert.Equal(t, 3.0, *m.Running)
 	assert.Nil(t, m.RequestDuration)
-	assert.Equal(t, []string{"-: nothing was reported in the last five minutes"}, why(m, "request_duration"))
+	assert.Equal(t, []string{"-: nothing of it was reported in the last five minutes"}, why(m, "request_duration"))
 
 	s := of("sums")
 	assert.Nil(t, s.RequestDuration)
@@ -217,11 +233,28 @@ func TestInference(t *testing.T) {
 	assert.Zero(t, *b.Waiting)
 	assert.Nil(t, b.ErrorRatio)
 
+	e := of("both")
+	assert.Equal(t, []string{"llamacpp", "vllm"}, e.Engines)
+	assert.Nil(t, e.TimeToFirstToken, "it would be of one engine")
+	assert.Equal(t, []string{"llamacpp: " + queries.InferenceCannot("llamacpp", "time_to_first_token")}, why(e, "time_to_first_token"))
+	near(20, e.OutputTokens, "of both")
+
+	down := of("silent")
+	assert.Equal(t, &consoleapi.Servers{Up: 1, Of: 2}, down.Servers)
+	assert.Nil(t, down.OutputTokens)
+	for _, figure := range []string{"output_tokens", "tokens_per_joule", "waiting"} {
+		assert.Equal(t, []string{"-: 1 of 2 inference servers did not answer, so it would not be of the whole service"}, why(down, figure), figure)
+	}
+
 	p := of("part")
-	near(0.095, p.TimeToFirstToken, "of those that report")
-	near(100, p.OutputTokens, "of those that report")
-	assert.Nil(t, p.TokensPerJoule, "tokens and power are not of the same pods")
-	assert.Equal(t, []string{"-: pods of the service are missing, so tokens and power are not of the same pods"}, why(p, "tokens_per_joule"))
+	assert.Equal(t, []string{"vllm"}, p.Engines)
+	assert.Nil(t, p.TimeToFirstToken)
+	assert.Nil(t, p.OutputTokens)
+	assert.Nil(t, p.Running)
+	assert.Nil(t, p.TokensPerJoule)
+	for _, f := range queries.InferenceFigures {
+		assert.Equal(t, []string{"-: pods of the service are missing, so it would not be of the whole service"}, why(p, f.Name), f.Name)
+	}
 
 	u := of("unmetered")
 	assert.Nil(t, u.TokensPerJoule)
@@ -241,7 +274,7 @@ func TestInferenceFiguresHaveFields(t *testing.T) {
 	require.NoError(t, json.Unmarshal(text, &fields))
 	assert.Len(t, fields, len(queries.InferenceFigures)+3)
 	for _, f := range queries.InferenceFigures {
-		assert.Equal(t, w.ask(f.Query(queries.OfService("c1", "ml", "vllm"), queries.OfServices, queries.InferenceWindow)), fields[f.Name], f.Name)
+		assert.Equal(t, w.ask(f.Service(queries.Whole{Where: queries.OfService("c1", "ml", "vllm"), Over: queries.InferenceWindow})), fields[f.Name], f.Name)
 	}
 }
 
@@ -260,7 +293,7 @@ func TestInferenceInTheList(t *testing.T) {
 			assert.Equal(t, ok[consoleapi.ServiceAnswer](c, "service", values("cluster", "c1", "namespace", "ml", "service", s.Service)).Service.Inference, s.Inference, s.Service)
 		}
 	}
-	assert.Equal(t, map[string]bool{"plain": false, "vllm": true, "mixed": true, "sums": true, "bare": true, "part": true, "unmetered": true}, got)
+	assert.Equal(t, map[string]bool{"plain": false, "vllm": true, "mixed": true, "sums": true, "bare": true, "part": true, "unmetered": true, "both": true, "silent": true}, got)
 	assert.Empty(t, ok[consoleapi.ServicesAnswer](c, "services", values("inference", "true", "q", "nothing")).Services)
 }
 

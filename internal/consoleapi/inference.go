@@ -6,6 +6,7 @@ package consoleapi // import "github.com/otelcol-gpu/otelcol-gpu/internal/consol
 // Inference is what the inference servers of a service report: rates and quantiles over
 // the last five minutes, the rest as it is now. A quantile is that of the slowest part
 // where servers have different histograms, which that of all requests does not exceed.
+// A figure is of the whole service or null.
 type Inference struct {
 	Engines            []string  `json:"engines"` // values of inference.engine
 	Servers            *Servers  `json:"servers"` // null where nothing reports whether they answer
@@ -28,7 +29,7 @@ type Servers struct {
 	Of int `json:"of"`
 }
 
-// Lacking is why a figure is null, or without an engine's requests.
+// Lacking is why a figure is null.
 type Lacking struct {
 	Figure string  `json:"figure"` // the name of the field
 	Engine *string `json:"engine"` // null: it is not for what an engine cannot report

@@ -66,8 +66,10 @@ type InferenceFigure struct {
 	Lacks string
 	// Quantile marks figures that need the buckets of a histogram.
 	Quantile bool
-	// Query asks for the figure, of some series, by groups, over a time.
-	Query func(s Selector, g Groups, over time.Duration) string
+	// Service asks for the figure of services, Pods for that of pods over a time; nil
+	// where pods have none.
+	Service func(Whole) string
+	Pods    func(s Selector, over time.Duration) string
 }
 
 // InferenceFigures are the figures of inference servers.
@@ -76,22 +78,24 @@ var InferenceFigures = []InferenceFigure{
 	p95("time_per_output_token", &names.GenAITimePerOutputToken),
 	p95("inter_token_latency", &names.InferenceInterTokenLatency),
 	p95("request_duration", &names.GenAIRequestDuration),
-	{Name: "output_tokens", Metric: &names.InferenceTokens, Attribute: names.InferenceTokenType, Values: []string{"output"}, Lacks: "it counts no output tokens", Query: OutputTokens},
+	{
+		Name: "output_tokens", Metric: &names.InferenceTokens, Attribute: names.InferenceTokenType, Values: []string{"output"}, Lacks: "it counts no output tokens",
+		Service: Whole.OutputTokens,
+		Pods:    func(s Selector, over time.Duration) string { return OutputTokens(s, OfPods, over) },
+	},
 	requests("waiting", "it does not report how many requests wait"),
 	requests("running", "it does not report how many requests run"),
 	{
 		Name: "kv_cache", Metric: &names.InferenceKVCacheUtilization, Attribute: names.InferenceCacheTier, Values: []string{"device"}, Lacks: "it does not report the KV cache in GPU memory",
-		Query: func(s Selector, g Groups, over time.Duration) string {
-			return KVCache("max", s, g, over)
-		},
+		Service: func(w Whole) string { return w.KVCache("max") },
 	},
 	{
 		Name: "error_ratio", Metric: &names.InferenceRequestsFinished, Attribute: names.InferenceOutcome, Values: failed, Lacks: "it does not count failed requests",
-		Query: ErrorRatio,
+		Service: Whole.ErrorRatio,
 	},
 	{
 		Name: "tokens_per_joule", Metric: &names.InferenceTokens, Attribute: names.InferenceTokenType, Values: []string{"output"}, Lacks: "it counts no output tokens",
-		Query: func(s Selector, _ Groups, over time.Duration) string { return TokensPerJoule(s, over) },
+		Service: Whole.TokensPerJoule,
 	},
 }
 
@@ -103,15 +107,19 @@ func InferenceCannot(engine, figure string) string { return inferenceCannot[engi
 var failed = []string{names.OutcomeError, names.OutcomeRejected}
 
 func p95(name string, m *names.Metric) InferenceFigure {
-	return InferenceFigure{Name: name, Metric: m, Quantile: true, Query: func(s Selector, g Groups, over time.Duration) string {
-		return InferenceQuantile(0.95, m.Prometheus(), s, g, over)
-	}}
+	return InferenceFigure{
+		Name: name, Metric: m, Quantile: true,
+		Service: func(w Whole) string { return w.Quantile(0.95, m.Prometheus()) },
+		Pods: func(s Selector, over time.Duration) string {
+			return InferenceQuantile(0.95, m.Prometheus(), s, OfPods, over)
+		},
+	}
 }
 
 func requests(state, lacks string) InferenceFigure {
 	return InferenceFigure{
 		Name: state, Metric: &names.InferenceRequests, Attribute: names.InferenceState, Values: []string{state}, Lacks: lacks,
-		Query: func(s Selector, g Groups, over time.Duration) string { return RequestsIn(state, s, g, over) },
+		Service: func(w Whole) string { return w.RequestsIn(state) },
 	}
 }
 

@@ -69,8 +69,10 @@ func everyQuery(s Selector) map[string]string {
 		}
 	}
 	for _, f := range InferenceFigures {
-		all[f.Name] = f.Query(s, OfServices, InferenceWindow)
-		all[f.Name+" of pods"] = f.Query(s, OfPods, InferenceWindow)
+		all[f.Name] = f.Service(Whole{Where: s, Over: InferenceWindow})
+		if f.Pods != nil {
+			all[f.Name+" of pods"] = f.Pods(s, InferenceWindow)
+		}
 	}
 	return all
 }

@@ -17,10 +17,9 @@ import (
 // else one for each of the pods. A chart without any value is left out. Questions may
 // not be open.
 func Chart(ctx context.Context, q *ask.Questions, s queries.Selector, g ask.Grid, service string, pods []string, out *consoleapi.Charts) error {
-	groups, over := queries.OfServices, max(queries.InferenceWindow, g.Step)
-	lines := []string{service}
-	if service == "" {
-		groups, lines = queries.OfPods, pods
+	over, lines := max(queries.InferenceWindow, g.Step), pods
+	if service != "" {
+		lines = []string{service}
 	}
 	q.More(ctx)
 	charts := map[string]struct {
@@ -32,8 +31,13 @@ func Chart(ctx context.Context, q *ask.Questions, s queries.Selector, g ask.Grid
 	}
 	answers := map[string]*model.Matrix{}
 	for _, figure := range queries.InferenceFigures {
-		if _, ok := charts[figure.Name]; ok {
-			answers[figure.Name] = q.Matrix(figure.Query(s, groups, over), g)
+		if _, ok := charts[figure.Name]; !ok {
+			continue
+		}
+		if service != "" {
+			answers[figure.Name] = q.Matrix(figure.Service(queries.Whole{Where: s, Over: over}), g)
+		} else {
+			answers[figure.Name] = q.Matrix(figure.Pods(s, over), g)
 		}
 	}
 	if err := q.Wait(); err != nil {

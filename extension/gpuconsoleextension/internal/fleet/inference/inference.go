@@ -6,21 +6,22 @@ package inference // import "github.com/otelcol-gpu/otelcol-gpu/extension/gpucon
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/prometheus/common/model"
 
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/ask"
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/inventory"
-	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/optional"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/queries"
 )
 
-// Why a figure that an engine could give is null.
+// Why a figure that all engines of a service could give is null.
 const (
-	quiet   = "nothing was reported in the last five minutes"
-	partial = "pods of the service are missing, so tokens and power are not of the same pods"
+	quiet   = "nothing of it was reported in the last five minutes"
+	partial = "pods of the service are missing, so it would not be of the whole service"
+	silent  = "%d of %d inference servers did not answer, so it would not be of the whole service"
 	noPower = "the power of every GPU that the service holds is not known"
 )
 
@@ -60,7 +61,7 @@ func (f Found) figures(ctx context.Context, q *ask.Questions, s queries.Selector
 	all, up := q.Vector(queries.InferenceServers(s)), q.Vector(queries.InferenceServersUp(s))
 	answers := make([]*model.Vector, len(queries.InferenceFigures))
 	for i, figure := range queries.InferenceFigures {
-		answers[i] = q.Vector(figure.Query(s, queries.OfServices, queries.InferenceWindow))
+		answers[i] = q.Vector(figure.Service(queries.Whole{Where: s, Over: queries.InferenceWindow}))
 	}
 	if err := q.Wait(); err != nil {
 		return err
@@ -94,26 +95,33 @@ func (f Found) Of(key inventory.Key, part *bool) *consoleapi.Inference {
 	slices.Sort(one.Engines)
 	one.Lacking = []consoleapi.Lacking{}
 	for _, figure := range queries.InferenceFigures {
-		lack := func(engine *string, reason string) {
-			one.Lacking = append(one.Lacking, consoleapi.Lacking{Figure: figure.Name, Engine: engine, Reason: reason})
+		if *field(one, figure.Name) != nil {
+			continue
 		}
-		able := false
+		able := true
 		for _, engine := range one.Engines {
 			if reason := queries.InferenceCannot(engine, figure.Name); reason != "" {
-				lack(optional.Pointer(engine), reason)
-			} else {
-				able = true
+				able = false
+				one.Lacking = append(one.Lacking, consoleapi.Lacking{Figure: figure.Name, Engine: &engine, Reason: reason})
 			}
 		}
-		switch {
-		case *field(one, figure.Name) != nil || !able:
-		case figure.Name != "tokens_per_joule" || one.OutputTokens == nil:
-			lack(nil, quiet)
-		case part != nil && *part:
-			lack(nil, partial)
-		default:
-			lack(nil, noPower)
+		if able {
+			one.Lacking = append(one.Lacking, consoleapi.Lacking{Figure: figure.Name, Reason: why(one, figure.Name, part)})
 		}
 	}
 	return one
+}
+
+// why is the reason for a figure that is null, though every engine could give it.
+func why(one *consoleapi.Inference, figure string, part *bool) string {
+	joint := figure == "tokens_per_joule"
+	switch s := one.Servers; {
+	case part != nil && *part:
+		return partial
+	case s != nil && (joint && s.Up < s.Of || 4*s.Up <= 3*s.Of):
+		return fmt.Sprintf(silent, s.Of-s.Up, s.Of)
+	case joint && one.OutputTokens != nil:
+		return noPower
+	}
+	return quiet
 }
