@@ -24,9 +24,12 @@ var vllmRouter = &Engine{
 			Metric: &names.InferenceGatewayRequestsFinished, Attributes: succeeded, From: []string{"request_latency_seconds"},
 			Where: Selector{"status", "success"}, Rule: CountOf,
 		},
-		{Metric: &names.InferenceGatewayRequestsFinished, From: []string{"request_errors"}, Dimensions: reasons("error_type", names.OutcomeError)},
-		{Metric: &names.InferenceGatewayTokens, Attributes: input, From: []string{"input_tokens"}},
-		{Metric: &names.InferenceGatewayTokens, Attributes: output, From: []string{"output_tokens"}},
+		{
+			Metric: &names.InferenceGatewayRequestsFinished, From: []string{"request_errors"}, Beside: "request_latency_seconds",
+			Dimensions: reasons("error_type", names.OutcomeError), Note: "releases without the histogram count errors alone",
+		},
+		{Metric: &names.InferenceGatewayTokens, Attributes: input, From: []string{"input_tokens"}, Note: "of requests that do not stream"},
+		{Metric: &names.InferenceGatewayTokens, Attributes: output, From: []string{"output_tokens"}, Note: "of requests that do not stream"},
 		{Metric: &names.InferenceGatewayEndpointsReady, From: []string{"healthy_pods_total"}},
 	},
 	Passed: []string{
