@@ -1,0 +1,89 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package inferenceprocessor
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/metadatatest"
+)
+
+// pageOf is what a scrape of a target gives: a gauge for each value.
+func pageOf(target string, values map[string]float64) pmetric.Metrics {
+	md := pmetric.NewMetrics()
+	rm := md.ResourceMetrics().AppendEmpty()
+	rm.Resource().Attributes().PutStr(names.ServerAddress, target)
+	metrics := rm.ScopeMetrics().AppendEmpty().Metrics()
+	for name, v := range values {
+		m := metrics.AppendEmpty()
+		m.SetName(name)
+		m.SetEmptyGauge().DataPoints().AppendEmpty().SetDoubleValue(v)
+	}
+	return md
+}
+
+// What became of points is counted by engine and reason; an unknown family is logged
+// once.
+func TestTelemetry(t *testing.T) {
+	tel := componenttest.NewTelemetry()
+	t.Cleanup(func() { require.NoError(t, tel.Shutdown(context.Background())) })
+	set := metadatatest.NewSettings(tel)
+	core, logs := observer.New(zap.InfoLevel)
+	set.Logger = zap.New(core)
+	var sink consumertest.MetricsSink
+	p, err := NewFactory().CreateMetrics(t.Context(), set, createDefaultConfig(), &sink)
+	require.NoError(t, err)
+	require.NoError(t, p.Start(t.Context(), componenttest.NewNopHost()))
+	t.Cleanup(func() { require.NoError(t, p.Shutdown(context.Background())) })
+	for range 2 {
+		require.NoError(t, p.ConsumeMetrics(t.Context(), pageOf("a", map[string]float64{
+			"vllm:num_requests_running": 1, "vllm:kv_cache_usage_perc": 7, "vllm:prompt_tokens": 3, "vllm:new_in_some_version": 1,
+		})))
+	}
+	engine := attribute.String("engine", "vllm")
+	ignore := metricdatatest.IgnoreTimestamp()
+	metadatatest.AssertEqualInferencePointsNormalised(t, tel, []metricdata.DataPoint[int64]{{Attributes: attribute.NewSet(engine), Value: 4}}, ignore)
+	metadatatest.AssertEqualInferencePointsRefused(t, tel, []metricdata.DataPoint[int64]{
+		{Attributes: attribute.NewSet(engine, attribute.String("reason", "sentinel")), Value: 2},
+	}, ignore)
+	metadatatest.AssertEqualInferenceFamiliesUnknown(t, tel, []metricdata.DataPoint[int64]{{Attributes: attribute.NewSet(engine), Value: 2}}, ignore)
+	metadatatest.AssertEqualInferenceSeries(t, tel, []metricdata.DataPoint[int64]{{Value: 1}}, ignore)
+	metadatatest.AssertEqualInferenceTargets(t, tel, []metricdata.DataPoint[int64]{{Value: 1}}, ignore)
+	require.Equal(t, 1, logs.Len())
+	assert.Equal(t, []any{"vllm:new_in_some_version"}, logs.All()[0].ContextMap()["first"])
+}
+
+// Pages arrive from many scrapes at once; each target keeps a memory of its own.
+func TestManyTargetsAtOnce(t *testing.T) {
+	var sink consumertest.MetricsSink
+	p, err := NewFactory().CreateMetrics(t.Context(), metadatatest.NewSettings(componenttest.NewTelemetry()), createDefaultConfig(), &sink)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, p.Shutdown(context.Background())) })
+	var all sync.WaitGroup
+	for i := range 32 {
+		all.Go(func() {
+			for n := range 20 {
+				assert.NoError(t, p.ConsumeMetrics(t.Context(), pageOf(fmt.Sprint(i), map[string]float64{"vllm:prompt_tokens": float64(n)})))
+			}
+		})
+	}
+	all.Wait()
+	assert.Len(t, sink.AllMetrics(), 32*20)
+	assert.Equal(t, 32*20, sink.DataPointCount())
+}
