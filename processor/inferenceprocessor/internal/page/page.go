@@ -304,14 +304,14 @@ func (p *Page) choose(i int) {
 		if from == nil {
 			continue
 		}
+		if s.lacks(source.With) || s.lacks(source.Beside) {
+			continue // its families pass, unless another row reads them
+		}
 		p.consume(s, source.From)
 		if source.With >= 0 {
 			p.consume(s, []int{source.With})
-			if len(s.families[source.With].metrics) == 0 {
-				continue
-			}
 		}
-		if s.any(source.Unless) || source.Beside >= 0 && len(s.families[source.Beside].metrics) == 0 {
+		if s.any(source.Unless) {
 			continue
 		}
 		selection := Selection{Row: row, Series: source.Series, From: from}
@@ -341,6 +341,10 @@ func (s *seen) first(ids []int) []pmetric.Metric {
 	}
 	return nil
 }
+
+// lacks reports whether the page does not have a family that a row needs; a negative
+// number is none.
+func (s *seen) lacks(id int) bool { return id >= 0 && len(s.families[id].metrics) == 0 }
 
 func (s *seen) any(ids []int) bool { return s.first(ids) != nil }
 

@@ -233,7 +233,7 @@ func TestPages(t *testing.T) {
 		},
 		"0 where another family is not": {
 			pages: []string{"acme:accepted_rate 0\nacme:accepted_length 0", "acme:accepted_rate 0\nacme:accepted_length 1", "acme:accepted_rate 0.5"},
-			want:  []string{"", "inference.server.speculation.acceptance_ratio{} 0", ""},
+			want:  []string{"", "inference.server.speculation.acceptance_ratio{} 0", "acme:accepted_rate{} 0.5"},
 		},
 		"a name without a prefix": {
 			pages: []string{"server_ttft h 1 2 3:1\nacme:ttft h 1 2 4:1\nacme:running 1", "server_ttft h 1 2 3:1"},
