@@ -28,6 +28,9 @@ func (t *reader) give(e *families.Engine, s *page.Selection, c *sample) {
 			return
 		}
 	}
+	if t.givenBy(e, r, subject.model) {
+		return
+	}
 	base := t.key(e, s.Series, &subject, c.attributes)
 	key := base
 	if r.Metric.Kind == names.Histogram && !c.ended {
@@ -54,6 +57,25 @@ func (t *reader) give(e *families.Engine, s *page.Selection, c *sample) {
 		return
 	}
 	o.add(c)
+}
+
+// givenBy reports whether an earlier engine of the page gives a metric of a model: one
+// that this one embeds, and that counts the same requests.
+func (t *reader) givenBy(e *families.Engine, r *families.Row, model string) bool {
+	if t.several {
+		of := given{r.Metric, model}
+		if by, ok := t.given[of]; ok {
+			return by != e
+		}
+		t.given[of] = e
+	}
+	return false
+}
+
+// given is what one engine of a page gives.
+type given struct {
+	metric *names.Metric
+	model  string
 }
 
 // output finds the output of a key on this page, or begins it.

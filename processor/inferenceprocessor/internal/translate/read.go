@@ -73,6 +73,9 @@ type reader struct {
 	model  string // of the target, for pages that do not name one
 	now    time.Time
 
+	several bool // engines on the page
+	given   map[given]*families.Engine
+
 	outputs []output
 	byKey   map[uint64]int
 	made    []bool

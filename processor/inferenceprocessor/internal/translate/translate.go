@@ -58,7 +58,7 @@ func New(index *families.Index, o Options) *Translator {
 		o: o, page: page.New(index), memory: series.NewMemory(o.MaxSeries),
 		refusals: refusals{refused: map[pmetric.Metric]map[int]bool{}},
 	}
-	t.reader = reader{refusals: &t.refusals, o: &t.o, page: t.page, byKey: map[uint64]int{}, partner: map[uint64]partner{}}
+	t.reader = reader{refusals: &t.refusals, o: &t.o, page: t.page, byKey: map[uint64]int{}, given: map[given]*families.Engine{}, partner: map[uint64]partner{}}
 	t.emitter = emitter{refusals: &t.refusals, o: &t.o}
 	return t
 }
@@ -88,6 +88,8 @@ func (t *Translator) Page(rm pmetric.ResourceMetrics, target uint64, now time.Ti
 	t.reader.target, t.reader.model, t.reader.now = of, model, now
 	t.emitter.target = of
 	t.emitter.out.begin()
+	t.reader.several = len(t.page.Engines) > 1
+	clear(t.reader.given)
 	for i := range t.page.Engines {
 		e := &t.page.Engines[i]
 		t.result.begin(e.Name)

@@ -51,6 +51,17 @@ func acme() *families.Engine {
 	}
 }
 
+// shell is a server that may embed acme, and counts the same requests.
+func shell() *families.Engine {
+	return &families.Engine{
+		Name: "shell", Prefixes: []string{"shell_"}, Model: []string{"model"},
+		Rows: []families.Row{
+			{Metric: &names.InferenceRequests, Attributes: []families.Attribute{{Key: names.InferenceState, Value: "waiting"}}, From: []string{"pending"}},
+			{Metric: &names.InferenceExecutions, From: []string{"executions"}},
+		},
+	}
+}
+
 // gate is a gateway.
 func gate() *families.Engine {
 	return &families.Engine{
@@ -72,7 +83,7 @@ func story(t *testing.T, o Options, pages ...string) []string {
 	if o.MaxSeries == 0 {
 		o.MaxSeries = 100
 	}
-	tr := New(families.NewIndex([]*families.Engine{acme(), gate()}), o)
+	tr := New(families.NewIndex([]*families.Engine{acme(), shell(), gate()}), o)
 	var out []string
 	for i, lines := range pages {
 		now := time.Unix(1000+int64(15*i), 0)
@@ -90,6 +101,11 @@ func TestPages(t *testing.T) {
 		pages []string
 		want  []string
 	}{
+		"an engine in another: what both count is the inner one's": {
+			pages: []string{"acme:running{model=m} 1\nshell_pending{model=m} 2\nshell_pending{model=other} 3\nshell_executions_total{model=m} 4"},
+			want: []string{"inference.server.executions{model=m} 4 since 1000\ninference.server.requests{model=m,state=running} 1\n" +
+				"inference.server.requests{model=other,state=waiting} 3"},
+		},
 		"milliseconds, model, rank": {
 			pages: []string{"acme:e2e_ms{model_name=m,engine=0} h 3 1500 100:1,500:2"},
 			want:  []string{"gen_ai.server.request.duration{model=m,rank=0} 3 1.5 [0.1 0.5] [1 1 1] since 1000"},
