@@ -118,10 +118,10 @@ func Text(layout uint32) string {
 // nearest to the advised ones, and then every so many of the others. Which do depends on
 // the bounds alone.
 func Thin(p pmetric.HistogramDataPoint, max int, advised []float64) {
-	bounds := p.ExplicitBounds().AsRaw()
-	if len(bounds) <= max {
+	if p.ExplicitBounds().Len() <= max {
 		return
 	}
+	bounds := p.ExplicitBounds().AsRaw()
 	keep := make([]bool, len(bounds))
 	kept := 0
 	mark := func(i int) {

@@ -23,9 +23,12 @@ func (t *reader) give(e *families.Engine, s *page.Selection, c *sample) {
 		if slices.Contains(t.o.ModelsExclude, subject.model) {
 			return
 		}
-		if !c.ended && !t.target.Known(kindModel, subject.model, t.o.MaxModels, keepWord, t.now) {
-			t.refuse(&c.point, LimitModels)
-			return
+		if !c.ended && subject.model != t.known {
+			if !t.target.Known(kindModel, subject.model, t.o.MaxModels, keepWord, t.now) {
+				t.refuse(&c.point, LimitModels)
+				return
+			}
+			t.known = subject.model // most pages have one
 		}
 	}
 	if t.givenBy(e, r, subject.model) {

@@ -15,20 +15,18 @@ import (
 
 // identity is a hash of attributes in any order, without one of them.
 func identity(attributes pcommon.Map, without ...string) (id uint64) {
+	var room [200]byte // on the stack, as long as it is enough
 	for k, v := range attributes.All() {
 		if len(without) > 0 && k == without[0] {
 			continue
 		}
-		var d xxhash.Digest
-		d.Reset()
-		_, _ = d.WriteString(k)
-		_, _ = d.Write([]byte{0})
+		text := append(append(room[:0], k...), 0)
 		if v.Type() == pcommon.ValueTypeStr {
-			_, _ = d.WriteString(v.Str())
+			text = append(text, v.Str()...)
 		} else {
-			_, _ = d.WriteString(v.AsString())
+			text = append(text, v.AsString()...)
 		}
-		id += d.Sum64() // in any order
+		id += xxhash.Sum64(text) // in any order
 	}
 	return id
 }
@@ -86,24 +84,15 @@ const (
 // key is a hash of a series of the engine: the row's number, the subject, and the
 // further labels that are kept.
 func (t *reader) key(e *families.Engine, number int, s *subject, attributes pcommon.Map) uint64 {
-	var d xxhash.Digest
-	d.Reset()
-	add := func(text string) {
-		_, _ = d.WriteString(text)
-		_, _ = d.Write([]byte{0})
-	}
-	_, _ = d.Write([]byte{byte(number), byte(number >> 8)})
-	add(e.Name)
-	add(s.model)
-	add(s.rank)
-	add(s.outcome)
-	for _, w := range s.words {
-		add(w)
+	var room [200]byte
+	text := append(room[:0], byte(number), byte(number>>8))
+	for _, part := range [...]string{e.Name, s.model, s.rank, s.outcome, s.words[0], s.words[1], s.words[2]} {
+		text = append(append(text, part...), 0)
 	}
 	for _, key := range t.o.Attributes {
-		add(label(attributes, key))
+		text = append(append(text, label(attributes, key)...), 0)
 	}
-	return d.Sum64()
+	return xxhash.Sum64(text)
 }
 
 // ranks are the values of an engine's labels of ranks, which compare in order. One

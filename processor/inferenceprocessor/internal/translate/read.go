@@ -73,7 +73,8 @@ type reader struct {
 	model  string // of the target, for pages that do not name one
 	now    time.Time
 
-	several bool // engines on the page
+	known   string // the last model of the page that is one of the target's
+	several bool   // engines on the page
 	given   map[given]*families.Engine
 
 	outputs []output
@@ -84,7 +85,7 @@ type reader struct {
 
 // read collects what an engine's page gives to each series.
 func (t *reader) read(e *page.Engine) {
-	t.outputs = t.outputs[:0]
+	t.outputs, t.known = t.outputs[:0], ""
 	clear(t.byKey)
 	t.made = append(t.made[:0], make([]bool, len(e.Engine.Rows))...)
 	for i := range e.Rows {

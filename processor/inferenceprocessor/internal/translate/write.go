@@ -200,7 +200,14 @@ func (t *emitter) live(base uint64) *output {
 
 // attributes writes the attributes of a series.
 func (t *emitter) attributes(to pcommon.Map, e *families.Engine, o *output) {
-	to.EnsureCapacity(5 + len(o.row.Attributes) + len(o.row.Dimensions))
+	genAI, room := strings.HasPrefix(o.row.Metric.Name, "gen_ai."), 4+len(o.row.Attributes)+len(o.row.Dimensions)
+	if genAI {
+		room += 2
+	}
+	if o.row.Metric.Kind == names.Histogram {
+		room++ // the bounds
+	}
+	to.EnsureCapacity(room)
 	to.PutStr(names.InferenceEngine, e.Name)
 	put := func(key, value string) {
 		if value != "" {
@@ -217,7 +224,7 @@ func (t *emitter) attributes(to pcommon.Map, e *families.Engine, o *output) {
 	for _, a := range o.row.Attributes {
 		to.PutStr(a.Key, a.Value)
 	}
-	if strings.HasPrefix(o.row.Metric.Name, "gen_ai.") {
+	if genAI {
 		to.PutStr(names.GenAIProviderName, e.Name)
 		if _, ok := to.Get(names.GenAIOperationName); !ok {
 			to.PutStr(names.GenAIOperationName, names.GenAIOperationAny)
