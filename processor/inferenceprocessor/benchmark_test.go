@@ -45,7 +45,7 @@ func (p benchPage) begin(name string) pmetric.Metric {
 // numbers adds a family with a series for each set of labels.
 func (p benchPage) numbers(name string, value float64, sets ...string) {
 	m := p.begin(name)
-	points := pmetric.NumberDataPointSlice{}
+	var points pmetric.NumberDataPointSlice
 	if strings.HasSuffix(name, "_total") {
 		m.SetEmptySum().SetIsMonotonic(true)
 		m.Sum().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/prompage"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/families"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/promtest"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/translate"
@@ -33,7 +34,9 @@ func TestGoldens(t *testing.T) {
 		t.Run(strings.TrimSuffix(strings.TrimPrefix(path, "testdata/"), ".prom"), func(t *testing.T) {
 			page, err := os.ReadFile(path)
 			require.NoError(t, err)
-			rm := promtest.Read(t, page, at).ResourceMetrics().At(0)
+			md, err := prompage.Read(page, at)
+			require.NoError(t, err)
+			rm := md.ResourceMetrics().At(0)
 			if hint, ok := strings.CutPrefix(string(page), "# hint: "); ok { // that discovery would have found
 				rm.Resource().Attributes().PutStr(names.InferenceEngineHint, hint[:strings.IndexByte(hint, '\n')])
 			}
@@ -59,7 +62,9 @@ func TestGoldensHaveEveryFamily(t *testing.T) {
 	for _, path := range pages {
 		page, err := os.ReadFile(path)
 		require.NoError(t, err)
-		for _, m := range promtest.Read(t, page, time.Unix(2_000_000_000, 0)).ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().All() {
+		md, err := prompage.Read(page, time.Unix(2_000_000_000, 0))
+		require.NoError(t, err)
+		for _, m := range md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().All() {
 			seen[m.Name()] = true
 		}
 	}

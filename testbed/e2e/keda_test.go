@@ -25,7 +25,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"sigs.k8s.io/yaml"
 
-	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 )
@@ -222,14 +221,14 @@ func TestKEDAAsks(t *testing.T) {
 		return func(v float64, err error) bool { return err == nil && math.Abs(v-want) < 0.005 }
 	}
 	unknown := func(_ float64, err error) bool { return errors.Is(err, errNull) }
-	report := func(service, pod string, values map[names.Metric]map[string]float64) {
+	report := func(service, pod string, values map[engineMetric]map[string]float64) {
 		t.Helper()
 		postEngine(t, "http://"+engines, service, pod, values)
 	}
 	requests := func(running, waiting float64) map[string]float64 {
-		return map[string]float64{names.InferenceState + "=running": running, names.InferenceState + "=waiting": waiting}
+		return map[string]float64{"inference.request.state=running": running, "inference.request.state=waiting": waiting}
 	}
-	up := map[names.Metric]map[string]float64{names.InferenceServerUp: {"": 1}}
+	up := map[engineMetric]map[string]float64{engineUp: {"": 1}}
 
 	_, err = utilization.ask(t.Context(), store, "somebody-else's")
 	assert.EqualError(t, err, "status 401")
@@ -246,25 +245,25 @@ func TestKEDAAsks(t *testing.T) {
 	require.Positive(t, truth)
 	becomes("the mean of llama", utilization, about(truth))
 
-	report("llama", "llama-a", map[names.Metric]map[string]float64{names.InferenceServerUp: {"": 1}, names.InferenceRequests: requests(3, 3)})
-	report("llama", "llama-b", map[names.Metric]map[string]float64{names.InferenceServerUp: {"": 1}, names.InferenceRequests: requests(6, 0)})
-	report("other", "other-0", map[names.Metric]map[string]float64{names.InferenceServerUp: {"": 0}, names.InferenceRequests: requests(100, 100)})
+	report("llama", "llama-a", map[engineMetric]map[string]float64{engineUp: {"": 1}, engineRequests: requests(3, 3)})
+	report("llama", "llama-b", map[engineMetric]map[string]float64{engineUp: {"": 1}, engineRequests: requests(6, 0)})
+	report("other", "other-0", map[engineMetric]map[string]float64{engineUp: {"": 0}, engineRequests: requests(100, 100)})
 	becomes("the requests of both pods", demand, about(12))
 	becomes("those that wait", saturation, about(0.25))
 	for pod, share := range map[string]float64{"llama-a": 0.4, "llama-b": 0.6} {
-		report("llama", pod, map[names.Metric]map[string]float64{names.InferenceKVCacheUtilization: {names.InferenceCacheTier + "=device": share, names.InferenceCacheTier + "=host": 1}})
+		report("llama", pod, map[engineMetric]map[string]float64{engineCache: {"inference.cache.tier=device": share, "inference.cache.tier=host": 1}})
 	}
 	becomes("the mean of the caches", saturation, about(0.5))
-	report("llama", "llama-a", map[names.Metric]map[string]float64{names.InferenceRequestsLimit: {"": 3}})
-	report("other", "other-0", map[names.Metric]map[string]float64{names.InferenceRequestsLimit: {"": 3}})
+	report("llama", "llama-a", map[engineMetric]map[string]float64{engineLimit: {"": 3}})
+	report("other", "other-0", map[engineMetric]map[string]float64{engineLimit: {"": 3}})
 	limits := saturation
 	limits.Metadata = map[string]string{"query": `count(inference_server_requests_limit)`, "authModes": "bearer"}
 	becomes("two limits", limits, about(2))
 	becomes("a limit of one pod is none of the service", saturation, about(0.5))
-	report("llama", "llama-b", map[names.Metric]map[string]float64{names.InferenceRequestsLimit: {"": 9}})
+	report("llama", "llama-b", map[engineMetric]map[string]float64{engineLimit: {"": 9}})
 	becomes("running requests of those that may run", saturation, about(0.75))
 
-	report("llama", "llama-a", map[names.Metric]map[string]float64{names.InferenceServerUp: {"": 0}})
+	report("llama", "llama-a", map[engineMetric]map[string]float64{engineUp: {"": 0}})
 	becomes("one engine of two has no page", demand, unknown)
 	becomes("one engine of two has no page", saturation, unknown)
 	for _, pod := range []string{"llama-c", "llama-d"} {
@@ -307,17 +306,41 @@ func TestKEDAAsks(t *testing.T) {
 	assert.NotContains(t, log(t, c), token)
 }
 
+// engineMetric is a gauge, or a sum that may fall.
+type engineMetric struct {
+	name, unit string
+	gauge      bool
+}
+
+var (
+	engineUp       = engineMetric{name: "inference.server.up", unit: "1"}
+	engineRequests = engineMetric{name: "inference.server.requests", unit: "{request}"}
+	engineLimit    = engineMetric{name: "inference.server.requests.limit", unit: "{request}"}
+	engineCache    = engineMetric{name: "inference.server.kv_cache.utilization", unit: "1", gauge: true}
+)
+
+// points begins the metric and returns where its points go.
+func (e engineMetric) points(m pmetric.Metric) pmetric.NumberDataPointSlice {
+	m.SetName(e.name)
+	m.SetUnit(e.unit)
+	if e.gauge {
+		return m.SetEmptyGauge().DataPoints()
+	}
+	m.SetEmptySum().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	return m.Sum().DataPoints()
+}
+
 // postEngine sends what the engine of a pod reports: values by metric and by attribute
 // (name=value, or none).
-func postEngine(t *testing.T, url, service, pod string, values map[names.Metric]map[string]float64) {
+func postEngine(t *testing.T, url, service, pod string, values map[engineMetric]map[string]float64) {
 	t.Helper()
 	md := pmetric.NewMetrics()
 	rm := md.ResourceMetrics().AppendEmpty()
-	for k, v := range map[string]string{names.K8sNamespaceName: "inference", names.K8sPodName: pod, names.ServiceName: service} {
+	for k, v := range map[string]string{"k8s.namespace.name": "inference", "k8s.pod.name": pod, "service.name": service} {
 		rm.Resource().Attributes().PutStr(k, v)
 	}
 	for metric, of := range values {
-		points := metric.Init(rm.ScopeMetrics().AppendEmpty().Metrics().AppendEmpty())
+		points := metric.points(rm.ScopeMetrics().AppendEmpty().Metrics().AppendEmpty())
 		for attribute, v := range of {
 			p := points.AppendEmpty()
 			p.SetTimestamp(pcommon.NewTimestampFromTime(time.Now()))

@@ -37,10 +37,41 @@ test("service: nine cards, each the API's number", on("healthy", {}, async ({ pa
   const { service } = await (await fetch(`${server.url}api/v1/service?${link("chat-8b").split("?")[1]}`)).json();
   const names = ["Utilization", "Memory used", "Memory total", "Tensor", "SM", "DRAM", "FP16", "FP32", "Power"];
   const keys = ["utilization", "memory_used", "memory_total", "tensor", "sm", "dram", "fp16", "fp32", "power"];
-  assert.deepEqual(await page.locator(".cards dt").allInnerTexts(), names);
+  assert.deepEqual(await page.locator(".cards dt").allInnerTexts(), names, "and no others: it has no inference engine");
   for (const [i, key] of keys.entries()) {
     assert.equal(await page.locator(`.cards [data-figure="${names[i]}"] .figure-value [data-value]`).getAttribute("data-value"), String(service.values[key]), key);
   }
+}));
+
+test("service: a second row of cards for its inference servers, with the reason for what is not there", on("inference", {}, async ({ page, go, server }) => {
+  const row = page.getByRole("region", { name: "Inference" });
+  const open = async (name) => {
+    await go(link(name));
+    return (await (await fetch(`${server.url}api/v1/service?${link(name).split("?")[1]}`)).json()).service.inference;
+  };
+  const shows = async (names, keys, inference) => {
+    assert.deepEqual(await row.locator("dt").allInnerTexts(), names);
+    for (const [i, key] of keys.entries()) {
+      assert.equal(await row.locator(`[data-figure="${names[i]}"] .figure-value [data-value]`).first().getAttribute("data-value"), String(inference[key]), key);
+    }
+  };
+  const names = ["TTFT p95", "TPOT p95", "Request p95", "Output", "Waiting / running", "KV cache", "Errors", "Energy"];
+  const keys = ["time_to_first_token", "time_per_output_token", "request_duration", "output_tokens", "waiting", "kv_cache", "error_ratio", "tokens_per_joule"];
+  const vllm = await open("chat-70b");
+  await shows(names, keys, vllm);
+  assert.equal(await row.locator('[data-figure="Waiting / running"] [data-value]').nth(1).getAttribute("data-value"), String(vllm.running));
+  for (const title of ["Time to first token, p95", "Time per output token, p95", "Output tokens"]) await chart(page, title).waitFor();
+  assert.equal(await chart(page, "Inter-token latency, p95").count(), 0, "the time per output token is known");
+
+  await shows(names.with(1, "ITL p95"), keys.with(1, "inter_token_latency"), await open("chat-8b"));
+  await chart(page, "Inter-token latency, p95").waitFor();
+  const errors = row.locator('[data-figure="Errors"] [data-value]');
+  assert.equal(await errors.getAttribute("title"), "no data. sglang: it does not count failed requests");
+
+  await shows(names, keys, await open("embeddings"));
+  assert.equal(await row.locator('[data-figure="Energy"] [data-value]').getAttribute("title"), "no data. triton: Triton knows responses, not tokens");
+  await open("rerank");
+  assert.equal(await row.count(), 0);
 }));
 
 test("charts: gaps are gaps, and their table says no data", on("gaps", {}, async ({ page, go }) => {

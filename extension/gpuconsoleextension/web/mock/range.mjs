@@ -1,4 +1,5 @@
 // Charts: one grid, gaps where a pod was silent.
+import { inferenceCharts } from "./inference.mjs";
 import { clamp, round, wave } from "./numbers.mjs";
 import { iso } from "./world.mjs";
 
@@ -64,7 +65,7 @@ export function range(now, freshness, service, pods, window, by, plan, silence, 
   });
   return {
     freshness, window, by, start: iso(start * 1000), end: iso(end * 1000), step, points,
-    charts: { utilization: chart("utilization", "1"), memory: chart("memory", "By"), tensor: chart("tensor", "1"), power: chart("power", "W") },
+    charts: { utilization: chart("utilization", "1"), memory: chart("memory", "By"), tensor: chart("tensor", "1"), power: chart("power", "W"), ...(service?.inference && inferenceCharts({ engine: service.inference.engines[0] }, by === "pod" ? shown : [service.service], times)) },
     truncated: by === "pod" ? Math.max(0, names.length - shown.length) : 0,
   };
 }

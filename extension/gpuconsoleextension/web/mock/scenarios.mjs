@@ -34,6 +34,9 @@ const large = Array.from({ length: 240 }, (_, i) => ({
   pods: 2 + (i % 5), gpus: [1, 2, 4, 8][i % 4], model: ["h100", "h200", "a100", "l4"][i % 4], load: 0.1 + ((i * 37) % 80) / 100, memory: 0.2 + ((i * 53) % 70) / 100,
 }));
 
+/** Services with an inference engine that reports everything, of which no time per output token is known, that knows no tokens, and without any. */
+const served = [{ engine: "vllm" }, { engine: "sglang" }, { engine: "triton" }, {}];
+
 /** What is different from an ordinary fleet, by the scenario's name. */
 export const scenarios = {
   ready: { ...services(plan), extras: true },
@@ -57,6 +60,7 @@ export const scenarios = {
   large: services(large),
   quiet: { ...services(healthy), noEvents: true },
   login: { ...services(plan), extras: true, token: "correct-horse" },
+  inference: services(healthy.slice(0, 4).map((s, i) => ({ ...s, ...served[i] }))),
   no_grafana: { ...services(healthy), noGrafana: true },
 };
 

@@ -1,4 +1,5 @@
 // A fleet as the API tells of it: services, their pods, nodes and devices.
+import { inference } from "./inference.mjs";
 import { average, clamp, random, round, total, wave } from "./numbers.mjs";
 
 const GiB = 1024 ** 3;
@@ -194,6 +195,7 @@ function service(now, second, s, members, staleAfter) {
     devices: { held: devices.length, reporting: devices.length - silent, missing: silent, busy, idle: s.idle ?? 0, frozen: 0 },
     trend: Array.from({ length: 60 }, (_, k) => (heard.length || counts.missing ? trendAt(s, second - (59 - k) * 60, k) : null)),
     ...freshness,
+    ...inference(s, second),
   };
 }
 

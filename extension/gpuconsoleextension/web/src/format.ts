@@ -51,7 +51,15 @@ export const celsius = (value: number): Written => ({ number: value.toFixed(0), 
 
 export const hertz = (value: number): Written => scaled(value, 1000, ["Hz", "kHz", "MHz", "GHz"]);
 
-export type Unit = "1" | "By" | "W" | "Cel" | "Hz" | "count";
+/** Seconds, in milliseconds below one. */
+export const seconds = (value: number): Written => (value < 0.9995 ? { number: small(value * 1000), unit: "ms" } : { number: small(value), unit: "s" });
+
+/** Three significant digits of what has no larger unit; all digits before the point. */
+function small(value: number): string {
+  return value >= 99.95 ? count(value) : String(Number(value.toPrecision(3)));
+}
+
+export type Unit = "1" | "By" | "W" | "Cel" | "Hz" | "s" | "{token}/s" | "{token}/J" | "count";
 
 export function write(value: number, unit: Unit): Written {
   switch (unit) {
@@ -65,6 +73,11 @@ export function write(value: number, unit: Unit): Written {
       return celsius(value);
     case "Hz":
       return hertz(value);
+    case "s":
+      return seconds(value);
+    case "{token}/s":
+    case "{token}/J":
+      return { number: small(value), unit: unit.replace("{token}", "tokens") };
     case "count":
       return { number: count(value), unit: "" };
   }

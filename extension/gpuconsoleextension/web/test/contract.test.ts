@@ -68,6 +68,17 @@ describe.each(Object.keys(scenarios))("%s", (name) => {
   });
 });
 
+test("charts of inference servers are those of the cards, with as many values as there are points", () => {
+  const world = worldOf("inference", now, now);
+  const query = new URLSearchParams({ cluster: "eu-west-1", namespace: "inference", service: "chat-8b", window: "1h" });
+  for (const by of ["service", "pod"]) {
+    const range = answer("range", new URLSearchParams([...query, ["by", by]]), now, world);
+    expect(Object.keys(range.charts)).toContain("inter_token_latency");
+    expect(Object.keys(range.charts)).not.toContain("time_per_output_token");
+    for (const chart of Object.values(range.charts) as { series: { values: unknown[] }[] }[]) for (const s of chart.series) expect(s.values.length).toBe(range.points);
+  }
+});
+
 test("every list of a range has as many values as there are points", () => {
   const world = worldOf("gaps", now, now);
   const query = new URLSearchParams({ cluster: "eu-west-1", namespace: "inference", service: "chat-8b", window: "1h", by: "pod" });

@@ -1,6 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
+// Package promtest writes the points of a page as text, for tests.
 package promtest // import "github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/promtest"
 
 import (

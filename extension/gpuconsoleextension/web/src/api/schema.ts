@@ -107,7 +107,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The four charts of a service over a window that ends now.
+         * The charts of a service over a window that ends now.
          * @description All series lie on one grid: value i is of the time `start + i × step`. null is a gap and is drawn as one, never
          *     bridged. The last value is at the evaluation time at the latest.
          */
@@ -308,6 +308,7 @@ export interface components {
             devices: components["schemas"]["ServiceDevices"];
             /** @description Utilization on the grid of the answer's `trend`; null where it was not asked for. */
             trend: components["schemas"]["Ratio"][] | null;
+            inference?: components["schemas"]["Inference"];
             /**
              * Format: date-time
              * @description Own time of the oldest point in the averages: the evaluation's less gpu.service.data.age; null where there are no averages.
@@ -316,6 +317,51 @@ export interface components {
             data_age: number | null;
             /** @description `data_age`, or the age of the summary's evaluation, is above `freshness.stale_after`, or the exporters of all its devices are frozen. */
             stale: boolean;
+        };
+        /**
+         * @description What the inference servers of a service report. Absent where it has none, and in a list without `inference=true`. Rates,
+         *     quantiles, the error ratio and tokens per joule are over the last five minutes, the rest is of now. A quantile is an upper
+         *     bound where servers have histograms with different buckets: the highest of their quantiles, which that of all requests does
+         *     not exceed; servers with less than 1 % of the requests are left out. A figure is of the whole service or null: it is null
+         *     while the service is partial, while a quarter of its servers or more do not answer, and where one of its engines cannot
+         *     report it.
+         */
+        Inference: {
+            /** @description `inference.engine` of its servers, as `vllm`. */
+            engines: string[];
+            /** @description How many servers answered their last scrape. null where nothing reports it. */
+            servers: {
+                up: number;
+                of: number;
+            } | null;
+            /** @description 95th percentile, seconds. */
+            time_to_first_token: number | null;
+            /** @description 95th percentile over requests of the mean time between their tokens, seconds. */
+            time_per_output_token: number | null;
+            /** @description 95th percentile over tokens, seconds: not the same as `time_per_output_token`. */
+            inter_token_latency: number | null;
+            /** @description 95th percentile, seconds. */
+            request_duration: number | null;
+            /** @description Generated tokens a second. */
+            output_tokens: number | null;
+            /** @description Requests that wait to be scheduled. */
+            waiting: number | null;
+            /** @description Requests that are being served. */
+            running: number | null;
+            /** @description Utilization of the fullest KV cache in GPU memory. */
+            kv_cache: number | null;
+            /** @description Requests that failed or were refused, of all that ended and were not cancelled. */
+            error_ratio: number | null;
+            /** @description Generated tokens for a joule of the GPUs. null also while any server does not answer, and where the power of a GPU is not known. */
+            tokens_per_joule: number | null;
+            /** @description Why figures are null. */
+            lacking: {
+                /** @description Name of the field. */
+                figure: string;
+                /** @description The engine that cannot report it; null where that is not the reason. */
+                engine: string | null;
+                reason: string;
+            }[];
         };
         /**
          * @description What kind of reason it is, in the order in which reasons of one severity are listed. `stale`: the summary itself is old.
@@ -621,11 +667,19 @@ export interface components {
             step: number;
             /** @description Length of every list of values. */
             points: number;
+            /**
+             * @description Those of inference servers are over five minutes, or a step where that is longer, with the units and bounds of
+             *     `Inference`. Each is absent where nothing was reported in the window.
+             */
             charts: {
                 utilization: components["schemas"]["Chart"];
                 memory: components["schemas"]["Chart"];
                 tensor: components["schemas"]["Chart"];
                 power: components["schemas"]["Chart"];
+                time_to_first_token?: components["schemas"]["Chart"];
+                time_per_output_token?: components["schemas"]["Chart"];
+                inter_token_latency?: components["schemas"]["Chart"];
+                output_tokens?: components["schemas"]["Chart"];
             };
             /** @description Pods that were left out. */
             truncated: number;
@@ -667,7 +721,7 @@ export interface components {
         };
         Chart: {
             /** @enum {string} */
-            unit: "1" | "By" | "W" | "Cel" | "Hz";
+            unit: "1" | "By" | "W" | "Cel" | "Hz" | "s" | "{token}/s";
             series: components["schemas"]["Series"][];
             /** @description Of memory by service: gpu.service.pod.memory.limit on the same grid. Of memory and power by device: the limit that all of them have in common. Else null. */
             limit: components["schemas"]["Amount"][] | null;
@@ -676,7 +730,7 @@ export interface components {
             /** @description Of the service or the pod; `hw.id` of the device. */
             name: string;
             values: components["schemas"]["Amount"][];
-            /** @description By service: how many pods are in the mean at that time (reporting and degraded ones). By pod and by device: null. */
+            /** @description By service: how many pods are in the mean at that time (reporting and degraded ones). By pod, by device and of inference servers: null. */
             pods: components["schemas"]["Count"][] | null;
         };
         EventsAnswer: {
@@ -952,6 +1006,8 @@ export interface operations {
                 trend?: boolean;
                 /** @description With `trend`: over which time; without it over the status's `telemetry.window`. */
                 window?: components["schemas"]["Window"];
+                /** @description Whether services with inference engines have `inference`. */
+                inference?: boolean;
             };
             header?: never;
             path?: never;

@@ -7,6 +7,7 @@ export type StoreProblem = Schemas["StoreProblem"];
 export type Services = Schemas["ServicesAnswer"];
 export type ServiceAnswer = Schemas["ServiceAnswer"];
 export type Service = Schemas["Service"];
+export type Inference = NonNullable<Service["inference"]>;
 export type Attention = Schemas["Attention"];
 export type Reason = Schemas["Reason"];
 export type PodCounts = Schemas["PodCounts"];

@@ -44,7 +44,7 @@ export function top(chart: Chart): number {
   let highest = 0;
   for (const s of chart.series) for (const v of s.values) if (v !== null && v > highest) highest = v;
   for (const v of chart.limit ?? []) if (v !== null && v > highest) highest = v;
-  if (highest === 0) return { By: 1024 ** 3, Hz: 1e9 }[chart.unit as string] ?? 100;
+  if (highest === 0) return { By: 1024 ** 3, Hz: 1e9, s: 1 }[chart.unit as string] ?? 100;
   const above = round(highest * 1.04, chart.unit === "By" ? 1024 : 1000);
   return chart.unit === "Cel" ? Math.max(100, above) : above;
 }

@@ -2,14 +2,26 @@ import type { ComponentChildren } from "preact";
 import type { Unit } from "../format";
 import { Value } from "./values";
 
-/** One number that matters, with its name, unit and what it is measured against; `full` draws how far it is from its highest. */
-export function Figure(p: { name: string; value: number | null; unit: Unit; note?: ComponentChildren; tone?: "warn" | "bad"; full?: number | null }) {
+interface Shown {
+  value: number | null;
+  /** More about the value, or why there is none. */
+  title?: string | undefined;
+}
+
+/** One number that matters, with its name, unit and what it is measured against; `full` draws how far it is from its highest, `also` is a second number behind it. */
+export function Figure(p: Shown & { name: string; hint?: string; unit: Unit; also?: Shown | undefined; note?: ComponentChildren; tone?: "warn" | "bad"; full?: number | null | undefined }) {
   return (
     <div class={`figure${p.tone ? ` ${p.tone}` : ""}`} data-figure={p.name}>
-      <dt>{p.name}</dt>
+      <dt title={p.hint}>{p.name}</dt>
       <dd>
         <span class="figure-value">
-          <Value value={p.value} unit={p.unit} />
+          <Value value={p.value} unit={p.unit} title={p.title} />
+          {p.also && (
+            <>
+              <span class="of"> / </span>
+              <Value value={p.also.value} unit={p.unit} title={p.also.title} />
+            </>
+          )}
         </span>
         {p.full !== undefined && p.full !== null && (
           <span class="meter-track" aria-hidden="true">

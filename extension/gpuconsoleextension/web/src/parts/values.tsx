@@ -5,12 +5,12 @@ import type { Coverage } from "../api/types";
 import { ageNow, partly, staleNow } from "../state";
 
 /** A value with its unit; null is told as no data, never as a number. */
-export function Value({ value, unit, title }: { value: number | null; unit: Unit; title?: string }) {
+export function Value({ value, unit, title }: { value: number | null; unit: Unit; title?: string | undefined }) {
   if (value === null) {
     return (
       <span class="value none" title={title ?? "no data"} data-value="null">
         <span aria-hidden="true">—</span>
-        <span class="vh">no data</span>
+        <span class="vh">{title ?? "no data"}</span>
       </span>
     );
   }
@@ -81,7 +81,7 @@ export function Utilization({ ratio, min, max, of }: { ratio: number | null; min
   const range = min != null && max != null ? `lowest pod ${text(min, "1")}, highest ${text(max, "1")}` : undefined;
   return (
     <Meter ratio={ratio}>
-      <Value value={ratio} unit="1" title={range} />
+      <Value value={ratio} unit="1" title={ratio === null ? undefined : range} />
       <Partly of={of} />
     </Meter>
   );

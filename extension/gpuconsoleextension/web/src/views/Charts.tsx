@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { api } from "../api/client";
 import type { Chart, DeviceRange, Grid, Service, ServiceName, Status, Where, WindowName } from "../api/types";
 import { gap, moment, plural, safe, spoken } from "../format";
+import { inferenceCharts } from "../inference";
 import { type Poll, usePoll } from "../poll";
 import { chosenWindow, windowNames } from "../preferences";
 import { replace, serviceLink } from "../router";
@@ -23,7 +24,17 @@ const titles: Titles = [
 /** What a service's cards show is what its charts call the latest: one moment, and the same pods. */
 export const latestOf = (s: Service): Record<string, Latest> => {
   const of = (value: number | null) => ({ value, pods: s.pods.in_mean, stale: s.stale });
-  return { utilization: of(s.values.utilization), memory: of(s.values.memory_used), tensor: of(s.values.tensor), power: of(s.values.power) };
+  const gpus = { utilization: of(s.values.utilization), memory: of(s.values.memory_used), tensor: of(s.values.tensor), power: of(s.values.power) };
+  const i = s.inference;
+  if (!i) return gpus;
+  const own = (value: number | null) => ({ value, pods: null, stale: false });
+  return {
+    ...gpus,
+    time_to_first_token: own(i.time_to_first_token),
+    time_per_output_token: own(i.time_per_output_token),
+    inter_token_latency: own(i.inter_token_latency),
+    output_tokens: own(i.output_tokens),
+  };
 };
 
 const deviceTitles: Titles = [
@@ -39,12 +50,13 @@ const deviceTitles: Titles = [
 export function Charts({ name, status, window, by, service }: { name: ServiceName; status: Status; window: WindowName; by: "service" | "pod"; service: Service }) {
   const poll = useRange((signal) => api.range(name, window, by, signal), status, [window, by]);
   const range = poll.known.value.data;
+  const drawn = range && inferenceCharts(range.charts);
   return (
     <Panel
       id={`${name.cluster}/${name.namespace}/${name.service}`}
       poll={poll}
-      titles={titles}
-      charts={range?.charts}
+      titles={drawn ? [...titles, ...drawn.titles] : titles}
+      charts={drawn?.charts}
       latest={by === "service" ? latestOf(service) : undefined}
       line="pod"
       status={status}

@@ -16,6 +16,7 @@ import { Age, Name, Partly, Value } from "../parts/values";
 import { Stack } from "../parts/bars";
 import { announce, useTitle } from "../parts/announce";
 import { Charts } from "./Charts";
+import { Inference } from "./Inference";
 import { Pods, usePods } from "./Pods";
 
 export function Service({ name, status, window, by }: { name: ServiceName; status: Status; window: WindowName; by: "service" | "pod" }) {
@@ -61,6 +62,7 @@ export function Service({ name, status, window, by }: { name: ServiceName; statu
         <>
           <Notices known={known as Known<ServiceAnswer> & { data: ServiceAnswer }} pods={pods.poll.known.value.data?.pods ?? null} status={status} />
           <Cards service={known.data.service} stale={known.data.service.stale} />
+          {known.data.service.inference && <Inference data={known.data.service.inference} />}
           <Charts name={name} status={status} window={window} by={by} service={known.data.service} />
           <Pods pods={pods} cluster={name.cluster} status={status} />
         </>

@@ -1,23 +1,24 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package promtest reads pages in tests as the Prometheus receiver does, and writes the
-// points that are made of them as text.
-package promtest // import "github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/promtest"
+// Package prompage makes of a page in Prometheus' text format what the Prometheus
+// receiver makes of it, without a server, a client and their clocks: for tests. That
+// both give the same points is a test in testbed/inference.
+package prompage // import "github.com/otelcol-gpu/otelcol-gpu/internal/prompage"
 
 import (
+	"cmp"
+	"fmt"
 	"io"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/textparse"
-	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
@@ -31,6 +32,14 @@ type reader struct {
 	// metrics are those begun so far, and parts the series of histograms and summaries.
 	metrics map[string]pmetric.Metric
 	parts   []*part
+	byKey   map[partKey]*part
+	buffer  []byte
+}
+
+// partKey is a family and a hash of the labels of one of its series.
+type partKey struct {
+	family string
+	labels uint64
 }
 
 // part is a series of a histogram or a summary, whose samples have names of their own.
@@ -44,13 +53,13 @@ type part struct {
 
 type bucket struct{ bound, below float64 }
 
-// Read reads a page of the text format that was scraped at a time. A family keeps its
-// name on the page; one without a type is a gauge.
-func Read(t *testing.T, page []byte, at time.Time) pmetric.Metrics {
-	t.Helper()
+// Read reads a page of the text format that was scraped at a time, into one scope of one
+// resource. A family keeps its name on the page; one without a type is a gauge. The
+// error is about a line that is not of the format.
+func Read(page []byte, at time.Time) (pmetric.Metrics, error) {
 	md := pmetric.NewMetrics()
 	r := &reader{
-		types: map[string]model.MetricType{}, help: map[string]string{}, metrics: map[string]pmetric.Metric{},
+		types: map[string]model.MetricType{}, help: map[string]string{}, metrics: map[string]pmetric.Metric{}, byKey: map[partKey]*part{},
 		to: md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics(), at: pcommon.NewTimestampFromTime(at),
 	}
 	p := textparse.NewPromParser(append(slices.Clone(page), '\n'), labels.NewSymbolTable(), false)
@@ -59,7 +68,9 @@ func Read(t *testing.T, page []byte, at time.Time) pmetric.Metrics {
 		if err == io.EOF {
 			break
 		}
-		require.NoError(t, err)
+		if err != nil {
+			return md, fmt.Errorf("page: %w", err)
+		}
 		switch entry {
 		case textparse.EntryType:
 			name, kind := p.Type()
@@ -71,13 +82,15 @@ func Read(t *testing.T, page []byte, at time.Time) pmetric.Metrics {
 			var l labels.Labels
 			p.Labels(&l)
 			_, _, value := p.Series()
-			require.NoError(t, r.sample(l, value))
+			if err := r.sample(l, value); err != nil {
+				return md, fmt.Errorf("page: %s: %w", l.Get(model.MetricNameLabel), err)
+			}
 		}
 	}
 	for _, part := range r.parts {
 		r.complex(part)
 	}
-	return md
+	return md, nil
 }
 
 // family is the family of a sample: that of its name, or of the name without a suffix.
@@ -151,14 +164,15 @@ func (r *reader) number(name string, kind model.MetricType, l labels.Labels, val
 }
 
 func (r *reader) part(family string, l labels.Labels) *part {
-	own := labels.NewBuilder(l).Del(model.MetricNameLabel, model.BucketLabel, model.QuantileLabel).Labels()
-	for _, p := range r.parts {
-		if p.family == family && labels.Equal(p.attributes, own) {
-			return p
-		}
+	var hash uint64
+	hash, r.buffer = l.HashWithoutLabels(r.buffer, model.BucketLabel, model.QuantileLabel)
+	key := partKey{family, hash}
+	p := r.byKey[key]
+	if p == nil {
+		p = &part{family: family, attributes: labels.NewBuilder(l).Del(model.MetricNameLabel, model.BucketLabel, model.QuantileLabel).Labels()}
+		r.byKey[key] = p
+		r.parts = append(r.parts, p)
 	}
-	p := &part{family: family, attributes: own}
-	r.parts = append(r.parts, p)
 	return p
 }
 
@@ -167,7 +181,7 @@ func (r *reader) complex(p *part) {
 	if !p.counted {
 		return
 	}
-	slices.SortFunc(p.buckets, func(a, b bucket) int { return int(math.Copysign(1, a.bound-b.bound)) })
+	slices.SortFunc(p.buckets, func(a, b bucket) int { return cmp.Compare(a.bound, b.bound) })
 	m, known := r.metric(p.family)
 	if r.types[p.family] == model.MetricTypeSummary {
 		if !known {
