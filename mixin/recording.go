@@ -48,7 +48,7 @@ func held() string {
 // used is how much of that was busy.
 func used() string { return sum(busy+" * "+share+" or "+busy, service...) }
 
-func recording() ruleFile {
+func recording(o objectives) ruleFile {
 	perDevice := []string{queries.Cluster, queries.Node, queries.Host, queries.Device, queries.Model, queries.Index}
 	ofDevices := func(metric string, more ...queries.Selector) string {
 		return most(queries.Of(metric, append(more, physical)...), queries.Cluster, queries.Device)
@@ -73,5 +73,6 @@ func recording() ruleFile {
 			{Record: recordMemory, Expr: sum(ofDevices(queries.MemoryUsage), queries.Cluster)},
 			{Record: recordLimit, Expr: sum(ofDevices(queries.MemoryLimit), queries.Cluster)},
 		}},
+		{Name: "otelcol-gpu.inference", Interval: "30s", Rules: inferenceRecording(o)},
 	}}
 }
