@@ -121,10 +121,10 @@ func units(expr string, names []string) []string {
 	var allowed []string
 	for _, name := range names {
 		switch {
-		case calls(expr, "count") || strings.Contains(expr, ") / sum"):
-			allowed = append(allowed, plain...)
 		case strings.Contains(expr, ") / (sum") && !strings.HasSuffix(name, "_seconds"):
 			allowed = append(allowed, append(plain, "percentunit")...) // a share, or so many for each
+		case calls(expr, "count") || strings.Contains(expr, ") / sum"):
+			allowed = append(allowed, plain...)
 		case strings.HasSuffix(name, "_ratio"), strings.HasSuffix(name, "_usage_perc"):
 			allowed = append(allowed, "percentunit")
 		case strings.HasSuffix(name, "_bytes_per_second"):

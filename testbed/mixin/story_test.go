@@ -61,12 +61,15 @@ func application(seconds float64) (all []sample) {
 	vllm("inference_server_prefix_cache_hits_total", 600*seconds, "inference_cache_tier", "device")
 	vllm("inference_server_speculation_draft_tokens_total", 90*seconds)
 	vllm("inference_server_speculation_accepted_tokens_total", 60*seconds)
-	// A batch is Triton's, and every device of this one's pods is on a node with a kubelet.
-	triton := engine("trainer", "k8s_namespace_name", "training", "inference_engine", "triton")
+	// A batch is Triton's. Of this service the kubelet and the exporter report all.
+	triton := engine("chat", "inference_engine", "triton")
 	triton(up, 1)
 	triton("inference_server_inferences_total", 80*seconds)
 	triton("inference_server_executions_total", 10*seconds)
 	triton(tokens, 900*seconds, "inference_token_type", "output")
+	triton("gpu_service_power_watts", 500)
+	triton("hw_power_watts", 500, "hw_id", "GPU-chat")
+	triton("gpu_allocation", 1, "hw_id", "GPU-chat")
 	picker := engine("picker", "inference_engine", "llm_d")
 	histograms(picker, "inference_gateway_time_to_first_token_seconds", "inference_gateway_request_duration_seconds")
 	picker("inference_gateway_requests", 2, "inference_request_state", "waiting")
@@ -154,7 +157,7 @@ func keys(m map[string]bool) (list []string) {
 func (w *world) usage(t *testing.T, at time.Time) {
 	t.Helper()
 	at = at.Truncate(time.Minute)
-	held := map[string]float64{"llama": 3, "trainer": 1, "jupyter": 2}
+	held := map[string]float64{"llama": 3, "trainer": 1, "jupyter": 2, "chat": 1}
 	want := map[string]float64{}
 	for _, n := range w.fleet.TruthAt(at).Nodes {
 		for _, d := range n.Devices {
