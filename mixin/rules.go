@@ -5,6 +5,7 @@ package mixin // import "github.com/otelcol-gpu/otelcol-gpu/mixin"
 
 import (
 	"bytes"
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -53,6 +54,7 @@ type alert struct {
 	event    string // of gpu_events, for the same condition
 	summary  string // one line, with labels
 	meaning  string // what is the case
+	bound    string // appended to that in the alert, not in the runbook
 	check    []string
 	do       []string
 }
@@ -70,7 +72,7 @@ func (a alert) rule() rule {
 	}
 	return rule{
 		Alert: a.name, Expr: a.expr, For: a.wait, Labels: labels,
-		Annotations: map[string]string{"summary": a.summary, "description": a.meaning, "runbook_url": runbooks + a.name + ".md"},
+		Annotations: map[string]string{"summary": a.summary, "description": a.meaning + a.bound, "runbook_url": runbooks + a.name + ".md"},
 	}
 }
 
@@ -144,8 +146,13 @@ func index(groups []group) []byte {
 
 // ruleFiles are the rules and the runbooks of the alerts.
 func ruleFiles() (map[string][]byte, error) {
-	files := map[string][]byte{"../docs/runbooks/README.md": index(append(alerts(), inferenceAlerts()...))}
-	for file, groups := range map[string][]group{"rules/alerts.yaml": alerts(), "rules/alerts-inference.yaml": inferenceAlerts()} {
+	promised, err := readObjectives(objectivesYAML)
+	if err != nil {
+		return nil, fmt.Errorf("objectives.yaml: %w", err)
+	}
+	inference := inferenceAlerts(promised)
+	files := map[string][]byte{"../docs/runbooks/README.md": index(append(alerts(), inference...))}
+	for file, groups := range map[string][]group{"rules/alerts.yaml": alerts(), "rules/alerts-inference.yaml": inference} {
 		var out ruleFile
 		for _, g := range groups {
 			rules := ruleGroup{Name: g.name}
@@ -161,7 +168,7 @@ func ruleFiles() (map[string][]byte, error) {
 		}
 		files[file] = text
 	}
-	text, err := asYAML(recording())
+	text, err := asYAML(recording(promised))
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@
 package queries // import "github.com/otelcol-gpu/otelcol-gpu/internal/queries"
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -101,6 +102,16 @@ var InferenceFigures = []InferenceFigure{
 
 // InferenceCannot is why an engine cannot give a figure; empty if it can, or is not known.
 func InferenceCannot(engine, figure string) string { return inferenceCannot[engine][figure] }
+
+// InferenceEnginesWithout are the engines that cannot give a figure, sorted.
+func InferenceEnginesWithout(figure string) (engines []string) {
+	for _, engine := range slices.Sorted(maps.Keys(inferenceCannot)) {
+		if InferenceCannot(engine, figure) != "" {
+			engines = append(engines, engine)
+		}
+	}
+	return engines
+}
 
 // failed are the outcomes of requests that failed. A cancelled one has neither failed
 // nor succeeded.

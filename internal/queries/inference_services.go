@@ -13,8 +13,6 @@ import (
 // Metrics of inference servers that the dashboards and rules read beside those of names.go.
 var (
 	InferenceQueueTime   = names.InferenceQueueTime.Prometheus()
-	InferencePrefillTime = names.InferencePrefillTime.Prometheus()
-	InferenceDecodeTime  = names.InferenceDecodeTime.Prometheus()
 	InferenceBatchSize   = names.InferenceBatchSize.Prometheus()
 	InferenceLimit       = names.InferenceRequestsLimit.Prometheus()
 	InferencePreemptions = names.InferencePreemptions.Prometheus()
@@ -27,24 +25,25 @@ var (
 
 	GatewayDuration   = names.InferenceGatewayRequestDuration.Prometheus()
 	GatewayFirstToken = names.InferenceGatewayTimeToFirstToken.Prometheus()
-	GatewayQueueTime  = names.InferenceGatewayQueueTime.Prometheus()
 	GatewayRequests   = names.InferenceGatewayRequests.Prometheus()
 	GatewayFinished   = names.InferenceGatewayRequestsFinished.Prometheus()
-	GatewayTokens     = names.InferenceGatewayTokens.Prometheus()
 	GatewayReady      = names.InferenceGatewayEndpointsReady.Prometheus()
-	GatewayUp         = names.InferenceGatewayUp.Prometheus()
 )
 
 // Labels.
 const (
 	EngineRank   = "inference_engine_rank"
 	FinishReason = "inference_finish_reason"
-	RequestModel = "gen_ai_request_model"
 )
 
 // RequestsIn asks how many requests are in a state: running, waiting.
 func RequestsIn(state string, s Selector, g Groups, over time.Duration) string {
 	return "sum" + g.by() + "(" + gauge(of(InferenceRequests, FromEngines, Is(RequestState, state), s), over) + ")"
+}
+
+// FinishedBy asks for requests that ended in a second, by labels.
+func FinishedBy(s Selector, g Groups, over time.Duration, labels ...string) string {
+	return append(g[:len(g):len(g)], labels...).rate(of(InferenceFinished, FromEngines, s), over)
 }
 
 // KVCache asks for the part of the KV caches that is in use: the aggregation, max or avg,
@@ -187,8 +186,8 @@ func (w Whole) Batch() string {
 		w.able(InferenceMean(InferenceBatchSize, w.all(), OfServices, w.Over), w.of(InferenceBatchSize+"_count")))
 }
 
-// TokensPerJoule and TokensPerDevice need every page of the service: what a missing one
-// generates is known of no one. Power and devices are those of all engines together.
+// TokensPerJoule and TokensPerDevice need every page of the service, since tokens of a
+// missing one are not counted. Power and devices are those of all engines together.
 func (w Whole) TokensPerJoule() string {
 	return w.able(TokensPerJoule(w.Where, w.Over), of(InferenceTokens, FromEngines, Is(TokenType, "output"), w.Where))
 }

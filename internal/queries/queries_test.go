@@ -31,7 +31,7 @@ func TestLabelsAreThoseThatAreWritten(t *testing.T) {
 		HealthWatch: names.GPUHealthWatch, HealthState: names.GPUHealthState,
 		Engine: names.InferenceEngine, Bounds: names.InferenceBounds, TokenType: names.InferenceTokenType,
 		RequestState: names.InferenceState, Outcome: names.InferenceOutcome, CacheTier: names.InferenceCacheTier,
-		EngineRank: names.InferenceEngineRank, FinishReason: names.InferenceFinish, RequestModel: names.GenAIRequestModel,
+		EngineRank: names.InferenceEngineRank, FinishReason: names.InferenceFinish,
 	} {
 		label, err := namer.Build(attribute)
 		require.NoError(t, err)

@@ -92,7 +92,7 @@ func TestAlertmanagerInhibits(t *testing.T) {
 // Every alert that the example names exists.
 func TestAlertmanagerNamesAlerts(t *testing.T) {
 	var names []string
-	for _, g := range newJudge(t, promqltest.LoadedStorage(t, ""), newEngine()).groups {
+	for _, g := range newJudge(t, promqltest.LoadedStorage(t, ""), newEngine(), everything).groups {
 		for _, r := range g.AlertingRules() {
 			names = append(names, r.Name())
 		}

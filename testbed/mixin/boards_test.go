@@ -86,6 +86,8 @@ func filled(d dashboard, expr string) string {
 	return expr
 }
 
+var histogramSeries = regexp.MustCompile("_(bucket|sum|count)$")
+
 // metrics are the names that an expression reads.
 func metrics(t *testing.T, expr string) (names []string) {
 	t.Helper()
@@ -98,7 +100,7 @@ func metrics(t *testing.T, expr string) (names []string) {
 		}
 		for _, matcher := range s.LabelMatchers {
 			if matcher.Name == "__name__" {
-				names = append(names, strings.TrimRight(strings.TrimSuffix(matcher.Value, "_bucket"), ")"))
+				names = append(names, histogramSeries.ReplaceAllString(matcher.Value, ""))
 			}
 		}
 		return nil
@@ -119,6 +121,8 @@ func units(expr string, names []string) []string {
 	var allowed []string
 	for _, name := range names {
 		switch {
+		case strings.Contains(expr, ") / (sum") && !strings.HasSuffix(name, "_seconds"):
+			allowed = append(allowed, append(plain, "percentunit")...) // a share, or so many for each
 		case calls(expr, "count") || strings.Contains(expr, ") / sum"):
 			allowed = append(allowed, plain...)
 		case strings.HasSuffix(name, "_ratio"), strings.HasSuffix(name, "_usage_perc"):

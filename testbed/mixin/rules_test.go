@@ -65,7 +65,19 @@ type judge struct {
 	groups []*rules.Group
 }
 
-func newJudge(t *testing.T, db storage.Storage, engine *promql.Engine) *judge {
+// about chooses groups of rules by their names.
+type about func(group string) bool
+
+func everything(string) bool { return true }
+
+// inference are the groups that read what engines and applications report, devices those
+// that do not: neither evaluates what a scenario of the other has no series for.
+func inference(group string) bool {
+	return group == "otelcol-gpu.inference" || group == "otelcol-gpu.applications"
+}
+func devices(group string) bool { return group != "otelcol-gpu.inference" }
+
+func newJudge(t *testing.T, db storage.Storage, engine *promql.Engine, of about) *judge {
 	t.Helper()
 	manager := rules.NewManager(&rules.ManagerOptions{
 		Appendable: db, Queryable: db, QueryFunc: rules.EngineQueryFunc(engine, db), Context: t.Context(),
@@ -74,7 +86,7 @@ func newJudge(t *testing.T, db storage.Storage, engine *promql.Engine) *judge {
 	})
 	loaded, errs := manager.LoadGroups(15*time.Second, labels.EmptyLabels(), "", nil, false, files(t)...)
 	require.Empty(t, errs)
-	j := &judge{groups: slices.Collect(maps.Values(loaded))}
+	j := &judge{groups: slices.DeleteFunc(slices.Collect(maps.Values(loaded)), func(g *rules.Group) bool { return !of(g.Name()) })}
 	// What is recorded comes first.
 	slices.SortFunc(j.groups, func(a, b *rules.Group) int { return strings.Compare(b.File(), a.File()) })
 	return j

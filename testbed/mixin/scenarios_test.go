@@ -249,18 +249,7 @@ var scenarios = map[string]scenario{
 			`http_server_request_duration_seconds_bucket{le="1",` + svc + `}`:   "0+150x480",
 		}, []string{"GPUAppLatencyP95", "GPUAppLatencyP99"},
 	},
-	"accuracy falls":            {map[string]string{`app_accuracy_ratio{` + svc + `}`: from("0.9", "0.7")}, []string{"GPUAppAccuracyDrop"}},
-	"first tokens are slow":     {map[string]string{`vllm:time_to_first_token_seconds_bucket{le="1",` + svc + `}`: "0+100x480"}, []string{"VLLMTimeToFirstToken"}},
-	"requests are slow":         {map[string]string{`vllm:e2e_request_latency_seconds_bucket{le="10",` + svc + `}`: "0+100x480"}, []string{"VLLMLatency"}},
-	"the cache is full":         {map[string]string{`vllm:kv_cache_usage_perc{` + svc + `}`: from("0.6", "0.95")}, []string{"VLLMCachePressure"}},
-	"the queue grows":           {map[string]string{`vllm:num_requests_waiting{` + svc + `}`: "1x360 1+1x119"}, []string{"VLLMQueueGrowing"}},
-	"a long queue that shrinks": {map[string]string{`vllm:num_requests_waiting{` + svc + `}`: "1x360 200-1x119"}, nil},
-	"throughput halves":         {map[string]string{`vllm:generation_tokens_total{` + svc + `}`: "0+3000x360 1080000+900x119"}, []string{"VLLMThroughputDrop"}},
-	"clients give up":           {map[string]string{`vllm:request_success_total{finished_reason="abort",` + svc + `}`: "0x360 0+50x119"}, []string{"VLLMAborted"}},
-	"underscores for colons": {
-		map[string]string{`vllm_kv_cache_usage_perc{` + svc + `}`: from("0.6", "0.95")}, []string{"VLLMCachePressure"},
-	},
-	"healthy": {nil, nil},
+	"accuracy falls": {map[string]string{`app_accuracy_ratio{` + svc + `}`: from("0.9", "0.7")}, []string{"GPUAppAccuracyDrop"}},
 }
 
 // Every alert fires in its scenario, with what belongs to it and nothing else, and
@@ -268,44 +257,64 @@ var scenarios = map[string]scenario{
 func TestScenarios(t *testing.T) {
 	t.Parallel()
 	unfired := map[string]bool{}
-	for _, g := range newJudge(t, promqltest.LoadedStorage(t, ""), newEngine()).groups {
+	for _, g := range newJudge(t, promqltest.LoadedStorage(t, ""), newEngine(), everything).groups {
 		for _, r := range g.AlertingRules() {
 			unfired[r.Name()] = true
 		}
 	}
 	require.Greater(t, len(unfired), 40)
+	watchdog := map[string]bool{"GPUWatchdog": true}
+	scenario{}.play(t, "healthy", healthy, everything, watchdog, unfired)
 	for _, name := range slices.Sorted(maps.Keys(scenarios)) {
-		s := scenarios[name]
-		for _, a := range append(s.alerts, "GPUWatchdog") {
-			delete(unfired, a)
-		}
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			all := maps.Clone(healthy)
-			maps.Copy(all, s.series)
-			var text strings.Builder
-			text.WriteString("load 30s\n")
-			for _, series := range slices.Sorted(maps.Keys(all)) {
-				text.WriteString("  " + series + " " + all[series] + "\n")
-			}
-			j := newJudge(t, promqltest.LoadedStorage(t, text.String()), newEngine())
-			at := func(sample int) time.Time { return time.Unix(int64(sample)*30, 0) }
-			constant := len(s.series) > 0 && !strings.Contains(strings.Join(slices.Collect(maps.Values(s.series)), ""), "360")
-			for i := begin - 40; i < begin; i++ {
-				if got := j.at(t, at(i)); i == begin-1 && !constant {
-					assert.Equal(t, map[string]bool{"GPUWatchdog": true}, got, "before")
-				}
-			}
-			fired := map[string]bool{}
-			for i := begin; i < begin+110; i++ {
-				maps.Copy(fired, j.at(t, at(i)))
-			}
-			want := map[string]bool{"GPUWatchdog": true}
-			for _, a := range s.alerts {
-				want[a] = true
-			}
-			assert.Equal(t, want, fired)
-		})
+		scenarios[name].play(t, name, healthy, devices, watchdog, unfired)
 	}
+	for _, name := range slices.Sorted(maps.Keys(inferenceScenarios)) {
+		inferenceScenarios[name].play(t, name, healthyInference, inference, nil, unfired)
+	}
+	for _, name := range slices.Sorted(maps.Keys(previousScenarios)) {
+		previousScenarios[name].play(t, name, healthy, inference, nil, unfired)
+	}
+	delete(unfired, "GPUWatchdog")
 	assert.Empty(t, unfired, "alerts that no scenario makes fire")
 }
+
+// play evaluates rules over the series, of which always fires what fires without them
+// too, and takes the alerts that it fires from the unfired.
+func (s scenario) play(t *testing.T, name string, base map[string]string, of about, always, unfired map[string]bool) {
+	for _, a := range s.alerts {
+		delete(unfired, a)
+	}
+	t.Run(name, func(t *testing.T) {
+		t.Parallel()
+		all := maps.Clone(base)
+		maps.Copy(all, s.series)
+		j := newJudge(t, promqltest.LoadedStorage(t, load(all)), newEngine(), of)
+		constant := len(s.series) > 0 && !strings.Contains(strings.Join(slices.Collect(maps.Values(s.series)), ""), "360")
+		want := map[string]bool{}
+		maps.Copy(want, always)
+		for i := begin - 40; i < begin; i++ {
+			if got := j.at(t, sampled(i)); i == begin-1 && !constant {
+				assert.Equal(t, want, got, "before")
+			}
+		}
+		fired := map[string]bool{}
+		for i := begin; i < begin+110; i++ {
+			maps.Copy(fired, j.at(t, sampled(i)))
+		}
+		for _, a := range s.alerts {
+			want[a] = true
+		}
+		assert.Equal(t, want, fired)
+	})
+}
+
+// load is series for promqltest, sampled when a sample is from.
+func load(series map[string]string) string {
+	var text strings.Builder
+	text.WriteString("load 30s\n")
+	for _, name := range slices.Sorted(maps.Keys(series)) {
+		text.WriteString("  " + name + " " + series[name] + "\n")
+	}
+	return text.String()
+}
+func sampled(i int) time.Time { return time.Unix(int64(i)*30, 0) }

@@ -23,8 +23,8 @@ type sample struct {
 	value  float64
 }
 
-// application is what vLLM of one service reports, after seconds of its life, and
-// what gpu_summary reports where it asks Kubernetes.
+// application is what engines and an endpoint picker report, after seconds of their
+// life, and what gpu_summary reports where it asks Kubernetes.
 func application(seconds float64) (all []sample) {
 	add := func(name string, value float64, more ...string) {
 		b := labels.NewBuilder(labels.FromStrings("__name__", name, "k8s_cluster_name", "c1", "k8s_namespace_name", "inference", "service_name", "llama"))
@@ -33,16 +33,49 @@ func application(seconds float64) (all []sample) {
 		}
 		all = append(all, sample{b.Labels(), value})
 	}
-	for _, histogram := range []string{"vllm:time_to_first_token_seconds", "vllm:e2e_request_latency_seconds"} {
-		add(histogram+"_bucket", 8*seconds, "le", "0.5")
-		add(histogram+"_bucket", 10*seconds, "le", "1")
-		add(histogram+"_bucket", 10*seconds, "le", "+Inf")
+	engine := func(service string, labels ...string) func(string, float64, ...string) {
+		labels = append([]string{"service_name", service, "k8s_pod_name", service + "-0"}, labels...)
+		return func(name string, value float64, more ...string) { add(name, value, append(labels, more...)...) }
 	}
-	add("vllm:kv_cache_usage_perc", 0.4)
-	add("vllm:num_requests_waiting", 1)
-	add("vllm:num_requests_running", 12)
-	add("vllm:generation_tokens_total", 900*seconds)
-	add("vllm:request_success_total", 10*seconds, "finished_reason", "stop")
+	histograms := func(add func(string, float64, ...string), names ...string) {
+		for _, histogram := range names {
+			add(histogram+"_bucket", 8*seconds, "inference_bounds", "a", "le", "0.5")
+			add(histogram+"_bucket", 10*seconds, "inference_bounds", "a", "le", "1")
+			add(histogram+"_bucket", 10*seconds, "inference_bounds", "a", "le", "+Inf")
+			add(histogram+"_count", 10*seconds, "inference_bounds", "a")
+			add(histogram+"_sum", 4*seconds, "inference_bounds", "a")
+		}
+	}
+	vllm := engine("llama", "inference_engine", "vllm")
+	histograms(vllm, first, duration, "gen_ai_server_time_per_output_token_seconds", "inference_server_inter_token_latency_seconds", "inference_server_request_queue_time_seconds")
+	vllm(up, 1)
+	vllm(cache, 0.4, "inference_cache_tier", "device")
+	vllm(requests, 1, "inference_request_state", "waiting")
+	vllm(requests, 12, "inference_request_state", "running")
+	vllm(tokens, 900*seconds, "inference_token_type", "output")
+	vllm(tokens, 1800*seconds, "inference_token_type", "input")
+	vllm(finished, 10*seconds, "inference_request_outcome", "success", "inference_finish_reason", "stop")
+	vllm(finished, 0, "inference_request_outcome", "error", "inference_finish_reason", "error")
+	vllm("inference_server_preemptions_total", seconds)
+	vllm("inference_server_prefix_cache_queries_total", 1800*seconds, "inference_cache_tier", "device")
+	vllm("inference_server_prefix_cache_hits_total", 600*seconds, "inference_cache_tier", "device")
+	vllm("inference_server_speculation_draft_tokens_total", 90*seconds)
+	vllm("inference_server_speculation_accepted_tokens_total", 60*seconds)
+	// A batch is Triton's. Of this service the kubelet and the exporter report all.
+	triton := engine("chat", "inference_engine", "triton")
+	triton(up, 1)
+	triton("inference_server_inferences_total", 80*seconds)
+	triton("inference_server_executions_total", 10*seconds)
+	triton(tokens, 900*seconds, "inference_token_type", "output")
+	triton("gpu_service_power_watts", 500)
+	triton("hw_power_watts", 500, "hw_id", "GPU-chat")
+	triton("gpu_allocation", 1, "hw_id", "GPU-chat")
+	picker := engine("picker", "inference_engine", "llm_d")
+	histograms(picker, "inference_gateway_time_to_first_token_seconds", "inference_gateway_request_duration_seconds")
+	picker("inference_gateway_requests", 2, "inference_request_state", "waiting")
+	picker("inference_gateway_requests", 12, "inference_request_state", "running")
+	picker("inference_gateway_requests_finished_total", 10*seconds, "inference_request_outcome", "success")
+	picker("inference_gateway_endpoints_ready", 3)
 	add("gpu_service_pods_pending", 0)
 	return all
 }
@@ -72,7 +105,7 @@ func (w *world) story(t *testing.T) (trouble time.Time, fired []firing) {
 	w.run(4 * time.Minute)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	j := newJudge(t, w.db, w.engine)
+	j := newJudge(t, w.db, w.engine, everything)
 	end := w.now()
 	for at := w.began.Add(time.Minute); at.Before(end); at = at.Add(scrape) {
 		fired = append(fired, firing{at, j.at(t, at)})
@@ -124,7 +157,7 @@ func keys(m map[string]bool) (list []string) {
 func (w *world) usage(t *testing.T, at time.Time) {
 	t.Helper()
 	at = at.Truncate(time.Minute)
-	held := map[string]float64{"llama": 3, "trainer": 1, "jupyter": 2}
+	held := map[string]float64{"llama": 3, "trainer": 1, "jupyter": 2, "chat": 1}
 	want := map[string]float64{}
 	for _, n := range w.fleet.TruthAt(at).Nodes {
 		for _, d := range n.Devices {
