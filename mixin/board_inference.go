@@ -143,7 +143,7 @@ func inferenceDevices() []panel {
 			query{expr: most(mean(queries.Of(queries.Throttle, protecting, aService)), service...), legend: ofService})),
 		lines("Tokens a joule", without("Generated tokens for the energy of the service's boards. Absent where a page cannot be read, or a device that is held has no power: MIG instances, replicas.", "tokens_per_joule"), units.Short,
 			query{expr: whole.TokensPerJoule(), legend: ofService}),
-		lines("Tokens a second and device", "Generated tokens for each device held; a share of a device counts as that share. Reads a recorded series.", units.Short,
+		lines("Tokens a second and device", "Generated tokens for each device held; a share of a device counts as that share. Reads a recorded series.", units.CountsPerSecond,
 			query{expr: whole.TokensPerDevice(most(last(queries.Of(recordHeld, aService)), service...)), legend: ofService}),
 	}
 }

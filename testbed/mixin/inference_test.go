@@ -371,3 +371,26 @@ func TestInferenceQuantilesAgainstTruth(t *testing.T) {
 		}
 	}
 }
+
+// The alert of an objective names the bound at which requests are counted: of chat-0
+// the largest that is not above 2 s is 1, of chat-1 2.0.
+func TestObjectiveAlertsNameTheBound(t *testing.T) {
+	all := maps.Clone(healthyInference)
+	maps.Copy(all, slow(first, 60, "0.5", "1", "0.4", "2.0"))
+	j := newJudge(t, promqltest.LoadedStorage(t, load(all)), newEngine(), inference)
+	for i := 40; i < 60; i++ {
+		j.at(t, sampled(i))
+	}
+	var descriptions []string
+	for _, g := range j.groups {
+		for _, r := range g.AlertingRules() {
+			for _, a := range r.ActiveAlerts() {
+				if r.Name() == "InferenceFirstTokenBudgetFast" {
+					descriptions = append(descriptions, a.Annotations.Get("description"))
+				}
+			}
+		}
+	}
+	require.Len(t, descriptions, 1)
+	assert.Contains(t, descriptions[0], "Counted at 1 s, the largest bound of the engine's histogram that is not above 2 s.")
+}
