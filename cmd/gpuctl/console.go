@@ -30,6 +30,13 @@ const (
 	busyTries        = 5
 )
 
+// The values of -o.
+const (
+	outputTable = "table"
+	outputWide  = "wide"
+	outputJSON  = "json"
+)
+
 const (
 	consoleLong = `It asks the gpu_console of a running collector. Where that has an authenticator,
 the token is read from --token-file, else from the environment variable ` + tokenVariable + `.
@@ -46,6 +53,7 @@ type consoleClient struct {
 	endpoint  string
 	tokenFile string
 	output    string
+	wide      bool // -o wide is an output
 	check     bool
 	timeout   time.Duration
 
@@ -57,8 +65,16 @@ type consoleClient struct {
 func (c *consoleClient) flags(f *pflag.FlagSet) {
 	f.StringVar(&c.endpoint, "endpoint", defaultConsole, "the console's address, with the path behind which it is")
 	f.StringVar(&c.tokenFile, "token-file", "", "file with the token; without it "+tokenVariable+" is read")
-	f.StringVarP(&c.output, "output", "o", "table", "table or json")
+	f.StringVarP(&c.output, "output", "o", outputTable, c.outputs())
 	f.DurationVar(&c.timeout, "timeout", time.Minute, "how long to wait for everything")
+}
+
+// outputs names the values of -o.
+func (c *consoleClient) outputs() string {
+	if c.wide {
+		return "table, wide or json"
+	}
+	return "table or json"
 }
 
 func (c *consoleClient) checkFlag(f *pflag.FlagSet) {
@@ -67,8 +83,8 @@ func (c *consoleClient) checkFlag(f *pflag.FlagSet) {
 
 // prepare finds out whom to ask.
 func (c *consoleClient) prepare(s streams) error {
-	if c.output != "table" && c.output != "json" {
-		return fmt.Errorf("-o %s is not table or json", safetext.Strip(c.output, 20))
+	if c.output != outputTable && c.output != outputJSON && !(c.wide && c.output == outputWide) {
+		return fmt.Errorf("-o %s is not %s", safetext.Strip(c.output, 20), c.outputs())
 	}
 	if c.timeout <= 0 {
 		return errors.New("--timeout is not longer than 0")
@@ -189,9 +205,13 @@ func (c *consoleClient) pages(query url.Values, one func(url.Values) (*string, e
 	return fmt.Errorf("%s gives more than %d pages", c.base.Host, maxConsolePages)
 }
 
-func (c *consoleClient) services(ctx context.Context, q string) (*consoleapi.ServicesAnswer, error) {
+// services are those that match, with what their inference servers report if wanted.
+func (c *consoleClient) services(ctx context.Context, q string, inference bool) (*consoleapi.ServicesAnswer, error) {
 	all := &consoleapi.ServicesAnswer{Services: []consoleapi.Service{}}
 	query := url.Values{}
+	if inference {
+		query.Set("inference", "true")
+	}
 	if q != "" {
 		query.Set("q", q)
 	}

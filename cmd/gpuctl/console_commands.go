@@ -34,12 +34,12 @@ func (c *consoleClient) run(do func(context.Context, streams) error) func(contex
 }
 
 func newServices() *command {
-	c := &consoleClient{}
+	c := &consoleClient{wide: true}
 	var q string
 	return &command{
-		name: "services", args: "[-q TEXT] [--check] [--endpoint URL] [--token-file FILE] [-o json]",
+		name: "services", args: "[-q TEXT] [--check] [--endpoint URL] [--token-file FILE] [-o wide|json]",
 		short: "services and their averages, those that need attention first",
-		long:  "--check is about whatever is not well: stale and missing data, missing, degraded and pending\npods, what is wrong with devices and nodes, and, without -q, about the rest of the fleet and webhook\nendpoints that do not get their deliveries. Idle GPUs and pods that start or end are well.\n" + checkedLong,
+		long:  "-o wide adds what inference servers report of the last five minutes: time to first token (95th\npercentile), generated tokens a second, requests that wait and run, and how full the fullest KV cache is.\n--check is about whatever is not well: stale and missing data, missing, degraded and pending\npods, what is wrong with devices and nodes, and, without -q, about the rest of the fleet and webhook\nendpoints that do not get their deliveries. Idle GPUs and pods that start or end are well.\n" + checkedLong,
 		flags: func(f *pflag.FlagSet) {
 			c.flags(f)
 			c.checkFlag(f)
@@ -48,7 +48,7 @@ func newServices() *command {
 		run: c.run(func(ctx context.Context, s streams) error {
 			ctx, cancel := context.WithTimeout(ctx, c.timeout)
 			defer cancel()
-			all, err := c.services(ctx, q)
+			all, err := c.services(ctx, q, c.output != outputTable)
 			if err != nil {
 				return err
 			}
@@ -56,7 +56,7 @@ func newServices() *command {
 			if c.output == "json" {
 				err = writeIndented(s.out, all)
 			} else {
-				err = servicesTable(s.out, all.Services)
+				err = servicesTable(s.out, all.Services, c.output == outputWide)
 				if q == "" {
 					err = cmp.Or(err, elsewhere(s.out, &all.Summary))
 				}
@@ -67,13 +67,23 @@ func newServices() *command {
 	}
 }
 
-func servicesTable(w io.Writer, services []consoleapi.Service) error {
-	t := newTable(w, "CLUSTER", "NAMESPACE", "SERVICE", "STATE", "UTIL", "MEMORY/POD", "POWER", "PODS", "DEVICES", "BUSY", "IDLE", "AGE", "ATTENTION")
+func servicesTable(w io.Writer, services []consoleapi.Service, wide bool) error {
+	columns := []string{"CLUSTER", "NAMESPACE", "SERVICE", "STATE", "UTIL", "MEMORY/POD", "POWER", "PODS", "DEVICES", "BUSY", "IDLE", "AGE"}
+	if wide {
+		columns = append(columns, inferenceColumns...)
+	}
+	t := newTable(w, append(columns, "ATTENTION")...)
 	for i := range services {
 		s := &services[i]
-		t.row(named(s.Cluster), name(s.Namespace), name(s.Service), state(s), over(percent(s.Values.Utilization), s.Coverage.Utilization),
+		cells := []string{
+			named(s.Cluster), name(s.Namespace), name(s.Service), state(s), over(percent(s.Values.Utilization), s.Coverage.Utilization),
 			over(memory(s.Values.MemoryUsed, s.Values.MemoryTotal), s.Coverage.MemoryUsed), over(watts(s.Totals.Power), s.Coverage.Power), inMean(s.Pods),
-			held(&s.Devices), count(s.Devices.Busy), count(s.Devices.Idle), age(s.Told), labels(s.Reasons))
+			held(&s.Devices), count(s.Devices.Busy), count(s.Devices.Idle), age(s.Told),
+		}
+		if wide {
+			cells = append(cells, inferenceCells(s.Inference)...)
+		}
+		t.row(append(cells, labels(s.Reasons))...)
 	}
 	return t.end()
 }
@@ -103,7 +113,7 @@ func newPS() *command {
 		run: c.run(func(ctx context.Context, s streams) error {
 			ctx, cancel := context.WithTimeout(ctx, c.timeout)
 			defer cancel()
-			all, err := c.services(ctx, cmp.Or(service, namespace, cluster))
+			all, err := c.services(ctx, cmp.Or(service, namespace, cluster), false)
 			if err != nil {
 				return err
 			}
@@ -279,7 +289,7 @@ func newTop() *command {
 func (c *consoleClient) top(ctx context.Context, s streams, clear bool) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	all, err := c.services(ctx, "")
+	all, err := c.services(ctx, "", false)
 	if err != nil {
 		return err
 	}
@@ -302,7 +312,7 @@ func (c *consoleClient) top(ctx context.Context, s streams, clear bool) error {
 		count(f.DevicesLost), count(f.DevicesUnknown), over(percent(f.Utilization), f.Coverage.Utilization),
 		over(memory(f.MemoryUsed, f.MemoryTotal), f.Coverage.MemoryUsed), over(watts(f.Power), f.Coverage.Power), count(f.Services), count(f.Attention))
 	notes(ctx, c, s.out, all.Freshness)
-	return cmp.Or(servicesTable(s.out, all.Services), elsewhere(s.out, &all.Summary))
+	return cmp.Or(servicesTable(s.out, all.Services, false), elsewhere(s.out, &all.Summary))
 }
 
 func isTerminal(w io.Writer) bool {

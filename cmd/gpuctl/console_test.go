@@ -210,7 +210,7 @@ func TestConsoleThatDoesNotAnswer(t *testing.T) {
 		{[]string{"services", "--endpoint", url + "/elsewhere"}, "It cannot be. Details[31m. (upstream_unreachable)"},
 		{[]string{"services", "--endpoint", "ftp://x"}, "--endpoint is no address"},
 		{[]string{"services", "--endpoint", "http://u:p@localhost"}, "--endpoint is no address"},
-		{[]string{"services", "-o", "yaml"}, "is not table or json"},
+		{[]string{"services", "-o", "yaml"}, "is not table, wide or json"},
 		{[]string{"nodes", "gpu-1"}, "is an argument"},
 		{[]string{"ps", "--timeout", "0s"}, "--timeout"},
 		{[]string{"top", "--interval", "1ms", "--endpoint", url}, "--interval"},
