@@ -49,7 +49,7 @@ func TestProgramsEndWithTheirParent(t *testing.T) {
 	_ = parent.Wait()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	require.NoError(t, (&Cluster{}).Wait(ctx, "the program's end", func(context.Context) error {
+	require.NoError(t, (&Cluster{programs: &programs{}}).Wait(ctx, "the program's end", func(context.Context) error {
 		if syscall.Kill(pid, 0) == nil && !zombie(pid) {
 			return errors.New("it runs")
 		}
