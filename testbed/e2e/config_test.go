@@ -32,7 +32,8 @@ import (
 // their own, are run by the test that is named.
 var started = map[string][]string{
 	"standalone.yaml":                {"standalone.yaml"},
-	"demo.yaml":                      {"standalone.yaml", "demo.yaml"},
+	"inference-standalone.yaml":      {"standalone.yaml", "inference-standalone.yaml"},
+	"demo.yaml":                      {"standalone.yaml", "inference-standalone.yaml", "demo.yaml"},
 	"webhooks.yaml":                  {"standalone.yaml", "webhooks.yaml"},
 	"agent.yaml":                     {"e2e/agent_test.go"},
 	"applications.yaml":              {"e2e/agent_test.go"},

@@ -157,9 +157,33 @@ func DemoTimes() Times {
 	return Times{NewPod: 20 * time.Second, XID: 40 * time.Second, Down: 60 * time.Second, DownFor: 50 * time.Second}
 }
 
+// SetPorts gives engines their ports, in the order of nodes and of those that come later.
+// Without one an engine is on a free port.
+func (c *Config) SetPorts(ports []int) {
+	set := func(p *Pod) {
+		if p != nil && p.Engine != "" && len(ports) > 0 {
+			p.Port, ports = ports[0], ports[1:]
+		}
+	}
+	for i := range c.Nodes {
+		for j := range c.Nodes[i].Pods {
+			set(&c.Nodes[i].Pods[j])
+		}
+	}
+	for i := range c.Faults {
+		set(c.Faults[i].Pod)
+	}
+}
+
+// DemoExporters is the port of the demo's first exporter in config/demo.yaml, the others
+// follow; DemoEngines are those of its engines.
+const DemoExporters = 9400
+
+var DemoEngines = []int{9410, 9411, 9412, 9413, 9414}
+
 // Demo is the built-in fleet: four nodes with exporters of three generations,
-// a model server over three nodes, a training job, and notebooks on MIG
-// instances and on an old board.
+// a model server over three nodes behind a picker, a training job, and notebooks on
+// MIG instances and on an old board. Its engines are on free ports.
 func Demo(t Times) Config {
 	labels := func(name string) map[string]string { return map[string]string{"app.kubernetes.io/name": name} }
 	llama := func(name string, devices ...string) Pod {
@@ -170,14 +194,17 @@ func Demo(t Times) Config {
 	}
 	whisper := Pod{
 		Namespace: "inference", Name: "whisper-5c7b9d8f64-w8kzt", Container: "server", Labels: labels("whisper"),
-		Devices: []string{"1"}, Load: Inference, Warmup: Duration(30 * time.Second),
+		Devices: []string{"1"}, Load: Inference, Warmup: Duration(30 * time.Second), Engine: "tgi-3",
+	}
+	picker := Pod{
+		Namespace: "inference", Name: "llama-epp-7d4f9c8b6-x5r2t", Container: "epp", Labels: labels("llama-epp"), Load: Idle, Engine: "epp", Fronts: "llama",
 	}
 	return Config{
 		Seed: 1,
 		Nodes: []Node{
 			{
 				Name: "gpu-node-a", Version: "4.6", Model: "H100", Devices: 4, Fields: "all", PodLabels: true,
-				Pods: []Pod{llama("llama-6b8d5c9f7d-k2x9p", "0", "1")},
+				Pods: []Pod{llama("llama-6b8d5c9f7d-k2x9p", "0", "1"), picker},
 			},
 			{
 				Name: "gpu-node-b", Version: "4.5", Model: "A100-SXM4-80GB", Devices: 8, PodLabels: true,

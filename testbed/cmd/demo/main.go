@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command demo is what `make run` starts: a simulated fleet, the collector on
-// config/standalone.yaml and config/demo.yaml, and a running commentary. With
+// config/standalone.yaml, inference-standalone.yaml and demo.yaml, and a running commentary. With
 // --exporter the collector scrapes a real dcgm-exporter instead.
 package main
 
@@ -124,8 +124,11 @@ func (d *demo) startCollector() (*collector.Collector, error) {
 		Ports:   d.ports,
 	}
 	if d.exporter == "" {
-		o.Configs = append(o.Configs, filepath.Join(d.root, "config", "demo.yaml"))
+		o.Configs = append(o.Configs, filepath.Join(d.root, "config", "inference-standalone.yaml"), filepath.Join(d.root, "config", "demo.yaml"))
 		o.Env = append(o.Env, "KUBELETS="+d.kubelets)
+		for i, port := range d.sim.engines {
+			o.Env = append(o.Env, fmt.Sprintf("ENGINE_%d=%d", i, port))
+		}
 	} else {
 		o.Env = append(o.Env, "DCGM_EXPORTER_ENDPOINT="+d.exporter)
 	}
@@ -166,6 +169,7 @@ func (d *demo) introduce(c *collector.Collector) {
 		d.print("scraping the exporter that you named; a device without pod labels has no owner")
 	} else {
 		d.print("simulated fleet: 4 nodes with exporter and kubelet, 18 GPUs: %s", strings.Join(d.targets, " "))
+		d.print("  inference engines: vLLM in the pods of llama, TGI in whisper's, and a picker before llama: the second row of cards of a service, and gpuctl services -o wide")
 		d.print("  truth and faults: http://localhost:%d/truth, POST /fault; webhooks that arrived: http://localhost:%d/received", d.sim.control, d.sim.sink)
 		d.print("  script: a pod starts at %s, an XID at %s, one exporter dies at %s and returns at %s",
 			d.times.NewPod, d.times.XID, d.times.Down, d.times.Down+d.times.DownFor)

@@ -24,13 +24,14 @@ const demoNodes = 4
 // simulatorPorts are what the simulator listens on.
 type simulatorPorts struct {
 	exporters int // the first of demoNodes in a row; 0: free ports
+	engines   []int
 	sink      int
 	control   int
 }
 
 // usualSimulatorPorts are those of config/demo.yaml.
 func usualSimulatorPorts() simulatorPorts {
-	return simulatorPorts{exporters: 9400, sink: 9480, control: 9481}
+	return simulatorPorts{exporters: gpusim.DemoExporters, engines: gpusim.DemoEngines, sink: 9480, control: 9481}
 }
 
 func (d *demo) moveAway() error {
@@ -38,11 +39,11 @@ func (d *demo) moveAway() error {
 	if d.ports, err = collector.FreePorts(); err != nil {
 		return err
 	}
-	free, err := collector.Free(2)
+	free, err := collector.Free(2 + len(gpusim.DemoEngines))
 	if err != nil {
 		return err
 	}
-	d.sim = simulatorPorts{sink: free[0], control: free[1]}
+	d.sim = simulatorPorts{sink: free[0], control: free[1], engines: free[2:]}
 	return nil
 }
 
@@ -51,6 +52,9 @@ func (d *demo) checkPorts() error {
 	if d.exporter == "" {
 		for i := range demoNodes {
 			uses = append(uses, collector.Use{Port: d.sim.exporters + i, What: "a simulated exporter"})
+		}
+		for _, port := range d.sim.engines {
+			uses = append(uses, collector.Use{Port: port, What: "a simulated inference engine"})
 		}
 		uses = append(uses,
 			collector.Use{Port: d.sim.sink, What: "the webhook sink"},
@@ -61,7 +65,9 @@ func (d *demo) checkPorts() error {
 
 // simulate serves the fleet of gpusim's demo, its control port and its sink.
 func (d *demo) simulate() (stop func(), err error) {
-	fleet, err := gpusim.New(gpusim.Demo(d.times), time.Now)
+	cfg := gpusim.Demo(d.times)
+	cfg.SetPorts(d.sim.engines)
+	fleet, err := gpusim.New(cfg, time.Now)
 	if err != nil {
 		return nil, err
 	}

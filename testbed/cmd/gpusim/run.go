@@ -30,7 +30,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 	demo := fs.Bool("demo", false, "serve the built-in demo fleet (what happens without --config)")
 	file := fs.String("config", "", "serve the fleet of this JSON `file` instead of the demo")
 	host := fs.String("host", "127.0.0.1", "`address` that the exporters listen on")
-	base := fs.Int("base-port", 9400, "`port` of the first node, the others follow; 0: free ports")
+	base := fs.Int("base-port", gpusim.DemoExporters, "`port` of the first node, the others follow; 0: free ports, of the demo's engines too")
 	control := fs.String("control", "127.0.0.1:9481", "`address` of the control port; empty: none")
 	sinkAddr := fs.String("sink", "127.0.0.1:9480", "`address` of the webhook sink; empty: none")
 	kubelets := fs.String("kubelets", "", "`folder` for the kubelets' pod-resources sockets, NODE.sock each; empty: no kubelets")
@@ -50,6 +50,9 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 		return errors.New("--demo and --config exclude each other")
 	}
 	cfg := gpusim.Demo(times)
+	if *base != 0 {
+		cfg.SetPorts(gpusim.DemoEngines)
+	}
 	if *file != "" {
 		var err error
 		if cfg, err = readConfig(*file); err != nil {
