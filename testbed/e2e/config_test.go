@@ -76,6 +76,25 @@ func TestNoPeerHasAllPlaces(t *testing.T) {
 	}
 }
 
+// What ends a series overtakes none of its points on the way to the gateway, and an agent
+// needs no more places there at a time than it may have. What host.yaml sends never ends.
+func TestExportersKeepTheOrder(t *testing.T) {
+	files, err := filepath.Glob(config("*.yaml"))
+	require.NoError(t, err)
+	exporters := 0
+	for _, path := range files {
+		for id, exporter := range shipped(t, filepath.Base(path)).Exporters {
+			if !strings.HasPrefix(id, "otlp_grpc") || id == "otlp_grpc/host" {
+				continue
+			}
+			exporters++
+			queue, _ := exporter["sending_queue"].(m)
+			assert.EqualValues(t, 1, queue["num_consumers"], "%s: %s", path, id)
+		}
+	}
+	assert.NotZero(t, exporters)
+}
+
 // Every configuration that ships starts, scrapes, serves service averages, logs
 // nothing about deprecation, and stops cleanly.
 func TestEveryConfigurationRuns(t *testing.T) {
