@@ -86,10 +86,10 @@ func (e *entry) one(r *Reading, fresh bool) (Total, Result) {
 		e.start = begun(r)
 	case fell && r.Histogram && r.Start != 0 && r.Start == e.start:
 		return Total{}, Fell
-	case fell:
-		e.start = max(r.Time, r.Start)
 	case r.Start > e.start:
-		e.start = r.Start // it began again, and has counted more since
+		e.start = r.Start // it began again, and may have counted more since
+	case fell:
+		e.start = r.Time
 	}
 	e.source, e.value, e.sum = r.Source, r.Count, r.Sum
 	return Total{r.Count, r.Sum, nil, e.start}, OK

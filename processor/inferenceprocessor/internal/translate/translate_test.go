@@ -143,6 +143,15 @@ func TestPages(t *testing.T) {
 				"inference.server.tokens{type=output} 2 since 1030",
 			},
 		},
+		"a reset of which the page has the time": {
+			pages: []string{
+				"acme:new_tokens_total 7\nprocess_start_time_seconds 900", "acme:new_tokens_total 2\nprocess_start_time_seconds 1010",
+			},
+			want: []string{
+				"inference.server.tokens{type=output} 7 since 900",
+				"inference.server.tokens{type=output} 2 since 1010",
+			},
+		},
 		"workers are added by increments": {
 			pages: []string{
 				"acme:new_tokens_total{WorkerId=a} 7\nacme:new_tokens_total{WorkerId=b} 3",
