@@ -37,7 +37,7 @@ test-full: ## everything else: control plane, chart, chaos, attacks, delivery, l
 	@scripts/test full
 
 # The suites, one target each; what they are is in scripts/suite.
-.PHONY: image-check test-unit test-race test-mixin test-e2e test-store test-console test-report test-image test-chaos test-delivery test-hostile test-model test-page test-live test-browser test-kubernetes test-chart
+.PHONY: image-check test-unit test-race test-mixin test-e2e test-store test-console test-report test-image test-chaos test-delivery test-inference test-hostile test-model test-page test-live test-browser test-kubernetes test-chart
 test-unit: tools ## unit, component and corpus tests of the components and the testbed
 	@scripts/suite unit testbed rules report
 test-race: tools ## unit, component and corpus tests with the race detector
@@ -70,6 +70,8 @@ test-model: requirements ## gpu_summary against its model (EVALUATIONS=n, defaul
 	@scripts/suite model
 test-delivery: build ## events to misbehaving webhooks, the collector killed meanwhile (EVENTS=n, default 10000; RECEIVERS=n, 20; SEED=n)
 	@scripts/suite delivery
+test-inference: requirements ## the same requests on the pages of all inference engines; last: sets N, differences N (SETS=n, default 1000; SEED=n)
+	@scripts/suite inference
 test-hostile: build ## attacks on the binaries with the shipped configurations; last: attacks N, succeeded N (ONLY=expression)
 	@scripts/suite hostile
 test-chaos: build tools ## two minutes of chaos
@@ -78,7 +80,7 @@ test-kubernetes: build tools kubernetes kubernetes-clients keda ## the whole sui
 	@scripts/suite kubernetes chart
 test-chart: build tools kubernetes kubernetes-clients ## the chart: both majors of Helm, the API server, the real binary, a day and a newcomer on a control plane
 	@scripts/suite chart
-export EVALUATIONS SEED EVENTS RECEIVERS ONLY
+export EVALUATIONS SEED SETS EVENTS RECEIVERS ONLY
 
 .PHONY: chaos
 chaos: build ## a fleet in which everything breaks, and judges that know the truth (DURATION=1h, default 10m; SEED=n; ONLY=kinds)

@@ -1,0 +1,52 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package inference
+
+import (
+	"context"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/processor"
+	"go.opentelemetry.io/collector/processor/processortest"
+
+	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor"
+)
+
+// translator is the processor with what it has passed on.
+type translator struct {
+	processor.Metrics
+	sink *consumertest.MetricsSink
+}
+
+func newTranslator() (*translator, error) {
+	factory := inferenceprocessor.NewFactory()
+	cfg := factory.CreateDefaultConfig()
+	err := confmap.NewFromStringMap(map[string]any{
+		"models_exclude": []any{"ensemble", "preprocessing", "postprocessing"},
+	}).Unmarshal(cfg)
+	if err != nil {
+		return nil, err
+	}
+	t := &translator{sink: &consumertest.MetricsSink{}}
+	t.Metrics, err = factory.CreateMetrics(context.Background(), processortest.NewNopSettings(factory.Type()), cfg, t.sink)
+	if err != nil {
+		return nil, err
+	}
+	return t, t.Start(context.Background(), host{componenttest.NewNopHost()})
+}
+
+type host struct{ component.Host }
+
+// pass is what the processor makes of a page.
+func (t *translator) pass(md pmetric.Metrics) (pmetric.ResourceMetrics, error) {
+	t.sink.Reset()
+	if err := t.ConsumeMetrics(context.Background(), md); err != nil {
+		return pmetric.ResourceMetrics{}, err
+	}
+	return t.sink.AllMetrics()[0].ResourceMetrics().At(0), nil
+}
