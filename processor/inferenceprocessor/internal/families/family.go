@@ -154,6 +154,9 @@ type Row struct {
 // Ratio reports whether values of the row are ratios from 0 to 1.
 func (r *Row) Ratio() bool { return r.Metric.Unit == "1" && r.Metric.Kind == names.Gauge }
 
+// Converts reports whether the page has another unit than the metric.
+func (r *Row) Converts() bool { return r.Mul != 0 || r.Div != 0 }
+
 // Convert turns a value on the page into the base unit.
 func (r *Row) Convert(v float64) float64 {
 	if r.Mul != 0 {

@@ -84,17 +84,22 @@ func Layout(bounds pcommon.Float64Slice, convert func(float64) float64) uint32 {
 	}
 	var (
 		d    xxhash.Digest
-		text [8]byte
+		room [8 * 32]byte // the hash is faster with many at once
 	)
 	d.Reset()
+	text := room[:0]
 	for i := range bounds.Len() {
 		b := convert(bounds.At(i))
 		if b == 0 {
 			b = 0 // and not -0
 		}
-		binary.LittleEndian.PutUint64(text[:], math.Float64bits(b))
-		_, _ = d.Write(text[:])
+		text = binary.LittleEndian.AppendUint64(text, math.Float64bits(b))
+		if len(text) == len(room) {
+			_, _ = d.Write(text)
+			text = room[:0]
+		}
 	}
+	_, _ = d.Write(text)
 	return min(max(uint32(d.Sum64()), None+1), Exponential-1)
 }
 

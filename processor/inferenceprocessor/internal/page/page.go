@@ -56,8 +56,24 @@ type Page struct {
 	index   *families.Index
 	engines []seen
 	created map[string]pmetric.Metric
-	used    map[string]bool
+	uses    []Use // of the metrics, in their order
 }
+
+// Use is what a page's metric is for.
+type Use uint8
+
+const (
+	// Other metrics are on no row of the page's engines.
+	Other Use = iota
+	// Own metrics are those that every program has about itself, and times at which
+	// counters began. They were read, and are no metrics of an engine.
+	Own
+	// Used metrics are on a row of one of the page's engines, or others have them better:
+	// with names: normalised they do not pass.
+	Used
+	// Scraper metrics are those of the scraper.
+	Scraper
+)
 
 // seen is what the page has of an engine.
 type seen struct {
@@ -70,12 +86,12 @@ type seen struct {
 type family struct {
 	prefix  int // of the metrics; the lowest counts
 	metrics []pmetric.Metric
-	names   []string // under which it is on the page, also those that do not count
+	numbers []int // of all metrics that are its, also those that do not count
 }
 
 // New returns a page that is read by an index.
 func New(index *families.Index) *Page {
-	p := &Page{index: index, engines: make([]seen, len(index.Engines)), created: map[string]pmetric.Metric{}, used: map[string]bool{}}
+	p := &Page{index: index, engines: make([]seen, len(index.Engines)), created: map[string]pmetric.Metric{}}
 	for i := range p.engines {
 		p.engines[i].families = make([]family, index.Families[i])
 	}
@@ -88,6 +104,7 @@ func (p *Page) Read(rm pmetric.ResourceMetrics, hint string) {
 	p.reset()
 	for _, sm := range rm.ScopeMetrics().All() {
 		for _, m := range sm.Metrics().All() {
+			p.uses = append(p.uses, Other)
 			p.add(m)
 		}
 	}
@@ -97,7 +114,7 @@ func (p *Page) Read(rm pmetric.ResourceMetrics, hint string) {
 func (p *Page) reset() {
 	p.Engines, p.Up, p.HasUp, p.UpTime, p.ProcessStart, p.Unknown = p.Engines[:0], 0, false, 0, 0, p.Unknown[:0]
 	clear(p.created)
-	clear(p.used)
+	p.uses = p.uses[:0]
 	for i := range p.engines {
 		e := &p.engines[i]
 		if !e.touched {
@@ -106,20 +123,22 @@ func (p *Page) reset() {
 		e.marked, e.bare, e.touched = false, 0, false
 		for j := range e.families {
 			f := &e.families[j]
-			f.metrics, f.names = f.metrics[:0], f.names[:0]
+			f.metrics, f.numbers = f.metrics[:0], f.numbers[:0]
 		}
 	}
 }
 
 func (p *Page) add(m pmetric.Metric) {
-	name := m.Name()
+	name, number := m.Name(), len(p.uses)-1
 	switch {
 	case name == "up":
+		p.uses[number] = Scraper
 		if v, at, ok := only(m); ok {
 			p.HasUp, p.Up, p.UpTime = true, int(v), at
 		}
 		return
 	case name == "process_start_time_seconds":
+		p.uses[number] = Own
 		if v, at, ok := only(m); ok {
 			if start := pcommon.NewTimestampFromTime(time.Unix(0, int64(v*1e9))); v > 0 && start <= at {
 				p.ProcessStart = start
@@ -127,12 +146,21 @@ func (p *Page) add(m pmetric.Metric) {
 		}
 		return
 	case strings.HasSuffix(name, "_created"):
+		p.uses[number] = Own
 		p.created[strings.TrimSuffix(name, "_created")] = m
+		return
+	case begins(name, "go_", "python_", "process_"):
+		p.uses[number] = Own
+		return
+	case strings.HasPrefix(name, "scrape_"):
+		p.uses[number] = Scraper
 		return
 	}
 	refs := p.index.Find(name)
 	if len(refs) == 0 {
-		p.unknown(name)
+		if !strings.HasPrefix(name, "http_") { // which every program has
+			p.Unknown = append(p.Unknown, name)
+		}
 		return
 	}
 	for _, ref := range refs {
@@ -145,31 +173,31 @@ func (p *Page) add(m pmetric.Metric) {
 		case families.Mark:
 			e.marked = true
 		case families.Drop:
-			p.used[name] = true
+			p.uses[number] = Used
 		default:
 			if ref.Prefix != families.Whole && p.index.Engines[ref.Engine].Prefixes[ref.Prefix] == "" {
 				e.bare++
 			}
-			e.families[ref.Family].found(ref.Prefix, m)
+			e.families[ref.Family].found(ref.Prefix, number, m)
 		}
 	}
 }
 
-// unknown notes a family of no engine: not those that every program has.
-func (p *Page) unknown(name string) {
-	for _, prefix := range []string{"scrape_", "go_", "python_", "process_", "http_"} {
+// begins reports whether a name begins with one of the prefixes.
+func begins(name string, prefixes ...string) bool {
+	for _, prefix := range prefixes {
 		if strings.HasPrefix(name, prefix) {
-			return
+			return true
 		}
 	}
-	p.Unknown = append(p.Unknown, name)
+	return false
 }
 
 // found adds a metric. A newer prefix counts alone, and so does a name that ends in
 // _total: Ray has each counter twice, without it as a gauge.
-func (f *family) found(prefix int, m pmetric.Metric) {
+func (f *family) found(prefix, number int, m pmetric.Metric) {
 	name := m.Name()
-	f.names = append(f.names, name)
+	f.numbers = append(f.numbers, number)
 	if len(f.metrics) > 0 {
 		switch was := f.metrics[0].Name(); {
 		case prefix > f.prefix, prefix == f.prefix && was != name && strings.HasSuffix(was, "_total"):
@@ -326,8 +354,8 @@ func (p *Page) choose(i int) {
 // did.
 func (p *Page) consume(s *seen, ids []int) {
 	for _, id := range ids {
-		for _, name := range s.families[id].names {
-			p.used[name] = true
+		for _, number := range s.families[id].numbers {
+			p.uses[number] = Used
 		}
 	}
 }
@@ -348,6 +376,5 @@ func (s *seen) lacks(id int) bool { return id >= 0 && len(s.families[id].metrics
 
 func (s *seen) any(ids []int) bool { return s.first(ids) != nil }
 
-// Used reports whether a metric on the page is on a row of one of its engines, or one
-// that others have better: with names: normalised it does not pass.
-func (p *Page) Used(name string) bool { return p.used[name] }
+// Use is what a metric is for, by its number in the order of the resource.
+func (p *Page) Use(number int) Use { return p.uses[number] }

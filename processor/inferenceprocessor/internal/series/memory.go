@@ -101,8 +101,10 @@ func (m *Memory) sweep(now time.Time) {
 // which each is remembered for a time after it was last seen.
 func (t *Target) Known(kind uint64, value string, max int, keep time.Duration, now time.Time) bool {
 	words := t.words[kind]
-	if _, ok := words[value]; ok {
-		words[value] = now
+	if at, ok := words[value]; ok {
+		if now.Sub(at) >= time.Minute { // more often is not needed
+			words[value] = now
+		}
 		return true
 	}
 	if len(words) >= max {

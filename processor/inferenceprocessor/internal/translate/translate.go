@@ -6,7 +6,6 @@
 package translate // import "github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/translate"
 
 import (
-	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -115,27 +114,21 @@ func take(attributes pcommon.Map, key string) string {
 	return text
 }
 
-// own reports whether a family is one that every program has about itself, or the time
-// at which a counter began. They were read, and are no metrics of an engine.
-func own(name string) bool {
-	return strings.HasPrefix(name, "go_") || strings.HasPrefix(name, "python_") || strings.HasPrefix(name, "process_") ||
-		strings.HasSuffix(name, "_created")
-}
-
 // pass removes what does not pass as it came.
 func (t *Translator) pass(rm pmetric.ResourceMetrics) {
 	replaced := t.o.Normalised && !t.o.Raw && len(t.page.Engines) > 0
 	var out removal
+	number := -1
 	for _, sm := range rm.ScopeMetrics().All() {
 		sm.Metrics().RemoveIf(func(m pmetric.Metric) bool {
-			name := m.Name()
-			switch {
-			case own(name):
+			number++
+			switch use := t.page.Use(number); {
+			case use == page.Own:
 				return out.remove(m)
-			case !replaced:
+			case !replaced || use == page.Scraper:
 				return false
-			case !t.page.Used(name):
-				return t.o.DropUnmapped && name != "up" && !strings.HasPrefix(name, "scrape_") && out.remove(m)
+			case use == page.Other:
+				return t.o.DropUnmapped && out.remove(m)
 			}
 			kept := t.refused[m]
 			out.remove(m)

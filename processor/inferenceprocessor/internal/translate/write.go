@@ -24,6 +24,9 @@ type emitter struct {
 	out     writer
 	outputs []output
 	named   string // the gateway
+
+	layout uint32 // of the last histogram
+	text   string // the value of inference.bounds for it
 }
 
 // write writes what the page of an engine has for each series.
@@ -107,9 +110,10 @@ func (t *emitter) histogram(e *families.Engine, o *output) {
 		if total.Buckets != nil {
 			p.BucketCounts().FromRaw(total.Buckets)
 		}
-		bounds := p.ExplicitBounds()
-		for i := range bounds.Len() {
-			bounds.SetAt(i, o.row.Convert(bounds.At(i)))
+		if bounds := p.ExplicitBounds(); o.row.Converts() {
+			for i := range bounds.Len() {
+				bounds.SetAt(i, o.row.Convert(bounds.At(i)))
+			}
 		}
 	}
 	p.SetCount(uint64(total.Count))
@@ -118,7 +122,10 @@ func (t *emitter) histogram(e *families.Engine, o *output) {
 	p.SetTimestamp(o.at)
 	histogram.Thin(p, t.o.MaxBounds, families.Advised(o.row))
 	t.attributes(p.Attributes(), e, o)
-	p.Attributes().PutStr(names.InferenceBounds, histogram.Text(o.layout))
+	if t.text == "" || o.layout != t.layout { // most points are of the same bounds as the last
+		t.layout, t.text = o.layout, histogram.Text(o.layout)
+	}
+	p.Attributes().PutStr(names.InferenceBounds, t.text)
 	t.result.now().Normalised++
 }
 
