@@ -180,6 +180,18 @@ func TestPages(t *testing.T) {
 				"gen_ai.server.request.duration{} 6 3 [0.1 0.5] [3 1 2] since 1000",
 			},
 		},
+		"a histogram goes on as long as one of its workers does": {
+			pages: []string{
+				"acme:e2e_ms{w=a} h 3 1500 100:1,500:2\nacme:e2e_ms{w=b} h 1 500 100:1,500:1",
+				"acme:e2e_ms{w=a} h END\nacme:e2e_ms{w=b} h 2 1000 100:2,500:2",
+				"acme:e2e_ms{w=b} h 3 1100 100:3,500:3",
+			},
+			want: []string{
+				"gen_ai.server.request.duration{} 4 2 [0.1 0.5] [2 1 1] since 1000",
+				"gen_ai.server.request.duration{} 5 2.5 [0.1 0.5] [3 1 1] since 1000",
+				"gen_ai.server.request.duration{} 6 2.6 [0.1 0.5] [4 1 1] since 1000",
+			},
+		},
 		"other bounds are another series": {
 			pages: []string{"acme:e2e_ms h 3 1500 100:1,500:2", "acme:e2e_ms h 4 1600 100:1,200:2"},
 			want: []string{

@@ -158,9 +158,13 @@ func (t *emitter) refuseOutput(o *output, reason Reason) {
 	}
 }
 
-// ended writes that a series has ended: each marker in a metric of its own.
+// ended writes that a series has ended, with the last of its sources: each marker in a
+// metric of its own.
 func (t *emitter) ended(e *families.Engine, o *output) {
 	if o.row.Metric.Kind == names.Histogram {
+		if t.live(o.base) != nil {
+			return // in another source; what changed its layout is stale
+		}
 		for _, layout := range t.target.EndAll(o.base) {
 			t.endedHistogram(e, o, layout)
 		}
