@@ -120,6 +120,13 @@ func (o *output) add(c *sample) {
 	}
 }
 
+// hasSum reports whether all sources of a histogram have a sum.
+func (o *output) hasSum() bool {
+	return !slices.ContainsFunc(o.points, func(p point) bool {
+		return p.histogram != (pmetric.HistogramDataPoint{}) && !p.histogram.HasSum()
+	})
+}
+
 // buckets reads the buckets of the points into their readings.
 func (o *output) buckets() {
 	for i := range o.readings {

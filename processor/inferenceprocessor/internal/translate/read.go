@@ -246,6 +246,10 @@ func (t *reader) totals(e *families.Engine, s *page.Selection, m pmetric.Metric)
 		t.refuseAll(m, Mistyped)
 		return
 	}
+	if m.Histogram().AggregationTemporality() == pmetric.AggregationTemporalityDelta {
+		t.refuseAll(m, Delta)
+		return
+	}
 	for i, p := range m.Histogram().DataPoints().All() {
 		if !taken(s.Row.Where, s.Row.Or, p.Attributes()) {
 			continue
@@ -259,6 +263,10 @@ func (t *reader) totals(e *families.Engine, s *page.Selection, m pmetric.Metric)
 			point: point{metric: m, number: i},
 		}
 		if !c.ended {
+			if s.Row.Rule == families.SumOf && !p.HasSum() {
+				t.sentinel()
+				continue
+			}
 			if !t.counts(c.value) {
 				continue
 			}

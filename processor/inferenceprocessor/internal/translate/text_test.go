@@ -16,7 +16,8 @@ import (
 )
 
 // A page is written as lines: name{label=value,...} value, in the text format without
-// quotes; a histogram is name{...} h count sum bound:count,..., and END is a marker.
+// quotes; a histogram is name{...} h count sum bound:count,..., with delta for h if it is
+// one, and - for the sum if it has none; END is a marker.
 // A counter's name ends in _total, or in _created for when it began.
 func pageOf(lines string) pmetric.ResourceMetrics {
 	rm := pmetric.NewMetrics().ResourceMetrics().AppendEmpty()
@@ -33,6 +34,8 @@ func pageOf(lines string) pmetric.ResourceMetrics {
 			switch {
 			case fields[1] == "h":
 				m.SetEmptyHistogram().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+			case fields[1] == "delta":
+				m.SetEmptyHistogram().SetAggregationTemporality(pmetric.AggregationTemporalityDelta)
 			case strings.HasSuffix(name, "_total"):
 				s := m.SetEmptySum()
 				s.SetIsMonotonic(true)
@@ -41,7 +44,7 @@ func pageOf(lines string) pmetric.ResourceMetrics {
 				m.SetEmptyGauge()
 			}
 		}
-		if fields[1] == "h" {
+		if m.Type() == pmetric.MetricTypeHistogram {
 			histogramOf(m.Histogram().DataPoints().AppendEmpty(), labels, fields[2:])
 			continue
 		}
@@ -81,7 +84,9 @@ func histogramOf(p pmetric.HistogramDataPoint, labels string, fields []string) {
 	_, _ = fmt.Sscan(fields[0], &count)
 	_, _ = fmt.Sscan(fields[1], &sum)
 	p.SetCount(count)
-	p.SetSum(sum)
+	if fields[1] != "-" {
+		p.SetSum(sum)
+	}
 	if len(fields) < 3 {
 		return
 	}
@@ -138,7 +143,11 @@ func histogramText(p pmetric.HistogramDataPoint) string {
 	if p.Flags().NoRecordedValue() {
 		return "END"
 	}
-	return fmt.Sprintf("%d %v %v %v since %d", p.Count(), p.Sum(), p.ExplicitBounds().AsRaw(), p.BucketCounts().AsRaw(), p.StartTimestamp().AsTime().Unix())
+	sum := "-"
+	if p.HasSum() {
+		sum = fmt.Sprint(p.Sum())
+	}
+	return fmt.Sprintf("%d %s %v %v since %d", p.Count(), sum, p.ExplicitBounds().AsRaw(), p.BucketCounts().AsRaw(), p.StartTimestamp().AsTime().Unix())
 }
 
 func labels(m pcommon.Map) string {

@@ -192,6 +192,15 @@ func TestPages(t *testing.T) {
 				"gen_ai.server.request.duration{} 6 2.6 [0.1 0.5] [4 1 1] since 1000",
 			},
 		},
+		"a histogram without a sum has none here": {
+			pages: []string{"acme:e2e_ms h 3 - 100:1\ngate_length h 3 - 10:1\ngate_seconds h 3 - 1:1"},
+			want: []string{"gen_ai.server.request.duration{} 3 - [0.1] [1 2] since 1000\n" +
+				"inference.gateway.requests.finished{gateway=door} 3 since 1000"},
+		},
+		"increments are no counter": {
+			pages: []string{"gate_seconds delta 3 4.5 1:1"},
+			want:  []string{"gate_seconds{} 3 4.5 [1] [1 2] since 0"},
+		},
 		"other bounds are another series": {
 			pages: []string{"acme:e2e_ms h 3 1500 100:1,500:2", "acme:e2e_ms h 4 1600 100:1,200:2"},
 			want: []string{

@@ -117,7 +117,9 @@ func (t *emitter) histogram(e *families.Engine, o *output) {
 		}
 	}
 	p.SetCount(uint64(total.Count))
-	p.SetSum(total.Sum)
+	if o.hasSum() {
+		p.SetSum(total.Sum)
+	}
 	p.SetStartTimestamp(total.Start)
 	p.SetTimestamp(o.at)
 	histogram.Thin(p, t.o.MaxBounds, families.Advised(o.row))
