@@ -50,7 +50,7 @@ func (t *reader) give(e *families.Engine, s *page.Selection, c *sample) {
 	case c.ended:
 	case o.live == 0 || rank.compare(o.lowest) < 0:
 		o.lowest, o.first = rank, c.attributes
-		o.live, o.value, o.readings, o.points = 0, 0, o.readings[:0], o.points[:0]
+		o.row, o.live, o.value, o.readings, o.points = r, 0, 0, o.readings[:0], o.points[:0]
 	case rank.compare(o.lowest) > 0:
 		return // the lowest rank has the same figure
 	}
@@ -60,6 +60,7 @@ func (t *reader) give(e *families.Engine, s *page.Selection, c *sample) {
 		return
 	}
 	o.add(c)
+	t.live++
 }
 
 // givenBy reports whether an earlier engine of the page gives a metric of a model: one

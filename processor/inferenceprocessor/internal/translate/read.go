@@ -80,6 +80,7 @@ type reader struct {
 	outputs []output
 	byKey   map[uint64]int
 	made    []bool
+	live    int // points that gave something
 	partner map[uint64]partner
 }
 
@@ -93,11 +94,11 @@ func (t *reader) read(e *page.Engine) {
 		if t.made[s.Series] {
 			continue // an earlier row has it
 		}
-		before := len(t.outputs)
+		before := t.live
 		for _, m := range s.From {
 			t.metric(e.Engine, s, m)
 		}
-		t.made[s.Series] = len(t.outputs) > before
+		t.made[s.Series] = t.live > before
 	}
 }
 

@@ -201,6 +201,14 @@ func TestPages(t *testing.T) {
 			pages: []string{"gate_seconds delta 3 4.5 1:1"},
 			want:  []string{"gate_seconds{} 3 4.5 [1] [1 2] since 0"},
 		},
+		"the end of what gave a series leaves it to what does now": {
+			pages: []string{
+				"acme:blocks{kind=used} 1\nacme:blocks{kind=max} 4\nacme:usage_perc 0.5",
+				"acme:blocks{kind=used} END\nacme:blocks{kind=max} END\nacme:usage_perc 0.5",
+				"acme:usage_perc END",
+			},
+			want: []string{"inference.server.kv_cache.utilization{} 0.25", "inference.server.kv_cache.utilization{} 0.5", "inference.server.kv_cache.utilization{} END"},
+		},
 		"other bounds are another series": {
 			pages: []string{"acme:e2e_ms h 3 1500 100:1,500:2", "acme:e2e_ms h 4 1600 100:1,200:2"},
 			want: []string{
