@@ -128,6 +128,12 @@ func (t *Target) Known(kind uint64, value string, max int, keep time.Duration, n
 	return true
 }
 
+// Seen reports whether a value of a kind is remembered.
+func (t *Target) Seen(kind uint64, value string) bool {
+	_, ok := t.words[kind][value]
+	return ok
+}
+
 // entry finds a series, or makes it; nil if there is no room for it.
 func (t *Target) entry(key, base uint64) (e *entry, fresh bool) {
 	if e := t.series[key]; e != nil {
@@ -143,12 +149,14 @@ func (t *Target) entry(key, base uint64) (e *entry, fresh bool) {
 	return e, true
 }
 
-// End forgets a series, which may be absent.
-func (t *Target) End(key uint64) {
-	if _, ok := t.series[key]; ok {
-		delete(t.series, key)
-		t.memory.series--
+// End forgets a series, and reports whether there was one.
+func (t *Target) End(key uint64) bool {
+	if _, ok := t.series[key]; !ok {
+		return false
 	}
+	delete(t.series, key)
+	t.memory.series--
+	return true
 }
 
 // keepPages is for how many pages a series is remembered that no page has had, and of

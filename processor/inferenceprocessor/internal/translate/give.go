@@ -23,6 +23,10 @@ func (t *reader) give(e *families.Engine, s *page.Selection, c *sample) {
 		if slices.Contains(t.o.ModelsExclude, subject.model) {
 			return
 		}
+		if c.ended && !t.target.Seen(kindModel, subject.model) {
+			t.keep(&c.point) // of a series that passed as it came
+			return
+		}
 		if !c.ended && subject.model != t.known {
 			if !t.target.Known(kindModel, subject.model, t.o.MaxModels, keepWord, t.now) {
 				t.refuse(&c.point, LimitModels)
@@ -56,7 +60,9 @@ func (t *reader) give(e *families.Engine, s *page.Selection, c *sample) {
 	}
 	o.at = max(o.at, c.at)
 	if c.ended {
-		o.ended++
+		if o.live == 0 {
+			o.points = append(o.points, c.point)
+		}
 		return
 	}
 	o.add(c)

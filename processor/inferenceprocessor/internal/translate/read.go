@@ -32,11 +32,11 @@ type output struct {
 	unit    string
 
 	at          pcommon.Timestamp
-	live, ended int
-	value       float64 // of what is no count
-	newest      float64 // of LabelList
-	readings    []series.Reading
-	points      []point
+	live     int
+	value    float64 // of what is no count
+	newest   float64 // of LabelList
+	readings []series.Reading
+	points   []point // markers, if none is live
 }
 
 // point is a point of the page.

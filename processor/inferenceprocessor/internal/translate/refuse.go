@@ -26,6 +26,11 @@ func (r *refusals) sentinel() bool {
 // refuse counts a point that becomes no part of a series, and lets it pass as it came.
 func (r *refusals) refuse(p *point, reason Reason) {
 	r.result.now().Refused[reason]++
+	r.keep(p)
+}
+
+// keep lets a point pass as it came.
+func (r *refusals) keep(p *point) {
 	kept := r.refused[p.metric]
 	if kept == nil {
 		kept = map[int]bool{}

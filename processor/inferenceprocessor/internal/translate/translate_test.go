@@ -209,6 +209,20 @@ func TestPages(t *testing.T) {
 			},
 			want: []string{"inference.server.kv_cache.utilization{} 0.25", "inference.server.kv_cache.utilization{} 0.5", "inference.server.kv_cache.utilization{} END"},
 		},
+		"the end of a model or a series beyond the limit is its own": {
+			o: Options{MaxSeries: 1},
+			pages: []string{
+				"acme:new_tokens_total{model=a} 1\nacme:new_tokens_total{model=b} 2\nacme:e2e_ms{model=a} h 1 1 1:1\n" +
+					"acme:running{model=a} 1\nacme:running{model=b} 1\nacme:running{model=c} 1\nacme:running{model=d} 1",
+				"acme:new_tokens_total{model=a} END\nacme:new_tokens_total{model=b} END\nacme:e2e_ms{model=a} h END\nacme:running{model=a} END\nacme:running{model=d} END",
+			},
+			want: []string{
+				"acme:new_tokens_total{model=a} 1\nacme:new_tokens_total{model=b} 2\nacme:running{model=d} 1\ngen_ai.server.request.duration{model=a} 1 0.001 [0.001] [1 0] since 1000\n" +
+					"inference.server.requests{model=a,state=running} 1\ninference.server.requests{model=b,state=running} 1\ninference.server.requests{model=c,state=running} 1",
+				"acme:new_tokens_total{model=a} END\nacme:new_tokens_total{model=b} END\nacme:running{model=d} END\ngen_ai.server.request.duration{model=a} END\n" +
+					"inference.server.requests{model=a,state=running} END",
+			},
+		},
 		"other bounds are another series": {
 			pages: []string{"acme:e2e_ms h 3 1500 100:1,500:2", "acme:e2e_ms h 4 1600 100:1,200:2"},
 			want: []string{

@@ -160,6 +160,13 @@ func (t *emitter) refuseOutput(o *output, reason Reason) {
 	}
 }
 
+// keepOutput lets the markers of a series pass that has never been one here.
+func (t *emitter) keepOutput(o *output) {
+	for i := range o.points {
+		t.keep(&o.points[i])
+	}
+}
+
 // ended writes that a series has ended, with the last of its sources: each marker in a
 // metric of its own.
 func (t *emitter) ended(e *families.Engine, o *output) {
@@ -167,12 +174,19 @@ func (t *emitter) ended(e *families.Engine, o *output) {
 		if t.live(o.base) != nil {
 			return // in another source; what changed its layout is stale
 		}
-		for _, layout := range t.target.EndAll(o.base) {
+		layouts := t.target.EndAll(o.base)
+		if len(layouts) == 0 {
+			t.keepOutput(o)
+		}
+		for _, layout := range layouts {
 			t.endedHistogram(e, o, layout)
 		}
 		return
 	}
-	t.target.End(o.key)
+	if !t.target.End(o.key) && o.row.Metric.Kind == names.Counter {
+		t.keepOutput(o)
+		return
+	}
 	p := t.out.marker(o.row.Metric, o.unit)
 	p.SetTimestamp(o.at)
 	p.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
