@@ -34,7 +34,7 @@ func identity(attributes pcommon.Map, without ...string) (id uint64) {
 // label is the text of a label; empty is absent.
 func label(attributes pcommon.Map, key string) string {
 	if v, ok := attributes.Get(key); ok {
-		return v.Str()
+		return v.AsString()
 	}
 	return ""
 }

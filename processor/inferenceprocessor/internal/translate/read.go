@@ -315,6 +315,9 @@ func (t *reader) exponentials(e *families.Engine, s *page.Selection, m pmetric.M
 		return
 	}
 	for i, p := range m.ExponentialHistogram().DataPoints().All() {
+		if !taken(s.Row.Where, s.Row.Or, p.Attributes()) {
+			continue
+		}
 		c := sample{
 			attributes: p.Attributes(), at: p.Timestamp(), ended: p.Flags().NoRecordedValue(), value: float64(p.Count()),
 			sum: s.Row.Convert(p.Sum()), layout: histogram.Exponential, point: point{metric: m, number: i, exponential: p},

@@ -53,7 +53,7 @@ func (t *emitter) write(e *families.Engine) {
 func (t *emitter) number(e *families.Engine, o *output, v float64) pmetric.NumberDataPoint {
 	p := t.out.numbers(o.row.Metric, o.unit).AppendEmpty()
 	p.SetTimestamp(o.at)
-	if o.row.Metric.Kind != names.Gauge && o.row.Metric.Int() {
+	if o.row.Metric.Kind != names.Gauge && o.row.Metric.Int() && v < 1<<63 {
 		p.SetIntValue(int64(v))
 	} else {
 		p.SetDoubleValue(v)
@@ -106,9 +106,13 @@ func (t *emitter) histogram(e *families.Engine, o *output) {
 	if first := o.points[0].histogram; first != (pmetric.HistogramDataPoint{}) {
 		first.ExplicitBounds().CopyTo(p.ExplicitBounds())
 		first.BucketCounts().CopyTo(p.BucketCounts())
-		first.Exemplars().CopyTo(p.Exemplars())
 		if total.Buckets != nil {
 			p.BucketCounts().FromRaw(total.Buckets)
+		} else {
+			extremes(p, first, o.row.Convert)
+		}
+		for i := range o.points {
+			exemplars(p.Exemplars(), o.points[i].histogram.Exemplars(), o.row.Convert)
 		}
 		if bounds := p.ExplicitBounds(); o.row.Converts() {
 			for i := range bounds.Len() {
@@ -131,18 +135,45 @@ func (t *emitter) histogram(e *families.Engine, o *output) {
 	t.result.now().Normalised++
 }
 
+// extremes copies the least and the greatest value of a histogram of one source: those of
+// several are not since the same time.
+func extremes(to, from pmetric.HistogramDataPoint, convert func(float64) float64) {
+	if from.HasMin() {
+		to.SetMin(convert(from.Min()))
+	}
+	if from.HasMax() {
+		to.SetMax(convert(from.Max()))
+	}
+}
+
+// exemplars adds converted copies.
+func exemplars(to, from pmetric.ExemplarSlice, convert func(float64) float64) {
+	for _, e := range from.All() {
+		x := to.AppendEmpty()
+		e.CopyTo(x)
+		v := x.DoubleValue()
+		if x.ValueType() == pmetric.ExemplarValueTypeInt {
+			v = float64(x.IntValue())
+		}
+		x.SetDoubleValue(convert(v))
+	}
+}
+
 // exponential writes an exponential histogram, which cannot be added to another.
 func (t *emitter) exponential(e *families.Engine, o *output) {
-	for i := range o.points[1:] {
-		t.refuse(&o.points[1+i], InvalidHistogram)
+	if len(o.points) > 1 {
+		t.refuseOutput(o, InvalidHistogram)
+		return
 	}
-	total, result := t.target.Count(o.key, o.base, o.layout, o.readings[:1])
+	total, result := t.target.Count(o.key, o.base, o.layout, o.readings)
 	if result != series.OK {
 		t.refuse(&o.points[0], map[series.Result]Reason{series.Full: LimitSeries, series.Fell: InvalidHistogram}[result])
 		return
 	}
 	p := pmetric.NewExponentialHistogramDataPoint()
 	o.points[0].exponential.CopyTo(p)
+	p.Exemplars().RemoveIf(func(pmetric.Exemplar) bool { return true })
+	exemplars(p.Exemplars(), o.points[0].exponential.Exemplars(), o.row.Convert)
 	if !histogram.ConvertExponential(p, o.row.Convert) {
 		t.refuse(&o.points[0], InvalidHistogram)
 		return

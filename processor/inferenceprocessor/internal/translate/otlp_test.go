@@ -1,0 +1,93 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package translate
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/families"
+)
+
+// translated is what becomes of a page of one engine, without what no text format has.
+func translated(t *testing.T, rm pmetric.ResourceMetrics) map[string]pmetric.Metric {
+	t.Helper()
+	tr := New(families.NewIndex([]*families.Engine{acme()}), Options{Normalised: true, MaxBounds: 4, MaxModels: 3, MaxSeries: 100})
+	tr.Page(rm, 1, clock.AsTime())
+	out := map[string]pmetric.Metric{}
+	for _, sm := range rm.ScopeMetrics().All() {
+		for _, m := range sm.Metrics().All() {
+			out[m.Name()] = m
+		}
+	}
+	return out
+}
+
+func TestExemplarsAndExtremesAreConverted(t *testing.T) {
+	clock = 1000e9
+	rm := pageOf("acme:e2e_ms h 3 1500 100:1,500:2")
+	p := rm.ScopeMetrics().At(0).Metrics().At(0).Histogram().DataPoints().At(0)
+	p.SetMin(20)
+	p.SetMax(900)
+	p.Exemplars().AppendEmpty().SetDoubleValue(900)
+	p.Exemplars().AppendEmpty().SetIntValue(20)
+	got := translated(t, rm)[names.GenAIRequestDuration.Name].Histogram().DataPoints().At(0)
+	assert.Equal(t, []float64{0.02, 0.9}, []float64{got.Min(), got.Max()})
+	assert.Equal(t, []float64{0.9, 0.02}, []float64{got.Exemplars().At(0).DoubleValue(), got.Exemplars().At(1).DoubleValue()})
+}
+
+func TestLabelsAndValuesOfOtherTypes(t *testing.T) {
+	clock = 1000e9
+	rm := pageOf("acme:running 1e19\nacme:load 3")
+	rm.ScopeMetrics().At(0).Metrics().At(0).Gauge().DataPoints().At(0).Attributes().PutInt("engine", 7)
+	got := translated(t, rm)[names.InferenceRequests.Name].Sum().DataPoints().At(0)
+	rank, _ := got.Attributes().Get(names.InferenceEngineRank)
+	assert.Equal(t, "7", rank.Str())
+	assert.InDelta(t, 1e19, got.DoubleValue(), 0)
+}
+
+func TestExponentialHistograms(t *testing.T) {
+	clock = 1000e9
+	page := func(workers ...string) pmetric.ResourceMetrics {
+		rm := pageOf("acme:running 1")
+		m := rm.ScopeMetrics().At(0).Metrics().AppendEmpty()
+		m.SetName("acme:ttft")
+		h := m.SetEmptyExponentialHistogram()
+		h.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+		for _, w := range workers {
+			p := h.DataPoints().AppendEmpty()
+			p.SetTimestamp(clock)
+			p.Attributes().PutStr("w", w)
+			p.SetCount(2)
+			p.SetSum(3)
+			p.Positive().BucketCounts().Append(2)
+		}
+		return rm
+	}
+	got := translated(t, page("a"))
+	require.Contains(t, got, names.GenAITimeToFirstToken.Name)
+	assert.NotContains(t, got, "acme:ttft")
+	got = translated(t, page("a", "b"))
+	assert.NotContains(t, got, names.GenAITimeToFirstToken.Name, "they cannot be added")
+	assert.Equal(t, 2, got["acme:ttft"].ExponentialHistogram().DataPoints().Len())
+}
+
+func TestExponentialHistogramsOfOneLabelValue(t *testing.T) {
+	e := &families.Engine{Name: "acme", Prefixes: []string{"acme:"}, Rows: []families.Row{
+		{Metric: &names.GenAITimeToFirstToken, From: []string{"ttft"}, Where: families.Selector{Label: "status", Value: "ok"}},
+	}}
+	rm := pmetric.NewMetrics().ResourceMetrics().AppendEmpty()
+	m := rm.ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
+	m.SetName("acme:ttft")
+	h := m.SetEmptyExponentialHistogram()
+	h.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	h.DataPoints().AppendEmpty().Attributes().PutStr("status", "bad")
+	tr := New(families.NewIndex([]*families.Engine{e}), Options{Normalised: true, MaxBounds: 4, MaxModels: 3, MaxSeries: 100})
+	assert.Zero(t, tr.Page(rm, 1, time.Unix(1000, 0)).Engines[0].Normalised)
+}
