@@ -227,9 +227,14 @@ func (t *reader) counts(values ...float64) bool {
 	return true
 }
 
-// list is the entries of a comma-separated label.
+// list is the entries of a comma-separated label, each once.
 func list(text string) []string {
-	return slices.DeleteFunc(strings.Split(text, ","), func(s string) bool { return strings.TrimSpace(s) == "" })
+	entries := strings.Split(text, ",")
+	for i := range entries {
+		entries[i] = strings.TrimSpace(entries[i])
+	}
+	slices.Sort(entries)
+	return slices.DeleteFunc(slices.Compact(entries), func(s string) bool { return s == "" })
 }
 
 // taken reports whether a row reads the series with these labels.

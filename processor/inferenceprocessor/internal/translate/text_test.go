@@ -67,7 +67,7 @@ var clock = pcommon.NewTimestampFromTime(time.Unix(1000, 0))
 func attributes(to pcommon.Map, labels string) {
 	for _, l := range strings.Split(labels, ",") {
 		if k, v, ok := strings.Cut(l, "="); ok {
-			to.PutStr(k, strings.ReplaceAll(v, ";", ","))
+			to.PutStr(k, strings.NewReplacer(";", ",", "~", " ").Replace(v))
 		}
 	}
 }

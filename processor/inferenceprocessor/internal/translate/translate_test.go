@@ -223,6 +223,11 @@ func TestPages(t *testing.T) {
 					"inference.server.requests{model=a,state=running} END",
 			},
 		},
+		"adapters are counted once": {
+			o:     Options{LoraNames: []string{"b"}},
+			pages: []string{"acme:lora_info{running=a;~b;b;a~;} 11"},
+			want:  []string{"inference.server.lora.adapters{name=b,state=running} 1\ninference.server.lora.adapters{state=running} 1"},
+		},
 		"other bounds are another series": {
 			pages: []string{"acme:e2e_ms h 3 1500 100:1,500:2", "acme:e2e_ms h 4 1600 100:1,200:2"},
 			want: []string{
