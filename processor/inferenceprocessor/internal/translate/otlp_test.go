@@ -15,8 +15,8 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/families"
 )
 
-// translated is what becomes of a page of one engine, without what no text format has.
-func translated(t *testing.T, rm pmetric.ResourceMetrics) map[string]pmetric.Metric {
+// normalised is what becomes of a page of one engine, without what no text format has.
+func normalised(t *testing.T, rm pmetric.ResourceMetrics) map[string]pmetric.Metric {
 	t.Helper()
 	tr := New(families.NewIndex([]*families.Engine{acme()}), Options{Normalised: true, MaxBounds: 4, MaxModels: 3, MaxSeries: 100})
 	tr.Page(rm, 1, clock.AsTime())
@@ -37,7 +37,7 @@ func TestExemplarsAndExtremesAreConverted(t *testing.T) {
 	p.SetMax(900)
 	p.Exemplars().AppendEmpty().SetDoubleValue(900)
 	p.Exemplars().AppendEmpty().SetIntValue(20)
-	got := translated(t, rm)[names.GenAIRequestDuration.Name].Histogram().DataPoints().At(0)
+	got := normalised(t, rm)[names.GenAIRequestDuration.Name].Histogram().DataPoints().At(0)
 	assert.Equal(t, []float64{0.02, 0.9}, []float64{got.Min(), got.Max()})
 	assert.Equal(t, []float64{0.9, 0.02}, []float64{got.Exemplars().At(0).DoubleValue(), got.Exemplars().At(1).DoubleValue()})
 }
@@ -46,7 +46,7 @@ func TestLabelsAndValuesOfOtherTypes(t *testing.T) {
 	clock = 1000e9
 	rm := pageOf("acme:running 1e19\nacme:load 3")
 	rm.ScopeMetrics().At(0).Metrics().At(0).Gauge().DataPoints().At(0).Attributes().PutInt("engine", 7)
-	got := translated(t, rm)[names.InferenceRequests.Name].Sum().DataPoints().At(0)
+	got := normalised(t, rm)[names.InferenceRequests.Name].Sum().DataPoints().At(0)
 	rank, _ := got.Attributes().Get(names.InferenceEngineRank)
 	assert.Equal(t, "7", rank.Str())
 	assert.InDelta(t, 1e19, got.DoubleValue(), 0)
@@ -70,10 +70,10 @@ func TestExponentialHistograms(t *testing.T) {
 		}
 		return rm
 	}
-	got := translated(t, page("a"))
+	got := normalised(t, page("a"))
 	require.Contains(t, got, names.GenAITimeToFirstToken.Name)
 	assert.NotContains(t, got, "acme:ttft")
-	got = translated(t, page("a", "b"))
+	got = normalised(t, page("a", "b"))
 	assert.NotContains(t, got, names.GenAITimeToFirstToken.Name, "they cannot be added")
 	assert.Equal(t, 2, got["acme:ttft"].ExponentialHistogram().DataPoints().Len())
 }
@@ -90,4 +90,15 @@ func TestExponentialHistogramsOfOneLabelValue(t *testing.T) {
 	h.DataPoints().AppendEmpty().Attributes().PutStr("status", "bad")
 	tr := New(families.NewIndex([]*families.Engine{e}), Options{Normalised: true, MaxBounds: 4, MaxModels: 3, MaxSeries: 100})
 	assert.Zero(t, tr.Page(rm, 1, time.Unix(1000, 0)).Engines[0].Normalised)
+}
+
+func TestAPageIsTranslatedOnce(t *testing.T) {
+	clock = 1000e9
+	o := Options{Normalised: true, Raw: true, MaxBounds: 4, MaxModels: 3, MaxSeries: 100}
+	index := families.NewIndex([]*families.Engine{acme()})
+	rm := pageOf("acme:running 1")
+	New(index, o).Page(rm, 1, clock.AsTime())
+	once := text(rm)
+	New(index, o).Page(rm, 1, clock.AsTime())
+	assert.Equal(t, once, text(rm))
 }

@@ -76,6 +76,9 @@ func Target(attributes pcommon.Map) uint64 { return identity(attributes) }
 // was translated.
 func (t *Translator) Page(rm pmetric.ResourceMetrics, target uint64, now time.Time) *Result {
 	t.begin()
+	if translated(rm) {
+		return &t.result
+	}
 	attributes := rm.Resource().Attributes()
 	hint, model := take(attributes, names.InferenceEngineHint), take(attributes, names.InferenceModelHint)
 	t.page.Read(rm, hint)
@@ -101,6 +104,17 @@ func (t *Translator) Page(rm pmetric.ResourceMetrics, target uint64, now time.Ti
 	t.pass(rm)
 	t.emitter.out.end(rm)
 	return &t.result
+}
+
+// translated reports whether a page was translated before, by another processor of this
+// kind.
+func translated(rm pmetric.ResourceMetrics) bool {
+	for _, sm := range rm.ScopeMetrics().All() {
+		if sm.Scope().Name() == scopeName {
+			return true
+		}
+	}
+	return false
 }
 
 // take removes a resource attribute and returns its text.
