@@ -257,6 +257,16 @@ func Value(p pmetric.NumberDataPoint) float64 {
 	return p.DoubleValue()
 }
 
+// Engine finds an engine of the index by its name; nil if there is none.
+func (p *Page) Engine(name string) *families.Engine {
+	for _, e := range p.index.Engines {
+		if e.Name == name {
+			return e
+		}
+	}
+	return nil
+}
+
 // resolve decides whose page it is, and which rows it fills.
 func (p *Page) resolve(hint string) {
 	hidden := map[string]bool(nil)

@@ -102,3 +102,10 @@ func TestAPageIsTranslatedOnce(t *testing.T) {
 	New(index, o).Page(rm, 1, clock.AsTime())
 	assert.Equal(t, once, text(rm))
 }
+
+func TestAnEngineThatIsSwitchedOffIsNotUp(t *testing.T) {
+	clock = 1000e9
+	rm := pageOf("up 1")
+	rm.Resource().Attributes().PutStr(names.InferenceEngineHint, "vllm")
+	assert.NotContains(t, normalised(t, rm), names.InferenceServerUp.Name)
+}

@@ -189,9 +189,9 @@ func (t *Translator) up(target *series.Target, hint string) {
 		return
 	}
 	for _, name := range target.Engines {
-		e, ok := families.ByName(name)
-		if !ok {
-			continue
+		e := t.page.Engine(name)
+		if e == nil {
+			continue // switched off
 		}
 		metric := &names.InferenceServerUp
 		if e.Gateway {

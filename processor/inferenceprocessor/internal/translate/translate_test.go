@@ -331,7 +331,7 @@ func TestPages(t *testing.T) {
 		},
 		"others pass, those that others have better do not": {
 			pages: []string{"acme:running 1\nacme:other 2\nacme_gpu_power 300\nup 1"},
-			want:  []string{"acme:other{} 2\ninference.server.requests{state=running} 1\nup{} 1"},
+			want:  []string{"acme:other{} 2\ninference.server.requests{state=running} 1\ninference.server.up{} 1\nup{} 1"},
 		},
 		"others are dropped": {
 			o:     Options{DropUnmapped: true},
