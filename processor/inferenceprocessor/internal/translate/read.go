@@ -31,7 +31,7 @@ type output struct {
 	lowest  ranks
 	unit    string
 
-	at          pcommon.Timestamp
+	at       pcommon.Timestamp
 	live     int
 	value    float64 // of what is no count
 	newest   float64 // of LabelList
