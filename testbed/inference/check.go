@@ -158,6 +158,7 @@ func service(d *rand.Rand, w *world, targets []*target, tr *translator, report f
 	engines := engineNames()
 	first := targets[d.IntN(len(targets))]
 	second := newTarget(engines[d.IntN(len(engines))], other.model, report)
+	second.instance += " of another pod"
 	if gateways[first.name].engine != "" || first.out == nil {
 		return nil
 	}

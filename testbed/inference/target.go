@@ -26,7 +26,7 @@ var successor = map[string]string{
 // target is a page that is scraped.
 type target struct {
 	name     string // of the page
-	first    string // what it was in the beginning
+	instance string // is the same whatever it becomes
 	hint     string // model, for pages that do not name it
 	upgrades int
 	scraper  prompage.Target
@@ -39,7 +39,7 @@ type target struct {
 }
 
 func newTarget(name, model string, report func(string)) *target {
-	t := &target{name: name, first: name, series: map[string]*history{}, torn: map[string]bool{}, report: report}
+	t := &target{name: name, instance: name, series: map[string]*history{}, torn: map[string]bool{}, report: report}
 	if name == "tgi-3" || name == "llamacpp" {
 		t.hint = model
 	}
@@ -82,7 +82,7 @@ func (t *target) scrape(w *world, tr *translator, fails, race bool) error {
 	}
 	torn := race && isTorn(md)
 	attributes := md.ResourceMetrics().At(0).Resource().Attributes()
-	attributes.PutStr("service.instance.id", t.first)
+	attributes.PutStr("service.instance.id", t.instance)
 	if t.hint != "" {
 		attributes.PutStr("inference.model.hint", t.hint)
 	}
