@@ -10,10 +10,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -29,6 +27,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/fakes/otlp"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/storedstate"
 )
 
 // eventSink is where a gateway would be: it keeps the content of events.
@@ -103,12 +102,9 @@ func TestAnEventSurvivesTheAgent(t *testing.T) {
 	require.NoError(t, err)
 	ownEventually(t, agent, "the event was handed on", emitted)
 	require.Eventually(t, func() bool { // the state has it too
-		files, err := filepath.Glob(filepath.Join(dir, "state", "connector_*"))
+		has, err := storedstate.Has(t, filepath.Join(dir, "state", "connector_*"), regexp.MustCompile(`"(last_xid|code)":79\b`))
 		require.NoError(t, err)
-		return slices.ContainsFunc(files, func(file string) bool {
-			state, err := os.ReadFile(file)
-			return err == nil && regexp.MustCompile(`"(last_xid|code)":79\b`).Match(state)
-		})
+		return has
 	}, 20*time.Second, 50*time.Millisecond)
 	require.NoError(t, syscall.Kill(agent.PID(), syscall.SIGKILL))
 	<-agent.Exited()

@@ -269,7 +269,7 @@ func compareHistogram(want *want, got *point, expect *amount) (what string) {
 			return fmt.Sprintf("has %v at most %v, not %v", below[i], b, n)
 		}
 	}
-	if want.values == nil || len(want.values) == 0 || expect.count != float64(len(want.values)) {
+	if len(want.values) == 0 || expect.count != float64(len(want.values)) {
 		return ""
 	}
 	for _, q := range []float64{.5, .95, .99} {

@@ -18,11 +18,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.etcd.io/bbolt"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/storedstate"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/ownership"
 )
 
@@ -277,49 +277,16 @@ func (w *world) waitForStates(service string, states ...string) {
 	})
 }
 
-// stored waits until the state of gpu_events on the gateway's disk has the text: in a
-// database whose transaction has ended, of which a killed collector finds the same.
+// stored waits until the state of gpu_events on the gateway's disk has the text.
 func (w *world) stored(pattern string) {
 	w.t.Helper()
-	has := regexp.MustCompile(pattern)
 	w.eventually("the state has "+pattern, func(context.Context) error {
-		files, err := filepath.Glob(filepath.Join(w.state, "connector_*"))
-		if err != nil {
-			return err
+		has, err := storedstate.Has(w.t, filepath.Join(w.state, "connector_*"), regexp.MustCompile(pattern))
+		if err == nil && !has {
+			err = errors.New("not yet")
 		}
-		for _, name := range files {
-			content, err := os.ReadFile(name)
-			again, err2 := os.ReadFile(name)
-			if err := errors.Join(err, err2); err != nil || !bytes.Equal(content, again) {
-				return errors.Join(err, errors.New("it is being written"))
-			}
-			copied := filepath.Join(w.t.TempDir(), "state")
-			if err := os.WriteFile(copied, content, 0o600); err != nil {
-				return err
-			}
-			if found, err := committed(copied, has); err != nil || found {
-				return err
-			}
-		}
-		return errors.New("not yet")
+		return err
 	})
-}
-
-// committed reports whether a value in a database has the text.
-func committed(database string, has *regexp.Regexp) (found bool, err error) {
-	db, err := bbolt.Open(database, 0o600, &bbolt.Options{ReadOnly: true})
-	if err != nil {
-		return false, err
-	}
-	err = db.View(func(tx *bbolt.Tx) error {
-		return tx.ForEach(func(_ []byte, bucket *bbolt.Bucket) error {
-			return bucket.ForEach(func(_, value []byte) error {
-				found = found || has.Match(value)
-				return nil
-			})
-		})
-	})
-	return found, errors.Join(err, db.Close())
 }
 
 // calledBy is the service of each pod, by the agents' word on telemetry and by
