@@ -102,7 +102,7 @@ func agree(targets []*target, w *world, report func(string)) {
 			continue
 		}
 		if t.name == "ray-vllm" && w.lives > 0 && len(w.ranks) > 1 {
-			continue // it goes on with what was before
+			continue // where one of its workers did not fall, it goes on with what was before
 		}
 		if t.name != "llamacpp" {
 			if sum := t.sum("inference.server.requests.finished{", "inference.request.outcome=success"); sum != success {

@@ -73,13 +73,16 @@ func (h *history) next(parts []amount, bounds []float64, known, at time.Time) (a
 		}
 		clear(h.prev)
 	}
+	if h.folded && !fresh && !h.goesOn(parts, bounds) && slices.ContainsFunc(h.prev, func(was *amount) bool { return was != nil }) {
+		h.gone, h.start = nil, begun
+		clear(h.prev)
+	}
 	for i := range parts {
 		was := h.prev[i]
 		switch {
+		case parts[i].count == absent && h.folded:
+			continue // it goes on where it was when it is there again
 		case parts[i].count == absent:
-			if was != nil && h.folded {
-				h.gone = append(h.gone, *was)
-			}
 			h.prev[i] = nil
 			continue
 		case was == nil && !fresh && !h.folded && known.IsZero():
@@ -104,6 +107,16 @@ func (h *history) next(parts []amount, bounds []float64, known, at time.Time) (a
 	out := sum(all)
 	h.life = out.count
 	return out, h.start
+}
+
+// goesOn reports whether one of several sources counts on from where it was.
+func (h *history) goesOn(parts []amount, bounds []float64) bool {
+	for i, was := range h.prev {
+		if was != nil && parts[i].count != absent && !fell(was, &parts[i], bounds, true) {
+			return true
+		}
+	}
+	return false
 }
 
 func sum(all []amount) amount {

@@ -5,6 +5,7 @@ package series // import "github.com/otelcol-gpu/otelcol-gpu/processor/inference
 
 import (
 	"slices"
+	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
@@ -47,7 +48,8 @@ const (
 // Count adds the readings of a series, of which base and layout are those of a
 // histogram. One source passes as it is; where it falls, or another takes its place,
 // the series begins again. As soon as there are several they are added, from then on by
-// their increments, each with its own resets, so that the total never falls.
+// their increments, each with its own resets, so that the total never falls; it begins
+// again where none of them goes on. A start is never later than the reading.
 func (t *Target) Count(key, base uint64, layout uint32, readings []Reading) (Total, Result) {
 	e, fresh := t.entry(key, base)
 	if e == nil {
@@ -59,15 +61,24 @@ func (t *Target) Count(key, base uint64, layout uint32, readings []Reading) (Tot
 	}
 	if e.fold == nil {
 		e.begin(readings, fresh)
+	} else if !slices.ContainsFunc(readings, e.fold.goesOn) {
+		e.fold = &fold{sources: map[uint64]*counted{}}
+		e.restart(readings)
 	}
+	at := readings[0].Time
 	for i := range readings {
 		e.fold.add(&readings[i], t.page)
+		at = max(at, readings[i].Time)
 	}
 	for id, s := range e.fold.sources {
-		if s.page != t.page {
+		if t.page-s.page > keepPages {
 			delete(e.fold.sources, id)
 		}
 	}
+	if e.start > at { // the clock was set back
+		e.start = earliest(readings)
+	}
+	e.at = at
 	return Total{e.fold.count, e.fold.sum, e.fold.buckets, e.start}, OK
 }
 
@@ -79,19 +90,51 @@ func begun(r *Reading) pcommon.Timestamp {
 	return r.Time
 }
 
+func earliest(readings []Reading) pcommon.Timestamp {
+	start := begun(&readings[0])
+	for i := range readings {
+		start = min(start, begun(&readings[i]))
+	}
+	return start
+}
+
+// jitter is by how much the start of a process may move without a restart: some compute
+// it from its age.
+const jitter = pcommon.Timestamp(2 * time.Second)
+
+// again reports whether a source whose last reading was at a time, and had a start,
+// began again since then.
+func (r *Reading) again(start, at pcommon.Timestamp) bool {
+	return r.Start > at && r.Start > start+jitter
+}
+
+// torn reports whether a source that fell may have been read while it was written: it is
+// a histogram, which has parts, its start has not moved, and it is the first time.
+func (r *Reading) torn(start pcommon.Timestamp, before bool) bool {
+	return r.Histogram && !before && r.Start != 0 && r.Start <= start+jitter
+}
+
 // one is a series with a single source.
 func (e *entry) one(r *Reading, fresh bool) (Total, Result) {
 	switch fell := r.Count < e.value || r.Sum < e.sum; {
-	case fresh || r.Source != e.source:
+	case fresh:
 		e.start = begun(r)
-	case fell && r.Histogram && r.Start != 0 && r.Start == e.start:
+	case r.again(e.start, e.at):
+		e.start = r.Start // it may have counted more since
+	case r.Source != e.source:
+		e.start = r.Time
+	case fell && r.torn(e.start, e.fell):
+		e.fell = true
 		return Total{}, Fell
-	case r.Start > e.start:
-		e.start = r.Start // it began again, and may have counted more since
+	case fell && r.Start > e.start+jitter:
+		e.start = r.Start
 	case fell:
 		e.start = r.Time
 	}
-	e.source, e.value, e.sum = r.Source, r.Count, r.Sum
+	if e.start > r.Time { // the clock was set back
+		e.start = begun(r)
+	}
+	e.source, e.value, e.sum, e.at, e.fell = r.Source, r.Count, r.Sum, r.Time, false
 	return Total{r.Count, r.Sum, nil, e.start}, OK
 }
 
@@ -99,29 +142,48 @@ func (e *entry) one(r *Reading, fresh bool) (Total, Result) {
 // that is still there.
 func (e *entry) begin(readings []Reading, fresh bool) {
 	e.fold = &fold{sources: map[uint64]*counted{}}
-	goesOn := !fresh && slices.ContainsFunc(readings, func(r Reading) bool {
-		return r.Source == e.source && r.Count >= e.value && r.Sum >= e.sum
+	goesOn := slices.ContainsFunc(readings, func(r Reading) bool {
+		return r.Source == e.source && r.Count >= e.value && r.Sum >= e.sum && !r.again(e.start, e.at)
 	})
-	if goesOn {
-		return
-	}
-	e.start = begun(&readings[0])
-	for i := range readings {
-		e.start = min(e.start, begun(&readings[i]))
+	switch {
+	case fresh:
+		e.start = earliest(readings)
+	case !goesOn:
+		e.restart(readings)
 	}
 }
 
-// add adds what a source has counted since the last page: everything, if it is new or
-// began again.
+// restart sets the start of a series of which no source goes on.
+func (e *entry) restart(readings []Reading) {
+	e.start = readings[0].Time
+	if start := earliest(readings); start > e.at {
+		e.start = start
+	}
+}
+
+// goesOn reports whether a source counts on from where it was on an earlier page.
+func (f *fold) goesOn(r Reading) bool {
+	s := f.sources[r.Source]
+	return s != nil && !r.again(s.start, s.at) && (!s.less(&r) || r.torn(s.start, s.fell))
+}
+
+// add adds what a source has counted since the last page that it was on: everything, if
+// it is new or began again.
 func (f *fold) add(r *Reading, page uint32) {
 	s := f.sources[r.Source]
-	if s == nil {
+	known := s != nil
+	if !known {
 		s = &counted{}
 		f.sources[r.Source] = s
 	}
-	if s.fell(r) {
-		s.count, s.sum = 0, 0
-		s.buckets = append(s.buckets[:0], make([]uint64, len(r.Buckets))...)
+	s.page = page
+	again, fell := !known || r.again(s.start, s.at), s.less(r)
+	if fell && !again && r.torn(s.start, s.fell) {
+		s.fell = true
+		return
+	}
+	if again || fell {
+		*s = counted{page: page, start: r.Start, buckets: append(s.buckets[:0], make([]uint64, len(r.Buckets))...)}
 	}
 	f.count += r.Count - s.count
 	f.sum += r.Sum - s.sum
@@ -131,12 +193,12 @@ func (f *fold) add(r *Reading, page uint32) {
 	for i, n := range r.Buckets {
 		f.buckets[i] += n - s.buckets[i]
 	}
-	s.count, s.sum, s.page = r.Count, r.Sum, page
+	s.count, s.sum, s.at, s.fell = r.Count, r.Sum, r.Time, false
 	copy(s.buckets, r.Buckets)
 }
 
-// fell reports whether a source began again: something that it counts became less.
-func (c *counted) fell(r *Reading) bool {
+// less reports whether something that a source counts became less.
+func (c *counted) less(r *Reading) bool {
 	if r.Count < c.count || r.Sum < c.sum || len(r.Buckets) != len(c.buckets) {
 		return true
 	}

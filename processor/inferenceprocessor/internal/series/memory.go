@@ -45,8 +45,10 @@ type entry struct {
 	value  float64
 	sum    float64
 	start  pcommon.Timestamp
+	at     pcommon.Timestamp // of the last reading
 	layout uint32
 	page   uint32
+	fell   bool // on the last page, which was refused
 	fold   *fold
 }
 
@@ -57,11 +59,13 @@ type fold struct {
 	sources    map[uint64]*counted
 }
 
-// counted is what a source had counted on its last page.
+// counted is what a source had counted on the last page that it was on.
 type counted struct {
 	count, sum float64
 	buckets    []uint64
+	start, at  pcommon.Timestamp // start: 0 if it is not known; at: of the last reading
 	page       uint32
+	fell       bool // on the last page, and was left out
 }
 
 // Target begins a page of a target.
@@ -160,7 +164,8 @@ func (t *Target) End(key uint64) bool {
 }
 
 // keepPages is for how many pages a series is remembered that no page has had, and of
-// which no page reported the end.
+// which no page reported the end; and a source of several, so that one that is missing on
+// a page goes on.
 const keepPages = 40
 
 // Stale calls ended for each series of a histogram that the page has in another layout

@@ -228,6 +228,36 @@ func TestPages(t *testing.T) {
 			pages: []string{"acme:lora_info{running=a;~b;b;a~;} 11"},
 			want:  []string{"inference.server.lora.adapters{name=b,state=running} 1\ninference.server.lora.adapters{state=running} 1"},
 		},
+		"a reset begins when the process did, if that is known": {
+			pages: []string{
+				"acme:new_tokens_total 7\nprocess_start_time_seconds 500.9",
+				"acme:new_tokens_total 8\nprocess_start_time_seconds 501.1",
+				"acme:new_tokens_total 2\nprocess_start_time_seconds 1020",
+				"acme:new_tokens_total 9\nprocess_start_time_seconds 1035",
+			},
+			want: []string{
+				"inference.server.tokens{type=output} 7 since 500",
+				"inference.server.tokens{type=output} 8 since 500",
+				"inference.server.tokens{type=output} 2 since 1020",
+				"inference.server.tokens{type=output} 9 since 1035",
+			},
+		},
+		"a worker that is not on one page goes on": {
+			pages: []string{
+				"acme:new_tokens_total{w=a} 7\nacme:new_tokens_total{w=b} 3",
+				"acme:new_tokens_total{w=a} 8\nacme:new_tokens_total{w=b} END",
+				"acme:new_tokens_total{w=a} 8\nacme:new_tokens_total{w=b} 5",
+				"acme:new_tokens_total{w=a} END\nacme:new_tokens_total{w=b} END",
+				"acme:new_tokens_total{w=a} 9\nacme:new_tokens_total{w=b} 5",
+			},
+			want: []string{
+				"inference.server.tokens{type=output} 10 since 1000",
+				"inference.server.tokens{type=output} 11 since 1000",
+				"inference.server.tokens{type=output} 13 since 1000",
+				"inference.server.tokens{type=output} END",
+				"inference.server.tokens{type=output} 14 since 1060",
+			},
+		},
 		"other bounds are another series": {
 			pages: []string{"acme:e2e_ms h 3 1500 100:1,500:2", "acme:e2e_ms h 4 1600 100:1,200:2"},
 			want: []string{

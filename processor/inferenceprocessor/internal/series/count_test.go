@@ -1,0 +1,129 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package series
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+)
+
+const second = pcommon.Timestamp(time.Second)
+
+// reading is one at a time, of a source that began at another, in seconds.
+func reading(source uint64, count float64, start, at pcommon.Timestamp) Reading {
+	return Reading{Source: source, Count: count, Start: start * second, Time: at * second}
+}
+
+func torn(r Reading) Reading {
+	r.Histogram = true
+	return r
+}
+
+// Each page has the readings of one series; what is wanted is its count and its start.
+func TestCount(t *testing.T) {
+	type result struct {
+		count float64
+		start pcommon.Timestamp
+	}
+	refused := result{-1, 0}
+	for name, tt := range map[string]struct {
+		pages [][]Reading
+		want  []result
+	}{
+		"a start that moves a little, or becomes known, is no restart": {
+			pages: [][]Reading{{reading(1, 7, 0, 10)}, {reading(1, 8, 5, 20)}, {reading(1, 9, 7, 30)}},
+			want:  []result{{7, 10}, {8, 10}, {9, 10}},
+		},
+		"… even where the process is as young as the last reading": {
+			pages: [][]Reading{{reading(1, 7, 9, 10)}, {reading(1, 8, 11, 20)}},
+			want:  []result{{7, 9}, {8, 9}},
+		},
+		"a start after the last reading is one, whatever the count": {
+			pages: [][]Reading{{reading(1, 7, 1, 10)}, {reading(1, 9, 15, 20)}},
+			want:  []result{{7, 1}, {9, 15}},
+		},
+		"a counter that fell began again": {
+			pages: [][]Reading{{reading(1, 7, 1, 10)}, {reading(1, 3, 1, 20)}, {reading(1, 2, 28, 30)}},
+			want:  []result{{7, 1}, {3, 20}, {2, 28}},
+		},
+		"… since the later start, which another clock may have before the last reading": {
+			pages: [][]Reading{{reading(1, 7, 1, 10)}, {reading(1, 3, 9, 20)}},
+			want:  []result{{7, 1}, {3, 9}},
+		},
+		"a histogram that fell is refused once": {
+			pages: [][]Reading{
+				{torn(reading(1, 7, 1, 10))}, {torn(reading(1, 3, 1, 20))}, {torn(reading(1, 4, 1, 30))}, {torn(reading(1, 3, 1, 40))}, {torn(reading(1, 5, 1, 50))},
+			},
+			want: []result{{7, 1}, refused, {4, 30}, refused, {5, 30}},
+		},
+		"another source in the place of one": {
+			pages: [][]Reading{{reading(1, 7, 1, 10)}, {reading(2, 9, 1, 20)}, {reading(1, 8, 25, 30)}},
+			want:  []result{{7, 1}, {9, 20}, {8, 25}},
+		},
+		"the clock is set back": {
+			pages: [][]Reading{{reading(1, 7, 0, 100)}, {reading(1, 8, 0, 50)}, {reading(1, 9, 0, 60)}},
+			want:  []result{{7, 100}, {8, 50}, {9, 50}},
+		},
+		"the clock is set back, several sources": {
+			pages: [][]Reading{{reading(1, 7, 0, 100), reading(2, 1, 0, 100)}, {reading(1, 8, 0, 50), reading(2, 1, 0, 50)}},
+			want:  []result{{8, 100}, {9, 50}},
+		},
+		"a source that is missing on a page goes on": {
+			pages: [][]Reading{
+				{reading(1, 7, 0, 10), reading(2, 3, 0, 10)}, {reading(1, 8, 0, 20)}, {reading(1, 8, 0, 30), reading(2, 5, 0, 30)},
+			},
+			want: []result{{10, 10}, {11, 10}, {13, 10}},
+		},
+		"… unless it began again meanwhile": {
+			pages: [][]Reading{
+				{reading(1, 7, 1, 10), reading(2, 3, 1, 10)}, {reading(1, 8, 1, 20)}, {reading(1, 8, 1, 30), reading(2, 5, 15, 30)},
+			},
+			want: []result{{10, 1}, {11, 1}, {16, 1}},
+		},
+		"a series of which no source goes on begins again": {
+			pages: [][]Reading{
+				{reading(1, 7, 0, 10), reading(2, 3, 0, 10)}, {reading(1, 2, 0, 20), reading(2, 1, 0, 20)}, {reading(3, 4, 0, 30)},
+				{reading(3, 5, 0, 40), reading(4, 1, 0, 40)}, {reading(3, 1, 43, 50), reading(4, 1, 42, 50)},
+			},
+			want: []result{{10, 10}, {3, 20}, {4, 30}, {6, 30}, {2, 42}},
+		},
+		"a histogram of several that fell is left out once": {
+			pages: [][]Reading{
+				{torn(reading(1, 7, 1, 10)), torn(reading(2, 3, 1, 10))}, {torn(reading(1, 6, 1, 20)), torn(reading(2, 4, 1, 20))},
+				{torn(reading(1, 9, 1, 30)), torn(reading(2, 4, 1, 30))},
+			},
+			want: []result{{10, 1}, {11, 1}, {13, 1}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := NewMemory(10)
+			var got []result
+			for _, readings := range tt.pages {
+				total, r := m.Target(1, time.Unix(0, 0)).Count(1, 1, 0, readings)
+				if r == Fell {
+					got = append(got, refused)
+					continue
+				}
+				got = append(got, result{total.Count, total.Start / second})
+			}
+			assert.Equal(t, tt.want, got)
+		})
+	}
+}
+
+func TestSourcesAreForgotten(t *testing.T) {
+	m := NewMemory(10)
+	count := func(readings ...Reading) float64 {
+		total, _ := m.Target(1, time.Unix(0, 0)).Count(1, 1, 0, readings)
+		return total.Count
+	}
+	assert.InDelta(t, 10, count(reading(1, 7, 0, 10), reading(2, 3, 0, 10)), 0)
+	for range keepPages + 1 {
+		assert.InDelta(t, 10, count(reading(1, 7, 0, 10)), 0)
+	}
+	assert.InDelta(t, 13, count(reading(1, 7, 0, 10), reading(2, 3, 0, 10)), 0)
+}
