@@ -132,6 +132,29 @@ func (p benchPage) run(b *testing.B, points, made int) {
 	b.ReportMetric(allocations/float64(points), "allocs/point")
 }
 
+// series is how many series a Prometheus server has of the points of the vocabulary that
+// the page becomes.
+func (p benchPage) series() (n int) {
+	md := pmetric.NewMetrics()
+	p.metrics.CopyTo(md)
+	rm := md.ResourceMetrics().At(0)
+	benchTranslator(1000).Page(rm, 1, benchTime)
+	scopes := rm.ScopeMetrics() // the last has what was made
+	for _, m := range scopes.At(scopes.Len() - 1).Metrics().All() {
+		switch m.Type() {
+		case pmetric.MetricTypeGauge:
+			n += m.Gauge().DataPoints().Len()
+		case pmetric.MetricTypeSum:
+			n += m.Sum().DataPoints().Len()
+		case pmetric.MetricTypeHistogram:
+			for _, point := range m.Histogram().DataPoints().All() {
+				n += point.BucketCounts().Len() + 2 // sum, count
+			}
+		}
+	}
+	return n
+}
+
 func benchTranslator(series int) *translate.Translator {
 	return translate.New(families.NewIndex(families.Engines()), translate.Options{Normalised: true, MaxBounds: 64, MaxSeries: series, MaxModels: 1000})
 }
@@ -144,8 +167,9 @@ func models(n int) (sets []string) {
 	return sets
 }
 
-// BenchmarkPage is a page of vLLM: 395 samples, of which 280 are buckets, with the
-// counters' _created.
+// BenchmarkPage is a page of vLLM: 395 samples, of which 354 are its own and 258 of these
+// are buckets, with the counters' _created. It also reports how many series a store has
+// of what the page becomes.
 func BenchmarkPage(b *testing.B) {
 	p := newBenchPage()
 	p.numbers("process_start_time_seconds", 1.9e9, "")
@@ -186,6 +210,7 @@ func BenchmarkPage(b *testing.B) {
 	}
 	p.histograms("http_request_duration_highr_seconds", 21, .05, "")
 	p.run(b, 395, 30)
+	b.ReportMetric(float64(p.series()), "series/engine")
 }
 
 // BenchmarkPageTGI is a page of TGI with 1,024 buckets of the batch, two token counts of

@@ -10,6 +10,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/bench/frame"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/bench/gateways"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/bench/gobench"
 )
 
 // goal is what a figure was meant to be.
@@ -37,10 +38,12 @@ type term struct {
 
 const (
 	summaryAlone    = "processor/gpusummaryprocessor/internal/summary: "
+	inferenceAlone  = "processor/inferenceprocessor: "
 	gatewayRow      = "gpu_summary, gpu_events"
 	fleetRow        = "5000 nodes, 40000 GPUs" + gateways.ScaleOutNote
 	causeAlone      = "The processors without a gateway are in *Components alone*."
 	causeDifference = "It is the difference of two processes; *receive* shows its noise. " + causeAlone
+	causePoints     = "pdata allocates a point, its value and each of its attributes on its own; those of the page are not used again, since its families may pass as well."
 	causeHangs      = "Both exporters and all receivers share the cores; *second* in the same table is what chance alone makes of the ratio."
 )
 
@@ -81,6 +84,19 @@ var goals = []goal{
 		cause: "What was on its way when the sender was killed has no record of its own."},
 	{what: "attribution: the decision alone beside all that k8s_attributes does", unit: "of its time", place: place{"go-attribution", "Decision", "ns/resource"}, beside: "K8sAttributes", limit: 0.1,
 		cause: "A round of so little work is mostly the benchmark's own loop and what disturbs it."},
+	{what: "inference: thirty families beside transform", unit: "of its time", place: place{"go-inference", gobench.InferenceBeside + "Inference", "ns/point"}, beside: gobench.InferenceBeside + "Transform", limit: 0.1,
+		cause: "Transform changes names in place and leaves the points as they are. The processor makes new points: it checks values and histograms, remembers series to find start times and restarts, and writes the common attributes."},
+	{what: "inference: a page of vLLM", unit: "us", place: place{"go-inference", inferenceAlone + "Page", "us/page"}, limit: 40, cause: causePoints},
+	{what: "inference: a page of TGI", unit: "us", place: place{"go-inference", inferenceAlone + "PageTGI", "us/page"}, limit: 150, cause: causePoints},
+	{what: "inference: a family of no row", unit: "ns a point", place: place{"go-inference", inferenceAlone + "Unknown", "ns/point"}, limit: 60,
+		cause: "Its name is looked up among those of all engines, as it is and without the prefixes that they have."},
+	{what: "inference: a number", unit: "ns a point", place: place{"go-inference", inferenceAlone + "Number", "ns/point"}, limit: 250, cause: causePoints},
+	{what: "inference: allocations of a number", unit: "a point", place: place{"go-inference", inferenceAlone + "Number", "allocs/point"}, limit: 2, cause: causePoints},
+	{what: "inference: a histogram", unit: "us a point", place: place{"go-inference", inferenceAlone + "Histogram", "ns/point"}, factor: 1e-3, limit: 1.2, cause: causePoints},
+	{what: "inference: memory", unit: "B a series", place: place{"go-inference", inferenceAlone + "Memory", "B/series"}, limit: 300,
+		cause: "A series keeps its last value, its start and its place in a map."},
+	{what: "inference: series of an engine in a store", place: place{"go-inference", inferenceAlone + "Page", "series/engine"}, limit: 260,
+		cause: "A histogram keeps the bounds of the page, of which the engine has more."},
 	{what: "summary of 100,000 pods: arrival", unit: "ns a point", place: place{"go-components", summaryAlone + "Observe/pods=100000", "ns/point"}, limit: 100,
 		cause: "With fewer pods it is met: what grows with the fleet is the time to load the state of a pod from memory."},
 	{what: "summary of 100,000 pods: evaluation, under the lock", unit: "ms", place: place{"go-components", summaryAlone + "Evaluate/compute/pods=100000", "ns/op"}, factor: 1e-6, limit: 100,

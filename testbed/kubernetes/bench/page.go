@@ -31,11 +31,12 @@ var short = map[string]string{
 	"go-dcgm":         "The dcgm receiver beside prometheusreceiver, which maps nothing, on the same exporters.",
 	"go-components":   "Benchmarks of the components on one core, without exporter and network.",
 	"go-attribution":  "`gpu_pod` beside `k8s_attributes`, on the same resources.",
+	"go-inference":    "The `inference` processor beside transform, on a page with thirty families that need another name and unit; transform does nothing else. And the processor alone.",
 	"go-summary":      "`gpu_summary` beside transform, groupbyattrs and transform, on the same batches. The stock pipeline is wrong as soon as a service is spread over several batches.",
-	"go-delivery":     "CPU time of a delivery by number of endpoints, scheme, and what is stored; and the latency of other endpoints while one hangs.",
-	"go-alarm":        "The binary with the shipped configurations; exporters die and report XIDs at random moments. Seconds until the webhook has arrived.",
-	"go-console":      "The embedded store and a Prometheus server with the same day of 64 to 4,096 GPUs, queried by the same console.",
-	"go-store":        "Appending scrapes and querying averages per service, in the embedded store and over HTTP from Prometheus.",
+	"go-delivery":     "CPU time of a delivery, and the latency of other endpoints while one hangs.",
+	"go-alarm":        "Seconds from the death or the XID of an exporter to the webhook, with the shipped configurations.",
+	"go-console":      "The embedded store and a Prometheus server with the same day, queried by the same console.",
+	"go-store":        "Appending scrapes and querying averages, in the embedded store and over HTTP from Prometheus.",
 }
 
 // inPage reports whether docs/performance.md has a row of an entry; the full report has all.
@@ -91,14 +92,29 @@ func page(results map[string]frame.Result) ([]byte, error) {
 	b.WriteString("\n## Repeat\n\n" + wrapped("", "`make bench BENCH='-only NAME'` measures one entry, `make bench` all of them, which takes hours; leave the machine alone. "+
 		"Both write this page, the figures in other guides, and a report with every row and turn to `bin/performance.md`. The medians of all rows are in [performance.json](performance.json). "+
 		"`load` is that of the minute before: near the number of cores, ratios mean more than times.") + "\n")
-	b.WriteString(wrapped("", versionsOf(results)) + "\n| name | measured | machine | load |\n|---|---|---|---|\n")
+	b.WriteString(wrapped("", versionsOf(results)) + "\n")
+	renderRuns(&b, results)
+	return b.Bytes(), nil
+}
+
+// renderRuns lists the machines, each with the entries that were measured on it.
+func renderRuns(b *bytes.Buffer, results map[string]frame.Result) {
+	var machines []string
+	runs := map[string][]string{}
 	for _, e := range entries {
 		if r, ok := results[e.Name]; ok {
 			mc := r.Machine
-			fmt.Fprintf(&b, "| [%s](#%s) | %s, commit %s | %d cores, %s, %s | %s |\n", e.Name, slug(e.Title), mc.Time, mc.Commit, mc.Cores, mc.CPU, mc.System, mc.Load)
+			machine := fmt.Sprintf("%d cores, %s, %s", mc.Cores, mc.CPU, mc.System)
+			if runs[machine] == nil {
+				machines = append(machines, machine)
+			}
+			runs[machine] = append(runs[machine], fmt.Sprintf("[%s](#%s): %s, commit %s, load %s", e.Name, slug(e.Title), mc.Time, mc.Commit, mc.Load))
 		}
 	}
-	return b.Bytes(), nil
+	b.WriteString("| machine | measured |\n|---|---|\n")
+	for _, machine := range machines {
+		fmt.Fprintf(b, "| %s | %s |\n", machine, strings.Join(runs[machine], "<br>"))
+	}
 }
 
 // versionsOf names what was measured, with each version that there was.
@@ -117,6 +133,7 @@ func versionsOf(results map[string]frame.Result) string {
 func renderGoals(b *bytes.Buffer, results map[string]frame.Result) error {
 	b.WriteString("## Goals\n\n| what | goal | measured | result |\n|---|---|---|---|\n")
 	var causes []string
+	missed := map[string][]string{} // by the cause
 	for _, g := range goals {
 		most := "at most"
 		if g.least {
@@ -136,12 +153,18 @@ func renderGoals(b *bytes.Buffer, results map[string]frame.Result) error {
 			verdict, cause := g.verdict(all, results)
 			fmt.Fprintf(b, " %s | %s |\n", number(frame.Median(all), -1), verdict)
 			if cause != "" {
-				causes = append(causes, wrapped("- ", "**"+g.what+"**: "+cause))
+				if missed[cause] == nil {
+					causes = append(causes, cause)
+				}
+				missed[cause] = append(missed[cause], "**"+g.what+"**")
 			}
 		}
 	}
 	if len(causes) > 0 {
-		b.WriteString("\nWhy a goal is missed:\n\n" + strings.Join(causes, ""))
+		b.WriteString("\nWhy a goal is missed:\n\n")
+		for _, cause := range causes {
+			b.WriteString(wrapped("- ", strings.Join(missed[cause], ", ")+": "+cause))
+		}
 	}
 	return nil
 }

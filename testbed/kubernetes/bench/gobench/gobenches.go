@@ -24,13 +24,19 @@ var (
 			"- **gpu_events**: one interval of 1,000 devices of 60 metrics, six of them read by rules, its ticks included; by the sets of rules that are on. `Memory` is a watched device, its share of exporter and node included.\n"+
 			"- **gpu_allocation**: 10,000 devices, nine of ten of them held, by the device plugin and by DRA: an answer of the kubelet taken in (`snapshot`), and written down (`metrics`).\n"+
 			"- **audit**: `Append` writes a record: `synced` with an fsync each, which is the disk; `checkpoints` with signed ones. `Verify` reads 1,000 of them.",
-		".", "-cpu", "1", "-bench", ".", "-benchmem", "./processor/...", "./connector/...", "./receiver/dcgmreceiver/internal/...", "./internal/pagetext", "./receiver/gpuallocationreceiver/...", "./internal/audit")
+		".", "-cpu", "1", "-bench", ".", "-benchmem", "./processor/gpu...", "./connector/...", "./receiver/dcgmreceiver/internal/...", "./internal/pagetext", "./receiver/gpuallocationreceiver/...", "./internal/audit")
 
 	Attribution = beside(goBench("go-attribution", "Attribution beside k8s_attributes",
 		"gpu_pod beside contrib's k8s_attributes (uid, start time, owner, service.name, one label, from a Kubernetes API), on the same resources: a node of 8. `Decision` is who holds the device, asked of devices that are free, so that nothing is written down; "+
 			"`GPUPod` is all of gpu_pod: decided, three names written, series remembered. `K8sAttributes` finds and writes too, more attributes than gpu_pod, and needs the pod's name on the resource: the like of it is `GPUPod`. Making the batches is not timed.",
 		"testbed/bench/attribution", "-bench", ".", "-benchmem", "."),
 		map[string]string{"Decision": "K8sAttributes", "GPUPod": "K8sAttributes"})
+
+	Inference = beside(goBench("go-inference", "Inference engines beside transform",
+		"One core. `Inference`, `Transform` and `TransformGrouped` take the same page with thirty families of vLLM, a point each: transform gives them other names and units, with two statements a family that have a condition each, or (`TransformGrouped`) with a group a family that has one condition; the inference processor also checks values and histograms, finds start times, and gives the points the common attributes. "+
+			"The others are the inference processor alone, in median times of a page: `Page` is one of vLLM with 395 samples, of which 354 are the engine's, `PageTGI` has a histogram of 1,024 buckets, `Unknown` are families of no row, `Number` and `Histogram` (20 bounds) points of 100 models, `Memory` is what stays of a series. `series/engine` is how many a store has of the page under the common names. Making the pages is not timed.",
+		"testbed/bench/inference", "-cpu", "1", "-bench", ".", "-benchmem", ".", ofOurs+"processor/inferenceprocessor"),
+		map[string]string{InferenceBeside + "Inference": InferenceBeside + "Transform", InferenceBeside + "TransformGrouped": InferenceBeside + "Transform"})
 
 	Summary = beside(goBench("go-summary", "Averages beside the stock pipeline",
 		"One core. The closest equivalent of an average per service with stock processors: transform (keep the service on the resource, floor the time) → groupbyattrs → transform (`aggregate_on_attributes(\"mean\")`). Both take the same batches of 8192 points. "+
@@ -67,6 +73,9 @@ var (
 		"testbed/store", "-bench", ".", "-benchmem", ".")),
 		map[string]string{"BesidePrometheus/embedded": "BesidePrometheus/prometheus"})
 )
+
+// InferenceBeside is the package of the comparison, which begins the names of its rows.
+const InferenceBeside = "testbed/bench/inference: "
 
 // once is an entry with benchmarks that repeat what they do themselves.
 func once(e frame.Entry) frame.Entry {
