@@ -92,6 +92,8 @@ const (
 	GPUXIDMnemonic      = "gpu.xid.mnemonic"
 	GPUXIDMeaning       = "gpu.xid.meaning"
 	GPUXIDAction        = "gpu.xid.action"
+	GPUXIDBucket        = "gpu.xid.bucket"        // the resolution in the catalogue of the vendor
+	GPUHealthAction     = "gpu.health.action"     // one word, of a closed list
 	GPUXIDFatal         = "gpu.xid.fatal"         // whether the workload is over
 	GPUEventOccurrences = "gpu.event.occurrences" // how often it happened since it was last reported
 	GPUEventLevel       = "gpu.event.level"

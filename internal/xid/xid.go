@@ -46,6 +46,8 @@ type Entry struct {
 	// kernel log line decides, it is false and Meaning states that.
 	Fatal    bool
 	Severity Severity
+	// Bucket is what the vendor's catalogue asks for at first.
+	Bucket Bucket
 }
 
 // Lookup returns the entry of a code. A code that the catalogue does not have

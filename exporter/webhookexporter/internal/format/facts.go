@@ -45,6 +45,7 @@ func facts(e *event.Event) []fact {
 		switch name {
 		case names.ServiceName, names.K8sNamespaceName, names.K8sNodeName, names.HostName, names.HwID, names.K8sClusterName,
 			names.GPUXIDCode, names.GPUXIDMnemonic, names.GPUXIDMeaning, names.GPUXIDAction, names.GPUXIDFatal,
+			names.GPUXIDBucket, names.GPUHealthAction, // for programs: Action has it in words
 			names.GPUServiceMissingPods, names.GPUServiceMissingPodCount, names.GPUServiceSettledPodCount:
 		default:
 			add(event.TypeName(name), e.Text(name))

@@ -164,9 +164,11 @@ func (c *XIDCode) Event(d *subject.Device, at pcommon.Timestamp) event.Event {
 	ev.Add(func(attrs pcommon.Map) {
 		attrs.PutInt(names.GPUXIDCode, code)
 		event.PutTexts(attrs, names.GPUXIDMnemonic, entry.Mnemonic,
-			names.GPUXIDMeaning, safetext.Strip(entry.Meaning, xid.MaxText), names.GPUXIDAction, safetext.Strip(entry.Action, xid.MaxText))
+			names.GPUXIDMeaning, safetext.Strip(entry.Meaning, xid.MaxText), names.GPUXIDAction, safetext.Strip(entry.Action, xid.MaxText),
+			names.GPUXIDBucket, string(entry.Bucket))
 		if known {
 			attrs.PutBool(names.GPUXIDFatal, entry.Fatal)
+			attrs.PutStr(names.GPUHealthAction, entry.Health().Action.String())
 		}
 		attrs.PutInt(names.GPUEventOccurrences, count)
 	})

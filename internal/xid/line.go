@@ -1,0 +1,153 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package xid
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/health"
+)
+
+// MaxLine is the longest line of the kernel log that is read, in bytes.
+const MaxLine = 4096
+
+// Kind is what a line of the kernel log is about.
+type Kind uint8
+
+const (
+	// Other lines have no code.
+	Other Kind = iota
+	// GPU lines have an XID, of a GPU.
+	GPU
+	// Switch lines have an SXid, of an NVSwitch.
+	Switch
+	// Invalid lines begin like one with a code, and have none that can be read.
+	Invalid
+)
+
+// Line is what a line of the kernel log has about a code.
+type Line struct {
+	Kind Kind
+	Code int
+	// PCI is the address domain:bus:device of the GPU or the switch, in lower case
+	// and without its function, such as 0000:3b:00.
+	PCI string
+	// PID and Process are those of the process that the driver names; 0 and empty: none.
+	PID     int
+	Process string
+	// Detail is whether the line only adds data to the one before it.
+	Detail bool
+	// Health is what the line means for the GPU: more exact than Entry.Health for the
+	// NVLink codes and for 154. A switch has none.
+	Health Health
+}
+
+// marks precede a code: the driver's, and its driver of switches'.
+const (
+	gpuMark    = "NVRM: Xid"
+	switchMark = ": SXid"
+)
+
+var (
+	// An address has four or eight digits of domain, which old drivers leave out of
+	// the text before it.
+	head = regexp.MustCompile(`^ \((?:PCI:)?([0-9a-fA-F]{4,8}):([0-9a-fA-F]{2}):([0-9a-fA-F]{2})(?:\.[0-9a-fA-F])?\): ([0-9]{1,9})(?:, ?(.*))?$`)
+	// The process stands before the text: pid=4711, name=python3, …
+	process = regexp.MustCompile(`^pid='?([0-9]+|<unknown>)'?(?:, name=([^,]*))?(?:, |$)`)
+	// An NVLink error has its unit, whether it is fatal, where, and six words.
+	link = regexp.MustCompile(`^([A-Z0-9_]+)(?:/[A-Z0-9_]+)? +(?:Fatal|Nonfatal) .*\((0x[0-9a-fA-F]{1,8}) (0x[0-9a-fA-F]{1,8})`)
+	// A recovery action stands as a number with its name behind it.
+	recovery = regexp.MustCompile(`changed from 0x[0-9a-fA-F]+ \([^)]*\) to 0x([0-9a-fA-F]{1,8})`)
+)
+
+// Parse reads a line of the kernel log, with or without a time before it, as dmesg,
+// journald and /dev/kmsg write it. Lines longer than MaxLine are Invalid.
+func Parse(text string) Line {
+	kind, rest := Other, ""
+	if _, after, found := strings.Cut(text, gpuMark); found {
+		kind, rest = GPU, after
+	} else if _, after, found := strings.Cut(text, switchMark); found {
+		kind, rest = Switch, after
+	}
+	if kind == Other {
+		return Line{}
+	}
+	match := head.FindStringSubmatch(strings.TrimRight(rest, "\r\n"))
+	if match == nil || len(text) > MaxLine {
+		return Line{Kind: Invalid}
+	}
+	code, err := strconv.Atoi(match[4])
+	if err != nil {
+		return Line{Kind: Invalid}
+	}
+	l := Line{Kind: kind, Code: code, PCI: Address(match[1], match[2], match[3])}
+	message := match[5]
+	if kind == Switch {
+		l.Detail = strings.HasPrefix(message, "Data {") || strings.HasPrefix(message, "Severity ")
+		return l
+	}
+	if p := process.FindStringSubmatch(message); p != nil {
+		message = message[len(p[0]):]
+		l.PID, _ = strconv.Atoi(p[1]) // 0 for <unknown>
+		if p[2] != "<unknown>" {
+			l.Process = p[2]
+		}
+	}
+	entry, _ := Lookup(code)
+	l.Health = entry.Health()
+	switch {
+	case entry.Bucket == WorkflowNVLink5:
+		l.Health = lineOfLink(code, message, l.Health)
+	case entry.Bucket == RecoveryAction:
+		if to := recovery.FindStringSubmatch(message); to != nil {
+			l.Health = lineOfRecovery(to[1])
+		}
+	}
+	return l
+}
+
+// Address returns a PCI address as in Line, from its hexadecimal parts. Some programs
+// write eight digits of a domain, of which real machines use four.
+func Address(domain, bus, device string) string {
+	domain = strings.TrimLeft(domain, "0")
+	return strings.ToLower(strings.Repeat("0", max(0, 4-len(domain))) + domain + ":" + bus + ":" + device)
+}
+
+// lineOfLink returns what an NVLink error means; alone, what its code means, where no
+// rule fits the line.
+func lineOfLink(code int, message string, alone Health) Health {
+	match := link.FindStringSubmatch(message)
+	if match == nil {
+		return alone
+	}
+	info, err := strconv.ParseUint(match[2], 0, 32)
+	if err != nil {
+		return alone
+	}
+	status, err := strconv.ParseUint(match[3], 0, 32)
+	if err != nil {
+		return alone
+	}
+	if b, ok := NVLink(code, match[1], uint32(info), uint32(status)); ok {
+		return linkHealth(b)
+	}
+	return alone
+}
+
+// ReasonRecovery is the value of gpu.health.reason for the driver's recovery action.
+const ReasonRecovery = "recovery_action"
+
+func lineOfRecovery(hex string) Health {
+	value, err := strconv.ParseInt(hex, 16, 64)
+	if err != nil {
+		return Health{}
+	}
+	state, action, _ := health.Recovery(value)
+	if state == health.OK {
+		return Health{}
+	}
+	return Health{ReasonRecovery, state, action}
+}
