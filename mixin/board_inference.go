@@ -141,7 +141,7 @@ func inferenceDevices() []panel {
 		line("Power", "Of all boards of the service.", units.Watt, queries.ServicePower),
 		withMax(lines("Thermal throttling", "Share of the time in which a device of the service slowed down to protect itself.", units.PercentUnit,
 			query{expr: most(mean(queries.Of(queries.Throttle, protecting, aService)), service...), legend: ofService})),
-		lines("Tokens a joule", without("Generated tokens for the energy of the service's boards. Absent where a page cannot be read, or a device that is held has no power: MIG instances, replicas.", "tokens_per_joule"), units.Short,
+		lines("Tokens per joule", without("Generated tokens for the energy of the service's boards. Absent where a page cannot be read, or a device that is held has no power: MIG instances, replicas.", "tokens_per_joule"), units.Short,
 			query{expr: whole.TokensPerJoule(), legend: ofService}),
 		lines("Tokens a second and device", "Generated tokens for each device held; a share of a device counts as that share. Reads a recorded series.", units.CountsPerSecond,
 			query{expr: whole.TokensPerDevice(most(last(queries.Of(recordHeld, aService)), service...)), legend: ofService}),

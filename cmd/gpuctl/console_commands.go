@@ -39,7 +39,7 @@ func newServices() *command {
 	return &command{
 		name: "services", args: "[-q TEXT] [--check] [--endpoint URL] [--token-file FILE] [-o wide|json]",
 		short: "services and their averages, those that need attention first",
-		long:  "-o wide adds what inference servers report of the last five minutes: time to first token (95th\npercentile), generated tokens a second, requests that wait and run, and how full the fullest KV cache is.\n--check is about whatever is not well: stale and missing data, missing, degraded and pending\npods, what is wrong with devices and nodes, and, without -q, about the rest of the fleet and webhook\nendpoints that do not get their deliveries. Idle GPUs and pods that start or end are well.\n" + checkedLong,
+		long:  "-o wide adds what inference servers report of the last five minutes: time to first token (95th\npercentile), generated tokens per second, requests that wait and run, and how full the fullest KV cache is.\n--check is about whatever is not well: stale and missing data, missing, degraded and pending\npods, what is wrong with devices and nodes, and, without -q, about the rest of the fleet and webhook\nendpoints that do not get their deliveries. Idle GPUs and pods that start or end are well.\n" + checkedLong,
 		flags: func(f *pflag.FlagSet) {
 			c.flags(f)
 			c.checkFlag(f)

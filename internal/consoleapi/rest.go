@@ -19,7 +19,7 @@ type RangeAnswer struct {
 }
 
 // Charts are the four charts, and those of inference servers where they report any
-// value: of the 95th percentile, and of tokens a second.
+// value: of the 95th percentile, and of tokens per second.
 type Charts struct {
 	Utilization        Chart  `json:"utilization"`
 	Memory             Chart  `json:"memory"`

@@ -168,7 +168,7 @@ func CountedRequests(s Selector, g Groups, over time.Duration) string {
 	return g.rate(of(InferenceFinished, FromEngines, Selector(Outcome+`!="`+names.OutcomeCancelled+`"`), s), over)
 }
 
-// TokensPerJoule asks how many tokens services generate for a joule of their devices.
+// TokensPerJoule asks how many tokens services generate per joule of their devices.
 // There is none where pods, the page of an engine, or the power of a device are missing.
 func TokensPerJoule(s Selector, over time.Duration) string {
 	power := "max" + serviceIdentity + "(avg_over_time(" + of(ServicePower, s) + "[" + window(over) + "]))"

@@ -22,11 +22,11 @@ export const cardsOf = (i: Inference): Card[] => [
   latency("time_to_first_token", "TTFT p95", "Time to first token"),
   i.time_per_output_token === null && i.inter_token_latency !== null ? perToken : perRequest,
   latency("request_duration", "Request p95", "From a request to its last token"),
-  { key: "output_tokens", name: "Output", hint: "Generated tokens a second", unit: "{token}/s" },
+  { key: "output_tokens", name: "Output", hint: "Generated tokens per second", unit: "{token}/s" },
   { key: "waiting", name: "Waiting / running", hint: "Requests that wait to be scheduled, and those that are being served", unit: "count", also: "running" },
   { key: "kv_cache", name: "KV cache", hint: "Utilization of the fullest KV cache", unit: "1" },
   { key: "error_ratio", name: "Errors", hint: "Requests that failed or were refused, of those that were not cancelled", unit: "1" },
-  { key: "tokens_per_joule", name: "Energy", hint: "Generated tokens for a joule of the GPUs", unit: "{token}/J" },
+  { key: "tokens_per_joule", name: "Energy", hint: "Generated tokens per joule of the GPUs", unit: "{token}/J" },
 ];
 
 /** Why a figure is null: an engine's reason, with its name. */

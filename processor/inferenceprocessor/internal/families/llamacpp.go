@@ -31,7 +31,7 @@ var llamacpp = &Engine{
 	},
 	Passed: []string{
 		"prompt_seconds",                                    // without the number of requests that it is of
-		"prompt_tokens_seconds", "predicted_tokens_seconds", // tokens a second since the start
+		"prompt_tokens_seconds", "predicted_tokens_seconds", // tokens per second since the start
 		"n_decode", "n_busy_slots_per_decode", // calls, and a mean since the start
 		"n_tokens_max", "n_past_max", // high-water marks, whatever their type
 		"kv_cache_tokens", "prompt_tokens_cached",

@@ -342,7 +342,7 @@ export interface components {
             inter_token_latency: number | null;
             /** @description 95th percentile, seconds. */
             request_duration: number | null;
-            /** @description Generated tokens a second. */
+            /** @description Generated tokens per second. */
             output_tokens: number | null;
             /** @description Requests that wait to be scheduled. */
             waiting: number | null;
@@ -352,7 +352,7 @@ export interface components {
             kv_cache: number | null;
             /** @description Requests that failed or were refused, of all that ended and were not cancelled. */
             error_ratio: number | null;
-            /** @description Generated tokens for a joule of the GPUs. null also while any server does not answer, and where the power of a GPU is not known. */
+            /** @description Generated tokens per joule of the GPUs. null also while any server does not answer, and where the power of a GPU is not known. */
             tokens_per_joule: number | null;
             /** @description Why figures are null. */
             lacking: {
