@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/families"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/series"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/translate"
 )
 
@@ -91,7 +92,7 @@ func benchLabels(to pcommon.Map, set string) {
 // it does not matter, nor does making the copies.
 func (p benchPage) run(b *testing.B, points, made int) {
 	b.Helper()
-	tr := benchTranslator(100_000)
+	tr := benchTranslator(series.NewBudget(100_000))
 	target := translate.Target(p.metrics.ResourceMetrics().At(0).Resource().Attributes())
 	translated := func(md pmetric.Metrics) (took time.Duration) {
 		begin := time.Now()
@@ -138,7 +139,7 @@ func (p benchPage) series() (n int) {
 	md := pmetric.NewMetrics()
 	p.metrics.CopyTo(md)
 	rm := md.ResourceMetrics().At(0)
-	benchTranslator(1000).Page(rm, 1, benchTime)
+	benchTranslator(series.NewBudget(1000)).Page(rm, 1, benchTime)
 	scopes := rm.ScopeMetrics() // the last has what was made
 	for _, m := range scopes.At(scopes.Len() - 1).Metrics().All() {
 		switch m.Type() {
@@ -155,8 +156,8 @@ func (p benchPage) series() (n int) {
 	return n
 }
 
-func benchTranslator(series int) *translate.Translator {
-	return translate.New(families.NewIndex(families.Engines()), translate.Options{Normalised: true, MaxBounds: 64, MaxSeries: series, MaxModels: 1000})
+func benchTranslator(budget *series.Budget) *translate.Translator {
+	return translate.New(families.NewIndex(families.Engines()), translate.Options{Normalised: true, MaxBounds: 64, Series: budget, MaxModels: 1000})
 }
 
 // models are labels of so many models.
@@ -267,13 +268,14 @@ func BenchmarkMemory(b *testing.B) {
 	p.histograms("vllm:e2e_request_latency_seconds", 20, .05, models(each/2)...)
 	for b.Loop() {
 		before := heap()
-		tr := benchTranslator(targets * each)
+		budget := series.NewBudget(targets * each)
+		tr := benchTranslator(budget)
 		for i := range targets {
 			md := pmetric.NewMetrics()
 			p.metrics.CopyTo(md)
 			tr.Page(md.ResourceMetrics().At(0), uint64(i), benchTime)
 		}
-		require.Equal(b, targets*each, tr.Series())
+		require.Equal(b, targets*each, budget.Used())
 		b.ReportMetric(float64(heap()-before)/(targets*each), "B/series")
 		runtime.KeepAlive(tr)
 	}

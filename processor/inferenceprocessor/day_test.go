@@ -137,9 +137,8 @@ func TestADayLeavesNoMoreThanAnHour(t *testing.T) {
 	}
 	left := func() map[string]int {
 		many(aging[0].page(0, 1), false)
-		size := map[string]int{}
+		size := map[string]int{"series": p.series.Used()}
 		for i := range p.shards {
-			size["series"] += p.shards[i].t.Series()
 			size["targets"] += p.shards[i].t.Targets()
 		}
 		w := weight{seen: map[uintptr]bool{}, entries: size}

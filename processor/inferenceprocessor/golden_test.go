@@ -18,6 +18,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/prompage"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/families"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/promtest"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/series"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/translate"
 )
 
@@ -40,7 +41,7 @@ func TestGoldens(t *testing.T) {
 			if hint, ok := strings.CutPrefix(string(page), "# hint: "); ok { // that discovery would have found
 				rm.Resource().Attributes().PutStr(names.InferenceEngineHint, hint[:strings.IndexByte(hint, '\n')])
 			}
-			tr := translate.New(index, translate.Options{Normalised: true, MaxBounds: 64, MaxSeries: 10_000, MaxModels: 100})
+			tr := translate.New(index, translate.Options{Normalised: true, MaxBounds: 64, Series: series.NewBudget(10_000), MaxModels: 100})
 			tr.Page(rm, 1, at)
 			got, golden := promtest.Text(rm), strings.TrimSuffix(path, ".prom")+".txt"
 			if *update {

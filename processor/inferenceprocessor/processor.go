@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -20,6 +21,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/logonce"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/families"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/metadata"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/series"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/translate"
 )
 
@@ -32,7 +34,9 @@ type inferenceProcessor struct {
 	telemetry *metadata.TelemetryBuilder
 	log       *zap.Logger
 	logged    logonce.Causes
+	series    *series.Budget
 	shards    [shards]shard
+	swept     atomic.Int64 // Unix seconds
 	now       func() time.Time
 }
 
@@ -46,11 +50,11 @@ func newProcessor(set processor.Settings, c *Config, next consumer.Metrics) (*in
 	if err != nil {
 		return nil, err
 	}
-	p := &inferenceProcessor{next: next, telemetry: telemetry, log: set.Logger, now: time.Now}
+	p := &inferenceProcessor{next: next, telemetry: telemetry, log: set.Logger, now: time.Now, series: series.NewBudget(c.MaxSeries)}
 	index := families.NewIndex(c.engines())
 	o := translate.Options{
 		Normalised: c.Names != namesRaw, Raw: c.Names != namesNormalised, DropUnmapped: c.Unmapped == unmappedDrop,
-		MaxBounds: c.HistogramBounds, MaxSeries: max(1, c.MaxSeries/shards), MaxModels: c.MaxModels,
+		MaxBounds: c.HistogramBounds, Series: p.series, MaxModels: c.MaxModels,
 		LoraNames: c.LoraNames, ModelsExclude: c.ModelsExclude, Attributes: c.Attributes,
 	}
 	for i := range p.shards {
@@ -61,23 +65,38 @@ func newProcessor(set processor.Settings, c *Config, next consumer.Metrics) (*in
 
 // Start registers what is observed on demand.
 func (p *inferenceProcessor) Start(context.Context, component.Host) error {
-	observe := func(value func(*translate.Translator) int) metric.Int64Callback {
-		return func(_ context.Context, o metric.Int64Observer) error {
+	return errors.Join(
+		p.telemetry.RegisterInferenceSeriesCallback(func(_ context.Context, o metric.Int64Observer) error {
+			p.sweep(p.now())
+			o.Observe(int64(p.series.Used()))
+			return nil
+		}),
+		p.telemetry.RegisterInferenceTargetsCallback(func(_ context.Context, o metric.Int64Observer) error {
 			n := 0
-			for i := range p.shards {
-				s := &p.shards[i]
-				s.mu.Lock()
-				n += value(s.t)
-				s.mu.Unlock()
-			}
+			p.each(func(t *translate.Translator) { n += t.Targets() })
 			o.Observe(int64(n))
 			return nil
-		}
-	}
-	return errors.Join(
-		p.telemetry.RegisterInferenceSeriesCallback(observe((*translate.Translator).Series)),
-		p.telemetry.RegisterInferenceTargetsCallback(observe((*translate.Translator).Targets)),
+		}),
 	)
+}
+
+func (p *inferenceProcessor) each(do func(*translate.Translator)) {
+	for i := range p.shards {
+		s := &p.shards[i]
+		s.mu.Lock()
+		do(s.t)
+		s.mu.Unlock()
+	}
+}
+
+// sweep forgets targets without a page, once a minute, also in shards to which no page
+// comes any more.
+func (p *inferenceProcessor) sweep(now time.Time) {
+	swept := p.swept.Load()
+	if since := now.Unix() - swept; since >= 0 && since < 60 || !p.swept.CompareAndSwap(swept, now.Unix()) {
+		return
+	}
+	p.each(func(t *translate.Translator) { t.Sweep(now) })
 }
 
 func (p *inferenceProcessor) Shutdown(context.Context) error {
@@ -93,6 +112,7 @@ func (p *inferenceProcessor) Capabilities() consumer.Capabilities {
 // ConsumeMetrics translates each resource, which is a page.
 func (p *inferenceProcessor) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error {
 	now := p.now()
+	p.sweep(now)
 	for _, rm := range md.ResourceMetrics().All() {
 		p.page(ctx, rm, now)
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -86,4 +87,25 @@ func TestManyTargetsAtOnce(t *testing.T) {
 	all.Wait()
 	assert.Len(t, sink.AllMetrics(), 32*20)
 	assert.Equal(t, 32*20, sink.DataPointCount())
+}
+
+// One budget is for all targets, and those without a page give theirs back wherever the
+// next page is.
+func TestSeriesOfIdleTargetsAreForgotten(t *testing.T) {
+	config := createDefaultConfig().(*Config)
+	config.MaxSeries = 32
+	p, err := newProcessor(metadatatest.NewSettings(componenttest.NewTelemetry()), config, consumertest.NewNop())
+	require.NoError(t, err)
+	now := time.Unix(1000, 0)
+	p.now = func() time.Time { return now }
+	page := func(target int) {
+		require.NoError(t, p.ConsumeMetrics(t.Context(), pageOf(fmt.Sprint(target), map[string]float64{"vllm:prompt_tokens": 1})))
+	}
+	for i := range 40 {
+		page(i)
+	}
+	assert.Equal(t, 32, p.series.Used())
+	now = now.Add(11 * time.Minute)
+	page(40)
+	assert.Equal(t, 1, p.series.Used())
 }

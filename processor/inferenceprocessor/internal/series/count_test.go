@@ -100,7 +100,7 @@ func TestCount(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := NewMemory(10)
+			m := NewMemory(NewBudget(10))
 			var got []result
 			for _, readings := range tt.pages {
 				total, r := m.Target(1, time.Unix(0, 0)).Count(1, 1, 0, readings)
@@ -116,7 +116,7 @@ func TestCount(t *testing.T) {
 }
 
 func TestSourcesAreForgotten(t *testing.T) {
-	m := NewMemory(10)
+	m := NewMemory(NewBudget(10))
 	count := func(readings ...Reading) float64 {
 		total, _ := m.Target(1, time.Unix(0, 0)).Count(1, 1, 0, readings)
 		return total.Count
@@ -126,4 +126,22 @@ func TestSourcesAreForgotten(t *testing.T) {
 		assert.InDelta(t, 10, count(reading(1, 7, 0, 10)), 0)
 	}
 	assert.InDelta(t, 13, count(reading(1, 7, 0, 10), reading(2, 3, 0, 10)), 0)
+}
+
+func TestMemoriesShareABudget(t *testing.T) {
+	budget := NewBudget(2)
+	one, other := NewMemory(budget), NewMemory(budget)
+	count := func(m *Memory, key uint64, now int64) Result {
+		_, result := m.Target(1, time.Unix(now, 0)).Count(key, key, 0, []Reading{reading(1, 1, 0, 1)})
+		return result
+	}
+	assert.Equal(t, OK, count(one, 1, 0))
+	assert.Equal(t, OK, count(one, 2, 0))
+	assert.Equal(t, Full, count(other, 1, 0))
+	one.Sweep(time.Unix(3600, 0))
+	assert.Equal(t, OK, count(other, 1, 3600))
+	assert.Equal(t, 1, budget.Used())
+	other.Sweep(time.Unix(60, 0))
+	other.Sweep(time.Unix(660, 0))
+	assert.Zero(t, budget.Used(), "the clock was set back")
 }

@@ -6,6 +6,7 @@
 package series // import "github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/series"
 
 import (
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -14,23 +15,42 @@ import (
 // forgetAfter is how long a target without a page is remembered.
 const forgetAfter = 10 * time.Minute
 
-// Memory has the series of all targets, of which there are at most a number. It is
-// not safe for concurrent use.
-type Memory struct {
-	max, series int
-	targets     map[uint64]*Target
-	swept       time.Time
+// Budget is how many series the memories that share it may have together. It is safe for
+// concurrent use.
+type Budget struct {
+	max  int64
+	used atomic.Int64
 }
 
-// NewMemory returns a memory for at most max series.
-func NewMemory(max int) *Memory { return &Memory{max: max, targets: map[uint64]*Target{}} }
+// NewBudget returns a budget of so many series.
+func NewBudget(series int) *Budget { return &Budget{max: int64(series)} }
+
+// Used is how many series there are.
+func (b *Budget) Used() int { return int(b.used.Load()) }
+
+func (b *Budget) take() bool {
+	if b.used.Add(1) > b.max {
+		b.used.Add(-1)
+		return false
+	}
+	return true
+}
+
+// Memory has the series of targets. It is not safe for concurrent use.
+type Memory struct {
+	budget  *Budget
+	targets map[uint64]*Target
+}
+
+// NewMemory returns a memory that takes its series from a budget.
+func NewMemory(budget *Budget) *Memory { return &Memory{budget: budget, targets: map[uint64]*Target{}} }
 
 // Target has the series of one target, which is a page.
 type Target struct {
 	// Engines are the names of those that its last page was of.
 	Engines []string
 
-	memory *Memory
+	budget *Budget
 	series map[uint64]*entry
 	words  map[uint64]map[string]time.Time
 	page   uint32
@@ -70,10 +90,9 @@ type counted struct {
 
 // Target begins a page of a target.
 func (m *Memory) Target(id uint64, now time.Time) *Target {
-	m.sweep(now)
 	t := m.targets[id]
 	if t == nil {
-		t = &Target{memory: m, series: map[uint64]*entry{}}
+		t = &Target{budget: m.budget, series: map[uint64]*entry{}}
 		m.targets[id] = t
 	}
 	t.page++
@@ -84,18 +103,14 @@ func (m *Memory) Target(id uint64, now time.Time) *Target {
 // Targets is how many targets there are.
 func (m *Memory) Targets() int { return len(m.targets) }
 
-// Len is how many series there are.
-func (m *Memory) Len() int { return m.series }
-
-// sweep forgets targets without a page, once a minute.
-func (m *Memory) sweep(now time.Time) {
-	if now.Sub(m.swept) < time.Minute {
-		return
-	}
-	m.swept = now
+// Sweep forgets targets without a page. To be called every minute or so.
+func (m *Memory) Sweep(now time.Time) {
 	for id, t := range m.targets {
-		if now.Sub(t.seen) >= forgetAfter {
-			m.series -= len(t.series)
+		switch unseen := now.Sub(t.seen); {
+		case unseen < 0:
+			t.seen = now // the clock was set back
+		case unseen >= forgetAfter:
+			m.budget.used.Add(-int64(len(t.series)))
 			delete(m.targets, id)
 		}
 	}
@@ -144,12 +159,11 @@ func (t *Target) entry(key, base uint64) (e *entry, fresh bool) {
 		e.page = t.page
 		return e, false
 	}
-	if t.memory.series >= t.memory.max {
+	if !t.budget.take() {
 		return nil, false
 	}
 	e = &entry{base: base, page: t.page}
 	t.series[key] = e
-	t.memory.series++
 	return e, true
 }
 
@@ -159,7 +173,7 @@ func (t *Target) End(key uint64) bool {
 		return false
 	}
 	delete(t.series, key)
-	t.memory.series--
+	t.budget.used.Add(-1)
 	return true
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/families"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/histogram"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/series"
 )
 
 // FuzzPages feeds two pages of any content, of one target: nothing panics, what is made
@@ -32,7 +33,8 @@ func FuzzPages(f *testing.F) {
 	f.Add(marshal("acme:e2e_ms{w=a} h 3 1500 100:1\nacme:e2e_ms{w=b} h 3 1500 100:1"), marshal("acme:e2e_ms{w=a} h END\nacme:new_tokens_total END"))
 	f.Add([]byte{}, marshal("acme:usage_perc NaN\nacme:cache_info{blocks=1e308,size=1e308} 1\nacme:running -1"))
 	f.Fuzz(func(t *testing.T, first, second []byte) {
-		tr := New(families.NewIndex([]*families.Engine{acme()}), Options{Normalised: true, MaxBounds: 4, MaxModels: 2, MaxSeries: 20})
+		budget := series.NewBudget(20)
+		tr := New(families.NewIndex([]*families.Engine{acme()}), Options{Normalised: true, MaxBounds: 4, MaxModels: 2, Series: budget})
 		for i, text := range [][]byte{first, second} {
 			md, err := (&pmetric.ProtoUnmarshaler{}).UnmarshalMetrics(text)
 			if err != nil {
@@ -43,7 +45,7 @@ func FuzzPages(f *testing.F) {
 				possible(t, rm)
 			}
 		}
-		require.LessOrEqual(t, tr.Series(), 20)
+		require.LessOrEqual(t, budget.Used(), 20)
 	})
 }
 

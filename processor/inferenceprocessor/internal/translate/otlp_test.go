@@ -13,12 +13,13 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/families"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/series"
 )
 
 // normalised is what becomes of a page of one engine, without what no text format has.
 func normalised(t *testing.T, rm pmetric.ResourceMetrics) map[string]pmetric.Metric {
 	t.Helper()
-	tr := New(families.NewIndex([]*families.Engine{acme()}), Options{Normalised: true, MaxBounds: 4, MaxModels: 3, MaxSeries: 100})
+	tr := New(families.NewIndex([]*families.Engine{acme()}), Options{Normalised: true, MaxBounds: 4, MaxModels: 3, Series: series.NewBudget(100)})
 	tr.Page(rm, 1, clock.AsTime())
 	out := map[string]pmetric.Metric{}
 	for _, sm := range rm.ScopeMetrics().All() {
@@ -88,13 +89,13 @@ func TestExponentialHistogramsOfOneLabelValue(t *testing.T) {
 	h := m.SetEmptyExponentialHistogram()
 	h.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
 	h.DataPoints().AppendEmpty().Attributes().PutStr("status", "bad")
-	tr := New(families.NewIndex([]*families.Engine{e}), Options{Normalised: true, MaxBounds: 4, MaxModels: 3, MaxSeries: 100})
+	tr := New(families.NewIndex([]*families.Engine{e}), Options{Normalised: true, MaxBounds: 4, MaxModels: 3, Series: series.NewBudget(100)})
 	assert.Zero(t, tr.Page(rm, 1, time.Unix(1000, 0)).Engines[0].Normalised)
 }
 
 func TestAPageIsTranslatedOnce(t *testing.T) {
 	clock = 1000e9
-	o := Options{Normalised: true, Raw: true, MaxBounds: 4, MaxModels: 3, MaxSeries: 100}
+	o := Options{Normalised: true, Raw: true, MaxBounds: 4, MaxModels: 3, Series: series.NewBudget(100)}
 	index := families.NewIndex([]*families.Engine{acme()})
 	rm := pageOf("acme:running 1")
 	New(index, o).Page(rm, 1, clock.AsTime())

@@ -25,8 +25,9 @@ type Options struct {
 	// DropUnmapped drops families that are on no row.
 	DropUnmapped bool
 	MaxBounds    int
-	MaxSeries    int
 	MaxModels    int
+	// Series are those that may be remembered, by all translators that share them.
+	Series *series.Budget
 	// LoraNames are adapters that have a series of their own.
 	LoraNames []string
 	// ModelsExclude are models without normalised series.
@@ -54,7 +55,7 @@ type Translator struct {
 // New returns a translator with a memory of its own.
 func New(index *families.Index, o Options) *Translator {
 	t := &Translator{
-		o: o, page: page.New(index), memory: series.NewMemory(o.MaxSeries),
+		o: o, page: page.New(index), memory: series.NewMemory(o.Series),
 		refusals: refusals{refused: map[pmetric.Metric]map[int]bool{}},
 	}
 	t.reader = reader{refusals: &t.refusals, o: &t.o, page: t.page, byKey: map[uint64]int{}, given: map[given]*families.Engine{}, partner: map[uint64]partner{}}
@@ -62,11 +63,12 @@ func New(index *families.Index, o Options) *Translator {
 	return t
 }
 
-// Series is how many series are remembered.
-func (t *Translator) Series() int { return t.memory.Len() }
-
 // Targets is how many targets are remembered.
 func (t *Translator) Targets() int { return t.memory.Targets() }
+
+// Sweep forgets targets that have had no page for ten minutes. To be called every minute
+// or so.
+func (t *Translator) Sweep(now time.Time) { t.memory.Sweep(now) }
 
 // Target identifies the target of a resource, by all its attributes.
 func Target(attributes pcommon.Map) uint64 { return identity(attributes) }

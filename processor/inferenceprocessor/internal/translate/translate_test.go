@@ -12,6 +12,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/families"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/series"
 )
 
 // acme is an engine with a row of each kind.
@@ -80,8 +81,8 @@ func story(t *testing.T, o Options, pages ...string) []string {
 	t.Helper()
 	o.Normalised = true
 	o.MaxBounds, o.MaxModels = max(o.MaxBounds, 3), max(o.MaxModels, 3)
-	if o.MaxSeries == 0 {
-		o.MaxSeries = 100
+	if o.Series == nil {
+		o.Series = series.NewBudget(100)
 	}
 	tr := New(families.NewIndex([]*families.Engine{acme(), shell(), gate()}), o)
 	var out []string
@@ -210,7 +211,7 @@ func TestPages(t *testing.T) {
 			want: []string{"inference.server.kv_cache.utilization{} 0.25", "inference.server.kv_cache.utilization{} 0.5", "inference.server.kv_cache.utilization{} END"},
 		},
 		"the end of a model or a series beyond the limit is its own": {
-			o: Options{MaxSeries: 1},
+			o: Options{Series: series.NewBudget(1)},
 			pages: []string{
 				"acme:new_tokens_total{model=a} 1\nacme:new_tokens_total{model=b} 2\nacme:e2e_ms{model=a} h 1 1 1:1\n" +
 					"acme:running{model=a} 1\nacme:running{model=b} 1\nacme:running{model=c} 1\nacme:running{model=d} 1",
@@ -385,7 +386,7 @@ func TestPages(t *testing.T) {
 				"inference.server.requests{model=c,state=running} 3"},
 		},
 		"too many series": {
-			o:     Options{MaxSeries: 1},
+			o:     Options{Series: series.NewBudget(1)},
 			pages: []string{"acme:new_tokens_total{model=a} 1\nacme:new_tokens_total{model=b} 2"},
 			want:  []string{"acme:new_tokens_total{model=b} 2\ninference.server.tokens{model=a,type=output} 1 since 1000"},
 		},
