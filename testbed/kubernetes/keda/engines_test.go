@@ -8,8 +8,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -19,6 +21,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -68,6 +71,53 @@ func (l load) report(pods []string) map[series]float64 {
 		}
 	}
 	return all
+}
+
+// triggers are the values of the example's two with that many pods: requests, and
+// saturation.
+func (l load) triggers(pods int32) (demand, saturation float64) {
+	named := make([]string, pods)
+	for i := range named {
+		named[i] = strconv.Itoa(i)
+	}
+	var waiting, kv, caches float64
+	for s, value := range l.report(named) {
+		switch s.value {
+		case "waiting":
+			waiting += value
+			demand += value
+		case "running":
+			demand += value
+		case "device":
+			kv += value
+			caches++
+		}
+	}
+	return demand, max(kv/max(caches, 1), waiting/max(demand, 1))
+}
+
+// measured returns an error if these are not the measurements of the load with that
+// many pods.
+func (l load) measured(pods int32, by []autoscalingv2.MetricStatus) error {
+	var demand, saturation float64
+	var of int
+	for _, m := range by {
+		switch {
+		case m.External == nil: // not measured
+		case m.External.Current.AverageValue != nil:
+			of++
+			demand = m.External.Current.AverageValue.AsApproximateFloat64() * float64(pods)
+		case m.External.Current.Value != nil:
+			of++
+			saturation = m.External.Current.Value.AsApproximateFloat64()
+		}
+	}
+	wantDemand, wantSaturation := l.triggers(pods)
+	// Kubernetes has thousandths.
+	if of != 2 || math.Abs(demand-wantDemand) > 0.001*float64(pods) || math.Abs(saturation-wantSaturation) > 0.001 {
+		return fmt.Errorf("%d measured: %g requests and a saturation of %g; with %d pods it is %g and %g", of, demand, saturation, pods, wantDemand, wantSaturation)
+	}
+	return nil
 }
 
 // service is a Deployment of an engine. Its methods may be called concurrently.
@@ -199,4 +249,9 @@ func TestReport(t *testing.T) {
 		requests("b", "waiting"):                                                      1,
 		{"b", &names.InferenceKVCacheUtilization, names.InferenceCacheTier, "device"}: 0.5,
 	}, got)
+	demand, saturation := l.triggers(2)
+	require.InDelta(t, 3, demand, 0)
+	require.InDelta(t, 0.5, saturation, 0)
+	_, saturation = load{requests: 20, slots: 2}.triggers(2)
+	require.InDelta(t, 0.8, saturation, 1e-9)
 }

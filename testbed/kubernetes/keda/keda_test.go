@@ -12,13 +12,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 )
 
 // What the example has for minReplicaCount, and pods that 60 requests need: 16 each.
@@ -35,14 +33,14 @@ func TestInference(t *testing.T) {
 	engines := []struct {
 		service
 		kv float64 // share of the KV cache of a request, where the engine reports it
-		// A load of few requests under which pods are saturated, and how many
-		// pods it takes until they are not.
-		pressed load
-		pods    int32
+		// A load of few requests under which pods are saturated, and with how many
+		// pods the autoscaler stops adding and removing: it tolerates a tenth.
+		pressed  load
+		from, to int32
 	}{
-		{service: service{name: "vllm", image: "vllm/vllm-openai:v0.11.0"}, kv: 0.02, pressed: load{requests: 30, slots: 20, kv: 0.06}, pods: 3},
-		{service: service{name: "sglang", image: "lmsysorg/sglang:v0.5.3"}, kv: 0.01, pressed: load{requests: 30, slots: 16, kv: 0.062}, pods: 3},
-		{service: service{name: "tgi", image: "ghcr.io/huggingface/text-generation-inference:3.3.5"}, pressed: load{requests: 30, slots: 1}, pods: 4},
+		{service: service{name: "vllm", image: "vllm/vllm-openai:v0.11.0"}, kv: 0.02, pressed: load{requests: 30, slots: 20, kv: 0.06}, from: 3, to: 3},
+		{service: service{name: "sglang", image: "lmsysorg/sglang:v0.5.3"}, kv: 0.01, pressed: load{requests: 30, slots: 16, kv: 0.062}, from: 3, to: 3},
+		{service: service{name: "tgi", image: "ghcr.io/huggingface/text-generation-inference:3.3.5"}, pressed: load{requests: 30, slots: 1}, from: 4, to: 6},
 	}
 	// The example without what keeps the number of pods.
 	mutants := []struct {
@@ -76,25 +74,15 @@ func TestInference(t *testing.T) {
 			t.Run(e.name, func(t *testing.T) {
 				t.Parallel()
 				w.scale(t, &e.service, nil)
-				e.set(with(load{requests: 60, slots: 20}))
-				w.becomes(t, &e.service, busy)
+				w.becomes(t, &e.service, with(load{requests: 60, slots: 20}), busy, busy)
 				// The pages that are there report less than one pod could do.
-				e.set(with(load{requests: 0, slots: 20, missing: busy / 4}))
-				w.holds(t, &e.service)
-				e.set(with(calm))
-				w.becomes(t, &e.service, least)
-				partial := with(load{requests: 60, slots: 20, partial: true})
-				e.set(partial)
-				w.holds(t, &e.service)
-				partial.partial = false
-				e.set(partial)
-				w.becomes(t, &e.service, busy)
-				e.set(with(load{slots: 20}))
-				w.becomes(t, &e.service, least)
-				e.set(e.pressed)
-				w.becomes(t, &e.service, e.pods)
-				e.set(with(calm))
-				w.becomes(t, &e.service, least)
+				w.holds(t, &e.service, with(load{requests: 0, slots: 20, missing: busy / 4}))
+				w.becomes(t, &e.service, with(calm), least, least)
+				w.holds(t, &e.service, with(load{requests: 60, slots: 20, partial: true}))
+				w.becomes(t, &e.service, with(load{requests: 60, slots: 20}), busy, busy)
+				w.becomes(t, &e.service, with(load{slots: 20}), least, least)
+				w.becomes(t, &e.service, e.pressed, e.from, e.to)
+				w.becomes(t, &e.service, with(calm), least, least)
 			})
 		}
 		for i := range mutants {
@@ -102,10 +90,8 @@ func TestInference(t *testing.T) {
 			t.Run(s.name, func(t *testing.T) {
 				t.Parallel()
 				w.scale(t, s, mutants[i].mutate)
-				s.set(load{requests: 60, slots: 20, kv: 0.02})
-				w.becomes(t, s, busy)
-				s.set(load{requests: 0, slots: 20, kv: 0.02, missing: busy / 4})
-				w.becomes(t, s, least)
+				w.becomes(t, s, load{requests: 60, slots: 20, kv: 0.02}, busy, busy)
+				w.becomes(t, s, load{requests: 0, slots: 20, kv: 0.02, missing: busy / 4}, least, least)
 			})
 		}
 	})
@@ -128,8 +114,8 @@ func (w *world) deploy(s *service) {
 	require.NoError(w.story, err)
 }
 
-// scale applies the example to a service, without its minutes of patience, with the
-// server of this test, and with mutate's changes, if there are any.
+// scale applies the example to a service, with seconds for its minutes of patience, with
+// the server of this test, and with mutate's changes, if there are any.
 func (w *world) scale(t *testing.T, s *service, mutate func(string) string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "docs", "examples", "keda", "inference.yaml"))
@@ -142,40 +128,52 @@ func (w *world) scale(t *testing.T, s *service, mutate func(string) string) {
 	const server = "http://otelcol-gpu-gateway.otelcol-gpu:9090"
 	require.Equal(t, 2, strings.Count(example, server))
 	example = strings.NewReplacer("llama", s.name, server, w.server.url).Replace(example)
-	for document := range strings.SplitSeq(example, "\n---\n") {
-		var object m
-		require.NoError(t, yaml.Unmarshal([]byte(document), &object))
-		if object["kind"] == "ScaledObject" {
-			soon := m{"stabilizationWindowSeconds": 0, "policies": []m{{"type": "Pods", "value": 8, "periodSeconds": 1}}}
-			object["spec"].(m)["advanced"] = m{"horizontalPodAutoscalerConfig": m{"behavior": m{"scaleUp": soon, "scaleDown": soon}}}
-		}
-		changed, err := yaml.Marshal(object)
-		require.NoError(t, err)
-		w.kubectl(t, string(changed), "apply", "-f", "-")
-	}
+	// What new pods change must be known before the next step, as in the example.
+	windows, periods := regexp.MustCompile(`stabilizationWindowSeconds: \d+`), regexp.MustCompile(`periodSeconds: \d+`)
+	require.Len(t, windows.FindAllString(example, -1), 2)
+	require.Len(t, periods.FindAllString(example, -1), 2)
+	example = windows.ReplaceAllString(example, "stabilizationWindowSeconds: 0")
+	example = periods.ReplaceAllString(example, "periodSeconds: 3")
+	// Services share a TriggerAuthentication: of two kubectl that find none and create
+	// it, one fails.
+	w.applying.Lock()
+	defer w.applying.Unlock()
+	w.kubectl(t, example, "apply", "-f", "-")
 }
 
-// becomes waits until a service has that many pods.
-func (w *world) becomes(t *testing.T, s *service, pods int32) {
+// becomes gives a service a load, and waits until the autoscaler has measured it with a
+// number of pods, from one to another, and leaves that number as it is.
+func (w *world) becomes(t *testing.T, s *service, l load, from, to int32) {
 	t.Helper()
-	w.eventually(t, fmt.Sprintf("%d pods of %s", pods, s.name), func(ctx context.Context) error {
+	s.set(l)
+	w.eventually(t, fmt.Sprintf("%d to %d pods of %s", from, to, s.name), func(ctx context.Context) error {
 		d, err := w.Client().AppsV1().Deployments(namespace).Get(ctx, s.name, metav1.GetOptions{})
-		if err == nil && (*d.Spec.Replicas != pods || d.Status.ReadyReplicas != pods || d.Status.Replicas != pods) {
-			err = fmt.Errorf("%d wanted, %d ready; %v", *d.Spec.Replicas, d.Status.ReadyReplicas, w.autoscaler(ctx, s))
+		if err != nil {
+			return err
 		}
-		return err
+		hpa, err := w.autoscaler(ctx, s)
+		if err != nil {
+			return err
+		}
+		n, at := *d.Spec.Replicas, hpa.Status
+		if n < from || n > to || d.Status.Replicas != n || d.Status.ReadyReplicas != n || at.CurrentReplicas != n || at.DesiredReplicas != n {
+			return fmt.Errorf("%d pods wanted, %d there, %d ready; the autoscaler has found %d and wants %d: %v", n, d.Status.Replicas, d.Status.ReadyReplicas, at.CurrentReplicas, at.DesiredReplicas, scaling(hpa))
+		}
+		return l.measured(n, at.CurrentMetrics)
 	})
 }
 
-// holds waits until KEDA has asked often for what is not known, and fails if the number
-// of pods was changed meanwhile, even if it was changed back.
-func (w *world) holds(t *testing.T, s *service) {
+// holds gives a service a load of which too little is known, waits until KEDA has asked
+// often, and fails if the number of pods was changed meanwhile, even if it was changed
+// back.
+func (w *world) holds(t *testing.T, s *service, l load) {
 	t.Helper()
 	const often = 8
 	deployments := w.Client().AppsV1().Deployments(namespace)
 	before, err := deployments.Get(t.Context(), s.name, metav1.GetOptions{})
 	require.NoError(t, err)
 	asked := w.server.answeredEmpty(s.name)
+	s.set(l)
 	w.eventually(t, "questions about "+s.name+" without an answer", func(ctx context.Context) error {
 		now := w.server.answeredEmpty(s.name)
 		if len(now) != 2 { // triggers
@@ -186,23 +184,27 @@ func (w *world) holds(t *testing.T, s *service) {
 				return fmt.Errorf("%d times: %s", n-asked[query], query)
 			}
 		}
-		scaling := w.autoscaler(ctx, s)
-		if scaling.Status != corev1.ConditionFalse || scaling.Reason != "FailedGetExternalMetric" {
-			return fmt.Errorf("the autoscaler has %v", scaling)
+		hpa, err := w.autoscaler(ctx, s)
+		if c := scaling(hpa); err == nil && (c.Status != corev1.ConditionFalse || c.Reason != "FailedGetExternalMetric") {
+			err = fmt.Errorf("the autoscaler has %v", c)
 		}
-		return nil
+		return err
 	})
 	after, err := deployments.Get(t.Context(), s.name, metav1.GetOptions{})
 	require.NoError(t, err)
-	assert.Equal(t, before.Generation, after.Generation, "the number of pods of %s was changed: it is %d", s.name, *after.Spec.Replicas)
+	if before.Generation != after.Generation {
+		w.logs(t)
+		t.Errorf("the number of pods of %s was changed: it was %d and is %d", s.name, *before.Spec.Replicas, *after.Spec.Replicas)
+	}
 }
 
-// autoscaler is whether the autoscaler that KEDA made for a service can scale it.
-func (w *world) autoscaler(ctx context.Context, s *service) autoscalingv2.HorizontalPodAutoscalerCondition {
-	hpa, err := w.Client().AutoscalingV2().HorizontalPodAutoscalers(namespace).Get(ctx, "keda-hpa-"+s.name, metav1.GetOptions{})
-	if err != nil {
-		return autoscalingv2.HorizontalPodAutoscalerCondition{Message: err.Error()}
-	}
+// autoscaler is the one that KEDA made for a service.
+func (w *world) autoscaler(ctx context.Context, s *service) (*autoscalingv2.HorizontalPodAutoscaler, error) {
+	return w.Client().AutoscalingV2().HorizontalPodAutoscalers(namespace).Get(ctx, "keda-hpa-"+s.name, metav1.GetOptions{})
+}
+
+// scaling is whether an autoscaler can scale.
+func scaling(hpa *autoscalingv2.HorizontalPodAutoscaler) autoscalingv2.HorizontalPodAutoscalerCondition {
 	for _, c := range hpa.Status.Conditions {
 		if c.Type == autoscalingv2.ScalingActive {
 			return c

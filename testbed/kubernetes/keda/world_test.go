@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -46,6 +47,8 @@ type world struct {
 	story  *testing.T // with it everything ends
 	store  *collector.Collector
 	server *server // what KEDA takes for Prometheus
+
+	applying sync.Mutex // with kubectl
 }
 
 func start(t *testing.T) *world {
@@ -53,15 +56,7 @@ func start(t *testing.T) *world {
 	c, err := cluster.Start(t.Context(), cluster.Options{Dir: t.TempDir()})
 	require.NoError(t, err)
 	w := &world{Cluster: c, story: t}
-	t.Cleanup(func() {
-		if t.Failed() {
-			for _, program := range []string{"keda-operator", "keda-adapter"} {
-				log, err := os.ReadFile(filepath.Join(c.Dir(), program+".log"))
-				t.Logf("the end of the log of %s (%v):\n%s", program, err, log[max(0, len(log)-6000):])
-			}
-		}
-		assert.NoError(t, c.Stop())
-	})
+	t.Cleanup(func() { assert.NoError(t, c.Stop()) })
 	require.NoError(t, c.AddNode(t.Context(), cluster.NodeSpec{Name: "gpu-node"}))
 	require.NoError(t, c.CreateNamespace(t.Context(), namespace))
 	w.startStore()
@@ -183,5 +178,17 @@ func (w *world) eventually(t *testing.T, what string, done func(context.Context)
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	require.NoError(t, w.Wait(ctx, what, done))
+	if err := w.Wait(ctx, what, done); err != nil {
+		w.logs(t)
+		require.NoError(t, err)
+	}
+}
+
+// logs prints the ends of the logs, before what failed.
+func (w *world) logs(t *testing.T) {
+	t.Helper()
+	for _, path := range []string{filepath.Join(w.Dir(), "keda-operator.log"), filepath.Join(w.Dir(), "keda-adapter.log"), w.store.LogPath} {
+		text, err := os.ReadFile(path)
+		t.Logf("the end of %s (%v):\n%s", filepath.Base(path), err, text[max(0, len(text)-1500):])
+	}
 }
