@@ -97,7 +97,7 @@ func (o *output) add(metric string, attributes pcommon.Map, flags pmetric.DataPo
 		case k == "inference.bounds":
 			p.layout = v.Str()
 		case genAI && k == "gen_ai.provider.name":
-			if v.Str() != engine && engine != "" {
+			if own, _ := attributes.Get("inference.engine"); v.Str() != own.Str() || v.Str() != engine && engine != "" && !flags.NoRecordedValue() {
 				o.wrong = append(o.wrong, fmt.Sprintf("%s: provider %s", metric, v.Str()))
 			}
 		case genAI && k == "gen_ai.operation.name":

@@ -316,7 +316,7 @@ func (t *target) ends(o *output) {
 			h.refused = false
 			continue
 		}
-		if n != 1 && !t.withoutReason(key) {
+		if n != 1 && !t.replaced(key) && !t.unset(key) {
 			t.failf("%s has %d markers of its end", key, n)
 		}
 		t.over(key, h)
@@ -330,10 +330,16 @@ func (t *target) ends(o *output) {
 	}
 }
 
-// withoutReason is whether a series is NIM's count of successes before there is one: 0, and
+// replaced is whether a series is NIM's count of successes before there is one: 0, and
 // replaced by those with a reason while its family is still on the page.
-func (t *target) withoutReason(key string) bool {
+func (t *target) replaced(key string) bool {
 	return t.name == "nim-1" && strings.Contains(key, "outcome=success") && !strings.Contains(key, "finish_reason")
+}
+
+// unset is whether a series is a ratio that is 0 on the page before there is one, as it is
+// after a restart: of a gauge nothing is remembered that could end.
+func (t *target) unset(key string) bool {
+	return t.name == "sglang-0.5" && strings.HasPrefix(key, "inference.server.speculation.acceptance_ratio{")
 }
 
 // over compares what a store would have added up with the requests of all lives.

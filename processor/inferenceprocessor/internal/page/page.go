@@ -7,6 +7,7 @@
 package page // import "github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/page"
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -26,11 +27,16 @@ type Selection struct {
 	// alternative to it.
 	Series     int
 	From, With []pmetric.Metric
+	// Rest are metrics that could have given the values: of their points, only markers
+	// count.
+	Rest []pmetric.Metric
 }
 
 // Engine is an engine that the page is of.
 type Engine struct {
 	*families.Engine
+	// Ended is whether only markers are left of it: it was on the page before.
+	Ended bool
 	// Named is the value of inference.gateway; empty if there is none.
 	Named string
 	Rows  []Selection
@@ -77,16 +83,15 @@ const (
 
 // seen is what the page has of an engine.
 type seen struct {
-	marked   bool
-	bare     int
-	families []family
-	touched  bool
+	live, all signs // by values; by values and markers
+	families  []family
 }
 
 type family struct {
-	prefix  int // of the metrics; the lowest counts
-	metrics []pmetric.Metric
-	numbers []int // of all metrics that are its, also those that do not count
+	prefix     int // of the metrics; the lowest counts
+	metrics    []pmetric.Metric
+	rest       []pmetric.Metric // under another prefix or name, or with markers alone
+	live, over []int            // numbers of all metrics with values, and of those without
 }
 
 // New returns a page that is read by an index.
@@ -99,8 +104,8 @@ func New(index *families.Index) *Page {
 }
 
 // Read finds what a resource's metrics are. The hint names the engine that discovery
-// found at the target, and may be empty.
-func (p *Page) Read(rm pmetric.ResourceMetrics, hint string) {
+// found at the target, and may be empty; last are the engines of the page before.
+func (p *Page) Read(rm pmetric.ResourceMetrics, hint string, last []string) {
 	p.reset()
 	for _, sm := range rm.ScopeMetrics().All() {
 		for _, m := range sm.Metrics().All() {
@@ -108,7 +113,7 @@ func (p *Page) Read(rm pmetric.ResourceMetrics, hint string) {
 			p.add(m)
 		}
 	}
-	p.resolve(hint)
+	p.resolve(hint, last)
 }
 
 func (p *Page) reset() {
@@ -117,13 +122,13 @@ func (p *Page) reset() {
 	p.uses = p.uses[:0]
 	for i := range p.engines {
 		e := &p.engines[i]
-		if !e.touched {
+		if !e.all.touched {
 			continue
 		}
-		e.marked, e.bare, e.touched = false, 0, false
+		e.live, e.all = signs{}, signs{}
 		for j := range e.families {
 			f := &e.families[j]
-			f.metrics, f.numbers = f.metrics[:0], f.numbers[:0]
+			f.metrics, f.rest, f.live, f.over = f.metrics[:0], f.rest[:0], f.live[:0], f.over[:0]
 		}
 	}
 }
@@ -163,22 +168,21 @@ func (p *Page) add(m pmetric.Metric) {
 		}
 		return
 	}
+	goesOn := live(m)
 	for _, ref := range refs {
 		if ref.Family == families.Pass {
 			continue
 		}
 		e := &p.engines[ref.Engine]
-		e.touched = true
-		switch ref.Family {
-		case families.Mark:
-			e.marked = true
-		case families.Drop:
+		prefixes := p.index.Engines[ref.Engine].Prefixes
+		e.all.add(ref, prefixes)
+		if goesOn {
+			e.live.add(ref, prefixes)
+		}
+		if ref.Family == families.Drop {
 			p.uses[number] = Used
-		default:
-			if ref.Prefix != families.Whole && p.index.Engines[ref.Engine].Prefixes[ref.Prefix] == "" {
-				e.bare++
-			}
-			e.families[ref.Family].found(ref.Prefix, number, m)
+		} else if ref.Family >= 0 {
+			e.families[ref.Family].found(ref.Prefix, number, m, goesOn)
 		}
 	}
 }
@@ -194,15 +198,22 @@ func begins(name string, prefixes ...string) bool {
 }
 
 // found adds a metric. A newer prefix counts alone, and so does a name that ends in
-// _total: Ray has each counter twice, without it as a gauge.
-func (f *family) found(prefix, number int, m pmetric.Metric) {
+// _total: Ray has each counter twice, without it as a gauge. Markers of series that have
+// ended under a newer name do not hide one that goes on.
+func (f *family) found(prefix, number int, m pmetric.Metric, goesOn bool) {
+	if !goesOn {
+		f.rest, f.over = append(f.rest, m), append(f.over, number)
+		return
+	}
 	name := m.Name()
-	f.numbers = append(f.numbers, number)
+	f.live = append(f.live, number)
 	if len(f.metrics) > 0 {
 		switch was := f.metrics[0].Name(); {
 		case prefix > f.prefix, prefix == f.prefix && was != name && strings.HasSuffix(was, "_total"):
+			f.rest = append(f.rest, m)
 			return
 		case was != name:
+			f.rest = append(f.rest, f.metrics...)
 			f.metrics = f.metrics[:0]
 		}
 	}
@@ -210,120 +221,8 @@ func (f *family) found(prefix, number int, m pmetric.Metric) {
 	f.metrics = append(f.metrics, m)
 }
 
-// only is the value of a metric with one point.
-func only(m pmetric.Metric) (float64, pcommon.Timestamp, bool) {
-	points, ok := Numbers(m)
-	if !ok || points.Len() != 1 || points.At(0).Flags().NoRecordedValue() {
-		return 0, 0, false
-	}
-	return Value(points.At(0)), points.At(0).Timestamp(), true
-}
-
-// common is the value of a label that all points have; empty if they differ.
-func common(metrics []pmetric.Metric, label string) (value string) {
-	for _, m := range metrics {
-		points, ok := Numbers(m)
-		if !ok {
-			return ""
-		}
-		for _, p := range points.All() {
-			v, ok := p.Attributes().Get(label)
-			if !ok || value != "" && v.Str() != value {
-				return ""
-			}
-			value = v.Str()
-		}
-	}
-	return value
-}
-
-// Numbers are the points of a gauge or a sum; not ok for other types.
-func Numbers(m pmetric.Metric) (pmetric.NumberDataPointSlice, bool) {
-	switch m.Type() {
-	case pmetric.MetricTypeGauge:
-		return m.Gauge().DataPoints(), true
-	case pmetric.MetricTypeSum:
-		return m.Sum().DataPoints(), true
-	default:
-		return pmetric.NumberDataPointSlice{}, false
-	}
-}
-
-// Value is the value of a point, whatever its type.
-func Value(p pmetric.NumberDataPoint) float64 {
-	if p.ValueType() == pmetric.NumberDataPointValueTypeInt {
-		return float64(p.IntValue())
-	}
-	return p.DoubleValue()
-}
-
-// Engine finds an engine of the index by its name; nil if there is none.
-func (p *Page) Engine(name string) *families.Engine {
-	for _, e := range p.index.Engines {
-		if e.Name == name {
-			return e
-		}
-	}
-	return nil
-}
-
-// resolve decides whose page it is, and which rows it fills.
-func (p *Page) resolve(hint string) {
-	hidden := map[string]bool(nil)
-	bare := p.bare(hint)
-	for i, e := range p.index.Engines {
-		if e.Hides != "" && p.of(i, bare, hint) {
-			if hidden == nil {
-				hidden = map[string]bool{}
-			}
-			hidden[e.Hides] = true
-		}
-	}
-	for i, e := range p.index.Engines {
-		if !hidden[e.Name] && p.of(i, bare, hint) {
-			p.choose(i)
-		}
-	}
-}
-
-// bare is the number of the engine that families without a prefix belong to: the one at
-// the target, else the first of which there are enough; -1 for none.
-func (p *Page) bare(hint string) int {
-	owner := -1
-	for i, e := range p.index.Engines {
-		switch s := &p.engines[i]; {
-		case !s.touched || s.bare == 0:
-		case hint == e.Name:
-			return i
-		case owner < 0 && s.bare >= believed:
-			owner = i
-		}
-	}
-	return owner
-}
-
-// of reports whether the page is of an engine.
-func (p *Page) of(i, bare int, hint string) bool {
-	e, s := p.index.Engines[i], &p.engines[i]
-	switch {
-	case !s.touched:
-		return false
-	case len(e.Marks) > 0:
-		return s.marked || hint == e.Name
-	case hint == e.Name, i == bare:
-		return true
-	case e.Hides != "":
-		return false
-	}
-	for j := range s.families {
-		if f := &s.families[j]; len(f.metrics) > 0 && f.prefix != families.Whole && e.Prefixes[f.prefix] != "" {
-			return true
-		}
-	}
-	return false
-}
-
-func (p *Page) choose(i int) {
+// choose finds which rows of an engine the page fills.
+func (p *Page) choose(i int, ended bool) {
 	engine, s := p.index.Engines[i], &p.engines[i]
 	n := len(p.Engines)
 	if n < cap(p.Engines) {
@@ -332,27 +231,36 @@ func (p *Page) choose(i int) {
 		p.Engines = append(p.Engines, Engine{})
 	}
 	out := &p.Engines[n]
-	out.Engine, out.Rows, out.Named = engine, out.Rows[:0], engine.Named
-	if name := common(s.first(p.index.Named[i]), engine.NamedLabel); name != "" {
+	out.Engine, out.Ended, out.Rows, out.Named = engine, ended, out.Rows[:0], engine.Named
+	named, rest := s.values(p.index.Named[i], ended)
+	if named == nil {
+		named = rest
+	}
+	if name := common(named, engine.NamedLabel); name != "" {
 		out.Named = name
 	}
 	for r := range engine.Rows {
 		row, source := &engine.Rows[r], &p.index.Sources[i][r]
-		from := s.first(source.From)
-		if from == nil {
+		from, rest := s.values(source.From, ended)
+		if from == nil && rest == nil {
 			continue
 		}
-		if s.lacks(source.With) || s.lacks(source.Beside) {
+		// Of a row of which only markers are left, families count that were there before.
+		there := func(id int) bool {
+			f := &s.families[id]
+			return len(f.metrics) > 0 && !ended || len(f.rest) > 0 && from == nil
+		}
+		if source.With >= 0 && !there(source.With) || source.Beside >= 0 && !there(source.Beside) {
 			continue // its families pass, unless another row reads them
 		}
-		p.consume(s, source.From)
+		p.consume(s, source.From, ended)
 		if source.With >= 0 {
-			p.consume(s, []int{source.With})
+			p.consume(s, []int{source.With}, ended)
 		}
-		if s.any(source.Unless) {
+		if slices.ContainsFunc(source.Unless, there) {
 			continue
 		}
-		selection := Selection{Row: row, Series: source.Series, From: from}
+		selection := Selection{Row: row, Series: source.Series, From: from, Rest: rest}
 		if source.With >= 0 {
 			selection.With = s.families[source.With].metrics
 		}
@@ -362,29 +270,37 @@ func (p *Page) choose(i int) {
 
 // consume marks families as those of a row, whether they gave the values or another
 // did.
-func (p *Page) consume(s *seen, ids []int) {
+func (p *Page) consume(s *seen, ids []int, ended bool) {
 	for _, id := range ids {
-		for _, number := range s.families[id].numbers {
+		f := &s.families[id]
+		for _, number := range f.over {
+			p.uses[number] = Used
+		}
+		if ended {
+			continue
+		}
+		for _, number := range f.live {
 			p.uses[number] = Used
 		}
 	}
 }
 
-// first are the metrics of the first family that is on the page.
-func (s *seen) first(ids []int) []pmetric.Metric {
+// values are the metrics of the first family that has values on the page, and the
+// others: a series that goes on under another name has not ended.
+func (s *seen) values(ids []int, ended bool) (metrics, rest []pmetric.Metric) {
 	for _, id := range ids {
-		if f := &s.families[id]; len(f.metrics) > 0 {
-			return f.metrics
+		f := &s.families[id]
+		switch {
+		case ended:
+		case metrics == nil && len(f.metrics) > 0:
+			metrics = f.metrics
+		default:
+			rest = append(rest, f.metrics...)
 		}
+		rest = append(rest, f.rest...)
 	}
-	return nil
+	return metrics, rest
 }
-
-// lacks reports whether the page does not have a family that a row needs; a negative
-// number is none.
-func (s *seen) lacks(id int) bool { return id >= 0 && len(s.families[id].metrics) == 0 }
-
-func (s *seen) any(ids []int) bool { return s.first(ids) != nil }
 
 // Use is what a metric is for, by its number in the order of the resource.
 func (p *Page) Use(number int) Use { return p.uses[number] }

@@ -31,32 +31,41 @@ func TestWhosePage(t *testing.T) {
 		{Name: "other", Prefixes: []string{"other_", ""}, Rows: plain()},
 		{Name: "router", Prefixes: []string{"acme:"}, Marks: []string{"acme:pods"}, Hides: "acme", Rows: plain()},
 	})
-	for name, tt := range map[string]struct{ page, hint, want string }{
-		"prefix":                        {"acme:a", "", "acme"},
-		"nothing that is known":         {"x y", "acme", ""},
-		"two engines":                   {"acme:a other_a", "", "acme other"},
-		"a mark":                        {"acme:a acme:pods", "", "router"},
-		"four without a prefix":         {"a b c d", "", ""},
-		"five, which two engines have":  {"a b c d e", "", "shell"},
-		"five, of the engine that runs": {"a b c d e", "other", "other"},
-		"one, of the engine that runs":  {"a", "shell", "shell"},
-		"both of one engine":            {"a b c d e acme:a", "", "shell"},
-		"the other's prefix alone":      {"acme:a", "shell", "shell"},
-		"another engine's hint":         {"acme:a", "other", "acme"},
+	for name, tt := range map[string]struct{ page, hint, want, last string }{
+		"prefix":                        {"acme:a", "", "acme", ""},
+		"nothing that is known":         {"x y", "acme", "", ""},
+		"two engines":                   {"acme:a other_a", "", "acme other", ""},
+		"a mark":                        {"acme:a acme:pods", "", "router", ""},
+		"four without a prefix":         {"a b c d", "", "", ""},
+		"five, which two engines have":  {"a b c d e", "", "shell", ""},
+		"five, of the engine that runs": {"a b c d e", "other", "other", ""},
+		"one, of the engine that runs":  {"a", "shell", "shell", ""},
+		"both of one engine":            {"a b c d e acme:a", "", "shell", ""},
+		"the other's prefix alone":      {"acme:a", "shell", "shell", ""},
+		"another engine's hint":         {"acme:a", "other", "acme", ""},
+		// Families that end in ! have only markers.
+		"markers alone":                         {"acme:a! other_a!", "", "acme(ended) other(ended)", ""},
+		"markers of the page before":            {"acme:a! b! c! d! e! f!", "", "shell(ended)", "shell"},
+		"markers of another engine":             {"acme:a b! c! d! e! f!", "", "acme", "acme"},
+		"markers of the engine before":          {"acme:a b! c! d! e! f!", "", "acme shell(ended)", "shell"},
+		"a mark that has ended":                 {"acme:a acme:pods!", "", "acme router(ended)", "router"},
+		"markers beside what is another's hint": {"acme:a b! c! d! e! f!", "other", "acme", "acme"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rm := pmetric.NewMetrics().ResourceMetrics().AppendEmpty()
 			metrics := rm.ScopeMetrics().AppendEmpty().Metrics()
 			for _, family := range strings.Fields(tt.page) {
 				m := metrics.AppendEmpty()
-				m.SetName(family)
-				m.SetEmptyGauge().DataPoints().AppendEmpty()
+				name, ended := strings.CutSuffix(family, "!")
+				m.SetName(name)
+				m.SetEmptyGauge().DataPoints().AppendEmpty().SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(ended))
 			}
 			p := New(index)
-			p.Read(rm, tt.hint)
+			p.Read(rm, tt.hint, strings.Fields(tt.last))
 			var got []string
 			for i := range p.Engines {
-				got = append(got, p.Engines[i].Name)
+				e := &p.Engines[i]
+				got = append(got, e.Name+map[bool]string{true: "(ended)"}[e.Ended])
 			}
 			assert.Equal(t, tt.want, strings.Join(got, " "))
 		})

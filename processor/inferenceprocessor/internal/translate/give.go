@@ -35,7 +35,7 @@ func (t *reader) give(e *families.Engine, s *page.Selection, c *sample) {
 			t.known = subject.model // most pages have one
 		}
 	}
-	if t.givenBy(e, r, subject.model) {
+	if t.several && t.givenBy(e, r, subject.model, c.ended) {
 		return
 	}
 	base := t.key(e, s.Series, &subject, c.attributes)
@@ -71,12 +71,12 @@ func (t *reader) give(e *families.Engine, s *page.Selection, c *sample) {
 
 // givenBy reports whether an earlier engine of the page gives a metric of a model: one
 // that this one embeds, and that counts the same requests.
-func (t *reader) givenBy(e *families.Engine, r *families.Row, model string) bool {
-	if t.several {
-		of := given{r.Metric, model}
-		if by, ok := t.given[of]; ok {
-			return by != e
-		}
+func (t *reader) givenBy(e *families.Engine, r *families.Row, model string, ended bool) bool {
+	of := given{r.Metric, model, t.over}
+	if by, ok := t.given[of]; ok {
+		return by != e
+	}
+	if !ended || t.over {
 		t.given[of] = e
 	}
 	return false
@@ -86,6 +86,7 @@ func (t *reader) givenBy(e *families.Engine, r *families.Row, model string) bool
 type given struct {
 	metric *names.Metric
 	model  string
+	over   bool // of engines that have ended
 }
 
 // output finds the output of a key on this page, or begins it.

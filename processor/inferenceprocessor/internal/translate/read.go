@@ -75,6 +75,8 @@ type reader struct {
 
 	known   string // the last model of the page that is one of the target's
 	several bool   // engines on the page
+	over    bool   // the engine has ended
+	markers bool   // only markers count: another family has the values
 	given   map[given]*families.Engine
 
 	outputs []output
@@ -86,19 +88,21 @@ type reader struct {
 
 // read collects what an engine's page gives to each series.
 func (t *reader) read(e *page.Engine) {
-	t.outputs, t.known = t.outputs[:0], ""
+	t.outputs, t.known, t.over = t.outputs[:0], "", e.Ended
 	clear(t.byKey)
 	t.made = append(t.made[:0], make([]bool, len(e.Engine.Rows))...)
 	for i := range e.Rows {
 		s := &e.Rows[i]
-		if t.made[s.Series] {
-			continue // an earlier row has it
-		}
-		before := t.live
+		before, made := t.live, t.made[s.Series] // by an earlier row
+		t.markers = made
 		for _, m := range s.From {
 			t.metric(e.Engine, s, m)
 		}
-		t.made[s.Series] = t.live > before
+		t.made[s.Series] = made || t.live > before
+		t.markers = true
+		for _, m := range s.Rest {
+			t.metric(e.Engine, s, m)
+		}
 	}
 }
 
@@ -121,16 +125,16 @@ func (t *reader) numbers(e *families.Engine, s *page.Selection, m pmetric.Metric
 		if !ok {
 			reason = Mistyped
 		}
-		t.refuseAll(m, reason)
+		t.unfit(m, reason)
 		return
 	}
 	r := s.Row
-	if r.With != "" {
+	if r.With != "" && !t.markers {
 		t.partners(s)
 	}
 	for i, p := range points.All() {
 		attributes := p.Attributes()
-		if !taken(r.Where, r.Or, attributes) {
+		if !t.counted(p.Flags()) || !taken(r.Where, r.Or, attributes) {
 			continue
 		}
 		c := sample{
@@ -246,18 +250,28 @@ func taken(w families.Selector, or string, attributes pcommon.Map) bool {
 	return v == w.Value || or != "" && v == or
 }
 
+// counted reports whether a point counts, by its being a marker.
+func (t *reader) counted(f pmetric.DataPointFlags) bool { return !t.markers || f.NoRecordedValue() }
+
+// unfit refuses the points of a metric that a row cannot read.
+func (t *reader) unfit(m pmetric.Metric, reason Reason) {
+	if !t.markers {
+		t.refuseAll(m, reason)
+	}
+}
+
 // totals gives the sums or the counts of histograms to a counter.
 func (t *reader) totals(e *families.Engine, s *page.Selection, m pmetric.Metric) {
 	if m.Type() != pmetric.MetricTypeHistogram {
-		t.refuseAll(m, Mistyped)
+		t.unfit(m, Mistyped)
 		return
 	}
 	if m.Histogram().AggregationTemporality() == pmetric.AggregationTemporalityDelta {
-		t.refuseAll(m, Delta)
+		t.unfit(m, Delta)
 		return
 	}
 	for i, p := range m.Histogram().DataPoints().All() {
-		if !taken(s.Row.Where, s.Row.Or, p.Attributes()) {
+		if !t.counted(p.Flags()) || !taken(s.Row.Where, s.Row.Or, p.Attributes()) {
 			continue
 		}
 		value := p.Sum()
@@ -286,11 +300,11 @@ func (t *reader) histograms(e *families.Engine, s *page.Selection, m pmetric.Met
 	switch m.Type() {
 	case pmetric.MetricTypeHistogram:
 		if m.Histogram().AggregationTemporality() == pmetric.AggregationTemporalityDelta {
-			t.refuseAll(m, Delta)
+			t.unfit(m, Delta)
 			return
 		}
 		for i, p := range m.Histogram().DataPoints().All() {
-			if !taken(s.Row.Where, s.Row.Or, p.Attributes()) {
+			if !t.counted(p.Flags()) || !taken(s.Row.Where, s.Row.Or, p.Attributes()) {
 				continue
 			}
 			c := sample{
@@ -310,17 +324,17 @@ func (t *reader) histograms(e *families.Engine, s *page.Selection, m pmetric.Met
 	case pmetric.MetricTypeExponentialHistogram:
 		t.exponentials(e, s, m)
 	default:
-		t.refuseAll(m, Mistyped)
+		t.unfit(m, Mistyped)
 	}
 }
 
 func (t *reader) exponentials(e *families.Engine, s *page.Selection, m pmetric.Metric) {
 	if m.ExponentialHistogram().AggregationTemporality() == pmetric.AggregationTemporalityDelta {
-		t.refuseAll(m, Delta)
+		t.unfit(m, Delta)
 		return
 	}
 	for i, p := range m.ExponentialHistogram().DataPoints().All() {
-		if !taken(s.Row.Where, s.Row.Or, p.Attributes()) {
+		if !t.counted(p.Flags()) || !taken(s.Row.Where, s.Row.Or, p.Attributes()) {
 			continue
 		}
 		c := sample{

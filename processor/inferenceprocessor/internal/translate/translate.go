@@ -6,6 +6,7 @@
 package translate // import "github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/translate"
 
 import (
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -83,12 +84,13 @@ func (t *Translator) Page(rm pmetric.ResourceMetrics, target uint64, now time.Ti
 	}
 	attributes := rm.Resource().Attributes()
 	hint, model := take(attributes, names.InferenceEngineHint), take(attributes, names.InferenceModelHint)
-	t.page.Read(rm, hint)
 	if !t.o.Normalised {
+		t.page.Read(rm, hint, nil)
 		t.pass(rm)
 		return &t.result
 	}
 	of := t.memory.Target(target, now)
+	t.page.Read(rm, hint, of.Engines)
 	t.reader.target, t.reader.model, t.reader.now = of, model, now
 	t.emitter.target = of
 	t.emitter.out.begin()
@@ -179,12 +181,16 @@ func keepPoints(m pmetric.Metric, kept map[int]bool) {
 // that could not be read they are those of the last one that could, or the one that
 // discovery found.
 func (t *Translator) up(target *series.Target, hint string) {
-	if len(t.page.Engines) > 0 {
+	ended := !slices.ContainsFunc(t.page.Engines, func(e page.Engine) bool { return !e.Ended })
+	if !ended || len(target.Engines) == 0 {
 		target.Engines = target.Engines[:0]
 		for i := range t.page.Engines {
-			target.Engines = append(target.Engines, t.page.Engines[i].Name)
+			if e := &t.page.Engines[i]; e.Ended == ended {
+				target.Engines = append(target.Engines, e.Name)
+			}
 		}
-	} else if len(target.Engines) == 0 && hint != "" {
+	}
+	if len(target.Engines) == 0 && hint != "" {
 		target.Engines = append(target.Engines, hint)
 	}
 	if !t.page.HasUp {

@@ -259,6 +259,38 @@ func TestPages(t *testing.T) {
 				"inference.server.tokens{type=output} 14 since 1060",
 			},
 		},
+		"markers of a newer prefix, a newer name and another family hide nothing that goes on": {
+			pages: []string{
+				"acme:new_tokens_total 7\nacme:preempted_v2_total 2\nacme:running 1",
+				"acme:new_tokens_total END\nacme_old_tokens_total 8\nacme:preempted_total 4\nacme:preempted_v2_total END\nacme:running END\nacme_running 2",
+				"acme_old_tokens_total END\nacme:preempted_total END\nacme_running END",
+			},
+			want: []string{
+				"acme:preempted_v2_total{} 2\ninference.server.requests{state=running} 1\ninference.server.tokens{type=output} 7 since 1000",
+				"acme:preempted_v2_total{} END\ninference.server.preemptions{} 4 since 1015\ninference.server.requests{state=running} 2\n" +
+					"inference.server.tokens{type=output} 8 since 1000",
+				"inference.server.preemptions{} END\ninference.server.requests{state=running} END\ninference.server.tokens{type=output} END",
+			},
+		},
+		"labels that change with the name, and with the family": {
+			pages: []string{
+				"acme:old_tokens_total{model=m} 7\nacme:prompt_tokens_total{model=m} 4",
+				"acme:new_tokens_total{model=n} 8\nacme:old_tokens_total{model=n} 8\nacme:old_tokens_total{model=m} END\n" +
+					"acme:live_tokens_total{mode=computed,model=n} 3\nacme:prompt_tokens_total{model=n} 4\nacme:prompt_tokens_total{model=m} END",
+			},
+			want: []string{
+				"inference.server.tokens{model=m,type=input} 4 since 1000\ninference.server.tokens{model=m,type=output} 7 since 1000",
+				"inference.server.tokens{model=m,type=input} END\ninference.server.tokens{model=m,type=output} END\n" +
+					"inference.server.tokens{model=n,type=input} 3 since 1015\ninference.server.tokens{model=n,type=output} 8 since 1015",
+			},
+		},
+		"another engine in the place of one": {
+			pages: []string{"acme:running{model=m} 1\nacme:new_tokens_total{model=m} 2", "shell_pending{model=m} 3\nacme:running{model=m} END\nacme:new_tokens_total{model=m} END"},
+			want: []string{
+				"inference.server.requests{model=m,state=running} 1\ninference.server.tokens{model=m,type=output} 2 since 1000",
+				"inference.server.requests{model=m,state=running} END\ninference.server.requests{model=m,state=waiting} 3\ninference.server.tokens{model=m,type=output} END",
+			},
+		},
 		"other bounds are another series": {
 			pages: []string{"acme:e2e_ms h 3 1500 100:1,500:2", "acme:e2e_ms h 4 1600 100:1,200:2"},
 			want: []string{
