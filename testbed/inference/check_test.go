@@ -14,17 +14,20 @@ import (
 
 // Whatever the requests: the series of every engine are what they were.
 func TestSets(t *testing.T) {
-	sets := uint64(12)
+	// Behind the first: a torn page, a restart and an upgrade without a page that failed,
+	// a sum of which no source goes on.
+	seeds := []uint64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 19, 24, 38, 47, 139}
 	if testing.Short() {
-		sets = 4
+		seeds = seeds[:4]
 	}
-	for seed := uint64(1); seed <= sets; seed++ {
+	found := 0
+	for _, seed := range seeds {
 		all, err := Set(seed)
 		require.NoError(t, err, "seed %d", seed)
 		for _, d := range all {
 			t.Error(d)
 		}
-		if len(all) > 20 {
+		if found += len(all); found > 20 {
 			return
 		}
 	}
