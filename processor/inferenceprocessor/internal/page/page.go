@@ -61,8 +61,8 @@ type Page struct {
 
 	index   *families.Index
 	engines []seen
-	created map[string]pmetric.Metric
-	uses    []Use // of the metrics, in their order
+	starts  map[uint64]pcommon.Timestamp // of _created series, by family and labels
+	uses    []Use                        // of the metrics, in their order
 }
 
 // Use is what a page's metric is for.
@@ -96,7 +96,7 @@ type family struct {
 
 // New returns a page that is read by an index.
 func New(index *families.Index) *Page {
-	p := &Page{index: index, engines: make([]seen, len(index.Engines)), created: map[string]pmetric.Metric{}}
+	p := &Page{index: index, engines: make([]seen, len(index.Engines)), starts: map[uint64]pcommon.Timestamp{}}
 	for i := range p.engines {
 		p.engines[i].families = make([]family, index.Families[i])
 	}
@@ -118,7 +118,7 @@ func (p *Page) Read(rm pmetric.ResourceMetrics, hint string, last []string) {
 
 func (p *Page) reset() {
 	p.Engines, p.Up, p.HasUp, p.UpTime, p.ProcessStart, p.Unknown = p.Engines[:0], 0, false, 0, 0, p.Unknown[:0]
-	clear(p.created)
+	clear(p.starts)
 	p.uses = p.uses[:0]
 	for i := range p.engines {
 		e := &p.engines[i]
@@ -152,7 +152,7 @@ func (p *Page) add(m pmetric.Metric) {
 		return
 	case strings.HasSuffix(name, "_created"):
 		p.uses[number] = Own
-		p.created[strings.TrimSuffix(name, "_created")] = m
+		p.begins(strings.TrimSuffix(name, "_created"), m)
 		return
 	case begins(name, "go_", "python_", "process_"):
 		p.uses[number] = Own

@@ -4,10 +4,27 @@
 package page // import "github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/page"
 
 import (
+	"slices"
 	"strings"
 
+	"github.com/cespare/xxhash/v2"
 	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
 )
+
+// begins notes when the series of a family began, by its _created series.
+func (p *Page) begins(family string, m pmetric.Metric) {
+	points, ok := Numbers(m)
+	if !ok {
+		return
+	}
+	id := xxhash.Sum64String(family)
+	for _, point := range points.All() {
+		if v := Value(point); v > 0 {
+			p.starts[id+Identity(point.Attributes())] = pcommon.Timestamp(v * 1e9)
+		}
+	}
+}
 
 // Start is when a series of the page began, as far as the page knows: its own start
 // time, that of the family's _created series with the same labels, or that of the
@@ -16,25 +33,36 @@ func (p *Page) Start(family string, attributes pcommon.Map, own, at pcommon.Time
 	if own != 0 && own <= at {
 		return own
 	}
-	if len(p.created) > 0 {
-		m, ok := p.created[strings.TrimSuffix(family, "_total")]
+	if len(p.starts) > 0 {
+		id := Identity(attributes)
+		start, ok := p.starts[xxhash.Sum64String(strings.TrimSuffix(family, "_total"))+id]
 		if !ok {
-			m, ok = p.created[family]
+			start = p.starts[xxhash.Sum64String(family)+id]
 		}
-		if ok {
-			if points, ok := Numbers(m); ok {
-				for _, point := range points.All() {
-					if v := Value(point); v > 0 && point.Attributes().Equal(attributes) {
-						if start := pcommon.Timestamp(v * 1e9); start <= at {
-							return start
-						}
-					}
-				}
-			}
+		if start != 0 && start <= at {
+			return start
 		}
 	}
 	if p.ProcessStart <= at {
 		return p.ProcessStart
 	}
 	return 0
+}
+
+// Identity is a hash of attributes in any order, without some of them.
+func Identity(attributes pcommon.Map, without ...string) (id uint64) {
+	var room [200]byte // on the stack, as long as it is enough
+	for k, v := range attributes.All() {
+		if slices.Contains(without, k) {
+			continue
+		}
+		text := append(append(room[:0], k...), 0)
+		if v.Type() == pcommon.ValueTypeStr {
+			text = append(text, v.Str()...)
+		} else {
+			text = append(text, v.AsString()...)
+		}
+		id += xxhash.Sum64(text) // in any order
+	}
+	return id
 }

@@ -112,7 +112,7 @@ func (o *output) add(c *sample) {
 	switch {
 	case o.row.Metric.Kind == names.Counter || o.row.Metric.Kind == names.Histogram:
 		o.readings = append(o.readings, series.Reading{
-			Source: identity(c.attributes), Count: c.value, Sum: c.sum, Histogram: o.row.Metric.Kind == names.Histogram,
+			Source: page.Identity(c.attributes), Count: c.value, Sum: c.sum, Histogram: o.row.Metric.Kind == names.Histogram,
 			Start: c.start, Time: c.at,
 		})
 	case o.row.Rule == families.LabelList:

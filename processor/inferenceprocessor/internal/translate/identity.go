@@ -13,24 +13,6 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/families"
 )
 
-// identity is a hash of attributes in any order, without one of them.
-func identity(attributes pcommon.Map, without ...string) (id uint64) {
-	var room [200]byte // on the stack, as long as it is enough
-	for k, v := range attributes.All() {
-		if len(without) > 0 && k == without[0] {
-			continue
-		}
-		text := append(append(room[:0], k...), 0)
-		if v.Type() == pcommon.ValueTypeStr {
-			text = append(text, v.Str()...)
-		} else {
-			text = append(text, v.AsString()...)
-		}
-		id += xxhash.Sum64(text) // in any order
-	}
-	return id
-}
-
 // label is the text of a label; empty is absent.
 func label(attributes pcommon.Map, key string) string {
 	if v, ok := attributes.Get(key); ok {

@@ -166,7 +166,7 @@ func (t *reader) partners(s *page.Selection) {
 			if !taken(s.Row.WithWhere, "", attributes) || p.Flags().NoRecordedValue() {
 				continue
 			}
-			t.partner[identity(attributes, s.Row.WithWhere.Label)] = partner{page.Value(p), p.Timestamp()}
+			t.partner[page.Identity(attributes, s.Row.WithWhere.Label)] = partner{page.Value(p), p.Timestamp()}
 		}
 	}
 }
@@ -176,7 +176,7 @@ func (t *reader) compute(r *families.Row, c *sample) bool {
 	v := c.value
 	switch r.Rule {
 	case families.Product, families.Quotient, families.Difference, families.Mean, families.Given:
-		with, ok := t.partner[identity(c.attributes, r.Where.Label)]
+		with, ok := t.partner[page.Identity(c.attributes, r.Where.Label)]
 		switch {
 		case !ok:
 			return false

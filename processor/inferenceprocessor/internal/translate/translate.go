@@ -72,7 +72,7 @@ func (t *Translator) Targets() int { return t.memory.Targets() }
 func (t *Translator) Sweep(now time.Time) { t.memory.Sweep(now) }
 
 // Target identifies the target of a resource, by all its attributes.
-func Target(attributes pcommon.Map) uint64 { return identity(attributes) }
+func Target(attributes pcommon.Map) uint64 { return page.Identity(attributes) }
 
 // Page translates what a resource has in place, and reports what became of it. The
 // result is valid until the next call. The target is that of the resource, before it

@@ -121,6 +121,12 @@ func TestPages(t *testing.T) {
 				"inference.server.tokens{model=m,type=output} 9 since 900",
 			},
 		},
+		"starts of several series of a family": {
+			pages: []string{"acme_new_tokens_total{model=a} 7\nacme_new_tokens_total{model=b} 8\nacme_new_tokens_total{model=c} 9\n" +
+				"acme_new_tokens_created{model=b} 901\nacme_new_tokens_created{model=a} 900\nacme_old_tokens_created{model=c} 902"},
+			want: []string{"inference.server.tokens{model=a,type=output} 7 since 900\ninference.server.tokens{model=b,type=output} 8 since 901\n" +
+				"inference.server.tokens{model=c,type=output} 9 since 1000"},
+		},
 		"what is left out is no loss of the scraper's": {
 			pages: []string{"acme_new_tokens_total 7\nacme_new_tokens_created 900\nprocess_start_time_seconds 500\nacme:e2e_ms h 3 1500 100:1,500:2\nacme:other 1\n" +
 				"scrape_samples_post_metric_relabeling 9"},
