@@ -88,7 +88,7 @@ func inferenceRecording(o objectives) []rule {
 	rules := []rule{
 		{Record: ofInference + "output_tokens:rate5m", Expr: known.OutputTokens()},
 		{Record: ofInference + "input_tokens:rate5m", Expr: known.InputTokens()},
-		{Record: ofInference + "tokens_per_device:rate5m", Expr: known.TokensPerDevice(recordHeld)},
+		{Record: ofInference + "tokens_per_device:rate5m", Expr: known.TokensPerDevice("avg_over_time(" + recordHeld + "[5m])")},
 		{Record: ofInference + "tokens_per_joule:rate5m", Expr: known.TokensPerJoule()},
 	}
 	for _, h := range []struct{ name, histogram string }{

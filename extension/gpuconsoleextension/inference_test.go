@@ -327,3 +327,44 @@ func TestInferenceCharts(t *testing.T) {
 	assert.InEpsilon(t, 1.95, *at(r, r.Charts.TimeToFirstToken.Series[1].Values, 0), 1e-9)
 	assert.Nil(t, r.Charts.OutputTokens)
 }
+
+// What engines made before they were read is not known: tokens a second are of the last
+// minute until five were read, and before that there are none.
+func TestInferenceOfNewEngines(t *testing.T) {
+	for name, c := range map[string]struct {
+		from   time.Duration
+		why    string
+		tokens float64
+	}{
+		"half a minute":   {30 * time.Second, "its inference servers have been read for less than five minutes", 0},
+		"four minutes":    {4 * time.Minute, "", 100},
+		"just above five": {5*time.Minute + 15*time.Second, "", 100},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.service(svc{cluster: "c1", namespace: "ml", name: "vllm", pods: pods{reporting: 1}, devices: 1, figures: map[string]float64{queries.ServicePower: 500}})
+			w.board("vllm", "vllm-0", "GPU-0", 500)
+			s := w.server("vllm", "vllm-0", "vllm")
+			w.write(queries.InferenceUp, s.tags, c.from, 0, constant(1))
+			w.write(queries.InferenceTokens, s.tags.with(tags{queries.TokenType: "output"}), c.from, 0, func(i int) float64 { return 1e6 + 1500*float64(i) })
+			api := serveAPI(t, w.store, w.now, nil)
+			got := ok[consoleapi.ServiceAnswer](api, "service", values("cluster", "c1", "namespace", "ml", "service", "vllm")).Service.Inference
+			if c.why == "" {
+				require.NotNil(t, got.OutputTokens)
+				assert.InEpsilon(t, c.tokens, *got.OutputTokens, 1e-9)
+				require.NotNil(t, got.TokensPerJoule)
+				assert.InEpsilon(t, c.tokens/500, *got.TokensPerJoule, 1e-9)
+				return
+			}
+			assert.Nil(t, got.OutputTokens)
+			assert.Nil(t, got.TokensPerJoule)
+			for _, l := range got.Lacking {
+				if l.Figure == "output_tokens" || l.Figure == "tokens_per_joule" {
+					assert.Equal(t, c.why, l.Reason, l.Figure)
+				} else {
+					assert.NotEqual(t, c.why, l.Reason, l.Figure)
+				}
+			}
+		})
+	}
+}

@@ -14,7 +14,7 @@ type Inference struct {
 	TimePerOutputToken *float64  `json:"time_per_output_token"`
 	InterTokenLatency  *float64  `json:"inter_token_latency"`
 	RequestDuration    *float64  `json:"request_duration"`
-	OutputTokens       *float64  `json:"output_tokens"` // a second
+	OutputTokens       *float64  `json:"output_tokens"` // a second; over the last minute where servers were not read for five
 	Waiting            *float64  `json:"waiting"`
 	Running            *float64  `json:"running"`
 	KVCache            *float64  `json:"kv_cache"`

@@ -168,21 +168,37 @@ func CountedRequests(s Selector, g Groups, over time.Duration) string {
 	return g.rate(of(InferenceFinished, FromEngines, Selector(Outcome+`!="`+names.OutcomeCancelled+`"`), s), over)
 }
 
-// TokensPerJoule asks how many tokens services generate per joule of their devices.
-// There is none where pods, the page of an engine, or the power of a device are missing.
+// TokensPerJoule asks how many tokens services generate per joule of their devices:
+// by the devices' counters of energy, and by the mean power of those without one. There is
+// none where pods, the page of an engine, or the power of a device are missing, now or
+// when the time began.
 func TokensPerJoule(s Selector, over time.Duration) string {
-	power := "max" + serviceIdentity + "(avg_over_time(" + of(ServicePower, s) + "[" + window(over) + "]))"
-	return EveryPage(quotient(OutputTokens(s, OfServices, over), power), s) + " unless" + OfServices.on() + "(" + of(ServicePartial, s) + " == 1) and" + OfServices.on() +
-		"(" + DevicesWithPower(s) + " == " + DevicesAllocated(s) + ")"
+	device, owned := OfServices.by(Device), Selector(Service+`!=""`)
+	powered := "max" + device + "(" + of(Power, owned, s) + ")"
+	watts := "sum" + serviceIdentity + "(max" + device + "(" + rate(of(Energy, owned, s), over) + ") or max" + device + "(avg_over_time(" + of(Power, owned, s) + "[" + window(over) + "])))"
+	unless := func(expr string) string { return " unless" + OfServices.on() + "(" + expr + ")" }
+	expr := EveryPage(quotient(OutputTokens(s, OfServices, over), watts), s) + unless(of(ServicePartial, s)+" == 1") +
+		" and" + OfServices.on() + "(count" + serviceIdentity + "(" + powered + ") == " + devices(s) + ")" +
+		unless(of(Allocation, owned, s)+" > 0 unless"+OfServices.on(Device)+powered)
+	if over != ForChart {
+		// Of whom a device was then does not matter: it may be new to the service.
+		expr += unless(powered + " unless on (" + Cluster + "," + Device + ") " + before(of(Power), over))
+	}
+	return expr
 }
 
-// DevicesWithPower asks of how many of their devices services have the power,
-// DevicesAllocated how many devices they hold.
-func DevicesWithPower(s Selector) string {
-	return "count" + serviceIdentity + "(max" + OfServices.by(Device) + "(" + of(Power, Selector(Service+`!=""`), s) + "))"
+// devices asks how many devices services hold, with telemetry or without. What is missing
+// is not known for a while after a start.
+func devices(s Selector) string {
+	in := func(state string) string {
+		return "max" + serviceIdentity + "(" + of(ServiceDevices, Is(StateOfDevice, state), s) + ")"
+	}
+	return "(" + in("reporting") + " + " + in("missing") + ")"
 }
-func DevicesAllocated(s Selector) string {
-	return "count" + serviceIdentity + "(max" + OfServices.by(Device) + "(" + of(Allocation, Selector(Service+`!=""`), s) + " > 0))"
+
+// before selects series that had a sample when a time began, or shortly before.
+func before(series string, over time.Duration) string {
+	return "present_over_time(" + series + "[" + window(max(2*time.Minute, over*2/5)) + "] offset " + window(over) + ")"
 }
 
 // ForChart stands for the time that one value of a chart of Grafana is about.

@@ -77,6 +77,9 @@ type Whole struct {
 	Where, Engines Selector
 	// Over is for how long counters are read.
 	Over time.Duration
+	// Briefly, unless 0, stands in for Over where engines have not been read for as long:
+	// tokens of before are not known, and a rate would take them for none.
+	Briefly time.Duration
 }
 
 func (w Whole) all() Selector { return And(w.Engines, w.Where) }
@@ -115,11 +118,35 @@ func EveryPage(expr string, s Selector) string {
 // for the same.
 func (w Whole) OutputTokens() string { return w.known(w.outputTokens()) }
 func (w Whole) InputTokens() string {
-	return w.known(w.able(InputTokens(w.all(), OfServices, w.Over), w.of(InferenceTokens, Is(TokenType, "input"))))
+	input := w.of(InferenceTokens, Is(TokenType, "input"))
+	return w.known(w.able(w.read(input, func(over time.Duration) string { return InputTokens(w.all(), OfServices, over) }), input))
 }
 
 func (w Whole) outputTokens() string {
-	return w.able(OutputTokens(w.all(), OfServices, w.Over), w.of(InferenceTokens, Is(TokenType, "output")))
+	output := w.of(InferenceTokens, Is(TokenType, "output"))
+	return w.able(w.read(output, func(over time.Duration) string { return OutputTokens(w.all(), OfServices, over) }), output)
+}
+
+// TokensNewlyRead asks of which services tokens are read, and were not when the window
+// began.
+func TokensNewlyRead(s Selector) string {
+	output := of(InferenceTokens, FromEngines, Is(TokenType, "output"), s)
+	return "group" + serviceIdentity + "(" + output + ") unless" + OfServices.on() + before(output, InferenceWindow)
+}
+
+// read leaves out services of which no engine had the series when the time of the
+// expression began. A pod that came since began with none.
+func (w Whole) read(series string, expr func(over time.Duration) string) string {
+	if w.Over == ForChart {
+		return expr(w.Over)
+	}
+	whole := func(over time.Duration) string {
+		return "(" + expr(over) + ") and" + OfServices.on() + before(series, over)
+	}
+	if w.Briefly == 0 {
+		return whole(w.Over)
+	}
+	return whole(w.Over) + " or (" + whole(w.Briefly) + ")"
 }
 
 // Quantile asks for an upper bound of a quantile: that of InferenceQuantile.
@@ -189,7 +216,8 @@ func (w Whole) Batch() string {
 // TokensPerJoule and TokensPerDevice need every page of the service, since tokens of a
 // missing one are not counted. Power and devices are those of all engines together.
 func (w Whole) TokensPerJoule() string {
-	return w.able(TokensPerJoule(w.Where, w.Over), of(InferenceTokens, FromEngines, Is(TokenType, "output"), w.Where))
+	output := of(InferenceTokens, FromEngines, Is(TokenType, "output"), w.Where)
+	return w.able(w.read(output, func(over time.Duration) string { return TokensPerJoule(w.Where, over) }), output)
 }
 
 // TokensPerDevice takes the devices that services hold from an expression.

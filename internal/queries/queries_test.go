@@ -43,6 +43,7 @@ func everyQuery(s Selector) map[string]string {
 	how, coarse := Smooth{Step: 15 * time.Second, Gap: 45 * time.Second}, Smooth{Step: 2 * time.Minute, Gap: 45 * time.Second}
 	all := map[string]string{
 		"InferenceEngines": InferenceEngines(s), "InferenceServers": InferenceServers(s), "InferenceServersUp": InferenceServersUp(s),
+		"TokensNewlyRead": TokensNewlyRead(s), "Briefly": Whole{Where: s, Over: InferenceWindow, Briefly: time.Minute}.OutputTokens(),
 		"Services": Services(s), "ServicesEvaluated": ServicesEvaluated(s), "NewestEvaluations": NewestEvaluations(s), "LastEvaluation": LastEvaluation(s, time.Hour),
 		"PodStates": PodStates(s), "Thresholds": Thresholds(), "MissingPods": MissingPods(s), "ExportersMoved": ExportersMoved(s, time.Hour),
 		"DeviceUtilization": DeviceUtilization(s), "DeviceUtilizationTime": DeviceUtilizationTime(s), "DevicesSeen": DevicesSeen(s),

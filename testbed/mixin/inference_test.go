@@ -169,9 +169,8 @@ func recorded(t *testing.T, series map[string]string) map[string]float64 {
 func busy() map[string]string {
 	all := maps.Clone(healthyInference)
 	for i, pod := range []string{pod0, pod1} {
-		dev := svc + `,hw_id="GPU-` + strconv.Itoa(i) + `"`
-		all[`hw_power_watts{`+dev+`}`] = "500x480"
-		all[`gpu_allocation{`+dev+`}`] = "1x480"
+		all[powerOf(i)] = "500x480"
+		all[allocationOf(i)] = "1x480"
 		all[tokens+`{inference_token_type="input",`+pod+`}`] = "0+6000x480"
 		all[`inference_server_requests_limit{`+pod+`}`] = "16x480"
 		all[duration+`_sum{inference_bounds="x",`+pod+`}`] = "0+600x480"
@@ -189,11 +188,47 @@ func busy() map[string]string {
 		all[`inference_server_batch_size_count{inference_bounds="none",`+pod+`}`] = "0+300x480"
 	}
 	all[`gpu_service_partial{`+svc+`}`] = "0x480"
-	all[`gpu_service_power_watts{`+svc+`}`] = "1000x480"
+	all[`gpu_service_devices{gpu_device_state="reporting",`+svc+`}`] = "2x480"
+	all[`gpu_service_devices{gpu_device_state="missing",`+svc+`}`] = "0x480"
 	all[`namespace_service:gpu_devices_held:sum{`+svc+`}`] = "2x480"
 	all[cache+`{inference_cache_tier="device",`+pod1+`}`] = "0.8x480"
 	all[finished+`{inference_request_outcome="error",inference_finish_reason="error",`+pod0+`}`] = "0+200x480"
 	return all
+}
+
+// powerOf is the power of the device of a pod.
+func powerOf(i int) string { return `hw_power_watts{` + svc + `,hw_id="GPU-` + strconv.Itoa(i) + `"}` }
+
+// The energy of a service's devices is what it had of them: a pod that came or left is in
+// it for as long as it was there, as its tokens are. Mean power stands in for a counter.
+func TestInferenceEnergy(t *testing.T) {
+	for name, c := range map[string]struct {
+		series map[string]string
+		want   float64
+	}{
+		"without allocations":   {map[string]string{allocationOf(0): "_x480", allocationOf(1): "_x480"}, 0.2},
+		"by counters":           {map[string]string{energyOf(0): "0+7500x480", energyOf(1): "0+22500x480"}, 0.2},
+		"a counter, and power":  {map[string]string{energyOf(0): "0+7500x480"}, 200. / 750},
+		"power is not the rate": {map[string]string{energyOf(0): "0+15000x480", energyOf(1): "0+15000x480", powerOf(1): "20x480"}, 0.2},
+		"a pod that left a minute ago": {map[string]string{
+			energyOf(0): "0+15000x480", energyOf(1): "0+15000x38 stale", powerOf(1): "500x38 stale", allocationOf(1): "1x38 stale",
+			tokens + `{inference_token_type="output",` + pod1 + `}`:         "0+3000x38 stale",
+			`gpu_service_devices{gpu_device_state="reporting",` + svc + `}`: "2x38 1x440",
+		}, 0.2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := busy()
+			maps.Copy(all, c.series)
+			assert.InEpsilon(t, c.want, recorded(t, all)["tokens_per_joule:rate5m"], 1e-6)
+		})
+	}
+}
+
+func energyOf(i int) string {
+	return strings.Replace(powerOf(i), "power_watts", "energy_joules_total", 1)
+}
+func allocationOf(i int) string {
+	return strings.Replace(powerOf(i), "hw_power_watts", "gpu_allocation", 1)
 }
 
 // What is recorded of a service whose every part is known.
@@ -258,7 +293,20 @@ func TestInferenceRulesOfPartsUnknown(t *testing.T) {
 		"a device without power": {
 			map[string]string{`gpu_allocation{` + svc + `,hw_id="GPU-2/7"}`: "1x480"}, []string{"tokens_per_joule"}, []string{"tokens_per_device", "output"},
 		},
-		"no power": {map[string]string{`gpu_service_power_watts{` + svc + `}`: "_x480"}, []string{"tokens_per_joule"}, []string{"output"}},
+		"the power of one of two": {map[string]string{powerOf(1): "500x38 stale"}, []string{"tokens_per_joule"}, []string{"output"}},
+		"a device that the summary misses": {
+			map[string]string{`gpu_service_devices{gpu_device_state="missing",` + svc + `}`: "1x480"}, []string{"tokens_per_joule"}, []string{"output"},
+		},
+		"a start that does not know who is missing": {
+			map[string]string{`gpu_service_devices{gpu_device_state="missing",` + svc + `}`: "_x480"}, []string{"tokens_per_joule"}, []string{"output"},
+		},
+		"a device that was silent four minutes ago": {map[string]string{powerOf(1): "_x34 500x445"}, []string{"tokens_per_joule"}, []string{"output"}},
+		"pages of four minutes": {
+			map[string]string{
+				tokens + `{inference_token_type="output",` + pod0 + `}`: "_x32 90000+3000x440", tokens + `{inference_token_type="input",` + pod0 + `}`: "_x32 90000+3000x440",
+				tokens + `{inference_token_type="output",` + pod1 + `}`: "_x32 90000+3000x440", tokens + `{inference_token_type="input",` + pod1 + `}`: "_x32 90000+3000x440",
+			}, []string{"output", "input", "tokens_per"}, []string{"ttft_seconds:p95", "demand"},
+		},
 		"an engine with sums alone": {
 			map[string]string{
 				up + `{` + triton + `}`: "1x480",

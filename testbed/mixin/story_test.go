@@ -68,6 +68,8 @@ func application(seconds float64) (all []sample) {
 	triton("inference_server_executions_total", 10*seconds)
 	triton(tokens, 900*seconds, "inference_token_type", "output")
 	triton("gpu_service_power_watts", 500)
+	triton("gpu_service_devices", 1, "gpu_device_state", "reporting")
+	triton("gpu_service_devices", 0, "gpu_device_state", "missing")
 	triton("hw_power_watts", 500, "hw_id", "GPU-chat")
 	triton("gpu_allocation", 1, "hw_id", "GPU-chat")
 	picker := engine("picker", "inference_engine", "llm_d")

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/prometheus/common/model"
 
@@ -22,6 +23,7 @@ const (
 	quiet   = "nothing of it was reported in the last five minutes"
 	partial = "pods of the service are missing, so it would not be of the whole service"
 	silent  = "%d of %d inference servers did not answer, so it would not be of the whole service"
+	young   = "its inference servers have been read for less than five minutes"
 	noPower = "the power of every GPU that the service holds is not known"
 )
 
@@ -34,8 +36,16 @@ func field(of *consoleapi.Inference, figure string) **float64 {
 	}[figure]
 }
 
+// briefly stands in for queries.InferenceWindow where servers were not read for as long.
+const briefly = time.Minute
+
 // Found is what services report, by their names: those without engines are not in it.
-type Found map[inventory.Key]*consoleapi.Inference
+type Found map[inventory.Key]*service
+
+type service struct {
+	consoleapi.Inference
+	young bool // tokens were not read when the window began
+}
 
 // Ask asks which engines services have. The function asks what those report, after Wait.
 func Ask(q *ask.Questions, s queries.Selector) func(context.Context) (Found, error) {
@@ -45,7 +55,7 @@ func Ask(q *ask.Questions, s queries.Selector) func(context.Context) (Found, err
 		for _, sample := range *engines {
 			key := inventory.KeyOf(sample.Metric)
 			if found[key] == nil {
-				found[key] = &consoleapi.Inference{}
+				found[key] = &service{}
 			}
 			found[key].Engines = append(found[key].Engines, string(sample.Metric[queries.Engine]))
 		}
@@ -58,29 +68,30 @@ func Ask(q *ask.Questions, s queries.Selector) func(context.Context) (Found, err
 
 func (f Found) figures(ctx context.Context, q *ask.Questions, s queries.Selector) error {
 	q.More(ctx)
-	all, up := q.Vector(queries.InferenceServers(s)), q.Vector(queries.InferenceServersUp(s))
+	all, up, newly := q.Vector(queries.InferenceServers(s)), q.Vector(queries.InferenceServersUp(s)), q.Vector(queries.TokensNewlyRead(s))
 	answers := make([]*model.Vector, len(queries.InferenceFigures))
 	for i, figure := range queries.InferenceFigures {
-		answers[i] = q.Vector(figure.Service(queries.Whole{Where: s, Over: queries.InferenceWindow}))
+		answers[i] = q.Vector(figure.Service(queries.Whole{Where: s, Over: queries.InferenceWindow, Briefly: briefly}))
 	}
 	if err := q.Wait(); err != nil {
 		return err
 	}
-	each := func(answer *model.Vector, put func(*consoleapi.Inference, float64)) {
+	each := func(answer *model.Vector, put func(*service, float64)) {
 		for _, sample := range *answer {
 			if one := f[inventory.KeyOf(sample.Metric)]; one != nil {
 				put(one, float64(sample.Value))
 			}
 		}
 	}
-	each(all, func(one *consoleapi.Inference, v float64) { one.Servers = &consoleapi.Servers{Of: int(v)} })
-	each(up, func(one *consoleapi.Inference, v float64) {
+	each(all, func(one *service, v float64) { one.Servers = &consoleapi.Servers{Of: int(v)} })
+	each(up, func(one *service, v float64) {
 		if one.Servers != nil {
 			one.Servers.Up = int(v)
 		}
 	})
+	each(newly, func(one *service, _ float64) { one.young = true })
 	for i, figure := range queries.InferenceFigures {
-		each(answers[i], func(one *consoleapi.Inference, v float64) { *field(one, figure.Name) = &v })
+		each(answers[i], func(one *service, v float64) { *field(&one.Inference, figure.Name) = &v })
 	}
 	return nil
 }
@@ -95,7 +106,7 @@ func (f Found) Of(key inventory.Key, part *bool) *consoleapi.Inference {
 	slices.Sort(one.Engines)
 	one.Lacking = []consoleapi.Lacking{}
 	for _, figure := range queries.InferenceFigures {
-		if *field(one, figure.Name) != nil {
+		if *field(&one.Inference, figure.Name) != nil {
 			continue
 		}
 		able := true
@@ -109,11 +120,11 @@ func (f Found) Of(key inventory.Key, part *bool) *consoleapi.Inference {
 			one.Lacking = append(one.Lacking, consoleapi.Lacking{Figure: figure.Name, Reason: why(one, figure.Name, part)})
 		}
 	}
-	return one
+	return &one.Inference
 }
 
 // why is the reason for a figure that is null, though every engine could give it.
-func why(one *consoleapi.Inference, figure string, part *bool) string {
+func why(one *service, figure string, part *bool) string {
 	joint := figure == "tokens_per_joule"
 	switch s := one.Servers; {
 	case part != nil && *part:
@@ -122,6 +133,8 @@ func why(one *consoleapi.Inference, figure string, part *bool) string {
 		return fmt.Sprintf(silent, s.Of-s.Up, s.Of)
 	case joint && one.OutputTokens != nil:
 		return noPower
+	case one.young && (joint || figure == "output_tokens"):
+		return young
 	}
 	return quiet
 }

@@ -342,7 +342,7 @@ export interface components {
             inter_token_latency: number | null;
             /** @description 95th percentile, seconds. */
             request_duration: number | null;
-            /** @description Generated tokens per second. */
+            /** @description Generated tokens per second; over the last minute where servers have been read for less than five. */
             output_tokens: number | null;
             /** @description Requests that wait to be scheduled. */
             waiting: number | null;
