@@ -328,7 +328,7 @@ func TestInferenceCharts(t *testing.T) {
 	assert.Nil(t, r.Charts.OutputTokens)
 }
 
-// What engines made before they were read is not known: tokens a second are of the last
+// What engines made before they were read is not known: tokens per second are of the last
 // minute until five were read, and before that there are none.
 func TestInferenceOfNewEngines(t *testing.T) {
 	for name, c := range map[string]struct {
