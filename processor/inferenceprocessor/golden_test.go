@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/prompage"
@@ -24,6 +25,21 @@ import (
 
 var update = flag.Bool("update", false, "write the points of the pages, to be checked by hand")
 
+// read is what a scrape of a page at a time gives, with the hint that discovery would have
+// found.
+func read(t *testing.T, path string, at time.Time) pmetric.ResourceMetrics {
+	t.Helper()
+	page, err := os.ReadFile(path)
+	require.NoError(t, err)
+	md, err := prompage.Read(page, at)
+	require.NoError(t, err)
+	rm := md.ResourceMetrics().At(0)
+	if hint, ok := strings.CutPrefix(string(page), "# hint: "); ok {
+		rm.Resource().Attributes().PutStr(names.InferenceEngineHint, hint[:strings.IndexByte(hint, '\n')])
+	}
+	return rm
+}
+
 // Each page in testdata gives the points in the text file beside it. It is read on its
 // own, at a time after everything that it says of times.
 func TestGoldens(t *testing.T) {
@@ -33,14 +49,7 @@ func TestGoldens(t *testing.T) {
 	index := families.NewIndex(families.Engines())
 	for _, path := range pages {
 		t.Run(strings.TrimSuffix(strings.TrimPrefix(path, "testdata/"), ".prom"), func(t *testing.T) {
-			page, err := os.ReadFile(path)
-			require.NoError(t, err)
-			md, err := prompage.Read(page, at)
-			require.NoError(t, err)
-			rm := md.ResourceMetrics().At(0)
-			if hint, ok := strings.CutPrefix(string(page), "# hint: "); ok { // that discovery would have found
-				rm.Resource().Attributes().PutStr(names.InferenceEngineHint, hint[:strings.IndexByte(hint, '\n')])
-			}
+			rm := read(t, path, at)
 			tr := translate.New(index, translate.Options{Normalised: true, MaxBounds: 64, Series: series.NewBudget(10_000), MaxModels: 100})
 			tr.Page(rm, 1, at)
 			got, golden := promtest.Text(rm), strings.TrimSuffix(path, ".prom")+".txt"

@@ -24,16 +24,23 @@ const exact = 1 << 53
 // before and after conversion, and the buckets add up to the count. A point without
 // bounds and buckets is one of which only sum and count are known.
 func Valid(p pmetric.HistogramDataPoint, convert func(float64) float64) bool {
+	return counts(p, convert) && rise(p.ExplicitBounds(), convert)
+}
+
+// counts is Valid but for the bounds.
+func counts(p pmetric.HistogramDataPoint, convert func(float64) float64) bool {
 	if p.Count() > exact || !sound(convert(p.Sum())) {
 		return false
 	}
-	bounds, buckets := p.ExplicitBounds(), p.BucketCounts()
+	bounds, buckets := p.ExplicitBounds().Len(), p.BucketCounts()
 	if buckets.Len() == 0 {
-		return bounds.Len() == 0
+		return bounds == 0
 	}
-	if buckets.Len() != bounds.Len()+1 {
-		return false
-	}
+	left, ok := without(p.Count(), buckets)
+	return ok && left == 0 && buckets.Len() == bounds+1
+}
+
+func rise(bounds pcommon.Float64Slice, convert func(float64) float64) bool {
 	below := math.Inf(-1)
 	for i := range bounds.Len() {
 		b := convert(bounds.At(i))
@@ -42,8 +49,35 @@ func Valid(p pmetric.HistogramDataPoint, convert func(float64) float64) bool {
 		}
 		below = b
 	}
-	left, ok := without(p.Count(), buckets)
-	return ok && left == 0
+	return true
+}
+
+// Last remembers the bounds of the last valid point of a family: most others of it have
+// the same.
+type Last struct {
+	bounds pcommon.Float64Slice
+	layout uint32
+	any    bool
+}
+
+// Layout is Valid and Layout of a point. Its family is converted as it was before.
+func (l *Last) Layout(p pmetric.HistogramDataPoint, convert func(float64) float64) (layout uint32, ok bool) {
+	if !counts(p, convert) {
+		return 0, false
+	}
+	bounds := p.ExplicitBounds()
+	if l.any && bounds.Equal(l.bounds) {
+		return l.layout, true
+	}
+	if !rise(bounds, convert) {
+		return 0, false
+	}
+	if !l.any {
+		l.bounds, l.any = pcommon.NewFloat64Slice(), true
+	}
+	bounds.CopyTo(l.bounds)
+	l.layout = Layout(bounds, convert)
+	return l.layout, true
 }
 
 // ValidExponential is Valid for an exponential histogram.

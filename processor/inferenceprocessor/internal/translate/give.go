@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"go.opentelemetry.io/collector/pdata/pmetric"
-
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/families"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/page"
@@ -131,14 +129,15 @@ func (o *output) add(c *sample) {
 // hasSum reports whether all sources of a histogram have a sum.
 func (o *output) hasSum() bool {
 	return !slices.ContainsFunc(o.points, func(p point) bool {
-		return p.histogram != (pmetric.HistogramDataPoint{}) && !p.histogram.HasSum()
+		h, ok := p.histogram()
+		return ok && !h.HasSum()
 	})
 }
 
 // buckets reads the buckets of the points into their readings.
 func (o *output) buckets() {
 	for i := range o.readings {
-		if h := o.points[i].histogram; h != (pmetric.HistogramDataPoint{}) {
+		if h, ok := o.points[i].histogram(); ok {
 			o.readings[i].Buckets = h.BucketCounts().AsRaw()
 		}
 	}

@@ -41,10 +41,16 @@ type output struct {
 
 // point is a point of the page.
 type point struct {
-	metric      pmetric.Metric
-	number      int
-	histogram   pmetric.HistogramDataPoint
-	exponential pmetric.ExponentialHistogramDataPoint
+	metric pmetric.Metric
+	number int
+}
+
+// histogram is the point of a histogram with explicit bounds; not ok for others.
+func (p *point) histogram() (_ pmetric.HistogramDataPoint, ok bool) {
+	if p.metric.Type() != pmetric.MetricTypeHistogram {
+		return pmetric.HistogramDataPoint{}, false
+	}
+	return p.metric.Histogram().DataPoints().At(p.number), true
 }
 
 // sample is what a point gives to a series.
@@ -78,6 +84,8 @@ type reader struct {
 	over    bool   // the engine has ended
 	markers bool   // only markers count: another family has the values
 	given   map[given]*families.Engine
+
+	last map[*families.Row]*histogram.Last
 
 	outputs []output
 	byKey   map[uint64]int
@@ -139,7 +147,7 @@ func (t *reader) numbers(e *families.Engine, s *page.Selection, m pmetric.Metric
 		}
 		c := sample{
 			attributes: attributes, at: p.Timestamp(), ended: p.Flags().NoRecordedValue(), value: page.Value(p),
-			point: point{metric: m, number: i},
+			point: point{m, i},
 		}
 		if !c.ended {
 			if !t.compute(r, &c) {
@@ -280,7 +288,7 @@ func (t *reader) totals(e *families.Engine, s *page.Selection, m pmetric.Metric)
 		}
 		c := sample{
 			attributes: p.Attributes(), at: p.Timestamp(), ended: p.Flags().NoRecordedValue(), value: s.Row.Convert(value),
-			point: point{metric: m, number: i},
+			point: point{m, i},
 		}
 		if !c.ended {
 			if s.Row.Rule == families.SumOf && !p.HasSum() {
@@ -303,20 +311,21 @@ func (t *reader) histograms(e *families.Engine, s *page.Selection, m pmetric.Met
 			t.unfit(m, Delta)
 			return
 		}
+		last, convert := t.bounds(s.Row), s.Row.Convert
 		for i, p := range m.Histogram().DataPoints().All() {
 			if !t.counted(p.Flags()) || !taken(s.Row.Where, s.Row.Or, p.Attributes()) {
 				continue
 			}
 			c := sample{
 				attributes: p.Attributes(), at: p.Timestamp(), ended: p.Flags().NoRecordedValue(), value: float64(p.Count()),
-				sum: s.Row.Convert(p.Sum()), point: point{metric: m, number: i, histogram: p},
+				sum: convert(p.Sum()), point: point{m, i},
 			}
 			if !c.ended {
-				if !histogram.Valid(p, s.Row.Convert) {
+				var ok bool
+				if c.layout, ok = last.Layout(p, convert); !ok {
 					t.refuse(&c.point, InvalidHistogram)
 					continue
 				}
-				c.layout = histogram.Layout(p.ExplicitBounds(), s.Row.Convert)
 				c.start = t.page.Start(m.Name(), c.attributes, p.StartTimestamp(), c.at)
 			}
 			t.give(e, s, &c)
@@ -326,6 +335,15 @@ func (t *reader) histograms(e *families.Engine, s *page.Selection, m pmetric.Met
 	default:
 		t.unfit(m, Mistyped)
 	}
+}
+
+func (t *reader) bounds(r *families.Row) *histogram.Last {
+	last := t.last[r]
+	if last == nil {
+		last = &histogram.Last{}
+		t.last[r] = last
+	}
+	return last
 }
 
 func (t *reader) exponentials(e *families.Engine, s *page.Selection, m pmetric.Metric) {
@@ -339,7 +357,7 @@ func (t *reader) exponentials(e *families.Engine, s *page.Selection, m pmetric.M
 		}
 		c := sample{
 			attributes: p.Attributes(), at: p.Timestamp(), ended: p.Flags().NoRecordedValue(), value: float64(p.Count()),
-			sum: s.Row.Convert(p.Sum()), layout: histogram.Exponential, point: point{metric: m, number: i, exponential: p},
+			sum: s.Row.Convert(p.Sum()), layout: histogram.Exponential, point: point{m, i},
 		}
 		if !c.ended {
 			if !histogram.ValidExponential(p, s.Row.Convert) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/families"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/histogram"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/page"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/series"
 )
@@ -59,8 +60,8 @@ func New(index *families.Index, o Options) *Translator {
 		o: o, page: page.New(index), memory: series.NewMemory(o.Series),
 		refusals: refusals{refused: map[pmetric.Metric]map[int]bool{}},
 	}
-	t.reader = reader{refusals: &t.refusals, o: &t.o, page: t.page, byKey: map[uint64]int{}, given: map[given]*families.Engine{}, partner: map[uint64]partner{}}
-	t.emitter = emitter{refusals: &t.refusals, o: &t.o}
+	t.reader = reader{refusals: &t.refusals, o: &t.o, page: t.page, byKey: map[uint64]int{}, last: map[*families.Row]*histogram.Last{}, given: map[given]*families.Engine{}, partner: map[uint64]partner{}}
+	t.emitter = emitter{refusals: &t.refusals, o: &t.o, alone: alone(index.Engines)}
 	return t
 }
 
@@ -92,7 +93,8 @@ func (t *Translator) Page(rm pmetric.ResourceMetrics, target uint64, now time.Ti
 	of := t.memory.Target(target, now)
 	t.page.Read(rm, hint, of.Engines)
 	t.reader.target, t.reader.model, t.reader.now = of, model, now
-	t.emitter.target = of
+	t.emitter.target, t.emitter.taken = of, 0
+	t.emitter.takes = !t.o.Raw && len(t.o.Attributes) == 0 && len(t.page.Engines) == 1
 	t.emitter.out.begin()
 	t.reader.several = len(t.page.Engines) > 1
 	clear(t.reader.given)
@@ -135,7 +137,7 @@ func take(attributes pcommon.Map, key string) string {
 // pass removes what does not pass as it came.
 func (t *Translator) pass(rm pmetric.ResourceMetrics) {
 	replaced := t.o.Normalised && !t.o.Raw && len(t.page.Engines) > 0
-	var out removal
+	out := t.emitter.taken
 	number := -1
 	for _, sm := range rm.ScopeMetrics().All() {
 		sm.Metrics().RemoveIf(func(m pmetric.Metric) bool {

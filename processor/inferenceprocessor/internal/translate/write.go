@@ -24,6 +24,11 @@ type emitter struct {
 	out     writer
 	outputs []output
 	named   string // the gateway
+	// takes is whether values may be taken from points of the page that one row reads alone,
+	// since these points are left out. taken is how many buckets were.
+	takes bool
+	alone map[*families.Row]bool
+	taken removal
 
 	layout uint32 // of the last histogram
 	text   string // the value of inference.bounds for it
@@ -48,6 +53,10 @@ func (t *emitter) write(e *families.Engine) {
 	}
 	t.stale(e)
 }
+
+// mayTake reports whether a series may take what its points have: it saves making the
+// same.
+func (t *emitter) mayTake(o *output) bool { return t.takes && t.alone[o.row] }
 
 // number writes a value of what is no count.
 func (t *emitter) number(e *families.Engine, o *output, v float64) pmetric.NumberDataPoint {
@@ -103,16 +112,16 @@ func (t *emitter) histogram(e *families.Engine, o *output) {
 		return
 	}
 	p := t.out.histograms(o.row.Metric, o.unit).AppendEmpty()
-	if first := o.points[0].histogram; first != (pmetric.HistogramDataPoint{}) {
-		first.ExplicitBounds().CopyTo(p.ExplicitBounds())
-		first.BucketCounts().CopyTo(p.BucketCounts())
+	if first, ok := o.points[0].histogram(); ok {
+		t.taken += buckets(p, first, t.mayTake(o))
 		if total.Buckets != nil {
 			p.BucketCounts().FromRaw(total.Buckets)
 		} else {
 			extremes(p, first, o.row.Convert)
 		}
 		for i := range o.points {
-			exemplars(p.Exemplars(), o.points[i].histogram.Exemplars(), o.row.Convert)
+			from, _ := o.points[i].histogram()
+			exemplars(p.Exemplars(), from.Exemplars(), o.row.Convert)
 		}
 		if bounds := p.ExplicitBounds(); o.row.Converts() {
 			for i := range bounds.Len() {
@@ -171,9 +180,10 @@ func (t *emitter) exponential(e *families.Engine, o *output) {
 		return
 	}
 	p := pmetric.NewExponentialHistogramDataPoint()
-	o.points[0].exponential.CopyTo(p)
+	from := o.points[0].metric.ExponentialHistogram().DataPoints().At(o.points[0].number)
+	from.CopyTo(p)
 	p.Exemplars().RemoveIf(func(pmetric.Exemplar) bool { return true })
-	exemplars(p.Exemplars(), o.points[0].exponential.Exemplars(), o.row.Convert)
+	exemplars(p.Exemplars(), from.Exemplars(), o.row.Convert)
 	if !histogram.ConvertExponential(p, o.row.Convert) {
 		t.refuse(&o.points[0], InvalidHistogram)
 		return
@@ -258,12 +268,18 @@ func (t *emitter) live(base uint64) *output {
 
 // attributes writes the attributes of a series.
 func (t *emitter) attributes(to pcommon.Map, e *families.Engine, o *output) {
-	genAI, room := strings.HasPrefix(o.row.Metric.Name, "gen_ai."), 4+len(o.row.Attributes)+len(o.row.Dimensions)
+	genAI, room := strings.HasPrefix(o.row.Metric.Name, "gen_ai."), 3+len(o.row.Attributes)+len(o.row.Dimensions)
 	if genAI {
 		room += 2
 	}
 	if o.row.Metric.Kind == names.Histogram {
 		room++ // the bounds
+	}
+	if t.named != "" {
+		room++
+	}
+	if o.subject.outcome != "" {
+		room++
 	}
 	to.EnsureCapacity(room)
 	to.PutStr(names.InferenceEngine, e.Name)
@@ -272,12 +288,13 @@ func (t *emitter) attributes(to pcommon.Map, e *families.Engine, o *output) {
 			to.PutStr(key, value)
 		}
 	}
+	from := source{o.first, t.mayTake(o)}
 	put(names.InferenceGateway, t.named)
-	put(names.GenAIRequestModel, o.subject.model)
-	put(names.InferenceEngineRank, o.subject.rank)
+	from.put(to, names.GenAIRequestModel, o.subject.model, e.Model...)
+	from.put(to, names.InferenceEngineRank, o.subject.rank, e.Rank)
 	put(names.InferenceOutcome, o.subject.outcome)
 	for i, d := range o.row.Dimensions {
-		put(d.Attribute, o.subject.words[i])
+		from.put(to, d.Attribute, o.subject.words[i], d.Label)
 	}
 	for _, a := range o.row.Attributes {
 		to.PutStr(a.Key, a.Value)
