@@ -149,8 +149,18 @@ func (r *Row) alternative(other Row) bool {
 		slices.EqualFunc(other.Dimensions, r.Dimensions, func(a, b Dimension) bool { return a.Label == b.Label })
 }
 
+// At most as many dimensions has a row, and labels of ranks in Lowest an engine.
+const (
+	MaxDimensions = 3
+	MaxRanks      = 3
+)
+
 func check(e *Engine, r *Row) {
 	switch {
+	case len(r.Dimensions) > MaxDimensions:
+		panic(fmt.Sprintf("%s: a row of %s with more than %d dimensions", e.Name, r.Metric.Name, MaxDimensions))
+	case len(e.Lowest) > MaxRanks:
+		panic(fmt.Sprintf("%s: more than %d labels of ranks", e.Name, MaxRanks))
 	case len(r.From) == 0:
 		panic(fmt.Sprintf("%s: a row of %s without a family", e.Name, r.Metric.Name))
 	case r.Metric.Kind == names.Histogram && r.Rule != Copy && r.Rule != Mean:

@@ -40,6 +40,24 @@ func TestNamesAreUnique(t *testing.T) {
 	NewIndex(Engines()) // panics where a row contradicts itself
 }
 
+func TestMistakesInTheTable(t *testing.T) {
+	row := func(change func(*Row)) Engine {
+		r := Row{Metric: &names.InferencePreemptions, From: []string{"a"}}
+		change(&r)
+		return Engine{Name: "acme", Rows: []Row{r}}
+	}
+	ranks := row(func(*Row) {})
+	ranks.Lowest = make([]string, MaxRanks+1)
+	for want, e := range map[string]Engine{
+		"acme: a row of inference.server.preemptions without a family":            row(func(r *Row) { r.From = nil }),
+		"acme: a row of inference.server.preemptions with more than 3 dimensions": row(func(r *Row) { r.Dimensions = make([]Dimension, MaxDimensions+1) }),
+		"acme: more than 3 labels of ranks":                                       ranks,
+		"acme: inference.server.preemptions: With and Rule do not fit":            row(func(r *Row) { r.Rule = Product }),
+	} {
+		assert.PanicsWithValue(t, want, func() { NewIndex([]*Engine{&e}) })
+	}
+}
+
 func TestFind(t *testing.T) {
 	x := NewIndex([]*Engine{{
 		Name: "acme", Prefixes: []string{"acme:", "acme_"}, Dropped: []string{"acme_gpu_*", "acme_node"}, Passed: []string{"gpu_a*", "b*", "ba_*", "bb*", "c"},

@@ -26,7 +26,7 @@ type subject struct {
 	model, rank string
 	// words are the values of the row's dimensions, and outcome what the first with one
 	// means.
-	words   [3]string
+	words   [families.MaxDimensions]string
 	outcome string
 }
 
@@ -79,7 +79,7 @@ func (t *reader) key(e *families.Engine, number int, s *subject, attributes pcom
 
 // ranks are the values of an engine's labels of ranks, which compare in order. One
 // without a number is the greatest.
-type ranks [3]int
+type ranks [families.MaxRanks]int
 
 func lowest(e *families.Engine, attributes pcommon.Map) (r ranks) {
 	for i, key := range e.Lowest {
