@@ -63,7 +63,7 @@ func (t *reader) give(e *families.Engine, s *page.Selection, c *sample) {
 		}
 		return
 	}
-	o.add(c)
+	o.add(e, c)
 	t.live++
 }
 
@@ -104,14 +104,14 @@ func (t *reader) output(key uint64) *output {
 	return o
 }
 
-func (o *output) add(c *sample) {
+func (o *output) add(e *families.Engine, c *sample) {
 	o.live++
 	o.points = append(o.points, c.point)
 	switch {
 	case o.row.Metric.Kind == names.Counter || o.row.Metric.Kind == names.Histogram:
 		o.readings = append(o.readings, series.Reading{
-			Source: page.Identity(c.attributes), Count: c.value, Sum: c.sum, Histogram: o.row.Metric.Kind == names.Histogram,
-			Start: c.start, Time: c.at,
+			Source: page.Identity(c.attributes, e.Lowest...), // the lowest rank may be another one
+			Count: c.value, Sum: c.sum, Histogram: o.row.Metric.Kind == names.Histogram, Start: c.start, Time: c.at,
 		})
 	case o.row.Rule == families.LabelList:
 		if o.live == 1 || c.sum > o.newest { // each mix of adapters is a series, with its time

@@ -337,6 +337,16 @@ func TestPages(t *testing.T) {
 			pages: []string{"acme:running{tp_rank=1,engine=0} 3\nacme:running{tp_rank=0,engine=0} 4\nacme:running{tp_rank=0,engine=1} 5\nacme:running{tp_rank=0,engine=0,pid=7} 1"},
 			want:  []string{"inference.server.requests{rank=0,state=running} 5\ninference.server.requests{rank=1,state=running} 5"},
 		},
+		"the lowest rank leaves": {
+			pages: []string{
+				"acme:new_tokens_total{tp_rank=0} 7\nacme:new_tokens_total{tp_rank=1} 7\nacme:e2e_ms{tp_rank=0} h 3 1500 100:1,500:2\nacme:e2e_ms{tp_rank=1} h 3 1500 100:1,500:2",
+				"acme:new_tokens_total{tp_rank=0} END\nacme:new_tokens_total{tp_rank=1} 9\nacme:e2e_ms{tp_rank=0} h END\nacme:e2e_ms{tp_rank=1} h 4 1600 100:2,500:3",
+			},
+			want: []string{
+				"gen_ai.server.request.duration{} 3 1.5 [0.1 0.5] [1 1 1] since 1000\ninference.server.tokens{type=output} 7 since 1000",
+				"gen_ai.server.request.duration{} 4 1.6 [0.1 0.5] [2 1 1] since 1000\ninference.server.tokens{type=output} 9 since 1000",
+			},
+		},
 		"a quotient before the fraction": {
 			pages: []string{"acme:blocks{kind=used} 1\nacme:blocks{kind=max} 4\nacme:blocks{kind=fraction} 0.9", "acme:blocks{kind=fraction} 0.9"},
 			want:  []string{"inference.server.kv_cache.utilization{} 0.25", "inference.server.kv_cache.utilization{} 0.9"},
