@@ -80,6 +80,9 @@ func (l *Last) Layout(p pmetric.HistogramDataPoint, convert func(float64) float6
 	return l.layout, true
 }
 
+// Possible reports whether a histogram can have a count and a sum.
+func Possible(count, sum float64) bool { return count <= exact && sound(sum) }
+
 // ValidExponential is Valid for an exponential histogram.
 func ValidExponential(p pmetric.ExponentialHistogramDataPoint, convert func(float64) float64) bool {
 	if p.Count() > exact || p.ZeroCount() > p.Count() || !sound(convert(p.Sum())) {

@@ -138,7 +138,7 @@ func (p *Page) add(m pmetric.Metric) {
 	switch {
 	case name == "up":
 		p.uses[number] = Scraper
-		if v, at, ok := only(m); ok {
+		if v, at, ok := only(m); ok && (v == 0 || v == 1) {
 			p.HasUp, p.Up, p.UpTime = true, int(v), at
 		}
 		return

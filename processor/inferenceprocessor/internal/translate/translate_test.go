@@ -359,6 +359,16 @@ func TestPages(t *testing.T) {
 			pages: []string{"acme:queue_us_total 3e6\nacme:done_total 2"},
 			want:  []string{"inference.server.request.queue_time{none} 2 3 [] [] since 1000"},
 		},
+		"sums that cannot be": {
+			pages: []string{"acme:queue_us_total 3e6\nacme:done_total 1e30\nacme:new_tokens_total{w=a} 1e308\nacme:new_tokens_total{w=b} 1e308\n" +
+				"acme:running{w=a} 1e308\nacme:running{w=b} 1e308"},
+			want: []string{"acme:new_tokens_total{w=a} 1e+308\nacme:new_tokens_total{w=b} 1e+308\nacme:queue_us_total{} 3e+06\n" +
+				"acme:running{w=a} 1e+308\nacme:running{w=b} 1e+308"},
+		},
+		"an up that cannot be": {
+			pages: []string{"acme:running 1\nup -2", "acme:running 1\nup NaN"},
+			want:  []string{"inference.server.requests{state=running} 1\nup{} -2", "inference.server.requests{state=running} 1\nup{} NaN"},
+		},
 		"labels": {
 			pages: []string{"acme:cache_info{blocks=10,size=16} 1\nacme:lora_info{running=a;b} 10\nacme:lora_info{running=a;b;c} 11", "acme:cache_info{blocks=None,size=16} 1"},
 			want:  []string{"inference.server.kv_cache.capacity{} 160\ninference.server.lora.adapters{state=running} 3", ""},

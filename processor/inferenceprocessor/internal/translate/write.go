@@ -4,6 +4,7 @@
 package translate // import "github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/translate"
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -47,6 +48,8 @@ func (t *emitter) write(e *families.Engine) {
 			t.counter(e, o)
 		case o.row.Rule == families.LabelList:
 			t.adapters(e, o)
+		case math.IsInf(o.value, 1): // as a sum
+			t.refuseOutput(o, Sentinel)
 		default:
 			t.number(e, o, o.value)
 		}
@@ -78,6 +81,10 @@ func (t *emitter) counter(e *families.Engine, o *output) {
 		t.refuseOutput(o, LimitSeries)
 		return
 	}
+	if math.IsInf(total.Count, 1) { // as a sum of its sources
+		t.refuseOutput(o, Sentinel)
+		return
+	}
 	t.number(e, o, total.Count).SetStartTimestamp(total.Start)
 }
 
@@ -103,11 +110,11 @@ func (t *emitter) histogram(e *families.Engine, o *output) {
 		o.buckets()
 	}
 	total, result := t.target.Count(o.key, o.base, o.layout, o.readings)
-	switch result {
-	case series.Full:
+	switch {
+	case result == series.Full:
 		t.refuseOutput(o, LimitSeries)
 		return
-	case series.Fell:
+	case result == series.Fell, !histogram.Possible(total.Count, total.Sum): // of several families or sources
 		t.refuseOutput(o, InvalidHistogram)
 		return
 	}
