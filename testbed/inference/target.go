@@ -58,22 +58,9 @@ func (t *target) scrape(w *world, tr *translator, fails, race bool) error {
 			t.name = next
 		}
 	}
-	engine, err := pages.Find(t.name)
+	text, err := printed(t.name, w, fails, race)
 	if err != nil {
 		return err
-	}
-	var text []byte
-	if !fails && (engine.Gateway || !w.down) {
-		in := pages.Input{Epoch: w.epoch, Pod: "pod-0", Ranks: w.tensorRanks, Race: race}
-		if engine.Gateway {
-			in.States = w.gatewayStates()
-			for i := range in.States {
-				in.States[i].Process = 0
-			}
-		} else {
-			in.States = w.engineStates()
-		}
-		text = engine.Page(in)
 	}
 	at := w.epoch.Add(w.now())
 	md, err := t.scraper.Scrape(text, at)
@@ -92,6 +79,24 @@ func (t *target) scrape(w *world, tr *translator, fails, race bool) error {
 	}
 	t.check(w, rm, text != nil, torn, at)
 	return nil
+}
+
+// printed is the page of an engine for a world at its time; nil if it cannot be had.
+func printed(name string, w *world, fails, race bool) ([]byte, error) {
+	engine, err := pages.Find(name)
+	if err != nil || fails || w.down && !engine.Gateway {
+		return nil, err
+	}
+	in := pages.Input{Epoch: w.epoch, Pod: "pod-0", Ranks: w.tensorRanks, Race: race}
+	if engine.Gateway {
+		in.States = w.gatewayStates()
+		for i := range in.States {
+			in.States[i].Process = 0
+		}
+	} else {
+		in.States = w.engineStates()
+	}
+	return engine.Page(in), nil
 }
 
 // isTorn is whether a bucket of a page has less than the one below it.
