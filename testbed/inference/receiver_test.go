@@ -38,7 +38,7 @@ import (
 func TestReaderIsTheReceiver(t *testing.T) {
 	t.Parallel()
 	all := simulated(t)
-	for name, list := range stored(t) {
+	for name, list := range fromFiles(t) {
 		all[name] = list
 	}
 	scrapeAll(t, all)
@@ -67,9 +67,9 @@ func simulated(t *testing.T) map[string][][]byte {
 	return all
 }
 
-// stored are the pages that the processor's goldens and other tests have: whole, without
+// fromFiles are the pages that the processor's goldens and other tests have: whole, without
 // every third line, whole again, another page, and whole.
-func stored(t *testing.T) map[string][][]byte {
+func fromFiles(t *testing.T) map[string][][]byte {
 	var paths []string
 	for _, pattern := range []string{"../../processor/inferenceprocessor/testdata/*/*.prom", "../../internal/prompage/testdata/*.prom", "../kubernetes/inference/testdata/*.prom"} {
 		some, err := filepath.Glob(pattern)
