@@ -43,7 +43,7 @@ const (
 	fleetRow        = "5000 nodes, 40000 GPUs" + gateways.ScaleOutNote
 	causeAlone      = "The processors without a gateway are in *Components alone*."
 	causeDifference = "It is the difference of two processes; *receive* shows its noise. " + causeAlone
-	causePoints     = "pdata allocates a point, its value and each of its attributes on its own; those of the page are not used again, since its families may pass as well."
+	causePoints     = "pdata allocates a point, its value, its attributes and the text of each on their own; only buckets and labels of the page are used again."
 	causeHangs      = "Both exporters and all receivers share the cores; *second* in the same table is what chance alone makes of the ratio."
 )
 

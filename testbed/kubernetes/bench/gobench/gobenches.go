@@ -34,7 +34,7 @@ var (
 
 	Inference = beside(goBench("go-inference", "Inference engines beside transform",
 		"One core. `Inference`, `Transform` and `TransformGrouped` take the same page with thirty families of vLLM, a point each: transform gives them other names and units, with two statements a family that have a condition each, or (`TransformGrouped`) with a group a family that has one condition; the inference processor also checks values and histograms, finds start times, and gives the points the common attributes. "+
-			"The others are the inference processor alone, in median times of a page: `Page` is one of vLLM with 395 samples, of which 354 are the engine's, `PageTGI` has a histogram of 1,024 buckets, `Unknown` are families of no row, `Number` and `Histogram` (20 bounds) points of 100 models, `Memory` is what stays of a series. `series/engine` is how many a store has of the page under the common names. Making the pages is not timed.",
+			"The others are the inference processor alone. All times are medians of a page's: `Page` is one of vLLM with 395 samples, of which 354 are the engine's, `PageTGI` has a histogram of 1,024 buckets, `Unknown` are families of no row, `Number` and `Histogram` (20 bounds) points of 100 models, `Memory` is what stays of a series. `series/engine` is how many a store has of the page under the common names. Making the pages is not timed.",
 		"testbed/bench/inference", "-cpu", "1", "-bench", ".", "-benchmem", ".", ofOurs+"processor/inferenceprocessor"),
 		map[string]string{InferenceBeside + "Inference": InferenceBeside + "Transform", InferenceBeside + "TransformGrouped": InferenceBeside + "Transform"})
 
