@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cespare/xxhash/v2"
+
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -37,6 +39,15 @@ type Source struct {
 	// Series is the number of the first row of the engine that makes the same series,
 	// which is this one unless it is an alternative.
 	Series int
+	// Key is a hash of the metric and the attributes that all series of the row have: the
+	// sum of those of its pairs, to which those of each series are added.
+	Key uint64
+}
+
+// Pair is a hash of an attribute. The hash of several is the sum: it has no order.
+func Pair(key, value string) uint64 {
+	var room [200]byte // on the stack, as long as it is enough
+	return xxhash.Sum64(append(append(append(room[:0], key...), 0), value...))
 }
 
 // Index finds the families of engines by their names on pages. It is not changed
@@ -106,6 +117,10 @@ func (x *Index) add(number int, e *Engine) {
 		check(e, r)
 		counter := r.Metric.Kind == names.Counter && r.Rule != SumOf && r.Rule != CountOf || r.Rule == Mean
 		s := Source{With: -1, Beside: -1, Series: slices.IndexFunc(e.Rows, r.alternative)}
+		s.Key = Pair(names.InferenceEngine, e.Name) + xxhash.Sum64String(r.Metric.Name)
+		for _, a := range r.Attributes {
+			s.Key += Pair(a.Key, a.Value)
+		}
 		for _, name := range r.From {
 			s.From = append(s.From, family(name, counter))
 		}

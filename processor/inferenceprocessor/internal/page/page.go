@@ -23,6 +23,9 @@ const believed = 5
 // Selection is a row, and the metrics on the page that it is computed from.
 type Selection struct {
 	Row *families.Row
+	// Number is that of the row, and Key a hash of what all its series have.
+	Number int
+	Key    uint64
 	// Series is the number of the series: that of another row, if this one is an
 	// alternative to it.
 	Series     int
@@ -260,7 +263,7 @@ func (p *Page) choose(i int, ended bool) {
 		if slices.ContainsFunc(source.Unless, there) {
 			continue
 		}
-		selection := Selection{Row: row, Series: source.Series, From: from, Rest: rest}
+		selection := Selection{Row: row, Number: r, Key: source.Key, Series: source.Series, From: from, Rest: rest}
 		if source.With >= 0 {
 			selection.With = s.families[source.With].metrics
 		}

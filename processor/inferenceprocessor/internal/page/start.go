@@ -10,6 +10,8 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/families"
 )
 
 // begins notes when the series of a family began, by its _created series.
@@ -51,18 +53,14 @@ func (p *Page) Start(family string, attributes pcommon.Map, own, at pcommon.Time
 
 // Identity is a hash of attributes in any order, without some of them.
 func Identity(attributes pcommon.Map, without ...string) (id uint64) {
-	var room [200]byte // on the stack, as long as it is enough
 	for k, v := range attributes.All() {
-		if slices.Contains(without, k) {
-			continue
+		switch {
+		case slices.Contains(without, k):
+		case v.Type() == pcommon.ValueTypeStr:
+			id += families.Pair(k, v.Str())
+		default:
+			id += families.Pair(k, v.AsString())
 		}
-		text := append(append(room[:0], k...), 0)
-		if v.Type() == pcommon.ValueTypeStr {
-			text = append(text, v.Str()...)
-		} else {
-			text = append(text, v.AsString()...)
-		}
-		id += xxhash.Sum64(text) // in any order
 	}
 	return id
 }

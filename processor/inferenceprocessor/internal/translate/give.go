@@ -36,7 +36,7 @@ func (t *reader) give(e *families.Engine, s *page.Selection, c *sample) {
 	if t.several && t.givenBy(e, r, subject.model, c.ended) {
 		return
 	}
-	base := t.key(e, s.Series, &subject, c.attributes)
+	base := t.key(s, &subject, c.attributes)
 	key := base
 	if r.Metric.Kind == names.Histogram && !c.ended {
 		key += uint64(c.layout) + 1
@@ -52,7 +52,7 @@ func (t *reader) give(e *families.Engine, s *page.Selection, c *sample) {
 	case c.ended:
 	case o.live == 0 || rank.compare(o.lowest) < 0:
 		o.lowest, o.first = rank, c.attributes
-		o.row, o.live, o.value, o.readings, o.points = r, 0, 0, o.readings[:0], o.points[:0]
+		o.row, o.live, o.readings, o.points = r, 0, o.readings[:0], o.points[:0]
 	case rank.compare(o.lowest) > 0:
 		return // the lowest rank has the same figure
 	}
@@ -63,7 +63,7 @@ func (t *reader) give(e *families.Engine, s *page.Selection, c *sample) {
 		}
 		return
 	}
-	o.add(e, c)
+	o.add(c, sourceID(e, s, c.attributes))
 	t.live++
 }
 
@@ -104,26 +104,50 @@ func (t *reader) output(key uint64) *output {
 	return o
 }
 
-func (o *output) add(e *families.Engine, c *sample) {
+func (o *output) add(c *sample, source uint64) {
 	o.live++
-	o.points = append(o.points, c.point)
-	switch {
-	case o.row.Metric.Kind == names.Counter || o.row.Metric.Kind == names.Histogram:
-		o.readings = append(o.readings, series.Reading{
-			Source: page.Identity(c.attributes, e.Lowest...), // the lowest rank may be another one
-			Count: c.value, Sum: c.sum, Histogram: o.row.Metric.Kind == names.Histogram, Start: c.start, Time: c.at,
-		})
-	case o.row.Rule == families.LabelList:
+	if o.row.Rule == families.LabelList {
 		if o.live == 1 || c.sum > o.newest { // each mix of adapters is a series, with its time
 			o.newest, o.value, o.first = c.sum, c.value, c.attributes
 		}
-	case o.live == 1:
-		o.value = c.value
-	case o.row.Fold == families.Highest:
-		o.value = max(o.value, c.value)
-	default:
-		o.value += c.value
+		return
 	}
+	o.points = append(o.points, c.point)
+	o.readings = append(o.readings, series.Reading{
+		Source: source, Count: c.value, Sum: c.sum, Histogram: o.row.Metric.Kind == names.Histogram, Start: c.start, Time: c.at,
+	})
+}
+
+// unique leaves the newest reading of each source, of which a page from elsewhere may have
+// several.
+func (o *output) unique() {
+	newest := map[uint64]int{}
+	for i := range o.readings {
+		r := &o.readings[i]
+		j, known := newest[r.Source]
+		switch {
+		case !known:
+			j = len(newest)
+			newest[r.Source] = j
+		case r.Time < o.readings[j].Time:
+			continue
+		}
+		o.readings[j], o.points[j] = *r, o.points[i]
+	}
+	o.readings, o.points = o.readings[:len(newest)], o.points[:len(newest)]
+}
+
+// fold is the value of what is no count.
+func (o *output) fold() float64 {
+	v := o.readings[0].Count
+	for i := range o.readings[1:] {
+		if next := o.readings[1+i].Count; o.row.Fold == families.Highest {
+			v = max(v, next)
+		} else {
+			v += next
+		}
+	}
+	return v
 }
 
 // hasSum reports whether all sources of a histogram have a sum.

@@ -7,10 +7,11 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/cespare/xxhash/v2"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/families"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/page"
 )
 
 // label is the text of a label; empty is absent.
@@ -63,18 +64,30 @@ const (
 	kindModel
 )
 
-// key is a hash of a series of the engine: the row's number, the subject, and the
-// further labels that are kept.
-func (t *reader) key(e *families.Engine, number int, s *subject, attributes pcommon.Map) uint64 {
-	var room [200]byte
-	text := append(room[:0], byte(number), byte(number>>8))
-	for _, part := range [...]string{e.Name, s.model, s.rank, s.outcome, s.words[0], s.words[1], s.words[2]} {
-		text = append(append(text, part...), 0)
+// key is a hash of the metric and the attributes of a series, from whichever row it is.
+func (t *reader) key(s *page.Selection, of *subject, attributes pcommon.Map) uint64 {
+	key := s.Key
+	add := func(attribute, value string) {
+		if value != "" {
+			key += families.Pair(attribute, value)
+		}
 	}
-	for _, key := range t.o.Attributes {
-		text = append(append(text, label(attributes, key)...), 0)
+	add(names.GenAIRequestModel, of.model)
+	add(names.InferenceEngineRank, of.rank)
+	add(names.InferenceOutcome, of.outcome)
+	for i, d := range s.Row.Dimensions {
+		add(d.Attribute, of.words[i])
 	}
-	return xxhash.Sum64(text)
+	for _, k := range t.o.Attributes {
+		add(k, label(attributes, k))
+	}
+	return key
+}
+
+// sourceID is a hash of what gives a value to a series: a row, and labels. The lowest of
+// its ranks may be another one.
+func sourceID(e *families.Engine, s *page.Selection, attributes pcommon.Map) uint64 {
+	return page.Identity(attributes, e.Lowest...) + uint64(s.Number)*0x9e3779b97f4a7c15
 }
 
 // ranks are the values of an engine's labels of ranks, which compare in order. One

@@ -110,3 +110,20 @@ func TestAnEngineThatIsSwitchedOffIsNotUp(t *testing.T) {
 	rm.Resource().Attributes().PutStr(names.InferenceEngineHint, "vllm")
 	assert.NotContains(t, normalised(t, rm), names.InferenceServerUp.Name)
 }
+
+// A page from elsewhere may have several points of one series.
+func TestTheNewestPointOfASeriesCounts(t *testing.T) {
+	clock = 1000e9
+	rm := pageOf("acme:new_tokens_total{w=a} 9\nacme:new_tokens_total{w=a} 7\nacme:new_tokens_total{w=b} 1\nacme:running 2\nacme:running 3\n" +
+		"acme:e2e_ms h 2 1000 100:1\nacme:e2e_ms h 3 1500 100:2")
+	metrics := rm.ScopeMetrics().At(0).Metrics()
+	metrics.At(0).Sum().DataPoints().At(1).SetTimestamp(clock - 5e9)
+	metrics.At(1).Gauge().DataPoints().At(0).SetTimestamp(clock - 5e9)
+	metrics.At(2).Histogram().DataPoints().At(0).SetTimestamp(clock - 5e9)
+	got := normalised(t, rm)
+	assert.EqualValues(t, 10, got[names.InferenceTokens.Name].Sum().DataPoints().At(0).IntValue())
+	assert.EqualValues(t, 3, got[names.InferenceRequests.Name].Sum().DataPoints().At(0).IntValue())
+	h := got[names.GenAIRequestDuration.Name].Histogram().DataPoints()
+	assert.Equal(t, 1, h.Len())
+	assert.Equal(t, []uint64{2, 1}, h.At(0).BucketCounts().AsRaw())
+}

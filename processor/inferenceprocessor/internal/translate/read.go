@@ -33,10 +33,10 @@ type output struct {
 
 	at       pcommon.Timestamp
 	live     int
-	value    float64 // of what is no count
-	newest   float64 // of LabelList
+	value    float64 // of LabelList
+	newest   float64 // its time
 	readings []series.Reading
-	points   []point // markers, if none is live
+	points   []point // of the readings; markers, if none is live
 }
 
 // point is a point of the page.

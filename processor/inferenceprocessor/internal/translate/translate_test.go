@@ -347,6 +347,16 @@ func TestPages(t *testing.T) {
 				"gen_ai.server.request.duration{} 4 1.6 [0.1 0.5] [2 1 1] since 1000\ninference.server.tokens{type=output} 9 since 1000",
 			},
 		},
+		"two families that give one series": {
+			pages: []string{
+				"acme:ended_total{why=} 3\nacme:timed{status=ok} h 4 2 3:1", "acme:ended_total{why=} 4\nacme:timed{status=ok} h 5 2 3:1",
+				"acme:ended_total{why=} END\nacme:timed{status=ok} h 6 2 3:1",
+			},
+			want: []string{
+				"inference.server.requests.finished{outcome=success} 7 since 1000", "inference.server.requests.finished{outcome=success} 9 since 1000",
+				"inference.server.requests.finished{outcome=success} 10 since 1000",
+			},
+		},
 		"a quotient before the fraction": {
 			pages: []string{"acme:blocks{kind=used} 1\nacme:blocks{kind=max} 4\nacme:blocks{kind=fraction} 0.9", "acme:blocks{kind=fraction} 0.9"},
 			want:  []string{"inference.server.kv_cache.utilization{} 0.25", "inference.server.kv_cache.utilization{} 0.9"},

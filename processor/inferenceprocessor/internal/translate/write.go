@@ -31,6 +31,8 @@ type emitter struct {
 	alone map[*families.Row]bool
 	taken removal
 
+	sources []uint64 // of a series
+
 	layout uint32 // of the last histogram
 	text   string // the value of inference.bounds for it
 }
@@ -39,6 +41,9 @@ type emitter struct {
 func (t *emitter) write(e *families.Engine) {
 	for i := range t.outputs {
 		o := &t.outputs[i]
+		if t.repeated(o) {
+			o.unique()
+		}
 		switch kind := o.row.Metric.Kind; {
 		case o.live == 0:
 			t.ended(e, o)
@@ -48,10 +53,12 @@ func (t *emitter) write(e *families.Engine) {
 			t.counter(e, o)
 		case o.row.Rule == families.LabelList:
 			t.adapters(e, o)
-		case math.IsInf(o.value, 1): // as a sum
-			t.refuseOutput(o, Sentinel)
 		default:
-			t.number(e, o, o.value)
+			if v := o.fold(); math.IsInf(v, 1) { // as a sum
+				t.refuseOutput(o, Sentinel)
+			} else {
+				t.number(e, o, v)
+			}
 		}
 	}
 	t.stale(e)
@@ -60,6 +67,24 @@ func (t *emitter) write(e *families.Engine) {
 // mayTake reports whether a series may take what its points have: it saves making the
 // same.
 func (t *emitter) mayTake(o *output) bool { return t.takes && t.alone[o.row] }
+
+// repeated reports whether a source of a series is several times on the page.
+func (t *emitter) repeated(o *output) bool {
+	if len(o.readings) < 2 {
+		return false
+	}
+	t.sources = t.sources[:0]
+	for i := range o.readings {
+		t.sources = append(t.sources, o.readings[i].Source)
+	}
+	slices.Sort(t.sources)
+	for i, s := range t.sources[1:] {
+		if s == t.sources[i] {
+			return true
+		}
+	}
+	return false
+}
 
 // number writes a value of what is no count.
 func (t *emitter) number(e *families.Engine, o *output, v float64) pmetric.NumberDataPoint {
