@@ -73,6 +73,7 @@ func TestDemo(t *testing.T) {
 		require.Eventually(t, func() bool { return strings.Contains(out.String(), text) }, 2*time.Minute, 200*time.Millisecond,
 			"%q is not among:\n%s", text, out)
 	}
+	enginesOf(t, out.String()).judge(t)
 	interrupt(t, cmd, out)
 	isInReadme(t, out.String())
 }
