@@ -100,7 +100,7 @@ func earliest(readings []Reading) pcommon.Timestamp {
 
 // jitter is by how much the start of a process may move without a restart: some compute
 // it from its age.
-const jitter = pcommon.Timestamp(2 * time.Second)
+const jitter = pcommon.Timestamp(time.Second)
 
 // again reports whether a source whose last reading was at a time, and had a start,
 // began again since then.

@@ -35,12 +35,12 @@ func TestCount(t *testing.T) {
 		want  []result
 	}{
 		"a start that moves a little, or becomes known, is no restart": {
-			pages: [][]Reading{{reading(1, 7, 0, 10)}, {reading(1, 8, 5, 20)}, {reading(1, 9, 7, 30)}},
+			pages: [][]Reading{{reading(1, 7, 0, 10)}, {reading(1, 8, 5, 20)}, {reading(1, 9, 6, 30)}},
 			want:  []result{{7, 10}, {8, 10}, {9, 10}},
 		},
 		"… even where the process is as young as the last reading": {
-			pages: [][]Reading{{reading(1, 7, 9, 10)}, {reading(1, 8, 11, 20)}},
-			want:  []result{{7, 9}, {8, 9}},
+			pages: [][]Reading{{reading(1, 7, 10, 10)}, {reading(1, 8, 11, 20)}},
+			want:  []result{{7, 10}, {8, 10}},
 		},
 		"a start after the last reading is one, whatever the count": {
 			pages: [][]Reading{{reading(1, 7, 1, 10)}, {reading(1, 9, 15, 20)}},
