@@ -61,7 +61,7 @@ type Last struct {
 }
 
 // Layout is Valid and Layout of a point. Its family is converted as it was before.
-func (l *Last) Layout(p pmetric.HistogramDataPoint, convert func(float64) float64) (layout uint32, ok bool) {
+func (l *Last) Layout(p pmetric.HistogramDataPoint, most int, convert func(float64) float64) (layout uint32, ok bool) {
 	if !counts(p, convert) {
 		return 0, false
 	}
@@ -76,7 +76,7 @@ func (l *Last) Layout(p pmetric.HistogramDataPoint, convert func(float64) float6
 		l.bounds, l.any = pcommon.NewFloat64Slice(), true
 	}
 	bounds.CopyTo(l.bounds)
-	l.layout = Layout(bounds, convert)
+	l.layout = Layout(bounds, most, convert)
 	return l.layout, true
 }
 
@@ -113,9 +113,9 @@ func sound(sum float64) bool { return finite(sum) && sum >= 0 }
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// Layout identifies the bounds of a valid point after conversion; None is the layout of a
-// point without bounds.
-func Layout(bounds pcommon.Float64Slice, convert func(float64) float64) uint32 {
+// Layout identifies the bounds of a valid point after conversion, and those that Thin
+// leaves: at most so many. None is the layout of a point without bounds.
+func Layout(bounds pcommon.Float64Slice, most int, convert func(float64) float64) uint32 {
 	if bounds.Len() == 0 {
 		return None
 	}
@@ -135,6 +135,9 @@ func Layout(bounds pcommon.Float64Slice, convert func(float64) float64) uint32 {
 			_, _ = d.Write(text)
 			text = room[:0]
 		}
+	}
+	if bounds.Len() > most {
+		text = binary.LittleEndian.AppendUint64(text, uint64(most))
 	}
 	_, _ = d.Write(text)
 	return min(max(uint32(d.Sum64()), None+1), Exponential-1)

@@ -121,7 +121,7 @@ func TestValidExponential(t *testing.T) {
 // One layout is the same bounds in the vocabulary's unit, and nothing else.
 func TestLayout(t *testing.T) {
 	of := func(convert func(float64) float64, bounds ...float64) uint32 {
-		return Layout(pointOf(bounds, nil, 0).ExplicitBounds(), convert)
+		return Layout(pointOf(bounds, nil, 0).ExplicitBounds(), 64, convert)
 	}
 	first := of(same, 0, 0.1, 2.5)
 	assert.Equal(t, first, of(same, 0, 0.1, 2.5))
@@ -133,6 +133,10 @@ func TestLayout(t *testing.T) {
 		assert.False(t, seen[layout], "%v", bounds)
 		seen[layout] = true
 	}
+	bounds := pointOf([]float64{1, 2, 3, 4}, nil, 0).ExplicitBounds()
+	assert.Equal(t, Layout(bounds, 4, same), Layout(bounds, 64, same), "both leave all")
+	assert.NotEqual(t, Layout(bounds, 3, same), Layout(bounds, 4, same))
+	assert.NotEqual(t, Layout(bounds, 3, same), Layout(bounds, 2, same))
 	assert.Equal(t, None, of(same))
 	assert.Equal(t, "none", Text(None))
 	assert.Equal(t, "0000002a", Text(42))
@@ -142,7 +146,7 @@ func TestLayout(t *testing.T) {
 // A layout is published: another hash would begin every series again.
 func TestLayoutStays(t *testing.T) {
 	p := pointOf([]float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}, nil, 0)
-	assert.Equal(t, "630ab86e", Text(Layout(p.ExplicitBounds(), same)))
+	assert.Equal(t, "630ab86e", Text(Layout(p.ExplicitBounds(), 64, same)))
 }
 
 func TestThin(t *testing.T) {
@@ -199,7 +203,7 @@ func requireThinned(t *testing.T, p pmetric.HistogramDataPoint, most int, advise
 	other := pointOf(p.ExplicitBounds().AsRaw(), make([]uint64, p.BucketCounts().Len()), 0)
 	Thin(other, most, advised)
 	require.Equal(t, thin.ExplicitBounds().AsRaw(), other.ExplicitBounds().AsRaw())
-	require.Equal(t, Layout(thin.ExplicitBounds(), same), Layout(other.ExplicitBounds(), same))
+	require.Equal(t, Layout(thin.ExplicitBounds(), 64, same), Layout(other.ExplicitBounds(), 64, same))
 }
 
 func TestThinIsExact(t *testing.T) {
@@ -308,7 +312,7 @@ func FuzzHistogram(f *testing.F) {
 				p.ExplicitBounds().SetAt(i, convert(bounds[i]))
 			}
 			require.True(t, Valid(p, same))
-			require.Equal(t, Layout(p.ExplicitBounds(), same), Layout(pointOf(bounds, nil, 0).ExplicitBounds(), convert))
+			require.Equal(t, Layout(p.ExplicitBounds(), 64, same), Layout(pointOf(bounds, nil, 0).ExplicitBounds(), 64, convert))
 			requireThinned(t, p, int(most), bounds)
 		}
 		e := exponentialOf(scale, 0, buckets, nil)
@@ -329,7 +333,7 @@ func BenchmarkPoint(b *testing.B) {
 	p := pointOf(bounds, buckets, 100)
 	b.ReportAllocs()
 	for b.Loop() {
-		if !Valid(p, seconds) || Layout(p.ExplicitBounds(), seconds) == None {
+		if !Valid(p, seconds) || Layout(p.ExplicitBounds(), 64, seconds) == None {
 			b.Fatal("not valid")
 		}
 	}
@@ -355,7 +359,7 @@ func TestChecksAllocateNothing(t *testing.T) {
 	p := pointOf([]float64{1, 2, 3}, []uint64{1, 2, 3, 4}, 5)
 	bounds := p.ExplicitBounds()
 	require.Zero(t, testing.AllocsPerRun(100, func() {
-		if !Valid(p, seconds) || Layout(bounds, seconds) == None {
+		if !Valid(p, seconds) || Layout(bounds, 64, seconds) == None {
 			t.Fatal("not valid")
 		}
 	}))

@@ -322,7 +322,7 @@ func (t *reader) histograms(e *families.Engine, s *page.Selection, m pmetric.Met
 			}
 			if !c.ended {
 				var ok bool
-				if c.layout, ok = last.Layout(p, convert); !ok {
+				if c.layout, ok = last.Layout(p, t.o.MaxBounds, convert); !ok {
 					t.refuse(&c.point, InvalidHistogram)
 					continue
 				}
