@@ -32,6 +32,7 @@ type output struct {
 	ends   map[string]int // markers, by series
 	up     float64        // of the engine
 	ups    []string
+	downs  []string // ups that have ended
 	wrong  []string
 	// whole are the series of histograms, each without its bounds.
 	passed map[string]bool // families under their own names
@@ -59,7 +60,11 @@ func (o *output) metric(m pmetric.Metric, engine string) {
 		}
 		if strings.HasSuffix(m.Name(), ".up") {
 			e, _ := p.Attributes().Get("inference.engine")
-			o.up, o.ups = v, append(o.ups, m.Name()+" "+e.Str())
+			if name := m.Name() + " " + e.Str(); p.Flags().NoRecordedValue() {
+				o.downs = append(o.downs, name)
+			} else {
+				o.up, o.ups = v, append(o.ups, name)
+			}
 			return
 		}
 		o.add(m.Name(), p.Attributes(), p.Flags(), engine, &point{kind: k, value: v, start: p.StartTimestamp().AsTime()})

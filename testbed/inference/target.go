@@ -203,6 +203,9 @@ func (t *target) up(o *output, had bool) {
 	if len(o.ups) != 1 || o.ups[0] != metric+t.engine || o.up != want {
 		t.failf("up is %v of %v, not %v of %s%s", o.up, o.ups, want, metric, t.engine)
 	}
+	if slices.Contains(o.downs, metric+t.engine) {
+		t.failf("%s%s has ended", metric, t.engine)
+	}
 }
 
 // known is the start that series have by the page; zero if it has none.

@@ -51,10 +51,10 @@ type Page struct {
 	// another.
 	Engines []Engine
 	// Up is 1 if the page could be read, else 0, by the scraper's metric up; HasUp is
-	// whether there is one.
-	Up    int
-	HasUp bool
-	// UpTime is the time of up.
+	// whether there is one, UpEnded whether it has ended, with the target.
+	Up             int
+	HasUp, UpEnded bool
+	// UpTime is the time of up, or of its end.
 	UpTime pcommon.Timestamp
 	// ProcessStart is the time at which the process began; 0 where the page does not
 	// have it.
@@ -120,7 +120,8 @@ func (p *Page) Read(rm pmetric.ResourceMetrics, hint string, last []string) {
 }
 
 func (p *Page) reset() {
-	p.Engines, p.Up, p.HasUp, p.UpTime, p.ProcessStart, p.Unknown = p.Engines[:0], 0, false, 0, 0, p.Unknown[:0]
+	p.Engines, p.Unknown = p.Engines[:0], p.Unknown[:0]
+	p.Up, p.HasUp, p.UpEnded, p.UpTime, p.ProcessStart = 0, false, false, 0, 0
 	clear(p.starts)
 	p.uses = p.uses[:0]
 	for i := range p.engines {
@@ -141,14 +142,16 @@ func (p *Page) add(m pmetric.Metric) {
 	switch {
 	case name == "up":
 		p.uses[number] = Scraper
-		if v, at, ok := only(m); ok && (v == 0 || v == 1) {
-			p.HasUp, p.Up, p.UpTime = true, int(v), at
+		if point, ok := only(m); ok {
+			v, ended := Value(point), point.Flags().NoRecordedValue()
+			p.HasUp, p.UpEnded, p.Up, p.UpTime = !ended && (v == 0 || v == 1), ended, int(v), point.Timestamp()
 		}
 		return
 	case name == "process_start_time_seconds":
 		p.uses[number] = Own
-		if v, at, ok := only(m); ok {
-			if start := pcommon.NewTimestampFromTime(time.Unix(0, int64(v*1e9))); v > 0 && start <= at {
+		if point, ok := only(m); ok && !point.Flags().NoRecordedValue() {
+			v := Value(point)
+			if start := pcommon.NewTimestampFromTime(time.Unix(0, int64(v*1e9))); v > 0 && start <= point.Timestamp() {
 				p.ProcessStart = start
 			}
 		}

@@ -6,17 +6,16 @@ package page // import "github.com/otelcol-gpu/otelcol-gpu/processor/inferencepr
 import (
 	"iter"
 
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// only is the value of a metric with one point.
-func only(m pmetric.Metric) (float64, pcommon.Timestamp, bool) {
+// only is the point of a metric with one.
+func only(m pmetric.Metric) (pmetric.NumberDataPoint, bool) {
 	points, ok := Numbers(m)
-	if !ok || points.Len() != 1 || points.At(0).Flags().NoRecordedValue() {
-		return 0, 0, false
+	if !ok || points.Len() != 1 {
+		return pmetric.NumberDataPoint{}, false
 	}
-	return Value(points.At(0)), points.At(0).Timestamp(), true
+	return points.At(0), true
 }
 
 // common is the value of a label that all points have; empty if they differ.

@@ -181,10 +181,16 @@ func keepPoints(m pmetric.Metric, kept map[int]bool) {
 
 // up reports whether the last scrape of the engines of a target succeeded. On a page
 // that could not be read they are those of the last one that could, or the one that
-// discovery found.
+// discovery found. It ends with the target, and with an engine that is on its page no
+// more: else its last value would count for minutes.
 func (t *Translator) up(target *series.Target, hint string) {
 	ended := !slices.ContainsFunc(t.page.Engines, func(e page.Engine) bool { return !e.Ended })
 	if !ended || len(target.Engines) == 0 {
+		for _, name := range target.Engines {
+			if t.page.HasUp && !slices.ContainsFunc(t.page.Engines, func(e page.Engine) bool { return !e.Ended && e.Name == name }) {
+				t.upOf(name, true)
+			}
+		}
 		target.Engines = target.Engines[:0]
 		for i := range t.page.Engines {
 			if e := &t.page.Engines[i]; e.Ended == ended {
@@ -195,21 +201,32 @@ func (t *Translator) up(target *series.Target, hint string) {
 	if len(target.Engines) == 0 && hint != "" {
 		target.Engines = append(target.Engines, hint)
 	}
-	if !t.page.HasUp {
+	if t.page.HasUp || t.page.UpEnded {
+		for _, name := range target.Engines {
+			t.upOf(name, t.page.UpEnded)
+		}
+	}
+}
+
+// upOf writes whether an engine was scraped, or that this has ended; nothing for one that
+// is switched off.
+func (t *Translator) upOf(name string, ended bool) {
+	e := t.page.Engine(name)
+	if e == nil {
 		return
 	}
-	for _, name := range target.Engines {
-		e := t.page.Engine(name)
-		if e == nil {
-			continue // switched off
-		}
-		metric := &names.InferenceServerUp
-		if e.Gateway {
-			metric = &names.InferenceGatewayUp
-		}
-		p := t.emitter.out.numbers(metric, "").AppendEmpty()
-		p.SetTimestamp(t.page.UpTime)
-		p.Attributes().PutStr(names.InferenceEngine, name)
+	metric := &names.InferenceServerUp
+	if e.Gateway {
+		metric = &names.InferenceGatewayUp
+	}
+	var p pmetric.NumberDataPoint
+	if ended {
+		p = t.emitter.out.marker(metric, "")
+		p.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
+	} else {
+		p = t.emitter.out.numbers(metric, "").AppendEmpty()
 		p.SetIntValue(int64(t.page.Up))
 	}
+	p.SetTimestamp(t.page.UpTime)
+	p.Attributes().PutStr(names.InferenceEngine, name)
 }

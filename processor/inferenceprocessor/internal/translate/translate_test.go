@@ -432,6 +432,23 @@ func TestPages(t *testing.T) {
 			pages: []string{"acme:running 1\nacme:other 2\nacme_gpu_power 300\nup 1"},
 			want:  []string{"acme:other{} 2\ninference.server.requests{state=running} 1\ninference.server.up{} 1\nup{} 1"},
 		},
+		"up ends with the target, read or not": {
+			pages: []string{"acme:running 1\nup 1", "acme:running END\nup END", "acme:running 1\nup 1", "acme:running END\nup 0", "up END"},
+			want: []string{
+				"inference.server.requests{state=running} 1\ninference.server.up{} 1\nup{} 1",
+				"inference.server.requests{state=running} END\ninference.server.up{} END\nup{} END",
+				"inference.server.requests{state=running} 1\ninference.server.up{} 1\nup{} 1",
+				"inference.server.requests{state=running} END\ninference.server.up{} 0\nup{} 0",
+				"inference.server.up{} END\nup{} END",
+			},
+		},
+		"up ends with the engine": {
+			pages: []string{"acme:running 1\nup 1", "shell_pending 2\nup 1"},
+			want: []string{
+				"inference.server.requests{state=running} 1\ninference.server.up{} 1\nup{} 1",
+				"inference.server.requests{state=waiting} 2\ninference.server.up{} 1\ninference.server.up{} END\nup{} 1",
+			},
+		},
 		"others are dropped": {
 			o:     Options{DropUnmapped: true},
 			pages: []string{"acme:running 1\nacme:other 2\nscrape_samples 3"},
