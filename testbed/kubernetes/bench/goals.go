@@ -43,7 +43,7 @@ const (
 	fleetRow        = "5000 nodes, 40000 GPUs" + gateways.ScaleOutNote
 	causeAlone      = "The processors without a gateway are in *Components alone*."
 	causeDifference = "It is the difference of two processes; *receive* shows its noise. " + causeAlone
-	causePoints     = "pdata allocates a point, its value, its attributes and the text of each on their own; only buckets and labels of the page are used again."
+	causePoints     = "pdata allocates a point, its value, its attributes and each of their texts on their own."
 	causeHangs      = "Both exporters and all receivers share the cores; *second* in the same table is what chance alone makes of the ratio."
 )
 
@@ -85,11 +85,11 @@ var goals = []goal{
 	{what: "attribution: the decision alone beside all that k8s_attributes does", unit: "of its time", place: place{"go-attribution", "Decision", "ns/resource"}, beside: "K8sAttributes", limit: 0.1,
 		cause: "A round of so little work is mostly the benchmark's own loop and what disturbs it."},
 	{what: "inference: thirty families beside transform", unit: "of its time", place: place{"go-inference", gobench.InferenceBeside + "Inference", "ns/point"}, beside: gobench.InferenceBeside + "Transform", limit: 0.1,
-		cause: "Transform changes names in place and leaves the points as they are. The processor makes new points: it checks values and histograms, remembers series to find start times and restarts, and writes the common attributes."},
+		cause: "Transform changes names in place; the processor makes points, with checks, start times and common attributes."},
 	{what: "inference: a page of vLLM", unit: "us", place: place{"go-inference", inferenceAlone + "Page", "us/page"}, limit: 40, cause: causePoints},
 	{what: "inference: a page of TGI", unit: "us", place: place{"go-inference", inferenceAlone + "PageTGI", "us/page"}, limit: 150, cause: causePoints},
 	{what: "inference: a family of no row", unit: "ns a point", place: place{"go-inference", inferenceAlone + "Unknown", "ns/point"}, limit: 60,
-		cause: "Its name is looked up among those of all engines, as it is and without the prefixes that they have."},
+		cause: "Its name is looked up among those of all engines, as a whole and by what it begins with."},
 	{what: "inference: a number", unit: "ns a point", place: place{"go-inference", inferenceAlone + "Number", "ns/point"}, limit: 250, cause: causePoints},
 	{what: "inference: allocations of a number", unit: "a point", place: place{"go-inference", inferenceAlone + "Number", "allocs/point"}, limit: 2, cause: causePoints},
 	{what: "inference: a histogram", unit: "us a point", place: place{"go-inference", inferenceAlone + "Histogram", "ns/point"}, factor: 1e-3, limit: 1.2, cause: causePoints},
@@ -170,7 +170,7 @@ func (g goal) verdict(all []float64, results map[string]frame.Result) (verdict, 
 		cause += fmt.Sprintf(" %s in the same run: %s.", g.peer, number(frame.Median(known(peer)), -1))
 	}
 	if mc.Busy() {
-		cause += fmt.Sprintf(" The machine was busy in the minute before: load %s on %d cores.", mc.Load, mc.Cores)
+		cause += fmt.Sprintf(" Busy machine: load %s on %d cores.", mc.Load, mc.Cores)
 	}
 	return "**missed by " + distance + "**", strings.TrimSpace(cause)
 }
