@@ -45,8 +45,12 @@ const (
 	GPUNVLinkError    = "gpu.nvlink.error.type"
 	GPUXIDCode        = "gpu.xid.code"
 	GPUXIDDerived     = "gpu.xid.derived"
+	GPUSpareRows      = "gpu.memory.spare_rows"
+	GPUFabricState    = "gpu.fabric.state"
 	GPUHealthWatch    = "gpu.health.watch"
 	GPUHealthState    = "gpu.health.state"
+	GPUNodeBootID     = "gpu.node.boot_id"
+	HostType          = "host.type"
 	GPUPodState       = "gpu.pod.state"
 	GPUDeviceState    = "gpu.device.state"
 	GPUDeviceIDs      = "gpu.device.ids"   // hw.id of a pod's devices, at most 16

@@ -32,6 +32,14 @@ var (
 	GPURemappedRows      = Metric{"gpu.memory.remapped_rows", "{row}", Counter, "Memory rows remapped because of ECC errors."}
 	GPURowRemapFailure   = Metric{"gpu.memory.row_remap.failure", "1", UpDownCounter, "1 if remapping a row failed, else 0."}
 	GPURowRemapPending   = Metric{"gpu.memory.row_remap.pending", "1", UpDownCounter, "1 while a memory row waits for a reset of the GPU to be remapped, else 0."}
+	GPURemapBanks        = Metric{"gpu.memory.remap_banks", "{bank}", UpDownCounter, "Memory banks by the spare rows that are left for remapping."}
+	GPUSRAMExceeded      = Metric{"gpu.memory.sram.threshold_exceeded", "1", UpDownCounter, "1 if uncorrectable SRAM errors are above the threshold for replacing the board, else 0."}
+	GPURecoveryAction    = Metric{"gpu.recovery.action", "{code}", Gauge, "Recovery that the driver asks for: 0 none, 1 reset the GPU, 2 reboot the node, 3 drain peer-to-peer traffic, 4 drain and reset, other codes as in NVML."}
+	GPUFabricStatus      = Metric{"gpu.fabric.status", "1", UpDownCounter, "1 for the state that the NVLink fabric of the GPU is in, 0 for the others."}
+	GPUPCIeWidth         = Metric{"gpu.pcie.link.width", "{lane}", Gauge, "PCIe lanes in use; an idle link may have fewer than under load."}
+	GPUPCIeWidthMax      = Metric{"gpu.pcie.link.width.max", "{lane}", Gauge, "PCIe lanes that GPU and slot can use."}
+	GPUPCIeGeneration    = Metric{"gpu.pcie.link.generation", "{generation}", Gauge, "PCIe generation in use; that of an idle link may be lower than under load."}
+	GPUPCIeGenerationMax = Metric{"gpu.pcie.link.generation.max", "{generation}", Gauge, "PCIe generation that GPU and slot can use."}
 	GPUXIDLast           = Metric{"gpu.xid.last", "{code}", Gauge, "Code of the last XID; 0 is none seen."}
 	GPUXIDErrors         = Metric{"gpu.xid.errors", "{error}", Counter, "XID errors by code."}
 	GPUHealthStatus      = Metric{"gpu.health.status", "1", UpDownCounter, "1 for the state that a health watch is in, 0 for the others."}
@@ -51,6 +59,7 @@ var (
 	GPUAllocation           = Metric{"gpu.allocation", "1", UpDownCounter, "Share of the device that the container holds; 0 for a free device."}
 	GPUNodeSchedulable      = Metric{"gpu.node.schedulable", "1", UpDownCounter, "1 while the node takes new pods, 0 while it is cordoned."}
 	GPUNodeMIGReconfiguring = Metric{"gpu.node.mig.reconfiguring", "1", UpDownCounter, "1 while the MIG layout of the node's GPUs is being changed, else 0."}
+	GPUNodeInfo             = Metric{"gpu.node.info", "1", UpDownCounter, "Always 1: boot, machine type and driver of the node. A new boot is another series."}
 )
 
 // Metrics of a service and its pods, from gpu_summary.

@@ -58,6 +58,7 @@ type allocationReceiver struct {
 	newest  atomic.Pointer[snapshot.Snapshot] // nil until the kubelet answered
 	changed chan struct{}                     // has room for one: owners are others
 	spoke   bool                              // gpu.allocation was emitted; only emit touches it
+	node    *snapshot.Node                    // that was accepted last; likewise
 
 	cancel context.CancelFunc // nil until Start
 	work   sync.WaitGroup
@@ -234,8 +235,9 @@ func (r *allocationReceiver) emit(ctx context.Context, causes *logonce.Causes) {
 				zap.Duration("age", now.Sub(s.At)))
 		}
 	}
-	if node, at, ok := r.api.Load().Node(now); ok {
-		node.AddTo(md, at, &r.origin)
+	node, at, known := r.api.Load().Node(now)
+	if known {
+		node.AddTo(md, r.node, at, &r.origin)
 	}
 	points := md.DataPointCount()
 	if points == 0 {
@@ -244,6 +246,9 @@ func (r *allocationReceiver) emit(ctx context.Context, causes *logonce.Causes) {
 	ctx = r.obs.StartMetricsOp(ctx)
 	err := r.next.ConsumeMetrics(ctx, md)
 	r.obs.EndMetricsOp(ctx, "pod_resources", points, err)
+	if err == nil && known {
+		r.node = &node
+	}
 	if err != nil && causes.Due("refused", now) {
 		r.logger.Warn("the next component refused gpu.allocation; it is sent again with the next interval", zap.Error(err))
 	}

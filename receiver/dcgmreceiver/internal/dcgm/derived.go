@@ -31,6 +31,10 @@ var derived = []devicetable.Derived{
 		Rule: "1 for the state that a watch is in (pass, warn, fail: 0, 10, 20 on the page), 0 for the other two.",
 	},
 	{
+		Metric: &names.GPUFabricStatus, From: []devicetable.ID{FabricHealth}, Keys: []string{names.GPUFabricState},
+		Rule: "1 for the state that the fabric is in (healthy, unhealthy, limited: 1, 2, 3 on the page), 0 for the other two.",
+	},
+	{
 		Metric: &names.GPUXIDErrors, From: []devicetable.ID{XIDTotal, XIDLast}, Keys: []string{names.GPUXIDCode, names.GPUXIDDerived},
 		Rule: "The exporter's counts where it has them. Without them changes of the last code, marked gpu.xid.derived=true: a lower bound, since the same code twice in a row cannot be seen, and the first code seen does not count.",
 	},

@@ -32,6 +32,7 @@ type events struct {
 func (e *events) Write(d *devicemap.Device, w *devicemap.Writer) {
 	e.writeThrottle(d, w)
 	writeHealth(d, w)
+	writeFabric(d, w)
 	e.xid.write(d, w)
 }
 
@@ -95,6 +96,20 @@ func writeHealth(d *devicemap.Device, w *devicemap.Writer) {
 			p := w.State(&names.GPUHealthStatus, i == in, names.GPUHealthState, state)
 			p.Attributes().PutStr(names.GPUHealthWatch, strings.ToLower(watch))
 		}
+	}
+}
+
+var fabricStates = [...]string{"healthy", "unhealthy", "limited"}
+
+// writeFabric writes one point for each state of the fabric: 1 for the one that it is
+// in. A code that NVML does not define is no state.
+func writeFabric(d *devicemap.Device, w *devicemap.Writer) {
+	x := d.Reading(FabricHealth)
+	if !x.Known() || x.V > float64(len(fabricStates)) {
+		return
+	}
+	for i, state := range fabricStates {
+		w.State(&names.GPUFabricStatus, int(x.V) == i+1, names.GPUFabricState, state)
 	}
 }
 

@@ -90,6 +90,21 @@ func TestHealth(t *testing.T) {
 	}, in)
 }
 
+// A fabric is in one of three states; a board without one, and a code that is not
+// defined, have none.
+func TestFabric(t *testing.T) {
+	for value, want := range map[int]string{1: "healthy", 2: "unhealthy", 3: "limited"} {
+		assert.ElementsMatch(t, []string{
+			"gpu.fabric.status{gpu.fabric.state=healthy} " + map[bool]string{true: "1", false: "0"}[want == "healthy"],
+			"gpu.fabric.status{gpu.fabric.state=unhealthy} " + map[bool]string{true: "1", false: "0"}[want == "unhealthy"],
+			"gpu.fabric.status{gpu.fabric.state=limited} " + map[bool]string{true: "1", false: "0"}[want == "limited"],
+		}, only(mapOnce(t, otel, onGPU("DCGM_FI_DEV_FABRIC_HEALTH_SUMMARY", value)), names.GPUFabricStatus.Name))
+	}
+	for _, value := range []int{0, 4} {
+		assert.Empty(t, only(mapOnce(t, otel, onGPU("DCGM_FI_DEV_FABRIC_HEALTH_SUMMARY", value)), names.GPUFabricStatus.Name), value)
+	}
+}
+
 // xidErrors renders the counts with their start, in seconds after the first page.
 func xidErrors(r devicemap.Result) map[string]float64 {
 	starts := map[string]float64{}

@@ -71,6 +71,10 @@ const (
 	NVLinkTXTotal
 	NVLinkRXTotal
 	PCIeReplays
+	PCIeWidth
+	PCIeWidthMax
+	PCIeGeneration
+	PCIeGenerationMax
 	NVLinkCRCFlit
 	NVLinkCRCData
 	NVLinkReplayErrs
@@ -87,10 +91,18 @@ const (
 	RemappedCorr
 	RowRemapFailure
 	RowRemapPending
+	BanksMax
+	BanksHigh
+	BanksPartial
+	BanksLow
+	BanksNone
+	SRAMExceeded
 
 	XIDLast
 	XIDTotal
 	HealthStatus
+	RecoveryAction
+	FabricHealth
 	VGPULicense
 )
 
@@ -149,20 +161,24 @@ var fields = []devicetable.Field{
 
 	// PCIe and NVLink of the board. The PROF fields are rates whatever their HELP
 	// states; NVLINK_BANDWIDTH_TOTAL is typed counter by the exporter and is a rate.
-	PCIeTX:           {Name: "DCGM_FI_PROF_PCIE_TX_BYTES", Aliases: []string{"dcgm_fi_prof_pcie_tx_bytes"}, Number: 1009, Scope: devicetable.Board, Unit: "By/s"},
-	PCIeRX:           {Name: "DCGM_FI_PROF_PCIE_RX_BYTES", Aliases: []string{"dcgm_fi_prof_pcie_rx_bytes"}, Number: 1010, Scope: devicetable.Board, Unit: "By/s"},
-	NVLinkTX:         {Name: "DCGM_FI_PROF_NVLINK_TX_BYTES", Aliases: []string{"dcgm_fi_prof_nvlink_tx_bytes"}, Number: 1011, Scope: devicetable.Board, Unit: "By/s"},
-	NVLinkRX:         {Name: "DCGM_FI_PROF_NVLINK_RX_BYTES", Aliases: []string{"dcgm_fi_prof_nvlink_rx_bytes"}, Number: 1012, Scope: devicetable.Board, Unit: "By/s"},
-	NVLinkBandwidth:  {Name: "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", Aliases: []string{"DCGM_FI_DEV_NVLINK_THROUGHPUT_TOTAL", "dcgm_nvlink_bandwidth_total"}, Number: 449, Scope: devicetable.Board, Unit: "1000 KiBy/s", Mul: kibPerSecond1000},
-	PCIeTXTotal:      {Name: "DCGM_FI_PROF_PCIE_TX_BYTES_TOTAL", Number: 1091, Scope: devicetable.Board, Unit: "By"},
-	PCIeRXTotal:      {Name: "DCGM_FI_PROF_PCIE_RX_BYTES_TOTAL", Number: 1092, Scope: devicetable.Board, Unit: "By"},
-	NVLinkTXTotal:    {Name: "DCGM_FI_DEV_NVLINK_COUNT_TX_BYTES", Aliases: []string{"DCGM_FI_DEV_NVLINK_TX_BYTES_TOTAL"}, Number: 1201, Scope: devicetable.Board, Unit: "By"},
-	NVLinkRXTotal:    {Name: "DCGM_FI_DEV_NVLINK_COUNT_RX_BYTES", Aliases: []string{"DCGM_FI_DEV_NVLINK_RX_BYTES_TOTAL"}, Number: 1203, Scope: devicetable.Board, Unit: "By"},
-	PCIeReplays:      {Name: "DCGM_FI_DEV_PCIE_REPLAY_COUNTER", Aliases: []string{"DCGM_FI_DEV_PCIE_REPLAY_TOTAL", "dcgm_pcie_replay_counter"}, Number: 202, Scope: devicetable.Board, Unit: "{replay}"},
-	NVLinkCRCFlit:    {Name: "DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", Aliases: []string{"DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_TOTAL", "dcgm_nvlink_flit_crc_error_count_total"}, Number: 409, Scope: devicetable.Board, Unit: "{error}"},
-	NVLinkCRCData:    {Name: "DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL", Aliases: []string{"DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_TOTAL", "dcgm_nvlink_data_crc_error_count_total"}, Number: 419, Scope: devicetable.Board, Unit: "{error}"},
-	NVLinkReplayErrs: {Name: "DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL", Aliases: []string{"DCGM_FI_DEV_NVLINK_REPLAY_ERROR_TOTAL", "dcgm_nvlink_replay_error_count_total"}, Number: 429, Scope: devicetable.Board, Unit: "{error}"},
-	NVLinkRecovery:   {Name: "DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL", Aliases: []string{"DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_TOTAL", "dcgm_nvlink_recovery_error_count_total"}, Number: 439, Scope: devicetable.Board, Unit: "{error}"},
+	PCIeTX:            {Name: "DCGM_FI_PROF_PCIE_TX_BYTES", Aliases: []string{"dcgm_fi_prof_pcie_tx_bytes"}, Number: 1009, Scope: devicetable.Board, Unit: "By/s"},
+	PCIeRX:            {Name: "DCGM_FI_PROF_PCIE_RX_BYTES", Aliases: []string{"dcgm_fi_prof_pcie_rx_bytes"}, Number: 1010, Scope: devicetable.Board, Unit: "By/s"},
+	NVLinkTX:          {Name: "DCGM_FI_PROF_NVLINK_TX_BYTES", Aliases: []string{"dcgm_fi_prof_nvlink_tx_bytes"}, Number: 1011, Scope: devicetable.Board, Unit: "By/s"},
+	NVLinkRX:          {Name: "DCGM_FI_PROF_NVLINK_RX_BYTES", Aliases: []string{"dcgm_fi_prof_nvlink_rx_bytes"}, Number: 1012, Scope: devicetable.Board, Unit: "By/s"},
+	NVLinkBandwidth:   {Name: "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", Aliases: []string{"DCGM_FI_DEV_NVLINK_THROUGHPUT_TOTAL", "dcgm_nvlink_bandwidth_total"}, Number: 449, Scope: devicetable.Board, Unit: "1000 KiBy/s", Mul: kibPerSecond1000},
+	PCIeTXTotal:       {Name: "DCGM_FI_PROF_PCIE_TX_BYTES_TOTAL", Number: 1091, Scope: devicetable.Board, Unit: "By"},
+	PCIeRXTotal:       {Name: "DCGM_FI_PROF_PCIE_RX_BYTES_TOTAL", Number: 1092, Scope: devicetable.Board, Unit: "By"},
+	NVLinkTXTotal:     {Name: "DCGM_FI_DEV_NVLINK_COUNT_TX_BYTES", Aliases: []string{"DCGM_FI_DEV_NVLINK_TX_BYTES_TOTAL"}, Number: 1201, Scope: devicetable.Board, Unit: "By"},
+	NVLinkRXTotal:     {Name: "DCGM_FI_DEV_NVLINK_COUNT_RX_BYTES", Aliases: []string{"DCGM_FI_DEV_NVLINK_RX_BYTES_TOTAL"}, Number: 1203, Scope: devicetable.Board, Unit: "By"},
+	PCIeReplays:       {Name: "DCGM_FI_DEV_PCIE_REPLAY_COUNTER", Aliases: []string{"DCGM_FI_DEV_PCIE_REPLAY_TOTAL", "dcgm_pcie_replay_counter"}, Number: 202, Scope: devicetable.Board, Unit: "{replay}"},
+	PCIeWidth:         {Name: "DCGM_FI_DEV_PCIE_LINK_WIDTH", Number: 238, Scope: devicetable.Board, Unit: "{lane}", ZeroIsAbsent: true},
+	PCIeWidthMax:      {Name: "DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH", Number: 236, Scope: devicetable.Board, Unit: "{lane}", ZeroIsAbsent: true},
+	PCIeGeneration:    {Name: "DCGM_FI_DEV_PCIE_LINK_GEN", Number: 237, Scope: devicetable.Board, Unit: "{generation}", ZeroIsAbsent: true},
+	PCIeGenerationMax: {Name: "DCGM_FI_DEV_PCIE_MAX_LINK_GEN", Number: 235, Scope: devicetable.Board, Unit: "{generation}", ZeroIsAbsent: true},
+	NVLinkCRCFlit:     {Name: "DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", Aliases: []string{"DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_TOTAL", "dcgm_nvlink_flit_crc_error_count_total"}, Number: 409, Scope: devicetable.Board, Unit: "{error}"},
+	NVLinkCRCData:     {Name: "DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL", Aliases: []string{"DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_TOTAL", "dcgm_nvlink_data_crc_error_count_total"}, Number: 419, Scope: devicetable.Board, Unit: "{error}"},
+	NVLinkReplayErrs:  {Name: "DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL", Aliases: []string{"DCGM_FI_DEV_NVLINK_REPLAY_ERROR_TOTAL", "dcgm_nvlink_replay_error_count_total"}, Number: 429, Scope: devicetable.Board, Unit: "{error}"},
+	NVLinkRecovery:    {Name: "DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL", Aliases: []string{"DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_TOTAL", "dcgm_nvlink_recovery_error_count_total"}, Number: 439, Scope: devicetable.Board, Unit: "{error}"},
 
 	// Memory errors of the board.
 	ECCSBEVolatile:  {Name: "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", Aliases: []string{"dcgm_ecc_sbe_volatile_total"}, Number: 310, Scope: devicetable.Board, Unit: "{error}"},
@@ -176,10 +192,20 @@ var fields = []devicetable.Field{
 	RemappedCorr:    {Name: "DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS", Aliases: []string{"DCGM_FI_DEV_ROW_REMAP_CORRECTABLE_TOTAL"}, Number: 394, Scope: devicetable.Board, Unit: "{row}"},
 	RowRemapFailure: {Name: "DCGM_FI_DEV_ROW_REMAP_FAILURE", Aliases: []string{"DCGM_FI_DEV_ROW_REMAP_FAILED"}, Number: 395, Scope: devicetable.Board, Unit: "flag"},
 	RowRemapPending: {Name: "DCGM_FI_DEV_ROW_REMAP_PENDING", Number: 396, Scope: devicetable.Board, Unit: "flag"},
+	BanksMax:        {Name: "DCGM_FI_DEV_BANKS_REMAP_ROWS_AVAIL_MAX", Aliases: []string{"DCGM_FI_DEV_BANK_REMAP_AVAIL_MAX"}, Number: 385, Scope: devicetable.Board, Unit: "{bank}"},
+	BanksHigh:       {Name: "DCGM_FI_DEV_BANKS_REMAP_ROWS_AVAIL_HIGH", Aliases: []string{"DCGM_FI_DEV_BANK_REMAP_AVAIL_HIGH"}, Number: 386, Scope: devicetable.Board, Unit: "{bank}"},
+	BanksPartial:    {Name: "DCGM_FI_DEV_BANKS_REMAP_ROWS_AVAIL_PARTIAL", Aliases: []string{"DCGM_FI_DEV_BANK_REMAP_AVAIL_PARTIAL"}, Number: 387, Scope: devicetable.Board, Unit: "{bank}"},
+	BanksLow:        {Name: "DCGM_FI_DEV_BANKS_REMAP_ROWS_AVAIL_LOW", Aliases: []string{"DCGM_FI_DEV_BANK_REMAP_AVAIL_LOW"}, Number: 388, Scope: devicetable.Board, Unit: "{bank}"},
+	BanksNone:       {Name: "DCGM_FI_DEV_BANKS_REMAP_ROWS_AVAIL_NONE", Aliases: []string{"DCGM_FI_DEV_BANK_REMAP_AVAIL_NONE"}, Number: 389, Scope: devicetable.Board, Unit: "{bank}"},
+	SRAMExceeded:    {Name: "DCGM_FI_DEV_THRESHOLD_SRM", Aliases: []string{"DCGM_FI_DEV_SRAM_EXCEEDED"}, Number: 346, Scope: devicetable.Board, Unit: "flag"},
 
 	// XID, health and licence. An XID belongs to the entity that threw it.
 	XIDLast:      {Name: "DCGM_FI_DEV_XID_ERRORS", Aliases: []string{"DCGM_FI_DEV_XID_ERROR", "dcgm_xid_errors"}, Number: 230, Unit: "{code}", Code: true},
 	XIDTotal:     {Name: "DCGM_EXP_XID_ERRORS_TOTAL", Unit: "{error}", Label: "xid"},
 	HealthStatus: {Name: "DCGM_EXP_GPU_HEALTH_STATUS", Unit: "0, 10, 20", Label: "health_watch"},
-	VGPULicense:  {Name: "DCGM_FI_DEV_VGPU_LICENSE_STATUS", Aliases: []string{"dcgm_vgpu_license_status"}, Number: 526, Unit: "flag"},
+	// Values of NVML's nvmlDeviceGpuRecoveryAction_t, and of its fabric health summary:
+	// 1 healthy, 2 unhealthy, 3 limited; 0 is a board without a fabric.
+	RecoveryAction: {Name: "DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION", Aliases: []string{"DCGM_FI_DEV_GPU_RECOVERY_ACTION"}, Number: 1523, Scope: devicetable.Board, Unit: "{code}", Code: true},
+	FabricHealth:   {Name: "DCGM_FI_DEV_FABRIC_HEALTH_SUMMARY", Number: 175, Scope: devicetable.Board, Unit: "{code}", ZeroIsAbsent: true, Code: true},
+	VGPULicense:    {Name: "DCGM_FI_DEV_VGPU_LICENSE_STATUS", Aliases: []string{"dcgm_vgpu_license_status"}, Number: 526, Unit: "flag"},
 }

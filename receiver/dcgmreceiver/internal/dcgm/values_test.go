@@ -24,7 +24,7 @@ func TestEverySpelling(t *testing.T) {
 		if f.Label != "" {
 			continue // TestThrottle, TestHealth, TestXIDTotal
 		}
-		want := points(mapOnce(t, otel, onGPU(f.Name, 40)), "GPU-0")
+		want := points(mapOnce(t, otel, onGPU(f.Name, 2)), "GPU-0")
 		switch devicetable.ID(id) {
 		case FBFree: // gives a limit together with others
 			assert.Empty(t, want)
@@ -33,7 +33,7 @@ func TestEverySpelling(t *testing.T) {
 		}
 		for _, name := range append([]string{f.Name}, f.Aliases...) {
 			for _, typ := range []string{"gauge", "counter", "untyped"} {
-				r := mapOnce(t, otel, "# TYPE "+name+" "+typ, onGPU(name, 40))
+				r := mapOnce(t, otel, "# TYPE "+name+" "+typ, onGPU(name, 2))
 				assert.Equal(t, want, points(r, "GPU-0"), "%s as %s", name, typ)
 				assert.Empty(t, refused(r), name)
 			}
@@ -46,7 +46,7 @@ func TestKinds(t *testing.T) {
 	lines := []string{"# TYPE DCGM_FI_DEV_RETIRED_PENDING counter", "# TYPE DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION gauge"}
 	for _, f := range Table.Fields {
 		if f.Label == "" {
-			lines = append(lines, onGPU(f.Name, 40))
+			lines = append(lines, onGPU(f.Name, 2))
 		}
 	}
 	kinds := map[string]names.Kind{}

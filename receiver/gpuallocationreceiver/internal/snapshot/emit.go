@@ -44,8 +44,9 @@ func (s *Snapshot) Nothing(md pmetric.Metrics, from *Origin) {
 	p.Attributes().PutStr(names.K8sNodeName, from.Node)
 }
 
-// AddTo writes what is known of the node, as of a time.
-func (s Node) AddTo(md pmetric.Metrics, at time.Time, from *Origin) {
+// AddTo writes what is known of the node, as of a time. Of what was written before it
+// ends what is another series now; nil: nothing was.
+func (s Node) AddTo(md pmetric.Metrics, before *Node, at time.Time, from *Origin) {
 	ms := newScope(md, owner.Owner{}, from)
 	point := func(m *names.Metric, is bool) {
 		p := m.Init(ms.AppendEmpty()).AppendEmpty()
@@ -60,6 +61,33 @@ func (s Node) AddTo(md pmetric.Metrics, at time.Time, from *Origin) {
 	if s.hasMIG {
 		point(&names.GPUNodeMIGReconfiguring, s.reconfiguring)
 	}
+	ended := before != nil && before.info != s.info && before.info != (info{})
+	if s.info == (info{}) && !ended {
+		return
+	}
+	points := names.GPUNodeInfo.Init(ms.AppendEmpty())
+	if ended {
+		p := before.info.put(points, at, from)
+		p.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
+	}
+	if s.info != (info{}) {
+		s.info.put(points, at, from).SetIntValue(1)
+	}
+}
+
+// put adds a point without a value.
+func (i info) put(points pmetric.NumberDataPointSlice, at time.Time, from *Origin) pmetric.NumberDataPoint {
+	p := points.AppendEmpty()
+	p.SetTimestamp(pcommon.NewTimestampFromTime(at))
+	p.Attributes().PutStr(names.K8sNodeName, from.Node)
+	for _, known := range [...]struct{ key, value string }{
+		{names.GPUNodeBootID, i.boot}, {names.HostType, i.hostType}, {names.HwDriverVersion, i.driver},
+	} {
+		if known.value != "" {
+			p.Attributes().PutStr(known.key, known.value)
+		}
+	}
+	return p
 }
 
 func newResource(md pmetric.Metrics, h owner.Owner, from *Origin) pmetric.NumberDataPointSlice {

@@ -4,9 +4,12 @@
 package snapshot
 
 import (
+	"cmp"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
 )
 
 // Labels of a node.
@@ -14,6 +17,9 @@ const (
 	labelMIGState   = "nvidia.com/mig.config.state"               // NVIDIA's MIG manager
 	labelSharing    = "nvidia.com/gpu.sharing-strategy"           // GPU feature discovery
 	labelGKESharing = "cloud.google.com/gke-gpu-sharing-strategy" // GKE
+	labelDriver     = "nvidia.com/cuda.driver-version.full"       // GPU feature discovery
+	// In versions before that: major, minor and rev of the driver.
+	labelDriverPart = "nvidia.com/cuda.driver."
 )
 
 // Node is what is kept of the node's object.
@@ -23,7 +29,11 @@ type Node struct {
 	// MIG manager reports it.
 	reconfiguring, hasMIG bool
 	mps                   bool // replicas are shared by MPS
+	info                  info
 }
+
+// info is what gpu.node.info has; what is not known is empty.
+type info struct{ boot, hostType, driver string }
 
 // KeepNode is the Node of an object, false where it is of another kind.
 func KeepNode(obj any) (Node, bool) {
@@ -35,6 +45,11 @@ func KeepNode(obj any) (Node, bool) {
 		schedulable: !node.Spec.Unschedulable,
 		mps:         node.Labels[labelSharing] == "mps" || node.Labels[labelGKESharing] == "mps",
 	}
+	s.info = info{
+		boot:     bounded(node.Status.NodeInfo.BootID),
+		hostType: bounded(cmp.Or(node.Labels[corev1.LabelInstanceTypeStable], node.Labels[corev1.LabelInstanceType])),
+		driver:   bounded(driver(node.Labels)),
+	}
 	switch node.Labels[labelMIGState] {
 	case "pending", "rebooting":
 		s.reconfiguring, s.hasMIG = true, true
@@ -43,6 +58,25 @@ func KeepNode(obj any) (Node, bool) {
 	}
 	return s, true
 }
+
+// driver returns the version of the driver that labels have; empty: they have none.
+func driver(labels map[string]string) string {
+	if full := labels[labelDriver]; full != "" {
+		return full
+	}
+	version := labels[labelDriverPart+"major"]
+	for _, part := range []string{"minor", "rev"} {
+		if v := labels[labelDriverPart+part]; version != "" && v != "" {
+			version += "." + v
+		}
+	}
+	return version
+}
+
+// maxInfo is the longest text of gpu.node.info, in characters.
+const maxInfo = 256
+
+func bounded(text string) string { return safetext.Strip(text, maxInfo) }
 
 // Sharing is the value of gpu.sharing for replicas of the device plugin. Their
 // ids do not show it.

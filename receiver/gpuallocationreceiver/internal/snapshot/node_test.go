@@ -4,10 +4,13 @@
 package snapshot
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	corev1 "k8s.io/api/core/v1"
@@ -38,7 +41,7 @@ func TestNode(t *testing.T) {
 			assert.Equal(t, tt.mps, s.mps)
 			md := pmetric.NewMetrics()
 			at := time.Unix(1, 2)
-			s.AddTo(md, at, &Origin{Node: "node-a", Cluster: "prod", Version: "1.2.3"})
+			s.AddTo(md, nil, at, &Origin{Node: "node-a", Cluster: "prod", Version: "1.2.3"})
 			assert.Equal(t, 1, md.ResourceMetrics().Len())
 			rm := md.ResourceMetrics().At(0)
 			assert.Equal(t, map[string]any{names.K8sClusterName: "prod", names.K8sNodeName: "node-a"}, rm.Resource().Attributes().AsRaw())
@@ -55,4 +58,46 @@ func TestNode(t *testing.T) {
 	}
 	_, ok := KeepNode("no node")
 	assert.False(t, ok)
+}
+
+// gpu.node.info has what is known; what it had before ends.
+func TestNodeInfo(t *testing.T) {
+	keep := func(boot string, labels ...string) Node {
+		object := nodeOf(false, labels...)
+		object.Status.NodeInfo.BootID = boot
+		node, ok := KeepNode(object)
+		require.True(t, ok)
+		return node
+	}
+	written := func(node Node, before *Node) (got []string) {
+		md := pmetric.NewMetrics()
+		node.AddTo(md, before, time.Unix(1, 0), &Origin{Node: "node-a"})
+		for _, m := range md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().All() {
+			if m.Name() != names.GPUNodeInfo.Name {
+				continue
+			}
+			for _, p := range m.Sum().DataPoints().All() {
+				attrs := p.Attributes().AsRaw()
+				assert.Equal(t, "node-a", attrs[names.K8sNodeName])
+				assert.Equal(t, time.Unix(1, 0).UTC(), p.Timestamp().AsTime())
+				is := "ends"
+				if !p.Flags().NoRecordedValue() {
+					assert.Equal(t, int64(1), p.IntValue())
+					is = "is"
+				}
+				got = append(got, fmt.Sprint(is, " ", attrs[names.GPUNodeBootID], " ", attrs[names.HostType], " ", attrs[names.HwDriverVersion]))
+			}
+		}
+		return got
+	}
+	full := keep("b1", "node.kubernetes.io/instance-type", "p5.48xlarge", "beta.kubernetes.io/instance-type", "old",
+		labelDriver, "580.65.06", labelDriverPart+"major", "1")
+	parts := keep("b1", "beta.kubernetes.io/instance-type", "a3-highgpu-8g", labelDriverPart+"major", "535", labelDriverPart+"minor", "54", labelDriverPart+"rev", "03")
+	bare, booted := keep(""), keep("b2")
+	assert.Equal(t, []string{"is b1 p5.48xlarge 580.65.06"}, written(full, nil))
+	assert.Equal(t, []string{"is b1 a3-highgpu-8g 535.54.03"}, written(parts, &parts))
+	assert.Equal(t, []string{"ends b1 p5.48xlarge 580.65.06", "is b2 <nil> <nil>"}, written(booted, &full))
+	assert.Equal(t, []string{"ends b2 <nil> <nil>"}, written(bare, &booted))
+	assert.Empty(t, written(bare, &bare))
+	assert.Equal(t, []string{"is " + strings.Repeat("x", maxInfo-1) + "… <nil> <nil>"}, written(keep(strings.Repeat("x", 1000)), nil))
 }
