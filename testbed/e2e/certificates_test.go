@@ -13,6 +13,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"math/big"
+	"net"
 	"os"
 	"path/filepath"
 	"testing"
@@ -52,13 +53,13 @@ func serial(t *testing.T) *big.Int {
 	return n
 }
 
-// sign writes a new certificate and its key as the kubelet does: a reader sees the
-// old file or the new one.
-func (a authority) sign(t *testing.T, dir string) (number *big.Int) {
+// sign writes a new certificate for localhost, and for addresses, and its key as the
+// kubelet does: a reader sees the old file or the new one.
+func (a authority) sign(t *testing.T, dir string, addresses ...net.IP) (number *big.Int) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
-	template := &x509.Certificate{SerialNumber: serial(t), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"localhost"}}
+	template := &x509.Certificate{SerialNumber: serial(t), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"localhost"}, IPAddresses: addresses}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
 	require.NoError(t, err)
 	private, err := x509.MarshalPKCS8PrivateKey(key)
