@@ -56,6 +56,7 @@ func (t *reader) give(e *families.Engine, s *page.Selection, c *sample) {
 	case rank.compare(o.lowest) > 0:
 		return // the lowest rank has the same figure
 	}
+	o.alone = o.alone && t.only
 	o.at = max(o.at, c.at)
 	if c.ended {
 		if o.live == 0 {
@@ -100,7 +101,7 @@ func (t *reader) output(key uint64) *output {
 		t.outputs = append(t.outputs, output{})
 	}
 	o := &t.outputs[n]
-	*o = output{readings: o.readings[:0], points: o.points[:0]}
+	*o = output{alone: true, readings: o.readings[:0], points: o.points[:0]}
 	return o
 }
 

@@ -26,6 +26,7 @@ type output struct {
 	base    uint64
 	key     uint64 // base, or with the layout of a histogram
 	layout  uint32
+	alone   bool // no other series is made of the same points
 	subject subject
 	first   pcommon.Map // labels of the first point
 	lowest  ranks
@@ -85,7 +86,9 @@ type reader struct {
 	markers bool   // only markers count: another family has the values
 	given   map[given]*families.Engine
 
-	last map[*families.Row]*histogram.Last
+	last  map[*families.Row]*histogram.Last
+	alone map[*families.Row]bool
+	only  bool // the row is one of them
 
 	outputs []output
 	byKey   map[uint64]int
@@ -116,6 +119,7 @@ func (t *reader) read(e *page.Engine) {
 
 func (t *reader) metric(e *families.Engine, s *page.Selection, m pmetric.Metric) {
 	r := s.Row
+	t.only = t.alone[r]
 	switch {
 	case r.Rule == families.SumOf || r.Rule == families.CountOf:
 		t.totals(e, s, m)

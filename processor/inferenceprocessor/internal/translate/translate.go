@@ -60,8 +60,8 @@ func New(index *families.Index, o Options) *Translator {
 		o: o, page: page.New(index), memory: series.NewMemory(o.Series),
 		refusals: refusals{refused: map[pmetric.Metric]map[int]bool{}},
 	}
-	t.reader = reader{refusals: &t.refusals, o: &t.o, page: t.page, byKey: map[uint64]int{}, last: map[*families.Row]*histogram.Last{}, given: map[given]*families.Engine{}, partner: map[uint64]partner{}}
-	t.emitter = emitter{refusals: &t.refusals, o: &t.o, alone: alone(index.Engines)}
+	t.reader = reader{refusals: &t.refusals, o: &t.o, page: t.page, byKey: map[uint64]int{}, last: map[*families.Row]*histogram.Last{}, alone: alone(index.Engines), given: map[given]*families.Engine{}, partner: map[uint64]partner{}}
+	t.emitter = emitter{refusals: &t.refusals, o: &t.o}
 	return t
 }
 

@@ -25,10 +25,9 @@ type emitter struct {
 	out     writer
 	outputs []output
 	named   string // the gateway
-	// takes is whether values may be taken from points of the page that one row reads alone,
-	// since these points are left out. taken is how many buckets were.
+	// takes is whether values may be taken from points of the page that no other series is
+	// made of, since these points are left out. taken is how many buckets were.
 	takes bool
-	alone map[*families.Row]bool
 	taken removal
 
 	sources []uint64 // of a series
@@ -66,7 +65,7 @@ func (t *emitter) write(e *families.Engine) {
 
 // mayTake reports whether a series may take what its points have: it saves making the
 // same.
-func (t *emitter) mayTake(o *output) bool { return t.takes && t.alone[o.row] }
+func (t *emitter) mayTake(o *output) bool { return t.takes && o.alone }
 
 // repeated reports whether a source of a series is several times on the page.
 func (t *emitter) repeated(o *output) bool {
