@@ -22,6 +22,8 @@ const (
 // them. It is safe for concurrent use. A clock that was set back makes a cause due.
 type Causes struct {
 	Most int // causes that are remembered, 0: 16
+	// Every replaces the constant of that name for Due, if it is not 0.
+	Every time.Duration
 
 	mu     sync.Mutex
 	logged map[string]time.Time // cause -> its last line
@@ -48,8 +50,12 @@ func (c *Causes) First(cause string, now time.Time) bool {
 func (c *Causes) Due(cause string, now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	every := c.Every
+	if every == 0 {
+		every = Every
+	}
 	for known, at := range c.logged {
-		if now.Sub(at) >= Every || now.Before(at) {
+		if now.Sub(at) >= every || now.Before(at) {
 			delete(c.logged, known)
 		}
 	}

@@ -34,6 +34,7 @@ type inferenceProcessor struct {
 	telemetry *metadata.TelemetryBuilder
 	log       *zap.Logger
 	logged    logonce.Causes
+	named     logonce.Causes // unknown families
 	series    *series.Budget
 	shards    [shards]shard
 	swept     atomic.Int64 // Unix seconds
@@ -51,6 +52,7 @@ func newProcessor(set processor.Settings, c *Config, next consumer.Metrics) (*in
 		return nil, err
 	}
 	p := &inferenceProcessor{next: next, telemetry: telemetry, log: set.Logger, now: time.Now, series: series.NewBudget(c.MaxSeries)}
+	p.named.Every = time.Hour
 	index := families.NewIndex(c.engines())
 	o := translate.Options{
 		Normalised: c.Names != namesRaw, Raw: c.Names != namesNormalised, DropUnmapped: c.Unmapped == unmappedDrop,
@@ -161,7 +163,7 @@ func (p *inferenceProcessor) refused(ctx context.Context, engine string, reason 
 const maxNamed = 5
 
 func (p *inferenceProcessor) unknown(engine string, families []string) {
-	if !p.logged.First(engine, p.now()) {
+	if !p.named.Due(engine, p.now()) {
 		return
 	}
 	p.log.Info("the page has families that are in no table; they pass as they are",

@@ -89,6 +89,21 @@ func TestManyTargetsAtOnce(t *testing.T) {
 	assert.Equal(t, 32*20, sink.DataPointCount())
 }
 
+// Families that are in no table are named once an hour.
+func TestUnknownFamiliesAreLoggedHourly(t *testing.T) {
+	set := metadatatest.NewSettings(componenttest.NewTelemetry())
+	core, logs := observer.New(zap.InfoLevel)
+	set.Logger = zap.New(core)
+	p, err := newProcessor(set, createDefaultConfig().(*Config), consumertest.NewNop())
+	require.NoError(t, err)
+	start := time.Unix(1000, 0)
+	for minute := range 121 {
+		p.now = func() time.Time { return start.Add(time.Duration(minute) * time.Minute) }
+		require.NoError(t, p.ConsumeMetrics(t.Context(), pageOf("a", map[string]float64{"vllm:num_requests_running": 1, "vllm:new": 1})))
+	}
+	assert.Equal(t, 3, logs.Len())
+}
+
 // One budget is for all targets, and those without a page give theirs back wherever the
 // next page is.
 func TestSeriesOfIdleTargetsAreForgotten(t *testing.T) {
