@@ -230,7 +230,7 @@ func TestKEDAAsks(t *testing.T) {
 	}
 	up := map[engineMetric]map[string]float64{engineUp: {"": 1}}
 
-	_, err = utilization.ask(t.Context(), store, "somebody-else's")
+	_, err = utilization.ask(t.Context(), store, "another-token")
 	assert.EqualError(t, err, "status 401")
 	for _, k := range triggers {
 		_, err = k.ask(t.Context(), store, token)

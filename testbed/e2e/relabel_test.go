@@ -107,7 +107,7 @@ func TestInferenceTargets(t *testing.T) {
 		"vLLM":                               {meta{"container_image": "vllm/vllm-openai:v0.11.0", "container_port_number": "8000"}, "vllm http://10.0.0.1:8000/metrics"},
 		"vLLM of a mirror, by digest":        {meta{"container_image": "r.example.com:5000/a/b/vllm-cu128@sha256:aa", "container_port_number": "8000"}, "vllm http://10.0.0.1:8000/metrics"},
 		"vLLM without a declared port":       {meta{"container_image": "vllm/vllm-openai"}, "vllm http://10.0.0.1:8000/metrics"},
-		"vLLM, a port that is none of HTTP":  {meta{"container_image": "vllm/vllm-openai", "container_port_number": "5600", "container_port_name": "nixl"}, ""},
+		"vLLM, a port of another protocol":   {meta{"container_image": "vllm/vllm-openai", "container_port_number": "5600", "container_port_name": "nixl"}, ""},
 		"vLLM, another port under its name":  {meta{"container_image": "vllm/vllm-openai", "container_port_number": "8123", "container_port_name": "http"}, "vllm http://10.0.0.1:8123/metrics"},
 		"vLLM, a port for metrics":           {meta{"container_image": "vllm/vllm-openai", "container_port_number": "9090", "container_port_name": "http-metrics"}, "vllm http://10.0.0.1:9090/metrics"},
 		"only a namespace of vLLM's":         {meta{"container_image": "vllm/router:1", "container_port_number": "8000"}, ""},
@@ -132,7 +132,7 @@ func TestInferenceTargets(t *testing.T) {
 		"annotated against it":               {meta{"container_image": "vllm/vllm-openai", theirs("scrape"): "false", theirs("port"): "9000"}, "vllm http://10.0.0.1:8000/metrics"},
 		"ours before Prometheus'":            {meta{"container_image": "vllm/vllm-openai", theirs("scrape"): "true", theirs("port"): "9000", ours("port"): "9001"}, "vllm http://10.0.0.1:9001/metrics"},
 		"a port that is no number":           {meta{"container_image": "vllm/vllm-openai", ours("port"): "http"}, "vllm http://10.0.0.1:8000/metrics"},
-		"a path that is none":                {meta{"container_image": "vllm/vllm-openai", ours("path"): "metrics"}, "vllm http://10.0.0.1:8000/metrics"},
+		"a path without a slash":             {meta{"container_image": "vllm/vllm-openai", ours("path"): "metrics"}, "vllm http://10.0.0.1:8000/metrics"},
 		"not known, and annotated":           {meta{"container_image": "example.com/llm:1", "container_port_number": "9000", ours("scrape"): "true", ours("port"): "9000"}, "inference http://10.0.0.1:9000/metrics"},
 		"not known, another container":       {meta{"container_image": "example.com/proxy:1", "container_port_number": "15090", ours("scrape"): "true", ours("port"): "9000"}, ""},
 		"not known, port undeclared":         {meta{"container_image": "example.com/llm:1", ours("scrape"): "true", ours("port"): "9000"}, "inference http://10.0.0.1:9000/metrics"},
@@ -211,7 +211,7 @@ func TestInferenceTargets(t *testing.T) {
 		"an engine that asks for it":           {meta{"container_image": "vllm/vllm-openai", ours("scrape"): "true", ours("port"): "8000"}, "inference http://10.0.0.1:8000/metrics"},
 		"… its sidecar is the same target":     {meta{"container_image": "fluent-bit:4", ours("scrape"): "true", ours("port"): "8000"}, "inference http://10.0.0.1:8000/metrics"},
 		"Istio's page of all containers":       {meta{"container_image": "vllm/vllm-openai", "container_port_number": "8000", theirs("scrape"): "true", theirs("port"): "15020", theirs("path"): "/stats/prometheus"}, "vllm http://10.0.0.1:8000/metrics"},
-		"a scheme that is none":                {meta{"container_image": "vllm/vllm-openai", ours("scheme"): "file"}, "vllm http://10.0.0.1:8000/metrics"},
+		"an unknown scheme":                    {meta{"container_image": "vllm/vllm-openai", ours("scheme"): "file"}, "vllm http://10.0.0.1:8000/metrics"},
 		"the gateway's":                        {meta{"container_image": "lmcache/lmstack-router:latest", ours("scrape"): "gateway"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

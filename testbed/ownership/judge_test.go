@@ -120,18 +120,18 @@ func TestJudgeKindsOfDevices(t *testing.T) {
 		point Point
 		want  Kind
 	}{
-		"an instance":                              {point: on(usage(10, ann), "GPU-1/7")},
-		"an instance by its other name":            {point: on(allocation(10, 1, ann), "a/MIG-x")},
-		"the GPU of an instance":                   {point: on(usage(10, Owner{}), "GPU-1")},
-		"the GPU of an instance has no holder":     {point: on(usage(10, ann), "GPU-1"), want: Wrong},
-		"the GPU of an instance is not free":       {point: on(allocation(10, 0, Owner{}), "GPU-1"), want: Wrong},
-		"a replica":                                {point: on(allocation(10, .5, ann), "GPU-2::0")},
-		"a free replica":                           {point: on(allocation(10, 0, Owner{}), "GPU-2::1")},
-		"a replica is not the whole":               {point: on(allocation(10, 1, ann), "GPU-2::0"), want: Wrong},
-		"a device of two holders: nobody's":        {point: on(usage(10, Owner{}), "GPU-3")},
-		"a device of two holders: each has it":     {point: on(allocation(10, 1, bob), "GPU-3")},
-		"a device that is gone":                    {point: on(usage(24, Owner{}), "GPU-1/7"), want: Stale},
-		"a device that is gone, by its other name": {point: on(allocation(24, 0, Owner{}), "a/MIG-x"), want: Stale},
+		"an instance":                                 {point: on(usage(10, ann), "GPU-1/7")},
+		"an instance by its other name":               {point: on(allocation(10, 1, ann), "a/MIG-x")},
+		"the GPU of an instance":                      {point: on(usage(10, Owner{}), "GPU-1")},
+		"the GPU of an instance has no owner":         {point: on(usage(10, ann), "GPU-1"), want: Wrong},
+		"the GPU of an instance is not free":          {point: on(allocation(10, 0, Owner{}), "GPU-1"), want: Wrong},
+		"a replica":                                   {point: on(allocation(10, .5, ann), "GPU-2::0")},
+		"a free replica":                              {point: on(allocation(10, 0, Owner{}), "GPU-2::1")},
+		"a replica is not the whole":                  {point: on(allocation(10, 1, ann), "GPU-2::0"), want: Wrong},
+		"a device of two owners: on usage, neither":   {point: on(usage(10, Owner{}), "GPU-3")},
+		"a device of two owners: in allocation, each": {point: on(allocation(10, 1, bob), "GPU-3")},
+		"a device that is gone":                       {point: on(usage(24, Owner{}), "GPU-1/7"), want: Stale},
+		"a device that is gone, by its other name":    {point: on(allocation(24, 0, Owner{}), "a/MIG-x"), want: Stale},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Judge([]Point{tc.point}, l, Rules{Interval: 3 * time.Second, Slack: time.Second})

@@ -142,7 +142,7 @@ type RecordBody struct {
 	TotalSeconds      float64     `json:"total_seconds,omitempty"`
 }
 
-// UTC keeps times that JSON can write; a time outside years 1 to 9999 is none.
+// UTC keeps times that JSON can write; a time outside years 1 to 9999 becomes zero.
 func UTC(t time.Time) time.Time {
 	if t.IsZero() {
 		return time.Time{}

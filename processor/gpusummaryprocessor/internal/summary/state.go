@@ -266,7 +266,7 @@ func (m *memory) forgetPod(p *pod) {
 	delete(m.pods, p.key)
 }
 
-// move adds step to times, of which 0 is none.
+// move adds step to the times that are set.
 func move(step int64, times ...*int64) {
 	for _, t := range times {
 		if *t != 0 {

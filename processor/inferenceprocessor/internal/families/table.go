@@ -86,8 +86,8 @@ var outcomes = map[string]string{
 	"ResourceExhausted": names.OutcomeRejected, "InferencePoolResourceExhausted": names.OutcomeRejected,
 }
 
-// Outcome is how a request ended, by the engine's word for it; unknown where the word
-// is none that is known.
+// Outcome is how a request ended, by the engine's word for it; unknown for a word that is
+// not in the table.
 func Outcome(word, unknown string) string {
 	if o, ok := outcomes[word]; ok {
 		return o

@@ -454,7 +454,7 @@ func TestPages(t *testing.T) {
 			pages: []string{"acme:running 1\nacme:other 2\nscrape_samples 3"},
 			want:  []string{"inference.server.requests{state=running} 1\nscrape_samples{} 3"},
 		},
-		"a page of nobody": {
+		"a page of no known engine": {
 			o:     Options{DropUnmapped: true},
 			pages: []string{"other 2\nup 1"},
 			want:  []string{"other{} 2\nup{} 1"},
