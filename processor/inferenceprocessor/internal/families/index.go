@@ -62,9 +62,9 @@ type Index struct {
 	Families []int
 
 	refs map[string][]Ref
-	// stems are how names begin that stand for all that begin so, sorted; none begins as
-	// another does.
-	stems []stem
+	// stems are how names begin that stand for all that begin so, by the first byte, sorted;
+	// none begins as another does. Most names of no engine have a byte that none begins with.
+	stems [256][]stem
 }
 
 type stem struct {
@@ -79,14 +79,16 @@ func NewIndex(engines []*Engine) *Index {
 	for i, e := range engines {
 		x.add(i, e)
 	}
-	slices.SortFunc(x.stems, func(a, b stem) int { return strings.Compare(a.text, b.text) })
-	kept := x.stems[:0]
-	for _, s := range x.stems {
-		if n := len(kept); n == 0 || !strings.HasPrefix(s.text, kept[n-1].text) {
-			kept = append(kept, s)
+	for i, stems := range x.stems {
+		slices.SortFunc(stems, func(a, b stem) int { return strings.Compare(a.text, b.text) })
+		kept := stems[:0]
+		for _, s := range stems {
+			if n := len(kept); n == 0 || !strings.HasPrefix(s.text, kept[n-1].text) {
+				kept = append(kept, s)
+			}
 		}
+		x.stems[i] = kept
 	}
-	x.stems = kept
 	return x
 }
 
@@ -190,7 +192,7 @@ func check(e *Engine, r *Row) {
 // list puts a name, or if it ends in * all that begin so.
 func (x *Index) list(name string, r Ref) {
 	if text, ok := strings.CutSuffix(name, "*"); ok {
-		x.stems = append(x.stems, stem{text, []Ref{r}})
+		x.stems[text[0]] = append(x.stems[text[0]], stem{text, []Ref{r}})
 	} else {
 		x.put(name, r)
 	}
@@ -207,14 +209,18 @@ func (x *Index) Find(name string) []Ref {
 	if refs, ok := x.refs[name]; ok {
 		return refs
 	}
-	after, _ := slices.BinarySearchFunc(x.stems, name, func(s stem, name string) int {
+	if name == "" {
+		return nil
+	}
+	stems := x.stems[name[0]]
+	after, _ := slices.BinarySearchFunc(stems, name, func(s stem, name string) int {
 		if s.text <= name {
 			return -1
 		}
 		return 1
 	})
-	if after > 0 && strings.HasPrefix(name, x.stems[after-1].text) {
-		return x.stems[after-1].refs
+	if after > 0 && strings.HasPrefix(name, stems[after-1].text) {
+		return stems[after-1].refs
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ func TestFind(t *testing.T) {
 	for name, want := range map[string][]Ref{
 		"acme:preempted": {{0, 0, 0}}, "acme_preempted_total": {{0, 1, 0}}, "preempted": nil, "whole": {{0, Whole, 1}}, "whole_total": nil,
 		"acme_gpu_power": {{0, 0, Drop}}, "acme_gpu_a": {{0, 0, Drop}}, "acme_node": {{0, 0, Drop}}, "acme_nodes": nil, "acme_gp": nil,
-		"acme:gpu_ab": {{0, 0, Pass}}, "acme:b": {{0, 0, Pass}}, "acme_bcd": {{0, 1, Pass}}, "acme:c_total": {{0, 0, Pass}}, "acme:cd": nil, "zzz": nil,
+		"acme:gpu_ab": {{0, 0, Pass}}, "acme:b": {{0, 0, Pass}}, "acme_bcd": {{0, 1, Pass}}, "acme:c_total": {{0, 0, Pass}}, "acme:cd": nil, "zzz": nil, "": nil,
 	} {
 		assert.Equal(t, want, x.Find(name), name)
 	}
