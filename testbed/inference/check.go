@@ -4,12 +4,13 @@
 // Package inference compares what the inference processor makes of the pages of all
 // engines with the requests that the pages are about, and with each other. A set is a pod
 // with requests of its own, which every engine reports; it restarts, is upgraded, loads
-// another model, sleeps, and its pages fail or are read while they are written. It has no
-// clock: a set is a function of its seed.
+// another model, sleeps, and its pages fail or are read while they are written; the
+// collector restarts, too. It has no clock: a set is a function of its seed.
 package inference
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -42,14 +43,25 @@ func Set(seed uint64) (all []Difference, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errorOr(err, tr.Shutdown(context.Background())) }()
+	defer func() { err = errors.Join(err, tr.Shutdown(context.Background())) }()
 	var targets []*target
 	for _, name := range pages.Names() {
 		targets = append(targets, newTarget(name, w.model, report))
 	}
+	restarts := rand.New(rand.NewPCG(seed, 0x2e)) // of the collector: other sets are as they were without
 	for i := range reads {
+		restarted := seed%5 == 0 && i > 0 && restarts.IntN(3) == 0
+		if restarted {
+			if tr, err = tr.restart(); err != nil {
+				return all, err
+			}
+			for _, t := range targets {
+				t.forget()
+			}
+		}
 		w.advance(time.Duration(i+1)*interval - time.Duration(d.IntN(1_000_000))*time.Microsecond)
 		fails, race := d.IntN(8) == 0, d.IntN(6) == 0
+		race = race && !restarted // what a torn page leaves out is known from the page before
 		for _, t := range targets {
 			if err := t.scrape(w, tr, fails, race); err != nil {
 				return all, fmt.Errorf("%s: %w", t.name, err)
@@ -65,13 +77,6 @@ func Set(seed uint64) (all []Difference, err error) {
 		}
 	}
 	return all, service(d, w, targets, tr, report)
-}
-
-func errorOr(err, other error) error {
-	if err != nil {
-		return err
-	}
-	return other
 }
 
 // agree compares the engines with each other.

@@ -25,6 +25,8 @@ type history struct {
 	lives, life float64
 	known       bool
 	refused     bool // the last page had it and was not sound
+	forgotten   bool // the collector restarted
+	added       bool // it was a sum of sources before that
 }
 
 // clone is a copy that can be changed without the other.
@@ -37,6 +39,9 @@ func (h *history) clone() *history {
 // next is what the series must be on a page that was read at a time: its amount, and its
 // start. known is the start that the page has, if any.
 func (h *history) next(parts []amount, bounds []float64, known, at time.Time) (amount, time.Time) {
+	if h.forgotten {
+		h.again(parts, bounds, known)
+	}
 	fresh := h.prev == nil
 	h.known = !known.IsZero()
 	if fresh {
@@ -109,6 +114,25 @@ func (h *history) next(parts []amount, bounds []float64, known, at time.Time) (a
 	return out, h.start
 }
 
+// again is a series that is made of the page alone: what its sources had counted before
+// they were gone or began again is of earlier lives.
+func (h *history) again(parts []amount, bounds []float64, known time.Time) {
+	if !known.IsZero() && known.Sub(h.began) > time.Millisecond {
+		h.lives += h.life
+	} else {
+		for _, was := range h.gone {
+			h.lives += was.count
+		}
+		for i, was := range h.prev {
+			if was != nil && (parts[i].count == absent || fell(was, &parts[i], bounds, true)) {
+				h.lives += was.count
+			}
+		}
+	}
+	h.added = h.folded
+	h.prev, h.gone, h.folded = nil, nil, false
+}
+
 // goesOn reports whether one of several sources counts on from where it was.
 func (h *history) goesOn(parts []amount, bounds []float64) bool {
 	for i, was := range h.prev {
@@ -155,6 +179,19 @@ func fell(was, is *amount, bounds []float64, buckets bool) bool {
 func (h *history) observe(p *point, first bool) bool {
 	ok := true
 	switch {
+	case h.forgotten && !first:
+		// It goes on. Where the page does not have its start, that is the time of the
+		// restart, and there is no more than a fall of the value to begin again by.
+		if p.value < h.value || h.known && p.start.Sub(h.began) > time.Millisecond {
+			ok = p.start.After(h.began)
+			if h.added && p.value < h.value {
+				h.lives += p.value // the processor's README: what sources that are gone had counted is gone too
+			}
+			h.increase += p.value
+		} else {
+			h.increase += p.value - h.value
+		}
+		h.forgotten = false
 	case first:
 		if p.start.Before(h.began) || p.value < 0 {
 			ok = false

@@ -40,6 +40,14 @@ func newTranslator() (*translator, error) {
 	return t, t.Start(context.Background(), host{componenttest.NewNopHost()})
 }
 
+// restart is another one, which knows nothing.
+func (t *translator) restart() (*translator, error) {
+	if err := t.Shutdown(context.Background()); err != nil {
+		return nil, err
+	}
+	return newTranslator()
+}
+
 type host struct{ component.Host }
 
 // pass is what the processor makes of a page.

@@ -46,6 +46,20 @@ func newTarget(name, model string, report func(string)) *target {
 	return t
 }
 
+// forget is a restart of the collector: neither the scraper nor the processor knows what
+// was on the pages before. A store does.
+func (t *target) forget() {
+	t.scraper, t.engine = prompage.Target{}, ""
+	for key, h := range t.series {
+		h.forgotten = true
+		if t.torn[key] { // of which it is not known what the processor had
+			h.known = false
+			t.over(key, h)
+			delete(t.series, key)
+		}
+	}
+}
+
 func (t *target) failf(format string, args ...any) {
 	t.report(t.name + ": " + fmt.Sprintf(format, args...))
 }
@@ -172,7 +186,7 @@ func (t *target) check(w *world, rm pmetric.ResourceMetrics, had, torn bool, at 
 			t.failf("%s is more than the page has", key)
 		}
 	}
-	t.ends(o)
+	t.ends(o, had)
 }
 
 // without remembers a point of which one source was read while it was written, and left
@@ -318,7 +332,7 @@ func bucket(bounds []float64, v float64) (lower, upper float64) {
 
 // changed is a series with other bounds: the one before must end.
 func (t *target) changed(key string, h *history) {
-	if t.out.ends[key+h.layout] != 1 {
+	if !h.forgotten && t.out.ends[key+h.layout] != 1 {
 		t.failf("%s: there is no end of the bounds before", key)
 	}
 	delete(t.out.ends, key+h.layout)
@@ -326,10 +340,13 @@ func (t *target) changed(key string, h *history) {
 }
 
 // ends checks that each series that is there no more has ended, and no other.
-func (t *target) ends(o *output) {
+func (t *target) ends(o *output, had bool) {
 	for _, key := range slices.Sorted(maps.Keys(t.series)) {
 		h := t.series[key]
 		if o.points[key] != nil {
+			continue
+		}
+		if h.forgotten && !had {
 			continue
 		}
 		n := o.ends[key+h.layout]
@@ -338,7 +355,7 @@ func (t *target) ends(o *output) {
 			h.refused = false
 			continue
 		}
-		if n != 1 && !t.replaced(key) && !t.unset(key) {
+		if n != 1 && !h.forgotten && !t.replaced(key) && !t.unset(key) {
 			t.failf("%s has %d markers of its end", key, n)
 		}
 		t.over(key, h)
