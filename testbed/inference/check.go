@@ -49,9 +49,10 @@ func Set(seed uint64) (all []Difference, err error) {
 		targets = append(targets, newTarget(name, w.model, report))
 	}
 	restarts := rand.New(rand.NewPCG(seed, 0x2e)) // of the collector: other sets are as they were without
+	restarted := false // and no page has been read since
 	for i := range reads {
-		restarted := seed%5 == 0 && i > 0 && restarts.IntN(3) == 0
-		if restarted {
+		if seed%5 == 0 && i > 0 && restarts.IntN(3) == 0 {
+			restarted = true
 			if tr, err = tr.restart(); err != nil {
 				return all, err
 			}
@@ -62,6 +63,7 @@ func Set(seed uint64) (all []Difference, err error) {
 		w.advance(time.Duration(i+1)*interval - time.Duration(d.IntN(1_000_000))*time.Microsecond)
 		fails, race := d.IntN(8) == 0, d.IntN(6) == 0
 		race = race && !restarted // what a torn page leaves out is known from the page before
+		restarted = restarted && (fails || w.down)
 		for _, t := range targets {
 			if err := t.scrape(w, tr, fails, race); err != nil {
 				return all, fmt.Errorf("%s: %w", t.name, err)
