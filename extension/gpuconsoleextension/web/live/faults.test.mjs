@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { launch, open } from "../browser/browser.mjs";
 import { seen, settled } from "../browser/harness.mjs";
-import { eventually, World } from "./world.mjs";
+import { eventually, freePorts, World } from "./world.mjs";
 
 const world = new World();
 let browser, fleet, collector, page, problems;
@@ -14,10 +14,12 @@ before(async () => {
   browser = await launch();
   fleet = await world.demo();
   const to = (path) => ({ url: `${fleet.sink}/${path}` });
+  // The pod of the last one never comes.
+  const engines = [...fleet.engines.map((url) => new URL(url).port), ...(await freePorts(1))];
   collector = await world.collector({
     exporters: fleet.exporters,
-    configs: ["demo.yaml"],
-    env: { KUBELETS: fleet.kubelets },
+    configs: ["inference-standalone.yaml", "demo.yaml"],
+    env: { KUBELETS: fleet.kubelets, ...Object.fromEntries(engines.map((port, i) => [`ENGINE_${i}`, String(port)])) },
     more: {
       processors: { gpu_summary: { staleness: "4s", warmup: "3s" } },
       connectors: { gpu_events: { staleness: "6s", events: { "gpu.throttle": { for: "2s", clear_for: "2s" }, "gpu.exporter.down": { for: "2s" } } } },
@@ -223,3 +225,55 @@ for (const f of faults) {
     assert.deepEqual([...problems], [], "the page complains");
   });
 }
+
+async function promql(query) {
+  const { data } = await fetch(`${collector.store}/api/v1/query?${new URLSearchParams({ query })}`).then((r) => r.json());
+  return data.result;
+}
+
+/** The bucket of a value, or beside a bound that is next to it the one beyond. */
+async function bucket(histogram, value) {
+  const bounds = (await promql(`group by (le) (${histogram}_bucket{service_name="llama"})`)).map((s) => (s.metric.le === "+Inf" ? Infinity : Number(s.metric.le)));
+  return [Math.max(0, ...bounds.filter((b) => b < 0.97 * value)), Math.min(...bounds.filter((b) => b >= 1.03 * value))];
+}
+
+test("the second row of cards has what the engines of a service did", async () => {
+  const llama = { namespace: "inference", service: "llama" };
+  await go(serviceLink({ namespace: "inference", name: "llama" }));
+  const row = page.getByRole("region", { name: "Inference" });
+  const shown = async (figure, n = 0) => {
+    const value = await row.locator(`[data-figure="${figure}"] .figure-value [data-value]`).nth(n).getAttribute("data-value");
+    assert.ok(value !== null && value !== "" && Number.isFinite(Number(value)), `${figure}: ${value}`);
+    return Number(value);
+  };
+  const at = (seconds) => new Date(seconds * 1000).toISOString();
+  await eventually("every card is filled, and true", async () => {
+    const first = Number((await promql('max(min_over_time(timestamp(inference_server_up{service_name="llama"})[5m:1s]))'))[0].value[1]);
+    // Rates are over five minutes, or over one where less was read.
+    const cards = {};
+    for (const name of ["TTFT p95", "TPOT p95", "Request p95", "Output", "KV cache", "Errors", "Energy"]) cards[name] = await shown(name);
+    cards.waiting = await shown("Waiting / running");
+    cards.running = await shown("Waiting / running", 1);
+    const { freshness, service } = await collector.api("service", llama);
+    assert.deepEqual(service.inference.servers, { up: 3, of: 3 });
+    assert.deepEqual(service.inference.lacking, []);
+    const to = Date.parse(freshness.evaluated_at) / 1000;
+    const over = to - first < 299 ? 60 : 300;
+    const rate = (await fleet.requests({ ...llama, from: at(to - over), to: at(to) })).output_tokens / over;
+    assert.ok(Math.abs(cards.Output / rate - 1) < 0.05, `tokens per second: ${cards.Output}, in truth ${rate}`);
+    const truth = await fleet.requests({ ...llama, from: at(Math.max(first, to - 300)), to: at(to) });
+    for (const [card, histogram, real] of [
+      ["TTFT p95", "gen_ai_server_time_to_first_token_seconds", truth.time_to_first_token_seconds],
+      ["TPOT p95", "gen_ai_server_time_per_output_token_seconds", truth.time_per_output_token_seconds],
+      ["Request p95", "gen_ai_server_request_duration_seconds", truth.request_duration_seconds],
+    ]) {
+      const [least, most] = await bucket(histogram, real.p95);
+      assert.ok(cards[card] >= least && cards[card] <= most, `${card}: ${cards[card]}, in truth ${real.p95}`);
+    }
+    for (const ratio of ["KV cache", "Errors"]) assert.ok(cards[ratio] >= 0 && cards[ratio] <= 1, ratio);
+    assert.ok(cards.waiting >= 0 && cards.running >= 0);
+    assert.ok(cards.Energy > 0);
+    return true;
+  }, 90);
+  assert.deepEqual([...problems], [], "the page complains");
+});

@@ -103,7 +103,7 @@ export class World {
     return this.simulate(["--config", file, "--sink", ""]);
   }
 
-  /** Starts the fleet of `make run`, to which nothing happens by itself: with kubelets, and a sink for webhooks. */
+  /** Starts the fleet of `make run`, to which nothing happens by itself: with kubelets, engines, and a sink for webhooks. */
   async demo() {
     const [port] = await freePorts(1);
     const kubelets = join(this.folder, "k");
@@ -123,7 +123,9 @@ export class World {
       return r.status === 204 ? null : r.json();
     };
     return {
-      child, truth, exporters: first.nodes.map((n) => n.url),
+      child, truth, exporters: first.nodes.map((n) => n.url), engines: (first.engines ?? []).map((e) => e.url),
+      /** What the engines of a service did. */
+      requests: (query) => fetch(`${url}/truth/requests?${new URLSearchParams(query)}`).then((r) => r.json()),
       fault: (fault) => post("/fault", fault),
       end: (id) => post("/fault", { id, end: true }),
       pods: (node, pods) => post("/pods", { node, pods }),
