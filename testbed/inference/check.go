@@ -30,7 +30,9 @@ type Difference struct {
 func (d Difference) String() string { return fmt.Sprintf("seed %d: %s", d.Seed, d.What) }
 
 // Set checks the set of a seed.
-func Set(seed uint64) (all []Difference, err error) {
+func Set(seed uint64) ([]Difference, error) { return set(seed, fault{}) }
+
+func set(seed uint64, f fault) (all []Difference, err error) {
 	report := func(what string) { all = append(all, Difference{seed, what}) }
 	d := rand.New(rand.NewPCG(seed, 0x1f))
 	reads := 3 + d.IntN(3)
@@ -39,14 +41,15 @@ func Set(seed uint64) (all []Difference, err error) {
 	if err != nil {
 		return nil, err
 	}
-	tr, err := newTranslator()
+	tr, err := newTranslator(f)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, tr.Shutdown(context.Background())) }()
 	var targets []*target
+	bounds := map[string][]float64{}
 	for _, name := range pages.Names() {
-		targets = append(targets, newTarget(name, w.model, report))
+		targets = append(targets, newTarget(name, w.model, bounds, report))
 	}
 	restarts := rand.New(rand.NewPCG(seed, 0x2e)) // of the collector: other sets are as they were without
 	restarted := false // and no page has been read since
@@ -164,7 +167,7 @@ func service(d *rand.Rand, w *world, targets []*target, tr *translator, report f
 	other.advance(time.Duration(10+d.IntN(20)) * time.Second)
 	engines := engineNames()
 	first := targets[d.IntN(len(targets))]
-	second := newTarget(engines[d.IntN(len(engines))], other.model, report)
+	second := newTarget(engines[d.IntN(len(engines))], other.model, first.bounds, report)
 	second.instance += " of another pod"
 	if gateways[first.name].engine != "" || first.out == nil {
 		return nil

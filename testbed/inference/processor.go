@@ -20,10 +20,14 @@ import (
 // translator is the processor with what it has passed on.
 type translator struct {
 	processor.Metrics
-	sink *consumertest.MetricsSink
+	sink  *consumertest.MetricsSink
+	fault fault
 }
 
-func newTranslator() (*translator, error) {
+// fault changes what the processor gets, or what it made, as if it had one.
+type fault struct{ before, after func(pmetric.ResourceMetrics) }
+
+func newTranslator(f fault) (*translator, error) {
 	factory := inferenceprocessor.NewFactory()
 	cfg := factory.CreateDefaultConfig()
 	err := confmap.NewFromStringMap(map[string]any{
@@ -32,7 +36,7 @@ func newTranslator() (*translator, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &translator{sink: &consumertest.MetricsSink{}}
+	t := &translator{sink: &consumertest.MetricsSink{}, fault: f}
 	t.Metrics, err = factory.CreateMetrics(context.Background(), processortest.NewNopSettings(factory.Type()), cfg, t.sink)
 	if err != nil {
 		return nil, err
@@ -45,7 +49,7 @@ func (t *translator) restart() (*translator, error) {
 	if err := t.Shutdown(context.Background()); err != nil {
 		return nil, err
 	}
-	return newTranslator()
+	return newTranslator(t.fault)
 }
 
 type host struct{ component.Host }
@@ -53,8 +57,15 @@ type host struct{ component.Host }
 // pass is what the processor makes of a page.
 func (t *translator) pass(md pmetric.Metrics) (pmetric.ResourceMetrics, error) {
 	t.sink.Reset()
+	if t.fault.before != nil {
+		t.fault.before(md.ResourceMetrics().At(0))
+	}
 	if err := t.ConsumeMetrics(context.Background(), md); err != nil {
 		return pmetric.ResourceMetrics{}, err
 	}
-	return t.sink.AllMetrics()[0].ResourceMetrics().At(0), nil
+	rm := t.sink.AllMetrics()[0].ResourceMetrics().At(0)
+	if t.fault.after != nil {
+		t.fault.after(rm)
+	}
+	return rm, nil
 }

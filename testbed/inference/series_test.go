@@ -24,7 +24,7 @@ func TestSeriesOfAnEngine(t *testing.T) {
 	var target prompage.Target
 	md, err := target.Scrape(text, time.Unix(2_000_000_000, 0))
 	require.NoError(t, err)
-	tr, err := newTranslator()
+	tr, err := newTranslator(fault{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, tr.Shutdown(context.Background())) })
 	rm, err := tr.pass(md)

@@ -35,11 +35,12 @@ type target struct {
 	engine   string          // of the last page that could be read
 	out      *output
 	wants    []want
+	bounds   map[string][]float64 // by value of inference.bounds, of all targets
 	report   func(what string)
 }
 
-func newTarget(name, model string, report func(string)) *target {
-	t := &target{name: name, instance: name, series: map[string]*history{}, torn: map[string]bool{}, report: report}
+func newTarget(name, model string, bounds map[string][]float64, report func(string)) *target {
+	t := &target{name: name, instance: name, bounds: bounds, series: map[string]*history{}, torn: map[string]bool{}, report: report}
 	if name == "tgi-3" || name == "llamacpp" {
 		t.hint = model
 	}
@@ -269,6 +270,10 @@ func (t *target) compare(want *want, got *point, known, at time.Time) string {
 		return fmt.Sprintf("begins %v after the time that the page has", d)
 	}
 	if want.kind == histogram {
+		if had, ok := t.bounds[got.layout]; ok && !slices.Equal(had, got.bounds) {
+			return fmt.Sprintf("has the layout %s of other bounds, %v", got.layout, had)
+		}
+		t.bounds[got.layout] = got.bounds
 		if what := compareHistogram(want, got, &expect); what != "" {
 			return what
 		}
