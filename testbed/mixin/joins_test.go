@@ -35,6 +35,7 @@ import (
 // joined is an hour of a fleet as Prometheus has it, without a clock: its engines' pages
 // through the processor, its devices as they are, and what the rules make of both.
 type joined struct {
+	cfg    gpusim.Config
 	fleet  *gpusim.Fleet
 	now    time.Time
 	db     *teststorage.TestStorage
@@ -73,7 +74,7 @@ func aboutPod(name string) *gpusim.Pod { return &gpusim.Pod{Namespace: "ml", Nam
 func join(t *testing.T, cfg gpusim.Config) *joined {
 	t.Helper()
 	w := &joined{
-		now: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC), db: teststorage.New(t), engine: newEngine(), pages: map[string]*prompage.Target{}, out: &consumertest.MetricsSink{},
+		cfg: cfg, now: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC), db: teststorage.New(t), engine: newEngine(), pages: map[string]*prompage.Target{}, out: &consumertest.MetricsSink{},
 		last: map[string]time.Time{}, counted: map[string]map[string]float64{}, values: map[string]float64{},
 	}
 	var err error
@@ -127,27 +128,32 @@ func (w *joined) devices(t *testing.T, at time.Time, without []string) {
 		if slices.Contains(without, name) {
 			return
 		}
-		_, err := app.Append(0, labels.FromStrings(append([]string{"__name__", name, queries.Namespace, "ml", queries.Service, "chat"}, more...)...), at.UnixMilli(), value)
+		_, err := app.Append(0, labels.FromStrings(append([]string{"__name__", name}, more...)...), at.UnixMilli(), value)
 		require.NoError(t, err)
 	}
+	service := []string{queries.Namespace, "ml", queries.Service, "chat"}
 	n := 0.0
 	for _, d := range w.fleet.TruthAt(at).Nodes[0].Devices {
-		if d.Service == "" {
-			continue
+		of := []string{queries.Device, d.UUID}
+		if d.Service != "" {
+			n++
+			of = append(of, append(service, queries.Pod, d.Pod)...)
 		}
-		n++
-		add(d.PowerWatts, queries.Power, queries.Device, d.UUID, queries.Pod, d.Pod)
-		add(d.EnergyMilliJoule/1000, queries.Energy, queries.Device, d.UUID, queries.Pod, d.Pod)
+		add(d.PowerWatts, queries.Power, of...)
+		add(d.EnergyMilliJoule/1000, queries.Energy, of...)
 	}
-	add(n, queries.ServiceDevices, queries.StateOfDevice, "reporting")
-	add(0, queries.ServiceDevices, queries.StateOfDevice, "missing")
-	add(0, queries.ServicePartial)
+	add(n, queries.ServiceDevices, append(service, queries.StateOfDevice, "reporting")...)
+	add(0, queries.ServiceDevices, append(service, queries.StateOfDevice, "missing")...)
+	add(0, queries.ServicePartial, service...)
 	require.NoError(t, app.Commit())
 }
 
 // page reads an engine's page and writes what the processor makes of it.
 func (w *joined) page(t *testing.T, pod string) {
 	t.Helper()
+	if i := slices.IndexFunc(w.cfg.Nodes[0].Pods, func(p gpusim.Pod) bool { return p.Name == pod }); w.now.Sub(w.fleet.Start()) < time.Duration(w.cfg.Nodes[0].Pods[i].Start) {
+		return
+	}
 	text, err := w.fleet.EnginePage("ml", pod, w.now)
 	if !errors.Is(err, engines.ErrDown) {
 		require.NoError(t, err)
@@ -255,12 +261,22 @@ func (w *joined) read(t *testing.T, pod string) gpusim.PodRequests {
 	return w.truth(t, pod, last.Add(-window), last)
 }
 
-// joules is the energy of the service's devices in a time.
+// joules is the energy that the service's devices took in a time, each since it is the
+// service's.
 func (w *joined) joules(from, to time.Time) (sum float64) {
-	for at, sign := range map[time.Time]float64{from: -1, to: 1} {
-		for _, d := range w.fleet.TruthAt(at).Nodes[0].Devices {
-			if d.Service == "chat" {
-				sum += sign * d.EnergyMilliJoule / 1000
+	for _, p := range w.cfg.Nodes[0].Pods {
+		begin := from
+		if came := w.fleet.Start().Add(time.Duration(p.Start)); came.After(from) {
+			begin = came
+		}
+		if begin.After(to) {
+			continue
+		}
+		for at, sign := range map[time.Time]float64{begin: -1, to: 1} {
+			for _, d := range w.fleet.TruthAt(at).Nodes[0].Devices {
+				if strconv.Itoa(d.Index) == p.Devices[0] {
+					sum += sign * d.EnergyMilliJoule / 1000
+				}
 			}
 		}
 	}
@@ -300,6 +316,36 @@ func TestTokensOfAServiceAreItsEnginesTruth(t *testing.T) {
 	got := w.recorded(t)
 	assert.Empty(t, figures(got, "tokens_per_joule"), "the power is missing")
 	assert.NotEmpty(t, figures(got, "output_tokens"))
+}
+
+// While a pod comes and loads its model, its energy counts and not yet its tokens: a
+// joule is worth less, and no figure is missing. Of what is new its first interval is not
+// read.
+func TestTokensWhileAPodComes(t *testing.T) {
+	cfg := chatFleet()
+	pods := &cfg.Nodes[0].Pods
+	late := (*pods)[0]
+	late.Name, late.Devices, late.Start, late.Warmup = "chat-5", []string{"5"}, gpusim.Duration(10*time.Minute+time.Second), gpusim.Duration(50*time.Second)
+	*pods = append(*pods, late)
+	w := join(t, cfg)
+	held := 0.0
+	for _, at := range []time.Duration{10, 11, 12, 13, 14, 16} {
+		w.run(t, at*time.Minute)
+		output := 0.0
+		for _, pod := range w.pods[:5] {
+			output += float64(w.read(t, pod).OutputTokens)
+		}
+		if at > 10 {
+			output += float64(w.read(t, late.Name).OutputTokens)
+		}
+		got := w.recorded(t)
+		assert.InEpsilon(t, output/window.Seconds(), got["output_tokens:rate5m"], 0.02, "%d minutes", at)
+		assert.InEpsilon(t, output/w.joules(w.now.Add(-window), w.now), got["tokens_per_joule:rate5m"], 0.02, "%d minutes", at)
+		now := got["output_tokens:rate5m"] / got["tokens_per_device:rate5m"]
+		assert.GreaterOrEqual(t, now, held, "devices, on average over five minutes")
+		held = now
+	}
+	assert.InDelta(t, 6, held, 1e-6)
 }
 
 // An hour of restarts, an upgrade to other bounds and a swap of the model: counters lack
