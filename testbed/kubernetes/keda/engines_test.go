@@ -4,254 +4,205 @@
 package keda
 
 import (
-	"bytes"
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"math"
+	"net"
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/pmetric"
-	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
-	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/engines/pages"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/engines/requests"
 )
 
-// load is what a service has to do, and what its pods report of it.
-type load struct {
-	requests int     // that its pods share evenly
-	slots    int     // requests that a pod runs at once; the others wait
-	kv       float64 // share of a pod's KV cache that a running request has; 0: the page has no such metric
-	missing  int     // pods with no page
-	partial  bool    // too many of its pods' GPUs do not report
-}
-
-// series is one that a service has, and its value.
-type series struct {
-	pod    string // "": of the service
-	metric *names.Metric
-	key    string // of its attribute, if it has one
-	value  string // of its attribute
-}
-
-// report is what is known of a service with these pods.
-func (l load) report(pods []string) map[series]float64 {
-	partial := 0.
-	if l.partial {
-		partial = 1
-	}
-	all := map[series]float64{{metric: &names.ServicePartial}: partial}
-	for i, pod := range pods {
-		up := series{pod: pod, metric: &names.InferenceServerUp}
-		if all[up] = 0; i < l.missing {
-			continue
-		}
-		all[up] = 1
-		requests := l.requests / len(pods)
-		if i < l.requests%len(pods) {
-			requests++
-		}
-		running := min(requests, l.slots)
-		all[series{pod, &names.InferenceRequests, names.InferenceState, "running"}] = float64(running)
-		all[series{pod, &names.InferenceRequests, names.InferenceState, "waiting"}] = float64(requests - running)
-		if l.kv > 0 {
-			all[series{pod, &names.InferenceKVCacheUtilization, names.InferenceCacheTier, "device"}] = min(1, l.kv*float64(running))
-		}
-	}
-	return all
-}
-
-// triggers are the values of the example's two with that many pods: requests, and
-// saturation.
-func (l load) triggers(pods int32) (demand, saturation float64) {
-	named := make([]string, pods)
-	for i := range named {
-		named[i] = strconv.Itoa(i)
-	}
-	var waiting, kv, caches float64
-	for s, value := range l.report(named) {
-		switch s.value {
-		case "waiting":
-			waiting += value
-			demand += value
-		case "running":
-			demand += value
-		case "device":
-			kv += value
-			caches++
-		}
-	}
-	return demand, max(kv/max(caches, 1), waiting/max(demand, 1))
-}
-
-// measured returns an error if these are not the measurements of the load with that
-// many pods.
-func (l load) measured(pods int32, by []autoscalingv2.MetricStatus) error {
-	var demand, saturation float64
-	var of int
-	for _, m := range by {
-		switch {
-		case m.External == nil: // not measured
-		case m.External.Current.AverageValue != nil:
-			of++
-			demand = m.External.Current.AverageValue.AsApproximateFloat64() * float64(pods)
-		case m.External.Current.Value != nil:
-			of++
-			saturation = m.External.Current.Value.AsApproximateFloat64()
-		}
-	}
-	wantDemand, wantSaturation := l.triggers(pods)
-	// Kubernetes has thousandths.
-	if of != 2 || math.Abs(demand-wantDemand) > 0.001*float64(pods) || math.Abs(saturation-wantSaturation) > 0.001 {
-		return fmt.Errorf("%d measured: %g requests and a saturation of %g; with %d pods it is %g and %g", of, demand, saturation, pods, wantDemand, wantSaturation)
-	}
-	return nil
-}
-
-// service is a Deployment of an engine. Its methods may be called concurrently.
-type service struct {
+// served is a Deployment with an engine in each pod, and what is asked of them. Its
+// methods may be called concurrently.
+type served struct {
 	name  string
+	kind  string // one of pages.Names
 	image string
+	port  corev1.ContainerPort // none: the engine's own
 
-	mu   sync.Mutex
-	load load
-
-	known map[series]float64 // what was reported last; of the feed alone
+	mu      sync.Mutex
+	rate    float64   // requests a second that the pods share evenly
+	missing float64   // share of the pods with no page, at least
+	pods    []*engine // that run, the oldest first
 }
 
-func (s *service) set(l load) {
+// engine is that of a pod.
+type engine struct {
+	pod     string
+	server  *http.Server
+	page    *pages.Engine
+	process *requests.Process
+	since   time.Time
+}
+
+func (s *served) set(rate, missing float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.load = l
+	s.rate, s.missing = rate, missing
 }
 
-// feed reports what the engines of all services do until the test ends.
-func (w *world) feed(services ...*service) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var done sync.WaitGroup
-	done.Go(func() {
-		ticker := time.NewTicker(250 * time.Millisecond)
-		defer ticker.Stop()
-		for {
-			for _, s := range services {
-				if err := w.report(ctx, s); err != nil && ctx.Err() == nil {
-					assert.NoError(w.story, err)
-					return
-				}
-			}
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
-			}
-		}
-	})
-	w.story.Cleanup(func() { cancel(); done.Wait() })
-}
-
-// report sends a service's series; those that are no more end.
-func (w *world) report(ctx context.Context, s *service) error {
-	list, err := w.Client().CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=" + s.name})
-	if err != nil {
-		return err
-	}
-	var pods []string
-	for _, pod := range list.Items {
-		if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
-			pods = append(pods, pod.Name)
-		}
-	}
-	slices.Sort(pods)
+// check returns an error if an autoscaler cannot have measured what the pods do.
+func (s *served) check(_ int32, demand, _ float64) error {
 	s.mu.Lock()
-	l := s.load
-	s.mu.Unlock()
-	now := l.report(pods)
-	md, at := pmetric.NewMetrics(), pcommon.NewTimestampFromTime(time.Now())
-	for known := range s.known {
-		if _, on := now[known]; !on {
-			s.point(md, at, known).SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
-		}
-	}
-	for known, value := range now {
-		if p := s.point(md, at, known); known.metric.Int() {
-			p.SetIntValue(int64(value))
-		} else {
-			p.SetDoubleValue(value)
-		}
-	}
-	s.known = now
-	return w.send(ctx, md)
-}
-
-// point adds a point without a value.
-func (s *service) point(md pmetric.Metrics, at pcommon.Timestamp, of series) pmetric.NumberDataPoint {
-	rm := md.ResourceMetrics().AppendEmpty()
-	resource := rm.Resource().Attributes()
-	resource.PutStr(names.K8sClusterName, clusterName)
-	resource.PutStr(names.K8sNamespaceName, namespace)
-	resource.PutStr(names.ServiceName, s.name)
-	if of.pod != "" {
-		resource.PutStr(names.K8sPodName, of.pod)
-	}
-	p := of.metric.Init(rm.ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()).AppendEmpty()
-	p.SetTimestamp(at)
-	if of.key != "" {
-		p.Attributes().PutStr(of.key, of.value)
-	}
-	return p
-}
-
-func (w *world) send(ctx context.Context, md pmetric.Metrics) error {
-	body, err := pmetricotlp.NewExportRequestFromMetrics(md).MarshalProto()
-	if err != nil {
-		return err
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("http://%s:%d/v1/metrics", collector.Loopback, w.store.Ports.OTLPHTTP), bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	r.Header.Set("Content-Type", "application/x-protobuf")
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return err
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		text, err := io.ReadAll(answer.Body)
-		return fmt.Errorf("the store's collector answers %s: %s (%w)", answer.Status, text, err)
+	defer s.mu.Unlock()
+	if (s.rate > 0) != (demand > 0) {
+		return fmt.Errorf("%g requests measured", demand)
 	}
 	return nil
 }
 
-func TestReport(t *testing.T) {
-	l := load{requests: 7, slots: 2, kv: 0.25, missing: 1}
-	got := l.report([]string{"a", "b"})
-	requests := func(pod, state string) series {
-		return series{pod, &names.InferenceRequests, names.InferenceState, state}
+// absent is how many of that many pods have no page.
+func (s *served) absent(pods int) int { return int(math.Ceil(s.missing * float64(pods))) }
+
+// print is what an engine's page has now; false where nothing answers.
+func (s *served) print(e *engine) ([]byte, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at := slices.Index(s.pods, e); at < s.absent(len(s.pods)) {
+		return nil, false // also of a pod that is gone
 	}
-	require.Equal(t, map[series]float64{
-		{metric: &names.ServicePartial}:                                               0,
-		{pod: "a", metric: &names.InferenceServerUp}:                                  0,
-		{pod: "b", metric: &names.InferenceServerUp}:                                  1,
-		requests("b", "running"):                                                      2,
-		requests("b", "waiting"):                                                      1,
-		{"b", &names.InferenceKVCacheUtilization, names.InferenceCacheTier, "device"}: 0.5,
-	}, got)
-	demand, saturation := l.triggers(2)
-	require.InDelta(t, 3, demand, 0)
-	require.InDelta(t, 0.5, saturation, 0)
-	_, saturation = load{requests: 20, slots: 2}.triggers(2)
-	require.InDelta(t, 0.8, saturation, 1e-9)
+	e.process.Advance(time.Since(e.since))
+	return e.page.Page(pages.Input{Epoch: e.since, Pod: e.pod, States: []requests.State{e.process.State()}}), true
+}
+
+// play runs the engines of these services' pods until the test ends.
+func (w *world) play(services []*served) {
+	var serving sync.WaitGroup
+	w.story.Cleanup(func() {
+		for _, s := range services {
+			s.keep(nil)
+		}
+		serving.Wait()
+	})
+	started := 0
+	w.repeat(200*time.Millisecond, func(ctx context.Context) error {
+		list, err := w.Client().CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: label})
+		if err != nil {
+			return err
+		}
+		for _, s := range services {
+			var there []string
+			for i := range list.Items {
+				pod := &list.Items[i]
+				if pod.Labels[label] != s.name {
+					continue
+				}
+				if pod.DeletionTimestamp == nil && pod.Spec.NodeName != "" && pod.Status.Phase == corev1.PodPending {
+					started++
+					if err := w.run(ctx, s, pod, started, &serving); err != nil {
+						return err
+					}
+				}
+				if pod.DeletionTimestamp == nil {
+					there = append(there, pod.Name)
+				} else if err := w.Client().CoreV1().Pods(namespace).Delete(ctx, pod.Name, *metav1.NewDeleteOptions(0)); err != nil && !apierrors.IsNotFound(err) {
+					return err
+				}
+			}
+			s.keep(there)
+		}
+		return nil
+	})
+}
+
+// run starts the engine of a pod, at the loopback address of its number, and does what a
+// kubelet would: the pod is ready.
+func (w *world) run(ctx context.Context, s *served, pod *corev1.Pod, number int, serving *sync.WaitGroup) error {
+	address := fmt.Sprintf("127.%d.%d.%d", 20+os.Getpid()%200, 9+number/250, 1+number%250)
+	e, err := s.start(pod.Name, address, uint64(number), serving)
+	if err != nil {
+		return err
+	}
+	now := metav1.Now()
+	pod.Status = corev1.PodStatus{
+		Phase: corev1.PodRunning, StartTime: &now, PodIP: address, PodIPs: []corev1.PodIP{{IP: address}},
+		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: now}},
+	}
+	if _, err = w.Client().CoreV1().Pods(namespace).UpdateStatus(ctx, pod, metav1.UpdateOptions{}); err != nil {
+		return errors.Join(err, e.server.Close())
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pods = append(s.pods, e)
+	return nil
+}
+
+// start starts an engine.
+func (s *served) start(pod, address string, seed uint64, serving *sync.WaitGroup) (*engine, error) {
+	page, err := pages.Find(s.kind)
+	if err != nil {
+		return nil, err
+	}
+	e := &engine{pod: pod, page: page, since: time.Now()}
+	e.process, err = requests.New(requests.Config{Rate: 1, Output: 240}, seed, 0, func(int64) float64 {
+		return s.rate / float64(len(s.pods)) // asked for by print alone
+	}, pages.Bounds)
+	if err != nil {
+		return nil, err
+	}
+	port := page.Port
+	if s.port.ContainerPort != 0 {
+		port = int(s.port.ContainerPort)
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(port)))
+	if err != nil {
+		return nil, err
+	}
+	e.server = &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		text, ok := s.print(e)
+		if !ok || r.URL.Path != page.Path {
+			panic(http.ErrAbortHandler)
+		}
+		rw.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+		_, _ = rw.Write(text)
+	})}
+	serving.Go(func() { _ = e.server.Serve(l) }) // until it is closed
+	return e, nil
+}
+
+// keep ends the engines of all pods but these.
+func (s *served) keep(pods []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pods = slices.DeleteFunc(s.pods, func(e *engine) bool {
+		gone := !slices.Contains(pods, e.pod)
+		if gone {
+			_ = e.server.Close()
+		}
+		return gone
+	})
+}
+
+// knows waits until the store knows which of a service's pods have no page, and that the
+// others have nothing to do.
+func (w *world) knows(t *testing.T, s *served, pods int) {
+	t.Helper()
+	of := fmt.Sprintf("{k8s_namespace_name=%q,service_name=%q}", namespace, s.name)
+	up, busy := fmt.Sprintf("avg(inference_server_up%s)", of), fmt.Sprintf("sum(inference_server_requests%s)", of)
+	share := 1 - float64(s.absent(pods))/float64(pods)
+	w.eventually(t, "pages of "+s.name, func(ctx context.Context) error {
+		for query, want := range map[string]float64{up: share, busy: 0} {
+			got, err := w.server.value(ctx, query)
+			if err != nil {
+				return err
+			}
+			if math.Abs(got-want) > 1e-9 {
+				return fmt.Errorf("%s is %g and not %g", query, got, want)
+			}
+		}
+		return nil
+	})
 }

@@ -4,14 +4,19 @@
 package keda
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/prometheus/common/model"
 )
 
 // server stands in front of the store and counts, by query, the answers without a
@@ -70,4 +75,29 @@ func (s *server) answeredEmpty(service string) map[string]int {
 	of := maps.Clone(s.empty)
 	maps.DeleteFunc(of, func(query string, _ int) bool { return !strings.Contains(query, `service_name="`+service+`"`) })
 	return of
+}
+
+// value asks the store, not counted.
+func (s *server) value(ctx context.Context, query string) (float64, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.store+"/api/v1/query?query="+url.QueryEscape(query), nil)
+	if err != nil {
+		return 0, err
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0, err
+	}
+	defer answer.Body.Close()
+	var content struct {
+		Error string
+		Data  struct{ Result model.Vector }
+	}
+	if err := json.NewDecoder(answer.Body).Decode(&content); err != nil {
+		return 0, err
+	}
+	if len(content.Data.Result) != 1 {
+		return 0, fmt.Errorf("%s has %d values: %s", query, len(content.Data.Result), content.Error)
+	}
+	return float64(content.Data.Result[0].Value), nil
 }

@@ -25,12 +25,14 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/cluster"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/node"
 )
 
 const (
 	root        = "../../.." // of the repository
 	namespace   = "inference"
 	clusterName = "real"
+	nodeName    = "gpu-node"
 	token       = "only-for-keda"
 	patience    = 2 * time.Minute // bounds every wait
 )
@@ -41,57 +43,97 @@ func TestMain(main *testing.M) {
 	goleak.VerifyTestMain(main, goleak.IgnoreTopFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreTopFunction("net/http.(*persistConn).writeLoop"))
 }
 
-// world is a cluster with KEDA, and a store with what the engines report.
+// world is a cluster with a GPU node, its agent, the gateway and KEDA.
 type world struct {
 	*cluster.Cluster
 	story  *testing.T // with it everything ends
-	store  *collector.Collector
-	server *server // what KEDA takes for Prometheus
+	fed    string     // where the gateway's store takes series as they are
+	server *server    // what KEDA takes for Prometheus
+	logged []string   // paths
 
 	applying sync.Mutex // with kubectl
 }
 
 func start(t *testing.T) *world {
 	t.Helper()
-	c, err := cluster.Start(t.Context(), cluster.Options{Dir: t.TempDir()})
+	c, err := cluster.Start(t.Context(), cluster.Options{Dir: t.TempDir(), Unplayed: label})
 	require.NoError(t, err)
 	w := &world{Cluster: c, story: t}
 	t.Cleanup(func() { assert.NoError(t, c.Stop()) })
-	require.NoError(t, c.AddNode(t.Context(), cluster.NodeSpec{Name: "gpu-node"}))
+	n, err := node.Start(t.Context(), c, node.Options{Name: nodeName, Model: "H100", GPUs: 1})
+	require.NoError(t, err)
+	t.Cleanup(n.Stop)
 	require.NoError(t, c.CreateNamespace(t.Context(), namespace))
-	w.startStore()
+	w.observe(n)
 	w.startKEDA()
 	return w
 }
 
-// startStore starts a collector with the embedded store, its API behind the token.
-func (w *world) startStore() {
+// collector starts one on files of the repository until the test ends.
+func (w *world) collector(name string, overlay m, env []string, files ...string) *collector.Collector {
 	w.story.Helper()
 	binary, err := filepath.Abs(filepath.Join(root, "bin", "otelcol-gpu"))
 	require.NoError(w.story, err)
 	require.FileExists(w.story, binary, "run make build")
 	ports, err := collector.FreePorts()
 	require.NoError(w.story, err)
-	overlay := ports.Overlay()
-	overlay["exporters"] = m{"gpu_store": nil}
-	delete(overlay["extensions"].(m), "gpu_console")
-	overlay["extensions"].(m)["bearertokenauth/store"] = m{"token": token}
-	overlay["extensions"].(m)["gpu_store"] = m{
-		"directory": filepath.Join(w.story.TempDir(), "store"),
-		"api":       m{"endpoint": fmt.Sprintf("%s:%d", collector.Loopback, ports.Store), "auth": m{"authenticator": "bearertokenauth/store"}},
+	var configs []string
+	for _, file := range files {
+		configs = append(configs, filepath.Join(root, file))
 	}
-	overlay["service"].(m)["extensions"] = []string{"health_check", "bearertokenauth/store", "gpu_store"}
-	overlay["service"].(m)["pipelines"] = m{"metrics": m{"receivers": []string{"otlp"}, "exporters": []string{"gpu_store"}}}
-	text, err := json.Marshal(overlay)
-	require.NoError(w.story, err)
-	w.store, err = collector.Start(collector.Options{
-		Binary: binary, Configs: []string{"yaml:" + string(text)},
-		LogPath: filepath.Join(w.story.TempDir(), "store.log"), Ports: ports,
+	moved := ports.Overlay()
+	if name == "agent" {
+		delete(moved, "exporters") // it has none for Prometheus
+	}
+	for _, o := range []m{moved, overlay} {
+		text, err := json.Marshal(o)
+		require.NoError(w.story, err)
+		configs = append(configs, "yaml:"+string(text))
+	}
+	c, err := collector.Start(collector.Options{
+		Binary: binary, Configs: configs, Env: append(env, "K8S_CLUSTER_NAME="+clusterName, "K8S_AUTH_TYPE=kubeConfig"),
+		LogPath: filepath.Join(w.story.TempDir(), name+".log"), Ports: ports,
 	})
 	require.NoError(w.story, err)
-	w.story.Cleanup(func() { assert.NoError(w.story, w.store.Stop()) })
-	require.NoError(w.story, w.store.WaitReady(w.story.Context()))
-	w.server = serve(w.story, fmt.Sprintf("http://%s:%d", collector.Loopback, ports.Store))
+	w.logged = append(w.logged, c.LogPath)
+	w.story.Cleanup(func() { assert.NoError(w.story, c.Stop()) })
+	require.NoError(w.story, c.WaitReady(w.story.Context()))
+	return c
+}
+
+// account is a kubeconfig with the rights that a file of config/kubernetes gives.
+func (w *world) account(file string) string {
+	w.story.Helper()
+	kubeconfig, err := cluster.Apply(w.story.Context(), w.Cluster, filepath.Join(root, "config", "kubernetes", file))
+	require.NoError(w.story, err)
+	return kubeconfig
+}
+
+// observe starts the gateway, with its store open to KEDA, and the node's agent.
+func (w *world) observe(n *node.Node) {
+	w.story.Helper()
+	free, err := collector.Free(3)
+	require.NoError(w.story, err)
+	at := func(i int) string { return fmt.Sprintf("%s:%d", collector.Loopback, free[i]) }
+	w.fed = "http://" + at(2) + "/v1/metrics"
+	gateway := w.collector("gateway", m{
+		"receivers": m{
+			"otlp/apps": m{"protocols": m{"grpc": m{"endpoint": at(0)}}},
+			"otlp/fed":  m{"protocols": m{"http": m{"endpoint": at(2)}}},
+		},
+		"exporters": m{"prometheus/apps": m{"endpoint": at(1)}},
+		"service":   m{"pipelines": m{"metrics/fed": m{"receivers": []string{"otlp/fed"}, "exporters": []string{"gpu_store"}}}},
+	}, []string{"KUBECONFIG=" + w.account("gateway-rbac.yaml"), "STORE_API_TOKEN=" + token},
+		"config/gateway.yaml", "config/gateway-applications.yaml", "docs/examples/keda/store-api.yaml")
+	w.server = serve(w.story, fmt.Sprintf("http://%s:%d", collector.Loopback, gateway.Ports.Store))
+	w.collector("agent", m{
+		"receivers": m{"gpu_allocation": m{"socket": n.Socket()}},
+		"exporters": m{"otlp_grpc/apps": m{"sending_queue": m{"batch": m{"flush_timeout": "500ms"}}}},
+	}, []string{
+		"K8S_NODE_NAME=" + nodeName, "KUBECONFIG=" + w.account("agent-rbac.yaml"), "INFERENCE_INTERVAL=3s", "INFERENCE_NAMES=normalised",
+		fmt.Sprintf("GATEWAY_ENDPOINT=%s:%d", collector.Loopback, gateway.Ports.OTLPGRPC), "GATEWAY_INSECURE=true",
+		"APPS_ENDPOINT=" + at(0), "APPS_INSECURE=true",
+	}, "config/agent.yaml", "config/inference.yaml")
 }
 
 // aggregated is where the API server finds KEDA's metrics server: KEDA's own
@@ -184,10 +226,30 @@ func (w *world) eventually(t *testing.T, what string, done func(context.Context)
 	}
 }
 
+// repeat does something every so often until the test ends; an error is logged.
+func (w *world) repeat(every time.Duration, do func(context.Context) error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var done sync.WaitGroup
+	done.Go(func() {
+		ticker := time.NewTicker(every)
+		defer ticker.Stop()
+		for ctx.Err() == nil {
+			if err := do(ctx); err != nil && ctx.Err() == nil {
+				w.story.Log(err)
+			}
+			select {
+			case <-ctx.Done():
+			case <-ticker.C:
+			}
+		}
+	})
+	w.story.Cleanup(func() { cancel(); done.Wait() })
+}
+
 // logs prints the ends of the logs, before what failed.
 func (w *world) logs(t *testing.T) {
 	t.Helper()
-	for _, path := range []string{filepath.Join(w.Dir(), "keda-operator.log"), filepath.Join(w.Dir(), "keda-adapter.log"), w.store.LogPath} {
+	for _, path := range append([]string{filepath.Join(w.Dir(), "keda-operator.log"), filepath.Join(w.Dir(), "keda-adapter.log")}, w.logged...) {
 		text, err := os.ReadFile(path)
 		t.Logf("the end of %s (%v):\n%s", filepath.Base(path), err, text[max(0, len(text)-1500):])
 	}
