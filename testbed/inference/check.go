@@ -14,7 +14,9 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/engines/pages"
@@ -29,8 +31,45 @@ type Difference struct {
 
 func (d Difference) String() string { return fmt.Sprintf("seed %d: %s", d.Seed, d.What) }
 
+// Sets checks the sets of seeds, as many at once as there are cores, and calls found for
+// each difference in their order.
+func Sets(seeds []uint64, found func(Difference)) error {
+	type result struct {
+		all []Difference
+		err error
+	}
+	results := make([]chan result, len(seeds))
+	for i := range results {
+		results[i] = make(chan result, 1)
+	}
+	var taken atomic.Int64
+	next := func() int { return int(taken.Add(1)) - 1 }
+	for range runtime.GOMAXPROCS(0) {
+		go func() {
+			for i := next(); i < len(seeds); i = next() {
+				all, err := Set(seeds[i])
+				results[i] <- result{all, err}
+			}
+		}()
+	}
+	for i := range results {
+		r := <-results[i]
+		if r.err != nil {
+			taken.Store(int64(len(seeds))) // the others end, too
+			return fmt.Errorf("seed %d: %w", seeds[i], r.err)
+		}
+		for _, d := range r.all {
+			found(d)
+		}
+	}
+	return nil
+}
+
 // Set checks the set of a seed.
 func Set(seed uint64) ([]Difference, error) { return set(seed, fault{}) }
+
+// helpers are models on Triton's page that hand requests to others.
+var helpers = map[string]any{"models_exclude": []any{"ensemble", "preprocessing", "postprocessing"}}
 
 func set(seed uint64, f fault) (all []Difference, err error) {
 	report := func(what string) { all = append(all, Difference{seed, what}) }
@@ -41,7 +80,7 @@ func set(seed uint64, f fault) (all []Difference, err error) {
 	if err != nil {
 		return nil, err
 	}
-	tr, err := newTranslator(f)
+	tr, err := newTranslator(f, helpers)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +91,7 @@ func set(seed uint64, f fault) (all []Difference, err error) {
 		targets = append(targets, newTarget(name, w.model, bounds, report))
 	}
 	restarts := rand.New(rand.NewPCG(seed, 0x2e)) // of the collector: other sets are as they were without
-	restarted := false // and no page has been read since
+	restarted := false                            // and no page has been read since
 	for i := range reads {
 		if seed%5 == 0 && i > 0 && restarts.IntN(3) == 0 {
 			restarted = true

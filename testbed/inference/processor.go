@@ -20,23 +20,22 @@ import (
 // translator is the processor with what it has passed on.
 type translator struct {
 	processor.Metrics
-	sink  *consumertest.MetricsSink
-	fault fault
+	sink   *consumertest.MetricsSink
+	fault  fault
+	config map[string]any
 }
 
 // fault changes what the processor gets, or what it made, as if it had one.
 type fault struct{ before, after func(pmetric.ResourceMetrics) }
 
-func newTranslator(f fault) (*translator, error) {
+func newTranslator(f fault, config map[string]any) (*translator, error) {
 	factory := inferenceprocessor.NewFactory()
 	cfg := factory.CreateDefaultConfig()
-	err := confmap.NewFromStringMap(map[string]any{
-		"models_exclude": []any{"ensemble", "preprocessing", "postprocessing"},
-	}).Unmarshal(cfg)
-	if err != nil {
+	if err := confmap.NewFromStringMap(config).Unmarshal(cfg); err != nil {
 		return nil, err
 	}
-	t := &translator{sink: &consumertest.MetricsSink{}, fault: f}
+	t := &translator{sink: &consumertest.MetricsSink{}, fault: f, config: config}
+	var err error
 	t.Metrics, err = factory.CreateMetrics(context.Background(), processortest.NewNopSettings(factory.Type()), cfg, t.sink)
 	if err != nil {
 		return nil, err
@@ -49,7 +48,7 @@ func (t *translator) restart() (*translator, error) {
 	if err := t.Shutdown(context.Background()); err != nil {
 		return nil, err
 	}
-	return newTranslator(t.fault)
+	return newTranslator(t.fault, t.config)
 }
 
 type host struct{ component.Host }

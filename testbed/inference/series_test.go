@@ -24,7 +24,7 @@ func TestSeriesOfAnEngine(t *testing.T) {
 	var target prompage.Target
 	md, err := target.Scrape(text, time.Unix(2_000_000_000, 0))
 	require.NoError(t, err)
-	tr, err := newTranslator(fault{})
+	tr, err := newTranslator(fault{}, nil)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, tr.Shutdown(context.Background())) })
 	rm, err := tr.pass(md)

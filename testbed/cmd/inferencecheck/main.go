@@ -20,17 +20,18 @@ func main() {
 	shown := flag.Int("show", 20, "how many differences are printed")
 	flag.Parse()
 	found := 0
-	for s := *seed; s < *seed+*sets; s++ {
-		all, err := inference.Set(s)
-		if err != nil {
-			fmt.Fprintf(os.Stderr, "seed %d: %v\n", s, err)
-			os.Exit(1)
+	seeds := make([]uint64, *sets)
+	for i := range seeds {
+		seeds[i] = *seed + uint64(i)
+	}
+	err := inference.Sets(seeds, func(d inference.Difference) {
+		if found++; found <= *shown {
+			fmt.Println(d)
 		}
-		for _, d := range all {
-			if found++; found <= *shown {
-				fmt.Println(d)
-			}
-		}
+	})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 	fmt.Printf("sets %d, differences %d\n", *sets, found)
 	if found > 0 {
