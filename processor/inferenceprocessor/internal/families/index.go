@@ -5,6 +5,7 @@ package families // import "github.com/otelcol-gpu/otelcol-gpu/processor/inferen
 
 import (
 	"fmt"
+	"hash/maphash"
 	"slices"
 	"strings"
 
@@ -44,10 +45,16 @@ type Source struct {
 	Key uint64
 }
 
-// Pair is a hash of an attribute. The hash of several is the sum: it has no order.
+// seed is of hashes of this process.
+var seed = maphash.MakeSeed()
+
+// Pair is a hash of an attribute, in this process. The hash of several is the sum: it has
+// no order.
 func Pair(key, value string) uint64 {
-	var room [200]byte // on the stack, as long as it is enough
-	return xxhash.Sum64(append(append(append(room[:0], key...), 0), value...))
+	h := maphash.String(seed, key)*0x9e3779b97f4a7c15 ^ maphash.String(seed, value)
+	h ^= h >> 32 // otherwise values could change places between keys
+	h *= 0xd6e8feb86659fd93
+	return h ^ h>>32
 }
 
 // Index finds the families of engines by their names on pages. It is not changed
