@@ -156,6 +156,9 @@ func (e *entry) begin(readings []Reading, fresh bool) {
 // restart sets the start of a series of which no source goes on.
 func (e *entry) restart(readings []Reading) {
 	e.start = readings[0].Time
+	for i := range readings {
+		e.start = max(e.start, readings[i].Time)
+	}
 	if start := earliest(readings); start > e.at {
 		e.start = start
 	}

@@ -4,12 +4,14 @@
 package translate
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/families"
@@ -33,7 +35,7 @@ func FuzzPages(f *testing.F) {
 	f.Add(marshal("acme:e2e_ms{w=a} h 3 1500 100:1\nacme:e2e_ms{w=b} h 3 1500 100:1"), marshal("acme:e2e_ms{w=a} h END\nacme:new_tokens_total END"))
 	f.Add([]byte{}, marshal("acme:usage_perc NaN\nacme:cache_info{blocks=1e308,size=1e308} 1\nacme:running -1"))
 	f.Fuzz(func(t *testing.T, first, second []byte) {
-		budget := series.NewBudget(20)
+		budget, before := series.NewBudget(20), map[string]made{}
 		tr := New(families.NewIndex([]*families.Engine{acme()}), Options{Normalised: true, MaxBounds: 4, MaxModels: 2, Series: budget})
 		for i, text := range [][]byte{first, second} {
 			md, err := (&pmetric.ProtoUnmarshaler{}).UnmarshalMetrics(text)
@@ -43,6 +45,7 @@ func FuzzPages(f *testing.F) {
 			for _, rm := range md.ResourceMetrics().All() {
 				tr.Page(rm, 1, time.Unix(int64(1000+15*i), 0))
 				possible(t, rm)
+				before = followed(t, rm, before)
 			}
 		}
 		require.LessOrEqual(t, budget.Used(), 20)
@@ -69,4 +72,49 @@ func possible(t *testing.T, rm pmetric.ResourceMetrics) {
 			}
 		}
 	}
+}
+
+// made is a point of a counter.
+type made struct {
+	value     float64
+	start, at pcommon.Timestamp
+}
+
+// followed fails if a page has a series several times, or a counter that fell and does
+// not start later. It returns the counters.
+func followed(t *testing.T, rm pmetric.ResourceMetrics, before map[string]made) map[string]made {
+	now, seen := map[string]made{}, map[string]bool{}
+	add := func(m pmetric.Metric, attributes pcommon.Map, p made) {
+		key := m.Name() + fmt.Sprint(attributes.AsRaw())
+		require.False(t, seen[key], "%s is repeated", key)
+		seen[key] = true
+		if p.start == 0 {
+			return // a gauge, or on a page without times
+		}
+		now[key] = p
+		was := before[key]
+		require.False(t, p.at > was.at && p.value < was.value && p.start <= was.start, "%s: %v, then %v", key, was, p)
+	}
+	for _, sm := range rm.ScopeMetrics().All() {
+		if sm.Scope().Name() != scopeName {
+			continue
+		}
+		for _, m := range sm.Metrics().All() {
+			switch m.Type() {
+			case pmetric.MetricTypeGauge, pmetric.MetricTypeSum:
+				for _, p := range numbers(m).All() {
+					if !p.Flags().NoRecordedValue() {
+						add(m, p.Attributes(), made{p.DoubleValue() + float64(p.IntValue()), p.StartTimestamp(), p.Timestamp()})
+					}
+				}
+			case pmetric.MetricTypeHistogram:
+				for _, p := range m.Histogram().DataPoints().All() {
+					if !p.Flags().NoRecordedValue() {
+						add(m, p.Attributes(), made{float64(p.Count()), p.StartTimestamp(), p.Timestamp()})
+					}
+				}
+			}
+		}
+	}
+	return now
 }
