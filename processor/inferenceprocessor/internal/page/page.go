@@ -256,6 +256,10 @@ func (p *Page) choose(i int, ended bool) {
 			f := &s.families[id]
 			return len(f.metrics) > 0 && !ended || len(f.rest) > 0 && from == nil
 		}
+		// One that has come in its place with values leaves it its markers.
+		instead := func(id int) bool {
+			return there(id) && (from != nil || ended || len(s.families[id].metrics) == 0)
+		}
 		if source.With >= 0 && !there(source.With) || source.Beside >= 0 && !there(source.Beside) {
 			continue // its families pass, unless another row reads them
 		}
@@ -263,7 +267,7 @@ func (p *Page) choose(i int, ended bool) {
 		if source.With >= 0 {
 			p.consume(s, []int{source.With}, ended)
 		}
-		if slices.ContainsFunc(source.Unless, there) {
+		if slices.ContainsFunc(source.Unless, instead) {
 			continue
 		}
 		selection := Selection{Row: row, Number: r, Key: source.Key, Series: source.Series, From: from, Rest: rest}

@@ -231,6 +231,16 @@ func TestPagesOneAfterAnother(t *testing.T) {
 			pages: []string{"acme:cache_info{blocks=10,size=16} 1\nacme:lora_info{running=a;b} 10\nacme:lora_info{running=a;b;c} 11", "acme:cache_info{blocks=None,size=16} 1"},
 			want:  []string{"inference.server.kv_cache.capacity{} 160\ninference.server.lora.adapters{state=running} 3", ""},
 		},
+		"another family in the place of one": {
+			pages: []string{
+				"acme:preempted_total 1", "acme:preempted_total END\nacme:preempted_v2_total 2", "acme:preempted_v2_total 3\nacme:preempted_total 4",
+				"acme:preempted_v2_total END\nacme:preempted_total END\nacme:running 1",
+			},
+			want: []string{
+				"inference.server.preemptions{} 1 since 1000", "acme:preempted_v2_total{} 2\ninference.server.preemptions{} END", "acme:preempted_v2_total{} 3",
+				"acme:preempted_v2_total{} END\ninference.server.requests{state=running} 1",
+			},
+		},
 		"unless": {
 			pages: []string{"acme:preempted_total 1\nacme:preempted_v2_total 2", "acme:preempted_total 3"},
 			want:  []string{"acme:preempted_v2_total{} 2", "inference.server.preemptions{} 3 since 1015"},
