@@ -314,7 +314,16 @@ func TestInferenceCharts(t *testing.T) {
 	assert.Equal(t, "vllm", line.Name)
 	assert.InEpsilon(t, 0.15, *at(r, line.Values, 0), 1e-9)
 	assert.Nil(t, at(r, line.Values, 25*time.Minute), "before its first sample")
-	assert.InEpsilon(t, 100, *at(r, r.Charts.OutputTokens.Series[0].Values, 0), 1e-9)
+	// From the first minute on what it is: not a rise from nothing.
+	tokens := r.Charts.OutputTokens.Series[0].Values
+	assert.Nil(t, at(r, tokens, 19*time.Minute+30*time.Second))
+	for _, ago := range []time.Duration{17 * time.Minute, 10 * time.Minute, 0} {
+		assert.InEpsilon(t, 100, *at(r, tokens, ago), 1e-9, ago)
+	}
+	w.gpu(gpu{tags: device("gpu-1", "GPU-vllm", 1, held("ml", "vllm", "vllm-0")), values: map[string]float64{"utilization": 0.5}})
+	tokens = charts("vllm", "pod").Charts.OutputTokens.Series[0].Values
+	assert.Nil(t, at(r, tokens, 17*time.Minute))
+	assert.InEpsilon(t, 100, *at(r, tokens, 10*time.Minute), 1e-9)
 	assert.NotNil(t, r.Charts.TimePerOutputToken)
 	assert.Nil(t, charts("bare", "service").Charts.InterTokenLatency, "no buckets")
 

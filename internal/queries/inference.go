@@ -82,7 +82,9 @@ var InferenceFigures = []InferenceFigure{
 	{
 		Name: "output_tokens", Metric: &names.InferenceTokens, Attribute: names.InferenceTokenType, Values: []string{"output"}, Lacks: "it counts no output tokens",
 		Service: Whole.OutputTokens,
-		Pods:    func(s Selector, over time.Duration) string { return OutputTokens(s, OfPods, over) },
+		Pods: func(s Selector, over time.Duration) string {
+			return Whole{Where: s, Over: over}.read(outputTokens(s), func(over time.Duration) string { return OutputTokens(s, OfPods, over) })
+		},
 	},
 	requests("waiting", "it does not report how many requests wait"),
 	requests("running", "it does not report how many requests run"),
@@ -149,10 +151,14 @@ func InferenceQuantile(q float64, histogram string, s Selector, g Groups, over t
 // OutputTokens asks how many tokens are generated in a second, InputTokens how many the
 // prompts have.
 func OutputTokens(s Selector, g Groups, over time.Duration) string {
-	return g.rate(of(InferenceTokens, FromEngines, Is(TokenType, "output"), s), over)
+	return g.rate(outputTokens(s), over)
 }
 func InputTokens(s Selector, g Groups, over time.Duration) string {
 	return g.rate(of(InferenceTokens, FromEngines, Is(TokenType, "input"), s), over)
+}
+
+func outputTokens(s ...Selector) string {
+	return of(InferenceTokens, FromEngines, Is(TokenType, "output"), And(s...))
 }
 
 // ErrorRatio asks which part of the requests failed, of those that were not cancelled.

@@ -123,14 +123,14 @@ func (w Whole) InputTokens() string {
 }
 
 func (w Whole) outputTokens() string {
-	output := w.of(InferenceTokens, Is(TokenType, "output"))
+	output := outputTokens(w.all())
 	return w.able(w.read(output, func(over time.Duration) string { return OutputTokens(w.all(), OfServices, over) }), output)
 }
 
 // TokensNewlyRead asks of which services tokens are read, and were not when the window
 // began.
 func TokensNewlyRead(s Selector) string {
-	output := of(InferenceTokens, FromEngines, Is(TokenType, "output"), s)
+	output := outputTokens(s)
 	return "group" + serviceIdentity + "(" + output + ") unless" + OfServices.on() + before(output, InferenceWindow)
 }
 
@@ -216,7 +216,7 @@ func (w Whole) Batch() string {
 // TokensPerJoule and TokensPerDevice need every page of the service, since tokens of a
 // missing one are not counted. Power and devices are those of all engines together.
 func (w Whole) TokensPerJoule() string {
-	output := of(InferenceTokens, FromEngines, Is(TokenType, "output"), w.Where)
+	output := outputTokens(w.Where)
 	return w.able(w.read(output, func(over time.Duration) string { return TokensPerJoule(w.Where, over) }), output)
 }
 

@@ -35,7 +35,7 @@ func Chart(ctx context.Context, q *ask.Questions, s queries.Selector, g ask.Grid
 			continue
 		}
 		if service != "" {
-			answers[figure.Name] = q.Matrix(figure.Service(queries.Whole{Where: s, Over: over}), g)
+			answers[figure.Name] = q.Matrix(figure.Service(queries.Whole{Where: s, Over: over, Briefly: briefly}), g)
 		} else {
 			answers[figure.Name] = q.Matrix(figure.Pods(s, over), g)
 		}
