@@ -20,7 +20,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 )
 
@@ -87,15 +86,44 @@ func (d *demoEngines) joules(from, to time.Time) (joules float64, ok bool) {
 	return end - begin, ok && ok2
 }
 
+// inferenceFigures are those of a service in the console's API; nil: the figure is null.
+type inferenceFigures struct {
+	Engines            []string   `json:"engines"`
+	Servers            *answering `json:"servers"`
+	TimeToFirstToken   *float64   `json:"time_to_first_token"`
+	TimePerOutputToken *float64   `json:"time_per_output_token"`
+	InterTokenLatency  *float64   `json:"inter_token_latency"`
+	RequestDuration    *float64   `json:"request_duration"`
+	OutputTokens       *float64   `json:"output_tokens"`
+	Waiting            *float64   `json:"waiting"`
+	Running            *float64   `json:"running"`
+	KVCache            *float64   `json:"kv_cache"`
+	TokensPerJoule     *float64   `json:"tokens_per_joule"`
+	Lacking            []lacking  `json:"lacking"`
+}
+
+// answering are the servers that answered their last scrape, of all.
+type answering struct {
+	Up int `json:"up"`
+	Of int `json:"of"`
+}
+
+// lacking is why a figure is null.
+type lacking struct {
+	Figure string  `json:"figure"`
+	Engine *string `json:"engine"`
+	Reason string  `json:"reason"`
+}
+
 // shown waits for what the console shows of a service to be as wanted, and returns of
 // when that is.
-func (d *demoEngines) shown(t *testing.T, service, what string, ok func(*consoleapi.Inference, time.Time) bool) (*consoleapi.Inference, time.Time) {
+func (d *demoEngines) shown(t *testing.T, service, what string, ok func(*inferenceFigures, time.Time) bool) (*inferenceFigures, time.Time) {
 	t.Helper()
 	type shown struct {
 		Freshness struct {
 			EvaluatedAt time.Time `json:"evaluated_at"`
 		} `json:"freshness"`
-		Service struct{ Inference *consoleapi.Inference } `json:"service"`
+		Service struct{ Inference *inferenceFigures } `json:"service"`
 	}
 	var answer shown
 	if !assert.Eventually(t, func() bool {
@@ -195,8 +223,8 @@ func (d *demoEngines) judge(t *testing.T) {
 		return ok
 	}
 	// A reading more or less is in it: of the two seconds between them, at one minute.
-	llama, at := d.shown(t, "llama", "every figure of vLLM, tokens as in truth", func(i *consoleapi.Inference, at time.Time) bool {
-		if i.Servers == nil || *i.Servers != (consoleapi.Servers{Up: 3, Of: 3}) || i.TimeToFirstToken == nil || i.TimePerOutputToken == nil ||
+	llama, at := d.shown(t, "llama", "every figure of vLLM, tokens as in truth", func(i *inferenceFigures, at time.Time) bool {
+		if i.Servers == nil || *i.Servers != (answering{Up: 3, Of: 3}) || i.TimeToFirstToken == nil || i.TimePerOutputToken == nil ||
 			i.InterTokenLatency == nil || i.RequestDuration == nil || i.OutputTokens == nil || i.Waiting == nil || i.Running == nil || i.KVCache == nil || i.TokensPerJoule == nil {
 			return false
 		}
@@ -227,18 +255,18 @@ func (d *demoEngines) judge(t *testing.T) {
 	}
 
 	// What TGI cannot have is null, and the reason is TGI's.
-	whisper, _ := d.shown(t, "whisper", "output tokens of TGI", func(i *consoleapi.Inference, _ time.Time) bool { return i.OutputTokens != nil })
+	whisper, _ := d.shown(t, "whisper", "output tokens of TGI", func(i *inferenceFigures, _ time.Time) bool { return i.OutputTokens != nil })
 	assert.Equal(t, []string{"tgi"}, whisper.Engines)
 	assert.Nil(t, whisper.TimeToFirstToken)
-	assert.True(t, slices.ContainsFunc(whisper.Lacking, func(l consoleapi.Lacking) bool {
+	assert.True(t, slices.ContainsFunc(whisper.Lacking, func(l lacking) bool {
 		return l.Figure == "time_to_first_token" && l.Engine != nil && *l.Engine == "tgi" && l.Reason != ""
 	}), whisper.Lacking)
 
 	const restarted = "llama-6b8d5c9f7d-m7wq4"
 	fault := d.fault(t, m{"node": "gpu-node-b", "kind": "engine_restart", "pod": m{"namespace": "inference", "name": restarted}, "for": "10m"})
 	since := time.Now()
-	silent, _ := d.shown(t, "llama", "one page is missing", func(i *consoleapi.Inference, _ time.Time) bool {
-		return i.Servers != nil && *i.Servers == consoleapi.Servers{Up: 2, Of: 3} && i.OutputTokens == nil
+	silent, _ := d.shown(t, "llama", "one page is missing", func(i *inferenceFigures, _ time.Time) bool {
+		return i.Servers != nil && *i.Servers == answering{Up: 2, Of: 3} && i.OutputTokens == nil
 	})
 	for _, l := range silent.Lacking {
 		if l.Engine == nil {
@@ -247,8 +275,8 @@ func (d *demoEngines) judge(t *testing.T) {
 	}
 	assert.NotEmpty(t, silent.Lacking)
 	d.fault(t, m{"id": fault, "end": true})
-	d.shown(t, "llama", "all pages again", func(i *consoleapi.Inference, _ time.Time) bool {
-		return i.Servers != nil && *i.Servers == consoleapi.Servers{Up: 3, Of: 3} && i.OutputTokens != nil && i.Waiting != nil && i.TimeToFirstToken != nil
+	d.shown(t, "llama", "all pages again", func(i *inferenceFigures, _ time.Time) bool {
+		return i.Servers != nil && *i.Servers == answering{Up: 3, Of: 3} && i.OutputTokens != nil && i.Waiting != nil && i.TimeToFirstToken != nil
 	})
 	require.Eventually(t, func() bool {
 		return !slices.ContainsFunc(counters, func(c counter) bool {

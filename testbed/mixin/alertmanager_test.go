@@ -22,6 +22,8 @@ import (
 	"github.com/prometheus/prometheus/promql/promqltest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/judge"
 )
 
 func example(t *testing.T) *config.Config {
@@ -92,7 +94,7 @@ func TestAlertmanagerInhibits(t *testing.T) {
 // Every alert that the example names exists.
 func TestAlertmanagerNamesAlerts(t *testing.T) {
 	var names []string
-	for _, g := range newJudge(t, promqltest.LoadedStorage(t, ""), newEngine(), everything).groups {
+	for _, g := range newJudge(t, promqltest.LoadedStorage(t, ""), judge.NewEngine(), everything).Groups {
 		for _, r := range g.AlertingRules() {
 			names = append(names, r.Name())
 		}

@@ -15,6 +15,8 @@ import (
 	"github.com/prometheus/prometheus/promql/promqltest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/judge"
 )
 
 // Labels of the engines of a service: two pods with histograms of other bounds.
@@ -147,8 +149,8 @@ var previousScenarios = map[string]scenario{
 // namespace_service:inference_.
 func recorded(t *testing.T, series map[string]string) map[string]float64 {
 	t.Helper()
-	db, engine := promqltest.LoadedStorage(t, load(series)), newEngine()
-	newJudge(t, db, engine, inference).at(t, sampled(40))
+	db, engine := promqltest.LoadedStorage(t, load(series)), judge.NewEngine()
+	newJudge(t, db, engine, inference).At(t, sampled(40))
 	query, err := engine.NewInstantQuery(t.Context(), db, nil, `{__name__=~"namespace_service:inference_.*",service_name="chat"}`, sampled(40))
 	require.NoError(t, err)
 	defer query.Close()
@@ -298,12 +300,12 @@ func TestInferenceQuantilesAgainstTruth(t *testing.T) {
 func TestObjectiveAlertsNameTheBound(t *testing.T) {
 	all := maps.Clone(healthyInference)
 	maps.Copy(all, slow(first, 60, "0.5", "1", "0.4", "2.0"))
-	j := newJudge(t, promqltest.LoadedStorage(t, load(all)), newEngine(), inference)
+	j := newJudge(t, promqltest.LoadedStorage(t, load(all)), judge.NewEngine(), inference)
 	for i := 40; i < 60; i++ {
-		j.at(t, sampled(i))
+		j.At(t, sampled(i))
 	}
 	var descriptions []string
-	for _, g := range j.groups {
+	for _, g := range j.Groups {
 		for _, r := range g.AlertingRules() {
 			for _, a := range r.ActiveAlerts() {
 				if r.Name() == "InferenceFirstTokenBudgetFast" {

@@ -5,22 +5,13 @@ package mixin
 
 import (
 	"maps"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-)
 
-// figures are the names that begin so.
-func figures(values map[string]float64, prefixes ...string) (found []string) {
-	for name := range values {
-		if slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) }) {
-			found = append(found, name)
-		}
-	}
-	return found
-}
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/judge"
+)
 
 // A figure is absent where a part of the service is not known, and the others are there.
 func TestInferenceRulesOfPartsUnknown(t *testing.T) {
@@ -93,9 +84,9 @@ func TestInferenceRulesOfPartsUnknown(t *testing.T) {
 			all := busy()
 			maps.Copy(all, c.series)
 			got := recorded(t, all)
-			assert.Empty(t, figures(got, c.absent...))
+			assert.Empty(t, judge.Named(got, c.absent...))
 			for _, p := range c.remain {
-				assert.NotEmpty(t, figures(got, p), p)
+				assert.NotEmpty(t, judge.Named(got, p), p)
 			}
 		})
 	}

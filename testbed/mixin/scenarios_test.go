@@ -14,6 +14,8 @@ import (
 	"github.com/prometheus/prometheus/promql/promqltest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/judge"
 )
 
 // Labels of a device, a service, an exporter and a process.
@@ -257,7 +259,7 @@ var scenarios = map[string]scenario{
 func TestScenarios(t *testing.T) {
 	t.Parallel()
 	unfired := map[string]bool{}
-	for _, g := range newJudge(t, promqltest.LoadedStorage(t, ""), newEngine(), everything).groups {
+	for _, g := range newJudge(t, promqltest.LoadedStorage(t, ""), judge.NewEngine(), everything).Groups {
 		for _, r := range g.AlertingRules() {
 			unfired[r.Name()] = true
 		}
@@ -288,18 +290,18 @@ func (s scenario) play(t *testing.T, name string, base map[string]string, of abo
 		t.Parallel()
 		all := maps.Clone(base)
 		maps.Copy(all, s.series)
-		j := newJudge(t, promqltest.LoadedStorage(t, load(all)), newEngine(), of)
+		j := newJudge(t, promqltest.LoadedStorage(t, load(all)), judge.NewEngine(), of)
 		constant := len(s.series) > 0 && !strings.Contains(strings.Join(slices.Collect(maps.Values(s.series)), ""), "360")
 		want := map[string]bool{}
 		maps.Copy(want, always)
 		for i := begin - 40; i < begin; i++ {
-			if got := j.at(t, sampled(i)); i == begin-1 && !constant {
+			if got := j.At(t, sampled(i)); i == begin-1 && !constant {
 				assert.Equal(t, want, got, "before")
 			}
 		}
 		fired := map[string]bool{}
 		for i := begin; i < begin+110; i++ {
-			maps.Copy(fired, j.at(t, sampled(i)))
+			maps.Copy(fired, j.At(t, sampled(i)))
 		}
 		for _, a := range s.alerts {
 			want[a] = true

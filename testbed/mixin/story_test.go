@@ -110,7 +110,7 @@ func (w *world) story(t *testing.T) (trouble time.Time, fired []firing) {
 	j := newJudge(t, w.db, w.engine, everything)
 	end := w.now()
 	for at := w.began.Add(time.Minute); at.Before(end); at = at.Add(scrape) {
-		fired = append(fired, firing{at, j.at(t, at)})
+		fired = append(fired, firing{at, j.At(t, at)})
 	}
 	return trouble, fired
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/promql"
-	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/util/teststorage"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -28,6 +27,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/exporters"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/judge"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubelet"
 )
 
@@ -62,12 +62,6 @@ type world struct {
 // now is the time of the run.
 func (w *world) now() time.Time { return w.began.Add(time.Since(w.real) * fast) }
 
-func newEngine() *promql.Engine {
-	return promql.NewEngine(promql.EngineOpts{
-		MaxSamples: 1e7, Timeout: time.Minute, LookbackDelta: 5 * time.Minute, Parser: parser.NewParser(parser.Options{}),
-	})
-}
-
 // healthyFleet is two nodes: a service over both, a training job, notebooks on
 // MIG instances of which one is idle, and free devices.
 func healthyFleet() gpusim.Config {
@@ -96,7 +90,7 @@ func start(t *testing.T, cfg gpusim.Config) *world {
 	t.Helper()
 	w := &world{
 		began: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC), real: time.Now(),
-		db: teststorage.New(t), engine: newEngine(), before: map[string]labels.Labels{},
+		db: teststorage.New(t), engine: judge.NewEngine(), before: map[string]labels.Labels{},
 	}
 	var err error
 	w.fleet, err = gpusim.New(cfg, w.now)

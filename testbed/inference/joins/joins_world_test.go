@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package mixin
+package joins
 
 import (
 	"errors"
@@ -29,6 +29,12 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/engines"
 	simulated "github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/engines/requests"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/judge"
+)
+
+const (
+	root   = "../../.."       // of the repository
+	scrape = 15 * time.Second // between two
 )
 
 // joined is an hour of a fleet as Prometheus has it, without a clock: its engines' pages
@@ -39,7 +45,7 @@ type joined struct {
 	now    time.Time
 	db     *teststorage.TestStorage
 	engine *promql.Engine
-	rules  *judge
+	rules  *judge.Judge
 	pods   []string // with engines
 	pages  map[string]*prompage.Target
 	into   processor.Metrics
@@ -73,7 +79,7 @@ func aboutPod(name string) *gpusim.Pod { return &gpusim.Pod{Namespace: "ml", Nam
 func join(t *testing.T, cfg gpusim.Config) *joined {
 	t.Helper()
 	w := &joined{
-		cfg: cfg, now: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC), db: teststorage.New(t), engine: newEngine(), pages: map[string]*prompage.Target{}, out: &consumertest.MetricsSink{},
+		cfg: cfg, now: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC), db: teststorage.New(t), engine: judge.NewEngine(), pages: map[string]*prompage.Target{}, out: &consumertest.MetricsSink{},
 		last: map[string]time.Time{}, counted: map[string]map[string]float64{}, values: map[string]float64{},
 	}
 	var err error
@@ -88,7 +94,7 @@ func join(t *testing.T, cfg gpusim.Config) *joined {
 	require.NoError(t, err)
 	require.NoError(t, w.into.Start(t.Context(), componenttest.NewNopHost()))
 	t.Cleanup(func() { assert.NoError(t, w.into.Shutdown(t.Context())) })
-	w.rules = newJudge(t, w.db, w.engine, func(group string) bool { return group == "otelcol-gpu.inference" || group == "otelcol-gpu.usage" })
+	w.rules = judge.New(t, w.db, w.engine, judge.Files(t, root), func(group string) bool { return group == "otelcol-gpu.inference" || group == "otelcol-gpu.usage" })
 	return w
 }
 
@@ -105,7 +111,7 @@ func (w *joined) run(t *testing.T, until time.Duration, without ...string) {
 		w.now = at
 		w.devices(t, at, without)
 		if at.Unix()%60 == 0 {
-			for _, g := range w.rules.groups {
+			for _, g := range w.rules.Groups {
 				if g.Name() == "otelcol-gpu.usage" {
 					g.Eval(t.Context(), at)
 				}
@@ -215,7 +221,7 @@ func (w *joined) count(ls labels.Labels, v float64) {
 // recorded evaluates the rules of inference and returns what they record.
 func (w *joined) recorded(t *testing.T) map[string]float64 {
 	t.Helper()
-	for _, g := range w.rules.groups {
+	for _, g := range w.rules.Groups {
 		if g.Name() == "otelcol-gpu.inference" {
 			g.Eval(t.Context(), w.now)
 		}

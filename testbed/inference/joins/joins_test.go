@@ -1,7 +1,9 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package mixin
+// Package joins compares what rules and queries make of engines and devices together with
+// what the simulator knows of both.
+package joins
 
 import (
 	"maps"
@@ -17,6 +19,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/queries"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 	simulated "github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/engines/requests"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/judge"
 )
 
 // Tokens of a service by time, device and joule are what its engines made and its devices
@@ -24,7 +27,7 @@ import (
 func TestTokensOfAServiceAreItsEnginesTruth(t *testing.T) {
 	w := join(t, chatFleet())
 	w.run(t, 4*time.Minute)
-	assert.Empty(t, figures(w.recorded(t), "output_tokens", "input_tokens", "tokens_per"), "before five minutes were read")
+	assert.Empty(t, judge.Named(w.recorded(t), "output_tokens", "input_tokens", "tokens_per"), "before five minutes were read")
 	for _, at := range []time.Duration{8, 11, 14, 17, 20} {
 		w.run(t, at*time.Minute)
 		output, input := 0.0, 0.0
@@ -50,8 +53,8 @@ func TestTokensOfAServiceAreItsEnginesTruth(t *testing.T) {
 	}
 	w.run(t, 26*time.Minute, queries.Power)
 	got := w.recorded(t)
-	assert.Empty(t, figures(got, "tokens_per_joule"), "the power is missing")
-	assert.NotEmpty(t, figures(got, "output_tokens"))
+	assert.Empty(t, judge.Named(got, "tokens_per_joule"), "the power is missing")
+	assert.NotEmpty(t, judge.Named(got, "output_tokens"))
 }
 
 // While a pod comes and loads its model, its energy counts and not yet its tokens: a
