@@ -89,7 +89,7 @@ func inferenceEngines() []panel {
 		withMax(lines("Prefix cache and speculation", "Share of prompt tokens found in the prefix cache, and of drafted tokens accepted. Empty where the engine has neither or counts neither.", units.PercentUnit,
 			one(ofEngine.PrefixHits(), " prefix cache"), one(ofEngine.Accepted(), " accepted"))),
 		lines("Batch", "Mean number of requests in an execution. Only of engines that count executions: Triton, TGI.", units.Short, one(ofEngine.Batch(), "")),
-		lines("Pages", "Engines whose page was read, and all.", units.Short,
+		lines("Pages", "Engines with a page that was read, and all.", units.Short,
 			one(sum(last(queries.Of(queries.InferenceUp, engineChosen, aService)), service...), " read"),
 			one(count(last(queries.Of(queries.InferenceUp, engineChosen, aService)), service...), " all")),
 	}

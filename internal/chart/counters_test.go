@@ -14,15 +14,17 @@ import (
 
 // left is what the counters file does without, and why.
 var left = map[string]string{
-	"`gpu.pipe`=tensor_imma":            "GPUs before Hopper measure few profiling fields at once, and take turns for more",
-	"`gpu.pipe`=tensor_hmma":            "as tensor_imma",
-	"`gpu.pipe`=tensor_dfma":            "as tensor_imma",
-	"`gpu.pipe`=int":                    "as tensor_imma",
-	"`gpu.clock.domain`=video":          "nobody shows it",
-	"DCGM_FI_PROF_PCIE_TX_BYTES_TOTAL":  "from DCGM 4.6 on",
-	"DCGM_FI_PROF_PCIE_RX_BYTES_TOTAL":  "from DCGM 4.6 on",
-	"DCGM_FI_DEV_NVLINK_COUNT_TX_BYTES": "NVLink 5 alone",
-	"DCGM_FI_DEV_NVLINK_COUNT_RX_BYTES": "NVLink 5 alone",
+	"`gpu.pipe`=tensor_imma":              "GPUs before Hopper measure few profiling fields at once, and take turns for more",
+	"`gpu.pipe`=tensor_hmma":              "as tensor_imma",
+	"`gpu.pipe`=tensor_dfma":              "as tensor_imma",
+	"`gpu.pipe`=int":                      "as tensor_imma",
+	"`gpu.clock.domain`=video":            "nobody shows it",
+	"DCGM_FI_PROF_PCIE_TX_BYTES_TOTAL":    "from DCGM 4.6 on",
+	"DCGM_FI_PROF_PCIE_RX_BYTES_TOTAL":    "from DCGM 4.6 on",
+	"DCGM_FI_DEV_NVLINK_COUNT_TX_BYTES":   "NVLink 5 alone",
+	"DCGM_FI_DEV_NVLINK_COUNT_RX_BYTES":   "NVLink 5 alone",
+	"DCGM_FI_DEV_FABRIC_HEALTH_SUMMARY":   "not known to every version: one that does not know it does not start",
+	"DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION": "likewise",
 }
 
 var (

@@ -24,7 +24,7 @@ const (
 	WorkflowXID48    Bucket = "WORKFLOW_XID_48"
 	WorkflowNVLink   Bucket = "WORKFLOW_NVLINK_ERR"
 	WorkflowNVLink5  Bucket = "WORKFLOW_NVLINK5_ERR"
-	// RecoveryAction is that of XID 154, whose line has the action.
+	// RecoveryAction is that of XID 154: its line has the action.
 	RecoveryAction Bucket = "XID_154"
 	// Undecided is that of codes for which the catalogue has no resolution yet.
 	Undecided Bucket = ""

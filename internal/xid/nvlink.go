@@ -9,7 +9,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/health"
 )
 
-// unit is a part of the NVLink hardware whose errors have a code, and what each of them
+// unit is a part of the NVLink hardware with a code for its errors, and what each of them
 // asks for: the rules of the vendor's catalogue for codes 144 to 150.
 type unit struct {
 	code  int
@@ -17,8 +17,8 @@ type unit struct {
 	// Bits of the error status, of which several can be set. What is in none of them
 	// has no rule.
 	ignore, evaluate, reset uint32
-	// status has the rules of a unit whose error status is one value, subcode those of
-	// a unit whose errors differ in bits 20 to 25 of the first word.
+	// status has the rules of a unit with one value as error status, subcode those of a
+	// unit with errors that differ in bits 20 to 25 of the first word.
 	status, subcode map[uint32]Bucket
 }
 

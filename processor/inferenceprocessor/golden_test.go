@@ -41,7 +41,7 @@ func read(t *testing.T, path string, at time.Time) pmetric.ResourceMetrics {
 }
 
 // Each page in testdata gives the points in the text file beside it. It is read on its
-// own, at a time after everything that it says of times.
+// own, at a time after all times that it has.
 func TestGoldens(t *testing.T) {
 	pages, err := filepath.Glob("testdata/*/*.prom")
 	require.NoError(t, err)

@@ -211,7 +211,7 @@ func (d *demoEngines) counted(t *testing.T, pod string, since time.Time) {
 	}
 }
 
-// judge: the figures of the engines are what they served; one whose page is missing takes
+// judge: the figures of the engines are what they served; one with a missing page takes
 // them away, and the console names it; after its restart it counts from zero.
 func (d *demoEngines) judge(t *testing.T) {
 	t.Helper()

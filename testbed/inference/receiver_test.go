@@ -56,7 +56,7 @@ func simulated(t *testing.T) map[string][][]byte {
 			for _, name := range pages.Names() {
 				key := fmt.Sprintf("%s/%d", name, seed)
 				if next, ok := successor[name]; ok && i >= 4 {
-					name = next // whose bounds are others
+					name = next // it has other bounds
 				}
 				text, err := printed(name, w, i == 3-int(seed), i == 2)
 				require.NoError(t, err)

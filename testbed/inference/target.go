@@ -265,7 +265,7 @@ func (t *target) compare(want *want, got *point, known, at time.Time) string {
 		return fmt.Sprintf("is %v, not %v", got.value, expect.count)
 	}
 	if t.torn[want.key] && (got.start.Before(start) || got.start.Equal(at) || got.start.Equal(trial.began)) {
-		trial.start = got.start // one of its sources was sound before the others, or in the place of another
+		trial.start = got.start // one of its sources was sound before the others, or instead of another
 	} else if d := got.start.Sub(start); d.Abs() > time.Millisecond {
 		return fmt.Sprintf("begins %v after the time that the page has", d)
 	}

@@ -74,7 +74,7 @@ type view struct {
 
 func (p *page) of(subjects ...subject) view { return view{page: p, subjects: subjects} }
 
-// counted is for families whose series come with the first count.
+// counted is for families with series that come with the first count.
 func (v view) counted() view {
 	v.present = true
 	return v

@@ -167,7 +167,7 @@ func recorded(t *testing.T, series map[string]string) map[string]float64 {
 	return values
 }
 
-// busy is a service whose every figure is known.
+// busy is a service of which every figure is known.
 func busy() map[string]string {
 	all := maps.Clone(healthyInference)
 	for i, pod := range []string{pod0, pod1} {
@@ -198,12 +198,12 @@ func busy() map[string]string {
 	return all
 }
 
-// What is recorded of a service whose every part is known.
+// What is recorded of a service of which every part is known.
 func TestInferenceRules(t *testing.T) {
 	got := recorded(t, busy())
 	want := map[string]float64{
 		"output_tokens:rate5m": 200, "input_tokens:rate5m": 400, "tokens_per_device:rate5m": 100, "tokens_per_joule:rate5m": 0.2,
-		// Of chat-0 and chat-1, whose bounds differ, the higher.
+		// Of chat-0 and chat-1, which have different bounds, the higher.
 		"ttft_seconds:p50": 0.5 * 150 / 280, "ttft_seconds:p95": 0.4 + 1.6*(285-280)/17, "ttft_seconds:p99": 2,
 		"tpot_seconds:p50": 0.05 * 150 / 290, "itl_seconds:p50": 0.05, "queue_seconds:p99": 0.99, "request_seconds:p95": 9.5, "request_seconds:mean5m": 2,
 		"errors:ratio5m": 0.25, "kv_cache:max": 0.8, "kv_cache:avg": 0.7, "demand:requests": 26, "saturation:ratio": 0.75,

@@ -56,7 +56,7 @@ type joined struct {
 	values  map[string]float64
 }
 
-// chatFleet is a service whose pods have a device and an engine each: of two layouts.
+// chatFleet is a service of pods with a device and an engine each: of two layouts.
 func chatFleet(faults ...gpusim.Fault) gpusim.Config {
 	labels := map[string]string{"app": "chat"}
 	pod := func(i int, engine string) gpusim.Pod {

@@ -24,7 +24,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Files are the files with rules of the repository whose root is at this path.
+// Files are the files with rules of the repository with its root at this path.
 func Files(t testing.TB, root string) []string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(root, "mixin", "rules", "*.yaml"))

@@ -19,7 +19,7 @@ type Engine struct {
 	// Prefixes begin the names of its families, the newest first, with the separator,
 	// which is a colon or an underscore: where the page has several, only families with
 	// the first of them that has a family of the row are read. The empty prefix is
-	// believed on a page that is known to be of this engine, or has five of its families.
+	// accepted on a page that is known to be of this engine, or has five of its families.
 	Prefixes []string
 	// Marks are families, with prefix, of which one makes the page this engine's.
 	Marks []string
@@ -36,10 +36,10 @@ type Engine struct {
 	// inference.engine.rank.
 	Rank string
 	// Lowest are labels of ranks that repeat the same figures. Of the series that
-	// they tell apart, the one with the lowest values counts.
+	// they distinguish, the one with the lowest values counts.
 	Lowest []string
-	// Rows are the series that are made. Where two could make one, the first whose
-	// families are on the page does.
+	// Rows are the series that are made. Where two could make one, the first with
+	// its families on the page does.
 	Rows []Row
 	// Passed are families, without prefix, that are on no row on purpose: parts of
 	// others, averages of an unknown window, figures without a unit. One that ends in *
@@ -80,7 +80,7 @@ const (
 	LabelList
 )
 
-// Fold is what becomes of series that only left-out labels told apart.
+// Fold is what becomes of series that only left-out labels distinguish.
 type Fold uint8
 
 const (
@@ -108,7 +108,7 @@ type Dimension struct {
 // Attribute is one that all series of a row have.
 type Attribute struct{ Key, Value string }
 
-// Row is one series of the vocabulary, or several that Dimensions tell apart.
+// Row is one series of the vocabulary, or several that Dimensions distinguish.
 type Row struct {
 	Metric     *names.Metric
 	Attributes []Attribute

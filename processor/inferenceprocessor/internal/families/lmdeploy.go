@@ -9,7 +9,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
-// lmdeploy is LMDeploy, whose families are modelled on vLLM's.
+// lmdeploy is LMDeploy, with families modelled on vLLM's.
 var lmdeploy = &Engine{
 	Name:     "lmdeploy",
 	Title:    "LMDeploy",

@@ -6,7 +6,7 @@ package families // import "github.com/otelcol-gpu/otelcol-gpu/processor/inferen
 import "github.com/otelcol-gpu/otelcol-gpu/internal/names"
 
 // trtllm is TensorRT-LLM's own server. Early releases have no prefix; those names are
-// believed where the target is known to be this engine.
+// accepted where the target is known to be this engine.
 var trtllm = &Engine{
 	Name:     "tensorrt_llm",
 	Title:    "TensorRT-LLM",

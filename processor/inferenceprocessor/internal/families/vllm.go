@@ -9,7 +9,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
-// vllm is vLLM alone, in Triton, or in Ray, whose colons are underscores and which adds
+// vllm is vLLM alone, in Triton, or in Ray, which has underscores for colons and adds
 // labels of its workers.
 var vllm = &Engine{
 	Name:     "vllm",

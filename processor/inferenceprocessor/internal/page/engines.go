@@ -39,7 +39,7 @@ func (p *Page) Engine(name string) *families.Engine {
 	return nil
 }
 
-// resolve decides whose page it is, and which rows it fills: by the metrics with values.
+// resolve decides which engine's page it is, and which rows it fills: by the metrics with values.
 // An engine of the page before of which only markers are left has ended.
 func (p *Page) resolve(hint string, last []string) {
 	p.find(hint, false)
@@ -92,7 +92,7 @@ func (p *Page) bare(hint string, ended bool) int {
 		case s.bare == 0:
 		case hint == e.Name:
 			return i
-		case owner < 0 && s.bare >= believed:
+		case owner < 0 && s.bare >= enough:
 			owner = i
 		}
 	}

@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package page finds what a whole page of an inference engine has: whose page it is,
+// Package page finds what a whole page of an inference engine has: which engine's it is,
 // and which families give the values of which rows. Rules that look at all families of
 // a page are here, such as those that keep a renamed family from being counted twice.
 package page // import "github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/page"
@@ -17,8 +17,8 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/families"
 )
 
-// believed is how many families without a prefix make a page their engine's.
-const believed = 5
+// enough is how many families without a prefix make a page their engine's.
+const enough = 5
 
 // Selection is a row, and the metrics on the page that it is computed from.
 type Selection struct {

@@ -102,7 +102,7 @@ func earliest(readings []Reading) pcommon.Timestamp {
 // it from its age.
 const jitter = pcommon.Timestamp(time.Second)
 
-// again reports whether a source whose last reading was at a time, and had a start,
+// again reports whether a source with a last reading at a time, and with a start,
 // began again since then.
 func (r *Reading) again(start, at pcommon.Timestamp) bool {
 	return r.Start > at && r.Start > start+jitter

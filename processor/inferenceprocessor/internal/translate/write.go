@@ -280,7 +280,7 @@ func (t *emitter) endedHistogram(e *families.Engine, o *output, layout uint32) {
 	p.Attributes().PutStr(names.InferenceBounds, histogram.Text(layout))
 }
 
-// stale ends histograms whose layout has changed: other bounds are another series.
+// stale ends histograms with another layout than before: other bounds are another series.
 func (t *emitter) stale(e *families.Engine) {
 	on := func(base uint64) bool {
 		return t.live(base) != nil
