@@ -87,9 +87,16 @@ func (e *Endings) follow(points []*Point, ledger *Ledger) (*Point, bool) {
 	})
 	var live *Point
 	var ended time.Time // of live
+	// nameless is whether live was a series without a service before its service was
+	// known: that one ends by itself.
+	nameless := false
 	for _, p := range points {
 		if p.Ended {
 			switch {
+			case nameless && p.Service == "" && live.same(p) && live.Service != "":
+				nameless = false
+				e.Ended++
+				continue
 			case live == nil || !live.same(p):
 				e.find(p, "ended, but not alive")
 			case !ended.IsZero():
@@ -109,6 +116,8 @@ func (e *Endings) follow(points []*Point, ledger *Ledger) (*Point, bool) {
 			e.Repeated++
 		case live.Time.Equal(p.Time):
 			e.find(p, "twice at one time, also of %s", live.Owner)
+		case live.same(p) && !ended.IsZero() && live.Service == "" && p.Service != "":
+			e.Series++ // its service became known
 		case live.same(p) && !ended.IsZero() && !ledger.lost(p.Device, live.Owner, live.Time, p.Time):
 			e.find(p, "alive after its end at %s", ended.UTC().Format("15:04:05.000"))
 		case !live.same(p):
@@ -116,6 +125,12 @@ func (e *Endings) follow(points []*Point, ledger *Ledger) (*Point, bool) {
 			if ended.IsZero() {
 				e.find(p, "the series of %s has not ended", live.Owner)
 			}
+		}
+		switch {
+		case live == nil || !live.same(p):
+			nameless = false
+		case live.Service == "" && p.Service != "":
+			nameless = true
 		}
 		live, ended = p, time.Time{}
 	}

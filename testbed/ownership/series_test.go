@@ -17,6 +17,12 @@ func ends(p Point) Point {
 
 func end(second float64, h Owner) Point { return ends(usage(second, h)) }
 
+// of is a point of a service.
+func of(p Point, service string) Point {
+	p.Service = service
+	return p
+}
+
 func TestFollow(t *testing.T) {
 	unowned := Owner{}
 	l := NewLedger() // ann has it, but for 50 to 51
@@ -54,6 +60,12 @@ func TestFollow(t *testing.T) {
 		"two holders at one time":     {points: []Point{usage(1, ann), usage(1, bob)}, series: 1, want: "twice"},
 		"another service": {points: []Point{
 			with(usage(1, ann), func(p *Point) { p.Service = "s" }), end(2, ann), usage(2, bob)}, series: 2, want: "service"},
+		"a service that is known later": {points: []Point{
+			usage(1, ann), of(usage(2, ann), "s"), end(3, ann), of(usage(3, ann), "s"), ends(of(usage(4, ann), "s")), usage(4, bob)}, series: 2, ended: 2},
+		"a service that is known with the end": {points: []Point{
+			usage(1, ann), end(2, ann), of(usage(2, ann), "s")}, series: 2, ended: 1},
+		"a service that is known no more": {points: []Point{
+			of(usage(1, ann), "s"), end(2, ann), of(usage(2, ann), "s")}, series: 1, want: "service"},
 		"not about a device": {points: []Point{{Metric: "gpu.exporter.up", Time: at(1)}, {Metric: "gpu.exporter.up", Time: at(1)}}},
 	} {
 		t.Run(name, func(t *testing.T) {
