@@ -8,8 +8,8 @@ import "strings"
 // CutReplica splits a replica's id into the device that is shared and what
 // follows it, "::" included. For any other id, replica is "".
 func CutReplica(id string) (device, replica string) {
-	i := strings.IndexByte(id, ':') // a fast no: most ids have none
-	if i <= 0 || i+1 == len(id) || id[i+1] != ':' || !isNumber(id[i+2:]) {
+	i := strings.LastIndexByte(id, ':') - 1 // a fast no: most ids have none
+	if i <= 0 || id[i] != ':' || !isNumber(id[i+2:]) {
 		return id, ""
 	}
 	return id[:i], id[i:]

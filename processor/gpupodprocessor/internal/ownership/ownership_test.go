@@ -195,6 +195,7 @@ func FuzzLearn(f *testing.F) {
 	f.Add("n1", "ml", "a", "GPU-a", "", "", 1.0, "GPU-a", uint8(0))
 	f.Add("n1", "ml", "a", "n1/nvidia0/gi3/vgpu1", "", "", 0.5, "GPU-a/3", uint8(1))
 	f.Add("n1", "ml", "a", "n1/MIG-c4529c8d-69c4-b61d-e0bc-7b2460096005::3", "GPU-a", "1g.5gb", 0.25, "GPU-a/3", uint8(2))
+	f.Add("n1", "ml", "a", "n1/MIG-c4529c8d-69c4-b61d-e0zc-7b2460096005::3", "GPU-a", "1g.5gb", 0.25, "a:b/3", uint8(2))
 	f.Add("", "", "a", "::", "::", "", math.NaN(), "", uint8(3))
 	f.Add("n1", "größe", "\xff", "GPU-a::1", "GPU-a::1", "", -1.0, "GPU-a::1", uint8(7))
 	f.Fuzz(func(t *testing.T, node, namespace, name, id, parent, profile string, share float64, seenID string, bits uint8) {
