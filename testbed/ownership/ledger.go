@@ -23,6 +23,14 @@ type Ledger struct {
 	aliases map[string]string
 	looked  time.Time
 	changed time.Time
+
+	undecided []undecided
+}
+
+// undecided is a time in which devices of a node that are free may not be reported so.
+type undecided struct {
+	node     string
+	from, to time.Time
 }
 
 // State is what is true of a device.
@@ -105,6 +113,23 @@ func (l *Ledger) Alias(alias, device string) {
 	l.aliases[alias] = device
 }
 
+// Undecided records a time in which what is free on a node may be unknown: a claim names
+// it, and it is not read yet whether the claim holds it.
+func (l *Ledger) Undecided(node string, from, to time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.undecided = append(l.undecided, undecided{node, from, to})
+}
+
+// wasUndecided reports whether that touches a time.
+func (l *Ledger) wasUndecided(node string, from, to time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.ContainsFunc(l.undecided, func(u undecided) bool {
+		return u.node == node && !u.from.After(to) && !u.to.Before(from)
+	})
+}
+
 // Now are the devices that exist.
 func (l *Ledger) Now() map[string]State {
 	l.mu.Lock()
@@ -151,7 +176,7 @@ func (l *Ledger) lost(device string, h Owner, from, to time.Time) bool {
 	now, _, _ := l.between(device, from, to)
 	return slices.ContainsFunc(now, func(s State) bool {
 		if (h == Owner{}) {
-			return !s.free()
+			return !s.free() || l.wasUndecided(s.Node, from, to)
 		}
 		return !h.In(s)
 	})

@@ -31,6 +31,8 @@ func TestFollow(t *testing.T) {
 			observe(l, float64(second), "GPU-1", s)
 		}
 	}
+	observe(l, 55, "GPU-1", State{})
+	l.Undecided("", at(60), at(62))
 	otherwise := func(p *Point) { p.Description = "gpu.mig.profile=2g.20gb\n" }
 	for name, tc := range map[string]struct {
 		points []Point
@@ -38,21 +40,23 @@ func TestFollow(t *testing.T) {
 		ended  int
 		want   string // empty: nothing is wrong
 	}{
-		"handed over":                  {points: []Point{usage(1, ann), usage(2, ann), end(3, ann), usage(3, bob)}, series: 2, ended: 1},
-		"arrived in another order":     {points: []Point{usage(3, bob), usage(1, ann), end(3, ann)}, series: 2, ended: 1},
-		"free and again hers":          {points: []Point{usage(1, ann), end(2, ann), usage(2, unowned), end(3, unowned), usage(3, ann)}, series: 3, ended: 2},
-		"a new uid is the same series": {points: []Point{usage(1, ann), usage(2, Owner{Namespace: "n", Pod: "ann", Container: "c", UID: "7"})}, series: 1},
-		"the device is gone":           {points: []Point{usage(1, ann), end(2, ann)}, series: 1, ended: 1},
-		"not ended":                    {points: []Point{usage(1, ann), usage(2, bob)}, series: 2, want: "has not ended"},
-		"ended twice":                  {points: []Point{usage(1, ann), end(2, ann), end(2.5, ann), usage(3, bob)}, series: 2, ended: 1, want: "ended twice"},
-		"ended, but not alive":         {points: []Point{usage(1, ann), end(2, bob), end(3, ann), usage(3, bob)}, series: 2, ended: 0, want: "not alive"},
-		"alive after its end":          {points: []Point{usage(1, ann), end(2, ann), usage(3, ann)}, series: 1, ended: 1, want: "alive after its end"},
-		"described otherwise":          {points: []Point{usage(1, ann), end(2, ann), with(usage(2, ann), otherwise)}, series: 2, ended: 1},
-		"described, and not ended":     {points: []Point{usage(1, ann), with(usage(2, ann), otherwise)}, series: 2, want: "has not ended"},
-		"another's while nobody heard": {points: []Point{usage(48, ann), end(50, ann), usage(52, ann)}, series: 1, ended: 1},
-		"twice at one time":            {points: []Point{usage(1, ann), usage(1, ann)}, series: 1, want: "twice"},
-		"a snapshot sent again":        {points: []Point{allocation(1, 1, ann), allocation(1, 1, ann)}, series: 1},
-		"a snapshot that changed":      {points: []Point{allocation(1, 1, ann), allocation(1, .5, ann)}, series: 1, want: "twice"},
+		"handed over":                   {points: []Point{usage(1, ann), usage(2, ann), end(3, ann), usage(3, bob)}, series: 2, ended: 1},
+		"arrived in another order":      {points: []Point{usage(3, bob), usage(1, ann), end(3, ann)}, series: 2, ended: 1},
+		"free and again hers":           {points: []Point{usage(1, ann), end(2, ann), usage(2, unowned), end(3, unowned), usage(3, ann)}, series: 3, ended: 2},
+		"a new uid is the same series":  {points: []Point{usage(1, ann), usage(2, Owner{Namespace: "n", Pod: "ann", Container: "c", UID: "7"})}, series: 1},
+		"the device is gone":            {points: []Point{usage(1, ann), end(2, ann)}, series: 1, ended: 1},
+		"not ended":                     {points: []Point{usage(1, ann), usage(2, bob)}, series: 2, want: "has not ended"},
+		"ended twice":                   {points: []Point{usage(1, ann), end(2, ann), end(2.5, ann), usage(3, bob)}, series: 2, ended: 1, want: "ended twice"},
+		"ended, but not alive":          {points: []Point{usage(1, ann), end(2, bob), end(3, ann), usage(3, bob)}, series: 2, ended: 0, want: "not alive"},
+		"alive after its end":           {points: []Point{usage(1, ann), end(2, ann), usage(3, ann)}, series: 1, ended: 1, want: "alive after its end"},
+		"described otherwise":           {points: []Point{usage(1, ann), end(2, ann), with(usage(2, ann), otherwise)}, series: 2, ended: 1},
+		"described, and not ended":      {points: []Point{usage(1, ann), with(usage(2, ann), otherwise)}, series: 2, want: "has not ended"},
+		"another's while nobody heard":  {points: []Point{usage(48, ann), end(50, ann), usage(52, ann)}, series: 1, ended: 1},
+		"free, and unknown for a time":  {points: []Point{usage(59, unowned), end(61, unowned), usage(63, unowned)}, series: 1, ended: 1},
+		"free, and ended for no reason": {points: []Point{usage(69, unowned), end(71, unowned), usage(73, unowned)}, series: 1, ended: 1, want: "alive after its end"},
+		"twice at one time":             {points: []Point{usage(1, ann), usage(1, ann)}, series: 1, want: "twice"},
+		"a snapshot sent again":         {points: []Point{allocation(1, 1, ann), allocation(1, 1, ann)}, series: 1},
+		"a snapshot that changed":       {points: []Point{allocation(1, 1, ann), allocation(1, .5, ann)}, series: 1, want: "twice"},
 		"allocation: ended within an interval": {points: []Point{
 			allocation(1, 1, ann), allocation(2, 1, bob), ends(allocation(4, 1, ann)), allocation(5, 1, bob)}, series: 2, ended: 1},
 		"allocation: not ended":       {points: []Point{allocation(1, 1, ann), allocation(2, 1, bob), allocation(5, 1, bob)}, series: 2, want: "has not ended"},

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -64,6 +65,7 @@ func (w *world) stepAdmin() {
 	pod := template("monitor", n, "", 0)
 	pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "all", ResourceClaimName: &name}}
 	pod.Spec.Containers[0].Resources.Claims = []corev1.ResourceClaim{{Name: "all"}}
+	created := time.Now()
 	w.pod("monitor", pod)
 	w.eventually("the kubelet lists the monitor's devices", func(context.Context) error {
 		for _, owners := range n.Truth().Owners {
@@ -74,4 +76,6 @@ func (w *world) stepAdmin() {
 		return nil
 	})
 	w.held(n, 3)
+	// The claim has to be read before it is known that it holds nothing.
+	w.ledger.Undecided(n.Name(), created, time.Now())
 }
