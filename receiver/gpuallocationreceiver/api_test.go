@@ -237,7 +237,7 @@ func TestKubernetesHangs(t *testing.T) {
 }
 
 func TestWithoutKubernetes(t *testing.T) {
-	const logged = "the Kubernetes API is not read: devices of ResourceClaims (DRA) have no gpu.allocation, the node has no gpu.node.schedulable and gpu.node.mig.reconfiguring, and MPS appears as time-slicing"
+	const logged = "the Kubernetes API is not read: devices of ResourceClaims (DRA) have no gpu.allocation, the node has no gpu.node.schedulable, gpu.node.mig.reconfiguring and gpu.node.info, and MPS appears as time-slicing"
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	for name, tt := range map[string]struct {
 		auth   k8sclient.AuthType

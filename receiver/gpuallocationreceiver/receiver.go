@@ -134,7 +134,7 @@ func (r *allocationReceiver) connect() error {
 	switch {
 	case errors.Is(err, k8sclient.ErrNotInCluster):
 		warn := func() {
-			r.logger.Warn("the Kubernetes API is not read: devices of ResourceClaims (DRA) have no gpu.allocation, the node has no gpu.node.schedulable and gpu.node.mig.reconfiguring, and MPS appears as time-slicing",
+			r.logger.Warn("the Kubernetes API is not read: devices of ResourceClaims (DRA) have no gpu.allocation, the node has no gpu.node.schedulable, gpu.node.mig.reconfiguring and gpu.node.info, and MPS appears as time-slicing",
 				zap.String("cause", kubelet.Cause(err)))
 		}
 		if r.cfg.Optional {

@@ -130,7 +130,7 @@ func (e *Endings) follow(points []*Point, ledger *Ledger) (*Point, bool) {
 		case live == nil || !live.same(p):
 			nameless = false
 		case live.Service == "" && p.Service != "":
-			nameless = true
+			nameless = ended.IsZero()
 		}
 		live, ended = p, time.Time{}
 	}

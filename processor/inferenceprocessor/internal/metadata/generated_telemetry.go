@@ -124,7 +124,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.InferenceSeries, err = builder.meter.Int64ObservableUpDownCounter(
 		"otelcol_inference_series",
-		metric.WithDescription("Counters and histograms of which the last values are remembered. [Development]"),
+		metric.WithDescription("Counters and histograms of which the last values are remembered, and the sources of those that are sums. [Development]"),
 		metric.WithUnit("{series}"),
 	)
 	errs = errors.Join(errs, err)

@@ -72,7 +72,7 @@ func AssertEqualInferencePointsRefused(t *testing.T, tt *componenttest.Telemetry
 func AssertEqualInferenceSeries(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_inference_series",
-		Description: "Counters and histograms of which the last values are remembered. [Development]",
+		Description: "Counters and histograms of which the last values are remembered, and the sources of those that are sums. [Development]",
 		Unit:        "{series}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

@@ -59,9 +59,16 @@ func (t *Target) Count(key, base uint64, layout uint32, readings []Reading) (Tot
 	if e.fold == nil && len(readings) == 1 {
 		return e.one(&readings[0], fresh)
 	}
+	if !t.budget.take(e.fold.unknown(readings)) {
+		if fresh {
+			t.End(key)
+		}
+		return Total{}, Full
+	}
 	if e.fold == nil {
 		e.begin(readings, fresh)
 	} else if !slices.ContainsFunc(readings, e.fold.goesOn) {
+		t.budget.giveBack(e.fold.size() - e.fold.known(readings))
 		e.fold = &fold{sources: map[uint64]*counted{}}
 		e.restart(readings)
 	}
@@ -70,16 +77,57 @@ func (t *Target) Count(key, base uint64, layout uint32, readings []Reading) (Tot
 		e.fold.add(&readings[i], t.page)
 		at = max(at, readings[i].Time)
 	}
-	for id, s := range e.fold.sources {
-		if t.page-s.page > keepPages {
-			delete(e.fold.sources, id)
-		}
-	}
+	t.budget.giveBack(e.fold.forget(t.page, len(readings)))
 	if e.start > at { // the clock was set back
 		e.start = earliest(readings)
 	}
 	e.at = at
 	return Total{e.fold.count, e.fold.sum, e.fold.buckets, e.start}, OK
+}
+
+// size is how many sources there are; 0 where there is no fold.
+func (f *fold) size() int {
+	if f == nil {
+		return 0
+	}
+	return len(f.sources)
+}
+
+// known is how many of these readings are of its sources, unknown how many are not.
+func (f *fold) known(readings []Reading) (n int) {
+	if f == nil {
+		return 0
+	}
+	for i := range readings {
+		if f.sources[readings[i].Source] != nil {
+			n++
+		}
+	}
+	return n
+}
+
+func (f *fold) unknown(readings []Reading) int { return len(readings) - f.known(readings) }
+
+// mostAbsent sources are remembered beside those on the page, and as many again as these.
+const mostAbsent = 64
+
+// forget drops sources that were on none of the last pages, and where too many are absent
+// those that are longest. It returns how many it dropped.
+func (f *fold) forget(page uint32, present int) int {
+	before := len(f.sources)
+	drop := func(pages uint32) {
+		for id, s := range f.sources {
+			if page-s.page > pages {
+				delete(f.sources, id)
+			}
+		}
+	}
+	for pages := uint32(keepPages); ; pages-- {
+		drop(pages)
+		if pages == 0 || len(f.sources) <= 2*present+mostAbsent {
+			return before - len(f.sources)
+		}
+	}
 }
 
 // begun is when a source began: at the first reading, if nothing else is known.

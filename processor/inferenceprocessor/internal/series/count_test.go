@@ -145,3 +145,41 @@ func TestMemoriesShareABudget(t *testing.T) {
 	other.Sweep(time.Unix(660, 0))
 	assert.Zero(t, budget.Used(), "the clock was set back")
 }
+
+// A page of which the sources of one series are others every time is remembered no more
+// than twice, and takes no more than the budget.
+func TestSourcesHaveALimit(t *testing.T) {
+	budget := NewBudget(1000)
+	m, next := NewMemory(budget), uint64(0)
+	page := func(sources int) Result {
+		var readings []Reading
+		for range sources {
+			next++
+			readings = append(readings, reading(next, 1, 0, pcommon.Timestamp(next)))
+		}
+		_, result := m.Target(1, time.Unix(0, 0)).Count(1, 1, 0, readings)
+		return result
+	}
+	for range 100 {
+		assert.Equal(t, OK, page(200))
+		assert.LessOrEqual(t, budget.Used(), 1+2*200+mostAbsent)
+	}
+	assert.Equal(t, Full, page(1000))
+	assert.LessOrEqual(t, budget.Used(), 1+2*200+mostAbsent)
+	m.Sweep(time.Unix(3600, 0))
+	assert.Zero(t, budget.Used())
+	assert.Equal(t, Full, page(1000), "one for the series itself")
+	assert.Zero(t, budget.Used())
+}
+
+// Sources that come back are known, as long as few others are absent.
+func TestAbsentSources(t *testing.T) {
+	f := &fold{sources: map[uint64]*counted{}}
+	for i := range uint64(100) {
+		f.sources[i] = &counted{page: uint32(min(i, 39))}
+	}
+	assert.Equal(t, 100-(2*2+mostAbsent), f.forget(39, 2))
+	assert.Zero(t, f.forget(39, 2))
+	assert.NotNil(t, f.sources[32])
+	assert.Nil(t, f.sources[31], "absent for longest")
+}

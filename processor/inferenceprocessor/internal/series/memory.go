@@ -15,8 +15,8 @@ import (
 // forgetAfter is how long a target without a page is remembered.
 const forgetAfter = 10 * time.Minute
 
-// Budget is how many series the memories that share it may have together. It is safe for
-// concurrent use.
+// Budget is how many series the memories that share it may have together. Each source of a
+// series that has several counts as one more. It is safe for concurrent use.
 type Budget struct {
 	max  int64
 	used atomic.Int64
@@ -25,16 +25,18 @@ type Budget struct {
 // NewBudget returns a budget of so many series.
 func NewBudget(series int) *Budget { return &Budget{max: int64(series)} }
 
-// Used is how many series there are.
+// Used is how many series and sources there are.
 func (b *Budget) Used() int { return int(b.used.Load()) }
 
-func (b *Budget) take() bool {
-	if b.used.Add(1) > b.max {
-		b.used.Add(-1)
+func (b *Budget) take(n int) bool {
+	if b.used.Add(int64(n)) > b.max {
+		b.giveBack(n)
 		return false
 	}
 	return true
 }
+
+func (b *Budget) giveBack(n int) { b.used.Add(-int64(n)) }
 
 // Memory has the series of targets. It is not safe for concurrent use.
 type Memory struct {
@@ -110,7 +112,9 @@ func (m *Memory) Sweep(now time.Time) {
 		case unseen < 0:
 			t.seen = now // the clock was set back
 		case unseen >= forgetAfter:
-			m.budget.used.Add(-int64(len(t.series)))
+			for key := range t.series {
+				t.End(key)
+			}
 			delete(m.targets, id)
 		}
 	}
@@ -159,7 +163,7 @@ func (t *Target) entry(key, base uint64) (e *entry, fresh bool) {
 		e.page = t.page
 		return e, false
 	}
-	if !t.budget.take() {
+	if !t.budget.take(1) {
 		return nil, false
 	}
 	e = &entry{base: base, page: t.page}
@@ -169,11 +173,12 @@ func (t *Target) entry(key, base uint64) (e *entry, fresh bool) {
 
 // End forgets a series, and reports whether there was one.
 func (t *Target) End(key uint64) bool {
-	if _, ok := t.series[key]; !ok {
+	e := t.series[key]
+	if e == nil {
 		return false
 	}
 	delete(t.series, key)
-	t.budget.used.Add(-1)
+	t.budget.giveBack(1 + e.fold.size())
 	return true
 }
 

@@ -31,7 +31,7 @@ var rights = map[object]string{
 
 // without states what is missing without each kind of object.
 var without = map[object]string{
-	nodeObject:     "the node's object cannot be read: gpu.node.schedulable and gpu.node.mig.reconfiguring stop when what is known is too old, and MPS appears as time-slicing",
+	nodeObject:     "the node's object cannot be read: gpu.node.schedulable, gpu.node.mig.reconfiguring and gpu.node.info stop when what is known is too old, and MPS appears as time-slicing",
 	resourceSlices: "the node's ResourceSlices cannot be read: devices of DRA are as they were last listed, or have no gpu.allocation where they never were",
 	resourceClaims: "ResourceClaims cannot be read: it is not known whether their devices are held or only looked at, they have no gpu.allocation and are not free",
 }
