@@ -42,13 +42,19 @@ const tickEvery = time.Second
 type gpuEvents struct {
 	cfg       *Config
 	id        component.ID
-	next      consumer.Logs
+	next      consumer.Logs    // nil: no pipeline takes events
+	health    consumer.Metrics // nil: none takes the health of boards
 	version   string
 	telemetry *metadata.TelemetryBuilder
 	logger    *zap.Logger // passes each message once in logEvery
 	store     *store      // nil: the state is in memory alone
 
 	stateLogger *zap.Logger // passes everything
+
+	feeder   *output // the one that reads metrics
+	started  sync.Once
+	startErr error
+	stopped  sync.Once
 
 	mu     sync.Mutex
 	engine *engine.Engine
@@ -65,7 +71,7 @@ type gpuEvents struct {
 
 var _ connector.Metrics = (*gpuEvents)(nil)
 
-func newConnector(cfg *Config, set connector.Settings, next consumer.Logs) (*gpuEvents, error) {
+func newConnector(cfg *Config, set connector.Settings) (*gpuEvents, error) {
 	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
 	if err != nil {
 		return nil, err
@@ -76,7 +82,6 @@ func newConnector(cfg *Config, set connector.Settings, next consumer.Logs) (*gpu
 		stopForwarding: stopForwarding,
 		cfg:            cfg,
 		id:             set.ID,
-		next:           next,
 		version:        set.BuildInfo.Version,
 		telemetry:      telemetry,
 		logger: set.Logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
@@ -192,7 +197,7 @@ func (c *gpuEvents) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) erro
 // busy reports whether there is something to forward or to store. Every batch that
 // arrives meanwhile wakes run.
 func (c *gpuEvents) busy() bool {
-	return c.engine.Waiting() > 0 || c.store != nil && c.engine.Changed()
+	return c.engine.Waiting() > 0 || c.store != nil && c.engine.Changed() || c.health != nil && c.engine.Judged()
 }
 
 // run forwards events until stop, and then the remaining ones.
@@ -238,7 +243,7 @@ func (c *gpuEvents) forward(ctx context.Context) error {
 	c.sending = c.engine.Take(c.sending)
 	sending, changed := c.sending, c.engine.Changed()
 	c.mu.Unlock()
-	if len(sending) > 0 {
+	if len(sending) > 0 && c.next != nil {
 		if err := c.emit(ctx, sending); err != nil {
 			c.telemetry.GpuEventsFailures.Add(ctx, 1)
 			if !isPermanent(err) {
@@ -259,6 +264,25 @@ func (c *gpuEvents) forward(ctx context.Context) error {
 	}
 	if c.store != nil && changed {
 		c.store.Wake()
+	}
+	return c.publish(ctx)
+}
+
+// publish forwards the health of boards. What the next component refuses is not kept:
+// the next page brings it again, but for ends, which are lost then.
+func (c *gpuEvents) publish(ctx context.Context) error {
+	if c.health == nil {
+		return nil
+	}
+	c.mu.Lock()
+	md, some := c.engine.HealthMetrics(false, metadata.ScopeName, c.version)
+	c.mu.Unlock()
+	if !some {
+		return nil
+	}
+	if err := c.health.ConsumeMetrics(ctx, md); err != nil {
+		c.telemetry.GpuEventsFailures.Add(ctx, 1)
+		c.logger.Warn("next component refused the health of GPUs", zap.Error(err))
 	}
 	return nil
 }

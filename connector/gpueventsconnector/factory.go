@@ -19,11 +19,18 @@ func NewFactory() connector.Factory {
 		metadata.Type,
 		createDefaultConfig,
 		connector.WithMetricsToLogs(createMetricsToLogs, metadata.MetricsToLogsStability),
+		connector.WithMetricsToMetrics(createMetricsToMetrics, metadata.MetricsToMetricsStability),
 	)
 }
 
 func createMetricsToLogs(
 	_ context.Context, set connector.Settings, cfg component.Config, next consumer.Logs,
 ) (connector.Metrics, error) {
-	return newConnector(cfg.(*Config), set, next)
+	return newToLogs(cfg.(*Config), set, next)
+}
+
+func createMetricsToMetrics(
+	_ context.Context, set connector.Settings, cfg component.Config, next consumer.Metrics,
+) (connector.Metrics, error) {
+	return newToMetrics(cfg.(*Config), set, next)
 }

@@ -42,6 +42,14 @@ func TestComponentLifecycle(t *testing.T) {
 				return factory.CreateMetricsToLogs(ctx, set, cfg, router)
 			},
 		},
+
+		{
+			name: "metrics_to_metrics",
+			createFn: func(ctx context.Context, set connector.Settings, cfg component.Config) (component.Component, error) {
+				router := connector.NewMetricsRouter(map[pipeline.ID]consumer.Metrics{pipeline.NewID(pipeline.SignalMetrics): consumertest.NewNop()})
+				return factory.CreateMetricsToMetrics(ctx, set, cfg, router)
+			},
+		},
 	}
 
 	cm, err := confmaptest.LoadConf("metadata.yaml")

@@ -22,6 +22,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/metadatatest"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rule"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/subject"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
@@ -29,7 +30,7 @@ import (
 // bench is a started connector with what it forwards and reports about itself.
 type bench struct {
 	t    *testing.T
-	c    *gpuEvents
+	c    *output
 	sink *consumertest.LogsSink
 	tel  *componenttest.Telemetry
 	logs *observer.ObservedLogs
@@ -46,6 +47,7 @@ func start(t *testing.T, change ...func(*Config)) *bench {
 func startOn(t *testing.T, host component.Host, change ...func(*Config)) *bench {
 	t.Helper()
 	cfg := createDefaultConfig().(*Config)
+	cfg.Events[names.EventHealth][rule.Enabled] = false // nearly every story would have it too: withHealth
 	for _, c := range change {
 		c(cfg)
 	}
@@ -56,9 +58,12 @@ func startOn(t *testing.T, host component.Host, change ...func(*Config)) *bench 
 	c, err := NewFactory().CreateMetricsToLogs(t.Context(), settings, cfg, b.sink)
 	require.NoError(t, err)
 	require.NoError(t, c.Start(t.Context(), host))
-	b.c = c.(*gpuEvents)
+	b.c = c.(*output)
 	return b
 }
+
+// withHealth switches gpu.health on.
+func withHealth(cfg *Config) { cfg.Events[names.EventHealth][rule.Enabled] = true }
 
 func (b *bench) stop() {
 	ctx := context.WithoutCancel(b.t.Context())

@@ -37,6 +37,7 @@ const (
 	EventThrottle        = "gpu.throttle"
 	EventTemperature     = "gpu.temperature"
 	EventMemoryPressure  = "gpu.memory.pressure"
+	EventHealth          = "gpu.health"
 )
 
 // EventRule is a rule of gpu_events, which emits an event.
@@ -94,6 +95,8 @@ const (
 	GPUXIDAction        = "gpu.xid.action"
 	GPUXIDBucket        = "gpu.xid.bucket"        // the resolution in the catalogue of the vendor
 	GPUHealthAction     = "gpu.health.action"     // one word, of a closed list
+	GPUHealthReasons    = "gpu.health.reasons"    // the worst first
+	HwState             = "hw.state"
 	GPUXIDFatal         = "gpu.xid.fatal"         // whether the workload is over
 	GPUEventOccurrences = "gpu.event.occurrences" // how often it happened since it was last reported
 	GPUEventLevel       = "gpu.event.level"

@@ -6,6 +6,7 @@
 package names
 
 var eventRules = []EventRule{
+	{Event: "gpu.health", Set: "device", Metrics: []string{"gpu.recovery.action", "gpu.xid.last", "hw.errors", "gpu.memory.remapped_rows", "gpu.xid.last", "gpu.memory.row_remap.pending", "gpu.memory.retired_pages.pending", "gpu.memory.row_remap.failure", "gpu.memory.remapped_rows", "gpu.memory.remap_banks", "gpu.memory.sram.threshold_exceeded", "gpu.memory.retired_pages", "gpu.nvlink.errors", "gpu.fabric.status", "gpu.pcie.replays", "gpu.pcie.link.width", "gpu.pcie.link.generation", "gpu.pcie.link.width", "gpu.pcie.link.width.max", "gpu.pcie.link.generation", "gpu.pcie.link.generation.max", "hw.gpu.utilization", "gpu.throttle.active", "hw.energy", "hw.errors", "gpu.node.info", "gpu.xid.last", "gpu.xid.errors"}},
 	{Event: "gpu.exporter.down", Set: "device", Metrics: []string{"gpu.exporter.up", "gpu.exporter.frozen"}},
 	{Event: "gpu.device.lost", Set: "device", Metrics: []string{"gpu.exporter.up", "gpu.node.mig.reconfiguring"}},
 	{Event: "gpu.xid", Set: "device", Notice: true, Metrics: []string{"gpu.xid.last", "gpu.xid.errors"}},

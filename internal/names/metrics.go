@@ -46,6 +46,15 @@ var (
 	GPUVGPULicensed      = Metric{"gpu.vgpu.licensed", "1", UpDownCounter, "1 while the vGPU is licensed, else 0."}
 )
 
+// Metrics about the health of a board or a node, from gpu_events.
+var (
+	HwStatus          = Metric{"hw.status", "1", UpDownCounter, "1 for the state that the board is in, 0 for the others; absent while it is not known."}
+	GPUHealthReason   = Metric{"gpu.health.reason", "1", UpDownCounter, "1 while a reason against the board is active."}
+	GPUHealthCoverage = Metric{"gpu.health.coverage", "1", Gauge, "Reasons with fresh inputs as a fraction of those that fit the board."}
+	GPUHealthScore    = Metric{"gpu.health.score", "1", Gauge, "Least weight of the active reasons; 1 without any, 0 for a failed board."}
+	GPUNodeStatus     = Metric{"gpu.node.status", "1", UpDownCounter, "1 for the state of the node's worst board, 0 for the others; absent while one is not known."}
+)
+
 // Metrics about an exporter, from the dcgm receiver.
 var (
 	ExporterUp             = Metric{"gpu.exporter.up", "1", UpDownCounter, "1 if the last scrape of the exporter succeeded, else 0."}

@@ -36,6 +36,7 @@ type device struct {
 	conditions []condition.Condition
 	xids       devicerules.XIDs
 	ecc        devicerules.ECC
+	health     healthOf
 	absence
 }
 

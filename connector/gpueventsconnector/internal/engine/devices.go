@@ -12,8 +12,10 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/condition"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/event"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rule"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rules/devicerules"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/subject"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
 // devices are the devices that are watched, with the rules about them.
@@ -26,12 +28,14 @@ type devices struct {
 		on      bool
 		scrapes int
 	}
+	boards   boards
 	readings int // of a device
 
 	all     map[subject.DeviceID]*device
 	open    []*device            // with a snapshot that is not judged yet
 	pending map[*device]struct{} // with something that becomes due
 	sites   sites
+	judged  map[*device]struct{} // the boards with a health to publish
 }
 
 // watched is a condition of an enabled rule.
@@ -44,12 +48,13 @@ type watched struct {
 // notices are the settings of a rule that reports what happened.
 type notices struct {
 	on          bool
+	quiet       bool // what happens is read for the health of boards alone
 	repeatAfter time.Duration
 	places      []int // of its readings
 }
 
 func newDevices(l *ledger, o *Options, in *inputs) *devices {
-	d := &devices{ledger: l, on: o.Devices, all: map[subject.DeviceID]*device{}, pending: map[*device]struct{}{}, sites: sites{}}
+	d := &devices{ledger: l, on: o.Devices, all: map[subject.DeviceID]*device{}, pending: map[*device]struct{}{}, sites: sites{}, judged: map[*device]struct{}{}}
 	for _, r := range devicerules.Conditions {
 		s := o.settings(&r.Rule)
 		if !s.Enabled() {
@@ -61,14 +66,21 @@ func newDevices(l *ledger, o *Options, in *inputs) *devices {
 		}
 	}
 	if s := o.settings(&devicerules.XID); s.Enabled() {
-		d.xid = notices{true, s.Duration("repeat_after"), in.add(&devicerules.XID)}
+		d.xid = notices{on: true, repeatAfter: s.Duration("repeat_after"), places: in.add(&devicerules.XID)}
 	}
 	if s := o.settings(&devicerules.ECCUncorrected); s.Enabled() {
-		d.ecc = notices{true, s.Duration("repeat_after"), in.add(&devicerules.ECCUncorrected)}
+		d.ecc = notices{on: true, repeatAfter: s.Duration("repeat_after"), places: in.add(&devicerules.ECCUncorrected)}
 	}
 	if s := o.settings(&devicerules.DeviceLost); s.Enabled() {
 		d.lost.on, d.lost.scrapes = true, s.Count("scrapes")
 		in.add(&devicerules.DeviceLost)
+	}
+	if s := o.settings(&devicerules.Health); s.Enabled() {
+		d.boards = newBoards(in)
+		in.add(&rule.Rule{Set: rule.Device, Reads: []rule.Input{{Metric: &names.GPUNodeInfo}}})
+		if !d.xid.on { // the codes are read, and not reported
+			d.xid = notices{places: in.add(&devicerules.XID), quiet: true}
+		}
 	}
 	d.readings = in.size
 	return d
@@ -174,6 +186,7 @@ func (s *devices) judge(d *device) {
 		waits = waits || c.Due(&w.Spec) != 0
 	}
 	waits = s.judgeNotices(d) || waits
+	s.judgeHealth(d)
 	d.known, d.missed = true, 0
 	s.judgeValues(d)
 	if waits {
@@ -235,7 +248,7 @@ func (s *devices) moveTo(d *device, w *watched, c *condition.Condition, at pcomm
 // judgeNotices reports what happened up to the device's snapshot. It returns whether
 // something is left to report.
 func (s *devices) judgeNotices(d *device) (waits bool) {
-	if s.xid.on {
+	if s.xid.on || s.xid.quiet {
 		last := int64(-1)
 		if v := d.values[s.xid.places[0]]; v >= 0 {
 			last = int64(v)
@@ -246,6 +259,9 @@ func (s *devices) judgeNotices(d *device) (waits bool) {
 			s.counts.DuplicateOn = d.ID
 		}
 		s.changed = s.changed || changed
+		if s.xid.quiet {
+			d.xids.Forget()
+		}
 	}
 	if s.ecc.on && d.ecc.Take(devicerules.Readings{Values: d.values, Index: s.ecc.places}) {
 		s.changed = true
@@ -298,11 +314,15 @@ func (s *devices) drop(d *device, why string) {
 		left = left || d.conditions[i].Level > 0
 	}
 	s.move(&d.lost, &devicerules.DeviceLostSpec, devicerules.DeviceLost.Event, 0, at, gone(""))
-	if left || d.lost.Level > 0 {
+	s.move(&d.health.condition, &devicerules.HealthSpec, devicerules.Health.Event, 0, at, gone(""))
+	if left || d.lost.Level > 0 || d.health.condition.Level > 0 {
 		return // no room for the events: the next round tries again
 	}
 	delete(s.all, d.ID)
 	delete(s.pending, d)
+	if d.health.published.live {
+		s.judged[d] = struct{}{} // its series end
+	}
 	s.sites.remove(d)
 	s.changed = true
 }
@@ -332,6 +352,9 @@ func (s *devices) forget(old func(seen time.Duration) bool, ttl time.Duration) {
 // find returns the condition of a rule about a device, and its levels; nil where the
 // rule does not run.
 func (d *device) find(s *devices, name, part string) (c *condition.Condition, levels int) {
+	if name == devicerules.Health.Event && s.boards.on {
+		return &d.health.condition, len(devicerules.HealthSpec.Levels)
+	}
 	if name == devicerules.DeviceLost.Event && s.lost.on {
 		return &d.lost, len(devicerules.DeviceLostSpec.Levels)
 	}

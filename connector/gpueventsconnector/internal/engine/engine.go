@@ -82,6 +82,7 @@ func (e *Engine) Tick(now time.Time) {
 	e.devices.elapse()
 	e.exporters.elapse()
 	e.nodes.elapse()
+	e.outdate()
 	if e.now-e.forgot > time.Minute {
 		e.forgot = e.now
 		e.forget()

@@ -19,6 +19,7 @@ const (
 	ofExporterFrozen
 	ofReconfiguring
 	ofSchedulable
+	ofNodeInfo
 	ofService
 )
 
@@ -26,6 +27,7 @@ const (
 var kinds = map[string]kind{
 	names.ExporterUp.Name: ofExporterUp, names.ExporterFrozen.Name: ofExporterFrozen,
 	names.GPUNodeMIGReconfiguring.Name: ofReconfiguring, names.GPUNodeSchedulable.Name: ofSchedulable,
+	names.GPUNodeInfo.Name: ofNodeInfo,
 }
 
 // input is a metric that a rule reads.

@@ -73,13 +73,18 @@ func (l *ledger) due(t, at pcommon.Timestamp, seen time.Duration) (passed, fresh
 // completes. At a limit nothing is changed, so that the next point or tick tries
 // again.
 func (l *ledger) move(c *condition.Condition, s *condition.Spec, name string, next uint8, at pcommon.Timestamp, describe func(*event.Event)) {
-	if next == c.Level {
-		return
+	if next != c.Level {
+		l.change(c, s, name, next, at, describe)
 	}
+}
+
+// change is move for conditions of which a change within a level is an event too. It
+// reports whether there was room for the event.
+func (l *ledger) change(c *condition.Condition, s *condition.Spec, name string, next uint8, at pcommon.Timestamp, describe func(*event.Event)) bool {
 	raise := next > 0
 	if raise && c.Level == 0 && l.raised >= l.maxSubjects || len(l.waiting) >= MaxWaiting {
 		l.refuse(name)
-		return
+		return false
 	}
 	ev := event.Event{Name: name, State: names.EventCleared, Severity: plog.SeverityNumberInfo, At: at, Level: next}
 	switch {
@@ -88,13 +93,14 @@ func (l *ledger) move(c *condition.Condition, s *condition.Spec, name string, ne
 		if c.Level == 0 {
 			l.raised++
 		}
-	default:
+	case c.Level > 0:
 		l.raised--
 	}
 	c.Level = next
 	describe(&ev)
 	l.waiting = append(l.waiting, ev)
 	l.changed = true
+	return true
 }
 
 // notify queues a notice, and reports whether there was room.

@@ -58,6 +58,8 @@ func (r *resource) describe() {
 			to = &r.facts.Model
 		case names.GPUPCIAddress:
 			to = &r.facts.PCI
+		case names.HwDriverVersion:
+			to = &r.facts.Driver
 		case names.K8sNamespaceName:
 			to = &r.facts.Owner.Namespace
 		case names.K8sPodName:
@@ -223,6 +225,8 @@ func (e *Engine) readPoint(r *resource, in *input, m pmetric.Metric, p pmetric.N
 		e.devices.reconfiguring(r.node(p), p.Timestamp(), v > 0)
 	case ofSchedulable:
 		e.nodes.schedulable(r.node(p), p.Timestamp(), v > 0)
+	case ofNodeInfo:
+		e.devices.runs(r.node(p), event.Bounded(points.Str(p.Attributes(), names.GPUNodeBootID)), p.Timestamp())
 	default:
 		e.readExporter(r, in, p, v)
 	}

@@ -29,11 +29,19 @@ func (e *Engine) Save() *state.State {
 		}
 	}
 	for _, d := range e.devices.all {
-		s.Devices = append(s.Devices, saveDevice(d))
+		saved := saveDevice(d)
+		if e.devices.boards.on && d.Facts.Parent == "" {
+			saved.Driver, saved.Health = d.health.driver, d.health.board.Save()
+			if site := e.devices.sites.of(d); site != nil {
+				saved.Boot = site.boot
+			}
+		}
+		s.Devices = append(s.Devices, saved)
 		for i := range d.conditions {
 			w := &e.devices.conditions[i]
 			s.Raise(d.conditions[i].Level, state.Raised{Event: w.event, Cluster: d.ID.Cluster, Device: d.ID.ID, Part: w.Part})
 		}
+		s.Raise(d.health.condition.Level, state.Raised{Event: devicerules.Health.Event, Cluster: d.ID.Cluster, Device: d.ID.ID})
 		s.Raise(d.lost.Level, state.Raised{Event: devicerules.DeviceLost.Event, Cluster: d.ID.Cluster, Device: d.ID.ID})
 	}
 	for _, x := range e.exporters.all {
@@ -137,6 +145,14 @@ func (e *Engine) restoreDevice(s *state.Device) {
 	for _, x := range s.XIDs {
 		if c := d.xids.Code(x.Code); c != nil {
 			*c = devicerules.XIDCode{Code: x.Code, Count: counting.Restored(x.Count, pcommon.Timestamp(x.Start), x.Derived)}
+		}
+	}
+	if s.Health != nil && e.devices.boards.on {
+		d.health.board.Restore(s.Health)
+		d.health.driver = s.Driver
+		d.health.reported = reported(&d.health.board)
+		if site := e.devices.sites.of(d); site != nil && s.Boot != "" {
+			site.boot = s.Boot
 		}
 	}
 	if s.ECC != nil {

@@ -18,6 +18,9 @@ type site struct {
 	seen    time.Duration     // when the last point about its MIG layout arrived
 	at      pcommon.Timestamp // of that point; 0: there was none
 	mig     bool              // its MIG layout is being changed
+	boot    string            // the id of its boot; empty: not known
+	// published is whether the state of the node is published.
+	published bool
 }
 
 // sites are the nodes of the devices.

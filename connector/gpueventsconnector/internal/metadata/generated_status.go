@@ -14,5 +14,6 @@ var (
 )
 
 const (
-	MetricsToLogsStability = component.StabilityLevelAlpha
+	MetricsToLogsStability    = component.StabilityLevelAlpha
+	MetricsToMetricsStability = component.StabilityLevelAlpha
 )

@@ -12,7 +12,7 @@ import (
 
 // All returns every rule, in the order in which people read them.
 func All() []*rule.Rule {
-	all := []*rule.Rule{&devicerules.ExporterDown, &devicerules.DeviceLost}
+	all := []*rule.Rule{&devicerules.Health, &devicerules.ExporterDown, &devicerules.DeviceLost}
 	all = append(all, devicerules.Notices...)
 	for _, r := range devicerules.Conditions {
 		all = append(all, &r.Rule)

@@ -122,7 +122,7 @@ func values(all []*rule.Rule) string {
 		if r.Doc.Chart != "" {
 			fmt.Fprintf(&b, "    # %s\n", r.Doc.Chart)
 		}
-		pairs := []string{"enabled: true"}
+		pairs := []string{fmt.Sprint("enabled: ", !r.Off)}
 		for _, k := range r.Keys {
 			v := value(k.Default)
 			if k.FromInterval {

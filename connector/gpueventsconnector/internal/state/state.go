@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/board"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/event"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rules/devicerules"
 )
@@ -48,19 +49,22 @@ type Raised struct {
 
 // Device is a device and its counters.
 type Device struct {
-	Cluster  string   `json:"cluster,omitempty"`
-	ID       string   `json:"id"`
-	Node     string   `json:"node,omitempty"`
-	Host     string   `json:"host,omitempty"`
-	Parent   string   `json:"parent,omitempty"`
-	Model    string   `json:"model,omitempty"`
-	PCI      string   `json:"pci,omitempty"`
-	Index    *int64   `json:"index,omitempty"`
-	Exporter string   `json:"exporter,omitempty"`
-	LastXID  *int64   `json:"last_xid,omitempty"`
-	XIDs     []XID    `json:"xids,omitempty"`
-	ECC      *float64 `json:"ecc,omitempty"`
-	Valued   bool     `json:"valued,omitempty"`
+	Cluster  string       `json:"cluster,omitempty"`
+	ID       string       `json:"id"`
+	Node     string       `json:"node,omitempty"`
+	Host     string       `json:"host,omitempty"`
+	Parent   string       `json:"parent,omitempty"`
+	Model    string       `json:"model,omitempty"`
+	PCI      string       `json:"pci,omitempty"`
+	Index    *int64       `json:"index,omitempty"`
+	Exporter string       `json:"exporter,omitempty"`
+	LastXID  *int64       `json:"last_xid,omitempty"`
+	XIDs     []XID        `json:"xids,omitempty"`
+	ECC      *float64     `json:"ecc,omitempty"`
+	Valued   bool         `json:"valued,omitempty"`
+	Driver   string       `json:"driver,omitempty"`
+	Boot     string       `json:"boot,omitempty"` // the id of the node's boot
+	Health   *board.Saved `json:"health,omitempty"`
 }
 
 // XID is the count of one code.
@@ -179,7 +183,7 @@ func (s *State) check() error {
 	}
 	for i := range s.Devices {
 		d := &s.Devices[i]
-		bound(&d.Cluster, &d.ID, &d.Node, &d.Host, &d.Parent, &d.Model, &d.PCI, &d.Exporter)
+		bound(&d.Cluster, &d.ID, &d.Node, &d.Host, &d.Parent, &d.Model, &d.PCI, &d.Exporter, &d.Driver, &d.Boot)
 		if d.ID == "" || len(d.XIDs) > devicerules.MaxXIDCodes {
 			return errors.New("a device has no id, or too many XIDs")
 		}

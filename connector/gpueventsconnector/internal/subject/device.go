@@ -31,9 +31,9 @@ func (o Owner) Compare(other Owner) int {
 
 // Facts describe a device for people.
 type Facts struct {
-	Node, Host, Parent, Model, PCI string
-	Index                          int64 // -1: unknown
-	Owner                          Owner
+	Node, Host, Parent, Model, PCI, Driver string
+	Index                                  int64 // -1: unknown
+	Owner                                  Owner
 }
 
 // Device is a physical GPU or a MIG instance.
@@ -52,20 +52,24 @@ func (d *Device) About(ev *event.Event, parts ...string) {
 		}
 	}
 	ev.Key = event.Key(ev.Name, key...)
-	id, f := d.ID, d.Facts
-	ev.Resource = func(attrs pcommon.Map) {
-		event.PutTexts(attrs,
-			names.K8sClusterName, id.Cluster, names.K8sNodeName, f.Node, names.HostName, f.Host,
-			names.HwID, id.ID, names.HwType, names.HwTypeGPU, names.HwParent, f.Parent, names.HwModel, f.Model,
-			names.GPUPCIAddress, f.PCI)
-		if f.Index >= 0 {
-			attrs.PutInt(names.GPUIndex, f.Index)
-		}
-	}
+	is, f := *d, d.Facts
+	ev.Resource = is.Identify
 	ev.Add(func(attrs pcommon.Map) {
 		event.PutTexts(attrs, names.K8sNamespaceName, f.Owner.Namespace, names.K8sPodName, f.Owner.Pod,
 			names.K8sContainerName, f.Owner.Container, names.ServiceName, f.Owner.Service)
 	})
+}
+
+// Identify writes the device as the attributes of a resource, without its owner.
+func (d *Device) Identify(attrs pcommon.Map) {
+	f := &d.Facts
+	event.PutTexts(attrs,
+		names.K8sClusterName, d.ID.Cluster, names.K8sNodeName, f.Node, names.HostName, f.Host,
+		names.HwID, d.ID.ID, names.HwType, names.HwTypeGPU, names.HwParent, f.Parent, names.HwModel, f.Model,
+		names.GPUPCIAddress, f.PCI)
+	if f.Index >= 0 {
+		attrs.PutInt(names.GPUIndex, f.Index)
+	}
 }
 
 // String names the device in a sentence: by its index and its node, which people look

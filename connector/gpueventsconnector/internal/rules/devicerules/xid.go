@@ -72,6 +72,15 @@ func AddXIDCount(counts []XIDCount, n XIDCount) ([]XIDCount, bool) {
 type XIDs struct {
 	Last  int64     // the last code, 0 for none; -1: there was no point of it
 	Codes []XIDCode // in ascending order
+	// Happened are the codes that the last Take has counted.
+	Happened []int64
+}
+
+// Forget drops what is not reported yet.
+func (s *XIDs) Forget() {
+	for i := range s.Codes {
+		s.Codes[i].Notice.Pending = 0
+	}
 }
 
 // XIDCode is one code of one device.
@@ -99,6 +108,7 @@ func (s *XIDs) Code(code int64) *XIDCode {
 // that is not known nothing has risen; on one that is, a new code has risen from 0.
 // duplicates is how many counts two exporters have in turn.
 func (s *XIDs) Take(counts []XIDCount, last int64, at pcommon.Timestamp, known bool) (changed bool, duplicates int) {
+	s.Happened = s.Happened[:0]
 	for i := range s.Codes {
 		if code := s.Codes[i].Code; !slices.ContainsFunc(counts, func(x XIDCount) bool { return x.Code == code }) {
 			s.Codes[i].Count.Missing()
@@ -123,6 +133,7 @@ func (s *XIDs) Take(counts []XIDCount, last int64, at pcommon.Timestamp, known b
 		}
 		if by > 0 {
 			c.Notice.Happened(int64(by))
+			s.Happened = append(s.Happened, x.Code)
 		}
 		changed = changed || c.Count != before
 	}
@@ -133,6 +144,7 @@ func (s *XIDs) Take(counts []XIDCount, last int64, at pcommon.Timestamp, known b
 	if known && last > 0 && last != s.Last && !counted && !exact {
 		if c := s.Code(last); c != nil {
 			c.Notice.Happened(1)
+			s.Happened = append(s.Happened, last)
 		}
 	}
 	changed = changed || s.Last != last

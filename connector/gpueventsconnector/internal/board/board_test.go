@@ -1,0 +1,266 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package board
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rule"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/health"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+// page is what a page has: values by the name of the metric, with the value of its
+// attribute behind a slash.
+type page map[string]float64
+
+// readings are a page as the reasons read it.
+func readings(p page) (values []float64, places *Places) {
+	read := func(inputs []rule.Input) (at []int) {
+		for _, in := range inputs {
+			of := in.Values
+			if len(of) == 0 {
+				of = []string{""}
+			}
+			for _, value := range of {
+				key := in.Metric.Name
+				if value != "" {
+					key += "/" + value
+				}
+				v, on := p[key]
+				if !on {
+					v = math.NaN()
+				}
+				at = append(at, len(values))
+				values = append(values, v)
+				if in.Count {
+					at = append(at, len(values))
+					values = append(values, math.NaN())
+				}
+			}
+		}
+		return at
+	}
+	places = &Places{}
+	for _, r := range Reasons {
+		places.Reasons = append(places.Reasons, read(r.Reads))
+	}
+	places.Counters = read(Counters)
+	return values, places
+}
+
+// watch is a board with a clock.
+type watch struct {
+	Board
+	now time.Time
+}
+
+func newWatch() *watch { return &watch{now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)} }
+
+func (w *watch) at() pcommon.Timestamp { return pcommon.NewTimestampFromTime(w.now) }
+
+// see takes a page every 15 seconds for a while.
+func (w *watch) see(p page, lasts time.Duration) *watch {
+	for end := w.now.Add(lasts); !w.now.After(end); w.now = w.now.Add(15 * time.Second) {
+		values, places := readings(p)
+		w.Take(values, places, w.at())
+	}
+	return w
+}
+
+// rise is see with a count that rises by so much a page.
+func (w *watch) rise(p page, name string, by float64, lasts time.Duration) *watch {
+	for end := w.now.Add(lasts); !w.now.After(end); w.now = w.now.Add(15 * time.Second) {
+		p[name] += by
+		values, places := readings(p)
+		w.Take(values, places, w.at())
+	}
+	return w
+}
+
+func (w *watch) xid(code int) *watch {
+	w.XID(code, XIDOf(code), w.at())
+	w.now = w.now.Add(15 * time.Second)
+	return w
+}
+
+func (w *watch) seen(e Evidence) *watch {
+	w.Seen(e, w.at())
+	w.now = w.now.Add(15 * time.Second)
+	return w
+}
+
+// String is the verdict in a line.
+func (w *watch) String() string {
+	v := w.Verdict()
+	if !v.Known {
+		return "unknown"
+	}
+	out := []string{v.State.String()}
+	for _, a := range v.Reasons {
+		out = append(out, a.Reason.Name)
+	}
+	if v.Action != health.None {
+		out = append(out, "→", v.Action.String())
+	}
+	return strings.Join(out, " ")
+}
+
+func TestReasons(t *testing.T) {
+	const errors, rows, last = "hw.errors/uncorrected", "gpu.memory.remapped_rows/uncorrected", "gpu.xid.last"
+	well := func(more ...any) page {
+		p := page{errors: 0}
+		for i := 0; i < len(more); i += 2 {
+			p[more[i].(string)] = float64(more[i+1].(int))
+		}
+		return p
+	}
+	width := func(now, util float64) page {
+		return page{errors: 0, "gpu.pcie.link.width": now, "gpu.pcie.link.width.max": 16, "hw.gpu.utilization/general": util}
+	}
+	for name, tc := range map[string]struct {
+		story func(*watch)
+		want  string
+	}{
+		"nothing was seen":               {func(*watch) {}, "unknown"},
+		"a temperature is no health":     {func(w *watch) { w.see(page{"gpu.throttle.active/hw_thermal": 0}, 0) }, "unknown"},
+		"well":                           {func(w *watch) { w.see(well(), 0) }, "ok"},
+		"recovery action":                {func(w *watch) { w.see(page{"gpu.recovery.action": 4}, 0) }, "failed recovery_action → drain_and_reset"},
+		"an unknown recovery action":     {func(w *watch) { w.see(page{"gpu.recovery.action": 9}, 0) }, "degraded recovery_action → read_log"},
+		"recovery action done":           {func(w *watch) { w.see(page{"gpu.recovery.action": 1}, 0).see(page{"gpu.recovery.action": 0}, 0) }, "ok"},
+		"it replaces the code":           {func(w *watch) { w.xid(119).see(page{"gpu.recovery.action": 0}, 0) }, "ok"},
+		"and holds while it is not read": {func(w *watch) { w.see(page{"gpu.recovery.action": 1}, 0).see(well(), time.Hour) }, "failed recovery_action → reset_gpu"},
+		"a code that asks for a reset":   {func(w *watch) { w.see(well(), 0).xid(119) }, "failed xid_reset → reset_gpu"},
+		"after the reset":                {func(w *watch) { w.see(well(), 0).xid(119).seen(Reset) }, "ok"},
+		"energy that fell is a reset": {func(w *watch) {
+			w.see(page{errors: 0, "hw.energy": 500}, 0).xid(119).see(page{errors: 0, "hw.energy": 3}, 0)
+		}, "ok"},
+		"errors that fell are a reset":   {func(w *watch) { w.see(page{errors: 2}, 0).xid(119).see(page{errors: 0}, 0) }, "ok"},
+		"an acknowledged code":           {func(w *watch) { w.see(well(), 0).xid(119).seen(Person) }, "ok"},
+		"a reset does not bring it back": {func(w *watch) { w.see(well(), 0).xid(79).seen(Reset) }, "failed xid_restart → reboot_node"},
+		"a boot does":                    {func(w *watch) { w.see(well(), 0).xid(79).seen(Boot) }, "ok"},
+		"48 alone":                       {func(w *watch) { w.see(well(), 0).xid(48) }, "failed xid_reset → reset_gpu"},
+		"48 with 63":                     {func(w *watch) { w.see(well(), 0).xid(48).xid(63) }, "failed xid_reset → drain_and_reset"},
+		"63 alone":                       {func(w *watch) { w.see(well(), 0).xid(63) }, "ok"},
+		"of the application":             {func(w *watch) { w.see(well(), 0).xid(31).xid(13).xid(45) }, "ok"},
+		"mechanics, quiet for a day":     {func(w *watch) { w.see(well(), 0).xid(54).see(well(), 24*time.Hour) }, "ok"},
+		"mechanics":                      {func(w *watch) { w.see(well(), 0).xid(54).see(well(), 23*time.Hour) }, "degraded xid_mechanics → check_mechanics"},
+		"software, another driver":       {func(w *watch) { w.see(well(), 0).xid(78).seen(Reset).seen(Driver) }, "ok"},
+		"uncorrected, alone":             {func(w *watch) { w.see(well(), 0).see(page{errors: 1}, 0) }, "failed ecc_uncorrected → reset_gpu"},
+		"uncorrected, contained":         {func(w *watch) { w.see(page{errors: 0, rows: 0, last: 0}, 0).see(page{errors: 1, rows: 1, last: 0}, 0) }, "degraded ecc_uncorrected → reset_gpu"},
+		"the first count is no rise":     {func(w *watch) { w.see(page{errors: 7}, time.Minute) }, "ok"},
+		"a row waits":                    {func(w *watch) { w.see(well("gpu.memory.row_remap.pending", 1), 0) }, "degraded remap_pending → reset_gpu"},
+		"pages wait": {func(w *watch) {
+			w.see(well("gpu.memory.retired_pages.pending", 1, "gpu.memory.row_remap.pending", 0), 0)
+		}, "degraded remap_pending → reset_gpu"},
+		"a row waits no more": {func(w *watch) {
+			w.see(well("gpu.memory.row_remap.pending", 1), 0).see(well("gpu.memory.row_remap.pending", 0), 0)
+		}, "ok"},
+		"a failed remap":            {func(w *watch) { w.see(well("gpu.memory.row_remap.failure", 1), 0).seen(Boot).seen(Person) }, "failed remap_failed → rma"},
+		"many rows":                 {func(w *watch) { w.see(well(rows, 512), 0).seen(Boot) }, "predicted_failure remap_worn → run_diagnostics"},
+		"fewer rows":                {func(w *watch) { w.see(well(rows, 511), 0) }, "ok"},
+		"a bank without spare rows": {func(w *watch) { w.see(well("gpu.memory.remap_banks/none", 1), 0) }, "predicted_failure remap_worn → run_diagnostics"},
+		"worn SRAM":                 {func(w *watch) { w.see(well("gpu.memory.sram.threshold_exceeded", 1), 0) }, "failed sram_worn → rma"},
+		"retired pages":             {func(w *watch) { w.see(well("gpu.memory.retired_pages/uncorrected", 63), 0) }, "failed pages_worn → rma"},
+		"16 pages at once":          {func(w *watch) { w.see(well("gpu.memory.retired_pages/uncorrected", 16), time.Hour) }, "ok"},
+		"pages in one week": {func(w *watch) {
+			w.rise(well("gpu.memory.retired_pages/uncorrected", 14), "gpu.memory.retired_pages/uncorrected", 1, 30*time.Second)
+		}, "predicted_failure pages_worn → run_diagnostics"},
+		"NVLink replays": {func(w *watch) {
+			w.see(well("gpu.nvlink.errors/replay", 5), 0).see(well("gpu.nvlink.errors/replay", 6), 0)
+		}, "degraded nvlink_errors → reset_gpu"},
+		"few CRC errors":  {func(w *watch) { w.rise(well(), "gpu.nvlink.errors/crc_flit", 1499, time.Minute) }, "ok"},
+		"many CRC errors": {func(w *watch) { w.rise(well(), "gpu.nvlink.errors/crc_flit", 1500, time.Minute) }, "degraded nvlink_errors → reset_gpu"},
+		"NVLink, quiet for 10 minutes": {func(w *watch) {
+			w.rise(well(), "gpu.nvlink.errors/replay", 1, time.Minute).see(well("gpu.nvlink.errors/replay", 5), 11*time.Minute)
+		}, "ok"},
+		"NVLink, quiet for 9 minutes": {func(w *watch) {
+			w.rise(well(), "gpu.nvlink.errors/replay", 1, time.Minute).see(well("gpu.nvlink.errors/replay", 5), 9*time.Minute)
+		}, "degraded nvlink_errors → reset_gpu"},
+		"fabric":                      {func(w *watch) { w.see(well("gpu.fabric.status/unhealthy", 1, "gpu.fabric.status/limited", 0), 0) }, "failed fabric → restart_fabric_manager"},
+		"limited fabric":              {func(w *watch) { w.see(well("gpu.fabric.status/unhealthy", 0, "gpu.fabric.status/limited", 1), 0) }, "degraded fabric → restart_fabric_manager"},
+		"PCIe replays":                {func(w *watch) { w.rise(well(), "gpu.pcie.replays", 5, 6*time.Minute) }, "degraded pcie_replays → check_mechanics"},
+		"PCIe replays of a good link": {func(w *watch) { w.rise(well(), "gpu.pcie.replays", 4, time.Hour) }, "ok"},
+		"PCIe replays of a faster link": {func(w *watch) {
+			w.rise(well("gpu.pcie.link.width", 16, "gpu.pcie.link.generation", 5), "gpu.pcie.replays", 5, time.Hour)
+		}, "ok"},
+		"PCIe replays, over": {func(w *watch) {
+			w.rise(well(), "gpu.pcie.replays", 5, 6*time.Minute).see(well("gpu.pcie.replays", 130), 12*time.Minute)
+		}, "ok"},
+		"a narrow link under load":   {func(w *watch) { w.see(width(8, 0.9), 5*time.Minute) }, "degraded pcie_width → check_mechanics"},
+		"a narrow link that idles":   {func(w *watch) { w.see(width(8, 0.1), time.Hour) }, "ok"},
+		"a narrow link, wide again":  {func(w *watch) { w.see(width(8, 0.9), 5*time.Minute).see(width(16, 0.9), 6*time.Minute) }, "ok"},
+		"a narrow link, idle since":  {func(w *watch) { w.see(width(8, 0.9), 5*time.Minute).see(width(16, 0.1), time.Hour) }, "degraded pcie_width → check_mechanics"},
+		"throttled half of the time": {func(w *watch) { w.see(well("gpu.throttle.active/hw_thermal", 1), 6*time.Minute) }, "degraded throttle → check_mechanics"},
+		"throttled for less": {func(w *watch) {
+			w.see(well("gpu.throttle.active/hw_thermal", 1), 4*time.Minute).see(well("gpu.throttle.active/hw_thermal", 0), time.Hour)
+		}, "ok"},
+		"throttled no more": {func(w *watch) {
+			w.see(well("gpu.throttle.active/sw_thermal", 1), 6*time.Minute).see(well("gpu.throttle.active/sw_thermal", 0), 11*time.Minute)
+		}, "ok"},
+		"too hot":                {func(w *watch) { w.see(well(), 0).Set("temperature", true, w.at()) }, "degraded temperature → check_mechanics"},
+		"lost and back":          {func(w *watch) { w.see(well(), 0); w.Set("lost", true, w.at()); w.Set("lost", false, w.at()) }, "ok"},
+		"three resets in a week": {func(w *watch) { w.see(well(), 0).xid(119).seen(Reset).xid(119).seen(Reset).xid(119).seen(Reset) }, "predicted_failure recurring → contact_support"},
+		"the heaviest action":    {func(w *watch) { w.see(well("gpu.memory.row_remap.pending", 1), 0).xid(79) }, "failed xid_restart remap_pending → reboot_node"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWatch()
+			tc.story(w)
+			assert.Equal(t, tc.want, w.String())
+		})
+	}
+}
+
+// A score is from 0 to 1; one more reason never raises it; 1 is ok and 0 failed; state and
+// score order boards alike.
+func TestScore(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	var verdicts []Verdict
+	for range 2000 {
+		w := newWatch().see(page{"hw.errors/uncorrected": 0}, 0)
+		before := w.Verdict()
+		require.Equal(t, 1., before.Score)
+		for range r.IntN(6) {
+			w.raise(r.IntN(len(Reasons)), w.at(), Finding{}, 0)
+			v := w.Verdict()
+			require.LessOrEqual(t, v.Score, before.Score)
+			require.GreaterOrEqual(t, v.State, before.State)
+			require.GreaterOrEqual(t, v.Score, 0.)
+			require.Equal(t, v.State == health.OK, v.Score == 1)
+			require.Equal(t, v.State == health.Failed, v.Score == 0)
+			before = v
+		}
+		verdicts = append(verdicts, before)
+	}
+	for i := 1; i < len(verdicts); i++ {
+		if a, b := verdicts[i-1], verdicts[i]; a.State < b.State {
+			require.Greater(t, a.Score, b.Score)
+		}
+	}
+}
+
+func TestReasonsAreWhole(t *testing.T) {
+	seen := map[string]bool{}
+	for _, r := range Reasons {
+		assert.NotEqual(t, health.OK, r.State, r.Name)
+		assert.NotEqual(t, health.None, r.Action, r.Name)
+		assert.False(t, seen[r.Name])
+		seen[r.Name] = true
+		if r.State == health.Degraded {
+			assert.GreaterOrEqual(t, r.Weight, 0.5, r.Name)
+			assert.LessOrEqual(t, r.Weight, 0.9, r.Name)
+		}
+		assert.True(t, r.Judge == nil || len(r.Reads) > 0, r.Name)
+	}
+	assert.LessOrEqual(t, len(Reasons), 64, fmt.Sprint("bits of fresh; ", names.HwID))
+}
