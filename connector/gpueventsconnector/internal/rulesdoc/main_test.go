@@ -15,7 +15,7 @@ import (
 func TestEveryListHasTheRules(t *testing.T) {
 	files, err := generate(filepath.Join("..", ".."))
 	require.NoError(t, err)
-	require.Len(t, files, 4)
+	require.Len(t, files, 5)
 	for path, want := range files {
 		got, err := os.ReadFile(path)
 		require.NoError(t, err)

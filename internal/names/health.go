@@ -1,0 +1,40 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package names
+
+import (
+	"slices"
+	"strings"
+)
+
+// HealthReason is a reason against the health of a board, which gpu_events judges.
+type HealthReason struct {
+	Name string // value of gpu.health.reason
+	// State and Action are hw.state and gpu.health.action, where a finding has no
+	// others.
+	State, Action string
+	// Metrics are the names of the metrics that are read for it. A reason without any
+	// is decided by an event, or by the readings of another one, and is no check of its
+	// own.
+	Metrics []string
+	// Vital reasons are those of which one must be read for a board to be ok.
+	Vital bool
+}
+
+// HealthReasons returns the reasons against a board, in the order of gpu_events.
+func HealthReasons() []HealthReason { return healthReasons }
+
+// HealthReasonNamed returns the reason with this value of gpu.health.reason.
+func HealthReasonNamed(name string) (HealthReason, bool) {
+	i := slices.IndexFunc(healthReasons, func(r HealthReason) bool { return r.Name == name })
+	if i < 0 {
+		return HealthReason{}, false
+	}
+	return healthReasons[i], true
+}
+
+// Runbook is the file of the reason's runbook, below docs/runbooks.
+func (r HealthReason) Runbook() string {
+	return "health-" + strings.ReplaceAll(r.Name, "_", "-") + ".md"
+}
