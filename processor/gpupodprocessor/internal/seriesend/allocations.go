@@ -141,6 +141,15 @@ func (t *Allocations) forget(n *nodeAllocations, key allocationKey) {
 	t.tracker.tracked--
 }
 
+// forgetSilent forgets the series of which no end came.
+func (t *Allocations) forgetSilent(n *nodeAllocations) {
+	for key, s := range n.series {
+		if n.Time > s.t+pcommon.Timestamp(ownership.MaxSilence) {
+			t.forget(n, key)
+		}
+	}
+}
+
 // recorder remembers the series of one batch. Points of one resource, and of one metric,
 // follow each other and share what is remembered of it.
 type recorder struct {
@@ -173,7 +182,8 @@ func (r *recorder) record(a *ownership.Allocation) {
 	n.Every = a.Interval
 	key := keyOf(a)
 	s := n.series[key]
-	if s != nil && s.snapshot != n.Number &&
+	// The same snapshot may be sent again when the service's name is known.
+	if s != nil && (s.snapshot != n.Number || t.tracker.renames) &&
 		points.Str(s.resource, names.ServiceName) != points.Str(a.Resource.Resource().Attributes(), names.ServiceName) {
 		r.renamed = append(r.renamed, s)
 		t.forget(n, key)
@@ -215,10 +225,16 @@ func (r *recorder) start(a *ownership.Allocation) *allocationSeries {
 }
 
 // EndGone appends the ends of series that the newest snapshots do not have to out.
-// The devices in renamed got another id.
+// The devices in renamed got another id. Where service.name may change between data and
+// marker, another Allocations has seen the same snapshots before and ends them: ends of
+// both would differ in time, and a series would end twice.
 func (t *Allocations) EndGone(renamed map[string]bool, now time.Time, out pmetric.ResourceMetricsSlice) (ended int) {
 	for key, n := range t.nodes {
-		if n.current < len(n.series) {
+		switch {
+		case n.current >= len(n.series):
+		case t.tracker.renames:
+			t.forgetSilent(n)
+		default:
 			ended += t.end(n, n.Complete(now), renamed, out)
 		}
 		if now.Sub(n.last) > ownership.MaxSilence {
