@@ -261,6 +261,11 @@ func TestReasonsAreWhole(t *testing.T) {
 			assert.LessOrEqual(t, r.Weight, 0.9, r.Name)
 		}
 		assert.True(t, r.Judge == nil || len(r.Reads) > 0, r.Name)
+		for _, text := range []string{r.Doc.Raised, r.Doc.Cleared, r.Doc.Source} {
+			assert.NotEmpty(t, text, r.Name)
+			assert.False(t, strings.HasSuffix(text, "."), r.Name)
+		}
+		assert.True(t, strings.HasSuffix(r.Doc.Means, "."), r.Name)
 	}
 	assert.LessOrEqual(t, len(Reasons), 64, fmt.Sprint("bits of fresh; ", names.HwID))
 }

@@ -34,6 +34,12 @@ var replaysPerLane = [...]float64{0.15, 0.3, 0.48, 0.96, 1.92, 3.84}
 var (
 	nvlinkErrors = Reason{
 		Name: "nvlink_errors", State: health.Degraded, Action: health.ResetGPU, Weight: 0.7,
+		Doc: Doc{
+			Means:   "NVLink transfers have errors. The link recovers, and is slower.",
+			Raised:  "`gpu.nvlink.errors` counts a replay or a recovery, or at least 100 CRC errors a second. The third time within 24 hours asks for a check of the mechanics",
+			Cleared: "there was none of them for 10 minutes",
+			Source:  "the limits of DCGM's health check, which fails on them",
+		},
 		Reads: []rule.Input{{
 			Metric: &names.GPUNVLinkErrors, Attribute: names.GPUNVLinkError, Values: []string{"replay", "recovery", "crc_flit", "crc_data"}, Count: true, Most: rule.MostCount,
 		}},
@@ -41,6 +47,12 @@ var (
 	}
 	pcieReplays = Reason{
 		Name: "pcie_replays", State: health.Degraded, Action: health.CheckMechanics, Weight: 0.7,
+		Doc: Doc{
+			Means:   "The PCIe link of the board repeats transfers more often than a good link.",
+			Raised:  "`gpu.pcie.replays` rises by more in a minute than a bit error rate of 1e-12 explains, in 5 of 10 minutes: 16 for 16 lanes of generation 4, 31 of generation 5",
+			Cleared: "there was no such minute for 10 minutes",
+			Source:  "DCGM's health check: by lane and minute 0.15, 0.3, 0.48, 0.96, 1.92, 3.84 for generations 1 to 6",
+		},
 		Reads: []rule.Input{
 			{Metric: &names.GPUPCIeReplays, Count: true, Most: rule.MostCount},
 			{Metric: &names.GPUPCIeWidth, Most: 64}, {Metric: &names.GPUPCIeGeneration, Most: 16},
@@ -60,6 +72,12 @@ var (
 	}
 	pcieWidth = Reason{
 		Name: "pcie_width", State: health.Degraded, Action: health.CheckMechanics, Weight: 0.7,
+		Doc: Doc{
+			Means:   "The PCIe link of the board has fewer lanes or a lower generation than it can have, and is slower. An idle link saves power that way, and is not judged.",
+			Raised:  "`gpu.pcie.link.width` or `gpu.pcie.link.generation` is below its maximum for 5 minutes in which the utilization is above 0.5",
+			Cleared: "both are at their maximum for 5 minutes under load",
+			Source:  "the maximum that the link has negotiated, DCGM fields 235 to 238",
+		},
 		Reads: []rule.Input{
 			{Metric: &names.GPUPCIeWidth, Most: 64}, {Metric: &names.GPUPCIeWidthMax, Most: 64},
 			{Metric: &names.GPUPCIeGeneration, Most: 16}, {Metric: &names.GPUPCIeGenerationMax, Most: 16},
@@ -93,6 +111,12 @@ var (
 	}
 	throttle = Reason{
 		Name: "throttle", State: health.Degraded, Action: health.CheckMechanics, Weight: 0.6,
+		Doc: Doc{
+			Means:   "The hardware slows the board down to protect it. A power limit does not count.",
+			Raised:  "`gpu.throttle.active` has hw_thermal, sw_thermal or hw_power_brake for at least half of 10 minutes",
+			Cleared: "for less than a tenth of 10 minutes",
+			Source:  "gpud: 0.6 slowdowns a minute over 10 minutes",
+		},
 		Reads: []rule.Input{{
 			Metric: &names.GPUThrottleActive, Attribute: names.GPUThrottleReason,
 			Values: []string{names.ThrottleHWThermal, names.ThrottleSWThermal, names.ThrottleHWPowerBrake}, Most: 1,

@@ -35,6 +35,17 @@ type Reason struct {
 	Quiet time.Duration
 	// Vital reasons are those of which one must be read for a board to be ok.
 	Vital bool
+	// Doc describes the reason in the README and in its runbook.
+	Doc Doc
+}
+
+// Doc describes a reason, in Markdown. Each text but Means continues the sentence of its
+// column, without a full stop.
+type Doc struct {
+	Means   string // for the board, in whole sentences
+	Raised  string // when
+	Cleared string // when
+	Source  string // of the threshold
 }
 
 // Readings are the readings of one reason's inputs, in the order of rule.Input.

@@ -24,6 +24,12 @@ const (
 var (
 	remapWorn = Reason{
 		Name: "remap_worn", State: health.PredictedFailure, Action: health.RunDiagnostics, Weight: 0.25,
+		Doc: Doc{
+			Means:   "The spare rows of the memory run out.",
+			Raised:  "`gpu.memory.remapped_rows` with `error.type`=uncorrected is at least 512, or a memory bank has no spare row left",
+			Cleared: "the board is replaced",
+			Source:  "DCGM's limit of 512 rows; a bank has 8 spare ones",
+		},
 		Reads: []rule.Input{
 			{Metric: &names.GPURemappedRows, Attribute: names.ErrorType, Values: []string{names.ErrorTypeUncorrected}, Count: true, Most: rule.MostCount},
 			{Metric: &names.GPURemapBanks, Attribute: names.GPUSpareRows, Values: []string{"none"}, Most: rule.MostCount},
@@ -40,6 +46,12 @@ var (
 	}
 	pagesWorn = Reason{
 		Name: "pages_worn", State: health.PredictedFailure, Action: health.RunDiagnostics, Weight: 0.25,
+		Doc: Doc{
+			Means:   "The memory of the board has nearly as many retired pages as there can be.",
+			Raised:  "`gpu.memory.retired_pages` is at least 63: failed. More than 15 after uncorrectable errors and more than one of them within 7 days: predicted to fail",
+			Cleared: "the board is replaced",
+			Source:  "DCGM's limits; 64 is the most there can be",
+		},
 		Reads: []rule.Input{{
 			Metric: &names.GPURetiredPages, Attribute: names.ErrorType, Values: []string{"corrected", names.ErrorTypeUncorrected}, Count: true, Most: rule.MostCount,
 		}},
@@ -69,6 +81,12 @@ var (
 	// XIDs report what is left of it.
 	eccUncorrected = Reason{
 		Name: "ecc_uncorrected", State: health.Failed, Action: health.ResetGPU, Weight: 0.6, Vital: true, ClearedBy: Reset | Boot | Driver | Person,
+		Doc: Doc{
+			Means:   "There was a memory error that could not be corrected: results since then may be wrong.",
+			Raised:  "`hw.errors` with `error.type`=uncorrected rises. Where rows can be remapped and XIDs are read, the error is contained and the board is degraded",
+			Cleared: "the GPU was reset, its node booted, or the driver is another one",
+			Source:  "DCGM's health check fails on every such error; gpud reports none that the driver recovered from",
+		},
 		Reads: []rule.Input{
 			{Metric: &names.HwErrors, Attribute: names.ErrorType, Values: []string{names.ErrorTypeUncorrected}, Count: true, Most: rule.MostCount},
 			{Metric: &names.GPURemappedRows, Attribute: names.ErrorType, Values: []string{names.ErrorTypeUncorrected}, Count: true, Most: rule.MostCount},
