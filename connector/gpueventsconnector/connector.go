@@ -25,6 +25,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/engine"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/event"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/healthmetrics"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/metadata"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/state"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/durable"
@@ -274,9 +275,11 @@ func (c *gpuEvents) publish(ctx context.Context) error {
 	if c.health == nil {
 		return nil
 	}
+	w := healthmetrics.Writer{Scope: metadata.ScopeName, Version: c.version}
 	c.mu.Lock()
-	md, some := c.engine.HealthMetrics(false, metadata.ScopeName, c.version)
+	c.engine.Health(&w)
 	c.mu.Unlock()
+	md, some := w.Metrics()
 	if !some {
 		return nil
 	}

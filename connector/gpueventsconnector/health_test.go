@@ -163,7 +163,7 @@ func TestHealthMetrics(t *testing.T) {
 		assert.Equal(t, []string{"hw.status <nil> failed 1", "gpu.health.reason remap_failed failed 1", coverage, "gpu.node.status <nil> failed 1"},
 			short(see(page{gpus: []gpu{bad}}, 15*time.Second)))
 		assert.Len(t, events.AllLogs(), 1, "the pages are read once")
-		assert.Equal(t, []string{"hw.status <nil> ok 1", "gpu.health.reason remap_failed failed ends", coverage, "gpu.node.status <nil> ok 1"},
+		assert.Equal(t, []string{"gpu.health.reason remap_failed failed ends", "hw.status <nil> ok 1", coverage, "gpu.node.status <nil> ok 1"},
 			short(see(page{gpus: []gpu{well}}, 15*time.Second)))
 		var ends []string
 		for _, s := range []string{"ok", "degraded", "predicted_failure", "failed"} {

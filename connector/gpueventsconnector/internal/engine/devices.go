@@ -12,10 +12,8 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/condition"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/event"
-	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rule"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rules/devicerules"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/subject"
-	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
 // devices are the devices that are watched, with the rules about them.
@@ -28,14 +26,13 @@ type devices struct {
 		on      bool
 		scrapes int
 	}
-	boards   boards
+	boards   *boards
 	readings int // of a device
 
 	all     map[subject.DeviceID]*device
 	open    []*device            // with a snapshot that is not judged yet
 	pending map[*device]struct{} // with something that becomes due
 	sites   sites
-	judged  map[*device]struct{} // the boards with a health to publish
 }
 
 // watched is a condition of an enabled rule.
@@ -54,7 +51,7 @@ type notices struct {
 }
 
 func newDevices(l *ledger, o *Options, in *inputs) *devices {
-	d := &devices{ledger: l, on: o.Devices, all: map[subject.DeviceID]*device{}, pending: map[*device]struct{}{}, sites: sites{}, judged: map[*device]struct{}{}}
+	d := &devices{ledger: l, on: o.Devices, all: map[subject.DeviceID]*device{}, pending: map[*device]struct{}{}, sites: sites{}}
 	for _, r := range devicerules.Conditions {
 		s := o.settings(&r.Rule)
 		if !s.Enabled() {
@@ -75,12 +72,8 @@ func newDevices(l *ledger, o *Options, in *inputs) *devices {
 		d.lost.on, d.lost.scrapes = true, s.Count("scrapes")
 		in.add(&devicerules.DeviceLost)
 	}
-	if s := o.settings(&devicerules.Health); s.Enabled() {
-		d.boards = newBoards(in)
-		in.add(&rule.Rule{Set: rule.Device, Reads: []rule.Input{{Metric: &names.GPUNodeInfo}}})
-		if !d.xid.on { // the codes are read, and not reported
-			d.xid = notices{places: in.add(&devicerules.XID), quiet: true}
-		}
+	if d.boards = newBoards(l, o, in, d); d.boards.on && !d.xid.on {
+		d.xid = notices{places: in.add(&devicerules.XID), quiet: true}
 	}
 	d.readings = in.size
 	return d
@@ -186,7 +179,7 @@ func (s *devices) judge(d *device) {
 		waits = waits || c.Due(&w.Spec) != 0
 	}
 	waits = s.judgeNotices(d) || waits
-	s.judgeHealth(d)
+	s.boards.judge(d, d.hot(s))
 	d.known, d.missed = true, 0
 	s.judgeValues(d)
 	if waits {
@@ -320,9 +313,7 @@ func (s *devices) drop(d *device, why string) {
 	}
 	delete(s.all, d.ID)
 	delete(s.pending, d)
-	if d.health.published.live {
-		s.judged[d] = struct{}{} // its series end
-	}
+	s.boards.forget(d)
 	s.sites.remove(d)
 	s.changed = true
 }
@@ -347,6 +338,16 @@ func (s *devices) forget(old func(seen time.Duration) bool, ttl time.Duration) {
 			delete(s.sites, n)
 		}
 	}
+}
+
+// hot reports whether the temperature of the device is critical.
+func (d *device) hot(s *devices) bool {
+	for i := range s.conditions {
+		if s.conditions[i].event == devicerules.Temperature.Event && d.conditions[i].Level == 2 {
+			return true
+		}
+	}
+	return false
 }
 
 // find returns the condition of a rule about a device, and its levels; nil where the

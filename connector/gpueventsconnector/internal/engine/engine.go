@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/event"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/healthmetrics"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rule"
 )
 
@@ -62,6 +63,7 @@ func New(o Options) *Engine {
 	}
 	e.devices = newDevices(e.ledger, &o, &e.inputs)
 	e.exporters = newExporters(e.ledger, &o, &e.inputs, e.devices)
+	e.devices.boards.exporters = e.exporters.all
 	e.nodes = newNodes(e.ledger, &o, &e.inputs)
 	e.services = newServices(e.ledger, &o, &e.inputs, e.nodes)
 	return e
@@ -82,7 +84,7 @@ func (e *Engine) Tick(now time.Time) {
 	e.devices.elapse()
 	e.exporters.elapse()
 	e.nodes.elapse()
-	e.outdate()
+	e.devices.boards.elapse()
 	if e.now-e.forgot > time.Minute {
 		e.forgot = e.now
 		e.forget()
@@ -127,6 +129,13 @@ func (e *Engine) Take(events []event.Event) []event.Event {
 
 // PutBack makes events that were taken wait again, before all others.
 func (e *Engine) PutBack(events []event.Event) { e.waiting = append(events, e.waiting...) }
+
+// Health writes the health of the boards that were judged, or became unknown, since the
+// last call, and that of their nodes.
+func (e *Engine) Health(w *healthmetrics.Writer) { e.devices.boards.publish(w) }
+
+// Judged reports whether Health has something.
+func (e *Engine) Judged() bool { return len(e.devices.boards.judged) > 0 }
 
 // Changed reports whether the state has changed since Save.
 func (e *Engine) Changed() bool { return e.changed }

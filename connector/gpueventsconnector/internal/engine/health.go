@@ -4,6 +4,8 @@
 package engine
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -11,28 +13,46 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/board"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/condition"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/event"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/healthmetrics"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rule"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rules/devicerules"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/subject"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/health"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
-// boards judges the health of devices. A MIG instance has none of its own.
+// boards judges the health of devices over time, and of the nodes that they are on. A MIG
+// instance has none of its own.
 type boards struct {
+	*ledger
 	on     bool
 	places board.Places
+
+	devices   map[subject.DeviceID]*device
+	exporters map[subject.ExporterID]*exporter
+	sites     sites
+	judged    map[*device]struct{} // those with a health to publish
 }
 
-// newBoards registers what the reasons read.
-func newBoards(in *inputs) boards {
+// newBoards registers what the reasons read, where the rule runs.
+func newBoards(l *ledger, o *Options, in *inputs, d *devices) *boards {
+	b := &boards{ledger: l, devices: d.all, sites: d.sites, judged: map[*device]struct{}{}}
+	if b.on = o.settings(&devicerules.Health).Enabled(); !b.on {
+		return b
+	}
 	add := func(reads []rule.Input) []int {
 		return in.add(&rule.Rule{Set: rule.Device, Reads: reads})
 	}
-	b := boards{on: true, places: board.Places{Counters: add(board.Counters)}}
+	b.places.Counters = add(board.Counters)
 	for _, r := range board.Reasons {
 		b.places.Reasons = append(b.places.Reasons, add(r.Reads))
 	}
+	add([]rule.Input{{Metric: &names.GPUNodeInfo}})
 	return b
 }
+
+// has reports whether the device is a board of which the health is judged.
+func (b *boards) has(d *device) bool { return b.on && d.Facts.Parent == "" }
 
 // healthOf is the health of one device.
 type healthOf struct {
@@ -40,65 +60,83 @@ type healthOf struct {
 	condition condition.Condition // its level is the state
 	reported  string              // the verdict of the last event
 	driver    string
-	published published
+	published healthmetrics.Published
 }
 
-// judgeHealth judges the snapshot of a device, after everything else about it.
-func (s *devices) judgeHealth(d *device) {
-	if !s.boards.on || d.Facts.Parent != "" {
+// judge judges the snapshot of a device, after everything else about it. Hot is whether
+// its temperature is critical.
+func (b *boards) judge(d *device, hot bool) {
+	if !b.has(d) {
 		return
 	}
-	b := &d.health.board
+	h := &d.health
 	for _, code := range d.xids.Happened {
-		b.XID(int(code), board.XIDOf(int(code)), d.at)
+		h.board.XID(int(code), board.XIDOf(int(code)), d.at)
 	}
-	hot := false
-	for i := range s.conditions {
-		if s.conditions[i].event == devicerules.Temperature.Event {
-			hot = hot || d.conditions[i].Level == 2
-		}
-	}
-	b.Set(board.Temperature, hot, d.at)
+	h.board.Set(board.Temperature, hot, d.at)
 	if driver := d.Facts.Driver; driver != "" {
-		if d.health.driver != "" && d.health.driver != driver {
-			b.Seen(board.Driver|board.Reset, d.at)
+		if h.driver != "" && h.driver != driver {
+			h.board.Seen(board.Driver|board.Reset, d.at)
 		}
-		d.health.driver = driver
+		h.driver = driver
 	}
-	b.Take(d.values, &s.boards.places, d.at)
-	s.judged[d] = struct{}{}
-	s.reportHealth(d, d.at)
+	h.board.Take(d.values, &b.places, d.at)
+	b.judged[d] = struct{}{}
+	b.report(d, d.at)
 }
 
-// fresh reports whether what is known of a board is true now: its last page is not too
-// old, or its exporter answers without it, and its exporter does not repeat old values.
-func (e *Engine) fresh(d *device) bool {
-	x := e.exporters.all[d.exporter]
-	switch {
-	case e.devices.all[d.ID] != d, x != nil && x.wasFrozen():
-		return false
-	case e.now-d.seen <= e.staleness+grace:
-		return true
-	}
-	return d.lost.Level > 0 && x != nil && x.down.Level == 0 && e.now-x.seen <= e.staleness+grace
-}
-
-// outdate finds boards that became unknown, or are known again, without a page of
-// theirs.
-func (e *Engine) outdate() {
-	if !e.devices.boards.on {
+// lost takes whether a device is lost. One that is back was reset.
+func (b *boards) lost(d *device, is bool, at pcommon.Timestamp) {
+	if !b.has(d) {
 		return
 	}
-	for _, d := range e.devices.all {
-		if d.health.published.live && !e.fresh(d) {
-			e.devices.judged[d] = struct{}{}
+	d.health.board.Set(board.Lost, is, at)
+	if !is {
+		d.health.board.Seen(board.Reset, at)
+	}
+	b.judged[d] = struct{}{}
+	b.report(d, at)
+}
+
+// missing notes that a page of its exporter is without a device, which is lost: that is
+// what is known of it as of then.
+func (b *boards) missing(d *device) {
+	if d.lost.Level > 0 && b.has(d) {
+		b.judged[d] = struct{}{}
+	}
+}
+
+// forget notes that a device is not watched any more.
+func (b *boards) forget(d *device) {
+	if d.health.published.Live() {
+		b.judged[d] = struct{}{} // its series end
+	}
+}
+
+// boot takes the boot id of a node. Another one than before is a boot, which all of its
+// boards have seen.
+func (b *boards) boot(n subject.Node, id string, at pcommon.Timestamp) {
+	site := b.sites[n]
+	if site == nil || id == "" || site.boot == id {
+		return
+	}
+	booted := site.boot != ""
+	site.boot = id
+	b.changed = true
+	if !booted {
+		return
+	}
+	for d := range site.devices {
+		if b.has(d) {
+			d.health.board.Seen(board.Boot|board.Reset, at)
+			b.report(d, at)
 		}
 	}
 }
 
-// reportHealth reports the health of a device, where it is known and another one than
-// was reported last.
-func (s *devices) reportHealth(d *device, at pcommon.Timestamp) {
+// report reports the health of a device, where it is known and another one than was
+// reported last.
+func (b *boards) report(d *device, at pcommon.Timestamp) {
 	v := d.health.board.Verdict()
 	if !v.Known {
 		return
@@ -108,7 +146,7 @@ func (s *devices) reportHealth(d *device, at pcommon.Timestamp) {
 		return
 	}
 	c := &d.health.condition
-	if s.change(c, &devicerules.HealthSpec, devicerules.Health.Event, uint8(v.State), at, func(ev *event.Event) {
+	if b.change(c, &devicerules.HealthSpec, devicerules.Health.Event, uint8(v.State), at, func(ev *event.Event) {
 		devicerules.DescribeHealth(&d.Device, &v, ev)
 	}) {
 		d.health.reported = key
@@ -133,36 +171,88 @@ func reported(b *board.Board) string {
 	return summary(&v)
 }
 
-// setHealth takes what an event about a device means for its health.
-func (s *devices) setHealth(d *device, reason string, active bool, at pcommon.Timestamp) {
-	if !s.boards.on || d.Facts.Parent != "" {
-		return
+// fresh reports whether what is known of a board is true now: its last page is not too
+// old, or its exporter answers without it, and its exporter does not repeat old values.
+func (b *boards) fresh(d *device) bool {
+	x := b.exporters[d.exporter]
+	switch {
+	case b.devices[d.ID] != d, x != nil && x.wasFrozen():
+		return false
+	case b.now-d.seen <= b.staleness+grace:
+		return true
 	}
-	d.health.board.Set(reason, active, at)
-	if !active && reason == board.Lost {
-		d.health.board.Seen(board.Reset, at)
-	}
-	s.judged[d] = struct{}{}
-	s.reportHealth(d, at)
+	return d.lost.Level > 0 && x != nil && x.down.Level == 0 && b.now-x.seen <= b.staleness+grace
 }
 
-// runs takes the boot id of a node. Another one than before is a boot, which all of its
-// boards have seen.
-func (s *devices) runs(n subject.Node, boot string, at pcommon.Timestamp) {
-	site := s.sites[n]
-	if site == nil || boot == "" || site.boot == boot {
+// elapse finds boards that became unknown without a page of theirs.
+func (b *boards) elapse() {
+	if !b.on {
 		return
 	}
-	booted := site.boot != ""
-	site.boot = boot
-	s.changed = true
-	if !booted {
-		return
-	}
-	for d := range site.devices {
-		if s.boards.on && d.Facts.Parent == "" {
-			d.health.board.Seen(board.Boot|board.Reset, at)
-			s.reportHealth(d, at)
+	for _, d := range b.devices {
+		if d.health.published.Live() && !b.fresh(d) {
+			b.judged[d] = struct{}{}
 		}
 	}
+}
+
+// publish writes the health of the boards that were judged, or became unknown, since the
+// last call, and that of their nodes.
+func (b *boards) publish(w *healthmetrics.Writer) {
+	nodes := map[subject.Node]pcommon.Timestamp{}
+	for _, d := range slices.SortedFunc(maps.Keys(b.judged), func(x, y *device) int {
+		return strings.Compare(x.ID.Cluster+"/"+x.ID.ID, y.ID.Cluster+"/"+y.ID.ID)
+	}) {
+		s := b.status(d)
+		w.Write(&d.health.published, healthmetrics.Board(&d.Device), &s)
+		n := subject.Node{Cluster: d.ID.Cluster, Name: d.Facts.Node}
+		nodes[n] = max(nodes[n], s.At)
+	}
+	clear(b.judged)
+	for _, n := range slices.SortedFunc(maps.Keys(nodes), func(x, y subject.Node) int {
+		return strings.Compare(x.Cluster+"/"+x.Name, y.Cluster+"/"+y.Name)
+	}) {
+		if site := b.sites[n]; site != nil && n.Name != "" {
+			s := b.statusOf(site)
+			s.At = nodes[n]
+			w.Write(&site.published, healthmetrics.Node(n), &s)
+		}
+	}
+}
+
+// status is the health of a board as of its last page, or of its exporter's without it;
+// of one of which nothing is known, as of now.
+func (b *boards) status(d *device) healthmetrics.Status {
+	v := d.health.board.Verdict()
+	s := healthmetrics.Status{At: d.at, Known: v.Known && b.fresh(d), State: v.State, Score: v.Score}
+	if v.Applicable > 0 {
+		s.Coverage = float64(v.WithData) / float64(v.Applicable)
+	}
+	for i := range v.Reasons {
+		a := &v.Reasons[i]
+		s.Reasons = append(s.Reasons, healthmetrics.Reason{Name: a.Reason.Name, State: a.State, Action: a.Action})
+	}
+	if !s.Known {
+		s.At = max(d.at+1, pcommon.NewTimestampFromTime(b.wall))
+	} else if x := b.exporters[d.exporter]; x != nil && d.lost.Level > 0 {
+		s.At = max(d.at, x.at)
+	}
+	return s
+}
+
+// statusOf is the health of a node: that of its worst board, and none while that of one of
+// them is not known.
+func (b *boards) statusOf(site *site) healthmetrics.Status {
+	s := healthmetrics.Status{State: health.OK, Score: 1}
+	for d := range site.devices {
+		if d.Facts.Parent != "" {
+			continue
+		}
+		v := d.health.board.Verdict()
+		if !v.Known || !b.fresh(d) {
+			return healthmetrics.Status{}
+		}
+		s.Known, s.State, s.Score = true, max(s.State, v.State), min(s.Score, v.Score)
+	}
+	return s
 }

@@ -8,7 +8,6 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
-	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/board"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/event"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rules/devicerules"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/subject"
@@ -60,9 +59,7 @@ func (s *devices) miss(x subject.ExporterID, at pcommon.Timestamp) {
 		if d.exporter != x || seen > at {
 			continue
 		}
-		if d.lost.Level > 0 && s.boards.on && d.Facts.Parent == "" {
-			s.judged[d] = struct{}{}
-		}
+		s.boards.missing(d)
 		if relayout {
 			d.missed = 0
 			continue
@@ -110,7 +107,7 @@ func (s *devices) judgeValues(d *device) {
 		s.move(&d.lost, &devicerules.DeviceLostSpec, devicerules.DeviceLost.Event, 0, d.at, func(ev *event.Event) {
 			devicerules.DescribeFound(&d.Device, d.blank > 0, ev)
 		})
-		s.setHealth(d, board.Lost, false, d.at)
+		s.boards.lost(d, false, d.at)
 	}
 	d.blank = 0
 }
@@ -119,5 +116,5 @@ func (s *devices) lose(d *device, at pcommon.Timestamp, blank bool) {
 	s.move(&d.lost, &devicerules.DeviceLostSpec, devicerules.DeviceLost.Event, 1, at, func(ev *event.Event) {
 		devicerules.DescribeLost(&d.Device, blank, event.Names(s.sites.instances(d)), ev)
 	})
-	s.setHealth(d, board.Lost, true, at)
+	s.boards.lost(d, true, at)
 }

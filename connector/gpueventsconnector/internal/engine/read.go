@@ -205,7 +205,7 @@ func (e *Engine) deviceAt(r *resource, id string, at pcommon.Timestamp) *device 
 func (e *Engine) readPoint(r *resource, in *input, m pmetric.Metric, p pmetric.NumberDataPoint) {
 	metric := m.Name()
 	if in.kind == ofService {
-		if !e.services.batch.read(r.attrs, metric, p) {
+		if !e.services.batch.Read(r.attrs, metric, p) {
 			e.invalid(metric)
 		}
 		return
@@ -226,7 +226,7 @@ func (e *Engine) readPoint(r *resource, in *input, m pmetric.Metric, p pmetric.N
 	case ofSchedulable:
 		e.nodes.schedulable(r.node(p), p.Timestamp(), v > 0)
 	case ofNodeInfo:
-		e.devices.runs(r.node(p), event.Bounded(points.Str(p.Attributes(), names.GPUNodeBootID)), p.Timestamp())
+		e.devices.boards.boot(r.node(p), event.Bounded(points.Str(p.Attributes(), names.GPUNodeBootID)), p.Timestamp())
 	default:
 		e.readExporter(r, in, p, v)
 	}
@@ -261,7 +261,7 @@ func (e *Engine) readDevice(r *resource, in *input, m pmetric.Metric, p pmetric.
 }
 
 func (e *Engine) readExporter(r *resource, in *input, p pmetric.NumberDataPoint, v float64) {
-	address := text(names.ServerAddress, r.attrs, p.Attributes())
+	address := event.TextOf(names.ServerAddress, r.attrs, p.Attributes())
 	port := int64(0)
 	for _, attrs := range [...]pcommon.Map{r.attrs, p.Attributes()} {
 		if v, ok := attrs.Get(names.ServerPort); ok && v.Type() == pcommon.ValueTypeInt {

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/condition"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/evaluations"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/event"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rules/servicerules"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/subject"
@@ -41,7 +42,7 @@ type services struct {
 	all        map[subject.Service]*service
 	first      time.Duration // when the first evaluation arrived; 0: there was none
 	unseen     int           // services that are restored
-	batch      batch
+	batch      evaluations.Batch
 	unfinished []unfinished
 }
 
@@ -50,7 +51,7 @@ type services struct {
 type unfinished struct {
 	index int // in ledger.waiting
 	rule  *servicerules.Rule
-	of    moment
+	of    evaluations.Moment
 }
 
 func newServices(l *ledger, o *Options, in *inputs, n *nodes) *services {
@@ -67,43 +68,46 @@ func newServices(l *ledger, o *Options, in *inputs, n *nodes) *services {
 // judge judges the evaluations of a batch, in the order of their times.
 func (s *services) judge(md pmetric.Metrics) {
 	b := &s.batch
-	if len(b.evaluations) == 0 {
+	if b.Empty() {
 		return
 	}
-	slices.SortStableFunc(b.evaluations, func(x, y evaluation) int { return cmp.Compare(x.at, y.at) })
-	b.verifyEnds()
-	for i := range b.evaluations {
-		s.judgeOne(&b.evaluations[i])
+	all := b.Sorted()
+	for i := range all {
+		s.judgeOne(&all[i])
 	}
 	if len(s.unfinished) > 0 {
-		known := gather(s.unfinished, md)
+		of := make([]evaluations.Moment, len(s.unfinished))
+		for i := range s.unfinished {
+			of[i] = s.unfinished[i].of
+		}
+		known := evaluations.Gather(of, md)
 		for _, u := range s.unfinished {
-			u.rule.Describe(u.of.service, known[u.of], &s.waiting[u.index])
+			u.rule.Describe(u.of.Service, known[u.of], &s.waiting[u.index])
 		}
 		s.unfinished = s.unfinished[:0]
 	}
-	b.reset()
+	b.Reset()
 	s.forgetUnseen()
 }
 
-func (s *services) judgeOne(ev *evaluation) {
-	if !ev.gone && !ev.live {
+func (s *services) judgeOne(ev *evaluations.Evaluation) {
+	if !ev.Gone && !ev.Live {
 		return
 	}
-	t := s.all[ev.service]
+	t := s.all[ev.Service]
 	if t == nil {
-		if ev.gone {
+		if ev.Gone {
 			return
 		}
 		if t = s.add(ev); t == nil {
 			return
 		}
 	}
-	if ev.at < t.at && s.now-t.seen < clockSet {
+	if ev.At < t.at && s.now-t.seen < clockSet {
 		s.counts.Late++
 		return
 	}
-	t.at, t.seen = ev.at, s.now
+	t.at, t.seen = ev.At, s.now
 	if t.restored {
 		t.restored = false
 		s.unseen--
@@ -111,8 +115,8 @@ func (s *services) judgeOne(ev *evaluation) {
 	if s.first == 0 {
 		s.first = s.now
 	}
-	if ev.gone {
-		s.drop(t, ev.at, event.SubjectGone)
+	if ev.Gone {
+		s.drop(t, ev.At, event.SubjectGone)
 		return
 	}
 	for i, r := range servicerules.Rules {
@@ -123,7 +127,7 @@ func (s *services) judgeOne(ev *evaluation) {
 		if !v.Known || r.WithNode && v.Met > 0 && t.conditions[i].Level == 0 && s.nodes.silent(t.id) {
 			continue
 		}
-		s.moveTo(t, i, v.Met, ev.at, event.Denied)
+		s.moveTo(t, i, v.Met, ev.At, event.Denied)
 	}
 }
 
@@ -132,13 +136,13 @@ func (s *services) moveTo(t *service, i int, next uint8, at pcommon.Timestamp, w
 	s.move(&t.conditions[i], &r.Spec, r.Event, next, at, func(ev *event.Event) {
 		t.id.About(ev)
 		ev.Ended = why
-		s.unfinished = append(s.unfinished, unfinished{len(s.waiting), r, moment{t.id, at}})
+		s.unfinished = append(s.unfinished, unfinished{len(s.waiting), r, evaluations.Moment{Service: t.id, At: at}})
 	})
 }
 
 // add adds a service. Where there are too many, one about which nothing is raised makes
 // room; nil when there is none.
-func (s *services) add(ev *evaluation) *service {
+func (s *services) add(ev *evaluations.Evaluation) *service {
 	if len(s.all) >= s.maxSubjects {
 		for id, t := range s.all {
 			if !t.raised() {
@@ -155,7 +159,7 @@ func (s *services) add(ev *evaluation) *service {
 		}
 		return nil
 	}
-	id := ev.service
+	id := ev.Service
 	return s.put(subject.Service{Cluster: strings.Clone(id.Cluster), Namespace: strings.Clone(id.Namespace), Name: strings.Clone(id.Name)})
 }
 
@@ -211,7 +215,7 @@ func (s *services) forgetUnseen() {
 		}
 	}
 	for _, u := range s.unfinished {
-		u.rule.Describe(u.of.service, servicerules.NewDetails(), &s.waiting[u.index])
+		u.rule.Describe(u.of.Service, servicerules.NewDetails(), &s.waiting[u.index])
 	}
 	s.unfinished = s.unfinished[:0]
 }

@@ -9,18 +9,18 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/condition"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/healthmetrics"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/subject"
 )
 
 // site is a node as the rules about devices see it.
 type site struct {
-	devices map[*device]struct{}
-	seen    time.Duration     // when the last point about its MIG layout arrived
-	at      pcommon.Timestamp // of that point; 0: there was none
-	mig     bool              // its MIG layout is being changed
-	boot    string            // the id of its boot; empty: not known
-	// published is whether the state of the node is published.
-	published bool
+	devices   map[*device]struct{}
+	seen      time.Duration     // when the last point about its MIG layout arrived
+	at        pcommon.Timestamp // of that point; 0: there was none
+	mig       bool              // its MIG layout is being changed
+	boot      string            // the id of its boot; empty: not known
+	published healthmetrics.Published
 }
 
 // sites are the nodes of the devices.

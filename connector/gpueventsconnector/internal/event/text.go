@@ -13,6 +13,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
 )
 
@@ -105,4 +108,14 @@ func InBrackets(all []string, count int) string {
 		out += fmt.Sprintf(" and %d more", more)
 	}
 	return out + ")"
+}
+
+// TextOf is a text attribute of the point, or else of the resource.
+func TextOf(key string, resource, point pcommon.Map) string {
+	for _, attrs := range [...]pcommon.Map{point, resource} {
+		if v := points.Str(attrs, key); v != "" {
+			return Bounded(v)
+		}
+	}
+	return ""
 }

@@ -16,9 +16,12 @@ type Node struct{ Cluster, Name string }
 // About makes the node the subject of an event.
 func (n Node) About(ev *event.Event) {
 	ev.Key = event.Key(ev.Name, n.Cluster, n.Name)
-	ev.Resource = func(attrs pcommon.Map) {
-		event.PutTexts(attrs, names.K8sClusterName, n.Cluster, names.K8sNodeName, n.Name)
-	}
+	ev.Resource = n.Identify
+}
+
+// Identify writes the node as the attributes of a resource.
+func (n Node) Identify(attrs pcommon.Map) {
+	event.PutTexts(attrs, names.K8sClusterName, n.Cluster, names.K8sNodeName, n.Name)
 }
 
 // String names the node in a sentence.
