@@ -52,6 +52,7 @@ type Point struct {
 	Parent  string // hw.parent; empty: a physical device
 	Owner   Owner
 	Service string
+	Started string // when the owner's pod started; empty where it is not known
 	// Description is what the resource has about the device beside hw.id, "key=value"
 	// with a newline behind each: another one is another series.
 	Description string
@@ -94,6 +95,7 @@ func flatten(to []Point, md pmetric.Metrics, arrived time.Time, intern func(stri
 			Node:        get(names.K8sNodeName),
 			Parent:      get(names.HwParent),
 			Service:     get(names.ServiceName),
+			Started:     get(names.K8sPodStartTime),
 			Owner: Owner{
 				Namespace: get(names.K8sNamespaceName), Pod: get(names.K8sPodName),
 				Container: get(names.K8sContainerName), UID: get(names.K8sPodUID),

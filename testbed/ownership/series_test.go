@@ -4,6 +4,7 @@
 package ownership
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -66,8 +67,20 @@ func TestFollow(t *testing.T) {
 			with(usage(1, ann), func(p *Point) { p.Service = "s" }), end(2, ann), usage(2, bob)}, series: 2, want: "service"},
 		"a service that is known later": {points: []Point{
 			usage(1, ann), of(usage(2, ann), "s"), end(3, ann), of(usage(3, ann), "s"), ends(of(usage(4, ann), "s")), usage(4, bob)}, series: 2, ended: 2},
+		"a service that is known later, and not ended": {points: []Point{
+			usage(1, ann), of(usage(2, ann), "s"), ends(of(usage(3, ann), "s")), usage(3, bob)}, series: 2, ended: 1, want: "its service became known"},
+		"a service that is known within a snapshot": {points: []Point{
+			allocation(1, 1, ann), of(allocation(1, 1, ann), "s"), ends(allocation(1.001, 1, ann)), ends(of(allocation(2, 1, ann), "s"))}, series: 1, ended: 2},
+		"a service that is known within a snapshot, and not ended": {points: []Point{
+			allocation(1, 1, ann), of(allocation(1, 1, ann), "s"), ends(of(allocation(2, 1, ann), "s"))}, series: 1, ended: 1, want: "its service became known"},
 		"a service that is known with the end": {points: []Point{
 			usage(1, ann), end(2, ann), of(usage(2, ann), "s")}, series: 2, ended: 1},
+		"replaced under its name, before the device is": {points: []Point{
+			usage(1, ann), end(2, ann), with(usage(2, ann), func(p *Point) { p.Owner.UID = "7" })}, series: 2, ended: 1},
+		"its pod is known to have started": {points: []Point{
+			usage(1, ann), end(2, ann), with(usage(2, ann), func(p *Point) { p.Started = "now" })}, series: 2, ended: 1},
+		"allocation: alive after its end, under another uid": {points: []Point{
+			allocation(1, 1, ann), ends(allocation(2, 1, ann)), with(allocation(2, 1, ann), func(p *Point) { p.Owner.UID = "" })}, series: 1, ended: 1, want: "alive after its end"},
 		"a service that is known no more": {points: []Point{
 			of(usage(1, ann), "s"), end(2, ann), of(usage(2, ann), "s")}, series: 1, want: "service"},
 		"not about a device": {points: []Point{{Metric: "gpu.exporter.up", Time: at(1)}, {Metric: "gpu.exporter.up", Time: at(1)}}},
@@ -82,5 +95,30 @@ func TestFollow(t *testing.T) {
 			}
 			assert.Equal(t, tc.series, e.Series)
 		})
+	}
+}
+
+// A finding is read at the end of a long log: it has the points around it, and one of
+// the device's series stands for all that have it at one time.
+func TestFindingsHaveTheirPoints(t *testing.T) {
+	var points []Point
+	for second := range 12 {
+		for _, metric := range []string{"a", "b"} {
+			p := with(usage(float64(second), ann), func(p *Point) { p.Metric = metric })
+			if points = append(points, p); second == 8 || second == 9 {
+				points[len(points)-1] = ends(p)
+			}
+		}
+	}
+	l := NewLedger()
+	observe(l, 0, "GPU-1", by(ann))
+	e := Follow(points, l, 3*time.Second)
+	assert.Equal(t, 4, e.Faults)
+	if assert.Len(t, e.Findings, 2) {
+		lines := strings.Split(e.Findings[0], "\n")
+		assert.Equal(t, "12:00:09.000 a of GPU-1 on a, n/ann/c (1): ended twice", lines[0])
+		assert.Len(t, lines, 2+shownBefore+1+2)
+		assert.Equal(t, `> 12:00:09.000 arrived 00:00:00.000: end, n/ann/c (1), service ""`, strings.TrimSpace(lines[2+shownBefore]))
+		assert.Contains(t, e.Findings[1], "alive after its end at 12:00:09.000")
 	}
 }

@@ -65,18 +65,22 @@ func TestDay(t *testing.T) {
 	}
 	t.Run("every series once, ended once", func(t *testing.T) {
 		e := ownership.Follow(w.recorder.Since(0), w.ledger, w.rules.Interval)
-		w.report(e.String())
+		w.report(e.String(), e.Findings...)
 		assert.NotZero(t, e.Ended)
-		assert.Zero(t, e.Faults, "%q", e.Findings)
+		assert.Zero(t, e.Faults, "the log of TestDay has the series")
 	})
 	t.Run("sums over physical devices", func(t *testing.T) {
 		s := ownership.CompareSums(w.whole(), w.chronicle)
-		w.report(s.String())
+		w.report(s.String(), s.Findings...)
 		assert.NotZero(t, s.Sums)
-		assert.Zero(t, s.Wrong, "%q", s.Findings)
+		assert.Zero(t, s.Wrong, "the log of TestDay has the sums")
 	})
 	w.report(ownership.Latency(w.recorder.Since(0), w.ledger.Placements()).In(w.rules.Interval))
-	w.report(w.verdict.String())
+	var findings []string
+	for _, f := range w.verdict.Findings {
+		findings = append(findings, f.String())
+	}
+	w.report(w.verdict.String(), findings...)
 }
 
 // judge judges what has arrived since it was called last.

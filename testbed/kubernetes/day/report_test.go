@@ -5,14 +5,16 @@ package day
 
 import (
 	"os"
+	"strings"
 
 	"github.com/stretchr/testify/assert"
 )
 
-// report reports a figure: to the log, and to the file that DAY_REPORT names, for
-// the command to print.
-func (w *world) report(line string) {
-	w.t.Log(line)
+// report reports a figure, and what was found wrong in it: to the log, and to the file
+// that DAY_REPORT names, which the command prints last.
+func (w *world) report(figure string, findings ...string) {
+	text := strings.Join(append([]string{figure}, findings...), "\n")
+	w.t.Log(text)
 	path := os.Getenv("DAY_REPORT")
 	if path == "" {
 		return
@@ -22,6 +24,6 @@ func (w *world) report(line string) {
 		return
 	}
 	defer f.Close()
-	_, err = f.WriteString(line + "\n")
+	_, err = f.WriteString(text + "\n")
 	assert.NoError(w.t, err)
 }
