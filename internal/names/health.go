@@ -18,6 +18,8 @@ type HealthReason struct {
 	// is decided by an event, or by the readings of another one, and is no check of its
 	// own.
 	Metrics []string
+	// Needs are the smallest sets of these metrics of which one suffices to judge it.
+	Needs [][]string
 	// Vital reasons are those of which one must be read for a board to be ok.
 	Vital bool
 }
@@ -32,6 +34,17 @@ func HealthReasonNamed(name string) (HealthReason, bool) {
 		return HealthReason{}, false
 	}
 	return healthReasons[i], true
+}
+
+// Check reports whether the reason has inputs of its own: those are the checks that
+// gpu.health.coverage counts.
+func (r HealthReason) Check() bool { return len(r.Needs) > 0 }
+
+// Judged reports whether the reason can be judged with the metrics that there are.
+func (r HealthReason) Judged(there func(metric string) bool) bool {
+	return slices.ContainsFunc(r.Needs, func(set []string) bool {
+		return !slices.ContainsFunc(set, func(metric string) bool { return !there(metric) })
+	})
 }
 
 // Runbook is the file of the reason's runbook, below docs/runbooks.

@@ -10,6 +10,7 @@ package main
 import (
 	"fmt"
 	"go/format"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -215,14 +216,13 @@ func reasons(all []*board.Reason) string {
 	var b strings.Builder
 	b.WriteString(generated + "var healthReasons = []HealthReason{\n")
 	for _, r := range all {
-		metrics := make([]string, 0, len(r.Reads))
-		for _, in := range r.Reads {
-			metrics = append(metrics, in.Metric.Name)
-		}
-		slices.Sort(metrics)
 		fmt.Fprintf(&b, "{Name: %q, State: %q, Action: %q", r.Name, r.State, r.Action)
-		if len(metrics) > 0 {
-			fmt.Fprintf(&b, ", Metrics: []string{\"%s\"}", strings.Join(slices.Compact(metrics), "\", \""))
+		if metrics := metricsOf(r); len(metrics) > 0 {
+			fmt.Fprintf(&b, ", Metrics: %s, Needs: [][]string{", list(metrics))
+			for _, set := range needs(r, metrics) {
+				b.WriteString(strings.TrimPrefix(list(set), "[]string") + ",")
+			}
+			b.WriteString("}")
 		}
 		if r.Vital {
 			b.WriteString(", Vital: true")
@@ -231,4 +231,62 @@ func reasons(all []*board.Reason) string {
 	}
 	b.WriteString("}\n")
 	return b.String()
+}
+
+func list(texts []string) string {
+	return `[]string{"` + strings.Join(texts, `", "`) + `"}`
+}
+
+func metricsOf(r *board.Reason) (metrics []string) {
+	for _, in := range r.Reads {
+		metrics = append(metrics, in.Metric.Name)
+	}
+	slices.Sort(metrics)
+	return slices.Compact(metrics)
+}
+
+// needs are the smallest sets of metrics with which a reason is judged: it is tried with
+// every set of those that it reads.
+func needs(r *board.Reason, metrics []string) (sets [][]string) {
+	for size := 1; size <= len(metrics); size++ {
+		for chosen := range 1 << len(metrics) {
+			var set []string
+			for i, m := range metrics {
+				if chosen>>i&1 == 1 {
+					set = append(set, m)
+				}
+			}
+			if len(set) == size && !slices.ContainsFunc(sets, func(smaller []string) bool { return within(smaller, set) }) && judged(r, set) {
+				sets = append(sets, set)
+			}
+		}
+	}
+	return sets
+}
+
+func within(smaller, set []string) bool {
+	return !slices.ContainsFunc(smaller, func(m string) bool { return !slices.Contains(set, m) })
+}
+
+// judged reports whether a reason is judged with these metrics alone.
+func judged(r *board.Reason, metrics []string) bool {
+	if r.Judge == nil {
+		return true // any of them
+	}
+	readings := board.Readings{}
+	for _, in := range r.Reads {
+		places := max(1, len(in.Values))
+		if in.Count {
+			places *= 2 // the count, and what was counted in a page
+		}
+		v := math.NaN()
+		if slices.Contains(metrics, in.Metric.Name) {
+			v = 0
+		}
+		for range places {
+			readings.Index = append(readings.Index, len(readings.Values))
+			readings.Values = append(readings.Values, v)
+		}
+	}
+	return r.Judge(readings, &board.Memory{}, 1).Known
 }
