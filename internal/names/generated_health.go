@@ -29,3 +29,25 @@ var healthReasons = []HealthReason{
 	{Name: "lost", State: "failed", Action: "reboot_node"},
 	{Name: "recurring", State: "predicted_failure", Action: "contact_support"},
 }
+
+var healthMetrics = map[string]string{
+	"gpu.recovery.action":                "gpu_recovery_action",
+	"gpu.xid.last":                       "gpu_xid_last",
+	"hw.errors":                          "hw_errors_total",
+	"gpu.memory.remapped_rows":           "gpu_memory_remapped_rows_total",
+	"gpu.memory.row_remap.pending":       "gpu_memory_row_remap_pending",
+	"gpu.memory.retired_pages.pending":   "gpu_memory_retired_pages_pending",
+	"gpu.memory.row_remap.failure":       "gpu_memory_row_remap_failure",
+	"gpu.memory.remap_banks":             "gpu_memory_remap_banks",
+	"gpu.memory.sram.threshold_exceeded": "gpu_memory_sram_threshold_exceeded",
+	"gpu.memory.retired_pages":           "gpu_memory_retired_pages_total",
+	"gpu.nvlink.errors":                  "gpu_nvlink_errors_total",
+	"gpu.fabric.status":                  "gpu_fabric_status",
+	"gpu.pcie.replays":                   "gpu_pcie_replays_total",
+	"gpu.pcie.link.width":                "gpu_pcie_link_width",
+	"gpu.pcie.link.generation":           "gpu_pcie_link_generation",
+	"gpu.pcie.link.width.max":            "gpu_pcie_link_width_max",
+	"gpu.pcie.link.generation.max":       "gpu_pcie_link_generation_max",
+	"hw.gpu.utilization":                 "hw_gpu_utilization_ratio",
+	"gpu.throttle.active":                "gpu_throttle_active",
+}

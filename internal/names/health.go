@@ -36,6 +36,10 @@ func HealthReasonNamed(name string) (HealthReason, bool) {
 	return healthReasons[i], true
 }
 
+// HealthMetrics are the metrics that the reasons read, by their name, as Prometheus
+// names them.
+func HealthMetrics() map[string]string { return healthMetrics }
+
 // Check reports whether the reason has inputs of its own: those are the checks that
 // gpu.health.coverage counts.
 func (r HealthReason) Check() bool { return len(r.Needs) > 0 }

@@ -28,6 +28,7 @@ func TestLabelsAreThoseThatAreWritten(t *testing.T) {
 		XIDCode: names.GPUXIDCode, XIDDerived: names.GPUXIDDerived, ErrorType: names.ErrorType, Source: names.GPUAttributionSource,
 		Sharing: names.GPUSharing, Resolved: names.GPUAllocationResolved, StateOfPod: names.GPUPodState, StateOfDevice: names.GPUDeviceState,
 		ClockDomain: names.GPUClockDomain, Direction: names.NetworkDirection,
+		HwState: names.HwState, HealthReason: names.GPUHealthReason.Name, HealthAction: names.GPUHealthAction,
 		HealthWatch: names.GPUHealthWatch, HealthState: names.GPUHealthState,
 		Engine: names.InferenceEngine, Bounds: names.InferenceBounds, TokenType: names.InferenceTokenType,
 		RequestState: names.InferenceState, Outcome: names.InferenceOutcome, CacheTier: names.InferenceCacheTier,
@@ -57,7 +58,8 @@ func everyQuery(s Selector) map[string]string {
 		"ServiceChart": ServiceChart(ServiceUtilization, s, how), "coarse ServiceChart": ServiceChart(ServiceUtilization, s, coarse),
 		"PodsInMean": PodsInMean(s, how), "PodMean": PodMean(Utilization, s, how), "PodSum": PodSum(Power, s, coarse), "PodActivity": PodActivity(s, time.Hour),
 		"DeviceChart": DeviceChart(Power, s, how), "coarse DeviceChart": DeviceChart(Power, s, coarse), "DeviceChart by reason": DeviceChart(Throttle, And(s, HeldDown), coarse, Reason),
-		"TelemetryBefore": TelemetryBefore(time.Hour),
+		"TelemetryBefore": TelemetryBefore(time.Hour), "BoardStates": BoardStates(s, time.Minute), "BoardReasons": BoardReasons(s, time.Minute),
+		"NodeStates": NodeStates(s, time.Minute), "BoardsWatched": BoardsWatched(s, time.Hour), "BoardsEver": BoardsEver(s, time.Hour), "BoardInputs": BoardInputs(s, time.Minute),
 	}
 	for _, over := range []time.Duration{InferenceWindow, ForChart} {
 		w := Whole{Where: s, Engines: Is(Engine, "vllm"), Over: over}

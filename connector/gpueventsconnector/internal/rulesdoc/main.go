@@ -229,6 +229,16 @@ func reasons(all []*board.Reason) string {
 		}
 		b.WriteString("},\n")
 	}
+	b.WriteString("}\n\nvar healthMetrics = map[string]string{\n")
+	written := map[string]bool{}
+	for _, r := range all {
+		for _, in := range r.Reads {
+			if m := in.Metric; !written[m.Name] {
+				written[m.Name] = true
+				fmt.Fprintf(&b, "%q: %q,\n", m.Name, m.Prometheus())
+			}
+		}
+	}
 	b.WriteString("}\n")
 	return b.String()
 }

@@ -1,0 +1,62 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package queries // import "github.com/otelcol-gpu/otelcol-gpu/internal/queries"
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+// Metrics of the health of boards and nodes.
+var (
+	BoardStatus   = names.HwStatus.Prometheus()
+	BoardReason   = names.GPUHealthReason.Prometheus()
+	BoardCoverage = names.GPUHealthCoverage.Prometheus()
+	BoardScore    = names.GPUHealthScore.Prometheus()
+	NodeStatus    = names.GPUNodeStatus.Prometheus()
+)
+
+// Labels of those metrics.
+const (
+	HwState      = "hw_state"
+	HealthReason = "gpu_health_reason"
+	HealthAction = "gpu_health_action"
+)
+
+// BoardStates asks for the states that boards are in, BoardReasons for the reasons that
+// are active against boards, and against nodes where they name no device; both as of no
+// longer ago than a time.
+func BoardStates(s Selector, maxAge time.Duration) string {
+	return "max" + by(Cluster, Device, HwState) + "(" + within(of(BoardStatus, s), maxAge) + " == 1)"
+}
+func BoardReasons(s Selector, maxAge time.Duration) string {
+	return "max" + by(Cluster, Node, Host, Device, HealthReason, HwState, HealthAction) + "(" + within(of(BoardReason, s), maxAge) + " == 1)"
+}
+
+// NodeStates asks for the states that nodes are in.
+func NodeStates(s Selector, maxAge time.Duration) string {
+	return "max" + by(Cluster, Node, Host, HwState) + "(" + within(of(NodeStatus, s), maxAge) + " == 1)"
+}
+
+// BoardsWatched asks when the health of boards was first known within a time.
+func BoardsWatched(s Selector, within time.Duration) string {
+	return began(of(BoardStatus, Is(HwState, "ok"), s), deviceIdentity, within, rememberedStep)
+}
+
+// BoardsEver asks how many boards had a state within a time.
+func BoardsEver(s Selector, within time.Duration) string {
+	return "count(count" + deviceIdentity + "(" + remembered(of(BoardStatus, Is(HwState, "ok"), s), within) + "))"
+}
+
+// BoardInputs asks which of the metrics that reasons are judged by boards had within a
+// time.
+func BoardInputs(s Selector, within time.Duration) string {
+	metrics := slices.Sorted(maps.Values(names.HealthMetrics()))
+	return "count" + by(model.MetricNameLabel, Cluster, Device) + "(last_over_time(" + anyOf(metrics, s) + "[" + duration(within) + "]))"
+}
