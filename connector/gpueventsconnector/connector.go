@@ -43,8 +43,8 @@ const tickEvery = time.Second
 type gpuEvents struct {
 	cfg       *Config
 	id        component.ID
-	next      consumer.Logs    // nil: no pipeline takes events
-	health    consumer.Metrics // nil: none takes the health of boards
+	next      consumer.Logs // nil: no pipeline takes events
+	health    *publisher    // nil: none takes the health of boards
 	version   string
 	telemetry *metadata.TelemetryBuilder
 	logger    *zap.Logger // passes each message once in logEvery
@@ -67,7 +67,6 @@ type gpuEvents struct {
 	done           chan struct{} // nil: not started
 	last           error         // of the attempt at the shutdown; set when done is closed
 	sending        []event.Event // taken from the engine and not accepted yet; under mu
-	backoff        time.Duration // until the next attempt after one that failed
 }
 
 var _ connector.Metrics = (*gpuEvents)(nil)
@@ -127,6 +126,9 @@ func (c *gpuEvents) Start(ctx context.Context, host component.Host) error {
 	}
 	c.done = make(chan struct{})
 	go c.run()
+	if c.health != nil {
+		go c.health.run(c.forwarding)
+	}
 	return c.observe()
 }
 
@@ -149,6 +151,10 @@ func (c *gpuEvents) Shutdown(ctx context.Context) (err error) {
 			c.mu.Unlock()
 			err = fmt.Errorf("the next component did not take %d events: with a storage they are reported after the next start: %w", left, err)
 		}
+		if c.health != nil {
+			close(c.health.stop) // everything is judged now
+			err = errors.Join(err, ended(drain, c.health.done))
+		}
 	}
 	if c.store != nil {
 		err = errors.Join(err, c.store.Close(ctx))
@@ -157,17 +163,25 @@ func (c *gpuEvents) Shutdown(ctx context.Context) (err error) {
 	return err
 }
 
-// lastErr waits for run and its last attempt: until ctx ends, and then for one second
-// more, in which the call under way is canceled.
+// lastErr waits for run and its last attempt.
 func (c *gpuEvents) lastErr(ctx context.Context) error {
+	if err := ended(ctx, c.done); err != nil {
+		return err
+	}
+	return c.last
+}
+
+// ended waits for done: until ctx ends, and then for one second more, in which the call
+// under way is canceled.
+func ended(ctx context.Context, done <-chan struct{}) error {
 	select {
-	case <-c.done:
-		return c.last
+	case <-done:
+		return nil
 	case <-ctx.Done():
 	}
 	select {
-	case <-c.done:
-		return c.last
+	case <-done:
+		return nil
 	case <-time.After(time.Second):
 		return ctx.Err()
 	}
@@ -183,7 +197,7 @@ func (*gpuEvents) Capabilities() consumer.Capabilities {
 func (c *gpuEvents) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error {
 	c.mu.Lock()
 	c.engine.Consume(md, time.Now())
-	counts, busy := c.engine.TakeCounts(), c.busy()
+	counts, busy, judged := c.engine.TakeCounts(), c.busy(), c.engine.Judged()
 	c.mu.Unlock()
 	c.report(ctx, &counts)
 	if busy {
@@ -192,13 +206,16 @@ func (c *gpuEvents) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) erro
 		default:
 		}
 	}
+	if judged && c.health != nil {
+		c.health.notify()
+	}
 	return nil
 }
 
 // busy reports whether there is something to forward or to store. Every batch that
 // arrives meanwhile wakes run.
 func (c *gpuEvents) busy() bool {
-	return c.engine.Waiting() > 0 || c.store != nil && c.engine.Changed() || c.health != nil && c.engine.Judged()
+	return c.engine.Waiting() > 0 || c.store != nil && c.engine.Changed()
 }
 
 // run forwards events until stop, and then the remaining ones.
@@ -206,7 +223,7 @@ func (c *gpuEvents) run() {
 	defer close(c.done)
 	ticker := time.NewTicker(tickEvery)
 	defer ticker.Stop()
-	var failed time.Time
+	var attempts retry
 	for {
 		select {
 		case <-c.stop:
@@ -223,14 +240,9 @@ func (c *gpuEvents) run() {
 			c.mu.Unlock()
 			c.report(context.Background(), &counts)
 		}
-		if !failed.IsZero() && time.Since(failed) < c.backoff {
-			continue
+		if attempts.due() {
+			attempts.made(c.forward(c.forwarding))
 		}
-		if err := c.forward(c.forwarding); err != nil {
-			failed, c.backoff = time.Now(), min(max(2*c.backoff, time.Second), maxBackoff)
-			continue
-		}
-		failed, c.backoff = time.Time{}, 0
 	}
 }
 
@@ -266,29 +278,38 @@ func (c *gpuEvents) forward(ctx context.Context) error {
 	if c.store != nil && changed {
 		c.store.Wake()
 	}
-	return c.publish(ctx)
-}
-
-// publish forwards the health of boards. What the next component refuses is not kept:
-// the next page brings it again, but for ends, which are lost then.
-func (c *gpuEvents) publish(ctx context.Context) error {
-	if c.health == nil {
-		return nil
-	}
-	w := healthmetrics.Writer{Scope: metadata.ScopeName, Version: c.version}
-	c.mu.Lock()
-	c.engine.Health(&w)
-	c.mu.Unlock()
-	md, some := w.Metrics()
-	if !some {
-		return nil
-	}
-	if err := c.health.ConsumeMetrics(ctx, md); err != nil {
-		c.telemetry.GpuEventsFailures.Add(ctx, 1)
-		c.logger.Warn("next component refused the health of GPUs", zap.Error(err))
-	}
 	return nil
 }
+
+// publishTo makes next the consumer of the health of boards.
+func (c *gpuEvents) publishTo(next consumer.Metrics) {
+	p := newPublisher(next, c.cfg.MaxSubjects*maxSeries)
+	p.collect = func() (pmetric.Metrics, bool) {
+		w := healthmetrics.Writer{Scope: metadata.ScopeName, Version: c.version}
+		c.mu.Lock()
+		c.engine.Health(&w)
+		c.mu.Unlock()
+		return w.Metrics()
+	}
+	p.again = func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.engine.HealthAgain()
+	}
+	p.refused = func(ctx context.Context, err error) {
+		c.telemetry.GpuEventsHealthFailures.Add(ctx, 1)
+		if isPermanent(err) {
+			c.logger.Error("health of GPUs dropped: an exporter of the pipeline refused it permanently, see its own log", zap.Error(err))
+		} else {
+			c.logger.Warn("next component refused the health of GPUs, retrying", zap.Error(err))
+		}
+	}
+	c.health = p
+}
+
+// maxSeries is of how many series of a board, on average, the ends are kept while the next
+// component refuses them.
+const maxSeries = 16
 
 // isPermanent reports whether no component will ever take what err refused. An error of
 // several components is permanent if each of theirs is: what one refuses for good

@@ -20,7 +20,6 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/metadatatest"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
-	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
 )
 
 // healthEvents are the events about health, as "state: hw.state [reasons] action".
@@ -121,7 +120,7 @@ func TestHealthMetrics(t *testing.T) {
 			}
 			require.NoError(t, tel.Shutdown(t.Context()))
 		}()
-		see := func(p page, wait time.Duration) (all []string) {
+		see := func(p page, wait time.Duration) []string {
 			into.Reset()
 			p.at, p.node = time.Now(), "n1"
 			md := scrape(p)
@@ -129,24 +128,7 @@ func TestHealthMetrics(t *testing.T) {
 			require.NoError(t, logs.ConsumeMetrics(t.Context(), md))
 			time.Sleep(wait)
 			synctest.Wait()
-			for _, md := range into.AllMetrics() {
-				for _, rm := range md.ResourceMetrics().All() {
-					for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
-						dps, _ := points.Numbers(m)
-						for _, dp := range dps.All() {
-							value := fmt.Sprint(points.Value(dp))
-							if dp.Flags().NoRecordedValue() {
-								value = "ends"
-							} else if value == "0" {
-								continue
-							}
-							attrs := dp.Attributes().AsRaw()
-							all = append(all, strings.TrimSpace(fmt.Sprintln(m.Name(), attrs[names.GPUHealthReason.Name], attrs[names.HwState], value)))
-						}
-					}
-				}
-			}
-			return all
+			return seriesOf(into.AllMetrics())
 		}
 		well := gpu{id: gpuA, values: map[*names.Metric]float64{&names.GPURowRemapFailure: 0}}
 		bad := gpu{id: gpuA, values: map[*names.Metric]float64{&names.GPURowRemapFailure: 1}}

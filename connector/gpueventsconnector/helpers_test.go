@@ -46,6 +46,13 @@ func start(t *testing.T, change ...func(*Config)) *bench {
 // startOn starts on a host; stop ends it.
 func startOn(t *testing.T, host component.Host, change ...func(*Config)) *bench {
 	t.Helper()
+	return startInto(t, host, nil, change...)
+}
+
+// startInto is startOn with a pipeline that takes the health of boards, where into is not
+// nil.
+func startInto(t *testing.T, host component.Host, into consumer.Metrics, change ...func(*Config)) *bench {
+	t.Helper()
 	cfg := createDefaultConfig().(*Config)
 	cfg.Events[names.EventHealth][rule.Enabled] = false // nearly every story would have it too: withHealth
 	for _, c := range change {
@@ -55,6 +62,10 @@ func startOn(t *testing.T, host component.Host, change ...func(*Config)) *bench 
 	core, logs := observer.New(zap.InfoLevel)
 	settings := metadatatest.NewSettings(b.tel)
 	settings.Logger, b.logs = zap.New(core), logs
+	if into != nil {
+		_, err := NewFactory().CreateMetricsToMetrics(t.Context(), settings, cfg, into)
+		require.NoError(t, err)
+	}
 	c, err := NewFactory().CreateMetricsToLogs(t.Context(), settings, cfg, b.sink)
 	require.NoError(t, err)
 	require.NoError(t, c.Start(t.Context(), host))

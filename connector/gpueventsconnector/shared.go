@@ -56,7 +56,7 @@ func newToMetrics(cfg *Config, set connector.Settings, next consumer.Metrics) (*
 		return nil, err
 	}
 	o := &output{c, cfg}
-	c.health = next
+	c.publishTo(next)
 	if c.feeder == nil {
 		c.feeder = o
 	}

@@ -23,6 +23,15 @@ func (c *gpuEvents) observe() error {
 	}); err != nil {
 		return err
 	}
+	if err := c.telemetry.RegisterGpuEventsHealthEndsDroppedCallback(func(_ context.Context, o metric.Int64Observer) error {
+		if c.health != nil {
+			_, dropped := c.health.next.Kept()
+			o.Observe(dropped)
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
 	return c.telemetry.RegisterGpuEventsSubjectsCallback(func(_ context.Context, o metric.Int64Observer) error {
 		c.mu.Lock()
 		sizes := c.engine.Subjects()

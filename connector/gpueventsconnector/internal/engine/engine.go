@@ -134,6 +134,10 @@ func (e *Engine) PutBack(events []event.Event) { e.waiting = append(events, e.wa
 // last call, and that of their nodes.
 func (e *Engine) Health(w *healthmetrics.Writer) { e.devices.boards.publish(w) }
 
+// HealthAgain makes Health write once more what it wrote last, as it is now: the next
+// component did not take it.
+func (e *Engine) HealthAgain() { e.devices.boards.again() }
+
 // Judged reports whether Health has something.
 func (e *Engine) Judged() bool { return len(e.devices.boards.judged) > 0 }
 

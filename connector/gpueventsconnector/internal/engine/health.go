@@ -4,6 +4,7 @@
 package engine
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -32,6 +33,7 @@ type boards struct {
 	exporters map[subject.ExporterID]*exporter
 	sites     sites
 	judged    map[*device]struct{} // those with a health to publish
+	written   []*device            // those that publish wrote last
 }
 
 // newBoards registers what the reasons read, where the rule runs.
@@ -200,9 +202,12 @@ func (b *boards) elapse() {
 // last call, and that of their nodes.
 func (b *boards) publish(w *healthmetrics.Writer) {
 	nodes := map[subject.Node]pcommon.Timestamp{}
-	for _, d := range slices.SortedFunc(maps.Keys(b.judged), func(x, y *device) int {
-		return strings.Compare(x.ID.Cluster+"/"+x.ID.ID, y.ID.Cluster+"/"+y.ID.ID)
-	}) {
+	clear(b.written)
+	b.written = slices.AppendSeq(b.written[:0], maps.Keys(b.judged))
+	slices.SortFunc(b.written, func(x, y *device) int {
+		return cmp.Or(strings.Compare(x.ID.Cluster, y.ID.Cluster), strings.Compare(x.ID.ID, y.ID.ID))
+	})
+	for _, d := range b.written {
 		s := b.status(d)
 		w.Write(&d.health.published, healthmetrics.Board(&d.Device), &s)
 		n := subject.Node{Cluster: d.ID.Cluster, Name: d.Facts.Node}
@@ -210,13 +215,20 @@ func (b *boards) publish(w *healthmetrics.Writer) {
 	}
 	clear(b.judged)
 	for _, n := range slices.SortedFunc(maps.Keys(nodes), func(x, y subject.Node) int {
-		return strings.Compare(x.Cluster+"/"+x.Name, y.Cluster+"/"+y.Name)
+		return cmp.Or(strings.Compare(x.Cluster, y.Cluster), strings.Compare(x.Name, y.Name))
 	}) {
 		if site := b.sites[n]; site != nil && n.Name != "" {
 			s := b.statusOf(site)
 			s.At = nodes[n]
 			w.Write(&site.published, healthmetrics.Node(n), &s)
 		}
+	}
+}
+
+// again makes publish write once more what it wrote last, as it is now.
+func (b *boards) again() {
+	for _, d := range b.written {
+		b.judged[d] = struct{}{}
 	}
 }
 

@@ -25,19 +25,22 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                    metric.Meter
-	mu                       sync.Mutex
-	registrations            []metric.Registration
-	GpuEventsEmitted         metric.Int64Counter
-	GpuEventsFailures        metric.Int64Counter
-	GpuEventsInputDuplicate  metric.Int64Counter
-	GpuEventsInputInvalid    metric.Int64Counter
-	GpuEventsInputLate       metric.Int64Counter
-	GpuEventsRaised          metric.Int64ObservableUpDownCounter
-	GpuEventsRefused         metric.Int64Counter
-	GpuEventsStateFailures   metric.Int64Counter
-	GpuEventsSubjects        metric.Int64ObservableUpDownCounter
-	GpuEventsSubjectsRefused metric.Int64Counter
+	meter                         metric.Meter
+	mu                            sync.Mutex
+	registrations                 []metric.Registration
+	GpuEventsEmitted              metric.Int64Counter
+	GpuEventsFailures             metric.Int64Counter
+	GpuEventsHealthEndsDropped    metric.Int64ObservableCounter
+	GpuEventsHealthFailures       metric.Int64Counter
+	GpuEventsHealthReasonsLeftOut metric.Int64Counter
+	GpuEventsInputDuplicate       metric.Int64Counter
+	GpuEventsInputInvalid         metric.Int64Counter
+	GpuEventsInputLate            metric.Int64Counter
+	GpuEventsRaised               metric.Int64ObservableUpDownCounter
+	GpuEventsRefused              metric.Int64Counter
+	GpuEventsStateFailures        metric.Int64Counter
+	GpuEventsSubjects             metric.Int64ObservableUpDownCounter
+	GpuEventsSubjectsRefused      metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -49,6 +52,21 @@ type telemetryBuilderOptionFunc func(mb *TelemetryBuilder)
 
 func (tbof telemetryBuilderOptionFunc) apply(mb *TelemetryBuilder) {
 	tbof(mb)
+}
+
+// RegisterGpuEventsHealthEndsDroppedCallback sets callback for observable GpuEventsHealthEndsDropped metric.
+func (builder *TelemetryBuilder) RegisterGpuEventsHealthEndsDroppedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.GpuEventsHealthEndsDropped, obs: o})
+		return nil
+	}, builder.GpuEventsHealthEndsDropped)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
 }
 
 // RegisterGpuEventsRaisedCallback sets callback for observable GpuEventsRaised metric.
@@ -119,6 +137,24 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_gpu_events_failures",
 		metric.WithDescription("Attempts to forward events that failed. [Development]"),
 		metric.WithUnit("{call}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.GpuEventsHealthEndsDropped, err = builder.meter.Int64ObservableCounter(
+		"otelcol_gpu_events_health_ends_dropped",
+		metric.WithDescription("Ends of series of the health of boards that were dropped, because too many were waiting or because they were refused again permanently. Such a series becomes stale. [Development]"),
+		metric.WithUnit("{series}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.GpuEventsHealthFailures, err = builder.meter.Int64Counter(
+		"otelcol_gpu_events_health_failures",
+		metric.WithDescription("Attempts to forward the health of boards that failed. [Development]"),
+		metric.WithUnit("{call}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.GpuEventsHealthReasonsLeftOut, err = builder.meter.Int64Counter(
+		"otelcol_gpu_events_health_reasons_left_out",
+		metric.WithDescription("Reasons against a board that a change of its health does not list because of max_reasons. [Development]"),
+		metric.WithUnit("{reason}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.GpuEventsInputDuplicate, err = builder.meter.Int64Counter(

@@ -20,6 +20,10 @@ func TestSetupTelemetry(t *testing.T) {
 	tb, err := metadata.NewTelemetryBuilder(testTel.NewTelemetrySettings())
 	require.NoError(t, err)
 	defer tb.Shutdown()
+	require.NoError(t, tb.RegisterGpuEventsHealthEndsDroppedCallback(func(_ context.Context, observer metric.Int64Observer) error {
+		observer.Observe(1)
+		return nil
+	}))
 	require.NoError(t, tb.RegisterGpuEventsRaisedCallback(func(_ context.Context, observer metric.Int64Observer) error {
 		observer.Observe(1)
 		return nil
@@ -30,6 +34,8 @@ func TestSetupTelemetry(t *testing.T) {
 	}))
 	tb.GpuEventsEmitted.Add(context.Background(), 1)
 	tb.GpuEventsFailures.Add(context.Background(), 1)
+	tb.GpuEventsHealthFailures.Add(context.Background(), 1)
+	tb.GpuEventsHealthReasonsLeftOut.Add(context.Background(), 1)
 	tb.GpuEventsInputDuplicate.Add(context.Background(), 1)
 	tb.GpuEventsInputInvalid.Add(context.Background(), 1)
 	tb.GpuEventsInputLate.Add(context.Background(), 1)
@@ -40,6 +46,15 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualGpuEventsFailures(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualGpuEventsHealthEndsDropped(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualGpuEventsHealthFailures(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualGpuEventsHealthReasonsLeftOut(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualGpuEventsInputDuplicate(t, testTel,
