@@ -25,6 +25,7 @@ var left = map[string]string{
 	"DCGM_FI_DEV_NVLINK_COUNT_RX_BYTES":   "NVLink 5 alone",
 	"DCGM_FI_DEV_FABRIC_HEALTH_SUMMARY":   "not known to every version: one that does not know it does not start",
 	"DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION": "likewise",
+	"DCGM_EXP_P2P_STATUS":                 "where some GPUs are divided by MIG, its rows have the labels of other GPUs",
 }
 
 var (

@@ -47,6 +47,7 @@ const (
 	GPUXIDDerived     = "gpu.xid.derived"
 	GPUSpareRows      = "gpu.memory.spare_rows"
 	GPUFabricState    = "gpu.fabric.state"
+	GPUNVLinkState    = "gpu.nvlink.state"
 	GPUHealthWatch    = "gpu.health.watch"
 	GPUHealthState    = "gpu.health.state"
 	GPUNodeBootID     = "gpu.node.boot_id"

@@ -25,6 +25,7 @@ var (
 	GPUPCIeReplays       = Metric{"gpu.pcie.replays", "{replay}", Counter, "PCIe replays."}
 	GPUIO                = Metric{"hw.gpu.io", "By", Counter, "Bytes received and transmitted by the GPU."}
 	GPUNVLinkErrors      = Metric{"gpu.nvlink.errors", "{error}", Counter, "NVLink errors by type."}
+	GPUNVLinkPeers       = Metric{"gpu.nvlink.peers", "{gpu}", UpDownCounter, "Other GPUs of the node, by whether the GPU reaches them over NVLink."}
 	HwErrors             = Metric{"hw.errors", "{error}", Counter, "ECC errors since the driver was loaded."}
 	GPUECCLifetime       = Metric{"gpu.ecc.lifetime_errors", "{error}", Counter, "ECC errors over the life of the board."}
 	GPURetiredPages      = Metric{"gpu.memory.retired_pages", "{page}", Counter, "Memory pages retired because of ECC errors."}

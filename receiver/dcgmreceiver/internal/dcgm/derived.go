@@ -35,6 +35,10 @@ var derived = []devicetable.Derived{
 		Rule: "1 for the state that the fabric is in (healthy, unhealthy, limited: 1, 2, 3 on the page), 0 for the other two.",
 	},
 	{
+		Metric: &names.GPUNVLinkPeers, From: []devicetable.ID{P2PStatus}, Keys: []string{names.GPUNVLinkState},
+		Rule: "The rows, one for each other GPU: up for those with 0 on the page, down for those with another code. It depends on the driver how many links of a path have to fail until it is down.",
+	},
+	{
 		Metric: &names.GPUXIDErrors, From: []devicetable.ID{XIDTotal, XIDLast}, Keys: []string{names.GPUXIDCode, names.GPUXIDDerived},
 		Rule: "The exporter's counts where it has them. Without them changes of the last code, marked gpu.xid.derived=true: a lower bound, since the same code twice in a row cannot be seen, and the first code seen does not count.",
 	},

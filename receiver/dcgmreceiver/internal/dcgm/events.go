@@ -33,6 +33,7 @@ func (e *events) Write(d *devicemap.Device, w *devicemap.Writer) {
 	e.writeThrottle(d, w)
 	writeHealth(d, w)
 	writeFabric(d, w)
+	writePeers(d, w)
 	e.xid.write(d, w)
 }
 
@@ -111,6 +112,26 @@ func writeFabric(d *devicemap.Device, w *devicemap.Writer) {
 	for i, state := range fabricStates {
 		w.State(&names.GPUFabricStatus, int(x.V) == i+1, names.GPUFabricState, state)
 	}
+}
+
+// writePeers writes how many other GPUs the device reaches over NVLink, and how many it
+// does not.
+func writePeers(d *devicemap.Device, w *devicemap.Writer) {
+	up, down := 0., 0.
+	for peer, status := range d.Rows(P2PStatus) {
+		switch {
+		case peer == "": // a row without its other GPU
+		case status.V == 0:
+			up++
+		default:
+			down++
+		}
+	}
+	if up+down == 0 {
+		return
+	}
+	w.Value(&names.GPUNVLinkPeers, up).Attributes().PutStr(names.GPUNVLinkState, "up")
+	w.Value(&names.GPUNVLinkPeers, down).Attributes().PutStr(names.GPUNVLinkState, "down")
 }
 
 // xidState counts the XIDs of one device from changes of its last code. The same

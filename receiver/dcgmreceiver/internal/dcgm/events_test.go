@@ -105,6 +105,17 @@ func TestFabric(t *testing.T) {
 	}
 }
 
+// Other GPUs that are reached over NVLink, and those that are not, are counted.
+func TestPeers(t *testing.T) {
+	p2p := func(peer string, v any) string {
+		return onGPU("DCGM_EXP_P2P_STATUS", v, `peer_gpu="`+peer+`"`, `link_status="?"`)
+	}
+	peers := func(lines ...string) []string { return only(mapOnce(t, otel, lines...), names.GPUNVLinkPeers.Name) }
+	assert.Equal(t, []string{"gpu.nvlink.peers{gpu.nvlink.state=down} 2", "gpu.nvlink.peers{gpu.nvlink.state=up} 1"}, peers(p2p("1", 0), p2p("2", 3), p2p("3", 6)))
+	assert.Equal(t, []string{"gpu.nvlink.peers{gpu.nvlink.state=down} 0", "gpu.nvlink.peers{gpu.nvlink.state=up} 1"}, peers(p2p("1", 0)))
+	assert.Empty(t, peers(onGPU("DCGM_EXP_P2P_STATUS", 0)), "no other GPU")
+}
+
 // xidErrors renders the counts with their start, in seconds after the first page.
 func xidErrors(r devicemap.Result) map[string]float64 {
 	starts := map[string]float64{}

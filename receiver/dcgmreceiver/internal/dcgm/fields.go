@@ -101,6 +101,7 @@ const (
 	XIDLast
 	XIDTotal
 	HealthStatus
+	P2PStatus
 	RecoveryAction
 	FabricHealth
 	VGPULicense
@@ -203,6 +204,8 @@ var fields = []devicetable.Field{
 	XIDLast:      {Name: "DCGM_FI_DEV_XID_ERRORS", Aliases: []string{"DCGM_FI_DEV_XID_ERROR", "dcgm_xid_errors"}, Number: 230, Unit: "{code}", Code: true},
 	XIDTotal:     {Name: "DCGM_EXP_XID_ERRORS_TOTAL", Unit: "{error}", Label: "xid"},
 	HealthStatus: {Name: "DCGM_EXP_GPU_HEALTH_STATUS", Unit: "0, 10, 20", Label: "health_watch"},
+	// NVML's nvmlGpuP2PStatus_t for each other GPU: 0 is a path over NVLink.
+	P2PStatus: {Name: "DCGM_EXP_P2P_STATUS", Unit: "{code}", Label: "peer_gpu"},
 	// Exporter 4.5.2, and older ones, does not start with field 1523 in its counters file.
 	// Values of NVML's nvmlDeviceGpuRecoveryAction_t, and of its fabric health summary:
 	// 1 healthy, 2 unhealthy, 3 limited; 0 is a board without a fabric.

@@ -108,6 +108,7 @@ func TestConvert(t *testing.T) {
 		"DCGM_FI_DEV_XID_ERRORS":              {79, 79},
 		"DCGM_EXP_XID_ERRORS_TOTAL":           {2, 2},
 		"DCGM_EXP_GPU_HEALTH_STATUS":          {20, 20},
+		"DCGM_EXP_P2P_STATUS":                 {3, 3},
 		"DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION": {4, 4},
 		"DCGM_FI_DEV_FABRIC_HEALTH_SUMMARY":   {2, 2},
 		"DCGM_FI_DEV_VGPU_LICENSE_STATUS":     {1, 1},
@@ -196,7 +197,6 @@ func TestSentinel(t *testing.T) {
 func TestMistypedCounter(t *testing.T) {
 	for family, want := range map[string]bool{
 		"DCGM_EXP_XID_ERRORS_COUNT":                  true,
-		"DCGM_EXP_P2P_STATUS":                        true,
 		"DCGM_FI_DEV_NVLINK_BANDWIDTH_L0":            true,
 		"DCGM_FI_DEV_NVLINK_TX_BANDWIDTH_TOTAL":      true,
 		"DCGM_FI_DEV_NVLINK_RX_THROUGHPUT_L17":       true,
@@ -216,8 +216,7 @@ func TestCountersFiles(t *testing.T) {
 	require.NoError(t, err)
 	files = append(files, "testdata/counters.csv")
 	passedOn := []string{
-		"DCGM_EXP_XID_ERRORS_COUNT", // a count in a sliding window adds nothing to DCGM_EXP_XID_ERRORS_TOTAL
-		"DCGM_EXP_P2P_STATUS",
+		"DCGM_EXP_XID_ERRORS_COUNT",       // a count in a sliding window adds nothing to DCGM_EXP_XID_ERRORS_TOTAL
 		"DCGM_FI_DEV_NVLINK_BANDWIDTH_L0", // one link of many
 	}
 	for _, file := range files {

@@ -50,7 +50,7 @@ func textSentinel(s string) bool {
 // window, states, and rates (DCGM computes *_BANDWIDTH_* from two readings).
 func mistypedCounter(family string) bool {
 	switch family {
-	case "DCGM_EXP_XID_ERRORS_COUNT", "DCGM_EXP_P2P_STATUS":
+	case "DCGM_EXP_XID_ERRORS_COUNT":
 		return true
 	}
 	return strings.HasPrefix(family, "DCGM_FI_DEV_NVLINK_") &&

@@ -76,7 +76,7 @@ func TestKinds(t *testing.T) {
 		_, generic := p.Attributes().Get(names.HwType)
 		assert.Equal(t, strings.HasPrefix(m.Name(), "hw.") && !strings.HasPrefix(m.Name(), "hw.gpu."), generic, m.Name())
 	})
-	assert.Len(t, seen, len(kinds)-2, "all but gpu.health.status and gpu.xid.errors")
+	assert.Len(t, seen, len(kinds)-3, "all but those of rows with a label: gpu.health.status, gpu.nvlink.peers and gpu.xid.errors")
 }
 
 func TestUnits(t *testing.T) {
