@@ -112,6 +112,7 @@ func TestBadReceivers(t *testing.T) {
 		name   string
 		secure bool
 		deaf   bool // does not read the request
+		stalls bool // after its status
 		talk   func(*bruteConn)
 		want   audit.ErrorType
 		status int
@@ -123,10 +124,10 @@ func TestBadReceivers(t *testing.T) {
 		}, want: audit.ErrorTimeout},
 		{name: "drips a status line", talk: func(c *bruteConn) { forever(c.drip, "HTTP/1.1 200 OK"+strings.Repeat(" ", 1000)) }, want: audit.ErrorTimeout},
 		{name: "drips headers", talk: func(c *bruteConn) { c.send(ok); forever(c.drip, "X-Slow: 1\r\n") }, want: audit.ErrorTimeout},
-		{name: "drips a body", talk: func(c *bruteConn) { c.send(ok + "Content-Length: 100000\r\n\r\n"); forever(c.drip, "x") }, status: 200},
-		{name: "drips chunks", talk: func(c *bruteConn) { c.send(ok + "Transfer-Encoding: chunked\r\n\r\n"); forever(c.drip, "1\r\nx\r\n") }, status: 200},
-		{name: "hangs in the body", talk: func(c *bruteConn) { c.send(ok + "Content-Length: 10\r\n\r\nx"); c.wait() }, status: 200},
-		{name: "hangs in the body of a refusal", talk: func(c *bruteConn) { c.send("HTTP/1.1 503 x\r\nContent-Length: 10\r\n\r\nx"); c.wait() }, want: audit.ErrorHTTP5xx, status: 503},
+		{name: "drips a body", stalls: true, talk: func(c *bruteConn) { c.send(ok + "Content-Length: 100000\r\n\r\n"); forever(c.drip, "x") }, status: 200},
+		{name: "drips chunks", stalls: true, talk: func(c *bruteConn) { c.send(ok + "Transfer-Encoding: chunked\r\n\r\n"); forever(c.drip, "1\r\nx\r\n") }, status: 200},
+		{name: "hangs in the body", stalls: true, talk: func(c *bruteConn) { c.send(ok + "Content-Length: 10\r\n\r\nx"); c.wait() }, status: 200},
+		{name: "hangs in the body of a refusal", stalls: true, talk: func(c *bruteConn) { c.send("HTTP/1.1 503 x\r\nContent-Length: 10\r\n\r\nx"); c.wait() }, want: audit.ErrorHTTP5xx, status: 503},
 		{name: "hangs up at once", deaf: true, talk: func(*bruteConn) {}, want: audit.ErrorConnect},
 		{name: "resets at once", deaf: true, talk: func(c *bruteConn) { c.reset() }, want: audit.ErrorConnect},
 		{name: "resets after the request", talk: func(c *bruteConn) { c.reset() }, want: audit.ErrorConnect},
@@ -186,13 +187,22 @@ func TestBadReceivers(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			b := newBrute(t, !tt.deaf, tt.talk)
 			scheme := "http"
 			if tt.secure {
 				scheme = "https"
 			}
 			cfg := to(fmt.Sprintf("%s://%s/", scheme, b.listener.Addr()))
-			cfg.Timeout = 300 * time.Millisecond
+			// Short only where it ends the attempt: a busy machine takes as long for a
+			// connection, and where a status is expected, for that as well.
+			cfg.Timeout = patience
+			switch {
+			case tt.stalls:
+				cfg.Timeout = 2 * time.Second
+			case tt.want == audit.ErrorTimeout:
+				cfg.Timeout = 300 * time.Millisecond
+			}
 			cfg.Workers = 1
 			fine := newHook(t, nil)
 			h := startHarness(t, map[string]endpoint.Config{"bad": cfg, "fine": to(fine.URL)})
