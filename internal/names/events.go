@@ -96,6 +96,9 @@ const (
 	GPUXIDBucket        = "gpu.xid.bucket"        // the resolution in the catalogue of the vendor
 	GPUHealthAction     = "gpu.health.action"     // one word, of a closed list
 	GPUHealthReasons    = "gpu.health.reasons"    // the worst first
+	GPUHealthCauses     = "gpu.health.causes"     // a sentence for each of the reasons
+	GPUHealthValues     = "gpu.health.values"     // what was read for each of them; empty: nothing is compared
+	GPUHealthThresholds = "gpu.health.thresholds" // what that is compared with; likewise
 	HwState             = "hw.state"
 	GPUXIDFatal         = "gpu.xid.fatal"         // whether the workload is over
 	GPUEventOccurrences = "gpu.event.occurrences" // how often it happened since it was last reported
