@@ -30,13 +30,14 @@ func (s Sums) String() string {
 
 // CompareSums sums over physical devices (those without hw.parent) at every time
 // of a node's telemetry and compares with what was true at one moment of the
-// second before or the second after.
+// second before or the second after, or until the telemetry arrived: its time is that
+// of the request, and a busy exporter prints the page later.
 func CompareSums(points []Point, truth *Chronicle) Sums {
 	type batch struct {
 		node string
 		at   time.Time
 	}
-	batches := map[batch]map[string]Reading{}
+	batches, arrived := map[batch]map[string]Reading{}, map[batch]time.Time{}
 	var order []batch
 	var s Sums
 	for i := range points {
@@ -49,7 +50,7 @@ func CompareSums(points []Point, truth *Chronicle) Sums {
 		}
 		b := batch{p.Node, p.Time}
 		if batches[b] == nil {
-			batches[b] = map[string]Reading{}
+			batches[b], arrived[b] = map[string]Reading{}, p.Arrived
 			order = append(order, b)
 		}
 		if batches[b][p.Metric] == nil {
@@ -59,7 +60,11 @@ func CompareSums(points []Point, truth *Chronicle) Sums {
 	}
 	s.Batches = len(order)
 	for _, b := range order {
-		moments := truth.Between(b.node, b.at.Add(-time.Second), b.at.Add(time.Second))
+		until := b.at.Add(time.Second)
+		if arrived[b].After(until) {
+			until = arrived[b]
+		}
+		moments := truth.Between(b.node, b.at.Add(-time.Second), until)
 		for _, metric := range Summed {
 			if len(batches[b][metric]) == 0 && !slices.ContainsFunc(moments, func(m map[string]Reading) bool { return len(m[metric]) > 0 }) {
 				continue

@@ -26,6 +26,12 @@ func TestCompareSums(t *testing.T) {
 		p.Value, q.Value = one, two
 		return []Point{p, q}
 	}
+	late := func(points []Point) []Point {
+		for i := range points {
+			points[i].Arrived = at(53)
+		}
+		return points
+	}
 	logical := with(usage(50, ann), func(p *Point) { p.Device, p.Parent = "GPU-1::0", "GPU-1" })
 	for name, tc := range map[string]struct {
 		points []Point
@@ -34,6 +40,8 @@ func TestCompareSums(t *testing.T) {
 		"that second":                       {points: page(50, 50, 100)},
 		"the second before":                 {points: page(50, 49, 98)},
 		"the second after":                  {points: page(50.9, 51, 102)},
+		"before it arrived late":            {points: late(page(50, 53, 106))},
+		"after it arrived late":             {points: late(page(50, 54, 108)), want: "GPU-1 has 54"},
 		"two seconds off":                   {points: page(50, 48, 96), want: "GPU-1 has 48"},
 		"two seconds in one page":           {points: page(50, 49, 102), want: "in truth"},
 		"a device is missing":               {points: page(50, 50, 100)[:1], want: "GPU-2 is missing"},
