@@ -35,6 +35,11 @@ type Node struct {
 	// Fields is "default" (the lines active in the exporter's own CSV files) or
 	// "all" (every field that the simulator knows).
 	Fields string `json:"fields,omitempty"`
+	// With are families beside them: DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION,
+	// DCGM_EXP_GPU_HEALTH_STATUS, DCGM_EXP_P2P_STATUS. Without are those that the counters
+	// file leaves out.
+	With    []string `json:"with,omitempty"`
+	Without []string `json:"without,omitempty"`
 	// Profiling turns the DCGM_FI_PROF_* fields on (default) or off.
 	Profiling *bool `json:"profiling,omitempty"`
 	// PodLabels and PodUID print them on the series, where the version can.

@@ -6,8 +6,10 @@ package gpusim
 import (
 	"fmt"
 	"math"
+	"reflect"
 	"strings"
 
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/internal/health"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/internal/random"
 )
 
@@ -23,6 +25,7 @@ type board struct {
 	migSince  int64      // second at which the instances were made
 	state     boardState
 	base      boardState // at the node's last change; not primed before the first
+	verdicts  []verdict  // as they changed
 }
 
 // boardState is what a board accumulates: everything up to, not including,
@@ -34,6 +37,7 @@ type boardState struct {
 	powerNS   float64
 	thermalNS float64
 	primed    bool
+	health    health.Board
 }
 
 // reading is the content of one row of a page: a whole device, or one instance of
@@ -57,20 +61,21 @@ type reading struct {
 	smClock, memClock      int
 	energy                 float64
 	powerNS, thermalNS     float64
-	xid                    int // last code seen; 0 is none
-	dbe, remapped          int
-	remapPending           float64  // 1: a row waits for a reset
-	pcieTx, pcieRx, nvlink float64  // B/s; nvlink per direction
-	blank                  []*fault // sentinel faults that hold now
+	xid                    int     // last code seen; 0 is none
+	pcieTx, pcieRx, nvlink float64 // B/s; nvlink per direction
+	driver                 string
+	harm
+	blank []*fault // sentinel faults that hold now
 }
 
 // Clock event reasons, as in NVML.
 const (
-	reasonIdle      = 0x1
-	reasonPowerCap  = 0x4
-	reasonHWSlow    = 0x8
-	reasonSWThermal = 0x20
-	reasonHWThermal = 0x40
+	reasonIdle       = 0x1
+	reasonPowerCap   = 0x4
+	reasonHWSlow     = 0x8
+	reasonSWThermal  = 0x20
+	reasonHWThermal  = 0x40
+	reasonPowerBrake = 0x80
 )
 
 const (
@@ -93,12 +98,21 @@ func newBoard(n *node, index int, m *Model, layout []string, seed uint64) (*boar
 	}, nil
 }
 
-// id is the identity of a row: the UUID, and "/<GPU instance id>" under MIG.
-func (b *board) id(position int) string {
-	if position < 0 {
+// id is the identity of the row: the UUID, and "/<GPU instance id>" under MIG.
+func (r *reading) id() string {
+	uuid := r.board.current(r.boards)
+	if r.position < 0 {
+		return uuid
+	}
+	return fmt.Sprintf("%s/%d", uuid, r.board.instances[r.position].id)
+}
+
+// current is the UUID of the board that is there, after so many others.
+func (b *board) current(boards int) string {
+	if boards == 0 {
 		return b.uuid
 	}
-	return fmt.Sprintf("%s/%d", b.uuid, b.instances[position].id)
+	return "GPU-" + random.UUID(random.Stream(b.seed, fmt.Sprint("board/", boards)))
 }
 
 // positions lists the rows of a board.
@@ -177,6 +191,9 @@ func (b *board) advance(k int64) {
 		}
 	}
 	for ; s.step < k; s.step++ {
+		if s.step > 0 && b.node.faults.renewed(b.index, s.step, resets...) == s.step {
+			s.energy, s.powerNS, s.thermalNS = 0, 0, 0
+		}
 		a, hot := b.whole(s.step), b.node.faults.throttled(b.index, s.step)
 		w := b.watts(a, hot, s.step)
 		s.energy += math.Round(w * 1e3)
@@ -187,7 +204,48 @@ func (b *board) advance(k int64) {
 		if b.capped(w) {
 			s.powerNS += 2e8
 		}
+		if len(b.node.faults) > 0 {
+			b.judge(s, a)
+		}
 	}
+}
+
+// verdict is the health of a board from a second on.
+type verdict struct {
+	since int64
+	health.Verdict
+}
+
+// judge takes the second of a state into the health of the board.
+func (b *board) judge(s *boardState, a activity) {
+	now := b.second(s.step, a, s.temp)
+	if s.step > 0 && b.node.faults.renewed(b.index, s.step, BoardReplaced) == s.step {
+		s.health = health.Board{} // another one
+	}
+	s.health.Step(now)
+	v := s.health.Verdict(s.step)
+	for n := len(b.verdicts); n > 0 && b.verdicts[n-1].since > s.step; n-- {
+		b.verdicts = b.verdicts[:n-1]
+	}
+	if n := len(b.verdicts); n == 0 || !reflect.DeepEqual(b.verdicts[n-1].Verdict, v) {
+		b.verdicts = append(b.verdicts, verdict{s.step + 1, v})
+	}
+}
+
+// well is the health of a board of which nothing bad is known.
+var well = health.Verdict{State: "ok", Reasons: []string{}, Action: "none"}
+
+// verdictAt is the health of the board after the seconds before k.
+func (b *board) verdictAt(k int64) health.Verdict {
+	if !b.state.primed || b.state.step < k {
+		b.advance(k)
+	}
+	for i := len(b.verdicts) - 1; i >= 0; i-- {
+		if b.verdicts[i].since <= k {
+			return b.verdicts[i].Verdict
+		}
+	}
+	return well
 }
 
 // read gives the rows of the board at second k.
@@ -196,12 +254,13 @@ func (b *board) read(k int64) []reading {
 	all, hot := b.whole(k), b.node.faults.throttled(b.index, k)
 	m := b.model
 	base := reading{
-		board: b, temp: math.Round(b.state.temp), power: b.watts(all, hot, k), energy: b.state.energy,
+		board: b, driver: b.node.faults.driver(b.node.exp.driver, k), harm: b.node.faults.harm(b, k, all.util > .5), power: b.watts(all, hot, k), energy: b.state.energy,
 		powerNS: b.state.powerNS, thermalNS: b.state.thermalNS,
 		smClock: m.SMIdle, memClock: m.MemIdle, clocks: reasonIdle,
 		pcieTx: math.Round(9000 + all.pcieTx*m.PCIeGBps*1e9), pcieRx: math.Round(14000 + all.pcieRx*m.PCIeGBps*1e9),
 		nvlink: math.Round(all.nvlink * m.NVLinkGBps * 1e9),
 	}
+	base.temp = math.Round(b.state.temp + base.degrees)
 	base.memTemp = math.Round(b.state.temp + 6 + 6*all.dram)
 	if all.util > 0 {
 		boost := 1 - .06*all.tensor
@@ -212,10 +271,13 @@ func (b *board) read(k int64) []reading {
 		if hot {
 			boost = .58
 		}
-		base.smClock = int(float64(m.SMClock)*boost) / 15 * 15
+		base.smClock = int(float64(m.SMClock)*boost*(1-base.slower)) / 15 * 15
 	}
 	if hot {
 		base.clocks = base.clocks&^reasonIdle | reasonSWThermal | reasonHWThermal | reasonHWSlow
+	}
+	if base.events != 0 {
+		base.clocks = base.clocks&^reasonIdle | base.events
 	}
 	var rows []reading
 	for _, pos := range b.positions() {

@@ -120,7 +120,7 @@ func (all faults) transport(t time.Duration, request bool) Transport {
 			continue
 		}
 		switch f.Kind {
-		case ExporterDown:
+		case ExporterDown, Reboot:
 			out.Down = true
 		case ExporterSlow:
 			out.Delay = max(out.Delay, f.delay(request))

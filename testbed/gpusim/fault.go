@@ -4,6 +4,7 @@
 package gpusim
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -26,11 +27,32 @@ const (
 	GPULost         Kind = "gpu_lost"          // the device vanishes from the page
 	XID             Kind = "xid"               // Code is the device's last XID
 	ThermalThrottle Kind = "thermal_throttle"  // hot, slow, and the counters show it
-	RowRemapPending Kind = "row_remap_pending" // a row of memory waits for a reset to be remapped
-	Sentinel        Kind = "sentinel"          // Fields (default: all) are printed as DCGM's blanks
-	ClockSkew       Kind = "clock_skew"        // Date header, and timestamps if asked for, are off by Skew
-	NewPod          Kind = "new_pod"           // Pod starts and warms up
-	PodGone         Kind = "pod_gone"          // the pod named by Pod is no more
+	RowRemapPending Kind = "row_remap_pending" // a row of memory waits for a reset to be remapped, or a page to be retired
+	RowRemapFailure Kind = "row_remap_failure" // a row could not be remapped
+	RemapWorn       Kind = "remap_worn"        // Count rows are remapped; without Count, a bank has no spare row
+	SRAMExceeded    Kind = "sram_exceeded"     // more SRAM errors than a board may have
+	RetiredPages    Kind = "retired_pages"     // Count pages are retired, or Rate a minute
+	ECC             Kind = "ecc"               // Count uncorrected errors, or Rate a minute
+	NVLinkErrors    Kind = "nvlink_errors"     // likewise, of Mode
+	NVLinkDown      Kind = "nvlink_down"       // the path to the device with Index is lost
+	PCIeReplays     Kind = "pcie_replays"      // likewise
+	PCIeWidth       Kind = "pcie_width"        // the link has Lanes, and Generation
+	SlowDevice      Kind = "slow_device"       // the clock is Percent slower
+	Throttle        Kind = "throttle"          // a clock event of Mode
+	Temperature     Kind = "temperature"       // Degrees hotter
+	RecoveryAction  Kind = "recovery_action"   // the driver asks for Code
+	Fabric          Kind = "fabric"            // it is Mode
+	DCGMWatch       Kind = "dcgm_watch"        // DCGM's Watch gives Mode
+	// What ends after For has begun anew: counters that the driver keeps are 0.
+	GPUReset      Kind = "gpu_reset"      // the device is away for For
+	BoardReplaced Kind = "board_replaced" // likewise, and is another one then
+	DriverReload  Kind = "driver_reload"  // every device of the node is; the driver has version Driver then
+	Reboot        Kind = "reboot"         // the exporter is down for For; the boot id is another one then
+	Acknowledged  Kind = "acknowledged"   // a person has cleared what was before
+	Sentinel      Kind = "sentinel"       // Fields (default: all) are printed as DCGM's blanks
+	ClockSkew     Kind = "clock_skew"     // Date header, and timestamps if asked for, are off by Skew
+	NewPod        Kind = "new_pod"        // Pod starts and warms up
+	PodGone       Kind = "pod_gone"       // the pod named by Pod is no more
 	// What changes while the devices stay the same:
 	ExporterReplaced Kind = "exporter_replaced" // the exporter's pod is another one: it prints Host, and answers on Port alone
 	ExporterTwice    Kind = "exporter_twice"    // a second exporter beside the first: it prints Host, and answers on Port
@@ -48,6 +70,8 @@ const (
 
 var kinds = []Kind{
 	ExporterDown, ExporterSlow, ExporterFrozen, PageCut, GPULost, XID, ThermalThrottle, RowRemapPending, Sentinel, ClockSkew, NewPod, PodGone,
+	RowRemapFailure, RemapWorn, SRAMExceeded, RetiredPages, ECC, NVLinkErrors, NVLinkDown, PCIeReplays, PCIeWidth, SlowDevice, Throttle, Temperature,
+	RecoveryAction, Fabric, DCGMWatch, GPUReset, BoardReplaced, DriverReload, Reboot, Acknowledged,
 	ExporterReplaced, ExporterTwice, IndexChange, MIGReprofile, EngineRestart, ModelSwap, EngineUpgrade, PageRace, EngineSleep, SlowPage, PageFails,
 }
 
@@ -61,22 +85,36 @@ type Fault struct {
 	Device string   `json:"device,omitempty"`
 	After  Duration `json:"after,omitempty"` // scripted: from the start; else from now
 	For    Duration `json:"for,omitempty"`   // 0: until it is ended
-	Code   int      `json:"code,omitempty"`  // xid
+	Code   int      `json:"code,omitempty"`  // xid, recovery_action
 	Delay  Duration `json:"delay,omitempty"` // exporter_slow, slow_page; default 20s
 	Every  int      `json:"every,omitempty"` // both: only every n-th request of a page
 	Skew   Duration `json:"skew,omitempty"`  // clock_skew; default 2m; may be negative
 	// Timestamps puts explicit timestamps on the samples (clock_skew).
 	Timestamps bool `json:"timestamps,omitempty"`
 	// Mode of page_cut: "short" (default) promises more bytes than it sends,
-	// "clean" ends the body as if it were whole.
-	Mode   string   `json:"mode,omitempty"`
+	// "clean" ends the body as if it were whole. The modes of other kinds are in modes.
+	Mode string `json:"mode,omitempty"`
+	// Count is how many happen at the start (default 1 of what can be counted); with Rate
+	// they happen for as long as the fault lasts, so many a minute.
+	Count int     `json:"count,omitempty"`
+	Rate  float64 `json:"rate,omitempty"`
+	// Lifetime ECC errors are counted by the lifetime counters alone.
+	Lifetime   bool    `json:"lifetime,omitempty"`
+	Corrected  bool    `json:"corrected,omitempty"`  // ecc, retired_pages
+	Lanes      int     `json:"lanes,omitempty"`      // pcie_width; default 8 without Generation
+	Generation int     `json:"generation,omitempty"` // pcie_width
+	Percent    float64 `json:"percent,omitempty"`    // slow_device; default 20
+	Degrees    float64 `json:"degrees,omitempty"`    // temperature; default 65
+	Watch      string  `json:"watch,omitempty"`      // dcgm_watch; default PCIE
+	Driver     string  `json:"driver,omitempty"`     // driver_reload; default the same version
+
 	Fields []string `json:"fields,omitempty"` // sentinel
 	Pod    *Pod     `json:"pod,omitempty"`    // new_pod: the pod; pod_gone and those of engines: namespace and name
 	// Host is what the other exporter prints as Hostname: by default a name of a pod.
 	Host string `json:"host,omitempty"`
 	// Port of the other exporter; exporter_replaced without one stays at its address.
 	Port    int    `json:"port,omitempty"`
-	Index   int    `json:"index,omitempty"`   // index_change
+	Index   int    `json:"index,omitempty"`   // index_change, nvlink_down
 	Profile string `json:"profile,omitempty"` // mig_reprofile
 	Engine  string `json:"engine,omitempty"`  // engine_upgrade
 	Model   string `json:"model,omitempty"`   // model_swap
@@ -184,6 +222,9 @@ func (fl *Fleet) prepare(spec Fault, now time.Duration) (*fault, error) {
 			return nil, fmt.Errorf("fault: %w", err)
 		}
 	}
+	if err := f.prepareHarm(); err != nil {
+		return nil, fmt.Errorf("fault: %w", err)
+	}
 	switch spec.Kind {
 	case ExporterSlow, SlowPage:
 		if f.Delay == 0 {
@@ -199,6 +240,15 @@ func (fl *Fleet) prepare(spec Fault, now time.Duration) (*fault, error) {
 		}
 		if f.Mode != "short" && f.Mode != "clean" {
 			return nil, fmt.Errorf("fault: page_cut has no mode %q: use short or clean", f.Mode)
+		}
+	case RecoveryAction:
+		if f.Code < 1 || f.Code > 7 {
+			return nil, errors.New("fault: recovery_action needs a code from 1 to 7")
+		}
+	case GPUReset, BoardReplaced, DriverReload, Reboot, Acknowledged:
+		f.end = f.start + time.Duration(f.For)
+		if f.Kind == BoardReplaced && (f.everywhere || f.target.position >= 0) {
+			return nil, errors.New("fault: board_replaced needs one whole device")
 		}
 	case XID:
 		if f.Code <= 0 {
@@ -225,9 +275,9 @@ func (fl *Fleet) prepare(spec Fault, now time.Duration) (*fault, error) {
 		if f.Host == "" {
 			f.Host = "dcgm-exporter-" + random.UUID(random.Stream(fl.cfg.Seed, fmt.Sprint("host/", len(fl.faults))))[:5]
 		}
-	case IndexChange:
+	case IndexChange, NVLinkDown:
 		if f.everywhere || f.target.position >= 0 || f.Index < 0 || f.Index >= len(n.boards) {
-			return nil, fmt.Errorf("fault: index_change needs one whole device, and an index from 0 to %d", len(n.boards)-1)
+			return nil, fmt.Errorf("fault: %s needs one whole device, and an index from 0 to %d", f.Kind, len(n.boards)-1)
 		}
 	case MIGReprofile:
 		if f.everywhere || f.target.position < 0 {
@@ -244,6 +294,47 @@ func (fl *Fleet) prepare(spec Fault, now time.Duration) (*fault, error) {
 		f.reprofiled = other[0]
 	}
 	return f, nil
+}
+
+// modes are those of the kinds that have some, the default first.
+var modes = map[Kind][]string{
+	NVLinkErrors: {"replay", "recovery", "crc_flit", "crc_data"},
+	PCIeWidth:    {"always", "idle"}, // idle: a link that saves power while it is not used
+	Throttle:     {"hw_thermal", "sw_thermal", "hw_power_brake", "sw_power"},
+	Fabric:       {"unhealthy", "limited"},
+	DCGMWatch:    {"fail", "warn"},
+}
+
+// prepareHarm checks the keys of what harms a board, and sets their defaults.
+func (f *fault) prepareHarm() error {
+	if all := modes[f.Kind]; all != nil {
+		if f.Mode == "" {
+			f.Mode = all[0]
+		}
+		if !slices.Contains(all, f.Mode) {
+			return fmt.Errorf("%s has no mode %q: use one of %s", f.Kind, f.Mode, strings.Join(all, ", "))
+		}
+	}
+	if f.Count < 0 || f.Rate < 0 || f.Lanes < 0 || f.Generation < 0 || f.Percent < 0 || f.Percent > 100 {
+		return errors.New("count, rate, lanes and generation cannot be negative, and percent is at most 100")
+	}
+	switch f.Kind {
+	case ECC, RetiredPages, NVLinkErrors, PCIeReplays:
+		if f.Rate == 0 {
+			f.Count = max(f.Count, 1)
+		}
+	case PCIeWidth:
+		if f.Lanes == 0 && f.Generation == 0 {
+			f.Lanes = 8
+		}
+	case SlowDevice:
+		f.Percent = cmp.Or(f.Percent, 20)
+	case Temperature:
+		f.Degrees = cmp.Or(f.Degrees, 65)
+	case DCGMWatch:
+		f.Watch = cmp.Or(f.Watch, "PCIE")
+	}
+	return nil
 }
 
 // StartFault starts a fault now, or After from now.

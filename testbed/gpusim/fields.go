@@ -3,7 +3,10 @@
 
 package gpusim
 
-import "math"
+import (
+	"cmp"
+	"math"
+)
 
 // field is one DCGM field as the exporter's CSV file names it.
 type field struct {
@@ -48,6 +51,19 @@ func pageRetire(m *Model) bool {
 	return !m.RowRemap
 }
 
+func hasFabric(m *Model) bool { return m.NVLinks >= 18 }
+
+func flag(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+func linkErrors(mode string) func(*reading) float64 {
+	return func(r *reading) float64 { return float64(r.linkErrors[mode]) }
+}
+
 func percent(v float64) float64 { return math.Round(v * 100) }
 
 // legacyLinkUnit is the unit of DCGM's NVLINK_BANDWIDTH fields: 1000 KiB/s.
@@ -81,11 +97,11 @@ var fields = []field{
 	{163, "DCGM_FI_DEV_POWER_MGMT_LIMIT_DEF", "gauge", "Power limit after boot (in W).", true, true, constant(func(m *Model) float64 { return m.TDPWatts })},
 	{164, "DCGM_FI_DEV_ENFORCED_POWER_LIMIT", "gauge", "Power limit in force (in W).", true, true, constant(func(m *Model) float64 { return m.TDPWatts })},
 
-	{202, "DCGM_FI_DEV_PCIE_REPLAY_COUNTER", "counter", "Total number of PCIe retries.", false, false, always(zero)},
+	{202, "DCGM_FI_DEV_PCIE_REPLAY_COUNTER", "counter", "Total number of PCIe retries.", false, false, always(func(r *reading) float64 { return float64(r.replays) })},
 	{235, "DCGM_FI_DEV_PCIE_MAX_LINK_GEN", "gauge", "Maximum PCIe generation of the link.", false, true, constant(func(m *Model) float64 { return float64(m.PCIeGen) })},
 	{236, "DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH", "gauge", "Maximum PCIe width of the link.", false, true, always(func(*reading) float64 { return 16 })},
-	{237, "DCGM_FI_DEV_PCIE_LINK_GEN", "gauge", "PCIe generation of the link.", false, true, constant(func(m *Model) float64 { return float64(m.PCIeGen) })},
-	{238, "DCGM_FI_DEV_PCIE_LINK_WIDTH", "gauge", "PCIe width of the link.", false, true, always(func(*reading) float64 { return 16 })},
+	{237, "DCGM_FI_DEV_PCIE_LINK_GEN", "gauge", "PCIe generation of the link.", false, true, always(func(r *reading) float64 { return float64(cmp.Or(r.generation, r.board.model.PCIeGen)) })},
+	{238, "DCGM_FI_DEV_PCIE_LINK_WIDTH", "gauge", "PCIe width of the link.", false, true, always(func(r *reading) float64 { return float64(cmp.Or(r.lanes, 16)) })},
 
 	{203, "DCGM_FI_DEV_GPU_UTIL", "gauge", "GPU utilization (in %).", false, false, wholeOnly(func(r *reading) float64 { return percent(r.util) })},
 	{204, "DCGM_FI_DEV_MEM_COPY_UTIL", "gauge", "Memory utilization (in %).", false, false, wholeOnly(func(r *reading) float64 { return percent(r.memCopy) })},
@@ -110,18 +126,18 @@ var fields = []field{
 	{93, "DCGM_FI_DEV_BAR1_FREE", "gauge", "BAR1 memory free (in MiB).", false, true, constant(func(m *Model) float64 { return float64(m.BAR1MiB - 2) })},
 
 	{300, "DCGM_FI_DEV_ECC_CURRENT", "gauge", "Whether ECC is on.", false, true, always(func(*reading) float64 { return 1 })},
-	{310, "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", "counter", "Total number of single-bit volatile ECC errors.", false, true, always(zero)},
-	{311, "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", "counter", "Total number of double-bit volatile ECC errors.", false, true, always(func(r *reading) float64 { return float64(r.dbe) })},
-	{312, "DCGM_FI_DEV_ECC_SBE_AGG_TOTAL", "counter", "Total number of single-bit persistent ECC errors.", false, true, always(zero)},
-	{313, "DCGM_FI_DEV_ECC_DBE_AGG_TOTAL", "counter", "Total number of double-bit persistent ECC errors.", false, true, always(func(r *reading) float64 { return float64(r.dbe) })},
-	{390, "DCGM_FI_DEV_RETIRED_SBE", "counter", "Total number of retired pages due to single-bit errors.", false, true, when(pageRetire, zero)},
-	{391, "DCGM_FI_DEV_RETIRED_DBE", "counter", "Total number of retired pages due to double-bit errors.", false, true, when(pageRetire, func(r *reading) float64 { return float64(r.remapped) })},
-	{392, "DCGM_FI_DEV_RETIRED_PENDING", "counter", "Total number of pages pending retirement.", false, true, when(pageRetire, zero)},
+	{310, "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", "counter", "Total number of single-bit volatile ECC errors.", false, true, always(func(r *reading) float64 { return float64(r.corrected) })},
+	{311, "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", "counter", "Total number of double-bit volatile ECC errors.", false, true, always(func(r *reading) float64 { return float64(r.ecc) })},
+	{312, "DCGM_FI_DEV_ECC_SBE_AGG_TOTAL", "counter", "Total number of single-bit persistent ECC errors.", false, true, always(func(r *reading) float64 { return float64(r.correctedEver) })},
+	{313, "DCGM_FI_DEV_ECC_DBE_AGG_TOTAL", "counter", "Total number of double-bit persistent ECC errors.", false, true, always(func(r *reading) float64 { return float64(r.eccEver) })},
+	{390, "DCGM_FI_DEV_RETIRED_SBE", "counter", "Total number of retired pages due to single-bit errors.", false, true, when(pageRetire, func(r *reading) float64 { return float64(r.correctedPages) })},
+	{391, "DCGM_FI_DEV_RETIRED_DBE", "counter", "Total number of retired pages due to double-bit errors.", false, true, when(pageRetire, func(r *reading) float64 { return float64(r.uncorrectedPages) })},
+	{392, "DCGM_FI_DEV_RETIRED_PENDING", "counter", "Total number of pages pending retirement.", false, true, when(pageRetire, func(r *reading) float64 { return flag(r.remapPending) })},
 
-	{409, "DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", "counter", "Total number of NVLink flow-control CRC errors.", false, true, when(oldNVLink, zero)},
-	{419, "DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL", "counter", "Total number of NVLink data CRC errors.", false, true, when(oldNVLink, zero)},
-	{429, "DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL", "counter", "Total number of NVLink retries.", false, true, when(oldNVLink, zero)},
-	{439, "DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL", "counter", "Total number of NVLink recovery errors.", false, true, when(oldNVLink, zero)},
+	{409, "DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", "counter", "Total number of NVLink flow-control CRC errors.", false, true, when(oldNVLink, linkErrors("crc_flit"))},
+	{419, "DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL", "counter", "Total number of NVLink data CRC errors.", false, true, when(oldNVLink, linkErrors("crc_data"))},
+	{429, "DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL", "counter", "Total number of NVLink retries.", false, true, when(oldNVLink, linkErrors("replay"))},
+	{439, "DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL", "counter", "Total number of NVLink recovery errors.", false, true, when(oldNVLink, linkErrors("recovery"))},
 	{449, nvlinkTotal, "counter", "Total number of NVLink bandwidth counters for all lanes.", false, false, func(r *reading) (float64, bool) {
 		return math.Floor(2 * r.nvlink / legacyLinkUnit), hasNVLink(r.board.model)
 	}},
@@ -132,10 +148,18 @@ var fields = []field{
 	{1206, "DCGM_FI_DEV_NVLINK_COUNT_RX_ERRORS", "counter", "Total number of packets received with errors over NVLink.", false, true, when(newNVLink, zero)},
 
 	{526, "DCGM_FI_DEV_VGPU_LICENSE_STATUS", "gauge", "vGPU License status", false, false, wholeOnly(zero)},
-	{393, "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", "counter", "Number of remapped rows for uncorrectable errors", false, false, when(rowRemap, func(r *reading) float64 { return float64(r.remapped) })},
+	{393, "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", "counter", "Number of remapped rows for uncorrectable errors", false, false, when(rowRemap, func(r *reading) float64 { return float64(r.rows) })},
 	{394, "DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS", "counter", "Number of remapped rows for correctable errors", false, false, when(rowRemap, zero)},
-	{395, "DCGM_FI_DEV_ROW_REMAP_FAILURE", "gauge", "Whether remapping of rows has failed", false, false, when(rowRemap, zero)},
-	{396, "DCGM_FI_DEV_ROW_REMAP_PENDING", "gauge", "Whether a remapping of rows waits for a reset", false, true, when(rowRemap, func(r *reading) float64 { return r.remapPending })},
+	{395, "DCGM_FI_DEV_ROW_REMAP_FAILURE", "gauge", "Whether remapping of rows has failed", false, false, when(rowRemap, func(r *reading) float64 { return flag(r.remapFailed) })},
+	{396, "DCGM_FI_DEV_ROW_REMAP_PENDING", "gauge", "Whether a remapping of rows waits for a reset", false, true, when(rowRemap, func(r *reading) float64 { return flag(r.remapPending) })},
+	{385, "DCGM_FI_DEV_BANKS_REMAP_ROWS_AVAIL_MAX", "gauge", "Memory banks with all spare rows.", false, true, when(rowRemap, func(r *reading) float64 { return 640 - flag(r.noSpare) })},
+	{386, "DCGM_FI_DEV_BANKS_REMAP_ROWS_AVAIL_HIGH", "gauge", "Memory banks with many spare rows.", false, true, when(rowRemap, zero)},
+	{387, "DCGM_FI_DEV_BANKS_REMAP_ROWS_AVAIL_PARTIAL", "gauge", "Memory banks with some spare rows.", false, true, when(rowRemap, zero)},
+	{388, "DCGM_FI_DEV_BANKS_REMAP_ROWS_AVAIL_LOW", "gauge", "Memory banks with few spare rows.", false, true, when(rowRemap, zero)},
+	{389, "DCGM_FI_DEV_BANKS_REMAP_ROWS_AVAIL_NONE", "gauge", "Memory banks without a spare row.", false, true, when(rowRemap, func(r *reading) float64 { return flag(r.noSpare) })},
+	{346, "DCGM_FI_DEV_THRESHOLD_SRM", "gauge", "Whether SRAM errors are above the threshold.", false, true, when(rowRemap, func(r *reading) float64 { return flag(r.sram) })},
+	{175, "DCGM_FI_DEV_FABRIC_HEALTH_SUMMARY", "gauge", "Health of the fabric.", false, true, when(hasFabric, func(r *reading) float64 { return float64(cmp.Or(r.fabric, 1)) })},
+	{1523, recoveryField, "gauge", "Action that the driver asks for.", false, true, always(func(r *reading) float64 { return float64(r.recovery) })},
 
 	{1001, "DCGM_FI_PROF_GR_ENGINE_ACTIVE", "gauge", "Ratio of time the graphics engine is active.", true, false, always(func(r *reading) float64 { return r.util })},
 	{1002, "DCGM_FI_PROF_SM_ACTIVE", "gauge", "The ratio of cycles an SM has at least 1 warp assigned.", true, true, always(func(r *reading) float64 { return r.sm })},

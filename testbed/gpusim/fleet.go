@@ -169,6 +169,8 @@ func (n *node) page(t time.Duration, stamp time.Time, host string) []byte {
 		for _, f := range shown {
 			w.family(f, lines)
 		}
+		w.watchFamily(lines)
+		w.pathFamily(lines)
 		if n.cfg.Fields == "all" {
 			w.xidFamilies(lines, step(Duration(t)))
 		}
@@ -252,7 +254,8 @@ func (fl *Fleet) Devices(node string) ([]DeviceInfo, error) {
 	k := step(Duration(n.at(fl.elapsed(fl.clock()))))
 	for i, b := range n.boards {
 		d := b.info()
-		d.Index, d.NUMANode, d.Driver = n.faults.index(b, k), i*2/max(len(n.boards), 2), n.exp.driver
+		d.UUID = b.current(n.faults.harm(b, k, false).boards)
+		d.Index, d.NUMANode, d.Driver = n.faults.index(b, k), i*2/max(len(n.boards), 2), n.faults.driver(n.exp.driver, k)
 		out = append(out, d)
 	}
 	return out, nil
@@ -293,6 +296,22 @@ func (fl *Fleet) TruthAt(at time.Time) Truth {
 	out := truthOf(at, fl.elapsed(at), fl.faults, fl.nodes)
 	out.Engines = fl.served.truth(fl.elapsed(at))
 	return out
+}
+
+// HealthOf is the health of a node and of its boards at a time, which may lie in the
+// past.
+func (fl *Fleet) HealthOf(name string, at time.Time) (node Health, boards []BoardHealth, err error) {
+	fl.mu.Lock()
+	defer fl.mu.Unlock()
+	n := fl.node(name)
+	if n == nil {
+		return node, nil, fmt.Errorf("unknown node %q", name)
+	}
+	k := step(Duration(n.at(fl.elapsed(at))))
+	for _, b := range n.boards {
+		boards = append(boards, BoardHealth{b.current(n.faults.harm(b, k, false).boards), b.verdictAt(k)})
+	}
+	return healthOf(n, k), boards, nil
 }
 
 // Engines lists the engines and gateways that have a pod now.

@@ -17,11 +17,28 @@ import (
 const (
 	xidField    = "DCGM_FI_DEV_XID_ERRORS"
 	nvlinkTotal = "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL"
+	// An older exporter does not start with this one in its counters file, so that it is
+	// printed where it is asked for.
+	recoveryField = "DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION"
+	watchField    = "DCGM_EXP_GPU_HEALTH_STATUS"
+	pathField     = "DCGM_EXP_P2P_STATUS"
 
 	// What DCGM stores for a field that a board does not have.
 	intSentinel   = "9223372036854775794"
 	floatSentinel = "140737488355330.000000"
 )
+
+// newFields are those that exporters before 4.x do not know.
+var newFields = []int{175, 346, 385, 386, 387, 388, 389, 1523}
+
+// watches are those of DCGM's health checks.
+var watches = []string{"PCIE", "NVLINK", "PMU", "MCU", "MEM", "SM", "INFOROM", "THERMAL", "POWER", "DRIVER"}
+
+// prints reports whether the node's exporter is configured to print a family that it
+// does not print by itself.
+func prints(n *node, name string) bool {
+	return slices.Contains(n.cfg.With, name) && !slices.Contains(n.cfg.Without, name)
+}
 
 // line is one row of the page, its labels written out.
 type line struct {
@@ -38,7 +55,10 @@ func (w *writer) fields() []*field {
 		if f.all && w.node.cfg.Fields != "all" || !profiling && strings.HasPrefix(f.name, "DCGM_FI_PROF_") {
 			continue
 		}
-		if f.name == "DCGM_FI_DEV_FB_RESERVED" && !w.node.exp.reserved {
+		if f.name == "DCGM_FI_DEV_FB_RESERVED" && !w.node.exp.reserved || slices.Contains(newFields, f.id) && !w.node.exp.reserved {
+			continue
+		}
+		if f.name == recoveryField && !prints(w.node, f.name) || slices.Contains(w.node.cfg.Without, f.name) {
 			continue
 		}
 		out = append(out, f)
@@ -161,7 +181,7 @@ func (w *writer) labels(r *reading, number int, host string) string {
 	if x.spaceAfterGPU {
 		b.WriteByte(' ')
 	}
-	fmt.Fprintf(&b, "UUID=%q", r.board.uuid)
+	fmt.Fprintf(&b, "UUID=%q", r.board.current(r.boards))
 	add := func(k, v string) { fmt.Fprintf(&b, ",%s=%q", k, v) }
 	if x.pciBusID {
 		add("pci_bus_id", r.board.pci)
@@ -180,7 +200,7 @@ func (w *writer) labels(r *reading, number int, host string) string {
 		add(x.hostname, host)
 	}
 	if x.driverLabel {
-		add("DCGM_FI_DRIVER_VERSION", x.driver)
+		add("DCGM_FI_DRIVER_VERSION", r.driver)
 	}
 	if x.podLabels && w.node.cfg.PodLabels && r.pod != nil {
 		keys := make([]string, 0, len(r.pod.Labels))
@@ -231,8 +251,8 @@ const xidWindow = 300 * time.Second
 // window, which falls again, and in later versions a true counter.
 func (w *writer) xidFamilies(lines []line, k int64) {
 	lines = slices.DeleteFunc(lines, func(l line) bool { return l.deviceOnly })
-	if w.node.exp.xidCount != "" {
-		const name = "DCGM_EXP_XID_ERRORS_COUNT"
+	const name = "DCGM_EXP_XID_ERRORS_COUNT"
+	if w.node.exp.xidCount != "" && !slices.Contains(w.node.cfg.Without, name) {
 		fmt.Fprintf(w, "# HELP %s reported XIDs during last window\n# TYPE %s %s\n", name, name, w.node.exp.xidCount)
 		window := fmt.Sprintf(",window_size_in_ms=%q", strconv.FormatInt(xidWindow.Milliseconds(), 10))
 		for _, l := range lines {
@@ -245,17 +265,57 @@ func (w *writer) xidFamilies(lines []line, k int64) {
 			}
 		}
 	}
-	if w.node.exp.xidTotal {
-		const name = "DCGM_EXP_XID_ERRORS_TOTAL"
+	const total = "DCGM_EXP_XID_ERRORS_TOTAL"
+	if w.node.exp.xidTotal && !slices.Contains(w.node.cfg.Without, total) {
 		headed := false
 		for _, l := range lines {
 			for _, c := range w.node.faults.xidCounts(l.reading, k, k+1) {
 				if !headed {
-					fmt.Fprintf(w, "# HELP %s reported XIDs since the exporter started\n# TYPE %s counter\n", name, name)
+					fmt.Fprintf(w, "# HELP %s reported XIDs since the exporter started\n# TYPE %s counter\n", total, total)
 					headed = true
 				}
-				w.row(name, fmt.Sprintf("%s,xid=%q%s", l.labels, strconv.Itoa(c[0]), l.attributes), strconv.Itoa(c[1]))
+				w.row(total, fmt.Sprintf("%s,xid=%q%s", l.labels, strconv.Itoa(c[0]), l.attributes), strconv.Itoa(c[1]))
 			}
+		}
+	}
+}
+
+// watchFamily writes the results of DCGM's health checks: 0 pass, 10 warn, 20 fail.
+func (w *writer) watchFamily(lines []line) {
+	if !w.node.exp.reserved || !prints(w.node, watchField) {
+		return
+	}
+	fmt.Fprintf(w, "# HELP %s Health of each watch (0 pass, 10 warn, 20 fail).\n# TYPE %s gauge\n", watchField, watchField)
+	for _, l := range lines {
+		for _, watch := range watches {
+			if l.mig == nil && !l.deviceOnly {
+				w.row(watchField, fmt.Sprintf("%s,health_watch=%q%s", l.labels, watch, l.attributes), strconv.Itoa(l.watches[watch]))
+			}
+		}
+	}
+}
+
+// pathFamily writes NVML's status of the paths to the other devices: 0 is one over NVLink,
+// 6 a state that is not known.
+func (w *writer) pathFamily(lines []line) {
+	if !w.node.exp.reserved || !prints(w.node, pathField) {
+		return
+	}
+	headed := false
+	for _, l := range lines {
+		for i := range w.node.boards {
+			if i == l.board.index || l.mig != nil || l.deviceOnly || !hasNVLink(l.board.model) {
+				continue
+			}
+			if !headed {
+				fmt.Fprintf(w, "# HELP %s Status of the path to another GPU.\n# TYPE %s gauge\n", pathField, pathField)
+				headed = true
+			}
+			status := "0"
+			if slices.Contains(l.cut, i) {
+				status = "6"
+			}
+			w.row(pathField, fmt.Sprintf("%s,peer_gpu=%q%s", l.labels, strconv.Itoa(i), l.attributes), status)
 		}
 	}
 }

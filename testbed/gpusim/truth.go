@@ -5,9 +5,17 @@ package gpusim
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/internal/health"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/internal/random"
 )
+
+// Health is the expected state of a board or a node, its reasons and the action that
+// they ask for. It is that of a page with every field.
+type Health = health.Verdict
 
 // Truth is what is really going on in the fleet at one time, faults or not.
 type Truth struct {
@@ -26,6 +34,8 @@ type NodeTruth struct {
 	Exporter string        `json:"exporter"` // up, slow, frozen, cut or down
 	Host     string        `json:"host"`     // what the exporter prints as Hostname
 	URL      string        `json:"url,omitempty"`
+	BootID   string        `json:"boot_id"`
+	Health   Health        `json:"health"`
 	Devices  []DeviceTruth `json:"devices"`
 }
 
@@ -38,6 +48,8 @@ type DeviceTruth struct {
 	Model  string `json:"model"`
 	MIG    string `json:"mig_profile,omitempty"`
 	OnPage bool   `json:"on_page"` // its utilization can be read from the exporter now
+	// Health is what the board, of an instance the whole one, is expected to be reported as.
+	Health Health `json:"health"`
 
 	Utilization      float64 `json:"utilization"`
 	SMActive         float64 `json:"sm_active"`
@@ -108,6 +120,91 @@ type ServiceTruth struct {
 	PowerWatts        float64  `json:"power_watts"`
 }
 
+// second is what is true of a board at second k, at which it does this and has that
+// temperature.
+func (b *board) second(k int64, a activity, temp float64) *health.Second {
+	all, n := b.node.faults, b.node
+	busy := a.util > .5
+	h, before := all.harm(b, k, busy), all.harm(b, k-1, busy)
+	if h.loaded == k { // what was counted before is gone
+		before.ecc, before.linkErrors, before.replays = 0, nil, 0
+	}
+	if h.born == k {
+		before.uncorrectedPages, before.correctedPages = 0, 0
+	}
+	s := &health.Second{
+		At: k, Shown: true, Recovery: -1, Remaps: rowRemap(b.model), Absent: h.away,
+		ECC: h.ecc - before.ecc, Rows: h.rows, NoSpare: h.noSpare, RemapPending: h.remapPending, RemapFailed: h.remapFailed, SRAM: h.sram,
+		Recoveries: h.linkErrors["replay"] + h.linkErrors["recovery"] - before.linkErrors["replay"] - before.linkErrors["recovery"],
+		CRC:        h.linkErrors["crc_flit"] + h.linkErrors["crc_data"] - before.linkErrors["crc_flit"] - before.linkErrors["crc_data"],
+		LinkDown:   len(h.cut) > 0,
+		Fabric:     h.fabric, Replays: h.replays - before.replays,
+		Lanes: float64(cmp.Or(h.lanes, 16)), Generation: cmp.Or(h.generation, b.model.PCIeGen), Loaded: busy,
+		Throttled: all.throttled(b.index, k) || h.events&(reasonHWThermal|reasonSWThermal|reasonPowerBrake) != 0,
+		Hot:       temp+h.degrees > 90, Cool: temp+h.degrees <= 82,
+		Reset: k > 0 && h.loaded == k, Boot: k > 0 && h.booted == k,
+	}
+	s.Narrow = s.Lanes < 16 || s.Generation < b.model.PCIeGen
+	if pageRetire(b.model) {
+		s.Pages, s.PagesUncorrected = h.uncorrectedPages-before.uncorrectedPages, h.uncorrectedPages
+		s.AllPages = h.uncorrectedPages + h.correctedPages
+	}
+	if prints(n, recoveryField) {
+		s.Recovery = h.recovery
+	}
+	for watch, v := range h.watches {
+		// Any violation within a minute is a warning of these two.
+		minor := watch == "THERMAL" || watch == "POWER"
+		s.Fails = s.Fails || v == 20 && !minor
+		s.Warns = s.Warns || v == 20 && minor || v == 10 && !minor
+	}
+	for _, f := range all {
+		switch holds := f.holdsStep(k); {
+		case holds && (f.Kind == ExporterDown || f.Kind == PageCut || f.Kind == Reboot):
+			s.Shown = false
+		case holds && f.Kind == ExporterFrozen:
+			s.Frozen = true
+		case holds && f.Kind == GPULost && f.covers(b.index, f.target.position):
+			s.Absent = true
+		case step(Duration(f.start)) != k || !f.covers(b.index, f.target.position):
+		case f.Kind == Acknowledged:
+			s.Acknowledged = true
+		case f.Kind == XID:
+			s.XIDs = append(s.XIDs, happened(n, b, f.Code, k))
+		}
+		if f.Kind == DriverReload && f.Driver != "" && k > 0 && step(Duration(f.end)) == k {
+			s.Driver = true
+		}
+	}
+	return s
+}
+
+// happened is an XID of a board, with the pod that holds it.
+func happened(n *node, b *board, code int, k int64) health.XID {
+	x := health.XID{Code: code}
+	held := n.owners(slotRef{b.index, -1}, k)
+	if len(held) == 0 {
+		return x
+	}
+	name := func(p *Pod) string { return p.Namespace + "/" + p.Name }
+	x.Holder = name(held[0].pod)
+	boards, same := 0, 0
+	for _, of := range n.boards {
+		if held := n.owners(slotRef{of.index, -1}, k); len(held) == 0 || name(held[0].pod) != x.Holder {
+			continue
+		}
+		boards++
+		if slices.ContainsFunc(n.faults, func(f *fault) bool {
+			at := step(Duration(f.start))
+			return f.Kind == XID && f.Code == code && f.covers(of.index, -1) && at <= k && at > k-180
+		}) {
+			same++
+		}
+	}
+	x.Crowd = boards > 1 && 2*same >= boards
+	return x
+}
+
 // truthOf is the truth about these nodes at a time, t since the start.
 func truthOf(at time.Time, t time.Duration, all faults, nodes []*node) Truth {
 	out := Truth{Time: at, ElapsedSeconds: t.Seconds(), Nodes: []NodeTruth{}, Services: []ServiceTruth{}, Faults: []FaultStatus{}}
@@ -123,6 +220,7 @@ func truthOf(at time.Time, t time.Duration, all faults, nodes []*node) Truth {
 		for _, b := range n.boards {
 			for _, r := range b.read(k) {
 				d := deviceTruth(&r, n.faults.index(r.board, k), n.shows(&r, k, nt.Exporter))
+				d.Health = b.verdictAt(k)
 				nt.Devices = append(nt.Devices, d)
 				for i := range r.owners {
 					h := &r.owners[i]
@@ -134,6 +232,7 @@ func truthOf(at time.Time, t time.Duration, all faults, nodes []*node) Truth {
 				}
 			}
 		}
+		nt.BootID, nt.Health = bootID(n, k), healthOf(n, k)
 		out.Nodes = append(out.Nodes, nt)
 	}
 	for _, s := range services {
@@ -146,10 +245,30 @@ func truthOf(at time.Time, t time.Duration, all faults, nodes []*node) Truth {
 	return out
 }
 
+// bootID is another one after each boot.
+func bootID(n *node, k int64) string {
+	return random.UUID(random.Stream(n.fleet.cfg.Seed, fmt.Sprint("boot/", n.cfg.Name, "/", n.faults.boots(k))))
+}
+
+// health is that of the worst board.
+func healthOf(n *node, k int64) Health {
+	boards := make([]Health, 0, len(n.boards))
+	for _, b := range n.boards {
+		boards = append(boards, b.verdictAt(k))
+	}
+	return health.Node(boards)
+}
+
+// BoardHealth is the health of the board at a place of a node.
+type BoardHealth struct {
+	UUID string
+	Health
+}
+
 // deviceTruth is the truth of a row; shown is whether its utilization is on the page.
 func deviceTruth(r *reading, index int, shown bool) DeviceTruth {
 	d := DeviceTruth{
-		ID: r.board.id(r.position), UUID: r.board.uuid, Index: index, Model: r.board.model.Name, OnPage: shown,
+		ID: r.id(), UUID: r.board.current(r.boards), Index: index, Model: r.board.model.Name, OnPage: shown,
 		Utilization: r.util, SMActive: r.sm, TensorActive: r.tensor, DRAMActive: r.dram, FP16Active: r.fp16, FP32Active: r.fp32,
 		MemoryUsedMiB: r.used, MemoryTotalMiB: r.total, PowerWatts: r.power, TemperatureC: r.temp,
 		EnergyMilliJoule: r.energy, ClockEvents: r.clocks, XID: r.xid,

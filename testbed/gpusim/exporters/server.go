@@ -62,7 +62,7 @@ func Serve(fl *gpusim.Fleet, host string, base int) (*Server, error) {
 		if base != 0 {
 			number = base + i
 		}
-		p := &port{node: name, addr: net.JoinHostPort(host, strconv.Itoa(number)), handler: s.exporter(name, "")}
+		p := &port{node: name, addr: net.JoinHostPort(host, strconv.Itoa(number)), handler: s.handler(name, "")}
 		if err := s.listen(p); err != nil {
 			s.closePorts()
 			return nil, fmt.Errorf("node %s: %w", name, ListenError(p.addr, err))
@@ -134,7 +134,7 @@ func (s *Server) Reconcile() {
 		p := s.others[id]
 		if p == nil {
 			host, _, _ := net.SplitHostPort(s.ports[0].addr)
-			p = &port{node: f.Node, host: f.Host, addr: net.JoinHostPort(host, strconv.Itoa(f.Port)), handler: s.exporter(f.Node, f.Host)}
+			p = &port{node: f.Node, host: f.Host, addr: net.JoinHostPort(host, strconv.Itoa(f.Port)), handler: s.handler(f.Node, f.Host)}
 			s.others[id] = p
 		}
 		s.set(p, f.Kind == gpusim.ExporterReplaced && (s.fleet.Transport(p.node, false).Down || s.current(f.Node, wanted) != id))
@@ -212,22 +212,28 @@ func (s *Server) closePorts() {
 	}
 }
 
-// exporter is the HTTP side of one node's exporter, which calls its host so.
-func (s *Server) exporter(node, host string) http.Handler {
+func (s *Server) handler(node, host string) http.Handler {
+	return Handler(s.fleet, node, host, func() { s.pages.Add(1) })
+}
+
+// Handler is the HTTP side of one node's exporter, which calls its host so; "" is the
+// node's own. It calls given for each page that was written whole. While the exporter is
+// down it hangs up.
+func Handler(fl *gpusim.Fleet, node, host string, given func()) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte("OK"))
 	})
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
-		how := s.fleet.Transport(node, true)
+		how := fl.Transport(node, true)
 		if how.Down && host == "" {
 			panic(http.ErrAbortHandler) // the listener is about to go
 		}
 		if !wait(r, how.Delay) {
 			return
 		}
-		now := s.fleet.Now()
-		page, err := s.fleet.PageOf(node, host, now)
+		now := fl.Now()
+		page, err := fl.PageOf(node, host, now)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
@@ -248,7 +254,7 @@ func (s *Server) exporter(node, host string) http.Handler {
 		default:
 			h.Set("Content-Length", strconv.Itoa(len(page)))
 			if _, err := w.Write(page); err == nil { // else the client has gone
-				s.pages.Add(1)
+				given()
 			}
 		}
 	})

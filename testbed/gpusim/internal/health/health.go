@@ -1,0 +1,326 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package health has the states that the boards of a simulated node are expected to be
+// reported in, second by second, of what is wrong with them and what their exporter
+// shows. It is a second implementation of the rules, and shares no code with the first.
+package health
+
+import "slices"
+
+// Times in seconds.
+const (
+	minute = 60
+	day    = 24 * 60 * minute
+	week   = 7 * day
+
+	page    = 15  // between two pages
+	silent  = 45  // without a page nothing is known
+	stands  = 75  // likewise, with pages on which everything stands still
+	hotFor  = 120 // until a temperature is critical
+	linkFor = 300 // that a link is judged under load
+	burst   = 3 * minute
+	minutes = 10 // of a window
+)
+
+// Second is what is true of a board in a second, and what happens to it in it.
+type Second struct {
+	At            int64 // since the start of the fleet
+	Shown, Frozen bool  // by the exporter: a page; one on which everything stands still
+	Absent        bool  // the board is not on it
+
+	Recovery int // the driver's action; -1: the page does not have it
+	XIDs     []XID
+	ECC      int  // uncorrected errors
+	Remaps   bool // the board remaps rows
+	Rows     int  // that are remapped
+	NoSpare  bool // a bank has no spare row
+
+	RemapPending, RemapFailed, SRAM bool
+	Pages, AllPages                 int // that are retired now, and at all
+	PagesUncorrected                int // at all
+
+	Recoveries, CRC int // errors of links: replays and recoveries, and CRC errors
+	LinkDown        bool
+	Fabric          int // 2: unhealthy, 3: limited
+	Replays         int
+	Lanes           float64
+	Generation      int
+	Narrow, Loaded  bool
+	Throttled       bool
+	Hot, Cool       bool // above what is critical; below what is high, with the hysteresis
+	Fails, Warns    bool // a watch of DCGM
+
+	Reset, Boot, Driver, Acknowledged bool // has happened
+}
+
+// XID is one that happens, with who holds the board; Crowd: half of the boards that the
+// same pod holds on the node had the code within three minutes, and it holds several.
+type XID struct {
+	Code   int
+	Holder string
+	Crowd  bool
+}
+
+// Verdict is the expected health of a board or a node.
+type Verdict struct {
+	State   string   `json:"state"` // unknown: the exporter does not show it
+	Reasons []string `json:"reasons"`
+	Action  string   `json:"action"`
+}
+
+type active struct {
+	on     bool
+	state  state
+	action action
+	last   int64
+}
+
+// Board is what is known of a board. The zero Board is well. A copy is independent of
+// it.
+type Board struct {
+	reasons [count]active
+	unseen  Second // what happened since the last page
+
+	since    int64 // of the exporter's silence; 0: it is not silent
+	stands   bool  // and why
+	gap      int64 // the end of the last silence of a minute or more
+	absent   int64 // since when the board is not on the page, plus 1; 0: it is
+	incident []int // its codes
+	xidAt    int64
+	app      [2]struct { // of codes 13 and 31: the last one of each of two holders
+		at     int64
+		holder string
+	}
+	pages     [2]int64 // of the last pages that were retired
+	linkAt    int64
+	linkTimes [3]int64
+	replays   window
+	replayAt  int64
+	throttle  window
+	narrow    bool  // the link was, when the board was under load last
+	loaded    int64 // for so many seconds under load
+	hot       int64
+	fails     int64
+	warns     int64
+	lostOnce  bool
+	lostBoot  bool
+	episodes  [3]int64
+}
+
+// Step is the next second of the board.
+func (b *Board) Step(s *Second) {
+	if !s.Shown || s.Frozen {
+		if b.since == 0 {
+			b.since, b.stands = s.At+1, s.Frozen
+		}
+		now := *s
+		now.after(&b.unseen)
+		b.unseen = now
+		return
+	}
+	if b.since != 0 && s.At+1-b.since >= minute {
+		b.gap = s.At
+	}
+	b.since = 0
+	now := *s
+	now.after(&b.unseen)
+	b.unseen = Second{}
+	b.see(&now)
+}
+
+// after adds what happened before, and was not seen. A boot takes what was counted.
+func (s *Second) after(before *Second) {
+	if !s.Boot {
+		s.XIDs = append(slices.Clip(before.XIDs), s.XIDs...)
+		s.ECC += before.ECC
+		s.Recoveries += before.Recoveries
+		s.Replays += before.Replays
+	}
+	s.Pages += before.Pages
+	s.Reset, s.Boot = s.Reset || before.Reset, s.Boot || before.Boot
+	s.Driver, s.Acknowledged = s.Driver || before.Driver, s.Acknowledged || before.Acknowledged
+}
+
+func (b *Board) see(s *Second) {
+	b.evidence(s)
+	b.absence(s)
+	if s.Absent {
+		return
+	}
+	for _, x := range s.XIDs {
+		b.xid(x, s.At)
+	}
+	if s.Recovery >= 0 {
+		b.recovery(s)
+	}
+	b.flag(remapPending, s.RemapPending, degraded, resetGPU, s.At)
+	b.flag(remapFailed, s.RemapFailed, failed, rma, s.At)
+	b.flag(sramWorn, s.SRAM, failed, rma, s.At)
+	b.flag(fabric, s.Fabric > 1, [...]state{ok, ok, failed, degraded}[s.Fabric], restartFabricManager, s.At)
+	b.flag(nvlinkDown, s.LinkDown, failed, restartFabricManager, s.At)
+	if s.Rows >= 512 || s.NoSpare {
+		b.raise(remapWorn, predicted, runDiagnostics, s.At)
+	}
+	b.retired(s)
+	if s.ECC > 0 {
+		worst := failed
+		if s.Remaps {
+			worst = degraded
+		}
+		b.raise(eccUncorrected, worst, resetGPU, s.At)
+	}
+	b.rates(s)
+	b.load(s)
+	for i := range b.reasons {
+		if quiet := ends[i].quiet; quiet > 0 && s.At-b.reasons[i].last >= quiet {
+			b.reasons[i] = active{}
+		}
+	}
+}
+
+func (b *Board) raise(reason int, s state, a action, at int64) {
+	b.reasons[reason] = active{true, s, a, at}
+}
+
+func (b *Board) flag(reason int, is bool, s state, a action, at int64) {
+	if is {
+		b.raise(reason, s, a, at)
+	} else {
+		b.reasons[reason] = active{}
+	}
+}
+
+func (b *Board) worst() (worst state) {
+	for i := range b.reasons {
+		worst = max(worst, b.reasons[i].state)
+	}
+	return worst
+}
+
+// evidence ends what it ends.
+func (b *Board) evidence(s *Second) {
+	var seen evidence
+	for e, is := range map[evidence]bool{reset: s.Reset || s.Boot || s.Driver, boot: s.Boot, driver: s.Driver, person: s.Acknowledged} {
+		if is {
+			seen |= e
+		}
+	}
+	if seen == 0 {
+		return
+	}
+	if s.Boot && b.lostOnce {
+		b.lostBoot = true
+	}
+	was := b.worst()
+	for i := range b.reasons {
+		if ends[i].by&seen != 0 && b.reasons[i].last < s.At {
+			b.reasons[i] = active{}
+		}
+	}
+	if seen&(reset|boot) != 0 && was == failed && b.worst() != failed {
+		b.episodes = [3]int64{s.At, b.episodes[0], b.episodes[1]}
+		if third := b.episodes[2]; third != 0 && s.At-third <= week {
+			b.raise(recurring, predicted, contactSupport, s.At)
+		}
+	}
+}
+
+// absence judges whether the board is on the page.
+func (b *Board) absence(s *Second) {
+	switch {
+	case !s.Absent:
+		if b.absent != 0 && b.reasons[lost].on {
+			b.reasons[lost] = active{}
+			b.evidence(&Second{At: s.At, Reset: true})
+		}
+		b.absent = 0
+	case b.absent == 0:
+		b.absent = s.At + 1
+	case s.At+1-b.absent >= silent && !b.reasons[lost].on:
+		a := rebootNode
+		if b.lostBoot {
+			a = checkMechanics
+		}
+		b.lostOnce = true
+		b.raise(lost, failed, a, s.At)
+	}
+}
+
+// xid takes a code. Codes with no longer silence between them than a burst are one
+// incident.
+func (b *Board) xid(x XID, at int64) {
+	if at-b.xidAt >= burst {
+		b.incident = nil
+	}
+	b.xidAt = at
+	b.incident = append(slices.Clip(b.incident), x.Code)
+	reason, s, a := ofCode(x.Code)
+	if has := func(code int) bool { return slices.Contains(b.incident, code) }; (x.Code == 48 || x.Code == 63 || x.Code == 64) && has(48) && (has(63) || has(64)) {
+		reason, s, a = xidReset, failed, drainAndReset
+	}
+	if reason < count {
+		was := b.reasons[reason]
+		b.raise(reason, max(s, was.state), max(a, was.action), at)
+	}
+	if (x.Code != 13 && x.Code != 31) || x.Crowd || x.Holder == "" {
+		return
+	}
+	for i := range b.app {
+		if o := &b.app[i]; o.holder != "" && o.holder != x.Holder && at-o.at < day {
+			b.raise(xidRepeated, degraded, runDiagnostics, at)
+		}
+	}
+	if b.app[0].holder != x.Holder {
+		b.app[1] = b.app[0]
+	}
+	b.app[0].at, b.app[0].holder = at, x.Holder
+}
+
+// recovery takes the driver's action. It stands for the codes before it.
+func (b *Board) recovery(s *Second) {
+	is := recoveries[s.Recovery]
+	b.flag(recoveryAction, s.Recovery != 0, is.state, is.action, s.At)
+	for _, of := range []int{xidReset, xidRestart} {
+		if b.reasons[of].last < s.At {
+			b.reasons[of] = active{}
+		}
+	}
+}
+
+// Verdict is the health of the board at a second, after its Step.
+func (b *Board) Verdict(at int64) Verdict {
+	v := Verdict{State: states[b.worst()], Reasons: []string{}}
+	heaviest := none
+	for i := range b.reasons {
+		if b.reasons[i].on {
+			v.Reasons = append(v.Reasons, names[i])
+			heaviest = max(heaviest, b.reasons[i].action)
+		}
+	}
+	v.Action = actions[heaviest]
+	limit := int64(silent)
+	if b.stands {
+		limit = stands
+	}
+	if b.since != 0 && at+1-b.since >= limit {
+		v.State = "unknown"
+	}
+	return v
+}
+
+// Node is the health of a node with these boards: that of the worst one, and unknown
+// where it is unknown of one.
+func Node(boards []Verdict) Verdict {
+	worst, heaviest, unknown := 0, 0, false
+	for _, v := range boards {
+		unknown = unknown || v.State == "unknown"
+		worst = max(worst, slices.Index(states[:], v.State))
+		heaviest = max(heaviest, slices.Index(actions[:], v.Action))
+	}
+	out := Verdict{State: states[worst], Reasons: []string{}, Action: actions[heaviest]}
+	if unknown {
+		out.State = "unknown"
+	}
+	return out
+}
