@@ -21,12 +21,14 @@ var healthReasons = []HealthReason{
 	{Name: "sram_worn", State: "failed", Action: "rma", Metrics: []string{"gpu.memory.sram.threshold_exceeded"}, Needs: [][]string{{"gpu.memory.sram.threshold_exceeded"}}},
 	{Name: "pages_worn", State: "predicted_failure", Action: "run_diagnostics", Metrics: []string{"gpu.memory.retired_pages"}, Needs: [][]string{{"gpu.memory.retired_pages"}}},
 	{Name: "nvlink_errors", State: "degraded", Action: "reset_gpu", Metrics: []string{"gpu.nvlink.errors"}, Needs: [][]string{{"gpu.nvlink.errors"}}},
+	{Name: "nvlink_down", State: "failed", Action: "restart_fabric_manager", Metrics: []string{"gpu.nvlink.peers"}, Needs: [][]string{{"gpu.nvlink.peers"}}},
 	{Name: "fabric", State: "failed", Action: "restart_fabric_manager", Metrics: []string{"gpu.fabric.status"}, Needs: [][]string{{"gpu.fabric.status"}}},
 	{Name: "pcie_replays", State: "degraded", Action: "check_mechanics", Metrics: []string{"gpu.pcie.link.generation", "gpu.pcie.link.width", "gpu.pcie.replays"}, Needs: [][]string{{"gpu.pcie.replays"}}},
 	{Name: "pcie_width", State: "degraded", Action: "check_mechanics", Metrics: []string{"gpu.pcie.link.generation", "gpu.pcie.link.generation.max", "gpu.pcie.link.width", "gpu.pcie.link.width.max", "hw.gpu.utilization"}, Needs: [][]string{{"gpu.pcie.link.generation", "gpu.pcie.link.generation.max", "hw.gpu.utilization"}, {"gpu.pcie.link.width", "gpu.pcie.link.width.max", "hw.gpu.utilization"}}},
 	{Name: "throttle", State: "degraded", Action: "check_mechanics", Metrics: []string{"gpu.throttle.active"}, Needs: [][]string{{"gpu.throttle.active"}}},
 	{Name: "temperature", State: "degraded", Action: "check_mechanics"},
 	{Name: "lost", State: "failed", Action: "reboot_node"},
+	{Name: "dcgm_watch", State: "failed", Action: "run_diagnostics", Metrics: []string{"gpu.health.status"}, Needs: [][]string{{"gpu.health.status"}}},
 	{Name: "recurring", State: "predicted_failure", Action: "contact_support"},
 }
 
@@ -42,6 +44,7 @@ var healthMetrics = map[string]string{
 	"gpu.memory.sram.threshold_exceeded": "gpu_memory_sram_threshold_exceeded",
 	"gpu.memory.retired_pages":           "gpu_memory_retired_pages_total",
 	"gpu.nvlink.errors":                  "gpu_nvlink_errors_total",
+	"gpu.nvlink.peers":                   "gpu_nvlink_peers",
 	"gpu.fabric.status":                  "gpu_fabric_status",
 	"gpu.pcie.replays":                   "gpu_pcie_replays_total",
 	"gpu.pcie.link.width":                "gpu_pcie_link_width",
@@ -50,4 +53,5 @@ var healthMetrics = map[string]string{
 	"gpu.pcie.link.generation.max":       "gpu_pcie_link_generation_max",
 	"hw.gpu.utilization":                 "hw_gpu_utilization_ratio",
 	"gpu.throttle.active":                "gpu_throttle_active",
+	"gpu.health.status":                  "gpu_health_status",
 }

@@ -19,8 +19,21 @@ import (
 var Reasons = []*Reason{
 	&recoveryAction, &xidReset, &xidRestart, &xidLink, &xidMechanics, &xidSoftware, &xidSupport, &xidRepeated,
 	&eccUncorrected, &remapPending, &remapFailed, &remapWorn, &sramWorn, &pagesWorn,
-	&nvlinkErrors, &fabric, &pcieReplays, &pcieWidth, &throttle, &temperature, &lost, &recurring,
+	&nvlinkErrors, &nvlinkDown, &fabric, &pcieReplays, &pcieWidth, &throttle, &temperature, &lost, &dcgmWatch, &recurring,
 }
+
+// Places in Reasons.
+var (
+	recoveryPlace    = slices.Index(Reasons, &recoveryAction)
+	resetPlace       = slices.Index(Reasons, &xidReset)
+	restartPlace     = slices.Index(Reasons, &xidRestart)
+	repeatedPlace    = slices.Index(Reasons, &xidRepeated)
+	linkErrorsPlace  = slices.Index(Reasons, &nvlinkErrors)
+	linkDownPlace    = slices.Index(Reasons, &nvlinkDown)
+	temperaturePlace = slices.Index(Reasons, &temperature)
+	lostPlace        = slices.Index(Reasons, &lost)
+	recurringPlace   = slices.Index(Reasons, &recurring)
+)
 
 // Active is a reason that is active.
 type Active struct {
@@ -31,30 +44,39 @@ type Active struct {
 	// Last is when its cause was seen last.
 	Last             pcommon.Timestamp
 	Value, Threshold float64
-	// Codes are the XIDs of it, the first one first.
+	Variant          Variant
+	// Codes are the XIDs of it: first the one that raised it, then those that happened
+	// with it.
 	Codes []int
 }
 
 // Board is what is known of the health of one board. The zero Board has seen nothing.
 type Board struct {
 	Since    pcommon.Timestamp // since when it is watched
+	Kind     Kind
+	fresh    uint32            // a bit for each reason that was read last
+	evidence pcommon.Timestamp // when a reset or a boot was seen last; 0: never
 	active   []active          // by reason
-	memory   map[int]*Memory   // of the reasons with a Judge that has one
-	fresh    uint64            // a bit for each reason that was read last
-	incident incident
-	counters [3]float64           // of Counters, as they were read last
-	episodes [3]pcommon.Timestamp // ends of failed episodes by a reset or a boot, the newest first
+	counters [counters]float64 // of Counters, as they were read last
+	memory   Memory
 }
 
 type active struct {
-	reason int
 	Active
+	reason int
+	// held is a reason about which the driver decides on its next page: it is not
+	// active yet.
+	held bool
 }
 
+const counters = 3
+
 // Counters are the inputs that fall when the GPU is reset: the driver counts from zero.
-var Counters = []rule.Input{
+// Each has two readings, of which the second is of deltas.
+var Counters = [counters]rule.Input{
 	{Metric: &names.HwEnergy, Count: true, Most: rule.MostCount},
-	{Metric: &names.HwErrors, Attribute: names.ErrorType, Values: []string{"corrected", names.ErrorTypeUncorrected}, Count: true, Most: rule.MostCount},
+	{Metric: &names.HwErrors, Attribute: names.ErrorType, Values: []string{"corrected"}, Count: true, Most: rule.MostCount},
+	uncorrectedErrors,
 }
 
 // Places are where the readings are in the values of a page.
@@ -68,78 +90,89 @@ func (b *Board) Take(values []float64, places *Places, at pcommon.Timestamp) {
 	if b.Since == 0 {
 		b.Since = at
 	}
-	for i := 0; i < len(places.Counters); i += 2 { // the second of two is of deltas
-		v := values[places.Counters[i]]
-		if v < b.counters[i/2] {
-			b.Seen(Reset, at)
+	b.setBack(at)
+	before := b.failing()
+	for i := range b.counters {
+		v := values[places.Counters[2*i]]
+		if v < b.counters[i] {
+			b.see(Reset, at)
 		}
 		if !math.IsNaN(v) {
-			b.counters[i/2] = v
+			b.counters[i] = v
 		}
 	}
-	b.fresh = 0
+	fresh := uint32(0)
 	for i, r := range Reasons {
 		readings := Readings{Values: values, Index: places.Reasons[i]}
-		if r.Judge == nil {
-			if slices.ContainsFunc(places.Reasons[i], func(place int) bool { return !math.IsNaN(values[place]) }) {
-				b.fresh |= 1 << i
-			}
-			b.quiet(i, at)
-			continue
+		f := Finding{}
+		if r.Judge != nil {
+			f = r.Judge(readings, &b.memory, at)
+		} else {
+			f.Known = slices.ContainsFunc(readings.Index, func(place int) bool { return !math.IsNaN(values[place]) })
 		}
-		m := b.memoryOf(i)
-		f := r.Judge(readings, m, at)
-		if !f.Known {
-			continue
+		if f.Known {
+			fresh |= 1 << i
+			b.found(i, &f, at)
 		}
-		m.at = at
-		b.fresh |= 1 << i
-		switch {
-		case f.Raise:
-			b.raise(i, at, f, 0)
-		case f.Clear && r.ClearedBy == 0:
-			b.clear(i, at)
+		if i == recoveryPlace {
+			b.decide(&f, at)
 		}
 		b.quiet(i, at)
-		if r == &recoveryAction && f.Clear {
-			// The driver asks for nothing: what a code before this page asked for is done.
-			for _, of := range []*Reason{&xidReset, &xidRestart} {
-				if a := b.find(slices.Index(Reasons, of)); a != nil && a.Last < at {
-					b.clear(a.reason, at)
-				}
-			}
+	}
+	b.fresh = fresh
+	if b.memory.seldom != nil {
+		b.repeats(at)
+	}
+	b.settle(before, at)
+}
+
+// found takes what a page says about one reason.
+func (b *Board) found(reason int, f *Finding, at pcommon.Timestamp) {
+	switch {
+	case f.Raise:
+		if reason == linkErrorsPlace {
+			f.Action = b.linkEpisode(at)
 		}
+		b.raise(reason, at, *f)
+	case f.Clear && len(b.active) > 0 && Reasons[reason].ClearedBy&^Person == 0:
+		b.clear(reason)
 	}
 }
 
-func (b *Board) memoryOf(i int) *Memory {
-	if b.memory == nil {
-		b.memory = map[int]*Memory{}
+// linkEpisode returns the action for NVLink errors: a link that recovers again and again
+// is a matter of its mechanics.
+func (b *Board) linkEpisode(at pcommon.Timestamp) health.Action {
+	s := b.memory.rarely()
+	if b.find(linkErrorsPlace) == nil {
+		s.links.add(at)
 	}
-	m := b.memory[i]
-	if m == nil {
-		m = &Memory{}
-		b.memory[i] = m
+	if s.links.within(at, day) >= manyLinkFails {
+		return health.CheckMechanics
 	}
-	return m
+	return health.ResetGPU
 }
 
 func (b *Board) find(reason int) *active {
-	i, found := slices.BinarySearchFunc(b.active, reason, func(a active, reason int) int { return a.reason - reason })
+	i, found := b.search(reason)
 	if !found {
 		return nil
 	}
 	return &b.active[i]
 }
 
-// raise makes a reason active, or brings it up to date.
-func (b *Board) raise(reason int, at pcommon.Timestamp, f Finding, code int) {
-	i, found := slices.BinarySearchFunc(b.active, reason, func(a active, reason int) int { return a.reason - reason })
+func (b *Board) search(reason int) (int, bool) {
+	return slices.BinarySearchFunc(b.active, reason, func(a active, reason int) int { return a.reason - reason })
+}
+
+// raise makes a reason active, or brings it up to date. The result is valid until
+// another reason is raised or cleared.
+func (b *Board) raise(reason int, at pcommon.Timestamp, f Finding) *active {
+	i, found := b.search(reason)
 	if !found {
-		b.active = slices.Insert(b.active, i, active{reason, Active{Reason: Reasons[reason], Since: at}})
+		b.active = slices.Insert(b.active, i, active{reason: reason, Active: Active{Reason: Reasons[reason], Since: at}})
 	}
 	a := &b.active[i]
-	a.Last, a.Value, a.Threshold = at, f.Value, f.Threshold
+	a.Last, a.Value, a.Threshold, a.Variant = at, f.Value, f.Threshold, f.Variant
 	state, action := a.Reason.State, a.Reason.Action
 	if f.State != health.OK {
 		state = f.State
@@ -147,103 +180,105 @@ func (b *Board) raise(reason int, at pcommon.Timestamp, f Finding, code int) {
 	if f.Action != health.None {
 		action = f.Action
 	}
-	if code == 0 {
-		a.State, a.Action = state, action
-		return
+	if found && a.Reason.Judge == nil {
+		// Of several events the worst counts.
+		state, action = max(a.State, state), max(a.Action, action)
 	}
-	// Of several XIDs the worst counts.
-	a.State, a.Action = max(a.State, state), max(a.Action, action)
-	if len(a.Codes) < maxCodes && !slices.Contains(a.Codes, code) {
-		a.Codes = append(a.Codes, code)
-	}
+	a.State, a.Action = state, action
+	return a
 }
 
-func (b *Board) clear(reason int, _ pcommon.Timestamp) {
-	b.active = slices.DeleteFunc(b.active, func(a active) bool { return a.reason == reason })
+func (b *Board) clear(reason int) {
+	if i, found := b.search(reason); found {
+		b.active = slices.Delete(b.active, i, i+1)
+	}
 }
 
 // quiet ends a reason whose cause was not seen for as long as it lasts.
 func (b *Board) quiet(reason int, at pcommon.Timestamp) {
-	if r := Reasons[reason]; r.Quiet > 0 {
+	if r := Reasons[reason]; r.Quiet > 0 && len(b.active) > 0 {
 		if a := b.find(reason); a != nil && later(at, a.Last, r.Quiet) {
-			b.clear(reason, at)
+			b.clear(reason)
 		}
 	}
 }
 
-// Seen takes evidence: what it ends, of what was raised before that time, is over. The
-// third failed episode within a week that a reset or a boot ended is a reason of its
-// own.
-func (b *Board) Seen(e Evidence, at pcommon.Timestamp) {
-	failed := b.state() == health.Failed
-	b.active = slices.DeleteFunc(b.active, func(a active) bool { return a.Reason.ClearedBy&e != 0 && a.Last < at })
-	if e&(Reset|Boot) == 0 || !failed || b.state() == health.Failed {
-		return
-	}
-	b.episodes = [3]pcommon.Timestamp{at, b.episodes[0], b.episodes[1]}
-	if third := b.episodes[2]; third != 0 && !later(at, third, week) {
-		b.raise(slices.Index(Reasons, &recurring), at, Finding{}, 0)
-	}
-}
-
-// Verdict is the health of a board.
-type Verdict struct {
-	// Known is false where nothing that makes a board well or unwell was read.
-	Known  bool
-	State  health.State
-	Action health.Action // the heaviest
-	// Reasons are the active ones, the worst first. They are there without Known too:
-	// the last ones that were known.
-	Reasons []Active
-	// WithData and Applicable are of how many reasons the inputs were read, and how
-	// many fit the board.
-	WithData, Applicable int
-	Score                float64
-}
-
-func (b *Board) state() (worst health.State) {
-	for i := range b.active {
-		worst = max(worst, b.active[i].State)
-	}
-	return worst
-}
-
-// Verdict returns the health of the board by what is active.
-func (b *Board) Verdict() Verdict {
-	v := Verdict{State: b.state(), Score: 1}
-	for i, r := range Reasons {
-		if len(r.Reads) == 0 {
-			continue
-		}
-		v.Applicable++
-		if b.fresh>>i&1 == 1 {
-			v.WithData++
-			v.Known = v.Known || r.Vital
-		}
-	}
-	v.Known = v.Known || len(b.active) > 0
+// setBack keeps times from being in the future of a clock that was set back: nothing
+// would end until then.
+func (b *Board) setBack(at pcommon.Timestamp) {
 	for i := range b.active {
 		a := &b.active[i]
-		v.Reasons = append(v.Reasons, a.Active)
-		v.Action = max(v.Action, a.Action)
-		v.Score = min(v.Score, a.score())
+		a.Since, a.Last = min(a.Since, at), min(a.Last, at)
 	}
-	slices.SortStableFunc(v.Reasons, func(x, y Active) int { return int(y.State) - int(x.State) })
-	return v
+	b.evidence = min(b.evidence, at)
 }
 
-// score is that of a board with this reason alone: in the range of its state, so that
-// state and score order boards alike.
-func (a *Active) score() float64 {
-	switch a.State {
-	case health.Failed:
-		return 0
-	case health.PredictedFailure:
-		return 0.25
-	case health.Degraded:
-		return max(0.5, min(0.9, a.Reason.Weight))
+// Seen takes evidence: what it ends, of what was raised before that time, is over.
+func (b *Board) Seen(e Evidence, at pcommon.Timestamp) {
+	before := b.failing()
+	b.see(e, at)
+	b.settle(before, at)
+}
+
+func (b *Board) see(e Evidence, at pcommon.Timestamp) {
+	b.active = slices.DeleteFunc(b.active, func(a active) bool { return a.Reason.ClearedBy&e != 0 && a.Last < at })
+	if e&(Reset|Boot) != 0 {
+		b.evidence = max(b.evidence, at)
 	}
-	return 1
+	if e&(Reset|Boot|Person) != 0 && b.find(linkDownPlace) == nil {
+		b.memory.peers = 0 // which links there are may be another matter now
+	}
+	s := b.memory.seldom
+	if s == nil {
+		return
+	}
+	if e&Boot != 0 {
+		s.booted = s.booted || s.lostAt != 0
+	}
+	if e&Person != 0 {
+		for i := range s.faults {
+			if s.faults[i].last < at {
+				s.faults[i] = fault{}
+			}
+		}
+		for i, of := range s.episodes {
+			if of < at {
+				clear(s.episodes[i:])
+				break
+			}
+		}
+	}
+}
+
+// episode is whether a board is failed, and when the cause was seen last.
+type episode struct {
+	failed bool
+	last   pcommon.Timestamp
+}
+
+func (b *Board) failing() (e episode) {
+	for i := range b.active {
+		if a := &b.active[i]; a.State == health.Failed && !a.held {
+			e = episode{true, max(e.last, a.Last)}
+		}
+	}
+	return e
+}
+
+// manyEpisodes within a week are a reason of their own.
+const manyEpisodes = 3
+
+// settle notes the end of a failed episode that a reset or a boot ended: one was seen
+// since its cause.
+func (b *Board) settle(before episode, at pcommon.Timestamp) {
+	if !before.failed || b.evidence <= before.last || b.failing().failed {
+		return
+	}
+	s := b.memory.rarely()
+	s.episodes.add(at)
+	if n := s.episodes.within(at, week); n >= manyEpisodes {
+		b.raise(recurringPlace, at, Finding{Value: float64(n), Threshold: manyEpisodes})
+	}
 }
 
 // XIDOf returns the Health of a code alone.

@@ -37,6 +37,9 @@ func readings(p page) (values []float64, places *Places) {
 				if value != "" {
 					key += "/" + value
 				}
+				if in.Where != nil && in.Where.Is != nil {
+					key += " of " + in.Where.Is[0]
+				}
 				v, on := p[key]
 				if !on {
 					v = math.NaN()
@@ -55,23 +58,26 @@ func readings(p page) (values []float64, places *Places) {
 	for _, r := range Reasons {
 		places.Reasons = append(places.Reasons, read(r.Reads))
 	}
-	places.Counters = read(Counters)
+	places.Counters = read(Counters[:])
 	return values, places
 }
 
 // watch is a board with a clock.
 type watch struct {
 	Board
-	now time.Time
+	now   time.Time
+	every time.Duration // between two pages
 }
 
-func newWatch() *watch { return &watch{now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)} }
+func newWatch() *watch {
+	return &watch{now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), every: 15 * time.Second}
+}
 
 func (w *watch) at() pcommon.Timestamp { return pcommon.NewTimestampFromTime(w.now) }
 
-// see takes a page every 15 seconds for a while.
+// see takes one page after the other for a while.
 func (w *watch) see(p page, lasts time.Duration) *watch {
-	for end := w.now.Add(lasts); !w.now.After(end); w.now = w.now.Add(15 * time.Second) {
+	for end := w.now.Add(lasts); !w.now.After(end); w.now = w.now.Add(w.every) {
 		values, places := readings(p)
 		w.Take(values, places, w.at())
 	}
@@ -80,7 +86,7 @@ func (w *watch) see(p page, lasts time.Duration) *watch {
 
 // rise is see with a count that rises by so much a page.
 func (w *watch) rise(p page, name string, by float64, lasts time.Duration) *watch {
-	for end := w.now.Add(lasts); !w.now.After(end); w.now = w.now.Add(15 * time.Second) {
+	for end := w.now.Add(lasts); !w.now.After(end); w.now = w.now.Add(w.every) {
 		p[name] += by
 		values, places := readings(p)
 		w.Take(values, places, w.at())
@@ -90,13 +96,60 @@ func (w *watch) rise(p page, name string, by float64, lasts time.Duration) *watc
 
 func (w *watch) xid(code int) *watch {
 	w.XID(code, XIDOf(code), w.at())
-	w.now = w.now.Add(15 * time.Second)
+	w.now = w.now.Add(w.every)
+	return w
+}
+
+// xidNow is an XID that the page of the same time has too.
+func (w *watch) xidNow(code int) *watch {
+	values, places := readings(asks(0))
+	w.XID(code, XIDOf(code), w.at())
+	w.Take(values, places, w.at())
+	w.now = w.now.Add(w.every)
+	return w
+}
+
+func (w *watch) xids(codes ...int) *watch {
+	for _, code := range codes {
+		w.xid(code)
+	}
+	return w
+}
+
+// asks is a page with a recovery action.
+func asks(action float64) page { return page{"gpu.recovery.action": action} }
+
+// recover is a failure of which the driver recovers after a reset.
+func (w *watch) recover() *watch { return w.see(asks(1), 0).seen(Reset).see(asks(0), 0) }
+
+func (w *watch) fault(code int, owner string) *watch {
+	w.Fault(code, owner, w.at())
+	return w.xid(code)
+}
+
+func (w *watch) lose() *watch { return w.set(Lost, true) }
+func (w *watch) back() *watch { return w.set(Lost, false) }
+
+func (w *watch) set(name string, active bool) *watch {
+	w.Set(name, active, w.at())
+	w.now = w.now.Add(w.every)
+	return w
+}
+
+// flap has NVLink errors so often, ten minutes apart.
+func (w *watch) flap(times int) *watch {
+	p := page{"hw.errors/uncorrected": 0, "gpu.nvlink.errors/replay": 0}
+	w.see(p, 0)
+	for range times {
+		w.see(p, 11*time.Minute)
+		w.rise(p, "gpu.nvlink.errors/replay", 1, 0)
+	}
 	return w
 }
 
 func (w *watch) seen(e Evidence) *watch {
 	w.Seen(e, w.at())
-	w.now = w.now.Add(15 * time.Second)
+	w.now = w.now.Add(w.every)
 	return w
 }
 
@@ -125,6 +178,9 @@ func TestReasons(t *testing.T) {
 		}
 		return p
 	}
+	const up, pages = "gpu.nvlink.peers/up", "gpu.memory.retired_pages/uncorrected"
+	const replay, recovery = "gpu.nvlink.errors/replay", "gpu.nvlink.errors/recovery"
+	const fails, warns, heat = "gpu.health.status/fail", "gpu.health.status/warn", "gpu.health.status/fail of thermal"
 	width := func(now, util float64) page {
 		return page{errors: 0, "gpu.pcie.link.width": now, "gpu.pcie.link.width.max": 16, "hw.gpu.utilization/general": util}
 	}
@@ -208,10 +264,74 @@ func TestReasons(t *testing.T) {
 		"throttled no more": {func(w *watch) {
 			w.see(well("gpu.throttle.active/sw_thermal", 1), 6*time.Minute).see(well("gpu.throttle.active/sw_thermal", 0), 11*time.Minute)
 		}, "ok"},
-		"too hot":                {func(w *watch) { w.see(well(), 0).Set("temperature", true, w.at()) }, "degraded temperature → check_mechanics"},
-		"lost and back":          {func(w *watch) { w.see(well(), 0); w.Set("lost", true, w.at()); w.Set("lost", false, w.at()) }, "ok"},
-		"three resets in a week": {func(w *watch) { w.see(well(), 0).xid(119).seen(Reset).xid(119).seen(Reset).xid(119).seen(Reset) }, "predicted_failure recurring → contact_support"},
-		"the heaviest action":    {func(w *watch) { w.see(well("gpu.memory.row_remap.pending", 1), 0).xid(79) }, "failed xid_restart remap_pending → reboot_node"},
+		"too hot":                             {func(w *watch) { w.see(well(), 0).Set("temperature", true, w.at()) }, "degraded temperature → check_mechanics"},
+		"lost and back":                       {func(w *watch) { w.see(well(), 0); w.Set("lost", true, w.at()); w.Set("lost", false, w.at()) }, "ok"},
+		"three resets in a week":              {func(w *watch) { w.see(well(), 0).xid(119).seen(Reset).xid(119).seen(Reset).xid(119).seen(Reset) }, "predicted_failure recurring → contact_support"},
+		"the driver decides on its next page": {func(w *watch) { w.see(asks(0), 0).xidNow(119).see(asks(0), 0) }, "ok"},
+		"and none decides nothing before":     {func(w *watch) { w.see(asks(0), 0).xidNow(119) }, "ok"},
+		"it asks for something on that page":  {func(w *watch) { w.see(asks(0), 0).xidNow(119).see(asks(2), 0) }, "failed recovery_action → reboot_node"},
+		"and after a code that stood":         {func(w *watch) { w.see(well(), 0).xid(119).see(asks(1), 0) }, "failed recovery_action → reset_gpu"},
+		"it is not read any more":             {func(w *watch) { w.see(asks(0), 0).xidNow(79).see(well(), 0) }, "failed xid_restart → reboot_node"},
+		"other codes stand beside it":         {func(w *watch) { w.see(asks(0), 0).xidNow(54).see(asks(0), time.Minute) }, "degraded xid_mechanics → check_mechanics"},
+		"three recoveries in a week":          {func(w *watch) { w.recover().recover().recover() }, "predicted_failure recurring → contact_support"},
+		"three recoveries without a reset": {func(w *watch) {
+			w.see(asks(1), 0).see(asks(0), 0).see(asks(1), 0).see(asks(0), 0).see(asks(1), 0).see(asks(0), 0)
+		}, "ok"},
+		"recurring, acknowledged, and again":    {func(w *watch) { w.recover().recover().recover().seen(Person).recover() }, "ok"},
+		"recurring, quiet for a week":           {func(w *watch) { w.recover().recover().recover(); w.now = w.now.Add(week); w.see(asks(0), 0) }, "ok"},
+		"63 before 48":                          {func(w *watch) { w.see(well(), 0).xid(63).xid(48) }, "failed xid_reset → drain_and_reset"},
+		"63 long before 48":                     {func(w *watch) { w.see(well(), 0).xid(63); w.now = w.now.Add(burst); w.xid(48) }, "failed xid_reset → reset_gpu"},
+		"48 and 63 with many codes between":     {func(w *watch) { w.see(well(), 0).xids(48, 1001, 1002, 1003, 1004, 1005, 1006, 1007, 1008, 63) }, "failed xid_reset → drain_and_reset"},
+		"an unknown code":                       {func(w *watch) { w.see(well(), 0).xids(1024, 1<<40, -3) }, "ok"},
+		"a path over NVLink is lost":            {func(w *watch) { w.see(well(up, 7), 0).see(well(up, 6), 0) }, "failed nvlink_down → restart_fabric_manager"},
+		"and is back":                           {func(w *watch) { w.see(well(up, 7), 0).see(well(up, 6), 0).see(well(up, 7), 0) }, "ok"},
+		"it was never there":                    {func(w *watch) { w.see(well(up, 0), time.Hour) }, "ok"},
+		"it is not there since a reset":         {func(w *watch) { w.see(well(up, 7), 0).seen(Reset).see(well(up, 0), 0) }, "ok"},
+		"a reset does not bring it back either": {func(w *watch) { w.see(well(up, 7), 0).see(well(up, 6), 0).seen(Reset).see(well(up, 6), 0) }, "failed nvlink_down → restart_fabric_manager"},
+		"a lost path that is acknowledged":      {func(w *watch) { w.see(well(up, 7), 0).see(well(up, 6), 0).seen(Person).see(well(up, 6), 0) }, "ok"},
+		"a watch fails once":                    {func(w *watch) { w.see(well(fails, 1, warns, 0), 0) }, "ok"},
+		"a watch fails twice":                   {func(w *watch) { w.see(well(fails, 1, warns, 0), 15*time.Second) }, "failed dcgm_watch → run_diagnostics"},
+		"a watch warns twice":                   {func(w *watch) { w.see(well(fails, 0, warns, 1), 15*time.Second) }, "degraded dcgm_watch → run_diagnostics"},
+		"a watch warns and fails in turn":       {func(w *watch) { w.see(well(fails, 0, warns, 1), 0).see(well(fails, 1, warns, 0), 0) }, "degraded dcgm_watch → run_diagnostics"},
+		"the watch of heat fails twice":         {func(w *watch) { w.see(well(fails, 0, heat, 1), 15*time.Second) }, "degraded dcgm_watch → run_diagnostics"},
+		"a watch passes":                        {func(w *watch) { w.see(well(fails, 1), time.Minute).see(well(fails, 0, warns, 0), 0) }, "ok"},
+		"a watch passes and fails in turn":      {func(w *watch) { w.see(well(fails, 1), 0).see(well(fails, 0), 0).see(well(fails, 1), 0) }, "ok"},
+		"the application's code, twice":         {func(w *watch) { w.see(well(), 0).fault(31, "a").fault(31, "a").see(well(), burst) }, "ok"},
+		"under two owners":                      {func(w *watch) { w.see(well(), 0).fault(31, "a").fault(31, "b").see(well(), burst) }, "degraded xid_repeated → run_diagnostics"},
+		"under two owners, just now":            {func(w *watch) { w.see(well(), 0).fault(31, "a").fault(31, "b").see(well(), 0) }, "ok"},
+		"of two codes":                          {func(w *watch) { w.see(well(), 0).fault(31, "a").fault(13, "b").see(well(), burst) }, "ok"},
+		"under an unknown owner":                {func(w *watch) { w.see(well(), 0).fault(31, "a").fault(31, "").see(well(), burst) }, "ok"},
+		"that other boards had too": {func(w *watch) {
+			w.see(well(), 0).fault(31, "a").fault(31, "b").Spread(31, "b", w.at())
+			w.see(well(), burst)
+		}, "ok"},
+		"in two days": {func(w *watch) {
+			w.see(well(), 0).fault(31, "a")
+			w.now = w.now.Add(day)
+			w.fault(31, "b").see(well(), burst)
+		}, "ok"},
+		"repeated, quiet for a day": {func(w *watch) { w.see(well(), 0).fault(31, "a").fault(31, "b").see(well(), day) }, "ok"},
+		"repeated, acknowledged": {func(w *watch) {
+			w.see(well(), 0).fault(31, "a").fault(31, "b").see(well(), burst).seen(Person).see(well(), 0)
+		}, "ok"},
+		"lost again after a boot":           {func(w *watch) { w.see(well(), 0).lose().seen(Boot).back().lose() }, "failed lost → check_mechanics"},
+		"lost again without a boot":         {func(w *watch) { w.see(well(), 0).lose().back().lose() }, "failed lost → reboot_node"},
+		"lost again much later":             {func(w *watch) { w.see(well(), 0).lose().seen(Boot).back(); w.now = w.now.Add(week); w.lose() }, "failed lost → reboot_node"},
+		"two pages at once, above 15":       {func(w *watch) { w.see(well(pages, 14), 0).see(well(pages, 16), 0) }, "predicted_failure pages_worn → run_diagnostics"},
+		"one page above 15":                 {func(w *watch) { w.see(well(pages, 15), 0).see(well(pages, 16), 0) }, "ok"},
+		"corrected pages alone":             {func(w *watch) { w.see(page{errors: 0, "gpu.memory.retired_pages/corrected": 63}, 0) }, "failed pages_worn → rma"},
+		"NVLink errors for the third time":  {func(w *watch) { w.flap(3) }, "degraded nvlink_errors → check_mechanics"},
+		"NVLink errors for the second time": {func(w *watch) { w.flap(2) }, "degraded nvlink_errors → reset_gpu"},
+		"a count of links that is away a page": {func(w *watch) {
+			w.see(well(replay, 5, recovery, 3), 0).see(well(replay, 5), 0).see(well(replay, 5, recovery, 3), 0)
+		}, "ok"},
+		"a narrow link, a page a minute": {func(w *watch) { w.every = time.Minute; w.see(width(8, 0.9), 6*time.Minute) }, "degraded pcie_width → check_mechanics"},
+		"the clock is set back": {func(w *watch) {
+			w.see(well(), 0).xid(54)
+			w.now = w.now.Add(-240 * time.Hour)
+			w.see(well(), day+time.Minute)
+		}, "ok"},
+		"the heaviest action": {func(w *watch) { w.see(well("gpu.memory.row_remap.pending", 1), 0).xid(79) }, "failed xid_restart remap_pending → reboot_node"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWatch()
@@ -231,7 +351,7 @@ func TestScore(t *testing.T) {
 		before := w.Verdict()
 		require.Equal(t, 1., before.Score)
 		for range r.IntN(6) {
-			w.raise(r.IntN(len(Reasons)), w.at(), Finding{}, 0)
+			w.raise(r.IntN(len(Reasons)), w.at(), Finding{})
 			v := w.Verdict()
 			require.LessOrEqual(t, v.Score, before.Score)
 			require.GreaterOrEqual(t, v.State, before.State)

@@ -4,6 +4,8 @@
 package board
 
 import (
+	"fmt"
+
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rule"
@@ -15,7 +17,7 @@ import (
 var (
 	// The action that the driver asks for. Where it is read, the codes only explain it.
 	recoveryAction = Reason{
-		Name: "recovery_action", State: health.Failed, Action: health.ResetGPU, Weight: 0, Vital: true,
+		Name: "recovery_action", State: health.Failed, Action: health.ResetGPU, Weight: 0.5, Vital: true, Needs: NVIDIA,
 		Doc: Doc{
 			Means:   "The driver asks for an action before the GPU can be relied on again. Codes of the kernel log explain it and are no reasons of their own.",
 			Raised:  "`gpu.recovery.action` is not none",
@@ -32,63 +34,137 @@ var (
 			f.Value = r.At(0)
 			return f
 		},
+		Sentence: func(a *Active) string {
+			if _, _, known := health.Recovery(int64(a.Value)); !known {
+				return fmt.Sprintf("The driver asks for recovery action %.0f, which this version does not know", a.Value) + explainedBy(a.Codes)
+			}
+			return fmt.Sprintf("The driver asks for %s (recovery action %.0f)", a.Action, a.Value) + explainedBy(a.Codes)
+		},
 	}
 	// Work may go on until the reset (NVIDIA's memory error management).
 	remapPending = Reason{
-		Name: "remap_pending", State: health.Degraded, Action: health.ResetGPU, Weight: 0.8,
+		Name: "remap_pending", State: health.Degraded, Action: health.ResetGPU, Weight: 0.8, Needs: NVIDIA,
 		Doc: Doc{
 			Means:   "A memory row or page with an uncorrectable error is replaced at the next reset. Work may go on until then.",
 			Raised:  "`gpu.memory.row_remap.pending` or `gpu.memory.retired_pages.pending` is 1",
 			Cleared: "both are 0",
 			Source:  "NVIDIA's documentation of memory error management",
 		},
-		Reads: []rule.Input{{Metric: &names.GPURowRemapPending, Most: 1}, {Metric: &names.GPURetiredPending, Most: 1}},
-		Judge: anyOf(2),
+		Reads:    []rule.Input{{Metric: &names.GPURowRemapPending, Flag: true}, {Metric: &names.GPURetiredPending, Flag: true}},
+		Judge:    anyOf(2),
+		Sentence: always("A faulty row or page of the memory waits for a reset to be replaced"),
 	}
 	remapFailed = Reason{
-		Name: "remap_failed", State: health.Failed, Action: health.RMA, Vital: true,
+		Name: "remap_failed", State: health.Failed, Action: health.RMA, Vital: true, Needs: RemapsRows,
 		Doc: Doc{
 			Means:   "A faulty memory row could not be replaced.",
 			Raised:  "`gpu.memory.row_remap.failure` is 1",
 			Cleared: "it is 0",
 			Source:  "NVIDIA's documentation of memory error management: replace the board once field diagnostics confirm it",
 		},
-		Reads: []rule.Input{{Metric: &names.GPURowRemapFailure, Most: 1}},
-		Judge: anyOf(1),
+		Reads:    []rule.Input{{Metric: &names.GPURowRemapFailure, Flag: true}},
+		Judge:    anyOf(1),
+		Sentence: always("A faulty row of the memory could not be replaced"),
 	}
-	// More unique uncorrectable errors of the SRAM than a board may have.
 	sramWorn = Reason{
-		Name: "sram_worn", State: health.Failed, Action: health.RMA,
+		Name: "sram_worn", State: health.Failed, Action: health.RMA, Needs: RemapsRows,
 		Doc: Doc{
 			Means:   "There were more unique uncorrectable errors in the SRAM of the GPU than a board may have.",
 			Raised:  "`gpu.memory.sram.threshold_exceeded` is 1",
 			Cleared: "it is 0",
 			Source:  "NVIDIA's documentation of memory error management: more than 4 in a bank with parity, more than 2 with SECDED",
 		},
-		Reads: []rule.Input{{Metric: &names.GPUSRAMExceeded, Most: 1}},
-		Judge: anyOf(1),
+		Reads:    []rule.Input{{Metric: &names.GPUSRAMExceeded, Flag: true}},
+		Judge:    anyOf(1),
+		Sentence: always("Uncorrectable SRAM errors are above the limit of the vendor"),
 	}
 	fabric = Reason{
-		Name: "fabric", State: health.Failed, Action: health.RestartFabricManager, Weight: 0.7,
+		Name: "fabric", State: health.Failed, Action: health.RestartFabricManager, Weight: 0.7, Needs: Fabric,
 		Doc: Doc{
 			Means:   "The GPU is not, or not wholly, part of the NVLink fabric.",
 			Raised:  "`gpu.fabric.status` is unhealthy; limited means degraded",
 			Cleared: "the fabric is healthy",
 			Source:  "NVML's summary of fabric health",
 		},
-		Reads: []rule.Input{{Metric: &names.GPUFabricStatus, Attribute: names.GPUFabricState, Values: []string{"unhealthy", "limited"}, Most: 1}},
+		Reads: []rule.Input{{Metric: &names.GPUFabricStatus, Attribute: names.GPUFabricState, Values: []string{"unhealthy", "limited"}, Flag: true}},
 		Judge: func(r Readings, _ *Memory, _ pcommon.Timestamp) Finding {
-			unhealthy, limited := r.At(0) > 0, r.At(1) > 0
 			if !r.known(0) && !r.known(1) {
 				return Finding{}
 			}
+			unhealthy, limited := r.At(0) > 0, r.At(1) > 0
 			f := holds(unhealthy || limited)
 			if limited && !unhealthy {
 				f.State = health.Degraded
 			}
 			return f
 		},
+		Sentence: func(a *Active) string {
+			if a.State == health.Degraded {
+				return "The NVLink fabric of the GPU has limited capacity"
+			}
+			return "The NVLink fabric of the GPU is unhealthy"
+		},
 	}
+	// The watches of temperature and power warn at every violation within a minute, and
+	// are no failure of the board.
+	dcgmWatch = Reason{
+		Name: "dcgm_watch", State: health.Failed, Action: health.RunDiagnostics, Weight: 0.6, Needs: NVIDIA,
+		Doc: Doc{
+			Means:   "A health watch of DCGM reports a problem. The other reasons against the board, and DCGM's log, have the details.",
+			Raised:  "`gpu.health.status` of a watch is fail on two pages in a row. Warn on two pages in a row means degraded, and so does fail of the watches thermal and power, whose warnings do not count",
+			Cleared: "every watch passes",
+			Source:  "DCGM's health checks",
+		},
+		Reads: []rule.Input{
+			{Metric: &names.GPUHealthStatus, Attribute: names.GPUHealthState, Values: []string{"fail", "warn"}, Where: &rule.Where{Attribute: names.GPUHealthWatch, Not: slowdowns}, Flag: true},
+			{Metric: &names.GPUHealthStatus, Attribute: names.GPUHealthState, Values: []string{"fail"}, Where: &rule.Where{Attribute: names.GPUHealthWatch, Is: slowdowns}, Flag: true},
+		},
+		Judge: func(r Readings, m *Memory, _ pcommon.Timestamp) (f Finding) {
+			before, now := m.watch, watches(0)
+			for i, of := range [...]watches{watchFails, watchWarns, watchSlows} {
+				f.Known = f.Known || r.known(i)
+				if r.At(i) > 0 {
+					now |= of
+				}
+			}
+			if !f.Known {
+				return f
+			}
+			m.watch = now
+			switch twice := before & now; {
+			case twice&watchFails != 0:
+				f.Raise = true
+			case before&(watchFails|watchWarns) != 0 && now&(watchFails|watchWarns) != 0:
+				// A failure counts as a warning too.
+				f.Raise, f.State = true, health.Degraded
+			case twice&watchSlows != 0:
+				f.Raise, f.State, f.Variant = true, health.Degraded, 1
+			}
+			f.Clear = now == 0
+			return f
+		},
+		Sentence: func(a *Active) string {
+			switch {
+			case a.State == health.Failed:
+				return "A health watch of DCGM failed on two pages in a row"
+			case a.Variant == 1:
+				return "DCGM's health watch of temperature or power failed on two pages in a row"
+			}
+			return "A health watch of DCGM warned on two pages in a row"
+		},
+	}
+)
+
+// slowdowns are the watches of what slows a board down.
+var slowdowns = []string{"thermal", "power"}
+
+// watches are the states of DCGM's health watches on one page.
+type watches uint8
+
+const (
+	watchFails watches = 1 << iota
+	watchWarns
+	watchSlows
 )
 
 // anyOf is the Judge of n flags of which any one raises the reason.
@@ -103,4 +179,9 @@ func anyOf(n int) func(Readings, *Memory, pcommon.Timestamp) Finding {
 		f.Clear = f.Known && !f.Raise
 		return f
 	}
+}
+
+// always is the Sentence of a reason without numbers.
+func always(sentence string) func(*Active) string {
+	return func(*Active) string { return sentence }
 }

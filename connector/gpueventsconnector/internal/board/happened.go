@@ -4,7 +4,9 @@
 package board
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -18,14 +20,15 @@ import (
 // Reasons that something raises which happens to the board: an XID, or an event.
 var (
 	xidReset = Reason{
-		Name: xid.ReasonReset, State: health.Failed, Action: health.ResetGPU, Vital: true, ClearedBy: Reset | Boot | Person,
+		Name: xid.ReasonReset, State: health.Failed, Action: health.ResetGPU, Vital: true, ClearedBy: Reset | Boot | Person, Needs: NVIDIA,
 		Doc: Doc{
 			Means:   "The driver reported an error after which the GPU has to be reset.",
 			Raised:  "an XID happens for which NVIDIA asks for a reset, or 48; 48 with 63 or 64 within 3 minutes asks to drain the board first. With `gpu.recovery.action` that metric decides from its next reading on",
 			Cleared: "the GPU was reset, or its node booted",
 			Source:  "NVIDIA's XID catalogue, RESET_GPU",
 		},
-		Reads: []rule.Input{{Metric: &names.GPUXIDLast, Most: rule.MostCode}},
+		Reads:    []rule.Input{{Metric: &names.GPUXIDLast, Most: rule.MostCode}},
+		Sentence: happened,
 	}
 	xidRestart = Reason{
 		Name: xid.ReasonRestart, State: health.Failed, Action: health.RebootNode, ClearedBy: Boot | Person,
@@ -35,6 +38,7 @@ var (
 			Cleared: "its node booted",
 			Source:  "NVIDIA's XID catalogue, RESTART_BM and RESTART_VM",
 		},
+		Sentence: happened,
 	}
 	xidLink = Reason{
 		Name: xid.ReasonLink, State: health.Degraded, Action: health.ReadLog, Weight: 0.6, ClearedBy: Reset | Boot | Person,
@@ -44,8 +48,8 @@ var (
 			Cleared: "the GPU was reset, or its node booted",
 			Source:  "the NVLink rules of NVIDIA's XID catalogue",
 		},
+		Sentence: happened,
 	}
-
 	xidMechanics = Reason{
 		Name: xid.ReasonMechanics, State: health.Degraded, Action: health.CheckMechanics, Weight: 0.7, ClearedBy: Person, Quiet: day,
 		Doc: Doc{
@@ -54,6 +58,7 @@ var (
 			Cleared: "it has not happened for 24 hours",
 			Source:  "NVIDIA's XID catalogue, CHECK_MECHANICALS",
 		},
+		Sentence: happened,
 	}
 	xidSoftware = Reason{
 		Name: xid.ReasonSoftware, State: health.Degraded, Action: health.UpdateSoftware, Weight: 0.8, ClearedBy: Driver | Person,
@@ -63,6 +68,7 @@ var (
 			Cleared: "the board has another version of the driver",
 			Source:  "NVIDIA's XID catalogue, UPDATE_SWFW",
 		},
+		Sentence: happened,
 	}
 	xidSupport = Reason{
 		Name: xid.ReasonSupport, State: health.Degraded, Action: health.ContactSupport, Weight: 0.6, ClearedBy: Reset | Boot | Person,
@@ -72,6 +78,7 @@ var (
 			Cleared: "the GPU was reset, or its node booted",
 			Source:  "NVIDIA's XID catalogue, CONTACT_SUPPORT and CHECK_UVM",
 		},
+		Sentence: happened,
 	}
 	xidRepeated = Reason{
 		Name: "xid_repeated", State: health.Degraded, Action: health.RunDiagnostics, Weight: 0.5, ClearedBy: Person, Quiet: day,
@@ -81,8 +88,10 @@ var (
 			Cleared: "it has not happened for 24 hours",
 			Source:  "the analyzer of NVSentinel: 31 twice on one GPU asks for diagnostics, on several for nothing",
 		},
+		Sentence: func(a *Active) string {
+			return fmt.Sprintf("XID %s happened under %.0f owners within 24 hours, the limit is %.0f", listed(a.Codes), a.Value, a.Threshold)
+		},
 	}
-
 	temperature = Reason{
 		Name: Temperature, State: health.Degraded, Action: health.CheckMechanics, Weight: 0.7,
 		Doc: Doc{
@@ -91,6 +100,7 @@ var (
 			Cleared: "that event is cleared",
 			Source:  "the configuration of `gpu.temperature`",
 		},
+		Sentence: always("The board is above its critical temperature"),
 	}
 	lost = Reason{
 		Name: Lost, State: health.Failed, Action: health.RebootNode,
@@ -100,6 +110,12 @@ var (
 			Cleared: "the board is there again",
 			Source:  "the configuration of `gpu.device.lost`; NVIDIA's XID catalogue asks for a reboot after 79",
 		},
+		Sentence: func(a *Active) string {
+			if a.Action == health.CheckMechanics {
+				return "The board is missing from the pages of its exporter again after a reboot"
+			}
+			return "The board is missing from the pages of its exporter"
+		},
 	}
 	recurring = Reason{
 		Name: "recurring", State: health.PredictedFailure, Action: health.ContactSupport, Weight: 0.25, ClearedBy: Person, Quiet: week,
@@ -108,6 +124,9 @@ var (
 			Raised:  "the board failed for the third time within 7 days, and a reset or a boot ended each of them",
 			Cleared: "it has not failed for 7 days",
 			Source:  "gpud asks for an inspection after two reboots, NVSentinel for a replacement after five faults in 7 days",
+		},
+		Sentence: func(a *Active) string {
+			return fmt.Sprintf("The board failed %.0f times within 7 days, each time until a reset or a boot, the limit is %.0f", a.Value, a.Threshold)
 		},
 	}
 )
@@ -127,54 +146,139 @@ const maxCodes = 8
 // incident are the XIDs of a board with no long silence between them. The first code
 // names it: the others may be its consequences.
 type incident struct {
-	last  pcommon.Timestamp
-	codes []int
+	since, last pcommon.Timestamp
+	codes       []int
+	ecc, remap  bool // it has 48; it has 63 or 64
 }
 
-// add reports whether the code belongs to an incident that has begun before.
-func (i *incident) add(code int, at pcommon.Timestamp) (goesOn bool) {
-	if goesOn = len(i.codes) > 0 && at >= i.last && !later(at, i.last, burst); !goesOn {
-		i.codes = i.codes[:0]
+// add adds a code, to a new incident where the last one is over.
+func (i *incident) add(code int, at pcommon.Timestamp) {
+	if i.last == 0 || at < i.last || later(at, i.last, burst) {
+		*i = incident{since: at, codes: i.codes[:0]}
 	}
 	i.last = at
-	if len(i.codes) < maxCodes && !slices.Contains(i.codes, code) {
-		i.codes = append(i.codes, code)
+	i.ecc = i.ecc || code == 48
+	i.remap = i.remap || code == 63 || code == 64
+	i.codes = addCode(i.codes, code)
+}
+
+func addCode(to []int, codes ...int) []int {
+	for _, code := range codes {
+		if len(to) < maxCodes && !slices.Contains(to, code) {
+			to = append(to, code)
+		}
 	}
-	return goesOn
+	return to
 }
 
 // XID takes an XID, with what its line in the kernel log means, or else its code. It is
-// no reason where only the application is concerned.
+// no reason where only the application is concerned; of an incident with a reason it is
+// listed.
 func (b *Board) XID(code int, h xid.Health, at pcommon.Timestamp) {
-	b.incident.add(code, at)
-	if (code == 63 || code == 64) && slices.Contains(b.incident.codes, 48) || code == 48 && hasAny(b.incident.codes, 63, 64) {
+	in := &b.memory.rarely().incident
+	in.add(code, at)
+	if in.ecc && in.remap && (code == 48 || code == 63 || code == 64) {
 		// An uncorrectable error of which the row was remapped, or was not: the
 		// catalogue has the board drained first.
 		h = xid.Health{Reason: xid.ReasonReset, State: health.Failed, Action: health.DrainAndReset}
 	}
-	if h.Reason == "" {
-		return
-	}
 	i := slices.IndexFunc(Reasons, func(r *Reason) bool { return r.Name == h.Reason })
 	if i < 0 {
+		for i := range b.active {
+			if a := &b.active[i]; len(a.Codes) > 0 && a.Last >= in.since {
+				a.Codes = addCode(a.Codes, code)
+			}
+		}
 		return
 	}
-	b.raise(i, at, Finding{State: h.State, Action: h.Action}, code)
+	fresh := b.find(i) == nil
+	a := b.raise(i, at, Finding{State: h.State, Action: h.Action})
+	a.Codes = addCode(addCode(a.Codes, code), in.codes...)
+	if fresh && replaced(i) {
+		// The driver names the action on its next page.
+		a.held = b.fresh>>recoveryPlace&1 == 1
+	}
 }
 
-func hasAny(codes []int, any ...int) bool {
-	return slices.ContainsFunc(any, func(code int) bool { return slices.Contains(codes, code) })
+// replaced reports whether gpu.recovery.action takes the place of a reason.
+func replaced(reason int) bool { return reason == resetPlace || reason == restartPlace }
+
+// decide lets the driver decide what its codes ask for, where its recovery action is
+// read: one that it asks for explains them, and none ends those from before the page.
+func (b *Board) decide(f *Finding, at pcommon.Timestamp) {
+	for _, place := range [...]int{resetPlace, restartPlace} {
+		a := b.find(place)
+		switch {
+		case a == nil:
+		case !f.Known:
+			a.held = false
+		case f.Raise:
+			codes := a.Codes
+			b.clear(place)
+			by := b.find(recoveryPlace)
+			by.Codes = addCode(by.Codes, codes...)
+		case a.Last < at:
+			b.clear(place)
+		default:
+			a.held = true // none may be older than the code
+		}
+	}
 }
 
 // Set raises and clears a reason that another rule decides: temperature and lost.
 func (b *Board) Set(name string, active bool, at pcommon.Timestamp) {
-	for i, r := range Reasons {
-		if r.Name == name && len(r.Reads) == 0 {
-			if active {
-				b.raise(i, at, Finding{}, 0)
-			} else {
-				b.clear(i, at)
-			}
-		}
+	place := temperaturePlace
+	switch name {
+	case Lost:
+		place = lostPlace
+	case Temperature:
+	default:
+		return
 	}
+	e := b.failing()
+	if !active {
+		b.clear(place)
+		b.settle(e, at)
+		return
+	}
+	f := Finding{}
+	if place == lostPlace {
+		s := b.memory.rarely()
+		if later(at, s.lostAt, week) {
+			s.booted = false
+		}
+		if s.booted {
+			f.Action = health.CheckMechanics
+		}
+		s.lostAt = at
+	}
+	b.raise(place, at, f)
+}
+
+// happened is the Sentence about XIDs.
+func happened(a *Active) string {
+	if len(a.Codes) == 0 {
+		return "An XID happened"
+	}
+	s := fmt.Sprintf("XID %d happened", a.Codes[0])
+	if more := a.Codes[1:]; len(more) > 0 {
+		s += ", and with it " + listed(more)
+	}
+	return s
+}
+
+// explainedBy completes a Sentence with the XIDs that explain it.
+func explainedBy(codes []int) string {
+	if len(codes) == 0 {
+		return ""
+	}
+	return " after XID " + listed(codes)
+}
+
+func listed(codes []int) string {
+	out := make([]string, len(codes))
+	for i, code := range codes {
+		out[i] = fmt.Sprint(code)
+	}
+	return strings.Join(out, ", ")
 }

@@ -4,6 +4,7 @@
 package board
 
 import (
+	"fmt"
 	"math"
 	"time"
 
@@ -15,14 +16,13 @@ import (
 )
 
 const (
-	crcPerSecond = 100 // DCGM's limit of NVLink CRC errors
 	// A link is judged under load alone: an idle one saves power with fewer lanes.
 	underLoad    = 0.5
 	loadedFor    = 5 * time.Minute
 	replayed     = 5 // minutes of the window
 	throttled    = 0.5
 	notThrottled = 0.1
-	// longest is the longest time between two pages that one of them stands for.
+	// longest is the longest time before a page that the page stands for.
 	longest = time.Minute
 )
 
@@ -32,19 +32,6 @@ var replaysPerLane = [...]float64{0.15, 0.3, 0.48, 0.96, 1.92, 3.84}
 
 // Reasons about a rate in a window of ten minutes, or under load.
 var (
-	nvlinkErrors = Reason{
-		Name: "nvlink_errors", State: health.Degraded, Action: health.ResetGPU, Weight: 0.7,
-		Doc: Doc{
-			Means:   "NVLink transfers have errors. The link recovers, and is slower.",
-			Raised:  "`gpu.nvlink.errors` counts a replay or a recovery, or at least 100 CRC errors a second. The third time within 24 hours asks for a check of the mechanics",
-			Cleared: "there was none of them for 10 minutes",
-			Source:  "the limits of DCGM's health check, which fails on them",
-		},
-		Reads: []rule.Input{{
-			Metric: &names.GPUNVLinkErrors, Attribute: names.GPUNVLinkError, Values: []string{"replay", "recovery", "crc_flit", "crc_data"}, Count: true, Most: rule.MostCount,
-		}},
-		Judge: judgeNVLink,
-	}
 	pcieReplays = Reason{
 		Name: "pcie_replays", State: health.Degraded, Action: health.CheckMechanics, Weight: 0.7,
 		Doc: Doc{
@@ -57,17 +44,9 @@ var (
 			{Metric: &names.GPUPCIeReplays, Count: true, Most: rule.MostCount},
 			{Metric: &names.GPUPCIeWidth, Most: 64}, {Metric: &names.GPUPCIeGeneration, Most: 16},
 		},
-		Judge: func(r Readings, m *Memory, at pcommon.Timestamp) Finding {
-			if !r.known(0) && !(r.At(1) > 0) {
-				return Finding{}
-			}
-			m.move(at)
-			m.sum += m.rose(r.At(0), r.At(1))
-			limit := replayLimit(r.At(2), r.At(3))
-			if m.sum > limit {
-				m.window |= 1
-			}
-			return Finding{Known: true, Raise: m.over() >= replayed, Clear: m.window == 0 && m.whole(), Value: m.sum, Threshold: limit}
+		Judge: judgeReplays,
+		Sentence: func(a *Active) string {
+			return fmt.Sprintf("The PCIe link repeated %.0f transfers within a minute, the limit is %.0f, in %d of 10 minutes", a.Value, a.Threshold, replayed)
 		},
 	}
 	pcieWidth = Reason{
@@ -83,30 +62,12 @@ var (
 			{Metric: &names.GPUPCIeGeneration, Most: 16}, {Metric: &names.GPUPCIeGenerationMax, Most: 16},
 			{Metric: &names.GPUUtilization, Attribute: names.HwGPUTask, Values: []string{"general"}, Most: 1},
 		},
-		Judge: func(r Readings, m *Memory, at pcommon.Timestamp) Finding {
-			width := r.known(0) && r.known(1)
-			generation := r.known(2) && r.known(3)
-			if !width && !generation || !r.known(4) {
-				return Finding{}
+		Judge: judgeWidth,
+		Sentence: func(a *Active) string {
+			if a.Variant == lowGeneration {
+				return fmt.Sprintf("The PCIe link is of generation %.0f under load, and can have %.0f", a.Value, a.Threshold)
 			}
-			narrow := width && r.At(0) < r.At(1) || generation && r.At(2) < r.At(3)
-			f := Finding{Known: true, Value: r.At(0), Threshold: r.At(1)}
-			if !(width && r.At(0) < r.At(1)) && narrow {
-				f.Value, f.Threshold = r.At(2), r.At(3)
-			}
-			gap := m.at != 0 && later(at, m.at, longest) || at < m.at
-			// m.known is whether the link was narrow since m.since.
-			if r.At(4) <= underLoad || m.since == 0 || gap || narrow != m.known {
-				m.since, m.known = at, narrow
-				if r.At(4) <= underLoad {
-					m.since = 0
-				}
-				return f
-			}
-			if later(at, m.since, loadedFor) {
-				f.Raise, f.Clear = narrow, !narrow
-			}
-			return f
+			return fmt.Sprintf("The PCIe link has %.0f lanes under load, and can have %.0f", a.Value, a.Threshold)
 		},
 	}
 	throttle = Reason{
@@ -119,7 +80,7 @@ var (
 		},
 		Reads: []rule.Input{{
 			Metric: &names.GPUThrottleActive, Attribute: names.GPUThrottleReason,
-			Values: []string{names.ThrottleHWThermal, names.ThrottleSWThermal, names.ThrottleHWPowerBrake}, Most: 1,
+			Values: []string{names.ThrottleHWThermal, names.ThrottleSWThermal, names.ThrottleHWPowerBrake}, Flag: true,
 		}},
 		Judge: func(r Readings, m *Memory, at pcommon.Timestamp) Finding {
 			known, active := false, false
@@ -129,62 +90,96 @@ var (
 			if !known {
 				return Finding{}
 			}
-			before := m.at
-			m.move(at)
-			if active && before != 0 && at > before {
-				// The page stands for the time since the one before.
-				m.held(min(time.Duration(at-before), longest))
+			s := &m.throttle
+			if since := s.move(at); active {
+				s.add(min(since, longest))
 			}
-			share := m.ratio()
-			return Finding{Known: true, Raise: share >= throttled, Clear: share < notThrottled && m.whole(), Value: share, Threshold: throttled}
+			part := s.ratio()
+			return Finding{Known: true, Raise: part >= throttled, Clear: part < notThrottled && s.whole(), Value: part, Threshold: throttled}
+		},
+		Sentence: func(a *Active) string {
+			return fmt.Sprintf("The hardware held the clocks down for %.0f %% of 10 minutes, the limit is %.0f %%", 100*a.Value, 100*a.Threshold)
 		},
 	}
 )
 
-func judgeNVLink(r Readings, m *Memory, at pcommon.Timestamp) Finding {
-	const replay, recovery, flit, data = 0, 2, 4, 6
-	total, crc, known := 0., 0., false
-	for _, i := range []int{replay, recovery} {
-		if r.known(i) {
-			total, known = total+r.At(i), true
-		}
-	}
-	for _, i := range []int{flit, data} {
-		if r.known(i) {
-			crc, known = crc+r.At(i), true
-		}
-	}
-	if !known {
+// replays is the memory of pcieReplays.
+type replays struct {
+	window
+	count      float64 // that was read last
+	sum, limit float32 // of the current minute; the limit of the fastest link in it
+}
+
+func judgeReplays(r Readings, m *Memory, at pcommon.Timestamp) Finding {
+	if !r.known(0) && !(r.At(1) > 0) {
 		return Finding{}
 	}
-	before := m.at
-	m.move(at)
-	f := Finding{Known: true, Threshold: crcPerSecond}
-	if m.known && total > m.count {
-		m.window |= 1
-		f.Value = total - m.count
-		f.Threshold = 1
+	w := &m.replays
+	since, by := w.move(at)
+	if by > 0 {
+		w.sum, w.limit = 0, 0
 	}
-	if before != 0 && at > before && crc > m.other {
-		if rate := (crc - m.other) / time.Duration(at-before).Seconds(); m.known && rate >= crcPerSecond {
-			m.window |= 1
-			f.Value = rate
-		}
+	rose := m.rose(&w.count, knownReplays, r.At(0), r.At(1))
+	if since > time.Minute {
+		rose *= float64(time.Minute) / float64(since)
 	}
-	m.count, m.other, m.known = total, crc, true
-	f.Raise, f.Clear = m.window&1 == 1, m.window == 0 && m.whole()
+	w.sum += float32(rose)
+	w.limit = max(w.limit, float32(replayLimit(r.At(2), r.At(3))))
+	f := Finding{Known: true, Value: float64(w.sum), Threshold: float64(w.limit)}
+	if w.sum > w.limit {
+		w.bad |= 1
+		f.Raise = w.over() >= replayed
+	}
+	f.Clear = w.bad == 0 && w.whole()
 	return f
 }
 
 // replayLimit is how many replays a minute a link may have. Without its width and
 // generation it is taken for 16 lanes of generation 4.
-func replayLimit(width, generation float64) float64 {
-	if !(width >= 1) {
-		width = 16
+func replayLimit(lanes, generation float64) float64 {
+	if !(lanes >= 1) {
+		lanes = 16
 	}
 	i := 4
 	if generation >= 1 {
-		i = min(int(generation), len(replaysPerLane))
+		i = int(min(generation, float64(len(replaysPerLane))))
 	}
-	return math.Ceil(width * replaysPerLane[i-1])
+	return math.Ceil(lanes * replaysPerLane[i-1])
+}
+
+// lowGeneration is the cause of pcie_width with all lanes.
+const lowGeneration Variant = 1
+
+// width is the memory of pcieWidth.
+type width struct {
+	at     pcommon.Timestamp // of the last page; 0: none
+	since  pcommon.Timestamp // since when the link is loaded, and narrow or not; 0: it is idle
+	narrow bool
+}
+
+func judgeWidth(r Readings, m *Memory, at pcommon.Timestamp) Finding {
+	const lanes, mostLanes, generation, mostGeneration, utilization = 0, 1, 2, 3, 4
+	few, slow := r.At(lanes) < r.At(mostLanes), r.At(generation) < r.At(mostGeneration)
+	judged := r.known(lanes) && r.known(mostLanes) || r.known(generation) && r.known(mostGeneration)
+	if !judged || !r.known(utilization) {
+		return Finding{}
+	}
+	f := Finding{Known: true, Value: r.At(lanes), Threshold: r.At(mostLanes)}
+	if slow && !few {
+		f.Value, f.Threshold, f.Variant = r.At(generation), r.At(mostGeneration), lowGeneration
+	}
+	w := &m.width
+	before, narrow := w.at, few || slow
+	w.at = at
+	switch gap := at < before || time.Duration(at-before) > maxGap; {
+	case r.At(utilization) <= underLoad:
+		w.since = 0
+		return f
+	case w.since == 0 || gap || narrow != w.narrow:
+		w.since, w.narrow = at, narrow
+	}
+	if later(at, w.since, loadedFor) {
+		f.Raise, f.Clear = narrow, !narrow
+	}
+	return f
 }

@@ -19,6 +19,9 @@ import (
 type Reason struct {
 	// Name is the value of gpu.health.reason.
 	Name string
+	// Sentence describes the reason while it is active, with value and limit. It has no
+	// full stop.
+	Sentence func(*Active) string
 	// State and Action are those of the reason, where the finding has no others.
 	State  health.State
 	Action health.Action
@@ -27,6 +30,8 @@ type Reason struct {
 	Weight float64
 	// Reads are the metrics that decide; none: what happens to the board decides.
 	Reads []rule.Input
+	// Needs are the features without which a board cannot have the inputs.
+	Needs Kind
 	// Judge reads one page. It may keep what it needs between two pages in the memory.
 	Judge func(r Readings, m *Memory, at pcommon.Timestamp) Finding
 	// ClearedBy is the evidence that ends the reason, beside its own value.
@@ -69,7 +74,12 @@ type Finding struct {
 	Action health.Action
 	// Value is what was read, and Threshold what it is compared with; 0: none.
 	Value, Threshold float64
+	// Variant distinguishes causes that are described by different sentences.
+	Variant Variant
 }
+
+// Variant is one of the causes of a reason that has several; 0 is the first one.
+type Variant uint8
 
 // holds is the finding of a condition without hysteresis.
 func holds(is bool) Finding { return Finding{Known: true, Raise: is, Clear: !is} }
@@ -86,11 +96,6 @@ const (
 	Driver
 	// Person: somebody has acknowledged it.
 	Person
-)
-
-const (
-	day  = 24 * time.Hour
-	week = 7 * day
 )
 
 // later reports whether at is at least d after from.

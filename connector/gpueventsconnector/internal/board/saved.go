@@ -13,15 +13,22 @@ import (
 )
 
 // Saved is what is stored of a Board over restarts. Windows of minutes are not: they
-// begin again.
+// begin again. Times are nanoseconds since 1970.
 type Saved struct {
-	Since    uint64        `json:"since,omitempty"` // nanoseconds since 1970, as all times here
+	Since    uint64        `json:"since,omitempty"`
+	Evidence uint64        `json:"evidence,omitempty"`
 	Reasons  []SavedReason `json:"reasons,omitempty"`
 	Counts   []SavedCount  `json:"counts,omitempty"`
 	Counters []float64     `json:"counters,omitempty"`
 	XIDs     []int         `json:"xids,omitempty"` // of the incident
+	XIDSince uint64        `json:"xid_since,omitempty"`
 	XIDAt    uint64        `json:"xid_at,omitempty"`
+	Faults   []SavedFault  `json:"faults,omitempty"`
 	Episodes []uint64      `json:"episodes,omitempty"`
+	Retired  []uint64      `json:"retired,omitempty"` // when pages were
+	Links    []uint64      `json:"links,omitempty"`   // when NVLink errors began
+	LostAt   uint64        `json:"lost_at,omitempty"`
+	Booted   bool          `json:"booted,omitempty"`
 }
 
 // SavedReason is an active reason.
@@ -33,15 +40,46 @@ type SavedReason struct {
 	Last      uint64  `json:"last"`
 	Value     float64 `json:"value,omitempty"`
 	Threshold float64 `json:"threshold,omitempty"`
+	Variant   uint8   `json:"variant,omitempty"`
 	XIDs      []int   `json:"xids,omitempty"`
+	Held      bool    `json:"held,omitempty"`
 }
 
-// SavedCount is what a reason has read last of its counts.
+// SavedCount is what a reason has read last of one of its counts.
 type SavedCount struct {
-	Name  string   `json:"name"`
-	Count float64  `json:"count"`
-	Other float64  `json:"other,omitempty"`
-	Times []uint64 `json:"times,omitempty"`
+	Name  string  `json:"name"`
+	Of    int     `json:"of,omitempty"` // of several counts
+	Count float64 `json:"count"`
+}
+
+// SavedFault is a code that is normally the fault of the application.
+type SavedFault struct {
+	Code  uint16 `json:"code"`
+	Owner uint64 `json:"owner"`
+	Since uint64 `json:"since"`
+	Last  uint64 `json:"last"`
+	// Common is whether the other boards of the owner had it too.
+	Common bool `json:"common,omitempty"`
+}
+
+// count is a count that is saved, and which bit has it.
+type count struct {
+	name  string
+	of    int
+	value *float64
+	known known
+}
+
+func (m *Memory) counts() []count {
+	all := []count{
+		{eccUncorrected.Name, 0, &m.ecc, knownECC},
+		{pagesWorn.Name, 0, &m.pages, knownPages},
+		{pcieReplays.Name, 0, &m.replays.count, knownReplays},
+	}
+	for i := range m.nvlink.counts {
+		all = append(all, count{nvlinkErrors.Name, i, &m.nvlink.counts[i], knownLinks << i})
+	}
+	return all
 }
 
 // Save returns what is to be stored; nil where nothing was seen.
@@ -49,27 +87,45 @@ func (b *Board) Save() *Saved {
 	if b.Since == 0 {
 		return nil
 	}
-	s := &Saved{Since: uint64(b.Since), XIDs: slices.Clone(b.incident.codes), XIDAt: uint64(b.incident.last)}
+	m := &b.memory
+	s := &Saved{Since: uint64(b.Since), Evidence: uint64(b.evidence)}
 	for i := range b.active {
 		a := &b.active[i]
 		s.Reasons = append(s.Reasons, SavedReason{
 			Name: a.Reason.Name, State: a.State.String(), Action: a.Action.String(), Since: uint64(a.Since), Last: uint64(a.Last),
-			Value: finite(a.Value), Threshold: finite(a.Threshold), XIDs: slices.Clone(a.Codes),
+			Value: finite(a.Value), Threshold: finite(a.Threshold), Variant: uint8(a.Variant), XIDs: slices.Clone(a.Codes), Held: a.held,
 		})
 	}
-	for i, r := range Reasons {
-		if m := b.memory[i]; m != nil && r != &pcieWidth && m.known {
-			s.Counts = append(s.Counts, SavedCount{Name: r.Name, Count: m.count, Other: m.other, Times: times(m.times[:])})
+	for _, c := range m.counts() {
+		if m.known&c.known != 0 {
+			s.Counts = append(s.Counts, SavedCount{Name: c.name, Of: c.of, Count: finite(*c.value)})
 		}
 	}
+	if m.peers > 0 {
+		s.Counts = append(s.Counts, SavedCount{Name: nvlinkDown.Name, Count: float64(m.peers)})
+	}
 	s.Counters = slices.Clone(b.counters[:])
-	s.Episodes = times(b.episodes[:])
+	if m.seldom != nil {
+		m.seldom.save(s)
+	}
 	return s
+}
+
+func (m *seldom) save(s *Saved) {
+	in := &m.incident
+	s.XIDs, s.XIDSince, s.XIDAt = slices.Clone(in.codes), uint64(in.since), uint64(in.last)
+	for _, f := range m.faults {
+		if f.last != 0 {
+			s.Faults = append(s.Faults, SavedFault{Code: f.code, Owner: f.owner, Since: uint64(f.since), Last: uint64(f.last), Common: f.common})
+		}
+	}
+	s.Episodes, s.Retired, s.Links = m.episodes.save(), m.retired.save(), m.links.save()
+	s.LostAt, s.Booted = uint64(m.lostAt), m.booted
 }
 
 // Restore sets what was stored. What cannot be is left out.
 func (b *Board) Restore(s *Saved) {
-	*b = Board{Since: pcommon.Timestamp(s.Since)}
+	*b = Board{Since: pcommon.Timestamp(s.Since), Kind: b.Kind, evidence: pcommon.Timestamp(s.Evidence)}
 	for _, r := range s.Reasons {
 		i := slices.IndexFunc(Reasons, func(of *Reason) bool { return of.Name == r.Name })
 		state, known := health.ParseState(r.State)
@@ -77,25 +133,46 @@ func (b *Board) Restore(s *Saved) {
 		if i < 0 || !known || !named || state == health.OK || b.find(i) != nil {
 			continue
 		}
-		at, _ := slices.BinarySearchFunc(b.active, i, func(a active, reason int) int { return a.reason - reason })
-		b.active = slices.Insert(b.active, at, active{i, Active{
+		at, _ := b.search(i)
+		b.active = slices.Insert(b.active, at, active{reason: i, held: r.Held && replaced(i), Active: Active{
 			Reason: Reasons[i], State: state, Action: action, Since: pcommon.Timestamp(r.Since), Last: pcommon.Timestamp(r.Last),
-			Value: r.Value, Threshold: r.Threshold, Codes: slices.Clone(r.XIDs[:min(len(r.XIDs), maxCodes)]),
+			Value: r.Value, Threshold: r.Threshold, Variant: Variant(r.Variant), Codes: codes(r.XIDs),
 		}})
 	}
-	for _, c := range s.Counts {
-		i := slices.IndexFunc(Reasons, func(of *Reason) bool { return of.Name == c.Name })
-		if i < 0 || Reasons[i].Judge == nil || Reasons[i] == &pcieWidth {
-			continue
+	m := &b.memory
+	for _, stored := range s.Counts {
+		for _, c := range m.counts() {
+			if c.name == stored.Name && c.of == stored.Of {
+				*c.value = stored.Count
+				m.known |= c.known
+			}
 		}
-		m := b.memoryOf(i)
-		m.count, m.other, m.known = c.Count, c.Other, true
-		timestamps(m.times[:], c.Times)
+		if stored.Name == nvlinkDown.Name {
+			m.peers = uint16(max(0, min(stored.Count, math.MaxUint16)))
+		}
 	}
 	copy(b.counters[:], s.Counters)
-	b.incident = incident{last: pcommon.Timestamp(s.XIDAt), codes: slices.Clone(s.XIDs[:min(len(s.XIDs), maxCodes)])}
-	timestamps(b.episodes[:], s.Episodes)
+	if len(s.XIDs)+len(s.Faults)+len(s.Episodes)+len(s.Retired)+len(s.Links) > 0 || s.LostAt != 0 {
+		m.rarely().restore(s)
+	}
 }
+
+func (m *seldom) restore(s *Saved) {
+	in := &m.incident
+	in.since, in.last, in.codes = pcommon.Timestamp(s.XIDSince), pcommon.Timestamp(s.XIDAt), codes(s.XIDs)
+	in.ecc = slices.Contains(in.codes, 48)
+	in.remap = slices.Contains(in.codes, 63) || slices.Contains(in.codes, 64)
+	for i := range min(len(m.faults), len(s.Faults)) {
+		f := s.Faults[i]
+		m.faults[i] = fault{code: f.Code, owner: f.Owner, since: pcommon.Timestamp(f.Since), last: pcommon.Timestamp(f.Last), common: f.Common}
+	}
+	m.episodes.restore(s.Episodes)
+	m.retired.restore(s.Retired)
+	m.links.restore(s.Links)
+	m.lostAt, m.booted = pcommon.Timestamp(s.LostAt), s.Booted
+}
+
+func codes(stored []int) []int { return slices.Clone(stored[:min(len(stored), maxCodes)]) }
 
 // finite returns a value that JSON has; what it has not is 0.
 func finite(v float64) float64 {
@@ -105,18 +182,17 @@ func finite(v float64) float64 {
 	return v
 }
 
-func times(of []pcommon.Timestamp) (all []uint64) {
-	for _, t := range of {
-		if t == 0 {
-			break
+func (t *times) save() (all []uint64) {
+	for _, at := range t {
+		if at != 0 {
+			all = append(all, uint64(at))
 		}
-		all = append(all, uint64(t))
 	}
 	return all
 }
 
-func timestamps(to []pcommon.Timestamp, from []uint64) {
-	for i := range min(len(to), len(from)) {
-		to[i] = pcommon.Timestamp(from[i])
+func (t *times) restore(stored []uint64) {
+	for i := range min(len(t), len(stored)) {
+		t[i] = pcommon.Timestamp(stored[i])
 	}
 }

@@ -4,7 +4,7 @@
 package board
 
 import (
-	"math"
+	"fmt"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
@@ -17,13 +17,20 @@ import (
 const (
 	mostRemappedRows = 512
 	mostRetiredPages = 63 // of the 64 that there can be
-	manyRetiredPages = 15 // uncorrectable ones, if another one follows within a week
+	manyRetiredPages = 15 // uncorrectable ones, if more than one was retired within a week
 )
 
-// Reasons that stay until the board is another one.
+// The causes of remap_worn and of pages_worn.
+const (
+	noSpareRows  Variant = 1
+	pagesFollow  Variant = 1
+	eccContained Variant = 1
+)
+
+// Reasons that stay until the board is another one, and errors of its memory.
 var (
 	remapWorn = Reason{
-		Name: "remap_worn", State: health.PredictedFailure, Action: health.RunDiagnostics, Weight: 0.25,
+		Name: "remap_worn", State: health.PredictedFailure, Action: health.RunDiagnostics, Weight: 0.25, Needs: RemapsRows,
 		Doc: Doc{
 			Means:   "The spare rows of the memory run out.",
 			Raised:  "`gpu.memory.remapped_rows` with `error.type`=uncorrected is at least 512, or a memory bank has no spare row left",
@@ -31,21 +38,26 @@ var (
 			Source:  "DCGM's limit of 512 rows; a bank has 8 spare ones",
 		},
 		Reads: []rule.Input{
-			{Metric: &names.GPURemappedRows, Attribute: names.ErrorType, Values: []string{names.ErrorTypeUncorrected}, Count: true, Most: rule.MostCount},
+			{Metric: &names.GPURemappedRows, Attribute: names.ErrorType, Values: []string{names.ErrorTypeUncorrected}, Most: rule.MostCount},
 			{Metric: &names.GPURemapBanks, Attribute: names.GPUSpareRows, Values: []string{"none"}, Most: rule.MostCount},
 		},
 		Judge: func(r Readings, _ *Memory, _ pcommon.Timestamp) Finding {
-			rows, banks := r.At(0), r.At(2)
-			f := Finding{Known: !math.IsNaN(rows) || !math.IsNaN(banks), Value: rows, Threshold: mostRemappedRows}
-			f.Raise = rows >= mostRemappedRows || banks >= 1
-			if banks >= 1 {
-				f.Value, f.Threshold = banks, 1
+			rows, banks := r.At(0), r.At(1)
+			f := Finding{Known: r.known(0) || r.known(1), Raise: rows >= mostRemappedRows || banks >= 1, Value: rows, Threshold: mostRemappedRows}
+			if !(rows >= mostRemappedRows) && banks >= 1 {
+				f.Value, f.Threshold, f.Variant = banks, 1, noSpareRows
 			}
 			return f
 		},
+		Sentence: func(a *Active) string {
+			if a.Variant == noSpareRows {
+				return fmt.Sprintf("%.0f memory banks have no spare row left, the limit is %.0f", a.Value, a.Threshold)
+			}
+			return fmt.Sprintf("%.0f rows were remapped after uncorrectable errors, the limit is %.0f", a.Value, a.Threshold)
+		},
 	}
 	pagesWorn = Reason{
-		Name: "pages_worn", State: health.PredictedFailure, Action: health.RunDiagnostics, Weight: 0.25,
+		Name: "pages_worn", State: health.PredictedFailure, Action: health.RunDiagnostics, Weight: 0.25, Needs: RetiresPages,
 		Doc: Doc{
 			Means:   "The memory of the board has nearly as many retired pages as there can be.",
 			Raised:  "`gpu.memory.retired_pages` is at least 63: failed. More than 15 after uncorrectable errors and more than one of them within 7 days: predicted to fail",
@@ -53,28 +65,31 @@ var (
 			Source:  "DCGM's limits; 64 is the most there can be",
 		},
 		Reads: []rule.Input{{
-			Metric: &names.GPURetiredPages, Attribute: names.ErrorType, Values: []string{"corrected", names.ErrorTypeUncorrected}, Count: true, Most: rule.MostCount,
+			Metric: &names.GPURetiredPages, Attribute: names.ErrorType, Values: []string{"corrected", names.ErrorTypeUncorrected}, Most: rule.MostCount,
 		}},
 		Judge: func(r Readings, m *Memory, at pcommon.Timestamp) Finding {
-			corrected, uncorrected := r.At(0), r.At(2)
-			if math.IsNaN(uncorrected) {
+			corrected, uncorrected := r.At(0), r.At(1)
+			if !r.known(0) && !r.known(1) {
 				return Finding{}
 			}
-			if m.rose(uncorrected, 0) > 0 {
-				m.times = [3]pcommon.Timestamp{at, m.times[0], m.times[1]}
+			for range int(min(2, m.rose(&m.pages, knownPages, uncorrected, 0))) {
+				m.rarely().retired.add(at)
 			}
-			all := uncorrected
-			if corrected > 0 {
-				all += corrected
-			}
+			all := zero(corrected) + zero(uncorrected)
 			f := Finding{Known: true, Value: all, Threshold: mostRetiredPages}
 			switch {
 			case all >= mostRetiredPages:
 				f.Raise, f.State, f.Action = true, health.Failed, health.RMA
-			case uncorrected > manyRetiredPages && m.times[1] != 0 && !later(at, m.times[1], week):
-				f.Raise, f.Value, f.Threshold = true, uncorrected, manyRetiredPages
+			case uncorrected > manyRetiredPages && m.seldom != nil && m.seldom.retired.within(at, week) > 1:
+				f.Raise, f.Value, f.Threshold, f.Variant = true, uncorrected, manyRetiredPages, pagesFollow
 			}
 			return f
+		},
+		Sentence: func(a *Active) string {
+			if a.Variant == pagesFollow {
+				return fmt.Sprintf("%.0f memory pages were retired after uncorrectable errors, some of them within 7 days, the limit is %.0f", a.Value, a.Threshold)
+			}
+			return fmt.Sprintf("%.0f memory pages were retired, the limit is %.0f", a.Value, a.Threshold)
 		},
 	}
 	// A board that recovers by itself leaves the error contained: remapped rows and
@@ -88,19 +103,33 @@ var (
 			Source:  "DCGM's health check fails on every such error; gpud reports none that the driver recovered from",
 		},
 		Reads: []rule.Input{
-			{Metric: &names.HwErrors, Attribute: names.ErrorType, Values: []string{names.ErrorTypeUncorrected}, Count: true, Most: rule.MostCount},
-			{Metric: &names.GPURemappedRows, Attribute: names.ErrorType, Values: []string{names.ErrorTypeUncorrected}, Count: true, Most: rule.MostCount},
+			uncorrectedErrors,
+			{Metric: &names.GPURemappedRows, Attribute: names.ErrorType, Values: []string{names.ErrorTypeUncorrected}, Most: rule.MostCount},
 			{Metric: &names.GPUXIDLast, Most: rule.MostCode},
 		},
-		Judge: func(r Readings, m *Memory, at pcommon.Timestamp) Finding {
-			if !r.known(0) && !(r.At(1) > 0) {
+		Judge: func(r Readings, m *Memory, _ pcommon.Timestamp) Finding {
+			const count, added, rows, code = 0, 1, 2, 3
+			if !r.known(count) && !(r.At(added) > 0) {
 				return Finding{}
 			}
-			f := Finding{Known: true, Value: r.At(0), Raise: m.rose(r.At(0), r.At(1)) > 0}
-			if r.known(2) && r.known(4) {
-				f.State = health.Degraded
+			by := m.rose(&m.ecc, knownECC, r.At(count), r.At(added))
+			f := Finding{Known: true, Raise: by > 0, Value: max(by, zero(r.At(count)))}
+			if r.known(rows) && r.known(code) {
+				f.State, f.Variant = health.Degraded, eccContained
 			}
 			return f
 		},
+		Sentence: func(a *Active) string {
+			s := fmt.Sprintf("%.0f memory errors that could not be corrected were counted since the driver was loaded", a.Value)
+			if a.Variant == eccContained {
+				s += "; the driver contained them"
+			}
+			return s
+		},
 	}
 )
+
+// uncorrectedErrors are the uncorrected memory errors since the driver was loaded.
+var uncorrectedErrors = rule.Input{
+	Metric: &names.HwErrors, Attribute: names.ErrorType, Values: []string{names.ErrorTypeUncorrected}, Count: true, Most: rule.MostCount,
+}

@@ -89,11 +89,14 @@ func (d *device) read(in *input, p pmetric.NumberDataPoint, v float64, delta boo
 				continue
 			}
 		}
+		if s.Where != nil && !s.Where.Has(points.Str(p.Attributes(), s.Where.Attribute)) {
+			continue
+		}
 		code, coded := int64(0), true
 		if s.ByCode {
 			code, coded = xidCode(p)
 		}
-		if !coded || s.Most > 0 && !(v >= 0 && v <= s.Most) {
+		if !coded || !s.Valid(v) {
 			valid = false
 			continue
 		}

@@ -45,7 +45,7 @@ func newBoards(l *ledger, o *Options, in *inputs, d *devices) *boards {
 	add := func(reads []rule.Input) []int {
 		return in.add(&rule.Rule{Set: rule.Device, Reads: reads})
 	}
-	b.places.Counters = add(board.Counters)
+	b.places.Counters = add(board.Counters[:])
 	for _, r := range board.Reasons {
 		b.places.Reasons = append(b.places.Reasons, add(r.Reads))
 	}
@@ -72,8 +72,12 @@ func (b *boards) judge(d *device, hot bool) {
 		return
 	}
 	h := &d.health
+	h.board.Kind = board.KindOf(d.Facts.Model)
 	for _, code := range d.xids.Happened {
 		h.board.XID(int(code), board.XIDOf(int(code)), d.at)
+		if board.Repeats(int(code)) {
+			b.fault(d, int(code))
+		}
 	}
 	h.board.Set(board.Temperature, hot, d.at)
 	if driver := d.Facts.Driver; driver != "" {
@@ -85,6 +89,36 @@ func (b *boards) judge(d *device, hot bool) {
 	h.board.Take(d.values, &b.places, d.at)
 	b.judged[d] = struct{}{}
 	b.report(d, d.at)
+}
+
+// fault takes a code that is normally the fault of the application: under which owner
+// the board had it, and whether the owner's other boards on the node have it too.
+func (b *boards) fault(d *device, code int) {
+	o := &d.Facts.Owner
+	owner := o.Namespace + "/" + o.Pod
+	if o.Pod == "" {
+		owner = "" // no owner, or not known
+	}
+	d.health.board.Fault(code, owner, d.at)
+	site := b.sites.of(d)
+	if site == nil {
+		return
+	}
+	var all []*board.Board
+	had := 0
+	for of := range site.devices {
+		if b.has(of) && of.Facts.Owner.Namespace == o.Namespace && of.Facts.Owner.Pod == o.Pod {
+			all = append(all, &of.health.board)
+			if of.health.board.HadFault(code, owner, d.at) {
+				had++
+			}
+		}
+	}
+	if board.Common(had, len(all)) {
+		for _, of := range all {
+			of.Spread(code, owner, d.at)
+		}
+	}
 }
 
 // lost takes whether a device is lost. One that is back was reset.

@@ -83,7 +83,7 @@ func (in *inputs) place(i *input, read rule.Input) (places []int) {
 		size = 0
 	}
 	at := slices.IndexFunc(i.reads, func(s slots) bool {
-		return s.Attribute == read.Attribute && slices.Equal(s.Values, read.Values) && s.Count == read.Count && s.ByCode == read.ByCode
+		return s.Same(&read)
 	})
 	if at < 0 {
 		at = len(i.reads)

@@ -9,6 +9,7 @@ package rule
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
@@ -54,15 +55,49 @@ type Input struct {
 	// order; without an attribute there is one reading.
 	Attribute string
 	Values    []string
+	// Where restricts the points that are read by a second attribute; nil: it does not.
+	Where *Where
 	// Count is whether the metric counts something. It has two readings, one after the
 	// other: the count, and the sum of what a delta adds.
 	Count bool
 	// Most is the largest value; points below 0 and above Most are invalid. 0: every
 	// number is valid.
 	Most float64
+	// Flag is whether the metric is 0 or 1; points with another value are invalid.
+	Flag bool
 	// ByCode is whether the points count something by its code. They are no readings:
 	// the rule gets all of them.
 	ByCode bool
+}
+
+// Where is a restriction by an attribute: to points of which it is one of Is, or none of
+// Not.
+type Where struct {
+	Attribute string
+	Is, Not   []string
+}
+
+// Has reports whether a point with this value of the attribute is read.
+func (w *Where) Has(value string) bool {
+	return (w.Is == nil || slices.Contains(w.Is, value)) && !slices.Contains(w.Not, value)
+}
+
+// Valid reports whether a point with this value is valid.
+func (in *Input) Valid(v float64) bool {
+	if in.Flag {
+		return v == 0 || v == 1
+	}
+	return in.Most <= 0 || v >= 0 && v <= in.Most
+}
+
+// Same reports whether the readings of another input are those of this one.
+func (in *Input) Same(other *Input) bool {
+	same := in.Attribute == other.Attribute && slices.Equal(in.Values, other.Values) &&
+		in.Count == other.Count && in.ByCode == other.ByCode && in.Flag == other.Flag && in.Most == other.Most
+	if !same || in.Where == nil || other.Where == nil {
+		return same && in.Where == other.Where
+	}
+	return in.Where.Attribute == other.Where.Attribute && slices.Equal(in.Where.Is, other.Where.Is) && slices.Equal(in.Where.Not, other.Where.Not)
 }
 
 // Doc is a row of the README's table of events, in Markdown.

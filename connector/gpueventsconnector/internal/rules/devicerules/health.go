@@ -32,7 +32,7 @@ func healthReads() (all []rule.Input) {
 	for _, r := range board.Reasons {
 		all = append(all, r.Reads...)
 	}
-	all = append(all, board.Counters...)
+	all = append(all, board.Counters[:]...)
 	all = append(all, rule.Input{Metric: &names.GPUNodeInfo})
 	return append(all, XID.Reads...)
 }
