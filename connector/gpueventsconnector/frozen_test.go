@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
 // A host engine that hangs, with failed scrapes and restarts of the receiver in between,
@@ -51,4 +53,27 @@ func TestWhatClearsAFrozenExporter(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Pages on which everything stands still are no evidence: a cause that was not seen to be
+// over lasts until other pages have shown that it is.
+func TestAFrozenExporterClearsNoReason(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := start(t, deviceSet, withHealth)
+		replays := 0.
+		see := func(minutes int, frozen bool, by float64) (all []string) {
+			for range 4 * minutes {
+				replays += by
+				happened := b.feed(scrape(page{at: time.Now(), node: "n1", frozen: frozen, gpus: []gpu{{
+					id: gpuA, values: map[*names.Metric]float64{&names.GPUPCIeReplays: replays, &names.GPURowRemapFailure: 0},
+				}}}))
+				all = append(all, healthEvents(append(happened, b.wait(15*time.Second)...))...)
+			}
+			return all
+		}
+		require.Equal(t, []string{"raised: degraded [pcie_replays] check_mechanics"}, see(7, false, 100))
+		require.Empty(t, see(20, true, 0))
+		require.Empty(t, see(8, false, 0))
+		require.Equal(t, []string{"cleared: ok <nil> none"}, see(4, false, 0))
+	})
 }

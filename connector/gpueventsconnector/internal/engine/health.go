@@ -86,7 +86,10 @@ func (b *boards) judge(d *device, hot bool) {
 		}
 		h.driver = driver
 	}
-	h.board.Take(d.values, &b.places, d.at)
+	// A page that repeats old values is no evidence that a cause is over.
+	if x := b.exporters[d.exporter]; x == nil || !x.wasFrozen() {
+		h.board.Take(d.values, &b.places, d.at)
+	}
 	b.judged[d] = struct{}{}
 	b.report(d, d.at)
 }

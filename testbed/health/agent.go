@@ -1,0 +1,183 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package health compares the health of boards and nodes that gpu_events reports with
+// what a simulated fleet is expected to have: for every reason, and for what may happen
+// in between. The dcgm receiver scrapes the simulated exporters, and its metrics go to
+// gpu_events, both from their factories and under a fake clock.
+package health
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/connector"
+	"go.opentelemetry.io/collector/connector/connectortest"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver"
+)
+
+var (
+	eventsID = component.MustNewID("gpu_events")
+	diskID   = component.MustNewIDWithName("file_storage", "state")
+)
+
+// agent is a receiver and the connector behind it, in one process.
+type agent struct {
+	alive           *atomic.Bool // what is not reaches nobody, and writes nothing
+	receiver        component.Component
+	metrics, events connector.Metrics
+}
+
+// start starts an agent on what is on the disk.
+func start(t *testing.T, d *disk, into *reported, receiver, events map[string]any) *agent {
+	t.Helper()
+	a := &agent{alive: new(atomic.Bool)}
+	a.alive.Store(true)
+	host := host{diskID: &opened{disk: d, alive: a.alive}}
+
+	factory := gpueventsconnector.NewFactory()
+	cfg := factory.CreateDefaultConfig()
+	require.NoError(t, confmap.NewFromStringMap(events).Unmarshal(cfg))
+	set := connectortest.NewNopSettings(eventsID.Type())
+	set.ID = eventsID
+	metrics, err := consumer.NewMetrics(func(_ context.Context, md pmetric.Metrics) error {
+		if a.alive.Load() {
+			into.takeMetrics(md)
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	logs, err := consumer.NewLogs(func(_ context.Context, ld plog.Logs) error {
+		if a.alive.Load() {
+			into.takeEvents(ld)
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	a.metrics, err = factory.CreateMetricsToMetrics(t.Context(), set, cfg, metrics)
+	require.NoError(t, err)
+	a.events, err = factory.CreateMetricsToLogs(t.Context(), set, cfg, logs)
+	require.NoError(t, err)
+
+	dcgm := dcgmreceiver.NewFactory()
+	scrape := dcgm.CreateDefaultConfig()
+	require.NoError(t, confmap.NewFromStringMap(receiver).Unmarshal(scrape))
+	both, err := consumer.NewMetrics(a.take)
+	require.NoError(t, err)
+	a.receiver, err = dcgm.CreateMetrics(t.Context(), receivertest.NewNopSettings(dcgm.Type()), scrape, both)
+	require.NoError(t, err)
+	for _, c := range []component.Component{a.events, a.metrics} {
+		require.NoError(t, c.Start(t.Context(), host))
+	}
+	require.NoError(t, a.receiver.Start(t.Context(), componenttest.NewNopHost()))
+	return a
+}
+
+// take gives metrics to both outputs, as a pipeline does.
+func (a *agent) take(ctx context.Context, md pmetric.Metrics) error {
+	return errors.Join(a.metrics.ConsumeMetrics(ctx, md), a.events.ConsumeMetrics(ctx, md))
+}
+
+// stop ends the agent; killed: as a SIGKILL does, after which nothing leaves it.
+func (a *agent) stop(t *testing.T, killed bool) {
+	t.Helper()
+	if killed {
+		a.alive.Store(false)
+	}
+	ctx := context.WithoutCancel(t.Context())
+	for _, c := range []component.Component{a.receiver, a.events, a.metrics} {
+		require.NoError(t, c.Shutdown(ctx))
+	}
+}
+
+type host map[component.ID]component.Component
+
+func (h host) GetExtensions() map[component.ID]component.Component { return h }
+
+// disk outlives an agent.
+type disk struct {
+	mu     sync.Mutex
+	values map[string][]byte
+}
+
+func newDisk() *disk { return &disk{values: map[string][]byte{}} }
+
+// opened is the disk as an agent has it.
+type opened struct {
+	component.StartFunc
+	component.ShutdownFunc
+	*disk
+	alive *atomic.Bool
+}
+
+var _ storage.Extension = (*opened)(nil)
+
+func (o *opened) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
+	return o, nil
+}
+
+func (o *opened) Get(_ context.Context, key string) ([]byte, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.values[key], nil
+}
+
+func (o *opened) Set(_ context.Context, key string, value []byte) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.alive.Load() {
+		o.values[key] = value
+	}
+	return nil
+}
+
+func (o *opened) Delete(_ context.Context, key string) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.alive.Load() {
+		delete(o.values, key)
+	}
+	return nil
+}
+
+func (o *opened) Batch(ctx context.Context, ops ...*storage.Operation) (err error) {
+	for _, op := range ops {
+		switch op.Type {
+		case storage.Get:
+			op.Value, _ = o.Get(ctx, op.Key)
+		case storage.Set:
+			err = errors.Join(err, o.Set(ctx, op.Key, op.Value))
+		case storage.Delete:
+			err = errors.Join(err, o.Delete(ctx, op.Key))
+		}
+	}
+	return err
+}
+
+func (*opened) Close(context.Context) error { return nil }
+
+// with returns a map with more keys.
+func with(m map[string]any, more map[string]any) map[string]any {
+	m = maps.Clone(m)
+	maps.Copy(m, more)
+	return m
+}
+
+// every is a duration as a configuration has it.
+func every(d time.Duration) string { return d.String() }
