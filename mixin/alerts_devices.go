@@ -13,7 +13,7 @@ import (
 var aDevice = []string{queries.Cluster, queries.Node, queries.Host, queries.Device, queries.Model, queries.Index}
 
 func deviceAlerts() []alert {
-	all := [][]alert{lostAlerts(), xidAlerts(), memoryAlerts(), heatAlerts()}
+	all := [][]alert{lostAlerts(), xidAlerts(), memoryAlerts(), heatAlerts(), stragglerAlerts()}
 	var list []alert
 	for _, a := range all {
 		list = append(list, a...)
@@ -198,4 +198,22 @@ func heatAlerts() []alert {
 			do:      []string{"Take the load away: cordon the node and drain the GPU. Then look for the cause."},
 		},
 	}
+}
+
+func stragglerAlerts() []alert {
+	labels := append(aDevice[:len(aDevice):len(aDevice)], queries.Namespace, queries.Service, queries.StragglerCause)
+	return []alert{{
+		name: "GPUStraggler", severity: info, event: names.EventStraggler,
+		expr:    most(queries.Straggler, labels...) + " == 1",
+		summary: theDevice + " is slower than its peers in service {{ $labels." + queries.Service + " }} ({{ $labels." + queries.StragglerCause + " }}).",
+		meaning: "The SM clock of the board is 10 % or more below the median of the service's other boards of the same model and power limit, and far outside their spread. " +
+			"A synchronous job runs at the speed of its slowest GPU, and utilization does not show which one that is. " +
+			"Good boards differ too, by 8 % on average: where the peers are far apart, a board less than 26 % below their median is not found. Nothing is wrong with its results.",
+		check: []string{
+			"The cause: thermal and power are throttled for more of the time than their peers, link has a reason against its link, of clock none is known.",
+			"`nvidia-smi -q -d CLOCK,PERFORMANCE,POWER` on the node, beside one of its peers: locked clocks, application clocks, another power limit.",
+			"Whether the board is slow in another job too.",
+		},
+		do: []string{"Thermal: cooling and air flow of that slot. Power: the supply of the node, and the limits of the others.", "If the job waits for it: take the board out of the job."},
+	}}
 }

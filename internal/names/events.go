@@ -38,6 +38,7 @@ const (
 	EventTemperature     = "gpu.temperature"
 	EventMemoryPressure  = "gpu.memory.pressure"
 	EventHealth          = "gpu.health"
+	EventStraggler       = "gpu.straggler"
 )
 
 // EventRule is a rule of gpu_events, which emits an event.
@@ -113,4 +114,6 @@ const (
 	GPUNodeServices     = "gpu.node.services"     // namespace/name, at most 50
 	GPUNodeServiceCount = "gpu.node.service_count"
 	GPUServiceIdle      = "gpu.service.idle_devices"
+	GPUStragglerCause   = "gpu.straggler.cause" // thermal, power, link or clock
+	GPUStragglerPeers   = "gpu.straggler.peers" // how many boards it was compared with
 )

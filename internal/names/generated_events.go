@@ -20,4 +20,5 @@ var eventRules = []EventRule{
 	{Event: "gpu.service.partial", Set: "service", Metrics: []string{"gpu.service.partial", "gpu.service.pods"}},
 	{Event: "gpu.service.no_data", Set: "service", Metrics: []string{"gpu.service.partial", "gpu.service.pods"}},
 	{Event: "gpu.idle_held", Set: "service", Metrics: []string{"gpu.service.idle_devices", "gpu.service.partial", "gpu.service.pods"}},
+	{Event: "gpu.straggler", Set: "service", Metrics: []string{"gpu.clock.frequency", "hw.gpu.utilization", "gpu.power.limit", "gpu.throttle.active", "gpu.throttle.duration", "gpu.health.reason"}},
 }

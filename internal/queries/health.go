@@ -20,6 +20,7 @@ var (
 	BoardCoverage = names.GPUHealthCoverage.Prometheus()
 	BoardScore    = names.GPUHealthScore.Prometheus()
 	NodeStatus    = names.GPUNodeStatus.Prometheus()
+	Straggler     = names.GPUStraggler.Prometheus()
 )
 
 // Labels of those metrics.
@@ -27,6 +28,8 @@ const (
 	HwState      = "hw_state"
 	HealthReason = "gpu_health_reason"
 	HealthAction = "gpu_health_action"
+
+	StragglerCause = "gpu_straggler_cause"
 )
 
 // BoardStates asks for the states that boards are in, BoardReasons for the reasons that

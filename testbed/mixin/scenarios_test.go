@@ -166,6 +166,7 @@ var scenarios = map[string]scenario{
 	"an uncorrected error":       {map[string]string{`hw_errors_total{error_type="uncorrected",` + dev + `}`: from("1", "2")}, []string{"GPUECCUncorrected"}},
 	"many corrected errors":      {map[string]string{`hw_errors_total{error_type="corrected",` + dev + `}`: "0x360 0+1x119"}, []string{"GPUECCCorrected"}},
 	"a row waits to be remapped": {map[string]string{`gpu_memory_row_remap_pending{` + dev + `}`: from("0", "1")}, []string{"GPURowRemapPending"}},
+	"a board is a straggler":     {map[string]string{`gpu_straggler{gpu_straggler_cause="clock",` + dev + `}`: "_x360 1x119"}, []string{"GPUStraggler"}},
 	"a row cannot be remapped":   {map[string]string{`gpu_memory_row_remap_failure{` + dev + `}`: from("0", "1")}, []string{"GPURowRemapFailure"}},
 	"pages wait":                 {map[string]string{`gpu_memory_retired_pages_pending{` + dev + `}`: from("0", "1")}, []string{"GPUPagesRetiredPending"}},
 	"PCIe replays":               {map[string]string{`gpu_pcie_replays_total{` + dev + `}`: "0x360 0+2x119"}, []string{"GPUPCIeReplays"}},

@@ -83,7 +83,7 @@ An event or a key that the values do not have keeps the connector's default, but
 lost_after, which follows the interval.
 */}}
 {{- define "otelcol-gpu.events" -}}
-{{- $service := list "gpu.node.lost" "gpu.service.partial" "gpu.service.no_data" "gpu.idle_held" -}}
+{{- $service := list "gpu.node.lost" "gpu.service.partial" "gpu.service.no_data" "gpu.idle_held" "gpu.straggler" -}}
 staleness: {{ include "otelcol-gpu.atLeast" (dict "root" .root "value" "" "times" 3 "least" 45) }}
 {{- if has "service" .rules }}
 restored_ttl: {{ add 300 (include "otelcol-gpu.seconds" (include "otelcol-gpu.serviceTTL" .root)) }}s

@@ -51,6 +51,8 @@ type Engine struct {
 	nodes     *nodes
 	services  *services
 
+	stragglers *stragglers
+
 	forgot time.Duration // when the last round of forgetting was
 	times  []pcommon.Timestamp
 }
@@ -66,6 +68,7 @@ func New(o Options) *Engine {
 	e.devices.boards.exporters = e.exporters.all
 	e.nodes = newNodes(e.ledger, &o, &e.inputs)
 	e.services = newServices(e.ledger, &o, &e.inputs, e.nodes)
+	e.stragglers = newStragglers(e.ledger, &o, e.devices)
 	return e
 }
 
@@ -74,6 +77,7 @@ func (e *Engine) Consume(md pmetric.Metrics, now time.Time) {
 	e.advance(now)
 	e.read(md)
 	e.services.judge(md)
+	e.stragglers.read(md)
 }
 
 // Tick moves time on: it judges what has settled, and raises and clears what became
@@ -84,6 +88,7 @@ func (e *Engine) Tick(now time.Time) {
 	e.devices.elapse()
 	e.exporters.elapse()
 	e.nodes.elapse()
+	e.stragglers.elapse()
 	e.devices.boards.elapse()
 	if e.now-e.forgot > time.Minute {
 		e.forgot = e.now
@@ -131,12 +136,18 @@ func (e *Engine) Take(events []event.Event) []event.Event {
 func (e *Engine) PutBack(events []event.Event) { e.waiting = append(events, e.waiting...) }
 
 // Health writes the health of the boards that were judged, or became unknown, since the
-// last call, and that of their nodes.
-func (e *Engine) Health(w *healthmetrics.Writer) { e.devices.boards.publish(w) }
+// last call, and that of their nodes; and the boards that are slow among their peers.
+func (e *Engine) Health(w *healthmetrics.Writer) {
+	e.devices.boards.publish(w)
+	e.stragglers.publish(w)
+}
 
 // HealthAgain makes Health write once more what it wrote last, as it is now: the next
 // component did not take it.
-func (e *Engine) HealthAgain() { e.devices.boards.again() }
+func (e *Engine) HealthAgain() {
+	e.devices.boards.again()
+	e.stragglers.again()
+}
 
 // Judged reports whether Health has something.
 func (e *Engine) Judged() bool { return len(e.devices.boards.judged) > 0 }

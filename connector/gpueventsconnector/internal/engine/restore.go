@@ -57,6 +57,7 @@ func (e *Engine) Save() *state.State {
 		s.Nodes = append(s.Nodes, saveNode(n))
 		s.Raise(n.lost.Level, state.Raised{Event: servicerules.NodeLost.Event, Cluster: n.id.Cluster, Node: n.id.Name})
 	}
+	e.stragglers.save(s)
 	s.Sort()
 	return s
 }
@@ -183,6 +184,8 @@ func (e *Engine) restored(r *state.Raised) (c *condition.Condition, levels int) 
 			return &n.lost, 1
 		}
 		return nil, 0
+	case r.Event == servicerules.Straggler.Event:
+		return e.stragglers.restore(r), 1
 	case r.Event == devicerules.ExporterDown.Event:
 		id, ok := subject.ExporterNamed(r.Cluster, r.Node, r.Exporter)
 		if !e.exporters.on || !ok {

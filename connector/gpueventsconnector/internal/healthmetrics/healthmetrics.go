@@ -74,6 +74,19 @@ func (w *Writer) Metrics() (pmetric.Metrics, bool) {
 	return w.metrics, w.metrics != (pmetric.Metrics{})
 }
 
+// Append appends a resource, which identify fills, and returns its metrics.
+func (w *Writer) Append(identify func(pcommon.Map)) pmetric.MetricSlice {
+	if w.metrics == (pmetric.Metrics{}) {
+		w.metrics = pmetric.NewMetrics()
+	}
+	rm := w.metrics.ResourceMetrics().AppendEmpty()
+	identify(rm.Resource().Attributes())
+	sm := rm.ScopeMetrics().AppendEmpty()
+	sm.Scope().SetName(w.Scope)
+	sm.Scope().SetVersion(w.Version)
+	return sm.Metrics()
+}
+
 // Write writes the status of a subject, and the ends of the series that it had before and
 // has no more.
 func (w *Writer) Write(p *Published, of Subject, s *Status) {
@@ -87,26 +100,19 @@ func (w *Writer) Write(p *Published, of Subject, s *Status) {
 	}
 	now := p.series(&of, w.Score)
 
-	if w.metrics == (pmetric.Metrics{}) {
-		w.metrics = pmetric.NewMetrics()
-	}
-	rm := w.metrics.ResourceMetrics().AppendEmpty()
-	of.identify(rm.Resource().Attributes())
-	sm := rm.ScopeMetrics().AppendEmpty()
-	sm.Scope().SetName(w.Scope)
-	sm.Scope().SetVersion(w.Version)
+	metrics := w.Append(of.identify)
 	for _, one := range before {
 		if !slices.Contains(now, one) {
 			// In a metric of its own: the stock prometheus exporter stops reading a
 			// metric at the first end in it.
-			dp := one.point(&of, one.metric.Init(sm.Metrics().AppendEmpty()), s.At)
+			dp := one.point(&of, one.metric.Init(metrics.AppendEmpty()), s.At)
 			dp.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
 		}
 	}
 	var points pmetric.NumberDataPointSlice
 	for i, one := range now {
 		if i == 0 || now[i-1].metric != one.metric {
-			points = one.metric.Init(sm.Metrics().AppendEmpty())
+			points = one.metric.Init(metrics.AppendEmpty())
 		}
 		s.value(one, one.point(&of, points, s.At))
 	}

@@ -21,5 +21,5 @@ func All() []*rule.Rule {
 	for _, r := range servicerules.Rules {
 		all = append(all, &r.Rule)
 	}
-	return all
+	return append(all, &servicerules.Straggler)
 }
