@@ -35,38 +35,15 @@ var (
 	recurringPlace   = slices.Index(Reasons, &recurring)
 )
 
-// Active is a reason that is active.
-type Active struct {
-	Reason *Reason
-	State  health.State
-	Action health.Action
-	Since  pcommon.Timestamp
-	// Last is when its cause was seen last.
-	Last             pcommon.Timestamp
-	Value, Threshold float64
-	Variant          Variant
-	// Codes are the XIDs of it: first the one that raised it, then those that happened
-	// with it.
-	Codes []int
-}
-
 // Board is what is known of the health of one board. The zero Board has seen nothing.
 type Board struct {
 	Since    pcommon.Timestamp // since when it is watched
 	Kind     Kind
 	fresh    uint32            // a bit for each reason that was read last
 	evidence pcommon.Timestamp // when a reset or a boot was seen last; 0: never
-	active   []active          // by reason
+	active   actives
 	counters [counters]float64 // of Counters, as they were read last
 	memory   Memory
-}
-
-type active struct {
-	Active
-	reason int
-	// held is a reason about which the driver decides on its next page: it is not
-	// active yet.
-	held bool
 }
 
 const counters = 3
@@ -91,7 +68,7 @@ func (b *Board) Take(values []float64, places *Places, at pcommon.Timestamp) {
 		b.Since = at
 	}
 	b.setBack(at)
-	before := b.failing()
+	before := b.active.failing()
 	for i := range b.counters {
 		v := values[places.Counters[2*i]]
 		if v < b.counters[i] {
@@ -133,9 +110,9 @@ func (b *Board) found(reason int, f *Finding, at pcommon.Timestamp) {
 		if reason == linkErrorsPlace {
 			f.Action = b.linkEpisode(at)
 		}
-		b.raise(reason, at, *f)
+		b.active.raise(reason, at, *f)
 	case f.Clear && len(b.active) > 0 && Reasons[reason].ClearedBy&^Person == 0:
-		b.clear(reason)
+		b.active.clear(reason)
 	}
 }
 
@@ -143,7 +120,7 @@ func (b *Board) found(reason int, f *Finding, at pcommon.Timestamp) {
 // is a matter of its mechanics.
 func (b *Board) linkEpisode(at pcommon.Timestamp) health.Action {
 	s := b.memory.rarely()
-	if b.find(linkErrorsPlace) == nil {
+	if b.active.find(linkErrorsPlace) == nil {
 		s.links.add(at)
 	}
 	if s.links.within(at, day) >= manyLinkFails {
@@ -152,53 +129,11 @@ func (b *Board) linkEpisode(at pcommon.Timestamp) health.Action {
 	return health.ResetGPU
 }
 
-func (b *Board) find(reason int) *active {
-	i, found := b.search(reason)
-	if !found {
-		return nil
-	}
-	return &b.active[i]
-}
-
-func (b *Board) search(reason int) (int, bool) {
-	return slices.BinarySearchFunc(b.active, reason, func(a active, reason int) int { return a.reason - reason })
-}
-
-// raise makes a reason active, or brings it up to date. The result is valid until
-// another reason is raised or cleared.
-func (b *Board) raise(reason int, at pcommon.Timestamp, f Finding) *active {
-	i, found := b.search(reason)
-	if !found {
-		b.active = slices.Insert(b.active, i, active{reason: reason, Active: Active{Reason: Reasons[reason], Since: at}})
-	}
-	a := &b.active[i]
-	a.Last, a.Value, a.Threshold, a.Variant = at, f.Value, f.Threshold, f.Variant
-	state, action := a.Reason.State, a.Reason.Action
-	if f.State != health.OK {
-		state = f.State
-	}
-	if f.Action != health.None {
-		action = f.Action
-	}
-	if found && a.Reason.Judge == nil {
-		// Of several events the worst counts.
-		state, action = max(a.State, state), max(a.Action, action)
-	}
-	a.State, a.Action = state, action
-	return a
-}
-
-func (b *Board) clear(reason int) {
-	if i, found := b.search(reason); found {
-		b.active = slices.Delete(b.active, i, i+1)
-	}
-}
-
 // quiet ends a reason whose cause was not seen for as long as it lasts.
 func (b *Board) quiet(reason int, at pcommon.Timestamp) {
 	if r := Reasons[reason]; r.Quiet > 0 && len(b.active) > 0 {
-		if a := b.find(reason); a != nil && later(at, a.Last, r.Quiet) {
-			b.clear(reason)
+		if a := b.active.find(reason); a != nil && later(at, a.Last, r.Quiet) {
+			b.active.clear(reason)
 		}
 	}
 }
@@ -213,9 +148,44 @@ func (b *Board) setBack(at pcommon.Timestamp) {
 	b.evidence = min(b.evidence, at)
 }
 
+// Verdict returns the health of the board by what is active.
+//
+// A reason fits a board of which the model can have its inputs, by KindOf: of the
+// reasons about memory those of its generation, and reasons about NVLink, a fabric or the
+// NVIDIA driver where it has them. One of which an input was read fits too. A reason that
+// fits counts whether or not the exporter prints its inputs.
+func (b *Board) Verdict() Verdict {
+	v := Verdict{State: b.active.state(), Score: 1}
+	for i, r := range Reasons {
+		read := b.fresh>>i&1 == 1
+		if len(r.Reads) == 0 || !read && b.Kind&r.Needs != r.Needs {
+			continue
+		}
+		v.Applicable++
+		if read {
+			v.WithData++
+			v.Known = v.Known || r.Vital
+		} else {
+			v.missing |= 1 << i
+		}
+	}
+	for i := range b.active {
+		a := &b.active[i]
+		if a.held {
+			continue
+		}
+		v.Known = true
+		v.Reasons = append(v.Reasons, a.Active)
+		v.Action = max(v.Action, a.Action)
+		v.Score = min(v.Score, a.score())
+	}
+	slices.SortStableFunc(v.Reasons, func(x, y Active) int { return int(y.State) - int(x.State) })
+	return v
+}
+
 // Seen takes evidence: what it ends, of what was raised before that time, is over.
 func (b *Board) Seen(e Evidence, at pcommon.Timestamp) {
-	before := b.failing()
+	before := b.active.failing()
 	b.see(e, at)
 	b.settle(before, at)
 }
@@ -225,7 +195,7 @@ func (b *Board) see(e Evidence, at pcommon.Timestamp) {
 	if e&(Reset|Boot) != 0 {
 		b.evidence = max(b.evidence, at)
 	}
-	if e&(Reset|Boot|Person) != 0 && b.find(linkDownPlace) == nil {
+	if e&(Reset|Boot|Person) != 0 && b.active.find(linkDownPlace) == nil {
 		b.memory.peers = 0 // which links there are may be another matter now
 	}
 	s := b.memory.seldom
@@ -236,11 +206,7 @@ func (b *Board) see(e Evidence, at pcommon.Timestamp) {
 		s.booted = s.booted || s.lostAt != 0
 	}
 	if e&Person != 0 {
-		for i := range s.faults {
-			if s.faults[i].last < at {
-				s.faults[i] = fault{}
-			}
-		}
+		s.faults.drop(at)
 		for i, of := range s.episodes {
 			if of < at {
 				clear(s.episodes[i:])
@@ -250,34 +216,19 @@ func (b *Board) see(e Evidence, at pcommon.Timestamp) {
 	}
 }
 
-// episode is whether a board is failed, and when the cause was seen last.
-type episode struct {
-	failed bool
-	last   pcommon.Timestamp
-}
-
-func (b *Board) failing() (e episode) {
-	for i := range b.active {
-		if a := &b.active[i]; a.State == health.Failed && !a.held {
-			e = episode{true, max(e.last, a.Last)}
-		}
-	}
-	return e
-}
-
 // manyEpisodes within a week are a reason of their own.
 const manyEpisodes = 3
 
 // settle notes the end of a failed episode that a reset or a boot ended: one was seen
 // since its cause.
 func (b *Board) settle(before episode, at pcommon.Timestamp) {
-	if !before.failed || b.evidence <= before.last || b.failing().failed {
+	if !before.failed || b.evidence <= before.last || b.active.failing().failed {
 		return
 	}
 	s := b.memory.rarely()
 	s.episodes.add(at)
 	if n := s.episodes.within(at, week); n >= manyEpisodes {
-		b.raise(recurringPlace, at, Finding{Value: float64(n), Threshold: manyEpisodes})
+		b.active.raise(recurringPlace, at, Finding{Value: float64(n), Threshold: manyEpisodes})
 	}
 }
 

@@ -351,7 +351,7 @@ func TestScore(t *testing.T) {
 		before := w.Verdict()
 		require.Equal(t, 1., before.Score)
 		for range r.IntN(6) {
-			w.raise(r.IntN(len(Reasons)), w.at(), Finding{})
+			w.active.raise(r.IntN(len(Reasons)), w.at(), Finding{})
 			v := w.Verdict()
 			require.LessOrEqual(t, v.Score, before.Score)
 			require.GreaterOrEqual(t, v.State, before.State)

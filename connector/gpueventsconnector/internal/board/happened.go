@@ -191,8 +191,8 @@ func (b *Board) XID(code int, h xid.Health, at pcommon.Timestamp) {
 		}
 		return
 	}
-	fresh := b.find(i) == nil
-	a := b.raise(i, at, Finding{State: h.State, Action: h.Action})
+	fresh := b.active.find(i) == nil
+	a := b.active.raise(i, at, Finding{State: h.State, Action: h.Action})
 	a.Codes = addCode(addCode(a.Codes, code), in.codes...)
 	if fresh && replaced(i) {
 		// The driver names the action on its next page.
@@ -207,18 +207,18 @@ func replaced(reason int) bool { return reason == resetPlace || reason == restar
 // read: one that it asks for explains them, and none ends those from before the page.
 func (b *Board) decide(f *Finding, at pcommon.Timestamp) {
 	for _, place := range [...]int{resetPlace, restartPlace} {
-		a := b.find(place)
+		a := b.active.find(place)
 		switch {
 		case a == nil:
 		case !f.Known:
 			a.held = false
 		case f.Raise:
 			codes := a.Codes
-			b.clear(place)
-			by := b.find(recoveryPlace)
+			b.active.clear(place)
+			by := b.active.find(recoveryPlace)
 			by.Codes = addCode(by.Codes, codes...)
 		case a.Last < at:
-			b.clear(place)
+			b.active.clear(place)
 		default:
 			a.held = true // none may be older than the code
 		}
@@ -235,9 +235,9 @@ func (b *Board) Set(name string, active bool, at pcommon.Timestamp) {
 	default:
 		return
 	}
-	e := b.failing()
+	e := b.active.failing()
 	if !active {
-		b.clear(place)
+		b.active.clear(place)
 		b.settle(e, at)
 		return
 	}
@@ -252,7 +252,41 @@ func (b *Board) Set(name string, active bool, at pcommon.Timestamp) {
 		}
 		s.lostAt = at
 	}
-	b.raise(place, at, f)
+	b.active.raise(place, at, f)
+}
+
+// Fault takes a code that Repeats, under the owner that the board has. An empty owner is
+// not known, and no other one.
+func (b *Board) Fault(code int, owner string, at pcommon.Timestamp) {
+	if owner != "" {
+		b.memory.rarely().faults.add(uint16(code), hash(owner), at)
+	}
+}
+
+// HadFault reports whether the board had the code under the owner within the length of a
+// burst of a time.
+func (b *Board) HadFault(code int, owner string, at pcommon.Timestamp) bool {
+	s := b.memory.seldom
+	return s != nil && s.faults.find(uint16(code), hash(owner), at) != nil
+}
+
+// Spread takes that other boards of the owner had a code at the same time: see Common.
+func (b *Board) Spread(code int, owner string, at pcommon.Timestamp) {
+	if s := b.memory.seldom; s != nil {
+		if f := s.faults.find(uint16(code), hash(owner), at); f != nil {
+			f.common = true
+		}
+	}
+}
+
+// repeats raises xid_repeated.
+func (b *Board) repeats(at pcommon.Timestamp) {
+	for _, code := range [...]int{13, 31} {
+		if owners, last := b.memory.seldom.faults.owners(uint16(code), at); owners >= manyOwners {
+			a := b.active.raise(repeatedPlace, last, Finding{Value: float64(owners), Threshold: manyOwners})
+			a.Codes = addCode(a.Codes, code)
+		}
+	}
 }
 
 // happened is the Sentence about XIDs.

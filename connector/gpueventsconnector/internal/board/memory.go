@@ -30,7 +30,7 @@ type Memory struct {
 // seldom is what happens to few boards.
 type seldom struct {
 	incident incident
-	faults   [maxFaults]fault
+	faults   faults
 	episodes times             // ends of failed episodes by a reset or a boot
 	retired  times             // when pages were retired, each one once
 	links    times             // when NVLink errors began

@@ -5,7 +5,6 @@ package board
 
 import (
 	"hash/fnv"
-	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -38,17 +37,15 @@ func hash(owner string) uint64 {
 	return h.Sum64()
 }
 
-// Fault takes a code that Repeats, under the owner that the board has. An empty owner is
-// not known, and no other one.
-func (b *Board) Fault(code int, owner string, at pcommon.Timestamp) {
-	if owner == "" {
-		return
-	}
-	faults, id := &b.memory.rarely().faults, hash(owner)
-	oldest := &faults[0]
-	for i := range faults {
-		f := &faults[i]
-		if f.last != 0 && f.owner == id && f.code == uint16(code) && !later(at, f.last, day) {
+// faults are the newest ones of a board.
+type faults [maxFaults]fault
+
+// add adds a code under an owner.
+func (fs *faults) add(code uint16, owner uint64, at pcommon.Timestamp) {
+	oldest := &fs[0]
+	for i := range fs {
+		f := &fs[i]
+		if f.last != 0 && f.owner == owner && f.code == code && !later(at, f.last, day) {
 			if later(at, f.last, burst) && f.common {
 				f.since, f.common = at, false
 			}
@@ -59,46 +56,38 @@ func (b *Board) Fault(code int, owner string, at pcommon.Timestamp) {
 			oldest = f
 		}
 	}
-	*oldest = fault{since: at, last: at, owner: id, code: uint16(code)}
+	*oldest = fault{since: at, last: at, owner: owner, code: code}
 }
 
-// HadFault reports whether the board had the code under the owner within the length of a
-// burst of a time.
-func (b *Board) HadFault(code int, owner string, at pcommon.Timestamp) bool {
-	return b.memory.seldom != nil && slices.ContainsFunc(b.memory.seldom.faults[:], func(f fault) bool { return f.is(code, owner, at) })
-}
-
-// Spread takes that other boards of the owner had a code at the same time: see Common.
-func (b *Board) Spread(code int, owner string, at pcommon.Timestamp) {
-	if s := b.memory.seldom; s != nil {
-		for i := range s.faults {
-			if f := &s.faults[i]; f.is(code, owner, at) {
-				f.common = true
-			}
+// find returns the code under the owner, if it happened within the length of a burst of a
+// time, or nil.
+func (fs *faults) find(code uint16, owner uint64, at pcommon.Timestamp) *fault {
+	near := func(t pcommon.Timestamp) bool { return max(t, at)-min(t, at) < pcommon.Timestamp(burst) }
+	for i := range fs {
+		if f := &fs[i]; f.last != 0 && f.code == code && f.owner == owner && (near(f.last) || near(f.since)) {
+			return f
 		}
 	}
+	return nil
 }
 
-func (f *fault) is(code int, owner string, at pcommon.Timestamp) bool {
-	near := func(t pcommon.Timestamp) bool { return max(t, at)-min(t, at) < pcommon.Timestamp(burst) }
-	return f.last != 0 && f.code == uint16(code) && f.owner == hash(owner) && (near(f.last) || near(f.since))
-}
-
-// repeats raises xid_repeated. A fault counts once the other boards of its owner had the
-// time to have it too.
-func (b *Board) repeats(at pcommon.Timestamp) {
-	faults := &b.memory.seldom.faults
-	for _, code := range [...]int{13, 31} {
-		owners, last := 0, pcommon.Timestamp(0)
-		for i := range faults {
-			f := &faults[i]
-			if f.last != 0 && !f.common && int(f.code) == code && later(at, f.since, burst) && !later(at, f.last, day) {
-				owners, last = owners+1, max(last, f.last)
-			}
+// owners returns under how many owners a code happened within a day, and when it did
+// last. A fault counts once the other boards of its owner had the time to have it too.
+func (fs *faults) owners(code uint16, at pcommon.Timestamp) (n int, last pcommon.Timestamp) {
+	for i := range fs {
+		f := &fs[i]
+		if f.last != 0 && !f.common && f.code == code && later(at, f.since, burst) && !later(at, f.last, day) {
+			n, last = n+1, max(last, f.last)
 		}
-		if owners >= manyOwners {
-			a := b.raise(repeatedPlace, last, Finding{Value: float64(owners), Threshold: manyOwners})
-			a.Codes = addCode(a.Codes, code)
+	}
+	return n, last
+}
+
+// drop drops what happened before a time.
+func (fs *faults) drop(before pcommon.Timestamp) {
+	for i := range fs {
+		if fs[i].last < before {
+			fs[i] = fault{}
 		}
 	}
 }

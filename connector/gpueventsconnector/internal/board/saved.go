@@ -130,10 +130,10 @@ func (b *Board) Restore(s *Saved) {
 		i := slices.IndexFunc(Reasons, func(of *Reason) bool { return of.Name == r.Name })
 		state, known := health.ParseState(r.State)
 		action, named := health.ParseAction(r.Action)
-		if i < 0 || !known || !named || state == health.OK || b.find(i) != nil {
+		if i < 0 || !known || !named || state == health.OK || b.active.find(i) != nil {
 			continue
 		}
-		at, _ := b.search(i)
+		at, _ := b.active.search(i)
 		b.active = slices.Insert(b.active, at, active{reason: i, held: r.Held && replaced(i), Active: Active{
 			Reason: Reasons[i], State: state, Action: action, Since: pcommon.Timestamp(r.Since), Last: pcommon.Timestamp(r.Last),
 			Value: r.Value, Threshold: r.Threshold, Variant: Variant(r.Variant), Codes: codes(r.XIDs),

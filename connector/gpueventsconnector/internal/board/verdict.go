@@ -4,8 +4,6 @@
 package board
 
 import (
-	"slices"
-
 	"github.com/otelcol-gpu/otelcol-gpu/internal/health"
 )
 
@@ -41,51 +39,6 @@ func (v *Verdict) Missing() (all []string) {
 // Sentence describes the reason in a sentence without a full stop, with value and limit
 // where it has them.
 func (a *Active) Sentence() string { return a.Reason.Sentence(a) }
-
-// Verdict returns the health of the board by what is active.
-//
-// A reason fits a board of which the model can have its inputs, by KindOf: of the
-// reasons about memory those of its generation, and reasons about NVLink, a fabric or the
-// NVIDIA driver where it has them. One of which an input was read fits too. A reason that
-// fits counts whether or not the exporter prints its inputs.
-func (b *Board) Verdict() Verdict {
-	v := Verdict{State: b.state(), Score: 1}
-	for i, r := range Reasons {
-		read := b.fresh>>i&1 == 1
-		if len(r.Reads) == 0 || !read && b.Kind&r.Needs != r.Needs {
-			continue
-		}
-		v.Applicable++
-		if read {
-			v.WithData++
-			v.Known = v.Known || r.Vital
-		} else {
-			v.missing |= 1 << i
-		}
-	}
-	for i := range b.active {
-		a := &b.active[i]
-		if a.held {
-			continue
-		}
-		v.Known = true
-		v.Reasons = append(v.Reasons, a.Active)
-		v.Action = max(v.Action, a.Action)
-		v.Score = min(v.Score, a.score())
-	}
-	slices.SortStableFunc(v.Reasons, func(x, y Active) int { return int(y.State) - int(x.State) })
-	return v
-}
-
-// state is the worst one.
-func (b *Board) state() (worst health.State) {
-	for i := range b.active {
-		if !b.active[i].held {
-			worst = max(worst, b.active[i].State)
-		}
-	}
-	return worst
-}
 
 // The scores of a board with one reason, by its state. A degraded board has the weight
 // of the reason.
