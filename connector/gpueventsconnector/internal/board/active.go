@@ -57,7 +57,8 @@ func (l *actives) raise(reason int, at pcommon.Timestamp, f Finding) *active {
 		*l = slices.Insert(*l, i, active{reason: reason, Active: Active{Reason: Reasons[reason], Since: at}})
 	}
 	a := &(*l)[i]
-	a.Last, a.Value, a.Threshold, a.Variant = at, f.Value, f.Threshold, f.Variant
+	a.Since, a.Last = min(a.Since, at), at // the clock may be set back
+	a.Value, a.Threshold, a.Variant = f.Value, f.Threshold, f.Variant
 	state, action := a.Reason.State, a.Reason.Action
 	if f.State != health.OK {
 		state = f.State

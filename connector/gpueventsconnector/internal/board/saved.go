@@ -104,7 +104,9 @@ func (b *Board) Save() *Saved {
 	if m.peers > 0 {
 		s.Counts = append(s.Counts, SavedCount{Name: nvlinkDown.Name, Count: float64(m.peers)})
 	}
-	s.Counters = slices.Clone(b.counters[:])
+	for _, v := range b.counters {
+		s.Counters = append(s.Counters, finite(v))
+	}
 	if m.seldom != nil {
 		m.seldom.save(s)
 	}
