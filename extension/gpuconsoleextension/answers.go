@@ -163,6 +163,7 @@ func (a *api) pods(ctx context.Context, p *parameters) (any, error) {
 
 func (a *api) nodes(ctx context.Context, p *parameters) (any, error) {
 	limit, after, match := p.limit(a.config.MaxServicesPerRequest), p.cursor(), p.text("q", maxName)
+	attention := p.flag("attention")
 	var named *fleet.Where
 	if p.has("node") || p.has("device") || p.has("cluster") {
 		named = p.where()
@@ -172,7 +173,7 @@ func (a *api) nodes(ctx context.Context, p *parameters) (any, error) {
 	}
 	out := &consoleapi.NodesAnswer{}
 	err := a.read(ctx, func() error {
-		all, err := a.reader.Nodes(ctx, match, named)
+		all, err := a.reader.Nodes(ctx, match, named, attention)
 		if err != nil {
 			return err
 		}

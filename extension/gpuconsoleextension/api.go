@@ -83,7 +83,7 @@ func (a *api) endpoints() []endpoint {
 		{name: "services", parameters: []string{"limit", "cursor", "q", "trend", "window", "inference"}, answer: a.services},
 		{name: "service", parameters: service, answer: a.service},
 		{name: "pods", parameters: with("limit", "cursor"), answer: a.pods},
-		{name: "nodes", parameters: []string{"limit", "cursor", "q", "cluster", "node", "device"}, answer: a.nodes},
+		{name: "nodes", parameters: []string{"limit", "cursor", "q", "cluster", "node", "device", "attention"}, answer: a.nodes},
 		{name: "range", parameters: with("window", "by"), answer: a.charts},
 		{name: "device_range", parameters: []string{"cluster", "node", "device", "window"}, answer: a.deviceCharts},
 		{name: "events", parameters: with("limit", "cursor", "name", "min_severity", "q", "active"), answer: a.events},

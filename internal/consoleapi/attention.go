@@ -29,6 +29,7 @@ const (
 	Temperature       Attention = "temperature"
 	MemoryTemperature Attention = "memory_temperature"
 	MemoryPressure    Attention = "memory_pressure"
+	Unhealthy         Attention = "health" // a reason of gpu.health that is no condition of its own
 	OtherCondition    Attention = "condition"
 	FailedDelivery    Attention = "delivery"
 	Partial           Attention = "partial"
@@ -44,7 +45,7 @@ const (
 // Attentions are all kinds in their order.
 var Attentions = []Attention{
 	Stale, NoData, LostNode, DownExporter, FrozenExporter, LostDevice, MissingValues, XID, ECCUncorrected, RowRemapFailure, RetiredPages,
-	Throttled, Temperature, MemoryTemperature, MemoryPressure, OtherCondition, FailedDelivery, Partial, MissingPods, DegradedPods,
+	Throttled, Temperature, MemoryTemperature, MemoryPressure, Unhealthy, OtherCondition, FailedDelivery, Partial, MissingPods, DegradedPods,
 	PendingPods, IdleDevices, NotRunning, Warming, Unknown,
 }
 

@@ -36,6 +36,11 @@ type Device struct {
 	XID               *int        `json:"xid"`
 	XIDErrors         []XIDErrors `json:"xid_errors"`
 	UncorrectedErrors *float64    `json:"uncorrected_errors"`
+	CorrectedErrors   *float64    `json:"corrected_errors"`
+	RemappedRows      *float64    `json:"remapped_rows"`
+	RemappedRowsRise  *float64    `json:"remapped_rows_rise"`
+	Straggler         *string     `json:"straggler"` // why it is slower than its peers
+	Health            *Health     `json:"health"`    // of a physical device
 	Reasons           []Reason    `json:"reasons"`
 	Told
 }
@@ -119,6 +124,7 @@ type Node struct {
 	Values           Values        `json:"values"`
 	Coverage         Coverages     `json:"coverage"`
 	Reasons          []Reason      `json:"reasons"`
+	Health           Health        `json:"health"`
 	Devices          []Device      `json:"devices"`
 	Told
 }

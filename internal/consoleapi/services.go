@@ -54,6 +54,8 @@ type ServiceDevices struct {
 	Busy      *int `json:"busy"`
 	Idle      *int `json:"idle"`
 	Frozen    int  `json:"frozen"`
+	// Health are the boards of the service; null where nothing reports it.
+	Health *HealthCounts `json:"health"`
 }
 
 // ServicesAnswer is a page of services.
@@ -92,6 +94,8 @@ type FleetSummary struct {
 	Power          *float64  `json:"power"`
 	Coverage       Coverages `json:"coverage"`
 	PodsPending    *int      `json:"pods_pending"`
+	// Health are all boards; null where nothing reports it.
+	Health *HealthCounts `json:"health"`
 }
 
 // ServiceAnswer is one service.

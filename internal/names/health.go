@@ -22,6 +22,8 @@ type HealthReason struct {
 	Needs [][]string
 	// Vital reasons are those of which one must be read for a board to be ok.
 	Vital bool
+	// Means is what it means for the board, in whole sentences.
+	Means string
 }
 
 // HealthReasons returns the reasons against a board, in the order of gpu_events.
@@ -52,6 +54,9 @@ func (r HealthReason) Judged(there func(metric string) bool) bool {
 }
 
 // Runbook is the file of the reason's runbook, below docs/runbooks.
-func (r HealthReason) Runbook() string {
-	return "health-" + strings.ReplaceAll(r.Name, "_", "-") + ".md"
+func (r HealthReason) Runbook() string { return HealthRunbook(r.Name) }
+
+// HealthRunbook is the file of the runbook of a value of gpu.health.reason.
+func HealthRunbook(reason string) string {
+	return "health-" + strings.ReplaceAll(reason, "_", "-") + ".md"
 }

@@ -57,6 +57,23 @@ func BoardsEver(s Selector, within time.Duration) string {
 	return "count(count" + deviceIdentity + "(" + remembered(of(BoardStatus, Is(HwState, "ok"), s), within) + "))"
 }
 
+// CorrectedRise asks how many corrected errors were counted within a time.
+func CorrectedRise(s Selector, within time.Duration) string {
+	return rise(of(HwErrors, Is(ErrorType, "corrected"), s), deviceIdentity, within)
+}
+
+// Remapped asks how many memory rows of devices are remapped, RemappedRise how many were
+// within a time.
+func Remapped(s Selector) string {
+	return "sum" + deviceIdentity + "(max" + remappedIdentity + "(" + of(RemappedRows, s) + "))"
+}
+func RemappedRise(s Selector, within time.Duration) string {
+	return "sum" + deviceIdentity + "(" + rise(of(RemappedRows, s), remappedIdentity, within) + ")"
+}
+
+// remappedIdentity names a count of remapped rows.
+var remappedIdentity = by(Cluster, Device, ErrorType)
+
 // BoardInputs asks which of the metrics that reasons are judged by boards had within a
 // time.
 func BoardInputs(s Selector, within time.Duration) string {

@@ -60,6 +60,7 @@ func everyQuery(s Selector) map[string]string {
 		"DeviceChart": DeviceChart(Power, s, how), "coarse DeviceChart": DeviceChart(Power, s, coarse), "DeviceChart by reason": DeviceChart(Throttle, And(s, HeldDown), coarse, Reason),
 		"TelemetryBefore": TelemetryBefore(time.Hour), "BoardStates": BoardStates(s, time.Minute), "BoardReasons": BoardReasons(s, time.Minute),
 		"NodeStates": NodeStates(s, time.Minute), "BoardsWatched": BoardsWatched(s, time.Hour), "BoardsEver": BoardsEver(s, time.Hour), "BoardInputs": BoardInputs(s, time.Minute),
+		"CorrectedRise": CorrectedRise(s, time.Hour), "Remapped": Remapped(s), "RemappedRise": RemappedRise(s, time.Hour),
 	}
 	for _, over := range []time.Duration{InferenceWindow, ForChart} {
 		w := Whole{Where: s, Engines: Is(Engine, "vllm"), Over: over}

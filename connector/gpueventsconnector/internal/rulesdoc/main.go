@@ -227,6 +227,7 @@ func reasons(all []*board.Reason) string {
 		if r.Vital {
 			b.WriteString(", Vital: true")
 		}
+		fmt.Fprintf(&b, ", Means: %q", strings.ReplaceAll(r.Doc.Means, "`", ""))
 		b.WriteString("},\n")
 	}
 	b.WriteString("}\n\nvar healthMetrics = map[string]string{\n")

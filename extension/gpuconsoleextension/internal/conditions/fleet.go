@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
 // Place names a device or a node within a cluster.
@@ -41,6 +42,11 @@ type Device struct {
 	XIDs        []string // codes of the last day
 	Gone        []string // what it reported before, and does not any more
 	LastXID     *int     // gpu.xid.last
+
+	// HealthKnown is whether telemetry reports its health now; Health are then the
+	// reasons against it.
+	HealthKnown bool
+	Health      []BoardReason
 }
 
 // Node is what telemetry shows of a node.
@@ -89,7 +95,9 @@ func Find(log *Log, t *Telemetry) *Fleet {
 	}
 	ofTelemetry(log, t, f.add)
 	for _, e := range log.Raised {
-		f.add(ofEvent(e, false))
+		if e.Name != names.EventHealth { // which sums up the others
+			f.add(ofEvent(e, false))
+		}
 	}
 	for _, e := range log.Notices {
 		one := ofEvent(e, true)
@@ -101,6 +109,7 @@ func Find(log *Log, t *Telemetry) *Fleet {
 			f.add(one)
 		}
 	}
+	f.health(log.Raised, t)
 	f.index(t, known)
 	return f
 }

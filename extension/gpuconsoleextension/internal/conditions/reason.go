@@ -19,6 +19,7 @@ type entry struct {
 	consoleapi.Reason
 	device, node Place
 	service      Service
+	event        string // its name; empty where telemetry alone shows it
 	// same is equal for what is about the same fault of the same subject.
 	same string
 	// also is equal likewise, for who knows less of the subject: of an exporter
@@ -80,6 +81,8 @@ func kindOf(e *store.Event) (consoleapi.Attention, string) {
 		return consoleapi.DownExporter, downLabel
 	case names.EventNodeLost:
 		return consoleapi.LostNode, nodeLabel
+	case names.EventHealth:
+		return consoleapi.Unhealthy, "health"
 	case names.EventServicePartial:
 		return consoleapi.Partial, "partial"
 	case names.EventServiceNoData:
@@ -129,7 +132,7 @@ func above(e *store.Event, scale float64, unit string) string {
 func ofEvent(e *store.Event, notice bool) *entry {
 	kind, label := kindOf(e)
 	since, id := e.Time.UTC(), e.ID
-	out := &entry{Reason: consoleapi.Reason{
+	out := &entry{event: e.Name, Reason: consoleapi.Reason{
 		Kind: kind, Severity: severityOf(e.Severity, notice), Label: label, Text: cmp.Or(e.Message, label), Notice: notice, EventID: &id, Since: &since,
 	}}
 	cluster, node := text(e, names.K8sClusterName), cmp.Or(text(e, names.K8sNodeName), text(e, names.HostName))

@@ -13,6 +13,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/conditions"
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/age"
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/ask"
+	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/boards"
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/inventory"
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/optional"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
@@ -26,10 +27,18 @@ func endpoints(s store.Store, now time.Time) []consoleapi.Reason {
 	return conditions.Endpoints(s.Deliveries(store.DeliveryQuery{Limit: wholeLog}), now)
 }
 
+// wrong is everything that needs attention, and the health of boards.
+type wrong struct {
+	*conditions.Fleet
+	health *boards.Fleet
+}
+
 // askAttention asks what is wrong with devices; the function finds everything that
 // needs attention after Wait, and asks once more where there is something.
-func (r *reading) askAttention(s queries.Selector) func(context.Context, *inventory.Inventory) (*conditions.Fleet, error) {
-	log := conditions.Read(r.store.Events(store.EventQuery{Limit: wholeLog}), r.Now)
+func (r *reading) askAttention(s queries.Selector) func(context.Context, *inventory.Inventory) (*wrong, error) {
+	events := r.store.Events(store.EventQuery{Limit: wholeLog})
+	log := conditions.Read(events, r.Now)
+	health := boards.Ask(r.Questions, r.options.StaleAfter, r.options.Remembered, conditions.ReadBoards(events), s)
 	now := func(metric string, of ...queries.Selector) *model.Vector {
 		return r.Vector(queries.FaultsNow(metric, queries.And(append(of, s)...), r.options.StaleAfter))
 	}
@@ -38,7 +47,11 @@ func (r *reading) askAttention(s queries.Selector) func(context.Context, *invent
 	counted := r.Vector(queries.UncorrectedCounted(s))
 	gone := askGone(r.Questions, r.options, s)
 	rise := askXIDs(r.Questions, s)
-	return func(ctx context.Context, inv *inventory.Inventory) (*conditions.Fleet, error) {
+	return func(ctx context.Context, inv *inventory.Inventory) (*wrong, error) {
+		health, err := health(ctx)
+		if err != nil {
+			return nil, err
+		}
 		xids, err := rise(ctx)
 		if err != nil {
 			return nil, err
@@ -91,10 +104,11 @@ func (r *reading) askAttention(s queries.Selector) func(context.Context, *invent
 			d.LastXID = optional.Whole(optional.Pointer(float64(s.Value)))
 		})
 		each(uncorrected, func(d *conditions.Device, s *model.Sample) { d.Uncorrected = float64(s.Value) })
-		for _, d := range found {
+		for id, d := range found {
+			health.Note(id, d)
 			t.Devices = append(t.Devices, *d)
 		}
-		return conditions.Find(log, t), nil
+		return &wrong{conditions.Find(log, t), health}, nil
 	}
 }
 
@@ -131,9 +145,11 @@ func telemetryOf(j *age.Judge, inv *inventory.Inventory, found map[inventory.Pla
 	return t
 }
 
-// attend gives services all their reasons, and puts those first that need attention.
-func attend(found []*service, all *conditions.Fleet) {
+// attend gives services all their reasons and the health of their boards, and puts those
+// first that need attention.
+func attend(found []*service, all *wrong) {
 	for _, s := range found {
+		s.Devices.Health = all.health.Count(s.held)
 		s.Reasons = all.Service(conditions.Service{Cluster: s.key.Cluster, Namespace: s.key.Namespace, Name: s.key.Service}, s.own)
 		s.Attention = conditions.Kinds(s.Reasons)
 	}
@@ -165,7 +181,7 @@ func askGone(q *ask.Questions, o Options, s queries.Selector) func(*age.Judge, *
 const maxReasons = 50
 
 // ofFleet is everything that needs attention.
-func ofFleet(found []*service, all *conditions.Fleet, endpoints []consoleapi.Reason) []consoleapi.Reason {
+func ofFleet(found []*service, all *wrong, endpoints []consoleapi.Reason) []consoleapi.Reason {
 	var own []consoleapi.Reason
 	for _, s := range found {
 		own = append(own, s.own...)

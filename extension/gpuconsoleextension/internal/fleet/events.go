@@ -90,6 +90,8 @@ func (l Log) Events(q EventQuery) *Events {
 		switch {
 		case e.Active && e.Notice:
 			out.Notices++
+		case e.Active && e.Name == names.EventHealth && q.Name == "":
+			// It sums up what other conditions are the causes of: one fault counts once.
 		case e.Active:
 			out.Raised++
 		}

@@ -248,14 +248,20 @@ func summarize(j *age.Judge, busyFrom float64, services []*service, inv *invento
 	return out
 }
 
+func physicalOf(inv *inventory.Inventory) (all []*inventory.Device) {
+	for _, d := range inv.Devices {
+		if physical(d) {
+			all = append(all, d)
+		}
+	}
+	return all
+}
+
 // sum adds up the physical devices.
 func sum(j *age.Judge, busyFrom float64, out *consoleapi.FleetSummary, inv *inventory.Inventory) {
 	var all []measured
 	busy, some := 0, false
-	for _, d := range inv.Devices {
-		if d.Parent != "" {
-			continue
-		}
+	for _, d := range physicalOf(inv) {
 		m := measured{d, d.Values(j)}
 		all = append(all, m)
 		if u := m.values.Utilization; u != nil {

@@ -42,7 +42,15 @@ func show(ctx context.Context, q *ask.Questions, j *age.Judge, staleAfter time.D
 	some := selectDevices(devices)
 	q.More(ctx)
 	gauges, recent := q.Vector(queries.DeviceValues(some)), q.Vector(queries.RecentDeviceValues(some, staleAfter))
-	errors := q.Vector(queries.UncorrectedRise(some, day))
+	counted := []struct {
+		found *model.Vector
+		to    func(*consoleapi.Device) **float64
+	}{
+		{q.Vector(queries.UncorrectedRise(some, day)), func(d *consoleapi.Device) **float64 { return &d.UncorrectedErrors }},
+		{q.Vector(queries.CorrectedRise(some, day)), func(d *consoleapi.Device) **float64 { return &d.CorrectedErrors }},
+		{q.Vector(queries.Remapped(some)), func(d *consoleapi.Device) **float64 { return &d.RemappedRows }},
+		{q.Vector(queries.RemappedRise(some, day)), func(d *consoleapi.Device) **float64 { return &d.RemappedRowsRise }},
+	}
 	rise := askXIDs(q, some)
 	if err := q.Wait(); err != nil {
 		return nil, err
@@ -73,11 +81,13 @@ func show(ctx context.Context, q *ask.Questions, j *age.Judge, staleAfter time.D
 		}
 		shown[d] = one
 	}
-	for _, sample := range *errors {
-		if d := by[inventory.PlaceOf(sample.Metric)]; d != nil {
-			one := shown[d]
-			one.UncorrectedErrors = optional.Pointer(max(0, float64(sample.Value)))
-			shown[d] = one
+	for _, c := range counted {
+		for _, sample := range *c.found {
+			if d := by[inventory.PlaceOf(sample.Metric)]; d != nil {
+				one := shown[d]
+				*c.to(&one) = optional.Pointer(max(0, float64(sample.Value)))
+				shown[d] = one
+			}
 		}
 	}
 	for d, one := range shown {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/prometheus/common/model"
 
-	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/conditions"
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/age"
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/inventory"
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/optional"
@@ -23,20 +22,20 @@ import (
 type Nodes struct {
 	reading *reading
 	list    []*inventory.Node
-	wrong   *conditions.Fleet
+	wrong   *wrong
 	reasons map[*inventory.Node][]consoleapi.Reason
 	Pending consoleapi.Pending
 	// Exporters that no node is known of.
 	Exporters []consoleapi.Exporter
 }
 
-func readNodes(ctx context.Context, r *reading, match string, named *Where) (*Nodes, error) {
-	attention := r.askAttention(queries.All)
+func readNodes(ctx context.Context, r *reading, match string, named *Where, attention bool) (*Nodes, error) {
+	find := r.askAttention(queries.All)
 	found, inv, err := r.fleet(ctx)
 	if err != nil {
 		return nil, err
 	}
-	wrong, err := attention(ctx, inv)
+	wrong, err := find(ctx, inv)
 	if err != nil {
 		return nil, err
 	}
@@ -47,14 +46,26 @@ func readNodes(ctx context.Context, r *reading, match string, named *Where) (*No
 		if n.NewestWord().IsZero() || match != "" && !contains(match, n.ID.Name, n.ID.Cluster) || named != nil && !named.selects(n) {
 			continue
 		}
-		r.Used(n.DataTime())
 		out.reasons[n] = wrong.Node(n.ID.Shown())
+		if attention && out.well(n) {
+			delete(out.reasons, n)
+			continue
+		}
+		r.Used(n.DataTime())
 		out.list = append(out.list, n)
 	}
 	slices.SortFunc(out.list, func(a, b *inventory.Node) int {
 		return cmp.Or(compareReasons(out.reasons[a], out.reasons[b]), cmp.Compare(a.ID.Name, b.ID.Name), cmp.Compare(a.ID.Cluster, b.ID.Cluster))
 	})
 	return out, nil
+}
+
+// well reports whether a node needs no attention. Health that is not known is not ok, but
+// nothing to look at where it is reported of no board.
+func (n *Nodes) well(of *inventory.Node) bool {
+	return n.state(of) == consoleapi.NodeOK && of.Counts().Lost == 0 && !slices.ContainsFunc(of.Devices, func(d *inventory.Device) bool {
+		return n.wrong.health.State(d.ID).AtLeast(consoleapi.HealthDegraded)
+	})
 }
 
 // state of a node: one that reports may have something wrong with it.
@@ -82,7 +93,7 @@ func (n *Nodes) Page(ctx context.Context, from, to int) ([]consoleapi.Node, erro
 	for _, one := range list {
 		devices = append(devices, one.Devices...)
 	}
-	shown, err := n.reading.show(ctx, devices)
+	shown, err := n.reading.showWithHealth(ctx, n.wrong.health, devices)
 	if err != nil {
 		return nil, err
 	}
@@ -95,14 +106,16 @@ func (n *Nodes) Page(ctx context.Context, from, to int) ([]consoleapi.Node, erro
 			Devices: make([]consoleapi.Device, 0, len(one.Devices)), Told: n.reading.Reported(one.DataTime()),
 		}
 		var boards []*inventory.Device
+		var healths []consoleapi.Health
 		for _, d := range one.Devices {
 			device := shown[d]
 			device.Reasons = n.wrong.Device(d.ID.Shown())
 			node.Devices = append(node.Devices, device)
 			if d.Parent == "" {
-				boards = append(boards, d)
+				boards, healths = append(boards, d), append(healths, *device.Health)
 			}
 		}
+		node.Health = n.wrong.health.Node(one.ID, healths)
 		if one.Exporter == consoleapi.ExporterFrozen && one.FrozenSince.Before(one.DataTime()) {
 			node.Told = n.reading.Reported(one.FrozenSince)
 			node.Stale = true

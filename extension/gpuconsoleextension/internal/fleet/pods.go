@@ -11,7 +11,6 @@ import (
 
 	"github.com/prometheus/common/model"
 
-	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/conditions"
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/inventory"
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/optional"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
@@ -31,7 +30,7 @@ type pod struct {
 type Pods struct {
 	reading *reading
 	inv     *inventory.Inventory
-	wrong   *conditions.Fleet
+	wrong   *wrong
 	list    []*pod
 }
 
@@ -130,7 +129,7 @@ func (p *Pods) Page(ctx context.Context, from, to int) ([]consoleapi.Pod, error)
 			}
 		}
 	}
-	shown, err := p.reading.show(ctx, devices)
+	shown, err := p.reading.showWithHealth(ctx, p.wrong.health, devices)
 	if err != nil {
 		return nil, err
 	}

@@ -106,9 +106,11 @@ func (r *Reader) Pods(ctx context.Context, key Key) (*Pods, error) {
 }
 
 // Nodes reads all nodes with a text in their name or cluster, those that need
-// attention first; or one that is named.
-func (r *Reader) Nodes(ctx context.Context, match string, named *Where) (*Nodes, error) {
-	return answer(ctx, r, func(reading *reading) (*Nodes, error) { return readNodes(ctx, reading, match, named) })
+// attention first; or one that is named. With attention they are those that need some.
+func (r *Reader) Nodes(ctx context.Context, match string, named *Where, attention bool) (*Nodes, error) {
+	return answer(ctx, r, func(reading *reading) (*Nodes, error) {
+		return readNodes(ctx, reading, match, named, attention)
+	})
 }
 
 // Range reads the charts of a service over a window that ends now.

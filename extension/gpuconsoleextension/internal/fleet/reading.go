@@ -11,7 +11,9 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/age"
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/ask"
+	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/boards"
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/inventory"
+	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/optional"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/queries"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
@@ -34,6 +36,27 @@ func (r *reading) inventory(devices queries.Selector) func(context.Context) (*in
 // show reads the gauges of devices. Questions may not be open.
 func (r *reading) show(ctx context.Context, devices []*inventory.Device) (map[*inventory.Device]consoleapi.Device, error) {
 	return show(ctx, r.Questions, r.Judge, r.options.StaleAfter, devices)
+}
+
+// showWithHealth is show with the health of physical devices.
+func (r *reading) showWithHealth(ctx context.Context, all *boards.Fleet, devices []*inventory.Device) (map[*inventory.Device]consoleapi.Device, error) {
+	shown, err := r.show(ctx, devices)
+	if err != nil || len(devices) == 0 {
+		return shown, err
+	}
+	r.More(ctx)
+	details := boards.AskDetails(r.Questions, r.options.StaleAfter, selectDevices(devices))
+	if err := r.Wait(); err != nil {
+		return nil, err
+	}
+	found := details()
+	for d, one := range shown {
+		if physical(d) {
+			one.Health = optional.Pointer(all.Of(d.ID, found))
+			shown[d] = one
+		}
+	}
+	return shown, nil
 }
 
 // fleet reads all services and devices. Other questions may have been asked before.

@@ -29,6 +29,7 @@ func readServices(ctx context.Context, r *reading, match string) (*Services, err
 	}
 	attend(found, wrong)
 	out := &Services{reading: r, Summary: summarize(r.Judge, r.thresholds.IdleThreshold, found, inv, ofFleet(found, wrong, endpoints(r.store, r.options.Now())))}
+	out.Summary.Health = wrong.health.Count(physicalOf(inv))
 	match = strings.ToLower(match)
 	for _, s := range found {
 		if match == "" || contains(match, s.key.Service, s.key.Namespace, s.key.Cluster) {

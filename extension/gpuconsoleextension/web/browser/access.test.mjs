@@ -13,6 +13,7 @@ const views = [
   ["fleet", "ready", "#/"],
   ["nodes", "ready", "#/nodes", openAll],
   ["node", "ready", "#/node?cluster=eu-west-1&node=gpu-a100-mig-01"],
+  ["node with reasons", "ready", "#/node?cluster=eu-west-1&node=gpu-h100-eu-02"],
   ["service", "ready", link("chat-70b"), openAll],
   ["service by pod", "gaps", link("chat-8b", "&by=pod")],
   ["service as tables", "gaps", link("chat-8b", "&window=5m"), (page) => page.getByRole("button", { name: "Show as tables" }).click()],

@@ -154,6 +154,31 @@ test("nodes: free, held by whom, idle, lost, MIG layout, temperature, XID, pendi
   assert.match(await seen(await node("gpu-h200-us-07")), /node lost.*stale 12 min [345]\d s.*not known/s);
 }));
 
+test("health: words, a filter, and why on the page of the node", on("ready", {}, async ({ page, go, server }) => {
+  await go("#/nodes");
+  const shown = (name) => seen(page.locator(`[data-node="${name}"] .node-health`));
+  assert.match(await shown("gpu-a100-eu-01"), /ok, 40 of 104 checks/);
+  assert.match(await shown("gpu-h100-eu-02"), /failed, 35 of 91 checks/);
+  assert.match(await shown("gpu-h200-us-07"), /unknown$/);
+  await page.getByRole("button", { name: "Needs attention" }).click();
+  await until(async () => assert.equal(await page.locator('[data-node="gpu-a100-eu-01"]').count(), 0));
+  assert.equal(await page.getByRole("button", { name: "Needs attention", pressed: true }).count(), 1);
+  assert.match(page.url(), /attention=true/);
+  await page.locator('[data-node="gpu-h100-eu-02"] summary').first().click();
+  await page.getByRole("link", { name: "Charts and health of gpu-h100-eu-02" }).click();
+  const health = page.getByRole("region", { name: "Health" });
+  await health.locator("[data-incident]").first().waitFor();
+  assert.match(await seen(health), /failed, 35 of 91 checks since 13:44:09 To do: RMA.*SRAM worn.*GPU 3.*140, limit 100.*without: recovery action.*slower than its peers: link.*XID 94/s);
+  assert.match(await health.getByRole("link", { name: "SRAM worn" }).getAttribute("href"), /runbooks\/health-sram-worn\.md$/);
+  const { summary } = await (await fetch(`${server.url}api/v1/services`)).json();
+  await go();
+  const tile = page.locator('[data-figure="Unhealthy GPUs"]');
+  assert.equal(await tile.locator("[data-value]").getAttribute("data-value"), String(summary.health.failed + summary.health.degraded));
+  assert.match(await seen(tile), /1 failed, 2 degraded/);
+  await go(link("chat-70b"));
+  assert.match(await seen(page.locator(".head-line")), /1 of 24 GPUs failed 2 of 24 GPUs degraded/);
+}));
+
 test("events: what happened and what became of the webhooks", on("ready", {}, async ({ page, go }) => {
   await go("#/events");
   const first = page.locator(".event").first();

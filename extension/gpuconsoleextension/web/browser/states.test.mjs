@@ -30,7 +30,7 @@ test("B: devices report and no pod has one: they are there, and a pod that would
   assert.equal(await page.locator('[data-figure="GPUs"] [data-value]').getAttribute("data-value"), "32");
   assert.equal(await page.locator(".node").count(), 4);
   await page.locator(".node summary").first().click();
-  await page.locator(".node").first().getByRole("link", { name: "Charts of" }).click();
+  await page.locator(".node").first().getByRole("link", { name: "Charts and health of" }).click();
   await page.locator(".uplot").nth(5).waitFor();
   await go("#/nodes");
   assert.equal(await panel(page, "B").count(), 0, "it is no wall in front of what is there");

@@ -1,5 +1,5 @@
 // Events and what became of their webhooks.
-import { iso } from "./world.mjs";
+import { deviceId, iso } from "./world.mjs";
 
 const none = { cluster: null, namespace: null, service: null, pod: null, node: null, device: null };
 const uuid = (n) => `019a9d3c-${String(7000 + n)}-7${String(100 + n).padStart(3, "0")}-8a21-${String(4_000_000 + n * 7919).padStart(12, "0")}`;
@@ -42,7 +42,7 @@ export function events(now) {
       { "gpu.service.missing_pod_count": 2, "gpu.service.settled_pod_count": 2 }, [slack({ duration: 0.131 }), pager()]),
     event(640, "gpu.node.lost", "raised", "error", { ...none, cluster: "us-east-1", node: "gpu-h200-us-07" }, "Node gpu-h200-us-07 of cluster us-east-1 is silent: 8 devices of 2 services are not heard of.",
       { "gpu.node.devices": 8 }, [slack(), pager({ outcome: "failed", status: null, error: "timeout", duration: 5 })]),
-    event(1260, "gpu.xid", "raised", "error", { ...none, cluster: "eu-west-1", node: "gpu-h100-eu-02", device: "GPU-6f2c1b9e" }, "XID 94 on GPU 0 of node gpu-h100-eu-02: contained ECC error. The application that was hit has been ended; the GPU goes on.",
+    event(1260, "gpu.xid", "raised", "error", { ...none, cluster: "eu-west-1", node: "gpu-h100-eu-02", device: deviceId("gpu-h100-eu-02/0") }, "XID 94 on GPU 0 of node gpu-h100-eu-02: contained ECC error. The application that was hit has been ended; the GPU goes on.",
       { "gpu.xid.code": "94", "gpu.xid.fatal": false }, [slack(), pager()]),
     event(2150, "gpu.throttle", "cleared", "info", { ...none, cluster: "eu-west-1", node: "gpu-h100-eu-02", device: "GPU-6f2c1b9e" }, "GPU 1 of node gpu-h100-eu-02 is not throttled any more.", {}, [slack()]),
     event(3480, "gpu.throttle", "raised", "warn", { ...none, cluster: "eu-west-1", node: "gpu-h100-eu-02", device: "GPU-6f2c1b9e" }, "GPU 1 of node gpu-h100-eu-02 is held down by heat for 2 min.", { "gpu.throttle.reason": "hw_thermal" }, [slack()]),

@@ -1,5 +1,5 @@
 // What a fleet has besides plain pods on plain GPUs: MIG, sharing, lost devices, errors.
-import { device, finishNode, noGauges, noValues, told, values } from "./world.mjs";
+import { device, healthOf, unknownHealth, finishNode, noGauges, noValues, told, values } from "./world.mjs";
 
 const second = (now) => Math.floor(now / 1000);
 
@@ -29,7 +29,7 @@ export function sharedNode(now) {
   const name = "gpu-l4-shared-01";
   const holder = (n) => ({ namespace: "inference", service: "rerank", pod: `rerank-shared-${n}`, container: "main", share: 0.25, sharing: "time_slicing", source: "pod_resources" });
   const d = device(now, name, 0, "l4", { state: "held", idle: false, holders: [holder(0), holder(1), holder(2)], values: values(`${name}/0`, "l4", 0.52, 0.7, second(now)), temperature: 58 });
-  const shares = [0, 1, 2].map((n) => ({ ...d, id: `${d.id}::${n}`, parent: d.id, holders: [holder(n)], values: { ...d.values, memory_used: null, memory_total: null, power: null }, ...noGauges, power_limit: null }));
+  const shares = [0, 1, 2].map((n) => ({ ...d, health: null, id: `${d.id}::${n}`, parent: d.id, holders: [holder(n)], values: { ...d.values, memory_used: null, memory_total: null, power: null }, ...noGauges, power_limit: null }));
   return finishNode(now, { cluster: "eu-west-1", node: name, state: "ok", exporter: "up", schedulable: false, mig_reconfiguring: null, devices: [d, ...shares] });
 }
 
@@ -48,12 +48,20 @@ export function lostNode(now, cluster = "us-east-1") {
 
 /** Errors and heat on a node that is otherwise well. */
 export function trouble(now, n) {
-  const [a, b, c] = n.devices;
+  const [a, b, c, d] = n.devices;
   a.xid = 94;
   a.xid_errors = [{ code: "94", count: 2, lower_bound: false }];
   a.uncorrected_errors = 1;
   b.throttle = ["hw_thermal"];
   b.temperature = 88;
   Object.assign(c, { state: "lost", values: { ...noValues }, ...noGauges, ...told(now, 201, 45) });
+  c.health = { ...unknownHealth, watched_since: c.health.watched_since };
+  a.health = healthOf(now, a.id, [["ecc_uncorrected", "degraded", "reset_gpu", "1 uncorrected ECC error since the driver was loaded.", 1, null]]);
+  a.remapped_rows = 2;
+  a.remapped_rows_rise = 1;
+  b.health = healthOf(now, b.id, [["throttle", "degraded", "check_mechanics", "Heat held the clocks down for 80 % of 10 minutes.", 0.8, 0.5]]);
+  d.health = healthOf(now, d.id, [["sram_worn", "failed", "rma", "SRAM has more uncorrectable errors than the board may have."], ["nvlink_errors", "degraded", "reset_gpu", "140 CRC errors a second on NVLink.", 140, 100]]);
+  d.corrected_errors = 1234;
+  d.straggler = "link";
   return finishNode(now, n);
 }

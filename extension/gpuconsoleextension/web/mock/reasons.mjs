@@ -2,7 +2,7 @@
 
 export const kinds = [
   "stale", "no_data", "node_lost", "exporter_down", "exporter_frozen", "device_lost", "values_missing", "xid", "ecc_uncorrected", "row_remap_failure", "retired_pages", "throttle",
-  "temperature", "memory_temperature", "memory_pressure", "condition", "delivery", "partial", "missing_pods", "degraded_pods", "pending_pods", "idle_devices", "not_running", "warming", "unknown",
+  "temperature", "memory_temperature", "memory_pressure", "health", "condition", "delivery", "partial", "missing_pods", "degraded_pods", "pending_pods", "idle_devices", "not_running", "warming", "unknown",
 ];
 const severities = ["error", "warn", "info"];
 const nothing = { cluster: null, namespace: null, service: null, pod: null, node: null, device: null };
@@ -27,6 +27,9 @@ function ofDevice(n, d) {
   for (const x of d.xid_errors) list.push(reason("xid", "error", `XID ${x.code}`, `${name} reported XID ${x.code}.`, about, { notice: true }));
   if (d.uncorrected_errors) list.push(reason("ecc_uncorrected", "error", "ECC uncorrected", `${name} reported uncorrected ECC errors.`, about, { notice: true }));
   if (d.throttle.length) list.push(reason("throttle", "warn", `throttled: ${d.throttle.join(", ").replaceAll("_", " ")}`, `${name} holds its clocks down (${d.throttle.join(", ")}).`, about));
+  const shown = { ecc_uncorrected: d.uncorrected_errors, throttle: d.throttle.length, xid_reset: d.xid_errors.length };
+  const own = d.health && d.health.state !== "unknown" ? d.health.reasons.filter((r) => !shown[r.name]) : [];
+  if (own.length) list.push(reason("health", own[0].state === "failed" ? "error" : "warn", `${own[0].state}: ${own.map((r) => r.name.replaceAll("_", " ")).join(", ")}`, `${name} is ${own[0].state} (${own.map((r) => r.name).join(", ")}).`, about));
   if (d.temperature >= 85) list.push(reason("temperature", "warn", "hot, above 85 °C", `${name} has ${d.temperature} °C, above 85 °C (high).`, about));
   return sorted(list);
 }

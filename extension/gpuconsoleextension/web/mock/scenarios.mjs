@@ -4,7 +4,7 @@ import { events } from "./events.mjs";
 import { bareNode, lostNode, migNode, sharedNode, trouble } from "./extras.mjs";
 import { average, total } from "./numbers.mjs";
 import { endpointsOf, explain, ofFleet, pressing } from "./reasons.mjs";
-import { build, coverageOf, fewer, finishNode, iso, noValues, plan, told } from "./world.mjs";
+import { build, countHealth, coverageOf, fewer, finishNode, iso, noValues, plan, told } from "./world.mjs";
 
 const staleAfter = 45;
 
@@ -81,6 +81,8 @@ export function worldOf(name, now, began) {
   if (s.bare) world.nodes.push(bareNode(now, s.bare));
   if (s.down) world.nodes = world.nodes.map((n) => ({ ...n, state: "exporter_down", exporter: "down", devices: n.devices.map((d) => ({ ...d, ...told(now, 312, staleAfter) })), ...told(now, 312, staleAfter) }));
   if (s.state === "not_stored") world.nodes = world.nodes.map((n) => ({ ...n, state: "unknown", exporter: "unknown", ...told(now, 312, staleAfter) }));
+  // What was known when a device or the world is made is counted when all of it is there.
+  for (const s of world.services) s.devices.health = countHealth(world.nodes.flatMap((n) => n.devices).filter((d) => d.parent === null && d.holders.some((h) => h.service === s.service && h.namespace === s.namespace)));
   explain(world);
   const happened = s.noEvents || s.ever === false ? [] : events(now);
   const endpoints = endpointsOf(happened);
@@ -98,6 +100,7 @@ function summary({ services: list, nodes }) {
     memory_total: total(physical.map((d) => d.values.memory_total)), power: total(physical.map((d) => d.values.power)),
     coverage: fewer(coverageOf(physical)),
     pods_pending: list.reduce((t, s) => t + (s.pods.pending ?? 0), 0),
+    health: countHealth(physical),
   };
 }
 

@@ -56,8 +56,9 @@ export function answer(path, query, now, world) {
       return { freshness: fresh, pods: list, total, next };
     }
     case "nodes": {
+      const unwell = (n) => query.get("attention") !== "true" || n.state !== "ok" || n.counts.lost > 0 || n.devices.some((d) => d.health && !["ok", "unknown"].includes(d.health.state));
       const exact = query.has("node") || query.has("device");
-      const { list, next, total } = page(exact ? placed(world, query) : world.nodes.filter((n) => [n.node, n.cluster ?? ""].some((t) => t.toLowerCase().includes(q))));
+      const { list, next, total } = page(exact ? placed(world, query) : world.nodes.filter((n) => unwell(n) && [n.node, n.cluster ?? ""].some((t) => t.toLowerCase().includes(q))));
       const pending = world.services.filter((s) => s.pods.pending);
       return { freshness: fresh, nodes: list, total, next, pending: { pods: world.summary.pods_pending, services: pending.map((s) => ({ cluster: s.cluster, namespace: s.namespace, service: s.service, pods: s.pods.pending })) }, exporters: [] };
     }
@@ -77,7 +78,7 @@ export function answer(path, query, now, world) {
       const order = ["trace", "debug", "info", "warn", "error", "fatal"];
       const raisedKeys = new Set(world.events.filter((e) => order.indexOf(e.severity) >= order.indexOf(severe)).map((e) => e.key));
       const says = (e) => !q || [e.name, e.body, ...Object.values(e.subject)].some((t) => t?.toLowerCase().includes(q));
-      const wanted = world.events.filter((e) => says(e) && (query.get("active") !== "true" || e.active) && (!severe || raisedKeys.has(e.key)) && (!named.service || (e.subject.service === named.service && e.subject.namespace === named.namespace)));
+      const wanted = world.events.filter((e) => says(e) && (query.get("active") !== "true" || e.active) && (!query.get("name") || e.name === query.get("name")) && (!severe || raisedKeys.has(e.key)) && (!named.service || (e.subject.service === named.service && e.subject.namespace === named.namespace)));
       const { list, next, total } = page(wanted);
       return { freshness: fresh, events: list, total, next, raised: raised(wanted), notices: wanted.filter((e) => e.notice && e.active).length };
     }

@@ -13,7 +13,7 @@ const models = {
 export const noValues = { utilization: null, memory_used: null, memory_total: null, tensor: null, sm: null, dram: null, fp16: null, fp32: null, power: null };
 
 /** The further figures of a device that reports nothing. */
-export const noGauges = { temperature: null, memory_temperature: null, xid: null, uncorrected_errors: null };
+export const noGauges = { temperature: null, memory_temperature: null, xid: null, uncorrected_errors: null, corrected_errors: null, remapped_rows: null, remapped_rows_rise: null };
 
 /** What the demonstration fleet is made of. */
 export const plan = [
@@ -30,7 +30,7 @@ export const plan = [
   { cluster: "us-east-1", namespace: "inference", service: "speech", pods: 2, gpus: 1, model: "h100", load: 0.29, memory: 0.5, missing: 2 },
 ];
 
-function deviceId(seed) {
+export function deviceId(seed) {
   const r = random(seed);
   const hex = (n) => Array.from({ length: n }, () => Math.floor(r() * 16).toString(16)).join("");
   return `GPU-${hex(8)}-${hex(4)}-${hex(4)}-${hex(4)}-${hex(12)}`;
@@ -54,11 +54,47 @@ function values(name, model, load, memory, second, share = 1) {
   };
 }
 
-function device(now, node, index, model, over = {}) {
+/** Of a board against which nothing is known; with reasons, as [name, state, action, text, value, threshold], it is in the state of the worst, which is the first. */
+export function healthOf(now, id, reasons = []) {
   return {
-    id: deviceId(`${node}/${index}`), parent: null, index: String(index), model: models[model].name, mig_profile: null, mig_instance: null,
+    state: reasons[0]?.[1] ?? "ok", since: reasons.length ? iso(now - 1_260_000) : null, action: reasons[0]?.[2] ?? "none", score: null,
+    reasons: reasons.map(([name, state, action, text, value = null, threshold = null]) => ({ name, device: id, state, action, since: iso(now - 1_260_000), text, value, threshold, runbook: `https://github.com/otelcol-gpu/otelcol-gpu/blob/main/docs/runbooks/health-${name.replaceAll("_", "-")}.md` })),
+    coverage: { with_data: 5, applicable: 13, missing: ["recovery_action", "remap_pending", "remap_failed", "remap_worn", "pages_worn", "fabric", "pcie_replays", "pcie_width"] }, watched_since: iso(now - 7_200_000),
+  };
+}
+
+export const unknownHealth = { state: "unknown", since: null, reasons: [], action: null, score: null, coverage: null, watched_since: null };
+
+/** The health of a node with these boards. */
+function healthOfNode(boards) {
+  const order = ["ok", "degraded", "predicted_failure", "failed"];
+  const known = boards.map((d) => d.health).filter((h) => h.state !== "unknown");
+  const reasons = boards.flatMap((d) => d.health.reasons).sort((a, b) => order.indexOf(b.state) - order.indexOf(a.state));
+  const worst = order[Math.max(...known.map((h) => order.indexOf(h.state)))];
+  if (!worst || (worst === "ok" && known.length < boards.length)) return { ...unknownHealth, reasons };
+  const sum = (key) => known.reduce((t, h) => t + h.coverage[key], 0);
+  return { ...known.find((h) => h.state === worst), reasons, coverage: { with_data: sum("with_data"), applicable: sum("applicable"), missing: known[0].coverage.missing } };
+}
+
+/** Boards by their health; null where nothing reports it. */
+export function countHealth(boards) {
+  const count = (state) => boards.filter((d) => d.health.state === state).length;
+  return boards.length ? { ok: count("ok"), degraded: count("degraded"), predicted_failure: count("predicted_failure"), failed: count("failed"), unknown: count("unknown") } : null;
+}
+
+function device(now, node, index, model, over = {}) {
+  const d = board(now, node, index, model, over);
+  if (d.parent) d.health = null;
+  else if (!over.health && (d.stale || d.data_age === null)) d.health = unknownHealth;
+  return d;
+}
+
+function board(now, node, index, model, over) {
+  const id = deviceId(`${node}/${index}`);
+  return {
+    id, parent: null, index: String(index), model: models[model].name, mig_profile: null, mig_instance: null,
     state: "free", holders: [], idle: null, values: { ...noValues, utilization: 0, memory_used: 0.4 * GiB, memory_total: models[model].memory, tensor: 0, sm: 0, dram: 0, fp16: 0, fp32: 0, power: models[model].idle },
-    temperature: 31, memory_temperature: model === "l4" ? null : 38, power_limit: models[model].limit, throttle: [], xid: 0, xid_errors: [], uncorrected_errors: 0, reasons: [],
+    temperature: 31, memory_temperature: model === "l4" ? null : 38, power_limit: models[model].limit, throttle: [], xid: 0, xid_errors: [], uncorrected_errors: 0, corrected_errors: 0, remapped_rows: 0, remapped_rows_rise: 0, straggler: null, health: healthOf(now, id), reasons: [],
     ...told(now, 6, 45), ...over,
   };
 }
@@ -192,7 +228,7 @@ function service(now, second, s, members, staleAfter) {
     utilization_max: utilization.length ? Math.max(...utilization) : null,
     totals: { memory_used: total(heard.map((p) => p.values.memory_used)), memory_total: total(heard.map((p) => p.values.memory_total)), power: total(heard.map((p) => p.values.power)) },
     pods: { total: s.pods, settled, in_mean: inMean, ...counts, pending: s.pending ?? 0 },
-    devices: { held: devices.length, reporting: devices.length - silent, missing: silent, busy, idle: s.idle ?? 0, frozen: 0 },
+    devices: { held: devices.length, reporting: devices.length - silent, missing: silent, busy, idle: s.idle ?? 0, frozen: 0, health: null },
     trend: Array.from({ length: 60 }, (_, k) => (heard.length || counts.missing ? trendAt(s, second - (59 - k) * 60, k) : null)),
     ...freshness,
     ...inference(s, second),
@@ -225,6 +261,7 @@ export function finishNode(now, n, staleAfter = 45) {
     ...n,
     values: merge(physical.map((d) => d.values)),
     coverage: coverageOf(physical),
+    health: healthOfNode(physical),
     counts: { devices: physical.length, free: c("free"), held: c("held") + c("idle"), idle: c("idle"), lost: c("lost"), unknown: c("unknown") },
     ...told(now, ages.length ? Math.min(...ages) : null, staleAfter),
   };

@@ -126,7 +126,7 @@ function View({ route: r, status }: { route: Route; status: Status }) {
     case "fleet":
       return <Titled title="Fleet"><Fleet q={r.q} status={status} /></Titled>;
     case "nodes":
-      return <Titled title="Nodes"><Nodes q={r.q} node={r.node} status={status} /></Titled>;
+      return <Titled title="Nodes"><Nodes q={r.q} node={r.node} attention={r.attention} status={status} /></Titled>;
     case "events":
       return <Titled title="Events"><Events severity={r.severity} q={r.q} active={r.active} name={r.name} event={r.event} status={status} /></Titled>;
     case "service": {

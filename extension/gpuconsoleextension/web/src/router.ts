@@ -8,7 +8,7 @@ import type { ServiceName, Where } from "./api/types";
  */
 export type Route =
   | { view: "fleet"; q: string }
-  | { view: "nodes"; q: string; node: string }
+  | { view: "nodes"; q: string; node: string; attention: boolean }
   | { view: "place"; where: Where; window: string | null }
   | { view: "service"; name: ServiceName; window: string | null; by: "service" | "pod" }
   | { view: "events"; severity: string; q: string; active: boolean; name: ServiceName | null; event: string }
@@ -22,7 +22,7 @@ export function parse(hash: string): Route {
     case "":
       return { view: "fleet", q: text("q") };
     case "/nodes":
-      return { view: "nodes", q: text("q"), node: text("node") };
+      return { view: "nodes", q: text("q"), node: text("node"), attention: text("attention") === "true" };
     case "/node":
       return text("node") ? { view: "place", where: { cluster: p.get("cluster") || null, node: text("node") }, window: p.get("window") } : { view: "unknown", path };
     case "/device":
@@ -56,7 +56,7 @@ function address(path: string, parameters: Record<string, string | null | undefi
 }
 
 export const fleetLink = (q = ""): string => address("/", { q });
-export const nodesLink = (p: { q?: string; node?: string } = {}): string => address("/nodes", p);
+export const nodesLink = (p: { q?: string; node?: string; attention?: boolean } = {}): string => address("/nodes", { q: p.q, node: p.node, attention: p.attention ? "true" : null });
 /** A node's page, or that of one device. */
 export const placeLink = (w: Where, window?: string | null): string => (w.device ? address("/device", { cluster: w.cluster, device: w.device, window }) : address("/node", { cluster: w.cluster, node: w.node, window }));
 export const serviceLink = (name: ServiceName, p: { window?: string | null; by?: string } = {}): string =>

@@ -96,11 +96,11 @@ export const api = {
   services: (p: { q?: string; limit?: number; cursor?: string | null; trend?: boolean; window?: WindowName }, signal: AbortSignal) => get<Services>("services", p, signal),
   service: (name: ServiceName, signal: AbortSignal) => get<ServiceAnswer>("service", identity(name), signal),
   pods: (name: ServiceName, p: { limit?: number; cursor?: string | null }, signal: AbortSignal) => get<Pods>("pods", { ...identity(name), ...p }, signal),
-  nodes: (p: { q?: string; limit?: number; cursor?: string | null } | Where, signal: AbortSignal) => get<Nodes>("nodes", { ...p }, signal),
+  nodes: (p: { q?: string; limit?: number; cursor?: string | null; attention?: boolean } | Where, signal: AbortSignal) => get<Nodes>("nodes", { ...p }, signal),
   deviceRange: (where: Where, window: WindowName, signal: AbortSignal) => get<DeviceRange>("device_range", { ...where, window }, signal),
   range: (name: ServiceName, window: WindowName, by: "service" | "pod", signal: AbortSignal) =>
     get<Range>("range", { ...identity(name), window, by }, signal),
-  events: (p: { limit?: number; cursor?: string | null; min_severity?: string; q?: string; active?: boolean; cluster?: string | null; namespace?: string; service?: string }, signal: AbortSignal) =>
+  events: (p: { limit?: number; cursor?: string | null; name?: string; min_severity?: string; q?: string; active?: boolean; cluster?: string | null; namespace?: string; service?: string }, signal: AbortSignal) =>
     get<Events>("events", p, signal),
   acknowledge: (id: string, signal: AbortSignal) => post<AcknowledgeAnswer>("acknowledge", { event_id: id }, signal),
 };

@@ -369,14 +369,15 @@ export interface components {
          *     exporter. `device_lost`: a device is silent although its exporter is up. `values_missing`: it reports no memory usage or no
          *     power, and did within `config.remembered`: the page has holes. `xid`, `ecc_uncorrected`: a notice, see
          *     `Reason.notice`. `row_remap_failure`; `retired_pages`: they wait for a reboot. `throttle`: clocks are held down by heat or
-         *     by the power brake. `temperature` of the chip, `memory_temperature`, `memory_pressure`. `condition`: any other condition;
+         *     by the power brake. `temperature` of the chip, `memory_temperature`, `memory_pressure`. `health`: what gpu.health reports against a board and no
+         *     other reason of the board shows, one reason a board. `condition`: any other condition;
          *     its label is the event's name in words. `delivery`: a webhook endpoint does not get its deliveries. `partial`: more pods than the
          *     threshold are missing. `missing_pods`, `degraded_pods`: some are. `pending_pods`: no node has accepted them.
          *     `idle_devices`: owned and unused for long. `not_running`: there are pods, none of them runs. `warming`: no pod is settled
          *     yet. `unknown`: the summary has just started.
          * @enum {string}
          */
-        Attention: "stale" | "no_data" | "node_lost" | "exporter_down" | "exporter_frozen" | "device_lost" | "values_missing" | "xid" | "ecc_uncorrected" | "row_remap_failure" | "retired_pages" | "throttle" | "temperature" | "memory_temperature" | "memory_pressure" | "condition" | "delivery" | "partial" | "missing_pods" | "degraded_pods" | "pending_pods" | "idle_devices" | "not_running" | "warming" | "unknown";
+        Attention: "stale" | "no_data" | "node_lost" | "exporter_down" | "exporter_frozen" | "device_lost" | "values_missing" | "xid" | "ecc_uncorrected" | "row_remap_failure" | "retired_pages" | "throttle" | "temperature" | "memory_temperature" | "memory_pressure" | "health" | "condition" | "delivery" | "partial" | "missing_pods" | "degraded_pods" | "pending_pods" | "idle_devices" | "not_running" | "warming" | "unknown";
         /**
          * @description `error` and `warn` need attention: `gpuctl … --check` exits with 1. `info` is worth knowing and not urgent.
          * @enum {string}
@@ -437,6 +438,7 @@ export interface components {
             busy: number | null;
             /** @description Those of which a frozen exporter repeats old values. */
             frozen: number;
+            health: components["schemas"]["HealthCounts"];
             /** @description gpu.service.idle_devices: held by settled pods and below the threshold for long. */
             idle: number | null;
         };
@@ -483,6 +485,79 @@ export interface components {
             power: components["schemas"]["Amount"];
             coverage: components["schemas"]["Coverages"];
             pods_pending: components["schemas"]["Count"];
+            health: components["schemas"]["HealthCounts"];
+        };
+        /**
+         * @description hw.status of a board, gpu.node.status of a node. `ok`: no reason is active, and what matters was read. `degraded`: it works,
+         *     slower, or wants a reset when it is free. `predicted_failure`: it works, and wear or repetition predicts that it will not for
+         *     long. `failed`: results, memory or the bus cannot be relied on before the action is done. `unknown`: nothing fresh is known,
+         *     which is not ok.
+         * @enum {string}
+         */
+        HealthState: "ok" | "degraded" | "predicted_failure" | "failed" | "unknown";
+        /** @description Boards by their health, each once: an instance or a replica stands for its board. null where the health of none was reported within `config.remembered`: that is not ok. */
+        HealthCounts: {
+            ok: number;
+            degraded: number;
+            predicted_failure: number;
+            failed: number;
+            unknown: number;
+        } | null;
+        /**
+         * @description The health of a board, or of a node: that of its worst board. null for MIG instances and replicas alone, which have that of
+         *     their board. It is judged by gpu_events, and is another thing than the `state` of a device or a node, which is about its
+         *     telemetry and its owner. The reasons of one that is `unknown` are those that were known last; its action, score and coverage
+         *     are null.
+         */
+        Health: {
+            state: components["schemas"]["HealthState"];
+            /**
+             * Format: date-time
+             * @description Since when it is in this state, by the log of events; null where that has no event about it, as for a board that was ok from the start.
+             */
+            since: string | null;
+            /** @description The worst first. Of a node: its own and those of its boards. */
+            reasons: components["schemas"]["HealthReason"][];
+            /** @description The heaviest action of the reasons, gpu.health.action, as `reset_gpu`; `none` where nothing is to be done. */
+            action: string | null;
+            /** @description gpu.health.score; null where gpu_events does not publish it. Of a node: the least. */
+            score: number | null;
+            /** @description How much was looked at: gpu.health.coverage. Of a node: over all of its boards. */
+            coverage: {
+                /** @description Checks with fresh inputs. */
+                with_data: number;
+                /** @description Checks that fit the board. */
+                applicable: number;
+                /** @description Names of the checks of which the store has no fresh inputs. */
+                missing: string[];
+            } | null;
+            /**
+             * Format: date-time
+             * @description When hw.status was first seen within the last 24 hours: what happened before that is not judged. Of a node: when that of its last board was.
+             */
+            watched_since: string | null;
+        } | null;
+        HealthReason: {
+            /** @description gpu.health.reason */
+            name: string;
+            /** @description hw.id; null for a reason of the node itself. */
+            device: string | null;
+            state: components["schemas"]["HealthState"];
+            /** @description gpu.health.action */
+            action: string;
+            /**
+             * Format: date-time
+             * @description Since when it is reported; null where the log of events does not have it.
+             */
+            since: string | null;
+            /** @description What was read when it was reported; else what the reason means. */
+            text: string;
+            /** @description What was read when it was reported; null where nothing is compared. */
+            value: number | null;
+            /** @description What the value was compared with. */
+            threshold: number | null;
+            /** @description URL of the reason's runbook. */
+            runbook: string;
         };
         ServiceAnswer: {
             freshness: components["schemas"]["Freshness"];
@@ -563,6 +638,15 @@ export interface components {
             }[];
             /** @description Rise of hw.errors (uncorrected) over the last 24 hours. */
             uncorrected_errors: number | null;
+            /** @description Likewise of corrected ones: a trend, and no state. */
+            corrected_errors: number | null;
+            /** @description gpu.memory.remapped_rows: rows that were remapped in its life. */
+            remapped_rows: number | null;
+            /** @description Of these, over the last 24 hours. */
+            remapped_rows_rise: number | null;
+            /** @description gpu.straggler.cause while it is slower than its peers in the service: `thermal`, `power`, `link` or `clock`; null while it is not, or where nothing reports it. */
+            straggler: string | null;
+            health: components["schemas"]["Health"];
             /** @description What is known to be wrong with the device itself, worst first. */
             reasons: components["schemas"]["Reason"][];
             /** Format: date-time */
@@ -646,6 +730,7 @@ export interface components {
             /** @description Over its physical devices that have a current value: the mean of ratios, the sum of amounts. */
             values: components["schemas"]["Values"];
             coverage: components["schemas"]["Coverages"];
+            health: components["schemas"]["Health"];
             /** @description By index, then id; instances and replicas after their parent. */
             devices: components["schemas"]["Device"][];
             /** Format: date-time */
@@ -739,7 +824,7 @@ export interface components {
             /** @description Events in the log that match. */
             total: number;
             next: string | null;
-            /** @description Conditions that match and are raised: their newest event is `raised`. A notice is no condition. Without a filter this is what the gpu_events connectors report as otelcol_gpu_events_raised. */
+            /** @description Conditions that match and are raised: their newest event is `raised`. A notice is no condition, and gpu.health, which sums up other conditions, is counted where `name` asks for it alone. Without a filter this is what the gpu_events connectors report as otelcol_gpu_events_raised, without gpu.health. */
             raised: number;
             /** @description Notices that match and still count for attention, see `Reason.notice`. */
             notices: number;
@@ -1128,6 +1213,8 @@ export interface operations {
                 node?: string;
                 /** @description Only the node that has the device of just this `hw.id`, in just this `cluster`. */
                 device?: string;
+                /** @description Only nodes that need attention: with a state other than `ok`, a lost device, a reason of severity error or warn, or a board that is degraded, predicted to fail or failed. */
+                attention?: boolean;
             };
             header?: never;
             path?: never;

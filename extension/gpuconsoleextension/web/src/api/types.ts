@@ -14,9 +14,14 @@ export type PodCounts = Schemas["PodCounts"];
 export type FleetSummary = Schemas["FleetSummary"];
 export type Pods = Schemas["PodsAnswer"];
 export type Pod = Schemas["Pod"];
-export type Nodes = Schemas["NodesAnswer"];
-export type GpuNode = Schemas["Node"];
+export type Nodes = Omit<Schemas["NodesAnswer"], "nodes"> & { nodes: GpuNode[] };
+/** A node always has a health; a device may be a part of one that has it. */
+export type GpuNode = Omit<Schemas["Node"], "health"> & { health: Health };
 export type Device = Schemas["Device"];
+export type Health = NonNullable<Schemas["Health"]>;
+export type HealthState = Schemas["HealthState"];
+export type HealthReason = Schemas["HealthReason"];
+export type HealthCounts = Schemas["HealthCounts"];
 export type Holder = Schemas["Holder"];
 export type Range = Schemas["RangeAnswer"];
 export type DeviceRange = Schemas["DeviceRangeAnswer"];

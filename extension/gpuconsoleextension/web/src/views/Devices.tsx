@@ -2,7 +2,10 @@ import type { Device, GpuNode, Holder, Reason } from "../api/types";
 import { gap, safe, text, times } from "../format";
 import { placeLink, serviceLink } from "../router";
 import { Tag, type Tone } from "../parts/notices";
+import { HealthTag } from "../parts/health";
 import { ReasonTags } from "../parts/reasons";
+import { healthOf } from "../health";
+import { Straggler } from "./Health";
 import { pressing, toneOf } from "../reasons";
 import { type Column, Row, Table } from "../parts/table";
 import { Age, Memory, Meter, Name, Utilization, Value } from "../parts/values";
@@ -11,6 +14,7 @@ import { shortModel } from "./Pods";
 const columns: readonly Column[] = [
   { name: "Device", head: true },
   { name: "State", class: "wide" },
+  { name: "Health", title: "That of its board, and how many checks of it have data" },
   { name: "Held by" },
   { name: "Utilization" },
   { name: "Memory" },
@@ -33,6 +37,7 @@ export function DeviceTable({ node, receivedAt, staleAfter }: { node: GpuNode; r
           cells={[
             <DeviceName device={d} cluster={node.cluster} instances={node.devices.filter((i) => i.parent === d.id)} />,
             <State device={d} />,
+            <HealthTag health={healthOf(d, node)} />,
             <Holders holders={d.holders} cluster={node.cluster} device={d} />,
             <Utilization ratio={d.values.utilization} />,
             <Memory used={d.values.memory_used} total={d.values.memory_total} />,
@@ -69,7 +74,7 @@ function DeviceName({ device: d, cluster, instances }: { device: Device; cluster
 }
 
 /** What other columns of the row show. */
-const elsewhere = new Set(["xid", "ecc_uncorrected", "temperature", "memory_temperature"]);
+const elsewhere = new Set(["health", "xid", "ecc_uncorrected", "temperature", "memory_temperature"]);
 /** Reasons to hold the clocks down that are faults, or that every idle GPU has. */
 const faults = new Set(["hw_thermal", "sw_thermal", "hw_power_brake", "hw_slowdown", "gpu_idle"]);
 
@@ -88,6 +93,7 @@ function State({ device: d }: { device: Device }) {
     <span class="tags">
       {tag}
       <ReasonTags reasons={here} />
+      {d.straggler !== null && <Straggler cause={d.straggler} />}
       {limited.length > 0 && (
         <Tag tone="calm" title="Clocks are limited as configured; this is not a fault">
           clocks limited: {limited.map((r) => safe(r).replaceAll("_", " ")).join(", ")}

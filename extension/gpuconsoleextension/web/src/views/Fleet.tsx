@@ -4,9 +4,11 @@ import type { FleetSummary, Service, Services, Status, WindowName } from "../api
 import { count, plural } from "../format";
 import { type Known, usePoll } from "../poll";
 import { chosenWindow, windowNames, windowOf } from "../preferences";
-import { fleetLink, replace, serviceLink } from "../router";
+import { notWell, unwell } from "../health";
+import { fleetLink, nodesLink, replace, serviceLink } from "../router";
 import { busyUnowned, heldParts, told } from "../state";
 import { begin, Sparkline, Stack } from "../parts/bars";
+import { HealthTags } from "../parts/health";
 import { Failure } from "../parts/notices";
 import { Elsewhere, ReasonTags } from "../parts/reasons";
 import { type Column, More, Row, Table } from "../parts/table";
@@ -109,6 +111,7 @@ function Summary({ summary: s, status }: { summary: FleetSummary; status: Status
         />
       </div>
       <dl class="figures">
+        <Unhealthy counts={s.health} />
         <Figure name="Utilization" note={<>mean over GPUs <Partly of={s.coverage.utilization} /></>} value={s.utilization} unit="1" />
         <Figure name="Memory used" note={s.memory_total !== null ? <>of <Value value={s.memory_total} unit="By" /> <Partly of={s.coverage.memory_used} /></> : undefined} value={s.memory_used} unit="By" />
         <Figure name="Power" note={<Partly of={s.coverage.power} />} value={s.power} unit="W" />
@@ -124,6 +127,21 @@ function Summary({ summary: s, status }: { summary: FleetSummary; status: Status
       </dl>
     </section>
   );
+}
+
+/** Boards that are not well. What is not known is no zero, and says so. */
+function Unhealthy({ counts }: { counts: FleetSummary["health"] }) {
+  if (!counts) return <Figure name="Unhealthy GPUs" value={null} unit="count" title="Nothing reports the health of GPUs" note="health not reported" />;
+  const parts = [
+    [counts.failed, "failed"],
+    [counts.predicted_failure, "predicted to fail"],
+    [counts.degraded, "degraded"],
+    [counts.unknown, "unknown"],
+    [counts.ok, "ok"],
+  ] as const;
+  const words = parts.filter(([n]) => n > 0).map(([n, word]) => `${count(n)} ${word}`);
+  const tone = counts.failed ? "bad" : notWell(counts) ? "warn" : undefined;
+  return <Figure name="Unhealthy GPUs" value={notWell(counts)} unit="count" note={<a href={nodesLink({ attention: true })}>{words.join(", ") || "no GPU"}</a>} {...(tone && { tone })} />;
 }
 
 function Rows({ known, window }: { known: Known<Services> & { data: Services }; window: WindowName }) {
@@ -187,6 +205,7 @@ function Reasons({ service }: { service: Service }) {
 function DevicesOf({ service: { devices: d } }: { service: Service }) {
   if (d.held === null) return <Value value={null} unit="count" />;
   const { busy, rest } = heldParts(d.held - (d.missing ?? 0), d.busy, d.idle ?? 0);
+  const health = unwell(d.health);
   const words = [d.busy !== null && `${count(d.busy)} busy`, d.idle ? `${count(d.idle)} idle` : "", d.missing ? `${count(d.missing)} silent` : "", d.frozen ? `${count(d.frozen)} frozen` : ""].filter(Boolean);
   return (
     <span class="with-stack">
@@ -196,6 +215,11 @@ function DevicesOf({ service: { devices: d } }: { service: Service }) {
         </span>
         {words.length > 0 && <span class="of"> · {words.join(" · ")}</span>}
       </span>
+      {health.some((h) => h.tone !== "info") && (
+        <span class="tags">
+          <HealthTags counts={d.health} />
+        </span>
+      )}
       <Stack
         label="Devices"
         total={d.held}

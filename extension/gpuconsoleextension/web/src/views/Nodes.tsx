@@ -5,6 +5,7 @@ import { count, plural, safe, text } from "../format";
 import { type Known, usePoll } from "../poll";
 import { windowOf } from "../preferences";
 import { nodesLink, placeLink, replace, serviceLink } from "../router";
+import { HealthTag } from "../parts/health";
 import { Banner, Failure, Tag } from "../parts/notices";
 import { ReasonTags } from "../parts/reasons";
 import { Skeleton } from "../parts/Figure";
@@ -19,23 +20,24 @@ import { DeviceTable } from "./Devices";
 const few = 2;
 
 /** All nodes; `alone`: as a view of its own, else below another. */
-export function Nodes({ q, node, status, alone = true }: { q: string; node: string; status: Status; alone?: boolean }) {
+export function Nodes({ q, node, attention = false, status, alone = true }: { q: string; node: string; attention?: boolean; status: Status; alone?: boolean }) {
   const page = Math.min(50, status.config.limits.max_services_per_request);
   const [limit, setLimit] = useState(page);
   const poll = usePoll(
     async (signal) => {
-      const first = await api.nodes({ q, limit: Math.min(page, limit) }, signal);
+      const wanted = { q, ...(attention && { attention }) };
+      const first = await api.nodes({ ...wanted, limit: Math.min(page, limit) }, signal);
       const nodes = [...first.nodes];
       let next = first.next;
       while (next && nodes.length < limit) {
-        const more = await api.nodes({ q, limit: page, cursor: next }, signal);
+        const more = await api.nodes({ ...wanted, limit: page, cursor: next }, signal);
         nodes.push(...more.nodes);
         next = more.next;
       }
       return { ...first, nodes };
     },
     status.config.refresh * 1000,
-    [q, limit],
+    [q, attention, limit],
   );
   const known = poll.known.value;
   return (
@@ -48,14 +50,23 @@ export function Nodes({ q, node, status, alone = true }: { q: string; node: stri
           <Pending pending={known.data.pending} />
           <div class="toolbar">
             <h2>Nodes</h2>
-            {alone && <Search label="Filter nodes" value={q} change={(text) => replace(nodesLink({ q: text }))} />}
+            {alone && (
+              <>
+                <span class="switch">
+                  <button type="button" aria-pressed={attention} onClick={() => replace(nodesLink({ q, attention: !attention }))}>
+                    Needs attention
+                  </button>
+                </span>
+                <Search label="Filter nodes" value={q} change={(text) => replace(nodesLink({ q: text, attention }))} />
+              </>
+            )}
             <p class="quiet" role="status">
-              {plural(known.data.total, "node")}, what needs attention first
+              {attention ? `${plural(known.data.total, "node")} ${known.data.total === 1 ? "needs" : "need"} attention` : `${plural(known.data.total, "node")}, what needs attention first`}
             </p>
             <span class="spread" />
             <Key />
           </div>
-          {known.data.nodes.length === 0 && <p class="empty">{q ? "No node has this text in its name or cluster." : "No node is known."}</p>}
+          {known.data.nodes.length === 0 && <p class="empty">{q ? "No such node has this text in its name or cluster." : attention ? "No node needs attention." : "No node is known."}</p>}
           <ul class="nodes">
             {known.data.nodes.map((n) => (
               <NodeItem
@@ -184,6 +195,10 @@ function NodeItem({ node: n, known, open: wanted, status, charts }: { node: GpuN
             {c.lost > 0 && <span>{count(c.lost)} lost</span>}
             {c.unknown > 0 && <span>{count(c.unknown)} unknown</span>}
           </span>
+          <span class="node-health">
+            <span class="vh">Health: </span>
+            <HealthTag health={n.health} />
+          </span>
           <span class="tags">
             <NodeTags node={n} />
           </span>
@@ -198,7 +213,7 @@ function NodeItem({ node: n, known, open: wanted, status, charts }: { node: GpuN
             ) : (
               <p class="node-links">
                 <a href={placeLink({ cluster: n.cluster, node: n.node })}>
-                  Charts of <Name>{n.node}</Name>
+                  Charts and health of <Name>{n.node}</Name>
                 </a>
               </p>
             )}
@@ -212,7 +227,7 @@ function NodeItem({ node: n, known, open: wanted, status, charts }: { node: GpuN
 
 export function NodeTags({ node: n }: { node: GpuNode }) {
   const silent = n.exporter === "up" ? n.devices.filter((d) => d.parent === null && (d.state === "held" || d.state === "idle") && d.values.utilization === null).length : 0;
-  const well = !n.reasons.length && n.state === "ok" && !silent && n.schedulable !== false && !n.mig_reconfiguring;
+  const well = n.health.reasons.length === 0 && !n.reasons.length && n.state === "ok" && !silent && n.schedulable !== false && !n.mig_reconfiguring;
   return (
     <>
       <ReasonTags reasons={n.reasons} />

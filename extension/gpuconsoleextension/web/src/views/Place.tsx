@@ -9,6 +9,7 @@ import { Failure, Panel } from "../parts/notices";
 import { Age, Name } from "../parts/values";
 import { deviceName, DeviceCharts } from "./Charts";
 import { DeviceTable } from "./Devices";
+import { HealthSection } from "./Health";
 import { NodeTags } from "./Nodes";
 import { shortModel } from "./Pods";
 
@@ -77,6 +78,7 @@ export function Place({ where, status, window }: { where: Where; status: Status;
       )}
       {known.data && shown && (
         <>
+          <HealthSection node={shown} devices={node!.devices} board={device} status={status} />
           {shown.devices.length > 0 && <DeviceCharts where={where} status={status} window={window} change={(to) => replace(placeLink(where, to))} />}
           <section class="pods" aria-label="Devices">
             <div class="toolbar">

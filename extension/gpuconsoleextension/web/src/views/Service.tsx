@@ -8,6 +8,7 @@ import { now } from "../clock";
 import { type Known, usePoll } from "../poll";
 import { eventsLink, fleetLink } from "../router";
 import { ageNow, averagesOver, noAverages, partly, serviceState, staleNow, told } from "../state";
+import { HealthTags } from "../parts/health";
 import { Banner, Failure, Panel, Tag } from "../parts/notices";
 import { ReasonList, ReasonTags } from "../parts/reasons";
 import { pressing } from "../reasons";
@@ -92,6 +93,7 @@ function Head({ name, known, status, window }: { name: ServiceName; known: Known
       {service && (
         <span class="tags">
           {reasons.length === 0 ? <Tag tone="good">all well</Tag> : <ReasonTags reasons={reasons} />}
+          <HealthTags counts={service.devices.health} />
         </span>
       )}
       <span class="spread" />
