@@ -99,7 +99,9 @@ const minutes = 10
 type window struct {
 	at   pcommon.Timestamp // of the last page; 0: none
 	from uint32            // since when no gap was too long, in seconds since 1970
-	bad  uint16            // a bit for each minute in which the cause was seen, the newest is bit 0
+	// bad has a bit for each minute in which the cause was seen: bit 0 is the current one,
+	// and those of the window are followed by one more, of which a part belongs to it.
+	bad uint16
 }
 
 // move moves the window to a page. since is the time since the page before, 0 where
@@ -111,15 +113,16 @@ func (w *window) move(at pcommon.Timestamp) (since time.Duration, by int) {
 		w.from, w.bad = uint32(int64(at)/int64(time.Second)), 0
 		return 0, minutes
 	}
-	by = min(int(minuteOf(at)-minuteOf(before)), minutes)
-	w.bad = w.bad << by & (1<<minutes - 1)
+	moved := int(minuteOf(at) - minuteOf(before)) // few: there is no long gap
+	w.bad = w.bad << moved & (1<<(minutes+1) - 1)
+	by = min(moved, minutes)
 	return time.Duration(at - before), by
 }
 
 func minuteOf(at pcommon.Timestamp) int64 { return int64(at) / int64(time.Minute) }
 
 // over is in how many of the last minutes the cause was seen.
-func (w *window) over() int { return bits.OnesCount16(w.bad) }
+func (w *window) over() int { return bits.OnesCount16(w.bad & (1<<minutes - 1)) }
 
 // whole reports whether the window is as old as it is long.
 func (w *window) whole() bool {

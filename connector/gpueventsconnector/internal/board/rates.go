@@ -153,7 +153,7 @@ const lowGeneration Variant = 1
 // width is the memory of pcieWidth.
 type width struct {
 	at     pcommon.Timestamp // of the last page; 0: none
-	since  pcommon.Timestamp // since when the link is loaded, and narrow or not; 0: it is idle
+	loaded time.Duration     // for which the link was so under load
 	narrow bool
 }
 
@@ -171,14 +171,16 @@ func judgeWidth(r Readings, m *Memory, at pcommon.Timestamp) Finding {
 	w := &m.width
 	before, narrow := w.at, few || slow
 	w.at = at
-	switch gap := at < before || time.Duration(at-before) > maxGap; {
+	switch gap := before == 0 || at < before || time.Duration(at-before) > maxGap; {
 	case r.At(utilization) <= underLoad:
-		w.since = 0
+		// A pause, as for a checkpoint, is no reading of the link.
 		return f
-	case w.since == 0 || gap || narrow != w.narrow:
-		w.since, w.narrow = at, narrow
+	case gap || narrow != w.narrow:
+		w.loaded, w.narrow = 0, narrow
+	default:
+		w.loaded += min(time.Duration(at-before), longest)
 	}
-	if later(at, w.since, loadedFor) {
+	if w.loaded >= loadedFor {
 		f.Raise, f.Clear = narrow, !narrow
 	}
 	return f
