@@ -43,6 +43,8 @@ type Config struct {
 	Rules []RuleSet `mapstructure:"rules"`
 	// Events has the settings of each event under its name.
 	Events Events `mapstructure:"events"`
+	// Health is about the health of boards and nodes.
+	Health Health `mapstructure:"health"`
 	// MaxSubjects is how many devices, exporters, nodes and services each are
 	// watched, and how many conditions may be raised at the same time. Events about
 	// more are dropped and counted.
@@ -68,6 +70,7 @@ func createDefaultConfig() component.Config {
 	return &Config{
 		Rules:       []RuleSet{RuleSetService},
 		Events:      defaultEvents(),
+		Health:      Health{MaxReasons: defaultMaxReasons},
 		MaxSubjects: defaultMaxSubjects,
 		Staleness:   defaultStaleness,
 		SubjectTTL:  defaultSubjectTTL,
@@ -98,6 +101,7 @@ func (c *Config) Validate() error {
 		errs = append(errs, errors.New("events: every event of the rule sets is switched off: enable one, or remove the connector"))
 	}
 	errs = append(errs, c.Events.validate()...)
+	errs = append(errs, c.Health.validate()...)
 	if c.MaxSubjects <= 0 {
 		errs = append(errs, fmt.Errorf("max_subjects: %d: set it to 1 or more; the default is %d", c.MaxSubjects, defaultMaxSubjects))
 	}

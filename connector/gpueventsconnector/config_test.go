@@ -24,6 +24,7 @@ func TestConfig(t *testing.T) {
 	whole := &Config{
 		Rules: []RuleSet{"service"}, Events: defaultEvents(), MaxSubjects: 20_000,
 		Staleness: 45 * time.Second, SubjectTTL: 24 * time.Hour, RestoredTTL: 15 * time.Minute,
+		Health: Health{MaxReasons: 16},
 	}
 	small := *whole
 	small.MaxSubjects = 5
@@ -32,6 +33,12 @@ func TestConfig(t *testing.T) {
 	both.Rules = []RuleSet{"service", "device"}
 	id := component.MustNewIDWithName("file_storage", "state")
 	small.Storage, small.RestoredTTL = &id, time.Hour
+	healthy := both
+	at := time.Date(2026, 1, 31, 15, 4, 5, 0, time.UTC)
+	healthy.Health = Health{
+		Score: true, MaxReasons: 4, Expected: map[string]int{"p5.48xlarge": 8},
+		Cleared: Cleared{"GPU-1": at, "node-a": at, "node-b": at},
+	}
 	for _, tt := range []struct {
 		name      string
 		want      *Config
@@ -60,6 +67,11 @@ func TestConfig(t *testing.T) {
 		{name: "thresholds", err: "events::gpu.device.lost::scrapes: 0: set it to 1 or more"},
 		{name: "fractions", err: "events::gpu.temperature::high: 0.85: it is in degrees Celsius: set it between 30 and 150"},
 		{name: "fractions", err: "events::gpu.temperature::critical: 0.9: it is in degrees Celsius"},
+		{name: "health", want: &healthy},
+		{name: "health_wrong", err: "health::max_reasons: 0: set it to 1 or more, and to 32 at most; the default is 16"},
+		{name: "health_wrong", err: "health::expected::p5.48xlarge: 0: set it to the number of GPUs of such a node, 1 to 1024, or remove it"},
+		{name: "health_time", unmarshal: "health::cleared::GPU-1: yesterday is no time: write it as 2026-01-31T15:04:05Z"},
+		{name: "health_key", unmarshal: "health::expcted"},
 		{name: "misspelled", unmarshal: "gpu.service.parcial"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

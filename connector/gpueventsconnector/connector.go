@@ -101,6 +101,7 @@ func newEngine(cfg *Config) *engine.Engine {
 		Devices: slices.Contains(cfg.Rules, RuleSetDevice), Services: slices.Contains(cfg.Rules, RuleSetService),
 		Rules: cfg.Events, MaxSubjects: cfg.MaxSubjects,
 		Staleness: cfg.Staleness, SubjectTTL: cfg.SubjectTTL, RestoredTTL: cfg.RestoredTTL,
+		MaxReasons: cfg.Health.MaxReasons, Expected: cfg.Health.Expected, Cleared: cfg.Health.Cleared,
 	})
 }
 
@@ -285,7 +286,7 @@ func (c *gpuEvents) forward(ctx context.Context) error {
 func (c *gpuEvents) publishTo(next consumer.Metrics) {
 	p := newPublisher(next, c.cfg.MaxSubjects*maxSeries)
 	p.collect = func() (pmetric.Metrics, bool) {
-		w := healthmetrics.Writer{Scope: metadata.ScopeName, Version: c.version}
+		w := healthmetrics.Writer{Scope: metadata.ScopeName, Version: c.version, Score: c.cfg.Health.Score}
 		c.mu.Lock()
 		c.engine.Health(&w)
 		c.mu.Unlock()

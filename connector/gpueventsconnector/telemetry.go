@@ -64,6 +64,10 @@ func (c *gpuEvents) report(ctx context.Context, n *engine.Counts) {
 		c.logger.Warn("two exporters count the XIDs of one device, following one of them: scrape one exporter for each GPU",
 			zap.String("hw.id", n.DuplicateOn.ID))
 	}
+	if n.LeftOut > 0 {
+		c.telemetry.GpuEventsHealthReasonsLeftOut.Add(ctx, n.LeftOut)
+		c.logger.Warn("reasons against a GPU are not listed: raise health::max_reasons", zap.String("hw.id", n.LeftOutOf.ID))
+	}
 	if n.Late > 0 {
 		c.telemetry.GpuEventsInputLate.Add(ctx, n.Late)
 		c.logger.Debug("skipping late points", zap.Int64("points", n.Late))

@@ -51,6 +51,7 @@ const (
 	GPUHealthWatch    = "gpu.health.watch"
 	GPUHealthState    = "gpu.health.state"
 	GPUNodeBootID     = "gpu.node.boot_id"
+	GPUHealthCleared  = "gpu.health.cleared"
 	HostType          = "host.type"
 	GPUPodState       = "gpu.pod.state"
 	GPUDeviceState    = "gpu.device.state"

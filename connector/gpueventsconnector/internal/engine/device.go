@@ -59,6 +59,9 @@ func (d *device) latest() pcommon.Timestamp {
 	return d.at
 }
 
+// node is where the device is.
+func (d *device) node() subject.Node { return subject.Node{Cluster: d.ID.Cluster, Name: d.Facts.Node} }
+
 // clear drops the readings.
 func (d *device) clear() {
 	nan := math.NaN()

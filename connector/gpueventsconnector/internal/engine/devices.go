@@ -133,6 +133,7 @@ func (s *devices) present(d *device, f *subject.Facts, first bool) {
 	if !first && f.Owner.Compare(d.Facts.Owner) < 0 {
 		return
 	}
+	s.boards.describe(d, f)
 	moved := f.Node != d.Facts.Node
 	if moved {
 		s.sites.remove(d)
@@ -334,7 +335,7 @@ func (s *devices) forget(old func(seen time.Duration) bool, ttl time.Duration) {
 		}
 	}
 	for n, site := range s.sites {
-		if len(site.devices) == 0 && old(site.seen) {
+		if len(site.devices) == 0 && old(max(site.seen, site.paged)) && s.boards.leave(n, site, ttl) {
 			delete(s.sites, n)
 		}
 	}

@@ -28,6 +28,10 @@ type Options struct {
 	Staleness   time.Duration // for how long a point is true
 	SubjectTTL  time.Duration // of a subject without telemetry, while there is some of others
 	RestoredTTL time.Duration // of a service from before a restart without an evaluation
+
+	MaxReasons int                  // that are listed of one board
+	Expected   map[string]int       // boards of a node, by host.type
+	Cleared    map[string]time.Time // until when a person has acknowledged reasons, by hw.id or node
 }
 
 // settings returns the settings of a rule; they are empty where its set does not run.
@@ -150,7 +154,7 @@ func (e *Engine) HealthAgain() {
 }
 
 // Judged reports whether Health has something.
-func (e *Engine) Judged() bool { return len(e.devices.boards.judged) > 0 }
+func (e *Engine) Judged() bool { return e.devices.boards.waiting() }
 
 // Changed reports whether the state has changed since Save.
 func (e *Engine) Changed() bool { return e.changed }

@@ -23,6 +23,7 @@ type exporter struct {
 	opened   bool              // it is in exporters.open
 	snapshot pcommon.Timestamp // the time of the points that are read; 0: all were judged
 	at       pcommon.Timestamp // the newest time that was judged
+	answered time.Duration     // when the newest scrape that succeeded arrived; 0: none did
 	answers  []answer          // by address; one, but while a pod is replaced by the next
 	down     condition.Condition
 
@@ -105,6 +106,11 @@ func (x *exporter) settle(staleness time.Duration) (s scrape) {
 		x.unknown = 0
 	}
 	return s
+}
+
+// isDown reports whether it does not answer, or with values that stand still.
+func (x *exporter) isDown() bool {
+	return slices.ContainsFunc(x.answers, func(a answer) bool { return a.down() })
 }
 
 // wasFrozen reports whether it was frozen at the last point about that.

@@ -103,6 +103,7 @@ func (s *exporters) judge(x *exporter) {
 	// Of two exporters at one port the one that is down may be the one that has
 	// the devices.
 	if got.succeeded && !got.failed {
+		x.answered = s.now
 		s.devices.miss(x.id, x.at)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
@@ -17,8 +18,8 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/healthmetrics"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rule"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rules/devicerules"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/state"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/subject"
-	"github.com/otelcol-gpu/otelcol-gpu/internal/health"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -26,19 +27,35 @@ import (
 // instance has none of its own.
 type boards struct {
 	*ledger
-	on     bool
-	places board.Places
+	on         bool
+	places     board.Places
+	maxReasons int
+	expected   map[string]int       // boards of a node, by host.type
+	cleared    map[string]time.Time // by hw.id or node
 
 	devices   map[subject.DeviceID]*device
 	exporters map[subject.ExporterID]*exporter
 	sites     sites
-	judged    map[*device]struct{} // those with a health to publish
-	written   []*device            // those that publish wrote last
+	judged    subjects // those with a health to publish
+	written   subjects // those that publish wrote last
+	// moved are boards with series under another description.
+	moved map[*device]subject.Device
 }
+
+// subjects are boards and nodes.
+type subjects struct {
+	boards map[*device]struct{}
+	nodes  map[subject.Node]struct{}
+}
+
+func noSubjects() subjects { return subjects{map[*device]struct{}{}, map[subject.Node]struct{}{}} }
 
 // newBoards registers what the reasons read, where the rule runs.
 func newBoards(l *ledger, o *Options, in *inputs, d *devices) *boards {
-	b := &boards{ledger: l, devices: d.all, sites: d.sites, judged: map[*device]struct{}{}}
+	b := &boards{
+		ledger: l, maxReasons: o.MaxReasons, expected: o.Expected, cleared: o.Cleared,
+		devices: d.all, sites: d.sites, judged: noSubjects(), written: noSubjects(), moved: map[*device]subject.Device{},
+	}
 	if b.on = o.settings(&devicerules.Health).Enabled(); !b.on {
 		return b
 	}
@@ -50,6 +67,7 @@ func newBoards(l *ledger, o *Options, in *inputs, d *devices) *boards {
 		b.places.Reasons = append(b.places.Reasons, add(r.Reads))
 	}
 	add([]rule.Input{{Metric: &names.GPUNodeInfo}})
+	add(devicerules.ExporterDown.Reads)
 	return b
 }
 
@@ -90,7 +108,7 @@ func (b *boards) judge(d *device, hot bool) {
 	if x := b.exporters[d.exporter]; x == nil || !x.wasFrozen() {
 		h.board.Take(d.values, &b.places, d.at)
 	}
-	b.judged[d] = struct{}{}
+	b.mark(d)
 	b.report(d, d.at)
 }
 
@@ -133,7 +151,7 @@ func (b *boards) lost(d *device, is bool, at pcommon.Timestamp) {
 	if !is {
 		d.health.board.Seen(board.Reset, at)
 	}
-	b.judged[d] = struct{}{}
+	b.mark(d)
 	b.report(d, at)
 }
 
@@ -141,42 +159,44 @@ func (b *boards) lost(d *device, is bool, at pcommon.Timestamp) {
 // what is known of it as of then.
 func (b *boards) missing(d *device) {
 	if d.lost.Level > 0 && b.has(d) {
-		b.judged[d] = struct{}{}
+		b.mark(d)
+	}
+}
+
+// mark notes that the health of a board is to be published.
+func (b *boards) mark(d *device) {
+	b.judged.boards[d] = struct{}{}
+	b.judged.nodes[d.node()] = struct{}{}
+}
+
+// describe notes that a device is about to be described in another way, or to be on
+// another node: its series are others then.
+func (b *boards) describe(d *device, as *subject.Facts) {
+	was, is := d.Facts, *as
+	if was.Node != is.Node {
+		b.judged.nodes[d.node()] = struct{}{}
+	}
+	was.Owner, was.Driver = is.Owner, is.Driver // no part of the description
+	if _, known := b.moved[d]; was != is && !known && d.health.published.Live() {
+		b.moved[d] = d.Device
 	}
 }
 
 // forget notes that a device is not watched any more.
 func (b *boards) forget(d *device) {
+	delete(b.judged.boards, d)
+	delete(b.written.boards, d)
 	if d.health.published.Live() {
-		b.judged[d] = struct{}{} // its series end
-	}
-}
-
-// boot takes the boot id of a node. Another one than before is a boot, which all of its
-// boards have seen.
-func (b *boards) boot(n subject.Node, id string, at pcommon.Timestamp) {
-	site := b.sites[n]
-	if site == nil || id == "" || site.boot == id {
-		return
-	}
-	booted := site.boot != ""
-	site.boot = id
-	b.changed = true
-	if !booted {
-		return
-	}
-	for d := range site.devices {
-		if b.has(d) {
-			d.health.board.Seen(board.Boot|board.Reset, at)
-			b.report(d, at)
-		}
+		b.mark(d) // its series end
+	} else {
+		delete(b.moved, d)
 	}
 }
 
 // report reports the health of a device, where it is known and another one than was
 // reported last.
 func (b *boards) report(d *device, at pcommon.Timestamp) {
-	v := d.health.board.Verdict()
+	v, leftOut := b.verdict(d)
 	if !v.Known {
 		return
 	}
@@ -189,7 +209,19 @@ func (b *boards) report(d *device, at pcommon.Timestamp) {
 		devicerules.DescribeHealth(&d.Device, &v, ev)
 	}) {
 		d.health.reported = key
+		if b.counts.LeftOut += int64(leftOut); leftOut > 0 {
+			b.counts.LeftOutOf = d.ID
+		}
 	}
+}
+
+// verdict is the health of a board with the worst of its reasons, as many as are listed.
+func (b *boards) verdict(d *device) (v board.Verdict, leftOut int) {
+	v = d.health.board.Verdict()
+	if leftOut = len(v.Reasons) - b.maxReasons; leftOut > 0 {
+		v.Reasons = v.Reasons[:b.maxReasons]
+	}
+	return v, max(0, leftOut)
 }
 
 // summary is what an event about health reports; empty for a board that is well.
@@ -204,10 +236,25 @@ func summary(v *board.Verdict) string {
 	return strings.Join(parts, " ")
 }
 
-// reported is the summary of a board as it was stored.
-func reported(b *board.Board) string {
-	v := b.Verdict()
-	return summary(&v)
+// restore takes the stored health of a device. What a person has acknowledged since is
+// reported with the first page.
+func (b *boards) restore(d *device, s *state.Device) {
+	if s.Health == nil || !b.has(d) {
+		return
+	}
+	h := &d.health
+	h.board.Restore(s.Health)
+	h.driver = s.Driver
+	v, _ := b.verdict(d)
+	h.reported = summary(&v)
+	if site := b.sites.of(d); site != nil && s.Boot != "" {
+		site.boot = s.Boot
+	}
+	for _, name := range []string{d.ID.ID, d.Facts.Node} {
+		if before, set := b.cleared[name]; set && !before.After(b.wall) {
+			h.board.Seen(board.Person, pcommon.NewTimestampFromTime(before))
+		}
+	}
 }
 
 // fresh reports whether what is known of a board is true now: its last page is not too
@@ -220,43 +267,48 @@ func (b *boards) fresh(d *device) bool {
 	case b.now-d.seen <= b.staleness+grace:
 		return true
 	}
-	return d.lost.Level > 0 && x != nil && x.down.Level == 0 && b.now-x.seen <= b.staleness+grace
+	return d.lost.Level > 0 && x != nil && x.answered != 0 && b.now-x.answered <= b.staleness+grace
 }
 
-// elapse finds boards that became unknown without a page of theirs.
+// elapse finds boards that became unknown without a page of theirs, and nodes with too few
+// of them.
 func (b *boards) elapse() {
 	if !b.on {
 		return
 	}
 	for _, d := range b.devices {
 		if d.health.published.Live() && !b.fresh(d) {
-			b.judged[d] = struct{}{}
+			b.mark(d)
 		}
 	}
+	for n, site := range b.sites {
+		b.count(n, site)
+	}
 }
+
+// waiting reports whether publish has something.
+func (b *boards) waiting() bool { return len(b.judged.boards)+len(b.judged.nodes) > 0 }
 
 // publish writes the health of the boards that were judged, or became unknown, since the
 // last call, and that of their nodes.
 func (b *boards) publish(w *healthmetrics.Writer) {
-	nodes := map[subject.Node]pcommon.Timestamp{}
-	clear(b.written)
-	b.written = slices.AppendSeq(b.written[:0], maps.Keys(b.judged))
-	slices.SortFunc(b.written, func(x, y *device) int {
+	all := b.judged
+	b.judged, b.written = noSubjects(), all
+	for _, d := range slices.SortedFunc(maps.Keys(all.boards), func(x, y *device) int {
 		return cmp.Or(strings.Compare(x.ID.Cluster, y.ID.Cluster), strings.Compare(x.ID.ID, y.ID.ID))
-	})
-	for _, d := range b.written {
+	}) {
 		s := b.status(d)
+		if was, moved := b.moved[d]; moved {
+			w.Write(&d.health.published, healthmetrics.Board(&was), &healthmetrics.Status{At: s.At})
+			delete(b.moved, d)
+		}
 		w.Write(&d.health.published, healthmetrics.Board(&d.Device), &s)
-		n := subject.Node{Cluster: d.ID.Cluster, Name: d.Facts.Node}
-		nodes[n] = max(nodes[n], s.At)
 	}
-	clear(b.judged)
-	for _, n := range slices.SortedFunc(maps.Keys(nodes), func(x, y subject.Node) int {
+	for _, n := range slices.SortedFunc(maps.Keys(all.nodes), func(x, y subject.Node) int {
 		return cmp.Or(strings.Compare(x.Cluster, y.Cluster), strings.Compare(x.Name, y.Name))
 	}) {
 		if site := b.sites[n]; site != nil && n.Name != "" {
 			s := b.statusOf(site)
-			s.At = nodes[n]
 			w.Write(&site.published, healthmetrics.Node(n), &s)
 		}
 	}
@@ -264,15 +316,14 @@ func (b *boards) publish(w *healthmetrics.Writer) {
 
 // again makes publish write once more what it wrote last, as it is now.
 func (b *boards) again() {
-	for _, d := range b.written {
-		b.judged[d] = struct{}{}
-	}
+	maps.Copy(b.judged.boards, b.written.boards)
+	maps.Copy(b.judged.nodes, b.written.nodes)
 }
 
 // status is the health of a board as of its last page, or of its exporter's without it;
 // of one of which nothing is known, as of now.
 func (b *boards) status(d *device) healthmetrics.Status {
-	v := d.health.board.Verdict()
+	v, _ := b.verdict(d)
 	s := healthmetrics.Status{At: d.at, Known: v.Known && b.fresh(d), State: v.State, Score: v.Score}
 	if v.Applicable > 0 {
 		s.Coverage = float64(v.WithData) / float64(v.Applicable)
@@ -285,23 +336,6 @@ func (b *boards) status(d *device) healthmetrics.Status {
 		s.At = max(d.at+1, pcommon.NewTimestampFromTime(b.wall))
 	} else if x := b.exporters[d.exporter]; x != nil && d.lost.Level > 0 {
 		s.At = max(d.at, x.at)
-	}
-	return s
-}
-
-// statusOf is the health of a node: that of its worst board, and none while that of one of
-// them is not known.
-func (b *boards) statusOf(site *site) healthmetrics.Status {
-	s := healthmetrics.Status{State: health.OK, Score: 1}
-	for d := range site.devices {
-		if d.Facts.Parent != "" {
-			continue
-		}
-		v := d.health.board.Verdict()
-		if !v.Known || !b.fresh(d) {
-			return healthmetrics.Status{}
-		}
-		s.Known, s.State, s.Score = true, max(s.State, v.State), min(s.Score, v.Score)
 	}
 	return s
 }

@@ -37,6 +37,8 @@ type Counts struct {
 	InvalidExample string           // the metric of one of them
 	Duplicate      int64            // counts of XIDs that two exporters have in turn
 	DuplicateOn    subject.DeviceID // one of their devices
+	LeftOut        int64            // reasons against boards that events do not list
+	LeftOutOf      subject.DeviceID // one of those boards
 	Refused        map[string]int64 // events that were not raised or cleared, by name
 	Subjects       map[string]int64 // subjects that are not watched, by kind
 }

@@ -41,10 +41,12 @@ func (s *devices) reconfiguring(n subject.Node, at pcommon.Timestamp, on bool) {
 // A MIG instance is not lost while its GPU is there: then the layout is another
 // one. With its GPU it is named in the GPU's event.
 func (s *devices) miss(x subject.ExporterID, at pcommon.Timestamp) {
-	site := s.sites[subject.Node{Cluster: x.Cluster, Name: x.Node}]
-	if !s.lost.on || site == nil {
+	n := subject.Node{Cluster: x.Cluster, Name: x.Node}
+	site := s.sites[n]
+	if site == nil || !s.lost.on && !s.boards.on {
 		return
 	}
+	s.boards.page(n, site, at)
 	relayout := site.relayout(s.now)
 	for d := range site.devices {
 		seen := d.latest()
@@ -60,7 +62,7 @@ func (s *devices) miss(x subject.ExporterID, at pcommon.Timestamp) {
 			continue
 		}
 		s.boards.missing(d)
-		if relayout {
+		if relayout || !s.lost.on {
 			d.missed = 0
 			continue
 		}

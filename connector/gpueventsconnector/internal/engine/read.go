@@ -226,7 +226,11 @@ func (e *Engine) readPoint(r *resource, in *input, m pmetric.Metric, p pmetric.N
 	case ofSchedulable:
 		e.nodes.schedulable(r.node(p), p.Timestamp(), v > 0)
 	case ofNodeInfo:
-		e.devices.boards.boot(r.node(p), event.Bounded(points.Str(p.Attributes(), names.GPUNodeBootID)), p.Timestamp())
+		attrs := p.Attributes()
+		e.devices.boards.info(r.node(p), nodeInfo{
+			boot: event.Bounded(points.Str(attrs, names.GPUNodeBootID)), hostType: event.TextOf(names.HostType, r.attrs, attrs),
+			cleared: points.Str(attrs, names.GPUHealthCleared),
+		}, p.Timestamp())
 	default:
 		e.readExporter(r, in, p, v)
 	}

@@ -44,6 +44,9 @@ func (e *Engine) Save() *state.State {
 		s.Raise(d.health.condition.Level, state.Raised{Event: devicerules.Health.Event, Cluster: d.ID.Cluster, Device: d.ID.ID})
 		s.Raise(d.lost.Level, state.Raised{Event: devicerules.DeviceLost.Event, Cluster: d.ID.Cluster, Device: d.ID.ID})
 	}
+	for n, site := range e.devices.sites {
+		s.Raise(site.few.Level, state.Raised{Event: devicerules.Health.Event, Cluster: n.Cluster, Node: n.Name})
+	}
 	for _, x := range e.exporters.all {
 		reason := names.ExporterReasonDown
 		if x.frozen {
@@ -148,14 +151,7 @@ func (e *Engine) restoreDevice(s *state.Device) {
 			*c = devicerules.XIDCode{Code: x.Code, Count: counting.Restored(x.Count, pcommon.Timestamp(x.Start), x.Derived)}
 		}
 	}
-	if s.Health != nil && e.devices.boards.on {
-		d.health.board.Restore(s.Health)
-		d.health.driver = s.Driver
-		d.health.reported = reported(&d.health.board)
-		if site := e.devices.sites.of(d); site != nil && s.Boot != "" {
-			site.boot = s.Boot
-		}
-	}
+	e.devices.boards.restore(d, s)
 	if s.ECC != nil {
 		d.ecc.Count = condition.Counter{Known: true, Value: *s.ECC}
 	}
@@ -199,6 +195,11 @@ func (e *Engine) restored(r *state.Raised) (c *condition.Condition, levels int) 
 		x.restored = r.Reason != names.ExporterReasonDown
 		x.frozen = x.restored
 		return &x.down, 1
+	case r.Event == devicerules.Health.Event && r.Device == "":
+		if e.devices.boards.on && r.Node != "" {
+			return &e.devices.sites.get(subject.Node{Cluster: r.Cluster, Name: r.Node}).few, 1
+		}
+		return nil, 0
 	}
 	if d := e.devices.all[subject.DeviceID{Cluster: r.Cluster, ID: r.Device}]; d != nil {
 		if c, levels = d.find(e.devices, r.Event, r.Part); c != nil {

@@ -9,18 +9,16 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/condition"
-	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/healthmetrics"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/subject"
 )
 
 // site is a node as the rules about devices see it.
 type site struct {
-	devices   map[*device]struct{}
-	seen      time.Duration     // when the last point about its MIG layout arrived
-	at        pcommon.Timestamp // of that point; 0: there was none
-	mig       bool              // its MIG layout is being changed
-	boot      string            // the id of its boot; empty: not known
-	published healthmetrics.Published
+	devices map[*device]struct{}
+	seen    time.Duration     // when the last point about its MIG layout arrived
+	at      pcommon.Timestamp // of that point; 0: there was none
+	mig     bool              // its MIG layout is being changed
+	nodeHealth
 }
 
 // sites are the nodes of the devices.
@@ -40,15 +38,15 @@ func (s sites) add(d *device) {
 	s.get(subject.Node{Cluster: d.ID.Cluster, Name: d.Facts.Node}).devices[d] = struct{}{}
 }
 
-// remove takes the device from its node, which goes with its last device where nothing is
-// known of its MIG layout.
+// remove takes the device from its node, which goes with its last device where nothing
+// else is known of it.
 func (s sites) remove(d *device) {
 	at := s.of(d)
 	if at == nil {
 		return
 	}
 	delete(at.devices, d)
-	if len(at.devices) == 0 && at.at == 0 {
+	if len(at.devices) == 0 && at.at == 0 && !at.used() {
 		delete(s, subject.Node{Cluster: d.ID.Cluster, Name: d.Facts.Node})
 	}
 }

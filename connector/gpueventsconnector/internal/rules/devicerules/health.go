@@ -4,6 +4,8 @@
 package devicerules
 
 import (
+	"fmt"
+	"math"
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -34,6 +36,7 @@ func healthReads() (all []rule.Input) {
 	}
 	all = append(all, board.Counters[:]...)
 	all = append(all, rule.Input{Metric: &names.GPUNodeInfo})
+	all = append(all, ExporterDown.Reads...)
 	return append(all, XID.Reads...)
 }
 
@@ -41,6 +44,41 @@ func healthReads() (all []rule.Input) {
 var HealthSpec = condition.Spec{Levels: []condition.Level{
 	{Severity: plog.SeverityNumberWarn}, {Severity: plog.SeverityNumberWarn}, {Severity: plog.SeverityNumberError},
 }}
+
+// NodeHealthSpec is the condition of a node with fewer boards than expected.
+var NodeHealthSpec = condition.Once(plog.SeverityNumberError)
+
+// Count is the reason of such a node.
+const Count = "count"
+
+// DescribeNodeHealth completes an event about the boards that a node has, and those that
+// a machine of its type should have.
+func DescribeNodeHealth(n subject.Node, have, want int, hostType string, ev *event.Event) {
+	n.About(ev)
+	if ev.Cleared() {
+		ev.Body = fmt.Sprintf("%s has %d GPUs again.", n, have)
+		if want == 0 {
+			ev.Body = fmt.Sprintf("%s has %d GPUs, and no number is expected any more.", n, have)
+		}
+		ev.Add(func(attrs pcommon.Map) {
+			attrs.PutStr(names.HwState, health.OK.String())
+			attrs.PutStr(names.GPUHealthAction, health.None.String())
+		})
+		return
+	}
+	cause := fmt.Sprintf("%d of %d GPUs of %s are there.", have, want, event.Clean(hostType))
+	ev.Body = fmt.Sprintf("%s is failed (%s): %s %s", n, Count, cause, health.CheckMechanics.Sentence())
+	ev.Add(func(attrs pcommon.Map) {
+		attrs.PutStr(names.HwState, health.Failed.String())
+		event.PutList(attrs, names.GPUHealthReasons, []string{Count})
+		event.PutList(attrs, names.GPUHealthCauses, []string{cause})
+		attrs.PutEmptySlice(names.GPUHealthValues).AppendEmpty().SetDouble(float64(have))
+		attrs.PutEmptySlice(names.GPUHealthThresholds).AppendEmpty().SetDouble(float64(want))
+		attrs.PutDouble(names.GPUEventValue, float64(have))
+		attrs.PutDouble(names.GPUEventThreshold, float64(want))
+		attrs.PutStr(names.GPUHealthAction, health.CheckMechanics.String())
+	})
+}
 
 // stateWords are the states in a sentence.
 var stateWords = map[health.State]string{
@@ -65,11 +103,36 @@ func DescribeHealth(d *subject.Device, v *board.Verdict, ev *event.Event) {
 	ev.Add(func(attrs pcommon.Map) {
 		attrs.PutStr(names.HwState, verdict.State.String())
 		event.PutList(attrs, names.GPUHealthReasons, reasons)
+		putFigures(attrs, verdict.Reasons)
 		attrs.PutStr(names.GPUHealthAction, verdict.Action.String())
 		if verdict.Applicable > 0 {
 			attrs.PutDouble(names.GPUHealthCoverage.Name, float64(verdict.WithData)/float64(verdict.Applicable))
 		}
 	})
+}
+
+// putFigures writes what was read for each reason and what that is compared with, and the
+// figures of the worst reason that has some once more, where every event has them.
+func putFigures(attrs pcommon.Map, reasons []board.Active) {
+	if len(reasons) == 0 {
+		return
+	}
+	values, thresholds := attrs.PutEmptySlice(names.GPUHealthValues), attrs.PutEmptySlice(names.GPUHealthThresholds)
+	first := true
+	for i := range reasons {
+		a := &reasons[i]
+		value, threshold := values.AppendEmpty(), thresholds.AppendEmpty()
+		if a.Threshold == 0 || math.IsNaN(a.Value) {
+			continue // nothing is compared
+		}
+		value.SetDouble(a.Value)
+		threshold.SetDouble(a.Threshold)
+		if first {
+			attrs.PutDouble(names.GPUEventValue, a.Value)
+			attrs.PutDouble(names.GPUEventThreshold, a.Threshold)
+			first = false
+		}
+	}
 }
 
 // advice is the action in words. A board that works keeps its work: what ends that waits

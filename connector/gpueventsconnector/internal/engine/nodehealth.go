@@ -1,0 +1,171 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/board"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/condition"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/event"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/healthmetrics"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rules/devicerules"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/subject"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/health"
+)
+
+// countAfter is how long after the first page of a node boards are missed on it.
+const countAfter = 5 * time.Minute
+
+// nodeHealth is the health of a node beside that of its boards.
+type nodeHealth struct {
+	boot     string // the id of its boot; empty: not known
+	hostType string // likewise
+	// first and paged are when its first and its newest page arrived; 0: there was none.
+	first, paged time.Duration
+	page         pcommon.Timestamp   // the time of the newest page
+	few          condition.Condition // it has fewer boards than expected
+	published    healthmetrics.Published
+}
+
+// used reports whether there is something that has to end before the node is forgotten.
+func (h *nodeHealth) used() bool { return h.few.Level > 0 || h.published.Live() }
+
+// nodeInfo is what gpu.node.info has.
+type nodeInfo struct{ boot, hostType, cleared string }
+
+// info takes a point of gpu.node.info.
+func (b *boards) info(n subject.Node, is nodeInfo, at pcommon.Timestamp) {
+	if !b.on || n.Name == "" {
+		return
+	}
+	site := b.sites[n]
+	if site == nil {
+		if b.expected[is.hostType] == 0 || len(b.sites) >= 2*b.maxSubjects {
+			return
+		}
+		site = b.sites.get(n) // one without any board is missed too
+	}
+	site.hostType = is.hostType
+	var seen board.Evidence
+	if is.boot != "" && is.boot != site.boot {
+		if site.boot != "" { // the first one that is read is no boot
+			seen = board.Boot | board.Reset
+		}
+		site.boot = is.boot
+		b.changed = true
+	}
+	// What cannot be read is left out here: gpu_allocation, which has the annotation, warns.
+	acknowledged, _ := health.ParseCleared(is.cleared, at.AsTime())
+	for d := range site.devices {
+		if !b.has(d) {
+			continue
+		}
+		if seen != 0 {
+			d.health.board.Seen(seen, at)
+		}
+		for _, c := range acknowledged {
+			if c.ID == "" || c.ID == d.ID.ID {
+				d.health.board.Seen(board.Person, pcommon.NewTimestampFromTime(c.Before))
+			}
+		}
+		b.report(d, at) // its next page is published with it
+	}
+}
+
+// page takes that an exporter of a node was scraped at a time.
+func (b *boards) page(n subject.Node, site *site, at pcommon.Timestamp) {
+	if !b.on {
+		return
+	}
+	if site.first == 0 {
+		site.first = b.now
+	}
+	site.paged, site.page = b.now, at
+	b.judged.nodes[n] = struct{}{}
+}
+
+// count judges whether a node has as many boards as its type of machine should. While one
+// of its exporters does not answer, or the state of a board is not known, neither is that.
+func (b *boards) count(n subject.Node, site *site) {
+	want := b.expected[site.hostType]
+	if want == 0 && (site.few.Level == 0 || site.hostType == "") {
+		return
+	}
+	have := 0
+	for d := range site.devices {
+		switch {
+		case !b.has(d):
+		case !b.fresh(d):
+			return
+		case d.lost.Level == 0:
+			have++
+		}
+	}
+	next := site.few.Level
+	switch {
+	case have >= want:
+		next = 0
+	case site.first != 0 && b.now-site.first >= countAfter && b.now-site.paged <= b.staleness+grace && b.answers(n):
+		next = 1
+	}
+	if next == site.few.Level {
+		return
+	}
+	b.move(&site.few, &devicerules.NodeHealthSpec, devicerules.Health.Event, next, max(site.page, 1), func(ev *event.Event) {
+		devicerules.DescribeNodeHealth(n, have, want, site.hostType, ev)
+	})
+}
+
+// answers reports whether all exporters of a node that are watched answer.
+func (b *boards) answers(n subject.Node) bool {
+	for id, x := range b.exporters {
+		if id.Cluster == n.Cluster && id.Node == n.Name && (x.wasFrozen() || x.isDown() || b.now-x.seen > b.staleness+grace) {
+			return false
+		}
+	}
+	return true
+}
+
+// leave forgets what is known of a node without boards, and reports whether nothing is
+// left that has to end before.
+func (b *boards) leave(n subject.Node, site *site, ttl time.Duration) bool {
+	b.move(&site.few, &devicerules.NodeHealthSpec, devicerules.Health.Event, 0, pcommon.NewTimestampFromTime(b.wall), func(ev *event.Event) {
+		n.About(ev)
+		ev.Body = n.String() + " was not seen for " + event.InWords(ttl) + ", and is no longer expected."
+	})
+	if site.published.Live() {
+		b.judged.nodes[n] = struct{}{}
+	}
+	return !site.used()
+}
+
+// statusOf is the health of a node: that of its worst board, or failed where it has too
+// few of them; unknown while the state of one of them is.
+func (b *boards) statusOf(site *site) healthmetrics.Status {
+	s := healthmetrics.Status{State: health.OK, Score: 1}
+	last, unknown := site.page, false
+	for d := range site.devices {
+		if !b.has(d) {
+			continue
+		}
+		v := d.health.board.Verdict()
+		last = max(last, d.at)
+		if unknown = unknown || !v.Known || !b.fresh(d); unknown {
+			continue
+		}
+		s.Known, s.State, s.Score = true, max(s.State, v.State), min(s.Score, v.Score)
+	}
+	if site.few.Level > 0 && b.now-site.paged <= b.staleness+grace {
+		s.Known, s.State, s.Score = true, health.Failed, 0
+		s.Reasons = []healthmetrics.Reason{{Name: devicerules.Count, State: health.Failed, Action: health.CheckMechanics}}
+	}
+	if unknown || !s.Known {
+		return healthmetrics.Status{At: max(last+1, pcommon.NewTimestampFromTime(b.wall))}
+	}
+	s.At = last
+	return s
+}
