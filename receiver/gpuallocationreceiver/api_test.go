@@ -14,12 +14,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient/k8sfake"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/snapshot"
 )
 
 // What the log has where objects cannot be read.
@@ -265,4 +268,24 @@ func TestWithoutKubernetes(t *testing.T) {
 		defer r.stop()
 		assert.ErrorContains(t, r.receiver.Start(t.Context(), nil), "auth_type: kubeConfig: ")
 	})
+}
+
+// An annotation that cannot be read is logged once, and again when it is another one.
+func TestAnAnnotationThatCannotBeRead(t *testing.T) {
+	core, logs := observer.New(zap.WarnLevel)
+	r := &allocationReceiver{logger: zap.New(core)}
+	now := time.Date(2026, 1, 31, 15, 0, 0, 0, time.UTC)
+	read := func(value string) int {
+		node, ok := snapshot.KeepNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"gpu.otelcol-gpu/cleared": value}}})
+		require.True(t, ok)
+		for range 3 {
+			r.acknowledge(&node, now)
+		}
+		return len(logs.TakeAll())
+	}
+	assert.Zero(t, read("2026-01-31T14:00:00Z"))
+	assert.Equal(t, 1, read("yesterday"))
+	assert.Equal(t, 1, read("tomorrow"))
+	assert.Zero(t, read(""))
+	assert.Equal(t, 1, read("2026-01-31T16:00:00Z"), "in the future")
 }

@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/health"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/logonce"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/resourcenames"
@@ -59,6 +60,7 @@ type allocationReceiver struct {
 	changed chan struct{}                     // has room for one: owners are others
 	spoke   bool                              // gpu.allocation was emitted; only emit touches it
 	node    *snapshot.Node                    // that was accepted last; likewise
+	unread  string                            // what was wrong with its annotation; likewise
 
 	cancel context.CancelFunc // nil until Start
 	work   sync.WaitGroup
@@ -237,6 +239,7 @@ func (r *allocationReceiver) emit(ctx context.Context, causes *logonce.Causes) {
 	}
 	node, at, known := r.api.Load().Node(now)
 	if known {
+		r.acknowledge(&node, now)
 		node.AddTo(md, r.node, at, &r.origin)
 	}
 	points := md.DataPointCount()
@@ -252,4 +255,18 @@ func (r *allocationReceiver) emit(ctx context.Context, causes *logonce.Causes) {
 	if err != nil && causes.Due("refused", now) {
 		r.logger.Warn("the next component refused gpu.allocation; it is sent again with the next interval", zap.Error(err))
 	}
+}
+
+// acknowledge checks what a person has acknowledged on the node, and logs once what of it
+// cannot be used.
+func (r *allocationReceiver) acknowledge(node *snapshot.Node, now time.Time) {
+	problem := ""
+	if err := node.Acknowledge(now); err != nil {
+		problem = err.Error()
+	}
+	if problem != "" && problem != r.unread {
+		r.logger.Warn("annotation of the node is ignored", zap.String("annotation", health.ClearedAnnotation),
+			zap.String("node", r.origin.Node), zap.String("cause", problem))
+	}
+	r.unread = problem
 }

@@ -82,6 +82,7 @@ func (i info) put(points pmetric.NumberDataPointSlice, at time.Time, from *Origi
 	p.Attributes().PutStr(names.K8sNodeName, from.Node)
 	for _, known := range [...]struct{ key, value string }{
 		{names.GPUNodeBootID, i.boot}, {names.HostType, i.hostType}, {names.HwDriverVersion, i.driver},
+		{names.GPUHealthCleared, i.cleared},
 	} {
 		if known.value != "" {
 			p.Attributes().PutStr(known.key, known.value)

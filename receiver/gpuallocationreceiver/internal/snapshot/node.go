@@ -5,9 +5,12 @@ package snapshot
 
 import (
 	"cmp"
+	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/health"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
 )
@@ -30,10 +33,11 @@ type Node struct {
 	reconfiguring, hasMIG bool
 	mps                   bool // replicas are shared by MPS
 	info                  info
+	cleared               string // the annotation health.ClearedAnnotation, not checked
 }
 
 // info is what gpu.node.info has; what is not known is empty.
-type info struct{ boot, hostType, driver string }
+type info struct{ boot, hostType, driver, cleared string }
 
 // KeepNode is the Node of an object, false where it is of another kind.
 func KeepNode(obj any) (Node, bool) {
@@ -50,6 +54,10 @@ func KeepNode(obj any) (Node, bool) {
 		hostType: bounded(cmp.Or(node.Labels[corev1.LabelInstanceTypeStable], node.Labels[corev1.LabelInstanceType])),
 		driver:   bounded(driver(node.Labels)),
 	}
+	s.cleared = node.Annotations[health.ClearedAnnotation]
+	if longest := health.MaxCleared + 1; len(s.cleared) > longest {
+		s.cleared = s.cleared[:longest] // too long in any case
+	}
 	switch node.Labels[labelMIGState] {
 	case "pending", "rebooting":
 		s.reconfiguring, s.hasMIG = true, true
@@ -57,6 +65,18 @@ func KeepNode(obj any) (Node, bool) {
 		s.hasMIG = true
 	}
 	return s, true
+}
+
+// Acknowledge checks as of now until when a person has acknowledged the reasons against the
+// boards of the node. What cannot be used is left out, and err names it.
+func (s *Node) Acknowledge(now time.Time) error {
+	all, err := health.ParseCleared(s.cleared, now)
+	texts := make([]string, len(all))
+	for i, c := range all {
+		texts[i] = c.String()
+	}
+	s.info.cleared = strings.Join(texts, ",")
+	return err
 }
 
 // driver returns the version of the driver that labels have; empty: they have none.

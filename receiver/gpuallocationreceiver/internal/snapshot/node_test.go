@@ -99,5 +99,26 @@ func TestNodeInfo(t *testing.T) {
 	assert.Equal(t, []string{"ends b1 p5.48xlarge 580.65.06", "is b2 <nil> <nil>"}, written(booted, &full))
 	assert.Equal(t, []string{"ends b2 <nil> <nil>"}, written(bare, &booted))
 	assert.Empty(t, written(bare, &bare))
+
+	now := time.Date(2026, 1, 31, 15, 0, 0, 0, time.UTC)
+	acknowledged := func(value string) (Node, error) {
+		object := nodeOf(false)
+		object.Annotations = map[string]string{"gpu.otelcol-gpu/cleared": value}
+		node, _ := KeepNode(object)
+		return node, node.Acknowledge(now)
+	}
+	cleared, err := acknowledged("2026-01-31T15:00:00+01:00, GPU-a=2026-01-31T14:30:00Z")
+	require.NoError(t, err)
+	assert.Equal(t, "2026-01-31T14:00:00Z,GPU-a=2026-01-31T14:30:00Z", cleared.info.cleared)
+	md := pmetric.NewMetrics()
+	cleared.AddTo(md, nil, now, &Origin{Node: "node-a"})
+	value, _ := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(1).Sum().DataPoints().At(0).Attributes().Get("gpu.health.cleared")
+	assert.Equal(t, cleared.info.cleared, value.Str())
+	partly, err := acknowledged("2026-01-31T14:00:00Z,2026-02-01T00:00:00Z")
+	require.ErrorContains(t, err, "in the future")
+	assert.Equal(t, "2026-01-31T14:00:00Z", partly.info.cleared)
+	none, err := acknowledged("2026-01-31T14:00:00Z" + strings.Repeat(" ", 1000))
+	require.ErrorContains(t, err, "at most 256")
+	assert.Empty(t, none.info.cleared)
 	assert.Equal(t, []string{"is " + strings.Repeat("x", maxInfo-1) + "… <nil> <nil>"}, written(keep(strings.Repeat("x", 1000)), nil))
 }
