@@ -9,11 +9,32 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/answers"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/condition"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/event"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rules/devicerules"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/subject"
 )
+
+// exporter is an exporter that is watched.
+type exporter struct {
+	answers.Answers
+	id       subject.ExporterID
+	seen     time.Duration     // when the newest point arrived
+	opened   bool              // it is in exporters.open
+	snapshot pcommon.Timestamp // the time of the points that are read; 0: all were judged
+	at       pcommon.Timestamp // the newest time that was judged
+	answered time.Duration     // when the newest scrape that succeeded arrived; 0: none did
+	down     condition.Condition
+	frozen   bool // as it is stored
+}
+
+// subject is the exporter at the address that is down, else at the newest; reason is why
+// it is down.
+func (x *exporter) subject() (s subject.Exporter, reason string) {
+	address, port, reason := x.Worst()
+	return subject.Exporter{ID: x.id, Address: address, Port: port}, reason
+}
 
 // exporters are the exporters that are watched. A successful scrape of one decides which
 // devices are missing.
@@ -89,20 +110,21 @@ func (s *exporters) judgeOpen(age time.Duration) {
 
 // judge judges one scrape, of which all parts have arrived.
 func (s *exporters) judge(x *exporter) {
-	got := x.settle(s.staleness)
+	x.snapshot, x.at = 0, x.snapshot
+	got := x.Settle(x.at, s.staleness)
 	if s.on {
-		maybeFrozen := got.known && !got.down && x.maybeFrozen(x.at)
-		if v := devicerules.JudgeExporter(got.known, got.down, maybeFrozen); v.Known {
+		maybeFrozen := got.Known && !got.Down && x.MaybeFrozen(x.at)
+		if v := devicerules.JudgeExporter(got.Known, got.Down, maybeFrozen); v.Known {
 			x.down.Take(x.at, v)
 			s.moveTo(x, x.at)
 		}
 	}
-	if frozen := x.wasFrozen(); frozen != x.frozen {
+	if frozen := x.WasFrozen(); frozen != x.frozen {
 		x.frozen, s.changed = frozen, true
 	}
 	// Of two exporters at one port the one that is down may be the one that has
 	// the devices.
-	if got.succeeded && !got.failed {
+	if got.Succeeded && !got.Failed {
 		x.answered = s.now
 		s.devices.miss(x.id, x.at)
 	}

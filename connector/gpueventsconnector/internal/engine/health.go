@@ -105,7 +105,7 @@ func (b *boards) judge(d *device, hot bool) {
 		h.driver = driver
 	}
 	// A page that repeats old values is no evidence that a cause is over.
-	if x := b.exporters[d.exporter]; x == nil || !x.wasFrozen() {
+	if x := b.exporters[d.exporter]; x == nil || !x.WasFrozen() {
 		h.board.Take(d.values, &b.places, d.at)
 	}
 	b.mark(d)
@@ -262,7 +262,7 @@ func (b *boards) restore(d *device, s *state.Device) {
 func (b *boards) fresh(d *device) bool {
 	x := b.exporters[d.exporter]
 	switch {
-	case b.devices[d.ID] != d, x != nil && x.wasFrozen():
+	case b.devices[d.ID] != d, x != nil && x.WasFrozen():
 		return false
 	case b.now-d.seen <= b.staleness+grace:
 		return true

@@ -123,7 +123,7 @@ func (b *boards) count(n subject.Node, site *site) {
 // answers reports whether all exporters of a node that are watched answer.
 func (b *boards) answers(n subject.Node) bool {
 	for id, x := range b.exporters {
-		if id.Cluster == n.Cluster && id.Node == n.Name && (x.wasFrozen() || x.isDown() || b.now-x.seen > b.staleness+grace) {
+		if id.Cluster == n.Cluster && id.Node == n.Name && (x.WasFrozen() || x.IsDown() || b.now-x.seen > b.staleness+grace) {
 			return false
 		}
 	}

@@ -289,5 +289,5 @@ func (e *Engine) readExporter(r *resource, in *input, p pmetric.NumberDataPoint,
 	if v > 0 {
 		on = 1
 	}
-	x.read(address, port, in.kind == ofExporterFrozen, on)
+	x.Read(p.Timestamp(), address, port, in.kind == ofExporterFrozen, on)
 }

@@ -192,8 +192,8 @@ func (e *Engine) restored(r *state.Raised) (c *condition.Condition, levels int) 
 			return nil, 0
 		}
 		x.seen = e.now
-		x.restored = r.Reason != names.ExporterReasonDown
-		x.frozen = x.restored
+		x.frozen = r.Reason != names.ExporterReasonDown
+		x.Restore(x.frozen)
 		return &x.down, 1
 	case r.Event == devicerules.Health.Event && r.Device == "":
 		if e.devices.boards.on && r.Node != "" {
