@@ -68,6 +68,7 @@ func TestHealth(t *testing.T) {
 	w.write(queries.RemappedRows, gpu0.with(tags{queries.ErrorType: "uncorrected"}), 10*time.Minute-interval, 0, constant(5))
 	w.status(uuid+"0", "failed", 20*time.Minute, 0, "nvlink_errors degraded reset_gpu", "sram_worn failed rma")
 	w.status(uuid+"1", "ok", 20*time.Minute, 0)
+	w.write(queries.Straggler, gpu0.with(tags{queries.StragglerCause: "link"}), 5*time.Minute, 0, constant(1))
 	w.write(queries.NodeStatus, tags{queries.Cluster: "c1", queries.Node: "n", queries.HwState: "failed"}, 20*time.Minute, 0, constant(1))
 	w.report(unwell(w, "degraded", 9*time.Minute, []any{"nvlink_errors"}, []any{"120 CRC errors a second."}))
 	w.report(unwell(w, "failed", 5*time.Minute, []any{"sram_worn", "nvlink_errors"}, []any{"SRAM errors above the limit.", "120 CRC errors a second."}))
@@ -96,6 +97,9 @@ func TestHealth(t *testing.T) {
 	}
 	assert.Equal(t, 5.0, *node.Devices[0].RemappedRows)
 	assert.Equal(t, 2.0, *node.Devices[0].RemappedRowsRise)
+
+	assert.Equal(t, "link", *node.Devices[0].Straggler)
+	assert.Nil(t, node.Devices[1].Straggler)
 
 	assert.Equal(t, consoleapi.HealthOK, node.Devices[1].Health.State)
 	assert.Nil(t, node.Devices[1].Health.Since, "it was so from the start")

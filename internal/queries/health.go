@@ -42,6 +42,11 @@ func BoardReasons(s Selector, maxAge time.Duration) string {
 	return "max" + by(Cluster, Node, Host, Device, HealthReason, HwState, HealthAction) + "(" + within(of(BoardReason, s), maxAge) + " == 1)"
 }
 
+// Stragglers asks which boards are slow among their peers, and why.
+func Stragglers(s Selector, maxAge time.Duration) string {
+	return "max" + by(Cluster, Device, StragglerCause) + "(" + within(of(Straggler, s), maxAge) + " == 1)"
+}
+
 // NodeStates asks for the states that nodes are in.
 func NodeStates(s Selector, maxAge time.Duration) string {
 	return "max" + by(Cluster, Node, Host, HwState) + "(" + within(of(NodeStatus, s), maxAge) + " == 1)"

@@ -162,8 +162,18 @@ func (f *Fleet) sorted(all []reason) []reason {
 
 // Details are what is asked about the boards of one page.
 type Details struct {
-	inputs  map[inventory.Place]map[string]bool // by the name of a metric in Prometheus
-	watched map[inventory.Place]time.Time
+	inputs     map[inventory.Place]map[string]bool // by the name of a metric in Prometheus
+	watched    map[inventory.Place]time.Time
+	stragglers map[inventory.Place]string
+}
+
+// Straggler is why a board is slow among its peers; nil if it is not, as far as is known.
+func (d *Details) Straggler(id inventory.Place) *string {
+	cause, slow := d.stragglers[id]
+	if !slow {
+		return nil
+	}
+	return &cause
 }
 
 // day is how far back Details look for the beginning.
@@ -173,8 +183,12 @@ const day = 24 * time.Hour
 // after Wait.
 func AskDetails(q *ask.Questions, staleAfter time.Duration, s queries.Selector) func() *Details {
 	inputs, watched := q.Vector(queries.BoardInputs(s, staleAfter)), q.Vector(queries.BoardsWatched(s, day))
+	stragglers := q.Vector(queries.Stragglers(s, staleAfter))
 	return func() *Details {
-		d := &Details{map[inventory.Place]map[string]bool{}, map[inventory.Place]time.Time{}}
+		d := &Details{map[inventory.Place]map[string]bool{}, map[inventory.Place]time.Time{}, map[inventory.Place]string{}}
+		for _, sample := range *stragglers {
+			d.stragglers[inventory.PlaceOf(sample.Metric)] = string(sample.Metric[queries.StragglerCause])
+		}
 		for _, sample := range *inputs {
 			id := inventory.PlaceOf(sample.Metric)
 			if d.inputs[id] == nil {
