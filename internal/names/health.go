@@ -6,6 +6,8 @@ package names
 import (
 	"slices"
 	"strings"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/health"
 )
 
 // HealthReason is a reason against the health of a board, which gpu_events judges.
@@ -20,6 +22,9 @@ type HealthReason struct {
 	Metrics []string
 	// Needs are the smallest sets of these metrics of which one suffices to judge it.
 	Needs [][]string
+	// Of are the features of the boards that it fits; 0: it fits all of them. It fits those
+	// of which an input was read, too.
+	Of health.Kind
 	// Vital reasons are those of which one must be read for a board to be ok.
 	Vital bool
 	// Means is what it means for the board, in whole sentences.

@@ -224,6 +224,9 @@ func reasons(all []*board.Reason) string {
 			}
 			b.WriteString("}")
 		}
+		if r.Needs != 0 {
+			fmt.Fprintf(&b, ", Of: %d", r.Needs)
+		}
 		if r.Vital {
 			b.WriteString(", Vital: true")
 		}

@@ -73,7 +73,7 @@ func (b *BoardLog) take(e *store.Event) {
 	for i, name := range list(e, names.GPUHealthReasons) {
 		r := BoardReason{Name: at(name), State: stateOf(at(name), state), Since: e.Time.UTC()}
 		if i < len(causes) {
-			r.Text = at(causes[i])
+			r.Text = sentence(at(causes[i]))
 		}
 		if i < len(values) && i < len(thresholds) {
 			r.Value, r.Threshold = figure(values[i]), figure(thresholds[i])
@@ -103,6 +103,14 @@ func list(e *store.Event, key string) []any {
 func at(v any) string {
 	s, _ := v.(string)
 	return s
+}
+
+// sentence is a text with a full stop.
+func sentence(text string) string {
+	if text == "" || strings.HasSuffix(text, ".") {
+		return text
+	}
+	return text + "."
 }
 
 // figure is a number of a list; those that a reason does not have are no numbers.

@@ -52,7 +52,7 @@ func (r *reading) showWithHealth(ctx context.Context, all *boards.Fleet, devices
 	found := details()
 	for d, one := range shown {
 		if physical(d) {
-			one.Health, one.Straggler = optional.Pointer(all.Of(d.ID, found)), found.Straggler(d.ID)
+			one.Health, one.Straggler = optional.Pointer(all.Of(d, found)), found.Straggler(d.ID)
 			shown[d] = one
 		}
 	}

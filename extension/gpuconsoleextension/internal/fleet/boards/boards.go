@@ -203,16 +203,17 @@ func AskDetails(q *ask.Questions, staleAfter time.Duration, s queries.Selector) 
 	}
 }
 
-// missing are the checks that lack their inputs, of all that there are.
-func (d *Details) missing(id inventory.Place) (missing []string, all int) {
+// missing are the checks that lack their inputs, of all that fit a model.
+func (d *Details) missing(id inventory.Place, model string) (missing []string, all int) {
 	missing = []string{}
-	metrics := names.HealthMetrics()
+	kind, metrics := health.KindOf(model), names.HealthMetrics()
 	for _, r := range names.HealthReasons() {
-		if !r.Check() {
+		judged := r.Judged(func(metric string) bool { return d.inputs[id][metrics[metric]] })
+		if !r.Check() || !judged && kind&r.Of != r.Of {
 			continue
 		}
 		all++
-		if !r.Judged(func(metric string) bool { return d.inputs[id][metrics[metric]] }) {
+		if !judged {
 			missing = append(missing, r.Name)
 		}
 	}
@@ -220,7 +221,8 @@ func (d *Details) missing(id inventory.Place) (missing []string, all int) {
 }
 
 // Of is the health of a board.
-func (f *Fleet) Of(id inventory.Place, details *Details) consoleapi.Health {
+func (f *Fleet) Of(board *inventory.Device, details *Details) consoleapi.Health {
+	id := board.ID
 	out := consoleapi.Health{State: f.State(id), Reasons: []consoleapi.HealthReason{}}
 	log := f.log.Devices[id.Shown()]
 	if t, known := details.watched[id]; known {
@@ -239,7 +241,7 @@ func (f *Fleet) Of(id inventory.Place, details *Details) consoleapi.Health {
 		out.Score = &score
 	}
 	if ratio, known := f.coverage[id]; known {
-		missing, all := details.missing(id)
+		missing, all := details.missing(id, string(board.Identity[queries.Model]))
 		out.Coverage = &consoleapi.HealthCoverage{WithData: int(math.Round(ratio * float64(all))), Applicable: all, Missing: missing}
 	}
 	return out
