@@ -37,7 +37,7 @@ test-full: ## everything else: control plane, chart, chaos, attacks, delivery, l
 	@scripts/test full
 
 # The suites, one target each; what they are is in scripts/suite.
-.PHONY: image-check test-unit test-race test-mixin test-e2e test-store test-console test-report test-image test-chaos test-delivery test-inference test-hostile test-model test-page test-live test-browser test-kubernetes test-chart
+.PHONY: image-check test-unit test-race test-mixin test-e2e test-store test-console test-report test-image test-chaos test-delivery test-inference test-health test-hostile test-model test-page test-live test-browser test-kubernetes test-chart
 test-unit: tools ## unit, component and corpus tests of the components and the testbed
 	@scripts/suite unit testbed rules report
 test-race: tools ## unit, component and corpus tests with the race detector
@@ -72,6 +72,8 @@ test-delivery: build ## events to misbehaving webhooks, the collector killed mea
 	@scripts/suite delivery
 test-inference: requirements ## the same requests on the pages of all inference engines; last: sets N, differences N (SETS=n, default 1000; SEED=n)
 	@scripts/suite inference
+test-health: build ## every reason against a board raised and cleared, end to end; last: reasons N, scripts N, wrong N
+	@scripts/suite health
 test-hostile: build ## attacks on the binaries with the shipped configurations; last: attacks N, succeeded N (ONLY=expression)
 	@scripts/suite hostile
 test-chaos: build tools ## two minutes of chaos

@@ -133,7 +133,7 @@ func (b *board) second(k int64, a activity, temp float64) *health.Second {
 		before.uncorrectedPages, before.correctedPages = 0, 0
 	}
 	s := &health.Second{
-		At: k, Shown: true, Recovery: -1, Remaps: rowRemap(b.model), Absent: h.away,
+		At: k, Shown: true, Recovery: -1, Absent: h.away,
 		ECC: h.ecc - before.ecc, Rows: h.rows, NoSpare: h.noSpare, RemapPending: h.remapPending, RemapFailed: h.remapFailed, SRAM: h.sram,
 		Recoveries: h.linkErrors["replay"] + h.linkErrors["recovery"] - before.linkErrors["replay"] - before.linkErrors["recovery"],
 		CRC:        h.linkErrors["crc_flit"] + h.linkErrors["crc_data"] - before.linkErrors["crc_flit"] - before.linkErrors["crc_data"],
@@ -144,6 +144,11 @@ func (b *board) second(k int64, a activity, temp float64) *health.Second {
 		Hot:       temp+h.degrees > 90, Cool: temp+h.degrees <= 82,
 		Reset: k > 0 && h.loaded == k, Boot: k > 0 && h.booted == k,
 	}
+	s.Remaps = rowRemap(b.model) && (n.exp.xidZero || slices.ContainsFunc(all, func(f *fault) bool {
+		// Later exporters have no row of a board before its first XID.
+		start := step(Duration(f.start))
+		return f.Kind == XID && f.covers(b.index, f.target.position) && start >= max(h.booted, h.born) && start <= k
+	}))
 	s.Narrow = s.Lanes < 16 || s.Generation < b.model.PCIeGen
 	if pageRetire(b.model) {
 		s.Pages, s.PagesUncorrected = h.uncorrectedPages-before.uncorrectedPages, h.uncorrectedPages
@@ -179,7 +184,7 @@ func (b *board) second(k int64, a activity, temp float64) *health.Second {
 	return s
 }
 
-// happened is an XID of a board, with the pod that holds it.
+// happened is an XID of a board, with the pod that owns it.
 func happened(n *node, b *board, code int, k int64) health.XID {
 	x := health.XID{Code: code}
 	held := n.owners(slotRef{b.index, -1}, k)
@@ -187,21 +192,21 @@ func happened(n *node, b *board, code int, k int64) health.XID {
 		return x
 	}
 	name := func(p *Pod) string { return p.Namespace + "/" + p.Name }
-	x.Holder = name(held[0].pod)
+	x.Owner = name(held[0].pod)
 	boards, same := 0, 0
 	for _, of := range n.boards {
-		if held := n.owners(slotRef{of.index, -1}, k); len(held) == 0 || name(held[0].pod) != x.Holder {
+		if held := n.owners(slotRef{of.index, -1}, k); len(held) == 0 || name(held[0].pod) != x.Owner {
 			continue
 		}
 		boards++
 		if slices.ContainsFunc(n.faults, func(f *fault) bool {
 			at := step(Duration(f.start))
-			return f.Kind == XID && f.Code == code && f.covers(of.index, -1) && at <= k && at > k-180
+			return f.Kind == XID && f.Code == code && f.covers(of.index, -1) && at < k+180 && at > k-180
 		}) {
 			same++
 		}
 	}
-	x.Crowd = boards > 1 && 2*same >= boards
+	x.Crowd = same > 1 && 2*same >= boards
 	return x
 }
 

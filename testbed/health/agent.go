@@ -3,8 +3,8 @@
 
 // Package health compares the health of boards and nodes that gpu_events reports with
 // what a simulated fleet is expected to have: for every reason, and for what may happen
-// in between. The dcgm receiver scrapes the simulated exporters, and its metrics go to
-// gpu_events, both from their factories and under a fake clock.
+// in between. The dcgm receiver scrapes the simulated exporter, and its metrics go through
+// gpu_pod to gpu_events: from their factories, and under a fake clock.
 package health
 
 import (
@@ -26,9 +26,11 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/processor/processortest"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver"
 )
 
@@ -37,10 +39,10 @@ var (
 	diskID   = component.MustNewIDWithName("file_storage", "state")
 )
 
-// agent is a receiver and the connector behind it, in one process.
+// agent is a receiver, with the processor and the connector behind it, in one process.
 type agent struct {
 	alive           *atomic.Bool // what is not reaches nobody, and writes nothing
-	receiver        component.Component
+	receiver, pods  component.Component
 	metrics, events connector.Metrics
 }
 
@@ -80,9 +82,13 @@ func start(t *testing.T, d *disk, into *reported, receiver, events map[string]an
 	require.NoError(t, confmap.NewFromStringMap(receiver).Unmarshal(scrape))
 	both, err := consumer.NewMetrics(a.take)
 	require.NoError(t, err)
-	a.receiver, err = dcgm.CreateMetrics(t.Context(), receivertest.NewNopSettings(dcgm.Type()), scrape, both)
+	owners := gpupodprocessor.NewFactory()
+	pods, err := owners.CreateMetrics(t.Context(), processortest.NewNopSettings(owners.Type()), owners.CreateDefaultConfig(), both)
 	require.NoError(t, err)
-	for _, c := range []component.Component{a.events, a.metrics} {
+	a.pods = pods
+	a.receiver, err = dcgm.CreateMetrics(t.Context(), receivertest.NewNopSettings(dcgm.Type()), scrape, pods)
+	require.NoError(t, err)
+	for _, c := range []component.Component{a.events, a.metrics, a.pods} {
 		require.NoError(t, c.Start(t.Context(), host))
 	}
 	require.NoError(t, a.receiver.Start(t.Context(), componenttest.NewNopHost()))
@@ -101,7 +107,7 @@ func (a *agent) stop(t *testing.T, killed bool) {
 		a.alive.Store(false)
 	}
 	ctx := context.WithoutCancel(t.Context())
-	for _, c := range []component.Component{a.receiver, a.events, a.metrics} {
+	for _, c := range []component.Component{a.receiver, a.pods, a.events, a.metrics} {
 		require.NoError(t, c.Shutdown(ctx))
 	}
 }

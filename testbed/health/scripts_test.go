@@ -49,7 +49,14 @@ var scripts = []script{
 	{name: "a recovery action replaces the code", raises: []string{"recovery_action"}, inputs: []string{recoveryField}, lasts: 10 * time.Minute, faults: []f{
 		xid(79, m), {Kind: gpusim.RecoveryAction, Code: 2, After: m}, reboot(4 * m),
 	}},
-	{name: "no recovery action ends the code", raises: []string{"xid_reset"}, inputs: append([]string{recoveryField}, xids...), lasts: 5 * time.Minute, faults: []f{xid(119, m)}},
+	{name: "no recovery action, whatever the code", never: true, inputs: []string{recoveryField}, lasts: 5 * time.Minute, faults: []f{xid(119, m)}},
+	{name: "the same code on all boards of a pod", never: true, lasts: 40 * time.Minute,
+		pods: []gpusim.Pod{{Namespace: "a", Name: "first", Container: "main", Devices: []string{"0", "1"}, Load: gpusim.Inference}},
+		faults: []f{
+			xid(13, 2*m), {Kind: gpusim.XID, Code: 13, Device: "0", After: 3 * m}, {Kind: gpusim.PodGone, After: 10 * m, Pod: &gpusim.Pod{Namespace: "a", Name: "first"}},
+			{Kind: gpusim.NewPod, After: 15 * m, Pod: &gpusim.Pod{Namespace: "b", Name: "second", Container: "main", Devices: []string{"0", "1"}, Load: gpusim.Inference}},
+			xid(13, 20*m), {Kind: gpusim.XID, Code: 13, Device: "0", After: 20*m + 30*s},
+		}},
 	{name: "a code that asks for a reset", raises: []string{"xid_reset"}, inputs: xids, lasts: 8 * time.Minute, faults: []f{xid(119, m), reset(4 * m)}},
 	{name: "an error of memory that was remapped", raises: []string{"xid_reset", "ecc_uncorrected"}, inputs: append(ecc, xids...), lasts: 8 * time.Minute, faults: []f{
 		xid(48, m), xid(63, 2*m), reset(4 * m),

@@ -14,11 +14,13 @@ const (
 	day    = 24 * 60 * minute
 	week   = 7 * day
 
-	page    = 15  // between two pages
-	silent  = 45  // without a page nothing is known
-	stands  = 75  // likewise, with pages on which everything stands still
-	hotFor  = 120 // until a temperature is critical
-	linkFor = 300 // that a link is judged under load
+	page    = 15         // between two pages
+	silent  = 30         // of silence, after a page that may be 15 s old: nothing is known
+	stands  = 60         // likewise, of pages on which everything stands still
+	away    = 25         // that a board is on no page until it is lost
+	hotFor  = 120        // until a temperature is critical
+	linkFor = 270        // that a link is judged under load: 5 minutes of pages
+	gap     = 6 * minute // of silence: what was in it is not known
 	burst   = 3 * minute
 	minutes = 10 // of a window
 )
@@ -32,7 +34,7 @@ type Second struct {
 	Recovery int // the driver's action; -1: the page does not have it
 	XIDs     []XID
 	ECC      int  // uncorrected errors
-	Remaps   bool // the board remaps rows
+	Remaps   bool // the board remaps rows, and the page has its XIDs
 	Rows     int  // that are remapped
 	NoSpare  bool // a bank has no spare row
 
@@ -54,12 +56,12 @@ type Second struct {
 	Reset, Boot, Driver, Acknowledged bool // has happened
 }
 
-// XID is one that happens, with who holds the board; Crowd: half of the boards that the
-// same pod holds on the node had the code within three minutes, and it holds several.
+// XID is one that happens, with the pod that owns the board. Crowd: several of its boards
+// on the node have the code within three minutes, and at least half of them.
 type XID struct {
-	Code   int
-	Holder string
-	Crowd  bool
+	Code  int
+	Owner string
+	Crowd bool
 }
 
 // Verdict is the expected health of a board or a node.
@@ -76,22 +78,25 @@ type active struct {
 	last   int64
 }
 
+// fault is a code under one owner.
+type fault struct {
+	XID
+	since, last int64
+}
+
 // Board is what is known of a board. The zero Board is well. A copy is independent of
 // it.
 type Board struct {
 	reasons [count]active
 	unseen  Second // what happened since the last page
 
-	since    int64 // of the exporter's silence; 0: it is not silent
-	stands   bool  // and why
-	gap      int64 // the end of the last silence of a minute or more
-	absent   int64 // since when the board is not on the page, plus 1; 0: it is
-	incident []int // its codes
-	xidAt    int64
-	app      [2]struct { // of codes 13 and 31: the last one of each of two holders
-		at     int64
-		holder string
-	}
+	since     int64 // of the exporter's silence; 0: it is not silent
+	stands    bool  // and why
+	gapAt     int64 // the end of the last gap
+	absent    int64 // since when the board is not on the page, plus 1; 0: it is
+	incident  []int // its codes
+	xidAt     int64
+	faults    []fault  // codes 13 and 31
 	pages     [2]int64 // of the last pages that were retired
 	linkAt    int64
 	linkTimes [3]int64
@@ -119,8 +124,8 @@ func (b *Board) Step(s *Second) {
 		b.unseen = now
 		return
 	}
-	if b.since != 0 && s.At+1-b.since >= minute {
-		b.gap = s.At
+	if b.since != 0 && s.At+1-b.since >= gap {
+		b.gapAt = s.At
 	}
 	b.since = 0
 	now := *s
@@ -151,6 +156,7 @@ func (b *Board) see(s *Second) {
 	for _, x := range s.XIDs {
 		b.xid(x, s.At)
 	}
+	b.repeated(s.At)
 	if s.Recovery >= 0 {
 		b.recovery(s)
 	}
@@ -237,7 +243,7 @@ func (b *Board) absence(s *Second) {
 		b.absent = 0
 	case b.absent == 0:
 		b.absent = s.At + 1
-	case s.At+1-b.absent >= silent && !b.reasons[lost].on:
+	case s.At+1-b.absent >= away && !b.reasons[lost].on:
 		a := rebootNode
 		if b.lostBoot {
 			a = checkMechanics
@@ -263,18 +269,24 @@ func (b *Board) xid(x XID, at int64) {
 		was := b.reasons[reason]
 		b.raise(reason, max(s, was.state), max(a, was.action), at)
 	}
-	if (x.Code != 13 && x.Code != 31) || x.Crowd || x.Holder == "" {
-		return
+	if (x.Code == 13 || x.Code == 31) && !x.Crowd && x.Owner != "" {
+		b.faults = append(slices.DeleteFunc(slices.Clone(b.faults), func(f fault) bool { return f.XID == x }), fault{x, at, at})
 	}
-	for i := range b.app {
-		if o := &b.app[i]; o.holder != "" && o.holder != x.Holder && at-o.at < day {
-			b.raise(xidRepeated, degraded, runDiagnostics, at)
+}
+
+// repeated judges the codes that had the time to be common to the boards of a pod.
+func (b *Board) repeated(at int64) {
+	for _, code := range []int{13, 31} {
+		owners, last := 0, int64(0)
+		for _, f := range b.faults {
+			if f.Code == code && at-f.since >= burst && at-f.last < day {
+				owners, last = owners+1, max(last, f.last)
+			}
+		}
+		if owners > 1 {
+			b.raise(xidRepeated, degraded, runDiagnostics, last)
 		}
 	}
-	if b.app[0].holder != x.Holder {
-		b.app[1] = b.app[0]
-	}
-	b.app[0].at, b.app[0].holder = at, x.Holder
 }
 
 // recovery takes the driver's action. It stands for the codes before it.

@@ -35,7 +35,7 @@ func (b *Board) retired(s *Second) {
 }
 
 // over reports whether ten minutes with pages have passed since.
-func (b *Board) over(since, at int64) bool { return at-max(since, b.gap) >= minutes*minute }
+func (b *Board) over(since, at int64) bool { return at-max(since, b.gapAt) >= minutes*minute }
 
 // rates judges what is counted a minute.
 func (b *Board) rates(s *Second) {
