@@ -55,8 +55,27 @@ func pressingPod(p consoleapi.Pod) bool {
 		slices.ContainsFunc(p.Devices, func(d consoleapi.Device) bool { return consoleapi.Pressing(d.Reasons) })
 }
 
-func pressingNode(n consoleapi.Node) bool {
-	return n.State != consoleapi.NodeOK || n.Counts.Lost > 0 || consoleapi.Pressing(n.Reasons)
+// unwell are the values of nodes --check, the strictest last: from which health of a
+// board on a node is not well.
+var unwell = []consoleapi.HealthState{consoleapi.HealthFailed, consoleapi.HealthPredictedFailure, consoleapi.HealthDegraded, consoleapi.HealthUnknown}
+
+// pressingNode reports whether a node needs attention: for its health from a state on,
+// else for whatever is wrong with it.
+func pressingNode(n consoleapi.Node, least consoleapi.HealthState) bool {
+	switch {
+	case n.State != consoleapi.NodeOK && n.State != consoleapi.NodeDegraded, n.Counts.Lost > 0:
+		return true
+	case least == consoleapi.HealthUnknown && (n.Health.State == consoleapi.HealthUnknown || n.Health.State == ""):
+		return true
+	case least == consoleapi.HealthUnknown:
+		least = consoleapi.HealthDegraded
+	}
+	return n.Health.State.AtLeast(least) || slices.ContainsFunc(n.Reasons, func(r consoleapi.Reason) bool {
+		if r.Kind == consoleapi.Unhealthy && r.Severity == consoleapi.SeverityWarn {
+			return least != consoleapi.HealthFailed && n.Health.State == consoleapi.HealthUnknown // the last that was known
+		}
+		return r.Pressing()
+	})
 }
 
 // elsewhere writes what needs attention in the fleet, and is about no service.

@@ -31,7 +31,7 @@ func TestAttention(t *testing.T) {
 	}{
 		{[]string{"services"}, "c1 ml chat xid 50% 40.0/80.0 GiB 1024 W 2/2 +1 warming 2 2 0 7s XID 79; throttled: hw thermal error: GPU 0 of gpu-1 fell off[2J the bus. and 2 more"},
 		{[]string{"ps", "--service", "chat"}, "3/1: XID 79"},
-		{[]string{"nodes"}, "c1 gpu-1 degraded,cordoned up 2 1 1 0 0 0 7s XID 79; throttled: hw thermal"},
+		{[]string{"nodes"}, "c1 gpu-1 degraded,cordoned ok, 5 of 11 checks up 2 1 1 0 0 0 7s XID 79; throttled: hw thermal"},
 		{[]string{"nodes", "--devices"}, "61 C 0 - throttled: hw thermal"},
 		{[]string{"top"}, "and 2 more"},
 	} {
@@ -78,6 +78,46 @@ func TestCheck(t *testing.T) {
 				code, _, _ = ask(command, "--endpoint", url)
 				assert.Equal(t, exitOK, code, command)
 			}
+		})
+	}
+}
+
+// nodes --check is about a failed GPU, and about a degraded one where it is asked for.
+func TestCheckOfHealth(t *testing.T) {
+	health := func(severity consoleapi.Severity) []consoleapi.Reason {
+		return []consoleapi.Reason{{Kind: consoleapi.Unhealthy, Severity: severity, Label: "fabric"}}
+	}
+	for name, test := range map[string]struct {
+		state                                consoleapi.HealthState
+		reasons                              []consoleapi.Reason
+		failed, predicted, degraded, unknown int
+	}{
+		"ok":                    {consoleapi.HealthOK, nil, exitOK, exitOK, exitOK, exitOK},
+		"degraded":              {consoleapi.HealthDegraded, health("warn"), exitOK, exitOK, exitFailed, exitFailed},
+		"predicted":             {consoleapi.HealthPredictedFailure, health("warn"), exitOK, exitFailed, exitFailed, exitFailed},
+		"failed":                {consoleapi.HealthFailed, health("error"), exitFailed, exitFailed, exitFailed, exitFailed},
+		"unknown":               {consoleapi.HealthUnknown, nil, exitOK, exitOK, exitOK, exitFailed},
+		"unknown, was degraded": {consoleapi.HealthUnknown, health("warn"), exitOK, exitFailed, exitFailed, exitFailed},
+		"unknown, was failed":   {consoleapi.HealthUnknown, health("error"), exitFailed, exitFailed, exitFailed, exitFailed},
+		"an older console":      {"", nil, exitOK, exitOK, exitOK, exitFailed},
+		"a throttled one":       {consoleapi.HealthDegraded, []consoleapi.Reason{{Kind: consoleapi.Throttled, Severity: "warn"}}, exitFailed, exitFailed, exitFailed, exitFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := fleet()
+			c.nodes[0].Health.State, c.nodes[0].Reasons = test.state, test.reasons
+			if len(test.reasons) > 0 {
+				c.nodes[0].State = consoleapi.NodeDegraded
+			}
+			url := begin(t, c)
+			for check, want := range map[string]int{
+				"--check": test.failed, "--check=failed": test.failed, "--check=predicted_failure": test.predicted, "--check=degraded": test.degraded, "--check=unknown": test.unknown,
+			} {
+				code, _, _ := ask("nodes", check, "--endpoint", url)
+				assert.Equal(t, want, code, check)
+			}
+			code, _, errOut := ask("nodes", "--check=perfect", "--endpoint", url)
+			assert.Equal(t, exitUsage, code)
+			assert.Contains(t, errOut, "--check=perfect is not failed")
 		})
 	}
 }

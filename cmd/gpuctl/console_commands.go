@@ -163,17 +163,22 @@ func newNodes() *command {
 	c := &consoleClient{}
 	var q string
 	var devices bool
+	var least string
 	return &command{
-		name: "nodes", args: "[-q TEXT] [--devices] [--check] [--endpoint URL] [--token-file FILE] [-o json]",
-		short: "nodes and their devices: free, held, idle, lost",
-		long:  "--check is about nodes and devices that are lost or degraded (XID, throttling, ECC errors, …), and\nexporters that are down or frozen.\n" + checkedLong,
+		name: "nodes", args: "[-q TEXT] [--devices] [--check[=STATE]] [--endpoint URL] [--token-file FILE] [-o json]",
+		short: "nodes and their devices: free, held, idle, lost, and their health",
+		long:  "--check is about nodes and devices that are lost, what is wrong with them (XID, throttling, ECC errors, …),\nexporters that are down or frozen, and GPUs of which the health is failed. --check=predicted_failure and\n--check=degraded are about GPUs in these states too. A health that is unknown is printed as unknown, and\nis no failure in itself: what makes it so often is, such as an exporter that is down. Where it must be\nknown, --check=unknown is about that too.\n" + checkedLong,
 		flags: func(f *pflag.FlagSet) {
 			c.flags(f)
-			c.checkFlag(f)
+			f.StringVar(&least, "check", "", "exit with 1 where something needs attention: health from this state on")
+			f.Lookup("check").NoOptDefVal = string(consoleapi.HealthFailed)
 			f.StringVarP(&q, "query", "q", "", "only nodes with this in their name or cluster")
 			f.BoolVar(&devices, "devices", false, "one line a device")
 		},
 		run: c.run(func(ctx context.Context, s streams) error {
+			if c.check = least != ""; c.check && !slices.Contains(unwell, consoleapi.HealthState(least)) {
+				return fmt.Errorf("--check=%s is not failed, predicted_failure, degraded or unknown", safetext.Strip(least, 30))
+			}
 			ctx, cancel := context.WithTimeout(ctx, c.timeout)
 			defer cancel()
 			all, err := c.nodes(ctx, q)
@@ -189,22 +194,22 @@ func newNodes() *command {
 			default:
 				err = nodesTable(s.out, all)
 			}
-			unwell := unstored || slices.ContainsFunc(all.Nodes, pressingNode) ||
+			attention := unstored || slices.ContainsFunc(all.Nodes, func(n consoleapi.Node) bool { return pressingNode(n, consoleapi.HealthState(least)) }) ||
 				slices.ContainsFunc(all.Exporters, func(e consoleapi.Exporter) bool { return e.State != consoleapi.ExporterUp })
-			return cmp.Or(err, c.finish(all.Freshness, unwell))
+			return cmp.Or(err, c.finish(all.Freshness, attention))
 		}),
 	}
 }
 
 func nodesTable(w io.Writer, all *consoleapi.NodesAnswer) error {
-	t := newTable(w, "CLUSTER", "NODE", "STATE", "EXPORTER", "DEVICES", "FREE", "HELD", "IDLE", "LOST", "UNKNOWN", "AGE", "ATTENTION")
+	t := newTable(w, "CLUSTER", "NODE", "STATE", "HEALTH", "EXPORTER", "DEVICES", "FREE", "HELD", "IDLE", "LOST", "UNKNOWN", "AGE", "ATTENTION")
 	for _, n := range all.Nodes {
 		shown := name(string(n.State))
 		if n.Schedulable != nil && !*n.Schedulable {
 			shown += ",cordoned"
 		}
 		k := n.Counts
-		t.row(named(n.Cluster), name(n.Node), shown, name(string(n.Exporter)), fmt.Sprint(k.Devices), fmt.Sprint(k.Free),
+		t.row(named(n.Cluster), name(n.Node), shown, wellbeing(&n.Health), name(string(n.Exporter)), fmt.Sprint(k.Devices), fmt.Sprint(k.Free),
 			fmt.Sprint(k.Held), fmt.Sprint(k.Idle), fmt.Sprint(k.Lost), fmt.Sprint(k.Unknown), age(n.Told), labels(n.Reasons))
 	}
 	if err := t.end(); err != nil {
@@ -228,7 +233,7 @@ func nodesTable(w io.Writer, all *consoleapi.NodesAnswer) error {
 }
 
 func devicesTable(w io.Writer, nodes []consoleapi.Node) error {
-	t := newTable(w, "NODE", "GPU", "ID", "MODEL", "STATE", "HOLDERS", "UTIL", "MEMORY", "POWER", "TEMP", "XID", "AGE", "ATTENTION")
+	t := newTable(w, "NODE", "GPU", "ID", "MODEL", "STATE", "HEALTH", "HOLDERS", "UTIL", "MEMORY", "POWER", "TEMP", "XID", "AGE", "ATTENTION")
 	for _, n := range nodes {
 		for i := range n.Devices {
 			d := &n.Devices[i]
@@ -240,7 +245,7 @@ func devicesTable(w io.Writer, nodes []consoleapi.Node) error {
 			if d.Temperature != nil {
 				temperature = fmt.Sprintf("%.0f C", *d.Temperature)
 			}
-			t.row(name(n.Node), ids(n.Devices[i:i+1]), name(d.ID), named(d.Model), name(string(d.State)), cmp.Or(strings.Join(owners, ","), none),
+			t.row(name(n.Node), ids(n.Devices[i:i+1]), name(d.ID), named(d.Model), name(string(d.State)), wellbeing(d.Health), cmp.Or(strings.Join(owners, ","), none),
 				percent(d.Values.Utilization), memory(d.Values.MemoryUsed, d.Values.MemoryTotal), watts(d.Values.Power), temperature, count(d.XID), age(d.Told), labels(d.Reasons))
 		}
 	}

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -104,6 +105,32 @@ func held(d *consoleapi.ServiceDevices) string {
 	}
 	if d.Frozen > 0 {
 		text += fmt.Sprintf(" (%d frozen)", d.Frozen)
+	}
+	if h := d.Health; h != nil {
+		for _, state := range []struct {
+			n    int
+			word string
+		}{{h.Failed, "failed"}, {h.PredictedFailure, "predicted to fail"}, {h.Degraded, "degraded"}} {
+			if state.n > 0 {
+				text += fmt.Sprintf(" (%d %s)", state.n, state.word)
+			}
+		}
+	}
+	return text
+}
+
+// wellbeing is the health of a board or a node, and what to do about it or how much was
+// looked at.
+func wellbeing(h *consoleapi.Health) string {
+	if h == nil {
+		return none // that of its board
+	}
+	text := name(string(cmp.Or(h.State, consoleapi.HealthUnknown)))
+	if h.State.AtLeast(consoleapi.HealthDegraded) && h.Action != nil {
+		return text + ": " + name(*h.Action)
+	}
+	if h.Coverage != nil {
+		text += fmt.Sprintf(", %d of %d checks", h.Coverage.WithData, h.Coverage.Applicable)
 	}
 	return text
 }

@@ -102,7 +102,8 @@ func fleet() *console {
 		nodes: []consoleapi.Node{{
 			Cluster: ref("c1"), Node: "gpu-1", State: consoleapi.NodeOK, Exporter: consoleapi.ExporterUp, Schedulable: ref(false),
 			Counts: consoleapi.NodeCounts{Devices: 2, Free: 1, Held: 1}, Told: consoleapi.Told{DataAge: ref(7.0)},
-			Devices: []consoleapi.Device{{ID: "GPU-1", Index: ref("0"), Model: ref("H100"), State: consoleapi.DeviceHeld, Holders: []consoleapi.Holder{{Namespace: "ml", Pod: "chat-0"}}, Temperature: ref(61.0), XID: ref(0)}},
+			Devices: []consoleapi.Device{{ID: "GPU-1", Index: ref("0"), Model: ref("H100"), State: consoleapi.DeviceHeld, Holders: []consoleapi.Holder{{Namespace: "ml", Pod: "chat-0"}}, Temperature: ref(61.0), XID: ref(0), Health: &consoleapi.Health{State: consoleapi.HealthFailed, Action: ref("rma")}}},
+			Health:  consoleapi.Health{State: consoleapi.HealthOK, Action: ref("none"), Coverage: &consoleapi.HealthCoverage{WithData: 5, Applicable: 11}},
 		}},
 		pods:      map[string][]consoleapi.Pod{"chat": {{Pod: "chat-0", State: consoleapi.PodReporting, Node: ref("gpu-1"), Devices: []consoleapi.Device{{ID: "GPU-1", Index: ref("0")}, {ID: "GPU-2", Index: ref("3"), MIGInstance: ref("1")}}}}},
 		freshness: consoleapi.Told{DataAge: ref(7.0)},
@@ -143,11 +144,11 @@ func TestPSAndNodesAndTop(t *testing.T) {
 	assert.Contains(t, errOut, "nothing is known")
 
 	_, out, _ = ask("nodes", "--endpoint", url)
-	assert.Equal(t, "c1 gpu-1 ok,cordoned up 2 1 1 0 0 0 7s -", strings.Join(strings.Fields(lines(out)[1]), " "))
+	assert.Equal(t, "c1 gpu-1 ok,cordoned ok, 5 of 11 checks up 2 1 1 0 0 0 7s -", strings.Join(strings.Fields(lines(out)[1]), " "))
 	assert.Contains(t, out, "2 GPU pods wait for a node.")
 	assert.NotContains(t, out, "by address")
 	_, out, _ = ask("nodes", "--devices", "--endpoint", url)
-	assert.Equal(t, "gpu-1 0 GPU-1 H100 held ml/chat-0 - - - 61 C 0 - -", strings.Join(strings.Fields(lines(out)[1]), " "))
+	assert.Equal(t, "gpu-1 0 GPU-1 H100 held failed: rma ml/chat-0 - - - 61 C 0 - -", strings.Join(strings.Fields(lines(out)[1]), " "))
 
 	code, out, _ = ask("top", "--endpoint", url)
 	assert.Equal(t, exitOK, code, "without a terminal it looks once")
@@ -172,7 +173,7 @@ func TestPartOfTheDevices(t *testing.T) {
 	assert.Contains(t, lines(out)[0], "lost 1, unknown -; utilization 50% (3 of 4), memory 40.0/80.0 GiB (2 of 4), power 1 W;")
 	code, out, _ := ask("nodes", "--check", "--endpoint", url)
 	assert.Equal(t, exitFailed, code)
-	assert.Contains(t, out, "exporter_frozen,cordoned  frozen")
+	assert.Contains(t, out, "exporter_frozen,cordoned  ok, 5 of 11 checks  frozen")
 }
 
 func TestConsoleJSON(t *testing.T) {

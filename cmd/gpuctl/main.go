@@ -27,6 +27,7 @@ func newRoot() *command {
 			newAudit(),
 			newDoctor(),
 			newEvents(),
+			newHealth(),
 			newNodes(),
 			newPS(),
 			newServices(),
