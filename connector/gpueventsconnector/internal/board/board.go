@@ -71,7 +71,9 @@ func (b *Board) Take(values []float64, places *Places, at pcommon.Timestamp) {
 	before := b.active.failing()
 	for i := range b.counters {
 		v := values[places.Counters[2*i]]
-		if v < b.counters[i] {
+		// A reset counts from zero. A little less is an older value, as where a second
+		// exporter reads the board less often.
+		if v < b.counters[i]/2 {
 			b.see(Reset, at)
 		}
 		if !math.IsNaN(v) {

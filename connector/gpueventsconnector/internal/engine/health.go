@@ -244,9 +244,7 @@ func (b *boards) restore(d *device, s *state.Device) {
 	}
 	h := &d.health
 	h.board.Restore(s.Health)
-	h.driver = s.Driver
-	v, _ := b.verdict(d)
-	h.reported = summary(&v)
+	h.driver, h.reported = s.Driver, s.Reported
 	if site := b.sites.of(d); site != nil && s.Boot != "" {
 		site.boot = s.Boot
 	}

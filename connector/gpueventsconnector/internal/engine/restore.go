@@ -31,7 +31,7 @@ func (e *Engine) Save() *state.State {
 	for _, d := range e.devices.all {
 		saved := saveDevice(d)
 		if e.devices.boards.has(d) {
-			saved.Driver, saved.Health = d.health.driver, d.health.board.Save()
+			saved.Driver, saved.Health, saved.Reported = d.health.driver, d.health.board.Save(), d.health.reported
 			if site := e.devices.sites.of(d); site != nil {
 				saved.Boot = site.boot
 			}

@@ -23,6 +23,10 @@ const Version = 2
 // MaxMembers is how many devices, and how many services, of one node are kept.
 const MaxMembers = 4096
 
+// maxReported is the longest text of what an event about health reported, in bytes: with
+// the names of all reasons it is shorter.
+const maxReported = 1024
+
 // State is every condition that was reported as raised, and what a restart must not
 // forget.
 type State struct {
@@ -65,6 +69,7 @@ type Device struct {
 	Driver   string       `json:"driver,omitempty"`
 	Boot     string       `json:"boot,omitempty"` // the id of the node's boot
 	Health   *board.Saved `json:"health,omitempty"`
+	Reported string       `json:"reported,omitempty"` // what the last event about its health reported
 }
 
 // XID is the count of one code.
@@ -184,6 +189,9 @@ func (s *State) check() error {
 	for i := range s.Devices {
 		d := &s.Devices[i]
 		bound(&d.Cluster, &d.ID, &d.Node, &d.Host, &d.Parent, &d.Model, &d.PCI, &d.Exporter, &d.Driver, &d.Boot)
+		if len(d.Reported) > maxReported {
+			return errors.New("a device has a report that is too long")
+		}
 		if d.ID == "" || len(d.XIDs) > devicerules.MaxXIDCodes {
 			return errors.New("a device has no id, or too many XIDs")
 		}

@@ -88,9 +88,9 @@ var stateWords = map[health.State]string{
 // DescribeHealth completes an event about the health of a board.
 func DescribeHealth(d *subject.Device, v *board.Verdict, ev *event.Event) {
 	d.About(ev)
-	reasons := make([]string, len(v.Reasons))
+	reasons, causes := make([]string, len(v.Reasons)), make([]string, len(v.Reasons))
 	for i := range v.Reasons {
-		reasons[i] = v.Reasons[i].Reason.Name
+		reasons[i], causes[i] = v.Reasons[i].Reason.Name, v.Reasons[i].Sentence()+"."
 	}
 	what := " is " + stateWords[v.State]
 	if len(reasons) > 0 {
@@ -103,6 +103,7 @@ func DescribeHealth(d *subject.Device, v *board.Verdict, ev *event.Event) {
 	ev.Add(func(attrs pcommon.Map) {
 		attrs.PutStr(names.HwState, verdict.State.String())
 		event.PutList(attrs, names.GPUHealthReasons, reasons)
+		event.PutList(attrs, names.GPUHealthCauses, causes)
 		putFigures(attrs, verdict.Reasons)
 		attrs.PutStr(names.GPUHealthAction, verdict.Action.String())
 		if verdict.Applicable > 0 {
