@@ -184,6 +184,13 @@ func TestReasons(t *testing.T) {
 	width := func(now, util float64) page {
 		return page{errors: 0, "gpu.pcie.link.width": now, "gpu.pcie.link.width.max": 16, "hw.gpu.utilization/general": util}
 	}
+	paused := func(loaded, idle float64) func(*watch) {
+		return func(w *watch) {
+			for range 20 {
+				w.see(width(loaded, 0.9), 45*time.Second).see(width(idle, 0.1), 0)
+			}
+		}
+	}
 	for name, tc := range map[string]struct {
 		story func(*watch)
 		want  string
@@ -253,21 +260,13 @@ func TestReasons(t *testing.T) {
 		"PCIe replays, over": {func(w *watch) {
 			w.rise(well(), "gpu.pcie.replays", 5, 6*time.Minute).see(well("gpu.pcie.replays", 130), 12*time.Minute)
 		}, "ok"},
-		"a narrow link under load": {func(w *watch) { w.see(width(8, 0.9), 5*time.Minute) }, "degraded pcie_width → check_mechanics"},
-		"a narrow link that idles": {func(w *watch) { w.see(width(8, 0.1), time.Hour) }, "ok"},
-		"a narrow link, with pauses": {func(w *watch) {
-			for range 10 {
-				w.see(width(8, 0.9), 45*time.Second).see(width(8, 0.1), 0)
-			}
-		}, "degraded pcie_width → check_mechanics"},
-		"a link that is narrow in pauses": {func(w *watch) {
-			for range 40 {
-				w.see(width(16, 0.9), 45*time.Second).see(width(8, 0.1), 0)
-			}
-		}, "ok"},
-		"a narrow link, wide again":  {func(w *watch) { w.see(width(8, 0.9), 5*time.Minute).see(width(16, 0.9), 6*time.Minute) }, "ok"},
-		"a narrow link, idle since":  {func(w *watch) { w.see(width(8, 0.9), 5*time.Minute).see(width(16, 0.1), time.Hour) }, "degraded pcie_width → check_mechanics"},
-		"throttled half of the time": {func(w *watch) { w.see(well("gpu.throttle.active/hw_thermal", 1), 6*time.Minute) }, "degraded throttle → check_mechanics"},
+		"a narrow link under load":        {func(w *watch) { w.see(width(8, 0.9), 5*time.Minute) }, "degraded pcie_width → check_mechanics"},
+		"a narrow link that idles":        {func(w *watch) { w.see(width(8, 0.1), time.Hour) }, "ok"},
+		"a narrow link, with pauses":      {paused(8, 8), "degraded pcie_width → check_mechanics"},
+		"a link that is narrow in pauses": {paused(16, 8), "ok"},
+		"a narrow link, wide again":       {func(w *watch) { w.see(width(8, 0.9), 5*time.Minute).see(width(16, 0.9), 6*time.Minute) }, "ok"},
+		"a narrow link, idle since":       {func(w *watch) { w.see(width(8, 0.9), 5*time.Minute).see(width(16, 0.1), time.Hour) }, "degraded pcie_width → check_mechanics"},
+		"throttled half of the time":      {func(w *watch) { w.see(well("gpu.throttle.active/hw_thermal", 1), 6*time.Minute) }, "degraded throttle → check_mechanics"},
 		"throttled for less": {func(w *watch) {
 			w.see(well("gpu.throttle.active/hw_thermal", 1), 4*time.Minute).see(well("gpu.throttle.active/hw_thermal", 0), time.Hour)
 		}, "ok"},
