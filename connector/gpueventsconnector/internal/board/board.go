@@ -49,11 +49,10 @@ type Board struct {
 const counters = 3
 
 // Counters are the inputs that fall when the GPU is reset: the driver counts from zero.
-// Each has two readings, of which the second is of deltas.
 var Counters = [counters]rule.Input{
-	{Metric: &names.HwEnergy, Count: true, Most: rule.MostCount},
-	{Metric: &names.HwErrors, Attribute: names.ErrorType, Values: []string{"corrected"}, Count: true, Most: rule.MostCount},
-	uncorrectedErrors,
+	{Metric: &names.HwEnergy, Cumulative: true, Most: rule.MostCount},
+	{Metric: &names.HwErrors, Attribute: names.ErrorType, Values: []string{"corrected"}, Cumulative: true, Most: rule.MostCount},
+	uncorrectedErrors, // two readings, of which the second is of deltas
 }
 
 // Places are where the readings are in the values of a page.
@@ -70,7 +69,7 @@ func (b *Board) Take(values []float64, places *Places, at pcommon.Timestamp) {
 	b.setBack(at)
 	before := b.active.failing()
 	for i := range b.counters {
-		v := values[places.Counters[2*i]]
+		v := values[places.Counters[i]]
 		// A reset counts from zero. A little less is an older value, as where a second
 		// exporter reads the board less often.
 		if v < b.counters[i]/2 {

@@ -30,7 +30,7 @@ var (
 			Source:  "the limits of DCGM's health check, which fails on them",
 		},
 		Reads: []rule.Input{{
-			Metric: &names.GPUNVLinkErrors, Attribute: names.GPUNVLinkError, Values: []string{"replay", "recovery", "crc_flit", "crc_data"}, Count: true, Most: rule.MostCount,
+			Metric: &names.GPUNVLinkErrors, Attribute: names.GPUNVLinkError, Values: []string{"replay", "recovery", "crc_flit", "crc_data"}, Cumulative: true, Most: rule.MostCount,
 		}},
 		Judge: judgeNVLink,
 		Sentence: func(a *Active) string {
@@ -73,12 +73,6 @@ const (
 	linkCRC
 )
 
-// nvlink is the memory of nvlinkErrors.
-type nvlink struct {
-	window
-	counts [linkCounts]float64 // that were read last
-}
-
 // linkCounts are replays, recoveries, and CRC errors of flits and of data.
 const linkCounts = 4
 
@@ -93,8 +87,8 @@ func judgeNVLink(r Readings, m *Memory, at pcommon.Timestamp) Finding {
 	w := &m.nvlink
 	since, _ := w.move(at)
 	recovered, crc := 0., 0.
-	for i := range w.counts {
-		by := m.rose(&w.counts[i], knownLinks<<i, r.At(2*i), r.At(2*i+1))
+	for i := range m.links {
+		by := m.rose(&m.links[i], knownLinks<<i, r.At(i), 0)
 		if i < 2 {
 			recovered += by
 		} else {
@@ -110,7 +104,7 @@ func judgeNVLink(r Readings, m *Memory, at pcommon.Timestamp) Finding {
 	if f.Raise {
 		w.bad |= 1
 	}
-	f.Clear = w.bad == 0 && w.whole()
+	f.Clear = w.bad == 0 && w.whole(at)
 	return f
 }
 

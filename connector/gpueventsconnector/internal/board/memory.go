@@ -13,18 +13,25 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/condition"
 )
 
-// Memory is what the reasons keep between two pages of one board.
+// Memory is what the reasons keep between two pages of one board. It is small: every
+// board has one.
 type Memory struct {
-	known    known
-	watch    watches
-	peers    uint16  // the most other GPUs that were reached over NVLink
-	ecc      float64 // the last count
-	pages    float64 // likewise
-	nvlink   nvlink
-	replays  replays
-	width    width
-	throttle share
-	seldom   *seldom // of most boards nothing
+	seldom *seldom // of most boards nothing
+	// Counts that were read last.
+	ecc, pages, replays float64
+	links               [linkCounts]float64
+
+	loaded                 time.Duration // for which the PCIe link was narrow, or not, under load
+	loadAt                 clock
+	replaySum, replayLimit float32 // of the current minute; the limit of the fastest link in it
+	nvlink                 window
+	replayed               window
+	throttled              window
+	held                   share  // of throttling
+	peers                  uint16 // the most other GPUs that were reached over NVLink
+	known                  known
+	watch                  watches
+	narrow                 bool
 }
 
 // seldom is what happens to few boards.
@@ -92,70 +99,84 @@ func (m *Memory) rose(last *float64, is known, count, added float64) (by float64
 // in a longer gap is unknown.
 const maxGap = condition.MaxGap
 
+// clock is when there was a page last, in tenths of a second that wrap around after 13
+// years; 0: never.
+type clock uint32
+
+const tick = 100 * time.Millisecond
+
+func clockOf(at pcommon.Timestamp) clock { return max(1, clock(int64(at)/int64(tick))) }
+
+// move moves the clock to a page. since is the time since the page before; with a gap,
+// which is longer than the longest, or before that page, it is 0.
+func (c *clock) move(at pcommon.Timestamp) (since time.Duration, gap bool) {
+	before := *c
+	*c = clockOf(at)
+	since = time.Duration(*c-before) * tick
+	if before == 0 || since > maxGap {
+		return 0, true
+	}
+	return since, false
+}
+
 // minutes of a window.
 const minutes = 10
 
 // window is what was seen in each of the last minutes.
 type window struct {
-	at   pcommon.Timestamp // of the last page; 0: none
-	from uint32            // since when no gap was too long, in seconds since 1970
+	at   clock
+	from clock // since when there was no gap
 	// bad has a bit for each minute in which the cause was seen: bit 0 is the current one,
 	// and those of the window are followed by one more, of which a part belongs to it.
-	bad uint16
+	bad  uint16
+	last uint8 // the minute of the last page, modulo 256
 }
 
 // move moves the window to a page. since is the time since the page before, 0 where
 // that is unknown, and by for how many minutes the window moved, at most its length.
 func (w *window) move(at pcommon.Timestamp) (since time.Duration, by int) {
-	before := w.at
-	w.at = at
-	if before == 0 || at < before || time.Duration(at-before) > maxGap {
-		w.from, w.bad = uint32(int64(at)/int64(time.Second)), 0
+	since, gap := w.at.move(at)
+	before := w.last
+	w.last = uint8(int64(at) / int64(time.Minute))
+	if gap {
+		w.from, w.bad = w.at, 0
 		return 0, minutes
 	}
-	moved := int(minuteOf(at) - minuteOf(before)) // few: there is no long gap
-	w.bad = w.bad << moved & (1<<(minutes+1) - 1)
-	by = min(moved, minutes)
-	return time.Duration(at - before), by
+	by = int(w.last - before) // few: there is no long gap
+	w.bad = w.bad << by & (1<<(minutes+1) - 1)
+	return since, by
 }
-
-func minuteOf(at pcommon.Timestamp) int64 { return int64(at) / int64(time.Minute) }
 
 // over is in how many of the last minutes the cause was seen.
 func (w *window) over() int { return bits.OnesCount16(w.bad & (1<<minutes - 1)) }
 
 // whole reports whether the window is as old as it is long.
-func (w *window) whole() bool {
-	return int64(w.at)/int64(time.Second)-int64(w.from) >= minutes*60
+func (w *window) whole(at pcommon.Timestamp) bool {
+	return time.Duration(clockOf(at)-w.from)*tick >= minutes*time.Minute
 }
 
-// share is for which part of each of the last minutes a cause held.
-type share struct {
-	window
-	held [minutes]uint8 // quarters of a second
-}
+// share is for how many quarters of a second a cause held in each of the last minutes.
+type share [minutes]uint8
 
 const minuteQuarters = 240
 
-// move is that of window.
-func (s *share) move(at pcommon.Timestamp) (since time.Duration) {
-	since, by := s.window.move(at)
+// move moves by so many minutes, at most all.
+func (s *share) move(by int) {
 	if by > 0 {
-		copy(s.held[by:], s.held[:minutes-by])
-		clear(s.held[:by])
+		copy(s[by:], s[:minutes-by])
+		clear(s[:by])
 	}
-	return since
 }
 
 // add adds a time for which the cause held to the current minute.
 func (s *share) add(d time.Duration) {
-	s.held[0] = uint8(min(minuteQuarters, float64(s.held[0])+math.Round(4*d.Seconds())))
+	s[0] = uint8(min(minuteQuarters, float64(s[0])+math.Round(4*d.Seconds())))
 }
 
-// ratio is for which part of the window the cause held.
+// ratio is for which part of all minutes the cause held.
 func (s *share) ratio() float64 {
 	quarters := 0
-	for _, n := range s.held {
+	for _, n := range s {
 		quarters += int(n)
 	}
 	return float64(quarters) / (minuteQuarters * minutes)

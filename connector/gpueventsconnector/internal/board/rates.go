@@ -41,7 +41,7 @@ var (
 			Source:  "DCGM's health check: by lane and minute 0.15, 0.3, 0.48, 0.96, 1.92, 3.84 for generations 1 to 6",
 		},
 		Reads: []rule.Input{
-			{Metric: &names.GPUPCIeReplays, Count: true, Most: rule.MostCount},
+			{Metric: &names.GPUPCIeReplays, Cumulative: true, Most: rule.MostCount},
 			{Metric: &names.GPUPCIeWidth, Most: 64}, {Metric: &names.GPUPCIeGeneration, Most: 16},
 		},
 		Judge: judgeReplays,
@@ -90,12 +90,13 @@ var (
 			if !known {
 				return Finding{}
 			}
-			s := &m.throttle
-			if since := s.move(at); active {
-				s.add(min(since, longest))
+			since, by := m.throttled.move(at)
+			m.held.move(by)
+			if active {
+				m.held.add(min(since, longest))
 			}
-			part := s.ratio()
-			return Finding{Known: true, Raise: part >= throttled, Clear: part < notThrottled && s.whole(), Value: part, Threshold: throttled}
+			part := m.held.ratio()
+			return Finding{Known: true, Raise: part >= throttled, Clear: part < notThrottled && m.throttled.whole(at), Value: part, Threshold: throttled}
 		},
 		Sentence: func(a *Active) string {
 			return fmt.Sprintf("The hardware held the clocks down for %.0f %% of 10 minutes, the limit is %.0f %%", 100*a.Value, 100*a.Threshold)
@@ -103,34 +104,28 @@ var (
 	}
 )
 
-// replays is the memory of pcieReplays.
-type replays struct {
-	window
-	count      float64 // that was read last
-	sum, limit float32 // of the current minute; the limit of the fastest link in it
-}
-
 func judgeReplays(r Readings, m *Memory, at pcommon.Timestamp) Finding {
-	if !r.known(0) && !(r.At(1) > 0) {
+	const replays, lanes, generation = 0, 1, 2
+	if !r.known(replays) {
 		return Finding{}
 	}
-	w := &m.replays
+	w := &m.replayed
 	since, by := w.move(at)
 	if by > 0 {
-		w.sum, w.limit = 0, 0
+		m.replaySum, m.replayLimit = 0, 0
 	}
-	rose := m.rose(&w.count, knownReplays, r.At(0), r.At(1))
+	rose := m.rose(&m.replays, knownReplays, r.At(replays), 0)
 	if since > time.Minute {
 		rose *= float64(time.Minute) / float64(since)
 	}
-	w.sum += float32(rose)
-	w.limit = max(w.limit, float32(replayLimit(r.At(2), r.At(3))))
-	f := Finding{Known: true, Value: float64(w.sum), Threshold: float64(w.limit)}
-	if w.sum > w.limit {
+	m.replaySum += float32(rose)
+	m.replayLimit = max(m.replayLimit, float32(replayLimit(r.At(lanes), r.At(generation))))
+	f := Finding{Known: true, Value: float64(m.replaySum), Threshold: float64(m.replayLimit)}
+	if m.replaySum > m.replayLimit {
 		w.bad |= 1
 		f.Raise = w.over() >= replayed
 	}
-	f.Clear = w.bad == 0 && w.whole()
+	f.Clear = w.bad == 0 && w.whole(at)
 	return f
 }
 
@@ -150,13 +145,6 @@ func replayLimit(lanes, generation float64) float64 {
 // lowGeneration is the cause of pcie_width with all lanes.
 const lowGeneration Variant = 1
 
-// width is the memory of pcieWidth.
-type width struct {
-	at     pcommon.Timestamp // of the last page; 0: none
-	loaded time.Duration     // for which the link was so under load
-	narrow bool
-}
-
 func judgeWidth(r Readings, m *Memory, at pcommon.Timestamp) Finding {
 	const lanes, mostLanes, generation, mostGeneration, utilization = 0, 1, 2, 3, 4
 	few, slow := r.At(lanes) < r.At(mostLanes), r.At(generation) < r.At(mostGeneration)
@@ -168,19 +156,18 @@ func judgeWidth(r Readings, m *Memory, at pcommon.Timestamp) Finding {
 	if slow && !few {
 		f.Value, f.Threshold, f.Variant = r.At(generation), r.At(mostGeneration), lowGeneration
 	}
-	w := &m.width
-	before, narrow := w.at, few || slow
-	w.at = at
-	switch gap := before == 0 || at < before || time.Duration(at-before) > maxGap; {
+	narrow := few || slow
+	since, gap := m.loadAt.move(at)
+	switch {
 	case r.At(utilization) <= underLoad:
 		// A pause, as for a checkpoint, is no reading of the link.
 		return f
-	case gap || narrow != w.narrow:
-		w.loaded, w.narrow = 0, narrow
+	case gap || narrow != m.narrow:
+		m.loaded, m.narrow = 0, narrow
 	default:
-		w.loaded += min(time.Duration(at-before), longest)
+		m.loaded += min(since, longest)
 	}
-	if w.loaded >= loadedFor {
+	if m.loaded >= loadedFor {
 		f.Raise, f.Clear = narrow, !narrow
 	}
 	return f

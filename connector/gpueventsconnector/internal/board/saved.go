@@ -74,10 +74,10 @@ func (m *Memory) counts() []count {
 	all := []count{
 		{eccUncorrected.Name, 0, &m.ecc, knownECC},
 		{pagesWorn.Name, 0, &m.pages, knownPages},
-		{pcieReplays.Name, 0, &m.replays.count, knownReplays},
+		{pcieReplays.Name, 0, &m.replays, knownReplays},
 	}
-	for i := range m.nvlink.counts {
-		all = append(all, count{nvlinkErrors.Name, i, &m.nvlink.counts[i], knownLinks << i})
+	for i := range m.links {
+		all = append(all, count{nvlinkErrors.Name, i, &m.links[i], knownLinks << i})
 	}
 	return all
 }

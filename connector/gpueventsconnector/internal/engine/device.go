@@ -86,6 +86,9 @@ func (d *device) read(in *input, p pmetric.NumberDataPoint, v float64, delta boo
 	valid, room = true, true
 	for i := range in.reads {
 		s := &in.reads[i]
+		if s.Cumulative && delta {
+			continue
+		}
 		value := 0
 		if s.Attribute != "" {
 			if value = slices.Index(s.Values, points.Str(p.Attributes(), s.Attribute)); value < 0 {

@@ -26,6 +26,7 @@ type resource struct {
 	replica bool // of a shared device: it comes and goes with its owner
 
 	last   *device // of the last point
+	shown  bool    // last has what the resource contains
 	lastID string
 	at     pcommon.Timestamp // of the points that are read; 0: of all
 	live   bool              // there was a point with a value
@@ -189,14 +190,15 @@ func (e *Engine) deviceAt(r *resource, id string, at pcommon.Timestamp) *device 
 		if d == nil {
 			return nil
 		}
-		r.last, r.lastID = d, id
+		r.last, r.lastID, r.shown = d, id, false
 	}
 	first := r.last.snapshot != at
 	if !e.devices.openAt(r.last, at) {
 		return nil
 	}
-	if r.device.ID == id || first {
+	if first || !r.shown && r.device.ID == id {
 		e.devices.present(r.last, &r.facts, first)
+		r.shown = true
 	}
 	return r.last
 }

@@ -60,6 +60,9 @@ type Input struct {
 	// Count is whether the metric counts something. It has two readings, one after the
 	// other: the count, and the sum of what a delta adds.
 	Count bool
+	// Cumulative is whether the metric counts something of which only the count is read:
+	// points of deltas are none.
+	Cumulative bool
 	// Most is the largest value; points below 0 and above Most are invalid. 0: every
 	// number is valid.
 	Most float64
@@ -93,7 +96,7 @@ func (in *Input) Valid(v float64) bool {
 // Same reports whether the readings of another input are those of this one.
 func (in *Input) Same(other *Input) bool {
 	same := in.Attribute == other.Attribute && slices.Equal(in.Values, other.Values) &&
-		in.Count == other.Count && in.ByCode == other.ByCode && in.Flag == other.Flag && in.Most == other.Most
+		in.Count == other.Count && in.Cumulative == other.Cumulative && in.ByCode == other.ByCode && in.Flag == other.Flag && in.Most == other.Most
 	if !same || in.Where == nil || other.Where == nil {
 		return same && in.Where == other.Where
 	}
