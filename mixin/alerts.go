@@ -15,6 +15,7 @@ import (
 
 func alerts() []group {
 	return []group{
+		{"otelcol-gpu.health", healthAlerts()},
 		{"otelcol-gpu.services", serviceAlerts()},
 		{"otelcol-gpu.nodes", nodeAlerts()},
 		{"otelcol-gpu.devices", deviceAlerts()},

@@ -4,6 +4,9 @@
 package mixin // import "github.com/otelcol-gpu/otelcol-gpu/mixin"
 
 import (
+	"fmt"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/health"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/queries"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/xid"
@@ -41,7 +44,7 @@ func lostAlerts() []alert {
 			do: []string{"Drain the node and reboot it. If the device does not come back: power and PCIe, then the vendor."},
 		},
 		{
-			name: "GPUHealthWatchFailed", severity: warning, wait: "2m",
+			name: "GPUHealthWatchFailed", severity: warning, cause: true, wait: "2m",
 			expr:    most(queries.Of(queries.HealthStatus, queries.Is(queries.HealthState, "fail")), append(aDevice[:len(aDevice):len(aDevice)], queries.HealthWatch)...) + " == 1",
 			summary: "DCGM's health watch {{ $labels." + queries.HealthWatch + " }} fails on " + theDevice + ".",
 			meaning: "DCGM itself reports a subsystem of the device as unhealthy.",
@@ -49,7 +52,7 @@ func lostAlerts() []alert {
 			do:      []string{"Drain the node and run `dcgmi diag -r 3`; what it names decides."},
 		},
 		{
-			name: "GPUPCIeReplays", severity: warning, wait: "10m",
+			name: "GPUPCIeReplays", severity: warning, cause: true, wait: "10m",
 			expr:    "increase(" + recordReplays + "[1h]) > 60",
 			summary: "{{ $value | humanize }} PCIe replays in an hour on " + theDevice + ".",
 			meaning: "Packets on the PCIe link have to be sent again: the link is bad. A few are normal.",
@@ -68,7 +71,7 @@ func xidAlerts() []alert {
 	}
 	return []alert{
 		{
-			name: "GPUXIDFatal", severity: critical, event: names.EventXID,
+			name: "GPUXIDFatal", severity: critical, cause: true, event: names.EventXID,
 			expr:    rises(recordXID, code, matching(queries.XIDCode, codes(xid.Fatal))),
 			summary: "XID {{ $labels." + queries.XIDCode + " }} on " + theDevice + ": it cannot be relied on before a reset or repair.",
 			meaning: "The driver reported an error after which the GPU cannot be used as it is.",
@@ -106,7 +109,7 @@ func memoryAlerts() []alert {
 	}
 	return []alert{
 		{
-			name: "GPUECCUncorrected", severity: critical, event: names.EventECCUncorrected,
+			name: "GPUECCUncorrected", severity: critical, cause: true, event: names.EventECCUncorrected,
 			expr:    rises(recordErrors, []string{queries.ErrorType}, uncorrected),
 			summary: "Uncorrected memory errors on " + theDevice + ".",
 			meaning: "Data in the GPU's memory was lost. What ran there has failed or may be wrong.",
@@ -122,7 +125,7 @@ func memoryAlerts() []alert {
 			do:      []string{"Watch it; plan a replacement if uncorrected errors or failed remaps follow."},
 		},
 		{
-			name: "GPURowRemapFailure", severity: critical, event: names.EventRowRemapFailure,
+			name: "GPURowRemapFailure", severity: critical, cause: true, event: names.EventRowRemapFailure,
 			expr:    most(queries.RowRemapFailure, aDevice...) + " == 1",
 			summary: "A memory row of " + theDevice + " could not be replaced.",
 			meaning: "There is no spare row left for it: the next error there is lost data.",
@@ -130,7 +133,7 @@ func memoryAlerts() []alert {
 			do:      []string{"Drain the GPU and have it replaced. The flag stays until then."},
 		},
 		{
-			name: "GPURowRemapPending", severity: warning, event: "gpu.row_remap.pending",
+			name: "GPURowRemapPending", severity: warning, cause: true, event: "gpu.row_remap.pending",
 			expr:    most(names.GPURowRemapPending.Prometheus(), aDevice...) + " == 1",
 			summary: "A memory row of " + theDevice + " waits for a reset to be replaced.",
 			meaning: "A faulty row has a spare, which is used from the next reset of the GPU on. Work may go on until then.",
@@ -138,7 +141,7 @@ func memoryAlerts() []alert {
 			do:      []string{"Drain the GPU and reset it, or reboot the node, when it is free."},
 		},
 		{
-			name: "GPUPagesRetiredPending", severity: info,
+			name: "GPUPagesRetiredPending", severity: info, cause: true,
 			expr:    most(queries.RetiredPending, aDevice...) + " == 1",
 			summary: "Pages of " + theDevice + " wait for a reboot to be retired.",
 			meaning: "Faulty pages are still in use until the GPU is reset.",
@@ -208,12 +211,81 @@ func stragglerAlerts() []alert {
 		summary: theDevice + " is slower than its peers in service {{ $labels." + queries.Service + " }} ({{ $labels." + queries.StragglerCause + " }}).",
 		meaning: "The SM clock of the board is 10 % or more below the median of the service's other boards of the same model and power limit, and far outside their spread. " +
 			"A synchronous job runs at the speed of its slowest GPU, and utilization does not show which one that is. " +
-			"Good boards differ too, by 8 % on average: where the peers are far apart, a board less than 26 % below their median is not found. Nothing is wrong with its results.",
+			"Spread between good boards is real: 8 % on average and up to 22 % were measured in large fleets. " +
+			"Where the peers are far apart (MAD of 5 %), a board less than 26 % below their median is not found. Nothing is wrong with its results, and its state does not change.",
 		check: []string{
 			"The cause: thermal and power are throttled for more of the time than their peers, link has a reason against its link, of clock none is known.",
 			"`nvidia-smi -q -d CLOCK,PERFORMANCE,POWER` on the node, beside one of its peers: locked clocks, application clocks, another power limit.",
 			"Whether the board is slow in another job too.",
 		},
-		do: []string{"Thermal: cooling and air flow of that slot. Power: the supply of the node, and the limits of the others.", "If the job waits for it: take the board out of the job."},
+		do: []string{
+			"Thermal: cooling and air flow of that slot. Power: the supply of the node, and the limits of the others. Link: the [runbook](README.md#reasons-against-a-board) of the reason.",
+			"If the job waits for it: take the board out of the job.",
+			"Clock, and slow in another job too: reset the board when it is free, and run diagnostics if that does not help. " + health.ResetScope,
+		},
 	}}
+}
+
+var ofGPU = queries.Is(queries.HwType, names.HwTypeGPU)
+
+// boardsIn is 1 for every board in a state.
+func boardsIn(s health.State) string {
+	return most(queries.Of(queries.BoardStatus, ofGPU, queries.Is(queries.HwState, s.String())), aDevice...) + " == 1"
+}
+
+// itsReasons lists the reasons for a state with their actions, as the text of an alert
+// about a board.
+func itsReasons(s health.State) string {
+	return fmt.Sprintf("{{ range printf `%s{%s=%%q,%s=%%q,%s=%q} == 1` $labels.%s $labels.%s | query | sortByLabel %q }} {{ .Labels.%s }} ({{ .Labels.%s }}){{ end }}",
+		queries.BoardReason, queries.Cluster, queries.Device, queries.HwState, s, queries.Cluster, queries.Device, queries.HealthReason, queries.HealthReason, queries.HealthAction)
+}
+
+// reasonsToRead is where the runbooks of the reasons are.
+const reasonsToRead = "The reason has a [runbook](README.md#reasons-against-a-board) of its own: what it means, what clears it, what to do."
+
+func healthAlerts() []alert {
+	check := []string{
+		"Why: the reasons are in the summary of this alert, in the console on the page of the node, in `gpuctl nodes`, and in `gpu_health_reason == 1`. " + reasonsToRead,
+		"What runs there: the owner is in the event `gpu.health`, and in the console.",
+	}
+	return []alert{
+		{
+			name: "GPUHealthFailed", severity: critical, state: true, event: names.EventHealth, wait: "1m",
+			expr:    boardsIn(health.Failed),
+			summary: theDevice + " has failed:" + itsReasons(health.Failed) + ".",
+			meaning: "Results, memory or the bus of the board cannot be relied on before the action is done. It must get no new work.",
+			check:   check,
+			do:      []string{"Cordon the node, or keep new work off the board. Nothing here does it for you.", "The action of the reason, as its runbook has it. The heaviest action makes the lighter ones unnecessary."},
+		},
+		{
+			name: "GPUHealthPredicted", severity: warning, state: true, event: names.EventHealth, wait: "10m",
+			expr:    boardsIn(health.PredictedFailure),
+			summary: theDevice + " is predicted to fail:" + itsReasons(health.PredictedFailure) + ".",
+			meaning: "The board works; wear or repetition predicts that it will fail.",
+			check:   check,
+			do:      []string{"Move long work away at its next end, and give the board no new work.", "The action of the reason, as its runbook has it."},
+		},
+		{
+			name: "GPUHealthDegraded", severity: warning, state: true, event: names.EventHealth, wait: "15m",
+			expr:    boardsIn(health.Degraded),
+			summary: theDevice + " is degraded:" + itsReasons(health.Degraded) + ".",
+			meaning: "The board works, but slower, or it needs a reset when it is free.",
+			check:   check,
+			do:      []string{"The action of the reason, as its runbook has it. What ends the work on the board can wait until the board is free."},
+		},
+		{
+			name: "GPUHealthUnknown", severity: info, wait: "15m",
+			expr: count("count_over_time("+queries.Of(queries.MemoryUsage, physical)+"[1d:5m])", aDevice...) +
+				" unless" + on(queries.Cluster, queries.Device) + queries.Of(queries.BoardStatus, ofGPU) +
+				" and" + on(nodes...) + count(queries.ExporterUp, nodes...),
+			summary: "The health of " + theDevice + " is not known.",
+			meaning: "The board was there within the last day, its node sends telemetry, and nothing fresh is read that decides about its health: XIDs, the recovery action, uncorrected memory errors or failed row remaps. Not known is not healthy.",
+			check: []string{
+				"Whether GPUExporterDown or GPUExporterFrozen fires for the node: that explains it.",
+				"`gpuctl doctor` on the node: it names the fields that the exporter's page lacks, and the reasons that cannot be judged without them.",
+				"Whether the board was removed, or its MIG mode was changed, within the last day.",
+			},
+			do: []string{"Repair the exporter, or give it the fields of our counters file ([docs/health.md](../health.md#coverage)).", "A board that was removed on purpose: nothing. The alert ends a day after the board was last seen."},
+		},
+	}
 }

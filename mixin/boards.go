@@ -6,6 +6,7 @@ package mixin // import "github.com/otelcol-gpu/otelcol-gpu/mixin"
 import (
 	"github.com/grafana/grafana-foundation-sdk/go/units"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/health"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/queries"
 )
 
@@ -197,6 +198,7 @@ func healthBoard() board {
 					sum(most(last(queries.Of(queries.Throttle, protecting, onNode)), queries.Cluster, queries.Device)), 1, 0),
 				figure("Hottest chip", "The highest of all devices.", units.Celsius, most(last(queries.Of(queries.Temperature, onNode, not(queries.Sensor, "memory")))), 85, 90),
 			}},
+			{"State", statePanels()},
 			{"XID", []panel{
 				{
 					kind: grid, title: "Last XID of devices", unit: units.Number, width: 12, height: 9,
@@ -205,6 +207,8 @@ func healthBoard() board {
 				},
 				lines("XID errors", "Counted by device and code, since the collector first saw the device or as the exporter counts.", units.Short,
 					query{expr: last(queries.Of(recordXID, onNode)), legend: "{{" + queries.Node + "}}{{" + queries.Host + "}} GPU {{" + queries.Index + "}} XID {{" + queries.XIDCode + "}}"}),
+				lines("XIDs an hour", "How often a device reported XIDs within an hour, where the exporter counts them. Where it reports the last code alone, repeats cannot be seen, and there is no line.", units.Short,
+					query{expr: last(queries.Of(recordXIDRate, onNode)), legend: "{{" + queries.Node + "}}{{" + queries.Host + "}} GPU {{" + queries.Index + "}}"}),
 			}},
 			{"Memory", []panel{
 				lines("ECC errors", "Corrected ones were repaired, uncorrected ones lost data; since the driver was loaded.", units.Short,
@@ -237,5 +241,39 @@ func healthBoard() board {
 				},
 			}},
 		},
+	}
+}
+
+// statePanels are the states of boards, why they are not well, and what to do.
+func statePanels() []panel {
+	board := []string{queries.Cluster, queries.Device}
+	in := func(s health.State) string {
+		return sum(most(last(queries.Of(queries.BoardStatus, ofGPU, onNode, queries.Is(queries.HwState, s.String()))), board...))
+	}
+	seen := most(last(queries.Of(queries.MemoryUsage, onNode, physical)), board...)
+	unknown := count("("+seen+" unless"+on(board...)+last(queries.Of(queries.BoardStatus, ofGPU))+")") + " or vector(0)"
+	attention := most(last(queries.Of(queries.BoardReason, onNode)), append(device[:len(device):len(device)], queries.Model, queries.HwState, queries.HealthReason, queries.HealthAction)...)
+	return []panel{
+		figure("Failed", "Boards that cannot be relied on before the action is done.", units.Short, in(health.Failed), 0, 1),
+		figure("Predicted to fail", "Boards that work, and will not for long.", units.Short, in(health.PredictedFailure), 1, 0),
+		figure("Degraded", "Boards that work, but slower, or that need a reset when they are free.", units.Short, in(health.Degraded), 1, 0),
+		figure("Ok", "Boards without a reason against them.", units.Short, in(health.OK), 0, 0),
+		figure("Unknown", "Boards that report, and of which nothing that decides about their health is read.", units.Short, unknown, 1, 0),
+		figure("Least coverage", "Reasons that were judged with fresh inputs, of those that fit the board: the board with the fewest.", units.PercentUnit,
+			least(last(queries.Of(queries.BoardCoverage, onNode))), 0, 0),
+		{
+			kind: grid, title: "Boards that need attention", unit: units.Short, width: 24, height: 10,
+			description: "Every reason that is active against a board, and what to do. Each reason has a runbook: docs/runbooks.",
+			queries:     []query{{expr: attention + " == 1", column: "Active"}},
+		},
+		{
+			kind: chart, title: "Boards by state", unit: units.Short, width: 12, height: 9, stacked: true,
+			description: "Of all clusters that are chosen, whatever the node. Unknown boards are in none of the states.",
+			queries:     []query{{expr: sum(last(queries.Of(recordBoards, inCluster)), queries.HwState), legend: name(queries.HwState)}},
+		},
+		lines("Failures per 1,000 GPU-days", "Changes of boards to failed within 7 days, for 1,000 days of a board with a known state. A small fleet makes large steps: of 10 boards one failure is 14.", units.Short,
+			query{expr: last(queries.Of(recordFailing, inCluster)), legend: "cluster " + name(queries.Cluster)}),
+		withMax(lines("Coverage", "Reasons that were judged with fresh inputs, of those that fit the board.", units.PercentUnit,
+			query{expr: most(mean(queries.Of(queries.BoardCoverage, onNode)), device...), legend: ofDevice})),
 	}
 }

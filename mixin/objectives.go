@@ -176,3 +176,43 @@ func (n indicator) alerts(what, meaning string, check, do []string) []alert {
 		one(n.alert+"Slow", warning, "15m", slowBurn, "6h", "30m"),
 	}
 }
+
+//go:embed options.yaml
+var optionsYAML []byte
+
+// options are the keys of options.yaml.
+type options struct {
+	// HealthState is whether the state of a board pages, and not its causes.
+	HealthState bool `yaml:"healthState"`
+}
+
+func readOptions(text []byte) (o options, err error) {
+	d := yaml.NewDecoder(bytes.NewReader(text))
+	d.KnownFields(true)
+	if err := d.Decode(&o); err != nil {
+		return o, fmt.Errorf("options.yaml: %w", err)
+	}
+	return o, nil
+}
+
+// severityOf returns the severity of an alert with these options.
+func (o options) severityOf(a alert) string {
+	if a.cause && o.HealthState || a.state && !o.HealthState {
+		return info
+	}
+	return a.severity
+}
+
+// otherwise is what the runbook has about the other choice; empty where it makes no
+// difference.
+func (o options) otherwise(a alert) string {
+	switch {
+	case a.severity == info:
+		return ""
+	case a.cause && o.HealthState:
+		return " It is a cause of the state of the board, which fires GPUHealthFailed, GPUHealthPredicted or GPUHealthDegraded. With `healthState: false` in [options.yaml](../../mixin/options.yaml) the severity is " + a.severity + "."
+	case a.state:
+		return " Causes of the state, such as GPUXIDFatal, are for information: `healthState` in [options.yaml](../../mixin/options.yaml)."
+	}
+	return ""
+}

@@ -58,7 +58,7 @@ var columnNames = map[string]string{
 	queries.Node: "Node", queries.Host: "Host", queries.Device: "Device", queries.Model: "Model", queries.Index: "GPU",
 	queries.MIGProfile: "MIG profile", queries.XIDCode: "XID", queries.StateOfPod: "State", queries.ErrorType: "Error",
 	queries.Address: "Address", queries.Port: "Port", "receiver": "Receiver", "outcome": "Outcome", "reason": "Reason",
-	queries.HealthWatch: "Watch", "alertname": "Alert", "severity": "Severity",
+	queries.HealthWatch: "Watch", queries.HwState: "State", queries.HealthReason: "Reason", queries.HealthAction: "Action", "alertname": "Alert", "severity": "Severity",
 }
 
 const serviceColumn = "Service"

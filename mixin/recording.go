@@ -3,7 +3,10 @@
 
 package mixin // import "github.com/otelcol-gpu/otelcol-gpu/mixin"
 
-import "github.com/otelcol-gpu/otelcol-gpu/internal/queries"
+import (
+	"github.com/otelcol-gpu/otelcol-gpu/internal/health"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/queries"
+)
 
 // Recorded series. Level, metric and operation, as Prometheus' own advice has it.
 const (
@@ -20,6 +23,11 @@ const (
 	recordPower     = "cluster:hw_power_watts:sum"
 	recordMemory    = "cluster:hw_gpu_memory_usage_bytes:sum"
 	recordLimit     = "cluster:hw_gpu_memory_limit_bytes:sum"
+	recordXIDRate   = "device:gpu_xid_errors:increase1h"
+	recordBoards    = "cluster:gpu_boards:count"
+	recordFailed    = "device:hw_status_failed:max"
+	recordFailures  = "cluster:gpu_board_failures:count1m"
+	recordFailing   = "cluster:gpu_failures_per_1000_gpu_days:7d"
 )
 
 // everyMinute is the interval in which devices are counted, so that sixty counts
@@ -73,6 +81,7 @@ func recording(o objectives) ruleFile {
 			{Record: recordMemory, Expr: sum(ofDevices(queries.MemoryUsage), queries.Cluster)},
 			{Record: recordLimit, Expr: sum(ofDevices(queries.MemoryLimit), queries.Cluster)},
 		}},
+		{Name: "otelcol-gpu.boards", Interval: everyMinute, Rules: boardRecording(perDevice)},
 		{Name: "otelcol-gpu.inference", Interval: "30s", Rules: inferenceRecording(o)},
 	}}
 }
@@ -120,4 +129,35 @@ func inferenceRecording(o objectives) []rule {
 		rules = append(rules, n.rules()...)
 	}
 	return rules
+}
+
+// boardRecording are the states of boards, how often boards fail, and how often they
+// report XIDs. It is evaluated every minute: a failure is found by comparing a board with
+// the minute before, and 1,440 counts of boards are as many GPU-days.
+func boardRecording(perDevice []string) []rule {
+	byBoard := []string{queries.Cluster, queries.Device}
+	status := queries.Of(queries.BoardStatus, ofGPU)
+	failed := queries.Of(queries.BoardStatus, ofGPU, queries.Is(queries.HwState, health.Failed.String()))
+	// A board that is unknown for up to an hour before it fails has failed: what broke it
+	// often silences it first. One that was never known otherwise has not.
+	began := recordFailed + " == 1 and last_over_time(" + recordFailed + "[1h] offset 1m) == 0"
+	return []rule{
+		{Record: recordBoards, Expr: sum(most(status, append(byBoard[:2:2], queries.HwState)...), queries.Cluster, queries.HwState)},
+		{Record: recordFailed, Expr: most(failed, byBoard...)},
+		{Record: recordFailures, Expr: count(began, queries.Cluster) + " or " + sum(recordFailed, queries.Cluster) + " * 0"},
+		{Record: recordFailing, Expr: "1000 * sum_over_time(" + recordFailures + "[7d]) / (" + sum("sum_over_time("+recordBoards+"[7d])", queries.Cluster) + " / 1440)"},
+		{Record: recordXIDRate, Expr: xidRate(perDevice)},
+	}
+}
+
+// xidRate is how often a board reported XIDs within an hour, where an exporter counts
+// them: what is derived from the last code misses repeats, and would be too low. A code
+// that is new on a board that was there before has risen from 0.
+func xidRate(perDevice []string) string {
+	key := []string{queries.Cluster, queries.Device, queries.XIDCode}
+	rise := "increase(" + recordXID + "[1h])"
+	first := "(min_over_time(" + recordXID + "[1h]) unless" + on(key...) + recordXID + " offset 1h and" + on(queries.Cluster, queries.Device) +
+		queries.Of(queries.MemoryUsage) + " offset 1h)"
+	return sum("("+rise+" + "+first+" or "+rise+") unless"+on(queries.Cluster, queries.Device)+
+		queries.Of(queries.XIDErrors, queries.Is(queries.XIDDerived, "true")), perDevice...)
 }

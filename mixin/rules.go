@@ -6,12 +6,13 @@ package mixin // import "github.com/otelcol-gpu/otelcol-gpu/mixin"
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/markdown"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
 // ruleFile is a file of rules as Prometheus reads it.
@@ -51,6 +52,8 @@ type alert struct {
 	expr     string
 	wait     string // for how long it must be so
 	severity string
+	cause    bool   // of a state of a board: see options
+	state    bool   // it is the state of a board
 	event    string // of gpu_events, for the same condition
 	summary  string // one line, with labels
 	meaning  string // what is the case
@@ -65,8 +68,8 @@ type group struct {
 	alerts []alert
 }
 
-func (a alert) rule() rule {
-	labels := map[string]string{"severity": a.severity}
+func (a alert) rule(o options) rule {
+	labels := map[string]string{"severity": o.severityOf(a)}
 	if a.event != "" {
 		labels["gpu_event"] = a.event
 	}
@@ -77,19 +80,20 @@ func (a alert) rule() rule {
 }
 
 // runbook is the page of an alert, which refers to the rule in a file of the folder rules.
-func (a alert) runbook(file string) []byte {
+func (a alert) runbook(file string, o options) []byte {
 	var b strings.Builder
 	b.WriteString("# " + a.name + "\n\n")
-	wrap(&b, "", a.meaning)
-	severity := "Severity: " + a.severity + "."
+	markdown.Wrap(&b, "", a.meaning)
+	severity := "Severity: " + o.severityOf(a) + "."
 	if a.wait != "" {
 		severity += " Fires after " + a.wait + "."
 	}
+	severity += o.otherwise(a)
 	if a.event != "" {
 		severity += " Webhooks receive the event `" + a.event + "` for it, sooner and with more detail."
 	}
 	b.WriteString("\n")
-	wrap(&b, "", severity)
+	markdown.Wrap(&b, "", severity)
 	b.WriteString("\nExpression: `" + a.name + "` in [mixin/" + file + "](../../mixin/" + file + ").\n")
 	for _, part := range []struct {
 		title string
@@ -97,37 +101,14 @@ func (a alert) runbook(file string) []byte {
 	}{{"What to check", a.check}, {"What to do", a.do}} {
 		b.WriteString("\n## " + part.title + "\n\n")
 		for i, line := range part.lines {
-			wrap(&b, strconv.Itoa(i+1)+". ", line)
+			markdown.Wrap(&b, strconv.Itoa(i+1)+". ", line)
 		}
 	}
 	return []byte(b.String())
 }
 
-// columns is the width at which Markdown is wrapped.
-const columns = 100
-
-// code is a span that is not broken, with what adjoins it.
-var code = regexp.MustCompile("(?:[^\\s`]*`[^`]*`)+[^\\s`]*|\\S+")
-
-// wrap writes text after a mark, its further lines indented as far.
-func wrap(b *strings.Builder, mark, text string) {
-	line := mark
-	for i, word := range code.FindAllString(text, -1) {
-		switch {
-		case i == 0:
-			line += word
-		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > columns:
-			b.WriteString(line + "\n")
-			line = strings.Repeat(" ", len(mark)) + word
-		default:
-			line += " " + word
-		}
-	}
-	b.WriteString(line + "\n")
-}
-
 // index lists the runbooks.
-func index(groups []group) []byte {
+func index(groups []group, o options) []byte {
 	var b strings.Builder
 	b.WriteString("# Runbooks\n\nOne page for each alert of [mixin/rules](../../mixin/rules): what it means, what to check, what to\n" +
 		"do. The last column is the event that `gpu_events` raises for the same condition.\n")
@@ -138,8 +119,13 @@ func index(groups []group) []byte {
 			if a.event != "" {
 				event = "`" + a.event + "`"
 			}
-			b.WriteString("| [" + a.name + "](" + a.name + ".md) | " + a.severity + " | " + event + " |\n")
+			b.WriteString("| [" + a.name + "](" + a.name + ".md) | " + o.severityOf(a) + " | " + event + " |\n")
 		}
+	}
+	b.WriteString("\n## Reasons against a board\n\nOf the metric `gpu_health_reason`, the event `gpu.health` and the alerts about the health of a\n" +
+		"board: [docs/health.md](../health.md).\n\n| reason | state | action |\n|---|---|---|\n")
+	for _, r := range names.HealthReasons() {
+		b.WriteString("| [" + r.Name + "](" + r.Runbook() + ") | " + r.State + " | " + r.Action + " |\n")
 	}
 	return []byte(b.String())
 }
@@ -150,15 +136,19 @@ func ruleFiles() (map[string][]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("objectives.yaml: %w", err)
 	}
+	o, err := readOptions(optionsYAML)
+	if err != nil {
+		return nil, err
+	}
 	inference := inferenceAlerts(promised)
-	files := map[string][]byte{"../docs/runbooks/README.md": index(append(alerts(), inference...))}
+	files := map[string][]byte{"../docs/runbooks/README.md": index(append(alerts(), inference...), o)}
 	for file, groups := range map[string][]group{"rules/alerts.yaml": alerts(), "rules/alerts-inference.yaml": inference} {
 		var out ruleFile
 		for _, g := range groups {
 			rules := ruleGroup{Name: g.name}
 			for _, a := range g.alerts {
-				rules.Rules = append(rules.Rules, a.rule())
-				files["../docs/runbooks/"+a.name+".md"] = a.runbook(file)
+				rules.Rules = append(rules.Rules, a.rule(o))
+				files["../docs/runbooks/"+a.name+".md"] = a.runbook(file, o)
 			}
 			out.Groups = append(out.Groups, rules)
 		}

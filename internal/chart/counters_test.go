@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
 // left is what the counters file does without, and why.
@@ -95,6 +97,47 @@ func TestCountersHaveEveryFieldThatIsShown(t *testing.T) {
 		}
 		if assert.NotEmpty(t, printed, "%s %s: counters.csv has no field for it", metric, attributes) && kind != "updowncounter" && metric != "gpu.xid.errors" {
 			assert.Equal(t, kind, types[printed], "%s, which becomes %s", printed, metric)
+		}
+	}
+}
+
+// Every reason against a board is judged with the fields of the counters files, or
+// docs/health.md has the field that it needs, and why it is left out.
+func TestCountersHaveWhatHealthIsJudgedBy(t *testing.T) {
+	table, page := read(t, root, "receiver", "dcgmreceiver", "fields.md"), read(t, root, "docs", "health.md")
+	aliases := map[string][]string{}
+	for _, row := range fieldRow.FindAllStringSubmatch(table, -1) {
+		aliases[row[1]] = []string{row[1]}
+		for _, alias := range fieldName.FindAllStringSubmatch(row[2], -1) {
+			aliases[row[1]] = append(aliases[row[1]], alias[1])
+		}
+	}
+	for _, path := range [][]string{{chart, "charts", "dcgm-exporter", "files"}, {root, "docs", "examples", "compose"}} {
+		printed := map[string]bool{}
+		for _, line := range strings.Split(read(t, append(path, "counters.csv")...), "\n") {
+			name, _, _ := strings.Cut(line, ",")
+			printed[strings.TrimSpace(name)] = true
+		}
+		there, fields := map[string]bool{}, map[string][]string{}
+		for _, row := range metricRow.FindAllStringSubmatch(table, -1) {
+			for _, field := range fieldName.FindAllStringSubmatch(row[4], -1) {
+				fields[row[1]] = append(fields[row[1]], field[1])
+				for _, name := range aliases[field[1]] {
+					there[row[1]] = there[row[1]] || printed[name]
+				}
+			}
+		}
+		for _, r := range names.HealthReasons() {
+			if !r.Check() || r.Judged(func(metric string) bool { return there[metric] }) {
+				continue
+			}
+			for _, metric := range r.Metrics {
+				for _, field := range fields[metric] {
+					assert.NotEmpty(t, left[field], "%s cannot be judged: %v lacks %s", r.Name, path, field)
+					assert.Contains(t, page, "| `"+field+"` | `"+r.Name+"` |", "docs/health.md does not name it as left out")
+				}
+				assert.NotEmpty(t, fields[metric], "%s: no field becomes %s", r.Name, metric)
+			}
 		}
 	}
 }

@@ -115,6 +115,9 @@ func (a Action) Sentence() string {
 // board.
 func (a Action) NeedsFreeBoard() bool { return a >= DrainP2P }
 
+// ResetScope is what people have to know before they reset a GPU.
+const ResetScope = "A reset ends the work of every owner of the board: all its MIG instances and all pods that share it. On some NVLink systems it takes the boards that are connected to it too: `nvidia-smi topo -m` shows them, and NVIDIA's documentation of the system has whether they can be reset one by one."
+
 // ParseAction returns the action with this value of gpu.health.action.
 func ParseAction(value string) (Action, bool) {
 	for i := range actions {

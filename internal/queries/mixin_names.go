@@ -26,6 +26,7 @@ const (
 	Direction   = "network_io_direction"
 	HealthWatch = "gpu_health_watch"
 	HealthState = "gpu_health_state"
+	HwType      = "hw_type"
 )
 
 // The Collector's own telemetry, as its own endpoint writes it: counters without

@@ -28,7 +28,7 @@ func TestLabelsAreThoseThatAreWritten(t *testing.T) {
 		XIDCode: names.GPUXIDCode, XIDDerived: names.GPUXIDDerived, ErrorType: names.ErrorType, Source: names.GPUAttributionSource,
 		Sharing: names.GPUSharing, Resolved: names.GPUAllocationResolved, StateOfPod: names.GPUPodState, StateOfDevice: names.GPUDeviceState,
 		ClockDomain: names.GPUClockDomain, Direction: names.NetworkDirection,
-		HwState: names.HwState, HealthReason: names.GPUHealthReason.Name, HealthAction: names.GPUHealthAction,
+		HwState: names.HwState, HealthReason: names.GPUHealthReason.Name, HealthAction: names.GPUHealthAction, HwType: names.HwType,
 		HealthWatch: names.GPUHealthWatch, HealthState: names.GPUHealthState,
 		Engine: names.InferenceEngine, Bounds: names.InferenceBounds, TokenType: names.InferenceTokenType,
 		RequestState: names.InferenceState, Outcome: names.InferenceOutcome, CacheTier: names.InferenceCacheTier,

@@ -307,6 +307,7 @@ func TestPrometheusLabelsAreTheAllowList(t *testing.T) {
 		"hw_gpu_task", "hw_sensor_location", "gpu_pipe", "gpu_clock_domain", "gpu_power_limit_kind", "gpu_throttle_reason",
 		"network_io_direction", "gpu_io_link", "gpu_nvlink_error_type", "error_type", "gpu_xid_code", "gpu_xid_derived",
 		"gpu_health_watch", "gpu_health_state", "gpu_pod_state", "gpu_device_state", "xid", "window_size_in_ms",
+		"hw_state", "gpu_health_reason", "gpu_health_action", "gpu_fabric_state", "gpu_nvlink_state", "gpu_memory_spare_rows",
 	} {
 		allowed[name] = true
 	}

@@ -126,10 +126,14 @@ func TestAnEventSurvivesTheAgent(t *testing.T) {
 	ownEventually(t, agent, "some scrapes", func(f map[string]*dto.MetricFamily) bool { before = scrapes(f); return before > 0 })
 	ownEventually(t, agent, "more scrapes, each of which could raise it again", func(f map[string]*dto.MetricFamily) bool { return scrapes(f) >= before+3 })
 	all := sink.all()
-	require.Len(t, all, 1, "%v", all)
+	require.Len(t, all, 2, "the code, and what it means for the board: %v", all)
 	assert.Contains(t, all[0], "gpu.xid: GPU 0 on gpu-node-a (GPU-")
 	assert.Contains(t, all[0], "Drain the node and power it off and on")
-	assert.Contains(t, all[0], "pod llama-6b8d5c9f7d-k2x9p of service llama-70b in namespace inference when this was raised.")
+	assert.Contains(t, all[1], "gpu.health: GPU 0 on gpu-node-a (GPU-")
+	assert.Contains(t, all[1], " is failed (xid_restart). Drain the node, then reboot it.")
+	for _, event := range all {
+		assert.Contains(t, event, "pod llama-6b8d5c9f7d-k2x9p of service llama-70b in namespace inference when this was raised.")
+	}
 }
 
 // ownEventually waits for something in the collector's metrics about itself.

@@ -184,7 +184,10 @@ func TestScaleOut(t *testing.T) {
 				"otlp_grpc/embedded": m{"endpoint": grpcOf(embedded), "tls": m{"insecure": true}, "sending_queue": m{"num_consumers": 1}},
 				"otlp_grpc/raw":      patient,
 			},
-			"service": m{"pipelines": m{"metrics": m{"exporters": []string{"otlp_grpc/raw", "forward/summary", "gpu_events", "otlp_grpc/embedded"}}}},
+			"service": m{"pipelines": m{
+				"metrics":        m{"exporters": []string{"otlp_grpc/raw", "forward/summary", "gpu_events", "otlp_grpc/embedded"}},
+				"metrics/health": m{"exporters": []string{"otlp_grpc/raw", "otlp_grpc", "otlp_grpc/embedded"}},
+			}},
 		}, append(agentEnv(t, api, grpcOf(gateway)), "K8S_CLUSTER_NAME=c1", "RAW_ENDPOINT="+service.address, "RAW_INSECURE=true"),
 			config("agent.yaml"), config("agent-raw.yaml"))
 		defer func() { assert.NotContains(t, log(t, agent), "deprecated") }()

@@ -44,6 +44,9 @@ func TestAlertmanagerRoutes(t *testing.T) {
 		{model.LabelSet{"alertname": "GPUGatewayGone", "severity": "critical"}, "oncall"},
 		{model.LabelSet{"alertname": "GPUServicePartial", "severity": "warning"}, "tickets"},
 		{model.LabelSet{"alertname": "GPUIdleHeld", "severity": "info"}, "owners"},
+		{model.LabelSet{"alertname": "GPUHealthFailed", "severity": "critical"}, "oncall"},
+		{model.LabelSet{"alertname": "GPUHealthDegraded", "severity": "warning"}, "tickets"},
+		{model.LabelSet{"alertname": "GPUXIDFatal", "severity": "info"}, "nobody"},
 		{model.LabelSet{"alertname": "GPUServiceThrottled", "severity": "info"}, "nobody"},
 	} {
 		matched := route.Match(c.labels)
@@ -61,6 +64,9 @@ func TestAlertmanagerInhibits(t *testing.T) {
 	onNode := func(alert, node string) model.LabelSet {
 		return model.LabelSet{"alertname": model.LabelValue(alert), "k8s_cluster_name": "c1", "k8s_node_name": model.LabelValue(node)}
 	}
+	onBoard := func(alert, id string) model.LabelSet {
+		return model.LabelSet{"alertname": model.LabelValue(alert), "k8s_cluster_name": "c1", "hw_id": model.LabelValue(id)}
+	}
 	for _, c := range []struct {
 		name          string
 		fires, target model.LabelSet
@@ -72,6 +78,10 @@ func TestAlertmanagerInhibits(t *testing.T) {
 		{"no data holds back partial", service("GPUServiceNoData", "chat"), service("GPUServicePartial", "chat"), true},
 		{"a lost node its exporter", onNode("GPUNodeLost", "n1"), onNode("GPUExporterDown", "n1"), true},
 		{"and no other", onNode("GPUNodeLost", "n1"), onNode("GPUExporterDown", "n2"), false},
+		{"a lost device its state", onBoard("GPUDeviceLost", "GPU-1"), onBoard("GPUHealthFailed", "GPU-1"), true},
+		{"and that of no other", onBoard("GPUDeviceLost", "GPU-1"), onBoard("GPUHealthFailed", "GPU-2"), false},
+		{"a failed board its errors", onBoard("GPUHealthFailed", "GPU-1"), onBoard("GPUXIDError", "GPU-1"), true},
+		{"an exporter what is not known", onNode("GPUExporterDown", "n1"), onNode("GPUHealthUnknown", "n1"), true},
 		{"no gateway, no lost nodes", model.LabelSet{"alertname": "GPUGatewayGone", "k8s_cluster_name": "c1"}, onNode("GPUNodeLost", "n1"), true},
 	} {
 		t.Run(c.name, func(t *testing.T) {

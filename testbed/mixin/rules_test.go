@@ -30,7 +30,7 @@ func TestRuleFiles(t *testing.T) {
 		for _, g := range groups.Groups {
 			for _, r := range g.Rules {
 				if r.Alert == "" {
-					assert.Regexp(t, `^[a-z_]+:[a-z_]+:[a-z0-9]+$`, r.Record)
+					assert.Regexp(t, `^[a-z_]+:[a-z0-9_]+:[a-z0-9]+$`, r.Record)
 					continue
 				}
 				assert.Contains(t, []string{"critical", "warning", "info", "none"}, r.Labels["severity"], r.Alert)

@@ -4,6 +4,7 @@
 package mixin
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,15 +22,46 @@ import (
 // Labels of a device, a service, an exporter and a process.
 const (
 	dev  = `k8s_cluster_name="c1",k8s_node_name="n1",hw_id="GPU-1",hw_model="NVIDIA H100",gpu_index="0",k8s_namespace_name="ml",k8s_pod_name="chat-0",service_name="chat"`
+	brd  = `k8s_cluster_name="c1",k8s_node_name="n1",hw_id="GPU-1",hw_model="NVIDIA H100",gpu_index="0"`
 	svc  = `k8s_cluster_name="c1",k8s_namespace_name="ml",service_name="chat"`
 	node = `k8s_cluster_name="c1",k8s_node_name="n1"`
 	exp  = node + `,server_address="10.0.0.1",server_port="9400"`
 	own  = `job="otelcol-gpu",instance="gateway-0:8888"`
 )
 
+// health are the series of a board in a state from begin on, and in another one before.
+func health(before, after string) map[string]string {
+	all := map[string]string{}
+	for _, state := range []string{"ok", "degraded", "predicted_failure", "failed"} {
+		is := map[bool]string{true: "1"}
+		all[`hw_status{hw_state="`+state+`",hw_type="gpu",`+brd+`}`] = from(cmp.Or(is[state == before], "0"), cmp.Or(is[state == after], "0"))
+	}
+	if after != "ok" {
+		all[`gpu_health_reason{gpu_health_reason="xid_reset",gpu_health_action="reset_gpu",hw_state="`+after+`",`+brd+`}`] = "_x360 1x119"
+	}
+	return all
+}
+
+// silent are the series of a board that is not known any more from begin on.
+func silent() map[string]string {
+	all := health("ok", "ok")
+	for name, values := range all {
+		before, _, _ := strings.Cut(values, " ")
+		all[name] = before + " stale"
+	}
+	return all
+}
+
+// with adds series to others.
+func with(series, more map[string]string) map[string]string {
+	all := maps.Clone(series)
+	maps.Copy(all, more)
+	return all
+}
+
 // healthy is a fleet with which nothing is wrong: series and their values, one
 // every half minute for four hours.
-var healthy = map[string]string{
+var healthy = with(health("ok", "ok"), map[string]string{
 	`hw_gpu_memory_usage_bytes{` + dev + `}`:                                                                 "4e10x480",
 	`hw_gpu_memory_utilization_ratio{` + dev + `}`:                                                           "0.5x480",
 	`hw_gpu_utilization_ratio{hw_gpu_task="general",` + dev + `}`:                                            "0.7x480",
@@ -92,7 +124,7 @@ var healthy = map[string]string{
 	`vllm:request_success_total{finished_reason="stop",` + svc + `}`:                                         "0+300x480",
 	`vllm:request_success_total{finished_reason="abort",` + svc + `}`:                                        "0+1x480",
 	`app_accuracy_ratio{` + svc + `}`:                                                                        "0.9x480",
-}
+})
 
 // begin is when something happens in a scenario: three hours after its start.
 const begin = 360
@@ -163,13 +195,25 @@ var scenarios = map[string]scenario{
 	"everything is new": {
 		map[string]string{`hw_gpu_memory_usage_bytes{` + dev + `}`: "_x360 4e10x119", `gpu_xid_errors_total{gpu_xid_code="13",` + dev + `}`: "_x360 3x119"}, nil,
 	},
-	"an uncorrected error":       {map[string]string{`hw_errors_total{error_type="uncorrected",` + dev + `}`: from("1", "2")}, []string{"GPUECCUncorrected"}},
-	"many corrected errors":      {map[string]string{`hw_errors_total{error_type="corrected",` + dev + `}`: "0x360 0+1x119"}, []string{"GPUECCCorrected"}},
-	"a row waits to be remapped": {map[string]string{`gpu_memory_row_remap_pending{` + dev + `}`: from("0", "1")}, []string{"GPURowRemapPending"}},
-	"a board is a straggler":     {map[string]string{`gpu_straggler{gpu_straggler_cause="clock",` + dev + `}`: "_x360 1x119"}, []string{"GPUStraggler"}},
-	"a row cannot be remapped":   {map[string]string{`gpu_memory_row_remap_failure{` + dev + `}`: from("0", "1")}, []string{"GPURowRemapFailure"}},
-	"pages wait":                 {map[string]string{`gpu_memory_retired_pages_pending{` + dev + `}`: from("0", "1")}, []string{"GPUPagesRetiredPending"}},
-	"PCIe replays":               {map[string]string{`gpu_pcie_replays_total{` + dev + `}`: "0x360 0+2x119"}, []string{"GPUPCIeReplays"}},
+	"an uncorrected error":          {map[string]string{`hw_errors_total{error_type="uncorrected",` + dev + `}`: from("1", "2")}, []string{"GPUECCUncorrected"}},
+	"many corrected errors":         {map[string]string{`hw_errors_total{error_type="corrected",` + dev + `}`: "0x360 0+1x119"}, []string{"GPUECCCorrected"}},
+	"a row waits to be remapped":    {map[string]string{`gpu_memory_row_remap_pending{` + dev + `}`: from("0", "1")}, []string{"GPURowRemapPending"}},
+	"a row cannot be remapped":      {map[string]string{`gpu_memory_row_remap_failure{` + dev + `}`: from("0", "1")}, []string{"GPURowRemapFailure"}},
+	"pages wait":                    {map[string]string{`gpu_memory_retired_pages_pending{` + dev + `}`: from("0", "1")}, []string{"GPUPagesRetiredPending"}},
+	"PCIe replays":                  {map[string]string{`gpu_pcie_replays_total{` + dev + `}`: "0x360 0+2x119"}, []string{"GPUPCIeReplays"}},
+	"a board fails":                 {health("ok", "failed"), []string{"GPUHealthFailed"}},
+	"a board is predicted to fail":  {health("ok", "predicted_failure"), []string{"GPUHealthPredicted"}},
+	"a board is degraded":           {health("ok", "degraded"), []string{"GPUHealthDegraded"}},
+	"a board is not known any more": {silent(), []string{"GPUHealthUnknown"}},
+	"a board is a straggler":        {map[string]string{`gpu_straggler{gpu_straggler_cause="clock",` + dev + `}`: "_x360 1x119"}, []string{"GPUStraggler"}},
+	"a board fails with an XID": {
+		with(health("ok", "failed"), map[string]string{`gpu_xid_errors_total{gpu_xid_code="79",` + dev + `}`: "_x360 1x119"}),
+		[]string{"GPUHealthFailed", "GPUXIDFatal"},
+	},
+	"a node is gone with all that is known of its boards": {
+		with(silent(), map[string]string{`gpu_exporter_up{` + exp + `}`: "1x360", `gpu_node_schedulable{` + node + `}`: "1x360", `hw_gpu_memory_usage_bytes{` + dev + `}`: "4e10x360"}),
+		[]string{"GPUNodeLost"},
+	},
 	"a health watch fails": {
 		map[string]string{`gpu_health_status{gpu_health_state="fail",gpu_health_watch="mem",` + dev + `}`: from("0", "1")}, []string{"GPUHealthWatchFailed"},
 	},

@@ -140,7 +140,7 @@ func judgeStory(t *testing.T, trouble time.Time, fired []firing) {
 	assert.Subset(t, []string{"GPUWatchdog", "GPUIdleHeld"}, keys(before), "while all is well")
 	assert.Subset(t, keys(after), []string{
 		"GPUWatchdog", "GPUExporterDown", "GPUServicePartial", "GPUServiceNoData", "GPUXIDFatal", "GPUECCUncorrected",
-		"GPUThrottled", "GPUServiceThrottled", "GPUDeviceLost", "GPUWebhookFailing", "GPUIdleHeld",
+		"GPUThrottled", "GPUServiceThrottled", "GPUDeviceLost", "GPUWebhookFailing", "GPUIdleHeld", "GPUHealthFailed",
 	}, "in trouble")
 	for _, absent := range []string{"GPUGatewayGone", "GPUNodeLost", "GPUCollectorDown", "GPUAuditFailing", "GPUStoreRefusingSamples", "GPUTelemetryDropped"} {
 		assert.NotContains(t, after, absent)

@@ -68,6 +68,8 @@ best_effort/otlp: {}
 {{- $told := include "otelcol-gpu.otlpNames" .root | fromJsonArray -}}
 {{- if eq (include "otelcol-gpu.hasWebhooks" .root) "true" -}}{{- $told = prepend $told "webhook" -}}{{- end -}}
 {{- $unread := ternary list (list "gpu_store") (eq $v.gateway.store.engine "embedded") -}}
+metrics/health:
+  exporters: {{ include "otelcol-gpu.list" (dict "root" .root "file" .file "pipeline" "metrics/health" "key" "exporters" "add" (ternary (list "best_effort/otlp") list (not (empty $v.gateway.otlp)))) }}
 metrics/prometheus:
   exporters: {{ include "otelcol-gpu.list" (dict "root" .root "file" .file "pipeline" "metrics/prometheus" "key" "exporters" "add" $written "without" $unread) }}
 {{- with include "otelcol-gpu.otlpNames" .root | fromJsonArray }}

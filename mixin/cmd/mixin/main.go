@@ -34,7 +34,7 @@ func run() error {
 		}
 		for _, f := range old {
 			path := filepath.Join(folder, f.Name())
-			if _, kept := files[filepath.ToSlash(path)]; !kept {
+			if _, kept := files[filepath.ToSlash(path)]; !kept && !mixin.Elsewhere(filepath.ToSlash(path)) {
 				if err := os.Remove(path); err != nil {
 					return err
 				}

@@ -222,8 +222,8 @@ var quantity = regexp.MustCompile(`[0-9][0-9,.]* ?(?:[KMG]i?B|kB|bytes|[mnuµ]s|
 // configured are the lines of docs/sizing.md with quantities that no benchmark gives,
 // by what they hold, with the reason.
 var configured = map[string]string{
-	"85 points × 11 bytes":             "computed from the rows above, which scripts/measure-traffic printed",
-	"1,000 × 63 bytes":                 "computed from what scripts/measure-traffic printed",
+	"90 points × 11 bytes":             "computed from the rows above, which scripts/measure-traffic printed",
+	"1,000 × 66 bytes":                 "computed from what scripts/measure-traffic printed",
 	"queues while the gateway is away": "configuration",
 	"more queues":                      "configuration",
 	"Request 100m":                     "configuration",

@@ -35,6 +35,7 @@ metrics:
   {{- end }}
 {{- end }}
 {{- if $http }}
+metrics/health: {exporters: [otlp_http]}
 logs/events: {exporters: [otlp_http/events]}
 {{- end }}
 {{- if and $http .Values.agent.host.enabled }}

@@ -33,8 +33,6 @@ type Rule struct {
 	Set   Set
 	// Notice is whether the event is raised only, and never cleared.
 	Notice bool
-	// Off is whether the rule has to be enabled.
-	Off bool
 	// Reads are the metrics that decide.
 	Reads []Input
 	// Keys are the keys of the event's configuration beside enabled.

@@ -18,7 +18,7 @@ type Settings map[string]any
 
 // Defaults returns new settings with the rule's defaults.
 func (r *Rule) Defaults() Settings {
-	s := Settings{Enabled: !r.Off}
+	s := Settings{Enabled: true}
 	for _, k := range r.Keys {
 		s[k.Name] = k.Default
 	}

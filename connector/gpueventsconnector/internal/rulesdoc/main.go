@@ -1,9 +1,9 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command rulesdoc writes what lists the rules of gpu_events: the tables of the README,
-// the lists of events and of reasons in internal/names, and the values of the chart with
-// their schema.
+// Command rulesdoc writes what lists the rules of gpu_events: the tables of the README and
+// of docs/health.md, the runbooks of the reasons, the lists of events and of reasons in
+// internal/names, and the values of the chart with their schema.
 // It is called from the connector's folder.
 package main
 
@@ -56,6 +56,9 @@ func generate(dir string) (files map[string]string, err error) {
 			{"<!-- rules: events -->\n", "<!-- end of rules -->", events(all)},
 			{"<!-- rules: keys -->\n", "<!-- end of rules -->", keys(all)},
 		}},
+		{filepath.Join(root, "docs", "health.md"), []section{
+			{"<!-- rules: reasons -->\n", "<!-- end of rules -->", reasonTable(board.Reasons)},
+		}},
 		{filepath.Join(root, "charts", "otelcol-gpu", "values.yaml"), []section{
 			{"  # Every event can be switched off with enabled: false.\n  events:\n", "\n", values(all)},
 		}},
@@ -71,7 +74,10 @@ func generate(dir string) (files map[string]string, err error) {
 			return nil, fmt.Errorf("%s: %w", f.path, err)
 		}
 	}
-	for name, source := range map[string]string{"generated_events.go": names(all), "generated_health.go": reasons(board.Reasons)} {
+	for _, r := range board.Reasons {
+		files[filepath.Join(root, "docs", "runbooks", runbookOf(r))] = runbook(r)
+	}
+	for name, source := range map[string]string{"generated_events.go": eventList(all), "generated_health.go": reasons(board.Reasons)} {
 		text, err := format.Source([]byte(source))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
@@ -131,7 +137,7 @@ func values(all []*rule.Rule) string {
 		if r.Doc.Chart != "" {
 			fmt.Fprintf(&b, "    # %s\n", r.Doc.Chart)
 		}
-		pairs := []string{fmt.Sprint("enabled: ", !r.Off)}
+		pairs := []string{"enabled: true"}
 		for _, k := range r.Keys {
 			v := value(k.Default)
 			if k.FromInterval {
@@ -198,7 +204,7 @@ package names
 
 `
 
-func names(all []*rule.Rule) string {
+func eventList(all []*rule.Rule) string {
 	var b strings.Builder
 	b.WriteString(generated + "var eventRules = []EventRule{\n")
 	for _, r := range all {

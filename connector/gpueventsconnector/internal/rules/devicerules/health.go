@@ -22,7 +22,7 @@ import (
 
 // Health is gpu.health: every change of the state of a board, or of its reasons.
 var Health = rule.Rule{
-	Event: names.EventHealth, Set: rule.Device, Reads: healthReads(), Off: true,
+	Event: names.EventHealth, Set: rule.Device, Reads: healthReads(),
 	Doc: rule.Doc{
 		Raised:   "the board is degraded, predicted to fail or failed, and again at every change of its state, its reasons or its action",
 		Cleared:  "no reason is left",
