@@ -52,7 +52,7 @@ type gpuEvents struct {
 
 	stateLogger *zap.Logger // passes everything
 
-	feeder   *output // the one that reads metrics
+	feeders  [inputs]*output // those that read
 	started  sync.Once
 	startErr error
 	stopped  sync.Once
@@ -69,7 +69,10 @@ type gpuEvents struct {
 	sending        []event.Event // taken from the engine and not accepted yet; under mu
 }
 
-var _ connector.Metrics = (*gpuEvents)(nil)
+var (
+	_ connector.Metrics = (*gpuEvents)(nil)
+	_ connector.Logs    = (*gpuEvents)(nil)
+)
 
 func newConnector(cfg *Config, set connector.Settings) (*gpuEvents, error) {
 	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
@@ -188,7 +191,7 @@ func ended(ctx context.Context, done <-chan struct{}) error {
 	}
 }
 
-// Capabilities implements connector.Metrics: metrics are only read.
+// Capabilities implements connector.Metrics and connector.Logs: they are only read.
 func (*gpuEvents) Capabilities() consumer.Capabilities {
 	return consumer.Capabilities{MutatesData: false}
 }
@@ -196,8 +199,20 @@ func (*gpuEvents) Capabilities() consumer.Capabilities {
 // ConsumeMetrics reads md. Senders of metrics cannot fix event delivery, so it never
 // returns an error.
 func (c *gpuEvents) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error {
+	c.read(ctx, func(now time.Time) { c.engine.Consume(md, now) })
+	return nil
+}
+
+// ConsumeLogs reads lines of the kernel log among logs. It returns no error either.
+func (c *gpuEvents) ConsumeLogs(ctx context.Context, logs plog.Logs) error {
+	c.read(ctx, func(now time.Time) { c.engine.ReadLog(logs, now) })
+	return nil
+}
+
+// read has the engine read something, and wakes what forwards the results.
+func (c *gpuEvents) read(ctx context.Context, f func(now time.Time)) {
 	c.mu.Lock()
-	c.engine.Consume(md, time.Now())
+	f(time.Now())
 	counts, busy, judged := c.engine.TakeCounts(), c.busy(), c.engine.Judged()
 	c.mu.Unlock()
 	c.report(ctx, &counts)
@@ -210,7 +225,6 @@ func (c *gpuEvents) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) erro
 	if judged && c.health != nil {
 		c.health.notify()
 	}
-	return nil
 }
 
 // busy reports whether there is something to forward or to store. Every batch that

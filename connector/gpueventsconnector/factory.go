@@ -20,17 +20,31 @@ func NewFactory() connector.Factory {
 		createDefaultConfig,
 		connector.WithMetricsToLogs(createMetricsToLogs, metadata.MetricsToLogsStability),
 		connector.WithMetricsToMetrics(createMetricsToMetrics, metadata.MetricsToMetricsStability),
+		connector.WithLogsToLogs(createLogsToLogs, metadata.LogsToLogsStability),
+		connector.WithLogsToMetrics(createLogsToMetrics, metadata.LogsToMetricsStability),
 	)
 }
 
 func createMetricsToLogs(
 	_ context.Context, set connector.Settings, cfg component.Config, next consumer.Logs,
 ) (connector.Metrics, error) {
-	return newToLogs(cfg.(*Config), set, next)
+	return newToLogs(cfg.(*Config), set, next, fromMetrics)
 }
 
 func createMetricsToMetrics(
 	_ context.Context, set connector.Settings, cfg component.Config, next consumer.Metrics,
 ) (connector.Metrics, error) {
-	return newToMetrics(cfg.(*Config), set, next)
+	return newToMetrics(cfg.(*Config), set, next, fromMetrics)
+}
+
+func createLogsToLogs(
+	_ context.Context, set connector.Settings, cfg component.Config, next consumer.Logs,
+) (connector.Logs, error) {
+	return newToLogs(cfg.(*Config), set, next, fromLogs)
+}
+
+func createLogsToMetrics(
+	_ context.Context, set connector.Settings, cfg component.Config, next consumer.Metrics,
+) (connector.Logs, error) {
+	return newToMetrics(cfg.(*Config), set, next, fromLogs)
 }

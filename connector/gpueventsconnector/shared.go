@@ -10,20 +10,33 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/connector"
 	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// The collector makes one connector for each kind of output, of one configuration, and
-// gives each of them all metrics. They share one gpuEvents, which reads them once.
+// The collector makes one connector for each kind of input and output, of one
+// configuration, and gives each of them all that there is of its input. They share one
+// gpuEvents, which reads it once.
 var shared = struct {
 	mu  sync.Mutex
 	all map[*Config]*gpuEvents
 }{all: map[*Config]*gpuEvents{}}
 
-// output is the connector to the pipelines of one kind of output.
+// input is what an output gets.
+type input uint8
+
+const (
+	fromMetrics input = iota
+	fromLogs
+	inputs
+)
+
+// output is the connector from the pipelines of one kind of input to those of one kind of
+// output.
 type output struct {
 	*gpuEvents
-	cfg *Config
+	cfg  *Config
+	from input
 }
 
 // share returns the gpuEvents of a configuration.
@@ -40,25 +53,25 @@ func share(cfg *Config, set connector.Settings) (*gpuEvents, error) {
 	return c, err
 }
 
-func newToLogs(cfg *Config, set connector.Settings, next consumer.Logs) (*output, error) {
+func newToLogs(cfg *Config, set connector.Settings, next consumer.Logs, from input) (*output, error) {
 	c, err := share(cfg, set)
 	if err != nil {
 		return nil, err
 	}
-	o := &output{c, cfg}
-	c.next, c.feeder = next, o
+	o := &output{c, cfg, from}
+	c.next, c.feeders[from] = next, o
 	return o, nil
 }
 
-func newToMetrics(cfg *Config, set connector.Settings, next consumer.Metrics) (*output, error) {
+func newToMetrics(cfg *Config, set connector.Settings, next consumer.Metrics, from input) (*output, error) {
 	c, err := share(cfg, set)
 	if err != nil {
 		return nil, err
 	}
-	o := &output{c, cfg}
+	o := &output{c, cfg, from}
 	c.publishTo(next)
-	if c.feeder == nil {
-		c.feeder = o
+	if c.feeders[from] == nil {
+		c.feeders[from] = o
 	}
 	return o, nil
 }
@@ -69,9 +82,12 @@ func (o *output) Start(ctx context.Context, host component.Host) error {
 	return o.startErr
 }
 
-// Shutdown ends what the outputs share with the first of them: then what follows each of
-// them still runs.
+// Shutdown ends what the outputs share with the first of them that gets metrics: then what
+// follows each of them still runs, and all metrics were read.
 func (o *output) Shutdown(ctx context.Context) (err error) {
+	if o.from != fromMetrics && o.feeders[fromMetrics] != nil {
+		return nil
+	}
 	shared.mu.Lock()
 	if shared.all[o.cfg] == o.gpuEvents {
 		delete(shared.all, o.cfg)
@@ -83,8 +99,16 @@ func (o *output) Shutdown(ctx context.Context) (err error) {
 
 // ConsumeMetrics reads md, if it is this output that does.
 func (o *output) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error {
-	if o.feeder != o {
+	if o.feeders[fromMetrics] != o {
 		return nil
 	}
 	return o.gpuEvents.ConsumeMetrics(ctx, md)
+}
+
+// ConsumeLogs reads logs, if it is this output that does.
+func (o *output) ConsumeLogs(ctx context.Context, logs plog.Logs) error {
+	if o.feeders[fromLogs] != o {
+		return nil
+	}
+	return o.gpuEvents.ConsumeLogs(ctx, logs)
 }

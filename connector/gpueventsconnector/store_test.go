@@ -293,7 +293,7 @@ func TestAStorageThatFailsStopsTheStart(t *testing.T) {
 				cfg := createDefaultConfig().(*Config)
 				onDisk(cfg)
 				tel := componenttest.NewTelemetry()
-				c, err := newToLogs(cfg, metadatatest.NewSettings(tel), new(consumertest.LogsSink))
+				c, err := newToLogs(cfg, metadatatest.NewSettings(tel), new(consumertest.LogsSink), fromMetrics)
 				require.NoError(t, err)
 				require.ErrorContains(t, c.Start(t.Context(), host{diskID: d}), "storage: ")
 				require.NoError(t, c.Shutdown(t.Context()))

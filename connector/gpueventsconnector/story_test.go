@@ -4,6 +4,7 @@
 package gpueventsconnector
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"maps"
@@ -38,6 +39,7 @@ type page struct {
 // gpu is one device on a page. Only what is set is emitted.
 type gpu struct {
 	id, parent   string
+	pci          string // 0000:03:00.0 where it is empty
 	pod          string
 	values       map[*names.Metric]float64
 	hot, hbm     float64
@@ -84,7 +86,7 @@ func (p page) add(md pmetric.Metrics) {
 		rm := md.ResourceMetrics().AppendEmpty()
 		attrs := rm.Resource().Attributes()
 		event.PutTexts(attrs, names.HwID, g.id, names.HwType, names.HwTypeGPU, names.HwParent, g.parent, names.HwModel, "H100",
-			names.K8sClusterName, "c1", names.K8sNodeName, p.node, names.HostName, "host-1", names.GPUPCIAddress, "0000:03:00.0")
+			names.K8sClusterName, "c1", names.K8sNodeName, p.node, names.HostName, "host-1", names.GPUPCIAddress, cmp.Or(g.pci, "0000:03:00.0"))
 		attrs.PutInt(names.GPUIndex, 3)
 		if g.pod != "" {
 			event.PutTexts(attrs, names.K8sNamespaceName, "ml", names.K8sPodName, g.pod, names.K8sContainerName, "server", names.ServiceName, "chat")

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/engine"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/kernellog"
 )
 
 // observe registers the metrics that are observed on demand.
@@ -67,6 +68,17 @@ func (c *gpuEvents) report(ctx context.Context, n *engine.Counts) {
 	if n.LeftOut > 0 {
 		c.telemetry.GpuEventsHealthReasonsLeftOut.Add(ctx, n.LeftOut)
 		c.logger.Warn("reasons against a GPU are not listed: raise health::max_reasons", zap.String("hw.id", n.LeftOutOf.ID))
+	}
+	for outcome, lines := range n.Lines {
+		c.telemetry.GpuEventsKernelLines.Add(ctx, lines, metric.WithAttributes(attribute.String("outcome", string(outcome))))
+	}
+	if l := &n.UnknownGPU; n.Lines[kernellog.UnknownGPU] > 0 {
+		c.logger.Warn("skipping lines of the kernel log about GPUs that no exporter of their node has: "+
+			"check gpu.pci.address, and k8s.node.name or host.name of the log records",
+			zap.String("gpu.pci.address", l.PCI), zap.String("node", l.Node), zap.Int("gpu.xid.code", l.Code))
+	}
+	if n.Lines[kernellog.Refused] > 0 {
+		c.logger.Warn("skipping lines of the kernel log, there are too many in one second", zap.Int("limit", kernellog.MaxPerSecond))
 	}
 	if n.Late > 0 {
 		c.telemetry.GpuEventsInputLate.Add(ctx, n.Late)

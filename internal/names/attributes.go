@@ -28,6 +28,8 @@ const (
 	K8sPodStartTime  = "k8s.pod.start_time" // RFC 3339
 	K8sContainerName = "k8s.container.name"
 	K8sResourceName  = "k8s.resource.name"
+	ProcessPID       = "process.pid"
+	ProcessName      = "process.executable.name"
 )
 
 // Attributes of our own namespace.

@@ -43,6 +43,8 @@ type Line struct {
 	// Health is what the line means for the GPU: more exact than Entry.Health for the
 	// NVLink codes and for 154. A switch has none.
 	Health Health
+	// Recovered is whether the driver asks for no recovery any more: code 154 with none.
+	Recovered bool
 }
 
 // marks precede a code: the driver's, and its driver of switches'.
@@ -103,7 +105,7 @@ func Parse(text string) Line {
 		l.Health = lineOfLink(code, message, l.Health)
 	case entry.Bucket == RecoveryAction:
 		if to := recovery.FindStringSubmatch(message); to != nil {
-			l.Health = lineOfRecovery(to[1])
+			l.Health, l.Recovered = lineOfRecovery(to[1])
 		}
 	}
 	return l
@@ -140,14 +142,14 @@ func lineOfLink(code int, message string, alone Health) Health {
 // ReasonRecovery is the value of gpu.health.reason for the driver's recovery action.
 const ReasonRecovery = "recovery_action"
 
-func lineOfRecovery(hex string) Health {
+func lineOfRecovery(hex string) (h Health, recovered bool) {
 	value, err := strconv.ParseInt(hex, 16, 64)
 	if err != nil {
-		return Health{}
+		return Health{}, false
 	}
 	state, action, _ := health.Recovery(value)
 	if state == health.OK {
-		return Health{}
+		return Health{}, true
 	}
-	return Health{ReasonRecovery, state, action}
+	return Health{ReasonRecovery, state, action}, false
 }

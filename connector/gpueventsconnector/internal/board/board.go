@@ -192,7 +192,13 @@ func (b *Board) Seen(e Evidence, at pcommon.Timestamp) {
 }
 
 func (b *Board) see(e Evidence, at pcommon.Timestamp) {
-	b.active = slices.DeleteFunc(b.active, func(a active) bool { return a.Reason.ClearedBy&e != 0 && a.Last < at })
+	b.active = slices.DeleteFunc(b.active, func(a active) bool {
+		by := a.Reason.ClearedBy
+		if a.reason == recoveryPlace && b.fresh>>recoveryPlace&1 == 0 {
+			by |= Reset | Boot // a line of the kernel log was its only source
+		}
+		return by&e != 0 && a.Last < at
+	})
 	if e&(Reset|Boot) != 0 {
 		b.evidence = max(b.evidence, at)
 	}

@@ -200,6 +200,15 @@ func (b *Board) XID(code int, h xid.Health, at pcommon.Timestamp) {
 	}
 }
 
+// Line takes an XID of which a line of the kernel log was read. What the driver asks for
+// stands in lines of code 154 too, of which the last counts where no page has it.
+func (b *Board) Line(l *xid.Line, at pcommon.Timestamp) {
+	if l.Recovered && b.fresh>>recoveryPlace&1 == 0 {
+		b.active.clear(recoveryPlace)
+	}
+	b.XID(l.Code, l.Health, at)
+}
+
 // replaced reports whether gpu.recovery.action takes the place of a reason.
 func replaced(reason int) bool { return reason == resetPlace || reason == restartPlace }
 

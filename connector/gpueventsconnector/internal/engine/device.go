@@ -28,6 +28,7 @@ type device struct {
 	snapshot pcommon.Timestamp // the time of the points that are read; 0: all were judged
 	at       pcommon.Timestamp // the newest time that was judged
 	known    bool              // there was a time before, or a stored state
+	first    pcommon.Timestamp // the first time, where there was no stored state
 	// The readings of snapshot, or else of at.
 	values   []float64
 	counts   []devicerules.XIDCount

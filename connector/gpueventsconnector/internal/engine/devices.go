@@ -166,6 +166,7 @@ func (s *devices) judgeOpen(age time.Duration) {
 func (s *devices) judge(d *device) {
 	d.at, d.snapshot = d.snapshot, 0
 	if !d.known {
+		d.first = d.at
 		s.changed = true
 	}
 	waits := false
@@ -247,6 +248,7 @@ func (s *devices) judgeNotices(d *device) (waits bool) {
 		if v := d.values[s.xid.places[0]]; v >= 0 {
 			last = int64(v)
 		}
+		d.xids.Interval = d.interval()
 		changed, duplicates := d.xids.Take(d.counts, last, d.at, d.known)
 		if duplicates > 0 {
 			s.counts.Duplicate += int64(duplicates)
@@ -267,6 +269,21 @@ func (s *devices) judgeNotices(d *device) (waits bool) {
 	return d.pendingNotices()
 }
 
+// reportLines reports what lines of the kernel log up to the time at had about a device.
+func (s *devices) reportLines(d *device, at pcommon.Timestamp) {
+	if s.xid.quiet {
+		d.xids.Forget()
+	}
+	s.report(d, func(pcommon.Timestamp) (pcommon.Timestamp, bool) { return at, true })
+	if d.pendingNotices() {
+		s.pending[d] = struct{}{}
+	}
+	if s.boards.has(d) {
+		s.boards.mark(d)
+		s.boards.report(d, at)
+	}
+}
+
 func (d *device) pendingNotices() bool { return d.ecc.Notice.Pending > 0 || d.xids.Pending() }
 
 // report reports what happened, where the time of a report that when returns for the
@@ -283,7 +300,7 @@ func (s *devices) report(d *device, when func(due pcommon.Timestamp) (at pcommon
 	for i := range d.xids.Codes {
 		c := &d.xids.Codes[i]
 		if at, ok := ready(&c.Notice, s.xid.repeatAfter); ok && s.notify(c.Event(&d.Device, at)) {
-			c.Notice.Report(at)
+			c.Report(at)
 		}
 	}
 	if at, ok := ready(&d.ecc.Notice, s.ecc.repeatAfter); ok && s.notify(d.ecc.Event(&d.Device, at)) {

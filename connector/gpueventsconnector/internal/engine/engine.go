@@ -13,6 +13,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/event"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/healthmetrics"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/kernellog"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rule"
 )
 
@@ -56,6 +57,9 @@ type Engine struct {
 	services  *services
 
 	stragglers *stragglers
+
+	log       kernellog.Reader
+	addresses addresses
 
 	forgot time.Duration // when the last round of forgetting was
 	times  []pcommon.Timestamp
@@ -173,5 +177,6 @@ func (e *Engine) Subjects() map[string]int {
 func (e *Engine) TakeCounts() Counts {
 	c := e.counts
 	e.counts = Counts{}
+	c.Lines = e.log.TakeCounts()
 	return c
 }

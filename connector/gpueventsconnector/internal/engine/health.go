@@ -21,6 +21,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/state"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/subject"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/xid"
 )
 
 // boards judges the health of devices over time, and of the nodes that they are on. A MIG
@@ -110,6 +111,19 @@ func (b *boards) judge(d *device, hot bool) {
 	}
 	b.mark(d)
 	b.report(d, d.at)
+}
+
+// line takes an XID of which a line of the kernel log was read. Fresh is whether no page has
+// reported it.
+func (b *boards) line(d *device, l *xid.Line, fresh bool, at pcommon.Timestamp) {
+	if !b.has(d) {
+		return
+	}
+	d.health.board.Kind = board.KindOf(d.Facts.Model)
+	d.health.board.Line(l, at)
+	if fresh && board.Repeats(l.Code) {
+		b.fault(d, l.Code)
+	}
 }
 
 // fault takes a code that is normally the fault of the application: under which owner

@@ -11,6 +11,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/condition"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/event"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/kernellog"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/subject"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
@@ -41,6 +42,8 @@ type Counts struct {
 	LeftOutOf      subject.DeviceID // one of those boards
 	Refused        map[string]int64 // events that were not raised or cleared, by name
 	Subjects       map[string]int64 // subjects that are not watched, by kind
+	Lines          map[kernellog.Outcome]int64
+	UnknownGPU     kernellog.Line // one of those with that outcome
 }
 
 // ledger has the time, the events that wait for the next component, the limits of both,

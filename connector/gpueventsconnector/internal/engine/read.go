@@ -6,11 +6,14 @@ package engine
 import (
 	"math"
 	"slices"
+	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/event"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/kernellog"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/subject"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
@@ -131,6 +134,34 @@ func (e *Engine) timesOf(rm pmetric.ResourceMetrics) []pcommon.Timestamp {
 		}
 	}
 	return e.times
+}
+
+// ReadLog reads log records with lines of the kernel log.
+func (e *Engine) ReadLog(logs plog.Logs, now time.Time) {
+	e.advance(now)
+	lines := e.log.Read(logs, now)
+	newest := map[*device]pcommon.Timestamp{}
+	var order []*device
+	for i := range lines {
+		l := &lines[i]
+		switch d := e.addresses.find(e.devices.all, l.PCI, l.Node, e.now); {
+		case d == nil:
+			e.log.Count(kernellog.UnknownGPU)
+			e.counts.UnknownGPU = *l
+		case l.At < d.first:
+			e.log.Count(kernellog.Old)
+		default:
+			e.log.Count(kernellog.Used)
+			e.devices.boards.line(d, &l.Line, d.xids.Line(&l.Line, l.At), l.At)
+			if newest[d] == 0 {
+				order = append(order, d)
+			}
+			newest[d] = max(newest[d], l.At)
+		}
+	}
+	for _, d := range order { // one event of a batch about one code
+		e.devices.reportLines(d, newest[d])
+	}
 }
 
 func (e *Engine) readResource(r *resource, rm pmetric.ResourceMetrics) {

@@ -4,12 +4,14 @@
 package engine
 
 import (
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/condition"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/subject"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
 )
 
 // site is a node as the rules about devices see it.
@@ -85,4 +87,34 @@ func (s sites) divided(d *device) bool {
 		}
 	}
 	return false
+}
+
+// addresses find boards by their PCI addresses, as lines of the kernel log have them.
+type addresses struct {
+	boards map[string][]*device
+	made   time.Duration // when they were collected; 0: never
+}
+
+// find returns the board with that address on a node or host; nil where it is not known, or
+// several have it. Without a node it is that of the only one.
+func (a *addresses) find(all map[subject.DeviceID]*device, pci, node string, now time.Duration) (found *device) {
+	if a.made == 0 || now-a.made > time.Second {
+		a.made, a.boards = now, map[string][]*device{}
+		for _, d := range all {
+			if d.Facts.Parent == "" && d.Facts.PCI != "" {
+				address, _, _ := strings.Cut(deviceid.PCIAddress(d.Facts.PCI), ".")
+				a.boards[address] = append(a.boards[address], d)
+			}
+		}
+	}
+	for _, d := range a.boards[pci] {
+		if node != "" && node != d.Facts.Node && node != d.Facts.Host {
+			continue
+		}
+		if found != nil {
+			return nil
+		}
+		found = d
+	}
+	return found
 }

@@ -16,4 +16,6 @@ var (
 const (
 	MetricsToLogsStability    = component.StabilityLevelAlpha
 	MetricsToMetricsStability = component.StabilityLevelAlpha
+	LogsToLogsStability       = component.StabilityLevelAlpha
+	LogsToMetricsStability    = component.StabilityLevelAlpha
 )

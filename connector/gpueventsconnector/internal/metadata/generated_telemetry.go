@@ -36,6 +36,7 @@ type TelemetryBuilder struct {
 	GpuEventsInputDuplicate       metric.Int64Counter
 	GpuEventsInputInvalid         metric.Int64Counter
 	GpuEventsInputLate            metric.Int64Counter
+	GpuEventsKernelLines          metric.Int64Counter
 	GpuEventsRaised               metric.Int64ObservableUpDownCounter
 	GpuEventsRefused              metric.Int64Counter
 	GpuEventsStateFailures        metric.Int64Counter
@@ -173,6 +174,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_gpu_events_input_late",
 		metric.WithDescription("Points of a watched subject that were skipped because newer ones had already been judged. [Development]"),
 		metric.WithUnit("{datapoint}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.GpuEventsKernelLines, err = builder.meter.Int64Counter(
+		"otelcol_gpu_events_kernel_lines",
+		metric.WithDescription("Log records that were read for XIDs, by what became of them. [Development]"),
+		metric.WithUnit("{line}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.GpuEventsRaised, err = builder.meter.Int64ObservableUpDownCounter(

@@ -39,6 +39,7 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.GpuEventsInputDuplicate.Add(context.Background(), 1)
 	tb.GpuEventsInputInvalid.Add(context.Background(), 1)
 	tb.GpuEventsInputLate.Add(context.Background(), 1)
+	tb.GpuEventsKernelLines.Add(context.Background(), 1)
 	tb.GpuEventsRefused.Add(context.Background(), 1)
 	tb.GpuEventsStateFailures.Add(context.Background(), 1)
 	tb.GpuEventsSubjectsRefused.Add(context.Background(), 1)
@@ -64,6 +65,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualGpuEventsInputLate(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualGpuEventsKernelLines(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualGpuEventsRaised(t, testTel,

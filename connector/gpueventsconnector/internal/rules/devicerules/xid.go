@@ -74,6 +74,59 @@ type XIDs struct {
 	Codes []XIDCode // in ascending order
 	// Happened are the codes that the last Take has counted.
 	Happened []int64
+	// Interval is the time between two pages of the device; 0: not known.
+	Interval time.Duration
+
+	reported []report
+}
+
+// sameXID is for how long, beside the interval of the pages, a page and a line of the
+// kernel log with the same code may be about the same XID.
+const sameXID = time.Minute
+
+// report are XIDs that a page or the kernel log has, and the other has not yet.
+type report struct {
+	code  int64
+	line  bool // it is the kernel log that has them
+	count int64
+	at    pcommon.Timestamp
+}
+
+// unreported returns how many of the XIDs that a page or the kernel log has at the time at
+// are not known from the other one.
+func (s *XIDs) unreported(code, count int64, line bool, at pcommon.Timestamp) int64 {
+	s.reported = slices.DeleteFunc(s.reported, func(r report) bool {
+		apart := max(at, r.at) - min(at, r.at)
+		return r.count == 0 || apart > pcommon.Timestamp(sameXID+s.Interval)
+	})
+	for i := range s.reported {
+		if r := &s.reported[i]; r.code == code && r.line != line {
+			known := min(count, r.count)
+			count, r.count = count-known, r.count-known
+		}
+	}
+	if count > 0 {
+		if len(s.reported) >= MaxXIDCodes {
+			s.reported = s.reported[1:]
+		}
+		s.reported = append(s.reported, report{code, line, count, at})
+	}
+	return count
+}
+
+// Line counts an XID of which a line of the kernel log was read at the time at. It reports
+// whether a page has not reported it already.
+func (s *XIDs) Line(l *xid.Line, at pcommon.Timestamp) (fresh bool) {
+	c := s.Code(int64(l.Code))
+	if c == nil {
+		return false
+	}
+	c.line = *l
+	if s.unreported(c.Code, 1, true, at) == 0 {
+		return false
+	}
+	c.Notice.Happened(1)
+	return true
 }
 
 // Forget drops what is not reported yet.
@@ -88,6 +141,13 @@ type XIDCode struct {
 	Code   int64
 	Count  counting.Series
 	Notice condition.Notice
+	line   xid.Line // of the kernel log, since the last report
+}
+
+// Report notes that what is pending is reported at the time at.
+func (c *XIDCode) Report(at pcommon.Timestamp) {
+	c.Notice.Report(at)
+	c.line = xid.Line{}
 }
 
 // Code finds or adds a code; nil when there is no room. It is valid until the next
@@ -132,8 +192,7 @@ func (s *XIDs) Take(counts []XIDCount, last int64, at pcommon.Timestamp, known b
 			duplicates++
 		}
 		if by > 0 {
-			c.Notice.Happened(int64(by))
-			s.Happened = append(s.Happened, x.Code)
+			s.happened(c, int64(by), at)
 		}
 		changed = changed || c.Count != before
 	}
@@ -143,13 +202,20 @@ func (s *XIDs) Take(counts []XIDCount, last int64, at pcommon.Timestamp, known b
 	counted := slices.ContainsFunc(counts, func(x XIDCount) bool { return x.Code == last })
 	if known && last > 0 && last != s.Last && !counted && !exact {
 		if c := s.Code(last); c != nil {
-			c.Notice.Happened(1)
-			s.Happened = append(s.Happened, last)
+			s.happened(c, 1, at)
 		}
 	}
 	changed = changed || s.Last != last
 	s.Last = last
 	return changed, duplicates
+}
+
+// happened counts XIDs on a page that the kernel log did not have before.
+func (s *XIDs) happened(c *XIDCode, count int64, at pcommon.Timestamp) {
+	if count = s.unreported(c.Code, count, false, at); count > 0 {
+		c.Notice.Happened(count)
+		s.Happened = append(s.Happened, c.Code)
+	}
 }
 
 // Pending reports whether there is an XID that is not reported yet.
@@ -172,7 +238,7 @@ func (c *XIDCode) Event(d *subject.Device, at pcommon.Timestamp) event.Event {
 		what += fmt.Sprintf(" It happened %d times since it was last reported.", n)
 	}
 	d.DescribeWhole(&ev, what+" "+entry.Action)
-	code, count := c.Code, c.Notice.Pending
+	code, count, line := c.Code, c.Notice.Pending, c.line
 	ev.Add(func(attrs pcommon.Map) {
 		attrs.PutInt(names.GPUXIDCode, code)
 		event.PutTexts(attrs, names.GPUXIDMnemonic, entry.Mnemonic,
@@ -181,6 +247,13 @@ func (c *XIDCode) Event(d *subject.Device, at pcommon.Timestamp) event.Event {
 		if known {
 			attrs.PutBool(names.GPUXIDFatal, entry.Fatal)
 			attrs.PutStr(names.GPUHealthAction, entry.Health().Action.String())
+		}
+		if line.Kind == xid.GPU {
+			attrs.PutStr(names.GPUHealthAction, line.Health.Action.String())
+			event.PutTexts(attrs, names.ProcessName, line.Process)
+			if line.PID > 0 {
+				attrs.PutInt(names.ProcessPID, int64(line.PID))
+			}
 		}
 		attrs.PutInt(names.GPUEventOccurrences, count)
 	})
