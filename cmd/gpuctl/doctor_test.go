@@ -30,7 +30,9 @@ func TestDoctorCommand(t *testing.T) {
 	assert.Regexp(t, `(?m)^ok +exporter +127\.0\.0\.1:\d+ +1 GPU \(H100\), by its labels of dcgm-exporter 2.x or 3.0, 1 rows$`, out)
 	assert.Regexp(t, `(?m)^warn: exporter, fields of 127\.0\.0\.1:\d+$`, out)
 	assert.Contains(t, out, "\n    DCGM_FI_PROF_SM_ACTIVE, gauge, ")
-	assert.Regexp(t, `(?m)^3 ok, 1 warn, 0 fail, 1 skipped$`, out)
+	assert.Regexp(t, `(?m)^warn: exporter, health of 127\.0\.0\.1:\d+$`, out)
+	assert.Regexp(t, `0 of \d+ checks of the health of its GPUs have their fields; without: .*remap_pending \(DCGM_FI_DEV_ROW_REMAP_PENDING\)`, out)
+	assert.Regexp(t, `(?m)^3 ok, 2 warn, 0 fail, 1 skipped$`, out)
 
 	code, out, _ = run("exporter", "--exporter", s.URL, "-o", "json")
 	assert.Equal(t, exitOK, code)
@@ -40,7 +42,7 @@ func TestDoctorCommand(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal([]byte(out), &report))
 	assert.Equal(t, "warn", report.Status)
-	assert.Len(t, report.Results, 5)
+	assert.Len(t, report.Results, 6)
 
 	s.Close()
 	code, out, _ = run("exporter", "--exporter", s.URL)

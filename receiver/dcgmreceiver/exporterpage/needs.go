@@ -103,10 +103,23 @@ func lineOf(id devicetable.ID) string {
 	if line := lines[id]; line != "" {
 		return line
 	}
+	line := func(m *names.Metric) string {
+		help, _, _ := strings.Cut(strings.TrimSuffix(m.Description, "."), ",")
+		help, _, _ = strings.Cut(help, ";")
+		kind := "gauge, "
+		if m.Kind == names.Counter {
+			kind = "counter, "
+		}
+		return kind + help + "."
+	}
 	for _, s := range dcgm.Table.Series {
 		if slices.Contains(s.From, id) {
-			help, _, _ := strings.Cut(strings.TrimSuffix(s.Metric.Description, "."), ",")
-			return "gauge, " + help + "."
+			return line(s.Metric)
+		}
+	}
+	for _, d := range dcgm.Table.Derived {
+		if slices.Contains(d.From, id) {
+			return line(d.Metric)
 		}
 	}
 	return "gauge, " + dcgm.Table.Fields[id].Name + "."

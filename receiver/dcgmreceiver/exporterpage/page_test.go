@@ -301,5 +301,6 @@ func FuzzRead(f *testing.F) {
 		still, known := page.StoodStill(page)
 		assert.Equal(t, known, still, "a page beside itself")
 		page.Lacks("")
+		page.Unjudged("")
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -127,6 +128,7 @@ func checkExporter(ctx context.Context, env probe.Env, e exporter) []probe.Resul
 	results = append(results, lines(host, page)...)
 	results = append(results, probe.Clock(host, a)...)
 	results = append(results, lacks(host, e, page)...)
+	results = append(results, checks(host, e, page))
 	results = append(results, owners(env, host, page)...)
 	if env.Watch > 0 {
 		results = append(results, watch(ctx, env.Watch, host, e, page)...)
@@ -230,6 +232,39 @@ func lacks(host string, e exporter, page *exporterpage.Page) []probe.Result {
 		results = []probe.Result{probe.New("fields of "+host, probe.OK, seen, "")}
 	}
 	return results
+}
+
+// checks is which reasons against the health of a GPU cannot be judged, and for want of
+// which fields.
+func checks(host string, e exporter, page *exporterpage.Page) probe.Result {
+	unjudged, all := page.Unjudged(e.version)
+	status := probe.OK
+	var off, lines []string
+	for _, u := range unjudged {
+		var fields []string
+		for _, l := range u.Lacks {
+			text := l.Field
+			if l.Blank {
+				text += " has no value"
+			} else if !slices.Contains(lines, l.Line) {
+				lines = append(lines, l.Line)
+			}
+			fields = append(fields, text)
+		}
+		off = append(off, u.Reason+" ("+strings.Join(fields, ", ")+")")
+		if !u.Optional {
+			status = probe.Warn
+		}
+	}
+	seen := fmt.Sprintf("%d of %d checks of the health of its GPUs have their fields", all-len(off), all)
+	if len(off) > 0 {
+		seen += "; without: " + strings.Join(off, "; ")
+	}
+	remedy := "these reasons are never raised, and gpu.health.coverage shows it: the board or its driver gives none of these values"
+	if len(lines) > 0 {
+		remedy = "these reasons are never raised, and gpu.health.coverage shows it. Add these lines to the exporter's counters file; where a line is there already, the board gives no value:\n" + strings.Join(lines, "\n")
+	}
+	return probe.New("health of "+host, status, seen, remedy)
 }
 
 // owners is whether the rows name the owners of devices, where nothing else does.
