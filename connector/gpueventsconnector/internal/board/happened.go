@@ -118,7 +118,7 @@ var (
 		},
 	}
 	recurring = Reason{
-		Name: "recurring", State: health.PredictedFailure, Action: health.ContactSupport, Weight: 0.25, ClearedBy: Person, Quiet: week,
+		Name: "recurring", State: health.PredictedFailure, Action: health.ContactSupport, ClearedBy: Person, Quiet: week,
 		Doc: Doc{
 			Means:   "Resets do not last: the board fails again and again.",
 			Raised:  "the board failed for the third time within 7 days, and a reset or a boot ended each of them",

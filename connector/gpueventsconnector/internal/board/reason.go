@@ -25,8 +25,8 @@ type Reason struct {
 	// State and Action are those of the reason, where the finding has no others.
 	State  health.State
 	Action health.Action
-	// Weight is the score of a board with this reason alone, from 0 to 1. A failed
-	// board has 0.
+	// Weight is the score of a board that this reason alone makes degraded, from 0.5 to
+	// 0.9: less for what costs more work. 0: it makes no board degraded.
 	Weight float64
 	// Reads are the metrics that decide; none: what happens to the board decides.
 	Reads []rule.Input

@@ -30,7 +30,7 @@ const (
 // Reasons that stay until the board is another one, and errors of its memory.
 var (
 	remapWorn = Reason{
-		Name: "remap_worn", State: health.PredictedFailure, Action: health.RunDiagnostics, Weight: 0.25, Needs: RemapsRows,
+		Name: "remap_worn", State: health.PredictedFailure, Action: health.RunDiagnostics, Needs: RemapsRows,
 		Doc: Doc{
 			Means:   "The spare rows of the memory run out.",
 			Raised:  "`gpu.memory.remapped_rows` with `error.type`=uncorrected is at least 512, or a memory bank has no spare row left",
@@ -57,7 +57,7 @@ var (
 		},
 	}
 	pagesWorn = Reason{
-		Name: "pages_worn", State: health.PredictedFailure, Action: health.RunDiagnostics, Weight: 0.25, Needs: RetiresPages,
+		Name: "pages_worn", State: health.PredictedFailure, Action: health.RunDiagnostics, Needs: RetiresPages,
 		Doc: Doc{
 			Means:   "The memory of the board has nearly as many retired pages as there can be.",
 			Raised:  "`gpu.memory.retired_pages` is at least 63: failed. More than 15 after uncorrectable errors and more than one of them within 7 days: predicted to fail",

@@ -55,6 +55,7 @@ func generate(dir string) (files map[string]string, err error) {
 		{filepath.Join(dir, "README.md"), []section{
 			{"<!-- rules: events -->\n", "<!-- end of rules -->", events(all)},
 			{"<!-- rules: keys -->\n", "<!-- end of rules -->", keys(all)},
+			{"<!-- rules: reasons -->\n", "<!-- end of rules -->", table(board.Reasons)},
 		}},
 		{filepath.Join(root, "docs", "health.md"), []section{
 			{"<!-- rules: reasons -->\n", "<!-- end of rules -->", reasonTable(board.Reasons)},
@@ -250,6 +251,20 @@ func reasons(all []*board.Reason) string {
 		}
 	}
 	b.WriteString("}\n")
+	return b.String()
+}
+
+// table is the README's table of reasons.
+func table(all []*board.Reason) string {
+	var b strings.Builder
+	b.WriteString("| reason | state, action | raised when | cleared when | threshold from | weight |\n|---|---|---|---|---|---|\n")
+	for _, r := range all {
+		weight := ""
+		if r.Weight > 0 {
+			weight = fmt.Sprint(r.Weight)
+		}
+		fmt.Fprintf(&b, "| `%s` | %s, %s | %s | %s | %s | %s |\n", r.Name, r.State, r.Action, r.Doc.Raised, r.Doc.Cleared, r.Doc.Source, weight)
+	}
 	return b.String()
 }
 
