@@ -141,16 +141,16 @@ func TestKernelLineOfARecoveryAction(t *testing.T) {
 		b := startWithLog(t, withHealth)
 		b.feed(pageOfTwo(0))
 		b.wait(15 * time.Second)
-		say := func(from, to string) []string {
+		changed := func(from, to string) []string {
 			b.sink.Reset()
 			require.NoError(t, b.c.ConsumeLogs(t.Context(), kernel("n1", "NVRM: Xid (PCI:0000:3b:00): 154, GPU recovery action changed from "+from+" to "+to)))
 			return healthEvents(b.events())
 		}
-		assert.Equal(t, []string{"raised: failed [recovery_action] drain_and_reset"}, say("0x0 (None)", "0x4 (Drain and Reset)"))
+		assert.Equal(t, []string{"raised: failed [recovery_action] drain_and_reset"}, changed("0x0 (None)", "0x4 (Drain and Reset)"))
 		time.Sleep(time.Second)
-		assert.Equal(t, []string{"cleared: ok <nil> none"}, say("0x4 (Drain and Reset)", "0x0 (None)"))
+		assert.Equal(t, []string{"cleared: ok <nil> none"}, changed("0x4 (Drain and Reset)", "0x0 (None)"))
 		time.Sleep(time.Second)
-		assert.Equal(t, []string{"raised: failed [recovery_action] reboot_node"}, say("0x0 (None)", "0x2 (Node Reboot Required)"))
+		assert.Equal(t, []string{"raised: failed [recovery_action] reboot_node"}, changed("0x0 (None)", "0x2 (Node Reboot Required)"))
 	})
 }
 
