@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/internal/health"
@@ -29,14 +30,16 @@ type Truth struct {
 
 // NodeTruth is one node.
 type NodeTruth struct {
-	Name     string        `json:"name"`
-	Version  string        `json:"version"`
-	Exporter string        `json:"exporter"` // up, slow, frozen, cut or down
-	Host     string        `json:"host"`     // what the exporter prints as Hostname
-	URL      string        `json:"url,omitempty"`
-	BootID   string        `json:"boot_id"`
-	Health   Health        `json:"health"`
-	Devices  []DeviceTruth `json:"devices"`
+	Name     string `json:"name"`
+	Version  string `json:"version"`
+	Exporter string `json:"exporter"` // up, slow, frozen, cut or down
+	Host     string `json:"host"`     // what the exporter prints as Hostname
+	URL      string `json:"url,omitempty"`
+	BootID   string `json:"boot_id"`
+	Health   Health `json:"health"`
+	// Cleared is the annotation by which a person has cleared what was before.
+	Cleared string        `json:"cleared,omitempty"`
+	Devices []DeviceTruth `json:"devices"`
 }
 
 // DeviceTruth is one device, or one MIG instance with the power, temperature
@@ -237,7 +240,7 @@ func truthOf(at time.Time, t time.Duration, all faults, nodes []*node) Truth {
 				}
 			}
 		}
-		nt.BootID, nt.Health = bootID(n, k), healthOf(n, k)
+		nt.BootID, nt.Health, nt.Cleared = bootID(n, k), healthOf(n, k), cleared(n, k)
 		out.Nodes = append(out.Nodes, nt)
 	}
 	for _, s := range services {
@@ -255,13 +258,31 @@ func bootID(n *node, k int64) string {
 	return random.UUID(random.Stream(n.fleet.cfg.Seed, fmt.Sprint("boot/", n.cfg.Name, "/", n.faults.boots(k))))
 }
 
-// health is that of the worst board.
+// cleared has an entry for each acknowledgement up to second k.
+func cleared(n *node, k int64) string {
+	var all []string
+	for _, f := range n.faults {
+		if f.Kind != Acknowledged || step(Duration(f.start)) > k {
+			continue
+		}
+		entry := n.fleet.start.Add(f.start).UTC().Format(time.RFC3339)
+		if !f.everywhere {
+			entry = n.boards[f.target.device].uuid + "=" + entry
+		}
+		all = append(all, entry)
+	}
+	return strings.Join(all, ",")
+}
+
+// healthOf is the health of the worst board, or failed where the node has fewer than it
+// should five minutes after its start.
 func healthOf(n *node, k int64) Health {
 	boards := make([]Health, 0, len(n.boards))
 	for _, b := range n.boards {
 		boards = append(boards, b.verdictAt(k))
 	}
-	return health.Node(boards)
+	few := k >= 300 && slices.ContainsFunc(boards, func(v Health) bool { return v.Unseen || slices.Contains(v.Reasons, "lost") })
+	return health.Node(boards, few)
 }
 
 // BoardHealth is the health of the board at a place of a node.

@@ -106,6 +106,7 @@ func TestEveryReason(t *testing.T) {
 		all = append(all, r.Name)
 		assert.Contains(t, with, r.Name)
 	}
+	all = append(all, "count") // of nodes
 	for _, r := range slices.Sorted(maps.Keys(raised())) {
 		assert.Contains(t, all, r)
 	}

@@ -41,10 +41,12 @@ type script struct {
 	faults   []gpusim.Fault  // of device 1 unless they name one
 	kills    []time.Duration // of the agent
 	states   []string        // that must be seen beside
+	expected int             // boards of such a node
 }
 
 const (
 	nodeName = "n1"
+	hostType = "a-type"
 	s        = gpusim.Duration(time.Second)
 	m        = gpusim.Duration(time.Minute)
 	h        = gpusim.Duration(time.Hour)
@@ -88,6 +90,9 @@ func (sc *script) play(t *testing.T, without ...string) *result {
 			"rules": []any{"device"}, "storage": diskID.String(), "staleness": every(3 * interval),
 			"events": map[string]any{names.EventHealth: map[string]any{"enabled": true}},
 		}
+		if sc.expected > 0 {
+			events["health"] = map[string]any{"expected": map[string]any{hostType: sc.expected}}
+		}
 		a := start(t, d, into, receiver, events)
 		kills := slices.Clone(sc.kills)
 		for at := time.Second; at <= sc.lasts; at += time.Second {
@@ -100,7 +105,9 @@ func (sc *script) play(t *testing.T, without ...string) *result {
 				a = start(t, d, into, receiver, events)
 			}
 			if at%interval == 0 {
-				require.NoError(t, a.take(t.Context(), info(fleet, clock.Load())))
+				if !slices.Contains(without, nodeInfo) {
+					require.NoError(t, a.take(t.Context(), info(fleet, clock.Load())))
+				}
 				synctest.Wait()
 				sc.check(t, fleet, into, out, at, interval)
 			}
@@ -153,8 +160,12 @@ func info(fleet *gpusim.Fleet, at int64) pmetric.Metrics {
 	p.SetTimestamp(pcommon.Timestamp(at))
 	p.SetIntValue(1)
 	p.Attributes().PutStr(names.K8sNodeName, nodeName)
-	p.Attributes().PutStr(names.GPUNodeBootID, fleet.TruthAt(time.Unix(0, at)).Nodes[0].BootID)
-	p.Attributes().PutStr(names.HostType, "two-boards")
+	node := fleet.TruthAt(time.Unix(0, at)).Nodes[0]
+	p.Attributes().PutStr(names.GPUNodeBootID, node.BootID)
+	p.Attributes().PutStr(names.HostType, hostType)
+	if node.Cleared != "" {
+		p.Attributes().PutStr(names.GPUHealthCleared, node.Cleared)
+	}
 	return md
 }
 
@@ -216,6 +227,9 @@ func (sc *script) check(t *testing.T, fleet *gpusim.Fleet, into *reported, out *
 			out.states[strings.Fields(now)[0]] = true
 			out.last = now
 		}
+	}
+	for name := range into.board("").reasons { // of the node
+		out.raised[name] = true
 	}
 	is, odd := state(into.nodes[nodeName])
 	if odd != "" {

@@ -4,6 +4,7 @@
 package health
 
 import (
+	"slices"
 	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
@@ -15,6 +16,7 @@ const (
 	watchField    = "DCGM_EXP_GPU_HEALTH_STATUS"
 	pathField     = "DCGM_EXP_P2P_STATUS"
 	device        = "the device itself"
+	nodeInfo      = "gpu.node.info" // of gpu_allocation
 )
 
 var (
@@ -139,6 +141,18 @@ var scripts = []script{
 	{name: "a watch of power that warns", never: true, lasts: 4 * time.Minute, inputs: []string{watchField}, faults: []f{{Kind: gpusim.DCGMWatch, Watch: "THERMAL", Mode: "warn", After: m}}},
 	{name: "again and again", raises: []string{"recurring", "xid_reset"}, inputs: xids, interval: 5 * time.Minute, lasts: 8 * 24 * time.Hour, faults: []f{
 		xid(119, h), reset(2 * h), xid(119, 10*h), reset(12 * h), xid(119, 20*h), reset(22 * h),
+	}},
+
+	{name: "a board too few", raises: []string{"count"}, inputs: []string{nodeInfo}, expected: 2, lasts: 12 * time.Minute, faults: []f{{Kind: gpusim.GPULost, Device: "0", For: 8 * m}}},
+	{name: "lost of those that are expected", raises: []string{"lost", "count"}, expected: 2, lasts: 14 * time.Minute, faults: []f{
+		{Kind: gpusim.GPULost, After: 6 * m, For: 4 * m},
+	}},
+	{name: "acknowledged", raises: []string{"xid_restart", "ecc_uncorrected", "remap_failed"}, inputs: append(slices.Concat(ecc, failure), xids...), lasts: 12 * time.Minute, faults: []f{
+		xid(79, m), {Kind: gpusim.ECC, After: m}, {Kind: gpusim.RowRemapFailure, After: 2 * m, For: 6 * m},
+		{Kind: gpusim.Acknowledged, Device: "0", After: 4*m + 7*s}, {Kind: gpusim.Acknowledged, After: 6*m + 7*s},
+	}},
+	{name: "again and again, acknowledged", raises: []string{"recurring", "xid_reset"}, inputs: xids, lasts: 40 * time.Minute, faults: []f{
+		xid(119, 2*m), reset(4 * m), xid(119, 8*m), reset(12 * m), xid(119, 16*m), reset(20 * m), {Kind: gpusim.Acknowledged, After: 30*m + 7*s},
 	}},
 
 	{name: "nothing from the exporter", never: true, states: []string{unknown}, lasts: 8 * time.Minute, faults: []f{{Kind: gpusim.ExporterDown, After: 2 * m, For: 3 * m}}},

@@ -69,6 +69,8 @@ type Verdict struct {
 	State   string   `json:"state"` // unknown: the exporter does not show it
 	Reasons []string `json:"reasons"`
 	Action  string   `json:"action"`
+	// Unseen boards were on no page yet: nothing is known of them.
+	Unseen bool `json:"unseen,omitempty"`
 }
 
 type active struct {
@@ -93,6 +95,7 @@ type Board struct {
 	since     int64 // of the exporter's silence; 0: it is not silent
 	stands    bool  // and why
 	gapAt     int64 // the end of the last gap
+	seen      bool  // the board was on a page
 	absent    int64 // since when the board is not on the page, plus 1; 0: it is
 	incident  []int // its codes
 	xidAt     int64
@@ -236,11 +239,13 @@ func (b *Board) evidence(s *Second) {
 func (b *Board) absence(s *Second) {
 	switch {
 	case !s.Absent:
+		b.seen = true
 		if b.absent != 0 && b.reasons[lost].on {
 			b.reasons[lost] = active{}
 			b.evidence(&Second{At: s.At, Reset: true})
 		}
 		b.absent = 0
+	case !b.seen:
 	case b.absent == 0:
 		b.absent = s.At + 1
 	case s.At+1-b.absent >= away && !b.reasons[lost].on:
@@ -310,7 +315,10 @@ func (b *Board) Verdict(at int64) Verdict {
 			heaviest = max(heaviest, b.reasons[i].action)
 		}
 	}
-	v.Action = actions[heaviest]
+	v.Action, v.Unseen = actions[heaviest], !b.seen
+	if v.Unseen {
+		v.State = "unknown"
+	}
 	limit := int64(silent)
 	if b.stands {
 		limit = stands
@@ -321,16 +329,23 @@ func (b *Board) Verdict(at int64) Verdict {
 	return v
 }
 
-// Node is the health of a node with these boards: that of the worst one, and unknown
-// where it is unknown of one.
-func Node(boards []Verdict) Verdict {
+// Node is the health of a node with these boards: that of the worst one, failed where they
+// are fewer than it should have, and unknown where it is unknown of one.
+func Node(boards []Verdict, few bool) Verdict {
 	worst, heaviest, unknown := 0, 0, false
 	for _, v := range boards {
+		if v.Unseen {
+			continue
+		}
 		unknown = unknown || v.State == "unknown"
 		worst = max(worst, slices.Index(states[:], v.State))
 		heaviest = max(heaviest, slices.Index(actions[:], v.Action))
 	}
-	out := Verdict{State: states[worst], Reasons: []string{}, Action: actions[heaviest]}
+	reasons := []string{}
+	if few {
+		worst, heaviest, reasons = int(failed), max(heaviest, int(checkMechanics)), append(reasons, "count")
+	}
+	out := Verdict{State: states[worst], Reasons: reasons, Action: actions[heaviest]}
 	if unknown {
 		out.State = "unknown"
 	}
