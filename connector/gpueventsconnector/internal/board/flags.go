@@ -20,7 +20,7 @@ var (
 		Name: "recovery_action", State: health.Failed, Action: health.ResetGPU, Weight: 0.5, Vital: true, Needs: NVIDIA,
 		Doc: Doc{
 			Means:   "The driver asks for an action before the GPU can be relied on again. Codes of the kernel log explain it and are no reasons of their own.",
-			Raised:  "`gpu.recovery.action` is not none",
+			Raised:  "`gpu.recovery.action` is not none. Drain peer-to-peer traffic, and an action that this version does not know, mean degraded",
 			Cleared: "the driver asks for nothing any more",
 			Source:  "NVML's recovery action, DCGM field 1523: DCGM's health check fails on reset, reboot and drain and reset, and warns on drain P2P",
 		},

@@ -84,7 +84,7 @@ var (
 		Name: "xid_repeated", State: health.Degraded, Action: health.RunDiagnostics, Weight: 0.5, ClearedBy: Person, Quiet: day,
 		Doc: Doc{
 			Means:   "Different applications fail on this board with an error that is normally the fault of one application.",
-			Raised:  "XID 13 or 31 happened at least twice within 24 hours under different owners. What at least half of the boards of a pod on the node had within 3 minutes is the fault of the pod",
+			Raised:  "XID 13 or 31 happened at least twice within 24 hours under different owners. It is decided 3 minutes after the code: what at least half of the boards of a pod on the node had by then is the fault of the pod",
 			Cleared: "it has not happened for 24 hours",
 			Source:  "the analyzer of NVSentinel: 31 twice on one GPU asks for diagnostics, on several for nothing",
 		},
@@ -106,7 +106,7 @@ var (
 		Name: Lost, State: health.Failed, Action: health.RebootNode,
 		Doc: Doc{
 			Means:   "The board is no longer on the pages of its exporter.",
-			Raised:  "the event `gpu.device.lost` is raised",
+			Raised:  "the event `gpu.device.lost` is raised. Again within 7 days, after a boot, it asks for a check of the mechanics",
 			Cleared: "the board is there again",
 			Source:  "the configuration of `gpu.device.lost`; NVIDIA's XID catalogue asks for a reboot after 79",
 		},

@@ -53,7 +53,7 @@ var (
 		Name: "pcie_width", State: health.Degraded, Action: health.CheckMechanics, Weight: 0.7,
 		Doc: Doc{
 			Means:   "The PCIe link of the board has fewer lanes or a lower generation than it can have, and is slower. An idle link saves power that way, and is not judged.",
-			Raised:  "`gpu.pcie.link.width` or `gpu.pcie.link.generation` is below its maximum for 5 minutes in which the utilization is above 0.5",
+			Raised:  "`gpu.pcie.link.width` or `gpu.pcie.link.generation` is below its maximum for 5 minutes in which the utilization is above 0.5; pauses do not count",
 			Cleared: "both are at their maximum for 5 minutes under load",
 			Source:  "the maximum that the link has negotiated, DCGM fields 235 to 238",
 		},
