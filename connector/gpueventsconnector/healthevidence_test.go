@@ -158,33 +158,42 @@ func TestALostBoard(t *testing.T) {
 		}
 		require.Len(t, bodies, 2)
 		assert.Contains(t, bodies[1], "cleared: GPU 3 on n1 ("+gpuA+") was not seen for 10 minutes, and what was raised about it is over.")
-		assert.Equal(t, map[string]string{gpuB: "ok"}, live(w.AllMetrics()), "its series ended")
-		node := of(&names.GPUNodeStatus, seriesOf(w.AllMetrics()))
-		assert.Equal(t, "ok 1", node[len(node)-1])
+		assert.Equal(t, map[string]string{gpuB: "ok"}, live(&names.HwStatus, w.AllMetrics()), "its series ended")
+		assert.Equal(t, map[string]string{"n1": "ok"}, live(&names.GPUNodeStatus, w.AllMetrics()))
+
+		for range 60 {
+			p.see(page{})
+		}
+		assert.Empty(t, live(&names.HwStatus, w.AllMetrics()))
+		assert.Empty(t, live(&names.GPUNodeStatus, w.AllMetrics()), "a node without boards has no state")
 	})
 }
 
-// live are the states of the boards that have series, after all of the metrics. A board
-// has those of one resource at most.
-func live(metrics []pmetric.Metrics) map[string]string {
-	is := map[string]map[string]string{} // hw.id -> node -> state
+// live are the states of the boards, or of the nodes, that have series after all of the
+// metrics. A board has those of one resource at most.
+func live(of *names.Metric, metrics []pmetric.Metrics) map[string]string {
+	is := map[string]map[string]string{} // id -> node -> state
 	for _, md := range metrics {
 		for _, rm := range md.ResourceMetrics().All() {
 			res := rm.Resource().Attributes().AsRaw()
 			for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
-				if m.Name() != names.HwStatus.Name {
+				if m.Name() != of.Name {
 					continue
 				}
 				for _, dp := range m.Sum().DataPoints().All() {
-					id, state := fmt.Sprint(res[names.HwID]), fmt.Sprint(dp.Attributes().AsRaw()[names.HwState])
+					node, state := fmt.Sprint(res[names.K8sNodeName]), fmt.Sprint(dp.Attributes().AsRaw()[names.HwState])
+					id := node
+					if of == &names.HwStatus {
+						id = fmt.Sprint(res[names.HwID])
+					}
 					if is[id] == nil {
 						is[id] = map[string]string{}
 					}
-					switch place := fmt.Sprint(res[names.K8sNodeName]); {
+					switch {
 					case dp.Flags().NoRecordedValue():
-						delete(is[id], place)
+						delete(is[id], node)
 					case dp.IntValue() == 1:
-						is[id][place] = state
+						is[id][node] = state
 					}
 				}
 			}
@@ -209,8 +218,10 @@ func TestOneBoardOnTwoNodes(t *testing.T) {
 	withPatient(t, func(p patient, w *ward) {
 		p.fall()
 		for n := range 6 {
-			assert.Empty(t, p.see(page{node: fmt.Sprint("n", n%2+1), gpus: []gpu{sick(gpuA, 1, 2000+float64(n))}}))
-			assert.Equal(t, map[string]string{gpuA: "failed"}, live(w.AllMetrics()))
+			node := fmt.Sprint("n", n%2+1)
+			assert.Empty(t, p.see(page{node: node, gpus: []gpu{sick(gpuA, 1, 2000+float64(n))}}))
+			assert.Equal(t, map[string]string{node: "failed"}, live(&names.GPUNodeStatus, w.AllMetrics()))
+			assert.Equal(t, map[string]string{gpuA: "failed"}, live(&names.HwStatus, w.AllMetrics()))
 		}
 	})
 }
@@ -270,7 +281,9 @@ func TestFiguresOfAnEventAboutHealth(t *testing.T) {
 // However often the process is killed, once what it had reported is stored: no reason is
 // lost, none is cleared without evidence, and nothing is reported twice.
 func TestHealthAfterKills(t *testing.T) {
-	boot := func(id string) func() pmetric.Metrics { return func() pmetric.Metrics { return nodeInfo(names.GPUNodeBootID, id) } }
+	boot := func(id string) func() pmetric.Metrics {
+		return func() pmetric.Metrics { return nodeInfo(names.GPUNodeBootID, id) }
+	}
 	see := func(g gpu) func() pmetric.Metrics {
 		return func() pmetric.Metrics { return scrape(page{at: time.Now(), node: "n1", gpus: []gpu{g}}) }
 	}
