@@ -254,16 +254,19 @@ func reasons(all []*board.Reason) string {
 	return b.String()
 }
 
-// table is the README's table of reasons.
+// table is the README's table of reasons: what they read, and what they do to a board.
 func table(all []*board.Reason) string {
 	var b strings.Builder
-	b.WriteString("| reason | state, action | raised when | cleared when | threshold from | weight |\n|---|---|---|---|---|---|\n")
+	b.WriteString("| reason | reads | state, action | weight |\n|---|---|---|---|\n")
 	for _, r := range all {
-		weight := ""
+		reads, weight := "", ""
+		if metrics := metricsOf(r); len(metrics) > 0 {
+			reads = "`" + strings.Join(metrics, "`, `") + "`"
+		}
 		if r.Weight > 0 {
 			weight = fmt.Sprint(r.Weight)
 		}
-		fmt.Fprintf(&b, "| `%s` | %s, %s | %s | %s | %s | %s |\n", r.Name, r.State, r.Action, r.Doc.Raised, r.Doc.Cleared, r.Doc.Source, weight)
+		fmt.Fprintf(&b, "| `%s` | %s | %s, %s | %s |\n", r.Name, reads, r.State, r.Action, weight)
 	}
 	return b.String()
 }
