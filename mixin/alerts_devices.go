@@ -274,6 +274,14 @@ func healthAlerts() []alert {
 			do:      []string{"The action of the reason, as its runbook has it. What ends the work on the board can wait until the board is free."},
 		},
 		{
+			name: "GPUBoardsMissing", severity: critical, event: names.EventHealth, wait: "1m",
+			expr:    most(queries.Of(queries.BoardReason, queries.Is(queries.HealthReason, "count")), queries.Cluster, queries.Node, queries.Host) + " == 1",
+			summary: "Node " + theNode + " has fewer GPUs than a machine of its type should have.",
+			meaning: "The node is failed, although each board that it has may be well: one or more were not there when its agent began to watch, so no event reports them as lost. It needs `health::expected` of `gpu_events`.",
+			check:   []string{"The [runbook of the reason](health-count.md): what the driver and the bus of the node have."},
+			do:      []string{"Keep new work off the node if it needs all boards. Then check power, cables and the seat of the boards, or have the machine replaced."},
+		},
+		{
 			name: "GPUHealthUnknown", severity: info, wait: "15m",
 			expr: count("count_over_time("+queries.Of(queries.MemoryUsage, physical)+"[1d:5m])", aDevice...) +
 				" unless" + on(queries.Cluster, queries.Device) + queries.Of(queries.BoardStatus, ofGPU) +

@@ -10,9 +10,7 @@ package mixin // import "github.com/otelcol-gpu/otelcol-gpu/mixin"
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
-
-	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"strings"
 )
 
 //go:generate go run ./cmd/mixin
@@ -20,7 +18,7 @@ import (
 // Elsewhere reports whether a file of Folders is generated elsewhere: the runbooks of
 // the reasons against a board, which gpu_events writes.
 func Elsewhere(path string) bool {
-	return slices.ContainsFunc(names.HealthReasons(), func(r names.HealthReason) bool { return path == "../docs/runbooks/"+r.Runbook() })
+	return strings.HasPrefix(path, "../docs/runbooks/health-")
 }
 
 // Folders hold generated files and nothing else; relative to mixin/.

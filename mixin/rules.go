@@ -11,6 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/health"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/markdown"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
@@ -127,6 +128,7 @@ func index(groups []group, o options) []byte {
 	for _, r := range names.HealthReasons() {
 		b.WriteString("| [" + r.Name + "](" + r.Runbook() + ") | " + r.State + " | " + r.Action + " |\n")
 	}
+	b.WriteString("| [count](health-count.md), of a node | " + health.Failed.String() + " | " + health.CheckMechanics.String() + " |\n")
 	return []byte(b.String())
 }
 

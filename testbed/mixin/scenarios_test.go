@@ -206,6 +206,7 @@ var scenarios = map[string]scenario{
 	"a board is degraded":           {health("ok", "degraded"), []string{"GPUHealthDegraded"}},
 	"a board is not known any more": {silent(), []string{"GPUHealthUnknown"}},
 	"a board is a straggler":        {map[string]string{`gpu_straggler{gpu_straggler_cause="clock",` + dev + `}`: "_x360 1x119"}, []string{"GPUStraggler"}},
+	"a board was never there":       {map[string]string{`gpu_health_reason{gpu_health_reason="count",gpu_health_action="check_mechanics",hw_state="failed",` + node + `}`: "_x360 1x119"}, []string{"GPUBoardsMissing"}},
 	"a board fails with an XID": {
 		with(health("ok", "failed"), map[string]string{`gpu_xid_errors_total{gpu_xid_code="79",` + dev + `}`: "_x360 1x119"}),
 		[]string{"GPUHealthFailed", "GPUXIDFatal"},

@@ -58,7 +58,7 @@ func generate(dir string) (files map[string]string, err error) {
 			{"<!-- rules: reasons -->\n", "<!-- end of rules -->", table(board.Reasons)},
 		}},
 		{filepath.Join(root, "docs", "health.md"), []section{
-			{"<!-- rules: reasons -->\n", "<!-- end of rules -->", reasonTable(board.Reasons)},
+			{"<!-- rules: reasons -->\n", "<!-- end of rules -->", reasonTable(documented())},
 		}},
 		{filepath.Join(root, "charts", "otelcol-gpu", "values.yaml"), []section{
 			{"  # Every event can be switched off with enabled: false.\n  events:\n", "\n", values(all)},
@@ -75,7 +75,7 @@ func generate(dir string) (files map[string]string, err error) {
 			return nil, fmt.Errorf("%s: %w", f.path, err)
 		}
 	}
-	for _, r := range board.Reasons {
+	for _, r := range documented() {
 		files[filepath.Join(root, "docs", "runbooks", runbookOf(r))] = runbook(r)
 	}
 	for name, source := range map[string]string{"generated_events.go": eventList(all), "generated_health.go": reasons(board.Reasons)} {

@@ -5,10 +5,12 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/board"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rules/devicerules"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/health"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/markdown"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
@@ -24,6 +26,20 @@ func reasonTable(all []*board.Reason) string {
 	}
 	return b.String()
 }
+
+// count is the reason against a node, which no board has.
+var count = &board.Reason{
+	Name: devicerules.Count, State: health.Failed, Action: health.CheckMechanics,
+	Doc: board.Doc{
+		Means:   "The node has fewer boards than a machine of its type should have. One that was never seen since the agent began to watch is lost to no event: this finds it.",
+		Raised:  "`health::expected` of `gpu_events` has more boards for the node's `host.type`, five minutes after its first page, while all of its exporters answer",
+		Cleared: "there are as many",
+		Source:  "the configuration; health checks of clusters of Meta and of AKS compare the same number",
+	},
+}
+
+// documented are all reasons that have a runbook.
+func documented() []*board.Reason { return append(slices.Clone(board.Reasons), count) }
 
 func runbookOf(r *board.Reason) string { return names.HealthReason{Name: r.Name}.Runbook() }
 
@@ -89,7 +105,11 @@ func runbook(r *board.Reason) string {
 		b.WriteString("| " + row[0] + " | " + row[1] + " |\n")
 	}
 	b.WriteString("\n")
-	markdown.Wrap(&b, "", "A reason of the metric `gpu_health_reason`, of the event `gpu.health`, and of the alerts [GPUHealthFailed](GPUHealthFailed.md), [GPUHealthPredicted](GPUHealthPredicted.md) and [GPUHealthDegraded](GPUHealthDegraded.md). State and action are those of the reason alone; a finding may have others, and the worst reason decides about the board: [docs/health.md](../health.md).")
+	alerts := "alerts [GPUHealthFailed](GPUHealthFailed.md), [GPUHealthPredicted](GPUHealthPredicted.md) and [GPUHealthDegraded](GPUHealthDegraded.md)"
+	if r == count {
+		alerts = "alert [GPUBoardsMissing](GPUBoardsMissing.md)"
+	}
+	markdown.Wrap(&b, "", "A reason of the metric `gpu_health_reason`, of the event `gpu.health`, and of the "+alerts+". State and action are those of the reason alone; a finding may have others, and the worst reason decides about the board: [docs/health.md](../health.md).")
 	list := func(title string, lines []string) {
 		b.WriteString("\n## " + title + "\n\n")
 		for i, line := range lines {
@@ -120,6 +140,13 @@ func checks(r *board.Reason) []string {
 		if command := look[in.Metric.Name]; command != "" && !seen[command] {
 			seen[command] = true
 			commands = append(commands, command)
+		}
+	}
+	if r == count {
+		return []string{
+			"How many there are: `nvidia-smi -L` and `lspci -d 10de:` on the node. A board that the second has and the first has not is known to the bus and not to the driver.",
+			"`dmesg | grep -i nvrm` on the node: why the driver did not take a board.",
+			"Whether the type of the machine is right: the label `node.kubernetes.io/instance-type` of the Node, and `health::expected` of `gpu_events`.",
 		}
 	}
 	var all []string
