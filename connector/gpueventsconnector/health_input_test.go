@@ -65,7 +65,7 @@ func TestHealthOfRepeatedCodes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := start(t, deviceSet, withHealth)
-						var all []string
+				var all []string
 				see := func(pod string, here, there int64) {
 					var gpus []gpu
 					for id, n := range map[string]int64{gpuA: here, gpuB: there} {

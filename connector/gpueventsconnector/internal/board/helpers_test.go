@@ -162,4 +162,3 @@ func (w *watch) String() string {
 	}
 	return strings.Join(out, " ")
 }
-

@@ -62,6 +62,7 @@ var look = map[string]string{
 	names.GPUThrottleActive.Name:  "`nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER`",
 	names.HwTemperature.Name:      "`nvidia-smi -q -d TEMPERATURE`",
 	names.GPUHealthStatus.Name:    "`dcgmi health -c`",
+	names.GPUNVLinkPeers.Name:     "`nvidia-smi nvlink -s`, `nvidia-smi topo -p2p n`",
 }
 
 // steps are what to do, by action, after its sentence. Actions without any have all in
