@@ -104,7 +104,7 @@ func (b *Board) Take(values []float64, places *Places, at pcommon.Timestamp) {
 	b.settle(before, at)
 }
 
-// found takes what a page says about one reason.
+// found takes what a page has about one reason.
 func (b *Board) found(reason int, f *Finding, at pcommon.Timestamp) {
 	switch {
 	case f.Raise:
@@ -130,7 +130,7 @@ func (b *Board) linkEpisode(at pcommon.Timestamp) health.Action {
 	return health.ResetGPU
 }
 
-// quiet ends a reason whose cause was not seen for as long as it lasts.
+// quiet ends a reason of which the cause was not seen for as long as it lasts.
 func (b *Board) quiet(reason int, at pcommon.Timestamp) {
 	if r := Reasons[reason]; r.Quiet > 0 && len(b.active) > 0 {
 		if a := b.active.find(reason); a != nil && later(at, a.Last, r.Quiet) {

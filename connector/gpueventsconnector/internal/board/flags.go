@@ -111,7 +111,7 @@ var (
 		Name: "dcgm_watch", State: health.Failed, Action: health.RunDiagnostics, Weight: 0.6, Needs: NVIDIA,
 		Doc: Doc{
 			Means:   "A health watch of DCGM reports a problem. The other reasons against the board, and DCGM's log, have the details.",
-			Raised:  "`gpu.health.status` of a watch is fail on two pages in a row. Warn on two pages in a row means degraded, and so does fail of the watches thermal and power, whose warnings do not count",
+			Raised:  "`gpu.health.status` of a watch is fail on two pages in a row. Warn on two pages in a row means degraded, and so does fail of the watches thermal and power; their warnings do not count",
 			Cleared: "every watch passes",
 			Source:  "DCGM's health checks",
 		},

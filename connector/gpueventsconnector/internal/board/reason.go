@@ -65,7 +65,7 @@ func (r Readings) At(i int) float64 { return r.Values[r.Index[i]] }
 // known reports whether the i-th reading is there.
 func (r Readings) known(i int) bool { return !math.IsNaN(r.At(i)) }
 
-// Finding is what a page says about one reason. One without Known changes nothing. With
+// Finding is what a page has about one reason. One without Known changes nothing. With
 // neither Raise nor Clear it is between two thresholds.
 type Finding struct {
 	Known, Raise, Clear bool
@@ -94,7 +94,7 @@ const (
 	Boot
 	// Driver: it has another version of the driver.
 	Driver
-	// Person: somebody has acknowledged it.
+	// Person: it was acknowledged by a person.
 	Person
 )
 
