@@ -111,6 +111,9 @@ func newEngine(cfg *Config) *engine.Engine {
 // Start reads what was raised before a restart, and registers the metrics about the
 // connector.
 func (c *gpuEvents) Start(ctx context.Context, host component.Host) error {
+	if c.feeders[fromLogs] != nil {
+		c.engine.ExpectLines()
+	}
 	if c.cfg.Storage != nil {
 		client, damaged, err := durable.Open(ctx, host, component.KindConnector, *c.cfg.Storage, c.id)
 		if err != nil {

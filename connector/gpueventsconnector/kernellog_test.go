@@ -34,10 +34,10 @@ func kernel(node string, lines ...string) plog.Logs {
 		rl.Resource().Attributes().PutStr(names.K8sNodeName, node)
 	}
 	records := rl.ScopeLogs().AppendEmpty().LogRecords()
-	for _, line := range lines {
+	for i, line := range lines {
 		r := records.AppendEmpty()
 		r.Body().SetStr(line)
-		r.SetTimestamp(pcommon.NewTimestampFromTime(time.Now()))
+		r.SetTimestamp(pcommon.NewTimestampFromTime(time.Now().Add(time.Duration(i-len(lines)+1) * time.Microsecond)))
 	}
 	return logs
 }
@@ -75,8 +75,14 @@ func (b *bench) outcomes() map[kernellog.Outcome]int64 {
 // startWithLog is start with a connector that reads logs too.
 func startWithLog(t *testing.T, change ...func(*Config)) *bench {
 	b := start(t, append(change, deviceSet)...)
-	b.c.feeders[fromLogs] = b.c
+	b.readLog()
 	return b
+}
+
+// readLog makes the connector one that reads logs too.
+func (b *bench) readLog() {
+	b.c.feeders[fromLogs] = b.c
+	b.c.engine.ExpectLines()
 }
 
 func pageOfTwo(last float64) pmetric.Metrics {
@@ -108,6 +114,7 @@ func TestKernelLine(t *testing.T) {
 		b.wait(3 * time.Minute)
 		assert.Equal(t, []string{"31 1 restart_app"}, xids(append(b.feed(pageOfTwo(31)), b.wait(15*time.Second)...)), "of the page alone")
 		assert.Empty(t, b.write(kernel("n1", "NVRM: Xid (PCI:0000:3b:00): 31, pid=4711, name=python3, Ch 00000008")), "the page was first")
+		time.Sleep(time.Second)
 		assert.Equal(t, []string{"31 1 restart_app"}, b.write(kernel("n1", "NVRM: Xid (PCI:0000:3b:00): 31, pid=4711, name=python3, Ch 00000008")), "once more")
 		assert.Equal(t, map[kernellog.Outcome]int64{kernellog.Other: 1, kernellog.Used: 3}, b.outcomes())
 	})
@@ -130,6 +137,7 @@ func TestKernelLineDetails(t *testing.T) {
 			burst[i] = "NVRM: Xid (PCI:0000:3B:00): 45, pid=4712, name=server, Ch 00000010"
 		}
 		assert.Equal(t, []string{"45 50 none"}, b.write(kernel("n1", burst...)), "one event of a batch")
+		time.Sleep(time.Second)
 		assert.Empty(t, b.write(kernel("n1", burst...)), "for repeat_after")
 		assert.Equal(t, []string{"45 50 none"}, xids(b.wait(6*time.Minute)))
 	})
@@ -256,5 +264,118 @@ func TestKernelLogIsReadOnce(t *testing.T) {
 		require.NoError(t, one.Shutdown(t.Context()), "what reads metrics still runs")
 		b.wait(3 * time.Minute)
 		assert.NotEmpty(t, xids(append(b.feed(pageOfTwo(31)), b.wait(15*time.Second)...)))
+	})
+}
+
+// A line is read once, over restarts too: a receiver that does not store where it has read
+// to brings it again, and the page after a restart has its XID. Those of the time between
+// are new.
+func TestKernelLinesAcrossARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk()
+		boot := func() *bench {
+			b := d.boot(t, deviceSet, withHealth)
+			b.readLog()
+			return b
+		}
+		see := func(b *bench, last float64) []string {
+			return xids(append(b.feed(pageOfTwo(last)), b.wait(15*time.Second)...))
+		}
+		b := boot()
+		see(b, 0)
+		happened := kernel("n1", line79)
+		assert.Equal(t, []string{"79 1 reboot_node"}, b.write(happened))
+		assert.Empty(t, b.write(happened), "again")
+		b.wait(2 * time.Second)
+		b.stop()
+		between := kernel("n1", "NVRM: Xid (PCI:0000:3b:00): 48, a double-bit error")
+		time.Sleep(time.Minute)
+		b = boot()
+		defer b.stop()
+		assert.Empty(t, b.write(happened))
+		assert.Empty(t, see(b, 79), "the log had it")
+		assert.Equal(t, []string{"48 1 reset_gpu"}, b.write(between))
+		assert.Equal(t, map[kernellog.Outcome]int64{kernellog.Duplicate: 1, kernellog.Used: 1}, b.outcomes())
+	})
+}
+
+// A board that is on no page any more has lines still: they are repeats too.
+func TestKernelLinesOfALostBoard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := startWithLog(t)
+		b.feed(pageOfTwo(0))
+		var all []string
+		for range 10 {
+			all = append(all, xids(b.wait(time.Minute))...)
+			all = append(all, b.write(kernel("n1", line79))...)
+		}
+		assert.Equal(t, []string{"79 1 reboot_node", "79 5 reboot_node"}, all)
+	})
+}
+
+// What a reset has ended is not raised by a line from before it, and a line from a clock
+// that is ahead is as old as its arrival.
+func TestKernelLineFromBeforeAReset(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := startWithLog(t, withHealth)
+		see := func(energy float64) {
+			b.feed(scrape(page{at: time.Now(), node: "n1", gpus: []gpu{{id: gpuA, values: map[*names.Metric]float64{&names.HwEnergy: energy, &names.GPUXIDLast: 0}}}}))
+			b.wait(15 * time.Second)
+		}
+		line := func(at time.Time) []string {
+			logs := kernel("n1", "NVRM: Xid (PCI:0000:03:00): 119, pid=1, name=x, Timeout")
+			logs.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0).SetTimestamp(pcommon.NewTimestampFromTime(at))
+			b.sink.Reset()
+			require.NoError(t, b.c.ConsumeLogs(t.Context(), logs))
+			return healthEvents(b.events())
+		}
+		see(100)
+		before := time.Now()
+		see(200)
+		see(1)
+		assert.Empty(t, line(before))
+		assert.Equal(t, []string{"raised: failed [xid_reset] reset_gpu"}, line(time.Now().Add(time.Hour)))
+		time.Sleep(time.Second)
+		b.sink.Reset()
+		b.feed(scrape(page{at: time.Now(), node: "n1", gpus: []gpu{{id: gpuA, values: map[*names.Metric]float64{&names.HwEnergy: 0, &names.GPUXIDLast: 0}}}}))
+		assert.Equal(t, []string{"cleared: ok <nil> none"}, healthEvents(b.wait(2*time.Second)))
+	})
+}
+
+// The page knows the code of an NVLink error alone. The rule for its line decides, whichever
+// is first.
+func TestKernelLineAfterItsPage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := startWithLog(t, withHealth)
+		b.feed(pageOfTwo(0))
+		b.wait(15 * time.Second)
+		b.feed(pageOfTwo(149))
+		assert.Equal(t, []string{"raised: failed [xid_link] read_log"}, healthEvents(b.wait(2*time.Second)))
+		b.sink.Reset()
+		require.NoError(t, b.c.ConsumeLogs(t.Context(), kernel("n1",
+			"NVRM: Xid (PCI:0000:3b:00): 149, NETIR_LINK_EVT Fatal XC0 i0 Link 00 (0x026001c6 0x00000000 0x00000000 0x00000000 0x00000000 0x00000000)")))
+		assert.Equal(t, []string{"cleared: ok <nil> none"}, healthEvents(b.events()), "this one is to be ignored")
+	})
+}
+
+// The board is the one of the node, which the resource or the record names. Where one was
+// replaced it is the new one.
+func TestBoardOfAKernelLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := startWithLog(t)
+		b.feed(scrape(page{at: time.Now(), node: "n1", gpus: []gpu{{id: gpuA}}}))
+		b.wait(15 * time.Second)
+		b.feed(scrape(page{at: time.Now(), node: "n1", gpus: []gpu{{id: "GPU-b"}}}))
+		b.wait(15 * time.Second)
+		const line = "NVRM: Xid (PCI:0000:03:00): 79, GPU has fallen off the bus."
+		require.NoError(t, b.c.ConsumeLogs(t.Context(), kernel("", line)))
+		assert.Equal(t, "GPU-b", b.events()[len(b.events())-1].resource[names.HwID])
+		b.feed(scrape(page{at: time.Now(), node: "n2", gpus: []gpu{{id: "GPU-c"}}}))
+		b.wait(15 * time.Second)
+		assert.Empty(t, b.write(kernel("", line)), "there are two nodes")
+		logs := kernel("", line)
+		logs.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0).Attributes().PutStr(names.HostName, "n2")
+		assert.Equal(t, []string{"79 1 reboot_node"}, b.write(logs))
+		assert.Equal(t, "GPU-c", b.events()[0].resource[names.HwID])
 	})
 }

@@ -65,20 +65,36 @@ var (
 	recovery = regexp.MustCompile(`changed from 0x[0-9a-fA-F]+ \([^)]*\) to 0x([0-9a-fA-F]{1,8})`)
 )
 
-// Parse reads a line of the kernel log, with or without a time before it, as dmesg,
-// journald and /dev/kmsg write it. Lines longer than MaxLine are Invalid.
-func Parse(text string) Line {
-	kind, rest := Other, ""
+// KindOf returns the Kind of a line as far as it is known without reading its code: never
+// Invalid. It looks at MaxLine bytes at most.
+func KindOf(text string) Kind {
+	kind, _ := cut(text)
+	return kind
+}
+
+func cut(text string) (kind Kind, rest string) {
+	text = text[:min(len(text), MaxLine)]
 	if _, after, found := strings.Cut(text, gpuMark); found {
-		kind, rest = GPU, after
-	} else if _, after, found := strings.Cut(text, switchMark); found {
-		kind, rest = Switch, after
+		return GPU, after
 	}
-	if kind == Other {
+	if _, after, found := strings.Cut(text, switchMark); found {
+		return Switch, after
+	}
+	return Other, ""
+}
+
+// Parse reads a line of the kernel log, with or without a time before it, as dmesg,
+// journald and /dev/kmsg write it. Lines longer than MaxLine are Invalid, or Other.
+func Parse(text string) Line {
+	kind, rest := cut(text)
+	switch {
+	case kind == Other:
 		return Line{}
+	case len(text) > MaxLine:
+		return Line{Kind: Invalid}
 	}
 	match := head.FindStringSubmatch(strings.TrimRight(rest, "\r\n"))
-	if match == nil || len(text) > MaxLine {
+	if match == nil {
 		return Line{Kind: Invalid}
 	}
 	code, err := strconv.Atoi(match[4])

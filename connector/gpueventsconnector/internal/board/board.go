@@ -27,6 +27,7 @@ var (
 	recoveryPlace    = slices.Index(Reasons, &recoveryAction)
 	resetPlace       = slices.Index(Reasons, &xidReset)
 	restartPlace     = slices.Index(Reasons, &xidRestart)
+	linkPlace        = slices.Index(Reasons, &xidLink)
 	repeatedPlace    = slices.Index(Reasons, &xidRepeated)
 	linkErrorsPlace  = slices.Index(Reasons, &nvlinkErrors)
 	linkDownPlace    = slices.Index(Reasons, &nvlinkDown)

@@ -153,10 +153,10 @@ type incident struct {
 
 // add adds a code, to a new incident where the last one is over.
 func (i *incident) add(code int, at pcommon.Timestamp) {
-	if i.last == 0 || at < i.last || later(at, i.last, burst) {
-		*i = incident{since: at, codes: i.codes[:0]}
+	if far := max(at, i.last) - min(at, i.last); i.last == 0 || far >= pcommon.Timestamp(burst) {
+		*i = incident{since: at, last: at, codes: i.codes[:0]}
 	}
-	i.last = at
+	i.since, i.last = min(i.since, at), max(i.last, at) // a line and a page have times of their own
 	i.ecc = i.ecc || code == 48
 	i.remap = i.remap || code == 63 || code == 64
 	i.codes = addCode(i.codes, code)
@@ -200,13 +200,28 @@ func (b *Board) XID(code int, h xid.Health, at pcommon.Timestamp) {
 	}
 }
 
-// Line takes an XID of which a line of the kernel log was read. What the driver asks for
-// stands in lines of code 154 too, of which the last counts where no page has it.
-func (b *Board) Line(l *xid.Line, at pcommon.Timestamp) {
-	if l.Recovered && b.fresh>>recoveryPlace&1 == 0 {
+// Line takes an XID of which a line of the kernel log was read. Again is whether a page has
+// reported it, which knew the code alone. What the driver asks for stands in lines of code
+// 154 too, of which the last counts where no page has it. What a reset or a boot has ended
+// since then stays so.
+func (b *Board) Line(l *xid.Line, again bool, at pcommon.Timestamp) {
+	h, read := l.Health, b.fresh>>recoveryPlace&1 == 1
+	switch {
+	case at < b.evidence:
+		return
+	case l.Recovered && !read:
 		b.active.clear(recoveryPlace)
+	case h.Reason == xid.ReasonRecovery && read:
+		h = xid.Health{} // the page decides
+	case h.Reason == xid.ReasonRecovery:
+	case again && XIDOf(l.Code).Reason == xid.ReasonLink:
+		if a := b.active.find(linkPlace); a != nil && len(a.Codes) == 1 && a.Codes[0] == l.Code {
+			b.active.clear(linkPlace) // the rule for the line decides
+		}
+	case again:
+		return
 	}
-	b.XID(l.Code, l.Health, at)
+	b.XID(l.Code, h, at)
 }
 
 // replaced reports whether gpu.recovery.action takes the place of a reason.

@@ -28,7 +28,6 @@ type device struct {
 	snapshot pcommon.Timestamp // the time of the points that are read; 0: all were judged
 	at       pcommon.Timestamp // the newest time that was judged
 	known    bool              // there was a time before, or a stored state
-	first    pcommon.Timestamp // the first time, where there was no stored state
 	// The readings of snapshot, or else of at.
 	values   []float64
 	counts   []devicerules.XIDCount
@@ -38,7 +37,24 @@ type device struct {
 	xids       devicerules.XIDs
 	ecc        devicerules.ECC
 	health     healthOf
+	log        logged
 	absence
+}
+
+// logged is what lines of the kernel log need of a device.
+type logged struct {
+	since pcommon.Timestamp // from when on they are read
+	at    pcommon.Timestamp // of the newest line since the last page; 0: there was none
+	seen  time.Duration     // when it arrived
+}
+
+// noticed is the time of what is known last of what happened to the device, and when that
+// arrived. A device without pages may still have lines.
+func (d *device) noticed() (at pcommon.Timestamp, seen time.Duration) {
+	if d.log.at > d.at {
+		return d.log.at, d.log.seen
+	}
+	return d.at, d.seen
 }
 
 // absence is what decides whether a device is lost.

@@ -27,7 +27,8 @@ type devices struct {
 		scrapes int
 	}
 	boards   *boards
-	readings int // of a device
+	logged   bool // lines of the kernel log are read
+	readings int  // of a device
 
 	all     map[subject.DeviceID]*device
 	open    []*device            // with a snapshot that is not judged yet
@@ -166,9 +167,10 @@ func (s *devices) judgeOpen(age time.Duration) {
 func (s *devices) judge(d *device) {
 	d.at, d.snapshot = d.snapshot, 0
 	if !d.known {
-		d.first = d.at
+		d.log.since = d.at
 		s.changed = true
 	}
+	d.log.at = 0
 	waits := false
 	for i := range s.conditions {
 		w, c := &s.conditions[i], &d.conditions[i]
@@ -223,8 +225,9 @@ func (s *devices) elapseOne(d *device) (done bool) {
 	}
 	s.report(d, func(due pcommon.Timestamp) (pcommon.Timestamp, bool) {
 		// A notice is not about the present: it does not have to be fresh.
-		passed, _ := s.due(due, d.at, d.seen)
-		return max(due, d.at), passed
+		at, seen := d.noticed()
+		passed, _ := s.due(due, at, seen)
+		return max(due, at), passed
 	})
 	return done && !d.pendingNotices()
 }
@@ -248,7 +251,6 @@ func (s *devices) judgeNotices(d *device) (waits bool) {
 		if v := d.values[s.xid.places[0]]; v >= 0 {
 			last = int64(v)
 		}
-		d.xids.Interval = d.interval()
 		changed, duplicates := d.xids.Take(d.counts, last, d.at, d.known)
 		if duplicates > 0 {
 			s.counts.Duplicate += int64(duplicates)
@@ -270,7 +272,12 @@ func (s *devices) judgeNotices(d *device) (waits bool) {
 }
 
 // reportLines reports what lines of the kernel log up to the time at had about a device.
+// The series of its health follow with its next page: they have the time of pages.
 func (s *devices) reportLines(d *device, at pcommon.Timestamp) {
+	s.changed = true
+	if at >= d.log.at {
+		d.log.at, d.log.seen = at, s.now
+	}
 	if s.xid.quiet {
 		d.xids.Forget()
 	}
@@ -279,7 +286,6 @@ func (s *devices) reportLines(d *device, at pcommon.Timestamp) {
 		s.pending[d] = struct{}{}
 	}
 	if s.boards.has(d) {
-		s.boards.mark(d)
 		s.boards.report(d, at)
 	}
 }
@@ -289,11 +295,12 @@ func (d *device) pendingNotices() bool { return d.ecc.Notice.Pending > 0 || d.xi
 // report reports what happened, where the time of a report that when returns for the
 // first possible one has passed.
 func (s *devices) report(d *device, when func(due pcommon.Timestamp) (at pcommon.Timestamp, passed bool)) {
+	known, _ := d.noticed()
 	ready := func(n *condition.Notice, repeatAfter time.Duration) (pcommon.Timestamp, bool) {
 		if n.Pending == 0 {
 			return 0, false
 		}
-		due := n.Due(d.at, repeatAfter)
+		due := n.Due(known, repeatAfter)
 		at, passed := when(due)
 		return at, passed && at >= due
 	}

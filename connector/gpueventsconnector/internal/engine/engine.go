@@ -88,6 +88,10 @@ func (e *Engine) Consume(md pmetric.Metrics, now time.Time) {
 	e.stragglers.read(md)
 }
 
+// ExpectLines notes that a pipeline has lines of the kernel log: the state has then what a
+// restart must not forget of them.
+func (e *Engine) ExpectLines() { e.devices.logged = true }
+
 // Tick moves time on: it judges what has settled, and raises and clears what became
 // due in between.
 func (e *Engine) Tick(now time.Time) {

@@ -95,7 +95,7 @@ func (b *boards) judge(d *device, hot bool) {
 	for _, code := range d.xids.Happened {
 		h.board.XID(int(code), board.XIDOf(int(code)), d.at)
 		if board.Repeats(int(code)) {
-			b.fault(d, int(code))
+			b.fault(d, int(code), d.at)
 		}
 	}
 	h.board.Set(board.Temperature, hot, d.at)
@@ -113,28 +113,28 @@ func (b *boards) judge(d *device, hot bool) {
 	b.report(d, d.at)
 }
 
-// line takes an XID of which a line of the kernel log was read. Fresh is whether no page has
+// line takes an XID of which a line of the kernel log was read. Again is whether a page has
 // reported it.
-func (b *boards) line(d *device, l *xid.Line, fresh bool, at pcommon.Timestamp) {
+func (b *boards) line(d *device, l *xid.Line, again bool, at pcommon.Timestamp) {
 	if !b.has(d) {
 		return
 	}
 	d.health.board.Kind = board.KindOf(d.Facts.Model)
-	d.health.board.Line(l, at)
-	if fresh && board.Repeats(l.Code) {
-		b.fault(d, l.Code)
+	d.health.board.Line(l, again, at)
+	if !again && board.Repeats(l.Code) {
+		b.fault(d, l.Code, at)
 	}
 }
 
 // fault takes a code that is normally the fault of the application: under which owner
 // the board had it, and whether the owner's other boards on the node have it too.
-func (b *boards) fault(d *device, code int) {
+func (b *boards) fault(d *device, code int, at pcommon.Timestamp) {
 	o := &d.Facts.Owner
 	owner := o.Namespace + "/" + o.Pod
 	if o.Pod == "" {
 		owner = "" // no owner, or not known
 	}
-	d.health.board.Fault(code, owner, d.at)
+	d.health.board.Fault(code, owner, at)
 	site := b.sites.of(d)
 	if site == nil {
 		return
@@ -144,14 +144,14 @@ func (b *boards) fault(d *device, code int) {
 	for of := range site.devices {
 		if b.has(of) && of.Facts.Owner.Namespace == o.Namespace && of.Facts.Owner.Pod == o.Pod {
 			all = append(all, &of.health.board)
-			if of.health.board.HadFault(code, owner, d.at) {
+			if of.health.board.HadFault(code, owner, at) {
 				had++
 			}
 		}
 	}
 	if board.Common(had, len(all)) {
 		for _, of := range all {
-			of.Spread(code, owner, d.at)
+			of.Spread(code, owner, at)
 		}
 	}
 }

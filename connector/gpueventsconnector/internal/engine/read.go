@@ -139,7 +139,7 @@ func (e *Engine) timesOf(rm pmetric.ResourceMetrics) []pcommon.Timestamp {
 // ReadLog reads log records with lines of the kernel log.
 func (e *Engine) ReadLog(logs plog.Logs, now time.Time) {
 	e.advance(now)
-	lines := e.log.Read(logs, now)
+	lines, at := e.log.Read(logs, now), pcommon.NewTimestampFromTime(now)
 	newest := map[*device]pcommon.Timestamp{}
 	var order []*device
 	for i := range lines {
@@ -148,11 +148,21 @@ func (e *Engine) ReadLog(logs plog.Logs, now time.Time) {
 		case d == nil:
 			e.log.Count(kernellog.UnknownGPU)
 			e.counts.UnknownGPU = *l
-		case l.At < d.first:
+		case l.At < d.log.since && d.log.since <= at:
 			e.log.Count(kernellog.Old)
 		default:
+			fresh, again, room := d.xids.Line(&l.Line, l.At, at)
+			switch {
+			case !room:
+				e.log.Count(kernellog.Refused)
+				e.unwatched("xid")
+				continue
+			case !fresh:
+				e.log.Count(kernellog.Duplicate)
+				continue
+			}
 			e.log.Count(kernellog.Used)
-			e.devices.boards.line(d, &l.Line, d.xids.Line(&l.Line, l.At), l.At)
+			e.devices.boards.line(d, &l.Line, again, l.At)
 			if newest[d] == 0 {
 				order = append(order, d)
 			}

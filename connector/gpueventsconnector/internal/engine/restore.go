@@ -10,6 +10,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/condition"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/counting"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/kernellog"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rules/devicerules"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rules/servicerules"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/state"
@@ -30,6 +31,9 @@ func (e *Engine) Save() *state.State {
 	}
 	for _, d := range e.devices.all {
 		saved := saveDevice(d)
+		if e.devices.logged {
+			saved.LogSince = uint64(d.log.since)
+		}
 		if e.devices.boards.has(d) {
 			saved.Driver, saved.Health, saved.Reported = d.health.driver, d.health.board.Save(), d.health.reported
 			if site := e.devices.sites.of(d); site != nil {
@@ -83,8 +87,17 @@ func saveDevice(d *device) state.Device {
 		s.LastXID = &last
 	}
 	for _, c := range d.xids.Codes {
-		if value, start, derived, known := c.Count.Known(); known { // what is pending has not been reported: it counts again
-			s.XIDs = append(s.XIDs, state.XID{Code: c.Code, Count: max(0, value-float64(c.Notice.Pending)), Derived: derived, Start: uint64(start)})
+		x := state.XID{Code: c.Code}
+		value, start, derived, known := c.Count.Known()
+		if known { // what is pending has not been reported: it counts again
+			x.Count, x.Derived, x.Start = max(0, value-float64(c.Notice.Pending-c.Logged)), derived, uint64(start)
+		}
+		newest, lines := c.Pairing.Saved()
+		if newest != 0 {
+			x.Log = &state.Log{At: uint64(newest), Lines: lines, Pending: c.Logged, Uncounted: !known}
+		}
+		if known || newest != 0 {
+			s.XIDs = append(s.XIDs, x)
 		}
 	}
 	if d.ecc.Count.Known {
@@ -140,6 +153,9 @@ func (e *Engine) restoreDevice(s *state.Device) {
 	}
 	e.devices.present(d, &f, true)
 	d.known, d.seen, d.valued = true, e.now, s.Valued
+	if d.log.since = pcommon.Timestamp(s.LogSince); s.LogSince == 0 {
+		d.log.since = pcommon.NewTimestampFromTime(e.wall) // lines were not read before
+	}
 	if id, ok := subject.ExporterNamed(s.Cluster, s.Node, s.Exporter); ok {
 		d.exporter = id
 	}
@@ -148,7 +164,14 @@ func (e *Engine) restoreDevice(s *state.Device) {
 	}
 	for _, x := range s.XIDs {
 		if c := d.xids.Code(x.Code); c != nil {
-			*c = devicerules.XIDCode{Code: x.Code, Count: counting.Restored(x.Count, pcommon.Timestamp(x.Start), x.Derived)}
+			*c = devicerules.XIDCode{Code: x.Code}
+			if x.Log == nil || !x.Log.Uncounted {
+				c.Count = counting.Restored(x.Count, pcommon.Timestamp(x.Start), x.Derived)
+			}
+			if x.Log != nil {
+				c.Pairing = kernellog.Restored(pcommon.Timestamp(x.Log.At), x.Log.Lines)
+				c.Notice.Pending, c.Logged = max(0, x.Log.Pending), max(0, x.Log.Pending)
+			}
 		}
 	}
 	e.devices.boards.restore(d, s)

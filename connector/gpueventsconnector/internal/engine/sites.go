@@ -4,6 +4,7 @@
 package engine
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -92,29 +93,42 @@ func (s sites) divided(d *device) bool {
 // addresses find boards by their PCI addresses, as lines of the kernel log have them.
 type addresses struct {
 	boards map[string][]*device
+	nodes  map[place]struct{}
 	made   time.Duration // when they were collected; 0: never
 }
 
+// place is a node, or a host where that is not known.
+type place struct{ cluster, name string }
+
+func placeOf(d *device) place { return place{d.ID.Cluster, cmp.Or(d.Facts.Node, d.Facts.Host)} }
+
 // find returns the board with that address on a node or host; nil where it is not known, or
-// several have it. Without a node it is that of the only one.
+// several nodes of that name have one. Without a node it is that of the only one. Of boards
+// that followed each other in one place it is the one that was seen last.
 func (a *addresses) find(all map[subject.DeviceID]*device, pci, node string, now time.Duration) (found *device) {
 	if a.made == 0 || now-a.made > time.Second {
-		a.made, a.boards = now, map[string][]*device{}
+		a.made, a.boards, a.nodes = now, map[string][]*device{}, map[place]struct{}{}
 		for _, d := range all {
 			if d.Facts.Parent == "" && d.Facts.PCI != "" {
 				address, _, _ := strings.Cut(deviceid.PCIAddress(d.Facts.PCI), ".")
 				a.boards[address] = append(a.boards[address], d)
+				a.nodes[placeOf(d)] = struct{}{}
 			}
 		}
+	}
+	if node == "" && len(a.nodes) > 1 {
+		return nil
 	}
 	for _, d := range a.boards[pci] {
 		if node != "" && node != d.Facts.Node && node != d.Facts.Host {
 			continue
 		}
-		if found != nil {
+		if found != nil && placeOf(d) != placeOf(found) {
 			return nil
 		}
-		found = d
+		if found == nil || d.seen > found.seen {
+			found = d
+		}
 	}
 	return found
 }

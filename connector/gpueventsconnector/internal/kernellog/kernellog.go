@@ -34,21 +34,24 @@ const (
 	Old Outcome = "old"
 	// UnknownGPU lines have the address of none that is known on the node.
 	UnknownGPU Outcome = "unknown_gpu"
+	// Duplicate lines were read before: a line about the same code of the same GPU with
+	// their time or a later one.
+	Duplicate Outcome = "duplicate"
 	// Switch lines have an SXid of an NVSwitch.
 	Switch Outcome = "switch"
 	// Other lines have no code.
 	Other Outcome = "other"
 	// Invalid lines begin like one with a code and have none, or are too long.
 	Invalid Outcome = "invalid"
-	// Refused lines are more than MaxPerSecond.
+	// Refused lines are more than MaxPerSecond, or of more codes than a GPU may have.
 	Refused Outcome = "refused"
 )
 
 // Line is a line with the XID of a GPU.
 type Line struct {
 	xid.Line
-	Node string // or host, that the line is from; empty: not known
-	At   pcommon.Timestamp
+	Node string            // or host, that the line is from; empty: not known
+	At   pcommon.Timestamp // never later than when it was read
 }
 
 // Reader reads log records. The zero Reader has read none.
@@ -83,9 +86,8 @@ func (r *Reader) Read(logs plog.Logs, now time.Time) (lines []Line) {
 		for _, sl := range rl.ScopeLogs().All() {
 			for _, record := range sl.LogRecords().All() {
 				text, host := textOf(record.Body())
-				l := xid.Parse(text)
 				switch {
-				case l.Kind == xid.Other:
+				case xid.KindOf(text) == xid.Other:
 					r.Count(Other)
 					continue
 				case r.taken >= MaxPerSecond:
@@ -93,16 +95,17 @@ func (r *Reader) Read(logs plog.Logs, now time.Time) (lines []Line) {
 					continue
 				}
 				r.taken++
-				switch l.Kind {
+				switch l := xid.Parse(text); l.Kind {
 				case xid.Switch:
 					r.Count(Switch)
 				case xid.Invalid:
 					r.Count(Invalid)
 				default:
+					at := pcommon.NewTimestampFromTime(now)
 					lines = append(lines, Line{
 						Line: bounded(l),
-						Node: event.Bounded(cmp.Or(points.Str(resource, names.K8sNodeName), points.Str(resource, names.HostName), host)),
-						At:   cmp.Or(record.Timestamp(), record.ObservedTimestamp(), pcommon.NewTimestampFromTime(now)),
+						Node: event.Bounded(cmp.Or(nodeOf(resource), nodeOf(record.Attributes()), host)),
+						At:   min(at, cmp.Or(record.Timestamp(), record.ObservedTimestamp(), at)),
 					})
 				}
 			}
@@ -111,13 +114,20 @@ func (r *Reader) Read(logs plog.Logs, now time.Time) (lines []Line) {
 	return lines
 }
 
+func nodeOf(attrs pcommon.Map) string {
+	return cmp.Or(points.Str(attrs, names.K8sNodeName), points.Str(attrs, names.HostName))
+}
+
 // textOf is the text of a record, and the host that it names: the record is the text, or an
-// entry of the journal.
+// entry of the journal, into which others than the kernel write too.
 func textOf(body pcommon.Value) (text, host string) {
 	switch body.Type() {
 	case pcommon.ValueTypeStr:
 		return body.Str(), ""
 	case pcommon.ValueTypeMap:
+		if from := points.Str(body.Map(), "_TRANSPORT"); from != "" && from != "kernel" {
+			return "", ""
+		}
 		return points.Str(body.Map(), "MESSAGE"), points.Str(body.Map(), "_HOSTNAME")
 	}
 	return "", ""

@@ -66,6 +66,7 @@ type Device struct {
 	XIDs     []XID        `json:"xids,omitempty"`
 	ECC      *float64     `json:"ecc,omitempty"`
 	Valued   bool         `json:"valued,omitempty"`
+	LogSince uint64       `json:"log_since,omitempty"` // from when on lines of the kernel log are read
 	Driver   string       `json:"driver,omitempty"`
 	Boot     string       `json:"boot,omitempty"` // the id of the node's boot
 	Health   *board.Saved `json:"health,omitempty"`
@@ -78,6 +79,15 @@ type XID struct {
 	Count   float64 `json:"count"`
 	Derived bool    `json:"derived,omitempty"`
 	Start   uint64  `json:"start,omitempty"` // nanoseconds since 1970
+	Log     *Log    `json:"log,omitempty"`
+}
+
+// Log is what lines of the kernel log have of one code.
+type Log struct {
+	At        uint64 `json:"at"`                  // of the newest one, in nanoseconds since 1970
+	Lines     int64  `json:"lines,omitempty"`     // that no page has reported
+	Pending   int64  `json:"pending,omitempty"`   // that no event has
+	Uncounted bool   `json:"uncounted,omitempty"` // no page has a count
 }
 
 // Node is a node with its devices and services.

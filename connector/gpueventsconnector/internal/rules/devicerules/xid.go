@@ -15,6 +15,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/condition"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/counting"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/event"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/kernellog"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rule"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/subject"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
@@ -74,65 +75,33 @@ type XIDs struct {
 	Codes []XIDCode // in ascending order
 	// Happened are the codes that the last Take has counted.
 	Happened []int64
-	// Interval is the time between two pages of the device; 0: not known.
-	Interval time.Duration
 
-	reported []report
+	at pcommon.Timestamp // of the last page; 0: none, or before a restart
 }
 
-// sameXID is for how long, beside the interval of the pages, a page and a line of the
-// kernel log with the same code may be about the same XID.
-const sameXID = time.Minute
+// restart is for how long a process is away at most that does not know it.
+const restart = 15 * time.Minute
 
-// report are XIDs that a page or the kernel log has, and the other has not yet.
-type report struct {
-	code  int64
-	line  bool // it is the kernel log that has them
-	count int64
-	at    pcommon.Timestamp
-}
-
-// unreported returns how many of the XIDs that a page or the kernel log has at the time at
-// are not known from the other one.
-func (s *XIDs) unreported(code, count int64, line bool, at pcommon.Timestamp) int64 {
-	s.reported = slices.DeleteFunc(s.reported, func(r report) bool {
-		apart := max(at, r.at) - min(at, r.at)
-		return r.count == 0 || apart > pcommon.Timestamp(sameXID+s.Interval)
-	})
-	for i := range s.reported {
-		if r := &s.reported[i]; r.code == code && r.line != line {
-			known := min(count, r.count)
-			count, r.count = count-known, r.count-known
-		}
-	}
-	if count > 0 {
-		if len(s.reported) >= MaxXIDCodes {
-			s.reported = s.reported[1:]
-		}
-		s.reported = append(s.reported, report{code, line, count, at})
-	}
-	return count
-}
-
-// Line counts an XID of which a line of the kernel log was read at the time at. It reports
-// whether a page has not reported it already.
-func (s *XIDs) Line(l *xid.Line, at pcommon.Timestamp) (fresh bool) {
+// Line counts an XID of which a line of the kernel log was read at the time at. It is not
+// fresh where it was read before, and again where a page has reported it. room is false
+// where there is none for the code.
+func (s *XIDs) Line(l *xid.Line, at, now pcommon.Timestamp) (fresh, again, room bool) {
 	c := s.Code(int64(l.Code))
 	if c == nil {
-		return false
+		return false, false, false
 	}
-	c.line = *l
-	if s.unreported(c.Code, 1, true, at) == 0 {
-		return false
+	if fresh, again = c.Pairing.Line(at, now); fresh && !again {
+		c.line = *l
+		c.Notice.Happened(1)
+		c.Logged++
 	}
-	c.Notice.Happened(1)
-	return true
+	return fresh, again, true
 }
 
 // Forget drops what is not reported yet.
 func (s *XIDs) Forget() {
 	for i := range s.Codes {
-		s.Codes[i].Notice.Pending = 0
+		s.Codes[i].Notice.Pending, s.Codes[i].Logged = 0, 0
 	}
 }
 
@@ -141,13 +110,16 @@ type XIDCode struct {
 	Code   int64
 	Count  counting.Series
 	Notice condition.Notice
-	line   xid.Line // of the kernel log, since the last report
+	// Pairing has what lines of the kernel log report, and pages as well.
+	Pairing kernellog.Pairing
+	Logged  int64    // of what is pending in Notice: reported by lines
+	line    xid.Line // the last of these
 }
 
 // Report notes that what is pending is reported at the time at.
 func (c *XIDCode) Report(at pcommon.Timestamp) {
 	c.Notice.Report(at)
-	c.line = xid.Line{}
+	c.Logged, c.line = 0, xid.Line{}
 }
 
 // Code finds or adds a code; nil when there is no room. It is valid until the next
@@ -169,6 +141,10 @@ func (s *XIDs) Code(code int64) *XIDCode {
 // duplicates is how many counts two exporters have in turn.
 func (s *XIDs) Take(counts []XIDCount, last int64, at pcommon.Timestamp, known bool) (changed bool, duplicates int) {
 	s.Happened = s.Happened[:0]
+	before := s.at
+	if s.at = at; before == 0 {
+		before = max(at, pcommon.Timestamp(restart)) - pcommon.Timestamp(restart)
+	}
 	for i := range s.Codes {
 		if code := s.Codes[i].Code; !slices.ContainsFunc(counts, func(x XIDCount) bool { return x.Code == code }) {
 			s.Codes[i].Count.Missing()
@@ -181,7 +157,7 @@ func (s *XIDs) Take(counts []XIDCount, last int64, at pcommon.Timestamp, known b
 		if c == nil {
 			continue
 		}
-		before := c.Count
+		was := c.Count
 		by, twice := 0., false
 		if x.Delta {
 			by = c.Count.Add(x.Count)
@@ -192,9 +168,9 @@ func (s *XIDs) Take(counts []XIDCount, last int64, at pcommon.Timestamp, known b
 			duplicates++
 		}
 		if by > 0 {
-			s.happened(c, int64(by), at)
+			s.happened(c, int64(by), before, at)
 		}
-		changed = changed || c.Count != before
+		changed = changed || c.Count != was
 	}
 	if last < 0 {
 		return changed, duplicates
@@ -202,7 +178,7 @@ func (s *XIDs) Take(counts []XIDCount, last int64, at pcommon.Timestamp, known b
 	counted := slices.ContainsFunc(counts, func(x XIDCount) bool { return x.Code == last })
 	if known && last > 0 && last != s.Last && !counted && !exact {
 		if c := s.Code(last); c != nil {
-			s.happened(c, 1, at)
+			s.happened(c, 1, before, at)
 		}
 	}
 	changed = changed || s.Last != last
@@ -210,9 +186,9 @@ func (s *XIDs) Take(counts []XIDCount, last int64, at pcommon.Timestamp, known b
 	return changed, duplicates
 }
 
-// happened counts XIDs on a page that the kernel log did not have before.
-func (s *XIDs) happened(c *XIDCode, count int64, at pcommon.Timestamp) {
-	if count = s.unreported(c.Code, count, false, at); count > 0 {
+// happened counts XIDs of a page, since the page before, that the kernel log did not have.
+func (s *XIDs) happened(c *XIDCode, count int64, before, at pcommon.Timestamp) {
+	if count = c.Pairing.Rise(count, before, at); count > 0 {
 		c.Notice.Happened(count)
 		s.Happened = append(s.Happened, c.Code)
 	}
