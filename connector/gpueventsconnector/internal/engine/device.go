@@ -101,6 +101,7 @@ func (a *absence) interval() time.Duration {
 // valid, and whether there was room for it.
 func (d *device) read(in *input, p pmetric.NumberDataPoint, v float64, delta bool) (valid, room bool) {
 	valid, room = true, true
+	attribute, text := "", "" // looked up last: most inputs have one
 	for i := range in.reads {
 		s := &in.reads[i]
 		if s.Cumulative && delta {
@@ -108,7 +109,10 @@ func (d *device) read(in *input, p pmetric.NumberDataPoint, v float64, delta boo
 		}
 		value := 0
 		if s.Attribute != "" {
-			if value = slices.Index(s.Values, points.Str(p.Attributes(), s.Attribute)); value < 0 {
+			if s.Attribute != attribute {
+				attribute, text = s.Attribute, points.Str(p.Attributes(), s.Attribute)
+			}
+			if value = slices.Index(s.Values, text); value < 0 {
 				continue
 			}
 		}

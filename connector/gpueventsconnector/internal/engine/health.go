@@ -30,6 +30,7 @@ type boards struct {
 	*ledger
 	on         bool
 	places     board.Places
+	kinds      map[string]board.Kind // by model: a fleet has few
 	maxReasons int
 	expected   map[string]int       // boards of a node, by host.type
 	cleared    map[string]time.Time // by hw.id or node
@@ -54,7 +55,7 @@ func noSubjects() subjects { return subjects{map[*device]struct{}{}, map[subject
 // newBoards registers what the reasons read, where the rule runs.
 func newBoards(l *ledger, o *Options, in *inputs, d *devices) *boards {
 	b := &boards{
-		ledger: l, maxReasons: o.MaxReasons, expected: o.Expected, cleared: o.Cleared,
+		ledger: l, kinds: map[string]board.Kind{}, maxReasons: o.MaxReasons, expected: o.Expected, cleared: o.Cleared,
 		devices: d.all, sites: d.sites, judged: noSubjects(), written: noSubjects(), moved: map[*device]subject.Device{},
 	}
 	if b.on = o.settings(&devicerules.Health).Enabled(); !b.on {
@@ -70,6 +71,21 @@ func newBoards(l *ledger, o *Options, in *inputs, d *devices) *boards {
 	add([]rule.Input{{Metric: &names.GPUNodeInfo}})
 	add(devicerules.ExporterDown.Reads)
 	return b
+}
+
+// maxKinds are kept by model.
+const maxKinds = 64
+
+func (b *boards) kindOf(model string) board.Kind {
+	kind, known := b.kinds[model]
+	if !known {
+		if len(b.kinds) >= maxKinds {
+			clear(b.kinds)
+		}
+		kind = board.KindOf(model)
+		b.kinds[strings.Clone(model)] = kind
+	}
+	return kind
 }
 
 // has reports whether the device is a board of which the health is judged.
@@ -91,7 +107,7 @@ func (b *boards) judge(d *device, hot bool) {
 		return
 	}
 	h := &d.health
-	h.board.Kind = board.KindOf(d.Facts.Model)
+	h.board.Kind = b.kindOf(d.Facts.Model)
 	for _, code := range d.xids.Happened {
 		h.board.XID(int(code), board.XIDOf(int(code)), d.at)
 		if board.Repeats(int(code)) {
@@ -119,7 +135,7 @@ func (b *boards) line(d *device, l *xid.Line, again bool, at pcommon.Timestamp) 
 	if !b.has(d) {
 		return
 	}
-	d.health.board.Kind = board.KindOf(d.Facts.Model)
+	d.health.board.Kind = b.kindOf(d.Facts.Model)
 	d.health.board.Line(l, again, at)
 	if !again && board.Repeats(l.Code) {
 		b.fault(d, l.Code, at)
