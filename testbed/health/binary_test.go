@@ -1,0 +1,161 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/exporters"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
+)
+
+const root = "../.."
+
+// What the console's API has of the health of a fleet, behind the binary on the shipped
+// configuration, is what it is expected to be: after faults, across a kill, and when they
+// are over. No event about it happens twice.
+func TestBinary(t *testing.T) {
+	t.Parallel()
+	harm := []gpusim.Fault{
+		{Kind: gpusim.RowRemapFailure}, {Kind: gpusim.XID, Code: 119}, {Kind: gpusim.XID, Code: 79}, {Kind: gpusim.Fabric, Mode: "limited"},
+		{Kind: gpusim.SRAMExceeded}, {Kind: gpusim.XID, Code: 94}, {Kind: gpusim.RecoveryAction, Code: 4}, {Kind: gpusim.NVLinkErrors},
+		{Kind: gpusim.RowRemapPending}, {Kind: gpusim.RemapWorn}, {Kind: gpusim.ExporterDown},
+	}
+	cfg := gpusim.Config{Seed: 3}
+	for i := range harm {
+		harm[i].Node = fmt.Sprintf("n%d", i)
+		if harm[i].Kind != gpusim.ExporterDown {
+			harm[i].Device = "1"
+		}
+		cfg.Nodes = append(cfg.Nodes, gpusim.Node{Name: harm[i].Node, Version: "4.6", Model: "H100", Devices: 2, Fields: "all"})
+		if harm[i].Kind == gpusim.RecoveryAction {
+			cfg.Nodes[i].With = []string{recoveryField}
+		}
+	}
+	fleet, err := gpusim.New(cfg, time.Now)
+	require.NoError(t, err)
+	server, err := exporters.Serve(fleet, collector.Loopback, 0)
+	require.NoError(t, err)
+	defer server.Close()
+	ports, err := collector.FreePorts()
+	require.NoError(t, err)
+	overlay := ports.Overlay()
+	endpoints := make([]string, 0, len(harm))
+	for _, node := range fleet.Nodes() {
+		endpoints = append(endpoints, server.URL(node))
+	}
+	overlay["receivers"].(map[string]any)["dcgm"] = map[string]any{"endpoints": endpoints, "collection_interval": "1s"}
+	overlay["connectors"] = map[string]any{"gpu_events": map[string]any{"staleness": "5s"}}
+	text, err := json.Marshal(overlay)
+	require.NoError(t, err)
+	binary, err := filepath.Abs(filepath.Join(root, "bin", "otelcol-gpu"))
+	require.NoError(t, err)
+	require.FileExists(t, binary, "run make build")
+	dir := t.TempDir()
+	run := func(name string) *collector.Collector {
+		c, err := collector.Start(collector.Options{
+			Binary: binary, Configs: []string{filepath.Join(root, "config", "standalone.yaml"), "yaml:" + string(text)},
+			Env: []string{"STATE_DIRECTORY=" + filepath.Join(dir, "state")}, LogPath: filepath.Join(dir, name+".log"), Ports: ports,
+		})
+		require.NoError(t, err)
+		t.Cleanup(func() {
+			_ = c.Stop()
+			if log, err := os.ReadFile(c.LogPath); t.Failed() && err == nil {
+				t.Log(string(log))
+			}
+		})
+		require.NoError(t, c.WaitReady(t.Context()))
+		return c
+	}
+	// equal waits until the API has what is expected, and the state unknown of a board or not.
+	equal := func(what string, silent bool) {
+		t.Helper()
+		var want, have []string
+		assert.Eventually(t, func() bool {
+			want, have = expectedOf(fleet), shown(ports.Console)
+			of := slices.ContainsFunc(want, func(line string) bool { return strings.Contains(line, unknown) })
+			return slices.Equal(want, have) && of == silent
+		}, 90*time.Second, 250*time.Millisecond, "%s", what)
+		require.Equal(t, want, have, what)
+	}
+	c := run("first")
+	equal("all is well", false)
+	ids := make([]string, len(harm))
+	for i, f := range harm {
+		status, err := fleet.StartFault(f)
+		require.NoError(t, err)
+		ids[i] = status.ID
+	}
+	equal("faults", false)
+	require.NoError(t, syscall.Kill(c.PID(), syscall.SIGKILL))
+	<-c.Exited()
+	run("again")
+	equal("after a kill", true)
+	for i, f := range harm {
+		_, err := fleet.EndFault(ids[i])
+		require.NoError(t, err)
+		if f.Kind == gpusim.XID {
+			_, err = fleet.StartFault(gpusim.Fault{Node: f.Node, Kind: gpusim.GPUReset, Device: "1"})
+			require.NoError(t, err)
+		}
+	}
+	equal("they are over, and what asks for a reset was reset", false)
+}
+
+// expectedOf are the boards of a fleet with what they are expected to be.
+func expectedOf(fleet *gpusim.Fleet) (all []string) {
+	for _, n := range fleet.TruthAt(time.Now()).Nodes {
+		for _, d := range n.Devices {
+			all = append(all, d.ID+" "+verdict(d.Health.State, d.Health.Reasons, d.Health.Action))
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// shown are the boards in the console's API.
+func shown(port int) (all []string) {
+	resp, err := http.Get("http://" + collector.Address(port) + "/api/v1/nodes")
+	if err != nil {
+		return nil
+	}
+	defer resp.Body.Close()
+	var page struct {
+		Nodes []consoleapi.Node `json:"nodes"`
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&page); err != nil {
+		return nil
+	}
+	for _, n := range page.Nodes {
+		for _, d := range n.Devices {
+			if d.Health == nil {
+				continue
+			}
+			action, reasons := "none", []string{}
+			if d.Health.Action != nil {
+				action = *d.Health.Action
+			}
+			for _, r := range d.Health.Reasons {
+				reasons = append(reasons, r.Name)
+			}
+			all = append(all, d.ID+" "+verdict(string(d.Health.State), reasons, action))
+		}
+	}
+	slices.Sort(all)
+	return all
+}
