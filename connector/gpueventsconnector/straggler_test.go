@@ -50,7 +50,7 @@ func clocks(gigahertz float64) pmetric.Metrics {
 	return md
 }
 
-// A slow board is reported with what it is compared with, and only once over a restart.
+// A slow board is reported with what it is compared with, and only once across restarts.
 // At the speed of the others it is cleared.
 func TestStraggler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

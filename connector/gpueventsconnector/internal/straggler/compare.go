@@ -1,8 +1,8 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package straggler finds boards whose clock is low among their peers: the boards of the
-// same service, model and power limit. It reads no clock: the time is passed in.
+// Package straggler finds boards with a clock that is low among those of their peers: the
+// boards of the same service, model and power limit. The time is passed in.
 package straggler
 
 import (

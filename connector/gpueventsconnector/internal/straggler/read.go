@@ -130,7 +130,7 @@ func (f *Fleet) Consume(md pmetric.Metrics, now time.Duration, wall time.Time) {
 	}
 }
 
-// of finds the board of a resource; nil: it is none, or there is no room for it. An
+// of finds the board of a resource; nil: the resource is no board, or there is no room for it. An
 // instance of MIG or a replica only shows that its board is divided.
 func (f *Fleet) of(attrs pcommon.Map) *Board {
 	var id subject.DeviceID
