@@ -15,8 +15,8 @@ import (
 // Unjudged is a reason against the health of a board that cannot be judged by the page.
 type Unjudged struct {
 	Reason string
-	// Lacks are the fields that it needs. Those of an optional field have comments for
-	// lines: an exporter that does not know it does not start.
+	// Lacks are the fields that it needs. Where an exporter may not know one, its line is a
+	// comment: an exporter does not start with a field that it does not know.
 	Lacks []Lack
 	// Optional: it needs nothing but optional fields.
 	Optional bool
@@ -24,6 +24,10 @@ type Unjudged struct {
 
 // optional are fields that not every exporter knows, or prints for the right GPU.
 var optional = []devicetable.ID{dcgm.RecoveryAction, dcgm.FabricHealth, dcgm.P2PStatus}
+
+// younger are fields that the shipped list of fields has, and that exporters before 4.4.1
+// do not know.
+var younger = []devicetable.ID{dcgm.SRAMExceeded}
 
 // decides are the fields of metrics of which not each series decides about health.
 var decides = map[string][]devicetable.ID{
@@ -97,9 +101,8 @@ func (p *Page) without(reason string, metrics []string, there func(string) bool,
 		id := fields[0]
 		_, blank := p.seen[id]
 		out.Lacks = p.lacking(out.Lacks, reason, id, blank, tag)
-		if !slices.Contains(optional, id) {
-			out.Optional = false
-		} else if last := &out.Lacks[len(out.Lacks)-1]; last.Line != "" && !p.newName {
+		out.Optional = out.Optional && slices.Contains(optional, id)
+		if last := &out.Lacks[len(out.Lacks)-1]; last.Line != "" && !p.newName && (slices.Contains(optional, id) || slices.Contains(younger, id)) {
 			last.Line = "# where the exporter knows it, else it does not start: " + last.Line
 		}
 	}

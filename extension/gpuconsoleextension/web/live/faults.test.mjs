@@ -46,11 +46,12 @@ const thermal = 0x08 | 0x20 | 0x40; // clock event bits: hw slowdown, sw thermal
 
 // `hit`: whether the truth is that a device has it; `hidden`: the fields of which its
 // value is not known; `lost`, `frozen`: what becomes of the device. `also`: reasons
-// that follow.
+// that follow. `health`: the reason against the board, which is then failed; `ends`: the
+// fault that ends it.
 const faults = [
-  { name: "XID 79", fault: { node: "gpu-node-a", kind: "xid", device: "1", code: 79 }, kind: "xid", label: "XID 79", event: "gpu.xid", notice: true, hit: (d) => d.xid === 79, hidden: [] },
+  { name: "XID 119", fault: { node: "gpu-node-a", kind: "xid", device: "1", code: 119 }, kind: "xid", label: "XID 119", event: "gpu.xid", notice: true, hit: (d) => d.xid === 119, hidden: [], health: "xid_reset", ends: { node: "gpu-node-a", kind: "gpu_reset", device: "1" } },
   { name: "thermal throttling", fault: { node: "gpu-node-a", kind: "thermal_throttle", device: "0" }, kind: "throttle", label: "throttled: hw thermal", event: "gpu.throttle", hit: (d) => (d.clock_events & thermal) !== 0, hidden: [] },
-  { name: "a lost GPU", fault: { node: "gpu-node-a", kind: "gpu_lost", device: "1" }, kind: "device_lost", label: "GPU lost", event: "gpu.device.lost", hit: (d) => !d.on_page, hidden: ["utilization", "memory_used", "power"], lost: true, also: ["degraded_pods"] },
+  { name: "a lost GPU", fault: { node: "gpu-node-a", kind: "gpu_lost", device: "1" }, kind: "device_lost", label: "GPU lost", event: "gpu.device.lost", hit: (d) => !d.on_page, hidden: ["utilization", "memory_used", "power"], lost: true, also: ["degraded_pods"], health: "lost" },
   { name: "a frozen exporter", fault: { node: "gpu-node-b", kind: "exporter_frozen" }, kind: "exporter_frozen", label: "exporter frozen", event: "gpu.exporter.down", hit: (_, n) => n.exporter === "frozen", hidden: ["utilization", "memory_used", "power"], frozen: true, also: ["degraded_pods"] },
   { name: "a page with holes", fault: { node: "gpu-node-a", kind: "page_cut", mode: "clean" }, kind: "values_missing", label: "values missing", event: null, hit: (_, n) => n.exporter === "cut", hidden: ["memory_used"] },
 ];
@@ -76,6 +77,7 @@ async function checkServices(f, { truth, hit, services }) {
   assert.equal(answer.summary.attention, services.length);
   assert.deepEqual(sorted(answer.services.slice(0, services.length).map((s) => s.service)), services, "those come first");
   assert.equal(answer.summary.devices_lost, f.lost ? hit.size : 0);
+  assert.equal(answer.summary.health.failed, f.health ? hit.size : 0);
   for (const s of answer.services) {
     const real = truth.services.find((t) => t.name === s.service);
     const ids = real.pods.flatMap((p) => p.devices);
@@ -106,6 +108,7 @@ async function checkNodes(f, { truth, hit }) {
       assert.deepEqual(kinds(d.reasons), about && !f.frozen ? [f.kind] : [], d.id);
       assert.equal(d.stale, about && !!(f.lost || f.frozen), `stale: ${d.id}`);
       assert.equal(d.state === "lost", about && !!f.lost, d.id);
+      if (d.parent === null) assert.deepEqual([d.health.state, d.health.reasons.map((r) => r.name)], about && f.health ? ["failed", [f.health]] : about && f.frozen ? ["unknown", []] : ["ok", []], `health: ${d.id}`);
       if (about && !d.stale) for (const field of f.hidden) assert.equal(d.values[field], null, `${field} of ${d.id}`);
     }
     for (const d of real) assert.ok(n.devices.some((got) => got.id === d.id), `${d.id} is named`);
@@ -124,7 +127,9 @@ async function checkPods(f, { truth, hit }, name) {
 
 /** The event that names the fault, if there is one; no other is active. */
 async function checkEvents(f, { hit }) {
-  const { events, raised, notices } = await collector.api("events", { active: true });
+  const { events: all, raised, notices } = await collector.api("events", { active: true });
+  const events = all.filter((e) => e.name !== "gpu.health"); // which sums up, and is not counted
+  assert.deepEqual(all.filter((e) => e.name === "gpu.health").map((e) => e.attributes["gpu.health.reasons"]), f.health ? [[f.health]] : []);
   assert.deepEqual(events.map((e) => e.name), f.event ? [f.event] : []);
   assert.deepEqual([raised, notices], [f.event && !f.notice ? 1 : 0, f.notice ? 1 : 0]);
   if (!f.event) return null;
@@ -215,6 +220,16 @@ for (const f of faults) {
       // Nothing clears a notice but its acknowledgement.
       await go("#/events?active=true");
       await page.locator(`[data-event="${event.id}"]`).getByRole("button", { name: "Acknowledge" }).click();
+    }
+    if (f.ends) {
+      // The board is no better for the acknowledgement: what the code asks for is.
+      await eventually("its health is not acknowledged", async () => {
+        const { reasons } = (await collector.api("services")).summary;
+        assert.deepEqual(kinds(reasons), ["health"]);
+        assert.equal((await collector.gpuctl("nodes", "--check")).status, 1);
+        return true;
+      });
+      await fleet.fault(f.ends);
     }
     await allWell();
     if (event) {
