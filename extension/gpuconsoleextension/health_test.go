@@ -4,6 +4,7 @@
 package gpuconsoleextension
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -49,10 +50,15 @@ func checks() (n int) {
 
 // unwell is the event about the health of the first device of fleetOfOne.
 func unwell(w *world, state string, ago time.Duration, reasons, causes []any) *store.Event {
-	e := aboutGPU(w, names.EventHealth, "raised", "error", ago, map[string]any{
-		names.HwState: state, names.GPUHealthReasons: reasons, names.GPUHealthCauses: causes,
-		names.GPUHealthValues: []any{1.0, nil}, names.GPUHealthThresholds: []any{0.0, nil},
-	})
+	attributes := map[string]any{names.HwState: state}
+	for name, list := range map[string][]any{
+		names.GPUHealthReasons: reasons, names.GPUHealthCauses: causes, names.GPUHealthValues: {1.0, nil}, names.GPUHealthThresholds: {0.0, nil},
+	} {
+		written, err := json.Marshal(list) // as gpu_store keeps it
+		require.NoError(w.t, err)
+		attributes[name] = string(written)
+	}
+	e := aboutGPU(w, names.EventHealth, "raised", "error", ago, attributes)
 	e.ID = "health-" + ago.String()
 	return e
 }
@@ -158,7 +164,21 @@ func TestUnknownHealth(t *testing.T) {
 
 	w.status(uuid+"1", "degraded", time.Minute, 0, "throttle degraded check_mechanics")
 	node = ok[consoleapi.NodesAnswer](c, "nodes", nil).Nodes[0]
+	assert.WithinRange(t, *node.Devices[1].Health.WatchedSince, w.now.Add(-20*time.Minute), w.now)
 	assert.Equal(t, consoleapi.HealthDegraded, node.Health.State, "a board that is not well is not hidden by one that is not known")
+}
+
+// A host without Kubernetes has no state of its own: that of its boards, if all are known.
+func TestHealthOfAHost(t *testing.T) {
+	w := newWorld(t)
+	fleetOfOne(w)
+	w.status(uuid+"0", "ok", time.Minute, 0)
+	c := serveAPI(t, w.store, w.now, nil)
+	of := func() consoleapi.Health { return ok[consoleapi.NodesAnswer](c, "nodes", nil).Nodes[0].Health }
+	assert.Equal(t, consoleapi.HealthUnknown, of().State, "one is not known")
+	w.status(uuid+"1", "ok", time.Minute, 0)
+	assert.Equal(t, consoleapi.HealthOK, of().State)
+	assert.WithinRange(t, *of().WatchedSince, w.now.Add(-time.Minute), w.now.Add(-40*time.Second), "of a young one")
 }
 
 // One fault is one problem: what a condition or a notice shows is not shown once more as

@@ -52,9 +52,13 @@ func NodeStates(s Selector, maxAge time.Duration) string {
 	return "max" + by(Cluster, Node, Host, HwState) + "(" + within(of(NodeStatus, s), maxAge) + " == 1)"
 }
 
-// BoardsWatched asks when the health of boards was first known within a time.
+// BoardsWatched asks when the health of boards was first known within a time: at most a
+// step of the store's memory later than it was.
 func BoardsWatched(s Selector, within time.Duration) string {
-	return began(of(BoardStatus, Is(HwState, "ok"), s), deviceIdentity, within, rememberedStep)
+	first := func(within, step time.Duration) string {
+		return "min_over_time(timestamp(" + of(BoardStatus, Is(HwState, "ok"), s) + ")[" + duration(within) + ":" + duration(step) + "])"
+	}
+	return "min" + deviceIdentity + "(" + first(within, rememberedStep) + " or " + first(rememberedStep, 10*time.Second) + ")"
 }
 
 // BoardsEver asks how many boards had a state within a time.

@@ -4,6 +4,7 @@
 package conditions // import "github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/conditions"
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -95,8 +96,12 @@ func stateOf(reason string, worst consoleapi.HealthState) consoleapi.HealthState
 	return worst
 }
 
+// list is an attribute with a list, which the log keeps as JSON.
 func list(e *store.Event, key string) []any {
 	all, _ := e.Attributes[key].([]any)
+	if written, ok := e.Attributes[key].(string); ok && json.Unmarshal([]byte(written), &all) != nil {
+		return nil
+	}
 	return all
 }
 

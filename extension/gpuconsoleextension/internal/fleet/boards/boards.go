@@ -346,17 +346,23 @@ func (f *Fleet) Node(id inventory.Place, boards []consoleapi.Health) consoleapi.
 	return out
 }
 
-// stateOfNode is what gpu_events reports of a node. Where it reports nothing, the node is
-// not well as long as one of its boards is not, and not known to be well.
+// stateOfNode is what gpu_events reports of a node. Where it reports nothing, as of a host
+// without Kubernetes, it is that of the worst board; it is not known to be well while the
+// state of one is not known.
 func (f *Fleet) stateOfNode(id inventory.Place, boards []consoleapi.Health) consoleapi.HealthState {
 	if s := f.nodes[id]; s != "" {
 		return s
 	}
-	worst := consoleapi.HealthUnknown
+	worst, known := consoleapi.HealthOK, len(boards) > 0
 	for i := range boards {
-		if s := boards[i].State; s.AtLeast(consoleapi.HealthDegraded) && (worst == consoleapi.HealthUnknown || s.AtLeast(worst)) {
+		s := boards[i].State
+		known = known && s != consoleapi.HealthUnknown
+		if s.AtLeast(worst) {
 			worst = s
 		}
+	}
+	if worst == consoleapi.HealthOK && !known {
+		return consoleapi.HealthUnknown
 	}
 	return worst
 }

@@ -533,7 +533,7 @@ export interface components {
             } | null;
             /**
              * Format: date-time
-             * @description When hw.status was first seen within the last 24 hours: what happened before that is not judged. Of a node: when that of its last board was.
+             * @description When hw.status was first seen within the last 24 hours, to within four minutes: what happened before that is not judged. Of a node: when that of its last board was.
              */
             watched_since: string | null;
         } | null;
