@@ -56,9 +56,10 @@ func NodeStates(s Selector, maxAge time.Duration) string {
 // step of the store's memory later than it was.
 func BoardsWatched(s Selector, within time.Duration) string {
 	first := func(within, step time.Duration) string {
-		return "min_over_time(timestamp(" + of(BoardStatus, Is(HwState, "ok"), s) + ")[" + duration(within) + ":" + duration(step) + "])"
+		return "min" + deviceIdentity + "(min_over_time(timestamp(" + of(BoardStatus, Is(HwState, "ok"), s) + ")[" + duration(within) + ":" + duration(step) + "]))"
 	}
-	return "min" + deviceIdentity + "(" + first(within, rememberedStep) + " or " + first(rememberedStep, 10*time.Second) + ")"
+	old, young := first(within, rememberedStep), first(rememberedStep, 10*time.Second)
+	return "(" + old + " < " + young + ") or " + young + " or " + old
 }
 
 // BoardsEver asks how many boards had a state within a time.
