@@ -22,6 +22,15 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/exporters"
 )
 
+// Families that the reasons are read from.
+const (
+	recoveryField = "DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION"
+	watchField    = "DCGM_EXP_GPU_HEALTH_STATUS"
+	pathField     = "DCGM_EXP_P2P_STATUS"
+	device        = "the device itself"
+	nodeInfo      = "gpu.node.info" // of gpu_allocation
+)
+
 // A script is what happens to a node with two boards.
 type script struct {
 	name string

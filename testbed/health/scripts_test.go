@@ -10,15 +10,6 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 )
 
-// Families that the reasons are read from.
-const (
-	recoveryField = "DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION"
-	watchField    = "DCGM_EXP_GPU_HEALTH_STATUS"
-	pathField     = "DCGM_EXP_P2P_STATUS"
-	device        = "the device itself"
-	nodeInfo      = "gpu.node.info" // of gpu_allocation
-)
-
 var (
 	xids    = []string{"DCGM_FI_DEV_XID_ERRORS", "DCGM_EXP_XID_ERRORS_TOTAL"}
 	ecc     = []string{"DCGM_FI_DEV_ECC_DBE_VOL_TOTAL"}
