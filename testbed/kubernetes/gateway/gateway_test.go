@@ -338,12 +338,15 @@ func (w *world) routes(t *testing.T) {
 		names.GPUUtilization.Name, names.GPUMemoryUsage.Name, names.GPUMemoryLimit.Name, names.HwPower.Name,
 		names.GPUSMActive.Name, names.GPUDRAMActive.Name, names.GPUPipeActive.Name,
 		names.GPUAllocation.Name, names.GPUNodeSchedulable.Name, names.GPUNodeMIGReconfiguring.Name,
+		// Of the health of boards the gateway has all.
+		names.HwStatus.Name, names.GPUHealthReason.Name, names.GPUHealthCoverage.Name, names.GPUNodeStatus.Name,
 	} {
 		if everything[metric] > 0 {
 			want = append(want, metric)
 		}
 	}
 	assert.Contains(t, want, names.GPUPipeActive.Name)
+	assert.Contains(t, want, names.HwStatus.Name)
 	assert.ElementsMatch(t, want, keys(input))
 }
 
