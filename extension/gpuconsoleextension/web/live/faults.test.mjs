@@ -46,14 +46,15 @@ const thermal = 0x08 | 0x20 | 0x40; // clock event bits: hw slowdown, sw thermal
 
 // `hit`: whether the truth is that a device has it; `hidden`: the fields of which its
 // value is not known; `lost`, `frozen`: what becomes of the device. `also`: reasons
-// that follow. `health`: the reason against the board, which is then failed; `ends`: the
-// fault that ends it.
+// that follow. `health`: the reason against the board, which is then failed; `blind`: no
+// value that could show a fault of the board is read, so that its health is unknown;
+// `ends`: the fault that ends it.
 const faults = [
   { name: "XID 119", fault: { node: "gpu-node-a", kind: "xid", device: "1", code: 119 }, kind: "xid", label: "XID 119", event: "gpu.xid", notice: true, hit: (d) => d.xid === 119, hidden: [], health: "xid_reset", ends: { node: "gpu-node-a", kind: "gpu_reset", device: "1" } },
   { name: "thermal throttling", fault: { node: "gpu-node-a", kind: "thermal_throttle", device: "0" }, kind: "throttle", label: "throttled: hw thermal", event: "gpu.throttle", hit: (d) => (d.clock_events & thermal) !== 0, hidden: [] },
   { name: "a lost GPU", fault: { node: "gpu-node-a", kind: "gpu_lost", device: "1" }, kind: "device_lost", label: "GPU lost", event: "gpu.device.lost", hit: (d) => !d.on_page, hidden: ["utilization", "memory_used", "power"], lost: true, also: ["degraded_pods"], health: "lost" },
-  { name: "a frozen exporter", fault: { node: "gpu-node-b", kind: "exporter_frozen" }, kind: "exporter_frozen", label: "exporter frozen", event: "gpu.exporter.down", hit: (_, n) => n.exporter === "frozen", hidden: ["utilization", "memory_used", "power"], frozen: true, also: ["degraded_pods"] },
-  { name: "a page with holes", fault: { node: "gpu-node-a", kind: "page_cut", mode: "clean" }, kind: "values_missing", label: "values missing", event: null, hit: (_, n) => n.exporter === "cut", hidden: ["memory_used"] },
+  { name: "a frozen exporter", fault: { node: "gpu-node-b", kind: "exporter_frozen" }, kind: "exporter_frozen", label: "exporter frozen", event: "gpu.exporter.down", hit: (_, n) => n.exporter === "frozen", hidden: ["utilization", "memory_used", "power"], frozen: true, blind: true, also: ["degraded_pods"] },
+  { name: "a page with holes", fault: { node: "gpu-node-a", kind: "page_cut", mode: "clean" }, kind: "values_missing", label: "values missing", event: null, hit: (_, n) => n.exporter === "cut", hidden: ["memory_used"], blind: true },
 ];
 
 /** The devices of the truth, each with its node. */
@@ -97,6 +98,7 @@ async function checkServices(f, { truth, hit, services }) {
 }
 
 async function checkNodes(f, { truth, hit }) {
+  const boards = { ok: 0, degraded: 0, predicted_failure: 0, failed: 0, unknown: 0 };
   for (const n of (await collector.api("nodes")).nodes) {
     const mine = n.node === f.fault.node;
     assert.deepEqual(kinds(n.reasons), mine ? [f.kind] : [], n.node);
@@ -108,11 +110,13 @@ async function checkNodes(f, { truth, hit }) {
       assert.deepEqual(kinds(d.reasons), about && !f.frozen ? [f.kind] : [], d.id);
       assert.equal(d.stale, about && !!(f.lost || f.frozen), `stale: ${d.id}`);
       assert.equal(d.state === "lost", about && !!f.lost, d.id);
-      if (d.parent === null) assert.deepEqual([d.health.state, d.health.reasons.map((r) => r.name)], about && f.health ? ["failed", [f.health]] : (about && f.frozen) || d.state === "split" ? ["unknown", []] : ["ok", []], `health: ${d.id}`);
+      if (d.parent === null) boards[d.health.state]++;
+      if (d.parent === null) assert.deepEqual([d.health.state, d.health.reasons.map((r) => r.name)], about && f.health ? ["failed", [f.health]] : (about && f.blind) || d.state === "split" ? ["unknown", []] : ["ok", []], `health: ${d.id}`);
       if (about && !d.stale) for (const field of f.hidden) assert.equal(d.values[field], null, `${field} of ${d.id}`);
     }
     for (const d of real) assert.ok(n.devices.some((got) => got.id === d.id), `${d.id} is named`);
   }
+  assert.deepEqual((await collector.api("services")).summary.health, boards, "each board once");
 }
 
 async function checkPods(f, { truth, hit }, name) {
