@@ -116,31 +116,31 @@ var (
 			Source:  "DCGM's health checks",
 		},
 		Reads: []rule.Input{
-			{Metric: &names.GPUHealthStatus, Attribute: names.GPUHealthState, Values: []string{"fail", "warn"}, Where: &rule.Where{Attribute: names.GPUHealthWatch, Not: slowdowns}, Flag: true},
-			{Metric: &names.GPUHealthStatus, Attribute: names.GPUHealthState, Values: []string{"fail"}, Where: &rule.Where{Attribute: names.GPUHealthWatch, Is: slowdowns}, Flag: true},
+			{Metric: &names.GPUHealthStatus, Attribute: names.GPUHealthState, Values: []string{"fail", "warn"}, Where: &rule.Where{Attribute: names.GPUHealthWatch, Not: slowdowns, Apart: others}, Flag: true},
+			{Metric: &names.GPUHealthStatus, Attribute: names.GPUHealthState, Values: []string{"fail"}, Where: &rule.Where{Attribute: names.GPUHealthWatch, Is: slowdowns, Apart: slowdowns}, Flag: true},
 		},
 		Judge: func(r Readings, m *Memory, _ pcommon.Timestamp) (f Finding) {
-			before, now := m.watch, watches(0)
-			for i, of := range [...]watches{watchFails, watchWarns, watchSlows} {
-				f.Known = f.Known || r.known(i)
-				if r.At(i) > 0 {
-					now |= of
+			var now watches
+			for i := range now {
+				if r.known(i) {
+					f.Known, now[i] = true, uint16(r.At(i))
 				}
 			}
 			if !f.Known {
 				return f
 			}
+			before := m.watch
 			m.watch = now
-			switch twice := before & now; {
-			case twice&watchFails != 0:
+			switch {
+			case before[watchFails]&now[watchFails] != 0:
 				f.Raise = true
-			case before&(watchFails|watchWarns) != 0 && now&(watchFails|watchWarns) != 0:
+			case (before[watchFails]|before[watchWarns])&(now[watchFails]|now[watchWarns]) != 0:
 				// A failure counts as a warning too.
 				f.Raise, f.State = true, health.Degraded
-			case twice&watchSlows != 0:
+			case before[watchSlows]&now[watchSlows] != 0:
 				f.Raise, f.State, f.Variant = true, health.Degraded, 1
 			}
-			f.Clear = now == 0
+			f.Clear = now == watches{}
 			return f
 		},
 		Sentence: func(a *Active) string {
@@ -158,11 +158,16 @@ var (
 // slowdowns are the watches of what slows a board down.
 var slowdowns = []string{"thermal", "power"}
 
-// watches are the states of DCGM's health watches on one page.
-type watches uint8
+// others are DCGM's other watches, up to release 4.
+var others = []string{
+	"pcie", "nvlink", "pmu", "mcu", "mem", "sm", "inforom", "driver", "nvswitch_nonfatal", "nvswitch_fatal", "connectx",
+}
+
+// watches are the states of DCGM's health watches on one page, with a bit for each watch.
+type watches [3]uint16
 
 const (
-	watchFails watches = 1 << iota
+	watchFails = iota
 	watchWarns
 	watchSlows
 )

@@ -138,6 +138,9 @@ func (d *device) read(in *input, p pmetric.NumberDataPoint, v float64, delta boo
 			greater(&d.values[s.first+2*value+1], v)
 		case s.Count:
 			greater(&d.values[s.first+2*value], v)
+		case s.Where != nil && len(s.Where.Apart) > 0:
+			of := &d.values[s.first+value]
+			*of = s.Where.Add(*of, points.Str(p.Attributes(), s.Where.Attribute), v)
 		default:
 			greater(&d.values[s.first+value], v)
 		}

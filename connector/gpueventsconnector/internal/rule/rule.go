@@ -76,6 +76,27 @@ type Input struct {
 type Where struct {
 	Attribute string
 	Is, Not   []string
+	// Apart keeps the flags of different values of the attribute apart: the reading is a
+	// number with a bit for each of these values, and one more for all others. Empty: it
+	// does not.
+	Apart []string
+}
+
+// Add adds a flag, of a point with this value of the attribute, to a reading that keeps
+// them apart; NaN: there was none.
+func (w *Where) Add(reading float64, value string, flag float64) float64 {
+	bits := uint64(0)
+	if !math.IsNaN(reading) {
+		bits = uint64(reading)
+	}
+	if flag > 0 {
+		i := slices.Index(w.Apart, value)
+		if i < 0 {
+			i = len(w.Apart)
+		}
+		bits |= 1 << i
+	}
+	return float64(bits)
 }
 
 // Has reports whether a point with this value of the attribute is read.
@@ -98,7 +119,8 @@ func (in *Input) Same(other *Input) bool {
 	if !same || in.Where == nil || other.Where == nil {
 		return same && in.Where == other.Where
 	}
-	return in.Where.Attribute == other.Where.Attribute && slices.Equal(in.Where.Is, other.Where.Is) && slices.Equal(in.Where.Not, other.Where.Not)
+	return in.Where.Attribute == other.Where.Attribute && slices.Equal(in.Where.Is, other.Where.Is) &&
+		slices.Equal(in.Where.Not, other.Where.Not) && slices.Equal(in.Where.Apart, other.Where.Apart)
 }
 
 // Doc is a row of the README's table of events, in Markdown.
