@@ -55,10 +55,10 @@ func (p patient) fall() {
 	require.Equal(p.t, []string{raised119}, p.see(page{gpus: []gpu{sick(gpuA, 1, 1100)}}))
 }
 
-func withPatient(t *testing.T, f func(p patient, w *ward)) {
+func withPatient(t *testing.T, f func(p patient, w *ward), configure ...func(*Config)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &ward{}
-		b := startInto(t, componenttest.NewNopHost(), w, deviceSet, withHealth)
+		b := startInto(t, componenttest.NewNopHost(), w, append([]func(*Config){deviceSet, withHealth}, configure...)...)
 		defer b.stop()
 		f(patient{b, t}, w)
 	})

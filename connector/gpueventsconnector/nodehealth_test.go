@@ -96,6 +96,54 @@ func TestANodeWithTooFewBoards(t *testing.T) {
 	})
 }
 
+// A node without any board that falls silent is not failed any more: nothing is known.
+func TestANodeWithoutBoardsFallsSilent(t *testing.T) {
+	withPatient(t, func(p patient, w *ward) {
+		for range 25 {
+			p.feed(nodeInfo(names.HostType, "p5"))
+			p.see(page{})
+		}
+		require.Equal(t, map[string]string{"n1": "failed"}, live(&names.GPUNodeStatus, w.AllMetrics()))
+		p.wait(5 * time.Minute)
+		assert.Empty(t, live(&names.GPUNodeStatus, w.AllMetrics()))
+	}, func(cfg *Config) { cfg.Health.Expected = map[string]int{"p5": 2} })
+}
+
+// What a restart with another configuration leaves is not raised for ever: a number of
+// boards that is not expected any more, and a lost board without the event about it.
+func TestHealthThatIsNoLongerJudged(t *testing.T) {
+	for name, tt := range map[string]struct {
+		before, after func(*Config)
+		raised        string
+		gone          bool // the board, before the restart
+	}{
+		"count": {func(cfg *Config) { cfg.Health.Expected = map[string]int{"p5": 2} }, func(*Config) {}, "raised: failed [count] check_mechanics", false},
+		"lost":  {func(*Config) {}, func(cfg *Config) { cfg.Events[names.EventDeviceLost]["enabled"] = false }, "raised: failed [lost] reboot_node", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d, w := newDisk(), &ward{}
+				p := patient{startInto(t, host{diskID: d}, w, deviceSet, withHealth, tt.before, onDisk), t}
+				var events []string
+				for i := range 25 {
+					p.feed(nodeInfo(names.HostType, "p5"))
+					gpus := gpusOf(gpuA)
+					if tt.gone && i > 3 {
+						gpus = nil
+					}
+					events = append(events, p.see(page{gpus: gpus})...)
+				}
+				require.Equal(t, []string{tt.raised}, events)
+				p.stop()
+				p = patient{startInto(t, host{diskID: d}, w, deviceSet, withHealth, tt.after, onDisk), t}
+				defer func() { p.stop() }()
+				assert.Equal(t, []string{clearedOK}, append(p.see(page{gpus: gpusOf(gpuA)}), p.see(page{gpus: gpusOf(gpuA)})...))
+				assert.Equal(t, map[string]string{"n1": "ok"}, live(&names.GPUNodeStatus, w.AllMetrics()))
+			})
+		})
+	}
+}
+
 // A node without any board is missed too; one with an exporter that does not answer is not.
 func TestWhichBoardsAreCounted(t *testing.T) {
 	for name, tt := range map[string]struct {

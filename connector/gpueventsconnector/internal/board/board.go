@@ -148,6 +148,9 @@ func (b *Board) setBack(at pcommon.Timestamp) {
 		a.Since, a.Last = min(a.Since, at), min(a.Last, at)
 	}
 	b.evidence = min(b.evidence, at)
+	if b.memory.seldom != nil {
+		b.memory.seldom.setBack(at)
+	}
 }
 
 // Verdict returns the health of the board by what is active.
@@ -193,17 +196,22 @@ func (b *Board) Seen(e Evidence, at pcommon.Timestamp) {
 }
 
 func (b *Board) see(e Evidence, at pcommon.Timestamp) {
+	down := b.active.find(linkDownPlace) != nil
 	b.active = slices.DeleteFunc(b.active, func(a active) bool {
 		by := a.Reason.ClearedBy
 		if a.reason == recoveryPlace && b.fresh>>recoveryPlace&1 == 0 {
 			by |= Reset | Boot // a line of the kernel log was its only source
 		}
-		return by&e != 0 && a.Last < at
+		last := a.Last
+		if a.reason == linkDownPlace {
+			last = a.Since // it lasts: what a person accepts is the lower number
+		}
+		return by&e != 0 && last < at
 	})
 	if e&(Reset|Boot) != 0 {
 		b.evidence = max(b.evidence, at)
 	}
-	if e&(Reset|Boot|Person) != 0 && b.active.find(linkDownPlace) == nil {
+	if (e&(Reset|Boot) != 0 || down) && b.active.find(linkDownPlace) == nil {
 		b.memory.peers = 0 // which links there are may be another matter now
 	}
 	s := b.memory.seldom

@@ -146,18 +146,36 @@ func TestReasons(t *testing.T) {
 		"it is not there since a reset":         {func(w *watch) { w.see(well(up, 7), 0).seen(Reset).see(well(up, 0), 0) }, "ok"},
 		"a reset does not bring it back either": {func(w *watch) { w.see(well(up, 7), 0).see(well(up, 6), 0).seen(Reset).see(well(up, 6), 0) }, "failed nvlink_down → restart_fabric_manager"},
 		"a lost path that is acknowledged":      {func(w *watch) { w.see(well(up, 7), 0).see(well(up, 6), 0).seen(Person).see(well(up, 6), 0) }, "ok"},
-		"a watch fails once":                    {func(w *watch) { w.see(well(fails, 1, warns, 0), 0) }, "ok"},
-		"a watch fails twice":                   {func(w *watch) { w.see(well(fails, 1, warns, 0), 15*time.Second) }, "failed dcgm_watch → run_diagnostics"},
-		"a watch warns twice":                   {func(w *watch) { w.see(well(fails, 0, warns, 1), 15*time.Second) }, "degraded dcgm_watch → run_diagnostics"},
-		"a watch warns and fails in turn":       {func(w *watch) { w.see(well(fails, 0, warns, 1), 0).see(well(fails, 1, warns, 0), 0) }, "degraded dcgm_watch → run_diagnostics"},
-		"the watch of heat fails twice":         {func(w *watch) { w.see(well(fails, 0, heat, 1), 15*time.Second) }, "degraded dcgm_watch → run_diagnostics"},
-		"a watch passes":                        {func(w *watch) { w.see(well(fails, 1), time.Minute).see(well(fails, 0, warns, 0), 0) }, "ok"},
-		"a watch passes and fails in turn":      {func(w *watch) { w.see(well(fails, 1), 0).see(well(fails, 0), 0).see(well(fails, 1), 0) }, "ok"},
-		"the application's code, twice":         {func(w *watch) { w.see(well(), 0).fault(31, "a").fault(31, "a").see(well(), burst) }, "ok"},
-		"under two owners":                      {func(w *watch) { w.see(well(), 0).fault(31, "a").fault(31, "b").see(well(), burst) }, "degraded xid_repeated → run_diagnostics"},
-		"under two owners, just now":            {func(w *watch) { w.see(well(), 0).fault(31, "a").fault(31, "b").see(well(), 0) }, "ok"},
-		"of two codes":                          {func(w *watch) { w.see(well(), 0).fault(31, "a").fault(13, "b").see(well(), burst) }, "ok"},
-		"under an unknown owner":                {func(w *watch) { w.see(well(), 0).fault(31, "a").fault(31, "").see(well(), burst) }, "ok"},
+		"acknowledged while it lasts": {func(w *watch) {
+			w.see(well(up, 7), 0).see(well(up, 6), 0)
+			at := w.at()
+			w.see(well(up, 6), time.Minute).Seen(Person, at)
+			w.see(well(up, 6), 0)
+		}, "ok"},
+		"another one after an old acknowledgement": {func(w *watch) {
+			w.see(well(up, 7), 0).see(well(up, 6), 0)
+			at := w.at()
+			for _, n := range []int{6, 6, 5} { // the annotation stays
+				w.Seen(Person, at)
+				w.see(well(up, n), 0)
+			}
+			w.Seen(Person, at)
+		}, "failed nvlink_down → restart_fabric_manager"},
+		"a watch fails once":                      {func(w *watch) { w.see(well(fails, 1, warns, 0), 0) }, "ok"},
+		"a watch fails twice":                     {func(w *watch) { w.see(well(fails, 1, warns, 0), 15*time.Second) }, "failed dcgm_watch → run_diagnostics"},
+		"a watch warns twice":                     {func(w *watch) { w.see(well(fails, 0, warns, 1), 15*time.Second) }, "degraded dcgm_watch → run_diagnostics"},
+		"a watch warns and fails in turn":         {func(w *watch) { w.see(well(fails, 0, warns, 1), 0).see(well(fails, 1, warns, 0), 0) }, "degraded dcgm_watch → run_diagnostics"},
+		"the watch of heat fails twice":           {func(w *watch) { w.see(well(fails, 0, heat, 1), 15*time.Second) }, "degraded dcgm_watch → run_diagnostics"},
+		"one watch after the other fails":         {func(w *watch) { w.see(well(fails, 1), 0).see(well(fails, 2), 0).see(well(fails, 1), 0) }, "ok"},
+		"one watch warns, then another fails":     {func(w *watch) { w.see(well(fails, 0, warns, 1), 0).see(well(fails, 2, warns, 0), 0) }, "ok"},
+		"a second watch fails, the first goes on": {func(w *watch) { w.see(well(fails, 1), 0).see(well(fails, 3), 0) }, "failed dcgm_watch → run_diagnostics"},
+		"a watch passes":                          {func(w *watch) { w.see(well(fails, 1), time.Minute).see(well(fails, 0, warns, 0), 0) }, "ok"},
+		"a watch passes and fails in turn":        {func(w *watch) { w.see(well(fails, 1), 0).see(well(fails, 0), 0).see(well(fails, 1), 0) }, "ok"},
+		"the application's code, twice":           {func(w *watch) { w.see(well(), 0).fault(31, "a").fault(31, "a").see(well(), burst) }, "ok"},
+		"under two owners":                        {func(w *watch) { w.see(well(), 0).fault(31, "a").fault(31, "b").see(well(), burst) }, "degraded xid_repeated → run_diagnostics"},
+		"under two owners, just now":              {func(w *watch) { w.see(well(), 0).fault(31, "a").fault(31, "b").see(well(), 0) }, "ok"},
+		"of two codes":                            {func(w *watch) { w.see(well(), 0).fault(31, "a").fault(13, "b").see(well(), burst) }, "ok"},
+		"under an unknown owner":                  {func(w *watch) { w.see(well(), 0).fault(31, "a").fault(31, "").see(well(), burst) }, "ok"},
 		"that other boards had too": {func(w *watch) {
 			w.see(well(), 0).fault(31, "a").fault(31, "b").Spread(31, "b", w.at())
 			w.see(well(), burst)
@@ -187,6 +205,18 @@ func TestReasons(t *testing.T) {
 			w.see(well(), 0).xid(54)
 			w.now = w.now.Add(-240 * time.Hour)
 			w.see(well(), day+time.Minute)
+		}, "ok"},
+		"repeated, and the clock is set back": {func(w *watch) {
+			w.see(well(), 0).fault(31, "a").fault(31, "b")
+			w.now = w.now.Add(-240 * time.Hour)
+			w.see(well(), day+10*time.Minute)
+		}, "ok"},
+		"recurring, and the clock is set back": {func(w *watch) {
+			w.recover().recover()
+			w.now = w.now.Add(-240 * time.Hour)
+			w.see(asks(0), 0)
+			w.now = w.now.Add(week)
+			w.recover()
 		}, "ok"},
 		"the heaviest action": {func(w *watch) { w.see(well("gpu.memory.row_remap.pending", 1), 0).xid(79) }, "failed xid_restart remap_pending → reboot_node"},
 	} {

@@ -53,6 +53,20 @@ func (m *Memory) rarely() *seldom {
 	return m.seldom
 }
 
+// setBack keeps times from being in the future of a clock that was set back.
+func (s *seldom) setBack(at pcommon.Timestamp) {
+	for _, of := range [...]*times{&s.episodes, &s.retired, &s.links} {
+		for i := range of {
+			of[i] = min(of[i], at)
+		}
+	}
+	for i := range s.faults {
+		f := &s.faults[i]
+		f.since, f.last = min(f.since, at), min(f.last, at)
+	}
+	s.lostAt = min(s.lostAt, at)
+}
+
 // times are the newest three, the newest first; 0: there were fewer.
 type times [3]pcommon.Timestamp
 

@@ -115,6 +115,9 @@ func (b *boards) judge(d *device, hot bool) {
 		}
 	}
 	h.board.Set(board.Temperature, hot, d.at)
+	if d.measured && d.lost.Level == 0 {
+		h.board.Set(board.Lost, false, d.at) // its event was refused, or is switched off now
+	}
 	if driver := d.Facts.Driver; driver != "" {
 		if h.driver != "" && h.driver != driver {
 			h.board.Seen(board.Driver|board.Reset, d.at)
@@ -311,6 +314,9 @@ func (b *boards) elapse() {
 	}
 	for n, site := range b.sites {
 		b.count(n, site)
+		if site.missed && !b.paged(site) {
+			b.judged.nodes[n] = struct{}{}
+		}
 	}
 }
 
@@ -337,6 +343,7 @@ func (b *boards) publish(w *healthmetrics.Writer) {
 	}) {
 		if site := b.sites[n]; site != nil && n.Name != "" {
 			s := b.statusOf(site)
+			site.missed = len(s.Reasons) > 0
 			w.Write(&site.published, healthmetrics.Node(n), &s)
 		}
 	}

@@ -28,6 +28,7 @@ type nodeHealth struct {
 	first, paged time.Duration
 	page         pcommon.Timestamp   // the time of the newest page
 	few          condition.Condition // it has fewer boards than expected
+	missed       bool                // that was published last
 	published    healthmetrics.Published
 }
 
@@ -88,11 +89,14 @@ func (b *boards) page(n subject.Node, site *site, at pcommon.Timestamp) {
 	b.judged.nodes[n] = struct{}{}
 }
 
+// paged reports whether the newest page of a node is fresh.
+func (b *boards) paged(site *site) bool { return b.now-site.paged <= b.staleness+grace }
+
 // count judges whether a node has as many boards as its type of machine should. While one
 // of its exporters does not answer, or the state of a board is not known, neither is that.
 func (b *boards) count(n subject.Node, site *site) {
 	want := b.expected[site.hostType]
-	if want == 0 && (site.few.Level == 0 || site.hostType == "") {
+	if want == 0 && (site.few.Level == 0 || site.hostType == "" && len(b.expected) > 0) {
 		return
 	}
 	have := 0
@@ -109,7 +113,7 @@ func (b *boards) count(n subject.Node, site *site) {
 	switch {
 	case have >= want:
 		next = 0
-	case site.first != 0 && b.now-site.first >= countAfter && b.now-site.paged <= b.staleness+grace && b.answers(n):
+	case site.first != 0 && b.now-site.first >= countAfter && b.paged(site) && b.answers(n):
 		next = 1
 	}
 	if next == site.few.Level {
@@ -159,7 +163,7 @@ func (b *boards) statusOf(site *site) healthmetrics.Status {
 		}
 		s.Known, s.State, s.Score = true, max(s.State, v.State), min(s.Score, v.Score)
 	}
-	if site.few.Level > 0 && b.now-site.paged <= b.staleness+grace {
+	if site.few.Level > 0 && b.paged(site) {
 		s.Known, s.State, s.Score = true, health.Failed, 0
 		s.Reasons = []healthmetrics.Reason{{Name: devicerules.Count, State: health.Failed, Action: health.CheckMechanics}}
 	}
