@@ -22,8 +22,11 @@ type events struct {
 
 	mu     sync.Mutex
 	states map[string][]string // states of gpu.service.partial by service, in order
-	xids   []string            // who reported which XID, and the owner of the GPU
+	xids   []delivery          // of gpu.xid, in order
 }
+
+// delivery is an event that arrived: its gpu.event.id, and what it reports.
+type delivery struct{ id, text string }
 
 func recordEvents(t *testing.T) *events {
 	t.Helper()
@@ -44,7 +47,8 @@ func (e *events) take(_ context.Context, ld plog.Logs) error {
 		for _, sl := range rl.ScopeLogs().All() {
 			for _, r := range sl.LogRecords().All() {
 				if r.EventName() == names.EventXID {
-					e.xids = append(e.xids, xid(rl.Resource().Attributes(), r.Attributes()))
+					id, _ := r.Attributes().Get(names.GPUEventID)
+					e.xids = append(e.xids, delivery{id.AsString(), xid(rl.Resource().Attributes(), r.Attributes())})
 				}
 				if r.EventName() != names.EventServicePartial {
 					continue
@@ -57,19 +61,28 @@ func (e *events) take(_ context.Context, ld plog.Logs) error {
 	return nil
 }
 
+// xid is who reported which XID, and the owner of the GPU.
 func xid(resource, attributes pcommon.Map) string {
 	text := func(m pcommon.Map, key string) string {
 		v, _ := m.Get(key)
 		return v.AsString()
 	}
-	return text(resource, names.K8sNodeName) + ": XID " + text(attributes, names.GPUXIDCode) + ", held by " + text(attributes, names.ServiceName)
+	return text(resource, names.K8sNodeName) + ": XID " + text(attributes, names.GPUXIDCode) + ", owned by " + text(attributes, names.ServiceName)
 }
 
-// ofXIDs are the XIDs that were reported.
-func (e *events) ofXIDs() []string {
+// ofXIDs are the XIDs that were reported, and how often they were delivered: an event
+// that comes again as it was, under its id, counts as one.
+func (e *events) ofXIDs() (reported []string, deliveries int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return append([]string{}, e.xids...)
+	seen := map[delivery]bool{}
+	for _, d := range e.xids {
+		if !seen[d] {
+			reported = append(reported, d.text)
+		}
+		seen[d] = true
+	}
+	return reported, len(e.xids)
 }
 
 // of are the states that were reported of a service, in order.

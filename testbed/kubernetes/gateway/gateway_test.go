@@ -104,7 +104,7 @@ func TestGateway(t *testing.T) {
 		}
 	})
 
-	t.Run("an XID while the gateway is away is told once", func(t *testing.T) {
+	t.Run("an XID while the gateway is away is one event", func(t *testing.T) {
 		w.t = t
 		n := w.nodes[0]
 		var device string // one that chat holds
@@ -130,17 +130,21 @@ func TestGateway(t *testing.T) {
 			return errors.New("not yet")
 		})
 		w.start()
-		want := []string{n.Name() + ": XID 79, held by chat"}
+		want := []string{n.Name() + ": XID 79, owned by chat"}
 		w.eventually("the gateway's events have it", func(context.Context) error {
-			if got := w.events.ofXIDs(); !assert.ObjectsAreEqual(want, got) {
+			if got, _ := w.events.ofXIDs(); !assert.ObjectsAreEqual(want, got) {
 				return fmt.Errorf("%v", got)
 			}
 			return nil
 		})
+		// Killed before the agent has its answer, the gateway gets the event once more,
+		// with the same id.
 		w.kill(w.gateway)
 		w.start()
 		w.evaluations(3)
-		assert.Equal(t, want, w.events.ofXIDs(), "and not again")
+		got, deliveries := w.events.ofXIDs()
+		assert.Equal(t, want, got, "no other event")
+		assert.LessOrEqual(t, deliveries, 2, "there was one kill")
 	})
 
 	t.Run("without agents services are called the same, and a damaged state stops nothing", func(t *testing.T) {
