@@ -124,7 +124,7 @@ func TestSilenceIsUnknown(t *testing.T) {
 
 // A lost board is failed while its exporter answers without it, also in its metrics; it is
 // well when it is back. One that stays away loses its state, with the reason in the event,
-// and the board in its place has one of its own.
+// and another board has one of its own.
 func TestALostBoard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &ward{}
@@ -148,9 +148,11 @@ func TestALostBoard(t *testing.T) {
 		require.Equal(t, []string{clearedOK}, p.see(page{gpus: gpusOf(gpuA)}))
 
 		w.Reset()
+		other := gpusOf(gpuB)
+		other[0].pci = "0000:04:00.0"
 		var bodies []string
 		for range 60 {
-			for _, e := range append(b.feed(scrape(page{at: time.Now(), node: "n1", gpus: gpusOf(gpuB)})), b.wait(15*time.Second)...) {
+			for _, e := range append(b.feed(scrape(page{at: time.Now(), node: "n1", gpus: other})), b.wait(15*time.Second)...) {
 				if e.record.EventName() == names.EventHealth {
 					bodies = append(bodies, e.state+": "+e.body)
 				}

@@ -39,6 +39,7 @@ type page struct {
 // gpu is one device on a page. Only what is set is emitted.
 type gpu struct {
 	id, parent   string
+	index        int64  // 3 where it is 0; with another one there is no PCI address but pci
 	pci          string // 0000:03:00.0 where it is empty
 	pod          string
 	values       map[*names.Metric]float64
@@ -85,9 +86,12 @@ func (p page) add(md pmetric.Metrics) {
 	for _, g := range p.gpus {
 		rm := md.ResourceMetrics().AppendEmpty()
 		attrs := rm.Resource().Attributes()
+		if g.index == 0 {
+			g.index, g.pci = 3, cmp.Or(g.pci, "0000:03:00.0")
+		}
 		event.PutTexts(attrs, names.HwID, g.id, names.HwType, names.HwTypeGPU, names.HwParent, g.parent, names.HwModel, "H100",
-			names.K8sClusterName, "c1", names.K8sNodeName, p.node, names.HostName, "host-1", names.GPUPCIAddress, cmp.Or(g.pci, "0000:03:00.0"))
-		attrs.PutInt(names.GPUIndex, 3)
+			names.K8sClusterName, "c1", names.K8sNodeName, p.node, names.HostName, "host-1", names.GPUPCIAddress, g.pci)
+		attrs.PutInt(names.GPUIndex, g.index)
 		if g.pod != "" {
 			event.PutTexts(attrs, names.K8sNamespaceName, "ml", names.K8sPodName, g.pod, names.K8sContainerName, "server", names.ServiceName, "chat")
 		}

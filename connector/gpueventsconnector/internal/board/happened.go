@@ -107,7 +107,7 @@ var (
 		Doc: Doc{
 			Means:   "The board is no longer on the pages of its exporter.",
 			Raised:  "the event `gpu.device.lost` is raised. Again within 7 days, after a boot, it asks for a check of the mechanics",
-			Cleared: "the board is there again",
+			Cleared: "the board is there again, or another one in its place",
 			Source:  "the configuration of `gpu.device.lost`; NVIDIA's XID catalogue asks for a reboot after 79",
 		},
 		Sentence: func(a *Active) string {

@@ -23,6 +23,7 @@ import (
 // device is a device that is watched.
 type device struct {
 	subject.Device
+	first    time.Duration     // when the first point of all arrived; 0: before a restart
 	seen     time.Duration     // when the first point of the newest time arrived
 	opened   bool              // it is in devices.open
 	snapshot pcommon.Timestamp // the time of the points that are read; 0: all were judged

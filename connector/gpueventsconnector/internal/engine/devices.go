@@ -95,7 +95,7 @@ func (s *devices) get(id subject.DeviceID) *device {
 			ID:    subject.DeviceID{Cluster: strings.Clone(id.Cluster), ID: strings.Clone(id.ID)},
 			Facts: subject.Facts{Index: -1},
 		},
-		values: make([]float64, s.readings), conditions: make([]condition.Condition, len(s.conditions)), xids: devicerules.XIDs{Last: -1},
+		first: s.now, values: make([]float64, s.readings), conditions: make([]condition.Condition, len(s.conditions)), xids: devicerules.XIDs{Last: -1},
 	}
 	d.clear()
 	s.all[d.ID] = d

@@ -39,7 +39,8 @@ func (s *devices) reconfiguring(n subject.Node, at pcommon.Timestamp, on bool) {
 // on its page, and raises gpu.device.lost after enough of them.
 //
 // A MIG instance is not lost while its GPU is there: then the layout is another
-// one. With its GPU it is named in the GPU's event.
+// one. With its GPU it is named in the GPU's event. A board is not lost where another one
+// is in its place: it was replaced, and is forgotten.
 func (s *devices) miss(x subject.ExporterID, at pcommon.Timestamp) {
 	n := subject.Node{Cluster: x.Cluster, Name: x.Node}
 	site := s.sites[n]
@@ -76,13 +77,25 @@ func (s *devices) miss(x subject.ExporterID, at pcommon.Timestamp) {
 			continue
 		}
 		parent := s.all[subject.DeviceID{Cluster: d.ID.Cluster, ID: d.Facts.Parent}]
-		switch {
+		switch o := site.successor(d, at); {
+		case o != nil:
+			s.replace(d, o)
 		case d.Facts.Parent == "" || parent == nil:
 			s.lose(d, at, false)
 		case parent.latest() >= at:
 			s.drop(d, "is no part of its GPU's MIG layout any more")
 		}
 	}
+}
+
+// replace forgets a board that another one has replaced, with its MIG instances.
+func (s *devices) replace(d, by *device) {
+	for _, id := range s.sites.instances(d) {
+		if instance := s.all[subject.DeviceID{Cluster: d.ID.Cluster, ID: id}]; instance != nil {
+			s.drop(instance, "went with its GPU, which was replaced by "+event.Clean(by.ID.ID))
+		}
+	}
+	s.drop(d, "was replaced by "+event.Clean(by.ID.ID))
 }
 
 // judgeValues judges whether the device's exporter still reads it. One that it prints

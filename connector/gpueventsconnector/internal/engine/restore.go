@@ -152,7 +152,7 @@ func (e *Engine) restoreDevice(s *state.Device) {
 		f.Index = max(-1, *s.Index)
 	}
 	e.devices.present(d, &f, true)
-	d.known, d.seen, d.valued = true, e.now, s.Valued
+	d.known, d.first, d.seen, d.valued = true, 0, e.now, s.Valued
 	if d.log.since = pcommon.Timestamp(s.LogSince); s.LogSince == 0 {
 		d.log.since = pcommon.NewTimestampFromTime(e.wall) // lines were not read before
 	}

@@ -90,6 +90,31 @@ func (s sites) divided(d *device) bool {
 	return false
 }
 
+// successor is the board in the place of one that a page of their exporter, of the time
+// at, is without; nil where there is none. It was never seen before that one was seen last:
+// what a place is called may change at a boot, and then the next board has that name.
+func (s *site) successor(d *device, at pcommon.Timestamp) *device {
+	for o := range s.devices {
+		if o.first > d.seen && o.latest() == at && samePlace(d, o) {
+			return o
+		}
+	}
+	return nil
+}
+
+// samePlace reports whether two boards of a node have the same PCI address, or the same
+// index where not both have an address. An instance has none of its own.
+func samePlace(d, o *device) bool {
+	a, b := &d.Facts, &o.Facts
+	switch {
+	case a.Parent != "" || b.Parent != "" || placeOf(d) != placeOf(o):
+		return false
+	case a.PCI != "" && b.PCI != "":
+		return deviceid.PCIAddress(a.PCI) == deviceid.PCIAddress(b.PCI)
+	}
+	return a.Index >= 0 && a.Index == b.Index
+}
+
 // addresses find boards by their PCI addresses, as lines of the kernel log have them.
 type addresses struct {
 	boards map[string][]*device

@@ -24,7 +24,7 @@ var DeviceLost = rule.Rule{
 	Keys: []rule.Key{rule.Count("scrapes", 3, 1, 1000)},
 	Doc: rule.Doc{
 		Raised:  "absent from 3 `scrapes` in a row that succeeded, and for about 3 of its own intervals; or on them without a value",
-		Cleared: "seen again, with values", Severity: "ERROR", Key: perDevice,
+		Cleared: "seen again, with values, or replaced by another board", Severity: "ERROR", Key: perDevice,
 	},
 }
 
