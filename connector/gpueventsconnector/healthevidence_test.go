@@ -214,6 +214,27 @@ func live(of *names.Metric, metrics []pmetric.Metrics) map[string]string {
 	return states
 }
 
+// An XID on the row of a MIG instance after which the GPU has to be reset is against the
+// board; one that is the fault of the application is not, whatever other instances have.
+func TestXIDsOfMIGInstances(t *testing.T) {
+	withPatient(t, func(p patient, w *ward) {
+		see := func(fault, fatal int64) []string {
+			gpus := []gpu{sick(gpuA, 0, 1000)}
+			for _, n := range []string{"1", "2"} {
+				gpus = append(gpus, gpu{id: gpuA + "/" + n, parent: gpuA, pod: "chat-" + n, xids: map[int64]int64{31: fault, 119: fatal}})
+			}
+			return p.see(page{gpus: gpus})
+		}
+		require.Empty(t, see(0, 0))
+		require.Empty(t, see(1, 0))
+		for range 20 {
+			require.Empty(t, see(1, 0))
+		}
+		assert.Equal(t, []string{raised119}, append(see(1, 1), see(1, 1)...))
+		assert.Equal(t, map[string]string{gpuA: "failed"}, live(&names.HwStatus, w.AllMetrics()))
+	})
+}
+
 // One hw.id on two nodes in turn: one board, with one state and the series of one node at a
 // time. Neither clears a reason.
 func TestOneBoardOnTwoNodes(t *testing.T) {

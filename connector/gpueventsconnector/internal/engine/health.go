@@ -104,6 +104,7 @@ type healthOf struct {
 // its temperature is critical.
 func (b *boards) judge(d *device, hot bool) {
 	if !b.has(d) {
+		b.instance(d)
 		return
 	}
 	h := &d.health
@@ -130,6 +131,20 @@ func (b *boards) judge(d *device, hot bool) {
 	}
 	b.mark(d)
 	b.report(d, d.at)
+}
+
+// instance judges the XIDs of a MIG instance: one after which the GPU has to be reset is
+// against the board. What is the fault of an application stays with the instance.
+func (b *boards) instance(d *device) {
+	of := b.devices[subject.DeviceID{Cluster: d.ID.Cluster, ID: d.Facts.Parent}]
+	if of == nil || !b.has(of) {
+		return
+	}
+	for _, code := range d.xids.Happened {
+		if h := board.XIDOf(int(code)); h.Reason != "" {
+			of.health.board.XID(int(code), h, d.at)
+		}
+	}
 }
 
 // line takes an XID of which a line of the kernel log was read. Again is whether a page has
