@@ -55,10 +55,10 @@ func Ask(q *ask.Questions, staleAfter, remembered time.Duration, log conditions.
 			coverage: byDevice(*coverage), score: byDevice(*score), log: log,
 		}
 		for _, sample := range *states {
-			f.states[inventory.PlaceOf(sample.Metric)] = stateOf(sample.Metric)
+			worse(f.states, inventory.PlaceOf(sample.Metric), stateOf(sample.Metric))
 		}
 		for _, sample := range *nodes {
-			f.nodes[nodeOf(sample.Metric)] = stateOf(sample.Metric)
+			worse(f.nodes, nodeOf(sample.Metric), stateOf(sample.Metric))
 		}
 		for _, sample := range *reasons {
 			m, of, id := sample.Metric, f.reasons, inventory.PlaceOf(sample.Metric)
@@ -78,6 +78,13 @@ func Ask(q *ask.Questions, staleAfter, remembered time.Duration, log conditions.
 		}
 		f.Reported = len(*ever) > 0
 		return f, nil
+	}
+}
+
+// worse notes a state, unless a worse one is noted: of one hw.id two agents may report.
+func worse(of map[inventory.Place]consoleapi.HealthState, id inventory.Place, s consoleapi.HealthState) {
+	if is := of[id]; is == "" || s.AtLeast(is) {
+		of[id] = s
 	}
 }
 
