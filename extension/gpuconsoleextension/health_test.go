@@ -168,6 +168,18 @@ func TestUnknownHealth(t *testing.T) {
 	assert.Equal(t, consoleapi.HealthDegraded, node.Health.State, "a board that is not well is not hidden by one that is not known")
 }
 
+// A node that has too few boards needs attention, also where the log has no event about it.
+func TestANodeThatIsNotWellItself(t *testing.T) {
+	w := newWorld(t)
+	fleetOfOne(w)
+	w.status(uuid+"0", "ok", time.Minute, 0)
+	w.status(uuid+"1", "ok", time.Minute, 0)
+	c := serveAPI(t, w.store, w.now, nil)
+	assert.Zero(t, ok[consoleapi.NodesAnswer](c, "nodes", values("attention", "true")).Total)
+	w.write(queries.NodeStatus, tags{queries.Cluster: "c1", queries.Node: "n", queries.HwState: "failed"}, time.Minute, 0, constant(1))
+	assert.Equal(t, 1, ok[consoleapi.NodesAnswer](c, "nodes", values("attention", "true")).Total)
+}
+
 // A host without Kubernetes has no state of its own: that of its boards, if all are known.
 func TestHealthOfAHost(t *testing.T) {
 	w := newWorld(t)

@@ -63,7 +63,7 @@ func readNodes(ctx context.Context, r *reading, match string, named *Where, atte
 // well reports whether a node needs no attention. Health that is not known is not ok, but
 // nothing to look at where it is reported of no board.
 func (n *Nodes) well(of *inventory.Node) bool {
-	return n.state(of) == consoleapi.NodeOK && of.Counts().Lost == 0 && !slices.ContainsFunc(of.Devices, func(d *inventory.Device) bool {
+	return n.state(of) == consoleapi.NodeOK && of.Counts().Lost == 0 && !n.wrong.health.Unwell(of.ID) && !slices.ContainsFunc(of.Devices, func(d *inventory.Device) bool {
 		return n.wrong.health.State(d.ID).AtLeast(consoleapi.HealthDegraded)
 	})
 }

@@ -42,6 +42,11 @@ func (f *Fleet) Node(id inventory.Place, boards []consoleapi.Health) consoleapi.
 	return out
 }
 
+// Unwell reports whether a node is not well, as gpu_events has it.
+func (f *Fleet) Unwell(id inventory.Place) bool {
+	return f.nodes[id].AtLeast(consoleapi.HealthDegraded)
+}
+
 // stateOfNode is what gpu_events reports of a node. Where it reports nothing, as of a host
 // without Kubernetes, it is that of the worst board; it is not known to be well while the
 // state of one is not known.
