@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -179,5 +180,31 @@ func TestAStopEndsNoSeries(t *testing.T) {
 		all := w.taken()
 		assert.Equal(t, []string{"failed 1"}, of(&names.HwStatus, all), "what had not been published is")
 		assert.NotContains(t, strings.Join(all, "\n"), "ends")
+	})
+}
+
+// A reason that is over when a collector is back ends with its first page: nothing else
+// knows of the series that were there before it was killed.
+func TestAReasonThatEndsWhileNothingRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, d := &ward{}, newDisk()
+		run := func() *bench { return startInto(t, host{diskID: d}, w, deviceSet, withHealth, onDisk) }
+		b := run()
+		b.feed(remapFailed(1))
+		b.wait(15 * time.Second)
+		t.Cleanup(b.stop)
+		killed := maps.Clone(d.values)
+		w.taken()
+
+		d = &disk{values: killed}
+		b = run()
+		defer b.stop()
+		b.wait(5 * time.Second)
+		assert.Empty(t, w.taken(), "a restart is no gap")
+		b.feed(remapFailed(0))
+		b.wait(15 * time.Second)
+		all := w.taken()
+		assert.Equal(t, []string{"ok 1"}, of(&names.HwStatus, all))
+		assert.Equal(t, []string{"remap_failed failed ends"}, of(&names.GPUHealthReason, all))
 	})
 }

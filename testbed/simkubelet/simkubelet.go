@@ -29,6 +29,8 @@ type Kubelets struct {
 	nodes map[string]*node
 	stop  context.CancelFunc
 	done  sync.WaitGroup
+
+	following sync.Mutex // guards what the nodes were last given
 }
 
 // node is one kubelet and what it was last given.
@@ -106,6 +108,8 @@ func (k *Kubelets) Stop() {
 
 // follow makes every kubelet name the owners of a time.
 func (k *Kubelets) follow(at time.Time) error {
+	k.following.Lock()
+	defer k.following.Unlock()
 	var errs []error
 	for _, truth := range k.fleet.TruthAt(at).Nodes {
 		devices, err := k.fleet.Devices(truth.Name)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -72,7 +73,9 @@ func TestKubeletsFollowTheFleet(t *testing.T) {
 	dir, err := os.MkdirTemp("", "k") // short, for a socket
 	require.NoError(t, err)
 	defer os.RemoveAll(dir)
-	k, err := Start(fleet, dir, func() time.Time { return start })
+	var passed atomic.Int64
+	now := func() time.Time { return start.Add(time.Duration(passed.Load())) }
+	k, err := Start(fleet, dir, now)
 	require.NoError(t, err)
 	defer k.Stop()
 
@@ -92,7 +95,8 @@ func TestKubeletsFollowTheFleet(t *testing.T) {
 		{Namespace: "n", Name: "shares", Container: "main", Devices: []string{"2::1"}, Load: "idle"},
 	}))
 	require.NoError(t, fleet.SetMIG("a", 3, nil))
-	require.NoError(t, k.follow(start.Add(2*time.Second)))
+	passed.Store(int64(2 * time.Second))
+	require.NoError(t, k.follow(now()))
 	held, allocatable = owners(t, k.Socket("a"))
 	assert.Equal(t, []string{"n/shares/main nvidia.com/gpu 1", "n/two/main nvidia.com/gpu 1"}, held)
 	assert.Equal(t, []string{"nvidia.com/gpu 5"}, allocatable, "device 2 has two shares")

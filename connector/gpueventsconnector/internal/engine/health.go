@@ -293,6 +293,9 @@ func (b *boards) restore(d *device, s *state.Device) {
 	h := &d.health
 	h.board.Restore(s.Health)
 	h.driver, h.reported = s.Driver, s.Reported
+	if v, _ := b.verdict(d); len(v.Reasons) > 0 {
+		h.published = healthmetrics.Restored(listed(&v))
+	}
 	if site := b.sites.of(d); site != nil && s.Boot != "" {
 		site.boot = s.Boot
 	}
@@ -378,10 +381,7 @@ func (b *boards) status(d *device) healthmetrics.Status {
 	if v.Applicable > 0 {
 		s.Coverage = float64(v.WithData) / float64(v.Applicable)
 	}
-	for i := range v.Reasons {
-		a := &v.Reasons[i]
-		s.Reasons = append(s.Reasons, healthmetrics.Reason{Name: a.Reason.Name, State: a.State, Action: a.Action})
-	}
+	s.Reasons = listed(&v)
 	if !s.Known {
 		s.At = max(d.at+1, pcommon.NewTimestampFromTime(b.wall))
 	} else if x := b.exporters[d.exporter]; x != nil && d.lost.Level > 0 {

@@ -165,11 +165,25 @@ func (b *boards) statusOf(site *site) healthmetrics.Status {
 	}
 	if site.few.Level > 0 && b.paged(site) {
 		s.Known, s.State, s.Score = true, health.Failed, 0
-		s.Reasons = []healthmetrics.Reason{{Name: devicerules.Count, State: health.Failed, Action: health.CheckMechanics}}
+		s.Reasons = fewBoards()
 	}
 	if unknown || !s.Known {
 		return healthmetrics.Status{At: max(last+1, pcommon.NewTimestampFromTime(b.wall))}
 	}
 	s.At = last
 	return s
+}
+
+// fewBoards is the reason against a node that it has too few boards.
+func fewBoards() []healthmetrics.Reason {
+	return []healthmetrics.Reason{{Name: devicerules.Count, State: health.Failed, Action: health.CheckMechanics}}
+}
+
+// listed are the reasons of a verdict, as they are published.
+func listed(v *board.Verdict) (all []healthmetrics.Reason) {
+	for i := range v.Reasons {
+		a := &v.Reasons[i]
+		all = append(all, healthmetrics.Reason{Name: a.Reason.Name, State: a.State, Action: a.Action})
+	}
+	return all
 }

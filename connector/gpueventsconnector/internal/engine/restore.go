@@ -10,6 +10,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/condition"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/counting"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/healthmetrics"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/kernellog"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rules/devicerules"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rules/servicerules"
@@ -220,7 +221,9 @@ func (e *Engine) restored(r *state.Raised) (c *condition.Condition, levels int) 
 		return &x.down, 1
 	case r.Event == devicerules.Health.Event && r.Device == "":
 		if e.devices.boards.on && r.Node != "" {
-			return &e.devices.sites.get(subject.Node{Cluster: r.Cluster, Name: r.Node}).few, 1
+			site := e.devices.sites.get(subject.Node{Cluster: r.Cluster, Name: r.Node})
+			site.published = healthmetrics.Restored(fewBoards())
+			return &site.few, 1
 		}
 		return nil, 0
 	}

@@ -59,6 +59,10 @@ type Published struct {
 	reasons []Reason
 }
 
+// Restored are the series that a collector before this one wrote: those of reasons, of which
+// the ones that are over have to end. What else there was, every status has again.
+func Restored(reasons []Reason) Published { return Published{reasons: reasons} }
+
 // Live reports whether the subject has series.
 func (p *Published) Live() bool { return p.live }
 
@@ -124,25 +128,24 @@ type series struct {
 	state, reason, action string
 }
 
-// series returns what is live, those of one metric one after the other.
+// series returns all series, those of one metric one after the other.
 func (p *Published) series(of *Subject, score bool) (all []series) {
-	if !p.live {
-		return nil
-	}
 	status := &names.HwStatus
 	if of.node {
 		status = &names.GPUNodeStatus
 	}
 	for _, state := range health.States() {
-		all = append(all, series{metric: status, state: state.String()})
+		if p.live {
+			all = append(all, series{metric: status, state: state.String()})
+		}
 	}
 	for _, r := range p.reasons {
 		all = append(all, series{&names.GPUHealthReason, r.State.String(), r.Name, r.Action.String()})
 	}
-	if !of.node {
+	if p.live && !of.node {
 		all = append(all, series{metric: &names.GPUHealthCoverage})
 	}
-	if score {
+	if p.live && score {
 		all = append(all, series{metric: &names.GPUHealthScore})
 	}
 	return all
