@@ -125,8 +125,9 @@ func TestBinary(t *testing.T) {
 			require.NoError(t, err)
 		}
 	}
-	// Worn memory stays until the board is replaced, a link is watched for ten minutes.
-	equal("they are over, and what asks for a reset was reset", 2)
+	// Worn memory stays until the board is replaced, XID 79 until a boot, and a link is watched
+	// for ten minutes.
+	equal("they are over, and what asks for a reset was reset", 3)
 }
 
 // expectedOf are the boards of a fleet with what they are expected to be. Those of silent
