@@ -96,6 +96,28 @@ func TestANodeWithTooFewBoards(t *testing.T) {
 	})
 }
 
+// Of a node with a board of which nothing is known it is known that it is failed where another
+// board is, and not that it is well.
+func TestANodeWithAnUnknownBoard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &ward{}
+		b := startInto(t, componenttest.NewNopHost(), w, deviceSet, withHealth)
+		defer b.stop()
+		see := func(failed float64) []string {
+			w.Reset()
+			b.feed(scrape(page{at: time.Now(), node: "n1", gpus: []gpu{
+				{id: gpuA, values: map[*names.Metric]float64{&names.GPURowRemapFailure: failed}},
+				{id: gpuB, values: map[*names.Metric]float64{&names.HwTemperature: 40}},
+			}}))
+			b.wait(15 * time.Second)
+			return of(&names.GPUNodeStatus, seriesOf(ofNode(w.AllMetrics())))
+		}
+		assert.Empty(t, see(0))
+		assert.Equal(t, []string{"failed 1"}, see(1))
+		assert.Equal(t, []string{"ok ends", "degraded ends", "predicted_failure ends", "failed ends"}, see(0))
+	})
+}
+
 // A node without any board that falls silent is not failed any more: nothing is known.
 func TestANodeWithoutBoardsFallsSilent(t *testing.T) {
 	withPatient(t, func(p patient, w *ward) {

@@ -54,7 +54,7 @@ var (
 	GPUHealthCoverage = Metric{"gpu.health.coverage", "1", Gauge, "Reasons with fresh inputs as a fraction of those that fit the board."}
 	GPUHealthScore    = Metric{"gpu.health.score", "1", Gauge, "Least weight of the active reasons; 1 without any, 0 for a failed board."}
 	GPUStraggler      = Metric{"gpu.straggler", "1", UpDownCounter, "1 while the clock of the board is low among its peers: whole boards of its service, model and power limit."}
-	GPUNodeStatus     = Metric{"gpu.node.status", "1", UpDownCounter, "1 for the state of the node's worst board, 0 for the others; absent while one is not known."}
+	GPUNodeStatus     = Metric{"gpu.node.status", "1", UpDownCounter, "1 for the state of the node's worst board, 0 for the others; absent while one is not known and none is failed."}
 )
 
 // Metrics about an exporter, from the dcgm receiver.

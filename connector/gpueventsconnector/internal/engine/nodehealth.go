@@ -148,7 +148,8 @@ func (b *boards) leave(n subject.Node, site *site, ttl time.Duration) bool {
 }
 
 // statusOf is the health of a node: that of its worst board, or failed where it has too
-// few of them; unknown while the state of one of them is.
+// few of them. While the state of one of them is not known it is failed if another one
+// is, as nothing is worse, and else not known.
 func (b *boards) statusOf(site *site) healthmetrics.Status {
 	s := healthmetrics.Status{State: health.OK, Score: 1}
 	last, unknown := site.page, false
@@ -158,16 +159,17 @@ func (b *boards) statusOf(site *site) healthmetrics.Status {
 		}
 		v := d.health.board.Verdict()
 		last = max(last, d.at)
-		if unknown = unknown || !v.Known || !b.fresh(d); unknown {
+		if !v.Known || !b.fresh(d) {
+			unknown = true
 			continue
 		}
 		s.Known, s.State, s.Score = true, max(s.State, v.State), min(s.Score, v.Score)
 	}
-	if site.few.Level > 0 && b.paged(site) {
+	if site.few.Level > 0 && b.paged(site) && !unknown {
 		s.Known, s.State, s.Score = true, health.Failed, 0
 		s.Reasons = fewBoards()
 	}
-	if unknown || !s.Known {
+	if !s.Known || unknown && s.State != health.Failed {
 		return healthmetrics.Status{At: max(last+1, pcommon.NewTimestampFromTime(b.wall))}
 	}
 	s.At = last

@@ -330,7 +330,7 @@ func (b *Board) Verdict(at int64) Verdict {
 }
 
 // Node is the health of a node with these boards: that of the worst one, failed where they
-// are fewer than it should have, and unknown where it is unknown of one.
+// are fewer than it should have, and unknown where it is unknown of one and none is failed.
 func Node(boards []Verdict, few bool) Verdict {
 	worst, heaviest, unknown := 0, 0, false
 	for _, v := range boards {
@@ -338,15 +338,15 @@ func Node(boards []Verdict, few bool) Verdict {
 			continue
 		}
 		unknown = unknown || v.State == "unknown"
-		worst = max(worst, slices.Index(states[:], v.State))
+		worst = max(worst, slices.Index(states[:], v.State)) // -1: unknown
 		heaviest = max(heaviest, slices.Index(actions[:], v.Action))
 	}
 	reasons := []string{}
-	if few {
+	if few && !unknown {
 		worst, heaviest, reasons = int(failed), max(heaviest, int(checkMechanics)), append(reasons, "count")
 	}
 	out := Verdict{State: states[worst], Reasons: reasons, Action: actions[heaviest]}
-	if unknown {
+	if unknown && worst != int(failed) {
 		out.State = "unknown"
 	}
 	return out
