@@ -92,6 +92,20 @@ func TestWhatIsNoReset(t *testing.T) {
 	}
 }
 
+// A board that was on no page is back: after a reset, or with energy that went on rising as
+// DCGM had been restarted, which clears nothing.
+func TestALostBoardThatWasNotReset(t *testing.T) {
+	for energy, want := range map[float64]string{1500: raised119, 50: clearedOK} {
+		withPatient(t, func(p patient, _ *ward) {
+			p.fall()
+			for range 4 {
+				p.see(page{})
+			}
+			assert.Equal(t, []string{want}, p.see(page{gpus: []gpu{sick(gpuA, 1, energy)}}), "energy %v", energy)
+		})
+	}
+}
+
 // Silence is unknown: neither failed nor ok. The reasons are kept, and are back with the
 // data.
 func TestSilenceIsUnknown(t *testing.T) {

@@ -97,6 +97,7 @@ type healthOf struct {
 	condition condition.Condition // its level is the state
 	reported  string              // the verdict of the last event
 	driver    string
+	energy    float64 // on the last page before it was lost
 	published healthmetrics.Published
 }
 
@@ -130,7 +131,12 @@ func (b *boards) judge(d *device, hot bool) {
 		h.board.Take(d.values, &b.places, d.at)
 	}
 	b.mark(d)
-	b.report(d, d.at)
+	if e := d.values[b.places.Counters[0]]; d.lost.Level == 0 && e > 0 {
+		h.energy = e
+	}
+	if d.lost.Level == 0 || !d.measured { // else it is back, which is reported at once
+		b.report(d, d.at)
+	}
 }
 
 // instance judges the XIDs of a MIG instance: one after which the GPU has to be reset is
@@ -190,14 +196,15 @@ func (b *boards) fault(d *device, code int, at pcommon.Timestamp) {
 	}
 }
 
-// lost takes whether a device is lost. One that is back was reset.
+// lost takes whether a device is lost. One that is back was reset, unless its energy went on
+// rising: then the exporter did not see it.
 func (b *boards) lost(d *device, is bool, at pcommon.Timestamp) {
 	if !b.has(d) {
 		return
 	}
 	d.health.board.Set(board.Lost, is, at)
-	if !is {
-		d.health.board.Seen(board.Reset, at)
+	if h := &d.health; !is && !(h.energy > 0 && d.values[b.places.Counters[0]] >= h.energy) {
+		h.board.Seen(board.Reset, at)
 	}
 	b.mark(d)
 	b.report(d, at)
