@@ -10,7 +10,6 @@ package health
 import (
 	"context"
 	"errors"
-	"maps"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -177,13 +176,6 @@ func (o *opened) Batch(ctx context.Context, ops ...*storage.Operation) (err erro
 }
 
 func (*opened) Close(context.Context) error { return nil }
-
-// with returns a map with more keys.
-func with(m map[string]any, more map[string]any) map[string]any {
-	m = maps.Clone(m)
-	maps.Copy(m, more)
-	return m
-}
 
 // every is a duration as a configuration has it.
 func every(d time.Duration) string { return d.String() }

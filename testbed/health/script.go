@@ -63,12 +63,11 @@ const (
 
 // result is what a script has shown.
 type result struct {
-	checks  int
-	raised  map[string]bool // reasons that were active on the metrics of device 1
-	states  map[string]bool // of it
-	last    string          // its verdict at the end
-	wrong   []string
-	reasons int
+	checks int
+	raised map[string]bool // reasons that were active on the metrics of device 1
+	states map[string]bool // of it
+	last   string          // its verdict at the end
+	wrong  []string
 }
 
 // play plays a script with pages without some families.
