@@ -88,13 +88,18 @@ func (v Verdict) String() string {
 	return fmt.Sprintf("owners: %d points, wrong %d, stale %d, unknown %d (%d expected)", v.Points, v.Wrong, v.Stale, v.Unknown, v.Expected)
 }
 
+// ofBoards are about a board whoever has it: they have no owner.
+var ofBoards = []string{
+	names.HwStatus.Name, names.GPUHealthReason.Name, names.GPUHealthCoverage.Name, names.GPUHealthScore.Name, names.GPUStraggler.Name,
+}
+
 // Judge compares the owner of every point about a device with the ledger, and
 // of gpu.allocation the value as well.
 func Judge(points []Point, ledger *Ledger, rules Rules) Verdict {
 	var v Verdict
 	for i := range points {
 		p := &points[i]
-		if p.Device == "" || p.Ended {
+		if p.Device == "" || p.Ended || slices.Contains(ofBoards, p.Metric) && p.Owner == (Owner{}) {
 			continue
 		}
 		v.Points++

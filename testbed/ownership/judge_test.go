@@ -105,6 +105,16 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// The health of a board is that of the board whoever has it. With an owner it is judged like
+// everything else.
+func TestJudgeHealthOfBoards(t *testing.T) {
+	status := with(usage(15, Owner{}), func(p *Point) { p.Metric = names.HwStatus.Name })
+	owned := with(status, func(p *Point) { p.Owner = bob })
+	v := Judge([]Point{status, owned}, story(), Rules{Interval: 5 * time.Second})
+	assert.Equal(t, 1, v.Points)
+	assert.Equal(t, 1, v.Wrong)
+}
+
 // Devices that are divided, shared, gone or known by another name.
 func TestJudgeKindsOfDevices(t *testing.T) {
 	l := NewLedger()

@@ -103,9 +103,6 @@ func flatten(to []Point, md pmetric.Metrics, arrived time.Time, intern func(stri
 		}
 		for _, sm := range rm.ScopeMetrics().All() {
 			for _, m := range sm.Metrics().All() {
-				if slices.Contains(ofBoards, m.Name()) {
-					continue
-				}
 				for _, dp := range numbers(m).All() {
 					p := common
 					p.Metric = intern(m.Name())
@@ -128,11 +125,6 @@ func flatten(to []Point, md pmetric.Metrics, arrived time.Time, intern func(stri
 		}
 	}
 	return to
-}
-
-// ofBoards are about a board whoever has it: they have no owner.
-var ofBoards = []string{
-	names.HwStatus.Name, names.GPUHealthReason.Name, names.GPUHealthCoverage.Name, names.GPUHealthScore.Name, names.GPUStraggler.Name,
 }
 
 func numbers(m pmetric.Metric) pmetric.NumberDataPointSlice {
