@@ -81,7 +81,7 @@ func configs(t *testing.T, ports collector.Ports, overlay m, files ...string) []
 func TestDoctorOnOneMachine(t *testing.T) {
 	t.Parallel()
 	f, s, endpoints := fleet(t, gpusim.Config{Nodes: []gpusim.Node{{
-		Name: "n1", Version: "4.6", Model: "H100", Devices: 2, Fields: "all",
+		Name: "n1", Version: "4.6", Model: "H100", Devices: 2, Fields: "all", With: []string{"DCGM_EXP_GPU_HEALTH_STATUS"},
 		Pods: []gpusim.Pod{{Namespace: "ml", Name: "chat-0", Container: "main", Devices: []string{"0"}, Load: "inference"}},
 	}}})
 	overlay := m{
