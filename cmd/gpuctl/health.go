@@ -26,8 +26,8 @@ func newHealth() *command {
 }
 
 const clearLong = `It prints the kubectl command that acknowledges what was wrong with the GPUs of a node
-before a time, and writes nothing itself: whoever runs it is in the audit log of
-Kubernetes. gpu_allocation reads the annotation, and gpu_events then ends the reasons
+before a time, and writes nothing itself: the audit log of Kubernetes records who
+runs that command. gpu_allocation reads the annotation, and gpu_events then ends the reasons
 that only a person, or what they did, can end: an XID, uncorrected errors, repetition.
 A flag that still stands, such as a failed row remap, stays. A time that is later than the
 clock of the node has no effect, and a new value replaces the one before.

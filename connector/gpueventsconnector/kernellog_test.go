@@ -95,7 +95,7 @@ func pageOfTwo(last float64) pmetric.Metrics {
 const line79 = "[  100.000200] NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
 
 // A line is an event at once, and decides the health of its board. The same XID on the
-// next page is none, and one more on a later page is.
+// next page raises no second event; another one on a later page does.
 func TestKernelLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := startWithLog(t, withHealth, func(cfg *Config) { cfg.Events[names.EventXID]["repeat_after"] = time.Duration(0) })

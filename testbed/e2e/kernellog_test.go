@@ -18,7 +18,7 @@ import (
 )
 
 // A line that the kernel writes is an event about the GPU at its address, without any
-// change on the exporter's page, and what was in the file before the start is none.
+// change on the exporter's page. What was in the file before the start is not read.
 func TestKernelLog(t *testing.T) {
 	t.Parallel()
 	f, _, endpoints := fleet(t, gpusim.Config{Nodes: []gpusim.Node{{Name: "n1", Version: "4.6", Model: "H100", Devices: 2}}})

@@ -61,7 +61,7 @@ type reading struct {
 	smClock, memClock      int
 	energy                 float64
 	powerNS, thermalNS     float64
-	xid                    int     // last code seen; 0 is none
+	xid                    int     // last code seen; 0: no code yet
 	pcieTx, pcieRx, nvlink float64 // B/s; nvlink per direction
 	driver                 string
 	harm

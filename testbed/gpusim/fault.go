@@ -43,7 +43,7 @@ const (
 	RecoveryAction  Kind = "recovery_action"   // the driver asks for Code
 	Fabric          Kind = "fabric"            // it is Mode
 	DCGMWatch       Kind = "dcgm_watch"        // DCGM's Watch gives Mode
-	// What ends after For has begun anew: counters that the driver keeps are 0.
+	// Faults that end after For with a restart: counters that the driver keeps are 0 again.
 	GPUReset      Kind = "gpu_reset"      // the device is away for For
 	BoardReplaced Kind = "board_replaced" // likewise, and is another one then
 	DriverReload  Kind = "driver_reload"  // every device of the node is; the driver has version Driver then

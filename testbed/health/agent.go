@@ -40,7 +40,7 @@ var (
 
 // agent is a receiver, with the processor and the connector behind it, in one process.
 type agent struct {
-	alive           *atomic.Bool // what is not reaches nobody, and writes nothing
+	alive           *atomic.Bool // a stopped agent sends and writes nothing
 	receiver, pods  component.Component
 	metrics, events connector.Metrics
 }

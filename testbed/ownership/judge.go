@@ -88,7 +88,7 @@ func (v Verdict) String() string {
 	return fmt.Sprintf("owners: %d points, wrong %d, stale %d, unknown %d (%d expected)", v.Points, v.Wrong, v.Stale, v.Unknown, v.Expected)
 }
 
-// ofBoards are about a board whoever has it: they have no owner.
+// ofBoards are metrics about a board itself, whichever pod uses it: they have no owner.
 var ofBoards = []string{
 	names.HwStatus.Name, names.GPUHealthReason.Name, names.GPUHealthCoverage.Name, names.GPUHealthScore.Name, names.GPUStraggler.Name,
 }

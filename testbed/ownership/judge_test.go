@@ -105,8 +105,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// The health of a board is that of the board whoever has it. With an owner it is judged like
-// everything else.
+// The health of a board does not depend on the pod that uses it. With an owner it is judged
+// like everything else.
 func TestJudgeHealthOfBoards(t *testing.T) {
 	status := with(usage(15, Owner{}), func(p *Point) { p.Metric = names.HwStatus.Name })
 	owned := with(status, func(p *Point) { p.Owner = bob })

@@ -52,7 +52,7 @@ func TestFollow(t *testing.T) {
 		"alive after its end":           {points: []Point{usage(1, ann), end(2, ann), usage(3, ann)}, series: 1, ended: 1, want: "alive after its end"},
 		"described otherwise":           {points: []Point{usage(1, ann), end(2, ann), with(usage(2, ann), otherwise)}, series: 2, ended: 1},
 		"described, and not ended":      {points: []Point{usage(1, ann), with(usage(2, ann), otherwise)}, series: 2, want: "has not ended"},
-		"another's while nobody heard":  {points: []Point{usage(48, ann), end(50, ann), usage(52, ann)}, series: 1, ended: 1},
+		"another's, without a point":    {points: []Point{usage(48, ann), end(50, ann), usage(52, ann)}, series: 1, ended: 1},
 		"free, and unknown for a time":  {points: []Point{usage(59, unowned), end(61, unowned), usage(63, unowned)}, series: 1, ended: 1},
 		"free, and ended for no reason": {points: []Point{usage(69, unowned), end(71, unowned), usage(73, unowned)}, series: 1, ended: 1, want: "alive after its end"},
 		"twice at one time":             {points: []Point{usage(1, ann), usage(1, ann)}, series: 1, want: "twice"},

@@ -90,9 +90,9 @@ func (s sites) divided(d *device) bool {
 	return false
 }
 
-// successor is the board in the place of one that a page of their exporter, of the time
-// at, is without; nil where there is none. It was never seen before that one was seen last:
-// what a place is called may change at a boot, and then the next board has that name.
+// successor returns the board that replaced one which is absent from their exporter's page
+// of the time at; nil if no board did. It was first seen after the other was last seen: an
+// index or address may change at a boot, and then the next board has it.
 func (s *site) successor(d *device, at pcommon.Timestamp) *device {
 	for o := range s.devices {
 		if o.first > d.seen && o.latest() == at && samePlace(d, o) {

@@ -59,7 +59,7 @@ type Input struct {
 	// other: the count, and the sum of what a delta adds.
 	Count bool
 	// Cumulative is whether the metric counts something of which only the count is read:
-	// points of deltas are none.
+	// points of deltas are ignored.
 	Cumulative bool
 	// Most is the largest value; points below 0 and above Most are invalid. 0: every
 	// number is valid.

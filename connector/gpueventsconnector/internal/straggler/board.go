@@ -48,7 +48,7 @@ type Board struct {
 	// Explained is whether a reason against the board explains it, so that it needs no
 	// event of its own.
 	Explained bool
-	// Condition is that of the event. Whoever reports it moves it.
+	// Condition is that of the event. The caller that reports the event advances it.
 	Condition condition.Condition
 
 	group     group

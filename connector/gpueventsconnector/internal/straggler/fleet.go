@@ -66,7 +66,7 @@ func (f *Fleet) get(id subject.DeviceID) *Board {
 }
 
 // Restore returns the board that was reported as slow before a restart; nil when there is
-// no room. It is slow until a comparison denies it, or there is none for long.
+// no room. It is slow until a comparison denies it, or until it was not compared for long.
 func (f *Fleet) Restore(d subject.Device, cause Cause) *Board {
 	b := f.get(d.ID)
 	if b != nil {

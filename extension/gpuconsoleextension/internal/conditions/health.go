@@ -19,7 +19,7 @@ type BoardReason struct {
 	Name  string
 	State consoleapi.HealthState
 	Since time.Time // zero: not known
-	// Text is a sentence of what raised it; empty where there is none.
+	// Text describes in one sentence what raised it; empty where the event has no sentence.
 	Text             string
 	Value, Threshold *float64
 }

@@ -84,7 +84,7 @@ const restart = 15 * time.Minute
 
 // Line counts an XID of which a line of the kernel log was read at the time at. It is not
 // fresh where it was read before, and again where a page has reported it. room is false
-// where there is none for the code.
+// where the limit of codes leaves no room for it.
 func (s *XIDs) Line(l *xid.Line, at, now pcommon.Timestamp) (fresh, again, room bool) {
 	c := s.Code(int64(l.Code))
 	if c == nil {

@@ -43,7 +43,7 @@ type reason struct {
 }
 
 // Ask asks for the health of boards; the function returns it after Wait, and asks once
-// more where there is none. What is older than staleAfter is not known.
+// more where no board is known. What is older than staleAfter is not known.
 func Ask(q *ask.Questions, staleAfter, remembered time.Duration, log conditions.Boards, s queries.Selector) func(context.Context) (*Fleet, error) {
 	states, reasons := q.Vector(queries.BoardStates(s, staleAfter)), q.Vector(queries.BoardReasons(s, staleAfter))
 	nodes := q.Vector(queries.NodeStates(s, staleAfter))
