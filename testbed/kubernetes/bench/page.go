@@ -8,11 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/markdown"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/bench/frame"
 )
 
@@ -44,27 +43,11 @@ func inPage(entry, row string) bool {
 	return entry != "correctness" || strings.HasPrefix(row, "**All faults")
 }
 
-// columnsOfText is the width at which text is wrapped.
-const columnsOfText = 100
-
-var unbroken = regexp.MustCompile("(?:[^\\s`]*`[^`]*`)+[^\\s`]*|\\S+")
-
 // wrapped breaks lines of text, which is a paragraph; a mark begins it.
 func wrapped(mark, text string) string {
 	var b strings.Builder
-	line := mark
-	for i, word := range unbroken.FindAllString(text, -1) {
-		switch {
-		case i == 0:
-			line += word
-		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > columnsOfText:
-			b.WriteString(line + "\n")
-			line = strings.Repeat(" ", len(mark)) + word
-		default:
-			line += " " + word
-		}
-	}
-	return b.String() + line + "\n"
+	markdown.Wrap(&b, mark, text)
+	return b.String()
 }
 
 // page is docs/performance.md: goals, causes of those missed, the comparisons, and how to

@@ -51,7 +51,7 @@ var (
 			Source:  "NVIDIA's documentation of memory error management",
 		},
 		Reads:    []rule.Input{{Metric: &names.GPURowRemapPending, Flag: true}, {Metric: &names.GPURetiredPending, Flag: true}},
-		Judge:    anyOf(2),
+		Judge:    anyFlag,
 		Sentence: always("A faulty row or page of the memory waits for a reset to be replaced"),
 	}
 	remapFailed = Reason{
@@ -63,7 +63,7 @@ var (
 			Source:  "NVIDIA's documentation of memory error management: replace the board once field diagnostics confirm it",
 		},
 		Reads:    []rule.Input{{Metric: &names.GPURowRemapFailure, Flag: true}},
-		Judge:    anyOf(1),
+		Judge:    anyFlag,
 		Sentence: always("A faulty row of the memory could not be replaced"),
 	}
 	sramWorn = Reason{
@@ -75,7 +75,7 @@ var (
 			Source:  "NVIDIA's documentation of memory error management: more than 4 in a bank with parity, more than 2 with SECDED",
 		},
 		Reads:    []rule.Input{{Metric: &names.GPUSRAMExceeded, Flag: true}},
-		Judge:    anyOf(1),
+		Judge:    anyFlag,
 		Sentence: always("Uncorrectable SRAM errors are above the limit of the vendor"),
 	}
 	fabric = Reason{
@@ -88,7 +88,7 @@ var (
 		},
 		Reads: []rule.Input{{Metric: &names.GPUFabricStatus, Attribute: names.GPUFabricState, Values: []string{"unhealthy", "limited"}, Flag: true}},
 		Judge: func(r Readings, _ *Memory, _ pcommon.Timestamp) Finding {
-			if !r.known(0) && !r.known(1) {
+			if !r.some() {
 				return Finding{}
 			}
 			unhealthy, limited := r.At(0) > 0, r.At(1) > 0
@@ -172,18 +172,12 @@ const (
 	watchSlows
 )
 
-// anyOf is the Judge of n flags of which any one raises the reason.
-func anyOf(n int) func(Readings, *Memory, pcommon.Timestamp) Finding {
-	return func(r Readings, _ *Memory, _ pcommon.Timestamp) (f Finding) {
-		for i := range n {
-			if r.known(i) {
-				f.Known = true
-				f.Raise = f.Raise || r.At(i) > 0
-			}
-		}
-		f.Clear = f.Known && !f.Raise
-		return f
+// anyFlag is the Judge of flags of which any one raises the reason.
+func anyFlag(r Readings, _ *Memory, _ pcommon.Timestamp) Finding {
+	if !r.some() {
+		return Finding{}
 	}
+	return holds(r.set())
 }
 
 // always is the Sentence of a reason without numbers.

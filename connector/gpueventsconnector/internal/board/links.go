@@ -77,13 +77,10 @@ const (
 const linkCounts = 4
 
 func judgeNVLink(r Readings, m *Memory, at pcommon.Timestamp) Finding {
-	var f Finding
-	for i := range r.Index {
-		f.Known = f.Known || r.known(i)
+	if !r.some() {
+		return Finding{}
 	}
-	if !f.Known {
-		return f
-	}
+	f := Finding{Known: true}
 	w := &m.nvlink
 	since, _ := w.move(at)
 	recovered, crc := 0., 0.

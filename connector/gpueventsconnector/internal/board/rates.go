@@ -83,16 +83,12 @@ var (
 			Values: []string{names.ThrottleHWThermal, names.ThrottleSWThermal, names.ThrottleHWPowerBrake}, Flag: true,
 		}},
 		Judge: func(r Readings, m *Memory, at pcommon.Timestamp) Finding {
-			known, active := false, false
-			for i := range 3 {
-				known, active = known || r.known(i), active || r.At(i) > 0
-			}
-			if !known {
+			if !r.some() {
 				return Finding{}
 			}
 			since, by := m.throttled.move(at)
 			m.held.move(by)
-			if active {
+			if r.set() {
 				m.held.add(min(since, longest))
 			}
 			part := m.held.ratio()

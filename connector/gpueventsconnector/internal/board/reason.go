@@ -65,6 +65,26 @@ func (r Readings) At(i int) float64 { return r.Values[r.Index[i]] }
 // known reports whether the i-th reading is there.
 func (r Readings) known(i int) bool { return !math.IsNaN(r.At(i)) }
 
+// some reports whether any of the readings is there.
+func (r Readings) some() bool {
+	for i := range r.Index {
+		if r.known(i) {
+			return true
+		}
+	}
+	return false
+}
+
+// set reports whether any of the readings, which are flags, is 1.
+func (r Readings) set() bool {
+	for i := range r.Index {
+		if r.At(i) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // Finding is what a page has about one reason. One without Known changes nothing. With
 // neither Raise nor Clear it is between two thresholds.
 type Finding struct {

@@ -38,12 +38,12 @@ var (
 			Source:  "DCGM's limit of 512 rows; a bank has 8 spare ones",
 		},
 		Reads: []rule.Input{
-			{Metric: &names.GPURemappedRows, Attribute: names.ErrorType, Values: []string{names.ErrorTypeUncorrected}, Most: rule.MostCount},
+			remappedRows,
 			{Metric: &names.GPURemapBanks, Attribute: names.GPUSpareRows, Values: []string{"none"}, Most: rule.MostCount},
 		},
 		Judge: func(r Readings, _ *Memory, _ pcommon.Timestamp) Finding {
 			rows, banks := r.At(0), r.At(1)
-			f := Finding{Known: r.known(0) || r.known(1), Raise: rows >= mostRemappedRows || banks >= 1, Value: rows, Threshold: mostRemappedRows}
+			f := Finding{Known: r.some(), Raise: rows >= mostRemappedRows || banks >= 1, Value: rows, Threshold: mostRemappedRows}
 			if !(rows >= mostRemappedRows) && banks >= 1 {
 				f.Value, f.Threshold, f.Variant = banks, 1, noSpareRows
 			}
@@ -69,7 +69,7 @@ var (
 		}},
 		Judge: func(r Readings, m *Memory, at pcommon.Timestamp) Finding {
 			corrected, uncorrected := r.At(0), r.At(1)
-			if !r.known(0) && !r.known(1) {
+			if !r.some() {
 				return Finding{}
 			}
 			for range int(min(2, m.rose(&m.pages, knownPages, uncorrected, 0))) {
@@ -104,7 +104,7 @@ var (
 		},
 		Reads: []rule.Input{
 			uncorrectedErrors,
-			{Metric: &names.GPURemappedRows, Attribute: names.ErrorType, Values: []string{names.ErrorTypeUncorrected}, Most: rule.MostCount},
+			remappedRows,
 			{Metric: &names.GPUXIDLast, Most: rule.MostCode},
 		},
 		Judge: func(r Readings, m *Memory, _ pcommon.Timestamp) Finding {
@@ -128,6 +128,11 @@ var (
 		},
 	}
 )
+
+// remappedRows are the rows that were remapped after uncorrectable errors.
+var remappedRows = rule.Input{
+	Metric: &names.GPURemappedRows, Attribute: names.ErrorType, Values: []string{names.ErrorTypeUncorrected}, Most: rule.MostCount,
+}
 
 // uncorrectedErrors are the uncorrected memory errors since the driver was loaded.
 var uncorrectedErrors = rule.Input{
