@@ -228,11 +228,6 @@ func stragglerAlerts() []alert {
 
 var ofGPU = queries.Is(queries.HwType, names.HwTypeGPU)
 
-// boardsIn is 1 for every board in a state.
-func boardsIn(s health.State) string {
-	return most(queries.Of(queries.BoardStatus, ofGPU, queries.Is(queries.HwState, s.String())), aDevice...) + " == 1"
-}
-
 // itsReasons lists the reasons for a state with their actions, as the text of an alert
 // about a board.
 func itsReasons(s health.State) string {
@@ -240,39 +235,34 @@ func itsReasons(s health.State) string {
 		queries.BoardReason, queries.Cluster, queries.Device, queries.HwState, s, queries.Cluster, queries.Device, queries.HealthReason, queries.HealthReason, queries.HealthAction)
 }
 
-// reasonsToRead is where the runbooks of the reasons are.
-const reasonsToRead = "The reason has a [runbook](README.md#reasons-against-a-board) of its own: what it means, what clears it, what to do."
+// ofState is the alert about boards in a state. Its summary continues the name of the
+// board.
+func ofState(s health.State, name, severity, wait, summary, meaning string, do ...string) alert {
+	return alert{
+		name: name, severity: severity, state: true, event: names.EventHealth, wait: wait,
+		expr:    most(queries.Of(queries.BoardStatus, ofGPU, queries.Is(queries.HwState, s.String())), aDevice...) + " == 1",
+		summary: theDevice + " " + summary + ":" + itsReasons(s) + ".",
+		meaning: meaning,
+		check: []string{
+			"Why: the reasons are in the summary of this alert, in the console on the page of the node, in `gpuctl nodes`, and in `gpu_health_reason == 1`. The reason has a [runbook](README.md#reasons-against-a-board) of its own: what it means, what clears it, what to do.",
+			"What runs there: the owner is in the event `gpu.health`, and in the console.",
+		},
+		do: do,
+	}
+}
 
 func healthAlerts() []alert {
-	check := []string{
-		"Why: the reasons are in the summary of this alert, in the console on the page of the node, in `gpuctl nodes`, and in `gpu_health_reason == 1`. " + reasonsToRead,
-		"What runs there: the owner is in the event `gpu.health`, and in the console.",
-	}
 	return []alert{
-		{
-			name: "GPUHealthFailed", severity: critical, state: true, event: names.EventHealth, wait: "1m",
-			expr:    boardsIn(health.Failed),
-			summary: theDevice + " has failed:" + itsReasons(health.Failed) + ".",
-			meaning: "Results, memory or the bus of the board cannot be relied on before the action is done. It must get no new work.",
-			check:   check,
-			do:      []string{"Cordon the node, or keep new work off the board. Nothing here does it for you.", "The action of the reason, as its runbook has it. The heaviest action makes the lighter ones unnecessary."},
-		},
-		{
-			name: "GPUHealthPredicted", severity: warning, state: true, event: names.EventHealth, wait: "10m",
-			expr:    boardsIn(health.PredictedFailure),
-			summary: theDevice + " is predicted to fail:" + itsReasons(health.PredictedFailure) + ".",
-			meaning: "The board works; wear or repetition predicts that it will fail.",
-			check:   check,
-			do:      []string{"Move long work away at its next end, and give the board no new work.", "The action of the reason, as its runbook has it."},
-		},
-		{
-			name: "GPUHealthDegraded", severity: warning, state: true, event: names.EventHealth, wait: "15m",
-			expr:    boardsIn(health.Degraded),
-			summary: theDevice + " is degraded:" + itsReasons(health.Degraded) + ".",
-			meaning: "The board works, but slower, or it needs a reset when it is free.",
-			check:   check,
-			do:      []string{"The action of the reason, as its runbook has it. What ends the work on the board can wait until the board is free."},
-		},
+		ofState(health.Failed, "GPUHealthFailed", critical, "1m", "has failed",
+			"Results, memory or the bus of the board cannot be relied on before the action is done. It must get no new work.",
+			"Cordon the node, or keep new work off the board. Nothing here does it for you.",
+			"The action of the reason, as its runbook has it. The heaviest action makes the lighter ones unnecessary."),
+		ofState(health.PredictedFailure, "GPUHealthPredicted", warning, "10m", "is predicted to fail",
+			"The board works; wear or repetition predicts that it will fail.",
+			"Move long work away at its next end, and give the board no new work.", "The action of the reason, as its runbook has it."),
+		ofState(health.Degraded, "GPUHealthDegraded", warning, "15m", "is degraded",
+			"The board works, but slower, or it needs a reset when it is free.",
+			"The action of the reason, as its runbook has it. What ends the work on the board can wait until the board is free."),
 		{
 			name: "GPUBoardsMissing", severity: critical, event: names.EventHealth, wait: "1m",
 			expr:    most(queries.Of(queries.BoardReason, queries.Is(queries.HealthReason, "count")), queries.Cluster, queries.Node, queries.Host) + " == 1",
