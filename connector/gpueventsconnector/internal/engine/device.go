@@ -102,7 +102,7 @@ func (a *absence) interval() time.Duration {
 // valid, and whether there was room for it.
 func (d *device) read(in *input, p pmetric.NumberDataPoint, v float64, delta bool) (valid, room bool) {
 	valid, room = true, true
-	attribute, text := "", "" // looked up last: most inputs have one
+	var by, where text // most inputs that are read several times have the same
 	for i := range in.reads {
 		s := &in.reads[i]
 		if s.Cumulative && delta {
@@ -110,14 +110,11 @@ func (d *device) read(in *input, p pmetric.NumberDataPoint, v float64, delta boo
 		}
 		value := 0
 		if s.Attribute != "" {
-			if s.Attribute != attribute {
-				attribute, text = s.Attribute, points.Str(p.Attributes(), s.Attribute)
-			}
-			if value = slices.Index(s.Values, text); value < 0 {
+			if value = slices.Index(s.Values, by.of(p, s.Attribute)); value < 0 {
 				continue
 			}
 		}
-		if s.Where != nil && !s.Where.Has(points.Str(p.Attributes(), s.Where.Attribute)) {
+		if s.Where != nil && !s.Where.Has(where.of(p, s.Where.Attribute)) {
 			continue
 		}
 		code, coded := int64(0), true
@@ -141,12 +138,22 @@ func (d *device) read(in *input, p pmetric.NumberDataPoint, v float64, delta boo
 			greater(&d.values[s.first+2*value], v)
 		case s.Where != nil && len(s.Where.Apart) > 0:
 			of := &d.values[s.first+value]
-			*of = s.Where.Add(*of, points.Str(p.Attributes(), s.Where.Attribute), v)
+			*of = s.Where.Add(*of, where.text, v)
 		default:
 			greater(&d.values[s.first+value], v)
 		}
 	}
 	return valid, room
+}
+
+// text is the text of the attribute of a point that was looked up last.
+type text struct{ attribute, text string }
+
+func (t *text) of(p pmetric.NumberDataPoint, attribute string) string {
+	if t.attribute != attribute {
+		t.attribute, t.text = attribute, points.Str(p.Attributes(), attribute)
+	}
+	return t.text
 }
 
 // greater keeps the greater of two readings, so that their order does not matter.

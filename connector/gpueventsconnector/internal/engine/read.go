@@ -31,6 +31,8 @@ type resource struct {
 	last   *device // of the last point
 	shown  bool    // last has what the resource contains
 	lastID string
+	metric string            // the name of that of the points that are read
+	delta  bool              // they are changes
 	at     pcommon.Timestamp // of the points that are read; 0: of all
 	live   bool              // there was a point with a value
 	valued bool              // and one of what is measured on a device
@@ -177,8 +179,9 @@ func (e *Engine) ReadLog(logs plog.Logs, now time.Time) {
 func (e *Engine) readResource(r *resource, rm pmetric.ResourceMetrics) {
 	for _, sm := range rm.ScopeMetrics().All() {
 		for _, m := range sm.Metrics().All() {
-			in := e.inputs.table.Get(m.Name())
-			measure := e.devices.on && !r.valued && isMeasured(m.Name())
+			name := m.Name()
+			in := e.inputs.table.Get(name)
+			measure := e.devices.on && !r.valued && isMeasured(name)
 			if in == nil && r.live && !measure {
 				continue
 			}
@@ -186,19 +189,20 @@ func (e *Engine) readResource(r *resource, rm pmetric.ResourceMetrics) {
 			if !ok {
 				continue
 			}
+			r.metric, r.delta = name, in != nil && points.IsDelta(m)
 			for _, p := range dps.All() {
 				if r.at != 0 && p.Timestamp() != r.at {
 					continue
 				}
 				if !r.live && !p.Flags().NoRecordedValue() {
 					r.live = true
-					e.see(r, m.Name(), p.Timestamp())
+					e.see(r, name, p.Timestamp())
 				}
 				if measure && !p.Flags().NoRecordedValue() && r.last != nil && r.last.snapshot == p.Timestamp() {
 					measure, r.valued, r.last.measured = false, true, true
 				}
 				if in != nil {
-					e.readPoint(r, in, m, p)
+					e.readPoint(r, in, p)
 				} else if r.live {
 					break
 				}
@@ -245,11 +249,10 @@ func (e *Engine) deviceAt(r *resource, id string, at pcommon.Timestamp) *device 
 }
 
 // readPoint takes one point of a metric that a rule reads.
-func (e *Engine) readPoint(r *resource, in *input, m pmetric.Metric, p pmetric.NumberDataPoint) {
-	metric := m.Name()
+func (e *Engine) readPoint(r *resource, in *input, p pmetric.NumberDataPoint) {
 	if in.kind == ofService {
-		if !e.services.batch.Read(r.attrs, metric, p) {
-			e.invalid(metric)
+		if !e.services.batch.Read(r.attrs, r.metric, p) {
+			e.invalid(r.metric)
 		}
 		return
 	}
@@ -258,12 +261,12 @@ func (e *Engine) readPoint(r *resource, in *input, m pmetric.Metric, p pmetric.N
 	}
 	v := points.Value(p)
 	if math.IsNaN(v) || math.IsInf(v, 0) {
-		e.invalid(metric)
+		e.invalid(r.metric)
 		return
 	}
 	switch in.kind {
 	case ofDevice:
-		e.readDevice(r, in, m, p, v)
+		e.readDevice(r, in, p, v)
 	case ofReconfiguring:
 		e.devices.reconfiguring(r.node(p), p.Timestamp(), v > 0)
 	case ofSchedulable:
@@ -279,7 +282,7 @@ func (e *Engine) readPoint(r *resource, in *input, m pmetric.Metric, p pmetric.N
 	}
 }
 
-func (e *Engine) readDevice(r *resource, in *input, m pmetric.Metric, p pmetric.NumberDataPoint, v float64) {
+func (e *Engine) readDevice(r *resource, in *input, p pmetric.NumberDataPoint, v float64) {
 	if r.notGPU || r.replica {
 		return
 	}
@@ -289,7 +292,7 @@ func (e *Engine) readDevice(r *resource, in *input, m pmetric.Metric, p pmetric.
 	id := r.device.ID
 	if id == "" {
 		if id = event.Bounded(points.Str(p.Attributes(), names.HwID)); id == "" {
-			e.invalid(m.Name())
+			e.invalid(r.metric)
 			return
 		}
 	}
@@ -298,9 +301,9 @@ func (e *Engine) readDevice(r *resource, in *input, m pmetric.Metric, p pmetric.
 		return
 	}
 	d.measured = d.measured || in.measured
-	valid, room := d.read(in, p, v, points.IsDelta(m))
+	valid, room := d.read(in, p, v, r.delta)
 	if !valid {
-		e.invalid(m.Name())
+		e.invalid(r.metric)
 	}
 	if !room {
 		e.unwatched("xid")
