@@ -72,7 +72,9 @@ func pressingNode(n consoleapi.Node, least consoleapi.HealthState) bool {
 	}
 	return n.Health.State.AtLeast(least) || slices.ContainsFunc(n.Reasons, func(r consoleapi.Reason) bool {
 		if r.Kind == consoleapi.Unhealthy && r.Severity == consoleapi.SeverityWarn {
-			return least != consoleapi.HealthFailed && n.Health.State == consoleapi.HealthUnknown // the last that was known
+			return n.Health.State == consoleapi.HealthUnknown && slices.ContainsFunc(n.Health.Reasons, func(last consoleapi.HealthReason) bool {
+				return last.State.AtLeast(least)
+			})
 		}
 		return r.Pressing()
 	})

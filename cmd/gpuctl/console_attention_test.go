@@ -87,24 +87,29 @@ func TestCheckOfHealth(t *testing.T) {
 	health := func(severity consoleapi.Severity) []consoleapi.Reason {
 		return []consoleapi.Reason{{Kind: consoleapi.Unhealthy, Severity: severity, Label: "fabric"}}
 	}
+	was := func(s consoleapi.HealthState) []consoleapi.HealthReason {
+		return []consoleapi.HealthReason{{Name: "fabric", State: s}}
+	}
 	for name, test := range map[string]struct {
 		state                                consoleapi.HealthState
 		reasons                              []consoleapi.Reason
+		last                                 []consoleapi.HealthReason
 		failed, predicted, degraded, unknown int
 	}{
-		"ok":                    {consoleapi.HealthOK, nil, exitOK, exitOK, exitOK, exitOK},
-		"degraded":              {consoleapi.HealthDegraded, health("warn"), exitOK, exitOK, exitFailed, exitFailed},
-		"predicted":             {consoleapi.HealthPredictedFailure, health("warn"), exitOK, exitFailed, exitFailed, exitFailed},
-		"failed":                {consoleapi.HealthFailed, health("error"), exitFailed, exitFailed, exitFailed, exitFailed},
-		"unknown":               {consoleapi.HealthUnknown, nil, exitOK, exitOK, exitOK, exitFailed},
-		"unknown, was degraded": {consoleapi.HealthUnknown, health("warn"), exitOK, exitFailed, exitFailed, exitFailed},
-		"unknown, was failed":   {consoleapi.HealthUnknown, health("error"), exitFailed, exitFailed, exitFailed, exitFailed},
-		"an older console":      {"", nil, exitOK, exitOK, exitOK, exitFailed},
-		"a throttled one":       {consoleapi.HealthDegraded, []consoleapi.Reason{{Kind: consoleapi.Throttled, Severity: "warn"}}, exitFailed, exitFailed, exitFailed, exitFailed},
+		"ok":                     {consoleapi.HealthOK, nil, nil, exitOK, exitOK, exitOK, exitOK},
+		"degraded":               {consoleapi.HealthDegraded, health("warn"), nil, exitOK, exitOK, exitFailed, exitFailed},
+		"predicted":              {consoleapi.HealthPredictedFailure, health("warn"), nil, exitOK, exitFailed, exitFailed, exitFailed},
+		"failed":                 {consoleapi.HealthFailed, health("error"), was("failed"), exitFailed, exitFailed, exitFailed, exitFailed},
+		"unknown":                {consoleapi.HealthUnknown, nil, nil, exitOK, exitOK, exitOK, exitFailed},
+		"unknown, was degraded":  {consoleapi.HealthUnknown, health("warn"), was("degraded"), exitOK, exitOK, exitFailed, exitFailed},
+		"unknown, was predicted": {consoleapi.HealthUnknown, health("warn"), was("predicted_failure"), exitOK, exitFailed, exitFailed, exitFailed},
+		"unknown, was failed":    {consoleapi.HealthUnknown, health("error"), was("failed"), exitFailed, exitFailed, exitFailed, exitFailed},
+		"an older console":       {"", nil, nil, exitOK, exitOK, exitOK, exitFailed},
+		"a throttled one":        {consoleapi.HealthDegraded, []consoleapi.Reason{{Kind: consoleapi.Throttled, Severity: "warn"}}, nil, exitFailed, exitFailed, exitFailed, exitFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := fleet()
-			c.nodes[0].Health.State, c.nodes[0].Reasons = test.state, test.reasons
+			c.nodes[0].Health.State, c.nodes[0].Health.Reasons, c.nodes[0].Reasons = test.state, test.last, test.reasons
 			if len(test.reasons) > 0 {
 				c.nodes[0].State = consoleapi.NodeDegraded
 			}
