@@ -97,6 +97,22 @@ func TestHealthOverARestart(t *testing.T) {
 	})
 }
 
+// Where nothing but counters has changed since the state was stored, a stop stores them: a
+// GPU that is reset until the next start has smaller ones.
+func TestCountersOfAStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk()
+		b := d.boot(t, deviceSet, withHealth)
+		p := patient{b, t}
+		p.fall()
+		require.Empty(t, p.see(page{gpus: []gpu{sick(gpuA, 1, 9000)}}))
+		b.stop()
+		b = d.boot(t, deviceSet, withHealth)
+		defer b.stop()
+		assert.Equal(t, []string{clearedOK}, patient{b, t}.see(page{gpus: []gpu{sick(gpuA, 1, 1200)}}), "more than when it failed, less than at the stop")
+	})
+}
+
 // The metrics of a board: four states of which one is 1, its reasons, its coverage, and
 // the state of its node. They end when nothing is known of it.
 func TestHealthMetrics(t *testing.T) {

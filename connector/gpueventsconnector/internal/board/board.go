@@ -47,7 +47,10 @@ type Board struct {
 	memory   Memory
 }
 
-const counters = 3
+const (
+	counters      = 3
+	energyCounter = 0 // of Counters
+)
 
 // Counters are the inputs that fall when the GPU is reset: the driver counts from zero.
 var Counters = [counters]rule.Input{
@@ -69,11 +72,13 @@ func (b *Board) Take(values []float64, places *Places, at pcommon.Timestamp) {
 	}
 	b.setBack(at)
 	before := b.active.failing()
+	// Errors fall too where a person sets them to zero; the energy does not then.
+	goesOn := b.counters[energyCounter] > 0 && values[places.Counters[energyCounter]] >= b.counters[energyCounter]
 	for i := range b.counters {
 		v := values[places.Counters[i]]
 		// A reset counts from zero. A little less is an older value, as where a second
 		// exporter reads the board less often.
-		if v < b.counters[i]/2 {
+		if v < b.counters[i]/2 && !goesOn {
 			b.see(Reset, at)
 		}
 		if !math.IsNaN(v) {

@@ -56,7 +56,16 @@ func TestReasons(t *testing.T) {
 		"energy that fell is a reset": {func(w *watch) {
 			w.see(page{errors: 0, "hw.energy": 500}, 0).xid(119).see(page{errors: 0, "hw.energy": 3}, 0)
 		}, "ok"},
-		"errors that fell are a reset":   {func(w *watch) { w.see(page{errors: 2}, 0).xid(119).see(page{errors: 0}, 0) }, "ok"},
+		"errors that fell are a reset": {func(w *watch) { w.see(page{errors: 2}, 0).xid(119).see(page{errors: 0}, 0) }, "ok"},
+		"errors that a person sets to zero are none": {func(w *watch) {
+			w.see(page{errors: 2, "hw.energy": 500}, 0).xid(119).see(page{errors: 0, "hw.energy": 510}, 0)
+		}, "failed xid_reset → reset_gpu"},
+		"errors that fall with the energy are": {func(w *watch) {
+			w.see(page{errors: 2, "hw.energy": 500}, 0).xid(119).see(page{errors: 0, "hw.energy": 400}, 0)
+		}, "ok"},
+		"errors that fall without energy are": {func(w *watch) {
+			w.see(page{errors: 2, "hw.energy": 500}, 0).xid(119).see(page{errors: 0}, 0)
+		}, "ok"},
 		"an acknowledged code":           {func(w *watch) { w.see(well(), 0).xid(119).seen(Person) }, "ok"},
 		"a reset does not bring it back": {func(w *watch) { w.see(well(), 0).xid(79).seen(Reset) }, "failed xid_restart → reboot_node"},
 		"a boot does":                    {func(w *watch) { w.see(well(), 0).xid(79).seen(Boot) }, "ok"},

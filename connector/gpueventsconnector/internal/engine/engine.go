@@ -108,10 +108,12 @@ func (e *Engine) Tick(now time.Time) {
 	}
 }
 
-// Finish judges everything that has arrived.
+// Finish judges everything that has arrived. The state is stored then even where only
+// counters have changed: a GPU that is reset until the next start has smaller ones.
 func (e *Engine) Finish(now time.Time) {
 	e.advance(now)
 	e.judgeOpen(0)
+	e.changed = e.changed || e.devices.boards.on && len(e.devices.all) > 0
 }
 
 // judgeOpen judges devices first: the exporter that misses one may be judged then.
