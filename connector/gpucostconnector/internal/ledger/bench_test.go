@@ -1,0 +1,147 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/prices"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/share"
+)
+
+// fleet is whole boards and boards with replicas and instances, eight a node.
+func fleet(boards int) (points []Point) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range boards {
+		id := fmt.Sprintf("GPU-%08x-%04x-%04x-%04x-%012x", r.Uint32(), i&0xffff, r.IntN(1<<16), r.IntN(1<<16), r.Int64N(1<<48))
+		service := fmt.Sprint("service", i%1000)
+		add := func(p Point) {
+			p.Node = fmt.Sprint("node", i/8)
+			points = append(points, p)
+		}
+		switch i % 8 {
+		case 0:
+			for n := range 4 {
+				add(replica(owned(id, fmt.Sprintf("%s::%d", id, n), service, share.Whole), 4))
+			}
+		case 1:
+			add(instance(owned(id, id+"/1", service, share.Fraction{P: 3, Q: 7}), "3g.40gb"))
+			add(instance(free(id, id+"/2", share.Fraction{P: 3, Q: 7}), "3g.40gb"))
+		default:
+			add(owned(id, id, service, share.Whole))
+		}
+	}
+	return points
+}
+
+func priced() Config {
+	cfg := config()
+	cfg.Price = func(*Class, string, int64) (prices.Rate, int64) {
+		return prices.Rate{Nano: 2_950_000_000, Per: 1}, 1 << 60
+	}
+	return cfg
+}
+
+// run adds snapshots, with utilization and energy.
+func run(l *Ledger, points []Point, from, to int64) {
+	for at := from; at < to; at += 15 * second {
+		for i := range points {
+			points[i].Time = at
+			l.Add(&points[i])
+			if p := &points[i]; p.Part == p.Board {
+				l.Utilization(p.Board, p.Board, at, 0.5)
+				l.Energy(p.Board, at, float64(at-t0)*.3, 700)
+			}
+		}
+	}
+}
+
+// Per op: one allocation point, its share of a utilization and an energy point included.
+func BenchmarkAllocationPoint(b *testing.B) {
+	l, points := New(priced(), t0), fleet(1000)
+	run(l, points, t0, t0+5*minute)
+	at := t0 + 5*minute
+	b.ReportAllocs()
+	b.ResetTimer()
+	for i := 0; i < b.N; i += len(points) {
+		run(l, points, at, at+15*second)
+		at += 15 * second
+	}
+}
+
+func BenchmarkDevice(b *testing.B) {
+	const boards = 10_000
+	for b.Loop() {
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		points := fleet(boards)
+		l := New(priced(), t0)
+		run(l, points, t0, t0+20*minute)
+		points = nil
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/boards, "B/device")
+		runtime.KeepAlive(l)
+	}
+}
+
+func BenchmarkFlush(b *testing.B) {
+	l, points := New(priced(), t0), fleet(10_000)
+	run(l, points, t0, t0+20*minute)
+	size := 0
+	for b.Loop() {
+		size = len(l.Encode())
+		l.Totals()
+	}
+	b.ReportMetric(float64(size), "B/state")
+}
+
+// whole is all accounts and totals.
+func whole(l *Ledger) map[any]any {
+	all := map[any]any{"closed": l.Closed(), "start": l.Start()}
+	for _, t := range l.Totals() {
+		all[t.Key] = t
+	}
+	l.Accounts(func(a Account) { all[a.Board] = a })
+	for key, n := range l.nodes {
+		all[key] = [3]int64{n.newest, n.closed, n.run}
+	}
+	return all
+}
+
+// FuzzRestore: what is damaged is refused, and what is not is as it was.
+func FuzzRestore(f *testing.F) {
+	l, points := New(config(), t0), fleet(9)
+	run(l, points, t0, t0+20*minute)
+	for _, seed := range []*Ledger{l, New(config(), t0)} {
+		body, err := unseal(seed.Encode())
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(body)
+	}
+	f.Add(l.Encode())
+	f.Fuzz(func(t *testing.T, state []byte) {
+		for _, text := range [][]byte{state, seal(state)} {
+			l, err := Restore(config(), text)
+			if err != nil {
+				continue
+			}
+			again, err := Restore(config(), l.Encode())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !maps.Equal(whole(l), whole(again)) {
+				t.Fatal("it is another one")
+			}
+			points := fleet(9)
+			run(again, points, t0+20*minute, t0+21*minute)
+		}
+	})
+}

@@ -1,0 +1,465 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/share"
+)
+
+// maxParts bounds the parts of one board.
+const maxParts = 256
+
+// Point is one part of a board in a snapshot.
+type Point struct {
+	Cluster, Node string
+	Board         string // hw.id of the physical board
+	Part          string // hw.id of the part, Board itself for a whole GPU
+	Time          int64
+	Class         *Class // of the board; kept, so equal classes should be one
+	State         State  // Held, Free or Unknown
+	Owner         *Owner // of a Held part; not kept
+	Share         share.Fraction
+	// Replicas is not 0 for one of the equal parts of Device, of which it is the known
+	// number, at least 1. Share is then the share of Device.
+	Replicas int
+	Device   string
+	Profile  string // of a MIG instance
+	// Rest is what the board is where no part covers it: Stranded with MIG, else Free.
+	Rest State
+	// Virtual is true for what no board is known of: it counts as unplaced time of its
+	// owner, and not as capacity.
+	Virtual bool
+}
+
+// board is the account of one board.
+type board struct {
+	id      string
+	node    *node
+	class   *Class
+	virtual bool
+	// absent: its node has not listed it since the snapshot at until.
+	absent bool
+	// restored: until is from before a restart, so a gap is never taken for granted.
+	restored bool
+
+	missing int64 // since when it is absent
+
+	first, until int64 // until: what is credited; 0 as long as there is no snapshot
+	states       [NumStates]int64
+
+	current snapshot // at until
+	open    int64    // time of the snapshot that is being read; 0: none
+	matched int      // how many of its points are those of current, in order
+	next    snapshot // the points of it, once one differed
+	differs bool
+
+	meters []meter
+	power  energy
+}
+
+// snapshot is the parts of a board at a time. The last one is the rest, which no point
+// stands for.
+type snapshot struct {
+	parts            []part
+	weights, carried []int64
+	whole            int64
+	rest             State
+	over             bool
+}
+
+// part is one part of a board.
+type part struct {
+	id, device, profile string
+	owner               *Owner
+	share               share.Fraction
+	replicas            int32
+	was                 int32 // its place in the snapshot before, -1: it is new
+	remainder           int64 // of used, in millionths of a ms
+	credited            credited
+	idle                idle
+	state               State
+	contested           bool
+}
+
+// points are the parts that points stand for.
+func (s *snapshot) points() []part {
+	if len(s.parts) == 0 {
+		return nil
+	}
+	return s.parts[:len(s.parts)-1]
+}
+
+// Add reads a point.
+func (l *Ledger) Add(p *Point) {
+	b := l.boards[p.Board]
+	if b == nil {
+		if b = l.newBoard(p); b == nil {
+			return
+		}
+	}
+	if p.Time <= b.until || p.Time < b.open {
+		if p.Time < b.until || b.open != 0 {
+			l.counts.Late++
+		}
+		return
+	}
+	if p.Time > b.open {
+		l.seal(b)
+		l.move(b, p)
+		b.open, b.matched, b.differs = p.Time, 0, false
+		b.class = p.Class
+		l.advance(b.node, p.Time)
+	}
+	b.read(l, p)
+}
+
+// newBoard opens an account, not for a time that a closed one has.
+func (l *Ledger) newBoard(p *Point) *board {
+	if len(l.boards) >= l.cfg.MaxBoards {
+		l.counts.Refused++
+		return nil
+	}
+	n := l.node(p.Cluster, p.Node)
+	if p.Time < max(n.closed, l.forgotten) {
+		l.counts.Late++
+		return nil
+	}
+	b := &board{id: strings.Clone(p.Board), node: n, class: p.Class, virtual: p.Virtual}
+	l.boards[b.id] = b
+	b.node.boards = append(b.node.boards, b)
+	return b
+}
+
+// move follows a board that was put into another node.
+func (l *Ledger) move(b *board, p *Point) {
+	if b.node.key.name == p.Node && b.node.key.cluster == p.Cluster {
+		return
+	}
+	b.node.remove(b)
+	b.node = l.node(p.Cluster, p.Node)
+	b.node.boards = append(b.node.boards, b)
+}
+
+func (n *node) remove(b *board) {
+	n.boards = slices.DeleteFunc(n.boards, func(c *board) bool { return c == b })
+}
+
+// advance is called with every snapshot of a node. The boards that the one before did not
+// list for longer than a gap may last are unavailable up to that one.
+func (l *Ledger) advance(n *node, at int64) {
+	if at <= n.newest {
+		return
+	}
+	before := n.newest
+	n.newest = at
+	if at-before > l.cfg.AllocationTTL {
+		n.run = at
+	}
+	for i := 0; i < len(n.boards); i++ {
+		b := n.boards[i]
+		if last := max(b.open, b.until); b.virtual || last >= before || !b.absent && before-last <= l.cfg.AllocationTTL {
+			continue
+		}
+		if l.miss(b, before) {
+			i--
+		}
+	}
+}
+
+// miss credits the time up to a snapshot of the node that does not list the board. closed:
+// the account is.
+func (l *Ledger) miss(b *board, at int64) (closed bool) {
+	l.seal(b)
+	if run := b.node.run; run > b.until && run <= at {
+		// The node was silent meanwhile.
+		if run-b.until > l.cfg.CloseAfter {
+			l.close(b)
+			return true
+		}
+		l.credit(b, run, Unknown)
+	}
+	if !b.absent {
+		b.absent = true
+		b.missing = b.until
+		b.current.reset()
+		b.current.rest = Unavailable
+		b.current.finish(b, l)
+	}
+	l.credit(b, at, Unavailable)
+	if at-b.missing > l.cfg.UnavailableFor {
+		l.close(b)
+		return true
+	}
+	return false
+}
+
+// close ends an account: what it contains stays in the totals.
+func (l *Ledger) close(b *board) {
+	l.end(b)
+	b.node.closed = max(b.node.closed, b.until)
+	b.node.remove(b)
+	delete(l.boards, b.id)
+}
+
+// end moves the account of a board to the closed ones.
+func (l *Ledger) end(b *board) {
+	for s, ms := range b.states {
+		l.closed[s] += ms
+	}
+	l.counts.EnergyLost += b.power.pending
+	b.states, b.power = [NumStates]int64{}, energy{}
+	for i := range b.current.parts {
+		b.current.parts[i].idle.end()
+	}
+}
+
+// read makes a point part of the open snapshot.
+func (b *board) read(l *Ledger, p *Point) {
+	if !b.differs {
+		known := b.current.points()
+		if b.matched < len(known) && b.current.rest == p.Rest && known[b.matched].is(p) {
+			if o := known[b.matched].owner; o != nil && o.UID == "" && p.Owner.UID != "" {
+				o.UID = strings.Clone(p.Owner.UID)
+			}
+			b.matched++
+			return
+		}
+		b.differs = true
+		b.next.reset()
+		b.next.begin(known[:b.matched])
+	}
+	b.next.rest = p.Rest
+	for i := range b.next.parts {
+		q := &b.next.parts[i]
+		switch {
+		case q.id != p.Part:
+		case q.state == Held && p.State == Held && !q.owner.same(p.Owner):
+			// It is contested.
+		case q.state == Held || p.State != Held:
+			return // it is in the snapshot
+		default: // a part with an owner is not free
+			q.was = -1
+			q.take(b, p)
+			return
+		}
+	}
+	if len(b.next.parts) >= maxParts {
+		l.counts.Refused++
+		return
+	}
+	q := part{was: -1}
+	for i, known := range b.current.points() {
+		if known.id == p.Part && known.state == p.State && (p.State != Held || known.owner.same(p.Owner)) {
+			q = known
+			q.was = int32(i)
+			break
+		}
+	}
+	q.take(b, p)
+	b.next.parts = append(b.next.parts, q)
+}
+
+// keepUID is an owner with the uid of one that is the same, if its own is not known.
+func keepUID(o Owner, known *Owner) Owner {
+	if o.UID == "" && known != nil {
+		o.UID = known.UID
+	}
+	return o
+}
+
+// is reports whether a point is the part as it was, the row of its owner included.
+func (q *part) is(p *Point) bool {
+	if q.id != p.Part || q.state != p.State || q.share != p.Share || q.replicas != int32(p.Replicas) || q.device != p.Device || q.profile != p.Profile {
+		return false
+	}
+	if q.owner == nil || p.Owner == nil {
+		return q.owner == nil && p.Owner == nil
+	}
+	return q.owner.same(p.Owner) && q.owner.Service == p.Owner.Service && q.owner.Tenant == p.Owner.Tenant
+}
+
+// take makes the part what the point reports. What is known of the same owner is kept.
+func (q *part) take(b *board, p *Point) {
+	if q.id == "" {
+		rest, of := strings.CutPrefix(p.Part, b.id)
+		q.id = b.named(rest, of)
+	}
+	if q.device != p.Device {
+		rest, of := strings.CutPrefix(p.Device, b.id)
+		q.device = b.named(rest, of)
+	}
+	if q.profile != p.Profile {
+		q.profile = strings.Clone(p.Profile)
+	}
+	q.share, q.replicas, q.state = p.Share, int32(p.Replicas), p.State
+	if p.Owner == nil {
+		q.owner = nil
+		return
+	}
+	if q.owner == nil || *q.owner != *p.Owner {
+		o := keepUID(*p.Owner, q.owner)
+		o.Namespace, o.Pod, o.Container = strings.Clone(o.Namespace), strings.Clone(o.Pod), strings.Clone(o.Container)
+		o.UID, o.Service, o.Tenant = strings.Clone(o.UID), strings.Clone(o.Service), strings.Clone(o.Tenant)
+		q.owner = &o
+	}
+}
+
+// named is an id that begins, with of, with the board's: where that is all, they share the
+// memory.
+func (b *board) named(rest string, of bool) string {
+	switch {
+	case !of:
+		return strings.Clone(rest)
+	case rest == "":
+		return b.id
+	}
+	return b.id + rest
+}
+
+// seal ends the snapshot that is being read: it is complete, since a later one has begun.
+// What lies between the last one and it is credited.
+func (l *Ledger) seal(b *board) {
+	if b.open == 0 {
+		return
+	}
+	known := len(b.current.points())
+	if !b.differs && b.matched != known {
+		b.differs = true
+		b.next.reset()
+		b.next.rest = b.current.rest
+		b.next.begin(b.current.points()[:b.matched])
+	}
+	l.gap(b)
+	if b.differs {
+		b.next.follow(&b.current)
+		b.next.finish(b, l)
+		b.current, b.next = b.next, b.current
+	}
+	b.until, b.open, b.absent, b.restored = b.open, 0, false, false
+}
+
+// gap credits what lies between the last snapshot and the open one, by its length.
+func (l *Ledger) gap(b *board) {
+	if b.until == 0 {
+		b.first = b.open
+		return
+	}
+	switch length := b.open - b.until; {
+	case length > l.cfg.CloseAfter:
+		// The account was closed a day after its last point, whether or not it is seen now.
+		l.end(b)
+		b.first, b.until = b.open, b.open
+	case length <= l.cfg.AllocationTTL && !b.restored:
+		l.credit(b, b.open, NumStates)
+	case length <= l.cfg.Bridge && !b.absent && b.sameOwners():
+		if !b.virtual {
+			l.counts.Bridged += length
+		}
+		l.credit(b, b.open, NumStates)
+	default:
+		l.credit(b, b.open, Unknown)
+	}
+}
+
+// sameOwners reports whether the open snapshot has the parts of the last one, with the
+// same owners.
+func (b *board) sameOwners() bool {
+	if !b.differs {
+		return true
+	}
+	was, is := b.current.points(), b.next.parts
+	if len(was) != len(is) {
+		return false
+	}
+	for i := range is {
+		if !slices.ContainsFunc(was, func(q part) bool {
+			return q.id == is[i].id && q.state == is[i].state && q.share == is[i].share && q.owner.same(is[i].owner)
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *snapshot) reset() {
+	clear(s.parts)
+	s.parts = s.parts[:0]
+	s.rest, s.over = Free, false
+}
+
+// begin starts a snapshot with the first parts of the one before.
+func (s *snapshot) begin(known []part) {
+	for i := range known {
+		s.parts = append(s.parts, known[i])
+		s.parts[i].was = int32(i)
+	}
+}
+
+// follow takes over what the parts that stay have become while the interval between the
+// two snapshots was credited.
+func (s *snapshot) follow(before *snapshot) {
+	for i := range s.parts {
+		q := &s.parts[i]
+		q.idle, q.remainder = idle{}, 0
+		if q.was < 0 {
+			q.credited = credited{}
+			continue
+		}
+		was := &before.parts[q.was]
+		q.idle, q.remainder, q.credited = was.idle, was.remainder, was.credited
+		was.idle = idle{}
+		if q.owner != was.owner || q.profile != was.profile {
+			q.credited = credited{}
+		}
+	}
+}
+
+// finish computes the weights of a complete snapshot and appends the rest. Where the
+// layout is that of the last one, what was carried is carried further.
+func (s *snapshot) finish(b *board, l *Ledger) {
+	n := len(s.parts)
+	shares := make([]share.Fraction, n)
+	for i := range s.parts {
+		q := &s.parts[i]
+		owners, replicas := s.alike(q)
+		q.contested = owners > 1
+		shares[i] = q.share
+		if q.replicas > 0 {
+			shares[i] = share.Replica(shares[i], max(int(q.replicas), replicas))
+		}
+		if q.contested {
+			shares[i] = share.Replica(shares[i], owners)
+		}
+	}
+	s.parts = append(s.parts, part{state: s.rest})
+	s.weights, s.carried = make([]int64, n+1), make([]int64, n+1)
+	s.whole, s.over = share.Divide(shares, s.weights[:n])
+	s.weights[n] = s.whole
+	for _, w := range s.weights[:n] {
+		s.weights[n] -= w
+	}
+	if s.over && !b.virtual {
+		l.counts.Oversubscribed++
+	}
+	if slices.Equal(s.weights, b.current.weights) {
+		copy(s.carried, b.current.carried)
+	}
+}
+
+// alike counts the owners of a part, and the replicas of its device.
+func (s *snapshot) alike(q *part) (owners, replicas int) {
+	for j := range s.parts {
+		other := &s.parts[j]
+		if other.id == q.id {
+			owners++
+		}
+		if q.replicas > 0 && other.device == q.device && !slices.ContainsFunc(s.parts[:j], func(p part) bool { return p.id == other.id }) {
+			replicas++
+		}
+	}
+	return owners, replicas
+}

@@ -1,0 +1,175 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/share"
+)
+
+// credited is the row that a part's time goes to, as long as nothing that decides on it
+// has changed.
+type credited struct {
+	row   *row
+	class *Class
+	state State
+	until int64 // the price holds until then
+}
+
+// credit advances a board's account to a time. as is the state of the whole interval, and
+// NumStates for what the current snapshot has.
+func (l *Ledger) credit(b *board, to int64, as State) {
+	if as != NumStates {
+		l.creditWhole(b, to, as)
+		return
+	}
+	for b.until < to {
+		end := b.nextStop(to)
+		for i := range b.current.parts {
+			if b.current.weights[i] > 0 {
+				end = min(end, l.rowOf(b, &b.current.parts[i]).until)
+			}
+		}
+		l.step(b, end)
+		b.until = end
+		l.settle(b)
+	}
+}
+
+// creditWhole credits all of the board to one state.
+func (l *Ledger) creditWhole(b *board, to int64, as State) {
+	whole := part{state: as}
+	for i := range b.current.parts {
+		b.current.parts[i].idle.end()
+	}
+	for b.until < to {
+		end := b.nextStop(to)
+		c := l.rowOf(b, &whole)
+		end = min(end, c.until)
+		l.give(b, c.row, as, end-b.until, true)
+		b.until = end
+		l.settle(b)
+	}
+}
+
+// nextStop is the end of the time that can be credited at once: at the latest the next
+// full hour, or the newest point of energy.
+func (b *board) nextStop(to int64) int64 {
+	to = min(to, hourOf(b.until)+hour)
+	if b.power.pending > 0 && b.power.last > b.until {
+		to = min(to, b.power.last)
+	}
+	return to
+}
+
+// rowOf returns where a part's time from b.until on goes.
+func (l *Ledger) rowOf(b *board, q *part) *credited {
+	state := q.state
+	if (state == Free || state == Stranded) && !b.node.usable(b.until) {
+		state = Unavailable
+	}
+	if c := &q.credited; c.row != nil && c.class == b.class && c.state == state && c.until > b.until {
+		return c
+	}
+	k := Key{Cluster: b.class.Cluster, Model: b.class.Model, HostType: b.class.HostType, Capacity: b.class.Capacity, Profile: q.profile, State: state}
+	if q.owner != nil {
+		k.Namespace, k.Service, k.Tenant = q.owner.Namespace, q.owner.Service, q.owner.Tenant
+		if l.cfg.PerPod {
+			k.Pod = q.owner.Pod
+		}
+	}
+	until := int64(1<<63 - 1)
+	if l.cfg.Price != nil {
+		k.Rate, until = l.cfg.Price(b.class, q.profile, b.until)
+	}
+	q.credited = credited{l.row(k), b.class, state, until}
+	return &q.credited
+}
+
+// step credits the time up to end, within which nothing changes, to the parts of the
+// current snapshot.
+func (l *Ledger) step(b *board, end int64) {
+	s := &b.current
+	if n := len(s.parts); cap(l.amounts) < n {
+		l.amounts = make([]int64, n, 2*n)
+	}
+	amounts := l.amounts[:len(s.parts)]
+	share.Apportion(end-b.until, s.weights, s.whole, s.carried, amounts)
+	for i := range s.parts {
+		q := &s.parts[i]
+		if s.weights[i] == 0 {
+			continue
+		}
+		r := q.credited.row
+		if q.contested {
+			r.flags |= Contested
+		}
+		l.give(b, r, q.credited.state, amounts[i], s.weights[i] == s.whole)
+		if q.state == Held && !b.virtual {
+			l.measure(b, q, amounts[i], end)
+		}
+	}
+}
+
+// give adds time to a row. whole: it is of the whole board.
+func (l *Ledger) give(b *board, r *row, state State, ms int64, whole bool) {
+	if ms == 0 {
+		return
+	}
+	if b.virtual {
+		if state == Held {
+			r.total.Unplaced += ms
+			r.at(hourOf(b.until)).Unplaced += ms
+		}
+		return
+	}
+	b.states[state] += ms
+	r.total.Time += ms
+	r.at(hourOf(b.until)).Time += ms
+	b.power.share(r, hourOf(b.until), ms, whole)
+}
+
+// measure splits a part's held time up to end by what is known of its utilization.
+func (l *Ledger) measure(b *board, q *part, amount, end int64) {
+	r, from := q.credited.row, b.until
+	m := b.meter(q)
+	if m != nil && m.id != q.id {
+		r.flags |= BoardMetered
+	}
+	h := hourOf(from)
+	used, measured := int64(0), int64(0)
+	length := end - from
+	for at := from; m != nil && at < end; {
+		v, start, until := m.read(at, end, l.cfg.Staleness)
+		if start == end {
+			break
+		}
+		if start > at {
+			q.idle.end()
+		}
+		piece := share.MulDiv(amount, until-from, length) - share.MulDiv(amount, start-from, length)
+		measured += piece
+		due := piece*v + q.remainder
+		used, q.remainder = used+due/million, due%million
+		if v < l.cfg.IdleThreshold {
+			q.idle.add(start, r, h, piece)
+			if until-q.idle.since >= l.cfg.IdleFor {
+				q.idle.settle()
+			}
+		} else {
+			q.idle.end()
+		}
+		at = until
+		if at < end && !m.covers(at, l.cfg.Staleness) {
+			q.idle.end()
+		}
+	}
+	if measured < amount && (m == nil || !m.covers(end-1, l.cfg.Staleness)) {
+		q.idle.end()
+	}
+	bucket := r.at(h)
+	r.total.Used += used
+	bucket.Used += used
+	r.total.Unmeasured += amount - measured
+	bucket.Unmeasured += amount - measured
+}

@@ -1,0 +1,167 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"math"
+
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/share"
+)
+
+// energy is what a board burnt, and who had it since that was last credited.
+type energy struct {
+	counted bool  // there is a counter; power is not integrated
+	last    int64 // time of the newest point; 0: none
+	value   int64 // of the counter, mJ; of the power, mW
+	rest    int64 // of the integration, µJ
+	pending int64 // mJ that are not credited yet
+	basis   Basis // of pending: Integrated, or OfShare
+
+	shares []energyShare
+}
+
+// energyShare is time that has not been given its energy.
+type energyShare struct {
+	row   *row
+	hour  int64
+	ms    int64
+	whole bool
+}
+
+const (
+	// energyFor is how long a gap of the counter may last.
+	energyFor = day
+	// jump is how many times its greatest power a board cannot have burnt.
+	jump = 2
+)
+
+// Energy reports the counter of a board's energy in joules. maxWatts is the greatest power
+// of the board, 0 if it is not known: more than twice of it is no energy.
+func (l *Ledger) Energy(boardID string, at int64, joules, maxWatts float64) {
+	b := l.boards[boardID]
+	if b == nil || b.until == 0 || !(joules >= 0 && joules < math.MaxInt64/4000) {
+		return
+	}
+	e, value := &b.power, int64(math.Round(joules*1000))
+	if at <= e.last || at < b.first {
+		return
+	}
+	if e.last == 0 || !e.counted {
+		*e = energy{counted: true, last: at, value: value, shares: e.shares[:0]}
+		return
+	}
+	burnt, length := value-e.value, at-e.last
+	e.value = value
+	switch {
+	case length > energyFor:
+		e.drop(at, l)
+	case burnt < 0, maxWatts > 0 && float64(burnt) > jump*maxWatts*float64(length):
+		l.counts.EnergyGap += length
+	default:
+		e.pending += burnt
+		e.basis = OfShare
+	}
+	e.last = at
+	l.settle(b)
+}
+
+// Power reports the power of a board in watts, which is integrated where there is no
+// counter of its energy.
+func (l *Ledger) Power(boardID string, at int64, watts float64) {
+	b := l.boards[boardID]
+	if b == nil || b.until == 0 || !(watts >= 0 && watts < 1e6) {
+		return
+	}
+	e, value := &b.power, int64(math.Round(watts*1000))
+	if e.counted || at <= e.last || at < b.first {
+		return
+	}
+	length := at - e.last
+	switch {
+	case e.last == 0:
+	case length > l.cfg.Staleness:
+		e.drop(at, l)
+	default:
+		// mW for ms are µJ; between two points the power is their mean.
+		burnt := (e.value+value)*length/2 + e.rest
+		e.pending, e.rest = e.pending+burnt/1000, burnt%1000
+		e.basis = Integrated
+	}
+	e.last, e.value = at, value
+	l.settle(b)
+}
+
+// drop forgets the time since the last point, of which the energy cannot be known.
+func (e *energy) drop(at int64, l *Ledger) {
+	if e.last != 0 && at > e.last {
+		l.counts.EnergyGap += at - e.last
+	}
+	e.shares = e.shares[:0]
+}
+
+// share notes that a row had time of the board. Without a point of energy there is nothing
+// to be divided.
+func (e *energy) share(r *row, h, ms int64, whole bool) {
+	if e.last == 0 || h-e.last > energyFor {
+		return
+	}
+	for i := len(e.shares) - 1; i >= 0; i-- {
+		if s := &e.shares[i]; s.row == r && s.hour == h && s.whole == whole {
+			s.ms += ms
+			return
+		}
+	}
+	e.shares = append(e.shares, energyShare{r, h, ms, whole})
+}
+
+// settle credits the energy up to the newest point, once the time up to it is.
+func (l *Ledger) settle(b *board) {
+	e := &b.power
+	if e.pending == 0 || b.until < e.last || len(e.shares) == 0 {
+		return
+	}
+	n := len(e.shares)
+	if cap(l.energy) < n {
+		l.energy, l.weights = make([]int64, n, 2*n), make([]int64, n, 2*n)
+	}
+	parts, weights := l.energy[:n], l.weights[:n]
+	for i, s := range e.shares {
+		weights[i] = s.ms
+	}
+	share.Proportion(e.pending, weights, parts)
+	carbon, known := int64(0), false
+	if l.cfg.Carbon != nil {
+		carbon, known = l.cfg.Carbon(b.class, e.last)
+	}
+	for i, s := range e.shares {
+		basis := e.basis
+		if basis == OfShare && s.whole {
+			basis = OfBoard
+		}
+		h := s.row.at(s.hour)
+		s.row.total.Energy[basis] += parts[i]
+		h.Energy[basis] += parts[i]
+		if known {
+			// A kilowatt-hour is 3.6e9 mJ, a milligram 1000 µg.
+			grams := share.MulDiv(parts[i], carbon, 3_600_000)
+			s.row.total.Carbon += grams
+			h.Carbon += grams
+		}
+	}
+	e.pending, e.shares = 0, e.shares[:0]
+}
+
+// oldestPending is the hour of the oldest amount that may still change.
+func (b *board) oldestPending() int64 {
+	oldest := int64(math.MaxInt64)
+	for _, s := range b.power.shares {
+		oldest = min(oldest, s.hour)
+	}
+	for i := range b.current.parts {
+		for _, s := range b.current.parts[i].idle.pending {
+			oldest = min(oldest, s.hour)
+		}
+	}
+	return oldest
+}

@@ -1,0 +1,234 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package ledger accounts for the time and the energy of GPUs, without clock, goroutine or
+// I/O: points come with their time, and all that is kept can be written and read back.
+//
+// A board is a physical GPU. Its account runs from its first point to the newest one that
+// is settled, and every millisecond between is in exactly one state. An interval between
+// two snapshots of a board belongs to the snapshot at its beginning, and is credited when
+// the snapshot at its end is complete: when a later point of the board arrives. So nothing
+// is credited ahead, and it does not matter how points are grouped into batches.
+//
+// Times are milliseconds since the Unix epoch, amounts of time milliseconds of a whole
+// GPU, energy millijoules, carbon dioxide micrograms: all are integers. A Ledger is not
+// safe for concurrent use.
+package ledger
+
+import (
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/prices"
+)
+
+// State is what a part of a board is at a time.
+type State uint8
+
+const (
+	Held        State = iota // an owner has it
+	Free                     // it is allocatable, and has no owner
+	Stranded                 // no instance covers it: nothing can own it
+	Unavailable              // it has no owner, and can have none now
+	Unknown                  // what it is cannot be known
+	NumStates
+)
+
+// String is the value of gpu.capacity.state.
+func (s State) String() string {
+	return [NumStates]string{"held", "free", "stranded", "unavailable", "unknown"}[s]
+}
+
+const (
+	second = int64(1000)
+	minute = 60 * second
+	hour   = 60 * minute
+	day    = 24 * hour
+)
+
+// Config is how to account. Durations are milliseconds, and all values but the functions
+// must be set.
+type Config struct {
+	AllocationTTL  int64 // a gap up to it belongs to the snapshot before it
+	Bridge         int64 // and one up to it if the owners at both ends are the same
+	CloseAfter     int64 // a silent board is closed
+	UnavailableFor int64 // so is one that its living node does not list
+	Staleness      int64 // how long a utilization holds
+	IdleThreshold  int64 // in millionths
+	IdleFor        int64
+	MaxRows        int
+	MaxBoards      int
+	PerPod         bool
+	// Price returns the rate of a class at a time, and until when it holds: a time after
+	// at. profile is the MIG profile of an instance, else empty.
+	Price func(c *Class, profile string, at int64) (rate prices.Rate, until int64)
+	// Carbon returns how many milligrams of carbon dioxide a kilowatt-hour causes,
+	// overhead of the data centre included. nil and false: not known.
+	Carbon func(c *Class, at int64) (milligrams int64, ok bool)
+}
+
+// Class is what boards are told apart by in the totals, and what prices depend on.
+type Class struct{ Cluster, Model, HostType, Region, Capacity, Labels string }
+
+// Owner is what holds a part of a board, and where its time is added up.
+type Owner struct {
+	Namespace, Pod, Container, UID string
+	Service, Tenant                string
+}
+
+// same reports whether two owners are one: by pod, and by its uid where both know it.
+func (o *Owner) same(p *Owner) bool {
+	if o == nil || p == nil {
+		return o == p
+	}
+	return o.Pod == p.Pod && o.Namespace == p.Namespace && o.Container == p.Container &&
+		(o.UID == p.UID || o.UID == "" || p.UID == "")
+}
+
+// Counts are what the ledger reports about itself, since it was made.
+type Counts struct {
+	Late           int64 // points before what is accounted
+	Refused        int64 // points that a limit refused
+	Bridged        int64 // ms of GPUs
+	EnergyGap      int64 // ms of which the energy is credited to nothing
+	EnergyLost     int64 // mJ that were not credited when their account was closed
+	Oversubscribed int64 // snapshots with shares above their board
+	Overflowed     int64 // rows that were added up in another
+}
+
+// Ledger is the accounts of all boards and the totals of all rows.
+type Ledger struct {
+	cfg    Config
+	nodes  map[nodeKey]*node
+	boards map[string]*board
+	rows   map[Key]*row
+	closed [NumStates]int64 // of accounts that were closed
+	counts Counts
+	start  int64
+	// forgotten is until when accounts of nodes were closed that are not known any more.
+	forgotten int64
+
+	amounts []int64 // scratch of credit
+	energy  []int64 // and of settle
+	weights []int64
+}
+
+type nodeKey struct{ cluster, name string }
+
+// node is a node as its snapshots show it.
+type node struct {
+	key    nodeKey
+	boards []*board
+	newest int64 // time of its newest snapshot
+	closed int64 // until when accounts of it were closed
+	run    int64 // the first snapshot since the last gap above the ttl
+	// unusable[0] is the newest report about the node that differs from the one before.
+	unusable [2]struct {
+		at int64
+		is bool
+	}
+}
+
+// New returns a Ledger without boards. start is the start time of its counters.
+func New(cfg Config, start int64) *Ledger {
+	return &Ledger{cfg: cfg, nodes: map[nodeKey]*node{}, boards: map[string]*board{}, rows: map[Key]*row{}, start: start}
+}
+
+// Start is the start time of the counters.
+func (l *Ledger) Start() int64 { return l.start }
+
+// Counts are what happened since New or Restore.
+func (l *Ledger) Counts() Counts { return l.counts }
+
+// Boards is the number of open accounts.
+func (l *Ledger) Boards() int { return len(l.boards) }
+
+// Account is what one board's account contains.
+type Account struct {
+	Board        string
+	First, Until int64
+	States       [NumStates]int64
+}
+
+// Accounts calls f with each open account of a physical board, in no order.
+func (l *Ledger) Accounts(f func(Account)) {
+	for _, b := range l.boards {
+		if !b.virtual {
+			f(Account{b.id, b.first, b.until, b.states})
+		}
+	}
+}
+
+// Closed is the time of all accounts that were closed, by state.
+func (l *Ledger) Closed() [NumStates]int64 { return l.closed }
+
+// Oldest is until when all boards are accounted; 0 without boards.
+func (l *Ledger) Oldest() int64 {
+	oldest := int64(0)
+	for _, b := range l.boards {
+		if until := max(b.until, b.first); oldest == 0 || until < oldest {
+			oldest = until
+		}
+	}
+	return oldest
+}
+
+// Node reports at a time whether a node is cordoned or its MIG layout being changed: then
+// what has no owner is unavailable.
+func (l *Ledger) Node(cluster, name string, at int64, unusable bool) {
+	n := l.node(cluster, name)
+	if now := &n.unusable[0]; at > now.at && unusable != now.is {
+		n.unusable[1] = *now
+		now.at, now.is = at, unusable
+	}
+}
+
+func (l *Ledger) node(cluster, name string) *node {
+	key := nodeKey{cluster, name}
+	n := l.nodes[key]
+	if n == nil {
+		n = &node{key: key}
+		l.nodes[key] = n
+	}
+	return n
+}
+
+// usable reports whether parts without owner could have one at a time.
+func (n *node) usable(at int64) bool {
+	for _, u := range n.unusable {
+		if u.at <= at {
+			return !u.is
+		}
+	}
+	return true
+}
+
+// Empty reports that a node has no devices any more: its accounts are closed.
+func (l *Ledger) Empty(cluster, name string, at int64) {
+	n := l.nodes[nodeKey{cluster, name}]
+	if n == nil || at < n.newest {
+		return
+	}
+	for len(n.boards) > 0 {
+		b := n.boards[0]
+		l.seal(b)
+		if gap := at - b.until; gap <= l.cfg.AllocationTTL {
+			l.credit(b, at, NumStates)
+		}
+		n.closed = max(n.closed, at)
+		l.close(b)
+	}
+}
+
+// Expire closes the accounts of boards that have been silent for CloseAfter at now.
+func (l *Ledger) Expire(now int64) {
+	for _, b := range l.boards {
+		if now-max(b.until, b.open) > l.cfg.CloseAfter {
+			l.seal(b)
+			l.close(b)
+		}
+	}
+	for key, n := range l.nodes {
+		if len(n.boards) == 0 && now-n.newest > l.cfg.CloseAfter {
+			l.forgotten = max(l.forgotten, n.newest, n.closed)
+			delete(l.nodes, key)
+		}
+	}
+}

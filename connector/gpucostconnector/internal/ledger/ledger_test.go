@@ -1,0 +1,421 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/prices"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/share"
+)
+
+// start of the tests' time, a full hour.
+const t0 = 500_000 * hour
+
+func config() Config {
+	return Config{
+		AllocationTTL: 5 * minute, Bridge: hour, CloseAfter: day, UnavailableFor: 7 * day, Staleness: 45 * second,
+		IdleThreshold: 50_000, IdleFor: 15 * minute, MaxRows: 5000, MaxBoards: 20_000,
+	}
+}
+
+var h100 = &Class{Cluster: "c", Model: "NVIDIA H100 80GB HBM3", HostType: "gpu-h100-sxm_8gpu"}
+
+func owned(board, part, pod string, of share.Fraction) Point {
+	return Point{
+		Cluster: "c", Node: "n", Board: board, Part: part, Class: h100, State: Held, Share: of, Rest: Free,
+		Owner: &Owner{Namespace: "ns", Pod: pod, Container: "main", Service: pod, Tenant: "t"},
+	}
+}
+
+func free(board, part string, of share.Fraction) Point {
+	p := owned(board, part, "", of)
+	p.State, p.Owner = Free, nil
+	return p
+}
+
+func replica(p Point, n int) Point {
+	p.Replicas, p.Device = n, p.Board
+	return p
+}
+
+func instance(p Point, profile string) Point {
+	p.Profile, p.Rest = profile, Stranded
+	return p
+}
+
+// add adds all points of a time.
+func add(l *Ledger, at int64, points ...Point) {
+	for i := range points {
+		points[i].Time = at
+		l.Add(&points[i])
+	}
+}
+
+// rows sums the totals by service, and by state what has no owner.
+func rows(l *Ledger) map[string]Amounts {
+	sums := map[string]Amounts{}
+	for _, t := range l.Totals() {
+		name := t.Key.Service
+		if t.Key.State != Held {
+			name = "(" + t.Key.State.String() + ")"
+		}
+		s := sums[name]
+		s.Time += t.Time
+		s.Used += t.Used
+		s.Idle += t.Idle
+		s.Unmeasured += t.Unmeasured
+		s.Unplaced += t.Unplaced
+		s.Carbon += t.Carbon
+		for i := range s.Energy {
+			s.Energy[i] += t.Energy[i]
+		}
+		sums[name] = s
+	}
+	return sums
+}
+
+// The node of the specification: eight boards at 23.60 an hour for all.
+func TestWorkedExample(t *testing.T) {
+	for _, every := range []int64{hour, 15 * second} {
+		t.Run(fmt.Sprint(every), func(t *testing.T) { workedExample(t, every) })
+	}
+}
+
+func workedExample(t *testing.T, every int64) {
+	cfg := config()
+	cfg.AllocationTTL, cfg.Staleness = 2*hour, 2*hour
+	cfg.Price = func(*Class, string, int64) (prices.Rate, int64) {
+		return prices.Rate{Nano: 2_950_000_000, Per: 1}, t0 + day
+	}
+	cfg.Carbon = func(*Class, int64) (int64, bool) { return 456_000, true } // 380 g at PUE 1.2
+	l := New(cfg, t0)
+
+	node := []Point{owned("g0", "g0", "a", share.Whole), owned("g1", "g1", "a", share.Whole)}
+	for n := range 3 {
+		node = append(node, replica(owned("g2", fmt.Sprintf("g2::%d", n), "b", share.Whole), 4))
+	}
+	node = append(node, replica(free("g2", "g2::3", share.Whole), 1),
+		instance(owned("g3", "g3/1", "c", share.Fraction{P: 3, Q: 7}), "3g.40gb"),
+		instance(owned("g3", "g3/2", "c", share.Fraction{P: 1, Q: 7}), "1g.10gb"),
+		instance(free("g3", "g3/3", share.Fraction{P: 1, Q: 7}), "1g.10gb"),
+		owned("g4", "g4", "d", share.Whole),
+		free("g5", "g5", share.Whole), free("g6", "g6", share.Whole), free("g7", "g7", share.Whole))
+	for at := t0; at <= t0+hour; at += every {
+		add(l, at, node...)
+		for board, busy := range map[string]float64{"g0": .5, "g1": .5, "g4": .01} {
+			l.Utilization(board, board, at, busy)
+		}
+	}
+	add(l, t0+hour+1, node...)
+
+	got := rows(l)
+	assert.Equal(t, Amounts{Time: 7_200_000, Used: 3_600_000}, got["a"])
+	assert.Equal(t, int64(2_700_000), got["b"].Time)
+	assert.Equal(t, int64(2_057_143), got["c"].Time)
+	assert.Equal(t, Amounts{Time: 3_600_000, Used: 36_000, Idle: 3_600_000}, got["d"])
+	assert.Equal(t, int64(900_000+514_286+10_800_000), got["(free)"].Time)
+	assert.Equal(t, int64(1_028_571), got["(stranded)"].Time)
+
+	cost, all := map[string]int64{}, int64(0)
+	for _, total := range l.Totals() {
+		name := total.Key.Service + total.Key.Profile
+		if total.Key.State != Held {
+			name = total.Key.State.String() + total.Key.Profile
+		}
+		cost[name] += total.Key.Rate.Cost(total.Time)
+		all += total.Time
+	}
+	assert.Equal(t, int64(28_800_000), all)
+	for name, want := range map[string]float64{
+		"a": 5.90, "b": 2.2125, "c3g.40gb": 1.2643, "c1g.10gb": 0.4214, "d": 2.95, "free": 8.85 + .7375, "free1g.10gb": .4214, "stranded": .8429,
+	} {
+		assert.InDelta(t, want, float64(cost[name])/1e9, 0.00005, name)
+	}
+	sum := int64(0)
+	for _, c := range cost {
+		sum += c
+	}
+	assert.InDelta(t, 23.60, float64(sum)/1e9, 0.0000001)
+}
+
+// The board of C drew 1.8 MJ: its owner has its share, and what nothing covers has its own.
+func TestEnergyIsSplitByShare(t *testing.T) {
+	cfg := config()
+	cfg.Carbon = func(*Class, int64) (int64, bool) { return 456_000, true }
+	l := New(cfg, t0)
+	board := []Point{
+		instance(owned("g3", "g3/1", "c", share.Fraction{P: 3, Q: 7}), "3g.40gb"),
+		instance(owned("g3", "g3/2", "c", share.Fraction{P: 1, Q: 7}), "1g.10gb"),
+		instance(free("g3", "g3/3", share.Fraction{P: 1, Q: 7}), "1g.10gb"),
+	}
+	add(l, t0-1, board...)
+	add(l, t0, board...)
+	add(l, t0+1, board...)
+	l.Energy("g3", t0, 0, 700)
+	for at := t0 + 15*second; at <= t0+hour+15*second; at += 15 * second {
+		add(l, at, board...)
+	}
+	l.Energy("g3", t0+hour, 1_800_000, 700)
+	got := rows(l)
+	assert.InDelta(t, 1_028_600_000, got["c"].Energy[OfShare], 50_000)
+	assert.Equal(t, int64(1_800_000_000), got["c"].Energy[OfShare]+got["(free)"].Energy[OfShare]+got["(stranded)"].Energy[OfShare])
+	assert.InDelta(t, 228_000_000, got["c"].Carbon+got["(free)"].Carbon+got["(stranded)"].Carbon, 5)
+}
+
+// Every row of the table about missing data.
+func TestWhileDataIsMissing(t *testing.T) {
+	type step struct {
+		at     int64
+		points []Point
+		do     func(l *Ledger)
+	}
+	a, b := owned("g", "g", "a", share.Whole), owned("g", "g", "b", share.Whole)
+	withUID := func(p Point, uid string) Point {
+		o := *p.Owner
+		o.UID = uid
+		p.Owner = &o
+		return p
+	}
+	other := free("g2", "g2", share.Whole)
+	for _, tt := range []struct {
+		name  string
+		steps []step
+		want  map[string]int64
+		count Counts
+	}{
+		{
+			name:  "a short gap belongs to the snapshot before it",
+			steps: []step{{0, []Point{a}, nil}, {5 * minute, []Point{b}, nil}, {6 * minute, []Point{b}, nil}, {7 * minute, []Point{b}, nil}},
+			want:  map[string]int64{"a": 5 * minute, "b": minute},
+		}, {
+			name:  "a longer one with the same owner is bridged",
+			steps: []step{{0, []Point{a}, nil}, {hour, []Point{a}, nil}, {hour + 1, []Point{a}, nil}},
+			want:  map[string]int64{"a": hour},
+			count: Counts{Bridged: hour},
+		}, {
+			name:  "with another owner it is unknown",
+			steps: []step{{0, []Point{a}, nil}, {hour, []Point{b}, nil}, {hour + 1, []Point{b}, nil}},
+			want:  map[string]int64{"(unknown)": hour},
+		}, {
+			name:  "with another pod of the same name it is unknown",
+			steps: []step{{0, []Point{withUID(a, "1")}, nil}, {hour, []Point{withUID(a, "2")}, nil}, {hour + 1, []Point{withUID(a, "2")}, nil}},
+			want:  map[string]int64{"(unknown)": hour},
+		}, {
+			name:  "a uid that becomes known is no other pod",
+			steps: []step{{0, []Point{a}, nil}, {hour, []Point{withUID(a, "2")}, nil}, {hour + 1, []Point{withUID(a, "2")}, nil}},
+			want:  map[string]int64{"a": hour},
+			count: Counts{Bridged: hour},
+		}, {
+			name:  "longer than the bridge is unknown",
+			steps: []step{{0, []Point{a}, nil}, {hour + 1, []Point{a}, nil}, {hour + 2, []Point{a}, nil}},
+			want:  map[string]int64{"(unknown)": hour + 1},
+		}, {
+			name:  "silent for good costs nothing after the last point",
+			steps: []step{{0, []Point{a}, nil}, {minute, []Point{a}, nil}, {0, nil, func(l *Ledger) { l.Expire(t0 + day + 2*minute) }}},
+			want:  map[string]int64{"a": minute},
+		}, {
+			name:  "and when it is back after more than a day it has a new account",
+			steps: []step{{0, []Point{a}, nil}, {day + minute, []Point{a}, nil}, {day + 2*minute, []Point{a}, nil}, {day + 3*minute, []Point{a}, nil}},
+			want:  map[string]int64{"a": minute},
+		}, {
+			name:  "a node that reports that it has no devices is closed at once",
+			steps: []step{{0, []Point{a}, nil}, {minute, []Point{a}, nil}, {0, nil, func(l *Ledger) { l.Empty("c", "n", t0+2*minute) }}},
+			want:  map[string]int64{"a": 2 * minute},
+		}, {
+			name:  "a late point is dropped",
+			steps: []step{{0, []Point{a}, nil}, {minute, []Point{a}, nil}, {2 * minute, []Point{a}, nil}, {30 * second, []Point{b}, nil}, {3 * minute, []Point{a}, nil}},
+			want:  map[string]int64{"a": 2 * minute},
+			count: Counts{Late: 1},
+		}, {
+			name:  "the same point twice counts once",
+			steps: []step{{0, []Point{a, a}, nil}, {minute, []Point{a, a}, nil}, {2 * minute, []Point{a}, nil}},
+			want:  map[string]int64{"a": minute},
+		}, {
+			name: "what a living node does not list is unavailable",
+			steps: []step{
+				{0, []Point{a, other}, nil},
+				{4 * minute, []Point{other}, nil}, {8 * minute, []Point{other}, nil}, {12 * minute, []Point{other}, nil},
+			},
+			want: map[string]int64{"(unavailable)": 8 * minute, "(free)": 8 * minute},
+		}, {
+			name: "a node that was silent as a whole did not stop to list its boards",
+			steps: []step{
+				{0, []Point{a, other}, nil}, {10 * minute, []Point{other}, nil}, {11 * minute, []Point{other}, nil}, {12 * minute, []Point{other}, nil},
+			},
+			want:  map[string]int64{"(unknown)": 10 * minute, "(unavailable)": minute, "(free)": 11 * minute},
+			count: Counts{Bridged: 10 * minute},
+		}, {
+			name: "nothing can have what a cordoned node has free",
+			steps: []step{
+				{0, []Point{a, other}, nil}, {minute, []Point{a, other}, func(l *Ledger) { l.Node("c", "n", t0+minute, true) }},
+				{2 * minute, []Point{a, other}, func(l *Ledger) { l.Node("c", "n", t0+2*minute, false) }}, {3 * minute, []Point{a, other}, nil}, {4 * minute, []Point{a, other}, nil},
+			},
+			want: map[string]int64{"a": 3 * minute, "(free)": 2 * minute, "(unavailable)": minute},
+		}, {
+			name:  "two owners of one board have a half each",
+			steps: []step{{0, []Point{a, b}, nil}, {minute, []Point{a, b}, nil}, {2 * minute, []Point{a}, nil}},
+			want:  map[string]int64{"a": 30 * second, "b": 30 * second},
+		}, {
+			name: "shares above the board are scaled",
+			steps: []step{
+				{0, []Point{owned("g", "1", "a", share.Fraction{P: 3, Q: 4}), owned("g", "2", "b", share.Fraction{P: 3, Q: 4})}, nil},
+				{minute, []Point{a}, nil}, {2 * minute, []Point{a}, nil},
+			},
+			want:  map[string]int64{"a": 30 * second, "b": 30 * second},
+			count: Counts{Oversubscribed: 1},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			l := New(config(), t0)
+			for _, s := range tt.steps {
+				if s.do != nil {
+					s.do(l)
+				}
+				add(l, t0+s.at, s.points...)
+			}
+			got := map[string]int64{}
+			for name, sums := range rows(l) {
+				got[name] = sums.Time
+			}
+			assert.Equal(t, tt.want, got)
+			assert.Equal(t, tt.count, l.Counts())
+		})
+	}
+}
+
+func TestRestart(t *testing.T) {
+	a, b := owned("g", "g", "a", share.Whole), owned("g", "g", "b", share.Whole)
+	restart := func(l *Ledger) *Ledger {
+		again, err := Restore(config(), l.Encode())
+		require.NoError(t, err)
+		return again
+	}
+	l := New(config(), t0)
+	add(l, t0, a)
+	add(l, t0+minute, a)
+	l = restart(l) // the snapshot at t0+minute is not settled
+	add(l, t0+2*minute, a)
+	add(l, t0+3*minute, b)
+	assert.Equal(t, 2*minute, rows(l)["a"].Time)
+	assert.Equal(t, Counts{Bridged: 2 * minute}, l.Counts())
+	l = restart(l)
+	add(l, t0+4*minute, b)
+	add(l, t0+5*minute, b)
+	assert.Equal(t, 2*minute, rows(l)["(unknown)"].Time, "over a restart no gap is taken for granted")
+	assert.Equal(t, t0, l.Start())
+}
+
+func TestIdle(t *testing.T) {
+	l := New(config(), t0)
+	a := owned("g", "g", "a", share.Whole)
+	at := t0
+	run := func(minutes int64, busy float64) {
+		for until := at + minutes*minute; at < until; at += 15 * second {
+			add(l, at, a)
+			if busy >= 0 {
+				l.Utilization("g", "g", at, busy)
+			}
+		}
+	}
+	run(14, 0)
+	assert.Zero(t, rows(l)["a"].Idle, "not long enough")
+	run(1, 0.9)
+	run(16, 0.01)
+	assert.InDelta(t, 16*minute, rows(l)["a"].Idle, float64(30*second), "from its start")
+	idle := rows(l)["a"].Idle
+	run(10, -1)
+	got := rows(l)["a"]
+	assert.InDelta(t, idle+minute, got.Idle, float64(30*second), "what is not measured is not idle")
+	assert.InDelta(t, 9*minute, got.Unmeasured, float64(45*second))
+	run(14, 0)
+	assert.InDelta(t, idle+minute, rows(l)["a"].Idle, float64(30*second), "the stretch begins again")
+}
+
+func TestUtilizationThatIsNone(t *testing.T) {
+	l := New(config(), t0)
+	a := owned("g", "g", "a", share.Whole)
+	for at := t0; at < t0+hour; at += 15 * second {
+		add(l, at, a)
+		l.Utilization("g", "g", at, 1.5)
+		l.Utilization("g", "g", at, -0.1)
+	}
+	got := rows(l)["a"]
+	assert.Equal(t, got.Time, got.Unmeasured)
+	assert.Zero(t, got.Used)
+}
+
+func TestUnplaced(t *testing.T) {
+	l := New(config(), t0)
+	p := owned("n/opaque", "n/opaque", "a", share.Whole)
+	p.Virtual = true
+	for _, at := range []int64{0, minute, 2 * minute} {
+		add(l, t0+at, p)
+	}
+	assert.Equal(t, map[string]Amounts{"a": {Unplaced: minute}}, rows(l))
+}
+
+// A reset, and more than the board can burn, is credited to nothing.
+func TestEnergyResets(t *testing.T) {
+	l := New(config(), t0)
+	a := owned("g", "g", "a", share.Whole)
+	for i, joules := range []float64{0, 1000, 5000, 9000, 100, 4100, 1e9, 1e9 + 1000, 1e9 + 2000} {
+		at := t0 + int64(i)*15*second
+		add(l, at, a)
+		l.Energy("g", at, joules, 700)
+	}
+	add(l, t0+3*minute, a)
+	add(l, t0+4*minute, a)
+	assert.Equal(t, [3]int64{OfBoard: 14_000_000}, rows(l)["a"].Energy)
+	assert.Equal(t, 30*second, l.Counts().EnergyGap)
+}
+
+func TestPowerIsIntegrated(t *testing.T) {
+	l := New(config(), t0)
+	a := owned("g", "g", "a", share.Whole)
+	for i := range int64(10) {
+		add(l, t0+i*15*second, a)
+		l.Power("g", t0+i*15*second, 300)
+	}
+	add(l, t0+3*minute, a)
+	assert.Equal(t, [3]int64{Integrated: 300 * 1000 * 120}, rows(l)["a"].Energy)
+}
+
+func TestRowsAreLimited(t *testing.T) {
+	cfg := config()
+	cfg.MaxRows = 3
+	l := New(cfg, t0)
+	for i := range int64(20) {
+		add(l, t0+i*minute, owned("g", "g", fmt.Sprint("pod", i), share.Whole))
+	}
+	sum := int64(0)
+	for _, r := range l.Totals() {
+		sum += r.Time
+	}
+	assert.Equal(t, 18*minute, sum)
+	assert.LessOrEqual(t, len(l.Totals()), 4)
+	assert.Positive(t, rows(l)[Other].Time)
+	assert.Positive(t, l.Counts().Overflowed)
+}
+
+func TestHours(t *testing.T) {
+	l := New(config(), t0)
+	a := owned("g", "g", "a", share.Whole)
+	for at := t0; at < t0+3*hour; at += minute {
+		add(l, at, a)
+	}
+	assert.Empty(t, l.Hours(t0+hour), "it is open")
+	hours := l.Hours(t0 + hour + 20*minute)
+	require.Len(t, hours, 1)
+	assert.Equal(t, Amounts{Time: hour, Unmeasured: hour}, hours[0].Amounts)
+	assert.Equal(t, uint32(1), hours[0].Revision)
+	assert.Empty(t, l.Hours(t0+hour+20*minute), "it has not changed")
+	again, err := Restore(config(), l.Encode())
+	require.NoError(t, err)
+	assert.Equal(t, int64(1), int64(len(again.Hours(t0+2*hour+20*minute))), "the next one")
+}

@@ -1,0 +1,152 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"slices"
+
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/prices"
+)
+
+// Key is what a row of the totals is of. Amounts of different keys never overlap: the
+// rows add up to the fleet.
+type Key struct {
+	Cluster, Model, HostType, Capacity string
+	Profile                            string
+	// Of rows with State Held.
+	Namespace, Service, Tenant, Pod string
+	State                           State
+	// Rate is the price that holds; amounts are kept for each, and priced when they are
+	// read.
+	Rate prices.Rate
+}
+
+// Basis is what energy was computed from.
+type Basis uint8
+
+const (
+	OfBoard    Basis = iota // the board's counter, and the whole board was one part
+	OfShare                 // the board's counter, split by share
+	Integrated              // the board's power
+	numBasis
+)
+
+// String is the value of gpu.energy.basis.
+func (b Basis) String() string { return [numBasis]string{"board", "share", "integrated"}[b] }
+
+// Amounts are what a row contains. Used, Idle and Unmeasured are parts of Time, and
+// Unplaced is no part of it.
+type Amounts struct {
+	Time, Used, Idle, Unmeasured, Unplaced int64           // ms of a GPU
+	Energy                                 [numBasis]int64 // mJ
+	Carbon                                 int64           // µg
+}
+
+// Flags are what a reader of a row has to know.
+type Flags uint8
+
+const (
+	Contested    Flags = 1 << iota // shared with another owner that claims the whole
+	BoardMetered                   // used is by the utilization of the whole board
+)
+
+// Other is the service of rows that are more than there may be.
+const Other = "_other"
+
+// row is a key's amounts, in total and of each UTC hour that may still change.
+type row struct {
+	key   Key
+	flags Flags
+	total Amounts
+	hours []bucket
+}
+
+// bucket is the amounts of one UTC hour.
+type bucket struct {
+	start    int64
+	revision uint32 // that was returned last; 0: none was
+	dirty    bool   // it has changed since
+	Amounts
+}
+
+// at returns the bucket of an hour for a change of it. The pointer holds until the next
+// call.
+func (r *row) at(start int64) *bucket {
+	for i := len(r.hours) - 1; i >= 0; i-- {
+		if r.hours[i].start == start {
+			r.hours[i].dirty = true
+			return &r.hours[i]
+		}
+	}
+	r.hours = append(r.hours, bucket{start: start, dirty: true})
+	return &r.hours[len(r.hours)-1]
+}
+
+func hourOf(at int64) int64 { return at - at%hour }
+
+// row returns the row of a key; where there is no room, the one of its namespace's other
+// services, and where there are too many of these, of all namespaces.
+func (l *Ledger) row(k Key) *row {
+	if r := l.rows[k]; r != nil {
+		return r
+	}
+	if k.State == Held && len(l.rows) >= l.cfg.MaxRows {
+		l.counts.Overflowed++
+		k.Service, k.Tenant, k.Pod = Other, "", ""
+		if l.rows[k] == nil && len(l.rows) >= 2*l.cfg.MaxRows {
+			k.Namespace = Other
+		}
+		if r := l.rows[k]; r != nil {
+			return r
+		}
+	}
+	r := &row{key: k}
+	l.rows[k] = r
+	return r
+}
+
+// Total is a row as it is.
+type Total struct {
+	Key   Key
+	Flags Flags
+	Amounts
+}
+
+// Totals returns all rows, in no order.
+func (l *Ledger) Totals() []Total {
+	all := make([]Total, 0, len(l.rows))
+	for _, r := range l.rows {
+		all = append(all, Total{r.key, r.flags, r.total})
+	}
+	return all
+}
+
+// HourTotal is a row in one UTC hour. Of several revisions the highest counts.
+type HourTotal struct {
+	Total
+	Start    int64
+	Revision uint32
+}
+
+// Hours returns the rows of hours that have ended long enough ago that they only change
+// by what was missing then, and that were not returned as they are now. What can change
+// no more is forgotten.
+func (l *Ledger) Hours(now int64) (all []HourTotal) {
+	settled := now - hour - l.cfg.IdleFor - l.cfg.AllocationTTL
+	keep := settled - l.cfg.Bridge
+	for _, b := range l.boards {
+		keep = min(keep, b.oldestPending())
+	}
+	for _, r := range l.rows {
+		for i := range r.hours {
+			if h := &r.hours[i]; h.dirty && h.start <= settled {
+				h.dirty = false
+				h.revision++
+				all = append(all, HourTotal{Total{r.key, r.flags, h.Amounts}, h.start, h.revision})
+			}
+		}
+		r.hours = slices.DeleteFunc(r.hours, func(h bucket) bool { return !h.dirty && h.start+hour <= keep })
+	}
+	return all
+}

@@ -1,0 +1,406 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"bytes"
+	"compress/flate"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"io"
+	"strings"
+
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/prices"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/share"
+)
+
+// format is the first byte of a state.
+const format = 1
+
+// maxState bounds what a state may unpack to.
+const maxState = 64 << 20
+
+// ErrState is the error of a state that was not written by Encode, or is not whole.
+var ErrState = errors.New("it is damaged, or of another version")
+
+// Encode returns the state of all accounts and totals, for Restore. What came since the
+// last settled snapshots is not part of it, nor are utilizations: after a restart the gap
+// decides. Amounts must be emitted only once the state that contains them is stored; then
+// no time counts twice after a restart, and no counter falls.
+func (l *Ledger) Encode() []byte {
+	w := writer{texts: map[string]int{}, classes: map[Class]int{}}
+	rows := map[*row]int{}
+	w.num(l.start, l.forgotten, l.closed[0], l.closed[1], l.closed[2], l.closed[3], l.closed[4])
+	w.num(int64(len(l.rows)))
+	for _, r := range l.rows {
+		rows[r] = len(rows)
+		w.row(r)
+	}
+	w.num(int64(len(l.nodes)))
+	for _, n := range l.nodes {
+		w.text(n.key.cluster, n.key.name)
+		w.num(n.newest, n.closed, n.run)
+		for _, u := range n.unusable {
+			w.num(u.at)
+			w.flag(u.is)
+		}
+		settled := int64(0)
+		for _, b := range n.boards {
+			if b.until != 0 {
+				settled++
+			}
+		}
+		w.num(settled)
+		for _, b := range n.boards {
+			if b.until != 0 {
+				w.board(b, rows)
+			}
+		}
+	}
+	body := binary.AppendVarint(nil, int64(len(w.list)))
+	for _, t := range w.list {
+		body = append(binary.AppendVarint(body, int64(len(t))), t...)
+	}
+	return seal(append(body, w.b...))
+}
+
+// seal compresses a state and appends its checksum.
+func seal(body []byte) []byte {
+	out := bytes.NewBuffer(append(make([]byte, 0, len(body)/2), format))
+	z, err := flate.NewWriter(out, flate.BestSpeed)
+	if err == nil {
+		_, err = z.Write(body)
+	}
+	if err != nil || z.Close() != nil {
+		panic("a buffer takes everything, and the level exists")
+	}
+	return binary.LittleEndian.AppendUint32(out.Bytes(), crc32.ChecksumIEEE(out.Bytes()))
+}
+
+// unseal returns the state that was sealed.
+func unseal(state []byte) ([]byte, error) {
+	if len(state) < 5 || state[0] != format {
+		return nil, ErrState
+	}
+	packed := state[:len(state)-4]
+	if crc32.ChecksumIEEE(packed) != binary.LittleEndian.Uint32(state[len(packed):]) {
+		return nil, ErrState
+	}
+	body, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(packed[1:])), maxState+1))
+	if err != nil || len(body) > maxState {
+		return nil, ErrState
+	}
+	return body, nil
+}
+
+// Restore returns the Ledger that was encoded.
+func Restore(cfg Config, state []byte) (*Ledger, error) {
+	body, err := unseal(state)
+	if err != nil {
+		return nil, err
+	}
+	r := reader{b: body}
+	r.list = make([]string, r.length())
+	for i := range r.list {
+		n := r.length()
+		if r.bad || n > len(r.b) {
+			return nil, ErrState
+		}
+		r.list[i] = string(r.b[:n])
+		r.b = r.b[n:]
+	}
+	l := New(cfg, 0)
+	r.num(&l.start, &l.forgotten, &l.closed[0], &l.closed[1], &l.closed[2], &l.closed[3], &l.closed[4])
+	rows := make([]*row, r.length())
+	for i := range rows {
+		rows[i] = r.row()
+		l.rows[rows[i].key] = rows[i]
+	}
+	for range r.length() {
+		var cluster, name string
+		r.text(&cluster, &name)
+		n := l.node(cluster, name)
+		r.num(&n.newest, &n.closed, &n.run)
+		for i := range n.unusable {
+			r.num(&n.unusable[i].at)
+			n.unusable[i].is = r.flag()
+		}
+		for range r.length() {
+			b := r.board(l, rows)
+			if b == nil || l.boards[b.id] != nil {
+				return nil, ErrState
+			}
+			b.node = n
+			n.boards = append(n.boards, b)
+			l.boards[b.id] = b
+		}
+	}
+	if r.bad || len(r.b) > 0 || len(l.rows) != len(rows) {
+		return nil, ErrState
+	}
+	l.counts = Counts{} // snapshots that were counted when they came
+	return l, nil
+}
+
+type writer struct {
+	b     []byte
+	texts map[string]int
+	list  []string
+	// classes are numbered from 1; 0 is one that follows.
+	classes map[Class]int
+}
+
+func (w *writer) num(values ...int64) {
+	for _, v := range values {
+		w.b = binary.AppendVarint(w.b, v)
+	}
+}
+
+func (w *writer) text(values ...string) {
+	for _, v := range values {
+		i, known := w.texts[v]
+		if !known {
+			i = len(w.list)
+			w.texts[v], w.list = i, append(w.list, v)
+		}
+		w.num(int64(i))
+	}
+}
+
+func (w *writer) flag(v bool) {
+	w.b = append(w.b, 0)
+	if v {
+		w.b[len(w.b)-1] = 1
+	}
+}
+
+func (w *writer) amounts(a *Amounts) {
+	w.num(a.Time, a.Used, a.Idle, a.Unmeasured, a.Unplaced, a.Energy[0], a.Energy[1], a.Energy[2], a.Carbon)
+}
+
+func (w *writer) row(r *row) {
+	k := &r.key
+	w.text(k.Cluster, k.Model, k.HostType, k.Capacity, k.Profile, k.Namespace, k.Service, k.Tenant, k.Pod)
+	w.num(int64(k.State), k.Rate.Nano, k.Rate.Per, int64(r.flags))
+	w.amounts(&r.total)
+	w.num(int64(len(r.hours)))
+	for i := range r.hours {
+		h := &r.hours[i]
+		w.num(h.start, int64(h.revision))
+		w.flag(h.dirty)
+		w.amounts(&h.Amounts)
+	}
+}
+
+func (w *writer) board(b *board, rows map[*row]int) {
+	w.text(b.id)
+	w.class(b.class)
+	w.flag(b.virtual)
+	w.flag(b.absent)
+	w.num(b.missing, b.first, b.until-b.first)
+	w.num(b.states[:]...)
+	e := &b.power
+	w.flag(e.counted)
+	w.num(e.last, e.value, e.rest, e.pending, int64(e.basis), int64(len(e.shares)))
+	for _, s := range e.shares {
+		w.num(int64(rows[s.row]), s.hour, s.ms)
+		w.flag(s.whole)
+	}
+	s := &b.current
+	w.num(int64(s.rest), int64(len(s.points())))
+	for i := range s.points() {
+		q := &s.parts[i]
+		w.id(b, q.id)
+		w.id(b, q.device)
+		w.text(q.profile)
+		w.num(q.share.P, q.share.Q, int64(q.replicas), int64(q.state), q.remainder)
+		w.flag(q.owner != nil)
+		if o := q.owner; o != nil {
+			w.text(o.Namespace, o.Pod, o.Container, o.UID, o.Service, o.Tenant)
+		}
+	}
+	w.num(s.carried...)
+}
+
+// id writes the id of a part without that of its board.
+func (w *writer) id(b *board, id string) {
+	rest, of := strings.CutPrefix(id, b.id)
+	w.flag(of)
+	w.text(rest)
+}
+
+// class writes a class once, and its number later.
+func (w *writer) class(c *Class) {
+	i, known := w.classes[*c]
+	w.num(int64(i))
+	if !known {
+		w.classes[*c] = len(w.classes) + 1
+		w.text(c.Cluster, c.Model, c.HostType, c.Region, c.Capacity, c.Labels)
+	}
+}
+
+// reader reads what writer wrote. Once something does not fit, bad is true and the values
+// are 0.
+type reader struct {
+	b       []byte
+	list    []string
+	bad     bool
+	classes []*Class
+}
+
+func (r *reader) num(values ...*int64) {
+	for _, v := range values {
+		n, length := binary.Varint(r.b)
+		if r.bad = r.bad || length <= 0; r.bad {
+			*v = 0
+			continue
+		}
+		*v, r.b = n, r.b[length:]
+	}
+}
+
+func (r *reader) one() (v int64) { r.num(&v); return v }
+
+// within is a number from 0 to below limit.
+func (r *reader) within(limit int64) int64 {
+	v := r.one()
+	if r.bad = r.bad || v < 0 || v >= limit; r.bad {
+		return 0
+	}
+	return v
+}
+
+// length is a number of things of at least one byte each.
+func (r *reader) length() int { return int(r.within(int64(len(r.b)) + 1)) }
+
+func (r *reader) text(values ...*string) {
+	for _, v := range values {
+		if i := r.within(int64(len(r.list))); !r.bad {
+			*v = r.list[i]
+		}
+	}
+}
+
+func (r *reader) flag() bool {
+	if r.bad = r.bad || len(r.b) == 0 || r.b[0] > 1; r.bad {
+		return false
+	}
+	v := r.b[0] == 1
+	r.b = r.b[1:]
+	return v
+}
+
+func (r *reader) amounts(a *Amounts) {
+	for _, v := range []*int64{&a.Time, &a.Used, &a.Idle, &a.Unmeasured, &a.Unplaced, &a.Energy[0], &a.Energy[1], &a.Energy[2], &a.Carbon} {
+		r.num(v)
+		r.bad = r.bad || *v < 0
+	}
+}
+
+func (r *reader) row() *row {
+	var is row
+	k := &is.key
+	r.text(&k.Cluster, &k.Model, &k.HostType, &k.Capacity, &k.Profile, &k.Namespace, &k.Service, &k.Tenant, &k.Pod)
+	k.State = State(r.within(int64(NumStates)))
+	var rate prices.Rate
+	r.num(&rate.Nano, &rate.Per)
+	r.bad = r.bad || rate.Nano < 0 || rate.Per < 0
+	k.Rate, is.flags = rate, Flags(r.within(256))
+	r.amounts(&is.total)
+	for range r.length() {
+		h := bucket{start: r.one(), revision: uint32(r.within(1 << 32))}
+		h.dirty = r.flag()
+		r.amounts(&h.Amounts)
+		is.hours = append(is.hours, h)
+	}
+	return &is
+}
+
+// board returns nil for one that does not fit.
+func (r *reader) board(l *Ledger, rows []*row) *board {
+	b := &board{restored: true, class: nil}
+	r.text(&b.id)
+	b.class = r.class()
+	b.virtual, b.absent = r.flag(), r.flag()
+	r.num(&b.missing, &b.first, &b.until)
+	b.until += b.first
+	for s := range b.states {
+		r.num(&b.states[s])
+	}
+	e := &b.power
+	e.counted = r.flag()
+	r.num(&e.last, &e.value, &e.rest, &e.pending)
+	e.basis = Basis(r.within(int64(numBasis)))
+	for range r.length() {
+		i := r.within(int64(len(rows)))
+		if r.bad {
+			return nil
+		}
+		s := energyShare{row: rows[i], hour: r.one(), ms: r.one(), whole: r.flag()}
+		r.bad = r.bad || s.ms <= 0
+		e.shares = append(e.shares, s)
+	}
+	b.current.rest = State(r.within(int64(NumStates)))
+	for range r.within(maxParts + 1) {
+		b.current.parts = append(b.current.parts, r.part(b))
+	}
+	if r.bad || b.first <= 0 || b.until < b.first || e.pending < 0 || b.id == "" {
+		return nil
+	}
+	b.current.finish(b, l)
+	for i := range b.current.carried {
+		r.num(&b.current.carried[i])
+	}
+	if carried := b.current.carried; r.bad || !balanced(carried, b.current.whole) {
+		return nil
+	}
+	return b
+}
+
+// balanced reports whether what was carried can be what Apportion left.
+func balanced(carried []int64, whole int64) bool {
+	sum, n := int64(0), int64(len(carried))
+	for _, c := range carried {
+		if c > n*whole || c < -n*whole {
+			return false
+		}
+		sum += c
+	}
+	return sum == 0
+}
+
+func (r *reader) id(b *board) string {
+	var id string
+	of := r.flag()
+	r.text(&id)
+	return b.named(id, of)
+}
+
+func (r *reader) part(b *board) part {
+	var q part
+	q.id, q.device = r.id(b), r.id(b)
+	r.text(&q.profile)
+	var s share.Fraction
+	r.num(&s.P, &s.Q)
+	q.share, q.replicas = s, int32(r.within(1<<20))
+	q.state = State(r.within(int64(NumStates)))
+	q.remainder = r.within(million)
+	if r.flag() {
+		q.owner = &Owner{}
+		r.text(&q.owner.Namespace, &q.owner.Pod, &q.owner.Container, &q.owner.UID, &q.owner.Service, &q.owner.Tenant)
+	}
+	r.bad = r.bad || (q.state == Held) != (q.owner != nil)
+	return q
+}
+
+func (r *reader) class() *Class {
+	if i := r.within(int64(len(r.classes)) + 1); i > 0 {
+		return r.classes[i-1]
+	}
+	var c Class
+	r.text(&c.Cluster, &c.Model, &c.HostType, &c.Region, &c.Capacity, &c.Labels)
+	r.classes = append(r.classes, &c)
+	return &c
+}

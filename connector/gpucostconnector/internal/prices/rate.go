@@ -1,0 +1,75 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package prices
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/share"
+)
+
+// nano is one unit of the currency in the unit of amounts.
+const nano = 1_000_000_000
+
+// Rate is the price of a whole GPU for an hour: Nano billionths of the currency, divided
+// by Per. The zero value is an unknown price, which is not a price of 0.
+type Rate struct{ Nano, Per int64 }
+
+// Known reports whether there is a price.
+func (r Rate) Known() bool { return r.Per > 0 }
+
+// Cost returns what milliseconds of a GPU cost, in billionths of the currency, rounded
+// down.
+func (r Rate) Cost(ms int64) int64 {
+	const hour = 3_600_000
+	return share.MulDiv(ms, r.Nano, r.Per*hour)
+}
+
+// Hour returns the price of an hour in the currency, for a gauge.
+func (r Rate) Hour() float64 { return float64(r.Nano) / float64(r.Per) / nano }
+
+// maxDigits is how long a decimal may be, before and after the point together.
+const maxDigits = 18
+
+var errDecimal = errors.New(`write a decimal number of 0 or more as text, such as "2.95", with at most nine digits before and nine after the point`)
+
+// ParseDecimal reads a decimal number of 0 or more into billionths, without a float:
+// what is written is what counts.
+func ParseDecimal(text string) (int64, error) {
+	whole, fraction, point := strings.Cut(text, ".")
+	if len(whole) == 0 || len(whole) > maxDigits/2 || len(fraction) > maxDigits/2 || point && fraction == "" {
+		return 0, errDecimal
+	}
+	for _, digits := range []string{whole, fraction} {
+		if strings.Trim(digits, "0123456789") != "" {
+			return 0, errDecimal
+		}
+	}
+	n, err := strconv.ParseInt(whole+fraction+strings.Repeat("0", maxDigits/2-len(fraction)), 10, 64)
+	if err != nil {
+		return 0, errDecimal
+	}
+	return n, nil
+}
+
+// rate is amount·fraction/gpus, all of amount and fraction in billionths.
+func rate(amount, fraction, gpus int64) (Rate, error) {
+	if gpus <= 0 || gpus > math.MaxInt64/nano/3_600_000 {
+		return Rate{}, fmt.Errorf("%d GPUs: set it to the number of GPUs of the instance, from 1 to 1024", gpus)
+	}
+	n := share.MulDiv(amount, fraction, nano)
+	for d := int64(2); d <= gpus; d++ { // in lowest terms, so that equal prices are equal
+		for gpus%d == 0 && n%d == 0 {
+			n, gpus = n/d, gpus/d
+		}
+	}
+	if n == 0 {
+		gpus = 1
+	}
+	return Rate{n, gpus}, nil
+}
