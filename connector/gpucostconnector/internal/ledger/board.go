@@ -174,13 +174,12 @@ func (l *Ledger) advance(n *node, at int64) {
 // the account is.
 func (l *Ledger) miss(b *board, at int64) (closed bool) {
 	l.seal(b)
+	if at-b.until > l.cfg.CloseAfter {
+		l.close(b)
+		return true
+	}
 	if run := b.node.run; run > b.until && run <= at {
-		// The node was silent meanwhile.
-		if run-b.until > l.cfg.CloseAfter {
-			l.close(b)
-			return true
-		}
-		l.credit(b, run, Unknown)
+		l.credit(b, run, Unknown) // the node was silent meanwhile
 	}
 	if !b.absent {
 		b.absent = true

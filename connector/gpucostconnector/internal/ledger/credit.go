@@ -80,7 +80,11 @@ func (l *Ledger) rowOf(b *board, q *part) *credited {
 	}
 	until := int64(1<<63 - 1)
 	if l.cfg.Price != nil {
-		k.Rate, until = l.cfg.Price(b.class, q.profile, b.until)
+		of := share.Whole
+		if q.profile != "" && q.share.Valid() {
+			of = q.share
+		}
+		k.Rate, until = l.cfg.Price(b.class, q.profile, of, b.until)
 	}
 	q.credited = credited{l.row(k), b.class, state, until}
 	return &q.credited

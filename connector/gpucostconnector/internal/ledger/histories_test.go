@@ -72,7 +72,7 @@ func newHistory(t *testing.T, seed uint64) *history {
 	}
 	h.cfg.MaxRows = 10 + h.r.IntN(200)
 	h.cfg.PerPod = h.r.IntN(2) == 0
-	h.cfg.Price = func(c *Class, profile string, at int64) (prices.Rate, int64) {
+	h.cfg.Price = func(_ *Class, profile string, _ share.Fraction, at int64) (prices.Rate, int64) {
 		const every = 7 * minute
 		return prices.Rate{Nano: 1 + at/every%3, Per: 1 + int64(len(profile))}, at - at%every + every
 	}

@@ -17,6 +17,7 @@ package ledger
 
 import (
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/prices"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/share"
 )
 
 // State is what a part of a board is at a time.
@@ -57,8 +58,9 @@ type Config struct {
 	MaxBoards      int
 	PerPod         bool
 	// Price returns the rate of a class at a time, and until when it holds: a time after
-	// at. profile is the MIG profile of an instance, else empty.
-	Price func(c *Class, profile string, at int64) (rate prices.Rate, until int64)
+	// at. profile is the MIG profile of an instance and of its share, else empty and Whole:
+	// the rate is always that of a whole GPU.
+	Price func(c *Class, profile string, of share.Fraction, at int64) (rate prices.Rate, until int64)
 	// Carbon returns how many milligrams of carbon dioxide a kilowatt-hour causes,
 	// overhead of the data centre included. nil and false: not known.
 	Carbon func(c *Class, at int64) (milligrams int64, ok bool)

@@ -90,7 +90,7 @@ func TestWorkedExample(t *testing.T) {
 func workedExample(t *testing.T, every int64) {
 	cfg := config()
 	cfg.AllocationTTL, cfg.Staleness = 2*hour, 2*hour
-	cfg.Price = func(*Class, string, int64) (prices.Rate, int64) {
+	cfg.Price = func(*Class, string, share.Fraction, int64) (prices.Rate, int64) {
 		return prices.Rate{Nano: 2_950_000_000, Per: 1}, t0 + day
 	}
 	cfg.Carbon = func(*Class, int64) (int64, bool) { return 456_000, true } // 380 g at PUE 1.2

@@ -5,8 +5,6 @@ package prices
 
 import (
 	"errors"
-	"fmt"
-	"math"
 	"strconv"
 	"strings"
 
@@ -57,19 +55,16 @@ func ParseDecimal(text string) (int64, error) {
 	return n, nil
 }
 
-// rate is amount·fraction/gpus, all of amount and fraction in billionths.
-func rate(amount, fraction, gpus int64) (Rate, error) {
-	if gpus <= 0 || gpus > math.MaxInt64/nano/3_600_000 {
-		return Rate{}, fmt.Errorf("%d GPUs: set it to the number of GPUs of the instance, from 1 to 1024", gpus)
+// rate is amount·fraction/gpus, amount and fraction in billionths.
+func rate(amount, fraction, gpus int64) Rate {
+	return reduce(share.MulDiv(amount, fraction, nano), gpus)
+}
+
+// reduce returns a rate in lowest terms, so that equal prices are equal.
+func reduce(n, per int64) Rate {
+	a, b := n, per
+	for b != 0 {
+		a, b = b, a%b
 	}
-	n := share.MulDiv(amount, fraction, nano)
-	for d := int64(2); d <= gpus; d++ { // in lowest terms, so that equal prices are equal
-		for gpus%d == 0 && n%d == 0 {
-			n, gpus = n/d, gpus/d
-		}
-	}
-	if n == 0 {
-		gpus = 1
-	}
-	return Rate{n, gpus}, nil
+	return Rate{n / a, per / a}
 }

@@ -1,0 +1,119 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package prices
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"time"
+	_ "time/tzdata" // images without a shell have no time zones
+)
+
+// BudgetConfig is a budget as it is written.
+type BudgetConfig struct {
+	Name     string `mapstructure:"name"`
+	Tenant   string `mapstructure:"tenant"` // a pattern; empty: the whole fleet
+	Cost     string `mapstructure:"cost"`
+	Hours    string `mapstructure:"hours"`
+	Period   string `mapstructure:"period"`
+	Timezone string `mapstructure:"timezone"`
+}
+
+// Periods of budgets.
+const (
+	Day   = "day"
+	Week  = "week" // from Monday
+	Month = "month"
+)
+
+// Budget is how much a tenant may use in a period. Exactly one limit is set.
+type Budget struct {
+	Name, Tenant string
+	Cost         int64 // in billionths of the currency; 0: there is no such limit
+	Hours        int64 // in milliseconds of a GPU; likewise
+	period       string
+	zone         *time.Location
+}
+
+// NewBudgets returns some budgets, or every mistake in them with its key and remedy.
+func NewBudgets(configs []BudgetConfig) ([]Budget, error) {
+	var errs []error
+	names := map[string]bool{}
+	all := make([]Budget, 0, len(configs))
+	for i, c := range configs {
+		refuse := func(key, format string, args ...any) {
+			errs = append(errs, fmt.Errorf("budgets::%d::%s: %s", i, key, fmt.Sprintf(format, args...)))
+		}
+		b := Budget{Name: c.Name, Tenant: c.Tenant, period: c.Period}
+		if c.Name == "" || names[c.Name] {
+			refuse("name", "%q: set a name that no other budget has", c.Name)
+		}
+		names[c.Name] = true
+		if _, err := path.Match(c.Tenant, ""); err != nil {
+			refuse("tenant", "%q is no pattern: write a tenant, with * for any text", c.Tenant)
+		}
+		b.read(&c, refuse)
+		all = append(all, b)
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	return all, nil
+}
+
+func (b *Budget) read(c *BudgetConfig, refuse func(key, format string, args ...any)) {
+	switch {
+	case (c.Cost == "") == (c.Hours == ""):
+		refuse("cost", "set either cost or hours")
+	case c.Cost != "":
+		n, err := ParseDecimal(c.Cost)
+		if err != nil || n == 0 {
+			refuse("cost", "%q: write an amount above 0 as text, such as \"5000\"", c.Cost)
+		}
+		b.Cost = n
+	default:
+		n, err := ParseDecimal(c.Hours)
+		if err != nil || n < nano/1000 {
+			refuse("hours", "%q: write GPU hours above 0 as text, such as \"720\"", c.Hours)
+		}
+		b.Hours = n / 1000 * 3600 / 1000
+	}
+	if c.Period != Day && c.Period != Week && c.Period != Month {
+		refuse("period", "%q: use %s, %s or %s", c.Period, Day, Week, Month)
+	}
+	zone := c.Timezone
+	if zone == "" {
+		zone = "UTC"
+	}
+	var err error
+	if b.zone, err = time.LoadLocation(zone); err != nil || zone == "Local" {
+		refuse("timezone", "%q is not known: use a name such as UTC or Europe/Berlin", c.Timezone)
+	}
+}
+
+// Covers reports whether the budget is for a tenant.
+func (b *Budget) Covers(tenant string) bool { return b.Tenant == "" || glob(b.Tenant, tenant) }
+
+// Period returns the period that a time is in: from start, and before end.
+func (b *Budget) Period(at time.Time) (start, end time.Time) {
+	year, month, day := at.In(b.zone).Date()
+	midnight := func(day int) time.Time { return time.Date(year, month, day, 0, 0, 0, 0, b.zone) }
+	switch b.period {
+	case Month:
+		return midnight(1), time.Date(year, month+1, 1, 0, 0, 0, 0, b.zone)
+	case Week:
+		monday := day - (int(at.In(b.zone).Weekday())+6)%7
+		return midnight(monday), midnight(monday + 7)
+	}
+	return midnight(day), midnight(day + 1)
+}
+
+// Used is how much of the budget is: 1 is all.
+func (b *Budget) Used(cost, ms int64) float64 {
+	if b.Cost > 0 {
+		return float64(cost) / float64(b.Cost)
+	}
+	return float64(ms) / float64(b.Hours)
+}
