@@ -117,7 +117,7 @@ func whole(l *Ledger) map[any]any {
 
 // FuzzRestore: what is damaged is refused, and what is not is as it was.
 func FuzzRestore(f *testing.F) {
-	l, points := New(config(), t0), fleet(9)
+	l, points := New(config(), t0), fleet(3)
 	run(l, points, t0, t0+20*minute)
 	for _, seed := range []*Ledger{l, New(config(), t0)} {
 		body, err := unseal(seed.Encode())
@@ -140,7 +140,7 @@ func FuzzRestore(f *testing.F) {
 			if !maps.Equal(whole(l), whole(again)) {
 				t.Fatal("it is another one")
 			}
-			points := fleet(9)
+			points := fleet(3)
 			run(again, points, t0+20*minute, t0+21*minute)
 		}
 	})

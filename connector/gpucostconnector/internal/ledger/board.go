@@ -209,7 +209,7 @@ func (l *Ledger) end(b *board) {
 	for s, ms := range b.states {
 		l.closed[s] += ms
 	}
-	l.counts.EnergyLost += b.power.pending
+	l.counts.EnergyLost += b.power.pending + b.power.later
 	b.states, b.power = [NumStates]int64{}, energy{}
 	for i := range b.current.parts {
 		b.current.parts[i].idle.end()

@@ -56,8 +56,8 @@ func (l *Ledger) creditWhole(b *board, to int64, as State) {
 // full hour, or the newest point of energy.
 func (b *board) nextStop(to int64) int64 {
 	to = min(to, hourOf(b.until)+hour)
-	if b.power.pending > 0 && b.power.last > b.until {
-		to = min(to, b.power.last)
+	if b.power.pending > 0 && b.power.due > b.until {
+		to = min(to, b.power.due)
 	}
 	return to
 }
@@ -143,32 +143,27 @@ func (l *Ledger) measure(b *board, q *part, amount, end int64) {
 	h := hourOf(from)
 	used, measured := int64(0), int64(0)
 	length := end - from
-	for at := from; m != nil && at < end; {
-		v, start, until := m.read(at, end, l.cfg.Staleness)
-		if start == end {
+	at := from
+	for m != nil && at < end {
+		p := m.read(at, end)
+		if p.from > at {
+			q.idle.end() // nothing is known of it
+		}
+		if p.from == end {
 			break
 		}
-		if start > at {
-			q.idle.end()
-		}
-		piece := share.MulDiv(amount, until-from, length) - share.MulDiv(amount, start-from, length)
-		measured += piece
-		due := piece*v + q.remainder
+		ms := share.MulDiv(amount, p.to-from, length) - share.MulDiv(amount, p.from-from, length)
+		measured += ms
+		due := ms*int64(p.value) + q.remainder
 		used, q.remainder = used+due/million, due%million
-		if v < l.cfg.IdleThreshold {
-			q.idle.add(start, r, h, piece)
-			if until-q.idle.since >= l.cfg.IdleFor {
-				q.idle.settle()
-			}
-		} else {
+		if p.busy {
 			q.idle.end()
+		} else if q.idle.add(p.from, r, h, ms); p.to-q.idle.since >= l.cfg.IdleFor {
+			q.idle.settle()
 		}
-		at = until
-		if at < end && !m.covers(at, l.cfg.Staleness) {
-			q.idle.end()
-		}
+		at = p.to
 	}
-	if measured < amount && (m == nil || !m.covers(end-1, l.cfg.Staleness)) {
+	if m == nil {
 		q.idle.end()
 	}
 	bucket := r.at(h)

@@ -15,8 +15,10 @@ type energy struct {
 	last    int64 // time of the newest point; 0: none
 	value   int64 // of the counter, mJ; of the power, mW
 	rest    int64 // of the integration, µJ
-	pending int64 // mJ that are not credited yet
-	basis   Basis // of pending: Integrated, or OfShare
+	pending int64 // mJ up to due that are not credited yet
+	due     int64
+	later   int64 // mJ between due and last
+	basis   Basis // of both: Integrated, or OfShare
 
 	shares []energyShare
 }
@@ -55,12 +57,11 @@ func (l *Ledger) Energy(boardID string, at int64, joules, maxWatts float64) {
 	e.value = value
 	switch {
 	case length > energyFor:
-		e.drop(at, l)
+		l.drop(b, at)
 	case burnt < 0, maxWatts > 0 && float64(burnt) > jump*maxWatts*float64(length):
 		l.counts.EnergyGap += length
 	default:
-		e.pending += burnt
-		e.basis = OfShare
+		e.add(burnt, at, OfShare)
 	}
 	e.last = at
 	l.settle(b)
@@ -81,22 +82,34 @@ func (l *Ledger) Power(boardID string, at int64, watts float64) {
 	switch {
 	case e.last == 0:
 	case length > l.cfg.Staleness:
-		e.drop(at, l)
+		l.drop(b, at)
 	default:
 		// mW for ms are µJ; between two points the power is their mean.
 		burnt := (e.value+value)*length/2 + e.rest
-		e.pending, e.rest = e.pending+burnt/1000, burnt%1000
-		e.basis = Integrated
+		e.rest = burnt % 1000
+		e.add(burnt/1000, at, Integrated)
 	}
 	e.last, e.value = at, value
 	l.settle(b)
 }
 
-// drop forgets the time since the last point, of which the energy cannot be known.
-func (e *energy) drop(at int64, l *Ledger) {
-	if e.last != 0 && at > e.last {
-		l.counts.EnergyGap += at - e.last
+// add notes what was burnt up to a time. Energy may always be ahead of owners, so what is
+// due does not wait for what comes after it.
+func (e *energy) add(burnt, at int64, basis Basis) {
+	e.basis = basis
+	if e.pending == 0 {
+		e.pending, e.due = burnt, at
+		return
 	}
+	e.later += burnt
+}
+
+// drop forgets the time since the last point, of which the energy cannot be known.
+func (l *Ledger) drop(b *board, at int64) {
+	e := &b.power
+	l.counts.EnergyGap += at - e.last
+	e.due = min(e.due, b.until)
+	l.settle(b)
 	e.shares = e.shares[:0]
 }
 
@@ -115,10 +128,10 @@ func (e *energy) share(r *row, h, ms int64, whole bool) {
 	e.shares = append(e.shares, energyShare{r, h, ms, whole})
 }
 
-// settle credits the energy up to the newest point, once the time up to it is.
+// settle credits the energy that is due, once the time up to it is.
 func (l *Ledger) settle(b *board) {
 	e := &b.power
-	if e.pending == 0 || b.until < e.last || len(e.shares) == 0 {
+	if e.pending == 0 || b.until < e.due || len(e.shares) == 0 {
 		return
 	}
 	n := len(e.shares)
@@ -149,7 +162,7 @@ func (l *Ledger) settle(b *board) {
 			h.Carbon += grams
 		}
 	}
-	e.pending, e.shares = 0, e.shares[:0]
+	e.pending, e.due, e.later, e.shares = e.later, e.last, 0, e.shares[:0]
 }
 
 // oldestPending is the hour of the oldest amount that may still change.

@@ -137,6 +137,9 @@ func (h *history) step() {
 	}
 	for _, b := range h.boards {
 		b.joules += h.r.Float64() * 700 * 15
+		if h.r.IntN(2) == 0 {
+			h.burn(b)
+		}
 		if h.now >= h.silent[b.node] && h.now >= b.hidden {
 			h.snapshot(b)
 		}
@@ -321,7 +324,7 @@ func (h *history) check() {
 	}
 	require.LessOrEqual(h.t, total, bound, "seed %d: more time than there was", h.seed)
 	for _, b := range h.l.boards {
-		energy += b.power.pending
+		energy += b.power.pending + b.power.later
 	}
 	require.Equal(h.t, h.energy, energy+h.l.counts.EnergyLost, "seed %d: energy", h.seed)
 }

@@ -360,6 +360,25 @@ func TestUnplaced(t *testing.T) {
 	assert.Equal(t, map[string]Amounts{"a": {Unplaced: minute}}, rows(l))
 }
 
+// Utilization and energy may come more often than owners, and before them.
+func TestTelemetryThatIsAhead(t *testing.T) {
+	l := New(config(), t0)
+	a := owned("g", "g", "a", share.Whole)
+	for at := t0; at <= t0+hour; at += 5 * second {
+		l.Utilization("g", "g", at, 0.5)
+		l.Energy("g", at, float64(at-t0)*.3, 700)
+		if (at-t0)%minute == 0 {
+			add(l, at, a)
+			l.Utilization("g", "g", at, 0.5)
+		}
+	}
+	got := rows(l)["a"]
+	assert.Equal(t, 59*minute, got.Time)
+	assert.InDelta(t, got.Time/2, got.Used, float64(minute))
+	assert.LessOrEqual(t, got.Unmeasured, minute)
+	assert.InDelta(t, 300*got.Time, got.Energy[OfBoard], float64(300*2*minute))
+}
+
 // A reset, and more than the board can burn, is credited to nothing.
 func TestEnergyResets(t *testing.T) {
 	l := New(config(), t0)

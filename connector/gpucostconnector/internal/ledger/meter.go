@@ -8,17 +8,20 @@ import "strings"
 // million is a utilization of 1.
 const million = 1_000_000
 
-// meter is the newest utilizations of one device, oldest first. A utilization holds from
-// its point to the next one, and no longer than the staleness.
+// meter is what is known of the utilization of one device and not credited yet, oldest
+// first. A utilization holds from its point to the next one, and no longer than the
+// staleness.
 type meter struct {
-	id      string
-	samples [4]sample
-	n       int8
+	id     string
+	pieces [4]piece
+	n      int8
 }
 
-type sample struct {
-	at    int64
-	value int64 // millionths
+// piece is a time with a utilization.
+type piece struct {
+	from, to int64
+	value    int32 // millionths; the mean of what was joined
+	busy     bool  // some of it was not idle
 }
 
 // Utilization reports how busy a device was, 0 to 1: of the board or, with its own id, of
@@ -43,19 +46,49 @@ func (l *Ledger) Utilization(boardID, device string, at int64, value float64) {
 		b.meters = append(b.meters, meter{id: b.named(rest, of)})
 		m = &b.meters[len(b.meters)-1]
 	}
-	m.add(sample{at, int64(value*million + 0.5)})
+	m.add(piece{at, at + l.cfg.Staleness, int32(value*million + 0.5), value*million >= float64(l.cfg.IdleThreshold)}, b.until)
 }
 
-func (m *meter) add(s sample) {
-	if m.n > 0 && s.at <= m.samples[m.n-1].at {
+// add appends a piece. credited is until when the pieces are not needed any more. Where
+// there are too many, the oldest are joined: utilization comes more often than owners.
+func (m *meter) add(p piece, credited int64) {
+	if m.n > 0 {
+		newest := &m.pieces[m.n-1]
+		if p.from <= newest.from {
+			return
+		}
+		newest.to = min(newest.to, p.from)
+	}
+	for m.n > 0 && m.pieces[0].to <= credited {
+		m.remove(0)
+	}
+	if int(m.n) == len(m.pieces) {
+		m.join()
+	}
+	m.pieces[m.n] = p
+	m.n++
+}
+
+// join makes room: of the two oldest pieces that follow each other one, else without the
+// oldest.
+func (m *meter) join() {
+	for i := range m.n - 1 {
+		a, b := &m.pieces[i], m.pieces[i+1]
+		if a.to != b.from {
+			continue
+		}
+		sum := int64(a.value)*(a.to-a.from) + int64(b.value)*(b.to-b.from)
+		a.to, a.busy = b.to, a.busy || b.busy
+		a.value = int32(sum / (a.to - a.from))
+		m.remove(i + 1)
 		return
 	}
-	if int(m.n) == len(m.samples) {
-		copy(m.samples[:], m.samples[1:])
-		m.n--
-	}
-	m.samples[m.n] = s
-	m.n++
+	m.remove(0)
+}
+
+func (m *meter) remove(i int8) {
+	copy(m.pieces[i:], m.pieces[i+1:m.n])
+	m.n--
 }
 
 // meter returns the meter of a part: its own, of the device it is a replica of, or of the
@@ -77,30 +110,16 @@ func (b *board) meter(q *part) *meter {
 	return best
 }
 
-// read returns the first piece of [from, to) that has a utilization; start is to where
-// none has.
-func (m *meter) read(from, to, staleness int64) (value, start, end int64) {
-	for i := range m.n {
-		s := m.samples[i]
-		until := s.at + staleness
-		if i+1 < m.n {
-			until = min(until, m.samples[i+1].at)
+// read returns the first piece of [from, to) that has a utilization; one of no length at
+// to, where none has.
+func (m *meter) read(from, to int64) piece {
+	for _, p := range m.pieces[:m.n] {
+		if p.to > from && p.from < to {
+			p.from, p.to = max(p.from, from), min(p.to, to)
+			return p
 		}
-		if until <= from {
-			continue
-		}
-		if s.at >= to {
-			break
-		}
-		return s.value, max(from, s.at), min(to, until)
 	}
-	return 0, to, to
-}
-
-// covers reports whether there is a utilization at a time.
-func (m *meter) covers(at, staleness int64) bool {
-	_, start, end := m.read(at, at+1, staleness)
-	return start < end && start == at
+	return piece{from: to, to: to}
 }
 
 // idle is a stretch of a part without work, which counts from its start once it has lasted

@@ -203,7 +203,7 @@ func (w *writer) board(b *board, rows map[*row]int) {
 	w.num(b.states[:]...)
 	e := &b.power
 	w.flag(e.counted)
-	w.num(e.last, e.value, e.rest, e.pending, int64(e.basis), int64(len(e.shares)))
+	w.num(e.last, e.value, e.rest, e.pending, e.due, e.later, int64(e.basis), int64(len(e.shares)))
 	for _, s := range e.shares {
 		w.num(int64(rows[s.row]), s.hour, s.ms)
 		w.flag(s.whole)
@@ -331,7 +331,7 @@ func (r *reader) board(l *Ledger, rows []*row) *board {
 	}
 	e := &b.power
 	e.counted = r.flag()
-	r.num(&e.last, &e.value, &e.rest, &e.pending)
+	r.num(&e.last, &e.value, &e.rest, &e.pending, &e.due, &e.later)
 	e.basis = Basis(r.within(int64(numBasis)))
 	for range r.length() {
 		i := r.within(int64(len(rows)))
@@ -346,7 +346,7 @@ func (r *reader) board(l *Ledger, rows []*row) *board {
 	for range r.within(maxParts + 1) {
 		b.current.parts = append(b.current.parts, r.part(b))
 	}
-	if r.bad || b.first <= 0 || b.until < b.first || e.pending < 0 || b.id == "" {
+	if r.bad || b.first <= 0 || b.until < b.first || e.pending < 0 || e.later < 0 || b.id == "" {
 		return nil
 	}
 	b.current.finish(b, l)

@@ -258,7 +258,7 @@ func FuzzImportSkyPilot(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(string(list))
+	f.Add(strings.Join(strings.SplitAfter(string(list), "\n")[:3], ""))
 	f.Add("InstanceType,AcceleratorName,AcceleratorCount,Price,Region,SpotPrice\na*[b,H100,8.0,1,r/1,0.5\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		rules, err := ImportSkyPilot(strings.NewReader(text), day("2026-05-01"), "list")
