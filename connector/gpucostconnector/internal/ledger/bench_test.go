@@ -5,7 +5,6 @@ package ledger
 
 import (
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"runtime"
 	"testing"
@@ -100,48 +99,4 @@ func BenchmarkFlush(b *testing.B) {
 		l.Totals()
 	}
 	b.ReportMetric(float64(size), "B/state")
-}
-
-// whole is all accounts and totals.
-func whole(l *Ledger) map[any]any {
-	all := map[any]any{"closed": l.Closed(), "start": l.Start()}
-	for _, t := range l.Totals() {
-		all[t.Key] = t
-	}
-	l.Accounts(func(a Account) { all[a.Board] = a })
-	for key, n := range l.nodes {
-		all[key] = [3]int64{n.newest, n.closed, n.run}
-	}
-	return all
-}
-
-// FuzzRestore: what is damaged is refused, and what is not is as it was.
-func FuzzRestore(f *testing.F) {
-	l, points := New(config(), t0), fleet(3)
-	run(l, points, t0, t0+20*minute)
-	for _, seed := range []*Ledger{l, New(config(), t0)} {
-		body, err := unseal(seed.Encode())
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(body)
-	}
-	f.Add(l.Encode())
-	f.Fuzz(func(t *testing.T, state []byte) {
-		for _, text := range [][]byte{state, seal(state)} {
-			l, err := Restore(config(), text)
-			if err != nil {
-				continue
-			}
-			again, err := Restore(config(), l.Encode())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !maps.Equal(whole(l), whole(again)) {
-				t.Fatal("it is another one")
-			}
-			points := fleet(3)
-			run(again, points, t0+20*minute, t0+21*minute)
-		}
-	})
 }

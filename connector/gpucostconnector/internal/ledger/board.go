@@ -108,11 +108,16 @@ func (l *Ledger) Add(p *Point) {
 		return
 	}
 	if p.Time > b.open {
-		l.seal(b)
 		l.move(b, p)
+		// First what the node has not listed until now, be it this board: its account may end.
+		if l.advance(b.node, p.Time); l.boards[b.id] != b {
+			if b = l.newBoard(p); b == nil {
+				return
+			}
+		}
+		l.seal(b)
 		b.open, b.matched, b.differs = p.Time, 0, false
 		b.class = p.Class
-		l.advance(b.node, p.Time)
 	}
 	b.read(l, p)
 }
@@ -161,7 +166,8 @@ func (l *Ledger) advance(n *node, at int64) {
 	}
 	for i := 0; i < len(n.boards); i++ {
 		b := n.boards[i]
-		if last := max(b.open, b.until); b.virtual || last >= before || !b.absent && before-last <= l.cfg.AllocationTTL {
+		last, absent := max(b.open, b.until), b.absent && b.open == 0
+		if b.virtual || last >= before || !absent && before-last <= l.cfg.AllocationTTL {
 			continue
 		}
 		if l.miss(b, before) {
@@ -410,7 +416,6 @@ func (s *snapshot) follow(before *snapshot) {
 		}
 		was := &before.parts[q.was]
 		q.idle, q.remainder, q.credited = was.idle, was.remainder, was.credited
-		was.idle = idle{}
 		if q.owner != was.owner || q.profile != was.profile {
 			q.credited = credited{}
 		}

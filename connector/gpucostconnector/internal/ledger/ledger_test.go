@@ -188,6 +188,8 @@ func TestWhileDataIsMissing(t *testing.T) {
 		steps []step
 		want  map[string]int64
 		count Counts
+		// contested is true where all rows are.
+		contested bool
 	}{
 		{
 			name:  "a short gap belongs to the snapshot before it",
@@ -244,6 +246,13 @@ func TestWhileDataIsMissing(t *testing.T) {
 			},
 			want: map[string]int64{"(unavailable)": 8 * minute, "(free)": 8 * minute},
 		}, {
+			name: "until it lists it again",
+			steps: []step{
+				{0, []Point{a, other}, nil}, {4 * minute, []Point{other}, nil}, {8 * minute, []Point{other}, nil},
+				{12 * minute, []Point{a, other}, nil}, {13 * minute, []Point{other}, nil}, {14 * minute, []Point{a, other}, nil}, {15 * minute, []Point{a, other}, nil},
+			},
+			want: map[string]int64{"(unavailable)": 12 * minute, "a": 2 * minute, "(free)": 14 * minute},
+		}, {
 			name: "a node that was silent as a whole did not stop to list its boards",
 			steps: []step{
 				{0, []Point{a, other}, nil}, {10 * minute, []Point{other}, nil}, {11 * minute, []Point{other}, nil}, {12 * minute, []Point{other}, nil},
@@ -260,7 +269,7 @@ func TestWhileDataIsMissing(t *testing.T) {
 		}, {
 			name:  "two owners of one board have a half each",
 			steps: []step{{0, []Point{a, b}, nil}, {minute, []Point{a, b}, nil}, {2 * minute, []Point{a}, nil}},
-			want:  map[string]int64{"a": 30 * second, "b": 30 * second},
+			want:  map[string]int64{"a": 30 * second, "b": 30 * second}, contested: true,
 		}, {
 			name: "shares above the board are scaled",
 			steps: []step{
@@ -278,6 +287,9 @@ func TestWhileDataIsMissing(t *testing.T) {
 					s.do(l)
 				}
 				add(l, t0+s.at, s.points...)
+			}
+			for _, total := range l.Totals() {
+				assert.Equal(t, tt.contested, total.Flags&Contested != 0)
 			}
 			got := map[string]int64{}
 			for name, sums := range rows(l) {
