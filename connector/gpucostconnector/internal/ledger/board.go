@@ -4,6 +4,7 @@
 package ledger
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -59,38 +60,6 @@ type board struct {
 
 	meters []meter
 	power  energy
-}
-
-// snapshot is the parts of a board at a time. The last one is the rest, which no point
-// stands for.
-type snapshot struct {
-	parts            []part
-	weights, carried []int64
-	whole            int64
-	rest             State
-	over             bool
-}
-
-// part is one part of a board.
-type part struct {
-	id, device, profile string
-	owner               *Owner
-	share               share.Fraction
-	replicas            int32
-	was                 int32 // its place in the snapshot before, -1: it is new
-	remainder           int64 // of used, in millionths of a ms
-	credited            credited
-	idle                idle
-	state               State
-	contested           bool
-}
-
-// points are the parts that points stand for.
-func (s *snapshot) points() []part {
-	if len(s.parts) == 0 {
-		return nil
-	}
-	return s.parts[:len(s.parts)-1]
 }
 
 // Add reads a point.
@@ -192,7 +161,7 @@ func (l *Ledger) miss(b *board, at int64) (closed bool) {
 		b.missing = b.until
 		b.current.reset()
 		b.current.rest = Unavailable
-		b.current.finish(b, l)
+		b.current.finish(b, &l.counts)
 	}
 	l.credit(b, at, Unavailable)
 	if at-b.missing > l.cfg.UnavailableFor {
@@ -268,51 +237,6 @@ func (b *board) read(l *Ledger, p *Point) {
 	b.next.parts = append(b.next.parts, q)
 }
 
-// keepUID is an owner with the uid of one that is the same, if its own is not known.
-func keepUID(o Owner, known *Owner) Owner {
-	if o.UID == "" && known != nil {
-		o.UID = known.UID
-	}
-	return o
-}
-
-// is reports whether a point is the part as it was, the row of its owner included.
-func (q *part) is(p *Point) bool {
-	if q.id != p.Part || q.state != p.State || q.share != p.Share || q.replicas != int32(p.Replicas) || q.device != p.Device || q.profile != p.Profile {
-		return false
-	}
-	if q.owner == nil || p.Owner == nil {
-		return q.owner == nil && p.Owner == nil
-	}
-	return q.owner.same(p.Owner) && q.owner.Service == p.Owner.Service && q.owner.Tenant == p.Owner.Tenant
-}
-
-// take makes the part what the point reports. What is known of the same owner is kept.
-func (q *part) take(b *board, p *Point) {
-	if q.id == "" {
-		rest, of := strings.CutPrefix(p.Part, b.id)
-		q.id = b.named(rest, of)
-	}
-	if q.device != p.Device {
-		rest, of := strings.CutPrefix(p.Device, b.id)
-		q.device = b.named(rest, of)
-	}
-	if q.profile != p.Profile {
-		q.profile = strings.Clone(p.Profile)
-	}
-	q.share, q.replicas, q.state = p.Share, int32(p.Replicas), p.State
-	if p.Owner == nil {
-		q.owner = nil
-		return
-	}
-	if q.owner == nil || *q.owner != *p.Owner {
-		o := keepUID(*p.Owner, q.owner)
-		o.Namespace, o.Pod, o.Container = strings.Clone(o.Namespace), strings.Clone(o.Pod), strings.Clone(o.Container)
-		o.UID, o.Service, o.Tenant = strings.Clone(o.UID), strings.Clone(o.Service), strings.Clone(o.Tenant)
-		q.owner = &o
-	}
-}
-
 // named is an id that begins, with of, with the board's: where that is all, they share the
 // memory.
 func (b *board) named(rest string, of bool) string {
@@ -341,7 +265,7 @@ func (l *Ledger) seal(b *board) {
 	l.gap(b)
 	if b.differs {
 		b.next.follow(&b.current)
-		b.next.finish(b, l)
+		b.next.finish(b, &l.counts)
 		b.current, b.next = b.next, b.current
 	}
 	b.until, b.open, b.absent, b.restored = b.open, 0, false, false
@@ -390,80 +314,16 @@ func (b *board) sameOwners() bool {
 	return true
 }
 
-func (s *snapshot) reset() {
-	clear(s.parts)
-	s.parts = s.parts[:0]
-	s.rest, s.over = Free, false
-}
-
-// begin starts a snapshot with the first parts of the one before.
-func (s *snapshot) begin(known []part) {
-	for i := range known {
-		s.parts = append(s.parts, known[i])
-		s.parts[i].was = int32(i)
+// oldestPending is the hour of the oldest amount that may still change.
+func (b *board) oldestPending() int64 {
+	oldest := int64(math.MaxInt64)
+	for _, s := range b.power.shares {
+		oldest = min(oldest, s.hour)
 	}
-}
-
-// follow takes over what the parts that stay have become while the interval between the
-// two snapshots was credited.
-func (s *snapshot) follow(before *snapshot) {
-	for i := range s.parts {
-		q := &s.parts[i]
-		q.idle, q.remainder = idle{}, 0
-		if q.was < 0 {
-			q.credited = credited{}
-			continue
-		}
-		was := &before.parts[q.was]
-		q.idle, q.remainder, q.credited = was.idle, was.remainder, was.credited
-		if q.owner != was.owner || q.profile != was.profile {
-			q.credited = credited{}
+	for i := range b.current.parts {
+		for _, s := range b.current.parts[i].idle.pending {
+			oldest = min(oldest, s.hour)
 		}
 	}
-}
-
-// finish computes the weights of a complete snapshot and appends the rest. Where the
-// layout is that of the last one, what was carried is carried further.
-func (s *snapshot) finish(b *board, l *Ledger) {
-	n := len(s.parts)
-	shares := make([]share.Fraction, n)
-	for i := range s.parts {
-		q := &s.parts[i]
-		owners, replicas := s.alike(q)
-		q.contested = owners > 1
-		shares[i] = q.share
-		if q.replicas > 0 {
-			shares[i] = share.Replica(shares[i], max(int(q.replicas), replicas))
-		}
-		if q.contested {
-			shares[i] = share.Replica(shares[i], owners)
-		}
-	}
-	s.parts = append(s.parts, part{state: s.rest})
-	s.weights, s.carried = make([]int64, n+1), make([]int64, n+1)
-	s.whole, s.over = share.Divide(shares, s.weights[:n])
-	s.weights[n] = s.whole
-	for _, w := range s.weights[:n] {
-		s.weights[n] -= w
-	}
-	if s.over && !b.virtual {
-		l.counts.Oversubscribed++
-	}
-	if slices.Equal(s.weights, b.current.weights) {
-		copy(s.carried, b.current.carried)
-	}
-}
-
-// alike counts the owners of a part, and the replicas of its device.
-func (s *snapshot) alike(q *part) (owners, replicas int) {
-	for j := range s.parts {
-		other := &s.parts[j]
-		if other.id == q.id {
-			owners++
-		}
-		if q.replicas > 0 && other.device == q.device && !slices.ContainsFunc(s.parts[:j], func(p part) bool { return p.id == other.id }) {
-			replicas++
-		}
-	}
-	return owners, replicas
+	return oldest
 }

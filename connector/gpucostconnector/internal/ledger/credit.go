@@ -3,9 +3,7 @@
 
 package ledger
 
-import (
-	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/share"
-)
+import "github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/share"
 
 // credited is the row that a part's time goes to, as long as nothing that decides on it
 // has changed.
@@ -18,13 +16,13 @@ type credited struct {
 
 // credit advances a board's account to a time. as is the state of the whole interval, and
 // NumStates for what the current snapshot has.
-func (l *Ledger) credit(b *board, to int64, as State) {
+func (l *books) credit(b *board, to int64, as State) {
 	if as != NumStates {
 		l.creditWhole(b, to, as)
 		return
 	}
 	for b.until < to {
-		end := b.nextStop(to)
+		end := b.power.stop(b.until, to)
 		for i := range b.current.parts {
 			if b.current.weights[i] > 0 {
 				end = min(end, l.rowOf(b, &b.current.parts[i]).until)
@@ -37,13 +35,13 @@ func (l *Ledger) credit(b *board, to int64, as State) {
 }
 
 // creditWhole credits all of the board to one state.
-func (l *Ledger) creditWhole(b *board, to int64, as State) {
+func (l *books) creditWhole(b *board, to int64, as State) {
 	whole := part{state: as}
 	for i := range b.current.parts {
 		b.current.parts[i].idle.end()
 	}
 	for b.until < to {
-		end := b.nextStop(to)
+		end := b.power.stop(b.until, to)
 		c := l.rowOf(b, &whole)
 		end = min(end, c.until)
 		l.give(b, c.row, as, end-b.until, true)
@@ -52,18 +50,8 @@ func (l *Ledger) creditWhole(b *board, to int64, as State) {
 	}
 }
 
-// nextStop is the end of the time that can be credited at once: at the latest the next
-// full hour, or the newest point of energy.
-func (b *board) nextStop(to int64) int64 {
-	to = min(to, hourOf(b.until)+hour)
-	if b.power.pending > 0 && b.power.due > b.until {
-		to = min(to, b.power.due)
-	}
-	return to
-}
-
 // rowOf returns where a part's time from b.until on goes.
-func (l *Ledger) rowOf(b *board, q *part) *credited {
+func (l *books) rowOf(b *board, q *part) *credited {
 	state := q.state
 	if (state == Free || state == Stranded) && !b.node.usable(b.until) {
 		state = Unavailable
@@ -92,7 +80,7 @@ func (l *Ledger) rowOf(b *board, q *part) *credited {
 
 // step credits the time up to end, within which nothing changes, to the parts of the
 // current snapshot.
-func (l *Ledger) step(b *board, end int64) {
+func (l *books) step(b *board, end int64) {
 	s := &b.current
 	if n := len(s.parts); cap(l.amounts) < n {
 		l.amounts = make([]int64, n, 2*n)
@@ -116,7 +104,7 @@ func (l *Ledger) step(b *board, end int64) {
 }
 
 // give adds time to a row. whole: it is of the whole board.
-func (l *Ledger) give(b *board, r *row, state State, ms int64, whole bool) {
+func (l *books) give(b *board, r *row, state State, ms int64, whole bool) {
 	if ms == 0 {
 		return
 	}
@@ -134,7 +122,7 @@ func (l *Ledger) give(b *board, r *row, state State, ms int64, whole bool) {
 }
 
 // measure splits a part's held time up to end by what is known of its utilization.
-func (l *Ledger) measure(b *board, q *part, amount, end int64) {
+func (l *books) measure(b *board, q *part, amount, end int64) {
 	r, from := q.credited.row, b.until
 	m := b.meter(q)
 	if m != nil && m.id != q.id {

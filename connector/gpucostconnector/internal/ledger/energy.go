@@ -4,8 +4,6 @@
 package ledger
 
 import (
-	"math"
-
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/share"
 )
 
@@ -38,14 +36,9 @@ const (
 	jump = 2
 )
 
-// Energy reports the counter of a board's energy in joules. maxWatts is the greatest power
-// of the board, 0 if it is not known: more than twice of it is no energy.
-func (l *Ledger) Energy(boardID string, at int64, joules, maxWatts float64) {
-	b := l.boards[boardID]
-	if b == nil || b.until == 0 || !(joules >= 0 && joules < math.MaxInt64/4000) {
-		return
-	}
-	e, value := &b.power, int64(math.Round(joules*1000))
+// count reads the counter of a board. maxWatts is 0 where it is not known.
+func (l *books) count(b *board, at, value int64, maxWatts float64) {
+	e := &b.power
 	if at <= e.last || at < b.first {
 		return
 	}
@@ -67,14 +60,9 @@ func (l *Ledger) Energy(boardID string, at int64, joules, maxWatts float64) {
 	l.settle(b)
 }
 
-// Power reports the power of a board in watts, which is integrated where there is no
-// counter of its energy.
-func (l *Ledger) Power(boardID string, at int64, watts float64) {
-	b := l.boards[boardID]
-	if b == nil || b.until == 0 || !(watts >= 0 && watts < 1e6) {
-		return
-	}
-	e, value := &b.power, int64(math.Round(watts*1000))
+// integrate reads the power of a board, in mW.
+func (l *books) integrate(b *board, at, value int64) {
+	e := &b.power
 	if e.counted || at <= e.last || at < b.first {
 		return
 	}
@@ -105,7 +93,7 @@ func (e *energy) add(burnt, at int64, basis Basis) {
 }
 
 // drop forgets the time since the last point, of which the energy cannot be known.
-func (l *Ledger) drop(b *board, at int64) {
+func (l *books) drop(b *board, at int64) {
 	e := &b.power
 	l.counts.EnergyGap += at - e.last
 	e.due = min(e.due, b.until)
@@ -129,7 +117,7 @@ func (e *energy) share(r *row, h, ms int64, whole bool) {
 }
 
 // settle credits the energy that is due, once the time up to it is.
-func (l *Ledger) settle(b *board) {
+func (l *books) settle(b *board) {
 	e := &b.power
 	if e.pending == 0 || b.until < e.due || len(e.shares) == 0 {
 		return
@@ -165,16 +153,12 @@ func (l *Ledger) settle(b *board) {
 	e.pending, e.due, e.later, e.shares = e.later, e.last, 0, e.shares[:0]
 }
 
-// oldestPending is the hour of the oldest amount that may still change.
-func (b *board) oldestPending() int64 {
-	oldest := int64(math.MaxInt64)
-	for _, s := range b.power.shares {
-		oldest = min(oldest, s.hour)
+// stop is the end of the time from from to to that can be credited at once: at the latest
+// the next full hour, or when energy is due.
+func (e *energy) stop(from, to int64) int64 {
+	to = min(to, hourOf(from)+hour)
+	if e.pending > 0 && e.due > from {
+		to = min(to, e.due)
 	}
-	for i := range b.current.parts {
-		for _, s := range b.current.parts[i].idle.pending {
-			oldest = min(oldest, s.hour)
-		}
-	}
-	return oldest
+	return to
 }

@@ -16,6 +16,8 @@
 package ledger
 
 import (
+	"math"
+
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/prices"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/share"
 )
@@ -66,7 +68,7 @@ type Config struct {
 	Carbon func(c *Class, at int64) (milligrams int64, ok bool)
 }
 
-// Class is what boards are told apart by in the totals, and what prices depend on.
+// Class is what distinguishes boards in the totals, and what prices depend on.
 type Class struct{ Cluster, Model, HostType, Region, Capacity, Labels string }
 
 // Owner is what holds a part of a board, and where its time is added up.
@@ -97,15 +99,20 @@ type Counts struct {
 
 // Ledger is the accounts of all boards and the totals of all rows.
 type Ledger struct {
-	cfg    Config
+	books
 	nodes  map[nodeKey]*node
 	boards map[string]*board
-	rows   map[Key]*row
 	closed [NumStates]int64 // of accounts that were closed
-	counts Counts
 	start  int64
 	// forgotten is until when accounts of nodes were closed that are not known any more.
 	forgotten int64
+}
+
+// books are what accounts are credited with.
+type books struct {
+	totals
+	cfg    Config
+	counts Counts
 
 	amounts []int64 // scratch of credit
 	energy  []int64 // and of settle
@@ -130,14 +137,23 @@ type node struct {
 
 // New returns a Ledger without boards. start is the start time of its counters.
 func New(cfg Config, start int64) *Ledger {
-	return &Ledger{cfg: cfg, nodes: map[nodeKey]*node{}, boards: map[string]*board{}, rows: map[Key]*row{}, start: start}
+	return &Ledger{
+		books:  books{totals: totals{rows: map[Key]*row{}, max: cfg.MaxRows}, cfg: cfg},
+		nodes:  map[nodeKey]*node{},
+		boards: map[string]*board{},
+		start:  start,
+	}
 }
 
 // Start is the start time of the counters.
 func (l *Ledger) Start() int64 { return l.start }
 
 // Counts are what happened since New or Restore.
-func (l *Ledger) Counts() Counts { return l.counts }
+func (l *Ledger) Counts() Counts {
+	counts := l.counts
+	counts.Overflowed = l.overflowed
+	return counts
+}
 
 // Boards is the number of open accounts.
 func (l *Ledger) Boards() int { return len(l.boards) }
@@ -233,4 +249,49 @@ func (l *Ledger) Expire(now int64) {
 			delete(l.nodes, key)
 		}
 	}
+}
+
+// Utilization reports how busy a device was, 0 to 1: of the board or, with its own id, of
+// a part of it. What is outside of that is no utilization.
+func (l *Ledger) Utilization(boardID, device string, at int64, value float64) {
+	b := l.boards[boardID]
+	if b == nil || !(value >= 0 && value <= 1) {
+		return
+	}
+	m := b.meterOf(device)
+	if m == nil {
+		l.counts.Refused++
+		return
+	}
+	m.add(piece{at, at + l.cfg.Staleness, int32(value*million + 0.5), value*million >= float64(l.cfg.IdleThreshold)}, b.until)
+}
+
+// Energy reports the counter of a board's energy in joules. maxWatts is the greatest power
+// of the board, 0 if it is not known: more than twice of it is no energy.
+func (l *Ledger) Energy(boardID string, at int64, joules, maxWatts float64) {
+	const most = math.MaxInt64 / 4000
+	if b := l.boards[boardID]; b != nil && b.until != 0 && joules >= 0 && joules < most {
+		l.count(b, at, int64(math.Round(joules*1000)), maxWatts)
+	}
+}
+
+// Power reports the power of a board in watts, which is integrated where there is no
+// counter of its energy.
+func (l *Ledger) Power(boardID string, at int64, watts float64) {
+	const most = 1e6
+	if b := l.boards[boardID]; b != nil && b.until != 0 && watts >= 0 && watts < most {
+		l.integrate(b, at, int64(math.Round(watts*1000)))
+	}
+}
+
+// Hours returns the rows of hours that have ended long enough ago that they only change
+// by what was missing then, and that were not returned as they are now. What can change
+// no more is forgotten.
+func (l *Ledger) Hours(now int64) []HourTotal {
+	settled := now - hour - l.cfg.IdleFor - l.cfg.AllocationTTL
+	keep := settled - l.cfg.Bridge
+	for _, b := range l.boards {
+		keep = min(keep, b.oldestPending())
+	}
+	return l.hoursUntil(settled, keep)
 }

@@ -24,31 +24,6 @@ type piece struct {
 	busy     bool  // some of it was not idle
 }
 
-// Utilization reports how busy a device was, 0 to 1: of the board or, with its own id, of
-// a part of it. What is outside of that is no utilization.
-func (l *Ledger) Utilization(boardID, device string, at int64, value float64) {
-	b := l.boards[boardID]
-	if b == nil || !(value >= 0 && value <= 1) {
-		return
-	}
-	var m *meter
-	for i := range b.meters {
-		if b.meters[i].id == device {
-			m = &b.meters[i]
-		}
-	}
-	if m == nil {
-		if len(b.meters) >= maxParts {
-			l.counts.Refused++
-			return
-		}
-		rest, of := strings.CutPrefix(device, b.id)
-		b.meters = append(b.meters, meter{id: b.named(rest, of)})
-		m = &b.meters[len(b.meters)-1]
-	}
-	m.add(piece{at, at + l.cfg.Staleness, int32(value*million + 0.5), value*million >= float64(l.cfg.IdleThreshold)}, b.until)
-}
-
 // add appends a piece. credited is until when the pieces are not needed any more. Where
 // there are too many, the oldest are joined: utilization comes more often than owners.
 func (m *meter) add(p piece, credited int64) {
@@ -159,4 +134,20 @@ func (i *idle) settle() {
 		s.row.at(s.hour).Idle += s.ms
 	}
 	i.pending = i.pending[:0]
+}
+
+// meterOf returns the meter of a device, a new one for a new device; nil where there are too
+// many.
+func (b *board) meterOf(device string) *meter {
+	for i := range b.meters {
+		if b.meters[i].id == device {
+			return &b.meters[i]
+		}
+	}
+	if len(b.meters) >= maxParts {
+		return nil
+	}
+	rest, of := strings.CutPrefix(device, b.id)
+	b.meters = append(b.meters, meter{id: b.named(rest, of)})
+	return &b.meters[len(b.meters)-1]
 }

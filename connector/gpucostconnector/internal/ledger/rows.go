@@ -83,18 +83,25 @@ func (r *row) at(start int64) *bucket {
 	return &r.hours[len(r.hours)-1]
 }
 
+// totals are the rows of all keys.
+type totals struct {
+	rows       map[Key]*row
+	max        int
+	overflowed int64
+}
+
 func hourOf(at int64) int64 { return at - at%hour }
 
 // row returns the row of a key; where there is no room, the one of its namespace's other
 // services, and where there are too many of these, of all namespaces.
-func (l *Ledger) row(k Key) *row {
+func (l *totals) row(k Key) *row {
 	if r := l.rows[k]; r != nil {
 		return r
 	}
-	if k.State == Held && len(l.rows) >= l.cfg.MaxRows {
-		l.counts.Overflowed++
+	if k.State == Held && len(l.rows) >= l.max {
+		l.overflowed++
 		k.Service, k.Tenant, k.Pod = Other, "", ""
-		if l.rows[k] == nil && len(l.rows) >= 2*l.cfg.MaxRows {
+		if l.rows[k] == nil && len(l.rows) >= 2*l.max {
 			k.Namespace = Other
 		}
 		if r := l.rows[k]; r != nil {
@@ -114,7 +121,7 @@ type Total struct {
 }
 
 // Totals returns all rows, in no order.
-func (l *Ledger) Totals() []Total {
+func (l *totals) Totals() []Total {
 	all := make([]Total, 0, len(l.rows))
 	for _, r := range l.rows {
 		all = append(all, Total{r.key, r.flags, r.total})
@@ -129,15 +136,9 @@ type HourTotal struct {
 	Revision uint32
 }
 
-// Hours returns the rows of hours that have ended long enough ago that they only change
-// by what was missing then, and that were not returned as they are now. What can change
-// no more is forgotten.
-func (l *Ledger) Hours(now int64) (all []HourTotal) {
-	settled := now - hour - l.cfg.IdleFor - l.cfg.AllocationTTL
-	keep := settled - l.cfg.Bridge
-	for _, b := range l.boards {
-		keep = min(keep, b.oldestPending())
-	}
+// hoursUntil returns the hours that began until settled and changed since they were
+// returned, and forgets those that ended until keep.
+func (l *totals) hoursUntil(settled, keep int64) (all []HourTotal) {
 	for _, r := range l.rows {
 		for i := range r.hours {
 			if h := &r.hours[i]; h.dirty && h.start <= settled {

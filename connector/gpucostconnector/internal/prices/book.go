@@ -66,7 +66,7 @@ const (
 	NotYet         // no version is valid yet
 )
 
-// Price is what a rule says that a board costs.
+// Price is what a board costs by a rule.
 type Price struct {
 	// Rate is the price of a GPU for an hour. With PerInstance it is that of the MIG
 	// instance, whatever its share.

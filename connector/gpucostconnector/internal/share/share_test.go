@@ -148,7 +148,7 @@ func TestLayoutsFit(t *testing.T) {
 	}
 }
 
-func TestProfilesThatAreNone(t *testing.T) {
+func TestBadProfiles(t *testing.T) {
 	for _, name := range []string{"", "3g", "g.gb", "3g.gb", "0g.10gb", "-1g.10gb", "+1g.10gb", "3.40", "1x.3g.40gb", "1g.10gb.2"} {
 		_, err := ParseProfile(name)
 		assert.Error(t, err, name)

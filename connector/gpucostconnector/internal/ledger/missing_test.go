@@ -1,0 +1,168 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/share"
+)
+
+// Every row of the table about missing data.
+func TestWhileDataIsMissing(t *testing.T) {
+	type step struct {
+		at     int64
+		points []Point
+		do     func(l *Ledger)
+	}
+	a, b := owned("g", "g", "a", share.Whole), owned("g", "g", "b", share.Whole)
+	withUID := func(p Point, uid string) Point {
+		o := *p.Owner
+		o.UID = uid
+		p.Owner = &o
+		return p
+	}
+	other := free("g2", "g2", share.Whole)
+	for _, tt := range []struct {
+		name  string
+		steps []step
+		want  map[string]int64
+		count Counts
+		// contested is true where all rows are.
+		contested bool
+	}{
+		{
+			name:  "a short gap belongs to the snapshot before it",
+			steps: []step{{0, []Point{a}, nil}, {5 * minute, []Point{b}, nil}, {6 * minute, []Point{b}, nil}, {7 * minute, []Point{b}, nil}},
+			want:  map[string]int64{"a": 5 * minute, "b": minute},
+		}, {
+			name:  "a longer one with the same owner is bridged",
+			steps: []step{{0, []Point{a}, nil}, {hour, []Point{a}, nil}, {hour + 1, []Point{a}, nil}},
+			want:  map[string]int64{"a": hour},
+			count: Counts{Bridged: hour},
+		}, {
+			name:  "with another owner it is unknown",
+			steps: []step{{0, []Point{a}, nil}, {hour, []Point{b}, nil}, {hour + 1, []Point{b}, nil}},
+			want:  map[string]int64{"(unknown)": hour},
+		}, {
+			name:  "with another pod of the same name it is unknown",
+			steps: []step{{0, []Point{withUID(a, "1")}, nil}, {hour, []Point{withUID(a, "2")}, nil}, {hour + 1, []Point{withUID(a, "2")}, nil}},
+			want:  map[string]int64{"(unknown)": hour},
+		}, {
+			name:  "a uid that becomes known is no other pod",
+			steps: []step{{0, []Point{a}, nil}, {hour, []Point{withUID(a, "2")}, nil}, {hour + 1, []Point{withUID(a, "2")}, nil}},
+			want:  map[string]int64{"a": hour},
+			count: Counts{Bridged: hour},
+		}, {
+			name:  "longer than the bridge is unknown",
+			steps: []step{{0, []Point{a}, nil}, {hour + 1, []Point{a}, nil}, {hour + 2, []Point{a}, nil}},
+			want:  map[string]int64{"(unknown)": hour + 1},
+		}, {
+			name:  "silent for good costs nothing after the last point",
+			steps: []step{{0, []Point{a}, nil}, {minute, []Point{a}, nil}, {0, nil, func(l *Ledger) { l.Expire(t0 + day + 2*minute) }}},
+			want:  map[string]int64{"a": minute},
+		}, {
+			name:  "and when it is back after more than a day it has a new account",
+			steps: []step{{0, []Point{a}, nil}, {day + minute, []Point{a}, nil}, {day + 2*minute, []Point{a}, nil}, {day + 3*minute, []Point{a}, nil}},
+			want:  map[string]int64{"a": minute},
+		}, {
+			name:  "a node that reports that it has no devices is closed at once",
+			steps: []step{{0, []Point{a}, nil}, {minute, []Point{a}, nil}, {0, nil, func(l *Ledger) { l.Empty("c", "n", t0+2*minute) }}},
+			want:  map[string]int64{"a": 2 * minute},
+		}, {
+			name:  "a late point is dropped",
+			steps: []step{{0, []Point{a}, nil}, {minute, []Point{a}, nil}, {2 * minute, []Point{a}, nil}, {30 * second, []Point{b}, nil}, {3 * minute, []Point{a}, nil}},
+			want:  map[string]int64{"a": 2 * minute},
+			count: Counts{Late: 1},
+		}, {
+			name:  "the same point twice counts once",
+			steps: []step{{0, []Point{a, a}, nil}, {minute, []Point{a, a}, nil}, {2 * minute, []Point{a}, nil}},
+			want:  map[string]int64{"a": minute},
+		}, {
+			name: "what a living node does not list is unavailable",
+			steps: []step{
+				{0, []Point{a, other}, nil},
+				{4 * minute, []Point{other}, nil}, {8 * minute, []Point{other}, nil}, {12 * minute, []Point{other}, nil},
+			},
+			want: map[string]int64{"(unavailable)": 8 * minute, "(free)": 8 * minute},
+		}, {
+			name: "until it lists it again",
+			steps: []step{
+				{0, []Point{a, other}, nil}, {4 * minute, []Point{other}, nil}, {8 * minute, []Point{other}, nil},
+				{12 * minute, []Point{a, other}, nil}, {13 * minute, []Point{other}, nil}, {14 * minute, []Point{a, other}, nil}, {15 * minute, []Point{a, other}, nil},
+			},
+			want: map[string]int64{"(unavailable)": 12 * minute, "a": 2 * minute, "(free)": 14 * minute},
+		}, {
+			name: "a node that was silent as a whole did not stop to list its boards",
+			steps: []step{
+				{0, []Point{a, other}, nil}, {10 * minute, []Point{other}, nil}, {11 * minute, []Point{other}, nil}, {12 * minute, []Point{other}, nil},
+			},
+			want:  map[string]int64{"(unknown)": 10 * minute, "(unavailable)": minute, "(free)": 11 * minute},
+			count: Counts{Bridged: 10 * minute},
+		}, {
+			name: "nothing can have what a cordoned node has free",
+			steps: []step{
+				{0, []Point{a, other}, nil}, {minute, []Point{a, other}, func(l *Ledger) { l.Node("c", "n", t0+minute, true) }},
+				{2 * minute, []Point{a, other}, func(l *Ledger) { l.Node("c", "n", t0+2*minute, false) }}, {3 * minute, []Point{a, other}, nil}, {4 * minute, []Point{a, other}, nil},
+			},
+			want: map[string]int64{"a": 3 * minute, "(free)": 2 * minute, "(unavailable)": minute},
+		}, {
+			name:  "two owners of one board have a half each",
+			steps: []step{{0, []Point{a, b}, nil}, {minute, []Point{a, b}, nil}, {2 * minute, []Point{a}, nil}},
+			want:  map[string]int64{"a": 30 * second, "b": 30 * second}, contested: true,
+		}, {
+			name: "shares above the board are scaled",
+			steps: []step{
+				{0, []Point{owned("g", "1", "a", share.Fraction{P: 3, Q: 4}), owned("g", "2", "b", share.Fraction{P: 3, Q: 4})}, nil},
+				{minute, []Point{a}, nil}, {2 * minute, []Point{a}, nil},
+			},
+			want:  map[string]int64{"a": 30 * second, "b": 30 * second},
+			count: Counts{Oversubscribed: 1},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			l := New(config(), t0)
+			for _, s := range tt.steps {
+				if s.do != nil {
+					s.do(l)
+				}
+				add(l, t0+s.at, s.points...)
+			}
+			for _, total := range l.Totals() {
+				assert.Equal(t, tt.contested, total.Flags&Contested != 0)
+			}
+			got := map[string]int64{}
+			for name, sums := range rows(l) {
+				got[name] = sums.Time
+			}
+			assert.Equal(t, tt.want, got)
+			assert.Equal(t, tt.count, l.Counts())
+		})
+	}
+}
+
+func TestRestart(t *testing.T) {
+	a, b := owned("g", "g", "a", share.Whole), owned("g", "g", "b", share.Whole)
+	restart := func(l *Ledger) *Ledger {
+		again, err := Restore(config(), l.Encode())
+		require.NoError(t, err)
+		return again
+	}
+	l := New(config(), t0)
+	add(l, t0, a)
+	add(l, t0+minute, a)
+	l = restart(l) // the snapshot at t0+minute is not settled
+	add(l, t0+2*minute, a)
+	add(l, t0+3*minute, b)
+	assert.Equal(t, 2*minute, rows(l)["a"].Time)
+	assert.Equal(t, Counts{Bridged: 2 * minute}, l.Counts())
+	l = restart(l)
+	add(l, t0+4*minute, b)
+	add(l, t0+5*minute, b)
+	assert.Equal(t, 2*minute, rows(l)["(unknown)"].Time, "over a restart no gap is taken for granted")
+	assert.Equal(t, t0, l.Start())
+}
