@@ -129,10 +129,6 @@ func (l *Ledger) advance(n *node, at int64) {
 		return
 	}
 	before := n.newest
-	n.newest = at
-	if at-before > l.cfg.AllocationTTL {
-		n.run = at
-	}
 	for i := 0; i < len(n.boards); i++ {
 		b := n.boards[i]
 		last, absent := max(b.open, b.until), b.absent && b.open == 0
@@ -142,6 +138,10 @@ func (l *Ledger) advance(n *node, at int64) {
 		if l.miss(b, before) {
 			i--
 		}
+	}
+	n.newest = at
+	if at-before > l.cfg.AllocationTTL {
+		n.run = at
 	}
 }
 
