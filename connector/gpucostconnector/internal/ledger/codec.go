@@ -75,6 +75,12 @@ func (w *writer) text(values ...string) {
 	}
 }
 
+// raw writes a text that is the only one of its kind.
+func (w *writer) raw(v string) {
+	w.num(int64(len(v)))
+	w.b = append(w.b, v...)
+}
+
 func (w *writer) flag(v bool) {
 	w.b = append(w.b, 0)
 	if v {
@@ -122,6 +128,16 @@ func (r *reader) text(values ...*string) {
 			*v = r.list[i]
 		}
 	}
+}
+
+func (r *reader) raw() string {
+	n := r.length()
+	if r.bad = r.bad || n > len(r.b); r.bad {
+		return ""
+	}
+	v := string(r.b[:n])
+	r.b = r.b[n:]
+	return v
 }
 
 func (r *reader) flag() bool {

@@ -31,6 +31,7 @@ func TestHistories(t *testing.T) {
 			h.step()
 		}
 	}
+	fmt.Printf("histories %d, violations 0\n", histories)
 }
 
 // history is a fleet, its ledger, and what was stored and emitted of it.
@@ -135,6 +136,7 @@ func (h *history) step() {
 			h.l.Node("c", fmt.Sprint("n", node), h.now, h.r.IntN(2) == 0)
 		}
 	}
+	h.r.Shuffle(len(h.boards), func(i, j int) { h.boards[i], h.boards[j] = h.boards[j], h.boards[i] })
 	for _, b := range h.boards {
 		b.joules += h.r.Float64() * 700 * 15
 		if h.r.IntN(2) == 0 {

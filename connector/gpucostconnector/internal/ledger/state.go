@@ -16,7 +16,7 @@ import (
 // decides. Amounts must be emitted only once the state that contains them is stored; then
 // no time counts twice after a restart, and no counter falls.
 func (l *Ledger) Encode() []byte {
-	w := writer{texts: map[string]int{}, classes: map[Class]int{}}
+	w := writer{b: make([]byte, 0, 256*(len(l.boards)+len(l.rows))), texts: map[string]int{}, classes: map[Class]int{}}
 	rows := map[*row]int{}
 	w.num(l.start, l.forgotten, l.closed[0], l.closed[1], l.closed[2], l.closed[3], l.closed[4])
 	w.num(int64(len(l.rows)))
@@ -61,12 +61,7 @@ func Restore(cfg Config, state []byte) (*Ledger, error) {
 	r := reader{b: body}
 	r.list = make([]string, r.length())
 	for i := range r.list {
-		n := r.length()
-		if r.bad || n > len(r.b) {
-			return nil, ErrState
-		}
-		r.list[i] = string(r.b[:n])
-		r.b = r.b[n:]
+		r.list[i] = r.raw()
 	}
 	l := New(cfg, 0)
 	r.num(&l.start, &l.forgotten, &l.closed[0], &l.closed[1], &l.closed[2], &l.closed[3], &l.closed[4])
@@ -120,7 +115,7 @@ func (w *writer) row(r *row) {
 }
 
 func (w *writer) board(b *board, rows map[*row]int) {
-	w.text(b.id)
+	w.raw(b.id)
 	w.class(b.class)
 	w.flag(b.virtual)
 	w.flag(b.absent)
@@ -195,7 +190,7 @@ func (r *reader) row() *row {
 // board returns nil for one that does not fit.
 func (r *reader) board(l *Ledger, rows []*row) *board {
 	b := &board{restored: true, class: nil}
-	r.text(&b.id)
+	b.id = r.raw()
 	b.class = r.class()
 	b.virtual, b.absent = r.flag(), r.flag()
 	r.num(&b.missing, &b.first, &b.until)
