@@ -14,10 +14,10 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
 
-	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/prices"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/share"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/configkeys"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/prices"
 )
 
 const (

@@ -11,9 +11,9 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/confmap/confmaptest"
 
-	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/prices"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/share"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/configkeys/configkeystest"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/prices"
 )
 
 func TestConfigIsReadStrictly(t *testing.T) { configkeystest.Strict(t, createDefaultConfig) }

@@ -9,8 +9,8 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/prices"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/share"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/prices"
 )
 
 // fleet is whole boards and boards with replicas and instances, eight a node.

@@ -3,7 +3,10 @@
 
 package ledger
 
-import "github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/share"
+import (
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/share"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/exact"
+)
 
 // credited is the row that a part's time goes to, as long as nothing that decides on it
 // has changed.
@@ -140,7 +143,7 @@ func (l *books) measure(b *board, q *part, amount, end int64) {
 		if p.from == end {
 			break
 		}
-		ms := share.MulDiv(amount, p.to-from, length) - share.MulDiv(amount, p.from-from, length)
+		ms := exact.MulDiv(amount, p.to-from, length) - exact.MulDiv(amount, p.from-from, length)
 		measured += ms
 		due := ms*int64(p.value) + q.remainder
 		used, q.remainder = used+due/million, due%million

@@ -4,7 +4,7 @@
 package ledger
 
 import (
-	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/share"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/exact"
 )
 
 // energy is what a board burnt, and who had it since that was last credited.
@@ -130,7 +130,7 @@ func (l *books) settle(b *board) {
 	for i, s := range e.shares {
 		weights[i] = s.ms
 	}
-	share.Proportion(e.pending, weights, parts)
+	exact.Proportion(e.pending, weights, parts)
 	carbon, known := int64(0), false
 	if l.cfg.Carbon != nil {
 		carbon, known = l.cfg.Carbon(b.class, e.last)
@@ -145,7 +145,7 @@ func (l *books) settle(b *board) {
 		h.Energy[basis] += parts[i]
 		if known {
 			// A kilowatt-hour is 3.6e9 mJ, a milligram 1000 µg.
-			grams := share.MulDiv(parts[i], carbon, 3_600_000)
+			grams := exact.MulDiv(parts[i], carbon, 3_600_000)
 			s.row.total.Carbon += grams
 			h.Carbon += grams
 		}

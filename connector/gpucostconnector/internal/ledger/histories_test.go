@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/prices"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/share"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/prices"
 )
 
 // TestHistories runs random histories of a small fleet, HISTORIES of them, and checks

@@ -18,8 +18,8 @@ package ledger
 import (
 	"math"
 
-	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/prices"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/share"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/prices"
 )
 
 // State is what a part of a board is at a time.

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/prices"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/share"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/prices"
 )
 
 // start of the tests' time, a full hour.

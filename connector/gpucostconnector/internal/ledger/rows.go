@@ -6,7 +6,7 @@ package ledger
 import (
 	"slices"
 
-	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/prices"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/prices"
 )
 
 // Key is what a row of the totals is of. Amounts of different keys never overlap: the

@@ -7,8 +7,8 @@ import (
 	"encoding/binary"
 	"strings"
 
-	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/prices"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/share"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/prices"
 )
 
 // Encode returns the state of all accounts and totals, for Restore. What came since the

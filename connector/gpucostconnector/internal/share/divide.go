@@ -3,8 +3,6 @@
 
 package share
 
-import "math/bits"
-
 // maxCommon bounds the common denominator of a board's shares: a weight times the
 // milliseconds of a year stays an int64, also when the shares of many are scaled.
 const maxCommon = 1 << 26
@@ -74,32 +72,5 @@ func Apportion(amount int64, weights []int64, whole int64, carried, parts []int6
 		}
 		parts[least]--
 		carried[least] += whole
-	}
-}
-
-// MulDiv returns a·b/c, rounded down, and does not overflow between: a and b are not below
-// 0, c is above it, and the quotient fits.
-func MulDiv(a, b, c int64) int64 {
-	hi, lo := bits.Mul64(uint64(a), uint64(b))
-	if hi == 0 {
-		return int64(lo / uint64(c))
-	}
-	quotient, _ := bits.Div64(hi, lo, uint64(c))
-	return int64(quotient)
-}
-
-// Proportion divides amount in proportion to weights into whole numbers that add up to
-// it, each within 1 of its part. Nothing is carried, the weights may have any size, and
-// one of them at least is above 0.
-func Proportion(amount int64, weights, parts []int64) {
-	whole := int64(0)
-	for _, w := range weights {
-		whole += w
-	}
-	up, given := int64(0), int64(0)
-	for i, w := range weights {
-		up += w
-		until := MulDiv(amount, up, whole)
-		parts[i], given = until-given, until
 	}
 }

@@ -5,10 +5,9 @@ package prices
 
 import (
 	"errors"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/exact"
 	"strconv"
 	"strings"
-
-	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/share"
 )
 
 // nano is one unit of the currency in the unit of amounts.
@@ -25,7 +24,7 @@ func (r Rate) Known() bool { return r.Per > 0 }
 // down.
 func (r Rate) Cost(ms int64) int64 {
 	const hour = 3_600_000
-	return share.MulDiv(ms, r.Nano, r.Per*hour)
+	return exact.MulDiv(ms, r.Nano, r.Per*hour)
 }
 
 // Hour returns the price of an hour in the currency, for a gauge.
@@ -57,7 +56,7 @@ func ParseDecimal(text string) (int64, error) {
 
 // rate is amount·fraction/gpus, amount and fraction in billionths.
 func rate(amount, fraction, gpus int64) Rate {
-	return reduce(share.MulDiv(amount, fraction, nano), gpus)
+	return reduce(exact.MulDiv(amount, fraction, nano), gpus)
 }
 
 // reduce returns a rate in lowest terms, so that equal prices are equal.

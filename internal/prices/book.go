@@ -4,7 +4,7 @@
 // Package prices is the price book: which rule gives a board its price at a time, budgets,
 // the carbon intensity of regions, and the import of price lists. It has no clock and no
 // I/O, and no price ever passes through a float.
-package prices
+package prices // import "github.com/otelcol-gpu/otelcol-gpu/internal/prices"
 
 import (
 	"cmp"

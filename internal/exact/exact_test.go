@@ -1,0 +1,21 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package exact
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestProportion(t *testing.T) {
+	parts := make([]int64, 3)
+	Proportion(1_800_000_000, []int64{2_057_143, 514_286, 1_028_571}, parts)
+	assert.Equal(t, []int64{1_028_571_500, 257_143_000, 514_285_500}, parts)
+	Proportion(math.MaxInt64/4, []int64{math.MaxInt64 / 4, 1, math.MaxInt64 / 4}, parts)
+	assert.Equal(t, int64(math.MaxInt64/4), parts[0]+parts[1]+parts[2])
+	Proportion(7, []int64{0, 5, 0}, parts)
+	assert.Equal(t, []int64{0, 7, 0}, parts)
+}
