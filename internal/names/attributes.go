@@ -72,6 +72,32 @@ const (
 	GPUAllocationResolved = "gpu.allocation.resolved" // false: hw.id is node and kubelet's id
 )
 
+// Attributes of cost.
+const (
+	CloudRegion     = "cloud.region"
+	GPUTenant       = "gpu.tenant"
+	GPUCostCurrency = "gpu.cost.currency" // ISO 4217
+	GPUEnergyBasis  = "gpu.energy.basis"
+	// GPUCapacityState is what a part of a board is: held, free, stranded, unavailable or
+	// unknown.
+	GPUCapacityState = "gpu.capacity.state"
+	GPUCapacityType  = "gpu.capacity.type" // on_demand, spot or reserved
+	GPUNodePool      = "gpu.node.pool"
+	GPUBudgetName    = "gpu.budget.name"
+	GPUBudgetKind    = "gpu.budget.kind" // cost or hours
+	// NodeLabelPrefix begins the attributes that are labels of a node.
+	NodeLabelPrefix = "node.label."
+)
+
+// Values of gpu.capacity.type and gpu.budget.kind.
+const (
+	CapacityOnDemand = "on_demand"
+	CapacitySpot     = "spot"
+	CapacityReserved = "reserved"
+	BudgetCost       = "cost"
+	BudgetHours      = "hours"
+)
+
 // Values of gpu.attribution.source and gpu.sharing.
 const (
 	SourcePodResources = "pod_resources"

@@ -104,3 +104,29 @@ var (
 	SummaryIdleThreshold    = Metric{"gpu.summary.idle_threshold", "1", Gauge, "Utilization below which a device is idle once gpu.summary.idle_for has passed."}
 	SummaryIdleFor          = Metric{"gpu.summary.idle_for", "s", Gauge, "Time for which a device is below gpu.summary.idle_threshold until it counts as idle."}
 )
+
+// Metrics of the time, cost and energy of owners, from gpu_cost. A counter is absent where what it counts is not known.
+var (
+	UsageHeld       = Metric{"gpu.usage.held", "s", Counter, "Time for which GPUs were held, in seconds of a whole GPU."}
+	UsageUsed       = Metric{"gpu.usage.used", "s", Counter, "Held time multiplied by the utilization."}
+	UsageIdle       = Metric{"gpu.usage.idle", "s", Counter, "Held time in which the utilization was below the threshold for long."}
+	UsageUnmeasured = Metric{"gpu.usage.unmeasured", "s", Counter, "Held time without a fresh utilization."}
+	UsageUnplaced   = Metric{"gpu.usage.unplaced", "s", Counter, "Time for which devices were held of which the board is not known. No part of the held time."}
+	UsageCost       = Metric{"gpu.usage.cost", "{currency}", Counter, "Cost of the held time."}
+	UsageIdleCost   = Metric{"gpu.usage.idle.cost", "{currency}", Counter, "Cost of the idle time."}
+	UsageEnergy     = Metric{"gpu.usage.energy", "J", Counter, "Energy of the boards that were held, split by share, by what it was computed from."}
+	UsageCarbon     = Metric{"gpu.usage.carbon", "g", Counter, "Carbon dioxide of that energy, overhead of the data centre included."}
+)
+
+// Metrics of the time, cost and energy of boards by their state, from gpu_cost. The sum over the states is the physical fleet.
+var (
+	CapacityTime   = Metric{"gpu.capacity.time", "s", Counter, "Time of the boards, in seconds of a whole GPU, by state."}
+	CapacityCost   = Metric{"gpu.capacity.cost", "{currency}", Counter, "Cost of that time."}
+	CapacityEnergy = Metric{"gpu.capacity.energy", "J", Counter, "Energy of the boards, by state."}
+)
+
+// Prices and budgets, from gpu_cost.
+var (
+	GPUPrice   = Metric{"gpu.price", "{currency}/h", Gauge, "Price of a whole GPU that holds now; absent where it is not known."}
+	BudgetUsed = Metric{"gpu.budget.used", "1", Gauge, "Used part of a budget in the running period; above 1 once it is exceeded."}
+)

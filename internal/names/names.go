@@ -51,8 +51,12 @@ type Metric struct {
 }
 
 // Int reports whether values of the metric are whole numbers: bytes, counts of
-// things, and states. The share of a device that is held is a fraction.
+// things, and states. The share of a device that is held is a fraction, and money has
+// fractions.
 func (m *Metric) Int() bool {
+	if strings.HasPrefix(m.Unit, "{currency}") {
+		return false
+	}
 	return m.Unit == "By" || m.Unit[0] == '{' || m.Kind == UpDownCounter && m.Name != GPUAllocation.Name
 }
 

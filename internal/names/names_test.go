@@ -14,7 +14,7 @@ func TestInt(t *testing.T) {
 	for _, m := range []Metric{GPUMemoryUsage, GPUXIDErrors, GPUXIDLast, ExporterUp, PodState} {
 		assert.True(t, m.Int(), m.Name)
 	}
-	for _, m := range []Metric{GPUUtilization, HwEnergy, GPUPCIeThroughput, GPUAllocation} {
+	for _, m := range []Metric{GPUUtilization, HwEnergy, GPUPCIeThroughput, GPUAllocation, UsageCost, GPUPrice} {
 		assert.False(t, m.Int(), m.Name)
 	}
 }
@@ -48,6 +48,14 @@ func TestPrometheus(t *testing.T) {
 		"inference_server_tokens_total":               InferenceTokens,
 		"inference_server_requests_finished_total":    InferenceRequestsFinished,
 		"inference_server_request_tokens":             InferenceRequestTokens,
+		"gpu_usage_held_seconds_total":                UsageHeld,
+		"gpu_usage_cost_total":                        UsageCost,
+		"gpu_usage_idle_cost_total":                   UsageIdleCost,
+		"gpu_usage_energy_joules_total":               UsageEnergy,
+		"gpu_usage_carbon_grams_total":                UsageCarbon,
+		"gpu_capacity_time_seconds_total":             CapacityTime,
+		"gpu_price_per_hour":                          GPUPrice,
+		"gpu_budget_used_ratio":                       BudgetUsed,
 	} {
 		assert.Equal(t, want, m.Prometheus())
 	}
