@@ -40,8 +40,8 @@ func fleet(boards int) (points []Point) {
 
 func priced() Config {
 	cfg := config()
-	cfg.Price = func(*Class, string, share.Fraction, int64) (prices.Rate, int64) {
-		return prices.Rate{Nano: 2_950_000_000, Per: 1}, 1 << 60
+	cfg.Price = func(*Priced, int64) Price {
+		return Price{prices.Rate{Nano: 2_950_000_000, Per: 1}, prices.KindList, 1 << 60}
 	}
 	return cfg
 }

@@ -34,6 +34,8 @@ type Point struct {
 	// Virtual is true for what no board is known of: it counts as unplaced time of its
 	// owner, and not as capacity.
 	Virtual bool
+	// Estimated is true where the share is only estimated.
+	Estimated bool
 }
 
 // board is the account of one board.
@@ -104,7 +106,7 @@ func (l *Ledger) newBoard(p *Point) *board {
 	}
 	b := &board{id: strings.Clone(p.Board), node: n, class: p.Class, virtual: p.Virtual}
 	l.boards[b.id] = b
-	b.node.boards = append(b.node.boards, b)
+	b.node.add(b)
 	return b
 }
 
@@ -115,10 +117,16 @@ func (l *Ledger) move(b *board, p *Point) {
 	}
 	b.node.remove(b)
 	b.node = l.node(p.Cluster, p.Node)
-	b.node.boards = append(b.node.boards, b)
+	b.node.add(b)
+}
+
+func (n *node) add(b *board) {
+	n.layout++
+	n.boards = append(n.boards, b)
 }
 
 func (n *node) remove(b *board) {
+	n.layout++
 	n.boards = slices.DeleteFunc(n.boards, func(c *board) bool { return c == b })
 }
 
@@ -326,4 +334,14 @@ func (b *board) oldestPending() int64 {
 		}
 	}
 	return oldest
+}
+
+// physical is the number of boards that are known of.
+func (n *node) physical() (boards int64) {
+	for _, b := range n.boards {
+		if !b.virtual {
+			boards++
+		}
+	}
+	return boards
 }

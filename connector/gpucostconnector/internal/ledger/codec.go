@@ -13,7 +13,7 @@ import (
 )
 
 // format is the first byte of a state.
-const format = 1
+const format = 2
 
 // maxState bounds what a state may unpack to.
 const maxState = 64 << 20

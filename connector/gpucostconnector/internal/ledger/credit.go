@@ -11,10 +11,11 @@ import (
 // credited is the row that a part's time goes to, as long as nothing that decides on it
 // has changed.
 type credited struct {
-	row   *row
-	class *Class
-	state State
-	until int64 // the price holds until then
+	row    *row
+	class  *Class
+	state  State
+	layout int64 // of the node
+	until  int64 // the price holds until then
 }
 
 // credit advances a board's account to a time. as is the state of the whole interval, and
@@ -59,10 +60,10 @@ func (l *books) rowOf(b *board, q *part) *credited {
 	if (state == Free || state == Stranded) && !b.node.usable(b.until) {
 		state = Unavailable
 	}
-	if c := &q.credited; c.row != nil && c.class == b.class && c.state == state && c.until > b.until {
+	if c := &q.credited; c.row != nil && c.class == b.class && c.state == state && c.layout == b.node.layout && c.until > b.until {
 		return c
 	}
-	k := Key{Cluster: b.class.Cluster, Model: b.class.Model, HostType: b.class.HostType, Capacity: b.class.Capacity, Profile: q.profile, State: state}
+	k := Key{Class: *b.class, Profile: q.profile, State: state}
 	if q.owner != nil {
 		k.Namespace, k.Service, k.Tenant = q.owner.Namespace, q.owner.Service, q.owner.Tenant
 		if l.cfg.PerPod {
@@ -71,13 +72,14 @@ func (l *books) rowOf(b *board, q *part) *credited {
 	}
 	until := int64(1<<63 - 1)
 	if l.cfg.Price != nil {
-		of := share.Whole
+		of := Priced{Class: b.class, Node: b.node.key.name, Boards: b.node.physical(), Profile: q.profile, Share: share.Whole}
 		if q.profile != "" && q.share.Valid() {
-			of = q.share
+			of.Share = q.share
 		}
-		k.Rate, until = l.cfg.Price(b.class, q.profile, of, b.until)
+		p := l.cfg.Price(&of, b.until)
+		k.Rate, k.Kind, until = p.Rate, p.Kind, p.Until
 	}
-	q.credited = credited{l.row(k), b.class, state, until}
+	q.credited = credited{l.row(k), b.class, state, b.node.layout, until}
 	return &q.credited
 }
 
@@ -98,6 +100,9 @@ func (l *books) step(b *board, end int64) {
 		r := q.credited.row
 		if q.contested {
 			r.flags |= Contested
+		}
+		if q.estimated {
+			r.flags |= Estimated
 		}
 		l.give(b, r, q.credited.state, amounts[i], s.weights[i] == s.whole)
 		if q.state == Held && !b.virtual {

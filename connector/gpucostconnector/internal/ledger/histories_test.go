@@ -73,9 +73,9 @@ func newHistory(t *testing.T, seed uint64) *history {
 	}
 	h.cfg.MaxRows = 10 + h.r.IntN(200)
 	h.cfg.PerPod = h.r.IntN(2) == 0
-	h.cfg.Price = func(_ *Class, profile string, _ share.Fraction, at int64) (prices.Rate, int64) {
+	h.cfg.Price = func(of *Priced, at int64) Price {
 		const every = 7 * minute
-		return prices.Rate{Nano: 1 + at/every%3, Per: 1 + int64(len(profile))}, at - at%every + every
+		return Price{prices.Rate{Nano: of.Boards + at/every%3, Per: 1 + int64(len(of.Profile))}, prices.KindList, at - at%every + every}
 	}
 	h.cfg.Carbon = func(_ *Class, at int64) (int64, bool) { return 300_000, at/hour%2 == 0 }
 	h.l = New(h.cfg, h.now)

@@ -59,17 +59,35 @@ type Config struct {
 	MaxRows        int
 	MaxBoards      int
 	PerPod         bool
-	// Price returns the rate of a class at a time, and until when it holds: a time after
-	// at. profile is the MIG profile of an instance and of its share, else empty and Whole:
-	// the rate is always that of a whole GPU.
-	Price func(c *Class, profile string, of share.Fraction, at int64) (rate prices.Rate, until int64)
+	// Price returns the price of a part of a board at a time. nil: there are no prices.
+	Price func(of *Priced, at int64) Price
 	// Carbon returns how many milligrams of carbon dioxide a kilowatt-hour causes,
 	// overhead of the data centre included. nil and false: not known.
 	Carbon func(c *Class, at int64) (milligrams int64, ok bool)
 }
 
-// Class is what distinguishes boards in the totals, and what prices depend on.
-type Class struct{ Cluster, Model, HostType, Region, Capacity, Labels string }
+// Class is what distinguishes boards in the totals, and what prices depend on. Pool is the
+// node pool, Labels the node labels that price rules match, in the form "k=v,k=v", sorted.
+type Class struct{ Cluster, Model, HostType, Region, Capacity, Pool, Labels string }
+
+// Priced is what a price is asked for.
+type Priced struct {
+	Class *Class
+	Node  string
+	// Boards is how many physical boards the node has, those included that it does not list
+	// now.
+	Boards int64
+	// Profile is the MIG profile of an instance and Share its share, else empty and Whole.
+	Profile string
+	Share   share.Fraction
+}
+
+// Price is what a whole GPU costs, also for an instance of it.
+type Price struct {
+	Rate  prices.Rate // the zero Rate: not known
+	Kind  string      // of the price: prices.KindList or KindContracted; empty where it is not known
+	Until int64       // it holds until then, a time after the one asked for
+}
 
 // Owner is what holds a part of a board, and where its time is added up.
 type Owner struct {
@@ -128,6 +146,7 @@ type node struct {
 	newest int64 // time of its newest snapshot
 	closed int64 // until when accounts of it were closed
 	run    int64 // the first snapshot since the last gap above the ttl
+	layout int64 // changes with the number of boards, on which prices may depend
 	// unusable[0] is the newest report about the node that differs from the one before.
 	unusable [2]struct {
 		at int64

@@ -90,8 +90,8 @@ func TestWorkedExample(t *testing.T) {
 func workedExample(t *testing.T, every int64) {
 	cfg := config()
 	cfg.AllocationTTL, cfg.Staleness = 2*hour, 2*hour
-	cfg.Price = func(*Class, string, share.Fraction, int64) (prices.Rate, int64) {
-		return prices.Rate{Nano: 2_950_000_000, Per: 1}, t0 + day
+	cfg.Price = func(*Priced, int64) Price {
+		return Price{prices.Rate{Nano: 2_950_000_000, Per: 1}, prices.KindList, t0 + day}
 	}
 	cfg.Carbon = func(*Class, int64) (int64, bool) { return 456_000, true } // 380 g at PUE 1.2
 	l := New(cfg, t0)

@@ -12,14 +12,15 @@ import (
 // Key is what a row of the totals is of. Amounts of different keys never overlap: the
 // rows add up to the fleet.
 type Key struct {
-	Cluster, Model, HostType, Capacity string
-	Profile                            string
+	Class
+	Profile string // of a MIG instance
 	// Of rows with State Held.
 	Namespace, Service, Tenant, Pod string
 	State                           State
 	// Rate is the price that holds; amounts are kept for each, and priced when they are
 	// read.
 	Rate prices.Rate
+	Kind string
 }
 
 // Basis is what energy was computed from.
@@ -49,6 +50,8 @@ type Flags uint8
 const (
 	Contested    Flags = 1 << iota // shared with another owner that claims the whole
 	BoardMetered                   // used is by the utilization of the whole board
+	Estimated                      // shares, or the split of energy, are estimates
+	allFlags     = Contested | BoardMetered | Estimated
 )
 
 // Other is the service of rows that are more than there may be.

@@ -32,6 +32,7 @@ type part struct {
 	idle                idle
 	state               State
 	contested           bool
+	estimated           bool // the share is
 }
 
 // points are the parts that points stand for.
@@ -52,7 +53,7 @@ func keepUID(o Owner, known *Owner) Owner {
 
 // is reports whether a point is the part as it was, the row of its owner included.
 func (q *part) is(p *Point) bool {
-	if q.id != p.Part || q.state != p.State || q.share != p.Share || q.replicas != int32(p.Replicas) || q.device != p.Device || q.profile != p.Profile {
+	if q.id != p.Part || q.state != p.State || q.share != p.Share || q.replicas != int32(p.Replicas) || q.device != p.Device || q.profile != p.Profile || q.estimated != p.Estimated {
 		return false
 	}
 	if q.owner == nil || p.Owner == nil {
@@ -74,7 +75,7 @@ func (q *part) take(b *board, p *Point) {
 	if q.profile != p.Profile {
 		q.profile = strings.Clone(p.Profile)
 	}
-	q.share, q.replicas, q.state = p.Share, int32(p.Replicas), p.State
+	q.share, q.replicas, q.state, q.estimated = p.Share, int32(p.Replicas), p.State, p.Estimated
 	if p.Owner == nil {
 		q.owner = nil
 		return

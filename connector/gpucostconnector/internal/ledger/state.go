@@ -102,7 +102,8 @@ func (w *writer) amounts(a *Amounts) {
 
 func (w *writer) row(r *row) {
 	k := &r.key
-	w.text(k.Cluster, k.Model, k.HostType, k.Capacity, k.Profile, k.Namespace, k.Service, k.Tenant, k.Pod)
+	w.class(&k.Class)
+	w.text(k.Profile, k.Namespace, k.Service, k.Tenant, k.Pod, k.Kind)
 	w.num(int64(k.State), k.Rate.Nano, k.Rate.Per, int64(r.flags))
 	w.amounts(&r.total)
 	w.num(int64(len(r.hours)))
@@ -136,6 +137,7 @@ func (w *writer) board(b *board, rows map[*row]int) {
 		w.id(b, q.device)
 		w.text(q.profile)
 		w.num(q.share.P, q.share.Q, int64(q.replicas), int64(q.state), q.remainder)
+		w.flag(q.estimated)
 		w.flag(q.owner != nil)
 		if o := q.owner; o != nil {
 			w.text(o.Namespace, o.Pod, o.Container, o.UID, o.Service, o.Tenant)
@@ -157,7 +159,7 @@ func (w *writer) class(c *Class) {
 	w.num(int64(i))
 	if !known {
 		w.classes[*c] = len(w.classes) + 1
-		w.text(c.Cluster, c.Model, c.HostType, c.Region, c.Capacity, c.Labels)
+		w.text(c.Cluster, c.Model, c.HostType, c.Region, c.Capacity, c.Pool, c.Labels)
 	}
 }
 
@@ -171,12 +173,13 @@ func (r *reader) amounts(a *Amounts) {
 func (r *reader) row() *row {
 	var is row
 	k := &is.key
-	r.text(&k.Cluster, &k.Model, &k.HostType, &k.Capacity, &k.Profile, &k.Namespace, &k.Service, &k.Tenant, &k.Pod)
+	k.Class = *r.class()
+	r.text(&k.Profile, &k.Namespace, &k.Service, &k.Tenant, &k.Pod, &k.Kind)
 	k.State = State(r.within(int64(NumStates)))
 	var rate prices.Rate
 	r.num(&rate.Nano, &rate.Per)
 	r.bad = r.bad || rate.Nano < 0 || rate.Per < 0
-	k.Rate, is.flags = rate, Flags(r.within(256))
+	k.Rate, is.flags = rate, Flags(r.within(int64(allFlags)+1))
 	r.amounts(&is.total)
 	for range r.length() {
 		h := bucket{start: r.one(), revision: uint32(r.within(1 << 32))}
@@ -256,6 +259,7 @@ func (r *reader) part(b *board) part {
 	q.share, q.replicas = s, int32(r.within(1<<20))
 	q.state = State(r.within(int64(NumStates)))
 	q.remainder = r.within(million)
+	q.estimated = r.flag()
 	if r.flag() {
 		q.owner = &Owner{}
 		r.text(&q.owner.Namespace, &q.owner.Pod, &q.owner.Container, &q.owner.UID, &q.owner.Service, &q.owner.Tenant)
@@ -269,7 +273,7 @@ func (r *reader) class() *Class {
 		return r.classes[i-1]
 	}
 	var c Class
-	r.text(&c.Cluster, &c.Model, &c.HostType, &c.Region, &c.Capacity, &c.Labels)
+	r.text(&c.Cluster, &c.Model, &c.HostType, &c.Region, &c.Capacity, &c.Pool, &c.Labels)
 	r.classes = append(r.classes, &c)
 	return &c
 }
