@@ -22,6 +22,7 @@ import (
 	kubeletstatsreceiver "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/kubeletstatsreceiver"
 	prometheusreceiver "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/prometheusreceiver"
 	besteffortconnector "github.com/otelcol-gpu/otelcol-gpu/connector/besteffortconnector"
+	gpucostconnector "github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector"
 	gpueventsconnector "github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector"
 	gpustoreexporter "github.com/otelcol-gpu/otelcol-gpu/exporter/gpustoreexporter"
 	webhookexporter "github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter"
@@ -184,6 +185,7 @@ func components() (otelcol.Factories, error) {
 
 	factories.Connectors, err = otelcol.MakeFactoryMap[connector.Factory](
 		gpueventsconnector.NewFactory(),
+		gpucostconnector.NewFactory(),
 		besteffortconnector.NewFactory(),
 		forwardconnector.NewFactory(),
 	)
@@ -192,6 +194,7 @@ func components() (otelcol.Factories, error) {
 	}
 	factories.ConnectorModules = makeModulesMap(factories.Connectors, map[component.Type]string{
 		gpueventsconnector.NewFactory().Type():  "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
+		gpucostconnector.NewFactory().Type():    "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
 		besteffortconnector.NewFactory().Type(): "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
 		forwardconnector.NewFactory().Type():    "go.opentelemetry.io/collector/connector/forwardconnector v0.159.0",
 	})

@@ -1,6 +1,8 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
+//go:generate mdatagen metadata.yaml
+
 // Package gpucostconnector accounts for GPUs: who held how much of them for how long, how
 // much of that was used, what it cost, and how much energy and carbon dioxide it took, of
 // every owner and of what nothing owned.
