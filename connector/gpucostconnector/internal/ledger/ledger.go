@@ -303,9 +303,11 @@ func (l *Ledger) Power(boardID string, at int64, watts float64) {
 	}
 }
 
-// Hours returns the rows of hours that have ended long enough ago that they only change
-// by what was missing then, and that were not returned as they are now. What can change
-// no more is forgotten.
+// Hours returns the rows of hours that have ended long enough ago that they only change by
+// what was missing then, with a revision, and those of later hours, without. Each is
+// returned if it was not returned as it is now, or not acknowledged with HoursEmitted since.
+// That holds across Encode and Restore too, so that no revision is lost. What can change no
+// more is forgotten.
 func (l *Ledger) Hours(now int64) []HourTotal {
 	settled := now - hour - l.cfg.IdleFor - l.cfg.AllocationTTL
 	keep := settled - l.cfg.Bridge

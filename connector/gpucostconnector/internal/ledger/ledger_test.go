@@ -285,13 +285,50 @@ func TestHours(t *testing.T) {
 	for at := t0; at < t0+3*hour; at += minute {
 		add(l, at, a)
 	}
-	assert.Empty(t, l.Hours(t0+hour), "it is open")
-	hours := l.Hours(t0 + hour + 20*minute)
+	for _, h := range l.Hours(t0 + hour) {
+		assert.Zero(t, h.Revision, "they are running")
+	}
+	l.HoursEmitted()
+	assert.Empty(t, l.Hours(t0+hour), "nothing has changed")
+
+	// closed are those that have ended, running the others.
+	closed := func(l *Ledger, now int64) (all []HourTotal, running int) {
+		for _, h := range l.Hours(now) {
+			if h.Revision > 0 {
+				all = append(all, h)
+			} else {
+				running++
+			}
+		}
+		return all, running
+	}
+	now := t0 + hour + 20*minute
+	hours, running := closed(l, now)
 	require.Len(t, hours, 1)
 	assert.Equal(t, Amounts{Time: hour, Unmeasured: hour}, hours[0].Amounts)
 	assert.Equal(t, uint32(1), hours[0].Revision)
-	assert.Empty(t, l.Hours(t0+hour+20*minute), "it has not changed")
-	again, err := Restore(config(), l.Encode())
+	assert.Zero(t, running)
+	killed := l.Encode()
+	again, _ := closed(l, now)
+	assert.Equal(t, hours, again, "it was not acknowledged")
+	l.HoursEmitted()
+	again, _ = closed(l, now)
+	assert.Empty(t, again)
+
+	// A process that was killed before it could emit: once more, as a later revision, which
+	// replaces the one that may have been emitted.
+	restored, err := Restore(config(), killed)
 	require.NoError(t, err)
-	assert.Equal(t, int64(1), int64(len(again.Hours(t0+2*hour+20*minute))), "the next one")
+	again, running = closed(restored, now)
+	require.Len(t, again, 1)
+	assert.Equal(t, uint32(2), again[0].Revision)
+	assert.Equal(t, 2, running, "of those that run nothing is known any more where they went")
+
+	restored, err = Restore(config(), l.Encode())
+	require.NoError(t, err)
+	again, _ = closed(restored, now)
+	assert.Empty(t, again, "it was acknowledged")
+	again, _ = closed(restored, t0+2*hour+20*minute)
+	require.Len(t, again, 1, "the next one")
+	assert.Equal(t, t0+hour, again[0].Start)
 }

@@ -70,6 +70,8 @@ type bucket struct {
 	start    int64
 	revision uint32 // that was returned last; 0: none was
 	dirty    bool   // it has changed since
+	changed  bool   // since it was returned while the hour was running
+	unsent   bool   // it was returned, and not acknowledged
 	Amounts
 }
 
@@ -78,11 +80,11 @@ type bucket struct {
 func (r *row) at(start int64) *bucket {
 	for i := len(r.hours) - 1; i >= 0; i-- {
 		if r.hours[i].start == start {
-			r.hours[i].dirty = true
+			r.hours[i].dirty, r.hours[i].changed = true, true
 			return &r.hours[i]
 		}
 	}
-	r.hours = append(r.hours, bucket{start: start, dirty: true})
+	r.hours = append(r.hours, bucket{start: start, dirty: true, changed: true})
 	return &r.hours[len(r.hours)-1]
 }
 
@@ -136,21 +138,40 @@ func (l *totals) Totals() []Total {
 type HourTotal struct {
 	Total
 	Start    int64
-	Revision uint32
+	Revision uint32 // 0 while the hour is running
 }
 
 // hoursUntil returns the hours that began until settled and changed since they were
-// returned, and forgets those that ended until keep.
+// returned, and those that are running and changed. It forgets those that ended until keep.
 func (l *totals) hoursUntil(settled, keep int64) (all []HourTotal) {
 	for _, r := range l.rows {
 		for i := range r.hours {
-			if h := &r.hours[i]; h.dirty && h.start <= settled {
+			h := &r.hours[i]
+			switch {
+			case h.start > settled:
+				if !h.changed && !h.unsent {
+					continue
+				}
+			case h.dirty:
 				h.dirty = false
 				h.revision++
-				all = append(all, HourTotal{Total{r.key, r.flags, h.Amounts}, h.start, h.revision})
+			case !h.unsent:
+				continue
 			}
+			h.changed, h.unsent = false, true
+			all = append(all, HourTotal{Total{r.key, r.flags, h.Amounts}, h.start, h.revision})
 		}
-		r.hours = slices.DeleteFunc(r.hours, func(h bucket) bool { return !h.dirty && h.start+hour <= keep })
+		r.hours = slices.DeleteFunc(r.hours, func(h bucket) bool { return !h.dirty && !h.unsent && h.start+hour <= keep })
 	}
 	return all
+}
+
+// HoursEmitted acknowledges what Hours returned last: it is returned again once it has
+// changed.
+func (l *totals) HoursEmitted() {
+	for _, r := range l.rows {
+		for i := range r.hours {
+			r.hours[i].unsent = false
+		}
+	}
 }

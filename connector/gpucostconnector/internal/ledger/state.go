@@ -110,7 +110,7 @@ func (w *writer) row(r *row) {
 	for i := range r.hours {
 		h := &r.hours[i]
 		w.num(h.start, int64(h.revision))
-		w.flag(h.dirty)
+		w.flag(h.dirty || h.unsent) // after a restart it is returned once more, as a revision of its own
 		w.amounts(&h.Amounts)
 	}
 }
@@ -183,7 +183,7 @@ func (r *reader) row() *row {
 	r.amounts(&is.total)
 	for range r.length() {
 		h := bucket{start: r.one(), revision: uint32(r.within(1 << 32))}
-		h.dirty = r.flag()
+		h.dirty, h.changed = r.flag(), true
 		r.amounts(&h.Amounts)
 		is.hours = append(is.hours, h)
 	}
