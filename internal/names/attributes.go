@@ -28,6 +28,7 @@ const (
 	K8sPodStartTime  = "k8s.pod.start_time" // RFC 3339
 	K8sContainerName = "k8s.container.name"
 	K8sResourceName  = "k8s.resource.name"
+	HostType         = "host.type"
 	ProcessPID       = "process.pid"
 	ProcessName      = "process.executable.name"
 )
@@ -54,7 +55,6 @@ const (
 	GPUHealthState    = "gpu.health.state"
 	GPUNodeBootID     = "gpu.node.boot_id"
 	GPUHealthCleared  = "gpu.health.cleared"
-	HostType          = "host.type"
 	GPUPodState       = "gpu.pod.state"
 	GPUDeviceState    = "gpu.device.state"
 	GPUDeviceIDs      = "gpu.device.ids"   // hw.id of a pod's devices, at most 16
@@ -70,6 +70,10 @@ const (
 	// gpu.allocation, which makes no series, and is the seconds between two snapshots.
 	GPUAllocationInterval = "gpu.allocation.interval"
 	GPUAllocationResolved = "gpu.allocation.resolved" // false: hw.id is node and kubelet's id
+	// GPUAllocationShare is which part of its board a scheduler that shares boards granted,
+	// by memory, and GPUAllocationShareCores by compute, where it limits that: 0..1.
+	GPUAllocationShare      = "gpu.allocation.share"
+	GPUAllocationShareCores = "gpu.allocation.share.cores"
 )
 
 // Attributes of cost.
@@ -102,9 +106,14 @@ const (
 const (
 	SourcePodResources = "pod_resources"
 	SourceDRA          = "dra"
+	SourceAnnotation   = "annotation" // of the pod, by a scheduler that shares boards
 	SharingNone        = "none"
 	SharingTimeSlicing = "time_slicing"
 	SharingMPS         = "mps"
+	SharingHAMi        = "hami"
+	SharingVolcano     = "volcano"
+	SharingKoordinator = "koordinator"
+	SharingKAI         = "kai"
 	ValueScopeDevice   = "device" // of gpu.value.scope: the whole device's value, not the replica's own
 )
 

@@ -70,7 +70,7 @@ var (
 	GPUAllocation           = Metric{"gpu.allocation", "1", UpDownCounter, "Share of the device that the container holds; 0 for a free device."}
 	GPUNodeSchedulable      = Metric{"gpu.node.schedulable", "1", UpDownCounter, "1 while the node takes new pods, 0 while it is cordoned."}
 	GPUNodeMIGReconfiguring = Metric{"gpu.node.mig.reconfiguring", "1", UpDownCounter, "1 while the MIG layout of the node's GPUs is being changed, else 0."}
-	GPUNodeInfo             = Metric{"gpu.node.info", "1", UpDownCounter, "Always 1: boot, machine type and driver of the node. A new boot is another series."}
+	GPUNodeInfo             = Metric{"gpu.node.info", "1", UpDownCounter, "Always 1: boot, driver, machine type, region, capacity type and pool of the node. A new boot is another series."}
 )
 
 // Metrics of a service and its pods, from gpu_summary.

@@ -4,6 +4,7 @@
 package gpuallocationreceiver
 
 import (
+	"io/fs"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient/k8sfake"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/snapshot"
 )
 
@@ -239,6 +241,34 @@ func TestKubernetesHangs(t *testing.T) {
 	release()
 }
 
+// A machine without Kubernetes has the prices of what the configuration reports about it.
+func TestNodeInfoOfTheConfiguration(t *testing.T) {
+	s := oneOfTwo()
+	s.err = fs.ErrNotExist
+	story(t, s, func(t *testing.T, r *run) {
+		until(r, 29)
+		got := r.taken()
+		require.Equal(t, []float64{15}, times(got), "without a kubelet too")
+		rm := got[0].md.ResourceMetrics().At(0)
+		assert.Equal(t, map[string]any{"k8s.node.name": "node-a", "k8s.cluster.name": "lab"}, rm.Resource().Attributes().AsRaw())
+		m := rm.ScopeMetrics().At(0).Metrics().At(0)
+		assert.Equal(t, names.GPUNodeInfo.Name, m.Name())
+		p := m.Sum().DataPoints().At(0)
+		assert.Equal(t, map[string]any{
+			"k8s.node.name": "node-a", "host.type": "dgx-h100", "cloud.region": "eu-north1", "gpu.capacity.type": "reserved",
+			"gpu.node.pool": "lab", "node.label.example.com/owner": "ml",
+		}, p.Attributes().AsRaw())
+		assert.Equal(t, int64(1), p.IntValue())
+		assert.Equal(t, 15*time.Second, p.Timestamp().AsTime().Sub(r.receiver.created))
+	}, func(c *Config) {
+		c.Optional, c.ClusterName = true, "lab"
+		c.NodeInfo = NodeInfoConfig{
+			HostType: "dgx-h100", Region: "eu-north1", CapacityType: "reserved", NodePool: "lab",
+			Labels: map[string]string{"example.com/owner": "ml"},
+		}
+	})
+}
+
 func TestWithoutKubernetes(t *testing.T) {
 	const logged = "the Kubernetes API is not read: devices of ResourceClaims (DRA) have no gpu.allocation, the node has no gpu.node.schedulable, gpu.node.mig.reconfiguring and gpu.node.info, and MPS appears as time-slicing"
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
@@ -276,7 +306,7 @@ func TestAnAnnotationThatCannotBeRead(t *testing.T) {
 	r := &allocationReceiver{logger: zap.New(core)}
 	now := time.Date(2026, 1, 31, 15, 0, 0, 0, time.UTC)
 	read := func(value string) int {
-		node, ok := snapshot.KeepNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"gpu.otelcol-gpu/cleared": value}}})
+		node, ok := (&snapshot.NodeReader{}).Keep(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"gpu.otelcol-gpu/cleared": value}}})
 		require.True(t, ok)
 		for range 3 {
 			r.acknowledge(&node, now)

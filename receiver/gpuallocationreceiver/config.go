@@ -35,6 +35,12 @@ type Config struct {
 	// itself.
 	k8sclient.Config `mapstructure:",squash"`
 
+	// NodeLabels are labels of the node that gpu.node.info has as node.label.<key>.
+	NodeLabels []string `mapstructure:"node_labels"`
+
+	// NodeInfo is what else decides about gpu.node.info.
+	NodeInfo NodeInfoConfig `mapstructure:"node_info"`
+
 	// DRA is what is held through ResourceClaims. It needs the Kubernetes API.
 	DRA DRAConfig `mapstructure:"dra"`
 
@@ -158,6 +164,7 @@ func (c *Config) Validate() error {
 			refuse("resource_names::%s", one)
 		}
 	}
+	c.validateNodeInfo(refuse)
 	return errors.Join(errs...)
 }
 

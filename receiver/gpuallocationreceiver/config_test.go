@@ -40,6 +40,12 @@ func TestLoadConfig(t *testing.T) {
 			Config: k8sclient.Config{AuthType: k8sclient.KubeConfig, Context: "staging"},
 			DRA:    DRAConfig{Drivers: []string{"gpu.example.com"}},
 
+			NodeLabels: []string{"team", "example.com/rack"},
+			NodeInfo: NodeInfoConfig{
+				CapacityTypeLabel: "example.com/capacity", NodePoolLabel: "example.com/pool",
+				HostType: "dgx-h100", Region: "eu-north1", CapacityType: "reserved", NodePool: "lab",
+				Labels: map[string]string{"example.com/owner": "ml"},
+			},
 			Socket:             "/var/lib/k0s/kubelet/pod-resources/kubelet.sock",
 			NodeName:           "node-b",
 			PodNamespace:       "monitoring",
@@ -99,6 +105,16 @@ func TestValidate(t *testing.T) {
 		"context of nothing":   {func(c *Config) { c.Context = "staging" }, []string{"context:", "kubeConfig"}},
 		"no drivers":           {func(c *Config) { c.DRA.Drivers = nil }, []string{"dra::drivers:", "gpu.nvidia.com", "dra::enabled"}},
 		"no driver's name":     {func(c *Config) { c.DRA.Drivers = []string{"gpu.nvidia.com", "nvidia.com/gpu"} }, []string{"dra::drivers::1:", "spec.driver"}},
+		"no label":             {func(c *Config) { c.NodeLabels = []string{"team", "a/b/c"} }, []string{"node_labels::1:", "example.com/pool"}},
+		"label again":          {func(c *Config) { c.NodeLabels = []string{"team", "team"} }, []string{"node_labels::1:", "remove"}},
+		"too many labels":      {func(c *Config) { c.NodeLabels = strings.Split("abcdefghijklmnopq", "") }, []string{"node_labels, node_info::labels: are 17", "at most 16"}},
+		"no label of capacity": {func(c *Config) { c.NodeInfo.CapacityTypeLabel = "a b" }, []string{"node_info::capacity_type_label:", "example.com/pool"}},
+		"no label of a pool":   {func(c *Config) { c.NodeInfo.NodePoolLabel = "/" }, []string{"node_info::node_pool_label:", "example.com/pool"}},
+		"capacity of its own":  {func(c *Config) { c.NodeInfo.CapacityType = "cheap" }, []string{"node_info::capacity_type:", "on_demand, spot or reserved"}},
+		"long host type":       {func(c *Config) { c.NodeInfo.HostType = strings.Repeat("x", 257) }, []string{"node_info::host_type:", "256"}},
+		"region of two lines":  {func(c *Config) { c.NodeInfo.Region = "a\nb" }, []string{"node_info::region:", "printable"}},
+		"given without a key":  {func(c *Config) { c.NodeInfo.Labels = map[string]string{"": "x"} }, []string{"node_info::labels:", "example.com/pool"}},
+		"given without value":  {func(c *Config) { c.NodeInfo.Labels = map[string]string{"team": ""} }, []string{"node_info::labels::team:", "price rules"}},
 		"everything at a time": {func(c *Config) { *c = Config{} }, []string{"socket:", "node_name:", "poll_interval:", "timeout:", "resource_names:"}},
 	} {
 		t.Run(name, func(t *testing.T) {

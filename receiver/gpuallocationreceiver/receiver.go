@@ -47,6 +47,7 @@ type allocationReceiver struct {
 	tel    *telemetry
 	logger *zap.Logger
 	origin snapshot.Origin
+	reader snapshot.NodeReader
 	source source
 	api    atomic.Pointer[kubeapi.API] // nil where it is not asked
 
@@ -87,6 +88,7 @@ func newReceiver(set receiver.Settings, cfg *Config, next consumer.Metrics) (*al
 			Cluster: cfg.ClusterName, Node: cfg.NodeName, Version: set.BuildInfo.Version,
 			Interval: max(cfg.CollectionInterval, cfg.PollInterval),
 		},
+		reader:  cfg.nodeReader(),
 		source:  kubelet.New(cfg.Socket, cfg.Timeout, cfg.MaxMessageSize),
 		created: time.Now(),
 		changed: make(chan struct{}, 1),
@@ -149,7 +151,7 @@ func (r *allocationReceiver) connect() error {
 		return err
 	}
 	api, err := kubeapi.New(kubeapi.Config{
-		Node: r.cfg.NodeName, DRA: r.cfg.DRA.Enabled, Drivers: r.cfg.DRA.drivers(), MaxDevices: r.cfg.MaxDevices,
+		Node: r.cfg.NodeName, Read: r.reader, DRA: r.cfg.DRA.Enabled, Drivers: r.cfg.DRA.drivers(), MaxDevices: r.cfg.MaxDevices,
 	}, client, kubeapi.Telemetry{Count: r.tel.asked, Logger: r.logger}, r.emitNow)
 	if err != nil {
 		return err
@@ -237,7 +239,11 @@ func (r *allocationReceiver) emit(ctx context.Context, causes *logonce.Causes) {
 				zap.Duration("age", now.Sub(s.At)))
 		}
 	}
-	node, at, known := r.api.Load().Node(now)
+	api := r.api.Load()
+	if api == nil {
+		r.reader.GivenInfo(md, now, &r.origin)
+	}
+	node, at, known := api.Node(now)
 	if known {
 		r.acknowledge(&node, now)
 		node.AddTo(md, r.node, at, &r.origin)

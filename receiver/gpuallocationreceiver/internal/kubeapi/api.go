@@ -38,6 +38,7 @@ const maxAPIAge = 5 * time.Minute
 // Config is what to follow.
 type Config struct {
 	Node       string
+	Read       snapshot.NodeReader
 	DRA        bool            // ResourceSlices and ResourceClaims too
 	Drivers    map[string]bool // of DRA, those of GPUs
 	MaxDevices int             // of ResourceSlices
@@ -73,7 +74,7 @@ type API struct {
 // New makes the clients. emit is called when the node is another; it must not wait. It makes no request.
 func New(cfg Config, client *rest.Config, tel Telemetry, emit func()) (*API, error) {
 	k := &API{cfg: cfg, tel: tel, emit: emit, changed: make(chan struct{}, 1), created: time.Now()}
-	k.nodes = k8swatch.New(k8swatch.Config[snapshot.Node]{Keep: snapshot.KeepNode, Changed: k.nodeChanged})
+	k.nodes = k8swatch.New(k8swatch.Config[snapshot.Node]{Keep: cfg.Read.Keep, Changed: k.nodeChanged})
 	k.slices = k8swatch.New(k8swatch.Config[dra.Slice]{Keep: dra.Keeper{Drivers: cfg.Drivers}.Keep, Changed: k.slicesChanged})
 	var err error
 	if k.http, err = rest.HTTPClientFor(client); err != nil {
@@ -130,7 +131,7 @@ func (k *API) nodeChanged() {
 		is = &s
 	}
 	was := k.node.Swap(is)
-	if (was == nil) != (is == nil) || was != nil && *was != *is {
+	if (was == nil) != (is == nil) || was != nil && !was.Equal(is) {
 		k.emit()
 	}
 	if was.Sharing() != is.Sharing() {

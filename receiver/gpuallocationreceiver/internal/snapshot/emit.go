@@ -4,6 +4,7 @@
 package snapshot
 
 import (
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -61,8 +62,20 @@ func (s Node) AddTo(md pmetric.Metrics, before *Node, at time.Time, from *Origin
 	if s.hasMIG {
 		point(&names.GPUNodeMIGReconfiguring, s.reconfiguring)
 	}
-	ended := before != nil && before.info != s.info && before.info != (info{})
-	if s.info == (info{}) && !ended {
+	s.addInfo(ms, before, at, from)
+}
+
+// GivenInfo writes what the configuration has about a node for which the Kubernetes API is
+// not asked.
+func (r *NodeReader) GivenInfo(md pmetric.Metrics, at time.Time, from *Origin) {
+	if len(r.Given) > 0 {
+		Node{info: inOrder(r.Given)}.addInfo(newScope(md, owner.Owner{}, from), nil, at, from)
+	}
+}
+
+func (s Node) addInfo(ms pmetric.MetricSlice, before *Node, at time.Time, from *Origin) {
+	ended := before != nil && len(before.info) > 0 && !slices.Equal(before.info, s.info)
+	if len(s.info) == 0 && !ended {
 		return
 	}
 	points := names.GPUNodeInfo.Init(ms.AppendEmpty())
@@ -70,7 +83,7 @@ func (s Node) AddTo(md pmetric.Metrics, before *Node, at time.Time, from *Origin
 		p := before.info.put(points, at, from)
 		p.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
 	}
-	if s.info != (info{}) {
+	if len(s.info) > 0 {
 		s.info.put(points, at, from).SetIntValue(1)
 	}
 }
@@ -79,14 +92,11 @@ func (s Node) AddTo(md pmetric.Metrics, before *Node, at time.Time, from *Origin
 func (i info) put(points pmetric.NumberDataPointSlice, at time.Time, from *Origin) pmetric.NumberDataPoint {
 	p := points.AppendEmpty()
 	p.SetTimestamp(pcommon.NewTimestampFromTime(at))
-	p.Attributes().PutStr(names.K8sNodeName, from.Node)
-	for _, known := range [...]struct{ key, value string }{
-		{names.GPUNodeBootID, i.boot}, {names.HostType, i.hostType}, {names.HwDriverVersion, i.driver},
-		{names.GPUHealthCleared, i.cleared},
-	} {
-		if known.value != "" {
-			p.Attributes().PutStr(known.key, known.value)
-		}
+	attrs := p.Attributes()
+	attrs.EnsureCapacity(len(i) + 1)
+	attrs.PutStr(names.K8sNodeName, from.Node)
+	for _, known := range i {
+		attrs.PutStr(known.key, known.value)
 	}
 	return p
 }
