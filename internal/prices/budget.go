@@ -96,6 +96,18 @@ func (b *Budget) read(c *BudgetConfig, refuse func(key, format string, args ...a
 // Covers reports whether the budget is for a tenant.
 func (b *Budget) Covers(tenant string) bool { return b.Tenant == "" || glob(b.Tenant, tenant) }
 
+// Counts reports whether time counts in the budget: that of a tenant, or that without an
+// owner, which a budget of the whole fleet has to pay for too.
+func (b *Budget) Counts(owned bool, tenant string) bool {
+	if !owned {
+		return b.Tenant == ""
+	}
+	return b.Covers(tenant)
+}
+
+// Scope is what the budget is of, without its name and its limit.
+func (b *Budget) Scope() string { return b.period + " in " + b.zone.String() + " of " + b.Tenant }
+
 // Period returns the period that a time is in: from start, and before end.
 func (b *Budget) Period(at time.Time) (start, end time.Time) {
 	year, month, day := at.In(b.zone).Date()

@@ -18,6 +18,7 @@ package ledger
 import (
 	"math"
 
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/budget"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/share"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/prices"
 )
@@ -64,6 +65,8 @@ type Config struct {
 	// Carbon returns how many milligrams of carbon dioxide a kilowatt-hour causes,
 	// overhead of the data centre included. nil and false: not known.
 	Carbon func(c *Class, at int64) (milligrams int64, ok bool)
+	// Budgets are added up in the periods that run.
+	Budgets []prices.Budget
 }
 
 // Class is what distinguishes boards in the totals, and what prices depend on. Pool is the
@@ -113,6 +116,7 @@ type Counts struct {
 	EnergyLost     int64 // mJ that were not credited when their account was closed
 	Oversubscribed int64 // snapshots with shares above their board
 	Overflowed     int64 // rows that were added up in another
+	Unbudgeted     int64 // ms that are too far ahead for a budget
 }
 
 // Ledger is the accounts of all boards and the totals of all rows.
@@ -122,6 +126,7 @@ type Ledger struct {
 	boards map[string]*board
 	closed [NumStates]int64 // of accounts that were closed
 	start  int64
+	kept   int64 // hours that ended until then are forgotten
 	// forgotten is until when accounts of nodes were closed that are not known any more.
 	forgotten int64
 }
@@ -156,8 +161,9 @@ type node struct {
 
 // New returns a Ledger without boards. start is the start time of its counters.
 func New(cfg Config, start int64) *Ledger {
+	accounts, _ := budget.New(cfg.Budgets, nil, start)
 	return &Ledger{
-		books:  books{totals: totals{rows: map[Key]*row{}, max: cfg.MaxRows}, cfg: cfg},
+		books:  books{totals: totals{rows: map[Key]*row{}, max: cfg.MaxRows, budgets: accounts}, cfg: cfg},
 		nodes:  map[nodeKey]*node{},
 		boards: map[string]*board{},
 		start:  start,
@@ -170,7 +176,7 @@ func (l *Ledger) Start() int64 { return l.start }
 // Counts are what happened since New or Restore.
 func (l *Ledger) Counts() Counts {
 	counts := l.counts
-	counts.Overflowed = l.overflowed
+	counts.Overflowed, counts.Unbudgeted = l.overflowed, l.unbudgeted
 	return counts
 }
 
@@ -309,10 +315,12 @@ func (l *Ledger) Power(boardID string, at int64, watts float64) {
 // That holds across Encode and Restore too, so that no revision is lost. What can change no
 // more is forgotten.
 func (l *Ledger) Hours(now int64) []HourTotal {
+	l.feed()
 	settled := now - hour - l.cfg.IdleFor - l.cfg.AllocationTTL
 	keep := settled - l.cfg.Bridge
 	for _, b := range l.boards {
 		keep = min(keep, b.oldestPending())
 	}
+	l.kept = max(l.kept, keep)
 	return l.hoursUntil(settled, keep)
 }

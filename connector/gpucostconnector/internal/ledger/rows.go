@@ -6,6 +6,7 @@ package ledger
 import (
 	"slices"
 
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/budget"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/prices"
 )
 
@@ -63,6 +64,8 @@ type row struct {
 	flags Flags
 	total Amounts
 	hours []bucket
+
+	budgets []int32 // its accounts of budgets
 }
 
 // bucket is the amounts of one UTC hour.
@@ -72,6 +75,7 @@ type bucket struct {
 	dirty    bool   // it has changed since
 	changed  bool   // since it was returned while the hour was running
 	unsent   bool   // it was returned, and not acknowledged
+	budgeted int64  // ms of Time that budgets have
 	Amounts
 }
 
@@ -93,6 +97,8 @@ type totals struct {
 	rows       map[Key]*row
 	max        int
 	overflowed int64
+	unbudgeted int64
+	budgets    *budget.Accounts
 }
 
 func hourOf(at int64) int64 { return at - at%hour }
@@ -113,7 +119,7 @@ func (l *totals) row(k Key) *row {
 			return r
 		}
 	}
-	r := &row{key: k}
+	r := &row{key: k, budgets: l.budgets.Covering(k.State == Held, k.Tenant)}
 	l.rows[k] = r
 	return r
 }

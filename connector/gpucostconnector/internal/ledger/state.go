@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/share"
-	"github.com/otelcol-gpu/otelcol-gpu/internal/prices"
 )
 
 // Encode returns the state of all accounts and totals, for Restore. What came since the
@@ -16,9 +15,10 @@ import (
 // decides. Amounts must be emitted only once the state that contains them is stored; then
 // no time counts twice after a restart, and no counter falls.
 func (l *Ledger) Encode() []byte {
+	l.feed()
 	w := writer{b: make([]byte, 0, 256*(len(l.boards)+len(l.rows))), texts: map[string]int{}, classes: map[Class]int{}}
 	rows := map[*row]int{}
-	w.num(l.start, l.forgotten, l.closed[0], l.closed[1], l.closed[2], l.closed[3], l.closed[4])
+	w.num(l.start, l.kept, l.forgotten, l.closed[0], l.closed[1], l.closed[2], l.closed[3], l.closed[4])
 	w.num(int64(len(l.rows)))
 	for _, r := range l.rows {
 		rows[r] = len(rows)
@@ -45,6 +45,7 @@ func (l *Ledger) Encode() []byte {
 			}
 		}
 	}
+	w.budgets(l.budgets.Accounts())
 	body := binary.AppendVarint(nil, int64(len(w.list)))
 	for _, t := range w.list {
 		body = append(binary.AppendVarint(body, int64(len(t))), t...)
@@ -64,7 +65,7 @@ func Restore(cfg Config, state []byte) (*Ledger, error) {
 		r.list[i] = r.raw()
 	}
 	l := New(cfg, 0)
-	r.num(&l.start, &l.forgotten, &l.closed[0], &l.closed[1], &l.closed[2], &l.closed[3], &l.closed[4])
+	r.num(&l.start, &l.kept, &l.forgotten, &l.closed[0], &l.closed[1], &l.closed[2], &l.closed[3], &l.closed[4])
 	rows := make([]*row, r.length())
 	for i := range rows {
 		rows[i] = r.row()
@@ -89,9 +90,11 @@ func Restore(cfg Config, state []byte) (*Ledger, error) {
 			l.boards[b.id] = b
 		}
 	}
+	budgets := r.budgets()
 	if r.bad || len(r.b) > 0 || len(l.rows) != len(rows) {
 		return nil, ErrState
 	}
+	l.resume(cfg.Budgets, budgets, l.known())
 	l.counts = Counts{} // snapshots that were counted when they came
 	return l, nil
 }
@@ -176,10 +179,7 @@ func (r *reader) row() *row {
 	k.Class = *r.class()
 	r.text(&k.Profile, &k.Namespace, &k.Service, &k.Tenant, &k.Pod, &k.Kind)
 	k.State = State(r.within(int64(NumStates)))
-	var rate prices.Rate
-	r.num(&rate.Nano, &rate.Per)
-	r.bad = r.bad || rate.Nano < 0 || rate.Per < 0
-	k.Rate, is.flags = rate, Flags(r.within(int64(allFlags)+1))
+	k.Rate, is.flags = r.rate(), Flags(r.within(int64(allFlags)+1))
 	r.amounts(&is.total)
 	for range r.length() {
 		h := bucket{start: r.one(), revision: uint32(r.within(1 << 32))}
