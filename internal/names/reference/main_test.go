@@ -39,19 +39,21 @@ func TestAttributesAreDocumented(t *testing.T) {
 		require.NoError(t, err)
 		pages += string(text)
 	}
-	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(sources, "attributes.go"), nil, 0)
-	require.NoError(t, err)
 	checked := 0
-	ast.Inspect(file, func(node ast.Node) bool {
-		if literal, ok := node.(*ast.BasicLit); ok && literal.Kind == token.STRING {
-			if name, err := strconv.Unquote(literal.Value); err == nil && strings.HasPrefix(name, "gpu.") {
-				checked++
-				assert.Contains(t, pages, "`"+name+"`")
+	for _, source := range []string{"attributes.go", "usage.go"} {
+		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(sources, source), nil, 0)
+		require.NoError(t, err)
+		ast.Inspect(file, func(node ast.Node) bool {
+			if literal, ok := node.(*ast.BasicLit); ok && literal.Kind == token.STRING {
+				if name, err := strconv.Unquote(literal.Value); err == nil && strings.HasPrefix(name, "gpu.") {
+					checked++
+					assert.Contains(t, pages, "`"+name+"`")
+				}
 			}
-		}
-		return true
-	})
-	assert.Greater(t, checked, 20)
+			return true
+		})
+	}
+	assert.Greater(t, checked, 40)
 }
 
 func TestRewriteNeedsItsLines(t *testing.T) {
