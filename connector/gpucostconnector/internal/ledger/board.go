@@ -50,6 +50,7 @@ type board struct {
 	restored bool
 
 	missing int64 // since when it is absent
+	arrived bool  // a point has come since Behind
 
 	first, until int64 // until: what is credited; 0 as long as there is no snapshot
 	states       [NumStates]int64
@@ -72,6 +73,7 @@ func (l *Ledger) Add(p *Point) {
 			return
 		}
 	}
+	b.arrived = true
 	if p.Time <= b.until || p.Time < b.open {
 		if p.Time < b.until || b.open != 0 {
 			l.counts.Late++

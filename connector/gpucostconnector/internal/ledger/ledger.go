@@ -202,15 +202,38 @@ func (l *Ledger) Accounts(f func(Account)) {
 // Closed is the time of all accounts that were closed, by state.
 func (l *Ledger) Closed() [NumStates]int64 { return l.closed }
 
-// Oldest is until when all boards are accounted; 0 without boards.
-func (l *Ledger) Oldest() int64 {
+// Behind is until when all boards are accounted of which a point has come since the last
+// call, late ones included; 0 if none has.
+func (l *Ledger) Behind() int64 {
 	oldest := int64(0)
 	for _, b := range l.boards {
-		if until := max(b.until, b.first); oldest == 0 || until < oldest {
-			oldest = until
+		if b.arrived && b.until != 0 && (oldest == 0 || b.until < oldest) {
+			oldest = b.until
 		}
+		b.arrived = false
 	}
 	return oldest
+}
+
+// Classes calls f with what a price of a whole board may depend on, of the open accounts of
+// physical boards: once for each combination, with the number of boards that it is of.
+func (l *Ledger) Classes(f func(of *Priced, boards int64)) {
+	type kind struct {
+		class Class
+		node  int64 // its boards
+	}
+	all := map[kind]int64{}
+	for _, n := range l.nodes {
+		boards := n.physical()
+		for _, b := range n.boards {
+			if !b.virtual && b.until != 0 {
+				all[kind{*b.class, boards}]++
+			}
+		}
+	}
+	for k, boards := range all {
+		f(&Priced{Class: &k.class, Boards: k.node, Share: share.Whole}, boards)
+	}
 }
 
 // Node reports at a time whether a node is cordoned or its MIG layout being changed: then

@@ -332,3 +332,42 @@ func TestHours(t *testing.T) {
 	require.Len(t, again, 1, "the next one")
 	assert.Equal(t, t0+hour, again[0].Start)
 }
+
+func TestBehind(t *testing.T) {
+	l := New(config(), t0)
+	a, b := owned("g", "g", "a", share.Whole), owned("g2", "g2", "b", share.Whole)
+	assert.Zero(t, l.Behind(), "without boards")
+	for at := t0; at <= t0+3*minute; at += minute {
+		add(l, at, a)
+		if at <= t0+minute {
+			add(l, at, b)
+		}
+	}
+	assert.Equal(t, t0, l.Behind())
+	assert.Zero(t, l.Behind(), "nothing has come since")
+	add(l, t0+4*minute, a)
+	assert.Equal(t, t0+3*minute, l.Behind(), "a board that is silent is not behind")
+	add(l, t0-hour, b)
+	assert.Equal(t, t0, l.Behind(), "one of which all points are late is")
+}
+
+func TestClasses(t *testing.T) {
+	l := New(config(), t0)
+	other := *h100
+	other.Region = "r"
+	for at := t0; at <= t0+minute; at += minute {
+		for i, id := range []string{"g", "g2", "g3", "g4"} {
+			p := free(id, id, share.Whole)
+			if i == 3 {
+				p.Class, p.Node = &other, "n4"
+			}
+			add(l, at, p)
+		}
+	}
+	boards := map[string][2]int64{}
+	l.Classes(func(of *Priced, n int64) {
+		assert.Equal(t, share.Whole, of.Share)
+		boards[of.Class.Region] = [2]int64{of.Boards, n}
+	})
+	assert.Equal(t, map[string][2]int64{"": {3, 3}, "r": {1, 1}}, boards)
+}
