@@ -68,8 +68,10 @@ best_effort/otlp: {}
 {{- $told := include "otelcol-gpu.otlpNames" .root | fromJsonArray -}}
 {{- if eq (include "otelcol-gpu.hasWebhooks" .root) "true" -}}{{- $told = prepend $told "webhook" -}}{{- end -}}
 {{- $unread := ternary list (list "gpu_store") (eq $v.gateway.store.engine "embedded") -}}
-metrics/health:
-  exporters: {{ include "otelcol-gpu.list" (dict "root" .root "file" .file "pipeline" "metrics/health" "key" "exporters" "add" (ternary (list "best_effort/otlp") list (not (empty $v.gateway.otlp)))) }}
+{{- range list "metrics/health" "metrics/usage" }}
+{{ . }}:
+  exporters: {{ include "otelcol-gpu.list" (dict "root" $.root "file" $.file "pipeline" . "key" "exporters" "add" (ternary (list "best_effort/otlp") list (not (empty $v.gateway.otlp)))) }}
+{{- end }}
 metrics/prometheus:
   exporters: {{ include "otelcol-gpu.list" (dict "root" .root "file" .file "pipeline" "metrics/prometheus" "key" "exporters" "add" $written "without" $unread) }}
 {{- with include "otelcol-gpu.otlpNames" .root | fromJsonArray }}
