@@ -5,9 +5,12 @@ package prices
 
 import (
 	"errors"
-	"github.com/otelcol-gpu/otelcol-gpu/internal/exact"
+	"math"
+	"math/bits"
 	"strconv"
 	"strings"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/exact"
 )
 
 // nano is one unit of the currency in the unit of amounts.
@@ -26,6 +29,39 @@ func (r Rate) Cost(ms int64) int64 {
 	const hour = 3_600_000
 	return exact.MulDiv(ms, r.Nano, r.Per*hour)
 }
+
+// Money returns what milliseconds of a GPU cost, rounded down to a billionth.
+func (r Rate) Money(ms int64) Money {
+	const hour = 3_600_000
+	hi, lo := bits.Mul64(uint64(ms), uint64(r.Nano))
+	by := uint64(r.Per * hour)
+	high, rest := hi/by, hi%by
+	low, _ := bits.Div64(rest, lo, by)
+	if high >= nano {
+		return Money{math.MaxInt64, 0} // more than there is
+	}
+	whole, part := bits.Div64(high, low, nano)
+	return Money{int64(min(whole, math.MaxInt64)), int64(part)}
+}
+
+// Money is an amount of the currency, in whole units and billionths, of which there are
+// less than a whole.
+type Money struct{ Whole, Nano int64 }
+
+// Add returns the sum of two amounts.
+func (m Money) Add(other Money) Money {
+	m.Whole, m.Nano = m.Whole+other.Whole, m.Nano+other.Nano
+	if m.Nano >= nano {
+		m.Whole, m.Nano = m.Whole+1, m.Nano-nano
+	}
+	return m
+}
+
+// Float returns the amount in the currency.
+func (m Money) Float() float64 { return float64(m.Whole) + float64(m.Nano)/nano }
+
+// Valid reports whether m is an amount of 0 or more.
+func (m Money) Valid() bool { return m.Whole >= 0 && m.Nano >= 0 && m.Nano < nano }
 
 // Hour returns the price of an hour in the currency, for a gauge.
 func (r Rate) Hour() float64 { return float64(r.Nano) / float64(r.Per) / nano }

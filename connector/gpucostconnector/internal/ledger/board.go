@@ -4,7 +4,6 @@
 package ledger
 
 import (
-	"math"
 	"slices"
 	"strings"
 
@@ -102,7 +101,7 @@ func (l *Ledger) newBoard(p *Point) *board {
 		return nil
 	}
 	n := l.node(p.Cluster, p.Node)
-	if p.Time < max(n.closed, l.forgotten) {
+	if p.Time < max(n.closed, l.forgotten, l.kept) {
 		l.counts.Late++
 		return nil
 	}
@@ -326,7 +325,10 @@ func (b *board) sameOwners() bool {
 
 // oldestPending is the hour of the oldest amount that may still change.
 func (b *board) oldestPending() int64 {
-	oldest := int64(math.MaxInt64)
+	oldest := b.until
+	if oldest == 0 {
+		oldest = b.open
+	}
 	for _, s := range b.power.shares {
 		oldest = min(oldest, s.hour)
 	}

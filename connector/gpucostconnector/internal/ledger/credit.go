@@ -60,7 +60,7 @@ func (l *books) rowOf(b *board, q *part) *credited {
 	if (state == Free || state == Stranded) && !b.node.usable(b.until) {
 		state = Unavailable
 	}
-	if c := &q.credited; c.row != nil && c.class == b.class && c.state == state && c.layout == b.node.layout && c.until > b.until {
+	if c := &q.credited; c.row != nil && !c.row.retired && c.class == b.class && c.state == state && c.layout == b.node.layout && c.until > b.until {
 		return c
 	}
 	k := Key{Class: *b.class, Profile: q.profile, State: state}
@@ -79,7 +79,7 @@ func (l *books) rowOf(b *board, q *part) *credited {
 		p := l.cfg.Price(&of, b.until)
 		k.Rate, k.Kind, until = p.Rate, p.Kind, p.Until
 	}
-	q.credited = credited{l.row(k), b.class, state, b.node.layout, until}
+	q.credited = credited{l.row(k, b.until), b.class, state, b.node.layout, until}
 	return &q.credited
 }
 
@@ -99,10 +99,10 @@ func (l *books) step(b *board, end int64) {
 		}
 		r := q.credited.row
 		if q.contested {
-			r.flags |= Contested
+			r.mark(hourOf(b.until), Contested)
 		}
 		if q.estimated {
-			r.flags |= Estimated
+			r.mark(hourOf(b.until), Estimated)
 		}
 		l.give(b, r, q.credited.state, amounts[i], s.weights[i] == s.whole)
 		if q.state == Held && !b.virtual {
@@ -132,11 +132,11 @@ func (l *books) give(b *board, r *row, state State, ms int64, whole bool) {
 // measure splits a part's held time up to end by what is known of its utilization.
 func (l *books) measure(b *board, q *part, amount, end int64) {
 	r, from := q.credited.row, b.until
+	h := hourOf(from)
 	m := b.meter(q)
 	if m != nil && m.id != q.id {
-		r.flags |= BoardMetered
+		r.mark(h, BoardMetered)
 	}
-	h := hourOf(from)
 	used, measured := int64(0), int64(0)
 	length := end - from
 	at := from

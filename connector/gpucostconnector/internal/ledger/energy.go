@@ -104,7 +104,11 @@ func (l *books) drop(b *board, at int64) {
 // share notes that a row had time of the board. Without a point of energy there is nothing
 // to be divided.
 func (e *energy) share(r *row, h, ms int64, whole bool) {
-	if e.last == 0 || h-e.last > energyFor {
+	if e.last == 0 {
+		return
+	}
+	if h-e.last > energyFor { // what was burnt since will not be credited
+		e.shares = e.shares[:0]
 		return
 	}
 	for i := len(e.shares) - 1; i >= 0; i-- {

@@ -163,7 +163,7 @@ type node struct {
 func New(cfg Config, start int64) *Ledger {
 	accounts, _ := budget.New(cfg.Budgets, nil, start)
 	return &Ledger{
-		books:  books{totals: totals{rows: map[Key]*row{}, max: cfg.MaxRows, budgets: accounts}, cfg: cfg},
+		books:  books{totals: totals{rows: map[Key]*row{}, folds: map[foldKey]*fold{}, max: cfg.MaxRows, budgets: accounts}, cfg: cfg},
 		nodes:  map[nodeKey]*node{},
 		boards: map[string]*board{},
 		start:  start,
@@ -344,6 +344,10 @@ func (l *Ledger) Hours(now int64) []HourTotal {
 	for _, b := range l.boards {
 		keep = min(keep, b.oldestPending())
 	}
-	l.kept = max(l.kept, keep)
-	return l.hoursUntil(settled, keep)
+	if len(l.rows) > 0 {
+		l.kept = max(l.kept, keep)
+	}
+	hours := l.hoursUntil(settled, l.kept)
+	l.retire(now)
+	return hours
 }

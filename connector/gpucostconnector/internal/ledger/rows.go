@@ -64,6 +64,10 @@ type row struct {
 	flags Flags
 	total Amounts
 	hours []bucket
+	start int64 // of its oldest amount
+	last  int64 // start of the newest hour that it has an amount of
+	// retired: it is in no map any more, and nothing may be added to it.
+	retired bool
 
 	budgets []int32 // its accounts of budgets
 }
@@ -75,7 +79,8 @@ type bucket struct {
 	dirty    bool   // it has changed since
 	changed  bool   // since it was returned while the hour was running
 	unsent   bool   // it was returned, and not acknowledged
-	budgeted int64  // ms of Time that budgets have
+	flags    Flags
+	budgeted int64 // ms of Time that budgets have
 	Amounts
 }
 
@@ -88,13 +93,23 @@ func (r *row) at(start int64) *bucket {
 			return &r.hours[i]
 		}
 	}
+	r.last = max(r.last, start)
 	r.hours = append(r.hours, bucket{start: start, dirty: true, changed: true})
 	return &r.hours[len(r.hours)-1]
+}
+
+// mark notes what a reader of the row has to know, also of one hour.
+func (r *row) mark(start int64, flags Flags) {
+	r.flags |= flags
+	if h := r.at(start); h.flags&flags != flags {
+		h.flags |= flags
+	}
 }
 
 // totals are the rows of all keys.
 type totals struct {
 	rows       map[Key]*row
+	folds      map[foldKey]*fold
 	max        int
 	overflowed int64
 	unbudgeted int64
@@ -105,7 +120,7 @@ func hourOf(at int64) int64 { return at - at%hour }
 
 // row returns the row of a key; where there is no room, the one of its namespace's other
 // services, and where there are too many of these, of all namespaces.
-func (l *totals) row(k Key) *row {
+func (l *totals) row(k Key, at int64) *row {
 	if r := l.rows[k]; r != nil {
 		return r
 	}
@@ -119,30 +134,21 @@ func (l *totals) row(k Key) *row {
 			return r
 		}
 	}
-	r := &row{key: k, budgets: l.budgets.Covering(k.State == Held, k.Tenant)}
+	r := &row{key: k, start: at, last: hourOf(at), budgets: l.budgets.Covering(k.State == Held, k.Tenant)}
 	l.rows[k] = r
 	return r
 }
 
-// Total is a row as it is.
-type Total struct {
+// Row is amounts of a key.
+type Row struct {
 	Key   Key
 	Flags Flags
 	Amounts
 }
 
-// Totals returns all rows, in no order.
-func (l *totals) Totals() []Total {
-	all := make([]Total, 0, len(l.rows))
-	for _, r := range l.rows {
-		all = append(all, Total{r.key, r.flags, r.total})
-	}
-	return all
-}
-
 // HourTotal is a row in one UTC hour. Of several revisions the highest counts.
 type HourTotal struct {
-	Total
+	Row
 	Start    int64
 	Revision uint32 // 0 while the hour is running
 }
@@ -165,7 +171,7 @@ func (l *totals) hoursUntil(settled, keep int64) (all []HourTotal) {
 				continue
 			}
 			h.changed, h.unsent = false, true
-			all = append(all, HourTotal{Total{r.key, r.flags, h.Amounts}, h.start, h.revision})
+			all = append(all, HourTotal{Row{r.key, h.flags, h.Amounts}, h.start, h.revision})
 		}
 		r.hours = slices.DeleteFunc(r.hours, func(h bucket) bool { return !h.dirty && !h.unsent && h.start+hour <= keep })
 	}

@@ -46,6 +46,7 @@ func (l *Ledger) Encode() []byte {
 		}
 	}
 	w.budgets(l.budgets.Accounts())
+	w.folds(l.folds)
 	body := binary.AppendVarint(nil, int64(len(w.list)))
 	for _, t := range w.list {
 		body = append(binary.AppendVarint(body, int64(len(t))), t...)
@@ -91,6 +92,7 @@ func Restore(cfg Config, state []byte) (*Ledger, error) {
 		}
 	}
 	budgets := r.budgets()
+	r.folds(l.folds)
 	if r.bad || len(r.b) > 0 || len(l.rows) != len(rows) {
 		return nil, ErrState
 	}
@@ -103,16 +105,20 @@ func (w *writer) amounts(a *Amounts) {
 	w.num(a.Time, a.Used, a.Idle, a.Unmeasured, a.Unplaced, a.Energy[0], a.Energy[1], a.Energy[2], a.Carbon)
 }
 
-func (w *writer) row(r *row) {
-	k := &r.key
+func (w *writer) key(k *Key) {
 	w.class(&k.Class)
 	w.text(k.Profile, k.Namespace, k.Service, k.Tenant, k.Pod, k.Kind)
-	w.num(int64(k.State), k.Rate.Nano, k.Rate.Per, int64(r.flags))
+	w.num(int64(k.State), k.Rate.Nano, k.Rate.Per)
+}
+
+func (w *writer) row(r *row) {
+	w.key(&r.key)
+	w.num(int64(r.flags), r.start, r.last)
 	w.amounts(&r.total)
 	w.num(int64(len(r.hours)))
 	for i := range r.hours {
 		h := &r.hours[i]
-		w.num(h.start, int64(h.revision))
+		w.num((h.start-r.last)/hour, int64(h.revision), int64(h.flags))
 		w.flag(h.dirty || h.unsent) // after a restart it is returned once more, as a revision of its own
 		w.amounts(&h.Amounts)
 	}
@@ -173,16 +179,20 @@ func (r *reader) amounts(a *Amounts) {
 	}
 }
 
-func (r *reader) row() *row {
-	var is row
-	k := &is.key
+func (r *reader) key() (k Key) {
 	k.Class = *r.class()
 	r.text(&k.Profile, &k.Namespace, &k.Service, &k.Tenant, &k.Pod, &k.Kind)
-	k.State = State(r.within(int64(NumStates)))
-	k.Rate, is.flags = r.rate(), Flags(r.within(int64(allFlags)+1))
+	k.State, k.Rate = State(r.within(int64(NumStates))), r.rate()
+	return k
+}
+
+func (r *reader) row() *row {
+	is := row{key: r.key()}
+	is.flags = Flags(r.within(int64(allFlags) + 1))
+	r.num(&is.start, &is.last)
 	r.amounts(&is.total)
 	for range r.length() {
-		h := bucket{start: r.one(), revision: uint32(r.within(1 << 32))}
+		h := bucket{start: is.last + r.one()*hour, revision: uint32(r.within(1 << 32)), flags: Flags(r.within(int64(allFlags) + 1))}
 		h.dirty, h.changed = r.flag(), true
 		r.amounts(&h.Amounts)
 		is.hours = append(is.hours, h)
