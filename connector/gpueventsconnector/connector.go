@@ -14,7 +14,6 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/connector"
 	"go.opentelemetry.io/collector/consumer"
-	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -29,6 +28,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/metadata"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/state"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/durable"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/forward"
 )
 
 // logEvery is the time between two log lines about the same cause.
@@ -160,7 +160,7 @@ func (c *gpuEvents) Shutdown(ctx context.Context) (err error) {
 		}
 		if c.health != nil {
 			close(c.health.stop) // everything is judged now
-			err = errors.Join(err, ended(drain, c.health.done))
+			err = errors.Join(err, forward.Ended(drain, c.health.done))
 		}
 	}
 	if c.store != nil {
@@ -172,26 +172,10 @@ func (c *gpuEvents) Shutdown(ctx context.Context) (err error) {
 
 // lastErr waits for run and its last attempt.
 func (c *gpuEvents) lastErr(ctx context.Context) error {
-	if err := ended(ctx, c.done); err != nil {
+	if err := forward.Ended(ctx, c.done); err != nil {
 		return err
 	}
 	return c.last
-}
-
-// ended waits for done: until ctx ends, and then for one second more, in which the call
-// under way is canceled.
-func ended(ctx context.Context, done <-chan struct{}) error {
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-	}
-	select {
-	case <-done:
-		return nil
-	case <-time.After(time.Second):
-		return ctx.Err()
-	}
 }
 
 // Capabilities implements connector.Metrics and connector.Logs: they are only read.
@@ -277,7 +261,7 @@ func (c *gpuEvents) forward(ctx context.Context) error {
 	if len(sending) > 0 && c.next != nil {
 		if err := c.emit(ctx, sending); err != nil {
 			c.telemetry.GpuEventsFailures.Add(ctx, 1)
-			if !isPermanent(err) {
+			if !forward.Permanent(err) {
 				c.logger.Warn("next component refused events, retrying", zap.Error(err))
 				c.putBack()
 				return err
@@ -316,7 +300,7 @@ func (c *gpuEvents) publishTo(next consumer.Metrics) {
 	}
 	p.refused = func(ctx context.Context, err error) {
 		c.telemetry.GpuEventsHealthFailures.Add(ctx, 1)
-		if isPermanent(err) {
+		if forward.Permanent(err) {
 			c.logger.Error("health of GPUs dropped: an exporter of the pipeline refused it permanently, see its own log", zap.Error(err))
 		} else {
 			c.logger.Warn("next component refused the health of GPUs, retrying", zap.Error(err))
@@ -328,22 +312,6 @@ func (c *gpuEvents) publishTo(next consumer.Metrics) {
 // maxSeries is of how many series of a board, on average, the ends are kept while the next
 // component refuses them.
 const maxSeries = 16
-
-// isPermanent reports whether no component will ever take what err refused. An error of
-// several components is permanent if each of theirs is: what one refuses for good
-// another may only refuse for now.
-func isPermanent(err error) bool {
-	all, several := err.(interface{ Unwrap() []error })
-	if !several {
-		return consumererror.IsPermanent(err)
-	}
-	for _, one := range all.Unwrap() {
-		if !isPermanent(one) {
-			return false
-		}
-	}
-	return true
-}
 
 // putBack returns refused events to the engine, which limits their number.
 func (c *gpuEvents) putBack() {

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/forward"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/seriesends"
 )
 
@@ -72,7 +73,7 @@ func (p *publisher) publish(ctx context.Context) error {
 		return nil
 	}
 	p.refused(ctx, err)
-	if isPermanent(err) {
+	if forward.Permanent(err) {
 		return nil
 	}
 	p.again()
