@@ -123,9 +123,9 @@ func (b *Budget) Period(at time.Time) (start, end time.Time) {
 }
 
 // Used is how much of the budget is: 1 is all.
-func (b *Budget) Used(cost, ms int64) float64 {
+func (b *Budget) Used(cost Money, ms int64) float64 {
 	if b.Cost > 0 {
-		return float64(cost) / float64(b.Cost)
+		return cost.Float() * nano / float64(b.Cost)
 	}
 	return float64(ms) / float64(b.Hours)
 }

@@ -47,8 +47,9 @@ type Account struct {
 type Period struct {
 	Start int64                 // ms
 	Time  map[prices.Rate]int64 // ms of a GPU; of the zero Rate, what has no price
-	// Cost, in billionths, and Priced, in ms, are what was added up of earlier prices.
-	Cost, Priced int64
+	// Cost is what was added up of earlier prices, and Priced the ms of it.
+	Cost   prices.Money
+	Priced int64
 }
 
 // Used is how much of a budget is used.
@@ -58,9 +59,9 @@ type Used struct {
 	// Since is from when on everything is counted: after Start where the budget, or the
 	// state that it is kept in, is newer.
 	Since    time.Time
-	Cost     int64 // billionths of the currency, of what has a price
-	Time     int64 // ms of a GPU, in all
-	Unpriced int64 // ms of it without a price
+	Cost     prices.Money // of what has a price
+	Time     int64        // ms of a GPU, in all
+	Unpriced int64        // ms of it without a price
 	// Ratio is 1 where all is used. Of a budget of money it is of what has a price, so at
 	// least as much is used; Known is false where nothing has one.
 	Ratio float64
@@ -140,7 +141,7 @@ func (is *Account) period(start int64) *Period {
 func (p *Period) fold() {
 	for rate, ms := range p.Time {
 		if rate.Known() {
-			p.Cost += rate.Cost(ms)
+			p.Cost = p.Cost.Add(rate.Money(ms))
 			p.Priced += ms
 			delete(p.Time, rate)
 		}
@@ -182,7 +183,7 @@ func (u *Used) read(p *Period) {
 	for rate, ms := range p.Time {
 		u.Time += ms
 		if rate.Known() {
-			u.Cost += rate.Cost(ms)
+			u.Cost = u.Cost.Add(rate.Money(ms))
 		} else {
 			u.Unpriced += ms
 		}

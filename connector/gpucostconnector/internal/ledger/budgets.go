@@ -62,7 +62,7 @@ func (w *writer) budgets(accounts []budget.Account) {
 		w.raw(a.Scope)
 		w.num(a.Since, int64(len(a.Periods)))
 		for _, p := range a.Periods {
-			w.num(p.Start, p.Cost, p.Priced, int64(len(p.Time)))
+			w.num(p.Start, p.Cost.Whole, p.Cost.Nano, p.Priced, int64(len(p.Time)))
 			for rate, ms := range p.Time {
 				w.num(rate.Nano, rate.Per, ms)
 			}
@@ -75,14 +75,14 @@ func (r *reader) budgets() (accounts []budget.Account) {
 		a := budget.Account{Scope: r.raw(), Since: r.one()}
 		for range r.length() {
 			p := budget.Period{Start: r.one(), Time: map[prices.Rate]int64{}}
-			r.num(&p.Cost, &p.Priced)
+			r.num(&p.Cost.Whole, &p.Cost.Nano, &p.Priced)
 			for range r.length() {
 				rate := r.rate()
 				ms := r.one()
 				r.bad = r.bad || ms < 0
 				p.Time[rate] = ms
 			}
-			r.bad = r.bad || p.Cost < 0 || p.Priced < 0
+			r.bad = r.bad || !p.Cost.Valid() || p.Priced < 0
 			a.Periods = append(a.Periods, p)
 		}
 		accounts = append(accounts, a)

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"hash/crc32"
 	"io"
+	"sync"
 )
 
 // format is the first byte of a state.
@@ -21,15 +22,23 @@ const maxState = 64 << 20
 // ErrState is the error of a state that was not written by Encode, or is not whole.
 var ErrState = errors.New("it is damaged, or of another version")
 
+// writers are large, and a state is written often.
+var writers = sync.Pool{New: func() any {
+	z, err := flate.NewWriter(nil, flate.BestSpeed)
+	if err != nil {
+		panic("the level exists")
+	}
+	return z
+}}
+
 // seal compresses a state and appends its checksum.
 func seal(body []byte) []byte {
 	out := bytes.NewBuffer(append(make([]byte, 0, len(body)/2), format))
-	z, err := flate.NewWriter(out, flate.BestSpeed)
-	if err == nil {
-		_, err = z.Write(body)
-	}
-	if err != nil || z.Close() != nil {
-		panic("a buffer takes everything, and the level exists")
+	z := writers.Get().(*flate.Writer)
+	defer writers.Put(z)
+	z.Reset(out)
+	if _, err := z.Write(body); err != nil || z.Close() != nil {
+		panic("a buffer takes everything")
 	}
 	return binary.LittleEndian.AppendUint32(out.Bytes(), crc32.ChecksumIEEE(out.Bytes()))
 }

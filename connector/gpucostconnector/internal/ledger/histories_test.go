@@ -17,21 +17,28 @@ import (
 )
 
 // TestHistories runs random histories of a small fleet, HISTORIES of them, and checks
-// after each step what must always be true.
+// what must always be true: after each step of the accounts, and with each flush of what
+// was stored and emitted until then.
 func TestHistories(t *testing.T) {
-	histories := 300
+	histories := 100
 	if text := os.Getenv("HISTORIES"); text != "" {
 		var err error
 		histories, err = strconv.Atoi(text)
 		require.NoError(t, err)
 	}
+	violations := 0
 	for seed := range histories {
 		h := newHistory(t, uint64(seed))
-		for range 120 {
+		for range 50 {
 			h.step()
 		}
+		h.flush()
+		h.audit()
+		if h.violated {
+			violations++
+		}
 	}
-	fmt.Printf("histories %d, violations 0\n", histories)
+	fmt.Printf("histories %d, violations %d\n", histories, violations)
 }
 
 // history is a fleet, its ledger, and what was stored and emitted of it.
@@ -46,14 +53,18 @@ type history struct {
 	boards []*truth
 	silent [2]int64 // until when a node is silent
 
+	poll    int64
 	stored  []byte
-	energy  int64 // that was accepted
-	saved   int64 // of it, when the state was stored
-	emitted map[Key]Amounts
+	energy  int64            // that was accepted
+	saved   int64            // of it, when the state was stored
 	began   map[string]int64 // of boards: their first point
 	first   map[string]int64 // of their accounts
 	until   map[string]int64 // until when they were accounted
-	late    []Point
+	store   map[hourOfKey]HourTotal
+	emitted map[foldKey]*fold
+
+	violated bool
+	late     []Point
 }
 
 // truth is a board as it is.
@@ -68,20 +79,27 @@ type truth struct {
 
 func newHistory(t *testing.T, seed uint64) *history {
 	h := &history{
-		t: t, seed: seed, r: rand.New(rand.NewPCG(seed, 7)), now: t0 + int64(seed)*7, cfg: config(),
-		emitted: map[Key]Amounts{}, began: map[string]int64{}, first: map[string]int64{}, until: map[string]int64{},
+		t: t, seed: seed, r: rand.New(rand.NewPCG(seed, 7)), now: t0 + int64(seed)*7*minute, cfg: config(),
+		began: map[string]int64{}, first: map[string]int64{}, until: map[string]int64{},
+		store: map[hourOfKey]HourTotal{}, emitted: map[foldKey]*fold{},
 	}
+	h.poll = []int64{15 * second, minute, 4 * minute}[h.r.IntN(3)]
 	h.cfg.MaxRows = 10 + h.r.IntN(200)
 	h.cfg.PerPod = h.r.IntN(2) == 0
+	h.cfg.Budgets = historyBudgets
 	h.cfg.Price = func(of *Priced, at int64) Price {
 		const every = 7 * minute
-		return Price{prices.Rate{Nano: of.Boards + at/every%3, Per: 1 + int64(len(of.Profile))}, prices.KindList, at - at%every + every}
+		p := Price{Until: at - at%every + every}
+		if at/every%5 > 0 {
+			p.Rate, p.Kind = prices.Rate{Nano: (of.Boards + at/every%3) * 1_234_567_891, Per: 1 + int64(len(of.Profile))}, prices.KindList
+		}
+		return p
 	}
 	h.cfg.Carbon = func(_ *Class, at int64) (int64, bool) { return 300_000, at/hour%2 == 0 }
 	h.l = New(h.cfg, h.now)
 	h.stored = h.l.Encode()
 	for i := range 2 + h.r.IntN(4) {
-		b := &truth{id: fmt.Sprintf("GPU-%d", i), node: i % 2, kind: h.r.IntN(5)}
+		b := &truth{id: fmt.Sprintf("GPU-%d", i), node: i % 2, kind: h.r.IntN(6)}
 		h.boards = append(h.boards, b)
 		h.make(b)
 	}
@@ -123,7 +141,7 @@ func (h *history) make(b *truth) {
 }
 
 func (h *history) step() {
-	h.now += 15*second + h.r.Int64N(20) - 10
+	h.now += h.poll + h.r.Int64N(20) - 10
 	for h.r.IntN(30) == 0 { // nothing comes
 		h.now += h.r.Int64N([]int64{minute, 10 * minute, hour, 3 * hour, 30 * hour}[h.r.IntN(5)])
 	}
@@ -138,7 +156,7 @@ func (h *history) step() {
 	}
 	h.r.Shuffle(len(h.boards), func(i, j int) { h.boards[i], h.boards[j] = h.boards[j], h.boards[i] })
 	for _, b := range h.boards {
-		b.joules += h.r.Float64() * 700 * 15
+		b.joules += h.r.Float64() * 700 * float64(h.poll/second)
 		if h.r.IntN(2) == 0 {
 			h.burn(b)
 		}
@@ -160,19 +178,28 @@ func (h *history) step() {
 		h.l.Empty("c", "n0", h.now)
 	case 1:
 		h.l.Expire(h.now)
+	case 2: // a board is put into the other node
+		b := h.boards[0]
+		b.node = 1 - b.node
 	}
 	h.check()
-	switch h.r.IntN(12) {
-	case 0, 1: // what is emitted was stored before
-		h.stored, h.saved = h.l.Encode(), h.energy-h.l.Counts().EnergyLost
-		h.emit()
-	case 2: // killed between the two
-		h.stored, h.saved = h.l.Encode(), h.energy-h.l.Counts().EnergyLost
+	switch h.r.IntN(16) {
+	case 0, 1, 2:
+		h.flush()
+	case 3: // killed after the state was stored
+		h.l.Hours(h.now)
+		h.write()
 		h.restart()
-	case 3: // or before
-		if h.r.IntN(3) == 0 {
-			h.restart()
-		}
+	case 4: // or before
+		h.l.Hours(h.now)
+		h.restart()
+	case 5: // or after what it contains was emitted
+		hours := h.l.Hours(h.now)
+		h.write()
+		h.emit(hours)
+		h.restart()
+	case 6: // it cannot be stored
+		h.l.Hours(h.now)
 	}
 }
 
@@ -215,12 +242,16 @@ func (h *history) change() {
 // again later.
 func (h *history) snapshot(b *truth) {
 	points := b.parts
+	at := h.now
+	if h.r.IntN(60) == 0 {
+		at -= h.r.Int64N(hour) // its clock is set back
+	}
 	if h.r.IntN(10) == 0 {
 		points = append([]Point{}, points...)
 		h.r.Shuffle(len(points), func(i, j int) { points[i], points[j] = points[j], points[i] })
 	}
 	for _, p := range points {
-		p.Node, p.Time = fmt.Sprint("n", b.node), h.now
+		p.Node, p.Time = fmt.Sprint("n", b.node), at
 		h.l.Add(&p)
 		switch h.r.IntN(50) {
 		case 0:
@@ -232,8 +263,8 @@ func (h *history) snapshot(b *truth) {
 			h.l.Add(&p)
 		}
 	}
-	if _, seen := h.began[b.id]; !seen {
-		h.began[b.id] = h.now
+	if began, seen := h.began[b.id]; !seen || at < began {
+		h.began[b.id] = at
 	}
 }
 
@@ -246,87 +277,4 @@ func (h *history) burn(b *truth) {
 		}
 	}
 	h.l.Energy(b.id, at, float64(value)/1000, 20_000)
-}
-
-// restart is a new process with what was stored.
-func (h *history) restart() {
-	l, err := Restore(h.cfg, h.stored)
-	require.NoError(h.t, err, "seed %d", h.seed)
-	h.l, h.energy = l, h.saved
-	h.first, h.until = map[string]int64{}, map[string]int64{}
-	h.check()
-	h.emit()
-}
-
-func (h *history) emit() {
-	for _, total := range h.l.Totals() {
-		before := h.emitted[total.Key]
-		h.emitted[total.Key] = total.Amounts
-		a := total.Amounts
-		require.True(h.t, a.Time >= before.Time && a.Used >= before.Used && a.Idle >= before.Idle && a.Unmeasured >= before.Unmeasured &&
-			a.Unplaced >= before.Unplaced && a.Carbon >= before.Carbon, "a counter fell: seed %d, %+v", h.seed, total.Key)
-		for i, e := range a.Energy {
-			require.GreaterOrEqual(h.t, e, before.Energy[i], "seed %d", h.seed)
-		}
-	}
-	known := map[Key]bool{}
-	for _, total := range h.l.Totals() {
-		known[total.Key] = true
-	}
-	for k := range h.emitted {
-		require.True(h.t, known[k], "a row is gone: seed %d, %+v", h.seed, k)
-	}
-}
-
-// check is what holds after every step.
-func (h *history) check() {
-	h.t.Helper()
-	states := h.l.Closed()
-	bound := int64(0)
-	for _, began := range h.began {
-		bound += h.now - began
-	}
-	h.l.Accounts(func(a Account) {
-		sum := int64(0)
-		for s, ms := range a.States {
-			require.GreaterOrEqual(h.t, ms, int64(0), "seed %d", h.seed)
-			sum += ms
-			states[s] += ms
-		}
-		require.Equal(h.t, max(a.Until, a.First)-a.First, sum, "seed %d: states of %s are not its time", h.seed, a.Board)
-		require.LessOrEqual(h.t, a.Until, h.now, "seed %d: credited ahead", h.seed)
-		if a.Until != 0 {
-			require.GreaterOrEqual(h.t, a.Until, h.until[a.Board], "seed %d: accounted backwards", h.seed)
-			if a.First != h.first[a.Board] {
-				require.GreaterOrEqual(h.t, a.First, h.until[a.Board], "seed %d: a time in two accounts", h.seed)
-			}
-			h.first[a.Board], h.until[a.Board] = a.First, a.Until
-		}
-	})
-	var rows, hours [NumStates]int64
-	energy := int64(0)
-	for _, r := range h.l.rows {
-		a := r.total
-		rows[r.key.State] += a.Time
-		require.True(h.t, a.Used+a.Unmeasured <= a.Time && a.Idle+a.Unmeasured <= a.Time && a.Used >= 0 && a.Idle >= 0 && a.Unmeasured >= 0,
-			"seed %d: %+v has %+v", h.seed, r.key, a)
-		for i := range r.hours {
-			hours[r.key.State] += r.hours[i].Time
-			require.LessOrEqual(h.t, r.hours[i].Idle+r.hours[i].Unmeasured, r.hours[i].Time, "seed %d", h.seed)
-		}
-		for _, mj := range a.Energy {
-			energy += mj
-		}
-	}
-	require.Equal(h.t, states, rows, "seed %d: rows are not the states of the boards", h.seed)
-	require.Equal(h.t, states, hours, "seed %d: hours are not the rows", h.seed)
-	total := int64(0)
-	for _, ms := range states {
-		total += ms
-	}
-	require.LessOrEqual(h.t, total, bound, "seed %d: more time than there was", h.seed)
-	for _, b := range h.l.boards {
-		energy += b.power.pending + b.power.later
-	}
-	require.Equal(h.t, h.energy, energy+h.l.counts.EnergyLost, "seed %d: energy", h.seed)
 }

@@ -125,8 +125,7 @@ type Ledger struct {
 	nodes  map[nodeKey]*node
 	boards map[string]*board
 	closed [NumStates]int64 // of accounts that were closed
-	start  int64
-	kept   int64 // hours that ended until then are forgotten
+	kept   int64            // hours that ended until then are forgotten
 	// forgotten is until when accounts of nodes were closed that are not known any more.
 	forgotten int64
 }
@@ -163,10 +162,9 @@ type node struct {
 func New(cfg Config, start int64) *Ledger {
 	accounts, _ := budget.New(cfg.Budgets, nil, start)
 	return &Ledger{
-		books:  books{totals: totals{rows: map[Key]*row{}, folds: map[foldKey]*fold{}, max: cfg.MaxRows, budgets: accounts}, cfg: cfg},
+		books:  books{totals: totals{rows: map[Key]*row{}, folds: map[foldKey]*fold{}, started: map[foldKey]int64{}, start: start, max: cfg.MaxRows, budgets: accounts}, cfg: cfg},
 		nodes:  map[nodeKey]*node{},
 		boards: map[string]*board{},
-		start:  start,
 	}
 }
 

@@ -14,7 +14,7 @@ const retireAfter = day
 // Total is a row since its start, or what rows were that are retired.
 type Total struct {
 	Row
-	// Start is when its oldest amount began. That of a series is the least of its totals.
+	// Start is that of the series of its service, or of the ledger where it is in none.
 	Start int64
 	// Retired is true for what counts in the capacity alone: the series of its services have
 	// ended, and when one of them is back it begins with 0 and a new start.
@@ -80,7 +80,6 @@ func (r *row) fold() fold {
 
 func (f *fold) add(other *fold) {
 	f.flags |= other.flags
-	f.start = min(f.start, other.start)
 	f.cost, f.idleCost = f.cost.Add(other.cost), f.idleCost.Add(other.idleCost)
 	f.unpriced += other.unpriced
 	a, b := &f.total, &other.total
@@ -124,9 +123,30 @@ func (l *totals) retire(now int64) {
 			delete(l.folds, k)
 		}
 	}
+	for k := range l.started {
+		if !living[k] {
+			delete(l.started, k)
+		}
+	}
+}
+
+// startOf returns the start of the series of a key, of which an amount begins at a time.
+func (l *totals) startOf(k *Key, at int64) int64 {
+	if k.State != Held {
+		return l.start
+	}
+	start, living := l.started[k.series()]
+	if !living {
+		start = max(at, l.start)
+		l.started[k.series()] = start
+	}
+	return start
 }
 
 func (l *totals) foldInto(k foldKey, f *fold) {
+	if k.ended {
+		f.start = l.start
+	}
 	if known := l.folds[k]; known != nil {
 		known.add(f)
 		return

@@ -64,7 +64,7 @@ type row struct {
 	flags Flags
 	total Amounts
 	hours []bucket
-	start int64 // of its oldest amount
+	start int64 // of its series
 	last  int64 // start of the newest hour that it has an amount of
 	// retired: it is in no map any more, and nothing may be added to it.
 	retired bool
@@ -110,6 +110,8 @@ func (r *row) mark(start int64, flags Flags) {
 type totals struct {
 	rows       map[Key]*row
 	folds      map[foldKey]*fold
+	started    map[foldKey]int64 // start of the series of services
+	start      int64
 	max        int
 	overflowed int64
 	unbudgeted int64
@@ -134,7 +136,7 @@ func (l *totals) row(k Key, at int64) *row {
 			return r
 		}
 	}
-	r := &row{key: k, start: at, last: hourOf(at), budgets: l.budgets.Covering(k.State == Held, k.Tenant)}
+	r := &row{key: k, start: l.startOf(&k, at), last: hourOf(at), budgets: l.budgets.Covering(k.State == Held, k.Tenant)}
 	l.rows[k] = r
 	return r
 }

@@ -71,6 +71,7 @@ func Restore(cfg Config, state []byte) (*Ledger, error) {
 	for i := range rows {
 		rows[i] = r.row()
 		l.rows[rows[i].key] = rows[i]
+		l.started[rows[i].key.series()] = rows[i].start
 	}
 	for range r.length() {
 		var cluster, name string
