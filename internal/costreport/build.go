@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/prices"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/usage"
 )
 
@@ -29,7 +30,7 @@ type span struct {
 // money is what has a price in one currency.
 type money struct {
 	priced     int64
-	cost, idle Money
+	cost, idle prices.Money
 }
 
 // sums is a line before its currency is known.
@@ -168,10 +169,8 @@ func (l *sums) add(r *usage.Row, currency int) {
 			l.money = append(l.money, money{})
 		}
 		m := &l.money[currency]
-		cost, _ := r.Cost()
-		idle, _ := r.IdleCost()
 		m.priced += r.Time
-		m.cost, m.idle = m.cost.Plus(Billionths(cost)), m.idle.Plus(Billionths(idle))
+		m.cost, m.idle = m.cost.Add(r.Rate().Money(r.Time)), m.idle.Add(r.Rate().Money(r.Idle))
 	}
 	for i, e := range r.Energy {
 		l.Energy[i] += e
@@ -193,9 +192,9 @@ func (a *Amounts) plus(o *Amounts) {
 	a.Unmeasured += o.Unmeasured
 	a.Unplaced += o.Unplaced
 	a.Priced += o.Priced
-	a.Cost = a.Cost.Plus(o.Cost)
-	a.IdleCost = a.IdleCost.Plus(o.IdleCost)
-	a.Shared = a.Shared.Plus(o.Shared)
+	a.Cost = a.Cost.Add(o.Cost)
+	a.IdleCost = a.IdleCost.Add(o.IdleCost)
+	a.Shared = a.Shared.Add(o.Shared)
 	a.Carbon += o.Carbon
 	a.CarbonEnergy += o.CarbonEnergy
 	for i := range a.Energy {
@@ -369,20 +368,20 @@ func share(lines []Line) {
 }
 
 func sharePeriod(lines []Line) {
-	weights, held, unheld := make([]int64, len(lines)), int64(0), Money{}
+	weights, held, unheld := make([]int64, len(lines)), int64(0), prices.Money{}
 	for i := range lines {
 		weights[i] = lines[i].Held
 		held += lines[i].Held
 		if lines[i].State != usage.Held {
-			unheld = unheld.Plus(lines[i].Cost)
+			unheld = unheld.Add(lines[i].Cost)
 		}
 	}
 	if held == 0 {
 		return
 	}
-	for i, part := range spread(unheld, weights) {
+	for i, part := range unheld.Divide(weights) {
 		if lines[i].Shared = part; lines[i].State != usage.Held {
-			lines[i].Shared = Money{}.Minus(lines[i].Cost)
+			lines[i].Shared = prices.Money{}.Sub(lines[i].Cost)
 		}
 	}
 }

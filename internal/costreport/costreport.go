@@ -15,6 +15,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/prices"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/usage"
 )
 
@@ -86,12 +87,12 @@ type Group = usage.Key
 // Amounts are the sums of some rows. Used, Idle and Unmeasured are parts of Held, Held and
 // Priced parts of Time; Unplaced is no part of it.
 type Amounts struct {
-	Time, Held, Used, Idle, Unmeasured, Unplaced, Priced int64    // ms of a GPU
-	Cost, IdleCost                                       Money    // of what has a price
-	Shared                                               Money    // cost that was spread: what owners get, and below 0 what is taken from the others
-	Energy                                               [3]int64 // mJ: of whole boards, split by share, integrated from power
-	Carbon                                               int64    // µg, of the energy with a known intensity
-	CarbonEnergy                                         int64    // mJ: that energy
+	Time, Held, Used, Idle, Unmeasured, Unplaced, Priced int64        // ms of a GPU
+	Cost, IdleCost                                       prices.Money // of what has a price
+	Shared                                               prices.Money // cost that was spread: what owners get, and below 0 what is taken from the others
+	Energy                                               [3]int64     // mJ: of whole boards, split by share, integrated from power
+	Carbon                                               int64        // µg, of the energy with a known intensity
+	CarbonEnergy                                         int64        // mJ: that energy
 }
 
 // Unpriced is the time without a price, in ms of a GPU.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/prices"
 )
 
 // csvColumn is a column of WriteCSV.
@@ -158,5 +159,5 @@ func csvPrice(p *consoleapi.CostPrice) string {
 	if p == nil {
 		return ""
 	}
-	return Billionths(p.Nano / p.Per).String()
+	return prices.Billionths(p.Nano / p.Per).String()
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/exact"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/usage"
 )
 
@@ -50,7 +51,7 @@ func sum(t *testing.T, all []map[string]string, column string) string {
 		require.True(t, ok, "%s: %s", column, text)
 		total.Add(total, n)
 	}
-	return trimZeros(total.FloatString(9))
+	return strings.TrimSuffix(strings.TrimRight(total.FloatString(9), "0"), ".")
 }
 
 // fleet is two days of several owners and boards, one of which has no price.
@@ -85,7 +86,7 @@ func TestCSV(t *testing.T) {
 			for column, want := range map[string]json.Number{
 				"gpu_seconds": total.Time, "used_gpu_seconds": *total.Used, "idle_gpu_seconds": *total.Idle, "unmeasured_gpu_seconds": *total.Unmeasured,
 				"unpriced_gpu_seconds": total.Unpriced, "priced_cost": *total.PricedCost,
-				"share_energy_joules": total.Energy.Share, "board_energy_joules": total.Energy.Board, "carbon_grams": json.Number(decimal(r.Total.Carbon, 6)),
+				"share_energy_joules": total.Energy.Share, "board_energy_joules": total.Energy.Board, "carbon_grams": json.Number(exact.Decimal(r.Total.Carbon, 6)),
 			} {
 				got := sum(t, all, column)
 				if column == "carbon_grams" { // of lines that have all of it
@@ -216,7 +217,7 @@ func TestFOCUS(t *testing.T) {
 		got, _ := hours.Float64()
 		assert.InDelta(t, float64(r.Total.Time)/hourMS, got, 1e-7, column)
 	}
-	assert.Equal(t, decimal(r.Total.AllEnergy(), 3), sum(t, all, "x_EnergyJoules"))
+	assert.Equal(t, exact.Decimal(r.Total.AllEnergy(), 3), sum(t, all, "x_EnergyJoules"))
 }
 
 // The parts of the boards of a period are the whole of them.

@@ -12,11 +12,13 @@ import (
 	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/exact"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/prices"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/usage"
 )
 
 const (
 	gpuHours = "GPU-Hours"
+	billion  = 1_000_000_000
 	// methodHeldTime and methodUnheldShared are the values of AllocatedMethodId.
 	methodHeldTime     = "held-time"
 	methodUnheldShared = "held-time-unheld-proportional"
@@ -76,12 +78,12 @@ var focusColumns = []struct {
 	{"x_NodePool", func(l *focusLine) string { return harmless(l.Group.NodePool) }},
 	{"x_GpuUsedHours", func(l *focusLine) string { return l.measured(l.Used) }},
 	{"x_GpuIdleHours", func(l *focusLine) string { return l.measured(l.Idle) }},
-	{"x_EnergyJoules", func(l *focusLine) string { return decimal(l.AllEnergy(), 3) }},
+	{"x_EnergyJoules", func(l *focusLine) string { return exact.Decimal(l.AllEnergy(), 3) }},
 	{"x_CarbonGrams", func(l *focusLine) string {
 		if !l.CarbonKnown() {
 			return ""
 		}
-		return decimal(l.Carbon, 6)
+		return exact.Decimal(l.Carbon, 6)
 	}},
 }
 
@@ -141,7 +143,7 @@ func (r *Report) ratios() []int64 {
 	ratios := make([]int64, len(r.Lines))
 	for key, all := range lines {
 		parts := make([]int64, len(all))
-		exact.Proportion(nano, weights[key], parts)
+		exact.Proportion(billion, weights[key], parts)
 		for i, line := range all {
 			ratios[line] = parts[i]
 		}
@@ -160,10 +162,10 @@ func (l *focusLine) description() string {
 
 // effective is the cost, and what was spread: of a line without price that alone.
 func (l *focusLine) effective() string {
-	if !l.report.Money(&l.Amounts) && l.Shared == (Money{}) {
+	if !l.report.Money(&l.Amounts) && l.Shared == (prices.Money{}) {
 		return ""
 	}
-	return l.Cost.Plus(l.Shared).String()
+	return l.Cost.Add(l.Shared).String()
 }
 
 func (l *focusLine) costOf(kind string) string {
@@ -177,7 +179,7 @@ func (l *focusLine) priceOf(kind string) string {
 	if l.Group.Kind != kind || l.Group.RatePer == 0 || l.Group.Currency != l.report.Currency {
 		return ""
 	}
-	return Billionths(l.Group.RateNano / l.Group.RatePer).String()
+	return prices.Billionths(l.Group.RateNano / l.Group.RatePer).String()
 }
 
 // category is the pricing model, where the capacity type implies it. Committed needs the
@@ -205,7 +207,7 @@ func (l *focusLine) details() string {
 		UsageUnit      string
 		UsageQuantity  json.Number
 	}
-	return compact(struct{ Elements []element }{[]element{{json.Number(decimal(l.ratio, 9)), gpuHours, json.Number(l.hours())}}})
+	return compact(struct{ Elements []element }{[]element{{json.Number(exact.Decimal(l.ratio, 9)), gpuHours, json.Number(l.hours())}}})
 }
 
 // owner is empty for what no cost is allocated to.
@@ -248,7 +250,7 @@ func (l *focusLine) measured(ms int64) string {
 // hoursOf rounds to billionths of an hour.
 func hoursOf(ms int64) string {
 	const hour = 3_600_000
-	return decimal(exact.MulDiv(ms%hour, nano, hour)+ms/hour*nano, 9)
+	return exact.Decimal(exact.MulDiv(ms%hour, billion, hour)+ms/hour*billion, 9)
 }
 
 func focusTime(t time.Time) string {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/exact"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/usage"
 )
 
@@ -60,7 +61,7 @@ func (r *Report) line(l *Line) consoleapi.CostLine {
 		out.SharedCost = number(json.Number(l.Shared.String()))
 	}
 	if l.CarbonKnown() {
-		out.Carbon = number(json.Number(decimal(l.Carbon, 6)))
+		out.Carbon = number(json.Number(exact.Decimal(l.Carbon, 6)))
 	}
 	return out
 }
@@ -100,7 +101,7 @@ func (r *Report) group(l *Line) (g consoleapi.CostGroup) {
 	return g
 }
 
-func thousandths(n int64) json.Number { return json.Number(decimal(n, 3)) }
+func thousandths(n int64) json.Number { return json.Number(exact.Decimal(n, 3)) }
 
 func known(text string) *string {
 	if text == "" {

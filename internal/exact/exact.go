@@ -4,7 +4,11 @@
 // Package exact divides whole numbers so that nothing is lost and nothing overflows.
 package exact // import "github.com/otelcol-gpu/otelcol-gpu/internal/exact"
 
-import "math/bits"
+import (
+	"fmt"
+	"math/bits"
+	"strings"
+)
 
 // MulDiv returns a·b/c, rounded down, and does not overflow between: a and b are not below
 // 0, c is above it, and the quotient fits.
@@ -31,4 +35,20 @@ func Proportion(amount int64, weights, parts []int64) {
 		until := MulDiv(amount, up, whole)
 		parts[i], given = until-given, until
 	}
+}
+
+// Decimal writes a number of units of which 10^digits are one, with the digits that it
+// needs: 1500 thousandths are 1.5.
+func Decimal(n int64, digits int) string {
+	sign, u, unit := "", uint64(n), uint64(1)
+	if n < 0 {
+		sign, u = "-", -u
+	}
+	for range digits {
+		unit *= 10
+	}
+	if u%unit == 0 {
+		return fmt.Sprint(sign, u/unit)
+	}
+	return strings.TrimRight(fmt.Sprintf("%s%d.%0*d", sign, u/unit, digits, u%unit), "0")
 }

@@ -19,3 +19,12 @@ func TestProportion(t *testing.T) {
 	Proportion(7, []int64{0, 5, 0}, parts)
 	assert.Equal(t, []int64{0, 7, 0}, parts)
 }
+
+func TestDecimal(t *testing.T) {
+	for want, got := range map[string]string{
+		"0": Decimal(0, 3), "1.5": Decimal(1500, 3), "-0.001": Decimal(-1, 3), "12": Decimal(12, 0), "70": Decimal(70_000, 3),
+		"-9223372036854775.808": Decimal(math.MinInt64, 3),
+	} {
+		assert.Equal(t, want, got)
+	}
+}

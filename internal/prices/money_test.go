@@ -30,3 +30,29 @@ func TestMoney(t *testing.T) {
 	assert.InEpsilon(t, float, sum.Float(), 1e-12)
 	assert.Equal(t, int64(math.MaxInt64), Rate{math.MaxInt64, 1}.Money(math.MaxInt64).Whole)
 }
+
+func TestMoneyText(t *testing.T) {
+	for text, m := range map[string]Money{
+		"0": {}, "1.5": {1, nano / 2}, "-0.000000001": Billionths(-1), "-1.25": Billionths(-1_250_000_000), "-3": Billionths(-3 * nano),
+		"27670116110.564327421": Billionths(math.MaxInt64).Add(Billionths(math.MaxInt64)).Add(Billionths(math.MaxInt64)),
+	} {
+		assert.Equal(t, text, m.String())
+		assert.Zero(t, m.Sub(m))
+		assert.Zero(t, m.Compare(m))
+		assert.Positive(t, m.Compare(m.Sub(Billionths(1))))
+	}
+	assert.Equal(t, "2.00", Money{1, 995_000_000}.Round(2))
+	assert.Equal(t, "-2", Billionths(-1_500_000_000).Round(0))
+}
+
+func TestMoneyIsDivided(t *testing.T) {
+	for _, amount := range []Money{{10, 1}, {}, {27_670_116_110, 1}} {
+		sum := Money{}
+		for _, part := range amount.Divide([]int64{0, 1, 0, 2, math.MaxInt64}) {
+			assert.True(t, part.Valid())
+			sum = sum.Add(part)
+		}
+		assert.Equal(t, amount, sum)
+	}
+	assert.Equal(t, []Money{{1, 500_000_000}, {}, {3, 0}}, Money{4, 500_000_000}.Divide([]int64{1, 0, 2}))
+}

@@ -44,25 +44,6 @@ func (r Rate) Money(ms int64) Money {
 	return Money{int64(min(whole, math.MaxInt64)), int64(part)}
 }
 
-// Money is an amount of the currency, in whole units and billionths, of which there are
-// less than a whole.
-type Money struct{ Whole, Nano int64 }
-
-// Add returns the sum of two amounts.
-func (m Money) Add(other Money) Money {
-	m.Whole, m.Nano = m.Whole+other.Whole, m.Nano+other.Nano
-	if m.Nano >= nano {
-		m.Whole, m.Nano = m.Whole+1, m.Nano-nano
-	}
-	return m
-}
-
-// Float returns the amount in the currency.
-func (m Money) Float() float64 { return float64(m.Whole) + float64(m.Nano)/nano }
-
-// Valid reports whether m is an amount of 0 or more.
-func (m Money) Valid() bool { return m.Whole >= 0 && m.Nano >= 0 && m.Nano < nano }
-
 // Hour returns the price of an hour in the currency, for a gauge.
 func (r Rate) Hour() float64 { return float64(r.Nano) / float64(r.Per) / nano }
 
