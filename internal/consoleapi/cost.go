@@ -8,6 +8,31 @@ import (
 	"time"
 )
 
+// CostAnswer is a page of the lines of a report.
+type CostAnswer struct {
+	Freshness Freshness `json:"freshness"`
+	CostReport
+	Budgets []CostBudget `json:"budgets"`
+	Oldest  *time.Time   `json:"oldest"` // the first hour that is kept; null: there is none
+	Newest  *time.Time   `json:"newest"`
+	Next    *string      `json:"next"`
+	// Reason is why there is nothing: no_usage, nothing has come yet; not_kept, the store
+	// keeps no hours. Null where there is something.
+	Reason *string `json:"reason"`
+}
+
+// CostBudget is a budget in the period that runs.
+type CostBudget struct {
+	Name   string       `json:"name"`
+	Kind   string       `json:"kind"`   // cost or hours
+	Tenant *string      `json:"tenant"` // null: not known, or the whole fleet
+	Used   *json.Number `json:"used"`   // of the currency, or GPU hours; null: not known
+	Limit  *json.Number `json:"limit"`
+	Ratio  *float64     `json:"ratio"` // 1 is all of it
+	Start  *time.Time   `json:"start"`
+	End    *time.Time   `json:"end"`
+}
+
 // CostReport is the use of GPUs in some time, and what it cost. Times are seconds of a
 // GPU, money is in Currency, energy in joules, carbon dioxide in grams; all of these are
 // exact decimals.
