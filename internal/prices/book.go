@@ -109,7 +109,7 @@ func New(currency string, rules []RuleConfig) (*Book, error) {
 	}
 	for i := range rules {
 		refuse := func(key, format string, args ...any) {
-			errs = append(errs, fmt.Errorf("prices::%d::%s: %s", i, key, fmt.Sprintf(format, args...)))
+			errs = append(errs, &RuleError{i, key, fmt.Sprintf(format, args...)})
 		}
 		v, ok := rules[i].read(currency, refuse)
 		if !ok {

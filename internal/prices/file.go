@@ -1,0 +1,49 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package prices
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// RuleError is a mistake in a rule.
+type RuleError struct {
+	Rule int // from 0
+	Key  string
+	text string
+}
+
+// Error names the key, the value and the remedy.
+func (e *RuleError) Error() string { return fmt.Sprintf("prices::%d::%s: %s", e.Rule, e.Key, e.text) }
+
+var atLine = regexp.MustCompile(`line \d+`)
+
+// Parse reads the YAML text of a file with rules: a list, as it is under the key prices. A
+// price list may be confidential, so an error names the line and nothing of its content.
+func Parse(text []byte) ([]RuleConfig, error) {
+	var rules []RuleConfig
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	decoder.KnownFields(true)
+	err := decoder.Decode(&rules)
+	if errors.Is(err, io.EOF) || err == nil && len(rules) == 0 {
+		return nil, errors.New("it has no rules: write a list of them, as under prices")
+	}
+	if err == nil {
+		if err = decoder.Decode(new(any)); errors.Is(err, io.EOF) {
+			return rules, nil
+		}
+		return nil, errors.New("it has more than one document, of which only one would be read: remove the others")
+	}
+	where := atLine.FindString(err.Error())
+	if where == "" {
+		where = "its YAML"
+	}
+	return nil, fmt.Errorf("%s: it is no list of rules with the keys match, gpu_hour, instance_hour, gpus, price_fraction, currency, valid_from, kind and source", where)
+}
