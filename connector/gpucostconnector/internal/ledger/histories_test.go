@@ -51,7 +51,8 @@ type history struct {
 
 	now    int64
 	boards []*truth
-	silent [2]int64 // until when a node is silent
+	silent [2]int64   // until when a node is silent
+	queued [2][]Point // what it sends then
 
 	poll    int64
 	stored  []byte
@@ -144,11 +145,20 @@ func (h *history) step() {
 	h.now += h.poll + h.r.Int64N(20) - 10
 	for h.r.IntN(30) == 0 { // nothing comes
 		h.now += h.r.Int64N([]int64{minute, 10 * minute, hour, 3 * hour, 30 * hour}[h.r.IntN(5)])
+		if h.r.IntN(3) == 0 {
+			h.flush()
+		}
 	}
 	h.change()
 	for node := range h.silent {
 		if h.r.IntN(40) == 0 {
-			h.silent[node] = h.now + h.r.Int64N(2*hour)
+			h.silent[node] = h.now + h.r.Int64N([]int64{2 * hour, 12 * hour}[h.r.IntN(2)])
+		}
+		if h.now >= h.silent[node] {
+			for i := range h.queued[node] {
+				h.l.Add(&h.queued[node][i])
+			}
+			h.queued[node] = nil
 		}
 		if h.r.IntN(40) == 0 {
 			h.l.Node("c", fmt.Sprint("n", node), h.now, h.r.IntN(2) == 0)
@@ -160,7 +170,7 @@ func (h *history) step() {
 		if h.r.IntN(2) == 0 {
 			h.burn(b)
 		}
-		if h.now >= h.silent[b.node] && h.now >= b.hidden {
+		if h.now >= b.hidden {
 			h.snapshot(b)
 		}
 		if h.r.IntN(10) > 0 {
@@ -252,6 +262,12 @@ func (h *history) snapshot(b *truth) {
 	}
 	for _, p := range points {
 		p.Node, p.Time = fmt.Sprint("n", b.node), at
+		if h.now < h.silent[b.node] {
+			if h.r.Uint64()%8 > 0 && h.silent[b.node]%2 == 0 {
+				h.queued[b.node] = append(h.queued[b.node], p)
+			}
+			continue
+		}
 		h.l.Add(&p)
 		switch h.r.IntN(50) {
 		case 0:
