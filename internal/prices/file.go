@@ -32,6 +32,9 @@ func Parse(text []byte) ([]RuleConfig, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	decoder.KnownFields(true)
 	err := decoder.Decode(&rules)
+	if err == nil {
+		err = wholeGPUs(text)
+	}
 	if errors.Is(err, io.EOF) || err == nil && len(rules) == 0 {
 		return nil, errors.New("it has no rules: write a list of them, as under prices")
 	}
@@ -46,4 +49,18 @@ func Parse(text []byte) ([]RuleConfig, error) {
 		where = "its YAML"
 	}
 	return nil, fmt.Errorf("%s: it is no list of rules with the keys match, gpu_hour, instance_hour, gpus, price_fraction, currency, valid_from, kind and source", where)
+}
+
+// wholeGPUs refuses a number of GPUs that is not whole: the decoder cuts off its fraction.
+func wholeGPUs(text []byte) error {
+	var rules []map[string]yaml.Node
+	if err := yaml.Unmarshal(text, &rules); err != nil {
+		return err
+	}
+	for _, rule := range rules {
+		if gpus, is := rule["gpus"]; is && gpus.Tag != "!!int" {
+			return fmt.Errorf("line %d: not a whole number", gpus.Line)
+		}
+	}
+	return nil
 }
