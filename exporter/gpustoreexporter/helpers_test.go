@@ -18,6 +18,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/gpustoreexporter/internal/metadata"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/usage"
 )
 
 // fakeStore keeps what it is given.
@@ -32,6 +33,7 @@ type fakeStore struct {
 	series   []store.Series
 	families map[string]store.Metadata
 	events   []*store.Event
+	rows     []usage.Row
 }
 
 func (f *fakeStore) Info() store.Info {
@@ -50,6 +52,13 @@ func (f *fakeStore) AppendWithin(ctx context.Context, series []store.Series, max
 	a, err := f.Append(ctx, within)
 	a.Refuse(store.ShareLimit, len(series)-len(within))
 	return a, err
+}
+
+func (f *fakeStore) AppendUsage(_ context.Context, rows []usage.Row) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.rows = append(f.rows, rows...)
+	return f.fail
 }
 
 func (f *fakeStore) Describe(families map[string]store.Metadata) {

@@ -5,6 +5,7 @@ package gpustoreexporter // import "github.com/otelcol-gpu/otelcol-gpu/exporter/
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -17,15 +18,18 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/gpustoreexporter/internal/metadata"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/usage"
 )
 
-// logsExporter writes events.
+// logsExporter writes events, and rows of usage, which are none.
 type logsExporter struct {
 	config    *Config
 	logger    *zap.Logger
 	telemetry *metadata.TelemetryBuilder
 	skipped   sync.Once
+	invalid   sync.Once
 	store     store.Store
 }
 
@@ -50,10 +54,15 @@ func (e *logsExporter) shutdown(context.Context) error {
 func (e *logsExporter) push(ctx context.Context, logs plog.Logs) error {
 	now := time.Now()
 	var events []*store.Event
+	var rows []usage.Row
 	skipped := int64(0)
 	for _, rl := range logs.ResourceLogs().All() {
 		for _, sl := range rl.ScopeLogs().All() {
 			for _, record := range sl.LogRecords().All() {
+				if names.UsageRecord(record.EventName()) {
+					rows = e.row(ctx, rows, record)
+					continue
+				}
 				event := newEvent(record, rl.Resource(), now)
 				if event == nil {
 					skipped++
@@ -64,16 +73,37 @@ func (e *logsExporter) push(ctx context.Context, logs plog.Logs) error {
 		}
 	}
 	if skipped > 0 {
-		e.telemetry.ExporterGpuStoreSkippedRecords.Add(ctx, skipped, metric.WithAttributes(attribute.String("reason", "no_event_name")))
+		e.skip(ctx, "no_event_name", skipped)
 		e.skipped.Do(func() {
 			e.logger.Warn("skipping log records without an event name; logged once, counted in exporter_gpu_store_skipped_records")
 		})
 	}
-	if len(events) == 0 {
-		return nil
+	var errs []error
+	if len(events) > 0 {
+		errs = append(errs, e.store.AppendEvents(ctx, events))
 	}
-	if err := e.store.AppendEvents(ctx, events); err != nil {
+	if len(rows) > 0 {
+		errs = append(errs, e.store.AppendUsage(ctx, rows))
+	}
+	if err := errors.Join(errs...); err != nil {
 		return consumererror.NewPermanent(err)
 	}
 	return nil
+}
+
+// row reads a row of usage.
+func (e *logsExporter) row(ctx context.Context, rows []usage.Row, record plog.LogRecord) []usage.Row {
+	row, err := usage.FromRecord(record)
+	if err != nil {
+		e.skip(ctx, "invalid_usage", 1)
+		e.invalid.Do(func() {
+			e.logger.Warn("skipping rows of usage that cannot be true; logged once, counted in exporter_gpu_store_skipped_records", zap.Error(err))
+		})
+		return rows
+	}
+	return append(rows, row)
+}
+
+func (e *logsExporter) skip(ctx context.Context, reason string, n int64) {
+	e.telemetry.ExporterGpuStoreSkippedRecords.Add(ctx, n, metric.WithAttributes(attribute.String("reason", reason)))
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/usage"
 )
 
 func TestEventsAreKeptAsTheyAre(t *testing.T) {
@@ -50,6 +52,32 @@ func TestEventsAreKeptAsTheyAre(t *testing.T) {
 		Resource:   map[string]any{names.ServiceName: "llama"},
 		Attributes: map[string]any{"missing": int64(2), "settled": true, "share": 0.4, "nan": "NaN", "pods": `["llama-3"]`, "empty": nil},
 	}}, s.events)
+	assert.EqualValues(t, 1, counted(t, tel, "otelcol_exporter_gpu_store_skipped_records"))
+}
+
+// Rows of usage are kept apart, and are no events; one that cannot be true costs the
+// others nothing.
+func TestRowsOfUsageAreNoEvents(t *testing.T) {
+	logs := plog.NewLogs()
+	records := logs.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty().LogRecords()
+	want := []usage.Row{
+		{Key: usage.Key{State: usage.Free}, Hour: at.Truncate(time.Hour), Revision: 2, Amounts: usage.Amounts{Time: 5, Carbon: -1}},
+		{Key: usage.Key{State: usage.Held, Service: "llama"}, Hour: at.Truncate(time.Hour), Open: true},
+	}
+	want[0].ToRecord(records.AppendEmpty())
+	bad := records.AppendEmpty()
+	want[0].ToRecord(bad)
+	bad.Attributes().PutInt(names.GPUUsageTime, -1)
+	records.AppendEmpty().SetEventName(names.EventXID)
+	want[1].ToRecord(records.AppendEmpty())
+
+	s := &fakeStore{}
+	e, tel, finish := startLogs(t, s)
+	require.NoError(t, e.ConsumeLogs(t.Context(), logs))
+	finish()
+	assert.Equal(t, want, s.rows)
+	require.Len(t, s.events, 1)
+	assert.Equal(t, names.EventXID, s.events[0].Name)
 	assert.EqualValues(t, 1, counted(t, tel, "otelcol_exporter_gpu_store_skipped_records"))
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/usage"
 )
 
 // fakeStore answers without data, or as a test configures it.
@@ -95,6 +96,12 @@ func (f *fakeStore) Describe(map[string]store.Metadata)                 {}
 func (f *fakeStore) AppendEvents(context.Context, []*store.Event) error { return nil }
 func (f *fakeStore) Events(store.EventQuery) []*store.Event             { return nil }
 func (f *fakeStore) Deliveries(store.DeliveryQuery) []*store.Delivery   { return nil }
-func (f *fakeStore) KeepAudit(uint64, *audit.Record)                    {}
+func (f *fakeStore) AppendUsage(context.Context, []usage.Row) error     { return nil }
+func (f *fakeStore) QueryUsage(ctx context.Context, _ store.UsageQuery, _ func(*usage.Row)) error {
+	_, err := f.answer(ctx, nil)
+	return err
+}
+func (f *fakeStore) UsageSpan() (oldest, newest time.Time) { return time.Time{}, time.Time{} }
+func (f *fakeStore) KeepAudit(uint64, *audit.Record)       {}
 
 var _ store.Store = (*fakeStore)(nil)

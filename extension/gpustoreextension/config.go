@@ -32,6 +32,8 @@ const (
 	minRetention = 15 * time.Minute
 	maxRetention = 10 * 365 * 24 * time.Hour
 	minMaxBytes  = 64 << 20
+
+	day = 24 * time.Hour
 )
 
 // Config is the configuration of the gpu_store extension.
@@ -98,13 +100,20 @@ type PrometheusConfig struct {
 	confighttp.ClientConfig `mapstructure:",squash"`
 }
 
-// LogConfig bounds the log of events and deliveries.
+// LogConfig bounds the log of events and deliveries, and that of usage.
 type LogConfig struct {
 	// MaxEvents and MaxDeliveries are how many of each are kept.
 	MaxEvents     int `mapstructure:"max_events"`
 	MaxDeliveries int `mapstructure:"max_deliveries"`
 	// MaxBytes bounds each of the two, in memory and on disk.
 	MaxBytes int64 `mapstructure:"max_bytes"`
+	// MaxUsageBytes bounds the files with the rows of gpu_cost. Where it is reached, the
+	// oldest hours are added up to days, then the oldest days go.
+	MaxUsageBytes int64 `mapstructure:"max_usage_bytes"`
+	// UsageHours is how long rows of hours are kept, before they are added up to days.
+	UsageHours time.Duration `mapstructure:"usage_hours"`
+	// UsageDays is how long these are kept.
+	UsageDays time.Duration `mapstructure:"usage_days"`
 }
 
 func createDefaultConfig() component.Config {
@@ -125,7 +134,10 @@ func createDefaultConfig() component.Config {
 		Query:            QueryConfig{Timeout: 30 * time.Second, MaxConcurrent: 5, MaxSamples: 1_000_000},
 		API:              APIConfig{server},
 		Prometheus:       PrometheusConfig{MaxResponseBytes: 64 << 20, ClientConfig: confighttp.NewDefaultClientConfig()},
-		Log:              LogConfig{MaxEvents: 10_000, MaxDeliveries: 10_000, MaxBytes: 16 << 20},
+		Log: LogConfig{
+			MaxEvents: 10_000, MaxDeliveries: 10_000, MaxBytes: 16 << 20,
+			MaxUsageBytes: 256 << 20, UsageHours: 35 * day, UsageDays: 400 * day,
+		},
 	}
 }
 
@@ -141,6 +153,9 @@ func (c *Config) Validate() error {
 		within("log::max_events", c.Log.MaxEvents, 10, 1_000_000),
 		within("log::max_deliveries", c.Log.MaxDeliveries, 10, 1_000_000),
 		within("log::max_bytes", c.Log.MaxBytes, 1<<20, 1<<30),
+		within("log::max_usage_bytes", c.Log.MaxUsageBytes, 16<<20, 16<<30),
+		within("log::usage_hours", c.Log.UsageHours, 3*day, 400*day),
+		within("log::usage_days", c.Log.UsageDays, c.Log.UsageHours, 10*365*day),
 	}
 	if strings.TrimSpace(c.Directory) == "" {
 		errs = append(errs, errors.New("directory: is empty; set it to one that this process alone writes to, as /var/lib/otelcol-gpu/store"))

@@ -146,7 +146,7 @@ func (g *gpuStore) open() (err error) {
 		}
 		return fmt.Errorf("directory: %s is in use by another process or by another gpu_store; each needs a directory of its own, and an old process must have ended: %w", directory, err)
 	}
-	g.log, err = openLog(filepath.Join(directory, "log"), g.config.Log, g.health, g.telemetry)
+	g.log, err = openLog(filepath.Join(directory, "log"), g.config.Log, g.config.Query, g.health, g.telemetry)
 	return err
 }
 

@@ -43,7 +43,11 @@ func (h *health) raise(source problems.Source, p store.Problem) {
 	}
 	fields := []zap.Field{zap.String("part", string(p.Part)), zap.String("reason", string(p.Reason)), zap.String("meaning", p.Detail), zap.Int64("refused", p.Refused)}
 	if !p.Fault() {
-		h.logger.Warn("samples are not stored; extension_gpu_store_samples_refused counts them", fields...)
+		message := "samples are not stored; extension_gpu_store_samples_refused counts them"
+		if p.Part == store.UsageRows {
+			message = "rows of usage are not stored; extension_gpu_store_log_failures counts them"
+		}
+		h.logger.Warn(message, fields...)
 		return
 	}
 	h.logger.Error("the store does not keep what arrives", append(fields, zap.String("directory", h.directory))...)
@@ -124,6 +128,11 @@ func (h *health) refused(why store.Refusal, n int, detail string) {
 	h.raise(source, store.Problem{Part: store.Samples, Reason: why, Refused: int64(n), Detail: detail})
 }
 
+// refusedRows notes rows of usage that were not taken.
+func (h *health) refusedRows(why store.Refusal, n int, err error) {
+	h.raise(problems.Content, store.Problem{Part: store.UsageRows, Reason: why, Refused: int64(n), Detail: err.Error()})
+}
+
 // look looks at the disk, also where nothing arrives.
 func (g *gpuStore) look() {
 	if e, ok := g.engine.(*embedded.Engine); ok {
@@ -133,7 +142,7 @@ func (g *gpuStore) look() {
 			g.health.over(g.health.End(g.now(), store.Samples, problems.Look))
 		}
 	}
-	g.log.retry()
+	g.log.retry(g.now())
 	g.health.over(g.health.Settle(g.now()))
 }
 

@@ -7,7 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -16,36 +18,46 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpustoreextension/internal/diskfault"
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpustoreextension/internal/journal"
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpustoreextension/internal/metadata"
+	"github.com/otelcol-gpu/otelcol-gpu/extension/gpustoreextension/internal/usagelog"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/usage"
 )
 
 // defaultLimit is how many entries a query without a limit returns.
 const defaultLimit = 100
 
-// eventLog is the log of events and deliveries: a journal of each, so that many
-// deliveries do not push out events.
+// eventLog is the log of events and deliveries, and that of usage: each apart, so that
+// many deliveries do not push out events.
 type eventLog struct {
 	directory  string
 	events     *journal.Journal[store.Event]
 	deliveries *journal.Journal[store.Delivery]
+	usage      *usagelog.Log
+	turns      chan struct{} // of queries of usage that run
+	timeout    time.Duration // of one
+	count      func(part store.Part, reason string, n int)
 	failed     func(part store.Part, reason string, n int, err error)
 }
 
 // kinds are what metrics call the parts of the log.
-var kinds = map[store.Part]string{store.Events: "event", store.Deliveries: "delivery"}
+var kinds = map[store.Part]string{store.Events: "event", store.Deliveries: "delivery", store.UsageRows: "usage"}
 
-func openLog(directory string, c LogConfig, h *health, telemetry *metadata.TelemetryBuilder) (*eventLog, error) {
-	l := &eventLog{directory: directory, failed: func(part store.Part, reason string, n int, err error) {
+func openLog(directory string, c LogConfig, q QueryConfig, h *health, telemetry *metadata.TelemetryBuilder) (*eventLog, error) {
+	l := &eventLog{directory: directory, turns: make(chan struct{}, q.MaxConcurrent), timeout: q.Timeout}
+	l.count = func(part store.Part, reason string, n int) {
 		telemetry.ExtensionGpuStoreLogFailures.Add(context.Background(), int64(n),
 			metric.WithAttributes(attribute.String("kind", kinds[part]), attribute.String("reason", reason)))
+	}
+	l.failed = func(part store.Part, reason string, n int, err error) {
+		l.count(part, reason, n)
 		if reason == "damaged" {
 			h.logger.Error("entries of the log cannot be read and are left out; extension_gpu_store_log_failures counts them",
 				zap.String("part", string(part)), zap.Int("entries", n), zap.String("directory", directory))
 			return
 		}
 		h.failed(part, n, diskfault.Explain(directory, err))
-	}}
+	}
 	var err error
 	if l.events, err = journal.Open(journal.Options[store.Event]{
 		Directory: directory, Name: "events", MaxEntries: c.MaxEvents, MaxBytes: c.MaxBytes,
@@ -67,6 +79,18 @@ func openLog(directory string, c LogConfig, h *health, telemetry *metadata.Telem
 		Damaged:  func(n int) { l.failed(store.Deliveries, "damaged", n, nil) },
 	}); err != nil {
 		return nil, errors.Join(fmt.Errorf("directory: the log of deliveries cannot be opened: %w", err), l.events.Close())
+	}
+	if l.usage, err = usagelog.Open(usagelog.Options{
+		Directory: filepath.Join(directory, "usage"), MaxBytes: c.MaxUsageBytes, Hours: c.UsageHours, Days: c.UsageDays,
+		Refused: func(why store.Refusal, n int, err error) {
+			l.count(store.UsageRows, string(why), n)
+			h.refusedRows(why, n, err)
+		},
+		Failed:  func(n int, err error) { l.failed(store.UsageRows, "write_failed", n, err) },
+		Written: func() { h.written(store.UsageRows) },
+		Damaged: func(n int) { l.failed(store.UsageRows, "damaged", n, nil) },
+	}); err != nil {
+		return nil, errors.Join(fmt.Errorf("directory: the log of usage cannot be opened: %w", err), l.events.Close(), l.deliveries.Close())
 	}
 	return l, nil
 }
@@ -95,6 +119,27 @@ func (l *eventLog) queryDeliveries(q store.DeliveryQuery) []*store.Delivery {
 	})
 }
 
+// queryUsage runs a query when it has a turn.
+func (l *eventLog) queryUsage(ctx context.Context, q store.UsageQuery, each func(*usage.Row)) error {
+	ctx, cancel := context.WithTimeout(ctx, l.timeout)
+	defer cancel()
+	select {
+	case l.turns <- struct{}{}:
+		defer func() { <-l.turns }()
+	case <-ctx.Done():
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return store.Errorf(store.Busy, "%d queries of usage are running, and none ended within %v; try again later", cap(l.turns), l.timeout)
+		}
+	}
+	switch err := l.usage.Query(ctx, q, each); {
+	case errors.Is(err, context.DeadlineExceeded):
+		return store.Errorf(store.Timeout, "the query took longer than it may (query::timeout is %v)", l.timeout)
+	case err != nil:
+		return store.Errorf(store.Canceled, "the query was canceled")
+	}
+	return nil
+}
+
 func limit(n int) int {
 	if n <= 0 {
 		return defaultLimit
@@ -103,11 +148,12 @@ func limit(n int) int {
 }
 
 // retry writes what could not be written before.
-func (l *eventLog) retry() {
+func (l *eventLog) retry(now time.Time) {
 	l.events.Retry()
 	l.deliveries.Retry()
+	l.usage.Retry(now)
 }
 
 func (l *eventLog) close() error {
-	return errors.Join(l.events.Close(), l.deliveries.Close())
+	return errors.Join(l.events.Close(), l.deliveries.Close(), l.usage.Close())
 }

@@ -13,9 +13,11 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/otelcol-gpu/otelcol-gpu/extension/gpustoreextension/internal/diskfault"
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpustoreextension/internal/embedded"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/usage"
 )
 
 // What the extension adds to its engine: it counts.
@@ -141,6 +143,7 @@ func (g *gpuStore) observe() error {
 	errs := []error{g.telemetry.RegisterExtensionGpuStoreLogEntriesCallback(func(_ context.Context, o metric.Int64Observer) error {
 		o.Observe(int64(g.log.events.Len()), metric.WithAttributes(attribute.String("kind", "event")))
 		o.Observe(int64(g.log.deliveries.Len()), metric.WithAttributes(attribute.String("kind", "delivery")))
+		o.Observe(int64(g.log.usage.Len()), metric.WithAttributes(attribute.String("kind", "usage")))
 		return nil
 	})}
 	if e, ok := g.engine.(*embedded.Engine); ok {
@@ -186,6 +189,31 @@ func (g *gpuStore) KeepAudit(sequence uint64, r *audit.Record) {
 	if g.log != nil {
 		g.log.write(sequence, r)
 	}
+}
+
+// AppendUsage keeps rows of usage.
+func (g *gpuStore) AppendUsage(_ context.Context, rows []usage.Row) error {
+	if g.log == nil {
+		return errNotStarted()
+	}
+	return diskfault.Explain(g.config.Directory, g.log.usage.Append(g.now(), rows))
+}
+
+// QueryUsage calls each with rows of usage.
+func (g *gpuStore) QueryUsage(ctx context.Context, q store.UsageQuery, each func(*usage.Row)) (err error) {
+	if g.log == nil {
+		return errNotStarted()
+	}
+	defer g.count(ctx, time.Now(), &err)
+	return g.log.queryUsage(ctx, q, each)
+}
+
+// UsageSpan is what there is usage of.
+func (g *gpuStore) UsageSpan() (oldest, newest time.Time) {
+	if g.log == nil {
+		return time.Time{}, time.Time{}
+	}
+	return g.log.usage.Span()
 }
 
 // Problems are what the store cannot keep now, or could not a short time ago.

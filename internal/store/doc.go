@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package store is what the gpu_store extension offers to other components: a
-// metric store that answers PromQL, and a log of events and deliveries.
+// metric store that answers PromQL, a log of events and deliveries, and one of usage.
 //
 // The gpu_store exporter writes into it, gpu_console reads from it, the webhook
 // exporter does for deliveries. They find it among the host's extensions

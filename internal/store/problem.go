@@ -12,6 +12,7 @@ const (
 	Samples    Part = "samples"
 	Events     Part = "events"
 	Deliveries Part = "deliveries"
+	UsageRows  Part = "usage_rows"
 )
 
 // Problem is why a store did not keep something that arrived, from the first

@@ -18,6 +18,7 @@ type Store interface {
 	Querier
 	Appender
 	Log
+	UsageLog
 	// Problems are those that last, and for a few minutes those that have ended,
 	// in a fixed order.
 	Problems() []Problem

@@ -22,10 +22,12 @@ const (
 	MaxText   = 256  // runes of a text
 	MaxLabels = 4096 // runes of Labels
 
-	hourMS  = 3_600_000
-	maxGPUs = 1_000_000 // in one row
+	hourMS = 3_600_000
+	// Of one hour; a day is the sum of 24.
+	maxGPUs = 1_000_000
 	maxMJ   = 1 << 56
-	maxUG   = 1 << 60
+	maxUG   = 1 << 56
+	maxNano = math.MaxInt64 / 24 // money
 )
 
 var (
@@ -42,7 +44,7 @@ type text struct {
 type number struct {
 	name     string
 	value    *int64
-	optional bool // 0 is not written
+	optional bool
 	most     int64
 }
 
@@ -56,17 +58,20 @@ func (k *Key) texts() [15]text {
 	}
 }
 
+// numbers are the whole numbers that every row has. Those that are optional are absent
+// where they are 0.
 func (r *Row) numbers() [10]number {
-	most := int64(hourMS * maxGPUs)
+	hours := int64(1)
 	if r.Day {
-		most *= 24
+		hours = 24
 	}
+	time, energy := hours*hourMS*maxGPUs, hours*maxMJ
 	return [...]number{
-		{names.GPUUsageTime, &r.Time, false, most},
+		{names.GPUUsageTime, &r.Time, false, time},
 		{names.GPUUsageUsed, &r.Used, false, r.Time}, {names.GPUUsageIdle, &r.Idle, false, r.Time}, {names.GPUUsageUnmeasured, &r.Unmeasured, false, r.Time},
-		{names.GPUUsageUnplaced, &r.Unplaced, false, most},
-		{names.GPUUsageEnergyBoard, &r.Energy[0], true, maxMJ}, {names.GPUUsageEnergyShare, &r.Energy[1], true, maxMJ}, {names.GPUUsageEnergyIntegrated, &r.Energy[2], true, maxMJ},
-		{names.GPUPriceNano, &r.RateNano, true, math.MaxInt64}, {names.GPUPricePer, &r.RatePer, true, math.MaxInt64 / hourMS},
+		{names.GPUUsageUnplaced, &r.Unplaced, false, time},
+		{names.GPUUsageEnergyBoard, &r.Energy[0], true, energy}, {names.GPUUsageEnergyShare, &r.Energy[1], true, energy}, {names.GPUUsageEnergyIntegrated, &r.Energy[2], true, energy},
+		{names.GPUPriceNano, &r.RateNano, true, math.MaxInt64}, {names.GPUPricePer, &r.RatePer, true, math.MaxInt64},
 	}
 }
 
@@ -82,54 +87,64 @@ func (r *Row) flags() [3]struct {
 
 // Validate returns why a row cannot be one, by the attribute that is wrong.
 func (r *Row) Validate() error {
-	for _, t := range r.texts() {
+	if err := r.Key.Validate(); err != nil {
+		return err
+	}
+	return r.ValidateAmounts()
+}
+
+// Validate returns why a key cannot be one.
+func (k *Key) Validate() error {
+	for _, t := range k.texts() {
 		limit := MaxText
-		if t.value == &r.Labels {
+		if t.value == &k.Labels {
 			limit = MaxLabels
 		}
 		if safetext.Strip(*t.value, limit) != *t.value {
 			return fmt.Errorf("%s: longer than %d characters, or not all of them can be shown", t.name, limit)
 		}
 	}
+	switch {
+	case k.State != Held && k.State != Free && k.State != Stranded && k.State != Unavailable && k.State != Unknown:
+		return fmt.Errorf("%s: %q is not known", names.GPUCapacityState, k.State)
+	case k.RateNano < 0:
+		return fmt.Errorf("%s: %d is below 0", names.GPUPriceNano, k.RateNano)
+	case k.RatePer < 0 || k.RatePer > math.MaxInt64/hourMS:
+		return fmt.Errorf("%s: %d is not within 0 and %d", names.GPUPricePer, k.RatePer, int64(math.MaxInt64/hourMS))
+	case k.RatePer == 0 && (k.RateNano != 0 || k.Kind != ""):
+		return fmt.Errorf("%s: is missing, and there is a price", names.GPUPricePer)
+	case k.RatePer > 0 && k.Kind != prices.KindList && k.Kind != prices.KindContracted:
+		return fmt.Errorf("%s: %q is not known", names.GPUPriceKind, k.Kind)
+	case k.RatePer > 0 && k.Currency == "":
+		return fmt.Errorf("%s: is missing, and there is a price", names.GPUCostCurrency)
+	}
+	return nil
+}
+
+// ValidateAmounts is Validate for a row with a key that is valid.
+func (r *Row) ValidateAmounts() error {
 	for _, n := range r.numbers() {
 		if *n.value < 0 || *n.value > n.most {
 			return fmt.Errorf("%s: %d is not within 0 and %d", n.name, *n.value, n.most)
 		}
 	}
-	step := time.Hour
+	step, hours := int64(3600), int64(1)
 	if r.Day {
-		step *= 24
+		step, hours = 24*3600, 24
 	}
 	switch {
-	case r.Hour.Before(earliest) || !r.Hour.Before(latest) || r.Hour.Unix()%int64(step/time.Second) != 0 || r.Hour.Nanosecond() != 0:
+	case r.Hour.Before(earliest) || !r.Hour.Before(latest) || r.Hour.Unix()%step != 0 || r.Hour.Nanosecond() != 0:
 		return fmt.Errorf("the time %s is not the start of an hour in UTC", r.Hour.Format(time.RFC3339Nano))
-	case r.State != Held && r.State != Free && r.State != Stranded && r.State != Unavailable && r.State != Unknown:
-		return fmt.Errorf("%s: %q is not known", names.GPUCapacityState, r.State)
-	case r.Carbon < -1 || r.Carbon > maxUG:
-		return fmt.Errorf("%s: %d is not within 0 and %d", names.GPUUsageCarbon, r.Carbon, int64(maxUG))
+	case r.Carbon < -1 || r.Carbon > maxUG*hours:
+		return fmt.Errorf("%s: %d is not within 0 and %d", names.GPUUsageCarbon, r.Carbon, maxUG*hours)
 	case r.Revision == 0 && !r.Open:
 		return fmt.Errorf("%s: is missing, and the row is closed", names.GPUUsageRevision)
-	}
-	return r.validatePrice()
-}
-
-func (r *Row) validatePrice() error {
-	if r.RatePer == 0 {
-		if r.RateNano != 0 || r.Kind != "" {
-			return fmt.Errorf("%s: is missing, and there is a price", names.GPUPricePer)
+	case r.RatePer > 0:
+		// The quotient of exact.MulDiv has to fit, that of a day's sum too.
+		hi, lo := bits.Mul64(uint64(r.Time), uint64(r.RateNano))
+		if c := uint64(r.RatePer) * hourMS; hi >= c || quotient(hi, lo, c) > uint64(maxNano*hours) {
+			return fmt.Errorf("%s: %d for %d ms is more money than can be counted", names.GPUPriceNano, r.RateNano, r.Time)
 		}
-		return nil
-	}
-	if r.Kind != prices.KindList && r.Kind != prices.KindContracted {
-		return fmt.Errorf("%s: %q is not known", names.GPUPriceKind, r.Kind)
-	}
-	if r.Currency == "" {
-		return fmt.Errorf("%s: is missing, and there is a price", names.GPUCostCurrency)
-	}
-	// The quotient of exact.MulDiv has to fit.
-	hi, lo := bits.Mul64(uint64(r.Time), uint64(r.RateNano))
-	if c := uint64(r.RatePer) * hourMS; hi >= c || quotient(hi, lo, c) > math.MaxInt64 {
-		return fmt.Errorf("%s: %d for %d ms is more money than can be counted", names.GPUPriceNano, r.RateNano, r.Time)
 	}
 	return nil
 }

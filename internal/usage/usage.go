@@ -7,6 +7,7 @@
 package usage // import "github.com/otelcol-gpu/otelcol-gpu/internal/usage"
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -44,6 +45,17 @@ type Key struct {
 
 // Rate is the price of a whole GPU for an hour.
 func (k *Key) Rate() prices.Rate { return prices.Rate{Nano: k.RateNano, Per: k.RatePer} }
+
+// Compare orders keys by their texts, and then by price.
+func (k *Key) Compare(o *Key) int {
+	theirs := o.texts()
+	for i, t := range k.texts() {
+		if order := cmp.Compare(*t.value, *theirs[i].value); order != 0 {
+			return order
+		}
+	}
+	return cmp.Or(cmp.Compare(k.RateNano, o.RateNano), cmp.Compare(k.RatePer, o.RatePer))
+}
 
 // Amounts are what a row contains. Used, Idle and Unmeasured are parts of Time, and
 // Unplaced is no part of it.

@@ -118,12 +118,14 @@ func TestWhatCannotBeTrueIsRefused(t *testing.T) {
 		"service.name: longer than 256":               func(_ plog.LogRecord, m pcommon.Map) { m.PutStr(names.ServiceName, "a\x1b[2J") },
 		"gpu.usage.contested: is Str and no boolean":  func(_ plog.LogRecord, m pcommon.Map) { m.PutStr(names.GPUUsageContested, "yes") },
 		"gpu.price.per: is missing":                   func(_ plog.LogRecord, m pcommon.Map) { m.Remove(names.GPUPricePer) },
+		"gpu.price.per: -1 is not within":             func(_ plog.LogRecord, m pcommon.Map) { m.PutInt(names.GPUPricePer, -1) },
+		"gpu.price.nano: -1 is below 0":               func(_ plog.LogRecord, m pcommon.Map) { m.PutInt(names.GPUPriceNano, -1) },
 		"gpu.price.kind: \"free\" is not known":       func(_ plog.LogRecord, m pcommon.Map) { m.PutStr(names.GPUPriceKind, "free") },
 		"gpu.cost.currency: is missing":               func(_ plog.LogRecord, m pcommon.Map) { m.Remove(names.GPUCostCurrency) },
 		"more money than can be counted": func(_ plog.LogRecord, m pcommon.Map) {
 			m.PutInt(names.GPUPriceNano, math.MaxInt64)
 			m.PutInt(names.GPUPricePer, 1)
-			m.PutInt(names.GPUUsageTime, 3_600_001)
+			m.PutInt(names.GPUUsageTime, 3_600_000)
 		},
 		"is not the start of an hour": func(r plog.LogRecord, _ pcommon.Map) { r.SetTimestamp(r.Timestamp() + 1) },
 		"the time 1970":               func(r plog.LogRecord, _ pcommon.Map) { r.SetTimestamp(0) },

@@ -135,6 +135,27 @@ func (s Names) List() ([]Numbered, error) {
 	return list, nil
 }
 
+// Temporary ends the names of files that Replace has not finished.
+const Temporary = ".tmp"
+
+// Replace makes text the content of a file. Whatever happens, the file has either that or
+// what it had before; after an error the latter.
+func Replace(path string, text []byte, permissions os.FileMode) error {
+	temporary := path + Temporary
+	file, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, permissions)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(text)
+	if err = errors.Join(err, file.Sync(), file.Close()); err == nil {
+		err = os.Rename(temporary, path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(temporary))
+	}
+	return SyncFolder(filepath.Dir(path))
+}
+
 // SyncFolder makes new and removed names in a folder outlive a power cut. Windows cannot.
 func SyncFolder(path string) error {
 	if runtime.GOOS == "windows" {

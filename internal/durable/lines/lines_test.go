@@ -124,3 +124,17 @@ func TestNames(t *testing.T) {
 	require.NoError(t, SyncFolder(folder))
 	require.ErrorIs(t, SyncFolder(filepath.Join(folder, "none")), os.ErrNotExist)
 }
+
+func TestReplace(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.jsonl")
+	for _, want := range []string{"one\n", "", "another\n"} {
+		require.NoError(t, Replace(path, []byte(want), 0o640))
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		assert.Equal(t, want, string(text))
+	}
+	folder := filepath.Join(filepath.Dir(path), "folder")
+	require.NoError(t, os.MkdirAll(filepath.Join(folder, "full"), 0o700))
+	require.Error(t, Replace(folder, []byte("x"), 0o640), "a folder that is not empty stays")
+	require.NoFileExists(t, folder+Temporary)
+}

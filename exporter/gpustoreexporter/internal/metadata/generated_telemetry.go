@@ -68,7 +68,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ExporterGpuStoreSkippedRecords, err = builder.meter.Int64Counter(
 		"otelcol_exporter_gpu_store_skipped_records",
-		metric.WithDescription("Log records that were skipped because they are not events. [Development]"),
+		metric.WithDescription("Log records that were skipped because they are neither events nor rows of usage. [Development]"),
 		metric.WithUnit("{record}"),
 	)
 	errs = errors.Join(errs, err)

@@ -40,7 +40,7 @@ func AssertEqualExporterGpuStoreRefusedSamples(t *testing.T, tt *componenttest.T
 func AssertEqualExporterGpuStoreSkippedRecords(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_gpu_store_skipped_records",
-		Description: "Log records that were skipped because they are not events. [Development]",
+		Description: "Log records that were skipped because they are neither events nor rows of usage. [Development]",
 		Unit:        "{record}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

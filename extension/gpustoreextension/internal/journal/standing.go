@@ -9,6 +9,8 @@ import (
 	"errors"
 	"os"
 	"slices"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/durable/lines"
 )
 
 // standing are the entries that no later one ended.
@@ -102,14 +104,5 @@ func (s *segments) saveStanding() error {
 		}
 		return err
 	}
-	temporary := s.standingPath() + ".tmp"
-	file, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o640)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(text)
-	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
-		return errors.Join(err, os.Remove(temporary))
-	}
-	return os.Rename(temporary, s.standingPath())
+	return lines.Replace(s.standingPath(), text, 0o640)
 }

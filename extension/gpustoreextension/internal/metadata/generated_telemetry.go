@@ -138,7 +138,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ExtensionGpuStoreLogEntries, err = builder.meter.Int64ObservableUpDownCounter(
 		"otelcol_extension_gpu_store_log_entries",
-		metric.WithDescription("Entries that the log of events and deliveries holds. [Development]"),
+		metric.WithDescription("Entries that the log of events and deliveries, and that of usage, contain. [Development]"),
 		metric.WithUnit("{entry}"),
 	)
 	errs = errors.Join(errs, err)

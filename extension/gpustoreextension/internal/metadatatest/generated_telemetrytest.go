@@ -56,7 +56,7 @@ func AssertEqualExtensionGpuStoreConnectionsRefused(t *testing.T, tt *componentt
 func AssertEqualExtensionGpuStoreLogEntries(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_extension_gpu_store_log_entries",
-		Description: "Entries that the log of events and deliveries holds. [Development]",
+		Description: "Entries that the log of events and deliveries, and that of usage, contain. [Development]",
 		Unit:        "{entry}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
