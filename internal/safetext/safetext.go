@@ -13,6 +13,8 @@
 package safetext
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -53,6 +55,21 @@ func Strip(s string, limit int) string {
 		runes++
 	}
 	return b.String()
+}
+
+// Shorten returns s with at most limit bytes. A longer one ends with a hash of the whole
+// text, so that different texts stay different; limit is above 33, the length of that.
+func Shorten(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	sum := sha256.Sum256([]byte(s))
+	mark := "#" + hex.EncodeToString(sum[:16])
+	end := limit - len(mark)
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + mark
 }
 
 // IsHidden reports whether Strip takes r out (or, for white space that breaks a

@@ -36,6 +36,12 @@ const (
 	jump = 2
 )
 
+// metered reports whether a point of energy counts: in the first snapshot, as long as it is
+// open, one does, from which later ones are counted.
+func (b *board) metered(at int64) bool {
+	return b.until != 0 || b.open != 0 && at >= b.open && b.power.last == 0
+}
+
 // count reads the counter of a board. maxWatts is 0 where it is not known.
 func (l *books) count(b *board, at, value int64, maxWatts float64) {
 	e := &b.power

@@ -316,7 +316,7 @@ func (l *Ledger) Utilization(boardID, device string, at int64, value float64) {
 // of the board, 0 if it is not known: more than twice of it is no energy.
 func (l *Ledger) Energy(boardID string, at int64, joules, maxWatts float64) {
 	const most = math.MaxInt64 / 4000
-	if b := l.boards[boardID]; b != nil && b.until != 0 && joules >= 0 && joules < most {
+	if b := l.boards[boardID]; b != nil && b.metered(at) && joules >= 0 && joules < most {
 		l.count(b, at, int64(math.Round(joules*1000)), maxWatts)
 	}
 }
@@ -325,7 +325,7 @@ func (l *Ledger) Energy(boardID string, at int64, joules, maxWatts float64) {
 // counter of its energy.
 func (l *Ledger) Power(boardID string, at int64, watts float64) {
 	const most = 1e6
-	if b := l.boards[boardID]; b != nil && b.until != 0 && watts >= 0 && watts < most {
+	if b := l.boards[boardID]; b != nil && b.metered(at) && watts >= 0 && watts < most {
 		l.integrate(b, at, int64(math.Round(watts*1000)))
 	}
 }

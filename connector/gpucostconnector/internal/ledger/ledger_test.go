@@ -247,7 +247,7 @@ func TestEnergyResets(t *testing.T) {
 	}
 	add(l, t0+3*minute, a)
 	add(l, t0+4*minute, a)
-	assert.Equal(t, [3]int64{OfBoard: 14_000_000}, rows(l)["a"].Energy)
+	assert.Equal(t, [3]int64{OfBoard: 15_000_000}, rows(l)["a"].Energy)
 	assert.Equal(t, 30*second, l.Counts().EnergyGap)
 }
 
@@ -259,7 +259,7 @@ func TestPowerIsIntegrated(t *testing.T) {
 		l.Power("g", t0+i*15*second, 300)
 	}
 	add(l, t0+3*minute, a)
-	assert.Equal(t, [3]int64{Integrated: 300 * 1000 * 120}, rows(l)["a"].Energy)
+	assert.Equal(t, [3]int64{Integrated: 300 * 1000 * 135}, rows(l)["a"].Energy)
 }
 
 func TestRowsAreLimited(t *testing.T) {
@@ -370,4 +370,15 @@ func TestClasses(t *testing.T) {
 		boards[of.Class.Region] = [2]int64{of.Boards, n}
 	})
 	assert.Equal(t, map[string][2]int64{"": {3, 3}, "r": {1, 1}}, boards)
+}
+
+// Energy counts from the first snapshot on, which is open as long as no other has begun.
+func TestEnergyOfTheFirstInterval(t *testing.T) {
+	l := New(config(), t0)
+	a := owned("g", "g", "a", share.Whole)
+	for i := range int64(5) {
+		add(l, t0+i*minute, a)
+		l.Energy("g", t0+i*minute, float64(i)*1000, 700)
+	}
+	assert.Equal(t, int64(3_000_000), rows(l)["a"].Energy[OfBoard])
 }

@@ -4,14 +4,11 @@
 package event
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
@@ -36,20 +33,7 @@ const (
 // Bounded shortens s to 256 bytes where it is longer, with a hash of the whole text at
 // its end: different texts stay different.
 func Bounded(s string) string {
-	return shorten(strings.ToValidUTF8(s, "\uFFFD"), maxText)
-}
-
-func shorten(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	sum := sha256.Sum256([]byte(s))
-	mark := "#" + hex.EncodeToString(sum[:16])
-	end := limit - len(mark)
-	for end > 0 && !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end] + mark
+	return safetext.Shorten(strings.ToValidUTF8(s, "\uFFFD"), maxText)
 }
 
 // Clean returns s without characters that mislead a reader.
@@ -62,7 +46,7 @@ func Key(event string, subject ...string) string {
 	for _, part := range subject {
 		key += "/" + url.PathEscape(part)
 	}
-	return shorten(key, MaxKey)
+	return safetext.Shorten(key, MaxKey)
 }
 
 // InWords spells a duration for a sentence: 2 minutes, and not 2m0s.

@@ -1,0 +1,282 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package intake
+
+import (
+	"math"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/ledger"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/share"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
+)
+
+// allocation is a point of gpu.allocation.
+type allocation struct {
+	id, parent, profile, resource, node string
+
+	resolved    bool
+	partitioned bool    // a scheduler that divides boards granted a part of it
+	share       float64 // of the device; 0: it is free
+	memory      float64 // of the board, as the scheduler granted it
+	cores       float64 // likewise; 0: they are not limited
+
+	owner *owner // nil: it is free
+}
+
+// allocations reads the points of gpu.allocation of a resource.
+func (x *Intake) allocations(r *resource) {
+	for _, sm := range r.rm.ScopeMetrics().All() {
+		for _, m := range sm.Metrics().All() {
+			if m.Name() != names.GPUAllocation.Name {
+				continue
+			}
+			dps, ok := points.Numbers(m)
+			if !ok || points.IsDelta(m) {
+				x.counts.Invalid++
+				continue
+			}
+			for _, p := range dps.All() {
+				x.allocation(r, p)
+			}
+		}
+	}
+}
+
+func (x *Intake) allocation(r *resource, p pmetric.NumberDataPoint) {
+	at, ok := x.timeOf(p.Timestamp())
+	if !ok {
+		return
+	}
+	a := allocation{share: points.Value(p), node: r.node, resolved: true}
+	a.read(p.Attributes())
+	if a.id == "" {
+		a.id = r.device
+	}
+	ended := p.Flags().NoRecordedValue()
+	if ended && a.id != "" {
+		return // the end of a series: the next snapshot has what is now
+	}
+	n := x.node(r.cluster, a.node)
+	if n == nil {
+		return
+	}
+	if ended {
+		x.empty(n, at)
+		return
+	}
+	named := r.pod != "" || r.namespace != ""
+	if a.id == "" || tooLong(a.id) || !a.possible(named) {
+		x.counts.Invalid++
+		return
+	}
+	if named {
+		if a.owner = x.ownerOf(r, byAllocation); a.owner == nil {
+			x.counts.Invalid++
+			return
+		}
+	}
+	x.turn(n, at)
+	switch {
+	case a.resolved:
+		x.resolved(n, &a, at)
+	case at == n.at:
+		n.unresolve(&a)
+	}
+}
+
+func (a *allocation) read(attrs pcommon.Map) {
+	for k, v := range attrs.All() {
+		switch k {
+		case names.HwID:
+			a.id = v.Str()
+		case names.K8sNodeName:
+			if a.node == "" {
+				a.node = v.Str()
+			}
+		case names.HwParent:
+			a.parent = v.Str()
+		case names.GPUMIGProfile:
+			a.profile = v.Str()
+		case names.K8sResourceName:
+			a.resource = v.Str()
+		case names.GPUAllocationResolved:
+			a.resolved = v.Type() != pcommon.ValueTypeBool || v.Bool()
+		case names.GPUAttributionSource:
+			a.partitioned = a.partitioned || v.Str() == names.SourceAnnotation
+		case names.GPUAllocationShare:
+			a.partitioned, a.memory = true, number(v)
+		case names.GPUAllocationShareCores:
+			a.cores = number(v)
+		}
+	}
+}
+
+func number(v pcommon.Value) float64 {
+	switch v.Type() {
+	case pcommon.ValueTypeDouble:
+		return v.Double()
+	case pcommon.ValueTypeInt:
+		return float64(v.Int())
+	}
+	return math.NaN()
+}
+
+// possible reports whether the share can be true: an owner has a part of the device, and a
+// device without an owner is free.
+func (a *allocation) possible(named bool) bool {
+	const rounding = 1e-6
+	if !named {
+		return a.share == 0
+	}
+	return a.share > 0 && a.share <= 1+rounding // NaN is neither
+}
+
+// turn makes the snapshot at a time the node's newest, if it is. A late point of an older one
+// may still be of use to the ledger, which decides for each board.
+func (x *Intake) turn(n *node, at int64) {
+	if at > n.at {
+		x.complete(n)
+		n.before, n.at = n.at, at
+	}
+	n.listed, n.empty = max(n.listed, at), false
+}
+
+// empty reads that a node has no devices.
+func (x *Intake) empty(n *node, at int64) {
+	if at <= n.at {
+		return
+	}
+	x.complete(n)
+	n.before, n.at, n.listed, n.empty = n.at, at, at, true
+	for _, b := range n.boards {
+		b.listed = false
+	}
+	x.ledger.Empty(n.key.cluster, n.key.name, at)
+}
+
+// resolved reads a point of a device that the kubelet, or a processor before, could name.
+func (x *Intake) resolved(n *node, a *allocation, at int64) {
+	is := placeOf(a.id, a.parent)
+	if a.partitioned && a.owner != nil && !x.partition(n, a, &is, at) {
+		x.counts.Unresolved++
+		n.unresolve(a)
+		return
+	}
+	b := x.board(is.board)
+	if b == nil {
+		return
+	}
+	n.take(b)
+	b.named, b.listed = max(b.named, at), true
+	x.fill(n, a.owner, at)
+	p := &x.point
+	p.Board, p.Part, p.Share = b.id, is.part, share.Whole
+	if is.device != "" || is.part != b.id {
+		x.part(b, a, &is, at)
+	} else if a.partitioned && a.owner != nil {
+		p.Part, p.Share = a.owner.partition(b.id), a.granted(x.cfg.VGPUShare)
+	}
+	p.Class = x.classOf(b)
+	x.ledger.Add(p)
+}
+
+// fill makes the scratch point one of an owner, or a free one, without what is about the
+// device.
+func (x *Intake) fill(n *node, o *owner, at int64) {
+	x.point = ledger.Point{Cluster: n.key.cluster, Node: n.key.name, Time: at, State: ledger.Free, Rest: ledger.Free}
+	if o != nil {
+		x.point.State, x.point.Owner = ledger.Held, o.is
+	}
+}
+
+// part completes the scratch point for an instance of a board, or for a replica of a device.
+func (x *Intake) part(b *board, a *allocation, is *place, at int64) {
+	p := &x.point
+	device := is.part
+	if is.device != "" {
+		device = is.device
+	}
+	d := b.part(device)
+	if d == nil {
+		x.counts.Refused++
+		p.State, p.Owner, p.Part, p.Rest = ledger.Unknown, nil, b.id, ledger.Unknown
+		return
+	}
+	d.named = max(d.named, at)
+	if device != b.id {
+		if a.profile != "" && a.profile != d.profile {
+			d.profile, d.computed = text(a.profile), false
+		}
+		known := false
+		p.Profile, p.Rest = d.profile, ledger.Stranded
+		if p.Share, known = x.instance(b, d); !known {
+			b.vague = at
+			// What is not known cannot be divided: all that is not another part's is
+			// unknown, and so is where the owner's part is.
+			p.State, p.Owner = ledger.Unknown, nil
+			if a.owner != nil {
+				x.counts.Unresolved++
+				b.node.unresolve(a)
+			}
+		}
+		p.Estimated = d.estimated
+		if b.vague != 0 && b.vague >= b.node.before {
+			p.Rest = ledger.Unknown
+		}
+	}
+	if is.device != "" {
+		if a.share > 0 {
+			d.replicas = int32(min(math.Round(1/a.share), maxParts))
+		}
+		p.Device, p.Replicas = d.id, int(max(d.replicas, 1))
+	} else if a.share > 0 && a.share < 1-1e-6 {
+		// Equal parts without a number, such as the compute instances of one MIG instance.
+		if of, ok := share.FromFloat(a.share); ok {
+			p.Part, p.Share = a.owner.partition(device), p.Share.Times(of)
+		}
+	}
+}
+
+// granted is the share of a software partition.
+func (a *allocation) granted(by share.VGPUBy) share.Fraction {
+	memory, ok := share.FromFloat(a.memory)
+	if !ok {
+		memory, _ = share.FromFloat(min(a.share, 1))
+	}
+	cores, _ := share.FromFloat(a.cores)
+	return share.Partition(memory, cores, by)
+}
+
+// partition reports whether a granted part of a board can be true: the node has the board,
+// and the share is one.
+func (x *Intake) partition(n *node, a *allocation, is *place, at int64) bool {
+	if is.part != is.board && is.device == "" {
+		return true // an instance that a scheduler granted
+	}
+	if a.memory != 0 && !(a.memory > 0 && a.memory <= 1) || !(a.cores >= 0 && a.cores <= 1) {
+		return false
+	}
+	if b := x.boards[is.board]; b != nil {
+		return b.node == nil || b.node == n
+	}
+	// Telemetry of the node's boards is there, and this one is not among them.
+	return !n.hasTelemetry(at)
+}
+
+// hasTelemetry reports whether there is telemetry of the node's boards at about a time.
+func (n *node) hasTelemetry(at int64) bool {
+	for _, b := range n.boards {
+		if b.fresh(at) {
+			return true
+		}
+	}
+	return false
+}
+
+// fresh reports whether there is telemetry of the board at about a time.
+func (b *board) fresh(at int64) bool { return b.seen != 0 && b.seen >= at-5*minute }

@@ -1,0 +1,167 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package intake
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/ledger"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/share"
+)
+
+type nodeKey struct{ cluster, name string }
+
+// node is what is known of a node.
+type node struct {
+	key     nodeKey
+	boards  []*board
+	facts   facts
+	version uint32 // of facts
+	info    int64  // time of the newest gpu.node.info
+
+	cordoned, reconfiguring bool
+	stateAt                 int64
+
+	at, before int64 // the newest snapshot of gpu.allocation, and the one before it
+	listed     int64 // the newest that listed devices, or reported that there are none
+	empty      bool  // the newest reported that there are none
+	unresolved []unresolved
+	since      int64 // the first telemetry of its boards without gpu.allocation
+	seen       int64 // the newest
+}
+
+// facts are what prices depend on.
+type facts struct{ hostType, region, capacity, pool, labels string }
+
+// board is what is known of a physical board.
+type board struct {
+	id     string
+	node   *node
+	model  string
+	memory int64   // MiB; 0: not known
+	watts  float64 // its greatest power limit; 0: not known
+	class  *ledger.Class
+	known  uint32 // version of the node's facts in class
+	listed bool   // gpu.allocation has named it or a part of it
+	seen   int64  // its newest telemetry, that of its parts included
+	named  int64  // the newest snapshot with it
+	vague  int64  // the newest snapshot with a part of which the share is not known
+	parts  []part
+	// Of a node without gpu.allocation: the newest time of its telemetry, and the first as
+	// long as nothing was added.
+	open, first int64
+}
+
+// part is a board or a part of it, as telemetry and gpu.allocation show it.
+type part struct {
+	id        string
+	profile   string
+	owner     *owner         // as telemetry names it
+	seen      int64          // its newest telemetry
+	named     int64          // the newest snapshot with it
+	replicas  int32          // how many equal parts it is shared by, as far as is known
+	share     share.Fraction // of an instance
+	estimated bool
+	computed  bool // share is that of profile, model and memory
+}
+
+// maxParts bounds the parts of a board.
+const maxParts = 256
+
+// node returns a node, nil where there are too many.
+func (x *Intake) node(cluster, name string) *node {
+	key := nodeKey{cluster, name}
+	if n := x.nodes[key]; n != nil {
+		return n
+	}
+	if name == "" || tooLong(cluster, name) {
+		x.counts.Invalid++
+		return nil
+	}
+	if len(x.nodes) >= x.cfg.MaxDevices {
+		x.counts.Refused++
+		return nil
+	}
+	key = nodeKey{strings.Clone(cluster), strings.Clone(name)}
+	n := &node{key: key, version: 1}
+	x.nodes[key] = n
+	return n
+}
+
+// board returns a board, nil where there are too many.
+func (x *Intake) board(id string) *board {
+	if b := x.boards[id]; b != nil {
+		return b
+	}
+	if id == "" || tooLong(id) {
+		x.counts.Invalid++
+		return nil
+	}
+	if len(x.boards) >= x.cfg.MaxDevices {
+		x.counts.Refused++
+		return nil
+	}
+	b := &board{id: strings.Clone(id)}
+	x.boards[b.id] = b
+	return b
+}
+
+// take makes a board one of the node's.
+func (n *node) take(b *board) {
+	if b.node == n {
+		return
+	}
+	if b.node != nil {
+		b.node.drop(b)
+	}
+	b.node, b.class = n, nil
+	n.boards = append(n.boards, b)
+}
+
+func (n *node) drop(b *board) {
+	n.boards = slices.DeleteFunc(n.boards, func(c *board) bool { return c == b })
+}
+
+// part returns a part of the board, nil where there are too many.
+func (b *board) part(id string) *part {
+	for i := range b.parts {
+		if b.parts[i].id == id {
+			return &b.parts[i]
+		}
+	}
+	if len(b.parts) >= maxParts {
+		b.parts = slices.DeleteFunc(b.parts, func(p part) bool { return max(p.seen, p.named) < b.seen-hour })
+		if len(b.parts) >= maxParts {
+			return nil
+		}
+	}
+	if id == b.id {
+		id = b.id // they share the memory
+	} else {
+		id = strings.Clone(id)
+	}
+	b.parts = append(b.parts, part{id: id})
+	return &b.parts[len(b.parts)-1]
+}
+
+// changed forgets what was computed from the model and the memory of the board.
+func (b *board) changed() {
+	for i := range b.parts {
+		b.parts[i].computed = false
+	}
+}
+
+// instance is the share of a MIG instance; false where it is not known.
+func (x *Intake) instance(b *board, p *part) (share.Fraction, bool) {
+	if !p.computed {
+		p.share, p.estimated = share.Fraction{}, false
+		if profile, err := share.ParseProfile(p.profile); err == nil {
+			of, _ := share.SlicesOf(b.model, x.cfg.MIGSlices)
+			p.share, p.estimated, _ = share.Instance(profile, of, x.cfg.MIGShare, b.memory)
+		}
+		p.computed = true
+	}
+	return p.share, p.share.Valid()
+}

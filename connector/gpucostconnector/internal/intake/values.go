@@ -1,0 +1,77 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package intake
+
+import (
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
+)
+
+// values reads what is measured on the devices of a resource.
+func (x *Intake) values(r *resource) {
+	for _, sm := range r.rm.ScopeMetrics().All() {
+		for _, m := range sm.Metrics().All() {
+			switch m.Name() {
+			case names.GPUUtilization.Name, names.HwEnergy.Name, names.HwPower.Name:
+				x.valuesOf(r, m)
+			}
+		}
+	}
+}
+
+func (x *Intake) valuesOf(r *resource, m pmetric.Metric) {
+	dps, ok := points.Numbers(m)
+	if !ok || points.IsDelta(m) {
+		x.counts.Invalid++
+		return
+	}
+	name := m.Name()
+	for _, p := range dps.All() {
+		if p.Flags().NoRecordedValue() {
+			continue
+		}
+		at := int64(p.Timestamp() / 1e6)
+		if at > x.now+maxAhead || at < x.now-maxAge {
+			continue // it was counted when the device was described
+		}
+		id, isGPU := deviceOf(r, p)
+		if !isGPU || id == "" {
+			continue
+		}
+		is := placeOf(id, r.parent)
+		v := points.Value(p)
+		switch {
+		case is.device != "":
+			// The values of a replica are those of the device, or of its own
+			// processes: neither is the utilization of the device's part.
+		case name == names.GPUUtilization.Name:
+			if task := points.Str(p.Attributes(), names.HwGPUTask); task != "" && task != taskGeneral {
+				continue
+			}
+			if !(v >= 0 && v <= 1) {
+				x.counts.Invalid++
+				continue
+			}
+			x.ledger.Utilization(is.board, is.part, at, v)
+		case is.part != is.board || r.parent != "":
+			// Energy and power exist of the board alone; drivers and exporters
+			// repeat them on each instance.
+		case !(v >= 0):
+			x.counts.Invalid++
+		case name == names.HwEnergy.Name:
+			watts := float64(maxWatts)
+			if b := x.boards[is.board]; b != nil && b.watts > 0 {
+				watts = b.watts
+			}
+			x.ledger.Energy(is.board, at, v, watts)
+		default:
+			x.ledger.Power(is.board, at, v)
+		}
+	}
+}
+
+// taskGeneral is the hw.gpu.task that stands for the whole device.
+const taskGeneral = "general"

@@ -1,0 +1,151 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package pricing answers what the ledger asks about prices and carbon dioxide from the
+// price book and the table of intensities of a configuration.
+package pricing
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/ledger"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/prices"
+)
+
+// Pricing is the prices and intensities of a configuration. It is not safe for concurrent
+// use.
+type Pricing struct {
+	book   *prices.Book
+	carbon *prices.Carbon
+
+	// facts are of the class that was asked about last: boards of one class follow each
+	// other.
+	class ledger.Class
+	facts prices.Facts
+
+	warned     map[node]bool
+	mismatches []Mismatch
+}
+
+type node struct{ cluster, name string }
+
+// Mismatch is a node of which the number of boards is not the one that the price of its
+// machine is for.
+type Mismatch struct {
+	Cluster, Node, HostType string
+	Boards                  int64
+}
+
+// maxWarned bounds the nodes of which it is remembered that they were reported.
+const maxWarned = 10_000
+
+// New returns the Pricing of a book and a table; either may be nil, and then nothing is
+// known of it.
+func New(book *prices.Book, carbon *prices.Carbon) *Pricing {
+	return &Pricing{book: book, carbon: carbon, warned: map[node]bool{}}
+}
+
+// Price is ledger.Config.Price.
+func (p *Pricing) Price(of *ledger.Priced, at int64) ledger.Price {
+	never := ledger.Price{Until: math.MaxInt64}
+	if p.book == nil {
+		return never
+	}
+	p.describe(of)
+	found, why := p.book.At(&p.facts, time.UnixMilli(at))
+	until := int64(math.MaxInt64)
+	if !found.Until.IsZero() {
+		until = found.Until.UnixMilli()
+	}
+	rate := found.Rate
+	if found.PerInstance {
+		rate = rate.Of(of.Share.P, of.Share.Q)
+	}
+	switch {
+	case why == prices.OtherCount:
+		p.mismatch(of)
+		fallthrough
+	case why != prices.Priced, !rate.Known():
+		return ledger.Price{Until: until}
+	}
+	return ledger.Price{Rate: rate, Kind: found.Kind, Until: until}
+}
+
+// describe makes facts those of what is asked about.
+func (p *Pricing) describe(of *ledger.Priced) {
+	if c := of.Class; p.class != *c {
+		p.class = *c
+		p.facts = prices.Facts{
+			Model: c.Model, HostType: c.HostType, Region: c.Region, Cluster: c.Cluster, Capacity: c.Capacity, Labels: parseLabels(c.Labels),
+		}
+	}
+	p.facts.Profile, p.facts.Boards = of.Profile, of.Boards
+}
+
+func (p *Pricing) mismatch(of *ledger.Priced) {
+	key := node{of.Class.Cluster, of.Node}
+	if of.Node == "" || of.Boards == 0 || p.warned[key] || len(p.warned) >= maxWarned {
+		return
+	}
+	p.warned[key] = true
+	p.mismatches = append(p.mismatches, Mismatch{Cluster: key.cluster, Node: key.name, HostType: of.Class.HostType, Boards: of.Boards})
+}
+
+// Mismatches returns the nodes that are new since the last call. Each is returned once.
+func (p *Pricing) Mismatches() []Mismatch {
+	all := p.mismatches
+	p.mismatches = nil
+	return all
+}
+
+// Carbon is ledger.Config.Carbon.
+func (p *Pricing) Carbon(c *ledger.Class, at int64) (milligrams int64, ok bool) {
+	if p.carbon == nil {
+		return 0, false
+	}
+	milligrams, _, ok = p.carbon.At(c.Region, time.UnixMilli(at))
+	return milligrams, ok
+}
+
+// Unpriced returns the time of rows without a price by model, in ms of a GPU.
+func Unpriced(totals []ledger.Total) map[string]int64 {
+	sums := map[string]int64{}
+	for i := range totals {
+		if t := &totals[i]; !t.Key.Rate.Known() && t.Time > 0 {
+			sums[t.Key.Model] += t.Time
+		}
+	}
+	return sums
+}
+
+// Labels writes labels in the form that ledger.Class has them in: "k=v,k=v". They are
+// sorted by key, and neither a key nor a value contains a comma or an equals sign.
+func Labels(labels []Label) string {
+	var b strings.Builder
+	for i, l := range labels {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(l.Key)
+		b.WriteByte('=')
+		b.WriteString(l.Value)
+	}
+	return b.String()
+}
+
+// Label is a label of a node.
+type Label struct{ Key, Value string }
+
+func parseLabels(text string) map[string]string {
+	if text == "" {
+		return nil
+	}
+	labels := map[string]string{}
+	for pair := range strings.SplitSeq(text, ",") {
+		key, value, _ := strings.Cut(pair, "=")
+		labels[key] = value
+	}
+	return labels
+}
