@@ -26,6 +26,8 @@ const views = [
   ["service-light", "healthy", link("chat-8b", "&window=24h"), { theme: "light" }],
   ["partial-dark", "partial", link("chat-70b", "&window=30m&by=pod"), { theme: "dark" }],
   ["events-light", "ready", "#/events", { theme: "light" }],
+  ["cost-light", "ready", "#/cost?by=service&range=7d", { theme: "light", height: 1400 }],
+  ["cost-dark", "healthy", "#/cost", { theme: "dark" }],
   ["warming-light", "warming", "#/", { theme: "light" }],
   ["fleet-phone", "ready", "#/", { theme: "light", width: 360, height: 780 }],
 ];

@@ -61,6 +61,10 @@ export const scenarios = {
   quiet: { ...services(healthy), noEvents: true },
   login: { ...services(plan), extras: true, token: "correct-horse" },
   inference: services(healthy.slice(0, 4).map((s, i) => ({ ...s, ...served[i] }))),
+  no_prices: { ...services(healthy), cost: { free: true } },
+  no_usage: { ...services(healthy), cost: { reason: "no_usage" } },
+  usage_not_kept: { ...services(healthy), cost: { reason: "not_kept" } },
+  young_usage: { ...services(healthy), cost: { young: 0.1 } },
   no_grafana: { ...services(healthy), noGrafana: true },
 };
 

@@ -5,6 +5,7 @@ import { createReadStream, existsSync } from "node:fs";
 import { createServer } from "node:http";
 import { extname, join, normalize } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { cost } from "./cost.mjs";
 import { deviceRange, range } from "./range.mjs";
 import { freshness, raised, scenarios, status, worldOf } from "./scenarios.mjs";
 import { plan, serviceKey } from "./world.mjs";
@@ -29,6 +30,7 @@ export function answer(path, query, now, world) {
   if (path === "status") return status(now, world);
   if (world.unreachable && path !== "events") throw new Refusal(502, world.unreachable.reason, world.unreachable.error, world.unreachable.detail);
   const fresh = freshness(now, world);
+  if (path === "cost") return cost(query, now, world, fresh);
   const limit = Number(query.get("limit") ?? 100);
   if (!Number.isInteger(limit) || limit < 1) throw new Refusal(400, "invalid_parameter", "limit is not a number from 1 on.", query.get("limit"));
   if (limit > 100) throw new Refusal(400, "limit_exceeded", "limit is above max_services_per_request.", `${limit} is above 100.`);
@@ -144,6 +146,7 @@ export function serve({ scenario = "ready", port = 0, prefix = "", time = Date.n
         });
         return;
       }
+      if (url.searchParams.get("format") === "csv") return response.writeHead(200, { "Content-Type": "text/csv", "Cache-Control": "no-store" }).end("start,end,state\r\n");
       send(200, answer(path.slice(8), url.searchParams, time(), world));
     } catch (refusal) {
       if (!(refusal instanceof Refusal)) throw refusal;

@@ -59,7 +59,22 @@ function small(value: number): string {
   return value >= 99.95 ? count(value) : String(Number(value.toPrecision(3)));
 }
 
-export type Unit = "1" | "By" | "W" | "Cel" | "Hz" | "s" | "{token}/s" | "{token}/J" | "count";
+/** An amount of money with its currency, as exactly as a bill has it; what is not zero is not written as zero. */
+export function money(value: number, currency: string): Written {
+  const least = Math.abs(value);
+  const digits = least > 0 && least < 0.995 ? Math.min(6, Math.max(2, 1 - Math.floor(Math.log10(least)))) : 2;
+  const number = least > 0 && least < 5e-7 ? "<0.000001" : value.toLocaleString("en-US", { minimumFractionDigits: 2, maximumFractionDigits: digits });
+  return { number, unit: currency };
+}
+
+/** Hours of a GPU: three significant digits below 100, then one decimal less. */
+export const gpuHours = (value: number): Written => ({ number: value === 0 || value >= 0.0005 ? small(value) : "<0.001", unit: "h" });
+
+export const joules = (value: number): Written => scaled(value, 1000, ["J", "kJ", "MJ", "GJ", "TJ"]);
+
+export const grams = (value: number): Written => scaled(value, 1000, ["g", "kg", "t"]);
+
+export type Unit = "1" | "By" | "W" | "Cel" | "Hz" | "s" | "{token}/s" | "{token}/J" | "count" | "h" | "J" | "g" | `money:${string}`;
 
 export function write(value: number, unit: Unit): Written {
   switch (unit) {
@@ -80,6 +95,14 @@ export function write(value: number, unit: Unit): Written {
       return { number: small(value), unit: unit.replace("{token}", "tokens") };
     case "count":
       return { number: count(value), unit: "" };
+    case "h":
+      return gpuHours(value);
+    case "J":
+      return joules(value);
+    case "g":
+      return grams(value);
+    default:
+      return money(value, unit.slice("money:".length));
   }
 }
 
@@ -127,6 +150,14 @@ export const minutes = (at: Date): string => minuteFormat.format(at);
 
 /** The day in the reader's zone: 21 Nov. */
 export const day = (at: Date): string => dayFormat.format(at);
+
+const utcDayFormat = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
+
+/** The day in UTC, as days of usage are: 21 Nov. */
+export const utcDay = (at: Date): string => utcDayFormat.format(at);
+
+/** An hour or a day of usage by its start: 21 Nov 14:00, or 21 Nov UTC. */
+export const period = (start: Date, step: number): string => (step >= 86_400 ? `${utcDay(start)} UTC` : `${day(start)} ${minutes(start)}`);
 
 /** Time of day, with the day where that is not today. */
 export function moment(at: Date, now: Date): string {

@@ -9,6 +9,7 @@ import "./styles/tables.css";
 import "./styles/views.css";
 import "./styles/nodes.css";
 import "./styles/events.css";
+import "./styles/cost.css";
 import "./styles/widths.css";
 
 startClock();

@@ -12,7 +12,20 @@ export type Route =
   | { view: "place"; where: Where; window: string | null }
   | { view: "service"; name: ServiceName; window: string | null; by: "service" | "pod" }
   | { view: "events"; severity: string; q: string; active: boolean; name: ServiceName | null; event: string }
+  | { view: "cost"; cost: CostRoute }
   | { view: "unknown"; path: string };
+
+/** What the page of cost shows; by, range, step and what fall back to the first of their choices. */
+export interface CostRoute {
+  by: string;
+  range: string;
+  step: string;
+  what: string;
+  shared: boolean;
+  tenant: string;
+  namespace: string;
+  cluster: string;
+}
 
 export function parse(hash: string): Route {
   const [path = "", query = ""] = split(hash.replace(/^#/, ""));
@@ -32,6 +45,11 @@ export function parse(hash: string): Route {
       return { view: "service", name: serviceName(p), window: p.get("window"), by: text("by") === "pod" ? "pod" : "service" };
     case "/events":
       return { view: "events", severity: text("min_severity"), q: text("q"), active: text("active") === "true", name: text("namespace") && text("service") ? serviceName(p) : null, event: text("event") };
+    case "/cost":
+      return {
+        view: "cost",
+        cost: { by: text("by"), range: text("range"), step: text("step"), what: text("what"), shared: text("shared") === "true", tenant: text("tenant"), namespace: text("namespace"), cluster: text("cluster") },
+      };
     default:
       return { view: "unknown", path };
   }
@@ -63,6 +81,7 @@ export const serviceLink = (name: ServiceName, p: { window?: string | null; by?:
   address("/service", { ...name, window: p.window, by: p.by === "pod" ? "pod" : undefined });
 export const eventsLink = (p: { min_severity?: string; q?: string; active?: boolean; name?: ServiceName | null; event?: string | null } = {}): string =>
   address("/events", { min_severity: p.min_severity, q: p.q, active: p.active ? "true" : null, ...(p.name ?? {}), event: p.event });
+export const costLink = (p: Partial<CostRoute> = {}): string => address("/cost", { ...p, shared: p.shared ? "true" : null });
 
 const hash = signal(location.hash);
 addEventListener("hashchange", () => (hash.value = location.hash));

@@ -1,5 +1,5 @@
 import { token } from "../session";
-import type { AcknowledgeAnswer, DeviceRange, Events, Nodes, Pods, Range, ServiceAnswer, ServiceName, Services, Status, Where, WindowName } from "./types";
+import type { AcknowledgeAnswer, CostAnswer, DeviceRange, Events, Nodes, Pods, Range, ServiceAnswer, ServiceName, Services, Status, Where, WindowName } from "./types";
 
 /** Why a request has no answer. reason is the API's word, or one of ours. */
 export class ApiError extends Error {
@@ -57,7 +57,14 @@ const get = <T>(path: string, parameters: Parameters, signal: AbortSignal): Prom
 const post = <T>(path: string, body: unknown, signal: AbortSignal): Promise<T> =>
   ask(url(path), { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) }, signal);
 
-async function ask<T>(address: string, request: { method?: string; headers?: Record<string, string>; body?: string }, signal: AbortSignal): Promise<T> {
+interface Asked {
+  method?: string;
+  headers?: Record<string, string>;
+  body?: string;
+}
+
+/** A response that is no failure. */
+async function respond(address: string, request: Asked, signal: AbortSignal): Promise<Response> {
   const headers: Record<string, string> = { Accept: "application/json", ...request.headers };
   if (token.value) headers.Authorization = `Bearer ${token.value}`;
   let response: Response;
@@ -81,12 +88,32 @@ async function ask<T>(address: string, request: { method?: string; headers?: Rec
     );
   }
   if (!response.ok) throw await failure(response);
+  return response;
+}
+
+async function ask<T>(address: string, request: Asked, signal: AbortSignal): Promise<T> {
+  const response = await respond(address, request, signal);
   try {
     return (await response.json()) as T;
   } catch (error) {
     if (signal.aborted) throw error;
     throw new ApiError("The server's answer is not JSON.", response.status, "unexpected", "A proxy may stand in between.", null);
   }
+}
+
+export interface CostQuery {
+  by: string;
+  since?: string | undefined;
+  from?: string | undefined;
+  to?: string | undefined;
+  step?: string;
+  top?: number;
+  share_unheld?: string | undefined;
+  tenant?: string;
+  namespace?: string;
+  cluster?: string;
+  limit?: number;
+  cursor?: string | null;
 }
 
 const identity = (name: ServiceName): Parameters => ({ cluster: name.cluster, namespace: name.namespace, service: name.service });
@@ -102,5 +129,8 @@ export const api = {
     get<Range>("range", { ...identity(name), window, by }, signal),
   events: (p: { limit?: number; cursor?: string | null; name?: string; min_severity?: string; q?: string; active?: boolean; cluster?: string | null; namespace?: string; service?: string }, signal: AbortSignal) =>
     get<Events>("events", p, signal),
+  cost: (p: CostQuery, signal: AbortSignal) => get<CostAnswer>("cost", { ...p }, signal),
+  /** The same as a file. It is no link, for the token is no part of an address. */
+  costFile: async (p: CostQuery, format: "csv", signal: AbortSignal): Promise<Blob> => (await respond(url("cost", { ...p, format }), { headers: { Accept: "text/csv" } }, signal)).blob(),
   acknowledge: (id: string, signal: AbortSignal) => post<AcknowledgeAnswer>("acknowledge", { event_id: id }, signal),
 };

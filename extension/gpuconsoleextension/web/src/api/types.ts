@@ -1,3 +1,5 @@
+import type { Look } from "../chart/stack";
+import type { Unit } from "../format";
 import type { components } from "./schema";
 
 type Schemas = components["schemas"];
@@ -26,8 +28,10 @@ export type Holder = Schemas["Holder"];
 export type Range = Schemas["RangeAnswer"];
 export type DeviceRange = Schemas["DeviceRangeAnswer"];
 /** The times of charts: every value lies on them. */
-export type Grid = Pick<Range, "start" | "end" | "step" | "points" | "window">;
+export type Grid = Pick<Range, "start" | "end" | "step" | "points"> & { window: string };
 export type Chart = Schemas["Chart"];
+/** What a chart draws. Of a stack the values of a step are on top of each other, as a bar; `absent` is why it has none, `marks` what to know of each step. */
+export type Drawable = Omit<Chart, "unit"> & { unit: Unit; stacked?: { absent: string; looks: Look[]; marks: readonly string[] } };
 export type Series = Schemas["Series"];
 export type Events = Schemas["EventsAnswer"];
 export type GpuEvent = Schemas["Event"];
@@ -51,4 +55,66 @@ export interface Where {
   cluster: string | null;
   node?: string | undefined;
   device?: string | undefined;
+}
+
+/** GPU time of owners, and of what has none, with its money and energy. */
+export interface CostAnswer {
+  freshness: Freshness;
+  by: string;
+  step: string | null;
+  from: string | null;
+  to: string | null;
+  share_unheld: boolean;
+  currency: string | null;
+  other_currencies: string[];
+  lines: CostLine[];
+  states: CostLine[];
+  total: CostLine;
+  unpriced: { model: string; host_type: string; region: string; capacity_type: string; time: number }[];
+  intensities: string[];
+  open_hours: string[];
+  unknown_hours: string[];
+  budgets: CostBudget[];
+  oldest: string | null;
+  newest: string | null;
+  next: string | null;
+  reason: string | null;
+}
+
+export interface CostLine {
+  start: string | null;
+  end: string | null;
+  state: string | null;
+  others: boolean;
+  group: CostGroup;
+  time: number;
+  used: number | null;
+  idle: number | null;
+  unmeasured: number | null;
+  unplaced: number;
+  cost: number | null;
+  idle_cost: number | null;
+  priced_cost: number | null;
+  shared_cost: number | null;
+  unpriced: number;
+  energy: { board: number; share: number; integrated: number };
+  carbon: number | null;
+  open: boolean;
+  unknown_hours: boolean;
+  contested: boolean;
+  board_metered: boolean;
+  estimated: boolean;
+}
+
+export type CostGroup = Record<"cluster" | "namespace" | "service" | "tenant" | "pod" | "model" | "host_type" | "region" | "capacity_type" | "node_pool" | "node_labels" | "mig_profile", string | null>;
+
+export interface CostBudget {
+  name: string;
+  kind: string;
+  tenant: string | null;
+  used: number | null;
+  limit: number | null;
+  ratio: number | null;
+  start: string | null;
+  end: string | null;
 }

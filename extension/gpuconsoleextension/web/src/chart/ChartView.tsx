@@ -1,8 +1,8 @@
 import { signal, type Signal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
-import type { Chart, Grid } from "../api/types";
-import { moment, safe, text } from "../format";
+import type { Drawable, Grid } from "../api/types";
+import { moment, period, safe, text } from "../format";
 import { theme } from "../preferences";
 import { columns, options } from "./plot";
 import { fitted, gaps, type Latest, moments, reading } from "./grid";
@@ -17,7 +17,7 @@ export interface Cursor {
 export const newCursor = (key: string): Cursor => ({ key, index: signal(null), focus: signal(null) });
 
 /** `line` is what a line is of: a pod, a device. */
-export function ChartView({ title, chart, range, cursor, outdated, latest, line }: { title: string; chart: Chart; range: Grid; cursor: Cursor; outdated: boolean; latest?: Latest | undefined; line: string }) {
+export function ChartView({ title, chart, range, cursor, outdated, latest, line }: { title: string; chart: Drawable; range: Grid; cursor: Cursor; outdated: boolean; latest?: Latest | undefined; line: string }) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const [width, setWidth] = useState(0);
@@ -35,7 +35,7 @@ export function ChartView({ title, chart, range, cursor, outdated, latest, line 
   // The plot is made anew when its looks change; new values alone are only set, which does not flicker.
   const drawn = useRef({ chart, range, focus });
   drawn.current = { chart, range, focus };
-  const looks = [theme.value, chart.unit, !!chart.limit, range.window, focus, ...chart.series.map((s) => s.name)].join("\n");
+  const looks = [theme.value, chart.unit, !!chart.limit, !!chart.stacked, range.window, range.step, focus, ...chart.series.map((s) => s.name)].join("\n");
   useEffect(() => {
     if (!width) return;
     const read = (index: number | null, series: number | null) => {
@@ -55,7 +55,8 @@ export function ChartView({ title, chart, range, cursor, outdated, latest, line 
   const when = at >= 0 ? new Date(Date.parse(range.start) + at * range.step * 1000) : null;
   const told = reading(chart, index, focus ?? nearest.value, latest, line);
   const silent = gaps(chart.series.map((s) => fitted(s.values, range.points)), range.points).reduce((sum, [a, b]) => sum + b - a + 1, 0);
-  const sentence = when ? `${moment(when, new Date(range.end))}: ${told}` : "no data";
+  const name = when ? (chart.stacked ? stepName(chart, range, at) : moment(when, new Date(range.end))) : "";
+  const sentence = when ? `${name}: ${told}` : "no data";
 
   const move = (event: KeyboardEvent) => {
     const step = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -Infinity, End: Infinity }[event.key];
@@ -63,7 +64,7 @@ export function ChartView({ title, chart, range, cursor, outdated, latest, line 
     if (step === undefined || !plot.current) return;
     event.preventDefault();
     const to = Math.min(range.points - 1, Math.max(0, at + step));
-    const left = plot.current.valToPos(moments(range)[to]!, "x");
+    const left = plot.current.valToPos(plot.current.data[0][to]!, "x");
     plot.current.setCursor({ left, top: 10 });
   };
 
@@ -72,7 +73,7 @@ export function ChartView({ title, chart, range, cursor, outdated, latest, line 
       <header>
         <h3>{title}</h3>
         <p class={index === null ? "reading" : "reading at-cursor"} data-reading>
-          {when && <span class="reading-time">{index === null ? "latest" : moment(when, new Date(range.end))}</span>}{" "}
+          {when && <span class="reading-time">{index === null && !chart.stacked ? "latest" : name}</span>}{" "}
           <span class="reading-value">{told}</span>
         </p>
       </header>
@@ -95,8 +96,14 @@ export function ChartView({ title, chart, range, cursor, outdated, latest, line 
   );
 }
 
+/** An hour or a day of a stack, and what to know of it. */
+const stepName = ({ stacked }: Drawable, range: Grid, i: number): string => {
+  const mark = stacked?.marks[i];
+  return period(new Date(moments(range)[i]! * 1000), range.step) + (mark ? ` (${mark})` : "");
+};
+
 /** The chart's values in a table, the newest first. */
-export function ChartTable({ title, chart, range }: { title: string; chart: Chart; range: Grid }) {
+export function ChartTable({ title, chart, range }: { title: string; chart: Drawable; range: Grid }) {
   const times = moments(range);
   const end = new Date(range.end);
   const pods = chart.series.length === 1 ? chart.series[0]!.pods : null;
@@ -117,19 +124,25 @@ export function ChartTable({ title, chart, range }: { title: string; chart: Char
                 Pods in the mean
               </th>
             )}
+            {chart.stacked && (
+              <th scope="col" class="number">
+                All
+              </th>
+            )}
           </tr>
         </thead>
         <tbody>
           {times
             .map((time, i) => (
               <tr key={time}>
-                <th scope="row">{moment(new Date(time * 1000), end)}</th>
+                <th scope="row">{chart.stacked ? stepName(chart, range, i) : moment(new Date(time * 1000), end)}</th>
                 {chart.series.map((s) => (
                   <td key={s.name} class={s.values[i] == null ? "number none" : "number"}>
-                    {text(s.values[i], chart.unit)}
+                    {chart.stacked && s.values[i] == null ? chart.stacked.absent : text(s.values[i], chart.unit)}
                   </td>
                 ))}
                 {pods && <td class="number">{pods[i] ?? "not known"}</td>}
+                {chart.stacked && <td class="number">{reading(chart, i, null)}</td>}
               </tr>
             ))
             .reverse()}

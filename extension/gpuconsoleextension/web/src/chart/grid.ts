@@ -1,4 +1,4 @@
-import type { Chart, Grid } from "../api/types";
+import type { Drawable, Grid, Series } from "../api/types";
 import { plural, safe, text } from "../format";
 
 /** The moments of a range, in seconds: every series lies on them. */
@@ -39,10 +39,11 @@ export function isolated(values: ArrayLike<number | null | undefined>): number[]
 }
 
 /** The top of the vertical axis: what the values can reach where that is known, else a round number above them. */
-export function top(chart: Chart): number {
+export function top(chart: Drawable): number {
   if (chart.unit === "1") return 1;
   let highest = 0;
-  for (const s of chart.series) for (const v of s.values) if (v !== null && v > highest) highest = v;
+  if (chart.stacked) highest = Math.max(0, ...layers(chart.series).flatMap((l) => l.end.map((v) => v ?? 0)));
+  else for (const s of chart.series) for (const v of s.values) if (v !== null && v > highest) highest = v;
   for (const v of chart.limit ?? []) if (v !== null && v > highest) highest = v;
   if (highest === 0) return { By: 1024 ** 3, Hz: 1e9, s: 1 }[chart.unit as string] ?? 100;
   const above = round(highest * 1.04, chart.unit === "By" ? 1024 : 1000);
@@ -68,7 +69,7 @@ export interface Latest {
 }
 
 /** What a chart says at one moment, in words; null is its last one, whether or not there is data. */
-export function reading(chart: Chart, at: number | null, focus: string | null, latest?: Latest, line = "pod"): string {
+export function reading(chart: Drawable, at: number | null, focus: string | null, latest?: Latest, line = "pod"): string {
   if (chart.series.length === 0) return "no data";
   const index = at ?? chart.series[0]!.values.length - 1;
   if (at === null && latest) {
@@ -76,6 +77,7 @@ export function reading(chart: Chart, at: number | null, focus: string | null, l
     return `${text(latest.value, chart.unit)}${latest.pods !== null ? `, mean of ${plural(latest.pods, "pod")}` : ""}${latest.stale ? ", stale" : ""}`;
   }
   const series = chart.series.find((s) => s.name === focus) ?? (chart.series.length === 1 ? chart.series[0] : undefined);
+  if (chart.stacked) return stackReading(chart, index, series);
   if (!series) {
     const values = chart.series.map((s) => s.values[index]).filter((v): v is number => v !== null && v !== undefined);
     if (!values.length) return "no data";
@@ -87,4 +89,32 @@ export function reading(chart: Chart, at: number | null, focus: string | null, l
   const pods = series.pods?.[index];
   if (value === null) return `${name}no data${pods === 0 ? ", no pod reports" : ""}`;
   return `${name}${text(value, chart.unit)}${pods ? `, mean of ${plural(pods, "pod")}` : ""}`;
+}
+
+/** Where the bars of a series begin and end at each step, above those before it; null where nothing is known of a step. */
+export interface Layer {
+  base: (number | null)[];
+  end: (number | null)[];
+}
+
+/** Series on top of each other. A series without a value leaves no room; a step without any has no bar. */
+export function layers(series: readonly Series[]): Layer[] {
+  const known = (i: number) => series.some((s) => s.values[i] != null);
+  let below: (number | null)[] | undefined;
+  return series.map((s) => {
+    const base = below ?? s.values.map((_, i) => (known(i) ? 0 : null));
+    const end = base.map((v, i) => (v === null ? null : v + (s.values[i] ?? 0)));
+    below = end;
+    return { base, end };
+  });
+}
+
+/** What a stack shows of one step: one series and the whole, or the whole alone. */
+function stackReading(chart: Drawable, index: number, series: Series | undefined): string {
+  const absent = chart.stacked!.absent;
+  const values = chart.series.map((s) => s.values[index]).filter((v): v is number => v != null);
+  const whole = values.length ? text(values.reduce((sum, v) => sum + v, 0), chart.unit) : absent;
+  if (!series || chart.series.length === 1) return whole;
+  const value = series.values[index];
+  return `${safe(series.name)}: ${value == null ? absent : text(value, chart.unit)} of ${whole}`;
 }

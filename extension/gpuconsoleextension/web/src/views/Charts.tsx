@@ -1,7 +1,7 @@
 import { useMemo, useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
 import { api } from "../api/client";
-import type { Chart, DeviceRange, Grid, Service, ServiceName, Status, Where, WindowName } from "../api/types";
+import type { Chart, DeviceRange, Grid, Series, Service, ServiceName, Status, Where, WindowName } from "../api/types";
 import { gap, moment, plural, safe, spoken } from "../format";
 import { inferenceCharts } from "../inference";
 import { type Poll, usePoll } from "../poll";
@@ -11,6 +11,7 @@ import { Failure } from "../parts/notices";
 import { ChartTable, ChartView, type Cursor, newCursor } from "../chart/ChartView";
 import type { Latest } from "../chart/grid";
 import { swatch } from "../chart/colours";
+import type { Look } from "../chart/stack";
 
 type Titles = readonly (readonly [string, string])[];
 
@@ -176,7 +177,7 @@ function Panel<T extends Grid>(p: {
           )}
         </div>
       )}
-      {charts && !tables && <Legend charts={charts} cursor={cursor} />}
+      {charts && !tables && <Legend series={charts.utilization!.series} cursor={cursor} />}
       {!range && !known.error && (
         <div class={grid} role="status" aria-label="Loading">
           {p.titles.map(([key]) => (
@@ -204,7 +205,7 @@ export function WindowSwitch({ status, window, change }: { status: Status; windo
 }
 
 /** One of a few choices, each one press away. */
-function Switch<T extends string>(p: { label: string; options: readonly (readonly [T, string])[]; value: T; change: (to: T) => void }) {
+export function Switch<T extends string>(p: { label: string; options: readonly (readonly [T, string])[]; value: T; change: (to: T) => void }) {
   return (
     <span class="switch" role="group" aria-label={p.label}>
       {p.options.map(([value, name]) => (
@@ -217,8 +218,7 @@ function Switch<T extends string>(p: { label: string; options: readonly (readonl
 }
 
 /** The lines' names; pressing one makes it stand out in all charts. */
-function Legend({ charts, cursor }: { charts: { [key: string]: Chart }; cursor: Cursor }) {
-  const series = charts.utilization!.series;
+export function Legend({ series, cursor, looks }: { series: readonly Series[]; cursor: Cursor; looks?: readonly Look[] | undefined }) {
   if (series.length < 2) return null;
   return (
     <ul class="legend" aria-label="Lines">
@@ -228,9 +228,13 @@ function Legend({ charts, cursor }: { charts: { [key: string]: Chart }; cursor: 
         return (
           <li key={s.name}>
             <button type="button" aria-pressed={on} onClick={() => (cursor.focus.value = on ? null : s.name)}>
-              <svg width="22" height="8" aria-hidden="true" focusable="false">
-                <path d="M1 4H21" class={hue} stroke-width="2" stroke-dasharray={dash || undefined} />
-              </svg>
+              {looks && looks[i] !== "hue" ? (
+                <span class={`swatch stack-${looks[i]}`} aria-hidden="true" />
+              ) : (
+                <svg width={looks ? 12 : 22} height={looks ? 12 : 8} aria-hidden="true" focusable="false">
+                  {looks ? <path d="M0 6H12" class={hue} stroke-width="12" /> : <path d="M1 4H21" class={hue} stroke-width="2" stroke-dasharray={dash || undefined} />}
+                </svg>
+              )}
               <bdi>{safe(s.name)}</bdi>
             </button>
           </li>

@@ -24,7 +24,7 @@ export function StatePanel({ letter, status, known, refresh }: { letter: "A" | "
   }
 }
 
-function Command({ children }: { children: string }) {
+export function Command({ children }: { children: string }) {
   return (
     <pre class="command" tabIndex={0}>
       <code>{children}</code>
@@ -93,7 +93,7 @@ spec:
   );
 }
 
-function Step({ name, children }: { name: string; children: ComponentChildren }) {
+export function Step({ name, children }: { name: string; children: ComponentChildren }) {
   return (
     <details class="step">
       <summary>{name}</summary>
