@@ -106,7 +106,7 @@ func (l *books) step(b *board, end int64) {
 		}
 		l.give(b, r, q.credited.state, amounts[i], s.weights[i] == s.whole)
 		if q.state == Held && !b.virtual {
-			l.measure(b, q, amounts[i], end)
+			l.measure(b, q, amounts[i], end, s.weights[i] == s.whole)
 		}
 	}
 }
@@ -130,7 +130,7 @@ func (l *books) give(b *board, r *row, state State, ms int64, whole bool) {
 }
 
 // measure splits a part's held time up to end by what is known of its utilization.
-func (l *books) measure(b *board, q *part, amount, end int64) {
+func (l *books) measure(b *board, q *part, amount, end int64, whole bool) {
 	r, from := q.credited.row, b.until
 	h := hourOf(from)
 	m := b.meter(q)
@@ -167,4 +167,7 @@ func (l *books) measure(b *board, q *part, amount, end int64) {
 	bucket.Used += used
 	r.total.Unmeasured += amount - measured
 	bucket.Unmeasured += amount - measured
+	if l.cfg.IdleWatts != nil {
+		b.power.active(r, h, whole, used, measured)
+	}
 }

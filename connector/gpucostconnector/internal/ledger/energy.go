@@ -27,6 +27,9 @@ type energyShare struct {
 	hour  int64
 	ms    int64
 	whole bool
+	// Where energy is split by activity, that of its measured part: ms at full load, and the
+	// ms of it.
+	busy, measured int64
 }
 
 const (
@@ -123,7 +126,18 @@ func (e *energy) share(r *row, h, ms int64, whole bool) {
 			return
 		}
 	}
-	e.shares = append(e.shares, energyShare{r, h, ms, whole})
+	e.shares = append(e.shares, energyShare{row: r, hour: h, ms: ms, whole: whole})
+}
+
+// active notes what a row used of time that share was called with.
+func (e *energy) active(r *row, h int64, whole bool, busy, measured int64) {
+	for i := len(e.shares) - 1; i >= 0; i-- {
+		if s := &e.shares[i]; s.row == r && s.hour == h && s.whole == whole {
+			s.busy += busy
+			s.measured += measured
+			return
+		}
+	}
 }
 
 // settle credits the energy that is due, once the time up to it is.
@@ -137,10 +151,7 @@ func (l *books) settle(b *board) {
 		l.energy, l.weights = make([]int64, n, 2*n), make([]int64, n, 2*n)
 	}
 	parts, weights := l.energy[:n], l.weights[:n]
-	for i, s := range e.shares {
-		weights[i] = s.ms
-	}
-	exact.Proportion(e.pending, weights, parts)
+	split := l.divide(b, weights, parts)
 	carbon, known := int64(0), false
 	if l.cfg.Carbon != nil {
 		carbon, known = l.cfg.Carbon(b.class, e.last)
@@ -149,6 +160,9 @@ func (l *books) settle(b *board) {
 		basis := e.basis
 		if basis == OfShare && s.whole {
 			basis = OfBoard
+		}
+		if split && !s.whole {
+			s.row.mark(s.hour, Estimated)
 		}
 		h := s.row.at(s.hour)
 		s.row.total.Energy[basis] += parts[i]
@@ -161,6 +175,39 @@ func (l *books) settle(b *board) {
 		}
 	}
 	e.pending, e.due, e.later, e.shares = e.later, e.last, 0, e.shares[:0]
+}
+
+// divide divides the energy that is due over the time that rows had. byActivity: what is
+// above that of an idle board is divided by what was used of the time. What was not measured
+// is taken to be as busy as what was; what has no owner is idle.
+func (l *books) divide(b *board, weights, parts []int64) (byActivity bool) {
+	e := &b.power
+	all, busy, measured := int64(0), int64(0), int64(0)
+	for i, s := range e.shares {
+		weights[i] = s.ms
+		all, busy, measured = all+s.ms, busy+s.busy, measured+s.measured
+	}
+	exact.Proportion(e.pending, weights, parts)
+	if l.cfg.IdleWatts == nil || busy == 0 {
+		return false
+	}
+	idle, known := l.cfg.IdleWatts(b.class)
+	if idle = exact.MulDiv(idle, all, 1000); !known || idle >= e.pending {
+		return false
+	}
+	exact.Proportion(idle, weights, parts)
+	for i, s := range e.shares {
+		weights[i] = s.busy
+		if s.row.key.State == Held {
+			weights[i] += exact.MulDiv(max(0, s.ms-s.measured), busy, measured)
+		}
+	}
+	above := make([]int64, len(parts))
+	exact.Proportion(e.pending-idle, weights, above)
+	for i, mj := range above {
+		parts[i] += mj
+	}
+	return true
 }
 
 // stop is the end of the time from from to to that can be credited at once: at the latest

@@ -96,6 +96,9 @@ func newHistory(t *testing.T, seed uint64) *history {
 		}
 		return p
 	}
+	if h.r.IntN(2) == 0 {
+		h.cfg.IdleWatts = func(*Class) (int64, bool) { return 70_000, true }
+	}
 	h.cfg.Carbon = func(_ *Class, at int64) (int64, bool) { return 300_000, at/hour%2 == 0 }
 	h.l = New(h.cfg, h.now)
 	h.stored = h.l.Encode()

@@ -65,6 +65,9 @@ type Config struct {
 	// Carbon returns how many milligrams of carbon dioxide a kilowatt-hour causes,
 	// overhead of the data centre included. nil and false: not known.
 	Carbon func(c *Class, at int64) (milligrams int64, ok bool)
+	// IdleWatts returns what a board of a class burns when nothing runs on it. nil: energy is
+	// split by share. Else what is above it is split by share and activity, where it is known.
+	IdleWatts func(c *Class) (milliwatts int64, ok bool)
 	// Budgets are added up in the periods that run.
 	Budgets []prices.Budget
 }

@@ -136,7 +136,7 @@ func (w *writer) board(b *board, rows map[*row]int) {
 	w.flag(e.counted)
 	w.num(e.last, e.value, e.rest, e.pending, e.due, e.later, int64(e.basis), int64(len(e.shares)))
 	for _, s := range e.shares {
-		w.num(int64(rows[s.row]), s.hour, s.ms)
+		w.num(int64(rows[s.row]), s.hour, s.ms, s.busy, s.measured)
 		w.flag(s.whole)
 	}
 	s := &b.current
@@ -221,8 +221,8 @@ func (r *reader) board(l *Ledger, rows []*row) *board {
 		if r.bad {
 			return nil
 		}
-		s := energyShare{row: rows[i], hour: r.one(), ms: r.one(), whole: r.flag()}
-		r.bad = r.bad || s.ms <= 0
+		s := energyShare{row: rows[i], hour: r.one(), ms: r.one(), busy: r.one(), measured: r.one(), whole: r.flag()}
+		r.bad = r.bad || s.ms <= 0 || s.busy < 0 || s.busy > s.measured || s.measured > s.ms
 		e.shares = append(e.shares, s)
 	}
 	b.current.rest = State(r.within(int64(NumStates)))

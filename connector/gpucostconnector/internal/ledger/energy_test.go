@@ -1,0 +1,59 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/share"
+)
+
+// Of 300 W, 70 are of the idle board and by share, and 230 of what two instances do.
+func TestEnergyByActivity(t *testing.T) {
+	board := []Point{
+		instance(owned("g", "g/1", "busy", share.Fraction{P: 3, Q: 7}), "3g.40gb"),
+		instance(owned("g", "g/2", "lazy", share.Fraction{P: 3, Q: 7}), "3g.40gb"),
+	}
+	for _, tt := range []struct {
+		name       string
+		idle       int64 // mW
+		busy, lazy float64
+		want       map[string]float64 // W
+		estimated  bool
+	}{
+		{"split", 70_000, .9, .1, map[string]float64{"busy": 30 + 207, "lazy": 30 + 23, "(stranded)": 10}, true},
+		{"one is not measured", 70_000, .5, -1, map[string]float64{"busy": 30 + 115, "lazy": 30 + 115, "(stranded)": 10}, true},
+		{"none is", 70_000, -1, -1, map[string]float64{"busy": 900. / 7, "lazy": 900. / 7, "(stranded)": 300. / 7}, false},
+		{"nothing runs", 70_000, 0, 0, map[string]float64{"busy": 900. / 7, "lazy": 900. / 7, "(stranded)": 300. / 7}, false},
+		{"the model is not known", -1, .9, .1, map[string]float64{"busy": 900. / 7, "lazy": 900. / 7, "(stranded)": 300. / 7}, false},
+		{"less than an idle board", 400_000, .9, .1, map[string]float64{"busy": 900. / 7, "lazy": 900. / 7, "(stranded)": 300. / 7}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cfg := config()
+			cfg.IdleWatts = func(*Class) (int64, bool) { return max(0, tt.idle), tt.idle >= 0 }
+			l := New(cfg, t0)
+			for at := t0; at <= t0+hour; at += 15 * second {
+				add(l, at, board...)
+				for part, value := range map[string]float64{"g/1": tt.busy, "g/2": tt.lazy} {
+					if value >= 0 {
+						l.Utilization("g", part, at, value)
+					}
+				}
+				l.Energy("g", at, float64(at-t0)/1000*300, 700)
+			}
+			got, sum := rows(l), int64(0)
+			for name, watts := range tt.want {
+				assert.InEpsilon(t, watts*3600, float64(got[name].Energy[OfShare])/1000, .01, name)
+				sum += got[name].Energy[OfShare]
+			}
+			power := l.boards["g"].power
+			assert.Equal(t, power.value-300*15*1000, sum+power.pending+power.later, "nothing is lost")
+			for _, total := range l.Totals() {
+				assert.Equal(t, tt.estimated, total.Flags&Estimated != 0)
+			}
+		})
+	}
+}
