@@ -13,7 +13,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/xid"
 )
 
-func alerts() []group {
+func alerts(o options) []group {
 	return []group{
 		{"otelcol-gpu.health", healthAlerts()},
 		{"otelcol-gpu.services", serviceAlerts()},
@@ -21,6 +21,7 @@ func alerts() []group {
 		{"otelcol-gpu.devices", deviceAlerts()},
 		{"otelcol-gpu.collector", collectorAlerts()},
 		{"otelcol-gpu.webhooks", webhookAlerts()},
+		{"otelcol-gpu.usage", costAlerts(o)},
 	}
 }
 

@@ -6,6 +6,7 @@
 package mixin // import "github.com/otelcol-gpu/otelcol-gpu/mixin"
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
@@ -16,6 +17,7 @@ import (
 // board is a dashboard.
 type board struct {
 	uid, title, description string
+	since                   string // when the time on display begins; now-1h where empty
 	variables               []variable
 	rows                    []row
 }
@@ -44,7 +46,7 @@ var source = common.DataSourceRef{Type: cog.ToPtr("prometheus"), Uid: cog.ToPtr(
 func (b board) build() (dashboard.Dashboard, error) {
 	d := dashboard.NewDashboardBuilder(b.title).
 		Uid(b.uid).Description(b.description).Tags([]string{tag, "gpu"}).
-		Readonly().Timezone("browser").Time("now-1h", "now").Refresh("30s").
+		Readonly().Timezone("browser").Time(cmp.Or(b.since, "now-1h"), "now").Refresh("30s").
 		Tooltip(dashboard.DashboardCursorSyncCrosshair).
 		Link(dashboard.NewDashboardLinkBuilder("GPU dashboards").Type(dashboard.DashboardLinkTypeDashboards).
 			Tags([]string{tag}).AsDropdown(true).KeepTime(true).IncludeVars(true)).

@@ -184,6 +184,9 @@ var optionsYAML []byte
 type options struct {
 	// HealthState is whether the state of a board pages, and not its causes.
 	HealthState bool `yaml:"healthState"`
+	// IdleSpendPerDay is how much a service may spend on idle devices within 24 hours, in
+	// the currency of the prices.
+	IdleSpendPerDay float64 `yaml:"idleSpendPerDay"`
 }
 
 func readOptions(text []byte) (o options, err error) {
@@ -191,6 +194,9 @@ func readOptions(text []byte) (o options, err error) {
 	d.KnownFields(true)
 	if err := d.Decode(&o); err != nil {
 		return o, fmt.Errorf("options.yaml: %w", err)
+	}
+	if !(o.IdleSpendPerDay > 0) {
+		return o, fmt.Errorf("options.yaml: idleSpendPerDay: %v: set it to an amount above 0", o.IdleSpendPerDay)
 	}
 	return o, nil
 }

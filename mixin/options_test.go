@@ -22,7 +22,7 @@ func TestEitherTheStatePagesOrItsCauses(t *testing.T) {
 		"GPUXIDFatal", "GPUECCUncorrected", "GPURowRemapFailure", "GPURowRemapPending", "GPUPagesRetiredPending", "GPUPCIeReplays", "GPUHealthWatchFailed",
 	}
 	var marked []string
-	for _, g := range alerts() {
+	for _, g := range alerts(shipped(t)) {
 		for _, a := range g.alerts {
 			if a.cause {
 				marked = append(marked, a.name)
@@ -40,11 +40,19 @@ func TestEitherTheStatePagesOrItsCauses(t *testing.T) {
 		}
 	}
 	assert.ElementsMatch(t, causes, marked)
+	assert.True(t, shipped(t).HealthState, "the default")
+	for _, text := range []string{"healthStates: true\nidleSpendPerDay: 1", "healthState: true", "idleSpendPerDay: 0", "idleSpendPerDay: .nan"} {
+		_, err := readOptions([]byte(text))
+		assert.Error(t, err, text)
+	}
+}
+
+// shipped are the options as they are in the repository.
+func shipped(t *testing.T) options {
+	t.Helper()
 	o, err := readOptions(optionsYAML)
 	require.NoError(t, err)
-	assert.True(t, o.HealthState, "the default")
-	_, err = readOptions([]byte("healthStates: true"))
-	assert.Error(t, err)
+	return o
 }
 
 // No code that paged is without a state that does: what GPUXIDFatal fires for is a reason

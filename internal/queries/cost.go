@@ -154,5 +154,5 @@ func UnknownRatio(over string, labels ...string) string {
 	time := func(s ...Selector) string {
 		return "sum" + by(labels...) + "(increase(" + of(CapacityTime, s...) + "[" + over + "]))"
 	}
-	return quotient(time(Is(CapacityState, "unknown")), time()) + " and on (" + Cluster + ") " + Allocation
+	return "(" + quotient(time(Is(CapacityState, "unknown")), time()) + " and on (" + Cluster + ") " + Allocation + ")"
 }

@@ -4,6 +4,7 @@
 package queries
 
 import (
+	"maps"
 	"regexp"
 	"strings"
 	"testing"
@@ -32,6 +33,8 @@ func TestLabelsAreThoseThatAreWritten(t *testing.T) {
 		HealthWatch: names.GPUHealthWatch, HealthState: names.GPUHealthState,
 		Engine: names.InferenceEngine, Bounds: names.InferenceBounds, TokenType: names.InferenceTokenType,
 		RequestState: names.InferenceState, Outcome: names.InferenceOutcome, CacheTier: names.InferenceCacheTier,
+		Tenant: names.GPUTenant, Currency: names.GPUCostCurrency, EnergyBasis: names.GPUEnergyBasis, CapacityState: names.GPUCapacityState,
+		CapacityType: names.GPUCapacityType, HostType: names.HostType, Budget: names.GPUBudgetName, BudgetKind: names.GPUBudgetKind,
 		EngineRank: names.InferenceEngineRank, FinishReason: names.InferenceFinish,
 	} {
 		label, err := namer.Build(attribute)
@@ -72,6 +75,17 @@ func everyQuery(s Selector) map[string]string {
 			all[name+" over "+window(over)] = strings.ReplaceAll(q, "$__rate_interval", "1m")
 		}
 	}
+	whole := Whole{Where: s, Over: CostWindow}
+	for _, b := range []Basis{ByHeld, ByUsed} {
+		for name, q := range map[string]string{
+			"Spend": Spend(b, s, CostWindow), "CostPerToken": whole.CostPerToken(b), "CostPerInput": whole.CostPerInput(b), "CostPerOutput": whole.CostPerOutput(b),
+		} {
+			all[name+" by "+string(b)] = q
+		}
+	}
+	maps.Copy(all, map[string]string{
+		"UsedRatio": UsedRatio(s, CostWindow), "TokensPerJouleHeld": whole.TokensPerJouleHeld(), "UnknownRatio": UnknownRatio("1d", Cluster),
+	})
 	for _, f := range InferenceFigures {
 		all[f.Name] = f.Service(Whole{Where: s, Over: InferenceWindow})
 		if f.Pods != nil {

@@ -121,11 +121,13 @@ func units(expr string, names []string) []string {
 	var allowed []string
 	for _, name := range names {
 		switch {
+		case strings.HasPrefix(name, "gpu_usage_") || strings.HasPrefix(name, "gpu_capacity_"):
+			allowed = append(allowed, usageUnits(expr, name, isRate)...)
 		case strings.Contains(expr, ") / (sum") && !strings.HasSuffix(name, "_seconds"):
 			allowed = append(allowed, append(plain, "percentunit")...) // a share, or so many for each
 		case calls(expr, "count") || strings.Contains(expr, ") / sum"):
 			allowed = append(allowed, plain...)
-		case strings.HasSuffix(name, "_ratio"), strings.HasSuffix(name, "_usage_perc"):
+		case strings.HasSuffix(name, "_ratio"), strings.Contains(name, "_ratio:"), strings.HasSuffix(name, "_usage_perc"):
 			allowed = append(allowed, "percentunit")
 		case strings.HasSuffix(name, "_bytes_per_second"):
 			allowed = append(allowed, "binBps")
@@ -154,6 +156,23 @@ func units(expr string, names []string) []string {
 		}
 	}
 	return allowed
+}
+
+// usageUnits are those of what gpu_cost counts: GPUs and GPU-hours, money, energy.
+func usageUnits(expr, name string, isRate bool) []string {
+	hours := strings.HasSuffix(expr, " / 3600")
+	switch {
+	case strings.Contains(expr, ") / (sum"):
+		return []string{"percentunit"}
+	case strings.HasSuffix(name, "_seconds_total") && isRate != hours, strings.HasSuffix(name, "_cost_total"):
+		return []string{"short"}
+	case strings.HasSuffix(name, "_joules_total"):
+		return []string{map[bool]string{true: "watt", false: "watth"}[isRate]}
+	case strings.HasSuffix(name, "_grams_total"):
+		return []string{"massg"}
+	default:
+		return nil
+	}
 }
 
 var legendLabel = regexp.MustCompile(`\{\{\s*(\w+)\s*\}\}`)

@@ -316,6 +316,9 @@ func TestScenarios(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(scenarios)) {
 		scenarios[name].play(t, name, healthy, devices, watchdog, unfired)
 	}
+	for _, name := range slices.Sorted(maps.Keys(costScenarios)) {
+		costScenarios[name].play(t, name, healthy, devices, watchdog, unfired)
+	}
 	for _, name := range slices.Sorted(maps.Keys(inferenceScenarios)) {
 		inferenceScenarios[name].play(t, name, healthyInference, inference, nil, unfired)
 	}

@@ -79,7 +79,41 @@ func application(seconds float64) (all []sample) {
 	picker("inference_gateway_requests_finished_total", 10*seconds, "inference_request_outcome", "success")
 	picker("inference_gateway_endpoints_ready", 3)
 	add("gpu_service_pods_pending", 0)
+	accounts(add, engine("summarizer", "inference_engine", "vllm"), seconds)
 	return all
+}
+
+// accounts is what gpu_cost reports of boards, prices and a service with prices, and what
+// the engine of that service does.
+func accounts(add, engine func(string, float64, ...string), seconds float64) {
+	engine(up, 1)
+	engine(tokens, 300*seconds, "inference_token_type", "output")
+	engine(tokens, 900*seconds, "inference_token_type", "input")
+	engine(prefill+"_sum", 2*seconds)
+	engine(prefill+"_count", 10*seconds)
+	engine(decode+"_sum", 6*seconds)
+	engine(decode+"_count", 10*seconds)
+	row := func(name string, value float64, more ...string) {
+		add(name, value, append([]string{"service_name", "summarizer", "gpu_tenant", "ml", "hw_model", "NVIDIA H100", "gpu_capacity_type", "spot"}, more...)...)
+	}
+	row(usageHeld, 2*seconds)
+	row(usageUsed, seconds)
+	row(usageBlind, 0)
+	row("gpu_usage_idle_seconds_total", seconds/10)
+	row(usageCost, 2*seconds*2.95/3600, "gpu_cost_currency", "USD")
+	row(usageIdle, seconds/10*2.95/3600, "gpu_cost_currency", "USD")
+	row(usageEnergy, 1200*seconds, "gpu_energy_basis", "board")
+	row("gpu_usage_carbon_grams_total", 0.02*seconds)
+	of := func(name string, value float64, more ...string) {
+		add(name, value, append([]string{"k8s_namespace_name", "", "service_name", "", "hw_model", "NVIDIA H100", "gpu_capacity_type", "spot"}, more...)...)
+	}
+	for state, boards := range map[string]float64{"held": 2, "free": 1, "stranded": 0, "unavailable": 0, "unknown": 0} {
+		of("gpu_capacity_time_seconds_total", boards*seconds, "gpu_capacity_state", state)
+		of("gpu_capacity_cost_total", boards*seconds*2.95/3600, "gpu_capacity_state", state, "gpu_cost_currency", "USD")
+		of("gpu_capacity_energy_joules_total", 600*boards*seconds, "gpu_capacity_state", state)
+	}
+	of("gpu_price_per_hour", 2.95, "host_type", "gpu-h100", "gpu_cost_currency", "USD")
+	of("gpu_budget_used_ratio", 0.3, "hw_model", "", "gpu_capacity_type", "", "gpu_budget_name", "ml", "gpu_budget_kind", "cost")
 }
 
 // firing is which alerts fired, and when.

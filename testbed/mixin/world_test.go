@@ -40,6 +40,9 @@ type m = map[string]any
 const (
 	fast   = 15
 	scrape = time.Second * fast
+	// earlier is for how long applications had run when a run began: what they cost is
+	// about an hour.
+	earlier = 80 * time.Minute
 )
 
 // world is a run of the binary over a simulated fleet, as a Prometheus server
@@ -159,6 +162,7 @@ func start(t *testing.T, cfg gpusim.Config) *world {
 	})
 	require.NoError(t, w.c.WaitReady(t.Context()))
 
+	w.past(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var done sync.WaitGroup
 	done.Go(func() { w.scrape(ctx) })
@@ -205,6 +209,19 @@ func (w *world) scrape(ctx context.Context) {
 	}
 }
 
+// past stores what applications reported before the run began.
+func (w *world) past(t *testing.T) {
+	t.Helper()
+	app := w.db.Appender(t.Context())
+	for age := time.Duration(0); age < earlier; age += scrape {
+		for _, s := range application(age.Seconds()) {
+			_, err := app.Append(0, s.labels, w.began.Add(age-earlier).UnixMilli(), s.value)
+			require.NoError(t, err)
+		}
+	}
+	require.NoError(t, app.Commit())
+}
+
 // store is what Prometheus does with a scrape: a series that is no longer on a
 // page has ended, and up is whether there was one.
 func (w *world) store(ctx context.Context) {
@@ -243,7 +260,7 @@ func (w *world) store(ctx context.Context) {
 			}
 		}
 	}
-	for _, s := range application(w.now().Sub(w.began).Seconds()) {
+	for _, s := range application((earlier + w.now().Sub(w.began)).Seconds()) {
 		add(s.labels, s.value)
 	}
 	for key, ls := range w.before {
