@@ -101,7 +101,7 @@ func (l *Ledger) newBoard(p *Point) *board {
 		return nil
 	}
 	n := l.node(p.Cluster, p.Node)
-	if p.Time < max(n.closed, l.forgotten, l.kept) {
+	if p.Time < max(l.ended[p.Board], l.kept) {
 		l.counts.Late++
 		return nil
 	}
@@ -183,7 +183,7 @@ func (l *Ledger) miss(b *board, at int64) (closed bool) {
 // close ends an account: what it contains stays in the totals.
 func (l *Ledger) close(b *board) {
 	l.end(b)
-	b.node.closed = max(b.node.closed, b.until)
+	l.ended[b.id] = max(l.ended[b.id], b.until)
 	b.node.remove(b)
 	delete(l.boards, b.id)
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // format is the first byte of a state.
-const format = 2
+const format = 3
 
 // maxState bounds what a state may unpack to.
 const maxState = 64 << 20

@@ -50,7 +50,7 @@ func TestEnergyByActivity(t *testing.T) {
 				sum += got[name].Energy[OfShare]
 			}
 			power := l.boards["g"].power
-			assert.Equal(t, power.value-300*15*1000, sum+power.pending+power.later, "nothing is lost")
+			assert.Equal(t, power.value, sum+power.pending+power.later, "nothing is lost")
 			for _, total := range l.Totals() {
 				assert.Equal(t, tt.estimated, total.Flags&Estimated != 0)
 			}

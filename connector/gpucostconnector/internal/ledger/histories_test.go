@@ -16,19 +16,21 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/prices"
 )
 
-// TestHistories runs random histories of a small fleet, HISTORIES of them, and checks
+// TestHistories runs random histories of a small fleet, HISTORIES of them from SEED on, and checks
 // what must always be true: after each step of the accounts, and with each flush of what
 // was stored and emitted until then.
 func TestHistories(t *testing.T) {
-	histories := 100
-	if text := os.Getenv("HISTORIES"); text != "" {
-		var err error
-		histories, err = strconv.Atoi(text)
-		require.NoError(t, err)
+	number := func(name string, n int) int {
+		if text := os.Getenv(name); text != "" {
+			var err error
+			n, err = strconv.Atoi(text)
+			require.NoError(t, err)
+		}
+		return n
 	}
-	violations := 0
-	for seed := range histories {
-		h := newHistory(t, uint64(seed))
+	histories, seed, violations := number("HISTORIES", 100), number("SEED", 1), 0
+	for i := range histories {
+		h := newHistory(t, uint64(seed+i))
 		for range 50 {
 			h.step()
 		}

@@ -16,6 +16,7 @@
 package ledger
 
 import (
+	"maps"
 	"math"
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/budget"
@@ -129,8 +130,8 @@ type Ledger struct {
 	boards map[string]*board
 	closed [NumStates]int64 // of accounts that were closed
 	kept   int64            // hours that ended until then are forgotten
-	// forgotten is until when accounts of nodes were closed that are not known any more.
-	forgotten int64
+	// ended is until when boards were accounted of which the account is closed.
+	ended map[string]int64
 }
 
 // books are what accounts are credited with.
@@ -151,7 +152,6 @@ type node struct {
 	key    nodeKey
 	boards []*board
 	newest int64 // time of its newest snapshot
-	closed int64 // until when accounts of it were closed
 	run    int64 // the first snapshot since the last gap above the ttl
 	layout int64 // changes with the number of boards, on which prices may depend
 	// unusable[0] is the newest report about the node that differs from the one before.
@@ -168,6 +168,7 @@ func New(cfg Config, start int64) *Ledger {
 		books:  books{totals: totals{rows: map[Key]*row{}, folds: map[foldKey]*fold{}, started: map[foldKey]int64{}, start: start, max: cfg.MaxRows, budgets: accounts}, cfg: cfg},
 		nodes:  map[nodeKey]*node{},
 		boards: map[string]*board{},
+		ended:  map[string]int64{},
 	}
 }
 
@@ -279,7 +280,7 @@ func (l *Ledger) Empty(cluster, name string, at int64) {
 		if gap := at - b.until; gap <= l.cfg.AllocationTTL {
 			l.credit(b, at, NumStates)
 		}
-		n.closed = max(n.closed, at)
+		l.ended[b.id] = at
 		l.close(b)
 	}
 }
@@ -294,7 +295,6 @@ func (l *Ledger) Expire(now int64) {
 	}
 	for key, n := range l.nodes {
 		if len(n.boards) == 0 && now-n.newest > l.cfg.CloseAfter {
-			l.forgotten = max(l.forgotten, n.newest, n.closed)
 			delete(l.nodes, key)
 		}
 	}
@@ -348,6 +348,7 @@ func (l *Ledger) Hours(now int64) []HourTotal {
 	if len(l.rows) > 0 {
 		l.kept = max(l.kept, keep)
 	}
+	maps.DeleteFunc(l.ended, func(_ string, until int64) bool { return until <= l.kept })
 	hours := l.hoursUntil(settled, l.kept)
 	l.retire(now)
 	return hours

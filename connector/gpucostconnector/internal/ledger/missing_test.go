@@ -166,3 +166,28 @@ func TestRestart(t *testing.T) {
 	assert.Equal(t, 2*minute, rows(l)["(unknown)"].Time, "over a restart no gap is taken for granted")
 	assert.Equal(t, t0, l.Start())
 }
+
+// A board that was put into another node has no time twice, also where its account was closed
+// and the clock of the other node is behind.
+func TestBoardInAnotherNode(t *testing.T) {
+	l := New(config(), t0)
+	in := func(node string, at int64) {
+		p := owned("g", "g", "a", share.Whole)
+		p.Node = node
+		add(l, at, p)
+	}
+	in("n", t0)
+	in("n", t0+3*minute)
+	l.Empty("c", "n", t0+4*minute)
+	in("other", t0+2*minute)
+	assert.Equal(t, Counts{Late: 1}, l.Counts())
+	l, err := Restore(config(), l.Encode())
+	require.NoError(t, err)
+	in("other", t0+3*minute)
+	assert.Equal(t, Counts{Late: 1}, l.Counts())
+	in("other", t0+4*minute)
+	in("other", t0+5*minute)
+	in("n", t0+6*minute)
+	in("n", t0+7*minute)
+	assert.Equal(t, 6*minute, rows(l)["a"].Time)
+}

@@ -18,7 +18,7 @@ func (l *Ledger) Encode() []byte {
 	l.feed()
 	w := writer{b: make([]byte, 0, 256*(len(l.boards)+len(l.rows))), texts: map[string]int{}, classes: map[Class]int{}}
 	rows := map[*row]int{}
-	w.num(l.start, l.kept, l.forgotten, l.closed[0], l.closed[1], l.closed[2], l.closed[3], l.closed[4])
+	w.num(l.start, l.kept, l.closed[0], l.closed[1], l.closed[2], l.closed[3], l.closed[4])
 	w.num(int64(len(l.rows)))
 	for _, r := range l.rows {
 		rows[r] = len(rows)
@@ -27,7 +27,7 @@ func (l *Ledger) Encode() []byte {
 	w.num(int64(len(l.nodes)))
 	for _, n := range l.nodes {
 		w.text(n.key.cluster, n.key.name)
-		w.num(n.newest, n.closed, n.run)
+		w.num(n.newest, n.run)
 		for _, u := range n.unusable {
 			w.num(u.at)
 			w.flag(u.is)
@@ -44,6 +44,11 @@ func (l *Ledger) Encode() []byte {
 				w.board(b, rows)
 			}
 		}
+	}
+	w.num(int64(len(l.ended)))
+	for id, until := range l.ended {
+		w.raw(id)
+		w.num(until)
 	}
 	w.budgets(l.budgets.Accounts())
 	w.folds(l.folds)
@@ -66,7 +71,7 @@ func Restore(cfg Config, state []byte) (*Ledger, error) {
 		r.list[i] = r.raw()
 	}
 	l := New(cfg, 0)
-	r.num(&l.start, &l.kept, &l.forgotten, &l.closed[0], &l.closed[1], &l.closed[2], &l.closed[3], &l.closed[4])
+	r.num(&l.start, &l.kept, &l.closed[0], &l.closed[1], &l.closed[2], &l.closed[3], &l.closed[4])
 	rows := make([]*row, r.length())
 	for i := range rows {
 		rows[i] = r.row()
@@ -77,7 +82,7 @@ func Restore(cfg Config, state []byte) (*Ledger, error) {
 		var cluster, name string
 		r.text(&cluster, &name)
 		n := l.node(cluster, name)
-		r.num(&n.newest, &n.closed, &n.run)
+		r.num(&n.newest, &n.run)
 		for i := range n.unusable {
 			r.num(&n.unusable[i].at)
 			n.unusable[i].is = r.flag()
@@ -91,6 +96,10 @@ func Restore(cfg Config, state []byte) (*Ledger, error) {
 			n.boards = append(n.boards, b)
 			l.boards[b.id] = b
 		}
+	}
+	for range r.length() {
+		id := r.raw()
+		l.ended[id] = r.one()
 	}
 	budgets := r.budgets()
 	r.folds(l.folds)

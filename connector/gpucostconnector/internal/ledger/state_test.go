@@ -36,7 +36,7 @@ func whole(l *Ledger) map[any]any {
 	}
 	l.Accounts(func(a Account) { all[a.Board] = a })
 	for key, n := range l.nodes {
-		all[key] = [3]int64{n.newest, n.closed, n.run}
+		all[key] = [2]int64{n.newest, n.run}
 	}
 	return all
 }
