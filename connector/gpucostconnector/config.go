@@ -29,6 +29,11 @@ const (
 	defaultFlushInterval = time.Minute
 	defaultMaxRows       = 5_000
 	defaultMaxDevices    = 20_000
+
+	// closeAfter is how long a board may be silent until its account is closed,
+	// unavailableFor how long a living node may not list one.
+	closeAfter     = 24 * time.Hour
+	unavailableFor = 7 * 24 * time.Hour
 )
 
 // What rows are kept of.

@@ -24,19 +24,19 @@ func NewFactory() connector.Factory {
 }
 
 func createMetricsToMetrics(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Metrics) (connector.Metrics, error) {
-	o, err := newOutput(cfg.(*Config), set)
+	p, err := newPort(cfg.(*Config), set)
 	if err != nil {
 		return nil, err
 	}
-	o.metrics = next
-	return o, nil
+	p.metrics = next
+	return p, nil
 }
 
 func createMetricsToLogs(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Logs) (connector.Metrics, error) {
-	o, err := newOutput(cfg.(*Config), set)
+	p, err := newPort(cfg.(*Config), set)
 	if err != nil {
 		return nil, err
 	}
-	o.logs = next
-	return o, nil
+	p.logs = next
+	return p, nil
 }

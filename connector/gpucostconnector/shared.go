@@ -19,13 +19,13 @@ var shared = struct {
 	all map[*Config]*gpuCost
 }{all: map[*Config]*gpuCost{}}
 
-// output is the connector to the pipelines of one kind of output.
-type output struct {
+// port is the connector to the pipelines of one kind of output.
+type port struct {
 	*gpuCost
 	cfg *Config
 }
 
-func newOutput(cfg *Config, set connector.Settings) (*output, error) {
+func newPort(cfg *Config, set connector.Settings) (*port, error) {
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
 	c := shared.all[cfg]
@@ -36,35 +36,35 @@ func newOutput(cfg *Config, set connector.Settings) (*output, error) {
 		}
 		shared.all[cfg] = c
 	}
-	o := &output{c, cfg}
+	p := &port{c, cfg}
 	if c.feeder == nil {
-		c.feeder = o
+		c.feeder = p
 	}
-	return o, nil
+	return p, nil
 }
 
 // Start starts what the outputs share, with the first of them.
-func (o *output) Start(ctx context.Context, host component.Host) error {
-	o.started.Do(func() { o.startErr = o.gpuCost.Start(ctx, host) })
-	return o.startErr
+func (p *port) Start(ctx context.Context, host component.Host) error {
+	p.started.Do(func() { p.startErr = p.gpuCost.Start(ctx, host) })
+	return p.startErr
 }
 
 // Shutdown ends what the outputs share with the first of them: all metrics were read then,
 // and what follows each of them still runs.
-func (o *output) Shutdown(ctx context.Context) (err error) {
+func (p *port) Shutdown(ctx context.Context) (err error) {
 	shared.mu.Lock()
-	if shared.all[o.cfg] == o.gpuCost {
-		delete(shared.all, o.cfg)
+	if shared.all[p.cfg] == p.gpuCost {
+		delete(shared.all, p.cfg)
 	}
 	shared.mu.Unlock()
-	o.stopped.Do(func() { err = o.gpuCost.Shutdown(ctx) })
+	p.stopped.Do(func() { err = p.gpuCost.Shutdown(ctx) })
 	return err
 }
 
 // ConsumeMetrics reads md, if it is this output that does.
-func (o *output) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error {
-	if o.feeder != o {
+func (p *port) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error {
+	if p.feeder != p {
 		return nil
 	}
-	return o.gpuCost.ConsumeMetrics(ctx, md)
+	return p.gpuCost.ConsumeMetrics(ctx, md)
 }

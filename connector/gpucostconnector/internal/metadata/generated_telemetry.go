@@ -25,21 +25,22 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                 metric.Meter
-	mu                    sync.Mutex
-	registrations         []metric.Registration
-	GpuCostBridged        metric.Float64ObservableCounter
-	GpuCostEnergyGap      metric.Float64ObservableCounter
-	GpuCostEnergyLost     metric.Float64ObservableCounter
-	GpuCostFailures       metric.Int64Counter
-	GpuCostLag            metric.Float64ObservableGauge
-	GpuCostLatePoints     metric.Int64ObservableCounter
-	GpuCostOversubscribed metric.Int64ObservableCounter
-	GpuCostRefusedPoints  metric.Int64ObservableCounter
-	GpuCostRows           metric.Int64ObservableUpDownCounter
-	GpuCostRowsOverflowed metric.Int64ObservableCounter
-	GpuCostStoreFailures  metric.Int64Counter
-	GpuCostUnpriced       metric.Float64ObservableCounter
+	meter                   metric.Meter
+	mu                      sync.Mutex
+	registrations           []metric.Registration
+	GpuCostBridged          metric.Float64ObservableCounter
+	GpuCostEnergyGap        metric.Float64ObservableCounter
+	GpuCostEnergyLost       metric.Float64ObservableCounter
+	GpuCostFailures         metric.Int64Counter
+	GpuCostLag              metric.Float64ObservableGauge
+	GpuCostLatePoints       metric.Int64ObservableCounter
+	GpuCostOversubscribed   metric.Int64ObservableCounter
+	GpuCostRefusedPoints    metric.Int64ObservableCounter
+	GpuCostRows             metric.Int64ObservableUpDownCounter
+	GpuCostRowsOverflowed   metric.Int64ObservableCounter
+	GpuCostStoreFailures    metric.Int64Counter
+	GpuCostUnpriced         metric.Float64ObservableCounter
+	GpuCostUnresolvedPoints metric.Int64ObservableCounter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -203,6 +204,21 @@ func (builder *TelemetryBuilder) RegisterGpuCostUnpricedCallback(cb metric.Float
 	return nil
 }
 
+// RegisterGpuCostUnresolvedPointsCallback sets callback for observable GpuCostUnresolvedPoints metric.
+func (builder *TelemetryBuilder) RegisterGpuCostUnresolvedPointsCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.GpuCostUnresolvedPoints, obs: o})
+		return nil
+	}, builder.GpuCostUnresolvedPoints)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 type observerInt64 struct {
 	embedded.Int64Observer
 	inst metric.Int64Observable
@@ -285,7 +301,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.GpuCostRefusedPoints, err = builder.meter.Int64ObservableCounter(
 		"otelcol_gpu_cost_refused_points",
-		metric.WithDescription("Points that a limit refused, such as max_devices. What they are about is not accounted. [Development]"),
+		metric.WithDescription("Points that were not used, by the reason. What they are about is not accounted. [Development]"),
 		metric.WithUnit("{datapoint}"),
 	)
 	errs = errors.Join(errs, err)
@@ -311,6 +327,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_gpu_cost_unpriced",
 		metric.WithDescription("Time of GPUs without a price. Absent where no prices are configured. [Development]"),
 		metric.WithUnit("s"),
+	)
+	errs = errors.Join(errs, err)
+	builder.GpuCostUnresolvedPoints, err = builder.meter.Int64ObservableCounter(
+		"otelcol_gpu_cost_unresolved_points",
+		metric.WithDescription("Points about owners of a device that could not be placed on a board. [Development]"),
+		metric.WithUnit("{datapoint}"),
 	)
 	errs = errors.Join(errs, err)
 	return &builder, errs

@@ -134,7 +134,7 @@ func AssertEqualGpuCostOversubscribed(t *testing.T, tt *componenttest.Telemetry,
 func AssertEqualGpuCostRefusedPoints(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_gpu_cost_refused_points",
-		Description: "Points that a limit refused, such as max_devices. What they are about is not accounted. [Development]",
+		Description: "Points that were not used, by the reason. What they are about is not accounted. [Development]",
 		Unit:        "{datapoint}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -207,6 +207,22 @@ func AssertEqualGpuCostUnpriced(t *testing.T, tt *componenttest.Telemetry, dps [
 		},
 	}
 	got, err := tt.GetMetric("otelcol_gpu_cost_unpriced")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
+func AssertEqualGpuCostUnresolvedPoints(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_gpu_cost_unresolved_points",
+		Description: "Points about owners of a device that could not be placed on a board. [Development]",
+		Unit:        "{datapoint}",
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: true,
+			DataPoints:  dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_gpu_cost_unresolved_points")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }

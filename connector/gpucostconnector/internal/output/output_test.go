@@ -46,7 +46,7 @@ func shown(t *testing.T, md pmetric.Metrics) map[string]string {
 	all := map[string]string{}
 	for _, rm := range md.ResourceMetrics().All() {
 		for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
-			points := pmetric.NumberDataPointSlice{}
+			var points pmetric.NumberDataPointSlice
 			switch m.Type() {
 			case pmetric.MetricTypeGauge:
 				points = m.Gauge().DataPoints()
